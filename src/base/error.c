@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See error.h. Text that does not fit is cut: a shortened sentence beats an allocation here. */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void set_text(struct error *err, const char *fmt, va_list ap)
+{
+	if (vsnprintf(err->text, sizeof(err->text), fmt, ap) < 0)
+		err->text[0] = '\0';
+}
+
+int error_set(struct error *err, enum error_code code, int errnum, const char *fmt, ...)
+{
+	int cause = errnum > 0 ? errnum : EINVAL;
+
+	if (err) {
+		va_list ap;
+
+		err->code = (int32_t)code;
+		err->errnum = cause;
+		err->field[0] = '\0';
+		va_start(ap, fmt);
+		set_text(err, fmt, ap);
+		va_end(ap);
+	}
+	return -cause;
+}
+
+int error_field(struct error *err, const char *field, const char *fmt, ...)
+{
+	if (err) {
+		va_list ap;
+
+		err->code = ERROR_INPUT;
+		err->errnum = EINVAL;
+		if (snprintf(err->field, sizeof(err->field), "%s", field) < 0)
+			err->field[0] = '\0';
+		va_start(ap, fmt);
+		set_text(err, fmt, ap);
+		va_end(ap);
+	}
+	return -EINVAL;
+}
+
+int error_wrap(struct error *err, int r, const char *fmt, ...)
+{
+	char context[sizeof(err->text)];
+	char old[sizeof(err->text)];
+	va_list ap;
+
+	if (!err)
+		return r;
+	va_start(ap, fmt);
+	if (vsnprintf(context, sizeof(context), fmt, ap) < 0)
+		context[0] = '\0';
+	va_end(ap);
+	memcpy(old, err->text, sizeof(old));
+	if (snprintf(err->text, sizeof(err->text), "%s: %s", context, old) < 0)
+		err->text[0] = '\0';
+	return r;
+}
+
+const char *error_code_name(enum error_code code)
+{
+	static const char *const names[_ERROR_MAX] = {
+		[ERROR_NONE] = "none",	     [ERROR_INTERNAL] = "internal", [ERROR_INPUT] = "input",
+		[ERROR_POLICY] = "policy",   [ERROR_RUNTIME] = "runtime",   [ERROR_STORAGE] = "storage",
+	};
+
+	return code >= 0 && code < _ERROR_MAX ? names[code] : "internal";
+}

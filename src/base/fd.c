@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See fd.h. */
+#include "base/fd.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int fd_close(int fd)
+{
+	if (fd >= 0) {
+		int saved = errno;
+
+		/* Linux releases the descriptor whatever close() answers. */
+		(void)close(fd);
+		errno = saved;
+	}
+	return -EBADF;
+}
+
+int fd_write_all(int fd, const void *data, size_t n)
+{
+	const char *p = data;
+
+	while (n > 0) {
+		ssize_t written = write(fd, p, n);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -errno;
+		p += written;
+		n -= (size_t)written;
+	}
+	return 0;
+}
+
+int fd_set_nonblock(int fd, bool on)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0)
+		return -errno;
+	flags = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+	return fcntl(fd, F_SETFL, flags) < 0 ? -errno : 0;
+}
+
+int fd_sealed_memfd(const char *name, const void *data, size_t n)
+{
+	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	_cleanup_close_ int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = fd_write_all(fd, data, n);
+	if (r < 0)
+		return r;
+	if (fcntl(fd, F_ADD_SEALS, seals) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Numbers from text, strictly: the whole text or nothing, no leading space or sign, no overflow, no
+ * locale. Results are integers in base units.
+ */
+#pragma once
+
+#include "base/macro.h"
+
+/* Decimal digits only. -EINVAL: not a number; -ERANGE: does not fit. */
+int parse_i64(const char *text, int64_t *ret) _must_check_;
+/* "512", "512b", "64k", "512m", "8g", "1t" (also "kib", "mb"…: all binary), fractions allowed: "1.5g". */
+int parse_size(const char *text, int64_t *ret_bytes) _must_check_;
+/* Seconds as a decimal, or with a unit: "500ms", "10s", "2m", "1h". */
+int parse_time(const char *text, int64_t *ret_ms) _must_check_;
+/* A decimal fraction times 1000: "1.5" -> 1500. */
+int parse_milli(const char *text, int64_t *ret_milli) _must_check_;

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A plan is what a decision becomes before anything happens: an ordered list of operations as data.
+ *
+ *   decision ──plan_build──▶ plan ──wire──▶ sealed memfd ──▶ broker: plan_open + plan_check ──▶ sandbox, init
+ *
+ * Every operation is one fixed-size record with two numbers and two byte spans; what they mean is a
+ * row of op_table. One representation serves building, printing (--explain), sending, checking and
+ * executing, so what is shown is what runs. The records stand in phases, in this order:
+ *
+ *   prepare  what a warm pool can do ahead of time: file system, namespaces, confinement
+ *   launch   what a request adds: files, stages with their words, variables and limits
+ *
+ * Spans point into one data area. A span of kind text is NUL-terminated there, so the child can use
+ * it as it lies: no copy, no heap after clone.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum op_kind {
+	OP_END, /* never in a plan; catches zeroed records */
+	/* prepare */
+	OP_HOSTNAME,	 /* a: name */
+	OP_ROOT,	 /* value: bytes, value2: inodes; tmpfs that becomes / */
+	OP_DIR,		 /* b: target; mode */
+	OP_SYMLINK,	 /* a: content, b: target */
+	OP_TEXT,	 /* a: bytes, b: target; mode */
+	OP_COPY,	 /* a: host file, b: target; a missing source is skipped */
+	OP_OVERLAY,	 /* a: host directory, b: target; read-only; missing is skipped when OPTIONAL */
+	OP_BIND,	 /* as OP_OVERLAY where overlay is not to be had; shares inodes */
+	OP_TMPFS,	 /* b: target; value: bytes, value2: inodes; mode */
+	OP_SCRATCH,	 /* value: bytes, value2: inodes; the one tmpfs of work directory and /tmp */
+	OP_SCRATCH_DIR,	 /* a: name inside scratch, b: target; mode */
+	OP_DEVICE,	 /* a: host node, b: target */
+	OP_DEVPTS,	 /* b: target; own instance, terminal made there */
+	OP_PROC,	 /* b: target; subset=pid */
+	OP_LOOPBACK,	 /* bring lo up */
+	OP_PIVOT,	 /* the new root becomes /; the old one is gone */
+	OP_FILE,	 /* a: bytes, b: target below a scratch or tmpfs target; mode */
+	OP_READONLY,	 /* b: mount point that becomes read-only */
+	OP_RLIMIT,	 /* value: RLIMIT_*, value2: soft and hard */
+	OP_LANDLOCK,	 /* b: path; value: enum landlock_access */
+	OP_SECCOMP,	 /* value: enum filter_profile */
+	/* launch */
+	OP_STAGE,	 /* a: name; the ops below belong to it until the next one */
+	OP_ARG,		 /* a: word */
+	OP_ENV,		 /* a: NAME=value */
+	OP_STDIN,	 /* a: bytes given as standard input instead of the caller's stream */
+	OP_LIMIT,	 /* value: enum stage_limit, value2: amount */
+	OP_COLLECT,	 /* value: most files, value2: most bytes */
+	_OP_MAX,
+};
+
+enum { OP_OPTIONAL = 1 << 0 };
+
+enum landlock_access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_DEVICE = 4 };
+
+enum stage_limit {
+	STAGE_WALL_MS,
+	STAGE_CPU_MS,
+	STAGE_MEMORY_BYTES,
+	STAGE_SWAP_BYTES,
+	STAGE_CPU_MILLI,
+	STAGE_CPU_SHARES,
+	STAGE_PIDS,
+	_STAGE_LIMIT_MAX,
+};
+
+struct op_span {
+	uint32_t offset, len;
+};
+
+struct op {
+	uint16_t kind, flags;
+	uint32_t mode;
+	int64_t value, value2;
+	struct op_span a, b;
+};
+
+enum {
+	PLAN_OPS_MAX = 32768,
+	PLAN_STAGES_MAX = 40,
+	PLAN_BYTES_MAX = 320 << 20,
+	PLAN_PATH_MAX = 1024,
+	PLAN_DEPTH_MAX = 64,
+};
+
+/* What is built: grows, owns its bytes. */
+struct plan {
+	struct buf ops;	 /* struct op[] */
+	struct buf data; /* spans */
+};
+
+/* What is read: borrows one contiguous block that plan_check has accepted. */
+struct plan_view {
+	const struct op *ops;
+	uint32_t n_ops;
+	const char *data;
+	uint64_t data_len;
+};
+
+/* Where an op's span points. Only after plan_check: no bounds are looked at here. */
+static inline const char *op_a(const struct plan_view *v, const struct op *op)
+{
+	return v->data + op->a.offset;
+}
+static inline const char *op_b(const struct plan_view *v, const struct op *op)
+{
+	return v->data + op->b.offset;
+}
+
+void plan_init(struct plan *p);
+void plan_done(struct plan *p);
+/* What plan_add may say beyond the record's numbers. NULL data: none. */
+struct op_args {
+	const char *a;
+	size_t a_len; /* 0 with a set: strlen(a) */
+	const char *b;
+};
+int plan_add(struct plan *p, struct op op, struct op_args args) _must_check_;
+
+enum op_phase { PHASE_PREPARE, PHASE_LAUNCH };
+enum span_kind { SPAN_NONE, SPAN_TEXT, SPAN_BYTES, SPAN_TARGET, SPAN_SOURCE, SPAN_NAME };
+struct op_info {
+	const char *name;
+	enum op_phase phase;
+	enum span_kind a, b;
+	int64_t value_max, value2_max; /* each from 0 */
+	uint32_t count_max;	       /* how often it may stand in a plan */
+};
+extern const struct op_info op_table[_OP_MAX];
+const char *stage_limit_name(enum stage_limit limit);
+
+/* --explain: one line an operation. */
+int plan_print(const struct plan_view *v, struct buf *out) _must_check_;

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plan as bytes: header, records, data, in one sealed memfd. The reader trusts nothing: it
+ * demands the seals (so what was checked cannot change), maps it read-only, and checks every record
+ * against op_table, its own ceilings and the list of host paths that may be shown.
+ */
+#pragma once
+
+#include "plan/plan.h"
+
+struct plan_header {
+	char magic[8]; /* "ATOLLPL1" */
+	uint32_t n_ops;
+	uint32_t reserved;
+	uint64_t data_len;
+};
+
+/* What the broker accepts at most, whatever the plan says. */
+struct plan_ceilings {
+	const char *const *sources; /* host paths that may be shown, with all below; NULL-terminated */
+	int64_t limits[_STAGE_LIMIT_MAX];
+	int64_t disk_bytes, files;
+};
+
+struct plan_map { /* a mapped plan; plan_unmap releases it */
+	struct plan_view view;
+	void *base;
+	size_t size;
+};
+
+/* Pure: bytes in, view out. Checks everything but the ceilings. */
+int plan_decode(const void *bytes, size_t len, struct plan_view *ret, struct error *err) _must_check_;
+int plan_check(const struct plan_view *v, const struct plan_ceilings *c, struct error *err) _must_check_;
+int plan_encode(const struct plan *p, struct buf *ret) _must_check_;
+/* A view on a plan in the making, for --explain and tests. */
+struct plan_view plan_as_view(const struct plan *p);

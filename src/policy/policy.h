@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A policy: defaults and ceilings of limits, what of the file system is seen, which layers must be
+ * there. Parsed from YAML text; pure. decide() joins request, policy, language and host into a
+ * decision, or a refusal that says which rule and what to do. A request can only tighten.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "spec/language.h"
+#include "spec/limits.h"
+#include "spec/request.h"
+#include "spec/yaml.h"
+#include "sys/facts.h"
+
+#include <jansson.h>
+
+/* Layers a policy may require, and that a result names when they are missing. */
+enum layer {
+	LAYER_USERNS,
+	LAYER_UNIQUE_UID,
+	LAYER_SECCOMP,
+	LAYER_LANDLOCK,
+	LAYER_CGROUP_MEMORY,
+	LAYER_CGROUP_PIDS,
+	LAYER_CGROUP_CPU,
+	LAYER_OVERLAY,
+	LAYER_PROC,
+	_LAYER_MAX,
+};
+const char *layer_name(enum layer layer); /* "cgroup-memory" */
+/* One sentence: what is missing and the command that fixes it on this host. */
+void layer_fix(enum layer layer, const struct host_facts *facts, char *ret, size_t size);
+uint32_t layers_missing(const struct host_facts *facts); /* bits of enum layer */
+
+struct policy {
+	json_t *root;
+	const char *name;
+	struct limits defaults, ceilings;
+	uint32_t required; /* bits of enum layer */
+	bool read_only;	   /* force read_only for every request */
+	const char **usr;  /* host directories shown read-only: "/usr", … */
+	const char **etc;  /* entries of /etc shown to every program */
+	bool network_loopback;
+};
+
+int policy_parse(const struct document *doc, const struct host_facts *facts, struct policy **ret,
+		 struct error *err) _must_check_;
+struct policy *policy_free(struct policy *policy);
+
+struct decision {
+	struct limits limits; /* complete */
+	enum network_mode network;
+	bool read_only;
+	bool tty;
+	uint32_t missing; /* layers that will not hold, none of them required */
+	const struct request *request;
+	const struct policy *policy;
+	const struct language *language; /* NULL for stages without a language */
+	const struct host_facts *facts;
+};
+
+/* The caller fills request, policy, language and facts of *d; decide() fills the rest or refuses. */
+int decide(struct decision *d, struct error *err) _must_check_;
+/* Human text for --explain: which rule gave each field. */
+int decision_print(const struct decision *d, struct buf *out) _must_check_;

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cgroups behind one vtable: v2, v1/hybrid, none. The broker owns one `struct cgroup_root` (where
+ * sandboxes' groups are made) and one `struct cgroup` per sandbox.
+ *
+ * The name of a sandbox's group is the host uid given to it: mkdir is atomic and exclusive, so the
+ * group is the uid's reservation too, and a uid stays out of use until its group is empty and gone.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "plan/plan.h"
+#include "spec/result.h"
+#include "sys/facts.h"
+
+enum { CGROUP_JOIN_MAX = 6 }; /* fds a child must write "0" to, v1: one a hierarchy */
+
+struct cgroup_root; /* opaque: paths or dirfds of where groups are made */
+struct cgroup;	    /* opaque: one sandbox's group(s) */
+
+struct cgroup_ops {
+	const char *name; /* "v2", "v1", "none" */
+	int (*root_open)(struct cgroup_root **ret, const struct host_facts *facts, struct error *err);
+	struct cgroup_root *(*root_free)(struct cgroup_root *root); /* removes what it made, if empty */
+	/* -EEXIST: that name is taken, try another. */
+	int (*create)(struct cgroup_root *root, const char *name, struct cgroup **ret, struct error *err);
+	/* limits[enum stage_limit]; 0: leave unlimited. May be called again for the next stage. */
+	int (*set_limits)(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MAX], struct error *err);
+	/* Fds the new child writes "0" to (v1), borrowed; returns how many. v2: 0. */
+	int (*join_fds)(struct cgroup *cg, int ret[CGROUP_JOIN_MAX]);
+	/* The directory fd for CLONE_INTO_CGROUP (v2), borrowed; -EBADF otherwise. */
+	int (*clone_fd)(struct cgroup *cg);
+	/* Where clone3 is not to be had: puts pid in from outside. */
+	int (*attach)(struct cgroup *cg, int32_t pid, struct error *err);
+	/* Kills every member, where the kernel can (v2); the pid namespace does it otherwise. */
+	int (*kill)(struct cgroup *cg);
+	/* Fills what it can measure; members it cannot stay as they are. */
+	int (*read_usage)(struct cgroup *cg, struct usage *usage);
+	/* Microseconds of CPU used so far, or -errno: the cheap call for watching cpu_time. */
+	int64_t (*read_cpu_us)(struct cgroup *cg);
+	/* Removes the group; -EBUSY while something lives in it. Frees cg only on success. */
+	int (*remove)(struct cgroup *cg);
+};
+
+extern const struct cgroup_ops cgroup_v1_ops, cgroup_v2_ops, cgroup_none_ops;
+const struct cgroup_ops *cgroup_ops_for(enum cgroup_kind kind);

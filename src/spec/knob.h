@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one table of limits. A row gives JSON key, command-line flag, kind, bounds, default, ceiling
+ * and help; the command line, the JSON and YAML readers, the policies and later the HTTP, MCP and
+ * OpenAPI descriptions are all made from it. Adding a limit is adding a member and a row.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "spec/limits.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+enum knob_kind { KNOB_SIZE, KNOB_TIME, KNOB_COUNT, KNOB_CPUS };
+
+struct knob {
+	const char *key;  /* "memory" */
+	const char *flag; /* "--memory", or NULL */
+	char letter;	  /* 'm', or 0 */
+	enum knob_kind kind;
+	size_t offset; /* of the int64_t in struct limits */
+	int64_t min, max; /* hard bounds of the type; max is what a config may raise a ceiling to */
+	int64_t preset;	  /* default; 0 with none_ok: none */
+	int64_t ceiling;  /* shipped ceiling; KNOB_CPUS: 0 = the host's cores */
+	bool none_ok;
+	const char *help;
+};
+
+extern const struct knob limit_knobs[];
+extern const size_t limit_knobs_count;
+
+const struct knob *knob_find(const char *key);
+int64_t knob_get(const struct knob *k, const struct limits *l);
+void knob_set(const struct knob *k, struct limits *l, int64_t value);
+/* A bit per row: which members a request or policy named. */
+uint32_t knob_bit(const struct knob *k);
+
+/* Text as on the command line ("512m", "500ms", "1.5"); checks type and hard bounds. */
+int knob_parse_text(const struct knob *k, const char *text, int64_t *ret, struct error *err) _must_check_;
+/* A JSON number or string. The error names key, value and bounds; field is "limits.<key>". */
+int knob_parse_json(const struct knob *k, const json_t *value, int64_t *ret, struct error *err) _must_check_;
+/* A whole {"memory": …} object; unknown keys are refused. Sets members and their bits in *set. */
+int limits_parse_json(const json_t *object, struct limits *l, uint32_t *set, struct error *err) _must_check_;
+void limits_presets(struct limits *ret);  /* every member's default */
+void limits_ceilings(struct limits *ret, int32_t cores); /* every member's shipped ceiling */
+/* "512 MiB", "30 s", "1.5", for messages and tables. */
+void knob_format(const struct knob *k, int64_t value, char *ret, size_t size);
+json_t *limits_to_json(const struct limits *l);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a caller asks for: SPEC §5's request body as a struct. It borrows every string from the JSON
+ * tree it was parsed from and holds a reference on that tree, so it is cheap and has one owner.
+ * Parsing checks shape, types, names and bounds; whether the caller may have it is policy's matter.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "spec/limits.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+enum network_mode { NETWORK_NONE, NETWORK_LOOPBACK, NETWORK_ALLOW, NETWORK_HOST };
+
+enum {
+	REQUEST_FILES_MAX = 4096,
+	REQUEST_ARGS_MAX = 4096,
+	REQUEST_ENV_MAX = 512,
+	REQUEST_STAGES_MAX = 32,
+	REQUEST_TESTS_MAX = 256,
+};
+
+struct span { /* bytes, not necessarily NUL-terminated text */
+	const char *data;
+	size_t len;
+};
+
+struct request_file {
+	const char *path; /* relative, normal form, below /sandbox */
+	struct span data;
+	uint32_t mode; /* 0644 or 0755 */
+};
+
+struct request_var {
+	const char *name;
+	const char *value;
+};
+
+struct request_stage {
+	const char *name;
+	const char *code;	  /* run by /bin/sh -c, or NULL */
+	const char **argv;	  /* NULL-terminated, or NULL */
+	struct span stdin_data;	  /* data NULL: none */
+	struct request_var *env;
+	size_t n_env;
+	struct limits limits;
+	uint32_t limits_set;
+};
+
+struct request_test {
+	struct span stdin_data;
+	struct span expected;
+};
+
+struct request {
+	json_t *root;	      /* owns every string below that base64 did not decode */
+	const char *language; /* as given, or NULL */
+	struct span code;     /* data NULL: none */
+	const char **args;    /* NULL-terminated, never NULL */
+	size_t n_args;
+	struct span stdin_data; /* data NULL: not given */
+	struct request_var *env;
+	size_t n_env;
+	struct request_file *files;
+	size_t n_files;
+	struct limits limits; /* only members whose bit is in limits_set mean anything */
+	uint32_t limits_set;
+	enum network_mode network;
+	const char *network_text; /* as given, for messages */
+	const char *policy;	  /* name or path, or NULL */
+	const char *image;	  /* host directory, or NULL */
+	bool read_only;
+	bool tty;
+	const char *entry; /* file to run instead of code.<ext>, or NULL */
+	struct request_stage *stages;
+	size_t n_stages;
+	struct request_test *tests;
+	size_t n_tests;
+	const char *invoke_class, *invoke_method; /* method NULL: no invoke */
+	const json_t *invoke_params;		  /* object, or NULL */
+	const char **collect;			  /* globs, NULL-terminated; NULL: everything */
+	const json_t *labels;			  /* object of strings, or NULL */
+	void *decoded; /* base64 results and arrays; freed with the request */
+};
+
+/* Takes its own reference on root. Unknown keys, and keys of later steps, are refused by name. */
+int request_parse(json_t *root, struct request **ret, struct error *err) _must_check_;
+struct request *request_free(struct request *req);
+static inline void request_cleanup(struct request **req)
+{
+	(void)request_free(*req);
+}
+
+/* One relative file name: no "", ".", "..", absolute, NUL, over-long or over-deep path. */
+int request_check_path(const char *path, size_t len, struct error *err) _must_check_;

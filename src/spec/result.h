@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What happened: SPEC §3's result as a struct, and its JSON form. Filled by supervise/ from what the
+ * broker reported (kernel counters and wait status only) and from what output capture kept.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "spec/limits.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+enum run_status {
+	STATUS_SUCCESS,
+	STATUS_ERROR,
+	STATUS_TIMEOUT,
+	STATUS_LIMIT,
+	STATUS_CANCELLED,
+	STATUS_DENIED,
+	STATUS_SETUP_ERROR,
+	STATUS_INTERRUPTED,
+	STATUS_INTERNAL_ERROR,
+	_STATUS_MAX,
+};
+
+enum cause_kind {
+	CAUSE_EXIT,
+	CAUSE_SIGNAL,
+	CAUSE_TIMEOUT,
+	CAUSE_CPU_TIME,
+	CAUSE_IDLE,
+	CAUSE_MEMORY,
+	CAUSE_OUTPUT,
+	CAUSE_PIDS,
+	CAUSE_DISK,
+	CAUSE_POLICY,
+	CAUSE_CANCELLED,
+	CAUSE_SETUP,
+	CAUSE_INTERRUPTED,
+	CAUSE_INTERNAL,
+	_CAUSE_MAX,
+};
+
+/* Kernel counters of one run or stage. -1: this host could not measure it. */
+struct usage {
+	int64_t user_us, system_us;
+	int64_t memory_peak_bytes;
+	int64_t pids_peak;
+	int64_t io_read_bytes, io_write_bytes;
+	int64_t oom_kills;    /* processes the kernel killed for memory */
+	int64_t pids_refused; /* forks refused by the pids limit */
+	int64_t disk_free_bytes, disk_free_files; /* of the scratch file system at the end */
+};
+
+struct cause {
+	enum cause_kind kind;
+	char detail[200];
+	const char *limit_key; /* "memory": names the knob of limit and suggest; NULL: none */
+	int64_t limit, peak;   /* base units; -1: null */
+	int64_t suggest;       /* value worth retrying with; -1: null */
+	bool retryable;
+};
+
+struct verdict { /* what status, exit code and cause say of one stage or of the whole run */
+	enum run_status status;
+	int exit_code; /* -1: nothing ran */
+	int signal;    /* 0: none */
+	struct cause cause;
+	uint32_t limit_hits; /* bits of cause_kind that were hit though the end was 0 */
+};
+
+struct result_stage {
+	char name[64];
+	struct verdict verdict;
+	int64_t duration_us;
+	struct usage usage;
+	char *stdout_text; /* compile stages: what the compiler said; NULL otherwise */
+	char *stderr_text;
+};
+
+struct result_file {
+	char *path;
+	int64_t size;
+	char sha256[65];
+};
+
+struct result_test {
+	bool passed;
+	const char *verdict; /* "passed", "wrong_answer", "timeout", "error", "limit" */
+	struct verdict run;
+	char *stdout_text;
+	char *stderr_text;
+	int64_t duration_us;
+	int64_t memory_peak_bytes;
+};
+
+struct result_stream {
+	char *text; /* what is kept, NUL-terminated; raw bytes, may hold NULs */
+	size_t len;
+	int64_t bytes; /* what the program wrote, exactly */
+	bool truncated;
+};
+
+struct isolation {
+	const char *tier;    /* "full", or "reduced" when anything is missing */
+	const char *user;    /* "unique", "shared" */
+	const char *cgroup;  /* "v2", "v1", "none" */
+	char seccomp[48];    /* "default@3f2a91c0" */
+	int landlock;	     /* ABI in force; 0: off */
+	const char *proc;    /* "pid", "none" */
+	const char *net;     /* "none", "loopback" */
+	const char *missing[16]; /* names of layers, NULL-terminated */
+};
+
+struct result {
+	char id[32];
+	char *language; /* or NULL */
+	struct verdict verdict;
+	struct result_stream out, err;
+	json_t *value;	     /* or NULL */
+	struct result_file *files;
+	size_t n_files;
+	bool files_truncated; /* more were written than collection's bounds allow */
+	int64_t duration_us;
+	struct usage usage;
+	int64_t start_us; /* from acceptance to exec */
+	struct result_stage *stages;
+	size_t n_stages;
+	struct result_test *tests;
+	size_t n_tests;
+	json_t *error; /* {"type","message","file","line"} or NULL */
+	struct isolation isolation;
+	json_t *labels;	 /* or NULL */
+	char *runtime;	 /* "Python 3.11.2" or NULL */
+	char *policy;
+	bool cached_build;
+	int64_t created_realtime_ns;
+	char node[65];
+};
+
+const char *status_name(enum run_status status);
+const char *cause_name(enum cause_kind kind);
+struct result *result_new(void);
+struct result *result_free(struct result *res);
+/* SPEC §3's object, every key present. Invalid UTF-8 becomes U+FFFD and `stdout_binary` is set. */
+json_t *result_to_json(const struct result *res);
+/* A result for what never ran: denied, setup_error or internal_error, from the error's code. */
+struct result *result_from_error(const struct error *err);
+/* The exit code of the command line for a result (SPEC §4). */
+int result_exit_code(const struct result *res);
+
+/* Everything classify needs; it is pure, so every rule of SPEC §3 is a unit test. */
+struct ending {
+	int wait_status;  /* as from waitid/wait4, of the main process */
+	int killed_for;   /* enum cause_kind we killed it for, or -1 */
+	struct usage usage;
+	int64_t largest_file_bytes; /* among files found; for file_size */
+	int64_t output_bytes;	    /* larger of the two streams */
+	int64_t duration_us;
+};
+void classify(const struct ending *end, const struct limits *limits, struct verdict *ret);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * YAML text into a jansson tree, so that files, policies and API bodies share one validator.
+ * Only the JSON-like core is taken: mappings with unique string keys, sequences, scalars (plain
+ * scalars become null, booleans, integers, reals or strings as in YAML 1.2's core schema; quoted
+ * ones are strings). Anchors, aliases, tags and several documents are refused; depth is bounded.
+ */
+#pragma once
+
+#include "base/error.h"
+
+#include <jansson.h>
+
+enum { YAML_DEPTH_MAX = 32, YAML_BYTES_MAX = 1 << 20 };
+
+/* A piece of text and the name messages give it ("policies/default.yaml:3: …"). */
+struct document {
+	const char *name;
+	const char *text;
+	size_t len;
+};
+
+int yaml_parse(const struct document *doc, json_t **ret, struct error *err) _must_check_;
+/* JSON with duplicate keys refused and depth bounded. */
+int json_parse(const struct document *doc, json_t **ret, struct error *err) _must_check_;

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this host can enforce, as plain data. sys/probe.c fills it once; everything that decides
+ * (policy, plan) only reads it, so decisions can be tested with invented hosts.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum cgroup_kind { CGROUP_NONE, CGROUP_V1, CGROUP_V2, _CGROUP_KIND_MAX };
+
+/* Controllers, as bits of host_facts.cgroup_controllers. */
+enum {
+	CGROUP_MEMORY = 1 << 0,
+	CGROUP_PIDS = 1 << 1,
+	CGROUP_CPU = 1 << 2,
+	CGROUP_SWAP = 1 << 3, /* memory+swap accounting is there */
+};
+
+struct host_facts {
+	char kernel[65];   /* uname -r */
+	char node[65];	   /* host name, for the result's "node" */
+	int32_t cores;
+	int64_t memory_bytes;
+	uint32_t uid, gid; /* ours */
+	bool privileged;   /* root with CAP_SYS_ADMIN and CAP_SETUID: unique host uids are possible */
+	uint32_t uid_base; /* first of the ids reserved for sandboxes; 0 when not privileged */
+	uint32_t uid_count;
+	bool userns, pidns, netns, mntns, ipcns, utsns, cgroupns;
+	bool seccomp;
+	int32_t landlock_abi; /* 0: not there */
+	bool overlay;	      /* overlay can be mounted inside a user namespace */
+	bool proc_mount;      /* a fresh procfs with subset=pid can be mounted there */
+	bool clone3, openat2, pidfd;
+	enum cgroup_kind cgroup;
+	uint32_t cgroup_controllers;
+	char cgroup_reason[160]; /* why it is CGROUP_NONE, with the command that fixes it; else "" */
+	char userns_reason[160]; /* why userns is false, with the command that fixes it; else "" */
+};
