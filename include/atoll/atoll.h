@@ -36,26 +36,54 @@ struct atoll_options {
 
 enum atoll_stream { ATOLL_STDOUT = 1, ATOLL_STDERR = 2 };
 
-/* What a run may be given besides the request. Zero-initialise, set size, fill what you need. */
+/*
+ * What a run may be given besides the request. Zero-initialise, set size, fill what you need. A
+ * descriptor counts only when the use_… member before it is not 0; it stays the caller's.
+ */
 struct atoll_run_options {
 	size_t size;
-	/* Called as output arrives, from inside atoll_run(); a negative return cancels the run. */
+	/*
+	 * Called as output arrives, from inside atoll_run(); a negative return cancels the run. It may
+	 * block: then only the program waits, and its time runs. What a compiler says comes here only
+	 * when it fails, because the program's own output never comes then.
+	 */
 	int (*on_output)(void *data, enum atoll_stream stream, const void *bytes, size_t n);
 	void *data;
-	/* A descriptor to feed as standard input while the program runs; -1 or 0 with !use_stdin_fd: none. */
+	/* Fed as standard input while the program runs, after the request's own "stdin". */
 	int use_stdin_fd;
 	int stdin_fd;
-	/* Becomes readable when the run is to be cancelled (an eventfd, a signalfd); same rule. */
+	/* Becomes readable when the run is to be cancelled (an eventfd, a signalfd). It is not read. */
 	int use_cancel_fd;
 	int cancel_fd;
+	/* With "tty": the caller's terminal, whose size the program's terminal takes on. */
+	int use_terminal_fd;
+	int terminal_fd;
+	/* With "tty": becomes readable when that size changed (a signalfd for SIGWINCH). It is read. */
+	int use_resize_fd;
+	int resize_fd;
 	/* Files the program wrote are put here; NULL: only listed. Must exist. */
 	const char *output_dir;
+	/*
+	 * Not 0: the result may leave out what takes extra time to find (the runtime's version, files
+	 * that are not put anywhere). For callers that show a program's output and its exit code.
+	 */
+	int brief;
+	/* Set to what a command line should exit with: the program's code, 124, 125, 126, 127, 128+n. */
+	int *exit_code;
+	/*
+	 * Set when a program was ended by something other than itself, to one sentence that says what
+	 * and what to do about it; the caller frees it. Left alone otherwise.
+	 */
+	char **notice;
 };
 
 ATOLL_API int atoll_new(const struct atoll_options *options, struct atoll **ret, char **problem);
 ATOLL_API struct atoll *atoll_free(struct atoll *a);
 
-/* Runs to the end. *result_json is set on success and whenever there is a result to show. */
+/*
+ * Runs to the end. *result_json is set on success and whenever there is a result to show (so also for a
+ * refusal, together with a negative return and *problem). result_json may be NULL, which implies brief.
+ */
 ATOLL_API int atoll_run(struct atoll *a, const char *request_json,
 			const struct atoll_run_options *options, char **result_json, char **problem);
 /* Decision and plan as text; runs nothing. */

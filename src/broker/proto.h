@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 #include "plan/plan.h"
-#include "spec/result.h"
+#include "spec/usage.h"
 
 enum record_kind {
 	RECORD_RUN = 1,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decision → plan. Pure: what must be known of the host (its /bin is a link, …) comes in `layout`. */
+/* decision → plan. Pure: what of the host is a link, a file or a directory is found out by OP_SHOW. */
 #pragma once
 
 #include "plan/plan.h"
@@ -7,16 +7,6 @@
 
 #define SANDBOX_WORK  "/sandbox"
 #define SANDBOX_BUILD "/build"
-
-/* How the host's root looks, as far as plans mirror it. */
-struct root_layout {
-	const char *image; /* NULL: the host's own root */
-	struct {
-		const char *path;   /* "/bin" */
-		char link[64];	    /* "usr/bin" when it is a symbolic link, "" when a directory */
-		bool exists;
-	} top[8]; /* bin, sbin, lib, lib32, lib64, libx32, and two spare */
-};
 
 struct stage_spec { /* one program to run */
 	const char *name;
@@ -35,7 +25,6 @@ struct build_file { /* goes below SANDBOX_WORK or SANDBOX_BUILD */
 
 struct plan_input {
 	const struct decision *decision;
-	const struct root_layout *layout;
 	const struct stage_spec *stages;
 	size_t n_stages;
 	const struct build_file *files;

@@ -30,9 +30,8 @@ enum op_kind {
 	OP_DIR,		 /* b: target; mode */
 	OP_SYMLINK,	 /* a: content, b: target */
 	OP_TEXT,	 /* a: bytes, b: target; mode */
-	OP_COPY,	 /* a: host file, b: target; a missing source is skipped */
-	OP_OVERLAY,	 /* a: host directory, b: target; read-only; missing is skipped when OPTIONAL */
-	OP_BIND,	 /* as OP_OVERLAY where overlay is not to be had; shares inodes */
+	OP_SHOW,	 /* a: host path, b: target; a directory by read-only overlay, a file by copy,
+			    a link as a link; one that is missing is skipped when OPTIONAL */
 	OP_TMPFS,	 /* b: target; value: bytes, value2: inodes; mode */
 	OP_SCRATCH,	 /* value: bytes, value2: inodes; the one tmpfs of work directory and /tmp */
 	OP_SCRATCH_DIR,	 /* a: name inside scratch, b: target; mode */

@@ -13,41 +13,35 @@
 #include "spec/request.h"
 #include "spec/yaml.h"
 #include "sys/facts.h"
+#include "sys/layer.h"
 
 #include <jansson.h>
 
-/* Layers a policy may require, and that a result names when they are missing. */
-enum layer {
-	LAYER_USERNS,
-	LAYER_UNIQUE_UID,
-	LAYER_SECCOMP,
-	LAYER_LANDLOCK,
-	LAYER_CGROUP_MEMORY,
-	LAYER_CGROUP_PIDS,
-	LAYER_CGROUP_CPU,
-	LAYER_OVERLAY,
-	LAYER_PROC,
-	_LAYER_MAX,
-};
 const char *layer_name(enum layer layer); /* "cgroup-memory" */
 /* One sentence: what is missing and the command that fixes it on this host. */
 void layer_fix(enum layer layer, const struct host_facts *facts, char *ret, size_t size);
 uint32_t layers_missing(const struct host_facts *facts); /* bits of enum layer */
 
 struct policy {
-	json_t *root;
+	json_t *root;	     /* owns every string below */
+	struct arena memory; /* owns the lists */
 	const char *name;
 	struct limits defaults, ceilings;
-	uint32_t required; /* bits of enum layer */
-	bool read_only;	   /* force read_only for every request */
-	const char **usr;  /* host directories shown read-only: "/usr", … */
-	const char **etc;  /* entries of /etc shown to every program */
+	uint32_t
+		required; /* bits of enum layer, for this host: require, and require_privileged where it applies */
+	bool read_only;	  /* force read_only for every request */
+	const char **usr; /* host directories shown read-only: "/usr", … */
+	const char **etc; /* entries of /etc shown to every program */
 	bool network_loopback;
 };
 
 int policy_parse(const struct document *doc, const struct host_facts *facts, struct policy **ret,
 		 struct error *err) _must_check_;
 struct policy *policy_free(struct policy *policy);
+static inline void policy_cleanup(struct policy **policy)
+{
+	(void)policy_free(*policy);
+}
 
 struct decision {
 	struct limits limits; /* complete */
@@ -63,5 +57,11 @@ struct decision {
 
 /* The caller fills request, policy, language and facts of *d; decide() fills the rest or refuses. */
 int decide(struct decision *d, struct error *err) _must_check_;
+/*
+ * The limits of one stage: the decision's, with the members that the language (compile) or the
+ * caller's stage names instead, none above what policy and host allow.
+ */
+void decision_stage_limits(const struct decision *d, const struct limits *over, uint32_t set,
+			   struct limits *ret);
 /* Human text for --explain: which rule gave each field. */
 int decision_print(const struct decision *d, struct buf *out) _must_check_;

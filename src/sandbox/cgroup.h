@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "plan/plan.h"
-#include "spec/result.h"
+#include "spec/usage.h"
 #include "sys/facts.h"
 
 enum { CGROUP_JOIN_MAX = 6 }; /* fds a child must write "0" to, v1: one a hierarchy */
@@ -24,7 +24,11 @@ struct cgroup_ops {
 	struct cgroup_root *(*root_free)(struct cgroup_root *root); /* removes what it made, if empty */
 	/* -EEXIST: that name is taken, try another. */
 	int (*create)(struct cgroup_root *root, const char *name, struct cgroup **ret, struct error *err);
-	/* limits[enum stage_limit]; 0: leave unlimited. May be called again for the next stage. */
+	/*
+	 * limits[enum stage_limit]; 0: unlimited (swap 0: none, where memory is limited). May be
+	 * called again for the next stage, which also starts memory_peak_bytes anew where the kernel
+	 * can (v1; v2 from Linux 6.12); the other counters go on from where they were.
+	 */
 	int (*set_limits)(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MAX], struct error *err);
 	/* Fds the new child writes "0" to (v1), borrowed; returns how many. v2: 0. */
 	int (*join_fds)(struct cgroup *cg, int ret[CGROUP_JOIN_MAX]);
@@ -32,7 +36,7 @@ struct cgroup_ops {
 	int (*clone_fd)(struct cgroup *cg);
 	/* Where clone3 is not to be had: puts pid in from outside. */
 	int (*attach)(struct cgroup *cg, int32_t pid, struct error *err);
-	/* Kills every member, where the kernel can (v2); the pid namespace does it otherwise. */
+	/* Kills every member; -EOPNOTSUPP where only the end of the pid namespace does that (v1, none). */
 	int (*kill)(struct cgroup *cg);
 	/* Fills what it can measure; members it cannot stay as they are. */
 	int (*read_usage)(struct cgroup *cg, struct usage *usage);

@@ -19,7 +19,7 @@ struct knob {
 	const char *flag; /* "--memory", or NULL */
 	char letter;	  /* 'm', or 0 */
 	enum knob_kind kind;
-	size_t offset; /* of the int64_t in struct limits */
+	size_t offset;	  /* of the int64_t in struct limits */
 	int64_t min, max; /* hard bounds of the type; max is what a config may raise a ceiling to */
 	int64_t preset;	  /* default; 0 with none_ok: none */
 	int64_t ceiling;  /* shipped ceiling; KNOB_CPUS: 0 = the host's cores */
@@ -37,13 +37,40 @@ void knob_set(const struct knob *k, struct limits *l, int64_t value);
 uint32_t knob_bit(const struct knob *k);
 
 /* Text as on the command line ("512m", "500ms", "1.5"); checks type and hard bounds. */
-int knob_parse_text(const struct knob *k, const char *text, int64_t *ret, struct error *err) _must_check_;
+int knob_parse_text(const struct knob *k, const char *text, int64_t *ret,
+		    struct error *err) _must_check_;
 /* A JSON number or string. The error names key, value and bounds; field is "limits.<key>". */
-int knob_parse_json(const struct knob *k, const json_t *value, int64_t *ret, struct error *err) _must_check_;
-/* A whole {"memory": …} object; unknown keys are refused. Sets members and their bits in *set. */
-int limits_parse_json(const json_t *object, struct limits *l, uint32_t *set, struct error *err) _must_check_;
-void limits_presets(struct limits *ret);  /* every member's default */
+int knob_parse_json(const struct knob *k, const json_t *value, int64_t *ret,
+		    struct error *err) _must_check_;
+/*
+ * A whole {"memory": …} object; unknown keys are refused. Sets members and their bits in *set.
+ * cpu_quota (with cpu_period) sets cpus as well, so nobody else needs to know of them.
+ */
+int limits_parse_json(const json_t *object, struct limits *l, uint32_t *set,
+		      struct error *err) _must_check_;
+/* The same for an object that stands elsewhere: fields are "<where>.<key>". */
+int limits_parse_at(const char *where, const json_t *object, struct limits *l, uint32_t *set,
+		    struct error *err) _must_check_;
+void limits_presets(struct limits *ret);		 /* every member's default */
 void limits_ceilings(struct limits *ret, int32_t cores); /* every member's shipped ceiling */
+/* Copies the members of over whose bits are in set. */
+void limits_overlay(struct limits *l, const struct limits *over, uint32_t set);
 /* "512 MiB", "30 s", "1.5", for messages and tables. */
 void knob_format(const struct knob *k, int64_t value, char *ret, size_t size);
+/* In the unit of the JSON form: seconds, bytes, cores, a count; none is null. */
+json_t *knob_to_json(const struct knob *k, int64_t value);
 json_t *limits_to_json(const struct limits *l);
+
+/* What somebody asked for, in their words. */
+struct knob_claim {
+	const char *field; /* "limits.memory" */
+	const char *given; /* "20g" */
+	int64_t value;
+};
+struct knob_range {
+	int64_t min, max;
+	const char *above; /* "is above the ceiling of" */
+};
+/* Refuses a value out of range with one sentence that names field, value and bounds. */
+int knob_check(const struct knob *k, const struct knob_claim *claim, const struct knob_range *range,
+	       struct error *err) _must_check_;

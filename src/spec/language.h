@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "spec/arena.h"
 #include "spec/limits.h"
 #include "spec/yaml.h"
 
@@ -14,34 +15,47 @@
 #include <stdbool.h>
 
 struct language {
-	json_t *root;	       /* owns every string below */
-	const char *name;      /* "python" */
-	const char *title;     /* "Python" */
-	const char **aliases;  /* NULL-terminated lists, never NULL */
-	const char **extensions; /* without dot */
-	const char **shebangs; /* interpreter base names: "python3" */
-	const char *source;    /* "code.py"; Java: "{class}.java" */
-	const char *runtime;   /* absolute path that must exist in the sandbox's root */
-	const char *package;   /* Debian package that provides it */
-	const char **needs;    /* further absolute paths that must exist */
-	const char **version_argv; /* prints the version on stdout or stderr */
+	json_t *root;		    /* owns every string below */
+	struct arena memory;	    /* owns the lists */
+	const char *name;	    /* "python" */
+	const char *title;	    /* "Python" */
+	const char **aliases;	    /* NULL-terminated lists, never NULL */
+	const char **extensions;    /* without dot */
+	const char **shebangs;	    /* interpreter base names: "python3" */
+	const char *source;	    /* "code.py"; Java: "{class}.java" */
+	const char *runtime;	    /* absolute path that must exist in the sandbox's root */
+	const char *package;	    /* Debian package that provides it */
+	const char **needs;	    /* further absolute paths that must exist */
+	const char **version_argv;  /* prints the version on stdout or stderr */
 	const char *version_prefix; /* "Python " -> result.runtime = "Python 3.11.2" */
 	const char **compile_argv;  /* empty: not compiled */
 	struct limits compile_limits;
 	uint32_t compile_limits_set;
 	const char **run_argv;
-	const char **env;	 /* "K=V" words */
-	const char **etc;	 /* entries of /etc it needs, e.g. "java-17-openjdk" */
-	const char **libraries;	 /* Python: modules to look for in `atoll languages` */
-	const char *class_pattern; /* "java": source name from the public class; or NULL */
-	const char *runner;	 /* runners/<file> that implements --invoke, or NULL */
+	const char **env;	/* "K=V" words */
+	const char **etc;	/* entries of /etc it needs, e.g. "java-17-openjdk" */
+	const char **libraries; /* Python: modules to look for in `atoll languages` */
+	const char *
+		class_pattern; /* key `class`; "java": source name from the public class; or NULL */
+	const char *runner;    /* runners/<file> that implements --invoke, or NULL */
 };
 
-int language_parse(const struct document *doc, struct language **ret, struct error *err) _must_check_;
+int language_parse(const struct document *doc, struct language **ret,
+		   struct error *err) _must_check_;
 struct language *language_free(struct language *lang);
+static inline void language_cleanup(struct language **lang)
+{
+	(void)language_free(*lang);
+}
 /* Case-insensitive: name or alias. "python@3.11" matches the file that defines that version. */
 bool language_matches(const struct language *lang, const char *name);
 bool language_has_extension(const struct language *lang, const char *extension);
 bool language_has_shebang(const struct language *lang, const char *line, size_t len);
-/* Java: the name of the public class (else the first class, else "Main") found in source. */
+/*
+ * Java: the name of the public type found in source, else of the first that has a main method, else of
+ * the first, else "Main".
+ */
 void language_class_name(const char *source, size_t len, char *ret, size_t size);
+/* The file name under which code is stored: `source`, with {class} filled in from the code. */
+void language_source_name(const struct language *lang, const char *code, size_t len, char *ret,
+			  size_t size);

@@ -13,8 +13,8 @@ struct limits {
 	int64_t idle_timeout_ms; /* 0: none */
 	int64_t memory_bytes;
 	int64_t swap_bytes;
-	int64_t cpus_milli; /* thousandths of a core */
-	int64_t cpu_quota_us;  /* with cpu_period_us another way to say cpus; 0: not given */
+	int64_t cpus_milli;   /* thousandths of a core */
+	int64_t cpu_quota_us; /* with cpu_period_us another way to say cpus; 0: not given */
 	int64_t cpu_period_us;
 	int64_t cpu_shares; /* 0: not given */
 	int64_t pids;

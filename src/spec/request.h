@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "spec/arena.h"
 #include "spec/limits.h"
 
 #include <jansson.h>
@@ -20,6 +21,14 @@ enum {
 	REQUEST_ENV_MAX = 512,
 	REQUEST_STAGES_MAX = 32,
 	REQUEST_TESTS_MAX = 256,
+	REQUEST_GLOBS_MAX = 64,
+	REQUEST_LABELS_MAX = 64,
+	REQUEST_CODE_MAX = 16 << 20,
+	REQUEST_PATH_MAX = 1000, /* bytes of a file name below /sandbox */
+	REQUEST_DEPTH_MAX = 32,	 /* its components */
+	REQUEST_WORD_MAX =
+		131071, /* one argument or variable: the kernel's MAX_ARG_STRLEN less the NUL */
+	REQUEST_WORDS_MAX = 1 << 20, /* all of them together */
 };
 
 struct span { /* bytes, not necessarily NUL-terminated text */
@@ -40,9 +49,9 @@ struct request_var {
 
 struct request_stage {
 	const char *name;
-	const char *code;	  /* run by /bin/sh -c, or NULL */
-	const char **argv;	  /* NULL-terminated, or NULL */
-	struct span stdin_data;	  /* data NULL: none */
+	const char *code;	/* run by /bin/sh -c, or NULL; exactly one of code and argv */
+	const char **argv;	/* NULL-terminated, or NULL */
+	struct span stdin_data; /* data NULL: none */
 	struct request_var *env;
 	size_t n_env;
 	struct limits limits;
@@ -50,12 +59,13 @@ struct request_stage {
 };
 
 struct request_test {
-	struct span stdin_data;
-	struct span expected;
+	struct span stdin_data; /* data NULL: empty */
+	struct span expected;	/* always given */
 };
 
 struct request {
-	json_t *root;	      /* owns every string below that base64 did not decode */
+	json_t *root;	      /* owns every string below that is not in memory */
+	struct arena memory;  /* lists, and what base64 decoded */
 	const char *language; /* as given, or NULL */
 	struct span code;     /* data NULL: none */
 	const char **args;    /* NULL-terminated, never NULL */
@@ -82,7 +92,6 @@ struct request {
 	const json_t *invoke_params;		  /* object, or NULL */
 	const char **collect;			  /* globs, NULL-terminated; NULL: everything */
 	const json_t *labels;			  /* object of strings, or NULL */
-	void *decoded; /* base64 results and arrays; freed with the request */
 };
 
 /* Takes its own reference on root. Unknown keys, and keys of later steps, are refused by name. */

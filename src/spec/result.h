@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "spec/limits.h"
+#include "spec/usage.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -24,38 +25,9 @@ enum run_status {
 	_STATUS_MAX,
 };
 
-enum cause_kind {
-	CAUSE_EXIT,
-	CAUSE_SIGNAL,
-	CAUSE_TIMEOUT,
-	CAUSE_CPU_TIME,
-	CAUSE_IDLE,
-	CAUSE_MEMORY,
-	CAUSE_OUTPUT,
-	CAUSE_PIDS,
-	CAUSE_DISK,
-	CAUSE_POLICY,
-	CAUSE_CANCELLED,
-	CAUSE_SETUP,
-	CAUSE_INTERRUPTED,
-	CAUSE_INTERNAL,
-	_CAUSE_MAX,
-};
-
-/* Kernel counters of one run or stage. -1: this host could not measure it. */
-struct usage {
-	int64_t user_us, system_us;
-	int64_t memory_peak_bytes;
-	int64_t pids_peak;
-	int64_t io_read_bytes, io_write_bytes;
-	int64_t oom_kills;    /* processes the kernel killed for memory */
-	int64_t pids_refused; /* forks refused by the pids limit */
-	int64_t disk_free_bytes, disk_free_files; /* of the scratch file system at the end */
-};
-
 struct cause {
 	enum cause_kind kind;
-	char detail[200];
+	char detail[448];      /* one sentence; as long as an error's text */
 	const char *limit_key; /* "memory": names the knob of limit and suggest; NULL: none */
 	int64_t limit, peak;   /* base units; -1: null */
 	int64_t suggest;       /* value worth retrying with; -1: null */
@@ -103,13 +75,13 @@ struct result_stream {
 };
 
 struct isolation {
-	const char *tier;    /* "full", or "reduced" when anything is missing */
-	const char *user;    /* "unique", "shared" */
-	const char *cgroup;  /* "v2", "v1", "none" */
-	char seccomp[48];    /* "default@3f2a91c0" */
-	int landlock;	     /* ABI in force; 0: off */
-	const char *proc;    /* "pid", "none" */
-	const char *net;     /* "none", "loopback" */
+	const char *tier;	 /* "full", or "reduced" when anything is missing */
+	const char *user;	 /* "unique", "shared" */
+	const char *cgroup;	 /* "v2", "v1", "none" */
+	char seccomp[48];	 /* "default@3f2a91c0" */
+	int landlock;		 /* ABI in force; 0: off */
+	const char *proc;	 /* "pid", "none" */
+	const char *net;	 /* "none", "loopback" */
 	const char *missing[16]; /* names of layers, NULL-terminated */
 };
 
@@ -117,8 +89,9 @@ struct result {
 	char id[32];
 	char *language; /* or NULL */
 	struct verdict verdict;
+	enum error_code refusal; /* why nothing ran; ERROR_NONE when something did */
 	struct result_stream out, err;
-	json_t *value;	     /* or NULL */
+	json_t *value; /* or NULL */
 	struct result_file *files;
 	size_t n_files;
 	bool files_truncated; /* more were written than collection's bounds allow */
@@ -131,8 +104,8 @@ struct result {
 	size_t n_tests;
 	json_t *error; /* {"type","message","file","line"} or NULL */
 	struct isolation isolation;
-	json_t *labels;	 /* or NULL */
-	char *runtime;	 /* "Python 3.11.2" or NULL */
+	json_t *labels; /* or NULL */
+	char *runtime;	/* "Python 3.11.2" or NULL */
 	char *policy;
 	bool cached_build;
 	int64_t created_realtime_ns;
@@ -143,8 +116,14 @@ const char *status_name(enum run_status status);
 const char *cause_name(enum cause_kind kind);
 struct result *result_new(void);
 struct result *result_free(struct result *res);
+static inline void result_cleanup(struct result **res)
+{
+	(void)result_free(*res);
+}
 /* SPEC §3's object, every key present. Invalid UTF-8 becomes U+FFFD and `stdout_binary` is set. */
 json_t *result_to_json(const struct result *res);
+/* For json_dumps(): seconds print as 0.0021, not 0.0020999999999999999. */
+#define RESULT_JSON_FLAGS JSON_REAL_PRECISION(12)
 /* A result for what never ran: denied, setup_error or internal_error, from the error's code. */
 struct result *result_from_error(const struct error *err);
 /* The exit code of the command line for a result (SPEC §4). */
@@ -152,8 +131,8 @@ int result_exit_code(const struct result *res);
 
 /* Everything classify needs; it is pure, so every rule of SPEC §3 is a unit test. */
 struct ending {
-	int wait_status;  /* as from waitid/wait4, of the main process */
-	int killed_for;   /* enum cause_kind we killed it for, or -1 */
+	int wait_status; /* as from waitid/wait4, of the main process */
+	int killed_for;	 /* enum cause_kind we killed it for, or -1 */
 	struct usage usage;
 	int64_t largest_file_bytes; /* among files found; for file_size */
 	int64_t output_bytes;	    /* larger of the two streams */

@@ -11,7 +11,12 @@
 
 #include <jansson.h>
 
-enum { YAML_DEPTH_MAX = 32, YAML_BYTES_MAX = 1 << 20 };
+enum {
+	YAML_DEPTH_MAX = 32,
+	YAML_BYTES_MAX = 1 << 20,
+	JSON_DEPTH_MAX = 64,
+	JSON_BYTES_MAX = 320 << 20
+};
 
 /* A piece of text and the name messages give it ("policies/default.yaml:3: …"). */
 struct document {
@@ -21,5 +26,5 @@ struct document {
 };
 
 int yaml_parse(const struct document *doc, json_t **ret, struct error *err) _must_check_;
-/* JSON with duplicate keys refused and depth bounded. */
+/* JSON with duplicate keys refused, size and depth bounded. Strings may hold NUL bytes. */
 int json_parse(const struct document *doc, json_t **ret, struct error *err) _must_check_;

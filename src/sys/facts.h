@@ -19,12 +19,12 @@ enum {
 };
 
 struct host_facts {
-	char kernel[65];   /* uname -r */
-	char node[65];	   /* host name, for the result's "node" */
+	char kernel[65]; /* uname -r */
+	char node[65];	 /* host name, for the result's "node" */
 	int32_t cores;
 	int64_t memory_bytes;
 	uint32_t uid, gid; /* ours */
-	bool privileged;   /* root with CAP_SYS_ADMIN and CAP_SETUID: unique host uids are possible */
+	bool privileged; /* root with CAP_SYS_ADMIN and CAP_SETUID: unique host uids are possible */
 	uint32_t uid_base; /* first of the ids reserved for sandboxes; 0 when not privileged */
 	uint32_t uid_count;
 	bool userns, pidns, netns, mntns, ipcns, utsns, cgroupns;
@@ -35,6 +35,7 @@ struct host_facts {
 	bool clone3, openat2, pidfd;
 	enum cgroup_kind cgroup;
 	uint32_t cgroup_controllers;
-	char cgroup_reason[160]; /* why it is CGROUP_NONE, with the command that fixes it; else "" */
+	char cgroup_reason
+		[160]; /* why it is CGROUP_NONE, with the command that fixes it; else "" */
 	char userns_reason[160]; /* why userns is false, with the command that fixes it; else "" */
 };

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See parse.h. A number is digits, optionally a point and digits, optionally a unit. The whole part
+ * and the fraction stay integers until the unit is known; the product is formed in 128 bits, so the
+ * only rounding is down to the base unit (byte, millisecond, thousandth).
+ */
+#include "base/parse.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* 10^18 times the largest unit (2^40) stays far below 2^127. */
+enum { FRACTION_DIGITS_MAX = 18 };
+
+struct decimal {
+	uint64_t whole;
+	uint64_t fraction;	/* the digits after the point … */
+	uint64_t fraction_unit; /* … over this power of ten */
+	size_t fraction_digits;
+};
+
+struct unit {
+	const char *name;
+	int64_t scale;
+};
+
+static const struct unit size_units[] = {
+	{ "", 1 },
+	{ "b", 1 },
+	{ "k", KiB },
+	{ "kb", KiB },
+	{ "kib", KiB },
+	{ "m", MiB },
+	{ "mb", MiB },
+	{ "mib", MiB },
+	{ "g", GiB },
+	{ "gb", GiB },
+	{ "gib", GiB },
+	{ "t", 1024 * GiB },
+	{ "tb", 1024 * GiB },
+	{ "tib", 1024 * GiB },
+};
+
+static const struct unit time_units[] = {
+	{ "", MS_PER_SEC },	    { "ms", 1 }, { "s", MS_PER_SEC }, { "m", 60 * MS_PER_SEC },
+	{ "h", 3600 * MS_PER_SEC },
+};
+
+static const struct unit milli_units[] = { { "", 1000 } };
+
+/* Moves *p over digits and returns how many; a value too large becomes UINT64_MAX. */
+static size_t read_digits(const char **p, uint64_t *ret)
+{
+	const char *start = *p;
+	uint64_t value = 0;
+
+	for (; **p >= '0' && **p <= '9'; (*p)++) {
+		if (__builtin_mul_overflow(value, UINT64_C(10), &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(**p - '0'), &value))
+			value = UINT64_MAX;
+	}
+	*ret = value;
+	return (size_t)(*p - start);
+}
+
+static int read_decimal(const char **p, struct decimal *ret)
+{
+	struct decimal d = { .fraction_unit = 1 };
+
+	if (read_digits(p, &d.whole) == 0)
+		return -EINVAL;
+	if (**p == '.') {
+		(*p)++;
+		d.fraction_digits = read_digits(p, &d.fraction);
+		if (d.fraction_digits == 0)
+			return -EINVAL;
+		for (size_t i = 0; i < MIN(d.fraction_digits, FRACTION_DIGITS_MAX); i++)
+			d.fraction_unit *= 10;
+	}
+	*ret = d;
+	return 0;
+}
+
+/* Upper and lower case are the same; not strcasecmp(), which asks the locale. */
+static bool unit_matches(const char *unit, const char *text)
+{
+	for (; *unit && (*unit == *text || *unit == *text + ('a' - 'A')); unit++)
+		text++;
+	return *unit == *text;
+}
+
+static int parse_scaled(const char *text, const struct unit *units, size_t n, int64_t *ret)
+{
+	const struct unit *unit = NULL;
+	struct decimal d;
+	__int128 value;
+	int r = read_decimal(&text, &d);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n && !unit; i++)
+		unit = unit_matches(units[i].name, text) ? &units[i] : NULL;
+	if (!unit)
+		return -EINVAL;
+	if (d.fraction_digits > FRACTION_DIGITS_MAX)
+		return -ERANGE;
+	value = (__int128)d.whole * unit->scale +
+		(__int128)d.fraction * unit->scale / (__int128)d.fraction_unit;
+	if (value > INT64_MAX)
+		return -ERANGE;
+	*ret = (int64_t)value;
+	return 0;
+}
+
+int parse_i64(const char *text, int64_t *ret)
+{
+	static const struct unit one[] = { { "", 1 } };
+
+	/* A point is no digit: whole numbers only. */
+	if (strchr(text, '.'))
+		return -EINVAL;
+	return parse_scaled(text, one, ARRAY_SIZE(one), ret);
+}
+
+int parse_size(const char *text, int64_t *ret_bytes)
+{
+	return parse_scaled(text, size_units, ARRAY_SIZE(size_units), ret_bytes);
+}
+
+int parse_time(const char *text, int64_t *ret_ms)
+{
+	return parse_scaled(text, time_units, ARRAY_SIZE(time_units), ret_ms);
+}
+
+int parse_milli(const char *text, int64_t *ret_milli)
+{
+	return parse_scaled(text, milli_units, ARRAY_SIZE(milli_units), ret_milli);
+}

@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See run.h. Deadlines are this file's: wall time by timer, CPU time by looking at the kernel's counter as often as
+ * it could be reached. Every end goes the same way: pid 1 dies, the kernel takes the rest, counters are read,
+ * files are collected, the front is told, and then the cgroup is removed.
+ */
+#include "broker/run.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "sandbox/collect.h"
+#include "sys/kernel.h"
+#include "sys/layer.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+enum { REMOVE_RETRY_MS = 2, REMOVE_TRIES_MAX = 2500 };
+
+static int send_record(struct run *run, struct record *rec, int fd)
+{
+	rec->job = run->job;
+	return sys_send_record(run->broker->front_fd, rec, sizeof(*rec), &fd, fd >= 0 ? 1 : 0);
+}
+
+struct run *run_find(struct broker *b, uint32_t job)
+{
+	for (struct run *run = b->runs; run; run = run->next)
+		if (run->job == job && run->state != RUN_REMOVING)
+			return run;
+	return NULL;
+}
+
+static int map_plan(struct run *run, struct error *err)
+{
+	const int needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	int seals = fcntl(run->plan_fd, F_GET_SEALS), r;
+	struct stat st;
+
+	if (seals < 0 || (seals & needed) != needed)
+		return error_set(err, ERROR_INPUT, EPERM, "the plan is refused: it is not sealed");
+	if (fstat(run->plan_fd, &st) < 0 || st.st_size <= 0 || st.st_size > PLAN_BYTES_MAX)
+		return error_set(err, ERROR_INPUT, EFBIG, "the plan is refused: bad size");
+	run->plan.base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, run->plan_fd, 0);
+	if (run->plan.base == MAP_FAILED) {
+		run->plan.base = NULL;
+		return error_set(err, ERROR_INTERNAL, errno, "the plan cannot be mapped");
+	}
+	run->plan.size = (size_t)st.st_size;
+	r = plan_decode(run->plan.base, run->plan.size, &run->plan.view, err);
+	return r < 0 ? r : plan_check(&run->plan.view, &run->broker->ceilings, err);
+}
+
+static void close_stdio(struct run *run)
+{
+	for (int i = 0; i < 3; i++)
+		run->stdio[i] = fd_close(run->stdio[i]);
+}
+
+static void run_free(struct run *run)
+{
+	struct broker *b = run->broker;
+
+	for (struct run **at = &b->runs; *at; at = &(*at)->next)
+		if (*at == run) {
+			*at = run->next;
+			break;
+		}
+	run->control = source_free(run->control);
+	run->death = source_free(run->death);
+	run->wall_timer = source_free(run->wall_timer);
+	run->cpu_timer = source_free(run->cpu_timer);
+	run->remove_timer = source_free(run->remove_timer);
+	close_stdio(run);
+	if (run->plan.base)
+		(void)munmap(run->plan.base, run->plan.size);
+	run->plan_fd = fd_close(run->plan_fd);
+	free(run);
+	if (b->closing && !b->runs)
+		loop_stop(b->loop);
+}
+
+static int send_file(void *data, const struct collect_file *file)
+{
+	struct run *run = data;
+	struct record rec = { .kind = RECORD_FILE };
+
+	memcpy(rec.file.path, file->path, strlen(file->path) + 1);
+	rec.file.size = file->size;
+	rec.file.mode = file->mode;
+	return send_record(run, &rec, file->fd);
+}
+
+static void send_end(struct run *run)
+{
+	struct record rec = { .kind = RECORD_DONE };
+	const struct op *op = plan_find(&run->plan.view, OP_COLLECT, -1);
+	struct collect_report report = { 0 };
+
+	if (run->failure.code != ERROR_NONE) {
+		rec.kind = RECORD_FAILED;
+		rec.failed = run->failure;
+		(void)send_record(run, &rec, -EBADF);
+		return;
+	}
+	if (op && run->sandbox->scratch_fd >= 0) {
+		struct collect_bounds bounds = { op->value, op->value2 };
+		struct collector collector = { send_file, run };
+
+		if (collect_files(run->sandbox->scratch_fd, &bounds, collector, &report) < 0)
+			report.truncated = true;
+	}
+	rec.done = (struct record_done){
+		.stages_run = run->stage + 1,
+		.files_truncated = report.truncated,
+		.files_skipped = report.skipped,
+		.largest_file_bytes = report.largest_file_bytes,
+		.usage = run->total,
+	};
+	(void)send_record(run, &rec, -EBADF);
+}
+
+static int on_remove(void *data, uint32_t events)
+{
+	struct run *run = data;
+	int r = sandbox_free(run->sandbox);
+
+	(void)events;
+	if (r == -EBUSY && run->remove_tries++ < REMOVE_TRIES_MAX) {
+		source_set_time(run->remove_timer, clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS);
+		return 0;
+	}
+	run_free(run);
+	return 0;
+}
+
+static int64_t delta(int64_t now, int64_t before)
+{
+	return now < 0 ? -1 : now - MAX(before, 0);
+}
+
+/* Where there is no cgroup, what init saw of the children it reaped is the kernel's word too. */
+static void complete_usage(struct usage *usage, const struct report *rep)
+{
+	if (usage->user_us < 0) {
+		usage->user_us = rep->user_us;
+		usage->system_us = rep->system_us;
+	}
+	if (usage->memory_peak_bytes < 0)
+		usage->memory_peak_bytes = rep->max_rss_bytes;
+	if (usage->io_read_bytes < 0) {
+		usage->io_read_bytes = rep->read_bytes;
+		usage->io_write_bytes = rep->write_bytes;
+	}
+}
+
+static void end_stage(struct run *run, const struct report *rep)
+{
+	struct record rec = { .kind = RECORD_STAGE };
+	struct record_stage *s = &rec.stage;
+
+	run->stage_running = false;
+	source_set_time(run->wall_timer, INT64_MAX);
+	source_set_time(run->cpu_timer, INT64_MAX);
+	sandbox_usage(run->sandbox, &run->total);
+	complete_usage(&run->total, rep);
+	s->index = run->stage;
+	s->wait_status = rep->wait_status;
+	s->exec_errno = rep->kind == REPORT_EXEC_FAILED ? rep->errnum : 0;
+	s->killed_for = run->killed_for;
+	s->start_ns = run->stage_start_ns ? run->stage_start_ns : rep->at_ns;
+	s->end_ns = rep->at_ns;
+	s->usage = run->total;
+	s->usage.user_us = delta(run->total.user_us, run->base.user_us);
+	s->usage.system_us = delta(run->total.system_us, run->base.system_us);
+	s->usage.oom_kills = delta(run->total.oom_kills, run->base.oom_kills);
+	s->usage.pids_refused = delta(run->total.pids_refused, run->base.pids_refused);
+	s->last = s->exec_errno || s->wait_status != 0 || run->killed_for >= 0 ||
+		  run->stage + 1 >= run->n_stages;
+	(void)send_record(run, &rec, -EBADF);
+}
+
+/* The terminal's program side; standard streams otherwise. */
+static int stage_stdio(struct run *run, int ret[3])
+{
+	const struct op *op = plan_find(&run->plan.view, OP_STDIN, (int)run->stage);
+
+	for (int i = 0; i < 3; i++)
+		ret[i] = run->stdio[i];
+	if (run->tty) {
+		int fd = ioctl(run->sandbox->terminal_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+		if (fd < 0)
+			return -errno;
+		ret[0] = ret[1] = ret[2] = fd;
+		return fd;
+	}
+	if (op) {
+		ret[0] = fd_sealed_memfd("stdin", op_a(&run->plan.view, op), op->a.len);
+		if (ret[0] >= 0 && lseek(ret[0], 0, SEEK_SET) < 0)
+			return -errno;
+		return ret[0];
+	}
+	if (run->stage > 0) {
+		/* The caller's stream belongs to the first stage. */
+		ret[0] = sys_open("/dev/null", O_RDONLY, 0);
+		return ret[0];
+	}
+	return -EBADF;
+}
+
+static int start_stage(struct run *run)
+{
+	struct command command = { .kind = COMMAND_START, .stage = run->stage, .tty = run->tty,
+				   .last = run->stage + 1 >= run->n_stages };
+	_cleanup_close_ int own = -EBADF;
+	int fds[3], r;
+
+	plan_stage_limits(&run->plan.view, run->stage, run->limits);
+	/* A belt for hosts whose cgroups cannot count: whole seconds, and only per process. */
+	if (run->limits[STAGE_CPU_MS])
+		command.cpu_seconds = (uint64_t)(run->limits[STAGE_CPU_MS] + 1999) / 1000;
+	own = stage_stdio(run, fds);
+	if (own < 0 && own != -EBADF)
+		return own;
+	r = sandbox_start(run->sandbox, &command, fds);
+	if (r == 0 && command.last)
+		close_stdio(run);
+	run->stage_running = r == 0;
+	run->stage_start_ns = 0;
+	return r;
+}
+
+static int64_t cpu_used_ms(struct run *run)
+{
+	int64_t us = run->broker->host.cgroups->read_cpu_us(run->sandbox->cgroup);
+	int64_t base_us = run->base.user_us < 0 ? 0 : run->base.user_us + run->base.system_us;
+
+	return us < 0 ? -1 : (us - base_us) / US_PER_MS;
+}
+
+/* Looks again no later than the limit could be reached with every allowed core busy. */
+static int on_cpu(void *data, uint32_t events)
+{
+	struct run *run = data;
+	int64_t used_ms = cpu_used_ms(run), left_ms, wait_ms;
+
+	(void)events;
+	if (used_ms < 0)
+		return 0;
+	left_ms = run->limits[STAGE_CPU_MS] - used_ms;
+	if (left_ms <= 0) {
+		run_kill(run, CAUSE_CPU_TIME);
+		return 0;
+	}
+	wait_ms = left_ms * 1000 / MAX(run->limits[STAGE_CPU_MILLI], 1000);
+	source_set_time(run->cpu_timer, clock_now_ns() + MAX(wait_ms, 2) * NS_PER_MS);
+	return 0;
+}
+
+static int on_wall(void *data, uint32_t events)
+{
+	(void)events;
+	run_kill(data, CAUSE_TIMEOUT);
+	return 0;
+}
+
+static void tell_started(struct run *run)
+{
+	const struct sandbox_host *host = &run->broker->host;
+	struct record rec = { .kind = RECORD_STARTED };
+
+	if (run->started_sent)
+		return;
+	run->started_sent = true;
+	rec.started = (struct record_started){
+		.at_ns = run->stage_start_ns,
+		.landlock_abi = run->prepared.landlock_abi,
+		.user_unique = run->sandbox->id_reserved,
+		.cgroup = (uint8_t)host->facts.cgroup,
+		.proc = !(run->prepared.missing & 1U << LAYER_PROC),
+		.overlay = !(run->prepared.missing & 1U << LAYER_OVERLAY),
+		.missing = run->prepared.missing,
+	};
+	filter_label(FILTER_DEFAULT, &host->filter, rec.started.seccomp, sizeof(rec.started.seccomp));
+	(void)send_record(run, &rec, run->sandbox->terminal_fd);
+}
+
+static void on_started(struct run *run, const struct report *rep)
+{
+	run->stage_start_ns = rep->at_ns;
+	if (run->limits[STAGE_WALL_MS])
+		source_set_time(run->wall_timer, rep->at_ns + run->limits[STAGE_WALL_MS] * NS_PER_MS);
+	if (run->limits[STAGE_CPU_MS])
+		(void)on_cpu(run, 0);
+	tell_started(run);
+}
+
+static void fail_run(struct run *run, const struct error *err)
+{
+	if (run->failure.code == ERROR_NONE)
+		run->failure = *err;
+	run_kill(run, CAUSE_INTERNAL);
+}
+
+static void next_stage(struct run *run, const struct report *rep)
+{
+	bool failed = rep->kind == REPORT_EXEC_FAILED || rep->wait_status != 0;
+	struct error err = { 0 };
+	int r;
+
+	end_stage(run, rep);
+	if (failed || run->killed_for >= 0 || run->stage + 1 >= run->n_stages) {
+		run->state = RUN_ENDING;
+		/* init leaves by itself after the last stage; after any other it must be told. */
+		if (run->stage + 1 < run->n_stages || rep->kind == REPORT_EXEC_FAILED)
+			sandbox_kill(run->sandbox);
+		return;
+	}
+	run->stage++;
+	run->base = run->total;
+	plan_stage_limits(&run->plan.view, run->stage, run->limits);
+	r = sandbox_set_limits(run->sandbox, run->limits, &err);
+	if (r == 0)
+		r = start_stage(run);
+	if (r < 0 && err.code == ERROR_NONE)
+		(void)error_set(&err, ERROR_INTERNAL, -r, "stage %u cannot be started: %s",
+				run->stage, strerror(-r));
+	if (r < 0)
+		fail_run(run, &err);
+}
+
+static void on_prepared(struct run *run, const struct report *rep, int fds[], size_t n_fds)
+{
+	struct error err = { 0 };
+	int r;
+
+	run->state = RUN_RUNNING;
+	run->prepared = *rep;
+	if (n_fds > 0)
+		run->sandbox->scratch_fd = TAKE_FD(fds[0]);
+	if (n_fds > 1)
+		run->sandbox->terminal_fd = TAKE_FD(fds[1]);
+	if (!run->tty)
+		return; /* its START is in the socket already */
+	r = start_stage(run);
+	if (r < 0) {
+		(void)error_set(&err, ERROR_INTERNAL, -r, "the terminal cannot be opened: %s",
+				strerror(-r));
+		fail_run(run, &err);
+	}
+}
+
+/* (operation, errno) into words. */
+static void explain_failure(const struct run *run, const struct report *rep, struct error *err)
+{
+	const struct plan_view *v = &run->plan.view;
+	const struct op *op = rep->step[0] || rep->stage >= v->n_ops ? NULL : &v->ops[rep->stage];
+
+	if (op && op->kind == OP_FILE && (rep->errnum == ENOSPC || rep->errnum == EDQUOT))
+		(void)error_set(err, ERROR_INPUT, ENOSPC,
+				"the given files do not fit the disk limit; raise --disk or --files");
+	else if (op && op->kind == OP_FILE)
+		(void)error_set(err, ERROR_INPUT, rep->errnum, "the file %s cannot be placed: %s",
+				op_b(v, op), strerror(rep->errnum));
+	else if (op && op->kind == OP_SHOW)
+		(void)error_set(err, ERROR_INPUT, rep->errnum, "%s cannot be shown to the program: %s",
+				op_a(v, op), strerror(rep->errnum));
+	else
+		(void)error_set(err, ERROR_INTERNAL, rep->errnum,
+				"the sandbox cannot be prepared (%s: %s); see: atoll doctor",
+				op ? op_table[op->kind].name : rep->step, strerror(rep->errnum));
+}
+
+static void take_report(struct run *run, const struct report *rep, int fds[], size_t n_fds)
+{
+	struct error err = { 0 };
+
+	switch (rep->kind) {
+	case REPORT_PREPARED:
+		on_prepared(run, rep, fds, n_fds);
+		break;
+	case REPORT_STARTED:
+		on_started(run, rep);
+		break;
+	case REPORT_EXITED:
+	case REPORT_EXEC_FAILED:
+		tell_started(run);
+		if (run->stage_running)
+			next_stage(run, rep);
+		break;
+	default:
+		explain_failure(run, rep, &err);
+		fail_run(run, &err);
+	}
+}
+
+/* false: nothing more to read. Once the program runs, nobody inside can write here but init. */
+static bool read_report(struct run *run)
+{
+	struct report rep;
+	int fds[2] = { -EBADF, -EBADF };
+	size_t n_fds = ARRAY_SIZE(fds);
+	ssize_t n = sys_recv_record(run->sandbox->control_fd, &rep, sizeof(rep), fds, &n_fds);
+
+	if (n != (ssize_t)sizeof(rep))
+		return false;
+	rep.step[sizeof(rep.step) - 1] = '\0';
+	take_report(run, &rep, fds, n_fds);
+	for (size_t i = 0; i < n_fds; i++)
+		(void)fd_close(fds[i]);
+	return true;
+}
+
+static int on_control(void *data, uint32_t events)
+{
+	struct run *run = data;
+
+	(void)events;
+	if (!read_report(run))
+		/* Closed: pid 1 is on its way out, and the pidfd says when it is gone. */
+		run->control = source_free(run->control);
+	return 0;
+}
+
+/* pid 1 is dead, and so is everything that was below it. */
+static int on_death(void *data, uint32_t events)
+{
+	struct run *run = data;
+
+	(void)events;
+	while (read_report(run))
+		;
+	run->death = source_free(run->death);
+	run->control = source_free(run->control);
+	sandbox_reap(run->sandbox);
+	if (run->failure.code == ERROR_NONE && run->state == RUN_PREPARING && run->killed_for < 0)
+		(void)error_set(&run->failure, ERROR_INTERNAL, ECHILD,
+				"the sandbox died while it was prepared; see: atoll doctor");
+	if (run->failure.code == ERROR_NONE && (run->stage_running || run->state == RUN_PREPARING)) {
+		struct report rep = { .kind = REPORT_EXITED, .wait_status = SIGKILL,
+				      .at_ns = clock_now_ns() };
+
+		tell_started(run);
+		end_stage(run, &rep);
+	}
+	send_end(run);
+	run->state = RUN_REMOVING;
+	return on_remove(run, 0);
+}
+
+void run_kill(struct run *run, int cause)
+{
+	if (run->state == RUN_REMOVING)
+		return;
+	if (run->killed_for < 0 && run->state != RUN_ENDING && cause != CAUSE_INTERNAL)
+		run->killed_for = cause;
+	sandbox_kill(run->sandbox);
+}
+
+void run_send_usage(struct run *run)
+{
+	struct record rec = { .kind = RECORD_USAGE };
+
+	sandbox_usage(run->sandbox, &rec.usage);
+	(void)send_record(run, &rec, -EBADF);
+}
+
+static int watch(struct run *run)
+{
+	struct loop *loop = run->broker->loop;
+	int r = fd_set_nonblock(run->sandbox->control_fd, true);
+
+	if (r == 0)
+		r = loop_add_fd(loop, run->sandbox->control_fd, EPOLLIN,
+				(struct handler){ on_control, run }, &run->control);
+	if (r == 0)
+		r = loop_add_fd(loop, run->sandbox->pidfd, EPOLLIN, (struct handler){ on_death, run },
+				&run->death);
+	if (r == 0)
+		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_wall, run }, &run->wall_timer);
+	if (r == 0)
+		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_cpu, run }, &run->cpu_timer);
+	if (r == 0)
+		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_remove, run },
+				   &run->remove_timer);
+	return r;
+}
+
+static int begin(struct run *run, struct error *err)
+{
+	struct broker *b = run->broker;
+	int r = map_plan(run, err);
+
+	if (r < 0)
+		return r;
+	run->n_stages = plan_stage_count(&run->plan.view);
+	run->tty = plan_find(&run->plan.view, OP_DEVPTS, -1) != NULL;
+	r = sandbox_spawn(&b->host, &run->plan.view, run->plan_fd, &run->sandbox, err);
+	if (r < 0)
+		return r;
+	r = watch(run);
+	if (r == 0 && !run->tty)
+		r = start_stage(run);
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "the run cannot be watched: %s", strerror(-r));
+	return 0;
+}
+
+int run_new(struct broker *b, uint32_t job, const int fds[4])
+{
+	struct run *run = calloc(1, sizeof(*run));
+	struct record rec = { .kind = RECORD_FAILED, .job = job };
+	int r;
+
+	if (!run) {
+		for (int i = 0; i < 4; i++)
+			(void)fd_close(fds[i]);
+		(void)error_set(&rec.failed, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return sys_send_record(b->front_fd, &rec, sizeof(rec), NULL, 0);
+	}
+	*run = (struct run){ .next = b->runs, .broker = b, .job = job, .plan_fd = fds[0],
+			     .stdio = { fds[1], fds[2], fds[3] }, .killed_for = -1 };
+	b->runs = run;
+	r = begin(run, &rec.failed);
+	if (r == 0)
+		return 0;
+	if (run->sandbox && run->death) {
+		/* It lives already: let it end the ordinary way, with this as the reason. */
+		fail_run(run, &rec.failed);
+		return r;
+	}
+	(void)send_record(run, &rec, -EBADF);
+	sandbox_destroy(run->sandbox);
+	run_free(run);
+	return r;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One run inside the broker, from RUN to the removal of its cgroup.
+ *
+ *   PREPARING ──report PREPARED──▶ RUNNING ──last EXITED, kill or death──▶ ENDING ──pid 1 is gone──▶ REMOVING ──▶ freed
+ *        └──────────────report FAILED, kill or death──────────────────────────▲
+ *
+ * Exactly one DONE or FAILED leaves for every RUN that was accepted, at the arrow into REMOVING.
+ */
+#pragma once
+
+#include "broker/proto.h"
+#include "loop/loop.h"
+#include "plan/wire.h"
+#include "sandbox/sandbox.h"
+
+#include <stdbool.h>
+
+struct broker {
+	struct loop *loop;
+	int front_fd;
+	struct source *front_source;
+	struct sandbox_host host;
+	struct error host_error; /* why host could not be set up; code ERROR_NONE: it was */
+	struct plan_ceilings ceilings;
+	struct run *runs;
+	bool closing; /* the front is gone: end when the last run is freed */
+};
+
+enum run_state { RUN_PREPARING, RUN_RUNNING, RUN_ENDING, RUN_REMOVING };
+
+struct run {
+	struct run *next;
+	struct broker *broker;
+	uint32_t job;
+	enum run_state state;
+	struct plan_map plan;
+	int plan_fd;
+	int stdio[3]; /* what the stages get; closed when the last one has started */
+	bool tty;
+	struct sandbox *sandbox;
+	struct source *control, *death, *wall_timer, *cpu_timer, *remove_timer;
+	uint32_t n_stages, stage; /* stage: the one that runs, or ran last */
+	bool stage_running;
+	bool started_sent;
+	int killed_for; /* enum cause_kind, or -1 */
+	int64_t limits[_STAGE_LIMIT_MAX];
+	int64_t stage_start_ns;
+	struct report prepared;
+	struct usage base;  /* counters when the stage began */
+	struct usage total; /* counters when it ended */
+	struct error failure; /* code ERROR_NONE: none */
+	int remove_tries;
+};
+
+/* Takes the fds of a RUN record. A failure has been told to the front already. */
+int run_new(struct broker *b, uint32_t job, const int fds[4]) _must_check_;
+struct run *run_find(struct broker *b, uint32_t job);
+/* The first reason wins. */
+void run_kill(struct run *run, int cause);
+void run_send_usage(struct run *run);

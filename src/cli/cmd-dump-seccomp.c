@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `atoll dump-seccomp`: the system call filter as table and program, for reviewers. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "cli/cmd.h"
+#include "cli/say.h"
+#include "plan/filter.h"
+
+enum { LISTING_MAX = 1 << 20 };
+
+static int dump_main(const struct command *self, int argc, char **argv)
+{
+	struct arguments args = { .argc = argc, .argv = argv };
+	_cleanup_buf_ struct buf out;
+	struct error err = { 0 };
+	int r = options_parse(self->options, &args, NULL, &err);
+
+	buf_init(&out, LISTING_MAX);
+	if (r < 0)
+		return say_error(&err);
+	if (r > 0)
+		return help_command(self);
+	r = filter_print(FILTER_DEFAULT, &out);
+	if (r == 0)
+		r = fd_write_all(STDOUT_FILENO, out.data, out.len);
+	if (r < 0)
+		say("cannot print the filter: %s", strerror(-r));
+	return r < 0 ? EXIT_OURS : 0;
+}
+
+static const struct option_list dump_options = { 0 };
+
+const struct command cmd_dump_seccomp = {
+	.name = "dump-seccomp",
+	.usage = "",
+	.summary = "print the system call filter",
+	.options = &dump_options,
+	.main = dump_main,
+	.hidden = true,
+};

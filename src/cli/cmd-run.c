@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `atoll run`. Everything goes through the public library; this file is about being a good process:
+ * output is passed on as it comes, signals cancel the run instead of killing us in the middle of it
+ * (a signalfd is what the library watches), a reader that went away ends the run quietly, and a
+ * terminal is always put back as it was.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cli/cmd.h"
+#include "cli/run.h"
+#include "cli/say.h"
+#include "spec/result.h"
+
+/* A pipe that polls as writable takes this much without blocking. */
+enum { CHUNK = 4096 };
+
+/* One run as on_output sees it. */
+struct stream {
+	int cancel_fd;
+	bool broken; /* whoever read our output is gone */
+};
+
+/* Waits until fd takes bytes; -ECANCELED when a signal comes first. */
+static int wait_writable(const struct stream *s, int fd)
+{
+	struct pollfd fds[] = { { .fd = fd, .events = POLLOUT },
+				{ .fd = s->cancel_fd, .events = POLLIN } };
+
+	while (poll(fds, ARRAY_SIZE(fds), -1) < 0) {
+		if (errno != EINTR)
+			return -errno;
+	}
+	return fds[1].revents & POLLIN ? -ECANCELED : 0;
+}
+
+static int on_output(void *data, enum atoll_stream stream, const void *bytes, size_t n)
+{
+	int fd = stream == ATOLL_STDERR ? STDERR_FILENO : STDOUT_FILENO;
+	struct stream *s = data;
+	const char *p = bytes;
+
+	while (n > 0) {
+		ssize_t written;
+		int r = wait_writable(s, fd);
+
+		if (r < 0)
+			return r;
+		written = write(fd, p, MIN(n, (size_t)CHUNK));
+		if (written < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (written < 0) {
+			s->broken = true;
+			return -errno;
+		}
+		p += written;
+		n -= (size_t)written;
+	}
+	return 0;
+}
+
+static int signal_fd(const int *signals, size_t n, struct error *err)
+{
+	sigset_t set;
+	int fd;
+
+	(void)sigemptyset(&set);
+	for (size_t i = 0; i < n; i++)
+		(void)sigaddset(&set, signals[i]);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return error_set(err, ERROR_INTERNAL, errno, "cannot block signals");
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? error_set(err, ERROR_INTERNAL, errno, "cannot watch signals: %s",
+				  strerror(errno))
+		      : fd;
+}
+
+/* The signal that cancelled the run, or 0. */
+static int signal_taken(int fd)
+{
+	struct signalfd_siginfo info;
+
+	return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
+/* A directory that can be written; made when its parent is there. */
+static int prepare_output_dir(const char *dir, struct error *err)
+{
+	struct stat st;
+
+	if (!dir)
+		return 0;
+	if (mkdir(dir, 0777) < 0 && errno != EEXIST)
+		return error_set(err, ERROR_STORAGE, errno, "cannot make --output-dir '%.300s': %s",
+				 dir, strerror(errno));
+	if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
+		return error_set(err, ERROR_STORAGE, ENOTDIR, "--output-dir '%.300s' is no directory",
+				 dir);
+	if (access(dir, W_OK | X_OK) < 0)
+		return error_set(err, ERROR_STORAGE, errno, "cannot write to --output-dir '%.300s': %s",
+				 dir, strerror(errno));
+	return 0;
+}
+
+static int print_line(const char *text)
+{
+	int r = fd_write_all(STDOUT_FILENO, text, strlen(text));
+
+	if (r == 0)
+		r = fd_write_all(STDOUT_FILENO, "\n", 1);
+	if (r == -EPIPE)
+		return EXIT_SIGNAL + SIGPIPE;
+	if (r < 0)
+		say("cannot write to standard output: %s", strerror(-r));
+	return r < 0 ? EXIT_OURS : 0;
+}
+
+/* What goes wrong before the library is asked is a result too when one was asked for. */
+static int fail(const struct run_options *o, const struct error *err)
+{
+	struct result *res;
+	_cleanup_free_ char *text = NULL;
+	json_t *json;
+
+	if (!o->json)
+		return say_error(err);
+	res = result_from_error(err);
+	json = res ? result_to_json(res) : NULL;
+	text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+	json_decref(json);
+	(void)result_free(res);
+	if (!text || print_line(text) != 0)
+		return say_error(err);
+	return error_exit_code((enum error_code)err->code);
+}
+
+static bool feeds_stdin(const struct run_options *o, const json_t *request)
+{
+	static const char *const keys[] = { "stdin", "tests", "invoke" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (json_object_get(request, keys[i]))
+			return false;
+	}
+	return !o->stdin_is_code && fcntl(STDIN_FILENO, F_GETFD) >= 0;
+}
+
+/* The outcome of one atoll_run(): what it printed for us, and how to exit. */
+struct outcome {
+	char *json, *notice, *problem;
+	int exit_code;
+	int signal; /* that cancelled it, or 0 */
+	bool broken;
+};
+
+static void outcome_done(struct outcome *out)
+{
+	free(out->json);
+	free(out->notice);
+	free(out->problem);
+}
+
+static int launch(struct atoll *atoll, const struct run_options *o, const json_t *request,
+		  struct outcome *out, struct error *err)
+{
+	static const int cancel_signals[] = { SIGINT, SIGTERM, SIGHUP }, resize_signal[] = { SIGWINCH };
+	bool wants_result = o->json || json_object_get(request, "tests") ||
+			    json_object_get(request, "invoke");
+	bool tty = json_is_true(json_object_get(request, "tty"));
+	_cleanup_free_ char *text = json_dumps(request, JSON_COMPACT);
+	_cleanup_close_ int cancel_fd = signal_fd(cancel_signals, ARRAY_SIZE(cancel_signals), err);
+	_cleanup_close_ int resize_fd = tty ? signal_fd(resize_signal, 1, err) : -EBADF;
+	struct stream stream = { .cancel_fd = cancel_fd };
+	struct terminal terminal = { .fd = -EBADF };
+	struct atoll_run_options options = {
+		.size = sizeof(options),
+		.on_output = o->json ? NULL : on_output,
+		.data = &stream,
+		.use_stdin_fd = feeds_stdin(o, request),
+		.stdin_fd = STDIN_FILENO,
+		.use_cancel_fd = 1,
+		.cancel_fd = cancel_fd,
+		.use_terminal_fd = tty && isatty(STDIN_FILENO),
+		.terminal_fd = STDIN_FILENO,
+		.use_resize_fd = tty && resize_fd >= 0,
+		.resize_fd = resize_fd,
+		.output_dir = o->output_dir,
+		.exit_code = &out->exit_code,
+		.notice = &out->notice,
+	};
+
+	if (cancel_fd < 0)
+		return cancel_fd;
+	if (!text)
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	if (tty)
+		terminal_raw(&terminal, STDIN_FILENO);
+	(void)atoll_run(atoll, text, &options, wants_result ? &out->json : NULL, &out->problem);
+	terminal_restore(&terminal);
+	out->signal = signal_taken(cancel_fd);
+	out->broken = stream.broken;
+	return 0;
+}
+
+static int finish(const struct run_options *o, const struct outcome *out)
+{
+	if (out->broken)
+		return EXIT_SIGNAL + SIGPIPE;
+	if (o->json && out->json) {
+		int r = print_line(out->json);
+
+		return r != 0 ? r : out->signal ? EXIT_SIGNAL + out->signal : out->exit_code;
+	}
+	if (out->problem)
+		say("%s", out->problem);
+	else if (out->notice && !o->quiet && !out->signal)
+		say("%s", out->notice);
+	if (out->signal)
+		return EXIT_SIGNAL + out->signal;
+	return out->json && !out->problem ? run_report(out->json, out->exit_code) : out->exit_code;
+}
+
+static int explain(struct atoll *atoll, const struct run_options *o, const json_t *request)
+{
+	_cleanup_free_ char *body = json_dumps(request, JSON_COMPACT), *text = NULL, *problem = NULL;
+	struct error err = { 0 };
+	int r = body ? atoll_explain(atoll, body, &text, &problem) : -ENOMEM;
+
+	if (r == 0)
+		return print_line(text);
+	(void)error_set(&err, r == -EPERM ? ERROR_POLICY : ERROR_INPUT, -r, "%s",
+			problem ? problem : strerror(-r));
+	return fail(o, &err);
+}
+
+static int run_with(struct atoll *atoll, struct run_options *o, char *const *words)
+{
+	_cleanup_(outcome_done) struct outcome out = { .exit_code = EXIT_OURS };
+	struct error err = { 0 };
+	json_t *request = NULL;
+	int r = run_body(o, atoll, words, &request, &err), code;
+
+	if (r == 0)
+		r = prepare_output_dir(o->output_dir, &err);
+	if (r < 0)
+		code = fail(o, &err);
+	else if (o->explain)
+		code = explain(atoll, o, request);
+	else
+		code = launch(atoll, o, request, &out, &err) < 0 ? fail(o, &err) : finish(o, &out);
+	json_decref(request);
+	return code;
+}
+
+static int run_main(const struct command *self, int argc, char **argv)
+{
+	struct run_options options = { .overrides = json_object() };
+	struct arguments args = { .argc = argc, .argv = argv };
+	_cleanup_free_ char *problem = NULL;
+	struct error err = { 0 };
+	struct atoll *atoll = NULL;
+	int code, r;
+
+	/* A reader that goes away is an answer to write(), not a reason to die in the middle of a run. */
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = options_parse(self->options, &args, &options, &err);
+	if (r > 0) {
+		code = help_command(self);
+	} else if (r < 0) {
+		code = fail(&options, &err);
+	} else if (atoll_new(NULL, &atoll, &problem) < 0) {
+		(void)error_set(&err, ERROR_INTERNAL, ENOENT, "%s", problem ? problem : "cannot start");
+		code = fail(&options, &err);
+	} else {
+		code = run_with(atoll, &options, argv + args.rest);
+	}
+	(void)atoll_free(atoll);
+	json_decref(options.overrides);
+	return code;
+}
+
+const struct command cmd_run = {
+	.name = "run",
+	.usage = "[FILE | - | -c CODE] [-l LANG] [OPTIONS] [-- ARGS…]",
+	.summary = "run a program in a sandbox",
+	.details = "The program's output comes out as it is written, standard input goes in, and the exit code\n"
+		   "is the program's own: 124 after a timeout, 125 when atoll failed, 126 when refused by the\n"
+		   "policy, 127 for an unknown language or a missing runtime, 128+n after signal n.\n"
+		   "\n"
+		   "  atoll run script.py -- a b       run a file with arguments\n"
+		   "  atoll run -l bash -c 'echo hi'   run a piece of code\n"
+		   "  generate | atoll run -l js -     run what comes on standard input\n"
+		   "  atoll run sum.c --tests t.json   compile once, judge against each test\n",
+	.options = &run_option_list,
+	.main = run_main,
+};

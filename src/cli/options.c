@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See options.h. */
+#include "cli/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "client/suggest.h"
+
+/* One flag as it stands on the command line. */
+struct flag {
+	const char *text; /* the word itself, for messages */
+	char name[64];	  /* "--memory" or "-m" */
+	const char *value; /* attached to it, or NULL */
+};
+
+int option_set_true(void *data, const struct option *self, const char *value _unused_,
+		    struct error *err _unused_)
+{
+	*(bool *)((char *)data + self->offset) = true;
+	return 0;
+}
+
+int option_set_text(void *data, const struct option *self, const char *value,
+		    struct error *err _unused_)
+{
+	*(const char **)((char *)data + self->offset) = value;
+	return 0;
+}
+
+static void flag_split(const char *word, struct flag *ret)
+{
+	bool is_long = word[1] == '-';
+	size_t n = is_long ? strcspn(word, "=") : 2;
+
+	*ret = (struct flag){ .text = word };
+	(void)snprintf(ret->name, sizeof(ret->name), "%.*s", (int)MIN(n, sizeof(ret->name) - 1), word);
+	if (word[n] != '\0')
+		ret->value = word + n + (is_long ? 1 : 0);
+}
+
+static bool names(const char *flag, char letter, const char *name)
+{
+	if (name[1] == '-')
+		return flag && strcmp(flag, name) == 0;
+	return letter && letter == name[1];
+}
+
+static const struct option *find_option(const struct option_list *list, const char *name)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (names(list->rows[i].flag, list->rows[i].letter, name))
+			return &list->rows[i];
+	}
+	return NULL;
+}
+
+static const struct knob *find_limit(const struct option_list *list, const char *name)
+{
+	for (size_t i = 0; list->limit && i < limit_knobs_count; i++) {
+		if (names(limit_knobs[i].flag, limit_knobs[i].letter, name))
+			return &limit_knobs[i];
+	}
+	return NULL;
+}
+
+static int unknown_flag(const struct option_list *list, const struct flag *flag, struct error *err)
+{
+	struct suggestion s = { 0 };
+
+	for (size_t i = 0; i < list->n; i++) {
+		if (list->rows[i].flag)
+			suggest_offer(&s, flag->name, list->rows[i].flag);
+	}
+	for (size_t i = 0; list->limit && i < limit_knobs_count; i++) {
+		if (limit_knobs[i].flag)
+			suggest_offer(&s, flag->name, limit_knobs[i].flag);
+	}
+	suggest_offer(&s, flag->name, "--help");
+	if (s.best)
+		return error_set(err, ERROR_INPUT, EINVAL, "unknown option '%.60s'; did you mean '%s'?",
+				 flag->name, s.best);
+	return error_set(err, ERROR_INPUT, EINVAL, "unknown option '%.60s'; see --help", flag->name);
+}
+
+/* The attached value, or the next word, which is then used up. */
+static int take_value(struct flag *flag, struct arguments *args, int *at, struct error *err)
+{
+	if (flag->value)
+		return 0;
+	if (*at + 1 >= args->argc)
+		return error_set(err, ERROR_INPUT, EINVAL, "option '%s' needs a value", flag->name);
+	flag->value = args->argv[++*at];
+	return 0;
+}
+
+static int apply_flag(const struct option_list *list, struct arguments *args, int *at, void *data,
+		      struct error *err)
+{
+	const struct option *option;
+	const struct knob *knob;
+	struct flag flag;
+	int r;
+
+	flag_split(args->argv[*at], &flag);
+	option = find_option(list, flag.name);
+	knob = option ? NULL : find_limit(list, flag.name);
+	if (!option && !knob)
+		return unknown_flag(list, &flag, err);
+	if (option && !option->argument) {
+		if (flag.value)
+			return error_set(err, ERROR_INPUT, EINVAL, "option '%s' takes no value",
+					 flag.name);
+		return option->apply(data, option, NULL, err);
+	}
+	r = take_value(&flag, args, at, err);
+	if (r < 0)
+		return r;
+	return option ? option->apply(data, option, flag.value, err)
+		      : list->limit(data, knob, flag.value, err);
+}
+
+int options_parse(const struct option_list *list, struct arguments *args, void *data,
+		  struct error *err)
+{
+	int r = 0;
+
+	args->rest = args->argc;
+	for (int i = 1; r == 0 && i < args->argc; i++) {
+		const char *word = args->argv[i];
+
+		if (strcmp(word, "--") == 0) {
+			args->rest = i + 1;
+			break;
+		}
+		if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+			return 1;
+		if (word[0] == '-' && word[1] != '\0')
+			r = apply_flag(list, args, &i, data, err);
+		else if (list->word)
+			r = list->word(data, word, err);
+		else
+			r = error_set(err, ERROR_INPUT, EINVAL,
+				      "'%s' takes no argument, but got '%.100s'; see --help",
+				      args->argv[0], word);
+	}
+	return r;
+}
+
+enum { HELP_COLUMN = 26 };
+
+static int print_row(struct buf *out, char letter, const char *left, const char *help)
+{
+	char column[80], short_form[5] = "    ";
+
+	if (letter)
+		(void)snprintf(short_form, sizeof(short_form), "-%c, ", letter);
+	(void)snprintf(column, sizeof(column), "  %s%s", short_form, left);
+	if (strlen(column) > HELP_COLUMN)
+		return buf_printf(out, "%s\n%*s%s\n", column, HELP_COLUMN + 2, "", help);
+	return buf_printf(out, "%-*s  %s\n", HELP_COLUMN, column, help);
+}
+
+static int print_limit(struct buf *out, const struct knob *knob)
+{
+	static const char *const arguments[] = {
+		[KNOB_SIZE] = "SIZE", [KNOB_TIME] = "TIME", [KNOB_COUNT] = "N", [KNOB_CPUS] = "N"
+	};
+	char left[64], value[48], help[200];
+
+	if (!knob->flag)
+		return 0;
+	(void)snprintf(left, sizeof(left), "%s %s", knob->flag, arguments[knob->kind]);
+	if (knob->preset == 0 && knob->none_ok)
+		(void)snprintf(value, sizeof(value), "none");
+	else
+		knob_format(knob, knob->preset, value, sizeof(value));
+	(void)snprintf(help, sizeof(help), "%s [%s]", knob->help, value);
+	return print_row(out, knob->letter, left, help);
+}
+
+int options_print(const struct option_list *list, struct buf *out)
+{
+	int r = list->n > 0 ? buf_puts(out, "\nOptions:\n") : 0;
+
+	for (size_t i = 0; r == 0 && i < list->n; i++) {
+		const struct option *option = &list->rows[i];
+		char left[64];
+
+		(void)snprintf(left, sizeof(left), "%s%s%s", option->flag,
+			       option->argument ? " " : "", option->argument ? option->argument : "");
+		r = print_row(out, option->letter, left, option->help);
+	}
+	if (r < 0 || !list->limit)
+		return r;
+	r = buf_puts(out, "\nLimits (sizes like 512m, times like 500ms, 10s or 2m; defaults in "
+			  "brackets):\n");
+	for (size_t i = 0; r == 0 && i < limit_knobs_count; i++)
+		r = print_limit(out, &limit_knobs[i]);
+	return r;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the command line prints of a result besides the program's own output: the verdicts of tests and
+ * the answer of an invoked method. Everything else is `--json`.
+ */
+#include "cli/run.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "cli/cmd.h"
+#include "cli/say.h"
+
+enum { REPORT_MAX = 64 << 20 };
+
+static int report_tests(const json_t *tests, struct buf *out, int *exit_code)
+{
+	size_t i, passed = 0;
+	const json_t *test;
+	int r = 0;
+
+	json_array_foreach(tests, i, test) {
+		const char *verdict = json_string_value(json_object_get(test, "verdict"));
+
+		passed += json_is_true(json_object_get(test, "passed"));
+		if (r == 0)
+			r = buf_printf(out, "test %zu: %s\n", i + 1, verdict ? verdict : "not run");
+	}
+	if (r == 0)
+		r = buf_printf(out, "%zu of %zu passed\n", passed, json_array_size(tests));
+	*exit_code = passed == json_array_size(tests) ? 0 : 1;
+	return r;
+}
+
+/* The value as one line of JSON. */
+static int report_value(const json_t *value, struct buf *out)
+{
+	_cleanup_free_ char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+
+	return text ? buf_printf(out, "%s\n", text) : -ENOMEM;
+}
+
+static void report_error(const json_t *error)
+{
+	const char *type = json_string_value(json_object_get(error, "type"));
+	const char *message = json_string_value(json_object_get(error, "message"));
+
+	say("the method failed: %s: %s", type ? type : "error", message ? message : "no message");
+}
+
+int run_report(const char *json, int exit_code)
+{
+	json_t *result = json_loads(json, JSON_ALLOW_NUL, NULL), *tests, *value, *error;
+	_cleanup_buf_ struct buf out;
+	int r = 0;
+
+	buf_init(&out, REPORT_MAX);
+	tests = json_object_get(result, "tests");
+	value = json_object_get(result, "value");
+	error = json_object_get(result, "error");
+	if (json_array_size(tests) > 0)
+		r = report_tests(tests, &out, &exit_code);
+	else if (json_is_object(error) && json_is_true(json_object_get(result, "success")))
+		report_error(error);
+	else if (json_is_true(json_object_get(result, "success")))
+		r = report_value(value, &out);
+	if (r == 0 && out.len > 0)
+		r = fd_write_all(STDOUT_FILENO, out.data, out.len);
+	json_decref(result);
+	if (r < 0) {
+		say("cannot print the result: %s", strerror(-r));
+		return EXIT_OURS;
+	}
+	return exit_code;
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the command line to a request body. Values are passed on as they were written ("512m", a
+ * network mode): the library checks them, so that the command line and the API refuse the same
+ * things with the same words. A flag wins over the same key of --request; maps (env, files, labels,
+ * limits) are joined key by key.
+ */
+#include "cli/run.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "spec/request.h"
+#include "spec/yaml.h"
+
+static int no_memory(struct error *err)
+{
+	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+}
+
+static int set_new(json_t *object, const char *key, json_t *value, struct error *err)
+{
+	return json_object_set_new(object, key, value) < 0 ? no_memory(err) : 0;
+}
+
+/* A text from the command line; what is not UTF-8 cannot stand in a request. */
+static int set_text(json_t *object, const char *key, const char *text, struct error *err)
+{
+	if (json_object_set_new(object, key, json_string(text)) < 0)
+		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", text);
+	return 0;
+}
+
+/* The object or list below key, made when it is not there. */
+static json_t *below(json_t *object, const char *key, json_t *(*make)(void))
+{
+	if (!json_object_get(object, key))
+		(void)json_object_set_new(object, key, make());
+	return json_object_get(object, key);
+}
+
+struct pair { /* NAME=value */
+	char name[1024];
+	const char *value;
+};
+
+static int split_pair(const struct option *self, const char *text, struct pair *ret,
+		      struct error *err)
+{
+	const char *equals = strchr(text, '=');
+
+	if (!equals || equals == text)
+		return error_set(err, ERROR_INPUT, EINVAL, "%s wants %s, not '%.200s'", self->flag,
+				 self->argument, text);
+	if ((size_t)(equals - text) >= sizeof(ret->name))
+		return error_set(err, ERROR_INPUT, EINVAL, "the name in %s is too long", self->flag);
+	memcpy(ret->name, text, (size_t)(equals - text));
+	ret->name[equals - text] = '\0';
+	ret->value = equals + 1;
+	return 0;
+}
+
+static int apply_env(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+	struct pair pair;
+	int r = split_pair(self, value, &pair, err);
+
+	return r < 0 ? r : set_text(below(o->overrides, "env", json_object), pair.name, pair.value, err);
+}
+
+static int apply_label(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+	struct pair pair;
+	int r = split_pair(self, value, &pair, err);
+
+	return r < 0 ? r
+		     : set_text(below(o->overrides, "labels", json_object), pair.name, pair.value, err);
+}
+
+static int apply_file(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+	struct pair pair;
+	int r = split_pair(self, value, &pair, err);
+
+	if (r == 0)
+		r = request_check_path(pair.name, strlen(pair.name), err);
+	return r < 0 ? r
+		     : host_tree_add(below(o->overrides, "files", json_object), pair.name, pair.value,
+				     err);
+}
+
+static int apply_stage(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+	struct pair pair;
+	json_t *stage;
+	int r = split_pair(self, value, &pair, err);
+
+	if (r < 0)
+		return r;
+	stage = json_pack("{s:s, s:s}", "name", pair.name, "code", pair.value);
+	if (json_array_append_new(below(o->overrides, "stages", json_array), stage) < 0)
+		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", value);
+	return 0;
+}
+
+static int apply_collect(void *data, const struct option *self _unused_, const char *value,
+			 struct error *err)
+{
+	struct run_options *o = data;
+
+	if (json_array_append_new(below(o->overrides, "collect", json_array), json_string(value)) < 0)
+		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", value);
+	return 0;
+}
+
+/* --network NONE -> "network": "none"; the key is the flag without its dashes. */
+static int apply_text(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+
+	return set_text(o->overrides, self->flag + 2, value, err);
+}
+
+static int apply_read_only(void *data, const struct option *self _unused_,
+			   const char *value _unused_, struct error *err)
+{
+	struct run_options *o = data;
+
+	return set_new(o->overrides, "read_only", json_true(), err);
+}
+
+static int apply_tty(void *data, const struct option *self _unused_, const char *value _unused_,
+		     struct error *err)
+{
+	struct run_options *o = data;
+
+	return set_new(o->overrides, "tty", json_true(), err);
+}
+
+static int apply_image(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+	_cleanup_free_ char *path = realpath(value, NULL);
+
+	if (!path)
+		return error_set(err, ERROR_INPUT, errno, "%s '%.300s': %s", self->flag, value,
+				 strerror(errno));
+	return set_text(o->overrides, "image", path, err);
+}
+
+#define MEMBER(name) .offset = offsetof(struct run_options, name)
+
+static const struct option run_rows[] = {
+	{ "--language", 'l', "LANG", "the language; else told from the file's name or #! line",
+	  apply_text, 0 },
+	{ "--code", 'c', "CODE", "run this text", option_set_text, MEMBER(code) },
+	{ "--json", 0, NULL, "print the result object instead of the program's output",
+	  option_set_true, MEMBER(json) },
+	{ "--env", 0, "K=V", "set a variable (repeatable)", apply_env, 0 },
+	{ "--file", 0, "DEST=SRC", "put a file or directory into the work directory (repeatable)",
+	  apply_file, 0 },
+	{ "--output-dir", 0, "DIR", "put the files that the program wrote there", option_set_text,
+	  MEMBER(output_dir) },
+	{ "--collect", 0, "GLOB", "take only files that match (repeatable)", apply_collect, 0 },
+	{ "--read-only", 0, NULL, "only /tmp is writable", apply_read_only, 0 },
+	{ "--network", 0, "MODE", "none (the default) or loopback", apply_text, 0 },
+	{ "--policy", 0, "NAME|FILE", "the policy to run under [default]", apply_text, 0 },
+	{ "--image", 0, "DIR", "a root file system instead of the host's /usr", apply_image, 0 },
+	{ "--stage", 0, "NAME=CMD", "run a shell command as a stage of its own (repeatable)",
+	  apply_stage, 0 },
+	{ "--invoke", 0, "CLASS.METHOD", "call a method of a class that the code defines",
+	  option_set_text, MEMBER(invoke) },
+	{ "--params", 0, "JSON", "its arguments, a JSON object", option_set_text, MEMBER(params) },
+	{ "--tests", 0, "FILE", "judge against [{\"stdin\": …, \"expected\": …}, …]", option_set_text,
+	  MEMBER(tests_file) },
+	{ "--request", 0, "FILE", "take a whole request body, JSON or YAML; flags win",
+	  option_set_text, MEMBER(request_file) },
+	{ "--label", 0, "K=V", "put a label on the result (repeatable)", apply_label, 0 },
+	{ "--tty", 0, NULL, "give the program a terminal", apply_tty, 0 },
+	{ "--explain", 0, NULL, "print decision and plan, run nothing", option_set_true,
+	  MEMBER(explain) },
+	{ "--quiet", 'q', NULL, "say nothing about limits that were reached", option_set_true,
+	  MEMBER(quiet) },
+};
+
+static int run_limit(void *data, const struct knob *knob, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+
+	return set_text(below(o->overrides, "limits", json_object), knob->key, value, err);
+}
+
+static int run_word(void *data, const char *word, struct error *err)
+{
+	struct run_options *o = data;
+
+	if (o->file)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "unexpected '%.200s'; words for the program go after --", word);
+	o->file = word;
+	return 0;
+}
+
+const struct option_list run_option_list = {
+	.rows = run_rows, .n = ARRAY_SIZE(run_rows), .limit = run_limit, .word = run_word
+};
+
+static int load_tree(const char *path, json_t **ret, struct error *err)
+{
+	_cleanup_buf_ struct buf text;
+	struct document doc;
+	size_t start;
+	int r;
+
+	buf_init(&text, 0);
+	r = host_file_read(path, YAML_BYTES_MAX * 16, &text, err);
+	if (r < 0)
+		return r;
+	doc = (struct document){ .name = path, .text = text.data ? text.data : "", .len = text.len };
+	start = strspn(doc.text, " \t\r\n");
+	if (doc.text[start] == '{' || doc.text[start] == '[')
+		return json_parse(&doc, ret, err);
+	return yaml_parse(&doc, ret, err);
+}
+
+/* Members of overrides replace those of the request; objects one level down are joined. */
+static int merge(json_t *request, json_t *overrides, struct error *err)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(overrides, key, value) {
+		json_t *there = json_object_get(request, key);
+		int r;
+
+		if (json_is_object(value) && json_is_object(there))
+			r = json_object_update(there, value);
+		else
+			r = json_object_set(request, key, value);
+		if (r < 0)
+			return no_memory(err);
+	}
+	return 0;
+}
+
+static int add_words(json_t *request, char *const *words, struct error *err)
+{
+	json_t *args;
+
+	if (!*words)
+		return 0;
+	args = json_array();
+	for (; *words; words++) {
+		if (json_array_append_new(args, json_string(*words)) < 0) {
+			json_decref(args);
+			return error_set(err, ERROR_INPUT, EILSEQ,
+					 "the argument '%.200s' is not UTF-8 text", *words);
+		}
+	}
+	return set_new(request, "args", args, err);
+}
+
+/* "Class.method", with the last dot as the border. */
+static int add_invoke(json_t *request, const struct run_options *o, struct error *err)
+{
+	const char *dot = o->invoke ? strrchr(o->invoke, '.') : NULL;
+	json_t *params, *invoke;
+
+	if (!o->invoke && o->params)
+		return error_set(err, ERROR_INPUT, EINVAL, "--params needs --invoke");
+	if (!o->invoke)
+		return 0;
+	if (!dot || dot == o->invoke || dot[1] == '\0')
+		return error_set(err, ERROR_INPUT, EINVAL, "--invoke wants CLASS.METHOD, not '%.200s'",
+				 o->invoke);
+	params = o->params ? json_loads(o->params, JSON_REJECT_DUPLICATES, NULL) : json_object();
+	if (!json_is_object(params)) {
+		json_decref(params);
+		return error_set(err, ERROR_INPUT, EINVAL, "--params wants a JSON object, not '%.200s'",
+				 o->params);
+	}
+	invoke = json_pack("{s:s%, s:s, s:o}", "class", o->invoke, (size_t)(dot - o->invoke), "method",
+			   dot + 1, "params", params);
+	return set_new(request, "invoke", invoke, err);
+}
+
+static int add_tests(json_t *request, const struct run_options *o, struct error *err)
+{
+	json_t *tests;
+	int r;
+
+	if (!o->tests_file)
+		return 0;
+	r = load_tree(o->tests_file, &tests, err);
+	return r < 0 ? r : set_new(request, "tests", tests, err);
+}
+
+static int detect(json_t *request, struct atoll *atoll, const char *path, const struct buf *text,
+		  struct error *err)
+{
+	_cleanup_free_ char *language = NULL, *problem = NULL;
+	int r;
+
+	if (json_object_get(request, "language"))
+		return 0;
+	r = atoll_detect(atoll, path, text->data ? text->data : "", MIN(text->len, (size_t)256),
+			 &language, &problem);
+	if (r < 0)
+		return error_set(err, ERROR_RUNTIME, ENOENT, "%s",
+				 problem ? problem : "cannot tell the language; name it with -l");
+	return set_new(request, "language", json_string(language), err);
+}
+
+/* FILE, - or -c become "code". */
+static int add_code(json_t *request, struct run_options *o, struct atoll *atoll, struct error *err)
+{
+	_cleanup_buf_ struct buf text;
+	bool from_stdin = o->file && strcmp(o->file, "-") == 0;
+	int r;
+
+	buf_init(&text, REQUEST_CODE_MAX);
+	if (o->file && o->code)
+		return error_set(err, ERROR_INPUT, EINVAL, "give a FILE or -c CODE, not both");
+	if (o->code) {
+		if (!json_object_get(request, "language"))
+			return error_set(err, ERROR_INPUT, EINVAL,
+					 "-c needs the language; name it with -l");
+		return set_new(request, "code", bytes_to_json(o->code, strlen(o->code)), err);
+	}
+	if (!o->file)
+		return 0;
+	o->stdin_is_code = from_stdin;
+	r = host_file_read(from_stdin ? "/dev/stdin" : o->file, REQUEST_CODE_MAX, &text, err);
+	if (r == 0)
+		r = detect(request, atoll, from_stdin ? NULL : o->file, &text, err);
+	if (r < 0)
+		return r;
+	(void)json_object_del(request, "entry"); /* of --request */
+	return set_new(request, "code", bytes_to_json(text.data ? text.data : "", text.len), err);
+}
+
+static int is_runnable(const json_t *request, struct error *err)
+{
+	static const char *const keys[] = { "code", "entry", "stages" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (json_object_get(request, keys[i]))
+			return 0;
+	}
+	return error_set(err, ERROR_INPUT, EINVAL,
+			 "nothing to run; give a FILE, -c CODE, - for standard input, or --stage");
+}
+
+int run_body(struct run_options *options, struct atoll *atoll, char *const *words, json_t **ret,
+		struct error *err)
+{
+	json_t *request = NULL;
+	int r = 0;
+
+	if (options->request_file)
+		r = load_tree(options->request_file, &request, err);
+	else
+		request = json_object();
+	if (r == 0 && !json_is_object(request))
+		r = error_set(err, ERROR_INPUT, EINVAL, "'%.200s' does not hold a request object",
+			      options->request_file);
+	if (r == 0)
+		r = merge(request, options->overrides, err);
+	if (r == 0)
+		r = add_code(request, options, atoll, err);
+	if (r == 0)
+		r = add_words(request, words, err);
+	if (r == 0)
+		r = add_invoke(request, options, err);
+	if (r == 0)
+		r = add_tests(request, options, err);
+	if (r == 0)
+		r = is_runnable(request, err);
+	if (r < 0) {
+		json_decref(request);
+		return r;
+	}
+	*ret = request;
+	return 0;
+}

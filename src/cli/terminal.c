@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See run.h. Nothing is changed when fd is no terminal; restoring twice is harmless. */
+#include "cli/run.h"
+
+#include <termios.h>
+#include <unistd.h>
+
+void terminal_raw(struct terminal *t, int fd)
+{
+	_cleanup_free_ struct termios *saved = malloc(sizeof(*saved));
+	struct termios raw;
+
+	*t = (struct terminal){ .fd = -EBADF };
+	if (!saved || tcgetattr(fd, saved) < 0)
+		return;
+	raw = *saved;
+	cfmakeraw(&raw);
+	if (tcsetattr(fd, TCSADRAIN, &raw) < 0)
+		return;
+	t->fd = fd;
+	t->saved = TAKE_PTR(saved);
+}
+
+void terminal_restore(struct terminal *t)
+{
+	if (t->saved)
+		(void)tcsetattr(t->fd, TCSADRAIN, t->saved);
+	free(TAKE_PTR(t->saved));
+	t->fd = -EBADF;
+}

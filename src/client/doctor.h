@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The report of `atoll doctor`: what this host can enforce, what is missing, and what to type to change
+ * that. doctor_report() is made of what it is given; doctor_examine() really looks at the host.
+ *
+ *   {"ok", "summary", "fix", "missing": [layers], "cgroup": "v2", "landlock": 7, "rootless": false,
+ *    "sections": [{"name", "checks": [{"name", "value", "verdict": "ok|warn|missing", "fix"}]}]}
+ */
+#pragma once
+
+#include "base/error.h"
+#include "client/registry.h"
+#include "policy/policy.h"
+#include "sys/facts.h"
+
+#include <jansson.h>
+
+struct doctor_input {
+	const struct host_facts *facts; /* of host_probe_deep() */
+	const struct policy *policy;	/* the default one */
+	json_t *languages;		/* the list of registry_to_json(); borrowed */
+	/* The content of a file of /proc/sys, a single number; negative errno when there is none. */
+	int (*read_setting)(const char *path, int64_t *ret);
+};
+
+/* NULL: out of memory. */
+json_t *doctor_report(const struct doctor_input *in);
+
+/* Probes the host, reads policies/default.yaml of data_dir and asks reg for the runtimes. */
+int doctor_examine(struct registry *reg, const struct prober *p, const char *data_dir, json_t **ret,
+		   struct error *err) _must_check_;

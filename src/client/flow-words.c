@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Words of a language file into words of a program. A word may hold {source}, {work}, {build}, {class},
+ * {stem}, {memory_mb} and {cpus}; any other brace stands for itself.
+ */
+#include "client/run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WORD_MAX = 65536, NUMBER_MAX = 24, STEM_MAX = 256 };
+
+struct placeholder {
+	const char *name;
+	const char *value;
+};
+
+static const struct placeholder *match(const struct placeholder *table, const char *p)
+{
+	for (; table->name; table++) {
+		if (strncmp(p, table->name, strlen(table->name)) == 0)
+			return table;
+	}
+	return NULL;
+}
+
+/* "/sandbox/dir/code.ts" -> "code" */
+static void stem_of(const char *path, char ret[STEM_MAX])
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	const char *dot = strrchr(name, '.');
+	size_t n = dot && dot > name ? (size_t)(dot - name) : strlen(name);
+
+	n = MIN(n, (size_t)STEM_MAX - 1);
+	memcpy(ret, name, n);
+	ret[n] = '\0';
+}
+
+const char *flow_expand(struct arena *memory, const char *word, const struct word_context *c)
+{
+	char memory_mb[NUMBER_MAX], cpus[NUMBER_MAX], stem[STEM_MAX];
+	const struct placeholder table[] = {
+		{ "{source}", c->source },   { "{work}", SANDBOX_WORK },
+		{ "{build}", c->build },     { "{class}", c->class_name },
+		{ "{stem}", stem },	     { "{memory_mb}", memory_mb },
+		{ "{cpus}", cpus },	     { NULL, NULL },
+	};
+	_cleanup_buf_ struct buf out;
+
+	if (!strchr(word, '{'))
+		return word;
+	stem_of(c->source, stem);
+	(void)snprintf(memory_mb, sizeof(memory_mb), "%" PRId64,
+		       MAX(c->limits->memory_bytes / MiB, (int64_t)1));
+	/* Whole processors, at least one: what thread pools are sized by. */
+	(void)snprintf(cpus, sizeof(cpus), "%" PRId64, (c->limits->cpus_milli + 999) / 1000);
+	buf_init(&out, WORD_MAX);
+	while (*word) {
+		const struct placeholder *p = *word == '{' ? match(table, word) : NULL;
+		int r = p ? buf_puts(&out, p->value) : buf_append(&out, word, 1);
+
+		if (r < 0)
+			return NULL;
+		word += p ? strlen(p->name) : 1;
+	}
+	return arena_strndup(memory, out.data ? out.data : "", out.len);
+}
+
+struct word_context flow_words(struct run *run, const char *build, const struct limits *limits)
+{
+	size_t size = sizeof(SANDBOX_WORK) + 1 + sizeof(run->source);
+	char *source = arena_alloc(&run->memory, size);
+
+	if (source)
+		(void)snprintf(source, size, SANDBOX_WORK "/%s", run->source);
+	return (struct word_context){
+		.source = source ? source : "",
+		.build = build,
+		.limits = limits,
+		.class_name = run->class_name,
+	};
+}
+
+const char **flow_expand_all(struct run *run, const char *const *words, const struct word_context *c,
+			     size_t spare)
+{
+	const char **list;
+	size_t n = 0;
+
+	while (words[n])
+		n++;
+	list = arena_alloc(&run->memory, (n + spare + 1) * sizeof(char *));
+	if (!list)
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		list[i] = flow_expand(&run->memory, words[i], c);
+		if (!list[i])
+			return NULL;
+	}
+	return list;
+}
+
+static const char *variable(struct arena *memory, const struct request_var *v)
+{
+	size_t size = strlen(v->name) + 1 + strlen(v->value) + 1;
+	char *word = arena_alloc(memory, size);
+
+	if (word)
+		(void)snprintf(word, size, "%s=%s", v->name, v->value);
+	return word;
+}
+
+const char **flow_env(struct run *run, const struct request_stage *stage,
+		      const struct word_context *c)
+{
+	static const char *const none[] = { NULL };
+	const char *const *base = run->language ? (const char *const *)run->language->env : none;
+	const struct request *req = run->request;
+	size_t n_stage = stage ? stage->n_env : 0;
+	const char **env = flow_expand_all(run, base, c, req->n_env + n_stage);
+	size_t n = 0;
+
+	if (!env)
+		return NULL;
+	while (env[n])
+		n++;
+	for (size_t i = 0; i < req->n_env + n_stage; i++) {
+		const struct request_var *v = i < req->n_env ? &req->env[i]
+							     : &stage->env[i - req->n_env];
+
+		env[n] = variable(&run->memory, v);
+		if (!env[n++])
+			return NULL;
+	}
+	return env;
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loading is lazy. registry_find() opens languages/<name>.yaml; when that is not there (an alias), and
+ * for detection, the directory is read and a file is parsed only if its text holds the word looked
+ * for at all: parsing is what costs. Files that are broken make their own language fail, and the
+ * list, but not a run of another language.
+ */
+#include "client/registry.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "client/data.h"
+#include "client/suggest.h"
+
+enum { LANGUAGES_MAX = 256, NAME_LEN_MAX = 40 };
+
+struct registry {
+	char *data_dir;
+	struct language **languages;
+	size_t n;
+	bool complete; /* every file has been loaded, and they are sorted */
+};
+
+int registry_new(const char *data_dir, struct registry **ret, struct error *err)
+{
+	struct registry *reg = calloc(1, sizeof(*reg));
+
+	if (reg) {
+		reg->data_dir = strdup(data_dir);
+		reg->languages = calloc(LANGUAGES_MAX, sizeof(struct language *));
+	}
+	if (!reg || !reg->data_dir || !reg->languages) {
+		(void)registry_free(reg);
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	}
+	*ret = reg;
+	return 0;
+}
+
+struct registry *registry_free(struct registry *reg)
+{
+	if (!reg)
+		return NULL;
+	for (size_t i = 0; i < reg->n; i++)
+		(void)language_free(reg->languages[i]);
+	free(reg->languages);
+	free(reg->data_dir);
+	free(reg);
+	return NULL;
+}
+
+static const struct language *loaded(const struct registry *reg, const char *stem)
+{
+	for (size_t i = 0; i < reg->n; i++) {
+		if (strcmp(reg->languages[i]->name, stem) == 0)
+			return reg->languages[i];
+	}
+	return NULL;
+}
+
+/*
+ * Loads languages/<stem>.yaml unless it is there already. With a needle, a file whose text does not
+ * hold it is passed over: 0 with *ret NULL.
+ */
+static int load(struct registry *reg, const char *stem, const char *needle,
+		const struct language **ret, struct error *err)
+{
+	_cleanup_buf_ struct buf text;
+	char relative[NAME_LEN_MAX + 32];
+	struct language *lang;
+	struct document doc;
+	int r;
+
+	*ret = loaded(reg, stem);
+	if (*ret)
+		return 0;
+	if (reg->n == LANGUAGES_MAX)
+		return error_set(err, ERROR_INTERNAL, E2BIG, "more than %d languages",
+				 LANGUAGES_MAX);
+	buf_init(&text, DATA_FILE_MAX);
+	(void)snprintf(relative, sizeof(relative), "languages/%s.yaml", stem);
+	r = data_read(reg->data_dir, relative, &text, err);
+	if (r < 0)
+		return r;
+	if (needle && (!text.data || !strcasestr(text.data, needle)))
+		return 0;
+	doc = (struct document){ .name = relative, .text = text.data ? text.data : "", .len = text.len };
+	r = language_parse(&doc, &lang, err);
+	if (r < 0)
+		return r;
+	if (strcmp(lang->name, stem) != 0) {
+		r = error_set(err, ERROR_INTERNAL, EINVAL, "%s: name is '%s', must be that of the file",
+			      relative, lang->name);
+		(void)language_free(lang);
+		return r;
+	}
+	reg->languages[reg->n++] = lang;
+	*ret = lang;
+	return 0;
+}
+
+/* What may be a file name's stem: lower case, short, nothing that leads elsewhere. */
+static bool is_stem(const char *s)
+{
+	size_t n = strlen(s);
+
+	if (n == 0 || n > NAME_LEN_MAX || s[0] == '.')
+		return false;
+	return strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789+-_.@#") == n;
+}
+
+/* Calls load() for every file of the directory. Order is the directory's. */
+static int load_all(struct registry *reg, const char *needle, struct error *err)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	DIR *dir;
+	int r = 0;
+
+	(void)snprintf(path, sizeof(path), "%s/languages", reg->data_dir);
+	dir = opendir(path);
+	if (!dir)
+		return error_set(err, ERROR_INTERNAL, errno, "cannot read '%s': %s", path,
+				 strerror(errno));
+	while (r >= 0 && (entry = readdir(dir))) {
+		const struct language *lang;
+		char *dot = strrchr(entry->d_name, '.');
+
+		if (!dot || strcmp(dot, ".yaml") != 0)
+			continue;
+		*dot = '\0';
+		if (is_stem(entry->d_name))
+			r = load(reg, entry->d_name, needle, &lang, err);
+	}
+	(void)closedir(dir);
+	return r;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct language *const *x = a, *const *y = b;
+
+	return strcmp((*x)->name, (*y)->name);
+}
+
+static int complete(struct registry *reg, struct error *err)
+{
+	int r;
+
+	if (reg->complete)
+		return 0;
+	r = load_all(reg, NULL, err);
+	if (r < 0)
+		return r;
+	qsort(reg->languages, reg->n, sizeof(struct language *), by_name);
+	reg->complete = true;
+	return 0;
+}
+
+int registry_list(struct registry *reg, const struct language *const **ret, size_t *ret_n,
+		  struct error *err)
+{
+	int r = complete(reg, err);
+
+	if (r < 0)
+		return r;
+	*ret = (const struct language *const *)reg->languages;
+	*ret_n = reg->n;
+	return 0;
+}
+
+/* "unknown language 'foo'; known: …; did you mean 'go'?" */
+static int unknown(struct registry *reg, const char *name, struct error *err)
+{
+	_cleanup_buf_ struct buf known;
+	struct suggestion s = { 0 };
+	int r = complete(reg, err);
+
+	if (r < 0)
+		return r;
+	buf_init(&known, 256); /* what does not fit is not listed */
+	for (size_t i = 0; i < reg->n; i++) {
+		const struct language *lang = reg->languages[i];
+
+		(void)buf_printf(&known, "%s%s", known.len ? ", " : "", lang->name);
+		suggest_offer(&s, name, lang->name);
+		for (const char **alias = lang->aliases; *alias; alias++)
+			suggest_offer(&s, name, *alias);
+	}
+	r = error_set(err, ERROR_RUNTIME, ENOENT, "unknown language '%.40s'; known: %s%s%s%s", name,
+		      known.data ? known.data : "none", s.best ? "; did you mean '" : "",
+		      s.best ? s.best : "", s.best ? "'?" : "");
+	if (err)
+		(void)snprintf(err->field, sizeof(err->field), "language");
+	return r;
+}
+
+int registry_find(struct registry *reg, const char *name, const struct language **ret,
+		  struct error *err)
+{
+	char stem[NAME_LEN_MAX + 1], needle[NAME_LEN_MAX + 1];
+	const struct language *lang = NULL;
+	size_t n = strlen(name);
+	int r;
+
+	if (n == 0 || n > NAME_LEN_MAX)
+		return unknown(reg, name, err);
+	for (size_t i = 0; i <= n; i++)
+		stem[i] = (char)tolower((unsigned char)name[i]);
+	if (is_stem(stem)) {
+		r = load(reg, stem, NULL, &lang, err);
+		if (r == 0) {
+			*ret = lang;
+			return 0;
+		}
+		if (r != -ENOENT)
+			return r;
+	}
+	/* "python@3.11" is found in the file that speaks of python. */
+	(void)snprintf(needle, sizeof(needle), "%.*s", (int)strcspn(stem, "@"), stem);
+	r = load_all(reg, needle, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < reg->n; i++) {
+		if (language_matches(reg->languages[i], name)) {
+			*ret = reg->languages[i];
+			return 0;
+		}
+	}
+	return unknown(reg, name, err);
+}
+
+static int detect_by_extension(struct registry *reg, const char *path, const struct language **ret,
+			       struct error *err)
+{
+	const char *base = strrchr(path, '/'), *dot;
+	int r;
+
+	base = base ? base + 1 : path;
+	dot = strrchr(base, '.');
+	if (!dot || dot == base || dot[1] == '\0' || strlen(dot + 1) > NAME_LEN_MAX)
+		return -ENOENT;
+	r = load_all(reg, dot + 1, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < reg->n; i++) {
+		if (language_has_extension(reg->languages[i], dot + 1)) {
+			*ret = reg->languages[i];
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+static int detect_by_shebang(struct registry *reg, const char *head, size_t n,
+			     const struct language **ret, struct error *err)
+{
+	const char *end;
+	int r;
+
+	if (n < 3 || head[0] != '#' || head[1] != '!')
+		return -ENOENT;
+	end = memchr(head, '\n', n);
+	r = complete(reg, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < reg->n; i++) {
+		if (language_has_shebang(reg->languages[i], head, end ? (size_t)(end - head) : n)) {
+			*ret = reg->languages[i];
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+int registry_detect(struct registry *reg, const struct registry_sample *sample,
+		    const struct language **ret, struct error *err)
+{
+	int r = -ENOENT;
+
+	if (sample->path)
+		r = detect_by_extension(reg, sample->path, ret, err);
+	if (r == -ENOENT && sample->head)
+		r = detect_by_shebang(reg, sample->head, sample->head_len, ret, err);
+	if (r != -ENOENT)
+		return r;
+	return error_set(err, ERROR_RUNTIME, ENOENT,
+			 "cannot tell the language of '%.200s' from its name or a #! line; name it "
+			 "with -l",
+			 sample->path ? sample->path : "standard input");
+}
+
+static json_t *words_to_json(const char *const *words)
+{
+	json_t *array = json_array();
+
+	for (; *words; words++)
+		(void)json_array_append_new(array, json_string(*words));
+	return array;
+}
+
+static json_t *language_to_json(const struct language *lang, const struct prober *p)
+{
+	struct error problem = { 0 };
+	bool available = language_available(lang, p->image, &problem) == 0;
+	_cleanup_free_ char *version = NULL;
+	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:b, s:b, s:s, s:n, s:n}", "name", lang->name,
+				   "title", lang->title, "aliases",
+				   words_to_json((const char *const *)lang->aliases), "extensions",
+				   words_to_json((const char *const *)lang->extensions), "compiled",
+				   lang->compile_argv[0] != NULL, "available", available, "package",
+				   lang->package, "version", "problem");
+
+	if (!object)
+		return NULL;
+	if (available && language_version(lang, p, &version) == 0)
+		(void)json_object_set_new(object, "version", json_string(version));
+	if (!available)
+		(void)json_object_set_new(object, "problem", json_string(problem.text));
+	if (lang->libraries[0]) {
+		json_t *libraries = available ? language_libraries(lang, p) : NULL;
+
+		(void)json_object_set_new(object, "libraries",
+					  libraries ? libraries : json_object());
+	}
+	return object;
+}
+
+int registry_to_json(struct registry *reg, const struct prober *p, json_t **ret, struct error *err)
+{
+	json_t *list = json_array(), *root;
+	int r = complete(reg, err);
+
+	for (size_t i = 0; r == 0 && i < reg->n; i++) {
+		if (json_array_append_new(list, language_to_json(reg->languages[i], p)) < 0)
+			r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	}
+	if (r < 0) {
+		json_decref(list);
+		return r;
+	}
+	root = json_pack("{s:o}", "languages", list);
+	if (!root)
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	*ret = root;
+	return 0;
+}

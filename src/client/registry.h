@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The languages of a data directory. A name is looked for as languages/<name>.yaml first, so that the
+ * usual run reads one small file; only aliases, detection and listing read them all. Languages belong
+ * to the registry and live as long as it does.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "client/toolchain.h"
+#include "spec/language.h"
+
+#include <jansson.h>
+
+struct registry;
+
+int registry_new(const char *data_dir, struct registry **ret, struct error *err) _must_check_;
+struct registry *registry_free(struct registry *reg);
+static inline void registry_cleanup(struct registry **reg)
+{
+	(void)registry_free(*reg);
+}
+
+/* By name or alias, in any case; "python@3.11" too. Unknown: ERROR_RUNTIME, with what is known. */
+int registry_find(struct registry *reg, const char *name, const struct language **ret,
+		  struct error *err) _must_check_;
+/* By the extension of path (may be NULL), else by a `#!` line at the start of head. */
+struct registry_sample {
+	const char *path;
+	const char *head;
+	size_t head_len;
+};
+int registry_detect(struct registry *reg, const struct registry_sample *sample,
+		    const struct language **ret, struct error *err) _must_check_;
+/* All, sorted by name. The array belongs to the registry. */
+int registry_list(struct registry *reg, const struct language *const **ret, size_t *ret_n,
+		  struct error *err) _must_check_;
+
+/* The list of `atoll languages --json` and GET /v1/languages. */
+int registry_to_json(struct registry *reg, const struct prober *p, json_t **ret,
+		     struct error *err) _must_check_;

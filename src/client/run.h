@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One request on its way to a result, inside the library.
+ *
+ *   flow_open       request, language, policy, decision            nothing has happened yet
+ *   flow_perform    flow_build     compiled languages: a sandbox of its own, or the cache ─▶ run.product
+ *                   flow_program   one sandbox for the program, or for the caller's stages ─▶ run.result
+ *                   flow_tests     … or one sandbox a test
+ *   flow_close
+ *
+ * Everything a run needs hangs off struct run; flow_execute() is the one place where a plan meets a
+ * broker.
+ */
+#pragma once
+
+#include "atoll/atoll.h"
+#include "client/buildcache.h"
+#include "client/registry.h"
+#include "plan/build.h"
+#include "policy/policy.h"
+#include "spec/arena.h"
+#include "spec/request.h"
+#include "spec/result.h"
+#include "supervise/job.h"
+#include "sys/facts.h"
+
+/* Names in the work directory that are ours: callers may not use them, results do not list them. */
+#define FLOW_PRIVATE	   ".atoll-"
+#define FLOW_BUILD_DIR	   ".atoll-build"      /* where a compile stage leaves its product */
+#define FLOW_INVOKE_ASK	   ".atoll-call.json"  /* what an invoke runner is to call */
+#define FLOW_INVOKE_ANSWER ".atoll-invoke.json" /* what it writes */
+
+struct atoll {
+	char *data_dir;
+	char *cache_option;
+	int cache_fd; /* -EBADF: not asked for yet; other negative: there is none */
+	struct registry *registry;
+	struct host_facts facts;
+	bool probed;
+	struct loop *loop;
+	struct link *link; /* NULL: no broker yet */
+};
+
+/* The host's abilities and the caller's cache, found out once a handle. */
+const struct host_facts *atoll_facts(struct atoll *a);
+int atoll_cache(struct atoll *a);
+/* A broker that answers, started when there is none. */
+int atoll_link(struct atoll *a, struct error *err) _must_check_;
+/* How versions are asked for: by runs of this handle. */
+struct prober atoll_prober(struct atoll *a, const char *image);
+
+struct run {
+	struct atoll *atoll;
+	struct atoll_run_options options; /* complete, whatever size the caller's had */
+	bool full;			  /* nothing may be left out of the result */
+	int64_t accepted_ns;
+	struct arena memory; /* words, variables, lists of files */
+	struct request *request;
+	const struct language *language; /* NULL: stages only */
+	struct policy *policy;
+	struct decision decision;
+	char source[REQUEST_PATH_MAX + 1]; /* of the program, below the work directory; "": none */
+	char class_name[128];
+	struct build_file *files; /* the program and the caller's files, below SANDBOX_WORK */
+	size_t n_files;
+	struct build_product product;
+	int output_fd;		   /* the caller's output directory, or -EBADF */
+	struct error output_error; /* why a file could not be put there */
+	struct result *result;
+};
+
+int flow_open(struct run *run, json_t *root, struct error *err) _must_check_;
+/* The result is filled also when this fails after a program began. */
+int flow_perform(struct run *run, struct error *err) _must_check_;
+void flow_close(struct run *run);
+/* All of it for a request that is a tree already; *ret is set whenever there is a result. */
+int flow_run(struct run *run, json_t *root, struct result **ret, struct error *err);
+
+/* flow-words.c: from a language's words to a program's. NULL: no memory. */
+struct word_context {
+	const char *source; /* what {source} is */
+	const char *build;  /* what {build} is */
+	const struct limits *limits;
+	const char *class_name;
+};
+const char *flow_expand(struct arena *memory, const char *word, const struct word_context *c);
+struct word_context flow_words(struct run *run, const char *build, const struct limits *limits);
+const char **flow_expand_all(struct run *run, const char *const *words, const struct word_context *c,
+			     size_t spare);
+/* Variables of the language, of the request, and those of one stage (or NULL). */
+const char **flow_env(struct run *run, const struct request_stage *stage,
+		      const struct word_context *c);
+
+/* flow-execute.c: one sandbox */
+struct execution {
+	const struct decision *decision;
+	const struct stage_spec *stages;
+	size_t n_stages;
+	const struct build_file *files;
+	size_t n_files;
+	struct span stdin_data;
+	bool caller_input; /* the caller's stdin_fd follows */
+	bool live;	   /* output goes to the caller as it comes */
+	bool collect;
+	int (*on_file)(void *data, const struct record_file *file, int fd);
+	void *file_data;
+};
+int flow_plan(const struct execution *in, struct plan *ret, struct error *err) _must_check_;
+/* On success the run went to its end; *ret is the caller's to job_free(). */
+int flow_execute(struct run *run, const struct execution *in, struct job **ret, struct error *err)
+	_must_check_;
+/* What became of one stage of it, as an entry of result.stages without texts. */
+void flow_stage(const struct job_outcome *o, size_t index, const struct stage_spec *spec,
+		struct result_stage *ret);
+
+/* flow-build.c */
+bool flow_is_compiled(const struct run *run);
+/* 1: there is a product; 0: the compiler failed and the result says so. */
+int flow_build(struct run *run, struct error *err) _must_check_;
+/* The compile stage as an execution, for --explain too. */
+int flow_describe_build(struct run *run, struct execution *ret, struct error *err) _must_check_;
+
+/* flow-program.c, flow-tests.c */
+/* The program, or the caller's stages, as an execution; all of it lives in run.memory. */
+int flow_describe(struct run *run, struct execution *ret, struct error *err) _must_check_;
+int flow_program(struct run *run, struct error *err) _must_check_;
+int flow_tests(struct run *run, struct error *err) _must_check_;
+/* Moves the stage's texts into the result. */
+int flow_add_stage(struct result *res, const struct result_stage *stage) _must_check_;
+/* Which layers held the run, from what the broker reported. */
+void flow_isolation(struct run *run, const struct record_started *start);
+
+/* flow-files.c: what a program left behind */
+int flow_open_output(struct run *run, struct error *err) _must_check_;
+bool flow_wants_files(const struct run *run);
+int flow_take_file(void *run, const struct record_file *file, int fd);
+int flow_read_file(int fd, int64_t size, char **ret) _must_check_; /* whole, NUL-terminated */
+
+/* flow-invoke.c: calling a method of the program through runners/<language> */
+int flow_describe_invoke(struct run *run, struct execution *ret, struct error *err) _must_check_;
+void flow_invoke_answer(struct run *run, const char *text, size_t len);
+
+/* uncaught.c: {"type", "message", "file", "line"} of an error nobody caught, from stderr; or NULL. */
+json_t *uncaught_find(const char *language, const char *text, size_t len);

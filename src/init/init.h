@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What broker and sandbox say to each other over one SOCK_SEQPACKET pair. The sandbox's end belongs first to
+ * the cloned child that prepares the sandbox and then, across exec, to init. It is the lifeline too: when it
+ * closes, init ends, and the kernel ends everything else in the pid namespace.
+ *
+ *   broker                          child, then init
+ *   GO                       ─▶     (ids are mapped, limits are set: prepare)
+ *                            ◀─     PREPARED + scratch [+ terminal]     or FAILED
+ *   START {stage} + 0, 1, 2  ─▶
+ *                            ◀─     STARTED {stage}, EXITED {stage, …}  or EXEC_FAILED {stage, errno}
+ */
+#pragma once
+
+#include <stdint.h>
+
+/* init's descriptors, set by the child before exec; it has no others. */
+enum { INIT_FD_CONTROL = 0, INIT_FD_PLAN = 1 };
+
+enum command_kind { COMMAND_GO = 1, COMMAND_START };
+
+struct command {
+	uint32_t kind;
+	uint32_t stage;
+	uint32_t tty;	     /* descriptor 0 is a terminal: make it the controlling one */
+	uint32_t last;	     /* no further stage: init ends by itself afterwards */
+	uint64_t cpu_seconds; /* RLIMIT_CPU of the stage; 0: none */
+};
+
+enum report_kind {
+	REPORT_PREPARED = 1,
+	REPORT_FAILED,
+	REPORT_STARTED,
+	REPORT_EXITED,
+	REPORT_EXEC_FAILED,
+};
+
+struct report {
+	uint32_t kind;
+	uint32_t stage; /* or, for FAILED, index of the operation */
+	int32_t errnum;
+	int32_t wait_status;
+	int64_t at_ns; /* CLOCK_MONOTONIC */
+	/* PREPARED */
+	int32_t landlock_abi;
+	uint32_t missing; /* bits of enum layer */
+	char step[32];	  /* FAILED: what was being done when it was no operation */
+	/* EXITED: of everything init has reaped so far */
+	int64_t user_us, system_us, max_rss_bytes, read_bytes, write_bytes;
+};

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * decision → plan. The order of the operations is the order of notes/security.md §6: file system, devices,
+ * proc, pivot, the caller's files, read-only remounts, rlimits, Landlock, and the filter last. Everything a
+ * sandbox sees is named here and nowhere else.
+ */
+#include "plan/build.h"
+
+#include "plan/filter.h"
+#include "plan/wire.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum {
+	ROOT_BYTES = 8 << 20,
+	ROOT_INODES = 4096,
+	SHM_INODES = 1024,
+	COLLECT_FILES_MAX = 1000,
+};
+
+/* Adds and remembers the first failure, so that a list of adds reads as a list. */
+struct builder {
+	struct plan *plan;
+	int r;
+};
+
+static void add(struct builder *b, struct op op, struct op_args args)
+{
+	if (b->r == 0)
+		b->r = plan_add(b->plan, op, args);
+}
+
+static void add_dir(struct builder *b, const char *target)
+{
+	add(b, (struct op){ .kind = OP_DIR, .mode = 0755 }, (struct op_args){ .b = target });
+}
+
+static void add_text(struct builder *b, const char *target, const char *text)
+{
+	add(b, (struct op){ .kind = OP_TEXT, .mode = 0644 }, (struct op_args){ .a = text, .b = target });
+}
+
+static void add_show(struct builder *b, const char *image, const char *path, uint16_t flags)
+{
+	char source[PLAN_PATH_MAX];
+	int n = snprintf(source, sizeof(source), "%s%s", image ? image : "", path);
+
+	if (n < 0 || (size_t)n >= sizeof(source))
+		b->r = b->r ? b->r : -ENAMETOOLONG;
+	add(b, (struct op){ .kind = OP_SHOW, .flags = flags },
+	    (struct op_args){ .a = source, .b = path });
+}
+
+static void add_etc_entry(struct builder *b, const char *name)
+{
+	char path[256];
+	int n = snprintf(path, sizeof(path), "/etc/%s", name);
+
+	if (n < 0 || (size_t)n >= sizeof(path))
+		b->r = b->r ? b->r : -ENAMETOOLONG;
+	add_show(b, NULL, path, OP_OPTIONAL);
+}
+
+static void add_etc(struct builder *b, const struct decision *d)
+{
+	add_dir(b, "/etc");
+	add_text(b, "/etc/passwd",
+		 "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
+		 "sandbox:x:1000:1000:sandbox:/sandbox:/bin/sh\n"
+		 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
+	add_text(b, "/etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n");
+	add_text(b, "/etc/hostname", "sandbox\n");
+	add_text(b, "/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n");
+	add_text(b, "/etc/nsswitch.conf",
+		 "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n");
+	add_text(b, "/etc/resolv.conf", "# no name servers in this sandbox\n");
+	for (const char **e = d->policy->etc; *e; e++)
+		add_etc_entry(b, *e);
+	if (d->language)
+		for (const char **e = d->language->etc; *e; e++)
+			add_etc_entry(b, *e);
+}
+
+static void add_root(struct builder *b, const struct plan_input *in)
+{
+	static const char *const links[] = { "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32" };
+	const struct decision *d = in->decision;
+	const char *image = d->request->image;
+	int64_t build_bytes = 0;
+
+	for (size_t i = 0; i < in->n_files; i++)
+		if (strcmp(in->files[i].base, SANDBOX_BUILD) == 0)
+			build_bytes += (int64_t)in->files[i].data.len + 4096;
+	add(b, (struct op){ .kind = OP_HOSTNAME }, (struct op_args){ .a = "sandbox" });
+	add(b, (struct op){ .kind = OP_ROOT, .value = ROOT_BYTES + build_bytes,
+			    .value2 = ROOT_INODES + (int64_t)in->n_files },
+	    (struct op_args){ 0 });
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+		add_show(b, image, links[i], OP_OPTIONAL);
+	if (image) {
+		add_show(b, image, "/usr", OP_OPTIONAL);
+		add_show(b, image, "/opt", OP_OPTIONAL);
+		add_show(b, image, "/etc", OP_OPTIONAL);
+	} else {
+		for (const char **usr = d->policy->usr; *usr; usr++)
+			add_show(b, NULL, *usr, 0);
+		add_etc(b, d);
+	}
+}
+
+static void add_devices(struct builder *b, const struct decision *d)
+{
+	static const char *const nodes[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+					     "/dev/urandom" };
+	static const char *const links[][2] = { { "/proc/self/fd", "/dev/fd" },
+						{ "/proc/self/fd/0", "/dev/stdin" },
+						{ "/proc/self/fd/1", "/dev/stdout" },
+						{ "/proc/self/fd/2", "/dev/stderr" } };
+
+	add_dir(b, "/dev");
+	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++)
+		add(b, (struct op){ .kind = OP_DEVICE },
+		    (struct op_args){ .a = nodes[i], .b = nodes[i] });
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+		add(b, (struct op){ .kind = OP_SYMLINK },
+		    (struct op_args){ .a = links[i][0], .b = links[i][1] });
+	add(b, (struct op){ .kind = OP_TMPFS, .mode = 0777, .value = d->limits.memory_bytes,
+			    .value2 = SHM_INODES },
+	    (struct op_args){ .b = "/dev/shm" });
+	if (d->tty) {
+		/* Bound, so that opening it means "my terminal"; made before devpts uses the directory. */
+		add(b, (struct op){ .kind = OP_DEVICE },
+		    (struct op_args){ .a = "/dev/tty", .b = "/dev/tty" });
+		add(b, (struct op){ .kind = OP_DEVPTS }, (struct op_args){ .b = "/dev/pts" });
+	}
+}
+
+static void add_work(struct builder *b, const struct decision *d)
+{
+	add(b, (struct op){ .kind = OP_SCRATCH, .value = d->limits.disk_bytes,
+			    .value2 = d->limits.files },
+	    (struct op_args){ 0 });
+	add(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 },
+	    (struct op_args){ .a = "work", .b = SANDBOX_WORK });
+	add(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0777 },
+	    (struct op_args){ .a = "tmp", .b = "/tmp" });
+	add(b, (struct op){ .kind = OP_PROC }, (struct op_args){ .b = "/proc" });
+	if (d->network == NETWORK_LOOPBACK)
+		add(b, (struct op){ .kind = OP_LOOPBACK }, (struct op_args){ 0 });
+	add(b, (struct op){ .kind = OP_PIVOT }, (struct op_args){ 0 });
+}
+
+/* Makes the directories above a file; repeats are harmless, the child skips what exists. */
+static void add_parents(struct builder *b, const char *path)
+{
+	char dir[PLAN_PATH_MAX];
+
+	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		size_t n = (size_t)(slash - path);
+
+		memcpy(dir, path, n);
+		dir[n] = '\0';
+		if (strcmp(dir, SANDBOX_WORK) != 0)
+			add_dir(b, dir);
+	}
+}
+
+static void add_files(struct builder *b, const struct plan_input *in)
+{
+	for (size_t i = 0; i < in->n_files; i++) {
+		const struct build_file *f = &in->files[i];
+		char path[PLAN_PATH_MAX];
+		int n = snprintf(path, sizeof(path), "%s/%s", f->base, f->path);
+
+		if (n < 0 || (size_t)n >= sizeof(path)) {
+			b->r = b->r ? b->r : -ENAMETOOLONG;
+			return;
+		}
+		add_parents(b, path);
+		add(b, (struct op){ .kind = OP_FILE, .mode = f->mode },
+		    (struct op_args){ .a = f->data.data ? f->data.data : "", .a_len = f->data.len,
+				      .b = path });
+	}
+}
+
+static void add_lockdown(struct builder *b, const struct decision *d)
+{
+	const struct limits *l = &d->limits;
+	const struct {
+		int resource;
+		int64_t limit;
+	} rlimits[] = {
+		{ RLIMIT_CORE, 0 },
+		{ RLIMIT_FSIZE, l->file_size_bytes },
+		{ RLIMIT_NOFILE, l->open_files },
+		{ RLIMIT_STACK, l->stack_bytes },
+		{ RLIMIT_MEMLOCK, 64 * KiB },
+		{ RLIMIT_MSGQUEUE, 800 * KiB },
+		{ RLIMIT_RTPRIO, 0 },
+		{ RLIMIT_NICE, 0 },
+		{ RLIMIT_SIGPENDING, 1024 },
+		/* init is a process of this user too. */
+		{ RLIMIT_NPROC, l->pids + 1 },
+	};
+	const int64_t write = ACCESS_READ | ACCESS_WRITE;
+	/* value2: TCP is handled too, that is, closed. */
+	const int64_t no_tcp = d->network == NETWORK_NONE;
+
+	if (d->read_only)
+		add(b, (struct op){ .kind = OP_READONLY }, (struct op_args){ .b = SANDBOX_WORK });
+	add(b, (struct op){ .kind = OP_READONLY }, (struct op_args){ .b = "/" });
+	for (size_t i = 0; i < ARRAY_SIZE(rlimits); i++)
+		add(b, (struct op){ .kind = OP_RLIMIT, .value = rlimits[i].resource,
+				    .value2 = rlimits[i].limit },
+		    (struct op_args){ 0 });
+	if (d->facts->cgroup == CGROUP_NONE)
+		add(b, (struct op){ .kind = OP_RLIMIT, .value = RLIMIT_DATA,
+				    .value2 = l->memory_bytes },
+		    (struct op_args){ 0 });
+	add(b, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_READ, .value2 = no_tcp },
+	    (struct op_args){ .b = "/" });
+	if (!d->read_only)
+		add(b, (struct op){ .kind = OP_LANDLOCK, .value = write, .value2 = no_tcp },
+		    (struct op_args){ .b = SANDBOX_WORK });
+	add(b, (struct op){ .kind = OP_LANDLOCK, .value = write, .value2 = no_tcp },
+	    (struct op_args){ .b = "/tmp" });
+	add(b, (struct op){ .kind = OP_LANDLOCK, .value = write, .value2 = no_tcp },
+	    (struct op_args){ .b = "/dev/shm" });
+	add(b, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_DEVICE, .value2 = no_tcp },
+	    (struct op_args){ .b = "/dev" });
+	add(b, (struct op){ .kind = OP_SECCOMP, .value = FILTER_DEFAULT }, (struct op_args){ 0 });
+}
+
+static const char *const base_env[] = {
+	"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/sandbox", "USER=sandbox", "LOGNAME=sandbox",
+	"LANG=C.UTF-8", "TMPDIR=/tmp",
+};
+
+/* Whether a later word of the list sets the same variable. */
+static bool env_is_replaced(const char *word, const char *const *later)
+{
+	size_t n = strcspn(word, "=");
+
+	for (; later && *later; later++)
+		if (strncmp(*later, word, n) == 0 && (*later)[n] == '=')
+			return true;
+	return false;
+}
+
+static void add_env(struct builder *b, const struct stage_spec *stage)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(base_env); i++)
+		if (!env_is_replaced(base_env[i], stage->env))
+			add(b, (struct op){ .kind = OP_ENV }, (struct op_args){ .a = base_env[i] });
+	for (const char *const *e = stage->env; e && *e; e++)
+		if (!env_is_replaced(*e, e + 1))
+			add(b, (struct op){ .kind = OP_ENV }, (struct op_args){ .a = *e });
+}
+
+static void add_stage(struct builder *b, const struct stage_spec *stage)
+{
+	const struct limits *l = stage->limits;
+	const int64_t limits[_STAGE_LIMIT_MAX] = {
+		[STAGE_WALL_MS] = l->timeout_ms,       [STAGE_CPU_MS] = l->cpu_time_ms,
+		[STAGE_MEMORY_BYTES] = l->memory_bytes, [STAGE_SWAP_BYTES] = l->swap_bytes,
+		[STAGE_CPU_MILLI] = l->cpus_milli,     [STAGE_CPU_SHARES] = l->cpu_shares,
+		[STAGE_PIDS] = l->pids,
+	};
+
+	add(b, (struct op){ .kind = OP_STAGE }, (struct op_args){ .a = stage->name });
+	/* An empty word is a span of length 0, which op_args cannot tell from "use strlen": same thing. */
+	for (const char *const *word = stage->argv; *word; word++)
+		add(b, (struct op){ .kind = OP_ARG }, (struct op_args){ .a = *word });
+	add_env(b, stage);
+	if (stage->stdin_data.data)
+		add(b, (struct op){ .kind = OP_STDIN },
+		    (struct op_args){ .a = stage->stdin_data.len ? stage->stdin_data.data : "",
+				      .a_len = stage->stdin_data.len });
+	for (int i = 0; i < _STAGE_LIMIT_MAX; i++)
+		add(b, (struct op){ .kind = OP_LIMIT, .value = i, .value2 = limits[i] },
+		    (struct op_args){ 0 });
+}
+
+int plan_build(const struct plan_input *in, struct plan *ret, struct error *err)
+{
+	struct plan plan;
+	struct builder b = { .plan = &plan };
+
+	plan_init(&plan);
+	add_root(&b, in);
+	add_devices(&b, in->decision);
+	add_work(&b, in->decision);
+	add_files(&b, in);
+	add_lockdown(&b, in->decision);
+	if (in->collect)
+		add(&b, (struct op){ .kind = OP_COLLECT, .value = COLLECT_FILES_MAX,
+				     .value2 = in->decision->limits.disk_bytes },
+		    (struct op_args){ 0 });
+	for (size_t i = 0; i < in->n_stages; i++)
+		add_stage(&b, &in->stages[i]);
+	if (b.r < 0) {
+		plan_done(&plan);
+		return error_set(err, ERROR_INPUT, -b.r,
+				 "the request is too large for one run: code, files and arguments may "
+				 "hold %d MiB together",
+				 PLAN_BYTES_MAX >> 20);
+	}
+	*ret = plan;
+	return 0;
+}

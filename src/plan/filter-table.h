@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The filter's policy as data, and the seam between it, the compiler and the listing. Everything is a
+ * switch: the program switches on the system call number, a checked call switches on an argument,
+ * and where a switch leads is a target: an answer, or one more switch. Only the low 32 bits of an
+ * argument are looked at, because those are all the kernel uses of the arguments checked here.
+ */
+#pragma once
+
+#include "plan/filter.h"
+
+enum machine { MACHINE_X86_64, MACHINE_AARCH64, _MACHINE_MAX };
+
+/* Jumps only go forward, so a switch may lead only to targets that stand before it here. */
+enum target {
+	TO_ENOSYS,
+	TO_ALLOW,
+	TO_EPERM,
+	TO_EINVAL,
+	TO_EAFNOSUPPORT,
+	TO_KILL,
+	_TO_ANSWER_MAX,
+	TO_SOCKET_TYPE = _TO_ANSWER_MAX,
+	TO_SOCKET_PROTOCOL,
+	TO_SOCKET,
+	TO_SOCKETPAIR,
+	TO_MEMFD_CREATE,
+	TO_PRLIMIT,
+	TO_PERSONALITY,
+	TO_PRCTL,
+	TO_CLONE,
+	TO_IOCTL,
+	_TO_MAX,
+};
+
+enum {
+	NR_NONE = -1,	/* this machine does not have the call */
+	NR_KNOWN = 512, /* every number in the table is below this */
+	SWITCH_CASES_MAX = 9,
+};
+
+/* Numbers from here on are the x32 ABI's on x86-64 and nobody's elsewhere. */
+#define NR_FOREIGN UINT32_C(0x40000000)
+
+struct syscall_row {
+	char name[24]; /* in place: no relocation at program start */
+	int16_t nr[_MACHINE_MAX];
+	uint8_t to;
+};
+
+struct switch_case {
+	uint32_t first, last;
+	uint8_t to;
+};
+
+struct arg_switch {
+	uint8_t arg;
+	uint32_t mask;
+	uint8_t otherwise;
+	uint8_t n_cases;
+	struct switch_case cases[SWITCH_CASES_MAX]; /* ascending */
+};
+
+/* Ends with a row whose name is empty. A number without a row leads to TO_ENOSYS. */
+extern const struct syscall_row filter_syscalls[];
+extern const struct arg_switch filter_switches[_TO_MAX];
+extern const uint32_t filter_answers[_TO_ANSWER_MAX]; /* SECCOMP_RET_* */
+extern const uint32_t filter_arches[_MACHINE_MAX];    /* AUDIT_ARCH_* */
+
+/* As filter_build() and filter_expect(), for any machine. */
+int filter_compile(enum machine machine, struct filter *ret) _must_check_;
+uint32_t filter_evaluate(enum machine machine, uint32_t arch, uint32_t nr, const uint64_t args[6]);
+
+enum machine filter_native(void);
+/* "allow", "EPERM", …; NULL for a target that is a switch. */
+const char *filter_answer_name(enum target to);

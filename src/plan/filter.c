@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The compiler. A switch becomes ranges of values with one target each, the ranges a balanced tree of
+ * "at least" comparisons. A single value inside a range that leads elsewhere ("allow 0 to 100, but
+ * not 41") is cheaper as one "equals" at the leaf than as two more leaves, so such values are folded
+ * into the range around them first.
+ *
+ *   ld arch; jeq native ─▶ ld nr; jeq ioctl; tree over numbers │ a block per switch │ ret per answer
+ *
+ * Instructions are laid down once, front to back, their jumps naming labels; labels become offsets at
+ * the end. Answers stand last because classic BPF jumps only forward, and no farther than 255: with
+ * fewer than 256 instructions everything is in reach, with more builder_link() refuses.
+ */
+#include "plan/filter.h"
+
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sha256.h"
+#include "plan/filter-table.h"
+
+enum {
+	RANGES_MAX = NR_KNOWN + 2, /* what ranges_add can be called for at most, so never full */
+	EXCEPTIONS_MAX = 2,	   /* per range: more would lengthen the chain at the leaf */
+	JUMP_MAX = 255,
+	/* Labels: an instruction's index below this, above it a target. */
+	LABEL_TARGET = 0x1000,
+	LABEL_NEXT = 0x2000,
+};
+
+/*
+ * The one checked call that programs make often (isatty, FIONREAD): asked for before the tree. The
+ * kernel answers unchecked calls from its bitmap without running the program at all.
+ */
+static const enum target hot = TO_IOCTL;
+
+struct exception {
+	uint32_t value;
+	uint8_t to;
+};
+
+/* From `first` to the next range's first. */
+struct range {
+	uint32_t first;
+	uint8_t to;
+	uint8_t n_exceptions;
+	struct exception exceptions[EXCEPTIONS_MAX];
+};
+
+struct ranges {
+	struct range at[RANGES_MAX];
+	size_t n;
+};
+
+struct jump {
+	uint16_t yes, no;
+};
+
+struct builder {
+	struct sock_filter insns[FILTER_INSNS_MAX];
+	struct jump jumps[FILTER_INSNS_MAX];
+	uint16_t start[_TO_MAX];
+	uint16_t n; /* may pass FILTER_INSNS_MAX: then nothing was stored */
+};
+
+enum machine filter_native(void)
+{
+#if defined(__x86_64__)
+	return MACHINE_X86_64;
+#elif defined(__aarch64__)
+	return MACHINE_AARCH64;
+#else
+#error "The filter's table has no numbers for this machine."
+#endif
+}
+
+/* Says that values from `first` on lead to `to`; calls come in ascending order. */
+static void ranges_add(struct ranges *r, uint32_t first, uint8_t to)
+{
+	struct range *last = r->n > 0 ? &r->at[r->n - 1] : NULL;
+
+	if (last && last->to == to)
+		return;
+	if (last && last->first == first)
+		last->to = to;
+	else if (r->n < RANGES_MAX)
+		r->at[r->n++] = (struct range){ .first = first, .to = to };
+}
+
+static bool is_single(const struct ranges *r, size_t i)
+{
+	return i + 1 < r->n && r->at[i + 1].first == r->at[i].first + 1;
+}
+
+static void ranges_fold(struct ranges *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		struct range range = r->at[i];
+
+		while (range.n_exceptions < EXCEPTIONS_MAX && is_single(r, i + 1) &&
+		       r->at[i + 2].to == range.to) {
+			range.exceptions[range.n_exceptions++] =
+				(struct exception){ r->at[i + 1].first, r->at[i + 1].to };
+			i += 2;
+		}
+		r->at[n++] = range;
+	}
+	r->n = n;
+}
+
+static uint16_t emit(struct builder *b, uint16_t code, uint32_t k, struct jump jump)
+{
+	if (b->n < FILTER_INSNS_MAX) {
+		b->insns[b->n] = (struct sock_filter){ .code = code, .k = k };
+		b->jumps[b->n] = jump;
+	}
+	return b->n++;
+}
+
+static void emit_load(struct builder *b, size_t offset)
+{
+	(void)emit(b, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, (struct jump){ 0 });
+}
+
+/* The exceptions one after the other, then the range's own target. */
+static uint16_t emit_leaf(struct builder *b, const struct range *range)
+{
+	uint16_t own = (uint16_t)(LABEL_TARGET + range->to);
+	uint16_t entry = b->n;
+
+	if (range->n_exceptions == 0)
+		return own;
+	for (size_t i = 0; i < range->n_exceptions; i++) {
+		const struct exception *e = &range->exceptions[i];
+		struct jump jump = {
+			.yes = (uint16_t)(LABEL_TARGET + e->to),
+			.no = i + 1 < range->n_exceptions ? LABEL_NEXT : own,
+		};
+
+		(void)emit(b, BPF_JMP | BPF_JEQ | BPF_K, e->value, jump);
+	}
+	return entry;
+}
+
+/* Returns the label at which the tree over ranges [from, to) is entered. */
+static uint16_t emit_tree(struct builder *b, const struct ranges *r, size_t from, size_t to)
+{
+	size_t middle = from + (to - from) / 2;
+	struct jump jump;
+	uint16_t entry;
+
+	if (to - from == 1)
+		return emit_leaf(b, &r->at[from]);
+	entry = emit(b, BPF_JMP | BPF_JGE | BPF_K, r->at[middle].first, (struct jump){ 0 });
+	jump.no = emit_tree(b, r, from, middle);
+	jump.yes = emit_tree(b, r, middle, to);
+	if (entry < FILTER_INSNS_MAX)
+		b->jumps[entry] = jump;
+	return entry;
+}
+
+static void emit_switch(struct builder *b, enum target to)
+{
+	const struct arg_switch *s = &filter_switches[to];
+	struct ranges ranges = { 0 };
+
+	b->start[to] = b->n;
+	emit_load(b, offsetof(struct seccomp_data, args) + s->arg * sizeof(uint64_t));
+	if (s->mask != UINT32_MAX)
+		(void)emit(b, BPF_ALU | BPF_AND | BPF_K, s->mask, (struct jump){ 0 });
+	ranges_add(&ranges, 0, s->otherwise);
+	for (size_t i = 0; i < s->n_cases; i++) {
+		ranges_add(&ranges, s->cases[i].first, s->cases[i].to);
+		if (s->cases[i].last < UINT32_MAX)
+			ranges_add(&ranges, s->cases[i].last + 1, s->otherwise);
+	}
+	ranges_fold(&ranges);
+	(void)emit_tree(b, &ranges, 0, ranges.n);
+}
+
+static void emit_numbers(struct builder *b, enum machine machine)
+{
+	uint8_t to[NR_KNOWN] = { TO_ENOSYS };
+	struct ranges ranges = { 0 };
+
+	for (const struct syscall_row *row = filter_syscalls; row->name[0]; row++) {
+		if (row->nr[machine] != NR_NONE)
+			to[row->nr[machine]] = row->to;
+	}
+	for (uint32_t nr = 0; nr < NR_KNOWN; nr++) {
+		if (to[nr] == hot) {
+			struct jump jump = { (uint16_t)(LABEL_TARGET + hot), LABEL_NEXT };
+
+			/* Never seen by the tree, so it may lead where its neighbour does. */
+			(void)emit(b, BPF_JMP | BPF_JEQ | BPF_K, nr, jump);
+			to[nr] = to[nr > 0 ? nr - 1 : 1];
+		}
+		ranges_add(&ranges, nr, to[nr]);
+	}
+	ranges_add(&ranges, NR_FOREIGN, TO_KILL);
+	ranges_fold(&ranges);
+	(void)emit_tree(b, &ranges, 0, ranges.n);
+}
+
+/* Jump offset from instruction `at`, or -E2BIG when the label is out of reach. */
+static int resolve(const struct builder *b, uint16_t label, uint16_t at)
+{
+	int destination = label == LABEL_NEXT	  ? at + 1
+			  : label >= LABEL_TARGET ? b->start[label - LABEL_TARGET]
+						  : label;
+	int offset = destination - at - 1;
+
+	return offset < 0 || offset > JUMP_MAX ? -E2BIG : offset;
+}
+
+static int builder_link(const struct builder *b, struct filter *ret)
+{
+	if (b->n > FILTER_INSNS_MAX)
+		return -E2BIG;
+	for (uint16_t i = 0; i < b->n; i++) {
+		struct sock_filter insn = b->insns[i];
+
+		if (BPF_CLASS(insn.code) == BPF_JMP) {
+			int yes = resolve(b, b->jumps[i].yes, i);
+			int no = resolve(b, b->jumps[i].no, i);
+
+			if (yes < 0 || no < 0)
+				return -E2BIG;
+			insn.jt = (uint8_t)yes;
+			insn.jf = (uint8_t)no;
+		}
+		ret->insns[i] = insn;
+	}
+	ret->len = b->n;
+	return 0;
+}
+
+int filter_compile(enum machine machine, struct filter *ret)
+{
+	struct jump native = { LABEL_NEXT, LABEL_TARGET + TO_KILL };
+	struct builder b;
+
+	b.n = 0;
+	emit_load(&b, offsetof(struct seccomp_data, arch));
+	(void)emit(&b, BPF_JMP | BPF_JEQ | BPF_K, filter_arches[machine], native);
+	emit_load(&b, offsetof(struct seccomp_data, nr));
+	emit_numbers(&b, machine);
+	for (int to = _TO_MAX - 1; to >= _TO_ANSWER_MAX; to--)
+		emit_switch(&b, (enum target)to);
+	for (int to = 0; to < _TO_ANSWER_MAX; to++) {
+		b.start[to] = b.n;
+		(void)emit(&b, BPF_RET | BPF_K, filter_answers[to], (struct jump){ 0 });
+	}
+	return builder_link(&b, ret);
+}
+
+uint32_t filter_evaluate(enum machine machine, uint32_t arch, uint32_t nr, const uint64_t args[6])
+{
+	uint8_t to = TO_ENOSYS;
+
+	if (arch != filter_arches[machine] || nr >= NR_FOREIGN)
+		return filter_answers[TO_KILL];
+	for (const struct syscall_row *row = filter_syscalls; row->name[0]; row++) {
+		if (row->nr[machine] != NR_NONE && (uint32_t)row->nr[machine] == nr)
+			to = row->to;
+	}
+	while (to >= _TO_ANSWER_MAX) {
+		const struct arg_switch *s = &filter_switches[to];
+		uint32_t value = (uint32_t)args[s->arg] & s->mask;
+
+		to = s->otherwise;
+		for (size_t i = 0; i < s->n_cases; i++) {
+			if (value >= s->cases[i].first && value <= s->cases[i].last)
+				to = s->cases[i].to;
+		}
+	}
+	return filter_answers[to];
+}
+
+int filter_build(enum filter_profile profile, struct filter *ret)
+{
+	if (profile != FILTER_DEFAULT)
+		return -EINVAL;
+	return filter_compile(filter_native(), ret);
+}
+
+uint32_t filter_expect(enum filter_profile profile, uint32_t arch, uint32_t nr,
+		       const uint64_t args[6])
+{
+	if (profile != FILTER_DEFAULT)
+		return filter_answers[TO_KILL];
+	return filter_evaluate(filter_native(), arch, nr, args);
+}
+
+const char *filter_profile_name(enum filter_profile profile)
+{
+	return profile == FILTER_DEFAULT ? "default" : "unknown";
+}
+
+void filter_label(enum filter_profile profile, const struct filter *f, char *ret, size_t size)
+{
+	char hex[SHA256_HEX];
+	struct sha256 h;
+
+	sha256_init(&h);
+	sha256_update(&h, f->insns, f->len * sizeof(f->insns[0]));
+	sha256_final(&h, hex);
+	if (snprintf(ret, size, "%s@%.8s", filter_profile_name(profile), hex) < 0)
+		ret[0] = '\0';
+}

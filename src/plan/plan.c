@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See plan.h. op_table is the single description of every operation: plan_add, plan_print and the
+ * decoder (wire.c) are all driven by it.
+ */
+#include "plan/plan.h"
+
+#include <string.h>
+
+#define BYTES_MAX (1LL << 40)
+#define COUNT_MAX (1LL << 24)
+
+const struct op_info op_table[_OP_MAX] = {
+	[OP_HOSTNAME] = { "hostname", PHASE_PREPARE, SPAN_NAME, SPAN_NONE, 0, 0, 1 },
+	[OP_ROOT] = { "root", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, BYTES_MAX, COUNT_MAX, 1 },
+	[OP_DIR] = { "dir", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 0, 0, 8192 },
+	[OP_SYMLINK] = { "symlink", PHASE_PREPARE, SPAN_TEXT, SPAN_TARGET, 0, 0, 64 },
+	[OP_TEXT] = { "text", PHASE_PREPARE, SPAN_BYTES, SPAN_TARGET, 0, 0, 64 },
+	[OP_SHOW] = { "show", PHASE_PREPARE, SPAN_SOURCE, SPAN_TARGET, 0, 0, 64 },
+	[OP_TMPFS] = { "tmpfs", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, BYTES_MAX, COUNT_MAX, 8 },
+	[OP_SCRATCH] = { "scratch", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, BYTES_MAX, COUNT_MAX, 1 },
+	[OP_SCRATCH_DIR] = { "scratch-dir", PHASE_PREPARE, SPAN_NAME, SPAN_TARGET, 0, 0, 4 },
+	[OP_DEVICE] = { "device", PHASE_PREPARE, SPAN_SOURCE, SPAN_TARGET, 0, 0, 16 },
+	[OP_DEVPTS] = { "devpts", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 0, 0, 1 },
+	[OP_PROC] = { "proc", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 0, 0, 1 },
+	[OP_LOOPBACK] = { "loopback", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, 0, 0, 1 },
+	[OP_PIVOT] = { "pivot", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, 0, 0, 1 },
+	[OP_FILE] = { "file", PHASE_PREPARE, SPAN_BYTES, SPAN_TARGET, 0, 0, 8192 },
+	[OP_READONLY] = { "readonly", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 0, 0, 8 },
+	[OP_RLIMIT] = { "rlimit", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, 15, INT64_MAX, 16 },
+	[OP_LANDLOCK] = { "landlock", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 7, 1, 16 },
+	[OP_SECCOMP] = { "seccomp", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, 8, 0, 1 },
+	[OP_COLLECT] = { "collect", PHASE_LAUNCH, SPAN_NONE, SPAN_NONE, COUNT_MAX, BYTES_MAX, 1 },
+	[OP_STAGE] = { "stage", PHASE_LAUNCH, SPAN_NAME, SPAN_NONE, 0, 0, PLAN_STAGES_MAX },
+	[OP_ARG] = { "arg", PHASE_LAUNCH, SPAN_TEXT, SPAN_NONE, 0, 0, 16384 },
+	[OP_ENV] = { "env", PHASE_LAUNCH, SPAN_TEXT, SPAN_NONE, 0, 0, 16384 },
+	[OP_STDIN] = { "stdin", PHASE_LAUNCH, SPAN_BYTES, SPAN_NONE, 0, 0, PLAN_STAGES_MAX },
+	[OP_LIMIT] = { "limit", PHASE_LAUNCH, SPAN_NONE, SPAN_NONE, _STAGE_LIMIT_MAX - 1, BYTES_MAX,
+		       1024 },
+};
+
+const char *stage_limit_name(enum stage_limit limit)
+{
+	static const char *const names[_STAGE_LIMIT_MAX] = {
+		[STAGE_WALL_MS] = "wall_ms",	       [STAGE_CPU_MS] = "cpu_ms",
+		[STAGE_MEMORY_BYTES] = "memory_bytes", [STAGE_SWAP_BYTES] = "swap_bytes",
+		[STAGE_CPU_MILLI] = "cpu_milli",       [STAGE_CPU_SHARES] = "cpu_shares",
+		[STAGE_PIDS] = "pids",
+	};
+
+	return limit < _STAGE_LIMIT_MAX ? names[limit] : "?";
+}
+
+void plan_init(struct plan *p)
+{
+	buf_init(&p->ops, PLAN_OPS_MAX * sizeof(struct op));
+	buf_init(&p->data, PLAN_BYTES_MAX);
+}
+
+void plan_done(struct plan *p)
+{
+	buf_done(&p->ops);
+	buf_done(&p->data);
+}
+
+static int add_span(struct plan *p, const char *bytes, size_t len, struct op_span *ret)
+{
+	struct op_span span = { (uint32_t)p->data.len, (uint32_t)len };
+	int r = buf_append(&p->data, bytes, len);
+
+	if (r < 0)
+		return r;
+	r = buf_append(&p->data, "", 1);
+	if (r < 0)
+		return r;
+	*ret = span;
+	return 0;
+}
+
+int plan_add(struct plan *p, struct op op, struct op_args args)
+{
+	int r;
+
+	if (args.a) {
+		r = add_span(p, args.a, args.a_len ? args.a_len : strlen(args.a), &op.a);
+		if (r < 0)
+			return r;
+	}
+	if (args.b) {
+		r = add_span(p, args.b, strlen(args.b), &op.b);
+		if (r < 0)
+			return r;
+	}
+	return buf_append(&p->ops, &op, sizeof(op));
+}
+
+/* Text that a terminal can take: one line, control bytes as \xNN, cut after a while. */
+static int print_quoted(struct buf *out, const char *text, size_t len)
+{
+	const size_t shown_max = 120;
+	int r = buf_puts(out, " \"");
+
+	for (size_t i = 0; r == 0 && i < MIN(len, shown_max); i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		r = c < 0x20 || c == 0x7f || c == '"' ? buf_printf(out, "\\x%02x", c)
+						      : buf_append(out, &text[i], 1);
+	}
+	if (r < 0)
+		return r;
+	return buf_puts(out, len > shown_max ? "\"…" : "\"");
+}
+
+static int print_span(const struct plan_view *v, enum span_kind kind, struct op_span span,
+		      struct buf *out)
+{
+	switch (kind) {
+	case SPAN_NONE:
+		return 0;
+	case SPAN_BYTES:
+		return buf_printf(out, " <%u bytes>", span.len);
+	case SPAN_TARGET:
+		return buf_printf(out, " → %s", v->data + span.offset);
+	default:
+		return print_quoted(out, v->data + span.offset, span.len);
+	}
+}
+
+static int print_op(const struct plan_view *v, const struct op *op, struct buf *out)
+{
+	const struct op_info *info = &op_table[op->kind];
+	int r = buf_printf(out, "  %-11s", info->name);
+
+	if (r == 0)
+		r = print_span(v, info->a, op->a, out);
+	if (r == 0)
+		r = print_span(v, info->b, op->b, out);
+	if (r == 0 && op->kind == OP_LIMIT)
+		r = buf_printf(out, " %s %lld", stage_limit_name((enum stage_limit)op->value),
+			       (long long)op->value2);
+	else if (r == 0 && info->value_max > 0)
+		r = buf_printf(out, info->value2_max > 0 ? " %lld %lld" : " %lld",
+			       (long long)op->value, (long long)op->value2);
+	if (r == 0 && op->mode)
+		r = buf_printf(out, " %04o", op->mode);
+	if (r == 0 && op->flags & OP_OPTIONAL)
+		r = buf_puts(out, " optional");
+	return r < 0 ? r : buf_puts(out, "\n");
+}
+
+int plan_print(const struct plan_view *v, struct buf *out)
+{
+	static const char *const titles[] = { "prepare:\n", "launch:\n" };
+	int phase = -1;
+
+	for (uint32_t i = 0; i < v->n_ops; i++) {
+		const struct op *op = &v->ops[i];
+		int r = 0;
+
+		if ((int)op_table[op->kind].phase != phase) {
+			phase = (int)op_table[op->kind].phase;
+			r = buf_puts(out, titles[phase]);
+		}
+		if (r == 0)
+			r = print_op(v, op, out);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the policy answers, as files that a reviewer reads in a diff: the listing of --dump-seccomp, and
+ * a line a number for test/security, which makes every call in a real sandbox and compares. They lie
+ * in the source tree, named by ATOLL_SOURCE_ROOT; with ATOLL_GOLDEN_UPDATE=1 they are written anew.
+ */
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "plan/filter-table.h"
+
+#include <cmocka.h>
+
+enum { GOLDEN_BYTES_MAX = 1 << 20, NR_LISTED = 1024 };
+
+static void check_golden(const char *name, const struct buf *have)
+{
+	const char *root = getenv("ATOLL_SOURCE_ROOT");
+	_cleanup_close_ int fd = -EBADF;
+	_cleanup_buf_ struct buf want;
+	char path[4096];
+
+	buf_init(&want, GOLDEN_BYTES_MAX);
+	(void)snprintf(path, sizeof(path), "%s/%s", root ? root : ".", name);
+	if (getenv("ATOLL_GOLDEN_UPDATE")) {
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+		assert_true(fd >= 0);
+		assert_int_equal(fd_write_all(fd, have->data, have->len), 0);
+		return;
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		fail_msg("%s: cannot be opened", path);
+	assert_int_equal(buf_read_fd(&want, fd), 0);
+	if (want.len != have->len || memcmp(want.data, have->data, want.len) != 0)
+		fail_msg("%s differs; ATOLL_GOLDEN_UPDATE=1 writes it anew, then read the diff",
+			 path);
+}
+
+static void test_listing(void **state)
+{
+	_cleanup_buf_ struct buf out;
+
+	(void)state;
+	if (filter_native() != MACHINE_X86_64)
+		skip();
+	buf_init(&out, GOLDEN_BYTES_MAX);
+	assert_int_equal(filter_print(FILTER_DEFAULT, &out), 0);
+	check_golden("test/golden/filter-default.txt", &out);
+}
+
+static void test_listing_is_bounded(void **state)
+{
+	_cleanup_buf_ struct buf out;
+
+	(void)state;
+	for (size_t max = 0; max < 8192; max += 61) {
+		buf_init(&out, max);
+		assert_int_equal(filter_print(FILTER_DEFAULT, &out), -ENOBUFS);
+		buf_done(&out);
+	}
+	buf_init(&out, GOLDEN_BYTES_MAX);
+	assert_int_equal(filter_print(_FILTER_MAX, &out), -EINVAL);
+}
+
+static const struct syscall_row *find_row(uint32_t nr)
+{
+	for (const struct syscall_row *row = filter_syscalls; row->name[0]; row++) {
+		if (row->nr[filter_native()] == (int)nr)
+			return row;
+	}
+	return NULL;
+}
+
+static const char *answer_name(uint32_t value)
+{
+	for (int to = 0; to < _TO_ANSWER_MAX; to++) {
+		if (filter_answers[to] == value)
+			return filter_answer_name((enum target)to);
+	}
+	fail_msg("no name for 0x%x", value);
+	return NULL;
+}
+
+/* What a checked call answers when its argument is refused. */
+static const char *refusal(const struct arg_switch *s)
+{
+	if (s->otherwise != TO_ALLOW)
+		return filter_answer_name(s->otherwise);
+	return filter_answer_name(s->cases[0].to);
+}
+
+static void test_syscall_table(void **state)
+{
+	static const uint64_t args[6] = { 0 };
+	_cleanup_buf_ struct buf out;
+	uint32_t arch = filter_arches[filter_native()];
+
+	(void)state;
+	if (filter_native() != MACHINE_X86_64)
+		skip();
+	buf_init(&out, GOLDEN_BYTES_MAX);
+	assert_int_equal(buf_puts(&out, "[\n"), 0);
+	for (uint32_t nr = 0; nr < NR_LISTED; nr++) {
+		const struct syscall_row *row = find_row(nr);
+		const char *answer = answer_name(filter_expect(FILTER_DEFAULT, arch, nr, args));
+		const char *refused = NULL;
+
+		if (row && row->to >= _TO_ANSWER_MAX) {
+			answer = "checked";
+			refused = refusal(&filter_switches[row->to]);
+		}
+		assert_int_equal(
+			buf_printf(&out,
+				   "{\"nr\": %u, \"name\": \"%s\", \"answer\": \"%s\"%s%s%s}%s\n",
+				   nr, row ? row->name : "", answer,
+				   refused ? ", \"refusal\": \"" : "", refused ? refused : "",
+				   refused ? "\"" : "", nr + 1 < NR_LISTED ? "," : ""),
+			0);
+	}
+	assert_int_equal(buf_puts(&out, "]\n"), 0);
+	check_golden("test/security/syscall-table.json", &out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_listing),
+		cmocka_unit_test(test_listing_is_bounded),
+		cmocka_unit_test(test_syscall_table),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

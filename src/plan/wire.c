@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See wire.h. The decoder reads bytes an attacker may have written: it looks at nothing before its
+ * bounds are known, keeps no state, and refuses with the index of the record at fault.
+ */
+#include "plan/wire.h"
+
+#include "plan/filter.h"
+
+#include <string.h>
+
+static const char plan_magic[8] = "ATOLLPL1";
+
+int plan_encode(const struct plan *p, struct buf *ret)
+{
+	struct plan_header h = { .n_ops = (uint32_t)(p->ops.len / sizeof(struct op)),
+				 .data_len = p->data.len };
+	int r;
+
+	memcpy(h.magic, plan_magic, sizeof(h.magic));
+	r = buf_append(ret, &h, sizeof(h));
+	if (r == 0)
+		r = buf_append(ret, p->ops.data, p->ops.len);
+	if (r == 0)
+		r = buf_append(ret, p->data.data, p->data.len);
+	return r;
+}
+
+struct plan_view plan_as_view(const struct plan *p)
+{
+	return (struct plan_view){
+		.ops = (const struct op *)(const void *)p->ops.data,
+		.n_ops = (uint32_t)(p->ops.len / sizeof(struct op)),
+		.data = p->data.data,
+		.data_len = p->data.len,
+	};
+}
+
+static int refuse(struct error *err, uint32_t index, const char *why)
+{
+	return error_set(err, ERROR_INPUT, EBADMSG, "the plan's record %u is refused: %s", index, why);
+}
+
+/* Absolute, normal form: starts with one slash, no empty, "." or ".." component, bounded. */
+static bool path_is_normal(const char *path, size_t len)
+{
+	size_t depth = 0;
+
+	if (len == 0 || len >= PLAN_PATH_MAX || path[0] != '/')
+		return false;
+	if (len == 1)
+		return true;
+	for (size_t i = 1; i <= len;) {
+		const char *slash = memchr(path + i, '/', len - i);
+		size_t n = (slash ? (size_t)(slash - path) : len) - i;
+
+		if (n == 0 || n > 255 || ++depth > PLAN_DEPTH_MAX)
+			return false;
+		if (path[i] == '.' && (n == 1 || (n == 2 && path[i + 1] == '.')))
+			return false;
+		i += n + 1;
+	}
+	return true;
+}
+
+static bool name_is_plain(const char *name, size_t len)
+{
+	if (len == 0 || len > 63)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (name[i] == '/' || (unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+			return false;
+	return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+/* Characters that overlay's option string gives a meaning to. */
+static bool source_is_plain(const char *path)
+{
+	return !strpbrk(path, ":,\\\"");
+}
+
+static const char *span_fault(const struct plan_view *v, enum span_kind kind, struct op_span span)
+{
+	const char *text = v->data + span.offset;
+
+	if (kind == SPAN_NONE)
+		return span.len || span.offset ? "it has a span it must not have" : NULL;
+	if (span.offset >= v->data_len || span.len >= v->data_len - span.offset)
+		return "a span leaves the data";
+	if (text[span.len] != '\0')
+		return "a span is not terminated";
+	if (kind == SPAN_BYTES)
+		return NULL;
+	if (memchr(text, '\0', span.len))
+		return "text holds a NUL";
+	if ((kind == SPAN_TARGET || kind == SPAN_SOURCE) && !path_is_normal(text, span.len))
+		return "a path is not absolute and in normal form";
+	if (kind == SPAN_SOURCE && !source_is_plain(text))
+		return "a host path holds one of : , \\ \"";
+	if (kind == SPAN_NAME && !name_is_plain(text, span.len))
+		return "a name is empty, too long or not plain";
+	return NULL;
+}
+
+static const char *op_fault(const struct plan_view *v, const struct op *op)
+{
+	const struct op_info *info = &op_table[op->kind];
+	const char *fault;
+
+	if (op->value < 0 || op->value > info->value_max)
+		return "its first number is out of bounds";
+	if (op->value2 < 0 || op->value2 > info->value2_max)
+		return "its second number is out of bounds";
+	if (op->mode & ~0777U)
+		return "its mode has more than permission bits";
+	if (op->flags & ~OP_OPTIONAL)
+		return "it has an unknown flag";
+	fault = span_fault(v, info->a, op->a);
+	return fault ? fault : span_fault(v, info->b, op->b);
+}
+
+static int check_ops(const struct plan_view *v, struct error *err)
+{
+	uint32_t counts[_OP_MAX] = { 0 };
+	enum op_phase phase = PHASE_PREPARE;
+
+	for (uint32_t i = 0; i < v->n_ops; i++) {
+		const struct op *op = &v->ops[i];
+		const char *fault;
+
+		if (op->kind == OP_END || op->kind >= _OP_MAX)
+			return refuse(err, i, "unknown kind");
+		if (op_table[op->kind].phase < phase)
+			return refuse(err, i, "prepare after launch");
+		phase = op_table[op->kind].phase;
+		if (phase == PHASE_PREPARE && counts[OP_SECCOMP] > 0)
+			return refuse(err, i, "it stands after the filter");
+		if (++counts[op->kind] > op_table[op->kind].count_max)
+			return refuse(err, i, "too many of its kind");
+		if (op->kind > OP_STAGE && op->kind != OP_COLLECT && counts[OP_STAGE] == 0)
+			return refuse(err, i, "it belongs to no stage");
+		fault = op_fault(v, op);
+		if (fault)
+			return refuse(err, i, fault);
+	}
+	if (counts[OP_ROOT] != 1 || counts[OP_PIVOT] != 1 || counts[OP_SECCOMP] != 1 ||
+	    counts[OP_SCRATCH] != 1 || counts[OP_STAGE] == 0)
+		return error_set(err, ERROR_INPUT, EBADMSG,
+				 "the plan is refused: it must have one root, scratch, pivot and "
+				 "seccomp, and a stage");
+	return 0;
+}
+
+int plan_decode(const void *bytes, size_t len, struct plan_view *ret, struct error *err)
+{
+	struct plan_header h;
+	struct plan_view v;
+	int r;
+
+	if (len < sizeof(h) || len > PLAN_BYTES_MAX)
+		return error_set(err, ERROR_INPUT, EBADMSG, "the plan is refused: bad size");
+	memcpy(&h, bytes, sizeof(h));
+	if (memcmp(h.magic, plan_magic, sizeof(h.magic)) != 0 || h.reserved != 0)
+		return error_set(err, ERROR_INPUT, EBADMSG, "the plan is refused: bad header");
+	if (h.n_ops > PLAN_OPS_MAX ||
+	    h.data_len != len - sizeof(h) - (uint64_t)h.n_ops * sizeof(struct op))
+		return error_set(err, ERROR_INPUT, EBADMSG, "the plan is refused: bad lengths");
+	v.ops = (const struct op *)(const void *)((const char *)bytes + sizeof(h));
+	v.n_ops = h.n_ops;
+	v.data = (const char *)(v.ops + h.n_ops);
+	v.data_len = h.data_len;
+	r = check_ops(&v, err);
+	if (r < 0)
+		return r;
+	*ret = v;
+	return 0;
+}
+
+static bool path_is_below(const char *path, const char *top)
+{
+	size_t n = strlen(top);
+
+	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/' || n == 1);
+}
+
+static bool source_is_allowed(const char *path, const struct plan_ceilings *c)
+{
+	for (const char *const *top = c->sources; *top; top++)
+		if (path_is_below(path, *top))
+			return true;
+	return false;
+}
+
+static const char *ceiling_fault(const struct plan_view *v, const struct op *op,
+				 const struct plan_ceilings *c)
+{
+	if (op_table[op->kind].a == SPAN_SOURCE && !source_is_allowed(op_a(v, op), c))
+		return "that host path may not be shown";
+	if (op->kind == OP_LIMIT && op->value2 > c->limits[op->value])
+		return "a limit is above the broker's ceiling";
+	if (op->kind == OP_SCRATCH && (op->value > c->disk_bytes || op->value2 > c->files))
+		return "the scratch file system is above the broker's ceiling";
+	if (op->kind == OP_SECCOMP && op->value >= _FILTER_MAX)
+		return "unknown filter profile";
+	return NULL;
+}
+
+int plan_check(const struct plan_view *v, const struct plan_ceilings *c, struct error *err)
+{
+	for (uint32_t i = 0; i < v->n_ops; i++) {
+		const char *fault = ceiling_fault(v, &v->ops[i], c);
+
+		if (fault)
+			return refuse(err, i, fault);
+	}
+	return 0;
+}

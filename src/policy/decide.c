@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See policy.h. Each question is one step that fills its members of the decision or refuses: are
+ * the required layers there, is the network allowed, does every asked limit lie below its ceiling,
+ * does the request fit the language. A default is not a request: where a host has less than the
+ * policy's default, the default shrinks; where a caller asked for more, the caller is told.
+ */
+#include "policy/policy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "spec/knob.h"
+#include "spec/read.h"
+
+/* The ceiling of one limit here: the policy's, or what the host has when that is less. */
+static struct knob_range ceiling_of(const struct decision *d, const struct knob *k)
+{
+	struct knob_range range = { k->min, knob_get(k, &d->policy->ceilings),
+				    "is above the ceiling of" };
+	int64_t host = INT64_MAX;
+
+	if (k->offset == offsetof(struct limits, cpus_milli))
+		host = MAX(d->facts->cores, 1) * 1000LL;
+	if (k->offset == offsetof(struct limits, memory_bytes) && d->facts->memory_bytes > 0)
+		host = d->facts->memory_bytes;
+	if (host <= range.max) {
+		range.max = host;
+		range.above = "is more than this host has:";
+	}
+	return range;
+}
+
+static int check_layers(struct decision *d, struct error *err)
+{
+	uint32_t missing = layers_missing(d->facts), refused = missing & d->policy->required;
+	char fix[300];
+
+	for (unsigned i = 0; i < _LAYER_MAX; i++) {
+		if (!(refused & (UINT32_C(1) << i)))
+			continue;
+		layer_fix((enum layer)i, d->facts, fix, sizeof(fix));
+		return error_set(err, ERROR_POLICY, EPERM, "policy '%s' requires %s: %s",
+				 d->policy->name, layer_name((enum layer)i), fix);
+	}
+	d->missing = missing;
+	return 0;
+}
+
+static int refuse_network(const struct decision *d, const char *reason, struct error *err)
+{
+	const char *text = d->request->network_text ? d->request->network_text : "none";
+	int r = error_set(err, ERROR_POLICY, EPERM, "network: '%s' %s", quote_text(text).text,
+			  reason);
+
+	if (err)
+		(void)snprintf(err->field, sizeof(err->field), "network");
+	return r;
+}
+
+static int check_network(struct decision *d, struct error *err)
+{
+	switch (d->request->network) {
+	case NETWORK_NONE:
+		break;
+	case NETWORK_LOOPBACK:
+		if (!d->policy->network_loopback)
+			return refuse_network(d, "is not allowed by this policy; use none", err);
+		break;
+	case NETWORK_ALLOW:
+		return refuse_network(d,
+				      "is not available: no sandbox reaches other machines yet; "
+				      "use none or loopback",
+				      err);
+	case NETWORK_HOST:
+		return refuse_network(d,
+				      "is not allowed: a sandbox never shares the host's network; "
+				      "use none or loopback",
+				      err);
+	}
+	d->network = d->request->network;
+	return 0;
+}
+
+/* A claimed set of limits and where in the request it stands. */
+struct claims {
+	const char *where;
+	const json_t *json; /* the object, for the caller's own words */
+	const struct limits *limits;
+	uint32_t set;
+};
+
+static int check_claims(const struct decision *d, const struct claims *claims, struct error *err)
+{
+	for (size_t i = 0; i < limit_knobs_count; i++) {
+		const struct knob *k = &limit_knobs[i];
+		const json_t *words = json_object_get(claims->json, k->key);
+		struct reader top = { .err = err }, at = reader_at(&top, claims->where);
+		struct knob_range range = ceiling_of(d, k);
+		struct knob_claim claim = { .value = knob_get(k, claims->limits) };
+		struct quoted given;
+		int r;
+
+		if (!(claims->set & knob_bit(k)))
+			continue;
+		at = reader_at(&at, k->key);
+		knob_format(k, claim.value, given.text, sizeof(given.text));
+		if (words && claim.value != 0)
+			given = quote_json(words);
+		claim.given = given.text;
+		claim.field = at.field;
+		if (claim.value == 0 && k->none_ok) {
+			/* Asking for no limit is asking for more than any. */
+			if (knob_get(k, &d->policy->defaults) == 0)
+				continue;
+			claim.value = INT64_MAX;
+		}
+		r = knob_check(k, &claim, &range, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int decide_limits(struct decision *d, struct error *err)
+{
+	const struct request *req = d->request;
+	const json_t *stages = json_object_get(req->root, "stages");
+	struct claims claims = { .where = "limits",
+				 .json = json_object_get(req->root, "limits"),
+				 .limits = &req->limits,
+				 .set = req->limits_set };
+	int r = check_claims(d, &claims, err);
+
+	for (size_t i = 0; r == 0 && i < req->n_stages; i++) {
+		char where[32];
+
+		(void)snprintf(where, sizeof(where), "stages[%zu].limits", i);
+		claims = (struct claims){ .where = where,
+					  .json = json_object_get(json_array_get(stages, i),
+								  "limits"),
+					  .limits = &req->stages[i].limits,
+					  .set = req->stages[i].limits_set };
+		r = check_claims(d, &claims, err);
+	}
+	if (r < 0)
+		return r;
+	d->limits = d->policy->defaults;
+	decision_stage_limits(d, &req->limits, req->limits_set, &d->limits);
+	return 0;
+}
+
+void decision_stage_limits(const struct decision *d, const struct limits *over, uint32_t set,
+			   struct limits *ret)
+{
+	struct limits l = d->limits;
+
+	limits_overlay(&l, over, set);
+	for (size_t i = 0; i < limit_knobs_count; i++) {
+		const struct knob *k = &limit_knobs[i];
+
+		knob_set(k, &l, MIN(knob_get(k, &l), ceiling_of(d, k).max));
+	}
+	*ret = l;
+}
+
+/* The program's own file must not be among the files that come with it, nor a directory of one. */
+static int check_source(const struct decision *d, struct error *err)
+{
+	const struct request *req = d->request;
+	char name[256];
+	size_t len;
+
+	if (!d->language || !req->code.data)
+		return 0;
+	language_source_name(d->language, req->code.data, req->code.len, name, sizeof(name));
+	len = strlen(name);
+	for (size_t i = 0; i < req->n_files; i++) {
+		const char *path = req->files[i].path;
+
+		if (strncmp(path, name, len) == 0 && (!path[len] || path[len] == '/'))
+			return error_field(err, "files",
+					   "files: '%s' is where the code itself is stored; give "
+					   "the file another name, or name it as entry instead of "
+					   "code",
+					   quote_text(name).text);
+	}
+	return 0;
+}
+
+static int check_language(const struct decision *d, struct error *err)
+{
+	const struct request *req = d->request;
+
+	if (!d->language && req->n_stages == 0)
+		return error_field(err, "language",
+				   "language: it is missing; name the language of the code");
+	if (req->invoke_method && d->language && !d->language->runner)
+		return error_field(err, "invoke", "invoke: methods of %s code cannot be called",
+				   d->language->title);
+	return check_source(d, err);
+}
+
+int decide(struct decision *d, struct error *err)
+{
+	struct decision out = *d;
+	int r = check_layers(&out, err);
+
+	if (r == 0)
+		r = check_network(&out, err);
+	if (r == 0)
+		r = decide_limits(&out, err);
+	if (r == 0)
+		r = check_language(&out, err);
+	if (r < 0)
+		return r;
+	out.read_only = out.policy->read_only || out.request->read_only;
+	out.tty = out.request->tty;
+	*d = out;
+	return 0;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Layers of isolation: their names, whether a host has them, and the sentence that helps when it
+ * has not. One row a layer; the probe's own reason, when there is one, beats the row's advice.
+ */
+#include "policy/policy.h"
+
+#include <stdio.h>
+
+static bool has_userns(const struct host_facts *f)
+{
+	return f->userns;
+}
+
+static bool has_unique_uid(const struct host_facts *f)
+{
+	return f->privileged && f->uid_count > 0;
+}
+
+static bool has_seccomp(const struct host_facts *f)
+{
+	return f->seccomp;
+}
+
+static bool has_landlock(const struct host_facts *f)
+{
+	return f->landlock_abi > 0;
+}
+
+static bool has_controller(const struct host_facts *f, uint32_t bit)
+{
+	return f->cgroup != CGROUP_NONE && (f->cgroup_controllers & bit);
+}
+
+static bool has_memory(const struct host_facts *f)
+{
+	return has_controller(f, CGROUP_MEMORY);
+}
+
+static bool has_pids(const struct host_facts *f)
+{
+	return has_controller(f, CGROUP_PIDS);
+}
+
+static bool has_cpu(const struct host_facts *f)
+{
+	return has_controller(f, CGROUP_CPU);
+}
+
+static bool has_overlay(const struct host_facts *f)
+{
+	return f->overlay;
+}
+
+static bool has_proc(const struct host_facts *f)
+{
+	return f->proc_mount;
+}
+
+static const struct layer_row {
+	const char *name;
+	bool (*there)(const struct host_facts *f);
+	const char *what;
+	const char *fix_root; /* what an administrator runs */
+	const char *fix_user; /* what helps without root; NULL: the same */
+	const char *controller;
+} layers[_LAYER_MAX] = {
+	[LAYER_USERNS] = { .name = "userns",
+			   .there = has_userns,
+			   .what = "user namespaces cannot be created",
+			   .fix_root = "sysctl -w user.max_user_namespaces=15000",
+			   .fix_user = "sudo sysctl -w kernel.unprivileged_userns_clone=1 "
+				       "user.max_user_namespaces=15000" },
+	[LAYER_UNIQUE_UID] = { .name = "unique-uid",
+			       .there = has_unique_uid,
+			       .what = "sandboxes share one host user id",
+			       .fix_root = "give this process CAP_SYS_ADMIN and CAP_SETUID",
+			       .fix_user = "run atoll as root: sudo atoll run …" },
+	[LAYER_SECCOMP] = { .name = "seccomp",
+			    .there = has_seccomp,
+			    .what = "the kernel has no seccomp filters",
+			    .fix_root = "boot a kernel with CONFIG_SECCOMP_FILTER=y" },
+	[LAYER_LANDLOCK] = { .name = "landlock",
+			     .there = has_landlock,
+			     .what = "Landlock is off",
+			     .fix_root = "boot with lsm=landlock,… on the kernel's command line" },
+	[LAYER_CGROUP_MEMORY] = { .name = "cgroup-memory",
+				  .there = has_memory,
+				  .what = "no cgroup limits memory",
+				  .controller = "memory" },
+	[LAYER_CGROUP_PIDS] = { .name = "cgroup-pids",
+				.there = has_pids,
+				.what = "no cgroup limits processes",
+				.controller = "pids" },
+	[LAYER_CGROUP_CPU] = { .name = "cgroup-cpu",
+			       .there = has_cpu,
+			       .what = "no cgroup limits processor time",
+			       .controller = "cpu" },
+	[LAYER_OVERLAY] = { .name = "overlay",
+			    .there = has_overlay,
+			    .what = "overlay cannot be mounted in a user namespace",
+			    .fix_root = "modprobe overlay",
+			    .fix_user = "sudo modprobe overlay (Linux 5.11 or later)" },
+	[LAYER_PROC] = { .name = "proc",
+			 .there = has_proc,
+			 .what = "a procfs of its own cannot be mounted",
+			 .fix_root = "unmount what hides parts of /proc in this container, or run "
+				     "atoll on the host" },
+};
+
+const char *layer_name(enum layer layer)
+{
+	return (unsigned)layer < _LAYER_MAX ? layers[layer].name : "unknown";
+}
+
+uint32_t layers_missing(const struct host_facts *facts)
+{
+	uint32_t missing = 0;
+
+	for (unsigned i = 0; i < _LAYER_MAX; i++)
+		if (!layers[i].there(facts))
+			missing |= UINT32_C(1) << i;
+	return missing;
+}
+
+/* The command that gives a controller depends on how the host mounts cgroups and who we are. */
+static void fix_cgroup(const struct layer_row *row, const struct host_facts *f, char *ret,
+		       size_t size)
+{
+	const char *c = row->controller;
+
+	if (f->cgroup == CGROUP_NONE && f->cgroup_reason[0])
+		(void)snprintf(ret, size, "%s: %s", row->what, f->cgroup_reason);
+	else if (!f->privileged)
+		(void)snprintf(ret, size,
+			       "%s: run atoll as root, or in a delegated scope: systemd-run --user "
+			       "--scope -p Delegate=yes atoll run …",
+			       row->what);
+	else if (f->cgroup == CGROUP_V1)
+		(void)snprintf(ret, size,
+			       "%s: mkdir -p /sys/fs/cgroup/%s && mount -t cgroup -o %s cgroup "
+			       "/sys/fs/cgroup/%s",
+			       row->what, c, c, c);
+	else
+		(void)snprintf(ret, size, "%s: echo +%s > /sys/fs/cgroup/cgroup.subtree_control",
+			       row->what, c);
+}
+
+void layer_fix(enum layer layer, const struct host_facts *facts, char *ret, size_t size)
+{
+	const struct layer_row *row = &layers[(unsigned)layer < _LAYER_MAX ? layer : LAYER_USERNS];
+
+	if (row->controller)
+		fix_cgroup(row, facts, ret, size);
+	else if (layer == LAYER_USERNS && facts->userns_reason[0])
+		(void)snprintf(ret, size, "%s: %s", row->what, facts->userns_reason);
+	else
+		(void)snprintf(ret, size, "%s: %s", row->what,
+			       !facts->privileged && row->fix_user ? row->fix_user : row->fix_root);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See policy.h. A policy file is read like a request, by tables; what it leaves out keeps the value
+ * of the knob table. A file whose defaults pass its own ceilings is refused when it is read.
+ */
+#include "policy/policy.h"
+
+#include <string.h>
+
+#include "spec/knob.h"
+#include "spec/read.h"
+
+enum { NAME_BYTES_MAX = 64, PATH_BYTES_MAX = 512, PATHS_COUNT_MAX = 64 };
+
+/* The policy and what only matters while it is read. */
+struct draft {
+	struct policy *policy;
+	uint32_t required_privileged;
+	uint32_t defaults_set, ceilings_set;
+};
+
+static int read_name(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		     void *object)
+{
+	struct draft *d = object;
+
+	return read_text(r, rule, value, d->policy);
+}
+
+static int read_defaults(const struct reader *r, const struct key_rule *rule _unused_,
+			 const json_t *value, void *object)
+{
+	struct draft *d = object;
+
+	return limits_parse_at(r->field, value, &d->policy->defaults, &d->defaults_set, r->err);
+}
+
+static int read_ceilings(const struct reader *r, const struct key_rule *rule _unused_,
+			 const json_t *value, void *object)
+{
+	struct draft *d = object;
+
+	return limits_parse_at(r->field, value, &d->policy->ceilings, &d->ceilings_set, r->err);
+}
+
+static int read_limits(const struct reader *r, const struct key_rule *rule _unused_,
+		       const json_t *value, void *object)
+{
+	static const struct key_rule rules[] = {
+		{ .key = "defaults", .read = read_defaults },
+		{ .key = "ceilings", .read = read_ceilings },
+	};
+
+	return read_object(r, value, KEY_TABLE(rules), object);
+}
+
+/* An absolute path in normal form: '/' and then what a relative name may be. */
+static int read_usr(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		    void *object)
+{
+	int e = read_words(r, rule, value, object);
+
+	for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
+		const char *path = json_string_value(json_array_get(value, i));
+		struct reader at = reader_index(r, i);
+
+		if (path[0] != '/' || request_check_path(path + 1, strlen(path + 1), NULL) < 0)
+			e = reader_refuse(&at, "'%s' is not an absolute directory name",
+					  quote_text(path).text);
+	}
+	return e;
+}
+
+static int read_etc(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		    void *object)
+{
+	int e = read_words(r, rule, value, object);
+
+	for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
+		const char *path = json_string_value(json_array_get(value, i));
+		struct reader at = reader_index(r, i);
+
+		if (request_check_path(path, strlen(path), NULL) < 0)
+			e = reader_refuse(&at, "'%s' is not a name below /etc",
+					  quote_text(path).text);
+	}
+	return e;
+}
+
+static int read_filesystem(const struct reader *r, const struct key_rule *rule _unused_,
+			   const json_t *value, void *object)
+{
+	static const struct key_rule rules[] = {
+		{ .key = "read_only",
+		  .read = read_bool,
+		  .offset = offsetof(struct policy, read_only) },
+		{ .key = "usr",
+		  .read = read_usr,
+		  .offset = offsetof(struct policy, usr),
+		  .max = PATH_BYTES_MAX,
+		  .max_count = PATHS_COUNT_MAX },
+		{ .key = "etc",
+		  .read = read_etc,
+		  .offset = offsetof(struct policy, etc),
+		  .max = PATH_BYTES_MAX,
+		  .max_count = PATHS_COUNT_MAX },
+	};
+	struct draft *d = object;
+
+	return read_object(r, value, KEY_TABLE(rules), d->policy);
+}
+
+static int read_network(const struct reader *r, const struct key_rule *rule _unused_,
+			const json_t *value, void *object)
+{
+	static const struct key_rule rules[] = {
+		{ .key = "loopback",
+		  .read = read_bool,
+		  .offset = offsetof(struct policy, network_loopback) },
+	};
+	struct draft *d = object;
+
+	return read_object(r, value, KEY_TABLE(rules), d->policy);
+}
+
+static int read_layers(const struct reader *r, const json_t *value, uint32_t *ret)
+{
+	uint32_t bits = 0;
+
+	if (!json_is_array(value))
+		return reader_refuse(r, "%s is not a list of layers", quote_json(value).text);
+	for (size_t i = 0; i < json_array_size(value); i++) {
+		struct reader at = reader_index(r, i);
+		const char *name;
+		unsigned layer = 0;
+		int e = read_string(&at, json_array_get(value, i), NAME_BYTES_MAX, &name);
+
+		if (e < 0)
+			return e;
+		while (layer < _LAYER_MAX && strcmp(layer_name((enum layer)layer), name) != 0)
+			layer++;
+		if (layer == _LAYER_MAX)
+			return reader_refuse(&at, "there is no layer '%s'", quote_text(name).text);
+		bits |= UINT32_C(1) << layer;
+	}
+	*ret = bits;
+	return 0;
+}
+
+static int read_require(const struct reader *r, const struct key_rule *rule _unused_,
+			const json_t *value, void *object)
+{
+	struct draft *d = object;
+
+	return read_layers(r, value, &d->policy->required);
+}
+
+static int read_require_privileged(const struct reader *r, const struct key_rule *rule _unused_,
+				   const json_t *value, void *object)
+{
+	struct draft *d = object;
+
+	return read_layers(r, value, &d->required_privileged);
+}
+
+static const struct key_rule policy_rules[] = {
+	{ .key = "name",
+	  .read = read_name,
+	  .offset = offsetof(struct policy, name),
+	  .max = NAME_BYTES_MAX },
+	{ .key = "limits", .read = read_limits },
+	{ .key = "filesystem", .read = read_filesystem },
+	{ .key = "network", .read = read_network },
+	{ .key = "require", .read = read_require },
+	{ .key = "require_privileged", .read = read_require_privileged },
+};
+
+/* What the file names must fit together; what it leaves out follows its ceilings down. */
+static int check_limits(const struct reader *r, const struct draft *d)
+{
+	struct reader limits = reader_at(r, "limits"), defaults = reader_at(&limits, "defaults");
+
+	for (size_t i = 0; i < limit_knobs_count; i++) {
+		const struct knob *k = &limit_knobs[i];
+		struct reader at = reader_at(&defaults, k->key);
+		int64_t preset = knob_get(k, &d->policy->defaults);
+		int64_t ceiling = knob_get(k, &d->policy->ceilings);
+		struct knob_range range = { 0, ceiling, "is above this policy's ceiling of" };
+		struct knob_claim claim = { .field = at.field, .value = preset };
+		char given[32];
+		int e;
+
+		/* Cores are the host's matter: a policy may be written for a larger one. */
+		if (!(d->defaults_set & knob_bit(k)) ||
+		    (k->kind == KNOB_CPUS && !(d->ceilings_set & knob_bit(k)))) {
+			knob_set(k, &d->policy->defaults, MIN(preset, ceiling));
+			continue;
+		}
+		knob_format(k, preset, given, sizeof(given));
+		claim.given = given;
+		e = knob_check(k, &claim, &range, r->err);
+		if (e < 0)
+			return e;
+	}
+	return 0;
+}
+
+static int read_policy(const struct reader *r, struct draft *d, const struct host_facts *facts)
+{
+	struct policy *policy = d->policy;
+	const char **empty = arena_alloc(r->arena, sizeof(*empty));
+	struct reader name = reader_at(r, "name");
+	int e;
+
+	if (!empty)
+		return reader_no_memory(r);
+	policy->usr = empty;
+	policy->etc = empty;
+	limits_presets(&policy->defaults);
+	limits_ceilings(&policy->ceilings, facts->cores);
+	e = read_object(r, policy->root, KEY_TABLE(policy_rules), d);
+	if (e < 0)
+		return e;
+	if (!policy->name)
+		return reader_refuse(&name, "it is missing");
+	if (facts->privileged)
+		policy->required |= d->required_privileged;
+	return check_limits(r, d);
+}
+
+int policy_parse(const struct document *doc, const struct host_facts *facts, struct policy **ret,
+		 struct error *err)
+{
+	_cleanup_(policy_cleanup) struct policy *policy = calloc(1, sizeof(*policy));
+	struct draft d = { .policy = policy };
+	struct reader r = { .err = err };
+	int e;
+
+	if (!policy)
+		return reader_no_memory(&r);
+	r.arena = &policy->memory;
+	e = yaml_parse(doc, &policy->root, err);
+	if (e < 0)
+		return e;
+	e = read_policy(&r, &d, facts);
+	if (e < 0)
+		return error_wrap(err, e, "%s", doc->name);
+	*ret = TAKE_PTR(policy);
+	return 0;
+}
+
+struct policy *policy_free(struct policy *policy)
+{
+	if (!policy)
+		return NULL;
+	json_decref(policy->root);
+	arena_done(&policy->memory);
+	free(policy);
+	return NULL;
+}

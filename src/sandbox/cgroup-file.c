@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See cgroup-file.h. What changes the host has a fault point; reading is left alone. */
+#include "sandbox/cgroup-file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/parse.h"
+#include "sys/fault.h"
+#include "sys/textfile.h"
+
+int cgroup_write(int dirfd, const char *file, const char *text)
+{
+	_cleanup_close_ int fd = -EBADF;
+	int fault = fault_point();
+
+	if (fault)
+		return -fault;
+	fd = openat(dirfd, file, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return fd_write_all(fd, text, strlen(text));
+}
+
+int cgroup_write_i64(int dirfd, const char *file, int64_t value)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%lld", (long long)value);
+	return cgroup_write(dirfd, file, text);
+}
+
+int cgroup_text_key(const char *text, const char *key, int64_t *ret)
+{
+	size_t n = strlen(key);
+
+	while (*text) {
+		size_t line = strcspn(text, "\n");
+
+		if (line > n && memcmp(text, key, n) == 0 && text[n] == ' ') {
+			char number[24];
+			size_t digits = line - n - 1;
+
+			if (digits >= sizeof(number))
+				return -ERANGE;
+			memcpy(number, text + n + 1, digits);
+			number[digits] = '\0';
+			return parse_i64(number, ret);
+		}
+		text += line;
+		text += *text == '\n';
+	}
+	return -ENODATA;
+}
+
+int cgroup_read_key(int dirfd, const char *file, const char *key, int64_t *ret)
+{
+	char text[2048];
+	int r = textfile_read_at(dirfd, file, text, sizeof(text));
+
+	return r < 0 ? r : cgroup_text_key(text, key, ret);
+}
+
+int cgroup_open_dir(int dirfd, const char *path)
+{
+	int fault = fault_point();
+	int fd = fault ? -1 : openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fault)
+		return -fault;
+	return fd < 0 ? -errno : fd;
+}
+
+int cgroup_mkdir(int dirfd, const char *name)
+{
+	int fault = fault_point();
+
+	if (fault)
+		return -fault;
+	return mkdirat(dirfd, name, 0755) < 0 ? -errno : 0;
+}
+
+int cgroup_rmdir(int dirfd, const char *name)
+{
+	if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+		return 0;
+	return errno == ENOTEMPTY ? -EBUSY : -errno;
+}
+
+int cgroup_child_name(const char *name, char ret[CGROUP_NAME_MAX])
+{
+	int n = snprintf(ret, CGROUP_NAME_MAX, CGROUP_PARENT "/%s", name);
+
+	return n < 0 || n >= CGROUP_NAME_MAX ? -ENAMETOOLONG : 0;
+}
+
+int cgroup_limit_error(struct error *err, int r, const char *file)
+{
+	return error_set(
+		err, ERROR_INTERNAL, -r,
+		"The sandbox's cgroup did not take %s (%s); `atoll doctor` shows what this "
+		"host can limit.",
+		file, strerror(-r));
+}

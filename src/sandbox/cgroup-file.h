@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Control files of cgroups, reached from a held directory fd: one open, one read or write, one close,
+ * and no path is put together on the hot path. Shared by the back ends.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/macro.h"
+
+enum { CGROUP_NAME_MAX = 64 }; /* "atoll/" and a sandbox's name */
+
+#define CGROUP_PARENT "atoll" /* the directory that holds every sandbox's group */
+
+int cgroup_write(int dirfd, const char *file, const char *text) _must_check_;
+int cgroup_write_i64(int dirfd, const char *file, int64_t value) _must_check_;
+/* The number after "key " at the start of a line. */
+int cgroup_read_key(int dirfd, const char *file, const char *key, int64_t *ret) _must_check_;
+/* Pure: as above, from the file's text. -ENODATA: no such key. */
+int cgroup_text_key(const char *text, const char *key, int64_t *ret) _must_check_;
+int cgroup_open_dir(int dirfd, const char *path) _must_check_;
+int cgroup_mkdir(int dirfd, const char *name) _must_check_;
+/* Removes an empty group; one that is gone already is fine. -EBUSY: something lives in it. */
+int cgroup_rmdir(int dirfd, const char *name) _must_check_;
+/* "atoll/<name>" into ret; -ENAMETOOLONG. */
+int cgroup_child_name(const char *name, char ret[CGROUP_NAME_MAX]) _must_check_;
+/* Sets err to "cannot set memory.max …" and returns r. */
+int cgroup_limit_error(struct error *err, int r, const char *file);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The steps that take rights away for good. Landlock rules are collected as their records come and enforced
+ * together with the filter, after the capabilities are gone.
+ */
+#include "sandbox/child.h"
+
+#include "sys/kernel.h"
+#include "sys/layer.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+int child_do_rlimit(struct child *c, const struct op *op)
+{
+	(void)c;
+	return sys_setrlimit((int)op->value, (uint64_t)op->value2);
+}
+
+/* Every right of the file system that this ABI knows. */
+static uint64_t rights_of_abi(int abi)
+{
+	uint64_t rights = (LL_REFER - 1);
+
+	if (abi >= 2)
+		rights |= LL_REFER;
+	if (abi >= 3)
+		rights |= LL_TRUNCATE;
+	if (abi >= 5)
+		rights |= LL_IOCTL_DEV;
+	return rights;
+}
+
+static uint64_t rights_of_access(int64_t access)
+{
+	const uint64_t read = LL_EXECUTE | LL_READ_FILE | LL_READ_DIR;
+	const uint64_t write = LL_WRITE_FILE | LL_REMOVE_DIR | LL_REMOVE_FILE | LL_MAKE_DIR |
+			       LL_MAKE_REG | LL_MAKE_SOCK | LL_MAKE_FIFO | LL_MAKE_SYM | LL_REFER |
+			       LL_TRUNCATE;
+	const uint64_t device = LL_READ_FILE | LL_READ_DIR | LL_WRITE_FILE | LL_TRUNCATE |
+				LL_IOCTL_DEV;
+	uint64_t rights = 0;
+
+	if (access & ACCESS_READ)
+		rights |= read;
+	if (access & ACCESS_WRITE)
+		rights |= write;
+	if (access & ACCESS_DEVICE)
+		rights |= device;
+	return rights;
+}
+
+static int open_ruleset(struct child *c, bool close_tcp)
+{
+	int abi = c->host->facts.landlock_abi;
+	struct landlock_attr attr = { .fs = rights_of_abi(abi) };
+
+	if (abi >= 4 && close_tcp)
+		attr.net = LL_NET_BIND_TCP | LL_NET_CONNECT_TCP;
+	if (abi >= 6)
+		attr.scoped = LL_SCOPE_ABSTRACT_UNIX | LL_SCOPE_SIGNAL;
+	c->ruleset_fd = sys_landlock_create(&attr);
+	if (c->ruleset_fd == -EINVAL && attr.scoped) {
+		/* Some vendor kernels announce ABI 6 without the scopes. */
+		attr.scoped = 0;
+		abi = 5;
+		c->ruleset_fd = sys_landlock_create(&attr);
+	}
+	if (c->ruleset_fd < 0)
+		return c->ruleset_fd;
+	c->landlock_abi = abi;
+	return 0;
+}
+
+int child_do_landlock(struct child *c, const struct op *op)
+{
+	int fd, r;
+
+	if (c->host->facts.landlock_abi == 0) {
+		c->missing |= 1U << LAYER_LANDLOCK;
+		return 0;
+	}
+	if (c->ruleset_fd < 0) {
+		r = open_ruleset(c, op->value2 != 0);
+		if (r < 0)
+			return r;
+	}
+	fd = sys_open(op_b(c->plan, op), O_PATH, 0);
+	if (fd < 0)
+		return fd;
+	r = sys_landlock_add_path(c->ruleset_fd, fd,
+				  rights_of_access(op->value) & rights_of_abi(c->landlock_abi));
+	(void)close(fd);
+	return r;
+}
+
+int child_do_seccomp(struct child *c, const struct op *op)
+{
+	int r = sys_drop_caps();
+
+	(void)op; /* the broker compiled the profile it names before the clone */
+	if (r == 0)
+		r = sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0);
+	if (r == 0 && c->ruleset_fd >= 0)
+		r = sys_landlock_restrict(c->ruleset_fd);
+	if (r < 0)
+		return r;
+	return sys_seccomp_install(c->host->filter.insns, c->host->filter.len);
+}

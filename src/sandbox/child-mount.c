@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file system of a sandbox, built in the clone's own mount namespace. Nothing of a tenant exists while it is
+ * built. Layout while building, on a tmpfs over some host directory S:
+ *
+ *   S/root     becomes / (tmpfs; the working directory, so every target is its path without the slash)
+ *   S/scratch  the tmpfs of work directory and /tmp, bound into root
+ *   S/empty    second lower of the read-only overlays: one lower alone is refused
+ *
+ * After pivot_root the whole old tree, S with it, is detached by one umount.
+ */
+#include "sandbox/child.h"
+
+#include "sys/kernel.h"
+#include "sys/layer.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+/* A fixed text put together without stdio; overflow is remembered and reported once. */
+struct text {
+	char data[PLAN_PATH_MAX + 128];
+	size_t len;
+	bool overflow;
+};
+
+static void text_add(struct text *t, const char *s)
+{
+	size_t n = strlen(s);
+
+	if (n >= sizeof(t->data) - t->len) {
+		t->overflow = true;
+		return;
+	}
+	memcpy(t->data + t->len, s, n + 1);
+	t->len += n;
+}
+
+static void text_add_number(struct text *t, uint64_t value, unsigned base)
+{
+	char digits[24];
+	size_t i = sizeof(digits) - 1;
+
+	digits[i] = '\0';
+	do
+		digits[--i] = (char)('0' + value % base);
+	while ((value /= base) > 0);
+	text_add(t, digits + i);
+}
+
+/* Targets are absolute in the plan and relative to the new root here. */
+static const char *target(const struct child *c, const struct op *op)
+{
+	const char *path = op_b(c->plan, op) + 1;
+
+	return *path ? path : ".";
+}
+
+static int make_dir(const char *path, mode_t mode)
+{
+	int r = sys_mkdir(path, mode);
+
+	return r == -EEXIST ? 0 : r;
+}
+
+static int make_file(const char *path, mode_t mode)
+{
+	return sys_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+}
+
+static bool path_hides(const char *dir, const char *path)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+/* A host directory that may be covered: no host path the plan shows lies below it. */
+static const char *find_cover(const struct child *c)
+{
+	static const char *const candidates[] = { "/tmp", "/mnt", "/srv", "/media", "/sys" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(candidates); i++) {
+		bool hides = false;
+		struct stat st;
+
+		for (uint32_t k = 0; k < c->plan->n_ops && !hides; k++) {
+			const struct op *op = &c->plan->ops[k];
+
+			hides = op_table[op->kind].a == SPAN_SOURCE &&
+				path_hides(candidates[i], op_a(c->plan, op));
+		}
+		if (!hides && stat(candidates[i], &st) == 0 && S_ISDIR(st.st_mode))
+			return candidates[i];
+	}
+	return NULL;
+}
+
+int child_staging(struct child *c)
+{
+	const char *cover;
+	int r;
+
+	c->step = "take the host's mounts private";
+	r = sys_mount(&(struct mount_request){ .target = "/", .flags = MS_REC | MS_PRIVATE });
+	if (r < 0)
+		return r;
+	c->step = "make a place to build the root";
+	cover = find_cover(c);
+	if (!cover)
+		return -ENOENT;
+	strncpy(c->staging, cover, sizeof(c->staging) - 1);
+	r = sys_mount(&(struct mount_request){ .source = "atoll", .target = cover, .type = "tmpfs",
+					       .flags = MS_NOSUID | MS_NODEV,
+					       .data = "size=64k,nr_inodes=16,mode=0755" });
+	if (r == 0)
+		r = sys_chdir(cover);
+	if (r == 0)
+		r = sys_mkdir("root", 0755);
+	if (r == 0)
+		r = sys_mkdir("scratch", 0755);
+	if (r == 0)
+		r = sys_mkdir("empty", 0755);
+	return r;
+}
+
+static int mount_tmpfs(const char *where, const struct op *op, mode_t mode)
+{
+	struct text options = { 0 };
+
+	text_add(&options, "size=");
+	text_add_number(&options, (uint64_t)op->value, 10);
+	text_add(&options, ",nr_inodes=");
+	text_add_number(&options, (uint64_t)op->value2, 10);
+	text_add(&options, ",mode=0");
+	text_add_number(&options, mode, 8);
+	return sys_mount(&(struct mount_request){ .source = "tmpfs", .target = where, .type = "tmpfs",
+						  .flags = MS_NOSUID | MS_NODEV,
+						  .data = options.data });
+}
+
+int child_do_root(struct child *c, const struct op *op)
+{
+	int r = mount_tmpfs("root", op, 0755);
+
+	(void)c;
+	return r < 0 ? r : sys_chdir("root");
+}
+
+int child_do_dir(struct child *c, const struct op *op)
+{
+	return make_dir(target(c, op), op->mode);
+}
+
+int child_do_symlink(struct child *c, const struct op *op)
+{
+	return sys_symlink(op_a(c->plan, op), target(c, op));
+}
+
+int child_do_text(struct child *c, const struct op *op)
+{
+	int fd = make_file(target(c, op), op->mode);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = sys_write(fd, op_a(c->plan, op), op->a.len);
+	(void)close(fd);
+	return r;
+}
+
+/* Without overlay the inodes are the host's own: locks and inotify then reach across sandboxes. */
+static int show_by_bind(struct child *c, const char *source, const char *where)
+{
+	int r = sys_mount(&(struct mount_request){ .source = source, .target = where,
+						   .flags = MS_BIND | MS_REC });
+
+	c->missing |= 1U << LAYER_OVERLAY;
+	return r < 0 ? r : sys_mount_harden_tree(where);
+}
+
+static int show_dir(struct child *c, const char *source, const char *where)
+{
+	struct text options = { 0 };
+	int r = make_dir(where, 0755);
+
+	if (r < 0)
+		return r;
+	if (!c->host->facts.overlay)
+		return show_by_bind(c, source, where);
+	text_add(&options, "userxattr,lowerdir=");
+	text_add(&options, source);
+	text_add(&options, ":");
+	text_add(&options, c->staging);
+	text_add(&options, "/empty");
+	if (options.overflow)
+		return -ENAMETOOLONG;
+	r = sys_mount(&(struct mount_request){ .source = "overlay", .target = where, .type = "overlay",
+					       .flags = MS_RDONLY | MS_NOSUID | MS_NODEV,
+					       .data = options.data });
+	/* A mount below the source, or too deep a stack of overlays. */
+	return r == -EINVAL || r == -ENODEV ? show_by_bind(c, source, where) : r;
+}
+
+/* Small files of /etc: a copy has an inode of its own, so that sandboxes share no lock on it. */
+static int show_file(const char *source, const char *where)
+{
+	char chunk[16384];
+	int from = sys_open(source, O_RDONLY | O_NOFOLLOW | O_NOCTTY, 0);
+	int to, r = 0;
+
+	if (from < 0)
+		return from;
+	to = make_file(where, 0644);
+	if (to < 0) {
+		(void)close(from);
+		return to;
+	}
+	for (;;) {
+		ssize_t n = read(from, chunk, sizeof(chunk));
+
+		if (n < 0)
+			r = -errno;
+		if (n <= 0)
+			break;
+		r = sys_write(to, chunk, (size_t)n);
+		if (r < 0)
+			break;
+	}
+	(void)close(from);
+	(void)close(to);
+	return r;
+}
+
+static int show_link(const char *source, const char *where)
+{
+	char content[PLAN_PATH_MAX];
+	ssize_t n = readlink(source, content, sizeof(content) - 1);
+
+	if (n < 0)
+		return -errno;
+	content[n] = '\0';
+	return sys_symlink(content, where);
+}
+
+static int show(struct child *c, const char *source, const char *where)
+{
+	struct stat st;
+
+	if (lstat(source, &st) < 0)
+		return -errno;
+	switch (st.st_mode & S_IFMT) {
+	case S_IFDIR:
+		return show_dir(c, source, where);
+	case S_IFREG:
+		return show_file(source, where);
+	case S_IFLNK:
+		return show_link(source, where);
+	default:
+		return -EINVAL;
+	}
+}
+
+int child_do_show(struct child *c, const struct op *op)
+{
+	int r = show(c, op_a(c->plan, op), target(c, op));
+
+	/* EACCES: the sandbox's user may not read it, so it has no business inside. */
+	return op->flags & OP_OPTIONAL && (r == -ENOENT || r == -EACCES || r == -EEXIST) ? 0 : r;
+}
+
+int child_do_tmpfs(struct child *c, const struct op *op)
+{
+	int r = make_dir(target(c, op), 0755);
+
+	return r < 0 ? r : mount_tmpfs(target(c, op), op, op->mode);
+}
+
+int child_do_scratch(struct child *c, const struct op *op)
+{
+	(void)c;
+	return mount_tmpfs("../scratch", op, 0755);
+}
+
+int child_do_scratch_dir(struct child *c, const struct op *op)
+{
+	struct text source = { 0 };
+	int r;
+
+	text_add(&source, "../scratch/");
+	text_add(&source, op_a(c->plan, op));
+	r = sys_mkdir(source.data, op->mode);
+	if (r == 0)
+		r = make_dir(target(c, op), 0755);
+	if (r < 0)
+		return r;
+	/* The first one is the work directory: held for collection. */
+	if (c->scratch_fd < 0) {
+		c->scratch_fd = sys_open(source.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+		if (c->scratch_fd < 0)
+			return c->scratch_fd;
+	}
+	return sys_mount(&(struct mount_request){ .source = source.data, .target = target(c, op),
+						  .flags = MS_BIND });
+}
+
+int child_do_device(struct child *c, const struct op *op)
+{
+	int fd = make_file(target(c, op), 0644);
+
+	if (fd < 0)
+		return fd;
+	(void)close(fd);
+	return sys_mount(&(struct mount_request){ .source = op_a(c->plan, op), .target = target(c, op),
+						  .flags = MS_BIND });
+}
+
+int child_do_devpts(struct child *c, const struct op *op)
+{
+	struct text path = { 0 };
+	int unlocked = 0, r = make_dir(target(c, op), 0755);
+
+	if (r == 0)
+		r = sys_mount(&(struct mount_request){ .source = "devpts", .target = target(c, op),
+						       .type = "devpts", .flags = MS_NOSUID | MS_NOEXEC,
+						       .data = "newinstance,ptmxmode=0666,mode=0620" });
+	if (r < 0)
+		return r;
+	text_add(&path, target(c, op));
+	text_add(&path, "/ptmx");
+	c->terminal_fd = sys_open(path.data, O_RDWR | O_NOCTTY, 0);
+	if (c->terminal_fd < 0)
+		return c->terminal_fd;
+	return ioctl(c->terminal_fd, TIOCSPTLCK, &unlocked) < 0 ? -errno : 0;
+}
+
+int child_do_proc(struct child *c, const struct op *op)
+{
+	int r = make_dir(target(c, op), 0555);
+
+	if (r < 0)
+		return r;
+	r = c->host->facts.proc_mount
+		    ? sys_mount(&(struct mount_request){
+			      .source = "proc", .target = target(c, op), .type = "proc",
+			      .flags = MS_NOSUID | MS_NODEV | MS_NOEXEC,
+			      .data = "subset=pid,hidepid=invisible" })
+		    : -EPERM;
+	if (r < 0)
+		/* Refused below a masked /proc: none at all, never the host's. */
+		c->missing |= 1U << LAYER_PROC;
+	return r == -EPERM || r == -EINVAL ? 0 : r;
+}
+
+int child_do_pivot(struct child *c, const struct op *op)
+{
+	struct stat before, after;
+	char cwd[8];
+	int r;
+
+	(void)c;
+	(void)op;
+	if (stat("/", &before) < 0)
+		return -errno;
+	r = sys_pivot_root(".", ".");
+	if (r == 0)
+		r = sys_umount_detach(".");
+	if (r == 0)
+		r = sys_chdir("/");
+	if (r < 0)
+		return r;
+	/* Believe nothing: a working directory outside the root is CVE-2024-21626. */
+	if (stat("/", &after) < 0 || after.st_dev == before.st_dev || !getcwd(cwd, sizeof(cwd)) ||
+	    strcmp(cwd, "/") != 0)
+		return -EXDEV;
+	return 0;
+}
+
+int child_do_readonly(struct child *c, const struct op *op)
+{
+	return sys_mount(&(struct mount_request){ .target = target(c, op),
+						  .flags = MS_REMOUNT | MS_BIND | MS_RDONLY |
+							   MS_NOSUID | MS_NODEV });
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the clone, from its first instruction to the exec of init. It holds all capabilities of its new user
+ * namespace and none outside; every step takes some of that away, and the filter comes last:
+ *
+ *   join cgroups, wait for GO, own cgroup namespace, become the mapped user, new keyring and hostname,
+ *   prepare[] from the plan, drop capabilities, no_new_privs, Landlock, seccomp, init
+ */
+#include "sandbox/child.h"
+
+#include "sys/fault.h"
+#include "sys/kernel.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { INSIDE_ID = 1000 };
+
+static int do_hostname(struct child *c, const struct op *op)
+{
+	return sys_sethostname(op_a(c->plan, op));
+}
+
+static int do_loopback(struct child *c, const struct op *op)
+{
+	(void)c;
+	(void)op;
+	return sys_loopback_up();
+}
+
+static int (*const actions[_OP_MAX])(struct child *, const struct op *) = {
+	[OP_HOSTNAME] = do_hostname,
+	[OP_ROOT] = child_do_root,
+	[OP_DIR] = child_do_dir,
+	[OP_SYMLINK] = child_do_symlink,
+	[OP_TEXT] = child_do_text,
+	[OP_SHOW] = child_do_show,
+	[OP_TMPFS] = child_do_tmpfs,
+	[OP_SCRATCH] = child_do_scratch,
+	[OP_SCRATCH_DIR] = child_do_scratch_dir,
+	[OP_DEVICE] = child_do_device,
+	[OP_DEVPTS] = child_do_devpts,
+	[OP_PROC] = child_do_proc,
+	[OP_LOOPBACK] = do_loopback,
+	[OP_PIVOT] = child_do_pivot,
+	[OP_FILE] = child_do_text,
+	[OP_READONLY] = child_do_readonly,
+	[OP_RLIMIT] = child_do_rlimit,
+	[OP_LANDLOCK] = child_do_landlock,
+	[OP_SECCOMP] = child_do_seccomp,
+};
+
+static _noreturn_ void fail(struct child *c, int r)
+{
+	struct report rep = { .kind = REPORT_FAILED, .stage = c->op_index, .errnum = -r };
+
+	if (c->step)
+		strncpy(rep.step, c->step, sizeof(rep.step) - 1);
+	(void)sys_send_record(c->control_fd, &rep, sizeof(rep), NULL, 0);
+	_exit(1);
+}
+
+/* Before GO: what must be done with the identity the broker has. */
+static int join(struct child *c)
+{
+	int fd;
+
+	c->step = "join the cgroup";
+	for (int i = 0; i < c->n_join_fds; i++) {
+		int r = sys_write(c->join_fds[i], "0", 1);
+
+		if (r < 0)
+			return r;
+	}
+	/* When the whole host runs out of memory, sandboxes go first. Best effort. */
+	fd = sys_open("/proc/self/oom_score_adj", O_WRONLY, 0);
+	if (fd >= 0)
+		(void)sys_write(fd, "500", 3);
+	return 0;
+}
+
+static int wait_for_go(struct child *c)
+{
+	struct command command = { 0 };
+	ssize_t n;
+
+	c->step = "wait for the broker";
+	n = sys_recv_record(c->control_fd, &command, sizeof(command), NULL, NULL);
+	if (n < 0)
+		return (int)n;
+	return n == (ssize_t)sizeof(command) && command.kind == COMMAND_GO ? 0 : -EPIPE;
+}
+
+static int become_user(struct child *c)
+{
+	int r;
+
+	c->step = "make the cgroup namespace";
+	r = sys_unshare(CLONE_NEWCGROUP);
+	if (r < 0)
+		return r;
+	c->step = "become the sandbox user";
+	r = sys_setids(INSIDE_ID);
+	if (r < 0)
+		return r;
+	c->step = "bind to the broker's life";
+	r = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0);
+	if (r < 0)
+		return r;
+	c->step = "make a session keyring";
+	r = sys_join_session_keyring();
+	/* A kernel without keyrings has nothing to separate. */
+	return r == -ENOSYS ? 0 : r;
+}
+
+static int become_init(struct child *c)
+{
+	static char name[] = "init";
+	char *const argv[] = { name, NULL }, *const envp[] = { NULL };
+	struct report rep = { .kind = REPORT_PREPARED,
+			      .landlock_abi = c->landlock_abi,
+			      .missing = c->missing };
+	const int fds[] = { c->scratch_fd, c->terminal_fd };
+	int r;
+
+	c->step = "report";
+	r = sys_send_record(c->control_fd, &rep, sizeof(rep), fds, c->terminal_fd >= 0 ? 2 : 1);
+	if (r < 0)
+		return r;
+	c->step = "start init";
+	/* Out of the way first: either could sit on the number the other one needs. */
+	c->control_fd = fcntl(c->control_fd, F_DUPFD_CLOEXEC, 3);
+	c->plan_fd = fcntl(c->plan_fd, F_DUPFD_CLOEXEC, 3);
+	r = sys_dup2(c->control_fd, INIT_FD_CONTROL);
+	if (r >= 0)
+		r = sys_dup2(c->plan_fd, INIT_FD_PLAN);
+	if (r >= 0)
+		r = sys_cloexec_from(INIT_FD_PLAN + 1);
+	if (r < 0)
+		return r;
+	return sys_execveat(c->host->init_fd, argv, envp);
+}
+
+void child_main(struct child *c)
+{
+	int r;
+
+	fault_role("child");
+	(void)umask(0);
+	r = join(c);
+	if (r == 0)
+		r = wait_for_go(c);
+	if (r == 0)
+		r = become_user(c);
+	if (r == 0)
+		r = child_staging(c);
+	if (r < 0)
+		fail(c, r);
+	c->step = NULL;
+	for (; c->op_index < c->plan->n_ops; c->op_index++) {
+		const struct op *op = &c->plan->ops[c->op_index];
+
+		if (op_table[op->kind].phase != PHASE_PREPARE)
+			break;
+		r = actions[op->kind](c, op);
+		if (r < 0)
+			fail(c, r);
+	}
+	fail(c, become_init(c));
+}

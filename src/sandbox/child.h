@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The code that runs between clone and exec: no heap, no stdio, only what is in sys/kernel.h. A failure is one
+ * record over the control socket, then _exit; the broker turns (operation, errno) into words.
+ */
+#pragma once
+
+#include "sandbox/sandbox.h"
+
+/* What the clone is given; everything in it was made before clone. */
+struct child {
+	const struct plan_view *plan;
+	const struct sandbox_host *host;
+	int control_fd, plan_fd;
+	int join_fds[CGROUP_JOIN_MAX];
+	int n_join_fds;
+	/* found while preparing */
+	int scratch_fd, terminal_fd, ruleset_fd;
+	int landlock_abi;
+	uint32_t missing;
+	uint32_t op_index;
+	const char *step;
+	char staging[16]; /* host directory the new root is built on */
+};
+/* Never returns. */
+_noreturn_ void child_main(struct child *c);
+
+/* child-mount.c: the operations on the file system, in the order a plan has them. 0 or -errno. */
+int child_staging(struct child *c);
+int child_do_root(struct child *c, const struct op *op);
+int child_do_dir(struct child *c, const struct op *op);
+int child_do_symlink(struct child *c, const struct op *op);
+int child_do_text(struct child *c, const struct op *op);
+int child_do_show(struct child *c, const struct op *op);
+int child_do_tmpfs(struct child *c, const struct op *op);
+int child_do_scratch(struct child *c, const struct op *op);
+int child_do_scratch_dir(struct child *c, const struct op *op);
+int child_do_device(struct child *c, const struct op *op);
+int child_do_devpts(struct child *c, const struct op *op);
+int child_do_proc(struct child *c, const struct op *op);
+int child_do_pivot(struct child *c, const struct op *op);
+int child_do_readonly(struct child *c, const struct op *op);
+/* child-lock.c: what takes rights away for good. */
+int child_do_rlimit(struct child *c, const struct op *op);
+int child_do_landlock(struct child *c, const struct op *op);
+int child_do_seccomp(struct child *c, const struct op *op);

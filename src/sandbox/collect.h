@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files out of a dead sandbox. Only after every process in it is gone, from a directory held since before the
+ * program ran, one component at a time without following links: nothing can be swapped under the walk.
+ */
+#pragma once
+
+#include "base/macro.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct collect_bounds {
+	int64_t files_max, bytes_max;
+};
+struct collect_report {
+	bool truncated;
+	uint32_t skipped;
+	int64_t largest_file_bytes;
+};
+struct collect_file {
+	const char *path; /* relative, raw bytes */
+	int fd;		  /* open for reading; stays the walk's */
+	int64_t size;
+	uint32_t mode;
+};
+
+typedef int (*collect_fn)(void *data, const struct collect_file *file);
+struct collector {
+	collect_fn fn; /* negative ends the walk with that error */
+	void *data;
+};
+/* Calls the collector for every regular file below the directory, within bounds. */
+int collect_files(int dirfd, const struct collect_bounds *bounds, struct collector collector,
+		  struct collect_report *ret) _must_check_;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sandbox: the live thing a plan becomes. The broker owns one `struct sandbox_host` (what all sandboxes on this
+ * host share) and one `struct sandbox` for each run.
+ *
+ *   sandbox_spawn   reserves a uid and cgroup, clones with all namespaces, maps ids, says GO
+ *   child.c         runs in the clone: executes prepare[], locks itself down, becomes init
+ *   sandbox_start   hands a stage its descriptors
+ *   sandbox_kill    ends pid 1 and with it everything inside
+ *   sandbox_free    after pid 1 was reaped: counters are final, the cgroup goes
+ */
+#pragma once
+
+#include "base/error.h"
+#include "init/init.h"
+#include "plan/filter.h"
+#include "plan/plan.h"
+#include "plan/wire.h"
+#include "sandbox/cgroup.h"
+#include "sys/facts.h"
+
+#include <sys/types.h>
+
+struct sandbox_host {
+	struct host_facts facts;
+	const struct cgroup_ops *cgroups;
+	struct cgroup_root *cgroup_root;
+	struct filter filter;
+	int init_fd; /* sealed memfd that holds init */
+};
+
+struct sandbox {
+	struct sandbox_host *host;
+	pid_t pid; /* as seen from here; 0 once reaped */
+	int pidfd;
+	int control_fd;	 /* our end of init's socket */
+	int scratch_fd;	 /* the work directory, for collection; -EBADF until PREPARED */
+	int terminal_fd; /* master of its terminal, or -EBADF */
+	uint32_t host_id; /* uid and gid outside */
+	bool id_reserved; /* nobody else on this host has that uid now */
+	struct cgroup *cgroup;
+};
+
+int sandbox_host_init(struct sandbox_host *host, struct error *err) _must_check_;
+void sandbox_host_done(struct sandbox_host *host);
+
+/* plan must stay mapped until the sandbox is freed; plan_fd is its sealed memfd. */
+int sandbox_spawn(struct sandbox_host *host, const struct plan_view *plan, int plan_fd,
+		  struct sandbox **ret, struct error *err) _must_check_;
+/* For the stage that starts next. */
+int sandbox_set_limits(struct sandbox *sb, const int64_t limits[_STAGE_LIMIT_MAX],
+		       struct error *err) _must_check_;
+/* fds: what becomes 0, 1, 2 of the stage; they stay the caller's. */
+int sandbox_start(struct sandbox *sb, const struct command *command, const int fds[3]) _must_check_;
+void sandbox_kill(struct sandbox *sb);
+/* Kernel counters so far. Members nobody can measure are -1. */
+void sandbox_usage(struct sandbox *sb, struct usage *ret);
+/* Reaps pid 1; only when its pidfd is readable. */
+void sandbox_reap(struct sandbox *sb);
+/* -EBUSY: the cgroup is not empty yet, try again. On success sb is gone. */
+int sandbox_free(struct sandbox *sb) _must_check_;
+
+/* Kills, waits and frees in one go, for a sandbox that no loop watches. NULL is fine. */
+void sandbox_destroy(struct sandbox *sb);
+
+/* The limits of one stage, from its OP_LIMIT records. */
+void plan_stage_limits(const struct plan_view *v, uint32_t stage, int64_t ret[_STAGE_LIMIT_MAX]);
+uint32_t plan_stage_count(const struct plan_view *v);
+/* The first record of a kind, or NULL; with stage >= 0 only inside that stage. */
+const struct op *plan_find(const struct plan_view *v, enum op_kind kind, int stage);

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Creating, steering and ending sandboxes from the broker's side; the other side is child.c. All that can fail for
+ * lack of memory or descriptors happens before clone.
+ */
+#include "sandbox/sandbox.h"
+
+#include "base/fd.h"
+#include "init/blob.h"
+#include "sandbox/child.h"
+#include "sys/kernel.h"
+#include "sys/probe.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* init is a member of the cgroup, but not of what the caller asked for. */
+enum { INIT_PROCESSES = 1 };
+
+int sandbox_host_init(struct sandbox_host *host, struct error *err)
+{
+	int r;
+
+	*host = (struct sandbox_host){ .init_fd = -EBADF };
+	host_probe(&host->facts);
+	host->cgroups = cgroup_ops_for(host->facts.cgroup);
+	r = filter_build(FILTER_DEFAULT, &host->filter);
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "the seccomp filter cannot be built");
+	/* A sandbox inherits supplementary groups; nothing in it may hold root's. */
+	if (host->facts.privileged && setgroups(0, NULL) < 0)
+		return error_set(err, ERROR_INTERNAL, errno, "supplementary groups cannot be dropped");
+	host->init_fd = fd_sealed_memfd("init", init_blob, (size_t)(init_blob_end - init_blob));
+	if (host->init_fd < 0)
+		return error_set(err, ERROR_INTERNAL, -host->init_fd, "init cannot be loaded: %s",
+				 strerror(-host->init_fd));
+	return host->cgroups->root_open(&host->cgroup_root, &host->facts, err);
+}
+
+void sandbox_host_done(struct sandbox_host *host)
+{
+	host->init_fd = fd_close(host->init_fd);
+	if (host->cgroups)
+		host->cgroup_root = host->cgroups->root_free(host->cgroup_root);
+}
+
+const struct op *plan_find(const struct plan_view *v, enum op_kind kind, int stage)
+{
+	int current = -1;
+
+	for (uint32_t i = 0; i < v->n_ops; i++) {
+		if (v->ops[i].kind == OP_STAGE)
+			current++;
+		if (v->ops[i].kind == kind && (stage < 0 || stage == current))
+			return &v->ops[i];
+	}
+	return NULL;
+}
+
+uint32_t plan_stage_count(const struct plan_view *v)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < v->n_ops; i++)
+		count += v->ops[i].kind == OP_STAGE;
+	return count;
+}
+
+void plan_stage_limits(const struct plan_view *v, uint32_t stage, int64_t ret[_STAGE_LIMIT_MAX])
+{
+	uint32_t current = UINT32_MAX;
+
+	memset(ret, 0, sizeof(int64_t) * _STAGE_LIMIT_MAX);
+	for (uint32_t i = 0; i < v->n_ops; i++) {
+		const struct op *op = &v->ops[i];
+
+		if (op->kind == OP_STAGE)
+			current++;
+		else if (op->kind == OP_LIMIT && current == stage)
+			ret[op->value] = op->value2;
+	}
+}
+
+/* The cgroup's name is the uid: whoever made the directory has the uid until it is removed. */
+static int reserve_id(struct sandbox *sb, struct error *err)
+{
+	const struct host_facts *facts = &sb->host->facts;
+	const struct cgroup_ops *cgroups = sb->host->cgroups;
+
+	for (int tries = 0; tries < 64; tries++) {
+		char name[16];
+		uint32_t random;
+		int r;
+
+		if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+			return error_set(err, ERROR_INTERNAL, errno, "no random numbers to be had");
+		sb->host_id = facts->privileged ? facts->uid_base + random % facts->uid_count : random;
+		if (snprintf(name, sizeof(name), "%u", sb->host_id) < 0)
+			return -EINVAL;
+		r = cgroups->create(sb->host->cgroup_root, name, &sb->cgroup, err);
+		if (r == -EEXIST)
+			continue;
+		sb->id_reserved = r == 0 && facts->privileged && facts->cgroup != CGROUP_NONE;
+		return r;
+	}
+	return error_set(err, ERROR_INTERNAL, EAGAIN,
+			 "no free user id for a sandbox; end some runs and try again");
+}
+
+int sandbox_set_limits(struct sandbox *sb, const int64_t limits[_STAGE_LIMIT_MAX],
+		       struct error *err)
+{
+	int64_t with_init[_STAGE_LIMIT_MAX];
+
+	memcpy(with_init, limits, sizeof(with_init));
+	if (with_init[STAGE_PIDS])
+		with_init[STAGE_PIDS] += INIT_PROCESSES;
+	return sb->host->cgroups->set_limits(sb->cgroup, with_init, err);
+}
+
+static int write_proc(pid_t pid, const char *file, const char *text)
+{
+	char path[64];
+	_cleanup_close_ int fd = -EBADF;
+
+	if (snprintf(path, sizeof(path), "/proc/%d/%s", pid, file) < 0)
+		return -EINVAL;
+	fd = sys_open(path, O_WRONLY, 0);
+	return fd < 0 ? fd : sys_write(fd, text, strlen(text));
+}
+
+static int map_ids(const struct sandbox *sb)
+{
+	const struct host_facts *facts = &sb->host->facts;
+	uint32_t uid = facts->privileged ? sb->host_id : facts->uid;
+	uint32_t gid = facts->privileged ? sb->host_id : facts->gid;
+	char map[64];
+	int r = write_proc(sb->pid, "setgroups", "deny");
+
+	if (r < 0)
+		return r;
+	if (snprintf(map, sizeof(map), "1000 %u 1\n", uid) < 0)
+		return -EINVAL;
+	r = write_proc(sb->pid, "uid_map", map);
+	if (r < 0)
+		return r;
+	if (snprintf(map, sizeof(map), "1000 %u 1\n", gid) < 0)
+		return -EINVAL;
+	return write_proc(sb->pid, "gid_map", map);
+}
+
+static int clone_failed(int r, struct error *err)
+{
+	if (r == -EPERM || r == -ENOSPC || r == -EUSERS)
+		return error_set(err, ERROR_POLICY, -r,
+				 "this system does not allow new namespaces (%s); as root run: sysctl -w "
+				 "user.max_user_namespaces=10000 kernel.unprivileged_userns_clone=1",
+				 strerror(-r));
+	return error_set(err, ERROR_INTERNAL, -r, "a sandbox process cannot be created: %s",
+			 strerror(-r));
+}
+
+static int clone_child(struct sandbox *sb, struct child *child, struct error *err)
+{
+	const struct cgroup_ops *cgroups = sb->host->cgroups;
+	int cgroup_fd = cgroups->clone_fd(sb->cgroup);
+	bool attach = cgroup_fd >= 0 && !sb->host->facts.clone3;
+	struct clone_request req = {
+		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+			 CLONE_NEWNET,
+		.cgroup_fd = cgroup_fd,
+		.no_clone3 = !sb->host->facts.clone3,
+	};
+	pid_t pid;
+
+	if (cgroup_fd >= 0 && !attach)
+		req.flags |= CLONE_INTO_CGROUP;
+	pid = sys_clone(&req, &sb->pidfd);
+	if (pid == 0)
+		child_main(child);
+	if (pid < 0)
+		return clone_failed(pid, err);
+	sb->pid = pid;
+	return attach ? cgroups->attach(sb->cgroup, pid, err) : 0;
+}
+
+void sandbox_destroy(struct sandbox *sb)
+{
+	if (!sb)
+		return;
+	if (sb->pid > 0) {
+		sandbox_kill(sb);
+		(void)waitpid(sb->pid, NULL, 0);
+		sb->pid = 0;
+	}
+	for (int tries = 0; sandbox_free(sb) == -EBUSY && tries < 2000; tries++)
+		(void)usleep(1000);
+}
+
+static void destroy_cleanup(struct sandbox **sb)
+{
+	sandbox_destroy(*sb);
+}
+
+int sandbox_spawn(struct sandbox_host *host, const struct plan_view *plan, int plan_fd,
+		  struct sandbox **ret, struct error *err)
+{
+	_cleanup_(destroy_cleanup) struct sandbox *sb = calloc(1, sizeof(*sb));
+	_cleanup_close_ int far_end = -EBADF;
+	struct child child = { .plan = plan, .host = host, .plan_fd = plan_fd, .scratch_fd = -EBADF,
+			       .terminal_fd = -EBADF, .ruleset_fd = -EBADF };
+	struct command go = { .kind = COMMAND_GO };
+	int64_t limits[_STAGE_LIMIT_MAX];
+	int pair[2], r;
+
+	if (!sb)
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	*sb = (struct sandbox){ .host = host, .pidfd = -EBADF, .control_fd = -EBADF,
+				.scratch_fd = -EBADF, .terminal_fd = -EBADF };
+	r = reserve_id(sb, err);
+	if (r < 0)
+		return r;
+	plan_stage_limits(plan, 0, limits);
+	r = sandbox_set_limits(sb, limits, err);
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return error_set(err, ERROR_INTERNAL, errno, "a socket pair cannot be made: %s",
+				 strerror(errno));
+	sb->control_fd = pair[0];
+	far_end = child.control_fd = pair[1];
+	child.n_join_fds = host->cgroups->join_fds(sb->cgroup, child.join_fds);
+	r = clone_child(sb, &child, err);
+	if (r < 0)
+		return r;
+	r = map_ids(sb);
+	if (r < 0)
+		return error_set(err, ERROR_POLICY, -r,
+				 "user ids cannot be mapped into a new namespace (%s); see: atoll doctor",
+				 strerror(-r));
+	r = sys_send_record(sb->control_fd, &go, sizeof(go), NULL, 0);
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "the new sandbox does not answer");
+	*ret = TAKE_PTR(sb);
+	return 0;
+}
+
+int sandbox_start(struct sandbox *sb, const struct command *command, const int fds[3])
+{
+	/* Without this, opening /dev/stdout inside fails: the pipe would belong to somebody else. */
+	if (sb->host->facts.privileged)
+		for (int i = 0; i < 3; i++)
+			(void)!fchown(fds[i], sb->host_id, sb->host_id);
+	return sys_send_record(sb->control_fd, command, sizeof(*command), fds, 3);
+}
+
+void sandbox_kill(struct sandbox *sb)
+{
+	if (sb->pid == 0)
+		return;
+	(void)sb->host->cgroups->kill(sb->cgroup);
+	if (sys_pidfd_send_signal(sb->pidfd, SIGKILL) < 0)
+		(void)kill(sb->pid, SIGKILL);
+}
+
+void sandbox_usage(struct sandbox *sb, struct usage *ret)
+{
+	struct usage usage = { -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 };
+	struct statfs fs;
+
+	(void)sb->host->cgroups->read_usage(sb->cgroup, &usage);
+	if (usage.pids_peak > INIT_PROCESSES)
+		usage.pids_peak -= INIT_PROCESSES;
+	if (sb->scratch_fd >= 0 && fstatfs(sb->scratch_fd, &fs) == 0) {
+		usage.disk_free_bytes = (int64_t)fs.f_bfree * fs.f_bsize;
+		usage.disk_free_files = (int64_t)fs.f_ffree;
+	}
+	*ret = usage;
+}
+
+void sandbox_reap(struct sandbox *sb)
+{
+	if (sb->pid > 0)
+		(void)waitpid(sb->pid, NULL, 0);
+	sb->pid = 0;
+}
+
+int sandbox_free(struct sandbox *sb)
+{
+	if (sb->cgroup) {
+		int r = sb->host->cgroups->remove(sb->cgroup);
+
+		if (r < 0)
+			return r;
+		sb->cgroup = NULL;
+	}
+	sb->pidfd = fd_close(sb->pidfd);
+	sb->control_fd = fd_close(sb->control_fd);
+	sb->scratch_fd = fd_close(sb->scratch_fd);
+	sb->terminal_fd = fd_close(sb->terminal_fd);
+	free(sb);
+	return 0;
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The back end this host offers, on real groups: v1 on some machines, v2 in test/kernels. Without the
+ * right to make groups only "none" and the text parsers are tested, and the rest says so by skipping.
+ */
+#include "sandbox/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "sandbox/cgroup-file.h"
+#include "sys/kernel.h"
+#include "sys/probe.h"
+
+#include <cmocka.h>
+
+static struct host_facts facts;
+static const struct cgroup_ops *ops;
+
+struct fixture {
+	struct cgroup_root *root;
+	struct cgroup *cg;
+	char name[32];
+};
+
+static int setup(void **state)
+{
+	static struct fixture fx;
+	static int counter;
+	struct error err = { 0 };
+
+	*state = NULL;
+	if (facts.cgroup == CGROUP_NONE)
+		return 0;
+	(void)snprintf(fx.name, sizeof(fx.name), "test-%d-%d", getpid(), counter++);
+	if (ops->root_open(&fx.root, &facts, &err) < 0 ||
+	    ops->create(fx.root, fx.name, &fx.cg, &err) < 0) {
+		print_error("# %s\n", err.text);
+		return -1;
+	}
+	*state = &fx;
+	return 0;
+}
+
+static int remove_soon(struct cgroup *cg)
+{
+	for (int i = 0; i < 2000; i++) {
+		int r = ops->remove(cg);
+
+		if (r != -EBUSY)
+			return r;
+		(void)usleep(1000);
+	}
+	return -EBUSY;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *fx = *state;
+
+	if (!fx)
+		return 0;
+	if (fx->cg && remove_soon(fx->cg) < 0)
+		return -1;
+	fx->root = ops->root_free(fx->root);
+	return 0;
+}
+
+#define FIXTURE(state)                                                                             \
+	({                                                                                         \
+		if (!*(state)) {                                                                   \
+			print_message("# skipped: %s\n", facts.cgroup_reason);                     \
+			skip();                                                                    \
+		}                                                                                  \
+		(struct fixture *)*(state);                                                        \
+	})
+
+/* A member of the group: 0 in it, its pid outside. */
+static pid_t spawn_member(struct cgroup *cg)
+{
+	int fds[CGROUP_JOIN_MAX], n = ops->join_fds(cg, fds), pidfd = -EBADF;
+	struct clone_request req = { .cgroup_fd = ops->clone_fd(cg) };
+	pid_t pid;
+
+	if (req.cgroup_fd >= 0)
+		req.flags = CLONE_INTO_CGROUP;
+	pid = sys_clone(&req, &pidfd);
+	assert_true(pid >= 0);
+	if (pid > 0) {
+		(void)close(pidfd);
+		return pid;
+	}
+	for (int i = 0; i < n; i++)
+		if (write(fds[i], "0", 1) != 1)
+			_exit(99);
+	return 0;
+}
+
+static int wait_status(pid_t pid)
+{
+	int status = -1;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void touch_memory(size_t bytes)
+{
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		_exit(98);
+	for (size_t i = 0; i < bytes; i += 4096)
+		((volatile char *)p)[i] = 1;
+}
+
+static void burn_cpu(int64_t ms)
+{
+	struct timespec ts;
+
+	do
+		(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	while (ts.tv_sec * 1000 + ts.tv_nsec / 1000000 < ms);
+}
+
+static struct usage unmeasured(void)
+{
+	return (struct usage){ .user_us = -1,
+			       .system_us = -1,
+			       .memory_peak_bytes = -1,
+			       .pids_peak = -1,
+			       .io_read_bytes = -1,
+			       .io_write_bytes = -1,
+			       .oom_kills = -1,
+			       .pids_refused = -1,
+			       .disk_free_bytes = -1,
+			       .disk_free_files = -1 };
+}
+
+static void set_limits(struct cgroup *cg, int64_t memory, int64_t n_pids)
+{
+	int64_t limits[_STAGE_LIMIT_MAX] = {
+		[STAGE_MEMORY_BYTES] = memory, [STAGE_PIDS] = n_pids, [STAGE_CPU_MILLI] = 1000
+	};
+	struct error err = { 0 };
+	int r = ops->set_limits(cg, limits, &err);
+
+	if (r < 0)
+		fail_msg("%s", err.text);
+}
+
+static void test_usage(void **state)
+{
+	struct fixture *fx = FIXTURE(state);
+	struct usage usage = unmeasured();
+	pid_t pid;
+
+	set_limits(fx->cg, 256 * MiB, 10);
+	pid = spawn_member(fx->cg);
+	if (pid == 0) {
+		touch_memory(24 * MiB);
+		burn_cpu(60);
+		_exit(7);
+	}
+	assert_int_equal(WEXITSTATUS(wait_status(pid)), 7);
+	assert_int_equal(ops->read_usage(fx->cg, &usage), 0);
+	assert_in_range(usage.memory_peak_bytes, 24 * MiB, 64 * MiB);
+	assert_in_range(usage.user_us + usage.system_us, 55000, 400000);
+	assert_in_range(ops->read_cpu_us(fx->cg), 55000, 400000);
+	assert_int_equal(usage.oom_kills, 0);
+	assert_int_equal(usage.pids_refused, 0);
+	assert_true(usage.pids_peak == -1 || usage.pids_peak == 1);
+	assert_int_equal(usage.disk_free_bytes, -1);
+}
+
+static void test_name_is_exclusive(void **state)
+{
+	struct fixture *fx = FIXTURE(state);
+	struct cgroup *second = NULL;
+	struct error err = { 0 };
+
+	assert_int_equal(ops->create(fx->root, fx->name, &second, &err), -EEXIST);
+	assert_null(second);
+	assert_int_equal(ops->remove(fx->cg), 0);
+	fx->cg = NULL;
+	assert_int_equal(ops->create(fx->root, fx->name, &fx->cg, &err), 0);
+}
+
+static void test_bad_name(void **state)
+{
+	struct fixture *fx = FIXTURE(state);
+	struct cgroup *cg = NULL;
+	struct error err = { 0 };
+	char name[CGROUP_NAME_MAX + 1];
+
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	assert_int_equal(ops->create(fx->root, name, &cg, &err), -ENAMETOOLONG);
+	assert_null(cg);
+}
+
+static void test_memory_limit(void **state)
+{
+	struct fixture *fx = FIXTURE(state);
+	struct usage usage = unmeasured();
+	int status;
+	pid_t pid;
+
+	set_limits(fx->cg, 16 * MiB, 10);
+	pid = spawn_member(fx->cg);
+	if (pid == 0) {
+		touch_memory(64 * MiB);
+		_exit(0);
+	}
+	status = wait_status(pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGKILL);
+	assert_int_equal(ops->read_usage(fx->cg, &usage), 0);
+	assert_true(usage.oom_kills >= 1); /* v2 counts the victim twice with oom.group */
+	assert_in_range(usage.memory_peak_bytes, 15 * MiB, 16 * MiB);
+}
+
+static void test_pids_limit(void **state)
+{
+	struct fixture *fx = FIXTURE(state);
+	struct usage usage = unmeasured();
+	pid_t pid;
+
+	set_limits(fx->cg, 64 * MiB, 4);
+	pid = spawn_member(fx->cg);
+	if (pid == 0) {
+		int made = 0;
+
+		while (made < 10 && fork() > 0)
+			made++;
+		/* Children of the loop end up here with made < 10 as well, and just go. */
+		_exit(made);
+	}
+	assert_int_equal(WEXITSTATUS(wait_status(pid)), 3); /* and itself: 4 */
+	assert_int_equal(ops->read_usage(fx->cg, &usage), 0);
+	assert_true(usage.pids_refused >= 1);
+	assert_true(usage.pids_peak == -1 || usage.pids_peak == 4);
+}
+
+static void test_limits_again(void **state)
+{
+	struct fixture *fx = FIXTURE(state);
+	static const int64_t sizes[] = { 64 * MiB, 256 * MiB, 32 * MiB, 0, 48 * MiB };
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		int status;
+		pid_t pid;
+
+		set_limits(fx->cg, sizes[i], 10);
+		pid = spawn_member(fx->cg);
+		if (pid == 0) {
+			touch_memory(56 * MiB);
+			_exit(0);
+		}
+		status = wait_status(pid);
+		assert_int_equal(WIFSIGNALED(status), sizes[i] && sizes[i] < 56 * MiB);
+	}
+}
+
+/* A quarter of a core stretches 100 ms of CPU. */
+static void test_cpu_quota(void **state)
+{
+	struct fixture *fx = FIXTURE(state);
+	int64_t limits[_STAGE_LIMIT_MAX] = { [STAGE_CPU_MILLI] = 250, [STAGE_CPU_SHARES] = 512 };
+	struct error err = { 0 };
+	int64_t start, wall_us;
+	pid_t pid;
+
+	assert_int_equal(ops->set_limits(fx->cg, limits, &err), 0);
+	start = clock_now_ns();
+	pid = spawn_member(fx->cg);
+	if (pid == 0) {
+		burn_cpu(100);
+		_exit(0);
+	}
+	assert_int_equal(wait_status(pid), 0);
+	wall_us = (clock_now_ns() - start) / 1000;
+	/* 100 ms of CPU in slices of 25 of each 100 ms: three full periods at least. */
+	assert_true(wall_us > 250000);
+}
+
+static void test_busy(void **state)
+{
+	struct fixture *fx = FIXTURE(state);
+	pid_t pid = spawn_member(fx->cg);
+	int status, r;
+
+	if (pid == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	(void)usleep(20000);
+	assert_int_equal(ops->remove(fx->cg), -EBUSY);
+	assert_int_equal(ops->remove(fx->cg), -EBUSY);
+	r = ops->kill(fx->cg);
+	if (facts.cgroup == CGROUP_V2)
+		assert_int_equal(r, 0);
+	else {
+		assert_int_equal(r, -EOPNOTSUPP);
+		assert_int_equal(kill(pid, SIGKILL), 0);
+	}
+	status = wait_status(pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_int_equal(remove_soon(fx->cg), 0);
+	fx->cg = NULL;
+}
+
+static void test_attach(void **state)
+{
+	struct fixture *fx = FIXTURE(state);
+	struct error err = { 0 };
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	assert_int_equal(ops->attach(fx->cg, pid, &err), 0);
+	assert_int_equal(ops->remove(fx->cg), -EBUSY);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	(void)wait_status(pid);
+	assert_int_equal(ops->attach(fx->cg, pid, &err), -ESRCH);
+}
+
+/* Two atolls side by side: one that ends takes the shared parent away if it is empty. */
+static void test_shared_parent(void **state)
+{
+	struct fixture *fx = FIXTURE(state);
+	struct cgroup_root *other = NULL;
+	struct error err = { 0 };
+
+	assert_int_equal(ops->root_open(&other, &facts, &err), 0);
+	other = ops->root_free(other); /* not empty: must stay */
+	assert_null(other);
+	set_limits(fx->cg, 64 * MiB, 10);
+	assert_int_equal(ops->remove(fx->cg), 0);
+	fx->cg = NULL;
+	assert_int_equal(ops->root_open(&other, &facts, &err), 0);
+	(void)ops->root_free(other); /* empty: goes, unless somebody else runs sandboxes now */
+	assert_int_equal(ops->create(fx->root, fx->name, &fx->cg, &err), 0);
+	set_limits(fx->cg, 64 * MiB, 10);
+}
+
+static void test_none(void **state)
+{
+	const struct cgroup_ops *none = cgroup_ops_for(CGROUP_NONE);
+	struct usage usage = unmeasured(), before = unmeasured();
+	int64_t limits[_STAGE_LIMIT_MAX] = { [STAGE_MEMORY_BYTES] = MiB };
+	struct cgroup_root *root = NULL;
+	struct cgroup *a = NULL, *b = NULL;
+	int fds[CGROUP_JOIN_MAX];
+
+	(void)state;
+	assert_string_equal(none->name, "none");
+	assert_int_equal(none->root_open(&root, &facts, NULL), 0);
+	assert_int_equal(none->create(root, "same", &a, NULL), 0);
+	assert_int_equal(none->create(root, "same", &b, NULL), 0);
+	assert_int_equal(none->set_limits(a, limits, NULL), 0);
+	assert_int_equal(none->join_fds(a, fds), 0);
+	assert_int_equal(none->clone_fd(a), -EBADF);
+	assert_int_equal(none->read_usage(a, &usage), 0);
+	assert_memory_equal(&usage, &before, sizeof(usage));
+	assert_true(none->read_cpu_us(a) < 0);
+	assert_int_equal(none->remove(a), 0);
+	assert_int_equal(none->remove(b), 0);
+	assert_null(none->root_free(root));
+}
+
+static void test_text_key(void **state)
+{
+	static const char events[] = "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 1\n";
+	int64_t value = -1;
+
+	(void)state;
+	assert_int_equal(cgroup_text_key(events, "oom_kill", &value), 0);
+	assert_int_equal(value, 2);
+	assert_int_equal(cgroup_text_key(events, "oom", &value), 0);
+	assert_int_equal(value, 3);
+	assert_int_equal(cgroup_text_key("usage_usec 9", "usage_usec", &value), 0);
+	assert_int_equal(value, 9);
+	value = -7;
+	assert_int_equal(cgroup_text_key(events, "kill", &value), -ENODATA);
+	assert_int_equal(cgroup_text_key("", "oom", &value), -ENODATA);
+	assert_int_equal(cgroup_text_key("oom x\n", "oom", &value), -EINVAL);
+	assert_int_equal(cgroup_text_key("oom 99999999999999999999999999\n", "oom", &value),
+			 -ERANGE);
+	assert_int_equal(value, -7);
+}
+
+#define LIVE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text_key),
+		cmocka_unit_test(test_none),
+		LIVE(test_usage),
+		LIVE(test_name_is_exclusive),
+		LIVE(test_bad_name),
+		LIVE(test_memory_limit),
+		LIVE(test_pids_limit),
+		LIVE(test_limits_again),
+		LIVE(test_cpu_quota),
+		LIVE(test_busy),
+		LIVE(test_attach),
+		LIVE(test_shared_parent),
+	};
+
+	host_probe(&facts);
+	ops = cgroup_ops_for(facts.cgroup);
+	print_message("# back end %s\n", ops->name);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an ending means (SPEC §3). The order of judgement:
+ *
+ *   1. we killed it              the reason we had is the cause
+ *   2. a limit was hit, end != 0 status limit; the exit code stays the program's own
+ *   3. a limit was hit, end == 0 success; the hit is listed
+ *   4. otherwise                 exit or signal
+ *
+ * Whether a limit was hit is read from kernel counters, each by one row of hit_table. Rows stand in
+ * the order in which they explain an ending best: a signal that names its limit before counters.
+ */
+#include "spec/result.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "spec/knob.h"
+
+struct view { /* what the rows look at */
+	const struct ending *end;
+	const struct limits *limits;
+	int signal; /* 0: it exited */
+	int64_t cpu_us;
+};
+
+static bool hit_file_size_signal(const struct view *v)
+{
+	return v->signal == SIGXFSZ;
+}
+
+static bool hit_cpu_time(const struct view *v)
+{
+	return v->limits->cpu_time_ms > 0 &&
+	       (v->signal == SIGXCPU || v->cpu_us >= v->limits->cpu_time_ms * US_PER_MS);
+}
+
+static bool hit_memory(const struct view *v)
+{
+	return v->end->usage.oom_kills > 0;
+}
+
+static bool hit_output(const struct view *v)
+{
+	return v->limits->output_total_bytes > 0 &&
+	       v->end->output_bytes > v->limits->output_total_bytes;
+}
+
+static bool hit_pids(const struct view *v)
+{
+	return v->end->usage.pids_refused > 0;
+}
+
+static bool hit_disk(const struct view *v)
+{
+	return v->end->usage.disk_free_bytes == 0;
+}
+
+static bool hit_files(const struct view *v)
+{
+	return v->end->usage.disk_free_files == 0;
+}
+
+static bool hit_file_size(const struct view *v)
+{
+	return v->limits->file_size_bytes > 0 &&
+	       v->end->largest_file_bytes >= v->limits->file_size_bytes;
+}
+
+static bool never(const struct view *v _unused_)
+{
+	return false; /* only our own killing tells */
+}
+
+static int64_t peak_wall(const struct view *v)
+{
+	return v->end->duration_us / US_PER_MS;
+}
+
+static int64_t peak_cpu(const struct view *v)
+{
+	return v->cpu_us < 0 ? -1 : v->cpu_us / US_PER_MS;
+}
+
+static int64_t peak_memory(const struct view *v)
+{
+	return v->end->usage.memory_peak_bytes;
+}
+
+static int64_t peak_output(const struct view *v)
+{
+	return v->end->output_bytes;
+}
+
+static int64_t peak_pids(const struct view *v)
+{
+	return v->end->usage.pids_peak;
+}
+
+static int64_t peak_disk(const struct view *v)
+{
+	int64_t left = v->end->usage.disk_free_bytes;
+
+	return left < 0 ? -1 : v->limits->disk_bytes - left;
+}
+
+static int64_t peak_files(const struct view *v)
+{
+	int64_t left = v->end->usage.disk_free_files;
+
+	return left < 0 ? -1 : v->limits->files - left;
+}
+
+static int64_t peak_file_size(const struct view *v)
+{
+	return v->end->largest_file_bytes;
+}
+
+static const struct hit {
+	enum cause_kind kind;
+	const char *key;
+	bool (*test)(const struct view *v);
+	int64_t (*peak)(const struct view *v); /* in the unit of the limit */
+	const char *detail;		       /* the limit stands for %s */
+} hit_table[] = {
+	{ CAUSE_DISK, "file_size", hit_file_size_signal, peak_file_size,
+	  "wrote a file of more than %s" },
+	{ CAUSE_CPU_TIME, "cpu_time", hit_cpu_time, peak_cpu, "used more than %s of CPU time" },
+	{ CAUSE_MEMORY, "memory", hit_memory, peak_memory, "used more than %s of memory" },
+	{ CAUSE_OUTPUT, "output_total", hit_output, peak_output,
+	  "printed more than %s to one stream" },
+	{ CAUSE_PIDS, "pids", hit_pids, peak_pids, "wanted more than %s processes and threads" },
+	{ CAUSE_DISK, "disk", hit_disk, peak_disk, "filled its %s of disk space" },
+	{ CAUSE_DISK, "files", hit_files, peak_files, "used up its %s files and directories" },
+	{ CAUSE_DISK, "file_size", hit_file_size, peak_file_size,
+	  "wrote a file of %s, the most allowed" },
+	{ CAUSE_TIMEOUT, "timeout", never, peak_wall, "did not end within %s" },
+	{ CAUSE_IDLE, "idle_timeout", never, peak_wall, "printed nothing and used no CPU for %s" },
+};
+
+static void describe_hit(const struct hit *hit, const struct view *v, struct cause *cause)
+{
+	const struct knob *k = knob_find(hit->key);
+	int64_t limit = knob_get(k, v->limits);
+	char amount[32];
+
+	knob_format(k, limit, amount, sizeof(amount));
+	cause->kind = hit->kind;
+	cause->limit_key = k->key;
+	cause->limit = limit;
+	cause->peak = hit->peak(v);
+	cause->retryable = true;
+	/* cpus has no hit, so every ceiling here is a number of the table. */
+	cause->suggest = limit < k->ceiling ? MIN(limit * 2, k->ceiling) : -1;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	(void)snprintf(cause->detail, sizeof(cause->detail), hit->detail, amount);
+#pragma GCC diagnostic pop
+}
+
+static void describe_end(const struct verdict *v, struct cause *cause)
+{
+	const char *name = v->signal ? sigabbrev_np(v->signal) : NULL;
+	const char *words = v->signal ? sigdescr_np(v->signal) : NULL;
+
+	cause->kind = v->signal ? CAUSE_SIGNAL : CAUSE_EXIT;
+	if (!v->signal)
+		(void)snprintf(cause->detail, sizeof(cause->detail), "exited with %d",
+			       v->exit_code);
+	else if (name && words)
+		(void)snprintf(cause->detail, sizeof(cause->detail), "killed by SIG%s (%c%s)", name,
+			       words[0] >= 'A' && words[0] <= 'Z' ? words[0] + 32 : words[0],
+			       words + 1);
+	else
+		(void)snprintf(cause->detail, sizeof(cause->detail), "killed by signal %d",
+			       v->signal);
+}
+
+static const struct hit *find_hit(enum cause_kind kind, const struct view *v)
+{
+	const struct hit *fallback = NULL;
+
+	/* Of several rows of a kind, the one whose counter agrees. */
+	for (size_t i = 0; i < ARRAY_SIZE(hit_table); i++) {
+		if (hit_table[i].kind != kind)
+			continue;
+		if (hit_table[i].test(v))
+			return &hit_table[i];
+		if (!fallback || strcmp(hit_table[i].key, "disk") == 0)
+			fallback = &hit_table[i];
+	}
+	return fallback;
+}
+
+/* We ended it: the reason we had is the cause, whatever the counters say. */
+static void judge_kill(const struct view *v, struct verdict *ret)
+{
+	static const struct {
+		enum cause_kind kind;
+		enum run_status status;
+		const char *detail;
+	} others[] = {
+		{ CAUSE_CANCELLED, STATUS_CANCELLED, "cancelled by the caller" },
+		{ CAUSE_POLICY, STATUS_DENIED, "stopped by the policy" },
+		{ CAUSE_INTERRUPTED, STATUS_INTERRUPTED, "Atoll ended while it ran" },
+		{ CAUSE_INTERNAL, STATUS_INTERNAL_ERROR, "stopped by a failure of Atoll" },
+	};
+	enum cause_kind kind = (enum cause_kind)v->end->killed_for;
+	const struct hit *hit = find_hit(kind, v);
+
+	if (hit) {
+		describe_hit(hit, v, &ret->cause);
+		ret->status = STATUS_LIMIT;
+		if (kind == CAUSE_TIMEOUT || kind == CAUSE_IDLE) {
+			ret->status = STATUS_TIMEOUT;
+			ret->exit_code = 124;
+		}
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		if (others[i].kind != kind && i + 1 < ARRAY_SIZE(others))
+			continue;
+		ret->status = others[i].status;
+		ret->cause.kind = others[i].kind;
+		(void)snprintf(ret->cause.detail, sizeof(ret->cause.detail), "%s",
+			       others[i].detail);
+		return;
+	}
+}
+
+static void judge_end(const struct view *v, struct verdict *ret)
+{
+	const struct hit *first = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(hit_table); i++) {
+		if (!hit_table[i].test(v))
+			continue;
+		/* A file of exactly the limit may be what the program wanted. */
+		if (ret->exit_code == 0 && hit_table[i].test != hit_file_size)
+			ret->limit_hits |= UINT32_C(1) << hit_table[i].kind;
+		if (!first)
+			first = &hit_table[i];
+	}
+	if (ret->exit_code == 0) {
+		ret->status = STATUS_SUCCESS;
+		describe_end(ret, &ret->cause);
+		return;
+	}
+	ret->status = first ? STATUS_LIMIT : STATUS_ERROR;
+	if (!first) {
+		describe_end(ret, &ret->cause);
+		return;
+	}
+	describe_hit(first, v, &ret->cause);
+	if (!v->signal) {
+		size_t len = strlen(ret->cause.detail);
+
+		(void)snprintf(ret->cause.detail + len, sizeof(ret->cause.detail) - len,
+			       " and exited with %d", ret->exit_code);
+	}
+}
+
+void classify(const struct ending *end, const struct limits *limits, struct verdict *ret)
+{
+	struct view v = { .end = end, .limits = limits, .cpu_us = -1 };
+	struct verdict out = { .cause = { .limit = -1, .peak = -1, .suggest = -1 } };
+
+	if (end->usage.user_us >= 0 && end->usage.system_us >= 0)
+		v.cpu_us = end->usage.user_us + end->usage.system_us;
+	if (WIFSIGNALED(end->wait_status))
+		v.signal = WTERMSIG(end->wait_status);
+	out.signal = v.signal;
+	out.exit_code = v.signal ? 128 + v.signal : WEXITSTATUS(end->wait_status);
+	if (end->killed_for >= 0)
+		judge_kill(&v, &out);
+	else
+		judge_end(&v, &out);
+	*ret = out;
+}

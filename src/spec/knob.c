@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See knob.h. A value passes three gates: its type (text, whole number, real), the hard bounds of
+ * its row, and later, in policy/, the ceiling of the policy in force. All of them speak through
+ * knob_check(), so a refusal reads the same wherever it comes from.
+ */
+#include "spec/knob.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "spec/read.h"
+
+#define DAY_MS	       (24 * 3600 * MS_PER_SEC)
+#define PERIOD_US      100000LL /* the kernel's and Docker's default cpu_period */
+#define OFFSET(member) .offset = offsetof(struct limits, member)
+
+const struct knob limit_knobs[] = {
+	{ .key = "timeout",
+	  .flag = "--timeout",
+	  .kind = KNOB_TIME,
+	  OFFSET(timeout_ms),
+	  .min = 1,
+	  .max = DAY_MS,
+	  .preset = 30 * MS_PER_SEC,
+	  .ceiling = 300 * MS_PER_SEC,
+	  .help = "real time until it is killed" },
+	{ .key = "cpu_time",
+	  .flag = "--cpu-time",
+	  .kind = KNOB_TIME,
+	  OFFSET(cpu_time_ms),
+	  .min = 1,
+	  .max = DAY_MS,
+	  .ceiling = 300 * MS_PER_SEC,
+	  .none_ok = true,
+	  .help = "processor time of all its processes together" },
+	{ .key = "idle_timeout",
+	  .flag = "--idle-timeout",
+	  .kind = KNOB_TIME,
+	  OFFSET(idle_timeout_ms),
+	  .min = 10,
+	  .max = DAY_MS,
+	  .ceiling = 300 * MS_PER_SEC,
+	  .none_ok = true,
+	  .help = "time without output and without processor use" },
+	{ .key = "memory",
+	  .flag = "--memory",
+	  .letter = 'm',
+	  .kind = KNOB_SIZE,
+	  OFFSET(memory_bytes),
+	  .min = 4 * MiB,
+	  .max = 1024 * GiB,
+	  .preset = 512 * MiB,
+	  .ceiling = 8 * GiB,
+	  .help = "memory of all its processes and of the files it writes" },
+	{ .key = "swap",
+	  .flag = "--swap",
+	  .kind = KNOB_SIZE,
+	  OFFSET(swap_bytes),
+	  .max = 1024 * GiB,
+	  .ceiling = 8 * GiB,
+	  .help = "swap space on top of memory" },
+	{ .key = "cpus",
+	  .flag = "--cpus",
+	  .kind = KNOB_CPUS,
+	  OFFSET(cpus_milli),
+	  .min = 10,
+	  .max = 1024000,
+	  .preset = 1000,
+	  .help = "processor cores, fractions allowed" },
+	{ .key = "cpu_quota",
+	  .flag = "--cpu-quota",
+	  .kind = KNOB_COUNT,
+	  OFFSET(cpu_quota_us),
+	  .min = 1000,
+	  .max = 1024 * 1000000LL,
+	  .ceiling = 1024 * 1000000LL,
+	  .none_ok = true,
+	  .help = "microseconds of processor time in each cpu-period; another way to say cpus" },
+	{ .key = "cpu_period",
+	  .flag = "--cpu-period",
+	  .kind = KNOB_COUNT,
+	  OFFSET(cpu_period_us),
+	  .min = 1000,
+	  .max = 1000000,
+	  .ceiling = 1000000,
+	  .none_ok = true,
+	  .help = "microseconds that cpu-quota counts for (100000)" },
+	{ .key = "cpu_shares",
+	  .flag = "--cpu-shares",
+	  .kind = KNOB_COUNT,
+	  OFFSET(cpu_shares),
+	  .min = 2,
+	  .max = 262144,
+	  .ceiling = 262144,
+	  .none_ok = true,
+	  .help = "weight against other sandboxes when cores are scarce (1024 is normal)" },
+	{ .key = "pids",
+	  .flag = "--pids",
+	  .kind = KNOB_COUNT,
+	  OFFSET(pids),
+	  .min = 1,
+	  .max = 1 << 22,
+	  .preset = 100,
+	  .ceiling = 4096,
+	  .help = "processes and threads" },
+	{ .key = "output",
+	  .flag = "--output",
+	  .kind = KNOB_SIZE,
+	  OFFSET(output_bytes),
+	  .min = 1,
+	  .max = 256 * MiB,
+	  .preset = MiB,
+	  .ceiling = 16 * MiB,
+	  .help = "bytes of each stream kept in the result" },
+	{ .key = "output_total",
+	  .flag = "--output-total",
+	  .kind = KNOB_SIZE,
+	  OFFSET(output_total_bytes),
+	  .min = 1,
+	  .max = 64 * GiB,
+	  .preset = 64 * MiB,
+	  .ceiling = GiB,
+	  .help = "bytes of each stream until it is killed" },
+	{ .key = "disk",
+	  .flag = "--disk",
+	  .kind = KNOB_SIZE,
+	  OFFSET(disk_bytes),
+	  .min = 64 * KiB,
+	  .max = 1024 * GiB,
+	  .preset = 256 * MiB,
+	  .ceiling = 4 * GiB,
+	  .help = "bytes in the work directory and /tmp together" },
+	{ .key = "files",
+	  .flag = "--files",
+	  .kind = KNOB_COUNT,
+	  OFFSET(files),
+	  .min = 16,
+	  .max = 1 << 26,
+	  .preset = 16 * KiB,
+	  .ceiling = MiB,
+	  .help = "files and directories there" },
+	{ .key = "file_size",
+	  .flag = "--file-size",
+	  .kind = KNOB_SIZE,
+	  OFFSET(file_size_bytes),
+	  .min = 4 * KiB,
+	  .max = 1024 * GiB,
+	  .preset = 256 * MiB,
+	  .ceiling = 4 * GiB,
+	  .help = "bytes of one file" },
+	{ .key = "open_files",
+	  .flag = "--open-files",
+	  .kind = KNOB_COUNT,
+	  OFFSET(open_files),
+	  .min = 16,
+	  .max = 1 << 20,
+	  .preset = 1024,
+	  .ceiling = 16384,
+	  .help = "open files of one process" },
+	{ .key = "stack",
+	  .flag = "--stack",
+	  .kind = KNOB_SIZE,
+	  OFFSET(stack_bytes),
+	  .min = 256 * KiB,
+	  .max = 16 * GiB,
+	  .preset = 8 * MiB,
+	  .ceiling = GiB,
+	  .help = "stack of the main thread" },
+};
+const size_t limit_knobs_count = ARRAY_SIZE(limit_knobs);
+
+static_assert(ARRAY_SIZE(limit_knobs) <= 32, "a bit per row must fit 32 bits");
+static_assert(sizeof(struct limits) == ARRAY_SIZE(limit_knobs) * sizeof(int64_t),
+	      "every member has a row");
+
+/* How the text form is read, and what a right value looks like. */
+static int parse_count(const char *text, int64_t *ret);
+static const struct {
+	int (*parse)(const char *text, int64_t *ret);
+	const char *wanted;
+	int64_t scale; /* base units in 1 of the JSON form */
+	bool whole;    /* a fraction of the JSON unit makes no sense */
+} kinds[] = {
+	[KNOB_SIZE] = { parse_size, "a size, in bytes or like \"512m\"", 1, true },
+	[KNOB_TIME] = { parse_time, "a time, in seconds or like \"500ms\"", MS_PER_SEC, false },
+	[KNOB_COUNT] = { parse_count, "a whole number", 1, true },
+	[KNOB_CPUS] = { parse_milli, "a number of cores like 1.5", 1000, false },
+};
+
+/* "100", or "16k" and "1m" in steps of 1024. */
+static int parse_count(const char *text, int64_t *ret)
+{
+	size_t digits = strspn(text, "0123456789");
+	const char *suffix = text + digits;
+
+	if (digits == 0 || (*suffix && (!strchr("kKmM", *suffix) || suffix[1])))
+		return -EINVAL;
+	return parse_size(text, ret);
+}
+
+const struct knob *knob_find(const char *key)
+{
+	for (size_t i = 0; i < limit_knobs_count; i++)
+		if (strcmp(limit_knobs[i].key, key) == 0)
+			return &limit_knobs[i];
+	return NULL;
+}
+
+int64_t knob_get(const struct knob *k, const struct limits *l)
+{
+	return *(const int64_t *)((const char *)l + k->offset);
+}
+
+void knob_set(const struct knob *k, struct limits *l, int64_t value)
+{
+	*(int64_t *)((char *)l + k->offset) = value;
+}
+
+uint32_t knob_bit(const struct knob *k)
+{
+	return UINT32_C(1) << (k - limit_knobs);
+}
+
+/* value/unit with at most three decimals, rounded down, without trailing zeros. */
+static void format_ratio(int64_t value, int64_t unit, const char *suffix, char *ret, size_t size)
+{
+	char fraction[8];
+	int64_t thousandths = (int64_t)((__int128)(value % unit) * 1000 / unit);
+	size_t n;
+
+	(void)snprintf(fraction, sizeof(fraction), ".%03u", (unsigned)thousandths);
+	for (n = 4; n > 1 && fraction[n - 1] == '0'; n--)
+		fraction[n - 1] = '\0';
+	if (n == 1)
+		fraction[0] = '\0';
+	(void)snprintf(ret, size, "%lld%s%s", (long long)(value / unit), fraction, suffix);
+}
+
+void knob_format(const struct knob *k, int64_t value, char *ret, size_t size)
+{
+	static const struct {
+		int64_t unit;
+		const char *suffix;
+	} sizes[] = {
+		{ 1024 * GiB, " TiB" }, { GiB, " GiB" }, { MiB, " MiB" },
+		{ KiB, " KiB" },	{ 1, " bytes" },
+	};
+	size_t i = 0;
+
+	if (value == 0 && k->none_ok) {
+		(void)snprintf(ret, size, "none");
+		return;
+	}
+	switch (k->kind) {
+	case KNOB_SIZE:
+		while (i < ARRAY_SIZE(sizes) - 1 && value < sizes[i].unit)
+			i++;
+		format_ratio(value, sizes[i].unit, sizes[i].suffix, ret, size);
+		break;
+	case KNOB_TIME:
+		if (value < MS_PER_SEC)
+			(void)snprintf(ret, size, "%lld ms", (long long)value);
+		else
+			format_ratio(value, MS_PER_SEC, " s", ret, size);
+		break;
+	case KNOB_CPUS:
+		format_ratio(value, 1000, "", ret, size);
+		break;
+	case KNOB_COUNT:
+		(void)snprintf(ret, size, "%lld", (long long)value);
+		break;
+	}
+}
+
+int knob_check(const struct knob *k, const struct knob_claim *claim, const struct knob_range *range,
+	       struct error *err)
+{
+	char min[32], max[32];
+	bool below = claim->value < range->min;
+
+	if (!below && claim->value <= range->max)
+		return 0;
+	knob_format(k, range->min, min, sizeof(min));
+	knob_format(k, range->max, max, sizeof(max));
+	return error_field(err, claim->field, "%s: %s %s %s (allowed: %s to %s)", claim->field,
+			   claim->given, below ? "is below the minimum of" : range->above,
+			   below ? min : max, min, max);
+}
+
+static int check_hard(const struct knob *k, const struct knob_claim *claim, struct error *err)
+{
+	struct knob_range hard = { k->min, k->max, "is above the maximum of" };
+
+	return knob_check(k, claim, &hard, err);
+}
+
+static int refuse_type(const struct knob *k, const struct knob_claim *claim, struct error *err)
+{
+	char min[32], max[32];
+
+	knob_format(k, k->min, min, sizeof(min));
+	knob_format(k, k->max, max, sizeof(max));
+	return error_field(err, claim->field, "%s: %s is not %s (allowed: %s to %s)", claim->field,
+			   claim->given, kinds[k->kind].wanted, min, max);
+}
+
+/* Fills claim->value. A value too small for the base unit must not turn into 0, which is "none". */
+static int parse_text(const struct knob *k, const char *text, struct knob_claim *claim,
+		      struct error *err)
+{
+	int64_t value = 0;
+	int r;
+
+	if (k->none_ok && strcmp(text, "none") == 0) {
+		claim->value = 0;
+		return 0;
+	}
+	r = kinds[k->kind].parse(text, &value);
+	if (r == -ERANGE)
+		value = INT64_MAX;
+	else if (r < 0)
+		return refuse_type(k, claim, err);
+	claim->value = value;
+	if (value == 0 && k->none_ok && !strpbrk(text, "123456789"))
+		return 0;
+	return check_hard(k, claim, err);
+}
+
+static int parse_number(const struct knob *k, const json_t *json, struct knob_claim *claim,
+			struct error *err)
+{
+	static const double far = 9e18; /* below 2^63, above every bound */
+	double scaled = json_number_value(json) * (double)kinds[k->kind].scale;
+	int64_t value;
+
+	if (json_is_integer(json)) {
+		if (__builtin_mul_overflow(json_integer_value(json), kinds[k->kind].scale, &value))
+			value = json_integer_value(json) < 0 ? INT64_MIN : INT64_MAX;
+	} else if (scaled > far || scaled < -far) {
+		value = scaled < 0 ? INT64_MIN : INT64_MAX;
+	} else {
+		value = (int64_t)(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
+		/* Not even one base unit: rounding up would let it pass. */
+		if (scaled > 0 && scaled < 1)
+			value = 0;
+		if (kinds[k->kind].whole && (double)value != scaled)
+			return refuse_type(k, claim, err);
+	}
+	claim->value = value;
+	if (value == 0 && k->none_ok && !(scaled > 0))
+		return 0;
+	return check_hard(k, claim, err);
+}
+
+static int parse_at(const char *field, const struct knob *k, const json_t *value, int64_t *ret,
+		    struct error *err)
+{
+	struct quoted given = quote_json(value);
+	struct knob_claim claim = { .field = field, .given = given.text };
+	int r = 0;
+
+	if (json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value))
+		r = parse_text(k, json_string_value(value), &claim, err);
+	else if (json_is_number(value))
+		r = parse_number(k, value, &claim, err);
+	else if (!json_is_null(value) || !k->none_ok)
+		r = refuse_type(k, &claim, err);
+	if (r < 0)
+		return r;
+	*ret = claim.value;
+	return 0;
+}
+
+int knob_parse_text(const struct knob *k, const char *text, int64_t *ret, struct error *err)
+{
+	struct quoted given = quote_text(*text ? text : "an empty text");
+	char field[64];
+	struct knob_claim claim = { .field = field, .given = given.text };
+	int r;
+
+	(void)snprintf(field, sizeof(field), "limits.%s", k->key);
+	r = parse_text(k, text, &claim, err);
+	if (r < 0)
+		return r;
+	*ret = claim.value;
+	return 0;
+}
+
+int knob_parse_json(const struct knob *k, const json_t *value, int64_t *ret, struct error *err)
+{
+	char field[64];
+
+	(void)snprintf(field, sizeof(field), "limits.%s", k->key);
+	return parse_at(field, k, value, ret, err);
+}
+
+static int refuse_key(const struct reader *at, const char *key)
+{
+	if (strcmp(key, "gpus") == 0)
+		return reader_refuse(at, "GPUs are not available in a sandbox yet; the key is "
+					 "reserved, leave it out");
+	for (size_t i = 0; i < limit_knobs_count; i++)
+		if (words_are_close(limit_knobs[i].key, key))
+			return reader_refuse(at, "there is no such limit; did you mean '%s'?",
+					     limit_knobs[i].key);
+	return reader_refuse(at, "there is no such limit");
+}
+
+/* Docker's way to say cpus: so many microseconds of every period. */
+static int apply_quota(const struct reader *r, struct limits *l, uint32_t *set)
+{
+	const struct knob *cpus = knob_find("cpus"), *quota = knob_find("cpu_quota"),
+			  *period = knob_find("cpu_period");
+	struct reader at = reader_at(r, "cpu_quota"), at_period = reader_at(r, "cpu_period");
+	struct knob_claim claim = { .field = at.field };
+	char given[64];
+	int64_t period_us;
+	int e;
+
+	if (!(*set & knob_bit(quota)) || l->cpu_quota_us == 0) {
+		if ((*set & knob_bit(period)) && l->cpu_period_us != 0)
+			return reader_refuse(&at_period, "it only means something together with "
+							 "cpu_quota; give both, or cpus");
+		return 0;
+	}
+	if (*set & knob_bit(cpus))
+		return reader_refuse(&at, "give cpus or cpu_quota, not both");
+	period_us = (*set & knob_bit(period)) && l->cpu_period_us ? l->cpu_period_us : PERIOD_US;
+	claim.value = l->cpu_quota_us * 1000 / period_us;
+	(void)snprintf(given, sizeof(given), "%lld of every %lld microseconds",
+		       (long long)l->cpu_quota_us, (long long)period_us);
+	claim.given = given;
+	e = check_hard(cpus, &claim, r->err);
+	if (e < 0)
+		return e;
+	l->cpus_milli = claim.value;
+	*set |= knob_bit(cpus);
+	return 0;
+}
+
+int limits_parse_at(const char *where, const json_t *object, struct limits *l, uint32_t *set,
+		    struct error *err)
+{
+	struct reader top = { .err = err };
+	struct reader r = reader_at(&top, where);
+	struct limits read = *l;
+	uint32_t named = 0;
+	const char *key;
+	const json_t *value;
+	int e;
+
+	if (!json_is_object(object))
+		return reader_refuse(&r, "%s is not an object of limits", quote_json(object).text);
+	json_object_foreach((json_t *)(uintptr_t)object, key, value)
+	{
+		const struct knob *k = knob_find(key);
+		struct reader at = reader_at(&r, key);
+		int64_t amount = 0;
+
+		if (!k)
+			return refuse_key(&at, key);
+		e = parse_at(at.field, k, value, &amount, err);
+		if (e < 0)
+			return e;
+		knob_set(k, &read, amount);
+		named |= knob_bit(k);
+	}
+	e = apply_quota(&r, &read, &named);
+	if (e < 0)
+		return e;
+	*l = read;
+	*set |= named;
+	return 0;
+}
+
+int limits_parse_json(const json_t *object, struct limits *l, uint32_t *set, struct error *err)
+{
+	return limits_parse_at("limits", object, l, set, err);
+}
+
+void limits_presets(struct limits *ret)
+{
+	for (size_t i = 0; i < limit_knobs_count; i++)
+		knob_set(&limit_knobs[i], ret, limit_knobs[i].preset);
+}
+
+void limits_ceilings(struct limits *ret, int32_t cores)
+{
+	for (size_t i = 0; i < limit_knobs_count; i++) {
+		const struct knob *k = &limit_knobs[i];
+
+		knob_set(k, ret, k->kind == KNOB_CPUS ? MAX(cores, 1) * 1000LL : k->ceiling);
+	}
+}
+
+void limits_overlay(struct limits *l, const struct limits *over, uint32_t set)
+{
+	for (size_t i = 0; i < limit_knobs_count; i++)
+		if (set & knob_bit(&limit_knobs[i]))
+			knob_set(&limit_knobs[i], l, knob_get(&limit_knobs[i], over));
+}
+
+json_t *knob_to_json(const struct knob *k, int64_t value)
+{
+	if (value == 0 && k->none_ok)
+		return json_null();
+	if (kinds[k->kind].whole)
+		return json_integer(value);
+	return json_real((double)value / (double)kinds[k->kind].scale);
+}
+
+json_t *limits_to_json(const struct limits *l)
+{
+	json_t *object = json_object();
+
+	for (size_t i = 0; object && i < limit_knobs_count; i++) {
+		const struct knob *k = &limit_knobs[i];
+
+		if (json_object_set_new(object, k->key, knob_to_json(k, knob_get(k, l))) < 0) {
+			json_decref(object);
+			return NULL;
+		}
+	}
+	return object;
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See language.h. The YAML file becomes a tree, the tree is read by a table, and the struct points
+ * into the tree. Everything is checked when the file is read, so users of a language check nothing.
+ */
+#include "spec/language.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "spec/knob.h"
+#include "spec/read.h"
+#include "spec/request.h"
+
+enum { NAME_BYTES_MAX = 32, TEXT_BYTES_MAX = 1024, WORDS_COUNT_MAX = 256 };
+
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789+#._@-"
+
+static bool is_name(const char *name)
+{
+	return *name && name[strspn(name, NAME_LETTERS)] == '\0';
+}
+
+static int read_name(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		     void *object)
+{
+	const struct language *lang = object;
+	int e = read_text(r, rule, value, object);
+
+	if (e < 0)
+		return e;
+	if (!is_name(lang->name))
+		return reader_refuse(r,
+				     "'%s' is not a language name (small letters, digits, "
+				     "+ # . _ @ -)",
+				     quote_text(lang->name).text);
+	return 0;
+}
+
+static int read_source(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		       void *object)
+{
+	const struct language *lang = object;
+	int e = read_text(r, rule, value, object);
+
+	if (e < 0)
+		return e;
+	if (strchr(lang->source, '/') ||
+	    request_check_path(lang->source, strlen(lang->source), NULL) < 0)
+		return reader_refuse(r, "'%s' is not a plain file name",
+				     quote_text(lang->source).text);
+	return 0;
+}
+
+static int read_path(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		     void *object)
+{
+	int e = read_text(r, rule, value, object);
+
+	if (e < 0)
+		return e;
+	if (json_string_value(value)[0] != '/')
+		return reader_refuse(r, "'%s' is not an absolute path", quote_json(value).text);
+	return 0;
+}
+
+static int read_paths(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		      void *object)
+{
+	int e = read_words(r, rule, value, object);
+
+	for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
+		const json_t *path = json_array_get(value, i);
+		struct reader at = reader_index(r, i);
+
+		if (json_string_value(path)[0] != '/')
+			e = reader_refuse(&at, "'%s' is not an absolute path",
+					  quote_json(path).text);
+	}
+	return e;
+}
+
+static int read_etc(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		    void *object)
+{
+	int e = read_words(r, rule, value, object);
+
+	for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
+		const json_t *path = json_array_get(value, i);
+		struct reader at = reader_index(r, i);
+
+		if (request_check_path(json_string_value(path), json_string_length(path), NULL) < 0)
+			e = reader_refuse(&at, "'%s' is not a name below /etc",
+					  quote_json(path).text);
+	}
+	return e;
+}
+
+/* A map of names and texts, or a list of "K=V" words: both become words. */
+static int read_env(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		    void *object)
+{
+	struct language *lang = object;
+	const char *name;
+	const json_t *text;
+	size_t n = 0;
+
+	if (json_is_array(value))
+		return read_words(r, rule, value, object);
+	if (!json_is_object(value))
+		return reader_refuse(r, "%s is neither a map nor a list", quote_json(value).text);
+	lang->env = arena_alloc(r->arena, (json_object_size(value) + 1) * sizeof(*lang->env));
+	if (!lang->env)
+		return reader_no_memory(r);
+	json_object_foreach((json_t *)(uintptr_t)value, name, text)
+	{
+		struct reader at = reader_at(r, name);
+		const char *content;
+		size_t size;
+		char *word;
+		int e = read_string(&at, text, rule->max, &content);
+
+		if (e < 0)
+			return e;
+		size = strlen(name) + strlen(content) + 2;
+		word = arena_alloc(r->arena, size);
+		if (!word)
+			return reader_no_memory(r);
+		(void)snprintf(word, size, "%s=%s", name, content);
+		lang->env[n++] = word;
+	}
+	return 0;
+}
+
+static int read_compile_limits(const struct reader *r, const struct key_rule *rule _unused_,
+			       const json_t *value, void *object)
+{
+	struct language *lang = object;
+
+	return limits_parse_at(r->field, value, &lang->compile_limits, &lang->compile_limits_set,
+			       r->err);
+}
+
+static int read_class(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		      void *object)
+{
+	const struct language *lang = object;
+	int e = read_text(r, rule, value, object);
+
+	if (e < 0)
+		return e;
+	if (strcmp(lang->class_pattern, "java") != 0)
+		return reader_refuse(r, "'%s' is not a known way to find a class (java is)",
+				     quote_text(lang->class_pattern).text);
+	return 0;
+}
+
+#define MEMBER(name) .offset = offsetof(struct language, name)
+#define WORDS(name)  MEMBER(name), .max = TEXT_BYTES_MAX, .max_count = WORDS_COUNT_MAX
+
+static const struct key_rule language_rules[] = {
+	{ .key = "name", .read = read_name, MEMBER(name), .max = NAME_BYTES_MAX },
+	{ .key = "title", .read = read_text, MEMBER(title), .max = NAME_BYTES_MAX },
+	{ .key = "aliases", .read = read_words, WORDS(aliases) },
+	{ .key = "extensions", .read = read_words, WORDS(extensions) },
+	{ .key = "shebangs", .read = read_words, WORDS(shebangs) },
+	{ .key = "source", .read = read_source, MEMBER(source), .max = NAME_BYTES_MAX },
+	{ .key = "class", .read = read_class, MEMBER(class_pattern), .max = NAME_BYTES_MAX },
+	{ .key = "runtime", .read = read_path, MEMBER(runtime), .max = TEXT_BYTES_MAX },
+	{ .key = "package", .read = read_text, MEMBER(package), .max = TEXT_BYTES_MAX },
+	{ .key = "needs", .read = read_paths, WORDS(needs) },
+	{ .key = "version", .read = read_words, WORDS(version_argv) },
+	{ .key = "version_prefix",
+	  .read = read_text,
+	  MEMBER(version_prefix),
+	  .max = NAME_BYTES_MAX },
+	{ .key = "compile", .read = read_words, WORDS(compile_argv) },
+	{ .key = "compile_limits", .read = read_compile_limits },
+	{ .key = "run", .read = read_words, WORDS(run_argv) },
+	{ .key = "env", .read = read_env, WORDS(env) },
+	{ .key = "etc", .read = read_etc, WORDS(etc) },
+	{ .key = "libraries", .read = read_words, WORDS(libraries) },
+	{ .key = "runner", .read = read_text, MEMBER(runner), .max = TEXT_BYTES_MAX },
+};
+
+static int check_whole(const struct reader *r, const struct language *lang)
+{
+	const struct {
+		const char *key;
+		bool there;
+	} needed[] = {
+		{ "name", lang->name },	      { "title", lang->title },
+		{ "source", lang->source },   { "runtime", lang->runtime },
+		{ "package", lang->package }, { "run", lang->run_argv[0] },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
+		struct reader at = reader_at(r, needed[i].key);
+
+		if (!needed[i].there)
+			return reader_refuse(&at, "it is missing");
+	}
+	if (strstr(lang->source, "{class}") && !lang->class_pattern) {
+		struct reader at = reader_at(r, "source");
+
+		return reader_refuse(&at, "{class} needs the key class");
+	}
+	return 0;
+}
+
+/* Lists are never NULL: each starts as the one empty list. */
+static int init_lists(const struct reader *r, struct language *lang)
+{
+	const char **empty = arena_alloc(r->arena, sizeof(*empty));
+
+	if (!empty)
+		return reader_no_memory(r);
+	for (size_t i = 0; i < ARRAY_SIZE(language_rules); i++)
+		if (language_rules[i].max_count > 0)
+			*(const char ***)((char *)lang + language_rules[i].offset) = empty;
+	return 0;
+}
+
+int language_parse(const struct document *doc, struct language **ret, struct error *err)
+{
+	_cleanup_(language_cleanup) struct language *lang = calloc(1, sizeof(*lang));
+	struct reader r = { .err = err };
+	int e;
+
+	if (!lang)
+		return reader_no_memory(&r);
+	r.arena = &lang->memory;
+	e = yaml_parse(doc, &lang->root, err);
+	if (e < 0)
+		return e;
+	e = init_lists(&r, lang);
+	if (e == 0)
+		e = read_object(&r, lang->root, KEY_TABLE(language_rules), lang);
+	if (e == 0)
+		e = check_whole(&r, lang);
+	if (e < 0)
+		return error_wrap(err, e, "%s", doc->name);
+	*ret = TAKE_PTR(lang);
+	return 0;
+}
+
+struct language *language_free(struct language *lang)
+{
+	if (!lang)
+		return NULL;
+	json_decref(lang->root);
+	arena_done(&lang->memory);
+	free(lang);
+	return NULL;
+}
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Not strcasecmp(), which asks the locale. */
+static bool equal_folded(const char *a, const char *b)
+{
+	while (*a && lower(*a) == lower(*b)) {
+		a++;
+		b++;
+	}
+	return lower(*a) == lower(*b);
+}
+
+static bool holds_folded(const char *const *words, const char *word)
+{
+	for (; *words; words++)
+		if (equal_folded(*words, word))
+			return true;
+	return false;
+}
+
+bool language_matches(const struct language *lang, const char *name)
+{
+	return equal_folded(lang->name, name) || holds_folded(lang->aliases, name);
+}
+
+bool language_has_extension(const struct language *lang, const char *extension)
+{
+	return holds_folded(lang->extensions, extension);
+}
+
+static bool holds_span(const char *const *words, struct span word)
+{
+	for (; *words; words++)
+		if (strlen(*words) == word.len && memcmp(*words, word.data, word.len) == 0)
+			return true;
+	return false;
+}
+
+/* The next word of a #! line, without its directories; len 0 at the end. */
+static struct span next_program(const char **p, const char *end)
+{
+	struct span word;
+
+	while (*p < end && (**p == ' ' || **p == '\t'))
+		(*p)++;
+	word.data = *p;
+	while (*p < end && !strchr(" \t\r\n", **p)) {
+		if (**p == '/')
+			word.data = *p + 1;
+		(*p)++;
+	}
+	word.len = (size_t)(*p - word.data);
+	return word;
+}
+
+bool language_has_shebang(const struct language *lang, const char *line, size_t len)
+{
+	const char *newline = memchr(line, '\n', len), *end = newline ? newline : line + len;
+	const char *p = line + 2;
+	struct span word;
+
+	if (end - line < 2 || memcmp(line, "#!", 2) != 0)
+		return false;
+	word = next_program(&p, end);
+	if (word.len == 3 && memcmp(word.data, "env", 3) == 0)
+		do /* env's own options and assignments come before the program */
+			word = next_program(&p, end);
+		while (word.len > 0 && (word.data[0] == '-' || memchr(word.data, '=', word.len)));
+	if (word.len == 0)
+		return false;
+	if (holds_span(lang->shebangs, word))
+		return true;
+	/* python3.11 is python */
+	while (word.len > 1 && strchr("0123456789.", word.data[word.len - 1]))
+		word.len--;
+	return holds_span(lang->shebangs, word);
+}
+
+void language_source_name(const struct language *lang, const char *code, size_t len, char *ret,
+			  size_t size)
+{
+	static const char mark[] = "{class}";
+	const char *at = strstr(lang->source, mark);
+	char name[192];
+
+	if (!at) {
+		(void)snprintf(ret, size, "%s", lang->source);
+		return;
+	}
+	language_class_name(code, len, name, sizeof(name));
+	(void)snprintf(ret, size, "%.*s%s%s", (int)(at - lang->source), lang->source, name,
+		       at + strlen(mark));
+}

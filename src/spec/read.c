@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See read.h. */
+#include "spec/read.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct quoted quote(const char *data, size_t len)
+{
+	static const char cut[] = "…";
+	struct quoted q = { "" };
+	size_t room = sizeof(q.text) - sizeof(cut);
+	size_t n = MIN(len, room);
+
+	/* Never cut inside a character. */
+	if (len > room)
+		while (n > 0 && ((unsigned char)data[n] & 0xc0) == 0x80)
+			n--;
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)data[i];
+
+		q.text[i] = c < 0x20 || c == 0x7f ? '?' : data[i];
+	}
+	if (len > room)
+		memcpy(q.text + n, cut, sizeof(cut));
+	return q;
+}
+
+struct quoted quote_text(const char *text)
+{
+	return quote(text, strlen(text));
+}
+
+struct quoted quote_json(const json_t *value)
+{
+	struct quoted q = { "null" };
+
+	switch (json_typeof(value)) {
+	case JSON_OBJECT:
+		return quote_text("an object");
+	case JSON_ARRAY:
+		return quote_text("a list");
+	case JSON_STRING:
+		if (json_string_length(value) == 0)
+			return quote_text("an empty text");
+		return quote(json_string_value(value), json_string_length(value));
+	case JSON_INTEGER:
+		(void)snprintf(q.text, sizeof(q.text), "%" JSON_INTEGER_FORMAT,
+			       json_integer_value(value));
+		break;
+	case JSON_REAL:
+		(void)snprintf(q.text, sizeof(q.text), "%.10g", json_real_value(value));
+		break;
+	case JSON_TRUE:
+		return quote_text("true");
+	case JSON_FALSE:
+		return quote_text("false");
+	case JSON_NULL:
+		break;
+	}
+	return q;
+}
+
+/* Levenshtein distance at most 2 (1 for short words), over words of at most 31 bytes. */
+bool words_are_close(const char *a, const char *b)
+{
+	enum { WORD_MAX = 31 };
+	size_t la = strlen(a), lb = strlen(b);
+	unsigned row[WORD_MAX + 1];
+
+	if (la > WORD_MAX || lb > WORD_MAX || la == 0 || lb == 0)
+		return false;
+	for (size_t j = 0; j <= lb; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 1; i <= la; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= lb; j++) {
+			unsigned change = diagonal + (a[i - 1] != b[j - 1]);
+			unsigned skip = MIN(row[j], row[j - 1]) + 1;
+
+			diagonal = row[j];
+			row[j] = MIN(change, skip);
+		}
+	}
+	return row[lb] <= (MIN(la, lb) > 4 ? 2u : 1u);
+}
+
+static struct reader descend(const struct reader *r, const char *fmt, ...) _printf_(2, 3);
+static struct reader descend(const struct reader *r, const char *fmt, ...)
+{
+	struct reader child = *r;
+	va_list ap;
+
+	va_start(ap, fmt);
+	/* A path too deep for the field is cut; the message still says what is wrong. */
+	if (vsnprintf(child.field, sizeof(child.field), fmt, ap) < 0)
+		child.field[0] = '\0';
+	va_end(ap);
+	return child;
+}
+
+struct reader reader_at(const struct reader *r, const char *key)
+{
+	return descend(r, "%s%s%s", r->field, *r->field ? "." : "", quote_text(key).text);
+}
+
+struct reader reader_index(const struct reader *r, size_t index)
+{
+	return descend(r, "%s[%zu]", r->field, index);
+}
+
+int reader_refuse(const struct reader *r, const char *fmt, ...)
+{
+	char text[sizeof(r->err->text)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
+		text[0] = '\0';
+	va_end(ap);
+	return error_field(r->err, r->field, "%s%s%s", r->field, *r->field ? ": " : "", text);
+}
+
+int reader_no_memory(const struct reader *r)
+{
+	return error_set(r->err, ERROR_INTERNAL, ENOMEM, "out of memory while reading %s",
+			 *r->field ? r->field : "the input");
+}
+
+static const struct key_rule *find_rule(struct key_table table, const char *key)
+{
+	for (size_t i = 0; i < table.n; i++)
+		if (strcmp(table.rules[i].key, key) == 0)
+			return &table.rules[i];
+	return NULL;
+}
+
+static int refuse_key(const struct reader *r, struct key_table table, const char *key)
+{
+	struct reader at = reader_at(r, key);
+
+	for (size_t i = 0; i < table.n; i++)
+		if (words_are_close(table.rules[i].key, key))
+			return reader_refuse(&at, "there is no such key; did you mean '%s'?",
+					     table.rules[i].key);
+	return reader_refuse(&at, "there is no such key");
+}
+
+int read_object(const struct reader *r, const json_t *value, struct key_table table, void *object)
+{
+	const char *key;
+	const json_t *member;
+
+	if (!json_is_object(value))
+		return reader_refuse(r, "%s is not an object", quote_json(value).text);
+	/* The macro wants a non-const tree but only walks it. */
+	json_object_foreach((json_t *)(uintptr_t)value, key, member)
+	{
+		const struct key_rule *rule = find_rule(table, key);
+		struct reader at = reader_at(r, key);
+		int e;
+
+		if (!rule)
+			return refuse_key(r, table, key);
+		if (json_is_null(member))
+			continue;
+		e = rule->read(&at, rule, member, object);
+		if (e < 0)
+			return e;
+	}
+	return 0;
+}
+
+int read_string(const struct reader *r, const json_t *value, size_t max, const char **ret)
+{
+	size_t len = json_string_length(value);
+
+	if (!json_is_string(value))
+		return reader_refuse(r, "%s is not a text", quote_json(value).text);
+	if (memchr(json_string_value(value), '\0', len))
+		return reader_refuse(r, "it holds a NUL byte");
+	if (len > max)
+		return reader_refuse(r, "it has %zu bytes, more than the %zu allowed", len, max);
+	*ret = json_string_value(value);
+	return 0;
+}
+
+int read_text(const struct reader *r, const struct key_rule *rule, const json_t *value,
+	      void *object)
+{
+	const char *text;
+	int e = read_string(r, value, rule->max, &text);
+
+	if (e < 0)
+		return e;
+	if (!*text)
+		return reader_refuse(r, "it is empty");
+	*(const char **)((char *)object + rule->offset) = text;
+	return 0;
+}
+
+int read_bool(const struct reader *r, const struct key_rule *rule, const json_t *value,
+	      void *object)
+{
+	if (!json_is_boolean(value))
+		return reader_refuse(r, "%s is neither true nor false", quote_json(value).text);
+	*(bool *)((char *)object + rule->offset) = json_is_true(value);
+	return 0;
+}
+
+int read_words(const struct reader *r, const struct key_rule *rule, const json_t *value,
+	       void *object)
+{
+	size_t n = json_array_size(value);
+	const char **words;
+
+	if (!json_is_array(value))
+		return reader_refuse(r, "%s is not a list", quote_json(value).text);
+	if (n > rule->max_count)
+		return reader_refuse(r, "it has %zu entries, more than the %zu allowed", n,
+				     rule->max_count);
+	words = arena_alloc(r->arena, (n + 1) * sizeof(*words));
+	if (!words)
+		return reader_no_memory(r);
+	for (size_t i = 0; i < n; i++) {
+		struct reader at = reader_index(r, i);
+		int e = read_string(&at, json_array_get(value, i), rule->max, &words[i]);
+
+		if (e < 0)
+			return e;
+	}
+	*(const char ***)((char *)object + rule->offset) = words;
+	return 0;
+}

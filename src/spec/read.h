@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The steps that every reader of a JSON tree shares: an object is read by a table with one row a
+ * key, and each refusal names the field ("stages[1].env.PATH: …"). Text that came from a caller
+ * passes through quote() before it stands in a message.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "spec/arena.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct reader {
+	struct arena *arena;
+	struct error *err;
+	char field[64]; /* where in the tree; "" is the top */
+};
+
+/* A row: which key, how it is read, where it goes and how long it may be. */
+struct key_rule {
+	const char *key;
+	int (*read)(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		    void *object);
+	size_t offset; /* for the shared readers below: of the member in object */
+	size_t max;    /* most bytes of a text or a word */
+	size_t max_count;
+};
+
+struct key_table {
+	const struct key_rule *rules;
+	size_t n;
+};
+#define KEY_TABLE(array) ((struct key_table){ (array), ARRAY_SIZE(array) })
+
+/* A reader for what lies below: "key" or "field.key". */
+struct reader reader_at(const struct reader *r, const char *key);
+struct reader reader_index(const struct reader *r, size_t index);
+/* -EINVAL, with "field: text" as the message. */
+int reader_refuse(const struct reader *r, const char *fmt, ...) _printf_(2, 3);
+int reader_no_memory(const struct reader *r);
+
+/* Reads every key by its row. A null counts as not given; keys without a row are refused. */
+int read_object(const struct reader *r, const json_t *value, struct key_table table,
+		void *object) _must_check_;
+/* Shared readers: const char *, bool, const char ** (NULL-terminated). No NUL inside texts. */
+int read_text(const struct reader *r, const struct key_rule *rule, const json_t *value,
+	      void *object) _must_check_;
+int read_bool(const struct reader *r, const struct key_rule *rule, const json_t *value,
+	      void *object) _must_check_;
+int read_words(const struct reader *r, const struct key_rule *rule, const json_t *value,
+	       void *object) _must_check_;
+/* A text without NUL of at most max bytes. */
+int read_string(const struct reader *r, const json_t *value, size_t max,
+		const char **ret) _must_check_;
+
+/* Caller's text made fit for a message: control characters become '?', long text is cut with "…". */
+struct quoted {
+	char text[56];
+};
+struct quoted quote(const char *data, size_t len);
+struct quoted quote_text(const char *text);
+/* "a list", "true", "512": what stands there, for messages about wrong types. */
+struct quoted quote_json(const json_t *value);
+/* True when the two differ by a slip of the keyboard: one or two letters. */
+bool words_are_close(const char *a, const char *b);

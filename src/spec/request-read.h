@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files of the request reader: readers of one value each. Nobody else includes this. */
+#pragma once
+
+#include "spec/read.h"
+#include "spec/request.h"
+
+/* Bytes: a text, or {"base64": …}. NUL bytes are welcome. data is never NULL afterwards. */
+int request_read_bytes(const struct reader *r, const json_t *value, struct span *ret) _must_check_;
+/* The rows of request.c's table that need more than a shared reader; object is the request. */
+int request_read_files(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		       void *object) _must_check_;
+int request_read_stages(const struct reader *r, const struct key_rule *rule, const json_t *value,
+			void *object) _must_check_;
+int request_read_tests(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		       void *object) _must_check_;
+int request_read_invoke(const struct reader *r, const struct key_rule *rule, const json_t *value,
+			void *object) _must_check_;
+
+struct var_list {
+	struct request_var *vars;
+	size_t n;
+};
+int request_read_env(const struct reader *r, const json_t *value,
+		     struct var_list *ret) _must_check_;
+/* Refuses words and variables that together pass what the kernel takes at exec. */
+int request_check_words(const struct reader *r, const char *const *words,
+			struct var_list env) _must_check_;

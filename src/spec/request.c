@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See request.h. One row a key of SPEC §5's body; a row either names a shared reader with its member
+ * or a reader of its own. Keys that belong to later steps have rows that refuse them by name, so
+ * nothing a caller says is ignored silently. Rules between keys follow when all are read.
+ */
+#include "spec/request.h"
+
+#include <string.h>
+
+#include "spec/knob.h"
+#include "spec/request-read.h"
+
+enum { LANGUAGE_MAX = 64, HOST_PATH_MAX = 4000, LABEL_KEY_MAX = 64, LABEL_VALUE_MAX = 256 };
+
+static int read_code(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		     void *object)
+{
+	struct request *req = object;
+	int e = request_read_bytes(r, value, &req->code);
+
+	if (e < 0)
+		return e;
+	if (req->code.len > rule->max)
+		return reader_refuse(r, "it has %zu bytes, more than the %zu allowed",
+				     req->code.len, rule->max);
+	return 0;
+}
+
+static int read_stdin(const struct reader *r, const struct key_rule *rule _unused_,
+		      const json_t *value, void *object)
+{
+	struct request *req = object;
+
+	return request_read_bytes(r, value, &req->stdin_data);
+}
+
+static int read_env(const struct reader *r, const struct key_rule *rule _unused_,
+		    const json_t *value, void *object)
+{
+	struct request *req = object;
+	struct var_list list;
+	int e = request_read_env(r, value, &list);
+
+	if (e < 0)
+		return e;
+	req->env = list.vars;
+	req->n_env = list.n;
+	return 0;
+}
+
+static int read_limits(const struct reader *r, const struct key_rule *rule _unused_,
+		       const json_t *value, void *object)
+{
+	struct request *req = object;
+
+	return limits_parse_at(r->field, value, &req->limits, &req->limits_set, r->err);
+}
+
+static int read_network(const struct reader *r, const struct key_rule *rule, const json_t *value,
+			void *object)
+{
+	static const struct {
+		const char *text;
+		enum network_mode mode;
+		bool prefix;
+	} modes[] = {
+		{ "none", NETWORK_NONE, false },
+		{ "loopback", NETWORK_LOOPBACK, false },
+		{ "host", NETWORK_HOST, false },
+		{ "allow:", NETWORK_ALLOW, true },
+	};
+	struct request *req = object;
+	const char *text;
+	int e = read_string(r, value, rule->max, &text);
+
+	if (e < 0)
+		return e;
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		size_t len = strlen(modes[i].text);
+
+		if (strncmp(text, modes[i].text, len) != 0 || !text[len] == modes[i].prefix)
+			continue;
+		req->network = modes[i].mode;
+		req->network_text = text;
+		return 0;
+	}
+	return reader_refuse(r, "%s is not none, loopback, allow:HOST:PORT,… or host",
+			     quote_json(value).text);
+}
+
+static int read_image(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		      void *object)
+{
+	const struct request *req = object;
+	int e = read_text(r, rule, value, object);
+
+	if (e < 0)
+		return e;
+	if (req->image[0] != '/')
+		return reader_refuse(r, "'%s' is not an absolute path",
+				     quote_text(req->image).text);
+	return 0;
+}
+
+static int read_entry(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		      void *object)
+{
+	const struct request *req = object;
+	int e = read_text(r, rule, value, object);
+
+	if (e < 0)
+		return e;
+	e = request_check_path(req->entry, strlen(req->entry), NULL);
+	if (e < 0)
+		return reader_refuse(r, "'%s' is not a relative file name without . and ..",
+				     quote_text(req->entry).text);
+	return 0;
+}
+
+static int read_labels(const struct reader *r, const struct key_rule *rule _unused_,
+		       const json_t *value, void *object)
+{
+	struct request *req = object;
+	const char *key;
+	const json_t *text;
+
+	if (!json_is_object(value))
+		return reader_refuse(r, "%s is not an object of texts", quote_json(value).text);
+	if (json_object_size(value) > REQUEST_LABELS_MAX)
+		return reader_refuse(r, "there are %zu labels, more than the %d allowed",
+				     json_object_size(value), REQUEST_LABELS_MAX);
+	json_object_foreach((json_t *)(uintptr_t)value, key, text)
+	{
+		struct reader at = reader_at(r, key);
+		const char *ignored;
+		int e = read_string(&at, text, LABEL_VALUE_MAX, &ignored);
+
+		if (e < 0)
+			return e;
+		if (!*key || strlen(key) > LABEL_KEY_MAX)
+			return reader_refuse(&at, "a label's name has 1 to %d bytes",
+					     LABEL_KEY_MAX);
+	}
+	req->labels = value;
+	return 0;
+}
+
+static int refuse_later(const struct reader *r, const struct key_rule *rule _unused_,
+			const json_t *value _unused_, void *object _unused_)
+{
+	return reader_refuse(r, "it is not available yet; leave it out");
+}
+
+#define MEMBER(name) .offset = offsetof(struct request, name)
+
+static const struct key_rule request_rules[] = {
+	{ .key = "language", .read = read_text, MEMBER(language), .max = LANGUAGE_MAX },
+	{ .key = "code", .read = read_code, .max = REQUEST_CODE_MAX },
+	{ .key = "args",
+	  .read = read_words,
+	  MEMBER(args),
+	  .max = REQUEST_WORD_MAX,
+	  .max_count = REQUEST_ARGS_MAX },
+	{ .key = "stdin", .read = read_stdin },
+	{ .key = "env", .read = read_env },
+	{ .key = "files", .read = request_read_files },
+	{ .key = "limits", .read = read_limits },
+	{ .key = "network", .read = read_network, .max = HOST_PATH_MAX },
+	{ .key = "policy", .read = read_text, MEMBER(policy), .max = HOST_PATH_MAX },
+	{ .key = "read_only", .read = read_bool, MEMBER(read_only) },
+	{ .key = "image", .read = read_image, MEMBER(image), .max = HOST_PATH_MAX },
+	{ .key = "tty", .read = read_bool, MEMBER(tty) },
+	{ .key = "stages", .read = request_read_stages },
+	{ .key = "tests", .read = request_read_tests },
+	{ .key = "invoke", .read = request_read_invoke },
+	{ .key = "entry", .read = read_entry, MEMBER(entry), .max = REQUEST_PATH_MAX },
+	{ .key = "labels", .read = read_labels },
+	{ .key = "collect",
+	  .read = read_words,
+	  MEMBER(collect),
+	  .max = REQUEST_PATH_MAX,
+	  .max_count = REQUEST_GLOBS_MAX },
+	{ .key = "workspace", .read = refuse_later },
+	{ .key = "preload", .read = refuse_later },
+	{ .key = "eval", .read = refuse_later },
+	{ .key = "archive", .read = refuse_later },
+	{ .key = "priority", .read = refuse_later },
+	{ .key = "host_functions", .read = refuse_later },
+	{ .key = "callback_url", .read = refuse_later },
+};
+
+/* Given in a way that matters: not null, false or an empty list or object. */
+static bool is_given(const json_t *root, const char *key)
+{
+	const json_t *value = json_object_get(root, key);
+
+	if (!value || json_is_null(value) || json_is_false(value))
+		return false;
+	if (json_is_array(value))
+		return json_array_size(value) > 0;
+	return !json_is_object(value) || json_object_size(value) > 0;
+}
+
+static int check_pairs(const struct reader *r, const json_t *root)
+{
+	static const char *const apart[][2] = {
+		{ "entry", "code" },  { "tests", "stages" }, { "tests", "invoke" },
+		{ "tests", "stdin" }, { "tests", "tty" },    { "stages", "invoke" },
+		{ "invoke", "tty" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(apart); i++) {
+		struct reader at = reader_at(r, apart[i][0]);
+
+		if (is_given(root, apart[i][0]) && is_given(root, apart[i][1]))
+			return reader_refuse(&at, "it cannot be combined with %s", apart[i][1]);
+	}
+	return 0;
+}
+
+static int check_entry(const struct reader *r, const struct request *req)
+{
+	struct reader at = reader_at(r, "entry");
+
+	if (!req->entry)
+		return 0;
+	for (size_t i = 0; i < req->n_files; i++)
+		if (strcmp(req->files[i].path, req->entry) == 0)
+			return 0;
+	return reader_refuse(&at, "'%s' is not among files", quote_text(req->entry).text);
+}
+
+static int check_whole(const struct reader *r, struct request *req)
+{
+	struct reader args = reader_at(r, "args"), code = reader_at(r, "code");
+	int e;
+
+	while (req->args[req->n_args])
+		req->n_args++;
+	e = check_pairs(r, req->root);
+	if (e < 0)
+		return e;
+	e = check_entry(r, req);
+	if (e < 0)
+		return e;
+	if (!req->code.data && !req->entry && req->n_stages == 0)
+		return reader_refuse(&code, "there is nothing to run; give code, entry or stages");
+	if (req->invoke_method && !req->code.data && !req->entry)
+		return reader_refuse(&code, "invoke needs the code that defines the class");
+	return request_check_words(&args, req->args, (struct var_list){ req->env, req->n_env });
+}
+
+int request_parse(json_t *root, struct request **ret, struct error *err)
+{
+	_cleanup_(request_cleanup) struct request *req = calloc(1, sizeof(*req));
+	struct reader r = { .err = err };
+	int e;
+
+	if (!req)
+		return reader_no_memory(&r);
+	r.arena = &req->memory;
+	req->root = json_incref(root);
+	req->args = arena_alloc(&req->memory, sizeof(*req->args));
+	if (!req->args)
+		return reader_no_memory(&r);
+	if (!json_is_object(root))
+		return reader_refuse(&r, "the request is %s, not an object", quote_json(root).text);
+	e = read_object(&r, root, KEY_TABLE(request_rules), req);
+	if (e < 0)
+		return e;
+	e = check_whole(&r, req);
+	if (e < 0)
+		return e;
+	*ret = TAKE_PTR(req);
+	return 0;
+}
+
+struct request *request_free(struct request *req)
+{
+	if (!req)
+		return NULL;
+	json_decref(req->root);
+	arena_done(&req->memory);
+	free(req);
+	return NULL;
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See yaml.h. libyaml's events drive a stack of open containers; the explicit stack is what bounds
+ * the depth. A mapping on the stack either waits for a key or holds one and waits for its value.
+ * Numbers are rewritten into JSON's notation and read by jansson, so both formats share one reader.
+ */
+#include "spec/yaml.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "spec/read.h"
+
+struct frame {
+	json_t *node; /* array or object, owned by what holds it */
+	char *key;    /* object: the key whose value comes next, or NULL */
+};
+
+struct builder {
+	const struct document *doc;
+	struct error *err;
+	json_t *root;
+	struct frame stack[YAML_DEPTH_MAX];
+	size_t depth;
+	size_t line;
+	unsigned documents;
+};
+
+static int refuse(const struct builder *b, const char *text)
+{
+	return error_set(b->err, ERROR_INPUT, EINVAL, "%s:%zu: %s", b->doc->name, b->line, text);
+}
+
+static int no_memory(const struct builder *b)
+{
+	return error_set(b->err, ERROR_INTERNAL, ENOMEM, "%s: out of memory", b->doc->name);
+}
+
+/* Takes the reference on node in every case. */
+static int add_node(struct builder *b, json_t *node)
+{
+	struct frame *top;
+	int r;
+
+	if (!node)
+		return no_memory(b);
+	if (b->depth == 0) {
+		b->root = node;
+		return 0;
+	}
+	top = &b->stack[b->depth - 1];
+	if (json_is_array(top->node))
+		return json_array_append_new(top->node, node) < 0 ? no_memory(b) : 0;
+	if (!top->key) {
+		json_decref(node);
+		return refuse(b, "a key must be plain text");
+	}
+	r = json_object_set_new(top->node, top->key, node);
+	free(TAKE_PTR(top->key));
+	return r < 0 ? no_memory(b) : 0;
+}
+
+static int open_node(struct builder *b, json_t *node)
+{
+	int r;
+
+	if (b->depth == YAML_DEPTH_MAX) {
+		json_decref(node);
+		return refuse(b, "it is nested too deep");
+	}
+	r = add_node(b, node);
+	if (r < 0)
+		return r;
+	b->stack[b->depth++] = (struct frame){ .node = node };
+	return 0;
+}
+
+static bool is_one_of(const char *text, const char *const *words)
+{
+	for (; *words; words++)
+		if (strcmp(text, *words) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * The core schema's decimal numbers in JSON's notation: no plus, no leading zeros, digits on both
+ * sides of the point. False: this is no number. out must hold len + 3 bytes.
+ */
+static bool to_json_number(const char *s, char *out)
+{
+	size_t whole, fraction = 0, n = 0;
+	bool point;
+
+	if (*s == '-')
+		out[n++] = '-';
+	s += *s == '-' || *s == '+';
+	whole = strspn(s, "0123456789");
+	point = s[whole] == '.';
+	if (point)
+		fraction = strspn(s + whole + 1, "0123456789");
+	if (whole + fraction == 0)
+		return false;
+	while (whole > 1 && *s == '0') {
+		s++;
+		whole--;
+	}
+	if (whole == 0)
+		out[n++] = '0';
+	memcpy(out + n, s, whole);
+	n += whole;
+	s += whole + point;
+	if (point) {
+		out[n++] = '.';
+		if (fraction == 0)
+			out[n++] = '0';
+		memcpy(out + n, s, fraction);
+		n += fraction;
+		s += fraction;
+	}
+	if (*s == 'e' || *s == 'E') {
+		size_t sign = s[1] == '-' || s[1] == '+';
+		size_t digits = strspn(s + 1 + sign, "0123456789");
+
+		if (digits == 0)
+			return false;
+		memcpy(out + n, s, 1 + sign + digits);
+		n += 1 + sign + digits;
+		s += 1 + sign + digits;
+	}
+	out[n] = '\0';
+	return *s == '\0';
+}
+
+/* 0x1f and 0o17. Octal matters: file modes are written that way. */
+static bool parse_prefixed(const char *s, json_int_t *ret)
+{
+	json_int_t base = s[0] == '0' ? (s[1] == 'x' ? 16 : s[1] == 'o' ? 8 : 0) : 0, value = 0;
+
+	if (base == 0 || !s[2])
+		return false;
+	for (s += 2; *s; s++) {
+		const char *digits = "0123456789abcdef", *at;
+		char c = *s >= 'A' && *s <= 'F' ? (char)(*s - 'A' + 'a') : *s;
+
+		at = memchr(digits, c, (size_t)base);
+		if (!at || __builtin_mul_overflow(value, base, &value) ||
+		    __builtin_add_overflow(value, (json_int_t)(at - digits), &value))
+			return false;
+	}
+	*ret = value;
+	return true;
+}
+
+static int add_plain(struct builder *b, const char *text, size_t len)
+{
+	static const char *const nulls[] = { "", "~", "null", "Null", "NULL", NULL };
+	static const char *const trues[] = { "true", "True", "TRUE", NULL };
+	static const char *const falses[] = { "false", "False", "FALSE", NULL };
+	static const char *const endless[] = { ".inf",	".Inf",	 ".INF",  "+.inf", "+.Inf",
+					       "+.INF", "-.inf", "-.Inf", "-.INF", ".nan",
+					       ".NaN",	".NAN",	 NULL };
+	_cleanup_free_ char *number = NULL;
+	json_int_t integer;
+
+	if (is_one_of(text, nulls))
+		return add_node(b, json_null());
+	if (is_one_of(text, trues))
+		return add_node(b, json_true());
+	if (is_one_of(text, falses))
+		return add_node(b, json_false());
+	if (is_one_of(text, endless))
+		return refuse(b, "infinity and not-a-number are not accepted");
+	if (parse_prefixed(text, &integer))
+		return add_node(b, json_integer(integer));
+	number = malloc(len + 3);
+	if (!number)
+		return no_memory(b);
+	if (to_json_number(text, number)) {
+		json_t *node = json_loads(number, JSON_DECODE_ANY, NULL);
+
+		return node ? add_node(b, node) : refuse(b, "the number is too large");
+	}
+	return add_node(b, json_stringn(text, len));
+}
+
+static int add_key(struct builder *b, const char *text)
+{
+	struct frame *top = &b->stack[b->depth - 1];
+
+	if (!*text)
+		return refuse(b, "a key is empty");
+	if (json_object_get(top->node, text))
+		return error_set(b->err, ERROR_INPUT, EINVAL, "%s:%zu: the key '%s' is there twice",
+				 b->doc->name, b->line, quote_text(text).text);
+	top->key = strdup(text);
+	return top->key ? 0 : no_memory(b);
+}
+
+static int add_scalar(struct builder *b, const yaml_event_t *event)
+{
+	const char *text = (const char *)event->data.scalar.value;
+	size_t len = event->data.scalar.length;
+
+	if (event->data.scalar.anchor || event->data.scalar.tag)
+		return refuse(b, "anchors and tags are not accepted");
+	if (memchr(text, '\0', len))
+		return refuse(b, "a text holds a NUL byte");
+	if (b->depth > 0 && json_is_object(b->stack[b->depth - 1].node) &&
+	    !b->stack[b->depth - 1].key)
+		return add_key(b, text);
+	if (event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
+		return add_plain(b, text, len);
+	return add_node(b, json_stringn(text, len));
+}
+
+static int take_event(struct builder *b, const yaml_event_t *event)
+{
+	b->line = event->start_mark.line + 1;
+	switch (event->type) {
+	case YAML_DOCUMENT_START_EVENT:
+		if (b->documents++ > 0)
+			return refuse(b, "a second document starts; only one is accepted");
+		return 0;
+	case YAML_SCALAR_EVENT:
+		return add_scalar(b, event);
+	case YAML_ALIAS_EVENT:
+		return refuse(b, "aliases are not accepted; write the value out");
+	case YAML_SEQUENCE_START_EVENT:
+		if (event->data.sequence_start.anchor || event->data.sequence_start.tag)
+			return refuse(b, "anchors and tags are not accepted");
+		return open_node(b, json_array());
+	case YAML_MAPPING_START_EVENT:
+		if (event->data.mapping_start.anchor || event->data.mapping_start.tag)
+			return refuse(b, "anchors and tags are not accepted");
+		return open_node(b, json_object());
+	case YAML_SEQUENCE_END_EVENT:
+	case YAML_MAPPING_END_EVENT:
+		b->depth--;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int build(struct builder *b, yaml_parser_t *parser)
+{
+	for (;;) {
+		yaml_event_t event;
+		bool end;
+		int r;
+
+		if (!yaml_parser_parse(parser, &event)) {
+			b->line = parser->problem_mark.line + 1;
+			return refuse(b, parser->problem ? parser->problem : "it is not YAML");
+		}
+		r = take_event(b, &event);
+		end = event.type == YAML_STREAM_END_EVENT;
+		yaml_event_delete(&event);
+		if (r < 0)
+			return r;
+		if (end)
+			return b->root ? 0 : refuse(b, "it is empty");
+	}
+}
+
+int yaml_parse(const struct document *doc, json_t **ret, struct error *err)
+{
+	struct builder b = { .doc = doc, .err = err, .line = 1 };
+	yaml_parser_t parser;
+	int r;
+
+	if (doc->len > YAML_BYTES_MAX)
+		return error_set(err, ERROR_INPUT, EFBIG, "%s: it has more than %d bytes",
+				 doc->name, YAML_BYTES_MAX);
+	if (!yaml_parser_initialize(&parser))
+		return no_memory(&b);
+	/* Named, else a byte order mark could switch to UTF-16. */
+	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
+	yaml_parser_set_input_string(&parser, (const unsigned char *)doc->text, doc->len);
+	r = build(&b, &parser);
+	yaml_parser_delete(&parser);
+	for (size_t i = 0; i < b.depth; i++)
+		free(b.stack[i].key);
+	if (r < 0) {
+		json_decref(b.root);
+		return r;
+	}
+	*ret = b.root;
+	return 0;
+}
+
+/* jansson recurses per level; counting brackets first keeps its stack small. */
+static bool json_too_deep(const char *text, size_t len)
+{
+	size_t depth = 0;
+	bool in_string = false;
+
+	for (size_t i = 0; i < len; i++) {
+		if (in_string) {
+			if (text[i] == '\\')
+				i++;
+			else if (text[i] == '"')
+				in_string = false;
+		} else if (text[i] == '"') {
+			in_string = true;
+		} else if (text[i] == '[' || text[i] == '{') {
+			if (++depth > JSON_DEPTH_MAX)
+				return true;
+		} else if ((text[i] == ']' || text[i] == '}') && depth > 0) {
+			depth--;
+		}
+	}
+	return false;
+}
+
+int json_parse(const struct document *doc, json_t **ret, struct error *err)
+{
+	json_error_t problem;
+	json_t *root;
+
+	if (doc->len > JSON_BYTES_MAX)
+		return error_set(err, ERROR_INPUT, EFBIG, "%s: it has more than %d bytes",
+				 doc->name, JSON_BYTES_MAX);
+	if (json_too_deep(doc->text, doc->len))
+		return error_set(err, ERROR_INPUT, EINVAL, "%s: it is nested deeper than %d levels",
+				 doc->name, JSON_DEPTH_MAX);
+	root = json_loadb(doc->text, doc->len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &problem);
+	if (!root)
+		return error_set(err, ERROR_INPUT, EINVAL, "%s:%d: it is not JSON: %s", doc->name,
+				 problem.line, quote_text(problem.text).text);
+	*ret = root;
+	return 0;
+}

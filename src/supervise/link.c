@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See link.h. The socket is non-blocking on our side. What we send is a handful of small records, so a
+ * full socket means a broker that no longer reads: sending waits a bounded time, then the link is
+ * broken. The broker is trusted more than we are, yet lengths and descriptor counts are checked: a
+ * protocol error must be an error, not memory.
+ */
+#include "supervise/link.h"
+
+#include "base/fd.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LINK_SEND_WAIT_MS = 5000, LINK_EXIT_WAIT_MS = 10000 };
+
+struct link {
+	int fd;
+	pid_t pid; /* 0: not ours to wait for */
+	bool broken;
+	uint32_t next_job;
+	struct source *source;
+	struct link_port *ports;
+};
+
+int link_new(int fd, pid_t pid, struct link **ret)
+{
+	struct link *l;
+	int r = fd_set_nonblock(fd, true);
+
+	if (r < 0)
+		return r;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	l->fd = fd;
+	l->pid = pid;
+	l->next_job = 1;
+	*ret = l;
+	return 0;
+}
+
+/* The caller's signal handlers and mask are not the broker's. */
+static void reset_signals(void)
+{
+	sigset_t none;
+
+	for (int signo = 1; signo < NSIG; signo++)
+		(void)signal(signo, SIG_DFL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/*
+ * The child. Only what fork() leaves sound is used before serve(): no stdio, no heap. Everything but
+ * the socket and stderr is closed, so a broker never holds a pipe end or a file of the caller's. A
+ * session of its own keeps the terminal's signals away: what ends the broker is the socket.
+ */
+static _noreturn_ void child_serve(int fd, int (*serve)(int fd))
+{
+	int null_fd;
+
+	reset_signals();
+	(void)setsid();
+	/* The socket moves to 3, so that one range covers the rest. */
+	if (fd != 3 && dup3(fd, 3, O_CLOEXEC) < 0)
+		_exit(125);
+	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 || dup2(null_fd, STDOUT_FILENO) < 0)
+		_exit(125);
+	if (close_range(4, ~0U, 0) < 0)
+		_exit(125);
+	_exit(serve(3));
+}
+
+/* Both ends above the standard three, which a caller may have closed. */
+static int socket_pair(int ret[2])
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	for (int i = 0; i < 2; i++) {
+		int fd = pair[i];
+
+		if (fd > STDERR_FILENO)
+			continue;
+		pair[i] = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		(void)fd_close(fd);
+		if (pair[i] < 0) {
+			int r = -errno;
+
+			(void)fd_close(pair[1 - i]);
+			return r;
+		}
+	}
+	ret[0] = pair[0];
+	ret[1] = pair[1];
+	return 0;
+}
+
+int link_spawn(int (*serve)(int fd), struct link **ret, struct error *err)
+{
+	_cleanup_close_ int ours = -EBADF, theirs = -EBADF;
+	int pair[2];
+	pid_t pid;
+	int r = socket_pair(pair);
+
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r,
+				 "cannot make a socket for the sandbox broker: %s", strerror(-r));
+	ours = pair[0];
+	theirs = pair[1];
+	pid = fork();
+	if (pid < 0)
+		return error_set(err, ERROR_INTERNAL, errno, "cannot start the sandbox broker: %s",
+				 strerror(errno));
+	if (pid == 0)
+		child_serve(theirs, serve);
+	r = link_new(ours, pid, ret);
+	if (r < 0) {
+		ours = fd_close(ours);
+		theirs = fd_close(theirs);
+		(void)waitpid(pid, NULL, 0);
+		return error_set(err, ERROR_INTERNAL, -r, "cannot keep a sandbox broker: %s",
+				 strerror(-r));
+	}
+	(void)TAKE_FD(ours);
+	return 0;
+}
+
+/* The broker ends by itself once the socket is closed; one that does not is ended. */
+static void reap(pid_t pid)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	int r;
+
+	if (pidfd >= 0) {
+		do {
+			r = poll(&p, 1, LINK_EXIT_WAIT_MS);
+		} while (r < 0 && errno == EINTR);
+		if (r == 0)
+			(void)kill(pid, SIGKILL);
+		(void)fd_close(pidfd);
+	}
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+struct link *link_close(struct link *l)
+{
+	if (!l)
+		return NULL;
+	assert(!l->ports);
+	link_unwatch(l);
+	l->fd = fd_close(l->fd);
+	if (l->pid > 0)
+		reap(l->pid);
+	free(l);
+	return NULL;
+}
+
+void link_attach(struct link *l, struct link_port *port)
+{
+	port->job = l->next_job++;
+	port->next = l->ports;
+	l->ports = port;
+}
+
+void link_detach(struct link *l, struct link_port *port)
+{
+	for (struct link_port **p = &l->ports; *p; p = &(*p)->next) {
+		if (*p != port)
+			continue;
+		*p = port->next;
+		port->next = NULL;
+		return;
+	}
+}
+
+bool link_is_broken(const struct link *l)
+{
+	return l->broken;
+}
+
+/* Tells every port once; a handler may detach its own port. */
+static int break_link(struct link *l)
+{
+	int result = 0;
+
+	if (l->broken)
+		return 0;
+	l->broken = true;
+	l->source = source_free(l->source);
+	for (struct link_port *p = l->ports, *next; p; p = next) {
+		int r;
+
+		next = p->next;
+		r = p->on_message(p->data, NULL);
+		if (r < 0 && result == 0)
+			result = r;
+	}
+	return result;
+}
+
+void link_give_up(struct link *l)
+{
+	if (l->pid > 0)
+		(void)kill(l->pid, SIGKILL);
+	(void)break_link(l);
+}
+
+static int wait_writable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	int r;
+
+	do {
+		r = poll(&p, 1, LINK_SEND_WAIT_MS);
+	} while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return -errno;
+	return r == 0 ? -ETIMEDOUT : 0;
+}
+
+int link_send(struct link *l, const struct record *record, const int *fds, size_t n_fds)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int) * RECORD_FDS_MAX)];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)record, .iov_len = sizeof(*record) };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	assert(n_fds <= RECORD_FDS_MAX);
+	if (l->broken)
+		return -EPIPE;
+	if (n_fds > 0) {
+		struct cmsghdr *c;
+
+		message.msg_control = control.bytes;
+		message.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+		c = CMSG_FIRSTHDR(&message);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+		memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
+	}
+	for (;;) {
+		int r;
+
+		/* SEQPACKET: the whole record or nothing. */
+		if (sendmsg(l->fd, &message, MSG_NOSIGNAL) >= 0)
+			return 0;
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN)
+			return errno == ECONNRESET ? -EPIPE : -errno;
+		r = wait_writable(l->fd);
+		if (r < 0)
+			return r;
+	}
+}
+
+/* Every descriptor the kernel gave us is either in ret or closed. */
+static void take_fds(struct msghdr *message, struct link_message *ret)
+{
+	ret->n_fds = 0;
+	for (size_t i = 0; i < RECORD_FDS_MAX; i++)
+		ret->fds[i] = -EBADF;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		size_t n;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+			if (ret->n_fds < RECORD_FDS_MAX)
+				ret->fds[ret->n_fds++] = fd;
+			else
+				(void)fd_close(fd);
+		}
+	}
+}
+
+static void close_fds(struct link_message *m)
+{
+	for (size_t i = 0; i < m->n_fds; i++)
+		m->fds[i] = fd_close(m->fds[i]);
+}
+
+/* 1: a record; 0: nothing there now; negative: the link is of no more use. */
+static int receive(struct link *l, struct link_message *ret)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int) * RECORD_FDS_MAX)];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = { .iov_base = &ret->record, .iov_len = sizeof(ret->record) };
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen = sizeof(control.bytes) };
+	ssize_t n;
+
+	do {
+		n = recvmsg(l->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	take_fds(&message, ret);
+	if (n == 0) {
+		close_fds(ret);
+		return -EPIPE;
+	}
+	if (n != sizeof(ret->record) || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+		close_fds(ret);
+		return -EPROTO;
+	}
+	return 1;
+}
+
+static int route(struct link *l, struct link_message *m)
+{
+	for (struct link_port *p = l->ports; p; p = p->next) {
+		if (p->job == m->record.job)
+			return p->on_message(p->data, m);
+	}
+	return 0;
+}
+
+int link_dispatch(struct link *l)
+{
+	struct link_message m;
+
+	while (!l->broken) {
+		int r = receive(l, &m);
+
+		if (r == 0)
+			return 0;
+		if (r < 0)
+			return break_link(l);
+		r = route(l, &m);
+		close_fds(&m);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int on_readable(void *data, uint32_t events)
+{
+	(void)events;
+	return link_dispatch(data);
+}
+
+int link_watch(struct link *l, struct loop *loop)
+{
+	if (l->broken)
+		return -EPIPE;
+	return loop_add_fd(loop, l->fd, EPOLLIN, (struct handler){ on_readable, l }, &l->source);
+}
+
+void link_unwatch(struct link *l)
+{
+	l->source = source_free(l->source);
+}

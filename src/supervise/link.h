@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The front's end of the socket to a broker. Records go out with link_send() and come in through the
+ * loop, where each is handed to the port that has its job number; one link serves many jobs. A record
+ * nobody waits for is dropped and its descriptors closed.
+ *
+ *   link_spawn ──▶ open ──link_watch──▶ watched ──peer gone or breaks the protocol──▶ broken
+ *                    └───────────────────┴──────────── link_close ───────────────────────┴──▶ gone
+ *
+ * A link breaks once and for all: every port is told (message NULL) and later sends fail.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "broker/proto.h"
+#include "loop/loop.h"
+
+#include <sys/types.h>
+
+struct link;
+
+struct link_message {
+	struct record record;
+	int fds[RECORD_FDS_MAX]; /* -EBADF: none; the handler takes what it wants with TAKE_FD */
+	size_t n_fds;
+};
+
+/* Who receives the records of one job. Embedded by its owner; link_detach before it goes. */
+struct link_port {
+	uint32_t job;
+	/* message NULL: the broker is gone. Negative: the loop ends with it. */
+	int (*on_message)(void *data, struct link_message *message);
+	void *data;
+	struct link_port *next;
+};
+
+/*
+ * Starts a broker: a forked child that holds nothing but its end of the socket and stderr, calls
+ * serve(fd) and exits with what that returns.
+ */
+int link_spawn(int (*serve)(int fd), struct link **ret, struct error *err) _must_check_;
+/* Takes over fd (one end of a SOCK_SEQPACKET pair), and pid (to be waited for) when it is not 0. */
+int link_new(int fd, pid_t pid, struct link **ret) _must_check_;
+/* Closes the socket and waits until the broker has cleaned up and ended. NULL is fine. */
+struct link *link_close(struct link *l);
+
+int link_watch(struct link *l, struct loop *loop) _must_check_;
+void link_unwatch(struct link *l);
+/* Gives the port a job number of its own. */
+void link_attach(struct link *l, struct link_port *port);
+void link_detach(struct link *l, struct link_port *port);
+
+/* Sends one record. The descriptors stay the caller's. -EPIPE: the broker is gone. */
+int link_send(struct link *l, const struct record *record, const int *fds,
+	      size_t n_fds) _must_check_;
+/* Hands out every record that has arrived, without waiting. Also done from the loop. */
+int link_dispatch(struct link *l) _must_check_;
+/* The broker no longer answers: it is killed (its sandboxes die with it) and the link is broken. */
+void link_give_up(struct link *l);
+bool link_is_broken(const struct link *l);

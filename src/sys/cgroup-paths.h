@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where this process stands in the cgroup file systems, and where groups of our own can be made.
+ *
+ * /proc/self/cgroup names a path per hierarchy and /proc/self/mountinfo says where each hierarchy is
+ * mounted; joined they give directories. Paths differ between hierarchies (a container manager may
+ * nest only memory), so each is looked up on its own. cgroup_home_find() turns that into one decision
+ * that the probe reports and the back ends in sandbox/ follow, so the two cannot disagree.
+ */
+#pragma once
+
+#include "base/macro.h"
+#include "sys/facts.h"
+
+enum { CGROUP_PATH_MAX = 1024 };
+
+/* pids stands first: making its directory is what reserves a sandbox's name. */
+enum hierarchy {
+	HIERARCHY_PIDS,
+	HIERARCHY_MEMORY,
+	HIERARCHY_CPU,
+	HIERARCHY_CPUACCT,
+	HIERARCHY_UNIFIED,
+	_HIERARCHY_MAX,
+	_HIERARCHY_V1_MAX = HIERARCHY_UNIFIED,
+};
+
+struct cgroup_paths {
+	char own[_HIERARCHY_MAX][CGROUP_PATH_MAX]; /* directory of our own group; "": not mounted */
+	char unified_mount[CGROUP_PATH_MAX];	   /* top of what we see of cgroup v2; "": none */
+};
+
+/* The name of the leaf that our own processes move to where v2 forbids them to stay. */
+#define CGROUP_SELF_LEAF "atoll-self"
+
+struct cgroup_home {
+	enum cgroup_kind kind;
+	uint32_t controllers;	    /* as host_facts.cgroup_controllers */
+	char base[CGROUP_PATH_MAX]; /* v2: groups are made below <base>/atoll */
+	bool move_self;	  /* v2: base's processes, all ours, must go to CGROUP_SELF_LEAF first */
+	char reason[160]; /* why kind is CGROUP_NONE, with the command that fixes it */
+};
+
+/* Pure: from the two files' texts. */
+void cgroup_paths_parse(const char *cgroup_text, const char *mountinfo_text,
+			struct cgroup_paths *ret);
+/* From /proc; -errno when it cannot be read. */
+int cgroup_paths_read(struct cgroup_paths *ret) _must_check_;
+/* Decides between v2, v1 and none. Reads and asks for permissions, changes nothing. */
+void cgroup_home_find(const struct cgroup_paths *paths, struct cgroup_home *ret);
+/* Bits for the names in a cgroup.controllers-like text; pure. */
+uint32_t cgroup_controllers_parse(const char *text);

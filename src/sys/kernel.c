@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See kernel.h. Each wrapper is one line of kernel, one fault point, one errno convention. */
+#include "sys/kernel.h"
+
+#include "sys/fault.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/close_range.h>
+#include <linux/keyctl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <linux/securebits.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Runs the call unless a fault is due; turns -1/errno into -errno. */
+#define CALL(expr)                                                                                 \
+	({                                                                                         \
+		int _fault = fault_point();                                                        \
+		long _r = _fault ? -1 : (long)(expr);                                              \
+		_r < 0 ? -(_fault ? _fault : errno) : (int)_r;                                     \
+	})
+
+static pid_t clone_legacy(const struct clone_request *req, int *ret_pidfd)
+{
+	unsigned long flags = (req->flags & ~(uint64_t)CLONE_INTO_CGROUP) | CLONE_PIDFD | SIGCHLD;
+
+	/* x86-64 order: flags, stack, parent_tid (takes the pidfd), child_tid, tls. */
+	return CALL(syscall(SYS_clone, flags, NULL, ret_pidfd, NULL, NULL));
+}
+
+pid_t sys_clone(const struct clone_request *req, int *ret_pidfd)
+{
+	struct clone_args args = {
+		.flags = req->flags | CLONE_PIDFD,
+		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+		.exit_signal = SIGCHLD,
+		.cgroup = req->flags & CLONE_INTO_CGROUP ? (uint64_t)req->cgroup_fd : 0,
+	};
+	pid_t pid;
+
+	if (req->no_clone3)
+		return clone_legacy(req, ret_pidfd);
+	pid = CALL(syscall(SYS_clone3, &args, sizeof(args)));
+	return pid == -ENOSYS ? clone_legacy(req, ret_pidfd) : pid;
+}
+
+int sys_pidfd_send_signal(int pidfd, int sig)
+{
+	return CALL(syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0));
+}
+
+int sys_unshare(int flags)
+{
+	return CALL(syscall(SYS_unshare, flags));
+}
+
+int sys_open(const char *path, int flags, mode_t mode)
+{
+	return CALL(open(path, flags | O_CLOEXEC, mode));
+}
+
+int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
+{
+	return CALL(openat(dirfd, path, flags | O_CLOEXEC, mode));
+}
+
+int sys_open_beneath(int dirfd, const char *name, int flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+			   RESOLVE_NO_XDEV,
+	};
+	int r = CALL(syscall(SYS_openat2, dirfd, name, &how, sizeof(how)));
+
+	if (r != -ENOSYS)
+		return r;
+	/* One plain component with O_NOFOLLOW cannot leave dirfd either. */
+	if (strchr(name, '/') || strcmp(name, "..") == 0)
+		return -EINVAL;
+	return CALL(openat(dirfd, name, flags | O_CLOEXEC | O_NOFOLLOW));
+}
+
+int sys_mkdir(const char *path, mode_t mode)
+{
+	return CALL(mkdir(path, mode));
+}
+
+int sys_symlink(const char *content, const char *path)
+{
+	return CALL(symlink(content, path));
+}
+
+int sys_write(int fd, const void *data, size_t n)
+{
+	const char *p = data;
+
+	while (n > 0) {
+		int chunk = (int)MIN(n, (size_t)(1 << 30));
+		int r = CALL(write(fd, p, (size_t)chunk));
+
+		if (r == -EINTR)
+			continue;
+		if (r < 0)
+			return r;
+		p += r;
+		n -= (size_t)r;
+	}
+	return 0;
+}
+
+int sys_cloexec_from(unsigned first)
+{
+	return CALL(syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC));
+}
+
+int sys_dup2(int from, int to)
+{
+	return CALL(dup2(from, to));
+}
+
+int sys_mount(const struct mount_request *m)
+{
+	return CALL(mount(m->source, m->target, m->type, m->flags, m->data));
+}
+
+int sys_mount_harden_tree(const char *path)
+{
+	struct mount_attr attr = {
+		.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+	};
+
+	return CALL(syscall(SYS_mount_setattr, AT_FDCWD, path, AT_RECURSIVE, &attr, sizeof(attr)));
+}
+
+int sys_pivot_root(const char *root, const char *old)
+{
+	return CALL(syscall(SYS_pivot_root, root, old));
+}
+
+int sys_umount_detach(const char *path)
+{
+	return CALL(umount2(path, MNT_DETACH));
+}
+
+int sys_chdir(const char *path)
+{
+	return CALL(chdir(path));
+}
+
+int sys_sethostname(const char *name)
+{
+	return CALL(sethostname(name, strlen(name)));
+}
+
+int sys_join_session_keyring(void)
+{
+	/* Answers the new keyring's number. */
+	int r = CALL(syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL));
+
+	return r < 0 ? r : 0;
+}
+
+int sys_setids(uint32_t id)
+{
+	/* Raw calls: glibc's wrappers signal other threads, and after clone there is no such thing. */
+	int r = CALL(syscall(SYS_setresgid, id, id, id));
+
+	return r < 0 ? r : CALL(syscall(SYS_setresuid, id, id, id));
+}
+
+int sys_prctl(int option, unsigned long a, unsigned long b)
+{
+	return CALL(prctl(option, a, b, 0, 0));
+}
+
+int sys_drop_caps(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+	const unsigned long locked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+				     SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+				     SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+	int r;
+
+	/* EINVAL ends the loop: the first capability this kernel does not know. */
+	for (unsigned long cap = 0; cap < 64; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			break;
+	r = CALL(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
+	if (r < 0)
+		return r;
+	r = CALL(prctl(PR_SET_SECUREBITS, locked, 0, 0, 0));
+	if (r < 0)
+		return r;
+	return CALL(syscall(SYS_capset, &header, none));
+}
+
+int sys_setrlimit(int resource, uint64_t limit)
+{
+	struct rlimit now, want = { .rlim_cur = limit, .rlim_max = limit };
+	int r = CALL(getrlimit((__rlimit_resource_t)resource, &now));
+
+	if (r < 0)
+		return r;
+	/* Root without CAP_SYS_RESOURCE cannot raise: a tighter limit that is there already stays. */
+	if (now.rlim_max != RLIM_INFINITY && want.rlim_max > now.rlim_max)
+		want.rlim_cur = want.rlim_max = now.rlim_max;
+	return CALL(setrlimit((__rlimit_resource_t)resource, &want));
+}
+
+int sys_loopback_up(void)
+{
+	struct ifreq ifr = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+	int fd = CALL(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = CALL(ioctl(fd, SIOCSIFFLAGS, &ifr));
+	(void)close(fd);
+	return r;
+}
+
+int sys_landlock_abi(void)
+{
+	const unsigned version_flag = 1;
+	int r = CALL(syscall(SYS_landlock_create_ruleset, NULL, 0, version_flag));
+
+	return r < 0 ? 0 : r;
+}
+
+int sys_landlock_create(const struct landlock_attr *attr)
+{
+	/* Older kernels refuse trailing members they do not know, unless these are zero. */
+	return CALL(syscall(SYS_landlock_create_ruleset, attr, sizeof(*attr), 0));
+}
+
+int sys_landlock_add_path(int ruleset, int path_fd, uint64_t access)
+{
+	const int rule_path_beneath = 1;
+	struct {
+		uint64_t access;
+		int32_t fd;
+	} __attribute__((packed)) rule = { access, path_fd };
+
+	return CALL(syscall(SYS_landlock_add_rule, ruleset, rule_path_beneath, &rule, 0));
+}
+
+int sys_landlock_restrict(int ruleset)
+{
+	return CALL(syscall(SYS_landlock_restrict_self, ruleset, 0));
+}
+
+int sys_seccomp_install(const struct sock_filter *insns, uint16_t len)
+{
+	struct sock_fprog prog = { .len = len, .filter = (struct sock_filter *)(uintptr_t)insns };
+
+	return CALL(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog));
+}
+
+int sys_execveat(int fd, char *const argv[], char *const envp[])
+{
+	return CALL(syscall(SYS_execveat, fd, "", argv, envp, AT_EMPTY_PATH));
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Thin wrappers of the system calls the sandbox is built with: negative errno instead of -1, a fault
+ * point in each, and what glibc 2.36 or Debian 12's headers lack. No decisions, no heap, no stdio, so all
+ * of it may run between clone and exec.
+ */
+#pragma once
+
+#include "base/macro.h"
+
+#include <linux/filter.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Landlock as of ABI 7; the headers of Debian 12 stop at ABI 2. */
+enum {
+	LL_EXECUTE = 1 << 0,
+	LL_WRITE_FILE = 1 << 1,
+	LL_READ_FILE = 1 << 2,
+	LL_READ_DIR = 1 << 3,
+	LL_REMOVE_DIR = 1 << 4,
+	LL_REMOVE_FILE = 1 << 5,
+	LL_MAKE_CHAR = 1 << 6,
+	LL_MAKE_DIR = 1 << 7,
+	LL_MAKE_REG = 1 << 8,
+	LL_MAKE_SOCK = 1 << 9,
+	LL_MAKE_FIFO = 1 << 10,
+	LL_MAKE_BLOCK = 1 << 11,
+	LL_MAKE_SYM = 1 << 12,
+	LL_REFER = 1 << 13,	/* ABI 2 */
+	LL_TRUNCATE = 1 << 14,	/* ABI 3 */
+	LL_IOCTL_DEV = 1 << 15, /* ABI 5 */
+};
+enum { LL_NET_BIND_TCP = 1 << 0, LL_NET_CONNECT_TCP = 1 << 1 };	/* ABI 4 */
+enum { LL_SCOPE_ABSTRACT_UNIX = 1 << 0, LL_SCOPE_SIGNAL = 1 << 1 }; /* ABI 6 */
+
+struct landlock_attr {
+	uint64_t fs, net, scoped;
+};
+
+struct clone_request {
+	uint64_t flags;	  /* CLONE_NEW*, CLONE_INTO_CGROUP */
+	int cgroup_fd;	  /* with CLONE_INTO_CGROUP */
+	bool no_clone3;	  /* the kernel or an outer filter lacks it */
+};
+
+/* Like fork: 0 in the child, pid in the parent with *ret_pidfd set. */
+pid_t sys_clone(const struct clone_request *req, int *ret_pidfd);
+int sys_pidfd_send_signal(int pidfd, int sig);
+int sys_unshare(int flags);
+int sys_open(const char *path, int flags, mode_t mode);
+int sys_openat(int dirfd, const char *path, int flags, mode_t mode);
+/* Below dirfd only: no links, no magic links, no mount crossings. Falls back where openat2 is missing. */
+int sys_open_beneath(int dirfd, const char *name, int flags);
+int sys_mkdir(const char *path, mode_t mode);
+int sys_symlink(const char *content, const char *path);
+int sys_write(int fd, const void *data, size_t n); /* all of it */
+int sys_cloexec_from(unsigned first); /* every descriptor from this one on closes at exec */
+int sys_dup2(int from, int to);
+
+struct mount_request {
+	const char *source, *target, *type;
+	unsigned long flags;
+	const char *data;
+};
+int sys_mount(const struct mount_request *m);
+/* Read-only, nosuid, nodev on a whole tree. */
+int sys_mount_harden_tree(const char *path);
+int sys_pivot_root(const char *root, const char *old);
+int sys_umount_detach(const char *path);
+int sys_chdir(const char *path);
+int sys_sethostname(const char *name);
+int sys_join_session_keyring(void);
+int sys_setids(uint32_t id); /* gid and uid, real, effective, saved */
+int sys_prctl(int option, unsigned long a, unsigned long b);
+int sys_drop_caps(void); /* bounding, ambient, all sets; securebits locked */
+int sys_setrlimit(int resource, uint64_t limit);
+int sys_loopback_up(void);
+
+int sys_landlock_abi(void); /* 0: not there */
+int sys_landlock_create(const struct landlock_attr *attr);
+int sys_landlock_add_path(int ruleset, int path_fd, uint64_t access);
+int sys_landlock_restrict(int ruleset);
+int sys_seccomp_install(const struct sock_filter *insns, uint16_t len);
+int sys_execveat(int fd, char *const argv[], char *const envp[]);
+
+/* Sends one record with up to a few fds over a SOCK_SEQPACKET socket. */
+int sys_send_record(int sock, const void *record, size_t n, const int *fds, size_t n_fds);
+/* Receives one record; fds are O_CLOEXEC; *n_fds is the capacity in, the count out. 0: end of file. */
+ssize_t sys_recv_record(int sock, void *record, size_t n, int *fds, size_t *n_fds);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The layers of isolation by name: what a policy may require and a result may report as missing. */
+#pragma once
+
+enum layer {
+	LAYER_USERNS,
+	LAYER_UNIQUE_UID,
+	LAYER_SECCOMP,
+	LAYER_LANDLOCK,
+	LAYER_CGROUP_MEMORY,
+	LAYER_CGROUP_PIDS,
+	LAYER_CGROUP_CPU,
+	LAYER_OVERLAY,
+	LAYER_PROC,
+	_LAYER_MAX,
+};

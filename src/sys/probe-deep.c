@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See probe.h. What files say can be wrong (a chroot, an LSM or an outer filter may refuse), so a child
+ * builds a miniature of a sandbox's namespaces and mounts and writes what worked to a shared page. The
+ * page starts all false: a child that dies early has proved nothing.
+ */
+#include "sys/probe.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/macro.h"
+
+struct findings {
+	bool userns, mntns, pidns, netns, ipcns, utsns, cgroupns, overlay, proc;
+	int userns_errno;
+};
+
+static bool write_file(const char *path, const char *text)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd >= 0 && fd_write_all(fd, text, strlen(text)) == 0;
+}
+
+/* Root inside, ourselves outside: one line each is all an unprivileged process may write. */
+static bool map_self(uint32_t uid, uint32_t gid)
+{
+	char users[32], groups[32];
+
+	(void)snprintf(users, sizeof(users), "0 %u 1", uid);
+	(void)snprintf(groups, sizeof(groups), "0 %u 1", gid);
+	return write_file("/proc/self/setgroups", "deny") &&
+	       write_file("/proc/self/gid_map", groups) && write_file("/proc/self/uid_map", users);
+}
+
+/* The shape a sandbox's root has: read-only, a host directory over an empty one. */
+static bool try_overlay(void)
+{
+	if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=64k") < 0)
+		return false;
+	if (mkdir("/tmp/empty", 0755) < 0 || mkdir("/tmp/root", 0755) < 0)
+		return false;
+	return mount("overlay", "/tmp/root", "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
+		     "lowerdir=/usr:/tmp/empty,userxattr") == 0;
+}
+
+static bool try_proc(void)
+{
+	return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid") == 0;
+}
+
+/* Runs as pid 1 of the new pid namespace, where a procfs belongs to it. */
+static void probe_inner(struct findings *found)
+{
+	found->pidns = getpid() == 1;
+	found->proc = try_proc();
+	found->overlay = try_overlay();
+}
+
+static bool wait_for(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return false;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void probe_outer(struct findings *found, uint32_t uid, uint32_t gid)
+{
+	pid_t pid;
+
+	if (unshare(CLONE_NEWUSER) < 0) {
+		found->userns_errno = errno;
+		return;
+	}
+	found->userns = map_self(uid, gid);
+	if (!found->userns) {
+		found->userns_errno = EPERM;
+		return;
+	}
+	found->mntns = unshare(CLONE_NEWNS) == 0 &&
+		       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+	found->netns = unshare(CLONE_NEWNET) == 0;
+	found->ipcns = unshare(CLONE_NEWIPC) == 0;
+	found->utsns = unshare(CLONE_NEWUTS) == 0;
+	found->cgroupns = unshare(CLONE_NEWCGROUP) == 0;
+	if (!found->mntns || unshare(CLONE_NEWPID) < 0)
+		return;
+	pid = fork();
+	if (pid == 0) {
+		probe_inner(found);
+		_exit(0);
+	}
+	if (pid > 0)
+		(void)wait_for(pid);
+}
+
+/* What was tried beats what was read; a feature the files deny stays denied. */
+static void merge(struct host_facts *facts, const struct findings *found)
+{
+	if (facts->userns && !found->userns) {
+		facts->userns = false;
+		(void)snprintf(facts->userns_reason, sizeof(facts->userns_reason),
+			       "the kernel refuses a user namespace (%s): run atoll outside the "
+			       "chroot or container, or as root: sudo atoll …",
+			       strerror(found->userns_errno));
+	}
+	facts->pidns &= found->pidns;
+	facts->netns &= found->netns;
+	facts->mntns &= found->mntns;
+	facts->ipcns &= found->ipcns;
+	facts->utsns &= found->utsns;
+	facts->cgroupns &= found->cgroupns;
+	facts->overlay &= found->overlay;
+	facts->proc_mount &= found->proc;
+}
+
+void host_probe_deep(struct host_facts *ret)
+{
+	struct findings *found = mmap(NULL, sizeof(*found), PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid;
+
+	host_probe(ret);
+	if (found == MAP_FAILED)
+		return;
+	pid = fork();
+	if (pid == 0) {
+		probe_outer(found, ret->uid, ret->gid);
+		_exit(0);
+	}
+	if (pid > 0) {
+		(void)wait_for(pid);
+		merge(ret, found);
+	}
+	(void)munmap(found, sizeof(*found));
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See probe.h. Calls that take pointers are asked with arguments that cannot succeed: an error other
+ * than ENOSYS proves that the kernel, and any filter we run under, knows them.
+ */
+#include "sys/probe.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/openat2.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/parse.h"
+#include "sys/cgroup-paths.h"
+#include "sys/kernel.h"
+#include "sys/textfile.h"
+
+enum {
+	UID_BASE = 0x70000000, /* far from what distributions and subuid ranges give out */
+	UID_COUNT = 1 << 20,
+	UID_COUNT_MIN = 1024,
+	UID_NOBODY = 65534,
+};
+
+struct id_map {
+	int64_t inside, count;
+};
+
+/* Next line "inside outside count" of a uid_map; false at the end. */
+static bool next_map(const char **text, struct id_map *ret)
+{
+	int64_t numbers[3] = { 0 };
+	const char *p = *text;
+
+	for (int i = 0; i < 3; i++) {
+		p += strspn(p, " \t\n");
+		if (*p < '0' || *p > '9')
+			return false;
+		for (; *p >= '0' && *p <= '9'; p++)
+			if (numbers[i] <= UINT32_MAX)
+				numbers[i] = numbers[i] * 10 + (*p - '0');
+	}
+	*text = p;
+	*ret = (struct id_map){ .inside = numbers[0], .count = numbers[2] };
+	return true;
+}
+
+bool probe_id_covered(const char *map_text, uint32_t base, uint32_t count)
+{
+	struct id_map m;
+
+	while (next_map(&map_text, &m))
+		if (base >= m.inside && (int64_t)base + count <= m.inside + m.count)
+			return true;
+	return false;
+}
+
+bool probe_id_range(const char *map_text, uint32_t *ret_base, uint32_t *ret_count)
+{
+	struct id_map m, largest = { 0 };
+	int64_t base, end;
+
+	if (probe_id_covered(map_text, UID_BASE, UID_COUNT)) {
+		*ret_base = UID_BASE;
+		*ret_count = UID_COUNT;
+		return true;
+	}
+	while (next_map(&map_text, &m))
+		if (m.count > largest.count)
+			largest = m;
+	base = largest.inside + largest.count / 2;
+	end = MIN(largest.inside + largest.count, base + UID_COUNT);
+	if (base <= UID_NOBODY && end > UID_NOBODY)
+		end = UID_NOBODY;
+	if (end - base < UID_COUNT_MIN || base <= 0 || end > UINT32_MAX)
+		return false;
+	*ret_base = (uint32_t)base;
+	*ret_count = (uint32_t)(end - base);
+	return true;
+}
+
+bool probe_proc_masked(const char *mountinfo_text)
+{
+	/* Directories the kernel made to be mounted on; they do not count as hiding anything. */
+	static const char *const harmless[] = { "/proc/sys/fs/binfmt_misc ", "/proc/fs/nfsd ",
+						"/proc/xen ", "/proc/openprom " };
+	const char *p = mountinfo_text;
+
+	while ((p = strstr(p, " /proc/"))) {
+		bool hides = true;
+
+		p++;
+		for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
+			if (strncmp(p, harmless[i], strlen(harmless[i])) == 0)
+				hides = false;
+		if (hides)
+			return true;
+	}
+	return false;
+}
+
+bool probe_kernel_at_least(const char *release, int major, int minor)
+{
+	int have[2] = { 0, 0 };
+
+	for (int i = 0; i < 2; i++) {
+		while (*release >= '0' && *release <= '9' && have[i] < 10000)
+			have[i] = have[i] * 10 + (*release++ - '0');
+		if (*release == '.')
+			release++;
+	}
+	return have[0] > major || (have[0] == major && have[1] >= minor);
+}
+
+static void off_cgroup(struct host_facts *facts)
+{
+	facts->cgroup = CGROUP_NONE;
+	facts->cgroup_controllers = 0;
+	(void)snprintf(facts->cgroup_reason, sizeof(facts->cgroup_reason), "%s",
+		       "cgroups are switched off by ATOLL_FORCE_OFF: unset ATOLL_FORCE_OFF");
+}
+
+static void off_userns(struct host_facts *facts)
+{
+	facts->userns = false;
+	(void)snprintf(
+		facts->userns_reason, sizeof(facts->userns_reason), "%s",
+		"user namespaces are switched off by ATOLL_FORCE_OFF: unset ATOLL_FORCE_OFF");
+}
+
+static void off_landlock(struct host_facts *facts)
+{
+	facts->landlock_abi = 0;
+}
+
+static const struct {
+	const char *name;
+	size_t flag;			    /* offset of the bool to clear, or… */
+	void (*clear)(struct host_facts *); /* …what takes it away */
+} force_table[] = {
+	{ "landlock", 0, off_landlock },
+	{ "cgroup", 0, off_cgroup },
+	{ "userns", 0, off_userns },
+	{ "overlay", offsetof(struct host_facts, overlay), NULL },
+	{ "proc", offsetof(struct host_facts, proc_mount), NULL },
+	{ "seccomp", offsetof(struct host_facts, seccomp), NULL },
+	{ "clone3", offsetof(struct host_facts, clone3), NULL },
+	{ "openat2", offsetof(struct host_facts, openat2), NULL },
+	{ "pidfd", offsetof(struct host_facts, pidfd), NULL },
+};
+
+void probe_force_off(struct host_facts *facts, const char *list)
+{
+	while (*list) {
+		size_t n = strcspn(list, ",");
+
+		for (size_t i = 0; i < ARRAY_SIZE(force_table); i++) {
+			if (strlen(force_table[i].name) != n ||
+			    memcmp(force_table[i].name, list, n) != 0)
+				continue;
+			if (force_table[i].clear)
+				force_table[i].clear(facts);
+			else
+				*(bool *)((char *)facts + force_table[i].flag) = false;
+		}
+		list += n;
+		list += *list == ',';
+	}
+}
+
+static void probe_host(struct host_facts *ret)
+{
+	struct utsname names;
+	struct sysinfo info;
+	cpu_set_t cpus;
+
+	if (uname(&names) == 0) {
+		(void)snprintf(ret->kernel, sizeof(ret->kernel), "%s", names.release);
+		(void)snprintf(ret->node, sizeof(ret->node), "%s", names.nodename);
+	}
+	ret->cores = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+	if (sysinfo(&info) == 0)
+		ret->memory_bytes = (int64_t)info.totalram * info.mem_unit;
+	ret->uid = geteuid();
+	ret->gid = getegid();
+}
+
+static bool has_caps(void)
+{
+	static const int needed[] = { CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, CAP_CHOWN };
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
+		if (!(data[CAP_TO_INDEX(needed[i])].effective & CAP_TO_MASK(needed[i])))
+			return false;
+	return true;
+}
+
+static void probe_privilege(struct host_facts *ret)
+{
+	char users[4096], groups[4096];
+	uint32_t base, count;
+
+	if (ret->uid != 0 || !has_caps())
+		return;
+	if (textfile_read_at(AT_FDCWD, "/proc/self/uid_map", users, sizeof(users)) < 0 ||
+	    textfile_read_at(AT_FDCWD, "/proc/self/gid_map", groups, sizeof(groups)) < 0)
+		return;
+	if (!probe_id_range(users, &base, &count) || !probe_id_covered(groups, base, count))
+		return;
+	ret->privileged = true;
+	ret->uid_base = base;
+	ret->uid_count = count;
+}
+
+static void probe_namespaces(struct host_facts *ret)
+{
+	static const struct {
+		const char *name;
+		size_t flag;
+	} table[] = {
+		{ "user", offsetof(struct host_facts, userns) },
+		{ "pid", offsetof(struct host_facts, pidns) },
+		{ "net", offsetof(struct host_facts, netns) },
+		{ "mnt", offsetof(struct host_facts, mntns) },
+		{ "ipc", offsetof(struct host_facts, ipcns) },
+		{ "uts", offsetof(struct host_facts, utsns) },
+		{ "cgroup", offsetof(struct host_facts, cgroupns) },
+	};
+	_cleanup_close_ int fd = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	for (size_t i = 0; fd >= 0 && i < ARRAY_SIZE(table); i++)
+		*(bool *)((char *)ret + table[i].flag) = faccessat(fd, table[i].name, F_OK,
+								   AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* The switches distributions have put in front of user namespaces, and how to turn each. */
+static void probe_userns(struct host_facts *ret)
+{
+	static const struct {
+		const char *path;
+		int64_t closed; /* the value that forbids them */
+		bool also_root; /* …to root too */
+		const char *reason;
+	} table[] = {
+		{ "/proc/sys/user/max_user_namespaces", 0, true,
+		  "user namespaces are limited to none: sysctl -w user.max_user_namespaces=15000" },
+		{ "/proc/sys/kernel/unprivileged_userns_clone", 0, false,
+		  "user namespaces need root here: sysctl -w kernel.unprivileged_userns_clone=1" },
+		{ "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1, false,
+		  "AppArmor restricts user namespaces: sysctl -w "
+		  "kernel.apparmor_restrict_unprivileged_userns=0" },
+	};
+
+	if (!ret->userns)
+		(void)snprintf(ret->userns_reason, sizeof(ret->userns_reason), "%s",
+			       "this kernel has no user namespaces: boot one built with "
+			       "CONFIG_USER_NS=y");
+	for (size_t i = 0; ret->userns && i < ARRAY_SIZE(table); i++) {
+		int64_t value;
+
+		if (ret->privileged && !table[i].also_root)
+			continue;
+		if (textfile_read_i64_at(AT_FDCWD, table[i].path, &value) < 0 ||
+		    value != table[i].closed)
+			continue;
+		ret->userns = false;
+		(void)snprintf(ret->userns_reason, sizeof(ret->userns_reason), "%s",
+			       table[i].reason);
+	}
+}
+
+static void probe_calls(struct host_facts *ret)
+{
+	uint32_t action = SECCOMP_RET_KILL_PROCESS;
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+	ret->pidfd = pidfd >= 0;
+	ret->clone3 = syscall(SYS_clone3, NULL, 0) < 0 && errno != ENOSYS && errno != EPERM;
+	ret->openat2 = syscall(SYS_openat2, AT_FDCWD, "/", NULL, 0) < 0 && errno != ENOSYS &&
+		       errno != EPERM;
+	ret->seccomp = syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+	ret->landlock_abi = MAX(0, sys_landlock_abi());
+}
+
+/* Registered, or a module that the first mount will load. */
+static bool has_overlay(const char *release)
+{
+	char text[8192], path[160];
+
+	if (!probe_kernel_at_least(release, 5,
+				   11)) /* the first that mounts it in a user namespace */
+		return false;
+	if (textfile_read_at(AT_FDCWD, "/proc/filesystems", text, sizeof(text)) >= 0 &&
+	    strstr(text, "\toverlay\n"))
+		return true;
+	(void)snprintf(path, sizeof(path), "/lib/modules/%s/kernel/fs/overlayfs", release);
+	return access(path, F_OK) == 0;
+}
+
+static void probe_mounts(struct host_facts *ret)
+{
+	struct cgroup_home home = { .kind = CGROUP_NONE };
+	_cleanup_buf_ struct buf mounts;
+	struct cgroup_paths paths;
+	char groups[8192];
+
+	buf_init(&mounts, MiB);
+	ret->overlay = has_overlay(ret->kernel);
+	if (textfile_read_buf("/proc/self/mountinfo", &mounts) < 0 ||
+	    textfile_read_at(AT_FDCWD, "/proc/self/cgroup", groups, sizeof(groups)) < 0) {
+		(void)snprintf(ret->cgroup_reason, sizeof(ret->cgroup_reason), "%s",
+			       "/proc/self cannot be read: mount -t proc proc /proc");
+		return;
+	}
+	/* subset=pid came with 5.8. */
+	ret->proc_mount = probe_kernel_at_least(ret->kernel, 5, 8) &&
+			  !probe_proc_masked(mounts.data);
+	cgroup_paths_parse(groups, mounts.data, &paths);
+	cgroup_home_find(&paths, &home);
+	ret->cgroup = home.kind;
+	ret->cgroup_controllers = home.controllers;
+	(void)snprintf(ret->cgroup_reason, sizeof(ret->cgroup_reason), "%s", home.reason);
+}
+
+void host_probe(struct host_facts *ret)
+{
+	const char *off = getenv("ATOLL_FORCE_OFF");
+
+	*ret = (struct host_facts){ 0 };
+	probe_host(ret);
+	probe_privilege(ret);
+	probe_namespaces(ret);
+	probe_userns(ret);
+	probe_calls(ret);
+	probe_mounts(ret);
+	if (off)
+		probe_force_off(ret, off);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records with descriptors over SOCK_SEQPACKET: one message is one record, so there is no framing and
+ * no partial state. The receiver always learns of every descriptor it was handed and closes the surplus.
+ */
+#include "sys/kernel.h"
+
+#include "base/fd.h"
+#include "sys/fault.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+enum { FDS_MAX = 8 };
+
+union control {
+	struct cmsghdr header;
+	char bytes[CMSG_SPACE(sizeof(int) * FDS_MAX)];
+};
+
+int sys_send_record(int sock, const void *record, size_t n, const int *fds, size_t n_fds)
+{
+	union control control = { 0 };
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)record, .iov_len = n };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	int fault = fault_point();
+
+	if (fault)
+		return -fault;
+	if (n_fds > FDS_MAX)
+		return -EINVAL;
+	if (n_fds > 0) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+		struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+		memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
+	}
+	for (;;) {
+		ssize_t sent = sendmsg(sock, &msg, MSG_NOSIGNAL);
+
+		if (sent >= 0)
+			return (size_t)sent == n ? 0 : -EIO;
+		if (errno != EINTR)
+			return -errno;
+	}
+}
+
+static size_t take_fds(struct msghdr *msg, int *fds, size_t capacity)
+{
+	size_t count = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		size_t n;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+			if (count < capacity)
+				fds[count++] = fd;
+			else
+				(void)fd_close(fd);
+		}
+	}
+	return count;
+}
+
+ssize_t sys_recv_record(int sock, void *record, size_t n, int *fds, size_t *n_fds)
+{
+	union control control;
+	struct iovec iov = { .iov_base = record, .iov_len = n };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control.bytes,
+			      .msg_controllen = sizeof(control.bytes) };
+	int fault = fault_point();
+	size_t capacity = n_fds ? *n_fds : 0;
+	size_t count;
+	ssize_t r;
+
+	if (fault)
+		return -fault;
+	do
+		r = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return -errno;
+	count = take_fds(&msg, fds, capacity);
+	if (n_fds)
+		*n_fds = count;
+	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+		for (size_t i = 0; i < count; i++)
+			(void)fd_close(fds[i]);
+		return -EBADMSG;
+	}
+	return r;
+}

@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every suite of whole-program tests shares.
+
+`atoll` runs the real binary, once as root and once as an unprivileged user, in a clean environment
+with a home of its own. `leaks` watches the host around every test: whatever a run made must be gone
+two seconds after it. `canary` is what a program inside must never read or reach.
+
+The binary is build/atoll, or $ATOLL_BIN. Temporary directories of the tests are named reef-*, so that
+the leak oracle may treat everything named atoll as the product's.
+"""
+import json
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BINARY = Path(os.environ.get("ATOLL_BIN", ROOT / "build" / "atoll"))
+LIBRARY = Path(os.environ.get("ATOLL_LIB", BINARY.parent / "libatoll.so"))
+DATA = ["languages", "policies", "runners"]
+NOBODY = 65533  # the unprivileged user of rootless mode; owns nothing else on the machine
+SANDBOX_UIDS = range(0x70000000, 0x80000000)
+PYTHON = "/usr/bin/python3"
+IS_ROOT = os.geteuid() == 0
+MODES = ["root", "rootless"] if IS_ROOT else ["rootless"]
+
+
+# ---------------------------------------------------------------------------------------- running
+
+
+class Finished:
+    """A process that ended: exit code, both streams, how long it took."""
+
+    def __init__(self, argv, returncode, stdout, stderr, elapsed, maxrss_kib):
+        self.argv, self.returncode = argv, returncode
+        self.stdout, self.stderr = stdout, stderr
+        self.elapsed, self.maxrss_kib = elapsed, maxrss_kib
+
+    @property
+    def out(self):
+        return self.stdout.decode("utf-8", "replace")
+
+    @property
+    def err(self):
+        return self.stderr.decode("utf-8", "replace")
+
+    def json(self):
+        try:
+            return json.loads(self.stdout)
+        except ValueError:
+            raise AssertionError(f"not JSON: {self!r}") from None
+
+    def __repr__(self):
+        return (f"{' '.join(map(str, self.argv))[:600]}\n-> {self.returncode} after {self.elapsed:.2f} s"
+                f"\nstdout: {self.out[:4000]}\nstderr: {self.err[:4000]}")
+
+
+def finish(argv, popen, data, timeout):
+    """Feeds, drains and waits; ends the whole process group when time is up."""
+    begin = time.monotonic()
+    chunks = {1: [], 2: []}
+
+    def drain(stream, key):
+        for chunk in iter(lambda: stream.read1(1 << 16), b""):
+            chunks[key].append(chunk)
+
+    def feed():
+        try:
+            popen.stdin.write(data)
+            popen.stdin.close()
+        except OSError:
+            pass
+
+    threads = [threading.Thread(target=drain, args=pair, daemon=True)
+               for pair in ((popen.stdout, 1), (popen.stderr, 2)) if pair[0]]
+    if popen.stdin:
+        threads.append(threading.Thread(target=feed, daemon=True))
+    for thread in threads:
+        thread.start()
+    status = None
+    while status is None:
+        pid, got, usage = os.wait4(popen.pid, os.WNOHANG)
+        if pid:
+            status = got
+        elif time.monotonic() - begin > timeout:
+            os.killpg(popen.pid, signal.SIGKILL)
+            os.wait4(popen.pid, 0)
+            popen.returncode = -9
+            raise AssertionError(f"still running after {timeout} s: {' '.join(map(str, argv))[:600]}\n"
+                                 f"stdout: {b''.join(chunks[1])[-2000:]!r}\nstderr: {b''.join(chunks[2])[-2000:]!r}")
+        else:
+            time.sleep(0.002)
+    elapsed = time.monotonic() - begin
+    popen.returncode = os.waitstatus_to_exitcode(status)
+    for thread in threads:
+        thread.join(3)
+        assert not thread.is_alive(), f"a stream stayed open after the end of {argv}"
+    for stream in (popen.stdin, popen.stdout, popen.stderr):
+        if stream:
+            try:
+                stream.close()
+            except OSError:
+                pass
+    return Finished(argv, popen.returncode, b"".join(chunks[1]), b"".join(chunks[2]), elapsed, usage.ru_maxrss)
+
+
+class Atoll:
+    """The binary in one mode. `wrap` goes before it (helpers that take features away)."""
+
+    def __init__(self, mode, stage, wrap=(), env=None):
+        self.mode, self.stage = mode, stage
+        self.rootless = mode == "rootless"
+        self.wrap, self.extra = list(wrap), dict(env or {})
+        self.home = stage.home(mode)
+        self.binary = stage.binary
+        self.cgroup = None if self.rootless else "v1 or v2"
+
+    def variant(self, wrap=(), env=None):
+        return Atoll(self.mode, self.stage, list(wrap) + self.wrap, {**self.extra, **(env or {})})
+
+    def environment(self, env=None):
+        base = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8",
+                "HOME": str(self.home), "XDG_CACHE_HOME": str(self.home / "cache"),
+                "ATOLL_DATA_DIR": str(self.stage.data), "LD_LIBRARY_PATH": str(self.stage.bin)}
+        base.update(self.extra)
+        base.update(env or {})
+        return {key: value for key, value in base.items() if value is not None}
+
+    def command(self, argv):
+        """argv as this mode's user."""
+        drop = []
+        if self.rootless and IS_ROOT:
+            drop = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
+        return self.wrap + drop + [str(word) for word in argv]
+
+    def popen(self, args, env=None, cwd=None, program=None, **more):
+        argv = self.command([program or self.binary] + list(args))
+        more.setdefault("stdin", subprocess.PIPE)
+        more.setdefault("stdout", subprocess.PIPE)
+        more.setdefault("stderr", subprocess.PIPE)
+        return subprocess.Popen(argv, env=self.environment(env), cwd=cwd or self.home, start_new_session=True, **more)
+
+    def run(self, args, input=b"", timeout=30, env=None, cwd=None, program=None, **more):
+        popen = self.popen(args, env=env, cwd=cwd, program=program, **more)
+        data = input.encode() if isinstance(input, str) else input
+        return finish([program or "atoll"] + list(args), popen, data, timeout)
+
+    def result(self, args, **more):
+        """`atoll run --json ARGS`: the result object; the process must have printed one."""
+        done = self.run(["run", "--json"] + list(args), **more)
+        result = done.json()
+        result["_exit"], result["_stderr"], result["_elapsed"] = done.returncode, done.err, done.elapsed
+        result["_maxrss_kib"] = done.maxrss_kib
+        return result
+
+    def python(self, code, *args, options=(), **more):
+        words = ["-l", "python", *options, "-c", code]
+        return self.result(words + (["--", *args] if args else []), **more)
+
+    def bash(self, code, *args, options=(), **more):
+        words = ["-l", "bash", *options, "-c", code]
+        return self.result(words + (["--", *args] if args else []), **more)
+
+    def probe(self, code, options=(), **more):
+        """A Python program that prints one JSON value as its last line; that value."""
+        result = self.python(code, options=options, **more)
+        assert result["status"] == "success", result
+        return json.loads(result["stdout"].strip().splitlines()[-1])
+
+
+class Stage:
+    """Where the binary and its data lie so that any user can reach them."""
+
+    def __init__(self):
+        self.top = Path(tempfile.mkdtemp(prefix="reef-", dir="/tmp"))
+        self.top.chmod(0o755)
+        self.bin = self.top / "bin"
+        self.bin.mkdir()
+        self.binary = self.bin / BINARY.name
+        shutil.copy2(BINARY, self.binary)
+        self.library = None
+        if LIBRARY.exists():
+            self.library = self.bin / "libatoll.so"
+            shutil.copy2(LIBRARY, self.library)
+            soname = re.search(r"SONAME.*\[(.*)\]", subprocess.run(
+                ["readelf", "-d", self.library], capture_output=True, text=True).stdout)
+            if soname and soname[1] != "libatoll.so":
+                (self.bin / soname[1]).symlink_to("libatoll.so")
+        self.data = self.top / "data"
+        self.data.mkdir()
+        for name in DATA:
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, self.data / name)
+        self.driver = self.top / "drive.py"
+        shutil.copy(ROOT / "test" / "integration" / "drive.py", self.driver)
+        subprocess.run(["chmod", "-R", "a+rX", self.top], check=True)
+        self.homes = {}
+
+    def home(self, mode):
+        if mode not in self.homes:
+            path = self.top / f"home-{mode}"
+            path.mkdir(mode=0o700)
+            if mode == "rootless" and IS_ROOT:
+                os.chown(path, NOBODY, NOBODY)
+            self.homes[mode] = path
+        return self.homes[mode]
+
+    def scratch(self, mode, name):
+        """A fresh directory that the mode's user may write to."""
+        path = self.home(mode) / f"{name}-{secrets.token_hex(4)}"
+        path.mkdir()
+        if mode == "rootless" and IS_ROOT:
+            os.chown(path, NOBODY, NOBODY)
+        return path
+
+    def remove(self):
+        subprocess.run(["chmod", "-R", "u+rwX", self.top], check=False)
+        shutil.rmtree(self.top, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def stage():
+    if not BINARY.exists():
+        pytest.fail(f"{BINARY} is not built: run ./dev build", pytrace=False)
+    place = Stage()
+    yield place
+    place.remove()
+
+
+def pytest_generate_tests(metafunc):
+    if "mode" in metafunc.fixturenames:
+        marker = metafunc.definition.get_closest_marker("modes")
+        wanted = [m for m in (marker.args if marker else ("root", "rootless"))]
+        metafunc.parametrize("mode", [
+            pytest.param(m, marks=[] if m in MODES else pytest.mark.skip(reason="needs to be started as root"))
+            for m in wanted], scope="session")
+    if "landlock" in metafunc.fixturenames:
+        metafunc.parametrize("landlock", ["landlock", "no-landlock"], scope="session")
+
+
+@pytest.fixture
+def atoll(mode, stage):
+    return Atoll(mode, stage)
+
+
+@pytest.fixture
+def box(atoll, landlock):
+    """The security suite's matrix: each mode with Landlock and with the product told to do without it."""
+    return atoll.variant(env={"ATOLL_FORCE_OFF": "landlock"} if landlock == "no-landlock" else None)
+
+
+@pytest.fixture
+def work(mode, stage):
+    """A directory of the mode's user, removed afterwards."""
+    path = stage.scratch(mode, "work")
+    yield path
+    subprocess.run(["chmod", "-R", "u+rwX", path], check=False)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+# ------------------------------------------------------------------------------------- C helpers
+
+
+class Compiler:
+    def __init__(self, place):
+        self.place, self.made = place, {}
+
+    def __call__(self, source, name=None, static=True, flags=()):
+        """Compiles C text or a file on the host; the program's path."""
+        text = source.read_text() if isinstance(source, Path) else source
+        key = (text, static, tuple(flags))
+        if key not in self.made:
+            out = self.place / (name or f"helper{len(self.made)}")
+            if out.exists():
+                out = self.place / f"{out.name}{len(self.made)}"
+            argv = ["gcc", "-O1", "-x", "c", "-", "-o", out, *(["-static"] if static else []), *flags]
+            subprocess.run(argv, input=text, text=True, check=True)
+            out.chmod(0o755)
+            self.made[key] = out
+        return self.made[key]
+
+
+@pytest.fixture(scope="session")
+def compile_c(stage):
+    place = stage.top / "helpers"
+    place.mkdir(exist_ok=True)
+    place.chmod(0o755)
+    return Compiler(place)
+
+
+@pytest.fixture(scope="session")
+def enosys(compile_c):
+    """wrap=enosys("clone3", "openat2"): a command prefix that makes those calls fail."""
+    program = compile_c(ROOT / "test" / "security" / "enosys.c", "enosys")
+
+    def prefix(*rules):
+        return [str(program), *rules, "--"]
+
+    return prefix
+
+
+# ------------------------------------------------------------------------------------ leak oracle
+
+
+def list_cgroups():
+    found = set()
+    for top, names, _ in os.walk("/sys/fs/cgroup"):
+        for name in names:
+            path = os.path.join(top, name)
+            if "atoll" in path or (name.isdigit() and int(name) in SANDBOX_UIDS):
+                found.add(path)
+    return found
+
+
+def list_mounts():
+    return set(Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+def list_processes():
+    """Processes that are the product's: its name, its init, a sandbox's uid, or the rootless user's."""
+    found = set()
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            status = Path(f"/proc/{entry}/status").read_text()
+            stat = Path(f"/proc/{entry}/stat").read_text()
+        except OSError:
+            continue
+        uid = int(re.search(r"^Uid:\s+(\d+)", status, re.M)[1])
+        name = stat[stat.index("(") + 1:stat.rindex(")")]
+        if uid in SANDBOX_UIDS or (uid == NOBODY and IS_ROOT) or name.startswith(("atoll", "init-atoll")):
+            started = stat[stat.rindex(")") + 2:].split()[19]
+            found.add(f"pid {entry} ({name}) uid {uid} started {started}")
+    return found
+
+
+def list_files():
+    found = set()
+    for place in ("/tmp", "/var/tmp", "/run", "/dev/shm"):
+        try:
+            found.update(os.path.join(place, n) for n in os.listdir(place) if "atoll" in n)
+        except OSError:
+            pass
+    return found
+
+
+def list_sockets():
+    lines = Path("/proc/net/unix").read_text().splitlines()[1:]
+    return {line.split(None, 7)[7] for line in lines if len(line.split(None, 7)) == 8 and "atoll" in line}
+
+
+def list_ipc():
+    found = set()
+    for kind in ("shm", "sem", "msg"):
+        for line in Path(f"/proc/sysvipc/{kind}").read_text().splitlines()[1:]:
+            found.add(f"{kind} {' '.join(line.split()[:2])}")
+    return found
+
+
+WATCHED = {"cgroup": list_cgroups, "mount": list_mounts, "process": list_processes, "file": list_files,
+           "socket": list_sockets, "ipc": list_ipc}
+
+
+def snapshot():
+    return {kind: look() for kind, look in WATCHED.items()}
+
+
+def leaked_since(before, patience=2.0):
+    """What is there now, was not before, and stays for `patience` seconds."""
+    deadline = time.monotonic() + patience
+    left = None
+    while True:
+        now = snapshot()
+        fresh = {kind: now[kind] - before[kind] for kind in WATCHED}
+        left = fresh if left is None else {kind: left[kind] & fresh[kind] for kind in WATCHED}
+        found = {kind: sorted(items) for kind, items in left.items() if items}
+        if not found or time.monotonic() > deadline:
+            return found
+        time.sleep(0.05)
+
+
+@pytest.fixture(autouse=True)
+def leaks(request):
+    if "stage" not in request.fixturenames:
+        yield
+        return
+    before = snapshot()
+    yield
+    found = leaked_since(before)
+    if found:
+        pytest.fail("left behind: " + json.dumps(found, indent=2), pytrace=False)
+
+
+# ---------------------------------------------------------------------------------------- canary
+
+
+class Canary:
+    """Things outside that a program inside must neither read nor reach."""
+
+    def __init__(self):
+        self.text = "canary-" + secrets.token_hex(16)
+        self.dir = Path(tempfile.mkdtemp(prefix="reef-canary-", dir="/var/tmp"))
+        self.dir.chmod(0o755)
+        self.public, self.secret = self.dir / "public", self.dir / "secret"
+        for path, bits in ((self.public, 0o644), (self.secret, 0o600)):
+            path.write_text(self.text)
+            path.chmod(bits)
+        self.reached = []
+        self.sockets = []
+        tcp = self.listen("tcp", socket.AF_INET, ("127.0.0.1", 0))
+        self.port = tcp.getsockname()[1]
+        self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.udp.bind(("127.0.0.1", self.port))
+        self.sockets.append(self.udp)
+        threading.Thread(target=self.receive, daemon=True).start()
+        self.abstract = "canary-" + secrets.token_hex(8)
+        self.listen("abstract", socket.AF_UNIX, "\0" + self.abstract)
+        self.path = str(self.dir / "socket")
+        self.listen("path", socket.AF_UNIX, self.path)
+        os.chmod(self.path, 0o777)
+
+    def listen(self, name, family, address):
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.bind(address)
+        sock.listen(16)
+        self.sockets.append(sock)
+        threading.Thread(target=self.accept, args=(name, sock), daemon=True).start()
+        return sock
+
+    def accept(self, name, sock):
+        while True:
+            try:
+                peer, _ = sock.accept()
+            except OSError:
+                return
+            self.reached.append(name)
+            peer.close()
+
+    def receive(self):
+        while True:
+            try:
+                self.udp.recvfrom(1)
+            except OSError:
+                return
+            self.reached.append("udp")
+
+    def untouched(self):
+        return self.public.read_text() == self.text == self.secret.read_text() and not self.reached
+
+    def close(self):
+        for sock in self.sockets:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            sock.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def canary():
+    bird = Canary()
+    yield bird
+    bird.close()
+
+
+# --------------------------------------------------------------------------- the library, by ctypes
+
+
+class Library:
+    """One process that holds one handle (so one broker) and runs requests on it in order."""
+
+    def __init__(self, atoll):
+        self.popen = atoll.popen([atoll.stage.driver, atoll.stage.library], program=PYTHON, stderr=None)
+
+    def ask(self, **message):
+        self.popen.stdin.write(json.dumps(message).encode() + b"\n")
+        self.popen.stdin.flush()
+        line = self.popen.stdout.readline()
+        assert line, "the driver of libatoll died"
+        return json.loads(line)
+
+    def run(self, request, raw=None):
+        """(return value, result or None, problem or None)."""
+        answer = self.ask(op="run", request=json.dumps(request) if raw is None else raw)
+        result = json.loads(answer["result"]) if answer["result"] else None
+        return answer["rc"], result, answer["problem"]
+
+    def health(self):
+        return self.ask(op="health")
+
+    def close(self):
+        self.popen.stdin.close()
+        self.popen.wait(10)
+        self.popen.stdout.close()
+
+
+@pytest.fixture
+def library(atoll):
+    if not atoll.stage.library:
+        pytest.fail(f"{LIBRARY} is not built", pytrace=False)
+    lib = Library(atoll)
+    yield lib
+    lib.close()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`atoll doctor`: what this host can enforce, what is missing, the command that fixes it."""
+import json
+import platform
+
+import pytest
+
+quick = pytest.mark.quick
+
+
+def flatten(thing):
+    return json.dumps(thing).lower()
+
+
+@quick
+def test_table(atoll):
+    done = atoll.run(["doctor"])
+    for word in ("kernel", platform.release(), "cgroup", "landlock", "seccomp", "overlay", "namespace"):
+        assert word.lower() in done.out.lower(), word
+    assert done.stderr == b""
+
+
+@quick
+def test_json_and_exit_code(atoll):
+    done = atoll.run(["doctor", "--json"])
+    report = done.json()
+    text = flatten(report)
+    for word in ("kernel", "landlock", "seccomp", "cgroup", "overlay", "userns"):
+        assert word in text, word
+    assert platform.release() in text
+    isolation = atoll.bash(":")["isolation"]
+    assert (done.returncode == 0) == (isolation["missing"] == []), (done.returncode, isolation)
+
+
+def test_languages_are_in_it(atoll):
+    text = atoll.run(["doctor"]).out.lower()
+    assert "python" in text
+
+
+@pytest.mark.modes("rootless")
+def test_missing_cgroup_comes_with_a_command(atoll):
+    done = atoll.run(["doctor"])
+    if atoll.bash(":")["isolation"]["cgroup"] == "none":
+        assert done.returncode != 0
+        assert "sudo" in done.out or "systemd" in done.out or "root" in done.out, done
+
+
+def test_says_what_was_taken_away(atoll, enosys):
+    poor = atoll.variant(wrap=enosys("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"))
+    done = poor.run(["doctor"])
+    line = next(line for line in done.out.lower().splitlines() if "landlock" in line)
+    assert "no" in line or "missing" in line or "off" in line or "0" in line or "✗" in line, line
+    assert done.returncode != 0
+
+
+def test_no_namespaces(atoll, enosys):
+    poor = atoll.variant(wrap=enosys("clone3", "clone-new=EPERM", "unshare=EPERM"))
+    done = poor.run(["doctor"])
+    assert done.returncode != 0 and "namespace" in done.out.lower(), done
+
+
+def test_agrees_with_a_run(atoll):
+    """The report and a result name the same cgroup mode and Landlock version."""
+    isolation = atoll.bash(":")["isolation"]
+    text = atoll.run(["doctor"]).out
+    assert isolation["cgroup"] in text
+    if isolation["landlock"]:
+        assert str(isolation["landlock"]) in next(line for line in text.splitlines() if "andlock" in line)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many runs, a third of them killed by limits: nothing stays, and one broker's memory and fds stay flat.
+
+300 runs by default; ATOLL_LOOP=5000 for the full bar.
+"""
+import os
+import time
+
+import pytest
+
+RUNS = int(os.environ.get("ATOLL_LOOP", "300"))
+
+
+def request(n):
+    """Two good runs, then one that hits a limit: time, memory, pids, output or disk in turn."""
+    if n % 3 != 2:
+        return {"language": "bash", "code": f"echo {n} > f; echo {n}"}, ("success",)
+    kind = n // 3 % 5
+    code, limits, statuses = [
+        ("sleep 9", {"timeout": 0.05}, ("timeout",)),
+        ("x=$(head -c 40000000 /dev/zero | tr '\\0' a); exit 1", {"memory": "16m", "timeout": 5}, ("limit", "error")),
+        ("for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & done; exit 1", {"pids": 5, "timeout": 5}, ("limit", "error", "timeout")),
+        ("yes", {"output_total": "256k", "output": "64k", "timeout": 5}, ("limit",)),
+        ("head -c 3000000 /dev/zero > big || exit 1", {"disk": "1m", "timeout": 5}, ("limit",)),
+    ][kind]
+    return {"language": "bash", "code": code, "limits": limits}, statuses
+
+
+def test_one_broker_stays_flat(library):
+    def batch(first, count):
+        for n in range(first, first + count):
+            body, statuses = request(n)
+            rc, result, problem = library.run(body)
+            assert rc == 0, problem
+            assert result["status"] in statuses, (n, body, result)
+
+    warm = max(30, RUNS // 10)
+    batch(0, warm)
+    before = library.health()
+    batch(warm, max(RUNS - warm, 1))
+    time.sleep(0.2)
+    after = library.health()
+    assert len(after["children"]) == len(before["children"]) <= 1
+    for one, two in zip([before["self"]] + before["children"], [after["self"]] + after["children"]):
+        assert one["pid"] == two["pid"], "the broker was replaced"
+        assert two["fds"] <= one["fds"], (one, two)
+        assert two["hwm_kib"] - one["hwm_kib"] < 512, (one, two)
+
+
+def test_command_line_in_a_loop(atoll):
+    from conftest import leaked_since, snapshot
+    before = snapshot()
+    peaks = []
+    for n in range(max(RUNS // 10, 30)):
+        body, statuses = request(n)
+        options = [f"--{key.replace('_', '-')}={value}" for key, value in body.get("limits", {}).items()]
+        done = atoll.run(["run", "--json", "-l", "bash", *options, "-c", body["code"]])
+        assert done.json()["status"] in statuses, done
+        peaks.append(done.maxrss_kib)
+    assert leaked_since(before) == {}
+    assert max(peaks[len(peaks) // 2:]) - max(peaks[:len(peaks) // 2]) < 2048, peaks

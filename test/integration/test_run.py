@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`atoll run`: the command line's contract (SPEC §4) and the result object (SPEC §3)."""
+import datetime
+import json
+import re
+import socket
+
+import pytest
+
+quick = pytest.mark.quick
+
+NUMBER = (int, float)
+# Every key of SPEC §3 with the type its value has in a successful run.
+RESULT = {
+    "id": str, "language": str, "status": str, "success": bool, "exit_code": int, "signal": type(None),
+    "cause": dict, "stdout": str, "stderr": str, "stdout_bytes": int, "stderr_bytes": int,
+    "stdout_truncated": bool, "stderr_truncated": bool, "value": type(None), "outputs": list, "files": list,
+    "duration": NUMBER, "cpu_time": NUMBER, "memory_peak": (int, type(None)), "usage": dict, "stages": list,
+    "error": type(None), "denials": list, "isolation": dict, "network": list, "changes": list,
+    "host_calls": list, "timeout_chosen": type(None), "labels": dict, "runtime": str, "policy": str,
+    "created_at": str, "node": str,
+}
+CAUSE = {"kind": str, "detail": str, "limit": object, "peak": object, "retryable": bool, "suggest": object}
+USAGE = {"user": NUMBER, "system": NUMBER, "pids_peak": (int, type(None)), "io_read": (int, type(None)),
+         "io_write": (int, type(None)), "start": NUMBER}
+ISOLATION = {"tier": str, "user": str, "cgroup": str, "seccomp": str, "landlock": int, "proc": str, "net": str,
+             "missing": list}
+
+
+def check_shape(thing, shape, where):
+    for key, kind in shape.items():
+        assert key in thing, f"{where}.{key} is missing"
+        assert isinstance(thing[key], kind), f"{where}.{key} is {thing[key]!r}"
+
+
+@quick
+def test_result_has_every_key_of_the_spec(atoll):
+    result = atoll.python("print('hello')")
+    check_shape(result, RESULT, "result")
+    check_shape(result["cause"], CAUSE, "cause")
+    check_shape(result["usage"], USAGE, "usage")
+    check_shape(result["isolation"], ISOLATION, "isolation")
+    assert re.fullmatch(r"ex_[0-9A-Za-z]{26}", result["id"])
+    assert (result["language"], result["status"], result["success"]) == ("python", "success", True)
+    assert result["exit_code"] == 0 and result["_exit"] == 0
+    assert result["cause"] == {"kind": "exit", "detail": "exited with 0", "limit": None, "peak": None,
+                               "retryable": False, "suggest": None}
+    assert (result["stdout"], result["stderr"]) == ("hello\n", "")
+    assert (result["stdout_bytes"], result["stderr_bytes"]) == (6, 0)
+    assert result["outputs"] == result["files"] == result["network"] == result["changes"] == []
+    assert result["host_calls"] == [] and result["labels"] == {}
+    assert result["policy"] == "default" and result["node"] == socket.gethostname()
+    assert re.match(r"Python 3\.\d+", result["runtime"])
+    assert 0 < result["duration"] < 10 and 0 <= result["usage"]["start"] < 5
+    assert [stage["name"] for stage in result["stages"]] == ["run"]
+    stage = result["stages"][0]
+    assert (stage["status"], stage["exit_code"]) == ("success", 0) and stage["duration"] > 0
+    when = datetime.datetime.strptime(result["created_at"], "%Y-%m-%dT%H:%M:%S.%fZ")
+    assert abs((datetime.datetime.utcnow() - when).total_seconds()) < 60
+
+
+@quick
+def test_isolation_says_what_held(atoll):
+    isolation = atoll.python("pass")["isolation"]
+    assert re.fullmatch(r"default@[0-9a-f]{8}", isolation["seccomp"])
+    assert isolation["net"] == "none"
+    assert isolation["proc"] in ("pid", "none")
+    if atoll.rootless:
+        assert isolation["user"] == "shared" and isolation["cgroup"] in ("none", "v2")
+        if isolation["cgroup"] == "none":
+            assert {"cgroup-memory", "cgroup-pids", "cgroup-cpu"} <= set(isolation["missing"])
+            assert isolation["tier"] == "reduced"
+    else:
+        assert isolation["user"] == "unique" and isolation["cgroup"] in ("v1", "v2")
+        if isolation["landlock"] and isolation["proc"] == "pid":
+            assert isolation["missing"] == [] and isolation["tier"] == "full"
+
+
+def test_ids_are_unguessable(atoll):
+    ids = [atoll.bash(":")["id"] for _ in range(4)]
+    assert len(set(ids)) == 4
+    for position in (5, 12, 20, 27):
+        assert len({i[position:] for i in ids}) > 1
+
+
+def test_usage_comes_from_the_kernel(atoll):
+    result = atoll.python("import time\nx = bytearray(40 << 20)\nend = time.process_time() + 0.3\n"
+                          "while time.process_time() < end: pass")
+    assert 0.25 < result["cpu_time"] < 0.9
+    assert abs(result["cpu_time"] - result["usage"]["user"] - result["usage"]["system"]) < 0.05
+    if not atoll.rootless:
+        assert 40 << 20 < result["memory_peak"] < 90 << 20
+        assert result["usage"]["pids_peak"] >= 1
+
+
+# ------------------------------------------------------------------------------------- exit codes
+
+
+@quick
+@pytest.mark.parametrize("code", [0, 1, 7, 42, 255])
+def test_exit_code_is_the_programs(atoll, code):
+    done = atoll.run(["run", "-l", "bash", "-c", f"exit {code}"])
+    assert done.returncode == code and done.stdout == b"" and done.stderr == b""
+
+
+@quick
+@pytest.mark.parametrize("name,number", [("TERM", 15), ("KILL", 9), ("SEGV", 11), ("ABRT", 6)])
+def test_signal_is_128_plus_n(atoll, name, number):
+    result = atoll.bash(f"kill -{name} $$")
+    assert result["_exit"] == result["exit_code"] == 128 + number
+    assert (result["status"], result["success"], result["signal"]) == ("error", False, number)
+    assert result["cause"]["kind"] == "signal" and result["cause"]["detail"]
+
+
+@quick
+def test_failure_is_a_result(atoll):
+    result = atoll.bash("echo out; echo err >&2; exit 7")
+    assert (result["status"], result["success"], result["exit_code"]) == ("error", False, 7)
+    assert (result["stdout"], result["stderr"]) == ("out\n", "err\n")
+    assert result["cause"]["kind"] == "exit" and "7" in result["cause"]["detail"]
+    assert result["_exit"] == 7 and result["_stderr"] == ""
+
+
+@quick
+def test_timeout_exits_with_124(atoll):
+    done = atoll.run(["run", "-l", "bash", "--timeout", "0.3", "-c", "echo before; sleep 20"])
+    assert done.returncode == 124 and done.stdout == b"before\n" and done.elapsed < 2
+    assert len(done.err.strip().splitlines()) == 1 and "0.3" in done.err or "300" in done.err
+
+
+@quick
+def test_python_exception_is_named(atoll):
+    result = atoll.python("\n\nprint(1 / 0)")
+    assert result["status"] == "error" and result["exit_code"] == 1
+    assert result["error"] == {"type": "ZeroDivisionError", "message": "division by zero",
+                               "file": "/sandbox/code.py", "line": 3}
+    assert 'File "/sandbox/code.py", line 3' in result["stderr"]
+
+
+# ------------------------------------------------------------------------ ways to give the program
+
+
+@quick
+def test_code_on_the_command_line(atoll):
+    done = atoll.run(["run", "-l", "python", "-c", "print(6 * 7)"])
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"42\n", b"")
+
+
+@quick
+def test_code_from_standard_input(atoll):
+    done = atoll.run(["run", "-l", "python", "-"], input="print('from stdin')")
+    assert (done.returncode, done.stdout) == (0, b"from stdin\n"), done
+
+
+@pytest.mark.parametrize("name,text", [
+    ("a.py", "print('hi')"), ("a.js", "console.log('hi')"), ("a.sh", "echo hi"), ("a.rb", "puts 'hi'"),
+    ("a.pl", "print \"hi\\n\""), ("a.lua", "print('hi')"), ("a.php", "<?php echo \"hi\\n\";")])
+def test_language_by_extension(atoll, work, name, text):
+    (work / name).write_text(text)
+    done = atoll.run(["run", work / name])
+    assert (done.returncode, done.stdout) == (0, b"hi\n"), done
+
+
+@quick
+@pytest.mark.parametrize("line,text,expected", [
+    ("#!/usr/bin/env python3", "print('hi')", "hi"), ("#!/bin/bash", "echo ${BASH_VERSION:0:1}", "5"),
+    ("#!/usr/bin/perl -w", "print 'hi'", "hi")])
+def test_language_by_first_line(atoll, work, line, text, expected):
+    (work / "program").write_text(f"{line}\n{text}\n")
+    done = atoll.run(["run", work / "program"])
+    assert (done.returncode, done.out.strip()) == (0, expected), done
+
+
+def test_option_beats_extension(atoll, work):
+    (work / "a.py").write_text("echo from bash")
+    assert atoll.run(["run", "-l", "bash", work / "a.py"]).stdout == b"from bash\n"
+
+
+@pytest.mark.parametrize("name", ["python", "PYTHON", "Py", "python3", "js", "Node", "SH", "rb", "PL"])
+def test_names_and_aliases_ignore_case(atoll, name):
+    code = {"p": "print(3)", "j": "console.log(3)", "n": "console.log(3)", "s": "echo 3", "r": "puts 3"}
+    text = "print 3" if name == "PL" else code[name[0].lower()]
+    result = atoll.result(["-l", name, "-c", text])
+    assert result["stdout"].strip() == "3"
+    assert result["language"] in ("python", "javascript", "bash", "ruby", "perl")
+
+
+@quick
+def test_arguments_follow_the_dashes(atoll):
+    args = ["one", "two words", "--json", "-c", "", "é\n$x"]
+    result = atoll.python("import sys, json; print(json.dumps(sys.argv[1:]))", *args)
+    assert json.loads(result["stdout"]) == args
+
+
+@quick
+def test_environment_is_only_what_was_given(atoll):
+    code = "import os, json; print(json.dumps(dict(os.environ)))"
+    done = atoll.run(["run", "-l", "python", "--env", "A=1", "--env", "B=x=y z", "--env", "EMPTY=", "-c", code],
+                     env={"SECRET_TOKEN": "hush", "AWS_KEY": "hush"})
+    inside = json.loads(done.out)
+    assert (inside["A"], inside["B"], inside["EMPTY"]) == ("1", "x=y z", "")
+    assert "hush" not in done.out and "ATOLL_DATA_DIR" not in inside and "LD_LIBRARY_PATH" not in inside
+    assert "PATH" in inside and inside.get("HOME", "").startswith(("/sandbox", "/tmp"))
+
+
+@quick
+def test_the_work_directory(atoll):
+    result = atoll.probe("import os, json; print(json.dumps([os.getcwd(), __file__, os.listdir('/sandbox')]))")
+    assert result == ["/sandbox", "/sandbox/code.py", ["code.py"]]
+
+
+def test_read_only_leaves_only_tmp(atoll):
+    code = ("import json\nout = []\n"
+            "for p in ('/sandbox/x', '/tmp/x'):\n"
+            "    try: open(p, 'w').close(); out.append('ok')\n"
+            "    except OSError as e: out.append(e.errno)\n"
+            "print(json.dumps(out))")
+    assert atoll.probe(code) == ["ok", "ok"]
+    first, second = atoll.probe(code, options=["--read-only"])
+    assert first in (13, 30) and second == "ok"
+
+
+def test_network_loopback_is_private(atoll):
+    code = ("import socket\ns = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\n"
+            "c = socket.create_connection(s.getsockname(), 1); print('joined')")
+    assert atoll.python(code)["status"] == "error"
+    joined = atoll.python(code, options=["--network", "loopback"])
+    assert joined["stdout"] == "joined\n" and joined["isolation"]["net"] == "loopback"
+
+
+def test_image_directory_is_the_root(atoll, work, compile_c):
+    """A tree with nothing but a static shell stand-in: only that is seen inside."""
+    image = work / "image"
+    (image / "bin").mkdir(parents=True)
+    (image / "usr" / "bin").mkdir(parents=True)
+    program = compile_c('#include <stdio.h>\n#include <unistd.h>\n'
+                        'int main(void) { printf("image %d\\n", access("/usr/bin/python3", F_OK)); return 0; }')
+    for name in ("bin/sh", "bin/bash", "usr/bin/bash", "usr/bin/sh"):
+        (image / name).write_bytes(program.read_bytes())
+        (image / name).chmod(0o755)
+    (image / "marker").write_text("x")
+    done = atoll.run(["run", "--image", image, "-l", "bash", "-c", ":"])
+    assert (done.returncode, done.stdout) == (0, b"image -1\n"), done
+
+
+# ------------------------------------------------------------------------------- --explain, --help
+
+
+@quick
+def test_explain_runs_nothing(atoll, work):
+    out = work / "out"
+    out.mkdir()
+    done = atoll.run(["run", "--explain", "--memory", "77m", "-l", "bash", "--output-dir", out, "-c",
+                      "echo ran; touch f"])
+    assert done.returncode == 0 and b"\nran\n" not in done.stdout and done.stderr == b""
+    assert list(out.iterdir()) == []
+    for word in ("77", "overlay", "landlock", "seccomp", "/sandbox"):
+        assert word in done.out.lower(), word
+
+
+@quick
+def test_explain_refuses_what_run_refuses(atoll):
+    assert atoll.run(["run", "--explain", "-l", "bash", "--memory", "900g", "-c", ":"]).returncode in (125, 126)
+    assert atoll.run(["run", "--explain", "-l", "nope", "-c", ":"]).returncode == 127
+
+
+@quick
+@pytest.mark.modes("rootless")
+def test_help_names_what_works(atoll):
+    top = atoll.run(["--help"])
+    assert top.returncode == 0 and top.stderr == b""
+    for word in ("run", "languages", "doctor"):
+        assert word in top.out
+    for word in ("serve", "mcp", "session", "history", "attach"):
+        assert not re.search(rf"^\s+{word}\b", top.out, re.M), f"{word} is of a later step"
+    run = atoll.run(["run", "--help"])
+    assert run.returncode == 0
+    for flag in ("--timeout", "--cpu-time", "--idle-timeout", "--memory", "--swap", "--cpus", "--pids", "--output",
+                 "--output-total", "--disk", "--files", "--file-size", "--open-files", "--stack", "--json", "--env",
+                 "--file", "--output-dir", "--read-only", "--network", "--policy", "--image", "--stage", "--invoke",
+                 "--params", "--explain", "--tty"):
+        assert re.search(rf"{flag}\b", run.out), flag
+    for flag in ("--preload", "--learn", "--commit", "--workspace", "--no-daemon"):
+        assert flag not in run.out, f"{flag} is of a later step"
+
+
+@pytest.mark.modes("rootless")
+@pytest.mark.parametrize("words", [["doctor", "--help"], ["languages", "--help"], ["--version"]])
+def test_help_and_version_of_commands(atoll, words):
+    done = atoll.run(words)
+    assert done.returncode == 0 and done.stdout and not done.stderr
+
+
+@quick
+@pytest.mark.modes("rootless")
+@pytest.mark.parametrize("words", [
+    [], ["frobnicate"], ["run"], ["run", "--frobnicate", "-c", ":"], ["run", "-l", "bash"], ["run", "-l"],
+    ["run", "-l", "bash", "-c", ":", "a.py"], ["run", "-l", "bash", "--env", "NOEQUALS", "-c", ":"],
+    ["run", "-l", "bash", "--env", "=x", "-c", ":"], ["run", "-l", "bash", "--file", "x", "-c", ":"],
+    ["run", "-l", "bash", "--network", "sideways", "-c", ":"], ["run", "-c", "echo no language"],
+    ["run", "-l", "bash", "--preload", "numpy", "-c", ":"]])
+def test_wrong_usage(atoll, words):
+    done = atoll.run(words, timeout=5)
+    assert done.returncode in (125, 127), done
+    assert done.stdout == b"" and done.stderr.strip(), done
+    assert b"ran" not in done.stdout
+
+
+# ----------------------------------------------------------------------------------------- streams
+
+
+@quick
+def test_stdout_and_stderr_stay_apart(atoll):
+    done = atoll.run(["run", "-l", "bash", "-c", "echo a; echo b >&2; echo c"])
+    assert (done.stdout, done.stderr) == (b"a\nc\n", b"b\n")
+
+
+def test_no_daemon_process_is_needed_or_left(atoll):
+    for _ in range(3):
+        assert atoll.bash(":")["status"] == "success"
+
+
+def test_several_at_once(atoll):
+    popens = [atoll.popen(["run", "-l", "python", "-c", f"import time; time.sleep(0.3); print({n})"]) for n in range(8)]
+    for n, popen in enumerate(popens):
+        out, err = popen.communicate(timeout=20)
+        assert (popen.returncode, out, err) == (0, f"{n}\n".encode(), b"")
+
+
+def test_cancel_by_interrupt(atoll):
+    """Ctrl-C ends the run and everything in it, and says so."""
+    import signal
+    import time
+    popen = atoll.popen(["run", "-l", "bash", "-c", "echo up; trap '' INT TERM; sleep 30"])
+    assert popen.stdout.readline() == b"up\n"
+    begin = time.monotonic()
+    popen.send_signal(signal.SIGINT)
+    popen.communicate(timeout=5)
+    assert time.monotonic() - begin < 2
+    assert popen.returncode in (130, -2)
+
+
+@pytest.mark.parametrize("name", ["KILL", "TERM", "HUP"])
+def test_death_of_the_front_takes_all_with_it(atoll, name):
+    """kill -9 of the command line: the oracle must find nothing two seconds later."""
+    import signal
+    popen = atoll.popen(["run", "-l", "bash", "-c", "echo up; trap '' TERM HUP; (setsid sleep 30 &); sleep 30"])
+    assert popen.stdout.readline() == b"up\n"
+    popen.send_signal(getattr(signal, f"SIG{name}"))
+    popen.wait(5)
+    popen.stdout.close(), popen.stderr.close(), popen.stdin.close()

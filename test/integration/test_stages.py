@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several programs in one sandbox, one build with many inputs, and calls of one method."""
+import json
+
+import pytest
+
+quick = pytest.mark.quick
+
+# ------------------------------------------------------------------------------------------- stages
+
+
+@quick
+def test_stages_run_in_order_in_one_sandbox(atoll):
+    result = atoll.result(["--stage", "one=echo 1 > f; echo first", "--stage", "two=cat f; echo second"])
+    assert result["status"] == "success" and result["stdout"] == "first\n1\nsecond\n", result
+    assert [(s["name"], s["status"], s["exit_code"]) for s in result["stages"]] == [
+        ("one", "success", 0), ("two", "success", 0)]
+    assert all(s["duration"] > 0 for s in result["stages"])
+
+
+@quick
+def test_first_failure_stops(atoll):
+    result = atoll.result(["--stage", "a=true", "--stage", "b=echo bad >&2; exit 4", "--stage", "c=echo never"])
+    assert (result["status"], result["exit_code"], result["_exit"]) == ("error", 4, 4)
+    assert [s["name"] for s in result["stages"]] == ["a", "b"] or result["stages"][2]["exit_code"] == -1
+    assert "never" not in result["stdout"] and result["stderr"] == "bad\n"
+
+
+def test_processes_of_a_stage_do_not_reach_the_next(atoll):
+    result = atoll.result(["--stage", "a=(setsid sleep 30 &); sleep 0.1", "--stage",
+                           "b=ls /proc | grep -c '^[0-9]'; pgrep -x sleep || echo gone"])
+    assert "gone" in result["stdout"], result
+
+
+def test_timeout_in_a_stage(atoll):
+    result = atoll.result(["--timeout", "0.4", "--stage", "a=echo up; sleep 9", "--stage", "b=echo never"])
+    assert (result["status"], result["_exit"]) == ("timeout", 124) and "never" not in result["stdout"]
+    assert result["stages"][0]["status"] == "timeout"
+
+
+def test_bad_stage_words(atoll):
+    for word in ("noequals", "=cmd", "x=", "a/b\n=cmd"):
+        done = atoll.run(["run", "--stage", word])
+        assert done.returncode == 125 and done.err.count("\n") == 1, (word, done)
+
+
+def test_stages_with_their_own_words(library):
+    rc, result, problem = library.run({"stages": [
+        {"name": "a", "argv": ["/usr/bin/env"], "env": {"A": "1"}},
+        {"name": "b", "code": "cat; echo ${A:-unset}", "stdin": "given\n"},
+        {"name": "c", "code": "sleep 9", "limits": {"timeout": 0.3}}]})
+    assert rc == 0, problem
+    assert "A=1" in result["stdout"] and "given\nunset\n" in result["stdout"]
+    assert [s["status"] for s in result["stages"]] == ["success", "success", "timeout"]
+    assert result["status"] == "timeout" and result["cause"]["limit"] == pytest.approx(0.3)
+
+
+def test_many_stages_are_bounded(library):
+    rc, result, _ = library.run({"stages": [{"name": f"s{i}", "code": ":"} for i in range(33)]})
+    assert rc < 0 or result["status"] == "setup_error"
+
+
+def test_compile_and_run_are_two_stages(atoll):
+    result = atoll.result(["-l", "c", "-c", '#include <stdio.h>\nint main(void) { puts("built"); return 3; }'])
+    assert [(s["name"], s["status"], s["exit_code"]) for s in result["stages"]] == [
+        ("compile", "success", 0), ("run", "error", 3)]
+    assert (result["stdout"], result["exit_code"]) == ("built\n", 3)
+
+
+def test_compiler_error_ends_it(atoll):
+    result = atoll.result(["-l", "c", "-c", "int main(void) { return undeclared; }"])
+    assert result["status"] == "error" and result["exit_code"] != 0
+    assert [s["name"] for s in result["stages"]] == ["compile"] or result["stages"][1]["exit_code"] == -1
+    assert "undeclared" in result["stderr"] and "/sandbox/code.c" in result["stderr"].replace("code.c:", "/sandbox/code.c:")
+
+
+# -------------------------------------------------------------------------------------------- tests
+
+
+def test_verdicts(library):
+    rc, result, problem = library.run({
+        "language": "python",
+        "code": "n = int(input())\nif n == 3: raise SystemExit(5)\nif n == 4:\n    while True: pass\nprint(n * n)",
+        "limits": {"timeout": 0.6},
+        "tests": [{"stdin": "1\n", "expected": "1\n"}, {"stdin": "2\n", "expected": "4"},
+                  {"stdin": "2\n", "expected": "5\n"}, {"stdin": "3\n", "expected": ""},
+                  {"stdin": "4\n", "expected": ""}]})
+    assert rc == 0, problem
+    tests = result["tests"]
+    assert [t["verdict"] for t in tests] == ["passed", "passed", "wrong_answer", "error", "timeout"]
+    assert [t["passed"] for t in tests] == [True, True, False, False, False]
+    assert tests[2]["stdout"] == "4\n" and tests[3]["exit_code"] == 5
+    assert result["success"] is False
+
+
+def test_each_test_gets_a_fresh_sandbox(library):
+    rc, result, problem = library.run({
+        "language": "bash", "code": "ls /tmp /sandbox | grep mark || echo clean; touch /tmp/mark /sandbox/mark",
+        "tests": [{"stdin": "", "expected": "clean\n"}] * 3})
+    assert rc == 0 and [t["verdict"] for t in result["tests"]] == ["passed"] * 3, (problem, result)
+    assert result["status"] == "success" and result["success"] is True
+
+
+def test_one_build_for_all(library):
+    rc, result, problem = library.run({
+        "language": "c", "code": "#include <stdio.h>\nint main(void){int n; scanf(\"%d\",&n); printf(\"%d\\n\",n+1);}",
+        "tests": [{"stdin": str(i), "expected": f"{i + 1}\n"} for i in range(4)]})
+    assert rc == 0 and all(t["passed"] for t in result["tests"]), (problem, result)
+    assert [s["name"] for s in result["stages"]].count("compile") <= 1
+
+
+def test_build_failure_fails_no_test_silently(library):
+    rc, result, problem = library.run({"language": "c", "code": "int main(", "tests": [{"stdin": "", "expected": ""}]})
+    assert rc == 0, problem
+    assert result["success"] is False and result["status"] == "error"
+    assert not any(t["passed"] for t in result.get("tests", []))
+
+
+# ------------------------------------------------------------------------------------------- invoke
+
+TOOL = """
+class Calculator:
+    def __init__(self, config):
+        self.base = config.get('base', 10)
+    def add(self, a, b=0):
+        print('noise on stdout')
+        return {'sum': a + b + self.base}
+    def none(self):
+        return None
+    def fail(self):
+        raise ValueError('no good')
+    def odd(self):
+        return object()
+    def leave(self):
+        raise SystemExit(3)
+class Plain:
+    def echo(self, **kw):
+        return kw
+"""
+
+
+@quick
+def test_invoke(atoll):
+    result = atoll.result(["-l", "python", "--invoke", "Calculator.add", "--params", '{"a": 1, "b": 2}', "-c", TOOL])
+    assert result["status"] == "success" and result["value"] == {"sum": 13}, result
+    assert result["stdout"] == "noise on stdout\n" and result["error"] is None
+
+
+def test_invoke_other_shapes(atoll):
+    params = {"x": [1, 2.5, None, True, "é"], "y": {"z": {}}}
+    result = atoll.result(["-l", "python", "--invoke", "Plain.echo", "--params", json.dumps(params), "-c", TOOL])
+    assert result["value"] == params
+    result = atoll.result(["-l", "python", "--invoke", "Calculator.none", "-c", TOOL])
+    assert result["status"] == "success" and result["value"] is None
+
+
+@pytest.mark.parametrize("method,kind,text", [("Calculator.fail", "ValueError", "no good"),
+                                              ("Calculator.odd", None, "not JSON serializable"),
+                                              ("Calculator.missing", None, "missing"),
+                                              ("Nobody.add", None, "Nobody")])
+def test_invoke_errors(atoll, method, kind, text):
+    result = atoll.result(["-l", "python", "--invoke", method, "-c", TOOL])
+    assert result["success"] is False and result["status"] == "error", result
+    assert text in result["error"]["message"], result
+    if kind:
+        assert result["error"]["type"] == kind
+
+
+def test_invoke_exit_is_reported(atoll):
+    result = atoll.result(["-l", "python", "--invoke", "Calculator.leave", "-c", TOOL])
+    assert result["status"] == "error" and result["exit_code"] == 3
+
+
+@pytest.mark.parametrize("words", [["--invoke", "nodot"], ["--invoke", "A.b", "--params", "{bad"],
+                                   ["--invoke", "A.b", "--params", "[1]"], ["--params", "{}"]])
+def test_invoke_bad_words(atoll, words):
+    done = atoll.run(["run", "-l", "python", *words, "-c", TOOL])
+    assert done.returncode == 125 and done.err.count("\n") == 1, done
+
+
+def test_a_program_cannot_forge_its_value(atoll):
+    """Whatever is printed is output; the value is the method's alone, the exit code the process's."""
+    code = TOOL + ("\nimport json, os, sys\n"
+                   "for fd in range(3):\n"
+                   "    try: os.write(fd, json.dumps({'value': 'forged', 'result': 'forged', 'exit_code': 0}).encode() + b'\\n')\n"
+                   "    except OSError: pass\n")
+    result = atoll.result(["-l", "python", "--invoke", "Calculator.add", "--params", '{"a": 1}', "-c", code])
+    assert result["value"] == {"sum": 11} and "forged" in result["stdout"]

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each lint finds a planted violation, and is silent on the same code without it."""
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+OPENING = "/* SPDX-License-Identifier: Apache-2.0 */\n/* A file for a test. */\n"
+
+
+def lint(name, root, *arguments):
+    return subprocess.run([sys.executable, TOOLS / f"check-{name}.py", root, *arguments],
+                          capture_output=True, text=True)
+
+
+def plant(root, path, text):
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def function(lines=1, parameters="void", name="probe"):
+    return f"int {name}({parameters})\n{{\n" + "\treturn 0;\n" * lines + "}\n"
+
+
+# check, file, text that passes, text that does not, words of the complaint
+PLANTED = [
+    ("layers", "src/spec/a.c", '#include "base/buf.h"\n', '#include "plan/plan.h"\n', 'spec/ may not include "plan/plan.h"'),
+    ("layers", "src/supervise/a.c", '#include "broker/proto.h"\n', '#include "sandbox/cgroup.h"\n', "supervise/ may not"),
+    ("layers", "src/policy/a.c", '#include "sys/facts.h"\n', '#include "sys/probe.h"\n', "policy/ may not"),
+    ("layers", "src/broker/a.c", '#include "sandbox/cgroup.h"\n', "#include <jansson.h>\n", "<jansson.h>"),
+    ("layers", "src/policy/b.c", "#include <jansson.h>\n", "#include <yaml.h>\n", "<yaml.h>"),
+    ("layers", "src/base/a.c", '#include "base/buf.h"\n', '#include "buf.h"\n', "name the folder"),
+    ("layers", "src/base/b.c", '/* #include "cli/x.h" */\n', '#include "cli/x.h"\n', "base/ may not"),
+    ("layers", "src/loop/b.c", "int a;\n", "#include <pthread.h>\n", "<pthread.h>"),
+    ("size", "src/base/a.c", function(70), function(71), "probe() has 71 lines"),
+    ("size", "src/base/a.c", "int a;\n" * 600, "int a;\n" * 601, "601 lines"),
+    ("size", "src/base/a.c", function(1, "int a, int b,\n\tint c, int d, int e"),
+     function(1, "int a, int b,\n\tint c, int d, int e, int f"), "probe() has 6 parameters"),
+    ("size", "src/base/a.c", function(1, "int (*f)(int, int), int b, int c, int d, int e"),
+     function(1, "int (*f)(int, int), int b, int c, int d, int e, int g"), "6 parameters"),
+    ("banned", "src/base/a.c", "snprintf(a, n, b);\n", "sprintf(a, b);\n", "sprintf() is banned"),
+    ("banned", "src/base/a.c", "/* strcpy(a, b) */ x.system(1); y->gets(2);\n", "strcpy (a, b);\n", "strcpy()"),
+    ("banned", "src/base/a.c", 'p("atoi(x)");\n', "atoi(x);\n", "atoi()"),
+    ("banned", "src/base/a.c", "open(p, O_RDONLY | O_CLOEXEC);\n", "open(p, O_RDONLY);\n", "open() without O_CLOEXEC"),
+    ("banned", "src/base/a.c", "openat(f(a), p,\n\tO_CLOEXEC);\n", "openat(f(O_X), p,\n\t0);\n", "openat() without"),
+    ("banned", "src/base/a.c", "socket(a, b | SOCK_CLOEXEC, 0);\n", "socket(a, b, 0);\n", "socket() without"),
+    ("banned", "src/base/a.c", "recvmsg(fd, &m, MSG_CMSG_CLOEXEC);\n", "recvmsg(fd, &m, 0);\n", "recvmsg() without"),
+    ("banned", "src/base/a.c", 'fopen(p, "re");\n', 'fopen("e", "r");\n', "fopen()"),
+    ("banned", "src/base/a.c", "pipe2(p, O_CLOEXEC);\n", "pipe(p);\n", "pipe() is banned"),
+    ("banned", "src/base/a.c", "_exit(1);\n", "exit(1);\n", "exit() outside"),
+    ("opening", "src/base/a.c", OPENING, "/* A file. */\n", "first line"),
+    ("opening", "src/base/a.c", OPENING, "/* SPDX-License-Identifier: Apache-2.0 */\nint a;\n", "how does"),
+    ("banned", "src/base/test-a.c", "dup(fd); open(p, 0);\n", "gets(p);\n", "gets() is banned"),
+    ("opening", "src/base/test-a.c", OPENING.split("\n")[0] + "\nint a;\n", "int a;\n", "first line"),
+    ("opening", "tools/a.py", "#!/usr/bin/python3\n# SPDX-License-Identifier: Apache-2.0\n", "#!/usr/bin/python3\n", "SPDX"),
+    ("readme", "src/base/README.md", "# base\n\nWords.\n", "word\n" * 61, "61 lines"),
+    ("readme", "src/base/README.md", "# base\n\nWords.\n", "# base\n", "says nothing"),
+    ("format", "src/base/a.c", "int a;\n", "int  a;\n", "clang-formatted"),
+    ("format", "dev", "#!/bin/bash\necho hi\n", "#!/bin/bash\necho $1\n", "quote"),
+]
+
+
+@pytest.mark.parametrize("name, path, good, bad, words", PLANTED)
+def test_planted(tmp_path, name, path, good, bad, words):
+    (tmp_path / "src" / "base").mkdir(parents=True)
+    if name != "readme":
+        plant(tmp_path, "src/base/buf.h", OPENING)
+    (tmp_path / ".clang-format").write_text((TOOLS.parent / ".clang-format").read_text())
+    plant(tmp_path, path, good)
+    clean = lint(name, tmp_path)
+    assert (clean.returncode, clean.stdout) == (0, ""), clean
+    plant(tmp_path, path, bad)
+    found = lint(name, tmp_path)
+    assert found.returncode == 1 and words in found.stdout and found.stdout.startswith(path), found
+
+
+def test_exit_in_main_file(tmp_path):
+    plant(tmp_path, "src/cli/main.c", "exit(1);\n")
+    assert lint("banned", tmp_path).returncode == 0
+
+
+def test_folder_without_readme(tmp_path):
+    (tmp_path / "src" / "base").mkdir(parents=True)
+    assert "src/base/README.md:1: missing" in lint("readme", tmp_path).stdout
+
+
+def test_folder_without_row(tmp_path):
+    plant(tmp_path, "src/novel/a.c", "int a;\n")
+    assert "no row" in lint("layers", tmp_path).stdout
+
+
+def archive(folder, name, text):
+    source, library = folder / f"{name}.c", folder / f"lib{name}.a"
+    source.write_text(text)
+    subprocess.run(["gcc", "-O1", "-w", "-c", source, "-o", folder / f"{name}.o"], check=True)
+    subprocess.run(["ar", "rcs", library, folder / f"{name}.o"], check=True)
+    return library
+
+
+BASE = "int parse_i64(const char *t) { return *t; }\nlong clock_now_ns(void) { return 1; }\n"
+
+
+@pytest.mark.parametrize("body, words", [
+    ("return parse_i64(s) + strlen(s) + !malloc(9)", None),
+    ("return json_integer(1)", None),
+    ("return clock_now_ns()", "calls clock_now_ns()"),
+    ("return open(s, 0)", "calls open()"),
+    ("return getenv(s) != 0", "calls getenv()"),
+    ("return clock_gettime(0, s)", "calls clock_gettime()"),
+    ("return syscall(1)", "calls syscall()"),
+    ("return printf(s)", "calls printf()"),
+])
+def test_purity(tmp_path, body, words):
+    base = archive(tmp_path, "base", BASE)
+    spec = archive(tmp_path, "spec", f"int spec_probe(const char *s) {{ {body}; }}\n")
+    done = lint("symbols", tmp_path, "pure", spec, "--", base)
+    assert (words in done.stdout and done.returncode == 1) if words else done.returncode == 0, done
+
+
+@pytest.mark.parametrize("body, words", [
+    ("return open(s, 0)", None),
+    ("return json_loads(s)", "calls json_loads()"),
+    ("return yaml_parser_load(s)", "calls yaml_parser_load()"),
+    ("return pthread_create(s)", "calls pthread_create()"),
+])
+def test_trusted_side(tmp_path, body, words):
+    broker = archive(tmp_path, "broker", f"int broker_probe(const char *s) {{ {body}; }}\n")
+    done = lint("symbols", tmp_path, "trusted", broker)
+    assert (words in done.stdout and done.returncode == 1) if words else done.returncode == 0, done

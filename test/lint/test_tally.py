@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last line of ./dev test adds up meson's and pytest's records and hides nothing."""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+TALLY = Path(__file__).resolve().parents[2] / "tools" / "tally.py"
+
+
+def tally(folder):
+    done = subprocess.run([sys.executable, TALLY, folder], capture_output=True, text=True)
+    return done.returncode, done.stdout.splitlines()
+
+
+def record(name, result, stdout=""):
+    return json.dumps({"name": name, "result": result, "stdout": stdout}) + "\n"
+
+
+def test_counts_every_kind(tmp_path):
+    (tmp_path / "unit.json").write_text(
+        record("base-buf", "OK", "TAP version 13\n1..2\nok 1 - one\nok 2 - two\n")
+        + record("loop", "OK", "1..1\nok 1 - x # SKIP no epoll\n") + record("lint-size", "OK"))
+    (tmp_path / "integration.xml").write_text(
+        '<testsuites><testsuite><testcase classname="a" name="b"/><testcase classname="a" name="c">'
+        '<skipped message="needs root"/></testcase></testsuite></testsuites>')
+    (tmp_path / "steps.txt").write_text("pass build gcc\n")
+    code, lines = tally(tmp_path)
+    assert code == 0
+    assert lines[-1] == "5 passed, 0 failed, 2 skipped"
+    assert "SKIPPED 1 x needs root" in lines and "SKIPPED 1 x no epoll" in lines
+
+
+def test_failures_are_named(tmp_path):
+    (tmp_path / "unit.json").write_text(
+        record("base-buf", "FAIL", "1..2\nok 1 - one\nnot ok 2 - two\n") + record("lint-size", "FAIL", "src/a.c:1: too long"))
+    (tmp_path / "steps.txt").write_text("fail build clang\n")
+    code, lines = tally(tmp_path)
+    assert code == 1 and lines[-1] == "1 passed, 3 failed, 0 skipped"
+    assert [line for line in lines if "base-buf: two" in line] and [line for line in lines if "build clang" in line]
+
+
+def test_a_crash_after_ok_is_a_failure(tmp_path):
+    (tmp_path / "unit.json").write_text(record("loop", "ERROR", "1..2\nok 1 - one\n"))
+    assert tally(tmp_path) == (1, ["FAILED  unit loop  error", "1 passed, 1 failed, 0 skipped"])
+
+
+def test_nothing_run_is_a_failure(tmp_path):
+    assert tally(tmp_path) == (1, ["0 passed, 0 failed, 0 skipped"])

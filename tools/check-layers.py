@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the layer table: which src/ folder may include which, and who may see which library.
+
+A row lists the folders (or single headers) a folder may include besides its own; what is not listed
+is refused, so a new dependency is a decision made here. ARCHITECTURE.md has the same table in words.
+"""
+
+import re
+
+import lint
+
+DATA = {"sys/facts.h", "sys/layer.h"}  # plain data: the host's abilities, names of layers
+RECORDS = {"broker/proto.h"}  # what crosses the socket between front and broker
+
+MAY_INCLUDE = {
+    "base": set(),
+    "sys": {"base"},
+    "loop": {"base", "sys"},
+    "spec": {"base"},
+    "policy": {"base", "spec"} | DATA,
+    "plan": {"base", "spec", "policy"} | DATA,
+    "init": {"base", "plan"},
+    "sandbox": {"base", "sys", "loop", "spec", "policy", "plan", "init"} | RECORDS,
+    "supervise": {"base", "sys", "loop", "spec", "policy", "plan"} | RECORDS,
+    "broker": {"base", "sys", "loop", "spec", "policy", "plan", "init", "sandbox"},
+    "client": {"base", "sys", "loop", "spec", "policy", "plan", "supervise", "broker", "atoll"},
+    "cli": {"base", "sys", "loop", "spec", "policy", "plan", "supervise", "broker", "client", "atoll"},
+}
+
+# Libraries and the folders whose .c files and headers may include them. Further down the socket nothing
+# parses: tools/check-symbols.py looks at the objects too, because headers can be included indirectly.
+LIBRARIES = {
+    "jansson.h": {"spec", "policy", "plan", "supervise", "client", "cli"},
+    "yaml.h": {"spec"},
+    "pthread.h": set(),
+}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<([^>]+)>)', re.M)
+
+
+def allowed(folder, header):
+    if header.startswith(folder + "/"):
+        return True
+    return header in MAY_INCLUDE[folder] or header.split("/")[0] in MAY_INCLUDE[folder]
+
+
+def judge(folder, path, ours, system):
+    """What is wrong with one #include, or None. A bare name that is not in the folder is a generated file."""
+    if ours and "/" not in ours and (path.parent / ours).exists():
+        return f'"{ours}": name the folder too: "{folder}/{ours}"'
+    if ours and ours.split("/")[0] in MAY_INCLUDE and not allowed(folder, ours):
+        return f'{folder}/ may not include "{ours}"'
+    if system in LIBRARIES and folder not in LIBRARIES[system]:
+        return f"{folder}/ may not include <{system}>"
+    return None
+
+
+def check(root):
+    source = root / "src"
+    for path in lint.c_files(root, "src"):
+        folder = path.relative_to(source).parts[0]
+        text = lint.blank(path.read_text(), keep_strings=True)
+        if folder not in MAY_INCLUDE:
+            yield path, 1, f"src/{folder} has no row in tools/check-layers.py"
+            continue
+        for match in INCLUDE.finditer(text):
+            problem = judge(folder, path, match.group(1), match.group(2))
+            if problem:
+                yield path, lint.line_of(text, match.start()), problem
+
+
+if __name__ == "__main__":
+    lint.main(check)

@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Adds up what the test steps left behind and prints the one line `./dev test` ends with.
+
+  tally.py FOLDER
+
+FOLDER holds one file a step: *.json (meson's testlog.json: a record a line, TAP in its stdout), *.xml
+(pytest's JUnit), *.txt (lines "pass NAME" or "fail NAME", for steps such as a build). Every failure is
+named, every skip is printed with its reason. Exits with 1 when something failed or nothing passed.
+"""
+
+import collections
+import json
+import pathlib
+import re
+import sys
+import xml.etree.ElementTree as xml
+
+TAP = re.compile(r"^\s*(not )?ok\b(?:\s+\d+)?\s*(?:-\s*)?([^#\n]*)(?:#\s*(SKIP|TODO)\S*\s*(.*))?$", re.M | re.I)
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+MESON = {"OK": PASSED, "EXPECTEDFAIL": PASSED, "SKIP": SKIPPED}
+
+
+def from_tap(name, record):
+    """One outcome a TAP line; a program that died without saying `not ok` is a failure of its own."""
+    outcomes = []
+    for failed, title, directive, reason in TAP.findall(record["stdout"]):
+        if (directive or "").upper() == "SKIP":
+            outcomes.append((SKIPPED, f"{name}: {title.strip() or reason}", reason or "no reason given"))
+        else:
+            outcomes.append((FAILED if failed else PASSED, f"{name}: {title.strip()}", ""))
+    if MESON.get(record["result"], FAILED) == FAILED and all(o[0] != FAILED for o in outcomes):
+        outcomes.append((FAILED, name, record["result"].lower()))
+    return outcomes
+
+
+def from_meson(path):
+    for line in path.read_text().splitlines():
+        record = json.loads(line)
+        name = f"{path.stem} {record['name'].split(' / ')[-1]}"
+        if TAP.search(record.get("stdout") or ""):
+            yield from from_tap(name, record)
+        else:
+            words = (record.get("stdout") or record["result"]).strip().splitlines()
+            yield MESON.get(record["result"], FAILED), name, words[-1] if words else ""
+
+
+def from_junit(path):
+    for case in xml.parse(path).iter("testcase"):
+        name = f"{path.stem} {case.get('classname')}.{case.get('name')}"
+        kinds = {child.tag: child for child in case}
+        if "failure" in kinds or "error" in kinds:
+            child = kinds.get("failure", kinds.get("error"))
+            yield FAILED, name, (child.get("message") or "").split("\n")[0]
+        elif "skipped" in kinds:
+            yield SKIPPED, name, kinds["skipped"].get("message") or "no reason given"
+        else:
+            yield PASSED, name, ""
+
+
+def from_lines(path):
+    for line in path.read_text().splitlines():
+        word, _, name = line.partition(" ")
+        yield (PASSED if word == "pass" else FAILED), name, ""
+
+
+READERS = {".json": from_meson, ".xml": from_junit, ".txt": from_lines}
+
+
+def main(folder):
+    counts = collections.Counter()
+    reasons = collections.defaultdict(list)
+    for path in sorted(pathlib.Path(folder).iterdir()):
+        for outcome, name, reason in READERS[path.suffix](path):
+            counts[outcome] += 1
+            if outcome == FAILED:
+                print(f"FAILED  {name}  {reason}".rstrip())
+            elif outcome == SKIPPED:
+                reasons[reason].append(name)
+    for reason, names in sorted(reasons.items()):
+        print(f"SKIPPED {len(names)} x {reason}")
+        for name in names:
+            print(f"          {name}")
+    print(", ".join(f"{counts[key]} {key}" for key in (PASSED, FAILED, SKIPPED)))
+    return 1 if counts[FAILED] or not counts[PASSED] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
