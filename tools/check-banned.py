@@ -90,7 +90,7 @@ def judge(path, name, arguments, text):
 
 
 def check(root):
-    for path in lint.c_files(root, "src"):
+    for path in lint.files(root, "src"):
         text = path.read_text()
         code, worded = lint.blank(text), lint.blank(text, keep_strings=True)
         for match in CALL.finditer(code):

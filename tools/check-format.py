@@ -20,7 +20,7 @@ def run(command):
 
 
 def check(root):
-    sources = [str(p) for p in lint.c_files(root, "src", "include", "test", "bench")]
+    sources = [str(p) for p in lint.files(root, "src", "include", "test", "bench")]
     if sources:
         style = f"--style=file:{root / '.clang-format'}"
         yield from run(["clang-format", style, "--dry-run", "-Werror", *sources])

@@ -58,7 +58,7 @@ def judge(folder, path, ours, system):
 
 def check(root):
     source = root / "src"
-    for path in lint.c_files(root, "src"):
+    for path in lint.files(root, "src"):
         folder = path.relative_to(source).parts[0]
         text = lint.blank(path.read_text(), keep_strings=True)
         if folder not in MAY_INCLUDE:

@@ -16,14 +16,12 @@ def c_opening(path):
 
 
 def script_files(root):
-    yield from sorted(p for folder in ("tools", "test", "bench", "runners")
-                      for p in (root / folder).rglob("*")
-                      if p.suffix in (".py", ".sh") and p.is_file())
+    yield from lint.files(root, "tools", "test", "bench", "runners", suffixes=(".py", ".sh"))
     yield from (p for p in (root / "dev", root / ".ci/run") if p.exists())
 
 
 def check(root):
-    for path in lint.c_files(root, "src", "test", "bench"):
+    for path in lint.files(root, "src", "test", "bench"):
         yield from c_opening(path)
     for path in script_files(root):
         if f"# {LICENCE}" not in path.read_text().split("\n")[:2]:

@@ -39,7 +39,7 @@ def functions(text):
 
 
 def check(root):
-    for path in lint.c_files(root, "src", "test", "bench", "include"):
+    for path in lint.files(root, "src", "test", "bench", "include"):
         text = path.read_text()
         lines = text.count("\n")
         if lines > FILE_LINES:

@@ -25,7 +25,7 @@ PURE = re.compile(
     | json_\w+ | jsonp_\w+ | yaml_\w+
     | __errno_location | __ctype_\w+ | __assert_fail | __stack_chk_fail
     | __(?:mem|str|stp|v?snprintf|v?asprintf|fdelt)\w*_chk | __isoc99_sscanf
-    | _GLOBAL_OFFSET_TABLE_ | strerror\w*
+    | _GLOBAL_OFFSET_TABLE_ | __u?(?:div|mod|mul)ti[34] | sig(?:abbrev|descr)_np | strerror\w*
     )$""",
     re.X,
 )

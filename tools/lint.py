@@ -14,10 +14,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 _TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 
 
-def c_files(root, *folders):
+# Programs that the tests run inside the sandbox: users write them, so our rules do not apply.
+GUESTS = "test/integration/languages"
+
+
+def files(root, *folders, suffixes=(".c", ".h")):
     for folder in folders:
-        for path in sorted((root / folder).rglob("*.[ch]")):
-            yield path
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in suffixes and path.is_file() and not path.is_relative_to(root / GUESTS):
+                yield path
 
 
 def blank(text, keep_strings=False):

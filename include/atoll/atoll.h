@@ -29,8 +29,8 @@ extern "C" {
 struct atoll; /* opaque */
 
 struct atoll_options {
-	size_t size;	      /* sizeof(struct atoll_options): lets the struct grow */
-	const char *data_dir; /* languages/, policies/, runners/; NULL: found by itself */
+	size_t size;	       /* sizeof(struct atoll_options): lets the struct grow */
+	const char *data_dir;  /* languages/, policies/, runners/; NULL: found by itself */
 	const char *cache_dir; /* build cache; NULL: $XDG_CACHE_HOME/atoll or ~/.cache/atoll */
 };
 
@@ -85,9 +85,20 @@ ATOLL_API struct atoll *atoll_free(struct atoll *a);
  * refusal, together with a negative return and *problem). result_json may be NULL, which implies brief.
  */
 ATOLL_API int atoll_run(struct atoll *a, const char *request_json,
-			const struct atoll_run_options *options, char **result_json, char **problem);
+			const struct atoll_run_options *options, char **result_json,
+			char **problem);
 /* Decision and plan as text; runs nothing. */
 ATOLL_API int atoll_explain(struct atoll *a, const char *request_json, char **text, char **problem);
+/* The start of a file, to tell its language by: the extension of path (may be NULL), or a `#!` line. */
+struct atoll_sample {
+	size_t size; /* sizeof(struct atoll_sample) */
+	const char *path;
+	const char *head;
+	size_t n;
+};
+/* *language is the name of the sample's language, the caller's to free(). */
+ATOLL_API int atoll_detect(struct atoll *a, const struct atoll_sample *sample, char **language,
+			   char **problem);
 /* JSON: every language with version and availability; what this host can enforce. */
 ATOLL_API int atoll_languages(struct atoll *a, char **json, char **problem);
 ATOLL_API int atoll_doctor(struct atoll *a, char **json, char **problem);

@@ -114,10 +114,14 @@ int broker_run(int front_fd)
 	if (r < 0 && b.host_error.code == ERROR_NONE)
 		(void)error_set(&b.host_error, ERROR_INTERNAL, -r, "the broker cannot start: %s",
 				strerror(-r));
+	/* The plan is still being made: have what needs no plan ready. Failing here is told with the first run. */
+	if (r == 0)
+		r = sandbox_create(&b.host, &b.spare, &b.host_error);
 	r = loop_add_fd(b.loop, front_fd, EPOLLIN, (struct handler){ on_front, &b }, &b.front_source);
 	if (r == 0)
 		r = loop_run(b.loop);
 	b.front_source = source_free(b.front_source);
+	sandbox_destroy(b.spare);
 	sandbox_host_done(&b.host);
 	b.loop = loop_free(b.loop);
 	return r < 0 ? 1 : 0;

@@ -502,7 +502,11 @@ static int begin(struct run *run, struct error *err)
 		return r;
 	run->n_stages = plan_stage_count(&run->plan.view);
 	run->tty = plan_find(&run->plan.view, OP_DEVPTS, -1) != NULL;
-	r = sandbox_spawn(&b->host, &run->plan.view, run->plan_fd, &run->sandbox, err);
+	run->sandbox = TAKE_PTR(b->spare);
+	if (!run->sandbox)
+		r = sandbox_create(&b->host, &run->sandbox, err);
+	if (r == 0)
+		r = sandbox_prepare(run->sandbox, &run->plan.view, run->plan_fd, err);
 	if (r < 0)
 		return r;
 	r = watch(run);

@@ -23,6 +23,7 @@ struct broker {
 	struct sandbox_host host;
 	struct error host_error; /* why host could not be set up; code ERROR_NONE: it was */
 	struct plan_ceilings ceilings;
+	struct sandbox *spare; /* made before the first plan came, or NULL */
 	struct run *runs;
 	bool closing; /* the front is gone: end when the last run is freed */
 };

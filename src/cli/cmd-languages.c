@@ -29,7 +29,8 @@ static int print_libraries(struct buf *out, json_t *libraries)
 	json_t *version;
 	int r = 0, n = 0;
 
-	json_object_foreach(libraries, name, version) {
+	json_object_foreach(libraries, name, version)
+	{
 		if (r == 0)
 			r = buf_printf(out, "%s%s %s", n++ ? ", " : "  libraries: ", name,
 				       json_string_value(version));
@@ -45,8 +46,8 @@ static int print_language(struct buf *out, const json_t *language)
 	int r;
 
 	if (!available)
-		r = buf_printf(out, "%-11s not installed: apt install %s\n", text_of(language, "name"),
-			       text_of(language, "package"));
+		r = buf_printf(out, "%-11s not installed: apt install %s\n",
+			       text_of(language, "name"), text_of(language, "package"));
 	else
 		r = buf_printf(out, "%-11s %s\n", text_of(language, "name"),
 			       *version ? version : "version unknown");
@@ -59,7 +60,8 @@ static int languages_table(const char *json, struct buf *out)
 	size_t i;
 	int r = root ? 0 : -EINVAL;
 
-	json_array_foreach(json_object_get(root, "languages"), i, language) {
+	json_array_foreach(json_object_get(root, "languages"), i, language)
+	{
 		if (r == 0)
 			r = print_language(out, language);
 	}
@@ -106,7 +108,9 @@ static int languages_main(const struct command *self, int argc, char **argv)
 }
 
 static const struct option languages_rows[] = {
-	{ .flag = "--json", .help = "print JSON", .apply = option_set_true,
+	{ .flag = "--json",
+	  .help = "print JSON",
+	  .apply = option_set_true,
 	  .offset = offsetof(struct languages_options, json) },
 };
 

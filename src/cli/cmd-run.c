@@ -101,11 +101,11 @@ static int prepare_output_dir(const char *dir, struct error *err)
 		return error_set(err, ERROR_STORAGE, errno, "cannot make --output-dir '%.300s': %s",
 				 dir, strerror(errno));
 	if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
-		return error_set(err, ERROR_STORAGE, ENOTDIR, "--output-dir '%.300s' is no directory",
-				 dir);
+		return error_set(err, ERROR_STORAGE, ENOTDIR,
+				 "--output-dir '%.300s' is no directory", dir);
 	if (access(dir, W_OK | X_OK) < 0)
-		return error_set(err, ERROR_STORAGE, errno, "cannot write to --output-dir '%.300s': %s",
-				 dir, strerror(errno));
+		return error_set(err, ERROR_STORAGE, errno,
+				 "cannot write to --output-dir '%.300s': %s", dir, strerror(errno));
 	return 0;
 }
 
@@ -170,7 +170,8 @@ static void outcome_done(struct outcome *out)
 static int launch(struct atoll *atoll, const struct run_options *o, const json_t *request,
 		  struct outcome *out, struct error *err)
 {
-	static const int cancel_signals[] = { SIGINT, SIGTERM, SIGHUP }, resize_signal[] = { SIGWINCH };
+	static const int cancel_signals[] = { SIGINT, SIGTERM, SIGHUP },
+			 resize_signal[] = { SIGWINCH };
 	bool wants_result = o->json || json_object_get(request, "tests") ||
 			    json_object_get(request, "invoke");
 	bool tty = json_is_true(json_object_get(request, "tty"));
@@ -192,6 +193,7 @@ static int launch(struct atoll *atoll, const struct run_options *o, const json_t
 		.use_resize_fd = tty && resize_fd >= 0,
 		.resize_fd = resize_fd,
 		.output_dir = o->output_dir,
+		.brief = !o->json,
 		.exit_code = &out->exit_code,
 		.notice = &out->notice,
 	};
@@ -229,7 +231,8 @@ static int finish(const struct run_options *o, const struct outcome *out)
 
 static int explain(struct atoll *atoll, const struct run_options *o, const json_t *request)
 {
-	_cleanup_free_ char *body = json_dumps(request, JSON_COMPACT), *text = NULL, *problem = NULL;
+	_cleanup_free_ char *body = json_dumps(request, JSON_COMPACT), *text = NULL,
+			    *problem = NULL;
 	struct error err = { 0 };
 	int r = body ? atoll_explain(atoll, body, &text, &problem) : -ENOMEM;
 
@@ -276,7 +279,8 @@ static int run_main(const struct command *self, int argc, char **argv)
 	} else if (r < 0) {
 		code = fail(&options, &err);
 	} else if (atoll_new(NULL, &atoll, &problem) < 0) {
-		(void)error_set(&err, ERROR_INTERNAL, ENOENT, "%s", problem ? problem : "cannot start");
+		(void)error_set(&err, ERROR_INTERNAL, ENOENT, "%s",
+				problem ? problem : "cannot start");
 		code = fail(&options, &err);
 	} else {
 		code = run_with(atoll, &options, argv + args.rest);
@@ -290,14 +294,17 @@ const struct command cmd_run = {
 	.name = "run",
 	.usage = "[FILE | - | -c CODE] [-l LANG] [OPTIONS] [-- ARGS…]",
 	.summary = "run a program in a sandbox",
-	.details = "The program's output comes out as it is written, standard input goes in, and the exit code\n"
-		   "is the program's own: 124 after a timeout, 125 when atoll failed, 126 when refused by the\n"
-		   "policy, 127 for an unknown language or a missing runtime, 128+n after signal n.\n"
-		   "\n"
-		   "  atoll run script.py -- a b       run a file with arguments\n"
-		   "  atoll run -l bash -c 'echo hi'   run a piece of code\n"
-		   "  generate | atoll run -l js -     run what comes on standard input\n"
-		   "  atoll run sum.c --tests t.json   compile once, judge against each test\n",
+	.details =
+		"The program's output comes out as it is written, standard input goes in, and the "
+		"exit code\n"
+		"is the program's own: 124 after a timeout, 125 when atoll failed, 126 when "
+		"refused by the\n"
+		"policy, 127 for an unknown language or a missing runtime, 128+n after signal n.\n"
+		"\n"
+		"  atoll run script.py -- a b       run a file with arguments\n"
+		"  atoll run -l bash -c 'echo hi'   run a piece of code\n"
+		"  generate | atoll run -l js -     run what comes on standard input\n"
+		"  atoll run sum.c --tests t.json   compile once, judge against each test\n",
 	.options = &run_option_list,
 	.main = run_main,
 };

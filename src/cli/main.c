@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `atoll`: finds the subcommand in the table and hands over. */
-#include <stdio.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -43,9 +44,10 @@ int help_all(void)
 			r = buf_printf(&text, "  %-11s %s\n", (*c)->name, (*c)->summary);
 	}
 	if (r == 0)
-		r = buf_puts(&text, "  help        explain a command\n"
-				    "\n`atoll help COMMAND` lists its options; `atoll --version` prints "
-				    "the version.\n");
+		r = buf_puts(&text,
+			     "  help        explain a command\n"
+			     "\n`atoll help COMMAND` lists its options; `atoll --version` prints "
+			     "the version.\n");
 	return r < 0 ? out_of_memory() : print(&text);
 }
 
@@ -55,8 +57,8 @@ int help_command(const struct command *command)
 	int r;
 
 	buf_init(&text, HELP_MAX);
-	r = buf_printf(&text, "Usage: atoll %s%s%s\n\n%s.\n", command->name, *command->usage ? " " : "",
-		       command->usage, command->summary);
+	r = buf_printf(&text, "Usage: atoll %s%s%s\n\n%s.\n", command->name,
+		       *command->usage ? " " : "", command->usage, command->summary);
 	if (r == 0 && command->details)
 		r = buf_printf(&text, "\n%s", command->details);
 	if (r == 0)
@@ -107,10 +109,26 @@ static int version_main(void)
 	return buf_printf(&text, "atoll %s\n", ATOLL_VERSION) < 0 ? out_of_memory() : print(&text);
 }
 
+/* Started without standard streams, the first files we open would take their numbers. */
+static bool fill_standard_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	(void)fd_close(fd);
+	return fd >= 0;
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
 
+	if (!fill_standard_streams()) {
+		say("cannot open /dev/null: %s", strerror(errno));
+		return EXIT_OURS;
+	}
 	if (argc < 2) {
 		(void)help_all();
 		return EXIT_OURS;

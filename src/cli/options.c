@@ -9,8 +9,8 @@
 
 /* One flag as it stands on the command line. */
 struct flag {
-	const char *text; /* the word itself, for messages */
-	char name[64];	  /* "--memory" or "-m" */
+	const char *text;  /* the word itself, for messages */
+	char name[64];	   /* "--memory" or "-m" */
 	const char *value; /* attached to it, or NULL */
 };
 
@@ -34,7 +34,8 @@ static void flag_split(const char *word, struct flag *ret)
 	size_t n = is_long ? strcspn(word, "=") : 2;
 
 	*ret = (struct flag){ .text = word };
-	(void)snprintf(ret->name, sizeof(ret->name), "%.*s", (int)MIN(n, sizeof(ret->name) - 1), word);
+	(void)snprintf(ret->name, sizeof(ret->name), "%.*s", (int)MIN(n, sizeof(ret->name) - 1),
+		       word);
 	if (word[n] != '\0')
 		ret->value = word + n + (is_long ? 1 : 0);
 }
@@ -78,9 +79,10 @@ static int unknown_flag(const struct option_list *list, const struct flag *flag,
 	}
 	suggest_offer(&s, flag->name, "--help");
 	if (s.best)
-		return error_set(err, ERROR_INPUT, EINVAL, "unknown option '%.60s'; did you mean '%s'?",
-				 flag->name, s.best);
-	return error_set(err, ERROR_INPUT, EINVAL, "unknown option '%.60s'; see --help", flag->name);
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "unknown option '%.60s'; did you mean '%s'?", flag->name, s.best);
+	return error_set(err, ERROR_INPUT, EINVAL, "unknown option '%.60s'; see --help",
+			 flag->name);
 }
 
 /* The attached value, or the next word, which is then used up. */
@@ -188,7 +190,8 @@ int options_print(const struct option_list *list, struct buf *out)
 		char left[64];
 
 		(void)snprintf(left, sizeof(left), "%s%s%s", option->flag,
-			       option->argument ? " " : "", option->argument ? option->argument : "");
+			       option->argument ? " " : "",
+			       option->argument ? option->argument : "");
 		r = print_row(out, option->letter, left, option->help);
 	}
 	if (r < 0 || !list->limit)

@@ -39,7 +39,9 @@ static int read_open_file(int fd, const char *path, size_t max, struct buf *ret,
 
 int host_file_read(const char *path, size_t max, struct buf *ret, struct error *err)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	bool is_stdin = strcmp(path, "-") == 0;
+	_cleanup_close_ int fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+					  : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -149,13 +151,14 @@ static int tree_add_entry(struct tree *t, const struct node *parent, const char 
 
 	if (snprintf(dest, sizeof(dest), "%s/%s", parent->dest, name) >= (int)sizeof(dest) ||
 	    snprintf(source, sizeof(source), "%s/%s", parent->source, name) >= (int)sizeof(source))
-		return error_set(err, ERROR_INPUT, ENAMETOOLONG, "a path below '%.200s' is too long",
-				 parent->source);
+		return error_set(err, ERROR_INPUT, ENAMETOOLONG,
+				 "a path below '%.200s' is too long", parent->source);
 	fd = openat(parent->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0 && errno == ELOOP)
-		return error_set(err, ERROR_INPUT, ELOOP,
-				 "'%.300s' is a symbolic link; links are not taken, give the file itself",
-				 source);
+		return error_set(
+			err, ERROR_INPUT, ELOOP,
+			"'%.300s' is a symbolic link; links are not taken, give the file itself",
+			source);
 	if (fd < 0)
 		return cannot_read(source, errno, err);
 	return tree_add(t, &(struct node){ .fd = fd, .dest = dest, .source = source }, err);

@@ -21,7 +21,8 @@ static int report_tests(const json_t *tests, struct buf *out, int *exit_code)
 	const json_t *test;
 	int r = 0;
 
-	json_array_foreach(tests, i, test) {
+	json_array_foreach(tests, i, test)
+	{
 		const char *verdict = json_string_value(json_object_get(test, "verdict"));
 
 		passed += json_is_true(json_object_get(test, "passed"));
@@ -62,7 +63,7 @@ int run_report(const char *json, int exit_code)
 	error = json_object_get(result, "error");
 	if (json_array_size(tests) > 0)
 		r = report_tests(tests, &out, &exit_code);
-	else if (json_is_object(error) && json_is_true(json_object_get(result, "success")))
+	else if (json_is_object(error))
 		report_error(error);
 	else if (json_is_true(json_object_get(result, "success")))
 		r = report_value(value, &out);

@@ -15,6 +15,8 @@
 #include "spec/request.h"
 #include "spec/yaml.h"
 
+enum { SAMPLE_MAX = 256 };
+
 static int no_memory(struct error *err)
 {
 	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
@@ -55,7 +57,8 @@ static int split_pair(const struct option *self, const char *text, struct pair *
 		return error_set(err, ERROR_INPUT, EINVAL, "%s wants %s, not '%.200s'", self->flag,
 				 self->argument, text);
 	if ((size_t)(equals - text) >= sizeof(ret->name))
-		return error_set(err, ERROR_INPUT, EINVAL, "the name in %s is too long", self->flag);
+		return error_set(err, ERROR_INPUT, EINVAL, "the name in %s is too long",
+				 self->flag);
 	memcpy(ret->name, text, (size_t)(equals - text));
 	ret->name[equals - text] = '\0';
 	ret->value = equals + 1;
@@ -68,7 +71,9 @@ static int apply_env(void *data, const struct option *self, const char *value, s
 	struct pair pair;
 	int r = split_pair(self, value, &pair, err);
 
-	return r < 0 ? r : set_text(below(o->overrides, "env", json_object), pair.name, pair.value, err);
+	return r < 0 ? r
+		     : set_text(below(o->overrides, "env", json_object), pair.name, pair.value,
+				err);
 }
 
 static int apply_label(void *data, const struct option *self, const char *value, struct error *err)
@@ -78,7 +83,8 @@ static int apply_label(void *data, const struct option *self, const char *value,
 	int r = split_pair(self, value, &pair, err);
 
 	return r < 0 ? r
-		     : set_text(below(o->overrides, "labels", json_object), pair.name, pair.value, err);
+		     : set_text(below(o->overrides, "labels", json_object), pair.name, pair.value,
+				err);
 }
 
 static int apply_file(void *data, const struct option *self, const char *value, struct error *err)
@@ -90,8 +96,8 @@ static int apply_file(void *data, const struct option *self, const char *value, 
 	if (r == 0)
 		r = request_check_path(pair.name, strlen(pair.name), err);
 	return r < 0 ? r
-		     : host_tree_add(below(o->overrides, "files", json_object), pair.name, pair.value,
-				     err);
+		     : host_tree_add(below(o->overrides, "files", json_object), pair.name,
+				     pair.value, err);
 }
 
 static int apply_stage(void *data, const struct option *self, const char *value, struct error *err)
@@ -114,7 +120,8 @@ static int apply_collect(void *data, const struct option *self _unused_, const c
 {
 	struct run_options *o = data;
 
-	if (json_array_append_new(below(o->overrides, "collect", json_array), json_string(value)) < 0)
+	if (json_array_append_new(below(o->overrides, "collect", json_array), json_string(value)) <
+	    0)
 		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", value);
 	return 0;
 }
@@ -177,8 +184,8 @@ static const struct option run_rows[] = {
 	{ "--invoke", 0, "CLASS.METHOD", "call a method of a class that the code defines",
 	  option_set_text, MEMBER(invoke) },
 	{ "--params", 0, "JSON", "its arguments, a JSON object", option_set_text, MEMBER(params) },
-	{ "--tests", 0, "FILE", "judge against [{\"stdin\": …, \"expected\": …}, …]", option_set_text,
-	  MEMBER(tests_file) },
+	{ "--tests", 0, "FILE", "judge against [{\"stdin\": …, \"expected\": …}, …]",
+	  option_set_text, MEMBER(tests_file) },
 	{ "--request", 0, "FILE", "take a whole request body, JSON or YAML; flags win",
 	  option_set_text, MEMBER(request_file) },
 	{ "--label", 0, "K=V", "put a label on the result (repeatable)", apply_label, 0 },
@@ -222,7 +229,9 @@ static int load_tree(const char *path, json_t **ret, struct error *err)
 	r = host_file_read(path, YAML_BYTES_MAX * 16, &text, err);
 	if (r < 0)
 		return r;
-	doc = (struct document){ .name = path, .text = text.data ? text.data : "", .len = text.len };
+	doc = (struct document){ .name = path,
+				 .text = text.data ? text.data : "",
+				 .len = text.len };
 	start = strspn(doc.text, " \t\r\n");
 	if (doc.text[start] == '{' || doc.text[start] == '[')
 		return json_parse(&doc, ret, err);
@@ -235,7 +244,8 @@ static int merge(json_t *request, json_t *overrides, struct error *err)
 	const char *key;
 	json_t *value;
 
-	json_object_foreach(overrides, key, value) {
+	json_object_foreach(overrides, key, value)
+	{
 		json_t *there = json_object_get(request, key);
 		int r;
 
@@ -277,16 +287,16 @@ static int add_invoke(json_t *request, const struct run_options *o, struct error
 	if (!o->invoke)
 		return 0;
 	if (!dot || dot == o->invoke || dot[1] == '\0')
-		return error_set(err, ERROR_INPUT, EINVAL, "--invoke wants CLASS.METHOD, not '%.200s'",
-				 o->invoke);
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "--invoke wants CLASS.METHOD, not '%.200s'", o->invoke);
 	params = o->params ? json_loads(o->params, JSON_REJECT_DUPLICATES, NULL) : json_object();
 	if (!json_is_object(params)) {
 		json_decref(params);
-		return error_set(err, ERROR_INPUT, EINVAL, "--params wants a JSON object, not '%.200s'",
-				 o->params);
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "--params wants a JSON object, not '%.200s'", o->params);
 	}
-	invoke = json_pack("{s:s%, s:s, s:o}", "class", o->invoke, (size_t)(dot - o->invoke), "method",
-			   dot + 1, "params", params);
+	invoke = json_pack("{s:s%, s:s, s:o}", "class", o->invoke, (size_t)(dot - o->invoke),
+			   "method", dot + 1, "params", params);
 	return set_new(request, "invoke", invoke, err);
 }
 
@@ -304,13 +314,18 @@ static int add_tests(json_t *request, const struct run_options *o, struct error 
 static int detect(json_t *request, struct atoll *atoll, const char *path, const struct buf *text,
 		  struct error *err)
 {
+	const struct atoll_sample sample = {
+		.size = sizeof(sample),
+		.path = path,
+		.head = text->data ? text->data : "",
+		.n = MIN(text->len, (size_t)SAMPLE_MAX),
+	};
 	_cleanup_free_ char *language = NULL, *problem = NULL;
 	int r;
 
 	if (json_object_get(request, "language"))
 		return 0;
-	r = atoll_detect(atoll, path, text->data ? text->data : "", MIN(text->len, (size_t)256),
-			 &language, &problem);
+	r = atoll_detect(atoll, &sample, &language, &problem);
 	if (r < 0)
 		return error_set(err, ERROR_RUNTIME, ENOENT, "%s",
 				 problem ? problem : "cannot tell the language; name it with -l");
@@ -336,7 +351,7 @@ static int add_code(json_t *request, struct run_options *o, struct atoll *atoll,
 	if (!o->file)
 		return 0;
 	o->stdin_is_code = from_stdin;
-	r = host_file_read(from_stdin ? "/dev/stdin" : o->file, REQUEST_CODE_MAX, &text, err);
+	r = host_file_read(o->file, REQUEST_CODE_MAX, &text, err);
 	if (r == 0)
 		r = detect(request, atoll, from_stdin ? NULL : o->file, &text, err);
 	if (r < 0)
@@ -358,7 +373,7 @@ static int is_runnable(const json_t *request, struct error *err)
 }
 
 int run_body(struct run_options *options, struct atoll *atoll, char *const *words, json_t **ret,
-		struct error *err)
+	     struct error *err)
 {
 	json_t *request = NULL;
 	int r = 0;

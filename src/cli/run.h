@@ -14,9 +14,9 @@
 #include <stdbool.h>
 
 struct run_options {
-	json_t *overrides;	/* what flags say, in the shape of a request body */
-	const char *file;	/* FILE or "-"; NULL: none */
-	const char *code;	/* of -c */
+	json_t *overrides; /* what flags say, in the shape of a request body */
+	const char *file;  /* FILE or "-"; NULL: none */
+	const char *code;  /* of -c */
 	const char *request_file;
 	const char *tests_file;
 	const char *invoke, *params;
@@ -29,21 +29,22 @@ extern const struct option_list run_option_list;
 
 /* The whole request body; the caller owns it. words: what stood after "--", NULL-terminated. */
 int run_body(struct run_options *options, struct atoll *atoll, char *const *words, json_t **ret,
-		struct error *err) _must_check_;
+	     struct error *err) _must_check_;
 
-/* Host files into request values: a text where the bytes are UTF-8 without NUL, else {"base64"}. */
+/* Reads a whole file; "-" is standard input. */
 int host_file_read(const char *path, size_t max, struct buf *ret, struct error *err) _must_check_;
+/* A text where the bytes are UTF-8 without NUL, else {"base64": …}. */
 json_t *bytes_to_json(const char *data, size_t len);
 /* Adds SRC, or every file below it, to files as DEST. */
-int host_tree_add(json_t *files, const char *dest, const char *source, struct error *err)
-	_must_check_;
+int host_tree_add(json_t *files, const char *dest, const char *source,
+		  struct error *err) _must_check_;
 
 /* Prints the tests' verdicts or the invoked method's value; gives the exit code. */
 int run_report(const char *json, int exit_code);
 
 /* Our terminal in raw mode while a --tty run lasts. */
 struct terminal {
-	int fd;	 /* -EBADF: none */
+	int fd; /* -EBADF: none */
 	void *saved;
 };
 void terminal_raw(struct terminal *t, int fd);

@@ -42,9 +42,8 @@ void say(const char *fmt, ...)
 		text[0] = '\0';
 	va_end(ap);
 	if (buf_puts(&line, "atoll: ") < 0 || append_escaped(&line, text) < 0 ||
-	    buf_puts(&line, "\n") < 0)
-		return;
-	(void)fd_write_all(STDERR_FILENO, line.data, line.len);
+	    buf_puts(&line, "\n") < 0 || fd_write_all(STDERR_FILENO, line.data, line.len) < 0)
+		return; /* there is nobody left to tell */
 }
 
 int error_exit_code(enum error_code code)

@@ -17,7 +17,7 @@ enum { BUILDCACHE_FILES_MAX = 1024 };
 
 struct buildcache_input {
 	const struct language *language;
-	const char *image; /* or NULL */
+	const char *image;		  /* or NULL */
 	const struct request_file *files; /* every source, in any order */
 	size_t n_files;
 	const char *const *argv; /* expanded, NULL-terminated */

@@ -109,7 +109,8 @@ int data_read(const char *dir, const char *relative, struct buf *ret, struct err
 	int r;
 
 	if (snprintf(path, sizeof(path), "%s/%s", dir, relative) >= (int)sizeof(path))
-		return error_set(err, ERROR_INPUT, ENAMETOOLONG, "path of '%s' is too long", relative);
+		return error_set(err, ERROR_INPUT, ENAMETOOLONG, "path of '%s' is too long",
+				 relative);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 && errno == ENOENT)
 		return -ENOENT;

@@ -13,7 +13,8 @@ enum { DATA_FILE_MAX = 1 << 20 };
 /* option (may be NULL), $ATOLL_DATA_DIR, beside the program, the system's. Caller frees *ret. */
 int data_find(const char *option, char **ret, struct error *err) _must_check_;
 /* Reads <dir>/<relative> whole; -ENOENT without a message, so that callers can say what was looked for. */
-int data_read(const char *dir, const char *relative, struct buf *ret, struct error *err) _must_check_;
+int data_read(const char *dir, const char *relative, struct buf *ret,
+	      struct error *err) _must_check_;
 
 /*
  * Opens the cache directory, made on demand with mode 0700: option (may be NULL),

@@ -58,8 +58,7 @@ static int report_host(json_t *checks, const struct doctor_input *in)
 
 	(void)snprintf(kernel.value, sizeof(kernel.value), "%s", f->kernel);
 	(void)snprintf(cores.value, sizeof(cores.value), "%d", f->cores);
-	(void)snprintf(memory.value, sizeof(memory.value), "%" PRId64 " MiB",
-		       f->memory_bytes / MiB);
+	(void)snprintf(memory.value, sizeof(memory.value), "%lld MiB", f->memory_bytes / MiB);
 	if (f->privileged) {
 		(void)snprintf(user.value, sizeof(user.value), "root, ids %u to %u for sandboxes",
 			       f->uid_base, f->uid_base + f->uid_count - 1);
@@ -78,21 +77,21 @@ static const struct {
 	const char *name;
 	size_t flag;
 } namespace_table[] = {
-	{ "mount", offsetof(struct host_facts, mntns) },
-	{ "pid", offsetof(struct host_facts, pidns) },
-	{ "net", offsetof(struct host_facts, netns) },
-	{ "ipc", offsetof(struct host_facts, ipcns) },
-	{ "uts", offsetof(struct host_facts, utsns) },
-	{ "cgroup", offsetof(struct host_facts, cgroupns) },
+	{ "mntns", offsetof(struct host_facts, mntns) },
+	{ "pidns", offsetof(struct host_facts, pidns) },
+	{ "netns", offsetof(struct host_facts, netns) },
+	{ "ipcns", offsetof(struct host_facts, ipcns) },
+	{ "utsns", offsetof(struct host_facts, utsns) },
+	{ "cgroupns", offsetof(struct host_facts, cgroupns) },
 };
 
 static int report_namespaces(json_t *checks, const struct doctor_input *in)
 {
 	const struct host_facts *f = in->facts;
-	struct check user = { .name = "user", .value = "yes" };
+	struct check user = { .name = "userns", .value = "yes" };
 
 	if (!f->userns) {
-		user = (struct check){ .name = "user", .word = WORD_MISSING, .value = "no" };
+		user = (struct check){ .name = "userns", .word = WORD_MISSING, .value = "no" };
 		layer_fix(LAYER_USERNS, f, user.fix, sizeof(user.fix));
 	}
 	if (add_check(checks, &user) < 0)
@@ -106,7 +105,7 @@ static int report_namespaces(json_t *checks, const struct doctor_input *in)
 		/* Without a user namespace none of the others could be tried. */
 		if (!there && f->userns)
 			(void)snprintf(c.fix, sizeof(c.fix),
-				       "Boot a kernel built with all namespaces: apt-get install "
+				       "boot a kernel built with all namespaces: apt-get install "
 				       "linux-image-amd64");
 		if (add_check(checks, &c) < 0)
 			return -ENOMEM;
@@ -160,7 +159,7 @@ static int report_cgroups(json_t *checks, const struct doctor_input *in)
 				layer_fix((enum layer)table[i].layer, f, c.fix, sizeof(c.fix));
 			else
 				(void)snprintf(c.fix, sizeof(c.fix), "%s",
-					       "Swap is not counted: boot with swapaccount=1, or "
+					       "swap is not counted: boot with swapaccount=1, or "
 					       "turn swap off: swapoff -a");
 		}
 		if (add_check(checks, &c) < 0)
@@ -221,7 +220,7 @@ static int report_calls(json_t *checks, const struct doctor_input *in)
 		if (!there)
 			(void)snprintf(
 				c.fix, sizeof(c.fix), "%s",
-				"An outer seccomp filter or an old kernel hides it: run outside "
+				"an outer seccomp filter or an old kernel hides it: run outside "
 				"the container, or apt-get install linux-image-amd64");
 		if (add_check(checks, &c) < 0)
 			return -ENOMEM;
@@ -368,20 +367,17 @@ static int summarise(json_t *report, const struct doctor_input *in)
 		layer_fix(first_layer(missing, in->policy->required), in->facts, fix, sizeof(fix));
 	else if (!ok)
 		(void)snprintf(fix, sizeof(fix), "%s",
-			       "This kernel lacks a kind of namespace: apt-get install "
+			       "this kernel lacks a kind of namespace: apt-get install "
 			       "linux-image-amd64");
 	if (ok)
 		(void)snprintf(text, sizeof(text), "%s",
 			       "This host can enforce the default policy in full.");
-	else if (missing & in->policy->required)
-		(void)snprintf(text, sizeof(text),
-			       "This host cannot run the default policy (missing: %s). %s", names,
-			       fix);
 	else
-		(void)snprintf(
-			text, sizeof(text),
-			"This host cannot enforce the default policy in full (missing: %s). %s",
-			missing ? names : "namespaces", fix);
+		(void)snprintf(text, sizeof(text), "This host cannot %s. Missing: %s; %s.",
+			       missing & in->policy->required
+				       ? "run the default policy"
+				       : "enforce the default policy in full",
+			       missing ? names : "namespaces", fix);
 	return json_object_set_new(report, "ok", json_boolean(ok)) < 0 ||
 			       json_object_set_new(report, "summary", json_string(text)) < 0 ||
 			       json_object_set_new(report, "fix",

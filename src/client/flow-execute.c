@@ -8,9 +8,9 @@
 #include "base/fd.h"
 #include "plan/wire.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
 enum { EXECUTE_GRACE_MS = 30000 };
 
@@ -145,7 +145,7 @@ int flow_execute(struct run *run, const struct execution *in, struct job **ret, 
 static void not_executed(const struct stage_spec *spec, int errnum, struct verdict *ret)
 {
 	*ret = (struct verdict){
-		.status = STATUS_SETUP_ERROR,
+		.status = STATUS_ERROR,
 		.exit_code = errnum == ENOENT || errnum == ENOTDIR ? 127 : 126,
 		.cause = { .kind = CAUSE_SETUP, .limit = -1, .peak = -1, .suggest = -1 },
 	};
@@ -156,7 +156,13 @@ static void not_executed(const struct stage_spec *spec, int errnum, struct verdi
 void flow_stage(const struct job_outcome *o, size_t index, const struct stage_spec *spec,
 		struct result_stage *ret)
 {
-	const struct record_stage *s = &o->stages[index];
+	/* Killed before this stage had a report: only what we asked for is known. */
+	const struct record_stage unreported = {
+		.wait_status = SIGKILL,
+		.killed_for = o->killed_for >= 0 ? o->killed_for : (int)CAUSE_INTERNAL,
+		.usage = o->done.usage,
+	};
+	const struct record_stage *s = index < o->n_stages ? &o->stages[index] : &unreported;
 	const struct ending end = {
 		.wait_status = s->wait_status,
 		.killed_for = s->killed_for,

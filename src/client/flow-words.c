@@ -42,10 +42,10 @@ const char *flow_expand(struct arena *memory, const char *word, const struct wor
 {
 	char memory_mb[NUMBER_MAX], cpus[NUMBER_MAX], stem[STEM_MAX];
 	const struct placeholder table[] = {
-		{ "{source}", c->source },   { "{work}", SANDBOX_WORK },
-		{ "{build}", c->build },     { "{class}", c->class_name },
-		{ "{stem}", stem },	     { "{memory_mb}", memory_mb },
-		{ "{cpus}", cpus },	     { NULL, NULL },
+		{ "{source}", c->source }, { "{work}", SANDBOX_WORK },
+		{ "{build}", c->build },   { "{class}", c->class_name },
+		{ "{stem}", stem },	   { "{memory_mb}", memory_mb },
+		{ "{cpus}", cpus },	   { NULL, NULL },
 	};
 	_cleanup_buf_ struct buf out;
 
@@ -53,7 +53,7 @@ const char *flow_expand(struct arena *memory, const char *word, const struct wor
 		return word;
 	stem_of(c->source, stem);
 	(void)snprintf(memory_mb, sizeof(memory_mb), "%" PRId64,
-		       MAX(c->limits->memory_bytes / MiB, (int64_t)1));
+		       (int64_t)MAX(c->limits->memory_bytes / MiB, 1));
 	/* Whole processors, at least one: what thread pools are sized by. */
 	(void)snprintf(cpus, sizeof(cpus), "%" PRId64, (c->limits->cpus_milli + 999) / 1000);
 	buf_init(&out, WORD_MAX);
@@ -83,8 +83,8 @@ struct word_context flow_words(struct run *run, const char *build, const struct 
 	};
 }
 
-const char **flow_expand_all(struct run *run, const char *const *words, const struct word_context *c,
-			     size_t spare)
+const char **flow_expand_all(struct run *run, const char *const *words,
+			     const struct word_context *c, size_t spare)
 {
 	const char **list;
 	size_t n = 0;

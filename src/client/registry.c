@@ -71,7 +71,7 @@ static const struct language *loaded(const struct registry *reg, const char *ste
 static int load(struct registry *reg, const char *stem, const char *needle,
 		const struct language **ret, struct error *err)
 {
-	_cleanup_buf_ struct buf text;
+	_cleanup_buf_ struct buf text = { .max = DATA_FILE_MAX };
 	char relative[NAME_LEN_MAX + 32];
 	struct language *lang;
 	struct document doc;
@@ -83,20 +83,21 @@ static int load(struct registry *reg, const char *stem, const char *needle,
 	if (reg->n == LANGUAGES_MAX)
 		return error_set(err, ERROR_INTERNAL, E2BIG, "more than %d languages",
 				 LANGUAGES_MAX);
-	buf_init(&text, DATA_FILE_MAX);
 	(void)snprintf(relative, sizeof(relative), "languages/%s.yaml", stem);
 	r = data_read(reg->data_dir, relative, &text, err);
 	if (r < 0)
 		return r;
 	if (needle && (!text.data || !strcasestr(text.data, needle)))
 		return 0;
-	doc = (struct document){ .name = relative, .text = text.data ? text.data : "", .len = text.len };
+	doc = (struct document){ .name = relative,
+				 .text = text.data ? text.data : "",
+				 .len = text.len };
 	r = language_parse(&doc, &lang, err);
 	if (r < 0)
 		return r;
 	if (strcmp(lang->name, stem) != 0) {
-		r = error_set(err, ERROR_INTERNAL, EINVAL, "%s: name is '%s', must be that of the file",
-			      relative, lang->name);
+		r = error_set(err, ERROR_INTERNAL, EINVAL,
+			      "%s: name is '%s', must be that of the file", relative, lang->name);
 		(void)language_free(lang);
 		return r;
 	}
@@ -115,7 +116,10 @@ static bool is_stem(const char *s)
 	return strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789+-_.@#") == n;
 }
 
-/* Calls load() for every file of the directory. Order is the directory's. */
+/*
+ * Calls load() for every file of the directory, in the directory's order. With a needle a file that
+ * is broken is passed over: it is reported when its own language or the whole list is wanted.
+ */
 static int load_all(struct registry *reg, const char *needle, struct error *err)
 {
 	char path[PATH_MAX];
@@ -137,6 +141,8 @@ static int load_all(struct registry *reg, const char *needle, struct error *err)
 		*dot = '\0';
 		if (is_stem(entry->d_name))
 			r = load(reg, entry->d_name, needle, &lang, err);
+		if (needle && r == -EINVAL)
+			r = 0;
 	}
 	(void)closedir(dir);
 	return r;
@@ -178,17 +184,17 @@ int registry_list(struct registry *reg, const struct language *const **ret, size
 /* "unknown language 'foo'; known: …; did you mean 'go'?" */
 static int unknown(struct registry *reg, const char *name, struct error *err)
 {
-	_cleanup_buf_ struct buf known;
+	_cleanup_buf_ struct buf known = { .max = 280 }; /* what does not fit is not listed */
 	struct suggestion s = { 0 };
 	int r = complete(reg, err);
 
 	if (r < 0)
 		return r;
-	buf_init(&known, 256); /* what does not fit is not listed */
 	for (size_t i = 0; i < reg->n; i++) {
 		const struct language *lang = reg->languages[i];
 
-		(void)buf_printf(&known, "%s%s", known.len ? ", " : "", lang->name);
+		if (buf_printf(&known, "%s%s", known.len ? ", " : "", lang->name) < 0)
+			break;
 		suggest_offer(&s, name, lang->name);
 		for (const char **alias = lang->aliases; *alias; alias++)
 			suggest_offer(&s, name, *alias);
@@ -267,7 +273,7 @@ static int detect_by_shebang(struct registry *reg, const char *head, size_t n,
 	if (n < 3 || head[0] != '#' || head[1] != '!')
 		return -ENOENT;
 	end = memchr(head, '\n', n);
-	r = complete(reg, err);
+	r = load_all(reg, "shebangs", err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < reg->n; i++) {
@@ -310,8 +316,8 @@ static json_t *language_to_json(const struct language *lang, const struct prober
 	struct error problem = { 0 };
 	bool available = language_available(lang, p->image, &problem) == 0;
 	_cleanup_free_ char *version = NULL;
-	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:b, s:b, s:s, s:n, s:n}", "name", lang->name,
-				   "title", lang->title, "aliases",
+	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:b, s:b, s:s, s:n, s:n}", "name",
+				   lang->name, "title", lang->title, "aliases",
 				   words_to_json((const char *const *)lang->aliases), "extensions",
 				   words_to_json((const char *const *)lang->extensions), "compiled",
 				   lang->compile_argv[0] != NULL, "available", available, "package",

@@ -26,9 +26,8 @@
 
 /* Names in the work directory that are ours: callers may not use them, results do not list them. */
 #define FLOW_PRIVATE	   ".atoll-"
-#define FLOW_BUILD_DIR	   ".atoll-build"      /* where a compile stage leaves its product */
-#define FLOW_INVOKE_ASK	   ".atoll-call.json"  /* what an invoke runner is to call */
-#define FLOW_INVOKE_ANSWER ".atoll-invoke.json" /* what it writes */
+#define FLOW_BUILD_DIR	   ".atoll-build"	/* where a compile stage leaves its product */
+#define FLOW_INVOKE_ANSWER ".atoll-invoke.json" /* what an invoke runner writes */
 
 struct atoll {
 	char *data_dir;
@@ -75,6 +74,8 @@ int flow_perform(struct run *run, struct error *err) _must_check_;
 void flow_close(struct run *run);
 /* All of it for a request that is a tree already; *ret is set whenever there is a result. */
 int flow_run(struct run *run, json_t *root, struct result **ret, struct error *err);
+/* The result of what could not even be read as a request. */
+struct result *flow_refusal(struct run *run, const struct error *err);
 
 /* flow-words.c: from a language's words to a program's. NULL: no memory. */
 struct word_context {
@@ -85,8 +86,8 @@ struct word_context {
 };
 const char *flow_expand(struct arena *memory, const char *word, const struct word_context *c);
 struct word_context flow_words(struct run *run, const char *build, const struct limits *limits);
-const char **flow_expand_all(struct run *run, const char *const *words, const struct word_context *c,
-			     size_t spare);
+const char **flow_expand_all(struct run *run, const char *const *words,
+			     const struct word_context *c, size_t spare);
 /* Variables of the language, of the request, and those of one stage (or NULL). */
 const char **flow_env(struct run *run, const struct request_stage *stage,
 		      const struct word_context *c);
@@ -107,8 +108,8 @@ struct execution {
 };
 int flow_plan(const struct execution *in, struct plan *ret, struct error *err) _must_check_;
 /* On success the run went to its end; *ret is the caller's to job_free(). */
-int flow_execute(struct run *run, const struct execution *in, struct job **ret, struct error *err)
-	_must_check_;
+int flow_execute(struct run *run, const struct execution *in, struct job **ret,
+		 struct error *err) _must_check_;
 /* What became of one stage of it, as an entry of result.stages without texts. */
 void flow_stage(const struct job_outcome *o, size_t index, const struct stage_spec *spec,
 		struct result_stage *ret);

@@ -130,10 +130,11 @@ static int missing(const struct language *lang, const char *image, const char *p
 		   struct error *err)
 {
 	if (image)
-		return error_set(err, ERROR_RUNTIME, ENOENT,
-				 "%s is not installed: image '%.120s' has no %s; install the package "
-				 "%s there",
-				 lang->title, image, path, lang->package);
+		return error_set(
+			err, ERROR_RUNTIME, ENOENT,
+			"%s is not installed: image '%.120s' has no %s; install the package "
+			"%s there",
+			lang->title, image, path, lang->package);
 	return error_set(err, ERROR_RUNTIME, ENOENT,
 			 "%s is not installed: %s is missing; install it with: apt install %s",
 			 lang->title, path, lang->package);
@@ -164,7 +165,8 @@ static int extract_version(const char *text, char *ret, size_t size)
 		n = strspn(p, "0123456789.");
 		if (n < 3 || !memchr(p, '.', n))
 			continue;
-		n = strspn(p, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.+~_-");
+		n = strspn(p,
+			   "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.+~_-");
 		while (n > 0 && !isalnum((unsigned char)p[n - 1]))
 			n--;
 		if (n >= size)
@@ -232,8 +234,8 @@ static json_t *version_request(const struct language *lang, const char *image)
 
 	for (const char **word = lang->version_argv; *word; word++)
 		(void)json_array_append_new(argv, json_string(*word));
-	request = json_pack("{s:s, s:[{s:s, s:o}], s:{s:i}}", "language", lang->name, "stages", "name",
-			    "version", "argv", argv, "limits", "timeout", 20);
+	request = json_pack("{s:s, s:[{s:s, s:o}], s:{s:i}}", "language", lang->name, "stages",
+			    "name", "version", "argv", argv, "limits", "timeout", 20);
 	if (request && image)
 		(void)json_object_set_new(request, "image", json_string(image));
 	return request;
@@ -241,7 +243,7 @@ static json_t *version_request(const struct language *lang, const char *image)
 
 static int version_ask(const struct language *lang, const struct prober *p, char *ret, size_t size)
 {
-	_cleanup_buf_ struct buf out;
+	_cleanup_buf_ struct buf out = { .max = PROBE_OUTPUT_MAX };
 	char number[VERSION_MAX];
 	json_t *request;
 	int r;
@@ -251,7 +253,6 @@ static int version_ask(const struct language *lang, const struct prober *p, char
 	request = version_request(lang, p->image);
 	if (!request)
 		return -ENOMEM;
-	buf_init(&out, PROBE_OUTPUT_MAX);
 	r = p->run(p->data, request, &out);
 	json_decref(request);
 	if (r < 0)
@@ -305,11 +306,10 @@ static int library_script(const struct language *lang, const struct prober *p, s
 
 json_t *language_libraries(const struct language *lang, const struct prober *p)
 {
-	_cleanup_buf_ struct buf script, out;
+	_cleanup_buf_ struct buf script = { .max = DATA_FILE_MAX },
+				 out = { .max = PROBE_OUTPUT_MAX };
 	json_t *request, *args, *libraries = NULL;
 
-	buf_init(&script, DATA_FILE_MAX);
-	buf_init(&out, PROBE_OUTPUT_MAX);
 	if (!lang->libraries[0] || !p->run || library_script(lang, p, &script) < 0)
 		return NULL;
 	args = json_array();

@@ -23,8 +23,8 @@ struct tool_id {
 int tool_identify(const char *image, const char *path, struct tool_id *ret) _must_check_;
 
 /* 0, or ERROR_RUNTIME with a sentence that names the missing file and the package to install. */
-int language_available(const struct language *lang, const char *image, struct error *err)
-	_must_check_;
+int language_available(const struct language *lang, const char *image,
+		       struct error *err) _must_check_;
 
 /*
  * How a request is run to learn a version: the run flow gives it. `request` is a request body; what it

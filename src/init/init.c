@@ -54,7 +54,6 @@ static void report(const struct report *rep)
 
 static int map_plan(struct plan_view *ret)
 {
-	const struct plan_header *h;
 	struct stat st;
 	void *base;
 
@@ -64,11 +63,7 @@ static int map_plan(struct plan_view *ret)
 	if (base == MAP_FAILED)
 		return -errno;
 	/* The broker has checked these bytes, and the seals keep them as they were. */
-	h = base;
-	ret->ops = (const struct op *)(const void *)(h + 1);
-	ret->n_ops = h->n_ops;
-	ret->data = (const char *)(ret->ops + h->n_ops);
-	ret->data_len = h->data_len;
+	*ret = plan_trusted_view(base);
 	return 0;
 }
 

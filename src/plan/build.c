@@ -134,6 +134,8 @@ static void add_devices(struct builder *b, const struct decision *d)
 		add(b, (struct op){ .kind = OP_DEVICE },
 		    (struct op_args){ .a = "/dev/tty", .b = "/dev/tty" });
 		add(b, (struct op){ .kind = OP_DEVPTS }, (struct op_args){ .b = "/dev/pts" });
+		add(b, (struct op){ .kind = OP_SYMLINK },
+		    (struct op_args){ .a = "pts/ptmx", .b = "/dev/ptmx" });
 	}
 }
 

@@ -498,6 +498,9 @@ const struct syscall_row filter_syscalls[] = {
 	{ "statmount", { 457, 457 }, TO_ENOSYS },
 	{ "syncfs", { 306, 267 }, TO_ENOSYS },
 	{ "tuxcall", { 184, NR_NONE }, TO_ENOSYS },
+	/* Newer kernels (seen on 6.18) do not ask filters about these two. */
+	{ "uprobe", { 336, NR_NONE }, TO_ENOSYS },
+	{ "uretprobe", { 335, NR_NONE }, TO_ENOSYS },
 	{ "vserver", { 236, NR_NONE }, TO_ENOSYS },
 	{ "", { NR_NONE, NR_NONE }, TO_ENOSYS },
 };

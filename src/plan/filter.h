@@ -27,6 +27,7 @@ const char *filter_profile_name(enum filter_profile profile);
 /* First 8 hex digits of a hash of the compiled program: "default@3f2a91c0". */
 void filter_label(enum filter_profile profile, const struct filter *f, char *ret, size_t size);
 /* What the table (not the compiled program) says, for tests and --dump-seccomp: a SECCOMP_RET_* value. */
-uint32_t filter_expect(enum filter_profile profile, uint32_t arch, uint32_t nr, const uint64_t args[6]);
+uint32_t filter_expect(enum filter_profile profile, uint32_t arch, uint32_t nr,
+		       const uint64_t args[6]);
 /* Human listing of table and program. */
 int filter_print(enum filter_profile profile, struct buf *out) _must_check_;

@@ -186,10 +186,10 @@ static void test_names_and_numbers(void **state)
 		for (const struct syscall_row *row = filter_syscalls; row->name[0]; row++) {
 			int nr = seccomp_syscall_resolve_name_arch(arches[m], row->name);
 
-			/* Newer than this libseccomp: the unified numbers, same everywhere. */
+			/* Newer than this libseccomp: since 424 numbers are the same everywhere. */
 			if (nr == __NR_SCMP_ERROR) {
-				assert_int_equal(row->nr[0], row->nr[1]);
-				assert_in_range(row->nr[m], 449, NR_KNOWN);
+				assert_true(row->nr[m] > 334 || row->nr[m] == NR_NONE);
+				assert_true(row->nr[m] < 424 || row->nr[0] == row->nr[1]);
 				continue;
 			}
 			if (row->nr[m] != (nr < 0 ? NR_NONE : nr))

@@ -133,7 +133,7 @@ static int decide_limits(struct decision *d, struct error *err)
 	int r = check_claims(d, &claims, err);
 
 	for (size_t i = 0; r == 0 && i < req->n_stages; i++) {
-		char where[32];
+		char where[48];
 
 		(void)snprintf(where, sizeof(where), "stages[%zu].limits", i);
 		claims = (struct claims){ .where = where,

@@ -2,16 +2,20 @@
 /* See cgroup-file.h. What changes the host has a fault point; reading is left alone. */
 #include "sandbox/cgroup-file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/parse.h"
 #include "sys/fault.h"
 #include "sys/textfile.h"
+
+enum { STALE_SEC = 10 };
 
 int cgroup_write(int dirfd, const char *file, const char *text)
 {
@@ -91,6 +95,40 @@ int cgroup_rmdir(int dirfd, const char *name)
 	return errno == ENOTEMPTY ? -EBUSY : -errno;
 }
 
+int cgroup_make_parent(int dirfd)
+{
+	int r = cgroup_mkdir(dirfd, CGROUP_PARENT);
+
+	return r == -EEXIST ? 1 : r;
+}
+
+/* A living run's group is empty only between mkdir and clone, which is a matter of milliseconds. */
+static bool is_stale(int parent, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return false;
+	return clock_realtime_ns() / NS_PER_SEC - st.st_mtim.tv_sec > STALE_SEC;
+}
+
+void cgroup_sweep(int dirfd)
+{
+	int parent = cgroup_open_dir(dirfd, CGROUP_PARENT);
+	DIR *dir = parent < 0 ? NULL : fdopendir(parent);
+	struct dirent *entry;
+
+	if (!dir) {
+		(void)fd_close(parent);
+		return;
+	}
+	while ((entry = readdir(dir)))
+		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+		    is_stale(parent, entry->d_name))
+			(void)!cgroup_rmdir(parent, entry->d_name); /* refused while in use */
+	(void)closedir(dir);
+}
+
 int cgroup_child_name(const char *name, char ret[CGROUP_NAME_MAX])
 {
 	int n = snprintf(ret, CGROUP_NAME_MAX, CGROUP_PARENT "/%s", name);
@@ -102,7 +140,7 @@ int cgroup_limit_error(struct error *err, int r, const char *file)
 {
 	return error_set(
 		err, ERROR_INTERNAL, -r,
-		"The sandbox's cgroup did not take %s (%s); `atoll doctor` shows what this "
-		"host can limit.",
+		"the sandbox's cgroup did not take %s (%s); `atoll doctor` shows what this "
+		"host can limit",
 		file, strerror(-r));
 }

@@ -22,6 +22,13 @@ int cgroup_open_dir(int dirfd, const char *path) _must_check_;
 int cgroup_mkdir(int dirfd, const char *name) _must_check_;
 /* Removes an empty group; one that is gone already is fine. -EBUSY: something lives in it. */
 int cgroup_rmdir(int dirfd, const char *name) _must_check_;
+/*
+ * Makes <dirfd>/atoll. One that is there already may hold what a killed atoll left behind: 1 says that
+ * it is worth a sweep.
+ */
+int cgroup_make_parent(int dirfd) _must_check_;
+/* Removes groups below <dirfd>/atoll that are empty and too old to be just being filled. */
+void cgroup_sweep(int dirfd);
 /* "atoll/<name>" into ret; -ENAMETOOLONG. */
 int cgroup_child_name(const char *name, char ret[CGROUP_NAME_MAX]) _must_check_;
 /* Sets err to "cannot set memory.max …" and returns r. */

@@ -51,14 +51,7 @@ static struct cgroup_root *v1_root_free(struct cgroup_root *root)
 	return NULL;
 }
 
-static int make_parent(struct cgroup_root *root, int i)
-{
-	int r = cgroup_mkdir(root->fd[i], CGROUP_PARENT);
-
-	return r == -EEXIST ? 0 : r;
-}
-
-/* Opens hierarchy h unless a co-mounted one has its directory open already. */
+/* Opens hierarchy h unless a co-mounted one has its directory open already. 1: worth a sweep. */
 static int open_hierarchy(struct cgroup_root *root, const struct cgroup_paths *paths, int h)
 {
 	int fd;
@@ -75,7 +68,7 @@ static int open_hierarchy(struct cgroup_root *root, const struct cgroup_paths *p
 		return fd;
 	root->index[h] = root->n;
 	root->fd[root->n++] = fd;
-	return make_parent(root, root->index[h]);
+	return cgroup_make_parent(fd);
 }
 
 static int v1_root_open(struct cgroup_root **ret, const struct host_facts *facts _unused_,
@@ -83,14 +76,15 @@ static int v1_root_open(struct cgroup_root **ret, const struct host_facts *facts
 {
 	struct cgroup_root *root;
 	struct cgroup_paths paths;
+	bool sweep = false;
 	int r = cgroup_paths_read(&paths);
 
 	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "Cannot read /proc/self/cgroup: %s.",
+		return error_set(err, ERROR_INTERNAL, -r, "cannot read /proc/self/cgroup: %s",
 				 strerror(-r));
 	root = calloc(1, sizeof(*root));
 	if (!root)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "Out of memory.");
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	for (int h = 0; h < _HIERARCHY_V1_MAX; h++) {
 		root->index[h] = -1;
 		if (!paths.own[h][0])
@@ -99,10 +93,14 @@ static int v1_root_open(struct cgroup_root **ret, const struct host_facts *facts
 		if (r < 0) {
 			(void)v1_root_free(root);
 			return error_set(err, ERROR_INTERNAL, -r,
-					 "Cannot make a cgroup below %s: %s.", paths.own[h],
+					 "cannot make a cgroup below %s: %s", paths.own[h],
 					 strerror(-r));
 		}
+		sweep |= r > 0;
 	}
+	/* Backwards, as remove does: a name stays taken until all of it is gone. */
+	for (int i = root->n - 1; sweep && i >= 0; i--)
+		cgroup_sweep(root->fd[i]);
 	*ret = root;
 	return 0;
 }
@@ -132,8 +130,8 @@ static int make_one(struct cgroup *cg, int i)
 
 	/* Another atoll that ended took the empty parent away. */
 	for (int attempt = 0; r == -ENOENT && attempt < 3; attempt++) {
-		r = make_parent(cg->root, i);
-		if (r == 0)
+		r = cgroup_make_parent(cg->root->fd[i]);
+		if (r >= 0)
 			r = cgroup_mkdir(cg->root->fd[i], cg->name);
 	}
 	if (r < 0)
@@ -154,14 +152,14 @@ static int v1_create(struct cgroup_root *root, const char *name, struct cgroup *
 	int r;
 
 	if (!cg)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "Out of memory.");
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	cg->root = root;
 	r = cgroup_child_name(name, cg->name);
 	for (int i = 0; r == 0 && i < root->n; i++)
 		r = make_one(cg, i);
 	if (r < 0) {
 		discard(cg);
-		return error_set(err, ERROR_INTERNAL, -r, "Cannot make the cgroup %s: %s.", name,
+		return error_set(err, ERROR_INTERNAL, -r, "cannot make the cgroup %s: %s", name,
 				 strerror(-r));
 	}
 	*ret = cg;
@@ -273,7 +271,7 @@ static int v1_attach(struct cgroup *cg, int32_t pid, struct error *err)
 
 		if (r < 0)
 			return error_set(err, ERROR_INTERNAL, -r,
-					 "Cannot move process %d into its cgroup: %s.", pid,
+					 "cannot move process %d into its cgroup: %s", pid,
 					 strerror(-r));
 	}
 	return 0;

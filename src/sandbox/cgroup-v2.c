@@ -98,9 +98,11 @@ static int prepare(struct cgroup_root *root)
 	r = enable_controllers(root->fd, root->controllers);
 	if (r < 0)
 		return r;
-	r = cgroup_mkdir(root->fd, CGROUP_PARENT);
-	if (r < 0 && r != -EEXIST)
+	r = cgroup_make_parent(root->fd);
+	if (r < 0)
 		return r;
+	if (r > 0)
+		cgroup_sweep(root->fd);
 	parent = cgroup_open_dir(root->fd, CGROUP_PARENT);
 	if (parent < 0)
 		return parent;
@@ -128,7 +130,7 @@ static int v2_root_open(struct cgroup_root **ret, const struct host_facts *facts
 	int r = cgroup_paths_read(&paths);
 
 	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "Cannot read /proc/self/cgroup: %s.",
+		return error_set(err, ERROR_INTERNAL, -r, "cannot read /proc/self/cgroup: %s",
 				 strerror(-r));
 	cgroup_home_find(&paths, &home);
 	if (home.kind != CGROUP_V2)
@@ -140,13 +142,13 @@ static int v2_root_open(struct cgroup_root **ret, const struct host_facts *facts
 		r = move_self(fd);
 	root = calloc(1, sizeof(*root));
 	if (!root)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "Out of memory.");
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	*root = (struct cgroup_root){ .fd = TAKE_FD(fd), .controllers = home.controllers };
 	if (r == 0)
 		r = prepare(root);
 	if (r < 0) {
 		(void)v2_root_free(root);
-		return error_set(err, ERROR_INTERNAL, -r, "Cannot make a cgroup below %s: %s.",
+		return error_set(err, ERROR_INTERNAL, -r, "cannot make a cgroup below %s: %s",
 				 home.base, strerror(-r));
 	}
 	*ret = root;
@@ -201,14 +203,14 @@ static int v2_create(struct cgroup_root *root, const char *name, struct cgroup *
 	int r;
 
 	if (!cg)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "Out of memory.");
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	*cg = (struct cgroup){ .root = root, .fd = -EBADF, .peak_fd = -EBADF };
 	r = cgroup_child_name(name, cg->name);
 	if (r == 0)
 		r = make_group(cg);
 	if (r < 0) {
 		free(cg);
-		return error_set(err, ERROR_INTERNAL, -r, "Cannot make the cgroup %s: %s.", name,
+		return error_set(err, ERROR_INTERNAL, -r, "cannot make the cgroup %s: %s", name,
 				 strerror(-r));
 	}
 	*ret = cg;
@@ -316,7 +318,7 @@ static int v2_attach(struct cgroup *cg, int32_t pid, struct error *err)
 
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r,
-				 "Cannot move process %d into its cgroup: %s.", pid, strerror(-r));
+				 "cannot move process %d into its cgroup: %s", pid, strerror(-r));
 	return 0;
 }
 

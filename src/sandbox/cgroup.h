@@ -20,16 +20,20 @@ struct cgroup;	    /* opaque: one sandbox's group(s) */
 
 struct cgroup_ops {
 	const char *name; /* "v2", "v1", "none" */
-	int (*root_open)(struct cgroup_root **ret, const struct host_facts *facts, struct error *err);
-	struct cgroup_root *(*root_free)(struct cgroup_root *root); /* removes what it made, if empty */
+	int (*root_open)(struct cgroup_root **ret, const struct host_facts *facts,
+			 struct error *err);
+	/* Removes what it made, if empty. */
+	struct cgroup_root *(*root_free)(struct cgroup_root *root);
 	/* -EEXIST: that name is taken, try another. */
-	int (*create)(struct cgroup_root *root, const char *name, struct cgroup **ret, struct error *err);
+	int (*create)(struct cgroup_root *root, const char *name, struct cgroup **ret,
+		      struct error *err);
 	/*
 	 * limits[enum stage_limit]; 0: unlimited (swap 0: none, where memory is limited). May be
 	 * called again for the next stage, which also starts memory_peak_bytes anew where the kernel
 	 * can (v1; v2 from Linux 6.12); the other counters go on from where they were.
 	 */
-	int (*set_limits)(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MAX], struct error *err);
+	int (*set_limits)(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MAX],
+			  struct error *err);
 	/* Fds the new child writes "0" to (v1), borrowed; returns how many. v2: 0. */
 	int (*join_fds)(struct cgroup *cg, int ret[CGROUP_JOIN_MAX]);
 	/* The directory fd for CLONE_INTO_CGROUP (v2), borrowed; -EBADF otherwise. */

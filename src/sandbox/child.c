@@ -3,7 +3,7 @@
  * Runs in the clone, from its first instruction to the exec of init. It holds all capabilities of its new user
  * namespace and none outside; every step takes some of that away, and the filter comes last:
  *
- *   join cgroups, wait for GO, own cgroup namespace, become the mapped user, new keyring and hostname,
+ *   namespaces, wait for GO, join cgroups, own cgroup namespace, become the mapped user, new keyring,
  *   prepare[] from the plan, drop capabilities, no_new_privs, Landlock, seccomp, init
  */
 #include "sandbox/child.h"
@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,14 +65,21 @@ static _noreturn_ void fail(struct child *c, int r)
 	_exit(1);
 }
 
-/* Before GO: what must be done with the identity the broker has. */
-static int join(struct child *c)
+/* Namespaces that need no plan: made while the broker maps ids and makes the cgroup. */
+static int make_namespaces(struct child *c)
+{
+	c->step = "make namespaces";
+	return sys_unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS);
+}
+
+/* With the identity the broker has: the group's files were opened by it, /proc is still the host's. */
+static int join(struct child *c, const int *fds, size_t n)
 {
 	int fd;
 
 	c->step = "join the cgroup";
-	for (int i = 0; i < c->n_join_fds; i++) {
-		int r = sys_write(c->join_fds[i], "0", 1);
+	for (size_t i = 0; i < n; i++) {
+		int r = sys_write(fds[i], "0", 1);
 
 		if (r < 0)
 			return r;
@@ -83,16 +91,31 @@ static int join(struct child *c)
 	return 0;
 }
 
-static int wait_for_go(struct child *c)
+static int wait_for_go(struct child *c, struct plan_view *plan)
 {
 	struct command command = { 0 };
+	int fds[1 + CGROUP_JOIN_MAX];
+	size_t n_fds = ARRAY_SIZE(fds);
+	struct stat st;
 	ssize_t n;
 
 	c->step = "wait for the broker";
-	n = sys_recv_record(c->control_fd, &command, sizeof(command), NULL, NULL);
+	n = sys_recv_record(c->control_fd, &command, sizeof(command), fds, &n_fds);
 	if (n < 0)
 		return (int)n;
-	return n == (ssize_t)sizeof(command) && command.kind == COMMAND_GO ? 0 : -EPIPE;
+	if (n != (ssize_t)sizeof(command) || command.kind != COMMAND_GO || n_fds < 1)
+		return -EPIPE;
+	c->step = "read the plan";
+	c->plan_fd = fds[0];
+	if (fstat(c->plan_fd, &st) < 0)
+		return -errno;
+	const void *base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, c->plan_fd, 0);
+
+	if (base == MAP_FAILED)
+		return -errno;
+	*plan = plan_trusted_view(base);
+	c->plan = plan;
+	return join(c, fds + 1, n_fds - 1);
 }
 
 static int become_user(struct child *c)
@@ -147,13 +170,14 @@ static int become_init(struct child *c)
 
 void child_main(struct child *c)
 {
+	struct plan_view plan;
 	int r;
 
 	fault_role("child");
 	(void)umask(0);
-	r = join(c);
+	r = make_namespaces(c);
 	if (r == 0)
-		r = wait_for_go(c);
+		r = wait_for_go(c, &plan);
 	if (r == 0)
 		r = become_user(c);
 	if (r == 0)

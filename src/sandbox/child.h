@@ -9,11 +9,11 @@
 
 /* What the clone is given; everything in it was made before clone. */
 struct child {
-	const struct plan_view *plan;
 	const struct sandbox_host *host;
-	int control_fd, plan_fd;
-	int join_fds[CGROUP_JOIN_MAX];
-	int n_join_fds;
+	int control_fd;
+	/* came with GO */
+	int plan_fd;
+	const struct plan_view *plan;
 	/* found while preparing */
 	int scratch_fd, terminal_fd, ruleset_fd;
 	int landlock_abi;

@@ -3,7 +3,8 @@
  * A sandbox: the live thing a plan becomes. The broker owns one `struct sandbox_host` (what all sandboxes on this
  * host share) and one `struct sandbox` for each run.
  *
- *   sandbox_spawn   reserves a uid and cgroup, clones with all namespaces, maps ids, says GO
+ *   sandbox_create  reserves a uid and cgroup, clones, maps ids; the clone makes its namespaces and waits
+ *   sandbox_prepare sets the limits, hands over the plan and says GO
  *   child.c         runs in the clone: executes prepare[], locks itself down, becomes init
  *   sandbox_start   hands a stage its descriptors
  *   sandbox_kill    ends pid 1 and with it everything inside
@@ -44,9 +45,11 @@ struct sandbox {
 int sandbox_host_init(struct sandbox_host *host, struct error *err) _must_check_;
 void sandbox_host_done(struct sandbox_host *host);
 
-/* plan must stay mapped until the sandbox is freed; plan_fd is its sealed memfd. */
-int sandbox_spawn(struct sandbox_host *host, const struct plan_view *plan, int plan_fd,
-		  struct sandbox **ret, struct error *err) _must_check_;
+/* Everything that needs no plan: uid, cgroup, namespaces. Made ahead of a request where that pays. */
+int sandbox_create(struct sandbox_host *host, struct sandbox **ret, struct error *err) _must_check_;
+/* The plan, once, checked before; plan_fd is its sealed memfd. The sandbox answers with reports. */
+int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_fd,
+		    struct error *err) _must_check_;
 /* For the stage that starts next. */
 int sandbox_set_limits(struct sandbox *sb, const int64_t limits[_STAGE_LIMIT_MAX],
 		       struct error *err) _must_check_;

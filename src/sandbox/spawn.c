@@ -170,18 +170,15 @@ static int clone_failed(int r, struct error *err)
 
 static int clone_child(struct sandbox *sb, struct child *child, struct error *err)
 {
-	const struct cgroup_ops *cgroups = sb->host->cgroups;
-	int cgroup_fd = cgroups->clone_fd(sb->cgroup);
-	bool attach = cgroup_fd >= 0 && !sb->host->facts.clone3;
+	int cgroup_fd = sb->cgroup ? sb->host->cgroups->clone_fd(sb->cgroup) : -EBADF;
 	struct clone_request req = {
-		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
-			 CLONE_NEWNET,
+		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID,
 		.cgroup_fd = cgroup_fd,
 		.no_clone3 = !sb->host->facts.clone3,
 	};
 	pid_t pid;
 
-	if (cgroup_fd >= 0 && !attach)
+	if (cgroup_fd >= 0 && !req.no_clone3)
 		req.flags |= CLONE_INTO_CGROUP;
 	pid = sys_clone(&req, &sb->pidfd);
 	if (pid == 0)
@@ -189,7 +186,7 @@ static int clone_child(struct sandbox *sb, struct child *child, struct error *er
 	if (pid < 0)
 		return clone_failed(pid, err);
 	sb->pid = pid;
-	return attach ? cgroups->attach(sb->cgroup, pid, err) : 0;
+	return cgroup_fd >= 0 && req.no_clone3 ? sb->host->cgroups->attach(sb->cgroup, pid, err) : 0;
 }
 
 void sandbox_destroy(struct sandbox *sb)
@@ -210,35 +207,40 @@ static void destroy_cleanup(struct sandbox **sb)
 	sandbox_destroy(*sb);
 }
 
-int sandbox_spawn(struct sandbox_host *host, const struct plan_view *plan, int plan_fd,
-		  struct sandbox **ret, struct error *err)
+/*
+ * Only v2 can clone into a group, so there the group comes first. Otherwise the clone does: it makes its namespaces
+ * (0.7 ms for the network's alone) while we make the group.
+ */
+static int clone_and_reserve(struct sandbox *sb, struct child *child, struct error *err)
+{
+	bool group_first = sb->host->facts.cgroup == CGROUP_V2;
+	int r = group_first ? reserve_id(sb, err) : 0;
+
+	if (r == 0)
+		r = clone_child(sb, child, err);
+	if (r == 0 && !group_first)
+		r = reserve_id(sb, err);
+	return r;
+}
+
+int sandbox_create(struct sandbox_host *host, struct sandbox **ret, struct error *err)
 {
 	_cleanup_(destroy_cleanup) struct sandbox *sb = calloc(1, sizeof(*sb));
 	_cleanup_close_ int far_end = -EBADF;
-	struct child child = { .plan = plan, .host = host, .plan_fd = plan_fd, .scratch_fd = -EBADF,
+	struct child child = { .host = host, .plan_fd = -EBADF, .scratch_fd = -EBADF,
 			       .terminal_fd = -EBADF, .ruleset_fd = -EBADF };
-	struct command go = { .kind = COMMAND_GO };
-	int64_t limits[_STAGE_LIMIT_MAX];
 	int pair[2], r;
 
 	if (!sb)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	*sb = (struct sandbox){ .host = host, .pidfd = -EBADF, .control_fd = -EBADF,
 				.scratch_fd = -EBADF, .terminal_fd = -EBADF };
-	r = reserve_id(sb, err);
-	if (r < 0)
-		return r;
-	plan_stage_limits(plan, 0, limits);
-	r = sandbox_set_limits(sb, limits, err);
-	if (r < 0)
-		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return error_set(err, ERROR_INTERNAL, errno, "a socket pair cannot be made: %s",
 				 strerror(errno));
 	sb->control_fd = pair[0];
 	far_end = child.control_fd = pair[1];
-	child.n_join_fds = host->cgroups->join_fds(sb->cgroup, child.join_fds);
-	r = clone_child(sb, &child, err);
+	r = clone_and_reserve(sb, &child, err);
 	if (r < 0)
 		return r;
 	r = map_ids(sb);
@@ -246,10 +248,25 @@ int sandbox_spawn(struct sandbox_host *host, const struct plan_view *plan, int p
 		return error_set(err, ERROR_POLICY, -r,
 				 "user ids cannot be mapped into a new namespace (%s); see: atoll doctor",
 				 strerror(-r));
-	r = sys_send_record(sb->control_fd, &go, sizeof(go), NULL, 0);
+	*ret = TAKE_PTR(sb);
+	return 0;
+}
+
+int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_fd, struct error *err)
+{
+	struct command go = { .kind = COMMAND_GO };
+	int fds[1 + CGROUP_JOIN_MAX] = { plan_fd };
+	int64_t limits[_STAGE_LIMIT_MAX];
+	int n_join, r;
+
+	plan_stage_limits(plan, 0, limits);
+	r = sandbox_set_limits(sb, limits, err);
+	if (r < 0)
+		return r;
+	n_join = sb->host->cgroups->join_fds(sb->cgroup, fds + 1);
+	r = sys_send_record(sb->control_fd, &go, sizeof(go), fds, (size_t)(1 + n_join));
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the new sandbox does not answer");
-	*ret = TAKE_PTR(sb);
 	return 0;
 }
 

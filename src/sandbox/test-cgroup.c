@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -357,6 +358,67 @@ static void test_shared_parent(void **state)
 	set_limits(fx->cg, 64 * MiB, 10);
 }
 
+/* The directory of a group, through the descriptors that a child is given. */
+static void group_dir(struct cgroup *cg, char *ret, size_t size)
+{
+	int fds[CGROUP_JOIN_MAX], n = ops->join_fds(cg, fds);
+	char link[64];
+	ssize_t len;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", n ? fds[0] : ops->clone_fd(cg));
+	len = readlink(link, ret, size - 1);
+	assert_true(len > 0);
+	ret[len] = '\0';
+	if (n)
+		*strrchr(ret, '/') = '\0';
+}
+
+static void age(const char *dir, int64_t seconds)
+{
+	struct timespec times[2];
+
+	(void)clock_gettime(CLOCK_REALTIME, &times[0]);
+	times[0].tv_sec -= seconds;
+	times[1] = times[0];
+	assert_int_equal(utimensat(AT_FDCWD, dir, times, 0), 0);
+}
+
+/* What a killed atoll left is swept by the next one; what is young or in use stays. */
+static void test_sweep(void **state)
+{
+	struct fixture *fx = FIXTURE(state);
+	struct cgroup_root *next = NULL;
+	struct cgroup *old = NULL, *used = NULL;
+	struct error err = { 0 };
+	char name[48], old_dir[512], used_dir[512], young_dir[512];
+	pid_t pid;
+
+	(void)snprintf(name, sizeof(name), "%s-old", fx->name);
+	assert_int_equal(ops->create(fx->root, name, &old, &err), 0);
+	(void)snprintf(name, sizeof(name), "%s-used", fx->name);
+	assert_int_equal(ops->create(fx->root, name, &used, &err), 0);
+	pid = spawn_member(used);
+	if (pid == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	(void)usleep(20000);
+	group_dir(old, old_dir, sizeof(old_dir));
+	group_dir(used, used_dir, sizeof(used_dir));
+	group_dir(fx->cg, young_dir, sizeof(young_dir));
+	age(old_dir, 60);
+	age(used_dir, 60);
+	assert_int_equal(ops->root_open(&next, &facts, &err), 0);
+	(void)ops->root_free(next);
+	assert_int_equal(access(old_dir, F_OK), -1);
+	assert_int_equal(access(used_dir, F_OK), 0);
+	assert_int_equal(access(young_dir, F_OK), 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	(void)wait_status(pid);
+	assert_int_equal(remove_soon(used), 0);
+	assert_int_equal(remove_soon(old), 0);
+}
+
 static void test_none(void **state)
 {
 	const struct cgroup_ops *none = cgroup_ops_for(CGROUP_NONE);
@@ -420,6 +482,7 @@ int main(void)
 		LIVE(test_busy),
 		LIVE(test_attach),
 		LIVE(test_shared_parent),
+		LIVE(test_sweep),
 	};
 
 	host_probe(&facts);

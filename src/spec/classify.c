@@ -135,7 +135,7 @@ static const struct hit {
 	{ CAUSE_DISK, "disk", hit_disk, peak_disk, "filled its %s of disk space" },
 	{ CAUSE_DISK, "files", hit_files, peak_files, "used up its %s files and directories" },
 	{ CAUSE_DISK, "file_size", hit_file_size, peak_file_size,
-	  "wrote a file of %s, the most allowed" },
+	  "let a file grow to the limit of %s" },
 	{ CAUSE_TIMEOUT, "timeout", never, peak_wall, "did not end within %s" },
 	{ CAUSE_IDLE, "idle_timeout", never, peak_wall, "printed nothing and used no CPU for %s" },
 };

@@ -110,7 +110,7 @@ static int socket_pair(int ret[2])
 int link_spawn(int (*serve)(int fd), struct link **ret, struct error *err)
 {
 	_cleanup_close_ int ours = -EBADF, theirs = -EBADF;
-	int pair[2];
+	int pair[2] = { -EBADF, -EBADF };
 	pid_t pid;
 	int r = socket_pair(pair);
 

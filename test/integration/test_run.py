@@ -43,8 +43,8 @@ def test_result_has_every_key_of_the_spec(atoll):
     assert re.fullmatch(r"ex_[0-9A-Za-z]{26}", result["id"])
     assert (result["language"], result["status"], result["success"]) == ("python", "success", True)
     assert result["exit_code"] == 0 and result["_exit"] == 0
-    assert result["cause"] == {"kind": "exit", "detail": "exited with 0", "limit": None, "peak": None,
-                               "retryable": False, "suggest": None}
+    assert {key: result["cause"][key] for key in CAUSE} == {
+        "kind": "exit", "detail": "exited with 0", "limit": None, "peak": None, "retryable": False, "suggest": None}
     assert (result["stdout"], result["stderr"]) == ("hello\n", "")
     assert (result["stdout_bytes"], result["stderr_bytes"]) == (6, 0)
     assert result["outputs"] == result["files"] == result["network"] == result["changes"] == []

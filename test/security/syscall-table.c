@@ -63,8 +63,6 @@ static const struct special specials[] = {
 	{ .nr = SYS_mlock, .args = { 0, 0 } },
 	{ .nr = SYS_mlock2, .args = { 0, 0, -1 } },
 	{ .nr = SYS_sync, .skip = "it would flush the host's disks" },
-	{ .nr = SYS_setgroups, .skip = "the kernel itself answers EPERM in a user namespace" },
-	{ .nr = SYS_restart_syscall, .skip = "it resumes what was interrupted before" },
 };
 
 static const struct special plain = { .args = { -1, -1, -1, -1 } };

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """K01–K13 of notes/security.md §3.3."""
 import hashlib
+import json
 import mmap
 import os
 import secrets
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import ROOT
 from probe import NR, probe
 
 SAMPLE = ["/usr/bin/env", "/usr/bin/bash", "/usr/bin/python3.11", "/usr/bin/su", "/etc/passwd", "/usr/bin/cat",
@@ -43,6 +45,40 @@ def page_cache():
     yield before
     after = {p: digest(p) for p in files}
     assert before == after, "a file of the host changed in the page cache"
+
+
+@pytest.fixture(scope="session")
+def syscall_table(compile_c):
+    """The program of syscall-table.c, which makes every call from 0 to 1023 with arguments that do nothing."""
+    out = compile_c.place / "syscall-table"
+    sources = [ROOT / "src" / name for name in ("plan/filter-table.c", "plan/filter.c", "base/parse.c", "base/error.c",
+                                                "base/buf.c", "base/sha256.c", "base/fd.c", "base/clock.c")]
+    subprocess.run(["gcc", "-static", "-O1", "-std=gnu17", "-D_GNU_SOURCE", f"-I{ROOT}/src", f"-I{ROOT}/include",
+                    ROOT / "test" / "security" / "syscall-table.c", *sources, "-o", out], check=True)
+    return out
+
+
+@pytest.mark.quick
+def test_K01_every_system_call_number(box, syscall_table):
+    expected = {row["nr"]: row for row in json.loads((ROOT / "test/security/syscall-table.json").read_text())}
+    result = box.result(["--timeout", "60", "--file", f"t={syscall_table}", "--stage", "x=exec /sandbox/t"], timeout=90)
+    lines = result["stdout"].splitlines()
+    assert result["exit_code"] == 0 and lines[-1:] == ["done"], result
+    wrong = []
+    for line in lines[:-1]:
+        number, name, answer = line.split(" ", 2)
+        row = expected.pop(int(number))
+        if answer.startswith("skipped"):
+            continue
+        if row["answer"] == "allow":
+            good = answer not in ("ENOSYS", "EPERM", "SIGSYS", "lost")
+        elif row["answer"] == "checked":
+            good = answer == row["refusal"]
+        else:
+            good = answer == row["answer"]
+        if not good:
+            wrong.append((line, row))
+    assert wrong == [] and expected == {}
 
 
 def test_K02_io_uring(box):

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The public interface (atoll/atoll.h) over the flow of run.h. A handle keeps what is worth keeping
+ * between runs: the languages read so far, the host's abilities, the loop, and a broker. The broker is
+ * forked at the very start of a run, while this process is small, and prepares itself while we parse.
+ */
+#include "client/run.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "broker/broker.h"
+#include "client/data.h"
+#include "client/doctor.h"
+#include "client/notice.h"
+#include "sys/probe.h"
+
+#include <string.h>
+
+static int refuse(const struct error *err, int r, char **problem)
+{
+	if (problem)
+		*problem = strdup(err->text);
+	return r;
+}
+
+const struct host_facts *atoll_facts(struct atoll *a)
+{
+	if (!a->probed)
+		host_probe(&a->facts);
+	a->probed = true;
+	return &a->facts;
+}
+
+int atoll_cache(struct atoll *a)
+{
+	if (a->cache_fd == -EBADF) {
+		a->cache_fd = cache_open(a->cache_option);
+		/* Asked once: -EBADF would mean not asked yet. */
+		if (a->cache_fd == -EBADF)
+			a->cache_fd = -ENOENT;
+	}
+	return a->cache_fd;
+}
+
+int atoll_link(struct atoll *a, struct error *err)
+{
+	int r;
+
+	if (a->link && !link_is_broken(a->link))
+		return 0;
+	a->link = link_close(a->link);
+	r = link_spawn(broker_run, &a->link, err);
+	if (r < 0)
+		return r;
+	r = link_watch(a->link, a->loop);
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "cannot watch the sandbox broker: %s",
+				 strerror(-r));
+	return 0;
+}
+
+/* A version is asked for by an ordinary run whose result nobody sees. */
+static int probe_run(void *data, const json_t *request, struct buf *out)
+{
+	struct run run = { .atoll = data, .output_fd = -EBADF, .accepted_ns = clock_now_ns() };
+	json_t *root = json_deep_copy(request);
+	struct result *res = NULL;
+	struct error err = { 0 };
+	int r;
+
+	if (!root)
+		return -ENOMEM;
+	r = flow_run(&run, root, &res, &err);
+	if (r >= 0 && res->verdict.status != STATUS_SUCCESS)
+		r = -ENODATA;
+	if (r >= 0)
+		r = buf_append(out, res->out.text, res->out.len);
+	if (r >= 0)
+		r = buf_append(out, res->err.text, res->err.len);
+	(void)result_free(res);
+	flow_close(&run);
+	json_decref(root);
+	return r;
+}
+
+struct prober atoll_prober(struct atoll *a, const char *image)
+{
+	return (struct prober){
+		.run = probe_run,
+		.data = a,
+		.image = image,
+		.data_dir = a->data_dir,
+		.cache_fd = atoll_cache(a),
+	};
+}
+
+static int setup(struct atoll *a, const struct atoll_options *o, struct error *err)
+{
+	int r;
+
+	a->cache_fd = -EBADF;
+	if (o && o->cache_dir) {
+		a->cache_option = strdup(o->cache_dir);
+		if (!a->cache_option)
+			return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	}
+	r = data_find(o ? o->data_dir : NULL, &a->data_dir, err);
+	if (r < 0)
+		return r;
+	r = registry_new(a->data_dir, &a->registry, err);
+	if (r < 0)
+		return r;
+	a->loop = loop_new();
+	if (!a->loop)
+		return error_set(err, ERROR_INTERNAL, errno ? errno : ENOMEM,
+				 "cannot make an event loop: %s", strerror(errno));
+	return 0;
+}
+
+int atoll_new(const struct atoll_options *options, struct atoll **ret, char **problem)
+{
+	struct atoll_options given = { .size = sizeof(given) };
+	struct error err = { 0 };
+	struct atoll *a = calloc(1, sizeof(*a));
+	int r;
+
+	if (!a) {
+		(void)error_set(&err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return refuse(&err, -ENOMEM, problem);
+	}
+	if (options)
+		memcpy(&given, options, MIN(options->size, sizeof(given)));
+	r = setup(a, &given, &err);
+	if (r < 0) {
+		(void)atoll_free(a);
+		return refuse(&err, r, problem);
+	}
+	*ret = a;
+	return 0;
+}
+
+struct atoll *atoll_free(struct atoll *a)
+{
+	if (!a)
+		return NULL;
+	a->link = link_close(a->link);
+	a->loop = loop_free(a->loop);
+	a->registry = registry_free(a->registry);
+	a->cache_fd = fd_close(a->cache_fd);
+	free(a->cache_option);
+	free(a->data_dir);
+	free(a);
+	return NULL;
+}
+
+/* Hands out what the caller asked to be told. */
+static int report(const struct run *run, const struct result *res, char **result_json,
+		  struct error *err)
+{
+	const struct atoll_run_options *o = &run->options;
+	char notice[512];
+	json_t *tree;
+
+	if (!res)
+		return 0;
+	if (o->exit_code)
+		*o->exit_code = run->output_error.code == ERROR_NONE ? result_exit_code(res) : 125;
+	if (o->notice && notice_text(res, notice, sizeof(notice)) > 0)
+		*o->notice = strdup(notice);
+	if (!result_json)
+		return 0;
+	tree = result_to_json(res);
+	/* 15 digits show our microseconds as they are; a value of the program's needs all 17. */
+	*result_json = tree ? json_dumps(tree, JSON_REAL_PRECISION(res->value ? 17 : 15)) : NULL;
+	json_decref(tree);
+	return *result_json ? 0 : error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+}
+
+int atoll_run(struct atoll *a, const char *request_json, const struct atoll_run_options *options,
+	      char **result_json, char **problem)
+{
+	const struct document doc = { "request", request_json, strlen(request_json) };
+	struct run run = { .atoll = a, .output_fd = -EBADF, .accepted_ns = clock_now_ns() };
+	struct result *res = NULL;
+	struct error err = { 0 };
+	json_t *root = NULL;
+	int r, told;
+
+	if (options)
+		memcpy(&run.options, options, MIN(options->size, sizeof(run.options)));
+	run.full = result_json && !run.options.brief;
+	if (run.options.exit_code)
+		*run.options.exit_code = 125;
+	r = atoll_link(a, &err);
+	if (r >= 0)
+		r = json_parse(&doc, &root, &err);
+	if (r >= 0)
+		r = flow_run(&run, root, &res, &err);
+	else
+		res = flow_refusal(&run, &err);
+	told = report(&run, res, result_json, &err);
+	if (r >= 0)
+		r = told;
+	(void)result_free(res);
+	flow_close(&run);
+	json_decref(root);
+	return r < 0 ? refuse(&err, r, problem) : 0;
+}
+
+static int hand_out(json_t *tree, char **json, char **problem)
+{
+	struct error err = { 0 };
+
+	*json = tree ? json_dumps(tree, 0) : NULL;
+	json_decref(tree);
+	if (*json)
+		return 0;
+	(void)error_set(&err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	return refuse(&err, -ENOMEM, problem);
+}
+
+int atoll_detect(struct atoll *a, const struct atoll_sample *sample, char **language,
+		 char **problem)
+{
+	const struct registry_sample given = { sample->path, sample->head, sample->n };
+	const struct language *found;
+	struct error err = { 0 };
+	int r = registry_detect(a->registry, &given, &found, &err);
+
+	if (r < 0)
+		return refuse(&err, r, problem);
+	*language = strdup(found->name);
+	return *language ? 0 : -ENOMEM;
+}
+
+int atoll_languages(struct atoll *a, char **json, char **problem)
+{
+	struct prober prober = atoll_prober(a, NULL);
+	struct error err = { 0 };
+	json_t *tree = NULL;
+	int r = registry_to_json(a->registry, &prober, &tree, &err);
+
+	return r < 0 ? refuse(&err, r, problem) : hand_out(tree, json, problem);
+}
+
+int atoll_doctor(struct atoll *a, char **json, char **problem)
+{
+	struct prober prober = atoll_prober(a, NULL);
+	struct error err = { 0 };
+	json_t *tree = NULL;
+	int r = doctor_examine(a->registry, &prober, a->data_dir, &tree, &err);
+
+	return r < 0 ? refuse(&err, r, problem) : hand_out(tree, json, problem);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The compile stage: a sandbox of its own, with the language's own limits, whose product is whatever it
+ * leaves below {build}. The product is kept by hash of sources, words and toolchain, and shown to the
+ * program read-only at /build. What a compiler says is part of the stage's entry; only when it fails does
+ * it become the run's output, because then there is no other.
+ */
+#include "client/run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define KEEP FLOW_BUILD_DIR "/.keep" /* makes the directory exist */
+
+bool flow_is_compiled(const struct run *run)
+{
+	return run->language && run->language->compile_argv[0] && run->source[0] &&
+	       run->request->n_stages == 0;
+}
+
+static int no_memory(struct error *err)
+{
+	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+}
+
+static int take_product(void *data, const struct record_file *file, int fd);
+
+int flow_describe_build(struct run *run, struct execution *ret, struct error *err)
+{
+	const char *build = SANDBOX_WORK "/" FLOW_BUILD_DIR;
+	struct decision *d = arena_alloc(&run->memory, sizeof(*d));
+	struct stage_spec *stage = arena_alloc(&run->memory, sizeof(*stage));
+	struct build_file *files = arena_alloc(&run->memory, (run->n_files + 1) * sizeof(*files));
+	struct word_context c;
+
+	if (!d || !stage || !files)
+		return no_memory(err);
+	*d = run->decision;
+	decision_stage_limits(&run->decision, &run->language->compile_limits,
+			      run->language->compile_limits_set, &d->limits);
+	d->tty = false;
+	d->read_only = false;
+	d->network = NETWORK_NONE;
+	if (run->n_files > 0)
+		memcpy(files, run->files, run->n_files * sizeof(*files));
+	files[run->n_files] = (struct build_file){
+		.base = SANDBOX_WORK, .path = KEEP, .data = { "", 0 }, .mode = 0644
+	};
+	c = flow_words(run, build, &d->limits);
+	*stage = (struct stage_spec){
+		.name = "compile",
+		.argv = flow_expand_all(run, (const char *const *)run->language->compile_argv, &c,
+					0),
+		.env = flow_expand_all(run, (const char *const *)run->language->env, &c, 0),
+		.limits = &d->limits,
+	};
+	if (!stage->argv || !stage->env)
+		return no_memory(err);
+	*ret = (struct execution){
+		.decision = d,
+		.stages = stage,
+		.n_stages = 1,
+		.files = files,
+		.n_files = run->n_files + 1,
+		.collect = true,
+		.on_file = take_product,
+		.file_data = run,
+	};
+	return 0;
+}
+
+/* Files below {build} are the product; whatever else the compiler left is not wanted. */
+static int take_product(void *data, const struct record_file *file, int fd)
+{
+	static const size_t prefix = sizeof(FLOW_BUILD_DIR "/") - 1;
+	struct run *run = data;
+	struct build_product *p = &run->product;
+	_cleanup_free_ char *bytes = NULL;
+	struct request_file *files;
+	char *kept, *path;
+	int r;
+
+	if (strncmp(file->path, FLOW_BUILD_DIR "/", prefix) != 0 || strcmp(file->path, KEEP) == 0)
+		return 0;
+	if (p->n_files >= BUILDCACHE_FILES_MAX)
+		return -E2BIG;
+	r = flow_read_file(fd, file->size, &bytes);
+	if (r < 0)
+		return r;
+	path = arena_strndup(&run->memory, file->path + prefix, strlen(file->path + prefix));
+	kept = arena_alloc(&run->memory, (size_t)file->size + 1);
+	files = reallocarray(p->files, p->n_files + 1, sizeof(*files));
+	if (files)
+		p->files = files;
+	if (!path || !kept || !files)
+		return -ENOMEM;
+	memcpy(kept, bytes, (size_t)file->size);
+	files[p->n_files++] = (struct request_file){
+		.path = path,
+		.data = { kept, (size_t)file->size },
+		.mode = file->mode & 0111 ? 0755 : 0644,
+	};
+	return 0;
+}
+
+/* 0 with a key, or a negative errno: the build cannot be kept. */
+static int cache_key(struct run *run, const struct stage_spec *stage, char ret[SHA256_HEX])
+{
+	_cleanup_free_ struct request_file *files = calloc(run->n_files + 1, sizeof(*files));
+	const struct buildcache_input in = {
+		.language = run->language,
+		.image = run->request->image,
+		.files = files,
+		.n_files = run->n_files,
+		.argv = stage->argv,
+		.env = stage->env,
+	};
+
+	if (!files)
+		return -ENOMEM;
+	for (size_t i = 0; i < run->n_files; i++)
+		files[i] = (struct request_file){
+			.path = run->files[i].path,
+			.data = run->files[i].data,
+			.mode = run->files[i].mode,
+		};
+	return buildcache_key(&in, ret);
+}
+
+static int from_cache(struct run *run, const char *key)
+{
+	struct result_stage stage = {
+		.name = "compile",
+		.verdict = { .cause = { .kind = CAUSE_EXIT,
+					.limit = -1,
+					.peak = -1,
+					.suggest = -1,
+					.detail = "taken from the build cache" } },
+		.usage = { -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 },
+	};
+	int r = buildcache_load(atoll_cache(run->atoll), key, &run->product);
+
+	if (r < 0)
+		return r;
+	run->result->cached_build = true;
+	return flow_add_stage(run->result, &stage);
+}
+
+static void show(struct run *run, enum atoll_stream stream, const struct result_stream *s)
+{
+	const struct atoll_run_options *o = &run->options;
+
+	/* Nothing is left to cancel, so what the caller answers does not matter. */
+	if (o->on_output && s->len > 0)
+		(void)o->on_output(o->data, stream, s->text, s->len);
+}
+
+/* The compiler failed: its words are the run's output and its end is the run's end. */
+static int compile_failed(struct run *run, const struct result_stage *stage,
+			  const struct job_outcome *o)
+{
+	struct result *res = run->result;
+	int r = capture_text(&o->out, &res->out);
+
+	if (r >= 0)
+		r = capture_text(&o->err, &res->err);
+	if (r < 0)
+		return r;
+	res->verdict = stage->verdict;
+	res->duration_us = stage->duration_us;
+	res->usage = o->done.usage;
+	if (res->verdict.status == STATUS_SUCCESS) {
+		res->verdict.status = STATUS_SETUP_ERROR;
+		res->verdict.exit_code = 1;
+		res->verdict.cause.kind = CAUSE_SETUP;
+		(void)snprintf(res->verdict.cause.detail, sizeof(res->verdict.cause.detail),
+			       "the compiler ended well but left no program behind");
+	}
+	show(run, ATOLL_STDOUT, &res->out);
+	show(run, ATOLL_STDERR, &res->err);
+	return 0;
+}
+
+static int keep_texts(const struct job_outcome *o, struct result_stage *stage)
+{
+	struct result_stream out, err;
+	int r = capture_text(&o->out, &out);
+
+	if (r < 0)
+		return r;
+	stage->stdout_text = out.text;
+	r = capture_text(&o->err, &err);
+	if (r < 0)
+		return r;
+	stage->stderr_text = err.text;
+	return 0;
+}
+
+static int compile(struct run *run, const struct execution *in, struct error *err)
+{
+	struct result_stage stage = { 0 };
+	struct job_outcome *o;
+	struct job *job;
+	bool good;
+	int r = flow_execute(run, in, &job, err);
+
+	if (r < 0)
+		return r;
+	o = job_outcome(job);
+	if (o->error.code != ERROR_NONE) {
+		*err = o->error;
+		r = -o->error.errnum;
+		goto out;
+	}
+	flow_isolation(run, &o->start);
+	flow_stage(o, 0, in->stages, &stage);
+	good = stage.verdict.status == STATUS_SUCCESS && run->product.n_files > 0;
+	r = good ? 0 : compile_failed(run, &stage, o);
+	if (r >= 0)
+		r = keep_texts(o, &stage);
+	if (r >= 0)
+		r = flow_add_stage(run->result, &stage);
+	if (r < 0) {
+		free(stage.stdout_text);
+		free(stage.stderr_text);
+		r = no_memory(err);
+		goto out;
+	}
+	r = good;
+out:
+	job_free(job);
+	return r;
+}
+
+int flow_build(struct run *run, struct error *err)
+{
+	struct execution in;
+	char key[SHA256_HEX] = "";
+	int r = flow_describe_build(run, &in, err);
+
+	if (r < 0)
+		return r;
+	if (cache_key(run, in.stages, key) < 0)
+		key[0] = '\0';
+	if (key[0] && from_cache(run, key) >= 0)
+		return 1;
+	r = compile(run, &in, err);
+	if (r > 0 && key[0] && atoll_cache(run->atoll) >= 0) {
+		/* A cache that is full or gone costs the next caller a compile, no more. */
+		int stored = buildcache_store(atoll_cache(run->atoll), key, &run->product,
+					      BUILDCACHE_BYTES_MAX);
+
+		(void)stored;
+	}
+	return r;
+}

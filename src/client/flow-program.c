@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program's own sandbox: described as an execution, run, and turned into a result. A request with
+ * `stages` runs those commands there instead of the language's.
+ */
+#include "client/run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int no_memory(struct error *err)
+{
+	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+}
+
+/* The caller's files and the product of the compile stage, in one list. */
+static int list_files(struct run *run, struct execution *in, struct error *err)
+{
+	size_t n = run->n_files + run->product.n_files;
+	struct build_file *files = arena_alloc(&run->memory, (n + 1) * sizeof(*files));
+
+	if (!files)
+		return no_memory(err);
+	for (size_t i = 0; i < n; i++) {
+		const struct request_file *f = &run->product.files[i - run->n_files];
+
+		if (i < run->n_files)
+			files[i] = run->files[i];
+		else
+			files[i] = (struct build_file){ .base = SANDBOX_BUILD,
+							.path = f->path,
+							.data = f->data,
+							.mode = f->mode };
+	}
+	in->files = files;
+	in->n_files = n;
+	return 0;
+}
+
+/* A word without a slash is looked for in PATH by env; a relative one is below the work directory. */
+static const char **stage_argv(struct run *run, const struct request_stage *s)
+{
+	static const char *const shell[] = { "/bin/sh", "-c", NULL };
+	static const char *const search[] = { "/usr/bin/env", "--", NULL };
+	const char *const *first = s->code ? shell : search;
+	const char *code[] = { s->code, NULL };
+	const char *const *rest = s->code ? code : s->argv;
+	size_t n_first = s->code || !strchr(s->argv[0], '/') ? 2 : 0, n_rest = 0;
+	const char **argv;
+
+	while (rest[n_rest])
+		n_rest++;
+	argv = arena_alloc(&run->memory, (n_first + n_rest + 1) * sizeof(char *));
+	if (!argv)
+		return NULL;
+	memcpy(argv, first, n_first * sizeof(char *));
+	memcpy(argv + n_first, rest, n_rest * sizeof(char *));
+	if (n_first == 0 && argv[0][0] != '/') {
+		size_t size = sizeof(SANDBOX_WORK "/") + strlen(argv[0]);
+		char *path = arena_alloc(&run->memory, size);
+
+		if (!path)
+			return NULL;
+		(void)snprintf(path, size, SANDBOX_WORK "/%s", argv[0]);
+		argv[0] = path;
+	}
+	return argv;
+}
+
+static int describe_stage(struct run *run, size_t index, struct stage_spec *ret, struct error *err)
+{
+	const struct request_stage *s = &run->request->stages[index];
+	struct limits *limits = arena_alloc(&run->memory, sizeof(*limits));
+	struct word_context c;
+
+	if (!limits)
+		return no_memory(err);
+	decision_stage_limits(&run->decision, &s->limits, s->limits_set, limits);
+	c = flow_words(run, SANDBOX_BUILD, limits);
+	*ret = (struct stage_spec){
+		.name = s->name,
+		.argv = stage_argv(run, s),
+		.env = flow_env(run, s, &c),
+		.stdin_data = s->stdin_data,
+		.limits = limits,
+	};
+	return ret->argv && ret->env ? 0 : no_memory(err);
+}
+
+static int describe_stages(struct run *run, struct execution *in, struct error *err)
+{
+	size_t n = run->request->n_stages;
+	struct stage_spec *stages = arena_alloc(&run->memory, n * sizeof(*stages));
+
+	if (!stages)
+		return no_memory(err);
+	for (size_t i = 0; i < n; i++) {
+		int r = describe_stage(run, i, &stages[i], err);
+
+		if (r < 0)
+			return r;
+	}
+	in->stages = stages;
+	in->n_stages = n;
+	return 0;
+}
+
+static int describe_language(struct run *run, struct execution *in, struct error *err)
+{
+	const struct request *req = run->request;
+	struct word_context c = flow_words(run, SANDBOX_BUILD, &run->decision.limits);
+	struct stage_spec *stage = arena_alloc(&run->memory, sizeof(*stage));
+	const char **argv = flow_expand_all(run, (const char *const *)run->language->run_argv, &c,
+					    req->n_args);
+	const char **env = flow_env(run, NULL, &c);
+	size_t n = 0;
+
+	if (!stage || !argv || !env)
+		return no_memory(err);
+	while (argv[n])
+		n++;
+	memcpy(argv + n, req->args, req->n_args * sizeof(char *));
+	*stage = (struct stage_spec){
+		.name = "run", .argv = argv, .env = env, .limits = &run->decision.limits
+	};
+	in->stages = stage;
+	in->n_stages = 1;
+	return 0;
+}
+
+int flow_describe(struct run *run, struct execution *ret, struct error *err)
+{
+	struct execution in = {
+		.decision = &run->decision,
+		.stdin_data = run->request->stdin_data,
+		.caller_input = true,
+		.live = true,
+		.collect = flow_wants_files(run),
+		.on_file = flow_take_file,
+		.file_data = run,
+	};
+	int r = list_files(run, &in, err);
+
+	if (r < 0)
+		return r;
+	if (run->request->n_stages > 0)
+		r = describe_stages(run, &in, err);
+	else if (run->request->invoke_method)
+		r = flow_describe_invoke(run, &in, err);
+	else
+		r = describe_language(run, &in, err);
+	if (r >= 0)
+		*ret = in;
+	return r;
+}
+
+int flow_add_stage(struct result *res, const struct result_stage *stage)
+{
+	struct result_stage *stages = reallocarray(res->stages, res->n_stages + 1, sizeof(*stages));
+
+	if (!stages)
+		return -ENOMEM;
+	res->stages = stages;
+	stages[res->n_stages++] = *stage;
+	return 0;
+}
+
+void flow_isolation(struct run *run, const struct record_started *start)
+{
+	static const char *const cgroups[_CGROUP_KIND_MAX] = { "none", "v1", "v2" };
+	struct isolation *iso = &run->result->isolation;
+	uint32_t missing = run->decision.missing | start->missing;
+	size_t n = 0;
+
+	*iso = (struct isolation){
+		.tier = missing ? "reduced" : "full",
+		.user = start->user_unique ? "unique" : "shared",
+		.cgroup = start->cgroup < _CGROUP_KIND_MAX ? cgroups[start->cgroup] : "none",
+		.landlock = start->landlock_abi,
+		.proc = start->proc ? "pid" : "none",
+		.net = run->decision.network == NETWORK_LOOPBACK ? "loopback" : "none",
+	};
+	(void)snprintf(iso->seccomp, sizeof(iso->seccomp), "%s", start->seccomp);
+	for (int layer = 0; layer < _LAYER_MAX && n + 1 < ARRAY_SIZE(iso->missing); layer++)
+		if (missing & (1U << layer))
+			iso->missing[n++] = layer_name((enum layer)layer);
+}
+
+static int fill_stages(struct run *run, const struct execution *in, const struct job_outcome *o)
+{
+	struct result *res = run->result;
+	size_t n = MAX(MIN(o->n_stages, in->n_stages), (size_t)1);
+
+	for (size_t i = 0; i < n; i++) {
+		struct result_stage stage;
+		int r;
+
+		flow_stage(o, i, &in->stages[i], &stage);
+		r = flow_add_stage(res, &stage);
+		if (r < 0)
+			return r;
+		res->duration_us += stage.duration_us;
+		res->verdict = stage.verdict;
+	}
+	return 0;
+}
+
+/* What nobody caught, where a program ended badly by itself. */
+static void find_error(struct run *run)
+{
+	struct result *res = run->result;
+
+	if (res->error || !run->language || res->verdict.status != STATUS_ERROR || !res->err.text)
+		return;
+	res->error = uncaught_find(run->language->name, res->err.text, res->err.len);
+}
+
+static int fill_result(struct run *run, const struct execution *in, const struct job_outcome *o)
+{
+	struct result *res = run->result;
+	int r = capture_text(&o->out, &res->out);
+
+	if (r >= 0)
+		r = capture_text(&o->err, &res->err);
+	if (r < 0)
+		return r;
+	if (o->started) {
+		flow_isolation(run, &o->start);
+		res->start_us = (o->start.at_ns - run->accepted_ns) / 1000;
+	}
+	if (o->error.code != ERROR_NONE)
+		return 0;
+	res->usage = o->done.usage;
+	res->files_truncated = o->done.files_truncated;
+	r = fill_stages(run, in, o);
+	if (r >= 0)
+		find_error(run);
+	return r;
+}
+
+int flow_program(struct run *run, struct error *err)
+{
+	struct execution in;
+	struct job_outcome *o;
+	struct job *job;
+	int r = flow_describe(run, &in, err);
+
+	if (r < 0)
+		return r;
+	r = flow_execute(run, &in, &job, err);
+	if (r < 0)
+		return r;
+	o = job_outcome(job);
+	r = fill_result(run, &in, o);
+	if (r < 0) {
+		r = no_memory(err);
+	} else if (o->error.code != ERROR_NONE) {
+		*err = o->error;
+		r = -o->error.errnum;
+	}
+	job_free(job);
+	return r;
+}

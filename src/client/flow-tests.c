@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tests`: the one build, then a fresh sandbox for each test, so that none sees what another left. A test
+ * passes when the program ended well and printed what was expected, as judges compare: white space at the
+ * ends of lines and at the end of the output does not count.
+ */
+#include "client/run.h"
+
+#include "client/compare.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *verdict_word(const struct verdict *v, bool same)
+{
+	switch (v->status) {
+	case STATUS_SUCCESS:
+		return same ? "passed" : "wrong_answer";
+	case STATUS_TIMEOUT:
+		return "timeout";
+	case STATUS_LIMIT:
+		return "limit";
+	default:
+		return "error";
+	}
+}
+
+/* Counters of all tests: what adds up is added, of peaks the highest is kept. */
+static void add_usage(struct usage *sum, const struct usage *u)
+{
+	sum->user_us += MAX(u->user_us, 0);
+	sum->system_us += MAX(u->system_us, 0);
+	sum->io_read_bytes += MAX(u->io_read_bytes, 0);
+	sum->io_write_bytes += MAX(u->io_write_bytes, 0);
+	sum->oom_kills += MAX(u->oom_kills, 0);
+	sum->pids_refused += MAX(u->pids_refused, 0);
+	sum->memory_peak_bytes = MAX(sum->memory_peak_bytes, u->memory_peak_bytes);
+	sum->pids_peak = MAX(sum->pids_peak, u->pids_peak);
+	sum->disk_free_bytes = u->disk_free_bytes;
+	sum->disk_free_files = u->disk_free_files;
+}
+
+static int judge(struct run *run, const struct execution *in, const struct job_outcome *o,
+		 const struct span *expected, struct result_test *ret)
+{
+	struct result_stage stage;
+	struct result_stream out, err;
+	int r;
+
+	flow_stage(o, 0, in->stages, &stage);
+	r = capture_text(&o->out, &out);
+	if (r < 0)
+		return r;
+	r = capture_text(&o->err, &err);
+	if (r < 0) {
+		free(out.text);
+		return r;
+	}
+	*ret = (struct result_test){
+		.run = stage.verdict,
+		.stdout_text = out.text,
+		.stderr_text = err.text,
+		.duration_us = stage.duration_us,
+		.memory_peak_bytes = stage.usage.memory_peak_bytes,
+	};
+	ret->passed = stage.verdict.status == STATUS_SUCCESS &&
+		      outputs_match((struct span){ out.text, out.len }, *expected);
+	ret->verdict = verdict_word(&stage.verdict, ret->passed);
+	add_usage(&run->result->usage, &o->done.usage);
+	run->result->duration_us += stage.duration_us;
+	return 0;
+}
+
+static int run_test(struct run *run, size_t index, struct error *err)
+{
+	const struct request_test *t = &run->request->tests[index];
+	struct result *res = run->result;
+	struct execution in;
+	struct job_outcome *o;
+	struct job *job;
+	int r = flow_describe(run, &in, err);
+
+	if (r < 0)
+		return r;
+	in.stdin_data = t->stdin_data;
+	in.caller_input = false;
+	in.live = false;
+	in.collect = false;
+	r = flow_execute(run, &in, &job, err);
+	if (r < 0)
+		return r;
+	o = job_outcome(job);
+	if (o->error.code != ERROR_NONE) {
+		*err = o->error;
+		r = -o->error.errnum;
+	} else if (judge(run, &in, o, &t->expected, &res->tests[res->n_tests]) < 0) {
+		r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	} else {
+		res->n_tests++;
+		flow_isolation(run, &o->start);
+		if (index == 0)
+			res->start_us = (o->start.at_ns - run->accepted_ns) / 1000;
+	}
+	job_free(job);
+	return r;
+}
+
+/* The run as a whole: a success when all passed; the first that did not says how it failed. */
+static void sum_up(struct result *res, size_t n_asked)
+{
+	const struct result_test *bad = NULL;
+	size_t failed = 0;
+
+	for (size_t i = 0; i < res->n_tests; i++) {
+		if (res->tests[i].passed)
+			continue;
+		failed++;
+		if (!bad)
+			bad = &res->tests[i];
+	}
+	res->verdict = bad ? bad->run : res->tests[0].run;
+	if (bad && bad->run.status == STATUS_SUCCESS) {
+		res->verdict.status = STATUS_ERROR;
+		res->verdict.exit_code = 1;
+	}
+	if (!bad || bad->run.status == STATUS_SUCCESS)
+		(void)snprintf(res->verdict.cause.detail, sizeof(res->verdict.cause.detail),
+			       "%zu of %zu tests passed", res->n_tests - failed, n_asked);
+}
+
+int flow_tests(struct run *run, struct error *err)
+{
+	struct result *res = run->result;
+	size_t n = run->request->n_tests;
+
+	res->usage = (struct usage){ 0 };
+	res->tests = calloc(n, sizeof(*res->tests));
+	if (!res->tests)
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		int r = run_test(run, i, err);
+
+		if (r < 0)
+			return r;
+		if (res->tests[res->n_tests - 1].run.status == STATUS_CANCELLED)
+			break;
+	}
+	sum_up(res, n);
+	return 0;
+}

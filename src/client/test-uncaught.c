@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The error nobody caught, in what Python prints. */
+#include "client/run.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+static void expect(const char *text, const char *want)
+{
+	json_t *got = uncaught_find("python", text, strlen(text));
+	_cleanup_free_ char *dump = got ? json_dumps(got, JSON_COMPACT) : NULL;
+
+	if (want)
+		assert_string_equal(dump ? dump : "nothing", want);
+	else
+		assert_null(got);
+	json_decref(got);
+}
+
+static void test_plain(void **state)
+{
+	(void)state;
+	expect("noise\nTraceback (most recent call last):\n"
+	       "  File \"/sandbox/code.py\", line 3, in <module>\n    1/0\n    ~^~\n"
+	       "ZeroDivisionError: division by zero\n",
+	       "{\"type\":\"ZeroDivisionError\",\"message\":\"division by zero\","
+	       "\"file\":\"/sandbox/code.py\",\"line\":3}");
+	expect("Traceback (most recent call last):\n"
+	       "  File \"/sandbox/code.py\", line 1, in <module>\n    raise KeyError\nKeyError\n",
+	       "{\"type\":\"KeyError\",\"message\":\"\",\"file\":\"/sandbox/code.py\",\"line\":1}");
+}
+
+static void test_last_frame_of_ours_and_last_block(void **state)
+{
+	(void)state;
+	expect("Traceback (most recent call last):\n"
+	       "  File \"/sandbox/code.py\", line 3, in <module>\n    f()\n"
+	       "ValueError: first\n\n"
+	       "During handling of the above exception, another exception occurred:\n\n"
+	       "Traceback (most recent call last):\n"
+	       "  File \"/sandbox/code.py\", line 9, in <module>\n    json.loads('x')\n"
+	       "  File \"/usr/lib/python3.11/json/decoder.py\", line 355, in raw_decode\n    "
+	       "raise\n"
+	       "json.decoder.JSONDecodeError: Expecting value: line 1\n",
+	       "{\"type\":\"json.decoder.JSONDecodeError\",\"message\":\"Expecting value: line 1\","
+	       "\"file\":\"/sandbox/code.py\",\"line\":9}");
+}
+
+static void test_syntax_error_has_no_header(void **state)
+{
+	(void)state;
+	expect("  File \"/sandbox/code.py\", line 1\n    print(\n         ^\n"
+	       "SyntaxError: '(' was never closed\n",
+	       "{\"type\":\"SyntaxError\",\"message\":\"'(' was never closed\","
+	       "\"file\":\"/sandbox/code.py\",\"line\":1}");
+}
+
+static void test_nothing_to_find(void **state)
+{
+	(void)state;
+	expect("", NULL);
+	expect("Error: my own message\n", NULL);
+	expect("Traceback (most recent call last):\n", NULL);
+	expect("  File \"/sandbox/code.py\", line", NULL);
+	assert_null(uncaught_find("bash", "x", 1));
+}
+
+static void test_no_newline_at_the_end_and_bad_bytes(void **state)
+{
+	(void)state;
+	expect("Traceback (most recent call last):\n"
+	       "  File \"/sandbox/code.py\", line 2, in <module>\nValueError: \xff",
+	       "{\"type\":\"ValueError\",\"message\":\"\xef\xbf\xbd\",\"file\":\"/sandbox/"
+	       "code.py\",\"line\":2}");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_last_frame_of_ours_and_last_block),
+		cmocka_unit_test(test_syntax_error_has_no_header),
+		cmocka_unit_test(test_nothing_to_find),
+		cmocka_unit_test(test_no_newline_at_the_end_and_bad_bytes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

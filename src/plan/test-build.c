@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans as golden text and bytes: a change of what a sandbox is made of shows up as a diff to be read. */
+#include "plan/build.h"
+
+#include "plan/wire.h"
+#include "test/golden.h"
+
+static const char *const usr[] = { "/usr", NULL };
+static const char *const etc[] = { "alternatives", "ld.so.cache", NULL };
+static const char *const language_etc[] = { "java-17-openjdk", NULL };
+
+struct sample {
+	struct host_facts facts;
+	struct policy policy;
+	struct language language;
+	struct request request;
+	struct decision decision;
+	struct build_file files[2];
+	struct stage_spec stages[2];
+	struct plan_input input;
+};
+
+static void sample_init(struct sample *s)
+{
+	static const char *const argv[] = { "/usr/bin/java", "-cp", "/build", "Main", "", NULL };
+	static const char *const env[] = { "LANG=de_DE.UTF-8", "A=1", "A=2", NULL };
+	static const char *const second[] = { "/bin/sh", "-c", "cat", NULL };
+
+	*s = (struct sample){
+		.facts = { .cgroup = CGROUP_V2 },
+		.policy = { .usr = (const char **)(uintptr_t)usr, .etc = (const char **)(uintptr_t)etc },
+		.language = { .etc = (const char **)(uintptr_t)language_etc },
+		.files = { { SANDBOX_WORK, "data/in.txt", { "one\n", 4 }, 0644 },
+			   { SANDBOX_BUILD, "Main.class", { "\xca\xfe\xba\xbe", 4 }, 0755 } },
+		.stages = { { "run", argv, env, { NULL, 0 }, &s->decision.limits },
+			    { "check", second, NULL, { "given", 5 }, &s->decision.limits } },
+	};
+	s->decision = (struct decision){
+		.limits = { .timeout_ms = 30000, .cpu_time_ms = 5000, .memory_bytes = 512 * MiB,
+			    .cpus_milli = 1500, .pids = 100, .disk_bytes = 256 * MiB, .files = 16384,
+			    .file_size_bytes = 256 * MiB, .open_files = 1024, .stack_bytes = 8 * MiB },
+		.request = &s->request,
+		.policy = &s->policy,
+		.language = &s->language,
+		.facts = &s->facts,
+	};
+	s->input = (struct plan_input){ .decision = &s->decision, .stages = s->stages, .n_stages = 2,
+					.files = s->files, .n_files = 2, .collect = true };
+}
+
+static void check_print(struct sample *s, const char *golden)
+{
+	_cleanup_(plan_done) struct plan p;
+	_cleanup_buf_ struct buf out;
+	struct plan_view v;
+
+	buf_init(&out, GOLDEN_BYTES_MAX);
+	assert_int_equal(plan_build(&s->input, &p, NULL), 0);
+	v = plan_as_view(&p);
+	assert_int_equal(plan_print(&v, &out), 0);
+	check_golden(golden, &out);
+}
+
+static void test_default(void **state)
+{
+	struct sample s;
+
+	(void)state;
+	sample_init(&s);
+	check_print(&s, "test/golden/plan-default.txt");
+}
+
+static void test_image_tty_read_only(void **state)
+{
+	struct sample s;
+
+	(void)state;
+	sample_init(&s);
+	s.request.image = "/srv/image";
+	s.decision.tty = s.decision.read_only = true;
+	s.decision.network = NETWORK_LOOPBACK;
+	s.facts.cgroup = CGROUP_NONE;
+	s.input.n_stages = 1;
+	s.input.collect = false;
+	check_print(&s, "test/golden/plan-image.txt");
+}
+
+static void test_wire_bytes(void **state)
+{
+	_cleanup_(plan_done) struct plan p;
+	_cleanup_buf_ struct buf bytes;
+	struct plan_view v;
+	struct sample s;
+
+	(void)state;
+	sample_init(&s);
+	buf_init(&bytes, GOLDEN_BYTES_MAX);
+	assert_int_equal(plan_build(&s.input, &p, NULL), 0);
+	assert_int_equal(plan_encode(&p, &bytes), 0);
+	check_golden("test/corpus/plan/default", &bytes);
+	assert_int_equal(plan_decode(bytes.data, bytes.len, &v, NULL), 0);
+	assert_int_equal(v.n_ops, p.ops.len / sizeof(struct op));
+}
+
+static void test_path_too_long(void **state)
+{
+	char name[PLAN_PATH_MAX + 1];
+	struct error err = { 0 };
+	struct sample s;
+	struct plan p;
+
+	(void)state;
+	sample_init(&s);
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	s.files[0].path = name;
+	assert_int_equal(plan_build(&s.input, &p, &err), -ENAMETOOLONG);
+	assert_int_equal(err.code, ERROR_INPUT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_default),
+		cmocka_unit_test(test_image_tty_read_only),
+		cmocka_unit_test(test_wire_bytes),
+		cmocka_unit_test(test_path_too_long),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

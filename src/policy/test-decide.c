@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decisions on invented hosts: refusals by their words, and goldens of what --explain prints. A
+ * golden is test/golden/spec-NAME.json (the request) and spec-NAME.txt (the decision);
+ * ATOLL_GOLDEN_UPDATE=1 writes the latter anew.
+ */
+#include "policy/policy.h"
+
+#include "spec/knob.h"
+#include "spec/test-support.h"
+
+static const char language_text[] =
+	"name: demo\ntitle: Demo\nsource: code.demo\nruntime: /usr/bin/demo\npackage: demo\n"
+	"compile: [/usr/bin/democ]\ncompile_limits: {timeout: 60, memory: 1g, cpus: 64}\n"
+	"run: [/usr/bin/demo]\nrunner: demo/invoke\n";
+static const char java_text[] =
+	"name: java\ntitle: Java\nclass: java\nsource: '{class}.java'\nruntime: /usr/bin/java\n"
+	"package: jdk\nrun: [/usr/bin/java]\n";
+
+struct fixture {
+	struct host_facts facts;
+	struct language *language;
+	struct policy *policy;
+	struct request *request;
+	struct decision d;
+	struct error err;
+};
+
+static const struct host_facts good_host = {
+	.cores = 2,
+	.memory_bytes = 4 * GiB,
+	.privileged = true,
+	.uid_base = 100000,
+	.uid_count = 1000,
+	.userns = true,
+	.seccomp = true,
+	.landlock_abi = 7,
+	.overlay = true,
+	.proc_mount = true,
+	.cgroup = CGROUP_V1,
+	.cgroup_controllers = CGROUP_MEMORY | CGROUP_PIDS | CGROUP_CPU,
+};
+
+static int decide_with(struct fixture *f, const char *policy_yaml, const char *lang_yaml,
+		       const char *request_json)
+{
+	struct document policy = { "policy", policy_yaml, strlen(policy_yaml) };
+
+	f->request = request_from(request_json);
+	if (policy_parse(&policy, &f->facts, &f->policy, &f->err) < 0)
+		fail_msg("%s", f->err.text);
+	if (lang_yaml) {
+		struct document lang = { "language", lang_yaml, strlen(lang_yaml) };
+
+		if (language_parse(&lang, &f->language, &f->err) < 0)
+			fail_msg("%s", f->err.text);
+	}
+	f->d = (struct decision){ .request = f->request,
+				  .policy = f->policy,
+				  .language = f->language,
+				  .facts = &f->facts };
+	return decide(&f->d, &f->err);
+}
+
+static void fixture_done(struct fixture *f)
+{
+	f->request = request_free(f->request);
+	f->policy = policy_free(f->policy);
+	f->language = language_free(f->language);
+}
+
+static void test_refusals(void **state _unused_)
+{
+	static const char strict[] =
+		"name: strict\nlimits: {defaults: {cpu_time: 5}}\nrequire: [landlock]\n";
+	static const char plain[] = "name: plain\nnetwork: {loopback: true}\n";
+	static const struct {
+		const char *policy, *language, *request;
+		enum error_code code;
+		const char *field, *text;
+	} rows[] = {
+		{ plain, language_text, "{\"code\": \"\", \"limits\": {\"timeout\": \"10m\"}}",
+		  ERROR_INPUT, "limits.timeout",
+		  "limits.timeout: 10m is above the ceiling of 300 s (allowed: 1 ms to 300 s)" },
+		{ plain, language_text, "{\"code\": \"\", \"limits\": {\"memory\": \"20g\"}}",
+		  ERROR_INPUT, "limits.memory",
+		  "limits.memory: 20g is more than this host has: 4 GiB (allowed: 4 MiB to 4 "
+		  "GiB)" },
+		{ "name: p\nlimits: {ceilings: {memory: 1g}}\n", language_text,
+		  "{\"code\": \"\", \"limits\": {\"memory\": \"20g\"}}", ERROR_INPUT,
+		  "limits.memory",
+		  "limits.memory: 20g is above the ceiling of 1 GiB (allowed: 4 MiB to 1 GiB)" },
+		{ plain, language_text, "{\"code\": \"\", \"limits\": {\"cpus\": 2.5}}",
+		  ERROR_INPUT, "limits.cpus",
+		  "limits.cpus: 2.5 is more than this host has: 2 (allowed: 0.01 to 2)" },
+		{ plain, language_text, "{\"code\": \"\", \"limits\": {\"cpu_quota\": 300000}}",
+		  ERROR_INPUT, "limits.cpus",
+		  "limits.cpus: 3 is more than this host has: 2 (allowed: 0.01 to 2)" },
+		{ strict, language_text, "{\"code\": \"\", \"limits\": {\"cpu_time\": null}}",
+		  ERROR_INPUT, "limits.cpu_time",
+		  "limits.cpu_time: none is above the ceiling of 300 s (allowed: 1 ms to 300 s)" },
+		{ plain, NULL,
+		  "{\"stages\": [{\"code\": \"x\"}, {\"code\": \"y\", \"limits\": {\"pids\": "
+		  "9999}}]}",
+		  ERROR_INPUT, "stages[1].limits.pids",
+		  "stages[1].limits.pids: 9999 is above the ceiling of 4096 (allowed: 1 to 4096)" },
+		{ plain, language_text, "{\"code\": \"\", \"network\": \"host\"}", ERROR_POLICY,
+		  "network",
+		  "network: 'host' is not allowed: a sandbox never shares the host's network; use "
+		  "none or loopback" },
+		{ plain, language_text, "{\"code\": \"\", \"network\": \"allow:a.org:443\"}",
+		  ERROR_POLICY, "network",
+		  "network: 'allow:a.org:443' is not available: no sandbox reaches other machines "
+		  "yet; use none or loopback" },
+		{ strict, language_text, "{\"code\": \"\", \"network\": \"loopback\"}",
+		  ERROR_POLICY, "network",
+		  "network: 'loopback' is not allowed by this policy; use none" },
+		{ plain, NULL, "{\"code\": \"\"}", ERROR_INPUT, "language",
+		  "language: it is missing; name the language of the code" },
+		{ plain, java_text,
+		  "{\"code\": \"\", \"invoke\": {\"class\": \"A\", \"method\": \"m\"}}",
+		  ERROR_INPUT, "invoke", "invoke: methods of Java code cannot be called" },
+		{ plain, language_text, "{\"code\": \"\", \"files\": {\"code.demo\": \"\"}}",
+		  ERROR_INPUT, "files",
+		  "files: 'code.demo' is where the code itself is stored; give the file another "
+		  "name, or name it as entry instead of code" },
+		{ plain, java_text,
+		  "{\"code\": \"public class Foo {}\", \"files\": {\"Foo.java/x\": \"\"}}",
+		  ERROR_INPUT, "files",
+		  "files: 'Foo.java' is where the code itself is stored; give the file another "
+		  "name, or name it as entry instead of code" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct fixture f = { .facts = good_host };
+
+		assert_true(decide_with(&f, rows[i].policy, rows[i].language, rows[i].request) < 0);
+		assert_string_equal(f.err.text, rows[i].text);
+		assert_string_equal(f.err.field, rows[i].field);
+		assert_int_equal(f.err.code, rows[i].code);
+		fixture_done(&f);
+	}
+}
+
+static void test_required_layer(void **state _unused_)
+{
+	static const char yaml[] = "name: hard\nrequire: [seccomp]\nrequire_privileged: "
+				   "[cgroup-memory]\n";
+	struct fixture f = { .facts = good_host };
+
+	f.facts.cgroup_controllers = CGROUP_PIDS;
+	assert_int_equal(decide_with(&f, yaml, language_text, "{\"code\": \"\"}"), -EPERM);
+	assert_int_equal(f.err.code, ERROR_POLICY);
+	assert_string_equal(
+		f.err.text,
+		"policy 'hard' requires cgroup-memory: no cgroup limits memory: mkdir -p "
+		"/sys/fs/cgroup/memory && mount -t cgroup -o memory cgroup "
+		"/sys/fs/cgroup/memory");
+	fixture_done(&f);
+
+	/* Without root the same host runs, and says what did not hold. */
+	f.facts.privileged = false;
+	f.facts.cgroup = CGROUP_NONE;
+	assert_int_equal(decide_with(&f, yaml, language_text, "{\"code\": \"\"}"), 0);
+	assert_int_equal(f.d.missing, 1u << LAYER_UNIQUE_UID | 1u << LAYER_CGROUP_MEMORY |
+					      1u << LAYER_CGROUP_PIDS | 1u << LAYER_CGROUP_CPU);
+	fixture_done(&f);
+}
+
+static void test_small_host(void **state _unused_)
+{
+	struct fixture f = { .facts = good_host };
+
+	f.facts.memory_bytes = 256 * MiB;
+	assert_int_equal(decide_with(&f, "name: p\n", language_text, "{\"code\": \"\"}"), 0);
+	assert_int_equal(f.d.limits.memory_bytes, 256 * MiB);
+	assert_int_equal(f.d.limits.pids, 100);
+	fixture_done(&f);
+}
+
+static void test_only_tightens(void **state _unused_)
+{
+	struct fixture f = { .facts = good_host };
+	struct limits compile;
+
+	assert_int_equal(decide_with(&f, "name: p\nfilesystem: {read_only: true}\n", language_text,
+				     "{\"code\": \"\", \"read_only\": false, \"tty\": true, "
+				     "\"limits\": {\"pids\": 3, \"cpu_quota\": 25000}}"),
+			 0);
+	assert_true(f.d.read_only && f.d.tty);
+	assert_int_equal(f.d.limits.pids, 3);
+	assert_int_equal(f.d.limits.cpus_milli, 250);
+	decision_stage_limits(&f.d, &f.language->compile_limits, f.language->compile_limits_set,
+			      &compile);
+	assert_int_equal(compile.timeout_ms, 60000);
+	assert_int_equal(compile.cpus_milli, 2000);
+	assert_int_equal(compile.pids, 3);
+	fixture_done(&f);
+}
+
+static void check_golden(const char *name, const char *policy, struct host_facts facts)
+{
+	struct fixture f = { .facts = facts };
+	char path[512];
+	_cleanup_free_ char *request = NULL, *want = NULL;
+	_cleanup_buf_ struct buf got;
+
+	(void)snprintf(path, sizeof(path), "%s/spec-%s.json", GOLDEN_DIR, name);
+	request = text_of_file(path);
+	if (decide_with(&f, policy, language_text, request) < 0)
+		fail_msg("%s", f.err.text);
+	buf_init(&got, 1 << 16);
+	assert_int_equal(decision_print(&f.d, &got), 0);
+	(void)snprintf(path, sizeof(path), "%s/spec-%s.txt", GOLDEN_DIR, name);
+	if (getenv("ATOLL_GOLDEN_UPDATE")) {
+		_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+		assert_int_equal(fd_write_all(fd, got.data, got.len), 0);
+	}
+	want = text_of_file(path);
+	assert_string_equal(got.data, want);
+	fixture_done(&f);
+}
+
+static void test_goldens(void **state _unused_)
+{
+	_cleanup_free_ char *policy = text_of_file(POLICIES_DIR "/default.yaml");
+	struct host_facts rootless = good_host;
+
+	rootless.privileged = false;
+	rootless.cgroup = CGROUP_NONE;
+	rootless.landlock_abi = 0;
+	rootless.memory_bytes = 384 * MiB;
+	check_golden("plain", policy, good_host);
+	check_golden("rootless", policy, rootless);
+	check_golden("limits", policy, good_host);
+	check_golden("stages", policy, good_host);
+}
+
+static void test_print_is_bounded(void **state _unused_)
+{
+	struct fixture f = { .facts = good_host };
+	_cleanup_buf_ struct buf small;
+
+	buf_init(&small, 100);
+	assert_int_equal(decide_with(&f, "name: p\n", language_text, "{\"code\": \"\"}"), 0);
+	assert_int_equal(decision_print(&f.d, &small), -ENOBUFS);
+	fixture_done(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refusals),   cmocka_unit_test(test_required_layer),
+		cmocka_unit_test(test_small_host), cmocka_unit_test(test_only_tightens),
+		cmocka_unit_test(test_goldens),	   cmocka_unit_test(test_print_is_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

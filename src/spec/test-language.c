@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Language files: the shipped ones all parse; refusals; detection; Java's class names. */
+#include "spec/language.h"
+
+#include <dirent.h>
+
+#include "spec/knob.h"
+#include "spec/test-support.h"
+
+#define LEAST                                                                                      \
+	"name: x\ntitle: X\nsource: code.x\nruntime: /usr/bin/x\npackage: x\nrun: [/usr/bin/x]\n"
+
+static struct language *language_from(const char *text)
+{
+	struct document doc = { "x.yaml", text, strlen(text) };
+	struct language *lang = NULL;
+	struct error err = { 0 };
+
+	if (language_parse(&doc, &lang, &err) < 0)
+		fail_msg("%s", err.text);
+	return lang;
+}
+
+static void test_shipped(void **state _unused_)
+{
+	DIR *dir = opendir(LANGUAGES_DIR);
+	struct dirent *entry;
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		char path[512];
+		_cleanup_free_ char *text = NULL;
+		struct document doc;
+		struct language *lang = NULL;
+		struct error err = { 0 };
+		const char *dot = strrchr(entry->d_name, '.');
+
+		if (!dot || strcmp(dot, ".yaml") != 0)
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/%s", LANGUAGES_DIR, entry->d_name);
+		text = text_of_file(path);
+		doc = (struct document){ entry->d_name, text, strlen(text) };
+		if (language_parse(&doc, &lang, &err) < 0)
+			fail_msg("%s", err.text);
+		assert_int_equal(strncmp(lang->name, entry->d_name, strlen(lang->name)), 0);
+		assert_null(language_free(lang));
+		n++;
+	}
+	(void)closedir(dir);
+	assert_true(n >= 14);
+}
+
+static void test_all_keys(void **state _unused_)
+{
+	struct language *lang = language_from(
+		LEAST
+		"aliases: [ex, X11]\nextensions: [x, xx]\nshebangs: [x, x3]\n"
+		"needs: [/usr/bin/y]\nversion: [/usr/bin/x, --version]\nversion_prefix: 'X '\n"
+		"compile: [/usr/bin/xc, '{source}']\ncompile_limits: {memory: 1g}\n"
+		"env: {A: '1', B: b}\netc: [alternatives, x/conf]\nlibraries: [m]\n"
+		"runner: x/invoke.x\n");
+
+	assert_string_equal(lang->title, "X");
+	assert_string_equal(lang->env[0], "A=1");
+	assert_string_equal(lang->env[1], "B=b");
+	assert_null(lang->env[2]);
+	assert_string_equal(lang->compile_argv[1], "{source}");
+	assert_int_equal(lang->compile_limits.memory_bytes, GiB);
+	assert_int_equal(lang->compile_limits_set, knob_bit(knob_find("memory")));
+	assert_string_equal(lang->needs[0], "/usr/bin/y");
+	assert_string_equal(lang->version_argv[1], "--version");
+	assert_string_equal(lang->version_prefix, "X ");
+	assert_string_equal(lang->etc[1], "x/conf");
+	assert_string_equal(lang->libraries[0], "m");
+	assert_string_equal(lang->runner, "x/invoke.x");
+	assert_null(language_free(lang));
+
+	lang = language_from(LEAST "env: [A=1]\n");
+	assert_string_equal(lang->env[0], "A=1");
+	assert_null(lang->aliases[0]);
+	assert_null(lang->compile_argv[0]);
+	assert_null(lang->runner);
+	assert_null(language_free(lang));
+}
+
+static void test_refusals(void **state _unused_)
+{
+	static const struct {
+		const char *yaml, *text;
+	} rows[] = {
+		{ "name: x\n", "x.yaml: title: it is missing" },
+		{ "[]", "x.yaml: a list is not an object" },
+		{ LEAST "speed: 1\n", "x.yaml: speed: there is no such key" },
+		{ LEAST "alias: [y]\n",
+		  "x.yaml: alias: there is no such key; did you mean 'aliases'?" },
+		{ "name: A b\n",
+		  "x.yaml: name: 'A b' is not a language name (small letters, digits, "
+		  "+ # . _ @ -)" },
+		{ "source: ../x\n", "x.yaml: source: '../x' is not a plain file name" },
+		{ "runtime: bin/x\n", "x.yaml: runtime: 'bin/x' is not an absolute path" },
+		{ "needs: [x]\n", "x.yaml: needs[0]: 'x' is not an absolute path" },
+		{ "etc: [../shadow]\n", "x.yaml: etc[0]: '../shadow' is not a name below /etc" },
+		{ "class: scala\n",
+		  "x.yaml: class: 'scala' is not a known way to find a class (java is)" },
+		{ "compile_limits: {ram: 1}\n",
+		  "x.yaml: compile_limits.ram: there is no such limit" },
+		{ "env: {A: 1}\n", "x.yaml: env.A: 1 is not a text" },
+		{ "name: x\ntitle: X\nsource: '{class}.x'\nruntime: /x\npackage: x\nrun: [x]\n",
+		  "x.yaml: source: {class} needs the key class" },
+		{ "name: [\n", "x.yaml:2: did not find expected node content" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct document doc = { "x.yaml", rows[i].yaml, strlen(rows[i].yaml) };
+		struct language *lang = NULL;
+		struct error err = { 0 };
+
+		assert_int_equal(language_parse(&doc, &lang, &err), -EINVAL);
+		assert_null(lang);
+		assert_string_equal(err.text, rows[i].text);
+	}
+}
+
+static void test_detection(void **state _unused_)
+{
+	struct language *lang = language_from(LEAST "aliases: [ex, x@3.11, c++]\nextensions: [x]\n"
+						    "shebangs: [python3, python]\n");
+	static const struct {
+		const char *line;
+		bool matches;
+	} lines[] = {
+		{ "#!/usr/bin/python3\nprint()", true },
+		{ "#! /usr/bin/python3 -u\n", true },
+		{ "#!/usr/bin/env python3", true },
+		{ "#!/usr/bin/env -S A=1 python3 -u\n", true },
+		{ "#!/usr/bin/python3.11\n", true },
+		{ "#!/usr/local/bin/python\r\n", true },
+		{ "#!/usr/bin/perl\n", false },
+		{ "#!/usr/bin/env\n", false },
+		{ "#!\n/usr/bin/python3", false },
+		{ "#!", false },
+		{ "#", false },
+		{ "", false },
+		{ "print('#!/usr/bin/python3')", false },
+	};
+
+	assert_true(language_matches(lang, "X"));
+	assert_true(language_matches(lang, "EX"));
+	assert_true(language_matches(lang, "x@3.11"));
+	assert_true(language_matches(lang, "C++"));
+	assert_false(language_matches(lang, "x@3.12"));
+	assert_false(language_matches(lang, ""));
+	assert_true(language_has_extension(lang, "X"));
+	assert_false(language_has_extension(lang, "xx"));
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+		assert_int_equal(language_has_shebang(lang, lines[i].line, strlen(lines[i].line)),
+				 lines[i].matches);
+	assert_null(language_free(lang));
+}
+
+static void test_class_names(void **state _unused_)
+{
+	static const struct {
+		const char *source, *name;
+	} rows[] = {
+		{ "public class Hello { public static void main(String[] a) {} }", "Hello" },
+		{ "class A {} public class B {}", "B" },
+		{ "// public class No\npublic class Yes {}", "Yes" },
+		{ "/* public class No {} */ public final class Yes {}", "Yes" },
+		{ "class A { String s = \"public class No {\"; } public class Yes {}", "Yes" },
+		{ "class A { char c = '\"'; char d = '\\''; } public class Yes {}", "Yes" },
+		{ "class A { String s = \"\"\"\n public class No { \\\"\"\" \"\"\"; } public class "
+		  "Yes {}",
+		  "Yes" },
+		{ "public record Point(int x, int y) { }", "Point" },
+		{ "public enum Color { RED }", "Color" },
+		{ "public interface Shape { }", "Shape" },
+		{ "public abstract sealed class S permits T {} final class T extends S {}", "S" },
+		{ "class A {} class B { public static void main(String[] a) {} }", "B" },
+		{ "class A { public class Inner {} }", "A" },
+		{ "class A { void f() { Object o = Foo.class; } }", "A" },
+		{ "@Marker(kind = X.class) public class Yes {}", "Yes" },
+		{ "class A {} class B {}", "A" },
+		{ "import java.util.*;\n\npublic   class\n  Spaced{}", "Spaced" },
+		{ "public class Größe {}", "Größe" },
+		{ "System.out.println(1);", "Main" },
+		{ "", "Main" },
+		{ "public class", "Main" },
+		{ "}}}} public class Odd {", "Odd" },
+		{ "\"unclosed public class No {}", "Main" },
+	};
+	static const char longname[] = "public class Abcdefghijklmnopqrstuvwxyz {}";
+	char name[64], small[8];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		language_class_name(rows[i].source, strlen(rows[i].source), name, sizeof(name));
+		assert_string_equal(name, rows[i].name);
+	}
+	language_class_name(longname, strlen(longname), small, sizeof(small));
+	assert_string_equal(small, "Main");
+}
+
+static void test_source_name(void **state _unused_)
+{
+	struct language *java = language_from(
+		"name: java\ntitle: Java\nclass: java\nsource: "
+		"'{class}.java'\nruntime: /j\npackage: j\nrun: [j]\n");
+	struct language *plain = language_from(LEAST);
+	char name[64];
+
+	language_source_name(java, "public class Foo {}", 19, name, sizeof(name));
+	assert_string_equal(name, "Foo.java");
+	language_source_name(plain, "anything", 8, name, sizeof(name));
+	assert_string_equal(name, "code.x");
+	assert_null(language_free(java));
+	assert_null(language_free(plain));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shipped),	    cmocka_unit_test(test_all_keys),
+		cmocka_unit_test(test_refusals),    cmocka_unit_test(test_detection),
+		cmocka_unit_test(test_class_names), cmocka_unit_test(test_source_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,2 @@
+printf -v block '%*s' $((64 << 20)) ''
+echo "allocated ${#block}"

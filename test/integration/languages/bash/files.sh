@@ -1,0 +1,1 @@
+cat data/input.txt

@@ -1,0 +1,7 @@
+#include <cstdlib>
+#include <iostream>
+
+int main()
+{
+	std::cout << std::getenv("GREETING") << "\n";
+}

@@ -1,0 +1,7 @@
+#include <fstream>
+#include <iostream>
+
+int main()
+{
+	std::cout << std::ifstream("data/input.txt").rdbuf();
+}

@@ -1,0 +1,7 @@
+int main()
+{
+	volatile bool on = true;
+
+	while (on)
+		;
+}

@@ -1,0 +1,5 @@
+public class Hello {
+	public static void main(String[] args) throws Exception {
+		System.out.println("hello from java");
+	}
+}

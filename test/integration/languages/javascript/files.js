@@ -1,0 +1,1 @@
+process.stdout.write(require('fs').readFileSync('data/input.txt', 'utf8'));

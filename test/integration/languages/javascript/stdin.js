@@ -1,0 +1,2 @@
+const text = require('fs').readFileSync(0, 'utf8');
+console.log('got: ' + text.trimEnd());

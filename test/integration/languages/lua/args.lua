@@ -1,0 +1,3 @@
+for _, word in ipairs(arg) do
+  print(word)
+end

@@ -1,0 +1,1 @@
+io.write(io.open("data/input.txt"):read("a"))

@@ -1,0 +1,2 @@
+open(my $file, "<", "data/input.txt") or die;
+print <$file>;

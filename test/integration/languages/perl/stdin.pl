@@ -1,0 +1,2 @@
+my $line = <STDIN>;
+print "got: $line";

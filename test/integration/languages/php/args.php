@@ -1,0 +1,4 @@
+<?php
+foreach (array_slice($argv, 1) as $word) {
+    echo "$word\n";
+}

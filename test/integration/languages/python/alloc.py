@@ -1,0 +1,2 @@
+block = bytearray(b"x") * (64 << 20)
+print("allocated", len(block))

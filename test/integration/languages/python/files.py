@@ -1,0 +1,1 @@
+print(open("data/input.txt").read(), end="")

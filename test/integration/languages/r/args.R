@@ -1,0 +1,1 @@
+for (word in commandArgs(trailingOnly = TRUE)) cat(word, "\n", sep = "")

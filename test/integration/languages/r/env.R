@@ -1,0 +1,1 @@
+cat(Sys.getenv("GREETING"), "\n", sep = "")

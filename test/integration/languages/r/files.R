@@ -1,0 +1,1 @@
+writeLines(readLines("data/input.txt"))

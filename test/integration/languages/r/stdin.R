@@ -1,0 +1,2 @@
+line <- readLines(file("stdin"), n = 1)
+cat("got: ", line, "\n", sep = "")

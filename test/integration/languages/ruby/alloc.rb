@@ -1,0 +1,2 @@
+block = 'x' * (64 << 20)
+puts "allocated #{block.bytesize}"

@@ -1,0 +1,1 @@
+ARGV.each { |word| puts word }

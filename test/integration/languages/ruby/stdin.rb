@@ -1,0 +1,1 @@
+puts "got: #{$stdin.gets.chomp}"

@@ -1,0 +1,3 @@
+fn main() {
+    print!("{}", std::fs::read_to_string("data/input.txt").unwrap());
+}

@@ -1,0 +1,2 @@
+const greeting: string | undefined = process.env.GREETING;
+console.log(greeting);

@@ -1,0 +1,5 @@
+function fail(why: string): never {
+	throw new Error(why);
+}
+
+fail('boom');

@@ -1,0 +1,2 @@
+const code: number = 7;
+process.exit(code);

@@ -1,0 +1,3 @@
+import { readFileSync } from 'fs';
+
+process.stdout.write(readFileSync('data/input.txt', 'utf8'));

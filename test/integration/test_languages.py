@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every language of SPEC §1 with the same nine programs, languages/<name>/<case>.<extension>.
+
+hello, args, stdin, env, files, exit7, error, loop (a timeout), alloc (64 MiB, within and beyond the
+limit). The language is told from the extension, so detection is tested on the way.
+"""
+import re
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parent / "languages"
+quick = pytest.mark.quick
+MIB = 1 << 20
+
+# name: (extension, what an uncaught error leaves on stderr, its exit code)
+LANGUAGES = {
+    "python": ("py", r"File \"/sandbox/code.py\", line 1.*RuntimeError: boom", 1),
+    "javascript": ("js", r"/sandbox/code.js:1.*Error: boom", 1),
+    "typescript": ("ts", r"/sandbox/code.ts:2.*Error: boom", 1),
+    "bash": ("sh", r"/sandbox/code.sh: line 2: boom: unbound variable", 1),
+    "ruby": ("rb", r"/sandbox/code.rb:1:.*boom \(RuntimeError\)", 1),
+    "go": ("go", r"panic: boom.*/sandbox/code.go:4", 2),
+    "c": ("c", r"boom", 134),
+    "cpp": ("cpp", r"what\(\):  boom", 134),
+    "rust": ("rs", r"panicked at 'boom', .*code.rs:2:5", 101),
+    "java": ("java", r"IllegalStateException: boom.*Failing.main\(Failing.java:3\)", 1),
+    "php": ("php", r"Uncaught RuntimeException: boom in .*/sandbox/code.php", 255),
+    "perl": ("pl", r"boom", 255),
+    "lua": ("lua", r"/sandbox/code.lua:1: boom", 1),
+    "r": ("R", r"Error: boom", 1),
+}
+COMPILED = ("typescript", "go", "c", "cpp", "rust", "java")
+ALIASES = {"py": "python", "python3": "python", "js": "javascript", "node": "javascript", "ts": "typescript", "sh": "bash",
+           "rb": "ruby", "golang": "go", "c++": "cpp", "rs": "rust", "pl": "perl"}
+
+each = pytest.mark.parametrize("language", LANGUAGES)
+
+
+def program(language, case):
+    return PROGRAMS / language / f"{case}.{LANGUAGES[language][0]}"
+
+
+@pytest.fixture
+def run(atoll, work):
+    """run(language, case, option, …): the result object of that program."""
+    def run(language, case, *options, **more):
+        words = more.pop("words", [])
+        # The tests' own directory may not be readable by the rootless user.
+        source = work / program(language, case).name
+        source.write_bytes(program(language, case).read_bytes())
+        return atoll.result([*options, source, *(["--", *words] if words else [])], timeout=120, **more)
+    return run
+
+
+@quick
+@each
+def test_hello(run, language):
+    result = run(language, "hello")
+    assert result["status"] == "success", result
+    assert (result["stdout"], result["stderr"], result["_exit"]) == (f"hello from {language}\n", "", 0)
+    assert result["language"] == language
+    assert re.search(r"\d+\.\d+", result["runtime"]), result["runtime"]
+    names = [stage["name"] for stage in result["stages"]]
+    assert names == (["compile", "run"] if language in COMPILED else ["run"])
+
+
+@each
+@pytest.mark.modes("root")
+def test_args(run, language):
+    words = ["a b", "--x", "ünïcode", "*"]
+    assert run(language, "args", words=words)["stdout"] == "".join(word + "\n" for word in words)
+
+
+@each
+@pytest.mark.modes("root")
+def test_stdin(run, language):
+    assert run(language, "stdin", input="one line\n")["stdout"] == "got: one line\n"
+
+
+@each
+@pytest.mark.modes("root")
+def test_env(run, language):
+    assert run(language, "env", "--env", "GREETING=good day")["stdout"] == "good day\n"
+
+
+@each
+@pytest.mark.modes("root")
+def test_files(run, work, language):
+    (work / "input.txt").write_text("first\nsecond\n")
+    assert run(language, "files", "--file", f"data/input.txt={work}/input.txt")["stdout"] == "first\nsecond\n"
+
+
+@each
+@pytest.mark.modes("root")
+def test_exit_code(run, language):
+    result = run(language, "exit7")
+    assert (result["status"], result["exit_code"], result["_exit"]) == ("error", 7, 7), result
+
+
+@each
+@pytest.mark.modes("root")
+def test_uncaught_error(run, language):
+    _, pattern, code = LANGUAGES[language]
+    result = run(language, "error")
+    assert result["status"] == "error" and result["_exit"] == code, result
+    assert re.search(pattern, result["stderr"], re.S), result["stderr"]
+
+
+@each
+@pytest.mark.modes("root")
+def test_endless_loop(run, language):
+    result = run(language, "loop", "--timeout", "1")
+    assert (result["status"], result["cause"]["kind"], result["_exit"]) == ("timeout", "timeout", 124), result
+    assert result["stages"][-1]["name"] == "run" and 0.9 < result["stages"][-1]["duration"] < 3, result["stages"]
+
+
+@each
+def test_allocation_within_the_limit(run, language):
+    result = run(language, "alloc")
+    assert (result["status"], result["stdout"].split()) == ("success", ["allocated", str(64 * MIB)]), result
+
+
+@each
+@pytest.mark.modes("root")
+def test_allocation_beyond_the_limit(run, language):
+    result = run(language, "alloc", "--memory", "48m")
+    assert "allocated" not in result["stdout"], result
+    if language == "java" and result["status"] == "error":  # its heap is sized to the limit and it says so itself
+        assert "OutOfMemoryError" in result["stderr"], result
+        return
+    assert (result["status"], result["cause"]["kind"]) == ("limit", "memory"), result
+    assert result["cause"]["limit"] == 48 * MIB
+
+
+@quick
+@pytest.mark.modes("root")
+@pytest.mark.parametrize("alias", [*ALIASES, "PYTHON", "Js", "C++"])
+def test_alias(atoll, alias):
+    language = ALIASES.get(alias.lower(), alias.lower())
+    done = atoll.run(["run", "--explain", "-l", alias, "-c", program(language, "hello").read_text()])
+    assert done.returncode == 0 and done.out, done
+
+
+@pytest.mark.modes("root")
+@pytest.mark.parametrize("line, language", [("#!/usr/bin/env python3", "python"), ("#!/bin/sh", "bash"), ("#!/usr/bin/perl -w", "perl"),
+                                            ("#! /usr/bin/env -S node --x", "javascript"), ("#!/usr/bin/ruby3.1", "ruby")])
+def test_shebang(atoll, work, line, language):
+    (work / "tool").write_text(line + "\n")
+    assert atoll.result([work / "tool"], timeout=60)["language"] == language
+
+
+@pytest.mark.modes("root")
+def test_java_names_the_file_after_the_public_class(atoll):
+    code = ("// public class Wrong\nclass Helper {}\npublic final class Main2 {\n\tpublic static void main(String[] a) {\n"
+            "\t\tSystem.out.println(Main2.class.getName());\n\t}\n}\n")
+    result = atoll.result(["-l", "java", "-c", code], timeout=60)
+    assert result["stdout"] == "Main2\n", result
+
+
+@pytest.mark.modes("root")
+@pytest.mark.parametrize("language, code", [("c", "int main(void) { return oops; }"), ("cpp", "int main() { return oops; }"),
+                                            ("go", "package main\nfunc main() { oops }"), ("rust", "fn main() { oops }"),
+                                            ("java", "public class A { oops }"), ("typescript", "let x: = oops")])
+def test_compile_error(atoll, language, code):
+    """The compiler's words are what a user sees, and nothing is run."""
+    result = atoll.result(["-l", language, "-c", code], timeout=60)
+    assert result["status"] == "error" and [s["name"] for s in result["stages"]] == ["compile"], result
+    done = atoll.run(["run", "-l", language, "-c", code], timeout=60)
+    assert done.returncode not in (0, 125) and re.search("oops|expected", done.err), done
+
+
+@pytest.mark.modes("root")
+@pytest.mark.parametrize("language, names, code", [
+    ("python", {"util.py": "def f(): return 'from util'"}, "import util; print(util.f())"),
+    ("javascript", {"util.js": "exports.f = () => 'from util'"}, "console.log(require('./util').f())"),
+    ("typescript", {"util.ts": "export const f = (): string => 'from util'"}, "import { f } from './util'; console.log(f())"),
+    ("c", {"util.h": "#define F \"from util\""}, "#include <stdio.h>\n#include \"util.h\"\nint main(void) { puts(F); }"),
+    ("java", {"Util.java": "class Util { static String f() { return \"from util\"; } }"},
+     "public class A { public static void main(String[] a) { System.out.println(Util.f()); } }"),
+    ("ruby", {"util.rb": "def f = 'from util'"}, "require_relative 'util'; puts f"),
+    ("bash", {"util.sh": "f() { echo from util; }"}, ". ./util.sh; f"),
+    ("go", {"go.mod": "module m\n", "util/util.go": "package util\nfunc F() string { return \"from util\" }"},
+     "package main\nimport (\"fmt\"; \"m/util\")\nfunc main() { fmt.Println(util.F()) }"),
+])
+def test_programs_of_several_files(atoll, work, language, names, code):
+    options = []
+    for name, text in names.items():
+        (work / name.replace("/", "_")).write_text(text)
+        options += ["--file", f"{name}={work / name.replace('/', '_')}"]
+    result = atoll.result([*options, "-l", language, "-c", code], timeout=60)
+    assert result["stdout"] == "from util\n", result
+
+
+@pytest.mark.modes("root")
+def test_python_libraries(atoll):
+    """Those that `atoll languages` lists can be imported; a figure can be drawn without a display."""
+    listed = {e["name"]: e for e in atoll.run(["languages", "--json"]).json()["languages"]}["python"]["libraries"]
+    if not {"numpy", "pandas", "matplotlib", "plotly"} <= set(listed):
+        pytest.skip("install python3-numpy, python3-pandas, python3-matplotlib and python3-plotly")
+    code = ("import numpy, pandas, plotly.graph_objects, matplotlib.pyplot as plt\n"
+            "plt.plot(numpy.arange(3)); plt.savefig('figure.png')\n"
+            "print(pandas.DataFrame({'a': [1, 2]}).a.sum(), len(plotly.graph_objects.Figure().to_json()) > 10)\n")
+    result = atoll.result(["-l", "python", "-c", code], timeout=60)
+    assert result["stdout"] == "3 True\n", result
+    assert [f["path"] for f in result["files"]] == ["figure.png"]

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs inside the VM: every case once, one JSON line each, for test_kernel61.py to judge.
+
+guest.py ROOT BUILD: the repository and the build tree, both seen through the read-only view of the host.
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+import time
+
+ROOT, BUILD = sys.argv[1:3]
+ATOLL = f"{BUILD}/atoll"
+TEST_CGROUP = f"{BUILD}/src/sandbox/test-cgroup"
+USER = 65533
+GROUP = "/sys/fs/cgroup/user.slice"
+ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8", "CMOCKA_MESSAGE_OUTPUT": "TAP",
+       "ATOLL_DATA_DIR": ROOT, "XDG_CACHE_HOME": "/tmp/reef-cache"}
+
+DAEMONS = r"""
+import os, signal, sys, time
+for _ in range(8):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            while True:
+                time.sleep(1)
+        os._exit(0)
+print("left them", flush=True)
+"""
+FORKS = r"""
+import os, time
+n = 0
+try:
+    while n < 500:
+        if os.fork() == 0:
+            time.sleep(60)
+        n += 1
+except OSError as e:
+    print(n, e.errno, flush=True)
+    os._exit(3)
+"""
+CHILD_EATS = r"""
+import os, sys
+pid = os.fork()
+if pid == 0:
+    x = bytearray(300 << 20)
+    os._exit(0)
+os.waitpid(pid, 0)
+sys.exit(42)
+"""
+
+PYTHON = {
+    "hello": ("print('hello', 6 * 7)", []),
+    "memory": ("x = bytearray(300 << 20)", ["-m", "64m"]),
+    "memory_within": ("x = bytearray(32 << 20); print(len(x))", ["-m", "128m"]),
+    "memory_child": (CHILD_EATS, ["-m", "64m"]),
+    "tmpfs": ("open('/tmp/x', 'wb').write(bytes(1 << 20) * 200)", ["-m", "64m", "--disk", "1g"]),
+    "pids": (FORKS, ["--pids", "20"]),
+    "cpu_time": ("while True: pass", ["--cpu-time", "1", "--timeout", "60"]),
+    "timeout": ("import time; print('begun', flush=True); time.sleep(60)", ["--timeout", "3"]),
+    "cpus": ("import time\nt = time.monotonic()\nwhile time.monotonic() - t < 4: pass",
+             ["--cpus", "0.25", "--timeout", "60"]),
+    "daemons": (DAEMONS, []),
+    "exit": ("import sys; sys.exit(7)", []),
+}
+
+
+def emit(name, **more):
+    print(json.dumps({"case": name, **more}), flush=True)
+
+
+def call(argv, prefix=(), timeout=120):
+    begin = time.monotonic()
+    try:
+        done = subprocess.run([*prefix, *argv], env=ENV, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              errors="replace", timeout=timeout)
+        code, out, err = done.returncode, done.stdout, done.stderr
+    except subprocess.TimeoutExpired:
+        code, out, err = "never ended", "", ""
+    try:
+        result = json.loads(out)
+    except ValueError:
+        result = None
+    return {"exit": code, "result": result, "stdout": out if result is None else "", "stderr": err,
+            "elapsed": time.monotonic() - begin}
+
+
+def sandbox_processes():
+    """Processes with an id of a sandbox: none may outlive its run."""
+    found = []
+    for status in glob.glob("/proc/[0-9]*/status"):
+        try:
+            with open(status) as f:
+                text = f.read()
+        except OSError:
+            continue
+        uid = int(text.split("Uid:")[1].split()[0])
+        if 0x70000000 <= uid < 0x80000000:
+            found.append(f"{status} uid {uid} {text.splitlines()[0]}")
+    return found
+
+
+def groups():
+    return [d for d in glob.glob("/sys/fs/cgroup/**/", recursive=True) if "atoll" in d]
+
+
+def python_case(name, prefix=()):
+    code, options = PYTHON[name]
+    return call([ATOLL, "run", "--json", "-l", "python", *options, "-c", code], prefix)
+
+
+def as_user(group):
+    """A command prefix: into that cgroup as root, then USER for good."""
+    into = f"echo $$ > {group}/cgroup.procs && " if group else ""
+    return ["bash", "-c", f'{into}exec setpriv --reuid {USER} --regid {USER} --clear-groups -- "$@"', "x"]
+
+
+def delegate():
+    """What `systemd-run --user --scope -p Delegate=yes` gives: a group whose files are the user's."""
+    os.makedirs(GROUP, exist_ok=True)
+    for place in ("/sys/fs/cgroup", GROUP):
+        for controller in ("memory", "pids", "cpu"):
+            with open(f"{place}/cgroup.subtree_control", "w") as f:
+                f.write(f"+{controller}")
+    for name in os.listdir(GROUP):
+        if name.endswith(".scope"):
+            for leaf in os.listdir(f"{GROUP}/{name}"):
+                if os.path.isdir(f"{GROUP}/{name}/{leaf}"):
+                    os.rmdir(f"{GROUP}/{name}/{leaf}")
+            os.rmdir(f"{GROUP}/{name}")
+    scope = f"{GROUP}/run-{time.monotonic_ns()}.scope"
+    os.mkdir(scope)
+    for name in ("", "/cgroup.procs", "/cgroup.subtree_control", "/cgroup.threads"):
+        os.chown(scope + name, USER, USER)
+    return scope
+
+
+def rootless_cases():
+    ENV["HOME"], ENV["XDG_CACHE_HOME"] = "/tmp/reef-user", "/tmp/reef-user/cache"
+    os.mkdir(ENV["HOME"])
+    os.chown(ENV["HOME"], USER, USER)
+    emit("rootless_plain", **python_case("hello", as_user(None)))
+    for name in ("hello", "memory", "pids", "timeout"):
+        emit(f"delegated_{name}", **python_case(name, as_user(delegate())))
+    emit("delegated_unit", **call([TEST_CGROUP], as_user(delegate())))
+
+
+def main():
+    emit("kernel", release=os.uname().release)
+    emit("doctor", **call([ATOLL, "doctor", "--json"], timeout=300))
+    emit("unit_cgroup", **call([TEST_CGROUP]))
+    emit("unit_probe", **call([f"{BUILD}/src/sys/test-probe"]))
+    for name in PYTHON:
+        emit(name, **python_case(name))
+        if name == "daemons":
+            emit("survivors", found=sandbox_processes())
+    emit("bash", **call([ATOLL, "run", "-l", "bash", "-c", "echo out; echo err >&2; exit 5"]))
+    emit("left", processes=sandbox_processes(), groups=groups())
+    rootless_cases()
+    emit("end")
+
+
+main()

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine under Debian 12's own kernel, for what the build machine may lack: cgroup v2 with all
+controllers (CLONE_INTO_CGROUP, cgroup.kill, memory.peak, memory.oom.group), a delegated subtree for a user
+without privileges, Landlock ABI 2, overlay on overlay. One boot serves all tests (guest.py)."""
+import json
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+import vm
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("ATOLL_BIN", ROOT / "build" / "atoll")).resolve().parent
+BOOT_TIMEOUT = 480
+
+
+@pytest.fixture(scope="module")
+def guest():
+    reason = vm.missing()
+    if reason:
+        pytest.skip(reason)
+    assert (BUILD / "atoll").exists(), f"{BUILD}/atoll is not built: run ./dev build"
+    words = ["/usr/bin/python3", str(Path(__file__).with_name("guest.py")), str(ROOT), str(BUILD)]
+    code, output = vm.run_in_vm(shlex.join(words), BOOT_TIMEOUT)
+    cases, noise = {}, []
+    for line in output.splitlines():
+        try:
+            record = json.loads(line)
+            cases[record.pop("case")] = record
+        except (ValueError, KeyError, TypeError):
+            noise.append(line)
+    assert "end" in cases, f"the guest stopped early ({code}):\n" + "\n".join(noise[-60:])
+    return cases
+
+
+def result_of(guest, name):
+    record = guest[name]
+    assert record["result"] is not None, record
+    return record["result"]
+
+
+def assert_limit(result, kind):
+    assert result["status"] == "limit", result
+    assert result["cause"]["kind"] == kind, result["cause"]
+    return result["cause"]
+
+
+def test_is_the_other_kernel(guest):
+    assert guest["kernel"]["release"].startswith("6.1."), guest["kernel"]
+
+
+def test_doctor(guest):
+    report = result_of(guest, "doctor")
+    assert report["cgroup"] == "v2"
+    assert report["landlock"] == 2
+    assert report["missing"] == []
+    assert guest["doctor"]["exit"] == 0 and report["ok"] is True
+
+
+@pytest.mark.parametrize("name", ["unit_cgroup", "unit_probe", "delegated_unit"])
+def test_unit_tests_pass_there(guest, name):
+    record = guest[name]
+    text = record["stdout"] + record["stderr"]
+    assert record["exit"] == 0, text
+    assert "ok 1" in text and "not ok" not in text, text
+    if name != "unit_probe":
+        assert "back end v2" in text and "skip" not in text.lower(), text
+
+
+def test_hello(guest):
+    result = result_of(guest, "hello")
+    assert (result["status"], result["stdout"]) == ("success", "hello 42\n"), result
+    isolation = result["isolation"]
+    assert isolation["cgroup"] == "v2" and isolation["landlock"] == 2, isolation
+    assert isolation["tier"] == "full" and isolation["missing"] == [], isolation
+    assert isolation["user"] == "unique"
+    assert result["memory_peak"] > 1 << 20
+    assert result["cpu_time"] > 0
+
+
+def test_exit_codes(guest):
+    assert guest["exit"]["exit"] == 7 and result_of(guest, "exit")["exit_code"] == 7
+    plain = guest["bash"]
+    assert (plain["exit"], plain["stdout"], plain["stderr"]) == (5, "out\n", "err\n"), plain
+
+
+@pytest.mark.parametrize("name", ["memory", "memory_child", "tmpfs"])
+def test_memory_limit(guest, name):
+    result = result_of(guest, name)
+    cause = assert_limit(result, "memory")
+    assert cause["limit"] == 64 << 20
+    # From memory.peak: what was charged can pass the limit by what the kernel charges in one go, no more.
+    assert 48 << 20 < cause["peak"] <= 66 << 20, cause
+    assert result["memory_peak"] == cause["peak"]
+
+
+def test_memory_within(guest):
+    result = result_of(guest, "memory_within")
+    assert result["status"] == "success", result
+    assert 32 << 20 < result["memory_peak"] < 128 << 20
+
+
+def test_pids_limit(guest):
+    result = result_of(guest, "pids")
+    cause = assert_limit(result, "pids")
+    assert cause["limit"] == 20
+    made, number = map(int, result["stdout"].split())
+    assert 10 <= made < 20 and number == 11, result["stdout"]
+
+
+def test_cpu_time(guest):
+    result = result_of(guest, "cpu_time")
+    assert_limit(result, "cpu_time")
+    assert 0.9 <= result["cpu_time"] <= 3, result["cpu_time"]
+
+
+def test_timeout(guest):
+    result = result_of(guest, "timeout")
+    assert (result["status"], result["exit_code"]) == ("timeout", 124), result
+    assert result["stdout"] == "begun\n"
+    assert guest["timeout"]["exit"] == 124
+    assert 2.9 <= result["duration"] < 6, result["duration"]
+
+
+def test_cpu_share(guest):
+    """A quarter of a core over four seconds; emulation is coarse, so the bounds are wide."""
+    result = result_of(guest, "cpus")
+    assert result["status"] == "success", result
+    assert 0.1 < result["cpu_time"] / result["duration"] < 0.4, result
+
+
+def test_daemons_do_not_survive(guest):
+    result = result_of(guest, "daemons")
+    assert (result["status"], result["stdout"]) == ("success", "left them\n"), result
+    assert guest["survivors"]["found"] == []
+
+
+def test_nothing_is_left(guest):
+    assert guest["left"] == {"processes": [], "groups": []}
+
+
+def test_rootless_without_delegation(guest):
+    result = result_of(guest, "rootless_plain")
+    assert result["isolation"]["cgroup"] == "none", result
+    assert "cgroup-memory" in result["isolation"]["missing"]
+    assert result["status"] == "success", result
+
+
+def test_rootless_in_a_delegated_group(guest):
+    result = result_of(guest, "delegated_hello")
+    assert result["status"] == "success", result
+    assert result["isolation"]["cgroup"] == "v2", result
+    assert result["isolation"]["user"] == "shared"
+    assert not [layer for layer in result["isolation"]["missing"] if layer.startswith("cgroup")]
+
+
+@pytest.mark.parametrize("kind", ["memory", "pids"])
+def test_rootless_limits_in_a_delegated_group(guest, kind):
+    assert_limit(result_of(guest, f"delegated_{kind}"), kind)
+
+
+def test_rootless_timeout(guest):
+    assert result_of(guest, "delegated_timeout")["status"] == "timeout"

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The n-th wrapped system call fails, for n = 1, 2, 3… until the scenario runs through.
+
+Needs a build with -Dfaults=true: $ATOLL_FAULTS_BIN, else build-faults/ beside build/, made here when it
+is not there. ATOLL_FAULT=N[:ERRNO] picks the call, ATOLL_FAULT_PROCESS the process that counts, and
+ATOLL_FAULT_LOG gets a line when it was reached. After each fault: a clean error or the right
+result, no hang, nothing left behind.
+"""
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, Atoll, leaked_since, snapshot
+
+QUIET = 15  # so many calls in a row that were not reached: the scenario is over
+MOST = 600
+
+
+@pytest.fixture(scope="session")
+def faulty(stage):
+    given = os.environ.get("ATOLL_FAULTS_BIN")
+    binary = Path(given) if given else ROOT / "build-faults" / "atoll"
+    if not given:
+        if not (ROOT / "build-faults" / "build.ninja").exists():
+            subprocess.run(["meson", "setup", ROOT / "build-faults", ROOT, "-Dfaults=true"], check=True,
+                           stdout=subprocess.DEVNULL, env={**os.environ, "CC": "gcc"})
+        subprocess.run(["ninja", "-C", ROOT / "build-faults", "atoll"], check=True, stdout=subprocess.DEVNULL)
+    place = stage.top / "faulty"
+    place.mkdir()
+    place.chmod(0o755)
+    shutil.copy2(binary, place / "atoll")
+    for library in binary.parent.glob("libatoll.so*"):
+        if library.is_file():
+            shutil.copy2(library, place / library.name)
+    (place / "atoll").chmod(0o755)
+    return place / "atoll"
+
+
+SCENARIOS = {
+    "run": (["-l", "bash", "-c", "cat; echo out; echo err >&2; exit 3"], b"in\n", 3, b"in\nout\n", b"err\n"),
+    "files": (["-l", "bash", "--file", "d/x={file}", "--output-dir", "{out}", "-c", "cat d/x; echo y > z"], b"", 0, b"data", b""),
+    "timeout": (["-l", "bash", "--timeout", "0.2", "-c", "echo up; sleep 20"], b"", 124, b"up\n", None),
+    "stages": (["--stage", "a=echo 1", "--stage", "b=echo 2"], b"", 0, b"1\n2\n", b""),
+}
+# Faults the program itself may notice: its own streams are cut or its limits are not what was asked.
+PAIRS = [("run", "front", "EIO"), ("run", "broker", "EIO"), ("run", "child", "EIO"), ("run", "broker", "ENOMEM"),
+         ("run", "front", "EMFILE"), ("run", "child", "EPERM"), ("files", "front", "ENOSPC"), ("files", "broker", "EIO"),
+         ("timeout", "broker", "EIO"), ("stages", "broker", "EAGAIN"), ("stages", "child", "ENOSPC")]
+
+
+@pytest.mark.parametrize("scenario,process,error", PAIRS, ids=["-".join(p) for p in PAIRS])
+def test_every_call_may_fail(mode, stage, faulty, work, scenario, process, error):
+    args, data, code, out, err = SCENARIOS[scenario]
+    (work / "file").write_text("data")
+    atoll = Atoll(mode, stage)
+    atoll.binary = faulty
+    log = work / "log"
+    quiet, reached, wrong = 0, 0, []
+    for n in range(1, MOST):
+        target = stage.scratch(mode, "out")
+        log.unlink(missing_ok=True)
+        words = ["run"] + [w.format(file=work / "file", out=target) for w in args]
+        before = snapshot()
+        try:
+            done = atoll.run(words, input=data, timeout=10,
+                             env={"ATOLL_FAULT": f"{n}:{error}", "ATOLL_FAULT_PROCESS": process, "ATOLL_FAULT_LOG": str(log),
+                                  "LD_LIBRARY_PATH": str(faulty.parent)})
+        except AssertionError as hang:
+            wrong.append((n, "hang", str(hang)[:300]))
+            continue
+        finally:
+            shutil.rmtree(target, ignore_errors=True)
+        left = leaked_since(before, patience=1.0)
+        if left:
+            wrong.append((n, "left", left))
+        right = done.returncode == code and done.stdout == out and (err is None or done.stderr == err)
+        # Some faults only cost the program its output; then the result must not claim success.
+        clean = done.returncode in (125, 126, 127) and done.err.strip() and \
+            done.err.strip().splitlines()[-1].count(" ") > 2 and done.returncode != 0
+        if not right and not clean:
+            wrong.append((n, done.returncode, done.out[-200:], done.err[-300:]))
+        if log.exists() or not right:
+            quiet, reached = 0, reached + 1
+        else:
+            quiet += 1
+            if quiet >= QUIET:
+                break
+    assert wrong == [], "\n".join(map(str, wrong))
+    assert reached > 0, "no fault point was reached: is this a build with -Dfaults=true?"
+    assert quiet >= QUIET, f"still reaching fault points after {MOST} calls"
