@@ -124,6 +124,13 @@ class Atoll:
         self.binary = stage.binary
         self.cgroup = None if self.rootless else "v1 or v2"
 
+    def mkdir(self, path):
+        """A directory that this mode's user may write to."""
+        path.mkdir()
+        if self.rootless and IS_ROOT:
+            os.chown(path, NOBODY, NOBODY)
+        return path
+
     def variant(self, wrap=(), env=None):
         return Atoll(self.mode, self.stage, list(wrap) + self.wrap, {**self.extra, **(env or {})})
 
@@ -312,6 +319,7 @@ def enosys(compile_c):
 
 
 def list_cgroups():
+    """Every group that is the product's."""
     found = set()
     for top, names, _ in os.walk("/sys/fs/cgroup"):
         for name in names:
@@ -321,13 +329,40 @@ def list_cgroups():
     return found
 
 
+def list_empty_cgroups():
+    """Those that nobody lives in, nor below: what still runs is list_processes' business."""
+    groups = list_cgroups()
+    alive = set()
+    for group in groups:
+        try:
+            if Path(group, "cgroup.procs").read_text():
+                alive.add(group)
+        except OSError:
+            alive.add(group)  # gone meanwhile
+    return {g for g in groups if not any(a == g or a.startswith(g + "/") for a in alive)}
+
+
 def list_mounts():
     return set(Path("/proc/self/mountinfo").read_text().splitlines())
 
 
+def find_reapers():
+    """Who orphans are given to: pid 1, and a subreaper above us if there is one."""
+    script = "import os, time\nr, w = os.pipe()\nif os.fork() == 0:\n    os.read(r, 1); print(os.getppid(), flush=True)\n"
+    out = subprocess.run([PYTHON, "-c", script], capture_output=True, text=True).stdout
+    return {1} | {int(word) for word in out.split()}
+
+
+REAPERS = find_reapers()
+
+
 def list_processes():
-    """Processes that are the product's: its name, its init, a sandbox's uid, or the rootless user's."""
-    found = set()
+    """The product's processes that are ours or nobody's: its name, a sandbox's uid, or the rootless user's.
+
+    One that hangs below somebody else's living process (another run of this suite, a developer's shell)
+    is theirs.
+    """
+    table, suspects = {}, set()
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
             continue
@@ -336,11 +371,19 @@ def list_processes():
             stat = Path(f"/proc/{entry}/stat").read_text()
         except OSError:
             continue
+        pid, rest = int(entry), stat[stat.rindex(")") + 2:].split()
         uid = int(re.search(r"^Uid:\s+(\d+)", status, re.M)[1])
         name = stat[stat.index("(") + 1:stat.rindex(")")]
-        if uid in SANDBOX_UIDS or (uid == NOBODY and IS_ROOT) or name.startswith(("atoll", "init-atoll")):
-            started = stat[stat.rindex(")") + 2:].split()[19]
-            found.add(f"pid {entry} ({name}) uid {uid} started {started}")
+        table[pid] = (int(rest[1]), f"pid {pid} ({name}) uid {uid} started {rest[19]}")
+        if uid in SANDBOX_UIDS or (uid == NOBODY and IS_ROOT) or name.startswith("atoll"):
+            suspects.add(pid)
+    found = set()
+    for pid in suspects:
+        above = table[pid][0]
+        while above in suspects:
+            above = table[above][0]
+        if above in REAPERS or above == os.getpid() or above not in table:
+            found.add(table[pid][1])
     return found
 
 
@@ -367,7 +410,7 @@ def list_ipc():
     return found
 
 
-WATCHED = {"cgroup": list_cgroups, "mount": list_mounts, "process": list_processes, "file": list_files,
+WATCHED = {"cgroup": list_empty_cgroups, "mount": list_mounts, "process": list_processes, "file": list_files,
            "socket": list_sockets, "ipc": list_ipc}
 
 

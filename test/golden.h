@@ -38,5 +38,6 @@ static inline void check_golden(const char *name, const struct buf *have)
 		fail_msg("%s: cannot be opened", path);
 	assert_int_equal(buf_read_fd(&want, fd), 0);
 	if (want.len != have->len || memcmp(want.data, have->data, want.len) != 0)
-		fail_msg("%s differs; ATOLL_GOLDEN_UPDATE=1 writes it anew, then read the diff", path);
+		fail_msg("%s differs; ATOLL_GOLDEN_UPDATE=1 writes it anew, then read the diff",
+			 path);
 }

@@ -44,7 +44,8 @@ static void accept_run(struct broker *b, const struct record *rec, int fds[], si
 	struct error err = { 0 };
 
 	if (n_fds != RECORD_FDS_MAX)
-		(void)error_set(&err, ERROR_INTERNAL, EBADMSG, "a run came without its descriptors");
+		(void)error_set(&err, ERROR_INTERNAL, EBADMSG,
+				"a run came without its descriptors");
 	else if (run_find(b, rec->job))
 		(void)error_set(&err, ERROR_INTERNAL, EEXIST, "job %u exists already", rec->job);
 	else if (b->host_error.code != ERROR_NONE)
@@ -110,14 +111,12 @@ int broker_run(int front_fd)
 	b.loop = loop_new();
 	if (!b.loop)
 		return 1;
-	r = sandbox_host_init(&b.host, &b.host_error);
+	r = sandbox_host_init(&b.host, &b.spare, &b.host_error);
 	if (r < 0 && b.host_error.code == ERROR_NONE)
 		(void)error_set(&b.host_error, ERROR_INTERNAL, -r, "the broker cannot start: %s",
 				strerror(-r));
-	/* The plan is still being made: have what needs no plan ready. Failing here is told with the first run. */
-	if (r == 0)
-		r = sandbox_create(&b.host, &b.spare, &b.host_error);
-	r = loop_add_fd(b.loop, front_fd, EPOLLIN, (struct handler){ on_front, &b }, &b.front_source);
+	r = loop_add_fd(b.loop, front_fd, EPOLLIN, (struct handler){ on_front, &b },
+			&b.front_source);
 	if (r == 0)
 		r = loop_run(b.loop);
 	b.front_source = source_free(b.front_source);

@@ -61,8 +61,8 @@ struct record_file {
 
 struct record_done {
 	uint32_t stages_run;
-	uint8_t files_truncated;  /* collection hit a bound */
-	uint32_t files_skipped;	  /* links, devices, fifos, sockets, unreadable names */
+	uint8_t files_truncated; /* collection hit a bound */
+	uint32_t files_skipped;	 /* links, devices, fifos, sockets, unreadable names */
 	int64_t largest_file_bytes;
 	struct usage usage;
 };

@@ -194,7 +194,8 @@ static int stage_stdio(struct run *run, int ret[3])
 	for (int i = 0; i < 3; i++)
 		ret[i] = run->stdio[i];
 	if (run->tty) {
-		int fd = ioctl(run->sandbox->terminal_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+		int fd = ioctl(run->sandbox->terminal_fd, TIOCGPTPEER,
+			       O_RDWR | O_NOCTTY | O_CLOEXEC);
 
 		if (fd < 0)
 			return -errno;
@@ -217,7 +218,9 @@ static int stage_stdio(struct run *run, int ret[3])
 
 static int start_stage(struct run *run)
 {
-	struct command command = { .kind = COMMAND_START, .stage = run->stage, .tty = run->tty,
+	struct command command = { .kind = COMMAND_START,
+				   .stage = run->stage,
+				   .tty = run->tty,
 				   .last = run->stage + 1 >= run->n_stages };
 	_cleanup_close_ int own = -EBADF;
 	int fds[3], r;
@@ -288,7 +291,8 @@ static void tell_started(struct run *run)
 		.overlay = !(run->prepared.missing & 1U << LAYER_OVERLAY),
 		.missing = run->prepared.missing,
 	};
-	filter_label(FILTER_DEFAULT, &host->filter, rec.started.seccomp, sizeof(rec.started.seccomp));
+	filter_label(FILTER_DEFAULT, &host->filter, rec.started.seccomp,
+		     sizeof(rec.started.seccomp));
 	(void)send_record(run, &rec, run->sandbox->terminal_fd);
 }
 
@@ -296,7 +300,8 @@ static void on_started(struct run *run, const struct report *rep)
 {
 	run->stage_start_ns = rep->at_ns;
 	if (run->limits[STAGE_WALL_MS])
-		source_set_time(run->wall_timer, rep->at_ns + run->limits[STAGE_WALL_MS] * NS_PER_MS);
+		source_set_time(run->wall_timer,
+				rep->at_ns + run->limits[STAGE_WALL_MS] * NS_PER_MS);
 	if (run->limits[STAGE_CPU_MS])
 		(void)on_cpu(run, 0);
 	tell_started(run);
@@ -364,14 +369,16 @@ static void explain_failure(const struct run *run, const struct report *rep, str
 	const struct op *op = rep->step[0] || rep->stage >= v->n_ops ? NULL : &v->ops[rep->stage];
 
 	if (op && op->kind == OP_FILE && (rep->errnum == ENOSPC || rep->errnum == EDQUOT))
-		(void)error_set(err, ERROR_INPUT, ENOSPC,
-				"the given files do not fit the disk limit; raise --disk or --files");
+		(void)error_set(
+			err, ERROR_INPUT, ENOSPC,
+			"the given files do not fit the disk limit; raise --disk or --files");
 	else if (op && op->kind == OP_FILE)
 		(void)error_set(err, ERROR_INPUT, rep->errnum, "the file %s cannot be placed: %s",
 				op_b(v, op), strerror(rep->errnum));
 	else if (op && op->kind == OP_SHOW)
-		(void)error_set(err, ERROR_INPUT, rep->errnum, "%s cannot be shown to the program: %s",
-				op_a(v, op), strerror(rep->errnum));
+		(void)error_set(err, ERROR_INPUT, rep->errnum,
+				"%s cannot be shown to the program: %s", op_a(v, op),
+				strerror(rep->errnum));
 	else
 		(void)error_set(err, ERROR_INTERNAL, rep->errnum,
 				"the sandbox cannot be prepared (%s: %s); see: atoll doctor",
@@ -443,8 +450,10 @@ static int on_death(void *data, uint32_t events)
 	if (run->failure.code == ERROR_NONE && run->state == RUN_PREPARING && run->killed_for < 0)
 		(void)error_set(&run->failure, ERROR_INTERNAL, ECHILD,
 				"the sandbox died while it was prepared; see: atoll doctor");
-	if (run->failure.code == ERROR_NONE && (run->stage_running || run->state == RUN_PREPARING)) {
-		struct report rep = { .kind = REPORT_EXITED, .wait_status = SIGKILL,
+	if (run->failure.code == ERROR_NONE &&
+	    (run->stage_running || run->state == RUN_PREPARING)) {
+		struct report rep = { .kind = REPORT_EXITED,
+				      .wait_status = SIGKILL,
 				      .at_ns = clock_now_ns() };
 
 		tell_started(run);
@@ -481,12 +490,14 @@ static int watch(struct run *run)
 		r = loop_add_fd(loop, run->sandbox->control_fd, EPOLLIN,
 				(struct handler){ on_control, run }, &run->control);
 	if (r == 0)
-		r = loop_add_fd(loop, run->sandbox->pidfd, EPOLLIN, (struct handler){ on_death, run },
-				&run->death);
+		r = loop_add_fd(loop, run->sandbox->pidfd, EPOLLIN,
+				(struct handler){ on_death, run }, &run->death);
 	if (r == 0)
-		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_wall, run }, &run->wall_timer);
+		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_wall, run },
+				   &run->wall_timer);
 	if (r == 0)
-		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_cpu, run }, &run->cpu_timer);
+		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_cpu, run },
+				   &run->cpu_timer);
 	if (r == 0)
 		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_remove, run },
 				   &run->remove_timer);
@@ -513,7 +524,8 @@ static int begin(struct run *run, struct error *err)
 	if (r == 0 && !run->tty)
 		r = start_stage(run);
 	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "the run cannot be watched: %s", strerror(-r));
+		return error_set(err, ERROR_INTERNAL, -r, "the run cannot be watched: %s",
+				 strerror(-r));
 	return 0;
 }
 
@@ -529,8 +541,12 @@ int run_new(struct broker *b, uint32_t job, const int fds[4])
 		(void)error_set(&rec.failed, ERROR_INTERNAL, ENOMEM, "out of memory");
 		return sys_send_record(b->front_fd, &rec, sizeof(rec), NULL, 0);
 	}
-	*run = (struct run){ .next = b->runs, .broker = b, .job = job, .plan_fd = fds[0],
-			     .stdio = { fds[1], fds[2], fds[3] }, .killed_for = -1 };
+	*run = (struct run){ .next = b->runs,
+			     .broker = b,
+			     .job = job,
+			     .plan_fd = fds[0],
+			     .stdio = { fds[1], fds[2], fds[3] },
+			     .killed_for = -1 };
 	b->runs = run;
 	r = begin(run, &rec.failed);
 	if (r == 0)

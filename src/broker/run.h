@@ -48,8 +48,8 @@ struct run {
 	int64_t limits[_STAGE_LIMIT_MAX];
 	int64_t stage_start_ns;
 	struct report prepared;
-	struct usage base;  /* counters when the stage began */
-	struct usage total; /* counters when it ended */
+	struct usage base;    /* counters when the stage began */
+	struct usage total;   /* counters when it ended */
 	struct error failure; /* code ERROR_NONE: none */
 	int remove_tries;
 };

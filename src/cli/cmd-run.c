@@ -234,12 +234,13 @@ static int explain(struct atoll *atoll, const struct run_options *o, const json_
 	_cleanup_free_ char *body = json_dumps(request, JSON_COMPACT), *text = NULL,
 			    *problem = NULL;
 	struct error err = { 0 };
+	enum error_code code;
 	int r = body ? atoll_explain(atoll, body, &text, &problem) : -ENOMEM;
 
 	if (r == 0)
 		return print_line(text);
-	(void)error_set(&err, r == -EPERM ? ERROR_POLICY : ERROR_INPUT, -r, "%s",
-			problem ? problem : strerror(-r));
+	code = r == -EPERM ? ERROR_POLICY : r == -ENOPKG ? ERROR_RUNTIME : ERROR_INPUT;
+	(void)error_set(&err, code, -r, "%s", problem ? problem : strerror(-r));
 	return fail(o, &err);
 }
 

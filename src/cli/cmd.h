@@ -31,7 +31,5 @@ struct command {
 
 extern const struct command cmd_run, cmd_languages, cmd_doctor, cmd_dump_seccomp;
 
-extern const struct command *const commands[]; /* NULL-terminated, in the order of the help */
-/* `atoll help` and `atoll help NAME`, to standard output. 0, or EXIT_OURS when that fails. */
-int help_all(void);
+/* `atoll help NAME`, to standard output. 0, or EXIT_OURS when that fails. */
 int help_command(const struct command *command);

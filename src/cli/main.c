@@ -12,14 +12,17 @@
 
 enum { HELP_MAX = 64 << 10 };
 
-const struct command *const commands[] = {
+/* In the order of the help. */
+static const struct command *const commands[] = {
 	&cmd_run, &cmd_languages, &cmd_doctor, &cmd_dump_seccomp, NULL,
 };
 
-static int print(const struct buf *text)
+static int print(int fd, const struct buf *text)
 {
-	if (fd_write_all(STDOUT_FILENO, text->data, text->len) < 0) {
-		say("cannot write to standard output: %s", strerror(errno));
+	int r = fd_write_all(fd, text->data, text->len);
+
+	if (r < 0) {
+		say("cannot write to standard output: %s", strerror(-r));
 		return EXIT_OURS;
 	}
 	return 0;
@@ -31,7 +34,7 @@ static int out_of_memory(void)
 	return EXIT_OURS;
 }
 
-int help_all(void)
+static int help_all(int fd)
 {
 	_cleanup_buf_ struct buf text;
 	int r;
@@ -48,7 +51,7 @@ int help_all(void)
 			     "  help        explain a command\n"
 			     "\n`atoll help COMMAND` lists its options; `atoll --version` prints "
 			     "the version.\n");
-	return r < 0 ? out_of_memory() : print(&text);
+	return r < 0 ? out_of_memory() : print(fd, &text);
 }
 
 int help_command(const struct command *command)
@@ -63,7 +66,7 @@ int help_command(const struct command *command)
 		r = buf_printf(&text, "\n%s", command->details);
 	if (r == 0)
 		r = options_print(command->options, &text);
-	return r < 0 ? out_of_memory() : print(&text);
+	return r < 0 ? out_of_memory() : print(STDOUT_FILENO, &text);
 }
 
 static const struct command *find_command(const char *name)
@@ -96,7 +99,7 @@ static int help_main(int argc, char **argv)
 	const struct command *command;
 
 	if (argc < 2 || argv[1][0] == '-')
-		return help_all();
+		return help_all(STDOUT_FILENO);
 	command = find_command(argv[1]);
 	return command ? help_command(command) : unknown_command(argv[1]);
 }
@@ -106,7 +109,8 @@ static int version_main(void)
 	_cleanup_buf_ struct buf text;
 
 	buf_init(&text, 64);
-	return buf_printf(&text, "atoll %s\n", ATOLL_VERSION) < 0 ? out_of_memory() : print(&text);
+	return buf_printf(&text, "atoll %s\n", ATOLL_VERSION) < 0 ? out_of_memory()
+								  : print(STDOUT_FILENO, &text);
 }
 
 /* Started without standard streams, the first files we open would take their numbers. */
@@ -130,13 +134,13 @@ int main(int argc, char **argv)
 		return EXIT_OURS;
 	}
 	if (argc < 2) {
-		(void)help_all();
+		(void)help_all(STDERR_FILENO);
 		return EXIT_OURS;
 	}
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
 		return version_main();
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-		return help_all();
+		return help_all(STDOUT_FILENO);
 	if (strcmp(argv[1], "help") == 0)
 		return help_main(argc - 1, argv + 1);
 	command = find_command(argv[1]);

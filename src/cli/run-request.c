@@ -327,7 +327,7 @@ static int detect(json_t *request, struct atoll *atoll, const char *path, const 
 		return 0;
 	r = atoll_detect(atoll, &sample, &language, &problem);
 	if (r < 0)
-		return error_set(err, ERROR_RUNTIME, ENOENT, "%s",
+		return error_set(err, ERROR_RUNTIME, ENOPKG, "%s",
 				 problem ? problem : "cannot tell the language; name it with -l");
 	return set_new(request, "language", json_string(language), err);
 }

@@ -164,7 +164,7 @@ static int report(const struct run *run, const struct result *res, char **result
 	if (!res)
 		return 0;
 	if (o->exit_code)
-		*o->exit_code = run->output_error.code == ERROR_NONE ? result_exit_code(res) : 125;
+		*o->exit_code = result_exit_code(res);
 	if (o->notice && notice_text(res, notice, sizeof(notice)) > 0)
 		*o->notice = strdup(notice);
 	if (!result_json)

@@ -199,7 +199,7 @@ static int unknown(struct registry *reg, const char *name, struct error *err)
 		for (const char **alias = lang->aliases; *alias; alias++)
 			suggest_offer(&s, name, *alias);
 	}
-	r = error_set(err, ERROR_RUNTIME, ENOENT, "unknown language '%.40s'; known: %s%s%s%s", name,
+	r = error_set(err, ERROR_RUNTIME, ENOPKG, "unknown language '%.40s'; known: %s%s%s%s", name,
 		      known.data ? known.data : "none", s.best ? "; did you mean '" : "",
 		      s.best ? s.best : "", s.best ? "'?" : "");
 	if (err)
@@ -296,7 +296,7 @@ int registry_detect(struct registry *reg, const struct registry_sample *sample,
 		r = detect_by_shebang(reg, sample->head, sample->head_len, ret, err);
 	if (r != -ENOENT)
 		return r;
-	return error_set(err, ERROR_RUNTIME, ENOENT,
+	return error_set(err, ERROR_RUNTIME, ENOPKG,
 			 "cannot tell the language of '%.200s' from its name or a #! line; name it "
 			 "with -l",
 			 sample->path ? sample->path : "standard input");

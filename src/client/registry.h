@@ -21,7 +21,7 @@ static inline void registry_cleanup(struct registry **reg)
 	(void)registry_free(*reg);
 }
 
-/* By name or alias, in any case; "python@3.11" too. Unknown: ERROR_RUNTIME, with what is known. */
+/* By name or alias, in any case; "python@3.11" too. Unknown: -ENOPKG, with what is known. */
 int registry_find(struct registry *reg, const char *name, const struct language **ret,
 		  struct error *err) _must_check_;
 /* By the extension of path (may be NULL), else by a `#!` line at the start of head. */

@@ -244,6 +244,17 @@ static struct result *failed_result(struct run *run, const struct error *err)
 	return res;
 }
 
+/* The program ran, yet its files are not where they were asked for: our failure, its output kept. */
+static void not_delivered(struct result *res, const struct error *err)
+{
+	res->refusal = (enum error_code)err->code;
+	res->verdict.status = STATUS_INTERNAL_ERROR;
+	res->verdict.cause =
+		(struct cause){ .kind = CAUSE_INTERNAL, .limit = -1, .peak = -1, .suggest = -1 };
+	(void)snprintf(res->verdict.cause.detail, sizeof(res->verdict.cause.detail), "%s",
+		       err->text);
+}
+
 int flow_run(struct run *run, json_t *root, struct result **ret, struct error *err)
 {
 	struct result *res;
@@ -264,6 +275,7 @@ int flow_run(struct run *run, json_t *root, struct result **ret, struct error *e
 		if (run->output_error.code != ERROR_NONE) {
 			*err = run->output_error;
 			r = -err->errnum;
+			not_delivered(res, err);
 		}
 	}
 	if (res)

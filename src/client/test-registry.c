@@ -140,11 +140,11 @@ static void test_unknown(void **state _unused_)
 	const struct language *lang = NULL;
 	struct error err = { 0 };
 
-	assert_int_equal(registry_find(reg, "pyton", &lang, &err), -ENOENT);
+	assert_int_equal(registry_find(reg, "pyton", &lang, &err), -ENOPKG);
 	assert_int_equal(err.code, ERROR_RUNTIME);
 	assert_string_equal(err.text, "unknown language 'pyton'; known: c, python, python@2.7; did "
 				      "you mean 'python'?");
-	assert_int_equal(registry_find(reg, "zzz", &lang, &err), -ENOENT);
+	assert_int_equal(registry_find(reg, "zzz", &lang, &err), -ENOPKG);
 	assert_string_equal(err.text, "unknown language 'zzz'; known: c, python, python@2.7");
 	assert_null(lang);
 }
@@ -189,10 +189,10 @@ static void test_available(void **state _unused_)
 	assert_int_equal(id.size, 7); /* the image's, not the host's */
 	assert_int_equal(tool_identify(image, "/usr/bin/loop", &id), -ELOOP);
 	/* not executable, then a needed file that is missing */
-	assert_int_equal(language_available(c, image, &err), -ENOENT);
+	assert_int_equal(language_available(c, image, &err), -ENOPKG);
 	assert_non_null(strstr(err.text, "/usr/bin/gcc"));
 	put("image/usr/bin/gcc", "program", 0755);
-	assert_int_equal(language_available(c, image, &err), -ENOENT);
+	assert_int_equal(language_available(c, image, &err), -ENOPKG);
 	assert_int_equal(err.code, ERROR_RUNTIME);
 	assert_non_null(strstr(err.text, "/lib/x.h"));
 	assert_non_null(strstr(err.text, "gcc libc6-dev"));

@@ -131,11 +131,11 @@ static int missing(const struct language *lang, const char *image, const char *p
 {
 	if (image)
 		return error_set(
-			err, ERROR_RUNTIME, ENOENT,
+			err, ERROR_RUNTIME, ENOPKG,
 			"%s is not installed: image '%.120s' has no %s; install the package "
 			"%s there",
 			lang->title, image, path, lang->package);
-	return error_set(err, ERROR_RUNTIME, ENOENT,
+	return error_set(err, ERROR_RUNTIME, ENOPKG,
 			 "%s is not installed: %s is missing; install it with: apt install %s",
 			 lang->title, path, lang->package);
 }

@@ -22,7 +22,7 @@ struct tool_id {
 /* image NULL: the host's root. -ENOENT: not there; -ELOOP and so on as open(2). */
 int tool_identify(const char *image, const char *path, struct tool_id *ret) _must_check_;
 
-/* 0, or ERROR_RUNTIME with a sentence that names the missing file and the package to install. */
+/* 0, or -ENOPKG (ERROR_RUNTIME) with a sentence that names the missing file and the package to install. */
 int language_available(const struct language *lang, const char *image,
 		       struct error *err) _must_check_;
 

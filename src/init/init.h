@@ -21,9 +21,12 @@ enum command_kind { COMMAND_GO = 1, COMMAND_START };
 
 struct command {
 	uint32_t kind;
+	/* GO: what this host can do, for the child */
+	uint32_t landlock_abi, overlay, proc;
+	/* START */
 	uint32_t stage;
-	uint32_t tty;	     /* descriptor 0 is a terminal: make it the controlling one */
-	uint32_t last;	     /* no further stage: init ends by itself afterwards */
+	uint32_t tty;	      /* descriptor 0 is a terminal: make it the controlling one */
+	uint32_t last;	      /* no further stage: init ends by itself afterwards */
 	uint64_t cpu_seconds; /* RLIMIT_CPU of the stage; 0: none */
 };
 

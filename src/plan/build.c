@@ -39,7 +39,8 @@ static void add_dir(struct builder *b, const char *target)
 
 static void add_text(struct builder *b, const char *target, const char *text)
 {
-	add(b, (struct op){ .kind = OP_TEXT, .mode = 0644 }, (struct op_args){ .a = text, .b = target });
+	add(b, (struct op){ .kind = OP_TEXT, .mode = 0644 },
+	    (struct op_args){ .a = text, .b = target });
 }
 
 static void add_show(struct builder *b, const char *image, const char *path, uint16_t flags)
@@ -74,7 +75,8 @@ static void add_etc(struct builder *b, const struct decision *d)
 	add_text(b, "/etc/hostname", "sandbox\n");
 	add_text(b, "/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n");
 	add_text(b, "/etc/nsswitch.conf",
-		 "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n");
+		 "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: "
+		 "files\n");
 	add_text(b, "/etc/resolv.conf", "# no name servers in this sandbox\n");
 	for (const char **e = d->policy->etc; *e; e++)
 		add_etc_entry(b, *e);
@@ -85,7 +87,9 @@ static void add_etc(struct builder *b, const struct decision *d)
 
 static void add_root(struct builder *b, const struct plan_input *in)
 {
-	static const char *const links[] = { "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32" };
+	static const char *const links[] = {
+		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"
+	};
 	const struct decision *d = in->decision;
 	const char *image = d->request->image;
 	int64_t build_bytes = 0;
@@ -94,8 +98,10 @@ static void add_root(struct builder *b, const struct plan_input *in)
 		if (strcmp(in->files[i].base, SANDBOX_BUILD) == 0)
 			build_bytes += (int64_t)in->files[i].data.len + 4096;
 	add(b, (struct op){ .kind = OP_HOSTNAME }, (struct op_args){ .a = "sandbox" });
-	add(b, (struct op){ .kind = OP_ROOT, .value = ROOT_BYTES + build_bytes,
-			    .value2 = ROOT_INODES + (int64_t)in->n_files },
+	add(b,
+	    (struct op){ .kind = OP_ROOT,
+			 .value = ROOT_BYTES + build_bytes,
+			 .value2 = ROOT_INODES + (int64_t)in->n_files },
 	    (struct op_args){ 0 });
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
 		add_show(b, image, links[i], OP_OPTIONAL);
@@ -126,8 +132,11 @@ static void add_devices(struct builder *b, const struct decision *d)
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
 		add(b, (struct op){ .kind = OP_SYMLINK },
 		    (struct op_args){ .a = links[i][0], .b = links[i][1] });
-	add(b, (struct op){ .kind = OP_TMPFS, .mode = 0777, .value = d->limits.memory_bytes,
-			    .value2 = SHM_INODES },
+	add(b,
+	    (struct op){ .kind = OP_TMPFS,
+			 .mode = 0777,
+			 .value = d->limits.memory_bytes,
+			 .value2 = SHM_INODES },
 	    (struct op_args){ .b = "/dev/shm" });
 	if (d->tty) {
 		/* Bound, so that opening it means "my terminal"; made before devpts uses the directory. */
@@ -141,8 +150,9 @@ static void add_devices(struct builder *b, const struct decision *d)
 
 static void add_work(struct builder *b, const struct decision *d)
 {
-	add(b, (struct op){ .kind = OP_SCRATCH, .value = d->limits.disk_bytes,
-			    .value2 = d->limits.files },
+	add(b,
+	    (struct op){
+		    .kind = OP_SCRATCH, .value = d->limits.disk_bytes, .value2 = d->limits.files },
 	    (struct op_args){ 0 });
 	add(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 },
 	    (struct op_args){ .a = "work", .b = SANDBOX_WORK });
@@ -182,7 +192,8 @@ static void add_files(struct builder *b, const struct plan_input *in)
 		}
 		add_parents(b, path);
 		add(b, (struct op){ .kind = OP_FILE, .mode = f->mode },
-		    (struct op_args){ .a = f->data.data ? f->data.data : "", .a_len = f->data.len,
+		    (struct op_args){ .a = f->data.data ? f->data.data : "",
+				      .a_len = f->data.len,
 				      .b = path });
 	}
 }
@@ -214,12 +225,15 @@ static void add_lockdown(struct builder *b, const struct decision *d)
 		add(b, (struct op){ .kind = OP_READONLY }, (struct op_args){ .b = SANDBOX_WORK });
 	add(b, (struct op){ .kind = OP_READONLY }, (struct op_args){ .b = "/" });
 	for (size_t i = 0; i < ARRAY_SIZE(rlimits); i++)
-		add(b, (struct op){ .kind = OP_RLIMIT, .value = rlimits[i].resource,
-				    .value2 = rlimits[i].limit },
+		add(b,
+		    (struct op){ .kind = OP_RLIMIT,
+				 .value = rlimits[i].resource,
+				 .value2 = rlimits[i].limit },
 		    (struct op_args){ 0 });
 	if (d->facts->cgroup == CGROUP_NONE)
-		add(b, (struct op){ .kind = OP_RLIMIT, .value = RLIMIT_DATA,
-				    .value2 = l->memory_bytes },
+		add(b,
+		    (struct op){
+			    .kind = OP_RLIMIT, .value = RLIMIT_DATA, .value2 = l->memory_bytes },
 		    (struct op_args){ 0 });
 	add(b, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_READ, .value2 = no_tcp },
 	    (struct op_args){ .b = "/" });
@@ -236,8 +250,12 @@ static void add_lockdown(struct builder *b, const struct decision *d)
 }
 
 static const char *const base_env[] = {
-	"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/sandbox", "USER=sandbox", "LOGNAME=sandbox",
-	"LANG=C.UTF-8", "TMPDIR=/tmp",
+	"PATH=/usr/local/bin:/usr/bin:/bin",
+	"HOME=/sandbox",
+	"USER=sandbox",
+	"LOGNAME=sandbox",
+	"LANG=C.UTF-8",
+	"TMPDIR=/tmp",
 };
 
 /* Whether a later word of the list sets the same variable. */
@@ -265,9 +283,12 @@ static void add_stage(struct builder *b, const struct stage_spec *stage)
 {
 	const struct limits *l = stage->limits;
 	const int64_t limits[_STAGE_LIMIT_MAX] = {
-		[STAGE_WALL_MS] = l->timeout_ms,       [STAGE_CPU_MS] = l->cpu_time_ms,
-		[STAGE_MEMORY_BYTES] = l->memory_bytes, [STAGE_SWAP_BYTES] = l->swap_bytes,
-		[STAGE_CPU_MILLI] = l->cpus_milli,     [STAGE_CPU_SHARES] = l->cpu_shares,
+		[STAGE_WALL_MS] = l->timeout_ms,
+		[STAGE_CPU_MS] = l->cpu_time_ms,
+		[STAGE_MEMORY_BYTES] = l->memory_bytes,
+		[STAGE_SWAP_BYTES] = l->swap_bytes,
+		[STAGE_CPU_MILLI] = l->cpus_milli,
+		[STAGE_CPU_SHARES] = l->cpu_shares,
 		[STAGE_PIDS] = l->pids,
 	};
 
@@ -297,17 +318,20 @@ int plan_build(const struct plan_input *in, struct plan *ret, struct error *err)
 	add_files(&b, in);
 	add_lockdown(&b, in->decision);
 	if (in->collect)
-		add(&b, (struct op){ .kind = OP_COLLECT, .value = COLLECT_FILES_MAX,
-				     .value2 = in->decision->limits.disk_bytes },
+		add(&b,
+		    (struct op){ .kind = OP_COLLECT,
+				 .value = COLLECT_FILES_MAX,
+				 .value2 = in->decision->limits.disk_bytes },
 		    (struct op_args){ 0 });
 	for (size_t i = 0; i < in->n_stages; i++)
 		add_stage(&b, &in->stages[i]);
 	if (b.r < 0) {
 		plan_done(&plan);
-		return error_set(err, ERROR_INPUT, -b.r,
-				 "the request is too large for one run: code, files and arguments may "
-				 "hold %d MiB together",
-				 PLAN_BYTES_MAX >> 20);
+		return error_set(
+			err, ERROR_INPUT, -b.r,
+			"the request is too large for one run: code, files and arguments may "
+			"hold %d MiB together",
+			PLAN_BYTES_MAX >> 20);
 	}
 	*ret = plan;
 	return 0;

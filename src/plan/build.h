@@ -12,11 +12,11 @@ struct stage_spec { /* one program to run */
 	const char *name;
 	const char *const *argv; /* NULL-terminated, already expanded, argv[0] absolute */
 	const char *const *env;	 /* "K=V", NULL-terminated, on top of the base environment */
-	struct span stdin_data;	 /* data NULL: the caller's stream for the first stage, else empty */
+	struct span stdin_data; /* data NULL: the caller's stream for the first stage, else empty */
 	const struct limits *limits;
 };
 
-struct build_file { /* goes below SANDBOX_WORK or SANDBOX_BUILD */
+struct build_file {	  /* goes below SANDBOX_WORK or SANDBOX_BUILD */
 	const char *base; /* one of the two */
 	const char *path; /* relative */
 	struct span data;

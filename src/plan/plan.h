@@ -25,33 +25,33 @@
 enum op_kind {
 	OP_END, /* never in a plan; catches zeroed records */
 	/* prepare */
-	OP_HOSTNAME,	 /* a: name */
-	OP_ROOT,	 /* value: bytes, value2: inodes; tmpfs that becomes / */
-	OP_DIR,		 /* b: target; mode */
-	OP_SYMLINK,	 /* a: content, b: target */
-	OP_TEXT,	 /* a: bytes, b: target; mode */
-	OP_SHOW,	 /* a: host path, b: target; a directory by read-only overlay, a file by copy,
+	OP_HOSTNAME, /* a: name */
+	OP_ROOT,     /* value: bytes, value2: inodes; tmpfs that becomes / */
+	OP_DIR,	     /* b: target; mode */
+	OP_SYMLINK,  /* a: content, b: target */
+	OP_TEXT,     /* a: bytes, b: target; mode */
+	OP_SHOW,     /* a: host path, b: target; a directory by read-only overlay, a file by copy,
 			    a link as a link; one that is missing is skipped when OPTIONAL */
-	OP_TMPFS,	 /* b: target; value: bytes, value2: inodes; mode */
-	OP_SCRATCH,	 /* value: bytes, value2: inodes; the one tmpfs of work directory and /tmp */
-	OP_SCRATCH_DIR,	 /* a: name inside scratch, b: target; mode */
-	OP_DEVICE,	 /* a: host node, b: target */
-	OP_DEVPTS,	 /* b: target; own instance, terminal made there */
-	OP_PROC,	 /* b: target; subset=pid */
-	OP_LOOPBACK,	 /* bring lo up */
-	OP_PIVOT,	 /* the new root becomes /; the old one is gone */
-	OP_FILE,	 /* a: bytes, b: target below a scratch or tmpfs target; mode */
-	OP_READONLY,	 /* b: mount point that becomes read-only */
-	OP_RLIMIT,	 /* value: RLIMIT_*, value2: soft and hard */
-	OP_LANDLOCK,	 /* b: path; value: enum landlock_access */
-	OP_SECCOMP,	 /* value: enum filter_profile */
+	OP_TMPFS,    /* b: target; value: bytes, value2: inodes; mode */
+	OP_SCRATCH,  /* value: bytes, value2: inodes; the one tmpfs of work directory and /tmp */
+	OP_SCRATCH_DIR, /* a: name inside scratch, b: target; mode */
+	OP_DEVICE,	/* a: host node, b: target */
+	OP_DEVPTS,	/* b: target; own instance, terminal made there */
+	OP_PROC,	/* b: target; subset=pid */
+	OP_LOOPBACK,	/* bring lo up */
+	OP_PIVOT,	/* the new root becomes /; the old one is gone */
+	OP_FILE,	/* a: bytes, b: target below a scratch or tmpfs target; mode */
+	OP_READONLY,	/* b: mount point that becomes read-only */
+	OP_RLIMIT,	/* value: RLIMIT_*, value2: soft and hard */
+	OP_LANDLOCK,	/* b: path; value: enum landlock_access */
+	OP_SECCOMP,	/* value: enum filter_profile */
 	/* launch */
-	OP_STAGE,	 /* a: name; the ops below belong to it until the next one */
-	OP_ARG,		 /* a: word */
-	OP_ENV,		 /* a: NAME=value */
-	OP_STDIN,	 /* a: bytes given as standard input instead of the caller's stream */
-	OP_LIMIT,	 /* value: enum stage_limit, value2: amount */
-	OP_COLLECT,	 /* value: most files, value2: most bytes */
+	OP_STAGE,   /* a: name; the ops below belong to it until the next one */
+	OP_ARG,	    /* a: word */
+	OP_ENV,	    /* a: NAME=value */
+	OP_STDIN,   /* a: bytes given as standard input instead of the caller's stream */
+	OP_LIMIT,   /* value: enum stage_limit, value2: amount */
+	OP_COLLECT, /* value: most files, value2: most bytes */
 	_OP_MAX,
 };
 

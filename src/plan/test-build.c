@@ -28,7 +28,8 @@ static void sample_init(struct sample *s)
 
 	*s = (struct sample){
 		.facts = { .cgroup = CGROUP_V2 },
-		.policy = { .usr = (const char **)(uintptr_t)usr, .etc = (const char **)(uintptr_t)etc },
+		.policy = { .usr = (const char **)(uintptr_t)usr,
+			    .etc = (const char **)(uintptr_t)etc },
 		.language = { .etc = (const char **)(uintptr_t)language_etc },
 		.files = { { SANDBOX_WORK, "data/in.txt", { "one\n", 4 }, 0644 },
 			   { SANDBOX_BUILD, "Main.class", { "\xca\xfe\xba\xbe", 4 }, 0755 } },
@@ -36,16 +37,27 @@ static void sample_init(struct sample *s)
 			    { "check", second, NULL, { "given", 5 }, &s->decision.limits } },
 	};
 	s->decision = (struct decision){
-		.limits = { .timeout_ms = 30000, .cpu_time_ms = 5000, .memory_bytes = 512 * MiB,
-			    .cpus_milli = 1500, .pids = 100, .disk_bytes = 256 * MiB, .files = 16384,
-			    .file_size_bytes = 256 * MiB, .open_files = 1024, .stack_bytes = 8 * MiB },
+		.limits = { .timeout_ms = 30000,
+			    .cpu_time_ms = 5000,
+			    .memory_bytes = 512 * MiB,
+			    .cpus_milli = 1500,
+			    .pids = 100,
+			    .disk_bytes = 256 * MiB,
+			    .files = 16384,
+			    .file_size_bytes = 256 * MiB,
+			    .open_files = 1024,
+			    .stack_bytes = 8 * MiB },
 		.request = &s->request,
 		.policy = &s->policy,
 		.language = &s->language,
 		.facts = &s->facts,
 	};
-	s->input = (struct plan_input){ .decision = &s->decision, .stages = s->stages, .n_stages = 2,
-					.files = s->files, .n_files = 2, .collect = true };
+	s->input = (struct plan_input){ .decision = &s->decision,
+					.stages = s->stages,
+					.n_stages = 2,
+					.files = s->files,
+					.n_files = 2,
+					.collect = true };
 }
 
 static void check_print(struct sample *s, const char *golden)

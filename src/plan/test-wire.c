@@ -15,16 +15,21 @@ static void sample(struct plan *p)
 {
 	plan_init(p);
 	assert_int_equal(plan_add(p, (struct op){ .kind = OP_ROOT, .value = 4096, .value2 = 16 },
-				  (struct op_args){ 0 }), 0);
+				  (struct op_args){ 0 }),
+			 0);
 	assert_int_equal(plan_add(p, (struct op){ .kind = OP_SHOW },
-				  (struct op_args){ .a = "/usr", .b = "/usr" }), 0);
+				  (struct op_args){ .a = "/usr", .b = "/usr" }),
+			 0);
 	assert_int_equal(plan_add(p, (struct op){ .kind = OP_SCRATCH, .value = 4096, .value2 = 16 },
-				  (struct op_args){ 0 }), 0);
+				  (struct op_args){ 0 }),
+			 0);
 	assert_int_equal(plan_add(p, (struct op){ .kind = OP_PIVOT }, (struct op_args){ 0 }), 0);
 	assert_int_equal(plan_add(p, (struct op){ .kind = OP_SECCOMP }, (struct op_args){ 0 }), 0);
-	assert_int_equal(plan_add(p, (struct op){ .kind = OP_STAGE }, (struct op_args){ .a = "run" }), 0);
-	assert_int_equal(plan_add(p, (struct op){ .kind = OP_ARG }, (struct op_args){ .a = "/bin/true" }),
-			 0);
+	assert_int_equal(
+		plan_add(p, (struct op){ .kind = OP_STAGE }, (struct op_args){ .a = "run" }), 0);
+	assert_int_equal(
+		plan_add(p, (struct op){ .kind = OP_ARG }, (struct op_args){ .a = "/bin/true" }),
+		0);
 }
 
 static int decode(const struct plan *p, struct error *err)
@@ -94,8 +99,8 @@ static void test_lies_in_records(void **state)
 
 static void test_lies_in_paths(void **state)
 {
-	static const char *const targets[] = { "usr", "/usr/", "//usr", "/usr/../etc", "/./usr", "/..",
-					       "", "/a//b" };
+	static const char *const targets[] = { "usr",	 "/usr/", "//usr", "/usr/../etc",
+					       "/./usr", "/..",	  "",	   "/a//b" };
 	static const char *const sources[] = { "/a:b", "/a,b", "/a\\b", "relative", "/x/../y" };
 
 	(void)state;
@@ -108,7 +113,8 @@ static void test_lies_in_paths(void **state)
 		plan_init(&q);
 		assert_int_equal(plan_add(&q, (struct op){ .kind = OP_SHOW },
 					  (struct op_args){ .a = is_target ? "/usr" : path,
-							    .b = is_target ? path : "/usr" }), 0);
+							    .b = is_target ? path : "/usr" }),
+				 0);
 		/* The bad record first, the good plan's spans shifted behind its data. */
 		for (uint32_t k = 0; k < RECORDS; k++) {
 			struct op op = ((struct op *)(void *)p.ops.data)[k];
@@ -155,8 +161,9 @@ static void test_lies_in_header(void **state)
 static void test_ceilings(void **state)
 {
 	static const char *const shown[] = { "/usr", NULL }, *const other[] = { "/us", NULL };
-	struct plan_ceilings c = { .sources = shown, .disk_bytes = 4096, .files = 16,
-				   .limits = { [STAGE_PIDS] = 10 } };
+	struct plan_ceilings c = {
+		.sources = shown, .disk_bytes = 4096, .files = 16, .limits = { [STAGE_PIDS] = 10 }
+	};
 	_cleanup_(plan_done) struct plan p;
 	struct plan_view v;
 
@@ -170,8 +177,10 @@ static void test_ceilings(void **state)
 	c.disk_bytes--;
 	assert_int_equal(plan_check(&v, &c, NULL), -EBADMSG);
 	c.disk_bytes++;
-	assert_int_equal(plan_add(&p, (struct op){ .kind = OP_LIMIT, .value = STAGE_PIDS, .value2 = 11 },
-				  (struct op_args){ 0 }), 0);
+	assert_int_equal(
+		plan_add(&p, (struct op){ .kind = OP_LIMIT, .value = STAGE_PIDS, .value2 = 11 },
+			 (struct op_args){ 0 }),
+		0);
 	v = plan_as_view(&p);
 	assert_int_equal(plan_check(&v, &c, NULL), -EBADMSG);
 	c.limits[STAGE_PIDS] = 11;
@@ -181,10 +190,8 @@ static void test_ceilings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_lies_in_records),
-		cmocka_unit_test(test_lies_in_paths),
-		cmocka_unit_test(test_lies_in_header),
+		cmocka_unit_test(test_good),	      cmocka_unit_test(test_lies_in_records),
+		cmocka_unit_test(test_lies_in_paths), cmocka_unit_test(test_lies_in_header),
 		cmocka_unit_test(test_ceilings),
 	};
 

@@ -38,7 +38,8 @@ struct plan_view plan_as_view(const struct plan *p)
 
 static int refuse(struct error *err, uint32_t index, const char *why)
 {
-	return error_set(err, ERROR_INPUT, EBADMSG, "the plan's record %u is refused: %s", index, why);
+	return error_set(err, ERROR_INPUT, EBADMSG, "the plan's record %u is refused: %s", index,
+			 why);
 }
 
 /* Absolute, normal form: starts with one slash, no empty, "." or ".." component, bounded. */

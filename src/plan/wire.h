@@ -17,7 +17,8 @@ struct plan_header {
 
 /* What the broker accepts at most, whatever the plan says. */
 struct plan_ceilings {
-	const char *const *sources; /* host paths that may be shown, with all below; NULL-terminated */
+	const char *const
+		*sources; /* host paths that may be shown, with all below; NULL-terminated */
 	int64_t limits[_STAGE_LIMIT_MAX];
 	int64_t disk_bytes, files;
 };
@@ -29,8 +30,10 @@ struct plan_map { /* a mapped plan; plan_unmap releases it */
 };
 
 /* Pure: bytes in, view out. Checks everything but the ceilings. */
-int plan_decode(const void *bytes, size_t len, struct plan_view *ret, struct error *err) _must_check_;
-int plan_check(const struct plan_view *v, const struct plan_ceilings *c, struct error *err) _must_check_;
+int plan_decode(const void *bytes, size_t len, struct plan_view *ret,
+		struct error *err) _must_check_;
+int plan_check(const struct plan_view *v, const struct plan_ceilings *c,
+	       struct error *err) _must_check_;
 int plan_encode(const struct plan *p, struct buf *ret) _must_check_;
 /* A view on bytes that plan_decode has accepted and that are sealed: no check at all. */
 static inline struct plan_view plan_trusted_view(const void *bytes)
@@ -38,8 +41,10 @@ static inline struct plan_view plan_trusted_view(const void *bytes)
 	const struct plan_header *h = bytes;
 	const struct op *ops = (const struct op *)(const void *)(h + 1);
 
-	return (struct plan_view){ .ops = ops, .n_ops = h->n_ops,
-				   .data = (const char *)(ops + h->n_ops), .data_len = h->data_len };
+	return (struct plan_view){ .ops = ops,
+				   .n_ops = h->n_ops,
+				   .data = (const char *)(ops + h->n_ops),
+				   .data_len = h->data_len };
 }
 /* A view on a plan in the making, for --explain and tests. */
 struct plan_view plan_as_view(const struct plan *p);

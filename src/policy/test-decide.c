@@ -69,75 +69,71 @@ static void fixture_done(struct fixture *f)
 	f->language = language_free(f->language);
 }
 
+static const char strict[] =
+	"name: strict\nlimits: {defaults: {cpu_time: 5}}\nrequire: [landlock]\n";
+static const char plain[] = "name: plain\nnetwork: {loopback: true}\n";
+static const struct {
+	const char *policy, *language, *request;
+	enum error_code code;
+	const char *field, *text;
+} refusals[] = {
+	{ plain, language_text, "{\"code\": \"\", \"limits\": {\"timeout\": \"10m\"}}", ERROR_INPUT,
+	  "limits.timeout",
+	  "limits.timeout: 10m is above the ceiling of 300 s (allowed: 1 ms to 300 s)" },
+	{ plain, language_text, "{\"code\": \"\", \"limits\": {\"memory\": \"20g\"}}", ERROR_INPUT,
+	  "limits.memory",
+	  "limits.memory: 20g is more than this host has: 4 GiB (allowed: 4 MiB to 4 "
+	  "GiB)" },
+	{ "name: p\nlimits: {ceilings: {memory: 1g}}\n", language_text,
+	  "{\"code\": \"\", \"limits\": {\"memory\": \"20g\"}}", ERROR_INPUT, "limits.memory",
+	  "limits.memory: 20g is above the ceiling of 1 GiB (allowed: 4 MiB to 1 GiB)" },
+	{ plain, language_text, "{\"code\": \"\", \"limits\": {\"cpus\": 2.5}}", ERROR_INPUT,
+	  "limits.cpus", "limits.cpus: 2.5 is more than this host has: 2 (allowed: 0.01 to 2)" },
+	{ plain, language_text, "{\"code\": \"\", \"limits\": {\"cpu_quota\": 300000}}",
+	  ERROR_INPUT, "limits.cpus",
+	  "limits.cpus: 3 is more than this host has: 2 (allowed: 0.01 to 2)" },
+	{ strict, language_text, "{\"code\": \"\", \"limits\": {\"cpu_time\": null}}", ERROR_INPUT,
+	  "limits.cpu_time",
+	  "limits.cpu_time: none is above the ceiling of 300 s (allowed: 1 ms to 300 s)" },
+	{ plain, NULL,
+	  "{\"stages\": [{\"code\": \"x\"}, {\"code\": \"y\", \"limits\": {\"pids\": "
+	  "9999}}]}",
+	  ERROR_INPUT, "stages[1].limits.pids",
+	  "stages[1].limits.pids: 9999 is above the ceiling of 4096 (allowed: 1 to 4096)" },
+	{ plain, language_text, "{\"code\": \"\", \"network\": \"host\"}", ERROR_POLICY, "network",
+	  "network: 'host' is not allowed: a sandbox never shares the host's network; use "
+	  "none or loopback" },
+	{ plain, language_text, "{\"code\": \"\", \"network\": \"allow:a.org:443\"}", ERROR_POLICY,
+	  "network",
+	  "network: 'allow:a.org:443' is not available: no sandbox reaches other machines "
+	  "yet; use none or loopback" },
+	{ strict, language_text, "{\"code\": \"\", \"network\": \"loopback\"}", ERROR_POLICY,
+	  "network", "network: 'loopback' is not allowed by this policy; use none" },
+	{ plain, NULL, "{\"code\": \"\"}", ERROR_INPUT, "language",
+	  "language: it is missing; name the language of the code" },
+	{ plain, java_text, "{\"code\": \"\", \"invoke\": {\"class\": \"A\", \"method\": \"m\"}}",
+	  ERROR_INPUT, "invoke", "invoke: methods of Java code cannot be called" },
+	{ plain, language_text, "{\"code\": \"\", \"files\": {\"code.demo\": \"\"}}", ERROR_INPUT,
+	  "files",
+	  "files: 'code.demo' is where the code itself is stored; give the file another "
+	  "name, or name it as entry instead of code" },
+	{ plain, java_text,
+	  "{\"code\": \"public class Foo {}\", \"files\": {\"Foo.java/x\": \"\"}}", ERROR_INPUT,
+	  "files",
+	  "files: 'Foo.java' is where the code itself is stored; give the file another "
+	  "name, or name it as entry instead of code" },
+};
+
 static void test_refusals(void **state _unused_)
 {
-	static const char strict[] =
-		"name: strict\nlimits: {defaults: {cpu_time: 5}}\nrequire: [landlock]\n";
-	static const char plain[] = "name: plain\nnetwork: {loopback: true}\n";
-	static const struct {
-		const char *policy, *language, *request;
-		enum error_code code;
-		const char *field, *text;
-	} rows[] = {
-		{ plain, language_text, "{\"code\": \"\", \"limits\": {\"timeout\": \"10m\"}}",
-		  ERROR_INPUT, "limits.timeout",
-		  "limits.timeout: 10m is above the ceiling of 300 s (allowed: 1 ms to 300 s)" },
-		{ plain, language_text, "{\"code\": \"\", \"limits\": {\"memory\": \"20g\"}}",
-		  ERROR_INPUT, "limits.memory",
-		  "limits.memory: 20g is more than this host has: 4 GiB (allowed: 4 MiB to 4 "
-		  "GiB)" },
-		{ "name: p\nlimits: {ceilings: {memory: 1g}}\n", language_text,
-		  "{\"code\": \"\", \"limits\": {\"memory\": \"20g\"}}", ERROR_INPUT,
-		  "limits.memory",
-		  "limits.memory: 20g is above the ceiling of 1 GiB (allowed: 4 MiB to 1 GiB)" },
-		{ plain, language_text, "{\"code\": \"\", \"limits\": {\"cpus\": 2.5}}",
-		  ERROR_INPUT, "limits.cpus",
-		  "limits.cpus: 2.5 is more than this host has: 2 (allowed: 0.01 to 2)" },
-		{ plain, language_text, "{\"code\": \"\", \"limits\": {\"cpu_quota\": 300000}}",
-		  ERROR_INPUT, "limits.cpus",
-		  "limits.cpus: 3 is more than this host has: 2 (allowed: 0.01 to 2)" },
-		{ strict, language_text, "{\"code\": \"\", \"limits\": {\"cpu_time\": null}}",
-		  ERROR_INPUT, "limits.cpu_time",
-		  "limits.cpu_time: none is above the ceiling of 300 s (allowed: 1 ms to 300 s)" },
-		{ plain, NULL,
-		  "{\"stages\": [{\"code\": \"x\"}, {\"code\": \"y\", \"limits\": {\"pids\": "
-		  "9999}}]}",
-		  ERROR_INPUT, "stages[1].limits.pids",
-		  "stages[1].limits.pids: 9999 is above the ceiling of 4096 (allowed: 1 to 4096)" },
-		{ plain, language_text, "{\"code\": \"\", \"network\": \"host\"}", ERROR_POLICY,
-		  "network",
-		  "network: 'host' is not allowed: a sandbox never shares the host's network; use "
-		  "none or loopback" },
-		{ plain, language_text, "{\"code\": \"\", \"network\": \"allow:a.org:443\"}",
-		  ERROR_POLICY, "network",
-		  "network: 'allow:a.org:443' is not available: no sandbox reaches other machines "
-		  "yet; use none or loopback" },
-		{ strict, language_text, "{\"code\": \"\", \"network\": \"loopback\"}",
-		  ERROR_POLICY, "network",
-		  "network: 'loopback' is not allowed by this policy; use none" },
-		{ plain, NULL, "{\"code\": \"\"}", ERROR_INPUT, "language",
-		  "language: it is missing; name the language of the code" },
-		{ plain, java_text,
-		  "{\"code\": \"\", \"invoke\": {\"class\": \"A\", \"method\": \"m\"}}",
-		  ERROR_INPUT, "invoke", "invoke: methods of Java code cannot be called" },
-		{ plain, language_text, "{\"code\": \"\", \"files\": {\"code.demo\": \"\"}}",
-		  ERROR_INPUT, "files",
-		  "files: 'code.demo' is where the code itself is stored; give the file another "
-		  "name, or name it as entry instead of code" },
-		{ plain, java_text,
-		  "{\"code\": \"public class Foo {}\", \"files\": {\"Foo.java/x\": \"\"}}",
-		  ERROR_INPUT, "files",
-		  "files: 'Foo.java' is where the code itself is stored; give the file another "
-		  "name, or name it as entry instead of code" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
 		struct fixture f = { .facts = good_host };
 
-		assert_true(decide_with(&f, rows[i].policy, rows[i].language, rows[i].request) < 0);
-		assert_string_equal(f.err.text, rows[i].text);
-		assert_string_equal(f.err.field, rows[i].field);
-		assert_int_equal(f.err.code, rows[i].code);
+		assert_true(decide_with(&f, refusals[i].policy, refusals[i].language,
+					refusals[i].request) < 0);
+		assert_string_equal(f.err.text, refusals[i].text);
+		assert_string_equal(f.err.field, refusals[i].field);
+		assert_int_equal(f.err.code, refusals[i].code);
 		fixture_done(&f);
 	}
 }

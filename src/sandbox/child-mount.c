@@ -115,7 +115,9 @@ int child_staging(struct child *c)
 	if (!cover)
 		return -ENOENT;
 	strncpy(c->staging, cover, sizeof(c->staging) - 1);
-	r = sys_mount(&(struct mount_request){ .source = "atoll", .target = cover, .type = "tmpfs",
+	r = sys_mount(&(struct mount_request){ .source = "atoll",
+					       .target = cover,
+					       .type = "tmpfs",
 					       .flags = MS_NOSUID | MS_NODEV,
 					       .data = "size=64k,nr_inodes=16,mode=0755" });
 	if (r == 0)
@@ -139,7 +141,9 @@ static int mount_tmpfs(const char *where, const struct op *op, mode_t mode)
 	text_add_number(&options, (uint64_t)op->value2, 10);
 	text_add(&options, ",mode=0");
 	text_add_number(&options, mode, 8);
-	return sys_mount(&(struct mount_request){ .source = "tmpfs", .target = where, .type = "tmpfs",
+	return sys_mount(&(struct mount_request){ .source = "tmpfs",
+						  .target = where,
+						  .type = "tmpfs",
 						  .flags = MS_NOSUID | MS_NODEV,
 						  .data = options.data });
 }
@@ -177,8 +181,8 @@ int child_do_text(struct child *c, const struct op *op)
 /* Without overlay the inodes are the host's own: locks and inotify then reach across sandboxes. */
 static int show_by_bind(struct child *c, const char *source, const char *where)
 {
-	int r = sys_mount(&(struct mount_request){ .source = source, .target = where,
-						   .flags = MS_BIND | MS_REC });
+	int r = sys_mount(&(struct mount_request){
+		.source = source, .target = where, .flags = MS_BIND | MS_REC });
 
 	c->missing |= 1U << LAYER_OVERLAY;
 	return r < 0 ? r : sys_mount_harden_tree(where);
@@ -191,7 +195,7 @@ static int show_dir(struct child *c, const char *source, const char *where)
 
 	if (r < 0)
 		return r;
-	if (!c->host->facts.overlay)
+	if (!c->go.overlay)
 		return show_by_bind(c, source, where);
 	text_add(&options, "userxattr,lowerdir=");
 	text_add(&options, source);
@@ -200,7 +204,9 @@ static int show_dir(struct child *c, const char *source, const char *where)
 	text_add(&options, "/empty");
 	if (options.overflow)
 		return -ENAMETOOLONG;
-	r = sys_mount(&(struct mount_request){ .source = "overlay", .target = where, .type = "overlay",
+	r = sys_mount(&(struct mount_request){ .source = "overlay",
+					       .target = where,
+					       .type = "overlay",
 					       .flags = MS_RDONLY | MS_NOSUID | MS_NODEV,
 					       .data = options.data });
 	/* A mount below the source, or too deep a stack of overlays. */
@@ -305,8 +311,8 @@ int child_do_scratch_dir(struct child *c, const struct op *op)
 		if (c->scratch_fd < 0)
 			return c->scratch_fd;
 	}
-	return sys_mount(&(struct mount_request){ .source = source.data, .target = target(c, op),
-						  .flags = MS_BIND });
+	return sys_mount(&(struct mount_request){
+		.source = source.data, .target = target(c, op), .flags = MS_BIND });
 }
 
 int child_do_device(struct child *c, const struct op *op)
@@ -316,8 +322,8 @@ int child_do_device(struct child *c, const struct op *op)
 	if (fd < 0)
 		return fd;
 	(void)close(fd);
-	return sys_mount(&(struct mount_request){ .source = op_a(c->plan, op), .target = target(c, op),
-						  .flags = MS_BIND });
+	return sys_mount(&(struct mount_request){
+		.source = op_a(c->plan, op), .target = target(c, op), .flags = MS_BIND });
 }
 
 int child_do_devpts(struct child *c, const struct op *op)
@@ -326,9 +332,12 @@ int child_do_devpts(struct child *c, const struct op *op)
 	int unlocked = 0, r = make_dir(target(c, op), 0755);
 
 	if (r == 0)
-		r = sys_mount(&(struct mount_request){ .source = "devpts", .target = target(c, op),
-						       .type = "devpts", .flags = MS_NOSUID | MS_NOEXEC,
-						       .data = "newinstance,ptmxmode=0666,mode=0620" });
+		r = sys_mount(
+			&(struct mount_request){ .source = "devpts",
+						 .target = target(c, op),
+						 .type = "devpts",
+						 .flags = MS_NOSUID | MS_NOEXEC,
+						 .data = "newinstance,ptmxmode=0666,mode=0620" });
 	if (r < 0)
 		return r;
 	text_add(&path, target(c, op));
@@ -345,11 +354,12 @@ int child_do_proc(struct child *c, const struct op *op)
 
 	if (r < 0)
 		return r;
-	r = c->host->facts.proc_mount
-		    ? sys_mount(&(struct mount_request){
-			      .source = "proc", .target = target(c, op), .type = "proc",
-			      .flags = MS_NOSUID | MS_NODEV | MS_NOEXEC,
-			      .data = "subset=pid,hidepid=invisible" })
+	r = c->go.proc
+		    ? sys_mount(&(struct mount_request){ .source = "proc",
+							 .target = target(c, op),
+							 .type = "proc",
+							 .flags = MS_NOSUID | MS_NODEV | MS_NOEXEC,
+							 .data = "subset=pid,hidepid=invisible" })
 		    : -EPERM;
 	if (r < 0)
 		/* Refused below a masked /proc: none at all, never the host's. */

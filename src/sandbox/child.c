@@ -93,17 +93,16 @@ static int join(struct child *c, const int *fds, size_t n)
 
 static int wait_for_go(struct child *c, struct plan_view *plan)
 {
-	struct command command = { 0 };
 	int fds[1 + CGROUP_JOIN_MAX];
 	size_t n_fds = ARRAY_SIZE(fds);
 	struct stat st;
 	ssize_t n;
 
 	c->step = "wait for the broker";
-	n = sys_recv_record(c->control_fd, &command, sizeof(command), fds, &n_fds);
+	n = sys_recv_record(c->control_fd, &c->go, sizeof(c->go), fds, &n_fds);
 	if (n < 0)
 		return (int)n;
-	if (n != (ssize_t)sizeof(command) || command.kind != COMMAND_GO || n_fds < 1)
+	if (n != (ssize_t)sizeof(c->go) || c->go.kind != COMMAND_GO || n_fds < 1)
 		return -EPIPE;
 	c->step = "read the plan";
 	c->plan_fd = fds[0];

@@ -14,6 +14,7 @@ struct child {
 	/* came with GO */
 	int plan_fd;
 	const struct plan_view *plan;
+	struct command go;
 	/* found while preparing */
 	int scratch_fd, terminal_fd, ruleset_fd;
 	int landlock_abi;

@@ -81,7 +81,9 @@ static int take_file(struct walk *w, int fd, const struct stat *st)
 	}
 	w->files++;
 	w->bytes += st->st_size;
-	return w->fn(w->data, &(struct collect_file){ .path = w->path, .fd = fd, .size = st->st_size,
+	return w->fn(w->data, &(struct collect_file){ .path = w->path,
+						      .fd = fd,
+						      .size = st->st_size,
 						      .mode = st->st_mode & 0777 });
 }
 

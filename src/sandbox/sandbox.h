@@ -34,15 +34,17 @@ struct sandbox {
 	struct sandbox_host *host;
 	pid_t pid; /* as seen from here; 0 once reaped */
 	int pidfd;
-	int control_fd;	 /* our end of init's socket */
-	int scratch_fd;	 /* the work directory, for collection; -EBADF until PREPARED */
-	int terminal_fd; /* master of its terminal, or -EBADF */
+	int control_fd;	  /* our end of init's socket */
+	int scratch_fd;	  /* the work directory, for collection; -EBADF until PREPARED */
+	int terminal_fd;  /* master of its terminal, or -EBADF */
 	uint32_t host_id; /* uid and gid outside */
 	bool id_reserved; /* nobody else on this host has that uid now */
 	struct cgroup *cgroup;
 };
 
-int sandbox_host_init(struct sandbox_host *host, struct error *err) _must_check_;
+/* Makes the first sandbox along the way: *ret_spare is ready for sandbox_prepare(). */
+int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare,
+		      struct error *err) _must_check_;
 void sandbox_host_done(struct sandbox_host *host);
 
 /* Everything that needs no plan: uid, cgroup, namespaces. Made ahead of a request where that pays. */

@@ -25,26 +25,6 @@
 /* init is a member of the cgroup, but not of what the caller asked for. */
 enum { INIT_PROCESSES = 1 };
 
-int sandbox_host_init(struct sandbox_host *host, struct error *err)
-{
-	int r;
-
-	*host = (struct sandbox_host){ .init_fd = -EBADF };
-	host_probe(&host->facts);
-	host->cgroups = cgroup_ops_for(host->facts.cgroup);
-	r = filter_build(FILTER_DEFAULT, &host->filter);
-	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "the seccomp filter cannot be built");
-	/* A sandbox inherits supplementary groups; nothing in it may hold root's. */
-	if (host->facts.privileged && setgroups(0, NULL) < 0)
-		return error_set(err, ERROR_INTERNAL, errno, "supplementary groups cannot be dropped");
-	host->init_fd = fd_sealed_memfd("init", init_blob, (size_t)(init_blob_end - init_blob));
-	if (host->init_fd < 0)
-		return error_set(err, ERROR_INTERNAL, -host->init_fd, "init cannot be loaded: %s",
-				 strerror(-host->init_fd));
-	return host->cgroups->root_open(&host->cgroup_root, &host->facts, err);
-}
-
 void sandbox_host_done(struct sandbox_host *host)
 {
 	host->init_fd = fd_close(host->init_fd);
@@ -102,7 +82,8 @@ static int reserve_id(struct sandbox *sb, struct error *err)
 
 		if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 			return error_set(err, ERROR_INTERNAL, errno, "no random numbers to be had");
-		sb->host_id = facts->privileged ? facts->uid_base + random % facts->uid_count : random;
+		sb->host_id = facts->privileged ? facts->uid_base + random % facts->uid_count
+						: random;
 		if (snprintf(name, sizeof(name), "%u", sb->host_id) < 0)
 			return -EINVAL;
 		r = cgroups->create(sb->host->cgroup_root, name, &sb->cgroup, err);
@@ -160,10 +141,11 @@ static int map_ids(const struct sandbox *sb)
 static int clone_failed(int r, struct error *err)
 {
 	if (r == -EPERM || r == -ENOSPC || r == -EUSERS)
-		return error_set(err, ERROR_POLICY, -r,
-				 "this system does not allow new namespaces (%s); as root run: sysctl -w "
-				 "user.max_user_namespaces=10000 kernel.unprivileged_userns_clone=1",
-				 strerror(-r));
+		return error_set(
+			err, ERROR_POLICY, -r,
+			"this system does not allow new namespaces (%s); as root run: sysctl -w "
+			"user.max_user_namespaces=10000 kernel.unprivileged_userns_clone=1",
+			strerror(-r));
 	return error_set(err, ERROR_INTERNAL, -r, "a sandbox process cannot be created: %s",
 			 strerror(-r));
 }
@@ -186,7 +168,8 @@ static int clone_child(struct sandbox *sb, struct child *child, struct error *er
 	if (pid < 0)
 		return clone_failed(pid, err);
 	sb->pid = pid;
-	return cgroup_fd >= 0 && req.no_clone3 ? sb->host->cgroups->attach(sb->cgroup, pid, err) : 0;
+	return cgroup_fd >= 0 && req.no_clone3 ? sb->host->cgroups->attach(sb->cgroup, pid, err)
+					       : 0;
 }
 
 void sandbox_destroy(struct sandbox *sb)
@@ -207,54 +190,134 @@ static void destroy_cleanup(struct sandbox **sb)
 	sandbox_destroy(*sb);
 }
 
-/*
- * Only v2 can clone into a group, so there the group comes first. Otherwise the clone does: it makes its namespaces
- * (0.7 ms for the network's alone) while we make the group.
- */
-static int clone_and_reserve(struct sandbox *sb, struct child *child, struct error *err)
+static struct sandbox *sandbox_new(struct sandbox_host *host)
 {
-	bool group_first = sb->host->facts.cgroup == CGROUP_V2;
-	int r = group_first ? reserve_id(sb, err) : 0;
+	struct sandbox *sb = calloc(1, sizeof(*sb));
 
-	if (r == 0)
-		r = clone_child(sb, child, err);
-	if (r == 0 && !group_first)
-		r = reserve_id(sb, err);
-	return r;
+	if (sb)
+		*sb = (struct sandbox){ .host = host,
+					.pidfd = -EBADF,
+					.control_fd = -EBADF,
+					.scratch_fd = -EBADF,
+					.terminal_fd = -EBADF };
+	return sb;
 }
 
-int sandbox_create(struct sandbox_host *host, struct sandbox **ret, struct error *err)
+/* Needs the group only where the kernel can clone into one (v2). */
+static int sandbox_clone(struct sandbox *sb, struct error *err)
 {
-	_cleanup_(destroy_cleanup) struct sandbox *sb = calloc(1, sizeof(*sb));
+	struct child child = { .host = sb->host,
+			       .plan_fd = -EBADF,
+			       .scratch_fd = -EBADF,
+			       .terminal_fd = -EBADF,
+			       .ruleset_fd = -EBADF };
 	_cleanup_close_ int far_end = -EBADF;
-	struct child child = { .host = host, .plan_fd = -EBADF, .scratch_fd = -EBADF,
-			       .terminal_fd = -EBADF, .ruleset_fd = -EBADF };
-	int pair[2], r;
+	int pair[2];
 
-	if (!sb)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-	*sb = (struct sandbox){ .host = host, .pidfd = -EBADF, .control_fd = -EBADF,
-				.scratch_fd = -EBADF, .terminal_fd = -EBADF };
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return error_set(err, ERROR_INTERNAL, errno, "a socket pair cannot be made: %s",
 				 strerror(errno));
 	sb->control_fd = pair[0];
 	far_end = child.control_fd = pair[1];
-	r = clone_and_reserve(sb, &child, err);
+	return clone_child(sb, &child, err);
+}
+
+/* What is still missing of a sandbox that may have been cloned already. */
+static int sandbox_complete(struct sandbox *sb, struct error *err)
+{
+	int r = reserve_id(sb, err);
+
+	if (r == 0 && sb->pid == 0)
+		r = sandbox_clone(sb, err);
 	if (r < 0)
 		return r;
 	r = map_ids(sb);
 	if (r < 0)
 		return error_set(err, ERROR_POLICY, -r,
-				 "user ids cannot be mapped into a new namespace (%s); see: atoll doctor",
+				 "user ids cannot be mapped into a new namespace (%s); see: atoll "
+				 "doctor",
 				 strerror(-r));
+	return 0;
+}
+
+int sandbox_create(struct sandbox_host *host, struct sandbox **ret, struct error *err)
+{
+	_cleanup_(destroy_cleanup) struct sandbox *sb = sandbox_new(host);
+	int r;
+
+	if (!sb)
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	r = sandbox_complete(sb, err);
+	if (r < 0)
+		return r;
 	*ret = TAKE_PTR(sb);
 	return 0;
 }
 
-int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_fd, struct error *err)
+/* What every clone must find in its memory. */
+static int host_init_early(struct sandbox_host *host, struct error *err)
 {
-	struct command go = { .kind = COMMAND_GO };
+	int r = filter_build(FILTER_DEFAULT, &host->filter);
+
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "the seccomp filter cannot be built");
+	host->init_fd = fd_sealed_memfd("init", init_blob, (size_t)(init_blob_end - init_blob));
+	if (host->init_fd < 0)
+		return error_set(err, ERROR_INTERNAL, -host->init_fd, "init cannot be loaded: %s",
+				 strerror(-host->init_fd));
+	/* A sandbox inherits supplementary groups; nothing in it may hold root's. */
+	if (geteuid() == 0 && setgroups(0, NULL) < 0 && errno != EPERM)
+		return error_set(err, ERROR_INTERNAL, errno,
+				 "supplementary groups cannot be dropped: %s", strerror(errno));
+	return 0;
+}
+
+/*
+ * The first sandbox is cloned before we look at the host: making its namespaces takes as long as looking does, and goes
+ * on beside it. Not where a group must come first, nor where a test takes features away.
+ */
+static bool may_clone_first(void)
+{
+	return !getenv("ATOLL_FORCE_OFF") && access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0;
+}
+
+int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare, struct error *err)
+{
+	_cleanup_(destroy_cleanup) struct sandbox *spare = NULL;
+	int r;
+
+	*host = (struct sandbox_host){ .init_fd = -EBADF,
+				       .cgroups = &cgroup_none_ops,
+				       .facts.clone3 = true };
+	r = host_init_early(host, err);
+	if (r < 0)
+		return r;
+	spare = sandbox_new(host);
+	if (!spare)
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	if (may_clone_first())
+		r = sandbox_clone(spare, err);
+	if (r < 0)
+		return r;
+	host_probe(&host->facts);
+	host->cgroups = cgroup_ops_for(host->facts.cgroup);
+	r = host->cgroups->root_open(&host->cgroup_root, &host->facts, err);
+	if (r == 0)
+		r = sandbox_complete(spare, err);
+	if (r < 0)
+		return r;
+	*ret_spare = TAKE_PTR(spare);
+	return 0;
+}
+
+int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_fd,
+		    struct error *err)
+{
+	const struct host_facts *facts = &sb->host->facts;
+	struct command go = { .kind = COMMAND_GO,
+			      .landlock_abi = (uint32_t)facts->landlock_abi,
+			      .overlay = facts->overlay,
+			      .proc = facts->proc_mount };
 	int fds[1 + CGROUP_JOIN_MAX] = { plan_fd };
 	int64_t limits[_STAGE_LIMIT_MAX];
 	int n_join, r;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See request.h. One row a key of SPEC §5's body; a row either names a shared reader with its member
- * or a reader of its own. Keys that belong to later steps have rows that refuse them by name, so
- * nothing a caller says is ignored silently. Rules between keys follow when all are read.
+ * See request.h. One row a key of the request body (SPEC §5); a row either names a shared reader
+ * with its member or a reader of its own. Keys that belong to later steps have rows that refuse
+ * them by name, so nothing a caller says is ignored silently. Rules between keys follow when all
+ * are read.
  */
 #include "spec/request.h"
 

@@ -100,97 +100,97 @@ static void test_values(void **state _unused_)
 	}
 }
 
+static const struct {
+	const char *json, *field, *text;
+} refusals[] = {
+	{ "{\"memory\": \"2t\"}", "limits.memory",
+	  "limits.memory: 2t is above the maximum of 1 TiB (allowed: 4 MiB to 1 TiB)" },
+	{ "{\"memory\": \"1m\"}", "limits.memory",
+	  "limits.memory: 1m is below the minimum of 4 MiB (allowed: 4 MiB to 1 TiB)" },
+	{ "{\"memory\": -5}", "limits.memory",
+	  "limits.memory: -5 is below the minimum of 4 MiB (allowed: 4 MiB to 1 TiB)" },
+	{ "{\"memory\": true}", "limits.memory",
+	  "limits.memory: true is not a size, in bytes or like \"512m\" (allowed: 4 MiB to "
+	  "1 TiB)" },
+	{ "{\"memory\": 5000000.5}", "limits.memory",
+	  "limits.memory: 5000000.5 is not a size, in bytes or like \"512m\" (allowed: 4 "
+	  "MiB to 1 TiB)" },
+	{ "{\"memory\": null}", "limits.memory",
+	  "limits.memory: null is not a size, in bytes or like \"512m\" (allowed: 4 MiB to "
+	  "1 TiB)" },
+	{ "{\"timeout\": \"NaN\"}", "limits.timeout",
+	  "limits.timeout: NaN is not a time, in seconds or like \"500ms\" (allowed: 1 ms "
+	  "to 86400 s)" },
+	{ "{\"timeout\": \"-1\"}", "limits.timeout",
+	  "limits.timeout: -1 is not a time, in seconds or like \"500ms\" (allowed: 1 ms "
+	  "to "
+	  "86400 s)" },
+	{ "{\"timeout\": 0}", "limits.timeout",
+	  "limits.timeout: 0 is below the minimum of 1 ms (allowed: 1 ms to 86400 s)" },
+	{ "{\"timeout\": 0.0005}", "limits.timeout",
+	  "limits.timeout: 0.0005 is below the minimum of 1 ms (allowed: 1 ms to 86400 "
+	  "s)" },
+	{ "{\"timeout\": 1e300}", "limits.timeout",
+	  "limits.timeout: 1e+300 is above the maximum of 86400 s (allowed: 1 ms to 86400 "
+	  "s)" },
+	{ "{\"timeout\": -1e300}", "limits.timeout",
+	  "limits.timeout: -1e+300 is below the minimum of 1 ms (allowed: 1 ms to 86400 "
+	  "s)" },
+	{ "{\"timeout\": 9223372036854775807}", "limits.timeout",
+	  "limits.timeout: 9223372036854775807 is above the maximum of 86400 s (allowed: 1 "
+	  "ms to 86400 s)" },
+	{ "{\"cpu_time\": \"0.0001\"}", "limits.cpu_time",
+	  "limits.cpu_time: 0.0001 is below the minimum of 1 ms (allowed: 1 ms to 86400 "
+	  "s)" },
+	{ "{\"cpu_time\": 0.0001}", "limits.cpu_time",
+	  "limits.cpu_time: 0.0001 is below the minimum of 1 ms (allowed: 1 ms to 86400 "
+	  "s)" },
+	{ "{\"memory\": \"99999999999999999999999g\"}", "limits.memory",
+	  "limits.memory: 99999999999999999999999g is above the maximum of 1 TiB (allowed: "
+	  "4 MiB to 1 TiB)" },
+	{ "{\"pids\": [1]}", "limits.pids",
+	  "limits.pids: a list is not a whole number (allowed: 1 to 4194304)" },
+	{ "{\"pids\": \"1.5k\"}", "limits.pids",
+	  "limits.pids: 1.5k is not a whole number (allowed: 1 to 4194304)" },
+	{ "{\"pids\": \"\"}", "limits.pids",
+	  "limits.pids: an empty text is not a whole number (allowed: 1 to 4194304)" },
+	{ "{\"pids\": \"5\\u00007\"}", "limits.pids",
+	  "limits.pids: 5?7 is not a whole number (allowed: 1 to 4194304)" },
+	{ "{\"cpus\": 0.001}", "limits.cpus",
+	  "limits.cpus: 0.001 is below the minimum of 0.01 (allowed: 0.01 to 1024)" },
+	{ "{\"disk\": 1}", "limits.disk",
+	  "limits.disk: 1 is below the minimum of 64 KiB (allowed: 64 KiB to 1 TiB)" },
+	{ "{\"memroy\": 1}", "limits.memroy",
+	  "limits.memroy: there is no such limit; did you mean 'memory'?" },
+	{ "{\"speed\": 1}", "limits.speed", "limits.speed: there is no such limit" },
+	{ "{\"gpus\": 1}", "limits.gpus",
+	  "limits.gpus: GPUs are not available in a sandbox yet; the key is reserved, "
+	  "leave "
+	  "it out" },
+	{ "{\"cpus\": 1, \"cpu_quota\": 50000}", "limits.cpu_quota",
+	  "limits.cpu_quota: give cpus or cpu_quota, not both" },
+	{ "{\"cpu_period\": 50000}", "limits.cpu_period",
+	  "limits.cpu_period: it only means something together with cpu_quota; give both, "
+	  "or "
+	  "cpus" },
+	{ "{\"cpu_quota\": 1000, \"cpu_period\": 1000000}", "limits.cpu_quota",
+	  "limits.cpu_quota: 1000 of every 1000000 microseconds is below the minimum of "
+	  "0.01 "
+	  "(allowed: 0.01 to 1024)" },
+	{ "[]", "limits", "limits: a list is not an object of limits" },
+};
+
 static void test_refusals(void **state _unused_)
 {
-	static const struct {
-		const char *json, *field, *text;
-	} rows[] = {
-		{ "{\"memory\": \"2t\"}", "limits.memory",
-		  "limits.memory: 2t is above the maximum of 1 TiB (allowed: 4 MiB to 1 TiB)" },
-		{ "{\"memory\": \"1m\"}", "limits.memory",
-		  "limits.memory: 1m is below the minimum of 4 MiB (allowed: 4 MiB to 1 TiB)" },
-		{ "{\"memory\": -5}", "limits.memory",
-		  "limits.memory: -5 is below the minimum of 4 MiB (allowed: 4 MiB to 1 TiB)" },
-		{ "{\"memory\": true}", "limits.memory",
-		  "limits.memory: true is not a size, in bytes or like \"512m\" (allowed: 4 MiB to "
-		  "1 TiB)" },
-		{ "{\"memory\": 5000000.5}", "limits.memory",
-		  "limits.memory: 5000000.5 is not a size, in bytes or like \"512m\" (allowed: 4 "
-		  "MiB to 1 TiB)" },
-		{ "{\"memory\": null}", "limits.memory",
-		  "limits.memory: null is not a size, in bytes or like \"512m\" (allowed: 4 MiB to "
-		  "1 TiB)" },
-		{ "{\"timeout\": \"NaN\"}", "limits.timeout",
-		  "limits.timeout: NaN is not a time, in seconds or like \"500ms\" (allowed: 1 ms "
-		  "to 86400 s)" },
-		{ "{\"timeout\": \"-1\"}", "limits.timeout",
-		  "limits.timeout: -1 is not a time, in seconds or like \"500ms\" (allowed: 1 ms "
-		  "to "
-		  "86400 s)" },
-		{ "{\"timeout\": 0}", "limits.timeout",
-		  "limits.timeout: 0 is below the minimum of 1 ms (allowed: 1 ms to 86400 s)" },
-		{ "{\"timeout\": 0.0005}", "limits.timeout",
-		  "limits.timeout: 0.0005 is below the minimum of 1 ms (allowed: 1 ms to 86400 "
-		  "s)" },
-		{ "{\"timeout\": 1e300}", "limits.timeout",
-		  "limits.timeout: 1e+300 is above the maximum of 86400 s (allowed: 1 ms to 86400 "
-		  "s)" },
-		{ "{\"timeout\": -1e300}", "limits.timeout",
-		  "limits.timeout: -1e+300 is below the minimum of 1 ms (allowed: 1 ms to 86400 "
-		  "s)" },
-		{ "{\"timeout\": 9223372036854775807}", "limits.timeout",
-		  "limits.timeout: 9223372036854775807 is above the maximum of 86400 s (allowed: 1 "
-		  "ms to 86400 s)" },
-		{ "{\"cpu_time\": \"0.0001\"}", "limits.cpu_time",
-		  "limits.cpu_time: 0.0001 is below the minimum of 1 ms (allowed: 1 ms to 86400 "
-		  "s)" },
-		{ "{\"cpu_time\": 0.0001}", "limits.cpu_time",
-		  "limits.cpu_time: 0.0001 is below the minimum of 1 ms (allowed: 1 ms to 86400 "
-		  "s)" },
-		{ "{\"memory\": \"99999999999999999999999g\"}", "limits.memory",
-		  "limits.memory: 99999999999999999999999g is above the maximum of 1 TiB (allowed: "
-		  "4 MiB to 1 TiB)" },
-		{ "{\"pids\": [1]}", "limits.pids",
-		  "limits.pids: a list is not a whole number (allowed: 1 to 4194304)" },
-		{ "{\"pids\": \"1.5k\"}", "limits.pids",
-		  "limits.pids: 1.5k is not a whole number (allowed: 1 to 4194304)" },
-		{ "{\"pids\": \"\"}", "limits.pids",
-		  "limits.pids: an empty text is not a whole number (allowed: 1 to 4194304)" },
-		{ "{\"pids\": \"5\\u00007\"}", "limits.pids",
-		  "limits.pids: 5?7 is not a whole number (allowed: 1 to 4194304)" },
-		{ "{\"cpus\": 0.001}", "limits.cpus",
-		  "limits.cpus: 0.001 is below the minimum of 0.01 (allowed: 0.01 to 1024)" },
-		{ "{\"disk\": 1}", "limits.disk",
-		  "limits.disk: 1 is below the minimum of 64 KiB (allowed: 64 KiB to 1 TiB)" },
-		{ "{\"memroy\": 1}", "limits.memroy",
-		  "limits.memroy: there is no such limit; did you mean 'memory'?" },
-		{ "{\"speed\": 1}", "limits.speed", "limits.speed: there is no such limit" },
-		{ "{\"gpus\": 1}", "limits.gpus",
-		  "limits.gpus: GPUs are not available in a sandbox yet; the key is reserved, "
-		  "leave "
-		  "it out" },
-		{ "{\"cpus\": 1, \"cpu_quota\": 50000}", "limits.cpu_quota",
-		  "limits.cpu_quota: give cpus or cpu_quota, not both" },
-		{ "{\"cpu_period\": 50000}", "limits.cpu_period",
-		  "limits.cpu_period: it only means something together with cpu_quota; give both, "
-		  "or "
-		  "cpus" },
-		{ "{\"cpu_quota\": 1000, \"cpu_period\": 1000000}", "limits.cpu_quota",
-		  "limits.cpu_quota: 1000 of every 1000000 microseconds is below the minimum of "
-		  "0.01 "
-		  "(allowed: 0.01 to 1024)" },
-		{ "[]", "limits", "limits: a list is not an object of limits" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		json_t *object = json_from(rows[i].json);
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
+		json_t *object = json_from(refusals[i].json);
 		struct limits l = { .pids = 77 };
 		uint32_t set = 0;
 		struct error err = { 0 };
 
 		assert_int_equal(limits_parse_json(object, &l, &set, &err), -EINVAL);
-		assert_string_equal(err.text, rows[i].text);
-		assert_string_equal(err.field, rows[i].field);
+		assert_string_equal(err.text, refusals[i].text);
+		assert_string_equal(err.field, refusals[i].field);
 		assert_int_equal(err.code, ERROR_INPUT);
 		assert_int_equal(l.pids, 77);
 		assert_int_equal(set, 0);

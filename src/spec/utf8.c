@@ -68,7 +68,7 @@ static int replace(const char *data, size_t len, struct buf *out)
 
 json_t *utf8_to_json(const char *data, size_t len, bool *binary)
 {
-	_cleanup_buf_ struct buf clean;
+	_cleanup_buf_ struct buf clean = { .max = 3 * len }; /* a byte becomes three at worst */
 	json_t *text;
 
 	/* Most output is text already, and the constructor checks. */
@@ -77,7 +77,6 @@ json_t *utf8_to_json(const char *data, size_t len, bool *binary)
 		*binary = !text;
 	if (text)
 		return text;
-	buf_init(&clean, 3 * len); /* a byte becomes three at worst */
 	if (replace(data, len, &clean) < 0)
 		return NULL;
 	return json_stringn(clean.data, clean.len);

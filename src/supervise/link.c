@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LINK_SEND_WAIT_MS = 5000, LINK_EXIT_WAIT_MS = 10000 };
+enum { LINK_SEND_WAIT_MS = 5000, LINK_EXIT_WAIT_MS = 10000, SIGRTMIN_KERNEL = 32 };
 
 struct link {
 	int fd;
@@ -48,12 +48,12 @@ int link_new(int fd, pid_t pid, struct link **ret)
 	return 0;
 }
 
-/* The caller's signal handlers and mask are not the broker's. */
+/* The caller's signal handlers and mask are not the broker's. Nobody sends it real-time signals. */
 static void reset_signals(void)
 {
 	sigset_t none;
 
-	for (int signo = 1; signo < NSIG; signo++)
+	for (int signo = 1; signo < SIGRTMIN_KERNEL; signo++)
 		(void)signal(signo, SIG_DFL);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);

@@ -193,7 +193,8 @@ int sys_drop_caps(void)
 	struct __user_cap_data_struct none[2] = { 0 };
 	const unsigned long locked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
 				     SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
-				     SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+				     SECBIT_NO_CAP_AMBIENT_RAISE |
+				     SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
 	int r;
 
 	/* EINVAL ends the loop: the first capability this kernel does not know. */

@@ -32,7 +32,7 @@ enum {
 	LL_TRUNCATE = 1 << 14,	/* ABI 3 */
 	LL_IOCTL_DEV = 1 << 15, /* ABI 5 */
 };
-enum { LL_NET_BIND_TCP = 1 << 0, LL_NET_CONNECT_TCP = 1 << 1 };	/* ABI 4 */
+enum { LL_NET_BIND_TCP = 1 << 0, LL_NET_CONNECT_TCP = 1 << 1 };	    /* ABI 4 */
 enum { LL_SCOPE_ABSTRACT_UNIX = 1 << 0, LL_SCOPE_SIGNAL = 1 << 1 }; /* ABI 6 */
 
 struct landlock_attr {
@@ -40,9 +40,9 @@ struct landlock_attr {
 };
 
 struct clone_request {
-	uint64_t flags;	  /* CLONE_NEW*, CLONE_INTO_CGROUP */
-	int cgroup_fd;	  /* with CLONE_INTO_CGROUP */
-	bool no_clone3;	  /* the kernel or an outer filter lacks it */
+	uint64_t flags; /* CLONE_NEW*, CLONE_INTO_CGROUP */
+	int cgroup_fd;	/* with CLONE_INTO_CGROUP */
+	bool no_clone3; /* the kernel or an outer filter lacks it */
 };
 
 /* Like fork: 0 in the child, pid in the parent with *ret_pidfd set. */

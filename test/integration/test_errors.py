@@ -113,9 +113,7 @@ def test_output_dir_that_is_a_file(atoll, work):
 
 def test_output_dir_with_a_trap_in_it(atoll, work, canary):
     """A link where a collected file goes must not be followed."""
-    out = work / "out"
-    out.mkdir(mode=0o777)
-    out.chmod(0o777)
+    out = atoll.mkdir(work / "out")
     (out / "f").symlink_to(canary.public)
     (out / "d").symlink_to(canary.dir)
     atoll.run(["run", "-l", "bash", "--output-dir", out, "-c", "echo overwritten > f; mkdir d; echo new > d/new"])
@@ -214,8 +212,7 @@ def test_disk_full(atoll, work):
 
 @pytest.mark.modes("root")
 def test_output_dir_on_a_full_disk(atoll, work):
-    out = work / "out"
-    out.mkdir()
+    out = atoll.mkdir(work / "out")
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=777", "reef", out], check=True)
     try:
         done = atoll.run(["run", "-l", "bash", "--output-dir", out, "-c", "head -c 1000000 /dev/zero > big"])

@@ -363,10 +363,7 @@ def test_files_are_listed(atoll):
 
 @quick
 def test_files_are_collected(atoll, work):
-    out = work / "out"
-    out.mkdir()
-    if atoll.rootless and os.geteuid() == 0:
-        os.chown(out, 65533, 65533)
+    out = atoll.mkdir(work / "out")
     data = bytes(range(256)) * 5000
     done = atoll.run(["run", "-l", "python", "--output-dir", out, "-c",
                       "import os\nos.makedirs('d/e')\nopen('d/e/f', 'wb').write(bytes(range(256)) * 5000)\n"
@@ -390,9 +387,7 @@ def test_inputs_that_did_not_change_are_not_outputs(atoll, work):
 def test_only_regular_files_are_collected(atoll, work, canary):
     code = (f"ln -s {canary.public} link; ln -s /etc dir; mkfifo fifo; ln -s loop loop; echo real > real; "
             "ln real hard; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")'")
-    out = work / "out"
-    out.mkdir(mode=0o777)
-    out.chmod(0o777)
+    out = atoll.mkdir(work / "out")
     done = atoll.run(["run", "--json", "-l", "bash", "--output-dir", out, "-c", code], timeout=10)
     result = done.json()
     assert {f["path"] for f in result["files"]} <= {"real", "hard"} and result["files"]

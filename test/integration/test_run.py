@@ -248,8 +248,7 @@ def test_image_directory_is_the_root(atoll, work, compile_c):
 
 @quick
 def test_explain_runs_nothing(atoll, work):
-    out = work / "out"
-    out.mkdir()
+    out = atoll.mkdir(work / "out")
     done = atoll.run(["run", "--explain", "--memory", "77m", "-l", "bash", "--output-dir", out, "-c",
                       "echo ran; touch f"])
     assert done.returncode == 0 and b"\nran\n" not in done.stdout and done.stderr == b""
@@ -294,7 +293,7 @@ def test_help_and_version_of_commands(atoll, words):
 @quick
 @pytest.mark.modes("rootless")
 @pytest.mark.parametrize("words", [
-    [], ["frobnicate"], ["run"], ["run", "--frobnicate", "-c", ":"], ["run", "-l", "bash"], ["run", "-l"],
+    ["frobnicate"], ["run"], ["run", "--frobnicate", "-c", ":"], ["run", "-l", "bash"], ["run", "-l"],
     ["run", "-l", "bash", "-c", ":", "a.py"], ["run", "-l", "bash", "--env", "NOEQUALS", "-c", ":"],
     ["run", "-l", "bash", "--env", "=x", "-c", ":"], ["run", "-l", "bash", "--file", "x", "-c", ":"],
     ["run", "-l", "bash", "--network", "sideways", "-c", ":"], ["run", "-c", "echo no language"],
@@ -304,6 +303,12 @@ def test_wrong_usage(atoll, words):
     assert done.returncode in (125, 127), done
     assert done.stdout == b"" and done.stderr.strip(), done
     assert b"ran" not in done.stdout
+
+
+@pytest.mark.modes("rootless")
+def test_no_words_at_all(atoll):
+    done = atoll.run([])
+    assert done.returncode == 125 and b"run" in done.stdout + done.stderr
 
 
 # ----------------------------------------------------------------------------------------- streams

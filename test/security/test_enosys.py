@@ -83,9 +83,7 @@ def test_P14_namespaces(poor):
 def test_F18_collection(poor, work, canary):
     """Without openat2 the walk over what was written must be as safe."""
     enough(poor)
-    out = work / "out"
-    out.mkdir()
-    out.chmod(0o777)
+    out = poor.mkdir(work / "out")
     result = poor.bash(f"mkdir -p a/b; echo x > a/b/f; ln -s {canary.public} l; ln -s {canary.dir} d; ln -s /etc e; mkfifo p; "
                        "(setsid bash -c 'while :; do mv a c; ln -s /etc a; rm a; mv c a; done' 2>&- &); sleep 0.1",
                        options=["--output-dir", out])

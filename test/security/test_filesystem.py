@@ -303,9 +303,7 @@ open('deep', 'w').write('x')
 
 
 def test_F18_links_are_never_followed_out(box, work, canary):
-    out = work / "out"
-    out.mkdir()
-    out.chmod(0o777)
+    out = box.mkdir(work / "out")
     code = (f"ln -s /etc/passwd a; ln -s {canary.public} b; ln -s /proc/self/environ c; ln -s /etc d; ln -s e e; mkfifo result; "
             f"ln -s {canary.dir} dir; mkdir swap; echo x > swap/f; "
             f"(setsid bash -c 'while :; do mv swap s2; ln -s {canary.dir} swap; rm swap; mv s2 swap; done' 2>&- &) ; sleep 0.1")

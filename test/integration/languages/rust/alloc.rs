@@ -1,4 +1,6 @@
 fn main() {
-    let block = std::hint::black_box(vec![b'x'; 64 << 20]);
-    println!("allocated {}", block.len());
+    let block = vec![b'x'; 64 << 20];
+    // Looked at in a way that the optimiser must respect.
+    let all = block.iter().step_by(4096).all(|byte| unsafe { std::ptr::read_volatile(byte) } == b'x');
+    println!("allocated {}", if all { block.len() } else { 0 });
 }
