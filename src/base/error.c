@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void set_text(struct error *err, const char *fmt, va_list ap)
+static _printf_(2, 0) void set_text(struct error *err, const char *fmt, va_list ap)
 {
 	if (vsnprintf(err->text, sizeof(err->text), fmt, ap) < 0)
 		err->text[0] = '\0';

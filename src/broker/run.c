@@ -78,6 +78,7 @@ static void run_free(struct run *run)
 	run->cpu_timer = source_free(run->cpu_timer);
 	run->remove_timer = source_free(run->remove_timer);
 	close_stdio(run);
+	sandbox_free(run->sandbox);
 	if (run->plan.base)
 		(void)munmap(run->plan.base, run->plan.size);
 	run->plan_fd = fd_close(run->plan_fd);
@@ -97,16 +98,15 @@ static int send_file(void *data, const struct collect_file *file)
 	return send_record(run, &rec, file->fd);
 }
 
-static void send_end(struct run *run)
+/* Everything is dead: take what the front is to know. It is told when nothing of the run is left. */
+static void conclude(struct run *run)
 {
-	struct record rec = { .kind = RECORD_DONE };
 	const struct op *op = plan_find(&run->plan.view, OP_COLLECT, -1);
 	struct collect_report report = { 0 };
 
 	if (run->failure.code != ERROR_NONE) {
-		rec.kind = RECORD_FAILED;
-		rec.failed = run->failure;
-		(void)send_record(run, &rec, -EBADF);
+		run->end.kind = RECORD_FAILED;
+		run->end.failed = run->failure;
 		return;
 	}
 	if (op && run->sandbox->scratch_fd >= 0) {
@@ -116,26 +116,27 @@ static void send_end(struct run *run)
 		if (collect_files(run->sandbox->scratch_fd, &bounds, collector, &report) < 0)
 			report.truncated = true;
 	}
-	rec.done = (struct record_done){
+	run->end.kind = RECORD_DONE;
+	run->end.done = (struct record_done){
 		.stages_run = run->stage + 1,
 		.files_truncated = report.truncated,
 		.files_skipped = report.skipped,
 		.largest_file_bytes = report.largest_file_bytes,
 		.usage = run->total,
 	};
-	(void)send_record(run, &rec, -EBADF);
 }
 
 static int on_remove(void *data, uint32_t events)
 {
 	struct run *run = data;
-	int r = sandbox_free(run->sandbox);
+	int r = sandbox_vacate(run->sandbox);
 
 	(void)events;
 	if (r == -EBUSY && run->remove_tries++ < REMOVE_TRIES_MAX) {
 		source_set_time(run->remove_timer, clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS);
 		return 0;
 	}
+	(void)send_record(run, &run->end, -EBADF);
 	run_free(run);
 	return 0;
 }
@@ -459,7 +460,7 @@ static int on_death(void *data, uint32_t events)
 		tell_started(run);
 		end_stage(run, &rep);
 	}
-	send_end(run);
+	conclude(run);
 	run->state = RUN_REMOVING;
 	return on_remove(run, 0);
 }
@@ -557,7 +558,7 @@ int run_new(struct broker *b, uint32_t job, const int fds[4])
 		return r;
 	}
 	(void)send_record(run, &rec, -EBADF);
-	sandbox_destroy(run->sandbox);
+	sandbox_destroy(TAKE_PTR(run->sandbox));
 	run_free(run);
 	return r;
 }

@@ -5,7 +5,8 @@
  *   PREPARING ──report PREPARED──▶ RUNNING ──last EXITED, kill or death──▶ ENDING ──pid 1 is gone──▶ REMOVING ──▶ freed
  *        └──────────────report FAILED, kill or death──────────────────────────▲
  *
- * Exactly one DONE or FAILED leaves for every RUN that was accepted, at the arrow into REMOVING.
+ * Exactly one DONE or FAILED leaves for every RUN that was accepted, at the last arrow: when the front hears it, nothing
+ * of the run is left.
  */
 #pragma once
 
@@ -51,6 +52,7 @@ struct run {
 	struct usage base;    /* counters when the stage began */
 	struct usage total;   /* counters when it ended */
 	struct error failure; /* code ERROR_NONE: none */
+	struct record end;    /* DONE or FAILED, sent when the cgroup is gone */
 	int remove_tries;
 };
 

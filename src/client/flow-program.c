@@ -21,16 +21,14 @@ static int list_files(struct run *run, struct execution *in, struct error *err)
 
 	if (!files)
 		return no_memory(err);
-	for (size_t i = 0; i < n; i++) {
-		const struct request_file *f = &run->product.files[i - run->n_files];
+	for (size_t i = 0; i < run->n_files; i++)
+		files[i] = run->files[i];
+	for (size_t i = 0; i < run->product.n_files; i++) {
+		const struct request_file *f = &run->product.files[i];
 
-		if (i < run->n_files)
-			files[i] = run->files[i];
-		else
-			files[i] = (struct build_file){ .base = SANDBOX_BUILD,
-							.path = f->path,
-							.data = f->data,
-							.mode = f->mode };
+		files[run->n_files + i] = (struct build_file){
+			.base = SANDBOX_BUILD, .path = f->path, .data = f->data, .mode = f->mode
+		};
 	}
 	in->files = files;
 	in->n_files = n;

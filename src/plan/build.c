@@ -64,6 +64,14 @@ static void add_etc_entry(struct builder *b, const char *name)
 	add_show(b, NULL, path, OP_OPTIONAL);
 }
 
+static bool list_has(const char *const *list, const char *word)
+{
+	for (; *list; list++)
+		if (strcmp(*list, word) == 0)
+			return true;
+	return false;
+}
+
 static void add_etc(struct builder *b, const struct decision *d)
 {
 	add_dir(b, "/etc");
@@ -82,7 +90,8 @@ static void add_etc(struct builder *b, const struct decision *d)
 		add_etc_entry(b, *e);
 	if (d->language)
 		for (const char **e = d->language->etc; *e; e++)
-			add_etc_entry(b, *e);
+			if (!list_has(d->policy->etc, *e))
+				add_etc_entry(b, *e);
 }
 
 static void add_root(struct builder *b, const struct plan_input *in)

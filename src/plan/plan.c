@@ -5,7 +5,10 @@
  */
 #include "plan/plan.h"
 
+#include "plan/filter.h"
+
 #include <string.h>
+#include <sys/resource.h>
 
 #define BYTES_MAX (1LL << 40)
 #define COUNT_MAX (1LL << 24)
@@ -129,6 +132,53 @@ static int print_span(const struct plan_view *v, enum span_kind kind, struct op_
 	}
 }
 
+static const char *rlimit_name(int64_t resource)
+{
+	static const char *const names[] = {
+		[RLIMIT_AS] = "as",
+		[RLIMIT_CORE] = "core",
+		[RLIMIT_CPU] = "cpu",
+		[RLIMIT_DATA] = "data",
+		[RLIMIT_FSIZE] = "fsize",
+		[RLIMIT_LOCKS] = "locks",
+		[RLIMIT_MEMLOCK] = "memlock",
+		[RLIMIT_MSGQUEUE] = "msgqueue",
+		[RLIMIT_NICE] = "nice",
+		[RLIMIT_NOFILE] = "nofile",
+		[RLIMIT_NPROC] = "nproc",
+		[RLIMIT_RSS] = "rss",
+		[RLIMIT_RTPRIO] = "rtprio",
+		[RLIMIT_RTTIME] = "rttime",
+		[RLIMIT_SIGPENDING] = "sigpending",
+		[RLIMIT_STACK] = "stack",
+	};
+
+	return resource >= 0 && (size_t)resource < ARRAY_SIZE(names) ? names[resource] : "?";
+}
+
+static int print_numbers(const struct op *op, const struct op_info *info, struct buf *out)
+{
+	switch (op->kind) {
+	case OP_LIMIT:
+		return buf_printf(out, " %s %lld", stage_limit_name((enum stage_limit)op->value),
+				  (long long)op->value2);
+	case OP_RLIMIT:
+		return buf_printf(out, " %s %lld", rlimit_name(op->value), (long long)op->value2);
+	case OP_LANDLOCK:
+		return buf_printf(out, "%s%s%s%s", op->value & ACCESS_READ ? " read" : "",
+				  op->value & ACCESS_WRITE ? " write" : "",
+				  op->value & ACCESS_DEVICE ? " device" : "",
+				  op->value2 ? ", no tcp" : "");
+	case OP_SECCOMP:
+		return buf_printf(out, " %s", filter_profile_name((enum filter_profile)op->value));
+	default:
+		if (info->value_max == 0)
+			return 0;
+		return buf_printf(out, info->value2_max > 0 ? " %lld %lld" : " %lld",
+				  (long long)op->value, (long long)op->value2);
+	}
+}
+
 static int print_op(const struct plan_view *v, const struct op *op, struct buf *out)
 {
 	const struct op_info *info = &op_table[op->kind];
@@ -138,12 +188,8 @@ static int print_op(const struct plan_view *v, const struct op *op, struct buf *
 		r = print_span(v, info->a, op->a, out);
 	if (r == 0)
 		r = print_span(v, info->b, op->b, out);
-	if (r == 0 && op->kind == OP_LIMIT)
-		r = buf_printf(out, " %s %lld", stage_limit_name((enum stage_limit)op->value),
-			       (long long)op->value2);
-	else if (r == 0 && info->value_max > 0)
-		r = buf_printf(out, info->value2_max > 0 ? " %lld %lld" : " %lld",
-			       (long long)op->value, (long long)op->value2);
+	if (r == 0)
+		r = print_numbers(op, info, out);
 	if (r == 0 && op->mode)
 		r = buf_printf(out, " %04o", op->mode);
 	if (r == 0 && op->flags & OP_OPTIONAL)

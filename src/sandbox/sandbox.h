@@ -8,7 +8,8 @@
  *   child.c         runs in the clone: executes prepare[], locks itself down, becomes init
  *   sandbox_start   hands a stage its descriptors
  *   sandbox_kill    ends pid 1 and with it everything inside
- *   sandbox_free    after pid 1 was reaped: counters are final, the cgroup goes
+ *   sandbox_vacate  after pid 1 was reaped: counters are final, the cgroup goes
+ *   sandbox_free    the file systems go
  */
 #pragma once
 
@@ -37,6 +38,7 @@ struct sandbox {
 	int control_fd;	  /* our end of init's socket */
 	int scratch_fd;	  /* the work directory, for collection; -EBADF until PREPARED */
 	int terminal_fd;  /* master of its terminal, or -EBADF */
+	int mounts_fd;	  /* its mount namespace */
 	uint32_t host_id; /* uid and gid outside */
 	bool id_reserved; /* nobody else on this host has that uid now */
 	struct cgroup *cgroup;
@@ -62,8 +64,10 @@ void sandbox_kill(struct sandbox *sb);
 void sandbox_usage(struct sandbox *sb, struct usage *ret);
 /* Reaps pid 1; only when its pidfd is readable. */
 void sandbox_reap(struct sandbox *sb);
-/* -EBUSY: the cgroup is not empty yet, try again. On success sb is gone. */
-int sandbox_free(struct sandbox *sb) _must_check_;
+/* Removes the cgroup and so gives the uid back. -EBUSY: it is not empty yet, try again. */
+int sandbox_vacate(struct sandbox *sb) _must_check_;
+/* The rest, after pid 1 was reaped: descriptors, and with them the file systems. NULL is fine. */
+void sandbox_free(struct sandbox *sb);
 
 /* Kills, waits and frees in one go, for a sandbox that no loop watches. NULL is fine. */
 void sandbox_destroy(struct sandbox *sb);

@@ -118,6 +118,18 @@ static int write_proc(pid_t pid, const char *file, const char *text)
 	return fd < 0 ? fd : sys_write(fd, text, strlen(text));
 }
 
+/*
+ * The last process of a mount namespace takes it down before anybody hears of its end, which costs 0.3 ms. Held here, that
+ * happens in sandbox_free(). Not worth a failure.
+ */
+static void hold_mounts(struct sandbox *sb)
+{
+	char path[64];
+
+	if (snprintf(path, sizeof(path), "/proc/%d/ns/mnt", sb->pid) > 0)
+		sb->mounts_fd = sys_open(path, O_RDONLY, 0);
+}
+
 static int map_ids(const struct sandbox *sb)
 {
 	const struct host_facts *facts = &sb->host->facts;
@@ -181,8 +193,9 @@ void sandbox_destroy(struct sandbox *sb)
 		(void)waitpid(sb->pid, NULL, 0);
 		sb->pid = 0;
 	}
-	for (int tries = 0; sandbox_free(sb) == -EBUSY && tries < 2000; tries++)
+	for (int tries = 0; sandbox_vacate(sb) == -EBUSY && tries < 2000; tries++)
 		(void)usleep(1000);
+	sandbox_free(sb);
 }
 
 static void destroy_cleanup(struct sandbox **sb)
@@ -199,7 +212,8 @@ static struct sandbox *sandbox_new(struct sandbox_host *host)
 					.pidfd = -EBADF,
 					.control_fd = -EBADF,
 					.scratch_fd = -EBADF,
-					.terminal_fd = -EBADF };
+					.terminal_fd = -EBADF,
+					.mounts_fd = -EBADF };
 	return sb;
 }
 
@@ -231,6 +245,7 @@ static int sandbox_complete(struct sandbox *sb, struct error *err)
 		r = sandbox_clone(sb, err);
 	if (r < 0)
 		return r;
+	hold_mounts(sb);
 	r = map_ids(sb);
 	if (r < 0)
 		return error_set(err, ERROR_POLICY, -r,
@@ -373,19 +388,23 @@ void sandbox_reap(struct sandbox *sb)
 	sb->pid = 0;
 }
 
-int sandbox_free(struct sandbox *sb)
+int sandbox_vacate(struct sandbox *sb)
 {
-	if (sb->cgroup) {
-		int r = sb->host->cgroups->remove(sb->cgroup);
+	int r = sb->cgroup ? sb->host->cgroups->remove(sb->cgroup) : 0;
 
-		if (r < 0)
-			return r;
+	if (r == 0)
 		sb->cgroup = NULL;
-	}
+	return r;
+}
+
+void sandbox_free(struct sandbox *sb)
+{
+	if (!sb)
+		return;
 	sb->pidfd = fd_close(sb->pidfd);
 	sb->control_fd = fd_close(sb->control_fd);
 	sb->scratch_fd = fd_close(sb->scratch_fd);
 	sb->terminal_fd = fd_close(sb->terminal_fd);
+	sb->mounts_fd = fd_close(sb->mounts_fd);
 	free(sb);
-	return 0;
 }
