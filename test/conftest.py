@@ -348,8 +348,9 @@ def list_mounts():
 
 def find_reapers():
     """Who orphans are given to: pid 1, and a subreaper above us if there is one."""
-    script = "import os, time\nr, w = os.pipe()\nif os.fork() == 0:\n    os.read(r, 1); print(os.getppid(), flush=True)\n"
-    out = subprocess.run([PYTHON, "-c", script], capture_output=True, text=True).stdout
+    script = ("import os\nr, w = os.pipe()\n"
+              "if os.fork() == 0:\n    os.close(w); os.read(r, 1); print(os.getppid(), flush=True)\n")
+    out = subprocess.run([PYTHON, "-c", script], capture_output=True, text=True, timeout=10).stdout
     return {1} | {int(word) for word in out.split()}
 
 

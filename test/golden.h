@@ -22,7 +22,7 @@ static inline void check_golden(const char *name, const struct buf *have)
 {
 	const char *root = getenv("ATOLL_SOURCE_ROOT");
 	_cleanup_close_ int fd = -EBADF;
-	_cleanup_buf_ struct buf want;
+	_cleanup_buf_ struct buf want = { 0 };
 	char path[4096];
 
 	buf_init(&want, GOLDEN_BYTES_MAX);

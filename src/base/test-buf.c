@@ -13,7 +13,7 @@
 
 static void test_append(void **state)
 {
-	_cleanup_buf_ struct buf b;
+	_cleanup_buf_ struct buf b = { 0 };
 
 	(void)state;
 	buf_init(&b, 1 << 20);
@@ -30,7 +30,7 @@ static void test_append(void **state)
 /* At the bound everything fits; one byte more changes nothing. */
 static void test_bound(void **state)
 {
-	_cleanup_buf_ struct buf b;
+	_cleanup_buf_ struct buf b = { 0 };
 
 	(void)state;
 	buf_init(&b, 8);
@@ -44,7 +44,7 @@ static void test_bound(void **state)
 
 static void test_printf(void **state)
 {
-	_cleanup_buf_ struct buf b;
+	_cleanup_buf_ struct buf b = { 0 };
 
 	(void)state;
 	buf_init(&b, 4096);
@@ -57,7 +57,7 @@ static void test_printf(void **state)
 
 static void test_take(void **state)
 {
-	_cleanup_buf_ struct buf b;
+	_cleanup_buf_ struct buf b = { 0 };
 	_cleanup_free_ char *text = NULL;
 
 	(void)state;
@@ -74,7 +74,7 @@ static void test_take(void **state)
 
 static void test_read_fd(void **state)
 {
-	_cleanup_buf_ struct buf b, small;
+	_cleanup_buf_ struct buf b = { 0 }, small = { 0 };
 	_cleanup_close_ int fd = memfd_create("test", MFD_CLOEXEC);
 	char block[4096];
 
@@ -101,7 +101,7 @@ static void test_read_fd(void **state)
 /* An empty file gives an empty text, not a missing one. */
 static void test_read_empty(void **state)
 {
-	_cleanup_buf_ struct buf b;
+	_cleanup_buf_ struct buf b = { 0 };
 	_cleanup_close_ int fd = memfd_create("test", MFD_CLOEXEC);
 
 	(void)state;

@@ -100,7 +100,7 @@ static int doctor_print(const struct doctor_options *options, const char *json)
 	bool colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
 	json_t *report = json_loads(json, 0, NULL);
 	bool ok = json_is_true(json_object_get(report, "ok"));
-	_cleanup_buf_ struct buf out;
+	_cleanup_buf_ struct buf out = { 0 };
 	int r = report ? 0 : -EINVAL;
 
 	buf_init(&out, REPORT_MAX);

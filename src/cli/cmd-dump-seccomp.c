@@ -14,7 +14,7 @@ enum { LISTING_MAX = 1 << 20 };
 static int dump_main(const struct command *self, int argc, char **argv)
 {
 	struct arguments args = { .argc = argc, .argv = argv };
-	_cleanup_buf_ struct buf out;
+	_cleanup_buf_ struct buf out = { 0 };
 	struct error err = { 0 };
 	int r = options_parse(self->options, &args, NULL, &err);
 

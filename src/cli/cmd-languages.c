@@ -71,7 +71,7 @@ static int languages_table(const char *json, struct buf *out)
 
 static int languages_print(const struct languages_options *options, const char *json)
 {
-	_cleanup_buf_ struct buf out;
+	_cleanup_buf_ struct buf out = { 0 };
 	int r;
 
 	buf_init(&out, TABLE_MAX);

@@ -36,7 +36,7 @@ static int out_of_memory(void)
 
 static int help_all(int fd)
 {
-	_cleanup_buf_ struct buf text;
+	_cleanup_buf_ struct buf text = { 0 };
 	int r;
 
 	buf_init(&text, HELP_MAX);
@@ -56,7 +56,7 @@ static int help_all(int fd)
 
 int help_command(const struct command *command)
 {
-	_cleanup_buf_ struct buf text;
+	_cleanup_buf_ struct buf text = { 0 };
 	int r;
 
 	buf_init(&text, HELP_MAX);
@@ -106,7 +106,7 @@ static int help_main(int argc, char **argv)
 
 static int version_main(void)
 {
-	_cleanup_buf_ struct buf text;
+	_cleanup_buf_ struct buf text = { 0 };
 
 	buf_init(&text, 64);
 	return buf_printf(&text, "atoll %s\n", ATOLL_VERSION) < 0 ? out_of_memory()

@@ -99,7 +99,7 @@ struct node {
 static int tree_add_file(struct tree *t, const struct node *n, const struct stat *st,
 			 struct error *err)
 {
-	_cleanup_buf_ struct buf content;
+	_cleanup_buf_ struct buf content = { 0 };
 	json_t *value;
 	int r;
 

@@ -54,7 +54,7 @@ static void report_error(const json_t *error)
 int run_report(const char *json, int exit_code)
 {
 	json_t *result = json_loads(json, JSON_ALLOW_NUL, NULL), *tests, *value, *error;
-	_cleanup_buf_ struct buf out;
+	_cleanup_buf_ struct buf out = { 0 };
 	int r = 0;
 
 	buf_init(&out, REPORT_MAX);

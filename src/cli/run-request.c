@@ -220,7 +220,7 @@ const struct option_list run_option_list = {
 
 static int load_tree(const char *path, json_t **ret, struct error *err)
 {
-	_cleanup_buf_ struct buf text;
+	_cleanup_buf_ struct buf text = { 0 };
 	struct document doc;
 	size_t start;
 	int r;
@@ -335,7 +335,7 @@ static int detect(json_t *request, struct atoll *atoll, const char *path, const 
 /* FILE, - or -c become "code". */
 static int add_code(json_t *request, struct run_options *o, struct atoll *atoll, struct error *err)
 {
-	_cleanup_buf_ struct buf text;
+	_cleanup_buf_ struct buf text = { 0 };
 	bool from_stdin = o->file && strcmp(o->file, "-") == 0;
 	int r;
 

@@ -32,7 +32,7 @@ static int append_escaped(struct buf *out, const char *text)
 
 void say(const char *fmt, ...)
 {
-	_cleanup_buf_ struct buf line;
+	_cleanup_buf_ struct buf line = { 0 };
 	char text[4096];
 	va_list ap;
 

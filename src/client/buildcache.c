@@ -176,7 +176,7 @@ static int product_decode(char *bytes, size_t len, struct build_product *ret)
 int buildcache_load(int cache_fd, const char *key, struct build_product *ret)
 {
 	_cleanup_close_ int dir_fd = cache_open_dir(cache_fd, "build"), fd = -EBADF;
-	_cleanup_buf_ struct buf content;
+	_cleanup_buf_ struct buf content = { 0 };
 	int r;
 
 	buf_init(&content, (size_t)BUILDCACHE_BYTES_MAX);
@@ -335,7 +335,7 @@ int buildcache_store(int cache_fd, const char *key, const struct build_product *
 		     int64_t max_bytes)
 {
 	_cleanup_close_ int dir_fd = cache_open_dir(cache_fd, "build");
-	_cleanup_buf_ struct buf content;
+	_cleanup_buf_ struct buf content = { 0 };
 	int r;
 
 	buf_init(&content, (size_t)(max_bytes / 4));

@@ -446,7 +446,7 @@ int doctor_examine(struct registry *reg, const struct prober *p, const char *dat
 		   struct error *err)
 {
 	static const char file[] = "policies/default.yaml";
-	_cleanup_buf_ struct buf text;
+	_cleanup_buf_ struct buf text = { 0 };
 	struct host_facts facts;
 	struct policy *policy = NULL;
 	json_t *languages = NULL;

@@ -11,7 +11,7 @@ enum { EXPLAIN_MAX = 64 << 20 };
 static int print_plan(const struct execution *in, const char *title, struct buf *out,
 		      struct error *err)
 {
-	_cleanup_(plan_done) struct plan plan;
+	_cleanup_(plan_done) struct plan plan = { 0 };
 	struct plan_view view;
 	int r;
 
@@ -51,7 +51,7 @@ int atoll_explain(struct atoll *a, const char *request_json, char **text, char *
 	const struct document doc = { "request", request_json, strlen(request_json) };
 	struct run run = { .atoll = a, .output_fd = -EBADF, .full = true };
 	struct error err = { 0 };
-	_cleanup_buf_ struct buf out;
+	_cleanup_buf_ struct buf out = { 0 };
 	json_t *root = NULL;
 	int r;
 

@@ -30,8 +30,8 @@ int flow_plan(const struct execution *in, struct plan *ret, struct error *err)
 
 static int seal_plan(const struct execution *in, struct error *err)
 {
-	_cleanup_(plan_done) struct plan plan;
-	_cleanup_buf_ struct buf bytes;
+	_cleanup_(plan_done) struct plan plan = { 0 };
+	_cleanup_buf_ struct buf bytes = { 0 };
 	int r;
 
 	plan_init(&plan);

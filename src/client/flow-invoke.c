@@ -21,7 +21,7 @@ static int no_memory(struct error *err)
 
 static int read_runner(struct run *run, struct span *ret, struct error *err)
 {
-	_cleanup_buf_ struct buf text;
+	_cleanup_buf_ struct buf text = { 0 };
 	char relative[256];
 	int r;
 

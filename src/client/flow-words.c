@@ -47,7 +47,7 @@ const char *flow_expand(struct arena *memory, const char *word, const struct wor
 		{ "{stem}", stem },	   { "{memory_mb}", memory_mb },
 		{ "{cpus}", cpus },	   { NULL, NULL },
 	};
-	_cleanup_buf_ struct buf out;
+	_cleanup_buf_ struct buf out = { 0 };
 
 	if (!strchr(word, '{'))
 		return word;

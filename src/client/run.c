@@ -62,7 +62,7 @@ static int read_policy(const struct run *run, const char *name, struct buf *text
 static int load_policy(struct run *run, struct error *err)
 {
 	const char *name = run->request->policy ? run->request->policy : "default";
-	_cleanup_buf_ struct buf text;
+	_cleanup_buf_ struct buf text = { 0 };
 	int r;
 
 	buf_init(&text, YAML_BYTES_MAX);

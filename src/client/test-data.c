@@ -75,7 +75,7 @@ static void test_find_named(void **state _unused_)
 
 static void test_read(void **state _unused_)
 {
-	_cleanup_buf_ struct buf text, small;
+	_cleanup_buf_ struct buf text = { 0 }, small = { 0 };
 	struct error err = { 0 };
 
 	buf_init(&text, DATA_FILE_MAX);

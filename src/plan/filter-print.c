@@ -57,7 +57,7 @@ static int print_names(struct buf *out, enum machine machine, enum target to, si
 
 static int print_answer(struct buf *out, enum machine machine, enum target to)
 {
-	_cleanup_buf_ struct buf names;
+	_cleanup_buf_ struct buf names = { 0 };
 	size_t n;
 	int r;
 

@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const sources[] = { "/usr", NULL };
 	const struct plan_ceilings ceilings = { .sources = sources };
-	_cleanup_buf_ struct buf out;
+	_cleanup_buf_ struct buf out = { 0 };
 	struct plan_view v;
 
 	buf_init(&out, 64 << 20);

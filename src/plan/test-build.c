@@ -62,8 +62,8 @@ static void sample_init(struct sample *s)
 
 static void check_print(struct sample *s, const char *golden)
 {
-	_cleanup_(plan_done) struct plan p;
-	_cleanup_buf_ struct buf out;
+	_cleanup_(plan_done) struct plan p = { 0 };
+	_cleanup_buf_ struct buf out = { 0 };
 	struct plan_view v;
 
 	buf_init(&out, GOLDEN_BYTES_MAX);
@@ -99,8 +99,8 @@ static void test_image_tty_read_only(void **state)
 
 static void test_wire_bytes(void **state)
 {
-	_cleanup_(plan_done) struct plan p;
-	_cleanup_buf_ struct buf bytes;
+	_cleanup_(plan_done) struct plan p = { 0 };
+	_cleanup_buf_ struct buf bytes = { 0 };
 	struct plan_view v;
 	struct sample s;
 

@@ -25,7 +25,7 @@ static void check_golden(const char *name, const struct buf *have)
 {
 	const char *root = getenv("ATOLL_SOURCE_ROOT");
 	_cleanup_close_ int fd = -EBADF;
-	_cleanup_buf_ struct buf want;
+	_cleanup_buf_ struct buf want = { 0 };
 	char path[4096];
 
 	buf_init(&want, GOLDEN_BYTES_MAX);
@@ -47,7 +47,7 @@ static void check_golden(const char *name, const struct buf *have)
 
 static void test_listing(void **state)
 {
-	_cleanup_buf_ struct buf out;
+	_cleanup_buf_ struct buf out = { 0 };
 
 	(void)state;
 	if (filter_native() != MACHINE_X86_64)
@@ -59,7 +59,7 @@ static void test_listing(void **state)
 
 static void test_listing_is_bounded(void **state)
 {
-	_cleanup_buf_ struct buf out;
+	_cleanup_buf_ struct buf out = { 0 };
 
 	(void)state;
 	for (size_t max = 0; max < 8192; max += 61) {
@@ -141,7 +141,7 @@ static void print_row(struct buf *out, uint32_t nr)
 
 static void test_syscall_table(void **state)
 {
-	_cleanup_buf_ struct buf out;
+	_cleanup_buf_ struct buf out = { 0 };
 
 	(void)state;
 	if (filter_native() != MACHINE_X86_64)

@@ -34,7 +34,7 @@ static struct program numbers, eperm, families, terminal;
 static void export(scmp_filter_ctx ctx, struct program *ret)
 {
 	_cleanup_close_ int fd = memfd_create("bpf", MFD_CLOEXEC);
-	_cleanup_buf_ struct buf b;
+	_cleanup_buf_ struct buf b = { 0 };
 
 	buf_init(&b, sizeof(ret->insns));
 	assert_int_equal(seccomp_export_bpf(ctx, fd), 0);

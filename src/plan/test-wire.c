@@ -34,7 +34,7 @@ static void sample(struct plan *p)
 
 static int decode(const struct plan *p, struct error *err)
 {
-	_cleanup_buf_ struct buf bytes;
+	_cleanup_buf_ struct buf bytes = { 0 };
 	struct plan_view v;
 
 	buf_init(&bytes, PLAN_BYTES_MAX);
@@ -44,7 +44,7 @@ static int decode(const struct plan *p, struct error *err)
 
 static void test_good(void **state)
 {
-	_cleanup_(plan_done) struct plan p;
+	_cleanup_(plan_done) struct plan p = { 0 };
 
 	(void)state;
 	sample(&p);
@@ -81,7 +81,7 @@ static void test_lies_in_records(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(lies); i++) {
-		_cleanup_(plan_done) struct plan p;
+		_cleanup_(plan_done) struct plan p = { 0 };
 		struct error err = { 0 };
 		struct op *op;
 
@@ -107,7 +107,7 @@ static void test_lies_in_paths(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(targets) + ARRAY_SIZE(sources); i++) {
 		bool is_target = i < ARRAY_SIZE(targets);
 		const char *path = is_target ? targets[i] : sources[i - ARRAY_SIZE(targets)];
-		_cleanup_(plan_done) struct plan p, q;
+		_cleanup_(plan_done) struct plan p = { 0 }, q = { 0 };
 
 		sample(&p);
 		plan_init(&q);
@@ -133,8 +133,8 @@ static void test_lies_in_paths(void **state)
 
 static void test_lies_in_header(void **state)
 {
-	_cleanup_(plan_done) struct plan p;
-	_cleanup_buf_ struct buf bytes;
+	_cleanup_(plan_done) struct plan p = { 0 };
+	_cleanup_buf_ struct buf bytes = { 0 };
 	struct plan_header *h;
 	struct plan_view v;
 
@@ -164,7 +164,7 @@ static void test_ceilings(void **state)
 	struct plan_ceilings c = {
 		.sources = shown, .disk_bytes = 4096, .files = 16, .limits = { [STAGE_PIDS] = 10 }
 	};
-	_cleanup_(plan_done) struct plan p;
+	_cleanup_(plan_done) struct plan p = { 0 };
 	struct plan_view v;
 
 	(void)state;

@@ -199,7 +199,7 @@ static void check_golden(const char *name, const char *policy, struct host_facts
 	struct fixture f = { .facts = facts };
 	char path[512];
 	_cleanup_free_ char *request = NULL, *want = NULL;
-	_cleanup_buf_ struct buf got;
+	_cleanup_buf_ struct buf got = { 0 };
 
 	(void)snprintf(path, sizeof(path), "%s/spec-%s.json", GOLDEN_DIR, name);
 	request = text_of_file(path);
@@ -236,7 +236,7 @@ static void test_goldens(void **state _unused_)
 static void test_print_is_bounded(void **state _unused_)
 {
 	struct fixture f = { .facts = good_host };
-	_cleanup_buf_ struct buf small;
+	_cleanup_buf_ struct buf small = { 0 };
 
 	buf_init(&small, 100);
 	assert_int_equal(decide_with(&f, "name: p\n", language_text, "{\"code\": \"\"}"), 0);

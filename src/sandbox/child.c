@@ -65,6 +65,16 @@ static _noreturn_ void fail(struct child *c, int r)
 	_exit(1);
 }
 
+/*
+ * The clone holds all that the broker holds, the broker's end of this very socket too: while it does, the death of the
+ * broker cannot be seen here, nor by the front.
+ */
+static int let_go(struct child *c)
+{
+	c->step = "close the broker's descriptors";
+	return sys_close_others(c->control_fd, c->host->init_fd);
+}
+
 /* Namespaces that need no plan: made while the broker maps ids and makes the cgroup. */
 static int make_namespaces(struct child *c)
 {
@@ -147,7 +157,7 @@ static int become_init(struct child *c)
 			      .landlock_abi = c->landlock_abi,
 			      .missing = c->missing };
 	const int fds[] = { c->scratch_fd, c->terminal_fd };
-	int r;
+	int control_fd, plan_fd, r;
 
 	c->step = "report";
 	r = sys_send_record(c->control_fd, &rep, sizeof(rep), fds, c->terminal_fd >= 0 ? 2 : 1);
@@ -155,11 +165,13 @@ static int become_init(struct child *c)
 		return r;
 	c->step = "start init";
 	/* Out of the way first: either could sit on the number the other one needs. */
-	c->control_fd = fcntl(c->control_fd, F_DUPFD_CLOEXEC, 3);
-	c->plan_fd = fcntl(c->plan_fd, F_DUPFD_CLOEXEC, 3);
-	r = sys_dup2(c->control_fd, INIT_FD_CONTROL);
+	control_fd = sys_dup_above(c->control_fd, 3);
+	plan_fd = sys_dup_above(c->plan_fd, 3);
+	if (control_fd < 0 || plan_fd < 0)
+		return control_fd < 0 ? control_fd : plan_fd;
+	r = sys_dup2(control_fd, INIT_FD_CONTROL);
 	if (r >= 0)
-		r = sys_dup2(c->plan_fd, INIT_FD_PLAN);
+		r = sys_dup2(plan_fd, INIT_FD_PLAN);
 	if (r >= 0)
 		r = sys_cloexec_from(INIT_FD_PLAN + 1);
 	if (r < 0)
@@ -174,7 +186,9 @@ void child_main(struct child *c)
 
 	fault_role("child");
 	(void)umask(0);
-	r = make_namespaces(c);
+	r = let_go(c);
+	if (r == 0)
+		r = make_namespaces(c);
 	if (r == 0)
 		r = wait_for_go(c, &plan);
 	if (r == 0)

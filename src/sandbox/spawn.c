@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/magic.h>
 #include <linux/sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -239,10 +240,14 @@ static int sandbox_clone(struct sandbox *sb, struct error *err)
 /* What is still missing of a sandbox that may have been cloned already. */
 static int sandbox_complete(struct sandbox *sb, struct error *err)
 {
+	const struct cgroup_ops *cgroups = sb->host->cgroups;
 	int r = reserve_id(sb, err);
 
 	if (r == 0 && sb->pid == 0)
 		r = sandbox_clone(sb, err);
+	else if (r == 0 && cgroups->clone_fd(sb->cgroup) >= 0)
+		/* Cloned before the group it should have been cloned into. */
+		r = cgroups->attach(sb->cgroup, sb->pid, err);
 	if (r < 0)
 		return r;
 	hold_mounts(sb);
@@ -348,12 +353,23 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	return 0;
 }
 
+/*
+ * Without this, opening /dev/stdout inside fails: the pipe would belong to somebody else. Pipes only: what else a stage is
+ * given, /dev/null or a file of the caller's, stays whose it is.
+ */
+static void give_pipe(int fd, uint32_t id)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC)
+		(void)!fchown(fd, id, id);
+}
+
 int sandbox_start(struct sandbox *sb, const struct command *command, const int fds[3])
 {
-	/* Without this, opening /dev/stdout inside fails: the pipe would belong to somebody else. */
 	if (sb->host->facts.privileged)
 		for (int i = 0; i < 3; i++)
-			(void)!fchown(fds[i], sb->host_id, sb->host_id);
+			give_pipe(fds[i], sb->host_id);
 	return sys_send_record(sb->control_fd, command, sizeof(*command), fds, 3);
 }
 
@@ -361,7 +377,9 @@ void sandbox_kill(struct sandbox *sb)
 {
 	if (sb->pid == 0)
 		return;
-	(void)sb->host->cgroups->kill(sb->cgroup);
+	/* The first sandbox is cloned before it has a group. */
+	if (sb->cgroup)
+		(void)sb->host->cgroups->kill(sb->cgroup);
 	if (sys_pidfd_send_signal(sb->pidfd, SIGKILL) < 0)
 		(void)kill(sb->pid, SIGKILL);
 }

@@ -44,7 +44,7 @@ static inline struct request *request_from(const char *text)
 static inline char *text_of_file(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	_cleanup_buf_ struct buf b;
+	_cleanup_buf_ struct buf b = { 0 };
 
 	buf_init(&b, 1 << 20);
 	if (fd < 0 || buf_read_fd(&b, fd) < 0)

@@ -203,7 +203,7 @@ void cgroup_paths_parse(const char *cgroup_text, const char *mountinfo_text,
 
 int cgroup_paths_read(struct cgroup_paths *ret)
 {
-	_cleanup_buf_ struct buf mounts;
+	_cleanup_buf_ struct buf mounts = { 0 };
 	char groups[8192];
 	int r;
 

@@ -35,7 +35,7 @@
 
 static pid_t clone_legacy(const struct clone_request *req, int *ret_pidfd)
 {
-	unsigned long flags = (req->flags & ~(uint64_t)CLONE_INTO_CGROUP) | CLONE_PIDFD | SIGCHLD;
+	unsigned long flags = req->flags | CLONE_PIDFD | SIGCHLD;
 
 	/* x86-64 order: flags, stack, parent_tid (takes the pidfd), child_tid, tls. */
 	return CALL(syscall(SYS_clone, flags, NULL, ret_pidfd, NULL, NULL));
@@ -43,18 +43,23 @@ static pid_t clone_legacy(const struct clone_request *req, int *ret_pidfd)
 
 pid_t sys_clone(const struct clone_request *req, int *ret_pidfd)
 {
+	bool into_cgroup = req->flags & CLONE_INTO_CGROUP;
+	/* A clone that fails late has written a number here that is no descriptor any more. */
+	int pidfd = -EBADF;
 	struct clone_args args = {
 		.flags = req->flags | CLONE_PIDFD,
-		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+		.pidfd = (uint64_t)(uintptr_t)&pidfd,
 		.exit_signal = SIGCHLD,
-		.cgroup = req->flags & CLONE_INTO_CGROUP ? (uint64_t)req->cgroup_fd : 0,
+		.cgroup = into_cgroup ? (uint64_t)req->cgroup_fd : 0,
 	};
-	pid_t pid;
+	pid_t pid = req->no_clone3 ? -ENOSYS : CALL(syscall(SYS_clone3, &args, sizeof(args)));
 
-	if (req->no_clone3)
-		return clone_legacy(req, ret_pidfd);
-	pid = CALL(syscall(SYS_clone3, &args, sizeof(args)));
-	return pid == -ENOSYS ? clone_legacy(req, ret_pidfd) : pid;
+	/* The older call cannot place the child in a group, and outside of it the child must not run. */
+	if (pid == -ENOSYS && !into_cgroup)
+		pid = clone_legacy(req, &pidfd);
+	if (pid > 0)
+		*ret_pidfd = pidfd;
+	return pid;
 }
 
 int sys_pidfd_send_signal(int pidfd, int sig)
@@ -127,6 +132,23 @@ int sys_cloexec_from(unsigned first)
 	return CALL(syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC));
 }
 
+int sys_close_others(int keep, int keep2)
+{
+	unsigned low = (unsigned)MIN(keep, keep2), high = (unsigned)MAX(keep, keep2), first = 3;
+	int r = 0;
+
+	if (low > first)
+		r = CALL(syscall(SYS_close_range, first, low - 1, 0));
+	if (r == 0 && high > low + 1)
+		r = CALL(syscall(SYS_close_range, low + 1, high - 1, 0));
+	return r < 0 ? r : CALL(syscall(SYS_close_range, high + 1, ~0U, 0));
+}
+
+int sys_dup_above(int from, int least)
+{
+	return CALL(fcntl(from, F_DUPFD_CLOEXEC, least));
+}
+
 int sys_dup2(int from, int to)
 {
 	return CALL(dup2(from, to));
@@ -195,12 +217,15 @@ int sys_drop_caps(void)
 				     SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
 				     SECBIT_NO_CAP_AMBIENT_RAISE |
 				     SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+	unsigned long cap = 0;
 	int r;
 
-	/* EINVAL ends the loop: the first capability this kernel does not know. */
-	for (unsigned long cap = 0; cap < 64; cap++)
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			break;
+	do
+		r = CALL(prctl(PR_CAPBSET_DROP, cap++, 0, 0, 0));
+	while (r == 0);
+	/* The first capability this kernel does not know. */
+	if (r != -EINVAL)
+		return r;
 	r = CALL(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
 	if (r < 0)
 		return r;

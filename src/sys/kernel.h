@@ -45,7 +45,7 @@ struct clone_request {
 	bool no_clone3; /* the kernel or an outer filter lacks it */
 };
 
-/* Like fork: 0 in the child, pid in the parent with *ret_pidfd set. */
+/* Like fork: 0 in the child, pid in the parent with *ret_pidfd set, negative errno. */
 pid_t sys_clone(const struct clone_request *req, int *ret_pidfd);
 int sys_pidfd_send_signal(int pidfd, int sig);
 int sys_unshare(int flags);
@@ -57,6 +57,8 @@ int sys_mkdir(const char *path, mode_t mode);
 int sys_symlink(const char *content, const char *path);
 int sys_write(int fd, const void *data, size_t n); /* all of it */
 int sys_cloexec_from(unsigned first); /* every descriptor from this one on closes at exec */
+int sys_close_others(int keep, int keep2); /* every descriptor from 3 on but these two */
+int sys_dup_above(int from, int least);
 int sys_dup2(int from, int to);
 
 struct mount_request {
@@ -87,5 +89,8 @@ int sys_execveat(int fd, char *const argv[], char *const envp[]);
 
 /* Sends one record with up to a few fds over a SOCK_SEQPACKET socket. */
 int sys_send_record(int sock, const void *record, size_t n, const int *fds, size_t n_fds);
-/* Receives one record; fds are O_CLOEXEC; *n_fds is the capacity in, the count out. 0: end of file. */
+/*
+ * Receives one record; fds are O_CLOEXEC; *n_fds is the capacity in, the count out (0 on failure, so that whoever closes
+ * that many is always right). 0: end of file.
+ */
 ssize_t sys_recv_record(int sock, void *record, size_t n, int *fds, size_t *n_fds);

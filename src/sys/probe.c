@@ -312,7 +312,7 @@ static bool has_overlay(const char *release)
 static void probe_mounts(struct host_facts *ret)
 {
 	struct cgroup_home home = { .kind = CGROUP_NONE };
-	_cleanup_buf_ struct buf mounts;
+	_cleanup_buf_ struct buf mounts = { 0 };
 	struct cgroup_paths paths;
 	char groups[8192];
 

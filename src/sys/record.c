@@ -85,6 +85,8 @@ ssize_t sys_recv_record(int sock, void *record, size_t n, int *fds, size_t *n_fd
 	size_t count;
 	ssize_t r;
 
+	if (n_fds)
+		*n_fds = 0;
 	if (fault)
 		return -fault;
 	do
@@ -93,12 +95,12 @@ ssize_t sys_recv_record(int sock, void *record, size_t n, int *fds, size_t *n_fd
 	if (r < 0)
 		return -errno;
 	count = take_fds(&msg, fds, capacity);
-	if (n_fds)
-		*n_fds = count;
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
 		for (size_t i = 0; i < count; i++)
 			(void)fd_close(fds[i]);
 		return -EBADMSG;
 	}
+	if (n_fds)
+		*n_fds = count;
 	return r;
 }

@@ -2,6 +2,7 @@
 """The engine under Debian 12's own kernel, for what the build machine may lack: cgroup v2 with all
 controllers (CLONE_INTO_CGROUP, cgroup.kill, memory.peak, memory.oom.group), a delegated subtree for a user
 without privileges, Landlock ABI 2, overlay on overlay. One boot serves all tests (guest.py)."""
+import functools
 import json
 import os
 import shlex
@@ -15,11 +16,9 @@ BUILD = Path(os.environ.get("ATOLL_BIN", ROOT / "build" / "atoll")).resolve().pa
 BOOT_TIMEOUT = 480
 
 
-@pytest.fixture(scope="module")
-def guest():
-    reason = vm.missing()
-    if reason:
-        pytest.skip(reason)
+@functools.cache
+def run_guest():
+    """The guest's records by case, and what else it said. Cached: a boot that failed is not tried again."""
     assert (BUILD / "atoll").exists(), f"{BUILD}/atoll is not built: run ./dev build"
     words = ["/usr/bin/python3", str(Path(__file__).with_name("guest.py")), str(ROOT), str(BUILD)]
     code, output = vm.run_in_vm(shlex.join(words), BOOT_TIMEOUT)
@@ -30,7 +29,17 @@ def guest():
             cases[record.pop("case")] = record
         except (ValueError, KeyError, TypeError):
             noise.append(line)
-    assert "end" in cases, f"the guest stopped early ({code}):\n" + "\n".join(noise[-60:])
+    return cases, f"exit code {code}\n" + "\n".join(noise[-60:])
+
+
+@pytest.fixture(scope="module")
+def guest():
+    reason = vm.missing()
+    if reason:
+        pytest.skip(reason)
+    cases, noise = run_guest()
+    if "end" not in cases:
+        pytest.fail(f"the guest stopped after {list(cases)}: {noise}", pytrace=False)
     return cases
 
 
