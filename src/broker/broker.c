@@ -99,6 +99,28 @@ static int on_front(void *data, uint32_t events)
 	return 0;
 }
 
+static void say_hello(struct broker *b)
+{
+	struct record rec = { .kind = RECORD_HELLO, .hello = b->host.facts };
+
+	(void)sys_send_record(b->front_fd, &rec, sizeof(rec), NULL, 0);
+}
+
+/* The front makes its plan meanwhile. What fails here is told with the first run. */
+static void prepare(struct broker *b)
+{
+	int r = sandbox_host_init(&b->host, &b->spare, &b->host_error);
+
+	say_hello(b);
+	if (r == 0)
+		r = sandbox_host_open(&b->host, &b->host_error);
+	if (r == 0)
+		r = sandbox_complete(b->spare, &b->host_error);
+	if (r < 0 && b->host_error.code == ERROR_NONE)
+		(void)error_set(&b->host_error, ERROR_INTERNAL, -r, "the broker cannot start: %s",
+				strerror(-r));
+}
+
 int broker_run(int front_fd)
 {
 	struct broker b = { .front_fd = front_fd, .ceilings = local_ceilings };
@@ -108,13 +130,10 @@ int broker_run(int front_fd)
 
 	fault_role("broker");
 	(void)setsockopt(front_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	prepare(&b);
 	b.loop = loop_new();
 	if (!b.loop)
 		return 1;
-	r = sandbox_host_init(&b.host, &b.spare, &b.host_error);
-	if (r < 0 && b.host_error.code == ERROR_NONE)
-		(void)error_set(&b.host_error, ERROR_INTERNAL, -r, "the broker cannot start: %s",
-				strerror(-r));
 	r = loop_add_fd(b.loop, front_fd, EPOLLIN, (struct handler){ on_front, &b },
 			&b.front_source);
 	if (r == 0)

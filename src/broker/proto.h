@@ -3,6 +3,7 @@
  * Records between front and broker, over SOCK_SEQPACKET: fixed size, no pointers, fds by SCM_RIGHTS.
  *
  *   front                                   broker
+ *                                      ◀─ HELLO {facts}                           first of all, once
  *   RUN {job} + plan, stdout, stderr, [stdin] ─▶
  *                                      ◀─ STARTED {job, isolation} [+ terminal]   or FAILED {job, error}
  *                                      ◀─ STAGE {job, index, wait status, usage}  for each stage that ended
@@ -18,9 +19,11 @@
 #include "base/error.h"
 #include "plan/plan.h"
 #include "spec/usage.h"
+#include "sys/facts.h"
 
 enum record_kind {
-	RECORD_RUN = 1,
+	RECORD_HELLO = 1,
+	RECORD_RUN,
 	RECORD_KILL,
 	RECORD_USAGE,
 	RECORD_STARTED,
@@ -71,6 +74,8 @@ struct record {
 	uint32_t kind;
 	uint32_t job;
 	union {
+		struct host_facts
+			hello; /* what holds is what the broker can do, not what the front can */
 		int32_t kill_cause; /* enum cause_kind */
 		struct record_started started;
 		struct record_stage stage;

@@ -71,7 +71,7 @@ static int print_check(struct buf *out, const json_t *check, int width, bool col
 			   text_of(check, "name"), text_of(check, "value"));
 
 	if (r == 0 && *fix)
-		r = buf_printf(out, "           %-*s  ↳ %s\n", width, "", fix);
+		r = buf_printf(out, "           ↳ %s\n", fix);
 	return r;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files of the host into a request. A directory is walked by descriptors, so a link that appears in
- * the middle of the walk is met by O_NOFOLLOW and refused like any other. The file named by the
- * caller itself may be reached through links: the caller meant it.
+ * the middle of the walk is met by O_NOFOLLOW and refused like any other; what --file names itself
+ * may not be one either. The program, FILE, may be reached through links: that the caller meant it
+ * is plain.
  */
 #include "cli/run.h"
 
@@ -21,6 +22,11 @@
 
 static int cannot_read(const char *path, int errnum, struct error *err)
 {
+	if (errnum == ELOOP)
+		return error_set(
+			err, ERROR_INPUT, ELOOP,
+			"'%.300s' is a symbolic link; links are not taken, give the file itself",
+			path);
 	return error_set(err, ERROR_INPUT, errnum, "cannot read '%.300s': %s", path,
 			 strerror(errnum));
 }
@@ -154,11 +160,6 @@ static int tree_add_entry(struct tree *t, const struct node *parent, const char 
 		return error_set(err, ERROR_INPUT, ENAMETOOLONG,
 				 "a path below '%.200s' is too long", parent->source);
 	fd = openat(parent->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0 && errno == ELOOP)
-		return error_set(
-			err, ERROR_INPUT, ELOOP,
-			"'%.300s' is a symbolic link; links are not taken, give the file itself",
-			source);
 	if (fd < 0)
 		return cannot_read(source, errno, err);
 	return tree_add(t, &(struct node){ .fd = fd, .dest = dest, .source = source }, err);
@@ -192,7 +193,8 @@ static int tree_add_dir(struct tree *t, const struct node *n, struct error *err)
 
 int host_tree_add(json_t *files, const char *dest, const char *source, struct error *err)
 {
-	_cleanup_close_ int fd = open(source, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	_cleanup_close_ int fd = open(source,
+				      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	struct tree t = { .files = files, .count = json_object_size(files) };
 
 	if (fd < 0)

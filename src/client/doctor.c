@@ -373,7 +373,7 @@ static int summarise(json_t *report, const struct doctor_input *in)
 		(void)snprintf(text, sizeof(text), "%s",
 			       "This host can enforce the default policy in full.");
 	else
-		(void)snprintf(text, sizeof(text), "This host cannot %s. Missing: %s; %s.",
+		(void)snprintf(text, sizeof(text), "This host cannot %s. Missing: %s; %s",
 			       missing & in->policy->required
 				       ? "run the default policy"
 				       : "enforce the default policy in full",

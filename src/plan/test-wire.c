@@ -8,28 +8,56 @@
 
 #include <cmocka.h>
 
-enum { RECORDS = 7 };
+enum {
+	AT_ROOT,
+	AT_SHOW,
+	AT_SCRATCH,
+	AT_WORK,
+	AT_PIVOT,
+	AT_LANDLOCK,
+	AT_SECCOMP,
+	AT_STAGE,
+	AT_ARG,
+	AT_MEMORY,
+	AT_PIDS,
+	RECORDS,
+};
 
-/* root, show, scratch, pivot, seccomp, stage, arg */
-static void sample(struct plan *p)
+static void must_add(struct plan *p, struct op op, const char *a, const char *b)
+{
+	assert_int_equal(plan_add(p, op, (struct op_args){ .a = a, .b = b }), 0);
+}
+
+static void add_limit(struct plan *p, enum stage_limit limit, int64_t amount)
+{
+	must_add(p, (struct op){ .kind = OP_LIMIT, .value = limit, .value2 = amount }, NULL, NULL);
+}
+
+/* What is before and after the place where a test puts its own prepare records. */
+static void sample_head(struct plan *p)
 {
 	plan_init(p);
-	assert_int_equal(plan_add(p, (struct op){ .kind = OP_ROOT, .value = 4096, .value2 = 16 },
-				  (struct op_args){ 0 }),
-			 0);
-	assert_int_equal(plan_add(p, (struct op){ .kind = OP_SHOW },
-				  (struct op_args){ .a = "/usr", .b = "/usr" }),
-			 0);
-	assert_int_equal(plan_add(p, (struct op){ .kind = OP_SCRATCH, .value = 4096, .value2 = 16 },
-				  (struct op_args){ 0 }),
-			 0);
-	assert_int_equal(plan_add(p, (struct op){ .kind = OP_PIVOT }, (struct op_args){ 0 }), 0);
-	assert_int_equal(plan_add(p, (struct op){ .kind = OP_SECCOMP }, (struct op_args){ 0 }), 0);
-	assert_int_equal(
-		plan_add(p, (struct op){ .kind = OP_STAGE }, (struct op_args){ .a = "run" }), 0);
-	assert_int_equal(
-		plan_add(p, (struct op){ .kind = OP_ARG }, (struct op_args){ .a = "/bin/true" }),
-		0);
+	must_add(p, (struct op){ .kind = OP_ROOT, .value = 4096, .value2 = 16 }, NULL, NULL);
+}
+
+static void sample_tail(struct plan *p)
+{
+	must_add(p, (struct op){ .kind = OP_SHOW }, "/usr", "/usr");
+	must_add(p, (struct op){ .kind = OP_SCRATCH, .value = 4096, .value2 = 16 }, NULL, NULL);
+	must_add(p, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 }, "work", "/sandbox");
+	must_add(p, (struct op){ .kind = OP_PIVOT }, NULL, NULL);
+	must_add(p, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_READ }, NULL, "/");
+	must_add(p, (struct op){ .kind = OP_SECCOMP }, NULL, NULL);
+	must_add(p, (struct op){ .kind = OP_STAGE }, "run", NULL);
+	must_add(p, (struct op){ .kind = OP_ARG }, "/bin/true", NULL);
+	add_limit(p, STAGE_MEMORY_BYTES, 4096);
+	add_limit(p, STAGE_PIDS, 10);
+}
+
+static void sample(struct plan *p)
+{
+	sample_head(p);
+	sample_tail(p);
 }
 
 static int decode(const struct plan *p, struct error *err)
@@ -61,22 +89,32 @@ struct lie {
 static void test_lies_in_records(void **state)
 {
 	static const struct lie lies[] = {
-		{ "unknown kind", 0, { .kind = OP_END }, true },
-		{ "unknown kind", 0, { .kind = _OP_MAX }, true },
-		{ "prepare after launch", 6, { .kind = OP_PIVOT }, true },
-		{ "after the filter", 5, { .kind = OP_LOOPBACK }, true },
-		{ "belongs to no stage", 5, { .kind = OP_ARG }, false },
-		{ "too many", 2, { .kind = OP_ROOT }, true },
-		{ "first number", 0, { .kind = OP_ROOT, .value = -1 }, true },
-		{ "second number", 0, { .kind = OP_ROOT, .value2 = INT64_MAX }, true },
-		{ "mode", 0, { .kind = OP_ROOT, .mode = 04755 }, true },
-		{ "unknown flag", 0, { .kind = OP_ROOT, .flags = 2 }, true },
-		{ "must not have", 0, { .kind = OP_ROOT, .a = { 1, 0 } }, false },
-		{ "leaves the data", 6, { .kind = OP_ARG, .a = { 0, UINT32_MAX } }, false },
-		{ "leaves the data", 6, { .kind = OP_ARG, .a = { UINT32_MAX, 1 } }, false },
-		{ "not terminated", 6, { .kind = OP_ARG, .a = { 0, 2 } }, false },
-		{ "holds a NUL", 6, { .kind = OP_ARG, .a = { 0, 9 } }, false },
-		{ "must have one root", 3, { .kind = OP_LOOPBACK }, true },
+		{ "unknown kind", AT_ROOT, { .kind = OP_END }, true },
+		{ "unknown kind", AT_ROOT, { .kind = _OP_MAX }, true },
+		{ "prepare after launch", AT_ARG, { .kind = OP_PIVOT }, true },
+		{ "after the filter", AT_STAGE, { .kind = OP_LOOPBACK }, true },
+		{ "belongs to no stage", AT_STAGE, { .kind = OP_ARG }, false },
+		{ "too many", AT_SHOW, { .kind = OP_ROOT, .value = 1, .value2 = 1 }, true },
+		{ "without a bound", AT_ROOT, { .kind = OP_ROOT, .value2 = 16 }, true },
+		{ "without a bound", AT_ROOT, { .kind = OP_ROOT, .value = 4096 }, true },
+		{ "without a bound", AT_SCRATCH, { .kind = OP_SCRATCH, .value = 4096 }, true },
+		{ "first number", AT_ROOT, { .kind = OP_ROOT, .value = -1 }, true },
+		{ "second number", AT_ROOT, { .kind = OP_ROOT, .value2 = INT64_MAX }, true },
+		{ "mode", AT_ROOT, { .kind = OP_ROOT, .mode = 04755 }, true },
+		{ "unknown flag", AT_ROOT, { .kind = OP_ROOT, .flags = 2 }, true },
+		{ "must not have", AT_PIVOT, { .kind = OP_PIVOT, .a = { 1, 0 } }, false },
+		{ "leaves the data", AT_ARG, { .kind = OP_ARG, .a = { 0, UINT32_MAX } }, false },
+		{ "leaves the data", AT_ARG, { .kind = OP_ARG, .a = { UINT32_MAX, 1 } }, false },
+		{ "not terminated", AT_ARG, { .kind = OP_ARG, .a = { 0, 2 } }, false },
+		{ "holds a NUL", AT_ARG, { .kind = OP_ARG, .a = { 0, 9 } }, false },
+		{ "before the root", AT_ROOT, { .kind = OP_DIR, .b = { 0, 4 } }, true },
+		{ "before the pivot", AT_SCRATCH, { .kind = OP_RLIMIT }, true },
+		{ "after the pivot", AT_LANDLOCK, { .kind = OP_LOOPBACK }, true },
+		{ "no sandbox gets that device", AT_SHOW, { .kind = OP_DEVICE }, false },
+		{ "lacks a record of kind landlock", AT_LANDLOCK, { .kind = OP_RLIMIT }, true },
+		{ "lacks a record of kind scratch-dir", AT_WORK, { .kind = OP_LOOPBACK }, true },
+		{ "lacks a record of kind scratch", AT_SCRATCH, { .kind = OP_LOOPBACK }, true },
+		{ "lacks a record of kind seccomp", AT_SECCOMP, { .kind = OP_RLIMIT }, true },
 	};
 
 	(void)state;
@@ -131,12 +169,74 @@ static void test_lies_in_paths(void **state)
 	}
 }
 
+/* Before the pivot a link may lead to the host. */
+static void test_targets_behind_links(void **state)
+{
+	static const struct {
+		struct op op;
+		const char *a, *b;
+		bool refused;
+	} cases[] = {
+		{ { .kind = OP_TEXT }, "x", "/link/x", true },
+		{ { .kind = OP_DIR }, NULL, "/link", true },
+		{ { .kind = OP_TMPFS, .value = 1, .value2 = 1 }, NULL, "/link", true },
+		{ { .kind = OP_DEVICE }, "/dev/null", "/shown/null", true },
+		{ { .kind = OP_SHOW }, "/usr/lib", "/shown/lib", true },
+		{ { .kind = OP_SHOW }, "/usr/lib", "/shown", false },
+		{ { .kind = OP_TEXT }, "x", "/linked", false },
+		{ { .kind = OP_TEXT }, "x", "/other/link", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(plan_done) struct plan p;
+		struct error err = { 0 };
+		int r;
+
+		sample_head(&p);
+		must_add(&p, (struct op){ .kind = OP_SYMLINK }, "/var/tmp", "/link");
+		must_add(&p, (struct op){ .kind = OP_SHOW }, "/usr/share", "/shown");
+		must_add(&p, cases[i].op, cases[i].a, cases[i].b);
+		sample_tail(&p);
+		r = decode(&p, &err);
+		if (r != (cases[i].refused ? -EBADMSG : 0) ||
+		    (cases[i].refused && !strstr(err.text, "behind a link")))
+			fail_msg("case %zu: %d, '%s'", i, r, err.text);
+	}
+}
+
+/* Afterwards everything is inside. */
+static void test_links_after_pivot(void **state)
+{
+	_cleanup_(plan_done) struct plan p, whole;
+	struct op *ops;
+
+	(void)state;
+	sample_head(&p);
+	must_add(&p, (struct op){ .kind = OP_SYMLINK }, "/var/tmp", "/link");
+	sample_tail(&p);
+	/* The directory takes the place of the Landlock rule, which moves to that of the filter. */
+	plan_init(&whole);
+	ops = (struct op *)(void *)p.ops.data;
+	assert_int_equal(buf_append(&whole.data, p.data.data, p.data.len), 0);
+	for (uint32_t i = 0; i < RECORDS + 1; i++) {
+		assert_int_equal(buf_append(&whole.ops, &ops[i], sizeof(ops[i])), 0);
+		if (ops[i].kind == OP_PIVOT) {
+			must_add(&whole, (struct op){ .kind = OP_DIR, .mode = 0755 }, NULL,
+				 "/link/x");
+			must_add(&whole, (struct op){ .kind = OP_FILE }, "", "/link/x/y");
+		}
+	}
+	assert_int_equal(decode(&whole, NULL), 0);
+}
+
 static void test_lies_in_header(void **state)
 {
 	_cleanup_(plan_done) struct plan p = { 0 };
 	_cleanup_buf_ struct buf bytes = { 0 };
 	struct plan_header *h;
 	struct plan_view v;
+	uint64_t data_len;
 
 	(void)state;
 	sample(&p);
@@ -147,6 +247,12 @@ static void test_lies_in_header(void **state)
 	h = (struct plan_header *)(void *)bytes.data;
 	h->n_ops = UINT32_MAX;
 	assert_int_equal(plan_decode(bytes.data, bytes.len, &v, NULL), -EBADMSG);
+	/* More records than there are bytes, and a length that wraps around to hide it. */
+	h->n_ops = (uint32_t)(bytes.len / sizeof(struct op)) + 1;
+	data_len = h->data_len;
+	h->data_len = bytes.len - sizeof(*h) - h->n_ops * sizeof(struct op);
+	assert_int_equal(plan_decode(bytes.data, bytes.len, &v, NULL), -EBADMSG);
+	h->data_len = data_len;
 	h->n_ops = RECORDS;
 	h->data_len++;
 	assert_int_equal(plan_decode(bytes.data, bytes.len, &v, NULL), -EBADMSG);
@@ -158,41 +264,77 @@ static void test_lies_in_header(void **state)
 	assert_int_equal(plan_decode(bytes.data, bytes.len, &v, NULL), -EBADMSG);
 }
 
+static int check(const struct plan *p, const struct plan_ceilings *c)
+{
+	struct plan_view v = plan_as_view(p);
+
+	return plan_check(&v, c, NULL);
+}
+
 static void test_ceilings(void **state)
 {
 	static const char *const shown[] = { "/usr", NULL }, *const other[] = { "/us", NULL };
-	struct plan_ceilings c = {
-		.sources = shown, .disk_bytes = 4096, .files = 16, .limits = { [STAGE_PIDS] = 10 }
-	};
-	_cleanup_(plan_done) struct plan p = { 0 };
-	struct plan_view v;
+	struct plan_ceilings c = { .sources = shown,
+				   .disk_bytes = 4096,
+				   .files = 16,
+				   .limits = { [STAGE_MEMORY_BYTES] = 4096, [STAGE_PIDS] = 10 } };
+	_cleanup_(plan_done) struct plan p;
 
 	(void)state;
 	sample(&p);
-	v = plan_as_view(&p);
-	assert_int_equal(plan_check(&v, &c, NULL), 0);
+	assert_int_equal(check(&p, &c), 0);
 	c.sources = other;
-	assert_int_equal(plan_check(&v, &c, NULL), -EBADMSG);
+	assert_int_equal(check(&p, &c), -EBADMSG);
 	c.sources = shown;
 	c.disk_bytes--;
-	assert_int_equal(plan_check(&v, &c, NULL), -EBADMSG);
+	assert_int_equal(check(&p, &c), -EBADMSG);
 	c.disk_bytes++;
-	assert_int_equal(
-		plan_add(&p, (struct op){ .kind = OP_LIMIT, .value = STAGE_PIDS, .value2 = 11 },
-			 (struct op_args){ 0 }),
-		0);
-	v = plan_as_view(&p);
-	assert_int_equal(plan_check(&v, &c, NULL), -EBADMSG);
+	c.files--;
+	assert_int_equal(check(&p, &c), -EBADMSG);
+	c.files++;
+	/* The root lives in memory. */
+	((struct op *)(void *)p.ops.data)[AT_ROOT].value++;
+	assert_int_equal(check(&p, &c), -EBADMSG);
+	((struct op *)(void *)p.ops.data)[AT_ROOT].value--;
+	add_limit(&p, STAGE_PIDS, 11);
+	assert_int_equal(check(&p, &c), -EBADMSG);
 	c.limits[STAGE_PIDS] = 11;
-	assert_int_equal(plan_check(&v, &c, NULL), 0);
+	assert_int_equal(check(&p, &c), 0);
+}
+
+static void test_stage_without_limits(void **state)
+{
+	static const char *const any[] = { "/", NULL };
+	const struct plan_ceilings c = { .sources = any,
+					 .disk_bytes = 4096,
+					 .files = 16,
+					 .limits = {
+						 [STAGE_MEMORY_BYTES] = 4096, [STAGE_PIDS] = 10 } };
+	_cleanup_(plan_done) struct plan p;
+
+	(void)state;
+	sample(&p);
+	/* 0 means unlimited, and the last word counts. */
+	add_limit(&p, STAGE_MEMORY_BYTES, 0);
+	assert_int_equal(check(&p, &c), -EBADMSG);
+	add_limit(&p, STAGE_MEMORY_BYTES, 4096);
+	assert_int_equal(check(&p, &c), 0);
+	/* What one stage has, the next one has not. */
+	must_add(&p, (struct op){ .kind = OP_STAGE }, "second", NULL);
+	assert_int_equal(check(&p, &c), -EBADMSG);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),	      cmocka_unit_test(test_lies_in_records),
-		cmocka_unit_test(test_lies_in_paths), cmocka_unit_test(test_lies_in_header),
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_lies_in_records),
+		cmocka_unit_test(test_lies_in_paths),
+		cmocka_unit_test(test_lies_in_header),
 		cmocka_unit_test(test_ceilings),
+		cmocka_unit_test(test_targets_behind_links),
+		cmocka_unit_test(test_links_after_pivot),
+		cmocka_unit_test(test_stage_without_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,14 +80,27 @@ static bool source_is_plain(const char *path)
 	return !strpbrk(path, ":,\\\"");
 }
 
+/* Binding a node gives the program the host's own: only those that hold nothing. */
+static bool device_is_known(const char *path)
+{
+	static const char *const known[] = { "/dev/null",   "/dev/zero",    "/dev/full",
+					     "/dev/random", "/dev/urandom", "/dev/tty" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strcmp(path, known[i]) == 0)
+			return true;
+	return false;
+}
+
 static const char *span_fault(const struct plan_view *v, enum span_kind kind, struct op_span span)
 {
-	const char *text = v->data + span.offset;
+	const char *text;
 
 	if (kind == SPAN_NONE)
 		return span.len || span.offset ? "it has a span it must not have" : NULL;
 	if (span.offset >= v->data_len || span.len >= v->data_len - span.offset)
 		return "a span leaves the data";
+	text = v->data + span.offset;
 	if (text[span.len] != '\0')
 		return "a span is not terminated";
 	if (kind == SPAN_BYTES)
@@ -116,12 +129,70 @@ static const char *op_fault(const struct plan_view *v, const struct op *op)
 		return "its mode has more than permission bits";
 	if (op->flags & ~OP_OPTIONAL)
 		return "it has an unknown flag";
+	/* For tmpfs, 0 means without any bound. */
+	if ((op->kind == OP_ROOT || op->kind == OP_TMPFS || op->kind == OP_SCRATCH) &&
+	    (op->value == 0 || op->value2 == 0))
+		return "it is a file system without a bound";
 	fault = span_fault(v, info->a, op->a);
-	return fault ? fault : span_fault(v, info->b, op->b);
+	if (!fault)
+		fault = span_fault(v, info->b, op->b);
+	if (!fault && op->kind == OP_DEVICE && !device_is_known(op_a(v, op)))
+		return "no sandbox gets that device";
+	return fault;
+}
+
+static bool path_is_below(const char *path, const char *top)
+{
+	size_t n = strlen(top);
+
+	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/' || n == 1);
+}
+
+/*
+ * Before the pivot an absolute link leads to the host: nothing may be made through one. What is shown may turn out to be
+ * a link, which only the child can know.
+ */
+static bool target_may_pass_link(const struct plan_view *v, uint32_t index)
+{
+	const char *target = op_b(v, &v->ops[index]);
+
+	for (uint32_t i = 0; i < index; i++) {
+		const struct op *op = &v->ops[i];
+		bool below = (op->kind == OP_SYMLINK || op->kind == OP_SHOW) &&
+			     path_is_below(target, op_b(v, op));
+
+		if (below && (op->kind == OP_SYMLINK || strcmp(target, op_b(v, op)) != 0))
+			return true;
+	}
+	return false;
+}
+
+/* What the records before this one allow. */
+static const char *order_fault(const struct plan_view *v, uint32_t index, const uint32_t counts[])
+{
+	const struct op *op = &v->ops[index];
+	bool has_target = op_table[op->kind].b == SPAN_TARGET, pivoted = counts[OP_PIVOT] > 0;
+
+	if (op_table[op->kind].phase == PHASE_LAUNCH)
+		return op->kind != OP_STAGE && op->kind != OP_COLLECT && counts[OP_STAGE] == 0
+			       ? "it belongs to no stage"
+			       : NULL;
+	if (counts[OP_SECCOMP] > 0)
+		return "it stands after the filter";
+	if (has_target && counts[OP_ROOT] == 0)
+		return "it stands before the root";
+	/* Directories may be made on either side. */
+	if (op->kind != OP_DIR && op->kind != OP_PIVOT && (op->kind > OP_PIVOT) != pivoted)
+		return pivoted ? "it stands after the pivot" : "it stands before the pivot";
+	if (has_target && !pivoted && target_may_pass_link(v, index))
+		return "its target may lie behind a link";
+	return NULL;
 }
 
 static int check_ops(const struct plan_view *v, struct error *err)
 {
+	static const enum op_kind needed[] = { OP_ROOT,	    OP_SCRATCH, OP_SCRATCH_DIR, OP_PIVOT,
+					       OP_LANDLOCK, OP_SECCOMP, OP_STAGE };
 	uint32_t counts[_OP_MAX] = { 0 };
 	enum op_phase phase = PHASE_PREPARE;
 
@@ -134,21 +205,19 @@ static int check_ops(const struct plan_view *v, struct error *err)
 		if (op_table[op->kind].phase < phase)
 			return refuse(err, i, "prepare after launch");
 		phase = op_table[op->kind].phase;
-		if (phase == PHASE_PREPARE && counts[OP_SECCOMP] > 0)
-			return refuse(err, i, "it stands after the filter");
-		if (++counts[op->kind] > op_table[op->kind].count_max)
-			return refuse(err, i, "too many of its kind");
-		if (op->kind > OP_STAGE && op->kind != OP_COLLECT && counts[OP_STAGE] == 0)
-			return refuse(err, i, "it belongs to no stage");
 		fault = op_fault(v, op);
+		if (!fault)
+			fault = order_fault(v, i, counts);
+		if (!fault && ++counts[op->kind] > op_table[op->kind].count_max)
+			fault = "too many of its kind";
 		if (fault)
 			return refuse(err, i, fault);
 	}
-	if (counts[OP_ROOT] != 1 || counts[OP_PIVOT] != 1 || counts[OP_SECCOMP] != 1 ||
-	    counts[OP_SCRATCH] != 1 || counts[OP_STAGE] == 0)
-		return error_set(err, ERROR_INPUT, EBADMSG,
-				 "the plan is refused: it must have one root, scratch, pivot and "
-				 "seccomp, and a stage");
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
+		if (counts[needed[i]] == 0)
+			return error_set(err, ERROR_INPUT, EBADMSG,
+					 "the plan is refused: it lacks a record of kind %s",
+					 op_table[needed[i]].name);
 	return 0;
 }
 
@@ -163,7 +232,7 @@ int plan_decode(const void *bytes, size_t len, struct plan_view *ret, struct err
 	memcpy(&h, bytes, sizeof(h));
 	if (memcmp(h.magic, plan_magic, sizeof(h.magic)) != 0 || h.reserved != 0)
 		return error_set(err, ERROR_INPUT, EBADMSG, "the plan is refused: bad header");
-	if (h.n_ops > PLAN_OPS_MAX ||
+	if (h.n_ops > PLAN_OPS_MAX || h.n_ops > (len - sizeof(h)) / sizeof(struct op) ||
 	    h.data_len != len - sizeof(h) - (uint64_t)h.n_ops * sizeof(struct op))
 		return error_set(err, ERROR_INPUT, EBADMSG, "the plan is refused: bad lengths");
 	v.ops = (const struct op *)(const void *)((const char *)bytes + sizeof(h));
@@ -177,13 +246,6 @@ int plan_decode(const void *bytes, size_t len, struct plan_view *ret, struct err
 	return 0;
 }
 
-static bool path_is_below(const char *path, const char *top)
-{
-	size_t n = strlen(top);
-
-	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/' || n == 1);
-}
-
 static bool source_is_allowed(const char *path, const struct plan_ceilings *c)
 {
 	for (const char *const *top = c->sources; *top; top++)
@@ -195,22 +257,45 @@ static bool source_is_allowed(const char *path, const struct plan_ceilings *c)
 static const char *ceiling_fault(const struct plan_view *v, const struct op *op,
 				 const struct plan_ceilings *c)
 {
-	if (op_table[op->kind].a == SPAN_SOURCE && !source_is_allowed(op_a(v, op), c))
+	if (op->kind == OP_SHOW && !source_is_allowed(op_a(v, op), c))
 		return "that host path may not be shown";
 	if (op->kind == OP_LIMIT && op->value2 > c->limits[op->value])
 		return "a limit is above the broker's ceiling";
 	if (op->kind == OP_SCRATCH && (op->value > c->disk_bytes || op->value2 > c->files))
 		return "the scratch file system is above the broker's ceiling";
+	/* The others live in memory and say so. */
+	if ((op->kind == OP_ROOT || op->kind == OP_TMPFS) &&
+	    op->value > c->limits[STAGE_MEMORY_BYTES])
+		return "a file system is above the broker's ceiling of memory";
 	if (op->kind == OP_SECCOMP && op->value >= _FILTER_MAX)
 		return "unknown filter profile";
 	return NULL;
 }
 
+/* A limit of 0, or none, is no limit: the two that guard the host must be there for every stage. */
+static bool stage_is_bounded(const struct plan_view *v, uint32_t index)
+{
+	int64_t memory_bytes = 0, pids = 0;
+
+	for (uint32_t i = index + 1; i < v->n_ops && v->ops[i].kind != OP_STAGE; i++) {
+		const struct op *op = &v->ops[i];
+
+		if (op->kind == OP_LIMIT && op->value == STAGE_MEMORY_BYTES)
+			memory_bytes = op->value2;
+		if (op->kind == OP_LIMIT && op->value == STAGE_PIDS)
+			pids = op->value2;
+	}
+	return memory_bytes > 0 && pids > 0;
+}
+
 int plan_check(const struct plan_view *v, const struct plan_ceilings *c, struct error *err)
 {
 	for (uint32_t i = 0; i < v->n_ops; i++) {
-		const char *fault = ceiling_fault(v, &v->ops[i], c);
+		const struct op *op = &v->ops[i];
+		const char *fault = ceiling_fault(v, op, c);
 
+		if (!fault && op->kind == OP_STAGE && !stage_is_bounded(v, i))
+			fault = "the stage has no limit of memory or of processes";
 		if (fault)
 			return refuse(err, i, fault);
 	}

@@ -246,10 +246,12 @@ static int show_file(const char *source, const char *where)
 static int show_link(const char *source, const char *where)
 {
 	char content[PLAN_PATH_MAX];
-	ssize_t n = readlink(source, content, sizeof(content) - 1);
+	ssize_t n = readlink(source, content, sizeof(content));
 
 	if (n < 0)
 		return -errno;
+	if (n == (ssize_t)sizeof(content))
+		return -ENAMETOOLONG;
 	content[n] = '\0';
 	return sys_symlink(content, where);
 }

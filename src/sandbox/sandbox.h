@@ -44,13 +44,17 @@ struct sandbox {
 	struct cgroup *cgroup;
 };
 
-/* Makes the first sandbox along the way: *ret_spare is ready for sandbox_prepare(). */
+/* Finds out about the host, and clones a first sandbox beside that; facts are filled also on failure. */
 int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare,
 		      struct error *err) _must_check_;
+/* Opens the place where cgroups are made. */
+int sandbox_host_open(struct sandbox_host *host, struct error *err) _must_check_;
 void sandbox_host_done(struct sandbox_host *host);
 
 /* Everything that needs no plan: uid, cgroup, namespaces. Made ahead of a request where that pays. */
 int sandbox_create(struct sandbox_host *host, struct sandbox **ret, struct error *err) _must_check_;
+/* The rest of a spare that sandbox_host_init() began. */
+int sandbox_complete(struct sandbox *sb, struct error *err) _must_check_;
 /* The plan, once, checked before; plan_fd is its sealed memfd. The sandbox answers with reports. */
 int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_fd,
 		    struct error *err) _must_check_;

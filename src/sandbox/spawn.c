@@ -237,8 +237,7 @@ static int sandbox_clone(struct sandbox *sb, struct error *err)
 	return clone_child(sb, &child, err);
 }
 
-/* What is still missing of a sandbox that may have been cloned already. */
-static int sandbox_complete(struct sandbox *sb, struct error *err)
+int sandbox_complete(struct sandbox *sb, struct error *err)
 {
 	const struct cgroup_ops *cgroups = sb->host->cgroups;
 	int r = reserve_id(sb, err);
@@ -303,7 +302,7 @@ static bool may_clone_first(void)
 
 int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare, struct error *err)
 {
-	_cleanup_(destroy_cleanup) struct sandbox *spare = NULL;
+	struct sandbox *spare;
 	int r;
 
 	*host = (struct sandbox_host){ .init_fd = -EBADF,
@@ -317,17 +316,19 @@ int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare, str
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	if (may_clone_first())
 		r = sandbox_clone(spare, err);
-	if (r < 0)
-		return r;
 	host_probe(&host->facts);
-	host->cgroups = cgroup_ops_for(host->facts.cgroup);
-	r = host->cgroups->root_open(&host->cgroup_root, &host->facts, err);
-	if (r == 0)
-		r = sandbox_complete(spare, err);
-	if (r < 0)
+	if (r < 0) {
+		sandbox_destroy(spare);
 		return r;
-	*ret_spare = TAKE_PTR(spare);
+	}
+	*ret_spare = spare;
 	return 0;
+}
+
+int sandbox_host_open(struct sandbox_host *host, struct error *err)
+{
+	host->cgroups = cgroup_ops_for(host->facts.cgroup);
+	return host->cgroups->root_open(&host->cgroup_root, &host->facts, err);
 }
 
 int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_fd,

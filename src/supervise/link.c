@@ -8,6 +8,7 @@
 #include "supervise/link.h"
 
 #include "base/fd.h"
+#include "sys/kernel.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -26,6 +27,8 @@ struct link {
 	int fd;
 	pid_t pid; /* 0: not ours to wait for */
 	bool broken;
+	bool greeted;
+	struct host_facts facts; /* once greeted */
 	uint32_t next_job;
 	struct source *source;
 	struct link_port *ports;
@@ -219,9 +222,9 @@ void link_give_up(struct link *l)
 	(void)break_link(l);
 }
 
-static int wait_writable(int fd)
+static int wait_for(int fd, short events)
 {
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	struct pollfd p = { .fd = fd, .events = events };
 	int r;
 
 	do {
@@ -234,64 +237,18 @@ static int wait_writable(int fd)
 
 int link_send(struct link *l, const struct record *record, const int *fds, size_t n_fds)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int) * RECORD_FDS_MAX)];
-		struct cmsghdr align;
-	} control = { 0 };
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)record, .iov_len = sizeof(*record) };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
-
 	assert(n_fds <= RECORD_FDS_MAX);
 	if (l->broken)
 		return -EPIPE;
-	if (n_fds > 0) {
-		struct cmsghdr *c;
-
-		message.msg_control = control.bytes;
-		message.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
-		c = CMSG_FIRSTHDR(&message);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
-		memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
-	}
 	for (;;) {
-		int r;
-
 		/* SEQPACKET: the whole record or nothing. */
-		if (sendmsg(l->fd, &message, MSG_NOSIGNAL) >= 0)
-			return 0;
-		if (errno == EINTR)
-			continue;
-		if (errno != EAGAIN)
-			return errno == ECONNRESET ? -EPIPE : -errno;
-		r = wait_writable(l->fd);
+		int r = sys_send_record(l->fd, record, sizeof(*record), fds, n_fds);
+
+		if (r != -EAGAIN)
+			return r == -ECONNRESET ? -EPIPE : r;
+		r = wait_for(l->fd, POLLOUT);
 		if (r < 0)
 			return r;
-	}
-}
-
-/* Every descriptor the kernel gave us is either in ret or closed. */
-static void take_fds(struct msghdr *message, struct link_message *ret)
-{
-	ret->n_fds = 0;
-	for (size_t i = 0; i < RECORD_FDS_MAX; i++)
-		ret->fds[i] = -EBADF;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-		size_t n;
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-			if (ret->n_fds < RECORD_FDS_MAX)
-				ret->fds[ret->n_fds++] = fd;
-			else
-				(void)fd_close(fd);
-		}
 	}
 }
 
@@ -304,36 +261,28 @@ static void close_fds(struct link_message *m)
 /* 1: a record; 0: nothing there now; negative: the link is of no more use. */
 static int receive(struct link *l, struct link_message *ret)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int) * RECORD_FDS_MAX)];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = { .iov_base = &ret->record, .iov_len = sizeof(ret->record) };
-	struct msghdr message = { .msg_iov = &iov,
-				  .msg_iovlen = 1,
-				  .msg_control = control.bytes,
-				  .msg_controllen = sizeof(control.bytes) };
 	ssize_t n;
 
-	do {
-		n = recvmsg(l->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	} while (n < 0 && errno == EINTR);
+	for (size_t i = 0; i < RECORD_FDS_MAX; i++)
+		ret->fds[i] = -EBADF;
+	ret->n_fds = RECORD_FDS_MAX;
+	n = sys_recv_record(l->fd, &ret->record, sizeof(ret->record), ret->fds, &ret->n_fds);
 	if (n < 0)
-		return errno == EAGAIN ? 0 : -errno;
-	take_fds(&message, ret);
-	if (n == 0) {
+		return n == -EAGAIN ? 0 : (int)n;
+	if (n != sizeof(ret->record)) {
 		close_fds(ret);
-		return -EPIPE;
-	}
-	if (n != sizeof(ret->record) || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
-		close_fds(ret);
-		return -EPROTO;
+		return n == 0 ? -EPIPE : -EPROTO;
 	}
 	return 1;
 }
 
 static int route(struct link *l, struct link_message *m)
 {
+	if (m->record.kind == RECORD_HELLO) {
+		l->greeted = true;
+		l->facts = m->record.hello;
+		return 0;
+	}
 	for (struct link_port *p = l->ports; p; p = p->next) {
 		if (p->job == m->record.job)
 			return p->on_message(p->data, m);
@@ -357,6 +306,20 @@ int link_dispatch(struct link *l)
 		if (r < 0)
 			return r;
 	}
+	return 0;
+}
+
+int link_hello(struct link *l, struct host_facts *ret)
+{
+	while (!l->greeted) {
+		int r = l->broken ? -EPIPE : wait_for(l->fd, POLLIN);
+
+		if (r == 0)
+			r = link_dispatch(l);
+		if (r < 0)
+			return r;
+	}
+	*ret = l->facts;
 	return 0;
 }
 

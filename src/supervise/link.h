@@ -44,6 +44,8 @@ int link_new(int fd, pid_t pid, struct link **ret) _must_check_;
 /* Closes the socket and waits until the broker has cleaned up and ended. NULL is fine. */
 struct link *link_close(struct link *l);
 
+/* What the broker can do; waits for its HELLO. */
+int link_hello(struct link *l, struct host_facts *ret) _must_check_;
 int link_watch(struct link *l, struct loop *loop) _must_check_;
 void link_unwatch(struct link *l);
 /* Gives the port a job number of its own. */

@@ -56,7 +56,7 @@ int sys_open_beneath(int dirfd, const char *name, int flags);
 int sys_mkdir(const char *path, mode_t mode);
 int sys_symlink(const char *content, const char *path);
 int sys_write(int fd, const void *data, size_t n); /* all of it */
-int sys_cloexec_from(unsigned first); /* every descriptor from this one on closes at exec */
+int sys_cloexec_from(unsigned first);	   /* every descriptor from this one on closes at exec */
 int sys_close_others(int keep, int keep2); /* every descriptor from 3 on but these two */
 int sys_dup_above(int from, int least);
 int sys_dup2(int from, int to);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records with descriptors over SOCK_SEQPACKET: one message is one record, so there is no framing and
- * no partial state. The receiver always learns of every descriptor it was handed and closes the surplus.
+ * no partial state. A record with more descriptors than the receiver has room for is an error, and none of them stays.
  */
 #include "sys/kernel.h"
 
@@ -49,6 +49,7 @@ int sys_send_record(int sock, const void *record, size_t n, const int *fds, size
 	}
 }
 
+/* How many came; those beyond the capacity are closed at once. */
 static size_t take_fds(struct msghdr *msg, int *fds, size_t capacity)
 {
 	size_t count = 0;
@@ -63,8 +64,8 @@ static size_t take_fds(struct msghdr *msg, int *fds, size_t capacity)
 			int fd;
 
 			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-			if (count < capacity)
-				fds[count++] = fd;
+			if (count++ < capacity)
+				fds[count - 1] = fd;
 			else
 				(void)fd_close(fd);
 		}
@@ -95,8 +96,8 @@ ssize_t sys_recv_record(int sock, void *record, size_t n, int *fds, size_t *n_fd
 	if (r < 0)
 		return -errno;
 	count = take_fds(&msg, fds, capacity);
-	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
-		for (size_t i = 0; i < count; i++)
+	if (count > capacity || msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+		for (size_t i = 0; i < MIN(count, capacity); i++)
 			(void)fd_close(fds[i]);
 		return -EBADMSG;
 	}
