@@ -37,13 +37,25 @@ MODES = ["root", "rootless"] if IS_ROOT else ["rootless"]
 # ---------------------------------------------------------------------------------------- running
 
 
+LAST = {}  # what the running test saw last, shown when it fails
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if report.failed and LAST:
+        report.sections.append(("last command", repr(LAST["done"])))
+    if call.when == "teardown":
+        LAST.clear()
+
+
 class Finished:
     """A process that ended: exit code, both streams, how long it took."""
 
-    def __init__(self, argv, returncode, stdout, stderr, elapsed, maxrss_kib):
+    def __init__(self, argv, returncode, stdout, stderr, elapsed):
         self.argv, self.returncode = argv, returncode
         self.stdout, self.stderr = stdout, stderr
-        self.elapsed, self.maxrss_kib = elapsed, maxrss_kib
+        self.elapsed = elapsed
 
     @property
     def out(self):
@@ -88,12 +100,12 @@ def finish(argv, popen, data, timeout):
         thread.start()
     status = None
     while status is None:
-        pid, got, usage = os.wait4(popen.pid, os.WNOHANG)
+        pid, got = os.waitpid(popen.pid, os.WNOHANG)
         if pid:
             status = got
         elif time.monotonic() - begin > timeout:
             os.killpg(popen.pid, signal.SIGKILL)
-            os.wait4(popen.pid, 0)
+            os.waitpid(popen.pid, 0)
             popen.returncode = -9
             raise AssertionError(f"still running after {timeout} s: {' '.join(map(str, argv))[:600]}\n"
                                  f"stdout: {b''.join(chunks[1])[-2000:]!r}\nstderr: {b''.join(chunks[2])[-2000:]!r}")
@@ -110,7 +122,8 @@ def finish(argv, popen, data, timeout):
                 stream.close()
             except OSError:
                 pass
-    return Finished(argv, popen.returncode, b"".join(chunks[1]), b"".join(chunks[2]), elapsed, usage.ru_maxrss)
+    LAST["done"] = Finished(argv, popen.returncode, b"".join(chunks[1]), b"".join(chunks[2]), elapsed)
+    return LAST["done"]
 
 
 class Atoll:
@@ -154,19 +167,26 @@ class Atoll:
         more.setdefault("stdin", subprocess.PIPE)
         more.setdefault("stdout", subprocess.PIPE)
         more.setdefault("stderr", subprocess.PIPE)
-        return subprocess.Popen(argv, env=self.environment(env), cwd=cwd or self.home, start_new_session=True, **more)
+        popen = subprocess.Popen(argv, env=self.environment(env), cwd=cwd or self.home, start_new_session=True, **more)
+        SESSIONS.add(popen.pid)
+        return popen
 
     def run(self, args, input=b"", timeout=30, env=None, cwd=None, program=None, **more):
         popen = self.popen(args, env=env, cwd=cwd, program=program, **more)
         data = input.encode() if isinstance(input, str) else input
         return finish([program or "atoll"] + list(args), popen, data, timeout)
 
+    def peak_kib(self, args, measure, **more):
+        """(result, most memory that any process of the command ever held), seen by a small parent."""
+        with tempfile.NamedTemporaryFile(prefix="reef-") as f:
+            result = self.variant(wrap=[str(measure), f.name]).result(args, **more)
+            return result, int(f.read())
+
     def result(self, args, **more):
         """`atoll run --json ARGS`: the result object; the process must have printed one."""
         done = self.run(["run", "--json"] + list(args), **more)
         result = done.json()
         result["_exit"], result["_stderr"], result["_elapsed"] = done.returncode, done.err, done.elapsed
-        result["_maxrss_kib"] = done.maxrss_kib
         return result
 
     def python(self, code, *args, options=(), **more):
@@ -305,6 +325,30 @@ def compile_c(stage):
 
 
 @pytest.fixture(scope="session")
+def measure(compile_c):
+    """A parent so small that the peak wait4() tells is the command's: a fork of pytest would bring its own."""
+    return compile_c("""
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	struct rusage usage;
+	int status;
+	pid_t pid = argc > 2 ? fork() : -1;
+	if (pid == 0) {
+		execvp(argv[2], argv + 2);
+		_exit(127);
+	}
+	if (pid < 0 || wait4(pid, &status, 0, &usage) < 0) return 126;
+	dprintf(open(argv[1], O_WRONLY), "%ld", usage.ru_maxrss);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}""", "measure")
+
+
+@pytest.fixture(scope="session")
 def enosys(compile_c):
     """wrap=enosys("clone3", "openat2"): a command prefix that makes those calls fail."""
     program = compile_c(ROOT / "test" / "security" / "enosys.c", "enosys")
@@ -355,6 +399,7 @@ def find_reapers():
 
 
 REAPERS = find_reapers()
+SESSIONS = set()  # of every command started here; its own processes stay in them
 
 
 def list_processes():
@@ -373,8 +418,12 @@ def list_processes():
         except OSError:
             continue
         pid, rest = int(entry), stat[stat.rindex(")") + 2:].split()
+        if rest[0] == "Z" and int(rest[1]) in REAPERS:
+            continue  # dead; that it is still listed is the reaper's slowness
         uid = int(re.search(r"^Uid:\s+(\d+)", status, re.M)[1])
         name = stat[stat.index("(") + 1:stat.rindex(")")]
+        if uid not in SANDBOX_UIDS and uid != NOBODY and int(rest[3]) not in SESSIONS:
+            name = ""  # a command of somebody else
         table[pid] = (int(rest[1]), f"pid {pid} ({name}) uid {uid} started {rest[19]}")
         if uid in SANDBOX_UIDS or (uid == NOBODY and IS_ROOT) or name.startswith("atoll"):
             suspects.add(pid)

@@ -32,11 +32,21 @@ static const struct plan_ceilings local_ceilings = {
 	.files = 1 << 24,
 };
 
+int broker_send(struct broker *b, const struct record *rec, int fd)
+{
+	int r = sys_send_record(b->front_fd, rec, sizeof(*rec), &fd, fd >= 0 ? 1 : 0);
+
+	/* A front that was not told would wait for ever: both ends see a closed socket instead. */
+	if (r < 0 && !(rec->kind == RECORD_FILE && r == -ETOOMANYREFS))
+		(void)shutdown(b->front_fd, SHUT_RDWR);
+	return r;
+}
+
 static void tell_failed(struct broker *b, uint32_t job, const struct error *err)
 {
 	struct record rec = { .kind = RECORD_FAILED, .job = job, .failed = *err };
 
-	(void)sys_send_record(b->front_fd, &rec, sizeof(rec), NULL, 0);
+	(void)broker_send(b, &rec, -EBADF);
 }
 
 static void accept_run(struct broker *b, const struct record *rec, int fds[], size_t n_fds)
@@ -80,19 +90,16 @@ static int on_front(void *data, uint32_t events)
 	struct run *run;
 
 	(void)events;
-	if (n != (ssize_t)sizeof(rec)) {
-		for (size_t i = 0; n > 0 && i < n_fds; i++)
-			(void)fd_close(fds[i]);
-		return end_all(b);
-	}
-	if (rec.kind == RECORD_RUN) {
+	if (n == (ssize_t)sizeof(rec) && rec.kind == RECORD_RUN) {
 		accept_run(b, &rec, fds, n_fds);
 		return 0;
 	}
 	for (size_t i = 0; i < n_fds; i++)
 		(void)fd_close(fds[i]);
+	if (n != (ssize_t)sizeof(rec))
+		return end_all(b);
 	run = run_find(b, rec.job);
-	if (run && rec.kind == RECORD_KILL)
+	if (run && rec.kind == RECORD_KILL && rec.kill_cause >= 0 && rec.kill_cause < _CAUSE_MAX)
 		run_kill(run, rec.kill_cause);
 	else if (run && rec.kind == RECORD_USAGE)
 		run_send_usage(run);
@@ -103,7 +110,7 @@ static void say_hello(struct broker *b)
 {
 	struct record rec = { .kind = RECORD_HELLO, .hello = b->host.facts };
 
-	(void)sys_send_record(b->front_fd, &rec, sizeof(rec), NULL, 0);
+	(void)broker_send(b, &rec, -EBADF);
 }
 
 /* The front makes its plan meanwhile. What fails here is told with the first run. */
@@ -132,10 +139,9 @@ int broker_run(int front_fd)
 	(void)setsockopt(front_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	prepare(&b);
 	b.loop = loop_new();
-	if (!b.loop)
-		return 1;
-	r = loop_add_fd(b.loop, front_fd, EPOLLIN, (struct handler){ on_front, &b },
-			&b.front_source);
+	r = !b.loop ? -ENOMEM
+		    : loop_add_fd(b.loop, front_fd, EPOLLIN, (struct handler){ on_front, &b },
+				  &b.front_source);
 	if (r == 0)
 		r = loop_run(b.loop);
 	b.front_source = source_free(b.front_source);

@@ -4,7 +4,7 @@
  *
  *   front                                   broker
  *                                      ◀─ HELLO {facts}                           first of all, once
- *   RUN {job} + plan, stdout, stderr, [stdin] ─▶
+ *   RUN {job} + plan, stdin, stdout, stderr ─▶
  *                                      ◀─ STARTED {job, isolation} [+ terminal]   or FAILED {job, error}
  *                                      ◀─ STAGE {job, index, wait status, usage}  for each stage that ended
  *   KILL {job, cause}                     ─▶ any time

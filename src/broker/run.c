@@ -22,11 +22,13 @@
 #include <unistd.h>
 
 enum { REMOVE_RETRY_MS = 2, REMOVE_TRIES_MAX = 2500 };
+/* From being told to start until the program runs: more than any host that works needs. */
+enum { START_MS_MAX = 60000 };
 
 static int send_record(struct run *run, struct record *rec, int fd)
 {
 	rec->job = run->job;
-	return sys_send_record(run->broker->front_fd, rec, sizeof(*rec), &fd, fd >= 0 ? 1 : 0);
+	return broker_send(run->broker, rec, fd);
 }
 
 struct run *run_find(struct broker *b, uint32_t job)
@@ -63,6 +65,15 @@ static void close_stdio(struct run *run)
 		run->stdio[i] = fd_close(run->stdio[i]);
 }
 
+static void unwatch(struct run *run)
+{
+	run->control = source_free(run->control);
+	run->death = source_free(run->death);
+	run->wall_timer = source_free(run->wall_timer);
+	run->cpu_timer = source_free(run->cpu_timer);
+	run->remove_timer = source_free(run->remove_timer);
+}
+
 static void run_free(struct run *run)
 {
 	struct broker *b = run->broker;
@@ -72,11 +83,7 @@ static void run_free(struct run *run)
 			*at = run->next;
 			break;
 		}
-	run->control = source_free(run->control);
-	run->death = source_free(run->death);
-	run->wall_timer = source_free(run->wall_timer);
-	run->cpu_timer = source_free(run->cpu_timer);
-	run->remove_timer = source_free(run->remove_timer);
+	unwatch(run);
 	close_stdio(run);
 	sandbox_free(run->sandbox);
 	if (run->plan.base)
@@ -124,6 +131,7 @@ static void conclude(struct run *run)
 		.largest_file_bytes = report.largest_file_bytes,
 		.usage = run->total,
 	};
+	run->end.done.usage.memory_peak_bytes = run->memory_peak_bytes;
 }
 
 static int on_remove(void *data, uint32_t events)
@@ -161,120 +169,6 @@ static void complete_usage(struct usage *usage, const struct report *rep)
 	}
 }
 
-static void end_stage(struct run *run, const struct report *rep)
-{
-	struct record rec = { .kind = RECORD_STAGE };
-	struct record_stage *s = &rec.stage;
-
-	run->stage_running = false;
-	source_set_time(run->wall_timer, INT64_MAX);
-	source_set_time(run->cpu_timer, INT64_MAX);
-	sandbox_usage(run->sandbox, &run->total);
-	complete_usage(&run->total, rep);
-	s->index = run->stage;
-	s->wait_status = rep->wait_status;
-	s->exec_errno = rep->kind == REPORT_EXEC_FAILED ? rep->errnum : 0;
-	s->killed_for = run->killed_for;
-	s->start_ns = run->stage_start_ns ? run->stage_start_ns : rep->at_ns;
-	s->end_ns = rep->at_ns;
-	s->usage = run->total;
-	s->usage.user_us = delta(run->total.user_us, run->base.user_us);
-	s->usage.system_us = delta(run->total.system_us, run->base.system_us);
-	s->usage.oom_kills = delta(run->total.oom_kills, run->base.oom_kills);
-	s->usage.pids_refused = delta(run->total.pids_refused, run->base.pids_refused);
-	s->last = s->exec_errno || s->wait_status != 0 || run->killed_for >= 0 ||
-		  run->stage + 1 >= run->n_stages;
-	(void)send_record(run, &rec, -EBADF);
-}
-
-/* The terminal's program side; standard streams otherwise. */
-static int stage_stdio(struct run *run, int ret[3])
-{
-	const struct op *op = plan_find(&run->plan.view, OP_STDIN, (int)run->stage);
-
-	for (int i = 0; i < 3; i++)
-		ret[i] = run->stdio[i];
-	if (run->tty) {
-		int fd = ioctl(run->sandbox->terminal_fd, TIOCGPTPEER,
-			       O_RDWR | O_NOCTTY | O_CLOEXEC);
-
-		if (fd < 0)
-			return -errno;
-		ret[0] = ret[1] = ret[2] = fd;
-		return fd;
-	}
-	if (op) {
-		ret[0] = fd_sealed_memfd("stdin", op_a(&run->plan.view, op), op->a.len);
-		if (ret[0] >= 0 && lseek(ret[0], 0, SEEK_SET) < 0)
-			return -errno;
-		return ret[0];
-	}
-	if (run->stage > 0) {
-		/* The caller's stream belongs to the first stage. */
-		ret[0] = sys_open("/dev/null", O_RDONLY, 0);
-		return ret[0];
-	}
-	return -EBADF;
-}
-
-static int start_stage(struct run *run)
-{
-	struct command command = { .kind = COMMAND_START,
-				   .stage = run->stage,
-				   .tty = run->tty,
-				   .last = run->stage + 1 >= run->n_stages };
-	_cleanup_close_ int own = -EBADF;
-	int fds[3], r;
-
-	plan_stage_limits(&run->plan.view, run->stage, run->limits);
-	/* A belt for hosts whose cgroups cannot count: whole seconds, and only per process. */
-	if (run->limits[STAGE_CPU_MS])
-		command.cpu_seconds = (uint64_t)(run->limits[STAGE_CPU_MS] + 1999) / 1000;
-	own = stage_stdio(run, fds);
-	if (own < 0 && own != -EBADF)
-		return own;
-	r = sandbox_start(run->sandbox, &command, fds);
-	if (r == 0 && command.last)
-		close_stdio(run);
-	run->stage_running = r == 0;
-	run->stage_start_ns = 0;
-	return r;
-}
-
-static int64_t cpu_used_ms(struct run *run)
-{
-	int64_t us = run->broker->host.cgroups->read_cpu_us(run->sandbox->cgroup);
-	int64_t base_us = run->base.user_us < 0 ? 0 : run->base.user_us + run->base.system_us;
-
-	return us < 0 ? -1 : (us - base_us) / US_PER_MS;
-}
-
-/* Looks again no later than the limit could be reached with every allowed core busy. */
-static int on_cpu(void *data, uint32_t events)
-{
-	struct run *run = data;
-	int64_t used_ms = cpu_used_ms(run), left_ms, wait_ms;
-
-	(void)events;
-	if (used_ms < 0)
-		return 0;
-	left_ms = run->limits[STAGE_CPU_MS] - used_ms;
-	if (left_ms <= 0) {
-		run_kill(run, CAUSE_CPU_TIME);
-		return 0;
-	}
-	wait_ms = left_ms * 1000 / MAX(run->limits[STAGE_CPU_MILLI], 1000);
-	source_set_time(run->cpu_timer, clock_now_ns() + MAX(wait_ms, 2) * NS_PER_MS);
-	return 0;
-}
-
-static int on_wall(void *data, uint32_t events)
-{
-	(void)events;
-	run_kill(data, CAUSE_TIMEOUT);
-	return 0;
-}
-
 static void tell_started(struct run *run)
 {
 	const struct sandbox_host *host = &run->broker->host;
@@ -297,12 +191,128 @@ static void tell_started(struct run *run)
 	(void)send_record(run, &rec, run->sandbox->terminal_fd);
 }
 
+static void end_stage(struct run *run, const struct report *rep)
+{
+	struct record rec = { .kind = RECORD_STAGE };
+	struct record_stage *s = &rec.stage;
+
+	/* It may have ended before it began. */
+	if (!run->stage_start_ns)
+		run->stage_start_ns = rep->at_ns;
+	tell_started(run);
+	run->stage_running = false;
+	source_set_time(run->wall_timer, INT64_MAX);
+	source_set_time(run->cpu_timer, INT64_MAX);
+	sandbox_usage(run->sandbox, &run->total);
+	complete_usage(&run->total, rep);
+	/* Where the kernel can, its peak starts anew with each stage's limits. */
+	run->memory_peak_bytes = MAX(run->memory_peak_bytes, run->total.memory_peak_bytes);
+	s->index = run->stage;
+	s->wait_status = rep->wait_status;
+	s->exec_errno = rep->kind == REPORT_EXEC_FAILED ? rep->errnum : 0;
+	s->killed_for = run->killed_for;
+	s->start_ns = run->stage_start_ns;
+	s->end_ns = rep->at_ns;
+	s->usage = run->total;
+	s->usage.user_us = delta(run->total.user_us, run->base.user_us);
+	s->usage.system_us = delta(run->total.system_us, run->base.system_us);
+	s->usage.oom_kills = delta(run->total.oom_kills, run->base.oom_kills);
+	s->usage.pids_refused = delta(run->total.pids_refused, run->base.pids_refused);
+	s->last = s->exec_errno || s->wait_status != 0 || run->killed_for >= 0 ||
+		  run->stage + 1 >= run->n_stages;
+	(void)send_record(run, &rec, -EBADF);
+}
+
+/* What becomes 0, 1, 2: the terminal's program side, or standard streams. *ret_own is the caller's to close. */
+static int stage_stdio(struct run *run, int ret[3], int *ret_own)
+{
+	const struct op *op = plan_find(&run->plan.view, OP_STDIN, (int)run->stage);
+	int fd = -EBADF;
+
+	for (int i = 0; i < 3; i++)
+		ret[i] = run->stdio[i];
+	/* The caller's stream belongs to the first stage. */
+	if (!run->tty && !op && run->stage == 0)
+		return 0;
+	if (run->tty) {
+		fd = ioctl(run->sandbox->terminal_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		ret[1] = ret[2] = fd;
+	} else if (op) {
+		fd = fd_sealed_memfd("stdin", op_a(&run->plan.view, op), op->a.len);
+		if (fd >= 0)
+			(void)lseek(fd, 0, SEEK_SET);
+	} else {
+		fd = sys_open("/dev/null", O_RDONLY, 0);
+	}
+	if (fd < 0)
+		return fd;
+	ret[0] = *ret_own = fd;
+	return 0;
+}
+
+static int start_stage(struct run *run)
+{
+	struct command command = { .kind = COMMAND_START,
+				   .stage = run->stage,
+				   .tty = run->tty,
+				   .last = run->stage + 1 >= run->n_stages };
+	_cleanup_close_ int own = -EBADF;
+	int fds[3], r;
+
+	plan_stage_limits(&run->plan.view, run->stage, run->limits);
+	/* A belt for hosts whose cgroups cannot count: whole seconds, and only per process. */
+	if (run->limits[STAGE_CPU_MS])
+		command.cpu_seconds = (uint64_t)(run->limits[STAGE_CPU_MS] + 1999) / 1000;
+	r = stage_stdio(run, fds, &own);
+	if (r == 0)
+		r = sandbox_start(run->sandbox, &command, fds);
+	if (r < 0)
+		return r;
+	if (command.last)
+		close_stdio(run);
+	run->stage_running = true;
+	run->stage_start_ns = 0;
+	source_set_time(run->wall_timer, clock_now_ns() + START_MS_MAX * NS_PER_MS);
+	return 0;
+}
+
+static int64_t cpu_used_ms(struct run *run)
+{
+	int64_t us = run->broker->host.cgroups->read_cpu_us(run->sandbox->cgroup);
+	int64_t base_us = run->base.user_us < 0 ? 0 : run->base.user_us + run->base.system_us;
+
+	return us < 0 ? -1 : (us - base_us) / US_PER_MS;
+}
+
+/* Looks again no later than the limit could be reached with every allowed core busy. */
+static int on_cpu(void *data, uint32_t events)
+{
+	struct run *run = data;
+	int64_t used_ms = cpu_used_ms(run), left_ms, wait_ms;
+	int64_t cpu_milli = run->limits[STAGE_CPU_MILLI] ? run->limits[STAGE_CPU_MILLI]
+							 : run->broker->host.facts.cores * 1000LL;
+
+	(void)events;
+	if (used_ms < 0)
+		return 0;
+	left_ms = run->limits[STAGE_CPU_MS] - used_ms;
+	if (left_ms <= 0) {
+		run_kill(run, CAUSE_CPU_TIME);
+		return 0;
+	}
+	wait_ms = left_ms * 1000 / MAX(cpu_milli, 1000);
+	source_set_time(run->cpu_timer, clock_now_ns() + MAX(wait_ms, 2) * NS_PER_MS);
+	return 0;
+}
+
 static void on_started(struct run *run, const struct report *rep)
 {
+	int64_t wall_ms = run->limits[STAGE_WALL_MS];
+
 	run->stage_start_ns = rep->at_ns;
-	if (run->limits[STAGE_WALL_MS])
-		source_set_time(run->wall_timer,
-				rep->at_ns + run->limits[STAGE_WALL_MS] * NS_PER_MS);
+	source_set_time(run->wall_timer, wall_ms ? rep->at_ns + wall_ms * NS_PER_MS : INT64_MAX);
 	if (run->limits[STAGE_CPU_MS])
 		(void)on_cpu(run, 0);
 	tell_started(run);
@@ -313,6 +323,23 @@ static void fail_run(struct run *run, const struct error *err)
 	if (run->failure.code == ERROR_NONE)
 		run->failure = *err;
 	run_kill(run, CAUSE_INTERNAL);
+}
+
+static int on_wall(void *data, uint32_t events)
+{
+	struct run *run = data;
+	struct error err = { 0 };
+
+	(void)events;
+	if (run->stage_start_ns) {
+		run_kill(run, CAUSE_TIMEOUT);
+		return 0;
+	}
+	(void)error_set(&err, ERROR_INTERNAL, ETIMEDOUT,
+			"the sandbox was not ready within %d seconds; see: atoll doctor",
+			START_MS_MAX / 1000);
+	fail_run(run, &err);
+	return 0;
 }
 
 static void next_stage(struct run *run, const struct report *rep)
@@ -363,29 +390,6 @@ static void on_prepared(struct run *run, const struct report *rep, int fds[], si
 	}
 }
 
-/* (operation, errno) into words. */
-static void explain_failure(const struct run *run, const struct report *rep, struct error *err)
-{
-	const struct plan_view *v = &run->plan.view;
-	const struct op *op = rep->step[0] || rep->stage >= v->n_ops ? NULL : &v->ops[rep->stage];
-
-	if (op && op->kind == OP_FILE && (rep->errnum == ENOSPC || rep->errnum == EDQUOT))
-		(void)error_set(
-			err, ERROR_INPUT, ENOSPC,
-			"the given files do not fit the disk limit; raise --disk or --files");
-	else if (op && op->kind == OP_FILE)
-		(void)error_set(err, ERROR_INPUT, rep->errnum, "the file %s cannot be placed: %s",
-				op_b(v, op), strerror(rep->errnum));
-	else if (op && op->kind == OP_SHOW)
-		(void)error_set(err, ERROR_INPUT, rep->errnum,
-				"%s cannot be shown to the program: %s", op_a(v, op),
-				strerror(rep->errnum));
-	else
-		(void)error_set(err, ERROR_INTERNAL, rep->errnum,
-				"the sandbox cannot be prepared (%s: %s); see: atoll doctor",
-				op ? op_table[op->kind].name : rep->step, strerror(rep->errnum));
-}
-
 static void take_report(struct run *run, const struct report *rep, int fds[], size_t n_fds)
 {
 	struct error err = { 0 };
@@ -399,12 +403,11 @@ static void take_report(struct run *run, const struct report *rep, int fds[], si
 		break;
 	case REPORT_EXITED:
 	case REPORT_EXEC_FAILED:
-		tell_started(run);
 		if (run->stage_running)
 			next_stage(run, rep);
 		break;
 	default:
-		explain_failure(run, rep, &err);
+		run_explain_failure(run, rep, &err);
 		fail_run(run, &err);
 	}
 }
@@ -417,13 +420,13 @@ static bool read_report(struct run *run)
 	size_t n_fds = ARRAY_SIZE(fds);
 	ssize_t n = sys_recv_record(run->sandbox->control_fd, &rep, sizeof(rep), fds, &n_fds);
 
-	if (n != (ssize_t)sizeof(rep))
-		return false;
-	rep.step[sizeof(rep.step) - 1] = '\0';
-	take_report(run, &rep, fds, n_fds);
+	if (n == (ssize_t)sizeof(rep)) {
+		rep.step[sizeof(rep.step) - 1] = '\0';
+		take_report(run, &rep, fds, n_fds);
+	}
 	for (size_t i = 0; i < n_fds; i++)
 		(void)fd_close(fds[i]);
-	return true;
+	return n == (ssize_t)sizeof(rep);
 }
 
 static int on_control(void *data, uint32_t events)
@@ -441,23 +444,22 @@ static int on_control(void *data, uint32_t events)
 static int on_death(void *data, uint32_t events)
 {
 	struct run *run = data;
+	int wait_status;
 
 	(void)events;
 	while (read_report(run))
 		;
 	run->death = source_free(run->death);
 	run->control = source_free(run->control);
-	sandbox_reap(run->sandbox);
-	if (run->failure.code == ERROR_NONE && run->state == RUN_PREPARING && run->killed_for < 0)
-		(void)error_set(&run->failure, ERROR_INTERNAL, ECHILD,
-				"the sandbox died while it was prepared; see: atoll doctor");
-	if (run->failure.code == ERROR_NONE &&
-	    (run->stage_running || run->state == RUN_PREPARING)) {
+	wait_status = sandbox_reap(run->sandbox);
+	close_stdio(run);
+	if (run->state != RUN_ENDING && run->failure.code == ERROR_NONE && run->killed_for < 0)
+		run_explain_death(run, wait_status);
+	if (run->state != RUN_ENDING && run->failure.code == ERROR_NONE) {
 		struct report rep = { .kind = REPORT_EXITED,
 				      .wait_status = SIGKILL,
 				      .at_ns = clock_now_ns() };
 
-		tell_started(run);
 		end_stage(run, &rep);
 	}
 	conclude(run);
@@ -491,17 +493,18 @@ static int watch(struct run *run)
 		r = loop_add_fd(loop, run->sandbox->control_fd, EPOLLIN,
 				(struct handler){ on_control, run }, &run->control);
 	if (r == 0)
-		r = loop_add_fd(loop, run->sandbox->pidfd, EPOLLIN,
-				(struct handler){ on_death, run }, &run->death);
-	if (r == 0)
-		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_wall, run },
-				   &run->wall_timer);
+		r = loop_add_timer(loop, clock_now_ns() + START_MS_MAX * NS_PER_MS,
+				   (struct handler){ on_wall, run }, &run->wall_timer);
 	if (r == 0)
 		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_cpu, run },
 				   &run->cpu_timer);
 	if (r == 0)
 		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_remove, run },
 				   &run->remove_timer);
+	/* Last: with it the run ends the ordinary way, whatever happens. */
+	if (r == 0)
+		r = loop_add_fd(loop, run->sandbox->pidfd, EPOLLIN,
+				(struct handler){ on_death, run }, &run->death);
 	return r;
 }
 
@@ -525,7 +528,7 @@ static int begin(struct run *run, struct error *err)
 	if (r == 0 && !run->tty)
 		r = start_stage(run);
 	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "the run cannot be watched: %s",
+		return error_set(err, ERROR_INTERNAL, -r, "the run cannot be started: %s",
 				 strerror(-r));
 	return 0;
 }
@@ -558,6 +561,7 @@ int run_new(struct broker *b, uint32_t job, const int fds[4])
 		return r;
 	}
 	(void)send_record(run, &rec, -EBADF);
+	unwatch(run);
 	sandbox_destroy(TAKE_PTR(run->sandbox));
 	run_free(run);
 	return r;

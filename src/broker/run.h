@@ -29,6 +29,9 @@ struct broker {
 	bool closing; /* the front is gone: end when the last run is freed */
 };
 
+/* One record, with a descriptor unless fd is negative. */
+int broker_send(struct broker *b, const struct record *rec, int fd);
+
 enum run_state { RUN_PREPARING, RUN_RUNNING, RUN_ENDING, RUN_REMOVING };
 
 struct run {
@@ -49,10 +52,11 @@ struct run {
 	int64_t limits[_STAGE_LIMIT_MAX];
 	int64_t stage_start_ns;
 	struct report prepared;
-	struct usage base;    /* counters when the stage began */
-	struct usage total;   /* counters when it ended */
-	struct error failure; /* code ERROR_NONE: none */
-	struct record end;    /* DONE or FAILED, sent when the cgroup is gone */
+	struct usage base;	   /* counters when the stage began */
+	struct usage total;	   /* counters when it ended */
+	int64_t memory_peak_bytes; /* of all stages */
+	struct error failure;	   /* code ERROR_NONE: none */
+	struct record end;	   /* DONE or FAILED, sent when the cgroup is gone */
 	int remove_tries;
 };
 
@@ -62,3 +66,8 @@ struct run *run_find(struct broker *b, uint32_t job);
 /* The first reason wins. */
 void run_kill(struct run *run, int cause);
 void run_send_usage(struct run *run);
+
+/* run-explain.c. A report FAILED into words. */
+void run_explain_failure(const struct run *run, const struct report *rep, struct error *err);
+/* pid 1 died before its work was done and not by our hand: sets run->failure, unless the program can have caused it. */
+void run_explain_death(struct run *run, int wait_status);

@@ -123,7 +123,7 @@ static int become_program(const struct init *init, const int fds[3])
 
 	if (!argv || !envp)
 		return ENOMEM;
-	/* fds are all above 2: the socket and the plan, and the gap the kernel filled first, are below. */
+	/* take_command() has moved all three well above 2, so none is overwritten before its turn. */
 	for (int i = 0; i < 3; i++)
 		if (dup2(fds[i], i) < 0)
 			return errno;
@@ -137,24 +137,25 @@ static int become_program(const struct init *init, const int fds[3])
 	(void)umask(022);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	(void)prctl(PR_SET_PDEATHSIG, 0);
 	return exec_program(argv, envp);
 }
 
 /* Starts the stage; the pipe closes on exec, so its end says that the program is running. */
 static void start_stage(struct init *init, const int fds[3])
 {
-	struct report rep = { .kind = REPORT_STARTED, .stage = init->stage.stage };
+	struct report rep = { .kind = REPORT_STARTED,
+			      .stage = init->stage.stage,
+			      .at_ns = now_ns() };
 	int channel[2], errnum = 0;
 	ssize_t n;
 
 	if (pipe2(channel, O_CLOEXEC) < 0) {
+		/* The broker ends us after this. */
 		rep.kind = REPORT_EXEC_FAILED;
 		rep.errnum = errno;
 		report(&rep);
 		return;
 	}
-	rep.at_ns = now_ns();
 	init->main_pid = fork();
 	if (init->main_pid == 0) {
 		errnum = become_program(init, fds);

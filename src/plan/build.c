@@ -223,8 +223,8 @@ static void add_lockdown(struct builder *b, const struct decision *d)
 		{ RLIMIT_RTPRIO, 0 },
 		{ RLIMIT_NICE, 0 },
 		{ RLIMIT_SIGPENDING, 1024 },
-		/* init is a process of this user too. */
-		{ RLIMIT_NPROC, l->pids + 1 },
+		/* init is a process of this user too; a cgroup that counts must be the first to refuse. */
+		{ RLIMIT_NPROC, l->pids + (d->facts->cgroup_controllers & CGROUP_PIDS ? 64 : 1) },
 	};
 	const int64_t write = ACCESS_READ | ACCESS_WRITE;
 	/* value2: TCP is handled too, that is, closed. */

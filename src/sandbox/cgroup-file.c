@@ -2,7 +2,6 @@
 /* See cgroup-file.h. What changes the host has a fault point; reading is left alone. */
 #include "sandbox/cgroup-file.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,15 +94,7 @@ int cgroup_rmdir(int dirfd, const char *name)
 	return errno == ENOTEMPTY ? -EBUSY : -errno;
 }
 
-int cgroup_make_parent(int dirfd)
-{
-	int r = cgroup_mkdir(dirfd, CGROUP_PARENT);
-
-	return r == -EEXIST ? 1 : r;
-}
-
-/* A living run's group is empty only between mkdir and clone, which is a matter of milliseconds. */
-static bool is_stale(int parent, const char *name)
+bool cgroup_is_stale(int parent, const char *name)
 {
 	struct stat st;
 
@@ -112,26 +103,9 @@ static bool is_stale(int parent, const char *name)
 	return clock_realtime_ns() / NS_PER_SEC - st.st_mtim.tv_sec > STALE_SEC;
 }
 
-void cgroup_sweep(int dirfd)
+int cgroup_name(const char *prefix, const char *name, char ret[CGROUP_NAME_MAX])
 {
-	int parent = cgroup_open_dir(dirfd, CGROUP_PARENT);
-	DIR *dir = parent < 0 ? NULL : fdopendir(parent);
-	struct dirent *entry;
-
-	if (!dir) {
-		(void)fd_close(parent);
-		return;
-	}
-	while ((entry = readdir(dir)))
-		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
-		    is_stale(parent, entry->d_name))
-			(void)!cgroup_rmdir(parent, entry->d_name); /* refused while in use */
-	(void)closedir(dir);
-}
-
-int cgroup_child_name(const char *name, char ret[CGROUP_NAME_MAX])
-{
-	int n = snprintf(ret, CGROUP_NAME_MAX, CGROUP_PARENT "/%s", name);
+	int n = snprintf(ret, CGROUP_NAME_MAX, "%s%s", prefix, name);
 
 	return n < 0 || n >= CGROUP_NAME_MAX ? -ENAMETOOLONG : 0;
 }

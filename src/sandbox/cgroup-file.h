@@ -8,9 +8,11 @@
 #include "base/error.h"
 #include "base/macro.h"
 
-enum { CGROUP_NAME_MAX = 64 }; /* "atoll/" and a sandbox's name */
+#include <stdbool.h>
 
-#define CGROUP_PARENT "atoll" /* the directory that holds every sandbox's group */
+enum { CGROUP_NAME_MAX = 64 }; /* a prefix and a sandbox's name */
+
+#define CGROUP_PARENT "atoll" /* v2: the directory that holds every sandbox's group */
 
 int cgroup_write(int dirfd, const char *file, const char *text) _must_check_;
 int cgroup_write_i64(int dirfd, const char *file, int64_t value) _must_check_;
@@ -23,13 +25,11 @@ int cgroup_mkdir(int dirfd, const char *name) _must_check_;
 /* Removes an empty group; one that is gone already is fine. -EBUSY: something lives in it. */
 int cgroup_rmdir(int dirfd, const char *name) _must_check_;
 /*
- * Makes <dirfd>/atoll. One that is there already may hold what a killed atoll left behind: 1 says that
- * it is worth a sweep.
+ * Is it a directory too old to be a group that is just being filled? A living run's group is empty only between mkdir
+ * and clone, which is a matter of milliseconds.
  */
-int cgroup_make_parent(int dirfd) _must_check_;
-/* Removes groups below <dirfd>/atoll that are empty and too old to be just being filled. */
-void cgroup_sweep(int dirfd);
-/* "atoll/<name>" into ret; -ENAMETOOLONG. */
-int cgroup_child_name(const char *name, char ret[CGROUP_NAME_MAX]) _must_check_;
+bool cgroup_is_stale(int parent, const char *name);
+/* Both joined into ret; -ENAMETOOLONG. */
+int cgroup_name(const char *prefix, const char *name, char ret[CGROUP_NAME_MAX]) _must_check_;
 /* Sets err to "cannot set memory.max …" and returns r. */
 int cgroup_limit_error(struct error *err, int r, const char *file);

@@ -12,7 +12,7 @@ struct cgroup {
 	char unused;
 };
 
-static int none_root_open(struct cgroup_root **ret, const struct host_facts *facts _unused_,
+static int none_root_open(struct cgroup_root **ret, const struct cgroup_site *site _unused_,
 			  struct error *err)
 {
 	struct cgroup_root *root = calloc(1, sizeof(*root));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cgroup v1 and hybrid. Each controller has a hierarchy of its own, or shares one, so a sandbox's group
- * is one directory in each: <our own path there>/atoll/<name>. Directories are made in the order of enum
+ * is one directory in each: <our own path there>/atoll-<name>. Directories are made in the order of enum
  * hierarchy and removed in reverse, so the first one (pids) exists as long as any does: having made it
  * is what owns the name.
  *
@@ -10,6 +10,7 @@
  */
 #include "sandbox/cgroup.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,8 @@
 #include "sys/kernel.h"
 #include "sys/textfile.h"
 
+#define CGROUP_PREFIX "atoll-"
+
 enum { CPU_PERIOD_US = 100000, CPU_QUOTA_US_MIN = 1000 };
 
 struct cgroup_root {
@@ -31,27 +34,48 @@ struct cgroup_root {
 
 struct cgroup {
 	struct cgroup_root *root;
-	char name[CGROUP_NAME_MAX]; /* "atoll/<name>" */
+	char name[CGROUP_NAME_MAX]; /* "atoll-<name>" */
 	int made;		    /* directories that exist, counted from the first */
 	int fd[_HIERARCHY_V1_MAX], tasks[_HIERARCHY_V1_MAX];
 	bool limited;	     /* set_limits was called before: counters start anew */
 	uint32_t limits_set; /* bits of enum stage_limit that hold a value */
 };
 
+/*
+ * What a killed atoll left behind: groups that are empty and too old to be just being filled. Looked for when a broker
+ * ends, where nobody waits for it, and only in the first hierarchy, since whatever is left is left there too.
+ */
+static void sweep(const struct cgroup_root *root)
+{
+	DIR *dir = root->n ? fdopendir(cgroup_open_dir(root->fd[0], ".")) : NULL;
+	const struct dirent *entry;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		if (strncmp(entry->d_name, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) != 0 ||
+		    !cgroup_is_stale(root->fd[0], entry->d_name))
+			continue;
+		/* Backwards, as remove does: a name stays taken until all of it is gone. */
+		for (int i = root->n - 1; i >= 0; i--)
+			if (cgroup_rmdir(root->fd[i], entry->d_name) < 0)
+				break; /* in use */
+	}
+	(void)closedir(dir);
+}
+
 static struct cgroup_root *v1_root_free(struct cgroup_root *root)
 {
 	if (!root)
 		return NULL;
-	for (int i = 0; i < root->n; i++) {
-		/* Fails while another atoll has groups there, which is as it should be. */
-		(void)!cgroup_rmdir(root->fd[i], CGROUP_PARENT);
+	sweep(root);
+	for (int i = 0; i < root->n; i++)
 		(void)fd_close(root->fd[i]);
-	}
 	free(root);
 	return NULL;
 }
 
-/* Opens hierarchy h unless a co-mounted one has its directory open already. 1: worth a sweep. */
+/* Opens hierarchy h unless a co-mounted one has its directory open already. */
 static int open_hierarchy(struct cgroup_root *root, const struct cgroup_paths *paths, int h)
 {
 	int fd;
@@ -61,46 +85,33 @@ static int open_hierarchy(struct cgroup_root *root, const struct cgroup_paths *p
 			root->index[h] = root->index[other];
 			return 0;
 		}
-	if (faccessat(AT_FDCWD, paths->own[h], W_OK, AT_EACCESS) < 0)
-		return 0;
 	fd = cgroup_open_dir(AT_FDCWD, paths->own[h]);
 	if (fd < 0)
 		return fd;
 	root->index[h] = root->n;
 	root->fd[root->n++] = fd;
-	return cgroup_make_parent(fd);
+	return 0;
 }
 
-static int v1_root_open(struct cgroup_root **ret, const struct host_facts *facts _unused_,
-			struct error *err)
+static int v1_root_open(struct cgroup_root **ret, const struct cgroup_site *site, struct error *err)
 {
-	struct cgroup_root *root;
-	struct cgroup_paths paths;
-	bool sweep = false;
-	int r = cgroup_paths_read(&paths);
+	struct cgroup_root *root = calloc(1, sizeof(*root));
 
-	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "cannot read /proc/self/cgroup: %s",
-				 strerror(-r));
-	root = calloc(1, sizeof(*root));
 	if (!root)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	for (int h = 0; h < _HIERARCHY_V1_MAX; h++) {
+		int r;
+
 		root->index[h] = -1;
-		if (!paths.own[h][0])
+		if (!(site->home.hierarchies & 1U << h))
 			continue;
-		r = open_hierarchy(root, &paths, h);
+		r = open_hierarchy(root, &site->paths, h);
 		if (r < 0) {
 			(void)v1_root_free(root);
-			return error_set(err, ERROR_INTERNAL, -r,
-					 "cannot make a cgroup below %s: %s", paths.own[h],
-					 strerror(-r));
+			return error_set(err, ERROR_INTERNAL, -r, "cannot open the cgroup %s: %s",
+					 site->paths.own[h], strerror(-r));
 		}
-		sweep |= r > 0;
 	}
-	/* Backwards, as remove does: a name stays taken until all of it is gone. */
-	for (int i = root->n - 1; sweep && i >= 0; i--)
-		cgroup_sweep(root->fd[i]);
 	*ret = root;
 	return 0;
 }
@@ -128,12 +139,6 @@ static int make_one(struct cgroup *cg, int i)
 {
 	int r = cgroup_mkdir(cg->root->fd[i], cg->name);
 
-	/* Another atoll that ended took the empty parent away. */
-	for (int attempt = 0; r == -ENOENT && attempt < 3; attempt++) {
-		r = cgroup_make_parent(cg->root->fd[i]);
-		if (r >= 0)
-			r = cgroup_mkdir(cg->root->fd[i], cg->name);
-	}
 	if (r < 0)
 		return r;
 	cg->fd[i] = cg->tasks[i] = -EBADF;
@@ -154,7 +159,7 @@ static int v1_create(struct cgroup_root *root, const char *name, struct cgroup *
 	if (!cg)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	cg->root = root;
-	r = cgroup_child_name(name, cg->name);
+	r = cgroup_name(CGROUP_PREFIX, name, cg->name);
 	for (int i = 0; r == 0 && i < root->n; i++)
 		r = make_one(cg, i);
 	if (r < 0) {

@@ -11,6 +11,7 @@
  */
 #include "sandbox/cgroup.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,6 +91,24 @@ static int move_self(int base)
 	return 0;
 }
 
+/* What a killed atoll left behind: groups that are empty and too old to be just being filled. */
+static void sweep(const struct cgroup_root *root)
+{
+	int parent = cgroup_open_dir(root->fd, CGROUP_PARENT);
+	DIR *dir = parent < 0 ? NULL : fdopendir(parent);
+	const struct dirent *entry;
+
+	if (!dir) {
+		(void)fd_close(parent);
+		return;
+	}
+	while ((entry = readdir(dir)))
+		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+		    cgroup_is_stale(parent, entry->d_name))
+			(void)!cgroup_rmdir(parent, entry->d_name); /* refused while in use */
+	(void)closedir(dir);
+}
+
 static int prepare(struct cgroup_root *root)
 {
 	_cleanup_close_ int parent = -EBADF;
@@ -98,11 +117,11 @@ static int prepare(struct cgroup_root *root)
 	r = enable_controllers(root->fd, root->controllers);
 	if (r < 0)
 		return r;
-	r = cgroup_make_parent(root->fd);
-	if (r < 0)
+	r = cgroup_mkdir(root->fd, CGROUP_PARENT);
+	if (r < 0 && r != -EEXIST)
 		return r;
-	if (r > 0)
-		cgroup_sweep(root->fd);
+	if (r == -EEXIST)
+		sweep(root);
 	parent = cgroup_open_dir(root->fd, CGROUP_PARENT);
 	if (parent < 0)
 		return parent;
@@ -114,42 +133,31 @@ static struct cgroup_root *v2_root_free(struct cgroup_root *root)
 	if (!root)
 		return NULL;
 	/* Fails while another atoll has groups there, which is as it should be. */
-	(void)!cgroup_rmdir(root->fd, CGROUP_PARENT);
+	if (root->fd >= 0)
+		(void)!cgroup_rmdir(root->fd, CGROUP_PARENT);
 	(void)fd_close(root->fd);
 	free(root);
 	return NULL;
 }
 
-static int v2_root_open(struct cgroup_root **ret, const struct host_facts *facts _unused_,
-			struct error *err)
+static int v2_root_open(struct cgroup_root **ret, const struct cgroup_site *site, struct error *err)
 {
-	_cleanup_close_ int fd = -EBADF;
-	struct cgroup_paths paths;
-	struct cgroup_home home;
-	struct cgroup_root *root;
-	int r = cgroup_paths_read(&paths);
+	struct cgroup_root *root = calloc(1, sizeof(*root));
+	int r;
 
-	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "cannot read /proc/self/cgroup: %s",
-				 strerror(-r));
-	cgroup_home_find(&paths, &home);
-	if (home.kind != CGROUP_V2)
-		return error_set(err, ERROR_INTERNAL, ENODEV, "cgroup v2 cannot be used: %s",
-				 home.reason);
-	fd = cgroup_open_dir(AT_FDCWD, home.base);
-	r = fd < 0 ? fd : 0;
-	if (r == 0 && home.move_self)
-		r = move_self(fd);
-	root = calloc(1, sizeof(*root));
 	if (!root)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-	*root = (struct cgroup_root){ .fd = TAKE_FD(fd), .controllers = home.controllers };
+	root->controllers = site->home.controllers;
+	root->fd = cgroup_open_dir(AT_FDCWD, site->home.base);
+	r = root->fd < 0 ? root->fd : 0;
+	if (r == 0 && site->home.move_self)
+		r = move_self(root->fd);
 	if (r == 0)
 		r = prepare(root);
 	if (r < 0) {
 		(void)v2_root_free(root);
 		return error_set(err, ERROR_INTERNAL, -r, "cannot make a cgroup below %s: %s",
-				 home.base, strerror(-r));
+				 site->home.base, strerror(-r));
 	}
 	*ret = root;
 	return 0;
@@ -205,7 +213,7 @@ static int v2_create(struct cgroup_root *root, const char *name, struct cgroup *
 	if (!cg)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	*cg = (struct cgroup){ .root = root, .fd = -EBADF, .peak_fd = -EBADF };
-	r = cgroup_child_name(name, cg->name);
+	r = cgroup_name(CGROUP_PARENT "/", name, cg->name);
 	if (r == 0)
 		r = make_group(cg);
 	if (r < 0) {

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "plan/plan.h"
 #include "spec/usage.h"
-#include "sys/facts.h"
+#include "sys/cgroup-paths.h"
 
 enum { CGROUP_JOIN_MAX = 6 }; /* fds a child must write "0" to, v1: one a hierarchy */
 
@@ -20,7 +20,7 @@ struct cgroup;	    /* opaque: one sandbox's group(s) */
 
 struct cgroup_ops {
 	const char *name; /* "v2", "v1", "none" */
-	int (*root_open)(struct cgroup_root **ret, const struct host_facts *facts,
+	int (*root_open)(struct cgroup_root **ret, const struct cgroup_site *site,
 			 struct error *err);
 	/* Removes what it made, if empty. */
 	struct cgroup_root *(*root_free)(struct cgroup_root *root);

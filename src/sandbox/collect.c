@@ -34,6 +34,15 @@ struct walk {
 
 enum { ENTRIES_MAX = 100000 };
 
+/* Readable is not enough: the entries of a directory without the x bit cannot be looked at. */
+static void open_up(int dir_fd)
+{
+	struct stat st;
+
+	if (fstat(dir_fd, &st) == 0 && (st.st_mode & 0700) != 0700)
+		(void)fchmod(dir_fd, 0700);
+}
+
 static int push(struct walk *w, int fd, size_t path_len)
 {
 	DIR *dir;
@@ -43,6 +52,7 @@ static int push(struct walk *w, int fd, size_t path_len)
 		w->report.truncated = true;
 		return 0;
 	}
+	open_up(fd);
 	dir = fdopendir(fd);
 	if (!dir) {
 		(void)fd_close(fd);
@@ -119,11 +129,11 @@ int collect_files(int top_fd, const struct collect_bounds *bounds, struct collec
 		  struct collect_report *ret)
 {
 	struct walk w = { .bounds = bounds, .fn = collector.fn, .data = collector.data };
-	int fd = sys_openat(top_fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	int r;
+	int fd, r;
 
-	if (fd == -EACCES && fchmodat(top_fd, ".", 0700, 0) == 0)
-		fd = sys_openat(top_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	open_up(top_fd);
+	/* Opened anew: a directory's position is shared by all copies of its descriptor. */
+	fd = sys_openat(top_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return fd;
 	r = push(&w, fd, 0);

@@ -25,6 +25,7 @@
 
 struct sandbox_host {
 	struct host_facts facts;
+	struct cgroup_site site; /* where groups are made */
 	const struct cgroup_ops *cgroups;
 	struct cgroup_root *cgroup_root;
 	struct filter filter;
@@ -66,8 +67,8 @@ int sandbox_start(struct sandbox *sb, const struct command *command, const int f
 void sandbox_kill(struct sandbox *sb);
 /* Kernel counters so far. Members nobody can measure are -1. */
 void sandbox_usage(struct sandbox *sb, struct usage *ret);
-/* Reaps pid 1; only when its pidfd is readable. */
-void sandbox_reap(struct sandbox *sb);
+/* Reaps pid 1, only when its pidfd is readable; its wait status. */
+int sandbox_reap(struct sandbox *sb);
 /* Removes the cgroup and so gives the uid back. -EBUSY: it is not empty yet, try again. */
 int sandbox_vacate(struct sandbox *sb) _must_check_;
 /* The rest, after pid 1 was reaped: descriptors, and with them the file systems. NULL is fine. */

@@ -316,7 +316,7 @@ int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare, str
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	if (may_clone_first())
 		r = sandbox_clone(spare, err);
-	host_probe(&host->facts);
+	host_probe_site(&host->facts, &host->site);
 	if (r < 0) {
 		sandbox_destroy(spare);
 		return r;
@@ -328,7 +328,7 @@ int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare, str
 int sandbox_host_open(struct sandbox_host *host, struct error *err)
 {
 	host->cgroups = cgroup_ops_for(host->facts.cgroup);
-	return host->cgroups->root_open(&host->cgroup_root, &host->facts, err);
+	return host->cgroups->root_open(&host->cgroup_root, &host->site, err);
 }
 
 int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_fd,
@@ -400,11 +400,14 @@ void sandbox_usage(struct sandbox *sb, struct usage *ret)
 	*ret = usage;
 }
 
-void sandbox_reap(struct sandbox *sb)
+int sandbox_reap(struct sandbox *sb)
 {
+	int wait_status = 0;
+
 	if (sb->pid > 0)
-		(void)waitpid(sb->pid, NULL, 0);
+		(void)waitpid(sb->pid, &wait_status, 0);
 	sb->pid = 0;
+	return wait_status;
 }
 
 int sandbox_vacate(struct sandbox *sb)

@@ -27,6 +27,7 @@
 #include <cmocka.h>
 
 static struct host_facts facts;
+static struct cgroup_site site;
 static const struct cgroup_ops *ops;
 
 struct fixture {
@@ -45,7 +46,7 @@ static int setup(void **state)
 	if (facts.cgroup == CGROUP_NONE)
 		return 0;
 	(void)snprintf(fx.name, sizeof(fx.name), "test-%d-%d", getpid(), counter++);
-	if (ops->root_open(&fx.root, &facts, &err) < 0 ||
+	if (ops->root_open(&fx.root, &site, &err) < 0 ||
 	    ops->create(fx.root, fx.name, &fx.cg, &err) < 0) {
 		print_error("# %s\n", err.text);
 		return -1;
@@ -346,13 +347,13 @@ static void test_shared_parent(void **state)
 	struct cgroup_root *other = NULL;
 	struct error err = { 0 };
 
-	assert_int_equal(ops->root_open(&other, &facts, &err), 0);
+	assert_int_equal(ops->root_open(&other, &site, &err), 0);
 	other = ops->root_free(other); /* not empty: must stay */
 	assert_null(other);
 	set_limits(fx->cg, 64 * MiB, 10);
 	assert_int_equal(ops->remove(fx->cg), 0);
 	fx->cg = NULL;
-	assert_int_equal(ops->root_open(&other, &facts, &err), 0);
+	assert_int_equal(ops->root_open(&other, &site, &err), 0);
 	(void)ops->root_free(other); /* empty: goes, unless somebody else runs sandboxes now */
 	assert_int_equal(ops->create(fx->root, fx->name, &fx->cg, &err), 0);
 	set_limits(fx->cg, 64 * MiB, 10);
@@ -408,7 +409,7 @@ static void test_sweep(void **state)
 	group_dir(fx->cg, young_dir, sizeof(young_dir));
 	age(old_dir, 60);
 	age(used_dir, 60);
-	assert_int_equal(ops->root_open(&next, &facts, &err), 0);
+	assert_int_equal(ops->root_open(&next, &site, &err), 0);
 	(void)ops->root_free(next);
 	assert_int_equal(access(old_dir, F_OK), -1);
 	assert_int_equal(access(used_dir, F_OK), 0);
@@ -430,7 +431,7 @@ static void test_none(void **state)
 
 	(void)state;
 	assert_string_equal(none->name, "none");
-	assert_int_equal(none->root_open(&root, &facts, NULL), 0);
+	assert_int_equal(none->root_open(&root, &site, NULL), 0);
 	assert_int_equal(none->create(root, "same", &a, NULL), 0);
 	assert_int_equal(none->create(root, "same", &b, NULL), 0);
 	assert_int_equal(none->set_limits(a, limits, NULL), 0);
@@ -485,7 +486,7 @@ int main(void)
 		LIVE(test_sweep),
 	};
 
-	host_probe(&facts);
+	host_probe_site(&facts, &site);
 	ops = cgroup_ops_for(facts.cgroup);
 	print_message("# back end %s\n", ops->name);
 	return cmocka_run_group_tests(tests, NULL, NULL);

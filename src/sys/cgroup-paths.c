@@ -201,23 +201,6 @@ void cgroup_paths_parse(const char *cgroup_text, const char *mountinfo_text,
 	}
 }
 
-int cgroup_paths_read(struct cgroup_paths *ret)
-{
-	_cleanup_buf_ struct buf mounts = { 0 };
-	char groups[8192];
-	int r;
-
-	buf_init(&mounts, MiB);
-	r = textfile_read_at(AT_FDCWD, "/proc/self/cgroup", groups, sizeof(groups));
-	if (r < 0)
-		return r;
-	r = textfile_read_buf("/proc/self/mountinfo", &mounts);
-	if (r < 0)
-		return r;
-	cgroup_paths_parse(groups, mounts.data, ret);
-	return 0;
-}
-
 uint32_t cgroup_controllers_parse(const char *text)
 {
 	static const struct {
@@ -361,8 +344,11 @@ static bool find_v1(const struct cgroup_paths *paths, struct cgroup_home *ret)
 	ret->controllers = 0;
 	for (int h = 0; h < _HIERARCHY_V1_MAX; h++) {
 		mounted |= paths->own[h][0] != '\0';
-		if (paths->own[h][0] && faccessat(AT_FDCWD, paths->own[h], W_OK, AT_EACCESS) == 0)
-			ret->controllers |= bit[h];
+		if (paths->own[h][0] == '\0' ||
+		    faccessat(AT_FDCWD, paths->own[h], W_OK, AT_EACCESS) < 0)
+			continue;
+		ret->controllers |= bit[h];
+		ret->hierarchies |= 1U << h;
 	}
 	if (!ret->controllers) {
 		if (mounted)

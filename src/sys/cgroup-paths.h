@@ -37,15 +37,20 @@ struct cgroup_home {
 	enum cgroup_kind kind;
 	uint32_t controllers;	    /* as host_facts.cgroup_controllers */
 	char base[CGROUP_PATH_MAX]; /* v2: groups are made below <base>/atoll */
+	uint32_t hierarchies;	    /* v1: bits of enum hierarchy that groups can be made in */
 	bool move_self;	  /* v2: base's processes, all ours, must go to CGROUP_SELF_LEAF first */
 	char reason[160]; /* why kind is CGROUP_NONE, with the command that fixes it */
+};
+
+/* Both together: all that is needed to make groups without looking again. */
+struct cgroup_site {
+	struct cgroup_paths paths;
+	struct cgroup_home home;
 };
 
 /* Pure: from the two files' texts. */
 void cgroup_paths_parse(const char *cgroup_text, const char *mountinfo_text,
 			struct cgroup_paths *ret);
-/* From /proc; -errno when it cannot be read. */
-int cgroup_paths_read(struct cgroup_paths *ret) _must_check_;
 /* Decides between v2, v1 and none. Reads and asks for permissions, changes nothing. */
 void cgroup_home_find(const struct cgroup_paths *paths, struct cgroup_home *ret);
 /* Bits for the names in a cgroup.controllers-like text; pure. */

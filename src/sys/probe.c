@@ -309,11 +309,9 @@ static bool has_overlay(const char *release)
 	return access(path, F_OK) == 0;
 }
 
-static void probe_mounts(struct host_facts *ret)
+static void probe_mounts(struct host_facts *ret, struct cgroup_site *site)
 {
-	struct cgroup_home home = { .kind = CGROUP_NONE };
 	_cleanup_buf_ struct buf mounts = { 0 };
-	struct cgroup_paths paths;
 	char groups[8192];
 
 	buf_init(&mounts, MiB);
@@ -327,24 +325,32 @@ static void probe_mounts(struct host_facts *ret)
 	/* subset=pid came with 5.8. */
 	ret->proc_mount = probe_kernel_at_least(ret->kernel, 5, 8) &&
 			  !probe_proc_masked(mounts.data);
-	cgroup_paths_parse(groups, mounts.data, &paths);
-	cgroup_home_find(&paths, &home);
-	ret->cgroup = home.kind;
-	ret->cgroup_controllers = home.controllers;
-	(void)snprintf(ret->cgroup_reason, sizeof(ret->cgroup_reason), "%s", home.reason);
+	cgroup_paths_parse(groups, mounts.data, &site->paths);
+	cgroup_home_find(&site->paths, &site->home);
+	ret->cgroup = site->home.kind;
+	ret->cgroup_controllers = site->home.controllers;
+	(void)snprintf(ret->cgroup_reason, sizeof(ret->cgroup_reason), "%s", site->home.reason);
 }
 
 void host_probe(struct host_facts *ret)
 {
+	struct cgroup_site site;
+
+	host_probe_site(ret, &site);
+}
+
+void host_probe_site(struct host_facts *ret, struct cgroup_site *ret_site)
+{
 	const char *off = getenv("ATOLL_FORCE_OFF");
 
 	*ret = (struct host_facts){ 0 };
+	ret_site->home = (struct cgroup_home){ .kind = CGROUP_NONE };
 	probe_host(ret);
 	probe_privilege(ret);
 	probe_namespaces(ret);
 	probe_userns(ret);
 	probe_calls(ret);
-	probe_mounts(ret);
+	probe_mounts(ret, ret_site);
 	if (off)
 		probe_force_off(ret, off);
 }

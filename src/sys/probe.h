@@ -9,9 +9,12 @@
  */
 #pragma once
 
+#include "sys/cgroup-paths.h"
 #include "sys/facts.h"
 
 void host_probe(struct host_facts *ret);
+/* The same, and where cgroups can be made: for whoever is about to. */
+void host_probe_site(struct host_facts *ret, struct cgroup_site *ret_site);
 void host_probe_deep(struct host_facts *ret);
 
 /* The pure parts, for tests. */

@@ -204,3 +204,25 @@ def test_python_libraries(atoll):
     result = atoll.result(["-l", "python", "-c", code], timeout=60)
     assert result["stdout"] == "3 True\n", result
     assert [f["path"] for f in result["files"]] == ["figure.png"]
+
+
+TOOLS = {
+    "javascript": "class Tool {\n  async add({ a, b }) { console.log('adding'); return { sum: a + b }; }\n"
+                  "  bad() { return () => 1; }\n  boom() { throw new TypeError('no'); }\n}\n",
+    "ruby": "class Tool\n  def add(a:, b:)\n    puts 'adding'\n    { sum: a + b }\n  end\n\n"
+            "  def bad = Object.new\n\n  def boom = raise(TypeError, 'no')\nend\n",
+}
+
+
+@pytest.mark.modes("root")
+@pytest.mark.parametrize("language", TOOLS)
+def test_invoke(atoll, language):
+    """Runners other than Python's (test_stages.py has that one)."""
+    def call(method, params="{}"):
+        return atoll.result(["-l", language, "--invoke", f"Tool.{method}", "--params", params, "-c", TOOLS[language]])
+    result = call("add", '{"a": 1, "b": 2}')
+    assert (result["value"], result["error"], result["stdout"]) == ({"sum": 3}, None, "adding\n"), result
+    result = call("boom")
+    assert (result["value"], result["error"]["type"], result["error"]["message"], result["_exit"]) == (None, "TypeError", "no", 1)
+    assert "is not JSON serializable" in call("bad")["value"]
+    assert "nope" in call("nope")["error"]["message"]
