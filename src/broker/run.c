@@ -105,10 +105,38 @@ static int send_file(void *data, const struct collect_file *file)
 	return send_record(run, &rec, file->fd);
 }
 
+static int pass_over(void *data, const struct collect_file *file)
+{
+	(void)data;
+	(void)file;
+	return 0;
+}
+
+/*
+ * Files for the front when it asked for them. When the program failed, /tmp is looked at too: a file as large as
+ * file_size allows says why.
+ */
+static void collect(struct run *run, struct collect_report *ret)
+{
+	const struct op *op = plan_find(&run->plan.view, OP_COLLECT, -1);
+	struct collect_bounds bounds = { op ? op->value : 0, op ? op->value2 : 0 };
+	struct collector collector = { op ? send_file : pass_over, run };
+	struct collect_report tmp = { 0 };
+
+	if (op || run->wait_status)
+		if (collect_files(run->sandbox->work_fd, &bounds, collector, ret) < 0)
+			ret->truncated = true;
+	if (!run->wait_status)
+		return;
+	bounds = (struct collect_bounds){ 0 };
+	collector.fn = pass_over;
+	if (collect_files(run->sandbox->tmp_fd, &bounds, collector, &tmp) == 0)
+		ret->largest_file_bytes = MAX(ret->largest_file_bytes, tmp.largest_file_bytes);
+}
+
 /* Everything is dead: take what the front is to know. It is told when nothing of the run is left. */
 static void conclude(struct run *run)
 {
-	const struct op *op = plan_find(&run->plan.view, OP_COLLECT, -1);
 	struct collect_report report = { 0 };
 
 	if (run->failure.code != ERROR_NONE) {
@@ -116,13 +144,8 @@ static void conclude(struct run *run)
 		run->end.failed = run->failure;
 		return;
 	}
-	if (op && run->sandbox->scratch_fd >= 0) {
-		struct collect_bounds bounds = { op->value, op->value2 };
-		struct collector collector = { send_file, run };
-
-		if (collect_files(run->sandbox->scratch_fd, &bounds, collector, &report) < 0)
-			report.truncated = true;
-	}
+	if (run->sandbox->work_fd >= 0)
+		collect(run, &report);
 	run->end.kind = RECORD_DONE;
 	run->end.done = (struct record_done){
 		.stages_run = run->stage + 1,
@@ -208,7 +231,7 @@ static void end_stage(struct run *run, const struct report *rep)
 	/* Where the kernel can, its peak starts anew with each stage's limits. */
 	run->memory_peak_bytes = MAX(run->memory_peak_bytes, run->total.memory_peak_bytes);
 	s->index = run->stage;
-	s->wait_status = rep->wait_status;
+	s->wait_status = run->wait_status = rep->wait_status;
 	s->exec_errno = rep->kind == REPORT_EXEC_FAILED ? rep->errnum : 0;
 	s->killed_for = run->killed_for;
 	s->start_ns = run->stage_start_ns;
@@ -280,7 +303,7 @@ static int start_stage(struct run *run)
 
 static int64_t cpu_used_ms(struct run *run)
 {
-	int64_t us = run->broker->host.cgroups->read_cpu_us(run->sandbox->cgroup);
+	int64_t us = sandbox_cpu_us(run->sandbox);
 	int64_t base_us = run->base.user_us < 0 ? 0 : run->base.user_us + run->base.system_us;
 
 	return us < 0 ? -1 : (us - base_us) / US_PER_MS;
@@ -376,10 +399,12 @@ static void on_prepared(struct run *run, const struct report *rep, int fds[], si
 
 	run->state = RUN_RUNNING;
 	run->prepared = *rep;
-	if (n_fds > 0)
-		run->sandbox->scratch_fd = TAKE_FD(fds[0]);
-	if (n_fds > 1)
-		run->sandbox->terminal_fd = TAKE_FD(fds[1]);
+	if (n_fds >= INIT_SCRATCH_DIRS) {
+		run->sandbox->work_fd = TAKE_FD(fds[0]);
+		run->sandbox->tmp_fd = TAKE_FD(fds[1]);
+	}
+	if (n_fds > INIT_SCRATCH_DIRS)
+		run->sandbox->terminal_fd = TAKE_FD(fds[INIT_SCRATCH_DIRS]);
 	if (!run->tty)
 		return; /* its START is in the socket already */
 	r = start_stage(run);
@@ -416,7 +441,7 @@ static void take_report(struct run *run, const struct report *rep, int fds[], si
 static bool read_report(struct run *run)
 {
 	struct report rep;
-	int fds[2] = { -EBADF, -EBADF };
+	int fds[INIT_SCRATCH_DIRS + 1];
 	size_t n_fds = ARRAY_SIZE(fds);
 	ssize_t n = sys_recv_record(run->sandbox->control_fd, &rep, sizeof(rep), fds, &n_fds);
 
@@ -458,7 +483,11 @@ static int on_death(void *data, uint32_t events)
 	if (run->state != RUN_ENDING && run->failure.code == ERROR_NONE) {
 		struct report rep = { .kind = REPORT_EXITED,
 				      .wait_status = SIGKILL,
-				      .at_ns = clock_now_ns() };
+				      .at_ns = clock_now_ns(),
+				      .user_us = run->cpu_us,
+				      .max_rss_bytes = -1,
+				      .read_bytes = -1,
+				      .write_bytes = -1 };
 
 		end_stage(run, &rep);
 	}
@@ -473,6 +502,8 @@ void run_kill(struct run *run, int cause)
 		return;
 	if (run->killed_for < 0 && run->state != RUN_ENDING && cause != CAUSE_INTERNAL)
 		run->killed_for = cause;
+	/* Without a cgroup this is the last look anybody gets. */
+	run->cpu_us = sandbox_cpu_us(run->sandbox);
 	sandbox_kill(run->sandbox);
 }
 
@@ -481,6 +512,10 @@ void run_send_usage(struct run *run)
 	struct record rec = { .kind = RECORD_USAGE };
 
 	sandbox_usage(run->sandbox, &rec.usage);
+	if (rec.usage.user_us < 0) {
+		rec.usage.user_us = sandbox_cpu_us(run->sandbox);
+		rec.usage.system_us = 0;
+	}
 	(void)send_record(run, &rec, -EBADF);
 }
 

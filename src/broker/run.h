@@ -48,13 +48,15 @@ struct run {
 	uint32_t n_stages, stage; /* stage: the one that runs, or ran last */
 	bool stage_running;
 	bool started_sent;
-	int killed_for; /* enum cause_kind, or -1 */
+	int killed_for;	 /* enum cause_kind, or -1 */
+	int wait_status; /* of the stage that ended last */
 	int64_t limits[_STAGE_LIMIT_MAX];
 	int64_t stage_start_ns;
 	struct report prepared;
 	struct usage base;	   /* counters when the stage began */
 	struct usage total;	   /* counters when it ended */
 	int64_t memory_peak_bytes; /* of all stages */
+	int64_t cpu_us;		   /* when it was killed */
 	struct error failure;	   /* code ERROR_NONE: none */
 	struct record end;	   /* DONE or FAILED, sent when the cgroup is gone */
 	int remove_tries;

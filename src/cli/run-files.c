@@ -87,35 +87,35 @@ json_t *bytes_to_json(const char *data, size_t len)
 	return text ? text : base64_to_json(data, len);
 }
 
-/* One walk: where files go, and what has been taken so far. */
+/*
+ * One walk: the open directories from the top down to where it is, and the two names of that place,
+ * inside the sandbox and on the host. Going down appends to the names, coming up cuts them.
+ */
 struct tree {
 	json_t *files;
 	int64_t bytes;
 	size_t count;
-	unsigned depth;
+	struct level {
+		DIR *dir;
+		size_t dest_len, source_len; /* of the names of this directory */
+	} levels[REQUEST_DEPTH_MAX];
+	size_t depth; /* levels in use */
+	char dest[REQUEST_PATH_MAX + 1], source[PATH_MAX];
 };
 
-/* One file or directory on the way, open, with its two names. */
-struct node {
-	int fd;
-	const char *dest;   /* inside the sandbox, relative */
-	const char *source; /* on the host, for messages */
-};
-
-static int tree_add_file(struct tree *t, const struct node *n, const struct stat *st,
-			 struct error *err)
+static int tree_add_file(struct tree *t, int fd, const struct stat *st, struct error *err)
 {
-	_cleanup_buf_ struct buf content = { 0 };
+	_cleanup_buf_ struct buf content;
 	json_t *value;
 	int r;
 
 	buf_init(&content, 0);
-	if (json_object_get(t->files, n->dest))
-		return error_set(err, ERROR_INPUT, EEXIST, "--file gives '%.200s' twice", n->dest);
+	if (json_object_get(t->files, t->dest))
+		return error_set(err, ERROR_INPUT, EEXIST, "--file gives '%.200s' twice", t->dest);
 	if (++t->count > REQUEST_FILES_MAX)
 		return error_set(err, ERROR_INPUT, E2BIG, "--file gives more than %d files",
 				 REQUEST_FILES_MAX);
-	r = read_open_file(n->fd, n->source, (size_t)(TREE_BYTES_MAX - t->bytes), &content, err);
+	r = read_open_file(fd, t->source, (size_t)(TREE_BYTES_MAX - t->bytes), &content, err);
 	if (r < 0)
 		return r;
 	t->bytes += (int64_t)content.len;
@@ -125,79 +125,90 @@ static int tree_add_file(struct tree *t, const struct node *n, const struct stat
 			value = json_pack("{s:o}", "text", value);
 		(void)json_object_set_new(value, "mode", json_string("0755"));
 	}
-	if (json_object_set_new(t->files, n->dest, value) < 0)
+	if (json_object_set_new(t->files, t->dest, value) < 0)
 		return error_set(err, ERROR_INPUT, EILSEQ, "the file name '%.200s' is not UTF-8",
-				 n->source);
+				 t->source);
 	return 0;
 }
 
-static int tree_add_dir(struct tree *t, const struct node *n, struct error *err);
-
-static int tree_add(struct tree *t, const struct node *n, struct error *err)
+/* Goes down into an open directory; takes fd over when it succeeds. */
+static int tree_enter(struct tree *t, int fd, struct error *err)
 {
-	struct stat st;
-
-	if (fstat(n->fd, &st) < 0)
-		return cannot_read(n->source, errno, err);
-	if (S_ISDIR(st.st_mode))
-		return tree_add_dir(t, n, err);
-	if (S_ISREG(st.st_mode))
-		return tree_add_file(t, n, &st, err);
-	return error_set(err, ERROR_INPUT, EINVAL,
-			 "'%.300s' is neither a regular file nor a directory; leave it out",
-			 n->source);
-}
-
-/* Opens one name of a directory without following a link and adds it. */
-static int tree_add_entry(struct tree *t, const struct node *parent, const char *name,
-			  struct error *err)
-{
-	char dest[REQUEST_PATH_MAX + 2], source[PATH_MAX];
-	_cleanup_close_ int fd = -EBADF;
-
-	if (snprintf(dest, sizeof(dest), "%s/%s", parent->dest, name) >= (int)sizeof(dest) ||
-	    snprintf(source, sizeof(source), "%s/%s", parent->source, name) >= (int)sizeof(source))
-		return error_set(err, ERROR_INPUT, ENAMETOOLONG,
-				 "a path below '%.200s' is too long", parent->source);
-	fd = openat(parent->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0)
-		return cannot_read(source, errno, err);
-	return tree_add(t, &(struct node){ .fd = fd, .dest = dest, .source = source }, err);
-}
-
-/* Depth is bounded by REQUEST_DEPTH_MAX, so the recursion is too. */
-static int tree_add_dir(struct tree *t, const struct node *n, struct error *err)
-{
-	int r = 0, fd = openat(n->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct dirent *entry;
 	DIR *dir;
 
-	if (fd < 0)
-		return cannot_read(n->source, errno, err);
+	if (t->depth == REQUEST_DEPTH_MAX)
+		return error_set(err, ERROR_INPUT, ELOOP, "'%.300s' is deeper than %d directories",
+				 t->source, REQUEST_DEPTH_MAX);
 	dir = fdopendir(fd);
-	if (!dir) {
-		(void)fd_close(fd);
-		return cannot_read(n->source, ENOMEM, err);
-	}
-	if (++t->depth > REQUEST_DEPTH_MAX)
-		r = error_set(err, ERROR_INPUT, ELOOP, "'%.300s' is deeper than %d directories",
-			      n->source, REQUEST_DEPTH_MAX);
-	while (r == 0 && (entry = readdir(dir))) {
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			r = tree_add_entry(t, n, entry->d_name, err);
-	}
-	t->depth--;
-	(void)closedir(dir);
+	if (!dir)
+		return cannot_read(t->source, errno, err);
+	t->levels[t->depth++] = (struct level){ .dir = dir,
+						.dest_len = strlen(t->dest),
+						.source_len = strlen(t->source) };
+	return 0;
+}
+
+/* Adds the file, or enters the directory, that the tree's names stand for now. */
+static int tree_visit(struct tree *t, int dir_fd, const char *name, struct error *err)
+{
+	_cleanup_close_ int fd = openat(dir_fd, name,
+					O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	struct stat st;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return cannot_read(t->source, errno, err);
+	if (S_ISREG(st.st_mode))
+		return tree_add_file(t, fd, &st, err);
+	if (!S_ISDIR(st.st_mode))
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "'%.300s' is neither a regular file nor a directory; leave it out",
+				 t->source);
+	r = tree_enter(t, fd, err);
+	if (r == 0)
+		(void)TAKE_FD(fd);
 	return r;
+}
+
+/* Appends "/name" to a name of len bytes; false when it does not fit. */
+static bool name_extend(char *text, size_t size, size_t len, const char *name)
+{
+	return snprintf(text + len, size - len, "/%s", name) < (int)(size - len);
+}
+
+/* One entry of the deepest open directory; at its end one level up. */
+static int tree_step(struct tree *t, struct error *err)
+{
+	const struct level *level = &t->levels[t->depth - 1];
+	const struct dirent *entry = readdir(level->dir);
+
+	if (!entry) {
+		(void)closedir(level->dir);
+		t->depth--;
+		return 0;
+	}
+	if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+		return 0;
+	if (!name_extend(t->dest, sizeof(t->dest), level->dest_len, entry->d_name) ||
+	    !name_extend(t->source, sizeof(t->source), level->source_len, entry->d_name))
+		return error_set(err, ERROR_INPUT, ENAMETOOLONG, "the path '%.200s…' is too long",
+				 t->source);
+	return tree_visit(t, dirfd(level->dir), entry->d_name, err);
 }
 
 int host_tree_add(json_t *files, const char *dest, const char *source, struct error *err)
 {
-	_cleanup_close_ int fd = open(source,
-				      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	struct tree t = { .files = files, .count = json_object_size(files) };
+	int r;
 
-	if (fd < 0)
-		return cannot_read(source, errno, err);
-	return tree_add(&t, &(struct node){ .fd = fd, .dest = dest, .source = source }, err);
+	if (snprintf(t.dest, sizeof(t.dest), "%s", dest) >= (int)sizeof(t.dest) ||
+	    snprintf(t.source, sizeof(t.source), "%s", source) >= (int)sizeof(t.source))
+		return error_set(err, ERROR_INPUT, ENAMETOOLONG, "the path '%.200s…' is too long",
+				 source);
+	r = tree_visit(&t, AT_FDCWD, source, err);
+	while (r == 0 && t.depth > 0)
+		r = tree_step(&t, err);
+	while (t.depth > 0)
+		(void)closedir(t.levels[--t.depth].dir);
+	return r;
 }

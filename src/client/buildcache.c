@@ -68,13 +68,14 @@ static int by_path(const void *a, const void *b)
 
 static int hash_files(struct sha256 *hash, const struct request_file *files, size_t n)
 {
-	_cleanup_free_ const struct request_file **sorted = calloc(n + 1, sizeof(*sorted));
+	_cleanup_free_ const struct request_file **sorted = calloc(n + 1,
+								   sizeof(struct request_file *));
 
 	if (!sorted)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = &files[i];
-	qsort(sorted, n, sizeof(*sorted), by_path);
+	qsort(sorted, n, sizeof(struct request_file *), by_path);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t len = sorted[i]->data.len;
 

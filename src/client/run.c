@@ -216,7 +216,7 @@ static void sign(struct run *run, struct result *res, json_t *root)
 	if (run->request && run->request->labels)
 		res->labels = json_deep_copy(run->request->labels);
 	(void)snprintf(res->node, sizeof(res->node), "%s", atoll_facts(run->atoll)->node);
-	if (run->full && run->language && run->request) {
+	if (run->full && run->language && res->refusal == ERROR_NONE) {
 		struct prober prober = atoll_prober(run->atoll, run->request->image);
 
 		/* A version that cannot be learnt is no reason to fail a run that went well. */

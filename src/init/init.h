@@ -6,7 +6,7 @@
  *
  *   broker                          child, then init
  *   GO                       ─▶     (ids are mapped, limits are set: prepare)
- *                            ◀─     PREPARED + scratch [+ terminal]     or FAILED
+ *                            ◀─     PREPARED + work, tmp [, terminal]     or FAILED
  *   START {stage} + 0, 1, 2  ─▶
  *                            ◀─     STARTED {stage}, EXITED {stage, …}  or EXEC_FAILED {stage, errno}
  */
@@ -16,6 +16,9 @@
 
 /* init's descriptors, set by the child before exec; it has no others. */
 enum { INIT_FD_CONTROL = 0, INIT_FD_PLAN = 1 };
+
+/* Directories of scratch that PREPARED hands over: work, tmp. */
+enum { INIT_SCRATCH_DIRS = 2 };
 
 enum command_kind { COMMAND_GO = 1, COMMAND_START };
 

@@ -307,11 +307,13 @@ int child_do_scratch_dir(struct child *c, const struct op *op)
 		r = make_dir(target(c, op), 0755);
 	if (r < 0)
 		return r;
-	/* The first one is the work directory: held for collection. */
-	if (c->scratch_fd < 0) {
-		c->scratch_fd = sys_open(source.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-		if (c->scratch_fd < 0)
-			return c->scratch_fd;
+	/* Work directory and /tmp, held for when everything inside is dead. */
+	if (c->n_scratch < ARRAY_SIZE(c->scratch_fds)) {
+		int fd = sys_open(source.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+		if (fd < 0)
+			return fd;
+		c->scratch_fds[c->n_scratch++] = fd;
 	}
 	return sys_mount(&(struct mount_request){
 		.source = source.data, .target = target(c, op), .flags = MS_BIND });

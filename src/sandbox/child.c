@@ -156,11 +156,11 @@ static int become_init(struct child *c)
 	struct report rep = { .kind = REPORT_PREPARED,
 			      .landlock_abi = c->landlock_abi,
 			      .missing = c->missing };
-	const int fds[] = { c->scratch_fd, c->terminal_fd };
+	const int fds[] = { c->scratch_fds[0], c->scratch_fds[1], c->terminal_fd };
 	int control_fd, plan_fd, r;
 
 	c->step = "report";
-	r = sys_send_record(c->control_fd, &rep, sizeof(rep), fds, c->terminal_fd >= 0 ? 2 : 1);
+	r = sys_send_record(c->control_fd, &rep, sizeof(rep), fds, c->terminal_fd >= 0 ? 3 : 2);
 	if (r < 0)
 		return r;
 	c->step = "start init";

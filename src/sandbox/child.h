@@ -16,7 +16,9 @@ struct child {
 	const struct plan_view *plan;
 	struct command go;
 	/* found while preparing */
-	int scratch_fd, terminal_fd, ruleset_fd;
+	int scratch_fds[INIT_SCRATCH_DIRS];
+	size_t n_scratch;
+	int terminal_fd, ruleset_fd;
 	int landlock_abi;
 	uint32_t missing;
 	uint32_t op_index;

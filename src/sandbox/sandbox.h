@@ -36,12 +36,12 @@ struct sandbox {
 	struct sandbox_host *host;
 	pid_t pid; /* as seen from here; 0 once reaped */
 	int pidfd;
-	int control_fd;	  /* our end of init's socket */
-	int scratch_fd;	  /* the work directory, for collection; -EBADF until PREPARED */
-	int terminal_fd;  /* master of its terminal, or -EBADF */
-	int mounts_fd;	  /* its mount namespace */
-	uint32_t host_id; /* uid and gid outside */
-	bool id_reserved; /* nobody else on this host has that uid now */
+	int control_fd;	     /* our end of init's socket */
+	int work_fd, tmp_fd; /* its writable directories, for collection; -EBADF until PREPARED */
+	int terminal_fd;     /* master of its terminal, or -EBADF */
+	int mounts_fd;	     /* its mount namespace */
+	uint32_t host_id;    /* uid and gid outside */
+	bool id_reserved;    /* nobody else on this host has that uid now */
 	struct cgroup *cgroup;
 };
 
@@ -67,6 +67,8 @@ int sandbox_start(struct sandbox *sb, const struct command *command, const int f
 void sandbox_kill(struct sandbox *sb);
 /* Kernel counters so far. Members nobody can measure are -1. */
 void sandbox_usage(struct sandbox *sb, struct usage *ret);
+/* Microseconds of CPU used so far: the cheap call for watching. */
+int64_t sandbox_cpu_us(struct sandbox *sb);
 /* Reaps pid 1, only when its pidfd is readable; its wait status. */
 int sandbox_reap(struct sandbox *sb);
 /* Removes the cgroup and so gives the uid back. -EBUSY: it is not empty yet, try again. */

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "init/blob.h"
 #include "sandbox/child.h"
+#include "sandbox/tree.h"
 #include "sys/kernel.h"
 #include "sys/probe.h"
 
@@ -212,7 +213,8 @@ static struct sandbox *sandbox_new(struct sandbox_host *host)
 		*sb = (struct sandbox){ .host = host,
 					.pidfd = -EBADF,
 					.control_fd = -EBADF,
-					.scratch_fd = -EBADF,
+					.work_fd = -EBADF,
+					.tmp_fd = -EBADF,
 					.terminal_fd = -EBADF,
 					.mounts_fd = -EBADF };
 	return sb;
@@ -221,11 +223,9 @@ static struct sandbox *sandbox_new(struct sandbox_host *host)
 /* Needs the group only where the kernel can clone into one (v2). */
 static int sandbox_clone(struct sandbox *sb, struct error *err)
 {
-	struct child child = { .host = sb->host,
-			       .plan_fd = -EBADF,
-			       .scratch_fd = -EBADF,
-			       .terminal_fd = -EBADF,
-			       .ruleset_fd = -EBADF };
+	struct child child = {
+		.host = sb->host, .plan_fd = -EBADF, .terminal_fd = -EBADF, .ruleset_fd = -EBADF
+	};
 	_cleanup_close_ int far_end = -EBADF;
 	int pair[2];
 
@@ -385,6 +385,13 @@ void sandbox_kill(struct sandbox *sb)
 		(void)kill(sb->pid, SIGKILL);
 }
 
+int64_t sandbox_cpu_us(struct sandbox *sb)
+{
+	int64_t us = sb->host->cgroups->read_cpu_us(sb->cgroup);
+
+	return us < 0 && sb->pid > 0 ? tree_cpu_us(sb->pid) : us;
+}
+
 void sandbox_usage(struct sandbox *sb, struct usage *ret)
 {
 	struct usage usage = { -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 };
@@ -393,7 +400,7 @@ void sandbox_usage(struct sandbox *sb, struct usage *ret)
 	(void)sb->host->cgroups->read_usage(sb->cgroup, &usage);
 	if (usage.pids_peak > INIT_PROCESSES)
 		usage.pids_peak -= INIT_PROCESSES;
-	if (sb->scratch_fd >= 0 && fstatfs(sb->scratch_fd, &fs) == 0) {
+	if (sb->work_fd >= 0 && fstatfs(sb->work_fd, &fs) == 0) {
 		usage.disk_free_bytes = (int64_t)fs.f_bfree * fs.f_bsize;
 		usage.disk_free_files = (int64_t)fs.f_ffree;
 	}
@@ -425,7 +432,8 @@ void sandbox_free(struct sandbox *sb)
 		return;
 	sb->pidfd = fd_close(sb->pidfd);
 	sb->control_fd = fd_close(sb->control_fd);
-	sb->scratch_fd = fd_close(sb->scratch_fd);
+	sb->work_fd = fd_close(sb->work_fd);
+	sb->tmp_fd = fd_close(sb->tmp_fd);
 	sb->terminal_fd = fd_close(sb->terminal_fd);
 	sb->mounts_fd = fd_close(sb->mounts_fd);
 	free(sb);

@@ -393,8 +393,9 @@ def test_inodes(atoll):
 
 
 @quick
-def test_file_size(atoll):
-    code = ("import sys\nf = open('/tmp/x', 'wb', 0)\n"
+@pytest.mark.parametrize("place", ["/sandbox", "/tmp"])
+def test_file_size(atoll, place):
+    code = (f"import sys\nf = open('{place}/x', 'wb', 0)\n"
             "try:\n    for _ in range(40): f.write(b'x' * 100000)\n"
             "except OSError as e: print(e.errno, f.tell()); sys.exit(9)")
     result = atoll.python(code, options=["--file-size", "1m"])
@@ -404,7 +405,7 @@ def test_file_size(atoll):
 
 
 def test_file_size_by_signal(atoll):
-    result = atoll.bash("head -c 5000000 /dev/zero > /tmp/x; echo $?; exit 9", options=["--file-size", "1m"])
+    result = atoll.bash("head -c 5000000 /dev/zero > x; echo $?; exit 9", options=["--file-size", "1m"])
     assert result["stdout"] == "153\n"  # 128 + SIGXFSZ
     assert result["status"] == "limit" and result["cause"]["kind"] == "disk"
 
