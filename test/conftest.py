@@ -167,9 +167,7 @@ class Atoll:
         more.setdefault("stdin", subprocess.PIPE)
         more.setdefault("stdout", subprocess.PIPE)
         more.setdefault("stderr", subprocess.PIPE)
-        popen = subprocess.Popen(argv, env=self.environment(env), cwd=cwd or self.home, start_new_session=True, **more)
-        SESSIONS.add(popen.pid)
-        return popen
+        return subprocess.Popen(argv, env=self.environment(env), cwd=cwd or self.home, start_new_session=True, **more)
 
     def run(self, args, input=b"", timeout=30, env=None, cwd=None, program=None, **more):
         popen = self.popen(args, env=env, cwd=cwd, program=program, **more)
@@ -362,15 +360,31 @@ def enosys(compile_c):
 # ------------------------------------------------------------------------------------ leak oracle
 
 
+def memory_cgroup(pid):
+    """Where a process is accounted. Others who test on this machine at the same time are elsewhere, if anywhere."""
+    try:
+        lines = [line.split(":", 2) for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines()]
+    except OSError:
+        return ""
+    return next((path for _, names, path in lines if "memory" in names.split(",")), "/").rstrip("/") + "/"
+
+
+OURS = memory_cgroup("self")
+
+
 def list_cgroups():
-    """Every group that is the product's."""
-    found = set()
+    """Every group that is the product's and ours."""
+    found, foreign = set(), set()
     for top, names, _ in os.walk("/sys/fs/cgroup"):
         for name in names:
             path = os.path.join(top, name)
-            if "atoll" in path or (name.isdigit() and int(name) in SANDBOX_UIDS):
+            if "atoll" not in path and not (name.isdigit() and int(name) in SANDBOX_UIDS):
+                continue
+            if path.startswith("/sys/fs/cgroup/memory/") and not path.startswith("/sys/fs/cgroup/memory" + OURS):
+                foreign.add(name)
+            else:
                 found.add(path)
-    return found
+    return {path for path in found if not foreign & set(path.split("/"))}
 
 
 def list_empty_cgroups():
@@ -399,7 +413,6 @@ def find_reapers():
 
 
 REAPERS = find_reapers()
-SESSIONS = set()  # of every command started here; its own processes stay in them
 
 
 def list_processes():
@@ -422,10 +435,9 @@ def list_processes():
             continue  # dead; that it is still listed is the reaper's slowness
         uid = int(re.search(r"^Uid:\s+(\d+)", status, re.M)[1])
         name = stat[stat.index("(") + 1:stat.rindex(")")]
-        if uid not in SANDBOX_UIDS and uid != NOBODY and int(rest[3]) not in SESSIONS:
-            name = ""  # a command of somebody else
         table[pid] = (int(rest[1]), f"pid {pid} ({name}) uid {uid} started {rest[19]}")
-        if uid in SANDBOX_UIDS or (uid == NOBODY and IS_ROOT) or name.startswith("atoll"):
+        if (uid in SANDBOX_UIDS or (uid == NOBODY and IS_ROOT) or name.startswith("atoll")) and \
+                memory_cgroup(pid).startswith(OURS):
             suspects.add(pid)
     found = set()
     for pid in suspects:

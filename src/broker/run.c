@@ -126,7 +126,7 @@ static void collect(struct run *run, struct collect_report *ret)
 	if (op || run->wait_status)
 		if (collect_files(run->sandbox->work_fd, &bounds, collector, ret) < 0)
 			ret->truncated = true;
-	if (!run->wait_status)
+	if (!run->wait_status || run->sandbox->tmp_fd < 0)
 		return;
 	bounds = (struct collect_bounds){ 0 };
 	collector.fn = pass_over;
@@ -399,12 +399,12 @@ static void on_prepared(struct run *run, const struct report *rep, int fds[], si
 
 	run->state = RUN_RUNNING;
 	run->prepared = *rep;
-	if (n_fds >= INIT_SCRATCH_DIRS) {
+	if (rep->n_scratch > 0 && n_fds > 0)
 		run->sandbox->work_fd = TAKE_FD(fds[0]);
+	if (rep->n_scratch > 1 && n_fds > 1)
 		run->sandbox->tmp_fd = TAKE_FD(fds[1]);
-	}
-	if (n_fds > INIT_SCRATCH_DIRS)
-		run->sandbox->terminal_fd = TAKE_FD(fds[INIT_SCRATCH_DIRS]);
+	if (n_fds > rep->n_scratch)
+		run->sandbox->terminal_fd = TAKE_FD(fds[rep->n_scratch]);
 	if (!run->tty)
 		return; /* its START is in the socket already */
 	r = start_stage(run);

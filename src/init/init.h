@@ -50,7 +50,9 @@ struct report {
 	/* PREPARED */
 	int32_t landlock_abi;
 	uint32_t missing; /* bits of enum layer */
-	char step[32];	  /* FAILED: what was being done when it was no operation */
+	uint32_t
+		n_scratch; /* descriptors of scratch directories that came along, the terminal's behind them */
+	char step[32]; /* FAILED: what was being done when it was no operation */
 	/* EXITED: of everything init has reaped so far */
 	int64_t user_us, system_us, max_rss_bytes, read_bytes, write_bytes;
 };

@@ -156,11 +156,19 @@ static int become_init(struct child *c)
 	struct report rep = { .kind = REPORT_PREPARED,
 			      .landlock_abi = c->landlock_abi,
 			      .missing = c->missing };
-	const int fds[] = { c->scratch_fds[0], c->scratch_fds[1], c->terminal_fd };
+	int fds[INIT_SCRATCH_DIRS + 1];
+	size_t n = 0;
 	int control_fd, plan_fd, r;
 
 	c->step = "report";
-	r = sys_send_record(c->control_fd, &rep, sizeof(rep), fds, c->terminal_fd >= 0 ? 3 : 2);
+	while (n < c->n_scratch) {
+		fds[n] = c->scratch_fds[n];
+		n++;
+	}
+	rep.n_scratch = (uint32_t)n;
+	if (c->terminal_fd >= 0)
+		fds[n++] = c->terminal_fd;
+	r = sys_send_record(c->control_fd, &rep, sizeof(rep), fds, n);
 	if (r < 0)
 		return r;
 	c->step = "start init";

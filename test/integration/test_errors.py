@@ -191,11 +191,10 @@ def test_disk_full(atoll, work):
     cache.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=777", "reef", cache], check=True)
     try:
-        with open(cache / "fill", "wb") as f:
+        with open(cache / "fill", "wb", 0) as f:
             try:
                 while True:
                     f.write(b"x" * 4096)
-                    f.flush()
             except OSError:
                 pass
         done = atoll.run(["run", "-l", "c", "-c", "#include <stdio.h>\nint main(void) { puts(\"ok\"); }"],

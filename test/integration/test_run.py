@@ -345,6 +345,26 @@ def test_cancel_by_interrupt(atoll):
     assert popen.returncode in (130, -2)
 
 
+def children(pid):
+    return [int(word) for word in open(f"/proc/{pid}/task/{pid}/children").read().split()]
+
+
+def test_death_of_the_broker(atoll):
+    """kill -9 of the process that holds the sandbox: an error at once, everything inside dies, and what it could
+    not take down any more is gone after the next run."""
+    import os
+    import signal
+    import time
+    popen = atoll.popen(["run", "-l", "bash", "-c", "echo up; trap '' TERM HUP; (setsid sleep 30 &); sleep 30"])
+    assert popen.stdout.readline() == b"up\n"
+    begin = time.monotonic()
+    for pid in children(popen.pid):
+        os.kill(pid, signal.SIGKILL)
+    _, err = popen.communicate(timeout=5)
+    assert popen.returncode == 125 and err.count(b"\n") == 1 and time.monotonic() - begin < 2, (popen.returncode, err)
+    assert atoll.bash("echo next")["stdout"] == "next\n"
+
+
 @pytest.mark.parametrize("name", ["KILL", "TERM", "HUP"])
 def test_death_of_the_front_takes_all_with_it(atoll, name):
     """kill -9 of the command line: the oracle must find nothing two seconds later."""
