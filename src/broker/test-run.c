@@ -196,7 +196,7 @@ static void plan_script(struct plan *p, const char *script)
 
 static int plan_fd(const struct plan *p)
 {
-	_cleanup_buf_ struct buf bytes;
+	_cleanup_buf_ struct buf bytes = { 0 };
 	int fd;
 
 	buf_init(&bytes, PLAN_BYTES_MAX);
@@ -284,7 +284,7 @@ static void test_bad_plans(void **state)
 
 static void test_one_run(void **state)
 {
-	_cleanup_(plan_done) struct plan p;
+	_cleanup_(plan_done) struct plan p = { 0 };
 	struct story story;
 	struct stat before, after;
 	char out[256];
@@ -311,7 +311,7 @@ static void test_one_run(void **state)
 static void test_runs_in_turn(void **state)
 {
 	for (int i = 0; i < 3; i++) {
-		_cleanup_(plan_done) struct plan p;
+		_cleanup_(plan_done) struct plan p = { 0 };
 		struct story story;
 
 		plan_script(&p, "exit 0");
@@ -323,7 +323,7 @@ static void test_runs_in_turn(void **state)
 
 static void test_exec_failure(void **state)
 {
-	_cleanup_(plan_done) struct plan p;
+	_cleanup_(plan_done) struct plan p = { 0 };
 	struct story story;
 	char out[16];
 
@@ -341,7 +341,7 @@ static void test_exec_failure(void **state)
 
 static void test_two_stages(void **state)
 {
-	_cleanup_(plan_done) struct plan p;
+	_cleanup_(plan_done) struct plan p = { 0 };
 	struct story story;
 	char out[64];
 
@@ -363,7 +363,7 @@ static void test_two_stages(void **state)
 
 static void test_stage_failure_stops(void **state)
 {
-	_cleanup_(plan_done) struct plan p;
+	_cleanup_(plan_done) struct plan p = { 0 };
 	struct story story;
 	char out[64];
 
@@ -380,7 +380,7 @@ static void test_stage_failure_stops(void **state)
 
 static void test_wall_deadline(void **state)
 {
-	_cleanup_(plan_done) struct plan p;
+	_cleanup_(plan_done) struct plan p = { 0 };
 	struct story story;
 	int64_t took_ns;
 
@@ -396,7 +396,7 @@ static void test_wall_deadline(void **state)
 
 static void test_cpu_deadline(void **state)
 {
-	_cleanup_(plan_done) struct plan p;
+	_cleanup_(plan_done) struct plan p = { 0 };
 	struct story story;
 
 	plan_script(&p, "while :; do :; done");
@@ -416,7 +416,7 @@ static void test_kill_while_preparing(void **state)
 	struct front *f = *state;
 
 	for (int i = 0; i < 20; i++) {
-		_cleanup_(plan_done) struct plan p;
+		_cleanup_(plan_done) struct plan p = { 0 };
 		struct story story;
 
 		plan_script(&p, "sleep 1000");
@@ -443,7 +443,7 @@ static void test_front_leaves(void **state)
 	int status;
 
 	for (int i = 0; i < 2; i++) {
-		_cleanup_(plan_done) struct plan p;
+		_cleanup_(plan_done) struct plan p = { 0 };
 		struct record rec;
 
 		plan_script(&p, "echo begun; sleep 1000");
@@ -466,7 +466,7 @@ static void test_front_leaves(void **state)
 static void test_broker_dies(void **state)
 {
 	struct front *f = *state;
-	_cleanup_(plan_done) struct plan p;
+	_cleanup_(plan_done) struct plan p = { 0 };
 	struct record rec;
 	char out[64];
 
@@ -504,7 +504,7 @@ static void test_malformed_record(void **state)
 
 static void test_files(void **state)
 {
-	_cleanup_(plan_done) struct plan p;
+	_cleanup_(plan_done) struct plan p = { 0 };
 	struct story story;
 	static char big[2 * MiB];
 

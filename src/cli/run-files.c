@@ -105,7 +105,7 @@ struct tree {
 
 static int tree_add_file(struct tree *t, int fd, const struct stat *st, struct error *err)
 {
-	_cleanup_buf_ struct buf content;
+	_cleanup_buf_ struct buf content = { 0 };
 	json_t *value;
 	int r;
 

@@ -131,7 +131,7 @@ static void test_refusals(void **state _unused_)
 /* Every limit of the table has its line, with its default. */
 static void test_print(void **state _unused_)
 {
-	_cleanup_buf_ struct buf out;
+	_cleanup_buf_ struct buf out = { 0 };
 
 	buf_init(&out, 64 << 10);
 	assert_int_equal(options_print(&all, &out), 0);

@@ -112,7 +112,7 @@ static int name_source(struct run *run, struct error *err)
 		language_source_name(lang, code->data, code->len, run->source, sizeof(run->source));
 	}
 	if (lang->class_pattern)
-		language_class_name(code->data, code->len, run->class_name,
+		language_main_class(code->data, code->len, run->class_name,
 				    sizeof(run->class_name));
 	return 0;
 }

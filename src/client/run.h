@@ -59,7 +59,7 @@ struct run {
 	struct policy *policy;
 	struct decision decision;
 	char source[REQUEST_PATH_MAX + 1]; /* of the program, below the work directory; "": none */
-	char class_name[128];
+	char class_name[512];		   /* Java: with its package */
 	struct build_file *files; /* the program and the caller's files, below SANDBOX_WORK */
 	size_t n_files;
 	struct build_product product;

@@ -189,7 +189,7 @@ static void test_targets_behind_links(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		_cleanup_(plan_done) struct plan p;
+		_cleanup_(plan_done) struct plan p = { 0 };
 		struct error err = { 0 };
 		int r;
 
@@ -208,7 +208,7 @@ static void test_targets_behind_links(void **state)
 /* Afterwards everything is inside. */
 static void test_links_after_pivot(void **state)
 {
-	_cleanup_(plan_done) struct plan p, whole;
+	_cleanup_(plan_done) struct plan p = { 0 }, whole = { 0 };
 	struct op *ops;
 
 	(void)state;
@@ -278,7 +278,7 @@ static void test_ceilings(void **state)
 				   .disk_bytes = 4096,
 				   .files = 16,
 				   .limits = { [STAGE_MEMORY_BYTES] = 4096, [STAGE_PIDS] = 10 } };
-	_cleanup_(plan_done) struct plan p;
+	_cleanup_(plan_done) struct plan p = { 0 };
 
 	(void)state;
 	sample(&p);
@@ -310,7 +310,7 @@ static void test_stage_without_limits(void **state)
 					 .files = 16,
 					 .limits = {
 						 [STAGE_MEMORY_BYTES] = 4096, [STAGE_PIDS] = 10 } };
-	_cleanup_(plan_done) struct plan p;
+	_cleanup_(plan_done) struct plan p = { 0 };
 
 	(void)state;
 	sample(&p);

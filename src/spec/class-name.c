@@ -137,3 +137,21 @@ void language_class_name(const char *source, size_t len, char *ret, size_t size)
 		with_main = (struct token){ "Main", 4 };
 	(void)snprintf(ret, size, "%.*s", (int)with_main.len, with_main.data);
 }
+
+void language_main_class(const char *source, size_t len, char *ret, size_t size)
+{
+	struct scanner s = { source, source + len };
+	struct token t = next_token(&s);
+	char name[128];
+	size_t n = 0;
+
+	language_class_name(source, len, name, sizeof(name));
+	if (is(t, "package"))
+		while ((t = next_token(&s)).len > 0 && !is(t, ";") &&
+		       n + t.len + sizeof(name) < size) {
+			memcpy(ret + n, t.data, t.len);
+			n += t.len;
+		}
+	if (snprintf(ret + n, size - n, "%s%s", n ? "." : "", name) < 0)
+		ret[0] = '\0';
+}

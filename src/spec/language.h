@@ -56,6 +56,8 @@ bool language_has_shebang(const struct language *lang, const char *line, size_t 
  * the first, else "Main".
  */
 void language_class_name(const char *source, size_t len, char *ret, size_t size);
+/* The same with its package before it, as `java` wants it: "org.example.Main". */
+void language_main_class(const char *source, size_t len, char *ret, size_t size);
 /* The file name under which code is stored: `source`, with {class} filled in from the code. */
 void language_source_name(const struct language *lang, const char *code, size_t len, char *ret,
 			  size_t size);

@@ -201,6 +201,24 @@ static void test_class_names(void **state _unused_)
 	assert_string_equal(small, "Main");
 }
 
+static void test_main_class(void **state _unused_)
+{
+	static const char *const rows[][2] = {
+		{ "public class A {}", "A" },
+		{ "package a; public class B {}", "a.B" },
+		{ "/* package x; */ package org.example . deep;\nclass C { }",
+		  "org.example.deep.C" },
+		{ "package", "Main" },
+		{ "package a.b", "a.b.Main" },
+	};
+	char name[512];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		language_main_class(rows[i][0], strlen(rows[i][0]), name, sizeof(name));
+		assert_string_equal(name, rows[i][1]);
+	}
+}
+
 static void test_source_name(void **state _unused_)
 {
 	struct language *java = language_from(
@@ -222,7 +240,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shipped),	    cmocka_unit_test(test_all_keys),
 		cmocka_unit_test(test_refusals),    cmocka_unit_test(test_detection),
-		cmocka_unit_test(test_class_names), cmocka_unit_test(test_source_name),
+		cmocka_unit_test(test_class_names), cmocka_unit_test(test_main_class),
+		cmocka_unit_test(test_source_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,18 +24,32 @@ static const struct {
 	const char *name;
 	unsigned int nr;
 } calls[] = {
-	{"clone3", 435},	{"openat2", 437},	    {"landlock_create_ruleset", 444},
-	{"landlock_add_rule", 445}, {"landlock_restrict_self", 446}, {"unshare", 272},
-	{"mount", 165},		{"fsopen", 430},	    {"open_tree", 428},
-	{"mount_setattr", 442}, {"pivot_root", 155},	    {"seccomp", 317},
-	{"pidfd_open", 434},	{"close_range", 436},	    {"memfd_create", 319},
-	{"clone-new", 56},
+	{ "clone3", 435 },
+	{ "openat2", 437 },
+	{ "landlock_create_ruleset", 444 },
+	{ "landlock_add_rule", 445 },
+	{ "landlock_restrict_self", 446 },
+	{ "unshare", 272 },
+	{ "mount", 165 },
+	{ "fsopen", 430 },
+	{ "open_tree", 428 },
+	{ "mount_setattr", 442 },
+	{ "pivot_root", 155 },
+	{ "seccomp", 317 },
+	{ "pidfd_open", 434 },
+	{ "close_range", 436 },
+	{ "memfd_create", 319 },
+	{ "clone-new", 56 },
 };
 
 static const struct {
 	const char *name;
 	unsigned int value;
-} errors[] = {{"ENOSYS", ENOSYS}, {"EPERM", EPERM}, {"ENOSPC", ENOSPC}, {"EINVAL", EINVAL}, {"ENOMEM", ENOMEM}};
+} errors[] = { { "ENOSYS", ENOSYS },
+	       { "EPERM", EPERM },
+	       { "ENOSPC", ENOSPC },
+	       { "EINVAL", EINVAL },
+	       { "ENOMEM", ENOMEM } };
 
 static int add_rule(const char *word, struct sock_filter *out)
 {
@@ -46,7 +60,8 @@ static int add_rule(const char *word, struct sock_filter *out)
 	if (word[len] == '=') {
 		size_t i = 0;
 
-		while (i < sizeof(errors) / sizeof(errors[0]) && strcmp(errors[i].name, word + len + 1) != 0)
+		while (i < sizeof(errors) / sizeof(errors[0]) &&
+		       strcmp(errors[i].name, word + len + 1) != 0)
 			i++;
 		if (i == sizeof(errors) / sizeof(errors[0]))
 			return -1;
@@ -57,13 +72,15 @@ static int add_rule(const char *word, struct sock_filter *out)
 			continue;
 		int by_flags = strcmp(calls[i].name, "clone-new") == 0;
 
-		out[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+		out[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+							offsetof(struct seccomp_data, nr));
 		out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i].nr, 0,
 							by_flags ? 3 : 1);
 		if (by_flags) {
-			out[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-								offsetof(struct seccomp_data, args[0]));
-			out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NEW_FLAGS, 0, 1);
+			out[n++] = (struct sock_filter)BPF_STMT(
+				BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]));
+			out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K,
+								NEW_FLAGS, 0, 1);
 		}
 		out[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error);
 		return n;
@@ -74,11 +91,13 @@ static int add_rule(const char *word, struct sock_filter *out)
 int main(int argc, char **argv)
 {
 	struct sock_filter insns[256];
-	struct sock_fprog program = {.filter = insns};
+	struct sock_fprog program = { .filter = insns };
 	int n = 0, i = 1;
 
-	insns[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
-	insns[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
+	insns[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+						  offsetof(struct seccomp_data, arch));
+	insns[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1,
+						  0);
 	insns[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		int added = n < 240 ? add_rule(argv[i], insns + n) : -1;
