@@ -370,6 +370,7 @@ def memory_cgroup(pid):
 
 
 OURS = memory_cgroup("self")
+NEIGHBOURS = "ATOLL_NEIGHBOURS" in os.environ  # others test here right now: ignore what may be theirs
 
 
 def list_cgroups():
@@ -384,6 +385,9 @@ def list_cgroups():
                 foreign.add(name)
             else:
                 found.add(path)
+    if NEIGHBOURS:
+        own = {path.rsplit("/", 1)[1] for path in found if path.startswith("/sys/fs/cgroup/memory/")}
+        return {path for path in found if own & set(path.split("/"))}
     return {path for path in found if not foreign & set(path.split("/"))}
 
 

@@ -65,6 +65,22 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 		.arg = 0, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 1,
 		.cases = { { 0, 0, TO_ALLOW } },
 	},
+	/* init has the program's user id: nobody may slow it down, it is what ends a run. */
+	[TO_OTHER_PROCESS] = {
+		.arg = 0, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 1,
+		.cases = { { 1, 1, TO_EPERM } },
+	},
+	[TO_PRIORITY_WHO] = {
+		.arg = 1, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 1,
+		.cases = { { 1, 1, TO_EPERM } },
+	},
+	[TO_PRIORITY] = {
+		.arg = 0, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 2,
+		.cases = {
+			{ 0, 0, TO_PRIORITY_WHO }, /* PRIO_PROCESS */
+			{ 2, 2, TO_EPERM },	   /* PRIO_USER: init is one of them */
+		},
+	},
 	[TO_PERSONALITY] = {
 		.arg = 0, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 2,
 		.cases = {
@@ -296,9 +312,9 @@ const struct syscall_row filter_syscalls[] = {
 	{ "sched_getparam", { 143, 121 }, TO_ALLOW },
 	{ "sched_getscheduler", { 145, 120 }, TO_ALLOW },
 	{ "sched_rr_get_interval", { 148, 127 }, TO_ALLOW },
-	{ "sched_setaffinity", { 203, 122 }, TO_ALLOW },
-	{ "sched_setparam", { 142, 118 }, TO_ALLOW },
-	{ "sched_setscheduler", { 144, 119 }, TO_ALLOW },
+	{ "sched_setaffinity", { 203, 122 }, TO_OTHER_PROCESS },
+	{ "sched_setparam", { 142, 118 }, TO_OTHER_PROCESS },
+	{ "sched_setscheduler", { 144, 119 }, TO_OTHER_PROCESS },
 	{ "sched_yield", { 24, 124 }, TO_ALLOW },
 	{ "select", { 23, NR_NONE }, TO_ALLOW },
 	{ "semctl", { 66, 191 }, TO_ALLOW },
@@ -316,7 +332,7 @@ const struct syscall_row filter_syscalls[] = {
 	{ "setgroups", { 116, 159 }, TO_ALLOW },
 	{ "setitimer", { 38, 103 }, TO_ALLOW },
 	{ "setpgid", { 109, 154 }, TO_ALLOW },
-	{ "setpriority", { 141, 140 }, TO_ALLOW },
+	{ "setpriority", { 141, 140 }, TO_PRIORITY },
 	{ "setregid", { 114, 143 }, TO_ALLOW },
 	{ "setresgid", { 119, 149 }, TO_ALLOW },
 	{ "setresuid", { 117, 147 }, TO_ALLOW },

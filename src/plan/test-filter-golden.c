@@ -4,46 +4,12 @@
  * a line a number for test/security, which makes every call in a real sandbox and compares. They lie
  * in the source tree, named by ATOLL_SOURCE_ROOT; with ATOLL_GOLDEN_UPDATE=1 they are written anew.
  */
-#include <fcntl.h>
 #include <linux/seccomp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "base/buf.h"
-#include "base/fd.h"
 #include "plan/filter-table.h"
+#include "test/golden.h"
 
-#include <cmocka.h>
-
-enum { GOLDEN_BYTES_MAX = 1 << 20, NR_LISTED = 1024 };
-
-static void check_golden(const char *name, const struct buf *have)
-{
-	const char *root = getenv("ATOLL_SOURCE_ROOT");
-	_cleanup_close_ int fd = -EBADF;
-	_cleanup_buf_ struct buf want = { 0 };
-	char path[4096];
-
-	buf_init(&want, GOLDEN_BYTES_MAX);
-	(void)snprintf(path, sizeof(path), "%s/%s", root ? root : ".", name);
-	if (getenv("ATOLL_GOLDEN_UPDATE")) {
-		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-		assert_true(fd >= 0);
-		assert_int_equal(fd_write_all(fd, have->data, have->len), 0);
-		return;
-	}
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		fail_msg("%s: cannot be opened", path);
-	assert_int_equal(buf_read_fd(&want, fd), 0);
-	if (want.len != have->len || memcmp(want.data, have->data, want.len) != 0)
-		fail_msg("%s differs; ATOLL_GOLDEN_UPDATE=1 writes it anew, then read the diff",
-			 path);
-}
+enum { NR_LISTED = 1024 };
 
 static void test_listing(void **state)
 {
@@ -95,7 +61,7 @@ static const char *refusal(const struct arg_switch *s)
 {
 	if (s->otherwise != TO_ALLOW)
 		return filter_answer_name(s->otherwise);
-	return filter_answer_name(s->cases[0].to);
+	return filter_answer_name(s->cases[s->n_cases - 1].to);
 }
 
 /*

@@ -29,7 +29,7 @@ struct program {
 	size_t len;
 };
 
-static struct program numbers, eperm, families, terminal;
+static struct program numbers, eperm, families, allowing;
 
 static void export(scmp_filter_ctx ctx, struct program *ret)
 {
@@ -120,8 +120,10 @@ static void build_families(void)
 	export(ctx, &families);
 }
 
-static void build_terminal(void)
+static void build_allowing(void)
 {
+	static const int about_init[] = { SYS_sched_setaffinity, SYS_sched_setparam,
+					  SYS_sched_setscheduler };
 	static const uint32_t refused[] = { 0x5412, 0x541c, 0x541d, 0x5423 };
 	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
 
@@ -129,7 +131,18 @@ static void build_terminal(void)
 		assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SYS_ioctl, 1,
 						  SCMP_A1(SCMP_CMP_MASKED_EQ, LOW32, refused[i])),
 				 0);
-	export(ctx, &terminal);
+	for (size_t i = 0; i < ARRAY_SIZE(about_init); i++)
+		assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), about_init[i], 1,
+						  SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, 1)),
+				 0);
+	assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SYS_setpriority, 1,
+					  SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, 2)),
+			 0);
+	assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SYS_setpriority, 2,
+					  SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, 0),
+					  SCMP_A1(SCMP_CMP_MASKED_EQ, LOW32, 1)),
+			 0);
+	export(ctx, &allowing);
 }
 
 static int setup(void **state)
@@ -138,7 +151,7 @@ static int setup(void **state)
 	build_numbers();
 	build_eperm();
 	build_families();
-	build_terminal();
+	build_allowing();
 	return 0;
 }
 
@@ -155,7 +168,11 @@ static const struct program *program_for(uint32_t nr)
 	case SYS_socketpair:
 		return &families;
 	case SYS_ioctl:
-		return &terminal;
+	case SYS_sched_setaffinity:
+	case SYS_sched_setparam:
+	case SYS_sched_setscheduler:
+	case SYS_setpriority:
+		return &allowing;
 	default:
 		return &numbers;
 	}
@@ -219,7 +236,7 @@ static void test_no_call_is_missing(void **state)
 
 static void test_programs_are_sound(void **state)
 {
-	const struct program *all[] = { &numbers, &eperm, &families, &terminal };
+	const struct program *all[] = { &numbers, &eperm, &families, &allowing };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
@@ -274,8 +291,18 @@ static void test_foreign_arches(void **state)
 
 static void test_checked_calls(void **state)
 {
-	static const int calls[] = { SYS_clone,	       SYS_prctl,  SYS_personality, SYS_prlimit64,
-				     SYS_memfd_create, SYS_socket, SYS_socketpair,  SYS_ioctl };
+	static const int calls[] = { SYS_clone,
+				     SYS_prctl,
+				     SYS_personality,
+				     SYS_prlimit64,
+				     SYS_memfd_create,
+				     SYS_socket,
+				     SYS_socketpair,
+				     SYS_ioctl,
+				     SYS_sched_setaffinity,
+				     SYS_sched_setparam,
+				     SYS_sched_setscheduler,
+				     SYS_setpriority };
 	static const uint64_t highs[] = { 0, UINT64_C(0xffffffff00000000), UINT64_C(0x100000000) };
 	uint64_t samples[256];
 	size_t n = 0;

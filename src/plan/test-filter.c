@@ -281,7 +281,7 @@ static void test_boundary_arguments(void **state)
 			checked++;
 		}
 	}
-	assert_int_equal(checked, 8 * _MACHINE_MAX);
+	assert_int_equal(checked, 12 * _MACHINE_MAX);
 }
 
 /* The policy in numbers from the headers, not from our table. */
@@ -378,6 +378,15 @@ static const struct {
 	{ SYS_personality, { 8 }, DENY(EPERM) },	 /* PER_LINUX32 */
 	{ SYS_prlimit64, { 0, 7 }, SECCOMP_RET_ALLOW },
 	{ SYS_prlimit64, { 1, 7 }, DENY(EPERM) },
+	{ SYS_sched_setaffinity, { 1 }, DENY(EPERM) },
+	{ SYS_sched_setaffinity, { 0 }, SECCOMP_RET_ALLOW },
+	{ SYS_sched_setparam, { 1 }, DENY(EPERM) },
+	{ SYS_sched_setscheduler, { 1, 5 }, DENY(EPERM) },
+	{ SYS_sched_setscheduler, { 2, 5 }, SECCOMP_RET_ALLOW },
+	{ SYS_setpriority, { 0, 1 }, DENY(EPERM) },
+	{ SYS_setpriority, { 0, 0 }, SECCOMP_RET_ALLOW },
+	{ SYS_setpriority, { 1, 1 }, SECCOMP_RET_ALLOW },
+	{ SYS_setpriority, { 2, 1000 }, DENY(EPERM) },
 	{ SYS_memfd_create, { 0, 3 }, SECCOMP_RET_ALLOW },
 	{ SYS_memfd_create, { 0, 4 }, DENY(EPERM) },
 	{ SYS_memfd_create, { 0, (UINT64_C(21) << 26) | 4 }, DENY(EPERM) },

