@@ -132,7 +132,7 @@ int broker_run(int front_fd)
 {
 	struct broker b = { .front_fd = front_fd, .ceilings = local_ceilings };
 	/* A front that reads nothing for this long is broken; blocking for ever would outlive deadlines. */
-	const struct timeval patience = { .tv_sec = 5 };
+	const struct timeval patience = { .tv_sec = 60 };
 	int r;
 
 	fault_role("broker");

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "sandbox/collect.h"
 #include "sys/kernel.h"
 #include "sys/layer.h"
 
@@ -22,8 +21,6 @@
 #include <unistd.h>
 
 enum { REMOVE_RETRY_MS = 2, REMOVE_TRIES_MAX = 2500 };
-/* From being told to start until the program runs: more than any host that works needs. */
-enum { START_MS_MAX = 60000 };
 
 static int send_record(struct run *run, struct record *rec, int fd)
 {
@@ -70,7 +67,7 @@ static void unwatch(struct run *run)
 	run->control = source_free(run->control);
 	run->death = source_free(run->death);
 	run->wall_timer = source_free(run->wall_timer);
-	run->cpu_timer = source_free(run->cpu_timer);
+	run->watch_timer = source_free(run->watch_timer);
 	run->remove_timer = source_free(run->remove_timer);
 }
 
@@ -94,46 +91,6 @@ static void run_free(struct run *run)
 		loop_stop(b->loop);
 }
 
-static int send_file(void *data, const struct collect_file *file)
-{
-	struct run *run = data;
-	struct record rec = { .kind = RECORD_FILE };
-
-	memcpy(rec.file.path, file->path, strlen(file->path) + 1);
-	rec.file.size = file->size;
-	rec.file.mode = file->mode;
-	return send_record(run, &rec, file->fd);
-}
-
-static int pass_over(void *data, const struct collect_file *file)
-{
-	(void)data;
-	(void)file;
-	return 0;
-}
-
-/*
- * Files for the front when it asked for them. When the program failed, /tmp is looked at too: a file as large as
- * file_size allows says why.
- */
-static void collect(struct run *run, struct collect_report *ret)
-{
-	const struct op *op = plan_find(&run->plan.view, OP_COLLECT, -1);
-	struct collect_bounds bounds = { op ? op->value : 0, op ? op->value2 : 0 };
-	struct collector collector = { op ? send_file : pass_over, run };
-	struct collect_report tmp = { 0 };
-
-	if (op || run->wait_status)
-		if (collect_files(run->sandbox->work_fd, &bounds, collector, ret) < 0)
-			ret->truncated = true;
-	if (!run->wait_status || run->sandbox->tmp_fd < 0)
-		return;
-	bounds = (struct collect_bounds){ 0 };
-	collector.fn = pass_over;
-	if (collect_files(run->sandbox->tmp_fd, &bounds, collector, &tmp) == 0)
-		ret->largest_file_bytes = MAX(ret->largest_file_bytes, tmp.largest_file_bytes);
-}
-
 /* Everything is dead: take what the front is to know. It is told when nothing of the run is left. */
 static void conclude(struct run *run)
 {
@@ -145,7 +102,7 @@ static void conclude(struct run *run)
 		return;
 	}
 	if (run->sandbox->work_fd >= 0)
-		collect(run, &report);
+		run_collect(run, &report);
 	run->end.kind = RECORD_DONE;
 	run->end.done = (struct record_done){
 		.stages_run = run->stage + 1,
@@ -224,12 +181,13 @@ static void end_stage(struct run *run, const struct report *rep)
 		run->stage_start_ns = rep->at_ns;
 	tell_started(run);
 	run->stage_running = false;
-	source_set_time(run->wall_timer, INT64_MAX);
-	source_set_time(run->cpu_timer, INT64_MAX);
+	run_watch_ended(run);
 	sandbox_usage(run->sandbox, &run->total);
 	complete_usage(&run->total, rep);
 	/* Where the kernel can, its peak starts anew with each stage's limits. */
 	run->memory_peak_bytes = MAX(run->memory_peak_bytes, run->total.memory_peak_bytes);
+	if (run->total.memory_peak_bytes < 0 && run->memory_peak_bytes > 0)
+		run->total.memory_peak_bytes = run->memory_peak_bytes;
 	s->index = run->stage;
 	s->wait_status = run->wait_status = rep->wait_status;
 	s->exec_errno = rep->kind == REPORT_EXEC_FAILED ? rep->errnum : 0;
@@ -297,72 +255,15 @@ static int start_stage(struct run *run)
 		close_stdio(run);
 	run->stage_running = true;
 	run->stage_start_ns = 0;
-	source_set_time(run->wall_timer, clock_now_ns() + START_MS_MAX * NS_PER_MS);
-	return 0;
-}
-
-static int64_t cpu_used_ms(struct run *run)
-{
-	int64_t us = sandbox_cpu_us(run->sandbox);
-	int64_t base_us = run->base.user_us < 0 ? 0 : run->base.user_us + run->base.system_us;
-
-	return us < 0 ? -1 : (us - base_us) / US_PER_MS;
-}
-
-/* Looks again no later than the limit could be reached with every allowed core busy. */
-static int on_cpu(void *data, uint32_t events)
-{
-	struct run *run = data;
-	int64_t used_ms = cpu_used_ms(run), left_ms, wait_ms;
-	int64_t cpu_milli = run->limits[STAGE_CPU_MILLI] ? run->limits[STAGE_CPU_MILLI]
-							 : run->broker->host.facts.cores * 1000LL;
-
-	(void)events;
-	if (used_ms < 0)
-		return 0;
-	left_ms = run->limits[STAGE_CPU_MS] - used_ms;
-	if (left_ms <= 0) {
-		run_kill(run, CAUSE_CPU_TIME);
-		return 0;
-	}
-	wait_ms = left_ms * 1000 / MAX(cpu_milli, 1000);
-	source_set_time(run->cpu_timer, clock_now_ns() + MAX(wait_ms, 2) * NS_PER_MS);
+	run_watch_starting(run);
 	return 0;
 }
 
 static void on_started(struct run *run, const struct report *rep)
 {
-	int64_t wall_ms = run->limits[STAGE_WALL_MS];
-
 	run->stage_start_ns = rep->at_ns;
-	source_set_time(run->wall_timer, wall_ms ? rep->at_ns + wall_ms * NS_PER_MS : INT64_MAX);
-	if (run->limits[STAGE_CPU_MS])
-		(void)on_cpu(run, 0);
+	run_watch_started(run);
 	tell_started(run);
-}
-
-static void fail_run(struct run *run, const struct error *err)
-{
-	if (run->failure.code == ERROR_NONE)
-		run->failure = *err;
-	run_kill(run, CAUSE_INTERNAL);
-}
-
-static int on_wall(void *data, uint32_t events)
-{
-	struct run *run = data;
-	struct error err = { 0 };
-
-	(void)events;
-	if (run->stage_start_ns) {
-		run_kill(run, CAUSE_TIMEOUT);
-		return 0;
-	}
-	(void)error_set(&err, ERROR_INTERNAL, ETIMEDOUT,
-			"the sandbox was not ready within %d seconds; see: atoll doctor",
-			START_MS_MAX / 1000);
-	fail_run(run, &err);
-	return 0;
 }
 
 static void next_stage(struct run *run, const struct report *rep)
@@ -389,7 +290,7 @@ static void next_stage(struct run *run, const struct report *rep)
 		(void)error_set(&err, ERROR_INTERNAL, -r, "stage %u cannot be started: %s",
 				run->stage, strerror(-r));
 	if (r < 0)
-		fail_run(run, &err);
+		run_fail(run, &err);
 }
 
 static void on_prepared(struct run *run, const struct report *rep, int fds[], size_t n_fds)
@@ -411,7 +312,7 @@ static void on_prepared(struct run *run, const struct report *rep, int fds[], si
 	if (r < 0) {
 		(void)error_set(&err, ERROR_INTERNAL, -r, "the terminal cannot be opened: %s",
 				strerror(-r));
-		fail_run(run, &err);
+		run_fail(run, &err);
 	}
 }
 
@@ -433,7 +334,7 @@ static void take_report(struct run *run, const struct report *rep, int fds[], si
 		break;
 	default:
 		run_explain_failure(run, rep, &err);
-		fail_run(run, &err);
+		run_fail(run, &err);
 	}
 }
 
@@ -496,17 +397,6 @@ static int on_death(void *data, uint32_t events)
 	return on_remove(run, 0);
 }
 
-void run_kill(struct run *run, int cause)
-{
-	if (run->state == RUN_REMOVING)
-		return;
-	if (run->killed_for < 0 && run->state != RUN_ENDING && cause != CAUSE_INTERNAL)
-		run->killed_for = cause;
-	/* Without a cgroup this is the last look anybody gets. */
-	run->cpu_us = sandbox_cpu_us(run->sandbox);
-	sandbox_kill(run->sandbox);
-}
-
 void run_send_usage(struct run *run)
 {
 	struct record rec = { .kind = RECORD_USAGE };
@@ -528,11 +418,7 @@ static int watch(struct run *run)
 		r = loop_add_fd(loop, run->sandbox->control_fd, EPOLLIN,
 				(struct handler){ on_control, run }, &run->control);
 	if (r == 0)
-		r = loop_add_timer(loop, clock_now_ns() + START_MS_MAX * NS_PER_MS,
-				   (struct handler){ on_wall, run }, &run->wall_timer);
-	if (r == 0)
-		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_cpu, run },
-				   &run->cpu_timer);
+		r = run_watch(run);
 	if (r == 0)
 		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_remove, run },
 				   &run->remove_timer);
@@ -592,7 +478,7 @@ int run_new(struct broker *b, uint32_t job, const int fds[4])
 		return 0;
 	if (run->sandbox && run->death) {
 		/* It lives already: let it end the ordinary way, with this as the reason. */
-		fail_run(run, &rec.failed);
+		run_fail(run, &rec.failed);
 		return r;
 	}
 	(void)send_record(run, &rec, -EBADF);

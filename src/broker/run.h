@@ -13,6 +13,7 @@
 #include "broker/proto.h"
 #include "loop/loop.h"
 #include "plan/wire.h"
+#include "sandbox/collect.h"
 #include "sandbox/sandbox.h"
 
 #include <stdbool.h>
@@ -44,11 +45,12 @@ struct run {
 	int stdio[3]; /* what the stages get; closed when the last one has started */
 	bool tty;
 	struct sandbox *sandbox;
-	struct source *control, *death, *wall_timer, *cpu_timer, *remove_timer;
+	struct source *control, *death, *wall_timer, *watch_timer, *remove_timer;
 	uint32_t n_stages, stage; /* stage: the one that runs, or ran last */
 	bool stage_running;
 	bool started_sent;
 	int killed_for;	 /* enum cause_kind, or -1 */
+	bool doomed;	 /* killed, for whatever reason */
 	int wait_status; /* of the stage that ended last */
 	int64_t limits[_STAGE_LIMIT_MAX];
 	int64_t stage_start_ns;
@@ -65,11 +67,21 @@ struct run {
 /* Takes the fds of a RUN record. A failure has been told to the front already. */
 int run_new(struct broker *b, uint32_t job, const int fds[4]) _must_check_;
 struct run *run_find(struct broker *b, uint32_t job);
-/* The first reason wins. */
-void run_kill(struct run *run, int cause);
 void run_send_usage(struct run *run);
+
+/* run-watch.c. The first reason wins. */
+void run_kill(struct run *run, int cause);
+/* Our failure: the run ends with it. */
+void run_fail(struct run *run, const struct error *err);
+int run_watch(struct run *run) _must_check_; /* makes the timers */
+void run_watch_starting(struct run *run);    /* a stage was told to start */
+void run_watch_started(struct run *run);     /* its program runs */
+void run_watch_ended(struct run *run);	     /* it has ended */
 
 /* run-explain.c. A report FAILED into words. */
 void run_explain_failure(const struct run *run, const struct report *rep, struct error *err);
 /* pid 1 died before its work was done and not by our hand: sets run->failure, unless the program can have caused it. */
 void run_explain_death(struct run *run, int wait_status);
+
+/* run-collect.c. Only when everything inside is dead. */
+void run_collect(struct run *run, struct collect_report *ret);

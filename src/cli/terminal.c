@@ -15,7 +15,7 @@ void terminal_raw(struct terminal *t, int fd)
 		return;
 	raw = *saved;
 	cfmakeraw(&raw);
-	if (tcsetattr(fd, TCSADRAIN, &raw) < 0)
+	if (tcsetattr(fd, TCSAFLUSH, &raw) < 0)
 		return;
 	t->fd = fd;
 	t->saved = TAKE_PTR(saved);
@@ -24,7 +24,7 @@ void terminal_raw(struct terminal *t, int fd)
 void terminal_restore(struct terminal *t)
 {
 	if (t->saved)
-		(void)tcsetattr(t->fd, TCSADRAIN, t->saved);
+		(void)tcsetattr(t->fd, TCSAFLUSH, t->saved);
 	free(TAKE_PTR(t->saved));
 	t->fd = -EBADF;
 }

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { COPY_CHUNK = 65536, ANSWER_MAX = 32 << 20 };
+enum { COPY_CHUNK = 65536, ANSWER_MAX = 2 << 20 };
 
 int flow_open_output(struct run *run, struct error *err)
 {

@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@
 
 #define CGROUP_PREFIX "atoll-"
 
-enum { CPU_PERIOD_US = 100000, CPU_QUOTA_US_MIN = 1000 };
+enum { CPU_PERIOD_US = 100000, CPU_QUOTA_US_MIN = 1000, PROCS_BYTES_MAX = 48 << 10 };
 
 struct cgroup_root {
 	int n;			      /* distinct hierarchies */
@@ -283,9 +284,26 @@ static int v1_attach(struct cgroup *cg, int32_t pid, struct error *err)
 }
 
 /* v1 has no such call; the caller kills pid 1 of the pid namespace, which takes the rest along. */
-static int v1_kill(struct cgroup *cg _unused_)
+/*
+ * pid 1 takes the rest with it, but does so in its own time: among many busy processes, below a CPU quota, that may be
+ * long after the deadline. So everybody is told, and nobody is throttled any more.
+ */
+static int v1_kill(struct cgroup *cg)
 {
-	return -EOPNOTSUPP;
+	int cpu = group_fd(cg, HIERARCHY_CPU), pids = group_fd(cg, HIERARCHY_PIDS);
+	char text[PROCS_BYTES_MAX];
+	const char *p = text;
+	int pid, used;
+
+	if (cpu >= 0)
+		(void)!cgroup_write(cpu, "cpu.cfs_quota_us", "-1");
+	if (pids < 0 || textfile_read_at(pids, "cgroup.procs", text, sizeof(text)) < 0)
+		return -EOPNOTSUPP;
+	for (; sscanf(p, "%d%n", &pid, &used) == 1; p += used)
+		/* 0: a process of another pid namespace than ours. */
+		if (pid > 1)
+			(void)kill(pid, SIGKILL);
+	return 0;
 }
 
 /*

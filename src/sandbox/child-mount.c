@@ -321,13 +321,15 @@ int child_do_scratch_dir(struct child *c, const struct op *op)
 
 int child_do_device(struct child *c, const struct op *op)
 {
-	int fd = make_file(target(c, op), 0644);
+	int r, fd = make_file(target(c, op), 0644);
 
 	if (fd < 0)
 		return fd;
 	(void)close(fd);
-	return sys_mount(&(struct mount_request){
+	r = sys_mount(&(struct mount_request){
 		.source = op_a(c->plan, op), .target = target(c, op), .flags = MS_BIND });
+	/* The node is the host's and writable for all, which is enough to set its times: a way to tell others something. */
+	return r < 0 ? r : sys_mount_harden_node(target(c, op));
 }
 
 int child_do_devpts(struct child *c, const struct op *op)
@@ -341,7 +343,7 @@ int child_do_devpts(struct child *c, const struct op *op)
 						 .target = target(c, op),
 						 .type = "devpts",
 						 .flags = MS_NOSUID | MS_NOEXEC,
-						 .data = "newinstance,ptmxmode=0666,mode=0620" });
+						 .data = "newinstance,ptmxmode=0666,mode=0620,max=64" });
 	if (r < 0)
 		return r;
 	text_add(&path, target(c, op));

@@ -32,7 +32,7 @@ struct walk {
 	struct collect_report report;
 };
 
-enum { ENTRIES_MAX = 100000 };
+enum { ENTRIES_MAX = 100000, HOLES_BYTES_MAX = 16 << 20 };
 
 /* Readable is not enough: the entries of a directory without the x bit cannot be looked at. */
 static void open_up(int dir_fd)
@@ -84,8 +84,9 @@ static int take_file(struct walk *w, int fd, const struct stat *st)
 {
 	if (w->report.largest_file_bytes < st->st_size)
 		w->report.largest_file_bytes = st->st_size;
-	/* st_blocks, not st_size, would let a sparse petabyte through to whoever reads it. */
-	if (w->files >= w->bounds->files_max || st->st_size > w->bounds->bytes_max - w->bytes) {
+	/* Whoever reads it reads its holes too: a file that is mostly holes costs time that no limit was paid for. */
+	if (w->files >= w->bounds->files_max || st->st_size > w->bounds->bytes_max - w->bytes ||
+	    st->st_size - (int64_t)st->st_blocks * 512 > HOLES_BYTES_MAX) {
 		w->report.truncated = true;
 		return 0;
 	}

@@ -69,6 +69,8 @@ void sandbox_kill(struct sandbox *sb);
 void sandbox_usage(struct sandbox *sb, struct usage *ret);
 /* Microseconds of CPU used so far: the cheap call for watching. */
 int64_t sandbox_cpu_us(struct sandbox *sb);
+/* Memory and scratch files held now, for hosts without a cgroup; an estimate. */
+int64_t sandbox_memory_bytes(struct sandbox *sb);
 /* Reaps pid 1, only when its pidfd is readable; its wait status. */
 int sandbox_reap(struct sandbox *sb);
 /* Removes the cgroup and so gives the uid back. -EBUSY: it is not empty yet, try again. */

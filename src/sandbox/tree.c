@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CPU time of a process and all below it, from /proc, for hosts without a cgroup that counts. A sandbox's processes are
- * all descendants of its pid 1, and what is reaped is added to the one that reaped it, so the sum over the living is
- * complete; its grain is the clock tick.
+ * A process and all below it, from /proc, for hosts without a cgroup that counts. A sandbox's processes are all descendants
+ * of its pid 1. CPU time that was reaped is added to the one that reaped it, so the sum over the living is complete; its
+ * grain is the clock tick.
  */
 #include "sandbox/tree.h"
 
 #include "base/fd.h"
 #include "sys/textfile.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,13 +35,11 @@ static int64_t process_ticks(pid_t pid)
 	return (int64_t)(ticks[0] + ticks[1] + ticks[2] + ticks[3]);
 }
 
-/* Appends the children of every thread's main task; a process that is gone has none. */
-static size_t add_children(pid_t pid, pid_t *list, size_t n)
+static size_t add_list(const char *path, pid_t *list, size_t n)
 {
-	char path[64], text[16384];
+	char text[16384];
 	int used, child;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
 	if (textfile_read_at(AT_FDCWD, path, text, sizeof(text)) < 0)
 		return n;
 	for (const char *p = text; n < TREE_MAX && sscanf(p, "%d%n", &child, &used) == 1; p += used)
@@ -47,19 +47,82 @@ static size_t add_children(pid_t pid, pid_t *list, size_t n)
 	return n;
 }
 
-int64_t tree_cpu_us(pid_t root)
+/* A child belongs to the thread that made it. A process that is gone has none. */
+static size_t add_children(pid_t pid, pid_t *list, size_t n)
 {
-	const int64_t tick_us = 1000000 / sysconf(_SC_CLK_TCK);
-	_cleanup_free_ pid_t *list = calloc(TREE_MAX, sizeof(*list));
-	int64_t ticks = 0;
+	const struct dirent *entry;
+	char path[320];
+	DIR *dir;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	if (!dir)
+		return n;
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%s/children", pid, entry->d_name);
+		n = add_list(path, list, n);
+	}
+	(void)closedir(dir);
+	return n;
+}
+
+/* Every process of the tree, the root first; NULL: no memory. */
+static pid_t *list_tree(pid_t root, size_t *ret_n)
+{
+	pid_t *list = calloc(TREE_MAX, sizeof(*list));
 	size_t n = 0;
 
 	if (!list)
-		return -ENOMEM;
+		return NULL;
 	list[n++] = root;
-	for (size_t i = 0; i < n; i++) {
-		ticks += process_ticks(list[i]);
+	for (size_t i = 0; i < n; i++)
 		n = add_children(list[i], list, n);
-	}
+	*ret_n = n;
+	return list;
+}
+
+int64_t tree_cpu_us(pid_t root)
+{
+	const int64_t tick_us = 1000000 / sysconf(_SC_CLK_TCK);
+	int64_t ticks = 0;
+	size_t n = 0;
+	_cleanup_free_ pid_t *list = list_tree(root, &n);
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		ticks += process_ticks(list[i]);
 	return ticks * tick_us;
+}
+
+int64_t tree_memory_bytes(pid_t root)
+{
+	const long page = sysconf(_SC_PAGESIZE);
+	int64_t pages = 0;
+	size_t n = 0;
+	_cleanup_free_ pid_t *list = list_tree(root, &n);
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		long long resident, shared;
+		char path[64], text[128];
+
+		(void)snprintf(path, sizeof(path), "/proc/%d/statm", list[i]);
+		if (textfile_read_at(AT_FDCWD, path, text, sizeof(text)) > 0 &&
+		    sscanf(text, "%*u %lld %lld", &resident, &shared) == 2)
+			pages += resident - shared;
+	}
+	return pages * page;
+}
+
+void tree_kill(pid_t root)
+{
+	size_t n = 0;
+	_cleanup_free_ pid_t *list = list_tree(root, &n);
+
+	for (size_t i = 1; i < n; i++)
+		(void)kill(list[i], SIGKILL);
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPU time of a tree of processes, where no cgroup counts it. */
+/* A tree of processes, watched and ended without a cgroup. */
 #pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Microseconds used by root and everything below it so far; negative errno. */
+/* Microseconds of CPU used by root and everything below it so far; negative errno. */
 int64_t tree_cpu_us(pid_t root);
+/* Bytes of memory of their own that they hold now; negative errno. Files in memory are not among them. */
+int64_t tree_memory_bytes(pid_t root);
+/* SIGKILL for everything below root, as seen at one moment. */
+void tree_kill(pid_t root);

@@ -159,13 +159,21 @@ int sys_mount(const struct mount_request *m)
 	return CALL(mount(m->source, m->target, m->type, m->flags, m->data));
 }
 
+static int harden(const char *path, unsigned flags, uint64_t attributes)
+{
+	struct mount_attr attr = { .attr_set = attributes };
+
+	return CALL(syscall(SYS_mount_setattr, AT_FDCWD, path, flags, &attr, sizeof(attr)));
+}
+
 int sys_mount_harden_tree(const char *path)
 {
-	struct mount_attr attr = {
-		.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-	};
+	return harden(path, AT_RECURSIVE, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+}
 
-	return CALL(syscall(SYS_mount_setattr, AT_FDCWD, path, AT_RECURSIVE, &attr, sizeof(attr)));
+int sys_mount_harden_node(const char *path)
+{
+	return harden(path, 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 }
 
 int sys_pivot_root(const char *root, const char *old)

@@ -69,6 +69,8 @@ struct mount_request {
 int sys_mount(const struct mount_request *m);
 /* Read-only, nosuid, nodev on a whole tree. */
 int sys_mount_harden_tree(const char *path);
+/* A bound device: its inode cannot be changed through this mount, what is behind it still reads and writes. */
+int sys_mount_harden_node(const char *path);
 int sys_pivot_root(const char *root, const char *old);
 int sys_umount_detach(const char *path);
 int sys_chdir(const char *path);

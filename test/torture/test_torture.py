@@ -91,3 +91,53 @@ def test_every_call_may_fail(mode, stage, faulty, work, scenario, process, error
     assert wrong == [], "\n".join(map(str, wrong))
     assert reached > 0, "no fault point was reached: is this a build with -Dfaults=true?"
     assert quiet >= QUIET, f"still reaching fault points after {MOST} calls"
+
+
+LOCKS = """
+grep -E '^(Cap|NoNewPrivs|Seccomp:|Groups|Uid|Gid)' /proc/self/status
+ls / /dev
+for p in {canary} /sys /home /root /proc/1/environ /proc/1/exe; do test -r $p && echo $p; done
+touch /usr/x /etc/x /x 2>&1 | sort
+ulimit -a
+python3 - <<'END'
+import socket, os, fcntl
+s = socket.socket()
+try: s.bind(('127.0.0.1', 0)); print('bound')
+except OSError as e: print('bind', e.errno)
+print([fd for fd in range(64) if os.path.exists('/proc/self/fd/%d' % fd)][:4], os.getsid(0) > 0)
+print(sorted(line.split()[4] + line.split(' - ')[0].split()[5] for line in open('/proc/self/mountinfo')))
+END
+"""
+
+
+@pytest.mark.parametrize("process,error", [("child", "EIO"), ("child", "EPERM"), ("child", "ENOSYS"), ("broker", "EPERM"),
+                                           ("broker", "EINVAL")])
+def test_no_fault_weakens_a_sandbox(mode, stage, faulty, work, canary, process, error):
+    """If the program runs at all it finds every lock closed, or the result names the layer that is missing."""
+    atoll = Atoll(mode, stage, env={"LD_LIBRARY_PATH": str(faulty.parent)})
+    atoll.binary = faulty
+    words = ["-l", "bash", "-c", LOCKS.format(canary=canary.public)]
+    clean = atoll.result(words)
+    assert clean["status"] == "success" and "Seccomp:\t2" in clean["stdout"], clean
+    quiet, ran = 0, 0
+    for n in range(1, MOST):
+        log = work / "log"
+        log.unlink(missing_ok=True)
+        done = atoll.run(["run", "--json", *words], timeout=10,
+                         env={"ATOLL_FAULT": f"{n}:{error}", "ATOLL_FAULT_PROCESS": process, "ATOLL_FAULT_LOG": str(log)})
+        result = done.json() if done.stdout else {"status": None}
+        if result["status"] == "success":
+            ran += log.exists()
+            missing = set(result["isolation"]["missing"]) - set(clean["isolation"]["missing"])
+            assert result["stdout"] == clean["stdout"] or missing, (n, done)
+            assert "CapBnd:\t0000000000000000" in result["stdout"] and "Seccomp:\t2" in result["stdout"], (n, done)
+            assert str(canary.public) not in result["stdout"], (n, done)
+        else:
+            assert done.returncode in (125, 126, 127), (n, done)
+        if log.exists() or result["status"] != "success":
+            quiet = 0
+        else:
+            quiet += 1
+            if quiet >= QUIET:
+                break
+    assert quiet >= QUIET
