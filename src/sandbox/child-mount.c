@@ -338,12 +338,12 @@ int child_do_devpts(struct child *c, const struct op *op)
 	int unlocked = 0, r = make_dir(target(c, op), 0755);
 
 	if (r == 0)
-		r = sys_mount(
-			&(struct mount_request){ .source = "devpts",
-						 .target = target(c, op),
-						 .type = "devpts",
-						 .flags = MS_NOSUID | MS_NOEXEC,
-						 .data = "newinstance,ptmxmode=0666,mode=0620,max=64" });
+		r = sys_mount(&(struct mount_request){
+			.source = "devpts",
+			.target = target(c, op),
+			.type = "devpts",
+			.flags = MS_NOSUID | MS_NOEXEC,
+			.data = "newinstance,ptmxmode=0666,mode=0620,max=64" });
 	if (r < 0)
 		return r;
 	text_add(&path, target(c, op));

@@ -41,6 +41,7 @@ struct sandbox {
 	int terminal_fd;     /* master of its terminal, or -EBADF */
 	int mounts_fd;	     /* its mount namespace */
 	uint32_t host_id;    /* uid and gid outside */
+	bool owned;	     /* its user namespace belongs to that uid, not to ours */
 	bool id_reserved;    /* nobody else on this host has that uid now */
 	struct cgroup *cgroup;
 };

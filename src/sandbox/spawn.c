@@ -71,28 +71,42 @@ void plan_stage_limits(const struct plan_view *v, uint32_t stage, int64_t ret[_S
 	}
 }
 
+static int choose_id(struct sandbox *sb, uint32_t base, uint32_t count, struct error *err)
+{
+	uint32_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return error_set(err, ERROR_INTERNAL, errno, "no random numbers to be had");
+	sb->host_id = base + random % count;
+	return 0;
+}
+
+static int make_group(struct sandbox *sb, struct error *err)
+{
+	const struct host_facts *facts = &sb->host->facts;
+	char name[16];
+	int r;
+
+	if (snprintf(name, sizeof(name), "%u", sb->host_id) < 0)
+		return -EINVAL;
+	r = sb->host->cgroups->create(sb->host->cgroup_root, name, &sb->cgroup, err);
+	sb->id_reserved = r == 0 && facts->privileged && facts->cgroup != CGROUP_NONE;
+	return r;
+}
+
 /* The cgroup's name is the uid: whoever made the directory has the uid until it is removed. */
 static int reserve_id(struct sandbox *sb, struct error *err)
 {
 	const struct host_facts *facts = &sb->host->facts;
-	const struct cgroup_ops *cgroups = sb->host->cgroups;
 
 	for (int tries = 0; tries < 64; tries++) {
-		char name[16];
-		uint32_t random;
-		int r;
+		int r = facts->privileged ? choose_id(sb, facts->uid_base, facts->uid_count, err)
+					  : choose_id(sb, 0, UINT32_MAX, err);
 
-		if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-			return error_set(err, ERROR_INTERNAL, errno, "no random numbers to be had");
-		sb->host_id = facts->privileged ? facts->uid_base + random % facts->uid_count
-						: random;
-		if (snprintf(name, sizeof(name), "%u", sb->host_id) < 0)
-			return -EINVAL;
-		r = cgroups->create(sb->host->cgroup_root, name, &sb->cgroup, err);
-		if (r == -EEXIST)
-			continue;
-		sb->id_reserved = r == 0 && facts->privileged && facts->cgroup != CGROUP_NONE;
-		return r;
+		if (r == 0)
+			r = make_group(sb, err);
+		if (r != -EEXIST)
+			return r;
 	}
 	return error_set(err, ERROR_INTERNAL, EAGAIN,
 			 "no free user id for a sandbox; end some runs and try again");
@@ -171,6 +185,7 @@ static int clone_child(struct sandbox *sb, struct child *child, struct error *er
 		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID,
 		.cgroup_fd = cgroup_fd,
 		.no_clone3 = !sb->host->facts.clone3,
+		.owner = sb->owned ? sb->host_id : 0,
 	};
 	pid_t pid;
 
@@ -237,10 +252,43 @@ static int sandbox_clone(struct sandbox *sb, struct error *err)
 	return clone_child(sb, &child, err);
 }
 
+/* Ends what was cloned too early to be of use: another uid is needed after all. */
+static void unclone(struct sandbox *sb)
+{
+	sandbox_kill(sb);
+	(void)sandbox_reap(sb);
+	sb->pidfd = fd_close(sb->pidfd);
+	sb->control_fd = fd_close(sb->control_fd);
+}
+
+static bool clone_fits(const struct sandbox *sb)
+{
+	const struct host_facts *facts = &sb->host->facts;
+
+	if (sb->owned != facts->privileged)
+		return false;
+	return !sb->owned || sb->host_id - facts->uid_base < facts->uid_count;
+}
+
+/* The uid a clone has got already, unless somebody else has it; any uid otherwise. */
+static int settle_id(struct sandbox *sb, struct error *err)
+{
+	if (sb->pid > 0 && clone_fits(sb)) {
+		int r = make_group(sb, err);
+
+		if (r != -EEXIST)
+			return r;
+	}
+	if (sb->pid > 0)
+		unclone(sb);
+	sb->owned = sb->host->facts.privileged;
+	return reserve_id(sb, err);
+}
+
 int sandbox_complete(struct sandbox *sb, struct error *err)
 {
 	const struct cgroup_ops *cgroups = sb->host->cgroups;
-	int r = reserve_id(sb, err);
+	int r = settle_id(sb, err);
 
 	if (r == 0 && sb->pid == 0)
 		r = sandbox_clone(sb, err);
@@ -314,8 +362,10 @@ int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare, str
 	spare = sandbox_new(host);
 	if (!spare)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-	if (may_clone_first())
-		r = sandbox_clone(spare, err);
+	/* Where this fails, sandbox_complete() fails for the same reason, or does better with what it knows. */
+	spare->owned = geteuid() == 0;
+	if (may_clone_first() && choose_id(spare, PROBE_UID_BASE, PROBE_UID_COUNT, err) == 0)
+		(void)!sandbox_clone(spare, NULL);
 	host_probe_site(&host->facts, &host->site);
 	if (r < 0) {
 		sandbox_destroy(spare);

@@ -41,7 +41,7 @@ static pid_t clone_legacy(const struct clone_request *req, int *ret_pidfd)
 	return CALL(syscall(SYS_clone, flags, NULL, ret_pidfd, NULL, NULL));
 }
 
-pid_t sys_clone(const struct clone_request *req, int *ret_pidfd)
+static pid_t clone_any(const struct clone_request *req, int *ret_pidfd)
 {
 	bool into_cgroup = req->flags & CLONE_INTO_CGROUP;
 	/* A clone that fails late has written a number here that is no descriptor any more. */
@@ -59,6 +59,31 @@ pid_t sys_clone(const struct clone_request *req, int *ret_pidfd)
 		pid = clone_legacy(req, &pidfd);
 	if (pid > 0)
 		*ret_pidfd = pidfd;
+	return pid;
+}
+
+/* Raw: glibc's wrapper signals other threads, and in the clone there is no such thing. */
+static int set_euid(uint32_t id)
+{
+	return CALL(syscall(SYS_setresuid, -1, id, -1));
+}
+
+pid_t sys_clone(const struct clone_request *req, int *ret_pidfd)
+{
+	pid_t pid;
+	int r;
+
+	if (!req->owner)
+		return clone_any(req, ret_pidfd);
+	r = set_euid(req->owner);
+	if (r < 0)
+		return r;
+	/* The cgroup to clone into is root's: files are still opened as root. */
+	(void)syscall(SYS_setfsuid, 0);
+	pid = clone_any(req, ret_pidfd);
+	/* Back to what we were, capabilities included: root is still our real uid, so this cannot be refused. */
+	if (pid != 0)
+		(void)syscall(SYS_setresuid, -1, 0, -1);
 	return pid;
 }
 

@@ -42,6 +42,11 @@ struct landlock_attr {
 struct clone_request {
 	uint64_t flags; /* CLONE_NEW*, CLONE_INTO_CGROUP */
 	int cgroup_fd;	/* with CLONE_INTO_CGROUP */
+	/*
+	 * Not 0: the uid that is to own a new user namespace. Kernel objects made inside are charged to it and not to
+	 * root, whose share every sandbox of the host would otherwise draw from.
+	 */
+	uint32_t owner;
 	bool no_clone3; /* the kernel or an outer filter lacks it */
 };
 

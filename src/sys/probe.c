@@ -24,8 +24,6 @@
 #include "sys/textfile.h"
 
 enum {
-	UID_BASE = 0x70000000, /* far from what distributions and subuid ranges give out */
-	UID_COUNT = 1 << 20,
 	UID_COUNT_MIN = 1024,
 	UID_NOBODY = 65534,
 };
@@ -68,16 +66,16 @@ bool probe_id_range(const char *map_text, uint32_t *ret_base, uint32_t *ret_coun
 	struct id_map m, largest = { 0 };
 	int64_t base, end;
 
-	if (probe_id_covered(map_text, UID_BASE, UID_COUNT)) {
-		*ret_base = UID_BASE;
-		*ret_count = UID_COUNT;
+	if (probe_id_covered(map_text, PROBE_UID_BASE, PROBE_UID_COUNT)) {
+		*ret_base = PROBE_UID_BASE;
+		*ret_count = PROBE_UID_COUNT;
 		return true;
 	}
 	while (next_map(&map_text, &m))
 		if (m.count > largest.count)
 			largest = m;
 	base = largest.inside + largest.count / 2;
-	end = MIN(largest.inside + largest.count, base + UID_COUNT);
+	end = MIN(largest.inside + largest.count, base + PROBE_UID_COUNT);
 	if (base <= UID_NOBODY && end > UID_NOBODY)
 		end = UID_NOBODY;
 	if (end - base < UID_COUNT_MIN || base <= 0 || end > UINT32_MAX)

@@ -12,6 +12,9 @@
 #include "sys/cgroup-paths.h"
 #include "sys/facts.h"
 
+/* The ids sandboxes get where they can be had: far from what distributions and subuid ranges give out. */
+enum { PROBE_UID_BASE = 0x70000000, PROBE_UID_COUNT = 1 << 20 };
+
 void host_probe(struct host_facts *ret);
 /* The same, and where cgroups can be made: for whoever is about to. */
 void host_probe_site(struct host_facts *ret, struct cgroup_site *ret_site);

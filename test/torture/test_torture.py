@@ -2,10 +2,11 @@
 """The n-th wrapped system call fails, for n = 1, 2, 3… until the scenario runs through.
 
 Needs a build with -Dfaults=true: $ATOLL_FAULTS_BIN, else build-faults/ beside build/, made here when it
-is not there. ATOLL_FAULT=N[:ERRNO] picks the call, ATOLL_FAULT_PROCESS the process that counts, and
+is not there. ATOLL_FAULT=N[:ERRNO] (a number) picks the call, ATOLL_FAULT_PROCESS the process that counts, and
 ATOLL_FAULT_LOG gets a line when it was reached. After each fault: a clean error or the right
 result, no hang, nothing left behind.
 """
+import errno
 import os
 import shutil
 import subprocess
@@ -66,7 +67,7 @@ def test_every_call_may_fail(mode, stage, faulty, work, scenario, process, error
         before = snapshot()
         try:
             done = atoll.run(words, input=data, timeout=10,
-                             env={"ATOLL_FAULT": f"{n}:{error}", "ATOLL_FAULT_PROCESS": process, "ATOLL_FAULT_LOG": str(log),
+                             env={"ATOLL_FAULT": f"{n}:{getattr(errno, error)}", "ATOLL_FAULT_PROCESS": process, "ATOLL_FAULT_LOG": str(log),
                                   "LD_LIBRARY_PATH": str(faulty.parent)})
         except AssertionError as hang:
             wrong.append((n, "hang", str(hang)[:300]))
@@ -124,7 +125,7 @@ def test_no_fault_weakens_a_sandbox(mode, stage, faulty, work, canary, process, 
         log = work / "log"
         log.unlink(missing_ok=True)
         done = atoll.run(["run", "--json", *words], timeout=10,
-                         env={"ATOLL_FAULT": f"{n}:{error}", "ATOLL_FAULT_PROCESS": process, "ATOLL_FAULT_LOG": str(log)})
+                         env={"ATOLL_FAULT": f"{n}:{getattr(errno, error)}", "ATOLL_FAULT_PROCESS": process, "ATOLL_FAULT_LOG": str(log)})
         result = done.json() if done.stdout else {"status": None}
         if result["status"] == "success":
             ran += log.exists()
