@@ -16,16 +16,16 @@ RECORDS = {"broker/proto.h"}  # what crosses the socket between front and broker
 MAY_INCLUDE = {
     "base": set(),
     "sys": {"base"},
-    "loop": {"base", "sys"},
+    "loop": {"base"},
     "spec": {"base"},
     "policy": {"base", "spec"} | DATA,
     "plan": {"base", "spec", "policy"} | DATA,
-    "init": {"base", "plan"},
-    "sandbox": {"base", "sys", "loop", "spec", "policy", "plan", "init"} | RECORDS,
-    "supervise": {"base", "sys", "loop", "spec", "policy", "plan"} | RECORDS,
-    "broker": {"base", "sys", "loop", "spec", "policy", "plan", "init", "sandbox"},
-    "client": {"base", "sys", "loop", "spec", "policy", "plan", "supervise", "broker", "atoll"},
-    "cli": {"base", "sys", "loop", "spec", "policy", "plan", "supervise", "broker", "client", "atoll"},
+    "init": {"plan"},
+    "sandbox": {"base", "sys", "spec", "plan", "init"},
+    "supervise": {"base", "sys", "loop", "spec"} | RECORDS,
+    "broker": {"base", "sys", "loop", "spec", "plan", "sandbox"},
+    "client": {"base", "sys", "spec", "policy", "plan", "supervise", "broker", "atoll"},
+    "cli": {"base", "spec", "plan", "client", "atoll"},
 }
 
 # Libraries and the folders whose .c files and headers may include them. Further down the socket nothing

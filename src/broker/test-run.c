@@ -154,8 +154,7 @@ static void plan_head(struct plan *p)
 	add(p, (struct op){ .kind = OP_ROOT, .value = MiB, .value2 = 1000 }, NULL, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
 		add(p, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL }, shown[i], shown[i]);
-	add(p, (struct op){ .kind = OP_DIR, .mode = 0755 }, NULL, "/dev");
-	add(p, (struct op){ .kind = OP_DEVICE }, "/dev/null", "/dev/null");
+	add(p, (struct op){ .kind = OP_DEV }, NULL, "/dev");
 	add(p, (struct op){ .kind = OP_SCRATCH, .value = MiB, .value2 = 1000 }, NULL, NULL);
 	add(p, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 }, "work", "/sandbox");
 	add(p, (struct op){ .kind = OP_PIVOT }, NULL, NULL);

@@ -26,6 +26,8 @@ struct command {
 	uint32_t kind;
 	/* GO: what this host can do, for the child */
 	uint32_t landlock_abi, overlay, proc;
+	uint32_t dev;	     /* a mount of /dev comes second, behind the plan */
+	uint32_t shared_uid; /* others of the host have the uid, too */
 	/* START */
 	uint32_t stage;
 	uint32_t tty;	      /* descriptor 0 is a terminal: make it the controlling one */

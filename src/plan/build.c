@@ -127,34 +127,15 @@ static void add_root(struct builder *b, const struct plan_input *in)
 
 static void add_devices(struct builder *b, const struct decision *d)
 {
-	static const char *const nodes[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
-					     "/dev/urandom" };
-	static const char *const links[][2] = { { "/proc/self/fd", "/dev/fd" },
-						{ "/proc/self/fd/0", "/dev/stdin" },
-						{ "/proc/self/fd/1", "/dev/stdout" },
-						{ "/proc/self/fd/2", "/dev/stderr" } };
-
-	add_dir(b, "/dev");
-	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++)
-		add(b, (struct op){ .kind = OP_DEVICE },
-		    (struct op_args){ .a = nodes[i], .b = nodes[i] });
-	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
-		add(b, (struct op){ .kind = OP_SYMLINK },
-		    (struct op_args){ .a = links[i][0], .b = links[i][1] });
+	add(b, (struct op){ .kind = OP_DEV, .value = d->tty }, (struct op_args){ .b = "/dev" });
 	add(b,
 	    (struct op){ .kind = OP_TMPFS,
 			 .mode = 0777,
 			 .value = d->limits.memory_bytes,
 			 .value2 = SHM_INODES },
 	    (struct op_args){ .b = "/dev/shm" });
-	if (d->tty) {
-		/* Bound, so that opening it means "my terminal"; made before devpts uses the directory. */
-		add(b, (struct op){ .kind = OP_DEVICE },
-		    (struct op_args){ .a = "/dev/tty", .b = "/dev/tty" });
+	if (d->tty)
 		add(b, (struct op){ .kind = OP_DEVPTS }, (struct op_args){ .b = "/dev/pts" });
-		add(b, (struct op){ .kind = OP_SYMLINK },
-		    (struct op_args){ .a = "pts/ptmx", .b = "/dev/ptmx" });
-	}
 }
 
 static void add_work(struct builder *b, const struct decision *d)
@@ -214,7 +195,8 @@ static void add_lockdown(struct builder *b, const struct decision *d)
 		int resource;
 		int64_t limit;
 	} rlimits[] = {
-		{ RLIMIT_CORE, 0 },
+		/* 1 and not 0: with 0 the kernel still starts the host's helper when core_pattern is a pipe. */
+		{ RLIMIT_CORE, 1 },
 		{ RLIMIT_FSIZE, l->file_size_bytes },
 		{ RLIMIT_NOFILE, l->open_files },
 		{ RLIMIT_STACK, l->stack_bytes },

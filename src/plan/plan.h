@@ -35,7 +35,7 @@ enum op_kind {
 	OP_TMPFS,    /* b: target; value: bytes, value2: inodes; mode */
 	OP_SCRATCH,  /* value: bytes, value2: inodes; the one tmpfs of work directory and /tmp */
 	OP_SCRATCH_DIR, /* a: name inside scratch, b: target; mode */
-	OP_DEVICE,	/* a: host node, b: target */
+	OP_DEV,		/* b: target; value: 1 with a terminal */
 	OP_DEVPTS,	/* b: target; own instance, terminal made there */
 	OP_PROC,	/* b: target; subset=pid */
 	OP_LOOPBACK,	/* bring lo up */

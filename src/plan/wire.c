@@ -80,18 +80,6 @@ static bool source_is_plain(const char *path)
 	return !strpbrk(path, ":,\\\"");
 }
 
-/* Binding a node gives the program the host's own: only those that hold nothing. */
-static bool device_is_known(const char *path)
-{
-	static const char *const known[] = { "/dev/null",   "/dev/zero",    "/dev/full",
-					     "/dev/random", "/dev/urandom", "/dev/tty" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (strcmp(path, known[i]) == 0)
-			return true;
-	return false;
-}
-
 static const char *span_fault(const struct plan_view *v, enum span_kind kind, struct op_span span)
 {
 	const char *text;
@@ -134,11 +122,7 @@ static const char *op_fault(const struct plan_view *v, const struct op *op)
 	    (op->value == 0 || op->value2 == 0))
 		return "it is a file system without a bound";
 	fault = span_fault(v, info->a, op->a);
-	if (!fault)
-		fault = span_fault(v, info->b, op->b);
-	if (!fault && op->kind == OP_DEVICE && !device_is_known(op_a(v, op)))
-		return "no sandbox gets that device";
-	return fault;
+	return fault ? fault : span_fault(v, info->b, op->b);
 }
 
 static bool path_is_below(const char *path, const char *top)

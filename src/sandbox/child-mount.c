@@ -319,19 +319,6 @@ int child_do_scratch_dir(struct child *c, const struct op *op)
 		.source = source.data, .target = target(c, op), .flags = MS_BIND });
 }
 
-int child_do_device(struct child *c, const struct op *op)
-{
-	int r, fd = make_file(target(c, op), 0644);
-
-	if (fd < 0)
-		return fd;
-	(void)close(fd);
-	r = sys_mount(&(struct mount_request){
-		.source = op_a(c->plan, op), .target = target(c, op), .flags = MS_BIND });
-	/* The node is the host's and writable for all, which is enough to set its times: a way to tell others something. */
-	return r < 0 ? r : sys_mount_harden_node(target(c, op));
-}
-
 int child_do_devpts(struct child *c, const struct op *op)
 {
 	struct text path = { 0 };

@@ -8,6 +8,7 @@
  */
 #include "sandbox/child.h"
 
+#include "sandbox/dev.h"
 #include "sys/fault.h"
 #include "sys/kernel.h"
 
@@ -43,7 +44,7 @@ static int (*const actions[_OP_MAX])(struct child *, const struct op *) = {
 	[OP_TMPFS] = child_do_tmpfs,
 	[OP_SCRATCH] = child_do_scratch,
 	[OP_SCRATCH_DIR] = child_do_scratch_dir,
-	[OP_DEVICE] = child_do_device,
+	[OP_DEV] = child_do_dev,
 	[OP_DEVPTS] = child_do_devpts,
 	[OP_PROC] = child_do_proc,
 	[OP_LOOPBACK] = do_loopback,
@@ -82,11 +83,17 @@ static int make_namespaces(struct child *c)
 	return sys_unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS);
 }
 
+static void try_write(const char *path, const char *text)
+{
+	int fd = sys_open(path, O_WRONLY, 0);
+
+	if (fd >= 0)
+		(void)sys_write(fd, text, strlen(text));
+}
+
 /* With the identity the broker has: the group's files were opened by it, /proc is still the host's. */
 static int join(struct child *c, const int *fds, size_t n)
 {
-	int fd;
-
 	c->step = "join the cgroup";
 	for (size_t i = 0; i < n; i++) {
 		int r = sys_write(fds[i], "0", 1);
@@ -95,16 +102,17 @@ static int join(struct child *c, const int *fds, size_t n)
 			return r;
 	}
 	/* When the whole host runs out of memory, sandboxes go first. Best effort. */
-	fd = sys_open("/proc/self/oom_score_adj", O_WRONLY, 0);
-	if (fd >= 0)
-		(void)sys_write(fd, "500", 3);
+	try_write("/proc/self/oom_score_adj", "500");
+	/* One sandbox may not use up what all of this user's programs share. */
+	if (c->go.shared_uid)
+		try_write("/proc/sys/user/max_inotify_instances", "32");
 	return 0;
 }
 
 static int wait_for_go(struct child *c, struct plan_view *plan)
 {
-	int fds[1 + CGROUP_JOIN_MAX];
-	size_t n_fds = ARRAY_SIZE(fds);
+	int fds[2 + CGROUP_JOIN_MAX];
+	size_t n_fds = ARRAY_SIZE(fds), first_join = 1;
 	struct stat st;
 	ssize_t n;
 
@@ -112,10 +120,12 @@ static int wait_for_go(struct child *c, struct plan_view *plan)
 	n = sys_recv_record(c->control_fd, &c->go, sizeof(c->go), fds, &n_fds);
 	if (n < 0)
 		return (int)n;
-	if (n != (ssize_t)sizeof(c->go) || c->go.kind != COMMAND_GO || n_fds < 1)
+	if (n != (ssize_t)sizeof(c->go) || c->go.kind != COMMAND_GO || n_fds < 1 + c->go.dev)
 		return -EPIPE;
 	c->step = "read the plan";
 	c->plan_fd = fds[0];
+	if (c->go.dev)
+		c->dev_fd = fds[first_join++];
 	if (fstat(c->plan_fd, &st) < 0)
 		return -errno;
 	const void *base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, c->plan_fd, 0);
@@ -124,7 +134,7 @@ static int wait_for_go(struct child *c, struct plan_view *plan)
 		return -errno;
 	*plan = plan_trusted_view(base);
 	c->plan = plan;
-	return join(c, fds + 1, n_fds - 1);
+	return join(c, fds + first_join, n_fds - first_join);
 }
 
 static int become_user(struct child *c)

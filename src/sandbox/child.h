@@ -13,6 +13,7 @@ struct child {
 	int control_fd;
 	/* came with GO */
 	int plan_fd;
+	int dev_fd; /* -EBADF: the host's nodes are bound */
 	const struct plan_view *plan;
 	struct command go;
 	/* found while preparing */
@@ -38,7 +39,6 @@ int child_do_show(struct child *c, const struct op *op);
 int child_do_tmpfs(struct child *c, const struct op *op);
 int child_do_scratch(struct child *c, const struct op *op);
 int child_do_scratch_dir(struct child *c, const struct op *op);
-int child_do_device(struct child *c, const struct op *op);
 int child_do_devpts(struct child *c, const struct op *op);
 int child_do_proc(struct child *c, const struct op *op);
 int child_do_pivot(struct child *c, const struct op *op);

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "init/blob.h"
 #include "sandbox/child.h"
+#include "sandbox/dev.h"
 #include "sandbox/tree.h"
 #include "sys/kernel.h"
 #include "sys/probe.h"
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -238,9 +240,11 @@ static struct sandbox *sandbox_new(struct sandbox_host *host)
 /* Needs the group only where the kernel can clone into one (v2). */
 static int sandbox_clone(struct sandbox *sb, struct error *err)
 {
-	struct child child = {
-		.host = sb->host, .plan_fd = -EBADF, .terminal_fd = -EBADF, .ruleset_fd = -EBADF
-	};
+	struct child child = { .host = sb->host,
+			       .plan_fd = -EBADF,
+			       .dev_fd = -EBADF,
+			       .terminal_fd = -EBADF,
+			       .ruleset_fd = -EBADF };
 	_cleanup_close_ int far_end = -EBADF;
 	int pair[2];
 
@@ -332,6 +336,8 @@ static int host_init_early(struct sandbox_host *host, struct error *err)
 	if (host->init_fd < 0)
 		return error_set(err, ERROR_INTERNAL, -host->init_fd, "init cannot be loaded: %s",
 				 strerror(-host->init_fd));
+	/* Modes are said in full wherever something is made. */
+	(void)umask(0);
 	/* A sandbox inherits supplementary groups; nothing in it may hold root's. */
 	if (geteuid() == 0 && setgroups(0, NULL) < 0 && errno != EPERM)
 		return error_set(err, ERROR_INTERNAL, errno,
@@ -388,17 +394,26 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	struct command go = { .kind = COMMAND_GO,
 			      .landlock_abi = (uint32_t)facts->landlock_abi,
 			      .overlay = facts->overlay,
-			      .proc = facts->proc_mount };
-	int fds[1 + CGROUP_JOIN_MAX] = { plan_fd };
+			      .proc = facts->proc_mount,
+			      .shared_uid = !facts->privileged };
+	const struct op *dev = plan_find(plan, OP_DEV, -1);
+	_cleanup_close_ int dev_fd = -EBADF;
+	int fds[2 + CGROUP_JOIN_MAX] = { plan_fd };
 	int64_t limits[_STAGE_LIMIT_MAX];
-	int n_join, r;
+	int n = 1, r;
 
 	plan_stage_limits(plan, 0, limits);
 	r = sandbox_set_limits(sb, limits, err);
 	if (r < 0)
 		return r;
-	n_join = sb->host->cgroups->join_fds(sb->cgroup, fds + 1);
-	r = sys_send_record(sb->control_fd, &go, sizeof(go), fds, (size_t)(1 + n_join));
+	if (dev && facts->privileged)
+		dev_fd = dev_tree_make(dev->value != 0);
+	if (dev_fd >= 0) {
+		go.dev = 1;
+		fds[n++] = dev_fd;
+	}
+	n += sb->host->cgroups->join_fds(sb->cgroup, fds + n);
+	r = sys_send_record(sb->control_fd, &go, sizeof(go), fds, (size_t)n);
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the new sandbox does not answer");
 	return 0;

@@ -129,6 +129,21 @@ int sys_mkdir(const char *path, mode_t mode)
 	return CALL(mkdir(path, mode));
 }
 
+int sys_mkdirat(int dirfd, const char *name, mode_t mode)
+{
+	return CALL(mkdirat(dirfd, name, mode));
+}
+
+int sys_mknodat(int dirfd, const char *name, mode_t mode, dev_t dev)
+{
+	return CALL(mknodat(dirfd, name, mode, dev));
+}
+
+int sys_symlinkat(const char *content, int dirfd, const char *name)
+{
+	return CALL(symlinkat(content, dirfd, name));
+}
+
 int sys_symlink(const char *content, const char *path)
 {
 	return CALL(symlink(content, path));
@@ -199,6 +214,38 @@ int sys_mount_harden_tree(const char *path)
 int sys_mount_harden_node(const char *path)
 {
 	return harden(path, 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+}
+
+int sys_tmpfs_detached(const char *size)
+{
+	int fs = CALL(syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC));
+	int r;
+
+	if (fs < 0)
+		return fs;
+	r = CALL(syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "size", size, 0));
+	if (r == 0)
+		r = CALL(syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "mode", "0755", 0));
+	if (r == 0)
+		r = CALL(syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0));
+	if (r == 0)
+		r = CALL(syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC,
+				 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC));
+	(void)close(fs);
+	return r;
+}
+
+int sys_mount_readonly(int mount_fd)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+
+	return CALL(syscall(SYS_mount_setattr, mount_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)));
+}
+
+int sys_move_mount(int mount_fd, const char *target)
+{
+	return CALL(
+		syscall(SYS_move_mount, mount_fd, "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH));
 }
 
 int sys_pivot_root(const char *root, const char *old)

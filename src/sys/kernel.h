@@ -59,6 +59,9 @@ int sys_openat(int dirfd, const char *path, int flags, mode_t mode);
 /* Below dirfd only: no links, no magic links, no mount crossings. Falls back where openat2 is missing. */
 int sys_open_beneath(int dirfd, const char *name, int flags);
 int sys_mkdir(const char *path, mode_t mode);
+int sys_mkdirat(int dirfd, const char *name, mode_t mode);
+int sys_mknodat(int dirfd, const char *name, mode_t mode, dev_t dev);
+int sys_symlinkat(const char *content, int dirfd, const char *name);
 int sys_symlink(const char *content, const char *path);
 int sys_write(int fd, const void *data, size_t n); /* all of it */
 int sys_cloexec_from(unsigned first);	   /* every descriptor from this one on closes at exec */
@@ -76,6 +79,10 @@ int sys_mount(const struct mount_request *m);
 int sys_mount_harden_tree(const char *path);
 /* A bound device: its inode cannot be changed through this mount, what is behind it still reads and writes. */
 int sys_mount_harden_node(const char *path);
+/* A tmpfs that is mounted nowhere yet; nosuid, noexec, but with devices. */
+int sys_tmpfs_detached(const char *size);
+int sys_mount_readonly(int mount_fd);
+int sys_move_mount(int mount_fd, const char *target);
 int sys_pivot_root(const char *root, const char *old);
 int sys_umount_detach(const char *path);
 int sys_chdir(const char *path);

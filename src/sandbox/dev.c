@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See dev.h. child_do_dev() runs between clone and exec: no heap, no stdio. */
+#include "sandbox/dev.h"
+
+#include "base/fd.h"
+#include "sys/kernel.h"
+
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+struct node {
+	const char *host; /* its path there; behind "/dev/" its name here */
+	unsigned major, minor;
+	bool tty; /* only with a terminal */
+};
+
+static const struct node nodes[] = {
+	{ "/dev/null", 1, 3, false },	 { "/dev/zero", 1, 5, false },
+	{ "/dev/full", 1, 7, false },	 { "/dev/random", 1, 8, false },
+	{ "/dev/urandom", 1, 9, false }, { "/dev/tty", 5, 0, true },
+};
+
+static const struct {
+	const char *content, *name;
+	bool tty;
+} links[] = {
+	{ "/proc/self/fd", "fd", false },	{ "/proc/self/fd/0", "stdin", false },
+	{ "/proc/self/fd/1", "stdout", false }, { "/proc/self/fd/2", "stderr", false },
+	{ "pts/ptmx", "ptmx", true },
+};
+
+static const char *node_name(const struct node *node)
+{
+	return node->host + strlen("/dev/");
+}
+
+/* Mount points for what plans mount below it. */
+static int make_dirs(int dir_fd, bool tty)
+{
+	int r = sys_mkdirat(dir_fd, "shm", 0755);
+
+	return r == 0 && tty ? sys_mkdirat(dir_fd, "pts", 0755) : r;
+}
+
+static int make_links(int dir_fd, bool tty)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+		int r = links[i].tty && !tty
+				? 0
+				: sys_symlinkat(links[i].content, dir_fd, links[i].name);
+
+		if (r < 0)
+			return r;
+	}
+	return make_dirs(dir_fd, tty);
+}
+
+int dev_tree_make(bool tty)
+{
+	_cleanup_close_ int fd = sys_tmpfs_detached("64k");
+	int r;
+
+	if (fd < 0)
+		return fd;
+	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++) {
+		if (nodes[i].tty && !tty)
+			continue;
+		r = sys_mknodat(fd, node_name(&nodes[i]), S_IFCHR | 0666,
+				makedev(nodes[i].major, nodes[i].minor));
+		if (r < 0)
+			return r;
+	}
+	r = make_links(fd, tty);
+	if (r == 0)
+		r = sys_mount_readonly(fd);
+	return r < 0 ? r : TAKE_FD(fd);
+}
+
+/* A node of the host's, read-only: it is writable for all, which is enough to set its times. */
+static int bind_node(int dir_fd, const struct node *node)
+{
+	const char *name = node_name(node);
+	int r, fd = sys_openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
+
+	if (fd < 0)
+		return fd;
+	(void)close(fd);
+	r = sys_mount(
+		&(struct mount_request){ .source = node->host, .target = name, .flags = MS_BIND });
+	return r < 0 ? r : sys_mount_harden_node(name);
+}
+
+static int bind_nodes(bool tty)
+{
+	/* The working directory is the target: names are enough. */
+	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++) {
+		int r = nodes[i].tty && !tty ? 0 : bind_node(AT_FDCWD, &nodes[i]);
+
+		if (r < 0)
+			return r;
+	}
+	return make_links(AT_FDCWD, tty);
+}
+
+int child_do_dev(struct child *c, const struct op *op)
+{
+	const char *where = op_b(c->plan, op) + 1;
+	int r = sys_mkdir(where, 0755);
+
+	if (r < 0)
+		return r;
+	if (c->dev_fd >= 0)
+		return sys_move_mount(c->dev_fd, where);
+	r = sys_chdir(where);
+	if (r == 0)
+		r = bind_nodes(op->value != 0);
+	return r < 0 ? r : sys_chdir("..");
+}

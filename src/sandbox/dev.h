@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * /dev of a sandbox: five nodes and four links, with a terminal two more. A privileged broker makes them anew on a tmpfs of
+ * the sandbox's own and hands over the mount; a node's inode is then nobody else's, so locks, times and watches on it
+ * reach nobody. Without privilege nodes cannot be made: the host's are bound, read-only.
+ */
+#pragma once
+
+#include "sandbox/child.h"
+
+/* A detached, read-only mount of the whole directory; negative errno where that is not possible. */
+int dev_tree_make(bool tty);
+/* In the child: puts the directory at its target, from c->dev_fd or from the host's nodes. */
+int child_do_dev(struct child *c, const struct op *op);
