@@ -45,10 +45,10 @@ int fd_set_nonblock(int fd, bool on)
 	return fcntl(fd, F_SETFL, flags) < 0 ? -errno : 0;
 }
 
-int fd_sealed_memfd(const char *name, const void *data, size_t n)
+static int seal(int memfd, const void *data, size_t n)
 {
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-	_cleanup_close_ int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	_cleanup_close_ int fd = memfd;
 	int r;
 
 	if (fd < 0)
@@ -59,4 +59,19 @@ int fd_sealed_memfd(const char *name, const void *data, size_t n)
 	if (fcntl(fd, F_ADD_SEALS, seals) < 0)
 		return -errno;
 	return TAKE_FD(fd);
+}
+
+int fd_sealed_memfd(const char *name, const void *data, size_t n)
+{
+	return seal(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), data, n);
+}
+
+int fd_sealed_program(const char *name, const void *data, size_t n)
+{
+	const unsigned mfd_exec = 0x10; /* Linux 6.3; older ones refuse it and need it not */
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | mfd_exec);
+
+	if (fd < 0 && errno == EINVAL)
+		return fd_sealed_memfd(name, data, n);
+	return seal(fd, data, n);
 }

@@ -22,3 +22,5 @@ int fd_write_all(int fd, const void *data, size_t n) _must_check_;
 int fd_set_nonblock(int fd, bool on) _must_check_;
 /* A memfd that holds a copy of the bytes and can no longer be changed by anybody. */
 int fd_sealed_memfd(const char *name, const void *data, size_t n) _must_check_;
+/* The same for a program: it may be executed also where vm.memfd_noexec forbids it by default. */
+int fd_sealed_program(const char *name, const void *data, size_t n) _must_check_;

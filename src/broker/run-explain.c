@@ -17,6 +17,10 @@ void run_explain_failure(const struct run *run, const struct report *rep, struct
 	else if (op && op->kind == OP_FILE)
 		(void)error_set(err, ERROR_INPUT, rep->errnum, "the file %s cannot be placed: %s",
 				op_b(v, op), strerror(rep->errnum));
+	else if (op && op->kind == OP_REQUIRE)
+		(void)error_set(err, ERROR_POLICY, rep->errnum,
+				"a layer that the policy requires did not come about on this host; "
+				"`atoll doctor` names it and the fix");
 	else if (op && op->kind == OP_SHOW)
 		(void)error_set(err, ERROR_INPUT, rep->errnum,
 				"%s cannot be shown to the program: %s", op_a(v, op),

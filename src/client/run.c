@@ -63,14 +63,20 @@ static int load_policy(struct run *run, struct error *err)
 {
 	const char *name = run->request->policy ? run->request->policy : "default";
 	_cleanup_buf_ struct buf text = { 0 };
+	json_t *root = NULL;
 	int r;
 
 	buf_init(&text, YAML_BYTES_MAX);
 	r = read_policy(run, name, &text, err);
 	if (r < 0)
 		return r;
-	return policy_parse(&(struct document){ name, text.data ? text.data : "", text.len },
-			    atoll_facts(run->atoll), &run->policy, err);
+	r = yaml_parse(&(struct document){ name, text.data ? text.data : "", text.len }, &root,
+		       err);
+	/* As late as can be: the broker may still be finding out. */
+	if (r >= 0)
+		r = policy_build(root, name, atoll_facts(run->atoll), &run->policy, err);
+	json_decref(root);
+	return r;
 }
 
 static int find_language(struct run *run, struct error *err)

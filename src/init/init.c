@@ -257,19 +257,10 @@ static void take_command(struct init *init)
 	start_stage(init, fds);
 }
 
-/* exec keeps what the caller of the broker ignored; a program starts with everything at its default. */
-static void default_signals(void)
-{
-	for (int sig = 1; sig < NSIG; sig++)
-		(void)signal(sig, SIG_DFL);
-}
-
 int main(void)
 {
 	struct init init = { 0 };
 	sigset_t mask;
-
-	default_signals();
 
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);

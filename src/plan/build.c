@@ -237,6 +237,8 @@ static void add_lockdown(struct builder *b, const struct decision *d)
 	    (struct op_args){ .b = "/dev/shm" });
 	add(b, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_DEVICE, .value2 = no_tcp },
 	    (struct op_args){ .b = "/dev" });
+	add(b, (struct op){ .kind = OP_REQUIRE, .value = d->policy->required },
+	    (struct op_args){ 0 });
 	add(b, (struct op){ .kind = OP_SECCOMP, .value = FILTER_DEFAULT }, (struct op_args){ 0 });
 }
 

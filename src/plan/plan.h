@@ -44,6 +44,7 @@ enum op_kind {
 	OP_READONLY,	/* b: mount point that becomes read-only */
 	OP_RLIMIT,	/* value: RLIMIT_*, value2: soft and hard */
 	OP_LANDLOCK,	/* b: path; value: enum landlock_access */
+	OP_REQUIRE,	/* value: bits of enum layer; fails where one of them did not come about */
 	OP_SECCOMP,	/* value: enum filter_profile */
 	/* launch */
 	OP_STAGE,   /* a: name; the ops below belong to it until the next one */

@@ -228,8 +228,8 @@ static int read_policy(const struct reader *r, struct draft *d, const struct hos
 	return check_limits(r, d);
 }
 
-int policy_parse(const struct document *doc, const struct host_facts *facts, struct policy **ret,
-		 struct error *err)
+int policy_build(json_t *root, const char *name, const struct host_facts *facts,
+		 struct policy **ret, struct error *err)
 {
 	_cleanup_(policy_cleanup) struct policy *policy = calloc(1, sizeof(*policy));
 	struct draft d = { .policy = policy };
@@ -239,14 +239,24 @@ int policy_parse(const struct document *doc, const struct host_facts *facts, str
 	if (!policy)
 		return reader_no_memory(&r);
 	r.arena = &policy->memory;
-	e = yaml_parse(doc, &policy->root, err);
-	if (e < 0)
-		return e;
+	policy->root = json_incref(root);
 	e = read_policy(&r, &d, facts);
 	if (e < 0)
-		return error_wrap(err, e, "%s", doc->name);
+		return error_wrap(err, e, "%s", name);
 	*ret = TAKE_PTR(policy);
 	return 0;
+}
+
+int policy_parse(const struct document *doc, const struct host_facts *facts, struct policy **ret,
+		 struct error *err)
+{
+	json_t *root = NULL;
+	int e = yaml_parse(doc, &root, err);
+
+	if (e == 0)
+		e = policy_build(root, doc->name, facts, ret, err);
+	json_decref(root);
+	return e;
 }
 
 struct policy *policy_free(struct policy *policy)

@@ -35,6 +35,9 @@ struct policy {
 	bool network_loopback;
 };
 
+/* The same from a tree that was parsed before the host was known; takes its own reference. */
+int policy_build(json_t *root, const char *name, const struct host_facts *facts,
+		 struct policy **ret, struct error *err) _must_check_;
 int policy_parse(const struct document *doc, const struct host_facts *facts, struct policy **ret,
 		 struct error *err) _must_check_;
 struct policy *policy_free(struct policy *policy);

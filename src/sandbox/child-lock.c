@@ -95,6 +95,11 @@ int child_do_landlock(struct child *c, const struct op *op)
 	return r;
 }
 
+int child_do_require(struct child *c, const struct op *op)
+{
+	return c->missing & (uint32_t)op->value ? -EOPNOTSUPP : 0;
+}
+
 int child_do_seccomp(struct child *c, const struct op *op)
 {
 	int r = sys_drop_caps();

@@ -53,6 +53,7 @@ static int (*const actions[_OP_MAX])(struct child *, const struct op *) = {
 	[OP_READONLY] = child_do_readonly,
 	[OP_RLIMIT] = child_do_rlimit,
 	[OP_LANDLOCK] = child_do_landlock,
+	[OP_REQUIRE] = child_do_require,
 	[OP_SECCOMP] = child_do_seccomp,
 };
 

@@ -46,4 +46,6 @@ int child_do_readonly(struct child *c, const struct op *op);
 /* child-lock.c: what takes rights away for good. */
 int child_do_rlimit(struct child *c, const struct op *op);
 int child_do_landlock(struct child *c, const struct op *op);
+/* Refuses to go on without a layer that the policy demands. */
+int child_do_require(struct child *c, const struct op *op);
 int child_do_seccomp(struct child *c, const struct op *op);

@@ -332,7 +332,7 @@ static int host_init_early(struct sandbox_host *host, struct error *err)
 
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the seccomp filter cannot be built");
-	host->init_fd = fd_sealed_memfd("init", init_blob, (size_t)(init_blob_end - init_blob));
+	host->init_fd = fd_sealed_program("init", init_blob, (size_t)(init_blob_end - init_blob));
 	if (host->init_fd < 0)
 		return error_set(err, ERROR_INTERNAL, -host->init_fd, "init cannot be loaded: %s",
 				 strerror(-host->init_fd));
