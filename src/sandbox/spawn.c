@@ -233,7 +233,8 @@ static struct sandbox *sandbox_new(struct sandbox_host *host)
 					.work_fd = -EBADF,
 					.tmp_fd = -EBADF,
 					.terminal_fd = -EBADF,
-					.mounts_fd = -EBADF };
+					.mounts_fd = -EBADF,
+					.dev_fd = -EBADF };
 	return sb;
 }
 
@@ -308,6 +309,9 @@ int sandbox_complete(struct sandbox *sb, struct error *err)
 				 "user ids cannot be mapped into a new namespace (%s); see: atoll "
 				 "doctor",
 				 strerror(-r));
+	/* Where this fails the host's nodes do. */
+	if (sb->host->facts.privileged)
+		sb->dev_fd = dev_tree_make(false);
 	return 0;
 }
 
@@ -397,7 +401,6 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 			      .proc = facts->proc_mount,
 			      .shared_uid = !facts->privileged };
 	const struct op *dev = plan_find(plan, OP_DEV, -1);
-	_cleanup_close_ int dev_fd = -EBADF;
 	int fds[2 + CGROUP_JOIN_MAX] = { plan_fd };
 	int64_t limits[_STAGE_LIMIT_MAX];
 	int n = 1, r;
@@ -406,14 +409,18 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	r = sandbox_set_limits(sb, limits, err);
 	if (r < 0)
 		return r;
-	if (dev && facts->privileged)
-		dev_fd = dev_tree_make(dev->value != 0);
-	if (dev_fd >= 0) {
+	/* The tree that was made ahead has no terminal. */
+	if (dev && dev->value && sb->dev_fd >= 0) {
+		(void)fd_close(sb->dev_fd);
+		sb->dev_fd = dev_tree_make(true);
+	}
+	if (sb->dev_fd >= 0) {
 		go.dev = 1;
-		fds[n++] = dev_fd;
+		fds[n++] = sb->dev_fd;
 	}
 	n += sb->host->cgroups->join_fds(sb->cgroup, fds + n);
 	r = sys_send_record(sb->control_fd, &go, sizeof(go), fds, (size_t)n);
+	sb->dev_fd = fd_close(sb->dev_fd);
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the new sandbox does not answer");
 	return 0;
@@ -511,5 +518,6 @@ void sandbox_free(struct sandbox *sb)
 	sb->tmp_fd = fd_close(sb->tmp_fd);
 	sb->terminal_fd = fd_close(sb->terminal_fd);
 	sb->mounts_fd = fd_close(sb->mounts_fd);
+	sb->dev_fd = fd_close(sb->dev_fd);
 	free(sb);
 }
