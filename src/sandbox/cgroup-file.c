@@ -71,11 +71,21 @@ int cgroup_read_key(int dirfd, const char *file, const char *key, int64_t *ret)
 int cgroup_open_dir(int dirfd, const char *path)
 {
 	int fault = fault_point();
-	int fd = fault ? -1 : openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = fault ? -1 : openat(dirfd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (fault)
 		return -fault;
 	return fd < 0 ? -errno : fd;
+}
+
+DIR *cgroup_list(int dirfd, const char *path)
+{
+	int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir)
+		(void)fd_close(fd);
+	return dir;
 }
 
 int cgroup_mkdir(int dirfd, const char *name)

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/macro.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 
 enum { CGROUP_NAME_MAX = 64 }; /* a prefix and a sandbox's name */
@@ -20,7 +21,10 @@ int cgroup_write_i64(int dirfd, const char *file, int64_t value) _must_check_;
 int cgroup_read_key(int dirfd, const char *file, const char *key, int64_t *ret) _must_check_;
 /* Pure: as above, from the file's text. -ENODATA: no such key. */
 int cgroup_text_key(const char *text, const char *key, int64_t *ret) _must_check_;
+/* A handle to reach files from; it cannot be listed. */
 int cgroup_open_dir(int dirfd, const char *path) _must_check_;
+/* For listing; NULL: it cannot be opened. */
+DIR *cgroup_list(int dirfd, const char *path);
 int cgroup_mkdir(int dirfd, const char *name) _must_check_;
 /* Removes an empty group; one that is gone already is fine. -EBUSY: something lives in it. */
 int cgroup_rmdir(int dirfd, const char *name) _must_check_;

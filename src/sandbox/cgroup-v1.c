@@ -48,7 +48,7 @@ struct cgroup {
  */
 static void sweep(const struct cgroup_root *root)
 {
-	DIR *dir = root->n ? fdopendir(cgroup_open_dir(root->fd[0], ".")) : NULL;
+	DIR *dir = root->n ? cgroup_list(root->fd[0], ".") : NULL;
 	const struct dirent *entry;
 
 	if (!dir)
@@ -283,7 +283,6 @@ static int v1_attach(struct cgroup *cg, int32_t pid, struct error *err)
 	return 0;
 }
 
-/* v1 has no such call; the caller kills pid 1 of the pid namespace, which takes the rest along. */
 /*
  * pid 1 takes the rest with it, but does so in its own time: among many busy processes, below a CPU quota, that may be
  * long after the deadline. So everybody is told, and nobody is throttled any more.

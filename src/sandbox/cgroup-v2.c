@@ -94,18 +94,15 @@ static int move_self(int base)
 /* What a killed atoll left behind: groups that are empty and too old to be just being filled. */
 static void sweep(const struct cgroup_root *root)
 {
-	int parent = cgroup_open_dir(root->fd, CGROUP_PARENT);
-	DIR *dir = parent < 0 ? NULL : fdopendir(parent);
+	DIR *dir = cgroup_list(root->fd, CGROUP_PARENT);
 	const struct dirent *entry;
 
-	if (!dir) {
-		(void)fd_close(parent);
+	if (!dir)
 		return;
-	}
 	while ((entry = readdir(dir)))
 		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
-		    cgroup_is_stale(parent, entry->d_name))
-			(void)!cgroup_rmdir(parent, entry->d_name); /* refused while in use */
+		    cgroup_is_stale(dirfd(dir), entry->d_name))
+			(void)!cgroup_rmdir(dirfd(dir), entry->d_name); /* refused while in use */
 	(void)closedir(dir);
 }
 

@@ -312,7 +312,8 @@ static bool find_v2(const struct cgroup_paths *paths, struct cgroup_home *ret)
 	size_t n, leaf = strlen("/" CGROUP_SELF_LEAF);
 	bool found = false;
 
-	if (!paths->unified_mount[0])
+	/* A controller is either v1's or v2's: where v1 has memory, v2 cannot limit it. */
+	if (!paths->unified_mount[0] || paths->own[HIERARCHY_MEMORY][0])
 		return false;
 	(void)snprintf(own, sizeof(own), "%s", paths->own[HIERARCHY_UNIFIED]);
 	n = strlen(own);

@@ -222,25 +222,13 @@ static void probe_privilege(struct host_facts *ret)
 	ret->uid_count = count;
 }
 
+/* Every kernel since 4.6 has them all unless it was built without; host_probe_deep() tries. */
 static void probe_namespaces(struct host_facts *ret)
 {
-	static const struct {
-		const char *name;
-		size_t flag;
-	} table[] = {
-		{ "user", offsetof(struct host_facts, userns) },
-		{ "pid", offsetof(struct host_facts, pidns) },
-		{ "net", offsetof(struct host_facts, netns) },
-		{ "mnt", offsetof(struct host_facts, mntns) },
-		{ "ipc", offsetof(struct host_facts, ipcns) },
-		{ "uts", offsetof(struct host_facts, utsns) },
-		{ "cgroup", offsetof(struct host_facts, cgroupns) },
-	};
-	_cleanup_close_ int fd = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bool there = probe_kernel_at_least(ret->kernel, 4, 6);
 
-	for (size_t i = 0; fd >= 0 && i < ARRAY_SIZE(table); i++)
-		*(bool *)((char *)ret + table[i].flag) = faccessat(fd, table[i].name, F_OK,
-								   AT_SYMLINK_NOFOLLOW) == 0;
+	ret->userns = ret->pidns = ret->netns = ret->mntns = there;
+	ret->ipcns = ret->utsns = ret->cgroupns = there;
 }
 
 /* The switches distributions have put in front of user namespaces, and how to turn each. */
@@ -249,14 +237,13 @@ static void probe_userns(struct host_facts *ret)
 	static const struct {
 		const char *path;
 		int64_t closed; /* the value that forbids them */
-		bool also_root; /* …to root too */
 		const char *reason;
 	} table[] = {
-		{ "/proc/sys/user/max_user_namespaces", 0, true,
+		{ "/proc/sys/user/max_user_namespaces", 0,
 		  "user namespaces are limited to none: sysctl -w user.max_user_namespaces=15000" },
-		{ "/proc/sys/kernel/unprivileged_userns_clone", 0, false,
+		{ "/proc/sys/kernel/unprivileged_userns_clone", 0,
 		  "user namespaces need root here: sysctl -w kernel.unprivileged_userns_clone=1" },
-		{ "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1, false,
+		{ "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1,
 		  "AppArmor restricts user namespaces: sysctl -w "
 		  "kernel.apparmor_restrict_unprivileged_userns=0" },
 	};
@@ -265,11 +252,10 @@ static void probe_userns(struct host_facts *ret)
 		(void)snprintf(ret->userns_reason, sizeof(ret->userns_reason), "%s",
 			       "this kernel has no user namespaces: boot one built with "
 			       "CONFIG_USER_NS=y");
-	for (size_t i = 0; ret->userns && i < ARRAY_SIZE(table); i++) {
+	/* Root is told by clone itself, and need not pay for asking. */
+	for (size_t i = 0; ret->userns && !ret->privileged && i < ARRAY_SIZE(table); i++) {
 		int64_t value;
 
-		if (ret->privileged && !table[i].also_root)
-			continue;
 		if (textfile_read_i64_at(AT_FDCWD, table[i].path, &value) < 0 ||
 		    value != table[i].closed)
 			continue;
@@ -292,28 +278,14 @@ static void probe_calls(struct host_facts *ret)
 	ret->landlock_abi = MAX(0, sys_landlock_abi());
 }
 
-/* Registered, or a module that the first mount will load. */
-static bool has_overlay(const char *release)
-{
-	char text[8192], path[160];
-
-	if (!probe_kernel_at_least(release, 5,
-				   11)) /* the first that mounts it in a user namespace */
-		return false;
-	if (textfile_read_at(AT_FDCWD, "/proc/filesystems", text, sizeof(text)) >= 0 &&
-	    strstr(text, "\toverlay\n"))
-		return true;
-	(void)snprintf(path, sizeof(path), "/lib/modules/%s/kernel/fs/overlayfs", release);
-	return access(path, F_OK) == 0;
-}
-
 static void probe_mounts(struct host_facts *ret, struct cgroup_site *site)
 {
 	_cleanup_buf_ struct buf mounts = { 0 };
 	char groups[8192];
 
 	buf_init(&mounts, MiB);
-	ret->overlay = has_overlay(ret->kernel);
+	/* The first that mounts it in a user namespace. Whether it is built in shows when it is mounted. */
+	ret->overlay = probe_kernel_at_least(ret->kernel, 5, 11);
 	if (textfile_read_buf("/proc/self/mountinfo", &mounts) < 0 ||
 	    textfile_read_at(AT_FDCWD, "/proc/self/cgroup", groups, sizeof(groups)) < 0) {
 		(void)snprintf(ret->cgroup_reason, sizeof(ret->cgroup_reason), "%s",
