@@ -91,6 +91,13 @@ static void run_free(struct run *run)
 		loop_stop(b->loop);
 }
 
+static void send_last_stage(struct run *run)
+{
+	if (run->last_stage.kind)
+		(void)send_record(run, &run->last_stage, -EBADF);
+	run->last_stage.kind = 0;
+}
+
 /* Everything is dead: take what the front is to know. It is told when nothing of the run is left. */
 static void conclude(struct run *run)
 {
@@ -101,6 +108,9 @@ static void conclude(struct run *run)
 		run->end.failed = run->failure;
 		return;
 	}
+	/* Files come behind the stage that wrote them. */
+	if (plan_find(&run->plan.view, OP_COLLECT, -1))
+		send_last_stage(run);
 	if (run->sandbox->work_fd >= 0)
 		run_collect(run, &report);
 	run->end.kind = RECORD_DONE;
@@ -124,6 +134,8 @@ static int on_remove(void *data, uint32_t events)
 		source_set_time(run->remove_timer, clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS);
 		return 0;
 	}
+	if (run->end.kind == RECORD_DONE)
+		send_last_stage(run);
 	(void)send_record(run, &run->end, -EBADF);
 	run_free(run);
 	return 0;
@@ -192,7 +204,7 @@ static void end_stage(struct run *run, const struct report *rep)
 	s->wait_status = run->wait_status = rep->wait_status;
 	s->exec_errno = rep->kind == REPORT_EXEC_FAILED ? rep->errnum : 0;
 	s->killed_for = run->killed_for;
-	s->start_ns = run->stage_start_ns;
+	s->start_ns = rep->start_ns ? rep->start_ns : run->stage_start_ns;
 	s->end_ns = rep->at_ns;
 	s->usage = run->total;
 	s->usage.user_us = delta(run->total.user_us, run->base.user_us);
@@ -201,7 +213,12 @@ static void end_stage(struct run *run, const struct report *rep)
 	s->usage.pids_refused = delta(run->total.pids_refused, run->base.pids_refused);
 	s->last = s->exec_errno || s->wait_status != 0 || run->killed_for >= 0 ||
 		  run->stage + 1 >= run->n_stages;
-	(void)send_record(run, &rec, -EBADF);
+	if (!s->last) {
+		(void)send_record(run, &rec, -EBADF);
+		return;
+	}
+	/* The end follows at once: one wake-up of the front for both. */
+	run->last_stage = rec;
 }
 
 /* What becomes 0, 1, 2: the terminal's program side, or standard streams. *ret_own is the caller's to close. */
@@ -259,9 +276,10 @@ static int start_stage(struct run *run)
 	return 0;
 }
 
-static void on_started(struct run *run, const struct report *rep)
+/* The program is on its way: init has been told, and asks nobody any more. */
+static void begin_stage(struct run *run)
 {
-	run->stage_start_ns = rep->at_ns;
+	run->stage_start_ns = clock_now_ns();
 	run_watch_started(run);
 	tell_started(run);
 }
@@ -291,6 +309,8 @@ static void next_stage(struct run *run, const struct report *rep)
 				run->stage, strerror(-r));
 	if (r < 0)
 		run_fail(run, &err);
+	else
+		begin_stage(run);
 }
 
 static void on_prepared(struct run *run, const struct report *rep, int fds[], size_t n_fds)
@@ -306,14 +326,15 @@ static void on_prepared(struct run *run, const struct report *rep, int fds[], si
 		run->sandbox->tmp_fd = TAKE_FD(fds[1]);
 	if (n_fds > rep->n_scratch)
 		run->sandbox->terminal_fd = TAKE_FD(fds[rep->n_scratch]);
-	if (!run->tty)
-		return; /* its START is in the socket already */
-	r = start_stage(run);
-	if (r < 0) {
-		(void)error_set(&err, ERROR_INTERNAL, -r, "the terminal cannot be opened: %s",
-				strerror(-r));
-		run_fail(run, &err);
+	/* Without a terminal its START is in the socket already. */
+	r = run->tty ? start_stage(run) : 0;
+	if (r == 0) {
+		begin_stage(run);
+		return;
 	}
+	(void)error_set(&err, ERROR_INTERNAL, -r, "the terminal cannot be opened: %s",
+			strerror(-r));
+	run_fail(run, &err);
 }
 
 static void take_report(struct run *run, const struct report *rep, int fds[], size_t n_fds)
@@ -323,9 +344,6 @@ static void take_report(struct run *run, const struct report *rep, int fds[], si
 	switch (rep->kind) {
 	case REPORT_PREPARED:
 		on_prepared(run, rep, fds, n_fds);
-		break;
-	case REPORT_STARTED:
-		on_started(run, rep);
 		break;
 	case REPORT_EXITED:
 	case REPORT_EXEC_FAILED:

@@ -60,6 +60,7 @@ struct run {
 	int64_t memory_peak_bytes; /* of all stages */
 	int64_t cpu_us;		   /* when it was killed */
 	struct error failure;	   /* code ERROR_NONE: none */
+	struct record last_stage;  /* its STAGE, until the end is sent; kind 0: none */
 	struct record end;	   /* DONE or FAILED, sent when the cgroup is gone */
 	int remove_tries;
 };

@@ -35,6 +35,8 @@ struct init {
 	struct plan_view plan;
 	int signal_fd;
 	pid_t main_pid; /* 0: no stage is running */
+	int64_t start_ns;
+	int *exec_errno; /* shared with the process that is about to become the program */
 	struct command stage;
 };
 
@@ -140,45 +142,30 @@ static int become_program(const struct init *init, const int fds[3])
 	return exec_program(argv, envp);
 }
 
-/* Starts the stage; the pipe closes on exec, so its end says that the program is running. */
+/* Nobody waits for the exec: whether it worked is asked when the process has ended. */
 static void start_stage(struct init *init, const int fds[3])
 {
-	struct report rep = { .kind = REPORT_STARTED,
-			      .stage = init->stage.stage,
-			      .at_ns = now_ns() };
-	int channel[2], errnum = 0;
-	ssize_t n;
-
-	if (pipe2(channel, O_CLOEXEC) < 0) {
-		/* The broker ends us after this. */
-		rep.kind = REPORT_EXEC_FAILED;
-		rep.errnum = errno;
-		report(&rep);
-		return;
-	}
+	init->start_ns = now_ns();
+	*init->exec_errno = 0;
 	init->main_pid = fork();
 	if (init->main_pid == 0) {
-		errnum = become_program(init, fds);
-		(void)!write(channel[1], &errnum, sizeof(errnum));
+		/* exec takes this page away, so a program cannot write to it. */
+		*init->exec_errno = become_program(init, fds);
 		_exit(127);
 	}
-	if (init->main_pid < 0)
-		errnum = errno;
-	(void)close(channel[1]);
 	for (int i = 0; i < 3; i++)
 		(void)close(fds[i]);
-	do
-		n = init->main_pid < 0 ? 0 : read(channel[0], &errnum, sizeof(errnum));
-	while (n < 0 && errno == EINTR);
-	(void)close(channel[0]);
-	if (errnum) {
-		if (init->main_pid > 0)
-			(void)waitpid(init->main_pid, NULL, 0);
+	if (init->main_pid < 0) {
+		struct report rep = { .kind = REPORT_EXEC_FAILED,
+				      .stage = init->stage.stage,
+				      .errnum = errno,
+				      .start_ns = init->start_ns,
+				      .at_ns = now_ns() };
+
+		/* The broker ends us after this. */
 		init->main_pid = 0;
-		rep.kind = REPORT_EXEC_FAILED;
-		rep.errnum = errnum;
+		report(&rep);
 	}
-	report(&rep);
 }
 
 static int64_t timeval_us(struct timeval tv)
@@ -189,9 +176,11 @@ static int64_t timeval_us(struct timeval tv)
 /* The main process is gone: nothing else may outlive the stage. */
 static void end_stage(struct init *init, int wait_status)
 {
-	struct report rep = { .kind = REPORT_EXITED,
+	struct report rep = { .kind = *init->exec_errno ? REPORT_EXEC_FAILED : REPORT_EXITED,
 			      .stage = init->stage.stage,
+			      .errnum = *init->exec_errno,
 			      .wait_status = wait_status,
+			      .start_ns = init->start_ns,
 			      .at_ns = now_ns() };
 	struct rusage ru = { 0 };
 
@@ -271,7 +260,9 @@ int main(void)
 	if (sigprocmask(SIG_SETMASK, &mask, NULL) < 0 || map_plan(&init.plan) < 0)
 		_exit(1);
 	init.signal_fd = signalfd(-1, &mask, SFD_CLOEXEC);
-	if (init.signal_fd < 0)
+	init.exec_errno = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (init.signal_fd < 0 || init.exec_errno == MAP_FAILED)
 		_exit(1);
 	for (;;) {
 		struct pollfd fds[] = { { .fd = INIT_FD_CONTROL, .events = POLLIN },

@@ -8,7 +8,7 @@
  *   GO                       ─▶     (ids are mapped, limits are set: prepare)
  *                            ◀─     PREPARED + work, tmp [, terminal]     or FAILED
  *   START {stage} + 0, 1, 2  ─▶
- *                            ◀─     STARTED {stage}, EXITED {stage, …}  or EXEC_FAILED {stage, errno}
+ *                            ◀─     EXITED {stage, …}                   or EXEC_FAILED {stage, errno}
  */
 #pragma once
 
@@ -38,7 +38,6 @@ struct command {
 enum report_kind {
 	REPORT_PREPARED = 1,
 	REPORT_FAILED,
-	REPORT_STARTED,
 	REPORT_EXITED,
 	REPORT_EXEC_FAILED,
 };
@@ -48,7 +47,7 @@ struct report {
 	uint32_t stage; /* or, for FAILED, index of the operation */
 	int32_t errnum;
 	int32_t wait_status;
-	int64_t at_ns; /* CLOCK_MONOTONIC */
+	int64_t start_ns, at_ns; /* CLOCK_MONOTONIC: when the stage began, and now */
 	/* PREPARED */
 	int32_t landlock_abi;
 	uint32_t missing; /* bits of enum layer */

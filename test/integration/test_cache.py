@@ -20,7 +20,7 @@ def test_second_run_is_cached(atoll):
     assert first["stdout"] == second["stdout"] and first["status"] == second["status"] == "success"
     assert not first.get("cached_build") and second["cached_build"] is True
     assert [s["name"] for s in first["stages"]] == ["compile", "run"]
-    assert second["duration"] < first["duration"] and second["_elapsed"] < first["_elapsed"]
+    assert second["_elapsed"] < first["_elapsed"]
 
 
 def test_other_source_is_not_cached(atoll):

@@ -436,7 +436,8 @@ def test_defaults_of_the_table(atoll):
             "'disk': s.f_blocks * s.f_frsize, 'files': s.f_files}))")
     seen = atoll.probe(code)
     assert seen["fsize"] == [256 * MIB] * 2 and seen["nofile"] == [1024, 1024] and seen["stack"] == [8 * MIB] * 2
-    assert seen["core"] == [0, 0] and seen["disk"] == 256 * MIB and seen["files"] == 16 * 1024
+    assert seen["core"] == [1, 1]  # with 0 the kernel would still start a helper that core_pattern names
+    assert seen["disk"] == 256 * MIB and seen["files"] == 16 * 1024
 
 
 # ------------------------------------------------------------------------------------- bad values

@@ -7,6 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from probe import NR, probe
 
 MIB = 1 << 20
@@ -41,6 +43,7 @@ say({'top': os.listdir('/'), 'etc': etc, 'var': [os.path.join(t, n) for t, d, ns
     assert seen["var"] == []
 
 
+@pytest.mark.quick
 def test_F02_host_files_cannot_be_read(box, canary):
     tries = probe(box, f"""
 target = {str(canary.public)!r}
@@ -100,6 +103,7 @@ say(out)
     assert sha(box.binary) == before
 
 
+@pytest.mark.quick
 def test_F05_only_three_descriptors(box):
     seen = probe(box, """
 import fcntl, stat
@@ -302,6 +306,7 @@ open('deep', 'w').write('x')
     assert peak < 48 * 1024, peak
 
 
+@pytest.mark.quick
 def test_F18_links_are_never_followed_out(box, work, canary):
     out = box.mkdir(work / "out")
     code = (f"ln -s /etc/passwd a; ln -s {canary.public} b; ln -s /proc/self/environ c; ln -s /etc d; ln -s e e; mkfifo result; "

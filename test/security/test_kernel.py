@@ -86,6 +86,7 @@ def test_K02_io_uring(box):
     assert seen == ["ENOSYS"] * 3
 
 
+@pytest.mark.quick
 def test_K03_dangerous_calls(box):
     names = ["bpf", "perf_event_open", "userfaultfd", "keyctl", "add_key", "request_key", "kexec_load", "kexec_file_load",
              "init_module", "finit_module", "delete_module", "syslog", "acct", "quotactl", "quotactl_fd", "swapon", "swapoff",
@@ -96,6 +97,7 @@ def test_K03_dangerous_calls(box):
     assert set(seen.values()) == {"EPERM"}, {n: v for n, v in seen.items() if v != "EPERM"}
 
 
+@pytest.mark.quick
 def test_K04_socket_families(box):
     seen = probe(box, """
 import socket
@@ -119,6 +121,7 @@ say({'open': out, 'high': high, 'pairs': pairs})
     assert seen["high"] == -1 and seen["pairs"] == [1]
 
 
+@pytest.mark.quick
 def test_K05_terminal_ioctls(box):
     seen = probe(box, """
 out = {}

@@ -7,6 +7,7 @@ import pytest
 from probe import probe
 
 
+@pytest.mark.quick
 def test_N01_nothing_is_reached(box, canary):
     seen = probe(box, f"""
 import socket
@@ -27,6 +28,7 @@ say(out)
     assert not canary.reached
 
 
+@pytest.mark.quick
 def test_N02_host_sockets_are_out_of_reach(box, canary):
     seen = probe(box, f"""
 import socket

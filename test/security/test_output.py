@@ -8,6 +8,7 @@ import pytest
 MIB = 1 << 20
 
 
+@pytest.mark.quick
 def test_O01_results_cannot_be_forged(box):
     code = r"""
 import os, json, struct

@@ -18,6 +18,7 @@ NEW = {"NEWTIME": 0x80, "NEWNS": 0x20000, "NEWCGROUP": 0x2000000, "NEWUTS": 0x40
        "NEWUSER": 0x10000000, "NEWPID": 0x20000000, "NEWNET": 0x40000000}
 
 
+@pytest.mark.quick
 def test_P01_no_privilege(box):
     status = box.bash("cat /proc/self/status")["stdout"]
     fields = dict(re.findall(r"^(\w+):[ \t]*(.*)$", status, re.M))
@@ -89,6 +90,7 @@ say({'codes': {k: (len(v), v[:9]) for k, v in codes.items()}, 'killed': killed, 
     assert seen["ppid"] in (0, 1)
 
 
+@pytest.mark.quick
 def test_P04_init_is_closed(box):
     seen = probe(box, """
 out = {}
@@ -107,6 +109,7 @@ say(out)
     assert bad == {}, bad
 
 
+@pytest.mark.quick
 def test_P05_no_way_into_another_process(box):
     calls = {"attach": (NR["ptrace"], 16, 1), "traceme": (NR["ptrace"], 0, 0), "seize": (NR["ptrace"], 0x4206, 1),
              "readv": (NR["process_vm_readv"], 1, 1, 1, 1, 1), "writev": (NR["process_vm_writev"], 1, 1, 1, 1, 1),
@@ -141,6 +144,7 @@ def test_P07_output_after_the_end_does_not_block(box):
     assert result["status"] == "success" and result["_elapsed"] < 3 and result["exit_code"] == 0
 
 
+@pytest.mark.quick
 def test_P08_clone_parent_cannot_forge_the_exit_code(box):
     result = box.python("""
 import ctypes, os
@@ -248,6 +252,7 @@ int main(void)
     assert result["stdout"] == "3000\n" and result["exit_code"] == 0, result
 
 
+@pytest.mark.quick
 def test_P14_no_new_namespaces(box):
     seen = probe(box, f"""
 out = {{}}
