@@ -7,7 +7,6 @@
 #include "sys/fault.h"
 #include "sys/kernel.h"
 
-#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -120,8 +119,6 @@ static void prepare(struct broker *b)
 	int r = sandbox_host_init(&b->host, &b->spare, &b->host_error);
 
 	say_hello(b);
-	/* The front can go on now: let it, where the cores are all taken. */
-	(void)sched_yield();
 	if (r == 0)
 		r = sandbox_host_open(&b->host, &b->host_error);
 	if (r == 0)

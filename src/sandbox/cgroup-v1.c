@@ -28,9 +28,9 @@
 enum { CPU_PERIOD_US = 100000, CPU_QUOTA_US_MIN = 1000, PROCS_BYTES_MAX = 48 << 10 };
 
 struct cgroup_root {
-	int n;			      /* distinct hierarchies */
-	int fd[_HIERARCHY_V1_MAX];    /* our own group in each */
-	int index[_HIERARCHY_V1_MAX]; /* enum hierarchy → place in fd, -1: not there */
+	int n;					       /* distinct hierarchies */
+	char path[_HIERARCHY_V1_MAX][CGROUP_PATH_MAX]; /* our own group in each */
+	int index[_HIERARCHY_V1_MAX]; /* enum hierarchy → place in path, -1: not there */
 };
 
 struct cgroup {
@@ -42,24 +42,43 @@ struct cgroup {
 	uint32_t limits_set; /* bits of enum stage_limit that hold a value */
 };
 
+struct group_path {
+	char text[CGROUP_PATH_MAX + CGROUP_NAME_MAX];
+};
+
+/* The whole path, because it is needed twice in a group's life: cheaper than an fd to stand on. */
+static struct group_path path_of(const struct cgroup_root *root, int i, const char *name)
+{
+	struct group_path path;
+
+	(void)snprintf(path.text, sizeof(path.text), "%s/%s", root->path[i], name);
+	return path;
+}
+
+static int remove_dir(const struct cgroup_root *root, int i, const char *name)
+{
+	return cgroup_rmdir(AT_FDCWD, path_of(root, i, name).text);
+}
+
 /*
  * What a killed atoll left behind: groups that are empty and too old to be just being filled. Looked for when a broker
  * ends, where nobody waits for it, and only in the first hierarchy, since whatever is left is left there too.
  */
 static void sweep(const struct cgroup_root *root)
 {
-	DIR *dir = root->n ? cgroup_list(root->fd[0], ".") : NULL;
+	DIR *dir = root->n ? cgroup_list(AT_FDCWD, root->path[0]) : NULL;
 	const struct dirent *entry;
 
 	if (!dir)
 		return;
 	while ((entry = readdir(dir))) {
 		if (strncmp(entry->d_name, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) != 0 ||
-		    !cgroup_is_stale(root->fd[0], entry->d_name))
+		    strlen(entry->d_name) >= CGROUP_NAME_MAX ||
+		    !cgroup_is_stale(dirfd(dir), entry->d_name))
 			continue;
 		/* Backwards, as remove does: a name stays taken until all of it is gone. */
 		for (int i = root->n - 1; i >= 0; i--)
-			if (cgroup_rmdir(root->fd[i], entry->d_name) < 0)
+			if (remove_dir(root, i, entry->d_name) < 0)
 				break; /* in use */
 	}
 	(void)closedir(dir);
@@ -67,31 +86,22 @@ static void sweep(const struct cgroup_root *root)
 
 static struct cgroup_root *v1_root_free(struct cgroup_root *root)
 {
-	if (!root)
-		return NULL;
-	sweep(root);
-	for (int i = 0; i < root->n; i++)
-		(void)fd_close(root->fd[i]);
+	if (root)
+		sweep(root);
 	free(root);
 	return NULL;
 }
 
-/* Opens hierarchy h unless a co-mounted one has its directory open already. */
-static int open_hierarchy(struct cgroup_root *root, const struct cgroup_paths *paths, int h)
+/* Hierarchy h, unless a co-mounted one has its directory already. */
+static void add_hierarchy(struct cgroup_root *root, const struct cgroup_paths *paths, int h)
 {
-	int fd;
-
 	for (int other = 0; other < h; other++)
 		if (root->index[other] >= 0 && strcmp(paths->own[other], paths->own[h]) == 0) {
 			root->index[h] = root->index[other];
-			return 0;
+			return;
 		}
-	fd = cgroup_open_dir(AT_FDCWD, paths->own[h]);
-	if (fd < 0)
-		return fd;
 	root->index[h] = root->n;
-	root->fd[root->n++] = fd;
-	return 0;
+	memcpy(root->path[root->n++], paths->own[h], CGROUP_PATH_MAX);
 }
 
 static int v1_root_open(struct cgroup_root **ret, const struct cgroup_site *site, struct error *err)
@@ -101,17 +111,9 @@ static int v1_root_open(struct cgroup_root **ret, const struct cgroup_site *site
 	if (!root)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	for (int h = 0; h < _HIERARCHY_V1_MAX; h++) {
-		int r;
-
 		root->index[h] = -1;
-		if (!(site->home.hierarchies & 1U << h))
-			continue;
-		r = open_hierarchy(root, &site->paths, h);
-		if (r < 0) {
-			(void)v1_root_free(root);
-			return error_set(err, ERROR_INTERNAL, -r, "cannot open the cgroup %s: %s",
-					 site->paths.own[h], strerror(-r));
-		}
+		if (site->home.hierarchies & 1U << h)
+			add_hierarchy(root, &site->paths, h);
 	}
 	*ret = root;
 	return 0;
@@ -130,7 +132,7 @@ static void discard(struct cgroup *cg)
 	for (int i = cg->made - 1; i >= 0; i--) {
 		(void)fd_close(cg->tasks[i]);
 		(void)fd_close(cg->fd[i]);
-		(void)!cgroup_rmdir(cg->root->fd[i], cg->name);
+		(void)!remove_dir(cg->root, i, cg->name);
 	}
 	free(cg);
 }
@@ -138,13 +140,14 @@ static void discard(struct cgroup *cg)
 /* mkdir, open the directory, open its tasks file. */
 static int make_one(struct cgroup *cg, int i)
 {
-	int r = cgroup_mkdir(cg->root->fd[i], cg->name);
+	struct group_path path = path_of(cg->root, i, cg->name);
+	int r = cgroup_mkdir(AT_FDCWD, path.text);
 
 	if (r < 0)
 		return r;
 	cg->fd[i] = cg->tasks[i] = -EBADF;
 	cg->made = i + 1;
-	cg->fd[i] = cgroup_open_dir(cg->root->fd[i], cg->name);
+	cg->fd[i] = cgroup_open_dir(AT_FDCWD, path.text);
 	if (cg->fd[i] < 0)
 		return cg->fd[i];
 	cg->tasks[i] = sys_openat(cg->fd[i], "tasks", O_WRONLY | O_CLOEXEC, 0);
@@ -361,7 +364,7 @@ static int v1_remove(struct cgroup *cg)
 {
 	while (cg->made > 0) {
 		int i = cg->made - 1;
-		int r = cgroup_rmdir(cg->root->fd[i], cg->name);
+		int r = remove_dir(cg->root, i, cg->name);
 
 		if (r < 0)
 			return r;

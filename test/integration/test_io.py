@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import select
-import signal
 import struct
 import subprocess
 import termios

@@ -4,10 +4,7 @@
 Rootless on a host without a delegated cgroup has no kernel counters for memory and pids: rlimits
 hold instead, the program sees the refusal itself, and the result says which layers are missing.
 """
-import os
-import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest

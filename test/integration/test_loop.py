@@ -6,7 +6,6 @@
 import os
 import time
 
-import pytest
 
 RUNS = int(os.environ.get("ATOLL_LOOP", "300"))
 

@@ -4,7 +4,6 @@
 Two ways: a real seccomp filter around the product (enosys.c), and the product's own ATOLL_FORCE_OFF,
 which can only take features away.
 """
-import json
 import os
 
 import pytest

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import socket
-import subprocess
 import time
 from pathlib import Path
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """N01–N03 and N12 of notes/security.md §3.4: no network is the default, and it is none."""
-import json
 
 import pytest
 

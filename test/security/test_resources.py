@@ -6,7 +6,6 @@ file systems; those tests then check that the program sees the refusal and the h
 """
 import json
 import os
-import subprocess
 import time
 
 import pytest
