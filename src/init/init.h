@@ -5,7 +5,8 @@
  * closes, init ends, and the kernel ends everything else in the pid namespace.
  *
  *   broker                          child, then init
- *   GO                       ─▶     (ids are mapped, limits are set: prepare)
+ *   JOIN + cgroup files      ─▶     (ids are mapped: become the user)
+ *   GO + plan [, /dev]       ─▶     (limits are set: prepare)
  *                            ◀─     PREPARED + work, tmp [, terminal]     or FAILED
  *   START {stage} + 0, 1, 2  ─▶
  *                            ◀─     EXITED {stage, …}                   or EXEC_FAILED {stage, errno}
@@ -20,14 +21,14 @@ enum { INIT_FD_CONTROL = 0, INIT_FD_PLAN = 1 };
 /* Directories of scratch that PREPARED hands over: work, tmp. */
 enum { INIT_SCRATCH_DIRS = 2 };
 
-enum command_kind { COMMAND_GO = 1, COMMAND_START };
+enum command_kind { COMMAND_JOIN = 1, COMMAND_GO, COMMAND_START };
 
 struct command {
 	uint32_t kind;
+	/* JOIN */
+	uint32_t shared_uid; /* others of the host have the uid, too */
 	/* GO: what this host can do, for the child */
 	uint32_t landlock_abi, overlay, proc;
-	uint32_t dev;	     /* a mount of /dev comes second, behind the plan */
-	uint32_t shared_uid; /* others of the host have the uid, too */
 	/* START */
 	uint32_t stage;
 	uint32_t tty;	      /* descriptor 0 is a terminal: make it the controlling one */

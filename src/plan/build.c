@@ -80,12 +80,7 @@ static void add_etc(struct builder *b, const struct decision *d)
 		 "sandbox:x:1000:1000:sandbox:/sandbox:/bin/sh\n"
 		 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
 	add_text(b, "/etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n");
-	add_text(b, "/etc/hostname", "sandbox\n");
 	add_text(b, "/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n");
-	add_text(b, "/etc/nsswitch.conf",
-		 "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: "
-		 "files\n");
-	add_text(b, "/etc/resolv.conf", "# no name servers in this sandbox\n");
 	for (const char **e = d->policy->etc; *e; e++)
 		add_etc_entry(b, *e);
 	if (d->language)

@@ -53,7 +53,7 @@ static uint64_t rights_of_access(int64_t access)
 
 static int open_ruleset(struct child *c, bool close_tcp)
 {
-	int abi = (int)c->go.landlock_abi;
+	int abi = (int)c->command.landlock_abi;
 	struct landlock_attr attr = { .fs = rights_of_abi(abi) };
 
 	if (abi >= 4 && close_tcp)
@@ -77,7 +77,7 @@ int child_do_landlock(struct child *c, const struct op *op)
 {
 	int fd, r;
 
-	if (c->go.landlock_abi == 0) {
+	if (c->command.landlock_abi == 0) {
 		c->missing |= 1U << LAYER_LANDLOCK;
 		return 0;
 	}

@@ -80,40 +80,41 @@ static bool path_hides(const char *dir, const char *path)
 	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-/* A host directory that may be covered: no host path the plan shows lies below it. */
+static bool plan_shows_below(const struct child *c, const char *dir)
+{
+	for (uint32_t k = 0; c->plan && k < c->plan->n_ops; k++) {
+		const struct op *op = &c->plan->ops[k];
+
+		if (op_table[op->kind].a == SPAN_SOURCE && path_hides(dir, op_a(c->plan, op)))
+			return true;
+	}
+	return false;
+}
+
+/* A host directory that may be covered: no host path the plan shows lies below it. The first is the likeliest. */
 static const char *find_cover(const struct child *c)
 {
-	static const char *const candidates[] = { "/tmp", "/mnt", "/srv", "/media", "/sys" };
+	static const char *const candidates[] = { "/sys", "/mnt", "/srv", "/media", "/tmp" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(candidates); i++) {
-		bool hides = false;
 		struct stat st;
 
-		for (uint32_t k = 0; k < c->plan->n_ops && !hides; k++) {
-			const struct op *op = &c->plan->ops[k];
-
-			hides = op_table[op->kind].a == SPAN_SOURCE &&
-				path_hides(candidates[i], op_a(c->plan, op));
-		}
-		if (!hides && stat(candidates[i], &st) == 0 && S_ISDIR(st.st_mode))
+		if (!plan_shows_below(c, candidates[i]) && stat(candidates[i], &st) == 0 &&
+		    S_ISDIR(st.st_mode))
 			return candidates[i];
 	}
 	return NULL;
 }
 
-int child_staging(struct child *c)
+static int build_place(struct child *c)
 {
-	const char *cover;
+	const char *cover = find_cover(c);
 	int r;
 
-	c->step = "take the host's mounts private";
-	r = sys_mount(&(struct mount_request){ .target = "/", .flags = MS_REC | MS_PRIVATE });
-	if (r < 0)
-		return r;
 	c->step = "make a place to build the root";
-	cover = find_cover(c);
 	if (!cover)
 		return -ENOENT;
+	memset(c->staging, 0, sizeof(c->staging));
 	strncpy(c->staging, cover, sizeof(c->staging) - 1);
 	r = sys_mount(&(struct mount_request){ .source = "atoll",
 					       .target = cover,
@@ -129,6 +130,27 @@ int child_staging(struct child *c)
 	if (r == 0)
 		r = sys_mkdir("empty", 0755);
 	return r;
+}
+
+int child_staging(struct child *c)
+{
+	int r;
+
+	c->step = "take the host's mounts private";
+	r = sys_mount(&(struct mount_request){ .target = "/", .flags = MS_REC | MS_PRIVATE });
+	return r < 0 ? r : build_place(c);
+}
+
+int child_staging_check(struct child *c)
+{
+	int r;
+
+	if (!plan_shows_below(c, c->staging))
+		return 0;
+	r = sys_chdir("/");
+	if (r == 0)
+		r = sys_umount_detach(c->staging);
+	return r < 0 ? r : build_place(c);
 }
 
 static int mount_tmpfs(const char *where, const struct op *op, mode_t mode)
@@ -195,7 +217,7 @@ static int show_dir(struct child *c, const char *source, const char *where)
 
 	if (r < 0)
 		return r;
-	if (!c->go.overlay)
+	if (!c->command.overlay)
 		return show_by_bind(c, source, where);
 	text_add(&options, "userxattr,lowerdir=");
 	text_add(&options, source);
@@ -347,7 +369,7 @@ int child_do_proc(struct child *c, const struct op *op)
 
 	if (r < 0)
 		return r;
-	r = c->go.proc
+	r = c->command.proc
 		    ? sys_mount(&(struct mount_request){ .source = "proc",
 							 .target = target(c, op),
 							 .type = "proc",

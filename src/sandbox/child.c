@@ -3,8 +3,8 @@
  * Runs in the clone, from its first instruction to the exec of init. It holds all capabilities of its new user
  * namespace and none outside; every step takes some of that away, and the filter comes last:
  *
- *   namespaces, wait for GO, join cgroups, own cgroup namespace, become the mapped user, new keyring,
- *   prepare[] from the plan, drop capabilities, no_new_privs, Landlock, seccomp, init
+ *   namespaces, wait for JOIN, cgroups, own cgroup namespace, become the mapped user, new keyring,
+ *   wait for GO, prepare[] from the plan, drop capabilities, no_new_privs, Landlock, seccomp, init
  */
 #include "sandbox/child.h"
 
@@ -77,11 +77,17 @@ static int let_go(struct child *c)
 	return sys_close_others(c->control_fd, c->host->init_fd);
 }
 
-/* Namespaces that need no plan: made while the broker maps ids and makes the cgroup. */
+/* What needs neither identity nor plan: done while the broker maps ids and makes the cgroup. */
 static int make_namespaces(struct child *c)
 {
+	int r;
+
 	c->step = "make namespaces";
-	return sys_unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS);
+	r = sys_unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS);
+	if (r < 0)
+		return r;
+	c->step = "empty the bounding set";
+	return sys_drop_bounding();
 }
 
 static void try_write(const char *path, const char *text)
@@ -92,50 +98,38 @@ static void try_write(const char *path, const char *text)
 		(void)sys_write(fd, text, strlen(text));
 }
 
-/* With the identity the broker has: the group's files were opened by it, /proc is still the host's. */
-static int join(struct child *c, const int *fds, size_t n)
+static int wait_for(struct child *c, enum command_kind kind, int *fds, size_t *n_fds)
 {
-	c->step = "join the cgroup";
-	for (size_t i = 0; i < n; i++) {
-		int r = sys_write(fds[i], "0", 1);
+	ssize_t n;
 
+	c->step = "wait for the broker";
+	n = sys_recv_record(c->control_fd, &c->command, sizeof(c->command), fds, n_fds);
+	if (n < 0)
+		return (int)n;
+	return n == (ssize_t)sizeof(c->command) && c->command.kind == kind ? 0 : -EPIPE;
+}
+
+/* With the identity the broker has: the group's files were opened by it, /proc is still the host's. */
+static int join(struct child *c)
+{
+	int fds[CGROUP_JOIN_MAX];
+	size_t n_fds = ARRAY_SIZE(fds);
+	int r = wait_for(c, COMMAND_JOIN, fds, &n_fds);
+
+	if (r < 0)
+		return r;
+	c->step = "join the cgroup";
+	for (size_t i = 0; i < n_fds; i++) {
+		r = sys_write(fds[i], "0", 1);
 		if (r < 0)
 			return r;
 	}
 	/* When the whole host runs out of memory, sandboxes go first. Best effort. */
 	try_write("/proc/self/oom_score_adj", "500");
 	/* One sandbox may not use up what all of this user's programs share. */
-	if (c->go.shared_uid)
+	if (c->command.shared_uid)
 		try_write("/proc/sys/user/max_inotify_instances", "32");
 	return 0;
-}
-
-static int wait_for_go(struct child *c, struct plan_view *plan)
-{
-	int fds[2 + CGROUP_JOIN_MAX];
-	size_t n_fds = ARRAY_SIZE(fds), first_join = 1;
-	struct stat st;
-	ssize_t n;
-
-	c->step = "wait for the broker";
-	n = sys_recv_record(c->control_fd, &c->go, sizeof(c->go), fds, &n_fds);
-	if (n < 0)
-		return (int)n;
-	if (n != (ssize_t)sizeof(c->go) || c->go.kind != COMMAND_GO || n_fds < 1 + c->go.dev)
-		return -EPIPE;
-	c->step = "read the plan";
-	c->plan_fd = fds[0];
-	if (c->go.dev)
-		c->dev_fd = fds[first_join++];
-	if (fstat(c->plan_fd, &st) < 0)
-		return -errno;
-	const void *base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, c->plan_fd, 0);
-
-	if (base == MAP_FAILED)
-		return -errno;
-	*plan = plan_trusted_view(base);
-	c->plan = plan;
-	return join(c, fds + first_join, n_fds - first_join);
 }
 
 static int become_user(struct child *c)
@@ -158,6 +152,32 @@ static int become_user(struct child *c)
 	r = sys_join_session_keyring();
 	/* A kernel without keyrings has nothing to separate. */
 	return r == -ENOSYS ? 0 : r;
+}
+
+static int take_plan(struct child *c, struct plan_view *plan)
+{
+	int fds[2];
+	size_t n_fds = ARRAY_SIZE(fds);
+	const void *base;
+	struct stat st;
+	int r = wait_for(c, COMMAND_GO, fds, &n_fds);
+
+	if (r < 0)
+		return r;
+	c->step = "read the plan";
+	if (n_fds < 1)
+		return -EPIPE;
+	c->plan_fd = fds[0];
+	if (n_fds > 1)
+		c->dev_fd = fds[1];
+	if (fstat(c->plan_fd, &st) < 0)
+		return -errno;
+	base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, c->plan_fd, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	*plan = plan_trusted_view(base);
+	c->plan = plan;
+	return child_staging_check(c);
 }
 
 static int become_init(struct child *c)
@@ -209,11 +229,13 @@ void child_main(struct child *c)
 	if (r == 0)
 		r = make_namespaces(c);
 	if (r == 0)
-		r = wait_for_go(c, &plan);
+		r = join(c);
 	if (r == 0)
 		r = become_user(c);
 	if (r == 0)
 		r = child_staging(c);
+	if (r == 0)
+		r = take_plan(c, &plan);
 	if (r < 0)
 		fail(c, r);
 	c->step = NULL;

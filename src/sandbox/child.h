@@ -15,7 +15,7 @@ struct child {
 	int plan_fd;
 	int dev_fd; /* -EBADF: the host's nodes are bound */
 	const struct plan_view *plan;
-	struct command go;
+	struct command command; /* the last one that came */
 	/* found while preparing */
 	int scratch_fds[INIT_SCRATCH_DIRS];
 	size_t n_scratch;
@@ -31,6 +31,8 @@ _noreturn_ void child_main(struct child *c);
 
 /* child-mount.c: the operations on the file system, in the order a plan has them. 0 or -errno. */
 int child_staging(struct child *c);
+/* The plan is there: moves the place if it hides something that the plan shows. */
+int child_staging_check(struct child *c);
 int child_do_root(struct child *c, const struct op *op);
 int child_do_dir(struct child *c, const struct op *op);
 int child_do_symlink(struct child *c, const struct op *op);

@@ -290,6 +290,23 @@ static int settle_id(struct sandbox *sb, struct error *err)
 	return reserve_id(sb, err);
 }
 
+static int tell(struct sandbox *sb, const struct command *command, const int *fds, size_t n,
+		struct error *err)
+{
+	int r = sys_send_record(sb->control_fd, command, sizeof(*command), fds, n);
+
+	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "the new sandbox does not answer") : 0;
+}
+
+static int send_join(struct sandbox *sb, struct error *err)
+{
+	struct command join = { .kind = COMMAND_JOIN, .shared_uid = !sb->host->facts.privileged };
+	int fds[CGROUP_JOIN_MAX];
+	int n = sb->host->cgroups->join_fds(sb->cgroup, fds);
+
+	return tell(sb, &join, fds, (size_t)n, err);
+}
+
 int sandbox_complete(struct sandbox *sb, struct error *err)
 {
 	const struct cgroup_ops *cgroups = sb->host->cgroups;
@@ -309,10 +326,11 @@ int sandbox_complete(struct sandbox *sb, struct error *err)
 				 "user ids cannot be mapped into a new namespace (%s); see: atoll "
 				 "doctor",
 				 strerror(-r));
+	r = send_join(sb, err);
 	/* Where this fails the host's nodes do. */
-	if (sb->host->facts.privileged)
+	if (r == 0 && sb->host->facts.privileged)
 		sb->dev_fd = dev_tree_make(false);
-	return 0;
+	return r;
 }
 
 int sandbox_create(struct sandbox_host *host, struct sandbox **ret, struct error *err)
@@ -398,12 +416,10 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	struct command go = { .kind = COMMAND_GO,
 			      .landlock_abi = (uint32_t)facts->landlock_abi,
 			      .overlay = facts->overlay,
-			      .proc = facts->proc_mount,
-			      .shared_uid = !facts->privileged };
+			      .proc = facts->proc_mount };
 	const struct op *dev = plan_find(plan, OP_DEV, -1);
-	int fds[2 + CGROUP_JOIN_MAX] = { plan_fd };
 	int64_t limits[_STAGE_LIMIT_MAX];
-	int n = 1, r;
+	int r;
 
 	plan_stage_limits(plan, 0, limits);
 	r = sandbox_set_limits(sb, limits, err);
@@ -414,16 +430,9 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 		(void)fd_close(sb->dev_fd);
 		sb->dev_fd = dev_tree_make(true);
 	}
-	if (sb->dev_fd >= 0) {
-		go.dev = 1;
-		fds[n++] = sb->dev_fd;
-	}
-	n += sb->host->cgroups->join_fds(sb->cgroup, fds + n);
-	r = sys_send_record(sb->control_fd, &go, sizeof(go), fds, (size_t)n);
+	r = tell(sb, &go, (int[]){ plan_fd, sb->dev_fd }, sb->dev_fd >= 0 ? 2 : 1, err);
 	sb->dev_fd = fd_close(sb->dev_fd);
-	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "the new sandbox does not answer");
-	return 0;
+	return r;
 }
 
 /*

@@ -289,6 +289,18 @@ int sys_prctl(int option, unsigned long a, unsigned long b)
 	return CALL(prctl(option, a, b, 0, 0));
 }
 
+int sys_drop_bounding(void)
+{
+	unsigned long cap = 0;
+	int r;
+
+	do
+		r = CALL(prctl(PR_CAPBSET_DROP, cap++, 0, 0, 0));
+	while (r == 0);
+	/* The first capability this kernel does not know. */
+	return r == -EINVAL ? 0 : r;
+}
+
 int sys_drop_caps(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -297,16 +309,7 @@ int sys_drop_caps(void)
 				     SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
 				     SECBIT_NO_CAP_AMBIENT_RAISE |
 				     SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
-	unsigned long cap = 0;
-	int r;
-
-	do
-		r = CALL(prctl(PR_CAPBSET_DROP, cap++, 0, 0, 0));
-	while (r == 0);
-	/* The first capability this kernel does not know. */
-	if (r != -EINVAL)
-		return r;
-	r = CALL(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
+	int r = CALL(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
 	if (r < 0)
 		return r;
 	r = CALL(prctl(PR_SET_SECUREBITS, locked, 0, 0, 0));
@@ -318,13 +321,15 @@ int sys_drop_caps(void)
 int sys_setrlimit(int resource, uint64_t limit)
 {
 	struct rlimit now, want = { .rlim_cur = limit, .rlim_max = limit };
-	int r = CALL(getrlimit((__rlimit_resource_t)resource, &now));
+	int r = CALL(setrlimit((__rlimit_resource_t)resource, &want));
 
-	if (r < 0)
+	if (r != -EPERM)
 		return r;
 	/* Root without CAP_SYS_RESOURCE cannot raise: a tighter limit that is there already stays. */
-	if (now.rlim_max != RLIM_INFINITY && want.rlim_max > now.rlim_max)
-		want.rlim_cur = want.rlim_max = now.rlim_max;
+	r = CALL(getrlimit((__rlimit_resource_t)resource, &now));
+	if (r < 0)
+		return r;
+	want.rlim_cur = want.rlim_max = MIN(now.rlim_max, want.rlim_max);
 	return CALL(setrlimit((__rlimit_resource_t)resource, &want));
 }
 

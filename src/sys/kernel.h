@@ -90,7 +90,8 @@ int sys_sethostname(const char *name);
 int sys_join_session_keyring(void);
 int sys_setids(uint32_t id); /* gid and uid, real, effective, saved */
 int sys_prctl(int option, unsigned long a, unsigned long b);
-int sys_drop_caps(void); /* bounding, ambient, all sets; securebits locked */
+int sys_drop_bounding(void); /* the bounding set; needs no plan and takes nothing away yet */
+int sys_drop_caps(void);     /* bounding, ambient, all sets; securebits locked */
 int sys_setrlimit(int resource, uint64_t limit);
 int sys_loopback_up(void);
 
