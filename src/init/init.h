@@ -6,7 +6,8 @@
  *
  *   broker                          child, then init
  *   JOIN + cgroup files      ─▶     (ids are mapped: become the user)
- *   GO + plan [, /dev]       ─▶     (limits are set: prepare)
+ *   GO + plan                ─▶     (prepare)
+ *   DEV [+ a mount of /dev]  ─▶     (when the plan has one)
  *                            ◀─     PREPARED + work, tmp [, terminal]     or FAILED
  *   START {stage} + 0, 1, 2  ─▶
  *                            ◀─     EXITED {stage, …}                   or EXEC_FAILED {stage, errno}
@@ -21,7 +22,7 @@ enum { INIT_FD_CONTROL = 0, INIT_FD_PLAN = 1 };
 /* Directories of scratch that PREPARED hands over: work, tmp. */
 enum { INIT_SCRATCH_DIRS = 2 };
 
-enum command_kind { COMMAND_JOIN = 1, COMMAND_GO, COMMAND_START };
+enum command_kind { COMMAND_JOIN = 1, COMMAND_GO, COMMAND_DEV, COMMAND_START };
 
 struct command {
 	uint32_t kind;

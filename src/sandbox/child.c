@@ -98,15 +98,21 @@ static void try_write(const char *path, const char *text)
 		(void)sys_write(fd, text, strlen(text));
 }
 
-static int wait_for(struct child *c, enum command_kind kind, int *fds, size_t *n_fds)
+int child_wait(struct child *c, enum command_kind kind, int *fds, size_t *n_fds)
 {
+	struct command command = { 0 };
 	ssize_t n;
 
 	c->step = "wait for the broker";
-	n = sys_recv_record(c->control_fd, &c->command, sizeof(c->command), fds, n_fds);
+	n = sys_recv_record(c->control_fd, &command, sizeof(command), fds, n_fds);
 	if (n < 0)
 		return (int)n;
-	return n == (ssize_t)sizeof(c->command) && c->command.kind == kind ? 0 : -EPIPE;
+	if (n != (ssize_t)sizeof(command) || command.kind != kind)
+		return -EPIPE;
+	if (kind != COMMAND_DEV)
+		c->command = command;
+	c->step = NULL;
+	return 0;
 }
 
 /* With the identity the broker has: the group's files were opened by it, /proc is still the host's. */
@@ -114,7 +120,7 @@ static int join(struct child *c)
 {
 	int fds[CGROUP_JOIN_MAX];
 	size_t n_fds = ARRAY_SIZE(fds);
-	int r = wait_for(c, COMMAND_JOIN, fds, &n_fds);
+	int r = child_wait(c, COMMAND_JOIN, fds, &n_fds);
 
 	if (r < 0)
 		return r;
@@ -156,20 +162,16 @@ static int become_user(struct child *c)
 
 static int take_plan(struct child *c, struct plan_view *plan)
 {
-	int fds[2];
-	size_t n_fds = ARRAY_SIZE(fds);
+	size_t n_fds = 1;
 	const void *base;
 	struct stat st;
-	int r = wait_for(c, COMMAND_GO, fds, &n_fds);
+	int r = child_wait(c, COMMAND_GO, &c->plan_fd, &n_fds);
 
 	if (r < 0)
 		return r;
 	c->step = "read the plan";
 	if (n_fds < 1)
 		return -EPIPE;
-	c->plan_fd = fds[0];
-	if (n_fds > 1)
-		c->dev_fd = fds[1];
 	if (fstat(c->plan_fd, &st) < 0)
 		return -errno;
 	base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, c->plan_fd, 0);

@@ -13,9 +13,8 @@ struct child {
 	int control_fd;
 	/* came with GO */
 	int plan_fd;
-	int dev_fd; /* -EBADF: the host's nodes are bound */
 	const struct plan_view *plan;
-	struct command command; /* the last one that came */
+	struct command command; /* JOIN, then GO */
 	/* found while preparing */
 	int scratch_fds[INIT_SCRATCH_DIRS];
 	size_t n_scratch;
@@ -28,6 +27,9 @@ struct child {
 };
 /* Never returns. */
 _noreturn_ void child_main(struct child *c);
+
+/* The next command, which must be of that kind. */
+int child_wait(struct child *c, enum command_kind kind, int *fds, size_t *n_fds);
 
 /* child-mount.c: the operations on the file system, in the order a plan has them. 0 or -errno. */
 int child_staging(struct child *c);

@@ -108,12 +108,15 @@ static int bind_nodes(bool tty)
 int child_do_dev(struct child *c, const struct op *op)
 {
 	const char *where = op_b(c->plan, op) + 1;
-	int r = sys_mkdir(where, 0755);
+	size_t n_fds = 1;
+	int tree, r = sys_mkdir(where, 0755);
 
+	if (r == 0)
+		r = child_wait(c, COMMAND_DEV, &tree, &n_fds);
 	if (r < 0)
 		return r;
-	if (c->dev_fd >= 0)
-		return sys_move_mount(c->dev_fd, where);
+	if (n_fds == 1)
+		return sys_move_mount(tree, where);
 	r = sys_chdir(where);
 	if (r == 0)
 		r = bind_nodes(op->value != 0);

@@ -10,5 +10,5 @@
 
 /* A detached, read-only mount of the whole directory; negative errno where that is not possible. */
 int dev_tree_make(bool tty);
-/* In the child: puts the directory at its target, from c->dev_fd or from the host's nodes. */
+/* In the child: puts the directory at its target, from the tree that DEV brings or from the host's nodes. */
 int child_do_dev(struct child *c, const struct op *op);

@@ -40,7 +40,6 @@ struct sandbox {
 	int work_fd, tmp_fd; /* its writable directories, for collection; -EBADF until PREPARED */
 	int terminal_fd;     /* master of its terminal, or -EBADF */
 	int mounts_fd;	     /* its mount namespace */
-	int dev_fd;	     /* its /dev, until it has it */
 	uint32_t host_id;    /* uid and gid outside */
 	bool owned;	     /* its user namespace belongs to that uid, not to ours */
 	bool id_reserved;    /* nobody else on this host has that uid now */

@@ -233,19 +233,16 @@ static struct sandbox *sandbox_new(struct sandbox_host *host)
 					.work_fd = -EBADF,
 					.tmp_fd = -EBADF,
 					.terminal_fd = -EBADF,
-					.mounts_fd = -EBADF,
-					.dev_fd = -EBADF };
+					.mounts_fd = -EBADF };
 	return sb;
 }
 
 /* Needs the group only where the kernel can clone into one (v2). */
 static int sandbox_clone(struct sandbox *sb, struct error *err)
 {
-	struct child child = { .host = sb->host,
-			       .plan_fd = -EBADF,
-			       .dev_fd = -EBADF,
-			       .terminal_fd = -EBADF,
-			       .ruleset_fd = -EBADF };
+	struct child child = {
+		.host = sb->host, .plan_fd = -EBADF, .terminal_fd = -EBADF, .ruleset_fd = -EBADF
+	};
 	_cleanup_close_ int far_end = -EBADF;
 	int pair[2];
 
@@ -326,11 +323,7 @@ int sandbox_complete(struct sandbox *sb, struct error *err)
 				 "user ids cannot be mapped into a new namespace (%s); see: atoll "
 				 "doctor",
 				 strerror(-r));
-	r = send_join(sb, err);
-	/* Where this fails the host's nodes do. */
-	if (r == 0 && sb->host->facts.privileged)
-		sb->dev_fd = dev_tree_make(false);
-	return r;
+	return send_join(sb, err);
 }
 
 int sandbox_create(struct sandbox_host *host, struct sandbox **ret, struct error *err)
@@ -413,26 +406,27 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 		    struct error *err)
 {
 	const struct host_facts *facts = &sb->host->facts;
-	struct command go = { .kind = COMMAND_GO,
-			      .landlock_abi = (uint32_t)facts->landlock_abi,
-			      .overlay = facts->overlay,
-			      .proc = facts->proc_mount };
+	const struct command go = { .kind = COMMAND_GO,
+				    .landlock_abi = (uint32_t)facts->landlock_abi,
+				    .overlay = facts->overlay,
+				    .proc = facts->proc_mount };
+	const struct command equip = { .kind = COMMAND_DEV };
 	const struct op *dev = plan_find(plan, OP_DEV, -1);
+	_cleanup_close_ int dev_fd = -EBADF;
 	int64_t limits[_STAGE_LIMIT_MAX];
-	int r;
+	int r = tell(sb, &go, &plan_fd, 1, err);
 
-	plan_stage_limits(plan, 0, limits);
-	r = sandbox_set_limits(sb, limits, err);
 	if (r < 0)
 		return r;
-	/* The tree that was made ahead has no terminal. */
-	if (dev && dev->value && sb->dev_fd >= 0) {
-		(void)fd_close(sb->dev_fd);
-		sb->dev_fd = dev_tree_make(true);
-	}
-	r = tell(sb, &go, (int[]){ plan_fd, sb->dev_fd }, sb->dev_fd >= 0 ? 2 : 1, err);
-	sb->dev_fd = fd_close(sb->dev_fd);
-	return r;
+	/* The child is at work; what it needs later, and what must hold before a program starts, follows. */
+	if (dev && facts->privileged)
+		dev_fd = dev_tree_make(dev->value != 0);
+	if (dev)
+		r = tell(sb, &equip, &dev_fd, dev_fd >= 0 ? 1 : 0, err);
+	if (r < 0)
+		return r;
+	plan_stage_limits(plan, 0, limits);
+	return sandbox_set_limits(sb, limits, err);
 }
 
 /*
@@ -527,6 +521,5 @@ void sandbox_free(struct sandbox *sb)
 	sb->tmp_fd = fd_close(sb->tmp_fd);
 	sb->terminal_fd = fd_close(sb->terminal_fd);
 	sb->mounts_fd = fd_close(sb->mounts_fd);
-	sb->dev_fd = fd_close(sb->dev_fd);
 	free(sb);
 }
