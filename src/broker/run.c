@@ -98,30 +98,31 @@ static void send_last_stage(struct run *run)
 	run->last_stage.kind = 0;
 }
 
-/* Everything is dead: take what the front is to know. It is told when nothing of the run is left. */
+/* Everything is dead and counted: the front hears of it. What is left to tear down waits for nobody. */
 static void conclude(struct run *run)
 {
+	struct record end = { .kind = RECORD_DONE };
 	struct collect_report report = { 0 };
 
 	if (run->failure.code != ERROR_NONE) {
-		run->end.kind = RECORD_FAILED;
-		run->end.failed = run->failure;
+		end.kind = RECORD_FAILED;
+		end.failed = run->failure;
+		(void)send_record(run, &end, -EBADF);
 		return;
 	}
 	/* Files come behind the stage that wrote them. */
-	if (plan_find(&run->plan.view, OP_COLLECT, -1))
-		send_last_stage(run);
+	send_last_stage(run);
 	if (run->sandbox->work_fd >= 0)
 		run_collect(run, &report);
-	run->end.kind = RECORD_DONE;
-	run->end.done = (struct record_done){
+	end.done = (struct record_done){
 		.stages_run = run->stage + 1,
 		.files_truncated = report.truncated,
 		.files_skipped = report.skipped,
 		.largest_file_bytes = report.largest_file_bytes,
 		.usage = run->total,
 	};
-	run->end.done.usage.memory_peak_bytes = run->memory_peak_bytes;
+	end.done.usage.memory_peak_bytes = run->memory_peak_bytes;
+	(void)send_record(run, &end, -EBADF);
 }
 
 static int on_remove(void *data, uint32_t events)
@@ -134,9 +135,6 @@ static int on_remove(void *data, uint32_t events)
 		source_set_time(run->remove_timer, clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS);
 		return 0;
 	}
-	if (run->end.kind == RECORD_DONE)
-		send_last_stage(run);
-	(void)send_record(run, &run->end, -EBADF);
 	run_free(run);
 	return 0;
 }

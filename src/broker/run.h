@@ -5,8 +5,8 @@
  *   PREPARING ──report PREPARED──▶ RUNNING ──last EXITED, kill or death──▶ ENDING ──pid 1 is gone──▶ REMOVING ──▶ freed
  *        └──────────────report FAILED, kill or death──────────────────────────▲
  *
- * Exactly one DONE or FAILED leaves for every RUN that was accepted, at the last arrow: when the front hears it, nothing
- * of the run is left.
+ * Exactly one DONE or FAILED leaves for every RUN that was accepted, at the arrow into REMOVING: every process is dead,
+ * counters are read, files are handed over. The cgroup and the mounts go behind it.
  */
 #pragma once
 
@@ -61,7 +61,6 @@ struct run {
 	int64_t cpu_us;		   /* when it was killed */
 	struct error failure;	   /* code ERROR_NONE: none */
 	struct record last_stage;  /* its STAGE, until the end is sent; kind 0: none */
-	struct record end;	   /* DONE or FAILED, sent when the cgroup is gone */
 	int remove_tries;
 };
 

@@ -270,8 +270,8 @@ static int run_main(const struct command *self, int argc, char **argv)
 	_cleanup_free_ char *problem = NULL;
 	struct error err = { 0 };
 	/*
-	 * Never freed: when a run has ended nothing of it is left, and the broker goes by itself as our end of its
-	 * socket closes. Waiting for that would add a tenth to the time of a short run.
+	 * Never freed: when a run has ended all its processes are dead, and the broker tidies up and goes by itself as
+	 * our end of its socket closes. Waiting for that would add a tenth to the time of a short run.
 	 */
 	static struct atoll *atoll;
 	int code, r;
