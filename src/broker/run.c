@@ -354,8 +354,11 @@ static void take_report(struct run *run, const struct report *rep, int fds[], si
 	}
 }
 
-/* false: nothing more to read. Once the program runs, nobody inside can write here but init. */
-static bool read_report(struct run *run)
+/*
+ * 1: took one; 0: the other end is closed; negative: nothing there (-EAGAIN), or a failure. Once the program runs, nobody
+ * inside can write here but init.
+ */
+static int read_report(struct run *run)
 {
 	struct report rep;
 	int fds[INIT_SCRATCH_DIRS + 1];
@@ -368,17 +371,30 @@ static bool read_report(struct run *run)
 	}
 	for (size_t i = 0; i < n_fds; i++)
 		(void)fd_close(fds[i]);
-	return n == (ssize_t)sizeof(rep);
+	if (n == (ssize_t)sizeof(rep))
+		return 1;
+	/* Reset: closed with something of ours unread. */
+	if (n == -ECONNRESET)
+		return 0;
+	return n <= 0 ? (int)n : -EBADMSG;
 }
 
 static int on_control(void *data, uint32_t events)
 {
 	struct run *run = data;
+	struct error err = { 0 };
+	int r = read_report(run);
 
 	(void)events;
-	if (!read_report(run))
-		/* Closed: pid 1 is on its way out, and the pidfd says when it is gone. */
-		run->control = source_free(run->control);
+	if (r > 0 || r == -EAGAIN)
+		return 0;
+	/* Closed: pid 1 is on its way out, and the pidfd says when it is gone. */
+	run->control = source_free(run->control);
+	if (r < 0) {
+		(void)error_set(&err, ERROR_INTERNAL, -r,
+				"the sandbox's reports cannot be read: %s", strerror(-r));
+		run_fail(run, &err);
+	}
 	return 0;
 }
 
@@ -389,7 +405,7 @@ static int on_death(void *data, uint32_t events)
 	int wait_status;
 
 	(void)events;
-	while (read_report(run))
+	while (read_report(run) > 0)
 		;
 	run->death = source_free(run->death);
 	run->control = source_free(run->control);

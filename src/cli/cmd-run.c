@@ -251,7 +251,7 @@ static int run_with(struct atoll *atoll, struct run_options *o, char *const *wor
 	json_t *request = NULL;
 	int r = run_body(o, atoll, words, &request, &err), code;
 
-	if (r == 0)
+	if (r == 0 && !o->explain)
 		r = prepare_output_dir(o->output_dir, &err);
 	if (r < 0)
 		code = fail(o, &err);

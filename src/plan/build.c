@@ -61,7 +61,7 @@ static void add_etc_entry(struct builder *b, const char *name)
 
 	if (n < 0 || (size_t)n >= sizeof(path))
 		b->r = b->r ? b->r : -ENAMETOOLONG;
-	add_show(b, NULL, path, OP_OPTIONAL);
+	add_show(b, NULL, path, OP_OPTIONAL | OP_READABLE);
 }
 
 static bool list_has(const char *const *list, const char *word)

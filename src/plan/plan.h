@@ -56,7 +56,11 @@ enum op_kind {
 	_OP_MAX,
 };
 
-enum { OP_OPTIONAL = 1 << 0 };
+enum {
+	OP_OPTIONAL = 1 << 0, /* what is not there is passed over */
+	OP_READABLE =
+		1 << 1, /* so is what the sandbox's user may not read: it has no business inside */
+};
 
 enum landlock_access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_DEVICE = 4 };
 

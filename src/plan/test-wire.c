@@ -101,7 +101,7 @@ static void test_lies_in_records(void **state)
 		{ "first number", AT_ROOT, { .kind = OP_ROOT, .value = -1 }, true },
 		{ "second number", AT_ROOT, { .kind = OP_ROOT, .value2 = INT64_MAX }, true },
 		{ "mode", AT_ROOT, { .kind = OP_ROOT, .mode = 04755 }, true },
-		{ "unknown flag", AT_ROOT, { .kind = OP_ROOT, .flags = 2 }, true },
+		{ "unknown flag", AT_ROOT, { .kind = OP_ROOT, .flags = 4 }, true },
 		{ "must not have", AT_PIVOT, { .kind = OP_PIVOT, .a = { 1, 0 } }, false },
 		{ "leaves the data", AT_ARG, { .kind = OP_ARG, .a = { 0, UINT32_MAX } }, false },
 		{ "leaves the data", AT_ARG, { .kind = OP_ARG, .a = { UINT32_MAX, 1 } }, false },

@@ -115,7 +115,7 @@ static const char *op_fault(const struct plan_view *v, const struct op *op)
 		return "its second number is out of bounds";
 	if (op->mode & ~0777U)
 		return "its mode has more than permission bits";
-	if (op->flags & ~OP_OPTIONAL)
+	if (op->flags & ~(OP_OPTIONAL | OP_READABLE))
 		return "it has an unknown flag";
 	/* For tmpfs, 0 means without any bound. */
 	if ((op->kind == OP_ROOT || op->kind == OP_TMPFS || op->kind == OP_SCRATCH) &&

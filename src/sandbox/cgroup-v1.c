@@ -60,6 +60,15 @@ static int remove_dir(const struct cgroup_root *root, int i, const char *name)
 	return cgroup_rmdir(AT_FDCWD, path_of(root, i, name).text);
 }
 
+/* A caller elsewhere in the memory hierarchy shares the others with us: its groups are not ours to remove. */
+static bool is_complete(const struct cgroup_root *root, const char *name)
+{
+	for (int i = 0; i < root->n; i++)
+		if (access(path_of(root, i, name).text, F_OK) < 0)
+			return false;
+	return true;
+}
+
 /*
  * What a killed atoll left behind: groups that are empty and too old to be just being filled. Looked for when a broker
  * ends, where nobody waits for it, and only in the first hierarchy, since whatever is left is left there too.
@@ -74,7 +83,8 @@ static void sweep(const struct cgroup_root *root)
 	while ((entry = readdir(dir))) {
 		if (strncmp(entry->d_name, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) != 0 ||
 		    strlen(entry->d_name) >= CGROUP_NAME_MAX ||
-		    !cgroup_is_stale(dirfd(dir), entry->d_name))
+		    !cgroup_is_stale(dirfd(dir), entry->d_name) ||
+		    !is_complete(root, entry->d_name))
 			continue;
 		/* Backwards, as remove does: a name stays taken until all of it is gone. */
 		for (int i = root->n - 1; i >= 0; i--)

@@ -300,8 +300,9 @@ int child_do_show(struct child *c, const struct op *op)
 {
 	int r = show(c, op_a(c->plan, op), target(c, op));
 
-	/* EACCES: the sandbox's user may not read it, so it has no business inside. */
-	return op->flags & OP_OPTIONAL && (r == -ENOENT || r == -EACCES || r == -EEXIST) ? 0 : r;
+	if (r == -ENOENT || r == -EEXIST)
+		return op->flags & OP_OPTIONAL ? 0 : r;
+	return r == -EACCES && op->flags & OP_READABLE ? 0 : r;
 }
 
 int child_do_tmpfs(struct child *c, const struct op *op)
