@@ -201,6 +201,45 @@ void cgroup_paths_parse(const char *cgroup_text, const char *mountinfo_text,
 	}
 }
 
+/* One line of /proc/self/cgroup, "4:memory:/path", as the place where its hierarchy usually is mounted. */
+static void guess_line(const char *line, const char *end, struct cgroup_paths *ret)
+{
+	const char *names = memchr(line, ':', (size_t)(end - line));
+	const char *path = names ? memchr(names + 1, ':', (size_t)(end - names - 1)) : NULL;
+	struct word list, where;
+
+	if (!path)
+		return;
+	list = (struct word){ names + 1, (size_t)(path - names - 1) };
+	where = (struct word){ path + 1, (size_t)(end - path - 1) };
+	if (word_is(where, "/"))
+		where.len = 0;
+	for (int h = 0; h < _HIERARCHY_V1_MAX; h++)
+		if (list_has(list, hierarchy_names[h]))
+			(void)snprintf(ret->own[h], sizeof(ret->own[h]), "/sys/fs/cgroup/%.*s%.*s",
+				       (int)list.len, list.at, (int)where.len, where.at);
+}
+
+bool cgroup_paths_guess(const char *cgroup_text, struct cgroup_paths *ret)
+{
+	*ret = (struct cgroup_paths){ 0 };
+	for (const char *p = cgroup_text; *p;) {
+		const char *end = strchrnul(p, '\n');
+
+		guess_line(p, end, ret);
+		p = *end ? end + 1 : end;
+	}
+	/* A wrong guess names a directory that is not there, or one that is no cgroup. */
+	for (int h = 0; h < _HIERARCHY_V1_MAX; h++) {
+		char file[CGROUP_PATH_MAX + 16];
+
+		(void)snprintf(file, sizeof(file), "%s/tasks", ret->own[h]);
+		if (!ret->own[h][0] || access(file, F_OK) < 0)
+			return false;
+	}
+	return true;
+}
+
 uint32_t cgroup_controllers_parse(const char *text)
 {
 	static const struct {

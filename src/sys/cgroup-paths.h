@@ -51,6 +51,10 @@ struct cgroup_site {
 /* Pure: from the two files' texts. */
 void cgroup_paths_parse(const char *cgroup_text, const char *mountinfo_text,
 			struct cgroup_paths *ret);
+/*
+ * v1 where everybody mounts it: without reading the table of mounts, which takes longer than all else. false: read it.
+ */
+bool cgroup_paths_guess(const char *cgroup_text, struct cgroup_paths *ret);
 /* Decides between v2, v1 and none. Reads and asks for permissions, changes nothing. */
 void cgroup_home_find(const struct cgroup_paths *paths, struct cgroup_home *ret);
 /* Bits for the names in a cgroup.controllers-like text; pure. */

@@ -278,24 +278,38 @@ static void probe_calls(struct host_facts *ret)
 	ret->landlock_abi = MAX(0, sys_landlock_abi());
 }
 
-static void probe_mounts(struct host_facts *ret, struct cgroup_site *site)
+/* What the table of mounts says; only where the cgroups' places cannot be guessed. */
+static int probe_mount_table(struct host_facts *ret, const char *groups, struct cgroup_site *site)
 {
 	_cleanup_buf_ struct buf mounts = { 0 };
-	char groups[8192];
+	int r;
 
 	buf_init(&mounts, MiB);
+	r = textfile_read_buf("/proc/self/mountinfo", &mounts);
+	if (r < 0)
+		return r;
+	ret->proc_mount &= !probe_proc_masked(mounts.data);
+	cgroup_paths_parse(groups, mounts.data, &site->paths);
+	return 0;
+}
+
+static void probe_mounts(struct host_facts *ret, struct cgroup_site *site)
+{
+	char groups[8192];
+	int r;
+
 	/* The first that mounts it in a user namespace. Whether it is built in shows when it is mounted. */
 	ret->overlay = probe_kernel_at_least(ret->kernel, 5, 11);
-	if (textfile_read_buf("/proc/self/mountinfo", &mounts) < 0 ||
-	    textfile_read_at(AT_FDCWD, "/proc/self/cgroup", groups, sizeof(groups)) < 0) {
+	/* subset=pid came with 5.8. Whether part of /proc is hidden here shows when it is mounted, too. */
+	ret->proc_mount = probe_kernel_at_least(ret->kernel, 5, 8);
+	r = textfile_read_at(AT_FDCWD, "/proc/self/cgroup", groups, sizeof(groups));
+	if (r >= 0 && !cgroup_paths_guess(groups, &site->paths))
+		r = probe_mount_table(ret, groups, site);
+	if (r < 0) {
 		(void)snprintf(ret->cgroup_reason, sizeof(ret->cgroup_reason), "%s",
 			       "/proc/self cannot be read: mount -t proc proc /proc");
 		return;
 	}
-	/* subset=pid came with 5.8. */
-	ret->proc_mount = probe_kernel_at_least(ret->kernel, 5, 8) &&
-			  !probe_proc_masked(mounts.data);
-	cgroup_paths_parse(groups, mounts.data, &site->paths);
 	cgroup_home_find(&site->paths, &site->home);
 	ret->cgroup = site->home.kind;
 	ret->cgroup_controllers = site->home.controllers;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sys/cgroup-paths.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+
+#include "sys/textfile.h"
 
 #include <cmocka.h>
 
@@ -160,12 +163,33 @@ static void test_home_none(void **state)
 	assert_non_null(strstr(home.reason, "mount -t cgroup2"));
 }
 
+/* On a host with v1 in its usual place the guess is what the table of mounts says; elsewhere it says so. */
+static void test_guess(void **state)
+{
+	char groups[8192];
+	_cleanup_buf_ struct buf mounts = { 0 };
+	struct cgroup_paths guessed, parsed;
+
+	(void)state;
+	buf_init(&mounts, MiB);
+	assert_true(textfile_read_at(AT_FDCWD, "/proc/self/cgroup", groups, sizeof(groups)) > 0);
+	assert_true(textfile_read_buf("/proc/self/mountinfo", &mounts) >= 0);
+	cgroup_paths_parse(groups, mounts.data, &parsed);
+	if (cgroup_paths_guess(groups, &guessed))
+		for (int h = 0; h < _HIERARCHY_V1_MAX; h++)
+			assert_string_equal(guessed.own[h], parsed.own[h]);
+	assert_false(cgroup_paths_guess("", &guessed));
+	assert_false(cgroup_paths_guess("0::/user.slice\n", &guessed));
+	assert_false(cgroup_paths_guess("4:memory:/no/such/place\n8:pids:/\n1:cpu:/\n2:cpuacct:/\n",
+					&guessed));
+	assert_false(cgroup_paths_guess("garbage\n:::\n:\n", &guessed));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_samples),
-		cmocka_unit_test(test_long_path),
-		cmocka_unit_test(test_controllers),
+		cmocka_unit_test(test_guess),	  cmocka_unit_test(test_samples),
+		cmocka_unit_test(test_long_path), cmocka_unit_test(test_controllers),
 		cmocka_unit_test(test_home_none),
 	};
 
