@@ -365,6 +365,11 @@ static int read_report(struct run *run)
 	size_t n_fds = ARRAY_SIZE(fds);
 	ssize_t n = sys_recv_record(run->sandbox->control_fd, &rep, sizeof(rep), fds, &n_fds);
 
+	/* It went with something of ours unread, which is said once, before what it has left for us. */
+	if (n == -ECONNRESET) {
+		n_fds = ARRAY_SIZE(fds);
+		n = sys_recv_record(run->sandbox->control_fd, &rep, sizeof(rep), fds, &n_fds);
+	}
 	if (n == (ssize_t)sizeof(rep)) {
 		rep.step[sizeof(rep.step) - 1] = '\0';
 		take_report(run, &rep, fds, n_fds);
@@ -373,9 +378,6 @@ static int read_report(struct run *run)
 		(void)fd_close(fds[i]);
 	if (n == (ssize_t)sizeof(rep))
 		return 1;
-	/* Reset: closed with something of ours unread. */
-	if (n == -ECONNRESET)
-		return 0;
 	return n <= 0 ? (int)n : -EBADMSG;
 }
 

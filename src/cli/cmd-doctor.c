@@ -7,17 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "atoll/atoll.h"
 #include "base/buf.h"
-#include "base/fd.h"
-#include "cli/cmd.h"
-#include "cli/say.h"
+#include "cli/show.h"
 
-enum { REPORT_MAX = 256 << 10, EXIT_LACKING = 1 };
-
-struct doctor_options {
-	bool json;
-};
+enum { EXIT_LACKING = 1 };
 
 /* A verdict and how a terminal shows it. */
 struct style {
@@ -94,67 +87,30 @@ static int doctor_table(const json_t *report, struct buf *out, bool colour)
 	return r < 0 ? r : buf_printf(out, "\n%s\n", text_of(report, "summary"));
 }
 
-static int doctor_print(const struct doctor_options *options, const char *json)
+static int doctor_show(const json_t *report, struct buf *out)
 {
 	const char *no_colour = getenv("NO_COLOR");
-	bool colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
-	json_t *report = json_loads(json, 0, NULL);
-	bool ok = json_is_true(json_object_get(report, "ok"));
-	_cleanup_buf_ struct buf out = { 0 };
-	int r = report ? 0 : -EINVAL;
 
-	buf_init(&out, REPORT_MAX);
-	if (r == 0)
-		r = options->json ? buf_printf(&out, "%s\n", json)
-				  : doctor_table(report, &out, colour);
-	if (r == 0)
-		r = fd_write_all(STDOUT_FILENO, out.data, out.len);
-	json_decref(report);
-	if (r < 0) {
-		say("cannot print the report: %s", strerror(-r));
-		return EXIT_OURS;
-	}
-	return ok ? 0 : EXIT_LACKING;
+	return doctor_table(report, out, isatty(STDOUT_FILENO) && !(no_colour && *no_colour));
+}
+
+static int doctor_exit_code(const json_t *report)
+{
+	return json_is_true(json_object_get(report, "ok")) ? 0 : EXIT_LACKING;
 }
 
 static int doctor_main(const struct command *self, int argc, char **argv)
 {
-	struct doctor_options options = { 0 };
-	struct arguments args = { .argc = argc, .argv = argv };
-	_cleanup_free_ char *json = NULL, *problem = NULL;
-	struct error err = { 0 };
-	struct atoll *atoll = NULL;
-	int r = options_parse(self->options, &args, &options, &err);
+	static const struct show show = { atoll_doctor, doctor_show, doctor_exit_code };
 
-	if (r < 0)
-		return say_error(&err);
-	if (r > 0)
-		return help_command(self);
-	r = atoll_new(NULL, &atoll, &problem);
-	if (r == 0)
-		r = atoll_doctor(atoll, &json, &problem);
-	if (r == 0)
-		r = doctor_print(&options, json);
-	else
-		say("%s", problem ? problem : strerror(-r));
-	(void)atoll_free(atoll);
-	return r < 0 ? EXIT_OURS : r;
+	return show_main(self, (struct arguments){ .argc = argc, .argv = argv }, &show);
 }
-
-static const struct option doctor_rows[] = {
-	{ .flag = "--json",
-	  .help = "print JSON",
-	  .apply = option_set_true,
-	  .offset = offsetof(struct doctor_options, json) },
-};
-
-static const struct option_list doctor_list = { .rows = doctor_rows, .n = ARRAY_SIZE(doctor_rows) };
 
 const struct command cmd_doctor = {
 	.name = "doctor",
 	.usage = "[--json]",
 	.summary = "say what this host can enforce, what is missing and how to fix it",
 	.details = "Exits with 0 only when the default policy can be enforced in full.\n",
-	.options = &doctor_list,
+	.options = &show_options,
 	.main = doctor_main,
 };

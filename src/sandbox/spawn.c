@@ -287,12 +287,25 @@ static int settle_id(struct sandbox *sb, struct error *err)
 	return reserve_id(sb, err);
 }
 
-static int tell(struct sandbox *sb, const struct command *command, const int *fds, size_t n,
-		struct error *err)
+/*
+ * One that is gone already is not told, and that is no failure here: it has left word of what went wrong, which whoever
+ * watches it will read.
+ */
+static int send_command(struct sandbox *sb, const struct command *command, const int *fds, size_t n)
 {
 	int r = sys_send_record(sb->control_fd, command, sizeof(*command), fds, n);
 
-	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "the new sandbox does not answer") : 0;
+	return r == -EPIPE || r == -ECONNRESET ? 0 : r;
+}
+
+static int tell(struct sandbox *sb, const struct command *command, const int *fds, size_t n,
+		struct error *err)
+{
+	int r = send_command(sb, command, fds, n);
+
+	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "the new sandbox cannot be told: %s",
+				 strerror(-r))
+		     : 0;
 }
 
 static int send_join(struct sandbox *sb, struct error *err)
@@ -446,7 +459,7 @@ int sandbox_start(struct sandbox *sb, const struct command *command, const int f
 	if (sb->host->facts.privileged)
 		for (int i = 0; i < 3; i++)
 			give_pipe(fds[i], sb->host_id);
-	return sys_send_record(sb->control_fd, command, sizeof(*command), fds, 3);
+	return send_command(sb, command, fds, 3);
 }
 
 void sandbox_kill(struct sandbox *sb)
