@@ -154,8 +154,10 @@ int read_object(const struct reader *r, const json_t *value, struct key_table ta
 	const char *key;
 	const json_t *member;
 
+	/* The text itself is not repeated: where a whole file is wrong, it may be somebody's secret. */
 	if (!json_is_object(value))
-		return reader_refuse(r, "%s is not an object", quote_json(value).text);
+		return reader_refuse(r, "%s is not an object",
+				     json_is_string(value) ? "a text" : quote_json(value).text);
 	/* The macro wants a non-const tree but only walks it. */
 	json_object_foreach((json_t *)(uintptr_t)value, key, member)
 	{

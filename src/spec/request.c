@@ -93,6 +93,7 @@ static int read_network(const struct reader *r, const struct key_rule *rule, con
 static int read_image(const struct reader *r, const struct key_rule *rule, const json_t *value,
 		      void *object)
 {
+	static const char *const kernel_dirs[] = { "/proc", "/sys", "/dev" };
 	const struct request *req = object;
 	int e = read_text(r, rule, value, object);
 
@@ -101,6 +102,15 @@ static int read_image(const struct reader *r, const struct key_rule *rule, const
 	if (req->image[0] != '/')
 		return reader_refuse(r, "'%s' is not an absolute path",
 				     quote_text(req->image).text);
+	/* /proc/self/root is the host under another name. */
+	for (size_t i = 0; i < ARRAY_SIZE(kernel_dirs); i++) {
+		size_t n = strlen(kernel_dirs[i]);
+
+		if (strncmp(req->image, kernel_dirs[i], n) == 0 &&
+		    (req->image[n] == '/' || req->image[n] == '\0'))
+			return reader_refuse(r, "'%s' is the kernel's, not an image",
+					     quote_text(req->image).text);
+	}
 	return 0;
 }
 

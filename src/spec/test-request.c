@@ -162,6 +162,8 @@ static const struct {
 	{ "{\"code\": \"\", \"read_only\": \"yes\"}", "read_only",
 	  "read_only: yes is neither true nor false" },
 	{ "{\"code\": \"\", \"image\": \"img\"}", "image", "image: 'img' is not an absolute path" },
+	{ "{\"code\": \"\", \"image\": \"/proc/self/root\"}", "image",
+	  "image: '/proc/self/root' is the kernel's, not an image" },
 	{ "{\"entry\": \"../m.py\"}", "entry",
 	  "entry: '../m.py' is not a relative file name without . and .." },
 	{ "{\"entry\": \"m.py\"}", "entry", "entry: 'm.py' is not among files" },
