@@ -86,6 +86,7 @@ static int make_namespaces(struct child *c)
 	r = sys_unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS);
 	if (r < 0)
 		return r;
+	sys_default_signals();
 	c->step = "empty the bounding set";
 	return sys_drop_bounding();
 }

@@ -329,7 +329,6 @@ int sandbox_complete(struct sandbox *sb, struct error *err)
 		r = cgroups->attach(sb->cgroup, sb->pid, err);
 	if (r < 0)
 		return r;
-	hold_mounts(sb);
 	r = map_ids(sb);
 	if (r < 0)
 		return error_set(err, ERROR_POLICY, -r,
@@ -432,6 +431,7 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	if (r < 0)
 		return r;
 	/* The child is at work; what it needs later, and what must hold before a program starts, follows. */
+	hold_mounts(sb);
 	if (dev && facts->privileged)
 		dev_fd = dev_tree_make(dev->value != 0);
 	if (dev)

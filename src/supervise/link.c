@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LINK_SEND_WAIT_MS = 5000, LINK_EXIT_WAIT_MS = 10000, SIGRTMIN_KERNEL = 32 };
+enum { LINK_SEND_WAIT_MS = 5000, LINK_EXIT_WAIT_MS = 10000 };
 
 struct link {
 	int fd;
@@ -51,13 +51,15 @@ int link_new(int fd, pid_t pid, struct link **ret)
 	return 0;
 }
 
-/* The caller's signal handlers and mask are not the broker's. Nobody sends it real-time signals. */
+/*
+ * The caller's mask is not the broker's, nor is what it does about children. Its other dispositions do no harm here: a
+ * session of its own keeps signals away, and sandboxes start from defaults.
+ */
 static void reset_signals(void)
 {
 	sigset_t none;
 
-	for (int signo = 1; signo < SIGRTMIN_KERNEL; signo++)
-		(void)signal(signo, SIG_DFL);
+	(void)signal(SIGCHLD, SIG_DFL);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -284,6 +284,13 @@ int sys_setids(uint32_t id)
 	return r < 0 ? r : CALL(syscall(SYS_setresuid, id, id, id));
 }
 
+void sys_default_signals(void)
+{
+	/* Fails for the two that cannot be changed, and for glibc's own. */
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)signal(sig, SIG_DFL);
+}
+
 int sys_prctl(int option, unsigned long a, unsigned long b)
 {
 	return CALL(prctl(option, a, b, 0, 0));

@@ -89,6 +89,8 @@ int sys_chdir(const char *path);
 int sys_sethostname(const char *name);
 int sys_join_session_keyring(void);
 int sys_setids(uint32_t id); /* gid and uid, real, effective, saved */
+/* Every disposition back to its default: what is ignored would stay so across exec. */
+void sys_default_signals(void);
 int sys_prctl(int option, unsigned long a, unsigned long b);
 int sys_drop_bounding(void); /* the bounding set; needs no plan and takes nothing away yet */
 int sys_drop_caps(void);     /* bounding, ambient, all sets; securebits locked */
