@@ -60,44 +60,28 @@ static int remove_dir(const struct cgroup_root *root, int i, const char *name)
 	return cgroup_rmdir(AT_FDCWD, path_of(root, i, name).text);
 }
 
-/* A caller elsewhere in the memory hierarchy shares the others with us: its groups are not ours to remove. */
-static bool is_complete(const struct cgroup_root *root, const char *name)
-{
-	for (int i = 0; i < root->n; i++)
-		if (access(path_of(root, i, name).text, F_OK) < 0)
-			return false;
-	return true;
-}
-
 /*
  * What a killed atoll left behind: groups that are empty and too old to be just being filled. Looked for when a broker
- * ends, where nobody waits for it, and only in the first hierarchy, since whatever is left is left there too.
+ * ends, where nobody waits for it, and in each hierarchy by itself: callers may share some of them and not others.
  */
-static void sweep(const struct cgroup_root *root)
+static void sweep(const struct cgroup_root *root, int i)
 {
-	DIR *dir = root->n ? cgroup_list(AT_FDCWD, root->path[0]) : NULL;
+	DIR *dir = cgroup_list(AT_FDCWD, root->path[i]);
 	const struct dirent *entry;
 
 	if (!dir)
 		return;
-	while ((entry = readdir(dir))) {
-		if (strncmp(entry->d_name, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) != 0 ||
-		    strlen(entry->d_name) >= CGROUP_NAME_MAX ||
-		    !cgroup_is_stale(dirfd(dir), entry->d_name) ||
-		    !is_complete(root, entry->d_name))
-			continue;
-		/* Backwards, as remove does: a name stays taken until all of it is gone. */
-		for (int i = root->n - 1; i >= 0; i--)
-			if (remove_dir(root, i, entry->d_name) < 0)
-				break; /* in use */
-	}
+	while ((entry = readdir(dir)))
+		if (strncmp(entry->d_name, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) == 0 &&
+		    cgroup_is_stale(dirfd(dir), entry->d_name))
+			(void)!cgroup_rmdir(dirfd(dir), entry->d_name); /* refused while in use */
 	(void)closedir(dir);
 }
 
 static struct cgroup_root *v1_root_free(struct cgroup_root *root)
 {
-	if (root)
-		sweep(root);
+	for (int i = 0; root && i < root->n; i++)
+		sweep(root, i);
 	free(root);
 	return NULL;
 }
