@@ -32,6 +32,8 @@ struct atoll_options {
 	size_t size;	       /* sizeof(struct atoll_options): lets the struct grow */
 	const char *data_dir;  /* languages/, policies/, runners/; NULL: found by itself */
 	const char *cache_dir; /* build cache; NULL: $XDG_CACHE_HOME/atoll or ~/.cache/atoll */
+	/* Not 0: start the broker at once, so that it gets ready while the caller makes its request. */
+	int start_broker;
 };
 
 enum atoll_stream { ATOLL_STDOUT = 1, ATOLL_STDERR = 2 };

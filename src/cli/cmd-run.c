@@ -263,10 +263,24 @@ static int run_with(struct atoll *atoll, struct run_options *o, char *const *wor
 	return code;
 }
 
+/* Whether a broker is worth starting before the options are read: nothing asks for words only. */
+static bool is_to_run(int argc, char **argv)
+{
+	static const char *const words_only[] = { "--help", "-h", "--explain" };
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(words_only); k++)
+			if (strcmp(argv[i], words_only[k]) == 0)
+				return false;
+	return argc > 1;
+}
+
 static int run_main(const struct command *self, int argc, char **argv)
 {
-	struct run_options options = { .overrides = json_object() };
+	const struct atoll_options how = { .size = sizeof(how),
+					   .start_broker = is_to_run(argc, argv) };
 	struct arguments args = { .argc = argc, .argv = argv };
+	struct run_options options = { 0 };
 	_cleanup_free_ char *problem = NULL;
 	struct error err = { 0 };
 	/*
@@ -274,16 +288,17 @@ static int run_main(const struct command *self, int argc, char **argv)
 	 * our end of its socket closes. Waiting for that would add a tenth to the time of a short run.
 	 */
 	static struct atoll *atoll;
-	int code, r;
+	int code, r, started = atoll_new(&how, &atoll, &problem);
 
 	/* A reader that goes away is an answer to write(), not a reason to die in the middle of a run. */
 	(void)signal(SIGPIPE, SIG_IGN);
+	options.overrides = json_object();
 	r = options_parse(self->options, &args, &options, &err);
 	if (r > 0) {
 		code = help_command(self);
 	} else if (r < 0) {
 		code = fail(&options, &err);
-	} else if (atoll_new(NULL, &atoll, &problem) < 0) {
+	} else if (started < 0) {
 		(void)error_set(&err, ERROR_INTERNAL, ENOENT, "%s",
 				problem ? problem : "cannot start");
 		code = fail(&options, &err);

@@ -43,6 +43,16 @@ int atoll_cache(struct atoll *a)
 	return a->cache_fd;
 }
 
+static int watch_broker(struct atoll *a, struct error *err)
+{
+	int r = link_watch(a->link, a->loop);
+
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "cannot watch the sandbox broker: %s",
+				 strerror(-r));
+	return 0;
+}
+
 int atoll_link(struct atoll *a, struct error *err)
 {
 	int r;
@@ -51,13 +61,7 @@ int atoll_link(struct atoll *a, struct error *err)
 		return 0;
 	a->link = link_close(a->link);
 	r = link_spawn(broker_run, &a->link, err);
-	if (r < 0)
-		return r;
-	r = link_watch(a->link, a->loop);
-	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "cannot watch the sandbox broker: %s",
-				 strerror(-r));
-	return 0;
+	return r < 0 ? r : watch_broker(a, err);
 }
 
 /* A version is asked for by an ordinary run whose result nobody sees. */
@@ -100,12 +104,17 @@ static int setup(struct atoll *a, const struct atoll_options *o, struct error *e
 	int r;
 
 	a->cache_fd = -EBADF;
-	if (o && o->cache_dir) {
+	if (o->start_broker) {
+		r = link_spawn(broker_run, &a->link, err);
+		if (r < 0)
+			return r;
+	}
+	if (o->cache_dir) {
 		a->cache_option = strdup(o->cache_dir);
 		if (!a->cache_option)
 			return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	}
-	r = data_find(o ? o->data_dir : NULL, &a->data_dir, err);
+	r = data_find(o->data_dir, &a->data_dir, err);
 	if (r < 0)
 		return r;
 	r = registry_new(a->data_dir, &a->registry, err);
@@ -115,7 +124,7 @@ static int setup(struct atoll *a, const struct atoll_options *o, struct error *e
 	if (!a->loop)
 		return error_set(err, ERROR_INTERNAL, errno ? errno : ENOMEM,
 				 "cannot make an event loop: %s", strerror(errno));
-	return 0;
+	return a->link ? watch_broker(a, err) : 0;
 }
 
 int atoll_new(const struct atoll_options *options, struct atoll **ret, char **problem)
