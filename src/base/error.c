@@ -62,14 +62,3 @@ int error_wrap(struct error *err, int r, const char *fmt, ...)
 		err->text[0] = '\0';
 	return r;
 }
-
-const char *error_code_name(enum error_code code)
-{
-	static const char *const names[_ERROR_MAX] = {
-		[ERROR_NONE] = "none",	     [ERROR_INTERNAL] = "internal",
-		[ERROR_INPUT] = "input",     [ERROR_POLICY] = "policy",
-		[ERROR_RUNTIME] = "runtime", [ERROR_STORAGE] = "storage",
-	};
-
-	return code >= 0 && code < _ERROR_MAX ? names[code] : "internal";
-}

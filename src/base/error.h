@@ -34,5 +34,3 @@ int error_set(struct error *err, enum error_code code, int errnum, const char *f
 int error_field(struct error *err, const char *field, const char *fmt, ...) _printf_(3, 4);
 /* Prefixes "context: " to the text already there; returns r. */
 int error_wrap(struct error *err, int r, const char *fmt, ...) _printf_(3, 4);
-
-const char *error_code_name(enum error_code code);

@@ -82,25 +82,12 @@ static void test_null(void **state)
 	assert_int_equal(error_wrap(NULL, -EIO, "x"), -EIO);
 }
 
-static void test_names(void **state)
-{
-	(void)state;
-	for (int i = 0; i < _ERROR_MAX; i++) {
-		assert_non_null(error_code_name(i));
-		for (int j = 0; j < i; j++)
-			assert_string_not_equal(error_code_name(i), error_code_name(j));
-	}
-	assert_string_equal(error_code_name(_ERROR_MAX), "internal");
-	assert_string_equal(error_code_name((enum error_code) - 1), "internal");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_set),   cmocka_unit_test(test_set_without_cause),
 		cmocka_unit_test(test_field), cmocka_unit_test(test_wrap),
 		cmocka_unit_test(test_null),  cmocka_unit_test(test_long_text_is_cut),
-		cmocka_unit_test(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

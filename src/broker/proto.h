@@ -39,9 +39,8 @@ struct record_started {
 	int64_t at_ns; /* CLOCK_MONOTONIC, just before the first program was let go */
 	int32_t landlock_abi;
 	uint8_t user_unique;
-	uint8_t cgroup; /* enum cgroup_kind */
-	uint8_t proc;	/* procfs is there */
-	uint8_t overlay;
+	uint8_t cgroup;	  /* enum cgroup_kind */
+	uint8_t proc;	  /* procfs is there */
 	uint32_t missing; /* bits of enum layer, found while setting up */
 	char seccomp[48];
 };

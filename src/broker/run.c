@@ -173,7 +173,6 @@ static void tell_started(struct run *run)
 		.user_unique = run->sandbox->id_reserved,
 		.cgroup = (uint8_t)host->facts.cgroup,
 		.proc = !(run->prepared.missing & 1U << LAYER_PROC),
-		.overlay = !(run->prepared.missing & 1U << LAYER_OVERLAY),
 		.missing = run->prepared.missing,
 	};
 	filter_label(FILTER_DEFAULT, &host->filter, rec.started.seccomp,

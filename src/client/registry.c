@@ -169,18 +169,6 @@ static int complete(struct registry *reg, struct error *err)
 	return 0;
 }
 
-int registry_list(struct registry *reg, const struct language *const **ret, size_t *ret_n,
-		  struct error *err)
-{
-	int r = complete(reg, err);
-
-	if (r < 0)
-		return r;
-	*ret = (const struct language *const *)reg->languages;
-	*ret_n = reg->n;
-	return 0;
-}
-
 /* "unknown language 'foo'; known: …; did you mean 'go'?" */
 static int unknown(struct registry *reg, const char *name, struct error *err)
 {

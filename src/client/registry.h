@@ -32,10 +32,6 @@ struct registry_sample {
 };
 int registry_detect(struct registry *reg, const struct registry_sample *sample,
 		    const struct language **ret, struct error *err) _must_check_;
-/* All, sorted by name. The array belongs to the registry. */
-int registry_list(struct registry *reg, const struct language *const **ret, size_t *ret_n,
-		  struct error *err) _must_check_;
-
 /* The list of `atoll languages --json` and GET /v1/languages. */
 int registry_to_json(struct registry *reg, const struct prober *p, json_t **ret,
 		     struct error *err) _must_check_;

@@ -188,7 +188,7 @@ def test_memory_within_the_limit(atoll):
 
 
 def sandbox_cgroups():
-    from conftest import list_cgroups
+    from oracle import list_cgroups
     return list_cgroups()
 
 

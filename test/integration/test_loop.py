@@ -48,7 +48,7 @@ def test_one_broker_stays_flat(library):
 
 
 def test_command_line_in_a_loop(atoll, measure):
-    from conftest import leaked_since, snapshot
+    from oracle import leaked_since, snapshot
     before = snapshot()
     peaks = []
     for n in range(max(RUNS // 10, 30)):

@@ -380,7 +380,7 @@ def test_death_of_the_broker(atoll):
         os.kill(pid, signal.SIGKILL)
     _, err = popen.communicate(timeout=5)
     assert popen.returncode == 125 and err.count(b"\n") == 1 and time.monotonic() - begin < 2, (popen.returncode, err)
-    from conftest import list_empty_cgroups
+    from oracle import list_empty_cgroups
     time.sleep(0.1)
     for group in list_empty_cgroups():
         os.utime(group, (time.time() - 60, time.time() - 60))

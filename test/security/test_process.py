@@ -134,7 +134,7 @@ def test_P06_daemons_die_with_main(box):
     assert result["status"] == "success" and result["stdout"] == "end\n" and result["_elapsed"] < 2
     # At once, not only within the oracle's patience.
     time.sleep(0.2)
-    from conftest import list_processes
+    from oracle import list_processes
     uid = str(65533) if box.rootless else None
     assert not [p for p in list_processes() if "python" in p and (uid is None or uid in p)]
 

@@ -200,7 +200,7 @@ def test_R14_no_more_namespaces(box, enosys):
 
 @pytest.mark.modes("root")
 def test_R15_no_swap(box):
-    from conftest import list_cgroups
+    from oracle import list_cgroups
     before = list_cgroups()
     popen = box.popen(["run", "-l", "bash", "-m", "64m", "-c", "echo up; sleep 0.3"])
     popen.stdout.readline()
