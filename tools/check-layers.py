@@ -22,9 +22,10 @@ MAY_INCLUDE = {
     "plan": {"base", "spec", "policy"} | DATA,
     "init": {"plan"},
     "sandbox": {"base", "sys", "spec", "plan", "init"},
+    "zygote": {"base", "sys", "loop", "spec", "plan", "init", "sandbox"},
     "supervise": {"base", "sys", "loop", "spec"} | RECORDS,
-    "broker": {"base", "sys", "loop", "spec", "plan", "sandbox"},
-    "client": {"base", "sys", "spec", "policy", "plan", "supervise", "broker", "atoll"},
+    "broker": {"base", "sys", "loop", "spec", "plan", "sandbox", "zygote"},
+    "client": {"base", "sys", "spec", "policy", "plan", "supervise", "broker", "zygote/warm.h", "atoll"},
     "cli": {"base", "spec", "plan", "client", "atoll"},
 }
 

@@ -34,6 +34,14 @@ struct atoll_options {
 	const char *cache_dir; /* build cache; NULL: $XDG_CACHE_HOME/atoll or ~/.cache/atoll */
 	/* Not 0: start the broker at once, so that it gets ready while the caller makes its request. */
 	int start_broker;
+	/*
+	 * Socket of an `atoll pool`, whose warm runtimes are used when it is there; otherwise, and when it
+	 * goes, the handle has a broker of its own. NULL: $ATOLL_POOL ("off": never), or the usual place
+	 * (/run/atoll/pool.sock for root, $XDG_RUNTIME_DIR/atoll/pool.sock). "": never.
+	 */
+	const char *pool;
+	/* Not 0: a broker of the handle's own keeps runtimes ready too. Runs are faster, it takes memory. */
+	int warm;
 };
 
 enum atoll_stream { ATOLL_STDOUT = 1, ATOLL_STDERR = 2 };
@@ -104,6 +112,28 @@ ATOLL_API int atoll_detect(struct atoll *a, const struct atoll_sample *sample, c
 /* JSON: every language with version and availability; what this host can enforce. */
 ATOLL_API int atoll_languages(struct atoll *a, char **json, char **problem);
 ATOLL_API int atoll_doctor(struct atoll *a, char **json, char **problem);
+
+/* Zero-initialise, set size, fill what you need. */
+struct atoll_pool_options {
+	size_t size;
+	const char *data_dir; /* as in struct atoll_options */
+	const char *socket;   /* NULL: the usual place; its directory is made when it is missing */
+	long long
+		memory_bytes; /* all that is kept ready may take; 0: a 16th of the host's, 1 GiB at most */
+	int spares;	      /* of one kind, at most; 0: 16; negative: none */
+	/* Called once it listens. */
+	void (*on_ready)(void *data, const char *socket);
+	void *data;
+	/* An interpreter that programs are forked from is replaced after so many, and when it is that old. */
+	int rotate_forks;   /* 0: 2000 */
+	int rotate_seconds; /* 0: 900 */
+	int idle_seconds;   /* what nobody has asked for that long is let go, by halves; 0: 20 */
+};
+/*
+ * Serves warm runtimes to this user's other processes until SIGTERM, SIGINT or SIGHUP, in the calling
+ * process: one that has no other threads and does nothing else.
+ */
+ATOLL_API int atoll_pool(const struct atoll_pool_options *options, char **problem);
 
 #ifdef __cplusplus
 }

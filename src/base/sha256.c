@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sha256.h. Straight from FIPS 180-4: section 6.2.2 is compress(), 5.1.1 the padding. */
+/*
+ * See sha256.h. Straight from FIPS 180-4: section 6.2.2 is compress(), 5.1.1 the padding. Where the processor can do it by
+ * itself, it does (sha256-x86.c).
+ */
 #include "base/sha256.h"
 
 #include "base/macro.h"
+#include "base/sha256-block.h"
 
 #include <string.h>
 
-static const uint32_t round_constants[64] = {
+enum { ASK_BLOCKS = 256 };
+
+const uint32_t sha256_constants[64] = {
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
 	0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
 	0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
@@ -45,7 +51,7 @@ static void compress(uint32_t state[8], const uint8_t block[64])
 	for (int i = 0; i < 64; i++) {
 		uint32_t s1 = rotate(v[4], 6) ^ rotate(v[4], 11) ^ rotate(v[4], 25);
 		uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-		uint32_t t1 = v[7] + s1 + choice + round_constants[i] + w[i];
+		uint32_t t1 = v[7] + s1 + choice + sha256_constants[i] + w[i];
 		uint32_t s0 = rotate(v[0], 2) ^ rotate(v[0], 13) ^ rotate(v[0], 22);
 		uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
 
@@ -60,6 +66,28 @@ static void compress(uint32_t state[8], const uint8_t block[64])
 	}
 	for (int i = 0; i < 8; i++)
 		state[i] += v[i];
+}
+
+void sha256_blocks_plain(uint32_t state[8], const uint8_t *data, size_t n)
+{
+	for (; n > 0; n--, data += 64)
+		compress(state, data);
+}
+
+static void blocks(uint32_t state[8], const uint8_t *data, size_t n)
+{
+	static void (*chosen)(uint32_t state[8], const uint8_t *data, size_t n);
+
+	/*
+	 * Asking a virtual machine's processor takes as long as hashing some 8 KiB, so only much data does. Threads that
+	 * come here together choose the same.
+	 */
+	if (!chosen && n >= ASK_BLOCKS)
+		chosen = sha256_has_x86() ? sha256_blocks_x86 : sha256_blocks_plain;
+	if (chosen)
+		chosen(state, data, n);
+	else
+		sha256_blocks_plain(state, data, n);
 }
 
 void sha256_init(struct sha256 *h)
@@ -79,11 +107,12 @@ void sha256_update(struct sha256 *h, const void *data, size_t n)
 		size_t take = MIN(n, sizeof(h->block) - have);
 
 		if (take == sizeof(h->block)) {
-			compress(h->state, p);
+			take = n - n % sizeof(h->block);
+			blocks(h->state, p, take / sizeof(h->block));
 		} else {
 			memcpy(h->block + have, p, take);
 			if (have + take == sizeof(h->block))
-				compress(h->state, h->block);
+				blocks(h->state, h->block, 1);
 		}
 		h->bytes += take;
 		p += take;

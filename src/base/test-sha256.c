@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "base/sha256-block.h"
 
 #include <cmocka.h>
 
@@ -57,6 +58,26 @@ static void test_million(void **state)
 			    "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+/* The same million at once, and once more out of step with the blocks. */
+static void test_much_at_once(void **state)
+{
+	static const char sum[] =
+		"cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
+	_cleanup_free_ char *text = malloc(1000000);
+	char hex[SHA256_HEX];
+	struct sha256 h;
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, 'a', 1000000);
+	assert_string_equal(hash(text, 1000000, hex), sum);
+	sha256_init(&h);
+	sha256_update(&h, text, 33);
+	sha256_update(&h, text, 999967);
+	sha256_final(&h, hex);
+	assert_string_equal(hex, sum);
+}
+
 /* The digest of all digests of "aaa…" with length 0 to 199, from Python's hashlib. */
 static void test_padding(void **state)
 {
@@ -95,13 +116,33 @@ static void test_splits(void **state)
 	}
 }
 
+/* The processor's own way and ours, over many blocks. */
+static void test_both_ways(void **state)
+{
+	uint32_t one[8], other[8];
+	uint8_t data[64 * 9];
+	uint32_t x = 1;
+
+	(void)state;
+	if (!sha256_has_x86())
+		skip();
+	for (int round = 0; round < 200; round++) {
+		for (size_t i = 0; i < sizeof(data); i++)
+			data[i] = (uint8_t)((x = x * 1664525 + 1013904223) >> 24);
+		for (size_t i = 0; i < ARRAY_SIZE(one); i++)
+			one[i] = other[i] = x = x * 1664525 + 1013904223;
+		sha256_blocks_plain(one, data, (size_t)round % 10);
+		sha256_blocks_x86(other, data, (size_t)round % 10);
+		assert_memory_equal(one, other, sizeof(one));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),
-		cmocka_unit_test(test_million),
-		cmocka_unit_test(test_padding),
-		cmocka_unit_test(test_splits),
+		cmocka_unit_test(test_vectors),	     cmocka_unit_test(test_million),
+		cmocka_unit_test(test_much_at_once), cmocka_unit_test(test_padding),
+		cmocka_unit_test(test_splits),	     cmocka_unit_test(test_both_ways),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

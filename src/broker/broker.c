@@ -1,16 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See broker.h: the front's socket and the life of the process. What one run does is in run.c. */
+/*
+ * See broker.h: who is let in, what is done with their records, and the life of the process. What one run does is in
+ * run.c, how records get to a front in front.c.
+ */
 #include "broker/broker.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
-#include "broker/run.h"
+#include "broker/front.h"
 #include "sys/fault.h"
 #include "sys/kernel.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/time.h>
+#include <unistd.h>
+
+enum { FRONTS_MAX = 4096, ACCEPT_AGAIN_MS = 100 };
+
+/* A broker that others may connect to. */
+struct service {
+	struct broker broker; /* first: a broker is a service */
+	const struct broker_options *options;
+	int listen_fd, signal_fd;
+	size_t n_fronts;
+	struct source *listener, *signals, *accept_again;
+};
 
 /*
  * The caller of `atoll run` and its broker are the same user, so any path that user can read may be shown. Numbers are
@@ -32,73 +50,77 @@ static const struct plan_ceilings local_ceilings = {
 	.files = 1 << 24,
 };
 
-int broker_send(struct broker *b, const struct record *rec, int fd)
-{
-	int r = sys_send_record(b->front_fd, rec, sizeof(*rec), &fd, fd >= 0 ? 1 : 0);
-
-	/* A front that was not told would wait for ever: both ends see a closed socket instead. */
-	if (r < 0 && !(rec->kind == RECORD_FILE && r == -ETOOMANYREFS))
-		(void)shutdown(b->front_fd, SHUT_RDWR);
-	return r;
-}
-
-static void tell_failed(struct broker *b, uint32_t job, const struct error *err)
+static void tell_failed(struct front *front, uint32_t job, const struct error *err)
 {
 	struct record rec = { .kind = RECORD_FAILED, .job = job, .failed = *err };
 
-	(void)broker_send(b, &rec, -EBADF);
+	(void)front_send(front, &rec, -EBADF);
 }
 
-static void accept_run(struct broker *b, const struct record *rec, int fds[], size_t n_fds)
+static void accept_run(struct front *front, const struct record *rec, int fds[], size_t n_fds)
 {
+	struct broker *b = front->broker;
 	struct error err = { 0 };
 
 	if (n_fds != RECORD_FDS_MAX)
 		(void)error_set(&err, ERROR_INTERNAL, EBADMSG,
 				"a run came without its descriptors");
-	else if (run_find(b, rec->job))
+	else if (run_find(front, rec->job))
 		(void)error_set(&err, ERROR_INTERNAL, EEXIST, "job %u exists already", rec->job);
+	else if (b->closing)
+		(void)error_set(&err, ERROR_INTERNAL, ESHUTDOWN, "the sandbox broker is ending");
 	else if (b->host_error.code != ERROR_NONE)
 		err = b->host_error;
 	if (err.code != ERROR_NONE) {
 		for (size_t i = 0; i < n_fds; i++)
 			(void)fd_close(fds[i]);
-		tell_failed(b, rec->job, &err);
+		tell_failed(front, rec->job, &err);
 		return;
 	}
-	(void)!run_new(b, rec->job, fds);
+	(void)!run_new(front, rec->job, fds);
 }
 
-static int end_all(struct broker *b)
+static void end_all(struct broker *b)
 {
 	b->closing = true;
-	b->front_source = source_free(b->front_source);
 	for (struct run *run = b->runs; run; run = run->next)
 		run_kill(run, CAUSE_INTERRUPTED);
 	if (!b->runs)
 		loop_stop(b->loop);
+}
+
+static int front_gone(struct front *front)
+{
+	struct service *s = (struct service *)front->broker;
+
+	(void)front_free(front);
+	s->n_fronts--;
+	if (s->listen_fd < 0)
+		end_all(&s->broker);
 	return 0;
 }
 
-static int on_front(void *data, uint32_t events)
+static int on_record(void *data, uint32_t events)
 {
-	struct broker *b = data;
+	struct front *front = data;
 	struct record rec;
 	int fds[RECORD_FDS_MAX];
 	size_t n_fds = RECORD_FDS_MAX;
-	ssize_t n = sys_recv_record(b->front_fd, &rec, sizeof(rec), fds, &n_fds);
+	ssize_t n = sys_recv_record(front->fd, &rec, sizeof(rec), fds, &n_fds);
 	struct run *run;
 
 	(void)events;
+	if (n == -EAGAIN)
+		return 0;
 	if (n == (ssize_t)sizeof(rec) && rec.kind == RECORD_RUN) {
-		accept_run(b, &rec, fds, n_fds);
+		accept_run(front, &rec, fds, n_fds);
 		return 0;
 	}
 	for (size_t i = 0; i < n_fds; i++)
 		(void)fd_close(fds[i]);
 	if (n != (ssize_t)sizeof(rec))
-		return end_all(b);
-	run = run_find(b, rec.job);
+		return front_gone(front);
+	run = run_find(front, rec.job);
 	if (run && rec.kind == RECORD_KILL && rec.kill_cause >= 0 && rec.kill_cause < _CAUSE_MAX)
 		run_kill(run, rec.kill_cause);
 	else if (run && rec.kind == RECORD_USAGE)
@@ -106,11 +128,83 @@ static int on_front(void *data, uint32_t events)
 	return 0;
 }
 
-static void say_hello(struct broker *b)
+static void say_hello(struct front *front)
 {
-	struct record rec = { .kind = RECORD_HELLO, .hello = b->host.facts };
+	const struct broker_options *o = ((struct service *)front->broker)->options;
+	struct record rec = { .kind = RECORD_HELLO };
 
-	(void)broker_send(b, &rec, -EBADF);
+	rec.hello = (struct record_hello){
+		.version = PROTO_VERSION,
+		.warm = o->warm && o->bounds.spares > 0 && o->bounds.memory_bytes > 0,
+		.facts = front->broker->host.facts,
+	};
+	(void)front_send(front, &rec, -EBADF);
+}
+
+/* Who may ask for sandboxes: whoever could start a broker like this one without us. */
+static bool is_ours(int fd)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
+static void welcome(struct service *s, int fd)
+{
+	struct front *front = NULL;
+	int r = s->n_fronts < FRONTS_MAX && is_ours(fd) ? front_new(&s->broker, fd, true, &front)
+							: -EPERM;
+
+	if (r < 0) {
+		(void)fd_close(fd);
+		return;
+	}
+	s->n_fronts++;
+	r = front_watch(front, (struct handler){ on_record, front });
+	if (r < 0)
+		(void)front_gone(front);
+	else
+		say_hello(front);
+}
+
+static int on_connect(void *data, uint32_t events)
+{
+	struct service *s = data;
+	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	(void)events;
+	if (fd >= 0) {
+		welcome(s, fd);
+		return 0;
+	}
+	/* Whoever waits would be reported again at once; what is short now comes back when a run ends. */
+	if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+		source_set_time(s->accept_again, clock_now_ns() + ACCEPT_AGAIN_MS * NS_PER_MS);
+		return loop_set_events(s->listener, 0);
+	}
+	return 0;
+}
+
+static int on_accept_again(void *data, uint32_t events)
+{
+	struct service *s = data;
+
+	(void)events;
+	return s->listener ? loop_set_events(s->listener, EPOLLIN) : 0;
+}
+
+/* Fronts stay until the last run has ended: each is told how its own did. */
+static int on_signal(void *data, uint32_t events)
+{
+	struct service *s = data;
+	struct signalfd_siginfo info;
+
+	(void)events;
+	(void)!read(s->signal_fd, &info, sizeof(info));
+	s->listener = source_free(s->listener);
+	end_all(&s->broker);
+	return 0;
 }
 
 /* The front makes its plan meanwhile. What fails here is told with the first run. */
@@ -118,7 +212,8 @@ static void prepare(struct broker *b)
 {
 	int r = sandbox_host_init(&b->host, &b->spare, &b->host_error);
 
-	say_hello(b);
+	if (b->fronts)
+		say_hello(b->fronts);
 	if (r == 0)
 		r = sandbox_host_open(&b->host, &b->host_error);
 	if (r == 0)
@@ -128,25 +223,120 @@ static void prepare(struct broker *b)
 				strerror(-r));
 }
 
-int broker_run(int front_fd)
+static int watch_signals(struct service *s)
 {
-	struct broker b = { .front_fd = front_fd, .ceilings = local_ceilings };
-	/* A front that reads nothing for this long is broken; blocking for ever would outlive deadlines. */
-	const struct timeval patience = { .tv_sec = 60 };
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s->signal_fd < 0)
+		return -errno;
+	return loop_add_fd(s->broker.loop, s->signal_fd, EPOLLIN, (struct handler){ on_signal, s },
+			   &s->signals);
+}
+
+/* A run takes a dozen descriptors here. */
+static void raise_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int open_doors(struct service *s)
+{
+	struct loop *loop = s->broker.loop;
 	int r;
 
-	fault_role("broker");
-	(void)setsockopt(front_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	prepare(&b);
-	b.loop = loop_new();
-	r = !b.loop ? -ENOMEM
-		    : loop_add_fd(b.loop, front_fd, EPOLLIN, (struct handler){ on_front, &b },
-				  &b.front_source);
+	raise_files();
+	r = watch_signals(s);
 	if (r == 0)
-		r = loop_run(b.loop);
-	b.front_source = source_free(b.front_source);
-	sandbox_destroy(b.spare);
-	sandbox_host_done(&b.host);
-	b.loop = loop_free(b.loop);
+		r = fd_set_nonblock(s->listen_fd, true);
+	if (r == 0)
+		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_accept_again, s },
+				   &s->accept_again);
+	if (r == 0)
+		r = loop_add_fd(loop, s->listen_fd, EPOLLIN, (struct handler){ on_connect, s },
+				&s->listener);
+	return r;
+}
+
+/* One that cannot be had costs speed and nothing else. */
+static void open_pool(struct service *s)
+{
+	const struct pool_options options = { .sandboxes = &s->broker.host,
+					      .loop = s->broker.loop,
+					      .table = s->options->warm,
+					      .bounds = s->options->bounds };
+
+	if (s->options->warm && s->options->bounds.spares > 0 &&
+	    s->broker.host_error.code == ERROR_NONE)
+		(void)!pool_new(&options, &s->broker.pool);
+}
+
+static int serve(struct service *s)
+{
+	struct broker *b = &s->broker;
+	int r = 0;
+
+	b->loop = loop_new();
+	if (!b->loop)
+		return -ENOMEM;
+	open_pool(s);
+	if (b->fronts)
+		r = front_watch(b->fronts, (struct handler){ on_record, b->fronts });
+	if (r == 0 && s->listen_fd >= 0)
+		r = open_doors(s);
+	return r < 0 ? r : loop_run(b->loop);
+}
+
+static void service_done(struct service *s)
+{
+	struct broker *b = &s->broker;
+
+	while (b->fronts)
+		(void)front_free(b->fronts);
+	s->listener = source_free(s->listener);
+	s->signals = source_free(s->signals);
+	s->accept_again = source_free(s->accept_again);
+	s->signal_fd = fd_close(s->signal_fd);
+	b->pool = pool_free(b->pool);
+	sandbox_destroy(b->spare);
+	sandbox_host_done(&b->host);
+	b->loop = loop_free(b->loop);
+}
+
+int broker_serve(const struct broker_options *options)
+{
+	struct service s = { .broker = { .ceilings = local_ceilings },
+			     .options = options,
+			     .listen_fd = options->listen_fd,
+			     .signal_fd = -EBADF };
+	struct front *front;
+	int r = 0;
+
+	fault_role("broker");
+	if (options->front_fd >= 0) {
+		r = front_new(&s.broker, options->front_fd, s.listen_fd >= 0, &front);
+		s.n_fronts = r == 0;
+	}
+	if (r == 0) {
+		prepare(&s.broker);
+		r = serve(&s);
+	}
+	service_done(&s);
 	return r < 0 ? 1 : 0;
+}
+
+int broker_run(int front_fd)
+{
+	return broker_serve(&(struct broker_options){ .front_fd = front_fd, .listen_fd = -EBADF });
 }

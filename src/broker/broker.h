@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The broker: the only process that creates sandboxes. One thread, one loop, no JSON, YAML, HTTP or SQL. It takes
- * plans over a SOCK_SEQPACKET socket (proto.h), checks them against its own ceilings, and reports what happened.
- * When the other end closes, it kills every sandbox, cleans up and returns.
+ * plans over SOCK_SEQPACKET sockets (proto.h), checks them against its own ceilings, and reports what happened.
+ * When the other end of one closes, it kills every sandbox that was asked for there.
  */
 #pragma once
+
+#include "zygote/warm.h"
+
+struct broker_options {
+	int front_fd; /* a front that is there already, or -EBADF; without listen_fd we end with it */
+	int listen_fd; /* where further fronts connect, or -EBADF: then it serves until SIGTERM */
+	const struct warm_table *warm; /* NULL: nothing is kept ready */
+	struct warm_bounds bounds;
+};
+
+/* Returns an exit code. */
+int broker_serve(const struct broker_options *options);
 
 /* Serves the socket until it closes. Returns an exit code. */
 int broker_run(int front_fd);

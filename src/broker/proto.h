@@ -3,16 +3,16 @@
  * Records between front and broker, over SOCK_SEQPACKET: fixed size, no pointers, fds by SCM_RIGHTS.
  *
  *   front                                   broker
- *                                      ◀─ HELLO {facts}                           first of all, once
+ *                                      ◀─ HELLO {version, facts}                  first of all, once
  *   RUN {job} + plan, stdin, stdout, stderr ─▶
  *                                      ◀─ STARTED {job, isolation} [+ terminal]   or FAILED {job, error}
- *                                      ◀─ STAGE {job, index, wait status, usage}  for each stage that ended
+ *                                      ◀─ STAGE {job, index, wait status, usage}  for each stage that ended; the last may come with DONE
  *   KILL {job, cause}                     ─▶ any time
  *   USAGE {job}                           ─▶
  *                                      ◀─ USAGE {job, usage}
  *                                      ◀─ FILE {job, path, size} + fd             when collection was asked for
  *                                      ◀─ DONE {job, …}                           exactly one DONE or FAILED a RUN
- *   the socket closes: the broker kills everything and ends.
+ *   the socket closes: the broker kills every run that came over it; one that was forked for it ends.
  */
 #pragma once
 
@@ -34,6 +34,18 @@ enum record_kind {
 };
 
 enum { RECORD_FDS_MAX = 4 };
+
+/*
+ * Both ends are one program, except where a broker stays and another version comes: a change of meaning takes another
+ * number here. Operations that were added, and records of another size, tell themselves.
+ */
+enum { PROTO_VERSION = 1 << 16 | _OP_MAX };
+
+struct record_hello {
+	uint32_t version;	 /* PROTO_VERSION */
+	uint8_t warm;		 /* it keeps runtimes ready */
+	struct host_facts facts; /* what holds is what the broker can do, not what the front can */
+};
 
 struct record_started {
 	int64_t at_ns; /* CLOCK_MONOTONIC, just before the first program was let go */
@@ -64,17 +76,19 @@ struct record_file {
 struct record_done {
 	uint32_t stages_run;
 	uint8_t files_truncated; /* collection hit a bound */
-	uint32_t files_skipped;	 /* links, devices, fifos, sockets, unreadable names */
+	uint8_t settled; /* all output is in the pipes: whoever still holds their ends is dying */
+	uint32_t files_skipped; /* links, devices, fifos, sockets, unreadable names */
 	int64_t largest_file_bytes;
 	struct usage usage;
+	uint8_t has_stage; /* the last STAGE comes along and not by itself */
+	struct record_stage stage;
 };
 
 struct record {
 	uint32_t kind;
 	uint32_t job;
 	union {
-		struct host_facts
-			hello; /* what holds is what the broker can do, not what the front can */
+		struct record_hello hello;
 		int32_t kill_cause; /* enum cause_kind */
 		struct record_started started;
 		struct record_stage stage;

@@ -15,7 +15,7 @@ static int send_file(void *data, const struct collect_file *file)
 	memcpy(rec.file.path, file->path, strlen(file->path) + 1);
 	rec.file.size = file->size;
 	rec.file.mode = file->mode;
-	return broker_send(run->broker, &rec, file->fd);
+	return front_send(run->front, &rec, file->fd);
 }
 
 static int pass_over(void *data, const struct collect_file *file)

@@ -23,10 +23,15 @@ static int64_t in_ms(int64_t ms)
 	return clock_now_ns() + ms * NS_PER_MS;
 }
 
+static int64_t cpu_us(const struct usage *usage)
+{
+	return usage->user_us < 0 ? 0 : usage->user_us + usage->system_us;
+}
+
 /* Milliseconds until the next look, or 0: it was reached. */
 static int64_t cpu_wait_ms(struct run *run)
 {
-	int64_t base_us = run->base.user_us < 0 ? 0 : run->base.user_us + run->base.system_us;
+	int64_t base_us = cpu_us(&run->base) + cpu_us(&run->ahead);
 	int64_t used_us = sandbox_cpu_us(run->sandbox), left_ms;
 	int64_t cpu_milli = run->limits[STAGE_CPU_MILLI] ? run->limits[STAGE_CPU_MILLI]
 							 : run->broker->host.facts.cores * 1000LL;
@@ -57,6 +62,10 @@ static int on_watch(void *data, uint32_t events)
 	}
 	if (run->limits[STAGE_MEMORY_BYTES] && run->broker->host.facts.cgroup == CGROUP_NONE) {
 		int64_t bytes = sandbox_memory_bytes(run->sandbox);
+
+		/* The quick look counts a page that many share once for each of them. */
+		if (bytes > run->limits[STAGE_MEMORY_BYTES])
+			bytes = sandbox_memory_exact(run->sandbox);
 
 		run->memory_peak_bytes = MAX(run->memory_peak_bytes, bytes);
 		if (bytes > run->limits[STAGE_MEMORY_BYTES]) {
@@ -126,9 +135,12 @@ void run_kill(struct run *run, int cause)
 		return;
 	if (run->killed_for < 0 && run->state != RUN_ENDING && cause != CAUSE_INTERNAL)
 		run->killed_for = cause;
+	run->doomed = true;
+	/* Still waiting for one: what comes is ended at once. */
+	if (!run->sandbox)
+		return;
 	/* Without a cgroup this is the last look anybody gets. */
 	run->cpu_us = sandbox_cpu_us(run->sandbox);
-	run->doomed = true;
 	sandbox_kill(run->sandbox);
 	if (run->watch_timer)
 		source_set_time(run->watch_timer, in_ms(KILL_AGAIN_MS));

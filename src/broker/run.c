@@ -25,13 +25,13 @@ enum { REMOVE_RETRY_MS = 2, REMOVE_TRIES_MAX = 2500 };
 static int send_record(struct run *run, struct record *rec, int fd)
 {
 	rec->job = run->job;
-	return broker_send(run->broker, rec, fd);
+	return front_send(run->front, rec, fd);
 }
 
-struct run *run_find(struct broker *b, uint32_t job)
+struct run *run_find(const struct front *front, uint32_t job)
 {
-	for (struct run *run = b->runs; run; run = run->next)
-		if (run->job == job && run->state != RUN_REMOVING)
+	for (struct run *run = front->broker->runs; run; run = run->next)
+		if (run->front == front && run->job == job && run->state != RUN_REMOVING)
 			return run;
 	return NULL;
 }
@@ -56,15 +56,17 @@ static int map_plan(struct run *run, struct error *err)
 	return r < 0 ? r : plan_check(&run->plan.view, &run->broker->ceilings, err);
 }
 
-static void close_stdio(struct run *run)
+void run_close_stdio(struct run *run)
 {
 	for (int i = 0; i < 3; i++)
 		run->stdio[i] = fd_close(run->stdio[i]);
+	run->plan_fd = fd_close(run->plan_fd);
 }
 
-static void unwatch(struct run *run)
+void run_unwatch(struct run *run)
 {
 	run->control = source_free(run->control);
+	run->program = source_free(run->program);
 	run->death = source_free(run->death);
 	run->wall_timer = source_free(run->wall_timer);
 	run->watch_timer = source_free(run->watch_timer);
@@ -80,8 +82,8 @@ static void run_free(struct run *run)
 			*at = run->next;
 			break;
 		}
-	unwatch(run);
-	close_stdio(run);
+	run_unwatch(run);
+	run_close_stdio(run);
 	sandbox_free(run->sandbox);
 	if (run->plan.base)
 		(void)munmap(run->plan.base, run->plan.size);
@@ -99,7 +101,7 @@ static void send_last_stage(struct run *run)
 }
 
 /* Everything is dead and counted: the front hears of it. What is left to tear down waits for nobody. */
-static void conclude(struct run *run)
+void run_conclude(struct run *run, bool settled)
 {
 	struct record end = { .kind = RECORD_DONE };
 	struct collect_report report = { 0 };
@@ -110,18 +112,24 @@ static void conclude(struct run *run)
 		(void)send_record(run, &end, -EBADF);
 		return;
 	}
-	/* Files come behind the stage that wrote them. */
-	send_last_stage(run);
-	if (run->sandbox->work_fd >= 0)
+	/* Files come behind the stage that wrote them; without any, one record says it all. */
+	if (!settled)
+		send_last_stage(run);
+	if (run->sandbox->work_fd >= 0 && !settled)
 		run_collect(run, &report);
 	end.done = (struct record_done){
 		.stages_run = run->stage + 1,
 		.files_truncated = report.truncated,
 		.files_skipped = report.skipped,
 		.largest_file_bytes = report.largest_file_bytes,
+		.settled = settled,
 		.usage = run->total,
 	};
 	end.done.usage.memory_peak_bytes = run->memory_peak_bytes;
+	if (run->last_stage.kind) {
+		end.done.has_stage = true;
+		end.done.stage = run->last_stage.stage;
+	}
 	(void)send_record(run, &end, -EBADF);
 }
 
@@ -139,24 +147,13 @@ static int on_remove(void *data, uint32_t events)
 	return 0;
 }
 
-static int64_t delta(int64_t now, int64_t before)
+/* A group counts as busy until its last process has left the processor; a broker that stays need not hurry. */
+static int remove_soon(struct run *run)
 {
-	return now < 0 ? -1 : now - MAX(before, 0);
-}
-
-/* Where there is no cgroup, what init saw of the children it reaped is the kernel's word too. */
-static void complete_usage(struct usage *usage, const struct report *rep)
-{
-	if (usage->user_us < 0) {
-		usage->user_us = rep->user_us;
-		usage->system_us = rep->system_us;
-	}
-	if (usage->memory_peak_bytes < 0)
-		usage->memory_peak_bytes = rep->max_rss_bytes;
-	if (usage->io_read_bytes < 0) {
-		usage->io_read_bytes = rep->read_bytes;
-		usage->io_write_bytes = rep->write_bytes;
-	}
+	if (!run->broker->pool || run->broker->closing)
+		return on_remove(run, 0);
+	source_set_time(run->remove_timer, clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS);
+	return 0;
 }
 
 static void tell_started(struct run *run)
@@ -180,7 +177,7 @@ static void tell_started(struct run *run)
 	(void)send_record(run, &rec, run->sandbox->terminal_fd);
 }
 
-static void end_stage(struct run *run, const struct report *rep)
+void run_end_stage(struct run *run, const struct report *rep)
 {
 	struct record rec = { .kind = RECORD_STAGE };
 	struct record_stage *s = &rec.stage;
@@ -192,7 +189,9 @@ static void end_stage(struct run *run, const struct report *rep)
 	run->stage_running = false;
 	run_watch_ended(run);
 	sandbox_usage(run->sandbox, &run->total);
-	complete_usage(&run->total, rep);
+	run->sandbox->lone = run->total.pids_peak == 1;
+	usage_subtract(&run->total, &run->ahead);
+	usage_complete(&run->total, rep);
 	/* Where the kernel can, its peak starts anew with each stage's limits. */
 	run->memory_peak_bytes = MAX(run->memory_peak_bytes, run->total.memory_peak_bytes);
 	if (run->total.memory_peak_bytes < 0 && run->memory_peak_bytes > 0)
@@ -204,10 +203,7 @@ static void end_stage(struct run *run, const struct report *rep)
 	s->start_ns = rep->start_ns ? rep->start_ns : run->stage_start_ns;
 	s->end_ns = rep->at_ns;
 	s->usage = run->total;
-	s->usage.user_us = delta(run->total.user_us, run->base.user_us);
-	s->usage.system_us = delta(run->total.system_us, run->base.system_us);
-	s->usage.oom_kills = delta(run->total.oom_kills, run->base.oom_kills);
-	s->usage.pids_refused = delta(run->total.pids_refused, run->base.pids_refused);
+	usage_subtract(&s->usage, &run->base);
 	s->last = s->exec_errno || s->wait_status != 0 || run->killed_for >= 0 ||
 		  run->stage + 1 >= run->n_stages;
 	if (!s->last) {
@@ -219,7 +215,7 @@ static void end_stage(struct run *run, const struct report *rep)
 }
 
 /* What becomes 0, 1, 2: the terminal's program side, or standard streams. *ret_own is the caller's to close. */
-static int stage_stdio(struct run *run, int ret[3], int *ret_own)
+int run_stage_stdio(struct run *run, int ret[3], int *ret_own)
 {
 	const struct op *op = plan_find(&run->plan.view, OP_STDIN, (int)run->stage);
 	int fd = -EBADF;
@@ -260,13 +256,13 @@ static int start_stage(struct run *run)
 	/* A belt for hosts whose cgroups cannot count: whole seconds, and only per process. */
 	if (run->limits[STAGE_CPU_MS])
 		command.cpu_seconds = (uint64_t)(run->limits[STAGE_CPU_MS] + 1999) / 1000;
-	r = stage_stdio(run, fds, &own);
+	r = run_stage_stdio(run, fds, &own);
 	if (r == 0)
 		r = sandbox_start(run->sandbox, &command, fds);
 	if (r < 0)
 		return r;
 	if (command.last)
-		close_stdio(run);
+		run_close_stdio(run);
 	run->stage_running = true;
 	run->stage_start_ns = 0;
 	run_watch_starting(run);
@@ -274,7 +270,7 @@ static int start_stage(struct run *run)
 }
 
 /* The program is on its way: init has been told, and asks nobody any more. */
-static void begin_stage(struct run *run)
+void run_begin_stage(struct run *run)
 {
 	run->stage_start_ns = clock_now_ns();
 	run_watch_started(run);
@@ -287,7 +283,7 @@ static void next_stage(struct run *run, const struct report *rep)
 	struct error err = { 0 };
 	int r;
 
-	end_stage(run, rep);
+	run_end_stage(run, rep);
 	if (failed || run->killed_for >= 0 || run->stage + 1 >= run->n_stages) {
 		run->state = RUN_ENDING;
 		/* init leaves by itself after the last stage; after any other it must be told. */
@@ -307,7 +303,7 @@ static void next_stage(struct run *run, const struct report *rep)
 	if (r < 0)
 		run_fail(run, &err);
 	else
-		begin_stage(run);
+		run_begin_stage(run);
 }
 
 static void on_prepared(struct run *run, const struct report *rep, int fds[], size_t n_fds)
@@ -326,7 +322,7 @@ static void on_prepared(struct run *run, const struct report *rep, int fds[], si
 	/* Without a terminal its START is in the socket already. */
 	r = run->tty ? start_stage(run) : 0;
 	if (r == 0) {
-		begin_stage(run);
+		run_begin_stage(run);
 		return;
 	}
 	(void)error_set(&err, ERROR_INTERNAL, -r, "the terminal cannot be opened: %s",
@@ -344,6 +340,11 @@ static void take_report(struct run *run, const struct report *rep, int fds[], si
 		break;
 	case REPORT_EXITED:
 	case REPORT_EXEC_FAILED:
+		if (run->program)
+			run_listen(run);
+		/* Its death comes next, and then it is begun again. */
+		if (run_never_began(run))
+			break;
 		if (run->stage_running)
 			next_stage(run, rep);
 		break;
@@ -410,8 +411,15 @@ static int on_death(void *data, uint32_t events)
 		;
 	run->death = source_free(run->death);
 	run->control = source_free(run->control);
+	run->program = source_free(run->program);
 	wait_status = sandbox_reap(run->sandbox);
-	close_stdio(run);
+	if (run->state == RUN_REMOVING)
+		return remove_soon(run);
+	if (run_never_began(run)) {
+		run_begin_again(run);
+		return 0;
+	}
+	run_close_stdio(run);
 	if (run->state != RUN_ENDING && run->failure.code == ERROR_NONE && run->killed_for < 0)
 		run_explain_death(run, wait_status);
 	if (run->state != RUN_ENDING && run->failure.code == ERROR_NONE) {
@@ -423,17 +431,19 @@ static int on_death(void *data, uint32_t events)
 				      .read_bytes = -1,
 				      .write_bytes = -1 };
 
-		end_stage(run, &rep);
+		run_end_stage(run, &rep);
 	}
-	conclude(run);
+	run_conclude(run, false);
 	run->state = RUN_REMOVING;
-	return on_remove(run, 0);
+	return remove_soon(run);
 }
 
 void run_send_usage(struct run *run)
 {
 	struct record rec = { .kind = RECORD_USAGE };
 
+	if (!run->sandbox)
+		return;
 	sandbox_usage(run->sandbox, &rec.usage);
 	if (rec.usage.user_us < 0) {
 		rec.usage.user_us = sandbox_cpu_us(run->sandbox);
@@ -442,43 +452,49 @@ void run_send_usage(struct run *run)
 	(void)send_record(run, &rec, -EBADF);
 }
 
-static int watch(struct run *run)
+static int watch_control(struct run *run)
 {
-	struct loop *loop = run->broker->loop;
-	int r = fd_set_nonblock(run->sandbox->control_fd, true);
+	const struct handler handler = { on_control, run };
+	int r;
 
-	if (r == 0)
-		r = loop_add_fd(loop, run->sandbox->control_fd, EPOLLIN,
-				(struct handler){ on_control, run }, &run->control);
+	if (run->control) {
+		source_set_handler(run->control, handler);
+		return 0;
+	}
+	r = fd_set_nonblock(run->sandbox->control_fd, true);
+	return r < 0 ? r
+		     : loop_add_fd(run->broker->loop, run->sandbox->control_fd, EPOLLIN, handler,
+				   &run->control);
+}
+
+int run_watch_sandbox(struct run *run)
+{
+	const struct handler death = { on_death, run };
+	struct loop *loop = run->broker->loop;
+	int r = watch_control(run);
+
 	if (r == 0)
 		r = run_watch(run);
 	if (r == 0)
 		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_remove, run },
 				   &run->remove_timer);
+	if (r < 0)
+		return r;
 	/* Last: with it the run ends the ordinary way, whatever happens. */
-	if (r == 0)
-		r = loop_add_fd(loop, run->sandbox->pidfd, EPOLLIN,
-				(struct handler){ on_death, run }, &run->death);
-	return r;
+	if (!run->death)
+		return loop_add_fd(loop, run->sandbox->pidfd, EPOLLIN, death, &run->death);
+	source_set_handler(run->death, death);
+	return 0;
 }
 
-static int begin(struct run *run, struct error *err)
+static int start_first(struct run *run, struct error *err)
 {
-	struct broker *b = run->broker;
-	int r = map_plan(run, err);
+	int r;
 
-	if (r < 0)
-		return r;
-	run->n_stages = plan_stage_count(&run->plan.view);
-	run->tty = plan_find(&run->plan.view, OP_DEVPTS, -1) != NULL;
-	run->sandbox = TAKE_PTR(b->spare);
-	if (!run->sandbox)
-		r = sandbox_create(&b->host, &run->sandbox, err);
-	if (r == 0)
-		r = sandbox_prepare(run->sandbox, &run->plan.view, run->plan_fd, err);
-	if (r < 0)
-		return r;
-	r = watch(run);
+	/* The sandbox has it, and we have it mapped. */
+	run->plan_fd = fd_close(run->plan_fd);
+	r = run_watch_sandbox(run);
+
 	if (r == 0 && !run->tty)
 		r = start_stage(run);
 	if (r < 0)
@@ -487,36 +503,75 @@ static int begin(struct run *run, struct error *err)
 	return 0;
 }
 
-int run_new(struct broker *b, uint32_t job, const int fds[4])
+int run_begin(struct run *run, struct error *err)
 {
+	struct broker *b = run->broker;
+	int r = 0;
+
+	run->state = RUN_PREPARING;
+	run->sandbox = TAKE_PTR(b->spare);
+	if (!run->sandbox)
+		r = sandbox_create(&b->host, NULL, &run->sandbox, err);
+	if (r == 0)
+		r = sandbox_prepare(run->sandbox, &run->plan.view, run->plan_fd, err);
+	return r < 0 ? r : start_first(run, err);
+}
+
+int run_go_on(struct run *run, struct error *err)
+{
+	int r = sandbox_finish(run->sandbox, &run->plan.view, run->plan_fd, err);
+
+	run->state = RUN_PREPARING;
+	return r < 0 ? r : start_first(run, err);
+}
+
+void run_refuse(struct run *run, const struct error *err)
+{
+	struct record rec = { .kind = RECORD_FAILED, .failed = *err };
+
+	if (run->sandbox && run->death && run->remove_timer) {
+		/* It lives already: let it end the ordinary way, with this as the reason. */
+		run_fail(run, err);
+		return;
+	}
+	(void)send_record(run, &rec, -EBADF);
+	run_unwatch(run);
+	sandbox_destroy(TAKE_PTR(run->sandbox));
+	run_free(run);
+}
+
+int run_new(struct front *front, uint32_t job, const int fds[4])
+{
+	struct broker *b = front->broker;
 	struct run *run = calloc(1, sizeof(*run));
-	struct record rec = { .kind = RECORD_FAILED, .job = job };
+	struct error err = { 0 };
 	int r;
 
 	if (!run) {
+		struct record rec = { .kind = RECORD_FAILED, .job = job };
+
 		for (int i = 0; i < 4; i++)
 			(void)fd_close(fds[i]);
 		(void)error_set(&rec.failed, ERROR_INTERNAL, ENOMEM, "out of memory");
-		return sys_send_record(b->front_fd, &rec, sizeof(rec), NULL, 0);
+		return front_send(front, &rec, -EBADF);
 	}
 	*run = (struct run){ .next = b->runs,
 			     .broker = b,
+			     .front = front,
 			     .job = job,
 			     .plan_fd = fds[0],
 			     .stdio = { fds[1], fds[2], fds[3] },
 			     .killed_for = -1 };
 	b->runs = run;
-	r = begin(run, &rec.failed);
-	if (r == 0)
-		return 0;
-	if (run->sandbox && run->death) {
-		/* It lives already: let it end the ordinary way, with this as the reason. */
-		run_fail(run, &rec.failed);
-		return r;
+	r = map_plan(run, &err);
+	if (r == 0) {
+		run->n_stages = plan_stage_count(&run->plan.view);
+		run->tty = plan_find(&run->plan.view, OP_DEVPTS, -1) != NULL;
+		if (b->pool && run_take_cell(run))
+			return 0;
+		r = run_begin(run, &err);
 	}
-	(void)send_record(run, &rec, -EBADF);
-	unwatch(run);
-	sandbox_destroy(TAKE_PTR(run->sandbox));
-	run_free(run);
+	if (r < 0)
+		run_refuse(run, &err);
 	return r;
 }

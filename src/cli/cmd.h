@@ -29,7 +29,8 @@ struct command {
 	bool hidden;
 };
 
-extern const struct command cmd_run, cmd_languages, cmd_doctor, cmd_dump_seccomp;
+extern const struct command cmd_run, cmd_languages, cmd_doctor, cmd_dump_seccomp, cmd_pool,
+	cmd_prepare;
 
 /* `atoll help NAME`, to standard output. 0, or EXIT_OURS when that fails. */
 int help_command(const struct command *command);

@@ -14,7 +14,7 @@ enum { HELP_MAX = 64 << 10 };
 
 /* In the order of the help. */
 static const struct command *const commands[] = {
-	&cmd_run, &cmd_languages, &cmd_doctor, &cmd_dump_seccomp, NULL,
+	&cmd_run, &cmd_languages, &cmd_doctor, &cmd_dump_seccomp, &cmd_pool, &cmd_prepare, NULL,
 };
 
 static int print(int fd, const struct buf *text)

@@ -126,6 +126,24 @@ static int apply_collect(void *data, const struct option *self _unused_, const c
 	return 0;
 }
 
+/* --preload a,b --preload c -> "preload": ["a", "b", "c"] */
+static int apply_preload(void *data, const struct option *self _unused_, const char *value,
+			 struct error *err)
+{
+	struct run_options *o = data;
+	json_t *modules = below(o->overrides, "preload", json_array);
+
+	for (const char *end = value; end; value = end + 1) {
+		size_t n = strcspn(value, ",");
+
+		end = value[n] ? value + n : NULL;
+		if (json_array_append_new(modules, json_stringn(value, n)) < 0)
+			return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text",
+					 value);
+	}
+	return 0;
+}
+
 /* --network NONE -> "network": "none"; the key is the flag without its dashes. */
 static int apply_text(void *data, const struct option *self, const char *value, struct error *err)
 {
@@ -189,6 +207,8 @@ static const struct option run_rows[] = {
 	{ "--request", 0, "FILE", "take a whole request body, JSON or YAML; flags win",
 	  option_set_text, MEMBER(request_file) },
 	{ "--label", 0, "K=V", "put a label on the result (repeatable)", apply_label, 0 },
+	{ "--preload", 0, "MODULES", "start with these loaded where that is faster (numpy,pandas)",
+	  apply_preload, 0 },
 	{ "--tty", 0, NULL, "give the program a terminal", apply_tty, 0 },
 	{ "--explain", 0, NULL, "print decision and plan, run nothing", option_set_true,
 	  MEMBER(explain) },

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The public interface (atoll/atoll.h) over the flow of run.h. A handle keeps what is worth keeping
- * between runs: the languages read so far, the host's abilities, the loop, and a broker. The broker is
- * forked at the very start of a run, while this process is small, and prepares itself while we parse.
+ * between runs: the languages and policies read so far, the host's abilities, the loop, and a broker. Where no pool
+ * listens the broker is forked at the very start of a run, while this process is small, and prepares itself while we parse.
  */
 #include "client/run.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "broker/broker.h"
 #include "client/data.h"
 #include "client/doctor.h"
 #include "client/notice.h"
@@ -23,10 +22,20 @@ static int refuse(const struct error *err, int r, char **problem)
 	return r;
 }
 
+/* Waits until the broker has said what it can do. */
+static int greet(struct atoll *a)
+{
+	int r = link_hello(a->link, &a->facts);
+
+	if (r == 0 && link_is_shared(a->link))
+		a->warm = link_is_warm(a->link);
+	return r;
+}
+
 const struct host_facts *atoll_facts(struct atoll *a)
 {
 	/* A broker knows best; without one, what it would find is what we find. */
-	if (!a->probed && (!a->link || link_hello(a->link, &a->facts) < 0))
+	if (!a->probed && (!a->link || greet(a) < 0))
 		host_probe(&a->facts);
 	a->probed = true;
 	return &a->facts;
@@ -53,14 +62,38 @@ static int watch_broker(struct atoll *a, struct error *err)
 	return 0;
 }
 
+/* A broker of our own. One that keeps runtimes ready must know which before it is started. */
+static int start_broker(struct atoll *a, struct error *err)
+{
+	int r = 0;
+
+	a->warm = a->broker.warm;
+	if (a->warm && !a->broker.table.runtimes)
+		r = broker_choice_warm(&a->broker, a->registry, a->data_dir, err);
+	return r < 0 ? r : broker_start(&a->broker, &a->link, err);
+}
+
 int atoll_link(struct atoll *a, struct error *err)
 {
 	int r;
 
-	if (a->link && !link_is_broken(a->link))
+	/* One that serves others too may have gone since the last run. */
+	if (a->link && link_is_shared(a->link))
+		(void)!link_dispatch(a->link);
+	if (a->link && link_is_broken(a->link))
+		a->link = link_close(a->link);
+	if (!a->link) {
+		a->link = broker_connect(&a->broker);
+		r = a->link ? watch_broker(a, err) : 0;
+		if (r < 0)
+			return r;
+	}
+	/* One that is of another version, or does not answer, is done without. */
+	if (a->link && link_is_shared(a->link) && greet(a) < 0)
+		a->link = link_close(a->link);
+	if (a->link)
 		return 0;
-	a->link = link_close(a->link);
-	r = link_spawn(broker_run, &a->link, err);
+	r = start_broker(a, err);
 	return r < 0 ? r : watch_broker(a, err);
 }
 
@@ -104,11 +137,14 @@ static int setup(struct atoll *a, const struct atoll_options *o, struct error *e
 	int r;
 
 	a->cache_fd = -EBADF;
-	if (o->start_broker) {
-		r = link_spawn(broker_run, &a->link, err);
-		if (r < 0)
-			return r;
-	}
+	r = broker_choice_init(&a->broker, o, err);
+	if (r < 0)
+		return r;
+	a->link = broker_connect(&a->broker);
+	if (!a->link && o->start_broker && !o->warm)
+		r = start_broker(a, err);
+	if (r < 0)
+		return r;
 	if (o->cache_dir) {
 		a->cache_option = strdup(o->cache_dir);
 		if (!a->cache_option)
@@ -124,7 +160,9 @@ static int setup(struct atoll *a, const struct atoll_options *o, struct error *e
 	if (!a->loop)
 		return error_set(err, ERROR_INTERNAL, errno ? errno : ENOMEM,
 				 "cannot make an event loop: %s", strerror(errno));
-	return a->link ? watch_broker(a, err) : 0;
+	if (a->link)
+		return watch_broker(a, err);
+	return o->start_broker ? atoll_link(a, err) : 0;
 }
 
 int atoll_new(const struct atoll_options *options, struct atoll **ret, char **problem)
@@ -155,6 +193,8 @@ struct atoll *atoll_free(struct atoll *a)
 		return NULL;
 	a->link = link_close(a->link);
 	a->loop = loop_free(a->loop);
+	broker_choice_done(&a->broker);
+	memo_done(&a->memo);
 	a->registry = registry_free(a->registry);
 	a->cache_fd = fd_close(a->cache_fd);
 	free(a->cache_option);

@@ -5,7 +5,7 @@
  * program read-only at /build. What a compiler says is part of the stage's entry; only when it fails does
  * it become the run's output, because then there is no other.
  */
-#include "client/run.h"
+#include "client/flow-kit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static int no_memory(struct error *err)
 
 static int take_product(void *data, const struct record_file *file, int fd);
 
-int flow_describe_build(struct run *run, struct execution *ret, struct error *err)
+static int describe(struct run *run, struct execution *ret, struct error *err)
 {
 	const char *build = SANDBOX_WORK "/" FLOW_BUILD_DIR;
 	struct decision *d = arena_alloc(&run->memory, sizeof(*d));
@@ -67,6 +67,17 @@ int flow_describe_build(struct run *run, struct execution *ret, struct error *er
 		.file_data = run,
 	};
 	return 0;
+}
+
+int flow_describe_build(struct run *run, struct execution *ret, struct error *err)
+{
+	const char *kit;
+	int r = describe(run, ret, err);
+
+	if (r < 0)
+		return r;
+	kit = flow_kit(run);
+	return kit && flow_use_kit(run, kit, ret) < 0 ? no_memory(err) : 0;
 }
 
 /* Files below {build} are the product; whatever else the compiler left is not wanted. */
@@ -196,13 +207,35 @@ static int keep_texts(const struct job_outcome *o, struct result_stage *stage)
 	return 0;
 }
 
+/* With a kit when there is one; when it might have to do with how that ended, without. */
+static int execute(struct run *run, const struct execution *in, struct job **ret, struct error *err)
+{
+	const char *kit = flow_kit(run);
+	struct execution with = *in;
+	struct job *job;
+	int r;
+
+	if (!kit || flow_use_kit(run, kit, &with) < 0)
+		return flow_execute(run, in, ret, err);
+	r = flow_execute(run, &with, &job, err);
+	if (r >= 0 && flow_kit_stands(run, &with, job_outcome(job))) {
+		*ret = job;
+		return 0;
+	}
+	if (r >= 0)
+		job_free(job);
+	build_product_done(&run->product);
+	*err = (struct error){ 0 };
+	return flow_execute(run, in, ret, err);
+}
+
 static int compile(struct run *run, const struct execution *in, struct error *err)
 {
 	struct result_stage stage = { 0 };
 	struct job_outcome *o;
 	struct job *job;
 	bool good;
-	int r = flow_execute(run, in, &job, err);
+	int r = execute(run, in, &job, err);
 
 	if (r < 0)
 		return r;
@@ -236,7 +269,7 @@ int flow_build(struct run *run, struct error *err)
 {
 	struct execution in;
 	char key[SHA256_HEX] = "";
-	int r = flow_describe_build(run, &in, err);
+	int r = describe(run, &in, err);
 
 	if (r < 0)
 		return r;

@@ -23,6 +23,9 @@ int flow_plan(const struct execution *in, struct plan *ret, struct error *err)
 		.files = in->files,
 		.n_files = in->n_files,
 		.collect = in->collect,
+		.build_scratch = in->build_scratch,
+		.warm = in->warm,
+		.kit = in->kit,
 	};
 
 	return plan_build(&input, ret, err);
@@ -95,6 +98,7 @@ static struct job_input job_input(const struct run *run, const struct execution 
 
 	return (struct job_input){
 		.tty = in->decision->tty,
+		.quiet = !in->live || !o->on_output,
 		.stdin_data = in->stdin_data,
 		.stdin_fd = in->caller_input && o->use_stdin_fd ? o->stdin_fd : -EBADF,
 		.cancel_fd = o->use_cancel_fd ? o->cancel_fd : -EBADF,
@@ -113,7 +117,21 @@ static void job_cleanup(struct job **job)
 	(void)job_free(*job);
 }
 
-int flow_execute(struct run *run, const struct execution *in, struct job **ret, struct error *err)
+/*
+ * A pool that ends takes nobody's run with it that had not begun: another broker does it. Not when the caller's own input
+ * may be gone into it.
+ */
+static bool lost_with_pool(const struct run *run, const struct job_input *input,
+			   const struct job_outcome *o)
+{
+	return link_is_shared(run->atoll->link) && !o->started && input->stdin_fd < 0 &&
+	       o->error.code == ERROR_INTERNAL &&
+	       (o->error.errnum == EPIPE || o->error.errnum == ESHUTDOWN);
+}
+
+/* 0: it went to its end; 1: to be done again. */
+static int execute_once(struct run *run, const struct execution *in, struct job **ret,
+			struct error *err)
 {
 	struct watcher watcher = { .run = run, .in = in };
 	struct job_input input = job_input(run, in, &watcher);
@@ -132,13 +150,35 @@ int flow_execute(struct run *run, const struct execution *in, struct job **ret, 
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "cannot start the run: %s", strerror(-r));
 	r = job_start(job, err);
-	if (r < 0)
+	/* The broker has its own by now; what it takes to close ours is spent while the program runs. */
+	plan_fd = fd_close(plan_fd);
+	if (r == -EPIPE)
+		job_outcome(job)->error = *err;
+	else if (r < 0)
 		return r;
-	r = loop_run(run->atoll->loop);
+	else
+		r = loop_run(run->atoll->loop);
+	if (lost_with_pool(run, &input, job_outcome(job))) {
+		link_give_up(run->atoll->link);
+		return 1;
+	}
+	if (r == -EPIPE)
+		return r;
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the run was lost: %s", strerror(-r));
 	*ret = TAKE_PTR(job);
 	return 0;
+}
+
+int flow_execute(struct run *run, const struct execution *in, struct job **ret, struct error *err)
+{
+	int r = execute_once(run, in, ret, err);
+
+	if (r == 1)
+		r = execute_once(run, in, ret, err);
+	return r <= 0 ? r
+		      : error_set(err, ERROR_INTERNAL, EPIPE,
+				  "two sandbox brokers ended before the run could begin");
 }
 
 /* A program that could not be executed at all says so the way a shell does: 127 or 126. */

@@ -123,6 +123,7 @@ static int describe_language(struct run *run, struct execution *in, struct error
 	};
 	in->stages = stage;
 	in->n_stages = 1;
+	in->warm = flow_warm(run, &c);
 	return 0;
 }
 
@@ -134,6 +135,7 @@ int flow_describe(struct run *run, struct execution *ret, struct error *err)
 		.caller_input = true,
 		.live = true,
 		.collect = flow_wants_files(run),
+		.build_scratch = flow_is_compiled(run) && run->language->warm.kind != WARMTH_NONE,
 		.on_file = flow_take_file,
 		.file_data = run,
 	};

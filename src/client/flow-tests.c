@@ -71,29 +71,23 @@ static int judge(struct run *run, const struct execution *in, const struct job_o
 	return 0;
 }
 
-static int run_test(struct run *run, size_t index, struct error *err)
+static int run_test(struct run *run, struct execution *in, size_t index, struct error *err)
 {
 	const struct request_test *t = &run->request->tests[index];
 	struct result *res = run->result;
-	struct execution in;
 	struct job_outcome *o;
 	struct job *job;
-	int r = flow_describe(run, &in, err);
+	int r;
 
-	if (r < 0)
-		return r;
-	in.stdin_data = t->stdin_data;
-	in.caller_input = false;
-	in.live = false;
-	in.collect = false;
-	r = flow_execute(run, &in, &job, err);
+	in->stdin_data = t->stdin_data;
+	r = flow_execute(run, in, &job, err);
 	if (r < 0)
 		return r;
 	o = job_outcome(job);
 	if (o->error.code != ERROR_NONE) {
 		*err = o->error;
 		r = -o->error.errnum;
-	} else if (judge(run, &in, o, &t->expected, &res->tests[res->n_tests]) < 0) {
+	} else if (judge(run, in, o, &t->expected, &res->tests[res->n_tests]) < 0) {
 		r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	} else {
 		res->n_tests++;
@@ -132,14 +126,20 @@ int flow_tests(struct run *run, struct error *err)
 {
 	struct result *res = run->result;
 	size_t n = run->request->n_tests;
+	struct execution in;
+	int r = flow_describe(run, &in, err);
 
+	if (r < 0)
+		return r;
+	in.caller_input = false;
+	in.live = false;
+	in.collect = false;
 	res->usage = (struct usage){ 0 };
 	res->tests = calloc(n, sizeof(*res->tests));
 	if (!res->tests)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	for (size_t i = 0; i < n; i++) {
-		int r = run_test(run, i, err);
-
+		r = run_test(run, &in, i, err);
 		if (r < 0)
 			return r;
 		if (res->tests[res->n_tests - 1].run.status == STATUS_CANCELLED)

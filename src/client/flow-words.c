@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Words of a language file into words of a program. A word may hold {source}, {work}, {build}, {class},
- * {stem}, {memory_mb} and {cpus}; any other brace stands for itself.
+ * {stem}, {memory_mb} and {cpus}, one of a `warm` section what stands for its runner too; any other brace stands for
+ * itself.
  */
 #include "client/run.h"
 
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORD_MAX = 65536, NUMBER_MAX = 24, STEM_MAX = 256 };
+enum { WORD_MAX = REQUEST_WORD_MAX, NUMBER_MAX = 24, STEM_MAX = 256 };
 
 struct placeholder {
 	const char *name;
@@ -19,7 +20,7 @@ struct placeholder {
 static const struct placeholder *match(const struct placeholder *table, const char *p)
 {
 	for (; table->name; table++) {
-		if (strncmp(p, table->name, strlen(table->name)) == 0)
+		if (table->value && strncmp(p, table->name, strlen(table->name)) == 0)
 			return table;
 	}
 	return NULL;
@@ -42,10 +43,17 @@ const char *flow_expand(struct arena *memory, const char *word, const struct wor
 {
 	char memory_mb[NUMBER_MAX], cpus[NUMBER_MAX], stem[STEM_MAX];
 	const struct placeholder table[] = {
-		{ "{source}", c->source }, { "{work}", SANDBOX_WORK },
-		{ "{build}", c->build },   { "{class}", c->class_name },
-		{ "{stem}", stem },	   { "{memory_mb}", memory_mb },
-		{ "{cpus}", cpus },	   { NULL, NULL },
+		{ "{source}", c->source },
+		{ "{work}", SANDBOX_WORK },
+		{ "{build}", c->build },
+		{ "{class}", c->class_name },
+		{ "{stem}", stem },
+		{ "{memory_mb}", memory_mb },
+		{ "{cpus}", cpus },
+		{ "{runner}", c->runner },
+		{ "{runner_text}", c->runner_text },
+		{ "{runner_fd}", c->runner_fd },
+		{ NULL, NULL },
 	};
 	_cleanup_buf_ struct buf out = { 0 };
 

@@ -18,13 +18,22 @@
 #include "client/data.h"
 #include "client/suggest.h"
 
-enum { LANGUAGES_MAX = 256, NAME_LEN_MAX = 40 };
+enum { LANGUAGES_MAX = 256, NAME_LEN_MAX = 40, RUNNERS_MAX = 32 };
+
+struct runner {
+	char *name;
+	char *text;
+	size_t len;
+	int r; /* negative: why there is no text */
+};
 
 struct registry {
 	char *data_dir;
 	struct language **languages;
 	size_t n;
 	bool complete; /* every file has been loaded, and they are sorted */
+	struct runner runners[RUNNERS_MAX];
+	size_t n_runners;
 };
 
 int registry_new(const char *data_dir, struct registry **ret, struct error *err)
@@ -49,6 +58,10 @@ struct registry *registry_free(struct registry *reg)
 		return NULL;
 	for (size_t i = 0; i < reg->n; i++)
 		(void)language_free(reg->languages[i]);
+	for (size_t i = 0; i < reg->n_runners; i++) {
+		free(reg->runners[i].name);
+		free(reg->runners[i].text);
+	}
 	free(reg->languages);
 	free(reg->data_dir);
 	free(reg);
@@ -288,6 +301,55 @@ int registry_detect(struct registry *reg, const struct registry_sample *sample,
 			 "cannot tell the language of '%.200s' from its name or a #! line; name it "
 			 "with -l",
 			 sample->path ? sample->path : "standard input");
+}
+
+int registry_list(struct registry *reg, const char *word, const struct language *const **ret,
+		  size_t *n, struct error *err)
+{
+	int r = load_all(reg, word, err);
+
+	if (r < 0)
+		return r;
+	*ret = (const struct language *const *)reg->languages;
+	*n = reg->n;
+	return 0;
+}
+
+static int read_runner(struct registry *reg, const char *name, struct runner *ret)
+{
+	_cleanup_buf_ struct buf text = { .max = DATA_FILE_MAX };
+	char relative[PATH_MAX];
+	struct runner runner = { .name = strdup(name) };
+
+	if (!runner.name)
+		return -ENOMEM;
+	if (snprintf(relative, sizeof(relative), "runners/%s", name) >= (int)sizeof(relative))
+		runner.r = -ENAMETOOLONG;
+	else
+		runner.r = data_read(reg->data_dir, relative, &text, NULL);
+	runner.len = text.len;
+	runner.text = buf_take(&text);
+	*ret = runner;
+	return 0;
+}
+
+int registry_runner(struct registry *reg, const char *name, struct span *ret)
+{
+	struct runner *runner = reg->runners, *end = reg->runners + reg->n_runners;
+	int r;
+
+	while (runner < end && strcmp(runner->name, name) != 0)
+		runner++;
+	if (runner == end) {
+		r = reg->n_runners == RUNNERS_MAX ? -E2BIG : read_runner(reg, name, runner);
+		if (r < 0)
+			return r;
+		reg->n_runners++;
+	}
+	if (runner->r < 0)
+		return runner->r;
+	*ret = (struct span){ runner->text ? runner->text : "", runner->len };
+	return 0;
 }
 
 static json_t *words_to_json(const char *const *words)

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "client/toolchain.h"
 #include "spec/language.h"
+#include "spec/request.h"
 
 #include <jansson.h>
 
@@ -32,6 +33,11 @@ struct registry_sample {
 };
 int registry_detect(struct registry *reg, const struct registry_sample *sample,
 		    const struct language **ret, struct error *err) _must_check_;
+/* At least every language whose file holds the word; broken files are passed over. *ret is the registry's. */
+int registry_list(struct registry *reg, const char *word, const struct language *const **ret,
+		  size_t *n, struct error *err) _must_check_;
+/* What runners/<name> holds, read once. Negative: it cannot be read; asked once too. */
+int registry_runner(struct registry *reg, const char *name, struct span *ret) _must_check_;
 /* The list of `atoll languages --json` and GET /v1/languages. */
 int registry_to_json(struct registry *reg, const struct prober *p, json_t **ret,
 		     struct error *err) _must_check_;

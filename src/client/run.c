@@ -10,6 +10,7 @@
 #include "client/data.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -32,13 +33,31 @@ static void make_id(char *ret, size_t size)
 	(void)snprintf(ret, size, "ex_%s", text);
 }
 
+static bool is_path(const char *policy)
+{
+	return strchr(policy, '/') || strstr(policy, ".yaml");
+}
+
+/* What its file is now; a name that is no file's is told about when it is read. */
+static int identify_policy(const struct run *run, const char *name, struct tool_id *ret)
+{
+	char path[PATH_MAX];
+
+	if (is_path(name))
+		return tool_identify(NULL, name, ret);
+	if (snprintf(path, sizeof(path), "%s/policies/%s.yaml", run->atoll->data_dir, name) >=
+	    (int)sizeof(path))
+		return -ENAMETOOLONG;
+	return tool_identify(NULL, path, ret);
+}
+
 /* A policy is a name below policies/, or a file when it looks like a path. */
 static int read_policy(const struct run *run, const char *name, struct buf *text, struct error *err)
 {
 	char relative[256];
 	int r;
 
-	if (strchr(name, '/') || strstr(name, ".yaml")) {
+	if (is_path(name)) {
 		_cleanup_close_ int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
 		r = fd < 0 ? -errno : buf_read_fd(text, fd);
@@ -59,9 +78,8 @@ static int read_policy(const struct run *run, const char *name, struct buf *text
 	return r;
 }
 
-static int load_policy(struct run *run, struct error *err)
+static int parse_policy(struct run *run, const char *name, struct policy **ret, struct error *err)
 {
-	const char *name = run->request->policy ? run->request->policy : "default";
 	_cleanup_buf_ struct buf text = { 0 };
 	json_t *root = NULL;
 	int r;
@@ -74,9 +92,34 @@ static int load_policy(struct run *run, struct error *err)
 		       err);
 	/* As late as can be: the broker may still be finding out. */
 	if (r >= 0)
-		r = policy_build(root, name, atoll_facts(run->atoll), &run->policy, err);
+		r = policy_build(root, name, atoll_facts(run->atoll), ret, err);
 	json_decref(root);
 	return r;
+}
+
+static int load_policy(struct run *run, struct error *err)
+{
+	const char *name = run->request->policy ? run->request->policy : "default";
+	struct memo *memo = &run->atoll->memo;
+	struct policy *policy = NULL;
+	struct tool_id file = { 0 };
+	/* Before it is read: should it change in between, it is read again the next time. A pipe has no size. */
+	bool known = identify_policy(run, name, &file) == 0 && file.size > 0;
+	int r;
+
+	if (known)
+		run->policy = memo_policy(memo, name, &file);
+	if (run->policy)
+		return 0;
+	r = parse_policy(run, name, &policy, err);
+	if (r < 0)
+		return r;
+	if (memo_keep_policy(memo, name, &file, policy) < 0) {
+		(void)policy_free(policy);
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	}
+	run->policy = policy;
+	return 0;
 }
 
 static int find_language(struct run *run, struct error *err)
@@ -117,6 +160,7 @@ static int name_source(struct run *run, struct error *err)
 	} else {
 		language_source_name(lang, code->data, code->len, run->source, sizeof(run->source));
 	}
+	run->code = *code;
 	if (lang->class_pattern)
 		language_main_class(code->data, code->len, run->class_name,
 				    sizeof(run->class_name));
@@ -182,7 +226,6 @@ void flow_close(struct run *run)
 	build_product_done(&run->product);
 	run->output_fd = fd_close(run->output_fd);
 	run->result = result_free(run->result);
-	run->policy = policy_free(run->policy);
 	run->request = request_free(run->request);
 	arena_done(&run->memory);
 }
@@ -226,7 +269,7 @@ static void sign(struct run *run, struct result *res, json_t *root)
 		struct prober prober = atoll_prober(run->atoll, run->request->image);
 
 		/* A version that cannot be learnt is no reason to fail a run that went well. */
-		if (language_version(run->language, &prober, &res->runtime) < 0)
+		if (memo_version(&run->atoll->memo, run->language, &prober, &res->runtime) < 0)
 			res->runtime = NULL;
 	}
 }

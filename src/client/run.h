@@ -15,6 +15,8 @@
 
 #include "atoll/atoll.h"
 #include "client/buildcache.h"
+#include "client/memo.h"
+#include "client/pool.h"
 #include "client/registry.h"
 #include "plan/build.h"
 #include "policy/policy.h"
@@ -37,7 +39,10 @@ struct atoll {
 	struct host_facts facts;
 	bool probed;
 	struct loop *loop;
+	struct memo memo;
+	struct broker_choice broker;
 	struct link *link; /* NULL: no broker yet */
+	bool warm;	   /* its broker keeps runtimes ready: plans say what they can use */
 };
 
 /* The host's abilities and the caller's cache, found out once a handle. */
@@ -45,7 +50,7 @@ const struct host_facts *atoll_facts(struct atoll *a);
 int atoll_cache(struct atoll *a);
 /* A broker that answers, started when there is none. */
 int atoll_link(struct atoll *a, struct error *err) _must_check_;
-/* How versions are asked for: by runs of this handle. */
+/* How versions are asked for: by runs of this handle. Opens the cache. */
 struct prober atoll_prober(struct atoll *a, const char *image);
 
 struct run {
@@ -56,9 +61,10 @@ struct run {
 	struct arena memory; /* words, variables, lists of files */
 	struct request *request;
 	const struct language *language; /* NULL: stages only */
-	struct policy *policy;
+	struct policy *policy;		 /* the handle's */
 	struct decision decision;
 	char source[REQUEST_PATH_MAX + 1]; /* of the program, below the work directory; "": none */
+	struct span code;		   /* what lies there */
 	char class_name[512];		   /* Java: with its package */
 	struct build_file *files; /* the program and the caller's files, below SANDBOX_WORK */
 	size_t n_files;
@@ -83,6 +89,8 @@ struct word_context {
 	const char *build;  /* what {build} is */
 	const struct limits *limits;
 	const char *class_name;
+	/* NULL where words know nothing of runners, which is everywhere but in `warm`: */
+	const char *runner, *runner_text, *runner_fd;
 };
 const char *flow_expand(struct arena *memory, const char *word, const struct word_context *c);
 struct word_context flow_words(struct run *run, const char *build, const struct limits *limits);
@@ -91,6 +99,9 @@ const char **flow_expand_all(struct run *run, const char *const *words,
 /* Variables of the language, of the request, and those of one stage (or NULL). */
 const char **flow_env(struct run *run, const struct request_stage *stage,
 		      const struct word_context *c);
+
+/* flow-warm.c: how the language's own run can be had already running. NULL: not at all, it starts cold. */
+const struct plan_warm *flow_warm(struct run *run, const struct word_context *c);
 
 /* flow-execute.c: one sandbox */
 struct execution {
@@ -103,6 +114,9 @@ struct execution {
 	bool caller_input; /* the caller's stdin_fd follows */
 	bool live;	   /* output goes to the caller as it comes */
 	bool collect;
+	bool build_scratch;	      /* SANDBOX_BUILD can be filled in a finished sandbox */
+	const struct plan_warm *warm; /* how its one stage can be had already running, or NULL */
+	const char *kit;	      /* host directory shown as SANDBOX_KIT, or NULL */
 	int (*on_file)(void *data, const struct record_file *file, int fd);
 	void *file_data;
 };

@@ -110,20 +110,24 @@ static int stat_in_root(const char *image, const char *path, struct stat *ret)
 	return stat(path, ret) < 0 ? -errno : 0;
 }
 
+void tool_id_of(const struct stat *st, struct tool_id *ret)
+{
+	*ret = (struct tool_id){
+		.size = st->st_size,
+		.mtime_ns = st->st_mtim.tv_sec * NS_PER_SEC + st->st_mtim.tv_nsec,
+		.inode = st->st_ino,
+		.device = st->st_dev,
+	};
+}
+
 int tool_identify(const char *image, const char *path, struct tool_id *ret)
 {
 	struct stat st;
 	int r = stat_in_root(image, path, &st);
 
-	if (r < 0)
-		return r;
-	*ret = (struct tool_id){
-		.size = st.st_size,
-		.mtime_ns = st.st_mtim.tv_sec * NS_PER_SEC + st.st_mtim.tv_nsec,
-		.inode = st.st_ino,
-		.device = st.st_dev,
-	};
-	return 0;
+	if (r == 0)
+		tool_id_of(&st, ret);
+	return r;
 }
 
 static int missing(const struct language *lang, const char *image, const char *path,

@@ -19,6 +19,8 @@ struct tool_id {
 	int64_t mtime_ns;
 	uint64_t inode, device;
 };
+struct stat;
+void tool_id_of(const struct stat *st, struct tool_id *ret);
 /* image NULL: the host's root. -ENOENT: not there; -ELOOP and so on as open(2). */
 int tool_identify(const char *image, const char *path, struct tool_id *ret) _must_check_;
 

@@ -36,8 +36,9 @@ struct init {
 	int signal_fd;
 	pid_t main_pid; /* 0: no stage is running */
 	int64_t start_ns;
-	int *exec_errno; /* shared with the process that is about to become the program */
+	int exec_errno; /* of the process that was to become the program; 0: it did */
 	struct command stage;
+	char **argv, **envp; /* of the stage */
 };
 
 static int64_t now_ns(void)
@@ -116,18 +117,20 @@ static int exec_program(char **argv, char **envp)
 	return errnum;
 }
 
-static int become_program(const struct init *init, const int fds[3])
+/* In memory that it shares with init: it changes nothing of ours but exec_errno. */
+static int become_program(const struct init *init, const int fds[])
 {
 	struct rlimit cpu = { init->stage.cpu_seconds, init->stage.cpu_seconds + 1 };
-	char **argv = stage_words(&init->plan, init->stage.stage, OP_ARG);
-	char **envp = stage_words(&init->plan, init->stage.stage, OP_ENV);
 	sigset_t none;
 
-	if (!argv || !envp)
+	if (!init->argv || !init->envp)
 		return ENOMEM;
-	/* take_command() has moved all three well above 2, so none is overwritten before its turn. */
+	/* take_command() has moved all of them out of the way, so none is overwritten before its turn. */
 	for (int i = 0; i < 3; i++)
 		if (dup2(fds[i], i) < 0)
+			return errno;
+	for (uint32_t i = 0; i < init->stage.n_extra; i++)
+		if (dup2(fds[3 + i], INIT_FD_EXTRA + (int)i) < 0)
 			return errno;
 	(void)setsid();
 	if (init->stage.tty && ioctl(0, TIOCSCTTY, 0) < 0)
@@ -139,21 +142,30 @@ static int become_program(const struct init *init, const int fds[3])
 	(void)umask(022);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	return exec_program(argv, envp);
+	return exec_program(init->argv, init->envp);
 }
 
-/* Nobody waits for the exec: whether it worked is asked when the process has ended. */
-static void start_stage(struct init *init, const int fds[3])
+static void free_words(const struct init *init, char **words)
+{
+	if (words)
+		(void)munmap(words, (init->plan.n_ops + 1) * sizeof(char *));
+}
+
+/* vfork: there is nothing of init that a program would need a copy of. We go on when it has been executed, or cannot be. */
+static void start_stage(struct init *init, const int fds[])
 {
 	init->start_ns = now_ns();
-	*init->exec_errno = 0;
-	init->main_pid = fork();
+	init->exec_errno = 0;
+	init->argv = stage_words(&init->plan, init->stage.stage, OP_ARG);
+	init->envp = stage_words(&init->plan, init->stage.stage, OP_ENV);
+	init->main_pid = vfork();
 	if (init->main_pid == 0) {
-		/* exec takes this page away, so a program cannot write to it. */
-		*init->exec_errno = become_program(init, fds);
+		init->exec_errno = become_program(init, fds);
 		_exit(127);
 	}
-	for (int i = 0; i < 3; i++)
+	free_words(init, init->argv);
+	free_words(init, init->envp);
+	for (uint32_t i = 0; i < 3 + init->stage.n_extra; i++)
 		(void)close(fds[i]);
 	if (init->main_pid < 0) {
 		struct report rep = { .kind = REPORT_EXEC_FAILED,
@@ -176,9 +188,9 @@ static int64_t timeval_us(struct timeval tv)
 /* The main process is gone: nothing else may outlive the stage. */
 static void end_stage(struct init *init, int wait_status)
 {
-	struct report rep = { .kind = *init->exec_errno ? REPORT_EXEC_FAILED : REPORT_EXITED,
+	struct report rep = { .kind = init->exec_errno ? REPORT_EXEC_FAILED : REPORT_EXITED,
 			      .stage = init->stage.stage,
-			      .errnum = *init->exec_errno,
+			      .errnum = init->exec_errno,
 			      .wait_status = wait_status,
 			      .start_ns = init->start_ns,
 			      .at_ns = now_ns() };
@@ -217,7 +229,7 @@ static void take_command(struct init *init)
 {
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE(3 * sizeof(int))];
+		char bytes[CMSG_SPACE((3 + INIT_EXTRA_MAX) * sizeof(int))];
 	} control;
 	struct iovec iov = { .iov_base = &init->stage, .iov_len = sizeof(init->stage) };
 	struct msghdr msg = { .msg_iov = &iov,
@@ -226,17 +238,22 @@ static void take_command(struct init *init)
 			      .msg_controllen = sizeof(control.bytes) };
 	ssize_t n = recvmsg(INIT_FD_CONTROL, &msg, MSG_CMSG_CLOEXEC);
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-	int fds[3];
+	int fds[3 + INIT_EXTRA_MAX];
+	uint32_t n_fds;
 
 	if (n < 0 && errno == EINTR)
 		return;
+	n_fds = 3 + init->stage.n_extra;
 	/* Closed, or not what was agreed: either way the broker we trust is not there any more. */
 	if (n != (ssize_t)sizeof(init->stage) || init->stage.kind != COMMAND_START ||
-	    init->main_pid != 0 || !c || c->cmsg_len != CMSG_LEN(sizeof(fds)))
+	    init->stage.n_extra > INIT_EXTRA_MAX || init->main_pid != 0 || !c ||
+	    c->cmsg_len != CMSG_LEN(n_fds * sizeof(int)))
 		_exit(1);
-	memcpy(fds, CMSG_DATA(c), sizeof(fds));
-	for (int i = 0; i < 3; i++) {
-		int high = fcntl(fds[i], F_DUPFD_CLOEXEC, 10);
+	memcpy(fds, CMSG_DATA(c), n_fds * sizeof(int));
+	for (uint32_t i = 0; i < n_fds; i++) {
+		/* The limit of open files may be low already, but not where a program is started ahead. */
+		int high = fcntl(fds[i], F_DUPFD_CLOEXEC,
+				 init->stage.n_extra ? INIT_FD_EXTRA + INIT_EXTRA_MAX : 10);
 
 		if (high < 0)
 			_exit(1);
@@ -246,7 +263,7 @@ static void take_command(struct init *init)
 	start_stage(init, fds);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct init init = { 0 };
 	sigset_t mask;
@@ -255,15 +272,25 @@ int main(void)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)fcntl(INIT_FD_CONTROL, F_SETFD, FD_CLOEXEC);
 	(void)fcntl(INIT_FD_PLAN, F_SETFD, FD_CLOEXEC);
+	/* An interpreter we come from may have ignored it, and then nobody could be waited for. */
+	(void)signal(SIGCHLD, SIG_DFL);
 	(void)sigemptyset(&mask);
 	(void)sigaddset(&mask, SIGCHLD);
 	if (sigprocmask(SIG_SETMASK, &mask, NULL) < 0 || map_plan(&init.plan) < 0)
 		_exit(1);
-	init.signal_fd = signalfd(-1, &mask, SFD_CLOEXEC);
-	init.exec_errno = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE,
-			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (init.signal_fd < 0 || init.exec_errno == MAP_FAILED)
+	init.signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (init.signal_fd < 0)
 		_exit(1);
+	if (argc > 1 && strcmp(argv[1], INIT_ADOPT) == 0) {
+		const struct report adopted = { .kind = REPORT_ADOPTED, .at_ns = now_ns() };
+
+		init.main_pid = INIT_ADOPTED_PID;
+		init.stage.last = 1;
+		/* Until now this process had an interpreter's memory: nobody's program may run before. */
+		report(&adopted);
+		/* It may have ended while we came here, and then nobody tells us again. */
+		reap(&init);
+	}
 	for (;;) {
 		struct pollfd fds[] = { { .fd = INIT_FD_CONTROL, .events = POLLIN },
 					{ .fd = init.signal_fd, .events = POLLIN } };

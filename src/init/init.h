@@ -5,11 +5,14 @@
  * closes, init ends, and the kernel ends everything else in the pid namespace.
  *
  *   broker                          child, then init
+ *                            ◀─     HELLO                                 only of one that a zygote cloned
  *   JOIN + cgroup files      ─▶     (ids are mapped: become the user)
  *   GO + plan                ─▶     (prepare)
  *   DEV [+ a mount of /dev]  ─▶     (when the plan has one)
+ *   REST + plan              ─▶     (when the first plan was partial: it is this one up to the pivot)
  *                            ◀─     PREPARED + work, tmp [, terminal]     or FAILED
- *   START {stage} + 0, 1, 2  ─▶
+ *   ◀─     ADOPTED                               only where the program is there already
+ *   START {stage} + 0, 1, 2  ─▶     (not there: then the program has a socket of its own)
  *                            ◀─     EXITED {stage, …}                   or EXEC_FAILED {stage, errno}
  */
 #pragma once
@@ -19,10 +22,17 @@
 /* init's descriptors, set by the child before exec; it has no others. */
 enum { INIT_FD_CONTROL = 0, INIT_FD_PLAN = 1 };
 
+/* argv[1] of an init whose program is there already, as its only child: a child of pid 1 is pid 2. */
+#define INIT_ADOPT "adopt"
+enum { INIT_ADOPTED_PID = 2 };
+
+/* Descriptors beyond 0, 1, 2 that START may bring along, for INIT_FD_EXTRA and up. */
+enum { INIT_EXTRA_MAX = 3, INIT_FD_EXTRA = 100 };
+
 /* Directories of scratch that PREPARED hands over: work, tmp. */
 enum { INIT_SCRATCH_DIRS = 2 };
 
-enum command_kind { COMMAND_JOIN = 1, COMMAND_GO, COMMAND_DEV, COMMAND_START };
+enum command_kind { COMMAND_JOIN = 1, COMMAND_GO, COMMAND_DEV, COMMAND_REST, COMMAND_START };
 
 struct command {
 	uint32_t kind;
@@ -30,8 +40,10 @@ struct command {
 	uint32_t shared_uid; /* others of the host have the uid, too */
 	/* GO: what this host can do, for the child */
 	uint32_t landlock_abi, overlay, proc;
+	uint32_t partial; /* the plan ends with the pivot; REST brings the whole one */
 	/* START */
 	uint32_t stage;
+	uint32_t n_extra;     /* descriptors behind 0, 1, 2 */
 	uint32_t tty;	      /* descriptor 0 is a terminal: make it the controlling one */
 	uint32_t last;	      /* no further stage: init ends by itself afterwards */
 	uint64_t cpu_seconds; /* RLIMIT_CPU of the stage; 0: none */
@@ -42,6 +54,8 @@ enum report_kind {
 	REPORT_FAILED,
 	REPORT_EXITED,
 	REPORT_EXEC_FAILED,
+	REPORT_HELLO,
+	REPORT_ADOPTED,
 };
 
 struct report {

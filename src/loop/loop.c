@@ -190,6 +190,11 @@ int loop_set_events(struct source *s, uint32_t events)
 	return epoll_ctl(s->loop->epoll_fd, EPOLL_CTL_MOD, s->fd, &event) < 0 ? -errno : 0;
 }
 
+void source_set_handler(struct source *s, struct handler handler)
+{
+	s->handler = handler;
+}
+
 int loop_add_timer(struct loop *l, int64_t at_ns, struct handler handler, struct source **ret)
 {
 	struct source *s;

@@ -26,6 +26,8 @@ struct loop *loop_free(struct loop *l);
 int loop_add_fd(struct loop *l, int fd, uint32_t events, struct handler handler,
 		struct source **ret) _must_check_;
 int loop_set_events(struct source *s, uint32_t events) _must_check_;
+/* From now on its events are somebody else's. */
+void source_set_handler(struct source *s, struct handler handler);
 /* Fires once at the CLOCK_MONOTONIC instant; source_set_time re-arms it, INT64_MAX disarms. */
 int loop_add_timer(struct loop *l, int64_t at_ns, struct handler handler,
 		   struct source **ret) _must_check_;

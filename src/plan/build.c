@@ -14,8 +14,10 @@
 #include <sys/resource.h>
 
 enum {
+	/* The root has few sizes, so that sandboxes made ahead fit whatever comes. */
 	ROOT_BYTES = 8 << 20,
 	ROOT_INODES = 4096,
+	BLOCK_BYTES = 4096,
 	SHM_INODES = 1024,
 	COLLECT_FILES_MAX = 1000,
 };
@@ -89,6 +91,23 @@ static void add_etc(struct builder *b, const struct decision *d)
 				add_etc_entry(b, *e);
 }
 
+/* In steps: what is always there, and room for the files of SANDBOX_BUILD when they lie here. */
+static struct op root_op(const struct plan_input *in)
+{
+	int64_t bytes = 0, inodes = 0;
+
+	for (size_t i = 0; !in->build_scratch && i < in->n_files; i++)
+		if (strcmp(in->files[i].base, SANDBOX_BUILD) == 0) {
+			bytes += (int64_t)in->files[i].data.len + BLOCK_BYTES;
+			inodes++;
+		}
+	return (struct op){
+		.kind = OP_ROOT,
+		.value = ROOT_BYTES + (bytes + ROOT_BYTES - 1) / ROOT_BYTES * ROOT_BYTES,
+		.value2 = ROOT_INODES + (inodes + ROOT_INODES - 1) / ROOT_INODES * ROOT_INODES
+	};
+}
+
 static void add_root(struct builder *b, const struct plan_input *in)
 {
 	static const char *const links[] = {
@@ -96,17 +115,9 @@ static void add_root(struct builder *b, const struct plan_input *in)
 	};
 	const struct decision *d = in->decision;
 	const char *image = d->request->image;
-	int64_t build_bytes = 0;
 
-	for (size_t i = 0; i < in->n_files; i++)
-		if (strcmp(in->files[i].base, SANDBOX_BUILD) == 0)
-			build_bytes += (int64_t)in->files[i].data.len + 4096;
 	add(b, (struct op){ .kind = OP_HOSTNAME }, (struct op_args){ .a = "sandbox" });
-	add(b,
-	    (struct op){ .kind = OP_ROOT,
-			 .value = ROOT_BYTES + build_bytes,
-			 .value2 = ROOT_INODES + (int64_t)in->n_files },
-	    (struct op_args){ 0 });
+	add(b, root_op(in), (struct op_args){ 0 });
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
 		add_show(b, image, links[i], OP_OPTIONAL);
 	if (image) {
@@ -118,6 +129,9 @@ static void add_root(struct builder *b, const struct plan_input *in)
 			add_show(b, NULL, *usr, 0);
 		add_etc(b, d);
 	}
+	if (in->kit)
+		add(b, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL | OP_READABLE },
+		    (struct op_args){ .a = in->kit, .b = SANDBOX_KIT });
 }
 
 static void add_devices(struct builder *b, const struct decision *d)
@@ -133,8 +147,10 @@ static void add_devices(struct builder *b, const struct decision *d)
 		add(b, (struct op){ .kind = OP_DEVPTS }, (struct op_args){ .b = "/dev/pts" });
 }
 
-static void add_work(struct builder *b, const struct decision *d)
+static void add_work(struct builder *b, const struct plan_input *in)
 {
+	const struct decision *d = in->decision;
+
 	add(b,
 	    (struct op){
 		    .kind = OP_SCRATCH, .value = d->limits.disk_bytes, .value2 = d->limits.files },
@@ -143,24 +159,26 @@ static void add_work(struct builder *b, const struct decision *d)
 	    (struct op_args){ .a = "work", .b = SANDBOX_WORK });
 	add(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0777 },
 	    (struct op_args){ .a = "tmp", .b = "/tmp" });
+	if (in->build_scratch)
+		add(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 },
+		    (struct op_args){ .a = "build", .b = SANDBOX_BUILD });
 	add(b, (struct op){ .kind = OP_PROC }, (struct op_args){ .b = "/proc" });
 	if (d->network == NETWORK_LOOPBACK)
 		add(b, (struct op){ .kind = OP_LOOPBACK }, (struct op_args){ 0 });
 	add(b, (struct op){ .kind = OP_PIVOT }, (struct op_args){ 0 });
 }
 
-/* Makes the directories above a file; repeats are harmless, the child skips what exists. */
-static void add_parents(struct builder *b, const char *path)
+/* Makes the directories above a file, without those in its first bytes; repeats are harmless: the child skips them. */
+static void add_parents(struct builder *b, const char *path, size_t skip)
 {
 	char dir[PLAN_PATH_MAX];
 
-	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+	for (const char *slash = strchr(path + skip, '/'); slash; slash = strchr(slash + 1, '/')) {
 		size_t n = (size_t)(slash - path);
 
 		memcpy(dir, path, n);
 		dir[n] = '\0';
-		if (strcmp(dir, SANDBOX_WORK) != 0)
-			add_dir(b, dir);
+		add_dir(b, dir);
 	}
 }
 
@@ -169,13 +187,14 @@ static void add_files(struct builder *b, const struct plan_input *in)
 	for (size_t i = 0; i < in->n_files; i++) {
 		const struct build_file *f = &in->files[i];
 		char path[PLAN_PATH_MAX];
+		bool made = in->build_scratch || strcmp(f->base, SANDBOX_BUILD) != 0;
 		int n = snprintf(path, sizeof(path), "%s/%s", f->base, f->path);
 
 		if (n < 0 || (size_t)n >= sizeof(path)) {
 			b->r = b->r ? b->r : -ENAMETOOLONG;
 			return;
 		}
-		add_parents(b, path);
+		add_parents(b, path, made ? strlen(f->base) + 1 : 1);
 		add(b, (struct op){ .kind = OP_FILE, .mode = f->mode },
 		    (struct op_args){ .a = f->data.data ? f->data.data : "",
 				      .a_len = f->data.len,
@@ -183,8 +202,37 @@ static void add_files(struct builder *b, const struct plan_input *in)
 	}
 }
 
-static void add_lockdown(struct builder *b, const struct decision *d)
+static void add_landlock(struct builder *b, const char *path, int64_t access, bool no_tcp)
 {
+	/* value2: TCP is handled too, that is, closed. */
+	add(b, (struct op){ .kind = OP_LANDLOCK, .value = access, .value2 = no_tcp },
+	    (struct op_args){ .b = path });
+}
+
+static void add_paths(struct builder *b, const struct plan_input *in)
+{
+	const struct decision *d = in->decision;
+	const int64_t write = ACCESS_READ | ACCESS_WRITE;
+	const bool no_tcp = d->network == NETWORK_NONE;
+
+	add_landlock(b, "/", ACCESS_READ, no_tcp);
+	if (!d->read_only)
+		add_landlock(b, SANDBOX_WORK, write, no_tcp);
+	add_landlock(b, "/tmp", write, no_tcp);
+	if (in->build_scratch && !d->read_only)
+		add_landlock(b, SANDBOX_BUILD, write, no_tcp);
+	add_landlock(b, "/dev/shm", write, no_tcp);
+	add_landlock(b, "/dev", ACCESS_DEVICE, no_tcp);
+}
+
+static void add_readonly(struct builder *b, const char *target)
+{
+	add(b, (struct op){ .kind = OP_READONLY }, (struct op_args){ .b = target });
+}
+
+static void add_lockdown(struct builder *b, const struct plan_input *in)
+{
+	const struct decision *d = in->decision;
 	const struct limits *l = &d->limits;
 	const struct {
 		int resource;
@@ -203,13 +251,12 @@ static void add_lockdown(struct builder *b, const struct decision *d)
 		/* init is a process of this user too; a cgroup that counts must be the first to refuse. */
 		{ RLIMIT_NPROC, l->pids + (d->facts->cgroup_controllers & CGROUP_PIDS ? 64 : 1) },
 	};
-	const int64_t write = ACCESS_READ | ACCESS_WRITE;
-	/* value2: TCP is handled too, that is, closed. */
-	const int64_t no_tcp = d->network == NETWORK_NONE;
 
 	if (d->read_only)
-		add(b, (struct op){ .kind = OP_READONLY }, (struct op_args){ .b = SANDBOX_WORK });
-	add(b, (struct op){ .kind = OP_READONLY }, (struct op_args){ .b = "/" });
+		add_readonly(b, SANDBOX_WORK);
+	if (d->read_only && in->build_scratch)
+		add_readonly(b, SANDBOX_BUILD);
+	add_readonly(b, "/");
 	for (size_t i = 0; i < ARRAY_SIZE(rlimits); i++)
 		add(b,
 		    (struct op){ .kind = OP_RLIMIT,
@@ -221,23 +268,13 @@ static void add_lockdown(struct builder *b, const struct decision *d)
 		    (struct op){
 			    .kind = OP_RLIMIT, .value = RLIMIT_DATA, .value2 = l->memory_bytes },
 		    (struct op_args){ 0 });
-	add(b, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_READ, .value2 = no_tcp },
-	    (struct op_args){ .b = "/" });
-	if (!d->read_only)
-		add(b, (struct op){ .kind = OP_LANDLOCK, .value = write, .value2 = no_tcp },
-		    (struct op_args){ .b = SANDBOX_WORK });
-	add(b, (struct op){ .kind = OP_LANDLOCK, .value = write, .value2 = no_tcp },
-	    (struct op_args){ .b = "/tmp" });
-	add(b, (struct op){ .kind = OP_LANDLOCK, .value = write, .value2 = no_tcp },
-	    (struct op_args){ .b = "/dev/shm" });
-	add(b, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_DEVICE, .value2 = no_tcp },
-	    (struct op_args){ .b = "/dev" });
+	add_paths(b, in);
 	add(b, (struct op){ .kind = OP_REQUIRE, .value = d->policy->required },
 	    (struct op_args){ 0 });
 	add(b, (struct op){ .kind = OP_SECCOMP, .value = FILTER_DEFAULT }, (struct op_args){ 0 });
 }
 
-static const char *const base_env[] = {
+const char *const plan_base_env[] = {
 	"PATH=/usr/local/bin:/usr/bin:/bin",
 	"HOME=/sandbox",
 	"USER=sandbox",
@@ -245,6 +282,7 @@ static const char *const base_env[] = {
 	/* Not LANG: of all its categories only this one differs from C, and each costs a file at start-up. */
 	"LC_CTYPE=C.UTF-8",
 	"TMPDIR=/tmp",
+	NULL,
 };
 
 /* Whether a later word of the list sets the same variable. */
@@ -258,14 +296,44 @@ static bool env_is_replaced(const char *word, const char *const *later)
 	return false;
 }
 
-static void add_env(struct builder *b, const struct stage_spec *stage)
+/* The base environment and what stands on top of it, the last word of each variable only. */
+static void add_env(struct builder *b, enum op_kind kind, const char *const *env)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(base_env); i++)
-		if (!env_is_replaced(base_env[i], stage->env))
-			add(b, (struct op){ .kind = OP_ENV }, (struct op_args){ .a = base_env[i] });
-	for (const char *const *e = stage->env; e && *e; e++)
+	const struct op op = { .kind = (uint16_t)kind };
+
+	for (const char *const *e = plan_base_env; *e; e++)
+		if (!env_is_replaced(*e, env))
+			add(b, op, (struct op_args){ .a = *e });
+	for (const char *const *e = env; e && *e; e++)
 		if (!env_is_replaced(*e, e + 1))
-			add(b, (struct op){ .kind = OP_ENV }, (struct op_args){ .a = *e });
+			add(b, op, (struct op_args){ .a = *e });
+}
+
+static void add_words(struct builder *b, enum op_kind kind, const char *const *words)
+{
+	/* An empty word is a span of length 0, which op_args cannot tell from "use strlen": same thing. */
+	for (; words && *words; words++)
+		add(b, (struct op){ .kind = (uint16_t)kind }, (struct op_args){ .a = *words });
+}
+
+static void add_bytes(struct builder *b, enum op_kind kind, const struct span *bytes)
+{
+	if (bytes->data)
+		add(b, (struct op){ .kind = (uint16_t)kind },
+		    (struct op_args){ .a = bytes->len ? bytes->data : "", .a_len = bytes->len });
+}
+
+static void add_warm(struct builder *b, const struct plan_warm *warm)
+{
+	add(b, (struct op){ .kind = OP_WARM, .value = warm->kind },
+	    (struct op_args){ .a = warm->name });
+	if (warm->kind == WARM_FORK) {
+		add_words(b, OP_PRELOAD, warm->modules);
+		return;
+	}
+	add_words(b, OP_WARM_ARG, warm->argv);
+	add_env(b, OP_WARM_ENV, warm->env);
+	add_bytes(b, OP_WARM_FILE, &warm->file);
 }
 
 static void add_stage(struct builder *b, const struct stage_spec *stage)
@@ -282,14 +350,9 @@ static void add_stage(struct builder *b, const struct stage_spec *stage)
 	};
 
 	add(b, (struct op){ .kind = OP_STAGE }, (struct op_args){ .a = stage->name });
-	/* An empty word is a span of length 0, which op_args cannot tell from "use strlen": same thing. */
-	for (const char *const *word = stage->argv; *word; word++)
-		add(b, (struct op){ .kind = OP_ARG }, (struct op_args){ .a = *word });
-	add_env(b, stage);
-	if (stage->stdin_data.data)
-		add(b, (struct op){ .kind = OP_STDIN },
-		    (struct op_args){ .a = stage->stdin_data.len ? stage->stdin_data.data : "",
-				      .a_len = stage->stdin_data.len });
+	add_words(b, OP_ARG, stage->argv);
+	add_env(b, OP_ENV, stage->env);
+	add_bytes(b, OP_STDIN, &stage->stdin_data);
 	for (int i = 0; i < _STAGE_LIMIT_MAX; i++)
 		add(b, (struct op){ .kind = OP_LIMIT, .value = i, .value2 = limits[i] },
 		    (struct op_args){ 0 });
@@ -303,15 +366,17 @@ int plan_build(const struct plan_input *in, struct plan *ret, struct error *err)
 	plan_init(&plan);
 	add_root(&b, in);
 	add_devices(&b, in->decision);
-	add_work(&b, in->decision);
+	add_work(&b, in);
 	add_files(&b, in);
-	add_lockdown(&b, in->decision);
+	add_lockdown(&b, in);
 	if (in->collect)
 		add(&b,
 		    (struct op){ .kind = OP_COLLECT,
 				 .value = COLLECT_FILES_MAX,
 				 .value2 = in->decision->limits.disk_bytes },
 		    (struct op_args){ 0 });
+	if (in->warm)
+		add_warm(&b, in->warm);
 	for (size_t i = 0; i < in->n_stages; i++)
 		add_stage(&b, &in->stages[i]);
 	if (b.r < 0) {

@@ -7,6 +7,7 @@
 
 #define SANDBOX_WORK  "/sandbox"
 #define SANDBOX_BUILD "/build"
+#define SANDBOX_KIT   "/kit"
 
 struct stage_spec { /* one program to run */
 	const char *name;
@@ -23,6 +24,16 @@ struct build_file {	  /* goes below SANDBOX_WORK or SANDBOX_BUILD */
 	uint32_t mode;
 };
 
+/* How the one stage of a plan can be had already running; the stage itself says what happens otherwise. */
+struct plan_warm {
+	enum warm_kind kind;
+	const char *name;	    /* of the runtime */
+	const char *const *modules; /* WARM_FORK: loaded in it; NULL-terminated lists, or NULL */
+	const char *const *argv;    /* WARM_START: the command */
+	const char *const *env;	    /* and its variables, on top of the base environment */
+	struct span file;	    /* WARM_START: what it finds as WARM_FILE_FD; data NULL: none */
+};
+
 struct plan_input {
 	const struct decision *decision;
 	const struct stage_spec *stages;
@@ -30,6 +41,12 @@ struct plan_input {
 	const struct build_file *files;
 	size_t n_files;
 	bool collect; /* the work directory's files are wanted afterwards */
+	bool build_scratch; /* SANDBOX_BUILD is a scratch directory: it can be filled in a finished sandbox */
+	const struct plan_warm *warm; /* or NULL */
+	const char *kit; /* host directory that is shown as SANDBOX_KIT when it is there, or NULL */
 };
+
+/* The variables every program gets; NULL-terminated. */
+extern const char *const plan_base_env[];
 
 int plan_build(const struct plan_input *in, struct plan *ret, struct error *err) _must_check_;

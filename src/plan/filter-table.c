@@ -55,6 +55,30 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 		.arg = 0, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 1,
 		.cases = { { 1, 1, TO_ALLOW } }, /* AF_UNIX */
 	},
+	/*
+	 * setsockopt(fd, level, option): what leaves something behind in the network namespace when the socket is closed, for
+	 * seconds or a minute: group memberships (reports are sent later) and flow labels. Namespaces may be used again.
+	 */
+	[TO_SETSOCKOPT] = {
+		.arg = 1, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 2,
+		.cases = {
+			{ 0, 0, TO_IPV4_OPTION },   /* IPPROTO_IP */
+			{ 41, 41, TO_IPV6_OPTION }, /* IPPROTO_IPV6 */
+		},
+	},
+	[TO_IPV4_OPTION] = {
+		.arg = 2, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 1,
+		.cases = { { 35, 48, TO_EPERM } }, /* IP_ADD_MEMBERSHIP … MCAST_MSFILTER */
+	},
+	[TO_IPV6_OPTION] = {
+		.arg = 2, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 4,
+		.cases = {
+			{ 20, 21, TO_EPERM }, /* IPV6_ADD_MEMBERSHIP */
+			{ 27, 28, TO_EPERM }, /* IPV6_JOIN_ANYCAST */
+			{ 32, 32, TO_EPERM }, /* IPV6_FLOWLABEL_MGR */
+			{ 42, 48, TO_EPERM }, /* MCAST_JOIN_GROUP … MCAST_MSFILTER */
+		},
+	},
 	/* Huge pages come from a host-wide pool outside the memory limit. */
 	[TO_MEMFD_CREATE] = {
 		.arg = 1, .mask = 0x4, .otherwise = TO_EPERM, .n_cases = 1,
@@ -339,7 +363,7 @@ const struct syscall_row filter_syscalls[] = {
 	{ "setreuid", { 113, 145 }, TO_ALLOW },
 	{ "setrlimit", { 160, 164 }, TO_ALLOW },
 	{ "setsid", { 112, 157 }, TO_ALLOW },
-	{ "setsockopt", { 54, 208 }, TO_ALLOW },
+	{ "setsockopt", { 54, 208 }, TO_SETSOCKOPT },
 	{ "setuid", { 105, 146 }, TO_ALLOW },
 	{ "setxattr", { 188, 5 }, TO_ALLOW },
 	{ "shmat", { 30, 196 }, TO_ALLOW },

@@ -41,6 +41,11 @@ const struct op_info op_table[_OP_MAX] = {
 	[OP_STDIN] = { "stdin", PHASE_LAUNCH, SPAN_BYTES, SPAN_NONE, 0, 0, PLAN_STAGES_MAX },
 	[OP_LIMIT] = { "limit", PHASE_LAUNCH, SPAN_NONE, SPAN_NONE, _STAGE_LIMIT_MAX - 1, BYTES_MAX,
 		       1024 },
+	[OP_WARM] = { "warm", PHASE_LAUNCH, SPAN_NAME, SPAN_NONE, _WARM_MAX - 1, 0, 1 },
+	[OP_PRELOAD] = { "preload", PHASE_LAUNCH, SPAN_NAME, SPAN_NONE, 0, 0, 32 },
+	[OP_WARM_ARG] = { "warm-arg", PHASE_LAUNCH, SPAN_TEXT, SPAN_NONE, 0, 0, 64 },
+	[OP_WARM_ENV] = { "warm-env", PHASE_LAUNCH, SPAN_TEXT, SPAN_NONE, 0, 0, 64 },
+	[OP_WARM_FILE] = { "warm-file", PHASE_LAUNCH, SPAN_BYTES, SPAN_NONE, 0, 0, 1 },
 };
 
 const char *stage_limit_name(enum stage_limit limit)
@@ -170,6 +175,8 @@ static int print_numbers(const struct op *op, const struct op_info *info, struct
 				  op->value & ACCESS_WRITE ? " write" : "",
 				  op->value & ACCESS_DEVICE ? " device" : "",
 				  op->value2 ? ", no tcp" : "");
+	case OP_WARM:
+		return buf_puts(out, op->value == WARM_FORK ? " fork" : " start");
 	case OP_SECCOMP:
 		return buf_printf(out, " %s", filter_profile_name((enum filter_profile)op->value));
 	default:

@@ -53,6 +53,12 @@ enum op_kind {
 	OP_STDIN,   /* a: bytes given as standard input instead of the caller's stream */
 	OP_LIMIT,   /* value: enum stage_limit, value2: amount */
 	OP_COLLECT, /* value: most files, value2: most bytes */
+	/* launch, ahead of the stage: how the one stage of this plan can be had already running */
+	OP_WARM,      /* value: enum warm_kind; a: name of the runtime */
+	OP_PRELOAD,   /* a: module that the runtime has loaded (WARM_FORK) */
+	OP_WARM_ARG,  /* a: word of the command that is started ahead (WARM_START) */
+	OP_WARM_ENV,  /* a: NAME=value of that command */
+	OP_WARM_FILE, /* a: bytes it finds as WARM_FILE_FD */
 	_OP_MAX,
 };
 
@@ -60,6 +66,13 @@ enum {
 	OP_OPTIONAL = 1 << 0, /* what is not there is passed over */
 	OP_READABLE =
 		1 << 1, /* so is what the sandbox's user may not read: it has no business inside */
+};
+
+enum warm_kind {
+	WARM_NONE,
+	WARM_FORK,  /* forked from an interpreter that the broker keeps */
+	WARM_START, /* started in its sandbox ahead of the request */
+	_WARM_MAX,
 };
 
 enum landlock_access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_DEVICE = 4 };
@@ -139,6 +152,12 @@ struct op_info {
 };
 extern const struct op_info op_table[_OP_MAX];
 const char *stage_limit_name(enum stage_limit limit);
+
+/* The limits of one stage, from its OP_LIMIT records. */
+void plan_stage_limits(const struct plan_view *v, uint32_t stage, int64_t ret[_STAGE_LIMIT_MAX]);
+uint32_t plan_stage_count(const struct plan_view *v);
+/* The first record of a kind, or NULL; with stage >= 0 only inside that stage. */
+const struct op *plan_find(const struct plan_view *v, enum op_kind kind, int stage);
 
 /* --explain: one line an operation. */
 int plan_print(const struct plan_view *v, struct buf *out) _must_check_;

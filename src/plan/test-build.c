@@ -97,6 +97,126 @@ static void test_image_tty_read_only(void **state)
 	check_print(&s, "test/golden/plan-image.txt");
 }
 
+/* Started ahead, with a product that goes into a finished sandbox. */
+static void test_warm_start(void **state)
+{
+	static const char *const argv[] = { "/usr/bin/java", "-cp", "/proc/self/fd/102", NULL };
+	static const char *const env[] = { "HOME=/tmp", "B=1", NULL };
+	const struct plan_warm warm = { .kind = WARM_START,
+					.name = "java",
+					.argv = argv,
+					.env = env,
+					.file = { "\0class", 6 } };
+	struct sample s;
+
+	(void)state;
+	sample_init(&s);
+	s.input.n_stages = 1;
+	s.input.build_scratch = true;
+	s.input.warm = &warm;
+	check_print(&s, "test/golden/plan-warm.txt");
+}
+
+static const struct op *find_op(const struct plan_view *v, enum op_kind kind)
+{
+	for (uint32_t i = 0; i < v->n_ops; i++)
+		if (v->ops[i].kind == kind)
+			return &v->ops[i];
+	return NULL;
+}
+
+static void test_warm_fork(void **state)
+{
+	static const char *const modules[] = { "numpy", "pandas", NULL };
+	const struct plan_warm warm = { .kind = WARM_FORK, .name = "python", .modules = modules };
+	_cleanup_(plan_done) struct plan p = { 0 };
+	_cleanup_buf_ struct buf bytes = { 0 };
+	struct plan_view v;
+	const struct op *op;
+	struct sample s;
+
+	(void)state;
+	sample_init(&s);
+	s.input.n_stages = 1;
+	s.input.warm = &warm;
+	buf_init(&bytes, GOLDEN_BYTES_MAX);
+	assert_int_equal(plan_build(&s.input, &p, NULL), 0);
+	assert_int_equal(plan_encode(&p, &bytes), 0);
+	check_golden("test/corpus/plan/warm", &bytes);
+	assert_int_equal(plan_decode(bytes.data, bytes.len, &v, NULL), 0);
+	op = find_op(&v, OP_WARM);
+	assert_non_null(op);
+	assert_int_equal(op->value, WARM_FORK);
+	assert_string_equal(op_a(&v, op), "python");
+	assert_string_equal(op_a(&v, op + 1), "numpy");
+	assert_string_equal(op_a(&v, op + 2), "pandas");
+	assert_int_equal(op[2].kind, OP_PRELOAD);
+	assert_int_equal(op[3].kind, OP_STAGE);
+}
+
+/* Root file systems of few sizes: what goes to the work directory does not count. */
+static void test_root_steps(void **state)
+{
+	static const struct {
+		const char *base;
+		size_t len;
+		bool scratch;
+		int64_t bytes, inodes;
+	} rows[] = {
+		{ SANDBOX_WORK, 20 << 20, false, 8 * MiB, 4096 },
+		{ SANDBOX_BUILD, 0, false, 16 * MiB, 8192 },
+		{ SANDBOX_BUILD, (8 << 20) - 4096, false, 16 * MiB, 8192 },
+		{ SANDBOX_BUILD, (8 << 20) - 4095, false, 24 * MiB, 8192 },
+		{ SANDBOX_BUILD, 20 << 20, true, 8 * MiB, 4096 },
+	};
+	char *data = calloc(1, 20 << 20);
+	struct sample s;
+
+	(void)state;
+	assert_non_null(data);
+	sample_init(&s);
+	s.input.n_files = 1;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_(plan_done) struct plan p = { 0 };
+		struct plan_view v;
+		const struct op *op;
+
+		s.files[0] = (struct build_file){ rows[i].base, "f", { data, rows[i].len }, 0644 };
+		s.input.build_scratch = rows[i].scratch;
+		assert_int_equal(plan_build(&s.input, &p, NULL), 0);
+		v = plan_as_view(&p);
+		op = find_op(&v, OP_ROOT);
+		assert_non_null(op);
+		assert_int_equal(op->value, rows[i].bytes);
+		assert_int_equal(op->value2, rows[i].inodes);
+	}
+	free(data);
+}
+
+/* With build_scratch and read_only nothing but /tmp and /dev/shm is writable. */
+static void test_build_read_only(void **state)
+{
+	_cleanup_(plan_done) struct plan p = { 0 };
+	struct plan_view v;
+	struct sample s;
+	int readonly = 0;
+
+	(void)state;
+	sample_init(&s);
+	s.input.build_scratch = true;
+	s.decision.read_only = true;
+	assert_int_equal(plan_build(&s.input, &p, NULL), 0);
+	v = plan_as_view(&p);
+	for (uint32_t i = 0; i < v.n_ops; i++) {
+		const struct op *op = &v.ops[i];
+
+		if (op->kind == OP_LANDLOCK)
+			assert_string_not_equal(op_b(&v, op), SANDBOX_BUILD);
+		readonly += op->kind == OP_READONLY && strcmp(op_b(&v, op), SANDBOX_BUILD) == 0;
+	}
+	assert_int_equal(readonly, 1);
+}
+
 static void test_wire_bytes(void **state)
 {
 	_cleanup_(plan_done) struct plan p = { 0 };
@@ -133,10 +253,10 @@ static void test_path_too_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_default),
-		cmocka_unit_test(test_image_tty_read_only),
-		cmocka_unit_test(test_wire_bytes),
-		cmocka_unit_test(test_path_too_long),
+		cmocka_unit_test(test_default),	   cmocka_unit_test(test_image_tty_read_only),
+		cmocka_unit_test(test_warm_start), cmocka_unit_test(test_warm_fork),
+		cmocka_unit_test(test_root_steps), cmocka_unit_test(test_build_read_only),
+		cmocka_unit_test(test_wire_bytes), cmocka_unit_test(test_path_too_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

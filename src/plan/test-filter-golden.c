@@ -59,9 +59,9 @@ static const char *answer_name(uint32_t value)
 /* What a checked call answers when its argument is refused. */
 static const char *refusal(const struct arg_switch *s)
 {
-	if (s->otherwise != TO_ALLOW)
-		return filter_answer_name(s->otherwise);
-	return filter_answer_name(s->cases[s->n_cases - 1].to);
+	uint8_t to = s->otherwise != TO_ALLOW ? s->otherwise : s->cases[s->n_cases - 1].to;
+
+	return to < _TO_ANSWER_MAX ? filter_answer_name(to) : refusal(&filter_switches[to]);
 }
 
 /*

@@ -120,6 +120,14 @@ static void build_families(void)
 	export(ctx, &families);
 }
 
+static void refuse_option(scmp_filter_ctx ctx, uint32_t level, uint32_t option)
+{
+	assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SYS_setsockopt, 2,
+					  SCMP_A1(SCMP_CMP_MASKED_EQ, LOW32, level),
+					  SCMP_A2(SCMP_CMP_MASKED_EQ, LOW32, option)),
+			 0);
+}
+
 static void build_allowing(void)
 {
 	static const int about_init[] = { SYS_sched_setaffinity, SYS_sched_setparam,
@@ -142,6 +150,12 @@ static void build_allowing(void)
 					  SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, 0),
 					  SCMP_A1(SCMP_CMP_MASKED_EQ, LOW32, 1)),
 			 0);
+	for (uint32_t option = 20; option <= 48; option++) {
+		if (option >= 35)
+			refuse_option(ctx, 0, option);
+		if (option <= 21 || option == 27 || option == 28 || option == 32 || option >= 42)
+			refuse_option(ctx, 41, option);
+	}
 	export(ctx, &allowing);
 }
 
@@ -172,6 +186,7 @@ static const struct program *program_for(uint32_t nr)
 	case SYS_sched_setparam:
 	case SYS_sched_setscheduler:
 	case SYS_setpriority:
+	case SYS_setsockopt:
 		return &allowing;
 	default:
 		return &numbers;

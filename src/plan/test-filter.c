@@ -8,6 +8,7 @@
 #include "plan/filter.h"
 
 #include <linux/audit.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -281,7 +282,7 @@ static void test_boundary_arguments(void **state)
 			checked++;
 		}
 	}
-	assert_int_equal(checked, 12 * _MACHINE_MAX);
+	assert_int_equal(checked, 13 * _MACHINE_MAX);
 }
 
 /* The policy in numbers from the headers, not from our table. */
@@ -351,6 +352,15 @@ static const struct {
 	{ SYS_socket, { AF_VSOCK, SOCK_STREAM }, DENY(EAFNOSUPPORT) },
 	{ SYS_socketpair, { AF_UNIX }, SECCOMP_RET_ALLOW },
 	{ SYS_socketpair, { AF_INET }, DENY(EAFNOSUPPORT) },
+	{ SYS_setsockopt, { 3, SOL_SOCKET, SO_REUSEADDR }, SECCOMP_RET_ALLOW },
+	{ SYS_setsockopt, { 3, IPPROTO_TCP, 42 }, SECCOMP_RET_ALLOW },
+	{ SYS_setsockopt, { 3, IPPROTO_IP, IP_TTL }, SECCOMP_RET_ALLOW },
+	{ SYS_setsockopt, { 3, IPPROTO_IP, IP_ADD_MEMBERSHIP }, DENY(EPERM) },
+	{ SYS_setsockopt, { 3, IPPROTO_IP, MCAST_JOIN_GROUP }, DENY(EPERM) },
+	{ SYS_setsockopt, { 3, IPPROTO_IPV6, IPV6_V6ONLY }, SECCOMP_RET_ALLOW },
+	{ SYS_setsockopt, { 3, IPPROTO_IPV6, IPV6_JOIN_GROUP }, DENY(EPERM) },
+	{ SYS_setsockopt, { 3, IPPROTO_IPV6, 32 }, DENY(EPERM) },
+	{ SYS_setsockopt, { 3, IPPROTO_IPV6, MCAST_JOIN_SOURCE_GROUP }, DENY(EPERM) },
 	{ SYS_ioctl, { 0, 0x5401 }, SECCOMP_RET_ALLOW }, /* TCGETS */
 	{ SYS_ioctl, { 0, 0x5413 }, SECCOMP_RET_ALLOW }, /* TIOCGWINSZ */
 	{ SYS_ioctl, { 0, 0x5412 }, DENY(EPERM) },

@@ -157,6 +157,8 @@ static const char *order_fault(const struct plan_view *v, uint32_t index, const 
 	const struct op *op = &v->ops[index];
 	bool has_target = op_table[op->kind].b == SPAN_TARGET, pivoted = counts[OP_PIVOT] > 0;
 
+	if (op->kind >= OP_WARM)
+		return counts[OP_STAGE] > 0 ? "it stands behind a stage" : NULL;
 	if (op_table[op->kind].phase == PHASE_LAUNCH)
 		return op->kind != OP_STAGE && op->kind != OP_COLLECT && counts[OP_STAGE] == 0
 			       ? "it belongs to no stage"

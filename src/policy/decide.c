@@ -188,9 +188,21 @@ static int check_source(const struct decision *d, struct error *err)
 	return 0;
 }
 
+static int check_preload(const struct decision *d, struct error *err)
+{
+	const char **modules = d->request->preload;
+
+	if (!modules || !modules[0] || (d->language && d->language->warm.kind == WARMTH_FORK))
+		return 0;
+	return error_field(err, "preload",
+			   "preload: modules cannot be loaded ahead for %s; leave it out",
+			   d->language ? d->language->title : "a request without a language");
+}
+
 static int check_language(const struct decision *d, struct error *err)
 {
 	const struct request *req = d->request;
+	int r;
 
 	if (!d->language && req->n_stages == 0)
 		return error_field(err, "language",
@@ -198,7 +210,8 @@ static int check_language(const struct decision *d, struct error *err)
 	if (req->invoke_method && d->language && !d->language->runner)
 		return error_field(err, "invoke", "invoke: methods of %s code cannot be called",
 				   d->language->title);
-	return check_source(d, err);
+	r = check_preload(d, err);
+	return r < 0 ? r : check_source(d, err);
 }
 
 int decide(struct decision *d, struct error *err)

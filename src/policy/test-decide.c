@@ -113,6 +113,12 @@ static const struct {
 	  "language: it is missing; name the language of the code" },
 	{ plain, java_text, "{\"code\": \"\", \"invoke\": {\"class\": \"A\", \"method\": \"m\"}}",
 	  ERROR_INPUT, "invoke", "invoke: methods of Java code cannot be called" },
+	{ plain, java_text, "{\"code\": \"\", \"preload\": [\"numpy\"]}", ERROR_INPUT, "preload",
+	  "preload: modules cannot be loaded ahead for Java; leave it out" },
+	{ plain, NULL, "{\"stages\": [{\"code\": \":\"}], \"preload\": [\"numpy\"]}", ERROR_INPUT,
+	  "preload",
+	  "preload: modules cannot be loaded ahead for a request without a language; leave it "
+	  "out" },
 	{ plain, language_text, "{\"code\": \"\", \"files\": {\"code.demo\": \"\"}}", ERROR_INPUT,
 	  "files",
 	  "files: 'code.demo' is where the code itself is stored; give the file another "
@@ -136,6 +142,23 @@ static void test_refusals(void **state _unused_)
 		assert_int_equal(f.err.code, refusals[i].code);
 		fixture_done(&f);
 	}
+}
+
+/* An empty list wishes for nothing, so anybody can say it. */
+static void test_preload(void **state _unused_)
+{
+	static const char forked[] =
+		"name: demo\ntitle: Demo\nsource: code.demo\nruntime: /usr/bin/demo\npackage: "
+		"demo\n"
+		"run: [/usr/bin/demo]\nwarm: {kind: fork, runner: z, run: [/usr/bin/demo]}\n";
+	struct fixture f = { .facts = good_host };
+
+	assert_int_equal(decide_with(&f, plain, forked, "{\"code\": \"\", \"preload\": [\"a\"]}"),
+			 0);
+	fixture_done(&f);
+	f = (struct fixture){ .facts = good_host };
+	assert_int_equal(decide_with(&f, plain, java_text, "{\"code\": \"\", \"preload\": []}"), 0);
+	fixture_done(&f);
 }
 
 static void test_required_layer(void **state _unused_)
@@ -247,9 +270,10 @@ static void test_print_is_bounded(void **state _unused_)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refusals),   cmocka_unit_test(test_required_layer),
-		cmocka_unit_test(test_small_host), cmocka_unit_test(test_only_tightens),
-		cmocka_unit_test(test_goldens),	   cmocka_unit_test(test_print_is_bounded),
+		cmocka_unit_test(test_refusals),	 cmocka_unit_test(test_required_layer),
+		cmocka_unit_test(test_preload),		 cmocka_unit_test(test_small_host),
+		cmocka_unit_test(test_only_tightens),	 cmocka_unit_test(test_goldens),
+		cmocka_unit_test(test_print_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,9 +47,21 @@ static int none_set_limits(struct cgroup *cg _unused_,
 	return 0;
 }
 
+static void none_set_background(struct cgroup *cg _unused_, bool on _unused_)
+{
+}
+
+static void none_reset_peak(struct cgroup *cg _unused_)
+{
+}
+
 static int none_join_fds(struct cgroup *cg _unused_, int ret[CGROUP_JOIN_MAX] _unused_)
 {
 	return 0;
+}
+
+static void none_joined(struct cgroup *cg _unused_)
+{
 }
 
 static int none_clone_fd(struct cgroup *cg _unused_)
@@ -77,6 +89,11 @@ static int64_t none_read_cpu_us(struct cgroup *cg _unused_)
 	return -EOPNOTSUPP;
 }
 
+static int none_settle(struct cgroup *cg _unused_)
+{
+	return -EOPNOTSUPP;
+}
+
 static int none_remove(struct cgroup *cg)
 {
 	free(cg);
@@ -89,11 +106,15 @@ const struct cgroup_ops cgroup_none_ops = {
 	.root_free = none_root_free,
 	.create = none_create,
 	.set_limits = none_set_limits,
+	.reset_peak = none_reset_peak,
+	.set_background = none_set_background,
 	.join_fds = none_join_fds,
+	.joined = none_joined,
 	.clone_fd = none_clone_fd,
 	.attach = none_attach,
 	.kill = none_kill,
 	.read_usage = none_read_usage,
 	.read_cpu_us = none_read_cpu_us,
+	.settle = none_settle,
 	.remove = none_remove,
 };

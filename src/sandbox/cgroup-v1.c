@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -25,7 +26,18 @@
 
 #define CGROUP_PREFIX "atoll-"
 
-enum { CPU_PERIOD_US = 100000, CPU_QUOTA_US_MIN = 1000, PROCS_BYTES_MAX = 48 << 10 };
+enum {
+	CPU_PERIOD_US = 100000,
+	CPU_QUOTA_US_MIN = 1000,
+	ROOM_BYTES = 128 << 20, /* what any sandbox needs to be made, and more */
+	ROOM_PIDS = 8,
+	REST_BYTES = 1 << 20, /* of the kernel's own, which it gives back when it likes */
+	CPU_SHARES_MIN = 2,
+	CPU_SHARES_USUAL = 1024,
+	PROCS_BYTES_MAX = 48 << 10,
+	TICK_NS = 1000000,		     /* the shortest a kernel has */
+	MEMORY_NEAR_BYTES = 4 * 1024 * 1024, /* charges come in batches, one a processor */
+};
 
 struct cgroup_root {
 	int n;					       /* distinct hierarchies */
@@ -38,8 +50,10 @@ struct cgroup {
 	char name[CGROUP_NAME_MAX]; /* "atoll-<name>" */
 	int made;		    /* directories that exist, counted from the first */
 	int fd[_HIERARCHY_V1_MAX], tasks[_HIERARCHY_V1_MAX];
-	bool limited;	     /* set_limits was called before: counters start anew */
-	uint32_t limits_set; /* bits of enum stage_limit that hold a value */
+	int64_t limits[_STAGE_LIMIT_MAX]; /* that are set; 0: none */
+	int64_t oom_kills, pids_refused;  /* as last seen */
+	bool limited;			  /* set_limits was called before: counters start anew */
+	uint32_t limits_set;		  /* bits of enum stage_limit that hold a value */
 };
 
 struct group_path {
@@ -169,6 +183,23 @@ static int v1_create(struct cgroup_root *root, const char *name, struct cgroup *
 	return 0;
 }
 
+static void v1_reset_peak(struct cgroup *cg)
+{
+	int fd = group_fd(cg, HIERARCHY_MEMORY);
+
+	if (fd >= 0)
+		(void)!cgroup_write(fd, "memory.max_usage_in_bytes", "0");
+}
+
+static void v1_set_background(struct cgroup *cg, bool on)
+{
+	int fd = group_fd(cg, HIERARCHY_CPU);
+
+	if (fd >= 0)
+		(void)!cgroup_write_i64(fd, "cpu.shares", on ? CPU_SHARES_MIN : CPU_SHARES_USUAL);
+	cg->limits[STAGE_CPU_SHARES] = 0;
+}
+
 /*
  * The kernel keeps memory ≤ memory+swap at every moment, so the order depends on the direction: refused
  * with EINVAL means that memory+swap has to be raised first.
@@ -182,7 +213,7 @@ static int set_memory(struct cgroup *cg, int fd, const int64_t limits[], struct 
 	int r;
 
 	if (cg->limited) /* the peak of this stage, not of the one before */
-		(void)!cgroup_write(fd, "memory.max_usage_in_bytes", "0");
+		v1_reset_peak(cg);
 	r = cgroup_write_i64(fd, limit_file, memory);
 	if (r == -EINVAL) {
 		r = cgroup_write_i64(fd, memsw_file, memsw);
@@ -235,6 +266,10 @@ static int v1_set_limits(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MA
 	};
 	uint32_t wanted = 0;
 
+	if (cg->limited && memcmp(limits, cg->limits, sizeof(cg->limits)) == 0) {
+		v1_reset_peak(cg);
+		return 0;
+	}
 	for (int l = 0; l < _STAGE_LIMIT_MAX; l++)
 		wanted |= (uint32_t)(limits[l] != 0) << l;
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
@@ -249,14 +284,27 @@ static int v1_set_limits(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MA
 	}
 	cg->limits_set |= wanted;
 	cg->limited = true;
+	memcpy(cg->limits, limits, sizeof(cg->limits));
 	return 0;
 }
 
 static int v1_join_fds(struct cgroup *cg, int ret[CGROUP_JOIN_MAX])
 {
-	for (int i = 0; i < cg->root->n; i++)
+	for (int i = 0; i < cg->root->n; i++) {
+		/* A group that is used again has handed them over before. */
+		if (cg->tasks[i] < 0)
+			cg->tasks[i] = sys_openat(cg->fd[i], "tasks", O_WRONLY | O_CLOEXEC, 0);
+		if (cg->tasks[i] < 0)
+			return cg->tasks[i];
 		ret[i] = cg->tasks[i];
+	}
 	return cg->root->n;
+}
+
+static void v1_joined(struct cgroup *cg)
+{
+	for (int i = 0; i < cg->root->n; i++)
+		cg->tasks[i] = fd_close(cg->tasks[i]);
 }
 
 static int v1_clone_fd(struct cgroup *cg _unused_)
@@ -293,6 +341,7 @@ static int v1_kill(struct cgroup *cg)
 
 	if (cpu >= 0)
 		(void)!cgroup_write(cpu, "cpu.cfs_quota_us", "-1");
+	cg->limits[STAGE_CPU_MILLI] = -1;
 	if (pids < 0 || textfile_read_at(pids, "cgroup.procs", text, sizeof(text)) < 0)
 		return -EOPNOTSUPP;
 	for (; sscanf(p, "%d%n", &pid, &used) == 1; p += used)
@@ -304,7 +353,7 @@ static int v1_kill(struct cgroup *cg)
 
 /*
  * cpuacct.usage is exact. Its split is sampled at clock ticks, so a short run may show neither part; the
- * exact sum is divided in their ratio, as the kernel itself does for v2.
+ * exact sum is divided in their ratio, as the kernel itself does for v2. Before the first tick there is no ratio.
  */
 static void read_cpu(struct cgroup *cg, struct usage *usage)
 {
@@ -313,14 +362,20 @@ static void read_cpu(struct cgroup *cg, struct usage *usage)
 
 	if (fd < 0 || textfile_read_i64_at(fd, "cpuacct.usage", &total) < 0)
 		return;
-	if (textfile_read_i64_at(fd, "cpuacct.usage_user", &user) < 0 ||
-	    textfile_read_i64_at(fd, "cpuacct.usage_sys", &system) < 0)
+	if (total > TICK_NS && (textfile_read_i64_at(fd, "cpuacct.usage_user", &user) < 0 ||
+				textfile_read_i64_at(fd, "cpuacct.usage_sys", &system) < 0))
 		user = system = 0;
 	total /= 1000;
 	system = system == 0 ? 0
 			     : (int64_t)((double)total * (double)system / (double)(user + system));
 	usage->user_us = total - system;
 	usage->system_us = system;
+}
+
+/* Nobody is killed or refused for a limit that was never come near; each file costs microseconds that a reply waits for. */
+static bool may_have_hit(int64_t peak, int64_t limit, int64_t near)
+{
+	return peak < 0 || (limit > 0 && peak >= limit - near);
 }
 
 static int v1_read_usage(struct cgroup *cg, struct usage *usage)
@@ -332,15 +387,20 @@ static int v1_read_usage(struct cgroup *cg, struct usage *usage)
 	if (memory >= 0) {
 		if (textfile_read_i64_at(memory, "memory.max_usage_in_bytes", &value) >= 0)
 			usage->memory_peak_bytes = value;
+		usage->oom_kills = cg->oom_kills;
 		/* memory.failcnt stays 0 on some kernels even when tasks were killed. */
-		if (cgroup_read_key(memory, "memory.oom_control", "oom_kill", &value) >= 0)
-			usage->oom_kills = value;
+		if (may_have_hit(usage->memory_peak_bytes, cg->limits[STAGE_MEMORY_BYTES],
+				 MEMORY_NEAR_BYTES) &&
+		    cgroup_read_key(memory, "memory.oom_control", "oom_kill", &value) >= 0)
+			usage->oom_kills = cg->oom_kills = value;
 	}
 	if (pids >= 0) {
 		if (textfile_read_i64_at(pids, "pids.peak", &value) >= 0)
 			usage->pids_peak = value;
-		if (cgroup_read_key(pids, "pids.events", "max", &value) >= 0)
-			usage->pids_refused = value;
+		usage->pids_refused = cg->pids_refused;
+		if (may_have_hit(usage->pids_peak, cg->limits[STAGE_PIDS], 1) &&
+		    cgroup_read_key(pids, "pids.events", "max", &value) >= 0)
+			usage->pids_refused = cg->pids_refused = value;
 	}
 	return 0;
 }
@@ -352,6 +412,28 @@ static int64_t v1_read_cpu_us(struct cgroup *cg)
 	int r = fd < 0 ? -EOPNOTSUPP : textfile_read_i64_at(fd, "cpuacct.usage", &ns);
 
 	return r < 0 ? r : ns / 1000;
+}
+
+static int v1_settle(struct cgroup *cg)
+{
+	int memory = group_fd(cg, HIERARCHY_MEMORY), pids = group_fd(cg, HIERARCHY_PIDS);
+	int64_t value;
+
+	/* Limits hold until the next ones are set, which is after the next sandbox was made. */
+	if (memory < 0 || pids < 0 || cg->limits[STAGE_MEMORY_BYTES] < ROOM_BYTES ||
+	    cg->limits[STAGE_PIDS] < ROOM_PIDS)
+		return -EOPNOTSUPP;
+	if (textfile_read_i64_at(pids, "pids.current", &value) < 0)
+		return -EOPNOTSUPP;
+	if (value > 0)
+		return -EBUSY;
+	if (textfile_read_i64_at(memory, "memory.usage_in_bytes", &value) < 0 || value > REST_BYTES)
+		return -EOPNOTSUPP;
+	/* As good as new: else another atoll's sweep takes it for left behind. */
+	for (int i = 0; i < cg->root->n; i++)
+		if (utimensat(AT_FDCWD, path_of(cg->root, i, cg->name).text, NULL, 0) < 0)
+			return -EOPNOTSUPP;
+	return 0;
 }
 
 static int v1_remove(struct cgroup *cg)
@@ -376,11 +458,15 @@ const struct cgroup_ops cgroup_v1_ops = {
 	.root_free = v1_root_free,
 	.create = v1_create,
 	.set_limits = v1_set_limits,
+	.reset_peak = v1_reset_peak,
+	.set_background = v1_set_background,
 	.join_fds = v1_join_fds,
+	.joined = v1_joined,
 	.clone_fd = v1_clone_fd,
 	.attach = v1_attach,
 	.kill = v1_kill,
 	.read_usage = v1_read_usage,
 	.read_cpu_us = v1_read_cpu_us,
+	.settle = v1_settle,
 	.remove = v1_remove,
 };

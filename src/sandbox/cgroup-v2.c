@@ -265,6 +265,18 @@ static int set_swap(struct cgroup *cg, const int64_t limits[], struct error *err
 	return r < 0 && r != -ENOENT ? cgroup_limit_error(err, r, "memory.oom.group") : 0;
 }
 
+static void v2_set_background(struct cgroup *cg, bool on)
+{
+	(void)!cgroup_write_i64(cg->fd, "cpu.weight", on ? 1 : 100);
+}
+
+/* Older kernels refuse: the peak is the run's then. */
+static void v2_reset_peak(struct cgroup *cg)
+{
+	if (cg->peak_fd >= 0)
+		(void)!fd_write_all(cg->peak_fd, "0", 1);
+}
+
 static int v2_set_limits(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MAX],
 			 struct error *err)
 {
@@ -301,8 +313,8 @@ static int v2_set_limits(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MA
 		if (r < 0)
 			return r;
 	}
-	if (cg->limited && cg->peak_fd >= 0) /* older kernels refuse: the peak is the run's then */
-		(void)!fd_write_all(cg->peak_fd, "0", 1);
+	if (cg->limited)
+		v2_reset_peak(cg);
 	cg->limited = true;
 	return 0;
 }
@@ -310,6 +322,10 @@ static int v2_set_limits(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MA
 static int v2_join_fds(struct cgroup *cg _unused_, int ret[CGROUP_JOIN_MAX] _unused_)
 {
 	return 0;
+}
+
+static void v2_joined(struct cgroup *cg _unused_)
+{
 }
 
 static int v2_clone_fd(struct cgroup *cg)
@@ -410,6 +426,11 @@ static int64_t v2_read_cpu_us(struct cgroup *cg)
 	return r < 0 ? r : value;
 }
 
+static int v2_settle(struct cgroup *cg _unused_)
+{
+	return -EOPNOTSUPP;
+}
+
 static int v2_remove(struct cgroup *cg)
 {
 	int r = cgroup_rmdir(cg->root->fd, cg->name);
@@ -428,11 +449,15 @@ const struct cgroup_ops cgroup_v2_ops = {
 	.root_free = v2_root_free,
 	.create = v2_create,
 	.set_limits = v2_set_limits,
+	.reset_peak = v2_reset_peak,
+	.set_background = v2_set_background,
 	.join_fds = v2_join_fds,
+	.joined = v2_joined,
 	.clone_fd = v2_clone_fd,
 	.attach = v2_attach,
 	.kill = v2_kill,
 	.read_usage = v2_read_usage,
 	.read_cpu_us = v2_read_cpu_us,
+	.settle = v2_settle,
 	.remove = v2_remove,
 };

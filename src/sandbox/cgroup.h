@@ -34,8 +34,14 @@ struct cgroup_ops {
 	 */
 	int (*set_limits)(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MAX],
 			  struct error *err);
+	/* memory_peak_bytes starts anew where the kernel can. */
+	void (*reset_peak)(struct cgroup *cg);
+	/* Its processes run when nobody else would; until set_limits or `false`. Best effort. */
+	void (*set_background)(struct cgroup *cg, bool on);
 	/* Fds the new child writes "0" to (v1), borrowed; returns how many. v2: 0. */
 	int (*join_fds)(struct cgroup *cg, int ret[CGROUP_JOIN_MAX]);
+	/* They have been handed over, and are needed no more. */
+	void (*joined)(struct cgroup *cg);
 	/* The directory fd for CLONE_INTO_CGROUP (v2), borrowed; -EBADF otherwise. */
 	int (*clone_fd)(struct cgroup *cg);
 	/* Where clone3 is not to be had: puts pid in from outside. */
@@ -46,6 +52,11 @@ struct cgroup_ops {
 	int (*read_usage)(struct cgroup *cg, struct usage *usage);
 	/* Microseconds of CPU used so far, or -errno: the cheap call for watching cpu_time. */
 	int64_t (*read_cpu_us)(struct cgroup *cg);
+	/*
+	 * Whether it can be used again, by another sandbox and with other limits: -EBUSY while something lives in it, -EOPNOTSUPP
+	 * where too much of the one before is left. Its counters go on from where they are.
+	 */
+	int (*settle)(struct cgroup *cg);
 	/* Removes the group; -EBUSY while something lives in it. Frees cg only on success. */
 	int (*remove)(struct cgroup *cg);
 };

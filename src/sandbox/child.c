@@ -73,8 +73,10 @@ static _noreturn_ void fail(struct child *c, int r)
  */
 static int let_go(struct child *c)
 {
+	const int keep[] = { c->control_fd, c->host->init_fd, c->keep_fd };
+
 	c->step = "close the broker's descriptors";
-	return sys_close_others(c->control_fd, c->host->init_fd);
+	return sys_close_others(keep, ARRAY_SIZE(keep));
 }
 
 /* What needs neither identity nor plan: done while the broker maps ids and makes the cgroup. */
@@ -83,10 +85,11 @@ static int make_namespaces(struct child *c)
 	int r;
 
 	c->step = "make namespaces";
-	r = sys_unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS);
+	r = sys_unshare((c->net_given ? 0 : CLONE_NEWNET) | CLONE_NEWIPC | CLONE_NEWUTS);
 	if (r < 0)
 		return r;
-	sys_default_signals();
+	if (!c->signals_kept)
+		sys_default_signals();
 	c->step = "empty the bounding set";
 	return sys_drop_bounding();
 }
@@ -110,7 +113,7 @@ int child_wait(struct child *c, enum command_kind kind, int *fds, size_t *n_fds)
 		return (int)n;
 	if (n != (ssize_t)sizeof(command) || command.kind != kind)
 		return -EPIPE;
-	if (kind != COMMAND_DEV)
+	if (kind == COMMAND_JOIN || kind == COMMAND_GO)
 		c->command = command;
 	c->step = NULL;
 	return 0;
@@ -161,32 +164,55 @@ static int become_user(struct child *c)
 	return r == -ENOSYS ? 0 : r;
 }
 
-static int take_plan(struct child *c, struct plan_view *plan)
+static int take_plan(struct child *c, enum command_kind kind, struct plan_view *plan)
 {
 	size_t n_fds = 1;
-	const void *base;
+	void *base;
 	struct stat st;
-	int r = child_wait(c, COMMAND_GO, &c->plan_fd, &n_fds);
+	int fd, r = child_wait(c, kind, &fd, &n_fds);
 
 	if (r < 0)
 		return r;
 	c->step = "read the plan";
 	if (n_fds < 1)
 		return -EPIPE;
-	if (fstat(c->plan_fd, &st) < 0)
+	if (c->plan_fd >= 0)
+		(void)close(c->plan_fd);
+	c->plan_fd = fd;
+	if (fstat(fd, &st) < 0)
 		return -errno;
-	base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, c->plan_fd, 0);
+	base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)
 		return -errno;
+	c->plan_base = base;
+	c->plan_size = (size_t)st.st_size;
 	*plan = plan_trusted_view(base);
 	c->plan = plan;
-	return child_staging_check(c);
+	c->step = NULL;
+	return 0;
+}
+
+/* From c->op_index to the end of the plan, or of what it prepares. */
+static void prepare(struct child *c)
+{
+	for (; c->op_index < c->plan->n_ops; c->op_index++) {
+		const struct op *op = &c->plan->ops[c->op_index];
+		int r;
+
+		if (op_table[op->kind].phase != PHASE_PREPARE)
+			break;
+		r = actions[op->kind](c, op);
+		if (r < 0)
+			fail(c, r);
+	}
 }
 
 static int become_init(struct child *c)
 {
-	static char name[] = "init";
-	char *const argv[] = { name, NULL }, *const envp[] = { NULL };
+	static char name[] = "init", adopt[] = INIT_ADOPT;
+	char *const argv[] = { name, c->fork_program ? adopt : NULL, NULL }, *const envp[] = {
+		NULL
+	};
 	struct report rep = { .kind = REPORT_PREPARED,
 			      .landlock_abi = c->landlock_abi,
 			      .missing = c->missing };
@@ -194,6 +220,12 @@ static int become_init(struct child *c)
 	size_t n = 0;
 	int control_fd, plan_fd, r;
 
+	if (c->fork_program) {
+		c->step = "fork the program";
+		r = c->fork_program(c);
+		if (r < 0)
+			return r;
+	}
 	c->step = "report";
 	while (n < c->n_scratch) {
 		fds[n] = c->scratch_fds[n];
@@ -238,18 +270,18 @@ void child_main(struct child *c)
 	if (r == 0)
 		r = child_staging(c);
 	if (r == 0)
-		r = take_plan(c, &plan);
+		r = take_plan(c, COMMAND_GO, &plan);
+	if (r == 0)
+		r = child_staging_check(c);
 	if (r < 0)
 		fail(c, r);
-	c->step = NULL;
-	for (; c->op_index < c->plan->n_ops; c->op_index++) {
-		const struct op *op = &c->plan->ops[c->op_index];
-
-		if (op_table[op->kind].phase != PHASE_PREPARE)
-			break;
-		r = actions[op->kind](c, op);
+	prepare(c);
+	if (c->command.partial) {
+		/* What is done so far is what this plan begins with. */
+		r = take_plan(c, COMMAND_REST, &plan);
 		if (r < 0)
 			fail(c, r);
+		prepare(c);
 	}
 	fail(c, become_init(c));
 }

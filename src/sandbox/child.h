@@ -11,8 +11,18 @@
 struct child {
 	const struct sandbox_host *host;
 	int control_fd;
+	bool net_given;	   /* its network namespace is the one it was cloned in */
+	bool signals_kept; /* what is done about signals is right as it is */
+	/*
+	 * Where the program is forked from the clone itself, once everything is locked: 0 in the program, which must not
+	 * return from it, the program's pid in the clone. NULL: init executes it.
+	 */
+	pid_t (*fork_program)(struct child *c);
+	int keep_fd; /* what that needs, or -EBADF */
 	/* came with GO */
 	int plan_fd;
+	void *plan_base; /* where it is mapped */
+	size_t plan_size;
 	const struct plan_view *plan;
 	struct command command; /* JOIN, then GO */
 	/* found while preparing */

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "sys/kernel.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>

@@ -23,6 +23,11 @@
 
 #include <sys/types.h>
 
+struct net;
+struct nets;
+
+enum { SANDBOX_GROUPS_MAX = 32 };
+
 struct sandbox_host {
 	struct host_facts facts;
 	struct cgroup_site site; /* where groups are made */
@@ -30,6 +35,14 @@ struct sandbox_host {
 	struct cgroup_root *cgroup_root;
 	struct filter filter;
 	int init_fd; /* sealed memfd that holds init */
+	/* Groups, and with them uids, that nobody uses: making one and removing it is work for the whole kernel. */
+	bool keep_groups;
+	struct {
+		struct cgroup *cgroup;
+		uint32_t host_id;
+		int64_t since_ns;
+	} groups[SANDBOX_GROUPS_MAX]; /* the longest unused first */
+	size_t n_groups;
 };
 
 struct sandbox {
@@ -40,10 +53,13 @@ struct sandbox {
 	int work_fd, tmp_fd; /* its writable directories, for collection; -EBADF until PREPARED */
 	int terminal_fd;     /* master of its terminal, or -EBADF */
 	int mounts_fd;	     /* its mount namespace */
-	uint32_t host_id;    /* uid and gid outside */
-	bool owned;	     /* its user namespace belongs to that uid, not to ours */
-	bool id_reserved;    /* nobody else on this host has that uid now */
+	int program_fd;	  /* our end of the socket of a program that is there already, or -EBADF */
+	struct net *net;  /* the network namespace it was given, or NULL: it has made one */
+	uint32_t host_id; /* uid and gid outside */
+	bool owned;	  /* its user namespace belongs to that uid, not to ours */
+	bool id_reserved; /* nobody else on this host has that uid now */
 	struct cgroup *cgroup;
+	bool lone; /* its program never had company: its group's counters tell the next one's as well */
 };
 
 /* Finds out about the host, and clones a first sandbox beside that; facts are filled also on failure. */
@@ -52,19 +68,39 @@ int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare,
 /* Opens the place where cgroups are made. */
 int sandbox_host_open(struct sandbox_host *host, struct error *err) _must_check_;
 void sandbox_host_done(struct sandbox_host *host);
+/* Lets go of groups that nobody has used since then. */
+void sandbox_host_tidy(struct sandbox_host *host, int64_t since_ns);
 
-/* Everything that needs no plan: uid, cgroup, namespaces. Made ahead of a request where that pays. */
-int sandbox_create(struct sandbox_host *host, struct sandbox **ret, struct error *err) _must_check_;
+/*
+ * Everything that needs no plan: uid, cgroup, namespaces. Made ahead of a request where that pays. net (NULL: it makes its own)
+ * is the sandbox's from here on, whatever becomes of it.
+ */
+int sandbox_create(struct sandbox_host *host, struct net *net, struct sandbox **ret,
+		   struct error *err) _must_check_;
 /* The rest of a spare that sandbox_host_init() began. */
 int sandbox_complete(struct sandbox *sb, struct error *err) _must_check_;
-/* The plan, once, checked before; plan_fd is its sealed memfd. The sandbox answers with reports. */
+/*
+ * The same for one that a zygote clones: *ret_far_end is what the clone needs to reach us. sandbox_arrive() when the control
+ * socket is readable.
+ */
+int sandbox_expect(struct sandbox_host *host, struct net *net, struct sandbox **ret,
+		   int *ret_far_end, struct error *err) _must_check_;
+int sandbox_arrive(struct sandbox *sb, struct error *err) _must_check_;
+/*
+ * The plan, once, checked before; plan_fd is its sealed memfd. The sandbox answers with reports. One that ends with the pivot
+ * leaves the sandbox waiting for the whole one.
+ */
 int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_fd,
 		    struct error *err) _must_check_;
+int sandbox_finish(struct sandbox *sb, const struct plan_view *plan, int plan_fd,
+		   struct error *err) _must_check_;
 /* For the stage that starts next. */
 int sandbox_set_limits(struct sandbox *sb, const int64_t limits[_STAGE_LIMIT_MAX],
 		       struct error *err) _must_check_;
-/* fds: what becomes 0, 1, 2 of the stage; they stay the caller's. */
-int sandbox_start(struct sandbox *sb, const struct command *command, const int fds[3]) _must_check_;
+/* fds: what becomes 0, 1, 2 of the stage, and command->n_extra more; they stay the caller's. */
+int sandbox_start(struct sandbox *sb, const struct command *command, const int fds[]) _must_check_;
+/* The first part of that, for a program that is there already: pipes become the sandbox user's. */
+void sandbox_give_stdio(struct sandbox *sb, const int fds[3]);
 void sandbox_kill(struct sandbox *sb);
 /* Kernel counters so far. Members nobody can measure are -1. */
 void sandbox_usage(struct sandbox *sb, struct usage *ret);
@@ -72,18 +108,14 @@ void sandbox_usage(struct sandbox *sb, struct usage *ret);
 int64_t sandbox_cpu_us(struct sandbox *sb);
 /* Memory and scratch files held now, for hosts without a cgroup; an estimate. */
 int64_t sandbox_memory_bytes(struct sandbox *sb);
+/* The same with shared pages shared out; takes its time. */
+int64_t sandbox_memory_exact(struct sandbox *sb);
 /* Reaps pid 1, only when its pidfd is readable; its wait status. */
 int sandbox_reap(struct sandbox *sb);
-/* Removes the cgroup and so gives the uid back. -EBUSY: it is not empty yet, try again. */
+/* Removes the cgroup, or keeps it for another one, and so gives the uid back. -EBUSY: it is not empty yet, try again. */
 int sandbox_vacate(struct sandbox *sb) _must_check_;
 /* The rest, after pid 1 was reaped: descriptors, and with them the file systems. NULL is fine. */
 void sandbox_free(struct sandbox *sb);
 
 /* Kills, waits and frees in one go, for a sandbox that no loop watches. NULL is fine. */
 void sandbox_destroy(struct sandbox *sb);
-
-/* The limits of one stage, from its OP_LIMIT records. */
-void plan_stage_limits(const struct plan_view *v, uint32_t stage, int64_t ret[_STAGE_LIMIT_MAX]);
-uint32_t plan_stage_count(const struct plan_view *v);
-/* The first record of a kind, or NULL; with stage >= 0 only inside that stage. */
-const struct op *plan_find(const struct plan_view *v, enum op_kind kind, int stage);

@@ -5,16 +5,16 @@
  */
 #include "sandbox/sandbox.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
-#include "init/blob.h"
 #include "sandbox/child.h"
 #include "sandbox/dev.h"
+#include "sandbox/net.h"
+#include "sandbox/spawn.h"
 #include "sandbox/tree.h"
 #include "sys/kernel.h"
-#include "sys/probe.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/magic.h>
 #include <linux/sched.h>
 #include <stdio.h>
@@ -29,51 +29,7 @@
 /* init is a member of the cgroup, but not of what the caller asked for. */
 enum { INIT_PROCESSES = 1 };
 
-void sandbox_host_done(struct sandbox_host *host)
-{
-	host->init_fd = fd_close(host->init_fd);
-	if (host->cgroups)
-		host->cgroup_root = host->cgroups->root_free(host->cgroup_root);
-}
-
-const struct op *plan_find(const struct plan_view *v, enum op_kind kind, int stage)
-{
-	int current = -1;
-
-	for (uint32_t i = 0; i < v->n_ops; i++) {
-		if (v->ops[i].kind == OP_STAGE)
-			current++;
-		if (v->ops[i].kind == kind && (stage < 0 || stage == current))
-			return &v->ops[i];
-	}
-	return NULL;
-}
-
-uint32_t plan_stage_count(const struct plan_view *v)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < v->n_ops; i++)
-		count += v->ops[i].kind == OP_STAGE;
-	return count;
-}
-
-void plan_stage_limits(const struct plan_view *v, uint32_t stage, int64_t ret[_STAGE_LIMIT_MAX])
-{
-	uint32_t current = UINT32_MAX;
-
-	memset(ret, 0, sizeof(int64_t) * _STAGE_LIMIT_MAX);
-	for (uint32_t i = 0; i < v->n_ops; i++) {
-		const struct op *op = &v->ops[i];
-
-		if (op->kind == OP_STAGE)
-			current++;
-		else if (op->kind == OP_LIMIT && current == stage)
-			ret[op->value] = op->value2;
-	}
-}
-
-static int choose_id(struct sandbox *sb, uint32_t base, uint32_t count, struct error *err)
+int sandbox_choose_id(struct sandbox *sb, uint32_t base, uint32_t count, struct error *err)
 {
 	uint32_t random;
 
@@ -102,8 +58,9 @@ static int reserve_id(struct sandbox *sb, struct error *err)
 	const struct host_facts *facts = &sb->host->facts;
 
 	for (int tries = 0; tries < 64; tries++) {
-		int r = facts->privileged ? choose_id(sb, facts->uid_base, facts->uid_count, err)
-					  : choose_id(sb, 0, UINT32_MAX, err);
+		int r = facts->privileged
+				? sandbox_choose_id(sb, facts->uid_base, facts->uid_count, err)
+				: sandbox_choose_id(sb, 0, UINT32_MAX, err);
 
 		if (r == 0)
 			r = make_group(sb, err);
@@ -138,7 +95,8 @@ static int write_proc(pid_t pid, const char *file, const char *text)
 
 /*
  * The last process of a mount namespace takes it down before anybody hears of its end, which costs 0.3 ms. Held here, that
- * happens in sandbox_free(). Not worth a failure.
+ * happens in sandbox_free(). Not where the program itself tells us of its end: then that is none of our time. Not worth a
+ * failure.
  */
 static void hold_mounts(struct sandbox *sb)
 {
@@ -193,9 +151,12 @@ static int clone_child(struct sandbox *sb, struct child *child, struct error *er
 
 	if (cgroup_fd >= 0 && !req.no_clone3)
 		req.flags |= CLONE_INTO_CGROUP;
+	child->net_given = sb->net && net_enter(sb->net) == 0;
 	pid = sys_clone(&req, &sb->pidfd);
 	if (pid == 0)
 		child_main(child);
+	if (child->net_given)
+		net_leave(sb->net);
 	if (pid < 0)
 		return clone_failed(pid, err);
 	sb->pid = pid;
@@ -222,7 +183,7 @@ static void destroy_cleanup(struct sandbox **sb)
 	sandbox_destroy(*sb);
 }
 
-static struct sandbox *sandbox_new(struct sandbox_host *host)
+struct sandbox *sandbox_new(struct sandbox_host *host)
 {
 	struct sandbox *sb = calloc(1, sizeof(*sb));
 
@@ -233,24 +194,35 @@ static struct sandbox *sandbox_new(struct sandbox_host *host)
 					.work_fd = -EBADF,
 					.tmp_fd = -EBADF,
 					.terminal_fd = -EBADF,
-					.mounts_fd = -EBADF };
+					.mounts_fd = -EBADF,
+					.program_fd = -EBADF };
 	return sb;
 }
 
-/* Needs the group only where the kernel can clone into one (v2). */
-static int sandbox_clone(struct sandbox *sb, struct error *err)
+/* The sandbox's end of the socket; ours stays here. */
+static int make_control(struct sandbox *sb, struct error *err)
 {
-	struct child child = {
-		.host = sb->host, .plan_fd = -EBADF, .terminal_fd = -EBADF, .ruleset_fd = -EBADF
-	};
-	_cleanup_close_ int far_end = -EBADF;
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return error_set(err, ERROR_INTERNAL, errno, "a socket pair cannot be made: %s",
 				 strerror(errno));
 	sb->control_fd = pair[0];
-	far_end = child.control_fd = pair[1];
+	return pair[1];
+}
+
+int sandbox_clone(struct sandbox *sb, struct error *err)
+{
+	struct child child = { .host = sb->host,
+			       .keep_fd = -EBADF,
+			       .plan_fd = -EBADF,
+			       .terminal_fd = -EBADF,
+			       .ruleset_fd = -EBADF };
+	_cleanup_close_ int far_end = make_control(sb, err);
+
+	if (far_end < 0)
+		return far_end;
+	child.control_fd = far_end;
 	return clone_child(sb, &child, err);
 }
 
@@ -272,6 +244,20 @@ static bool clone_fits(const struct sandbox *sb)
 	return !sb->owned || sb->host_id - facts->uid_base < facts->uid_count;
 }
 
+/* A group that is empty, and the uid that is its name. */
+static bool take_group(struct sandbox *sb)
+{
+	struct sandbox_host *host = sb->host;
+
+	if (host->n_groups == 0)
+		return false;
+	host->n_groups--;
+	sb->cgroup = host->groups[host->n_groups].cgroup;
+	sb->host_id = host->groups[host->n_groups].host_id;
+	sb->id_reserved = true;
+	return true;
+}
+
 /* The uid a clone has got already, unless somebody else has it; any uid otherwise. */
 static int settle_id(struct sandbox *sb, struct error *err)
 {
@@ -284,7 +270,7 @@ static int settle_id(struct sandbox *sb, struct error *err)
 	if (sb->pid > 0)
 		unclone(sb);
 	sb->owned = sb->host->facts.privileged;
-	return reserve_id(sb, err);
+	return take_group(sb) ? 0 : reserve_id(sb, err);
 }
 
 /*
@@ -313,8 +299,25 @@ static int send_join(struct sandbox *sb, struct error *err)
 	struct command join = { .kind = COMMAND_JOIN, .shared_uid = !sb->host->facts.privileged };
 	int fds[CGROUP_JOIN_MAX];
 	int n = sb->host->cgroups->join_fds(sb->cgroup, fds);
+	int r = n < 0 ? error_set(err, ERROR_INTERNAL, -n, "a cgroup cannot be joined: %s",
+				  strerror(-n))
+		      : tell(sb, &join, fds, (size_t)n, err);
 
-	return tell(sb, &join, fds, (size_t)n, err);
+	sb->host->cgroups->joined(sb->cgroup);
+	return r;
+}
+
+/* It lives: it gets its ids, and may join its group. */
+static int settle_in(struct sandbox *sb, struct error *err)
+{
+	int r = map_ids(sb);
+
+	if (r < 0)
+		return error_set(err, ERROR_POLICY, -r,
+				 "user ids cannot be mapped into a new namespace (%s); see: atoll "
+				 "doctor",
+				 strerror(-r));
+	return send_join(sb, err);
 }
 
 int sandbox_complete(struct sandbox *sb, struct error *err)
@@ -327,24 +330,20 @@ int sandbox_complete(struct sandbox *sb, struct error *err)
 	else if (r == 0 && cgroups->clone_fd(sb->cgroup) >= 0)
 		/* Cloned before the group it should have been cloned into. */
 		r = cgroups->attach(sb->cgroup, sb->pid, err);
-	if (r < 0)
-		return r;
-	r = map_ids(sb);
-	if (r < 0)
-		return error_set(err, ERROR_POLICY, -r,
-				 "user ids cannot be mapped into a new namespace (%s); see: atoll "
-				 "doctor",
-				 strerror(-r));
-	return send_join(sb, err);
+	return r < 0 ? r : settle_in(sb, err);
 }
 
-int sandbox_create(struct sandbox_host *host, struct sandbox **ret, struct error *err)
+int sandbox_create(struct sandbox_host *host, struct net *net, struct sandbox **ret,
+		   struct error *err)
 {
 	_cleanup_(destroy_cleanup) struct sandbox *sb = sandbox_new(host);
 	int r;
 
-	if (!sb)
+	if (!sb) {
+		net_give_back(net, true);
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	}
+	sb->net = net;
 	r = sandbox_complete(sb, err);
 	if (r < 0)
 		return r;
@@ -352,66 +351,52 @@ int sandbox_create(struct sandbox_host *host, struct sandbox **ret, struct error
 	return 0;
 }
 
-/* What every clone must find in its memory. */
-static int host_init_early(struct sandbox_host *host, struct error *err)
+int sandbox_expect(struct sandbox_host *host, struct net *net, struct sandbox **ret,
+		   int *ret_far_end, struct error *err)
 {
-	int r = filter_build(FILTER_DEFAULT, &host->filter);
-
-	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "the seccomp filter cannot be built");
-	host->init_fd = fd_sealed_program("init", init_blob, (size_t)(init_blob_end - init_blob));
-	if (host->init_fd < 0)
-		return error_set(err, ERROR_INTERNAL, -host->init_fd, "init cannot be loaded: %s",
-				 strerror(-host->init_fd));
-	/* Modes are said in full wherever something is made. */
-	(void)umask(0);
-	/* A sandbox inherits supplementary groups; nothing in it may hold root's. */
-	if (geteuid() == 0 && setgroups(0, NULL) < 0 && errno != EPERM)
-		return error_set(err, ERROR_INTERNAL, errno,
-				 "supplementary groups cannot be dropped: %s", strerror(errno));
-	return 0;
-}
-
-/*
- * The first sandbox is cloned before we look at the host: making its namespaces takes as long as looking does, and goes
- * on beside it. Not where a group must come first, nor where a test takes features away.
- */
-static bool may_clone_first(void)
-{
-	return !getenv("ATOLL_FORCE_OFF") && access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0;
-}
-
-int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare, struct error *err)
-{
-	struct sandbox *spare;
+	_cleanup_(destroy_cleanup) struct sandbox *sb = sandbox_new(host);
+	_cleanup_close_ int far_end = -EBADF;
+	const int on = 1;
 	int r;
 
-	*host = (struct sandbox_host){ .init_fd = -EBADF,
-				       .cgroups = &cgroup_none_ops,
-				       .facts.clone3 = true };
-	r = host_init_early(host, err);
+	if (!sb) {
+		net_give_back(net, true);
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	}
+	sb->net = net;
+	r = settle_id(sb, err);
+	if (r == 0)
+		r = far_end = make_control(sb, err);
 	if (r < 0)
 		return r;
-	spare = sandbox_new(host);
-	if (!spare)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-	/* Where this fails, sandbox_complete() fails for the same reason, or does better with what it knows. */
-	spare->owned = geteuid() == 0;
-	if (may_clone_first() && choose_id(spare, PROBE_UID_BASE, PROBE_UID_COUNT, err) == 0)
-		(void)!sandbox_clone(spare, NULL);
-	host_probe_site(&host->facts, &host->site);
-	if (r < 0) {
-		sandbox_destroy(spare);
-		return r;
-	}
-	*ret_spare = spare;
+	/* Whoever greets says by that which process it is. */
+	if (setsockopt(sb->control_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
+		return error_set(err, ERROR_INTERNAL, errno, "a socket cannot be set up: %s",
+				 strerror(errno));
+	*ret = TAKE_PTR(sb);
+	*ret_far_end = TAKE_FD(far_end);
 	return 0;
 }
 
-int sandbox_host_open(struct sandbox_host *host, struct error *err)
+int sandbox_arrive(struct sandbox *sb, struct error *err)
 {
-	host->cgroups = cgroup_ops_for(host->facts.cgroup);
-	return host->cgroups->root_open(&host->cgroup_root, &host->site, err);
+	struct report rep;
+	pid_t pid = 0;
+	const int off = 0;
+	ssize_t n = sys_recv_from(sb->control_fd, &rep, sizeof(rep), &pid);
+
+	if (n == (ssize_t)sizeof(rep) && rep.kind == REPORT_FAILED && rep.errnum > 0)
+		return clone_failed(-rep.errnum, err);
+	if (n != (ssize_t)sizeof(rep) || rep.kind != REPORT_HELLO || pid <= 1)
+		return error_set(err, ERROR_INTERNAL, EPROTO, "a zygote made no sandbox");
+	/* It is our child and nobody has waited for it: the number cannot mean another process yet. */
+	sb->pid = pid;
+	sb->pidfd = sys_pidfd_open(pid);
+	if (sb->pidfd < 0)
+		return error_set(err, ERROR_INTERNAL, -sb->pidfd,
+				 "a sandbox process cannot be held: %s", strerror(-sb->pidfd));
+	(void)setsockopt(sb->control_fd, SOL_SOCKET, SO_PASSCRED, &off, sizeof(off));
+	return settle_in(sb, err);
 }
 
 int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_fd,
@@ -421,7 +406,8 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	const struct command go = { .kind = COMMAND_GO,
 				    .landlock_abi = (uint32_t)facts->landlock_abi,
 				    .overlay = facts->overlay,
-				    .proc = facts->proc_mount };
+				    .proc = facts->proc_mount,
+				    .partial = !plan_find(plan, OP_SECCOMP, -1) };
 	const struct command equip = { .kind = COMMAND_DEV };
 	const struct op *dev = plan_find(plan, OP_DEV, -1);
 	_cleanup_close_ int dev_fd = -EBADF;
@@ -431,11 +417,24 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	if (r < 0)
 		return r;
 	/* The child is at work; what it needs later, and what must hold before a program starts, follows. */
-	hold_mounts(sb);
+	if (sb->program_fd < 0)
+		hold_mounts(sb);
 	if (dev && facts->privileged)
 		dev_fd = dev_tree_make(dev->value != 0);
 	if (dev)
 		r = tell(sb, &equip, &dev_fd, dev_fd >= 0 ? 1 : 0, err);
+	if (r < 0 || plan_stage_count(plan) == 0)
+		return r;
+	plan_stage_limits(plan, 0, limits);
+	return sandbox_set_limits(sb, limits, err);
+}
+
+int sandbox_finish(struct sandbox *sb, const struct plan_view *plan, int plan_fd, struct error *err)
+{
+	const struct command rest = { .kind = COMMAND_REST };
+	int64_t limits[_STAGE_LIMIT_MAX];
+	int r = tell(sb, &rest, &plan_fd, 1, err);
+
 	if (r < 0)
 		return r;
 	plan_stage_limits(plan, 0, limits);
@@ -454,12 +453,17 @@ static void give_pipe(int fd, uint32_t id)
 		(void)!fchown(fd, id, id);
 }
 
-int sandbox_start(struct sandbox *sb, const struct command *command, const int fds[3])
+void sandbox_give_stdio(struct sandbox *sb, const int fds[3])
 {
 	if (sb->host->facts.privileged)
 		for (int i = 0; i < 3; i++)
 			give_pipe(fds[i], sb->host_id);
-	return send_command(sb, command, fds, 3);
+}
+
+int sandbox_start(struct sandbox *sb, const struct command *command, const int fds[])
+{
+	sandbox_give_stdio(sb, fds);
+	return send_command(sb, command, fds, 3 + command->n_extra);
 }
 
 void sandbox_kill(struct sandbox *sb)
@@ -480,14 +484,24 @@ int64_t sandbox_cpu_us(struct sandbox *sb)
 	return us < 0 && sb->pid > 0 ? tree_cpu_us(sb->pid) : us;
 }
 
-int64_t sandbox_memory_bytes(struct sandbox *sb)
+/* Files in memory are the sandbox's, too. */
+static int64_t with_files(const struct sandbox *sb, int64_t bytes)
 {
-	int64_t bytes = tree_memory_bytes(sb->pid);
 	struct statfs fs;
 
 	if (bytes >= 0 && sb->work_fd >= 0 && fstatfs(sb->work_fd, &fs) == 0)
 		bytes += (int64_t)(fs.f_blocks - fs.f_bfree) * fs.f_bsize;
 	return bytes;
+}
+
+int64_t sandbox_memory_bytes(struct sandbox *sb)
+{
+	return with_files(sb, tree_memory_bytes(sb->pid, false));
+}
+
+int64_t sandbox_memory_exact(struct sandbox *sb)
+{
+	return with_files(sb, tree_memory_bytes(sb->pid, true));
 }
 
 void sandbox_usage(struct sandbox *sb, struct usage *ret)
@@ -517,8 +531,20 @@ int sandbox_reap(struct sandbox *sb)
 
 int sandbox_vacate(struct sandbox *sb)
 {
-	int r = sb->cgroup ? sb->host->cgroups->remove(sb->cgroup) : 0;
+	struct sandbox_host *host = sb->host;
+	int r = -EOPNOTSUPP;
 
+	if (!sb->cgroup)
+		return 0;
+	if (host->keep_groups && sb->lone && host->n_groups < SANDBOX_GROUPS_MAX)
+		r = host->cgroups->settle(sb->cgroup);
+	if (r == 0) {
+		host->groups[host->n_groups].cgroup = sb->cgroup;
+		host->groups[host->n_groups].since_ns = clock_now_ns();
+		host->groups[host->n_groups++].host_id = sb->host_id;
+	} else if (r != -EBUSY) {
+		r = host->cgroups->remove(sb->cgroup);
+	}
 	if (r == 0)
 		sb->cgroup = NULL;
 	return r;
@@ -534,5 +560,8 @@ void sandbox_free(struct sandbox *sb)
 	sb->tmp_fd = fd_close(sb->tmp_fd);
 	sb->terminal_fd = fd_close(sb->terminal_fd);
 	sb->mounts_fd = fd_close(sb->mounts_fd);
+	sb->program_fd = fd_close(sb->program_fd);
+	/* Nobody lives in it any more: its cgroup is gone. */
+	net_give_back(sb->net, !sb->cgroup);
 	free(sb);
 }

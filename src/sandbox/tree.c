@@ -97,25 +97,46 @@ int64_t tree_cpu_us(pid_t root)
 	return ticks * tick_us;
 }
 
-int64_t tree_memory_bytes(pid_t root)
+/* Resident and not of a file, every page of every process counted. */
+static int64_t process_memory(pid_t pid)
 {
 	const long page = sysconf(_SC_PAGESIZE);
-	int64_t pages = 0;
+	long long resident, shared;
+	char path[64], text[128];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	if (textfile_read_at(AT_FDCWD, path, text, sizeof(text)) <= 0 ||
+	    sscanf(text, "%*u %lld %lld", &resident, &shared) != 2)
+		return 0;
+	return (resident - shared) * page;
+}
+
+/* The same with its share of each; a kernel that does not say so has the other number. */
+static int64_t process_share(pid_t pid)
+{
+	static const char key[] = "Pss_Anon:";
+	char path[64], text[4096];
+	const char *at;
+	long long kib;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
+	if (textfile_read_at(AT_FDCWD, path, text, sizeof(text)) <= 0)
+		return process_memory(pid);
+	at = strstr(text, key);
+	return at && sscanf(at + strlen(key), "%lld", &kib) == 1 ? kib * KiB : process_memory(pid);
+}
+
+int64_t tree_memory_bytes(pid_t root, bool shared_out)
+{
+	int64_t bytes = 0;
 	size_t n = 0;
 	_cleanup_free_ pid_t *list = list_tree(root, &n);
 
 	if (!list)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		long long resident, shared;
-		char path[64], text[128];
-
-		(void)snprintf(path, sizeof(path), "/proc/%d/statm", list[i]);
-		if (textfile_read_at(AT_FDCWD, path, text, sizeof(text)) > 0 &&
-		    sscanf(text, "%*u %lld %lld", &resident, &shared) == 2)
-			pages += resident - shared;
-	}
-	return pages * page;
+	for (size_t i = 0; i < n; i++)
+		bytes += shared_out ? process_share(list[i]) : process_memory(list[i]);
+	return bytes;
 }
 
 void tree_kill(pid_t root)

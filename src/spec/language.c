@@ -9,10 +9,8 @@
 #include <string.h>
 
 #include "spec/knob.h"
-#include "spec/read.h"
+#include "spec/language-read.h"
 #include "spec/request.h"
-
-enum { NAME_BYTES_MAX = 32, TEXT_BYTES_MAX = 1024, WORDS_COUNT_MAX = 256 };
 
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789+#._@-"
 
@@ -96,42 +94,6 @@ static int read_etc(const struct reader *r, const struct key_rule *rule, const j
 	return e;
 }
 
-/* A map of names and texts, or a list of "K=V" words: both become words. */
-static int read_env(const struct reader *r, const struct key_rule *rule, const json_t *value,
-		    void *object)
-{
-	struct language *lang = object;
-	const char *name;
-	const json_t *text;
-	size_t n = 0;
-
-	if (json_is_array(value))
-		return read_words(r, rule, value, object);
-	if (!json_is_object(value))
-		return reader_refuse(r, "%s is neither a map nor a list", quote_json(value).text);
-	lang->env = arena_alloc(r->arena, (json_object_size(value) + 1) * sizeof(*lang->env));
-	if (!lang->env)
-		return reader_no_memory(r);
-	json_object_foreach((json_t *)(uintptr_t)value, name, text)
-	{
-		struct reader at = reader_at(r, name);
-		const char *content;
-		size_t size;
-		char *word;
-		int e = read_string(&at, text, rule->max, &content);
-
-		if (e < 0)
-			return e;
-		size = strlen(name) + strlen(content) + 2;
-		word = arena_alloc(r->arena, size);
-		if (!word)
-			return reader_no_memory(r);
-		(void)snprintf(word, size, "%s=%s", name, content);
-		lang->env[n++] = word;
-	}
-	return 0;
-}
-
 static int read_compile_limits(const struct reader *r, const struct key_rule *rule _unused_,
 			       const json_t *value, void *object)
 {
@@ -177,10 +139,12 @@ static const struct key_rule language_rules[] = {
 	{ .key = "compile", .read = read_words, WORDS(compile_argv) },
 	{ .key = "compile_limits", .read = read_compile_limits },
 	{ .key = "run", .read = read_words, WORDS(run_argv) },
-	{ .key = "env", .read = read_env, WORDS(env) },
+	{ .key = "env", .read = language_read_env, WORDS(env) },
 	{ .key = "etc", .read = read_etc, WORDS(etc) },
 	{ .key = "libraries", .read = read_words, WORDS(libraries) },
 	{ .key = "runner", .read = read_text, MEMBER(runner), .max = TEXT_BYTES_MAX },
+	{ .key = "warm", .read = language_read_warm },
+	{ .key = "kit", .read = language_read_kit },
 };
 
 static int check_whole(const struct reader *r, const struct language *lang)

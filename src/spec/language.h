@@ -14,6 +14,38 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+/*
+ * Section `warm`: how a program of this language can be had in a runtime that is up already. Its words may hold
+ * {runner} (fork), {runner_text} and {runner_fd} (start) besides.
+ */
+enum warmth {
+	WARMTH_NONE,  /* there is no such section */
+	WARMTH_FORK,  /* forked from a runtime that is kept outside */
+	WARMTH_START, /* started ahead in a sandbox of its own */
+};
+
+enum { WARM_TIERS_MAX = 8, WARM_MODULES_MAX = 32 };
+
+struct language_warm { /* all NULL without the section; with it no list is */
+	enum warmth kind;
+	const char *runner;  /* runners/<file> that makes the runtime wait; NULL: argv names none */
+	const char **argv;   /* key `run` */
+	const char **env;    /* "K=V" words on top of the language's */
+	const char ***tiers; /* lists of modules to have loaded; fork only */
+	const char **cold_env; /* variables that count when a runtime starts; "X*" is a prefix */
+};
+
+/*
+ * Section `kit`: what is worth having ready before a source is compiled for the first time (client/kit.h). All NULL without the
+ * section. A compile with a kit differs in words, variables and time, never in its product.
+ */
+struct language_kit {
+	const char **make;  /* command that leaves the kit in the work directory */
+	const char **words; /* stand behind the first word of `compile`; the kit is at /kit */
+	const char **env;   /* "K=V" words on top of the language's */
+	const char **doubt; /* a compiler that says any of these is asked again without the kit */
+};
+
 struct language {
 	json_t *root;		    /* owns every string below */
 	struct arena memory;	    /* owns the lists */
@@ -38,6 +70,8 @@ struct language {
 	const char *
 		class_pattern; /* key `class`; "java": source name from the public class; or NULL */
 	const char *runner;    /* runners/<file> that implements --invoke, or NULL */
+	struct language_warm warm;
+	struct language_kit kit;
 };
 
 int language_parse(const struct document *doc, struct language **ret,
@@ -61,3 +95,5 @@ void language_main_class(const char *source, size_t len, char *ret, size_t size)
 /* The file name under which code is stored: `source`, with {class} filled in from the code. */
 void language_source_name(const struct language *lang, const char *code, size_t len, char *ret,
 			  size_t size);
+/* Whether a warm runtime would see this variable too late; only of languages with that section. */
+bool language_wants_cold(const struct language *lang, const char *variable);

@@ -237,3 +237,41 @@ int read_words(const struct reader *r, const struct key_rule *rule, const json_t
 	*(const char ***)((char *)object + rule->offset) = words;
 	return 0;
 }
+
+static bool is_module(const char *name)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+				      "0123456789.";
+	const size_t n_first = sizeof(letters) - 1 - strlen("0123456789.");
+
+	/* What `python3 -m` would run is no module to have ready: it would run, and in nobody's sandbox. */
+	return *name && memchr(letters, *name, n_first) && !name[strspn(name, letters)] &&
+	       !strstr(name, "__main__");
+}
+
+int read_modules(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		 void *object)
+{
+	int e = read_words(r, rule, value, object);
+	const char **words = *(const char ***)((char *)object + rule->offset);
+	size_t n = 0;
+
+	for (size_t i = 0; e == 0 && words[i]; i++) {
+		struct reader at = reader_index(r, i);
+		bool known = false;
+
+		if (!is_module(words[i]))
+			e = reader_refuse(
+				&at,
+				"'%s' is not the name of a module (letters, digits, _ and "
+				". inside)",
+				quote_text(words[i]).text);
+		for (size_t k = 0; k < n; k++)
+			known = known || strcmp(words[k], words[i]) == 0;
+		if (!known)
+			words[n++] = words[i];
+	}
+	if (e == 0)
+		words[n] = NULL;
+	return e;
+}

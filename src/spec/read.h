@@ -51,6 +51,10 @@ int read_bool(const struct reader *r, const struct key_rule *rule, const json_t 
 	      void *object) _must_check_;
 int read_words(const struct reader *r, const struct key_rule *rule, const json_t *value,
 	       void *object) _must_check_;
+/* Words that are names of modules: letters, digits, _ and ., none of them twice. */
+int read_modules(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		 void *object) _must_check_;
+enum { MODULE_BYTES_MAX = 63 }; /* what a plan takes as a name */
 /* A text without NUL of at most max bytes. */
 int read_string(const struct reader *r, const json_t *value, size_t max,
 		const char **ret) _must_check_;

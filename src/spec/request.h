@@ -23,6 +23,7 @@ enum {
 	REQUEST_TESTS_MAX = 256,
 	REQUEST_GLOBS_MAX = 64,
 	REQUEST_LABELS_MAX = 64,
+	REQUEST_PRELOAD_MAX = 32,
 	REQUEST_CODE_MAX = 16 << 20,
 	REQUEST_PATH_MAX = 1000, /* bytes of a file name below /sandbox */
 	REQUEST_DEPTH_MAX = 32,	 /* its components */
@@ -92,6 +93,7 @@ struct request {
 	const json_t *invoke_params;		  /* object, or NULL */
 	const char **collect;			  /* globs, NULL-terminated; NULL: everything */
 	const json_t *labels;			  /* object of strings, or NULL */
+	const char **preload; /* modules to have loaded, NULL-terminated; NULL: not said */
 };
 
 /* Takes its own reference on root. Unknown keys, and keys of later steps, are refused by name. */

@@ -84,6 +84,47 @@ static void test_all_keys(void **state _unused_)
 	assert_null(language_free(lang));
 }
 
+static void test_warm(void **state _unused_)
+{
+	struct language *lang = language_from(
+		LEAST "warm:\n  kind: fork\n  runner: x/zygote.x\n  run: [/usr/bin/x, '{runner}']\n"
+		      "  env: {X: '1'}\n  tiers: [[numpy], [numpy, a.b]]\n  cold_env: [X*, YZ]\n");
+
+	assert_int_equal(lang->warm.kind, WARMTH_FORK);
+	assert_string_equal(lang->warm.runner, "x/zygote.x");
+	assert_string_equal(lang->warm.argv[1], "{runner}");
+	assert_string_equal(lang->warm.env[0], "X=1");
+	assert_string_equal(lang->warm.tiers[0][0], "numpy");
+	assert_null(lang->warm.tiers[0][1]);
+	assert_string_equal(lang->warm.tiers[1][1], "a.b");
+	assert_null(lang->warm.tiers[2]);
+	assert_true(language_wants_cold(lang, "X"));
+	assert_true(language_wants_cold(lang, "XY"));
+	assert_true(language_wants_cold(lang, "YZ"));
+	assert_true(language_wants_cold(lang, "LD_PRELOAD"));
+	assert_true(language_wants_cold(lang, "TZ"));
+	assert_true(language_wants_cold(lang, "LANG"));
+	assert_false(language_wants_cold(lang, "YZA"));
+	assert_false(language_wants_cold(lang, "Y"));
+	assert_false(language_wants_cold(lang, "LANGS"));
+	assert_false(language_wants_cold(lang, "PATH"));
+	assert_null(language_free(lang));
+
+	lang = language_from(LEAST "warm: {kind: start, run: [/x]}\n");
+	assert_int_equal(lang->warm.kind, WARMTH_START);
+	assert_null(lang->warm.runner);
+	assert_null(lang->warm.env[0]);
+	assert_null(lang->warm.tiers[0]);
+	assert_false(language_wants_cold(lang, "X"));
+	assert_null(language_free(lang));
+
+	lang = language_from(LEAST);
+	assert_int_equal(lang->warm.kind, WARMTH_NONE);
+	assert_null(language_free(lang));
+}
+
+#define WARM(text) LEAST "warm: {" text "}\n"
+
 static void test_refusals(void **state _unused_)
 {
 	static const struct {
@@ -108,6 +149,34 @@ static void test_refusals(void **state _unused_)
 		{ "env: {A: 1}\n", "x.yaml: env.A: 1 is not a text" },
 		{ "name: x\ntitle: X\nsource: '{class}.x'\nruntime: /x\npackage: x\nrun: [x]\n",
 		  "x.yaml: source: {class} needs the key class" },
+		{ LEAST "warm: fork\n", "x.yaml: warm: a text is not an object" },
+		{ LEAST "warm: {}\n", "x.yaml: warm.kind: it is missing" },
+		{ WARM("kind: fork, speed: 1"), "x.yaml: warm.speed: there is no such key" },
+		{ WARM("kind: spoon"), "x.yaml: warm.kind: 'spoon' is neither fork nor start" },
+		{ WARM("kind: fork, run: [/x, '{runner}']"), "x.yaml: warm.runner: it is missing" },
+		{ WARM("kind: fork, runner: r"), "x.yaml: warm.run: it is missing" },
+		{ WARM("runner: ../r"),
+		  "x.yaml: warm.runner: '../r' is not a name below runners/" },
+		{ WARM("runner: /r"), "x.yaml: warm.runner: '/r' is not a name below runners/" },
+		{ WARM("run: [x]"), "x.yaml: warm.run: its first word is not an absolute path" },
+		{ WARM("run: []"), "x.yaml: warm.run: its first word is not an absolute path" },
+		{ WARM("env: 5"), "x.yaml: warm.env: 5 is neither a map nor a list" },
+		{ WARM("tiers: [numpy]"), "x.yaml: warm.tiers[0]: numpy is not a list" },
+		{ WARM("tiers: [[]]"),
+		  "x.yaml: warm.tiers[0]: it is empty; that tier is always there" },
+		{ WARM("tiers: [[a], ['b c']]"),
+		  "x.yaml: warm.tiers[1][0]: 'b c' is not the name of a module (letters, digits, _ "
+		  "and . inside)" },
+		{ WARM("tiers: [[a], [a], [a], [a], [a], [a], [a], [a], [a]]"),
+		  "x.yaml: warm.tiers: it has 9 entries, more than the 8 allowed" },
+		{ WARM("kind: start, runner: r, run: [/x], tiers: [[a]]"),
+		  "x.yaml: warm.tiers: only what is forked can have modules loaded" },
+		{ WARM("cold_env: ['A*B']"),
+		  "x.yaml: warm.cold_env[0]: 'A*B' is not the name of a variable, with * at most "
+		  "at its end" },
+		{ WARM("cold_env: ['']"),
+		  "x.yaml: warm.cold_env[0]: '' is not the name of a variable, with * at most "
+		  "at its end" },
 		{ "name: [\n", "x.yaml:2: did not find expected node content" },
 	};
 
@@ -116,7 +185,8 @@ static void test_refusals(void **state _unused_)
 		struct language *lang = NULL;
 		struct error err = { 0 };
 
-		assert_int_equal(language_parse(&doc, &lang, &err), -EINVAL);
+		if (language_parse(&doc, &lang, &err) != -EINVAL)
+			fail_msg("taken: %s", rows[i].yaml);
 		assert_null(lang);
 		assert_string_equal(err.text, rows[i].text);
 	}
@@ -238,10 +308,10 @@ static void test_source_name(void **state _unused_)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shipped),	    cmocka_unit_test(test_all_keys),
-		cmocka_unit_test(test_refusals),    cmocka_unit_test(test_detection),
-		cmocka_unit_test(test_class_names), cmocka_unit_test(test_main_class),
-		cmocka_unit_test(test_source_name),
+		cmocka_unit_test(test_shipped),	   cmocka_unit_test(test_all_keys),
+		cmocka_unit_test(test_warm),	   cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_detection),  cmocka_unit_test(test_class_names),
+		cmocka_unit_test(test_main_class), cmocka_unit_test(test_source_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

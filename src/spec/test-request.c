@@ -15,7 +15,8 @@ static void test_everything(void **state _unused_)
 		" \"limits\": {\"memory\": \"64m\"}, \"network\": \"loopback\", \"policy\": "
 		"\"strict\","
 		" \"read_only\": true, \"image\": \"/srv/image\", \"tty\": true,"
-		" \"labels\": {\"team\": \"x\"}, \"collect\": [\"*.csv\"]}");
+		" \"labels\": {\"team\": \"x\"}, \"collect\": [\"*.csv\"],"
+		" \"preload\": [\"numpy\", \"_a.B9\", \"numpy\"]}");
 
 	assert_string_equal(req->language, "Python");
 	assert_int_equal(req->code.len, 3);
@@ -41,6 +42,9 @@ static void test_everything(void **state _unused_)
 	assert_string_equal(req->image, "/srv/image");
 	assert_string_equal(req->collect[0], "*.csv");
 	assert_int_equal(json_object_size(req->labels), 1);
+	assert_string_equal(req->preload[0], "numpy");
+	assert_string_equal(req->preload[1], "_a.B9");
+	assert_null(req->preload[2]);
 	assert_null(request_free(req));
 }
 
@@ -56,6 +60,7 @@ static void test_least(void **state _unused_)
 	assert_null(req->stdin_data.data);
 	assert_int_equal(req->network, NETWORK_NONE);
 	assert_null(req->collect);
+	assert_null(req->preload);
 	assert_null(request_free(req));
 }
 
@@ -99,6 +104,9 @@ static void test_parts(void **state _unused_)
 	assert_null(request_free(req));
 }
 
+#define PRELOAD(list)	"{\"code\": \"\", \"preload\": " list "}"
+#define NO_MODULE	"is not the name of a module (letters, digits, _ and . inside)"
+#define TEN		"aaaaaaaaaa"
 #define PATH_TEXT(path) "{\"code\": \"\", \"files\": {\"" path "\": \"\"}}"
 
 static const struct {
@@ -110,6 +118,15 @@ static const struct {
 	{ "{\"speed\": 1}", "speed", "speed: there is no such key" },
 	{ "{\"code\": \"\", \"workspace\": \"w\"}", "workspace",
 	  "workspace: it is not available yet; leave it out" },
+	{ PRELOAD("\"numpy\""), "preload", "preload: numpy is not a list" },
+	{ PRELOAD("[5]"), "preload[0]", "preload[0]: 5 is not a text" },
+	{ PRELOAD("[\"a\", \"\"]"), "preload[1]", "preload[1]: '' " NO_MODULE },
+	{ PRELOAD("[\"9a\"]"), "preload[0]", "preload[0]: '9a' " NO_MODULE },
+	{ PRELOAD("[\".a\"]"), "preload[0]", "preload[0]: '.a' " NO_MODULE },
+	{ PRELOAD("[\"a/b\"]"), "preload[0]", "preload[0]: 'a/b' " NO_MODULE },
+	{ PRELOAD("[\"a-b\"]"), "preload[0]", "preload[0]: 'a-b' " NO_MODULE },
+	{ PRELOAD("[\"" TEN TEN TEN TEN TEN TEN "aaaa\"]"), "preload[0]",
+	  "preload[0]: it has 64 bytes, more than the 63 allowed" },
 	{ "{\"code\": \"\", \"eval\": true}", "eval",
 	  "eval: it is not available yet; leave it out" },
 	{ "{\"code\": 5}", "code", "code: 5 is neither a text nor {\"base64\": …}" },

@@ -23,6 +23,9 @@ enum {
 	JOB_LAST_READS = 64,
 	JOB_DRAIN_MS = 1000,
 	JOB_KILL_WAIT_MS = 10000,
+	/* How long output may stay in its pipes when nobody looks: less than a program would notice. */
+	JOB_QUIET_MS = 3,
+	JOB_QUIET_BYTES = 1 << 20, /* a pipe holds no more */
 	IDLE_PERIOD_MIN_MS = 10,
 	IDLE_PERIOD_MAX_MS = 500,
 };
@@ -44,7 +47,7 @@ struct job {
 	struct job_outcome outcome;
 	struct stream out, err;
 	struct feed feed;
-	struct source *cancel, *resize, *idle, *deadline;
+	struct source *cancel, *resize, *idle, *deadline, *quiet;
 	int64_t active_ns; /* last sign of life: output, or CPU */
 	int64_t cpu_us;	   /* as last heard */
 	bool usage_asked;
@@ -103,6 +106,7 @@ static void release(struct job *j)
 	j->resize = source_free(j->resize);
 	j->idle = source_free(j->idle);
 	j->deadline = source_free(j->deadline);
+	j->quiet = source_free(j->quiet);
 	link_detach(j->link, &j->port);
 }
 
@@ -204,16 +208,22 @@ static int stream_read(struct stream *s)
 	return -EPIPE;
 }
 
+/* What is there now; a pipe holds no more than these reads take, however large its owner made it. */
+static void last_reads(struct job *j)
+{
+	for (int i = 0; i < JOB_LAST_READS && stream_read(&j->out) > 0; i++)
+		;
+	for (int i = 0; i < JOB_LAST_READS && stream_read(&j->err) > 0; i++)
+		;
+}
+
 /* Partial output is kept on every kind of end; what is there now is all that is waited for. */
 static int fail(struct job *j, const struct error *error)
 {
 	if (j->state == JOB_ENDED)
 		return 0;
 	j->outcome.error = *error;
-	for (int i = 0; i < JOB_LAST_READS && stream_read(&j->out) > 0; i++)
-		;
-	for (int i = 0; i < JOB_LAST_READS && stream_read(&j->err) > 0; i++)
-		;
+	last_reads(j);
 	return end(j);
 }
 
@@ -222,7 +232,9 @@ static int broker_gone(struct job *j)
 	struct error error;
 
 	(void)error_set(&error, ERROR_INTERNAL, EPIPE,
-			"the sandbox broker died; its messages, if any, are above");
+			link_is_shared(j->link)
+				? "the atoll pool died or hung up; run it again"
+				: "the sandbox broker died; its messages, if any, are above");
 	return fail(j, &error);
 }
 
@@ -258,7 +270,13 @@ static int drain(struct job *j)
 	j->state = JOB_DRAINING;
 	j->cancel = source_free(j->cancel);
 	j->idle = source_free(j->idle);
+	j->quiet = source_free(j->quiet);
 	feed_stop(&j->feed);
+	/* The program has ended and what it printed is there; its end of the pipes goes a little later. */
+	if (j->outcome.done.settled) {
+		last_reads(j);
+		return end(j);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
 		int r;
 
@@ -356,8 +374,11 @@ static int on_deadline(void *data, uint32_t events)
 		return r;
 	link_detach(j->link, &j->port);
 	link_give_up(j->link);
-	(void)error_set(&error, ERROR_INTERNAL, ETIMEDOUT,
-			"the sandbox broker did not answer; it was ended together with the run");
+	(void)error_set(
+		&error, ERROR_INTERNAL, ETIMEDOUT,
+		link_is_shared(j->link)
+			? "the atoll pool did not answer; the run was given up"
+			: "the sandbox broker did not answer; it was ended together with the run");
 	return fail(j, &error);
 }
 
@@ -426,6 +447,8 @@ static int done(struct job *j, const struct record_done *record)
 		return fail(j, &error);
 	}
 	j->outcome.done = *record;
+	if (record->has_stage && j->outcome.n_stages < PLAN_STAGES_MAX)
+		j->outcome.stages[j->outcome.n_stages++] = record->stage;
 	if (j->fault < 0)
 		(void)error_set(&j->outcome.error, ERROR_INTERNAL, -j->fault,
 				"cannot keep what the program wrote: %s", strerror(-j->fault));
@@ -495,6 +518,31 @@ static int make_stdio(struct job *j, int ret[3])
 	return 0;
 }
 
+static int watch_output(struct job *j)
+{
+	int r = stream_watch(&j->out);
+
+	return r < 0 ? r : stream_watch(&j->err);
+}
+
+static int on_quiet_end(void *data, uint32_t events)
+{
+	struct job *j = data;
+	int r = watch_output(j);
+
+	(void)events;
+	return r < 0 ? fault(j, r) : 0;
+}
+
+/* A run that is over at once needs no watching: its output is read when it ends, without a wake-up for each piece. */
+static int expect_output(struct job *j)
+{
+	if (!j->in.quiet || j->in.tty || j->in.output_total_bytes < JOB_QUIET_BYTES)
+		return watch_output(j);
+	return loop_add_timer(j->loop, j->outcome.sent_ns + JOB_QUIET_MS * NS_PER_MS,
+			      (struct handler){ on_quiet_end, j }, &j->quiet);
+}
+
 static int watch_caller(struct job *j)
 {
 	int64_t at_ns = j->in.patience_ms > 0 ? j->outcome.sent_ns + j->in.patience_ms * NS_PER_MS
@@ -538,9 +586,7 @@ int job_start(struct job *j, struct error *err)
 	if (r >= 0)
 		r = watch_caller(j);
 	if (r >= 0)
-		r = stream_watch(&j->out);
-	if (r >= 0)
-		r = stream_watch(&j->err);
+		r = expect_output(j);
 	if (r >= 0 && j->feed.to_fd >= 0)
 		r = fd_set_nonblock(j->feed.to_fd, true);
 	if (r >= 0 && j->feed.to_fd >= 0)

@@ -42,6 +42,7 @@ struct job_observer {
 struct job_input {
 	int plan_fd; /* borrowed */
 	bool tty;
+	bool quiet;		/* nobody looks at output before the end */
 	struct span stdin_data; /* fed first; data NULL: none */
 	int stdin_fd;		/* then this until its end; negative: none */
 	int cancel_fd;		/* readable: cancel; negative: none */

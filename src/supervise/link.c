@@ -18,17 +18,18 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LINK_SEND_WAIT_MS = 5000, LINK_EXIT_WAIT_MS = 10000 };
+enum { LINK_SEND_WAIT_MS = 5000, LINK_EXIT_WAIT_MS = 10000, LINK_CONNECT_WAIT_MS = 2000 };
 
 struct link {
 	int fd;
 	pid_t pid; /* 0: not ours to wait for */
 	bool broken;
 	bool greeted;
-	struct host_facts facts; /* once greeted */
+	struct record_hello hello; /* once greeted */
 	uint32_t next_job;
 	struct source *source;
 	struct link_port *ports;
@@ -69,7 +70,7 @@ static void reset_signals(void)
  * the socket and stderr is closed, so a broker never holds a pipe end or a file of the caller's. A
  * session of its own keeps the terminal's signals away: what ends the broker is the socket.
  */
-static _noreturn_ void child_serve(int fd, int (*serve)(int fd))
+static _noreturn_ void child_serve(int fd, struct link_server server)
 {
 	int null_fd;
 
@@ -83,7 +84,7 @@ static _noreturn_ void child_serve(int fd, int (*serve)(int fd))
 		_exit(125);
 	if (close_range(4, ~0U, 0) < 0)
 		_exit(125);
-	_exit(serve(3));
+	_exit(server.serve(server.data, 3));
 }
 
 /* Both ends above the standard three, which a caller may have closed. */
@@ -112,7 +113,7 @@ static int socket_pair(int ret[2])
 	return 0;
 }
 
-int link_spawn(int (*serve)(int fd), struct link **ret, struct error *err)
+int link_spawn(struct link_server server, struct link **ret, struct error *err)
 {
 	_cleanup_close_ int ours = -EBADF, theirs = -EBADF;
 	int pair[2] = { -EBADF, -EBADF };
@@ -129,7 +130,7 @@ int link_spawn(int (*serve)(int fd), struct link **ret, struct error *err)
 		return error_set(err, ERROR_INTERNAL, errno, "cannot start the sandbox broker: %s",
 				 strerror(errno));
 	if (pid == 0)
-		child_serve(theirs, serve);
+		child_serve(theirs, server);
 	r = link_new(ours, pid, ret);
 	if (r < 0) {
 		ours = fd_close(ours);
@@ -197,6 +198,16 @@ bool link_is_broken(const struct link *l)
 	return l->broken;
 }
 
+bool link_is_shared(const struct link *l)
+{
+	return l->pid == 0;
+}
+
+bool link_is_warm(const struct link *l)
+{
+	return l->greeted && l->hello.warm;
+}
+
 /* Tells every port once; a handler may detach its own port. */
 static int break_link(struct link *l)
 {
@@ -206,6 +217,8 @@ static int break_link(struct link *l)
 		return 0;
 	l->broken = true;
 	l->source = source_free(l->source);
+	/* One that is not ours to kill ends our runs when it sees this. */
+	(void)shutdown(l->fd, SHUT_RDWR);
 	for (struct link_port *p = l->ports, *next; p; p = next) {
 		int r;
 
@@ -224,13 +237,13 @@ void link_give_up(struct link *l)
 	(void)break_link(l);
 }
 
-static int wait_for(int fd, short events)
+static int wait_for(int fd, short events, int wait_ms)
 {
 	struct pollfd p = { .fd = fd, .events = events };
 	int r;
 
 	do {
-		r = poll(&p, 1, LINK_SEND_WAIT_MS);
+		r = poll(&p, 1, wait_ms);
 	} while (r < 0 && errno == EINTR);
 	if (r < 0)
 		return -errno;
@@ -248,7 +261,7 @@ int link_send(struct link *l, const struct record *record, const int *fds, size_
 
 		if (r != -EAGAIN)
 			return r == -ECONNRESET ? -EPIPE : r;
-		r = wait_for(l->fd, POLLOUT);
+		r = wait_for(l->fd, POLLOUT, LINK_SEND_WAIT_MS);
 		if (r < 0)
 			return r;
 	}
@@ -281,8 +294,10 @@ static int receive(struct link *l, struct link_message *ret)
 static int route(struct link *l, struct link_message *m)
 {
 	if (m->record.kind == RECORD_HELLO) {
+		if (m->record.hello.version != PROTO_VERSION)
+			return break_link(l);
 		l->greeted = true;
-		l->facts = m->record.hello;
+		l->hello = m->record.hello;
 		return 0;
 	}
 	for (struct link_port *p = l->ports; p; p = p->next) {
@@ -292,7 +307,8 @@ static int route(struct link *l, struct link_message *m)
 	return 0;
 }
 
-int link_dispatch(struct link *l)
+/* `all`: also what nobody waits for, and so the end of the other side. */
+static int dispatch(struct link *l, bool all)
 {
 	struct link_message m;
 
@@ -307,28 +323,70 @@ int link_dispatch(struct link *l)
 		close_fds(&m);
 		if (r < 0)
 			return r;
+		if (!all && !l->ports)
+			return 0;
 	}
 	return 0;
 }
 
+int link_dispatch(struct link *l)
+{
+	return dispatch(l, true);
+}
+
 int link_hello(struct link *l, struct host_facts *ret)
 {
+	/* A pool that does not answer can be done without, so it has less time. */
+	int wait_ms = l->pid > 0 ? LINK_SEND_WAIT_MS : LINK_CONNECT_WAIT_MS;
+
 	while (!l->greeted) {
-		int r = l->broken ? -EPIPE : wait_for(l->fd, POLLIN);
+		int r = l->broken ? -EPIPE : wait_for(l->fd, POLLIN, wait_ms);
 
 		if (r == 0)
 			r = link_dispatch(l);
 		if (r < 0)
 			return r;
 	}
-	*ret = l->facts;
+	*ret = l->hello.facts;
 	return 0;
+}
+
+/* Whoever can give us sandboxes has us in its hand: nobody but our own user, or root. */
+static bool is_trusted(int fd)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+	       (peer.uid == geteuid() || peer.uid == 0);
+}
+
+int link_connect(const char *path, struct link **ret)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	_cleanup_close_ int fd = -EBADF;
+	size_t n = strlen(path);
+	int r;
+
+	if (n >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(address.sun_path, path, n);
+	/* Non-blocking: a broker whose queue is full is one to do without. */
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	if (!is_trusted(fd))
+		return -EPERM;
+	r = link_new(fd, 0, ret);
+	if (r == 0)
+		(void)TAKE_FD(fd);
+	return r;
 }
 
 static int on_readable(void *data, uint32_t events)
 {
 	(void)events;
-	return link_dispatch(data);
+	return dispatch(data, false);
 }
 
 int link_watch(struct link *l, struct loop *loop)

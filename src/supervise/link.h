@@ -4,8 +4,8 @@
  * loop, where each is handed to the port that has its job number; one link serves many jobs. A record
  * nobody waits for is dropped and its descriptors closed.
  *
- *   link_spawn ──▶ open ──link_watch──▶ watched ──peer gone or breaks the protocol──▶ broken
- *                    └───────────────────┴──────────── link_close ───────────────────────┴──▶ gone
+ *   link_spawn, link_connect ──▶ open ──link_watch──▶ watched ──peer gone or breaks the protocol──▶ broken
+ *                                  └───────────────────┴──────────── link_close ───────────────────────┴──▶ gone
  *
  * A link breaks once and for all: every port is told (message NULL) and later sends fail.
  */
@@ -36,9 +36,18 @@ struct link_port {
 
 /*
  * Starts a broker: a forked child that holds nothing but its end of the socket and stderr, calls
- * serve(fd) and exits with what that returns.
+ * serve(data, fd) and exits with what that returns.
  */
-int link_spawn(int (*serve)(int fd), struct link **ret, struct error *err) _must_check_;
+struct link_server {
+	int (*serve)(void *data, int fd);
+	void *data;
+};
+int link_spawn(struct link_server server, struct link **ret, struct error *err) _must_check_;
+/*
+ * To a broker that listens at path and is run by us or by root. Nobody there: -ENOENT or -ECONNREFUSED. Any failure,
+ * here or of link_hello() (another version, no answer), means that a broker is to be had another way.
+ */
+int link_connect(const char *path, struct link **ret) _must_check_;
 /* Takes over fd (one end of a SOCK_SEQPACKET pair), and pid (to be waited for) when it is not 0. */
 int link_new(int fd, pid_t pid, struct link **ret) _must_check_;
 /* Closes the socket and waits until the broker has cleaned up and ended. NULL is fine. */
@@ -60,3 +69,7 @@ int link_dispatch(struct link *l) _must_check_;
 /* The broker no longer answers: it is killed (its sandboxes die with it) and the link is broken. */
 void link_give_up(struct link *l);
 bool link_is_broken(const struct link *l);
+/* The broker serves others too, and may go without us. */
+bool link_is_shared(const struct link *l);
+/* It has said that it keeps runtimes ready. */
+bool link_is_warm(const struct link *l);

@@ -16,11 +16,11 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "sys/kernel.h"
 
 /* The broker's side */
 
@@ -32,41 +32,20 @@ struct peer {
 
 static int peer_receive(struct peer *p, struct record *ret)
 {
-	char control[CMSG_SPACE(sizeof(int) * RECORD_FDS_MAX)];
-	struct iovec iov = { .iov_base = ret, .iov_len = sizeof(*ret) };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control,
-			    .msg_controllen = sizeof(control) };
-	struct cmsghdr *c;
+	int fds[RECORD_FDS_MAX];
+	size_t n_fds = RECORD_FDS_MAX;
 
-	if (recvmsg(p->fd, &m, MSG_CMSG_CLOEXEC) != sizeof(*ret))
+	if (sys_recv_record(p->fd, ret, sizeof(*ret), fds, &n_fds) != sizeof(*ret))
 		return -1;
-	c = CMSG_FIRSTHDR(&m);
-	if (c && c->cmsg_len == CMSG_LEN(sizeof(p->fds)))
-		memcpy(p->fds, CMSG_DATA(c), sizeof(p->fds));
+	if (n_fds == RECORD_FDS_MAX)
+		memcpy(p->fds, fds, sizeof(fds));
 	return 0;
 }
 
 static void peer_send(struct peer *p, struct record r, int fd)
 {
-	char control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec iov = { .iov_base = &r, .iov_len = sizeof(r) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-
 	r.job = p->job;
-	if (fd >= 0) {
-		struct cmsghdr *c;
-
-		m.msg_control = control;
-		m.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	}
-	if (sendmsg(p->fd, &m, MSG_NOSIGNAL) < 0)
+	if (sys_send_record(p->fd, &r, sizeof(r), &fd, fd >= 0) < 0)
 		_exit(9);
 }
 
@@ -219,6 +198,8 @@ static int serve_usage(int fd)
 	return 0;
 }
 
+static uint8_t settled; /* what its DONE says */
+
 static int serve_keeps_pipes(int fd)
 {
 	struct peer p = peer_accept(fd);
@@ -227,7 +208,7 @@ static int serve_keeps_pipes(int fd)
 	peer_started(&p);
 	if (write(p.fds[2], "x", 1) != 1)
 		return 1;
-	peer_send(&p, (struct record){ .kind = RECORD_DONE }, -1);
+	peer_send(&p, (struct record){ .kind = RECORD_DONE, .done.settled = settled }, -1);
 	(void)peer_receive(&p, &r);
 	return 0;
 }
@@ -320,11 +301,19 @@ static int on_end(void *data)
 	return 0;
 }
 
+static int serve_with(void *data, int fd)
+{
+	int (**serve)(int fd) = data;
+
+	return (*serve)(fd);
+}
+
 static void setup(int (*serve)(int fd))
 {
 	memset(&bench, 0, sizeof(bench));
 	bench.loop = loop_new();
-	assert_int_equal(link_spawn(serve, &bench.link, &bench.err), 0);
+	assert_int_equal(
+		link_spawn((struct link_server){ serve_with, &serve }, &bench.link, &bench.err), 0);
 	assert_int_equal(link_watch(bench.link, bench.loop), 0);
 	bench.in = (struct job_input){
 		.plan_fd = fd_sealed_memfd("plan", "p", 1),
@@ -515,6 +504,18 @@ static void test_pipe_held_open_ends_after_a_second(void **state)
 	teardown();
 }
 
+static void test_settled_output_is_not_waited_for(void **state)
+{
+	(void)state;
+	settled = 1;
+	setup(serve_keeps_pipes);
+	settled = 0;
+	bench.in.quiet = true;
+	assert_int_equal(run()->out.bytes, 1);
+	assert_true(bench.took_ms < 900);
+	teardown();
+}
+
 static void test_files(void **state)
 {
 	(void)state;
@@ -584,6 +585,7 @@ int main(void)
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_pipe_held_open_ends_after_a_second),
 		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_settled_output_is_not_waited_for),
 		cmocka_unit_test(test_terminal),
 		cmocka_unit_test(test_broker_that_does_not_answer_is_given_up),
 		cmocka_unit_test(test_abandoned_job_is_killed),

@@ -8,8 +8,11 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -168,8 +171,10 @@ static void test_wrong_sizes_and_too_many_fds_break_the_link(void **state)
 	breaks_with(&r, sizeof(r), RECORD_FDS_MAX + 2);
 }
 
+static int inspected;
+
 /* What a forked broker must look like: fds 0-3 only, a session of its own. Reports by exit code. */
-static int serve_inspect(int fd)
+static int serve_inspect(void *data, int fd)
 {
 	struct record r = { .kind = RECORD_DONE, .job = 1 };
 	DIR *d = opendir("/proc/self/fd");
@@ -178,7 +183,7 @@ static int serve_inspect(int fd)
 	while (d && readdir(d))
 		n++;
 	/* ".", "..", 0, 1, 2, the socket and the directory itself. */
-	if (n != 7 || fd != 3 || getsid(0) != getpid())
+	if (n != 7 || fd != 3 || data != &inspected || getsid(0) != getpid())
 		return 1;
 	(void)!write(fd, &r, sizeof(r));
 	/* Ends when the front closes. */
@@ -192,7 +197,8 @@ static void test_spawned_broker_holds_only_its_socket(void **state)
 	int extra = open("/dev/null", O_RDONLY); /* deliberately inheritable */
 
 	(void)state;
-	assert_int_equal(link_spawn(serve_inspect, &s.link, &err), 0);
+	assert_int_equal(
+		link_spawn((struct link_server){ serve_inspect, &inspected }, &s.link, &err), 0);
 	s.port.on_message = on_message;
 	s.port.data = &s;
 	link_attach(s.link, &s.port);
@@ -206,6 +212,103 @@ static void test_spawned_broker_holds_only_its_socket(void **state)
 	finish(&s);
 }
 
+/* A broker that listens: greets as told, then waits until we leave. */
+struct host {
+	char path[64];
+	int listen_fd;
+	pid_t pid;
+};
+
+static void host_start(struct host *h, const struct record *hello, size_t n)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	(void)snprintf(h->path, sizeof(h->path), "/tmp/test-link.%d.sock", (int)getpid());
+	memcpy(address.sun_path, h->path, sizeof(h->path));
+	h->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(h->listen_fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(h->listen_fd, 4), 0);
+	h->pid = fork();
+	if (h->pid == 0) {
+		struct record rec;
+		int fd = accept(h->listen_fd, NULL, NULL);
+
+		(void)!write(fd, hello, n);
+		_exit(read(fd, &rec, sizeof(rec)) == 0 ? 0 : 1);
+	}
+}
+
+static void host_end(struct host *h)
+{
+	int status = -1;
+
+	assert_int_equal(waitpid(h->pid, &status, 0), h->pid);
+	assert_int_equal(status, 0);
+	close(h->listen_fd);
+	assert_int_equal(unlink(h->path), 0);
+}
+
+static void test_a_listening_broker_is_connected_to(void **state)
+{
+	struct record hello = { .kind = RECORD_HELLO };
+	struct host_facts facts = { 0 };
+	struct link *l = NULL;
+	struct host h;
+
+	(void)state;
+	hello.hello.version = PROTO_VERSION;
+	hello.hello.warm = 1;
+	hello.hello.facts.cores = 77;
+	host_start(&h, &hello, sizeof(hello));
+	assert_int_equal(link_connect(h.path, &l), 0);
+	assert_true(link_is_shared(l));
+	assert_int_equal(link_hello(l, &facts), 0);
+	assert_true(link_is_warm(l));
+	assert_int_equal(facts.cores, 77);
+	link_close(l);
+	host_end(&h);
+}
+
+static void test_a_broker_of_another_version_is_left_alone(void **state)
+{
+	struct record hello = { .kind = RECORD_HELLO };
+	struct host_facts facts;
+	struct link *l = NULL;
+	int before = open_fds();
+	struct host h;
+
+	(void)state;
+	hello.hello.version = PROTO_VERSION + 1;
+	host_start(&h, &hello, sizeof(hello));
+	assert_int_equal(link_connect(h.path, &l), 0);
+	assert_true(link_hello(l, &facts) < 0);
+	l = link_close(l);
+	host_end(&h);
+	hello.hello.version = PROTO_VERSION;
+	host_start(&h, &hello, sizeof(hello) - 8);
+	assert_int_equal(link_connect(h.path, &l), 0);
+	assert_true(link_hello(l, &facts) < 0);
+	l = link_close(l);
+	host_end(&h);
+	assert_int_equal(open_fds(), before);
+}
+
+static void test_nobody_listens(void **state)
+{
+	static const char long_path[] = "/tmp/0123456789012345678901234567890123456789"
+					"01234567890123456789012345678901234567890123456789"
+					"01234567890123456789012345678901234567890123456789";
+	struct link *l = NULL;
+	int before = open_fds();
+
+	(void)state;
+	assert_int_equal(link_connect("/tmp/test-link-nobody", &l), -ENOENT);
+	assert_int_equal(link_connect("/dev/null", &l), -ECONNREFUSED);
+	assert_int_equal(link_connect(long_path, &l), -ENAMETOOLONG);
+	assert_null(l);
+	assert_int_equal(open_fds(), before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +316,9 @@ int main(void)
 		cmocka_unit_test(test_other_jobs_records_are_dropped_with_their_fds),
 		cmocka_unit_test(test_wrong_sizes_and_too_many_fds_break_the_link),
 		cmocka_unit_test(test_spawned_broker_holds_only_its_socket),
+		cmocka_unit_test(test_a_listening_broker_is_connected_to),
+		cmocka_unit_test(test_a_broker_of_another_version_is_left_alone),
+		cmocka_unit_test(test_nobody_listens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,6 +92,17 @@ int sys_pidfd_send_signal(int pidfd, int sig)
 	return CALL(syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0));
 }
 
+int sys_pidfd_open(pid_t pid)
+{
+	/* Close-on-exec by itself. */
+	return CALL(syscall(SYS_pidfd_open, pid, 0));
+}
+
+int sys_setns(int fd, int type)
+{
+	return CALL(syscall(SYS_setns, fd, type));
+}
+
 int sys_unshare(int flags)
 {
 	return CALL(syscall(SYS_unshare, flags));
@@ -172,16 +183,24 @@ int sys_cloexec_from(unsigned first)
 	return CALL(syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC));
 }
 
-int sys_close_others(int keep, int keep2)
+int sys_close_others(const int *keep, size_t n)
 {
-	unsigned low = (unsigned)MIN(keep, keep2), high = (unsigned)MAX(keep, keep2), first = 3;
-	int r = 0;
+	unsigned from = 3;
 
-	if (low > first)
-		r = CALL(syscall(SYS_close_range, first, low - 1, 0));
-	if (r == 0 && high > low + 1)
-		r = CALL(syscall(SYS_close_range, low + 1, high - 1, 0));
-	return r < 0 ? r : CALL(syscall(SYS_close_range, high + 1, ~0U, 0));
+	while (from != ~0U) {
+		unsigned next = ~0U;
+		int r = 0;
+
+		for (size_t i = 0; i < n; i++)
+			if (keep[i] >= (int)from && (unsigned)keep[i] < next)
+				next = (unsigned)keep[i];
+		if (next > from)
+			r = CALL(syscall(SYS_close_range, from, next == ~0U ? ~0U : next - 1, 0));
+		if (r < 0)
+			return r;
+		from = next == ~0U ? next : next + 1;
+	}
+	return 0;
 }
 
 int sys_dup_above(int from, int least)
@@ -327,17 +346,17 @@ int sys_drop_caps(void)
 
 int sys_setrlimit(int resource, uint64_t limit)
 {
-	struct rlimit now, want = { .rlim_cur = limit, .rlim_max = limit };
-	int r = CALL(setrlimit((__rlimit_resource_t)resource, &want));
+	struct rlimit64 now, want = { .rlim_cur = limit, .rlim_max = limit };
+	int r = CALL(syscall(SYS_prlimit64, 0, resource, &want, NULL));
 
 	if (r != -EPERM)
 		return r;
 	/* Root without CAP_SYS_RESOURCE cannot raise: a tighter limit that is there already stays. */
-	r = CALL(getrlimit((__rlimit_resource_t)resource, &now));
+	r = CALL(syscall(SYS_prlimit64, 0, resource, NULL, &now));
 	if (r < 0)
 		return r;
 	want.rlim_cur = want.rlim_max = MIN(now.rlim_max, want.rlim_max);
-	return CALL(setrlimit((__rlimit_resource_t)resource, &want));
+	return CALL(syscall(SYS_prlimit64, 0, resource, &want, NULL));
 }
 
 int sys_loopback_up(void)

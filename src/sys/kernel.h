@@ -52,7 +52,9 @@ struct clone_request {
 
 /* Like fork: 0 in the child, pid in the parent with *ret_pidfd set, negative errno. */
 pid_t sys_clone(const struct clone_request *req, int *ret_pidfd);
+int sys_pidfd_open(pid_t pid);
 int sys_pidfd_send_signal(int pidfd, int sig);
+int sys_setns(int fd, int type);
 int sys_unshare(int flags);
 int sys_open(const char *path, int flags, mode_t mode);
 int sys_openat(int dirfd, const char *path, int flags, mode_t mode);
@@ -64,8 +66,9 @@ int sys_mknodat(int dirfd, const char *name, mode_t mode, dev_t dev);
 int sys_symlinkat(const char *content, int dirfd, const char *name);
 int sys_symlink(const char *content, const char *path);
 int sys_write(int fd, const void *data, size_t n); /* all of it */
-int sys_cloexec_from(unsigned first);	   /* every descriptor from this one on closes at exec */
-int sys_close_others(int keep, int keep2); /* every descriptor from 3 on but these two */
+int sys_cloexec_from(unsigned first); /* every descriptor from this one on closes at exec */
+/* Every descriptor from 3 on but these. */
+int sys_close_others(const int *keep, size_t n);
 int sys_dup_above(int from, int least);
 int sys_dup2(int from, int to);
 
@@ -111,3 +114,5 @@ int sys_send_record(int sock, const void *record, size_t n, const int *fds, size
  * that many is always right). 0: end of file.
  */
 ssize_t sys_recv_record(int sock, void *record, size_t n, int *fds, size_t *n_fds);
+/* The same without descriptors; the socket has SO_PASSCRED, and *ret_pid is the sender's, as seen from here. */
+ssize_t sys_recv_from(int sock, void *record, size_t n, pid_t *ret_pid);

@@ -15,7 +15,8 @@ enum { FDS_MAX = 8 };
 
 union control {
 	struct cmsghdr header;
-	char bytes[CMSG_SPACE(sizeof(int) * FDS_MAX)];
+	/* Credentials come along where the socket has SO_PASSCRED. */
+	char bytes[CMSG_SPACE(sizeof(int) * FDS_MAX) + CMSG_SPACE(sizeof(struct ucred))];
 };
 
 int sys_send_record(int sock, const void *record, size_t n, const int *fds, size_t n_fds)
@@ -104,4 +105,32 @@ ssize_t sys_recv_record(int sock, void *record, size_t n, int *fds, size_t *n_fd
 	if (n_fds)
 		*n_fds = count;
 	return r;
+}
+
+ssize_t sys_recv_from(int sock, void *record, size_t n, pid_t *ret_pid)
+{
+	union control control;
+	struct iovec iov = { .iov_base = record, .iov_len = n };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control.bytes,
+			      .msg_controllen = sizeof(control.bytes) };
+	ssize_t r;
+
+	do
+		r = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return -errno;
+	(void)take_fds(&msg, NULL, 0);
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+		struct ucred sender;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS)
+			continue;
+		memcpy(&sender, CMSG_DATA(c), sizeof(sender));
+		*ret_pid = sender.pid;
+		return r;
+	}
+	return r == 0 ? 0 : -EBADMSG;
 }

@@ -35,11 +35,19 @@ int textfile_read_at(int dirfd, const char *path, char *ret, size_t size)
 
 int textfile_read_i64_at(int dirfd, const char *path, int64_t *ret)
 {
+	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
 	char text[64];
-	int r = textfile_read_at(dirfd, path, text, sizeof(text));
+	ssize_t n;
 
-	if (r < 0)
-		return r;
+	if (fd < 0)
+		return -errno;
+	/* A number comes in one piece. */
+	do
+		n = read(fd, text, sizeof(text) - 1);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
 	text[strcspn(text, " \t\n")] = '\0';
 	return parse_i64(text, ret);
 }

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Python that programs are forked from.
+
+The zygote loads modules and what most programs use, runs samples of everything so that caches are filled, and calls
+fork(). That call comes back in children only, each already in its sandbox (contract: runners/README.md). A child
+runs a few samples once more to take its page faults early, waits for a program, and runs it as `python3 SCRIPT` would.
+Three devices make that exact:
+
+- Modules loaded ahead are taken out of sys.modules and come back, with all that they need, when they are imported
+  (shelf.py). So a program sees the modules, attributes, exit functions and warning filters it would see.
+- The program runs below no frame of ours (program.py): a SystemExit is raised whose destruction, after the last frame is
+  gone, runs it as the finalizer of an object. What the program raises comes to sys.unraisablehook; the finalizer of a
+  second object ends the process (ending.py).
+- Whatever is out of the ordinary (syntax errors, modules that the program's own files shadow, odd arguments) is handed to
+  a new interpreter by exec.
+
+The end leaves out what only frees memory, but destroys the program's modules in the interpreter's order.
+"""

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which pages programs touch, found out once, so that children can have them before they wait.
+
+A forked child shares all pages with the zygote and copies each at its first write; mapped files have to be found anew. At
+several microseconds a fault that is most of a short program's time. So the zygote lets one child of its own, the probe, run
+a sample to its end and read /proc/self/pagemap there; children then ask for the same pages, a range a system call.
+"""
+import os
+import sys
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+POPULATE_READ, POPULATE_WRITE = 22, 23
+PR_SET_DUMPABLE = 4
+PRESENT, OF_FILE, EXCLUSIVE = 1 << 63, 1 << 61, 1 << 56
+POOL = 16384 if sys.version_info >= (3, 10) else 4096
+GAP = 0          # pages between two ranges that are cheaper to take along than to leave out
+SPECIAL = (b"[vvar]", b"[vdso]", b"[vsyscall]", b"[vvar_vclock]")
+
+libc = madvise = None
+flush = leave = None   # fflush() and exit() of libc
+kept = []        # pieces of memory that nobody shall get
+spans = []       # (start, end, writable) of the zygote's private mappings
+entries = None   # of /proc/self/pagemap, all spans together, in memory that probe and zygote share
+wanted = memoryview(b"").cast("Q")   # address, length, advice, …
+
+
+def mappings():
+    with open("/proc/self/maps", "rb") as file:
+        for line in file.read().splitlines():
+            span, rights = line.split(None, 2)[:2]
+            start, _, end = span.partition(b"-")
+            if rights[:1] == b"r" and rights[3:4] == b"p" and not line.endswith(SPECIAL):
+                yield int(start, 16), int(end, 16), rights[1:2] == b"w"
+
+
+def touched():
+    """(address, advice) of the pages that were the probe's own, and of those that it had of files."""
+    at = 0
+    for start, end, writable in spans:
+        for address in range(start, end, PAGE):
+            entry = entries[at]
+            at += 1
+            if entry & PRESENT and entry & OF_FILE:
+                yield address, POPULATE_READ
+            elif entry & PRESENT and entry & EXCLUSIVE and writable:
+                yield address, POPULATE_WRITE
+
+
+def ranges(pages):
+    made = []
+    for address, advice in pages:
+        if made and made[-1][2] == advice and address - made[-1][0] - made[-1][1] <= GAP * PAGE:
+            made[-1][1] = address + PAGE - made[-1][0]
+        else:
+            made.append([address, PAGE, advice])
+    return made
+
+
+def tell(fd):
+    """In the probe, at its end. Nothing is allocated before all entries are read."""
+    libc.prctl(PR_SET_DUMPABLE, 1)  # else that file is root's
+    pagemap, at = os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC), 0
+    for start, end, _ in spans:
+        at += os.preadv(pagemap, [entries[at:at + (end - start) // PAGE]], start // PAGE * 8) // 8
+    text = b"".join([number.to_bytes(8, sys.byteorder) for item in ranges(touched()) for number in item])
+    with open(fd, "wb") as file:
+        file.write(text)
+    os._exit(0)
+
+
+def tighten(ctypes):
+    """Finds the functions of libc; takes all free pieces of memory, so that what children get lies side by side."""
+    global flush, leave, libc, madvise
+    libc = ctypes.PyDLL(None)
+    flush, leave = libc.fflush, libc.exit
+    madvise = libc.madvise
+    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    fill_heap(ctypes)
+    fill_pools()
+
+
+def fill_heap(ctypes):
+    if not hasattr(libc, "mallinfo2"):  # not glibc
+        return
+    names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+    fields = {"_fields_": [(name, ctypes.c_size_t) for name in names]}
+    libc.mallinfo2.restype = type("mallinfo2", (ctypes.Structure,), fields)
+    libc.malloc.restype = libc.sbrk.restype = ctypes.c_size_t
+    libc.malloc.argtypes = libc.free.argtypes = (ctypes.c_size_t,)
+    size = 65536
+    while size >= 24:
+        piece = libc.malloc(size)
+        if not piece or piece >= libc.sbrk(0) - libc.mallinfo2().keepcost - size - 64:  # from the end of the heap
+            libc.free(piece)
+            size = size * 3 // 4 if size > 1032 else size - 16
+
+
+def fill_pools():
+    """The interpreter's own allocator has pools of equal pieces for objects of up to 512 bytes."""
+    for size in range(48, 513, 16):
+        while True:
+            kept.append(bytes(size - 33))
+            if id(kept[-1]) % POOL == 48:  # the first of a new pool
+                break
+
+
+def learn(mmap):
+    """Forks the probe; there it returns where to tell(). Children get nothing ahead where that is not possible."""
+    global entries, wanted
+    if not hasattr(libc, "_Fork"):  # the agent has taken fork()
+        return None
+    spans[:] = mappings()
+    entries = memoryview(mmap.mmap(-1, sum(end - start for start, end, _ in spans) // PAGE * 8)).cast("Q")
+    reader, writer = os.pipe()
+    if libc._Fork() == 0:
+        os.close(reader)
+        return writer
+    os.close(writer)
+    text = b""
+    while True:
+        more = os.read(reader, 1 << 16)
+        if not more:
+            break
+        text += more
+    os.close(reader)
+    os.wait()
+    spans[:], entries, wanted = (), None, memoryview(text).cast("Q")
+    if not text:
+        sys.stderr.write("zygote.py: it is not known which pages programs touch; they will be slower\n")
+    return None
+
+
+def populate():
+    for at in range(0, len(wanted), 3):
+        madvise(wanted[at], wanted[at + 1], wanted[at + 2])

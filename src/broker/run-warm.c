@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in cells that were made ahead. Where the program is there already, it is handed its request over its own socket and
+ * says its last word there: DONE(n), which means exit(n). What it says is the program's word about itself and nothing more:
+ * at that instant the whole sandbox is killed, and usage and limits come from the kernel's counters. A program that dies
+ * without it is taken at its wait status, as any other.
+ *
+ * The reply leaves before the death, when there is nothing left that the death could change: no other process or thread was
+ * ever there, and the scratch file system holds what the caller put there, untouched. Otherwise it leaves when every
+ * process is dead.
+ */
+#include "broker/run.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "sys/kernel.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+enum { SCRATCH_BLOCK = 4096 };
+
+#define WORK_PREFIX "/sandbox/"
+
+/* Whether the one file still is as it was put there; only names directly in the work directory are looked at. */
+static bool is_untouched(const struct run *run, const char *path)
+{
+	struct stat st;
+
+	if (strncmp(path, WORK_PREFIX, strlen(WORK_PREFIX)) != 0)
+		return false;
+	path += strlen(WORK_PREFIX);
+	if (strchr(path, '/') || fstatat(run->sandbox->work_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	return (int64_t)st.st_mtim.tv_sec * NS_PER_SEC + st.st_mtim.tv_nsec == run->files_ns;
+}
+
+/*
+ * Whether nothing but the program's own text is in the scratch file system, by its own count, and that is untouched. Other
+ * files may have been written to through a mapping, which shows nowhere: those are looked at when everybody is dead.
+ */
+static bool scratch_is_untouched(const struct run *run)
+{
+	const struct plan_view *v = &run->plan.view;
+	int64_t bytes = 0, files = 0;
+	bool pivoted = false;
+
+	for (uint32_t i = 0; i < v->n_ops && op_table[v->ops[i].kind].phase == PHASE_PREPARE; i++) {
+		const struct op *op = &v->ops[i];
+
+		pivoted |= op->kind == OP_PIVOT;
+		if (op->kind == OP_DIR && pivoted)
+			return false;
+		if (op->kind != OP_FILE)
+			continue;
+		if (++files > 1 || !is_untouched(run, op_b(v, op)))
+			return false;
+		bytes += (op->a.len + SCRATCH_BLOCK - 1) / SCRATCH_BLOCK * SCRATCH_BLOCK;
+	}
+	return run->ahead.disk_free_bytes - run->total.disk_free_bytes == bytes &&
+	       run->ahead.disk_free_files - run->total.disk_free_files == files;
+}
+
+static bool was_alone(const struct run *run)
+{
+	return run->ahead.pids_peak > 0 && run->total.pids_peak == run->ahead.pids_peak;
+}
+
+static void last_word(struct run *run, int code)
+{
+	const struct report rep = { .kind = REPORT_EXITED,
+				    .wait_status = code << 8,
+				    .start_ns = run->stage_start_ns,
+				    .at_ns = clock_now_ns(),
+				    .max_rss_bytes = -1,
+				    .read_bytes = -1,
+				    .write_bytes = -1 };
+
+	/* All of it: pid 1 takes everybody along. Where there are others, they need not wait for that. */
+	(void)sys_pidfd_send_signal(run->sandbox->pidfd, SIGKILL);
+	run_end_stage(run, &rep);
+	run->state = RUN_ENDING;
+	if (!was_alone(run)) {
+		run_kill(run, CAUSE_INTERNAL);
+		return;
+	}
+	if (!scratch_is_untouched(run))
+		return;
+	run_conclude(run, true);
+	run->state = RUN_REMOVING;
+	pool_relax(run->broker->pool);
+}
+
+/* 0 to 255 in decimal, or negative. */
+static int parse_code(const char *word, ssize_t n)
+{
+	int code = 0;
+
+	if (n <= 0 || n >= PROGRAM_WORD_MAX)
+		return -EBADMSG;
+	for (ssize_t i = 0; i < n; i++) {
+		if (word[i] < '0' || word[i] > '9')
+			return -EBADMSG;
+		code = code * 10 + (word[i] - '0');
+	}
+	return code <= 0xff ? code : -EBADMSG;
+}
+
+/* One message, if there is one: true. */
+static bool hear(struct run *run)
+{
+	union {
+		char word[PROGRAM_WORD_MAX];
+		struct report report;
+	} said;
+	ssize_t n = recv(run->sandbox->program_fd, &said, sizeof(said), MSG_DONTWAIT);
+	struct error err = { 0 };
+	int code;
+
+	if (n < 0 && errno == EAGAIN)
+		return false;
+	if (!run->launched && n == 1 && said.word[0] == PROGRAM_LAUNCHED[0]) {
+		run->launched = true;
+		run_close_stdio(run);
+		return true;
+	}
+	if (!run->launched && n == (ssize_t)sizeof(said.report) &&
+	    said.report.kind == REPORT_FAILED && said.report.errnum > 0) {
+		said.report.step[0] = '\0';
+		run_explain_failure(run, &said.report, &err);
+		run_fail(run, &err);
+		return true;
+	}
+	code = parse_code(said.word, n);
+	if (code >= 0 && run->launched && run->state == RUN_RUNNING && run->stage_running)
+		last_word(run, code);
+	/* Nothing it says any more is listened to; its death will be. */
+	run->program = source_free(run->program);
+	return true;
+}
+
+static int on_program(void *data, uint32_t events)
+{
+	(void)events;
+	(void)hear(data);
+	return 0;
+}
+
+void run_listen(struct run *run)
+{
+	while (run->program && hear(run))
+		;
+}
+
+static int launch(struct run *run)
+{
+	struct launch_record rec = { .kind = PROGRAM_LAUNCH, .files_ns = clock_realtime_ns() };
+	_cleanup_close_ int own = -EBADF;
+	int fds[4] = { run->plan_fd }, r;
+
+	run->files_ns = rec.files_ns;
+	if (run->limits[STAGE_CPU_MS])
+		rec.cpu_seconds = (uint64_t)(run->limits[STAGE_CPU_MS] + 1999) / 1000;
+	r = run_stage_stdio(run, fds + 1, &own);
+	if (r < 0)
+		return r;
+	sandbox_give_stdio(run->sandbox, fds + 1);
+	r = sys_send_record(run->sandbox->program_fd, &rec, sizeof(rec), fds, ARRAY_SIZE(fds));
+	/* One that is gone already is seen to be gone. */
+	if (r == -EPIPE || r == -ECONNRESET)
+		r = 0;
+	return r;
+}
+
+static int begin_warm(struct run *run, const struct cell_content *content, struct error *err)
+{
+	int r = 0;
+
+	run->state = RUN_RUNNING;
+	run->warm = true;
+	run->prepared = content->prepared;
+	plan_stage_limits(&run->plan.view, 0, run->limits);
+	if (memcmp(run->limits, content->limits, sizeof(run->limits)) != 0)
+		r = sandbox_set_limits(run->sandbox, run->limits, err);
+	if (r < 0)
+		return r;
+	source_set_handler(run->program, (struct handler){ on_program, run });
+	r = run_watch_sandbox(run);
+	if (r == 0 && !run->doomed)
+		r = launch(run);
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "the run cannot be started: %s",
+				 strerror(-r));
+	run->stage_running = true;
+	run_begin_stage(run);
+	return 0;
+}
+
+static void use_cell(struct run *run, struct cell *cell)
+{
+	bool warm = cell->shape->kind != WARM_NONE;
+	struct cell_content content;
+	struct error err = { 0 };
+
+	pool_open(run->broker->pool, cell, &content);
+	run->sandbox = content.sandbox;
+	run->control = content.control;
+	run->program = content.program;
+	run->death = content.death;
+	run->ahead = content.base;
+	if ((warm ? begin_warm(run, &content, &err) : run_go_on(run, &err)) < 0)
+		run_refuse(run, &err);
+	else if (run->doomed)
+		run_kill(run, run->killed_for);
+}
+
+/* The cell is READY, or will never be: then the run makes a sandbox of its own. */
+static void on_cell(void *data, struct cell *cell)
+{
+	struct run *run = data;
+	struct error err = { 0 };
+
+	run->cell = NULL;
+	if (cell->state == CELL_READY) {
+		use_cell(run, cell);
+		return;
+	}
+	pool_discard(run->broker->pool, cell);
+	if (run_begin(run, &err) < 0)
+		run_refuse(run, &err);
+	else if (run->doomed)
+		run_kill(run, run->killed_for);
+}
+
+bool run_never_began(const struct run *run)
+{
+	return run->warm && !run->launched && !run->doomed && run->failure.code == ERROR_NONE;
+}
+
+void run_begin_again(struct run *run)
+{
+	struct error err = { 0 };
+
+	pool_bury(run->broker->pool, TAKE_PTR(run->sandbox));
+	run_unwatch(run);
+	run->warm = run->stage_running = false;
+	run->stage_start_ns = 0;
+	run->ahead = (struct usage){ 0 };
+	if (run_begin(run, &err) < 0)
+		run_refuse(run, &err);
+}
+
+bool run_take_cell(struct run *run)
+{
+	struct cell *cell;
+
+	/* Cells have one program; and a terminal is made for its run. */
+	if (run->tty || (run->n_stages != 1 && plan_warm_kind(&run->plan.view) != WARM_NONE))
+		return false;
+	cell = pool_claim(run->broker->pool, &run->plan.view);
+	if (!cell)
+		return false;
+	if (cell->state == CELL_READY) {
+		use_cell(run, cell);
+		return true;
+	}
+	run->state = RUN_WAITING;
+	run->cell = cell;
+	cell->waiter = (struct cell_watcher){ on_cell, run };
+	return true;
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Warm runs from the front's side: a broker that keeps cells ready, a zygote of a few lines of Python, real sandboxes. What
+ * is checked is the machinery: who is where, what is inherited, what a program can and cannot say about itself.
+ */
+#include "broker/broker.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "broker/proto.h"
+#include "plan/wire.h"
+#include "sys/kernel.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { WAIT_MS = 20000, WARM_RUNS = 6 };
+
+/* The smallest runner there can be: the program is its first argument, as Python. */
+static const char runner[] =
+	"import os, sys\n"
+	"def launch():\n"
+	"    os.read(100, 1)\n"
+	"    text = b''\n"
+	"    while True:\n"
+	"        more = os.read(100, 65536)\n"
+	"        if not more: break\n"
+	"        text += more\n"
+	"    words = text.split(b'\\0')[:-1]\n"
+	"    n = int(words[0])\n"
+	"    return [w.decode() for w in words[1:n + 1]], [w.decode() for w in words[n + 1:]]\n"
+	"if os.fork() == 0:\n"
+	"    argv, env = launch()\n"
+	"    code = 0\n"
+	"    try:\n"
+	"        exec(argv[1], {'env': env})\n"
+	"    except SystemExit as e:\n"
+	"        code = e.code\n"
+	"    sys.stdout.flush()\n"
+	"    os.write(100, str(code).encode())\n"
+	"    os.read(100, 1)\n"
+	"    os._exit(code)\n";
+
+static const char *const zygote_argv[] = { "/usr/bin/python3", "-I", "-S", "-c", runner, NULL };
+static const char *const zygote_env[] = { "PATH=/usr/bin", "LC_ALL=C.UTF-8", NULL };
+static const struct warm_runtime runtimes[] = { { "test", zygote_argv, zygote_env } };
+static const struct warm_table table = { runtimes, ARRAY_SIZE(runtimes) };
+
+struct front {
+	int fd;
+	pid_t broker;
+	uint32_t job;
+};
+
+struct story {
+	struct record_started started;
+	struct record_stage stage;
+	struct record end;
+	char out[4096];
+	char files[256]; /* names, a space behind each */
+};
+
+static bool wait_readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, WAIT_MS) == 1;
+}
+
+static int enter(void **state)
+{
+	struct front *f = calloc(1, sizeof(*f));
+	struct record hello;
+	int pair[2];
+
+	if (!f || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -1;
+	f->fd = pair[0];
+	f->broker = fork();
+	if (f->broker == 0) {
+		(void)close(pair[0]);
+		_exit(broker_serve(&(struct broker_options){
+			.front_fd = pair[1],
+			.listen_fd = -EBADF,
+			.warm = &table,
+			.bounds = { .memory_bytes = GiB, .spares = 2, .forks = 4 } }));
+	}
+	(void)close(pair[1]);
+	*state = f;
+	if (!wait_readable(f->fd) ||
+	    sys_recv_record(f->fd, &hello, sizeof(hello), NULL, NULL) != (ssize_t)sizeof(hello))
+		return -1;
+	return 0;
+}
+
+static int leave(void **state)
+{
+	struct front *f = *state;
+	int status = 0;
+
+	f->fd = fd_close(f->fd);
+	if (f->broker > 0 && waitpid(f->broker, &status, 0) != f->broker)
+		return -1;
+	if (status)
+		(void)fprintf(stderr, "the broker ended with wait status %d\n", status);
+	free(f);
+	return status;
+}
+
+static void add(struct plan *p, struct op op, const char *a, const char *b)
+{
+	assert_int_equal(plan_add(p, op, (struct op_args){ .a = a, .b = b }), 0);
+}
+
+static void add_limit(struct plan *p, enum stage_limit limit, int64_t amount)
+{
+	add(p, (struct op){ .kind = OP_LIMIT, .value = limit, .value2 = amount }, NULL, NULL);
+}
+
+/* A program as the zygote's; what would be executed instead prints "cold". */
+static void plan_make(struct plan *p, const char *program, const char *file)
+{
+	static const char *const shown[] = { "/bin", "/lib", "/lib64", "/usr" };
+
+	plan_init(p);
+	add(p, (struct op){ .kind = OP_ROOT, .value = MiB, .value2 = 1000 }, NULL, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
+		add(p, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL }, shown[i], shown[i]);
+	add(p, (struct op){ .kind = OP_DEV }, NULL, "/dev");
+	add(p, (struct op){ .kind = OP_SCRATCH, .value = MiB, .value2 = 1000 }, NULL, NULL);
+	add(p, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 }, "work", "/sandbox");
+	add(p, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0777 }, "tmp", "/tmp");
+	add(p, (struct op){ .kind = OP_PROC }, NULL, "/proc");
+	add(p, (struct op){ .kind = OP_PIVOT }, NULL, NULL);
+	add(p, (struct op){ .kind = OP_FILE, .mode = 0644 }, file, "/sandbox/given");
+	add(p, (struct op){ .kind = OP_RLIMIT, .value = 7, .value2 = 64 }, NULL, NULL);
+	add(p, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_READ }, NULL, "/");
+	add(p, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_READ | ACCESS_WRITE }, NULL,
+	    "/sandbox");
+	add(p, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_DEVICE }, NULL, "/dev");
+	add(p, (struct op){ .kind = OP_SECCOMP }, NULL, NULL);
+	add(p, (struct op){ .kind = OP_COLLECT, .value = 10, .value2 = MiB }, NULL, NULL);
+	add(p, (struct op){ .kind = OP_WARM, .value = WARM_FORK }, "test", NULL);
+	add(p, (struct op){ .kind = OP_STAGE }, "run", NULL);
+	add(p, (struct op){ .kind = OP_ARG }, "/bin/echo", NULL);
+	add(p, (struct op){ .kind = OP_ARG }, program, NULL);
+	add(p, (struct op){ .kind = OP_ENV }, "NAME=value", NULL);
+	add_limit(p, STAGE_MEMORY_BYTES, 64 * MiB);
+	add_limit(p, STAGE_PIDS, 16);
+	add_limit(p, STAGE_WALL_MS, 10000);
+}
+
+static void send_run(struct front *f, const char *program, int out_fd)
+{
+	_cleanup_(plan_done) struct plan plan = { 0 };
+	_cleanup_buf_ struct buf bytes = { 0 };
+	_cleanup_close_ int fd = -EBADF, null_fd = sys_open("/dev/null", O_RDWR, 0);
+	const struct record rec = { .kind = RECORD_RUN, .job = ++f->job };
+	int fds[4];
+
+	plan_make(&plan, program, "given");
+	buf_init(&bytes, PLAN_BYTES_MAX);
+	assert_int_equal(plan_encode(&plan, &bytes), 0);
+	fd = fd_sealed_memfd("plan", bytes.data, bytes.len);
+	assert_true(fd >= 0 && null_fd >= 0);
+	fds[0] = fd;
+	fds[1] = null_fd;
+	fds[2] = fds[3] = out_fd;
+	assert_int_equal(sys_send_record(f->fd, &rec, sizeof(rec), fds, ARRAY_SIZE(fds)), 0);
+}
+
+static void take_record(struct story *s, const struct record *rec, int fd)
+{
+	if (rec->kind == RECORD_STARTED)
+		s->started = rec->started;
+	else if (rec->kind == RECORD_STAGE)
+		s->stage = rec->stage;
+	else if (rec->kind == RECORD_FILE)
+		(void)snprintf(s->files + strlen(s->files), sizeof(s->files) - strlen(s->files),
+			       "%.60s ", rec->file.path);
+	else if (rec->kind == RECORD_DONE || rec->kind == RECORD_FAILED)
+		s->end = *rec;
+	if (rec->kind == RECORD_DONE && rec->done.has_stage)
+		s->stage = rec->done.stage;
+	(void)fd_close(fd);
+}
+
+static void run(struct front *f, const char *program, struct story *ret)
+{
+	int out[2], flags;
+	ssize_t n;
+
+	*ret = (struct story){ 0 };
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	send_run(f, program, out[1]);
+	(void)close(out[1]);
+	while (ret->end.kind == 0) {
+		struct record rec;
+		int fd = -EBADF;
+		size_t n_fds = 1;
+
+		assert_true(wait_readable(f->fd));
+		n = sys_recv_record(f->fd, &rec, sizeof(rec), &fd, &n_fds);
+		assert_int_equal(n, sizeof(rec));
+		take_record(ret, &rec, n_fds ? fd : -EBADF);
+	}
+	/* A settled end leaves everything in the pipe, whoever still holds it. */
+	flags = fcntl(out[0], F_GETFL);
+	if (ret->end.kind == RECORD_DONE && ret->end.done.settled)
+		(void)fcntl(out[0], F_SETFL, flags | O_NONBLOCK);
+	for (size_t len = 0; len + 1 < sizeof(ret->out); len += (size_t)n) {
+		n = read(out[0], ret->out + len, sizeof(ret->out) - 1 - len);
+		if (n <= 0)
+			break;
+	}
+	(void)close(out[0]);
+}
+
+static bool is_warm(const struct story *s)
+{
+	return strncmp(s->out, "warm", 4) == 0;
+}
+
+/* Cold at first, while the zygote starts; then for ever warm. */
+static void warm_up(struct front *f)
+{
+	struct story s;
+
+	for (int tries = 0; tries < 200; tries++) {
+		run(f, "print('warm')", &s);
+		if (s.end.kind == RECORD_FAILED)
+			fail_msg("%s", s.end.failed.text);
+		if (is_warm(&s))
+			return;
+		(void)usleep(20000);
+	}
+	fail_msg("no run got warm");
+}
+
+static void test_becomes_warm(void **state)
+{
+	struct front *f = *state;
+	struct story s;
+
+	warm_up(f);
+	/* More than the stock, and more than a zygote's share of forks. */
+	for (int i = 0; i < WARM_RUNS; i++) {
+		run(f, "print('warm', env)", &s);
+		assert_string_equal(s.out, "warm ['NAME=value']\n");
+		assert_int_equal(s.stage.wait_status, 0);
+		/* Where nobody counts processes, the end waits for the death of all. */
+		assert_int_equal(s.end.done.settled, s.started.cgroup != CGROUP_NONE);
+		assert_true(s.started.landlock_abi > 0 || s.started.missing);
+		assert_true(s.end.done.usage.memory_peak_bytes != 0);
+	}
+}
+
+static void test_sees_what_cold_sees(void **state)
+{
+	struct front *f = *state;
+	struct story s;
+
+	warm_up(f);
+	run(f,
+	    "import os, resource\n"
+	    "print('warm', os.getpid(), os.getppid(), os.getsid(0), os.getuid(), os.getcwd())\n"
+	    "print(open('given').read(), resource.getrlimit(resource.RLIMIT_NOFILE))\n"
+	    "print(sorted(int(n) for n in os.listdir('/proc/self/fd')))\n"
+	    "status = dict(l.split(':', 1) for l in open('/proc/self/status'))\n"
+	    "print(status['CapEff'].strip(), status['CapPrm'].strip(), status['CapBnd'].strip())\n"
+	    "print(status['NoNewPrivs'].strip(), status['Seccomp'].strip())\n",
+	    &s);
+	assert_string_equal(s.out, "warm 2 1 2 1000 /sandbox\n"
+				   "given (64, 64)\n"
+				   "[0, 1, 2, 3, 100]\n"
+				   "0000000000000000 0000000000000000 0000000000000000\n"
+				   "1 2\n");
+}
+
+static void test_exit_codes(void **state)
+{
+	struct front *f = *state;
+	struct story s;
+
+	warm_up(f);
+	run(f, "print('warm'); raise SystemExit(7)", &s);
+	assert_int_equal(s.stage.wait_status, 7 << 8);
+	/* Deaths without a last word are the kernel's to tell. */
+	run(f, "import os; os.write(1, b'warm'); os._exit(9)", &s);
+	assert_int_equal(s.stage.wait_status, 9 << 8);
+	assert_false(s.end.done.settled);
+	run(f, "import os; os.write(1, b'warm'); os.kill(2, 11)", &s);
+	assert_int_equal(s.stage.wait_status & 0x7f, SIGSEGV);
+}
+
+static void test_last_word_ends_everything(void **state)
+{
+	struct front *f = *state;
+	struct story s;
+
+	warm_up(f);
+	run(f,
+	    "import os, time\n"
+	    "os.write(1, b'warm')\n"
+	    "if os.fork() == 0:\n"
+	    "    time.sleep(60)\n"
+	    "os.write(100, b'3')\n"
+	    "time.sleep(60)\n",
+	    &s);
+	assert_int_equal(s.stage.wait_status, 3 << 8);
+	/* Somebody else was there: the end waited for the death of all. */
+	assert_false(s.end.done.settled);
+}
+
+static void test_nonsense_is_not_listened_to(void **state)
+{
+	static const char *const words[] = { "b'x'", "b'999'", "b'-1'", "b'4' * 300", "b''" };
+	struct front *f = *state;
+	struct story s;
+
+	warm_up(f);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		char program[256];
+
+		(void)snprintf(program, sizeof(program),
+			       "import os; os.write(1, b'warm'); os.write(100, %s); os._exit(5)",
+			       words[i]);
+		run(f, program, &s);
+		assert_int_equal(s.stage.wait_status, 5 << 8);
+	}
+	/* Descriptors sent along go nowhere. */
+	run(f,
+	    "import os, socket\n"
+	    "os.write(1, b'warm')\n"
+	    "s = socket.socket(fileno=os.dup(100))\n"
+	    "socket.send_fds(s, [b'6'], [0, 1, 2])\n",
+	    &s);
+	assert_int_equal(s.stage.wait_status, 6 << 8);
+}
+
+static void test_files_are_collected(void **state)
+{
+	struct front *f = *state;
+	struct story s;
+
+	warm_up(f);
+	run(f, "print('warm'); open('made', 'w').write('x')", &s);
+	assert_non_null(strstr(s.files, "made "));
+	assert_false(s.end.done.settled);
+	/* A given file that is written to in place is a change, too. */
+	run(f, "print('warm'); open('given', 'r+').write('G')", &s);
+	assert_false(s.end.done.settled);
+	assert_string_equal(s.files, "given ");
+}
+
+static void test_cancel(void **state)
+{
+	struct front *f = *state;
+	struct record kill_it = { .kind = RECORD_KILL, .kill_cause = CAUSE_CANCELLED };
+	struct record rec = { 0 };
+
+	warm_up(f);
+	kill_it.job = f->job + 1;
+	send_run(f, "import time; time.sleep(60)", STDERR_FILENO);
+	assert_int_equal(sys_send_record(f->fd, &kill_it, sizeof(kill_it), NULL, 0), 0);
+	while (rec.kind != RECORD_DONE) {
+		int fd;
+		size_t n_fds = 1;
+
+		assert_true(wait_readable(f->fd));
+		assert_int_equal(sys_recv_record(f->fd, &rec, sizeof(rec), &fd, &n_fds),
+				 sizeof(rec));
+		if (n_fds)
+			(void)fd_close(fd);
+		if (rec.kind == RECORD_STAGE)
+			assert_int_equal(rec.stage.killed_for, CAUSE_CANCELLED);
+		assert_int_not_equal(rec.kind, RECORD_FAILED);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_becomes_warm, enter, leave),
+		cmocka_unit_test_setup_teardown(test_sees_what_cold_sees, enter, leave),
+		cmocka_unit_test_setup_teardown(test_exit_codes, enter, leave),
+		cmocka_unit_test_setup_teardown(test_last_word_ends_everything, enter, leave),
+		cmocka_unit_test_setup_teardown(test_nonsense_is_not_listened_to, enter, leave),
+		cmocka_unit_test_setup_teardown(test_files_are_collected, enter, leave),
+		cmocka_unit_test_setup_teardown(test_cancel, enter, leave),
+	};
+
+	if (access("/usr/bin/python3", X_OK) < 0) {
+		printf("1..0 # SKIP the test's zygote is /usr/bin/python3, which is not there\n");
+		return 0;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `atoll prepare`: makes ahead what compilers would make anew for each first compile (client/kit.h). A pool does the same by
+ * itself, behind its work.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+#include "cli/say.h"
+#include "client/prepare.h"
+
+static void say_kit(void *data, const char *title, const char *text)
+{
+	(void)data;
+	(void)printf("%-12s %s\n", title, text);
+	(void)fflush(stdout);
+}
+
+enum { LANGUAGES_MAX = 64 };
+
+struct wanted {
+	const char *names[LANGUAGES_MAX + 1];
+	size_t n;
+};
+
+static int add_language(void *data, const char *word, struct error *err)
+{
+	struct wanted *w = data;
+
+	if (w->n == LANGUAGES_MAX)
+		return error_set(err, ERROR_INPUT, E2BIG, "more than %d languages", LANGUAGES_MAX);
+	w->names[w->n++] = word;
+	return 0;
+}
+
+static const struct option_list prepare_options = { .word = add_language };
+
+static int prepare_main(const struct command *self, int argc, char **argv)
+{
+	const struct atoll_options options = { .size = sizeof(options), .pool = "" };
+	struct wanted wanted = { 0 };
+	const struct kit_watch watch = { .say = say_kit,
+					 .only = wanted.names,
+					 .cancel_fd = -EBADF };
+	struct arguments args = { .argc = argc, .argv = argv };
+	_cleanup_free_ char *problem = NULL;
+	struct error err = { 0 };
+	struct atoll *a;
+	int r = options_parse(self->options, &args, &wanted, &err);
+
+	if (r < 0)
+		return say_error(&err);
+	if (r > 0)
+		return help_command(self);
+	if (atoll_new(&options, &a, &problem) < 0) {
+		say("%s", problem ? problem : "out of memory");
+		return EXIT_OURS;
+	}
+	r = kit_prepare(a, &watch, &err);
+	(void)atoll_free(a);
+	return r < 0 ? say_error(&err) : 0;
+}
+
+const struct command cmd_prepare = {
+	.name = "prepare",
+	.usage = "[LANGUAGE...]",
+	.summary = "make ready what speeds up first compiles",
+	.details =
+		"Precompiled headers and the like, for each compiler that is installed. They are\n"
+		"kept in the cache directory (root: /var/cache/atoll; $ATOLL_KIT_DIR names "
+		"another).\n",
+	.options = &prepare_options,
+	.main = prepare_main,
+	.hidden = true,
+};

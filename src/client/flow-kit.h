@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiling with a kit (kit.h). */
+#pragma once
+
+#include "client/run.h"
+
+/* The host path of the kit that fits this compile, in run.memory; NULL: none. */
+const char *flow_kit(struct run *run);
+/* Turns the compile stage into one that uses it. */
+int flow_use_kit(struct run *run, const char *kit, struct execution *in) _must_check_;
+/* False: it has to be done again without the kit. */
+bool flow_kit_stands(const struct run *run, const struct execution *in,
+		     const struct job_outcome *o);

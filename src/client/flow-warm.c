@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether a run can be had warm, and in which runtime. Everything here is a wish: a broker that cannot fulfil it starts
+ * the stage as it stands, with the same result. So whatever is in doubt is left cold, and nothing here is a failure.
+ */
+#include "client/run.h"
+
+#include "client/imports.h"
+#include "zygote/warm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { WARM_WORDS_MAX = 64 }; /* as many as a plan takes of each kind */
+
+static size_t count(const char *const *words)
+{
+	size_t n = 0;
+
+	while (words[n])
+		n++;
+	return n;
+}
+
+/* A module's name up to its first dot. */
+static size_t top_len(const char *module)
+{
+	return strcspn(module, ".");
+}
+
+/* Which modules of each tier are imported; a bit a module. */
+struct wanted {
+	const char *const *const *tiers;
+	uint32_t hits[WARM_TIERS_MAX];
+};
+_Static_assert(WARM_MODULES_MAX <= 32, "a bit a module");
+
+static void want(void *data, const char *name, size_t len)
+{
+	struct wanted *w = data;
+
+	for (size_t t = 0; w->tiers[t]; t++)
+		for (size_t m = 0; w->tiers[t][m]; m++)
+			if (top_len(w->tiers[t][m]) == len &&
+			    memcmp(w->tiers[t][m], name, len) == 0) {
+				w->hits[t] |= UINT32_C(1) << m;
+				break;
+			}
+}
+
+/* The smallest of the tiers that have most of what is imported; NULL: nothing of them is. */
+static const char *const *tier_of_code(const struct run *run)
+{
+	const struct language *lang = run->language;
+	struct wanted w = { .tiers = (const char *const *const *)lang->warm.tiers };
+	const char *const *best = NULL;
+	int best_hits = 0;
+
+	if (!w.tiers[0] || !language_has_extension(lang, "py") || !run->code.data)
+		return NULL;
+	imports_scan(run->code.data, run->code.len, want, &w);
+	for (size_t t = 0; w.tiers[t]; t++) {
+		int hits = __builtin_popcount(w.hits[t]);
+
+		if (hits > best_hits ||
+		    (hits && hits == best_hits && count(w.tiers[t]) < count(best))) {
+			best = w.tiers[t];
+			best_hits = hits;
+		}
+	}
+	return best;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool has_all(const char *const *list, const char *const *words)
+{
+	for (; *words; words++) {
+		const char *const *at = list;
+
+		while (*at && strcmp(*at, *words) != 0)
+			at++;
+		if (!*at)
+			return false;
+	}
+	return true;
+}
+
+/* Those the caller named. Two that name the same in another order mean the same runtime. */
+static const char *const *named_modules(const struct run *run)
+{
+	const char **named = run->request->preload;
+	const char *const *const *tiers = (const char *const *const *)run->language->warm.tiers;
+	size_t n = count((const char *const *)named);
+
+	for (size_t t = 0; tiers[t]; t++)
+		if (count(tiers[t]) == n && has_all(tiers[t], (const char *const *)named))
+			return tiers[t];
+	qsort(named, n, sizeof(*named), by_text);
+	return (const char *const *)named;
+}
+
+/* True when a file of the caller's would be imported instead: "numpy.py", "numpy/__init__.py". */
+static bool is_shadowed(const struct run *run, const char *const *modules)
+{
+	for (size_t i = 0; i < run->n_files; i++)
+		for (const char *const *m = modules; *m; m++) {
+			const char *path = run->files[i].path;
+			size_t n = top_len(*m);
+
+			if (strncmp(path, *m, n) == 0 && (path[n] == '.' || path[n] == '/'))
+				return true;
+		}
+	return false;
+}
+
+static const char *const *choose_modules(const struct run *run)
+{
+	const char *const *modules = run->request->preload ? named_modules(run) : tier_of_code(run);
+
+	return modules && !is_shadowed(run, modules) ? modules : NULL;
+}
+
+static bool uses(const char *const *words, const char *mark)
+{
+	for (; *words; words++)
+		if (strstr(*words, mark))
+			return true;
+	return false;
+}
+
+/* The command that is started ahead: nothing of the request may be in it but its limits. */
+static bool describe_start(struct run *run, const struct word_context *words, struct plan_warm *ret)
+{
+	const struct language *lang = run->language;
+	const char *const *argv = (const char *const *)lang->warm.argv;
+	size_t n_env = count((const char *const *)lang->env),
+	       n_warm = count((const char *const *)lang->warm.env);
+	struct word_context c = *words;
+	const char **env, **on_top;
+	struct span runner = { 0 };
+	char path[32];
+
+	if (lang->warm.runner &&
+	    registry_runner(run->atoll->registry, lang->warm.runner, &runner) < 0)
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", WARM_FILE_FD);
+	c.runner_text = runner.data;
+	c.runner_fd = path;
+	ret->argv = (const char *const *)flow_expand_all(run, argv, &c, 0);
+	env = flow_expand_all(run, (const char *const *)lang->env, &c, n_warm);
+	on_top = flow_expand_all(run, (const char *const *)lang->warm.env, &c, 0);
+	if (!ret->argv || !env || !on_top || count(ret->argv) > WARM_WORDS_MAX ||
+	    count(plan_base_env) + n_env + n_warm > WARM_WORDS_MAX)
+		return false;
+	memcpy(env + n_env, on_top, n_warm * sizeof(*env));
+	ret->env = (const char *const *)env;
+	if (uses(argv, "{runner_fd}"))
+		ret->file = runner;
+	return true;
+}
+
+/* A finished sandbox whose work directory is read-only cannot be given the program. */
+static bool can_be_warm(const struct run *run)
+{
+	const struct request *req = run->request;
+
+	if (!run->atoll->warm || run->language->warm.kind == WARMTH_NONE || run->decision.tty ||
+	    run->decision.read_only || req->image)
+		return false;
+	for (size_t i = 0; i < req->n_env; i++)
+		if (language_wants_cold(run->language, req->env[i].name))
+			return false;
+	return true;
+}
+
+const struct plan_warm *flow_warm(struct run *run, const struct word_context *c)
+{
+	struct plan_warm *warm;
+
+	if (!can_be_warm(run))
+		return NULL;
+	warm = arena_alloc(&run->memory, sizeof(*warm));
+	if (!warm)
+		return NULL;
+	warm->name = run->language->name;
+	if (run->language->warm.kind == WARMTH_FORK) {
+		warm->kind = WARM_FORK;
+		warm->modules = choose_modules(run);
+		return warm;
+	}
+	warm->kind = WARM_START;
+	return describe_start(run, c, warm) ? warm : NULL;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See warm.h. A zygote is not any one request's: its words know only the runner, and it has one processor, because
+ * libraries that start threads when they are loaded could not be forked from afterwards.
+ */
+#include "client/warm.h"
+
+#include "client/run.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int no_memory(struct error *err)
+{
+	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+}
+
+/* Whether the last word about a variable is this one. */
+static bool is_last(const char *const *list, size_t n, size_t index)
+{
+	size_t len = strcspn(list[index], "=");
+
+	for (size_t i = index + 1; i < n; i++)
+		if (strncmp(list[i], list[index], len) == 0 && list[i][len] == '=')
+			return false;
+	return true;
+}
+
+/* The base environment and what stands on top of it, each variable once; NULL: no memory. */
+static const char *const *zygote_env(const struct language *lang, const struct word_context *c,
+				     struct arena *memory)
+{
+	static const char *const no_home[] = { "HOME=/nonexistent", NULL };
+	static const char *const one_thread[] = { "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
+						  "MKL_NUM_THREADS=1", "NUMEXPR_NUM_THREADS=1",
+						  NULL };
+	const char *const *const parts[] = { plan_base_env, no_home, (const char *const *)lang->env,
+					     one_thread, (const char *const *)lang->warm.env };
+	const char **list, **env;
+	size_t n = 0, kept = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		for (const char *const *word = parts[i]; *word; word++)
+			n++;
+	list = arena_alloc(memory, (n + 1) * sizeof(*list));
+	env = arena_alloc(memory, (n + 1) * sizeof(*env));
+	if (!list || !env)
+		return NULL;
+	n = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		for (const char *const *word = parts[i]; *word; word++) {
+			list[n] = flow_expand(memory, *word, c);
+			if (!list[n++])
+				return NULL;
+		}
+	for (size_t i = 0; i < n; i++)
+		if (is_last((const char *const *)list, n, i))
+			env[kept++] = list[i];
+	return (const char *const *)env;
+}
+
+static const char *const *zygote_argv(const struct language *lang, const struct word_context *c,
+				      struct arena *memory)
+{
+	size_t n = 0;
+	const char **argv;
+
+	while (lang->warm.argv[n])
+		n++;
+	argv = arena_alloc(memory, (n + 1) * sizeof(*argv));
+	for (size_t i = 0; argv && i < n; i++) {
+		argv[i] = flow_expand(memory, lang->warm.argv[i], c);
+		if (!argv[i])
+			return NULL;
+	}
+	return (const char *const *)argv;
+}
+
+/* 1: it is in the table now; 0: it is not forked, or not there. */
+static int add_runtime(const struct language *lang, const char *data_dir, struct arena *memory,
+		       struct warm_runtime *ret)
+{
+	static const struct limits limits = { .cpus_milli = 1000, .memory_bytes = 512 * MiB };
+	char path[PATH_MAX];
+	struct word_context c = { .source = "",
+				  .build = SANDBOX_BUILD,
+				  .limits = &limits,
+				  .class_name = "",
+				  .runner = path };
+
+	if (lang->warm.kind != WARMTH_FORK || language_available(lang, NULL, NULL) < 0 ||
+	    snprintf(path, sizeof(path), "%s/runners/%s", data_dir,
+		     lang->warm.runner ? lang->warm.runner : "") >= (int)sizeof(path) ||
+	    access(path, R_OK) < 0)
+		return 0;
+	*ret = (struct warm_runtime){
+		.name = arena_strndup(memory, lang->name, strlen(lang->name)),
+		.argv = zygote_argv(lang, &c, memory),
+		.env = zygote_env(lang, &c, memory),
+	};
+	return ret->name && ret->argv && ret->env ? 1 : -ENOMEM;
+}
+
+int registry_warm_table(struct registry *reg, const char *data_dir, struct arena *memory,
+			struct warm_table *ret, struct error *err)
+{
+	_cleanup_free_ char *absolute = realpath(data_dir, NULL);
+	const struct language *const *languages;
+	struct warm_runtime *runtimes;
+	struct warm_table table = { 0 };
+	size_t n;
+	int r;
+
+	if (!absolute)
+		return error_set(err, ERROR_INTERNAL, errno, "cannot find '%.300s': %s", data_dir,
+				 strerror(errno));
+	r = registry_list(reg, "warm", &languages, &n, err);
+	if (r < 0)
+		return r;
+	runtimes = arena_alloc(memory, n * sizeof(*runtimes));
+	if (!runtimes)
+		return no_memory(err);
+	for (size_t i = 0; i < n; i++) {
+		r = add_runtime(languages[i], absolute, memory, &runtimes[table.n_runtimes]);
+		if (r < 0)
+			return no_memory(err);
+		table.n_runtimes += (size_t)r;
+	}
+	table.runtimes = runtimes;
+	*ret = table;
+	return 0;
+}

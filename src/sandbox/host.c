@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all sandboxes of a broker share: the host's abilities, the filter, init as a sealed program, the place of cgroups. */
+#include "sandbox/sandbox.h"
+
+#include "base/fd.h"
+#include "init/blob.h"
+#include "sandbox/spawn.h"
+#include "sys/probe.h"
+
+#include <grp.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void sandbox_host_tidy(struct sandbox_host *host, int64_t since_ns)
+{
+	size_t n = 0;
+
+	while (n < host->n_groups && host->groups[n].since_ns < since_ns)
+		(void)!host->cgroups->remove(host->groups[n++].cgroup);
+	host->n_groups -= n;
+	memmove(host->groups, host->groups + n, host->n_groups * sizeof(host->groups[0]));
+}
+
+void sandbox_host_done(struct sandbox_host *host)
+{
+	sandbox_host_tidy(host, INT64_MAX);
+	host->init_fd = fd_close(host->init_fd);
+	if (host->cgroups)
+		host->cgroup_root = host->cgroups->root_free(host->cgroup_root);
+}
+
+/* What every clone must find in its memory. */
+static int host_init_early(struct sandbox_host *host, struct error *err)
+{
+	int r = filter_build(FILTER_DEFAULT, &host->filter);
+
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "the seccomp filter cannot be built");
+	host->init_fd = fd_sealed_program("init", init_blob, (size_t)(init_blob_end - init_blob));
+	if (host->init_fd < 0)
+		return error_set(err, ERROR_INTERNAL, -host->init_fd, "init cannot be loaded: %s",
+				 strerror(-host->init_fd));
+	/* Modes are said in full wherever something is made. */
+	(void)umask(0);
+	/* A sandbox inherits supplementary groups; nothing in it may hold root's. */
+	if (geteuid() == 0 && setgroups(0, NULL) < 0 && errno != EPERM)
+		return error_set(err, ERROR_INTERNAL, errno,
+				 "supplementary groups cannot be dropped: %s", strerror(errno));
+	return 0;
+}
+
+/*
+ * The first sandbox is cloned before we look at the host: making its namespaces takes as long as looking does, and goes
+ * on beside it. Not where a group must come first, nor where a test takes features away.
+ */
+static bool may_clone_first(void)
+{
+	return !getenv("ATOLL_FORCE_OFF") && access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0;
+}
+
+int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare, struct error *err)
+{
+	struct sandbox *spare;
+	int r;
+
+	*host = (struct sandbox_host){ .init_fd = -EBADF,
+				       .cgroups = &cgroup_none_ops,
+				       .facts.clone3 = true };
+	r = host_init_early(host, err);
+	if (r < 0)
+		return r;
+	spare = sandbox_new(host);
+	if (!spare)
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	/* Where this fails, sandbox_complete() fails for the same reason, or does better with what it knows. */
+	spare->owned = geteuid() == 0;
+	if (may_clone_first() &&
+	    sandbox_choose_id(spare, PROBE_UID_BASE, PROBE_UID_COUNT, err) == 0)
+		(void)!sandbox_clone(spare, NULL);
+	host_probe_site(&host->facts, &host->site);
+	*ret_spare = spare;
+	return 0;
+}
+
+int sandbox_host_open(struct sandbox_host *host, struct error *err)
+{
+	host->cgroups = cgroup_ops_for(host->facts.cgroup);
+	return host->cgroups->root_open(&host->cgroup_root, &host->site, err);
+}

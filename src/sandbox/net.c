@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See net.h. A namespace is held by its descriptor; its counters are read through files that were opened inside it. */
+#include "sandbox/net.h"
+
+#include "base/fd.h"
+#include "sys/kernel.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NETS_KEPT_MAX = 64, COUNTERS_BYTES_MAX = 16384 };
+
+static const char *const counter_files[] = {
+	"/proc/thread-self/net/snmp",
+	"/proc/thread-self/net/netstat",
+	"/proc/thread-self/net/snmp6",
+};
+
+struct nets {
+	int home_fd; /* where this thread belongs */
+	struct net *kept;
+	unsigned n_kept, n_lent;
+	bool closing;
+	char *pristine[ARRAY_SIZE(
+		counter_files)]; /* what a new one reads as; "": that file is missing */
+	char scratch[COUNTERS_BYTES_MAX];
+};
+
+struct net {
+	struct net *next;
+	struct nets *nets;
+	int fd;
+	int counters[ARRAY_SIZE(counter_files)];
+};
+
+static void nets_destroy(struct nets *n)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(counter_files); i++)
+		free(n->pristine[i]);
+	n->home_fd = fd_close(n->home_fd);
+	free(n);
+}
+
+static void net_destroy(struct net *net)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(counter_files); i++)
+		net->counters[i] = fd_close(net->counters[i]);
+	net->fd = fd_close(net->fd);
+	free(net);
+}
+
+struct nets *nets_new(void)
+{
+	struct nets *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return NULL;
+	n->home_fd = sys_open("/proc/thread-self/ns/net", O_RDONLY, 0);
+	if (n->home_fd < 0) {
+		nets_destroy(n);
+		return NULL;
+	}
+	return n;
+}
+
+struct nets *nets_free(struct nets *n)
+{
+	if (!n)
+		return NULL;
+	while (n->kept) {
+		struct net *net = n->kept;
+
+		n->kept = net->next;
+		net_destroy(net);
+	}
+	n->closing = true;
+	/* The last one that comes back takes the rest along. */
+	if (n->n_lent == 0)
+		nets_destroy(n);
+	return NULL;
+}
+
+/* The text of one file of counters in scratch; its length, or a negative errno. One read has all of it. */
+static ssize_t read_counters(struct net *net, size_t i)
+{
+	struct nets *n = net->nets;
+	ssize_t len = pread(net->counters[i], n->scratch, sizeof(n->scratch), 0);
+
+	if (len < 0)
+		return -errno;
+	return len == (ssize_t)sizeof(n->scratch) ? -EFBIG : len;
+}
+
+static bool reads_as_new(struct net *net)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(counter_files); i++) {
+		const char *pristine = net->nets->pristine[i];
+		ssize_t len;
+
+		if (net->counters[i] < 0)
+			continue;
+		len = read_counters(net, i);
+		if (len < 0 || (size_t)len != strlen(pristine) ||
+		    memcmp(net->nets->scratch, pristine, (size_t)len) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* The first one tells how all begin. */
+static int learn(struct net *net)
+{
+	struct nets *n = net->nets;
+
+	for (size_t i = 0; i < ARRAY_SIZE(counter_files); i++) {
+		ssize_t len = net->counters[i] < 0 ? 0 : read_counters(net, i);
+
+		if (len < 0)
+			return (int)len;
+		if (!n->pristine[i])
+			n->pristine[i] = strndup(n->scratch, (size_t)len);
+		if (!n->pristine[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Inside the new namespace. */
+static int open_inside(struct net *net)
+{
+	net->fd = sys_open("/proc/thread-self/ns/net", O_RDONLY, 0);
+	if (net->fd < 0)
+		return net->fd;
+	for (size_t i = 0; i < ARRAY_SIZE(counter_files); i++) {
+		net->counters[i] = sys_open(counter_files[i], O_RDONLY, 0);
+		if (net->counters[i] < 0 && net->counters[i] != -ENOENT)
+			return net->counters[i];
+	}
+	return learn(net);
+}
+
+static struct net *net_new(struct nets *n)
+{
+	struct net *net = calloc(1, sizeof(*net));
+	int r;
+
+	if (!net)
+		return NULL;
+	*net = (struct net){ .nets = n, .fd = -EBADF };
+	for (size_t i = 0; i < ARRAY_SIZE(counter_files); i++)
+		net->counters[i] = -EBADF;
+	r = sys_unshare(CLONE_NEWNET);
+	if (r == 0) {
+		r = open_inside(net);
+		net_leave(net);
+	}
+	if (r < 0) {
+		net_destroy(net);
+		return NULL;
+	}
+	return net;
+}
+
+struct net *nets_take(struct nets *n)
+{
+	struct net *net;
+
+	if (!n)
+		return NULL;
+	net = n->kept;
+	if (net) {
+		n->kept = net->next;
+		n->n_kept--;
+	} else {
+		net = net_new(n);
+	}
+	if (net)
+		n->n_lent++;
+	return net;
+}
+
+int net_fd(const struct net *net)
+{
+	return net->fd;
+}
+
+int net_enter(const struct net *net)
+{
+	return sys_setns(net->fd, CLONE_NEWNET);
+}
+
+void net_leave(const struct net *net)
+{
+	/* A broker that cannot go home would put later sandboxes and its own sockets into a tenant's namespace. */
+	if (sys_setns(net->nets->home_fd, CLONE_NEWNET) < 0)
+		abort();
+}
+
+void net_give_back(struct net *net, bool empty)
+{
+	struct nets *n;
+
+	if (!net)
+		return;
+	n = net->nets;
+	n->n_lent--;
+	if (empty && !n->closing && n->n_kept < NETS_KEPT_MAX && reads_as_new(net)) {
+		net->next = n->kept;
+		n->kept = net;
+		n->n_kept++;
+		return;
+	}
+	net_destroy(net);
+	if (n->closing && n->n_lent == 0)
+		nets_destroy(n);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The steps of making a sandbox, for whoever takes them in another order: host.c clones its first one early. */
+#pragma once
+
+#include "sandbox/sandbox.h"
+
+struct sandbox *sandbox_new(struct sandbox_host *host); /* NULL: no memory */
+/* Any uid of the range; nobody is asked whether it is free. */
+int sandbox_choose_id(struct sandbox *sb, uint32_t base, uint32_t count,
+		      struct error *err) _must_check_;
+/* Needs the group only where the kernel can clone into one (v2). */
+int sandbox_clone(struct sandbox *sb, struct error *err) _must_check_;

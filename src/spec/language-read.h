@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files of the language reader. Nobody else includes this. */
+#pragma once
+
+#include "spec/language.h"
+#include "spec/read.h"
+
+enum { NAME_BYTES_MAX = 32, TEXT_BYTES_MAX = 1024, WORDS_COUNT_MAX = 256 };
+
+/* A map of names and texts, or a list of "K=V" words: both become words. */
+int language_read_env(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		      void *object) _must_check_;
+/* The section `warm`; object is the language. */
+int language_read_warm(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		       void *object) _must_check_;
+/* The section `kit`; object is the language. */
+int language_read_kit(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		      void *object) _must_check_;

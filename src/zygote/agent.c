@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See agent.h: what makes a process a zygote, and a child of it a program. The cloning itself is cloner.c's.
+ */
+#include "zygote/agent.h"
+
+#include "sys/kernel.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+struct agent agent;
+
+static pid_t fork_program(struct child *c)
+{
+	pid_t pid = agent.real_fork();
+
+	(void)c;
+	if (pid == 0)
+		longjmp(agent.in_fork, 1);
+	return pid < 0 ? -errno : pid;
+}
+
+/* Descriptors the interpreter keeps for itself: no program may share them with another. */
+static void remember_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *entry;
+
+	agent.n_own_fds = 0;
+	if (!dir)
+		return;
+	while ((entry = readdir(dir)) && agent.n_own_fds < AGENT_FDS_MAX) {
+		int fd = 0;
+
+		for (const char *p = entry->d_name; *p >= '0' && *p <= '9'; p++)
+			fd = fd * 10 + (*p - '0');
+		if (fd > 2 && fd < WARM_FD && fd != dirfd(dir))
+			agent.own_fds[agent.n_own_fds++] = fd;
+	}
+	(void)closedir(dir);
+}
+
+static _noreturn_ void serve(void)
+{
+	remember_fds();
+	if (cloner_ready() < 0)
+		_exit(1);
+	for (;;)
+		cloner_serve(&agent.cloner);
+}
+
+/*
+ * Nothing that leads out of the sandbox stays open, but an interpreter that closes its own descriptors after a fork must find
+ * something there.
+ */
+static int replace_fds(void)
+{
+	int null_fd = sys_open("/dev/null", O_RDWR, 0);
+	int high = null_fd < 0 ? null_fd : sys_dup_above(null_fd, WARM_FD + 1);
+
+	if (high < 0)
+		return high;
+	(void)close(null_fd);
+	for (int i = 0; i < 3; i++)
+		if (dup2(high, i) < 0)
+			return -errno;
+	for (size_t i = 0; i < agent.n_own_fds; i++)
+		if (dup3(high, agent.own_fds[i], O_CLOEXEC) < 0)
+			return -errno;
+	(void)close(high);
+	return 0;
+}
+
+/* pid 2 of a new sandbox, on its way out of fork(). */
+static void become_program(void)
+{
+	const int keep[] = { WARM_FD };
+
+	if (dup3(agent.cloner.cell.keep_fd, WARM_FD, O_CLOEXEC) < 0 ||
+	    sys_close_others(keep, ARRAY_SIZE(keep)) < 0 || replace_fds() < 0 ||
+	    chdir("/sandbox") < 0)
+		_exit(1);
+	(void)prctl(PR_SET_DUMPABLE, 1);
+	(void)setsid();
+	(void)umask(022);
+	if (agent.cloner.cell.plan_base)
+		(void)munmap(agent.cloner.cell.plan_base, agent.cloner.cell.plan_size);
+	agent.role = AGENT_IS_PROGRAM;
+	agent.pid = getpid();
+}
+
+EXPORT pid_t fork(void)
+{
+	if (agent.role != AGENT_IS_ZYGOTE || agent.pid != getpid())
+		return agent.real_fork();
+	if (setjmp(agent.in_fork) == 0)
+		serve();
+	become_program();
+	return 0;
+}
+
+/*
+ * What is started ahead gets streams of the kind that its program will have, so that it can make its own of them: a pipe from
+ * its output to its input. All three are replaced when the program comes.
+ */
+static void open_streams(void)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return;
+	(void)dup2(ends[0], STDIN_FILENO);
+	(void)dup2(ends[1], STDOUT_FILENO);
+	(void)dup2(ends[1], STDERR_FILENO);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+}
+
+static __attribute__((constructor)) void agent_open(void)
+{
+	const char *role = getenv(AGENT_VARIABLE);
+	bool zygote = role && strcmp(role, AGENT_ZYGOTE) == 0;
+	bool program = role && strcmp(role, AGENT_PROGRAM) == 0;
+
+	agent.real_fork = (pid_t(*)(void))(uintptr_t)dlsym(RTLD_NEXT, "fork");
+	agent.real_read = (ssize_t(*)(int, void *, size_t))(uintptr_t)dlsym(RTLD_NEXT, "read");
+	if (!agent.real_fork || !agent.real_read)
+		_exit(1);
+	if (!zygote && !program)
+		return;
+	(void)unsetenv(AGENT_VARIABLE);
+	(void)unsetenv("LD_PRELOAD");
+	(void)close(WARM_AGENT_FD);
+	(void)fcntl(WARM_FD, F_SETFD, FD_CLOEXEC);
+	agent.pid = getpid();
+	/* Registered before anybody else's, so it runs after all of them. */
+	(void)on_exit(agent_exit, NULL);
+	agent.cloner.fork_program = fork_program;
+	/* One that was started ahead has the time; a zygote is told with each request. */
+	agent.cloner.warm_up = true;
+	if (zygote && cloner_open(&agent.cloner) < 0)
+		_exit(1);
+	if (program)
+		open_streams();
+	agent.role = zygote ? AGENT_IS_ZYGOTE : AGENT_IS_PROGRAM;
+}

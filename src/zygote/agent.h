@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent: a shared object that the broker loads into interpreters ahead of their own libraries (LD_PRELOAD, from a
+ * sealed memfd). It knows no language. It stands in for functions of libc:
+ *
+ *   fork()         in a zygote: serves the broker for ever and returns only in children, which by then are programs
+ *                  inside complete sandboxes (agent.c)
+ *   read(WARM_FD)  in a program: 'w' or 'r' at first, then the request, for which it waits (agent-launch.c)
+ *   __libc_start_main(), open(), fopen()
+ *                  in a zygote whose interpreter does not call fork(), or not in time (agent-entry.c)
+ *
+ * Everything else it does is raw system calls. What it can do, the program it sits in can do as well: it is a
+ * convenience of that process and no boundary.
+ */
+#pragma once
+
+#include "base/macro.h"
+#include "zygote/cloner.h"
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum agent_role { AGENT_IDLE, AGENT_IS_ZYGOTE, AGENT_IS_PROGRAM };
+
+enum { AGENT_FDS_MAX = 64 };
+
+struct agent_area {
+	char *start;
+	size_t size;
+};
+
+struct agent {
+	enum agent_role role;
+	pid_t pid; /* whose role it is: a child that the program forks has none */
+	pid_t (*real_fork)(void);
+	ssize_t (*real_read)(int fd, void *buf, size_t n);
+	/* zygote */
+	struct cloner cloner;
+	jmp_buf in_fork;	    /* where a new program goes on */
+	int own_fds[AGENT_FDS_MAX]; /* of the interpreter itself */
+	size_t n_own_fds;
+	struct agent_area words,
+		variables; /* where the kernel looks for /proc/self/cmdline and environ */
+	/* program */
+	char plan[8192] __attribute__((aligned(8))); /* of the request, while it is put in place */
+	bool asked, launched;
+	ino_t inode;	  /* of the socket: a program may put something else in its place */
+	const char *text; /* the request as the runner reads it */
+	size_t text_len, text_at;
+};
+
+extern struct agent agent;
+
+/* agent-launch.c. As read(): the next bytes for the runner, from the program's process only. */
+ssize_t agent_read(void *buf, size_t n);
+/* The process leaves through exit(): its last word. */
+void agent_exit(int status, void *data);

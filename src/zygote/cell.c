@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See cell.h. Everything happens in callbacks of the loop; a cell that has not come about within a while is BROKEN. */
+#include "zygote/cell.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "sandbox/net.h"
+#include "sys/kernel.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+enum { CELL_MS_MAX = 20000 };
+
+static void unwatch(struct cell *cell)
+{
+	cell->control = source_free(cell->control);
+	cell->program = source_free(cell->program);
+	cell->death = source_free(cell->death);
+	cell->deadline = source_free(cell->deadline);
+}
+
+/* Once: what is READY may still break, but whoever has taken it hears of that by itself. */
+static void settle(struct cell *cell, enum cell_state state)
+{
+	struct cell_watcher waiter = cell->waiter;
+
+	if (cell->state == CELL_BROKEN)
+		return;
+	cell->state = state;
+	cell->waiter.fn = NULL;
+	if (state == CELL_BROKEN)
+		unwatch(cell);
+	else
+		cell->deadline = source_free(cell->deadline);
+	cell->watcher.fn(cell->watcher.data, cell);
+	if (waiter.fn)
+		waiter.fn(waiter.data, cell);
+}
+
+static int on_death(void *data, uint32_t events)
+{
+	(void)events;
+	settle(data, CELL_BROKEN);
+	return 0;
+}
+
+static int on_deadline(void *data, uint32_t events)
+{
+	(void)events;
+	settle(data, CELL_BROKEN);
+	return 0;
+}
+
+static int watch_death(struct cell *cell)
+{
+	return loop_add_fd(cell->loop, cell->sandbox->pidfd, EPOLLIN,
+			   (struct handler){ on_death, cell }, &cell->death);
+}
+
+/* Nobody waits for it: those who wait for something else come first. */
+static void set_background(struct cell *cell, bool on)
+{
+	if (cell->sandbox->pid > 0)
+		cell->sandbox->host->cgroups->set_background(cell->sandbox->cgroup, on);
+	cell->background = on;
+}
+
+/* It waits for a request from now on, so what it has used so far is not the request's. */
+static int become_ready(struct cell *cell)
+{
+	struct error err = { 0 };
+	int r;
+
+	if (cell->background)
+		set_background(cell, false);
+	r = sandbox_set_limits(cell->sandbox, cell->limits, &err);
+	if (r < 0)
+		return r;
+	cell->sandbox->host->cgroups->reset_peak(cell->sandbox->cgroup);
+	sandbox_usage(cell->sandbox, &cell->base);
+	cell->ready_ns = clock_now_ns();
+	settle(cell, CELL_READY);
+	return 0;
+}
+
+/* pid 1 reports and the program waits, in either order. */
+static int go_on(struct cell *cell)
+{
+	return cell->state == CELL_PARKING && cell->parked ? become_ready(cell) : 0;
+}
+
+static int on_program(void *data, uint32_t events)
+{
+	struct cell *cell = data;
+	char word[PROGRAM_WORD_MAX];
+	ssize_t n = recv(cell->sandbox->program_fd, word, sizeof(word), MSG_DONTWAIT);
+
+	(void)events;
+	if (n < 0 && errno == EAGAIN)
+		return 0;
+	/* One word, and nothing more before it is asked. */
+	if (cell->parked || n != 1 || word[0] != PROGRAM_PARKED[0]) {
+		settle(cell, CELL_BROKEN);
+		return 0;
+	}
+	cell->parked = true;
+	if (go_on(cell) < 0)
+		settle(cell, CELL_BROKEN);
+	return 0;
+}
+
+static int watch_program(struct cell *cell)
+{
+	return loop_add_fd(cell->loop, cell->sandbox->program_fd, EPOLLIN,
+			   (struct handler){ on_program, cell }, &cell->program);
+}
+
+/* The runtime that waits in this sandbox is its first and only stage. */
+static int start_runtime(struct cell *cell)
+{
+	struct command start = { .kind = COMMAND_START, .last = 1, .n_extra = 2 };
+	_cleanup_close_ int null_fd = sys_open("/dev/null", O_RDWR, 0);
+	int fds[3 + INIT_EXTRA_MAX], r;
+	size_t n = 0;
+
+	if (null_fd < 0)
+		return null_fd;
+	while (n < 3)
+		fds[n++] = null_fd;
+	fds[n++] = cell->far_end;
+	fds[n++] = cell->agent_fd;
+	if (cell->shape->file_fd >= 0) {
+		fds[n++] = cell->shape->file_fd;
+		start.n_extra++;
+	}
+	r = sandbox_start(cell->sandbox, &start, fds);
+	cell->far_end = fd_close(cell->far_end);
+	return r;
+}
+
+static int on_prepared(struct cell *cell, const struct report *rep, int fds[], size_t n_fds)
+{
+	struct sandbox *sb = cell->sandbox;
+
+	if (cell->state != CELL_PREPARING || rep->n_scratch < INIT_SCRATCH_DIRS ||
+	    n_fds < INIT_SCRATCH_DIRS)
+		return -EPROTO;
+	cell->prepared = *rep;
+	sb->work_fd = TAKE_FD(fds[0]);
+	sb->tmp_fd = TAKE_FD(fds[1]);
+	/* A clone of an interpreter still has its memory, until it has become init. */
+	if (cell->shape->kind != WARM_FORK)
+		cell->state = CELL_PARKING;
+	return 0;
+}
+
+static int on_adopted(struct cell *cell)
+{
+	if (cell->state != CELL_PREPARING || cell->sandbox->work_fd < 0)
+		return -EPROTO;
+	cell->state = CELL_PARKING;
+	return 0;
+}
+
+static int take_report(struct cell *cell)
+{
+	struct report rep;
+	int fds[INIT_SCRATCH_DIRS + 1], r = -EPROTO;
+	size_t n_fds = ARRAY_SIZE(fds);
+	ssize_t n = sys_recv_record(cell->sandbox->control_fd, &rep, sizeof(rep), fds, &n_fds);
+
+	if (n == -EAGAIN)
+		return 0;
+	if (n == (ssize_t)sizeof(rep) && rep.kind == REPORT_PREPARED)
+		r = on_prepared(cell, &rep, fds, n_fds);
+	else if (n == (ssize_t)sizeof(rep) && rep.kind == REPORT_ADOPTED)
+		r = on_adopted(cell);
+	for (size_t i = 0; i < n_fds; i++)
+		(void)fd_close(fds[i]);
+	return r < 0 ? r : go_on(cell);
+}
+
+/* It has greeted: what follows depends on how its program comes about. */
+static int arrive(struct cell *cell)
+{
+	struct error err = { 0 };
+	int r = sandbox_arrive(cell->sandbox, &err);
+
+	if (r == 0 && cell->background)
+		set_background(cell, true);
+	if (r == 0)
+		r = watch_death(cell);
+	if (r == 0)
+		r = sandbox_prepare(cell->sandbox, &cell->shape->view, cell->shape->plan_fd, &err);
+	if (r < 0)
+		return r;
+	cell->state = CELL_PREPARING;
+	/* It lies in the socket until init is there to read it. */
+	if (cell->shape->kind == WARM_START)
+		return start_runtime(cell);
+	/* Whatever is left to do, the request's part follows it. */
+	if (cell->shape->kind == WARM_NONE) {
+		sandbox_usage(cell->sandbox, &cell->base);
+		cell->ready_ns = clock_now_ns();
+		settle(cell, CELL_READY);
+	}
+	return 0;
+}
+
+static int on_control(void *data, uint32_t events)
+{
+	struct cell *cell = data;
+
+	(void)events;
+	if ((cell->state == CELL_ARRIVING ? arrive(cell) : take_report(cell)) < 0)
+		settle(cell, CELL_BROKEN);
+	return 0;
+}
+
+static int watch_control(struct cell *cell)
+{
+	int r = fd_set_nonblock(cell->sandbox->control_fd, true);
+
+	if (r == 0)
+		r = loop_add_fd(cell->loop, cell->sandbox->control_fd, EPOLLIN,
+				(struct handler){ on_control, cell }, &cell->control);
+	if (r == 0)
+		r = loop_add_timer(cell->loop, clock_now_ns() + CELL_MS_MAX * NS_PER_MS,
+				   (struct handler){ on_deadline, cell }, &cell->deadline);
+	return r;
+}
+
+/* The socket between us and the program; its end is in cell->far_end. */
+static int make_program_socket(struct cell *cell)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	cell->sandbox->program_fd = pair[0];
+	cell->far_end = pair[1];
+	return watch_program(cell);
+}
+
+static int begin(struct cell *cell, const struct cell_options *o, struct error *err)
+{
+	struct net *net = o->shape->network ? NULL : nets_take(o->nets);
+	_cleanup_close_ int control = -EBADF;
+	int r = sandbox_expect(o->host->sandboxes, net, &cell->sandbox, &control, err);
+
+	if (r == 0 && o->shape->kind != WARM_NONE)
+		r = make_program_socket(cell);
+	if (r == 0)
+		r = watch_control(cell);
+	if (r == 0)
+		r = zygote_fork(o->zygote, cell->sandbox,
+				&(struct zygote_ends){ control, o->shape->kind == WARM_FORK
+									? cell->far_end
+									: -EBADF },
+				o->warm_up);
+	if (o->shape->kind == WARM_FORK)
+		cell->far_end = fd_close(cell->far_end);
+	return r;
+}
+
+int cell_new(const struct cell_options *o, struct cell **ret, struct error *err)
+{
+	struct cell *cell = calloc(1, sizeof(*cell));
+	int r;
+
+	if (!cell)
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	*cell = (struct cell){ .shape = o->shape,
+			       .loop = o->host->loop,
+			       .agent_fd = o->host->agent_fd,
+			       .far_end = -EBADF,
+			       .watcher = o->watcher };
+	memcpy(cell->limits, o->limits, sizeof(cell->limits));
+	cell->background = o->warm_up && o->shape->kind != WARM_NONE;
+	r = begin(cell, o, err);
+	if (r < 0) {
+		sandbox_destroy(cell_discard(cell));
+		return r;
+	}
+	*ret = cell;
+	return 0;
+}
+
+void cell_hurry(struct cell *cell, int64_t ms)
+{
+	source_set_time(cell->deadline, clock_now_ns() + ms * NS_PER_MS);
+	if (cell->background)
+		set_background(cell, false);
+}
+
+void cell_open(struct cell *cell, struct cell_content *ret)
+{
+	*ret = (struct cell_content){ .sandbox = TAKE_PTR(cell->sandbox),
+				      .prepared = cell->prepared,
+				      .base = cell->base,
+				      .control = TAKE_PTR(cell->control),
+				      .program = TAKE_PTR(cell->program),
+				      .death = TAKE_PTR(cell->death) };
+	memcpy(ret->limits, cell->limits, sizeof(ret->limits));
+	unwatch(cell);
+	free(cell);
+}
+
+struct sandbox *cell_discard(struct cell *cell)
+{
+	struct sandbox *sb = cell->sandbox;
+
+	unwatch(cell);
+	cell->far_end = fd_close(cell->far_end);
+	free(cell);
+	return sb;
+}

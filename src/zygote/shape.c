@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See shape.h. Two plans have one shape when the records that belong to it are equal, one by one, bytes included. */
+#include "zygote/shape.h"
+
+#include "base/fd.h"
+#include "zygote/proto.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Walks the records of a plan that belong to a shape. */
+struct walk {
+	const struct plan_view *v;
+	enum warm_kind kind;
+	uint32_t at;
+	bool pivoted;
+};
+
+static bool belongs(const struct walk *w, const struct op *op)
+{
+	if (w->kind == WARM_NONE)
+		return !w->pivoted;
+	/* Directories behind the pivot are those of the caller's files. */
+	if (op->kind == OP_FILE || op->kind == OP_RLIMIT || (op->kind == OP_DIR && w->pivoted))
+		return false;
+	return op_table[op->kind].phase == PHASE_PREPARE || op->kind >= OP_WARM;
+}
+
+static const struct op *walk_next(struct walk *w)
+{
+	while (w->at < w->v->n_ops) {
+		const struct op *op = &w->v->ops[w->at++];
+		bool ours;
+
+		/* Warm records stand ahead of the stage. */
+		if (op->kind == OP_STAGE)
+			return NULL;
+		ours = belongs(w, op);
+		if (op->kind == OP_PIVOT)
+			w->pivoted = true;
+		if (ours)
+			return op;
+		if (w->kind == WARM_NONE)
+			return NULL;
+	}
+	return NULL;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 29;
+}
+
+static uint64_t mix_bytes(uint64_t hash, const char *bytes, size_t n)
+{
+	uint64_t word;
+
+	for (; n >= sizeof(word); bytes += sizeof(word), n -= sizeof(word)) {
+		memcpy(&word, bytes, sizeof(word));
+		hash = mix(hash, word);
+	}
+	word = 0;
+	memcpy(&word, bytes, n);
+	return mix(hash, word ^ (uint64_t)n << 56);
+}
+
+uint64_t shape_hash(const struct plan_view *v, enum warm_kind kind)
+{
+	struct walk w = { .v = v, .kind = kind };
+	uint64_t hash = kind;
+
+	for (const struct op *op = walk_next(&w); op; op = walk_next(&w)) {
+		hash = mix(hash, (uint64_t)op->kind << 48 | (uint64_t)op->flags << 32 | op->mode);
+		hash = mix(hash, (uint64_t)op->value);
+		hash = mix(hash, (uint64_t)op->value2);
+		hash = mix_bytes(hash, op_a(v, op), op->a.len);
+		hash = mix_bytes(hash, op_b(v, op), op->b.len);
+	}
+	return hash;
+}
+
+static bool same_bytes(const char *a, struct op_span a_span, const char *b, struct op_span b_span)
+{
+	return a_span.len == b_span.len && memcmp(a, b, a_span.len) == 0;
+}
+
+bool shape_fits(const struct shape *s, const struct plan_view *v, enum warm_kind kind)
+{
+	struct walk w = { .v = v, .kind = kind };
+	uint32_t i = 0;
+
+	if (s->kind != kind)
+		return false;
+	for (const struct op *op = walk_next(&w); op; op = walk_next(&w), i++) {
+		const struct op *own = &s->view.ops[i];
+
+		if (i >= s->view.n_ops || own->kind != op->kind || own->flags != op->flags ||
+		    own->mode != op->mode || own->value != op->value || own->value2 != op->value2)
+			return false;
+		if (!same_bytes(op_a(&s->view, own), own->a, op_a(v, op), op->a) ||
+		    !same_bytes(op_b(&s->view, own), own->b, op_b(v, op), op->b))
+			return false;
+	}
+	return i == s->view.n_ops || s->view.ops[i].kind == OP_STAGE;
+}
+
+static int add(struct plan *p, const struct op *op, const char *a, const char *b)
+{
+	const struct op_info *info = &op_table[op->kind];
+	struct op copy = *op;
+
+	copy.a = copy.b = (struct op_span){ 0 };
+	return plan_add(p, copy,
+			(struct op_args){ .a = info->a == SPAN_NONE ? NULL : a,
+					  .a_len = op->a.len,
+					  .b = info->b == SPAN_NONE ? NULL : b });
+}
+
+/* The agent comes first of all that is loaded, and takes both out of the environment again. */
+static const char *const agent_env[] = { "LD_PRELOAD=/proc/self/fd/101",
+					 AGENT_VARIABLE "=" AGENT_PROGRAM };
+
+/* What is started ahead is the stage of the shape's plan, for init to execute. */
+static int add_command(struct shape *s, const struct plan_view *v)
+{
+	const struct op stage = { .kind = OP_STAGE }, env = { .kind = OP_ENV };
+	int r = plan_add(&s->plan, stage, (struct op_args){ .a = "warm" });
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(agent_env); i++)
+		r = plan_add(&s->plan, env, (struct op_args){ .a = agent_env[i] });
+
+	for (uint32_t i = 0; r == 0 && i < v->n_ops; i++) {
+		struct op op = v->ops[i];
+
+		if (op.kind != OP_WARM_ARG && op.kind != OP_WARM_ENV)
+			continue;
+		op.kind = op.kind == OP_WARM_ARG ? OP_ARG : OP_ENV;
+		r = add(&s->plan, &op, op_a(v, &v->ops[i]), NULL);
+	}
+	return r;
+}
+
+static int build(struct shape *s, const struct plan_view *v)
+{
+	struct walk w = { .v = v, .kind = s->kind };
+	int r = 0;
+
+	for (const struct op *op = walk_next(&w); r == 0 && op; op = walk_next(&w)) {
+		r = add(&s->plan, op, op_a(v, op), op_b(v, op));
+		s->network |= op->kind == OP_LOOPBACK;
+	}
+	return r == 0 && s->kind == WARM_START ? add_command(s, v) : r;
+}
+
+/* The plan is complete: what points into it stays where it is. */
+static int point_into(struct shape *s)
+{
+	size_t n = 0;
+
+	s->view = plan_as_view(&s->plan);
+	s->modules = calloc(s->view.n_ops + 1, sizeof(char *));
+	if (!s->modules)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->view.n_ops; i++) {
+		const struct op *op = &s->view.ops[i];
+
+		if (op->kind == OP_WARM)
+			s->runtime = op_a(&s->view, op);
+		else if (op->kind == OP_PRELOAD)
+			s->modules[n++] = op_a(&s->view, op);
+		else if (op->kind == OP_WARM_FILE)
+			s->file_fd = fd_sealed_memfd("runner", op_a(&s->view, op), op->a.len);
+		if (op->kind == OP_WARM_FILE && s->file_fd < 0)
+			return s->file_fd;
+	}
+	return 0;
+}
+
+int shape_init(struct shape *s, const struct plan_view *v, enum warm_kind kind)
+{
+	_cleanup_buf_ struct buf bytes = { 0 };
+	int r;
+
+	*s = (struct shape){
+		.hash = shape_hash(v, kind), .kind = kind, .plan_fd = -EBADF, .file_fd = -EBADF
+	};
+	plan_init(&s->plan);
+	buf_init(&bytes, PLAN_BYTES_MAX);
+	r = build(s, v);
+	if (r == 0)
+		r = point_into(s);
+	if (r == 0)
+		r = plan_encode(&s->plan, &bytes);
+	if (r == 0) {
+		s->plan_fd = fd_sealed_memfd("atoll-shape", bytes.data, bytes.len);
+		r = s->plan_fd < 0 ? s->plan_fd : 0;
+	}
+	if (r < 0)
+		shape_done(s);
+	return r;
+}
+
+void shape_done(struct shape *s)
+{
+	free(s->modules);
+	s->modules = NULL;
+	s->plan_fd = fd_close(s->plan_fd);
+	s->file_fd = fd_close(s->file_fd);
+	plan_done(&s->plan);
+}
+
+enum warm_kind plan_warm_kind(const struct plan_view *v)
+{
+	const struct op *op = plan_find(v, OP_WARM, -1);
+
+	return op ? (enum warm_kind)op->value : WARM_NONE;
+}

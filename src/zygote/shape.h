@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a sandbox looks like that is made before its request: the part of a plan that many requests have in common, as a plan
+ * of its own. Nothing of a request is in it: files, words, variables and limits stay out.
+ *
+ *   program executed by init (WARM_NONE)    the records up to the pivot; the rest follows with the request (COMMAND_REST)
+ *   program there already                   everything that is prepared but files and rlimits, which the program puts in
+ *                                           place itself; and, where it is started and not forked, its command
+ */
+#pragma once
+
+#include "base/error.h"
+#include "plan/wire.h"
+
+struct shape {
+	uint64_t hash;
+	enum warm_kind kind;
+	struct plan plan;      /* as built */
+	struct plan_view view; /* the same */
+	int plan_fd;	       /* the same, sealed */
+	int file_fd;	       /* OP_WARM_FILE, sealed; or -EBADF */
+	bool network;	       /* it needs a network namespace of its own making */
+	const char *runtime;   /* WARM_FORK: points into plan */
+	const char **modules;  /* WARM_FORK: NULL-terminated; point into plan */
+};
+
+/* A number that equal shapes share. */
+uint64_t shape_hash(const struct plan_view *v, enum warm_kind kind);
+/* Whether a sandbox of this shape serves that plan. */
+bool shape_fits(const struct shape *s, const struct plan_view *v, enum warm_kind kind);
+int shape_init(struct shape *s, const struct plan_view *v, enum warm_kind kind) _must_check_;
+void shape_done(struct shape *s);
+/* How the one stage of a plan could be had already running. */
+enum warm_kind plan_warm_kind(const struct plan_view *v);
