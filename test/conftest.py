@@ -2,7 +2,8 @@
 """What every suite of whole-program tests shares.
 
 `atoll` runs the real binary, once as root and once as an unprivileged user, in a clean environment
-with a home of its own. `leaks` watches the host around every test: whatever a run made must be gone
+with a home of its own and without a pool. The security suite runs a third time, through a pool of the
+session's (`residents`), in warm cells; resident.py says how that is proved. `leaks` watches the host around every test: whatever a run made must be gone
 two seconds after it. `canary` is what a program inside must never read or reach.
 
 The binary is build/atoll, or $ATOLL_BIN. Temporary directories of the tests are named reef-*, so that
@@ -128,10 +129,10 @@ class Atoll:
     """The binary in one mode. `wrap` goes before it (helpers that take features away)."""
 
     def __init__(self, mode, stage, wrap=(), env=None):
-        self.mode, self.stage = mode, stage
-        self.rootless = mode == "rootless"
+        self.mode, self.stage = plain_mode(mode), stage
+        self.rootless = self.mode == "rootless"
         self.wrap, self.extra = list(wrap), dict(env or {})
-        self.home = stage.home(mode)
+        self.home = stage.home(self.mode)
         self.binary = stage.binary
         self.cgroup = None if self.rootless else "v1 or v2"
 
@@ -143,12 +144,13 @@ class Atoll:
         return path
 
     def variant(self, wrap=(), env=None):
-        return Atoll(self.mode, self.stage, list(wrap) + self.wrap, {**self.extra, **(env or {})})
+        return type(self)(self.mode, self.stage, list(wrap) + self.wrap, {**self.extra, **(env or {})})
 
     def environment(self, env=None):
         base = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8",
                 "HOME": str(self.home), "XDG_CACHE_HOME": str(self.home / "cache"),
-                "ATOLL_DATA_DIR": str(self.stage.data), "LD_LIBRARY_PATH": str(self.stage.bin)}
+                "ATOLL_DATA_DIR": str(self.stage.data), "LD_LIBRARY_PATH": str(self.stage.bin),
+                "ATOLL_KIT_DIR": "off", "ATOLL_POOL": "off"}
         base.update(self.extra)
         base.update(env or {})
         return {key: value for key, value in base.items() if value is not None}
@@ -204,7 +206,8 @@ class Stage:
     """Where the binary and its data lie so that any user can reach them."""
 
     def __init__(self):
-        self.top = Path(tempfile.mkdtemp(prefix="reef-", dir="/tmp"))
+        # Not below /tmp or /var/tmp: zygotes have their own, and would not find their runners.
+        self.top = Path(tempfile.mkdtemp(prefix="reef-", dir="/var/lib" if IS_ROOT else Path.home()))
         self.top.chmod(0o755)
         self.bin = self.top / "bin"
         self.bin.mkdir()
@@ -229,6 +232,7 @@ class Stage:
         self.homes = {}
 
     def home(self, mode):
+        mode = plain_mode(mode)
         if mode not in self.homes:
             path = self.top / f"home-{mode}"
             path.mkdir(mode=0o700)
@@ -241,7 +245,7 @@ class Stage:
         """A fresh directory that the mode's user may write to."""
         path = self.home(mode) / f"{name}-{secrets.token_hex(4)}"
         path.mkdir()
-        if mode == "rootless" and IS_ROOT:
+        if plain_mode(mode) == "rootless" and IS_ROOT:
             os.chown(path, NOBODY, NOBODY)
         return path
 
@@ -259,20 +263,55 @@ def stage():
     place.remove()
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "cold(reason): a test of the security suite that says nothing new in a warm cell")
+
+
+def plain_mode(mode):
+    return mode.removesuffix("-warm")
+
+
+def warm_ways(metafunc):
+    """How a test of the security suite runs through a pool: in a cell; and, if it brings a program of its own,
+    executed by a program that was warm."""
+    names, own = set(metafunc.fixturenames), set(metafunc.definition._fixtureinfo.argnames)
+    if metafunc.definition.path.parent.name != "security" or "poor" in names or \
+            metafunc.definition.get_closest_marker("cold"):
+        return []
+    return ["warm", "warm-exec"] if own & {"compile_c", "syscall_table"} else ["warm"]
+
+
 def pytest_generate_tests(metafunc):
+    has_landlock = "landlock" in metafunc.fixturenames
     if "mode" in metafunc.fixturenames:
         marker = metafunc.definition.get_closest_marker("modes")
-        wanted = [m for m in (marker.args if marker else ("root", "rootless"))]
+        wanted = list(marker.args if marker else ("root", "rootless"))
+        if not has_landlock and warm_ways(metafunc):
+            wanted += [f"{m}-warm" for m in wanted]
         metafunc.parametrize("mode", [
-            pytest.param(m, marks=[] if m in MODES else pytest.mark.skip(reason="needs to be started as root"))
+            pytest.param(m, marks=[] if plain_mode(m) in MODES
+                         else pytest.mark.skip(reason="needs to be started as root"))
             for m in wanted], scope="session")
-    if "landlock" in metafunc.fixturenames:
-        metafunc.parametrize("landlock", ["landlock", "no-landlock"], scope="session")
+    if has_landlock:
+        metafunc.parametrize("landlock", ["landlock", "no-landlock"] + warm_ways(metafunc), scope="session")
+
+
+@pytest.fixture(scope="session")
+def residents(stage):
+    """A pool for each mode that asks for one; by the end they have nothing left that runs."""
+    import resident
+    pools = resident.Residents(stage)
+    yield pools
+    pools.end()
 
 
 @pytest.fixture
-def atoll(mode, stage):
-    return Atoll(mode, stage)
+def atoll(mode, stage, request):
+    landlock = request.node.callspec.params.get("landlock", "")
+    if not mode.endswith("-warm") and not landlock.startswith("warm"):
+        return Atoll(mode, stage)
+    residents = request.getfixturevalue("residents")
+    return residents.front(plain_mode(mode), execs=landlock == "warm-exec")
 
 
 @pytest.fixture
@@ -450,6 +489,8 @@ class Library:
     """One process that holds one handle (so one broker) and runs requests on it in order."""
 
     def __init__(self, atoll):
+        if b"__asan_init" in LIBRARY.read_bytes():
+            pytest.skip("a sanitized libatoll.so cannot be loaded into a Python that is not sanitized")
         self.popen = atoll.popen([atoll.stage.driver, atoll.stage.library], program=PYTHON, stderr=None)
 
     def ask(self, **message):

@@ -58,7 +58,19 @@ def list_empty_cgroups():
                 alive.add(group)
         except OSError:
             alive.add(group)  # gone meanwhile
-    return {g for g in groups if not any(a == g or a.startswith(g + "/") for a in alive)}
+    return {g for g in groups if not any(a == g or a.startswith(g + "/") for a in alive)} - held_by_pools()
+
+
+def held_by_pools():
+    """Groups that a living pool keeps for its next sandbox: it holds their directories."""
+    held = set()
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and re.search(r"atoll pool\b", command_line(entry)):
+            try:
+                held |= {os.readlink(f"/proc/{entry}/fd/{fd}") for fd in os.listdir(f"/proc/{entry}/fd")}
+            except OSError:
+                continue  # ended meanwhile
+    return held
 
 
 def list_mounts():
@@ -74,6 +86,47 @@ def find_reapers():
 
 
 REAPERS = find_reapers()
+KEPT = set()  # pids of pools that a whole session uses: what lives below them is meant to stay
+
+
+def parents():
+    """pid -> (parent, state) of everything that runs."""
+    table = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                text = Path(f"/proc/{entry}/stat").read_text()
+            except OSError:
+                continue
+            rest = text[text.rindex(")") + 2:].split()
+            table[int(entry)] = (int(rest[1]), rest[0])
+    return table
+
+
+def below(pid):
+    """Every living process that hangs below this one."""
+    table, found = parents(), {pid}
+    grown = True
+    while grown:
+        more = {p for p, (above, state) in table.items() if above in found and state != "Z"} - found
+        found |= more
+        grown = bool(more)
+    return found - {pid}
+
+
+def has_own_pids(pid):
+    """Whether it lives in a pid namespace below ours; True as well when it is gone."""
+    try:
+        return len(re.search(r"^NSpid:(.*)$", Path(f"/proc/{pid}/status").read_text(), re.M)[1].split()) > 1
+    except OSError:
+        return True
+
+
+def command_line(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
 
 
 def list_processes():
@@ -102,9 +155,12 @@ def list_processes():
             suspects.add(pid)
     found = set()
     for pid in suspects:
-        above = table[pid][0]
+        above, kept = table[pid][0], pid in KEPT
         while above in suspects:
+            kept |= above in KEPT
             above = table[above][0]
+        if kept:
+            continue
         if above in REAPERS or above == os.getpid() or above not in table:
             found.add(table[pid][1])
     return found

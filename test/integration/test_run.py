@@ -295,9 +295,9 @@ def test_help_names_what_works(atoll):
     for flag in ("--timeout", "--cpu-time", "--idle-timeout", "--memory", "--swap", "--cpus", "--pids", "--output",
                  "--output-total", "--disk", "--files", "--file-size", "--open-files", "--stack", "--json", "--env",
                  "--file", "--output-dir", "--read-only", "--network", "--policy", "--image", "--stage", "--invoke",
-                 "--params", "--explain", "--tty"):
+                 "--params", "--preload", "--explain", "--tty"):
         assert re.search(rf"{flag}\b", run.out), flag
-    for flag in ("--preload", "--learn", "--commit", "--workspace", "--no-daemon"):
+    for flag in ("--learn", "--commit", "--workspace", "--no-daemon"):
         assert flag not in run.out, f"{flag} is of a later step"
 
 
@@ -315,7 +315,7 @@ def test_help_and_version_of_commands(atoll, words):
     ["run", "-l", "bash", "-c", ":", "a.py"], ["run", "-l", "bash", "--env", "NOEQUALS", "-c", ":"],
     ["run", "-l", "bash", "--env", "=x", "-c", ":"], ["run", "-l", "bash", "--file", "x", "-c", ":"],
     ["run", "-l", "bash", "--network", "sideways", "-c", ":"], ["run", "-c", "echo no language"],
-    ["run", "-l", "bash", "--preload", "numpy", "-c", ":"]])
+    ["run", "-l", "c", "--preload", "numpy", "-c", ":"], ["run", "-l", "python", "--preload", "a b", "-c", "0"]])
 def test_wrong_usage(atoll, words):
     done = atoll.run(words, timeout=5)
     assert done.returncode in (125, 127), done

@@ -56,6 +56,8 @@ static const struct special specials[] = {
 	{ .nr = SYS_sched_setparam, .args = { (long)0xabcdef0000000001, 0, 0, 0 } },
 	{ .nr = SYS_sched_setscheduler, .args = { (long)0xabcdef0000000001, 0, 0, 0 } },
 	{ .nr = SYS_setpriority, .args = { (long)0xabcdef0000000002, 1000, 0, 0 } },
+	{ .nr = SYS_setsockopt,
+	  .args = { -1, (long)0xabcdef0000000000, (long)0xabcdef0000000023, 0 } },
 	{ .nr = SYS_socket, .args = { (long)0xabcdef0000000026, 5, 0, 0 } },
 	{ .nr = SYS_socketpair, .args = { (long)0xabcdef0000000002, 1, 0, -1 } },
 	/* Allowed, and -1 would do something or give an answer that looks like the filter's. */

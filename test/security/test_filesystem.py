@@ -103,17 +103,19 @@ say(out)
 
 
 @pytest.mark.quick
-def test_F05_only_three_descriptors(box):
+def test_F05_only_three_descriptors(box, landlock):
     seen = probe(box, """
 import fcntl, stat
 out = {}
 for fd in range(1024):
-    try: fcntl.fcntl(fd, fcntl.F_GETFD)
+    try: flags = fcntl.fcntl(fd, fcntl.F_GETFD)
     except OSError: continue
     out[fd] = stat.S_IFMT(os.fstat(fd).st_mode)
+    if fd == 100 and not flags & fcntl.FD_CLOEXEC: out[fd] = 'inherited'
 say(out)
 """)
-    assert set(seen) == {"0", "1", "2"}, seen
+    # A warm program has its own socket to say its exit code by, until it executes another.
+    assert set(seen) == {"0", "1", "2"} | ({"100"} if landlock == "warm" else set()), seen
     import stat
     assert all(kind in (stat.S_IFIFO, stat.S_IFREG, stat.S_IFCHR, stat.S_IFSOCK) for kind in seen.values())
 

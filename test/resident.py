@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pools of the tests, and runs that are warm for certain.
+
+A Python program is given one line more, in front: it leaves with NOT_WARM, before anything else happens, unless it finds
+descriptor 100, which only warm programs have. Such a run is made again. What a test sees was warm, or there is no result.
+Programs of other languages just go through the pool. With `execs` a stage's command is executed by a warm Python instead,
+which a program of the test's own (compiled C) then takes the place of; descriptor 100 must be gone by then.
+"""
+import signal
+import subprocess
+import time
+
+import oracle
+from conftest import Atoll
+
+NOT_WARM, NOT_CLOSED = 211, 212
+GUARD = f"__import__('os').path.exists('/proc/self/fd/100') or __import__('os')._exit({NOT_WARM})\n"
+# What the front runs cold, pool or not.
+COLD_WORDS = {"--tty", "--invoke", "--image", "--request", "--read-only"}
+TRIES = 200
+
+
+def guarded(words, execs):
+    """The words of `atoll run` with a program that leaves unless it is warm; None: it is no Python program."""
+    words = [str(word) for word in words]
+    if words[:1] != ["run"] or COLD_WORDS & set(words):
+        return None
+    if execs and words.count("--stage") == 1 and "-c" not in words:
+        at = words.index("--stage")
+        command = f"test -e /proc/self/fd/100 && exit {NOT_CLOSED}; " + words[at + 1].split("=", 1)[1]
+        code = f"import os\nos.execv('/bin/sh', ['sh', '-c', {command!r}])\n"
+        return words[:at] + ["-l", "python", "-c", GUARD + code] + words[at + 2:]
+    if "-c" not in words or "-l" not in words or words[words.index("-l") + 1] != "python":
+        return None
+    at = words.index("-c") + 1
+    return words[:at] + [GUARD + words[at]] + words[at + 1:]
+
+
+class WarmAtoll(Atoll):
+    """A front of a pool. `run` and what is built upon it see warm programs only."""
+
+    execs = False
+    warm = True
+
+    def variant(self, wrap=(), env=None):
+        other = super().variant(wrap, env)
+        other.execs = self.execs
+        return other
+
+    def popen(self, args, wait=True, program=None, **more):
+        words = None if program else guarded(args, self.execs)
+        if words and wait:
+            self.until_warm()
+        return super().popen(words or args, program=program, **more)
+
+    def run(self, args, program=None, **more):
+        is_guarded = not program and guarded(args, self.execs)
+        for _ in range(TRIES if is_guarded else 1):
+            done = super().run(args, program=program, wait=False, **more)
+            if not is_guarded or done.returncode != NOT_WARM:
+                assert done.returncode != NOT_CLOSED, "descriptor 100 came along through exec"
+                return done
+            time.sleep(0.02)
+        raise AssertionError(f"not warm after {TRIES} tries: {done!r}")
+
+    def until_warm(self):
+        assert self.run(["run", "-l", "python", "-c", "pass"]).returncode == 0
+
+
+class Pool:
+    """`atoll pool`, with its processes."""
+
+    def __init__(self, atoll, path, *options, wrap=(), env=None):
+        self.atoll, self.path = atoll, path
+        self.popen = atoll.variant(wrap, env).popen(["pool", "--socket", path, *options], stdin=subprocess.DEVNULL,
+                                                    stdout=subprocess.DEVNULL)
+        self.pid = self.popen.pid  # setpriv becomes the command: it is the same process
+        self.said = self.popen.stderr.readline().decode()
+        assert self.said == f"atoll pool: ready on {path}\n", self.said
+
+    def front(self, execs=False):
+        """Runs that are warm for certain."""
+        front = WarmAtoll(self.atoll.mode, self.atoll.stage, env={**self.atoll.extra, "ATOLL_POOL": str(self.path)})
+        front.execs, front.pool = execs, self
+        return front
+
+    def any_front(self):
+        """Runs through it, warm or not."""
+        return self.atoll.variant(env={"ATOLL_POOL": str(self.path)})
+
+    def below(self):
+        return oracle.below(self.pid)
+
+    def zygotes(self, word="zygote"):
+        """Interpreters to fork from: direct children whose command names a runner, and that are nobody's pid 1."""
+        table = oracle.parents()
+        return sorted(p for p in self.below() if table.get(p, (0,))[0] == self.pid and word in oracle.command_line(p)
+                      and not oracle.has_own_pids(p))
+
+    def end(self, sig=signal.SIGTERM):
+        if self.popen.poll() is None:
+            self.popen.send_signal(sig)
+        code = self.popen.wait(10)
+        self.popen.stderr.close()
+        return code
+
+
+class Residents:
+    """One pool a mode, as long as the tests run. Idle ones let go of everything, so what stays at the end has leaked."""
+
+    def __init__(self, stage):
+        self.stage, self.pools = stage, {}
+
+    def front(self, mode, execs=False):
+        if mode not in self.pools:
+            atoll = Atoll(mode, self.stage)
+            self.pools[mode] = Pool(atoll, self.stage.scratch(mode, "pool") / "sock", "--spares", "4", "--idle-seconds", "2")
+            oracle.KEPT.add(self.pools[mode].pid)
+        return self.pools[mode].front(execs)
+
+    def end(self):
+        try:
+            for mode, pool in self.pools.items():
+                assert pool.popen.poll() is None, f"the pool of {mode} died during the tests"
+                deadline = time.monotonic() + 20
+                while pool.below():
+                    left = [f"{p} {oracle.command_line(p)}" for p in pool.below()]
+                    assert time.monotonic() < deadline, f"the pool of {mode} still has {left}"
+                    time.sleep(0.1)
+        finally:
+            for pool in self.pools.values():
+                oracle.KEPT.discard(pool.pid)
+                assert pool.end() == 0

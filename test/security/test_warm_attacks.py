@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks on what only warm runs have: the program's socket, the reply rule, zygotes by `preload`, used network namespaces.
+
+And a comparison, field by field, of what a warm program stands behind with what a cold one does.
+"""
+import json
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+import oracle
+from conftest import Atoll
+from resident import Pool
+
+pytestmark = pytest.mark.cold("it is about warm cells")
+needs_root = pytest.mark.skipif(not oracle.IS_ROOT, reason="looks into other users' processes: needs root")
+
+
+@pytest.fixture
+def front(mode, residents):
+    return residents.front(mode)
+
+
+@pytest.fixture
+def own(mode, stage, work):
+    """A pool of the test's own, which lets go of what is idle after a second."""
+    pool = Pool(Atoll(mode, stage), work / "pool", "--idle-seconds", "1")
+    yield pool
+    pool.end()
+
+
+# ------------------------------------------------------------------------------------ cold and warm, field by field
+
+
+ISOLATION = r"""
+import ctypes, fcntl, json, os, re, resource, signal, socket
+libc = ctypes.CDLL(None)
+status = dict(l.split(':', 1) for l in open('/proc/self/status').read().splitlines())
+names = ('Umask Uid Gid Groups NoNewPrivs Seccomp Seccomp_filters CapInh CapPrm CapEff CapBnd CapAmb SigBlk SigIgn SigCgt SigPnd ShdPnd Threads'
+         ' Cpus_allowed Mems_allowed NStgid NSpid NSpgid NSsid CoreDumping THP_enabled').split()
+text = lambda name: open('/proc/self/' + name).read()
+out = {name: status.get(name, '').strip() for name in names}
+out['maps'] = [[text(n).split()[i] for i in (0, 2)] for n in ('uid_map', 'gid_map')] + [text('setgroups')]
+out['oom'] = text('oom_score_adj')
+out['cgroup'] = [l.split(':', 1)[1] for l in text('cgroup').splitlines()]
+out['mounts'] = [re.sub(r'\b\d+:\d+\b|\w*dir=[^ ,]*|[ug]id=\d+', '', ' '.join(l.split()[3:])) for l in text('mountinfo').splitlines()]
+out['rlimits'] = {n: resource.getrlimit(getattr(resource, n)) for n in dir(resource) if n.startswith('RLIMIT_')}
+out['prctl'] = {n: libc.prctl(v, 0, 0, 0, 0) for n, v in dict(dumpable=3, keepcaps=7, securebits=27, slack=30, mce=34, nnp=39, thp=42).items()}
+out['personality'] = libc.personality(0xffffffff)
+out['scheduler'] = [os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), sorted(os.sched_getaffinity(0))]
+out['ids'] = [os.getpid(), os.getppid(), os.getsid(0), os.getpgrp()]
+out['host'] = [socket.gethostname(), os.getcwd()]
+out['environ'] = dict(os.environ)
+out['fds'] = [fd for fd in range(1024) if fd != 100 and os.path.lexists('/proc/self/fd/%d' % fd)]
+out['streams'] = [[os.fstat(fd).st_mode, fcntl.fcntl(fd, fcntl.F_GETFL), fcntl.fcntl(fd, fcntl.F_GETFD)] for fd in range(3)]
+out['timers'] = [signal.getitimer(n) for n in range(3)]
+out['shared'] = [l for l in text('maps').splitlines() if 'w' in l.split()[1] and 's' in l.split()[1]]
+print(json.dumps([out, {n: os.readlink('/proc/self/ns/' + n) for n in os.listdir('/proc/self/ns')}]))
+"""
+
+
+def test_isolation_is_the_cold_one(front):
+    cold, _ = Atoll(front.mode, front.stage).probe("pass\n" + ISOLATION)
+    warm, spaces = front.probe(ISOLATION)
+    assert {k: (cold[k], warm[k]) for k in cold if cold[k] != warm[k]} == {}
+    assert warm["shared"] == [], "memory that a program shares with its zygote and can write to"
+    for kind in ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup"):
+        assert spaces[kind] != os.readlink(f"/proc/self/ns/{kind}")
+
+
+def test_the_agents_variables_are_not_seen(front):
+    text = front.probe("import json; print(json.dumps(open('/proc/self/environ').read()))")
+    assert "LD_PRELOAD" not in text and "ATOLL_AGENT" not in text
+
+
+# ------------------------------------------------------------------------------------ forged results
+
+
+@pytest.mark.parametrize("first", [b"", b"0"])
+@pytest.mark.parametrize("index", [0, 10, 1 << 31])
+def test_a_program_cannot_say_that_its_launch_failed(front, index, first):
+    """The record by which the agent reports that files do not fit: from a program it would hide usage and blame the host."""
+    result = front.python(f"""
+import os, struct, time
+open('/sandbox/not-untouched', 'w').close()
+if {first!r}: os.write(100, {first!r})
+os.write(100, struct.pack('=IIiiqqiII32sxxxxqqqqq', 2, {index}, 13, 0, 0, 0, 0, 0, 0, b'', 0, 0, 0, 0, 0))
+time.sleep(0.05)
+os._exit(7)
+""")
+    assert result["cause"]["kind"] == "exit" and result["exit_code"] == (0 if first else 7) and result["cpu_time"] is not None, result
+
+
+CHANGES = {
+    "swapped": "os.rename('a', 't'); os.rename('b', 'a'); os.rename('t', 'b')",
+    "exchanged": "import ctypes; ctypes.CDLL(None).renameat2(-100, b'a', -100, b'b', 2)",
+    "time put back": "s = os.stat('a').st_mtime_ns; open('a', 'w').write('Z' * 9); os.utime('a', ns=(s, s)); s = os.stat('b').st_mtime_ns;"
+                     " open('b', 'w').write('Y'); os.utime('b', ns=(s, s))",
+    "mapped": "import mmap\nfor n in 'ab':\n    f = open(n, 'r+b'); m = mmap.mmap(f.fileno(), 1); m[:] = b'Z'; m.close()",
+}
+
+
+@pytest.mark.parametrize("how", list(CHANGES))
+def test_changed_files_are_told(front, work, how):
+    """The reply that leaves before the death must not miss what a cold run reports."""
+    for name in "ab":
+        (work / name).write_text(name)
+    options = [word for name in "ab" for word in ("--file", f"{name}={work / name}")]
+    result = front.python("import os\n" + CHANGES[how], options=options)
+    assert result["status"] == "success" and sorted(f["path"] for f in result["files"]) == ["a", "b"], result
+
+
+@pytest.mark.parametrize("what", ["os.open('out', os.O_CREAT | os.O_RDWR)", "os.pipe()[0]", "os.pipe()[1]",
+                                  "__import__('socket').socketpair()[0].detach()"])
+def test_descriptor_100_can_be_the_programs(front, what):
+    result = front.python(f"import os\nfd = {what}\nos.dup2(fd, 100)\nprint('on')", options=["--timeout", "5"])
+    assert (result["status"], result["stdout"]) == ("success", "on\n"), result
+    assert [f["size"] for f in result["files"]] in ([], [0]), result
+
+
+# ------------------------------------------------------------------------------------ what the next tenant finds
+
+
+def test_a_flow_label_is_not_left(front):
+    """It outlives its socket by up to 150 seconds, is counted nowhere, and holds 128 bits of anybody's choice."""
+    code = """
+import json, os, socket, struct
+path = '/proc/self/net/ip6_flowlabel'
+found = open(path).read().splitlines()[1:] if os.path.exists(path) else []
+try: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).setsockopt(41, 32, b'\\x20\\x01' + b'hi' * 7 + struct.pack('!I', 0x12345)
+                                                                  + struct.pack('=BBHHHI', 0, 1, 1, 60, 60, 0))
+except OSError: pass
+print(json.dumps(found))
+"""
+    assert [front.probe(code) for _ in range(10)] == [[]] * 10
+
+
+# ------------------------------------------------------------------------------------ zygotes by name
+
+
+@needs_root
+def test_preload_runs_no_program_of_a_package(own):
+    """lib2to3.__main__ takes sys.argv for files: it would read all of /usr, at full speed, outside of any sandbox."""
+    front = own.any_front()
+    result = front.python("print(1)", options=["--preload", "usr,lib2to3.__main__"])
+    assert result["status"] == "setup_error" and "'lib2to3.__main__' is not the name of a module" in result["cause"]["detail"]
+    assert not any("lib2to3" in oracle.command_line(p) for p in own.below())
+
+
+@needs_root
+def test_a_zygote_that_waits_has_no_capability_in_effect(own):
+    """They are, while a clone is made; a moment later nothing is left of that."""
+    own.front().until_warm()
+    zygotes, deadline = own.zygotes(), time.monotonic() + 3
+    assert zygotes
+    while not all(re.search(r"^CapEff:\s+0+$", Path(f"/proc/{pid}/status").read_text(), re.M) for pid in zygotes):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_programs_cannot_look_into_pid_1(front):
+    """At their first instruction, in cells that were made while somebody waited for them."""
+    code = ("import json, os\nseen = []\nfor name in ('maps', 'environ', 'mem', 'fd', 'root'):\n"
+            "    seen.append(os.path.exists('/proc/1/' + name))\nprint(json.dumps(seen))")
+    assert [front.probe(code) for _ in range(10)] == [[False] * 5] * 10
