@@ -374,11 +374,8 @@ static int on_deadline(void *data, uint32_t events)
 		return r;
 	link_detach(j->link, &j->port);
 	link_give_up(j->link);
-	(void)error_set(
-		&error, ERROR_INTERNAL, ETIMEDOUT,
-		link_is_shared(j->link)
-			? "the atoll pool did not answer; the run was given up"
-			: "the sandbox broker did not answer; it was ended together with the run");
+	(void)error_set(&error, ERROR_INTERNAL, ETIMEDOUT,
+			"the sandbox broker did not answer; the run was given up");
 	return fail(j, &error);
 }
 
