@@ -131,3 +131,13 @@ class Residents:
             for pool in self.pools.values():
                 oracle.KEPT.discard(pool.pid)
                 assert pool.end() == 0
+
+
+class Pair:
+    """A pool of its own, and the same front without and with it."""
+
+    def __init__(self, atoll, socket):
+        self.popen = atoll.popen(["pool", "--socket", socket], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        assert self.popen.stderr.readline().startswith(b"atoll pool: ready")
+        self.cold = atoll.variant(env={"ATOLL_POOL": "off"})
+        self.warm = atoll.variant(env={"ATOLL_POOL": str(socket)})

@@ -120,6 +120,17 @@ void sha256_update(struct sha256 *h, const void *data, size_t n)
 	}
 }
 
+void sha256_words(struct sha256 *h, const char *const *words)
+{
+	uint64_t n = 0;
+
+	while (words[n])
+		n++;
+	sha256_update(h, &n, sizeof(n));
+	for (; *words; words++)
+		sha256_update(h, *words, strlen(*words) + 1);
+}
+
 void sha256_final(struct sha256 *h, char ret_hex[SHA256_HEX])
 {
 	static const char hex[] = "0123456789abcdef";

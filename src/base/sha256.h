@@ -18,4 +18,6 @@ enum { SHA256_HEX = 65 };
 
 void sha256_init(struct sha256 *h);
 void sha256_update(struct sha256 *h, const void *data, size_t n);
+/* A list that ends with NULL. With their number in front, lists cannot run into each other. */
+void sha256_words(struct sha256 *h, const char *const *words);
 void sha256_final(struct sha256 *h, char ret_hex[SHA256_HEX]);

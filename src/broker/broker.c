@@ -335,8 +335,3 @@ int broker_serve(const struct broker_options *options)
 	service_done(&s);
 	return r < 0 ? 1 : 0;
 }
-
-int broker_run(int front_fd)
-{
-	return broker_serve(&(struct broker_options){ .front_fd = front_fd, .listen_fd = -EBADF });
-}

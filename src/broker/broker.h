@@ -17,6 +17,3 @@ struct broker_options {
 
 /* Returns an exit code. */
 int broker_serve(const struct broker_options *options);
-
-/* Serves the socket until it closes. Returns an exit code. */
-int broker_run(int front_fd);

@@ -92,7 +92,6 @@ static void last_word(struct run *run, int code)
 		return;
 	run_conclude(run, true);
 	run->state = RUN_REMOVING;
-	pool_relax(run->broker->pool);
 }
 
 /* 0 to 255 in decimal, or negative. */
@@ -206,7 +205,7 @@ static void use_cell(struct run *run, struct cell *cell)
 	struct cell_content content;
 	struct error err = { 0 };
 
-	pool_open(run->broker->pool, cell, &content);
+	cell_open(cell, &content);
 	run->sandbox = content.sandbox;
 	run->control = content.control;
 	run->program = content.program;

@@ -52,7 +52,8 @@ static int enter(void **state)
 	f->broker = fork();
 	if (f->broker == 0) {
 		(void)close(pair[0]);
-		_exit(broker_run(pair[1]));
+		_exit(broker_serve(
+			&(struct broker_options){ .front_fd = pair[1], .listen_fd = -EBADF }));
 	}
 	(void)close(pair[1]);
 	*state = f;

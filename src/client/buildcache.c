@@ -35,18 +35,6 @@ struct record_header {
 	uint32_t mode;
 };
 
-/* With their number in front, lists cannot run into each other. */
-static void hash_words(struct sha256 *hash, const char *const *words)
-{
-	uint64_t n = 0;
-
-	while (words[n])
-		n++;
-	sha256_update(hash, &n, sizeof(n));
-	for (; *words; words++)
-		sha256_update(hash, *words, strlen(*words) + 1);
-}
-
 static int hash_tool(struct sha256 *hash, const char *image, const char *path)
 {
 	struct tool_id id;
@@ -95,8 +83,8 @@ int buildcache_key(const struct buildcache_input *in, char ret[SHA256_HEX])
 	sha256_init(&hash);
 	sha256_update(&hash, MAGIC, MAGIC_LEN);
 	sha256_update(&hash, in->language->name, strlen(in->language->name) + 1);
-	hash_words(&hash, in->argv);
-	hash_words(&hash, in->env);
+	sha256_words(&hash, in->argv);
+	sha256_words(&hash, in->env);
 	r = hash_tool(&hash, in->image, in->language->runtime);
 	for (const char **need = in->language->needs; r == 0 && *need; need++)
 		r = hash_tool(&hash, in->image, *need);

@@ -16,17 +16,6 @@
 
 enum { PATH_BYTES_MAX = 1023 /* what a plan takes */, CHUNK = 65536 };
 
-static void hash_words(struct sha256 *hash, const char *const *words)
-{
-	uint64_t n = 0;
-
-	while (words[n])
-		n++;
-	sha256_update(hash, &n, sizeof(n));
-	for (; *words; words++)
-		sha256_update(hash, *words, strlen(*words) + 1);
-}
-
 static int hash_tool(struct sha256 *hash, const char *path)
 {
 	struct tool_id id;
@@ -54,7 +43,7 @@ int kit_key(const struct language *lang, const struct policy *policy, char ret[S
 	sha256_update(&hash, KIT_MAGIC, KIT_MAGIC_LEN);
 	sha256_update(&hash, lang->name, strlen(lang->name) + 1);
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-		hash_words(&hash, lists[i]);
+		sha256_words(&hash, lists[i]);
 	r = hash_tool(&hash, lang->runtime);
 	for (const char **need = lang->needs; r == 0 && *need; need++)
 		r = hash_tool(&hash, *need);

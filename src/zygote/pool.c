@@ -78,11 +78,6 @@ static void refill_soon(struct pool *p)
 	source_set_time(p->refill, clock_now_ns() + REFILL_MS * NS_PER_MS);
 }
 
-void pool_relax(struct pool *p)
-{
-	refill_soon(p);
-}
-
 /* It is in a stock, and counted there. */
 static void count_cell(struct pool *p, const struct cell *cell, int by)
 {
@@ -455,12 +450,6 @@ struct cell *pool_claim(struct pool *p, const struct plan_view *plan)
 		cell_hurry(cell, WAIT_MS_MAX);
 	}
 	return cell;
-}
-
-void pool_open(struct pool *p, struct cell *cell, struct cell_content *ret)
-{
-	(void)p;
-	cell_open(cell, ret);
 }
 
 void pool_bury(struct pool *p, struct sandbox *sb)

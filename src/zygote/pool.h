@@ -22,12 +22,9 @@ int pool_new(const struct pool_options *options, struct pool **ret) _must_check_
 struct pool *pool_free(struct pool *p);
 /*
  * A cell for that plan, claimed: READY, or one to wait for (set cell->waiter). NULL: none can be had soon, the run makes its
- * own sandbox. It ends with pool_open() or pool_discard(), exactly once.
+ * own sandbox. It ends with cell_open() or pool_discard(), exactly once.
  */
 struct cell *pool_claim(struct pool *p, const struct plan_view *plan);
-void pool_open(struct pool *p, struct cell *cell, struct cell_content *ret);
 void pool_discard(struct pool *p, struct cell *cell);
 /* A sandbox that a run has got out of a cell and cannot use. */
 void pool_bury(struct pool *p, struct sandbox *sb);
-/* A run has ended, or was given up: what was held back for its sake may go on. */
-void pool_relax(struct pool *p);

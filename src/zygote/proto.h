@@ -22,6 +22,8 @@
 #define AGENT_VARIABLE "ATOLL_AGENT"
 #define AGENT_ZYGOTE   "zygote"
 #define AGENT_PROGRAM  "program"
+/* How it is loaded: from WARM_AGENT_FD. */
+#define AGENT_PRELOAD "LD_PRELOAD=/proc/self/fd/101"
 
 /* Where a zygote finds init. */
 enum { ZYGOTE_INIT_FD = 103 };

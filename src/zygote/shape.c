@@ -118,8 +118,7 @@ static int add(struct plan *p, const struct op *op, const char *a, const char *b
 }
 
 /* The agent comes first of all that is loaded, and takes both out of the environment again. */
-static const char *const agent_env[] = { "LD_PRELOAD=/proc/self/fd/101",
-					 AGENT_VARIABLE "=" AGENT_PROGRAM };
+static const char *const agent_env[] = { AGENT_PRELOAD, AGENT_VARIABLE "=" AGENT_PROGRAM };
 
 /* What is started ahead is the stage of the shape's plan, for init to execute. */
 static int add_command(struct shape *s, const struct plan_view *v)

@@ -158,8 +158,8 @@ static size_t add_words(const char **list, size_t n, const char *const *words)
 static int spawn(const struct zygote_host *host, const struct zygote_options *options,
 		 struct zygote *z)
 {
-	static const char *const agent_env[] = { "LD_PRELOAD=/proc/self/fd/101",
-						 AGENT_VARIABLE "=" AGENT_ZYGOTE, NULL };
+	static const char *const agent_env[] = { AGENT_PRELOAD, AGENT_VARIABLE "=" AGENT_ZYGOTE,
+						 NULL };
 	static const char *const forge_argv[] = { "atoll-forge", NULL };
 	const struct host_facts *facts = &host->sandboxes->facts;
 	struct start s = { .host = host, .uid = facts->privileged ? facts->uid_base - 1 : 0 };

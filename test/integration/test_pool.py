@@ -15,34 +15,9 @@ from pathlib import Path
 import pytest
 
 from conftest import Atoll, Library
-from oracle import IS_ROOT, NOBODY, list_empty_cgroups
+from oracle import IS_ROOT, NOBODY, below, list_empty_cgroups, parents
 
 quick = pytest.mark.quick
-
-
-def parents():
-    """pid -> (parent, state) of everything that runs."""
-    table = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                text = Path(f"/proc/{entry}/stat").read_text()
-            except OSError:
-                continue
-            rest = text[text.rindex(")") + 2:].split()
-            table[int(entry)] = (int(rest[1]), rest[0])
-    return table
-
-
-def below(pid):
-    """Every living process that hangs below this one."""
-    table, found = parents(), {pid}
-    grown = True
-    while grown:
-        more = {p for p, (above, state) in table.items() if above in found and state != "Z"} - found
-        found |= more
-        grown = bool(more)
-    return found - {pid}
 
 
 def runs_below(pid, word):

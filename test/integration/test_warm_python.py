@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+import resident
 from conftest import MODES, ROOT, Atoll
 
 
@@ -262,14 +263,11 @@ WARM = "import os\nprint(os.path.exists('/proc/self/fd/100'))\n"  # only a forke
 TIERS = {None: "", "numpy": "import numpy\n", "pandas": "import pandas\n", "matplotlib": "import matplotlib\n"}
 
 
-class Pair:
+class Pair(resident.Pair):
     """The same request cold and warm."""
 
     def __init__(self, atoll, socket):
-        self.popen = atoll.popen(["pool", "--socket", socket], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        assert self.popen.stderr.readline().startswith(b"atoll pool: ready")
-        self.cold = atoll.variant(env={"ATOLL_POOL": "off"})
-        self.warm = atoll.variant(env={"ATOLL_POOL": str(socket)})
+        super().__init__(atoll, socket)
         self.ready = set()
 
     def until_warm(self, tier):

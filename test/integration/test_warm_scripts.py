@@ -10,12 +10,12 @@ import json
 import re
 import shlex
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+import resident
 from conftest import MODES, ROOT, Atoll
 
 TABLES = Path(__file__).parent / "warm"
@@ -41,14 +41,8 @@ def cases(language):
         yield pytest.param(language, given.replace("\\n", "\n"), words, code, id=f"{language}-{name}")
 
 
-class Pair:
+class Pair(resident.Pair):
     """The same request cold and warm."""
-
-    def __init__(self, atoll, socket):
-        self.popen = atoll.popen(["pool", "--socket", socket], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        assert self.popen.stderr.readline().startswith(b"atoll pool: ready")
-        self.cold = atoll.variant(env={"ATOLL_POOL": "off"})
-        self.warm = atoll.variant(env={"ATOLL_POOL": str(socket)})
 
     def until_warm(self, language):
         end = time.monotonic() + 20

@@ -9,7 +9,6 @@ import hashlib
 import re
 import shutil
 import signal
-import subprocess
 import tempfile
 import time
 import zipfile
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import resident
 from conftest import ROOT, Atoll
 
 # name -> code, or a dictionary of code, files, args, stdin, env
@@ -268,14 +268,8 @@ RANDOM = {
 }
 
 
-class Pair:
+class Pair(resident.Pair):
     """The same request cold and warm."""
-
-    def __init__(self, atoll, socket):
-        self.popen = atoll.popen(["pool", "--socket", socket], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        assert self.popen.stderr.readline().startswith(b"atoll pool: ready")
-        self.cold = atoll.variant(env={"ATOLL_POOL": "off"})
-        self.warm = atoll.variant(env={"ATOLL_POOL": str(socket)})
 
     def until_warm(self, language):
         end = time.monotonic() + 60
