@@ -402,7 +402,7 @@ def test_a_run_that_had_begun_is_told(pool):
     pool.end(signal.SIGKILL)
     out, err = popen.communicate(timeout=10)
     assert popen.returncode == 125 and b"pool died" in err
-    wait_until(lambda: not [p for p in inside if p in parents() and parents()[p][1] != "Z"])
+    wait_until(lambda: not [p for p, (_, state) in parents().items() if p in inside and state != "Z"])
 
 
 def test_a_run_that_had_not_begun_is_done_by_another(atoll, start):
