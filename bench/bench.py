@@ -23,10 +23,11 @@ import memory
 import peers
 import picture
 import stats
-from dockerd import Unavailable
+from dockerd import Unavailable, reap
 
 ROOT = peers.ROOT
 PHASES = ("latency", "rate", "live", "memory")
+HTTP = "http"  # the daemon's bars, by a program of their own
 LEVELS = (2, 8, 32)  # concurrency
 # Sleeps, and has a library mapped that nothing else loads: by that its sandbox is found among the spares.
 SLEEPER_CODE = "import _crypt, time\nprint(1, flush=True)\ntime.sleep(280)"
@@ -73,11 +74,7 @@ class Driver:
             self.process.stdin.close()
         except BrokenPipeError:
             pass
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        reap(self.process, 60)
 
 
 class Run:
@@ -415,7 +412,7 @@ def parse_arguments():
     parser.add_argument("--workloads", type=words, default=[], help=",".join(w.name for w in peers.WORKLOADS))
     parser.add_argument("--methods", type=words, default=[],
                         help="bare,bubblewrap,firejail,docker-run,docker-exec,runsc,cold,warm")
-    parser.add_argument("--phases", type=words, default=list(PHASES), help=",".join(PHASES))
+    parser.add_argument("--phases", type=words, default=[*PHASES, HTTP], help=",".join([*PHASES, HTTP]))
     parser.add_argument("--before", metavar="COMMIT", help="also the cold path of that commit, built here")
     parser.add_argument("--atoll", type=pathlib.Path, default=ROOT / "build" / "atoll")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build-results")
@@ -433,17 +430,20 @@ def parse_arguments():
     return options
 
 
-def main():
-    options = parse_arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    run, status = Run(options), 0
+def run_http(options):
+    words = ["--atoll", str(options.atoll), "--out", str(options.out), *(["--quick"] if options.quick else [])]
+    return subprocess.run([sys.executable, str(ROOT / "bench" / "serve.py"), *words]).returncode
+
+
+def conduct(run, parts, do):
+    """Starts the run, does its parts one after the other, and stops it; the exit status. What stopped it early is in its report."""
+    status = 0
     try:
         run.start()
-        for phase in PHASES:
-            if phase in options.phases:
-                run.say(phase)
-                getattr(run, phase)()
-    except Wrong as problem:
+        for part in parts:
+            run.say(part)
+            do(part)
+    except (Wrong, OSError, Unavailable) as problem:
         run.report["stopped"] = str(problem)
         status = 1
     except KeyboardInterrupt:
@@ -452,11 +452,26 @@ def main():
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         run.stop()
+    return status
+
+
+def run_phases(options):
+    run = Run(options)
+    status = conduct(run, [phase for phase in PHASES if phase in options.phases], lambda phase: getattr(run, phase)())
     run.report["bars"] = stats.judge(run.report)
     write_results(run)
     print_report(run)
     if status:
         run.say(f"stopped: {run.report['stopped']}")
+    return status
+
+
+def main():
+    options = parse_arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    status = run_phases(options) if set(options.phases) & set(PHASES) else 0
+    if HTTP in options.phases and not status:
+        status = run_http(options)
     return status
 
 

@@ -29,6 +29,15 @@ class Unavailable(Exception):
     """Something to compare with that does not run here; the text says why."""
 
 
+def reap(process, seconds):
+    """Waits for one that was told to end, and ends it if it does not."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 def tail(path, lines=4):
     try:
         return " | ".join(pathlib.Path(path).read_text(errors="replace").splitlines()[-lines:])

@@ -43,6 +43,10 @@ int job_define(json_t *definition, struct job *ret, struct error *err)
 	       *env = json_object_get(definition, "env");
 	struct job job = {
 		.request = json_string_value(json_object_get(definition, "request")),
+		.http = json_string_value(json_object_get(definition, "http")),
+		.port = (int)json_integer_value(json_object_get(definition, "port")),
+		.fresh = json_is_true(json_object_get(definition, "fresh")),
+		.any_body = json_is_true(json_object_get(definition, "any_body")),
 		.expected = json_string_value(json_object_get(definition, "expected")),
 		.prints_result = json_is_true(json_object_get(definition, "prints_result")),
 		.memory_min = json_integer_value(json_object_get(definition, "memory_min")),
@@ -55,9 +59,11 @@ int job_define(json_t *definition, struct job *ret, struct error *err)
 		job.argv = job_words(argv);
 	if (env)
 		job.env = job_words(env);
-	if (!job.expected || (env && !job.env) || (!job.argv || !job.argv[0]) == !job.request)
-		r = error_set(err, ERROR_INPUT, EINVAL,
-			      "a job needs \"expected\" and either \"argv\" or \"request\"");
+	if (!job.expected || (env && !job.env) ||
+	    (job.argv && job.argv[0]) + (job.request != NULL) + (job.http != NULL) != 1)
+		r = error_set(
+			err, ERROR_INPUT, EINVAL,
+			"a job needs \"expected\" and one of \"argv\", \"request\", \"http\"");
 	if (r < 0) {
 		job_done(&job);
 		return r;
@@ -84,7 +90,8 @@ int lane_open(struct lane *lane, const struct place *place, struct error *err)
 	};
 	int r;
 
-	*lane = (struct lane){ .stderr_fd = memfd_create("stderr", MFD_CLOEXEC) };
+	*lane = (struct lane){ .stderr_fd = memfd_create("stderr", MFD_CLOEXEC),
+			       .http_fd = -EBADF };
 	if (lane->stderr_fd < 0)
 		return error_set(err, ERROR_INTERNAL, errno, "memfd: %s", strerror(errno));
 	r = atoll_new(&options, &lane->handle, &problem);
@@ -99,6 +106,7 @@ void lane_close(struct lane *lane)
 {
 	lane->handle = atoll_free(lane->handle);
 	lane->stderr_fd = fd_close(lane->stderr_fd);
+	lane->http_fd = fd_close(lane->http_fd);
 }
 
 static int wrong(struct error *err, const char *what, const struct buf *output, int stderr_fd)
@@ -119,9 +127,8 @@ static int check_output(const struct job *job, const char *text, struct error *e
 			 text ? text : "(nothing)", job->expected);
 }
 
-/* A result object: success, the output, nothing on stderr, and a peak that somebody measured. */
-static int check_result(const struct job *job, const char *text, struct sample *sample,
-			struct error *err)
+int job_check_result(const struct job *job, const char *text, struct sample *sample,
+		     struct error *err)
 {
 	json_t *result = json_loads(text, 0, NULL);
 	const char *status = json_string_value(json_object_get(result, "status"));
@@ -201,7 +208,7 @@ static int sample_command(struct lane *lane, const struct job *job, struct sampl
 		return wrong(err, what, &output, lane->stderr_fd);
 	}
 	if (job->prints_result)
-		return check_result(job, output.data ? output.data : "", sample, err);
+		return job_check_result(job, output.data ? output.data : "", sample, err);
 	if (check_output(job, output.data ? output.data : "", NULL) < 0)
 		return wrong(err, "wrong output", &output, lane->stderr_fd);
 	return 0;
@@ -217,14 +224,15 @@ static int sample_call(struct lane *lane, const struct job *job, struct sample *
 	sample->ns = clock_now_ns() - begin;
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "%s", problem);
-	return check_result(job, result, sample, err);
+	return job_check_result(job, result, sample, err);
 }
 
 int lane_sample(struct lane *lane, const struct job *job, struct sample *ret, struct error *err)
 {
 	struct sample sample = { 0 };
-	int r = job->argv ? sample_command(lane, job, &sample, err)
-			  : sample_call(lane, job, &sample, err);
+	int r = job->argv   ? sample_command(lane, job, &sample, err)
+		: job->http ? http_sample(lane, job, &sample, err)
+			    : sample_call(lane, job, &sample, err);
 
 	if (r < 0)
 		return r;

@@ -178,7 +178,7 @@ static int idle_run(struct idle *idle, struct lane *lane, struct error *err)
 
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "%s", problem);
-	if (!result || !strstr(result, "\"status\": \"cancelled\""))
+	if (!result || !strstr(result, "\"status\":\"cancelled\""))
 		return error_set(err, ERROR_INTERNAL, EPROTO,
 				 "an idle program ended by itself: %.300s", result ? result : "");
 	return 0;

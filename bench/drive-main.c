@@ -3,9 +3,11 @@
  * bench-drive: does the timing for bench.py, which is too slow and too busy itself. Reads one JSON object a line on
  * standard input and answers each with one line:
  *
- *	{"do": "define", "job": NAME, "argv": […] or "request": "…", "expected": "…", …}	{}
+ *	{"do": "define", "job": NAME, "argv": […], "request": "…" or "http": "…", "expected": "…", …}	{}
  *	{"do": "round", "jobs": [[NAME, microseconds to rest afterwards], …]}	{"samples": [[NAME, ns, bytes], …]}
  *	{"do": "rate", "job": NAME, "threads": 8, "warm_up": 1, "seconds": 2}	{"runs": 1234, "ns": 2001234567}
+ *	{"do": "offer", "job": NAME, "connections": 256, "rate": 5000, "seconds": 2}	counts and times by status
+ *	{"do": "first", "job": NAME, "count": 100, "rest": 2000}	{"samples": [ns, …]}
  *	{"do": "idle", "request": "…", "count": 100}	{}
  *	{"do": "release"}	{}
  *
@@ -123,6 +125,46 @@ static int do_rate(struct driver *d, json_t *command, json_t *answer, struct err
 	return 0;
 }
 
+static int do_offer(struct driver *d, json_t *command, json_t *answer, struct error *err)
+{
+	const char *name = json_string_value(json_object_get(command, "job"));
+	struct job *job = find_job(d, name, err);
+	const struct offer offer = {
+		.connections = (int)json_integer_value(json_object_get(command, "connections")),
+		.rate = json_number_value(json_object_get(command, "rate")),
+		.window_ns = seconds(command, "seconds"),
+	};
+
+	if (!job)
+		return -ENOENT;
+	if (!job->http || offer.connections < 1 || offer.connections > THREADS_MAX)
+		return error_set(err, ERROR_INPUT, EINVAL, "offer: HTTP over 1 to %d connections",
+				 THREADS_MAX);
+	return offer_run(job, &offer, answer, err);
+}
+
+static int do_first(struct driver *d, json_t *command, json_t *answer, struct error *err)
+{
+	const char *name = json_string_value(json_object_get(command, "job"));
+	json_int_t count = json_integer_value(json_object_get(command, "count"));
+	struct job *job = find_job(d, name, err);
+	json_t *samples = json_array();
+
+	(void)json_object_set_new(answer, "samples", samples);
+	if (!job)
+		return -ENOENT;
+	for (json_int_t i = 0; i < count; i++) {
+		int64_t ns;
+		int r = http_first_byte(job, &ns, err);
+
+		if (r < 0)
+			return error_wrap(err, r, "%s", name);
+		(void)json_array_append_new(samples, json_integer(ns));
+		rest(json_integer_value(json_object_get(command, "rest")));
+	}
+	return 0;
+}
+
 static int do_idle(struct driver *d, json_t *command, json_t *answer _unused_, struct error *err)
 {
 	const char *request = json_string_value(json_object_get(command, "request"));
@@ -144,8 +186,9 @@ static const struct {
 	const char *name;
 	int (*run)(struct driver *d, json_t *command, json_t *answer, struct error *err);
 } commands[] = {
-	{ "define", do_define }, { "round", do_round },	    { "rate", do_rate },
-	{ "idle", do_idle },	 { "release", do_release },
+	{ "define", do_define },   { "round", do_round }, { "rate", do_rate },
+	{ "offer", do_offer },	   { "first", do_first }, { "idle", do_idle },
+	{ "release", do_release },
 };
 
 static int dispatch(struct driver *d, json_t *command, json_t *answer, struct error *err)

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 
 import memory
-from dockerd import HELLO, Docker, Unavailable, call, tail
+from dockerd import HELLO, Docker, Unavailable, call, reap, tail
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MEMORY_MAX = 512 << 20  # a sandbox's limit unless it asks for another
@@ -97,11 +97,7 @@ class Method:
         for process in processes:
             process.terminate()
         for process in processes:
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            reap(process, 10)
             process.stdout.close()
 
     def stop(self):
@@ -169,7 +165,7 @@ class Firejail(Method):
 
 
 class DockerRun(Method):
-    name, title, rest_us = "docker-run", "docker run --rm", 15000
+    name, title, rest_us = "docker-run", "docker run --rm", 100000
 
     def __init__(self, bench):
         super().__init__(bench)
@@ -288,11 +284,7 @@ class Pool:
     def stop(self):
         if self.process.poll() is None:
             self.process.terminate()
-            try:
-                self.process.wait(20)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+            reap(self.process, 20)
 
 
 class Warm(Method):

@@ -3,8 +3,10 @@
 
 `atoll` runs the real binary, once as root and once as an unprivileged user, in a clean environment
 with a home of its own and without a pool. The security suite runs a third time, through a pool of the
-session's (`residents`), in warm cells; resident.py says how that is proved. `leaks` watches the host around every test: whatever a run made must be gone
-two seconds after it. `canary` is what a program inside must never read or reach.
+session's (`residents`), in warm cells; resident.py says how that is proved. `leaks` watches the host around
+every test: whatever a run made must be gone a few seconds after it. `canary` is what a program inside must
+never read or reach. Tests may run in several processes; those marked `alone` have the machine to
+themselves, and those marked `apart` are the only test that runs (turns.py).
 
 The binary is build/atoll, or $ATOLL_BIN. Temporary directories of the tests are named reef-*, so that
 the leak oracle may treat everything named atoll as the product's.
@@ -13,6 +15,7 @@ import json
 import os
 import re
 import secrets
+import select
 import shutil
 import signal
 import socket
@@ -24,10 +27,13 @@ from pathlib import Path
 
 import pytest
 
+import oracle
+import turns
 from oracle import IS_ROOT, NOBODY, PYTHON, leaked_since, snapshot
 
 ROOT = Path(__file__).resolve().parent.parent
 BINARY = Path(os.environ.get("ATOLL_BIN", ROOT / "build" / "atoll"))
+FRONT = BINARY.parent / "atolld"
 LIBRARY = Path(os.environ.get("ATOLL_LIB", BINARY.parent / "libatoll.so"))
 DATA = ["languages", "policies", "runners"]
 MODES = ["root", "rootless"] if IS_ROOT else ["rootless"]
@@ -46,6 +52,21 @@ def pytest_runtest_makereport(item, call):
         report.sections.append(("last command", repr(LAST["done"])))
     if call.when == "teardown":
         LAST.clear()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    with turns.alone() if item.get_closest_marker("alone") or item.get_closest_marker("apart") else turns.shared():
+        yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    if not pyfuncitem.get_closest_marker("undisturbed"):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    turns.undisturbed(lambda: pyfuncitem.obj(**arguments))
+    return True
 
 
 class Finished:
@@ -75,6 +96,17 @@ class Finished:
                 f"\nstdout: {self.out[:4000]}\nstderr: {self.err[:4000]}")
 
 
+def has_ended(pid, timeout):
+    """Whether this child of ours ends within so many seconds; it is not reaped."""
+    fd = os.pidfd_open(pid)
+    try:
+        poller = select.poll()
+        poller.register(fd, select.POLLIN)
+        return bool(poller.poll(timeout * 1000))
+    finally:
+        os.close(fd)
+
+
 def finish(argv, popen, data, timeout):
     """Feeds, drains and waits; ends the whole process group when time is up."""
     begin = time.monotonic()
@@ -97,23 +129,17 @@ def finish(argv, popen, data, timeout):
         threads.append(threading.Thread(target=feed, daemon=True))
     for thread in threads:
         thread.start()
-    status = None
-    while status is None:
-        pid, got = os.waitpid(popen.pid, os.WNOHANG)
-        if pid:
-            status = got
-        elif time.monotonic() - begin > timeout:
-            os.killpg(popen.pid, signal.SIGKILL)
-            os.waitpid(popen.pid, 0)
-            popen.returncode = -9
-            raise AssertionError(f"still running after {timeout} s: {' '.join(map(str, argv))[:600]}\n"
-                                 f"stdout: {b''.join(chunks[1])[-2000:]!r}\nstderr: {b''.join(chunks[2])[-2000:]!r}")
-        else:
-            time.sleep(0.002)
+    ended = has_ended(popen.pid, timeout)
+    if not ended:
+        os.killpg(popen.pid, signal.SIGKILL)
+    status = os.waitpid(popen.pid, 0)[1]
     elapsed = time.monotonic() - begin
     popen.returncode = os.waitstatus_to_exitcode(status)
+    if not ended:
+        raise AssertionError(f"still running after {timeout} s: {' '.join(map(str, argv))[:600]}\n"
+                             f"stdout: {b''.join(chunks[1])[-2000:]!r}\nstderr: {b''.join(chunks[2])[-2000:]!r}")
     for thread in threads:
-        thread.join(3)
+        thread.join(25)
         assert not thread.is_alive(), f"a stream stayed open after the end of {argv}"
     for stream in (popen.stdin, popen.stdout, popen.stderr):
         if stream:
@@ -150,7 +176,7 @@ class Atoll:
         base = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8",
                 "HOME": str(self.home), "XDG_CACHE_HOME": str(self.home / "cache"),
                 "ATOLL_DATA_DIR": str(self.stage.data), "LD_LIBRARY_PATH": str(self.stage.bin),
-                "ATOLL_KIT_DIR": "off", "ATOLL_POOL": "off"}
+                "ATOLL_KIT_DIR": "off", "ATOLL_POOL": "off", "ATOLL_URL": "off"}
         base.update(self.extra)
         base.update(env or {})
         return {key: value for key, value in base.items() if value is not None}
@@ -169,7 +195,7 @@ class Atoll:
         more.setdefault("stderr", subprocess.PIPE)
         return subprocess.Popen(argv, env=self.environment(env), cwd=cwd or self.home, start_new_session=True, **more)
 
-    def run(self, args, input=b"", timeout=30, env=None, cwd=None, program=None, **more):
+    def run(self, args, input=b"", timeout=60, env=None, cwd=None, program=None, **more):
         popen = self.popen(args, env=env, cwd=cwd, program=program, **more)
         data = input.encode() if isinstance(input, str) else input
         return finish([program or "atoll"] + list(args), popen, data, timeout)
@@ -213,6 +239,8 @@ class Stage:
         self.bin.mkdir()
         self.binary = self.bin / BINARY.name
         shutil.copy2(BINARY, self.binary)
+        if FRONT.exists():
+            shutil.copy2(FRONT, self.bin / FRONT.name)
         self.library = None
         if LIBRARY.exists():
             self.library = self.bin / "libatoll.so"
@@ -235,7 +263,8 @@ class Stage:
         mode = plain_mode(mode)
         if mode not in self.homes:
             path = self.top / f"home-{mode}"
-            path.mkdir(mode=0o700)
+            path.mkdir()
+            path.chmod(0o711)  # root's daemon has a front that is somebody else
             if mode == "rootless" and IS_ROOT:
                 os.chown(path, NOBODY, NOBODY)
             self.homes[mode] = path
@@ -245,6 +274,7 @@ class Stage:
         """A fresh directory that the mode's user may write to."""
         path = self.home(mode) / f"{name}-{secrets.token_hex(4)}"
         path.mkdir()
+        path.chmod(0o755)  # a daemon of root's runs its front as somebody else
         if plain_mode(mode) == "rootless" and IS_ROOT:
             os.chown(path, NOBODY, NOBODY)
         return path
@@ -265,6 +295,17 @@ def stage():
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "cold(reason): a test of the security suite that says nothing new in a warm cell")
+
+
+# They take the longest, in this order: what starts last should not be one of them.
+FIRST_FILES = ("test_build_kit.py", "test_kernel61.py", "test_warm_pool.py", "test_warm_start.py", "test_process.py",
+               "test_torture.py", "test_service.py", "test_resources.py", "test_languages.py", "test_enosys.py", "test_kernel.py",
+               "test_filesystem.py", "test_warm_same.py", "test_warm_python.py", "test_cli_serve.py", "test_serve_monitor.py",
+               "test_api_run.py", "test_api_stream.py", "test_warm_scripts.py", "test_limits.py")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: FIRST_FILES.index(item.path.name) if item.path.name in FIRST_FILES else len(FIRST_FILES))
 
 
 def plain_mode(mode):
@@ -397,10 +438,18 @@ def enosys(compile_c):
 # ------------------------------------------------------------------------------------ leak oracle
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup(fixturedef):
+    if fixturedef.scope != "function":
+        oracle.forget()
+        fixturedef.addfinalizer(oracle.forget)
+
+
 @pytest.fixture(autouse=True)
 def leaks(request):
     if "stage" not in request.fixturenames:
         yield
+        oracle.forget()  # it was not looked at what that one left
         return
     before = snapshot()
     yield
@@ -511,7 +560,7 @@ class Library:
 
     def close(self):
         self.popen.stdin.close()
-        self.popen.wait(10)
+        self.popen.wait(25)
         self.popen.stdout.close()
 
 

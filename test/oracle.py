@@ -1,26 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 """The leak oracle: what of the product is on this machine right now, and what stayed that was not there before.
 
-Looks at cgroups, mounts, processes, files, sockets and IPC. What others leave who test here at the same time
-is told apart where it can be; ATOLL_NEIGHBOURS=1 says that there are such others.
+Looks at cgroups, mounts, processes, files, sockets and IPC. Tests of the same session in other processes are waited for
+before anything is called a leak (turns.py). What others leave who test here at the same time is told apart where it can
+be; ATOLL_NEIGHBOURS=1 says that there are such others.
 """
 
+import contextlib
 import os
 import re
 import subprocess
 import time
 from pathlib import Path
 
+import turns
+
 NOBODY = 65533  # the unprivileged user of rootless mode; owns nothing else on the machine
 SANDBOX_UIDS = range(0x70000000, 0x80000000)
 PYTHON = "/usr/bin/python3"
+KERNEL = "2"  # the parent of its threads
 IS_ROOT = os.geteuid() == 0
+
+
+def read(path):
+    """What a small file of the kernel's says. Around each test there are hundreds of them: pathlib would take most of its time."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 1 << 16).decode("utf-8", "replace")
+    finally:
+        os.close(fd)
 
 
 def memory_cgroup(pid):
     """Where a process is accounted. Others who test on this machine at the same time are elsewhere, if anywhere."""
     try:
-        lines = [line.split(":", 2) for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines()]
+        lines = [line.split(":", 2) for line in read(f"/proc/{pid}/cgroup").splitlines()]
     except OSError:
         return ""
     return next((path for _, names, path in lines if "memory" in names.split(",")), "/").rstrip("/") + "/"
@@ -30,18 +44,29 @@ OURS = memory_cgroup("self")
 NEIGHBOURS = "ATOLL_NEIGHBOURS" in os.environ  # others test here right now: ignore what may be theirs
 
 
+def walk_cgroups(top="/sys/fs/cgroup"):
+    """(path, name) of every directory. One that has none inside has two links: its many files need not be looked at."""
+    with contextlib.suppress(OSError):  # gone meanwhile
+        if os.lstat(top).st_nlink == 2:
+            return
+        with os.scandir(top) as entries:
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        for name in names:
+            path = f"{top}/{name}"
+            yield path, name
+            yield from walk_cgroups(path)
+
+
 def list_cgroups():
     """Every group that is the product's and ours."""
     found, foreign = set(), set()
-    for top, names, _ in os.walk("/sys/fs/cgroup"):
-        for name in names:
-            path = os.path.join(top, name)
-            if "atoll" not in path and not (name.isdigit() and int(name) in SANDBOX_UIDS):
-                continue
-            if path.startswith("/sys/fs/cgroup/memory/") and not path.startswith("/sys/fs/cgroup/memory" + OURS):
-                foreign.add(name)
-            else:
-                found.add(path)
+    for path, name in walk_cgroups():
+        if "atoll" not in path and not (name.isdigit() and int(name) in SANDBOX_UIDS):
+            continue
+        if path.startswith("/sys/fs/cgroup/memory/") and not path.startswith("/sys/fs/cgroup/memory" + OURS):
+            foreign.add(name)
+        else:
+            found.add(path)
     if NEIGHBOURS:
         own = {path.rsplit("/", 1)[1] for path in found if path.startswith("/sys/fs/cgroup/memory/")}
         return {path for path in found if own & set(path.split("/"))}
@@ -50,27 +75,55 @@ def list_cgroups():
 
 def list_empty_cgroups():
     """Those that nobody lives in, nor below: what still runs is list_processes' business."""
-    groups = list_cgroups()
-    alive = set()
-    for group in groups:
+    empty = list_cgroups()
+    for group in list(empty):
         try:
-            if Path(group, "cgroup.procs").read_text():
-                alive.add(group)
+            is_alive = read(f"{group}/cgroup.procs") != ""
         except OSError:
-            alive.add(group)  # gone meanwhile
-    return {g for g in groups if not any(a == g or a.startswith(g + "/") for a in alive)} - held_by_pools()
+            is_alive = True  # gone meanwhile
+        while is_alive and group:  # so are those above it
+            empty.discard(group)
+            group = group.rpartition("/")[0]
+    return empty and empty - held_by_pools(empty)
 
 
-def held_by_pools():
-    """Groups that a living pool keeps for its next sandbox: it holds their directories."""
-    held = set()
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and re.search(r"atoll pool\b", command_line(entry)):
-            try:
-                held |= {os.readlink(f"/proc/{entry}/fd/{fd}") for fd in os.listdir(f"/proc/{entry}/fd")}
-            except OSError:
-                continue  # ended meanwhile
-    return held
+HOLDERS = {}  # of groups: the descriptor that had it when they were looked at last
+
+
+def link(path):
+    try:
+        return os.readlink(path)
+    except OSError:  # a process may end meanwhile, or close a descriptor
+        return None
+
+
+def names(path):
+    """It and the directory it is in; of nothing nothing."""
+    return (path, os.path.dirname(path)) if path else ()
+
+
+def list_holders():
+    """Who may hold a group: everybody, but first those who had one when they were looked at last."""
+    last = dict.fromkeys(path.split("/")[2] for path in HOLDERS.values())
+    yield from last
+    yield from (entry for entry in os.listdir("/proc") if entry.isdigit() and entry not in last)
+
+
+def held_by_pools(groups):
+    """Those that a living pool keeps for its next sandbox: it holds files of theirs, or their directories (cgroup v2)."""
+    held = {g: HOLDERS[g] for g in groups if g in HOLDERS and g in names(link(HOLDERS[g]))}
+    for entry in list_holders():
+        if len(held) == len(groups):
+            break
+        if not re.search(r"atoll (pool|serve)\b", command_line(entry)):
+            continue
+        with contextlib.suppress(OSError):
+            for fd in os.listdir(f"/proc/{entry}/fd"):
+                path = f"/proc/{entry}/fd/{fd}"
+                held.update((group, path) for group in names(link(path)) if group in groups)
+    HOLDERS.clear()
+    HOLDERS.update(held)
+    return set(held)
 
 
 def list_mounts():
@@ -81,7 +134,7 @@ def find_reapers():
     """Who orphans are given to: pid 1, and a subreaper above us if there is one."""
     script = ("import os\nr, w = os.pipe()\n"
               "if os.fork() == 0:\n    os.close(w); os.read(r, 1); print(os.getppid(), flush=True)\n")
-    out = subprocess.run([PYTHON, "-c", script], capture_output=True, text=True, timeout=10).stdout
+    out = subprocess.run([PYTHON, "-c", script], capture_output=True, text=True, timeout=60).stdout
     return {1} | {int(word) for word in out.split()}
 
 
@@ -95,7 +148,7 @@ def parents():
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
-                text = Path(f"/proc/{entry}/stat").read_text()
+                text = read(f"/proc/{entry}/stat")
             except OSError:
                 continue
             rest = text[text.rindex(")") + 2:].split()
@@ -117,16 +170,44 @@ def below(pid):
 def has_own_pids(pid):
     """Whether it lives in a pid namespace below ours; True as well when it is gone."""
     try:
-        return len(re.search(r"^NSpid:(.*)$", Path(f"/proc/{pid}/status").read_text(), re.M)[1].split()) > 1
+        return len(re.search(r"^NSpid:(.*)$", read(f"/proc/{pid}/status"), re.M)[1].split()) > 1
     except OSError:
         return True
 
 
 def command_line(pid):
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+        return read(f"/proc/{pid}/cmdline").replace("\0", " ").strip()
     except OSError:
         return ""
+
+
+THREADS = set()  # the kernel's, by number and inode: most of what runs here
+
+
+def list_pids():
+    """(number, inode) of everything that runs. Who comes after a dead process has its number but not its inode."""
+    with os.scandir("/proc") as entries:
+        return [(entry.name, entry.inode()) for entry in entries if entry.name.isdigit()]
+
+
+def word_of(status, key):
+    """What stands behind the key, in a process's status."""
+    return status[status.index(key) + len(key):].split(None, 1)[0]
+
+
+def hangs_below(pid, tops, above):
+    """Whether it, or a process it hangs below, is one of these."""
+    while pid in above and pid not in tops:
+        pid = above[pid]
+    return pid in above
+
+
+def tell_apart(pid, uid):
+    """What no other process is called, before or after it."""
+    text = read(f"/proc/{pid}/stat")
+    end = text.rindex(")") + 1
+    return f"pid {pid} {text[text.index('('):end]} uid {uid} started {text[end:].split()[19]}"
 
 
 def list_processes():
@@ -135,50 +216,68 @@ def list_processes():
     One that hangs below somebody else's living process (another run of this suite, a developer's shell)
     is theirs.
     """
-    table, suspects = {}, set()
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
+    above, suspects = {}, {}
+    for entry, inode in list_pids():
+        if (entry, inode) in THREADS:
             continue
         try:
-            status = Path(f"/proc/{entry}/status").read_text()
-            stat = Path(f"/proc/{entry}/stat").read_text()
+            status = read(f"/proc/{entry}/status")
         except OSError:
             continue
-        pid, rest = int(entry), stat[stat.rindex(")") + 2:].split()
-        if rest[0] == "Z" and int(rest[1]) in REAPERS:
-            continue  # dead; that it is still listed is the reaper's slowness
-        uid = int(re.search(r"^Uid:\s+(\d+)", status, re.M)[1])
-        name = stat[stat.index("(") + 1:stat.rindex(")")]
-        table[pid] = (int(rest[1]), f"pid {pid} ({name}) uid {uid} started {rest[19]}")
-        if (uid in SANDBOX_UIDS or (uid == NOBODY and IS_ROOT) or name.startswith("atoll")) and \
-                memory_cgroup(pid).startswith(OURS):
-            suspects.add(pid)
-    found = set()
-    for pid in suspects:
-        above, kept = table[pid][0], pid in KEPT
-        while above in suspects:
-            kept |= above in KEPT
-            above = table[above][0]
-        if kept:
+        parent = word_of(status, "\nPPid:\t")
+        if parent == KERNEL:
+            THREADS.add((entry, inode))
             continue
-        if above in REAPERS or above == os.getpid() or above not in table:
-            found.add(table[pid][1])
+        if word_of(status, "\nState:\t") == "Z" and int(parent) in REAPERS:
+            continue  # dead, and that it is still listed is the reaper's slowness
+        pid, uid = int(entry), int(word_of(status, "\nUid:\t"))
+        above[pid] = int(parent)
+        if uid in SANDBOX_UIDS or (uid == NOBODY and IS_ROOT) or status.startswith("Name:\tatoll"):
+            suspects[pid] = uid
+    # What is below a pool that is kept is most of it, and needs no further look.
+    for pid in [pid for pid in suspects if hangs_below(pid, KEPT, above)]:
+        del suspects[pid]
+    suspects = {pid: uid for pid, uid in suspects.items() if memory_cgroup(pid).startswith(OURS)}
+    found = set()
+    for pid, uid in suspects.items():
+        top = above[pid]
+        while top in suspects:
+            top = above[top]
+        if top in REAPERS or top == os.getpid() or top not in above:
+            with contextlib.suppress(OSError):  # it has ended
+                found.add(tell_apart(pid, uid))
     return found
+
+
+def is_of_the_product(entry):
+    """By its name; or by its owner, if only sandboxes and the product are that user."""
+    if "atoll" in entry.name:
+        return True
+    return IS_ROOT and not NEIGHBOURS and not entry.name.startswith("reef-") and (
+        (uid := entry.stat(follow_symlinks=False).st_uid) == NOBODY or uid in SANDBOX_UIDS)
 
 
 def list_files():
     found = set()
     for place in ("/tmp", "/var/tmp", "/run", "/dev/shm"):
-        try:
-            found.update(os.path.join(place, n) for n in os.listdir(place) if "atoll" in n)
-        except OSError:
-            pass
+        with contextlib.suppress(OSError), os.scandir(place) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):  # gone meanwhile
+                    if is_of_the_product(entry):
+                        found.add(entry.path)
     return found
+
+
+def used(paths):
+    """Those that a living process has in its command line: it is to remove them."""
+    words = {word for pid in os.listdir("/proc") if pid.isdigit() for word in command_line(pid).split()} if paths else set()
+    return paths & words
 
 
 def list_sockets():
     lines = Path("/proc/net/unix").read_text().splitlines()[1:]
-    return {line.split(None, 7)[7] for line in lines if len(line.split(None, 7)) == 8 and "atoll" in line}
+    paths = {line.split(None, 7)[7] for line in lines if "atoll" in line and len(line.split(None, 7)) == 8}
+    return {path for path in paths if "reef-" in path} if NEIGHBOURS else paths
 
 
 def list_ipc():
@@ -193,19 +292,44 @@ WATCHED = {"cgroup": list_empty_cgroups, "mount": list_mounts, "process": list_p
            "socket": list_sockets, "ipc": list_ipc}
 
 
+latest = None  # what was there at the last look, if nothing of it was new
+
+
+def forget():
+    """Something begins or ends that is not one test's."""
+    global latest
+    latest = None
+
+
 def snapshot():
-    return {kind: look() for kind, look in WATCHED.items()}
+    """What is there; the last look serves, unless it was forgotten."""
+    return latest or {kind: look() for kind, look in WATCHED.items()}
 
 
-def leaked_since(before, patience=2.0):
+def stays(found, seconds):
+    """What of it is still there after so many seconds, looking again and again."""
+    deadline = time.monotonic() + seconds
+    while any(found.values()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+        found = {kind: items and items & WATCHED[kind]() for kind, items in found.items()}
+        found["file"] = found["file"] - used(found["file"])  # a process that has only begun shows no command line yet
+    return found
+
+
+def leaked_since(before, patience=5.0):
     """What is there now, was not before, and stays for `patience` seconds."""
-    deadline = time.monotonic() + patience
-    left = None
-    while True:
-        now = snapshot()
-        fresh = {kind: now[kind] - before[kind] for kind in WATCHED}
-        left = fresh if left is None else {kind: left[kind] & fresh[kind] for kind in WATCHED}
-        found = {kind: sorted(items) for kind, items in left.items() if items}
-        if not found or time.monotonic() > deadline:
-            return found
-        time.sleep(0.05)
+    global latest
+    latest = None
+    now = snapshot()
+    left = {kind: now[kind] - before[kind] for kind in WATCHED}
+    excused = used(left["file"])
+    left["file"] -= excused
+    now["file"] -= excused  # until then it is new
+    if not any(left.values()):
+        latest = now
+        return {}
+    left = stays(left, patience)
+    if any(left.values()) and turns.held != turns.LOCK_EX:
+        with turns.alone():  # what is another test's goes with that test
+            left = stays(left, patience)
+    return {kind: sorted(items) for kind, items in left.items() if items}

@@ -10,6 +10,8 @@ import lint
 FILE_LINES = 600
 FUNCTION_LINES = 70
 PARAMETERS = 5
+# Whose parameters somebody else has chosen: SQLite's xConnect.
+FOREIGN = {("src/history/found.c", "on_connect"): 6}
 
 
 def signature_start(lines, brace):
@@ -47,8 +49,9 @@ def check(root):
         for line, name, body, parameters in functions(text):
             if body > FUNCTION_LINES:
                 yield path, line, f"{name}() has {body} lines; at most {FUNCTION_LINES}"
-            if parameters > PARAMETERS:
-                yield path, line, f"{name}() has {parameters} parameters; at most {PARAMETERS}"
+            most = FOREIGN.get((path.relative_to(root).as_posix(), name), PARAMETERS)
+            if parameters > most:
+                yield path, line, f"{name}() has {parameters} parameters; at most {most}"
 
 
 if __name__ == "__main__":

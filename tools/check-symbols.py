@@ -5,7 +5,7 @@
   check-symbols.py ROOT pure LIBRARY… -- LOWER…   only memory, text and number functions
   check-symbols.py ROOT trusted LIBRARY…          neither parsers nor threads
 
-`pure` holds that spec, policy and plan reach no file, clock, environment or system call: each symbol
+`pure` holds that codec, spec, policy, analyse and plan reach no file, clock, environment or system call: each symbol
 they leave undefined must come from themselves, from the pure part of a lower library, or from the
 list below. `trusted` holds that the broker, the sandbox and init contain no JSON, YAML, SQL or threads.
 """

@@ -99,6 +99,9 @@ ATOLL_API int atoll_run(struct atoll *a, const char *request_json,
 			char **problem);
 /* Decision and plan as text; runs nothing. */
 ATOLL_API int atoll_explain(struct atoll *a, const char *request_json, char **text, char **problem);
+/* The same as JSON: {"decision": {FIELD: {"value", "rule"}}, "plans": [{"name", "operations": [{"phase", "name", "text"}]}]}. */
+ATOLL_API int atoll_explain_json(struct atoll *a, const char *request_json, char **json,
+				 char **problem);
 /* The start of a file, to tell its language by: the extension of path (may be NULL), or a `#!` line. */
 struct atoll_sample {
 	size_t size; /* sizeof(struct atoll_sample) */

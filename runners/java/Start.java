@@ -7,7 +7,11 @@
 // without, with threads still running or not, happens behind the program as it would have anyway. The agent
 // (src/zygote) does what only C can: descriptors 0-2, files and variables are the program's when the read returns.
 //
-// Classes of the boot class path may hide their frames, which is why no stack trace shows this one.
+// Classes of the boot class path may hide their frames, which is why no stack trace shows this one. The program's class
+// is loaded and checked by the launcher's own helper and called through a hidden class beside it.
+//
+// Known to differ from a cold run: identity hash codes (Object.toString()), also of `unnamed module @...`; hidden frames in
+// a caught OutOfMemoryError; -Xbootclasspath/a among the machine's arguments.
 package atoll;
 
 import java.io.BufferedReader;

@@ -5,6 +5,9 @@
 # all that is left to do in a child is to put the request's script behind that handle, and its words and variables in their places.
 # Perl itself then compiles and runs the script as ever, so messages, DATA, $0, exit codes, BEGIN and END are its own. What
 # is open at first is some other file: see ATOLL_ENTRY in languages/perl.yaml.
+#
+# Known to differ from a cold run: the seed of hashes and addresses are shared by the children of one zygote; `strict` and
+# `warnings` count as loaded when the script has these words anywhere; %main:: has entries for $!, $. and BEGIN.
 require $_ for "strict.pm", "warnings.pm", map { tr/./\//r . ".pm" } splice @ARGV;
 my $exe = readlink "/proc/self/exe";
 my ($script) = grep { ($exe // "") eq (readlink("/proc/self/fd/$_") // "") } 3 .. 99;

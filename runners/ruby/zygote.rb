@@ -5,6 +5,9 @@
 # second calls `require` of the main object, which forks. All that is left to do in a child is to put the request's script behind
 # the file that is open and its words into ARGV. Ruby itself then reads and runs the script as ever, so backtraces, DATA, $0, exit
 # codes and at_exit are its own. What is open at first is some other file: see ATOLL_ENTRY in languages/ruby.yaml.
+#
+# Known to differ from a cold run: the seed of hashes and addresses are shared by the children of one zygote; counters of
+# garbage collection go on from the zygote's.
 def self.require(_)
   singleton_class.send(:remove_method, :require)
   $LOADED_FEATURES.pop

@@ -19,10 +19,11 @@ void buf_done(struct buf *b)
 
 static int reserve(struct buf *b, size_t extra)
 {
+	const size_t max = MIN(b->max, (size_t)PTRDIFF_MAX); /* no piece of memory is larger */
 	size_t want, capacity;
 	char *data;
 
-	if (extra > b->max || b->len > b->max - extra)
+	if (extra > max || b->len > max - extra)
 		return -ENOBUFS;
 	want = b->len + extra + 1;
 	if (want <= b->capacity)
@@ -30,6 +31,7 @@ static int reserve(struct buf *b, size_t extra)
 	capacity = b->capacity ? b->capacity : 256;
 	while (capacity < want)
 		capacity *= 2;
+	capacity = MIN(capacity, max + 1);
 	data = realloc(b->data, capacity);
 	if (!data)
 		return -ENOMEM;
@@ -38,22 +40,11 @@ static int reserve(struct buf *b, size_t extra)
 	return 0;
 }
 
-int buf_append(struct buf *b, const void *data, size_t n)
+int buf_grow_append(struct buf *b, const void *data, size_t n)
 {
 	int r = reserve(b, n);
 
-	if (r < 0)
-		return r;
-	if (n > 0)
-		memcpy(b->data + b->len, data, n);
-	b->len += n;
-	b->data[b->len] = '\0';
-	return 0;
-}
-
-int buf_puts(struct buf *b, const char *s)
-{
-	return buf_append(b, s, strlen(s));
+	return r < 0 ? r : buf_append(b, data, n);
 }
 
 int buf_printf(struct buf *b, const char *fmt, ...)

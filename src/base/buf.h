@@ -9,18 +9,37 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <string.h>
 
 struct buf {
 	char *data;
 	size_t len;
-	size_t capacity;
+	size_t capacity; /* at most max + 1 */
 	size_t max;
 };
 
 void buf_init(struct buf *b, size_t max);
 void buf_done(struct buf *b);
-int buf_append(struct buf *b, const void *data, size_t n) _must_check_;
-int buf_puts(struct buf *b, const char *s) _must_check_;
+/* An append that has to ask for memory, or is refused. */
+int buf_grow_append(struct buf *b, const void *data, size_t n) _must_check_;
+
+/* Here, because most of what is appended is a few bytes. */
+_must_check_ static inline int buf_append(struct buf *b, const void *data, size_t n)
+{
+	if (n >= b->capacity - b->len)
+		return buf_grow_append(b, data, n);
+	if (n > 0)
+		memcpy(b->data + b->len, data, n);
+	b->len += n;
+	b->data[b->len] = '\0';
+	return 0;
+}
+
+_must_check_ static inline int buf_puts(struct buf *b, const char *s)
+{
+	return buf_append(b, s, strlen(s));
+}
+
 int buf_printf(struct buf *b, const char *fmt, ...) _must_check_ _printf_(2, 3);
 /* Reads a whole fd into the buffer; -EFBIG when it holds more than the bound. */
 int buf_read_fd(struct buf *b, int fd) _must_check_;

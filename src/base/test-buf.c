@@ -42,6 +42,22 @@ static void test_bound(void **state)
 	assert_int_equal(b.len, 8);
 }
 
+/* One that has no bound to speak of grows like any other. */
+static void test_no_bound(void **state)
+{
+	_cleanup_buf_ struct buf b = { 0 };
+
+	(void)state;
+	buf_init(&b, SIZE_MAX);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(buf_printf(&b, "%d", i % 10), 0);
+	assert_int_equal(b.len, 1000);
+	assert_true(b.capacity > b.len);
+	assert_string_equal(b.data + 990, "0123456789");
+	assert_int_equal(buf_append(&b, "9", SIZE_MAX), -ENOBUFS);
+	assert_int_equal(b.len, 1000);
+}
+
 static void test_printf(void **state)
 {
 	_cleanup_buf_ struct buf b = { 0 };
@@ -113,9 +129,10 @@ static void test_read_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_append),	cmocka_unit_test(test_bound),
-		cmocka_unit_test(test_printf),	cmocka_unit_test(test_take),
-		cmocka_unit_test(test_read_fd), cmocka_unit_test(test_read_empty),
+		cmocka_unit_test(test_append),	   cmocka_unit_test(test_bound),
+		cmocka_unit_test(test_no_bound),   cmocka_unit_test(test_printf),
+		cmocka_unit_test(test_take),	   cmocka_unit_test(test_read_fd),
+		cmocka_unit_test(test_read_empty),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,8 @@
 #include "sys/fault.h"
 #include "sys/kernel.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -19,7 +21,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { FRONTS_MAX = 4096, ACCEPT_AGAIN_MS = 100 };
+enum { FRONTS_MAX = 4096, ACCEPT_AGAIN_MS = 100, SWEEP_MS = 2000, SWEEP_SLICE_MS = 5 };
+/*
+ * Of the limit of open files one in so many is for runs to end with and for whoever knocks, up to a bound; and what is made
+ * ahead leaves one in so many to runs.
+ */
+enum { FILES_RESERVE = 16, FILES_RESERVE_MAX = 1024, FILES_OF_RUNS = 4 };
 
 /* A broker that others may connect to. */
 struct service {
@@ -27,7 +34,7 @@ struct service {
 	const struct broker_options *options;
 	int listen_fd, signal_fd;
 	size_t n_fronts;
-	struct source *listener, *signals, *accept_again;
+	struct source *listener, *signals, *accept_again, *lifeline, *sweeper;
 };
 
 /*
@@ -57,12 +64,22 @@ static void tell_failed(struct front *front, uint32_t job, const struct error *e
 	(void)front_send(front, &rec, -EBADF);
 }
 
-static void accept_run(struct front *front, const struct record *rec, int fds[], size_t n_fds)
+/* A descriptor gets the lowest free number: where one lies high, all below is in use. */
+static bool is_crowded(const struct broker *b, const int fds[], size_t n_fds)
+{
+	for (size_t i = 0; i < n_fds; i++)
+		if (fds[i] >= b->files_max)
+			return true;
+	return false;
+}
+
+static void accept_run(struct front *front, const struct record *rec, struct span plan, int fds[],
+		       size_t n_fds)
 {
 	struct broker *b = front->broker;
 	struct error err = { 0 };
 
-	if (n_fds != RECORD_FDS_MAX)
+	if (n_fds != RECORD_FDS_MAX - (plan.len > 0))
 		(void)error_set(&err, ERROR_INTERNAL, EBADMSG,
 				"a run came without its descriptors");
 	else if (run_find(front, rec->job))
@@ -71,19 +88,24 @@ static void accept_run(struct front *front, const struct record *rec, int fds[],
 		(void)error_set(&err, ERROR_INTERNAL, ESHUTDOWN, "the sandbox broker is ending");
 	else if (b->host_error.code != ERROR_NONE)
 		err = b->host_error;
+	else if (is_crowded(b, fds, n_fds))
+		run_explain_crowd(&err);
 	if (err.code != ERROR_NONE) {
 		for (size_t i = 0; i < n_fds; i++)
 			(void)fd_close(fds[i]);
 		tell_failed(front, rec->job, &err);
 		return;
 	}
-	(void)!run_new(front, rec->job, fds);
+	if (plan.len > 0)
+		fds[RECORD_FDS_MAX - 1] = -EBADF;
+	(void)!run_new(front, rec, plan, fds);
 }
 
 static void end_all(struct broker *b)
 {
 	b->closing = true;
-	for (struct run *run = b->runs; run; run = run->next)
+	pool_close(b->pool);
+	for (struct run *run = b->runs; run; run = run->next[RUN_OF_BROKER])
 		run_kill(run, CAUSE_INTERRUPTED);
 	if (!b->runs)
 		loop_stop(b->loop);
@@ -100,20 +122,40 @@ static int front_gone(struct front *front)
 	return 0;
 }
 
+/* A run whose descriptors there was no room for. All else of it has come. */
+static void refuse_run(struct front *front, uint32_t job)
+{
+	struct error err;
+
+	run_explain_crowd(&err);
+	tell_failed(front, job, &err);
+}
+
 static int on_record(void *data, uint32_t events)
 {
 	struct front *front = data;
-	struct record rec;
+	struct record rec = { .kind = 0 };
+	char plan[RECORD_PLAN_MAX];
+	const struct record_parts parts = { &rec, plan, sizeof(rec), sizeof(plan) };
 	int fds[RECORD_FDS_MAX];
 	size_t n_fds = RECORD_FDS_MAX;
-	ssize_t n = sys_recv_record(front->fd, &rec, sizeof(rec), fds, &n_fds);
+	ssize_t n = sys_recv_parts(front->fd, &parts, fds, &n_fds);
 	struct run *run;
 
 	(void)events;
 	if (n == -EAGAIN)
 		return 0;
-	if (n == (ssize_t)sizeof(rec) && rec.kind == RECORD_RUN) {
-		accept_run(front, &rec, fds, n_fds);
+	if (n == -EMFILE && rec.kind == RECORD_RUN && !run_find(front, rec.job)) {
+		explicit_bzero(plan, sizeof(plan));
+		refuse_run(front, rec.job);
+		return 0;
+	}
+	if (n >= (ssize_t)sizeof(rec) && rec.kind == RECORD_RUN) {
+		size_t len = (size_t)n - sizeof(rec);
+
+		accept_run(front, &rec, (struct span){ plan, len }, fds, n_fds);
+		/* It is the tenant's: nothing of it stays behind in our memory. */
+		explicit_bzero(plan, len);
 		return 0;
 	}
 	for (size_t i = 0; i < n_fds; i++)
@@ -125,6 +167,8 @@ static int on_record(void *data, uint32_t events)
 		run_kill(run, rec.kill_cause);
 	else if (run && rec.kind == RECORD_USAGE)
 		run_send_usage(run);
+	else if (run && rec.kind == RECORD_SIGNAL)
+		run_signal(run, rec.signo);
 	return 0;
 }
 
@@ -141,20 +185,23 @@ static void say_hello(struct front *front)
 	(void)front_send(front, &rec, -EBADF);
 }
 
-/* Who may ask for sandboxes: whoever could start a broker like this one without us. */
-static bool is_ours(int fd)
+/* Who may ask for sandboxes: whoever could start a broker like this one without us, and the front we were made for. */
+static bool is_ours(const struct service *s, int fd)
 {
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return false;
+	return peer.uid == geteuid() ||
+	       (s->options->front_uid && peer.uid == s->options->front_uid);
 }
 
 static void welcome(struct service *s, int fd)
 {
 	struct front *front = NULL;
-	int r = s->n_fronts < FRONTS_MAX && is_ours(fd) ? front_new(&s->broker, fd, true, &front)
-							: -EPERM;
+	int r = s->n_fronts < FRONTS_MAX && is_ours(s, fd) ? front_new(&s->broker, fd, true, &front)
+							   : -EPERM;
 
 	if (r < 0) {
 		(void)fd_close(fd);
@@ -168,30 +215,38 @@ static void welcome(struct service *s, int fd)
 		say_hello(front);
 }
 
+/* Whoever waits would be reported again at once; what is short now comes back when a run ends. */
+static int accept_later(struct service *s)
+{
+	source_set_time(s->accept_again, clock_now_ns() + ACCEPT_AGAIN_MS * NS_PER_MS);
+	return loop_set_events(s->listener, 0);
+}
+
 static int on_connect(void *data, uint32_t events)
 {
 	struct service *s = data;
 	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	bool crowded = fd >= s->broker.files_max;
 
 	(void)events;
-	if (fd >= 0) {
+	if (fd < 0)
+		crowded = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+	else
 		welcome(s, fd);
-		return 0;
-	}
-	/* Whoever waits would be reported again at once; what is short now comes back when a run ends. */
-	if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-		source_set_time(s->accept_again, clock_now_ns() + ACCEPT_AGAIN_MS * NS_PER_MS);
-		return loop_set_events(s->listener, 0);
-	}
-	return 0;
+	return crowded ? accept_later(s) : 0;
 }
 
 static int on_accept_again(void *data, uint32_t events)
 {
 	struct service *s = data;
+	_cleanup_close_ int next_fd = fcntl(s->listen_fd, F_DUPFD_CLOEXEC, 0);
 
 	(void)events;
-	return s->listener ? loop_set_events(s->listener, EPOLLIN) : 0;
+	if (!s->listener)
+		return 0;
+	return next_fd < 0 || next_fd >= s->broker.files_max
+		       ? accept_later(s)
+		       : loop_set_events(s->listener, EPOLLIN);
 }
 
 /* Fronts stay until the last run has ended: each is told how its own did. */
@@ -202,6 +257,28 @@ static int on_signal(void *data, uint32_t events)
 
 	(void)events;
 	(void)!read(s->signal_fd, &info, sizeof(info));
+	s->listener = source_free(s->listener);
+	end_all(&s->broker);
+	return 0;
+}
+
+/* Also of the one before us, if it was killed: its groups are too young when we begin. */
+static int on_sweep(void *data, uint32_t events)
+{
+	struct service *s = data;
+	int64_t ms = sandbox_host_sweep(&s->broker.host) ? SWEEP_SLICE_MS : SWEEP_MS;
+
+	(void)events;
+	source_set_time(s->sweeper, clock_now_ns() + ms * NS_PER_MS);
+	return 0;
+}
+
+static int on_lifeline(void *data, uint32_t events)
+{
+	struct service *s = data;
+
+	(void)events;
+	s->lifeline = source_free(s->lifeline);
 	s->listener = source_free(s->listener);
 	end_all(&s->broker);
 	return 0;
@@ -240,7 +317,7 @@ static int watch_signals(struct service *s)
 			   &s->signals);
 }
 
-/* A run takes a dozen descriptors here. */
+/* A run takes a few descriptors here. */
 static void raise_files(void)
 {
 	struct rlimit limit;
@@ -251,18 +328,35 @@ static void raise_files(void)
 	}
 }
 
+static void bound_files(struct broker *b)
+{
+	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
+	int most;
+
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	most = (int)MIN(limit.rlim_cur, (rlim_t)INT_MAX);
+	b->files_max = most - MIN(most / FILES_RESERVE, (int)FILES_RESERVE_MAX);
+	b->host.files_ahead = most - most / FILES_OF_RUNS;
+}
+
 static int open_doors(struct service *s)
 {
 	struct loop *loop = s->broker.loop;
 	int r;
 
-	raise_files();
+	sandbox_host_lift(&s->broker.host);
 	r = watch_signals(s);
 	if (r == 0)
 		r = fd_set_nonblock(s->listen_fd, true);
+	if (r == 0 && s->options->lifeline_fd > 0)
+		r = loop_add_fd(loop, s->options->lifeline_fd, EPOLLIN,
+				(struct handler){ on_lifeline, s }, &s->lifeline);
 	if (r == 0)
 		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_accept_again, s },
 				   &s->accept_again);
+	if (r == 0)
+		r = loop_add_timer(loop, clock_now_ns() + SWEEP_MS * NS_PER_MS,
+				   (struct handler){ on_sweep, s }, &s->sweeper);
 	if (r == 0)
 		r = loop_add_fd(loop, s->listen_fd, EPOLLIN, (struct handler){ on_connect, s },
 				&s->listener);
@@ -287,6 +381,7 @@ static int serve(struct service *s)
 	struct broker *b = &s->broker;
 	int r = 0;
 
+	raise_files();
 	b->loop = loop_new();
 	if (!b->loop)
 		return -ENOMEM;
@@ -295,6 +390,7 @@ static int serve(struct service *s)
 		r = front_watch(b->fronts, (struct handler){ on_record, b->fronts });
 	if (r == 0 && s->listen_fd >= 0)
 		r = open_doors(s);
+	bound_files(b);
 	return r < 0 ? r : loop_run(b->loop);
 }
 
@@ -304,10 +400,16 @@ static void service_done(struct service *s)
 
 	while (b->fronts)
 		(void)front_free(b->fronts);
+	/* There are none unless the loop has failed. */
+	while (b->runs)
+		run_abandon(b->runs);
 	s->listener = source_free(s->listener);
 	s->signals = source_free(s->signals);
 	s->accept_again = source_free(s->accept_again);
+	s->lifeline = source_free(s->lifeline);
+	s->sweeper = source_free(s->sweeper);
 	s->signal_fd = fd_close(s->signal_fd);
+	disks_free(b);
 	b->pool = pool_free(b->pool);
 	sandbox_destroy(b->spare);
 	sandbox_host_done(&b->host);
@@ -324,6 +426,9 @@ int broker_serve(const struct broker_options *options)
 	int r = 0;
 
 	fault_role("broker");
+	s.broker.host.workspaces = options->workspaces;
+	if (options->sources)
+		s.broker.ceilings.sources = options->sources;
 	if (options->front_fd >= 0) {
 		r = front_new(&s.broker, options->front_fd, s.listen_fd >= 0, &front);
 		s.n_fronts = r == 0;

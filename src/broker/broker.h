@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "plan/workspace.h"
 #include "zygote/warm.h"
 
 struct broker_options {
@@ -13,6 +14,11 @@ struct broker_options {
 	int listen_fd; /* where further fronts connect, or -EBADF: then it serves until SIGTERM */
 	const struct warm_table *warm; /* NULL: nothing is kept ready */
 	struct warm_bounds bounds;
+	const struct workspace_place *workspaces; /* where they lie; NULL: there are none */
+	/* Of one that listens: */
+	uint32_t front_uid;	    /* another user who may connect; 0: nobody else */
+	int lifeline_fd;	    /* it ends when the other end closes; 0: there is none */
+	const char *const *sources; /* host paths that may be shown, NULL-terminated; NULL: any */
 };
 
 /* Returns an exit code. */

@@ -16,6 +16,7 @@ enum {
 	HOLD_MS = 3, /* the most that news without a descriptor wait for the next ones */
 	HELD_MAX = 2,
 	/* Files of a few runs; and of all fronts together, some 70 MB of records. */
+	PENDING_BEHIND = 512,
 	PENDING_MAX = 4096,
 	PENDING_ALL_MAX = 16384,
 };
@@ -96,14 +97,15 @@ struct front *front_free(struct front *front)
 			*at = front->next;
 			break;
 		}
-	for (struct run *run = b->runs, *next; run; run = next) {
-		next = run->next;
-		if (run->front != front)
-			continue;
-		run->front = NULL;
+	while (front->runs) {
+		struct run *run = front->runs;
+
+		run_orphan(run);
 		run_kill(run, CAUSE_INTERRUPTED);
 	}
 	front->source = source_free(front->source);
+	for (size_t i = 0; i < BELLS_MAX; i++)
+		bell_done(&front->bells[i].bell);
 	c->held_timer = source_free(c->held_timer);
 	c->stalled = source_free(c->stalled);
 	while (c->first)
@@ -175,6 +177,12 @@ static int send_now(struct client *c, const struct record *rec, int fd)
 	return sys_send_record(c->front.fd, rec, sizeof(*rec), &fd, fd >= 0 ? 1 : 0);
 }
 
+/* A file is told as missing then; a bell can be done without. */
+static bool can_be_missed(const struct record *rec, int r)
+{
+	return r == -ETOOMANYREFS && (rec->kind == RECORD_FILE || rec->kind == RECORD_BELL);
+}
+
 static int pass_on(struct client *c, const struct record *rec, int fd)
 {
 	int r = c->first ? -EAGAIN : send_now(c, rec, fd);
@@ -182,7 +190,7 @@ static int pass_on(struct client *c, const struct record *rec, int fd)
 	if (r == -EAGAIN && c->several)
 		r = keep(c, rec, fd);
 	/* A front that was not told would wait for ever: both ends see a closed socket instead. */
-	if (r < 0 && !(rec->kind == RECORD_FILE && r == -ETOOMANYREFS))
+	if (r < 0 && !can_be_missed(rec, r))
 		hang_up(c);
 	return r;
 }
@@ -217,6 +225,18 @@ static bool hold(struct client *c, const struct record *rec, int fd)
 	return true;
 }
 
+/* The end of a run whose beginning is held. */
+static int send_whole(struct client *c, const struct record *rec)
+{
+	struct record whole = *rec;
+
+	whole.done.has_started = true;
+	whole.done.started = c->held[0].started;
+	c->n_held = 0;
+	source_set_time(c->held_timer, INT64_MAX);
+	return pass_on(c, &whole, -EBADF);
+}
+
 int front_send(struct front *front, const struct record *rec, int fd)
 {
 	struct client *c;
@@ -226,9 +246,39 @@ int front_send(struct front *front, const struct record *rec, int fd)
 	c = client_of(front);
 	if (hold(c, rec, fd))
 		return 0;
+	if (c->n_held == 1 && rec->kind == RECORD_DONE && c->held[0].kind == RECORD_STARTED &&
+	    c->held[0].job == rec->job)
+		return send_whole(c, rec);
 	if (c->n_held > 0)
 		release(c);
 	return pass_on(c, rec, fd);
+}
+
+const struct bell *front_bell(struct front *front, uint32_t number, int cpu)
+{
+	static const struct bell none;
+	struct front_bell *b = number < BELLS_MAX ? &front->bells[number] : NULL;
+	const struct record rec = { .kind = RECORD_BELL, .bell = number };
+
+	if (!b)
+		return &none;
+	/* Most fronts send one run and go. */
+	if (b->asked && b->bell.serial == 0) {
+		b->bell = bell_new();
+		/* What is left is for runs. */
+		if (b->bell.fd >= front->broker->files_max)
+			bell_done(&b->bell);
+		if (b->bell.serial != 0)
+			(void)front_send(front, &rec, b->bell.fd);
+	}
+	b->asked = true;
+	b->bell.cpu = cpu;
+	return &b->bell;
+}
+
+bool front_is_behind(struct front *front)
+{
+	return front && client_of(front)->n_pending > PENDING_BEHIND;
 }
 
 static void flush(struct client *c)
@@ -238,7 +288,7 @@ static void flush(struct client *c)
 
 		if (r == -EAGAIN)
 			return;
-		if (r < 0 && !(c->first->rec.kind == RECORD_FILE && r == -ETOOMANYREFS)) {
+		if (r < 0 && !can_be_missed(&c->first->rec, r)) {
 			hang_up(c);
 			return;
 		}

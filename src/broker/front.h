@@ -4,7 +4,8 @@
  *
  * The one front of a forked broker may make it wait, for a minute at most: nobody else is kept waiting, and a burst of
  * files costs no memory. With several fronts nobody is waited for: what a socket does not take is kept, within bounds, and
- * goes when it can. A front that reads nothing for a minute, or lets more pile up than the bound, is hung up on.
+ * goes when it can; runs that have ended keep their files until the front has caught up. A front that reads nothing for a
+ * minute, or lets more pile up than the bound, is hung up on.
  *
  * That a program has begun is news that can wait: it goes with the next record, so that a front is woken once for a run
  * that is over in an instant.

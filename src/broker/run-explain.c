@@ -3,7 +3,28 @@
 #include "broker/run.h"
 
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+
+void run_explain_crowd(struct error *err)
+{
+	struct rlimit files = { 0 };
+
+	(void)getrlimit(RLIMIT_NOFILE, &files);
+	*err = (struct error){ 0 };
+	(void)error_set(
+		err, ERROR_INTERNAL, EAGAIN,
+		"the sandbox broker has too many runs for its limit of %llu open files: try again "
+		"when one has ended, or raise the limit (ulimit -n, LimitNOFILE=)",
+		(unsigned long long)files.rlim_cur);
+}
+
+void run_explain_begun(struct run *run)
+{
+	if (run->failure.code == ERROR_INTERNAL && run->failure.errnum == EAGAIN &&
+	    run_ticket_is_taken(run))
+		run->failure.errnum = EMFILE;
+}
 
 void run_explain_failure(const struct run *run, const struct report *rep, struct error *err)
 {
@@ -45,4 +66,7 @@ void run_explain_death(struct run *run, int wait_status)
 		(void)error_set(&run->failure, ERROR_INTERNAL, ECHILD,
 				"the sandbox's init ended before its time (wait status %d)",
 				wait_status);
+	else if (run->total.oom_kills == 0 && !run->doomed)
+		/* Nobody inside can do that to pid 1: somebody outside has. */
+		run->killed_for = CAUSE_INTERRUPTED;
 }

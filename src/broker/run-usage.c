@@ -35,3 +35,17 @@ void usage_complete(struct usage *usage, const struct report *rep)
 		usage->io_write_bytes = rep->write_bytes;
 	}
 }
+
+void run_send_usage(struct run *run)
+{
+	struct record rec = { .kind = RECORD_USAGE, .job = run->job };
+
+	if (!run->sandbox)
+		return;
+	sandbox_usage(run->sandbox, &rec.usage);
+	if (rec.usage.user_us < 0) {
+		rec.usage.user_us = sandbox_cpu_us(run->sandbox);
+		rec.usage.system_us = 0;
+	}
+	(void)front_send(run->front, &rec, -EBADF);
+}

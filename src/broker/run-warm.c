@@ -15,14 +15,20 @@
 #include "base/fd.h"
 #include "sys/kernel.h"
 
+#include <assert.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-enum { SCRATCH_BLOCK = 4096 };
+enum { SCRATCH_BLOCK = 4096, AWAKE_NS = 400000 };
+
+/* What came as bytes goes on as bytes. */
+static_assert((int)RECORD_PLAN_MAX <= (int)LAUNCH_PLAN_MAX, "a plan that has no file must fit");
 
 #define WORK_PREFIX "/sandbox/"
 
@@ -81,17 +87,19 @@ static void last_word(struct run *run, int code)
 				    .write_bytes = -1 };
 
 	/* All of it: pid 1 takes everybody along. Where there are others, they need not wait for that. */
-	(void)sys_pidfd_send_signal(run->sandbox->pidfd, SIGKILL);
+	sandbox_die_behind(run->sandbox);
 	run_end_stage(run, &rep);
 	run->state = RUN_ENDING;
-	if (!was_alone(run)) {
-		run_kill(run, CAUSE_INTERNAL);
+	if (was_alone(run) && scratch_is_untouched(run)) {
+		run_conclude(run, true);
+		run->state = RUN_REMOVING;
+		run_look_later(run);
 		return;
 	}
-	if (!scratch_is_untouched(run))
-		return;
-	run_conclude(run, true);
-	run->state = RUN_REMOVING;
+	/* Its end is waited for. */
+	sandbox_die_at_once(run->sandbox);
+	if (!was_alone(run))
+		run_kill(run, CAUSE_INTERNAL);
 }
 
 /* 0 to 255 in decimal, or negative. */
@@ -109,6 +117,27 @@ static int parse_code(const char *word, ssize_t n)
 	return code <= 0xff ? code : -EBADMSG;
 }
 
+/* It stays the front's to take while it is there. */
+bool run_ticket_is_taken(const struct run *run)
+{
+	struct pollfd ticket = { .fd = run->ticket_fd, .events = POLLIN };
+
+	return run->ticket_fd >= 0 && poll(&ticket, 1, 0) == 0;
+}
+
+bool run_has_launched(struct run *run)
+{
+	if (!run->launched && run->warm && run_ticket_is_taken(run)) {
+		run->launched = true;
+		/* It has got them: the front sees their end when the program's own are closed. */
+		run_close_stdio(run);
+		for (int signo = 1; run->signals; signo++, run->signals >>= 1)
+			if (run->signals & 1)
+				(void)!sandbox_signal(run->sandbox, signo);
+	}
+	return run->launched;
+}
+
 /* One message, if there is one: true. */
 static bool hear(struct run *run)
 {
@@ -122,12 +151,7 @@ static bool hear(struct run *run)
 
 	if (n < 0 && errno == EAGAIN)
 		return false;
-	if (!run->launched && n == 1 && said.word[0] == PROGRAM_LAUNCHED[0]) {
-		run->launched = true;
-		run_close_stdio(run);
-		return true;
-	}
-	if (!run->launched && n == (ssize_t)sizeof(said.report) &&
+	if (!run_has_launched(run) && n == (ssize_t)sizeof(said.report) &&
 	    said.report.kind == REPORT_FAILED && said.report.errnum > 0) {
 		said.report.step[0] = '\0';
 		run_explain_failure(run, &said.report, &err);
@@ -158,17 +182,22 @@ void run_listen(struct run *run)
 static int launch(struct run *run)
 {
 	struct launch_record rec = { .kind = PROGRAM_LAUNCH, .files_ns = clock_realtime_ns() };
+	bool small = run->plan.size <= LAUNCH_PLAN_MAX;
+	const struct record_parts parts = { &rec, run->plan.base, sizeof(rec),
+					    small ? run->plan.size : 0 };
 	_cleanup_close_ int own = -EBADF;
-	int fds[4] = { run->plan_fd }, r;
+	int fds[LAUNCH_FDS_MAX], r;
 
 	run->files_ns = rec.files_ns;
+	fds[0] = run->ticket_fd;
+	fds[4] = run->plan_fd;
 	if (run->limits[STAGE_CPU_MS])
 		rec.cpu_seconds = (uint64_t)(run->limits[STAGE_CPU_MS] + 1999) / 1000;
 	r = run_stage_stdio(run, fds + 1, &own);
 	if (r < 0)
 		return r;
 	sandbox_give_stdio(run->sandbox, fds + 1);
-	r = sys_send_record(run->sandbox->program_fd, &rec, sizeof(rec), fds, ARRAY_SIZE(fds));
+	r = sys_send_parts(run->sandbox->program_fd, &parts, fds, small ? 4 : 5);
 	/* One that is gone already is seen to be gone. */
 	if (r == -EPIPE || r == -ECONNRESET)
 		r = 0;
@@ -196,6 +225,10 @@ static int begin_warm(struct run *run, const struct cell_content *content, struc
 				 strerror(-r));
 	run->stage_running = true;
 	run_begin_stage(run);
+	run_look_later(run);
+	/* Most programs are over at once. */
+	if (content->expected)
+		loop_stay_awake(run->broker->loop, AWAKE_NS);
 	return 0;
 }
 
@@ -235,16 +268,20 @@ static void on_cell(void *data, struct cell *cell)
 		run_kill(run, run->killed_for);
 }
 
-bool run_never_began(const struct run *run)
+bool run_never_began(struct run *run)
 {
-	return run->warm && !run->launched && !run->doomed && run->failure.code == ERROR_NONE;
+	return run->warm && !run_has_launched(run) && !run->doomed &&
+	       run->failure.code == ERROR_NONE;
 }
 
 void run_begin_again(struct run *run)
 {
 	struct error err = { 0 };
 
-	pool_bury(run->broker->pool, TAKE_PTR(run->sandbox));
+	if (run->broker->pool)
+		pool_bury(run->broker->pool, TAKE_PTR(run->sandbox));
+	else
+		sandbox_destroy(TAKE_PTR(run->sandbox));
 	run_unwatch(run);
 	run->warm = run->stage_running = false;
 	run->stage_start_ns = 0;
@@ -260,7 +297,8 @@ bool run_take_cell(struct run *run)
 	/* Cells have one program; and a terminal is made for its run. */
 	if (run->tty || (run->n_stages != 1 && plan_warm_kind(&run->plan.view) != WARM_NONE))
 		return false;
-	cell = pool_claim(run->broker->pool, &run->plan.view);
+	cell = pool_claim(run->broker->pool, &run->plan.view,
+			  front_bell(run->front, run->bell, run->cpu));
 	if (!cell)
 		return false;
 	if (cell->state == CELL_READY) {

@@ -115,6 +115,8 @@ void run_watch_started(struct run *run)
 	source_set_time(run->wall_timer,
 			wall_ms ? run->stage_start_ns + (wall_ms + START_MS) * NS_PER_MS
 				: INT64_MAX);
+	if (run_disk_enter(run) < 0)
+		run_kill(run, CAUSE_INTERNAL);
 	(void)on_watch(run, 0);
 }
 
@@ -133,7 +135,7 @@ void run_kill(struct run *run, int cause)
 {
 	if (run->state == RUN_REMOVING)
 		return;
-	if (run->killed_for < 0 && run->state != RUN_ENDING && cause != CAUSE_INTERNAL)
+	if (run->killed_for < 0 && run->state < RUN_ENDING && cause != CAUSE_INTERNAL)
 		run->killed_for = cause;
 	run->doomed = true;
 	/* Still waiting for one: what comes is ended at once. */

@@ -11,56 +11,16 @@
 #include "sys/kernel.h"
 #include "sys/layer.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <termios.h>
-#include <unistd.h>
 
-enum { REMOVE_RETRY_MS = 2, REMOVE_TRIES_MAX = 2500 };
+enum { REMOVE_RETRY_MS = 2, REMOVE_TRIES_MAX = 2500, LOOK_MS = 5, DEATHS_MAX = 3 };
 
 static int send_record(struct run *run, struct record *rec, int fd)
 {
 	rec->job = run->job;
 	return front_send(run->front, rec, fd);
-}
-
-struct run *run_find(const struct front *front, uint32_t job)
-{
-	for (struct run *run = front->broker->runs; run; run = run->next)
-		if (run->front == front && run->job == job && run->state != RUN_REMOVING)
-			return run;
-	return NULL;
-}
-
-static int map_plan(struct run *run, struct error *err)
-{
-	const int needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-	int seals = fcntl(run->plan_fd, F_GET_SEALS), r;
-	struct stat st;
-
-	if (seals < 0 || (seals & needed) != needed)
-		return error_set(err, ERROR_INPUT, EPERM, "the plan is refused: it is not sealed");
-	if (fstat(run->plan_fd, &st) < 0 || st.st_size <= 0 || st.st_size > PLAN_BYTES_MAX)
-		return error_set(err, ERROR_INPUT, EFBIG, "the plan is refused: bad size");
-	run->plan.base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, run->plan_fd, 0);
-	if (run->plan.base == MAP_FAILED) {
-		run->plan.base = NULL;
-		return error_set(err, ERROR_INTERNAL, errno, "the plan cannot be mapped");
-	}
-	run->plan.size = (size_t)st.st_size;
-	r = plan_decode(run->plan.base, run->plan.size, &run->plan.view, err);
-	return r < 0 ? r : plan_check(&run->plan.view, &run->broker->ceilings, err);
-}
-
-void run_close_stdio(struct run *run)
-{
-	for (int i = 0; i < 3; i++)
-		run->stdio[i] = fd_close(run->stdio[i]);
-	run->plan_fd = fd_close(run->plan_fd);
 }
 
 void run_unwatch(struct run *run)
@@ -77,17 +37,12 @@ static void run_free(struct run *run)
 {
 	struct broker *b = run->broker;
 
-	for (struct run **at = &b->runs; *at; at = &(*at)->next)
-		if (*at == run) {
-			*at = run->next;
-			break;
-		}
+	run_delist(run);
 	run_unwatch(run);
+	run_disk_leave(run);
 	run_close_stdio(run);
 	sandbox_free(run->sandbox);
-	if (run->plan.base)
-		(void)munmap(run->plan.base, run->plan.size);
-	run->plan_fd = fd_close(run->plan_fd);
+	run_drop_plan(run);
 	free(run);
 	if (b->closing && !b->runs)
 		loop_stop(b->loop);
@@ -133,12 +88,33 @@ void run_conclude(struct run *run, bool settled)
 	(void)send_record(run, &end, -EBADF);
 }
 
+void run_look_later(struct run *run)
+{
+	source_set_time(run->remove_timer, clock_now_ns() + LOOK_MS * NS_PER_MS);
+}
+
+static int finish(struct run *run);
+
+/* While it runs: whether its streams can be let go of. Then: whether what it leaves can. */
 static int on_remove(void *data, uint32_t events)
 {
 	struct run *run = data;
-	int r = sandbox_vacate(run->sandbox);
+	int r;
 
 	(void)events;
+	if (run->state == RUN_COLLECTING)
+		return finish(run);
+	if (run->state != RUN_REMOVING) {
+		if (!run_has_launched(run))
+			run_look_later(run);
+		return 0;
+	}
+	/* Dead in all but name, and kept from dying by those who run. */
+	if (run->sandbox->pid > 0) {
+		sandbox_die_at_once(run->sandbox);
+		return 0;
+	}
+	r = sandbox_vacate(run->sandbox);
 	if (r == -EBUSY && run->remove_tries++ < REMOVE_TRIES_MAX) {
 		source_set_time(run->remove_timer, clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS);
 		return 0;
@@ -156,9 +132,24 @@ static int remove_soon(struct run *run)
 	return 0;
 }
 
+/* Of many that end at once, each in its turn: else their files would be more than a front's bound. */
+static int finish(struct run *run)
+{
+	if (front_is_behind(run->front)) {
+		run->state = RUN_COLLECTING;
+		run_look_later(run);
+		return 0;
+	}
+	run_conclude(run, false);
+	run->state = RUN_REMOVING;
+	return remove_soon(run);
+}
+
 static void tell_started(struct run *run)
 {
 	const struct sandbox_host *host = &run->broker->host;
+	const struct op *filter = plan_find(&run->plan.view, OP_SECCOMP, -1);
+	enum filter_profile profile = (enum filter_profile)filter->value;
 	struct record rec = { .kind = RECORD_STARTED };
 
 	if (run->started_sent)
@@ -170,9 +161,10 @@ static void tell_started(struct run *run)
 		.user_unique = run->sandbox->id_reserved,
 		.cgroup = (uint8_t)host->facts.cgroup,
 		.proc = !(run->prepared.missing & 1U << LAYER_PROC),
+		.warm = run->warm,
 		.missing = run->prepared.missing,
 	};
-	filter_label(FILTER_DEFAULT, &host->filter, rec.started.seccomp,
+	filter_label(profile, &host->filters[profile], rec.started.seccomp,
 		     sizeof(rec.started.seccomp));
 	(void)send_record(run, &rec, run->sandbox->terminal_fd);
 }
@@ -192,6 +184,7 @@ void run_end_stage(struct run *run, const struct report *rep)
 	run->sandbox->lone = run->total.pids_peak == 1;
 	usage_subtract(&run->total, &run->ahead);
 	usage_complete(&run->total, rep);
+	run_disk_usage(run, &run->total);
 	/* Where the kernel can, its peak starts anew with each stage's limits. */
 	run->memory_peak_bytes = MAX(run->memory_peak_bytes, run->total.memory_peak_bytes);
 	if (run->total.memory_peak_bytes < 0 && run->memory_peak_bytes > 0)
@@ -214,43 +207,15 @@ void run_end_stage(struct run *run, const struct report *rep)
 	run->last_stage = rec;
 }
 
-/* What becomes 0, 1, 2: the terminal's program side, or standard streams. *ret_own is the caller's to close. */
-int run_stage_stdio(struct run *run, int ret[3], int *ret_own)
-{
-	const struct op *op = plan_find(&run->plan.view, OP_STDIN, (int)run->stage);
-	int fd = -EBADF;
-
-	for (int i = 0; i < 3; i++)
-		ret[i] = run->stdio[i];
-	/* The caller's stream belongs to the first stage. */
-	if (!run->tty && !op && run->stage == 0)
-		return 0;
-	if (run->tty) {
-		fd = ioctl(run->sandbox->terminal_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-		if (fd < 0)
-			return -errno;
-		ret[1] = ret[2] = fd;
-	} else if (op) {
-		fd = fd_sealed_memfd("stdin", op_a(&run->plan.view, op), op->a.len);
-		if (fd >= 0)
-			(void)lseek(fd, 0, SEEK_SET);
-	} else {
-		fd = sys_open("/dev/null", O_RDONLY, 0);
-	}
-	if (fd < 0)
-		return fd;
-	ret[0] = *ret_own = fd;
-	return 0;
-}
-
 static int start_stage(struct run *run)
 {
 	struct command command = { .kind = COMMAND_START,
 				   .stage = run->stage,
 				   .tty = run->tty,
-				   .last = run->stage + 1 >= run->n_stages };
+				   .last = run->stage + 1 >= run->n_stages,
+				   .ticket = run->stage == 0 };
 	_cleanup_close_ int own = -EBADF;
-	int fds[3], r;
+	int fds[4] = { [3] = run->ticket_fd }, r;
 
 	plan_stage_limits(&run->plan.view, run->stage, run->limits);
 	/* A belt for hosts whose cgroups cannot count: whole seconds, and only per process. */
@@ -261,8 +226,6 @@ static int start_stage(struct run *run)
 		r = sandbox_start(run->sandbox, &command, fds);
 	if (r < 0)
 		return r;
-	if (command.last)
-		run_close_stdio(run);
 	run->stage_running = true;
 	run->stage_start_ns = 0;
 	run_watch_starting(run);
@@ -275,6 +238,9 @@ void run_begin_stage(struct run *run)
 	run->stage_start_ns = clock_now_ns();
 	run_watch_started(run);
 	tell_started(run);
+	/* Another sandbox would have needed them until now. A program that was there already says when it has got them. */
+	if (!run->warm && run->stage + 1 >= run->n_stages)
+		run_close_stdio(run);
 }
 
 static void next_stage(struct run *run, const struct report *rep)
@@ -306,6 +272,16 @@ static void next_stage(struct run *run, const struct report *rep)
 		run_begin_stage(run);
 }
 
+/* It has its size before anybody looks. */
+static void take_terminal(struct run *run, int fd)
+{
+	const struct winsize size = { .ws_row = (uint16_t)(run->terminal_size >> 16),
+				      .ws_col = (uint16_t)run->terminal_size };
+
+	run->sandbox->terminal_fd = fd;
+	(void)ioctl(fd, TIOCSWINSZ, &size);
+}
+
 static void on_prepared(struct run *run, const struct report *rep, int fds[], size_t n_fds)
 {
 	struct error err = { 0 };
@@ -318,7 +294,7 @@ static void on_prepared(struct run *run, const struct report *rep, int fds[], si
 	if (rep->n_scratch > 1 && n_fds > 1)
 		run->sandbox->tmp_fd = TAKE_FD(fds[1]);
 	if (n_fds > rep->n_scratch)
-		run->sandbox->terminal_fd = TAKE_FD(fds[rep->n_scratch]);
+		take_terminal(run, TAKE_FD(fds[rep->n_scratch]));
 	/* Without a terminal its START is in the socket already. */
 	r = run->tty ? start_stage(run) : 0;
 	if (r == 0) {
@@ -392,35 +368,64 @@ static int on_control(void *data, uint32_t events)
 		return 0;
 	/* Closed: pid 1 is on its way out, and the pidfd says when it is gone. */
 	run->control = source_free(run->control);
-	if (r < 0) {
+	if (r == 0)
+		return 0;
+	if (r == -EMFILE)
+		run_explain_crowd(&err);
+	else
 		(void)error_set(&err, ERROR_INTERNAL, -r,
 				"the sandbox's reports cannot be read: %s", strerror(-r));
-		run_fail(run, &err);
-	}
+	run_fail(run, &err);
 	return 0;
+}
+
+/*
+ * Nothing had begun in it. Who was killed while the sandbox was made, and not for want of memory, was killed from outside:
+ * another one does as well, unless whoever did that goes on.
+ */
+static bool may_begin_again(struct run *run, int wait_status)
+{
+	if (run_never_began(run))
+		return true;
+	if (run->state != RUN_PREPARING || run->doomed || run->failure.code != ERROR_NONE ||
+	    wait_status != SIGKILL)
+		return false;
+	sandbox_usage(run->sandbox, &run->total);
+	return run->total.oom_kills <= 0 && run->deaths++ < DEATHS_MAX;
+}
+
+/* It was not our doing, and how the program ended is not known. */
+static bool is_unexplained(const struct run *run)
+{
+	return run->state != RUN_ENDING && run->failure.code == ERROR_NONE && run->killed_for < 0;
 }
 
 /* pid 1 is dead, and so is everything that was below it. */
 static int on_death(void *data, uint32_t events)
 {
 	struct run *run = data;
-	int wait_status;
+	int wait_status, r;
 
 	(void)events;
-	while (read_report(run) > 0)
-		;
+	do
+		r = read_report(run);
+	while (r > 0);
+	/* It had got ready, and we have not heard of it: what it began is not to begin again. */
+	if (r == -EMFILE && is_unexplained(run))
+		run_explain_crowd(&run->failure);
+	run_explain_begun(run);
 	run->death = source_free(run->death);
 	run->control = source_free(run->control);
 	run->program = source_free(run->program);
 	wait_status = sandbox_reap(run->sandbox);
 	if (run->state == RUN_REMOVING)
 		return remove_soon(run);
-	if (run_never_began(run)) {
+	if (may_begin_again(run, wait_status)) {
 		run_begin_again(run);
 		return 0;
 	}
 	run_close_stdio(run);
-	if (run->state != RUN_ENDING && run->failure.code == ERROR_NONE && run->killed_for < 0)
+	if (is_unexplained(run))
 		run_explain_death(run, wait_status);
 	if (run->state != RUN_ENDING && run->failure.code == ERROR_NONE) {
 		struct report rep = { .kind = REPORT_EXITED,
@@ -433,23 +438,18 @@ static int on_death(void *data, uint32_t events)
 
 		run_end_stage(run, &rep);
 	}
-	run_conclude(run, false);
-	run->state = RUN_REMOVING;
-	return remove_soon(run);
+	return finish(run);
 }
 
-void run_send_usage(struct run *run)
+void run_signal(struct run *run, int signo)
 {
-	struct record rec = { .kind = RECORD_USAGE };
-
-	if (!run->sandbox)
+	if (run->state != RUN_RUNNING || !run->stage_running || signo <= 0 || signo >= NSIG)
 		return;
-	sandbox_usage(run->sandbox, &rec.usage);
-	if (rec.usage.user_us < 0) {
-		rec.usage.user_us = sandbox_cpu_us(run->sandbox);
-		rec.usage.system_us = 0;
-	}
-	(void)send_record(run, &rec, -EBADF);
+	/* One that was there already gets it when it has begun: before that, what it would do is not the program's doing. */
+	if (run->warm && !run_has_launched(run))
+		run->signals |= 1ULL << (signo - 1);
+	else
+		(void)!sandbox_signal(run->sandbox, signo);
 }
 
 static int watch_control(struct run *run)
@@ -494,7 +494,6 @@ static int start_first(struct run *run, struct error *err)
 	/* The sandbox has it, and we have it mapped. */
 	run->plan_fd = fd_close(run->plan_fd);
 	r = run_watch_sandbox(run);
-
 	if (r == 0 && !run->tty)
 		r = start_stage(run);
 	if (r < 0)
@@ -513,34 +512,48 @@ int run_begin(struct run *run, struct error *err)
 	if (!run->sandbox)
 		r = sandbox_create(&b->host, NULL, &run->sandbox, err);
 	if (r == 0)
+		r = run_seal_plan(run, err);
+	if (r == 0)
 		r = sandbox_prepare(run->sandbox, &run->plan.view, run->plan_fd, err);
 	return r < 0 ? r : start_first(run, err);
 }
 
 int run_go_on(struct run *run, struct error *err)
 {
-	int r = sandbox_finish(run->sandbox, &run->plan.view, run->plan_fd, err);
+	int r = run_seal_plan(run, err);
 
+	if (r == 0)
+		r = sandbox_finish(run->sandbox, &run->plan.view, run->plan_fd, err);
 	run->state = RUN_PREPARING;
 	return r < 0 ? r : start_first(run, err);
+}
+
+void run_abandon(struct run *run)
+{
+	if (run->cell)
+		pool_discard(run->broker->pool, TAKE_PTR(run->cell));
+	run_unwatch(run);
+	sandbox_destroy(TAKE_PTR(run->sandbox));
+	run_free(run);
 }
 
 void run_refuse(struct run *run, const struct error *err)
 {
 	struct record rec = { .kind = RECORD_FAILED, .failed = *err };
 
+	if (err->errnum == EMFILE || err->errnum == ENFILE)
+		run_explain_crowd(&rec.failed);
 	if (run->sandbox && run->death && run->remove_timer) {
 		/* It lives already: let it end the ordinary way, with this as the reason. */
-		run_fail(run, err);
+		run_fail(run, &rec.failed);
 		return;
 	}
 	(void)send_record(run, &rec, -EBADF);
-	run_unwatch(run);
-	sandbox_destroy(TAKE_PTR(run->sandbox));
-	run_free(run);
+	run_abandon(run);
 }
 
-int run_new(struct front *front, uint32_t job, const int fds[4])
+int run_new(struct front *front, const struct record *record, struct span plan,
+	    const int fds[RECORD_FDS_MAX])
 {
 	struct broker *b = front->broker;
 	struct run *run = calloc(1, sizeof(*run));
@@ -548,22 +561,25 @@ int run_new(struct front *front, uint32_t job, const int fds[4])
 	int r;
 
 	if (!run) {
-		struct record rec = { .kind = RECORD_FAILED, .job = job };
+		struct record rec = { .kind = RECORD_FAILED, .job = record->job };
 
-		for (int i = 0; i < 4; i++)
+		for (int i = 0; i < RECORD_FDS_MAX; i++)
 			(void)fd_close(fds[i]);
 		(void)error_set(&rec.failed, ERROR_INTERNAL, ENOMEM, "out of memory");
 		return front_send(front, &rec, -EBADF);
 	}
-	*run = (struct run){ .next = b->runs,
-			     .broker = b,
+	*run = (struct run){ .broker = b,
 			     .front = front,
-			     .job = job,
-			     .plan_fd = fds[0],
-			     .stdio = { fds[1], fds[2], fds[3] },
+			     .job = record->job,
+			     .terminal_size = record->run.terminal_size,
+			     .bell = record->run.bell,
+			     .cpu = record->run.cpu,
+			     .ticket_fd = fds[3],
+			     .plan_fd = fds[4],
+			     .stdio = { fds[0], fds[1], fds[2] },
 			     .killed_for = -1 };
-	b->runs = run;
-	r = map_plan(run, &err);
+	run_enlist(run);
+	r = run_take_plan(run, plan, &err);
 	if (r == 0) {
 		run->n_stages = plan_stage_count(&run->plan.view);
 		run->tty = plan_find(&run->plan.view, OP_DEVPTS, -1) != NULL;

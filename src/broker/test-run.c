@@ -6,30 +6,25 @@
 #include "broker/broker.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "broker/proto.h"
-#include "plan/wire.h"
+#include "broker/test-support.h"
 #include "sys/kernel.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-enum { JOB = 7, WAIT_MS = 20000 };
+enum { JOB = 7 };
 
 struct front {
 	int fd;
 	pid_t broker;
 	int out; /* what the program writes to 1 and 2 */
+	int ticket;
+	bool taken; /* before the next run is sent */
 };
 
 /* What one run said, until its end. */
@@ -43,19 +38,11 @@ struct story {
 static int enter(void **state)
 {
 	struct front *f = calloc(1, sizeof(*f));
-	int pair[2];
 
-	if (!f || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+	if (!f)
 		return -1;
-	f->out = -EBADF;
-	f->fd = pair[0];
-	f->broker = fork();
-	if (f->broker == 0) {
-		(void)close(pair[0]);
-		_exit(broker_serve(
-			&(struct broker_options){ .front_fd = pair[1], .listen_fd = -EBADF }));
-	}
-	(void)close(pair[1]);
+	f->out = f->fd = f->ticket = -EBADF;
+	f->broker = fork_broker((struct broker_options){ 0 }, &f->fd);
 	*state = f;
 	return f->broker < 0;
 }
@@ -68,17 +55,11 @@ static int leave(void **state)
 
 	f->fd = fd_close(f->fd);
 	f->out = fd_close(f->out);
+	f->ticket = fd_close(f->ticket);
 	if (f->broker > 0 && waitpid(f->broker, &status, 0) != f->broker)
 		return -1;
 	free(f);
 	return status;
-}
-
-static bool wait_readable(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-
-	return poll(&p, 1, WAIT_MS) == 1;
 }
 
 /* Until everybody who could write is gone. */
@@ -141,38 +122,10 @@ static void listen_to(struct front *f, struct story *ret)
 	}
 }
 
-static void add(struct plan *p, struct op op, const char *a, const char *b)
-{
-	assert_int_equal(plan_add(p, op, (struct op_args){ .a = a, .b = b }), 0);
-}
-
-/* Everything up to the pivot. */
 static void plan_head(struct plan *p)
 {
-	static const char *const shown[] = { "/bin", "/lib", "/lib64", "/usr" };
-
-	plan_init(p);
-	add(p, (struct op){ .kind = OP_ROOT, .value = MiB, .value2 = 1000 }, NULL, NULL);
-	for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
-		add(p, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL }, shown[i], shown[i]);
-	add(p, (struct op){ .kind = OP_DEV }, NULL, "/dev");
-	add(p, (struct op){ .kind = OP_SCRATCH, .value = MiB, .value2 = 1000 }, NULL, NULL);
-	add(p, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 }, "work", "/sandbox");
+	plan_root(p);
 	add(p, (struct op){ .kind = OP_PIVOT }, NULL, NULL);
-}
-
-static void plan_lock(struct plan *p)
-{
-	add(p, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_READ }, NULL, "/");
-	add(p, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_READ | ACCESS_WRITE }, NULL,
-	    "/sandbox");
-	add(p, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_DEVICE }, NULL, "/dev");
-	add(p, (struct op){ .kind = OP_SECCOMP }, NULL, NULL);
-}
-
-static void add_limit(struct plan *p, enum stage_limit limit, int64_t amount)
-{
-	add(p, (struct op){ .kind = OP_LIMIT, .value = limit, .value2 = amount }, NULL, NULL);
 }
 
 static void plan_stage(struct plan *p, const char *program, const char *script)
@@ -183,8 +136,7 @@ static void plan_stage(struct plan *p, const char *program, const char *script)
 		add(p, (struct op){ .kind = OP_ARG }, "-c", NULL);
 		add(p, (struct op){ .kind = OP_ARG }, script, NULL);
 	}
-	add_limit(p, STAGE_MEMORY_BYTES, 64 * MiB);
-	add_limit(p, STAGE_PIDS, 16);
+	plan_limit(p);
 }
 
 static void plan_script(struct plan *p, const char *script)
@@ -194,34 +146,32 @@ static void plan_script(struct plan *p, const char *script)
 	plan_stage(p, "/bin/sh", script);
 }
 
-static int plan_fd(const struct plan *p)
-{
-	_cleanup_buf_ struct buf bytes = { 0 };
-	int fd;
-
-	buf_init(&bytes, PLAN_BYTES_MAX);
-	assert_int_equal(plan_encode(p, &bytes), 0);
-	fd = fd_sealed_memfd("plan", bytes.data, bytes.len);
-	assert_true(fd >= 0);
-	return fd;
-}
-
-/* RUN with whatever stands for the plan, which is closed. */
-static void send_run(struct front *f, int plan, size_t n_fds)
+/* RUN with bytes behind it, or with whatever stands for the plan, which is closed. */
+static void send_parts(struct front *f, struct span bytes, int plan, size_t n_fds)
 {
 	struct record rec = { .kind = RECORD_RUN, .job = JOB };
+	const struct record_parts parts = { &rec, (void *)(uintptr_t)bytes.data, sizeof(rec),
+					    bytes.len };
 	_cleanup_close_ int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int out[2], fds[RECORD_FDS_MAX];
 
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
 	f->out = fd_close(f->out);
 	f->out = out[0];
-	fds[0] = plan;
-	fds[1] = null_fd;
-	fds[2] = fds[3] = out[1];
-	assert_int_equal(sys_send_record(f->fd, &rec, sizeof(rec), fds, n_fds), 0);
+	fds[0] = null_fd;
+	fds[1] = fds[2] = out[1];
+	f->ticket = fd_close(f->ticket);
+	f->ticket = eventfd(!f->taken, EFD_CLOEXEC | EFD_NONBLOCK);
+	fds[3] = f->ticket;
+	fds[4] = plan;
+	assert_int_equal(sys_send_parts(f->fd, &parts, fds, n_fds), 0);
 	(void)close(out[1]);
-	(void)close(plan);
+	(void)fd_close(plan);
+}
+
+static void send_run(struct front *f, int plan, size_t n_fds)
+{
+	send_parts(f, (struct span){ 0 }, plan, n_fds);
 }
 
 static void send_kill(struct front *f, int32_t cause)
@@ -231,14 +181,20 @@ static void send_kill(struct front *f, int32_t cause)
 	assert_int_equal(sys_send_record(f->fd, &rec, sizeof(rec), NULL, 0), 0);
 }
 
+/* This host cannot have sandboxes. */
+static void skip_if_refused(const struct record *end)
+{
+	if (end->kind == RECORD_FAILED && end->failed.code == ERROR_POLICY) {
+		print_message("# skipped: %s\n", end->failed.text);
+		skip();
+	}
+}
+
 static void run_plan(struct front *f, struct plan *p, struct story *ret)
 {
 	send_run(f, plan_fd(p), RECORD_FDS_MAX);
 	listen_to(f, ret);
-	if (ret->end.kind == RECORD_FAILED && ret->end.failed.code == ERROR_POLICY) {
-		print_message("# skipped: %s\n", ret->end.failed.text);
-		skip();
-	}
+	skip_if_refused(&ret->end);
 }
 
 static void assert_failed(const struct story *s, const char *part)
@@ -280,6 +236,32 @@ static void test_bad_plans(void **state)
 	send_run(f, fd_sealed_memfd("few", "x", 1), RECORD_FDS_MAX - 1);
 	listen_to(f, &story);
 	assert_failed(&story, "descriptors");
+}
+
+static void test_plans_as_bytes(void **state)
+{
+	_cleanup_(plan_done) struct plan p = { 0 };
+	_cleanup_buf_ struct buf bytes = { 0 };
+	struct front *f = *state;
+	struct story story;
+	char out[64];
+
+	send_parts(f, (struct span){ "ATOLLPL1 and no sense", 21 }, -EBADF, RECORD_FDS_MAX - 1);
+	listen_to(f, &story);
+	assert_failed(&story, "the plan is refused");
+	/* Either way, never both. */
+	send_parts(f, (struct span){ "x", 1 }, fd_sealed_memfd("too", "x", 1), RECORD_FDS_MAX);
+	listen_to(f, &story);
+	assert_failed(&story, "descriptors");
+	plan_script(&p, "echo bytes");
+	buf_init(&bytes, RECORD_PLAN_MAX);
+	assert_int_equal(plan_encode(&p, &bytes), 0);
+	send_parts(f, (struct span){ bytes.data, bytes.len }, -EBADF, RECORD_FDS_MAX - 1);
+	listen_to(f, &story);
+	skip_if_refused(&story.end);
+	assert_done(&story, 1);
+	read_out(f, out, sizeof(out));
+	assert_string_equal(out, "bytes\n");
 }
 
 static void test_one_run(void **state)
@@ -391,7 +373,7 @@ static void test_wall_deadline(void **state)
 	assert_int_equal(story.stages[0].killed_for, CAUSE_TIMEOUT);
 	assert_int_equal(story.stages[0].wait_status, SIGKILL);
 	took_ns = story.stages[0].end_ns - story.stages[0].start_ns;
-	assert_in_range(took_ns, 100 * NS_PER_MS, 2000 * NS_PER_MS);
+	assert_in_range(took_ns, 100 * NS_PER_MS, 30 * NS_PER_SEC);
 }
 
 static void test_cpu_deadline(void **state)
@@ -401,7 +383,7 @@ static void test_cpu_deadline(void **state)
 
 	plan_script(&p, "while :; do :; done");
 	add_limit(&p, STAGE_CPU_MS, 100);
-	add_limit(&p, STAGE_WALL_MS, 10000);
+	add_limit(&p, STAGE_WALL_MS, 60000);
 	run_plan(*state, &p, &story);
 	assert_done(&story, 1);
 	/* Where nothing counts, the kernel's own limit ends it: SIGXCPU, after whole seconds. */
@@ -427,8 +409,7 @@ static void test_kill_while_preparing(void **state)
 		send_kill(f, CAUSE_CANCELLED);
 		send_kill(f, CAUSE_OUTPUT);
 		listen_to(f, &story);
-		if (story.end.kind == RECORD_FAILED && story.end.failed.code == ERROR_POLICY)
-			skip();
+		skip_if_refused(&story.end);
 		assert_done(&story, 1);
 		assert_int_equal(story.stages[0].killed_for, CAUSE_CANCELLED);
 		assert_true(story.stages[0].start_ns > 0);
@@ -483,14 +464,55 @@ static void test_broker_dies(void **state)
 	plan_script(&p, "echo begun; sleep 1000");
 	send_run(f, plan_fd(&p), RECORD_FDS_MAX);
 	assert_true(receive(f, &rec, NULL));
-	if (rec.kind == RECORD_FAILED)
-		skip();
+	skip_if_refused(&rec);
 	assert_int_equal(kill(f->broker, SIGKILL), 0);
 	assert_int_equal(waitpid(f->broker, NULL, 0), f->broker);
 	f->broker = 0;
 	read_out(f, out, sizeof(out));
 	while (receive(f, &rec, NULL))
 		;
+}
+
+/* Nobody can be told anything any more, but nothing may stay, and the exit code says that something went wrong. */
+static void test_loop_fails(void **state)
+{
+	struct front *f = *state;
+	_cleanup_(plan_done) struct plan p = { 0 };
+	struct record rec;
+	char out[64];
+	int status;
+
+	plan_script(&p, "echo begun; sleep 1000");
+	send_run(f, plan_fd(&p), RECORD_FDS_MAX);
+	assert_true(receive(f, &rec, NULL));
+	skip_if_refused(&rec);
+	assert_int_equal(kill(f->broker, SIGUSR1), 0);
+	assert_int_equal(waitpid(f->broker, &status, 0), f->broker);
+	f->broker = 0;
+	assert_int_equal(status, 1 << 8);
+	read_out(f, out, sizeof(out));
+	while (receive(f, &rec, NULL))
+		assert_int_not_equal(rec.kind, RECORD_DONE);
+}
+
+/* Whoever begins has the ticket then; without it nobody begins, however it came to that. */
+static void test_ticket(void **state)
+{
+	struct front *f = *state;
+	_cleanup_(plan_done) struct plan p = { 0 };
+	struct story story;
+	eventfd_t one;
+	char out[64];
+
+	plan_script(&p, "echo begun");
+	run_plan(f, &p, &story);
+	assert_done(&story, 1);
+	assert_int_equal(eventfd_read(f->ticket, &one), -1);
+	f->taken = true;
+	run_plan(f, &p, &story);
+	assert_int_equal(story.end.kind, RECORD_FAILED);
+	read_out(f, out, sizeof(out));
+	assert_string_equal(out, "");
 }
 
 static void test_malformed_record(void **state)
@@ -539,6 +561,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_BROKER(test_bad_plans),
+		WITH_BROKER(test_plans_as_bytes),
 		WITH_BROKER(test_one_run),
 		WITH_BROKER(test_runs_in_turn),
 		WITH_BROKER(test_exec_failure),
@@ -549,6 +572,8 @@ int main(void)
 		WITH_BROKER(test_kill_while_preparing),
 		WITH_BROKER(test_front_leaves),
 		WITH_BROKER(test_broker_dies),
+		WITH_BROKER(test_loop_fails),
+		WITH_BROKER(test_ticket),
 		WITH_BROKER(test_malformed_record),
 		WITH_BROKER(test_files),
 	};

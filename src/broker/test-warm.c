@@ -6,26 +6,19 @@
 #include "broker/broker.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "broker/proto.h"
-#include "plan/wire.h"
+#include "broker/test-support.h"
 #include "sys/kernel.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-enum { WAIT_MS = 20000, WARM_RUNS = 6 };
+enum { WARM_RUNS = 6 };
 
 /* The smallest runner there can be: the program is its first argument, as Python. */
 static const char runner[] =
@@ -55,12 +48,16 @@ static const char runner[] =
 static const char *const zygote_argv[] = { "/usr/bin/python3", "-I", "-S", "-c", runner, NULL };
 static const char *const zygote_env[] = { "PATH=/usr/bin", "LC_ALL=C.UTF-8", NULL };
 static const struct warm_runtime runtimes[] = { { "test", zygote_argv, zygote_env } };
-static const struct warm_table table = { runtimes, ARRAY_SIZE(runtimes) };
+static const struct warm_table table = { runtimes, ARRAY_SIZE(runtimes), NULL };
 
 struct front {
 	int fd;
 	pid_t broker;
 	uint32_t job;
+	int bells[2];
+	bool other; /* the next run is of another shape, and has the other bell */
+	int ticket;
+	bool taken; /* before the next run is sent */
 };
 
 struct story {
@@ -71,35 +68,22 @@ struct story {
 	char files[256]; /* names, a space behind each */
 };
 
-static bool wait_readable(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-
-	return poll(&p, 1, WAIT_MS) == 1;
-}
-
 static int enter(void **state)
 {
+	static const struct broker_options options = {
+		.warm = &table, .bounds = { .memory_bytes = GiB, .spares = 2, .forks = 4 }
+	};
 	struct front *f = calloc(1, sizeof(*f));
 	struct record hello;
-	int pair[2];
+	size_t n_fds = 0;
 
-	if (!f || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+	if (!f)
 		return -1;
-	f->fd = pair[0];
-	f->broker = fork();
-	if (f->broker == 0) {
-		(void)close(pair[0]);
-		_exit(broker_serve(&(struct broker_options){
-			.front_fd = pair[1],
-			.listen_fd = -EBADF,
-			.warm = &table,
-			.bounds = { .memory_bytes = GiB, .spares = 2, .forks = 4 } }));
-	}
-	(void)close(pair[1]);
+	f->fd = f->ticket = f->bells[0] = f->bells[1] = -EBADF;
+	f->broker = fork_broker(options, &f->fd);
 	*state = f;
 	if (!wait_readable(f->fd) ||
-	    sys_recv_record(f->fd, &hello, sizeof(hello), NULL, NULL) != (ssize_t)sizeof(hello))
+	    sys_recv_record(f->fd, &hello, sizeof(hello), NULL, &n_fds) != (ssize_t)sizeof(hello))
 		return -1;
 	return 0;
 }
@@ -110,6 +94,9 @@ static int leave(void **state)
 	int status = 0;
 
 	f->fd = fd_close(f->fd);
+	f->ticket = fd_close(f->ticket);
+	for (size_t i = 0; i < ARRAY_SIZE(f->bells); i++)
+		f->bells[i] = fd_close(f->bells[i]);
 	if (f->broker > 0 && waitpid(f->broker, &status, 0) != f->broker)
 		return -1;
 	if (status)
@@ -118,70 +105,55 @@ static int leave(void **state)
 	return status;
 }
 
-static void add(struct plan *p, struct op op, const char *a, const char *b)
-{
-	assert_int_equal(plan_add(p, op, (struct op_args){ .a = a, .b = b }), 0);
-}
-
-static void add_limit(struct plan *p, enum stage_limit limit, int64_t amount)
-{
-	add(p, (struct op){ .kind = OP_LIMIT, .value = limit, .value2 = amount }, NULL, NULL);
-}
-
 /* A program as the zygote's; what would be executed instead prints "cold". */
-static void plan_make(struct plan *p, const char *program, const char *file)
+static void plan_make(struct plan *p, const char *program, bool other)
 {
-	static const char *const shown[] = { "/bin", "/lib", "/lib64", "/usr" };
-
-	plan_init(p);
-	add(p, (struct op){ .kind = OP_ROOT, .value = MiB, .value2 = 1000 }, NULL, NULL);
-	for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
-		add(p, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL }, shown[i], shown[i]);
-	add(p, (struct op){ .kind = OP_DEV }, NULL, "/dev");
-	add(p, (struct op){ .kind = OP_SCRATCH, .value = MiB, .value2 = 1000 }, NULL, NULL);
-	add(p, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 }, "work", "/sandbox");
+	plan_root(p);
+	if (other)
+		add(p, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0777 }, "other", "/other");
 	add(p, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0777 }, "tmp", "/tmp");
 	add(p, (struct op){ .kind = OP_PROC }, NULL, "/proc");
 	add(p, (struct op){ .kind = OP_PIVOT }, NULL, NULL);
-	add(p, (struct op){ .kind = OP_FILE, .mode = 0644 }, file, "/sandbox/given");
+	add(p, (struct op){ .kind = OP_FILE, .mode = 0644 }, "given", "/sandbox/given");
 	add(p, (struct op){ .kind = OP_RLIMIT, .value = 7, .value2 = 64 }, NULL, NULL);
-	add(p, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_READ }, NULL, "/");
-	add(p, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_READ | ACCESS_WRITE }, NULL,
-	    "/sandbox");
-	add(p, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_DEVICE }, NULL, "/dev");
-	add(p, (struct op){ .kind = OP_SECCOMP }, NULL, NULL);
+	plan_lock(p);
 	add(p, (struct op){ .kind = OP_COLLECT, .value = 10, .value2 = MiB }, NULL, NULL);
 	add(p, (struct op){ .kind = OP_WARM, .value = WARM_FORK }, "test", NULL);
 	add(p, (struct op){ .kind = OP_STAGE }, "run", NULL);
 	add(p, (struct op){ .kind = OP_ARG }, "/bin/echo", NULL);
 	add(p, (struct op){ .kind = OP_ARG }, program, NULL);
 	add(p, (struct op){ .kind = OP_ENV }, "NAME=value", NULL);
-	add_limit(p, STAGE_MEMORY_BYTES, 64 * MiB);
-	add_limit(p, STAGE_PIDS, 16);
+	plan_limit(p);
 	add_limit(p, STAGE_WALL_MS, 10000);
 }
 
 static void send_run(struct front *f, const char *program, int out_fd)
 {
 	_cleanup_(plan_done) struct plan plan = { 0 };
-	_cleanup_buf_ struct buf bytes = { 0 };
 	_cleanup_close_ int fd = -EBADF, null_fd = sys_open("/dev/null", O_RDWR, 0);
-	const struct record rec = { .kind = RECORD_RUN, .job = ++f->job };
-	int fds[4];
+	const struct record rec = { .kind = RECORD_RUN, .job = ++f->job, .run.bell = f->other };
+	int fds[RECORD_FDS_MAX];
 
-	plan_make(&plan, program, "given");
-	buf_init(&bytes, PLAN_BYTES_MAX);
-	assert_int_equal(plan_encode(&plan, &bytes), 0);
-	fd = fd_sealed_memfd("plan", bytes.data, bytes.len);
-	assert_true(fd >= 0 && null_fd >= 0);
-	fds[0] = fd;
-	fds[1] = null_fd;
-	fds[2] = fds[3] = out_fd;
+	plan_make(&plan, program, f->other);
+	fd = plan_fd(&plan);
+	assert_true(null_fd >= 0);
+	fds[0] = null_fd;
+	fds[1] = fds[2] = out_fd;
+	f->ticket = fd_close(f->ticket);
+	f->ticket = eventfd(!f->taken, EFD_CLOEXEC | EFD_NONBLOCK);
+	fds[3] = f->ticket;
+	fds[4] = fd;
 	assert_int_equal(sys_send_record(f->fd, &rec, sizeof(rec), fds, ARRAY_SIZE(fds)), 0);
 }
 
-static void take_record(struct story *s, const struct record *rec, int fd)
+static void take_record(struct front *f, struct story *s, const struct record *rec, int fd)
 {
+	if (rec->kind == RECORD_BELL) {
+		assert_in_range(rec->bell, 0, 1);
+		assert_int_equal(f->bells[rec->bell], -EBADF);
+		f->bells[rec->bell] = fd;
+		return;
+	}
 	if (rec->kind == RECORD_STARTED)
 		s->started = rec->started;
 	else if (rec->kind == RECORD_STAGE)
@@ -191,6 +163,8 @@ static void take_record(struct story *s, const struct record *rec, int fd)
 			       "%.60s ", rec->file.path);
 	else if (rec->kind == RECORD_DONE || rec->kind == RECORD_FAILED)
 		s->end = *rec;
+	if (rec->kind == RECORD_DONE && rec->done.has_started)
+		s->started = rec->done.started;
 	if (rec->kind == RECORD_DONE && rec->done.has_stage)
 		s->stage = rec->done.stage;
 	(void)fd_close(fd);
@@ -213,7 +187,7 @@ static void run(struct front *f, const char *program, struct story *ret)
 		assert_true(wait_readable(f->fd));
 		n = sys_recv_record(f->fd, &rec, sizeof(rec), &fd, &n_fds);
 		assert_int_equal(n, sizeof(rec));
-		take_record(ret, &rec, n_fds ? fd : -EBADF);
+		take_record(f, ret, &rec, n_fds ? fd : -EBADF);
 	}
 	/* A settled end leaves everything in the pipe, whoever still holds it. */
 	flags = fcntl(out[0], F_GETFL);
@@ -237,7 +211,7 @@ static void warm_up(struct front *f)
 {
 	struct story s;
 
-	for (int tries = 0; tries < 200; tries++) {
+	for (int tries = 0; tries < 2000; tries++) {
 		run(f, "print('warm')", &s);
 		if (s.end.kind == RECORD_FAILED)
 			fail_msg("%s", s.end.failed.text);
@@ -389,6 +363,121 @@ static void test_cancel(void **state)
 	}
 }
 
+/* Whoever begins has the ticket then; without it a program that waits does not begin, nor does a cold one in its place. */
+static void test_ticket(void **state)
+{
+	struct front *f = *state;
+	eventfd_t one;
+	struct story s;
+
+	warm_up(f);
+	assert_int_equal(eventfd_read(f->ticket, &one), -1);
+	f->taken = true;
+	for (int i = 0; i < WARM_RUNS; i++) {
+		run(f, "print('warm')", &s);
+		assert_string_equal(s.out, "");
+		assert_false(s.end.kind == RECORD_DONE && s.stage.wait_status == 0);
+	}
+}
+
+/* Whoever waits for a request wakes up, and waits on: whether one comes or not, at once, later, or in the middle of it. */
+static void test_bell(void **state)
+{
+	static const useconds_t pauses_us[] = { 0, 20, 100, 500, 20000 };
+	static const char program[] =
+		"import os\n"
+		"kinds = [os.readlink(f'/proc/self/fd/{n}') for n in range(100) "
+		"if os.path.islink(f'/proc/self/fd/{n}')]\n"
+		"print('warm', len(os.sched_getaffinity(0)), [k for k in kinds if 'event' in k])";
+	struct front *f = *state;
+	char expected[64];
+	cpu_set_t cpus;
+	struct story s;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
+	(void)snprintf(expected, sizeof(expected), "warm %d []\n", CPU_COUNT(&cpus));
+	warm_up(f);
+	f->other = true;
+	warm_up(f);
+	for (size_t i = 0; i < 6 * ARRAY_SIZE(pauses_us); i++) {
+		f->other = i % 3 == 1;
+		(void)usleep(20000);
+		for (size_t k = 0; i > 2 && k <= i; k++)
+			assert_int_equal(eventfd_write(f->bells[(i + k) % 2], 1 + i), 0);
+		(void)usleep(pauses_us[i % ARRAY_SIZE(pauses_us)]);
+		run(f, program, &s);
+		assert_string_equal(s.out, expected);
+		assert_int_equal(s.stage.wait_status, 0);
+		assert_true(s.started.warm);
+	}
+}
+
+/* What a cell did when it was rung for is nobody's time; and it does not listen for ever. */
+static void test_bell_costs_nobody(void **state)
+{
+	struct front *f = *state;
+	int64_t used_us = INT64_MAX;
+	struct story s;
+
+	warm_up(f);
+	for (int i = 0; i < 4; i++) {
+		run(f, "print('warm')", &s);
+		(void)usleep(20000);
+	}
+	/* The least of some: what a machine that is busy with others takes longer for is not what it did. */
+	for (int tries = 0; tries < 10 && used_us >= 8000; tries++) {
+		for (int i = 0; i < 100; i++) {
+			assert_int_equal(eventfd_write(f->bells[0], 1), 0);
+			(void)usleep(1000);
+		}
+		run(f, "print('warm')", &s);
+		assert_true(s.started.warm);
+		used_us = s.started.cgroup == CGROUP_NONE
+				  ? 0
+				  : s.stage.usage.user_us + s.stage.usage.system_us;
+	}
+	assert_true(used_us < 8000);
+}
+
+/* Its flags are the front's to change; nobody waits in it all the same. */
+static void test_bell_that_blocks(void **state)
+{
+	struct front *f = *state;
+	struct story s;
+
+	warm_up(f);
+	run(f, "print('warm')", &s);
+	assert_int_equal(fcntl(f->bells[0], F_SETFL, 0), 0);
+	for (int i = 0; i < WARM_RUNS; i++) {
+		(void)usleep(20000);
+		run(f, "print('warm')", &s);
+		assert_string_equal(s.out, "warm\n");
+		assert_int_equal(s.stage.wait_status, 0);
+	}
+}
+
+/* With runs in every state: one that waits for a cell, one that is warm. Whoever has the pipe is gone afterwards. */
+static void test_loop_fails(void **state)
+{
+	struct front *f = *state;
+	int out[2], status;
+	char text[64];
+
+	warm_up(f);
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	for (int i = 0; i < WARM_RUNS; i++)
+		send_run(f, "import os, time; os.write(1, b'w'); time.sleep(60)", out[1]);
+	(void)close(out[1]);
+	assert_true(wait_readable(out[0]));
+	assert_int_equal(kill(f->broker, SIGUSR1), 0);
+	assert_int_equal(waitpid(f->broker, &status, 0), f->broker);
+	f->broker = 0;
+	assert_int_equal(status, 1 << 8);
+	while (read(out[0], text, sizeof(text)) > 0)
+		;
+	(void)close(out[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -399,6 +488,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nonsense_is_not_listened_to, enter, leave),
 		cmocka_unit_test_setup_teardown(test_files_are_collected, enter, leave),
 		cmocka_unit_test_setup_teardown(test_cancel, enter, leave),
+		cmocka_unit_test_setup_teardown(test_ticket, enter, leave),
+		cmocka_unit_test_setup_teardown(test_bell, enter, leave),
+		cmocka_unit_test_setup_teardown(test_bell_costs_nobody, enter, leave),
+		cmocka_unit_test_setup_teardown(test_bell_that_blocks, enter, leave),
+		cmocka_unit_test_setup_teardown(test_loop_fails, enter, leave),
 	};
 
 	if (access("/usr/bin/python3", X_OK) < 0) {

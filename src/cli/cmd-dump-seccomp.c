@@ -11,19 +11,36 @@
 
 enum { LISTING_MAX = 1 << 20 };
 
+/* No word: what sandboxes have that keep nothing. */
+static int set_profile(void *data, const char *word, struct error *err)
+{
+	enum filter_profile *profile = data;
+
+	for (int i = 0; i < _FILTER_MAX; i++)
+		if (strcmp(word, filter_profile_name((enum filter_profile)i)) == 0) {
+			*profile = (enum filter_profile)i;
+			return 0;
+		}
+	return error_set(err, ERROR_INPUT, EINVAL,
+			 "there is no filter %.40s; name default or workspace", word);
+}
+
+static const struct option_list dump_options = { .word = set_profile };
+
 static int dump_main(const struct command *self, int argc, char **argv)
 {
+	enum filter_profile profile = FILTER_DEFAULT;
 	struct arguments args = { .argc = argc, .argv = argv };
 	_cleanup_buf_ struct buf out = { 0 };
 	struct error err = { 0 };
-	int r = options_parse(self->options, &args, NULL, &err);
+	int r = options_parse(self->options, &args, &profile, &err);
 
 	buf_init(&out, LISTING_MAX);
 	if (r < 0)
 		return say_error(&err);
 	if (r > 0)
 		return help_command(self);
-	r = filter_print(FILTER_DEFAULT, &out);
+	r = filter_print(profile, &out);
 	if (r == 0)
 		r = fd_write_all(STDOUT_FILENO, out.data, out.len);
 	if (r < 0)
@@ -31,11 +48,9 @@ static int dump_main(const struct command *self, int argc, char **argv)
 	return r < 0 ? EXIT_OURS : 0;
 }
 
-static const struct option_list dump_options = { 0 };
-
 const struct command cmd_dump_seccomp = {
 	.name = "dump-seccomp",
-	.usage = "",
+	.usage = "[default|workspace]",
 	.summary = "print the system call filter",
 	.options = &dump_options,
 	.main = dump_main,

@@ -30,19 +30,34 @@ static int print_libraries(struct buf *out, json_t *libraries)
 }
 
 /* The second column is the version, or what to do to get one. */
+static int print_state(struct buf *out, const char *name, const json_t *entry)
+{
+	const char *version = text_of(entry, "version");
+
+	if (!json_is_true(json_object_get(entry, "available")))
+		return buf_printf(out, "%-11s not installed: apt install %s\n", name,
+				  text_of(entry, "package"));
+	return buf_printf(out, "%-11s %s\n", name, *version ? version : "version unknown");
+}
+
 static int print_language(struct buf *out, const json_t *language)
 {
-	bool available = json_is_true(json_object_get(language, "available"));
-	const char *version = text_of(language, "version");
-	int r;
+	const char *name = text_of(language, "name");
+	int r = print_state(out, name, language);
+	json_t *version;
+	size_t i;
 
-	if (!available)
-		r = buf_printf(out, "%-11s not installed: apt install %s\n",
-			       text_of(language, "name"), text_of(language, "package"));
-	else
-		r = buf_printf(out, "%-11s %s\n", text_of(language, "name"),
-			       *version ? version : "version unknown");
-	return r < 0 ? r : print_libraries(out, json_object_get(language, "libraries"));
+	if (r == 0)
+		r = print_libraries(out, json_object_get(language, "libraries"));
+	json_array_foreach(json_object_get(language, "versions"), i, version)
+	{
+		char full[80];
+
+		(void)snprintf(full, sizeof(full), "%.32s@%.32s", name, text_of(version, "name"));
+		if (r == 0)
+			r = print_state(out, full, version);
+	}
+	return r;
 }
 
 static int languages_table(const json_t *report, struct buf *out)

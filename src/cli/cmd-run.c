@@ -13,23 +13,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "cli/cmd.h"
 #include "cli/run.h"
 #include "cli/say.h"
+#include "client/service.h"
 #include "spec/result.h"
 
 /* A pipe that polls as writable takes this much without blocking. */
 enum { CHUNK = 4096 };
 
-/* One run as on_output sees it. */
-struct stream {
-	int cancel_fd;
-	bool broken; /* whoever read our output is gone */
-};
-
 /* Waits until fd takes bytes; -ECANCELED when a signal comes first. */
-static int wait_writable(const struct stream *s, int fd)
+static int wait_writable(const struct run_stream *s, int fd)
 {
 	struct pollfd fds[] = { { .fd = fd, .events = POLLOUT },
 				{ .fd = s->cancel_fd, .events = POLLIN } };
@@ -41,29 +37,30 @@ static int wait_writable(const struct stream *s, int fd)
 	return fds[1].revents & POLLIN ? -ECANCELED : 0;
 }
 
-static int on_output(void *data, enum atoll_stream stream, const void *bytes, size_t n)
+int run_output(struct run_stream *s, int fd, const char *bytes, size_t n)
 {
-	int fd = stream == ATOLL_STDERR ? STDERR_FILENO : STDOUT_FILENO;
-	struct stream *s = data;
-	const char *p = bytes;
-
 	while (n > 0) {
 		ssize_t written;
 		int r = wait_writable(s, fd);
 
 		if (r < 0)
 			return r;
-		written = write(fd, p, MIN(n, (size_t)CHUNK));
+		written = write(fd, bytes, MIN(n, (size_t)CHUNK));
 		if (written < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (written < 0) {
-			s->broken = true;
-			return -errno;
+			s->broken = errno;
+			return -s->broken;
 		}
-		p += written;
+		bytes += written;
 		n -= (size_t)written;
 	}
 	return 0;
+}
+
+static int on_output(void *data, enum atoll_stream stream, const void *bytes, size_t n)
+{
+	return run_output(data, stream == ATOLL_STDERR ? STDERR_FILENO : STDOUT_FILENO, bytes, n);
 }
 
 static int signal_fd(const int *signals, size_t n, struct error *err)
@@ -82,8 +79,14 @@ static int signal_fd(const int *signals, size_t n, struct error *err)
 		      : fd;
 }
 
-/* The signal that cancelled the run, or 0. */
-static int signal_taken(int fd)
+int run_signal_fd(struct error *err)
+{
+	static const int cancel_signals[] = { SIGINT, SIGTERM, SIGHUP };
+
+	return signal_fd(cancel_signals, ARRAY_SIZE(cancel_signals), err);
+}
+
+int run_signal_taken(int fd)
 {
 	struct signalfd_siginfo info;
 
@@ -122,43 +125,48 @@ static int print_line(const char *text)
 	return r < 0 ? EXIT_OURS : 0;
 }
 
-/* What goes wrong before the library is asked is a result too when one was asked for. */
-static int fail(const struct run_options *o, const struct error *err)
+/* What every result carries; request may be NULL. */
+static void sign(struct result *res, const json_t *request)
+{
+	const char *language = json_string_value(json_object_get(request, "language"));
+
+	flow_make_id(res->id, sizeof(res->id));
+	res->created_realtime_ns = clock_realtime_ns();
+	res->language = language ? strdup(language) : NULL;
+	if (gethostname(res->node, sizeof(res->node) - 1) < 0)
+		res->node[0] = '\0';
+}
+
+/* What was refused, by us before the library was asked or by a daemon, is a result too when one was asked for. */
+static int fail(const struct run_options *o, const json_t *request, const struct error *err)
 {
 	struct result *res;
 	_cleanup_free_ char *text = NULL;
-	json_t *json;
 
 	if (!o->json)
 		return say_error(err);
 	res = result_from_error(err);
-	json = res ? result_to_json(res) : NULL;
-	text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-	json_decref(json);
+	if (res)
+		sign(res, request);
+	text = res ? result_to_text(res) : NULL;
 	(void)result_free(res);
 	if (!text || print_line(text) != 0)
 		return say_error(err);
 	return error_exit_code((enum error_code)err->code);
 }
 
-static bool feeds_stdin(const struct run_options *o, const json_t *request)
+bool run_feeds_stdin(const struct run_options *o, const json_t *request)
 {
 	static const char *const keys[] = { "stdin", "tests", "invoke" };
 
+	if (o->stdin_begun || o->stdin_over)
+		return !o->stdin_over;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		if (json_object_get(request, keys[i]))
 			return false;
 	}
 	return !o->stdin_is_code && fcntl(STDIN_FILENO, F_GETFD) >= 0;
 }
-
-/* The outcome of one atoll_run(): what it printed for us, and how to exit. */
-struct outcome {
-	char *json, *notice, *problem;
-	int exit_code;
-	int signal; /* that cancelled it, or 0 */
-	bool broken;
-};
 
 static void outcome_done(struct outcome *out)
 {
@@ -170,21 +178,20 @@ static void outcome_done(struct outcome *out)
 static int launch(struct atoll *atoll, const struct run_options *o, const json_t *request,
 		  struct outcome *out, struct error *err)
 {
-	static const int cancel_signals[] = { SIGINT, SIGTERM, SIGHUP },
-			 resize_signal[] = { SIGWINCH };
+	static const int resize_signal[] = { SIGWINCH };
 	bool wants_result = o->json || json_object_get(request, "tests") ||
 			    json_object_get(request, "invoke");
 	bool tty = json_is_true(json_object_get(request, "tty"));
 	_cleanup_free_ char *text = json_dumps(request, JSON_COMPACT);
-	_cleanup_close_ int cancel_fd = signal_fd(cancel_signals, ARRAY_SIZE(cancel_signals), err);
+	_cleanup_close_ int cancel_fd = run_signal_fd(err);
 	_cleanup_close_ int resize_fd = tty ? signal_fd(resize_signal, 1, err) : -EBADF;
-	struct stream stream = { .cancel_fd = cancel_fd };
+	struct run_stream stream = { .cancel_fd = cancel_fd };
 	struct terminal terminal = { .fd = -EBADF };
 	struct atoll_run_options options = {
 		.size = sizeof(options),
 		.on_output = o->json ? NULL : on_output,
 		.data = &stream,
-		.use_stdin_fd = feeds_stdin(o, request),
+		.use_stdin_fd = run_feeds_stdin(o, request),
 		.stdin_fd = STDIN_FILENO,
 		.use_cancel_fd = 1,
 		.cancel_fd = cancel_fd,
@@ -206,15 +213,19 @@ static int launch(struct atoll *atoll, const struct run_options *o, const json_t
 		terminal_raw(&terminal, STDIN_FILENO);
 	(void)atoll_run(atoll, text, &options, wants_result ? &out->json : NULL, &out->problem);
 	terminal_restore(&terminal);
-	out->signal = signal_taken(cancel_fd);
+	out->signal = run_signal_taken(cancel_fd);
 	out->broken = stream.broken;
 	return 0;
 }
 
 static int finish(const struct run_options *o, const struct outcome *out)
 {
-	if (out->broken)
+	if (out->broken == EPIPE)
 		return EXIT_SIGNAL + SIGPIPE;
+	if (out->broken) {
+		say("cannot write what the program printed: %s", strerror(out->broken));
+		return EXIT_OURS;
+	}
 	if (o->json && out->json) {
 		int r = print_line(out->json);
 
@@ -235,18 +246,34 @@ static int explain(struct atoll *atoll, const struct run_options *o, const json_
 			    *problem = NULL;
 	struct error err = { 0 };
 	enum error_code code;
-	int r = body ? atoll_explain(atoll, body, &text, &problem) : -ENOMEM;
+	int r = -ENOMEM;
 
+	if (body)
+		r = (o->json ? atoll_explain_json : atoll_explain)(atoll, body, &text, &problem);
 	if (r == 0)
 		return print_line(text);
 	code = r == -EPERM ? ERROR_POLICY : r == -ENOPKG ? ERROR_RUNTIME : ERROR_INPUT;
 	(void)error_set(&err, code, -r, "%s", problem ? problem : strerror(-r));
-	return fail(o, &err);
+	return fail(o, request, &err);
 }
 
-static int run_with(struct atoll *atoll, struct run_options *o, char *const *words)
+/* A daemon's run, or one of our own. */
+static int perform(struct atoll *atoll, struct run_remote *daemon, struct run_options *o,
+		   json_t *request)
 {
 	_cleanup_(outcome_done) struct outcome out = { .exit_code = EXIT_OURS };
+	struct error err = { 0 };
+	int r = run_remote(daemon, o, request, &out, &err);
+
+	run_remote_close(daemon);
+	if (r == 0)
+		r = launch(atoll, o, request, &out, &err);
+	return r < 0 ? fail(o, request, &err) : finish(o, &out);
+}
+
+static int run_with(struct atoll *atoll, struct run_remote *daemon, struct run_options *o,
+		    char *const *words)
+{
 	struct error err = { 0 };
 	json_t *request = NULL;
 	int r = run_body(o, atoll, words, &request, &err), code;
@@ -254,42 +281,59 @@ static int run_with(struct atoll *atoll, struct run_options *o, char *const *wor
 	if (r == 0 && !o->explain)
 		r = prepare_output_dir(o->output_dir, &err);
 	if (r < 0)
-		code = fail(o, &err);
+		code = fail(o, request, &err);
 	else if (o->explain)
 		code = explain(atoll, o, request);
 	else
-		code = launch(atoll, o, request, &out, &err) < 0 ? fail(o, &err) : finish(o, &out);
+		code = perform(atoll, daemon, o, request);
 	json_decref(request);
 	return code;
 }
 
-/* Whether a broker is worth starting before the options are read: nothing asks for words only. */
+/* Whether one of the words is among the options, before they are read: what it says must be known sooner. */
+static bool has_word(int argc, char **argv, const char *const *words, size_t n)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		for (size_t k = 0; k < n; k++)
+			if (strcmp(argv[i], words[k]) == 0)
+				return true;
+	return false;
+}
+
+/* Whether a broker is worth starting, or a daemon worth looking for: nothing asks for words only. */
 static bool is_to_run(int argc, char **argv)
 {
 	static const char *const words_only[] = { "--help", "-h", "--explain" };
 
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(words_only); k++)
-			if (strcmp(argv[i], words_only[k]) == 0)
-				return false;
-	return argc > 1;
+	return argc > 1 && !has_word(argc, argv, words_only, ARRAY_SIZE(words_only));
+}
+
+static int find_daemon(int argc, char **argv, struct run_remote *ret, struct error *err)
+{
+	static const char *const never[] = { "--no-daemon" };
+
+	if (!is_to_run(argc, argv) || has_word(argc, argv, never, ARRAY_SIZE(never)))
+		return 0;
+	return run_remote_open(ret, err);
 }
 
 static int run_main(const struct command *self, int argc, char **argv)
 {
-	const struct atoll_options how = { .size = sizeof(how),
-					   .start_broker = is_to_run(argc, argv) };
+	struct atoll_options how = { .size = sizeof(how) };
 	struct arguments args = { .argc = argc, .argv = argv };
 	struct run_options options = { 0 };
 	_cleanup_free_ char *problem = NULL;
-	struct error err = { 0 };
+	struct run_remote daemon = { 0 };
+	struct error err = { 0 }, misled = { 0 };
 	/*
 	 * Never freed: when a run has ended all its processes are dead, and the broker tidies up and goes by itself as
 	 * our end of its socket closes. Waiting for that would add a tenth to the time of a short run.
 	 */
 	static struct atoll *atoll;
-	int code, r, started = atoll_new(&how, &atoll, &problem);
+	int code, r, found = find_daemon(argc, argv, &daemon, &misled), started;
 
+	how.start_broker = found == 0 && !daemon.is_there && is_to_run(argc, argv);
+	started = atoll_new(&how, &atoll, &problem);
 	/* A reader that goes away is an answer to write(), not a reason to die in the middle of a run. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	options.overrides = json_object();
@@ -297,14 +341,17 @@ static int run_main(const struct command *self, int argc, char **argv)
 	if (r > 0) {
 		code = help_command(self);
 	} else if (r < 0) {
-		code = fail(&options, &err);
+		code = fail(&options, NULL, &err);
+	} else if (found < 0) {
+		code = fail(&options, NULL, &misled);
 	} else if (started < 0) {
 		(void)error_set(&err, ERROR_INTERNAL, ENOENT, "%s",
 				problem ? problem : "cannot start");
-		code = fail(&options, &err);
+		code = fail(&options, NULL, &err);
 	} else {
-		code = run_with(atoll, &options, argv + args.rest);
+		code = run_with(atoll, &daemon, &options, argv + args.rest);
 	}
+	run_remote_close(&daemon);
 	json_decref(options.overrides);
 	return code;
 }

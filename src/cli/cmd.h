@@ -26,11 +26,15 @@ struct command {
 	const struct option_list *options;
 	/* argv[0] is the command's name; returns the exit code. */
 	int (*main)(const struct command *self, int argc, char **argv);
+	/* Commands of its own, instead of options and main; their names begin with this one's ("history list"). */
+	const struct command *const *commands;
 	bool hidden;
 };
 
 extern const struct command cmd_run, cmd_languages, cmd_doctor, cmd_dump_seccomp, cmd_pool,
-	cmd_prepare;
+	cmd_prepare, cmd_serve, cmd_history, cmd_debug, cmd_ps, cmd_cancel, cmd_cleanup, cmd_man;
+/* All of them, in the order of the help; ends with NULL. */
+extern const struct command *const all_commands[];
 
 /* `atoll help NAME`, to standard output. 0, or EXIT_OURS when that fails. */
 int help_command(const struct command *command);

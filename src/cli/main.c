@@ -6,15 +6,16 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/suggest.h"
 #include "cli/cmd.h"
 #include "cli/say.h"
-#include "client/suggest.h"
 
 enum { HELP_MAX = 64 << 10 };
 
-/* In the order of the help. */
-static const struct command *const commands[] = {
-	&cmd_run, &cmd_languages, &cmd_doctor, &cmd_dump_seccomp, &cmd_pool, &cmd_prepare, NULL,
+const struct command *const all_commands[] = {
+	&cmd_run,   &cmd_serve,	  &cmd_ps,	  &cmd_cancel, &cmd_history,
+	&cmd_debug, &cmd_cleanup, &cmd_languages, &cmd_doctor, &cmd_dump_seccomp,
+	&cmd_pool,  &cmd_prepare, &cmd_man,	  NULL,
 };
 
 static int print(int fd, const struct buf *text)
@@ -34,6 +35,24 @@ static int out_of_memory(void)
 	return EXIT_OURS;
 }
 
+/* The last word of its name. */
+static const char *word_of(const struct command *command)
+{
+	const char *space = strrchr(command->name, ' ');
+
+	return space ? space + 1 : command->name;
+}
+
+static int list_commands(struct buf *text, const struct command *const *list)
+{
+	int r = buf_puts(text, "\nCommands:\n");
+
+	for (; r == 0 && *list; list++)
+		if (!(*list)->hidden)
+			r = buf_printf(text, "  %-11s %s\n", word_of(*list), (*list)->summary);
+	return r;
+}
+
 static int help_all(int fd)
 {
 	_cleanup_buf_ struct buf text = { 0 };
@@ -41,11 +60,9 @@ static int help_all(int fd)
 
 	buf_init(&text, HELP_MAX);
 	r = buf_puts(&text, "atoll runs code that nobody trusts in a sandbox and says exactly what "
-			    "happened.\n\nUsage: atoll COMMAND [OPTIONS]\n\nCommands:\n");
-	for (const struct command *const *c = commands; r == 0 && *c; c++) {
-		if (!(*c)->hidden)
-			r = buf_printf(&text, "  %-11s %s\n", (*c)->name, (*c)->summary);
-	}
+			    "happened.\n\nUsage: atoll COMMAND [OPTIONS]\n");
+	if (r == 0)
+		r = list_commands(&text, all_commands);
 	if (r == 0)
 		r = buf_puts(&text,
 			     "  help        explain a command\n"
@@ -64,44 +81,81 @@ int help_command(const struct command *command)
 		       *command->usage ? " " : "", command->usage, command->summary);
 	if (r == 0 && command->details)
 		r = buf_printf(&text, "\n%s", command->details);
-	if (r == 0)
+	if (r == 0 && command->commands)
+		r = list_commands(&text, command->commands);
+	if (r == 0 && command->commands)
+		r = buf_printf(&text, "\n`atoll help %s COMMAND` lists its options.\n",
+			       command->name);
+	if (r == 0 && command->options)
 		r = options_print(command->options, &text);
 	return r < 0 ? out_of_memory() : print(STDOUT_FILENO, &text);
 }
 
-static const struct command *find_command(const char *name)
+static const struct command *find_command(const struct command *const *list, const char *word)
 {
-	for (const struct command *const *c = commands; *c; c++) {
-		if (strcmp((*c)->name, name) == 0)
-			return *c;
-	}
+	for (; *list; list++)
+		if (strcmp(word_of(*list), word) == 0)
+			return *list;
 	return NULL;
 }
 
-static int unknown_command(const char *name)
+/* parent: whose commands they are, or NULL. */
+static int unknown_command(const struct command *parent, const char *word)
 {
+	const char *name = parent ? parent->name : "", *space = parent ? " " : "";
 	struct suggestion s = { 0 };
 
-	for (const struct command *const *c = commands; *c; c++) {
+	for (const struct command *const *c = parent ? parent->commands : all_commands; *c; c++)
 		if (!(*c)->hidden)
-			suggest_offer(&s, name, (*c)->name);
-	}
-	suggest_offer(&s, name, "help");
+			suggest_offer(&s, word, word_of(*c));
+	if (!parent)
+		suggest_offer(&s, word, "help");
 	if (s.best)
-		say("unknown command '%.60s'; did you mean '%s'?", name, s.best);
+		say("unknown command '%s%s%.60s'; did you mean '%s'?", name, space, word, s.best);
 	else
-		say("unknown command '%.60s'; `atoll help` lists all", name);
+		say("unknown command '%s%s%.60s'; `atoll help%s%s` lists all", name, space, word,
+		    space, name);
 	return EXIT_OURS;
 }
 
 static int help_main(int argc, char **argv)
 {
-	const struct command *command;
+	const struct command *command = NULL;
 
 	if (argc < 2 || argv[1][0] == '-')
 		return help_all(STDOUT_FILENO);
-	command = find_command(argv[1]);
-	return command ? help_command(command) : unknown_command(argv[1]);
+	for (int i = 1; i < argc && (!command || command->commands); i++) {
+		const struct command *next = find_command(
+			command ? command->commands : all_commands, argv[i]);
+
+		if (!next)
+			return unknown_command(command, argv[i]);
+		command = next;
+	}
+	return help_command(command);
+}
+
+/* Hands over to the command that the words name, through those that only have commands of their own. */
+static int run_command(const struct command *command, int argc, char **argv)
+{
+	while (command->commands) {
+		const struct command *next;
+
+		if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+			return help_command(command);
+		if (argc < 2) {
+			say("'%s' needs a command; `atoll help %s` lists all", command->name,
+			    command->name);
+			return EXIT_OURS;
+		}
+		next = find_command(command->commands, argv[1]);
+		if (!next)
+			return unknown_command(command, argv[1]);
+		command = next;
+		argc--;
+		argv++;
+	}
+	return command->main(command, argc, argv);
 }
 
 static int version_main(void)
@@ -143,8 +197,8 @@ int main(int argc, char **argv)
 		return help_all(STDOUT_FILENO);
 	if (strcmp(argv[1], "help") == 0)
 		return help_main(argc - 1, argv + 1);
-	command = find_command(argv[1]);
+	command = find_command(all_commands, argv[1]);
 	if (!command)
-		return unknown_command(argv[1]);
-	return command->main(command, argc - 1, argv + 1);
+		return unknown_command(NULL, argv[1]);
+	return run_command(command, argc - 1, argv + 1);
 }

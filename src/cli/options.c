@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/suggest.h"
+#include "base/suggest.h"
 
 /* One flag as it stands on the command line. */
 struct flag {
@@ -47,11 +47,21 @@ static bool names(const char *flag, char letter, const char *name)
 	return letter && letter == name[1];
 }
 
+/* NULL behind the last. */
+static const struct option *row_at(const struct option_list *list, size_t i)
+{
+	if (i < list->n)
+		return &list->rows[i];
+	return list->more ? list->more(i - list->n) : NULL;
+}
+
 static const struct option *find_option(const struct option_list *list, const char *name)
 {
-	for (size_t i = 0; i < list->n; i++) {
-		if (names(list->rows[i].flag, list->rows[i].letter, name))
-			return &list->rows[i];
+	const struct option *row;
+
+	for (size_t i = 0; (row = row_at(list, i)); i++) {
+		if (names(row->flag, row->letter, name))
+			return row;
 	}
 	return NULL;
 }
@@ -67,11 +77,12 @@ static const struct knob *find_limit(const struct option_list *list, const char 
 
 static int unknown_flag(const struct option_list *list, const struct flag *flag, struct error *err)
 {
+	const struct option *row;
 	struct suggestion s = { 0 };
 
-	for (size_t i = 0; i < list->n; i++) {
-		if (list->rows[i].flag)
-			suggest_offer(&s, flag->name, list->rows[i].flag);
+	for (size_t i = 0; (row = row_at(list, i)); i++) {
+		if (row->flag)
+			suggest_offer(&s, flag->name, row->flag);
 	}
 	for (size_t i = 0; list->limit && i < limit_knobs_count; i++) {
 		if (limit_knobs[i].flag)
@@ -149,56 +160,71 @@ int options_parse(const struct option_list *list, struct arguments *args, void *
 	return r;
 }
 
-enum { HELP_COLUMN = 26 };
-
-static int print_row(struct buf *out, char letter, const char *left, const char *help)
+static void describe_option(const struct option *option, struct option_text *ret)
 {
-	char column[80], short_form[5] = "    ";
-
-	if (letter)
-		(void)snprintf(short_form, sizeof(short_form), "-%c, ", letter);
-	(void)snprintf(column, sizeof(column), "  %s%s", short_form, left);
-	if (strlen(column) > HELP_COLUMN)
-		return buf_printf(out, "%s\n%*s%s\n", column, HELP_COLUMN + 2, "", help);
-	return buf_printf(out, "%-*s  %s\n", HELP_COLUMN, column, help);
+	ret->letter = option->letter;
+	(void)snprintf(ret->left, sizeof(ret->left), "%s%s%s", option->flag,
+		       option->argument ? " " : "", option->argument ? option->argument : "");
+	(void)snprintf(ret->help, sizeof(ret->help), "%s", option->help);
 }
 
-static int print_limit(struct buf *out, const struct knob *knob)
+static void describe_limit(const struct knob *knob, struct option_text *ret)
 {
 	static const char *const arguments[] = {
 		[KNOB_SIZE] = "SIZE", [KNOB_TIME] = "TIME", [KNOB_COUNT] = "N", [KNOB_CPUS] = "N"
 	};
-	char left[64], value[48], help[200];
+	char value[48];
 
-	if (!knob->flag)
-		return 0;
-	(void)snprintf(left, sizeof(left), "%s %s", knob->flag, arguments[knob->kind]);
-	if (knob->preset == 0 && knob->none_ok)
-		(void)snprintf(value, sizeof(value), "none");
-	else
-		knob_format(knob, knob->preset, value, sizeof(value));
-	(void)snprintf(help, sizeof(help), "%s [%s]", knob->help, value);
-	return print_row(out, knob->letter, left, help);
+	ret->letter = knob->letter;
+	ret->is_limit = true;
+	(void)snprintf(ret->left, sizeof(ret->left), "%s %s", knob->flag, arguments[knob->kind]);
+	knob_format(knob, knob->preset, value, sizeof(value));
+	(void)snprintf(ret->help, sizeof(ret->help), "%s [%s]", knob->help, value);
+}
+
+bool options_describe(const struct option_list *list, size_t i, struct option_text *ret)
+{
+	const struct option *option;
+	size_t n = 0;
+
+	*ret = (struct option_text){ 0 };
+	while ((option = row_at(list, n)))
+		if (n++ == i) {
+			describe_option(option, ret);
+			return true;
+		}
+	if (!list->limit || i - n >= limit_knobs_count)
+		return false;
+	describe_limit(&limit_knobs[i - n], ret);
+	return true;
+}
+
+enum { HELP_COLUMN = 26 };
+
+static int print_row(struct buf *out, const struct option_text *row)
+{
+	char column[80], short_form[5] = "    ";
+
+	if (row->letter)
+		(void)snprintf(short_form, sizeof(short_form), "-%c, ", row->letter);
+	(void)snprintf(column, sizeof(column), "  %s%s", short_form, row->left);
+	if (strlen(column) > HELP_COLUMN)
+		return buf_printf(out, "%s\n%*s%s\n", column, HELP_COLUMN + 2, "", row->help);
+	return buf_printf(out, "%-*s  %s\n", HELP_COLUMN, column, row->help);
 }
 
 int options_print(const struct option_list *list, struct buf *out)
 {
 	int r = list->n > 0 ? buf_puts(out, "\nOptions:\n") : 0;
+	struct option_text row;
+	bool limits = false;
 
-	for (size_t i = 0; r == 0 && i < list->n; i++) {
-		const struct option *option = &list->rows[i];
-		char left[64];
-
-		(void)snprintf(left, sizeof(left), "%s%s%s", option->flag,
-			       option->argument ? " " : "",
-			       option->argument ? option->argument : "");
-		r = print_row(out, option->letter, left, option->help);
+	for (size_t i = 0; r == 0 && options_describe(list, i, &row); i++) {
+		if (row.is_limit && !limits)
+			r = buf_puts(out, "\n" OPTIONS_LIMITS ":\n");
+		limits = row.is_limit;
+		if (r == 0)
+			r = print_row(out, &row);
 	}
-	if (r < 0 || !list->limit)
-		return r;
-	r = buf_puts(out, "\nLimits (sizes like 512m, times like 500ms, 10s or 2m; defaults in "
-			  "brackets):\n");
-	for (size_t i = 0; r == 0 && i < limit_knobs_count; i++)
-		r = print_limit(out, &limit_knobs[i]);
 	return r;
 }

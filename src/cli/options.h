@@ -26,6 +26,8 @@ struct option {
 struct option_list {
 	const struct option *rows;
 	size_t n;
+	/* Rows that follow from another table, by number; NULL behind the last. Itself NULL: there are none. */
+	const struct option *(*more)(size_t i);
 	/* Applies a limit flag; NULL: the command has none. */
 	int (*limit)(void *data, const struct knob *knob, const char *value, struct error *err);
 	/* A word that is no option; NULL: the command takes none. */
@@ -45,5 +47,15 @@ struct arguments {
 /* 0; 1 when --help was among them (nothing further was applied); negative with a message. */
 int options_parse(const struct option_list *list, struct arguments *args, void *data,
 		  struct error *err) _must_check_;
+/* An option as help shows it, whichever table it comes from. */
+struct option_text {
+	char letter;	/* or 0 */
+	char left[64];	/* "--output-dir DIR" */
+	char help[200]; /* with the default, where it is a limit's */
+	bool is_limit;	/* these come behind all others */
+};
+#define OPTIONS_LIMITS "Limits (sizes like 512m, times like 500ms, 10s or 2m; defaults in brackets)"
+/* The i-th; false: there are no more. */
+bool options_describe(const struct option_list *list, size_t i, struct option_text *ret);
 /* The two-column list of options for the help. */
 int options_print(const struct option_list *list, struct buf *out) _must_check_;

@@ -109,7 +109,12 @@ static int apply_stage(void *data, const struct option *self, const char *value,
 
 	if (r < 0)
 		return r;
-	stage = json_pack("{s:s, s:s}", "name", pair.name, "code", pair.value);
+	if (!*pair.value)
+		return error_set(err, ERROR_INPUT, EINVAL, "%s wants %s, not '%.200s'", self->flag,
+				 self->argument, value);
+	/* Not "code", which would be of the language that -l names. */
+	stage = json_pack("{s:s, s:[s, s, s]}", "name", pair.name, "argv", "/bin/sh", "-c",
+			  pair.value);
 	if (json_array_append_new(below(o->overrides, "stages", json_array), stage) < 0)
 		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", value);
 	return 0;
@@ -174,8 +179,15 @@ static int apply_image(void *data, const struct option *self, const char *value,
 	_cleanup_free_ char *path = realpath(value, NULL);
 
 	if (!path)
-		return error_set(err, ERROR_INPUT, errno, "%s '%.300s': %s", self->flag, value,
-				 strerror(errno));
+		return error_set(err, ERROR_INPUT, errno,
+				 "%s '%.300s' cannot be opened (%s); give a directory that holds a "
+				 "root file system (usr, bin, lib)",
+				 self->flag, value, strerror(errno));
+	if (strcmp(path, "/") == 0)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "%s '%.300s' is the host's own root; leave it out to see the "
+				 "host's /usr, or give the root of another system",
+				 self->flag, value);
 	return set_text(o->overrides, "image", path, err);
 }
 
@@ -194,6 +206,8 @@ static const struct option run_rows[] = {
 	  MEMBER(output_dir) },
 	{ "--collect", 0, "GLOB", "take only files that match (repeatable)", apply_collect, 0 },
 	{ "--read-only", 0, NULL, "only /tmp is writable", apply_read_only, 0 },
+	{ "--workspace", 0, "NAME", "a directory that stays, mounted at /workspace", apply_text,
+	  0 },
 	{ "--network", 0, "MODE", "none (the default) or loopback", apply_text, 0 },
 	{ "--policy", 0, "NAME|FILE", "the policy to run under [default]", apply_text, 0 },
 	{ "--image", 0, "DIR", "a root file system instead of the host's /usr", apply_image, 0 },
@@ -212,6 +226,8 @@ static const struct option run_rows[] = {
 	{ "--tty", 0, NULL, "give the program a terminal", apply_tty, 0 },
 	{ "--explain", 0, NULL, "print decision and plan, run nothing", option_set_true,
 	  MEMBER(explain) },
+	{ "--no-daemon", 0, NULL, "run it here also when a daemon is running", option_set_true,
+	  MEMBER(no_daemon) },
 	{ "--quiet", 'q', NULL, "say nothing about limits that were reached", option_set_true,
 	  MEMBER(quiet) },
 };

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pieces of `atoll run`. Options fill a struct and a tree of overrides; run_body() joins them
- * with --request, FILE and the program's words into one request body; cmd-run.c sends it through the
- * public library and streams; run_report() prints what the result
+ * with --request, FILE and the program's words into one request body; run_remote() hands it to a
+ * running daemon, or cmd-run.c to the public library; both stream. run_report() prints what the result
  * holds beyond the program's own output.
  */
 #pragma once
 
 #include "atoll/atoll.h"
 #include "cli/options.h"
+#include "cli/remote.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -21,8 +22,10 @@ struct run_options {
 	const char *tests_file;
 	const char *invoke, *params;
 	const char *output_dir;
-	bool json, quiet, explain;
+	bool json, quiet, explain, no_daemon;
 	bool stdin_is_code; /* standard input was read as the program */
+	bool stdin_begun;   /* what came of it so far is the request's "stdin" … */
+	bool stdin_over;    /* … and that was all */
 };
 
 extern const struct option_list run_option_list;
@@ -49,3 +52,39 @@ struct terminal {
 };
 void terminal_raw(struct terminal *t, int fd);
 void terminal_restore(struct terminal *t);
+
+/* The outcome of one run: what it printed for us, and how to exit. */
+struct outcome {
+	char *json, *notice, *problem;
+	int exit_code;
+	int signal; /* that cancelled it, or 0 */
+	int broken; /* errno: our output could not be written any more; or 0 */
+};
+
+/* Our own standard output and error while a program runs. */
+struct run_stream {
+	int cancel_fd;
+	int broken; /* errno, of what could not be written; or 0 */
+};
+/* Writes everything; -ECANCELED when a signal comes first. */
+int run_output(struct run_stream *s, int fd, const char *bytes, size_t n);
+/* Signals that cancel a run, as a descriptor; they do not kill us any more. */
+int run_signal_fd(struct error *err) _must_check_;
+/* The signal that cancelled the run, or 0. */
+int run_signal_taken(int fd);
+/* Whether the program reads (the rest of) our standard input. */
+bool run_feeds_stdin(const struct run_options *o, const json_t *request);
+
+/* --- run-remote.c --- */
+struct run_remote {
+	bool is_there;
+	struct remote remote;
+	struct http_client *client;
+	int64_t opened_ns;
+};
+/* Nobody being there is no failure. */
+int run_remote_open(struct run_remote *d, struct error *err) _must_check_;
+void run_remote_close(struct run_remote *d);
+/* 1: *out has what happened; 0: run it here (request may have got a part of standard input); negative: refused. */
+int run_remote(struct run_remote *d, struct run_options *o, json_t *request, struct outcome *out,
+	       struct error *err) _must_check_;

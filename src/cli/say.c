@@ -4,31 +4,15 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
 #include "cli/cmd.h"
+#include "cli/remote-text.h"
 
 enum { MESSAGE_MAX = 16384 };
-
-static int append_escaped(struct buf *out, const char *text)
-{
-	int r = 0;
-
-	for (const unsigned char *p = (const unsigned char *)text; r == 0 && *p; p++) {
-		/* 0xC2 0x80–0x9F are the C1 controls of UTF-8; all other bytes above 0x7F are text. */
-		bool c1 = p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f;
-
-		if (c1)
-			r = buf_printf(out, "\\x%02x", *++p);
-		else if (*p < 0x20 || *p == 0x7f)
-			r = buf_printf(out, "\\x%02x", *p);
-		else
-			r = buf_append(out, p, 1);
-	}
-	return r;
-}
 
 void say(const char *fmt, ...)
 {
@@ -41,7 +25,8 @@ void say(const char *fmt, ...)
 	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
 		text[0] = '\0';
 	va_end(ap);
-	if (buf_puts(&line, "atoll: ") < 0 || append_escaped(&line, text) < 0 ||
+	if (buf_puts(&line, "atoll: ") < 0 ||
+	    text_escape(&line, text, strlen(text), TEXT_ONE_LINE) < 0 ||
 	    buf_puts(&line, "\n") < 0 || fd_write_all(STDERR_FILENO, line.data, line.len) < 0)
 		return; /* there is nobody left to tell */
 }

@@ -132,6 +132,19 @@ struct prober atoll_prober(struct atoll *a, const char *image)
 	};
 }
 
+int atoll_open_data(struct atoll *a, const struct atoll_options *o, struct error *err)
+{
+	int r;
+
+	if (o->cache_dir) {
+		a->cache_option = strdup(o->cache_dir);
+		if (!a->cache_option)
+			return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	}
+	r = data_find(o->data_dir, &a->data_dir, err);
+	return r < 0 ? r : registry_new(a->data_dir, &a->registry, err);
+}
+
 static int setup(struct atoll *a, const struct atoll_options *o, struct error *err)
 {
 	int r;
@@ -143,17 +156,8 @@ static int setup(struct atoll *a, const struct atoll_options *o, struct error *e
 	a->link = broker_connect(&a->broker);
 	if (!a->link && o->start_broker && !o->warm)
 		r = start_broker(a, err);
-	if (r < 0)
-		return r;
-	if (o->cache_dir) {
-		a->cache_option = strdup(o->cache_dir);
-		if (!a->cache_option)
-			return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-	}
-	r = data_find(o->data_dir, &a->data_dir, err);
-	if (r < 0)
-		return r;
-	r = registry_new(a->data_dir, &a->registry, err);
+	if (r >= 0)
+		r = atoll_open_data(a, o, err);
 	if (r < 0)
 		return r;
 	a->loop = loop_new();
@@ -198,6 +202,8 @@ struct atoll *atoll_free(struct atoll *a)
 	a->registry = registry_free(a->registry);
 	a->cache_fd = fd_close(a->cache_fd);
 	free(a->cache_option);
+	free(a->rules.dir);
+	free(a->rules.presets);
 	free(a->data_dir);
 	free(a);
 	return NULL;
@@ -209,7 +215,6 @@ static int report(const struct run *run, const struct result *res, char **result
 {
 	const struct atoll_run_options *o = &run->options;
 	char notice[512];
-	json_t *tree;
 
 	if (!res)
 		return 0;
@@ -219,10 +224,7 @@ static int report(const struct run *run, const struct result *res, char **result
 		*o->notice = strdup(notice);
 	if (!result_json)
 		return 0;
-	tree = result_to_json(res);
-	/* 15 digits show our microseconds as they are; a value of the program's needs all 17. */
-	*result_json = tree ? json_dumps(tree, JSON_REAL_PRECISION(res->value ? 17 : 15)) : NULL;
-	json_decref(tree);
+	*result_json = result_to_text(res);
 	return *result_json ? 0 : error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 }
 
@@ -241,9 +243,14 @@ int atoll_run(struct atoll *a, const char *request_json, const struct atoll_run_
 	run.full = result_json && !run.options.brief;
 	if (run.options.exit_code)
 		*run.options.exit_code = 125;
-	r = atoll_link(a, &err);
+	/* A broker of our own starts while we parse; one that serves others too is looked at behind the ring. */
+	r = a->link ? 0 : atoll_link(a, &err);
 	if (r >= 0)
 		r = json_parse(&doc, &root, &err);
+	if (r >= 0) {
+		flow_ring(&run, root);
+		r = atoll_link(a, &err);
+	}
 	if (r >= 0)
 		r = flow_run(&run, root, &res, &err);
 	else
@@ -298,7 +305,7 @@ int atoll_doctor(struct atoll *a, char **json, char **problem)
 	struct prober prober = atoll_prober(a, NULL);
 	struct error err = { 0 };
 	json_t *tree = NULL;
-	int r = doctor_examine(a->registry, &prober, a->data_dir, &tree, &err);
+	int r = doctor_examine(a->registry, &prober, NULL, &tree, &err);
 
 	return r < 0 ? refuse(&err, r, problem) : hand_out(tree, json, problem);
 }

@@ -442,8 +442,8 @@ static int read_setting(const char *path, int64_t *ret)
 	return 0;
 }
 
-int doctor_examine(struct registry *reg, const struct prober *p, const char *data_dir, json_t **ret,
-		   struct error *err)
+int doctor_examine(struct registry *reg, const struct prober *p, const struct host_facts *known,
+		   json_t **ret, struct error *err)
 {
 	static const char file[] = "policies/default.yaml";
 	_cleanup_buf_ struct buf text = { 0 };
@@ -453,14 +453,17 @@ int doctor_examine(struct registry *reg, const struct prober *p, const char *dat
 	int r;
 
 	buf_init(&text, DATA_FILE_MAX);
-	r = data_read(data_dir, file, &text, err);
+	r = data_read(p->data_dir, file, &text, err);
 	if (r == -ENOENT)
 		return error_set(err, ERROR_INTERNAL, ENOENT,
 				 "%s/%s is missing; set ATOLL_DATA_DIR to where Atoll's files are.",
-				 data_dir, file);
+				 p->data_dir, file);
 	if (r < 0)
 		return r;
-	host_probe_deep(&facts);
+	if (known)
+		facts = *known;
+	else
+		host_probe_deep(&facts);
 	r = policy_parse(&(struct document){ file, text.data, text.len }, &facts, &policy, err);
 	if (r < 0)
 		return r;

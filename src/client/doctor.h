@@ -26,6 +26,8 @@ struct doctor_input {
 /* NULL: out of memory. */
 json_t *doctor_report(const struct doctor_input *in);
 
-/* Probes the host, reads policies/default.yaml of data_dir and asks reg for the runtimes. */
-int doctor_examine(struct registry *reg, const struct prober *p, const char *data_dir, json_t **ret,
-		   struct error *err) _must_check_;
+/*
+ * Reads policies/default.yaml of p->data_dir and asks reg for the runtimes. facts NULL: probes the host, which takes children.
+ */
+int doctor_examine(struct registry *reg, const struct prober *p, const struct host_facts *facts,
+		   json_t **ret, struct error *err) _must_check_;

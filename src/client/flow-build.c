@@ -7,10 +7,16 @@
  */
 #include "client/flow-kit.h"
 
+#include "base/fd.h"
+#include "loop/fiber.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #define KEEP FLOW_BUILD_DIR "/.keep" /* makes the directory exist */
+
+/* Of all compile stages of a run: each may have been done with a kit first, and then without. */
+static const int64_t built_bytes_max = 2LL * PLAN_BYTES_MAX;
 
 bool flow_is_compiled(const struct run *run)
 {
@@ -36,6 +42,8 @@ static int describe(struct run *run, struct execution *ret, struct error *err)
 	if (!d || !stage || !files)
 		return no_memory(err);
 	*d = run->decision;
+	/* What is built comes from the request alone. */
+	d->workspace = NULL;
 	decision_stage_limits(&run->decision, &run->language->compile_limits,
 			      run->language->compile_limits_set, &d->limits);
 	d->tty = false;
@@ -95,9 +103,12 @@ static int take_product(void *data, const struct record_file *file, int fd)
 		return 0;
 	if (p->n_files >= BUILDCACHE_FILES_MAX)
 		return -E2BIG;
+	if (file->size > built_bytes_max - run->built_bytes)
+		return -EFBIG;
 	r = flow_read_file(fd, file->size, &bytes);
 	if (r < 0)
 		return r;
+	run->built_bytes += file->size;
 	path = arena_strndup(&run->memory, file->path + prefix, strlen(file->path + prefix));
 	kept = arena_alloc(&run->memory, (size_t)file->size + 1);
 	files = reallocarray(p->files, p->n_files + 1, sizeof(*files));
@@ -138,6 +149,20 @@ static int cache_key(struct run *run, const struct stage_spec *stage, char ret[S
 	return buildcache_key(&in, ret);
 }
 
+static int add_stage(struct run *run, struct result_stage *stage)
+{
+	int r;
+
+	if (run->stage > 0)
+		(void)snprintf(stage->name, sizeof(stage->name), "compile:%.55s",
+			       run->request->stages[run->stage - 1].name);
+	r = flow_add_stage(run->result, stage);
+
+	if (r >= 0 && run->control && run->control->on_stage)
+		run->control->on_stage(run->control->data, stage);
+	return r;
+}
+
 static int from_cache(struct run *run, const char *key)
 {
 	struct result_stage stage = {
@@ -154,13 +179,21 @@ static int from_cache(struct run *run, const char *key)
 	if (r < 0)
 		return r;
 	run->result->cached_build = true;
-	return flow_add_stage(run->result, &stage);
+	return add_stage(run, &stage);
 }
 
 static void show(struct run *run, enum atoll_stream stream, const struct result_stream *s)
 {
 	const struct atoll_run_options *o = &run->options;
+	struct run_control *c = run->control;
 
+	if (c && c->use_spool && s->len > 0) {
+		int r = fd_write_all(stream == ATOLL_STDOUT ? c->stdout_fd : c->stderr_fd, s->text,
+				     s->len);
+
+		if (r < 0 && c->spool_error == 0)
+			c->spool_error = r;
+	}
 	/* Nothing is left to cancel, so what the caller answers does not matter. */
 	if (o->on_output && s->len > 0)
 		(void)o->on_output(o->data, stream, s->text, s->len);
@@ -252,7 +285,7 @@ static int compile(struct run *run, const struct execution *in, struct error *er
 	if (r >= 0)
 		r = keep_texts(o, &stage);
 	if (r >= 0)
-		r = flow_add_stage(run->result, &stage);
+		r = add_stage(run, &stage);
 	if (r < 0) {
 		free(stage.stdout_text);
 		free(stage.stderr_text);
@@ -265,19 +298,11 @@ out:
 	return r;
 }
 
-int flow_build(struct run *run, struct error *err)
+static int compile_and_keep(struct run *run, const struct execution *in, const char *key,
+			    struct error *err)
 {
-	struct execution in;
-	char key[SHA256_HEX] = "";
-	int r = describe(run, &in, err);
+	int r = compile(run, in, err);
 
-	if (r < 0)
-		return r;
-	if (cache_key(run, in.stages, key) < 0)
-		key[0] = '\0';
-	if (key[0] && from_cache(run, key) >= 0)
-		return 1;
-	r = compile(run, &in, err);
 	if (r > 0 && key[0] && atoll_cache(run->atoll) >= 0) {
 		/* A cache that is full or gone costs the next caller a compile, no more. */
 		int stored = buildcache_store(atoll_cache(run->atoll), key, &run->product,
@@ -285,5 +310,30 @@ int flow_build(struct run *run, struct error *err)
 
 		(void)stored;
 	}
+	return r;
+}
+
+int flow_build(struct run *run, struct error *err)
+{
+	const struct patience patience = { run->control ? &run->control->killed : NULL, INT64_MAX };
+	struct flight **flights = &run->atoll->flights, flight;
+	struct execution in;
+	char key[SHA256_HEX] = "";
+	bool leads;
+	int r = describe(run, &in, err);
+
+	if (r < 0)
+		return r;
+	if (cache_key(run, in.stages, key) < 0)
+		return compile_and_keep(run, &in, "", err);
+	if (from_cache(run, key) >= 0)
+		return 1;
+	leads = flight_join(flights, &flight, key, &patience);
+	/* Somebody else was at it, and may have left it there. */
+	if (!leads && fiber_current() && from_cache(run, key) >= 0)
+		return 1;
+	r = compile_and_keep(run, &in, key, err);
+	if (leads)
+		flight_leave(flights, &flight);
 	return r;
 }

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One sandbox: plan, sealed memfd, job, loop, outcome. What is a failure of ours becomes an error here;
- * what the program did is left in the job's outcome.
+ * One sandbox: plan, job, loop, outcome. What is a failure of ours becomes an error here; what the program did is
+ * left in the job's outcome. Waiting for the end is running the loop, or, on a fiber, letting it run.
  */
 #include "client/run.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
+#include "client/keeper.h"
+#include "client/service.h"
+#include "loop/worker.h"
 #include "plan/wire.h"
 
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { EXECUTE_GRACE_MS = 30000 };
+enum { EXECUTE_GRACE_MS = 30000, LATER_MAX = 1024 };
 
 int flow_plan(const struct execution *in, struct plan *ret, struct error *err)
 {
@@ -26,35 +32,87 @@ int flow_plan(const struct execution *in, struct plan *ret, struct error *err)
 		.build_scratch = in->build_scratch,
 		.warm = in->warm,
 		.kit = in->kit,
+		.startup = in->startup,
+		.n_startup = in->n_startup,
 	};
 
 	return plan_build(&input, ret, err);
 }
 
-static int seal_plan(const struct execution *in, struct error *err)
+static int encode_plan(const struct execution *in, struct buf *ret, struct error *err)
 {
 	_cleanup_(plan_done) struct plan plan = { 0 };
-	_cleanup_buf_ struct buf bytes = { 0 };
 	int r;
 
 	plan_init(&plan);
-	buf_init(&bytes, PLAN_BYTES_MAX + (PLAN_OPS_MAX + 1) * sizeof(struct op));
 	r = flow_plan(in, &plan, err);
 	if (r < 0)
 		return r;
-	r = plan_encode(&plan, &bytes);
-	if (r >= 0)
-		r = fd_sealed_memfd("atoll-plan", bytes.data, bytes.len);
+	r = plan_encode(&plan, ret);
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "cannot hand over the plan: %s",
 				 strerror(-r));
-	return r;
+	return 0;
 }
+
+struct encoding {
+	const struct execution *in;
+	struct buf *ret;
+	struct error *err;
+	int r;
+};
+
+static void encode(void *data)
+{
+	struct encoding *e = data;
+
+	e->r = encode_plan(e->in, e->ret, e->err);
+}
+
+/* Files of the request are in it. */
+static int encode_aside(const struct execution *in, struct buf *ret, struct error *err)
+{
+	struct encoding e = { .in = in, .ret = ret, .err = err };
+	size_t bytes = 0;
+
+	buf_init(ret, PLAN_BYTES_MAX + (PLAN_OPS_MAX + 1) * sizeof(struct op));
+	for (size_t i = 0; i < in->n_files; i++)
+		bytes += in->files[i].data.len;
+	worker_call_for(bytes, encode, &e);
+	return e.r;
+}
+
+/* A large file, for when the job is over: on a fiber others need not wait until it is read. */
+struct later {
+	struct later *next;
+	struct record_file file;
+	int fd;
+};
 
 struct watcher {
 	struct run *run;
 	const struct execution *in;
+	struct run_control *control; /* of the program's own sandbox, or NULL */
+	struct fiber *fiber;	     /* who waits, or NULL: the loop is run until the end */
+	struct job *job;
+	struct buf plan; /* until it is sent */
+	bool started_told;
+	struct later *later;
+	size_t n_later;
 };
+
+static void tell_started(struct watcher *w, int64_t at_ns, bool warm)
+{
+	if (w->started_told || !w->control->on_started)
+		return;
+	w->started_told = true;
+	w->control->on_started(w->control->data, at_ns, warm);
+}
+
+static void on_started(void *data, const struct record_started *started)
+{
+	tell_started(data, started->at_ns, started->warm);
+}
 
 static int on_output(void *data, enum job_stream stream, const void *bytes, size_t n)
 {
@@ -63,21 +121,83 @@ static int on_output(void *data, enum job_stream stream, const void *bytes, size
 
 	if (!w->in->live || !o->on_output)
 		return 0;
+	/* News of the start can be a little late: a program that prints has begun. */
+	if (w->control)
+		tell_started(w, clock_now_ns(), false);
 	return o->on_output(o->data, stream == JOB_STDOUT ? ATOLL_STDOUT : ATOLL_STDERR, bytes, n);
+}
+
+static void on_stage(void *data, size_t index)
+{
+	struct watcher *w = data;
+	struct result_stage stage;
+
+	if (index >= w->in->n_stages || job_outcome(w->job)->error.code != ERROR_NONE)
+		return;
+	flow_stage(job_outcome(w->job), index, &w->in->stages[index], &stage);
+	w->control->on_stage(w->control->data, &stage);
+}
+
+static void on_usage(void *data, const struct usage *usage)
+{
+	struct watcher *w = data;
+
+	w->control->on_usage(w->control->data, usage);
+}
+
+static int keep_for_later(struct watcher *w, const struct record_file *file, int fd)
+{
+	struct later *later = malloc(sizeof(*later));
+
+	if (!later)
+		return -ENOMEM;
+	*later = (struct later){ .next = w->later,
+				 .file = *file,
+				 .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3) };
+	if (later->fd < 0) {
+		free(later);
+		return -errno;
+	}
+	w->later = later;
+	w->n_later++;
+	return 0;
 }
 
 static int on_file(void *data, const struct record_file *file, int fd)
 {
 	struct watcher *w = data;
 
-	return w->in->on_file ? w->in->on_file(w->in->file_data, file, fd) : 0;
+	if (!w->in->on_file)
+		return 0;
+	if (w->fiber && file->size > SERVICE_FILE_INLINE && w->n_later < LATER_MAX &&
+	    keep_for_later(w, file, fd) == 0)
+		return 0;
+	return w->in->on_file(w->in->file_data, file, fd);
+}
+
+/* What was put off; after a failure only given back. */
+static int take_later(struct watcher *w, int r)
+{
+	while (w->later) {
+		struct later *later = w->later;
+
+		w->later = later->next;
+		if (r >= 0)
+			r = w->in->on_file(w->in->file_data, &later->file, later->fd);
+		(void)fd_close(later->fd);
+		free(later);
+	}
+	return r;
 }
 
 static int on_end(void *data)
 {
 	struct watcher *w = data;
 
-	loop_stop(w->run->atoll->loop);
+	if (w->fiber)
+		fiber_wake(w->fiber);
+	else
+		loop_stop(w->run->atoll->loop);
 	return 0;
 }
 
@@ -90,13 +210,28 @@ static int64_t patience_ms(const struct execution *in)
 	return ms;
 }
 
+static struct job_observer observer(struct watcher *w)
+{
+	const struct run_control *c = w->control;
+
+	return (struct job_observer){
+		.data = w,
+		.on_started = c && c->on_started ? on_started : NULL,
+		.on_output = on_output,
+		.on_file = on_file,
+		.on_stage = c && c->on_stage ? on_stage : NULL,
+		.on_usage = c && c->on_usage ? on_usage : NULL,
+		.on_end = on_end,
+	};
+}
+
 static struct job_input job_input(const struct run *run, const struct execution *in,
 				  struct watcher *watcher)
 {
 	const struct atoll_run_options *o = &run->options;
 	const struct limits *l = &in->decision->limits;
-
-	return (struct job_input){
+	struct job_input input = {
+		.ring = in->warm && run->rung ? run->ring : (struct ring){ BELLS_MAX, -1 },
 		.tty = in->decision->tty,
 		.quiet = !in->live || !o->on_output,
 		.stdin_data = in->stdin_data,
@@ -108,8 +243,20 @@ static struct job_input job_input(const struct run *run, const struct execution 
 		.output_total_bytes = l->output_total_bytes,
 		.idle_timeout_ms = l->idle_timeout_ms,
 		.patience_ms = patience_ms(in),
-		.observer = { watcher, on_output, on_file, on_end },
+		.observer = observer(watcher),
 	};
+
+	if (watcher->control) {
+		const struct run_control *c = watcher->control;
+
+		input.quiet = input.quiet || c->quiet;
+		input.use_spool = c->use_spool;
+		input.stdout_fd = c->stdout_fd;
+		input.stderr_fd = c->stderr_fd;
+		input.rows = c->rows;
+		input.columns = c->columns;
+	}
+	return input;
 }
 
 static void job_cleanup(struct job **job)
@@ -117,55 +264,140 @@ static void job_cleanup(struct job **job)
 	(void)job_free(*job);
 }
 
-/*
- * A pool that ends takes nobody's run with it that had not begun: another broker does it. Not when the caller's own input
- * may be gone into it.
- */
-static bool lost_with_pool(const struct run *run, const struct job_input *input,
-			   const struct job_outcome *o)
+/* Which broker a run went to. By the time it is over the handle may have another. */
+struct broker_used {
+	bool can_go; /* without us: it serves others too, or somebody sees to another one */
+	uint64_t generation;
+};
+
+static int use_broker(struct run *run, struct broker_used *ret, struct error *err)
 {
-	return link_is_shared(run->atoll->link) && !o->started && input->stdin_fd < 0 &&
-	       o->error.code == ERROR_INTERNAL &&
+	struct atoll *a = run->atoll;
+	int r = a->keeper
+			? keeper_await(a->keeper, run->control ? &run->control->killed : NULL, err)
+			: atoll_link(a, err);
+
+	if (r < 0)
+		return r;
+	*ret = (struct broker_used){ .can_go = a->keeper || link_is_shared(a->link),
+				     .generation = a->keeper ? keeper_generation(a->keeper) : 0 };
+	return 0;
+}
+
+static void give_up_broker(struct atoll *a, const struct broker_used *used)
+{
+	if (a->keeper)
+		keeper_retire(a->keeper, used->generation);
+	else
+		link_give_up(a->link);
+}
+
+/*
+ * A broker that ends takes nobody's run with it that had not begun: another one does it. Not when the caller's own input is
+ * gone into it, or somebody was told that it begins.
+ */
+static bool lost_with_broker(const struct broker_used *used, struct job *job)
+{
+	const struct job_outcome *o = job_outcome(job);
+
+	return used->can_go && !o->started && !o->took_input && o->error.code == ERROR_INTERNAL &&
 	       (o->error.errnum == EPIPE || o->error.errnum == ESHUTDOWN);
+}
+
+/* What was asked for before there was a job to ask it of. */
+static void obey(struct run_control *c, struct job *job, bool live)
+{
+	c->job = job;
+	c->live = live;
+	if (c->killed)
+		job_kill(job, c->kill_cause);
+	if (c->paused && live)
+		job_pause(job);
+}
+
+/* Nobody needs this processor once the broker has done its part: what telling a result takes comes into its caches. */
+static void use_the_time(const struct run *run)
+{
+	(void)sched_yield();
+	free(result_to_text(run->result));
+}
+
+static int await(struct run *run, struct watcher *w)
+{
+	struct run_control *c = run->control;
+
+	if (!w->fiber) {
+		if (run->rung && w->in->live && w->in->warm)
+			use_the_time(run);
+		return loop_run(run->atoll->loop);
+	}
+	if (c)
+		obey(c, w->job, w->in->live);
+	while (!job_has_ended(w->job))
+		fiber_wait();
+	if (c) {
+		c->job = NULL;
+		if (c->spool_error == 0)
+			c->spool_error = job_outcome(w->job)->spool_error;
+	}
+	return 0;
+}
+
+/* Sends it and waits. -EPIPE, with words in the outcome: the broker was gone before. */
+static int send_and_wait(struct run *run, struct watcher *w, struct job_input *input,
+			 struct error *err)
+{
+	int r;
+
+	input->plan = (struct span){ w->plan.data, w->plan.len };
+	r = job_new(run->atoll->link, run->atoll->loop, input, &w->job);
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "cannot start the run: %s", strerror(-r));
+	r = job_start(w->job, err);
+	/* The broker has its own by now; what it takes to free ours is spent while the program runs. */
+	buf_done(&w->plan);
+	if (r == -EPIPE)
+		job_outcome(w->job)->error = *err;
+	return r < 0 ? r : await(run, w);
 }
 
 /* 0: it went to its end; 1: to be done again. */
 static int execute_once(struct run *run, const struct execution *in, struct job **ret,
 			struct error *err)
 {
-	struct watcher watcher = { .run = run, .in = in };
+	struct watcher watcher = { .run = run,
+				   .in = in,
+				   .control = in->live ? run->control : NULL,
+				   .fiber = fiber_current() };
 	struct job_input input = job_input(run, in, &watcher);
 	_cleanup_(job_cleanup) struct job *job = NULL;
-	_cleanup_close_ int plan_fd = -EBADF;
-	int r;
+	struct broker_used used = { 0 };
+	/* On a fiber that may take a while: which broker there is, is asked afterwards. Else one is started meanwhile. */
+	int r = watcher.fiber ? encode_aside(in, &watcher.plan, err) : 0;
 
-	r = atoll_link(run->atoll, err);
-	if (r < 0)
+	if (r >= 0)
+		r = use_broker(run, &used, err);
+	if (r >= 0 && !watcher.fiber)
+		r = encode_aside(in, &watcher.plan, err);
+	if (r >= 0)
+		r = send_and_wait(run, &watcher, &input, err);
+	buf_done(&watcher.plan);
+	job = watcher.job;
+	if (r < 0 && !job)
 		return r;
-	plan_fd = seal_plan(in, err);
-	if (plan_fd < 0)
-		return plan_fd;
-	input.plan_fd = plan_fd;
-	r = job_new(run->atoll->link, run->atoll->loop, &input, &job);
-	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "cannot start the run: %s", strerror(-r));
-	r = job_start(job, err);
-	/* The broker has its own by now; what it takes to close ours is spent while the program runs. */
-	plan_fd = fd_close(plan_fd);
-	if (r == -EPIPE)
-		job_outcome(job)->error = *err;
-	else if (r < 0)
-		return r;
-	else
-		r = loop_run(run->atoll->loop);
-	if (lost_with_pool(run, &input, job_outcome(job))) {
-		link_give_up(run->atoll->link);
+	/* With its ticket in hand: whatever is left of the dead one's sandboxes cannot begin it any more. */
+	if (job && lost_with_broker(&used, job) && job_recall(job)) {
+		give_up_broker(run->atoll, &used);
+		(void)take_later(&watcher, -ECANCELED);
 		return 1;
 	}
-	if (r == -EPIPE)
-		return r;
-	if (r < 0)
+	if (r >= 0 && take_later(&watcher, 0) < 0)
+		(void)error_set(&job_outcome(job)->error, ERROR_INTERNAL, EIO,
+				"cannot keep what the program wrote");
+	if (r < 0 && err->code == ERROR_NONE)
 		return error_set(err, ERROR_INTERNAL, -r, "the run was lost: %s", strerror(-r));
+	if (r < 0)
+		return r;
 	*ret = TAKE_PTR(job);
 	return 0;
 }
@@ -174,8 +406,10 @@ int flow_execute(struct run *run, const struct execution *in, struct job **ret, 
 {
 	int r = execute_once(run, in, ret, err);
 
-	if (r == 1)
+	if (r == 1) {
+		*err = (struct error){ 0 };
 		r = execute_once(run, in, ret, err);
+	}
 	return r <= 0 ? r
 		      : error_set(err, ERROR_INTERNAL, EPIPE,
 				  "two sandbox brokers ended before the run could begin");

@@ -10,6 +10,8 @@
 #include "base/fd.h"
 #include "base/sha256.h"
 #include "client/glob.h"
+#include "client/service.h"
+#include "loop/fiber.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -18,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { COPY_CHUNK = 65536, ANSWER_MAX = 2 << 20 };
+enum { COPY_CHUNK = 65536, COPY_TURN = 1 << 20, ANSWER_MAX = 2 << 20 };
 
 int flow_open_output(struct run *run, struct error *err)
 {
@@ -44,7 +46,8 @@ bool flow_wants_files(const struct run *run)
 	/* What cannot be written cannot be left behind. */
 	if (run->decision.read_only)
 		return false;
-	return run->full || run->output_fd >= 0 || run->request->invoke_method;
+	return run->full || run->output_fd >= 0 || run->request->invoke_method ||
+	       (run->control && run->control->on_file);
 }
 
 int flow_read_file(int fd, int64_t size, char **ret)
@@ -73,18 +76,39 @@ int flow_read_file(int fd, int64_t size, char **ret)
 	return 0;
 }
 
+/* Others have their turn too, wherever a file is large. */
+static void give_way(off_t at)
+{
+	if (at % COPY_TURN == 0 && fiber_current())
+		fiber_yield();
+}
+
+static bool holds(int fd, struct span bytes)
+{
+	_cleanup_free_ char *chunk = malloc(COPY_CHUNK);
+	size_t at = 0;
+
+	while (chunk && at < bytes.len) {
+		ssize_t n = pread(fd, chunk, MIN(bytes.len - at, (size_t)COPY_CHUNK), (off_t)at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0 || memcmp(chunk, bytes.data + at, (size_t)n) != 0)
+			return false;
+		at += (size_t)n;
+		give_way((off_t)at);
+	}
+	return chunk != NULL;
+}
+
 /* An input the program did not change is not an output. */
 static bool is_unchanged(const struct run *run, const struct record_file *file, int fd)
 {
 	for (size_t i = 0; i < run->n_files; i++) {
 		const struct build_file *f = &run->files[i];
-		_cleanup_free_ char *bytes = NULL;
 
-		if (strcmp(f->path, file->path) != 0)
-			continue;
-		return (int64_t)f->data.len == file->size &&
-		       flow_read_file(fd, file->size, &bytes) == 0 &&
-		       memcmp(bytes, f->data.data, f->data.len) == 0;
+		if (strcmp(f->path, file->path) == 0 && strcmp(f->base, SANDBOX_WORK) == 0)
+			return (int64_t)f->data.len == file->size && holds(fd, f->data);
 	}
 	return false;
 }
@@ -146,6 +170,7 @@ static int copy_hashed(int fd, int to_fd, char ret_hex[SHA256_HEX])
 				return r;
 		}
 		at += n;
+		give_way(at);
 	}
 	sha256_final(&hash, ret_hex);
 	return 0;
@@ -175,9 +200,11 @@ static int put_file(const struct run *run, const struct record_file *file, int f
 	return r;
 }
 
+/* By path, whatever order the directory has. */
 static int list_file(struct result *res, const struct record_file *file, const char *hex)
 {
 	struct result_file *files = reallocarray(res->files, res->n_files + 1, sizeof(*files));
+	size_t at = res->n_files;
 	char *path;
 
 	if (!files)
@@ -186,8 +213,11 @@ static int list_file(struct result *res, const struct record_file *file, const c
 	path = strdup(file->path);
 	if (!path)
 		return -ENOMEM;
-	files[res->n_files] = (struct result_file){ .path = path, .size = file->size };
-	memcpy(files[res->n_files++].sha256, hex, SHA256_HEX);
+	for (; at > 0 && strcmp(files[at - 1].path, path) > 0; at--)
+		files[at] = files[at - 1];
+	files[at] = (struct result_file){ .path = path, .size = file->size };
+	memcpy(files[at].sha256, hex, SHA256_HEX);
+	res->n_files++;
 	return 0;
 }
 
@@ -229,5 +259,14 @@ int flow_take_file(void *data, const struct record_file *file, int fd)
 			r = copy_hashed(fd, -EBADF, hex);
 		}
 	}
-	return r < 0 ? r : list_file(run->result, file, hex);
+	if (r >= 0)
+		r = list_file(run->result, file, hex);
+	if (r >= 0 && run->control && run->control->on_file)
+		run->control->on_file(run->control->data,
+				      &(struct service_file){ .path = file->path,
+							      .size = file->size,
+							      .mode = file->mode,
+							      .sha256 = hex,
+							      .fd = fd });
+	return r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The program's own sandbox: described as an execution, run, and turned into a result. A request with
- * `stages` runs those commands there instead of the language's.
+ * `stages` runs those there instead (flow-stages.c).
  */
 #include "client/run.h"
 
@@ -32,74 +32,6 @@ static int list_files(struct run *run, struct execution *in, struct error *err)
 	}
 	in->files = files;
 	in->n_files = n;
-	return 0;
-}
-
-/* A word without a slash is looked for in PATH by env; a relative one is below the work directory. */
-static const char **stage_argv(struct run *run, const struct request_stage *s)
-{
-	static const char *const shell[] = { "/bin/sh", "-c", NULL };
-	static const char *const search[] = { "/usr/bin/env", "--", NULL };
-	const char *const *first = s->code ? shell : search;
-	const char *code[] = { s->code, NULL };
-	const char *const *rest = s->code ? code : s->argv;
-	size_t n_first = s->code || !strchr(s->argv[0], '/') ? 2 : 0, n_rest = 0;
-	const char **argv;
-
-	while (rest[n_rest])
-		n_rest++;
-	argv = arena_alloc(&run->memory, (n_first + n_rest + 1) * sizeof(char *));
-	if (!argv)
-		return NULL;
-	memcpy(argv, first, n_first * sizeof(char *));
-	memcpy(argv + n_first, rest, n_rest * sizeof(char *));
-	if (n_first == 0 && argv[0][0] != '/') {
-		size_t size = sizeof(SANDBOX_WORK "/") + strlen(argv[0]);
-		char *path = arena_alloc(&run->memory, size);
-
-		if (!path)
-			return NULL;
-		(void)snprintf(path, size, SANDBOX_WORK "/%s", argv[0]);
-		argv[0] = path;
-	}
-	return argv;
-}
-
-static int describe_stage(struct run *run, size_t index, struct stage_spec *ret, struct error *err)
-{
-	const struct request_stage *s = &run->request->stages[index];
-	struct limits *limits = arena_alloc(&run->memory, sizeof(*limits));
-	struct word_context c;
-
-	if (!limits)
-		return no_memory(err);
-	decision_stage_limits(&run->decision, &s->limits, s->limits_set, limits);
-	c = flow_words(run, SANDBOX_BUILD, limits);
-	*ret = (struct stage_spec){
-		.name = s->name,
-		.argv = stage_argv(run, s),
-		.env = flow_env(run, s, &c),
-		.stdin_data = s->stdin_data,
-		.limits = limits,
-	};
-	return ret->argv && ret->env ? 0 : no_memory(err);
-}
-
-static int describe_stages(struct run *run, struct execution *in, struct error *err)
-{
-	size_t n = run->request->n_stages;
-	struct stage_spec *stages = arena_alloc(&run->memory, n * sizeof(*stages));
-
-	if (!stages)
-		return no_memory(err);
-	for (size_t i = 0; i < n; i++) {
-		int r = describe_stage(run, i, &stages[i], err);
-
-		if (r < 0)
-			return r;
-	}
-	in->stages = stages;
-	in->n_stages = n;
 	return 0;
 }
 
@@ -139,16 +71,20 @@ int flow_describe(struct run *run, struct execution *ret, struct error *err)
 		.on_file = flow_take_file,
 		.file_data = run,
 	};
-	int r = list_files(run, &in, err);
+	int r = flow_add_stage_files(run, err);
 
+	if (r >= 0)
+		r = list_files(run, &in, err);
 	if (r < 0)
 		return r;
 	if (run->request->n_stages > 0)
-		r = describe_stages(run, &in, err);
+		r = flow_describe_stages(run, &in, err);
 	else if (run->request->invoke_method)
 		r = flow_describe_invoke(run, &in, err);
 	else
 		r = describe_language(run, &in, err);
+	if (r >= 0 && run->request->n_stages == 0)
+		r = flow_add_startup(run, &in, err);
 	if (r >= 0)
 		*ret = in;
 	return r;
@@ -243,8 +179,11 @@ int flow_program(struct run *run, struct error *err)
 	struct execution in;
 	struct job_outcome *o;
 	struct job *job;
-	int r = flow_describe(run, &in, err);
+	int r = flow_build_stages(run, err);
 
+	if (r <= 0)
+		return r;
+	r = flow_describe(run, &in, err);
 	if (r < 0)
 		return r;
 	r = flow_execute(run, &in, &job, err);

@@ -2,7 +2,8 @@
 /*
  * `tests`: the one build, then a fresh sandbox for each test, so that none sees what another left. A test
  * passes when the program ended well and printed what was expected, as judges compare: white space at the
- * ends of lines and at the end of the output does not count.
+ * ends of lines and at the end of the output does not count. Every test gets a verdict, also one that was
+ * never begun: then it says why.
  */
 #include "client/run.h"
 
@@ -20,9 +21,36 @@ static const char *verdict_word(const struct verdict *v, bool same)
 		return "timeout";
 	case STATUS_LIMIT:
 		return "limit";
+	case STATUS_CANCELLED:
+		return "cancelled";
 	default:
 		return "error";
 	}
+}
+
+int flow_tests_skip(const struct run *run, struct result *res, const struct verdict *why,
+		    const char *word)
+{
+	size_t n = run->request ? run->request->n_tests : 0;
+
+	if (res->n_tests >= n)
+		return 0;
+	if (!res->tests)
+		res->tests = calloc(n, sizeof(*res->tests));
+	if (!res->tests)
+		return -ENOMEM;
+	while (res->n_tests < n) {
+		struct result_test *t = &res->tests[res->n_tests++];
+
+		t->run = *why;
+		t->run.exit_code = -1;
+		t->verdict = word && why->status != STATUS_CANCELLED ? word
+								     : verdict_word(why, false);
+		t->stdout_text = strdup("");
+		t->stderr_text = strdup("");
+		t->memory_peak_bytes = -1;
+	}
+	return 0;
 }
 
 /* Counters of all tests: what adds up is added, of peaks the highest is kept. */
@@ -99,7 +127,7 @@ static int run_test(struct run *run, struct execution *in, size_t index, struct 
 	return r;
 }
 
-/* The run as a whole: a success when all passed; the first that did not says how it failed. */
+/* The run as a whole: a success when all passed; the first that did not says how it failed, unless it was cancelled. */
 static void sum_up(struct result *res, size_t n_asked)
 {
 	const struct result_test *bad = NULL;
@@ -109,7 +137,8 @@ static void sum_up(struct result *res, size_t n_asked)
 		if (res->tests[i].passed)
 			continue;
 		failed++;
-		if (!bad)
+		if (!bad || (res->tests[i].run.status == STATUS_CANCELLED &&
+			     bad->run.status != STATUS_CANCELLED))
 			bad = &res->tests[i];
 	}
 	res->verdict = bad ? bad->run : res->tests[0].run;
@@ -138,12 +167,15 @@ int flow_tests(struct run *run, struct error *err)
 	res->tests = calloc(n, sizeof(*res->tests));
 	if (!res->tests)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-	for (size_t i = 0; i < n; i++) {
-		r = run_test(run, &in, i, err);
+	while (res->n_tests < n) {
+		const struct verdict *last;
+
+		r = run_test(run, &in, res->n_tests, err);
 		if (r < 0)
 			return r;
-		if (res->tests[res->n_tests - 1].run.status == STATUS_CANCELLED)
-			break;
+		last = &res->tests[res->n_tests - 1].run;
+		if (last->status == STATUS_CANCELLED)
+			(void)!flow_tests_skip(run, res, last, NULL); /* their list is there */
 	}
 	sum_up(res, n);
 	return 0;

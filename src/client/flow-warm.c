@@ -11,7 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WARM_WORDS_MAX = 64 }; /* as many as a plan takes of each kind */
+enum {
+	WARM_WORDS_MAX = 64, /* as many as a plan takes of each kind */
+	RING_CODE_MAX =
+		4096, /* of a program that are looked at in a hurry; imports stand at its beginning */
+};
 
 static size_t count(const char *const *words)
 {
@@ -49,16 +53,15 @@ static void want(void *data, const char *name, size_t len)
 }
 
 /* The smallest of the tiers that have most of what is imported; NULL: nothing of them is. */
-static const char *const *tier_of_code(const struct run *run)
+static const char *const *tier_of_code(const struct language *lang, struct span code)
 {
-	const struct language *lang = run->language;
 	struct wanted w = { .tiers = (const char *const *const *)lang->warm.tiers };
 	const char *const *best = NULL;
 	int best_hits = 0;
 
-	if (!w.tiers[0] || !language_has_extension(lang, "py") || !run->code.data)
+	if (!w.tiers[0] || !language_has_extension(lang, "py") || !code.data)
 		return NULL;
-	imports_scan(run->code.data, run->code.len, want, &w);
+	imports_scan(code.data, code.len, want, &w);
 	for (size_t t = 0; w.tiers[t]; t++) {
 		int hits = __builtin_popcount(w.hits[t]);
 
@@ -119,9 +122,7 @@ static bool is_shadowed(const struct run *run, const char *const *modules)
 
 static const char *const *choose_modules(const struct run *run)
 {
-	const char *const *modules = run->request->preload ? named_modules(run) : tier_of_code(run);
-
-	return modules && !is_shadowed(run, modules) ? modules : NULL;
+	return run->request->preload ? named_modules(run) : tier_of_code(run->language, run->code);
 }
 
 static bool uses(const char *const *words, const char *mark)
@@ -159,7 +160,7 @@ static bool describe_start(struct run *run, const struct word_context *words, st
 	memcpy(env + n_env, on_top, n_warm * sizeof(*env));
 	ret->env = (const char *const *)env;
 	if (uses(argv, "{runner_fd}"))
-		ret->file = runner;
+		ret->file = lang->warm.runner;
 	return true;
 }
 
@@ -177,8 +178,34 @@ static bool can_be_warm(const struct run *run)
 	return true;
 }
 
+/* Languages and their tiers are where they are for as long as there is a handle; lists that callers made come and go. */
+static uint64_t key_of(const struct language *lang, const json_t *root)
+{
+	const json_t *code = json_object_get(root, "code");
+	const struct span head = { json_string_value(code),
+				   MIN(json_string_length(code), (size_t)RING_CODE_MAX) };
+	bool named = json_array_size(json_object_get(root, "preload")) > 0;
+
+	return (uintptr_t)lang + (named ? 1 : (uintptr_t)tier_of_code(lang, head) * 31);
+}
+
+void flow_ring(struct run *run, const json_t *root)
+{
+	const char *name = json_string_value(json_object_get(root, "language"));
+	const struct language *lang;
+	struct error unknown;
+
+	if (!run->atoll->link || !name ||
+	    registry_find(run->atoll->registry, name, &lang, &unknown) < 0 ||
+	    lang->warm.kind == WARMTH_NONE)
+		return;
+	run->ring = link_ring(run->atoll->link, key_of(lang, root));
+	run->rung = true;
+}
+
 const struct plan_warm *flow_warm(struct run *run, const struct word_context *c)
 {
+	const char *const *modules;
 	struct plan_warm *warm;
 
 	if (!can_be_warm(run))
@@ -189,7 +216,9 @@ const struct plan_warm *flow_warm(struct run *run, const struct word_context *c)
 	warm->name = run->language->name;
 	if (run->language->warm.kind == WARMTH_FORK) {
 		warm->kind = WARM_FORK;
-		warm->modules = choose_modules(run);
+		modules = choose_modules(run);
+		if (modules && !is_shadowed(run, modules))
+			warm->modules = modules;
 		return warm;
 	}
 	warm->kind = WARM_START;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Words of a language file into words of a program. A word may hold {source}, {work}, {build}, {class},
- * {stem}, {memory_mb} and {cpus}, one of a `warm` section what stands for its runner too; any other brace stands for
- * itself.
+ * {stem}, {memory_mb} and {cpus}, one of a `warm` section what stands for its runner too, and of a zygote's variables
+ * {usual}; any other brace stands for itself.
  */
 #include "client/run.h"
 
@@ -53,6 +53,7 @@ const char *flow_expand(struct arena *memory, const char *word, const struct wor
 		{ "{runner}", c->runner },
 		{ "{runner_text}", c->runner_text },
 		{ "{runner_fd}", c->runner_fd },
+		{ "{usual}", c->usual },
 		{ NULL, NULL },
 	};
 	_cleanup_buf_ struct buf out = { 0 };

@@ -68,7 +68,8 @@ static int open_shared(const char *path)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	if (st.st_uid != geteuid() || (st.st_mode & 022))
+	/* Of our own, or made by root for everybody. */
+	if ((st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & 022))
 		return -EPERM;
 	return TAKE_FD(fd);
 }

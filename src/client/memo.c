@@ -10,34 +10,49 @@ static bool is_same(const struct tool_id *a, const struct tool_id *b)
 	       a->device == b->device;
 }
 
-struct policy *memo_policy(struct memo *m, const char *name, const struct tool_id *file)
+struct memo_policy *memo_policy(struct memo *m, const char *name, const struct tool_id *file)
 {
 	for (size_t i = 0; i < MEMO_POLICIES; i++) {
-		struct memo_policy *p = &m->policies[i];
+		struct memo_policy *p = m->policies[i];
 
-		if (!p->policy || strcmp(p->name, name) != 0 || !is_same(&p->file, file))
+		if (!p || strcmp(p->name, name) != 0 || !is_same(&p->file, file))
 			continue;
 		p->used = ++m->turn;
-		return p->policy;
+		p->holders++;
+		return p;
 	}
 	return NULL;
 }
 
-int memo_keep_policy(struct memo *m, const char *name, const struct tool_id *file,
-		     struct policy *policy)
+void memo_release(struct memo_policy *p)
 {
-	struct memo_policy *oldest = &m->policies[0];
+	if (!p || --p->holders > 0)
+		return;
+	free(p->name);
+	(void)policy_free(p->policy);
+	free(p);
+}
+
+struct memo_policy *memo_keep_policy(struct memo *m, const char *name, const struct tool_id *file,
+				     struct policy *policy)
+{
+	struct memo_policy **place = &m->policies[0], *p = calloc(1, sizeof(*p));
 	char *copy = strdup(name);
 
-	if (!copy)
-		return -ENOMEM;
-	for (size_t i = 1; i < MEMO_POLICIES; i++)
-		if (m->policies[i].used < oldest->used)
-			oldest = &m->policies[i];
-	free(oldest->name);
-	(void)policy_free(oldest->policy);
-	*oldest = (struct memo_policy){ copy, *file, policy, ++m->turn };
-	return 0;
+	if (!p || !copy) {
+		free(p);
+		free(copy);
+		return NULL;
+	}
+	for (size_t i = 0; i < MEMO_POLICIES && *place; i++)
+		if (!m->policies[i] || m->policies[i]->used < (*place)->used)
+			place = &m->policies[i];
+	memo_release(*place);
+	*p = (struct memo_policy){
+		.name = copy, .file = *file, .policy = policy, .used = ++m->turn, .holders = 2
+	};
+	*place = p;
+	return p;
 }
 
 static void keep_version(struct memo *m, const struct language *lang, const struct tool_id *runtime,
@@ -76,10 +91,8 @@ int memo_version(struct memo *m, const struct language *lang, const struct probe
 
 void memo_done(struct memo *m)
 {
-	for (size_t i = 0; i < MEMO_POLICIES; i++) {
-		free(m->policies[i].name);
-		(void)policy_free(m->policies[i].policy);
-	}
+	for (size_t i = 0; i < MEMO_POLICIES; i++)
+		memo_release(m->policies[i]);
 	for (size_t i = 0; i < MEMO_VERSIONS; i++)
 		free(m->versions[i].version);
 	*m = (struct memo){ 0 };

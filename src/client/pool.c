@@ -22,7 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { POOL_SPARES = 16, POOL_BACKLOG = 4096, LOCK_TRIES = 16 };
+enum { POOL_SPARES = 128, POOL_BACKLOG = 4096, LOCK_TRIES = 16 };
 
 /* Of all spares together, unless the caller says otherwise. */
 static int64_t default_memory_bytes(void)
@@ -43,6 +43,52 @@ static int default_path(char **ret)
 	return asprintf(ret, "%s/atoll/pool.sock", dir) < 0 ? -ENOMEM : 0;
 }
 
+/* The longest part of a path that is there, without links in it; what is missing follows as it is. */
+static int resolve(const char *path, char **ret)
+{
+	for (size_t n = strlen(path);;) {
+		_cleanup_free_ char *head = strndup(n ? path : "/", n ? n : 1);
+		_cleanup_free_ char *there = head ? realpath(head, NULL) : NULL;
+
+		if (there)
+			return asprintf(ret, "%s%s", strcmp(there, "/") == 0 ? "" : there,
+					path + n) < 0
+				       ? -ENOMEM
+				       : 0;
+		if (!head || errno != ENOENT || n == 0)
+			return head ? -errno : -ENOMEM;
+		while (--n > 0 && path[n] != '/')
+			;
+	}
+}
+
+/* Where this user's workspaces lie when nobody says otherwise. *ret NULL: nowhere that we know of. */
+static int workspaces_path(char **ret)
+{
+	const char *state = getenv("ATOLL_STATE_DIR"), *home = getenv("HOME");
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	*ret = NULL;
+	if (state && state[0] == '/')
+		r = asprintf(&path, "%s/workspaces", state);
+	else if (geteuid() == 0)
+		r = asprintf(&path, "/var/lib/atoll/workspaces");
+	else if ((state = getenv("XDG_STATE_HOME")) && state[0] == '/')
+		r = asprintf(&path, "%s/atoll/workspaces", state);
+	else if (home && home[0] == '/')
+		r = asprintf(&path, "%s/.local/state/atoll/workspaces", home);
+	else
+		return 0;
+	if (r < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	/* One that cannot be looked at is said so when somebody wants it. */
+	r = resolve(path, ret);
+	return r == -ENOMEM ? r : 0;
+}
+
 /* The caller's word, $ATOLL_POOL, the usual place. "" and "off" mean never. */
 static int find_path(const char *option, char **ret)
 {
@@ -60,7 +106,7 @@ static int find_path(const char *option, char **ret)
 int broker_choice_init(struct broker_choice *c, const struct atoll_options *o, struct error *err)
 {
 	*c = (struct broker_choice){ .warm = o->warm != 0 };
-	if (find_path(o->pool, &c->path) < 0)
+	if (find_path(o->pool, &c->path) < 0 || workspaces_path(&c->workspaces) < 0)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	return 0;
 }
@@ -76,7 +122,8 @@ int broker_choice_warm(struct broker_choice *c, struct registry *reg, const char
 void broker_choice_done(struct broker_choice *c)
 {
 	free(c->path);
-	c->path = NULL;
+	free(c->workspaces);
+	c->path = c->workspaces = NULL;
 	arena_done(&c->memory);
 }
 
@@ -91,11 +138,13 @@ struct link *broker_connect(const struct broker_choice *c)
 static int serve(void *data, int fd)
 {
 	const struct broker_choice *c = data;
+	const struct workspace_place workspaces[] = { { NULL, c->workspaces }, { NULL, NULL } };
 	const struct broker_options options = {
 		.front_fd = fd,
 		.listen_fd = -EBADF,
 		.warm = c->warm ? &c->table : NULL,
 		.bounds = c->bounds,
+		.workspaces = workspaces,
 	};
 
 	return broker_serve(&options);
@@ -250,15 +299,47 @@ static int find_place(const char *option, struct place *p, struct error *err)
 	return p->path ? 0 : error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 }
 
+int pool_serve_at(const struct pool_service *s, struct error *err)
+{
+	_cleanup_(registry_cleanup) struct registry *reg = NULL;
+	_cleanup_(broker_choice_done) struct broker_choice choice = { .warm = true };
+	struct broker_options options = { .front_fd = -EBADF,
+					  .listen_fd = s->listen_fd,
+					  .warm = &choice.table,
+					  .front_uid = s->front_uid,
+					  .lifeline_fd = s->lifeline_fd,
+					  .workspaces = s->workspaces,
+					  .sources = s->sources };
+	int r = registry_new(s->data_dir, &reg, err);
+
+	if (r >= 0)
+		r = broker_choice_warm(&choice, reg, s->data_dir, err);
+	if (r < 0)
+		return r;
+	options.bounds = choice.bounds;
+	options.bounds.spares = s->spares;
+	if (s->memory_bytes > 0)
+		options.bounds.memory_bytes = s->memory_bytes;
+	return broker_serve(&options) == 0 ? 0
+					   : error_set(err, ERROR_INTERNAL, EIO,
+						       "the broker failed; see: atoll doctor");
+}
+
 static int pool_serve(const struct atoll_pool_options *o, struct error *err)
 {
 	_cleanup_(place_done) struct place place = { .lock_fd = -EBADF, .listen_fd = -EBADF };
 	_cleanup_(registry_cleanup) struct registry *reg = NULL;
 	_cleanup_(broker_choice_done) struct broker_choice choice = { .warm = true };
 	_cleanup_free_ char *data_dir = NULL;
-	struct broker_options options = { .front_fd = -EBADF, .warm = &choice.table };
+	struct workspace_place workspaces[2] = { 0 };
+	struct broker_options options = { .front_fd = -EBADF,
+					  .warm = &choice.table,
+					  .workspaces = workspaces };
 	int r = data_find(o->data_dir, &data_dir, err);
 
+	if (r >= 0 && workspaces_path(&choice.workspaces) < 0)
+		r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	workspaces[0].path = choice.workspaces;
 	if (r >= 0)
 		r = registry_new(data_dir, &reg, err);
 	if (r >= 0)

@@ -33,8 +33,8 @@ static json_t *make_request(const struct language *lang, int shares)
 	for (const char **word = lang->kit.make; *word; word++)
 		(void)json_array_append_new(argv, json_string(*word));
 	return json_pack("{s:s, s:[{s:s, s:o}], s:{s:i, s:s, s:s, s:s, s:i, s:i}}", "language",
-			 lang->name, "stages", "name", "kit", "argv", argv, "limits", "timeout",
-			 300, "memory", "2g", "disk", "1g", "file_size", "512m", "pids", 256,
+			 lang->id, "stages", "name", "kit", "argv", argv, "limits", "timeout", 300,
+			 "memory", "2g", "disk", "1g", "file_size", "512m", "pids", 256,
 			 "cpu_shares", shares);
 }
 
@@ -162,6 +162,8 @@ static int prepare_named(const struct making *m, struct error *err)
 		const struct language *lang;
 
 		r = registry_find(m->atoll->registry, *name, &lang, err);
+		if (r >= 0)
+			r = atoll_settle_version(m->atoll, *name, NULL, &lang, err);
 		if (r >= 0 && !language_has_kit(lang))
 			tell(m->watch, lang, "has no kit");
 		else if (r >= 0)
@@ -220,8 +222,13 @@ int kit_prepare(struct atoll *a, const struct kit_watch *watch, struct error *er
 				 strerror(-m.place_fd));
 	/* One maker at a time: what another one makes would be there when its turn comes. */
 	if (flock(m.place_fd, watch->behind ? LOCK_EX | LOCK_NB : LOCK_EX) < 0) {
+		int errnum = errno;
+
 		(void)fd_close(m.place_fd);
-		return 0;
+		return errnum == EWOULDBLOCK ? 0
+					     : error_set(err, ERROR_STORAGE, errnum,
+							 "the place for kits cannot be locked: %s",
+							 strerror(errnum));
 	}
 	/* Sandboxes of root run as others, who must be able to look into it. */
 	mask = umask(022);

@@ -14,17 +14,24 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/suggest.h"
 #include "client/data.h"
-#include "client/suggest.h"
 
-enum { LANGUAGES_MAX = 256, NAME_LEN_MAX = 40, RUNNERS_MAX = 32 };
+enum { LANGUAGES_MAX = 256, NAME_LEN_MAX = 40, RUNNERS_MAX = 32, PLACES_MAX = 32 };
 
 struct runner {
 	char *name;
 	char *text;
 	size_t len;
 	int r; /* negative: why there is no text */
+};
+
+struct place { /* of a runner */
+	char *name;
+	char *path; /* NULL: not for everybody to read */
 };
 
 struct registry {
@@ -34,6 +41,10 @@ struct registry {
 	bool complete; /* every file has been loaded, and they are sorted */
 	struct runner runners[RUNNERS_MAX];
 	size_t n_runners;
+	char *runners_dir; /* real path; NULL: sandboxes cannot reach it */
+	bool sought_dir;
+	struct place places[PLACES_MAX];
+	size_t n_places;
 };
 
 int registry_new(const char *data_dir, struct registry **ret, struct error *err)
@@ -62,6 +73,11 @@ struct registry *registry_free(struct registry *reg)
 		free(reg->runners[i].name);
 		free(reg->runners[i].text);
 	}
+	for (size_t i = 0; i < reg->n_places; i++) {
+		free(reg->places[i].name);
+		free(reg->places[i].path);
+	}
+	free(reg->runners_dir);
 	free(reg->languages);
 	free(reg->data_dir);
 	free(reg);
@@ -208,11 +224,58 @@ static int unknown(struct registry *reg, const char *name, struct error *err)
 	return r;
 }
 
+/* Without a version: 0, or -ENOENT. */
+static int find_plain(struct registry *reg, const char *stem, const struct language **ret,
+		      struct error *err)
+{
+	const struct language *lang = NULL;
+	int r = is_stem(stem) ? load(reg, stem, NULL, &lang, err) : -ENOENT;
+
+	if (r == 0)
+		*ret = lang;
+	if (r != -ENOENT)
+		return r;
+	r = load_all(reg, stem, err);
+	for (size_t i = 0; r == 0 && i < reg->n; i++) {
+		if (language_matches(reg->languages[i], stem)) {
+			*ret = reg->languages[i];
+			return 0;
+		}
+	}
+	return r < 0 ? r : -ENOENT;
+}
+
+/* "py@3.12": a file of that name, what python's file says of it, a file python@3.12, or python itself. */
+static int find_version(struct registry *reg, const char *stem, const struct language **ret,
+			struct error *err)
+{
+	const char *at = strchr(stem, '@');
+	char name[2 * NAME_LEN_MAX];
+	const struct language *lang;
+	int r = is_stem(stem) ? load(reg, stem, NULL, ret, err) : -ENOENT;
+
+	if (r != -ENOENT)
+		return r;
+	(void)snprintf(name, sizeof(name), "%.*s", (int)(at - stem), stem);
+	r = at[1] ? find_plain(reg, name, &lang, err) : -ENOENT;
+	if (r < 0)
+		return r;
+	*ret = language_find_version(lang, at + 1);
+	if (*ret)
+		return 0;
+	(void)snprintf(name, sizeof(name), "%s%s", lang->name, at);
+	r = is_stem(name) && !language_matches(lang, stem) ? load(reg, name, NULL, ret, err)
+							   : -ENOENT;
+	if (r == -ENOENT)
+		*ret = lang;
+	return r == -ENOENT ? 0 : r;
+}
+
 int registry_find(struct registry *reg, const char *name, const struct language **ret,
 		  struct error *err)
 {
-	char stem[NAME_LEN_MAX + 1], needle[NAME_LEN_MAX + 1];
 	const struct language *lang = NULL;
+	char stem[NAME_LEN_MAX + 1];
 	size_t n = strlen(name);
 	int r;
 
@@ -220,27 +283,20 @@ int registry_find(struct registry *reg, const char *name, const struct language 
 		return unknown(reg, name, err);
 	for (size_t i = 0; i <= n; i++)
 		stem[i] = (char)tolower((unsigned char)name[i]);
-	if (is_stem(stem)) {
-		r = load(reg, stem, NULL, &lang, err);
-		if (r == 0) {
-			*ret = lang;
-			return 0;
-		}
-		if (r != -ENOENT)
-			return r;
-	}
-	/* "python@3.11" is found in the file that speaks of python. */
-	(void)snprintf(needle, sizeof(needle), "%.*s", (int)strcspn(stem, "@"), stem);
-	r = load_all(reg, needle, err);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < reg->n; i++) {
-		if (language_matches(reg->languages[i], name)) {
-			*ret = reg->languages[i];
-			return 0;
-		}
-	}
-	return unknown(reg, name, err);
+	r = strchr(stem, '@') ? find_version(reg, stem, &lang, err)
+			      : find_plain(reg, stem, &lang, err);
+	if (r == -ENOENT)
+		return unknown(reg, name, err);
+	if (r == 0)
+		*ret = lang;
+	return r;
+}
+
+const char *registry_open_version(const struct language *found, const char *asked)
+{
+	const char *at = strchr(asked, '@');
+
+	return !at || strchr(found->id, '@') || language_matches(found, asked) ? NULL : at + 1;
 }
 
 static int detect_by_extension(struct registry *reg, const char *path, const struct language **ret,
@@ -352,6 +408,75 @@ int registry_runner(struct registry *reg, const char *name, struct span *ret)
 	return 0;
 }
 
+/* Whether every directory of an absolute path lets others pass. */
+static bool is_open_to_all(const char *path)
+{
+	char above[PATH_MAX];
+	struct stat st;
+
+	if (snprintf(above, sizeof(above), "%s/", path) >= (int)sizeof(above))
+		return false;
+	for (char *slash = strrchr(above, '/'); slash > above; slash = strrchr(above, '/')) {
+		*slash = '\0';
+		if (stat(above, &st) < 0 || !(st.st_mode & S_IXOTH))
+			return false;
+	}
+	return true;
+}
+
+/* A root's sandboxes are somebody else, whoever that will be; another user's are that user. */
+static const char *open_runners(struct registry *reg)
+{
+	char path[PATH_MAX];
+
+	if (reg->sought_dir)
+		return reg->runners_dir;
+	reg->sought_dir = true;
+	if (snprintf(path, sizeof(path), "%s/runners", reg->data_dir) < (int)sizeof(path))
+		reg->runners_dir = realpath(path, NULL);
+	if (reg->runners_dir && geteuid() == 0 && !is_open_to_all(reg->runners_dir)) {
+		free(reg->runners_dir);
+		reg->runners_dir = NULL;
+	}
+	return reg->runners_dir;
+}
+
+static int find_place(struct registry *reg, const char *name, struct place *ret)
+{
+	const mode_t needed = geteuid() == 0 ? S_IROTH : 0;
+	const char *dir = open_runners(reg);
+	struct place place = { .name = strdup(name) };
+	struct stat st;
+
+	if (!place.name)
+		return -ENOMEM;
+	if (dir && asprintf(&place.path, "%s/%s", dir, name) < 0) {
+		free(place.name);
+		return -ENOMEM;
+	}
+	if (dir && (lstat(place.path, &st) < 0 || !S_ISREG(st.st_mode) ||
+		    (st.st_mode & needed) != needed)) {
+		free(place.path);
+		place.path = NULL;
+	}
+	*ret = place;
+	return 0;
+}
+
+const char *registry_runner_path(struct registry *reg, const char *name)
+{
+	struct place *place = reg->places, *end = reg->places + reg->n_places;
+
+	while (place < end && strcmp(place->name, name) != 0)
+		place++;
+	if (place == end) {
+		if (reg->n_places == PLACES_MAX || find_place(reg, name, place) < 0)
+			return NULL;
+		reg->n_places++;
+	}
+	return place->path;
+}
+
 static json_t *words_to_json(const char *const *words)
 {
 	json_t *array = json_array();
@@ -361,25 +486,51 @@ static json_t *words_to_json(const char *const *words)
 	return array;
 }
 
-static json_t *language_to_json(const struct language *lang, const struct prober *p)
+/* What is so of a language and of each of its versions. */
+static int add_state(json_t *object, const struct language *lang, const struct prober *p)
 {
 	struct error problem = { 0 };
 	bool available = language_available(lang, p->image, &problem) == 0;
 	_cleanup_free_ char *version = NULL;
-	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:b, s:b, s:s, s:n, s:n}", "name",
-				   lang->name, "title", lang->title, "aliases",
+
+	if (available && language_version(lang, p, &version) < 0)
+		version = NULL;
+	return json_object_update_new(object,
+				      json_pack("{s:b, s:s, s:s?, s:s?}", "available", available,
+						"package", lang->package, "version", version,
+						"problem", available ? NULL : problem.text));
+}
+
+static json_t *versions_to_json(const struct language *lang, const struct prober *p)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < lang->n_versions; i++) {
+		const struct language *version = lang->versions[i];
+		json_t *entry = json_pack("{s:s}", "name", version->version_name);
+
+		if (add_state(entry, version, p) == 0)
+			(void)json_array_append(list, entry);
+		json_decref(entry);
+	}
+	return list;
+}
+
+static json_t *language_to_json(const struct language *lang, const struct prober *p)
+{
+	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:b}", "name", lang->name, "title",
+				   lang->title, "aliases",
 				   words_to_json((const char *const *)lang->aliases), "extensions",
 				   words_to_json((const char *const *)lang->extensions), "compiled",
-				   lang->compile_argv[0] != NULL, "available", available, "package",
-				   lang->package, "version", "problem");
+				   lang->compile_argv[0] != NULL);
 
-	if (!object)
+	if (add_state(object, lang, p) < 0) {
+		json_decref(object);
 		return NULL;
-	if (available && language_version(lang, p, &version) == 0)
-		(void)json_object_set_new(object, "version", json_string(version));
-	if (!available)
-		(void)json_object_set_new(object, "problem", json_string(problem.text));
+	}
+	(void)json_object_set_new(object, "versions", versions_to_json(lang, p));
 	if (lang->libraries[0]) {
+		bool available = json_is_true(json_object_get(object, "available"));
 		json_t *libraries = available ? language_libraries(lang, p) : NULL;
 
 		(void)json_object_set_new(object, "libraries",

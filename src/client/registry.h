@@ -22,9 +22,14 @@ static inline void registry_cleanup(struct registry **reg)
 	(void)registry_free(*reg);
 }
 
-/* By name or alias, in any case; "python@3.11" too. Unknown: -ENOPKG, with what is known. */
+/*
+ * By name or alias, in any case. "python@3.12" is the version that python's file defines; where it defines no such one, it is
+ * python itself, and the next says so. Unknown: -ENOPKG, with what is known.
+ */
 int registry_find(struct registry *reg, const char *name, const struct language **ret,
 		  struct error *err) _must_check_;
+/* The version that was asked for and that only the runtime itself can confirm; NULL: none. */
+const char *registry_open_version(const struct language *found, const char *asked);
 /* By the extension of path (may be NULL), else by a `#!` line at the start of head. */
 struct registry_sample {
 	const char *path;
@@ -38,6 +43,8 @@ int registry_list(struct registry *reg, const char *word, const struct language 
 		  size_t *n, struct error *err) _must_check_;
 /* What runners/<name> holds, read once. Negative: it cannot be read; asked once too. */
 int registry_runner(struct registry *reg, const char *name, struct span *ret) _must_check_;
+/* Where runners/<name> lies, for a plan to show: absolute, readable by everybody. NULL: it is not. Looked up once. */
+const char *registry_runner_path(struct registry *reg, const char *name);
 /* The list of `atoll languages --json` and GET /v1/languages. */
 int registry_to_json(struct registry *reg, const struct prober *p, json_t **ret,
 		     struct error *err) _must_check_;

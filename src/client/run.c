@@ -7,16 +7,15 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "client/data.h"
+#include "client/service.h"
+#include "loop/worker.h"
 
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
 /* 128 random bits as 26 digits of base 32. */
-static void make_id(char *ret, size_t size)
+void flow_make_id(char *ret, size_t size)
 {
 	static const char digits[] = "abcdefghijklmnopqrstuvwxyz234567";
 	unsigned char bits[17] = { 0 };
@@ -33,95 +32,6 @@ static void make_id(char *ret, size_t size)
 	(void)snprintf(ret, size, "ex_%s", text);
 }
 
-static bool is_path(const char *policy)
-{
-	return strchr(policy, '/') || strstr(policy, ".yaml");
-}
-
-/* What its file is now; a name that is no file's is told about when it is read. */
-static int identify_policy(const struct run *run, const char *name, struct tool_id *ret)
-{
-	char path[PATH_MAX];
-
-	if (is_path(name))
-		return tool_identify(NULL, name, ret);
-	if (snprintf(path, sizeof(path), "%s/policies/%s.yaml", run->atoll->data_dir, name) >=
-	    (int)sizeof(path))
-		return -ENAMETOOLONG;
-	return tool_identify(NULL, path, ret);
-}
-
-/* A policy is a name below policies/, or a file when it looks like a path. */
-static int read_policy(const struct run *run, const char *name, struct buf *text, struct error *err)
-{
-	char relative[256];
-	int r;
-
-	if (is_path(name)) {
-		_cleanup_close_ int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-
-		r = fd < 0 ? -errno : buf_read_fd(text, fd);
-		if (r < 0)
-			return error_set(err, ERROR_INPUT, -r,
-					 "cannot read the policy '%.300s': %s", name, strerror(-r));
-		return 0;
-	}
-	if (snprintf(relative, sizeof(relative), "policies/%s.yaml", name) >= (int)sizeof(relative))
-		return error_field(err, "policy", "policy: the name is too long");
-	r = data_read(run->atoll->data_dir, relative, text, err);
-	if (r == -ENOENT)
-		return error_field(
-			err, "policy",
-			"policy: there is none named '%.64s'; give the name of a file of "
-			"%.200s/policies, or a path",
-			name, run->atoll->data_dir);
-	return r;
-}
-
-static int parse_policy(struct run *run, const char *name, struct policy **ret, struct error *err)
-{
-	_cleanup_buf_ struct buf text = { 0 };
-	json_t *root = NULL;
-	int r;
-
-	buf_init(&text, YAML_BYTES_MAX);
-	r = read_policy(run, name, &text, err);
-	if (r < 0)
-		return r;
-	r = yaml_parse(&(struct document){ name, text.data ? text.data : "", text.len }, &root,
-		       err);
-	/* As late as can be: the broker may still be finding out. */
-	if (r >= 0)
-		r = policy_build(root, name, atoll_facts(run->atoll), ret, err);
-	json_decref(root);
-	return r;
-}
-
-static int load_policy(struct run *run, struct error *err)
-{
-	const char *name = run->request->policy ? run->request->policy : "default";
-	struct memo *memo = &run->atoll->memo;
-	struct policy *policy = NULL;
-	struct tool_id file = { 0 };
-	/* Before it is read: should it change in between, it is read again the next time. A pipe has no size. */
-	bool known = identify_policy(run, name, &file) == 0 && file.size > 0;
-	int r;
-
-	if (known)
-		run->policy = memo_policy(memo, name, &file);
-	if (run->policy)
-		return 0;
-	r = parse_policy(run, name, &policy, err);
-	if (r < 0)
-		return r;
-	if (memo_keep_policy(memo, name, &file, policy) < 0) {
-		(void)policy_free(policy);
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-	}
-	run->policy = policy;
-	return 0;
-}
-
 static int find_language(struct run *run, struct error *err)
 {
 	int r;
@@ -129,6 +39,9 @@ static int find_language(struct run *run, struct error *err)
 	if (!run->request->language)
 		return 0;
 	r = registry_find(run->atoll->registry, run->request->language, &run->language, err);
+	if (r >= 0)
+		r = atoll_settle_version(run->atoll, run->request->language, run->request->image,
+					 &run->language, err);
 	if (r < 0)
 		return r;
 	return language_available(run->language, run->request->image, err);
@@ -193,16 +106,48 @@ static int list_files(struct run *run, struct error *err)
 	return 0;
 }
 
+/* As with the administrator's other defaults, the policies that are his own speak for themselves. */
+static void take_preset(struct run *run)
+{
+	const struct presets *all = run->atoll->rules.presets;
+
+	if (!all || !run->language || strcmp(run->policy->name, "default") != 0)
+		return;
+	for (size_t i = 0; i < all->n; i++) {
+		if (strcmp(all->list[i].language, run->language->name) != 0)
+			continue;
+		run->decision.presets = &all->list[i].limits;
+		run->decision.presets_set = all->list[i].set;
+	}
+}
+
+struct parsing {
+	json_t *root;
+	struct request *request;
+	struct error *err;
+	int r;
+};
+
+static void parse(void *data)
+{
+	struct parsing *p = data;
+
+	p->r = request_parse(p->root, &p->request, p->err);
+}
+
 int flow_open(struct run *run, json_t *root, struct error *err)
 {
+	struct parsing p = { .root = root, .err = err };
 	int r;
 
-	run->output_fd = -EBADF;
-	r = request_parse(root, &run->request, err);
+	/* Of a service only large requests come here on a fiber: there is base64 to decode. */
+	worker_call(parse, &p);
+	run->request = p.request;
+	r = p.r;
 	if (r >= 0)
 		r = find_language(run, err);
 	if (r >= 0)
-		r = load_policy(run, err);
+		r = flow_load_policy(run, err);
 	if (r < 0)
 		return r;
 	run->decision = (struct decision){
@@ -211,6 +156,7 @@ int flow_open(struct run *run, json_t *root, struct error *err)
 		.language = run->language,
 		.facts = atoll_facts(run->atoll),
 	};
+	take_preset(run);
 	r = decide(&run->decision, err);
 	if (r >= 0)
 		r = name_source(run, err);
@@ -227,6 +173,7 @@ void flow_close(struct run *run)
 	run->output_fd = fd_close(run->output_fd);
 	run->result = result_free(run->result);
 	run->request = request_free(run->request);
+	memo_release(TAKE_PTR(run->held));
 	arena_done(&run->memory);
 }
 
@@ -235,6 +182,9 @@ int flow_perform(struct run *run, struct error *err)
 	if (flow_is_compiled(run)) {
 		int r = flow_build(run, err);
 
+		if (r == 0 &&
+		    flow_tests_skip(run, run->result, &run->result->verdict, "compile_error") < 0)
+			r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 		if (r <= 0)
 			return r;
 	}
@@ -247,14 +197,14 @@ struct result *flow_refusal(struct run *run, const struct error *err)
 
 	if (!res)
 		return NULL;
-	make_id(res->id, sizeof(res->id));
+	flow_make_id(res->id, sizeof(res->id));
 	res->created_realtime_ns = clock_realtime_ns();
 	(void)snprintf(res->node, sizeof(res->node), "%s", atoll_facts(run->atoll)->node);
 	return res;
 }
 
 /* What every result carries, whatever became of the request. */
-static void sign(struct run *run, struct result *res, json_t *root)
+static void sign(struct run *run, struct result *res, const json_t *root)
 {
 	const json_t *language = json_object_get(root, "language");
 	const char *name = run->language ? run->language->name : json_string_value(language);
@@ -265,16 +215,13 @@ static void sign(struct run *run, struct result *res, json_t *root)
 	if (run->request && run->request->labels)
 		res->labels = json_deep_copy(run->request->labels);
 	(void)snprintf(res->node, sizeof(res->node), "%s", atoll_facts(run->atoll)->node);
-	if (run->full && run->language && res->refusal == ERROR_NONE) {
-		struct prober prober = atoll_prober(run->atoll, run->request->image);
-
-		/* A version that cannot be learnt is no reason to fail a run that went well. */
-		if (memo_version(&run->atoll->memo, run->language, &prober, &res->runtime) < 0)
-			res->runtime = NULL;
-	}
+	/* A version that cannot be learnt is no reason to fail a run that went well. */
+	if (run->full && run->language && res->refusal == ERROR_NONE &&
+	    flow_version(run, &res->runtime) < 0)
+		res->runtime = NULL;
 }
 
-/* A failure keeps what was seen before it: output, stages, isolation. */
+/* A failure keeps what was seen before it: output, stages, tests, isolation. */
 static struct result *failed_result(struct run *run, const struct error *err)
 {
 	struct result *res = result_from_error(err), *old = run->result;
@@ -285,11 +232,13 @@ static struct result *failed_result(struct run *run, const struct error *err)
 	res->err = old->err;
 	res->stages = TAKE_PTR(old->stages);
 	res->n_stages = old->n_stages;
+	res->tests = TAKE_PTR(old->tests);
+	res->n_tests = old->n_tests;
 	res->isolation = old->isolation;
 	res->created_realtime_ns = old->created_realtime_ns;
 	memcpy(res->id, old->id, sizeof(res->id));
 	old->out = old->err = (struct result_stream){ 0 };
-	old->n_stages = 0;
+	old->n_stages = old->n_tests = 0;
 	return res;
 }
 
@@ -304,21 +253,47 @@ static void not_delivered(struct result *res, const struct error *err)
 		       err->text);
 }
 
-int flow_run(struct run *run, json_t *root, struct result **ret, struct error *err)
+/* Killed before there was anything to kill: the end that was asked for, and none of our failures. */
+static void was_killed(struct run *run, struct result *res)
 {
-	struct result *res;
-	int r;
+	enum cause_kind kind = run->control->kill_cause;
+	struct verdict *v = &res->verdict;
 
+	res->refusal = ERROR_NONE;
+	v->cause.kind = kind;
+	v->status = kind == CAUSE_INTERRUPTED ? STATUS_INTERRUPTED : STATUS_CANCELLED;
+	if (kind == CAUSE_TIMEOUT) {
+		v->status = STATUS_TIMEOUT;
+		(void)snprintf(v->cause.detail, sizeof(v->cause.detail),
+			       "its time was over before it began");
+	}
+}
+
+static int begin(struct run *run, struct error *err)
+{
 	run->result = result_new();
 	if (!run->result)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-	make_id(run->result->id, sizeof(run->result->id));
+	if (!run->id[0])
+		flow_make_id(run->id, sizeof(run->id));
+	memcpy(run->result->id, run->id, sizeof(run->result->id));
 	run->result->created_realtime_ns = clock_realtime_ns();
-	r = flow_open(run, root, err);
-	if (r >= 0)
-		r = flow_perform(run, err);
+	return 0;
+}
+
+/* r is what opening it, or performing it, came to. */
+static int finish(struct run *run, const json_t *root, int r, struct result **ret,
+		  struct error *err)
+{
+	struct result *res;
+
 	if (r < 0) {
 		res = failed_result(run, err);
+		if (res && r == -ECANCELED && run->control && run->control->killed) {
+			was_killed(run, res);
+			*err = (struct error){ 0 };
+			r = 0;
+		}
 	} else {
 		res = TAKE_PTR(run->result);
 		if (run->output_error.code != ERROR_NONE) {
@@ -327,8 +302,30 @@ int flow_run(struct run *run, json_t *root, struct result **ret, struct error *e
 			not_delivered(res, err);
 		}
 	}
-	if (res)
+	if (res) {
+		/* Those that failed or were cancelled in the middle; what there is no memory for is left out. */
+		(void)!flow_tests_skip(run, res, &res->verdict, NULL);
 		sign(run, res, root);
+	}
 	*ret = res;
 	return r < 0 ? r : 0;
+}
+
+int flow_run_open(struct run *run, struct result **ret, struct error *err)
+{
+	int r = begin(run, err);
+
+	return r < 0 ? r : finish(run, run->request->root, flow_perform(run, err), ret, err);
+}
+
+int flow_run(struct run *run, json_t *root, struct result **ret, struct error *err)
+{
+	int r = begin(run, err);
+
+	if (r < 0)
+		return r;
+	r = flow_open(run, root, err);
+	if (r >= 0)
+		r = flow_perform(run, err);
+	return finish(run, root, r, ret, err);
 }

@@ -15,6 +15,7 @@
 
 #include "atoll/atoll.h"
 #include "client/buildcache.h"
+#include "client/flight.h"
 #include "client/memo.h"
 #include "client/pool.h"
 #include "client/registry.h"
@@ -41,10 +42,21 @@ struct atoll {
 	struct loop *loop;
 	struct memo memo;
 	struct broker_choice broker;
-	struct link *link; /* NULL: no broker yet */
-	bool warm;	   /* its broker keeps runtimes ready: plans say what they can use */
+	struct link *link;	/* NULL: no broker yet */
+	bool warm;		/* its broker keeps runtimes ready: plans say what they can use */
+	struct keeper *keeper;	/* of a service: link is its matter, and runs are on fibers */
+	struct flight *flights; /* what several runs would do alike */
+	struct policy_rules {	/* of a service, for policies whoever they come from */
+		bool named;	/* a path is no policy */
+		char *dir;	/* looked into before those of data_dir, or NULL */
+		struct limits defaults, ceilings;
+		uint32_t defaults_set, ceilings_set;
+		struct presets *presets; /* by language, as that is called here; or NULL */
+	} rules;
 };
 
+/* data_dir, languages and cache, as the options say. */
+int atoll_open_data(struct atoll *a, const struct atoll_options *o, struct error *err) _must_check_;
 /* The host's abilities and the caller's cache, found out once a handle. */
 const struct host_facts *atoll_facts(struct atoll *a);
 int atoll_cache(struct atoll *a);
@@ -53,15 +65,41 @@ int atoll_link(struct atoll *a, struct error *err) _must_check_;
 /* How versions are asked for: by runs of this handle. Opens the cache. */
 struct prober atoll_prober(struct atoll *a, const char *image);
 
+struct service_file;
+
+/* A service's hold on a run while it goes on. */
+struct run_control {
+	struct fiber *fiber;
+	bool killed; /* whatever is running, or would */
+	enum cause_kind kill_cause;
+	struct job *job; /* the one that runs now, or NULL */
+	bool live;	 /* and it is the program's: what follows is about it */
+	bool quiet;	 /* nobody minds output being a little late */
+	bool paused;
+	bool use_spool;
+	int stdout_fd, stderr_fd, spool_error;
+	uint16_t rows, columns;
+	/* Whoever watches; any of these may be NULL. */
+	void *data;
+	void (*on_started)(void *data, int64_t at_ns, bool warm);
+	void (*on_stage)(void *data, const struct result_stage *stage);
+	void (*on_usage)(void *data, const struct usage *usage);
+	void (*on_file)(void *data, const struct service_file *file);
+};
+
 struct run {
 	struct atoll *atoll;
 	struct atoll_run_options options; /* complete, whatever size the caller's had */
-	bool full;			  /* nothing may be left out of the result */
+	struct run_control *control;	  /* NULL: nobody can get at it before it ends */
+	char id[sizeof(
+		((struct result *)NULL)->id)]; /* of the result; "": made when it is needed */
+	bool full;			       /* nothing may be left out of the result */
 	int64_t accepted_ns;
 	struct arena memory; /* words, variables, lists of files */
 	struct request *request;
 	const struct language *language; /* NULL: stages only */
-	struct policy *policy;		 /* the handle's */
+	struct memo_policy *held;	 /* what keeps policy, or NULL */
+	const struct policy *policy;
 	struct decision decision;
 	char source[REQUEST_PATH_MAX + 1]; /* of the program, below the work directory; "": none */
 	struct span code;		   /* what lies there */
@@ -69,7 +107,11 @@ struct run {
 	struct build_file *files; /* the program and the caller's files, below SANDBOX_WORK */
 	size_t n_files;
 	struct build_product product;
-	int output_fd;		   /* the caller's output directory, or -EBADF */
+	bool rung; /* flow_ring() has: */
+	struct ring ring;
+	int64_t built_bytes; /* what compile stages have left in memory so far, wanted or not */
+	size_t stage;	     /* that is being built, counted from 1; 0: the program is */
+	int output_fd;	     /* the caller's output directory, or -EBADF */
 	struct error output_error; /* why a file could not be put there */
 	struct result *result;
 };
@@ -80,6 +122,8 @@ int flow_perform(struct run *run, struct error *err) _must_check_;
 void flow_close(struct run *run);
 /* All of it for a request that is a tree already; *ret is set whenever there is a result. */
 int flow_run(struct run *run, json_t *root, struct result **ret, struct error *err);
+/* The same for a run that is open. */
+int flow_run_open(struct run *run, struct result **ret, struct error *err);
 /* The result of what could not even be read as a request. */
 struct result *flow_refusal(struct run *run, const struct error *err);
 
@@ -91,6 +135,7 @@ struct word_context {
 	const char *class_name;
 	/* NULL where words know nothing of runners, which is everywhere but in `warm`: */
 	const char *runner, *runner_text, *runner_fd;
+	const char *usual; /* variables; for zygotes only */
 };
 const char *flow_expand(struct arena *memory, const char *word, const struct word_context *c);
 struct word_context flow_words(struct run *run, const char *build, const struct limits *limits);
@@ -100,8 +145,20 @@ const char **flow_expand_all(struct run *run, const char *const *words,
 const char **flow_env(struct run *run, const struct request_stage *stage,
 		      const struct word_context *c);
 
-/* flow-warm.c: how the language's own run can be had already running. NULL: not at all, it starts cold. */
+/* flow-warm.c: rings for what this request, of which nothing was looked at yet, will most likely want. A hint, no more. */
+void flow_ring(struct run *run, const json_t *root);
+/* How the language's own run can be had already running. NULL: not at all, it starts cold. */
 const struct plan_warm *flow_warm(struct run *run, const struct word_context *c);
+
+/* flow-version.c: "Python 3.11.2", asked once */
+int flow_version(struct run *run, char **ret) _must_check_;
+/* *lang as the registry found it: where that leaves a version open, the one of the language's that has it. Free without an @. */
+int atoll_settle_version(struct atoll *a, const char *asked, const char *image,
+			 const struct language **lang, struct error *err) _must_check_;
+
+/* flow-startup.c: files that the language's interpreter runs before the program, for an execution whose stage is the language's */
+struct execution;
+int flow_add_startup(struct run *run, struct execution *in, struct error *err) _must_check_;
 
 /* flow-execute.c: one sandbox */
 struct execution {
@@ -117,6 +174,8 @@ struct execution {
 	bool build_scratch;	      /* SANDBOX_BUILD can be filled in a finished sandbox */
 	const struct plan_warm *warm; /* how its one stage can be had already running, or NULL */
 	const char *kit;	      /* host directory shown as SANDBOX_KIT, or NULL */
+	const struct build_show *startup;
+	size_t n_startup;
 	int (*on_file)(void *data, const struct record_file *file, int fd);
 	void *file_data;
 };
@@ -135,11 +194,24 @@ int flow_build(struct run *run, struct error *err) _must_check_;
 /* The compile stage as an execution, for --explain too. */
 int flow_describe_build(struct run *run, struct execution *ret, struct error *err) _must_check_;
 
+/* flow-stages.c: the caller's stages */
+/* Their sources into run.files; once, and nothing without stages. */
+int flow_add_stage_files(struct run *run, struct error *err) _must_check_;
+int flow_describe_stages(struct run *run, struct execution *in, struct error *err) _must_check_;
+/* As flow_build() for each that must be, which is none without stages. */
+int flow_build_stages(struct run *run, struct error *err) _must_check_;
+/* Calls fn as if the code of such a stage were the program, of one after the other while it answers 1. */
+int flow_for_builds(struct run *run, int (*fn)(struct run *run, void *data, struct error *err),
+		    void *data, struct error *err) _must_check_;
+
 /* flow-program.c, flow-tests.c */
 /* The program, or the caller's stages, as an execution; all of it lives in run.memory. */
 int flow_describe(struct run *run, struct execution *ret, struct error *err) _must_check_;
 int flow_program(struct run *run, struct error *err) _must_check_;
 int flow_tests(struct run *run, struct error *err) _must_check_;
+/* Verdicts for those of the request's tests that have none: the word, or one that says why (NULL). */
+int flow_tests_skip(const struct run *run, struct result *res, const struct verdict *why,
+		    const char *word) _must_check_;
 /* Moves the stage's texts into the result. */
 int flow_add_stage(struct result *res, const struct result_stage *stage) _must_check_;
 /* Which layers held the run, from what the broker reported. */
@@ -150,6 +222,11 @@ int flow_open_output(struct run *run, struct error *err) _must_check_;
 bool flow_wants_files(const struct run *run);
 int flow_take_file(void *run, const struct record_file *file, int fd);
 int flow_read_file(int fd, int64_t size, char **ret) _must_check_; /* whole, NUL-terminated */
+
+/* policies.c: where a run's policy comes from */
+int flow_load_policy(struct run *run, struct error *err) _must_check_;
+/* [{"name", "policy"}, …] of all that have a name. */
+int policies_to_json(struct atoll *a, json_t **ret, struct error *err) _must_check_;
 
 /* flow-invoke.c: calling a method of the program through runners/<language> */
 int flow_describe_invoke(struct run *run, struct execution *ret, struct error *err) _must_check_;

@@ -27,6 +27,19 @@ static void test_patterns(void **state)
 	assert_false(one("out/*.csv", "a.csv"));
 	assert_true(one("out/**", "out/x/a.csv"));
 	assert_true(one("**/*.png", "p/q/r.png"));
+	assert_true(one("**/*.png", "r.png"));
+	assert_true(one("a/**/b.txt", "a/b.txt"));
+	assert_true(one("a/**/b.txt", "a/x/y/b.txt"));
+	assert_false(one("a/**/b.txt", "a/xb.txt"));
+	assert_false(one("a/**/b.txt", "c/b.txt"));
+	assert_true(one("**/d/**", "d/e"));
+	assert_true(one("**/d/**", "c/d/e/f"));
+	assert_false(one("out/**", "out"));
+	assert_true(one("a/**/*.c/**/x", "a/b.c/x"));
+	assert_false(one("**/x/*", "x/y/z"));
+	assert_false(one("a/b*", "a/b/c"));
+	assert_true(one("./a", "./a"));
+	assert_false(one("/etc/*", "etc/passwd"));
 	assert_true(one("data.[jt]s", "data.js"));
 	assert_false(one("data.[jt]s", "data.cs"));
 }

@@ -21,29 +21,71 @@ static struct policy *make_policy(const char *name)
 	return policy;
 }
 
+static bool is_known(struct memo *m, const char *name, const struct tool_id *file)
+{
+	struct memo_policy *p = memo_policy(m, name, file);
+
+	if (p)
+		assert_string_equal(p->policy->name, name);
+	memo_release(p);
+	return p;
+}
+
+static void keep(struct memo *m, const char *name, const struct tool_id *file)
+{
+	struct memo_policy *p = memo_keep_policy(m, name, file, make_policy(name));
+
+	assert_non_null(p);
+	memo_release(p);
+}
+
 static void test_policies(void **state)
 {
 	struct tool_id file = { .size = 1, .inode = 2 }, changed = { .size = 1, .inode = 3 };
 	struct memo m = { 0 };
-	struct policy *first = make_policy("first");
 	char name[16];
 
 	(void)state;
-	assert_null(memo_policy(&m, "first", &file));
-	assert_int_equal(memo_keep_policy(&m, "first", &file, first), 0);
-	assert_ptr_equal(memo_policy(&m, "first", &file), first);
-	assert_null(memo_policy(&m, "other", &file));
-	assert_null(memo_policy(&m, "first", &changed));
+	assert_false(is_known(&m, "first", &file));
+	keep(&m, "first", &file);
+	assert_true(is_known(&m, "first", &file));
+	assert_false(is_known(&m, "other", &file));
+	assert_false(is_known(&m, "first", &changed));
 	/* What is used stays, however many others come. */
 	for (int i = 0; i < 3 * MEMO_POLICIES; i++) {
 		(void)snprintf(name, sizeof(name), "p%d", i);
-		assert_int_equal(memo_keep_policy(&m, name, &file, make_policy(name)), 0);
-		assert_ptr_equal(memo_policy(&m, "first", &file), first);
+		keep(&m, name, &file);
+		assert_true(is_known(&m, "first", &file));
 	}
-	assert_non_null(memo_policy(&m, name, &file));
-	assert_null(memo_policy(&m, "p0", &file));
+	assert_true(is_known(&m, name, &file));
+	assert_false(is_known(&m, "p0", &file));
 	memo_done(&m);
-	assert_null(memo_policy(&m, "first", &file));
+	assert_false(is_known(&m, "first", &file));
+}
+
+static void test_a_policy_in_use_outlives_its_place(void **state)
+{
+	struct tool_id file = { .size = 1, .inode = 2 };
+	struct memo_policy *held, *again;
+	struct memo m = { 0 };
+	char name[16];
+
+	(void)state;
+	held = memo_keep_policy(&m, "held", &file, make_policy("held"));
+	assert_non_null(held);
+	again = memo_policy(&m, "held", &file);
+	assert_ptr_equal(again, held);
+	for (int i = 0; i < MEMO_POLICIES; i++) {
+		(void)snprintf(name, sizeof(name), "p%d", i);
+		keep(&m, name, &file);
+	}
+	assert_false(is_known(&m, "held", &file));
+	assert_string_equal(held->policy->name, "held");
+	memo_release(held);
+	assert_string_equal(again->policy->name, "held");
+	memo_done(&m);
+	assert_string_equal(again->policy->name, "held");
+	memo_release(again);
 }
 
 /* A version that is found out by asking once, and how often that was. */
@@ -61,6 +103,7 @@ static void test_versions(void **state)
 {
 	const char *none[] = { NULL }, *argv[] = { "/bin/sh", "--version", NULL };
 	const struct language lang = { .name = "thing",
+				       .id = "thing",
 				       .title = "Thing",
 				       .runtime = "/bin/sh",
 				       .needs = none,
@@ -95,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_policies),
+		cmocka_unit_test(test_a_policy_in_use_outlives_its_place),
 		cmocka_unit_test(test_versions),
 	};
 

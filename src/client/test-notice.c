@@ -61,6 +61,9 @@ static void test_own_endings(void **state)
 	assert_string_equal(notice(&end, "run"), "");
 	end.wait_status = SIGSEGV;
 	assert_non_null(strstr(notice(&end, "run"), "the program was killed by SIGSEGV"));
+	end = (struct ending){ .wait_status = SIGKILL, .killed_for = CAUSE_INTERRUPTED };
+	assert_string_equal(notice(&end, "run"),
+			    "the program was interrupted: its sandbox was ended while it ran");
 }
 
 int main(void)

@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "client/data.h"
+#include "client/test-support.h"
 
 static char base[64], image[96];
 
@@ -63,7 +64,8 @@ static const char old_yaml[] = "name: python@2.7\ntitle: Python 2\nsource: code.
 			       "run: [/usr/bin/python2, \"{source}\"]\n";
 static const char c_yaml[] = "name: c\ntitle: C\nextensions: [c]\nsource: code.c\n"
 			     "runtime: /usr/bin/gcc\npackage: gcc libc6-dev\nneeds: [/lib/x.h]\n"
-			     "run: [/bin/true]\n";
+			     "run: [/bin/true]\n"
+			     "versions: {11: {runtime: /usr/bin/gcc-11, package: gcc-11}}\n";
 
 static int setup(void **state _unused_)
 {
@@ -92,14 +94,7 @@ static int setup(void **state _unused_)
 
 static int teardown(void **state _unused_)
 {
-	char *argv[] = { (char *)(uintptr_t) "rm", (char *)(uintptr_t) "-rf", base, NULL };
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		(void)execv("/bin/rm", argv);
-		_exit(1);
-	}
-	return pid < 0 ? -1 : 0;
+	return remove_tree(base);
 }
 
 static struct registry *open_registry(void)
@@ -129,9 +124,41 @@ static void test_find(void **state _unused_)
 	assert_string_equal(find(reg, "python3"), "python");
 	assert_string_equal(find(reg, "python@2.7"), "python@2.7");
 	assert_string_equal(find(reg, "C"), "c");
-	assert_null(find(reg, "python@9"));
 	assert_null(find(reg, ""));
 	assert_null(find(reg, "../languages/python"));
+}
+
+/* What is found, and the version that only the runtime can confirm. */
+static void check_version(struct registry *reg, const char *asked, const char *id, const char *open)
+{
+	const struct language *lang = NULL;
+	struct error err = { 0 };
+	const char *version;
+
+	assert_int_equal(registry_find(reg, asked, &lang, &err), 0);
+	assert_string_equal(lang->id, id);
+	version = registry_open_version(lang, asked);
+	assert_string_equal(version ? version : "none", open ? open : "none");
+}
+
+static void test_versions(void **state _unused_)
+{
+	_cleanup_(registry_cleanup) struct registry *reg = open_registry();
+
+	check_version(reg, "python", "python", NULL);
+	check_version(reg, "python@3.11", "python", "3.11");
+	check_version(reg, "PY@3.11", "python", "3.11");
+	check_version(reg, "python@9@9", "python", "9@9");
+	check_version(reg, "Python@2.7", "python@2.7", NULL);
+	check_version(reg, "py@2.7", "python@2.7", NULL); /* the file of that name */
+	check_version(reg, "C@11", "c@11", NULL);
+	check_version(reg, "c@1", "c", "1");
+	assert_string_equal(find(reg, "c@11"), "c");
+	assert_null(find(reg, "python@"));
+	assert_null(find(reg, "@3"));
+	assert_null(find(reg, "nobody@3"));
+	assert_null(find(reg, "../x@3"));
+	check_version(reg, "py@../../x", "python", "../../x");
 }
 
 static void test_unknown(void **state _unused_)
@@ -250,7 +277,7 @@ static void test_json(void **state _unused_)
 	_cleanup_(registry_cleanup) struct registry *reg = open_registry();
 	struct prober p = { .image = image, .data_dir = base, .cache_fd = -EBADF };
 	struct error err = { 0 };
-	json_t *root = NULL, *list, *python;
+	json_t *root = NULL, *list, *python, *version;
 
 	assert_int_equal(registry_to_json(reg, &p, &root, &err), 0);
 	list = json_object_get(root, "languages");
@@ -260,6 +287,12 @@ static void test_json(void **state _unused_)
 	assert_true(json_is_true(json_object_get(python, "available")));
 	assert_true(json_is_null(json_object_get(python, "version")));
 	assert_true(json_is_false(json_object_get(json_array_get(list, 2), "available")));
+	assert_int_equal(json_array_size(json_object_get(python, "versions")), 0);
+	version = json_array_get(json_object_get(json_array_get(list, 0), "versions"), 0);
+	assert_string_equal(json_string_value(json_object_get(version, "name")), "11");
+	assert_string_equal(json_string_value(json_object_get(version, "package")), "gcc-11");
+	assert_true(json_is_false(json_object_get(version, "available")));
+	assert_true(json_is_string(json_object_get(version, "problem")));
 	json_decref(root);
 }
 
@@ -282,13 +315,47 @@ static void test_broken_file(void **state _unused_)
 	assert_int_equal(unlink(path), 0);
 }
 
+static const char *place_of(const char *name, char ret[256])
+{
+	struct registry *reg;
+	const char *path;
+
+	assert_int_equal(registry_new(base, &reg, NULL), 0);
+	path = registry_runner_path(reg, name);
+	assert_ptr_equal(registry_runner_path(reg, name), path);
+	(void)snprintf(ret, 256, "%s", path ? path : "none");
+	(void)registry_free(reg);
+	return ret;
+}
+
+/* Sandboxes of root are other users. */
+static void test_runner_path(void **state _unused_)
+{
+	const bool root = geteuid() == 0;
+	char expected[256], found[256];
+
+	path_of("runners/x.py", expected, sizeof(expected));
+	make_dir("runners");
+	put("runners/x.py", "x", 0644);
+	assert_string_equal(place_of("x.py", found), root ? "none" : expected);
+	assert_int_equal(chmod(base, 0711), 0);
+	assert_string_equal(place_of("x.py", found), root ? "none" : expected);
+	path_of("runners", found, sizeof(found));
+	assert_int_equal(chmod(found, 0711), 0);
+	assert_string_equal(place_of("x.py", found), expected);
+	put("runners/x.py", "x", 0600);
+	assert_string_equal(place_of("x.py", found), root ? "none" : expected);
+	assert_string_equal(place_of("y.py", found), "none");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_find),	    cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_detect),	    cmocka_unit_test(test_available),
-		cmocka_unit_test(test_version),	    cmocka_unit_test(test_json),
-		cmocka_unit_test(test_broken_file),
+		cmocka_unit_test(test_versions),    cmocka_unit_test(test_detect),
+		cmocka_unit_test(test_available),   cmocka_unit_test(test_version),
+		cmocka_unit_test(test_json),	    cmocka_unit_test(test_broken_file),
+		cmocka_unit_test(test_runner_path),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The error nobody caught, in what Python prints. */
+/* The error nobody caught, in what Python prints; analyse/ has the tests of the other forms. */
 #include "client/run.h"
 
 #include <setjmp.h>
@@ -77,6 +77,19 @@ static void test_no_newline_at_the_end_and_bad_bytes(void **state)
 	       "code.py\",\"line\":2}");
 }
 
+static void test_other_languages(void **state)
+{
+	static const char ruby[] = "/sandbox/code.rb:2:in `f': boom (RuntimeError)\n"
+				   "\tfrom /sandbox/code.rb:4:in `<main>'\n";
+	json_t *got = uncaught_find("ruby", ruby, sizeof(ruby) - 1);
+
+	(void)state;
+	assert_string_equal(json_string_value(json_object_get(got, "type")), "RuntimeError");
+	assert_int_equal(json_integer_value(json_object_get(got, "line")), 2);
+	json_decref(got);
+	assert_null(uncaught_find("cobol", ruby, sizeof(ruby) - 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -85,6 +98,7 @@ int main(void)
 		cmocka_unit_test(test_syntax_error_has_no_header),
 		cmocka_unit_test(test_nothing_to_find),
 		cmocka_unit_test(test_no_newline_at_the_end_and_bad_bytes),
+		cmocka_unit_test(test_other_languages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -238,7 +238,7 @@ static json_t *version_request(const struct language *lang, const char *image)
 
 	for (const char **word = lang->version_argv; *word; word++)
 		(void)json_array_append_new(argv, json_string(*word));
-	request = json_pack("{s:s, s:[{s:s, s:o}], s:{s:i}}", "language", lang->name, "stages",
+	request = json_pack("{s:s, s:[{s:s, s:o}], s:{s:i}}", "language", lang->id, "stages",
 			    "name", "version", "argv", argv, "limits", "timeout", 20);
 	if (request && image)
 		(void)json_object_set_new(request, "image", json_string(image));
@@ -319,7 +319,7 @@ json_t *language_libraries(const struct language *lang, const struct prober *p)
 	args = json_array();
 	for (const char **word = lang->libraries; *word; word++)
 		(void)json_array_append_new(args, json_string(*word));
-	request = json_pack("{s:s, s:s, s:o}", "language", lang->name, "code",
+	request = json_pack("{s:s, s:s, s:o}", "language", lang->id, "code",
 			    script.data ? script.data : "", "args", args);
 	if (!request)
 		return NULL;

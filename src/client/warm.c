@@ -28,20 +28,14 @@ static bool is_last(const char *const *list, size_t n, size_t index)
 	return true;
 }
 
-/* The base environment and what stands on top of it, each variable once; NULL: no memory. */
-static const char *const *zygote_env(const struct language *lang, const struct word_context *c,
-				     struct arena *memory)
+/* Lists of variables, one on top of the other, each variable once; NULL: no memory. */
+static const char *const *join_env(const char *const *const parts[], size_t n_parts,
+				   const struct word_context *c, struct arena *memory)
 {
-	static const char *const no_home[] = { "HOME=/nonexistent", NULL };
-	static const char *const one_thread[] = { "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
-						  "MKL_NUM_THREADS=1", "NUMEXPR_NUM_THREADS=1",
-						  NULL };
-	const char *const *const parts[] = { plan_base_env, no_home, (const char *const *)lang->env,
-					     one_thread, (const char *const *)lang->warm.env };
 	const char **list, **env;
 	size_t n = 0, kept = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+	for (size_t i = 0; i < n_parts; i++)
 		for (const char *const *word = parts[i]; *word; word++)
 			n++;
 	list = arena_alloc(memory, (n + 1) * sizeof(*list));
@@ -49,7 +43,7 @@ static const char *const *zygote_env(const struct language *lang, const struct w
 	if (!list || !env)
 		return NULL;
 	n = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+	for (size_t i = 0; i < n_parts; i++)
 		for (const char *const *word = parts[i]; *word; word++) {
 			list[n] = flow_expand(memory, *word, c);
 			if (!list[n++])
@@ -59,6 +53,37 @@ static const char *const *zygote_env(const struct language *lang, const struct w
 		if (is_last((const char *const *)list, n, i))
 			env[kept++] = list[i];
 	return (const char *const *)env;
+}
+
+/* {usual}: the variables of a request that says nothing of variables or processors, a line each; NULL: no memory. */
+static const char *usual_env(const struct language *lang, const struct word_context *c,
+			     struct arena *memory)
+{
+	const char *const *const parts[] = { plan_base_env, (const char *const *)lang->env };
+	const char *const *env = join_env(parts, ARRAY_SIZE(parts), c, memory);
+	_cleanup_buf_ struct buf text = { 0 };
+	int r = env ? 0 : -ENOMEM;
+
+	buf_init(&text, REQUEST_WORD_MAX);
+	for (; r == 0 && *env; env++)
+		r = buf_printf(&text, "%s%s", text.len > 0 ? "\n" : "", *env);
+	if (r == 0 && lang->startup.path)
+		r = buf_printf(&text, "%s%s=" SANDBOX_START, text.len > 0 ? "\n" : "",
+			       lang->startup.path);
+	return r == 0 ? arena_strndup(memory, text.data ? text.data : "", text.len) : NULL;
+}
+
+static const char *const *zygote_env(const struct language *lang, const struct word_context *c,
+				     struct arena *memory)
+{
+	static const char *const no_home[] = { "HOME=/nonexistent", NULL };
+	static const char *const one_thread[] = { "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
+						  "MKL_NUM_THREADS=1", "NUMEXPR_NUM_THREADS=1",
+						  NULL };
+	const char *const *const parts[] = { plan_base_env, no_home, (const char *const *)lang->env,
+					     one_thread, (const char *const *)lang->warm.env };
+
+	return join_env(parts, ARRAY_SIZE(parts), c, memory);
 }
 
 static const char *const *zygote_argv(const struct language *lang, const struct word_context *c,
@@ -95,12 +120,28 @@ static int add_runtime(const struct language *lang, const char *data_dir, struct
 		     lang->warm.runner ? lang->warm.runner : "") >= (int)sizeof(path) ||
 	    access(path, R_OK) < 0)
 		return 0;
+	c.usual = usual_env(lang, &c, memory);
+	if (!c.usual)
+		return -ENOMEM;
 	*ret = (struct warm_runtime){
 		.name = arena_strndup(memory, lang->name, strlen(lang->name)),
 		.argv = zygote_argv(lang, &c, memory),
 		.env = zygote_env(lang, &c, memory),
 	};
 	return ret->name && ret->argv && ret->env ? 1 : -ENOMEM;
+}
+
+static const char *runners_dir(const char *data_dir, struct arena *memory)
+{
+	static const char below[] = "/runners";
+	size_t n = strlen(data_dir);
+	char *path = arena_alloc(memory, n + sizeof(below));
+
+	if (path) {
+		memcpy(path, data_dir, n);
+		memcpy(path + n, below, sizeof(below));
+	}
+	return path;
 }
 
 int registry_warm_table(struct registry *reg, const char *data_dir, struct arena *memory,
@@ -129,6 +170,9 @@ int registry_warm_table(struct registry *reg, const char *data_dir, struct arena
 		table.n_runtimes += (size_t)r;
 	}
 	table.runtimes = runtimes;
+	table.runners = runners_dir(absolute, memory);
+	if (!table.runners)
+		return no_memory(err);
 	*ret = table;
 	return 0;
 }

@@ -18,8 +18,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -137,7 +139,7 @@ static int become_program(const struct init *init, const int fds[])
 		return errno;
 	if (init->stage.cpu_seconds && setrlimit(RLIMIT_CPU, &cpu) < 0)
 		return errno;
-	if (chdir("/sandbox") < 0)
+	if (chdir(plan_workdir(&init->plan)) < 0)
 		return errno;
 	(void)umask(022);
 	(void)sigemptyset(&none);
@@ -225,31 +227,51 @@ static void reap(struct init *init)
 		}
 }
 
+static bool take_ticket(int fd)
+{
+	eventfd_t one;
+	bool taken = eventfd_read(fd, &one) == 0;
+
+	(void)close(fd);
+	return taken;
+}
+
 static void take_command(struct init *init)
 {
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE((3 + INIT_EXTRA_MAX) * sizeof(int))];
+		char bytes[CMSG_SPACE((3 + INIT_EXTRA_MAX + 1) * sizeof(int))];
 	} control;
-	struct iovec iov = { .iov_base = &init->stage, .iov_len = sizeof(init->stage) };
+	struct command command = { 0 };
+	struct iovec iov = { .iov_base = &command, .iov_len = sizeof(command) };
 	struct msghdr msg = { .msg_iov = &iov,
 			      .msg_iovlen = 1,
 			      .msg_control = control.bytes,
 			      .msg_controllen = sizeof(control.bytes) };
 	ssize_t n = recvmsg(INIT_FD_CONTROL, &msg, MSG_CMSG_CLOEXEC);
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-	int fds[3 + INIT_EXTRA_MAX];
+	int fds[3 + INIT_EXTRA_MAX + 1];
 	uint32_t n_fds;
 
 	if (n < 0 && errno == EINTR)
 		return;
-	n_fds = 3 + init->stage.n_extra;
+	if (n == (ssize_t)sizeof(command) && command.kind == COMMAND_SIGNAL && !c) {
+		/* Nobody but us reaps it, so this is its pid as long as we believe so. */
+		if (init->main_pid > 0)
+			(void)kill(init->main_pid, (int)command.signo);
+		return;
+	}
+	n_fds = 3 + command.n_extra + command.ticket;
 	/* Closed, or not what was agreed: either way the broker we trust is not there any more. */
-	if (n != (ssize_t)sizeof(init->stage) || init->stage.kind != COMMAND_START ||
-	    init->stage.n_extra > INIT_EXTRA_MAX || init->main_pid != 0 || !c ||
+	if (n != (ssize_t)sizeof(command) || command.kind != COMMAND_START ||
+	    command.n_extra > INIT_EXTRA_MAX || command.ticket > 1 || init->main_pid != 0 || !c ||
 	    c->cmsg_len != CMSG_LEN(n_fds * sizeof(int)))
 		_exit(1);
+	init->stage = command;
 	memcpy(fds, CMSG_DATA(c), n_fds * sizeof(int));
+	/* Somebody else has it: the broker is dead, and the front has sent this run to another one. */
+	if (command.ticket && !take_ticket(fds[--n_fds]))
+		_exit(1);
 	for (uint32_t i = 0; i < n_fds; i++) {
 		/* The limit of open files may be low already, but not where a program is started ahead. */
 		int high = fcntl(fds[i], F_DUPFD_CLOEXEC,

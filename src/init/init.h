@@ -9,10 +9,12 @@
  *   JOIN + cgroup files      ─▶     (ids are mapped: become the user)
  *   GO + plan                ─▶     (prepare)
  *   DEV [+ a mount of /dev]  ─▶     (when the plan has one)
+ *   WORKSPACE [+ a mount]    ─▶     (when the plan has one; without a mount the child makes it)
  *   REST + plan              ─▶     (when the first plan was partial: it is this one up to the pivot)
  *                            ◀─     PREPARED + work, tmp [, terminal]     or FAILED
  *   ◀─     ADOPTED                               only where the program is there already
- *   START {stage} + 0, 1, 2  ─▶     (not there: then the program has a socket of its own)
+ *   START {stage} + 0, 1, 2 [, ticket] ─▶ (not there: then the program has a socket of its own)
+ *   SIGNAL {signo}           ─▶     any time after
  *                            ◀─     EXITED {stage, …}                   or EXEC_FAILED {stage, errno}
  */
 #pragma once
@@ -32,7 +34,15 @@ enum { INIT_EXTRA_MAX = 3, INIT_FD_EXTRA = 100 };
 /* Directories of scratch that PREPARED hands over: work, tmp. */
 enum { INIT_SCRATCH_DIRS = 2 };
 
-enum command_kind { COMMAND_JOIN = 1, COMMAND_GO, COMMAND_DEV, COMMAND_REST, COMMAND_START };
+enum command_kind {
+	COMMAND_JOIN = 1,
+	COMMAND_GO,
+	COMMAND_DEV,
+	COMMAND_WORKSPACE,
+	COMMAND_REST,
+	COMMAND_START,
+	COMMAND_SIGNAL,
+};
 
 struct command {
 	uint32_t kind;
@@ -44,9 +54,12 @@ struct command {
 	/* START */
 	uint32_t stage;
 	uint32_t n_extra;     /* descriptors behind 0, 1, 2 */
+	uint32_t ticket;      /* 1: one more behind them, to be taken first (broker/proto.h) */
 	uint32_t tty;	      /* descriptor 0 is a terminal: make it the controlling one */
 	uint32_t last;	      /* no further stage: init ends by itself afterwards */
 	uint64_t cpu_seconds; /* RLIMIT_CPU of the stage; 0: none */
+	/* SIGNAL */
+	uint32_t signo; /* for the stage's main process; to nobody when none runs */
 };
 
 enum report_kind {

@@ -36,3 +36,5 @@ struct source *source_free(struct source *s); /* NULL is fine; returns NULL */
 /* Until loop_stop() or a callback fails. */
 int loop_run(struct loop *l) _must_check_;
 void loop_stop(struct loop *l);
+/* Something will happen within that time: it is waited for awake. Others may have the processor meanwhile. */
+void loop_stay_awake(struct loop *l, int64_t ns);

@@ -45,7 +45,14 @@ static void add_text(struct builder *b, const char *target, const char *text)
 	    (struct op_args){ .a = text, .b = target });
 }
 
-static void add_show(struct builder *b, const char *image, const char *path, uint16_t flags)
+static void add_show(struct builder *b, const char *path, uint16_t flags)
+{
+	add(b, (struct op){ .kind = OP_SHOW, .flags = flags },
+	    (struct op_args){ .a = path, .b = path });
+}
+
+/* The same path of an image, if there is one. */
+static void add_show_of(struct builder *b, const char *image, const char *path, uint16_t flags)
 {
 	char source[PLAN_PATH_MAX];
 	int n = snprintf(source, sizeof(source), "%s%s", image ? image : "", path);
@@ -58,12 +65,16 @@ static void add_show(struct builder *b, const char *image, const char *path, uin
 
 static void add_etc_entry(struct builder *b, const char *name)
 {
-	char path[256];
-	int n = snprintf(path, sizeof(path), "/etc/%s", name);
+	char path[256] = "/etc/";
+	size_t n = strlen(name);
 
-	if (n < 0 || (size_t)n >= sizeof(path))
+	if (n >= sizeof(path) - strlen(path)) {
 		b->r = b->r ? b->r : -ENAMETOOLONG;
-	add_show(b, NULL, path, OP_OPTIONAL | OP_READABLE);
+		return;
+	}
+	memcpy(path + strlen(path), name, n + 1);
+	add_show(b, path,
+		 OP_OPTIONAL | OP_READABLE | (strcmp(name, "alternatives") == 0 ? OP_SMALL : 0));
 }
 
 static bool list_has(const char *const *list, const char *word)
@@ -108,6 +119,38 @@ static struct op root_op(const struct plan_input *in)
 	};
 }
 
+/* Makes the directories above a file, without those in its first bytes; repeats are harmless: the child skips them. */
+static void add_parents(struct builder *b, const char *path, size_t skip)
+{
+	char dir[PLAN_PATH_MAX];
+
+	for (const char *slash = strchr(path + skip, '/'); slash; slash = strchr(slash + 1, '/')) {
+		size_t n = (size_t)(slash - path);
+
+		memcpy(dir, path, n);
+		dir[n] = '\0';
+		add_dir(b, dir);
+	}
+}
+
+static void add_startup(struct builder *b, const struct plan_input *in)
+{
+	if (in->n_startup > 0)
+		add_dir(b, SANDBOX_START);
+	for (size_t i = 0; i < in->n_startup; i++) {
+		char path[PLAN_PATH_MAX];
+		int n = snprintf(path, sizeof(path), SANDBOX_START "/%s", in->startup[i].path);
+
+		if (n < 0 || (size_t)n >= sizeof(path)) {
+			b->r = b->r ? b->r : -ENAMETOOLONG;
+			return;
+		}
+		add_parents(b, path, sizeof(SANDBOX_START));
+		add(b, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL | OP_READABLE },
+		    (struct op_args){ .a = in->startup[i].source, .b = path });
+	}
+}
+
 static void add_root(struct builder *b, const struct plan_input *in)
 {
 	static const char *const links[] = {
@@ -119,19 +162,20 @@ static void add_root(struct builder *b, const struct plan_input *in)
 	add(b, (struct op){ .kind = OP_HOSTNAME }, (struct op_args){ .a = "sandbox" });
 	add(b, root_op(in), (struct op_args){ 0 });
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
-		add_show(b, image, links[i], OP_OPTIONAL);
+		add_show_of(b, image, links[i], OP_OPTIONAL);
 	if (image) {
-		add_show(b, image, "/usr", OP_OPTIONAL);
-		add_show(b, image, "/opt", OP_OPTIONAL);
-		add_show(b, image, "/etc", OP_OPTIONAL);
+		add_show_of(b, image, "/usr", OP_OPTIONAL);
+		add_show_of(b, image, "/opt", OP_OPTIONAL);
+		add_show_of(b, image, "/etc", OP_OPTIONAL);
 	} else {
 		for (const char **usr = d->policy->usr; *usr; usr++)
-			add_show(b, NULL, *usr, 0);
+			add_show(b, *usr, 0);
 		add_etc(b, d);
 	}
 	if (in->kit)
 		add(b, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL | OP_READABLE },
 		    (struct op_args){ .a = in->kit, .b = SANDBOX_KIT });
+	add_startup(b, in);
 }
 
 static void add_devices(struct builder *b, const struct decision *d)
@@ -162,24 +206,18 @@ static void add_work(struct builder *b, const struct plan_input *in)
 	if (in->build_scratch)
 		add(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 },
 		    (struct op_args){ .a = "build", .b = SANDBOX_BUILD });
+	/* It stays when the sandbox is gone; what a run may fill of the one it may fill of the other. */
+	if (d->workspace)
+		add(b,
+		    (struct op){ .kind = OP_WORKSPACE,
+				 .flags = d->workdir ? OP_WORKDIR : 0,
+				 .value = d->limits.disk_bytes,
+				 .value2 = d->limits.files },
+		    (struct op_args){ .a = d->workspace, .b = SANDBOX_SPACE });
 	add(b, (struct op){ .kind = OP_PROC }, (struct op_args){ .b = "/proc" });
 	if (d->network == NETWORK_LOOPBACK)
 		add(b, (struct op){ .kind = OP_LOOPBACK }, (struct op_args){ 0 });
 	add(b, (struct op){ .kind = OP_PIVOT }, (struct op_args){ 0 });
-}
-
-/* Makes the directories above a file, without those in its first bytes; repeats are harmless: the child skips them. */
-static void add_parents(struct builder *b, const char *path, size_t skip)
-{
-	char dir[PLAN_PATH_MAX];
-
-	for (const char *slash = strchr(path + skip, '/'); slash; slash = strchr(slash + 1, '/')) {
-		size_t n = (size_t)(slash - path);
-
-		memcpy(dir, path, n);
-		dir[n] = '\0';
-		add_dir(b, dir);
-	}
 }
 
 static void add_files(struct builder *b, const struct plan_input *in)
@@ -221,6 +259,8 @@ static void add_paths(struct builder *b, const struct plan_input *in)
 	add_landlock(b, "/tmp", write, no_tcp);
 	if (in->build_scratch && !d->read_only)
 		add_landlock(b, SANDBOX_BUILD, write, no_tcp);
+	if (d->workspace && !d->read_only)
+		add_landlock(b, SANDBOX_SPACE, ACCESS_READ | ACCESS_STORE, no_tcp);
 	add_landlock(b, "/dev/shm", write, no_tcp);
 	add_landlock(b, "/dev", ACCESS_DEVICE, no_tcp);
 }
@@ -256,6 +296,8 @@ static void add_lockdown(struct builder *b, const struct plan_input *in)
 		add_readonly(b, SANDBOX_WORK);
 	if (d->read_only && in->build_scratch)
 		add_readonly(b, SANDBOX_BUILD);
+	if (d->read_only && d->workspace)
+		add_readonly(b, SANDBOX_SPACE);
 	add_readonly(b, "/");
 	for (size_t i = 0; i < ARRAY_SIZE(rlimits); i++)
 		add(b,
@@ -271,7 +313,11 @@ static void add_lockdown(struct builder *b, const struct plan_input *in)
 	add_paths(b, in);
 	add(b, (struct op){ .kind = OP_REQUIRE, .value = d->policy->required },
 	    (struct op_args){ 0 });
-	add(b, (struct op){ .kind = OP_SECCOMP, .value = FILTER_DEFAULT }, (struct op_args){ 0 });
+	add(b,
+	    (struct op){ .kind = OP_SECCOMP,
+			 .value = d->workspace && !d->read_only ? FILTER_WORKSPACE
+								: FILTER_DEFAULT },
+	    (struct op_args){ 0 });
 }
 
 const char *const plan_base_env[] = {
@@ -333,11 +379,13 @@ static void add_warm(struct builder *b, const struct plan_warm *warm)
 	}
 	add_words(b, OP_WARM_ARG, warm->argv);
 	add_env(b, OP_WARM_ENV, warm->env);
-	add_bytes(b, OP_WARM_FILE, &warm->file);
+	if (warm->file)
+		add(b, (struct op){ .kind = OP_WARM_FILE }, (struct op_args){ .a = warm->file });
 }
 
-static void add_stage(struct builder *b, const struct stage_spec *stage)
+static void add_stage(struct builder *b, const struct decision *d, const struct stage_spec *stage)
 {
+	static const char term[] = "TERM=xterm"; /* what any terminal of today understands */
 	const struct limits *l = stage->limits;
 	const int64_t limits[_STAGE_LIMIT_MAX] = {
 		[STAGE_WALL_MS] = l->timeout_ms,
@@ -351,6 +399,8 @@ static void add_stage(struct builder *b, const struct stage_spec *stage)
 
 	add(b, (struct op){ .kind = OP_STAGE }, (struct op_args){ .a = stage->name });
 	add_words(b, OP_ARG, stage->argv);
+	if (d->tty && !env_is_replaced(term, stage->env))
+		add(b, (struct op){ .kind = OP_ENV }, (struct op_args){ .a = term });
 	add_env(b, OP_ENV, stage->env);
 	add_bytes(b, OP_STDIN, &stage->stdin_data);
 	for (int i = 0; i < _STAGE_LIMIT_MAX; i++)
@@ -378,7 +428,7 @@ int plan_build(const struct plan_input *in, struct plan *ret, struct error *err)
 	if (in->warm)
 		add_warm(&b, in->warm);
 	for (size_t i = 0; i < in->n_stages; i++)
-		add_stage(&b, &in->stages[i]);
+		add_stage(&b, in->decision, &in->stages[i]);
 	if (b.r < 0) {
 		plan_done(&plan);
 		return error_set(

@@ -30,7 +30,8 @@ const char *filter_answer_name(enum target to)
 	return to < _TO_ANSWER_MAX ? answer_names[to] : NULL;
 }
 
-static int print_names(struct buf *out, enum machine machine, enum target to, size_t *ret_n)
+static int print_names(struct buf *out, enum filter_profile profile, enum machine machine,
+		       enum target to, size_t *ret_n)
 {
 	size_t column = LISTING_COLUMNS, n = 0;
 
@@ -38,7 +39,7 @@ static int print_names(struct buf *out, enum machine machine, enum target to, si
 		size_t len = strlen(row->name);
 		int r;
 
-		if (row->to != to || row->nr[machine] == NR_NONE)
+		if (filter_target(profile, row) != to || row->nr[machine] == NR_NONE)
 			continue;
 		if (column + 1 + len > LISTING_COLUMNS) {
 			r = buf_printf(out, "%s   %s", n > 0 ? "\n" : "", row->name);
@@ -55,14 +56,15 @@ static int print_names(struct buf *out, enum machine machine, enum target to, si
 	return 0;
 }
 
-static int print_answer(struct buf *out, enum machine machine, enum target to)
+static int print_answer(struct buf *out, enum filter_profile profile, enum machine machine,
+			enum target to)
 {
 	_cleanup_buf_ struct buf names = { 0 };
 	size_t n;
 	int r;
 
 	buf_init(&names, out->max);
-	r = print_names(&names, machine, to, &n);
+	r = print_names(&names, profile, machine, to, &n);
 	if (r < 0)
 		return r;
 	if (n == 0)
@@ -119,16 +121,18 @@ static int print_switch(struct buf *out, const char *name, uint8_t to)
 		shown = s->cases[i].to;
 		r = print_switch(out, name, shown);
 	}
-	return r;
+	return r >= 0 && s->otherwise >= _TO_ANSWER_MAX ? print_switch(out, name, s->otherwise) : r;
 }
 
-static int print_checked(struct buf *out, enum machine machine)
+static int print_checked(struct buf *out, enum filter_profile profile, enum machine machine)
 {
 	int r = buf_puts(out, "\nby argument (low 32 bits)\n");
 
 	for (const struct syscall_row *row = filter_syscalls; r >= 0 && row->name[0]; row++) {
-		if (row->to >= _TO_ANSWER_MAX && row->nr[machine] != NR_NONE)
-			r = print_switch(out, row->name, row->to);
+		enum target to = filter_target(profile, row);
+
+		if (to >= _TO_ANSWER_MAX && row->nr[machine] != NR_NONE)
+			r = print_switch(out, row->name, (uint8_t)to);
 	}
 	return r;
 }
@@ -189,9 +193,9 @@ int filter_print(enum filter_profile profile, struct buf *out)
 	r = buf_printf(out, "seccomp filter %s, %s, %d instructions\n", label,
 		       machine_names[machine], f.len);
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(order); i++)
-		r = print_answer(out, machine, order[i]);
+		r = print_answer(out, profile, machine, order[i]);
 	if (r >= 0)
-		r = print_checked(out, machine);
+		r = print_checked(out, profile, machine);
 	if (r >= 0)
 		r = buf_printf(out,
 			       "\nkill\n   another machine's calls, numbers from 0x%x\n\nprogram\n",

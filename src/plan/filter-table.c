@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The default profile (notes on every group below). Numbers and constants are written out instead of
- * taken from the build machine's headers: those are older than the kernels we meet, and the policy
- * must not depend on where it was compiled. test-filter-libseccomp.c compares them with libseccomp's.
+ * The default profile (notes on every group below), and at the end what other profiles answer otherwise.
+ * Numbers and constants are written out instead of taken from the build machine's headers: those are
+ * older than the kernels we meet, and the policy must not depend on where it was compiled.
+ * test-filter-libseccomp.c compares them with libseccomp's.
  */
 #include "plan/filter-table.h"
 
@@ -78,6 +79,28 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 			{ 32, 32, TO_EPERM }, /* IPV6_FLOWLABEL_MGR */
 			{ 42, 48, TO_EPERM }, /* MCAST_JOIN_GROUP … MCAST_MSFILTER */
 		},
+	},
+	/* Neither S_ISUID nor S_ISGID: see filter_overrides. The number is the mode's place among the arguments. */
+	[TO_MODE_1] = {
+		.arg = 1, .mask = 06000, .otherwise = TO_EPERM, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
+	},
+	[TO_MODE_2] = {
+		.arg = 2, .mask = 06000, .otherwise = TO_EPERM, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
+	},
+	[TO_MODE_3] = {
+		.arg = 3, .mask = 06000, .otherwise = TO_EPERM, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
+	},
+	/* Without O_CREAT and O_TMPFILE there is no mode, and anything may stand in its place. */
+	[TO_OPEN] = {
+		.arg = 1, .mask = 0x400040, .otherwise = TO_MODE_2, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
+	},
+	[TO_OPENAT] = {
+		.arg = 2, .mask = 0x400040, .otherwise = TO_MODE_3, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
 	},
 	/* Huge pages come from a host-wide pool outside the memory limit. */
 	[TO_MEMFD_CREATE] = {
@@ -543,5 +566,23 @@ const struct syscall_row filter_syscalls[] = {
 	{ "uretprobe", { 335, NR_NONE }, TO_ENOSYS },
 	{ "vserver", { 236, NR_NONE }, TO_ENOSYS },
 	{ "", { NR_NONE, NR_NONE }, TO_ENOSYS },
+};
+
+/*
+ * A file that runs as its owner means nothing in a sandbox, where no mount honours it. In a workspace it would stay behind for
+ * others of the host to run, as the owner of the workspace. openat2 has its mode where no filter can see it.
+ */
+const struct filter_override filter_overrides[] = {
+	{ FILTER_WORKSPACE, "chmod", TO_MODE_1 },
+	{ FILTER_WORKSPACE, "creat", TO_MODE_1 },
+	{ FILTER_WORKSPACE, "fchmod", TO_MODE_1 },
+	{ FILTER_WORKSPACE, "fchmodat", TO_MODE_2 },
+	{ FILTER_WORKSPACE, "fchmodat2", TO_MODE_2 },
+	{ FILTER_WORKSPACE, "mknod", TO_MODE_1 },
+	{ FILTER_WORKSPACE, "mknodat", TO_MODE_2 },
+	{ FILTER_WORKSPACE, "open", TO_OPEN },
+	{ FILTER_WORKSPACE, "openat", TO_OPENAT },
+	{ FILTER_WORKSPACE, "openat2", TO_ENOSYS },
+	{ _FILTER_MAX, "", TO_ENOSYS },
 };
 /* clang-format on */

@@ -27,6 +27,11 @@ enum target {
 	TO_IPV4_OPTION,
 	TO_IPV6_OPTION,
 	TO_SETSOCKOPT,
+	TO_MODE_1,
+	TO_MODE_2,
+	TO_MODE_3,
+	TO_OPEN,
+	TO_OPENAT,
 	TO_MEMFD_CREATE,
 	TO_PRLIMIT,
 	TO_OTHER_PROCESS,
@@ -54,6 +59,13 @@ struct syscall_row {
 	uint8_t to;
 };
 
+/* A row that one profile answers otherwise than the table. */
+struct filter_override {
+	uint8_t profile;
+	char name[12];
+	uint8_t to;
+};
+
 struct switch_case {
 	uint32_t first, last;
 	uint8_t to;
@@ -67,15 +79,21 @@ struct arg_switch {
 	struct switch_case cases[SWITCH_CASES_MAX]; /* ascending */
 };
 
-/* Ends with a row whose name is empty. A number without a row leads to TO_ENOSYS. */
+/* Both end with a row whose name is empty. A number without a row leads to TO_ENOSYS. */
 extern const struct syscall_row filter_syscalls[];
+extern const struct filter_override filter_overrides[];
 extern const struct arg_switch filter_switches[_TO_MAX];
 extern const uint32_t filter_answers[_TO_ANSWER_MAX]; /* SECCOMP_RET_* */
 extern const uint32_t filter_arches[_MACHINE_MAX];    /* AUDIT_ARCH_* */
 
+/* Where a row leads in a profile. */
+enum target filter_target(enum filter_profile profile, const struct syscall_row *row);
+
 /* As filter_build() and filter_expect(), for any machine. */
-int filter_compile(enum machine machine, struct filter *ret) _must_check_;
-uint32_t filter_evaluate(enum machine machine, uint32_t arch, uint32_t nr, const uint64_t args[6]);
+int filter_compile(enum filter_profile profile, enum machine machine,
+		   struct filter *ret) _must_check_;
+uint32_t filter_evaluate(enum filter_profile profile, enum machine machine, uint32_t arch,
+			 uint32_t nr, const uint64_t args[6]);
 
 enum machine filter_native(void);
 /* "allow", "EPERM", …; NULL for a target that is a switch. */

@@ -77,6 +77,16 @@ enum machine filter_native(void)
 #endif
 }
 
+enum target filter_target(enum filter_profile profile, const struct syscall_row *row)
+{
+	for (const struct filter_override *o = filter_overrides; o->name[0]; o++) {
+		/* Both are filled up with zeros. */
+		if (o->profile == profile && memcmp(o->name, row->name, sizeof(o->name)) == 0)
+			return (enum target)o->to;
+	}
+	return (enum target)row->to;
+}
+
 /* Says that values from `first` on lead to `to`; calls come in ascending order. */
 static void ranges_add(struct ranges *r, uint32_t first, uint8_t to)
 {
@@ -183,14 +193,14 @@ static void emit_switch(struct builder *b, enum target to)
 	(void)emit_tree(b, &ranges, 0, ranges.n);
 }
 
-static void emit_numbers(struct builder *b, enum machine machine)
+static void emit_numbers(struct builder *b, enum filter_profile profile, enum machine machine)
 {
 	uint8_t to[NR_KNOWN] = { TO_ENOSYS };
 	struct ranges ranges = { 0 };
 
 	for (const struct syscall_row *row = filter_syscalls; row->name[0]; row++) {
 		if (row->nr[machine] != NR_NONE)
-			to[row->nr[machine]] = row->to;
+			to[row->nr[machine]] = (uint8_t)filter_target(profile, row);
 	}
 	for (uint32_t nr = 0; nr < NR_KNOWN; nr++) {
 		if (to[nr] == hot) {
@@ -240,7 +250,17 @@ static int builder_link(const struct builder *b, struct filter *ret)
 	return 0;
 }
 
-int filter_compile(enum machine machine, struct filter *ret)
+/* Whether anything laid down so far leads there: some calls are not every machine's, some rules not every profile's. */
+static bool is_wanted(const struct builder *b, int to)
+{
+	for (uint16_t i = 0; i < MIN(b->n, FILTER_INSNS_MAX); i++)
+		if (BPF_CLASS(b->insns[i].code) == BPF_JMP &&
+		    (b->jumps[i].yes == LABEL_TARGET + to || b->jumps[i].no == LABEL_TARGET + to))
+			return true;
+	return false;
+}
+
+int filter_compile(enum filter_profile profile, enum machine machine, struct filter *ret)
 {
 	struct jump native = { LABEL_NEXT, LABEL_TARGET + TO_KILL };
 	struct builder b;
@@ -249,9 +269,10 @@ int filter_compile(enum machine machine, struct filter *ret)
 	emit_load(&b, offsetof(struct seccomp_data, arch));
 	(void)emit(&b, BPF_JMP | BPF_JEQ | BPF_K, filter_arches[machine], native);
 	emit_load(&b, offsetof(struct seccomp_data, nr));
-	emit_numbers(&b, machine);
+	emit_numbers(&b, profile, machine);
 	for (int to = _TO_MAX - 1; to >= _TO_ANSWER_MAX; to--)
-		emit_switch(&b, (enum target)to);
+		if (is_wanted(&b, to))
+			emit_switch(&b, (enum target)to);
 	for (int to = 0; to < _TO_ANSWER_MAX; to++) {
 		b.start[to] = b.n;
 		(void)emit(&b, BPF_RET | BPF_K, filter_answers[to], (struct jump){ 0 });
@@ -259,7 +280,8 @@ int filter_compile(enum machine machine, struct filter *ret)
 	return builder_link(&b, ret);
 }
 
-uint32_t filter_evaluate(enum machine machine, uint32_t arch, uint32_t nr, const uint64_t args[6])
+uint32_t filter_evaluate(enum filter_profile profile, enum machine machine, uint32_t arch,
+			 uint32_t nr, const uint64_t args[6])
 {
 	uint8_t to = TO_ENOSYS;
 
@@ -267,7 +289,7 @@ uint32_t filter_evaluate(enum machine machine, uint32_t arch, uint32_t nr, const
 		return filter_answers[TO_KILL];
 	for (const struct syscall_row *row = filter_syscalls; row->name[0]; row++) {
 		if (row->nr[machine] != NR_NONE && (uint32_t)row->nr[machine] == nr)
-			to = row->to;
+			to = (uint8_t)filter_target(profile, row);
 	}
 	while (to >= _TO_ANSWER_MAX) {
 		const struct arg_switch *s = &filter_switches[to];
@@ -284,22 +306,36 @@ uint32_t filter_evaluate(enum machine machine, uint32_t arch, uint32_t nr, const
 
 int filter_build(enum filter_profile profile, struct filter *ret)
 {
-	if (profile != FILTER_DEFAULT)
+	if (profile >= _FILTER_MAX)
 		return -EINVAL;
-	return filter_compile(filter_native(), ret);
+	return filter_compile(profile, filter_native(), ret);
+}
+
+int filter_build_all(struct filter ret[_FILTER_MAX])
+{
+	int r = 0;
+
+	for (int profile = 0; r == 0 && profile < _FILTER_MAX; profile++)
+		r = filter_build((enum filter_profile)profile, &ret[profile]);
+	return r;
 }
 
 uint32_t filter_expect(enum filter_profile profile, uint32_t arch, uint32_t nr,
 		       const uint64_t args[6])
 {
-	if (profile != FILTER_DEFAULT)
+	if (profile >= _FILTER_MAX)
 		return filter_answers[TO_KILL];
-	return filter_evaluate(filter_native(), arch, nr, args);
+	return filter_evaluate(profile, filter_native(), arch, nr, args);
 }
 
 const char *filter_profile_name(enum filter_profile profile)
 {
-	return profile == FILTER_DEFAULT ? "default" : "unknown";
+	static const char *const names[_FILTER_MAX] = {
+		[FILTER_DEFAULT] = "default",
+		[FILTER_WORKSPACE] = "workspace",
+	};
+
+	return profile < _FILTER_MAX ? names[profile] : "unknown";
 }
 
 void filter_label(enum filter_profile profile, const struct filter *f, char *ret, size_t size)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The seccomp filter as a table and its compiler. The policy is data (filter-table.c): a verdict per
- * system call name, argument rules for the few that need them. filter_build() compiles it into one
- * classic-BPF program: ranges of equal verdict found by a balanced tree of comparisons, so that it
- * is short (install cost grows with length) and its depth is logarithmic. Pure.
+ * system call name, argument rules for the few that need them, and what a profile answers otherwise.
+ * filter_build() compiles it into one classic-BPF program: ranges of equal verdict found by a balanced
+ * tree of comparisons, so that it is short (install cost grows with length) and its depth is logarithmic.
+ * Pure.
  */
 #pragma once
 
@@ -14,7 +15,11 @@
 #include "base/buf.h"
 #include "base/macro.h"
 
-enum filter_profile { FILTER_DEFAULT, _FILTER_MAX };
+enum filter_profile {
+	FILTER_DEFAULT,
+	FILTER_WORKSPACE, /* for who writes to a workspace: nothing becomes set-user-id or set-group-id */
+	_FILTER_MAX,
+};
 enum { FILTER_INSNS_MAX = 300 };
 
 struct filter {
@@ -24,6 +29,8 @@ struct filter {
 
 int filter_build(enum filter_profile profile, struct filter *ret) _must_check_;
 const char *filter_profile_name(enum filter_profile profile);
+/* Every profile. */
+int filter_build_all(struct filter ret[_FILTER_MAX]) _must_check_;
 /* First 8 hex digits of a hash of the compiled program: "default@3f2a91c0". */
 void filter_label(enum filter_profile profile, const struct filter *f, char *ret, size_t size);
 /* What the table (not the compiled program) says, for tests and --dump-seccomp: a SECCOMP_RET_* value. */

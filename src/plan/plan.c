@@ -23,6 +23,8 @@ const struct op_info op_table[_OP_MAX] = {
 	[OP_TMPFS] = { "tmpfs", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, BYTES_MAX, COUNT_MAX, 8 },
 	[OP_SCRATCH] = { "scratch", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, BYTES_MAX, COUNT_MAX, 1 },
 	[OP_SCRATCH_DIR] = { "scratch-dir", PHASE_PREPARE, SPAN_NAME, SPAN_TARGET, 0, 0, 4 },
+	[OP_WORKSPACE] = { "workspace", PHASE_PREPARE, SPAN_NAME, SPAN_TARGET, BYTES_MAX, COUNT_MAX,
+			   1 },
 	[OP_DEV] = { "dev", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 1, 0, 1 },
 	[OP_DEVPTS] = { "devpts", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 0, 0, 1 },
 	[OP_PROC] = { "proc", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 0, 0, 1 },
@@ -31,9 +33,9 @@ const struct op_info op_table[_OP_MAX] = {
 	[OP_FILE] = { "file", PHASE_PREPARE, SPAN_BYTES, SPAN_TARGET, 0, 0, 8192 },
 	[OP_READONLY] = { "readonly", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 0, 0, 8 },
 	[OP_RLIMIT] = { "rlimit", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, 15, INT64_MAX, 16 },
-	[OP_LANDLOCK] = { "landlock", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 7, 1, 16 },
+	[OP_LANDLOCK] = { "landlock", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 15, 1, 16 },
 	[OP_REQUIRE] = { "require", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, UINT32_MAX, 0, 1 },
-	[OP_SECCOMP] = { "seccomp", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, 8, 0, 1 },
+	[OP_SECCOMP] = { "seccomp", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, _FILTER_MAX - 1, 0, 1 },
 	[OP_COLLECT] = { "collect", PHASE_LAUNCH, SPAN_NONE, SPAN_NONE, COUNT_MAX, BYTES_MAX, 1 },
 	[OP_STAGE] = { "stage", PHASE_LAUNCH, SPAN_NAME, SPAN_NONE, 0, 0, PLAN_STAGES_MAX },
 	[OP_ARG] = { "arg", PHASE_LAUNCH, SPAN_TEXT, SPAN_NONE, 0, 0, 16384 },
@@ -45,7 +47,7 @@ const struct op_info op_table[_OP_MAX] = {
 	[OP_PRELOAD] = { "preload", PHASE_LAUNCH, SPAN_NAME, SPAN_NONE, 0, 0, 32 },
 	[OP_WARM_ARG] = { "warm-arg", PHASE_LAUNCH, SPAN_TEXT, SPAN_NONE, 0, 0, 64 },
 	[OP_WARM_ENV] = { "warm-env", PHASE_LAUNCH, SPAN_TEXT, SPAN_NONE, 0, 0, 64 },
-	[OP_WARM_FILE] = { "warm-file", PHASE_LAUNCH, SPAN_BYTES, SPAN_NONE, 0, 0, 1 },
+	[OP_WARM_FILE] = { "warm-file", PHASE_LAUNCH, SPAN_TEXT, SPAN_NONE, 0, 0, 1 },
 };
 
 const char *stage_limit_name(enum stage_limit limit)
@@ -171,8 +173,9 @@ static int print_numbers(const struct op *op, const struct op_info *info, struct
 	case OP_RLIMIT:
 		return buf_printf(out, " %s %lld", rlimit_name(op->value), (long long)op->value2);
 	case OP_LANDLOCK:
-		return buf_printf(out, "%s%s%s%s", op->value & ACCESS_READ ? " read" : "",
+		return buf_printf(out, "%s%s%s%s%s", op->value & ACCESS_READ ? " read" : "",
 				  op->value & ACCESS_WRITE ? " write" : "",
+				  op->value & ACCESS_STORE ? " store" : "",
 				  op->value & ACCESS_DEVICE ? " device" : "",
 				  op->value2 ? ", no tcp" : "");
 	case OP_WARM:
@@ -187,13 +190,11 @@ static int print_numbers(const struct op *op, const struct op_info *info, struct
 	}
 }
 
-static int print_op(const struct plan_view *v, const struct op *op, struct buf *out)
+int plan_print_op(const struct plan_view *v, const struct op *op, struct buf *out)
 {
 	const struct op_info *info = &op_table[op->kind];
-	int r = buf_printf(out, "  %-11s", info->name);
+	int r = print_span(v, info->a, op->a, out);
 
-	if (r == 0)
-		r = print_span(v, info->a, op->a, out);
 	if (r == 0)
 		r = print_span(v, info->b, op->b, out);
 	if (r == 0)
@@ -202,7 +203,11 @@ static int print_op(const struct plan_view *v, const struct op *op, struct buf *
 		r = buf_printf(out, " %04o", op->mode);
 	if (r == 0 && op->flags & OP_OPTIONAL)
 		r = buf_puts(out, " optional");
-	return r < 0 ? r : buf_puts(out, "\n");
+	if (r == 0 && op->flags & OP_WORKDIR)
+		r = buf_puts(out, " workdir");
+	if (r == 0 && op->flags & OP_SMALL)
+		r = buf_puts(out, " small");
+	return r;
 }
 
 int plan_print(const struct plan_view *v, struct buf *out)
@@ -219,7 +224,11 @@ int plan_print(const struct plan_view *v, struct buf *out)
 			r = buf_puts(out, titles[phase]);
 		}
 		if (r == 0)
-			r = print_op(v, op, out);
+			r = buf_printf(out, "  %-11s", op_table[op->kind].name);
+		if (r == 0)
+			r = plan_print_op(v, op, out);
+		if (r == 0)
+			r = buf_puts(out, "\n");
 		if (r < 0)
 			return r;
 	}

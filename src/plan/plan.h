@@ -35,17 +35,18 @@ enum op_kind {
 	OP_TMPFS,    /* b: target; value: bytes, value2: inodes; mode */
 	OP_SCRATCH,  /* value: bytes, value2: inodes; the one tmpfs of work directory and /tmp */
 	OP_SCRATCH_DIR, /* a: name inside scratch, b: target; mode */
-	OP_DEV,		/* b: target; value: 1 with a terminal */
-	OP_DEVPTS,	/* b: target; own instance, terminal made there */
-	OP_PROC,	/* b: target; subset=pid */
-	OP_LOOPBACK,	/* bring lo up */
-	OP_PIVOT,	/* the new root becomes /; the old one is gone */
-	OP_FILE,	/* a: bytes, b: target below a scratch or tmpfs target; mode */
-	OP_READONLY,	/* b: mount point that becomes read-only */
-	OP_RLIMIT,	/* value: RLIMIT_*, value2: soft and hard */
-	OP_LANDLOCK,	/* b: path; value: enum landlock_access */
-	OP_REQUIRE,	/* value: bits of enum layer; fails where one of them did not come about */
-	OP_SECCOMP,	/* value: enum filter_profile */
+	OP_WORKSPACE, /* a: name of a workspace, b: target; value: bytes, value2: inodes it may hold */
+	OP_DEV,	      /* b: target; value: 1 with a terminal */
+	OP_DEVPTS,    /* b: target; own instance, terminal made there */
+	OP_PROC,      /* b: target; subset=pid */
+	OP_LOOPBACK, /* bring lo up */
+	OP_PIVOT,    /* the new root becomes /; the old one is gone */
+	OP_FILE,     /* a: bytes, b: target below a scratch or tmpfs target; mode */
+	OP_READONLY, /* b: mount point that becomes read-only */
+	OP_RLIMIT,   /* value: RLIMIT_*, value2: soft and hard */
+	OP_LANDLOCK, /* b: path; value: enum landlock_access */
+	OP_REQUIRE,  /* value: bits of enum layer; fails where one of them did not come about */
+	OP_SECCOMP,  /* value: enum filter_profile */
 	/* launch */
 	OP_STAGE,   /* a: name; the ops below belong to it until the next one */
 	OP_ARG,	    /* a: word */
@@ -58,7 +59,7 @@ enum op_kind {
 	OP_PRELOAD,   /* a: module that the runtime has loaded (WARM_FORK) */
 	OP_WARM_ARG,  /* a: word of the command that is started ahead (WARM_START) */
 	OP_WARM_ENV,  /* a: NAME=value of that command */
-	OP_WARM_FILE, /* a: bytes it finds as WARM_FILE_FD */
+	OP_WARM_FILE, /* a: which of the broker's runners it finds as WARM_FILE_FD */
 	_OP_MAX,
 };
 
@@ -66,6 +67,9 @@ enum {
 	OP_OPTIONAL = 1 << 0, /* what is not there is passed over */
 	OP_READABLE =
 		1 << 1, /* so is what the sandbox's user may not read: it has no business inside */
+	OP_WORKDIR = 1 << 2, /* of a workspace: programs start there */
+	/* A directory of links and small files: where a copy is kept, it does as well. */
+	OP_SMALL = 1 << 3,
 };
 
 enum warm_kind {
@@ -75,7 +79,12 @@ enum warm_kind {
 	_WARM_MAX,
 };
 
-enum landlock_access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_DEVICE = 4 };
+enum landlock_access {
+	ACCESS_READ = 1,
+	ACCESS_WRITE = 2,
+	ACCESS_DEVICE = 4,
+	ACCESS_STORE = 8, /* as WRITE, but no sockets and pipes: others come there, too */
+};
 
 enum stage_limit {
 	STAGE_WALL_MS,
@@ -131,6 +140,15 @@ static inline const char *op_b(const struct plan_view *v, const struct op *op)
 	return v->data + op->b.offset;
 }
 
+/* Where programs start; for init and the agent, too, which have no other function of ours. */
+static inline const char *plan_workdir(const struct plan_view *v)
+{
+	for (uint32_t i = 0; v && i < v->n_ops; i++)
+		if (v->ops[i].kind == OP_WORKSPACE && v->ops[i].flags & OP_WORKDIR)
+			return op_b(v, &v->ops[i]);
+	return "/sandbox";
+}
+
 void plan_init(struct plan *p);
 void plan_done(struct plan *p);
 /* What plan_add may say beyond the record's numbers. NULL data: none. */
@@ -159,5 +177,7 @@ uint32_t plan_stage_count(const struct plan_view *v);
 /* The first record of a kind, or NULL; with stage >= 0 only inside that stage. */
 const struct op *plan_find(const struct plan_view *v, enum op_kind kind, int stage);
 
+/* What follows an operation's name: its words, each with a space before it. */
+int plan_print_op(const struct plan_view *v, const struct op *op, struct buf *out) _must_check_;
 /* --explain: one line an operation. */
 int plan_print(const struct plan_view *v, struct buf *out) _must_check_;

@@ -2,6 +2,7 @@
 /* Plans as golden text and bytes: a change of what a sandbox is made of shows up as a diff to be read. */
 #include "plan/build.h"
 
+#include "plan/filter.h"
 #include "plan/wire.h"
 #include "test/golden.h"
 
@@ -106,7 +107,7 @@ static void test_warm_start(void **state)
 					.name = "java",
 					.argv = argv,
 					.env = env,
-					.file = { "\0class", 6 } };
+					.file = "java/start.jar" };
 	struct sample s;
 
 	(void)state;
@@ -152,6 +153,70 @@ static void test_warm_fork(void **state)
 	assert_string_equal(op_a(&v, op + 2), "pandas");
 	assert_int_equal(op[2].kind, OP_PRELOAD);
 	assert_int_equal(op[3].kind, OP_STAGE);
+}
+
+/* In the root, so that sandboxes made ahead have them; their folders once each. */
+static void test_startup(void **state)
+{
+	static const struct build_show files[] = { { "/data/start.py", "a.py" },
+						   { "/data/start.bin", "sub/a.pyc" } };
+	static const char *const targets[] = { "/.atoll", "/.atoll/a.py", "/.atoll/sub",
+					       "/.atoll/sub/a.pyc" };
+	_cleanup_(plan_done) struct plan p = { 0 };
+	struct plan_view v;
+	struct sample s;
+	size_t n = 0;
+
+	(void)state;
+	sample_init(&s);
+	s.input.startup = files;
+	s.input.n_startup = ARRAY_SIZE(files);
+	assert_int_equal(plan_build(&s.input, &p, NULL), 0);
+	v = plan_as_view(&p);
+	for (uint32_t i = 0; v.ops[i].kind != OP_PIVOT; i++) {
+		const struct op *op = &v.ops[i];
+
+		if (strncmp(op_b(&v, op), "/.atoll", 7) != 0)
+			continue;
+		assert_true(n < ARRAY_SIZE(targets));
+		assert_string_equal(op_b(&v, op), targets[n]);
+		assert_int_equal(op->kind, n % 2 ? OP_SHOW : OP_DIR);
+		if (n % 2) {
+			assert_string_equal(op_a(&v, op), files[n / 2].source);
+			assert_int_equal(op->flags, OP_OPTIONAL | OP_READABLE);
+		}
+		n++;
+	}
+	assert_int_equal(n, ARRAY_SIZE(targets));
+}
+
+static void test_workspace(void **state)
+{
+	_cleanup_(plan_done) struct plan p = { 0 };
+	struct plan_view v;
+	struct sample s;
+
+	(void)state;
+	sample_init(&s);
+	s.decision.workspace = "shared";
+	s.decision.workdir = true;
+	s.input.n_stages = 1;
+	check_print(&s, "test/golden/plan-workspace.txt");
+
+	/* Read-only it is as the rest: nothing but /tmp and /dev/shm takes anything. */
+	s.decision.read_only = true;
+	s.decision.workdir = false;
+	assert_int_equal(plan_build(&s.input, &p, NULL), 0);
+	v = plan_as_view(&p);
+	assert_string_equal(plan_workdir(&v), "/sandbox");
+	assert_int_equal(plan_find(&v, OP_SECCOMP, -1)->value, FILTER_DEFAULT);
+	for (uint32_t i = 0, readonly = 0; i < v.n_ops; i++) {
+		const struct op *op = &v.ops[i];
+
+		readonly += op->kind == OP_READONLY && strcmp(op_b(&v, op), SANDBOX_SPACE) == 0;
+		assert_true(op->kind != OP_LANDLOCK || !(op->value & ACCESS_STORE));
+		assert_true(i + 1 < v.n_ops || readonly == 1);
+	}
 }
 
 /* Root file systems of few sizes: what goes to the work directory does not count. */
@@ -253,10 +318,11 @@ static void test_path_too_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_default),	   cmocka_unit_test(test_image_tty_read_only),
-		cmocka_unit_test(test_warm_start), cmocka_unit_test(test_warm_fork),
-		cmocka_unit_test(test_root_steps), cmocka_unit_test(test_build_read_only),
-		cmocka_unit_test(test_wire_bytes), cmocka_unit_test(test_path_too_long),
+		cmocka_unit_test(test_default),		cmocka_unit_test(test_image_tty_read_only),
+		cmocka_unit_test(test_warm_start),	cmocka_unit_test(test_warm_fork),
+		cmocka_unit_test(test_workspace),	cmocka_unit_test(test_root_steps),
+		cmocka_unit_test(test_build_read_only), cmocka_unit_test(test_wire_bytes),
+		cmocka_unit_test(test_path_too_long),	cmocka_unit_test(test_startup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,14 +13,21 @@ enum { NR_LISTED = 1024 };
 
 static void test_listing(void **state)
 {
-	_cleanup_buf_ struct buf out = { 0 };
+	static const char *const files[_FILTER_MAX] = {
+		[FILTER_DEFAULT] = "test/golden/filter-default.txt",
+		[FILTER_WORKSPACE] = "test/golden/filter-workspace.txt",
+	};
 
 	(void)state;
 	if (filter_native() != MACHINE_X86_64)
 		skip();
-	buf_init(&out, GOLDEN_BYTES_MAX);
-	assert_int_equal(filter_print(FILTER_DEFAULT, &out), 0);
-	check_golden("test/golden/filter-default.txt", &out);
+	for (int p = 0; p < _FILTER_MAX; p++) {
+		_cleanup_buf_ struct buf out = { 0 };
+
+		buf_init(&out, GOLDEN_BYTES_MAX);
+		assert_int_equal(filter_print((enum filter_profile)p, &out), 0);
+		check_golden(files[p], &out);
+	}
 }
 
 static void test_listing_is_bounded(void **state)
@@ -68,7 +75,7 @@ static const char *refusal(const struct arg_switch *s)
  * What may come instead, because the kernel answers by itself: calls it lets pass without asking
  * filters, calls it may be too old for, and one that needs a capability nobody has.
  */
-static const char *kernel_answer(const struct syscall_row *row)
+static const char *kernel_answer(const struct syscall_row *row, enum target to)
 {
 	static const struct {
 		const char *name, *answer;
@@ -80,44 +87,57 @@ static const char *kernel_answer(const struct syscall_row *row)
 		if (strcmp(special[i].name, row->name) == 0)
 			return special[i].answer;
 	}
-	return row && row->to == TO_ALLOW && row->nr[filter_native()] > 450 ? "ENOSYS" : NULL;
+	return row && to == TO_ALLOW && row->nr[filter_native()] > 450 ? "ENOSYS" : NULL;
 }
 
-static void print_row(struct buf *out, uint32_t nr)
+static void print_row(struct buf *out, enum filter_profile profile, uint32_t nr)
 {
 	static const uint64_t args[6] = { 0 };
 	const struct syscall_row *row = find_row(nr);
-	const char *kernel = kernel_answer(row);
+	enum target to = row ? filter_target(profile, row) : TO_ENOSYS;
+	const char *kernel = kernel_answer(row, to);
 	uint32_t arch = filter_arches[filter_native()];
-	const char *answer = answer_name(filter_expect(FILTER_DEFAULT, arch, nr, args));
-	bool checked = row && row->to >= _TO_ANSWER_MAX;
+	const char *answer = answer_name(filter_expect(profile, arch, nr, args));
+	bool checked = to >= _TO_ANSWER_MAX;
 
 	assert_int_equal(buf_printf(out, "%s{\"nr\": %u, \"name\": \"%s\", \"answer\": \"%s\"",
-				    nr > 0 ? ",\n" : "", nr, row ? row->name : "-",
+				    out->len > 2 ? ",\n" : "", nr, row ? row->name : "-",
 				    checked ? "checked" : answer),
 			 0);
 	if (checked)
-		assert_int_equal(buf_printf(out, ", \"refusal\": \"%s\"",
-					    refusal(&filter_switches[row->to])),
-				 0);
+		assert_int_equal(
+			buf_printf(out, ", \"refusal\": \"%s\"", refusal(&filter_switches[to])), 0);
 	if (kernel)
 		assert_int_equal(buf_printf(out, ", \"kernel\": \"%s\"", kernel), 0);
 	assert_int_equal(buf_puts(out, "}"), 0);
 }
 
+/* Of other profiles, what they answer otherwise than the default one. */
 static void test_syscall_table(void **state)
 {
-	_cleanup_buf_ struct buf out = { 0 };
+	static const char *const files[_FILTER_MAX] = {
+		[FILTER_DEFAULT] = "test/security/syscall-table.json",
+		[FILTER_WORKSPACE] = "test/security/syscall-table-workspace.json",
+	};
 
 	(void)state;
 	if (filter_native() != MACHINE_X86_64)
 		skip();
-	buf_init(&out, GOLDEN_BYTES_MAX);
-	assert_int_equal(buf_puts(&out, "[\n"), 0);
-	for (uint32_t nr = 0; nr < NR_LISTED; nr++)
-		print_row(&out, nr);
-	assert_int_equal(buf_puts(&out, "\n]\n"), 0);
-	check_golden("test/security/syscall-table.json", &out);
+	for (int p = 0; p < _FILTER_MAX; p++) {
+		_cleanup_buf_ struct buf out = { 0 };
+
+		buf_init(&out, GOLDEN_BYTES_MAX);
+		assert_int_equal(buf_puts(&out, "[\n"), 0);
+		for (uint32_t nr = 0; nr < NR_LISTED; nr++) {
+			const struct syscall_row *row = find_row(nr);
+
+			if (p == FILTER_DEFAULT ||
+			    (row && filter_target((enum filter_profile)p, row) != row->to))
+				print_row(&out, (enum filter_profile)p, nr);
+		}
+		assert_int_equal(buf_puts(&out, "\n]\n"), 0);
+		check_golden(files[p], &out);
+	}
 }
 
 int main(void)

@@ -29,7 +29,8 @@ struct program {
 	size_t len;
 };
 
-static struct program numbers, eperm, families, allowing;
+static struct program numbers[_FILTER_MAX], eperm, families, allowing;
+static struct filter filters[_FILTER_MAX];
 
 static void export(scmp_filter_ctx ctx, struct program *ret)
 {
@@ -63,7 +64,7 @@ static void allow_equal(scmp_filter_ctx ctx, int nr, unsigned int arg, uint64_t 
 }
 
 /* Calls whose answer does not depend on arguments, straight from the table. */
-static void build_numbers(void)
+static void build_numbers(enum filter_profile profile)
 {
 	static const uint32_t actions[_TO_ANSWER_MAX] = {
 		[TO_ALLOW] = SCMP_ACT_ALLOW,
@@ -73,12 +74,13 @@ static void build_numbers(void)
 	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(ENOSYS));
 
 	for (const struct syscall_row *row = filter_syscalls; row->name[0]; row++) {
+		enum target to = filter_target(profile, row);
 		int nr = row->nr[filter_native()];
 
-		if (nr != NR_NONE && row->to < _TO_ANSWER_MAX && row->to != TO_ENOSYS)
-			assert_int_equal(seccomp_rule_add(ctx, actions[row->to], nr, 0), 0);
+		if (nr != NR_NONE && to < _TO_ANSWER_MAX && to != TO_ENOSYS)
+			assert_int_equal(seccomp_rule_add(ctx, actions[to], nr, 0), 0);
 	}
-	export(ctx, &numbers);
+	export(ctx, &numbers[profile]);
 }
 
 static void build_eperm(void)
@@ -128,6 +130,42 @@ static void refuse_option(scmp_filter_ctx ctx, uint32_t level, uint32_t option)
 			 0);
 }
 
+/*
+ * Calls whose mode the workspace profile looks at, and which argument it is. flags: which one says whether there is a mode; -1:
+ * there always is.
+ */
+static const struct {
+	int nr, mode, flags;
+} moded[] = {
+#ifdef SYS_open
+	{ SYS_open, 2, 1 },   { SYS_creat, 1, -1 },   { SYS_chmod, 1, -1 },
+	{ SYS_mknod, 1, -1 },
+#endif
+	{ SYS_openat, 3, 2 }, { SYS_fchmod, 1, -1 },  { SYS_fchmodat, 2, -1 },
+	{ 452, 2, -1 },	      { SYS_mknodat, 2, -1 },
+};
+
+static void refuse_modes(scmp_filter_ctx ctx)
+{
+	static const uint64_t bits[] = { 04000, 02000 }, creating[] = { 0x40, 0x400000 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(moded); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(bits) * ARRAY_SIZE(creating); k++) {
+			uint64_t bit = bits[k / 2], flag = creating[k % 2];
+			struct scmp_arg_cmp cmp[] = {
+				SCMP_CMP((unsigned)moded[i].mode, SCMP_CMP_MASKED_EQ, bit, bit),
+				SCMP_CMP((unsigned)MAX(moded[i].flags, 0), SCMP_CMP_MASKED_EQ, flag,
+					 flag),
+			};
+
+			if (moded[i].flags >= 0 || k % 2 == 0)
+				assert_int_equal(seccomp_rule_add_array(
+							 ctx, SCMP_ACT_ERRNO(EPERM), moded[i].nr,
+							 moded[i].flags < 0 ? 1 : 2, cmp),
+						 0);
+		}
+}
+
 static void build_allowing(void)
 {
 	static const int about_init[] = { SYS_sched_setaffinity, SYS_sched_setparam,
@@ -156,21 +194,27 @@ static void build_allowing(void)
 		if (option <= 21 || option == 27 || option == 28 || option == 32 || option >= 42)
 			refuse_option(ctx, 41, option);
 	}
+	refuse_modes(ctx);
 	export(ctx, &allowing);
 }
 
 static int setup(void **state)
 {
 	(void)state;
-	build_numbers();
+	assert_int_equal(filter_build_all(filters), 0);
+	for (int p = 0; p < _FILTER_MAX; p++)
+		build_numbers((enum filter_profile)p);
 	build_eperm();
 	build_families();
 	build_allowing();
 	return 0;
 }
 
-static const struct program *program_for(uint32_t nr)
+static const struct program *program_for(enum filter_profile profile, uint32_t nr)
 {
+	for (size_t i = 0; profile == FILTER_WORKSPACE && i < ARRAY_SIZE(moded); i++)
+		if ((uint32_t)moded[i].nr == nr)
+			return &allowing;
 	switch (nr) {
 	case SYS_prctl:
 	case SYS_clone:
@@ -189,20 +233,29 @@ static const struct program *program_for(uint32_t nr)
 	case SYS_setsockopt:
 		return &allowing;
 	default:
-		return &numbers;
+		return &numbers[profile];
 	}
 }
 
-static void compare(const struct filter *f, const struct seccomp_data *data)
+static void compare_one(enum filter_profile profile, const struct seccomp_data *data)
 {
-	uint32_t want = emulator_run(program_for((uint32_t)data->nr)->insns, data, NULL);
-	uint32_t got = emulator_run(f->insns, data, NULL);
+	const struct program *program = program_for(profile, (uint32_t)data->nr);
+	uint32_t want = emulator_run(program->insns, data, NULL);
+	uint32_t got = emulator_run(filters[profile].insns, data, NULL);
 
 	if (got != want)
-		fail_msg("arch 0x%x, call %d(0x%llx, 0x%llx, 0x%llx): 0x%x, libseccomp says 0x%x",
-			 data->arch, data->nr, (unsigned long long)data->args[0],
-			 (unsigned long long)data->args[1], (unsigned long long)data->args[2], got,
+		fail_msg("%s, arch 0x%x, call %d(0x%llx, 0x%llx, 0x%llx, 0x%llx): 0x%x, libseccomp "
+			 "says 0x%x",
+			 filter_profile_name(profile), data->arch, data->nr,
+			 (unsigned long long)data->args[0], (unsigned long long)data->args[1],
+			 (unsigned long long)data->args[2], (unsigned long long)data->args[3], got,
 			 want);
+}
+
+static void compare(const struct seccomp_data *data)
+{
+	for (int p = 0; p < _FILTER_MAX; p++)
+		compare_one((enum filter_profile)p, data);
 }
 
 static void test_names_and_numbers(void **state)
@@ -251,7 +304,8 @@ static void test_no_call_is_missing(void **state)
 
 static void test_programs_are_sound(void **state)
 {
-	const struct program *all[] = { &numbers, &eperm, &families, &allowing };
+	const struct program *all[] = { &numbers[FILTER_DEFAULT], &numbers[FILTER_WORKSPACE],
+					&eperm, &families, &allowing };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
@@ -270,10 +324,8 @@ static void test_all_numbers(void **state)
 {
 	static const uint32_t bases[] = { 0, 0x3ffff000, 0x40000000, 0x7ffff000, 0x80000000 };
 	static const uint64_t samples[] = { 0, 1, 2, 3, 0x7fffffff, UINT64_MAX };
-	struct filter f;
 
 	(void)state;
-	assert_int_equal(filter_build(FILTER_DEFAULT, &f), 0);
 	for (size_t b = 0; b < ARRAY_SIZE(bases); b++) {
 		for (uint32_t i = 0; i < 4096; i++) {
 			for (size_t s = 0; s < ARRAY_SIZE(samples); s++) {
@@ -284,7 +336,7 @@ static void test_all_numbers(void **state)
 
 				for (int arg = 0; arg < 6; arg++)
 					data.args[arg] = samples[s];
-				compare(&f, &data);
+				compare(&data);
 			}
 		}
 	}
@@ -294,13 +346,11 @@ static void test_foreign_arches(void **state)
 {
 	static const uint32_t arches[] = { AUDIT_ARCH_I386, AUDIT_ARCH_ARM, AUDIT_ARCH_RISCV64, 0,
 					   UINT32_MAX };
-	struct filter f;
 
 	(void)state;
-	assert_int_equal(filter_build(FILTER_DEFAULT, &f), 0);
 	for (size_t a = 0; a < ARRAY_SIZE(arches); a++) {
 		for (int nr = 0; nr < 1024; nr++)
-			compare(&f, &(struct seccomp_data){ .nr = nr, .arch = arches[a] });
+			compare(&(struct seccomp_data){ .nr = nr, .arch = arches[a] });
 	}
 }
 
@@ -321,10 +371,8 @@ static void test_checked_calls(void **state)
 	static const uint64_t highs[] = { 0, UINT64_C(0xffffffff00000000), UINT64_C(0x100000000) };
 	uint64_t samples[256];
 	size_t n = 0;
-	struct filter f;
 
 	(void)state;
-	assert_int_equal(filter_build(FILTER_DEFAULT, &f), 0);
 	for (uint32_t value = 0; value < 70; value++)
 		samples[n++] = value;
 	for (int bit = 7; bit < 32; bit++)
@@ -347,7 +395,38 @@ static void test_checked_calls(void **state)
 			data.args[0] = samples[rest % n] | highs[h / 2];
 			data.args[1] = samples[rest / n] | highs[h / 2];
 			data.args[2] = (h % 2) | highs[h / 2];
-			compare(&f, &data);
+			compare(&data);
+		}
+	}
+}
+
+/* Each with each of what may stand as flags and as mode. */
+static void test_modes(void **state)
+{
+	static const uint64_t highs[] = { 0, UINT64_C(0xabcdef0000000000) };
+	uint64_t samples[80];
+	size_t n = 0;
+
+	(void)state;
+	for (int bit = 0; bit < 32; bit++) {
+		samples[n++] = UINT32_C(1) << bit;
+		samples[n++] = ~(UINT32_C(1) << bit);
+	}
+	samples[n++] = 0;
+	samples[n++] = 0777;
+	samples[n++] = 06755;
+	samples[n++] = 0100644;
+	samples[n++] = 0x410002; /* O_TMPFILE | O_RDWR */
+	for (size_t i = 0; i < ARRAY_SIZE(moded) * n * n; i++) {
+		struct seccomp_data data = { .nr = moded[i % ARRAY_SIZE(moded)].nr,
+					     .arch = filter_arches[filter_native()] };
+		size_t rest = i / ARRAY_SIZE(moded);
+
+		for (size_t h = 0; h < ARRAY_SIZE(highs) * 2; h++) {
+			for (size_t arg = 0; arg < 6; arg++)
+				data.args[arg] = samples[arg % 2 == h % 2 ? rest / n : rest % n] |
+						 highs[h / 2];
+			compare(&data);
 		}
 	}
 }
@@ -361,6 +440,7 @@ int main(void)
 		cmocka_unit_test(test_all_numbers),
 		cmocka_unit_test(test_foreign_arches),
 		cmocka_unit_test(test_checked_calls),
+		cmocka_unit_test(test_modes),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

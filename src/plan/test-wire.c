@@ -2,6 +2,8 @@
 /* The decoder against plans that lie: each case is a good plan with one thing wrong. */
 #include "plan/wire.h"
 
+#include "plan/filter.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -40,18 +42,28 @@ static void sample_head(struct plan *p)
 	must_add(p, (struct op){ .kind = OP_ROOT, .value = 4096, .value2 = 16 }, NULL, NULL);
 }
 
-static void sample_tail(struct plan *p)
+static void sample_middle(struct plan *p)
 {
 	must_add(p, (struct op){ .kind = OP_SHOW }, "/usr", "/usr");
 	must_add(p, (struct op){ .kind = OP_SCRATCH, .value = 4096, .value2 = 16 }, NULL, NULL);
 	must_add(p, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 }, "work", "/sandbox");
 	must_add(p, (struct op){ .kind = OP_PIVOT }, NULL, NULL);
+}
+
+static void sample_end(struct plan *p, enum filter_profile profile)
+{
 	must_add(p, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_READ }, NULL, "/");
-	must_add(p, (struct op){ .kind = OP_SECCOMP }, NULL, NULL);
+	must_add(p, (struct op){ .kind = OP_SECCOMP, .value = profile }, NULL, NULL);
 	must_add(p, (struct op){ .kind = OP_STAGE }, "run", NULL);
 	must_add(p, (struct op){ .kind = OP_ARG }, "/bin/true", NULL);
 	add_limit(p, STAGE_MEMORY_BYTES, 4096);
 	add_limit(p, STAGE_PIDS, 10);
+}
+
+static void sample_tail(struct plan *p)
+{
+	sample_middle(p);
+	sample_end(p, FILTER_DEFAULT);
 }
 
 static void sample(struct plan *p)
@@ -100,8 +112,10 @@ static void test_lies_in_records(void **state)
 		{ "without a bound", AT_SCRATCH, { .kind = OP_SCRATCH, .value = 4096 }, true },
 		{ "first number", AT_ROOT, { .kind = OP_ROOT, .value = -1 }, true },
 		{ "second number", AT_ROOT, { .kind = OP_ROOT, .value2 = INT64_MAX }, true },
+		{ "first number", AT_SECCOMP, { .kind = OP_SECCOMP, .value = _FILTER_MAX }, true },
+		{ "first number", AT_SECCOMP, { .kind = OP_SECCOMP, .value = -1 }, true },
 		{ "mode", AT_ROOT, { .kind = OP_ROOT, .mode = 04755 }, true },
-		{ "unknown flag", AT_ROOT, { .kind = OP_ROOT, .flags = 4 }, true },
+		{ "unknown flag", AT_ROOT, { .kind = OP_ROOT, .flags = 16 }, true },
 		{ "must not have", AT_PIVOT, { .kind = OP_PIVOT, .a = { 1, 0 } }, false },
 		{ "leaves the data", AT_ARG, { .kind = OP_ARG, .a = { 0, UINT32_MAX } }, false },
 		{ "leaves the data", AT_ARG, { .kind = OP_ARG, .a = { UINT32_MAX, 1 } }, false },
@@ -182,6 +196,8 @@ static void test_targets_behind_links(void **state)
 		{ { .kind = OP_DEV }, NULL, "/shown/dev", true },
 		{ { .kind = OP_SHOW }, "/usr/lib", "/shown/lib", true },
 		{ { .kind = OP_SHOW }, "/usr/lib", "/shown", false },
+		{ { .kind = OP_TEXT }, "x", "/space/x", true },
+		{ { .kind = OP_DIR }, NULL, "/space/dir", true },
 		{ { .kind = OP_TEXT }, "x", "/linked", false },
 		{ { .kind = OP_TEXT }, "x", "/other/link", false },
 	};
@@ -195,6 +211,8 @@ static void test_targets_behind_links(void **state)
 		sample_head(&p);
 		must_add(&p, (struct op){ .kind = OP_SYMLINK }, "/var/tmp", "/link");
 		must_add(&p, (struct op){ .kind = OP_SHOW }, "/usr/share", "/shown");
+		must_add(&p, (struct op){ .kind = OP_WORKSPACE, .value = 1, .value2 = 1 }, "w",
+			 "/space");
 		must_add(&p, cases[i].op, cases[i].a, cases[i].b);
 		sample_tail(&p);
 		r = decode(&p, &err);
@@ -301,6 +319,57 @@ static void test_ceilings(void **state)
 	assert_int_equal(check(&p, &c), 0);
 }
 
+/* What can be left in a workspace is the filter's to bound: a front that leaves that away is refused. */
+static void test_workspace_filter(void **state)
+{
+	static const char *const any[] = { "/", NULL };
+	const struct plan_ceilings c = { .sources = any,
+					 .disk_bytes = 4096,
+					 .files = 16,
+					 .limits = {
+						 [STAGE_MEMORY_BYTES] = 4096, [STAGE_PIDS] = 10 } };
+	static const struct {
+		const char *workspace, *readonly;
+		enum filter_profile profile;
+		bool refused;
+	} cases[] = {
+		{ NULL, NULL, FILTER_DEFAULT, false },
+		{ NULL, NULL, FILTER_WORKSPACE, false },
+		{ "/workspace", NULL, FILTER_DEFAULT, true },
+		{ "/workspace", NULL, FILTER_WORKSPACE, false },
+		{ "/workspace", "/", FILTER_DEFAULT, true },
+		{ "/workspace", "/workspace/below", FILTER_DEFAULT, true },
+		{ "/workspace", "/works", FILTER_DEFAULT, true },
+		{ "/workspace", "/workspace", FILTER_DEFAULT, false },
+		{ "/workspace", "/workspace", FILTER_WORKSPACE, false },
+		{ "/sandbox/w", "/sandbox", FILTER_DEFAULT, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(plan_done) struct plan p = { 0 };
+		struct plan_view v;
+		struct error err = { 0 };
+		int r;
+
+		sample_head(&p);
+		if (cases[i].workspace)
+			must_add(&p,
+				 (struct op){ .kind = OP_WORKSPACE, .value = 4096, .value2 = 16 },
+				 "w", cases[i].workspace);
+		sample_middle(&p);
+		if (cases[i].readonly)
+			must_add(&p, (struct op){ .kind = OP_READONLY }, NULL, cases[i].readonly);
+		sample_end(&p, cases[i].profile);
+		assert_int_equal(decode(&p, NULL), 0);
+		v = plan_as_view(&p);
+		r = plan_check(&v, &c, &err);
+		if (r != (cases[i].refused ? -EBADMSG : 0) ||
+		    (cases[i].refused && !strstr(err.text, "the filter for workspaces")))
+			fail_msg("case %zu: %d, '%s'", i, r, err.text);
+	}
+}
+
 static void test_stage_without_limits(void **state)
 {
 	static const char *const any[] = { "/", NULL };
@@ -333,6 +402,7 @@ int main(void)
 		cmocka_unit_test(test_ceilings),
 		cmocka_unit_test(test_targets_behind_links),
 		cmocka_unit_test(test_links_after_pivot),
+		cmocka_unit_test(test_workspace_filter),
 		cmocka_unit_test(test_stage_without_limits),
 	};
 

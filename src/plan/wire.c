@@ -115,10 +115,11 @@ static const char *op_fault(const struct plan_view *v, const struct op *op)
 		return "its second number is out of bounds";
 	if (op->mode & ~0777U)
 		return "its mode has more than permission bits";
-	if (op->flags & ~(OP_OPTIONAL | OP_READABLE))
+	if (op->flags & ~(OP_OPTIONAL | OP_READABLE | OP_WORKDIR | OP_SMALL))
 		return "it has an unknown flag";
 	/* For tmpfs, 0 means without any bound. */
-	if ((op->kind == OP_ROOT || op->kind == OP_TMPFS || op->kind == OP_SCRATCH) &&
+	if ((op->kind == OP_ROOT || op->kind == OP_TMPFS || op->kind == OP_SCRATCH ||
+	     op->kind == OP_WORKSPACE) &&
 	    (op->value == 0 || op->value2 == 0))
 		return "it is a file system without a bound";
 	fault = span_fault(v, info->a, op->a);
@@ -134,7 +135,7 @@ static bool path_is_below(const char *path, const char *top)
 
 /*
  * Before the pivot an absolute link leads to the host: nothing may be made through one. What is shown may turn out to be
- * a link, which only the child can know.
+ * a link, which only the child can know; and a workspace holds whatever links programs have left there.
  */
 static bool target_may_pass_link(const struct plan_view *v, uint32_t index)
 {
@@ -142,7 +143,8 @@ static bool target_may_pass_link(const struct plan_view *v, uint32_t index)
 
 	for (uint32_t i = 0; i < index; i++) {
 		const struct op *op = &v->ops[i];
-		bool below = (op->kind == OP_SYMLINK || op->kind == OP_SHOW) &&
+		bool below = (op->kind == OP_SYMLINK || op->kind == OP_SHOW ||
+			      op->kind == OP_WORKSPACE) &&
 			     path_is_below(target, op_b(v, op));
 
 		if (below && (op->kind == OP_SYMLINK || strcmp(target, op_b(v, op)) != 0))
@@ -240,6 +242,18 @@ static bool source_is_allowed(const char *path, const struct plan_ceilings *c)
 	return false;
 }
 
+/* What a program leaves in one outlives the sandbox. */
+static bool has_writable_workspace(const struct plan_view *v)
+{
+	const struct op *workspace = plan_find(v, OP_WORKSPACE, -1);
+
+	for (uint32_t i = 0; workspace && i < v->n_ops; i++)
+		if (v->ops[i].kind == OP_READONLY &&
+		    strcmp(op_b(v, &v->ops[i]), op_b(v, workspace)) == 0)
+			return false;
+	return workspace;
+}
+
 static const char *ceiling_fault(const struct plan_view *v, const struct op *op,
 				 const struct plan_ceilings *c)
 {
@@ -247,14 +261,15 @@ static const char *ceiling_fault(const struct plan_view *v, const struct op *op,
 		return "that host path may not be shown";
 	if (op->kind == OP_LIMIT && op->value2 > c->limits[op->value])
 		return "a limit is above the broker's ceiling";
-	if (op->kind == OP_SCRATCH && (op->value > c->disk_bytes || op->value2 > c->files))
-		return "the scratch file system is above the broker's ceiling";
+	if ((op->kind == OP_SCRATCH || op->kind == OP_WORKSPACE) &&
+	    (op->value > c->disk_bytes || op->value2 > c->files))
+		return "its disk space is above the broker's ceiling";
 	/* The others live in memory and say so. */
 	if ((op->kind == OP_ROOT || op->kind == OP_TMPFS) &&
 	    op->value > c->limits[STAGE_MEMORY_BYTES])
 		return "a file system is above the broker's ceiling of memory";
-	if (op->kind == OP_SECCOMP && op->value >= _FILTER_MAX)
-		return "unknown filter profile";
+	if (op->kind == OP_SECCOMP && op->value != FILTER_WORKSPACE && has_writable_workspace(v))
+		return "a workspace that can be written to needs the filter for workspaces";
 	return NULL;
 }
 

@@ -23,10 +23,11 @@ struct plan_ceilings {
 	int64_t disk_bytes, files;
 };
 
-struct plan_map { /* a mapped plan; plan_unmap releases it */
+struct plan_map { /* the bytes of a plan, mapped or copied */
 	struct plan_view view;
 	void *base;
 	size_t size;
+	bool copied;
 };
 
 /* Pure: bytes in, view out. Checks everything but the ceilings. */

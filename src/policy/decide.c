@@ -146,6 +146,8 @@ static int decide_limits(struct decision *d, struct error *err)
 	if (r < 0)
 		return r;
 	d->limits = d->policy->defaults;
+	if (d->presets)
+		decision_stage_limits(d, d->presets, d->presets_set, &d->limits);
 	decision_stage_limits(d, &req->limits, req->limits_set, &d->limits);
 	return 0;
 }
@@ -165,27 +167,69 @@ void decision_stage_limits(const struct decision *d, const struct limits *over, 
 }
 
 /* The program's own file must not be among the files that come with it, nor a directory of one. */
-static int check_source(const struct decision *d, struct error *err)
+static int check_name(const struct request *req, const char *name, const char *what,
+		      struct error *err)
 {
-	const struct request *req = d->request;
-	char name[256];
-	size_t len;
+	size_t len = strlen(name);
 
-	if (!d->language || !req->code.data)
-		return 0;
-	language_source_name(d->language, req->code.data, req->code.len, name, sizeof(name));
-	len = strlen(name);
 	for (size_t i = 0; i < req->n_files; i++) {
 		const char *path = req->files[i].path;
 
 		if (strncmp(path, name, len) == 0 && (!path[len] || path[len] == '/'))
-			return error_field(err, "files",
-					   "files: '%s' is where the code itself is stored; give "
-					   "the file another name, or name it as entry instead of "
-					   "code",
-					   quote_text(name).text);
+			return error_field(err, "files", "files: '%s' is where the code %s",
+					   quote_text(name).text, what);
 	}
 	return 0;
+}
+
+/* Code that is a word of a command can be as long as a word. */
+static int check_command(const struct decision *d, size_t stage, struct error *err)
+{
+	size_t len = strlen(d->request->stages[stage].code);
+	char field[48];
+
+	if (len <= REQUEST_WORD_MAX)
+		return 0;
+	(void)snprintf(field, sizeof(field), "stages[%zu].code", stage);
+	return error_field(err, field,
+			   "%s: it has %zu bytes, more than the %d of a shell command; put it into "
+			   "files and run that",
+			   field, len, REQUEST_WORD_MAX);
+}
+
+static int check_stages(const struct decision *d, struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < d->request->n_stages; i++) {
+		const char *code = d->request->stages[i].code;
+		char name[256];
+
+		if (!code)
+			continue;
+		if (!d->language || d->language->command[0]) {
+			r = check_command(d, i, err);
+			continue;
+		}
+		language_stage_source(d->language, i, code, name, sizeof(name));
+		r = check_name(d->request, name, "of a stage is stored; give the file another name",
+			       err);
+	}
+	return r;
+}
+
+static int check_source(const struct decision *d, struct error *err)
+{
+	const struct request *req = d->request;
+	char name[256];
+
+	if (!d->language || !req->code.data)
+		return 0;
+	language_source_name(d->language, req->code.data, req->code.len, name, sizeof(name));
+	return check_name(req, name,
+			  "itself is stored; give the file another name, or name it as entry "
+			  "instead of code",
+			  err);
 }
 
 static int check_preload(const struct decision *d, struct error *err)
@@ -211,7 +255,9 @@ static int check_language(const struct decision *d, struct error *err)
 		return error_field(err, "invoke", "invoke: methods of %s code cannot be called",
 				   d->language->title);
 	r = check_preload(d, err);
-	return r < 0 ? r : check_source(d, err);
+	if (r == 0)
+		r = check_source(d, err);
+	return r < 0 ? r : check_stages(d, err);
 }
 
 int decide(struct decision *d, struct error *err)
@@ -229,6 +275,8 @@ int decide(struct decision *d, struct error *err)
 		return r;
 	out.read_only = out.policy->read_only || out.request->read_only;
 	out.tty = out.request->tty;
+	out.workspace = out.request->workspace;
+	out.workdir = out.request->workspace_cwd;
 	*d = out;
 	return 0;
 }

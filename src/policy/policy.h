@@ -51,14 +51,18 @@ struct decision {
 	enum network_mode network;
 	bool read_only;
 	bool tty;
-	uint32_t missing; /* layers that will not hold, none of them required */
+	const char *workspace; /* name of the one that is there, or NULL */
+	bool workdir;	       /* and programs start in it */
+	uint32_t missing;      /* layers that will not hold, none of them required */
 	const struct request *request;
 	const struct policy *policy;
 	const struct language *language; /* NULL for stages without a language */
 	const struct host_facts *facts;
+	const struct limits *presets; /* the administrator's for this language, or NULL … */
+	uint32_t presets_set; /* … of which these count; below the request's, above the policy's */
 };
 
-/* The caller fills request, policy, language and facts of *d; decide() fills the rest or refuses. */
+/* The caller fills request, policy, language, facts and presets of *d; decide() fills the rest or refuses. */
 int decide(struct decision *d, struct error *err) _must_check_;
 /*
  * The limits of one stage: the decision's, with the members that the language (compile) or the
@@ -66,5 +70,16 @@ int decide(struct decision *d, struct error *err) _must_check_;
  */
 void decision_stage_limits(const struct decision *d, const struct limits *over, uint32_t set,
 			   struct limits *ret);
-/* Human text for --explain: which rule gave each field. */
+/* For --explain: which rule gave each field. */
+struct knob;
+struct decision_row {
+	const char *field, *value, *rule;
+	const struct knob *knob; /* number is one of these; NULL: value says it all */
+	int64_t number;
+	const bool *truth; /* NULL: value is more than yes or no */
+};
+/* Calls fn for each, in order, while it answers 0. */
+int decision_tell(const struct decision *d, int (*fn)(void *data, const struct decision_row *row),
+		  void *data) _must_check_;
+/* As a table for people. */
 int decision_print(const struct decision *d, struct buf *out) _must_check_;

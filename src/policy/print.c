@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The decision as a table for people: each field, its value, and the rule that gave it. */
+/* What was decided, row by row: each field, its value, and the rule that gave it; and a table of it for people. */
 #include "policy/policy.h"
 
 #include <stdio.h>
@@ -8,9 +8,27 @@
 #include "spec/knob.h"
 #include "spec/read.h"
 
-static int print_row(struct buf *out, const char *field, const char *value, const char *rule)
+struct listener {
+	int (*fn)(void *data, const struct decision_row *row);
+	void *data;
+};
+
+static int tell(const struct listener *to, const struct decision_row *row)
 {
-	return buf_printf(out, "  %-24s %-20s %s\n", field, value, rule);
+	return to->fn(to->data, row);
+}
+
+static int tell_limit(const struct listener *to, const struct knob *k, int64_t number,
+		      const struct decision_row *names)
+{
+	struct decision_row row = *names;
+	char value[32];
+
+	knob_format(k, number, value, sizeof(value));
+	row.value = value;
+	row.knob = k;
+	row.number = number;
+	return tell(to, &row);
 }
 
 static const char *limit_rule(const struct decision *d, const struct knob *k)
@@ -22,16 +40,17 @@ static const char *limit_rule(const struct decision *d, const struct knob *k)
 	return "policy default";
 }
 
-static int print_limits(const struct decision *d, struct buf *out)
+static int tell_limits(const struct decision *d, const struct listener *to)
 {
 	for (size_t i = 0; i < limit_knobs_count; i++) {
 		const struct knob *k = &limit_knobs[i];
-		char field[64], value[32];
+		struct decision_row row = { .rule = limit_rule(d, k) };
+		char field[64];
 		int r;
 
 		(void)snprintf(field, sizeof(field), "limits.%s", k->key);
-		knob_format(k, knob_get(k, &d->limits), value, sizeof(value));
-		r = print_row(out, field, value, limit_rule(d, k));
+		row.field = field;
+		r = tell_limit(to, k, knob_get(k, &d->limits), &row);
 		if (r < 0)
 			return r;
 	}
@@ -40,13 +59,14 @@ static int print_limits(const struct decision *d, struct buf *out)
 
 /* Only what a stage says itself; the rest is as above. */
 struct stage_row {
-	const char *name;
+	const char *where, *name;
 	const struct limits *limits;
 	uint32_t set;
 	const char *rule;
 };
 
-static int print_stage(const struct decision *d, const struct stage_row *stage, struct buf *out)
+static int tell_stage(const struct decision *d, const struct stage_row *stage,
+		      const struct listener *to)
 {
 	struct limits limits;
 
@@ -54,83 +74,98 @@ static int print_stage(const struct decision *d, const struct stage_row *stage, 
 	for (size_t i = 0; i < limit_knobs_count; i++) {
 		const struct knob *k = &limit_knobs[i];
 		bool cut = knob_get(k, &limits) != knob_get(k, stage->limits);
-		char field[96], value[32], rule[64];
+		char field[128], rule[64];
+		const struct decision_row row = { .field = field, .rule = rule };
 		int r;
 
 		if (!(stage->set & knob_bit(k)))
 			continue;
-		(void)snprintf(field, sizeof(field), "%s.limits.%s", stage->name, k->key);
+		(void)snprintf(field, sizeof(field), "%s%s.limits.%s", stage->where, stage->name,
+			       k->key);
 		(void)snprintf(rule, sizeof(rule), "%s%s", stage->rule,
 			       cut ? ", cut to the ceiling" : "");
-		knob_format(k, knob_get(k, &limits), value, sizeof(value));
-		r = print_row(out, field, value, rule);
+		r = tell_limit(to, k, knob_get(k, &limits), &row);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int print_stages(const struct decision *d, struct buf *out)
+static int tell_stages(const struct decision *d, const struct listener *to)
 {
 	const struct request *req = d->request;
 	int r = 0;
 
 	if (d->language && d->language->compile_argv[0]) {
-		struct stage_row row = { "compile", &d->language->compile_limits,
+		struct stage_row row = { "", "compile", &d->language->compile_limits,
 					 d->language->compile_limits_set, "language" };
 
-		r = print_stage(d, &row, out);
+		r = tell_stage(d, &row, to);
 	}
 	for (size_t i = 0; r == 0 && i < req->n_stages; i++) {
-		struct stage_row row = { req->stages[i].name, &req->stages[i].limits,
+		/* One of the request's may be named `compile`, too. */
+		struct stage_row row = { "stages.", req->stages[i].name, &req->stages[i].limits,
 					 req->stages[i].limits_set, "request" };
 
-		r = print_stage(d, &row, out);
+		r = tell_stage(d, &row, to);
 	}
 	return r;
 }
 
-static int print_layers(const struct decision *d, struct buf *out)
+static int tell_layers(const struct decision *d, const struct listener *to)
 {
 	for (unsigned i = 0; i < _LAYER_MAX; i++) {
 		uint32_t bit = UINT32_C(1) << i;
 		char field[64];
+		const struct decision_row row = {
+			.field = field,
+			.value = d->missing & bit ? "missing" : "holds",
+			.rule = d->policy->required & bit ? "required by policy" : "host",
+		};
 		int r;
 
 		(void)snprintf(field, sizeof(field), "layer.%s", layer_name((enum layer)i));
-		r = print_row(out, field, d->missing & bit ? "missing" : "holds",
-			      d->policy->required & bit ? "required by policy" : "host");
+		r = tell(to, &row);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int print_head(const struct decision *d, struct buf *out)
+static int tell_head(const struct decision *d, const struct listener *to)
 {
 	const struct request *req = d->request;
 	static const char *const networks[] = { [NETWORK_NONE] = "none",
 						[NETWORK_LOOPBACK] = "loopback",
 						[NETWORK_ALLOW] = "allow",
 						[NETWORK_HOST] = "host" };
-	const struct {
-		const char *field, *value, *rule;
-	} rows[] = {
-		{ "policy", d->policy->name, req->policy ? "request" : "default" },
-		{ "language", d->language ? d->language->name : "none",
-		  req->language ? "request" : "found" },
-		{ "root", req->image ? req->image : "host, read-only",
-		  req->image ? "request" : "policy" },
-		{ "network", networks[d->network], req->network_text ? "request" : "default" },
-		{ "read_only", d->read_only ? "yes" : "no",
-		  d->policy->read_only ? "policy"
-		  : req->read_only     ? "request"
-				       : "default" },
-		{ "tty", d->tty ? "yes" : "no", d->tty ? "request" : "default" },
+	const struct decision_row rows[] = {
+		{ .field = "policy",
+		  .value = d->policy->name,
+		  .rule = req->policy ? "request" : "default" },
+		{ .field = "language",
+		  .value = d->language ? d->language->id : "none",
+		  .rule = req->language ? "request" : "found" },
+		{ .field = "root",
+		  .value = req->image ? req->image : "host, read-only",
+		  .rule = req->image ? "request" : "policy" },
+		{ .field = "network",
+		  .value = networks[d->network],
+		  .rule = req->network_text ? "request" : "default" },
+		{ .field = "read_only",
+		  .value = d->read_only ? "yes" : "no",
+		  .rule = d->policy->read_only ? "policy"
+			  : req->read_only     ? "request"
+					       : "default",
+		  .truth = &d->read_only },
+		{ .field = "tty",
+		  .value = d->tty ? "yes" : "no",
+		  .rule = d->tty ? "request" : "default",
+		  .truth = &d->tty },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		int r = print_row(out, rows[i].field, quote_text(rows[i].value).text, rows[i].rule);
+		int r = tell(to, &rows[i]);
 
 		if (r < 0)
 			return r;
@@ -138,14 +173,29 @@ static int print_head(const struct decision *d, struct buf *out)
 	return 0;
 }
 
-int decision_print(const struct decision *d, struct buf *out)
+int decision_tell(const struct decision *d, int (*fn)(void *data, const struct decision_row *row),
+		  void *data)
 {
 	static int (*const parts[])(const struct decision *,
-				    struct buf *) = { print_head, print_limits, print_stages,
-						      print_layers };
-	int r = buf_puts(out, "decision\n");
+				    const struct listener *) = { tell_head, tell_limits,
+								 tell_stages, tell_layers };
+	const struct listener to = { fn, data };
+	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); i++)
-		r = parts[i](d, out);
+		r = parts[i](d, &to);
 	return r;
+}
+
+static int print_row(void *data, const struct decision_row *row)
+{
+	return buf_printf(data, "  %-24s %-20s %s\n", row->field, quote_text(row->value).text,
+			  row->rule);
+}
+
+int decision_print(const struct decision *d, struct buf *out)
+{
+	int r = buf_puts(out, "decision\n");
+
+	return r < 0 ? r : decision_tell(d, print_row, out);
 }

@@ -6,6 +6,7 @@
  */
 #include "policy/policy.h"
 
+#include "policy/test-host.h"
 #include "spec/knob.h"
 #include "spec/test-support.h"
 
@@ -13,6 +14,9 @@ static const char language_text[] =
 	"name: demo\ntitle: Demo\nsource: code.demo\nruntime: /usr/bin/demo\npackage: demo\n"
 	"compile: [/usr/bin/democ]\ncompile_limits: {timeout: 60, memory: 1g, cpus: 64}\n"
 	"run: [/usr/bin/demo]\nrunner: demo/invoke\n";
+static const char versions_text[] =
+	"name: demo\ntitle: Demo\nsource: code.demo\nruntime: /usr/bin/demo\npackage: demo\n"
+	"run: [/usr/bin/demo]\nversions: {'2.0': {runtime: /usr/bin/demo2}}\n";
 static const char java_text[] =
 	"name: java\ntitle: Java\nclass: java\nsource: '{class}.java'\nruntime: /usr/bin/java\n"
 	"package: jdk\nrun: [/usr/bin/java]\n";
@@ -29,16 +33,8 @@ struct fixture {
 static const struct host_facts good_host = {
 	.cores = 2,
 	.memory_bytes = 4 * GiB,
-	.privileged = true,
-	.uid_base = 100000,
-	.uid_count = 1000,
-	.userns = true,
-	.seccomp = true,
-	.landlock_abi = 7,
-	.overlay = true,
-	.proc_mount = true,
 	.cgroup = CGROUP_V1,
-	.cgroup_controllers = CGROUP_MEMORY | CGROUP_PIDS | CGROUP_CPU,
+	RICH_HOST,
 };
 
 static int decide_with(struct fixture *f, const char *policy_yaml, const char *lang_yaml,
@@ -128,6 +124,16 @@ static const struct {
 	  "files",
 	  "files: 'Foo.java' is where the code itself is stored; give the file another "
 	  "name, or name it as entry instead of code" },
+	{ plain, language_text,
+	  "{\"stages\": [{\"argv\": [\"x\"]}, {\"code\": \"x\"}], \"files\": {\"code-2.demo\": "
+	  "\"\"}}",
+	  ERROR_INPUT, "files",
+	  "files: 'code-2.demo' is where the code of a stage is stored; give the file another "
+	  "name" },
+	{ plain, java_text,
+	  "{\"stages\": [{\"code\": \"class Foo {}\"}], \"files\": {\"Foo.java\": \"\"}}",
+	  ERROR_INPUT, "files",
+	  "files: 'Foo.java' is where the code of a stage is stored; give the file another name" },
 };
 
 static void test_refusals(void **state _unused_)
@@ -140,6 +146,31 @@ static void test_refusals(void **state _unused_)
 		assert_string_equal(f.err.text, refusals[i].text);
 		assert_string_equal(f.err.field, refusals[i].field);
 		assert_int_equal(f.err.code, refusals[i].code);
+		fixture_done(&f);
+	}
+}
+
+/* What is a word of a command can be as long as a word; what is a file, as long as a program. */
+static void test_long_stages(void **state _unused_)
+{
+	static const char shell[] = "name: sh\ntitle: Sh\nsource: code.sh\nruntime: /bin/sh\n"
+				    "package: sh\nrun: [/bin/sh]\ncommand: [/bin/sh, -c]\n";
+	const char *const languages[] = { NULL, shell, language_text };
+	enum { LONG = REQUEST_WORD_MAX + 1 };
+	_cleanup_free_ char *text = malloc(LONG + 64);
+	size_t n = 0;
+
+	assert_non_null(text);
+	n += (size_t)snprintf(text, 64, "{\"stages\": [{\"code\": \"");
+	memset(text + n, 'x', LONG);
+	(void)snprintf(text + n + LONG, 16, "\"}]}");
+	for (size_t i = 0; i < ARRAY_SIZE(languages); i++) {
+		struct fixture f = { .facts = good_host };
+		int r = decide_with(&f, plain, languages[i], text);
+
+		assert_int_equal(r, languages[i] == language_text ? 0 : -EINVAL);
+		if (r < 0)
+			assert_string_equal(f.err.field, "stages[0].code");
 		fixture_done(&f);
 	}
 }
@@ -194,6 +225,26 @@ static void test_small_host(void **state _unused_)
 	assert_int_equal(decide_with(&f, "name: p\n", language_text, "{\"code\": \"\"}"), 0);
 	assert_int_equal(f.d.limits.memory_bytes, 256 * MiB);
 	assert_int_equal(f.d.limits.pids, 100);
+	fixture_done(&f);
+}
+
+/* An administrator's defaults for a language: over the policy's, under the request's, never over a ceiling. */
+static void test_presets(void **state _unused_)
+{
+	const struct limits presets = { .memory_bytes = 3 * GiB, .timeout_ms = 20000, .pids = 7 };
+	const uint32_t set = knob_bit(knob_find("memory")) | knob_bit(knob_find("timeout"));
+	struct fixture f = { .facts = good_host };
+
+	assert_int_equal(decide_with(&f, "name: p\nlimits: {ceilings: {memory: 1g}}\n",
+				     language_text,
+				     "{\"code\": \"\", \"limits\": {\"timeout\": 3}}"),
+			 0);
+	f.d.presets = &presets;
+	f.d.presets_set = set;
+	assert_int_equal(decide(&f.d, &f.err), 0);
+	assert_int_equal(f.d.limits.memory_bytes, GiB);
+	assert_int_equal(f.d.limits.timeout_ms, 3000);
+	assert_int_equal(f.d.limits.pids, f.policy->defaults.pids);
 	fixture_done(&f);
 }
 
@@ -256,6 +307,20 @@ static void test_goldens(void **state _unused_)
 	check_golden("stages", policy, good_host);
 }
 
+/* What was decided about is a version, not its language. */
+static void test_print_names_the_version(void **state _unused_)
+{
+	struct fixture f = { .facts = good_host };
+	_cleanup_buf_ struct buf got = { 0 };
+
+	buf_init(&got, 1 << 16);
+	assert_int_equal(decide_with(&f, "name: p\n", versions_text, "{\"code\": \"\"}"), 0);
+	f.d.language = f.language->versions[0];
+	assert_int_equal(decision_print(&f.d, &got), 0);
+	assert_non_null(strstr(got.data, " demo@2.0 "));
+	fixture_done(&f);
+}
+
 static void test_print_is_bounded(void **state _unused_)
 {
 	struct fixture f = { .facts = good_host };
@@ -270,10 +335,16 @@ static void test_print_is_bounded(void **state _unused_)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refusals),	 cmocka_unit_test(test_required_layer),
-		cmocka_unit_test(test_preload),		 cmocka_unit_test(test_small_host),
-		cmocka_unit_test(test_only_tightens),	 cmocka_unit_test(test_goldens),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_required_layer),
+		cmocka_unit_test(test_long_stages),
+		cmocka_unit_test(test_preload),
+		cmocka_unit_test(test_small_host),
+		cmocka_unit_test(test_only_tightens),
+		cmocka_unit_test(test_goldens),
+		cmocka_unit_test(test_print_names_the_version),
 		cmocka_unit_test(test_print_is_bounded),
+		cmocka_unit_test(test_presets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

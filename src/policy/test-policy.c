@@ -2,22 +2,15 @@
 /* Policy files and layers: the shipped default, each key, each refusal, each fix. */
 #include "policy/policy.h"
 
+#include "policy/test-host.h"
 #include "spec/knob.h"
 #include "spec/test-support.h"
 
 static const struct host_facts good_host = {
 	.cores = 4,
 	.memory_bytes = 16 * GiB,
-	.privileged = true,
-	.uid_base = 100000,
-	.uid_count = 1000,
-	.userns = true,
-	.seccomp = true,
-	.landlock_abi = 7,
-	.overlay = true,
-	.proc_mount = true,
 	.cgroup = CGROUP_V2,
-	.cgroup_controllers = CGROUP_MEMORY | CGROUP_PIDS | CGROUP_CPU,
+	RICH_HOST,
 };
 
 #define BIT(layer) (1u << (layer))

@@ -14,7 +14,7 @@
 #include "sys/fault.h"
 #include "sys/textfile.h"
 
-enum { STALE_SEC = 10 };
+enum { STALE_SEC = 10, SWEEP_SLICE = 64 };
 
 int cgroup_write(int dirfd, const char *file, const char *text)
 {
@@ -78,7 +78,7 @@ int cgroup_open_dir(int dirfd, const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-DIR *cgroup_list(int dirfd, const char *path)
+static DIR *list(int dirfd, const char *path)
 {
 	int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -104,13 +104,61 @@ int cgroup_rmdir(int dirfd, const char *name)
 	return errno == ENOTEMPTY ? -EBUSY : -errno;
 }
 
-bool cgroup_is_stale(int parent, const char *name)
+static bool is_stale(int parent, const char *name)
 {
 	struct stat st;
 
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return false;
 	return clock_realtime_ns() / NS_PER_SEC - st.st_mtim.tv_sec > STALE_SEC;
+}
+
+static bool is_group(const struct dirent *entry, const char *prefix)
+{
+	return entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+	       strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
+}
+
+bool cgroup_sweep(struct cgroup_sweep *sweep, int parent_fd, const char *path, const char *prefix)
+{
+	const struct dirent *entry;
+	int left = SWEEP_SLICE;
+
+	if (!sweep->dir)
+		sweep->dir = list(parent_fd, path);
+	while (sweep->dir && left > 0 && (entry = readdir(sweep->dir))) {
+		if (!is_group(entry, prefix))
+			continue;
+		left--;
+		if (is_stale(dirfd(sweep->dir), entry->d_name))
+			(void)!cgroup_rmdir(dirfd(sweep->dir),
+					    entry->d_name); /* refused while in use */
+	}
+	if (left == 0)
+		return true;
+	cgroup_sweep_end(sweep);
+	return false;
+}
+
+void cgroup_sweep_end(struct cgroup_sweep *sweep)
+{
+	if (sweep->dir)
+		(void)closedir(sweep->dir);
+	sweep->dir = NULL;
+}
+
+void cgroup_lift(int parent_fd, const char *path, const char *prefix)
+{
+	DIR *dir = list(parent_fd, path);
+	const struct dirent *entry;
+	char file[CGROUP_NAME_MAX + sizeof("/cpu.idle")];
+
+	while (dir && (entry = readdir(dir)))
+		if (is_group(entry, prefix) &&
+		    snprintf(file, sizeof(file), "%s/cpu.idle", entry->d_name) < (int)sizeof(file))
+			(void)!cgroup_write(dirfd(dir), file, "0");
+	if (dir)
+		(void)closedir(dir);
 }
 
 int cgroup_name(const char *prefix, const char *name, char ret[CGROUP_NAME_MAX])

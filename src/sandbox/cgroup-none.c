@@ -60,18 +60,9 @@ static int none_join_fds(struct cgroup *cg _unused_, int ret[CGROUP_JOIN_MAX] _u
 	return 0;
 }
 
-static void none_joined(struct cgroup *cg _unused_)
-{
-}
-
 static int none_clone_fd(struct cgroup *cg _unused_)
 {
 	return -EBADF;
-}
-
-static int none_attach(struct cgroup *cg _unused_, int32_t pid _unused_, struct error *err _unused_)
-{
-	return 0;
 }
 
 static int none_kill(struct cgroup *cg _unused_)
@@ -109,9 +100,7 @@ const struct cgroup_ops cgroup_none_ops = {
 	.reset_peak = none_reset_peak,
 	.set_background = none_set_background,
 	.join_fds = none_join_fds,
-	.joined = none_joined,
 	.clone_fd = none_clone_fd,
-	.attach = none_attach,
 	.kill = none_kill,
 	.read_usage = none_read_usage,
 	.read_cpu_us = none_read_cpu_us,

@@ -10,21 +10,29 @@
  */
 #include "sandbox/cgroup.h"
 
-#include <dirent.h>
+#include <assert.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "sandbox/cgroup-file.h"
+#include "sandbox/cgroup-open.h"
 #include "sys/cgroup-paths.h"
+#include "sys/fault.h"
 #include "sys/kernel.h"
 #include "sys/textfile.h"
 
 #define CGROUP_PREFIX "atoll-"
+/* What cpu.shares takes: the least, and what a group is born with. */
+#define CPU_SHARES_MIN	 "2"
+#define CPU_SHARES_USUAL "1024"
 
 enum {
 	CPU_PERIOD_US = 100000,
@@ -32,134 +40,262 @@ enum {
 	ROOM_BYTES = 128 << 20, /* what any sandbox needs to be made, and more */
 	ROOM_PIDS = 8,
 	REST_BYTES = 1 << 20, /* of the kernel's own, which it gives back when it likes */
-	CPU_SHARES_MIN = 2,
-	CPU_SHARES_USUAL = 1024,
 	PROCS_BYTES_MAX = 48 << 10,
 	TICK_NS = 1000000,		     /* the shortest a kernel has */
 	MEMORY_NEAR_BYTES = 4 * 1024 * 1024, /* charges come in batches, one a processor */
+	OPEN_SHARE = 10,    /* of a broker's descriptors one in so many is for these files */
+	FILE_NAME_MAX = 40, /* of a group's files */
+	TOUCH_MS = 2000,    /* well before another atoll takes an empty group for left behind */
+};
+
+/* Files that each run reads or writes, kept open (cgroup-open.h), each in the place of its number. */
+enum counter {
+	COUNTER_CPU,
+	COUNTER_CPU_USER,
+	COUNTER_CPU_SYSTEM,
+	COUNTER_MEMORY,
+	COUNTER_MEMORY_PEAK,
+	COUNTER_PIDS,
+	COUNTER_PIDS_PEAK,
+	COUNTER_SHARES,
+	COUNTER_IDLE,
+	_COUNTER_MAX,
+};
+
+/* Behind them the tasks files, one a hierarchy. */
+static_assert((int)_COUNTER_MAX + (int)_HIERARCHY_V1_MAX <= (int)OPEN_FILES_MAX,
+	      "a group's files must all fit");
+
+static const struct {
+	enum hierarchy hierarchy;
+	const char *file;
+	int flags;
+} counters[_COUNTER_MAX] = {
+	[COUNTER_CPU] = { HIERARCHY_CPUACCT, "cpuacct.usage", O_RDONLY },
+	[COUNTER_CPU_USER] = { HIERARCHY_CPUACCT, "cpuacct.usage_user", O_RDONLY },
+	[COUNTER_CPU_SYSTEM] = { HIERARCHY_CPUACCT, "cpuacct.usage_sys", O_RDONLY },
+	[COUNTER_MEMORY] = { HIERARCHY_MEMORY, "memory.usage_in_bytes", O_RDONLY },
+	[COUNTER_MEMORY_PEAK] = { HIERARCHY_MEMORY, "memory.max_usage_in_bytes", O_RDWR },
+	[COUNTER_PIDS] = { HIERARCHY_PIDS, "pids.current", O_RDONLY },
+	[COUNTER_PIDS_PEAK] = { HIERARCHY_PIDS, "pids.peak", O_RDONLY },
+	[COUNTER_SHARES] = { HIERARCHY_CPU, "cpu.shares", O_WRONLY },
+	[COUNTER_IDLE] = { HIERARCHY_CPU, "cpu.idle", O_WRONLY },
 };
 
 struct cgroup_root {
-	int n;					       /* distinct hierarchies */
-	char path[_HIERARCHY_V1_MAX][CGROUP_PATH_MAX]; /* our own group in each */
-	int index[_HIERARCHY_V1_MAX]; /* enum hierarchy → place in path, -1: not there */
+	struct open_budget open;
+	struct cgroup_sweep sweep;
+	int sweep_at;		      /* the hierarchy it is in */
+	int n;			      /* distinct hierarchies */
+	int fd[_HIERARCHY_V1_MAX];    /* our own group in each */
+	int index[_HIERARCHY_V1_MAX]; /* enum hierarchy → place in fd, -1: not there */
 };
 
 struct cgroup {
 	struct cgroup_root *root;
 	char name[CGROUP_NAME_MAX]; /* "atoll-<name>" */
 	int made;		    /* directories that exist, counted from the first */
-	int fd[_HIERARCHY_V1_MAX], tasks[_HIERARCHY_V1_MAX];
+	struct open_files open;
 	int64_t limits[_STAGE_LIMIT_MAX]; /* that are set; 0: none */
 	int64_t oom_kills, pids_refused;  /* as last seen */
 	bool limited;			  /* set_limits was called before: counters start anew */
-	uint32_t limits_set;		  /* bits of enum stage_limit that hold a value */
+	bool background;
+	int64_t touched_ns;  /* when its directories were marked as being in use */
+	uint32_t limits_set; /* bits of enum stage_limit that hold a value */
 };
 
+/* From our own group on: a directory held for each sandbox would be one more descriptor in each hierarchy. */
 struct group_path {
-	char text[CGROUP_PATH_MAX + CGROUP_NAME_MAX];
+	char text[CGROUP_NAME_MAX + FILE_NAME_MAX];
 };
 
-/* The whole path, because it is needed twice in a group's life: cheaper than an fd to stand on. */
-static struct group_path path_of(const struct cgroup_root *root, int i, const char *name)
+static struct group_path path_of(const struct cgroup *cg, const char *file)
 {
 	struct group_path path;
 
-	(void)snprintf(path.text, sizeof(path.text), "%s/%s", root->path[i], name);
+	(void)snprintf(path.text, sizeof(path.text), "%s/%s", cg->name, file);
 	return path;
 }
 
-static int remove_dir(const struct cgroup_root *root, int i, const char *name)
+/* In each hierarchy by itself: callers may share some of them and not others. */
+static bool v1_sweep(struct cgroup_root *root)
 {
-	return cgroup_rmdir(AT_FDCWD, path_of(root, i, name).text);
+	if (cgroup_sweep(&root->sweep, root->fd[root->sweep_at], ".", CGROUP_PREFIX))
+		return true;
+	root->sweep_at = (root->sweep_at + 1) % MAX(root->n, 1);
+	return root->sweep_at != 0;
 }
 
-/*
- * What a killed atoll left behind: groups that are empty and too old to be just being filled. Looked for when a broker
- * ends, where nobody waits for it, and in each hierarchy by itself: callers may share some of them and not others.
- */
-static void sweep(const struct cgroup_root *root, int i)
+static void v1_lift(const struct cgroup_root *root)
 {
-	DIR *dir = cgroup_list(AT_FDCWD, root->path[i]);
-	const struct dirent *entry;
+	int i = root->index[HIERARCHY_CPU];
 
-	if (!dir)
-		return;
-	while ((entry = readdir(dir)))
-		if (strncmp(entry->d_name, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) == 0 &&
-		    cgroup_is_stale(dirfd(dir), entry->d_name))
-			(void)!cgroup_rmdir(dirfd(dir), entry->d_name); /* refused while in use */
-	(void)closedir(dir);
+	if (i >= 0)
+		cgroup_lift(root->fd[i], ".", CGROUP_PREFIX);
 }
 
+/* Swept here, where nobody waits for it. */
 static struct cgroup_root *v1_root_free(struct cgroup_root *root)
 {
-	for (int i = 0; root && i < root->n; i++)
-		sweep(root, i);
+	if (!root)
+		return NULL;
+	cgroup_sweep_end(&root->sweep);
+	root->sweep_at = 0;
+	while (v1_sweep(root))
+		;
+	for (int i = 0; i < root->n; i++)
+		(void)fd_close(root->fd[i]);
 	free(root);
 	return NULL;
 }
 
 /* Hierarchy h, unless a co-mounted one has its directory already. */
-static void add_hierarchy(struct cgroup_root *root, const struct cgroup_paths *paths, int h)
+static int add_hierarchy(struct cgroup_root *root, const struct cgroup_paths *paths, int h)
 {
+	int fd;
+
 	for (int other = 0; other < h; other++)
 		if (root->index[other] >= 0 && strcmp(paths->own[other], paths->own[h]) == 0) {
 			root->index[h] = root->index[other];
-			return;
+			return 0;
 		}
+	fd = cgroup_open_dir(AT_FDCWD, paths->own[h]);
+	if (fd < 0)
+		return fd;
 	root->index[h] = root->n;
-	memcpy(root->path[root->n++], paths->own[h], CGROUP_PATH_MAX);
+	root->fd[root->n++] = fd;
+	return 0;
 }
 
 static int v1_root_open(struct cgroup_root **ret, const struct cgroup_site *site, struct error *err)
 {
 	struct cgroup_root *root = calloc(1, sizeof(*root));
+	struct rlimit files;
 
 	if (!root)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+		root->open.max = (int)MIN(files.rlim_max / OPEN_SHARE, (rlim_t)INT_MAX);
+	for (int h = 0; h < _HIERARCHY_V1_MAX; h++)
+		root->fd[h] = root->index[h] = -1;
 	for (int h = 0; h < _HIERARCHY_V1_MAX; h++) {
-		root->index[h] = -1;
-		if (site->home.hierarchies & 1U << h)
-			add_hierarchy(root, &site->paths, h);
+		int r = site->home.hierarchies & 1U << h ? add_hierarchy(root, &site->paths, h) : 0;
+
+		if (r < 0) {
+			(void)v1_root_free(root);
+			return error_set(err, ERROR_INTERNAL, -r, "cannot open the cgroup %s: %s",
+					 site->paths.own[h], strerror(-r));
+		}
 	}
 	*ret = root;
 	return 0;
 }
 
+/* What a group's files are reached from. */
 static int group_fd(const struct cgroup *cg, enum hierarchy h)
 {
 	int i = cg->root->index[h];
 
-	return i < 0 ? -EBADF : cg->fd[i];
+	return i < 0 ? -EBADF : cg->root->fd[i];
+}
+
+static int group_write(const struct cgroup *cg, enum hierarchy h, const char *file,
+		       const char *text)
+{
+	return cgroup_write(group_fd(cg, h), path_of(cg, file).text, text);
+}
+
+static int group_write_i64(const struct cgroup *cg, enum hierarchy h, const char *file,
+			   int64_t value)
+{
+	return cgroup_write_i64(group_fd(cg, h), path_of(cg, file).text, value);
+}
+
+static int group_read_key(const struct cgroup *cg, enum hierarchy h, const char *file,
+			  const char *key, int64_t *ret)
+{
+	return cgroup_read_key(group_fd(cg, h), path_of(cg, file).text, key, ret);
+}
+
+/* The file, open; *ret_close: for this once. */
+static int counter_open(struct cgroup *cg, enum counter c, bool *ret_close)
+{
+	int dir = group_fd(cg, counters[c].hierarchy), fd = cg->open.fd[c];
+
+	*ret_close = false;
+	if (fd >= 0)
+		return fd;
+	if (dir < 0)
+		return -EOPNOTSUPP;
+	fd = openat(dir, path_of(cg, counters[c].file).text, counters[c].flags | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*ret_close = !open_files_keep(&cg->open, (int)c, fd);
+	return fd;
+}
+
+static int counter_read(struct cgroup *cg, enum counter c, int64_t *ret)
+{
+	bool once;
+	int fd = counter_open(cg, c, &once), r;
+
+	if (fd < 0)
+		return fd;
+	r = textfile_read_i64_fd(fd, ret);
+	if (once)
+		(void)fd_close(fd);
+	return r;
+}
+
+static int counter_write(struct cgroup *cg, enum counter c, const char *text)
+{
+	int fault = fault_point(), fd, r;
+	bool once;
+
+	if (fault)
+		return -fault;
+	fd = counter_open(cg, c, &once);
+	if (fd < 0)
+		return fd;
+	r = pwrite(fd, text, strlen(text), 0) < 0 ? -errno : 0;
+	if (once)
+		(void)fd_close(fd);
+	return r;
 }
 
 /* Takes back what create made so far; the group is empty, so this cannot be refused for long. */
 static void discard(struct cgroup *cg)
 {
-	for (int i = cg->made - 1; i >= 0; i--) {
-		(void)fd_close(cg->tasks[i]);
-		(void)fd_close(cg->fd[i]);
-		(void)!remove_dir(cg->root, i, cg->name);
-	}
+	open_files_done(&cg->open);
+	for (int i = cg->made - 1; i >= 0; i--)
+		(void)!cgroup_rmdir(cg->root->fd[i], cg->name);
 	free(cg);
 }
 
-/* mkdir, open the directory, open its tasks file. */
+static int open_tasks(struct cgroup *cg, int i)
+{
+	int place = _COUNTER_MAX + i, fd = cg->open.fd[place];
+
+	if (fd >= 0)
+		return fd;
+	fd = sys_openat(cg->root->fd[i], path_of(cg, "tasks").text, O_WRONLY | O_CLOEXEC, 0);
+	if (fd >= 0 && !open_files_keep(&cg->open, place, fd)) {
+		(void)fd_close(fd);
+		return -EMFILE;
+	}
+	return fd;
+}
+
+/* mkdir, open its tasks file. */
 static int make_one(struct cgroup *cg, int i)
 {
-	struct group_path path = path_of(cg->root, i, cg->name);
-	int r = cgroup_mkdir(AT_FDCWD, path.text);
+	int r = cgroup_mkdir(cg->root->fd[i], cg->name);
 
 	if (r < 0)
 		return r;
-	cg->fd[i] = cg->tasks[i] = -EBADF;
 	cg->made = i + 1;
-	cg->fd[i] = cgroup_open_dir(AT_FDCWD, path.text);
-	if (cg->fd[i] < 0)
-		return cg->fd[i];
-	cg->tasks[i] = sys_openat(cg->fd[i], "tasks", O_WRONLY | O_CLOEXEC, 0);
-	return cg->tasks[i] < 0 ? cg->tasks[i] : 0;
+	r = open_tasks(cg, i);
+	return r < 0 ? r : 0;
 }
 
 static int v1_create(struct cgroup_root *root, const char *name, struct cgroup **ret,
@@ -171,6 +307,8 @@ static int v1_create(struct cgroup_root *root, const char *name, struct cgroup *
 	if (!cg)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	cg->root = root;
+	cg->touched_ns = clock_now_ns();
+	open_files_init(&cg->open, &root->open);
 	r = cgroup_name(CGROUP_PREFIX, name, cg->name);
 	for (int i = 0; r == 0 && i < root->n; i++)
 		r = make_one(cg, i);
@@ -183,20 +321,24 @@ static int v1_create(struct cgroup_root *root, const char *name, struct cgroup *
 	return 0;
 }
 
+static int reset_peak(struct cgroup *cg)
+{
+	return counter_write(cg, COUNTER_MEMORY_PEAK, "0");
+}
+
 static void v1_reset_peak(struct cgroup *cg)
 {
-	int fd = group_fd(cg, HIERARCHY_MEMORY);
-
-	if (fd >= 0)
-		(void)!cgroup_write(fd, "memory.max_usage_in_bytes", "0");
+	(void)!reset_peak(cg);
 }
 
 static void v1_set_background(struct cgroup *cg, bool on)
 {
-	int fd = group_fd(cg, HIERARCHY_CPU);
-
-	if (fd >= 0)
-		(void)!cgroup_write_i64(fd, "cpu.shares", on ? CPU_SHARES_MIN : CPU_SHARES_USUAL);
+	if (cg->background == on)
+		return;
+	cg->background = on;
+	/* Linux 5.15: everybody else goes first, at once. Before that: next to no share. */
+	if (counter_write(cg, COUNTER_IDLE, on ? "1" : "0") < 0)
+		(void)!counter_write(cg, COUNTER_SHARES, on ? CPU_SHARES_MIN : CPU_SHARES_USUAL);
 	cg->limits[STAGE_CPU_SHARES] = 0;
 }
 
@@ -204,7 +346,7 @@ static void v1_set_background(struct cgroup *cg, bool on)
  * The kernel keeps memory ≤ memory+swap at every moment, so the order depends on the direction: refused
  * with EINVAL means that memory+swap has to be raised first.
  */
-static int set_memory(struct cgroup *cg, int fd, const int64_t limits[], struct error *err)
+static int set_memory(struct cgroup *cg, const int64_t limits[], struct error *err)
 {
 	static const char limit_file[] = "memory.limit_in_bytes";
 	static const char memsw_file[] = "memory.memsw.limit_in_bytes";
@@ -214,40 +356,42 @@ static int set_memory(struct cgroup *cg, int fd, const int64_t limits[], struct 
 
 	if (cg->limited) /* the peak of this stage, not of the one before */
 		v1_reset_peak(cg);
-	r = cgroup_write_i64(fd, limit_file, memory);
+	r = group_write_i64(cg, HIERARCHY_MEMORY, limit_file, memory);
 	if (r == -EINVAL) {
-		r = cgroup_write_i64(fd, memsw_file, memsw);
+		r = group_write_i64(cg, HIERARCHY_MEMORY, memsw_file, memsw);
 		if (r < 0)
 			return cgroup_limit_error(err, r, memsw_file);
-		r = cgroup_write_i64(fd, limit_file, memory);
+		r = group_write_i64(cg, HIERARCHY_MEMORY, limit_file, memory);
 		return r < 0 ? cgroup_limit_error(err, r, limit_file) : 0;
 	}
 	if (r < 0)
 		return cgroup_limit_error(err, r, limit_file);
-	r = cgroup_write_i64(fd, memsw_file, memsw);
+	r = group_write_i64(cg, HIERARCHY_MEMORY, memsw_file, memsw);
 	return r < 0 && r != -ENOENT ? cgroup_limit_error(err, r, memsw_file) : 0;
 }
 
-static int set_cpu(struct cgroup *cg _unused_, int fd, const int64_t limits[], struct error *err)
+static int set_cpu(struct cgroup *cg, const int64_t limits[], struct error *err)
 {
 	int64_t quota = limits[STAGE_CPU_MILLI] * CPU_PERIOD_US / 1000;
 	int r;
 
 	/* Groups are born with a period of 100 ms. A quota above the parent's is EINVAL; then the
 	 * parent's, which is tighter, already holds. */
-	r = cgroup_write_i64(fd, "cpu.cfs_quota_us", quota ? MAX(quota, CPU_QUOTA_US_MIN) : -1);
+	r = group_write_i64(cg, HIERARCHY_CPU, "cpu.cfs_quota_us",
+			    quota ? MAX(quota, CPU_QUOTA_US_MIN) : -1);
 	if (r < 0 && r != -EINVAL)
 		return cgroup_limit_error(err, r, "cpu.cfs_quota_us");
 	if (!limits[STAGE_CPU_SHARES])
 		return 0;
-	r = cgroup_write_i64(fd, "cpu.shares", limits[STAGE_CPU_SHARES]);
+	r = group_write_i64(cg, HIERARCHY_CPU, "cpu.shares", limits[STAGE_CPU_SHARES]);
 	return r < 0 ? cgroup_limit_error(err, r, "cpu.shares") : 0;
 }
 
-static int set_pids(struct cgroup *cg _unused_, int fd, const int64_t limits[], struct error *err)
+static int set_pids(struct cgroup *cg, const int64_t limits[], struct error *err)
 {
-	int r = limits[STAGE_PIDS] ? cgroup_write_i64(fd, "pids.max", limits[STAGE_PIDS])
-				   : cgroup_write(fd, "pids.max", "max");
+	int r = limits[STAGE_PIDS]
+			? group_write_i64(cg, HIERARCHY_PIDS, "pids.max", limits[STAGE_PIDS])
+			: group_write(cg, HIERARCHY_PIDS, "pids.max", "max");
 
 	return r < 0 ? cgroup_limit_error(err, r, "pids.max") : 0;
 }
@@ -258,7 +402,7 @@ static int v1_set_limits(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MA
 	static const struct {
 		enum hierarchy hierarchy;
 		uint32_t knobs; /* bits of enum stage_limit that it sets */
-		int (*set)(struct cgroup *cg, int fd, const int64_t limits[], struct error *err);
+		int (*set)(struct cgroup *cg, const int64_t limits[], struct error *err);
 	} table[] = {
 		{ HIERARCHY_MEMORY, 1u << STAGE_MEMORY_BYTES, set_memory },
 		{ HIERARCHY_PIDS, 1u << STAGE_PIDS, set_pids },
@@ -273,12 +417,12 @@ static int v1_set_limits(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MA
 	for (int l = 0; l < _STAGE_LIMIT_MAX; l++)
 		wanted |= (uint32_t)(limits[l] != 0) << l;
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		int fd = group_fd(cg, table[i].hierarchy);
 		int r;
 
-		if (fd < 0 || !((wanted | cg->limits_set) & table[i].knobs))
+		if (group_fd(cg, table[i].hierarchy) < 0 ||
+		    !((wanted | cg->limits_set) & table[i].knobs))
 			continue;
-		r = table[i].set(cg, fd, limits, err);
+		r = table[i].set(cg, limits, err);
 		if (r < 0)
 			return r;
 	}
@@ -290,42 +434,19 @@ static int v1_set_limits(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MA
 
 static int v1_join_fds(struct cgroup *cg, int ret[CGROUP_JOIN_MAX])
 {
+	/* Whoever joins has only begun; and from now on nobody else's files take these away. */
+	open_files_renew(&cg->open);
 	for (int i = 0; i < cg->root->n; i++) {
-		/* A group that is used again has handed them over before. */
-		if (cg->tasks[i] < 0)
-			cg->tasks[i] = sys_openat(cg->fd[i], "tasks", O_WRONLY | O_CLOEXEC, 0);
-		if (cg->tasks[i] < 0)
-			return cg->tasks[i];
-		ret[i] = cg->tasks[i];
+		ret[i] = open_tasks(cg, i);
+		if (ret[i] < 0)
+			return ret[i];
 	}
 	return cg->root->n;
-}
-
-static void v1_joined(struct cgroup *cg)
-{
-	for (int i = 0; i < cg->root->n; i++)
-		cg->tasks[i] = fd_close(cg->tasks[i]);
 }
 
 static int v1_clone_fd(struct cgroup *cg _unused_)
 {
 	return -EBADF;
-}
-
-static int v1_attach(struct cgroup *cg, int32_t pid, struct error *err)
-{
-	char text[16];
-	int n = snprintf(text, sizeof(text), "%d", pid);
-
-	for (int i = 0; i < cg->root->n; i++) {
-		int r = fd_write_all(cg->tasks[i], text, (size_t)n);
-
-		if (r < 0)
-			return error_set(err, ERROR_INTERNAL, -r,
-					 "cannot move process %d into its cgroup: %s", pid,
-					 strerror(-r));
-	}
-	return 0;
 }
 
 /*
@@ -334,15 +455,16 @@ static int v1_attach(struct cgroup *cg, int32_t pid, struct error *err)
  */
 static int v1_kill(struct cgroup *cg)
 {
-	int cpu = group_fd(cg, HIERARCHY_CPU), pids = group_fd(cg, HIERARCHY_PIDS);
+	int pids = group_fd(cg, HIERARCHY_PIDS);
 	char text[PROCS_BYTES_MAX];
 	const char *p = text;
 	int pid, used;
 
-	if (cpu >= 0)
-		(void)!cgroup_write(cpu, "cpu.cfs_quota_us", "-1");
+	if (group_fd(cg, HIERARCHY_CPU) >= 0)
+		(void)!group_write(cg, HIERARCHY_CPU, "cpu.cfs_quota_us", "-1");
 	cg->limits[STAGE_CPU_MILLI] = -1;
-	if (pids < 0 || textfile_read_at(pids, "cgroup.procs", text, sizeof(text)) < 0)
+	if (pids < 0 ||
+	    textfile_read_at(pids, path_of(cg, "cgroup.procs").text, text, sizeof(text)) < 0)
 		return -EOPNOTSUPP;
 	for (; sscanf(p, "%d%n", &pid, &used) == 1; p += used)
 		/* 0: a process of another pid namespace than ours. */
@@ -357,13 +479,12 @@ static int v1_kill(struct cgroup *cg)
  */
 static void read_cpu(struct cgroup *cg, struct usage *usage)
 {
-	int fd = group_fd(cg, HIERARCHY_CPUACCT);
 	int64_t total, user = 0, system = 0;
 
-	if (fd < 0 || textfile_read_i64_at(fd, "cpuacct.usage", &total) < 0)
+	if (counter_read(cg, COUNTER_CPU, &total) < 0)
 		return;
-	if (total > TICK_NS && (textfile_read_i64_at(fd, "cpuacct.usage_user", &user) < 0 ||
-				textfile_read_i64_at(fd, "cpuacct.usage_sys", &system) < 0))
+	if (total > TICK_NS && (counter_read(cg, COUNTER_CPU_USER, &user) < 0 ||
+				counter_read(cg, COUNTER_CPU_SYSTEM, &system) < 0))
 		user = system = 0;
 	total /= 1000;
 	system = system == 0 ? 0
@@ -380,26 +501,26 @@ static bool may_have_hit(int64_t peak, int64_t limit, int64_t near)
 
 static int v1_read_usage(struct cgroup *cg, struct usage *usage)
 {
-	int memory = group_fd(cg, HIERARCHY_MEMORY), pids = group_fd(cg, HIERARCHY_PIDS);
 	int64_t value;
 
 	read_cpu(cg, usage);
-	if (memory >= 0) {
-		if (textfile_read_i64_at(memory, "memory.max_usage_in_bytes", &value) >= 0)
+	if (group_fd(cg, HIERARCHY_MEMORY) >= 0) {
+		if (counter_read(cg, COUNTER_MEMORY_PEAK, &value) >= 0)
 			usage->memory_peak_bytes = value;
 		usage->oom_kills = cg->oom_kills;
 		/* memory.failcnt stays 0 on some kernels even when tasks were killed. */
 		if (may_have_hit(usage->memory_peak_bytes, cg->limits[STAGE_MEMORY_BYTES],
 				 MEMORY_NEAR_BYTES) &&
-		    cgroup_read_key(memory, "memory.oom_control", "oom_kill", &value) >= 0)
+		    group_read_key(cg, HIERARCHY_MEMORY, "memory.oom_control", "oom_kill",
+				   &value) >= 0)
 			usage->oom_kills = cg->oom_kills = value;
 	}
-	if (pids >= 0) {
-		if (textfile_read_i64_at(pids, "pids.peak", &value) >= 0)
+	if (group_fd(cg, HIERARCHY_PIDS) >= 0) {
+		if (counter_read(cg, COUNTER_PIDS_PEAK, &value) >= 0)
 			usage->pids_peak = value;
 		usage->pids_refused = cg->pids_refused;
 		if (may_have_hit(usage->pids_peak, cg->limits[STAGE_PIDS], 1) &&
-		    cgroup_read_key(pids, "pids.events", "max", &value) >= 0)
+		    group_read_key(cg, HIERARCHY_PIDS, "pids.events", "max", &value) >= 0)
 			usage->pids_refused = cg->pids_refused = value;
 	}
 	return 0;
@@ -407,31 +528,35 @@ static int v1_read_usage(struct cgroup *cg, struct usage *usage)
 
 static int64_t v1_read_cpu_us(struct cgroup *cg)
 {
-	int fd = group_fd(cg, HIERARCHY_CPUACCT);
 	int64_t ns;
-	int r = fd < 0 ? -EOPNOTSUPP : textfile_read_i64_at(fd, "cpuacct.usage", &ns);
+	int r = counter_read(cg, COUNTER_CPU, &ns);
 
 	return r < 0 ? r : ns / 1000;
 }
 
 static int v1_settle(struct cgroup *cg)
 {
-	int memory = group_fd(cg, HIERARCHY_MEMORY), pids = group_fd(cg, HIERARCHY_PIDS);
-	int64_t value;
+	int64_t now_ns = clock_now_ns(), value;
 
 	/* Limits hold until the next ones are set, which is after the next sandbox was made. */
-	if (memory < 0 || pids < 0 || cg->limits[STAGE_MEMORY_BYTES] < ROOM_BYTES ||
-	    cg->limits[STAGE_PIDS] < ROOM_PIDS)
+	if (cg->limits[STAGE_MEMORY_BYTES] < ROOM_BYTES || cg->limits[STAGE_PIDS] < ROOM_PIDS)
 		return -EOPNOTSUPP;
-	if (textfile_read_i64_at(pids, "pids.current", &value) < 0)
+	if (counter_read(cg, COUNTER_PIDS, &value) < 0)
 		return -EOPNOTSUPP;
 	if (value > 0)
 		return -EBUSY;
-	if (textfile_read_i64_at(memory, "memory.usage_in_bytes", &value) < 0 || value > REST_BYTES)
+	if (counter_read(cg, COUNTER_MEMORY, &value) < 0 || value > REST_BYTES)
 		return -EOPNOTSUPP;
+	/* Here it can be refused; and whoever waits for the next run does not wait for this. */
+	if (reset_peak(cg) < 0)
+		return -EOPNOTSUPP;
+	v1_set_background(cg, false);
+	if (now_ns - cg->touched_ns < TOUCH_MS * NS_PER_MS)
+		return 0;
+	cg->touched_ns = now_ns;
 	/* As good as new: else another atoll's sweep takes it for left behind. */
 	for (int i = 0; i < cg->root->n; i++)
-		if (utimensat(AT_FDCWD, path_of(cg->root, i, cg->name).text, NULL, 0) < 0)
+		if (utimensat(cg->root->fd[i], cg->name, NULL, 0) < 0)
 			return -EOPNOTSUPP;
 	return 0;
 }
@@ -440,14 +565,13 @@ static int v1_remove(struct cgroup *cg)
 {
 	while (cg->made > 0) {
 		int i = cg->made - 1;
-		int r = remove_dir(cg->root, i, cg->name);
+		int r = cgroup_rmdir(cg->root->fd[i], cg->name);
 
 		if (r < 0)
 			return r;
-		cg->fd[i] = fd_close(cg->fd[i]);
-		cg->tasks[i] = fd_close(cg->tasks[i]);
 		cg->made = i;
 	}
+	open_files_done(&cg->open);
 	free(cg);
 	return 0;
 }
@@ -455,15 +579,15 @@ static int v1_remove(struct cgroup *cg)
 const struct cgroup_ops cgroup_v1_ops = {
 	.name = "v1",
 	.root_open = v1_root_open,
+	.sweep = v1_sweep,
+	.lift = v1_lift,
 	.root_free = v1_root_free,
 	.create = v1_create,
 	.set_limits = v1_set_limits,
 	.reset_peak = v1_reset_peak,
 	.set_background = v1_set_background,
 	.join_fds = v1_join_fds,
-	.joined = v1_joined,
 	.clone_fd = v1_clone_fd,
-	.attach = v1_attach,
 	.kill = v1_kill,
 	.read_usage = v1_read_usage,
 	.read_cpu_us = v1_read_cpu_us,

@@ -11,7 +11,6 @@
  */
 #include "sandbox/cgroup.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +28,7 @@ enum { SHARES_MIN = 2, SHARES_MAX = 262144, WEIGHT_MAX = 10000 };
 struct cgroup_root {
 	int fd; /* the base */
 	uint32_t controllers;
+	struct cgroup_sweep sweep;
 };
 
 struct cgroup {
@@ -91,19 +91,14 @@ static int move_self(int base)
 	return 0;
 }
 
-/* What a killed atoll left behind: groups that are empty and too old to be just being filled. */
-static void sweep(const struct cgroup_root *root)
+static bool v2_sweep(struct cgroup_root *root)
 {
-	DIR *dir = cgroup_list(root->fd, CGROUP_PARENT);
-	const struct dirent *entry;
+	return cgroup_sweep(&root->sweep, root->fd, CGROUP_PARENT, "");
+}
 
-	if (!dir)
-		return;
-	while ((entry = readdir(dir)))
-		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
-		    cgroup_is_stale(dirfd(dir), entry->d_name))
-			(void)!cgroup_rmdir(dirfd(dir), entry->d_name); /* refused while in use */
-	(void)closedir(dir);
+static void v2_lift(const struct cgroup_root *root)
+{
+	cgroup_lift(root->fd, CGROUP_PARENT, "");
 }
 
 static int prepare(struct cgroup_root *root)
@@ -117,8 +112,8 @@ static int prepare(struct cgroup_root *root)
 	r = cgroup_mkdir(root->fd, CGROUP_PARENT);
 	if (r < 0 && r != -EEXIST)
 		return r;
-	if (r == -EEXIST)
-		sweep(root);
+	while (r == -EEXIST && v2_sweep(root))
+		;
 	parent = cgroup_open_dir(root->fd, CGROUP_PARENT);
 	if (parent < 0)
 		return parent;
@@ -129,6 +124,7 @@ static struct cgroup_root *v2_root_free(struct cgroup_root *root)
 {
 	if (!root)
 		return NULL;
+	cgroup_sweep_end(&root->sweep);
 	/* Fails while another atoll has groups there, which is as it should be. */
 	if (root->fd >= 0)
 		(void)!cgroup_rmdir(root->fd, CGROUP_PARENT);
@@ -267,7 +263,9 @@ static int set_swap(struct cgroup *cg, const int64_t limits[], struct error *err
 
 static void v2_set_background(struct cgroup *cg, bool on)
 {
-	(void)!cgroup_write_i64(cg->fd, "cpu.weight", on ? 1 : 100);
+	/* Linux 5.15: everybody else goes first, at once. Before that: next to no share. */
+	if (cgroup_write(cg->fd, "cpu.idle", on ? "1" : "0") < 0)
+		(void)!cgroup_write_i64(cg->fd, "cpu.weight", on ? 1 : 100);
 }
 
 /* Older kernels refuse: the peak is the run's then. */
@@ -322,10 +320,6 @@ static int v2_set_limits(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MA
 static int v2_join_fds(struct cgroup *cg _unused_, int ret[CGROUP_JOIN_MAX] _unused_)
 {
 	return 0;
-}
-
-static void v2_joined(struct cgroup *cg _unused_)
-{
 }
 
 static int v2_clone_fd(struct cgroup *cg)
@@ -446,13 +440,14 @@ static int v2_remove(struct cgroup *cg)
 const struct cgroup_ops cgroup_v2_ops = {
 	.name = "v2",
 	.root_open = v2_root_open,
+	.sweep = v2_sweep,
+	.lift = v2_lift,
 	.root_free = v2_root_free,
 	.create = v2_create,
 	.set_limits = v2_set_limits,
 	.reset_peak = v2_reset_peak,
 	.set_background = v2_set_background,
 	.join_fds = v2_join_fds,
-	.joined = v2_joined,
 	.clone_fd = v2_clone_fd,
 	.attach = v2_attach,
 	.kill = v2_kill,

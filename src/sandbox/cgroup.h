@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "plan/plan.h"
 #include "spec/usage.h"
@@ -22,6 +24,13 @@ struct cgroup_ops {
 	const char *name; /* "v2", "v1", "none" */
 	int (*root_open)(struct cgroup_root **ret, const struct cgroup_site *site,
 			 struct error *err);
+	/*
+	 * Removes groups that a killed atoll left behind: empty, and too old to be just being filled. A few at a time; true: there
+	 * are more to look at. NULL: there are none.
+	 */
+	bool (*sweep)(struct cgroup_root *root);
+	/* No group is in the background any more: one that was when its atoll was killed would take for ever to die. Or NULL. */
+	void (*lift)(const struct cgroup_root *root);
 	/* Removes what it made, if empty. */
 	struct cgroup_root *(*root_free)(struct cgroup_root *root);
 	/* -EEXIST: that name is taken, try another. */
@@ -38,13 +47,11 @@ struct cgroup_ops {
 	void (*reset_peak)(struct cgroup *cg);
 	/* Its processes run when nobody else would; until set_limits or `false`. Best effort. */
 	void (*set_background)(struct cgroup *cg, bool on);
-	/* Fds the new child writes "0" to (v1), borrowed; returns how many. v2: 0. */
+	/* Fds the new child writes "0" to (v1), borrowed until the next call for any group; returns how many. v2: 0. */
 	int (*join_fds)(struct cgroup *cg, int ret[CGROUP_JOIN_MAX]);
-	/* They have been handed over, and are needed no more. */
-	void (*joined)(struct cgroup *cg);
 	/* The directory fd for CLONE_INTO_CGROUP (v2), borrowed; -EBADF otherwise. */
 	int (*clone_fd)(struct cgroup *cg);
-	/* Where clone3 is not to be had: puts pid in from outside. */
+	/* Puts in from outside who was not cloned into it: clone3 is not to be had, or there was no group yet. NULL without clone_fd. */
 	int (*attach)(struct cgroup *cg, int32_t pid, struct error *err);
 	/* Kills every member; -EOPNOTSUPP where only the end of the pid namespace does that (v1, none). */
 	int (*kill)(struct cgroup *cg);

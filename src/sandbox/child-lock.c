@@ -10,12 +10,21 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 int child_do_rlimit(struct child *c, const struct op *op)
 {
-	(void)c;
+	if (op->value == RLIMIT_NOFILE) {
+		c->open_files = (uint64_t)op->value2;
+		return 0;
+	}
 	return sys_setrlimit((int)op->value, (uint64_t)op->value2);
+}
+
+int child_limit_files(const struct child *c)
+{
+	return c->open_files ? sys_setrlimit(RLIMIT_NOFILE, c->open_files) : 0;
 }
 
 /* Every right of the file system that this ABI knows. */
@@ -35,9 +44,9 @@ static uint64_t rights_of_abi(int abi)
 static uint64_t rights_of_access(int64_t access)
 {
 	const uint64_t read = LL_EXECUTE | LL_READ_FILE | LL_READ_DIR;
-	const uint64_t write = LL_WRITE_FILE | LL_REMOVE_DIR | LL_REMOVE_FILE | LL_MAKE_DIR |
-			       LL_MAKE_REG | LL_MAKE_SOCK | LL_MAKE_FIFO | LL_MAKE_SYM | LL_REFER |
-			       LL_TRUNCATE;
+	const uint64_t store = LL_WRITE_FILE | LL_REMOVE_DIR | LL_REMOVE_FILE | LL_MAKE_DIR |
+			       LL_MAKE_REG | LL_MAKE_SYM | LL_REFER | LL_TRUNCATE;
+	const uint64_t write = store | LL_MAKE_SOCK | LL_MAKE_FIFO;
 	const uint64_t device = LL_READ_FILE | LL_READ_DIR | LL_WRITE_FILE | LL_TRUNCATE |
 				LL_IOCTL_DEV;
 	uint64_t rights = 0;
@@ -46,6 +55,8 @@ static uint64_t rights_of_access(int64_t access)
 		rights |= read;
 	if (access & ACCESS_WRITE)
 		rights |= write;
+	if (access & ACCESS_STORE)
+		rights |= store;
 	if (access & ACCESS_DEVICE)
 		rights |= device;
 	return rights;
@@ -102,14 +113,15 @@ int child_do_require(struct child *c, const struct op *op)
 
 int child_do_seccomp(struct child *c, const struct op *op)
 {
+	/* Compiled before the clone; the profile's number was checked with the plan. */
+	const struct filter *filter = &c->host->filters[op->value];
 	int r = sys_drop_caps();
 
-	(void)op; /* the broker compiled the profile it names before the clone */
 	if (r == 0)
 		r = sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0);
 	if (r == 0 && c->ruleset_fd >= 0)
 		r = sys_landlock_restrict(c->ruleset_fd);
 	if (r < 0)
 		return r;
-	return sys_seccomp_install(c->host->filter.insns, c->host->filter.len);
+	return sys_seccomp_install(filter->insns, filter->len);
 }

@@ -14,11 +14,13 @@
 #include "sys/kernel.h"
 #include "sys/layer.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -106,9 +108,8 @@ static const char *find_cover(const struct child *c)
 	return NULL;
 }
 
-static int build_place(struct child *c)
+static int build_place(struct child *c, const char *cover, const char *bounds)
 {
-	const char *cover = find_cover(c);
 	int r;
 
 	c->step = "make a place to build the root";
@@ -120,7 +121,7 @@ static int build_place(struct child *c)
 					       .target = cover,
 					       .type = "tmpfs",
 					       .flags = MS_NOSUID | MS_NODEV,
-					       .data = "size=64k,nr_inodes=16,mode=0755" });
+					       .data = bounds });
 	if (r == 0)
 		r = sys_chdir(cover);
 	if (r == 0)
@@ -132,25 +133,32 @@ static int build_place(struct child *c)
 	return r;
 }
 
+static const char place_bounds[] = "size=64k,nr_inodes=16,mode=0755";
+
 int child_staging(struct child *c)
 {
 	int r;
 
+	if (c->skeleton) {
+		c->step = "find the skeleton";
+		strncpy(c->staging, CHILD_SKELETON_PLACE, sizeof(c->staging) - 1);
+		return sys_chdir(c->staging);
+	}
 	c->step = "take the host's mounts private";
 	r = sys_mount(&(struct mount_request){ .target = "/", .flags = MS_REC | MS_PRIVATE });
-	return r < 0 ? r : build_place(c);
+	return r < 0 ? r : build_place(c, find_cover(c), place_bounds);
 }
 
 int child_staging_check(struct child *c)
 {
 	int r;
 
-	if (!plan_shows_below(c, c->staging))
+	if (c->skeleton || !plan_shows_below(c, c->staging))
 		return 0;
 	r = sys_chdir("/");
 	if (r == 0)
 		r = sys_umount_detach(c->staging);
-	return r < 0 ? r : build_place(c);
+	return r < 0 ? r : build_place(c, find_cover(c), place_bounds);
 }
 
 static int mount_tmpfs(const char *where, const struct op *op, mode_t mode)
@@ -170,12 +178,37 @@ static int mount_tmpfs(const char *where, const struct op *op, mode_t mode)
 						  .data = options.data });
 }
 
+/* Shows a directory read-only, with inodes of its own. */
+static int mount_overlay(const struct child *c, const char *source, const char *where)
+{
+	struct text options = { 0 };
+
+	text_add(&options, "userxattr,lowerdir=");
+	text_add(&options, source);
+	text_add(&options, ":");
+	text_add(&options, c->staging);
+	text_add(&options, "/empty");
+	if (options.overflow)
+		return -ENAMETOOLONG;
+	return sys_mount(&(struct mount_request){ .source = "overlay",
+						  .target = where,
+						  .type = "overlay",
+						  .flags = MS_RDONLY | MS_NOSUID | MS_NODEV,
+						  .data = options.data });
+}
+
 int child_do_root(struct child *c, const struct op *op)
 {
-	int r = mount_tmpfs("root", op, 0755);
+	int r = c->skeleton ? mount_overlay(c, CHILD_SKELETON_PLACE "/skeleton", "root")
+			    : mount_tmpfs("root", op, 0755);
 
-	(void)c;
 	return r < 0 ? r : sys_chdir("root");
+}
+
+/* Whether this is in the skeleton. What follows the pivot is the request's. */
+static bool is_there(const struct child *c)
+{
+	return c->skeleton && !c->pivoted;
 }
 
 int child_do_dir(struct child *c, const struct op *op)
@@ -185,14 +218,16 @@ int child_do_dir(struct child *c, const struct op *op)
 
 int child_do_symlink(struct child *c, const struct op *op)
 {
-	return sys_symlink(op_a(c->plan, op), target(c, op));
+	return is_there(c) ? 0 : sys_symlink(op_a(c->plan, op), target(c, op));
 }
 
 int child_do_text(struct child *c, const struct op *op)
 {
-	int fd = make_file(target(c, op), op->mode);
-	int r;
+	int fd, r;
 
+	if (is_there(c))
+		return 0;
+	fd = make_file(target(c, op), op->mode);
 	if (fd < 0)
 		return fd;
 	r = sys_write(fd, op_a(c->plan, op), op->a.len);
@@ -212,25 +247,13 @@ static int show_by_bind(struct child *c, const char *source, const char *where)
 
 static int show_dir(struct child *c, const char *source, const char *where)
 {
-	struct text options = { 0 };
 	int r = make_dir(where, 0755);
 
 	if (r < 0)
 		return r;
 	if (!c->command.overlay)
 		return show_by_bind(c, source, where);
-	text_add(&options, "userxattr,lowerdir=");
-	text_add(&options, source);
-	text_add(&options, ":");
-	text_add(&options, c->staging);
-	text_add(&options, "/empty");
-	if (options.overflow)
-		return -ENAMETOOLONG;
-	r = sys_mount(&(struct mount_request){ .source = "overlay",
-					       .target = where,
-					       .type = "overlay",
-					       .flags = MS_RDONLY | MS_NOSUID | MS_NODEV,
-					       .data = options.data });
+	r = mount_overlay(c, source, where);
 	/* A mount below the source, or too deep a stack of overlays. */
 	return r == -EINVAL || r == -ENODEV ? show_by_bind(c, source, where) : r;
 }
@@ -278,7 +301,7 @@ static int show_link(const char *source, const char *where)
 	return sys_symlink(content, where);
 }
 
-static int show(struct child *c, const char *source, const char *where)
+static int show(struct child *c, const char *source, const char *where, bool whole)
 {
 	struct stat st;
 
@@ -286,23 +309,28 @@ static int show(struct child *c, const char *source, const char *where)
 		return -errno;
 	switch (st.st_mode & S_IFMT) {
 	case S_IFDIR:
-		return show_dir(c, source, where);
+		return whole ? 0 : show_dir(c, source, where);
 	case S_IFREG:
-		return show_file(source, where);
+		return is_there(c) ? 0 : show_file(source, where);
 	case S_IFLNK:
-		return show_link(source, where);
+		return is_there(c) ? 0 : show_link(source, where);
 	default:
 		return -EINVAL;
 	}
 }
 
-int child_do_show(struct child *c, const struct op *op)
+static int passed_over(const struct op *op, int r)
 {
-	int r = show(c, op_a(c->plan, op), target(c, op));
-
 	if (r == -ENOENT || r == -EEXIST)
 		return op->flags & OP_OPTIONAL ? 0 : r;
 	return r == -EACCES && op->flags & OP_READABLE ? 0 : r;
+}
+
+int child_do_show(struct child *c, const struct op *op)
+{
+	bool whole = is_there(c) && op->flags & OP_SMALL;
+
+	return passed_over(op, show(c, op_a(c->plan, op), target(c, op), whole));
 }
 
 int child_do_tmpfs(struct child *c, const struct op *op)
@@ -340,6 +368,48 @@ int child_do_scratch_dir(struct child *c, const struct op *op)
 	}
 	return sys_mount(&(struct mount_request){
 		.source = source.data, .target = target(c, op), .flags = MS_BIND });
+}
+
+/* Without privilege: the directory is there already, and its path leads to it here as well. */
+static int bind_workspace(const struct child *c, const char *name, const char *where)
+{
+	const struct workspace_place *place = workspace_find(c->host->workspaces, name);
+	int tree, fd, r;
+
+	if (!place)
+		return -ENOENT;
+	fd = sys_open(place->path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd >= 0 && !place->name) {
+		int below = sys_open_beneath(fd, name, O_RDONLY | O_DIRECTORY);
+
+		(void)close(fd);
+		fd = below;
+	}
+	if (fd < 0)
+		return fd;
+	tree = sys_bind_detached(fd, -EBADF);
+	(void)close(fd);
+	if (tree < 0)
+		return tree;
+	r = sys_move_mount(tree, where);
+	(void)close(tree);
+	return r;
+}
+
+int child_do_workspace(struct child *c, const struct op *op)
+{
+	size_t n_fds = 1;
+	int tree, r = make_dir(target(c, op), 0755);
+
+	if (r == 0)
+		r = child_wait(c, COMMAND_WORKSPACE, &tree, &n_fds);
+	if (r < 0)
+		return r;
+	if (n_fds == 0)
+		return bind_workspace(c, op_a(c->plan, op), target(c, op));
+	r = sys_move_mount(tree, target(c, op));
+	(void)close(tree);
+	return r;
 }
 
 int child_do_devpts(struct child *c, const struct op *op)
@@ -389,7 +459,6 @@ int child_do_pivot(struct child *c, const struct op *op)
 	char cwd[8];
 	int r;
 
-	(void)c;
 	(void)op;
 	if (stat("/", &before) < 0)
 		return -errno;
@@ -404,6 +473,7 @@ int child_do_pivot(struct child *c, const struct op *op)
 	if (stat("/", &after) < 0 || after.st_dev == before.st_dev || !getcwd(cwd, sizeof(cwd)) ||
 	    strcmp(cwd, "/") != 0)
 		return -EXDEV;
+	c->pivoted = true;
 	return 0;
 }
 
@@ -412,4 +482,91 @@ int child_do_readonly(struct child *c, const struct op *op)
 	return sys_mount(&(struct mount_request){ .target = target(c, op),
 						  .flags = MS_REMOUNT | MS_BIND | MS_RDONLY |
 							   MS_NOSUID | MS_NODEV });
+}
+
+/* Links and files of one directory. */
+static int copy_entries(const char *source, int dir, const char *where)
+{
+	_Alignas(struct dirent64) char entries[8192];
+	ssize_t n;
+	int r = 0;
+
+	while (r == 0 && (n = syscall(SYS_getdents64, dir, entries, sizeof(entries))) > 0)
+		for (ssize_t at = 0; r == 0 && at < n;) {
+			const struct dirent64 *e = (const struct dirent64 *)(entries + at);
+			struct text from = { 0 }, to = { 0 };
+
+			at += e->d_reclen;
+			text_add(&from, source);
+			text_add(&from, "/");
+			text_add(&from, e->d_name);
+			text_add(&to, where);
+			text_add(&to, "/");
+			text_add(&to, e->d_name);
+			if (from.overflow || to.overflow)
+				return -ENAMETOOLONG;
+			if (e->d_type == DT_LNK)
+				r = show_link(from.data, to.data);
+			else if (e->d_type == DT_REG)
+				r = show_file(from.data, to.data);
+		}
+	return r == 0 && n < 0 ? -errno : r;
+}
+
+static int keep_shown(struct child *c, const struct op *op)
+{
+	const char *source = op_a(c->plan, op);
+	struct stat st;
+	int dir, r;
+
+	if (lstat(source, &st) < 0)
+		return passed_over(op, -errno);
+	if (!S_ISDIR(st.st_mode))
+		return child_do_show(c, op);
+	r = make_dir(target(c, op), 0755);
+	if (r < 0 || !(op->flags & OP_SMALL))
+		return r;
+	dir = sys_open(source, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	r = dir < 0 ? dir : copy_entries(source, dir, target(c, op));
+	(void)close(dir);
+	return passed_over(op, r);
+}
+
+static int keep_target(struct child *c, const struct op *op)
+{
+	return make_dir(target(c, op), op->kind == OP_PROC ? 0555 : 0755);
+}
+
+int child_make_skeleton(struct child *c)
+{
+	static int (*const parts[_OP_MAX])(struct child *, const struct op *) = {
+		[OP_DIR] = child_do_dir,      [OP_SYMLINK] = child_do_symlink,
+		[OP_TEXT] = child_do_text,    [OP_SHOW] = keep_shown,
+		[OP_TMPFS] = keep_target,     [OP_SCRATCH_DIR] = keep_target,
+		[OP_WORKSPACE] = keep_target, [OP_DEV] = keep_target,
+		[OP_PROC] = keep_target,
+	};
+	mode_t mask = umask(0);
+	int r = build_place(c, CHILD_SKELETON_PLACE, "size=8m,nr_inodes=8192,mode=0755");
+
+	if (r == 0)
+		r = sys_mkdir("skeleton", 0755);
+	if (r == 0)
+		r = sys_chdir("skeleton");
+	for (uint32_t i = 0; r == 0 && i < c->plan->n_ops; i++) {
+		const struct op *op = &c->plan->ops[i];
+
+		if (op->kind == OP_PIVOT)
+			break;
+		if (parts[op->kind])
+			r = parts[op->kind](c, op);
+	}
+	if (r == 0)
+		r = sys_chdir("/");
+	if (r == 0)
+		r = sys_mount(&(struct mount_request){ .target = CHILD_SKELETON_PLACE,
+						       .flags = MS_REMOUNT | MS_BIND | MS_RDONLY |
+								MS_NOSUID | MS_NODEV });
+	(void)umask(mask);
+	return r;
 }

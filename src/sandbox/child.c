@@ -44,6 +44,7 @@ static int (*const actions[_OP_MAX])(struct child *, const struct op *) = {
 	[OP_TMPFS] = child_do_tmpfs,
 	[OP_SCRATCH] = child_do_scratch,
 	[OP_SCRATCH_DIR] = child_do_scratch_dir,
+	[OP_WORKSPACE] = child_do_workspace,
 	[OP_DEV] = child_do_dev,
 	[OP_DEVPTS] = child_do_devpts,
 	[OP_PROC] = child_do_proc,
@@ -235,6 +236,10 @@ static int become_init(struct child *c)
 	if (c->terminal_fd >= 0)
 		fds[n++] = c->terminal_fd;
 	r = sys_send_record(c->control_fd, &rep, sizeof(rep), fds, n);
+	if (r < 0)
+		return r;
+	c->step = "limit open files";
+	r = child_limit_files(c);
 	if (r < 0)
 		return r;
 	c->step = "start init";

@@ -80,6 +80,11 @@ int dev_tree_make(bool tty)
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
+int dev_tree_again(int tree_fd)
+{
+	return sys_clone_mount(tree_fd, "");
+}
+
 /* A node of the host's, read-only: it is writable for all, which is enough to set its times. */
 static int bind_node(int dir_fd, const struct node *node)
 {
@@ -112,7 +117,7 @@ int child_do_dev(struct child *c, const struct op *op)
 	size_t n_fds = 1;
 	int tree, r = sys_mkdir(where, 0755);
 
-	if (r == 0)
+	if (r == 0 || r == -EEXIST)
 		r = child_wait(c, COMMAND_DEV, &tree, &n_fds);
 	if (r < 0)
 		return r;

@@ -10,5 +10,7 @@
 
 /* A detached, read-only mount of the whole directory; negative errno where that is not possible. */
 int dev_tree_make(bool tty);
+/* The same tree once more, for the next sandbox when the one before is dead. Linux 6.15 and later. */
+int dev_tree_again(int tree_fd);
 /* In the child: puts the directory at its target, from the tree that DEV brings or from the host's nodes. */
 int child_do_dev(struct child *c, const struct op *op);

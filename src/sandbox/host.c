@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all sandboxes of a broker share: the host's abilities, the filter, init as a sealed program, the place of cgroups. */
+/* What all sandboxes of a broker share: the host's abilities, the filters, init as a sealed program, the place of cgroups. */
 #include "sandbox/sandbox.h"
 
 #include "base/fd.h"
 #include "init/blob.h"
+#include "sandbox/dev.h"
 #include "sandbox/spawn.h"
 #include "sys/probe.h"
 
@@ -22,21 +23,57 @@ void sandbox_host_tidy(struct sandbox_host *host, int64_t since_ns)
 	memmove(host->groups, host->groups + n, host->n_groups * sizeof(host->groups[0]));
 }
 
+bool sandbox_host_sweep(const struct sandbox_host *host)
+{
+	return host->cgroups->sweep && host->cgroup_root && host->cgroups->sweep(host->cgroup_root);
+}
+
+void sandbox_host_lift(const struct sandbox_host *host)
+{
+	if (host->cgroups && host->cgroups->lift && host->cgroup_root)
+		host->cgroups->lift(host->cgroup_root);
+}
+
 void sandbox_host_done(struct sandbox_host *host)
 {
 	sandbox_host_tidy(host, INT64_MAX);
+	while (host->n_devs > 0)
+		(void)fd_close(host->devs[--host->n_devs]);
 	host->init_fd = fd_close(host->init_fd);
 	if (host->cgroups)
 		host->cgroup_root = host->cgroups->root_free(host->cgroup_root);
 }
 
+int sandbox_take_dev(struct sandbox *sb, bool tty)
+{
+	struct sandbox_host *host = sb->host;
+	int fd;
+
+	if (tty || !host->keep_groups)
+		return dev_tree_make(tty);
+	sb->dev_fd = host->n_devs > 0 ? host->devs[--host->n_devs] : dev_tree_make(false);
+	if (sb->dev_fd < 0)
+		return sb->dev_fd;
+	fd = dev_tree_again(sb->dev_fd);
+	return fd < 0 ? TAKE_FD(sb->dev_fd) : fd;
+}
+
+void sandbox_give_dev_back(struct sandbox *sb)
+{
+	struct sandbox_host *host = sb->host;
+
+	if (sb->dev_fd >= 0 && host->n_devs < SANDBOX_DEVS_MAX)
+		host->devs[host->n_devs++] = TAKE_FD(sb->dev_fd);
+	sb->dev_fd = fd_close(sb->dev_fd);
+}
+
 /* What every clone must find in its memory. */
 static int host_init_early(struct sandbox_host *host, struct error *err)
 {
-	int r = filter_build(FILTER_DEFAULT, &host->filter);
+	int r = filter_build_all(host->filters);
 
 	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "the seccomp filter cannot be built");
+		return error_set(err, ERROR_INTERNAL, -r, "the seccomp filters cannot be built");
 	host->init_fd = fd_sealed_program("init", init_blob, (size_t)(init_blob_end - init_blob));
 	if (host->init_fd < 0)
 		return error_set(err, ERROR_INTERNAL, -host->init_fd, "init cannot be loaded: %s",
@@ -65,6 +102,7 @@ int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare, str
 	int r;
 
 	*host = (struct sandbox_host){ .init_fd = -EBADF,
+				       .workspaces = host->workspaces,
 				       .cgroups = &cgroup_none_ops,
 				       .facts.clone3 = true };
 	r = host_init_early(host, err);

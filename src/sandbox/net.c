@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See net.h. A namespace is held by its descriptor; its counters are read through files that were opened inside it. */
+/*
+ * See net.h. A namespace is held by its descriptor. Its counters are read when it comes back, through files that are opened
+ * inside it for that, and stay open with those that come back again and again: what lives long has none.
+ */
 #include "sandbox/net.h"
 
 #include "base/fd.h"
+#include "sandbox/cgroup-open.h"
 #include "sys/kernel.h"
 
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-enum { NETS_KEPT_MAX = 64, COUNTERS_BYTES_MAX = 16384 };
+enum {
+	NETS_KEPT_MAX = 64,
+	COUNTERS_BYTES_MAX = 16384,
+	OPEN_MAX = 512,	 /* files of counters, and */
+	OPEN_SHARE = 40, /* of a broker's descriptors at most one in so many */
+};
 
 static const char *const counter_files[] = {
 	"/proc/thread-self/net/snmp",
@@ -21,6 +31,7 @@ static const char *const counter_files[] = {
 
 struct nets {
 	int home_fd; /* where this thread belongs */
+	struct open_budget open;
 	struct net *kept;
 	unsigned n_kept, n_lent;
 	bool closing;
@@ -33,7 +44,7 @@ struct net {
 	struct net *next;
 	struct nets *nets;
 	int fd;
-	int counters[ARRAY_SIZE(counter_files)];
+	struct open_files open; /* its counters */
 };
 
 static void nets_destroy(struct nets *n)
@@ -46,8 +57,7 @@ static void nets_destroy(struct nets *n)
 
 static void net_destroy(struct net *net)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(counter_files); i++)
-		net->counters[i] = fd_close(net->counters[i]);
+	open_files_done(&net->open);
 	net->fd = fd_close(net->fd);
 	free(net);
 }
@@ -55,9 +65,12 @@ static void net_destroy(struct net *net)
 struct nets *nets_new(void)
 {
 	struct nets *n = calloc(1, sizeof(*n));
+	struct rlimit files;
 
 	if (!n)
 		return NULL;
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+		n->open.max = (int)MIN(files.rlim_max / OPEN_SHARE, (rlim_t)OPEN_MAX);
 	n->home_fd = sys_open("/proc/thread-self/ns/net", O_RDONLY, 0);
 	if (n->home_fd < 0) {
 		nets_destroy(n);
@@ -84,39 +97,64 @@ struct nets *nets_free(struct nets *n)
 }
 
 /* The text of one file of counters in scratch; its length, or a negative errno. One read has all of it. */
-static ssize_t read_counters(struct net *net, size_t i)
+static ssize_t read_counters(struct nets *n, int fd)
 {
-	struct nets *n = net->nets;
-	ssize_t len = pread(net->counters[i], n->scratch, sizeof(n->scratch), 0);
+	ssize_t len = pread(fd, n->scratch, sizeof(n->scratch), 0);
 
 	if (len < 0)
 		return -errno;
 	return len == (ssize_t)sizeof(n->scratch) ? -EFBIG : len;
 }
 
+static bool is_pristine(struct nets *n, size_t i, int fd)
+{
+	ssize_t len = read_counters(n, fd);
+
+	return len >= 0 && (size_t)len == strlen(n->pristine[i]) &&
+	       memcmp(n->scratch, n->pristine[i], (size_t)len) == 0;
+}
+
+/* Inside it. */
+static bool opens_as_new(struct net *net, size_t i)
+{
+	int fd = sys_open(counter_files[i], O_RDONLY, 0);
+	bool is_new;
+
+	if (fd < 0)
+		return false;
+	is_new = is_pristine(net->nets, i, fd);
+	if (!open_files_keep(&net->open, (int)i, fd))
+		(void)fd_close(fd);
+	return is_new;
+}
+
 static bool reads_as_new(struct net *net)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(counter_files); i++) {
-		const char *pristine = net->nets->pristine[i];
-		ssize_t len;
+	struct nets *n = net->nets;
+	bool is_new = true, inside = false;
 
-		if (net->counters[i] < 0)
+	for (size_t i = 0; is_new && i < ARRAY_SIZE(counter_files); i++) {
+		if (!*n->pristine[i])
 			continue;
-		len = read_counters(net, i);
-		if (len < 0 || (size_t)len != strlen(pristine) ||
-		    memcmp(net->nets->scratch, pristine, (size_t)len) != 0)
-			return false;
+		if (net->open.fd[i] >= 0) {
+			is_new = is_pristine(n, i, net->open.fd[i]);
+			continue;
+		}
+		inside = inside || net_enter(net) == 0;
+		is_new = inside && opens_as_new(net, i);
 	}
-	return true;
+	if (inside)
+		net_leave(net);
+	return is_new;
 }
 
 /* The first one tells how all begin. */
-static int learn(struct net *net)
+static int learn(struct nets *n)
 {
-	struct nets *n = net->nets;
-
 	for (size_t i = 0; i < ARRAY_SIZE(counter_files); i++) {
-		ssize_t len = net->counters[i] < 0 ? 0 : read_counters(net, i);
+		_cleanup_close_ int fd = n->pristine[i] ? -ENOENT
+							: sys_open(counter_files[i], O_RDONLY, 0);
+		ssize_t len = fd == -ENOENT ? 0 : fd < 0 ? fd : read_counters(n, fd);
 
 		if (len < 0)
 			return (int)len;
@@ -132,14 +170,7 @@ static int learn(struct net *net)
 static int open_inside(struct net *net)
 {
 	net->fd = sys_open("/proc/thread-self/ns/net", O_RDONLY, 0);
-	if (net->fd < 0)
-		return net->fd;
-	for (size_t i = 0; i < ARRAY_SIZE(counter_files); i++) {
-		net->counters[i] = sys_open(counter_files[i], O_RDONLY, 0);
-		if (net->counters[i] < 0 && net->counters[i] != -ENOENT)
-			return net->counters[i];
-	}
-	return learn(net);
+	return net->fd < 0 ? net->fd : learn(net->nets);
 }
 
 static struct net *net_new(struct nets *n)
@@ -150,8 +181,7 @@ static struct net *net_new(struct nets *n)
 	if (!net)
 		return NULL;
 	*net = (struct net){ .nets = n, .fd = -EBADF };
-	for (size_t i = 0; i < ARRAY_SIZE(counter_files); i++)
-		net->counters[i] = -EBADF;
+	open_files_init(&net->open, &n->open);
 	r = sys_unshare(CLONE_NEWNET);
 	if (r == 0) {
 		r = open_inside(net);
@@ -174,6 +204,7 @@ struct net *nets_take(struct nets *n)
 	if (net) {
 		n->kept = net->next;
 		n->n_kept--;
+		open_files_renew(&net->open);
 	} else {
 		net = net_new(n);
 	}

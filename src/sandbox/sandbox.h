@@ -18,6 +18,7 @@
 #include "plan/filter.h"
 #include "plan/plan.h"
 #include "plan/wire.h"
+#include "plan/workspace.h"
 #include "sandbox/cgroup.h"
 #include "sys/facts.h"
 
@@ -26,15 +27,17 @@
 struct net;
 struct nets;
 
-enum { SANDBOX_GROUPS_MAX = 32 };
+enum { SANDBOX_GROUPS_MAX = 32, SANDBOX_DEVS_MAX = 32 };
 
 struct sandbox_host {
 	struct host_facts facts;
 	struct cgroup_site site; /* where groups are made */
 	const struct cgroup_ops *cgroups;
 	struct cgroup_root *cgroup_root;
-	struct filter filter;
+	struct filter filters[_FILTER_MAX];
 	int init_fd; /* sealed memfd that holds init */
+	int files_ahead; /* nothing is made ahead that needs descriptors from this number on; 0: no bound */
+	const struct workspace_place *workspaces; /* where they lie; NULL: nowhere */
 	/* Groups, and with them uids, that nobody uses: making one and removing it is work for the whole kernel. */
 	bool keep_groups;
 	struct {
@@ -43,6 +46,9 @@ struct sandbox_host {
 		int64_t since_ns;
 	} groups[SANDBOX_GROUPS_MAX]; /* the longest unused first */
 	size_t n_groups;
+	/* Trees of /dev that nobody uses. They are read-only, so what comes after a sandbox finds nothing of it there. */
+	int devs[SANDBOX_DEVS_MAX];
+	size_t n_devs;
 };
 
 struct sandbox {
@@ -53,6 +59,7 @@ struct sandbox {
 	int work_fd, tmp_fd; /* its writable directories, for collection; -EBADF until PREPARED */
 	int terminal_fd;     /* master of its terminal, or -EBADF */
 	int mounts_fd;	     /* its mount namespace */
+	int dev_fd;	     /* its tree of /dev, to be used again; or -EBADF */
 	int program_fd;	  /* our end of the socket of a program that is there already, or -EBADF */
 	struct net *net;  /* the network namespace it was given, or NULL: it has made one */
 	uint32_t host_id; /* uid and gid outside */
@@ -62,7 +69,10 @@ struct sandbox {
 	bool lone; /* its program never had company: its group's counters tell the next one's as well */
 };
 
-/* Finds out about the host, and clones a first sandbox beside that; facts are filled also on failure. */
+/*
+ * Finds out about the host, and clones a first sandbox beside that; facts are filled also on failure. Of what is there only
+ * workspaces stays.
+ */
 int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare,
 		      struct error *err) _must_check_;
 /* Opens the place where cgroups are made. */
@@ -70,6 +80,10 @@ int sandbox_host_open(struct sandbox_host *host, struct error *err) _must_check_
 void sandbox_host_done(struct sandbox_host *host);
 /* Lets go of groups that nobody has used since then. */
 void sandbox_host_tidy(struct sandbox_host *host, int64_t since_ns);
+/* Removes what brokers that were killed left behind, a piece at a time. True: there is more. */
+bool sandbox_host_sweep(const struct sandbox_host *host);
+/* What they left to die gets its share of the processors back. */
+void sandbox_host_lift(const struct sandbox_host *host);
 
 /*
  * Everything that needs no plan: uid, cgroup, namespaces. Made ahead of a request where that pays. net (NULL: it makes its own)
@@ -97,11 +111,16 @@ int sandbox_finish(struct sandbox *sb, const struct plan_view *plan, int plan_fd
 /* For the stage that starts next. */
 int sandbox_set_limits(struct sandbox *sb, const int64_t limits[_STAGE_LIMIT_MAX],
 		       struct error *err) _must_check_;
-/* fds: what becomes 0, 1, 2 of the stage, and command->n_extra more; they stay the caller's. */
+/* fds: what becomes 0, 1, 2 of the stage, command->n_extra more, and a ticket if there is one; they stay the caller's. */
 int sandbox_start(struct sandbox *sb, const struct command *command, const int fds[]) _must_check_;
+/* To the main process of the stage that runs, by init. -EAGAIN: init has not read the last ones yet. */
+int sandbox_signal(struct sandbox *sb, int signo) _must_check_;
 /* The first part of that, for a program that is there already: pipes become the sandbox user's. */
 void sandbox_give_stdio(struct sandbox *sb, const int fds[3]);
 void sandbox_kill(struct sandbox *sb);
+/* The same where nobody waits for the end: others run first. Until it is told to die at once, which is soon. */
+void sandbox_die_behind(struct sandbox *sb);
+void sandbox_die_at_once(struct sandbox *sb);
 /* Kernel counters so far. Members nobody can measure are -1. */
 void sandbox_usage(struct sandbox *sb, struct usage *ret);
 /* Microseconds of CPU used so far: the cheap call for watching. */

@@ -12,7 +12,9 @@
 #include "sandbox/net.h"
 #include "sandbox/spawn.h"
 #include "sandbox/tree.h"
+#include "sandbox/workspace.h"
 #include "sys/kernel.h"
+#include "sys/textfile.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -28,6 +30,8 @@
 
 /* init is a member of the cgroup, but not of what the caller asked for. */
 enum { INIT_PROCESSES = 1 };
+/* Of a process's flags in /proc/PID/stat, as the kernel has it in sched.h. */
+enum { PF_EXITING = 4 };
 
 int sandbox_choose_id(struct sandbox *sb, uint32_t base, uint32_t count, struct error *err)
 {
@@ -48,6 +52,9 @@ static int make_group(struct sandbox *sb, struct error *err)
 	if (snprintf(name, sizeof(name), "%u", sb->host_id) < 0)
 		return -EINVAL;
 	r = sb->host->cgroups->create(sb->host->cgroup_root, name, &sb->cgroup, err);
+	/* Somebody else has it: no failure, there are others. */
+	if (r == -EEXIST && err)
+		*err = (struct error){ 0 };
 	sb->id_reserved = r == 0 && facts->privileged && facts->cgroup != CGROUP_NONE;
 	return r;
 }
@@ -164,20 +171,6 @@ static int clone_child(struct sandbox *sb, struct child *child, struct error *er
 					       : 0;
 }
 
-void sandbox_destroy(struct sandbox *sb)
-{
-	if (!sb)
-		return;
-	if (sb->pid > 0) {
-		sandbox_kill(sb);
-		(void)waitpid(sb->pid, NULL, 0);
-		sb->pid = 0;
-	}
-	for (int tries = 0; sandbox_vacate(sb) == -EBUSY && tries < 2000; tries++)
-		(void)usleep(1000);
-	sandbox_free(sb);
-}
-
 static void destroy_cleanup(struct sandbox **sb)
 {
 	sandbox_destroy(*sb);
@@ -195,6 +188,7 @@ struct sandbox *sandbox_new(struct sandbox_host *host)
 					.tmp_fd = -EBADF,
 					.terminal_fd = -EBADF,
 					.mounts_fd = -EBADF,
+					.dev_fd = -EBADF,
 					.program_fd = -EBADF };
 	return sb;
 }
@@ -299,12 +293,10 @@ static int send_join(struct sandbox *sb, struct error *err)
 	struct command join = { .kind = COMMAND_JOIN, .shared_uid = !sb->host->facts.privileged };
 	int fds[CGROUP_JOIN_MAX];
 	int n = sb->host->cgroups->join_fds(sb->cgroup, fds);
-	int r = n < 0 ? error_set(err, ERROR_INTERNAL, -n, "a cgroup cannot be joined: %s",
-				  strerror(-n))
-		      : tell(sb, &join, fds, (size_t)n, err);
 
-	sb->host->cgroups->joined(sb->cgroup);
-	return r;
+	return n < 0 ? error_set(err, ERROR_INTERNAL, -n, "a cgroup cannot be joined: %s",
+				 strerror(-n))
+		     : tell(sb, &join, fds, (size_t)n, err);
 }
 
 /* It lives: it gets its ids, and may join its group. */
@@ -320,6 +312,19 @@ static int settle_in(struct sandbox *sb, struct error *err)
 	return send_join(sb, err);
 }
 
+/* Dead, or about to be: it has let go of its memory, and with that of what makes its files in /proc ours. */
+static bool is_ending(const struct sandbox *sb)
+{
+	char path[64], text[512];
+	const char *at = NULL;
+	unsigned flags = 0;
+
+	if (sb->pid > 0 && snprintf(path, sizeof(path), "/proc/%d/stat", sb->pid) > 0 &&
+	    textfile_read_at(AT_FDCWD, path, text, sizeof(text)) >= 0)
+		at = strrchr(text, ')');
+	return at && sscanf(at, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_EXITING;
+}
+
 int sandbox_complete(struct sandbox *sb, struct error *err)
 {
 	const struct cgroup_ops *cgroups = sb->host->cgroups;
@@ -330,7 +335,14 @@ int sandbox_complete(struct sandbox *sb, struct error *err)
 	else if (r == 0 && cgroups->clone_fd(sb->cgroup) >= 0)
 		/* Cloned before the group it should have been cloned into. */
 		r = cgroups->attach(sb->cgroup, sb->pid, err);
-	return r < 0 ? r : settle_in(sb, err);
+	if (r == 0)
+		r = settle_in(sb, err);
+	/* Nor can one that is gone be given anything: as with send_command(), whoever watches it sees its end. */
+	if (r == 0 || !sb->cgroup || !is_ending(sb))
+		return r;
+	if (err)
+		*err = (struct error){ 0 };
+	return 0;
 }
 
 int sandbox_create(struct sandbox_host *host, struct net *net, struct sandbox **ret,
@@ -364,9 +376,14 @@ int sandbox_expect(struct sandbox_host *host, struct net *net, struct sandbox **
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	}
 	sb->net = net;
+	far_end = make_control(sb, err);
+	if (far_end < 0)
+		return far_end;
+	/* The lowest free number is what one gets: all below is in use. The rest is for what is asked for. */
+	if (host->files_ahead && sb->control_fd >= host->files_ahead)
+		return error_set(err, ERROR_INTERNAL, EMFILE,
+				 "too few descriptors are left to make a sandbox ahead");
 	r = settle_id(sb, err);
-	if (r == 0)
-		r = far_end = make_control(sb, err);
 	if (r < 0)
 		return r;
 	/* Whoever greets says by that which process it is. */
@@ -399,6 +416,23 @@ int sandbox_arrive(struct sandbox *sb, struct error *err)
 	return settle_in(sb, err);
 }
 
+/* What the child cannot get at from where it is: a mount, or without privilege at least the directory. */
+static int give_workspace(struct sandbox *sb, const char *name, struct error *err)
+{
+	const struct command command = { .kind = COMMAND_WORKSPACE };
+	_cleanup_close_ int dir = workspace_open(sb->host->workspaces, name, err);
+	_cleanup_close_ int tree = -EBADF;
+
+	if (dir < 0)
+		return dir;
+	if (sb->host->facts.privileged) {
+		tree = workspace_mount(dir, sb->host_id, err);
+		if (tree < 0)
+			return tree;
+	}
+	return tell(sb, &command, &tree, tree >= 0 ? 1 : 0, err);
+}
+
 int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_fd,
 		    struct error *err)
 {
@@ -410,6 +444,7 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 				    .partial = !plan_find(plan, OP_SECCOMP, -1) };
 	const struct command equip = { .kind = COMMAND_DEV };
 	const struct op *dev = plan_find(plan, OP_DEV, -1);
+	const struct op *workspace = plan_find(plan, OP_WORKSPACE, -1);
 	_cleanup_close_ int dev_fd = -EBADF;
 	int64_t limits[_STAGE_LIMIT_MAX];
 	int r = tell(sb, &go, &plan_fd, 1, err);
@@ -420,9 +455,11 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	if (sb->program_fd < 0)
 		hold_mounts(sb);
 	if (dev && facts->privileged)
-		dev_fd = dev_tree_make(dev->value != 0);
+		dev_fd = sandbox_take_dev(sb, dev->value != 0);
 	if (dev)
 		r = tell(sb, &equip, &dev_fd, dev_fd >= 0 ? 1 : 0, err);
+	if (r == 0 && workspace)
+		r = give_workspace(sb, op_a(plan, workspace), err);
 	if (r < 0 || plan_stage_count(plan) == 0)
 		return r;
 	plan_stage_limits(plan, 0, limits);
@@ -463,18 +500,14 @@ void sandbox_give_stdio(struct sandbox *sb, const int fds[3])
 int sandbox_start(struct sandbox *sb, const struct command *command, const int fds[])
 {
 	sandbox_give_stdio(sb, fds);
-	return send_command(sb, command, fds, 3 + command->n_extra);
+	return send_command(sb, command, fds, 3 + command->n_extra + command->ticket);
 }
 
-void sandbox_kill(struct sandbox *sb)
+int sandbox_signal(struct sandbox *sb, int signo)
 {
-	if (sb->pid == 0)
-		return;
-	if (sys_pidfd_send_signal(sb->pidfd, SIGKILL) < 0)
-		(void)kill(sb->pid, SIGKILL);
-	/* The kernel sees to the rest. It is quicker when everybody is told at once. */
-	if (!sb->cgroup || sb->host->cgroups->kill(sb->cgroup) < 0)
-		tree_kill(sb->pid);
+	const struct command command = { .kind = COMMAND_SIGNAL, .signo = (uint32_t)signo };
+
+	return send_command(sb, &command, NULL, 0);
 }
 
 int64_t sandbox_cpu_us(struct sandbox *sb)
@@ -517,51 +550,4 @@ void sandbox_usage(struct sandbox *sb, struct usage *ret)
 		usage.disk_free_files = (int64_t)fs.f_ffree;
 	}
 	*ret = usage;
-}
-
-int sandbox_reap(struct sandbox *sb)
-{
-	int wait_status = 0;
-
-	if (sb->pid > 0)
-		(void)waitpid(sb->pid, &wait_status, 0);
-	sb->pid = 0;
-	return wait_status;
-}
-
-int sandbox_vacate(struct sandbox *sb)
-{
-	struct sandbox_host *host = sb->host;
-	int r = -EOPNOTSUPP;
-
-	if (!sb->cgroup)
-		return 0;
-	if (host->keep_groups && sb->lone && host->n_groups < SANDBOX_GROUPS_MAX)
-		r = host->cgroups->settle(sb->cgroup);
-	if (r == 0) {
-		host->groups[host->n_groups].cgroup = sb->cgroup;
-		host->groups[host->n_groups].since_ns = clock_now_ns();
-		host->groups[host->n_groups++].host_id = sb->host_id;
-	} else if (r != -EBUSY) {
-		r = host->cgroups->remove(sb->cgroup);
-	}
-	if (r == 0)
-		sb->cgroup = NULL;
-	return r;
-}
-
-void sandbox_free(struct sandbox *sb)
-{
-	if (!sb)
-		return;
-	sb->pidfd = fd_close(sb->pidfd);
-	sb->control_fd = fd_close(sb->control_fd);
-	sb->work_fd = fd_close(sb->work_fd);
-	sb->tmp_fd = fd_close(sb->tmp_fd);
-	sb->terminal_fd = fd_close(sb->terminal_fd);
-	sb->mounts_fd = fd_close(sb->mounts_fd);
-	sb->program_fd = fd_close(sb->program_fd);
-	/* Nobody lives in it any more: its cgroup is gone. */
-	net_give_back(sb->net, !sb->cgroup);
-	free(sb);
 }

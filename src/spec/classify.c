@@ -204,7 +204,8 @@ static void judge_kill(const struct view *v, struct verdict *ret)
 	} others[] = {
 		{ CAUSE_CANCELLED, STATUS_CANCELLED, "cancelled by the caller" },
 		{ CAUSE_POLICY, STATUS_DENIED, "stopped by the policy" },
-		{ CAUSE_INTERRUPTED, STATUS_INTERRUPTED, "Atoll ended while it ran" },
+		{ CAUSE_INTERRUPTED, STATUS_INTERRUPTED,
+		  "interrupted: its sandbox was ended while it ran" },
 		{ CAUSE_INTERNAL, STATUS_INTERNAL_ERROR, "stopped by a failure of Atoll" },
 	};
 	enum cause_kind kind = (enum cause_kind)v->end->killed_for;
@@ -224,6 +225,7 @@ static void judge_kill(const struct view *v, struct verdict *ret)
 			continue;
 		ret->status = others[i].status;
 		ret->cause.kind = others[i].kind;
+		ret->cause.retryable = others[i].kind == CAUSE_INTERRUPTED;
 		(void)snprintf(ret->cause.detail, sizeof(ret->cause.detail), "%s",
 			       others[i].detail);
 		return;

@@ -7,6 +7,7 @@
 #include "spec/knob.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -258,7 +259,8 @@ void knob_format(const struct knob *k, int64_t value, char *ret, size_t size)
 	case KNOB_SIZE:
 		while (i < ARRAY_SIZE(sizes) - 1 && value < sizes[i].unit)
 			i++;
-		format_ratio(value, sizes[i].unit, sizes[i].suffix, ret, size);
+		format_ratio(value, sizes[i].unit, value == 1 ? " byte" : sizes[i].suffix, ret,
+			     size);
 		break;
 	case KNOB_TIME:
 		if (value < MS_PER_SEC)
@@ -285,9 +287,10 @@ int knob_check(const struct knob *k, const struct knob_claim *claim, const struc
 		return 0;
 	knob_format(k, range->min, min, sizeof(min));
 	knob_format(k, range->max, max, sizeof(max));
-	return error_field(err, claim->field, "%s: %s %s %s (allowed: %s to %s)", claim->field,
+	return error_field(err, claim->field, "%s: %s %s %s (allowed: %s to %s%s)", claim->field,
 			   claim->given, below ? "is below the minimum of" : range->above,
-			   below ? min : max, min, max);
+			   below ? min : max, min, max,
+			   k->none_ok && claim->value == 0 ? ", or none" : "");
 }
 
 static int check_hard(const struct knob *k, const struct knob_claim *claim, struct error *err)
@@ -307,7 +310,13 @@ static int refuse_type(const struct knob *k, const struct knob_claim *claim, str
 			   claim->given, kinds[k->kind].wanted, min, max);
 }
 
-/* Fills claim->value. A value too small for the base unit must not turn into 0, which is "none". */
+/* A daemon takes the word out of what it is sent (engine/prepare.c). */
+static bool is_adaptive(const struct knob *k, const char *text)
+{
+	return k == knob_find("timeout") && strcmp(text, "adaptive") == 0;
+}
+
+/* Fills claim->value. A limit's "none" is said with that word or null: a 0 that somebody worked out is no such wish. */
 static int parse_text(const struct knob *k, const char *text, struct knob_claim *claim,
 		      struct error *err)
 {
@@ -318,13 +327,18 @@ static int parse_text(const struct knob *k, const char *text, struct knob_claim 
 		claim->value = 0;
 		return 0;
 	}
+	if (is_adaptive(k, text))
+		return error_field(err, claim->field,
+				   "%s: only a whole request to a daemon (`atoll serve`) can have "
+				   "an adaptive timeout; give a time",
+				   claim->field);
 	r = kinds[k->kind].parse(text, &value);
 	if (r == -ERANGE)
 		value = INT64_MAX;
 	else if (r < 0)
 		return refuse_type(k, claim, err);
 	claim->value = value;
-	if (value == 0 && k->none_ok && !strpbrk(text, "123456789"))
+	if (value == 0 && k->zero_ok && !strpbrk(text, "123456789"))
 		return 0;
 	return check_hard(k, claim, err);
 }
@@ -350,13 +364,13 @@ static int parse_number(const struct knob *k, const json_t *json, struct knob_cl
 			return refuse_type(k, claim, err);
 	}
 	claim->value = value;
-	if (value == 0 && k->none_ok && !(scaled > 0))
+	if (value == 0 && k->zero_ok && !(scaled > 0))
 		return 0;
 	return check_hard(k, claim, err);
 }
 
-static int parse_at(const char *field, const struct knob *k, const json_t *value, int64_t *ret,
-		    struct error *err)
+int knob_parse_at(const char *field, const struct knob *k, const json_t *value, int64_t *ret,
+		  struct error *err)
 {
 	struct quoted given = quote_json(value);
 	struct knob_claim claim = { .field = field, .given = given.text };
@@ -394,7 +408,7 @@ int knob_parse_json(const struct knob *k, const json_t *value, int64_t *ret, str
 	char field[64];
 
 	(void)snprintf(field, sizeof(field), "limits.%s", k->key);
-	return parse_at(field, k, value, ret, err);
+	return knob_parse_at(field, k, value, ret, err);
 }
 
 static int refuse_key(const struct reader *at, const char *key)
@@ -462,7 +476,7 @@ int limits_parse_at(const char *where, const json_t *object, struct limits *l, u
 
 		if (!k)
 			return refuse_key(&at, key);
-		e = parse_at(at.field, k, value, &amount, err);
+		e = knob_parse_at(at.field, k, value, &amount, err);
 		if (e < 0)
 			return e;
 		knob_set(k, &read, amount);
@@ -501,6 +515,30 @@ void limits_overlay(struct limits *l, const struct limits *over, uint32_t set)
 	for (size_t i = 0; i < limit_knobs_count; i++)
 		if (set & knob_bit(&limit_knobs[i]))
 			knob_set(&limit_knobs[i], l, knob_get(&limit_knobs[i], over));
+}
+
+void knob_flag_text(const struct knob *k, int64_t value, char *ret, size_t size)
+{
+	static const struct {
+		int64_t unit;
+		char letter;
+	} sizes[] = { { GiB, 'g' }, { MiB, 'm' }, { KiB, 'k' } };
+
+	if (k->kind == KNOB_TIME) {
+		bool whole = value % MS_PER_SEC == 0;
+
+		(void)snprintf(ret, size, "%" PRId64 "%s",
+			       (int64_t)(whole ? value / MS_PER_SEC : value), whole ? "s" : "ms");
+		return;
+	}
+	for (size_t i = 0; k->kind == KNOB_SIZE && i < ARRAY_SIZE(sizes); i++) {
+		if (value >= sizes[i].unit && value % sizes[i].unit == 0) {
+			(void)snprintf(ret, size, "%" PRId64 "%c", value / sizes[i].unit,
+				       sizes[i].letter);
+			return;
+		}
+	}
+	(void)snprintf(ret, size, "%" PRId64, value);
 }
 
 json_t *knob_to_json(const struct knob *k, int64_t value)

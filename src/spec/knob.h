@@ -23,7 +23,8 @@ struct knob {
 	int64_t min, max; /* hard bounds of the type; max is what a config may raise a ceiling to */
 	int64_t preset;	  /* default; 0 with none_ok: none */
 	int64_t ceiling;  /* shipped ceiling; KNOB_CPUS: 0 = the host's cores */
-	bool none_ok;
+	bool none_ok;	  /* "none" and null are values */
+	bool zero_ok;	  /* 0 is another word for that: of settings, not of limits */
 	const char *help;
 };
 
@@ -42,6 +43,9 @@ int knob_parse_text(const struct knob *k, const char *text, int64_t *ret,
 /* A JSON number or string. The error names key, value and bounds; field is "limits.<key>". */
 int knob_parse_json(const struct knob *k, const json_t *value, int64_t *ret,
 		    struct error *err) _must_check_;
+/* The same for a number that stands elsewhere, with a row of its reader's own: the error's field is as given. */
+int knob_parse_at(const char *field, const struct knob *k, const json_t *value, int64_t *ret,
+		  struct error *err) _must_check_;
 /*
  * A whole {"memory": …} object; unknown keys are refused. Sets members and their bits in *set.
  * cpu_quota (with cpu_period) sets cpus as well, so nobody else needs to know of them.
@@ -57,6 +61,8 @@ void limits_ceilings(struct limits *ret, int32_t cores); /* every member's shipp
 void limits_overlay(struct limits *l, const struct limits *over, uint32_t set);
 /* "512 MiB", "30 s", "1.5", for messages and tables. */
 void knob_format(const struct knob *k, int64_t value, char *ret, size_t size);
+/* As the flag takes it: "1g", "60s", "1500ms", "200". */
+void knob_flag_text(const struct knob *k, int64_t value, char *ret, size_t size);
 /* In the unit of the JSON form: seconds, bytes, cores, a count; none is null. */
 json_t *knob_to_json(const struct knob *k, int64_t value);
 json_t *limits_to_json(const struct limits *l);

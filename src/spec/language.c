@@ -143,8 +143,11 @@ static const struct key_rule language_rules[] = {
 	{ .key = "etc", .read = read_etc, WORDS(etc) },
 	{ .key = "libraries", .read = read_words, WORDS(libraries) },
 	{ .key = "runner", .read = read_text, MEMBER(runner), .max = TEXT_BYTES_MAX },
+	{ .key = "startup", .read = language_read_startup },
 	{ .key = "warm", .read = language_read_warm },
 	{ .key = "kit", .read = language_read_kit },
+	{ .key = "command", .read = read_words, WORDS(command) },
+	{ .key = "versions", .read = language_read_versions },
 };
 
 static int check_whole(const struct reader *r, const struct language *lang)
@@ -185,23 +188,44 @@ static int init_lists(const struct reader *r, struct language *lang)
 	return 0;
 }
 
-int language_parse(const struct document *doc, struct language **ret, struct error *err)
+int language_read_tree(const struct reader *r, json_t *root, struct language **ret)
 {
 	_cleanup_(language_cleanup) struct language *lang = calloc(1, sizeof(*lang));
-	struct reader r = { .err = err };
+	struct reader own = *r;
 	int e;
 
-	if (!lang)
-		return reader_no_memory(&r);
-	r.arena = &lang->memory;
-	e = yaml_parse(doc, &lang->root, err);
+	if (!lang) {
+		json_decref(root);
+		return reader_no_memory(r);
+	}
+	lang->root = root;
+	own.arena = &lang->memory;
+	e = init_lists(&own, lang);
+	if (e == 0)
+		e = read_object(&own, lang->root, KEY_TABLE(language_rules), lang);
+	if (e == 0)
+		e = check_whole(&own, lang);
 	if (e < 0)
 		return e;
-	e = init_lists(&r, lang);
-	if (e == 0)
-		e = read_object(&r, lang->root, KEY_TABLE(language_rules), lang);
-	if (e == 0)
-		e = check_whole(&r, lang);
+	lang->id = lang->name;
+	*ret = TAKE_PTR(lang);
+	return 0;
+}
+
+int language_parse(const struct document *doc, struct language **ret, struct error *err)
+{
+	_cleanup_(language_cleanup) struct language *lang = NULL;
+	struct reader r = { .err = err };
+	json_t *root;
+	int e = yaml_parse(doc, &root, err);
+
+	if (e < 0)
+		return e;
+	e = language_read_tree(&r, root, &lang);
+	if (e == 0) {
+		r.arena = &lang->memory;
+		e = language_make_versions(&r, lang);
+	}
 	if (e < 0)
 		return error_wrap(err, e, "%s", doc->name);
 	*ret = TAKE_PTR(lang);
@@ -212,6 +236,8 @@ struct language *language_free(struct language *lang)
 {
 	if (!lang)
 		return NULL;
+	for (size_t i = 0; i < lang->n_versions; i++)
+		(void)language_free(lang->versions[i]);
 	json_decref(lang->root);
 	arena_done(&lang->memory);
 	free(lang);
@@ -244,6 +270,14 @@ static bool holds_folded(const char *const *words, const char *word)
 bool language_matches(const struct language *lang, const char *name)
 {
 	return equal_folded(lang->name, name) || holds_folded(lang->aliases, name);
+}
+
+const struct language *language_find_version(const struct language *lang, const char *name)
+{
+	for (size_t i = 0; i < lang->n_versions; i++)
+		if (equal_folded(lang->versions[i]->version_name, name))
+			return lang->versions[i];
+	return NULL;
 }
 
 bool language_has_extension(const struct language *lang, const char *extension)
@@ -313,4 +347,17 @@ void language_source_name(const struct language *lang, const char *code, size_t 
 	language_class_name(code, len, name, sizeof(name));
 	(void)snprintf(ret, size, "%.*s%s%s", (int)(at - lang->source), lang->source, name,
 		       at + strlen(mark));
+}
+
+void language_stage_source(const struct language *lang, size_t stage, const char *code, char *ret,
+			   size_t size)
+{
+	const char *dot = strrchr(lang->source, '.');
+	size_t n = dot ? (size_t)(dot - lang->source) : strlen(lang->source);
+
+	if (lang->class_pattern)
+		language_source_name(lang, code, strlen(code), ret, size);
+	else
+		(void)snprintf(ret, size, "%.*s-%zu%s", (int)n, lang->source, stage + 1,
+			       dot ? dot : "");
 }

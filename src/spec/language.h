@@ -46,6 +46,15 @@ struct language_kit {
 	const char **doubt; /* a compiler that says any of these is asked again without the kit */
 };
 
+/*
+ * Section `startup`: files that the interpreter finds and runs by itself before a program, because a variable names their folder.
+ * Whatever they do about the program, they hide that variable from it. All NULL without the section.
+ */
+struct language_startup {
+	const char *path;   /* variable, a list of folders; theirs comes first */
+	const char **files; /* "NAME=FILE" words: name in the folder, file of runners/ */
+};
+
 struct language {
 	json_t *root;		    /* owns every string below */
 	struct arena memory;	    /* owns the lists */
@@ -70,8 +79,15 @@ struct language {
 	const char *
 		class_pattern; /* key `class`; "java": source name from the public class; or NULL */
 	const char *runner;    /* runners/<file> that implements --invoke, or NULL */
+	const char **
+		command; /* words that the code of a stage follows as one word; empty: it is a file */
+	struct language_startup startup;
 	struct language_warm warm;
 	struct language_kit kit;
+	const char *id; /* what a request names: the name, or "python@3.12" of a version */
+	const char *version_name;   /* "3.12" of a version; NULL of a language */
+	struct language **versions; /* key `versions`: the same with other words; owned */
+	size_t n_versions;
 };
 
 int language_parse(const struct document *doc, struct language **ret,
@@ -81,8 +97,12 @@ static inline void language_cleanup(struct language **lang)
 {
 	(void)language_free(*lang);
 }
-/* Case-insensitive: name or alias. "python@3.11" matches the file that defines that version. */
+/* Case-insensitive: name or alias. */
 bool language_matches(const struct language *lang, const char *name);
+/* The version that the language's file defines under this name, in any case; or NULL. */
+const struct language *language_find_version(const struct language *lang, const char *name);
+/* Whether a runtime that says it is "3.11.2" is what somebody means who says "3.11", "3" or just that. */
+bool language_version_fits(const char *have, const char *wanted);
 bool language_has_extension(const struct language *lang, const char *extension);
 bool language_has_shebang(const struct language *lang, const char *line, size_t len);
 /*
@@ -95,5 +115,8 @@ void language_main_class(const char *source, size_t len, char *ret, size_t size)
 /* The file name under which code is stored: `source`, with {class} filled in from the code. */
 void language_source_name(const struct language *lang, const char *code, size_t len, char *ret,
 			  size_t size);
+/* The same for the code of a stage, counted from 0: "code-2.py". No two stages share it, but for {class}. */
+void language_stage_source(const struct language *lang, size_t stage, const char *code, char *ret,
+			   size_t size);
 /* Whether a warm runtime would see this variable too late; only of languages with that section. */
 bool language_wants_cold(const struct language *lang, const char *variable);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "spec/knob.h"
+
 struct quoted quote(const char *data, size_t len)
 {
 	static const char cut[] = "…";
@@ -88,28 +90,31 @@ bool words_are_close(const char *a, const char *b)
 	return row[lb] <= (MIN(la, lb) > 4 ? 2u : 1u);
 }
 
-static struct reader descend(const struct reader *r, const char *fmt, ...) _printf_(2, 3);
-static struct reader descend(const struct reader *r, const char *fmt, ...)
+/* Every key of every request comes by here: no printf. A path too deep is cut; the message still says what is wrong. */
+static struct reader descend(const struct reader *r, const char *between, const char *word)
 {
 	struct reader child = *r;
-	va_list ap;
+	char *at = child.field + strlen(child.field), *last = child.field + sizeof(child.field) - 1;
 
-	va_start(ap, fmt);
-	/* A path too deep for the field is cut; the message still says what is wrong. */
-	if (vsnprintf(child.field, sizeof(child.field), fmt, ap) < 0)
-		child.field[0] = '\0';
-	va_end(ap);
+	while (*between && at < last)
+		*at++ = *between++;
+	while (*word && at < last)
+		*at++ = *word++;
+	*at = '\0';
 	return child;
 }
 
 struct reader reader_at(const struct reader *r, const char *key)
 {
-	return descend(r, "%s%s%s", r->field, *r->field ? "." : "", quote_text(key).text);
+	return descend(r, *r->field ? "." : "", quote_text(key).text);
 }
 
 struct reader reader_index(const struct reader *r, size_t index)
 {
-	return descend(r, "%s[%zu]", r->field, index);
+	char word[32];
+
+	(void)snprintf(word, sizeof(word), "[%zu]", index);
+	return descend(r, "", word);
 }
 
 int reader_refuse(const struct reader *r, const char *fmt, ...)
@@ -138,10 +143,23 @@ static const struct key_rule *find_rule(struct key_table table, const char *key)
 	return NULL;
 }
 
+/* A limit outside of a request's limits: what most people try first. */
+static bool is_limit(struct key_table table, const char *key)
+{
+	if (!find_rule(table, "limits") || !find_rule(table, "code"))
+		return false;
+	for (size_t i = 0; i < limit_knobs_count; i++)
+		if (strcmp(limit_knobs[i].key, key) == 0)
+			return true;
+	return false;
+}
+
 static int refuse_key(const struct reader *r, struct key_table table, const char *key)
 {
 	struct reader at = reader_at(r, key);
 
+	if (is_limit(table, key))
+		return reader_refuse(&at, "there is no such key; did you mean 'limits.%s'?", key);
 	for (size_t i = 0; i < table.n; i++)
 		if (words_are_close(table.rules[i].key, key))
 			return reader_refuse(&at, "there is no such key; did you mean '%s'?",

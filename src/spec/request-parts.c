@@ -120,7 +120,7 @@ static const struct key_rule stage_rules[] = {
 	{ .key = "code",
 	  .read = read_text,
 	  .offset = offsetof(struct request_stage, code),
-	  .max = REQUEST_WORD_MAX },
+	  .max = REQUEST_CODE_MAX },
 	{ .key = "argv",
 	  .read = read_words,
 	  .offset = offsetof(struct request_stage, argv),
@@ -149,7 +149,7 @@ static int read_stage(const struct reader *r, const json_t *value, struct reques
 	if (e < 0)
 		return e;
 	if (!stage->code == !stage->argv)
-		return reader_refuse(r, "give exactly one of code (a shell command) and argv");
+		return reader_refuse(r, "give exactly one of code and argv");
 	if (stage->argv && (!stage->argv[0] || !*stage->argv[0]))
 		return reader_refuse(r, "argv names no program");
 	env = (struct var_list){ stage->env, stage->n_env };

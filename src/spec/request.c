@@ -114,6 +114,57 @@ static int read_image(const struct reader *r, const struct key_rule *rule, const
 	return 0;
 }
 
+bool request_is_workspace(const char *name)
+{
+	for (const char *c = name; c == name || *c; c++) {
+		bool alnum = (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
+			     (*c >= 'A' && *c <= 'Z');
+
+		if (!alnum && (c == name || !strchr("._-", *c)))
+			return false;
+	}
+	return true;
+}
+
+static int read_workspace_name(const struct reader *r, const struct key_rule *rule,
+			       const json_t *value, void *object)
+{
+	struct request *req = object;
+	const char *name;
+	int e = read_string(r, value, rule->max, &name);
+
+	if (e < 0)
+		return e;
+	if (!request_is_workspace(name))
+		return reader_refuse(r,
+				     "'%s' is not a name: a letter or digit, then letters, "
+				     "digits, . _ and -, %zu at most",
+				     quote_text(name).text, rule->max);
+	req->workspace = name;
+	return 0;
+}
+
+/* "name", or {"name": "name", "cwd": true}. */
+static int read_workspace(const struct reader *r, const struct key_rule *rule, const json_t *value,
+			  void *object)
+{
+	static const struct key_rule rules[] = {
+		{ .key = "name", .read = read_workspace_name, .max = REQUEST_WORKSPACE_MAX },
+		{ .key = "cwd",
+		  .read = read_bool,
+		  .offset = offsetof(struct request, workspace_cwd) },
+	};
+	const struct request *req = object;
+	int e;
+
+	if (!json_is_object(value))
+		return read_workspace_name(r, rule, value, object);
+	e = read_object(r, value, KEY_TABLE(rules), object);
+	if (e < 0)
+		return e;
+	return req->workspace ? 0 : reader_refuse(r, "it has no name");
+}
+
 static int read_entry(const struct reader *r, const struct key_rule *rule, const json_t *value,
 		      void *object)
 {
@@ -152,15 +203,62 @@ static int read_labels(const struct reader *r, const struct key_rule *rule _unus
 		if (!*key || strlen(key) > LABEL_KEY_MAX)
 			return reader_refuse(&at, "a label's name has 1 to %d bytes",
 					     LABEL_KEY_MAX);
+		/* ?label=NAME=VALUE would never find it. */
+		if (strchr(key, '='))
+			return reader_refuse(&at, "a label's name has no '='");
 	}
 	req->labels = value;
 	return 0;
+}
+
+/* A pattern that no file of the work directory can have: a part of it is none of a path below. */
+static int check_glob(const struct reader *r, const char *pattern)
+{
+	const char *part = pattern;
+
+	if (*part == '/')
+		return reader_refuse(
+			r, "'%s' is absolute; give a pattern relative to the work directory",
+			quote_text(pattern).text);
+	for (;; part++) {
+		size_t len = strcspn(part, "/");
+
+		if (len == 0)
+			return reader_refuse(r, "'%s' has an empty part", quote_text(pattern).text);
+		if (len <= 2 && strspn(part, ".") == len)
+			return reader_refuse(r, "'%s' has the part '%.*s'",
+					     quote_text(pattern).text, (int)len, part);
+		part += len;
+		if (!*part)
+			return 0;
+	}
+}
+
+static int read_globs(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		      void *object)
+{
+	const struct request *req = object;
+	int e = read_words(r, rule, value, object);
+
+	for (size_t i = 0; e == 0 && req->collect && req->collect[i]; i++) {
+		struct reader at = reader_index(r, i);
+
+		e = check_glob(&at, req->collect[i]);
+	}
+	return e;
 }
 
 static int refuse_later(const struct reader *r, const struct key_rule *rule _unused_,
 			const json_t *value _unused_, void *object _unused_)
 {
 	return reader_refuse(r, "it is not available yet; leave it out");
+}
+
+/* A daemon takes these out of what it is sent before it comes here. */
+static int refuse_here(const struct reader *r, const struct key_rule *rule _unused_,
+		       const json_t *value _unused_, void *object _unused_)
+{
+	return reader_refuse(r, "it needs a daemon; start one with `atoll serve`, or leave it out");
 }
 
 #define MEMBER(name) .offset = offsetof(struct request, name)
@@ -188,7 +286,7 @@ static const struct key_rule request_rules[] = {
 	{ .key = "entry", .read = read_entry, MEMBER(entry), .max = REQUEST_PATH_MAX },
 	{ .key = "labels", .read = read_labels },
 	{ .key = "collect",
-	  .read = read_words,
+	  .read = read_globs,
 	  MEMBER(collect),
 	  .max = REQUEST_PATH_MAX,
 	  .max_count = REQUEST_GLOBS_MAX },
@@ -197,12 +295,12 @@ static const struct key_rule request_rules[] = {
 	  MEMBER(preload),
 	  .max = MODULE_BYTES_MAX,
 	  .max_count = REQUEST_PRELOAD_MAX },
-	{ .key = "workspace", .read = refuse_later },
+	{ .key = "workspace", .read = read_workspace, .max = REQUEST_WORKSPACE_MAX },
 	{ .key = "eval", .read = refuse_later },
-	{ .key = "archive", .read = refuse_later },
-	{ .key = "priority", .read = refuse_later },
+	{ .key = "archive", .read = refuse_here },
+	{ .key = "priority", .read = refuse_here },
 	{ .key = "host_functions", .read = refuse_later },
-	{ .key = "callback_url", .read = refuse_later },
+	{ .key = "callback_url", .read = refuse_here },
 };
 
 /* Given in a way that matters: not null, false or an empty list or object. */

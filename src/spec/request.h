@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/span.h"
 #include "spec/arena.h"
 #include "spec/limits.h"
 
@@ -25,16 +26,12 @@ enum {
 	REQUEST_LABELS_MAX = 64,
 	REQUEST_PRELOAD_MAX = 32,
 	REQUEST_CODE_MAX = 16 << 20,
-	REQUEST_PATH_MAX = 1000, /* bytes of a file name below /sandbox */
-	REQUEST_DEPTH_MAX = 32,	 /* its components */
+	REQUEST_PATH_MAX = 1000,    /* bytes of a file name below /sandbox */
+	REQUEST_DEPTH_MAX = 32,	    /* its components */
+	REQUEST_WORKSPACE_MAX = 63, /* bytes of a workspace's name */
 	REQUEST_WORD_MAX =
 		131071, /* one argument or variable: the kernel's MAX_ARG_STRLEN less the NUL */
 	REQUEST_WORDS_MAX = 1 << 20, /* all of them together */
-};
-
-struct span { /* bytes, not necessarily NUL-terminated text */
-	const char *data;
-	size_t len;
 };
 
 struct request_file {
@@ -50,7 +47,8 @@ struct request_var {
 
 struct request_stage {
 	const char *name;
-	const char *code;	/* run by /bin/sh -c, or NULL; exactly one of code and argv */
+	const char *
+		code; /* of the request's language, else for /bin/sh; or NULL: exactly one of code and argv */
 	const char **argv;	/* NULL-terminated, or NULL */
 	struct span stdin_data; /* data NULL: none */
 	struct request_var *env;
@@ -82,6 +80,8 @@ struct request {
 	const char *network_text; /* as given, for messages */
 	const char *policy;	  /* name or path, or NULL */
 	const char *image;	  /* host directory, or NULL */
+	const char *workspace;	  /* name, or NULL */
+	bool workspace_cwd;	  /* programs start in it */
 	bool read_only;
 	bool tty;
 	const char *entry; /* file to run instead of code.<ext>, or NULL */
@@ -104,5 +104,7 @@ static inline void request_cleanup(struct request **req)
 	(void)request_free(*req);
 }
 
+/* One plain component: a letter or digit, then letters, digits, dots, underscores, dashes; of any length. */
+bool request_is_workspace(const char *name);
 /* One relative file name: no "", ".", "..", absolute, NUL, over-long or over-deep path. */
 int request_check_path(const char *path, size_t len, struct error *err) _must_check_;

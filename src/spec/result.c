@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See result.h. The JSON form is put together piece by piece; a failed allocation anywhere leaves a
- * NULL that the enclosing object refuses, so result_to_json() gives a whole object or NULL.
- */
+/* See result.h. One description of the JSON form serves text and tree (emit.h). */
 #include "spec/result.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "spec/emit.h"
 #include "spec/knob.h"
-#include "spec/utf8.h"
-
-#define US_PER_SEC 1e6
 
 const char *status_name(enum run_status status)
 {
@@ -145,29 +140,71 @@ int result_exit_code(const struct result *res)
 	}
 }
 
-static json_t *text_or_null(const char *text)
+static void member_word(struct emitter *e, const char *key, const char *text)
 {
-	return text ? utf8_to_json(text, strlen(text), NULL) : json_null();
+	emit_key(e, key);
+	emit_word(e, text);
 }
 
-static json_t *count_or_null(int64_t value)
+/* Negative: not known. */
+static void member_count(struct emitter *e, const char *key, int64_t value)
 {
-	return value < 0 ? json_null() : json_integer(value);
+	emit_key(e, key);
+	if (value < 0)
+		emit_null(e);
+	else
+		emit_integer(e, value);
 }
 
-static json_t *seconds_or_null(int64_t us)
+static void member_seconds(struct emitter *e, const char *key, int64_t us)
 {
-	return us < 0 ? json_null() : json_real((double)us / US_PER_SEC);
+	emit_key(e, key);
+	if (us < 0)
+		emit_null(e);
+	else
+		emit_seconds(e, us);
 }
 
-static json_t *limit_or_null(const struct knob *k, int64_t value)
+static void member_boolean(struct emitter *e, const char *key, bool value)
 {
-	return k && value >= 0 ? knob_to_json(k, value) : json_null();
+	emit_key(e, key);
+	emit_boolean(e, value);
 }
 
-static json_t *kept_or_null(json_t *tree)
+static void member_integer(struct emitter *e, const char *key, int64_t value)
 {
-	return tree ? json_incref(tree) : json_null();
+	emit_key(e, key);
+	emit_integer(e, value);
+}
+
+static void member_value(struct emitter *e, const char *key, json_t *value)
+{
+	emit_key(e, key);
+	emit_value(e, value);
+}
+
+static void member_open(struct emitter *e, const char *key, char bracket)
+{
+	emit_key(e, key);
+	emit_open(e, bracket);
+}
+
+static void member_empty(struct emitter *e, const char *key)
+{
+	member_open(e, key, '[');
+	emit_close(e, ']');
+}
+
+static void member_limit(struct emitter *e, const char *key, const struct knob *k, int64_t value)
+{
+	json_t *tree = k && value >= 0 ? knob_to_json(k, value) : NULL;
+
+	emit_key(e, key);
+	if (json_is_real(tree))
+		emit_real(e, json_real_value(tree));
+	else
+		emit_value(e, tree);
+	json_decref(tree);
 }
 
 static int64_t cpu_us(const struct usage *u)
@@ -175,205 +212,229 @@ static int64_t cpu_us(const struct usage *u)
 	return u->user_us < 0 || u->system_us < 0 ? -1 : u->user_us + u->system_us;
 }
 
-static json_t *cause_to_json(const struct cause *c)
+static void emit_cause(struct emitter *e, const struct cause *c)
 {
 	const struct knob *k = c->limit_key ? knob_find(c->limit_key) : NULL;
 
-	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:b, s:o}", "kind", cause_name(c->kind),
-			 "detail", text_or_null(c->detail), "limit_key",
-			 k ? json_string(k->key) : json_null(), "limit", limit_or_null(k, c->limit),
-			 "peak", limit_or_null(k, c->peak), "retryable", c->retryable, "suggest",
-			 limit_or_null(k, c->suggest));
+	member_open(e, "cause", '{');
+	member_word(e, "kind", cause_name(c->kind));
+	member_word(e, "detail", c->detail);
+	member_word(e, "limit_key", k ? k->key : NULL);
+	member_limit(e, "limit", k, c->limit);
+	member_limit(e, "peak", k, c->peak);
+	member_boolean(e, "retryable", c->retryable);
+	member_limit(e, "suggest", k, c->suggest);
+	emit_close(e, '}');
 }
 
-static json_t *signal_or_null(int signal)
+static void emit_signal(struct emitter *e, int signal)
 {
-	return signal > 0 ? json_integer(signal) : json_null();
+	member_count(e, "signal", signal > 0 ? signal : -1);
 }
 
-static json_t *usage_to_json(const struct result *res)
+static void emit_usage(struct emitter *e, const struct result *res)
 {
 	const struct usage *u = &res->usage;
-	json_t *hits = json_array();
 
+	member_open(e, "usage", '{');
+	member_seconds(e, "user", u->user_us);
+	member_seconds(e, "system", u->system_us);
+	member_count(e, "pids_peak", u->pids_peak);
+	member_count(e, "io_read", u->io_read_bytes);
+	member_count(e, "io_write", u->io_write_bytes);
+	member_seconds(e, "start", res->start_us);
+	member_open(e, "limit_hits", '[');
 	for (unsigned kind = 0; kind < _CAUSE_MAX; kind++)
 		if (res->verdict.limit_hits & (UINT32_C(1) << kind))
-			(void)json_array_append_new(hits,
-						    json_string(cause_name((enum cause_kind)kind)));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "user", seconds_or_null(u->user_us),
-			 "system", seconds_or_null(u->system_us), "pids_peak",
-			 count_or_null(u->pids_peak), "io_read", count_or_null(u->io_read_bytes),
-			 "io_write", count_or_null(u->io_write_bytes), "start",
-			 seconds_or_null(res->start_us), "limit_hits", hits);
+			emit_word(e, cause_name((enum cause_kind)kind));
+	emit_close(e, ']');
+	emit_close(e, '}');
 }
 
-static json_t *files_to_json(const struct result *res)
+static void emit_files(struct emitter *e, const struct result *res)
 {
-	json_t *list = json_array();
-
+	member_open(e, "files", '[');
 	for (size_t i = 0; i < res->n_files; i++) {
 		const struct result_file *f = &res->files[i];
 
-		if (json_array_append_new(
-			    list, json_pack("{s:o, s:I, s:s}", "path", text_or_null(f->path),
-					    "size", (json_int_t)f->size, "sha256", f->sha256)) < 0)
-			goto fail;
+		emit_open(e, '{');
+		member_word(e, "path", f->path);
+		member_integer(e, "size", f->size);
+		member_word(e, "sha256", f->sha256);
+		emit_close(e, '}');
 	}
-	return list;
-fail:
-	json_decref(list);
-	return NULL;
+	emit_close(e, ']');
 }
 
-static json_t *stages_to_json(const struct result *res)
+static void emit_stages(struct emitter *e, const struct result *res)
 {
-	json_t *list = json_array();
-
+	member_open(e, "stages", '[');
 	for (size_t i = 0; i < res->n_stages; i++) {
 		const struct result_stage *s = &res->stages[i];
-		json_t *stage = json_pack(
-			"{s:o, s:s, s:i, s:o, s:o, s:o, s:o, s:o}", "name", text_or_null(s->name),
-			"status", status_name(s->verdict.status), "exit_code", s->verdict.exit_code,
-			"signal", signal_or_null(s->verdict.signal), "duration",
-			seconds_or_null(s->duration_us), "cpu_time",
-			seconds_or_null(cpu_us(&s->usage)), "memory_peak",
-			count_or_null(s->usage.memory_peak_bytes), "cause",
-			cause_to_json(&s->verdict.cause));
 
-		if (json_array_append_new(list, stage) < 0)
-			goto fail;
+		emit_open(e, '{');
+		member_word(e, "name", s->name);
+		member_word(e, "status", status_name(s->verdict.status));
+		member_integer(e, "exit_code", s->verdict.exit_code);
+		emit_signal(e, s->verdict.signal);
+		member_seconds(e, "duration", s->duration_us);
+		member_seconds(e, "cpu_time", cpu_us(&s->usage));
+		member_count(e, "memory_peak", s->usage.memory_peak_bytes);
+		emit_cause(e, &s->verdict.cause);
 		/* Only where a stage has streams of its own: a compiler's words. */
-		if (s->stdout_text &&
-		    json_object_set_new(stage, "stdout", text_or_null(s->stdout_text)) < 0)
-			goto fail;
-		if (s->stderr_text &&
-		    json_object_set_new(stage, "stderr", text_or_null(s->stderr_text)) < 0)
-			goto fail;
+		if (s->stdout_text)
+			member_word(e, "stdout", s->stdout_text);
+		if (s->stderr_text)
+			member_word(e, "stderr", s->stderr_text);
+		emit_close(e, '}');
 	}
-	return list;
-fail:
-	json_decref(list);
-	return NULL;
+	emit_close(e, ']');
 }
 
-static json_t *tests_to_json(const struct result *res)
+static void emit_tests(struct emitter *e, const struct result *res)
 {
-	json_t *list = json_array();
-
+	if (res->n_tests == 0)
+		return;
+	member_open(e, "tests", '[');
 	for (size_t i = 0; i < res->n_tests; i++) {
 		const struct result_test *t = &res->tests[i];
-		json_t *test = json_pack("{s:s, s:b, s:s, s:i, s:o, s:o, s:o, s:o}", "verdict",
-					 t->verdict ? t->verdict : "error", "passed", t->passed,
-					 "status", status_name(t->run.status), "exit_code",
-					 t->run.exit_code, "stdout", text_or_null(t->stdout_text),
-					 "stderr", text_or_null(t->stderr_text), "duration",
-					 seconds_or_null(t->duration_us), "memory_peak",
-					 count_or_null(t->memory_peak_bytes));
 
-		if (json_array_append_new(list, test) < 0) {
-			json_decref(list);
-			return NULL;
-		}
+		emit_open(e, '{');
+		member_word(e, "verdict", t->verdict ? t->verdict : "error");
+		member_boolean(e, "passed", t->passed);
+		member_word(e, "status", status_name(t->run.status));
+		member_integer(e, "exit_code", t->run.exit_code);
+		member_word(e, "stdout", t->stdout_text);
+		member_word(e, "stderr", t->stderr_text);
+		member_seconds(e, "duration", t->duration_us);
+		member_count(e, "memory_peak", t->memory_peak_bytes);
+		emit_close(e, '}');
 	}
-	return list;
+	emit_close(e, ']');
 }
 
-static json_t *isolation_to_json(const struct isolation *is)
+static void emit_isolation(struct emitter *e, const struct isolation *is)
 {
-	json_t *missing = json_array();
-
+	member_open(e, "isolation", '{');
+	member_word(e, "tier", is->tier);
+	member_word(e, "user", is->user);
+	member_word(e, "cgroup", is->cgroup);
+	member_word(e, "seccomp", is->seccomp[0] ? is->seccomp : NULL);
+	member_integer(e, "landlock", is->landlock);
+	member_word(e, "proc", is->proc);
+	member_word(e, "net", is->net);
+	member_open(e, "missing", '[');
 	for (size_t i = 0; i < ARRAY_SIZE(is->missing) && is->missing[i]; i++)
-		(void)json_array_append_new(missing, json_string(is->missing[i]));
-	return json_pack("{s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o}", "tier", text_or_null(is->tier),
-			 "user", text_or_null(is->user), "cgroup", text_or_null(is->cgroup),
-			 "seccomp", text_or_null(is->seccomp[0] ? is->seccomp : NULL), "landlock",
-			 is->landlock, "proc", text_or_null(is->proc), "net", text_or_null(is->net),
-			 "missing", missing);
+		emit_word(e, is->missing[i]);
+	emit_close(e, ']');
+	emit_close(e, '}');
 }
 
-/* Adds one stream's text and its flags under the names the prefix gives. */
-static int add_stream(json_t *object, const char *prefix, const struct result_stream *stream)
+static void emit_streams(struct emitter *e, const struct result *res)
 {
-	char name[32];
-	bool binary = false;
-	json_t *text = utf8_to_json(stream->text, stream->text ? stream->len : 0, &binary);
-	const struct {
-		const char *suffix;
-		json_t *value;
-	} members[] = {
-		{ "", text },
-		{ "_bytes", json_integer(stream->bytes) },
-		{ "_truncated", json_boolean(stream->truncated) },
-		{ "_binary", json_boolean(binary) },
-	};
-	int r = 0;
+	static const struct {
+		const char *text, *bytes, *truncated, *binary;
+	} names[] = { { "stdout", "stdout_bytes", "stdout_truncated", "stdout_binary" },
+		      { "stderr", "stderr_bytes", "stderr_truncated", "stderr_binary" } };
+	const struct result_stream *streams[] = { &res->out, &res->err };
 
-	for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
-		(void)snprintf(name, sizeof(name), "%s%s", prefix, members[i].suffix);
-		if (json_object_set_new(object, name, members[i].value) < 0)
-			r = -ENOMEM;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const struct result_stream *s = streams[i];
+		bool binary;
+
+		emit_key(e, names[i].text);
+		binary = emit_string(e, s->text, s->text ? s->len : 0);
+		member_integer(e, names[i].bytes, s->bytes);
+		member_boolean(e, names[i].truncated, s->truncated);
+		member_boolean(e, names[i].binary, binary);
 	}
-	return r;
 }
 
-static json_t *head_to_json(const struct result *res)
+static void emit_head(struct emitter *e, const struct result *res)
 {
 	const struct verdict *v = &res->verdict;
 
-	return json_pack("{s:s, s:o, s:s, s:b, s:i, s:o, s:o}", "id", res->id, "language",
-			 text_or_null(res->language), "status", status_name(v->status), "success",
-			 v->status == STATUS_SUCCESS, "exit_code", v->exit_code, "signal",
-			 signal_or_null(v->signal), "cause", cause_to_json(&v->cause));
+	member_word(e, "id", res->id);
+	member_word(e, "language", res->language);
+	member_word(e, "status", status_name(v->status));
+	member_boolean(e, "success", v->status == STATUS_SUCCESS);
+	member_integer(e, "exit_code", v->exit_code);
+	emit_signal(e, v->signal);
+	emit_cause(e, &v->cause);
 }
 
-static json_t *measures_to_json(const struct result *res)
+static void emit_measures(struct emitter *e, const struct result *res)
 {
-	return json_pack("{s:o, s:[], s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "value",
-			 kept_or_null(res->value), "outputs", "files", files_to_json(res),
-			 "files_truncated", res->files_truncated, "duration",
-			 seconds_or_null(res->duration_us), "cpu_time",
-			 seconds_or_null(cpu_us(&res->usage)), "memory_peak",
-			 count_or_null(res->usage.memory_peak_bytes), "usage", usage_to_json(res),
-			 "stages", stages_to_json(res), "error", kept_or_null(res->error));
+	member_value(e, "value", res->value);
+	member_empty(e, "outputs");
+	emit_files(e, res);
+	member_boolean(e, "files_truncated", res->files_truncated);
+	member_seconds(e, "duration", res->duration_us);
+	member_seconds(e, "cpu_time", cpu_us(&res->usage));
+	member_count(e, "memory_peak", res->usage.memory_peak_bytes);
+	emit_usage(e, res);
+	emit_stages(e, res);
+	member_value(e, "error", res->error);
 }
 
-static json_t *context_to_json(const struct result *res)
+static void emit_context(struct emitter *e, const struct result *res)
 {
 	char created[32];
 
 	clock_format_utc(res->created_realtime_ns, created, sizeof(created));
-	return json_pack("{s:[], s:o, s:[], s:[], s:[], s:n, s:o, s:o, s:o, s:b, s:s, s:o}",
-			 "denials", "isolation", isolation_to_json(&res->isolation), "network",
-			 "changes", "host_calls", "timeout_chosen", "labels",
-			 res->labels ? json_incref(res->labels) : json_object(), "runtime",
-			 text_or_null(res->runtime), "policy", text_or_null(res->policy),
-			 "cached_build", res->cached_build, "created_at", created, "node",
-			 text_or_null(res->node));
+	member_empty(e, "denials");
+	emit_isolation(e, &res->isolation);
+	member_empty(e, "network");
+	member_empty(e, "changes");
+	member_empty(e, "host_calls");
+	member_value(e, "timeout_chosen", NULL);
+	if (res->labels) {
+		member_value(e, "labels", res->labels);
+	} else {
+		member_open(e, "labels", '{');
+		emit_close(e, '}');
+	}
+	member_word(e, "runtime", res->runtime);
+	member_word(e, "policy", res->policy);
+	member_boolean(e, "cached_build", res->cached_build);
+	member_word(e, "created_at", created);
+	member_word(e, "node", res->node);
 }
 
-/* Moves the members of part to object; part may be NULL after a failed allocation. */
-static int merge(json_t *object, json_t *part)
+static void emit_result(struct emitter *e, const struct result *res)
 {
-	int r = part && json_object_update(object, part) == 0 ? 0 : -ENOMEM;
-
-	json_decref(part);
-	return r;
+	emit_open(e, '{');
+	emit_head(e, res);
+	emit_streams(e, res);
+	emit_measures(e, res);
+	emit_tests(e, res);
+	emit_context(e, res);
+	emit_close(e, '}');
 }
 
 json_t *result_to_json(const struct result *res)
 {
-	json_t *object = json_object();
+	struct emitter e;
 
-	if (!object || merge(object, head_to_json(res)) < 0 ||
-	    add_stream(object, "stdout", &res->out) < 0 ||
-	    add_stream(object, "stderr", &res->err) < 0 || merge(object, measures_to_json(res)) < 0)
-		goto fail;
-	if (res->n_tests > 0 && json_object_set_new(object, "tests", tests_to_json(res)) < 0)
-		goto fail;
-	if (merge(object, context_to_json(res)) < 0)
-		goto fail;
-	return object;
-fail:
-	json_decref(object);
-	return NULL;
+	emit_init_tree(&e);
+	emit_result(&e, res);
+	return emit_tree(&e);
+}
+
+char *result_to_text(const struct result *res)
+{
+	struct emitter e;
+
+	emit_init_text(&e, RESULT_TEXT_MAX);
+	emit_result(&e, res);
+	return emit_text(&e, NULL);
+}
+
+size_t result_json_flags(const json_t *tree)
+{
+	const json_t *value = json_object_get(tree, "value");
+
+	if (!value)
+		value = json_object_get(json_object_get(tree, "result"), "value");
+	return JSON_REAL_PRECISION(!value || json_is_null(value) ? 15 : 17);
 }

@@ -59,7 +59,8 @@ struct result_file {
 
 struct result_test {
 	bool passed;
-	const char *verdict; /* "passed", "wrong_answer", "timeout", "error", "limit" */
+	const char *
+		verdict; /* passed, wrong_answer, compile_error, timeout, limit, cancelled, error */
 	struct verdict run;
 	char *stdout_text;
 	char *stderr_text;
@@ -122,8 +123,14 @@ static inline void result_cleanup(struct result **res)
 }
 /* SPEC §3's object, every key present. Invalid UTF-8 becomes U+FFFD and `stdout_binary` is set. */
 json_t *result_to_json(const struct result *res);
-/* For json_dumps(): seconds print as 0.0021, not 0.0020999999999999999. */
-#define RESULT_JSON_FLAGS JSON_REAL_PRECISION(12)
+/* The same as compact text, for the caller to free; our seconds print as 0.0021, a value of the program's keeps every bit. */
+char *result_to_text(const struct result *res);
+enum { RESULT_TEXT_MAX = 1 << 30 };
+/*
+ * For json_dumps() of a result, or of what has one as its "result": our seconds print as 0.0021, not 0.0020999999999999999; a
+ * value of the program's keeps every bit.
+ */
+size_t result_json_flags(const json_t *tree);
 /* A result for what never ran: denied, setup_error or internal_error, from the error's code. */
 struct result *result_from_error(const struct error *err);
 /* The exit code of the command line for a result (SPEC §4). */

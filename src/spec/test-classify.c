@@ -399,7 +399,7 @@ static const struct row rows[] = {
 	  -1,
 	  -1,
 	  -1,
-	  "Atoll ended while it ran",
+	  "interrupted: its sandbox was ended while it ran",
 	  0 },
 	{ "killed for a reason of ours",
 	  { .wait_status = SIGKILL, .killed_for = CAUSE_INTERNAL, .usage = { QUIET } },
@@ -445,7 +445,8 @@ static void test_rules(void **state _unused_)
 		assert_int_equal(v.cause.limit, want->limit);
 		assert_int_equal(v.cause.peak, want->peak);
 		assert_int_equal(v.cause.suggest, want->suggest);
-		assert_int_equal(v.cause.retryable, want->key != NULL);
+		assert_int_equal(v.cause.retryable,
+				 want->key != NULL || want->kind == CAUSE_INTERRUPTED);
 		if (want->key)
 			assert_string_equal(v.cause.limit_key, want->key);
 		else

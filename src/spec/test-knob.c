@@ -84,8 +84,6 @@ static void test_values(void **state _unused_)
 		{ "pids", "\"50\"", 50 },
 		{ "cpu_time", "null", 0 },
 		{ "cpu_time", "\"none\"", 0 },
-		{ "cpu_time", "0", 0 },
-		{ "cpu_time", "\"0s\"", 0 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -139,12 +137,19 @@ static const struct {
 	{ "{\"timeout\": 9223372036854775807}", "limits.timeout",
 	  "limits.timeout: 9223372036854775807 is above the maximum of 86400 s (allowed: 1 "
 	  "ms to 86400 s)" },
+	{ "{\"cpu_time\": 0}", "limits.cpu_time",
+	  "limits.cpu_time: 0 is below the minimum of 1 ms (allowed: 1 ms to 86400 s, or none)" },
+	{ "{\"idle_timeout\": \"0s\"}", "limits.idle_timeout",
+	  "limits.idle_timeout: 0s is below the minimum of 10 ms (allowed: 10 ms to 86400 s, or "
+	  "none)" },
+	{ "{\"cpu_shares\": 0}", "limits.cpu_shares",
+	  "limits.cpu_shares: 0 is below the minimum of 2 (allowed: 2 to 262144, or none)" },
 	{ "{\"cpu_time\": \"0.0001\"}", "limits.cpu_time",
 	  "limits.cpu_time: 0.0001 is below the minimum of 1 ms (allowed: 1 ms to 86400 "
-	  "s)" },
+	  "s, or none)" },
 	{ "{\"cpu_time\": 0.0001}", "limits.cpu_time",
 	  "limits.cpu_time: 0.0001 is below the minimum of 1 ms (allowed: 1 ms to 86400 "
-	  "s)" },
+	  "s, or none)" },
 	{ "{\"memory\": \"99999999999999999999999g\"}", "limits.memory",
 	  "limits.memory: 99999999999999999999999g is above the maximum of 1 TiB (allowed: "
 	  "4 MiB to 1 TiB)" },
@@ -241,6 +246,7 @@ static void test_format(void **state _unused_)
 		{ "memory", 512 * MiB, "512 MiB" },
 		{ "memory", 3 * GiB / 2, "1.5 GiB" },
 		{ "memory", 100, "100 bytes" },
+		{ "output", 1, "1 byte" },
 		{ "memory", 1024 * GiB, "1 TiB" },
 		{ "swap", 0, "0 bytes" },
 		{ "timeout", 30000, "30 s" },

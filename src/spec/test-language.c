@@ -123,72 +123,95 @@ static void test_warm(void **state _unused_)
 	assert_null(language_free(lang));
 }
 
+static void test_startup(void **state _unused_)
+{
+	struct language *lang = language_from(
+		LEAST "startup: {path: XPATH, files: {a.x: x/start.x, sub/a.y: x/start.y}}\n");
+
+	assert_string_equal(lang->startup.path, "XPATH");
+	assert_string_equal(lang->startup.files[0], "a.x=x/start.x");
+	assert_string_equal(lang->startup.files[1], "sub/a.y=x/start.y");
+	assert_null(lang->startup.files[2]);
+	assert_null(language_free(lang));
+
+	lang = language_from(LEAST);
+	assert_null(lang->startup.path);
+	assert_null(language_free(lang));
+}
+
 #define WARM(text) LEAST "warm: {" text "}\n"
+
+static const struct {
+	const char *yaml, *text;
+} refusals[] = {
+	{ LEAST "startup: {path: X}\n", "x.yaml: startup: it needs both path and files" },
+	{ LEAST "startup: {path: X, files: {../a: b}}\n",
+	  "x.yaml: startup.files: '../a=b' is not NAME=FILE" },
+	{ LEAST "startup: {path: X, files: {a: /b}}\n",
+	  "x.yaml: startup.files: 'a=/b' is not NAME=FILE" },
+	{ "name: x\n", "x.yaml: title: it is missing" },
+	{ "[]", "x.yaml: a list is not an object" },
+	{ LEAST "speed: 1\n", "x.yaml: speed: there is no such key" },
+	{ LEAST "alias: [y]\n", "x.yaml: alias: there is no such key; did you mean 'aliases'?" },
+	{ "name: A b\n", "x.yaml: name: 'A b' is not a language name (small letters, digits, "
+			 "+ # . _ @ -)" },
+	{ "source: ../x\n", "x.yaml: source: '../x' is not a plain file name" },
+	{ "runtime: bin/x\n", "x.yaml: runtime: 'bin/x' is not an absolute path" },
+	{ "needs: [x]\n", "x.yaml: needs[0]: 'x' is not an absolute path" },
+	{ "etc: [../shadow]\n", "x.yaml: etc[0]: '../shadow' is not a name below /etc" },
+	{ "class: scala\n", "x.yaml: class: 'scala' is not a known way to find a class (java is)" },
+	{ "compile_limits: {ram: 1}\n", "x.yaml: compile_limits.ram: there is no such limit" },
+	{ "env: {A: 1}\n", "x.yaml: env.A: 1 is not a text" },
+	{ "name: x\ntitle: X\nsource: '{class}.x'\nruntime: /x\npackage: x\nrun: [x]\n",
+	  "x.yaml: source: {class} needs the key class" },
+	{ LEAST "warm: fork\n", "x.yaml: warm: a text is not an object" },
+	{ LEAST "warm: {}\n", "x.yaml: warm.kind: it is missing" },
+	{ WARM("kind: fork, speed: 1"), "x.yaml: warm.speed: there is no such key" },
+	{ WARM("kind: spoon"), "x.yaml: warm.kind: 'spoon' is neither fork nor start" },
+	{ WARM("kind: fork, run: [/x, '{runner}']"), "x.yaml: warm.runner: it is missing" },
+	{ WARM("kind: fork, runner: r"), "x.yaml: warm.run: it is missing" },
+	{ WARM("runner: ../r"), "x.yaml: warm.runner: '../r' is not a name below runners/" },
+	{ WARM("runner: /r"), "x.yaml: warm.runner: '/r' is not a name below runners/" },
+	{ WARM("run: [x]"), "x.yaml: warm.run: its first word is not an absolute path" },
+	{ WARM("run: []"), "x.yaml: warm.run: its first word is not an absolute path" },
+	{ WARM("env: 5"), "x.yaml: warm.env: 5 is neither a map nor a list" },
+	{ WARM("tiers: [numpy]"), "x.yaml: warm.tiers[0]: numpy is not a list" },
+	{ WARM("tiers: [[]]"), "x.yaml: warm.tiers[0]: it is empty; that tier is always there" },
+	{ WARM("tiers: [[a], ['b c']]"),
+	  "x.yaml: warm.tiers[1][0]: 'b c' is not the name of a module (letters, digits, _ "
+	  "and . inside)" },
+	{ WARM("tiers: [[a], [a], [a], [a], [a], [a], [a], [a], [a]]"),
+	  "x.yaml: warm.tiers: it has 9 entries, more than the 8 allowed" },
+	{ WARM("kind: start, runner: r, run: [/x], tiers: [[a]]"),
+	  "x.yaml: warm.tiers: only what is forked can have modules loaded" },
+	{ WARM("cold_env: ['A*B']"),
+	  "x.yaml: warm.cold_env[0]: 'A*B' is not the name of a variable, with * at most "
+	  "at its end" },
+	{ WARM("cold_env: ['']"),
+	  "x.yaml: warm.cold_env[0]: '' is not the name of a variable, with * at most "
+	  "at its end" },
+	{ LEAST "versions: [1]\n", "x.yaml: versions: a list is not a map of versions" },
+	{ LEAST "versions: {1: 2}\n", "x.yaml: versions.1: 2 is not a map of keys" },
+	{ LEAST "versions: {'a b': {}}\n",
+	  "x.yaml: versions.a b: 'a b' is not a version (letters, digits, . _ + -)" },
+	{ LEAST "versions: {1: {warm: null}}\n",
+	  "x.yaml: versions.1: warm cannot be another for a version" },
+	{ LEAST "versions: {1: {run: []}}\n", "x.yaml: versions.1.run: it is missing" },
+	{ LEAST "versions: {1: {speed: 1}}\n", "x.yaml: versions.1.speed: there is no such key" },
+	{ "name: [\n", "x.yaml:2: did not find expected node content" },
+};
 
 static void test_refusals(void **state _unused_)
 {
-	static const struct {
-		const char *yaml, *text;
-	} rows[] = {
-		{ "name: x\n", "x.yaml: title: it is missing" },
-		{ "[]", "x.yaml: a list is not an object" },
-		{ LEAST "speed: 1\n", "x.yaml: speed: there is no such key" },
-		{ LEAST "alias: [y]\n",
-		  "x.yaml: alias: there is no such key; did you mean 'aliases'?" },
-		{ "name: A b\n",
-		  "x.yaml: name: 'A b' is not a language name (small letters, digits, "
-		  "+ # . _ @ -)" },
-		{ "source: ../x\n", "x.yaml: source: '../x' is not a plain file name" },
-		{ "runtime: bin/x\n", "x.yaml: runtime: 'bin/x' is not an absolute path" },
-		{ "needs: [x]\n", "x.yaml: needs[0]: 'x' is not an absolute path" },
-		{ "etc: [../shadow]\n", "x.yaml: etc[0]: '../shadow' is not a name below /etc" },
-		{ "class: scala\n",
-		  "x.yaml: class: 'scala' is not a known way to find a class (java is)" },
-		{ "compile_limits: {ram: 1}\n",
-		  "x.yaml: compile_limits.ram: there is no such limit" },
-		{ "env: {A: 1}\n", "x.yaml: env.A: 1 is not a text" },
-		{ "name: x\ntitle: X\nsource: '{class}.x'\nruntime: /x\npackage: x\nrun: [x]\n",
-		  "x.yaml: source: {class} needs the key class" },
-		{ LEAST "warm: fork\n", "x.yaml: warm: a text is not an object" },
-		{ LEAST "warm: {}\n", "x.yaml: warm.kind: it is missing" },
-		{ WARM("kind: fork, speed: 1"), "x.yaml: warm.speed: there is no such key" },
-		{ WARM("kind: spoon"), "x.yaml: warm.kind: 'spoon' is neither fork nor start" },
-		{ WARM("kind: fork, run: [/x, '{runner}']"), "x.yaml: warm.runner: it is missing" },
-		{ WARM("kind: fork, runner: r"), "x.yaml: warm.run: it is missing" },
-		{ WARM("runner: ../r"),
-		  "x.yaml: warm.runner: '../r' is not a name below runners/" },
-		{ WARM("runner: /r"), "x.yaml: warm.runner: '/r' is not a name below runners/" },
-		{ WARM("run: [x]"), "x.yaml: warm.run: its first word is not an absolute path" },
-		{ WARM("run: []"), "x.yaml: warm.run: its first word is not an absolute path" },
-		{ WARM("env: 5"), "x.yaml: warm.env: 5 is neither a map nor a list" },
-		{ WARM("tiers: [numpy]"), "x.yaml: warm.tiers[0]: numpy is not a list" },
-		{ WARM("tiers: [[]]"),
-		  "x.yaml: warm.tiers[0]: it is empty; that tier is always there" },
-		{ WARM("tiers: [[a], ['b c']]"),
-		  "x.yaml: warm.tiers[1][0]: 'b c' is not the name of a module (letters, digits, _ "
-		  "and . inside)" },
-		{ WARM("tiers: [[a], [a], [a], [a], [a], [a], [a], [a], [a]]"),
-		  "x.yaml: warm.tiers: it has 9 entries, more than the 8 allowed" },
-		{ WARM("kind: start, runner: r, run: [/x], tiers: [[a]]"),
-		  "x.yaml: warm.tiers: only what is forked can have modules loaded" },
-		{ WARM("cold_env: ['A*B']"),
-		  "x.yaml: warm.cold_env[0]: 'A*B' is not the name of a variable, with * at most "
-		  "at its end" },
-		{ WARM("cold_env: ['']"),
-		  "x.yaml: warm.cold_env[0]: '' is not the name of a variable, with * at most "
-		  "at its end" },
-		{ "name: [\n", "x.yaml:2: did not find expected node content" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct document doc = { "x.yaml", rows[i].yaml, strlen(rows[i].yaml) };
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
+		struct document doc = { "x.yaml", refusals[i].yaml, strlen(refusals[i].yaml) };
 		struct language *lang = NULL;
 		struct error err = { 0 };
 
 		if (language_parse(&doc, &lang, &err) != -EINVAL)
-			fail_msg("taken: %s", rows[i].yaml);
+			fail_msg("taken: %s", refusals[i].yaml);
 		assert_null(lang);
-		assert_string_equal(err.text, rows[i].text);
+		assert_string_equal(err.text, refusals[i].text);
 	}
 }
 
@@ -305,13 +328,89 @@ static void test_source_name(void **state _unused_)
 	assert_null(language_free(plain));
 }
 
+#define VERSIONS                                                                                   \
+	LEAST "aliases: [ex]\nextensions: [x]\nenv: {A: b}\nlibraries: [l]\nwarm: {kind: fork, "   \
+	      "run: [/w]}\n"                                                                       \
+	      "versions:\n  '2.10': {runtime: /usr/bin/x2, run: [/usr/bin/x2, -o], env: null}\n"   \
+	      "  3-rc: {title: New}\n"
+
+static void test_versions(void **state _unused_)
+{
+	struct language *lang = language_from(VERSIONS);
+	const struct language *two, *three;
+
+	assert_string_equal(lang->id, "x");
+	assert_null(lang->version_name);
+	assert_int_equal(lang->n_versions, 2);
+	two = language_find_version(lang, "2.10");
+	three = language_find_version(lang, "3-RC");
+	assert_non_null(two);
+	assert_non_null(three);
+	assert_null(language_find_version(lang, "2.1"));
+	assert_null(language_find_version(lang, ""));
+	assert_string_equal(two->name, "x");
+	assert_string_equal(two->id, "x@2.10");
+	assert_string_equal(two->version_name, "2.10");
+	assert_string_equal(two->title, "X 2.10");
+	assert_string_equal(two->runtime, "/usr/bin/x2");
+	assert_string_equal(two->run_argv[1], "-o");
+	assert_null(two->env[0]);
+	assert_string_equal(two->libraries[0], "l");
+	/* Neither found by a name or a file of the language's, nor in a runtime of its. */
+	assert_null(two->aliases[0]);
+	assert_null(two->extensions[0]);
+	assert_int_equal(two->warm.kind, WARMTH_NONE);
+	assert_int_equal(two->n_versions, 0);
+	assert_string_equal(three->title, "New");
+	assert_string_equal(three->runtime, "/usr/bin/x");
+	assert_string_equal(three->env[0], "A=b");
+	assert_null(language_free(lang));
+}
+
+static void test_version_fits(void **state _unused_)
+{
+	static const struct {
+		const char *have, *wanted;
+		bool fits;
+	} rows[] = {
+		{ "3.11.2", "3.11.2", true },  { "3.11.2", "3.11", true },
+		{ "3.11.2", "3", true },       { "3.11.2", "3.1", false },
+		{ "3.11.2", "3.11.", false },  { "3.11.2", "3.11.2.1", false },
+		{ "3.11.2", "", false },       { "3.11.2", "11", false },
+		{ "3.1.2p20", "3.1.2", true }, { "17.0.15+6", "17.0.15", true },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_int_equal(language_version_fits(rows[i].have, rows[i].wanted), rows[i].fits);
+}
+
+static void test_stage_source(void **state _unused_)
+{
+	struct language *java = language_from(
+		"name: java\ntitle: Java\nclass: java\nsource: "
+		"'{class}.java'\nruntime: /j\npackage: j\nrun: [j]\n");
+	struct language *plain = language_from(LEAST);
+	char name[64];
+
+	language_stage_source(plain, 0, "anything", name, sizeof(name));
+	assert_string_equal(name, "code-1.x");
+	language_stage_source(plain, 31, "anything", name, sizeof(name));
+	assert_string_equal(name, "code-32.x");
+	language_stage_source(java, 1, "public class Foo {}", name, sizeof(name));
+	assert_string_equal(name, "Foo.java");
+	assert_null(language_free(java));
+	assert_null(language_free(plain));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shipped),	   cmocka_unit_test(test_all_keys),
-		cmocka_unit_test(test_warm),	   cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_detection),  cmocka_unit_test(test_class_names),
-		cmocka_unit_test(test_main_class), cmocka_unit_test(test_source_name),
+		cmocka_unit_test(test_versions),     cmocka_unit_test(test_version_fits),
+		cmocka_unit_test(test_stage_source), cmocka_unit_test(test_shipped),
+		cmocka_unit_test(test_all_keys),     cmocka_unit_test(test_warm),
+		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_detection),
+		cmocka_unit_test(test_class_names),  cmocka_unit_test(test_main_class),
+		cmocka_unit_test(test_source_name),  cmocka_unit_test(test_startup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

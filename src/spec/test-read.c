@@ -11,12 +11,24 @@ static void test_base64(void **state _unused_)
 	static const struct {
 		const char *text, *plain; /* plain NULL: refused */
 	} rows[] = {
-		{ "", "" },	   { "Zg==", "f" },	   { "Zm8=", "fo" },
-		{ "Zm9v", "foo" }, { "Zm9vYg==", "foob" }, { "Zm9v\r\nYmFy", "foobar" },
-		{ "Zg=", NULL },   { "Zg", NULL },	   { "Z", NULL },
-		{ "Zm9v=", NULL }, { "=", NULL },	   { "Zh==", NULL },
-		{ "Zm9=", NULL },  { "Zm 9v", NULL },	   { "Zg==Zg==", NULL },
+		{ "", "" },
+		{ "Zg==", "f" },
+		{ "Zm8=", "fo" },
+		{ "Zm9v", "foo" },
+		{ "Zm9vYg==", "foob" },
+		{ "Zm9v\r\nYmFy", "foobar" },
+		{ "Zg=", NULL },
+		{ "Zg", NULL },
+		{ "Z", NULL },
+		{ "Zm9v=", NULL },
+		{ "=", NULL },
+		{ "Zh==", NULL },
+		{ "Zm9=", NULL },
+		{ "Zm 9v", NULL },
+		{ "Zg==Zg==", NULL },
 		{ "-_-_", NULL },
+		{ "Zm9v\nYmFyYmF6\nZg==", "foobarbazf" },
+		{ "Zm9vYmFy*m9v", NULL },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

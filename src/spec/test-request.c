@@ -106,6 +106,7 @@ static void test_parts(void **state _unused_)
 
 #define PRELOAD(list)	"{\"code\": \"\", \"preload\": " list "}"
 #define NO_MODULE	"is not the name of a module (letters, digits, _ and . inside)"
+#define NEEDS_DAEMON	": it needs a daemon; start one with `atoll serve`, or leave it out"
 #define TEN		"aaaaaaaaaa"
 #define PATH_TEXT(path) "{\"code\": \"\", \"files\": {\"" path "\": \"\"}}"
 
@@ -116,8 +117,27 @@ static const struct {
 	{ "{}", "code", "code: there is nothing to run; give code, entry or stages" },
 	{ "{\"cod\": \"\"}", "cod", "cod: there is no such key; did you mean 'code'?" },
 	{ "{\"speed\": 1}", "speed", "speed: there is no such key" },
-	{ "{\"code\": \"\", \"workspace\": \"w\"}", "workspace",
-	  "workspace: it is not available yet; leave it out" },
+	{ "{\"timeout\": 1}", "timeout",
+	  "timeout: there is no such key; did you mean 'limits.timeout'?" },
+	{ "{\"memory\": 1}", "memory",
+	  "memory: there is no such key; did you mean 'limits.memory'?" },
+	{ "{\"code\": \"\", \"workspace\": \"../w\"}", "workspace",
+	  "workspace: '../w' is not a name: a letter or digit, then letters, digits, . _ and -, 63 "
+	  "at "
+	  "most" },
+	{ "{\"code\": \"\", \"workspace\": \"a/b\"}", "workspace",
+	  "workspace: 'a/b' is not a name: a letter or digit, then letters, digits, . _ and -, 63 "
+	  "at "
+	  "most" },
+	{ "{\"code\": \"\", \"workspace\": \"\"}", "workspace",
+	  "workspace: '' is not a name: a letter or digit, then letters, digits, . _ and -, 63 at "
+	  "most" },
+	{ "{\"code\": \"\", \"workspace\": {\"cwd\": true}}", "workspace",
+	  "workspace: it has no name" },
+	{ "{\"code\": \"\", \"workspace\": {\"name\": \".\"}}", "workspace.name",
+	  "workspace.name: '.' is not a name: a letter or digit, then letters, digits, . _ and -, "
+	  "63 at "
+	  "most" },
 	{ PRELOAD("\"numpy\""), "preload", "preload: numpy is not a list" },
 	{ PRELOAD("[5]"), "preload[0]", "preload[0]: 5 is not a text" },
 	{ PRELOAD("[\"a\", \"\"]"), "preload[1]", "preload[1]: '' " NO_MODULE },
@@ -129,6 +149,16 @@ static const struct {
 	  "preload[0]: it has 64 bytes, more than the 63 allowed" },
 	{ "{\"code\": \"\", \"eval\": true}", "eval",
 	  "eval: it is not available yet; leave it out" },
+	{ "{\"code\": \"\", \"priority\": 5}", "priority", "priority" NEEDS_DAEMON },
+	{ "{\"code\": \"\", \"archive\": \"eA==\"}", "archive", "archive" NEEDS_DAEMON },
+	{ "{\"code\": \"\", \"callback_url\": \"http://a/\"}", "callback_url",
+	  "callback_url" NEEDS_DAEMON },
+	{ "{\"code\": \"\", \"limits\": {\"timeout\": \"adaptive\"}}", "limits.timeout",
+	  "limits.timeout: only a whole request to a daemon (`atoll serve`) can have an adaptive "
+	  "timeout; give a time" },
+	{ "{\"code\": \"\", \"limits\": {\"cpu_time\": \"adaptive\"}}", "limits.cpu_time",
+	  "limits.cpu_time: adaptive is not a time, in seconds or like \"500ms\" (allowed: 1 ms to "
+	  "86400 s)" },
 	{ "{\"code\": 5}", "code", "code: 5 is neither a text nor {\"base64\": …}" },
 	{ "{\"code\": {\"base64\": \"?\"}}", "code", "code: it is not valid base64" },
 	{ "{\"code\": \"\", \"language\": 5}", "language", "language: 5 is not a text" },
@@ -187,10 +217,22 @@ static const struct {
 	{ "{\"code\": \"\", \"entry\": \"a\", \"files\": {\"a\": \"\"}}", "entry",
 	  "entry: it cannot be combined with code" },
 	{ "{\"code\": \"\", \"labels\": {\"a\": 1}}", "labels.a", "labels.a: 1 is not a text" },
+	{ "{\"code\": \"\", \"labels\": {\"a=b\": \"c\"}}", "labels.a=b",
+	  "labels.a=b: a label's name has no '='" },
+	{ "{\"code\": \"\", \"collect\": [\"*.csv\", \"/etc/*\"]}", "collect[1]",
+	  "collect[1]: '/etc/*' is absolute; give a pattern relative to the work directory" },
+	{ "{\"code\": \"\", \"collect\": [\"a/../../*\"]}", "collect[0]",
+	  "collect[0]: 'a/../../*' has the part '..'" },
+	{ "{\"code\": \"\", \"collect\": [\"..a/...\", \"./*.csv\"]}", "collect[1]",
+	  "collect[1]: './*.csv' has the part '.'" },
+	{ "{\"code\": \"\", \"collect\": [\"a//b\"]}", "collect[0]",
+	  "collect[0]: 'a//b' has an empty part" },
+	{ "{\"code\": \"\", \"collect\": [\"\"]}", "collect[0]",
+	  "collect[0]: '' has an empty part" },
 	{ "{\"stages\": [{\"name\": \"a\"}]}", "stages[0]",
-	  "stages[0]: give exactly one of code (a shell command) and argv" },
+	  "stages[0]: give exactly one of code and argv" },
 	{ "{\"stages\": [{\"code\": \"x\", \"argv\": [\"y\"]}]}", "stages[0]",
-	  "stages[0]: give exactly one of code (a shell command) and argv" },
+	  "stages[0]: give exactly one of code and argv" },
 	{ "{\"stages\": [{\"argv\": []}]}", "stages[0]", "stages[0]: argv names no program" },
 	{ "{\"stages\": [{\"name\": \"a b\", \"code\": \"x\"}]}", "stages[0].name",
 	  "stages[0].name: 'a b' is not a stage name (letters, digits, _ . -)" },

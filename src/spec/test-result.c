@@ -146,7 +146,7 @@ static void test_values(void **state _unused_)
 	json_t *json = result_to_json(res);
 	const json_t *stage = json_array_get(at(json, "stages", NULL), 0);
 	const json_t *test = json_array_get(at(json, "tests", NULL), 0);
-	char *text = json_dumps(json, RESULT_JSON_FLAGS);
+	char *text = json_dumps(json, result_json_flags(json));
 
 	assert_string_equal(json_string_value(at(json, "status", NULL)), "limit");
 	assert_true(json_is_false(at(json, "success", NULL)));

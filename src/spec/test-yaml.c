@@ -116,9 +116,16 @@ static void test_json(void **state _unused_)
 		assert_int_equal(err.code, ERROR_INPUT);
 	}
 	assert_int_equal(json_parse(&bad[0], &root, &err), -EINVAL);
-	assert_string_equal(err.text, "r:1: it is not JSON: duplicate object key near '\"a\"'");
+	assert_string_equal(err.text, "r:1:12: it is not JSON: duplicate object key near '\"a\"'");
 	assert_int_equal(json_parse(&bad[5], &root, &err), -EINVAL);
 	assert_string_equal(err.text, "r: it is nested deeper than 64 levels");
+	/* What other languages' JSON writers make of a number that is none, or too large for one. */
+	assert_int_equal(json_parse(&(struct document){ "r", "{\"a\":\nNaN}", 10 }, &root, &err),
+			 -EINVAL);
+	assert_string_equal(err.text, "r:2:3: it is not JSON: invalid token near 'NaN'");
+	assert_int_equal(json_parse(&(struct document){ "r", "[1e400]", 7 }, &root, &err), -ERANGE);
+	assert_string_equal(err.text,
+			    "r:1:6: no number is that large: real number overflow near '1e400'");
 }
 
 int main(void)

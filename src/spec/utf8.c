@@ -5,8 +5,6 @@
  */
 #include "spec/utf8.h"
 
-#include "base/buf.h"
-
 struct lead {
 	unsigned char from, to;	 /* lead bytes */
 	unsigned char follow;	 /* bytes after it */
@@ -42,7 +40,22 @@ static size_t measure(const unsigned char *data, size_t len, bool *broken)
 	return n;
 }
 
-static int replace(const char *data, size_t len, struct buf *out)
+bool utf8_is_valid(const char *data, size_t len)
+{
+	bool broken = false;
+	size_t i = 0;
+
+	while (i < len && !broken) {
+		/* Most text is mostly ASCII. */
+		if ((unsigned char)data[i] < 0x80)
+			i++;
+		else
+			i += measure((const unsigned char *)data + i, len - i, &broken);
+	}
+	return !broken;
+}
+
+int utf8_replace(const char *data, size_t len, struct buf *out)
 {
 	static const char replacement[] = "\xef\xbf\xbd";
 	size_t sound = 0; /* start of the bytes that are not written out yet */
@@ -77,7 +90,7 @@ json_t *utf8_to_json(const char *data, size_t len, bool *binary)
 		*binary = !text;
 	if (text)
 		return text;
-	if (replace(data, len, &clean) < 0)
+	if (utf8_replace(data, len, &clean) < 0)
 		return NULL;
 	return json_stringn(clean.data, clean.len);
 }

@@ -2,11 +2,14 @@
 /* What a program wrote is bytes; JSON holds UTF-8. The way from one to the other. */
 #pragma once
 
-#include <jansson.h>
-#include <stdbool.h>
+#include "base/buf.h"
 
+#include <jansson.h>
+
+bool utf8_is_valid(const char *data, size_t len);
+/* Appends the bytes; what is not UTF-8 becomes U+FFFD, one for each maximal part of a character. */
+int utf8_replace(const char *data, size_t len, struct buf *out) _must_check_;
 /*
- * A JSON string of these bytes. What is not UTF-8 becomes U+FFFD, one for each maximal part of a
- * character, and *binary (may be NULL) says whether that happened. NULL: no memory.
+ * A JSON string of these bytes, replaced as above; *binary (may be NULL) says whether something was. NULL: no memory.
  */
 json_t *utf8_to_json(const char *data, size_t len, bool *binary);

@@ -327,9 +327,14 @@ int json_parse(const struct document *doc, json_t **ret, struct error *err)
 		return error_set(err, ERROR_INPUT, EINVAL, "%s: it is nested deeper than %d levels",
 				 doc->name, JSON_DEPTH_MAX);
 	root = json_loadb(doc->text, doc->len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &problem);
+	if (!root && json_error_code(&problem) == json_error_numeric_overflow)
+		return error_set(err, ERROR_INPUT, ERANGE, "%s:%d:%d: no number is that large: %s",
+				 doc->name, problem.line, problem.column,
+				 quote_text(problem.text).text);
 	if (!root)
-		return error_set(err, ERROR_INPUT, EINVAL, "%s:%d: it is not JSON: %s", doc->name,
-				 problem.line, quote_text(problem.text).text);
+		return error_set(err, ERROR_INPUT, EINVAL, "%s:%d:%d: it is not JSON: %s",
+				 doc->name, problem.line, problem.column,
+				 quote_text(problem.text).text);
 	*ret = root;
 	return 0;
 }

@@ -87,6 +87,7 @@ static int fill(struct feed *f)
 		f->from_fd = -EBADF;
 		return 0;
 	}
+	f->took = true;
 	f->pending = (struct span){ .data = f->chunk, .len = (size_t)n };
 	return 0;
 }
@@ -101,6 +102,16 @@ static struct span end_of_terminal(const struct feed *f)
 
 static int step(struct feed *f);
 
+/* What a callback returns. */
+static int result(struct feed *f, int r)
+{
+	if (r >= 0 || !f->on_error)
+		return r;
+	feed_stop(f);
+	f->on_error(f->error_data, r);
+	return 0;
+}
+
 static int on_source(void *data, uint32_t events)
 {
 	struct feed *f = data;
@@ -108,7 +119,7 @@ static int on_source(void *data, uint32_t events)
 
 	(void)events;
 	r = fill(f);
-	return r < 0 ? r : step(f);
+	return result(f, r < 0 ? r : step(f));
 }
 
 static int on_target(void *data, uint32_t events)
@@ -119,7 +130,7 @@ static int on_target(void *data, uint32_t events)
 		feed_stop(f);
 		return 0;
 	}
-	return step(f);
+	return result(f, step(f));
 }
 
 /* The target's errors are always watched, its readiness only while bytes wait. */

@@ -16,10 +16,14 @@ struct feed {
 	int from_fd; /* borrowed; -EBADF: nothing more comes from there */
 	int to_fd;   /* owned, non-blocking; -EBADF: ended */
 	bool tty;    /* the end of input is a ^D, not a close */
+	bool took;   /* bytes of from_fd, which are nowhere else any more */
 	struct span pending;
 	char *chunk; /* FEED_CHUNK bytes, once something was read */
 	char last;   /* last byte that was written */
 	struct source *from, *to;
+	/* A failure of ours in the loop: it has stopped before all was written. NULL: the loop ends with it. */
+	void (*on_error)(void *data, int r);
+	void *error_data;
 };
 
 void feed_init(struct feed *f);

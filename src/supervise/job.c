@@ -4,62 +4,33 @@
  * Time spent there is the caller's, so it counts neither as idleness nor as a broker that does not
  * answer: both are judged only after the link has been emptied once more.
  */
-#include "supervise/job.h"
+#include "supervise/job-private.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "supervise/feed.h"
 
 #include <assert.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
 enum {
-	JOB_CHUNK = 65536,
-	JOB_LAST_READS = 64,
-	JOB_DRAIN_MS = 1000,
-	JOB_KILL_WAIT_MS = 10000,
-	/* How long output may stay in its pipes when nobody looks: less than a program would notice. */
-	JOB_QUIET_MS = 3,
-	JOB_QUIET_BYTES = 1 << 20, /* a pipe holds no more */
+	DRAIN_MS = 1000,
+	KILL_WAIT_MS = 10000,
 	IDLE_PERIOD_MIN_MS = 10,
 	IDLE_PERIOD_MAX_MS = 500,
-};
-
-struct stream {
-	struct job *job;
-	enum job_stream id;
-	int fd;
-	struct source *source;
-	struct capture *capture;
-};
-
-struct job {
-	enum job_state state;
-	struct link *link;
-	struct loop *loop;
-	struct link_port port;
-	struct job_input in;
-	struct job_outcome outcome;
-	struct stream out, err;
-	struct feed feed;
-	struct source *cancel, *resize, *idle, *deadline, *quiet;
-	int64_t active_ns; /* last sign of life: output, or CPU */
-	int64_t cpu_us;	   /* as last heard */
-	bool usage_asked;
-	int fault; /* an observer's or our own failure, kept until the end */
-	char chunk[JOB_CHUNK];
+	USAGE_PERIOD_MS = 1000,
 };
 
 void job_check(const struct job *j)
 {
 	bool waiting = j->state == JOB_SENT || j->state == JOB_RUNNING;
 
-	assert((j->idle != NULL) <= (j->state == JOB_RUNNING));
+	assert((j->tick != NULL) <= (j->state == JOB_RUNNING));
 	assert((j->cancel != NULL) <= waiting);
 	assert(j->outcome.n_stages <= PLAN_STAGES_MAX);
 	assert(!j->out.source || j->out.fd >= 0);
@@ -68,6 +39,11 @@ void job_check(const struct job *j)
 		assert(j->outcome.started);
 	if (j->state == JOB_ENDED)
 		assert(j->out.fd < 0 && j->err.fd < 0 && j->feed.to_fd < 0 && !j->deadline);
+}
+
+static void on_feed_error(void *data, int r)
+{
+	(void)job_fault(data, r);
 }
 
 int job_new(struct link *link, struct loop *loop, const struct job_input *in, struct job **ret)
@@ -82,19 +58,14 @@ int job_new(struct link *link, struct loop *loop, const struct job_input *in, st
 	j->loop = loop;
 	j->in = *in;
 	j->outcome.killed_for = -1;
-	capture_init(&j->outcome.out, in->output_bytes);
-	capture_init(&j->outcome.err, in->output_bytes);
-	j->out = (struct stream){ j, JOB_STDOUT, -EBADF, NULL, &j->outcome.out };
-	j->err = (struct stream){ j, JOB_STDERR, -EBADF, NULL, &j->outcome.err };
+	j->ticket_fd = -EBADF;
+	stream_init(&j->out, j, JOB_STDOUT);
+	stream_init(&j->err, j, JOB_STDERR);
 	feed_init(&j->feed);
+	j->feed.on_error = on_feed_error;
+	j->feed.error_data = j;
 	*ret = j;
 	return 0;
-}
-
-static void stream_close(struct stream *s)
-{
-	s->source = source_free(s->source);
-	s->fd = fd_close(s->fd);
 }
 
 static void release(struct job *j)
@@ -102,9 +73,10 @@ static void release(struct job *j)
 	stream_close(&j->out);
 	stream_close(&j->err);
 	feed_stop(&j->feed);
+	j->outcome.took_input = j->feed.took;
 	j->cancel = source_free(j->cancel);
 	j->resize = source_free(j->resize);
-	j->idle = source_free(j->idle);
+	j->tick = source_free(j->tick);
 	j->deadline = source_free(j->deadline);
 	j->quiet = source_free(j->quiet);
 	link_detach(j->link, &j->port);
@@ -131,6 +103,7 @@ struct job *job_free(struct job *j)
 		link_give_up(j->link);
 	capture_done(&j->outcome.out);
 	capture_done(&j->outcome.err);
+	(void)fd_close(j->ticket_fd);
 	free(j);
 	return NULL;
 }
@@ -140,14 +113,31 @@ bool job_has_ended(const struct job *j)
 	return j->state == JOB_ENDED;
 }
 
+bool job_recall(struct job *j)
+{
+	eventfd_t one;
+
+	return j->ticket_fd >= 0 && eventfd_read(j->ticket_fd, &one) == 0;
+}
+
 struct job_outcome *job_outcome(struct job *j)
 {
 	return &j->outcome;
 }
 
+static void tell_stages(struct job *j)
+{
+	const struct job_observer *o = &j->in.observer;
+
+	for (; j->stages_told < j->outcome.n_stages; j->stages_told++)
+		if (o->on_stage)
+			o->on_stage(o->data, j->stages_told);
+}
+
 static int end(struct job *j)
 {
 	release(j);
+	tell_stages(j);
 	j->state = JOB_ENDED;
 	job_check(j);
 	return j->in.observer.on_end ? j->in.observer.on_end(j->in.observer.data) : 0;
@@ -155,7 +145,7 @@ static int end(struct job *j)
 
 void job_kill(struct job *j, enum cause_kind cause)
 {
-	int64_t wait_ns = JOB_KILL_WAIT_MS * NS_PER_MS;
+	int64_t wait_ns = KILL_WAIT_MS * NS_PER_MS;
 
 	if ((j->state != JOB_SENT && j->state != JOB_RUNNING) || j->outcome.killed_for >= 0)
 		return;
@@ -166,55 +156,12 @@ void job_kill(struct job *j, enum cause_kind cause)
 	source_set_time(j->deadline, clock_now_ns() + wait_ns);
 }
 
-/* Our own failure while the program runs: it is killed, and the job ends with the error. */
-static int fault(struct job *j, int r)
+int job_fault(struct job *j, int r)
 {
 	if (r < 0 && j->fault == 0)
 		j->fault = r;
 	job_kill(j, CAUSE_INTERNAL);
 	return 0;
-}
-
-static void take_output(struct job *j, struct stream *s, size_t n)
-{
-	const struct job_observer *o = &j->in.observer;
-	int r = capture_add(s->capture, j->chunk, n);
-
-	if (r < 0)
-		(void)fault(j, r);
-	if (o->on_output && o->on_output(o->data, s->id, j->chunk, n) < 0)
-		job_kill(j, CAUSE_CANCELLED);
-	j->active_ns = clock_now_ns();
-	if (s->capture->bytes <= j->in.output_total_bytes)
-		return;
-	job_kill(j, CAUSE_OUTPUT);
-	/* Unread, the pipe fills and the program stops until it is dead; the rest is drained then. */
-	if (j->state != JOB_DRAINING)
-		s->source = source_free(s->source);
-}
-
-/* One read. 1: bytes came; 0: none now; -EPIPE: the end. A terminal's master ends with EIO. */
-static int stream_read(struct stream *s)
-{
-	ssize_t n = s->fd >= 0 ? read(s->fd, s->job->chunk, JOB_CHUNK) : 0;
-
-	if (n > 0) {
-		take_output(s->job, s, (size_t)n);
-		return 1;
-	}
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return 0;
-	stream_close(s);
-	return -EPIPE;
-}
-
-/* What is there now; a pipe holds no more than these reads take, however large its owner made it. */
-static void last_reads(struct job *j)
-{
-	for (int i = 0; i < JOB_LAST_READS && stream_read(&j->out) > 0; i++)
-		;
-	for (int i = 0; i < JOB_LAST_READS && stream_read(&j->err) > 0; i++)
-		;
 }
 
 /* Partial output is kept on every kind of end; what is there now is all that is waited for. */
@@ -223,7 +170,7 @@ static int fail(struct job *j, const struct error *error)
 	if (j->state == JOB_ENDED)
 		return 0;
 	j->outcome.error = *error;
-	last_reads(j);
+	job_last_reads(j);
 	return end(j);
 }
 
@@ -238,28 +185,11 @@ static int broker_gone(struct job *j)
 	return fail(j, &error);
 }
 
-static int maybe_drained(struct job *j)
+int job_maybe_drained(struct job *j)
 {
 	if (j->state == JOB_DRAINING && j->out.fd < 0 && j->err.fd < 0)
 		return end(j);
 	return 0;
-}
-
-static int on_stream(void *data, uint32_t events)
-{
-	struct stream *s = data;
-
-	(void)events;
-	(void)stream_read(s);
-	return maybe_drained(s->job);
-}
-
-static int stream_watch(struct stream *s)
-{
-	if (s->fd < 0 || s->source)
-		return 0;
-	return loop_add_fd(s->job->loop, s->fd, EPOLLIN, (struct handler){ on_stream, s },
-			   &s->source);
 }
 
 /* Every process is dead, so the ends of the pipes are near: what is there is taken without the loop. */
@@ -269,12 +199,12 @@ static int drain(struct job *j)
 
 	j->state = JOB_DRAINING;
 	j->cancel = source_free(j->cancel);
-	j->idle = source_free(j->idle);
+	j->tick = source_free(j->tick);
 	j->quiet = source_free(j->quiet);
 	feed_stop(&j->feed);
 	/* The program has ended and what it printed is there; its end of the pipes goes a little later. */
 	if (j->outcome.done.settled) {
-		last_reads(j);
+		job_last_reads(j);
 		return end(j);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
@@ -286,8 +216,8 @@ static int drain(struct job *j)
 		if (r < 0)
 			stream_close(streams[i]);
 	}
-	source_set_time(j->deadline, clock_now_ns() + JOB_DRAIN_MS * NS_PER_MS);
-	return maybe_drained(j);
+	source_set_time(j->deadline, clock_now_ns() + DRAIN_MS * NS_PER_MS);
+	return job_maybe_drained(j);
 }
 
 static int on_cancel(void *data, uint32_t events)
@@ -301,13 +231,44 @@ static int on_cancel(void *data, uint32_t events)
 	return 0;
 }
 
-static void copy_size(const struct job *j)
+/* The size of the caller's terminal, or the one the caller has named. */
+static struct winsize find_size(const struct job *j)
 {
-	struct winsize size;
+	struct winsize size = { .ws_row = j->in.rows, .ws_col = j->in.columns };
 
-	if (j->in.terminal_fd >= 0 && j->out.fd >= 0 &&
-	    ioctl(j->in.terminal_fd, TIOCGWINSZ, &size) == 0)
+	if (j->in.tty && j->in.terminal_fd >= 0)
+		(void)ioctl(j->in.terminal_fd, TIOCGWINSZ, &size);
+	/* Programs divide by these: what nobody knows is what terminals begin with. */
+	if (size.ws_row == 0)
+		size.ws_row = 24;
+	if (size.ws_col == 0)
+		size.ws_col = 80;
+	return size;
+}
+
+static void set_size(const struct job *j)
+{
+	const struct winsize size = find_size(j);
+
+	if (j->in.tty && j->out.fd >= 0)
 		(void)ioctl(j->out.fd, TIOCSWINSZ, &size);
+}
+
+void job_resize(struct job *j, uint16_t rows, uint16_t columns)
+{
+	j->in.rows = rows;
+	j->in.columns = columns;
+	set_size(j);
+}
+
+int job_signal(struct job *j, int signo)
+{
+	struct record record = { .kind = RECORD_SIGNAL, .job = j->port.job };
+
+	if (j->state != JOB_RUNNING)
+		return -ESRCH;
+	record.signo = signo;
+	return link_send(j->link, &record, NULL, 0);
 }
 
 static int on_resize(void *data, uint32_t events)
@@ -318,7 +279,7 @@ static int on_resize(void *data, uint32_t events)
 	(void)events;
 	if (n == 0)
 		j->resize = source_free(j->resize);
-	copy_size(j);
+	set_size(j);
 	return 0;
 }
 
@@ -329,7 +290,12 @@ static int64_t idle_period_ns(const struct job *j)
 	return MIN(MAX(ms, IDLE_PERIOD_MIN_MS), IDLE_PERIOD_MAX_MS) * NS_PER_MS;
 }
 
-static int on_idle_tick(void *data, uint32_t events)
+static int64_t tick_period_ns(const struct job *j)
+{
+	return j->in.idle_timeout_ms > 0 ? idle_period_ns(j) : USAGE_PERIOD_MS * NS_PER_MS;
+}
+
+static int on_tick(void *data, uint32_t events)
 {
 	struct job *j = data;
 	struct record record = { .kind = RECORD_USAGE, .job = j->port.job };
@@ -337,17 +303,17 @@ static int on_idle_tick(void *data, uint32_t events)
 	(void)events;
 	if (!j->usage_asked && link_send(j->link, &record, NULL, 0) >= 0)
 		j->usage_asked = true;
-	source_set_time(j->idle, clock_now_ns() + idle_period_ns(j));
+	source_set_time(j->tick, clock_now_ns() + tick_period_ns(j));
 	return 0;
 }
 
-/* CPU below a hundredth of the time is the noise of a sleeping program. */
-static void take_usage(struct job *j, const struct usage *usage)
+/* CPU below a hundredth of the time is the noise of a sleeping program; one that waits for us is not idle. */
+static void judge_idleness(struct job *j, const struct usage *usage, int64_t now_ns)
 {
 	int64_t noise_us = MAX(idle_period_ns(j) / 1000 / 100, 1000);
-	int64_t now_ns = clock_now_ns();
 
-	j->usage_asked = false;
+	if (j->paused)
+		j->active_ns = now_ns;
 	if (usage->user_us >= 0 && usage->system_us >= 0) {
 		int64_t cpu_us = usage->user_us + usage->system_us;
 
@@ -357,6 +323,23 @@ static void take_usage(struct job *j, const struct usage *usage)
 	}
 	if (now_ns - j->active_ns >= j->in.idle_timeout_ms * NS_PER_MS)
 		job_kill(j, CAUSE_IDLE);
+}
+
+static void take_usage(struct job *j, const struct usage *usage)
+{
+	const struct job_observer *o = &j->in.observer;
+	int64_t now_ns = clock_now_ns();
+
+	j->usage_asked = false;
+	if (j->state != JOB_RUNNING)
+		return;
+	if (j->in.idle_timeout_ms > 0)
+		judge_idleness(j, usage, now_ns);
+	/* Asked for a little early, so as not to miss a whole period. */
+	if (!o->on_usage || now_ns + tick_period_ns(j) / 2 < j->usage_due_ns)
+		return;
+	j->usage_due_ns = now_ns + USAGE_PERIOD_MS * NS_PER_MS;
+	o->on_usage(o->data, usage);
 }
 
 /* The broker did not answer in time, or the pipes have no end though every process is dead. */
@@ -380,20 +363,25 @@ static int on_deadline(void *data, uint32_t events)
 }
 
 /* The program is let go now: a terminal arrives, idleness begins to count. */
-static int started(struct job *j, struct link_message *m)
+static int started(struct job *j, const struct record_started *start, struct link_message *m)
 {
+	const struct job_observer *o = &j->in.observer;
 	int r = 0;
 
 	if (j->state != JOB_SENT)
 		return 0;
 	j->state = JOB_RUNNING;
 	j->outcome.started = true;
-	j->outcome.start = m->record.started;
+	j->outcome.start = *start;
 	j->outcome.start.seccomp[sizeof(j->outcome.start.seccomp) - 1] = '\0';
 	j->active_ns = clock_now_ns();
-	if (j->in.tty && m->n_fds == 1) {
+	j->usage_due_ns = j->active_ns + USAGE_PERIOD_MS * NS_PER_MS;
+	/* Without one it would wait until its time is up. It comes without, too, when it was killed before it had one. */
+	if (j->in.tty && m->lost_fds) {
+		r = -EMFILE;
+	} else if (j->in.tty && m->n_fds == 1) {
 		j->out.fd = TAKE_FD(m->fds[0]);
-		copy_size(j);
+		set_size(j);
 		r = fd_set_nonblock(j->out.fd, true);
 		if (r >= 0)
 			r = stream_watch(&j->out);
@@ -404,10 +392,12 @@ static int started(struct job *j, struct link_message *m)
 					      : feed_start(&j->feed, j->loop, j->in.stdin_data,
 							   j->in.stdin_fd);
 	}
-	if (r >= 0 && j->in.idle_timeout_ms > 0)
-		r = loop_add_timer(j->loop, j->active_ns + idle_period_ns(j),
-				   (struct handler){ on_idle_tick, j }, &j->idle);
-	return r < 0 ? fault(j, r) : 0;
+	if (r >= 0 && (j->in.idle_timeout_ms > 0 || o->on_usage))
+		r = loop_add_timer(j->loop, j->active_ns + tick_period_ns(j),
+				   (struct handler){ on_tick, j }, &j->tick);
+	if (o->on_started)
+		o->on_started(o->data, &j->outcome.start);
+	return r < 0 ? job_fault(j, r) : 0;
 }
 
 static int take_file(struct job *j, struct link_message *m)
@@ -417,10 +407,12 @@ static int take_file(struct job *j, struct link_message *m)
 	int r;
 
 	file->path[sizeof(file->path) - 1] = '\0';
-	if (!o->on_file || m->n_fds != 1 || j->fault < 0)
+	if (!o->on_file || j->fault < 0)
 		return 0;
+	if (m->n_fds != 1)
+		return job_fault(j, -EMFILE);
 	r = o->on_file(o->data, file, m->fds[0]);
-	return r < 0 ? fault(j, r) : 0;
+	return r < 0 ? job_fault(j, r) : 0;
 }
 
 static int failed(struct job *j, struct error *error)
@@ -434,10 +426,13 @@ static int failed(struct job *j, struct error *error)
 	return fail(j, error);
 }
 
-static int done(struct job *j, const struct record_done *record)
+static int done(struct job *j, struct link_message *m)
 {
+	const struct record_done *record = &m->record.done;
 	struct error error;
 
+	if (record->has_started)
+		(void)started(j, &record->started, m);
 	if (j->state != JOB_RUNNING) {
 		(void)error_set(&error, ERROR_INTERNAL, EPROTO,
 				"the sandbox broker reported the end of a run that never began");
@@ -452,92 +447,45 @@ static int done(struct job *j, const struct record_done *record)
 	return drain(j);
 }
 
+static void take_stage(struct job *j, const struct record_stage *stage)
+{
+	struct job_outcome *o = &j->outcome;
+
+	if (o->n_stages >= PLAN_STAGES_MAX)
+		return;
+	o->stages[o->n_stages++] = *stage;
+	/* Nothing of it is left alive, so what it printed is there. The last one is told of at the end. */
+	if (stage->last || j->state != JOB_RUNNING || !j->in.observer.on_stage)
+		return;
+	if (!j->paused)
+		job_last_reads(j);
+	tell_stages(j);
+}
+
 static int on_message(void *data, struct link_message *m)
 {
 	struct job *j = data;
-	struct job_outcome *o = &j->outcome;
 
 	if (!m)
 		return broker_gone(j);
 	switch (m->record.kind) {
 	case RECORD_STARTED:
-		return started(j, m);
+		return started(j, &m->record.started, m);
 	case RECORD_STAGE:
-		if (o->n_stages < PLAN_STAGES_MAX)
-			o->stages[o->n_stages++] = m->record.stage;
+		take_stage(j, &m->record.stage);
 		return 0;
 	case RECORD_USAGE:
-		if (j->state == JOB_RUNNING && j->in.idle_timeout_ms > 0)
-			take_usage(j, &m->record.usage);
+		take_usage(j, &m->record.usage);
 		return 0;
 	case RECORD_FILE:
 		return take_file(j, m);
 	case RECORD_DONE:
-		return done(j, &m->record.done);
+		return done(j, m);
 	case RECORD_FAILED:
 		return failed(j, &m->record.failed);
 	default:
 		return 0;
 	}
-}
-
-/* The program's three descriptors; ret holds what goes to the broker. */
-static int make_stdio(struct job *j, int ret[3])
-{
-	bool input = !j->in.tty && (j->in.stdin_data.data || j->in.stdin_fd >= 0);
-	struct stream *streams[] = { &j->out, &j->err };
-	int pair[2];
-
-	if (input && pipe2(pair, O_CLOEXEC) == 0) {
-		ret[0] = pair[0];
-		j->feed.to_fd = pair[1];
-	} else if (input) {
-		return -errno;
-	} else {
-		ret[0] = open("/dev/null", (j->in.tty ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-	}
-	if (ret[0] < 0)
-		return -errno;
-	for (int i = 0; i < 2; i++) {
-		if (j->in.tty) {
-			ret[i + 1] = fcntl(ret[0], F_DUPFD_CLOEXEC, 3);
-			if (ret[i + 1] < 0)
-				return -errno;
-			continue;
-		}
-		if (pipe2(pair, O_CLOEXEC) < 0)
-			return -errno;
-		streams[i]->fd = pair[0];
-		ret[i + 1] = pair[1];
-		if (fcntl(pair[0], F_SETFL, O_RDONLY | O_NONBLOCK) < 0)
-			return -errno;
-	}
-	return 0;
-}
-
-static int watch_output(struct job *j)
-{
-	int r = stream_watch(&j->out);
-
-	return r < 0 ? r : stream_watch(&j->err);
-}
-
-static int on_quiet_end(void *data, uint32_t events)
-{
-	struct job *j = data;
-	int r = watch_output(j);
-
-	(void)events;
-	return r < 0 ? fault(j, r) : 0;
-}
-
-/* A run that is over at once needs no watching: its output is read when it ends, without a wake-up for each piece. */
-static int expect_output(struct job *j)
-{
-	if (!j->in.quiet || j->in.tty || j->in.output_total_bytes < JOB_QUIET_BYTES)
-		return watch_output(j);
-	return loop_add_timer(j->loop, j->outcome.sent_ns + JOB_QUIET_MS * NS_PER_MS,
-			      (struct handler){ on_quiet_end, j }, &j->quiet);
 }
 
 static int watch_caller(struct job *j)
@@ -557,14 +505,36 @@ static int watch_caller(struct job *j)
 
 static int send_run(struct job *j, const int stdio[3])
 {
-	const int fds[] = { j->in.plan_fd, stdio[0], stdio[1], stdio[2] };
-	struct record record = { .kind = RECORD_RUN };
+	bool small = j->in.plan.len <= RECORD_PLAN_MAX;
+	_cleanup_close_ int plan_fd = -EBADF;
+	const struct winsize size = find_size(j);
+	struct record record = { .kind = RECORD_RUN,
+				 .run = { .terminal_size = size.ws_row << 16 | size.ws_col,
+					  .bell = j->in.ring.bell,
+					  .cpu = j->in.ring.cpu } };
+	int r;
 
+	if (!small) {
+		plan_fd = fd_sealed_memfd("atoll-plan", j->in.plan.data, j->in.plan.len);
+		if (plan_fd < 0)
+			return plan_fd;
+	}
+	j->ticket_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (j->ticket_fd < 0)
+		return -errno;
 	j->port.on_message = on_message;
 	j->port.data = j;
 	link_attach(j->link, &j->port);
 	record.job = j->port.job;
-	return link_send(j->link, &record, fds, ARRAY_SIZE(fds));
+	r = link_send_plan(j->link, &record, small ? j->in.plan : (struct span){ 0 },
+			   (int[]){ stdio[0], stdio[1], stdio[2], j->ticket_fd, plan_fd },
+			   RECORD_FDS_MAX - small);
+	if (r < 0) {
+		/* It never left: there is nothing to take back. */
+		link_detach(j->link, &j->port);
+		j->port.job = 0;
+	}
+	return r;
 }
 
 int job_start(struct job *j, struct error *err)
@@ -574,7 +544,7 @@ int job_start(struct job *j, struct error *err)
 
 	assert(j->state == JOB_NEW);
 	j->outcome.sent_ns = clock_now_ns();
-	r = make_stdio(j, stdio);
+	r = job_make_stdio(j, stdio);
 	if (r >= 0)
 		r = send_run(j, stdio);
 	/* Our copies of the program's ends go, or the pipes would never end. */
@@ -583,7 +553,7 @@ int job_start(struct job *j, struct error *err)
 	if (r >= 0)
 		r = watch_caller(j);
 	if (r >= 0)
-		r = expect_output(j);
+		r = job_expect_output(j);
 	if (r >= 0 && j->feed.to_fd >= 0)
 		r = fd_set_nonblock(j->feed.to_fd, true);
 	if (r >= 0 && j->feed.to_fd >= 0)

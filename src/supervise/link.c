@@ -1,28 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See link.h. The socket is non-blocking on our side. What we send is a handful of small records, so a
- * full socket means a broker that no longer reads: sending waits a bounded time, then the link is
- * broken. The broker is trusted more than we are, yet lengths and descriptor counts are checked: a
- * protocol error must be an error, not memory.
+ * See link.h. The socket is non-blocking on our side. What does not fit into it is kept, within a bound, and goes when the
+ * loop says that there is room; before the link is watched, sending waits a bounded time instead. The broker is trusted
+ * more than we are, yet lengths and descriptor counts are checked: a protocol error must be an error, not memory.
  */
 #include "supervise/link.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "sys/kernel.h"
 
 #include <assert.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LINK_SEND_WAIT_MS = 5000, LINK_EXIT_WAIT_MS = 10000, LINK_CONNECT_WAIT_MS = 2000 };
+enum {
+	LINK_SEND_WAIT_MS = 5000,
+	LINK_EXIT_WAIT_MS = 10000,
+	LINK_CONNECT_WAIT_MS = 2000,
+	LINK_UNSENT_MAX = 4096, /* records; each may hold four descriptors */
+	LINK_ROUND_MS = 2, /* of one round of the loop: files are read when their record comes */
+};
+
+/* A record that waits for room. Ours are all header, but for a plan: there is no need to keep the rest. */
+struct unsent {
+	struct unsent *next;
+	uint32_t kind, job;
+	struct record_run run; /* or kill_cause, or signo: they begin alike */
+	int fds[RECORD_FDS_MAX];
+	size_t n_fds;
+	size_t n_plan;
+	char plan[];
+};
 
 struct link {
 	int fd;
@@ -30,9 +49,17 @@ struct link {
 	bool broken;
 	bool greeted;
 	struct record_hello hello; /* once greeted */
+	struct link_bell {
+		uint64_t key;  /* of requests that it is rung for; 0: free */
+		uint32_t used; /* when, in turns */
+		int fd;	       /* -EBADF: none yet */
+	} bells[BELLS_MAX];
+	uint32_t turn;
 	uint32_t next_job;
 	struct source *source;
 	struct link_port *ports;
+	struct unsent *first, **last;
+	size_t n_unsent;
 };
 
 int link_new(int fd, pid_t pid, struct link **ret)
@@ -47,7 +74,10 @@ int link_new(int fd, pid_t pid, struct link **ret)
 		return -ENOMEM;
 	l->fd = fd;
 	l->pid = pid;
+	for (size_t i = 0; i < BELLS_MAX; i++)
+		l->bells[i].fd = -EBADF;
 	l->next_job = 1;
+	l->last = &l->first;
 	*ret = l;
 	return 0;
 }
@@ -162,13 +192,35 @@ static void reap(pid_t pid)
 		;
 }
 
+static void drop_first(struct link *l)
+{
+	struct unsent *u = l->first;
+
+	l->first = u->next;
+	if (!l->first)
+		l->last = &l->first;
+	l->n_unsent--;
+	for (size_t i = 0; i < u->n_fds; i++)
+		(void)fd_close(u->fds[i]);
+	free(u);
+}
+
+static void drop_unsent(struct link *l)
+{
+	while (l->first)
+		drop_first(l);
+}
+
 struct link *link_close(struct link *l)
 {
 	if (!l)
 		return NULL;
 	assert(!l->ports);
 	link_unwatch(l);
+	drop_unsent(l);
 	l->fd = fd_close(l->fd);
+	for (size_t i = 0; i < BELLS_MAX; i++)
+		l->bells[i].fd = fd_close(l->bells[i].fd);
 	if (l->pid > 0)
 		reap(l->pid);
 	free(l);
@@ -178,8 +230,23 @@ struct link *link_close(struct link *l)
 void link_attach(struct link *l, struct link_port *port)
 {
 	port->job = l->next_job++;
+	/* 0 is nobody's but the keeper's. */
+	if (l->next_job == 0)
+		l->next_job = 1;
 	port->next = l->ports;
 	l->ports = port;
+}
+
+void link_attach_keeper(struct link *l, struct link_port *port)
+{
+	port->job = 0;
+	port->next = l->ports;
+	l->ports = port;
+}
+
+bool link_is_idle(const struct link *l)
+{
+	return !l->ports;
 }
 
 void link_detach(struct link *l, struct link_port *port)
@@ -217,6 +284,7 @@ static int break_link(struct link *l)
 		return 0;
 	l->broken = true;
 	l->source = source_free(l->source);
+	drop_unsent(l);
 	/* One that is not ours to kill ends our runs when it sees this. */
 	(void)shutdown(l->fd, SHUT_RDWR);
 	for (struct link_port *p = l->ports, *next; p; p = next) {
@@ -250,21 +318,121 @@ static int wait_for(int fd, short events, int wait_ms)
 	return r == 0 ? -ETIMEDOUT : 0;
 }
 
-int link_send(struct link *l, const struct record *record, const int *fds, size_t n_fds)
+static int keep(struct link *l, const struct record *record, struct span plan, const int *fds,
+		size_t n_fds)
 {
-	assert(n_fds <= RECORD_FDS_MAX);
+	struct unsent *u;
+	int r = 0;
+
+	if (l->n_unsent >= LINK_UNSENT_MAX)
+		return -ENOBUFS;
+	u = malloc(sizeof(*u) + plan.len);
+	if (!u)
+		return -ENOMEM;
+	*u = (struct unsent){
+		.kind = record->kind, .job = record->job, .run = record->run, .n_plan = plan.len
+	};
+	if (plan.len > 0)
+		memcpy(u->plan, plan.data, plan.len);
+	for (; u->n_fds < n_fds && r == 0; u->n_fds++) {
+		u->fds[u->n_fds] = fcntl(fds[u->n_fds], F_DUPFD_CLOEXEC, 3);
+		if (u->fds[u->n_fds] < 0)
+			r = -errno;
+	}
+	if (r == 0 && !l->first)
+		r = loop_set_events(l->source, EPOLLIN | EPOLLOUT);
+	if (r < 0) {
+		for (size_t i = 0; i < u->n_fds; i++)
+			(void)fd_close(u->fds[i]);
+		free(u);
+		return r;
+	}
+	*l->last = u;
+	l->last = &u->next;
+	l->n_unsent++;
+	return 0;
+}
+
+static int send_parts(struct link *l, const struct record *record, struct span plan, const int *fds,
+		      size_t n_fds)
+{
+	const struct record_parts parts = { .head = (void *)(uintptr_t)record,
+					    .head_len = sizeof(*record),
+					    .tail = (void *)(uintptr_t)plan.data,
+					    .tail_len = plan.len };
+
+	return sys_send_parts(l->fd, &parts, fds, n_fds);
+}
+
+int link_send_plan(struct link *l, const struct record *record, struct span plan, const int *fds,
+		   size_t n_fds)
+{
+	assert(n_fds <= RECORD_FDS_MAX && plan.len <= RECORD_PLAN_MAX);
 	if (l->broken)
 		return -EPIPE;
+	if (l->first)
+		return keep(l, record, plan, fds, n_fds);
 	for (;;) {
 		/* SEQPACKET: the whole record or nothing. */
-		int r = sys_send_record(l->fd, record, sizeof(*record), fds, n_fds);
+		int r = send_parts(l, record, plan, fds, n_fds);
 
 		if (r != -EAGAIN)
 			return r == -ECONNRESET ? -EPIPE : r;
+		if (l->source)
+			return keep(l, record, plan, fds, n_fds);
 		r = wait_for(l->fd, POLLOUT, LINK_SEND_WAIT_MS);
 		if (r < 0)
 			return r;
 	}
+}
+
+static bool is_alone(const struct link *l)
+{
+	for (const struct link_port *p = l->ports; p; p = p->next)
+		if (p->job)
+			return false;
+	return true;
+}
+
+struct ring link_ring(struct link *l, uint64_t key)
+{
+	const int cpu = sched_getcpu();
+	uint32_t at = 0;
+
+	/* Whoever wakes up does so on another processor. Where there are two, that is one or the other. */
+	key = key * 0x9e3779b97f4a7c15 + (uint64_t)cpu + 1;
+	for (uint32_t i = 1; i < BELLS_MAX && l->bells[at].key != key; i++)
+		if (l->bells[i].key == key || l->bells[i].used < l->bells[at].used)
+			at = i;
+	l->bells[at].used = ++l->turn;
+	/* One that was rung for something else is heard by the wrong runtime. */
+	if (l->bells[at].key != key)
+		l->bells[at].key = key;
+	else if (l->bells[at].fd >= 0 && !l->broken && is_alone(l))
+		(void)eventfd_write(l->bells[at].fd, 1);
+	return (struct ring){ at, cpu };
+}
+
+int link_send(struct link *l, const struct record *record, const int *fds, size_t n_fds)
+{
+	return link_send_plan(l, record, (struct span){ 0 }, fds, n_fds);
+}
+
+/* 0: all that was kept has gone, or the socket is full again; negative: the broker is gone. */
+static int flush(struct link *l)
+{
+	while (l->first) {
+		const struct unsent *u = l->first;
+		const struct record record = { .kind = u->kind, .job = u->job, .run = u->run };
+		int r = send_parts(l, &record, (struct span){ u->plan, u->n_plan }, u->fds,
+				   u->n_fds);
+		if (r == -EAGAIN)
+			return 0;
+		if (r < 0)
+			return r;
+		drop_first(l);
+	}
+	return loop_set_events(l->source, EPOLLIN);
 }
 
 static void close_fds(struct link_message *m)
@@ -281,7 +449,12 @@ static int receive(struct link *l, struct link_message *ret)
 	for (size_t i = 0; i < RECORD_FDS_MAX; i++)
 		ret->fds[i] = -EBADF;
 	ret->n_fds = RECORD_FDS_MAX;
+	ret->record.kind = ret->record.job = 0;
 	n = sys_recv_record(l->fd, &ret->record, sizeof(ret->record), ret->fds, &ret->n_fds);
+	/* Without its descriptors it is one run's trouble. */
+	ret->lost_fds = n == -EMFILE;
+	if (ret->lost_fds)
+		return 1;
 	if (n < 0)
 		return n == -EAGAIN ? 0 : (int)n;
 	if (n != sizeof(ret->record)) {
@@ -298,7 +471,12 @@ static int route(struct link *l, struct link_message *m)
 			return break_link(l);
 		l->greeted = true;
 		l->hello = m->record.hello;
-		return 0;
+	}
+	if (m->record.kind == RECORD_BELL && m->record.bell < BELLS_MAX) {
+		struct link_bell *b = &l->bells[m->record.bell];
+
+		(void)fd_close(b->fd);
+		b->fd = TAKE_FD(m->fds[0]);
 	}
 	for (struct link_port *p = l->ports; p; p = p->next) {
 		if (p->job == m->record.job)
@@ -307,9 +485,10 @@ static int route(struct link *l, struct link_message *m)
 	return 0;
 }
 
-/* `all`: also what nobody waits for, and so the end of the other side. */
+/* `all`: also what nobody waits for, and so the end of the other side. Otherwise the rest may be for the next round. */
 static int dispatch(struct link *l, bool all)
 {
+	int64_t until_ns = clock_now_ns() + LINK_ROUND_MS * NS_PER_MS;
 	struct link_message m;
 
 	while (!l->broken) {
@@ -323,7 +502,7 @@ static int dispatch(struct link *l, bool all)
 		close_fds(&m);
 		if (r < 0)
 			return r;
-		if (!all && !l->ports)
+		if (!all && (!l->ports || clock_now_ns() >= until_ns))
 			return 0;
 	}
 	return 0;
@@ -383,17 +562,20 @@ int link_connect(const char *path, struct link **ret)
 	return r;
 }
 
-static int on_readable(void *data, uint32_t events)
+static int on_events(void *data, uint32_t events)
 {
-	(void)events;
-	return dispatch(data, false);
+	struct link *l = data;
+
+	if (events & EPOLLOUT && flush(l) < 0)
+		return break_link(l);
+	return events & ~(uint32_t)EPOLLOUT ? dispatch(l, false) : 0;
 }
 
 int link_watch(struct link *l, struct loop *loop)
 {
 	if (l->broken)
 		return -EPIPE;
-	return loop_add_fd(loop, l->fd, EPOLLIN, (struct handler){ on_readable, l }, &l->source);
+	return loop_add_fd(loop, l->fd, EPOLLIN, (struct handler){ on_events, l }, &l->source);
 }
 
 void link_unwatch(struct link *l)

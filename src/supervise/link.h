@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/span.h"
 #include "broker/proto.h"
 #include "loop/loop.h"
 
@@ -23,6 +24,7 @@ struct link_message {
 	struct record record;
 	int fds[RECORD_FDS_MAX]; /* -EBADF: none; the handler takes what it wants with TAKE_FD */
 	size_t n_fds;
+	bool lost_fds; /* it came without its descriptors, which there was no room for */
 };
 
 /* Who receives the records of one job. Embedded by its owner; link_detach before it goes. */
@@ -60,10 +62,28 @@ void link_unwatch(struct link *l);
 /* Gives the port a job number of its own. */
 void link_attach(struct link *l, struct link_port *port);
 void link_detach(struct link *l, struct link_port *port);
+/* One that hears of HELLO (when it comes through the loop) and of the end. */
+void link_attach_keeper(struct link *l, struct link_port *port);
+bool link_is_idle(const struct link *l); /* no port is attached */
 
-/* Sends one record. The descriptors stay the caller's. -EPIPE: the broker is gone. */
+/*
+ * Sends one record (RUN, KILL, USAGE, SIGNAL). The descriptors stay the caller's. A full socket makes it wait for its turn in
+ * the loop; -ENOBUFS: too many do. -EPIPE: the broker is gone.
+ */
 int link_send(struct link *l, const struct record *record, const int *fds,
 	      size_t n_fds) _must_check_;
+/* The same with at most RECORD_PLAN_MAX bytes behind the record. */
+int link_send_plan(struct link *l, const struct record *record, struct span plan, const int *fds,
+		   size_t n_fds) _must_check_;
+/*
+ * A RUN is about to be sent, which will want the same runtime as others of that key (not 0): rings the broker's bell, if there
+ * is one for it and no other run is under way.
+ */
+struct ring {
+	uint32_t bell; /* its number; BELLS_MAX: none */
+	int cpu;       /* where we were */
+};
+struct ring link_ring(struct link *l, uint64_t key);
 /* Hands out every record that has arrived, without waiting. Also done from the loop. */
 int link_dispatch(struct link *l) _must_check_;
 /* The broker no longer answers: it is killed (its sandboxes die with it) and the link is broken. */

@@ -261,10 +261,36 @@ int sys_mount_readonly(int mount_fd)
 	return CALL(syscall(SYS_mount_setattr, mount_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)));
 }
 
+int sys_clone_mount(int dir_fd, const char *path)
+{
+	return CALL(syscall(SYS_open_tree, dir_fd, path,
+			    AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+}
+
 int sys_move_mount(int mount_fd, const char *target)
 {
 	return CALL(
 		syscall(SYS_move_mount, mount_fd, "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH));
+}
+
+int sys_bind_detached(int dir_fd, int users_fd)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+				   .propagation = MS_PRIVATE };
+	int r, fd = CALL(syscall(SYS_open_tree, dir_fd, "",
+				 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH));
+
+	if (fd < 0)
+		return fd;
+	if (users_fd >= 0) {
+		attr.attr_set |= MOUNT_ATTR_IDMAP;
+		attr.userns_fd = (uint64_t)users_fd;
+	}
+	r = CALL(syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)));
+	if (r == 0)
+		return fd;
+	(void)close(fd);
+	return r;
 }
 
 int sys_pivot_root(const char *root, const char *old)

@@ -85,7 +85,11 @@ int sys_mount_harden_node(const char *path);
 /* A tmpfs that is mounted nowhere yet; nosuid, noexec, but with devices. */
 int sys_tmpfs_detached(const char *size);
 int sys_mount_readonly(int mount_fd);
+/* A copy of the mount at path ("": of the one dir_fd is), attached nowhere. */
+int sys_clone_mount(int dir_fd, const char *path);
 int sys_move_mount(int mount_fd, const char *target);
+/* A directory once more, mounted nowhere yet, without what is mounted below it; nosuid, nodev. users_fd: as sys_idmap_open(). */
+int sys_bind_detached(int dir_fd, int users_fd);
 int sys_pivot_root(const char *root, const char *old);
 int sys_umount_detach(const char *path);
 int sys_chdir(const char *path);
@@ -114,5 +118,12 @@ int sys_send_record(int sock, const void *record, size_t n, const int *fds, size
  * that many is always right). 0: end of file.
  */
 ssize_t sys_recv_record(int sock, void *record, size_t n, int *fds, size_t *n_fds);
+/* The same for a record with something of any length behind it; tail_len is 0 where there is none, or its room. */
+struct record_parts {
+	void *head, *tail;
+	size_t head_len, tail_len;
+};
+int sys_send_parts(int sock, const struct record_parts *parts, const int *fds, size_t n_fds);
+ssize_t sys_recv_parts(int sock, const struct record_parts *parts, int *fds, size_t *n_fds);
 /* The same without descriptors; the socket has SO_PASSCRED, and *ret_pid is the sender's, as seen from here. */
 ssize_t sys_recv_from(int sock, void *record, size_t n, pid_t *ret_pid);

@@ -19,11 +19,12 @@ union control {
 	char bytes[CMSG_SPACE(sizeof(int) * FDS_MAX) + CMSG_SPACE(sizeof(struct ucred))];
 };
 
-int sys_send_record(int sock, const void *record, size_t n, const int *fds, size_t n_fds)
+int sys_send_parts(int sock, const struct record_parts *parts, const int *fds, size_t n_fds)
 {
 	union control control = { 0 };
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)record, .iov_len = n };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct iovec iov[] = { { parts->head, parts->head_len }, { parts->tail, parts->tail_len } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = parts->tail_len > 0 ? 2 : 1 };
+	size_t n = parts->head_len + parts->tail_len;
 	int fault = fault_point();
 
 	if (fault)
@@ -50,6 +51,13 @@ int sys_send_record(int sock, const void *record, size_t n, const int *fds, size
 	}
 }
 
+int sys_send_record(int sock, const void *record, size_t n, const int *fds, size_t n_fds)
+{
+	const struct record_parts parts = { .head = (void *)(uintptr_t)record, .head_len = n };
+
+	return sys_send_parts(sock, &parts, fds, n_fds);
+}
+
 /* How many came; those beyond the capacity are closed at once. */
 static size_t take_fds(struct msghdr *msg, int *fds, size_t capacity)
 {
@@ -74,14 +82,28 @@ static size_t take_fds(struct msghdr *msg, int *fds, size_t capacity)
 	return count;
 }
 
-ssize_t sys_recv_record(int sock, void *record, size_t n, int *fds, size_t *n_fds)
+/* One message with whatever came along in control, which msg points into afterwards. */
+static ssize_t receive(int sock, const struct record_parts *parts, union control *control,
+		       struct msghdr *msg)
+{
+	struct iovec iov[] = { { parts->head, parts->head_len }, { parts->tail, parts->tail_len } };
+	ssize_t r;
+
+	*msg = (struct msghdr){ .msg_iov = iov,
+				.msg_iovlen = parts->tail_len > 0 ? 2 : 1,
+				.msg_control = control->bytes,
+				.msg_controllen = sizeof(control->bytes) };
+	do
+		r = recvmsg(sock, msg, MSG_CMSG_CLOEXEC);
+	while (r < 0 && errno == EINTR);
+	msg->msg_iov = NULL;
+	return r < 0 ? -errno : r;
+}
+
+ssize_t sys_recv_parts(int sock, const struct record_parts *parts, int *fds, size_t *n_fds)
 {
 	union control control;
-	struct iovec iov = { .iov_base = record, .iov_len = n };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control.bytes,
-			      .msg_controllen = sizeof(control.bytes) };
+	struct msghdr msg;
 	int fault = fault_point();
 	size_t capacity = n_fds ? *n_fds : 0;
 	size_t count;
@@ -91,37 +113,37 @@ ssize_t sys_recv_record(int sock, void *record, size_t n, int *fds, size_t *n_fd
 		*n_fds = 0;
 	if (fault)
 		return -fault;
-	do
-		r = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	while (r < 0 && errno == EINTR);
+	r = receive(sock, parts, &control, &msg);
 	if (r < 0)
-		return -errno;
+		return r;
 	count = take_fds(&msg, fds, capacity);
 	if (count > capacity || msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
 		for (size_t i = 0; i < MIN(count, capacity); i++)
 			(void)fd_close(fds[i]);
-		return -EBADMSG;
+		/* There was room for more of them here, but not in our table. */
+		return count < capacity && !(msg.msg_flags & MSG_TRUNC) ? -EMFILE : -EBADMSG;
 	}
 	if (n_fds)
 		*n_fds = count;
 	return r;
 }
 
+ssize_t sys_recv_record(int sock, void *record, size_t n, int *fds, size_t *n_fds)
+{
+	const struct record_parts parts = { .head = record, .head_len = n };
+
+	return sys_recv_parts(sock, &parts, fds, n_fds);
+}
+
 ssize_t sys_recv_from(int sock, void *record, size_t n, pid_t *ret_pid)
 {
 	union control control;
-	struct iovec iov = { .iov_base = record, .iov_len = n };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control.bytes,
-			      .msg_controllen = sizeof(control.bytes) };
-	ssize_t r;
+	struct msghdr msg;
+	const struct record_parts parts = { .head = record, .head_len = n };
+	ssize_t r = receive(sock, &parts, &control, &msg);
 
-	do
-		r = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	while (r < 0 && errno == EINTR);
 	if (r < 0)
-		return -errno;
+		return r;
 	(void)take_fds(&msg, NULL, 0);
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
 		struct ucred sender;

@@ -36,14 +36,18 @@ int textfile_read_at(int dirfd, const char *path, char *ret, size_t size)
 int textfile_read_i64_at(int dirfd, const char *path, int64_t *ret)
 {
 	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : textfile_read_i64_fd(fd, ret);
+}
+
+int textfile_read_i64_fd(int fd, int64_t *ret)
+{
 	char text[64];
 	ssize_t n;
 
-	if (fd < 0)
-		return -errno;
 	/* A number comes in one piece. */
 	do
-		n = read(fd, text, sizeof(text) - 1);
+		n = pread(fd, text, sizeof(text) - 1, 0);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;

@@ -15,6 +15,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,10 +24,12 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
 #define ENTRY_VARIABLE "ATOLL_ENTRY"
+#define NOTE_VARIABLE  "ATOLL_NOTE"
 
 typedef int main_fn(int argc, char **argv, char **env);
 
@@ -150,6 +153,21 @@ static const char *entry_open(const char *path)
 	return path;
 }
 
+/*
+ * The locale that programs will set: libc keeps what it has loaded, tables and converters, so that they find it there. Until
+ * main() sets it, the locale is "C" as ever.
+ */
+static void load_locale(void)
+{
+	wchar_t wide;
+	mbstate_t state = { 0 };
+
+	if (!setlocale(LC_CTYPE, ""))
+		return;
+	(void)mbrtowc(&wide, "\xc3\xa9", 2, &state);
+	(void)setlocale(LC_CTYPE, "C");
+}
+
 static int entry_main(int argc, char **argv, char **env)
 {
 	struct words words;
@@ -157,11 +175,14 @@ static int entry_main(int argc, char **argv, char **env)
 	(void)argc;
 	(void)argv;
 	(void)env;
+	/* Not where a program's heap must begin at a place of its own: this leaves pieces in the old one. */
+	if (entry.kind == ENTRY_MAIN)
+		load_locale();
 	words = enter();
 	return entry.program(words.argc, words.argv, environ);
 }
 
-static void read_variable(void)
+static void read_variables(void)
 {
 	const char *text = getenv(ENTRY_VARIABLE);
 
@@ -177,6 +198,8 @@ static void read_variable(void)
 	}
 	if (text)
 		(void)unsetenv(ENTRY_VARIABLE);
+	agent.noted = getenv(NOTE_VARIABLE) != NULL;
+	(void)unsetenv(NOTE_VARIABLE);
 }
 
 /* Copies: PHP overwrites the ones it was given. */
@@ -226,7 +249,7 @@ static int start_instead(main_fn *program, int argc, char **argv, ...)
 	if (agent.words.start)
 		agent.variables = area_of(agent.words.start + agent.words.size, argv + argc + 1);
 	if (agent.role == AGENT_IS_ZYGOTE)
-		read_variable();
+		read_variables();
 	if (entry.kind == ENTRY_OPEN)
 		keep_words(argc, argv);
 	entry.program = program;

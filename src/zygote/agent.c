@@ -81,6 +81,16 @@ static int replace_fds(void)
 	return 0;
 }
 
+/* The plan is mapped still; the view on it lay on the stack of the clone. */
+static const char *workdir(void)
+{
+	struct plan_view plan = { 0 };
+
+	if (agent.cloner.cell.plan_base)
+		plan = plan_trusted_view(agent.cloner.cell.plan_base);
+	return plan_workdir(&plan);
+}
+
 /* pid 2 of a new sandbox, on its way out of fork(). */
 static void become_program(void)
 {
@@ -88,7 +98,7 @@ static void become_program(void)
 
 	if (dup3(agent.cloner.cell.keep_fd, WARM_FD, O_CLOEXEC) < 0 ||
 	    sys_close_others(keep, ARRAY_SIZE(keep)) < 0 || replace_fds() < 0 ||
-	    chdir("/sandbox") < 0)
+	    chdir(workdir()) < 0)
 		_exit(1);
 	(void)prctl(PR_SET_DUMPABLE, 1);
 	(void)setsid();

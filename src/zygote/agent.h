@@ -17,6 +17,7 @@
 #include "base/macro.h"
 #include "zygote/cloner.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdbool.h>
 #include <sys/types.h>
@@ -43,8 +44,18 @@ struct agent {
 	struct agent_area words,
 		variables; /* where the kernel looks for /proc/self/cmdline and environ */
 	/* program */
-	char plan[8192] __attribute__((aligned(8))); /* of the request, while it is put in place */
-	bool asked, launched;
+	char plan[LAUNCH_PLAN_MAX]
+		__attribute__((aligned(8))); /* of the request, while it is put in place */
+	bool noted; /* the runner wants a note in front of the request (ATOLL_NOTE) */
+	char text_room[LAUNCH_PLAN_MAX + 64]; /* enough for what such a plan says, and more */
+	char *env_room[128];
+	bool asked, parked, launched;
+	int bell_fd;  /* 0: none */
+	int rings;    /* heard so far */
+	bool stirred; /* it has just rung */
+	int cpu;      /* where it is rung */
+	bool moved;   /* from where a program may run: */
+	cpu_set_t cpus;
 	ino_t inode;	  /* of the socket: a program may put something else in its place */
 	const char *text; /* the request as the runner reads it */
 	size_t text_len, text_at;
@@ -56,3 +67,5 @@ extern struct agent agent;
 ssize_t agent_read(void *buf, size_t n);
 /* The process leaves through exit(): its last word. */
 void agent_exit(int status, void *data);
+/* For runners that leave without exit(): the same. It returns where nobody listens. */
+void atoll_last_word(int status);

@@ -13,7 +13,11 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-enum { CELL_MS_MAX = 20000 };
+enum {
+	CELL_MS_MAX = 20000,
+	BACKGROUND_MS =
+		50, /* on a busy host what only gets what is left over would never be ready */
+};
 
 static void unwatch(struct cell *cell)
 {
@@ -48,13 +52,6 @@ static int on_death(void *data, uint32_t events)
 	return 0;
 }
 
-static int on_deadline(void *data, uint32_t events)
-{
-	(void)events;
-	settle(data, CELL_BROKEN);
-	return 0;
-}
-
 static int watch_death(struct cell *cell)
 {
 	return loop_add_fd(cell->loop, cell->sandbox->pidfd, EPOLLIN,
@@ -67,6 +64,20 @@ static void set_background(struct cell *cell, bool on)
 	if (cell->sandbox->pid > 0)
 		cell->sandbox->host->cgroups->set_background(cell->sandbox->cgroup, on);
 	cell->background = on;
+}
+
+static int on_deadline(void *data, uint32_t events)
+{
+	struct cell *cell = data;
+
+	(void)events;
+	if (!cell->background) {
+		settle(cell, CELL_BROKEN);
+		return 0;
+	}
+	set_background(cell, false);
+	source_set_time(cell->deadline, clock_now_ns() + CELL_MS_MAX * NS_PER_MS);
+	return 0;
 }
 
 /* It waits for a request from now on, so what it has used so far is not the request's. */
@@ -229,7 +240,10 @@ static int watch_control(struct cell *cell)
 		r = loop_add_fd(cell->loop, cell->sandbox->control_fd, EPOLLIN,
 				(struct handler){ on_control, cell }, &cell->control);
 	if (r == 0)
-		r = loop_add_timer(cell->loop, clock_now_ns() + CELL_MS_MAX * NS_PER_MS,
+		r = loop_add_timer(cell->loop,
+				   clock_now_ns() +
+					   (cell->background ? BACKGROUND_MS : CELL_MS_MAX) *
+						   NS_PER_MS,
 				   (struct handler){ on_deadline, cell }, &cell->deadline);
 	return r;
 }
@@ -258,9 +272,11 @@ static int begin(struct cell *cell, const struct cell_options *o, struct error *
 		r = watch_control(cell);
 	if (r == 0)
 		r = zygote_fork(o->zygote, cell->sandbox,
-				&(struct zygote_ends){ control, o->shape->kind == WARM_FORK
-									? cell->far_end
-									: -EBADF },
+				&(struct zygote_ends){ .control_fd = control,
+						       .program_fd = o->shape->kind == WARM_FORK
+									     ? cell->far_end
+									     : -EBADF,
+						       .tree = o->shape->tree },
 				o->warm_up);
 	if (o->shape->kind == WARM_FORK)
 		cell->far_end = fd_close(cell->far_end);
@@ -297,11 +313,36 @@ void cell_hurry(struct cell *cell, int64_t ms)
 		set_background(cell, false);
 }
 
+void cell_expect(struct cell *cell, const struct bell *bell)
+{
+	const struct expect_record rec = { PROGRAM_EXPECT, bell ? bell->cpu : -1 };
+
+	if (cell->sandbox->program_fd < 0)
+		return;
+	cell->bell = bell ? bell->serial : 0;
+	cell->woken |= bell != NULL;
+	(void)!sys_send_record(cell->sandbox->program_fd, &rec, sizeof(rec),
+			       bell ? &bell->fd : NULL, bell ? 1 : 0);
+}
+
+/* What it did when bells rang was not the request's either. */
+static void count_again(struct cell *cell)
+{
+	struct sandbox *sb = cell->sandbox;
+	int64_t us = cell->base.user_us < 0 ? -1 : sb->host->cgroups->read_cpu_us(sb->cgroup);
+
+	if (us >= 0)
+		cell->base.user_us = us - cell->base.system_us;
+}
+
 void cell_open(struct cell *cell, struct cell_content *ret)
 {
+	if (cell->woken)
+		count_again(cell);
 	*ret = (struct cell_content){ .sandbox = TAKE_PTR(cell->sandbox),
 				      .prepared = cell->prepared,
 				      .base = cell->base,
+				      .expected = cell->bell != 0,
 				      .control = TAKE_PTR(cell->control),
 				      .program = TAKE_PTR(cell->program),
 				      .death = TAKE_PTR(cell->death) };

@@ -47,6 +47,12 @@ static void use_capabilities(bool on)
 	(void)syscall(SYS_capset, &header, caps);
 }
 
+/* Whatever changes who we are takes this away; while a clone shares our memory nothing else would reach us. */
+static void end_with_broker(void)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+}
+
 /*
  * Where memory is shared this returns twice on one stack: what the clone pushes lies below, and it never returns from its first
  * call. Inline, because the return address of a wrapper would not survive that.
@@ -78,6 +84,7 @@ static _noreturn_ void cell_main(struct child *cell)
 {
 	const struct report hello = { .kind = REPORT_HELLO };
 
+	end_with_broker();
 	(void)sys_send_record(cell->control_fd, &hello, sizeof(hello), NULL, 0);
 	child_main(cell);
 }
@@ -110,6 +117,7 @@ static __attribute__((noinline)) int clone_cell(struct cloner *c, const struct z
 	if (req->owner &&
 	    (syscall(SYS_setresuid, -1, req->owner, -1) < 0 || syscall(SYS_setfsuid, 0) < 0))
 		return -errno;
+	end_with_broker();
 	r = clone_raw(&args);
 	if (r == 0)
 		cell_main(&c->cell);
@@ -124,6 +132,7 @@ static void clean_up(struct cloner *c, const struct zygote_record *req)
 	if (req->net)
 		(void)!sys_setns(c->home_net_fd, CLONE_NEWNET);
 	use_capabilities(false);
+	end_with_broker();
 	if (c->cell.plan_base)
 		(void)munmap(c->cell.plan_base, c->cell.plan_size);
 }
@@ -151,6 +160,7 @@ void cloner_serve(struct cloner *c)
 				  .keep_fd = program_fd,
 				  .fork_program = c->fork_program,
 				  .net_given = req.net,
+				  .skeleton = req.skeleton,
 				  .signals_kept = true,
 				  .plan_fd = -EBADF,
 				  .terminal_fd = -EBADF,
@@ -187,12 +197,16 @@ int cloner_open(struct cloner *c)
 	if (fcntl(WARM_FD, F_SETFD, FD_CLOEXEC) < 0 ||
 	    fcntl(ZYGOTE_INIT_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return -errno;
-	return c->home_net_fd < 0 ? c->home_net_fd : filter_build(FILTER_DEFAULT, &c->host.filter);
+	return c->home_net_fd < 0 ? c->home_net_fd : filter_build_all(c->host.filters);
 }
 
 int cloner_ready(void)
 {
-	const struct zygote_record ready = { .kind = ZYGOTE_READY };
+	struct stat st;
+	const struct zygote_record ready = {
+		.kind = ZYGOTE_READY,
+		.skeleton = stat(CHILD_SKELETON_PLACE "/skeleton", &st) == 0,
+	};
 
 	return is_single_threaded() ? sys_send_record(WARM_FD, &ready, sizeof(ready), NULL, 0)
 				    : -EBUSY;

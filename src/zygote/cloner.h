@@ -9,7 +9,7 @@
 #include "zygote/proto.h"
 
 struct cloner {
-	struct sandbox_host host; /* filter and init */
+	struct sandbox_host host; /* filters and init */
 	struct child cell;	  /* of the clone that is being made */
 	int home_net_fd;
 	bool warm_up; /* the latest request's wish */

@@ -39,6 +39,7 @@ static void start(struct seat *seat)
 	struct family *f = seat->family;
 	const struct zygote_options options = { .runtime = f->runtime,
 						.modules = (const char *const *)f->modules,
+						.shape = f->shape.tree ? &f->shape : NULL,
 						.on_change = on_zygote,
 						.data = seat };
 
@@ -104,6 +105,8 @@ struct family *family_free(struct family *f)
 		return NULL;
 	for (size_t i = 0; i < FAMILY_SEATS; i++)
 		vacate(&f->seats[i]);
+	if (f->shape.tree)
+		shape_done(&f->shape);
 	for (char **m = f->modules; *m; m++)
 		free(*m);
 	free(f->modules);
@@ -124,13 +127,25 @@ bool family_is(const struct family *f, const struct warm_runtime *runtime,
 	return !f->modules[i] && !modules[i];
 }
 
+void family_serve(struct family *f, const struct shape *shape)
+{
+	if (f->shape.tree || !shape->tree)
+		return;
+	if (shape_init(&f->shape, &shape->view, shape->kind) < 0)
+		f->shape.tree = 0;
+	else
+		f->sources = plan_tree_sources(&f->shape.view);
+}
+
 /* Young enough to be forked from: what children of one zygote share may not be shared by too many, nor for long. */
 static bool is_fresh(const struct family *f, const struct zygote *z)
 {
 	uint32_t forks = f->bounds->forks ? f->bounds->forks : WARM_FORKS;
 	int64_t age_ms = f->bounds->age_ms ? f->bounds->age_ms : WARM_AGE_MS;
 
-	return z->forks < forks && clock_now_ns() - z->born_ns < age_ms * NS_PER_MS;
+	return z->forks < forks && clock_now_ns() - z->born_ns < age_ms * NS_PER_MS &&
+	       (!f->host->sandboxes->facts.privileged ||
+		(z->tree == f->shape.tree && z->sources == f->sources));
 }
 
 /* The old one serves until the new one is there. */
@@ -173,8 +188,19 @@ static unsigned family_count(const struct family *f)
 	return n;
 }
 
+/* A skeleton whose files have changed serves no more: until there is a new one, sandboxes are made without. */
+static void look_at_sources(struct family *f)
+{
+	f->sources = plan_tree_sources(&f->shape.view);
+	for (size_t i = 0; i < FAMILY_SEATS; i++)
+		if (f->seats[i].serving && f->seats[i].serving->sources != f->sources)
+			f->seats[i].serving->skeleton = false;
+}
+
 void family_tick(struct family *f, int64_t idle_since_ns)
 {
+	if (f->shape.tree)
+		look_at_sources(f);
 	if (f->wide_ns < idle_since_ns)
 		f->n_seats = 1;
 	for (unsigned i = f->n_seats; i < FAMILY_SEATS; i++)

@@ -20,7 +20,9 @@ struct family {
 	struct zygote_host *host;
 	const struct warm_bounds *bounds;
 	const struct warm_runtime *runtime;
-	char **modules; /* NULL-terminated */
+	char **modules;	    /* NULL-terminated */
+	struct shape shape; /* whose skeleton its zygotes have; tree 0: none yet */
+	uint64_t sources;   /* of that skeleton, as of the last look */
 	struct seat seats[FAMILY_SEATS];
 	unsigned n_seats, turn;
 	unsigned failures;
@@ -35,6 +37,8 @@ int family_new(struct family **ret, struct zygote_host *host, const struct warm_
 struct family *family_free(struct family *f);
 bool family_is(const struct family *f, const struct warm_runtime *runtime,
 	       const char *const *modules);
+/* Its zygotes will serve this shape, among others: the first one's skeleton is made in each. */
+void family_serve(struct family *f, const struct shape *shape);
 /* The zygote to fork from, or NULL: it is on its way, or cannot be had. */
 struct zygote *family_zygote(struct family *f);
 /* Requests wait for each other. */

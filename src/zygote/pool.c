@@ -8,13 +8,13 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "sandbox/net.h"
-#include "sys/textfile.h"
+#include "sys/memory.h"
 #include "zygote/blob.h"
-#include "zygote/family.h"
+#include "zygote/expect.h"
 #include "zygote/grave.h"
+#include "zygote/stock.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,25 +22,14 @@ enum {
 	STOCKS_MAX = 64,
 	FAMILIES_MAX = 16,
 	REFILL_MS = 1,
+	REFILL_START_MS =
+		4, /* the usual run of a started runtime takes REFILL_MS: its reply goes first */
 	TICK_MS = 1000,
 	TARGET_FIRST = 2,
 	WAIT_MS_MAX = 2000, /* a request waits for a cell; then it makes its own sandbox */
-	RETRY_MS = 1000,
-	GROUPS_MS = 4000, /* well before another atoll takes an empty group for left behind */
-	FAILURES_MAX = 3, /* in a row */
+	GROUPS_MS = 4000,   /* well before another atoll takes an empty group for left behind */
 	CELL_KERNEL_BYTES = 512 * 1024, /* what the kernel keeps for a sandbox */
 	AVAILABLE_SHARE = 16, /* of all memory: with less available, nothing is kept ready */
-};
-
-/* The cells of one shape that nobody has claimed. */
-struct stock {
-	struct stock *next;
-	struct shape shape;
-	struct family *family; /* who clones its cells */
-	struct cell *cells;
-	unsigned n_cells, target, failures;
-	int64_t used_ns, shrunk_ns, retry_ns;
-	int64_t limits[_STAGE_LIMIT_MAX]; /* of the latest request */
 };
 
 struct pool {
@@ -56,6 +45,7 @@ struct pool {
 	bool refilling;	      /* the timer is armed */
 	bool pressed;	      /* the host is short of memory */
 	int64_t memory_bytes; /* of READY cells in stock */
+	struct expectations expected;
 	struct source *refill, *tick;
 };
 
@@ -70,12 +60,17 @@ static int64_t cell_bytes(const struct cell *cell)
 }
 
 /* Once: putting it off with each request would be never. */
-static void refill_soon(struct pool *p)
+static void refill_in(struct pool *p, int64_t ms)
 {
 	if (p->refilling)
 		return;
 	p->refilling = true;
-	source_set_time(p->refill, clock_now_ns() + REFILL_MS * NS_PER_MS);
+	source_set_time(p->refill, clock_now_ns() + ms * NS_PER_MS);
+}
+
+static void refill_soon(struct pool *p)
+{
+	refill_in(p, REFILL_MS);
 }
 
 /* It is in a stock, and counted there. */
@@ -89,22 +84,16 @@ static void count_cell(struct pool *p, const struct cell *cell, int by)
 
 static void link_cell(struct pool *p, struct stock *s, struct cell *cell)
 {
-	cell->next = s->cells;
-	s->cells = cell;
-	s->n_cells++;
+	stock_add(s, cell);
 	count_cell(p, cell, 1);
 }
 
 static void unlink_cell(struct pool *p, struct stock *s, struct cell *cell)
 {
-	for (struct cell **at = &s->cells; *at; at = &(*at)->next)
-		if (*at == cell) {
-			*at = cell->next;
-			cell->next = NULL;
-			s->n_cells--;
-			count_cell(p, cell, -1);
-			return;
-		}
+	if (!stock_remove(s, cell))
+		return;
+	expect_forget_cell(&p->expected, cell);
+	count_cell(p, cell, -1);
 }
 
 static struct stock *stock_of(struct pool *p, const struct cell *cell)
@@ -113,18 +102,6 @@ static struct stock *stock_of(struct pool *p, const struct cell *cell)
 		if (&s->shape == cell->shape)
 			return s;
 	return NULL;
-}
-
-/* After a few in a row there is a pause: whatever is missing may be there again later. */
-static void note_failure(struct stock *s)
-{
-	if (++s->failures >= FAILURES_MAX)
-		s->retry_ns = clock_now_ns() + RETRY_MS * NS_PER_MS;
-}
-
-static bool may_make(const struct stock *s)
-{
-	return s->failures < FAILURES_MAX || clock_now_ns() >= s->retry_ns;
 }
 
 /* A cell has come about, or has not. */
@@ -136,10 +113,7 @@ static void on_cell(void *data, struct cell *cell)
 	refill_soon(p);
 	if (!s)
 		return;
-	if (cell->state == CELL_BROKEN)
-		note_failure(s);
-	else
-		s->failures = 0;
+	stock_note(s, cell->state != CELL_BROKEN);
 	if (cell->claimed) {
 		p->n_waiting--;
 	} else if (cell->state == CELL_READY) {
@@ -169,14 +143,25 @@ static int make_cell(struct pool *p, struct stock *s, bool warm_up, struct cell 
 		return -EAGAIN;
 	r = cell_new(&options, ret, &err);
 	if (r < 0)
-		note_failure(s);
+		stock_note(s, false);
 	return r;
+}
+
+/* For those that are being made and one more, each as large as one that is there. */
+static bool has_room(const struct pool *p, const struct stock *s)
+{
+	const struct cell *made = s->cells;
+	int64_t each;
+
+	while (made && !made->ready_ns)
+		made = made->next;
+	each = made ? cell_bytes(made) : CELL_KERNEL_BYTES;
+	return p->memory_bytes + (int64_t)(p->n_making + 1) * each <= p->bounds.memory_bytes;
 }
 
 static bool wants_more(const struct pool *p, const struct stock *s)
 {
-	return s->n_cells < s->target && may_make(s) && !p->pressed &&
-	       p->memory_bytes < p->bounds.memory_bytes;
+	return s->n_cells < s->target && stock_may_grow(s) && !p->pressed && has_room(p, s);
 }
 
 static int on_refill(void *data, uint32_t events)
@@ -199,6 +184,8 @@ static int on_refill(void *data, uint32_t events)
 		refill_soon(p);
 		break;
 	}
+	if (p->n_making == 0 && !expect_next(&p->expected))
+		refill_in(p, EXPECT_MS);
 	return 0;
 }
 
@@ -220,6 +207,7 @@ static void stock_free(struct pool *p, struct stock *s)
 			break;
 		}
 	drop_cells(p, s, 0);
+	expect_forget_stock(&p->expected, s);
 	shape_done(&s->shape);
 	free(s);
 }
@@ -237,30 +225,13 @@ static void shrink(struct pool *p, struct stock *s, int64_t now_ns)
 		stock_free(p, s);
 }
 
-static int64_t available_share(void)
-{
-	char text[2048];
-	const char *at;
-	long long total_kib = 0, available_kib = 0;
-
-	if (textfile_read_at(AT_FDCWD, "/proc/meminfo", text, sizeof(text)) < 0)
-		return INT64_MAX;
-	at = strstr(text, "MemTotal:");
-	if (at)
-		(void)sscanf(at, "MemTotal: %lld", &total_kib);
-	at = strstr(text, "MemAvailable:");
-	if (!at || sscanf(at, "MemAvailable: %lld", &available_kib) != 1)
-		return INT64_MAX;
-	return total_kib / MAX(available_kib, 1LL);
-}
-
 static int on_tick(void *data, uint32_t events)
 {
 	struct pool *p = data;
 	int64_t now_ns = clock_now_ns();
 
 	(void)events;
-	p->pressed = available_share() >= AVAILABLE_SHARE;
+	p->pressed = memory_is_short(AVAILABLE_SHARE);
 	for (struct stock *s = p->stocks, *next; s; s = next) {
 		next = s->next;
 		if (p->pressed || p->memory_bytes > p->bounds.memory_bytes)
@@ -328,12 +299,15 @@ static struct family *find_family(struct pool *p, const struct shape *shape)
 	if (!forge && !runtime)
 		return NULL;
 	for (f = p->families; f; f = f->next)
-		if (family_is(f, runtime, modules))
+		if (family_is(f, runtime, modules)) {
+			family_serve(f, shape);
 			return f;
+		}
 	if (!make_room(p) || family_new(&f, &p->host, &p->bounds, runtime, modules) < 0)
 		return NULL;
 	f->on_change = on_family;
 	f->data = p;
+	family_serve(f, shape);
 	f->next = p->families;
 	p->families = f;
 	return f;
@@ -367,7 +341,8 @@ static struct stock *new_stock(struct pool *p, const struct plan_view *plan, enu
 		free(s);
 		return NULL;
 	}
-	s->family = find_family(p, &s->shape);
+	if (shape_open_runner(&s->shape, p->host.runners) == 0)
+		s->family = find_family(p, &s->shape);
 	if (!s->family) {
 		shape_done(&s->shape);
 		free(s);
@@ -388,34 +363,21 @@ static struct stock *find_stock(struct pool *p, const struct plan_view *plan, en
 	return new_stock(p, plan, kind);
 }
 
-/* READY, else the one that began first; a runtime that is being started takes longer than starting the program itself. */
-static struct cell *best_cell(const struct stock *s)
-{
-	struct cell *best = NULL;
-
-	for (struct cell *cell = s->cells; cell; cell = cell->next) {
-		if (cell->state == CELL_READY)
-			return cell;
-		best = cell;
-	}
-	return s->shape.kind == WARM_START ? NULL : best;
-}
-
 /* A runtime that is started takes as long ahead of a request as with it. */
 static struct cell *make_for_request(struct pool *p, struct stock *s)
 {
 	struct cell *cell;
 
-	if (s->shape.kind == WARM_START || !may_make(s) || make_cell(p, s, false, &cell) < 0)
+	if (s->shape.kind == WARM_START || !stock_may_grow(s) || make_cell(p, s, false, &cell) < 0)
 		return NULL;
 	if (p->n_waiting > 0)
 		family_widen(s->family);
 	return cell;
 }
 
-/* by_wish: it is what the request would like best, so there should be more of it. */
+/* With a bell it is what the request would like best, so there should be more of it. */
 static struct cell *claim(struct pool *p, const struct plan_view *plan, enum warm_kind kind,
-			  bool by_wish)
+			  const struct bell *bell)
 {
 	struct stock *s = find_stock(p, plan, kind);
 	struct cell *cell;
@@ -424,8 +386,10 @@ static struct cell *claim(struct pool *p, const struct plan_view *plan, enum war
 		return NULL;
 	s->used_ns = clock_now_ns();
 	plan_stage_limits(plan, 0, s->limits);
-	cell = best_cell(s);
-	if (by_wish && (!cell || cell->state != CELL_READY))
+	cell = stock_best(s, bell);
+	if (bell)
+		expect_note(&p->expected, bell, s);
+	if (bell && (!cell || cell->state != CELL_READY))
 		s->target = MIN(MAX(s->target * 2, (unsigned)TARGET_FIRST), p->bounds.spares);
 	if (cell)
 		unlink_cell(p, s, cell);
@@ -434,14 +398,18 @@ static struct cell *claim(struct pool *p, const struct plan_view *plan, enum war
 	return cell;
 }
 
-struct cell *pool_claim(struct pool *p, const struct plan_view *plan)
+struct cell *pool_claim(struct pool *p, const struct plan_view *plan, const struct bell *bell)
 {
 	enum warm_kind kind = plan_warm_kind(plan);
-	struct cell *cell = claim(p, plan, kind, true);
+	struct cell *cell;
 
+	/* Without privilege the clone needs to know where the workspace lies, and a zygote's does not. */
+	if (plan_find(plan, OP_WORKSPACE, -1) && !p->host.sandboxes->facts.privileged)
+		return NULL;
+	cell = claim(p, plan, kind, bell);
 	if (!cell && kind != WARM_NONE)
-		cell = claim(p, plan, WARM_NONE, false);
-	refill_soon(p);
+		cell = claim(p, plan, WARM_NONE, NULL);
+	refill_in(p, cell && kind == WARM_START ? REFILL_START_MS : REFILL_MS);
 	if (!cell)
 		return NULL;
 	cell->claimed = true;
@@ -477,6 +445,7 @@ int pool_new(const struct pool_options *options, struct pool **ret)
 	if (!p)
 		return -ENOMEM;
 	p->host = (struct zygote_host){
+		.runners = options->table ? options->table->runners : NULL,
 		.sandboxes = options->sandboxes,
 		.loop = options->loop,
 		.agent_fd = fd_sealed_program("agent", agent_blob,
@@ -502,6 +471,19 @@ int pool_new(const struct pool_options *options, struct pool **ret)
 		return r;
 	*ret = TAKE_PTR(p);
 	return 0;
+}
+
+void pool_close(struct pool *p)
+{
+	if (!p)
+		return;
+	/* Also what is dying already: nobody is left who would come before it. */
+	sandbox_host_lift(p->host.sandboxes);
+	p->bounds.spares = 0;
+	for (struct stock *s = p->stocks; s; s = s->next) {
+		s->target = 0;
+		drop_cells(p, s, 0);
+	}
 }
 
 struct pool *pool_free(struct pool *p)
@@ -530,6 +512,7 @@ struct pool *pool_free(struct pool *p)
 	zygote_host_done(&p->host);
 	p->graves = graves_free(p->graves);
 	p->nets = nets_free(p->nets);
+	expect_done(&p->expected);
 	p->host.agent_fd = fd_close(p->host.agent_fd);
 	p->host.forge_fd = fd_close(p->host.forge_fd);
 	free(p);

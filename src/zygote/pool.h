@@ -18,13 +18,16 @@ struct pool_options {
 };
 
 int pool_new(const struct pool_options *options, struct pool **ret) _must_check_;
+/* Kills every cell that nobody has claimed, and makes no more: it will be freed soon. NULL is fine. */
+void pool_close(struct pool *p);
 /* Ends zygotes and cells and waits for that. NULL is fine. */
 struct pool *pool_free(struct pool *p);
 /*
  * A cell for that plan, claimed: READY, or one to wait for (set cell->waiter). NULL: none can be had soon, the run makes its
- * own sandbox. It ends with cell_open() or pool_discard(), exactly once.
+ * own sandbox. A cell ends with cell_open() or pool_discard(), exactly once. The caller rings bell before it asks for its next
+ * one, most likely like this.
  */
-struct cell *pool_claim(struct pool *p, const struct plan_view *plan);
+struct cell *pool_claim(struct pool *p, const struct plan_view *plan, const struct bell *bell);
 void pool_discard(struct pool *p, struct cell *cell);
 /* A sandbox that a run has got out of a cell and cannot use. */
 void pool_bury(struct pool *p, struct sandbox *sb);

@@ -3,10 +3,17 @@
 #include "zygote/shape.h"
 
 #include "base/fd.h"
+#include "sandbox/child.h"
+#include "sys/textfile.h"
 #include "zygote/proto.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+enum { RUNNER_BYTES_MAX = 1 << 20 };
 
 /* Walks the records of a plan that belong to a shape. */
 struct walk {
@@ -20,8 +27,10 @@ static bool belongs(const struct walk *w, const struct op *op)
 {
 	if (w->kind == WARM_NONE)
 		return !w->pivoted;
+	if (rlimit_is_late(op))
+		return false;
 	/* Directories behind the pivot are those of the caller's files. */
-	if (op->kind == OP_FILE || op->kind == OP_RLIMIT || (op->kind == OP_DIR && w->pivoted))
+	if (op->kind == OP_FILE || (op->kind == OP_DIR && w->pivoted))
 		return false;
 	return op_table[op->kind].phase == PHASE_PREPARE || op->kind >= OP_WARM;
 }
@@ -76,6 +85,47 @@ uint64_t shape_hash(const struct plan_view *v, enum warm_kind kind)
 		hash = mix(hash, (uint64_t)op->value2);
 		hash = mix_bytes(hash, op_a(v, op), op->a.len);
 		hash = mix_bytes(hash, op_b(v, op), op->b.len);
+	}
+	return hash;
+}
+
+/* Of records that put something into the root, apart from how large the mounts may become. */
+static uint64_t tree_hash(const struct plan_view *v)
+{
+	uint64_t hash = 1;
+
+	for (uint32_t i = 0; i < v->n_ops && v->ops[i].kind != OP_PIVOT; i++) {
+		const struct op *op = &v->ops[i];
+
+		if (op_table[op->kind].a == SPAN_SOURCE &&
+		    strncmp(op_a(v, op), CHILD_SKELETON_PLACE, sizeof(CHILD_SKELETON_PLACE) - 1) ==
+			    0)
+			return 0;
+		hash = mix(hash, (uint64_t)op->kind << 48 | (uint64_t)op->flags << 32 | op->mode);
+		hash = mix_bytes(hash, op_a(v, op), op->a.len);
+		hash = mix_bytes(hash, op_b(v, op), op->b.len);
+	}
+	return hash ? hash : 1;
+}
+
+uint64_t plan_tree_sources(const struct plan_view *v)
+{
+	uint64_t hash = 1;
+
+	for (uint32_t i = 0; i < v->n_ops && v->ops[i].kind != OP_PIVOT; i++) {
+		const struct op *op = &v->ops[i];
+		struct stat st = { 0 };
+
+		if (op->kind != OP_SHOW)
+			continue;
+		(void)lstat(op_a(v, op), &st);
+		hash = mix(hash, st.st_mode);
+		/* Directories are shown as they are, but for small ones. */
+		if (S_ISDIR(st.st_mode) && !(op->flags & OP_SMALL))
+			continue;
+		hash = mix(hash, st.st_ino);
+		hash = mix(hash, (uint64_t)st.st_ctim.tv_sec * 1000000000U +
+					 (uint64_t)st.st_ctim.tv_nsec);
 	}
 	return hash;
 }
@@ -168,10 +218,6 @@ static int point_into(struct shape *s)
 			s->runtime = op_a(&s->view, op);
 		else if (op->kind == OP_PRELOAD)
 			s->modules[n++] = op_a(&s->view, op);
-		else if (op->kind == OP_WARM_FILE)
-			s->file_fd = fd_sealed_memfd("runner", op_a(&s->view, op), op->a.len);
-		if (op->kind == OP_WARM_FILE && s->file_fd < 0)
-			return s->file_fd;
 	}
 	return 0;
 }
@@ -184,6 +230,8 @@ int shape_init(struct shape *s, const struct plan_view *v, enum warm_kind kind)
 	*s = (struct shape){
 		.hash = shape_hash(v, kind), .kind = kind, .plan_fd = -EBADF, .file_fd = -EBADF
 	};
+	/* Behind the pivot, the request of one that is not complete may put things into its root. */
+	s->tree = kind == WARM_NONE ? 0 : tree_hash(v);
 	plan_init(&s->plan);
 	buf_init(&bytes, PLAN_BYTES_MAX);
 	r = build(s, v);
@@ -198,6 +246,27 @@ int shape_init(struct shape *s, const struct plan_view *v, enum warm_kind kind)
 	if (r < 0)
 		shape_done(s);
 	return r;
+}
+
+int shape_open_runner(struct shape *s, const char *runners)
+{
+	_cleanup_buf_ struct buf text = { .max = RUNNER_BYTES_MAX };
+	const struct op *op = plan_find(&s->view, OP_WARM_FILE, -1);
+	const char *name = op ? op_a(&s->view, op) : NULL;
+	char path[PATH_MAX];
+	int r;
+
+	if (!op)
+		return 0;
+	/* The name is a caller's. */
+	if (!runners || name[0] == '/' || strstr(name, "..") ||
+	    snprintf(path, sizeof(path), "%s/%s", runners, name) >= (int)sizeof(path))
+		return -EINVAL;
+	r = textfile_read_buf(path, &text);
+	if (r < 0)
+		return r;
+	s->file_fd = fd_sealed_memfd("runner", text.data, text.len);
+	return s->file_fd < 0 ? s->file_fd : 0;
 }
 
 void shape_done(struct shape *s)

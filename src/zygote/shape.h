@@ -4,8 +4,8 @@
  * of its own. Nothing of a request is in it: files, words, variables and limits stay out.
  *
  *   program executed by init (WARM_NONE)    the records up to the pivot; the rest follows with the request (COMMAND_REST)
- *   program there already                   everything that is prepared but files and rlimits, which the program puts in
- *                                           place itself; and, where it is started and not forked, its command
+ *   program there already                   everything that is prepared but files and some limits, which the program puts in place
+ *                                           itself; and, where it is started and not forked, its command
  */
 #pragma once
 
@@ -18,7 +18,8 @@ struct shape {
 	struct plan plan;      /* as built */
 	struct plan_view view; /* the same */
 	int plan_fd;	       /* the same, sealed */
-	int file_fd;	       /* OP_WARM_FILE, sealed; or -EBADF */
+	int file_fd;	       /* OP_WARM_FILE's bytes, sealed; or -EBADF */
+	uint64_t tree;	       /* what skeleton it needs; 0: none serves */
 	bool network;	       /* it needs a network namespace of its own making */
 	const char *runtime;   /* WARM_FORK: points into plan */
 	const char **modules;  /* WARM_FORK: NULL-terminated; point into plan */
@@ -29,6 +30,10 @@ uint64_t shape_hash(const struct plan_view *v, enum warm_kind kind);
 /* Whether a sandbox of this shape serves that plan. */
 bool shape_fits(const struct shape *s, const struct plan_view *v, enum warm_kind kind);
 int shape_init(struct shape *s, const struct plan_view *v, enum warm_kind kind) _must_check_;
+/* Reads the runner that OP_WARM_FILE names, if any, from the runners' directory. */
+int shape_open_runner(struct shape *s, const char *runners) _must_check_;
 void shape_done(struct shape *s);
+/* What the files are now that the skeleton of a plan has copies of: equal numbers, equal files. */
+uint64_t plan_tree_sources(const struct plan_view *v);
 /* How the one stage of a plan could be had already running. */
 enum warm_kind plan_warm_kind(const struct plan_view *v);

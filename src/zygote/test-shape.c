@@ -4,16 +4,21 @@
 
 #include "base/fd.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 struct wish {
 	int64_t disk_bytes, open_files, memory_bytes;
-	const char *file, *dir, *arg, *module, *start;
+	const char *file, *dir, *arg, *module, *start, *runner;
 	bool loopback, read_only;
 };
 
@@ -52,6 +57,8 @@ static void make(struct plan *p, const struct wish *w, enum warm_kind kind)
 		add(p, (struct op){ .kind = OP_PRELOAD }, w->module, NULL);
 	if (w->start)
 		add(p, (struct op){ .kind = OP_WARM_ARG }, w->start, NULL);
+	if (w->runner)
+		add(p, (struct op){ .kind = OP_WARM_FILE }, w->runner, NULL);
 	add(p, (struct op){ .kind = OP_STAGE }, "run", NULL);
 	add(p, (struct op){ .kind = OP_ARG }, w->arg, NULL);
 	add(p,
@@ -170,6 +177,103 @@ static void test_nothing_of_a_request(void **state)
 	}
 }
 
+static void write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(close(fd), 0);
+	/* Two changes within one tick of the clock would look like none. */
+	(void)usleep(20000);
+}
+
+/* What a plan names is read once, from the runners and from nowhere else. */
+static void test_runner(void **state)
+{
+	static const struct {
+		const char *name;
+		bool found;
+	} rows[] = {
+		{ "start.js", true },	  { "none.js", false },		  { "/etc/passwd", false },
+		{ "../start.js", false }, { "below/../start.js", false },
+	};
+	char dir[] = "/tmp/atoll-shape-XXXXXX", file[64], text[8] = "";
+	struct wish w = usual;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(file, sizeof(file), "%s/start.js", dir);
+	write_text(file, "begin");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct shape shape;
+		struct plan plan;
+		struct plan_view view;
+
+		w.runner = rows[i].name;
+		make(&plan, &w, WARM_START);
+		view = plan_as_view(&plan);
+		assert_int_equal(shape_init(&shape, &view, WARM_START), 0);
+		assert_int_equal(shape_open_runner(&shape, dir) == 0, rows[i].found);
+		assert_int_equal(shape.file_fd >= 0, rows[i].found);
+		if (rows[i].found)
+			assert_int_equal(pread(shape.file_fd, text, sizeof(text), 0), 5);
+		shape_done(&shape);
+		plan_done(&plan);
+	}
+	assert_string_equal(text, "begin");
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+/* A skeleton holds copies: it must be known when what was copied has changed, and nothing else matters. */
+static void test_sources_of_a_skeleton(void **state)
+{
+	char dir[] = "/tmp/atoll-shape-XXXXXX", file[64], link[64], other[64];
+	struct plan p;
+	struct plan_view v;
+	uint64_t before;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(file, sizeof(file), "%s/file", dir);
+	(void)snprintf(link, sizeof(link), "%s/links", dir);
+	(void)snprintf(other, sizeof(other), "%s/links/one", dir);
+	write_text(file, "one");
+	assert_int_equal(mkdir(link, 0755), 0);
+	plan_init(&p);
+	assert_int_equal(plan_add(&p, (struct op){ .kind = OP_SHOW },
+				  (struct op_args){ .a = file, .b = "/etc/file" }),
+			 0);
+	assert_int_equal(plan_add(&p, (struct op){ .kind = OP_SHOW, .flags = OP_SMALL },
+				  (struct op_args){ .a = link, .b = "/etc/links" }),
+			 0);
+	assert_int_equal(plan_add(&p, (struct op){ .kind = OP_SHOW },
+				  (struct op_args){ .a = dir, .b = "/whole" }),
+			 0);
+	v = plan_as_view(&p);
+	before = plan_tree_sources(&v);
+	assert_int_equal(plan_tree_sources(&v), before);
+	write_text(file, "two");
+	assert_int_not_equal(plan_tree_sources(&v), before);
+	before = plan_tree_sources(&v);
+	assert_int_equal(symlink("there", other), 0);
+	assert_int_not_equal(plan_tree_sources(&v), before);
+	before = plan_tree_sources(&v);
+	/* A directory that is shown whole is always as it is. */
+	(void)snprintf(other, sizeof(other), "%s/new", dir);
+	write_text(other, "new");
+	assert_int_equal(plan_tree_sources(&v), before);
+	assert_int_equal(unlink(file), 0);
+	assert_int_not_equal(plan_tree_sources(&v), before);
+	(void)unlink(other);
+	(void)snprintf(other, sizeof(other), "%s/links/one", dir);
+	(void)unlink(other);
+	(void)rmdir(link);
+	(void)rmdir(dir);
+	plan_done(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +281,8 @@ int main(void)
 		cmocka_unit_test(test_sandbox_does),
 		cmocka_unit_test(test_runtime_does),
 		cmocka_unit_test(test_nothing_of_a_request),
+		cmocka_unit_test(test_runner),
+		cmocka_unit_test(test_sources_of_a_skeleton),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

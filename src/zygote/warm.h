@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Descriptors of a warm program: its socket to the broker, the agent while it is loaded, the caller's OP_WARM_FILE. */
+/* Descriptors of a warm program: its socket to the broker, the agent while it is loaded, the runner that OP_WARM_FILE names. */
 enum { WARM_FD = 100, WARM_AGENT_FD = 101, WARM_FILE_FD = 102 };
 
 struct warm_runtime {
@@ -17,9 +17,16 @@ struct warm_runtime {
 	const char *const *env;	 /* NULL-terminated; all it gets */
 };
 
+/*
+ * Where a privileged broker's zygote finds the runners' directory: bound there, because the directory itself may lie where
+ * the zygote's user cannot go, or below a place that is made private to it.
+ */
+#define WARM_RUNNERS "/tmp/runners"
+
 struct warm_table {
 	const struct warm_runtime *runtimes;
 	size_t n_runtimes;
+	const char *runners; /* host directory that words name files of; NULL: none */
 };
 
 /* How much may be kept ready. */

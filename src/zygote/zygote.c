@@ -4,33 +4,40 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "sandbox/child.h"
 #include "sandbox/net.h"
 #include "sys/kernel.h"
 
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ZYGOTE_WORDS_MAX = 128, START_MS_MAX = 30000, END_MS_MAX = 5000 };
+enum { ZYGOTE_WORDS_MAX = 128, WORD_ROOM = 4 * PATH_MAX, START_MS_MAX = 30000, END_MS_MAX = 5000 };
 
 /* All that the process between fork and exec needs. */
 struct start {
 	const struct zygote_host *host;
 	const char *argv[ZYGOTE_WORDS_MAX + 1], *env[ZYGOTE_WORDS_MAX + 1];
 	int socket_fd;
+	const struct shape *shape;
 	uint32_t uid; /* 0: stays who it is */
 	bool forge;
+	char room[WORD_ROOM]; /* of words that had to be changed */
+	size_t used;
 };
 
 /*
@@ -38,18 +45,21 @@ struct start {
  * nobody needs goes first: the kernel's trees of knobs and groups. What an interpreter may write to while it loads is its
  * own, and ends with it.
  */
-static int arrange_mounts(bool forge)
+static int arrange_mounts(const char *runners, bool forge)
 {
 	static const char *const unused[] = { "/sys", "/run" };
 	static const char *const writable[] = { "/tmp", "/var/tmp", "/dev/shm" };
-	int r = sys_unshare(CLONE_NEWNS);
+	int tree = -EBADF, r = sys_unshare(CLONE_NEWNS);
 
 	if (r == 0)
 		r = sys_mount(
 			&(struct mount_request){ .target = "/", .flags = MS_REC | MS_PRIVATE });
 	for (size_t i = 0; i < ARRAY_SIZE(unused); i++)
 		(void)!sys_umount_detach(unused[i]);
-	for (size_t i = 0; r == 0 && !forge && i < ARRAY_SIZE(writable); i++) {
+	/* Taken while it can be reached. */
+	if (r == 0 && !forge && runners)
+		r = tree = sys_clone_mount(AT_FDCWD, runners);
+	for (size_t i = 0; r >= 0 && !forge && i < ARRAY_SIZE(writable); i++) {
 		r = sys_mount(&(struct mount_request){ .source = "tmpfs",
 						       .target = writable[i],
 						       .type = "tmpfs",
@@ -58,7 +68,20 @@ static int arrange_mounts(bool forge)
 		if (r == -ENOENT)
 			r = 0;
 	}
-	return r;
+	if (r >= 0 && tree >= 0 && mkdir(WARM_RUNNERS, 0755) < 0)
+		r = -errno;
+	if (r >= 0 && tree >= 0)
+		r = sys_move_mount(tree, WARM_RUNNERS);
+	return r < 0 ? r : 0;
+}
+
+/* Not worth a failure: without it each sandbox makes its own. */
+static void try_skeleton(const struct shape *shape)
+{
+	struct child builder = { .plan = &shape->view };
+
+	if (child_make_skeleton(&builder) < 0)
+		(void)!sys_umount_detach(CHILD_SKELETON_PLACE);
 }
 
 /* Across exec a user other than root keeps only ambient capabilities; the agent takes them out of effect at once. */
@@ -129,7 +152,9 @@ static _noreturn_ void become_zygote(const struct start *s)
 	if (r == 0)
 		r = place_fds(s);
 	if (r == 0 && s->uid)
-		r = arrange_mounts(s->forge);
+		r = arrange_mounts(s->host->runners, s->forge);
+	if (r == 0 && s->uid && s->shape)
+		try_skeleton(s->shape);
 	if (r == 0 && s->uid)
 		r = keep_capabilities(s->uid);
 	if (r == 0)
@@ -148,10 +173,30 @@ static _noreturn_ void become_zygote(const struct start *s)
 	_exit(126);
 }
 
-static size_t add_words(const char **list, size_t n, const char *const *words)
+/* A word as the zygote must have it: with the runners where it finds them. NULL: there is no room. */
+static const char *localize(struct start *s, const char *word)
 {
-	for (; words && *words && n < ZYGOTE_WORDS_MAX; words++)
-		list[n++] = *words;
+	const char *runners = s->uid ? s->host->runners : NULL;
+	const char *at = runners ? strstr(word, runners) : NULL;
+	char *ret = s->room + s->used;
+	int n;
+
+	if (!at)
+		return word;
+	n = snprintf(ret, sizeof(s->room) - s->used, "%.*s%s%s", (int)(at - word), word,
+		     WARM_RUNNERS, at + strlen(runners));
+	if (n < 0 || (size_t)n >= sizeof(s->room) - s->used)
+		return NULL;
+	s->used += (size_t)n + 1;
+	return ret;
+}
+
+static size_t add_words(struct start *s, const char **list, size_t n, const char *const *words)
+{
+	for (; words && *words && n < ZYGOTE_WORDS_MAX; words++) {
+		list[n] = localize(s, *words);
+		n += list[n] != NULL;
+	}
 	return n;
 }
 
@@ -167,13 +212,18 @@ static int spawn(const struct zygote_host *host, const struct zygote_options *op
 	int pair[2];
 	size_t n;
 
-	n = add_words(s.argv, 0, options->runtime ? options->runtime->argv : forge_argv);
-	(void)add_words(s.argv, n, options->modules);
+	n = add_words(&s, s.argv, 0, options->runtime ? options->runtime->argv : forge_argv);
+	(void)add_words(&s, s.argv, n, options->modules);
 	if (options->runtime) {
-		n = add_words(s.env, 0, agent_env);
-		(void)add_words(s.env, n, options->runtime->env);
+		n = add_words(&s, s.env, 0, agent_env);
+		(void)add_words(&s, s.env, n, options->runtime->env);
 	}
 	s.forge = !options->runtime;
+	if (s.uid && options->shape && options->shape->tree) {
+		s.shape = options->shape;
+		z->sources = plan_tree_sources(&s.shape->view);
+		z->tree = s.shape->tree;
+	}
 	if (!s.argv[0])
 		return -EINVAL;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -210,6 +260,7 @@ static int on_socket(void *data, uint32_t events)
 	if (n == -EAGAIN)
 		return 0;
 	if (n == (ssize_t)sizeof(rec) && rec.kind == ZYGOTE_READY) {
+		z->skeleton = rec.skeleton && z->tree;
 		change(z, ZYGOTE_IS_READY);
 		return 0;
 	}
@@ -270,6 +321,10 @@ void zygote_retire(struct zygote *z)
 
 void zygote_host_done(struct zygote_host *host)
 {
+	/* All at once: each takes its time to die. */
+	for (const struct zygote *z = host->retired; z; z = z->next)
+		if (z->pid > 0)
+			(void)kill(z->pid, SIGKILL);
 	while (host->retired) {
 		struct zygote *z = host->retired;
 
@@ -321,7 +376,8 @@ int zygote_fork(struct zygote *z, struct sandbox *sb, const struct zygote_ends *
 				     .program = ends->program_fd >= 0,
 				     .net = sb->net != NULL,
 				     .cgroup = cgroup_fd >= 0,
-				     .warm_up = warm_up };
+				     .warm_up = warm_up,
+				     .skeleton = z->skeleton && z->tree == ends->tree };
 	int fds[4] = { ends->control_fd }, r;
 	size_t n = 1;
 

@@ -14,6 +14,7 @@
 #include "loop/loop.h"
 #include "sandbox/sandbox.h"
 #include "zygote/proto.h"
+#include "zygote/shape.h"
 
 struct zygote_host;
 
@@ -27,6 +28,9 @@ struct zygote {
 	int fd, pidfd;
 	uint32_t forks;
 	int64_t born_ns;
+	uint64_t tree,
+		sources; /* of the skeleton it was to make, and what that was made of; tree 0: none */
+	bool skeleton;	 /* it has made it, and it is as good as new */
 	struct source *socket, *death, *deadline;
 	/* Told once each: it is ready, it is dead. */
 	void (*on_change)(void *data, struct zygote *z);
@@ -36,6 +40,7 @@ struct zygote {
 struct zygote_options {
 	const struct warm_runtime *runtime; /* NULL: the forge, which is no interpreter */
 	const char *const *modules;	    /* NULL-terminated */
+	const struct shape *shape;	    /* whose skeleton it makes, or NULL */
 	void (*on_change)(void *data, struct zygote *z);
 	void *data;
 };
@@ -44,6 +49,7 @@ struct zygote_options {
 struct zygote_host {
 	struct sandbox_host *sandboxes;
 	struct loop *loop;
+	const char *runners;	/* of the table */
 	int agent_fd, forge_fd; /* sealed memfds that hold the two */
 	struct zygote *retired; /* until they are dead */
 };
@@ -54,6 +60,7 @@ int zygote_start(struct zygote_host *host, const struct zygote_options *options,
 struct zygote_ends {
 	int control_fd; /* the far end of its control socket */
 	int program_fd; /* the program's end of its socket, or negative: no program is forked */
+	uint64_t tree;	/* of its shape */
 };
 int zygote_fork(struct zygote *z, struct sandbox *sb, const struct zygote_ends *ends,
 		bool warm_up) _must_check_;

@@ -47,14 +47,17 @@ class Kits:
             self.top.mkdir(mode=0o755)
         self.data = stage.top / f"data-kits-{mode}"
         shutil.copytree(stage.data, self.data)
-        cpp = self.data / "languages" / "cpp.yaml"
-        assert HEADERS in cpp.read_text()
-        # The same recipe for fewer headers: what is tested does not depend on how many there are.
-        fewer = "bits/stdc++.h iostream vector" if mode == "root" else "iostream vector"
-        cpp.write_text(cpp.read_text().replace(HEADERS, fewer))
+        # The same recipes for less: what is tested does not depend on how many headers and packages there are.
+        self.shorten("cpp", HEADERS, "bits/stdc++.h iostream vector" if mode == "root" else "iostream vector")
+        self.shorten("go", "go build std", "go build net/http")
         (self.data / "languages" / "shellc.yaml").write_text(SHELL)
         self.place = self.top / "place"
         self.env = {"ATOLL_DATA_DIR": str(self.data), "ATOLL_KIT_DIR": str(self.place)}
+
+    def shorten(self, language, words, fewer):
+        path = self.data / "languages" / f"{language}.yaml"
+        assert words in path.read_text()
+        path.write_text(path.read_text().replace(words, fewer))
 
     def prepare(self, *languages):
         done = self.atoll.run(["prepare", *languages], env=self.env, timeout=280)
@@ -107,29 +110,35 @@ def compile_time(result):
 
 
 FIRST = {
-    "iostream": ("cpp", '#include <iostream>\nint main() { std::cout << "%s\\n"; }', 5, "root rootless"),
+    "iostream": ("cpp", '#include <iostream>\nint main() { std::cout << "%s\\n"; }', 0.8, "root rootless"),
     "bits/stdc++.h": ("cpp", '#include <bits/stdc++.h>\nint main() { std::map<int, int> m; m[1]++; '
-                      'std::cout << "%s\\n"; }', 3, "root"),
+                      'std::cout << "%s\\n"; }', 0.8, "root"),
     "net/http": ("go", 'package main\nimport ("fmt"; "net/http")\nfunc main() { fmt.Println(http.StatusText(200), "%s") }',
-                 1, "root rootless"),
+                 0.8, "root"),
     "java": ("java", 'public class Main { public static void main(String[] a) { System.out.println("%s"); } }',
-             5, "root rootless"),
+             0.9, "root rootless"),
 }
 
 
+def assert_faster(kits, language, code, most, options=()):
+    """By the median: of one if there is no doubt, of up to seven where the machine is busy with other things as well. %s in the
+    code is another word each time."""
+    took, ratio = {True: [], False: []}, 1
+    while ratio > (most / 2 if len(took[True]) < 3 else most) and len(took[True]) < 7:
+        for kit in took:
+            source = code.replace("%s", secrets.token_hex(6))
+            took[kit].append(compile_time(kits.run(language, source, kit, options=options)))
+        ratio = statistics.median(took[True]) / statistics.median(took[False])
+    assert ratio <= most, took
+
+
+@pytest.mark.undisturbed
 @pytest.mark.parametrize("name", FIRST)
 def test_first_compile_is_faster(kits, name):
-    language, code, times, modes = FIRST[name]
+    language, code, most, modes = FIRST[name]
     if kits.atoll.mode not in modes.split():
         pytest.skip("this kit is made in the other mode only")
-    took = {True: [], False: []}
-    for _ in range(times):
-        for kit in took:
-            took[kit].append(compile_time(kits.run(language, code.replace("%s", secrets.token_hex(6)), kit)))
-    ratio = statistics.median(took[True]) / statistics.median(took[False])
-    print(f"first compile, {name}: {statistics.median(took[False]) * 1000:.0f} ms without, "
-          f"{statistics.median(took[True]) * 1000:.0f} ms with a kit, ratio {ratio:.2f}")
-    assert ratio <= (0.9 if name == "java" else 0.8), took
+    assert_faster(kits, language, code, most)
 
 
 PRODUCTS = {
@@ -151,15 +160,14 @@ PRODUCTS = {
     "pragma": ("cpp", '#pragma GCC optimize("O3")\n#pragma GCC target("avx2")\n#include <vector>\n#include <cstdio>\n'
                'int main() { std::vector<int> a(99, 2); long s = 0; for (int x : a) s += x * x; printf("%ld\\n", s); }'),
     "none": ("cpp", '#include <cstdio>\nint main() { std::puts("x"); }'),
-    "go": ("go", 'package main\nimport ("fmt"; "net/http"; "sort")\nfunc main() { x := []int{2, 1}; sort.Ints(x); '
-           'fmt.Println(x, http.MethodGet) }'),
+    "go": ("go", 'package main\nimport ("fmt"; "net"; "sort")\nfunc main() { x := []int{2, 1}; sort.Ints(x); '
+           'fmt.Println(x, net.IPv4zero) }'),
     "java": ("java", 'import java.util.*;\npublic class Main { record R(int a) {} public static void main(String[] x) { '
              'System.out.println(List.of(new R(1))); } }'),
 }
 
 
-@pytest.mark.parametrize("name", PRODUCTS)
-def test_product_is_the_same(kits, name):
+def assert_same_product(kits, name):
     """Byte for byte, under the same key of the build cache: so the key need not know about kits."""
     language, code = PRODUCTS[name]
     caches = [kits.cache(), kits.cache()]
@@ -172,17 +180,30 @@ def test_product_is_the_same(kits, name):
     assert kits.run(language, code, False, caches[0])["cached_build"] is True
 
 
+@pytest.mark.modes("root")
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_product_is_the_same(kits, name):
+    assert_same_product(kits, name)
+
+
+@pytest.mark.modes("rootless")
+@pytest.mark.parametrize("name", ["first", "none", "go", "java"])
+def test_product_of_an_ordinary_user_is_the_same(kits, name):
+    """With a kit that fits and with none: what a compiler makes of a kit does not depend on who runs it."""
+    assert_same_product(kits, name)
+
+
 def test_go_modules(kits, work):
     """A module asks the cache for more than a single file does."""
     (work / "go.mod").write_text("module m\ngo 1.19\n")
     (work / "sub.go").write_text('package sub\nimport "net/http"\nfunc F() string { return http.MethodGet }\n')
-    code = 'package main\nimport ("fmt"; "m/sub")\nfunc main() { fmt.Println(sub.F()%s) }\n'
+    code = 'package main\nimport ("fmt"; "m/sub")\nfunc main() { fmt.Println(sub.F(), "%s") }\n'
     options = ["--file", f"go.mod={work}/go.mod", "--file", f"sub/sub.go={work}/sub.go"]
-    result = kits.run("go", code % "", options=options)
-    assert result["stdout"] == "GET\n" and result["status"] == "success", result
+    result = kits.run("go", code, options=options)
+    assert result["stdout"] == "GET %s\n" and result["status"] == "success", result
     # Nearly all of a compile without kit is the standard library, so this one did find it.
-    assert compile_time(result) < 0.8 * compile_time(kits.run("go", code % ", 1", kit=False, options=options))
-    wrong = code.replace("m/sub", "m/nosuch") % ""
+    assert_faster(kits, "go", code, 0.8, options)
+    wrong = code.replace("m/sub", "m/nosuch")
     assert told(kits.run("go", wrong, options=options)) == told(kits.run("go", wrong, kit=False, options=options))
 
 
@@ -195,7 +216,7 @@ WRONG = {
             "template <class T> T f(T a, T b) { return a; } int main() { f(1, 2.0); }", "static_assert(sizeof(int) == 8, \"\");",
             "int main() { std::unique_ptr<int> a, b = a; }", "int main() { for (auto x : 5); }", "#error no"],
     "go": ['package main\nimport "nosuch/x"\nfunc main() { x.F() }', 'package main\nfunc main() { return 1 }',
-           'package main\nimport ("fmt"; "net/http")\nfunc main() { fmt.Println(http.X, y); var z int }', "package main\nfunc"],
+           'package main\nimport ("fmt"; "net")\nfunc main() { fmt.Println(net.X, y); var z int }', "package main\nfunc"],
     "java": ["public class Main { public static void main(String[] a) { int x = \"s\"; } }", "class Main { void f( }",
              "public class Main { java.util.Lost l; @Deprecated Object o = new Thread().getId(1); }"],
 }
@@ -211,12 +232,14 @@ def told(result):
 
 @pytest.mark.parametrize("language", WRONG)
 def test_messages_are_the_same(kits, language):
+    """All of them once: who runs the compiler is nothing that it tells of."""
     heads = ["#include <iostream>\n#include <vector>\n"] if language == "cpp" else [""]
+    bodies = WRONG[language] if kits.atoll.mode == "root" else WRONG[language][:3]
     if language == "cpp" and kits.atoll.mode == "root":
         heads.append("#include <vector>\n#include <iostream>\nusing namespace std;\n")
     differ = []
-    for head in heads:
-        for body in WRONG[language]:
+    for n, head in enumerate(heads):
+        for body in bodies[n::len(heads)]:
             with_kit, without = (told(kits.run(language, head + body + "\n", kit)) for kit in (True, False))
             if with_kit != without:
                 differ.append((head + body, with_kit, without))
@@ -363,13 +386,13 @@ def test_a_pool_makes_them_behind_its_work(kits, work):
     env = {"ATOLL_DATA_DIR": str(data), "ATOLL_KIT_DIR": str(place)}
     pool = kits.atoll.popen(["pool", "--socket", str(work / "s")], env=env, stdin=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not list(place.glob("*/tree/token")) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert [p.read_text() for p in place.glob("*/tree/token")] == ["genuine\n"]
     finally:
         pool.terminate()
-        pool.communicate(timeout=20)
+        pool.communicate(timeout=25)
 
 
 def test_it_ends_with_its_pool(kits, work):
@@ -385,16 +408,23 @@ def test_it_ends_with_its_pool(kits, work):
     env = {"ATOLL_DATA_DIR": str(data), "ATOLL_KIT_DIR": str(place)}
     pool = kits.atoll.popen(["pool", "--socket", str(work / "s")], env=env, stdin=subprocess.DEVNULL)
     sleeping = lambda: subprocess.run(["pgrep", "-fx", "sleep 97"], capture_output=True).stdout.split()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not sleeping() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert sleeping()
     pool.terminate()
-    pool.communicate(timeout=20)
-    deadline = time.monotonic() + 5
+    pool.communicate(timeout=25)
+    deadline = time.monotonic() + 20
     while sleeping() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not sleeping() and not list(place.glob("[0-9a-f]*"))
+
+
+def test_prepare_says_that_it_cannot_lock(kits, enosys):
+    """Beside another maker it would be wrong to go on, and wrong to say that all is well."""
+    atoll = kits.atoll.variant(wrap=enosys("flock=ENOLCK"))
+    done = atoll.run(["prepare", "shellc"], env=kits.env)
+    assert done.returncode == 125 and "the place for kits cannot be locked: No locks available" in done.err, done
 
 
 def test_prepare_says_what_it_did(kits):

@@ -14,6 +14,7 @@ def source():
 
 
 @quick
+@pytest.mark.undisturbed
 def test_second_run_is_cached(atoll):
     code = source()
     first, second = (atoll.result(["-l", "c", "-c", code]) for _ in range(2))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Help texts against test/golden/help*.txt (ATOLL_GOLDEN_UPDATE=1 writes them anew), and slips of the fingers."""
 import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,12 @@ pytestmark = [pytest.mark.quick, pytest.mark.modes("rootless")]
 
 
 @pytest.mark.parametrize("name, words", [("help", ["help"]), ("help-run", ["help", "run"]), ("help-languages", ["help", "languages"]),
-                                         ("help-doctor", ["help", "doctor"])])
+                                         ("help-doctor", ["help", "doctor"]), ("help-serve", ["help", "serve"]),
+                                         ("help-ps", ["help", "ps"]), ("help-cancel", ["help", "cancel"]),
+                                         ("help-debug", ["help", "debug"]), ("help-cleanup", ["help", "cleanup"]),
+                                         ("help-history", ["help", "history"]),
+                                         *((f"help-history-{name}", ["help", "history", name])
+                                           for name in ("list", "show", "output", "replay", "diff", "stats", "rm"))])
 def test_golden(atoll, name, words):
     done = atoll.run(words)
     assert done.returncode == 0 and done.stderr == b"", done
@@ -20,12 +27,30 @@ def test_golden(atoll, name, words):
     assert done.out == file.read_text()
 
 
+def test_manual_page(atoll):
+    """All that help lists is in it, and roff has nothing to say against it."""
+    page = atoll.run(["man"])
+    assert page.returncode == 0 and page.out.startswith(".TH ATOLL 1 "), page
+    plain = page.out.replace("\\-", "-")
+    for file in GOLDEN.glob("help-*.txt"):
+        help = file.read_text()
+        name = " ".join(word for word in help.splitlines()[0].split()[1:] if word.isalpha() and word.islower())
+        assert f'.SS "{name}"\n' in plain, file
+        flags = re.findall(r"(?m)^  (?:-\w, |    )(--[\w-]+(?: \S+)?)", help)
+        assert flags or "Commands:" in help, file
+        for flag in flags:
+            assert f"\\fB{flag}\\fR\n" in plain, (file, flag)
+    assert "atoll pool" not in plain and "man" not in atoll.run(["help"]).out.split()
+    checked = subprocess.run(["groff", "-man", "-Kutf8", "-ww", "-z"], input=page.stdout, capture_output=True, timeout=30)
+    assert checked.returncode == 0 and checked.stderr == b"", checked
+
+
 @pytest.mark.parametrize("words", [["--help"], ["-h"], ["help", "--help"]])
 def test_help_in_other_words(atoll, words):
     assert atoll.run(words).stdout == atoll.run(["help"]).stdout
 
 
-@pytest.mark.parametrize("command", ["run", "languages", "doctor"])
+@pytest.mark.parametrize("command", ["run", "languages", "doctor", "ps", "cleanup"])
 def test_help_flag_wins_over_the_rest(atoll, command):
     assert atoll.run([command, "--json", "--help"]).stdout == atoll.run(["help", command]).stdout
 

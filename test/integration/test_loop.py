@@ -17,11 +17,11 @@ def request(n):
     kind = n // 3 % 5
     code, limits, statuses = [
         ("sleep 9", {"timeout": 0.05}, ("timeout",)),
-        ("x=$(head -c 40000000 /dev/zero | tr '\\0' a); exit 1", {"memory": "16m", "timeout": 5}, ("limit", "error")),
-        ("exec perl -e 'for (1..9) { my $p = fork; defined $p or exit 1; $p or sleep 9 }'", {"pids": 5, "timeout": 5},
+        ("x=$(head -c 40000000 /dev/zero | tr '\\0' a); exit 1", {"memory": "16m", "timeout": 30}, ("limit", "error")),
+        ("exec perl -e 'for (1..9) { my $p = fork; defined $p or exit 1; $p or sleep 9 }'", {"pids": 5, "timeout": 30},
          ("limit", "error")),
-        ("yes", {"output_total": "256k", "output": "64k", "timeout": 5}, ("limit",)),
-        ("head -c 3000000 /dev/zero > big || exit 1", {"disk": "1m", "timeout": 5}, ("limit",)),
+        ("yes", {"output_total": "256k", "output": "64k", "timeout": 30}, ("limit",)),
+        ("head -c 3000000 /dev/zero > big || exit 1", {"disk": "1m", "timeout": 30}, ("limit",)),
     ][kind]
     return {"language": "bash", "code": code, "limits": limits}, statuses
 

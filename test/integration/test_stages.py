@@ -33,7 +33,7 @@ def test_processes_of_a_stage_do_not_reach_the_next(atoll):
 
 
 def test_timeout_in_a_stage(atoll):
-    result = atoll.result(["--timeout", "0.4", "--stage", "a=echo up; sleep 9", "--stage", "b=echo never"])
+    result = atoll.result(["--timeout", "0.4", "--stage", "a=echo up; sleep 20", "--stage", "b=echo never"])
     assert (result["status"], result["_exit"]) == ("timeout", 124) and "never" not in result["stdout"]
     assert result["stages"][0]["status"] == "timeout"
 
@@ -58,6 +58,123 @@ def test_stages_with_their_own_words(library):
 def test_many_stages_are_bounded(library):
     rc, result, _ = library.run({"stages": [{"name": f"s{i}", "code": ":"} for i in range(33)]})
     assert rc < 0 or result["status"] == "setup_error"
+
+
+# ----------------------------------------------------------------------------- stages of a language
+
+
+@quick
+def test_code_of_a_stage_is_of_the_language(library):
+    rc, result, problem = library.run({"language": "python", "args": ["word"], "stages": [
+        {"name": "one", "code": "open('x', 'w').write('5')"},
+        {"name": "two", "code": "import sys\nprint(open('x').read(), sys.argv)"},
+        {"name": "three", "argv": ["ls"]}]})
+    assert rc == 0, problem
+    assert result["status"] == "success", result
+    assert result["stdout"] == "5 ['/sandbox/code-2.py', 'word']\ncode-1.py\ncode-2.py\nx\n"
+    # What was put there is not what was left there.
+    assert [f["path"] for f in result["files"]] == ["x"] and result["runtime"].startswith("Python ")
+
+
+def test_a_stages_error_is_in_its_file(library):
+    rc, result, problem = library.run({"language": "py", "stages": [
+        {"code": "import code\nassert not code.__file__.startswith('/sandbox')"},
+        {"code": "x = 1\nx / 0"}, {"code": "print('never')"}]})
+    assert rc == 0, problem
+    assert [(s["name"], s["status"]) for s in result["stages"]] == [("stage-1", "success"), ("stage-2", "error")]
+    assert result["error"] == {"type": "ZeroDivisionError", "message": "division by zero", "file": "/sandbox/code-2.py", "line": 2}
+    assert result["stdout"] == ""
+
+
+def test_a_stage_of_a_language_has_its_own_words(library):
+    rc, result, problem = library.run({"language": "javascript", "env": {"A": "1", "B": "1"}, "stages": [
+        {"name": "a", "code": "console.log(process.env.A, process.env.B)", "env": {"B": "2"}},
+        {"name": "b", "code": "console.log(require('fs').readFileSync(0, 'utf8'))", "stdin": "given"},
+        {"name": "c", "code": "for (;;) ;", "limits": {"timeout": 0.4}}]})
+    assert rc == 0, problem
+    assert result["stdout"] == "1 2\ngiven\n" and result["status"] == "timeout", result
+    assert [s["status"] for s in result["stages"]] == ["success", "success", "timeout"]
+
+
+def test_shell_stages_need_no_file(library):
+    bash = {"language": "sh", "stages": [{"code": "a=(1 2); echo ${a[1]} > f"}, {"code": "ls; cat f"}]}
+    rc, result, problem = library.run(bash)
+    assert rc == 0 and result["stdout"] == "f\n2\n", (problem, result)
+
+
+@pytest.mark.parametrize("language,one,two", [
+    ("ruby", "File.write('x', '5')", "puts File.read('x')"),
+    ("php", "<?php file_put_contents('x', '5');", "<?php echo file_get_contents('x'), \"\\n\";"),
+    ("perl", "open(my $f, '>', 'x'); print $f '5';", "open(my $f, '<', 'x'); print <$f>, \"\\n\";"),
+    ("lua", "io.open('x', 'w'):write('5')", "print(io.open('x'):read())"),
+    ("r", "cat('5\\n', file='x')", "cat(readLines('x'), '\\n', sep='')")])
+def test_stages_of_interpreters(library, language, one, two):
+    rc, result, problem = library.run({"language": language, "stages": [{"code": one}, {"code": two}]})
+    assert rc == 0 and (result["status"], result["stdout"]) == ("success", "5\n"), (problem, result)
+
+
+C_WRITES = '#include <stdio.h>\nint main(void) { FILE *f = fopen("x", "w"); fputs("5", f); return fclose(f); }'
+C_READS = """#include <stdio.h>
+int main(int n, char **v) { char b[9] = ""; fgets(b, 9, fopen("x", "r")); printf("%s %s\\n", b, v[1]); return 3; }"""
+
+
+def test_stages_of_a_compiled_language(library):
+    rc, result, problem = library.run({"language": "c", "args": ["word"], "stages": [
+        {"name": "one", "code": C_WRITES}, {"name": "look", "argv": ["cat", "x"]}, {"name": "two", "code": C_READS}]})
+    assert rc == 0, problem
+    assert [(s["name"], s["exit_code"]) for s in result["stages"]] == [
+        ("compile:one", 0), ("compile:two", 0), ("one", 0), ("look", 0), ("two", 3)]
+    assert result["stdout"] == "55 word\n" and result["exit_code"] == 3
+
+
+def test_stages_with_the_same_class(library):
+    code = "public class Main { public static void main(String[] a) { System.out.println(%d); } }"
+    rc, result, problem = library.run({"language": "java", "stages": [{"code": code % 1}, {"code": code % 2}]})
+    assert rc == 0 and result["stdout"] == "1\n2\n", (problem, result)
+
+
+def test_a_stage_that_cannot_be_built_ends_it(library):
+    rc, result, problem = library.run({"language": "c", "stages": [
+        {"name": "one", "code": C_WRITES}, {"name": "two", "code": "int main(void) { return undeclared; }"}]})
+    assert rc == 0, problem
+    assert [(s["name"], s["status"]) for s in result["stages"]] == [("compile:one", "success"), ("compile:two", "error")]
+    assert "/sandbox/code-2.c" in result["stderr"] and "undeclared" in result["stderr"] and result["files"] == []
+
+
+@pytest.mark.modes("root")
+def test_what_stages_are_built_to_is_bounded(library):
+    """Each would do for itself; all of them lie in memory at the same time."""
+    code = "char big[%d << 20] = { 1 }; int main(void) { return big[%d] - %d; }"
+    rc, result, _ = library.run({"language": "c", "stages": [{"code": code % (90, i, i == 0)} for i in range(5)]})
+    assert result["status"] == "setup_error" and result["stdout"] == "", (rc, result)
+    assert result["cause"]["detail"] == "stages: what they are built to may hold 320 MiB together"
+    # The fourth is too much: the fifth is not built.
+    assert [s["name"] for s in result["stages"]] == [f"compile:stage-{i}" for i in (1, 2, 3, 4)]
+    rc, result, problem = library.run({"language": "c", "stages": [{"code": code % (90, i, i == 0)} for i in range(2)]})
+    assert rc == 0 and result["status"] == "success" and result["cached_build"], (problem, result)
+
+
+@quick
+def test_the_flag_is_a_shell_command_whatever_the_language(atoll):
+    result = atoll.result(["-l", "python", "--stage", "a=echo $((6 * 7))", "--stage", "b=exit 3"])
+    assert (result["stdout"], result["exit_code"]) == ("42\n", 3), result
+    assert [s["name"] for s in result["stages"]] == ["a", "b"]
+
+
+def test_a_stages_file_may_not_be_another(library):
+    rc, _, problem = library.run({"language": "python", "stages": [{"code": "pass"}], "files": {"code-1.py": ""}})
+    assert rc < 0 and "code-1.py" in problem
+
+
+def test_explain_shows_each_build(atoll, work):
+    request = work / "request.json"
+    request.write_text(json.dumps({"language": "c", "stages": [{"code": C_WRITES}, {"argv": ["true"]}, {"code": C_READS}]}))
+    done = atoll.run(["run", "--explain", "--request", request])
+    assert done.returncode == 0 and done.out.count("plan of the compile stage") == 2, done
+    assert '"/build/1/program"' in done.out and '"/build/3/program"' in done.out
+
+
+# --------------------------------------------------------------------------------- compile and run
 
 
 def test_compile_and_run_are_two_stages(atoll):
@@ -109,11 +226,20 @@ def test_one_build_for_all(library):
     assert [s["name"] for s in result["stages"]].count("compile") <= 1
 
 
-def test_build_failure_fails_no_test_silently(library):
-    rc, result, problem = library.run({"language": "c", "code": "int main(", "tests": [{"stdin": "", "expected": ""}]})
+def test_build_failure_is_the_verdict_of_every_test(library):
+    rc, result, problem = library.run({"language": "c", "code": "int main(", "tests": [{"stdin": "", "expected": ""}] * 3})
     assert rc == 0, problem
     assert result["success"] is False and result["status"] == "error"
-    assert not any(t["passed"] for t in result.get("tests", []))
+    assert [t["verdict"] for t in result["tests"]] == ["compile_error"] * 3
+    assert all(not t["passed"] and t["exit_code"] == -1 and t["stdout"] == "" and t["memory_peak"] is None for t in result["tests"])
+    assert "error" in result["stderr"]
+
+
+def test_tests_that_never_ran_say_why(library):
+    rc, result, problem = library.run({"language": "c", "code": "int main(){}", "image": "/nowhere-at-all",
+                                       "tests": [{"stdin": "", "expected": ""}] * 2})
+    assert rc != 0 and result["status"] in ("setup_error", "denied"), result
+    assert [(t["verdict"], t["status"]) for t in result["tests"]] == [("error", result["status"])] * 2
 
 
 # ------------------------------------------------------------------------------------------- invoke

@@ -4,17 +4,18 @@
 Each program runs cold (ATOLL_POOL=off) and through a pool, and both must give the same streams, exit code, status and
 files. The table is also a list of what a program can see of its interpreter.
 """
+import importlib.util
 import json
 import re
 import shutil
-import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
 import resident
-from conftest import MODES, ROOT, Atoll
+from conftest import MODES, Atoll
 
 
 class Program:
@@ -47,7 +48,20 @@ PROGRAMS = {
     "shadow": P("import random\nprint(random.who)", files={"random.py": "who = 'mine'\n"}),
     "shadow-later": P("open('json.py', 'w').write('who = 3')\nimport json\nprint(json.who)"),
     "shadow-below": P("import tempfile", files={"random.py": "raise SystemExit('mine')\n"}),
-    "import-code": P("print(__name__)\nif __name__ == '__main__':\n    import code\n    print(code.__file__)"),
+    "import-code": P("print(__name__)\nimport code\nprint(code.__file__)"),
+    "import-pdb": P("print(__name__)\nimport pdb\nprint(pdb.code.__file__)"),
+    "import-ipython": P("print(__name__)\nimport IPython\nprint(IPython.__name__)"),
+    "import-code-anew": P("import random, code\nprint(random.who, code.__file__)", files={"random.py": "who = 'mine'\n"}),
+    "import-code-later": P("open('x.py', 'w').write('who = 3')\nimport x, code\nprint(x.who, code.__file__)"),
+    "find-code": P("import importlib, importlib.util, sys\nprint(importlib.util.find_spec('code').origin, importlib.import_module('code').__file__)\n"
+                   "importlib.invalidate_caches()\ndel sys.modules['code']\nimport code\nprint(code.__file__)"),
+    "own-code-package": P("import code, pdb\nprint(code.__file__)", files={"code/__init__.py": "class InteractiveConsole: pass\n"}),
+    "code-of-package": P("import pkg.code\nfrom pkg import code as a\nimport code as b\nprint(pkg.code.who, a.who, b.__file__)", files={"pkg/code.py": "who = 'mine'\n"}),
+    "breakpoint": P("x = 20\nbreakpoint()\nprint('on')", stdin=b"p x + 1\nc\n"),
+    "pytest-main": P("import pytest, sys\nprint(__name__)\ndef test_a(): assert 1 == 1\nif __name__ == '__main__':\n    sys.exit(pytest.main(['-qq', '-p', 'no:cacheprovider', '--capture=no', __file__]) + 3)"),
+    "traceback-code": P("import code\ncode.interact(1, 2, 3, 4, 5, 6)"),
+    "importers": P("import sys, string\nprint(sys.path_importer_cache['/sandbox'], sys.modules.get('startup'), [p for p in sys.path_importer_cache if 'atoll' in p])"),
+    "posix-environ": P("import os\nos.system('echo x$PYTHONPATH')\nprint(os.getenv('PYTHONPATH'))"),
     "environ": P("import os\nprint(sorted(os.environ.items()))\nos.environ['Z'] = '1'\nos.system('echo $Z $HOME')\nprint(os.environb[b'Z'], os.getenv('LD_PRELOAD'))"),
     # ------------------------------------------------------------------- modules
     "modules": P("import sys\nprint(sorted(sys.modules), list(sys.modules)[-1])"),
@@ -271,29 +285,22 @@ class Pair(resident.Pair):
         self.ready = set()
 
     def until_warm(self, tier):
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         while tier not in self.ready:
             if self.warm.python(TIERS[tier] + WARM)["stdout"] == "True\n":
                 self.ready.add(tier)
             assert time.monotonic() < end, f"{tier} does not get warm"
             time.sleep(0.02)
 
-    def end(self):
-        self.popen.send_signal(signal.SIGTERM)
-        assert self.popen.wait(10) == 0
-        self.popen.stderr.close()
-
 
 @pytest.fixture(scope="module", params=MODES)
 def pair(request, stage):
-    # Zygotes have a /tmp of their own, so runners must lie elsewhere.
-    atoll = Atoll(request.param, stage, env={"ATOLL_DATA_DIR": str(ROOT)})
-    place = stage.scratch(request.param, "pool")
-    it = Pair(atoll, place / "pool.sock")
-    it.until_warm(None)
-    yield it
-    it.end()
-    shutil.rmtree(place)
+    it = Pair(Atoll(request.param, stage), stage.scratch(request.param, "pool") / "pool.sock")
+    try:
+        it.until_warm(None)
+        yield it
+    finally:
+        it.end()
 
 
 @pytest.fixture
@@ -328,12 +335,47 @@ def test_nothing_tells_it_from_cold(pair, name):
     assert warm == cold
 
 
+STANDARD = "/usr/lib/python3.11/code.py\n"
+NO_MODULE = {"import-code": "__main__\n" + STANDARD, "import-pdb": "__main__\n" + STANDARD, "import-ipython": "__main__\nIPython\n",
+             "import-code-anew": "mine " + STANDARD, "import-code-later": "3 " + STANDARD,
+             "find-code": STANDARD.strip() + " " + STANDARD + STANDARD, "own-code-package": "/sandbox/code/__init__.py\n",
+             "code-of-package": "mine mine " + STANDARD, "posix-environ": "x\nNone\n"}
+
+
+@pytest.mark.parametrize("name", NO_MODULE)
+def test_the_program_is_no_module(pair, name):
+    """It is called code.py, as a module is that debuggers and notebooks need."""
+    for front in (pair.cold, pair.warm):
+        seen, _ = outcome(front, PROGRAMS[name])
+        assert (seen["stdout"], seen["status"]) == (NO_MODULE[name], "success"), seen
+
+
+def test_another_program_beside_one_of_that_name(pair):
+    request = json.dumps({"language": "python", "entry": "main.py", "files": {"main.py": "import code\nprint(code.who)", "code.py": "who = 'mine'"}})
+    for front in (pair.cold, pair.warm):
+        assert front.result(["--request", "-"], input=request)["stdout"] == "mine\n"
+
+
+def test_a_path_of_the_callers(pair):
+    code = "import os, sys, code\nprint(sys.path[:3], os.environ['PYTHONPATH'], code.__file__)\nos.system('echo $PYTHONPATH')"
+    result = pair.cold.python(code, options=["--env", "PYTHONPATH=/a:/b"])
+    assert result["stdout"] == f"/a:/b\n['/sandbox', '/a', '/b'] /a:/b {STANDARD}"
+    assert pair.cold.python("import sys\nprint(sys.path[0])", options=["--env", "PYTHONPATH="])["stdout"] == "/sandbox\n"
+
+
+def test_what_interpreters_run_first_is_compiled():
+    """make-startup.py has seen the source as it is."""
+    runners = Path(__file__).resolve().parents[2] / "runners" / "python"
+    made = (runners / "startup.cpython-311.bin").read_bytes()
+    assert made[4:8] == bytes([1, 0, 0, 0])  # known by a hash that nobody compares
+    assert made[8:16] == importlib.util.source_hash((runners / "startup.py").read_bytes())
+
+
 def test_programs_are_warm(pair):
     """Otherwise this file compares cold runs with cold runs."""
     for tier, head in TIERS.items():
         pair.until_warm(tier)
-        time.sleep(0.2)
-        assert pair.warm.python(head + WARM)["stdout"] == "True\n"
+        resident.wait_until(lambda: pair.warm.python(head + WARM)["stdout"] == "True\n", 25, "only one was")
     assert pair.cold.python(WARM)["stdout"] == "False\n"
 
 
@@ -383,7 +425,7 @@ def test_variables(pair, variable):
 def test_modules_that_the_caller_names(pair):
     """--preload: another zygote, for programs whose imports nobody could guess."""
     code = "m = __import__('wave' + '')\nimport os\nprint(m.__name__, os.path.exists('/proc/self/fd/100'))"
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90
     while pair.warm.python(code, options=["--preload", "wave"])["stdout"] != "wave True\n":
         assert time.monotonic() < end
         time.sleep(0.05)

@@ -8,7 +8,6 @@ only such programs have.
 import hashlib
 import re
 import shutil
-import signal
 import tempfile
 import time
 import zipfile
@@ -135,7 +134,8 @@ JAVASCRIPT = {
         const { Worker, isMainThread, workerData, parentPort } = require('worker_threads');
         if (isMainThread) {
             const w = new Worker(__filename, { workerData: 20 });
-            w.on('message', (m) => console.log('got', m)).on('exit', (c) => console.log('worker', c));
+            let got;  // what a worker prints and what it sends come by two ways
+            w.on('message', (m) => { got = m; }).on('exit', (c) => console.log('worker', c, 'got', got));
         } else {
             console.log('in worker', process.argv, process.execArgv, require.main === module, process.env.HOME);
             parentPort.postMessage(workerData + 1);
@@ -272,24 +272,17 @@ class Pair(resident.Pair):
     """The same request cold and warm."""
 
     def until_warm(self, language):
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         while self.warm.result(["-l", language, "-c", TELL[language]], timeout=60)["stdout"] != "warm\n":
             assert time.monotonic() < end, f"{language} does not get warm"
             time.sleep(0.1)
 
-    def end(self):
-        self.popen.send_signal(signal.SIGTERM)
-        assert self.popen.wait(20) == 0
-        self.popen.stderr.close()
-
 
 @pytest.fixture(scope="module", params=["root"])
 def pair(request, stage):
-    place = Path(tempfile.mkdtemp(prefix="reef-"))
-    it = Pair(Atoll(request.param, stage), place / "pool.sock")
+    it = Pair(Atoll(request.param, stage), stage.scratch(request.param, "pool") / "pool.sock")
     yield it
     it.end()
-    shutil.rmtree(place)
 
 
 @pytest.fixture
@@ -335,6 +328,7 @@ def outcome(atoll, language, request):
     finally:
         shutil.rmtree(place)
     assert result["stages"] and result["stages"][-1]["name"] == "run", result
+    assert atoll.extra["ATOLL_POOL"] == "off" or language == "javascript" or result["cached_build"], result
     seen = {key: result.get(key) for key in ("status", "exit_code", "signal", "stdout", "stderr")}
     for key in ("stdout", "stderr"):
         # Java's identity hashes: of modules, of objects.
@@ -345,9 +339,7 @@ def outcome(atoll, language, request):
 @pytest.mark.parametrize("language, name", PROGRAMS, ids=[f"{language}-{name}" for language, name in PROGRAMS])
 def test_nothing_tells_it_from_cold(pair, language, name):
     request = case(language, name)
-    cold = outcome(pair.cold, language, request)
-    if language != "javascript":
-        outcome(pair.warm, language, request)  # compiles; the next one finds the product
+    cold = outcome(pair.cold, language, request)  # compiles; the next one finds the product
     assert outcome(pair.warm, language, request) == cold
 
 
@@ -357,12 +349,11 @@ def test_the_tables_are_long():
 
 @pytest.mark.parametrize("language", TABLES)
 def test_programs_are_warm(pair, language):
-    pair.until_warm(language)
-    words = []
-    for _ in range(5):
-        time.sleep(0.5)
+    words, end = [], time.monotonic() + 120
+    while words[-4:] != ["warm\n"] * 4:
+        assert time.monotonic() < end, words
+        time.sleep(0.2)
         words.append(pair.warm.result(["-l", language, "-c", TELL[language]])["stdout"])
-    assert words.count("warm\n") >= 4
     assert pair.cold.result(["-l", language, "-c", TELL[language]])["stdout"] == "cold\n"
 
 
@@ -374,7 +365,8 @@ def test_an_ordinary_user_has_warm_programs(atoll, work):
             it.until_warm(language)
         for language, name in (("javascript", "throw"), ("typescript", "stack"), ("java", "properties")):
             request = case(language, name)
-            assert outcome(it.warm, language, request) == outcome(it.cold, language, request)
+            cold = outcome(it.cold, language, request)
+            assert outcome(it.warm, language, request) == cold
     finally:
         it.end()
 
@@ -398,7 +390,8 @@ def test_limits_hold_in_a_started_runtime(pair):
     for options, code in ((["--timeout", "1"], "for (;;) {}"),
                           (["--cpu-time", "1"], "for (;;) {}"),
                           (["--memory", "128m"], "const a = []; for (;;) a.push(Buffer.alloc(8 << 20, 1))"),
-                          (["--output-total", "100k"], "for (;;) console.log('x'.repeat(100))")):
+                          # Not by console.log(): what the pipe has no room for it keeps, and the memory ends first if nobody reads for a while.
+                          (["--output-total", "100k"], "for (;;) require('fs').writeSync(1, 'x'.repeat(100))")):
         cold, warm = (atoll.result(["-l", "javascript", *options, "-c", code]) for atoll in (pair.cold, pair.warm))
         assert cold["status"] != "success"
         assert [warm[key] for key in ("status", "exit_code", "signal")] == [cold[key] for key in ("status", "exit_code", "signal")]

@@ -13,7 +13,7 @@ import vm
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("ATOLL_BIN", ROOT / "build" / "atoll")).resolve().parent
-BOOT_TIMEOUT = 480
+BOOT_TIMEOUT = 900
 
 
 @functools.cache
@@ -121,7 +121,7 @@ def test_pids_limit(guest):
 def test_cpu_time(guest):
     result = result_of(guest, "cpu_time")
     assert_limit(result, "cpu_time")
-    assert 0.9 <= result["cpu_time"] <= 3, result["cpu_time"]
+    assert 0.9 <= result["cpu_time"] <= 20, result["cpu_time"]
 
 
 def test_timeout(guest):
@@ -129,14 +129,14 @@ def test_timeout(guest):
     assert (result["status"], result["exit_code"]) == ("timeout", 124), result
     assert result["stdout"] == "begun\n"
     assert guest["timeout"]["exit"] == 124
-    assert 2.9 <= result["duration"] < 6, result["duration"]
+    assert 7.9 <= result["duration"] < 60, result["duration"]
 
 
 def test_cpu_share(guest):
     """A quarter of a core over four seconds; emulation is coarse, so the bounds are wide."""
     result = result_of(guest, "cpus")
     assert result["status"] == "success", result
-    assert 0.1 < result["cpu_time"] / result["duration"] < 0.4, result
+    assert 0.05 < result["cpu_time"] / result["duration"] < 0.6, result
 
 
 def test_daemons_do_not_survive(guest):

@@ -39,17 +39,15 @@ static const struct {
 	{ "pidfd_open", 434 },
 	{ "close_range", 436 },
 	{ "memfd_create", 319 },
+	{ "flock", 73 },
 	{ "clone-new", 56 },
 };
 
 static const struct {
 	const char *name;
 	unsigned int value;
-} errors[] = { { "ENOSYS", ENOSYS },
-	       { "EPERM", EPERM },
-	       { "ENOSPC", ENOSPC },
-	       { "EINVAL", EINVAL },
-	       { "ENOMEM", ENOMEM } };
+} errors[] = { { "ENOSYS", ENOSYS }, { "EPERM", EPERM },   { "ENOSPC", ENOSPC },
+	       { "EINVAL", EINVAL }, { "ENOMEM", ENOMEM }, { "ENOLCK", ENOLCK } };
 
 static int add_rule(const char *word, struct sock_filter *out)
 {

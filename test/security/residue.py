@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that run inside: one looks at everything a sandbox has that another one could have left or changed, one leaves
-and changes all it can, one looks for a secret. Used by test_warm.py.
+and changes all it can, one looks for a secret. And how the tests of warm cells use them.
 """
+import contextlib
+import json
+import os
+import secrets
+from pathlib import Path
 
 # Prints one JSON object; two sandboxes of the same request must print the same.
 RESIDUE = r"""
@@ -50,7 +55,9 @@ for name in ('cmdline', 'comm', 'limits', 'oom_score_adj', 'oom_score', 'coredum
              'setgroups', 'attr/current', 'timerslack_ns', 'environ', 'projid_map', 'wchan'):
     out[name] = text('/proc/self/' + name)
 out['exe'] = os.readlink('/proc/self/exe')
-out['mounts'] = sorted((f[3] if f[4] != '/dev' else '', f[4], f[5], f[f.index('-') + 1]) for f in map(str.split, text('/proc/self/mountinfo').splitlines()))
+# A warm cell's root is a read-only view of a tree that was made once, copies of links in it; a cold one's is made anew.
+out['mounts'] = sorted((f[3] if f[4] != '/dev' else '', f[4], f[5], 'root' if f[4] == '/' else f[f.index('-') + 1])
+                       for f in map(str.split, text('/proc/self/mountinfo').splitlines()) if f[4] != '/etc/alternatives')
 out['locks'] = [attempt(fcntl.flock, os.open(p, 0), fcntl.LOCK_EX | fcntl.LOCK_NB) for p in ('/usr/share/common-licenses/GPL-3', '/usr', '/etc/passwd')]
 out['environment'] = sorted(os.environ.items())
 out['devices'] = {n: [oct(s.st_mode), s.st_uid, s.st_rdev] for n in sorted(os.listdir('/dev')) for s in [os.lstat('/dev/' + n)]}
@@ -157,3 +164,57 @@ with open('/proc/self/mem', 'rb', 0) as mem:
         except (OSError, ValueError): pass
 print(json.dumps([found, mapped]))
 """
+
+
+def a_secret():
+    return "reef-secret-" + secrets.token_hex(16)
+
+
+def processes_with(word):
+    """Host pids of processes that have the word on their command line, in their name or in their environment."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        try:
+            text = Path(f"/proc/{entry}/cmdline").read_bytes() + Path(f"/proc/{entry}/comm").read_bytes()
+        except OSError:
+            continue
+        if word.encode() in text and b"atoll" not in text:
+            found.append(int(entry))
+    return found
+
+
+def residue(front, **more):
+    result = front.python(RESIDUE, **more)
+    assert result["status"] == "success", result
+    return json.loads(result["stdout"])
+
+
+def differences(one, other):
+    found = {}
+    for key in one.keys() | other.keys():
+        a, b = one.get(key), other.get(key)
+        if isinstance(a, dict) and isinstance(b, dict):
+            found.update({f"{key}.{k}": v for k, v in differences(a, b).items()})
+        elif isinstance(a, str) and isinstance(b, str) and a != b:
+            found[key] = sorted(set(a.splitlines()) ^ set(b.splitlines())) or (a, b)
+        elif isinstance(a, list) and isinstance(b, list) and a != b:
+            found[key] = [x for x in a if x not in b], [x for x in b if x not in a]
+        elif a != b:
+            found[key] = (a, b)
+    return found
+
+
+@contextlib.contextmanager
+def soiled(front, secret, options=()):
+    """While a tenant lives that has left its secret wherever it can."""
+    popen = front.popen(["run", "-l", "python", *options, "-c", DIRT, "--", secret])
+    try:
+        line = popen.stdout.readline()
+        assert line == b"ready\n", (line, popen.stderr.read())
+        yield
+        _, err = popen.communicate(b"\n", timeout=25)
+        assert popen.returncode == 0, err
+    finally:
+        popen.kill()

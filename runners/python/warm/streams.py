@@ -3,11 +3,10 @@
 import io
 import os
 import sys
-from posix import fstat
 
 NAMES = ("stdin", "stdout", "stderr")
-NULL = os.makedev(1, 3)
-TYPE, PIPE = 0o170000, 0o010000  # of st_mode
+# What the descriptors are, as a launch's note says: pipes, the null device, others.
+USUAL = b"npp"
 
 
 def stream(fd, like):
@@ -37,31 +36,31 @@ class Scratch:
             os.close(kept)
 
 
-null_input = None  # sys.stdin of a program that has no input
+pipe_input = None  # sys.stdin of a program that has input
+
+
+def replace(fd, made):
+    setattr(sys, NAMES[fd], made)
+    setattr(sys, f"__{NAMES[fd]}__", made)
 
 
 def renew():
-    """Makes all three anew, on whatever the descriptors are now."""
-    global null_input
+    """Makes all three anew, on pipes; and the first on the null device, which most programs have there."""
+    global pipe_input
     for fd, name in enumerate(NAMES):
-        made = stream(fd, getattr(sys, name))
-        setattr(sys, name, made)
-        setattr(sys, f"__{name}__", made)
+        replace(fd, stream(fd, getattr(sys, name)))
+    pipe_input = sys.stdin
     null = os.open("/dev/null", os.O_RDONLY)
     kept = os.dup(0)
     os.dup2(null, 0)
-    null_input = stream(0, sys.stdin)
+    replace(0, stream(0, pipe_input))
     os.dup2(kept, 0)
     os.close(null)
     os.close(kept)
 
 
-def settle():
-    """Puts others in the place of those that were made on a pipe and are something else now."""
-    kind = fstat(0)
-    if kind.st_mode & TYPE != PIPE:
-        sys.stdin = sys.__stdin__ = null_input if kind.st_rdev == NULL else stream(0, sys.stdin)
-    if fstat(1).st_mode & TYPE != PIPE:
-        sys.stdout = sys.__stdout__ = stream(1, sys.stdout)
-    if fstat(2).st_mode & TYPE != PIPE:
-        sys.stderr = sys.__stderr__ = stream(2, sys.stderr)
+def settle(kinds):
+    """Puts others in the place of those that were made on something else."""
+    for fd, kind in enumerate(kinds):
+        if kind != USUAL[fd]:
+            replace(fd, pipe_input if fd == 0 and kind == 0x70 else stream(fd, getattr(sys, NAMES[fd])))

@@ -4,11 +4,13 @@ import gc
 import os
 import sys
 from _thread import get_native_id
+from time import time, time_ns
 
 from warm import ending, pages, program, samples, shelf, streams
 from warm.ending import Launch, Run, state
 
 modules = sys.modules
+ROOM = 1 << 14
 
 
 def rehearse(text, path="/dev/null"):
@@ -58,24 +60,70 @@ def reseed():
 
 
 class ScratchDirectory:
-    """A variable names a new directory for as long as modules are loaded."""
+    """A variable names a new directory for as long as modules are loaded. An ordinary user's is on the host, so who removes it
+    is another process: it waits for the end of a pipe, which comes as well when the zygote is killed. Where that one was killed
+    with it, the next zygote of this user has it removed: nobody holds its lock."""
+
+    PREFIX, DIGITS, OLD_NS, MOST = "atoll-", 16, 60 * 10**9, 50
 
     def __init__(self, variable):
         self.variable, self.before = variable, os.environ.get(variable)
-        self.place = f"/tmp/{os.urandom(8).hex()}"
+        self.place = f"/tmp/{self.PREFIX}{os.urandom(self.DIGITS // 2).hex()}"
+
+    def appoint(self):
+        reader, self.writer = os.pipe()
+        script = 'trap "" HUP INT TERM; while read -r left; do rm -rf "$left"; done; rm -rf "$0"'
+        self.remover = os.posix_spawn("/bin/sh", ["sh", "-c", script, self.place], {},
+                                      file_actions=[(os.POSIX_SPAWN_DUP2, reader, 0)])
+        os.close(reader)
+
+    def dismiss(self):
+        """True: it has done its work."""
+        os.close(self.writer)
+        return os.waitpid(self.remover, 0)[1] == 0
+
+    def is_left(self, place, now_ns):
+        """Whether a zygote made it that is dead. One that is being made has no lock yet, but is not old either."""
+        try:
+            found = os.lstat(place)
+            if found.st_mode & 0o170777 != 0o40700 or found.st_uid != os.geteuid() or found.st_mtime_ns > now_ns - self.OLD_NS:
+                return False
+            lock = os.open(f"{place}/lock", os.O_RDWR | os.O_NOFOLLOW)
+        except OSError as trouble:
+            return isinstance(trouble, FileNotFoundError) and os.path.isdir(place)
+        try:
+            os.lockf(lock, os.F_TEST, 0)
+        except OSError:
+            return False
+        finally:
+            os.close(lock)
+        return True
+
+    def left_behind(self):
+        names = [name for name in os.listdir("/tmp") if name.startswith(self.PREFIX) and
+                 len(name) == len(self.PREFIX) + self.DIGITS and not name[len(self.PREFIX):].strip("0123456789abcdef")]
+        now_ns = os.lstat(self.place).st_mtime_ns
+        return [place for place in map("/tmp/".__add__, names) if self.is_left(place, now_ns)][:self.MOST]
 
     def __enter__(self):
+        self.appoint()
         os.mkdir(self.place, 0o700)
+        self.lock = os.open(f"{self.place}/lock", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.lockf(self.lock, os.F_TLOCK, 0)
+            os.write(self.writer, "".join(f"{place}\n" for place in self.left_behind()).encode())
+        except OSError:  # no locks there; or the remover was killed, and another one follows
+            pass
         os.environ[self.variable] = self.place
 
     def __exit__(self, *_):
         del os.environ[self.variable]
         if self.before is not None:
             os.environ[self.variable] = self.before
-        for where, _, files in os.walk(self.place, topdown=False):
-            for name in files:
-                os.unlink(os.path.join(where, name))
-            os.rmdir(where)
+        if not self.dismiss():
+            self.appoint()
+            self.dismiss()
+        os.close(self.lock)
 
 
 def forget():
@@ -92,24 +140,20 @@ def forget():
         code = getattr(function, "__code__", None)
         if code is not None and "called" in code.co_freevars:
             function.__closure__[code.co_freevars.index("called")].cell_contents = False
+    pyplot = loaded.get("matplotlib.pyplot")
+    if hasattr(pyplot, "_backend_mod"):  # a program may choose another before it imports pyplot
+        pyplot._backend_mod = None
+        pyplot._REPL_DISPLAYHOOK = type(pyplot._REPL_DISPLAYHOOK).NONE
+        dict.__setitem__(pyplot.rcParamsDefault, "backend", loaded["matplotlib.rcsetup"]._auto_backend_sentinel)
 
 
-def act(names, report):
+def act(names):
     """In the probe: becomes a child that was sent a sample."""
     text = (samples.BASE + repeated(names) + samples.FAILING).encode()
-    read_source = program.source_of
-
-    def source_of(path):
-        read_source(modules["genericpath"].__file__)
-        return text
-
-    program.source_of = source_of
-    words = [b"2", program.executable, os.fsencode(os.getcwd()).rstrip(b"/") + b"/code.py"]
-    words += [name + b"=" + value for name, value in program.environ.items()] + [b""]
     state.control, writer = os.pipe()
-    os.write(writer, b"r" + b"\0".join(words))
+    os.write(writer, b"r" + program.usual + text)
     os.close(writer)
-    state.done = report
+    state.done = pages.tell
     streams.Scratch().__enter__()
     os.dup(0)
     os.dup2(os.open("/dev/null", os.O_RDONLY), 0)  # most programs have no input
@@ -120,24 +164,35 @@ def learn_pages(names):
     if "ctypes" not in loaded or "mmap" not in loaded:  # a minimal Python
         return
     pages.tighten(loaded["ctypes"])
+    state.done = pages.last_word
+    if not hasattr(pages.libc, "_Fork") or not hasattr(pages.libc, "PyOS_BeforeFork"):  # an old libc or Python
+        return
     for _ in range(2):  # the first changes what the second finds
-        probe = pages.learn(loaded["mmap"])
-        if probe is not None:
-            act(names, lambda _: pages.tell(probe))
-            child()
         gc.collect()
+        if pages.learn(loaded["mmap"]):
+            act(names)
+            child()
 
 
 def receive():
-    text = os.read(state.control, 1 << 16)
-    while True:
-        more = os.read(state.control, 1 << 16)
-        if not more:
-            break
+    """The launch text."""
+    text = more = os.read(state.control, ROOM)
+    while text == b"s":
+        program.stir()
+        text = more = os.read(state.control, ROOM)
+    while len(more) == ROOM:
+        more = os.read(state.control, ROOM)
         text += more
-    words = text.split(b"\0")
-    count = int(words[0]) + 1
-    return words[1:count], words[count:-1]
+    return text
+
+
+def begin(text):
+    """The program as a function."""
+    try:
+        return program.as_expected(text) or program.prepare(*program.split(text))
+    except BaseException:
+        args = program.split(text)[0]
+        os.execv(args[0], args)
 
 
 def child():
@@ -151,17 +206,19 @@ def child():
         pages.populate()
     gc.freeze()
     state.collections = ending.collections()
-    args, environment = receive()
-    program.set_environment(environment)
-    try:
-        state.program = program.prepare(args)
-    except BaseException:
-        os.execv(args[0], args)
+    program.expect()
+    program.stir()  # so that it copies no page later
+    sys.unraisablehook = ending.unraisable
+    state.launch.append(Launch())
+    state.program_is(begin(receive()))
+    program.forget_startup()
+    logging = shelf.everything.get("logging")
+    if logging is not None:  # %(relativeCreated)d counts from there
+        logging._startTime = time() if isinstance(logging._startTime, float) else time_ns()
     if "multiprocessing.process" in shelf.everything:
         shelf.everything["multiprocessing.process"].ORIGINAL_DIR = os.getcwd()
-    sys.unraisablehook = ending.unraisable
     gc.enable()
-    raise Launch(state.program)
+    raise state.launch.pop()
 
 
 def load(cold, names):
@@ -179,7 +236,7 @@ def main(native, cold, names):
     """Never returns: in children it raises Launch."""
     place = sys.path.pop(0)
     sys.argv = [""]  # modules that look there find no words of anybody
-    for name in [name for name in modules if name.partition(".")[0] == "warm"]:
+    for name in [name for name in modules if name.partition(".")[0] in ("startup", "warm")]:
         del modules[name]
     for entry in [entry for entry in sys.path_importer_cache if entry.startswith(place)]:
         del sys.path_importer_cache[entry]

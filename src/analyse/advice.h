@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From an error to its category and one sentence of advice. */
+#pragma once
+
+#include "analyse/family.h"
+
+struct advice_input {
+	const struct family *family; /* NULL: only what is common */
+	const struct finding *finding;
+	struct source *source;
+	const json_t *result;
+};
+
+struct advice_output {
+	const char *category; /* NULL: no row fits */
+	struct buf text;
+};
+
+/* ret->text is the caller's to buf_done(). */
+int advice_find(const struct advice_input *in, struct advice_output *ret) _must_check_;
+/* The address that was refused first, as --network takes it; or NULL. */
+const char *advice_host(const json_t *result);

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One analysis. How the run ended decides first (ending.c): a limit or a refusal is the error, whatever
+ * was printed. Otherwise what was printed is read by the tables of the language (finding.c), placed in
+ * the program's text (source.c) and given its category and suggestion (advice.c).
+ */
+#include "analyse/analyse.h"
+
+#include "analyse/advice.h"
+#include "analyse/ending.h"
+#include "spec/utf8.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+struct work {
+	struct ending_view view;
+	struct ending_advice ending;
+	const struct family *family;
+	struct source source;
+	struct finding finding;
+	struct advice_output advice;
+	char name[40];		 /* of the program, where the language alone does not say it */
+	char path[FINDING_PATH]; /* of finding.file; "" without a line */
+};
+
+static void work_done(struct work *w)
+{
+	buf_done(&w->ending.text);
+	buf_done(&w->advice.text);
+	finding_done(&w->finding);
+	source_done(&w->source);
+}
+
+/* Where the program lies when a place is known only by its text. */
+static const char *program_name(const char *language)
+{
+	static const struct {
+		const char *language, *file;
+	} names[] = {
+		{ "python", "code.py" }, { "javascript", "code.js" }, { "typescript", "code.ts" },
+		{ "bash", "code.sh" },	 { "ruby", "code.rb" },	      { "go", "code.go" },
+		{ "c", "code.c" },	 { "cpp", "code.cpp" },	      { "rust", "code.rs" },
+		{ "php", "code.php" },	 { "perl", "code.pl" },	      { "lua", "code.lua" },
+		{ "r", "code.R" },	 { "java", "Main.java" },
+	};
+
+	for (size_t i = 0; language && i < ARRAY_SIZE(names); i++)
+		if (strcmp(names[i].language, language) == 0)
+			return names[i].file;
+	return "code.txt";
+}
+
+static const char *language_of(const struct work *w)
+{
+	const char *name = json_string_value(json_object_get(w->view.result, "language"));
+
+	if (!name)
+		name = json_string_value(json_object_get(w->source.request, "language"));
+	if (!name && json_object_get(w->source.request, "stages"))
+		name = "bash";
+	return name ? name : "";
+}
+
+/* The program's file, or that of the stage that is it. */
+static struct span place_program(struct work *w)
+{
+	const char *name = program_name(language_of(w)), *dot = strrchr(name, '.');
+
+	if (w->source.stage == 0 || strncmp(name, "code", 4) != 0)
+		return span_of(name);
+	(void)snprintf(w->name, sizeof(w->name), "code-%zu%.8s", w->source.stage, dot);
+	return span_of(w->name);
+}
+
+/* From columns on a screen to bytes of the line. */
+static int64_t column_of(struct span line, int64_t column, int tabs)
+{
+	int64_t width = 0;
+
+	for (size_t i = 0; i < line.len; i++) {
+		if (width + 1 >= column)
+			return (int64_t)i + 1;
+		if (line.data[i] == '\t')
+			width += tabs - width % tabs;
+		else if ((line.data[i] & 0xc0) != 0x80)
+			width++;
+	}
+	return (int64_t)line.len + 1;
+}
+
+/* The column in the file, of a line that was shown without its indentation or with wide tabs. */
+static int64_t true_column(struct work *w, const char *path, int64_t line, int64_t column)
+{
+	struct span text;
+	int64_t indent = 0;
+
+	if (column == 0 || (!w->family->dedents && w->family->tabs == 0))
+		return column;
+	text = source_line(source_text(&w->source, path), line);
+	if (!text.data)
+		return 0;
+	if (!w->family->dedents)
+		return column_of(text, column, w->family->tabs);
+	while (indent < (int64_t)text.len && isblank((unsigned char)text.data[indent]))
+		indent++;
+	return column + indent;
+}
+
+/* What was killed by us was not ended by anything it printed. */
+static bool words_count(const struct work *w)
+{
+	if (!w->family || !w->view.words)
+		return false;
+	return !w->ending.decides || (w->view.signal == 0 && w->view.exit_code > 0 &&
+				      w->view.exit_code != 124 && w->view.exit_code != 137);
+}
+
+static int read_words(struct work *w)
+{
+	const struct find_row *rows = w->view.compiling ? w->family->compile : w->family->run;
+	struct span words = { w->view.words, w->view.words_len };
+	struct finding *f = &w->finding;
+	int r = rows ? finding_read(f, rows, words) : 0;
+
+	if (r < 0)
+		return r;
+	finding_locate(f, w->family->inner_last);
+	if (w->family->refine)
+		w->family->refine(f, &w->source);
+	if (f->line <= 0)
+		return 0;
+	if (f->file.len == 0)
+		f->file = place_program(w);
+	(void)path_normal(f->file, w->path);
+	f->column = true_column(w, w->path, f->line, f->column);
+	return 0;
+}
+
+static json_t *text_or_null(struct span text)
+{
+	return text.len > 0 ? utf8_to_json(text.data, text.len, NULL) : json_null();
+}
+
+static json_t *positive_or_null(int64_t n)
+{
+	return n > 0 ? json_integer(n) : json_null();
+}
+
+/* The innermost first, whatever order they were printed in. */
+static json_t *frames_to_json(struct work *w)
+{
+	const struct finding *f = &w->finding;
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < f->n_frames; i++) {
+		const struct frame *frame =
+			&f->frames[w->family->inner_last ? f->n_frames - 1 - i : i];
+		char path[FINDING_PATH] = "";
+
+		(void)path_normal(frame->file, path);
+		if (json_array_append_new(
+			    list, json_pack("{s:o, s:o, s:o, s:o}", "function",
+					    text_or_null(text_trim(frame->function)), "file",
+					    text_or_null(span_of(path)), "line",
+					    positive_or_null(frame->line), "column",
+					    positive_or_null(true_column(w, path, frame->line,
+									 frame->column)))) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	}
+	return list;
+}
+
+static struct span last_line(struct span text)
+{
+	struct span last = { 0 };
+
+	if (text.len > TEXT_LINE_MAX)
+		text = (struct span){ text.data + text.len - TEXT_LINE_MAX, TEXT_LINE_MAX };
+	while (text.len > 0) {
+		struct span line = text_trim(text_line(&text));
+
+		if (line.len > 0)
+			last = line;
+	}
+	return last;
+}
+
+static struct span message_of(const struct work *w)
+{
+	struct span last = last_line((struct span){ w->view.words, w->view.words_len });
+
+	if (w->ending.decides)
+		return span_of(w->view.detail);
+	if (w->finding.found && w->finding.message.len > 0)
+		return (struct span){ w->finding.message.data, w->finding.message.len };
+	/* The last words explain an exit; a type alone needs none. */
+	if (w->finding.found || last.len == 0)
+		return w->finding.found ? (struct span){ 0 } : span_of(w->view.detail);
+	return last;
+}
+
+static struct span exception_of(const struct work *w)
+{
+	if (w->finding.exception.len > 0)
+		return w->finding.exception;
+	return w->ending.decides ? (struct span){ 0 } : span_of(w->ending.name);
+}
+
+static const char *type_of(const struct work *w)
+{
+	bool python = w->family == &family_python && w->finding.found;
+
+	return !w->ending.decides && !w->view.compiling && python ? "python_exception"
+								  : w->ending.error_type;
+}
+
+/* "Handle `Stop` (no configuration) on line 4, or remove its reason." */
+static int advise_to_handle(struct work *w)
+{
+	const struct finding *f = &w->finding;
+	struct span message = { f->message.data, f->message.len };
+	struct buf *out = &w->advice.text;
+	int r = buf_printf(out, "Handle `%.*s`", (int)MIN(f->exception.len, (size_t)80),
+			   f->exception.data);
+
+	message = text_line(&message);
+	if (r >= 0 && message.len > 0)
+		r = buf_printf(out, " (%.*s)", (int)MIN(message.len, (size_t)120), message.data);
+	if (r >= 0 && f->line > 0)
+		r = buf_printf(out, " on line %lld", (long long)f->line);
+	return r < 0 ? r : buf_puts(out, ", or remove its reason.");
+}
+
+/* An error without a row of its own. */
+static int advise_plainly(struct work *w)
+{
+	const struct finding *f = &w->finding;
+	struct span last = message_of(w);
+	struct buf *out = &w->advice.text;
+	int r;
+
+	bool typed = f->found && f->exception.len > 0;
+
+	w->advice.category = f->found && !f->weak && !w->view.compiling ? "exception"
+									: w->ending.category;
+	if (!typed && (w->view.signal > 0 || w->view.words_len == 0))
+		return buf_append(out, w->ending.text.data, w->ending.text.len);
+	if (typed)
+		r = advise_to_handle(w);
+	else if (f->line > 0)
+		r = buf_printf(out, "Look at line %lld: %.*s", (long long)f->line,
+			       (int)MIN(last.len, (size_t)160), last.data);
+	else
+		r = buf_printf(out, "It ended with code %lld after saying: %.*s",
+			       (long long)w->view.exit_code, (int)MIN(last.len, (size_t)160),
+			       last.data);
+	return r;
+}
+
+static int advise(struct work *w)
+{
+	struct advice_input in = { .family = w->family,
+				   .finding = &w->finding,
+				   .source = &w->source,
+				   .result = w->view.result };
+	int r;
+
+	if (w->ending.decides) {
+		w->advice.category = w->ending.category;
+		buf_init(&w->advice.text, w->ending.text.max);
+		return buf_append(&w->advice.text, w->ending.text.data, w->ending.text.len);
+	}
+	r = advice_find(&in, &w->advice);
+	return r < 0 || w->advice.category ? r : advise_plainly(w);
+}
+
+static json_t *to_json(struct work *w)
+{
+	json_t *excerpt = source_excerpt(&w->source, w->path, w->finding.line, w->finding.column);
+
+	return json_pack("{s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o}", "is_error", 1,
+			 "error_type", type_of(w), "exception", text_or_null(exception_of(w)),
+			 "message", text_or_null(message_of(w)), "file",
+			 text_or_null(span_of(w->path)), "line", positive_or_null(w->finding.line),
+			 "frames", frames_to_json(w), "excerpt", excerpt ? excerpt : json_null(),
+			 "category", w->advice.category, "suggestion",
+			 text_or_null((struct span){ w->advice.text.data, w->advice.text.len }));
+}
+
+json_t *analysis_make(const json_t *request, const json_t *result)
+{
+	_cleanup_(work_done) struct work w = { .source = { .request = request } };
+	int r;
+
+	ending_read(result, &w.view);
+	if (w.view.success)
+		return json_pack("{s:b, s:s, s:n, s:n, s:n, s:n, s:[], s:n, s:n, s:n}", "is_error",
+				 0, "error_type", "none", "exception", "message", "file", "line",
+				 "frames", "excerpt", "category", "suggestion");
+	source_enter_stage(&w.source, w.view.last);
+	w.family = family_find(language_of(&w));
+	r = ending_judge(&w.view, &w.ending);
+	if (r >= 0 && words_count(&w))
+		r = read_words(&w);
+	if (r >= 0)
+		r = advise(&w);
+	return r < 0 ? NULL : to_json(&w);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Analysis of a run (SPEC §12), the debug report and the adaptive timeout. Pure: results and requests as
+ * JSON come in, JSON or text goes out.
+ */
+#pragma once
+
+#include "base/macro.h"
+
+#include <jansson.h>
+
+/*
+ * {is_error, error_type, exception, message, file, line, frames, excerpt, category, suggestion}, of a
+ * result (SPEC §3) and its request (SPEC §5; may be NULL: then there is no excerpt). NULL: no memory.
+ */
+json_t *analysis_make(const json_t *request, const json_t *result);
+
+struct report_input {
+	const json_t *request; /* may be NULL */
+	const json_t *result;
+	const json_t
+		*limits; /* in force, as limits_to_json(); NULL: the request's over the defaults */
+	const json_t *analysis; /* NULL: made here */
+};
+
+/* Document 001's fields, and the analysis, limits against peaks, denials. NULL: no memory. */
+json_t *debug_report_make(const struct report_input *in);
+/* The report for people; the caller frees it. NULL: no memory. */
+char *debug_report_markdown(const json_t *report);
+
+struct adaptive_timeout {
+	int64_t timeout_ms;
+	char reason[160]; /* "2.5 × the mean of 3 runs (2.4 s)" */
+};
+
+enum { ADAPTIVE_RUNS_MAX = 50, ADAPTIVE_FACTOR_MILLI = 2500, ADAPTIVE_MIN_MS = 5000 };
+
+struct adaptive_rules {
+	int64_t factor_milli, min_ms; /* document 000: ADAPTIVE_FACTOR_MILLI, ADAPTIVE_MIN_MS */
+	int64_t preset_ms, ceiling_ms;
+};
+
+/*
+ * From durations of past runs, newest first (the first 50 count): mean × factor, at least the minimum, at most the
+ * ceiling. Without any, the preset within the same bounds.
+ */
+struct adaptive_timeout adaptive_choose(const int64_t *durations_ms, size_t n,
+					const struct adaptive_rules *rules);

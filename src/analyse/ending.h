@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the way a run ended tells by itself: limits, signals, exit codes, refusals (SPEC §3's cause). */
+#pragma once
+
+#include "base/buf.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#define ANALYSE_COMPILE "compile" /* the stage of a compiler; with ":NAME" that of a stage's code */
+
+struct ending_view {
+	const json_t *result, *cause;
+	const char *last; /* name of the stage it ended in, or "" */
+	const char *status, *kind, *detail;
+	int64_t exit_code, signal; /* signal 0: none */
+	bool success;
+	bool compiling;	   /* it was the compiler that ended badly */
+	const char *words; /* stderr of what ended badly */
+	size_t words_len;
+};
+
+struct ending_advice {
+	const char *error_type, *category;
+	bool decides;	 /* no error that was printed can change error_type and category */
+	char name[16];	 /* "SIGSEGV", or "" */
+	struct buf text; /* the suggestion; the caller's to buf_done() */
+};
+
+void ending_read(const json_t *result, struct ending_view *ret);
+/* Never called for success. -ENOMEM is the only failure. */
+int ending_judge(const struct ending_view *v, struct ending_advice *ret) _must_check_;

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The families by the names of their languages, what the system says to all of them, and the error
+ * nobody caught, which a result carries (SPEC §3) without the rest of the analysis.
+ */
+#include "analyse/family.h"
+
+#include "spec/utf8.h"
+
+#include <string.h>
+
+static const struct family *const families[] = {
+	&family_python, &family_node, &family_shell, &family_ruby, &family_php, &family_perl,
+	&family_lua,	&family_r,    &family_c,     &family_rust, &family_go,	&family_java,
+};
+
+const struct advice advice_common[] = {
+	{ NULL, "%sNo space left on device%s", "disk",
+	  "The disk limit is reached: write less, or raise `--disk`.", NULL },
+	{ NULL, "%sToo many open files%s", "io",
+	  "Close files that are done with, or raise `--open-files`.", NULL },
+	{ NULL, "%sName or service not known%s", "network",
+	  "The sandbox has no network, so no name is found: allow the address with `--network "
+	  "{host}` if the policy permits.",
+	  NULL },
+	{ NULL, "%sTemporary failure in name resolution%s", "network",
+	  "The sandbox has no network, so no name is found: allow the address with `--network "
+	  "{host}` if the policy permits.",
+	  NULL },
+	{ NULL, "%sNetwork is unreachable%s", "network",
+	  "The sandbox has no network: allow the address with `--network {host}` if the policy "
+	  "permits.",
+	  NULL },
+	{ NULL, "%sConnection refused%s", "network",
+	  "Nobody listens at that address inside the sandbox: start the server first, or allow the "
+	  "address with `--network {host}`.",
+	  NULL },
+	{ NULL, "%1: No such file or directory", "io", "There is no `{1}` in the sandbox: {send}.",
+	  NULL },
+	{ NULL, "%sNo such file or directory%s", "io",
+	  "A file is not in the sandbox: send it along with `--file NAME=PATH` (`files` in a "
+	  "request); the working directory is /sandbox.",
+	  NULL },
+	{ NULL, "%sRead-only file system%s", "permission", "Only /sandbox and /tmp can be written.",
+	  NULL },
+	{ NULL, "%sPermission denied%s", "permission",
+	  "That is not allowed in the sandbox: only /sandbox and /tmp can be written, and there is "
+	  "no network.",
+	  NULL },
+	{ NULL, "%sOperation not permitted%s", "permission",
+	  "That system call is not allowed in the sandbox: leave it out.", NULL },
+	{ NULL, "%sCannot allocate memory%s", "memory",
+	  "Ask for less memory, or raise `--memory` (now {limit}).", NULL },
+	{ NULL, "%sResource temporarily unavailable%s", "process",
+	  "No more processes or threads may be started: start fewer, or raise `--pids`.", NULL },
+	{ 0 },
+};
+
+const struct family *family_find(const char *language)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
+		for (const char *const *name = families[i]->languages; *name; name++)
+			if (strcmp(*name, language) == 0)
+				return families[i];
+	return NULL;
+}
+
+json_t *uncaught_error(const char *language, struct span text)
+{
+	const struct family *family = family_find(language);
+	_cleanup_finding_ struct finding f = { 0 };
+	char path[FINDING_PATH] = "";
+
+	if (!family || finding_read(&f, family->run, text) < 0 || !f.found ||
+	    f.exception.len == 0 || f.weak)
+		return NULL;
+	finding_locate(&f, family->inner_last);
+	if (f.line > 0)
+		(void)path_normal(f.file, path);
+	return json_pack("{s:o, s:o, s:o, s:o}", "type",
+			 utf8_to_json(f.exception.data, f.exception.len, NULL), "message",
+			 utf8_to_json(f.message.data, f.message.len, NULL), "file",
+			 path[0] ? utf8_to_json(path, strlen(path), NULL) : json_null(), "line",
+			 path[0] ? json_integer(f.line) : json_null());
+}

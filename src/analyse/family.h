@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of a family of languages: how it words its errors and what to say to them. */
+#pragma once
+
+#include "analyse/finding.h"
+#include "analyse/source.h"
+
+/*
+ * One piece of advice. The first row whose type and message fit decides category and suggestion.
+ * In texts: {1} {2} {3} what the message's holes took, {near} the word of the program most like {1},
+ * {line} the line, {package} how to get module {1}, {send} how to get file {1} there, {limit} the
+ * memory limit, {host} an address for --network.
+ */
+struct advice {
+	const char *exception; /* NULL: any; "A*": begins with A */
+	const char *message;   /* NULL: any; see text.h */
+	const char *category;
+	const char *text;
+	const char
+		*near; /* said instead where a similar word was found; NULL: none is looked for */
+};
+
+struct import_hint {
+	const char *name;      /* "np" */
+	const char *statement; /* "import numpy as np" */
+};
+
+struct package_hint {
+	const char *module;   /* "cv2"; "openssl" stands for everything below it too */
+	const char *debian;   /* NULL: none */
+	const char *registry; /* NULL: none */
+};
+
+struct family {
+	const char *languages[4];	/* NULL-terminated */
+	const struct find_row *compile; /* NULL: no compiler */
+	const struct find_row *run;
+	const struct advice *advice;	    /* ended by a row without category */
+	const struct import_hint *imports;  /* may be NULL; ended by NULL, as are these: */
+	const struct package_hint *package; /* may be NULL */
+	const char *words;		    /* well-known names, blank-separated; may be NULL */
+	const char *registry;		    /* "pip"; how a module is called there: {1} */
+	const char *debian; /* how Debian calls a module by rule; NULL: by no rule */
+	bool inner_last;    /* the last frame printed is the innermost one */
+	bool dedents;	    /* shows lines without their indentation */
+	int tabs;	    /* columns count tabs by this width; 0: as one byte */
+	/* What only the program's text can add, such as a line number. May be NULL. */
+	void (*refine)(struct finding *f, struct source *src);
+};
+
+extern const struct family family_python, family_node, family_shell, family_ruby, family_php,
+	family_perl, family_lua, family_r, family_c, family_rust, family_go, family_java;
+
+/* By name of the language; NULL: none. */
+const struct family *family_find(const char *language);
+/* Rows for what any language's system calls say. */
+extern const struct advice advice_common[];

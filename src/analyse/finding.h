@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The error that ended a program, found in what it (or its compiler) printed last. A language describes
+ * its messages in a table of rows; one small machine reads all of them (finding.c).
+ */
+#pragma once
+
+#include "analyse/text.h"
+
+#include <jansson.h>
+
+#define ANALYSE_WORK "/sandbox" /* where programs lie, and what messages show */
+
+enum {
+	FINDING_FRAMES = 40,	  /* kept: the first and the last half */
+	FINDING_MESSAGE = 4096,	  /* bytes of a message */
+	FINDING_MORE = 16,	  /* lines of a message after its first */
+	FINDING_PATH = 1024 + 16, /* "/sandbox/" and a file name */
+};
+
+enum find_kind {
+	FIND_SKIP = 1, /* part of nothing */
+	FIND_BEGIN,    /* what came before is forgotten; may hold a place */
+	FIND_ERROR,    /* type, message, place, as far as it has them */
+	FIND_MORE,     /* more of the message; may hold the place */
+	FIND_WHERE,    /* the place of an error that has none yet */
+	FIND_NAME,     /* function of the next frame */
+	FIND_FRAME,
+	FIND_CALLS,	  /* a -> b -> c in %m */
+	FIND_CARET,	  /* marks the column in the line above; its pattern is not used */
+	FIND_CAUSE,	  /* what led to the error */
+	FIND_CAUSE_WHERE, /* and where that was: the first place in the caller's files */
+	FIND_CHAIN,	  /* what was found so far led to what follows */
+};
+
+/* States of the machine. They mean what a table makes of them; FIND_IN_END ends the reading. */
+enum {
+	FIND_IN_START = 1,
+	FIND_IN_A = 2,
+	FIND_IN_B = 4,
+	FIND_IN_C = 8,
+	FIND_IN_D = 16,
+	FIND_IN_END = 32,
+};
+
+enum find_flag {
+	FIND_FIRST = 1,	 /* later errors do not replace it */
+	FIND_WEAK = 2,	 /* counts only where nothing better is found */
+	FIND_OPEN = 4,	 /* lines that match no row belong to its message */
+	FIND_KEEP = 8,	 /* place and frames that came before it are its own */
+	FIND_RESET = 16, /* as FIND_BEGIN, then as its kind says */
+	FIND_ZERO = 32,	 /* columns count from 0 */
+	FIND_WHOLE = 64, /* the message is the whole line */
+};
+
+struct find_row {
+	const char *pattern; /* see text.h */
+	enum find_kind kind;
+	unsigned in; /* states it is looked at in; 0: all */
+	unsigned to; /* state after it; 0: the same */
+	unsigned flags;
+	const char *exception; /* where the text names no type */
+};
+
+struct frame {
+	struct span function, file;
+	int64_t line, column; /* 0: not known */
+};
+
+struct finding {
+	struct buf text;    /* what was read; every span points into it */
+	struct buf message; /* without the final newline */
+	struct span exception, cause_exception, cause_message;
+	struct span line_text, first; /* the line that told of the error, and of it the message */
+	struct span file;
+	int64_t line, column;
+	struct frame frames[FINDING_FRAMES]; /* as printed */
+	size_t n_frames;
+	bool found;
+	int64_t cause_line;
+	/* Where refine() knows more than the message: the category, and the suggestion or NULL. */
+	const char *category, *said;
+
+	/* Of the machine. */
+	struct span name, before;
+	unsigned state;
+	bool strong, weak, open, chained;
+	size_t more;
+};
+
+struct family;
+
+/* Reads text by the rows (ended by a row without pattern). -ENOMEM is the only failure. */
+int finding_read(struct finding *f, const struct find_row *rows, struct span text) _must_check_;
+void finding_done(struct finding *f);
+#define _cleanup_finding_ _cleanup_(finding_done)
+
+/*
+ * Where it happened: the error's own place when that is in the caller's files, else the innermost frame
+ * that is. Moves it to file, line and column.
+ */
+void finding_locate(struct finding *f, bool inner_last);
+/* The path as a program sees it; false when it is not one of the caller's files. */
+bool path_normal(struct span path, char ret[FINDING_PATH]);
+
+/* {"type", "message", "file", "line"} of an error nobody caught, from a language's stderr; or NULL. */
+json_t *uncaught_error(const char *language, struct span text);

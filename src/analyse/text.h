@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a program printed, as lines to be matched against patterns. */
+#pragma once
+
+#include "base/buf.h"
+#include "spec/request.h"
+
+#include <stdbool.h>
+
+enum {
+	TEXT_BYTES_MAX =
+		256 << 10,    /* of a longer stream only the first and the last half are read */
+	TEXT_LINE_MAX = 4096, /* of a longer line only the first bytes are matched */
+	TEXT_SLOTS = 9,
+};
+
+/*
+ * A pattern is literal text with holes; the whole line must match. A hole takes as little as it can, but
+ * blanks are all taken.
+ *   %f path without blanks or quotes   %p path, any text (both fill slot f)
+ *   %l %c decimal numbers              %e name of a type: letters, digits, _ . $ \ :
+ *   %m any text, also none             %n %1 %2 %3 any text, at least one byte
+ *   %s any text, also none, not kept   %_ blanks, also none
+ */
+struct slots {
+	struct span at[TEXT_SLOTS];
+};
+
+bool text_match(const char *pattern, struct span line, struct slots *ret);
+/* What the hole with this letter took; data NULL: the pattern has none. */
+struct span slot(const struct slots *s, char letter);
+int64_t slot_number(const struct slots *s, char letter); /* 0: none, or too long */
+
+/* Takes the first line off; its end is not part of it. */
+struct span text_line(struct span *rest);
+/* Colours and other escape sequences removed, CR LF made LF, bounded as above. */
+int text_clean(struct span text, struct buf *ret) _must_check_;
+/* Only blanks, ~ and ^, one ^ at least: what interpreters print below a line. The first ^, or -1. */
+int64_t text_caret(struct span line);
+
+static inline struct span span_of(const char *text)
+{
+	return (struct span){ text, text ? __builtin_strlen(text) : 0 };
+}
+bool span_is(struct span s, const char *text);
+bool span_starts(struct span s, const char *prefix);
+bool span_has(struct span s, const char *part);
+struct span text_trim(struct span s);

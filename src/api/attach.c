@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GET /v1/executions/{id}/attach: a WebSocket at a running program. Frames are wslay's, bytes the tunnel's.
+ *
+ *   in    binary                                     standard input, as it is
+ *         {"type": "stdin", "data": TEXT}            the same as text
+ *         {"type": "eof"}                            the end of standard input
+ *         {"type": "signal", "signal": "INT" | 2}
+ *         {"type": "resize", "rows": R, "columns" or "cols": C}
+ *   out   the events of the execution as text frames, from the beginning, or behind ?after=ID; {"event": "error", …} for
+ *         a message that makes no sense. With ?output=bytes stdout and stderr come as binary frames: a byte 1 or 2, then the
+ *         program's. Behind the result comes a close frame with 1000.
+ *
+ * A job that was sent without `stdin` waits a second for somebody to attach, and its input ends when the last one goes; with
+ * ?interactive=true it waits for ever. Input for any other is answered with an error.
+ *
+ * Both directions wait for their reader: events are fetched when the frames before them are in the tunnel and the tunnel
+ * has room; while the program does not take its input, or the client not our answers to it, the socket is not read. A
+ * client that goes leaves the program alone.
+ */
+#include <signal.h>
+#include <string.h>
+#include <wslay/wslay.h>
+
+#include "api/app.h"
+#include "base/clock.h"
+#include "spec/result.h"
+#include "spec/yaml.h"
+
+enum {
+	MESSAGE_BYTES_MAX = 1 << 20,
+	INPUT_BYTES_MAX = 4 << 20,
+	RESULT_BYTES_MAX = 1 << 30,
+	FRAGMENTS_MAX = 1024, /* of a message: wslay keeps each by itself */
+	ANSWERS_MAX = 16,     /* pongs and complaints that wait, before we stop reading */
+	PING_S = 20,
+	CLOSE_S = 5,
+	SIGNALS_MAX = 16,
+	EVENTS_PER_ROUND = 8, /* of up to 64 KiB */
+	SIGNAL_RETRY_MS = 5,
+};
+
+struct attach {
+	struct tunnel *tunnel;
+	struct watcher *watcher;
+	wslay_event_context_ptr frames;
+	struct source *timer;
+	struct span in;		  /* bytes of the tunnel that wslay has not taken yet */
+	struct buf input;	  /* for the program */
+	size_t taken;		  /* of it */
+	bool input_ends;	  /* behind that */
+	int signals[SIGNALS_MAX]; /* that came before the program was known to run */
+	size_t n_signals;
+	struct source *retry;
+	int fragments; /* of the message that arrives */
+	bool bytes;    /* ?output=bytes */
+	bool full;     /* until on_drain */
+	bool closing;  /* a close frame is on its way */
+	bool broken;   /* nothing can be sent any more */
+};
+
+static void attach_free(struct attach *a)
+{
+	a->watcher = watcher_free(a->watcher);
+	a->timer = source_free(a->timer);
+	a->retry = source_free(a->retry);
+	if (a->frames)
+		wslay_event_context_free(a->frames);
+	buf_done(&a->input);
+	free(a);
+}
+
+/* --- frames out --- */
+
+static ssize_t on_send(wslay_event_context_ptr frames, const uint8_t *data, size_t len, int flags,
+		       void *user)
+{
+	struct attach *a = user;
+	int r = a->full ? -ENOBUFS : tunnel_write(a->tunnel, data, len);
+
+	(void)flags;
+	if (r == -ENOBUFS || r == -EPIPE) {
+		a->broken = a->broken || r == -EPIPE;
+		wslay_event_set_error(frames, r == -EPIPE ? WSLAY_ERR_CALLBACK_FAILURE
+							  : WSLAY_ERR_WOULDBLOCK);
+		return -1;
+	}
+	if (r < 0) {
+		wslay_event_set_error(frames, WSLAY_ERR_CALLBACK_FAILURE);
+		return -1;
+	}
+	a->full = r == 1;
+	return (ssize_t)len;
+}
+
+static int queue_frame(struct attach *a, uint8_t opcode, const void *data, size_t n)
+{
+	const struct wslay_event_msg message = { opcode, data, n };
+
+	/* Once a close frame is queued, nothing follows it. */
+	return wslay_event_queue_msg(a->frames, &message) == WSLAY_ERR_NOMEM ? -ENOMEM : 0;
+}
+
+static void queue_close(struct attach *a, uint16_t code)
+{
+	a->closing = true;
+	(void)wslay_event_queue_close(a->frames, code, NULL, 0);
+	source_set_time(a->timer, clock_now_ns() + CLOSE_S * NS_PER_SEC);
+}
+
+static int queue_json(struct attach *a, json_t *tree)
+{
+	char *text = tree ? json_dumps(tree, JSON_COMPACT | result_json_flags(tree)) : NULL;
+	int r = text ? queue_frame(a, WSLAY_TEXT_FRAME, text, strlen(text)) : -ENOMEM;
+
+	json_decref(tree);
+	free(text);
+	return r;
+}
+
+static void complain(struct attach *a, const char *detail)
+{
+	(void)!queue_json(a, json_pack("{s:s, s:s}", "event", "error", "detail", detail));
+}
+
+static int queue_bytes(struct attach *a, const struct event *event)
+{
+	_cleanup_buf_ struct buf frame = { 0 };
+	const char mark = event->kind == EVENT_STDOUT ? 1 : 2;
+	int r;
+
+	buf_init(&frame, EVENT_BYTES_MAX + 1);
+	r = buf_append(&frame, &mark, 1);
+	if (r == 0)
+		r = buf_append(&frame, event->bytes.data, event->bytes.len);
+	return r < 0 ? r : queue_frame(a, WSLAY_BINARY_FRAME, frame.data, frame.len);
+}
+
+static int queue_event(struct attach *a, const struct event *event)
+{
+	_cleanup_buf_ struct buf frame = { 0 };
+	int r;
+
+	if (a->bytes && (event->kind == EVENT_STDOUT || event->kind == EVENT_STDERR))
+		return queue_bytes(a, event);
+	buf_init(&frame, RESULT_BYTES_MAX);
+	r = event_write_head(event, true, &frame);
+	if (r >= 0 && event->text.data)
+		r = buf_append(&frame, event->text.data, event->text.len);
+	if (r >= 0 && event->text.data)
+		r = buf_puts(&frame, "}");
+	return r < 0 ? r : queue_frame(a, WSLAY_TEXT_FRAME, frame.data, frame.len);
+}
+
+/* --- the program's input --- */
+
+static void drop_input(struct attach *a)
+{
+	a->taken = a->input.len;
+	complain(a, "stdin: the program's standard input is closed; attach within a second of the "
+		    "start to a job sent without stdin, or send it with ?interactive=true.");
+}
+
+static void feed(struct attach *a)
+{
+	struct execution *x = watcher_execution(a->watcher);
+	ssize_t n = 0;
+
+	if (!x || execution_state(x) == EXECUTION_ENDED) {
+		a->taken = a->input.len;
+	} else if (execution_state(x) == EXECUTION_RUNNING) {
+		if (a->taken < a->input.len)
+			n = execution_stdin_write(x, a->input.data + a->taken,
+						  a->input.len - a->taken);
+		if (n > 0)
+			a->taken += (size_t)n;
+		else if (n == -EPIPE)
+			drop_input(a);
+		if (a->input_ends && a->taken == a->input.len) {
+			a->input_ends = false;
+			execution_stdin_close(x);
+		}
+	}
+	if (a->taken == a->input.len) {
+		buf_done(&a->input);
+		buf_init(&a->input, INPUT_BYTES_MAX);
+		a->taken = 0;
+	}
+	tunnel_pause(a->tunnel,
+		     a->input.len > 0 || wslay_event_get_queued_msg_count(a->frames) > ANSWERS_MAX);
+}
+
+static void take_input(struct attach *a, const void *bytes, size_t n)
+{
+	if (a->input_ends) {
+		complain(a, "stdin: its end was sent before this.");
+		return;
+	}
+	if (buf_append(&a->input, bytes, n) < 0)
+		queue_close(a, WSLAY_CODE_MESSAGE_TOO_BIG);
+}
+
+static int signal_number(const json_t *value)
+{
+	const char *name = json_string_value(value);
+	json_int_t number = json_integer_value(value);
+
+	if (json_is_integer(value))
+		return number > 0 && number < NSIG ? (int)number : -EINVAL;
+	if (name && strncmp(name, "SIG", 3) == 0)
+		name += 3;
+	for (int i = 1; name && i < NSIG; i++) {
+		const char *known = sigabbrev_np(i);
+
+		if (known && strcmp(known, name) == 0)
+			return i;
+	}
+	return -EINVAL;
+}
+
+static void take_stdin(struct attach *a, const json_t *message)
+{
+	const json_t *data = json_object_get(message, "data");
+
+	if (json_is_string(data))
+		take_input(a, json_string_value(data), json_string_length(data));
+	else
+		complain(a, "stdin: data must be a text; send bytes as a binary frame.");
+}
+
+static void take_eof(struct attach *a, const json_t *message _unused_)
+{
+	a->input_ends = true;
+}
+
+/* Output of a program may be here before the word that it runs. */
+static void send_signals(struct attach *a)
+{
+	struct execution *x = watcher_execution(a->watcher);
+	size_t sent = 0;
+
+	while (sent < a->n_signals) {
+		if (!x || execution_state(x) == EXECUTION_ENDED)
+			sent = a->n_signals;
+		else if (execution_signal(x, a->signals[sent]) == -ESRCH)
+			break;
+		else
+			sent++;
+	}
+	a->n_signals -= sent;
+	memmove(a->signals, a->signals + sent, a->n_signals * sizeof(a->signals[0]));
+	source_set_time(a->retry, a->n_signals == 0 ? INT64_MAX
+						    : clock_now_ns() + SIGNAL_RETRY_MS * NS_PER_MS);
+}
+
+static int on_retry(void *data, uint32_t events)
+{
+	(void)events;
+	send_signals(data);
+	return 0;
+}
+
+static void take_signal(struct attach *a, const json_t *message)
+{
+	int number = signal_number(json_object_get(message, "signal"));
+
+	if (number < 1 || number >= NSIG) {
+		complain(a, "signal: give a name like INT, or a number.");
+	} else if (a->n_signals < SIGNALS_MAX) {
+		a->signals[a->n_signals++] = number;
+		send_signals(a);
+	}
+}
+
+static void take_resize(struct attach *a, const json_t *message)
+{
+	json_int_t rows = json_integer_value(json_object_get(message, "rows"));
+	const json_t *given = json_object_get(message, "columns");
+	/* Terminals in browsers say "cols". */
+	json_int_t columns = json_integer_value(given ? given : json_object_get(message, "cols"));
+	struct execution *x = watcher_execution(a->watcher);
+
+	if (rows < 1 || rows > UINT16_MAX || columns < 1 || columns > UINT16_MAX)
+		complain(a, "resize: rows and columns must be numbers from 1 to 65535.");
+	else if (x)
+		execution_resize(x, (uint16_t)rows, (uint16_t)columns);
+}
+
+static const struct {
+	const char *type;
+	void (*take)(struct attach *a, const json_t *message);
+} messages[] = {
+	{ "stdin", take_stdin },
+	{ "eof", take_eof },
+	{ "signal", take_signal },
+	{ "resize", take_resize },
+};
+
+static void take_text(struct attach *a, const char *text, size_t n)
+{
+	struct document doc = { "message", text, n };
+	struct error err = { 0 };
+	json_t *message = NULL;
+	const char *type;
+	size_t i;
+
+	if (json_parse(&doc, &message, &err) < 0) {
+		complain(a, err.text);
+		return;
+	}
+	type = json_string_value(json_object_get(message, "type"));
+	for (i = 0; i < ARRAY_SIZE(messages); i++)
+		if (type && strcmp(messages[i].type, type) == 0)
+			break;
+	if (i < ARRAY_SIZE(messages))
+		messages[i].take(a, message);
+	else
+		complain(a, "type must be stdin, eof, signal or resize.");
+	json_decref(message);
+}
+
+/* --- frames in --- */
+
+static ssize_t on_receive(wslay_event_context_ptr frames, uint8_t *buf, size_t len, int flags,
+			  void *user)
+{
+	struct attach *a = user;
+	size_t n = MIN(len, a->in.len);
+
+	(void)flags;
+	if (n == 0) {
+		wslay_event_set_error(frames, WSLAY_ERR_WOULDBLOCK);
+		return -1;
+	}
+	memcpy(buf, a->in.data, n);
+	a->in.data += n;
+	a->in.len -= n;
+	return (ssize_t)n;
+}
+
+static void on_frame(wslay_event_context_ptr frames,
+		     const struct wslay_event_on_frame_recv_start_arg *arg, void *user)
+{
+	struct attach *a = user;
+
+	if (wslay_is_ctrl_frame(arg->opcode))
+		return;
+	a->fragments = arg->fin ? 0 : a->fragments + 1;
+	if (a->fragments <= FRAGMENTS_MAX)
+		return;
+	queue_close(a, WSLAY_CODE_MESSAGE_TOO_BIG);
+	wslay_event_shutdown_read(frames);
+}
+
+static void on_message(wslay_event_context_ptr frames,
+		       const struct wslay_event_on_msg_recv_arg *arg, void *user)
+{
+	struct attach *a = user;
+
+	(void)frames;
+	if (arg->opcode == WSLAY_BINARY_FRAME)
+		take_input(a, arg->msg, arg->msg_length);
+	else if (arg->opcode == WSLAY_TEXT_FRAME)
+		take_text(a, (const char *)arg->msg, arg->msg_length);
+}
+
+/* --- both --- */
+
+static void end(struct attach *a)
+{
+	struct tunnel *tunnel = a->tunnel;
+
+	attach_free(a);
+	tunnel_close(tunnel);
+}
+
+/* Events into frames, as long as there is room; after some of them others have a turn. */
+static int fetch(struct attach *a)
+{
+	struct event event;
+	int r;
+
+	for (int i = 0; !a->full && !a->closing && wslay_event_get_queued_msg_count(a->frames) == 0;
+	     i++) {
+		if (i == EVENTS_PER_ROUND) {
+			tunnel_yield(a->tunnel);
+			return 0;
+		}
+		r = watcher_next(a->watcher, &event);
+		if (r == 0)
+			return 0;
+		if (r == -ENODATA)
+			queue_close(a, WSLAY_CODE_NORMAL_CLOSURE);
+		else if (r < 0)
+			queue_close(a, WSLAY_CODE_INTERNAL_SERVER_ERROR);
+		else if (queue_event(a, &event) < 0)
+			return -ENOMEM;
+		if (wslay_event_send(a->frames) < 0)
+			return -EPIPE;
+	}
+	return 0;
+}
+
+static void pump(struct attach *a)
+{
+	int r = a->broken ? -EPIPE : 0;
+
+	if (r == 0 && wslay_event_want_write(a->frames) && wslay_event_send(a->frames) < 0)
+		r = -EPIPE;
+	if (r == 0)
+		r = fetch(a);
+	if (r == 0)
+		feed(a);
+	/* What there was to say of the input. */
+	if (r == 0 && wslay_event_want_write(a->frames) && wslay_event_send(a->frames) < 0)
+		r = -EPIPE;
+	/* The client's close frame, or a broken one, ends it as soon as ours is out. */
+	if (r < 0 || (!wslay_event_want_read(a->frames) && !wslay_event_want_write(a->frames)))
+		end(a);
+}
+
+static void on_data(void *data, const void *bytes, size_t n)
+{
+	struct attach *a = data;
+
+	a->in = (struct span){ bytes, n };
+	if (wslay_event_recv(a->frames) < 0)
+		a->broken = true;
+	a->in = (struct span){ NULL, 0 };
+	pump(a);
+}
+
+static void on_drain(void *data)
+{
+	struct attach *a = data;
+
+	a->full = false;
+	pump(a);
+}
+
+static void on_gone(void *data)
+{
+	attach_free(data);
+}
+
+static void on_event(void *data)
+{
+	pump(data);
+}
+
+static int on_time(void *data, uint32_t events)
+{
+	struct attach *a = data;
+
+	(void)events;
+	if (a->closing) {
+		end(a);
+		return 0;
+	}
+	source_set_time(a->timer, clock_now_ns() + PING_S * NS_PER_SEC);
+	if (!a->full)
+		(void)!queue_frame(a, WSLAY_PING, NULL, 0);
+	pump(a);
+	return 0;
+}
+
+static int prepare(struct request_ctx *ctx, struct attach *a)
+{
+	static const struct wslay_event_callbacks callbacks = {
+		.recv_callback = on_receive,
+		.send_callback = on_send,
+		.on_frame_recv_start_callback = on_frame,
+		.on_msg_recv_callback = on_message,
+	};
+	struct api *api = request_app(ctx);
+	const char *output = request_query(ctx, "output");
+	int r = engine_watch(api->engine, request_viewer(ctx), request_param(ctx, "id"),
+			     request_query(ctx, "after"), &a->watcher);
+
+	if (r < 0)
+		return r;
+	a->bytes = output && strcmp(output, "bytes") == 0;
+	buf_init(&a->input, INPUT_BYTES_MAX);
+	if (wslay_event_context_server_init(&a->frames, &callbacks, a) != 0)
+		return -ENOMEM;
+	wslay_event_config_set_max_recv_msg_length(a->frames, MESSAGE_BYTES_MAX);
+	r = loop_add_timer(request_loop(ctx), INT64_MAX, (struct handler){ on_retry, a },
+			   &a->retry);
+	if (r < 0)
+		return r;
+	return loop_add_timer(request_loop(ctx), clock_now_ns() + PING_S * NS_PER_SEC,
+			      (struct handler){ on_time, a }, &a->timer);
+}
+
+int attach_get(struct request_ctx *ctx)
+{
+	struct attach *a = calloc(1, sizeof(*a));
+	const struct tunnel_ops tunnel = { on_data, on_drain, on_gone, a };
+	const struct watcher_ops watcher = { a, on_event, on_event };
+	const char *output = request_query(ctx, "output");
+	int r;
+
+	if (!a)
+		return -ENOMEM;
+	if (output && strcmp(output, "bytes") != 0 && strcmp(output, "json") != 0) {
+		attach_free(a);
+		return respond_field(ctx, "output", "output: give bytes or json.");
+	}
+	r = prepare(ctx, a);
+	if (r < 0) {
+		attach_free(a);
+		if (r == -EINVAL)
+			return respond_field(ctx, "after",
+					     "after: give the id of an event of this execution.");
+		return respond_failure(ctx, r, NULL);
+	}
+	if (response_upgrade(ctx, NULL, &tunnel, &a->tunnel) < 0) {
+		attach_free(a);
+		return 0;
+	}
+	watcher_set_ops(a->watcher, &watcher);
+	watcher_attach(a->watcher);
+	pump(a);
+	return 0;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `POST /execute` as documents 002 and 001 have it (SPEC §8), as pure functions:
+ *
+ *   content type, body ──execute_read──▶ a fixed answer, or a native request
+ *   native result      ──execute_answer──▶ {"process_status", "stdout", "stderr"}
+ *
+ * Which document speaks is told by the body: `generated_code` is 002's, `code` without it 001's. Nothing
+ * else differs for the caller of these functions.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/macro.h"
+#include "base/span.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct execute_options {
+	/* Names and aliases, NULL-terminated; what a request may name is compared letter by letter. */
+	const char *const *languages;
+	bool all_languages;    /* document 002's body may name them, too, and not only python */
+	double timeout_max;    /* seconds; more is clamped */
+	int64_t memory_bytes;  /* execute_memory() */
+	double cpus;	       /* the host's cores */
+	int64_t pids;	       /* EXECUTE_PIDS, or the ceiling where that is less */
+	int64_t output_bytes;  /* EXECUTE_OUTPUT_BYTES, or the ceiling where that is less */
+	int64_t disk_bytes;    /* of scratch, and what the workspace may hold: EXECUTE_DISK_BYTES */
+	int64_t files;	       /* the same in files: EXECUTE_FILES */
+	const char *workspace; /* name of the workspace all requests share */
+	const char
+		*policy; /* EXECUTE_POLICY, whose ceilings allow all this; NULL: the default one */
+};
+
+#define EXECUTE_POLICY	   "execute"
+#define EXECUTE_DISK_BYTES (4 * GiB)
+enum { EXECUTE_PIDS = 1024, EXECUTE_OUTPUT_BYTES = 4 << 20, EXECUTE_FILES = 1 << 20 };
+/* What a program may have here: 10 GiB, what the host has, and what the policy allows. */
+int64_t execute_memory(int64_t host_bytes, int64_t ceiling_bytes);
+
+enum execute_form { EXECUTE_DOCUMENT_002, EXECUTE_DOCUMENT_001 };
+
+struct execute_call {
+	enum execute_form form;
+	int64_t characters_max; /* of each stream; -1: all */
+	json_t *request;	/* for the engine; NULL: it is answered already */
+	json_t *answer;		/* the body, with this status */
+	int status;
+};
+
+struct execute_input {
+	const char *content_type; /* or NULL */
+	struct span body;
+};
+
+int execute_read(const struct execute_input *in, const struct execute_options *options,
+		 struct execute_call *ret) _must_check_;
+void execute_done(struct execute_call *call);
+
+/* The body for a result (SPEC §3); the status is 200. NULL: no memory. */
+json_t *execute_answer(const struct execute_call *call, const json_t *result);
+/* The body for one of document 002's that did not end in time; it needs no result. */
+json_t *execute_timed_out(void);
+/* The body for a refusal or failure that is not the program's; whatever the status, clients read the body. */
+json_t *execute_failure(const struct execute_call *call, const char *text);
+/* As bytes: ASCII, without spaces, in the order of the fields, a line. */
+int execute_write(const json_t *body, struct buf *out) _must_check_;

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See execute-002.h: from a result (SPEC §3) to what the clients of documents 002 and 001 read. A program's
+ * own words stay as they are; where somebody else ended it, one line behind them says why.
+ */
+#include "api/compat/execute-002.h"
+
+#include <string.h>
+
+enum { DETAIL_MAX = 1024 };
+
+static const char *text_at(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static bool status_is(const json_t *result, const char *status)
+{
+	return strcmp(text_at(result, "status"), status) == 0;
+}
+
+/* Bytes of the first n characters of UTF-8 text; all of it when it has no more. */
+static size_t bytes_of_characters(const char *text, size_t len, int64_t n)
+{
+	size_t i = 0;
+
+	for (; i < len; i++)
+		if (((unsigned char)text[i] & 0xc0) != 0x80 && n-- == 0)
+			break;
+	return i;
+}
+
+static int put_stream(struct buf *out, const json_t *result, const char *key, int64_t characters)
+{
+	const json_t *value = json_object_get(result, key);
+	const char *text = json_string_value(value);
+	size_t len = json_string_length(value), n = len;
+	int r;
+
+	if (characters >= 0)
+		n = bytes_of_characters(text ? text : "", len, characters);
+	/* Room for the marker and a line of ours. */
+	buf_init(out, len + DETAIL_MAX);
+	r = buf_append(out, text ? text : "", n);
+	if (r == 0 && n < len)
+		r = buf_puts(out, "<output cut>");
+	return r;
+}
+
+static int put_line(struct buf *out, const char *prefix, const char *detail)
+{
+	bool open = out->len > 0 && out->data[out->len - 1] != '\n';
+	char first = prefix[0] ? '\0' : detail[0];
+
+	/* A sentence of its own begins with a capital letter. */
+	if (first >= 'a' && first <= 'z')
+		first = (char)(first - 32);
+	return buf_printf(out, "%s%s%.*s%.500s\n", open ? "\n" : "", prefix, first ? 1 : 0, &first,
+			  detail + (first ? 1 : 0));
+}
+
+/* Why it ended, when that was not its own doing. */
+static int put_cause(struct buf *out, const json_t *result)
+{
+	const json_t *cause = json_object_get(result, "cause");
+	char prefix[64] = "";
+
+	if (status_is(result, "success"))
+		return 0;
+	if (status_is(result, "error") && !json_is_integer(json_object_get(result, "signal")))
+		return 0;
+	if (status_is(result, "limit"))
+		(void)snprintf(prefix, sizeof(prefix),
+			       "Limit exceeded (%.32s): ", text_at(cause, "kind"));
+	return put_line(out, prefix, text_at(cause, "detail"));
+}
+
+static json_t *text_of(const struct buf *b)
+{
+	return json_stringn(b->data ? b->data : "", b->len);
+}
+
+json_t *execute_timed_out(void)
+{
+	return json_pack("{s:s, s:s, s:s}", "process_status", "timeout", "stdout", "", "stderr",
+			 "Timed out\n");
+}
+
+static json_t *answer_002(const struct execute_call *call, const json_t *result)
+{
+	const char *status = status_is(result, "success") ? "completed" : "error";
+	_cleanup_buf_ struct buf out = { 0 }, err = { 0 };
+
+	if (status_is(result, "timeout"))
+		return execute_timed_out();
+	if (put_stream(&out, result, "stdout", call->characters_max) < 0 ||
+	    put_stream(&err, result, "stderr", call->characters_max) < 0 ||
+	    put_cause(&err, result) < 0)
+		return NULL;
+	return json_pack("{s:s, s:o, s:o}", "process_status", status, "stdout", text_of(&out),
+			 "stderr", text_of(&err));
+}
+
+static int put_error_001(struct buf *out, const json_t *result)
+{
+	double limit = json_number_value(
+		json_object_get(json_object_get(result, "cause"), "limit"));
+	char text[64];
+
+	if (!status_is(result, "timeout"))
+		return put_cause(out, result);
+	(void)snprintf(text, sizeof(text), "Execution timed out after %gs", limit);
+	return put_line(out, "", text);
+}
+
+static json_t *answer_001(const struct execute_call *call, const json_t *result)
+{
+	_cleanup_buf_ struct buf out = { 0 }, err = { 0 }, error = { 0 };
+	double duration = json_number_value(json_object_get(result, "duration"));
+
+	if (put_stream(&out, result, "stdout", call->characters_max) < 0 ||
+	    put_stream(&err, result, "stderr", call->characters_max) < 0 ||
+	    put_stream(&error, result, "stderr", call->characters_max) < 0 ||
+	    put_error_001(&error, result) < 0)
+		return NULL;
+	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:i, s:f}", "success",
+			 status_is(result, "success"), "stdout", text_of(&out), "stderr",
+			 text_of(&err), "output", text_of(&out), "error", text_of(&error),
+			 "exit_code", (int)json_integer_value(json_object_get(result, "exit_code")),
+			 "time", (double)(int64_t)(duration * 1000 + 0.5) / 1000);
+}
+
+json_t *execute_answer(const struct execute_call *call, const json_t *result)
+{
+	return call->form == EXECUTE_DOCUMENT_001 ? answer_001(call, result)
+						  : answer_002(call, result);
+}
+
+int execute_write(const json_t *body, struct buf *out)
+{
+	/* Clients that guess at encodings are right about ASCII; "time" has three decimals. */
+	char *text = json_dumps(body, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12));
+	int r = text ? buf_puts(out, text) : -ENOMEM;
+
+	free(text);
+	return r < 0 ? r : buf_puts(out, "\n");
+}
+
+int64_t execute_memory(int64_t host_bytes, int64_t ceiling_bytes)
+{
+	int64_t bytes = 10 * GiB;
+
+	if (host_bytes > 0)
+		bytes = MIN(bytes, host_bytes);
+	return ceiling_bytes > 0 ? MIN(bytes, ceiling_bytes) : bytes;
+}

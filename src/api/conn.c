@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See conn.h. Birth and end of a connection, its deadlines and what it writes. A deadline is only a
+ * number; the timer is moved when it must fire earlier than it is armed for, and looks again when it
+ * fires too early. So a busy connection does not touch the loop's heap at every request.
+ */
+#include "api/conn.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <assert.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+enum {
+	BODY_BYTES_PER_SEC = 1024
+}; /* slower than this over its whole time is no upload but a siege */
+
+int conn_new(struct server *s, int fd, const struct peer *peer, struct conn **ret)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	*c = (struct conn){ .server = s, .fd = fd, .peer = *peer, .events = EPOLLIN | EPOLLRDHUP };
+	c->deadline_ns = c->armed_ns = INT64_MAX;
+	r = loop_add_fd(s->config.loop, fd, c->events, (struct handler){ conn_on_io, c }, &c->io);
+	if (r >= 0)
+		r = loop_add_timer(s->config.loop, INT64_MAX, (struct handler){ conn_on_timer, c },
+				   &c->timer);
+	if (r < 0) {
+		c->io = source_free(c->io);
+		free(c);
+		return r;
+	}
+	buf_init(&c->in, (size_t)s->config.limits.head.line_bytes +
+				 s->config.limits.head.head_bytes + SCRATCH_BYTES + 64);
+	server_conn_opened(s, c);
+	conn_set_state(c, CONN_IDLE);
+	*ret = c;
+	return 0;
+}
+
+void conn_release(struct conn *c)
+{
+	if (c->running)
+		return;
+	free(c);
+}
+
+void conn_close(struct conn *c)
+{
+	if (c->state == CONN_GONE)
+		return;
+	server_waiting(c->server, c, false);
+	c->state = CONN_GONE;
+	if (c->ctx && !c->ctx->handling)
+		ctx_free(c->ctx);
+	else if (c->ctx)
+		c->ctx->conn = NULL;
+	c->ctx = NULL;
+	c->io = source_free(c->io);
+	c->timer = source_free(c->timer);
+	c->fd = fd_close(c->fd);
+	c->server->stats.queue_bytes -= (int64_t)c->out.bytes;
+	outq_done(&c->out);
+	buf_done(&c->in);
+	server_conn_closed(c->server, c);
+	conn_release(c);
+}
+
+void conn_lost(struct conn *c)
+{
+	struct request_ctx *ctx = c->ctx && c->ctx->handling ? c->ctx : NULL;
+	struct tunnel *tunnel = c->tunnel;
+	bool running = c->running;
+
+	/* What is told next may come back to this connection: it must find it closed, not freed. */
+	c->running = true;
+	if (tunnel)
+		tunnel_lost(c);
+	conn_close(c);
+	c->running = running;
+	conn_release(c);
+	if (ctx && ctx->on_gone)
+		ctx->on_gone(ctx->gone_data, GONE_FULL);
+}
+
+static int64_t after_ms(int64_t ms)
+{
+	return clock_now_ns() + ms * NS_PER_MS;
+}
+
+void conn_set_deadline(struct conn *c, int64_t at_ns)
+{
+	c->deadline_ns = at_ns;
+	if (at_ns >= c->armed_ns)
+		return;
+	c->armed_ns = at_ns;
+	source_set_time(c->timer, at_ns);
+}
+
+/* Uploads may pause, and may be slow, but not for ever. */
+static int64_t body_deadline(const struct conn *c)
+{
+	const struct server_limits *l = &c->server->config.limits;
+	int64_t earned_ns = (int64_t)c->ctx->body.len / BODY_BYTES_PER_SEC * NS_PER_SEC;
+
+	return MIN(after_ms(l->body_idle_ms),
+		   c->body_started_ns + l->body_idle_ms * NS_PER_MS + earned_ns);
+}
+
+void conn_touch(struct conn *c)
+{
+	const struct server_limits *l = &c->server->config.limits;
+
+	switch (c->state) {
+	case CONN_IDLE:
+		conn_set_deadline(c, after_ms(l->idle_ms));
+		break;
+	case CONN_HEAD:
+		conn_set_deadline(c, after_ms(l->head_ms));
+		break;
+	case CONN_BODY:
+		conn_set_deadline(c, body_deadline(c));
+		break;
+	case CONN_LINGER:
+		conn_set_deadline(c, after_ms(l->linger_ms));
+		break;
+	default:
+		conn_set_deadline(c, c->out.bytes > 0 ? after_ms(l->write_stall_ms) : INT64_MAX);
+	}
+}
+
+void conn_set_state(struct conn *c, enum conn_state state)
+{
+	assert(c->state != CONN_GONE);
+	c->state = state;
+	server_waiting(c->server, c, state == CONN_IDLE || state == CONN_HEAD);
+	if (state == CONN_BODY)
+		c->body_started_ns = clock_now_ns();
+	conn_touch(c);
+}
+
+void conn_poke(struct conn *c)
+{
+	c->armed_ns = 0;
+	source_set_time(c->timer, 0);
+}
+
+int conn_queue(struct conn *c, const void *data, size_t n)
+{
+	int r = outq_append(&c->out, data, n);
+
+	if (r >= 0)
+		c->server->stats.queue_bytes += (int64_t)n;
+	return r;
+}
+
+int conn_queue_take(struct conn *c, char *data, size_t n)
+{
+	int r = outq_take(&c->out, data, n);
+
+	if (r >= 0)
+		c->server->stats.queue_bytes += (int64_t)n;
+	return r;
+}
+
+static bool writes_only(const struct conn *c)
+{
+	return c->state == CONN_HANDLING || c->state == CONN_FLUSH || c->state == CONN_TUNNEL;
+}
+
+void conn_flush(struct conn *c)
+{
+	size_t before = c->out.bytes;
+	int64_t sent;
+
+	if (c->broken || before == 0)
+		return;
+	sent = outq_send(&c->out, c->fd);
+	c->server->stats.queue_bytes -= (int64_t)(before - c->out.bytes);
+	if (sent < 0) {
+		c->broken = true;
+		conn_poke(c);
+	} else if ((sent > 0 || c->deadline_ns == INT64_MAX) && writes_only(c)) {
+		conn_touch(c);
+	}
+}
+
+int conn_pressure(struct conn *c)
+{
+	const struct server_limits *l = &c->server->config.limits;
+
+	if (c->broken)
+		return -EPIPE;
+	if (c->out.bytes > l->queue_high_bytes)
+		c->wants_drain = true;
+	else if (c->wants_drain && c->out.bytes <= l->queue_high_bytes / 4)
+		conn_poke(c);
+	return c->out.bytes > l->queue_high_bytes;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prometheus' text format (0.0.4). A family is begun once with its help and type; samples follow. Names are ours,
+ * label values may be anybody's and are escaped.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+
+struct metric_label {
+	const char *name, *value;
+};
+
+struct metric_text {
+	struct buf *out;
+	const char *name; /* of the family that is open */
+	int r;		  /* the first failure; everything behind it does nothing */
+};
+
+void metric_begin(struct metric_text *m, const char *name, enum metric_type type, const char *help);
+/* labels ends with one whose name is NULL; NULL: none. */
+void metric_sample(struct metric_text *m, const struct metric_label *labels, double value);
+#define METRIC_LABELS(...) ((const struct metric_label[]){ __VA_ARGS__, { NULL, NULL } })
+
+/* Counts by upper bound (le), not cumulative; the last one is above all bounds. */
+struct metric_histogram {
+	const double *bounds;
+	const uint64_t *counts; /* n_bounds + 1 */
+	size_t n_bounds;
+	double sum;
+};
+void metric_histogram_put(struct metric_text *m, const struct metric_label *labels,
+			  const struct metric_histogram *h);

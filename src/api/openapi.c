@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See openapi.h. Paths, methods, bodies and answers come from the rows of the router; what a row has no room for
+ * (query and header parameters, further media types and statuses) stands in tables here, looked up by pattern.
+ */
+#include "api/openapi.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/schema.h"
+#include "base/buf.h"
+
+enum { NAME_MAX_BYTES = 256 };
+
+/* Parameters that are not in the path. */
+static const struct parameter {
+	const char *pattern, *in, *name, *type, *help;
+} parameters[] = {
+	{ "/v1/executions", "query", "status", "[string]",
+	  "queued, running, or a result's status; several: any of them" },
+	{ "/v1/executions", "query", "language", "string", "its name or an alias" },
+	{ "/v1/executions", "query", "label", "[string]", "NAME=VALUE; several: all of them" },
+	{ "/v1/executions", "query", "text", "string", "words in code, output or message" },
+	{ "/v1/executions", "query", "since", "string", "RFC 3339, or seconds since 1970" },
+	{ "/v1/executions", "query", "until", "string", "before this time" },
+	{ "/v1/executions", "query", "cursor", "string", "next of the page before" },
+	{ "/v1/executions", "query", "limit", "integer", "1 to 1000, 50 when absent" },
+	{ "/v1/executions", "header", "Idempotency-Key", "string",
+	  "the same key and body: the same execution" },
+	{ "/v1/executions", "query", "interactive", "boolean",
+	  "standard input stays open for /attach" },
+	{ "/v1/executions/{id}/replay", "header", "Idempotency-Key", "string",
+	  "the same key gives the same id" },
+	{ "/v1/executions/{id}/replay", "query", "interactive", "boolean",
+	  "standard input stays open for /attach" },
+	{ "/v1/executions/{id}", "query", "only", "cancel|delete",
+	  "one of the two, or 409; both when absent" },
+	{ "/v1/executions/{id}/events", "header", "Last-Event-ID", "string",
+	  "only what came after this one: its id, or its seq" },
+	{ "/v1/executions/{id}/events", "query", "after", "string",
+	  "the same, for clients without headers" },
+	{ "/v1/executions/{id}/attach", "query", "after", "string",
+	  "only what came after this event" },
+	{ "/v1/executions/{id}/attach", "query", "output", "json|bytes",
+	  "bytes: stdout and stderr as binary frames behind a byte 1 or 2" },
+	{ "/v1/execute", "query", "disconnect", "keep|cancel", "what a client that goes means" },
+	{ "/v1/execute", "query", "interactive", "boolean",
+	  "standard input stays open for /attach" },
+	{ "/v1/executions/{id}/stdout", "header", "Range", "string", "bytes=FROM-TO" },
+	{ "/v1/executions/{id}/stderr", "header", "Range", "string", "bytes=FROM-TO" },
+	{ "/v1/executions/{id}/files", "query", "format", "string", "tar, or json" },
+	{ "/v1/executions/{id}/debug-report", "query", "format", "markdown|json",
+	  "what Accept says when absent" },
+	{ "/v1/executions/{id}/files/{path...}", "header", "Range", "string", "bytes=FROM-TO" },
+	{ "/v1/stats", "query", "language", "string", "of this one alone; not with label" },
+	{ "/v1/stats", "query", "label", "string", "NAME=VALUE: of those that have it" },
+	{ "/v1/stats", "query", "since", "string", "RFC 3339, or seconds since 1970" },
+	{ "/v1/stats", "query", "until", "string", NULL },
+};
+
+/* Answers that are not just JSON with 200. */
+static const struct answer {
+	enum http_method method;
+	const char *pattern;
+	int status;
+	const char *media[2];
+} answers[] = {
+	{ HTTP_POST, "/v1/executions", 202, { "application/json" } },
+	{ HTTP_POST, "/v1/executions/{id}/replay", 202, { "application/json" } },
+	{ HTTP_GET, "/v1/executions/{id}/events", 200, { "text/event-stream" } },
+	{ HTTP_GET, "/v1/executions/{id}/stdout", 200, { "application/octet-stream" } },
+	{ HTTP_GET, "/v1/executions/{id}/stderr", 200, { "application/octet-stream" } },
+	{ HTTP_GET, "/v1/executions/{id}/files", 200, { "application/json", "application/x-tar" } },
+	{ HTTP_GET, "/v1/executions/{id}/files/{path...}", 200, { "application/octet-stream" } },
+	{ HTTP_GET,
+	  "/v1/executions/{id}/debug-report",
+	  200,
+	  { "application/json", "text/markdown" } },
+	{ HTTP_GET, "/v1/executions/{id}/attach", 101, { NULL } },
+	{ HTTP_GET, "/metrics", 200, { "text/plain" } },
+};
+
+/* What comes with other statuses and is no problem+json. */
+static const struct other_answer {
+	enum http_method method;
+	const char *pattern, *status, *media, *schema, *help; /* media NULL: no body */
+} other_answers[] = {
+	{ HTTP_GET, "/v1/executions/{id}/stdout", "206", "application/octet-stream", "string",
+	  "The part that Range names" },
+	{ HTTP_GET, "/v1/executions/{id}/stderr", "206", "application/octet-stream", "string",
+	  "The part that Range names" },
+	{ HTTP_GET, "/v1/executions/{id}/files/{path...}", "206", "application/octet-stream",
+	  "string", "The part that Range names" },
+	{ HTTP_GET, "/v1/executions/{id}/events", "204", NULL, NULL,
+	  "Last-Event-ID is its result: nothing follows, do not connect again "
+	  "(text/event-stream)" },
+	{ HTTP_GET, "/readyz", "503", "application/json", "Status", "It takes no work now" },
+	{ HTTP_POST, "/execute", "400", "application/json", "ExecuteAnswer",
+	  "The request is wrong; why is in stderr, or in error" },
+	{ HTTP_POST, "/execute", "429", "application/json", "ExecuteAnswer",
+	  "As many wait as may; try again after Retry-After" },
+	{ HTTP_POST, "/execute", "503", "application/json", "ExecuteAnswer",
+	  "No storage, no broker yet, or the daemon ends" },
+};
+
+static const struct answer *answer_of(const struct route *route)
+{
+	static const struct answer usual = { 0, NULL, 200, { "application/json" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
+		if (answers[i].method == route->method &&
+		    strcmp(answers[i].pattern, route->pattern) == 0)
+			return &answers[i];
+	return &usual;
+}
+
+/* "{path...}" is {path} to OpenAPI. */
+static int write_path(const char *pattern, struct buf *out)
+{
+	for (const char *at = pattern; *at;) {
+		size_t dots = strncmp(at, "...}", 4) == 0 ? 3 : 0;
+		int r = dots ? 0 : buf_append(out, at, 1);
+
+		if (r < 0)
+			return r;
+		at += dots ? dots : 1;
+	}
+	return 0;
+}
+
+/* "post_v1_executions_id_replay" */
+static json_t *operation_id(const struct route *route)
+{
+	char text[NAME_MAX_BYTES];
+	size_t n = (size_t)snprintf(text, sizeof(text), "%s", http_method_name(route->method));
+
+	for (const char *at = route->pattern; *at && n + 2 < sizeof(text); at++) {
+		if (isalnum((unsigned char)*at)) {
+			bool first = at == route->pattern || !isalnum((unsigned char)at[-1]);
+
+			if (first)
+				text[n++] = '_';
+			text[n++] = *at;
+		}
+	}
+	text[n] = '\0';
+	for (size_t i = 0; i < n; i++)
+		text[i] = (char)tolower((unsigned char)text[i]);
+	return json_string(text);
+}
+
+static json_t *parameter_make(const struct parameter *p)
+{
+	json_t *object = json_pack("{s:s, s:s, s:b, s:o}", "name", p->name, "in", p->in, "required",
+				   strcmp(p->in, "path") == 0, "schema", schema_type(p->type));
+
+	if (object && p->help &&
+	    json_object_set_new(object, "description", json_string(p->help)) < 0) {
+		json_decref(object);
+		return NULL;
+	}
+	return object;
+}
+
+static int add_path_parameters(const char *pattern, json_t *list)
+{
+	for (const char *at = pattern; (at = strchr(at, '{')); at++) {
+		char name[NAME_MAX_BYTES];
+		struct parameter p = { pattern, "path", name, "string", NULL };
+
+		(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(at + 1, ".}"), at + 1);
+		if (json_array_append_new(list, parameter_make(&p)) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static bool takes_body(const struct route *route)
+{
+	return route->flags & (ROUTE_JSON | ROUTE_JSON_OPTIONAL | ROUTE_BYTES);
+}
+
+/* Filters belong to GET, keys to POST, choices to DELETE. */
+static bool concerns(const struct parameter *p, const struct route *route)
+{
+	const bool with_job = strcmp(p->in, "header") == 0 || strcmp(p->name, "interactive") == 0;
+	const bool posts = route->method == HTTP_POST;
+
+	if (strcmp(p->pattern, route->pattern) != 0)
+		return false;
+	if (strcmp(p->name, "only") == 0)
+		return route->method == HTTP_DELETE;
+	return strcmp(route->pattern, "/v1/executions") != 0 || with_job == posts;
+}
+
+static json_t *parameters_make(const struct route *route)
+{
+	json_t *list = json_array();
+	int r = list ? add_path_parameters(route->pattern, list) : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parameters); i++)
+		if (concerns(&parameters[i], route) &&
+		    json_array_append_new(list, parameter_make(&parameters[i])) < 0)
+			r = -ENOMEM;
+	if (r == 0)
+		return list;
+	json_decref(list);
+	return NULL;
+}
+
+static json_t *media(const char *schema)
+{
+	return schema ? json_pack("{s:o}", "schema", schema_type(schema)) : json_object();
+}
+
+static json_t *content_make(const struct route *route, const struct answer *answer)
+{
+	json_t *content = json_object();
+	int r = content ? 0 : -1;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(answer->media) && answer->media[i]; i++) {
+		bool json = strcmp(answer->media[i], "application/json") == 0;
+
+		r = json_object_set_new(content, answer->media[i],
+					media(json ? route->response_schema : "string"));
+	}
+	if (r == 0 && (route->flags & ROUTE_STREAMS))
+		r = json_object_set_new(content, "text/event-stream", media("string"));
+	if (r == 0 && (route->flags & ROUTE_STREAMS))
+		r = json_object_set_new(content, "application/x-ndjson", media("string"));
+	if (r == 0)
+		return content;
+	json_decref(content);
+	return NULL;
+}
+
+static int add_other_answers(const struct route *route, json_t *responses)
+{
+	int r = responses ? 0 : -1;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(other_answers); i++) {
+		const struct other_answer *o = &other_answers[i];
+
+		if (o->method != route->method || strcmp(o->pattern, route->pattern) != 0)
+			continue;
+		r = json_object_set_new(responses, o->status,
+					o->media ? json_pack("{s:s, s:{s:o}}", "description",
+							     o->help, "content", o->media,
+							     media(o->schema))
+						 : json_pack("{s:s}", "description", o->help));
+	}
+	return r;
+}
+
+static json_t *responses_make(const struct route *route)
+{
+	const struct answer *answer = answer_of(route);
+	char status[16];
+	json_t *responses;
+
+	(void)snprintf(status, sizeof(status), "%d", answer->status);
+	responses = json_pack("{s:{s:s, s:o}, s:{s:s, s:{s:{s:o}}}}", status, "description",
+			      route->summary ? route->summary : "OK", "content",
+			      content_make(route, answer), "default", "description",
+			      "It was refused, or we failed.", "content",
+			      "application/problem+json", "schema", schema_type("Problem"));
+	if (add_other_answers(route, responses) == 0)
+		return responses;
+	json_decref(responses);
+	return NULL;
+}
+
+static json_t *operation_make(const struct route *route)
+{
+	json_t *object = json_pack("{s:o, s:s, s:o, s:o}", "operationId", operation_id(route),
+				   "summary", route->summary ? route->summary : "", "parameters",
+				   parameters_make(route), "responses", responses_make(route));
+	int r = object ? 0 : -1;
+
+	if (r == 0 && takes_body(route))
+		r = json_object_set_new(object, "requestBody",
+					json_pack("{s:b, s:{s:o}}", "required",
+						  !(route->flags & ROUTE_JSON_OPTIONAL), "content",
+						  "application/json",
+						  media(route->request_schema)));
+	if (r == 0 && (route->flags & ROUTE_PUBLIC))
+		r = json_object_set_new(object, "security", json_array());
+	if (r == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static int add_route(void *data, const struct route *route)
+{
+	_cleanup_buf_ struct buf path = { 0 };
+	char method[16] = { 0 };
+	json_t *paths = data, *item;
+
+	buf_init(&path, NAME_MAX_BYTES);
+	if (write_path(route->pattern, &path) < 0)
+		return -ENOMEM;
+	item = json_object_get(paths, path.data);
+	if (!item) {
+		item = json_object();
+		if (json_object_set_new(paths, path.data, item) < 0)
+			return -ENOMEM;
+	}
+	(void)snprintf(method, sizeof(method), "%s", http_method_name(route->method));
+	for (char *c = method; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	return json_object_set_new(item, method, operation_make(route)) < 0 ? -ENOMEM : 0;
+}
+
+json_t *openapi_make(const struct router *router)
+{
+	json_t *paths = json_object();
+
+	if (!paths || router_each(router, add_route, paths) < 0) {
+		json_decref(paths);
+		return NULL;
+	}
+	return json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:{s:{s:s, s:s}}}, s:[{s:[]}, {}]}",
+			 "openapi", "3.1.0", "info", "title", "Atoll", "version", "1",
+			 "description", "Runs code in sandboxes.", "paths", paths, "components",
+			 "schemas", schemas_make(), "securitySchemes", "token", "type", "http",
+			 "scheme", "bearer", "security", "token");
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Errors of ours as RFC 9457 problem+json: {"type", "title", "status", "code", "detail", "field"?}.
+ * `code` is for programs (a stable snake_case word), `detail` for people: one sentence without host
+ * paths that says what to do. A program's failure is no problem but a result (200).
+ */
+#pragma once
+
+#include "base/error.h"
+
+#include <jansson.h>
+
+struct request_ctx;
+
+struct problem {
+	int status;
+	const char *code;   /* "not_found" */
+	const char *detail; /* any text: control characters and bad UTF-8 are replaced */
+	const char *field;  /* the request's key at fault, or NULL or "" */
+};
+
+/* NULL: no memory. */
+json_t *problem_to_json(const struct problem *p);
+/* input 400, policy 403, runtime 400, storage 503, internal 500 */
+int problem_status(const struct error *err);
+/* For an error that carries its own words; the text lives as long as err. */
+struct problem problem_from_error(const struct error *err);
+
+/* Answers a request with it (respond.h's rules). Each returns 0 so that `return respond_…` reads well. */
+int respond_with(struct request_ctx *ctx, const struct problem *p);
+int respond_problem(struct request_ctx *ctx, int status, const char *code, const char *fmt, ...)
+	_printf_(4, 5);
+int respond_error(struct request_ctx *ctx, const struct error *err);
+/* 400, code "invalid_field" */
+int respond_field(struct request_ctx *ctx, const char *field, const char *fmt, ...) _printf_(3, 4);
+/* 404, code "not_found": what is one word, "execution" */
+int respond_not_found(struct request_ctx *ctx, const char *what);

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * POST /execute and GET /: the server of documents 002 and 001 (SPEC §8). What a body means and what is answered is
+ * compat/execute-002.h's; here it meets the engine. Whatever happens, clients read those documents' fields.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/app.h"
+#include "client/registry.h"
+#include "loop/worker.h"
+
+enum { TYPE_MAX_BYTES = 256, BODY_MAX_BYTES = 32 << 20 };
+
+struct calling {
+	struct request_ctx *ctx;
+	struct execution *execution;
+	struct execute_call call;
+};
+
+static void calling_free(struct calling *c)
+{
+	c->execution = execution_unref(c->execution);
+	execute_done(&c->call);
+	free(c);
+}
+
+/* Takes over body. */
+static int respond_body(struct request_ctx *ctx, int status, json_t *body)
+{
+	struct buf text = { 0 };
+	size_t len;
+	int r;
+
+	buf_init(&text, SIZE_MAX / 2);
+	r = body ? execute_write(body, &text) : -ENOMEM;
+	json_decref(body);
+	if (r < 0) {
+		buf_done(&text);
+		return respond_take(ctx, status, "application/json", NULL, 0);
+	}
+	len = text.len;
+	return respond_take(ctx, status, "application/json", buf_take(&text), len);
+}
+
+/* What the request itself is wrong in is an answer like any other; that we cannot run it now is not. */
+static int status_of(enum refusal refusal)
+{
+	return refusal == REFUSAL_INPUT || refusal == REFUSAL_POLICY || refusal == REFUSAL_TOO_LARGE
+		       ? 200
+		       : refusal_status(refusal);
+}
+
+static const char *text_of(enum refusal refusal, const struct error *err)
+{
+	if (refusal == REFUSAL_STORAGE)
+		return "Storage is full or not writable; try again when there is room.";
+	return refusal == REFUSAL_INTERNAL ? "The server failed; its log says why." : err->text;
+}
+
+static void on_end(void *data, struct execution *x)
+{
+	struct calling *c = data;
+
+	(void)respond_body(c->ctx, 200, execute_answer(&c->call, execution_result(x)));
+	calling_free(c);
+}
+
+/* The client's clock has run out; that the sandbox takes long to go is not its matter. */
+static void on_timeout(void *data, struct execution *x)
+{
+	struct calling *c = data;
+
+	(void)x;
+	(void)respond_body(c->ctx, 200, execute_timed_out());
+	calling_free(c);
+}
+
+static void on_gone(void *data, enum gone how)
+{
+	struct calling *c = data;
+
+	if (how != GONE_SERVER)
+		return;
+	execution_forget(c->execution);
+	calling_free(c);
+}
+
+static int submit(struct calling *c)
+{
+	struct request_ctx *ctx = c->ctx;
+	struct api *api = request_app(ctx);
+	const struct submission in = {
+		.caller = request_caller(ctx)->name,
+		.request = c->call.request,
+		.accepted_ns = request_started_ns(ctx),
+		/* These clients do not know 429. */
+		.patient = true,
+		.data = c,
+		.on_end = on_end,
+		.on_timeout = c->call.form == EXECUTE_DOCUMENT_002 ? on_timeout : NULL,
+	};
+	struct submitted submitted = { 0 };
+	struct error err = { 0 };
+	char seconds[16];
+
+	if (engine_submit(api->engine, &in, &submitted, &err) == 0) {
+		c->execution = submitted.execution;
+		response_on_gone(ctx, on_gone, c);
+		return 0;
+	}
+	if (submitted.retry_after_s > 0) {
+		(void)snprintf(seconds, sizeof(seconds), "%d", submitted.retry_after_s);
+		(void)!response_header(ctx, "Retry-After", seconds);
+	}
+	(void)respond_body(ctx, status_of(submitted.refusal),
+			   execute_failure(&c->call, text_of(submitted.refusal, &err)));
+	calling_free(c);
+	return 0;
+}
+
+struct reading {
+	const struct request_ctx *ctx;
+	struct execute_input in;
+	struct execute_options options;
+	struct execute_call *ret;
+	int r;
+};
+
+static void read_body(void *data)
+{
+	struct reading *reading = data;
+
+	/* Bodies that would become too large a tree are refused before execute_read() makes one. */
+	if (!request_has_few_values(reading->ctx))
+		reading->in.body = (struct span){ "", 0 };
+	reading->r = execute_read(&reading->in, &reading->options, reading->ret);
+}
+
+static int read_call(struct request_ctx *ctx, struct execute_call *ret)
+{
+	struct api *api = request_app(ctx);
+	struct span type = request_header(ctx, "content-type");
+	char content_type[TYPE_MAX_BYTES];
+	struct reading reading = { .ctx = ctx,
+				   .in = { .content_type = type.data ? content_type : NULL,
+					   .body = request_body(ctx) },
+				   .options = api->options.execute,
+				   .ret = ret };
+
+	(void)snprintf(content_type, sizeof(content_type), "%.*s", (int)type.len,
+		       type.data ? type.data : "");
+	reading.options.languages = (const char *const *)api->languages;
+	worker_call_for(reading.in.body.len, read_body, &reading);
+	return reading.r;
+}
+
+static int post_execute(struct request_ctx *ctx)
+{
+	struct calling *c = calloc(1, sizeof(*c));
+	json_t *answer;
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	c->ctx = ctx;
+	r = read_call(ctx, &c->call);
+	if (r < 0) {
+		free(c);
+		return r;
+	}
+	if (c->call.request)
+		return submit(c);
+	answer = TAKE_PTR(c->call.answer);
+	r = c->call.status;
+	calling_free(c);
+	return respond_body(ctx, r, answer);
+}
+
+static int add_name(struct api *api, size_t at, const char *word, const char *name)
+{
+	api->languages[at] = strdup(word);
+	api->language_names[at] = strdup(name);
+	return api->languages[at] && api->language_names[at] ? 0 : -ENOMEM;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct language *const *x = a, *const *y = b;
+
+	return strcmp((*x)->name, (*y)->name);
+}
+
+/* In the order in which they are shown to people. */
+static int take_names(struct api *api, const struct language **list, size_t n)
+{
+	size_t i, count = 0;
+	int r = 0;
+
+	qsort(list, n, sizeof(*list), compare_names);
+	for (i = 0; i < n; i++) {
+		count++;
+		for (const char **alias = list[i]->aliases; *alias; alias++)
+			count++;
+	}
+	api->languages = calloc(count + 1, sizeof(*api->languages));
+	api->language_names = calloc(count + 1, sizeof(*api->language_names));
+	if (!api->languages || !api->language_names)
+		return -ENOMEM;
+	for (i = count = 0; r == 0 && i < n; i++) {
+		r = add_name(api, count++, list[i]->name, list[i]->name);
+		for (const char **alias = list[i]->aliases; r == 0 && *alias; alias++)
+			r = add_name(api, count++, *alias, list[i]->name);
+	}
+	return r;
+}
+
+void languages_free(struct api *api)
+{
+	for (char **name = api->languages; name && *name; name++)
+		free(*name);
+	for (char **name = api->language_names; name && *name; name++)
+		free(*name);
+	free(api->languages);
+	free(api->language_names);
+}
+
+const char *language_called(const struct api *api, const char *word)
+{
+	for (size_t i = 0; word && api->languages[i]; i++)
+		if (strcasecmp(api->languages[i], word) == 0)
+			return api->language_names[i];
+	return word;
+}
+
+int languages_load(struct api *api, struct error *err)
+{
+	_cleanup_(registry_cleanup) struct registry *registry = NULL;
+	const struct language *const *list = NULL;
+	_cleanup_free_ const struct language **sorted = NULL;
+	size_t n = 0;
+	int r = registry_new(api->options.data_dir, &registry, err);
+
+	if (r == 0)
+		r = registry_list(registry, "", &list, &n, err);
+	if (r < 0)
+		return r;
+	sorted = malloc((n + 1) * sizeof(*sorted));
+	if (sorted && n > 0)
+		memcpy(sorted, list, n * sizeof(*sorted));
+	return sorted && take_names(api, sorted, n) == 0
+		       ? 0
+		       : error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+}
+
+static int get_root(struct request_ctx *ctx)
+{
+	return respond_json(ctx, 200, json_pack("{s:s}", "status", "ok"));
+}
+
+const struct route execute_routes[] = {
+	{ HTTP_POST, "/execute", post_execute, .flags = ROUTE_BYTES,
+	  .summary = "Document 002's interface", .request_schema = "ExecuteCall",
+	  .response_schema = "ExecuteAnswer", .body_max_bytes = BODY_MAX_BYTES },
+	{ HTTP_GET, "/", get_root, .flags = ROUTE_PUBLIC, .summary = "It is there",
+	  .response_schema = "Status" },
+	{ 0 },
+};

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executions by id and by the page: state or result, events, analysis, reports, comparison, cancelling, statistics. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/app.h"
+#include "api/instant.h"
+#include "base/parse.h"
+#include "loop/worker.h"
+#include "spec/result.h"
+
+static int get_execution(struct request_ctx *ctx)
+{
+	struct api *api = request_app(ctx);
+	struct error err = { 0 };
+	char *text = NULL;
+	int r = engine_get_text(api->engine, request_viewer(ctx), request_param(ctx, "id"), &text,
+				&err);
+
+	if (r < 0)
+		return respond_failure(ctx, r, &err);
+	return respond_take(ctx, 200, "application/json", text, strlen(text));
+}
+
+static int delete_execution(struct request_ctx *ctx)
+{
+	struct api *api = request_app(ctx);
+	const char *id = request_param(ctx, "id");
+	const char *only = request_query(ctx, "only");
+	struct error err = { 0 };
+	bool cancelled = only && strcmp(only, "cancel") == 0;
+	int r;
+
+	if (cancelled)
+		r = engine_cancel(api->engine, request_viewer(ctx), id, &err);
+	else if (!only)
+		r = engine_delete(api->engine, request_viewer(ctx), id, &cancelled, &err);
+	else if (strcmp(only, "delete") == 0)
+		r = engine_remove(api->engine, request_viewer(ctx), id, &err);
+	else
+		return respond_field(ctx, "only", "only: give cancel or delete.");
+	if (r == -EALREADY)
+		return respond_problem(ctx, 409, "already_ended",
+				       "The execution has ended already; it was left as it is.");
+	if (r < 0)
+		return respond_failure(ctx, r, &err);
+	return respond_json(ctx, 200,
+			    json_pack("{s:s, s:b, s:b}", "id", id, "cancelled", cancelled,
+				      "deleted", !cancelled));
+}
+
+static int get_analysis(struct request_ctx *ctx)
+{
+	struct api *api = request_app(ctx);
+	struct error err = { 0 };
+	json_t *tree = NULL;
+	int r = engine_analysis(api->engine, request_viewer(ctx), request_param(ctx, "id"), &tree,
+				&err);
+
+	return r < 0 ? respond_failure(ctx, r, &err) : respond_tree(ctx, 200, tree);
+}
+
+struct markdown {
+	const json_t *tree;
+	char *text;
+};
+
+static void write_markdown(void *data)
+{
+	struct markdown *m = data;
+
+	m->text = engine_report_markdown(m->tree);
+}
+
+static int get_report(struct request_ctx *ctx)
+{
+	static const char *const types[] = { "application/json", "text/markdown", NULL };
+	const char *format = request_query(ctx, "format");
+	struct api *api = request_app(ctx);
+	struct markdown m = { 0 };
+	struct error err = { 0 };
+	json_t *tree = NULL;
+	int r;
+
+	if (format && strcmp(format, "markdown") != 0 && strcmp(format, "json") != 0)
+		return respond_field(ctx, "format", "format: give markdown or json.");
+	r = engine_debug_report(api->engine, request_viewer(ctx), request_param(ctx, "id"), &tree,
+				&err);
+	if (r < 0)
+		return respond_failure(ctx, r, &err);
+	if (format ? strcmp(format, "json") == 0 : request_accepts(ctx, types) != types[1])
+		return respond_tree(ctx, 200, tree);
+	m.tree = tree;
+	worker_call(write_markdown, &m);
+	json_decref(tree);
+	return respond_take(ctx, 200, "text/markdown; charset=utf-8", m.text,
+			    m.text ? strlen(m.text) : 0);
+}
+
+static int get_diff(struct request_ctx *ctx)
+{
+	struct api *api = request_app(ctx);
+	const struct engine_pair ids = { request_param(ctx, "id"), request_param(ctx, "other") };
+	struct error err = { 0 };
+	json_t *tree = NULL;
+	int r = engine_diff(api->engine, request_viewer(ctx), ids, &tree, &err);
+
+	return r < 0 ? respond_failure(ctx, r, &err) : respond_tree(ctx, 200, tree);
+}
+
+/* --- many --- */
+
+static int read_instant(const struct request_ctx *ctx, const char *name, int64_t *ret,
+			struct error *err)
+{
+	const char *text = request_query(ctx, name);
+
+	if (!text || instant_parse(text, ret) == 0)
+		return 0;
+	return error_field(err, name,
+			   "%s: give a time like 2026-11-15T10:00:00Z, or seconds since 1970.",
+			   name);
+}
+
+static int read_limit(const struct request_ctx *ctx, int64_t *ret, struct error *err)
+{
+	const char *text = request_query(ctx, "limit");
+
+	if (!text || (parse_i64(text, ret) == 0 && *ret >= 1 && *ret <= 1000))
+		return 0;
+	return error_field(err, "limit", "limit: give a whole number from 1 to 1000.");
+}
+
+/* What a question about many may be narrowed by, and whether a filter may stand there more than once. */
+struct filters {
+	int (*ask)(struct engine *, const struct engine_query *, json_t **, struct error *);
+	struct filter {
+		const char *name;
+		bool often;
+	} list[9]; /* ends with an empty one */
+};
+
+/* A filter that nobody knows, or that counts once and is there twice, would be one that silently does nothing. */
+static int check_names(const struct request_ctx *ctx, const struct filters *filters,
+		       struct error *err)
+{
+	const struct uri *uri = request_uri(ctx);
+
+	for (size_t i = 0; i < uri->n_pairs; i++) {
+		const struct uri_pair *pair = &uri->pairs[i];
+		const struct filter *f = filters->list;
+
+		while (f->name && strcmp(f->name, pair->name) != 0)
+			f++;
+		if (!f->name)
+			return error_field(err, pair->name, "%.40s: there is no such filter.",
+					   pair->name);
+		if (!f->often && request_query(ctx, pair->name) != pair->value)
+			return error_field(err, pair->name, "%s: give it once.", f->name);
+	}
+	return 0;
+}
+
+static bool is_status(const char *word)
+{
+	bool known = strcmp(word, "queued") == 0 || strcmp(word, "running") == 0;
+
+	for (int i = 0; i < _STATUS_MAX; i++)
+		known = known || strcmp(word, status_name((enum run_status)i)) == 0;
+	return known;
+}
+
+static int check_statuses(const struct request_ctx *ctx, struct error *err)
+{
+	const struct uri *uri = request_uri(ctx);
+
+	for (size_t i = 0; i < uri->n_pairs; i++)
+		if (strcmp(uri->pairs[i].name, "status") == 0 && !is_status(uri->pairs[i].value))
+			return error_field(err, "status",
+					   "status: there is no '%.40s'; give queued, running, "
+					   "success, error, timeout, limit, cancelled, denied, "
+					   "setup_error, interrupted or internal_error, once for "
+					   "each.",
+					   uri->pairs[i].value);
+	return 0;
+}
+
+/* The second and further ones of a name; the list ends with NULL. */
+static void read_more(const struct request_ctx *ctx, const char *name,
+		      const char *ret[URI_PAIRS_MAX])
+{
+	const struct uri *uri = request_uri(ctx);
+	const char *first = request_query(ctx, name);
+	size_t n = 0;
+
+	for (size_t i = 0; i < uri->n_pairs; i++)
+		if (strcmp(uri->pairs[i].name, name) == 0 && uri->pairs[i].value != first)
+			ret[n++] = uri->pairs[i].value;
+	ret[n] = NULL;
+}
+
+static int answer_query(struct request_ctx *ctx, const struct filters *filters)
+{
+	struct api *api = request_app(ctx);
+	const char *statuses[URI_PAIRS_MAX], *labels[URI_PAIRS_MAX];
+	struct engine_query query = {
+		.caller = request_viewer(ctx),
+		.status = request_query(ctx, "status"),
+		.language = language_called(api, request_query(ctx, "language")),
+		.label = request_query(ctx, "label"),
+		.more_statuses = statuses,
+		.more_labels = labels,
+		.text = request_query(ctx, "text"),
+		.cursor = request_query(ctx, "cursor"),
+	};
+	struct error err = { 0 };
+	json_t *tree = NULL;
+	int r = check_names(ctx, filters, &err);
+
+	read_more(ctx, "status", statuses);
+	read_more(ctx, "label", labels);
+	if (r == 0)
+		r = check_statuses(ctx, &err);
+	if (r == 0)
+		r = read_instant(ctx, "since", &query.since_ns, &err);
+	if (r == 0)
+		r = read_instant(ctx, "until", &query.until_ns, &err);
+	if (r == 0)
+		r = read_limit(ctx, &query.limit, &err);
+	if (r == 0)
+		r = filters->ask(api->engine, &query, &tree, &err);
+	return r < 0 ? respond_failure(ctx, r, &err) : respond_tree(ctx, 200, tree);
+}
+
+static int get_executions(struct request_ctx *ctx)
+{
+	static const struct filters filters = { engine_list,
+						{ { "status", true },
+						  { "label", true },
+						  { "language", false },
+						  { "text", false },
+						  { "since", false },
+						  { "until", false },
+						  { "cursor", false },
+						  { "limit", false } } };
+
+	return answer_query(ctx, &filters);
+}
+
+static int get_stats(struct request_ctx *ctx)
+{
+	static const struct filters filters = { engine_stats,
+						{ { "language", false },
+						  { "label", false },
+						  { "since", false },
+						  { "until", false } } };
+
+	return answer_query(ctx, &filters);
+}
+
+/* --- cleanup --- */
+
+struct cleanup {
+	struct request_ctx *ctx; /* NULL: the server is gone */
+};
+
+static void on_cleanup_gone(void *data, enum gone how)
+{
+	struct cleanup *c = data;
+
+	if (how == GONE_SERVER)
+		c->ctx = NULL;
+}
+
+static void on_cleaned(void *data, int64_t cancelled, int64_t deleted)
+{
+	struct cleanup *c = data;
+
+	if (c->ctx)
+		(void)respond_json(c->ctx, 200,
+				   json_pack("{s:I, s:I}", "cancelled", (json_int_t)cancelled,
+					     "deleted", (json_int_t)deleted));
+	free(c);
+}
+
+/* Whoever names something to choose by must not lose all the rest with it. */
+static const char *chosen_by(const struct request_ctx *ctx)
+{
+	const struct uri *uri = request_uri(ctx);
+
+	return uri->n_pairs > 0 ? uri->pairs[0].name
+				: json_object_iter_key(json_object_iter(request_json(ctx)));
+}
+
+static int post_cleanup(struct request_ctx *ctx)
+{
+	struct api *api = request_app(ctx);
+	const char *asked = chosen_by(ctx);
+	struct cleanup *c;
+	struct error err = { 0 };
+	int r;
+
+	if (request_json(ctx) && !json_is_object(request_json(ctx)))
+		return respond_problem(ctx, 400, "unexpected_body",
+				       "A cleanup is of everything: send no body, or {}.");
+	if (asked)
+		return respond_field(
+			ctx, asked,
+			"%.64s: a cleanup is of everything and takes no choice; remove "
+			"single ones with DELETE /v1/executions/{id}.",
+			asked);
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->ctx = ctx;
+	r = engine_cleanup(api->engine, request_caller(ctx)->name,
+			   (struct engine_cleanup_done){ c, on_cleaned }, &err);
+	if (r < 0) {
+		free(c);
+		return respond_failure(ctx, r, &err);
+	}
+	response_on_gone(ctx, on_cleanup_gone, c);
+	return 0;
+}
+
+const struct route execution_routes[] = {
+	{ HTTP_GET, "/v1/executions", get_executions, .summary = "The history, newest first",
+	  .response_schema = "ExecutionPage" },
+	{ HTTP_GET, "/v1/executions/{id}", get_execution, .flags = ROUTE_SLOW,
+	  .summary = "The result, or the state while it is queued or runs",
+	  .response_schema = "Execution" },
+	{ HTTP_DELETE, "/v1/executions/{id}", delete_execution,
+	  .summary = "Cancel, or delete when it has ended", .response_schema = "Cancelled" },
+	{ HTTP_GET, "/v1/executions/{id}/events", stream_get_events,
+	  .flags = ROUTE_STREAMS | ROUTE_SLOW, .summary = "What happens, as it happens" },
+	{ HTTP_GET, "/v1/executions/{id}/attach", attach_get, .flags = ROUTE_UPGRADES | ROUTE_SLOW,
+	  .summary = "WebSocket: input, signals and window size in, events out" },
+	{ HTTP_GET, "/v1/executions/{id}/analysis", get_analysis, .flags = ROUTE_SLOW,
+	  .summary = "What went wrong, and what to do about it", .response_schema = "Analysis" },
+	{ HTTP_GET, "/v1/executions/{id}/debug-report", get_report, .flags = ROUTE_SLOW,
+	  .summary = "Everything about it, also as Markdown", .response_schema = "DebugReport" },
+	{ HTTP_GET, "/v1/executions/{id}/diff/{other}", get_diff, .flags = ROUTE_SLOW,
+	  .summary = "Compare two", .response_schema = "Diff" },
+	{ HTTP_POST, "/v1/cleanup", post_cleanup, .flags = ROUTE_JSON_OPTIONAL,
+	  .summary = "End and remove all of the caller's", .response_schema = "Cleanup" },
+	{ HTTP_GET, "/v1/stats", get_stats, .summary = "Counts, rates and latencies",
+	  .response_schema = "Stats" },
+	{ 0 },
+};

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What there is here: languages, policies, limits, the host, and whether we are well. Languages and the doctor take runs of
+ * their own to find out; who asks while an answer is under way gets the same one.
+ */
+#include <string.h>
+
+#include "api/app.h"
+#include "api/metrics.h"
+#include "api/openapi.h"
+#include "client/service.h"
+#include "spec/knob.h"
+
+enum { METRICS_BYTES_MAX = 4 << 20, WAITERS_MAX = 1024 };
+
+/* --- questions to the service --- */
+
+struct waiter {
+	struct request_ctx *ctx;
+	struct question *question;
+	struct waiter *next;
+};
+
+struct question {
+	struct api *api; /* NULL: the API is gone, the answer is nobody's */
+	enum service_question kind;
+	struct waiter *waiters;
+	size_t n_waiters;
+};
+
+static void on_waiter_gone(void *data, enum gone how)
+{
+	struct waiter *w = data, **at;
+
+	if (how != GONE_SERVER)
+		return;
+	for (at = &w->question->waiters; *at != w; at = &(*at)->next)
+		;
+	*at = w->next;
+	w->question->n_waiters--;
+	free(w);
+}
+
+static void on_answer(void *data, json_t *tree, const struct error *err)
+{
+	struct question *q = data;
+	struct waiter *w, *next;
+
+	if (q->api)
+		q->api->questions[q->kind] = NULL;
+	for (w = q->waiters; w; w = next) {
+		next = w->next;
+		if (tree)
+			(void)respond_tree(w->ctx, 200, json_incref(tree));
+		else
+			(void)respond_error(w->ctx, err);
+		free(w);
+	}
+	json_decref(tree);
+	free(q);
+}
+
+static int ask(struct api *api, enum service_question kind, struct error *err)
+{
+	struct question *q;
+	int r;
+
+	if (api->questions[kind])
+		return 0;
+	q = calloc(1, sizeof(*q));
+	if (!q)
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	*q = (struct question){ .api = api, .kind = kind };
+	r = service_ask(api->service, kind, (struct service_asker){ q, on_answer }, err);
+	if (r < 0) {
+		free(q);
+		return r;
+	}
+	api->questions[kind] = q;
+	return 0;
+}
+
+void questions_free(struct api *api)
+{
+	for (size_t i = 0; i < QUESTIONS; i++)
+		if (api->questions[i])
+			api->questions[i]->api = NULL;
+}
+
+static int respond_not_ready(struct request_ctx *ctx)
+{
+	(void)!response_header(ctx, "Retry-After", "1");
+	return respond_problem(ctx, 503, "not_ready",
+			       "The daemon has no broker yet; try again in a second.");
+}
+
+static int respond_question(struct request_ctx *ctx, enum service_question kind)
+{
+	struct api *api = request_app(ctx);
+	struct error err = { 0 };
+	struct waiter *w;
+	int r = ask(api, kind, &err);
+
+	if (r == -EAGAIN)
+		return respond_not_ready(ctx);
+	if (r < 0)
+		return respond_error(ctx, &err);
+	w = api->questions[kind]->n_waiters < WAITERS_MAX ? calloc(1, sizeof(*w)) : NULL;
+	if (!w)
+		return respond_not_ready(ctx);
+	*w = (struct waiter){ ctx, api->questions[kind], api->questions[kind]->waiters };
+	w->question->waiters = w;
+	w->question->n_waiters++;
+	response_on_gone(ctx, on_waiter_gone, w);
+	return 0;
+}
+
+static int get_languages(struct request_ctx *ctx)
+{
+	return respond_question(ctx, SERVICE_LANGUAGES);
+}
+
+static int get_doctor(struct request_ctx *ctx)
+{
+	return respond_question(ctx, SERVICE_DOCTOR);
+}
+
+/* --- policies and limits --- */
+
+static int get_policies(struct request_ctx *ctx)
+{
+	struct api *api = request_app(ctx);
+	struct error err = { 0 };
+	json_t *list = NULL;
+	int r = service_policies(api->service, &list, &err);
+
+	if (r == -EAGAIN)
+		return respond_not_ready(ctx);
+	if (r < 0)
+		return respond_error(ctx, &err);
+	return respond_tree(ctx, 200, json_pack("{s:o}", "policies", list));
+}
+
+static json_t *limit_row(const struct knob *k, const json_t *limits)
+{
+	static const char *const kinds[] = { [KNOB_SIZE] = "bytes",
+					     [KNOB_TIME] = "seconds",
+					     [KNOB_COUNT] = "count",
+					     [KNOB_CPUS] = "cores" };
+	json_t *preset = json_object_get(json_object_get(limits, "defaults"), k->key);
+	json_t *ceiling = json_object_get(json_object_get(limits, "ceilings"), k->key);
+
+	return json_pack("{s:s, s:s?, s:s, s:o, s:o, s:O?, s:O?, s:s}", "key", k->key, "flag",
+			 k->flag, "unit", kinds[k->kind], "min", knob_to_json(k, k->min), "max",
+			 knob_to_json(k, k->max), "default", preset, "ceiling", ceiling, "help",
+			 k->help);
+}
+
+/* Under the policy that holds when none is named. */
+static int get_limits(struct request_ctx *ctx)
+{
+	struct api *api = request_app(ctx);
+	struct error err = { 0 };
+	json_t *list = NULL, *rows = json_array();
+	const json_t *limits = NULL, *policy;
+	size_t i;
+	int r = service_policies(api->service, &list, &err);
+
+	json_array_foreach(list, i, policy)
+	{
+		const char *name = json_string_value(json_object_get(policy, "name"));
+
+		if (!limits && name && strcmp(name, "default") == 0)
+			limits = json_object_get(policy, "limits");
+	}
+	for (i = 0; r == 0 && i < limit_knobs_count; i++)
+		if (json_array_append_new(rows, limit_row(&limit_knobs[i], limits)) < 0)
+			r = error_set(&err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	json_decref(list);
+	if (r == 0)
+		return respond_tree(ctx, 200, json_pack("{s:o}", "limits", rows));
+	json_decref(rows);
+	return r == -EAGAIN ? respond_not_ready(ctx) : respond_error(ctx, &err);
+}
+
+/* --- health --- */
+
+static int get_health(struct request_ctx *ctx)
+{
+	return respond_json(ctx, 200, json_pack("{s:s}", "status", "ok"));
+}
+
+static int get_ready(struct request_ctx *ctx)
+{
+	struct api *api = request_app(ctx);
+	struct engine_health h = engine_health(api->engine);
+
+	if (!h.ready)
+		(void)!response_header(ctx, "Retry-After", "1");
+	return respond_json(ctx, h.ready ? 200 : 503,
+			    json_pack("{s:s, s:b, s:b, s:b}", "status",
+				      h.ready ? "ready" : "not_ready", "broker", h.broker,
+				      "storage", h.storage == 0, "draining", h.draining));
+}
+
+static void put_server(struct metric_text *m, struct api *api)
+{
+	struct server_stats s;
+
+	server_stats(api->server, &s);
+	const struct {
+		const char *name, *help;
+		enum metric_type type;
+		double value;
+	} rows[] = {
+		{ "atoll_http_connections", "Open connections.", METRIC_GAUGE, s.open },
+		{ "atoll_http_connections_total", "Connections accepted.", METRIC_COUNTER,
+		  (double)s.accepted },
+		{ "atoll_http_connections_evicted_total", "Idle ones closed for others.",
+		  METRIC_COUNTER, (double)s.evicted },
+		{ "atoll_http_connections_refused_total", "Refused for lack of room.",
+		  METRIC_COUNTER, (double)s.refused },
+		{ "atoll_http_timeouts_total", "Connections closed by a deadline.", METRIC_COUNTER,
+		  (double)s.timed_out },
+		{ "atoll_http_body_bytes", "Request bodies in memory.", METRIC_GAUGE,
+		  (double)s.body_bytes },
+		{ "atoll_http_queue_bytes", "Answers that clients have not taken yet.",
+		  METRIC_GAUGE, (double)s.queue_bytes },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		metric_begin(m, rows[i].name, rows[i].type, rows[i].help);
+		metric_sample(m, NULL, rows[i].value);
+	}
+}
+
+static void put_access(struct metric_text *m, const struct access_counts *counts)
+{
+	const struct metric_histogram times = { access_bounds, counts->by_time, ACCESS_BOUNDS,
+						counts->seconds };
+
+	metric_begin(m, "atoll_http_requests_total", METRIC_COUNTER, "Answers by class of status.");
+	for (int i = 1; i < ACCESS_STATUSES; i++) {
+		char class[4] = { (char)('0' + i), 'x', 'x', '\0' };
+
+		metric_sample(m, METRIC_LABELS({ "code", class }), (double)counts->by_class[i]);
+	}
+	metric_begin(m, "atoll_http_request_seconds", METRIC_HISTOGRAM,
+		     "From a request's first byte to the end of its answer.");
+	metric_histogram_put(m, NULL, &times);
+}
+
+static int get_metrics(struct request_ctx *ctx)
+{
+	struct api *api = request_app(ctx);
+	_cleanup_buf_ struct buf text = { 0 };
+	struct metric_text m = { .out = &text };
+
+	buf_init(&text, METRICS_BYTES_MAX);
+	m.r = engine_metrics(api->engine, &text);
+	put_server(&m, api);
+	put_access(&m, &api->access);
+	if (m.r < 0)
+		return m.r;
+	return respond_bytes(ctx, 200, "text/plain; version=0.0.4; charset=utf-8",
+			     (struct span){ text.data, text.len });
+}
+
+static int get_openapi(struct request_ctx *ctx)
+{
+	struct api *api = request_app(ctx);
+
+	if (!api->openapi) {
+		json_t *root = openapi_make(&api->router);
+
+		api->openapi = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(12))
+				    : NULL;
+		json_decref(root);
+	}
+	if (!api->openapi)
+		return -ENOMEM;
+	return respond_bytes(ctx, 200, "application/json", span_of(api->openapi));
+}
+
+const struct route host_routes[] = {
+	{ HTTP_GET, "/v1/languages", get_languages,
+	  .summary = "Languages, their versions and whether they are there",
+	  .response_schema = "Languages" },
+	{ HTTP_GET, "/v1/policies", get_policies, .summary = "Policies and their limits",
+	  .response_schema = "Policies" },
+	{ HTTP_GET, "/v1/limits", get_limits, .summary = "Limits, defaults and ceilings",
+	  .response_schema = "LimitTable" },
+	{ HTTP_GET, "/v1/doctor", get_doctor, .summary = "What this host can enforce",
+	  .response_schema = "Doctor" },
+	{ HTTP_GET, "/healthz", get_health, .flags = ROUTE_PUBLIC | ROUTE_ALWAYS,
+	  .summary = "It lives", .response_schema = "Status" },
+	{ HTTP_GET, "/readyz", get_ready, .flags = ROUTE_PUBLIC | ROUTE_ALWAYS,
+	  .summary = "It takes work", .response_schema = "Status" },
+	{ HTTP_GET, "/metrics", get_metrics, .flags = ROUTE_ALWAYS,
+	  .summary = "Counters for Prometheus" },
+	{ HTTP_GET, "/openapi.json", get_openapi, .flags = ROUTE_PUBLIC,
+	  .summary = "This description" },
+	{ 0 },
+};

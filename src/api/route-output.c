@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a program wrote: its streams as far as they have come (Range works while it runs, too), the list of its files, one of
+ * them, or all of them as a tar that is made while it is sent. Whatever the bytes are, a browser only saves them.
+ */
+#include <string.h>
+
+#include "api/app.h"
+
+#define BYTES "application/octet-stream"
+
+static int respond_stream(struct request_ctx *ctx, enum engine_stream stream)
+{
+	struct api *api = request_app(ctx);
+	struct engine_file file = { .fd = -EBADF };
+	int r = engine_output(api->engine, request_viewer(ctx), request_param(ctx, "id"), stream,
+			      &file);
+
+	if (r < 0)
+		return respond_failure(ctx, r, NULL);
+	/* Whether these are all the bytes that there are, or will be. */
+	(void)!response_header(ctx, "Atoll-Complete", file.growing || file.cut ? "false" : "true");
+	return respond_file(ctx, &(struct file_body){ file.fd, file.size_bytes, BYTES });
+}
+
+static int get_stdout(struct request_ctx *ctx)
+{
+	return respond_stream(ctx, ENGINE_STDOUT);
+}
+
+static int get_stderr(struct request_ctx *ctx)
+{
+	return respond_stream(ctx, ENGINE_STDERR);
+}
+
+/* --- all files as a tar --- */
+
+static ssize_t read_tar(void *data, void *bytes, size_t n)
+{
+	return tarball_read(data, bytes, n);
+}
+
+static void free_tar(void *data)
+{
+	(void)tarball_free(data);
+}
+
+static int respond_tar(struct request_ctx *ctx)
+{
+	static const struct piece_head head = { 200, "application/x-tar", -1 };
+	struct api *api = request_app(ctx);
+	struct tarball *tarball = NULL;
+	struct error err = { 0 };
+	int r = engine_tarball(api->engine, request_viewer(ctx), request_param(ctx, "id"), &tarball,
+			       &err);
+
+	if (r < 0)
+		return respond_failure(ctx, r, &err);
+	(void)!response_attachment(ctx, "files.tar");
+	return respond_pieces(ctx, &head, (struct piece_source){ tarball, read_tar, free_tar });
+}
+
+static int get_files(struct request_ctx *ctx)
+{
+	static const char *const types[] = { "application/json", "application/x-tar", NULL };
+	const char *format = request_query(ctx, "format");
+	struct api *api = request_app(ctx);
+	struct error err = { 0 };
+	json_t *tree = NULL;
+	int r;
+
+	if (format && strcmp(format, "tar") != 0 && strcmp(format, "json") != 0)
+		return respond_field(ctx, "format", "format: give tar or json.");
+	if (format ? strcmp(format, "tar") == 0 : request_accepts(ctx, types) == types[1])
+		return respond_tar(ctx);
+	r = engine_files(api->engine, request_viewer(ctx), request_param(ctx, "id"), &tree, &err);
+	return r < 0 ? respond_failure(ctx, r, &err) : respond_tree(ctx, 200, tree);
+}
+
+static int get_file(struct request_ctx *ctx)
+{
+	struct api *api = request_app(ctx);
+	const struct engine_path which = { request_param(ctx, "id"), request_param(ctx, "path") };
+	struct engine_file file = { .fd = -EBADF };
+	int r = engine_file(api->engine, request_viewer(ctx), which, &file);
+
+	if (r == -ENOENT)
+		return respond_not_found(ctx, "file");
+	if (r < 0)
+		return respond_failure(ctx, r, NULL);
+	(void)!response_attachment(ctx, which.path);
+	return respond_file(ctx, &(struct file_body){ file.fd, file.size_bytes, BYTES });
+}
+
+const struct route output_routes[] = {
+	{ HTTP_GET, "/v1/executions/{id}/stdout", get_stdout, .flags = ROUTE_SLOW,
+	  .summary = "All of its output" },
+	{ HTTP_GET, "/v1/executions/{id}/stderr", get_stderr, .flags = ROUTE_SLOW,
+	  .summary = "All of its messages" },
+	{ HTTP_GET, "/v1/executions/{id}/files", get_files, .flags = ROUTE_SLOW,
+	  .summary = "The files it left: a list, or all of them as a tar",
+	  .response_schema = "Files" },
+	{ HTTP_GET, "/v1/executions/{id}/files/{path...}", get_file, .flags = ROUTE_SLOW,
+	  .summary = "One of them" },
+	{ 0 },
+};

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Running something: POST /v1/execute (answered with the result, or with events as they happen), POST /v1/executions (answered
+ * when it is durable) and replay, which is the latter with an older request. A client that goes does not end its run
+ * (the result is in the history); with ?disconnect=cancel it does.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/app.h"
+
+enum { KEY_MAX = 255 };
+
+/* A request that is answered when the engine calls back. */
+struct pending {
+	struct request_ctx *ctx;
+	struct execution *execution; /* a reference; NULL only while it is submitted */
+	bool cancels;
+};
+
+static void pending_free(struct pending *p)
+{
+	p->execution = execution_unref(p->execution);
+	free(p);
+}
+
+static void on_gone(void *data, enum gone how)
+{
+	struct pending *p = data;
+
+	if (p->cancels && how != GONE_SERVER)
+		(void)execution_cancel(p->execution);
+	if (how != GONE_SERVER)
+		return;
+	execution_forget(p->execution);
+	pending_free(p);
+}
+
+static bool wants_cancel(const struct request_ctx *ctx)
+{
+	const char *word = request_query(ctx, "disconnect");
+
+	return word && strcmp(word, "cancel") == 0;
+}
+
+/* Submits with *in's kind and callbacks; the rest of it is filled here. On success *ret is the request's pending answer. */
+static int submit(struct request_ctx *ctx, struct submission *in, struct submitted *ret,
+		  struct error *err)
+{
+	struct api *api = request_app(ctx);
+	struct pending *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p) {
+		ret->refusal = REFUSAL_INTERNAL;
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	}
+	*p = (struct pending){ .ctx = ctx, .cancels = wants_cancel(ctx) };
+	in->caller = request_caller(ctx)->name;
+	in->accepted_ns = request_started_ns(ctx);
+	in->data = p;
+	r = engine_submit(api->engine, in, ret, err);
+	if (r < 0 || !ret->execution) {
+		free(p);
+		return r;
+	}
+	p->execution = ret->execution;
+	response_on_gone(ctx, on_gone, p);
+	return 0;
+}
+
+/* --- waited for --- */
+
+static void on_end(void *data, struct execution *x)
+{
+	struct pending *p = data;
+	struct span text = execution_result_text(x);
+
+	if (text.data)
+		(void)respond_bytes(p->ctx, 200, "application/json", text);
+	else
+		(void)respond_problem(p->ctx, 500, "internal",
+				      "The server failed; its log says why.");
+	pending_free(p);
+}
+
+static void on_refused(void *data, struct execution *x, const struct submitted *why,
+		       const struct error *err)
+{
+	struct pending *p = data;
+
+	(void)x;
+	(void)respond_refusal(p->ctx, why, err);
+	pending_free(p);
+}
+
+static int execute_whole(struct request_ctx *ctx)
+{
+	struct submission in = { .request = request_json(ctx),
+				 .text = request_body(ctx),
+				 .on_end = on_end,
+				 .on_refused = on_refused };
+	struct submitted submitted = { 0 };
+	struct error err = { 0 };
+
+	return submit(ctx, &in, &submitted, &err) < 0 ? respond_refusal(ctx, &submitted, &err) : 0;
+}
+
+static int begin_stream(struct request_ctx *ctx, struct execution *x, enum stream_format format)
+{
+	struct api *api = request_app(ctx);
+	struct stream_source source = { .format = format, .cancels = wants_cancel(ctx) ? x : NULL };
+	char location[64];
+	int r;
+
+	(void)snprintf(location, sizeof(location), "/v1/executions/%s", execution_id(x));
+	r = response_header(ctx, "Content-Location", location);
+	if (r == 0)
+		r = engine_watch(api->engine, execution_caller(x), execution_id(x), NULL,
+				 &source.watcher);
+	return r < 0 ? r : stream_begin(ctx, &source);
+}
+
+static int execute_stream(struct request_ctx *ctx, enum stream_format format)
+{
+	struct api *api = request_app(ctx);
+	const struct submission in = {
+		.caller = request_caller(ctx)->name,
+		.request = request_json(ctx),
+		.text = request_body(ctx),
+		.announced = true,
+		.interactive = request_flag(ctx, "interactive"),
+		.accepted_ns = request_started_ns(ctx),
+	};
+	struct submitted submitted = { 0 };
+	struct error err = { 0 };
+	int r = engine_submit(api->engine, &in, &submitted, &err);
+
+	if (r < 0)
+		return respond_refusal(ctx, &submitted, &err);
+	r = begin_stream(ctx, submitted.execution, format);
+	if (r < 0)
+		(void)execution_cancel(submitted.execution);
+	(void)execution_unref(submitted.execution);
+	return r;
+}
+
+/* Whether a runtime is that version is for the runtime to say. */
+static bool names_version(const struct request_ctx *ctx)
+{
+	const char *language = json_string_value(json_object_get(request_json(ctx), "language"));
+
+	return language && strchr(language, '@');
+}
+
+static int post_execute(struct request_ctx *ctx)
+{
+	static const char *const types[] = { "application/json", "text/event-stream",
+					     "application/x-ndjson", NULL };
+	const char *type = request_accepts(ctx, types);
+	const char *word = request_query(ctx, "disconnect");
+
+	if (word && strcmp(word, "cancel") != 0 && strcmp(word, "keep") != 0)
+		return respond_field(ctx, "disconnect", "disconnect: give cancel or keep.");
+	if (type == types[1])
+		return execute_stream(ctx, STREAM_SSE);
+	return type == types[2] ? execute_stream(ctx, STREAM_NDJSON) : execute_whole(ctx);
+}
+
+/* --- jobs --- */
+
+static int respond_accepted(struct request_ctx *ctx, const char *id, enum execution_state state)
+{
+	static const char *const names[] = { [EXECUTION_ACCEPTING] = "queued",
+					     [EXECUTION_QUEUED] = "queued",
+					     [EXECUTION_RUNNING] = "running",
+					     [EXECUTION_ENDED] = "ended" };
+	char location[64];
+
+	(void)snprintf(location, sizeof(location), "/v1/executions/%s", id);
+	(void)!response_header(ctx, "Location", location);
+	return respond_json(ctx, 202, json_pack("{s:s, s:s}", "id", id, "status", names[state]));
+}
+
+static int respond_late_refusal(struct request_ctx *ctx, enum refusal refusal,
+				const struct error *err)
+{
+	const struct submitted submitted = {
+		.refusal = refusal,
+		.retry_after_s = refusal_status(refusal) >= 429 ? 1 : 0,
+	};
+
+	return respond_refusal(ctx, &submitted, err);
+}
+
+static void on_accepted(void *data, struct execution *x, enum refusal refusal,
+			const struct error *err)
+{
+	struct pending *p = data;
+
+	if (refusal != REFUSAL_NONE)
+		(void)respond_late_refusal(p->ctx, refusal, err);
+	else
+		(void)respond_accepted(p->ctx, execution_id(x), execution_state(x));
+	pending_free(p);
+}
+
+static int respond_existing(struct request_ctx *ctx, const char *id)
+{
+	struct api *api = request_app(ctx);
+	struct execution *x = engine_find(api->engine, request_caller(ctx)->name, id);
+	enum execution_state state = x ? execution_state(x) : EXECUTION_ENDED;
+
+	(void)execution_unref(x);
+	return respond_accepted(ctx, id, state);
+}
+
+static int submit_job(struct request_ctx *ctx, struct submission *in)
+{
+	struct submitted submitted = { 0 };
+	struct error err = { 0 };
+	int r;
+
+	in->job = true;
+	in->on_accepted = on_accepted;
+	in->interactive = request_flag(ctx, "interactive") ||
+			  json_is_true(json_object_get(in->request, "tty"));
+	r = submit(ctx, in, &submitted, &err);
+	if (r < 0)
+		return respond_refusal(ctx, &submitted, &err);
+	return submitted.existing[0] ? respond_existing(ctx, submitted.existing) : 0;
+}
+
+/* Visible ASCII, so that it is the same in every log. */
+static int read_key(struct request_ctx *ctx, char ret[KEY_MAX + 1])
+{
+	struct span key = request_header(ctx, "idempotency-key");
+
+	ret[0] = '\0';
+	if (!key.data)
+		return 0;
+	if (key.len == 0 || key.len > KEY_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < key.len; i++)
+		if (key.data[i] <= ' ' || key.data[i] > '~')
+			return -EINVAL;
+	(void)snprintf(ret, KEY_MAX + 1, "%.*s", (int)key.len, key.data);
+	return 0;
+}
+
+static int respond_bad_key(struct request_ctx *ctx)
+{
+	return respond_field(ctx, "Idempotency-Key",
+			     "Idempotency-Key: 1 to %d visible ASCII characters.", KEY_MAX);
+}
+
+static int post_executions(struct request_ctx *ctx)
+{
+	char key[KEY_MAX + 1];
+	struct submission in = { .request = request_json(ctx), .text = request_body(ctx) };
+
+	if (read_key(ctx, key) < 0)
+		return respond_bad_key(ctx);
+	in.key = key[0] ? key : NULL;
+	return submit_job(ctx, &in);
+}
+
+static int post_replay(struct request_ctx *ctx)
+{
+	const json_t *body = request_json(ctx);
+	struct api *api = request_app(ctx);
+	const char *asked = json_object_iter_key(json_object_iter(request_json(ctx)));
+	char key[KEY_MAX + 1];
+	struct submission in = { 0 };
+	struct error err = { 0 };
+	json_t *request = NULL;
+	int r;
+
+	if (body && !json_is_object(body))
+		return respond_problem(ctx, 400, "unexpected_body",
+				       "A replay runs the same request: send no body, or {}.");
+	if (asked)
+		return respond_field(ctx, asked,
+				     "%.64s: a replay runs the same request and takes no other; "
+				     "send a changed one to POST /v1/executions.",
+				     asked);
+	if (read_key(ctx, key) < 0)
+		return respond_bad_key(ctx);
+	r = engine_request(api->engine, request_viewer(ctx), request_param(ctx, "id"), &request,
+			   &err);
+	if (r < 0)
+		return respond_failure(ctx, r, &err);
+	in.key = key[0] ? key : NULL;
+	in.request = request;
+	r = submit_job(ctx, &in);
+	json_decref(request);
+	return r;
+}
+
+const struct route run_routes[] = {
+	{ HTTP_POST, "/v1/execute", post_execute, .flags = ROUTE_JSON | ROUTE_STREAMS,
+	  .summary = "Run to the end; the result, or events as they happen",
+	  .request_schema = "ExecuteRequest", .response_schema = "Result",
+	  .is_slow = names_version },
+	{ HTTP_POST, "/v1/executions", post_executions, .flags = ROUTE_JSON,
+	  .summary = "Accept now, run later", .request_schema = "ExecuteRequest",
+	  .response_schema = "Accepted", .is_slow = names_version },
+	{ HTTP_POST, "/v1/executions/{id}/replay", post_replay,
+	  .flags = ROUTE_JSON_OPTIONAL | ROUTE_SLOW, .summary = "Run the same request again",
+	  .response_schema = "Accepted" },
+	{ 0 },
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of routes: one row a method and a path. Dispatch, 404, 405, Allow, OPTIONS, HEAD and
+ * /openapi.json all come from it, so a route exists in all of them or in none.
+ *
+ * Patterns: "/v1/executions/{id}/files/{path...}". {name} is exactly one segment that is not empty,
+ * {name...} (last only) is one or more, joined by '/'. A plain segment wins over a {name} in its place,
+ * a {name} over a {name...}; the order of rows does not matter.
+ */
+#pragma once
+
+#include "codec/http-request.h"
+#include "codec/uri.h"
+
+enum { ROUTE_PARAMS_MAX = 4 };
+
+struct request_ctx;
+
+/*
+ * Called when the whole body is there. It answers now or later, exactly once (respond.h). A negative
+ * return without an answer begun is answered with 500 by the server.
+ */
+typedef int (*route_fn)(struct request_ctx *ctx);
+
+enum route_flags {
+	/* What body the route takes. None of these: no body, a request with one is refused with 400. */
+	ROUTE_JSON = 1 << 0,	      /* must be JSON: 415, 400; request_json() */
+	ROUTE_JSON_OPTIONAL = 1 << 1, /* may be absent: request_json() is NULL then */
+	ROUTE_BYTES = 1 << 2,	      /* anything, of any type: request_body() */
+	/* Who may ask. */
+	ROUTE_PUBLIC = 1 << 3, /* needs no token */
+	ROUTE_ALWAYS = 1 << 4, /* answered also when connections run out: cheap and synchronous */
+	/* What OpenAPI says about it; ROUTE_STREAMS and ROUTE_UPGRADES take no HEAD. */
+	ROUTE_STREAMS = 1 << 5,	 /* may answer with text/event-stream or application/x-ndjson */
+	ROUTE_UPGRADES = 1 << 6, /* WebSocket */
+	ROUTE_HIDDEN = 1 << 7,	 /* not listed in /openapi.json */
+	/* How it is called: on a fiber, as whatever has a large body, because what it asks for may be large. */
+	ROUTE_SLOW = 1 << 8,
+};
+
+struct route {
+	enum http_method method;
+	const char *pattern;
+	route_fn handler;
+	uint32_t flags;
+	const char *summary;	     /* one line for OpenAPI */
+	const char *request_schema;  /* names in OpenAPI's components, or NULL */
+	const char *response_schema; /* of the 200 (or 202) answer */
+	int64_t body_max_bytes;	     /* 0: the server's limit */
+	bool (*is_slow)(
+		const struct request_ctx *ctx); /* as ROUTE_SLOW, by what was sent; or NULL */
+};
+
+struct route_param {
+	struct span name;  /* in the pattern */
+	const char *value; /* decoded, NUL-terminated; in the uri, or `joined` */
+};
+
+struct route_match {
+	const struct route *route; /* NULL: none */
+	bool path_known;	   /* some row has this path: 405 rather than 404 */
+	uint32_t
+		methods; /* bits 1 << enum http_method that the path takes; GET brings HEAD, all OPTIONS */
+	size_t n_params;
+	struct route_param params[ROUTE_PARAMS_MAX];
+	char *joined; /* the value of {name...} */
+};
+
+struct router {
+	const struct route *const *tables; /* each ends with a row whose pattern is NULL */
+	size_t n_tables;
+};
+
+/* -ENOMEM. HEAD is matched with rows of GET. */
+int router_match(const struct router *router, enum http_method method, const struct uri *uri,
+		 struct route_match *ret) _must_check_;
+void route_match_done(struct route_match *m);
+const char *route_match_param(const struct route_match *m, const char *name); /* or NULL */
+/* "GET, HEAD, OPTIONS" */
+enum { ROUTER_ALLOW = 96 };
+void router_allow(uint32_t methods, char ret[ROUTER_ALLOW]);
+/* Of all rows together: OPTIONS * */
+uint32_t router_methods(const struct router *router);
+/* Calls for each row that is not hidden, in order; stops at a negative return. */
+int router_each(const struct router *router, int (*fn)(void *data, const struct route *route),
+		void *data) _must_check_;

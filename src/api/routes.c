@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See routes.h: the tables put together, the life of the API, and what all handlers share. */
+#include "api/routes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/app.h"
+#include "client/service.h"
+#include "loop/worker.h"
+#include "spec/result.h"
+
+/* Seconds; from one warm run to the longest timeout. */
+const double access_bounds[ACCESS_BOUNDS] = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+					      0.1,   0.5,    1,	    5,	  30,	 300 };
+
+static const struct route *const tables[] = { run_routes, execution_routes, output_routes,
+					      host_routes, execute_routes };
+
+static void count_access(struct access_counts *counts, const struct access *access)
+{
+	double seconds = (double)access->duration_ns / NS_PER_SEC;
+	size_t i = 0;
+
+	while (i < ACCESS_BOUNDS && seconds > access_bounds[i])
+		i++;
+	counts->by_time[i]++;
+	counts->seconds += seconds;
+	counts->by_class[MIN(access->status / 100, ACCESS_STATUSES - 1)]++;
+}
+
+static void on_access(void *app, const struct access *access)
+{
+	struct api *api = app;
+	const bool failed = access->status >= 500;
+
+	count_access(&api->access, access);
+	log_say(api->options.log, failed ? LOG_WARNING : LOG_DEBUG, "request",
+		LOG_TEXT("method", access->method),
+		LOG_BYTES("target", access->target.data, access->target.len),
+		LOG_I64("status", access->status),
+		LOG_TEXT("caller", access->caller ? access->caller->name : NULL),
+		LOG_I64("body", (int64_t)access->body_bytes),
+		LOG_I64("sent", (int64_t)access->sent_bytes),
+		LOG_I64("duration_us", access->duration_ns / 1000));
+}
+
+int api_new(const struct api_options *options, struct api **ret, struct error *err)
+{
+	struct api *api = calloc(1, sizeof(*api));
+	struct server_config config = {
+		.loop = options->loop,
+		.router = { tables, ARRAY_SIZE(tables) },
+		.auth = options->auth,
+		.limits = options->limits,
+		.app = api,
+		.on_access = on_access,
+	};
+	int r;
+
+	if (!api)
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	api->options = *options;
+	api->engine = options->engine;
+	api->service = options->service;
+	api->router = config.router;
+	r = languages_load(api, err);
+	if (r == 0 && server_new(&config, &api->server) < 0)
+		r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	if (r < 0) {
+		(void)api_free(api);
+		return r;
+	}
+	*ret = api;
+	return 0;
+}
+
+struct api *api_free(struct api *api)
+{
+	if (!api)
+		return NULL;
+	api->server = server_free(api->server);
+	questions_free(api);
+	free(api->openapi);
+	languages_free(api);
+	free(api);
+	return NULL;
+}
+
+int api_listen(struct api *api, struct listener listener)
+{
+	return server_listen(api->server, listener);
+}
+
+void api_set_auth(struct api *api, const struct auth_rules *auth)
+{
+	server_set_auth(api->server, auth);
+}
+
+void api_drain(struct api *api)
+{
+	server_drain(api->server);
+}
+
+bool api_is_quiet(const struct api *api)
+{
+	struct server_stats stats;
+
+	server_stats(api->server, &stats);
+	return stats.queue_bytes == 0 && stats.on_fibers == 0 && stats.arriving == 0;
+}
+
+const char *request_viewer(const struct request_ctx *ctx)
+{
+	const struct caller *caller = request_caller(ctx);
+
+	return caller->uid == (uid_t)-1 ? caller->name : NULL;
+}
+
+bool request_flag(const struct request_ctx *ctx, const char *name)
+{
+	const char *value = request_query(ctx, name);
+
+	return value && (*value == '\0' || strcmp(value, "true") == 0 || strcmp(value, "1") == 0);
+}
+
+struct tree {
+	json_t *root;
+	size_t flags;
+	char *text;
+};
+
+static void write_tree(void *data)
+{
+	struct tree *t = data;
+
+	t->text = json_dumps(t->root, JSON_COMPACT | t->flags);
+}
+
+/* A result's own value keeps every digit; of two that are compared none may have one. */
+static size_t tree_flags(const json_t *root)
+{
+	const json_t *value = json_object_get(root, "value");
+
+	if (json_is_null(json_object_get(value, "a")) && json_is_null(json_object_get(value, "b")))
+		return result_json_flags(NULL);
+	return result_json_flags(root);
+}
+
+int respond_tree(struct request_ctx *ctx, int status, json_t *root)
+{
+	struct tree t = { .root = root, .flags = tree_flags(root) };
+
+	/* On a fiber: of a route that may have much to say. */
+	if (root)
+		worker_call(write_tree, &t);
+	json_decref(root);
+	return respond_take(ctx, status, "application/json", t.text, t.text ? strlen(t.text) : 0);
+}
+
+int respond_refusal(struct request_ctx *ctx, const struct submitted *submitted,
+		    const struct error *err)
+{
+	enum refusal refusal = submitted->refusal;
+	char seconds[16];
+
+	if (submitted->retry_after_s > 0) {
+		(void)snprintf(seconds, sizeof(seconds), "%d", submitted->retry_after_s);
+		(void)!response_header(ctx, "Retry-After", seconds);
+	}
+	if (refusal == REFUSAL_INPUT || refusal == REFUSAL_POLICY || refusal == REFUSAL_STORAGE ||
+	    refusal == REFUSAL_INTERNAL || refusal == REFUSAL_NONE)
+		return respond_error(ctx, err);
+	return respond_with(ctx, &(struct problem){ refusal_status(refusal), refusal_code(refusal),
+						    err->text, err->field });
+}
+
+int respond_failure(struct request_ctx *ctx, int r, const struct error *err)
+{
+	static const struct error failed = { .code = ERROR_INTERNAL };
+
+	if (r == -ENOENT)
+		return respond_not_found(ctx, "execution");
+	if (r == -EAGAIN || r == -EBUSY)
+		return respond_problem(ctx, 409, "not_ended",
+				       "The execution has not ended yet; ask again when it has.");
+	return respond_error(ctx, err && err->code != ERROR_NONE ? err : &failed);
+}

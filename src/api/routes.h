@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All of HTTP as one thing: a server with the routes of SPEC §5 and §8 over an engine. Made by daemon/, which fills the
+ * options from its settings.
+ *
+ *   api_new ─▶ api_listen… ─▶ (serves) ─▶ api_drain ─▶ api_is_quiet ─▶ api_free, then the engine's end
+ */
+#pragma once
+
+#include "api/compat/execute-002.h"
+#include "api/server.h"
+#include "base/log.h"
+
+struct api;
+struct engine;
+struct service;
+
+struct api_options {
+	struct loop *loop;
+	struct engine *engine; /* these two and the log outlive the API */
+	struct service *service;
+	struct log *log;
+	struct auth_rules auth;
+	struct server_limits limits;
+	struct execute_options execute; /* all but languages, which are those of data_dir */
+	const char *data_dir;		/* where languages/ is */
+};
+
+/* The options' pointers must outlive it. */
+int api_new(const struct api_options *options, struct api **ret, struct error *err) _must_check_;
+struct api *api_free(struct api *api); /* NULL is fine; returns NULL */
+/* As server_listen(). */
+int api_listen(struct api *api, struct listener listener) _must_check_;
+/* Tokens and hosts from now on; the old ones may go. */
+void api_set_auth(struct api *api, const struct auth_rules *auth);
+void api_drain(struct api *api);
+/* Nothing waits to be taken by a client, and no request is on its way. */
+bool api_is_quiet(const struct api *api);

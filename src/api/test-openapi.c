@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/openapi.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/schema.h"
+#include "spec/knob.h"
+#include "spec/result.h"
+
+static const struct route things[] = {
+	{ HTTP_GET, "/v1/things/{id}/files/{path...}", NULL, .summary = "A file" },
+	{ HTTP_POST, "/v1/things", NULL, .flags = ROUTE_JSON, .request_schema = "ExecuteRequest",
+	  .response_schema = "Result" },
+	{ HTTP_GET, "/v1/things", NULL, .flags = ROUTE_PUBLIC | ROUTE_STREAMS },
+	{ HTTP_GET, "/v1/executions", NULL, .flags = 0 },
+	{ HTTP_POST, "/v1/executions", NULL, .flags = ROUTE_JSON },
+	{ HTTP_GET, "/secret", NULL, .flags = ROUTE_HIDDEN },
+	{ 0 },
+};
+
+static const json_t *at(const json_t *tree, const char *path)
+{
+	char key[128];
+
+	while (tree && *path) {
+		size_t n = strcspn(path, ">");
+
+		(void)snprintf(key, sizeof(key), "%.*s", (int)n, path);
+		tree = json_object_get(tree, key);
+		path += n + (path[n] == '>');
+	}
+	return tree;
+}
+
+static bool has_parameter(const json_t *root, const char *method, const char *name)
+{
+	const json_t *list = at(at(at(root, "paths>/v1/executions"), method), "parameters"), *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+	{
+		if (strcmp(json_string_value(at(one, "name")), name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void test_paths(void **state)
+{
+	static const struct route *const tables[] = { things };
+	const struct router router = { tables, 1 };
+	json_t *root = openapi_make(&router);
+	const json_t *parameters;
+
+	(void)state;
+	assert_non_null(root);
+	assert_string_equal(json_string_value(at(root, "openapi")), "3.1.0");
+	assert_int_equal(json_object_size(at(root, "paths")), 3);
+	assert_non_null(at(root, "paths>/v1/things>get>responses>200>content>text/event-stream"));
+	assert_int_equal(json_array_size(at(root, "paths>/v1/things>get>security")), 0);
+	assert_string_equal(json_string_value(at(root, "paths>/v1/things>post>requestBody>content>"
+						       "application/json>schema>$ref")),
+			    "#/components/schemas/ExecuteRequest");
+	parameters = at(root, "paths>/v1/things/{id}/files/{path}>get>parameters");
+	assert_int_equal(json_array_size(parameters), 2);
+	assert_string_equal(json_string_value(at(json_array_get(parameters, 1), "name")), "path");
+	assert_string_equal(json_string_value(at(root, "paths>/v1/things>post>operationId")),
+			    "post_v1_things");
+	assert_true(has_parameter(root, "get", "label"));
+	assert_false(has_parameter(root, "get", "interactive"));
+	assert_false(has_parameter(root, "get", "Idempotency-Key"));
+	assert_true(has_parameter(root, "post", "interactive"));
+	assert_true(has_parameter(root, "post", "Idempotency-Key"));
+	assert_false(has_parameter(root, "post", "label"));
+	json_decref(root);
+}
+
+static void test_types(void **state)
+{
+	static const struct {
+		const char *type, *json;
+	} cases[] = {
+		{ "string", "{\"type\":\"string\"}" },
+		{ "any", "{}" },
+		{ "[integer]", "{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}" },
+		{ "{Result}", "{\"type\":\"object\",\"additionalProperties\":{\"$ref\":"
+			      "\"#/components/schemas/Result\"}}" },
+		{ "a|b", "{\"type\":\"string\",\"enum\":[\"a\",\"b\"]}" },
+		{ "number?", "{\"anyOf\":[{\"type\":\"number\"},{\"type\":\"null\"}]}" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		json_t *tree = schema_type(cases[i].type);
+		char *text = json_dumps(tree, JSON_COMPACT);
+
+		assert_string_equal(text, cases[i].json);
+		free(text);
+		json_decref(tree);
+	}
+	assert_null(schema_type("strin"));
+	assert_null(schema_type(""));
+}
+
+/* Every reference leads somewhere, every knob and every key of a result is there. */
+static void check_references(const json_t *all, const json_t *tree)
+{
+	const json_t *ref = json_object_get(tree, "$ref"), *value;
+	const char *key;
+	size_t i;
+
+	if (ref && !json_object_get(all, strrchr(json_string_value(ref), '/') + 1))
+		fail_msg("nobody made %s", json_string_value(ref));
+	json_object_foreach((json_t *)(uintptr_t)tree, key, value) check_references(all, value);
+	json_array_foreach(tree, i, value) check_references(all, value);
+}
+
+static void test_schemas(void **state)
+{
+	json_t *all = schemas_make(), *result;
+	struct result *res = result_new();
+	const json_t *value;
+	const char *key;
+
+	(void)state;
+	assert_non_null(all);
+	check_references(all, all);
+	for (size_t i = 0; i < limit_knobs_count; i++)
+		assert_non_null(json_object_get(at(all, "Limits>properties"), limit_knobs[i].key));
+	result = result_to_json(res);
+	json_object_foreach(result, key,
+			    value) if (!json_object_get(at(all, "Result>properties"), key))
+		fail_msg("a result has %s, its shape does not", key);
+	json_object_foreach((json_t *)(uintptr_t)at(all, "Result>properties"), key,
+			    value) if (!json_object_get(result, key))
+		fail_msg("the shape has %s, no result does", key);
+	json_decref(result);
+	(void)result_free(res);
+	json_decref(all);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_schemas),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

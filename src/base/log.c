@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See log.h. A line is made in a buffer of fixed size, field by field; a field that does not fit is taken back and the line
+ * ends with cut=true. Both formats escape in the same way (JSON's), so that no value can look like the end of itself. Writing
+ * never waits: a reader of our standard error that sleeps costs records, which the next line counts (lost=N), not the daemon.
+ */
+#include "base/log.h"
+
+#include "base/clock.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const level_names[_LOG_LEVEL_MAX] = { "debug", "info", "warning", "error" };
+static const char *const format_names[_LOG_FORMAT_MAX] = { "logfmt", "json" };
+
+const char *log_level_name(enum log_level level)
+{
+	return level_names[level];
+}
+
+const char *log_format_name(enum log_format format)
+{
+	return format_names[format];
+}
+
+/* One longest escape, the mark of a cut value, its quote and the end of the line always fit. */
+enum { TAIL_ROOM = 48, ESCAPE_MAX = 12 };
+
+struct line {
+	char *text;
+	size_t len;
+	bool json, cut;
+};
+
+static void put(struct line *l, const char *s, size_t n)
+{
+	if (n > LOG_LINE_MAX - l->len) {
+		l->cut = true;
+		return;
+	}
+	memcpy(l->text + l->len, s, n);
+	l->len += n;
+}
+
+static void puts_line(struct line *l, const char *s)
+{
+	put(l, s, strlen(s));
+}
+
+/* Bytes of the character at s, 0 when it is none: overlong forms, surrogates and what is above U+10FFFF are not. */
+static size_t decode(const unsigned char *s, size_t n, uint32_t *ret)
+{
+	static const struct {
+		unsigned char mask, lead;
+		size_t n;
+		uint32_t min;
+	} forms[] = { { 0x80, 0x00, 1, 0 },
+		      { 0xe0, 0xc0, 2, 0x80 },
+		      { 0xf0, 0xe0, 3, 0x800 },
+		      { 0xf8, 0xf0, 4, 0x10000 } };
+	uint32_t c;
+
+	for (size_t f = 0; f < ARRAY_SIZE(forms); f++) {
+		if ((s[0] & forms[f].mask) != forms[f].lead)
+			continue;
+		if (n < forms[f].n)
+			return 0;
+		c = s[0] & (unsigned char)~forms[f].mask;
+		for (size_t i = 1; i < forms[f].n; i++) {
+			if ((s[i] & 0xc0) != 0x80)
+				return 0;
+			c = c << 6 | (s[i] & 0x3f);
+		}
+		if (c < forms[f].min || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+			return 0;
+		*ret = c;
+		return forms[f].n;
+	}
+	return 0;
+}
+
+/* Controls, and what makes a terminal or a viewer show another line or another order than what is there. */
+static bool is_hidden(uint32_t c)
+{
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {
+		{ 0x00, 0x1f },	    { 0x7f, 0x9f },	{ 0x200b, 0x200f }, { 0x2028, 0x202e },
+		{ 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+		if (c >= ranges[i].first && c <= ranges[i].last)
+			return true;
+	return false;
+}
+
+/* How one character is written; returns how many bytes were read. */
+static size_t escape(const unsigned char *s, size_t n, char ret[ESCAPE_MAX])
+{
+	static const char plain[] = "\n\t\r\"\\", letters[] = "ntr\"\\";
+	uint32_t c = 0;
+	size_t read = decode(s, n, &c);
+	const char *known;
+
+	if (read == 0) {
+		(void)snprintf(ret, ESCAPE_MAX, "\xef\xbf\xbd");
+		return 1;
+	}
+	known = c != 0 && c < 0x80 ? strchr(plain, (int)c) : NULL;
+	if (!known && c > 0x1f && c < 0x7f) { /* nearly always */
+		ret[0] = (char)c;
+		ret[1] = '\0';
+	} else if (known)
+		(void)snprintf(ret, ESCAPE_MAX, "\\%c", letters[known - plain]);
+	else if (is_hidden(c))
+		(void)snprintf(ret, ESCAPE_MAX, "\\u%04x", (unsigned)c);
+	else
+		(void)snprintf(ret, ESCAPE_MAX, "%.*s", (int)read, (const char *)s);
+	return read;
+}
+
+static void put_quoted(struct line *l, const char *text, size_t n)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	size_t end = MIN(l->len + LOG_VALUE_MAX, (size_t)(LOG_LINE_MAX - TAIL_ROOM));
+	char one[ESCAPE_MAX];
+
+	puts_line(l, "\"");
+	for (size_t i = 0; i < n;) {
+		i += escape(s + i, n - i, one);
+		if (l->len + strlen(one) > end) {
+			puts_line(l, "…");
+			break;
+		}
+		puts_line(l, one);
+	}
+	puts_line(l, "\"");
+}
+
+/* logfmt writes these without quotes. */
+static bool is_plain(const char *text, size_t n)
+{
+	if (n == 0 || n > LOG_VALUE_MAX)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c <= 0x20 || c >= 0x7f || c == '"' || c == '=' || c == '\\')
+			return false;
+	}
+	return true;
+}
+
+static void put_text(struct line *l, const char *text, size_t n)
+{
+	if (!l->json && is_plain(text, n) && l->len + n <= LOG_LINE_MAX - TAIL_ROOM)
+		put(l, text, n);
+	else
+		put_quoted(l, text, n);
+}
+
+static void put_value(struct line *l, const struct log_field *f)
+{
+	char number[32];
+	/* Not negated as a signed number, which the smallest one has no room for. */
+	uint64_t size = f->number < 0 ? 0 - (uint64_t)f->number : (uint64_t)f->number;
+
+	switch (f->kind) {
+	case LOG_KIND_TEXT:
+		put_text(l, f->text, strlen(f->text));
+		return;
+	case LOG_KIND_BYTES:
+		put_text(l, f->text, f->len);
+		return;
+	case LOG_KIND_BOOL:
+		puts_line(l, f->number ? "true" : "false");
+		return;
+	case LOG_KIND_MS:
+		(void)snprintf(number, sizeof(number), "%s%llu.%03u", f->number < 0 ? "-" : "",
+			       (unsigned long long)(size / MS_PER_SEC),
+			       (unsigned)(size % MS_PER_SEC));
+		break;
+	default:
+		(void)snprintf(number, sizeof(number), "%lld", (long long)f->number);
+		break;
+	}
+	puts_line(l, number);
+}
+
+/* false: there was no room, and it is not there. */
+static bool put_field(struct line *l, const struct log_field *f)
+{
+	size_t before = l->len;
+
+	if ((f->kind == LOG_KIND_TEXT || f->kind == LOG_KIND_BYTES) && !f->text)
+		return true;
+	if (l->len + strlen(f->key) + TAIL_ROOM < LOG_LINE_MAX - TAIL_ROOM) {
+		puts_line(l, l->json ? ",\"" : " ");
+		puts_line(l, f->key);
+		puts_line(l, l->json ? "\":" : "=");
+		put_value(l, f);
+		if (l->len <= LOG_LINE_MAX - TAIL_ROOM + sizeof("…\""))
+			return true;
+	}
+	l->len = before;
+	l->cut = true;
+	return false;
+}
+
+size_t log_format_record(const struct log *l, enum log_level level, const char *message,
+			 const struct log_field *fields, char *ret)
+{
+	struct line line = { .text = ret, .json = l->format == LOG_JSON };
+	char now[32];
+
+	clock_format_utc(clock_realtime_ns(), now, sizeof(now));
+	puts_line(&line, line.json ? "{\"time\":\"" : "time=");
+	puts_line(&line, now);
+	puts_line(&line, line.json ? "\"" : "");
+	(void)put_field(&line, &LOG_TEXT("level", log_level_name(level)));
+	(void)put_field(&line, &LOG_TEXT("who", l->who));
+	(void)put_field(&line, &LOG_TEXT("msg", message));
+	if (l->lost > 0)
+		(void)put_field(&line, &LOG_I64("lost", (int64_t)l->lost));
+	while (fields->kind != LOG_KIND_NONE && put_field(&line, fields))
+		fields++;
+	if (line.cut)
+		puts_line(&line, line.json ? ",\"cut\":true" : " cut=true");
+	puts_line(&line, line.json ? "}\n" : "\n");
+	ret[line.len] = '\0';
+	return line.len;
+}
+
+void log_record(struct log *l, enum log_level level, const char *message,
+		const struct log_field *fields)
+{
+	struct pollfd p = { .fd = l->fd, .events = POLLOUT };
+	char text[LOG_LINE_MAX + 1];
+	size_t n;
+
+	if (l->fd < 0 || level < l->level)
+		return;
+	n = log_format_record(l, level, message, fields, text);
+	if (poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) && write(l->fd, text, n) == (ssize_t)n)
+		l->lost = 0;
+	else
+		l->lost++;
+}

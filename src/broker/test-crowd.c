@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sandbox that has got ready, and whose word of it finds no descriptors left: what it brings is lost with it. Its run has
+ * failed; whether its program has begun is asked of its ticket, because who has not may be sent again (EAGAIN) and who
+ * has may not (EMFILE). In one process with the broker's parts, so that each of them can be shown what it is to see.
+ */
+#include "broker/front.h"
+#include "broker/run.h"
+#include "broker/test-support.h"
+#include "sys/kernel.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+
+struct fixture {
+	struct broker broker;
+	struct front *front;
+	int fd; /* the front's own end */
+	int out, ticket;
+};
+
+static int ignore(void *data, uint32_t events)
+{
+	(void)data;
+	(void)events;
+	return 0;
+}
+
+static int enter(void **state)
+{
+	static const char *const any[] = { "/", NULL };
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct error err = { 0 };
+	struct broker *b;
+	int pair[2], r;
+
+	if (!f || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -1;
+	*state = f;
+	f->fd = pair[0];
+	f->out = f->ticket = -EBADF;
+	b = &f->broker;
+	b->ceilings = (struct plan_ceilings){ .sources = any, .disk_bytes = GiB, .files = 10000 };
+	b->ceilings.limits[STAGE_MEMORY_BYTES] = GiB;
+	b->ceilings.limits[STAGE_PIDS] = 100;
+	b->loop = loop_new();
+	r = b->loop ? front_new(b, pair[1], true, &f->front) : -ENOMEM;
+	if (r == 0)
+		r = front_watch(f->front, (struct handler){ ignore, NULL });
+	if (r == 0)
+		r = sandbox_host_init(&b->host, &b->spare, &err);
+	if (r == 0)
+		r = sandbox_host_open(&b->host, &err);
+	if (r == 0)
+		r = sandbox_complete(b->spare, &err);
+	return r;
+}
+
+static int leave(void **state)
+{
+	struct fixture *f = *state;
+
+	while (f->broker.runs)
+		run_abandon(f->broker.runs);
+	(void)front_free(f->front);
+	sandbox_destroy(f->broker.spare);
+	sandbox_host_done(&f->broker.host);
+	(void)loop_free(f->broker.loop);
+	(void)fd_close(f->fd);
+	(void)fd_close(f->out);
+	(void)fd_close(f->ticket);
+	free(f);
+	return 0;
+}
+
+static int make_plan(const char *script, bool tty)
+{
+	_cleanup_(plan_done) struct plan p = { 0 };
+
+	plan_root(&p);
+	for (struct op *op = (void *)p.ops.data; op->kind != OP_SCRATCH; op++)
+		if (op->kind == OP_DEV)
+			op->value = tty;
+	if (tty)
+		add(&p, (struct op){ .kind = OP_DEVPTS }, NULL, "/dev/pts");
+	add(&p, (struct op){ .kind = OP_PIVOT }, NULL, NULL);
+	plan_lock(&p);
+	add(&p, (struct op){ .kind = OP_STAGE }, "stage", NULL);
+	add(&p, (struct op){ .kind = OP_ARG }, "/bin/sh", NULL);
+	add(&p, (struct op){ .kind = OP_ARG }, "-c", NULL);
+	add(&p, (struct op){ .kind = OP_ARG }, script, NULL);
+	plan_limit(&p);
+	return plan_fd(&p);
+}
+
+/* Its run, until its sandbox has said that it is ready, and we have not heard it. */
+static struct run *begin(struct fixture *f, const char *script, bool tty)
+{
+	const struct record rec = { .kind = RECORD_RUN, .job = 1 };
+	struct run *run;
+	int out[2], r;
+
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	f->out = out[0];
+	f->ticket = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = run_new(f->front, &rec, (struct span){ 0 },
+		    (int[]){ open("/dev/null", O_RDONLY | O_CLOEXEC), out[1],
+			     fcntl(out[1], F_DUPFD_CLOEXEC, 3),
+			     fcntl(f->ticket, F_DUPFD_CLOEXEC, 3), make_plan(script, tty) });
+	run = f->broker.runs;
+	if (r < 0 || !run) {
+		print_message("# skipped: no sandbox can be made here\n");
+		skip();
+	}
+	assert_true(wait_readable(run->sandbox->control_fd));
+	return run;
+}
+
+/* The loop, without a descriptor to be had, until the run is gone; and what its front was told. */
+static struct error go_on(struct fixture *f)
+{
+	struct rlimit before, none = { .rlim_cur = 3 };
+	struct record rec;
+	size_t n_fds = 0;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none.rlim_max = before.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	f->broker.closing = true;
+	assert_int_equal(loop_run(f->broker.loop), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_null(f->broker.runs);
+	assert_int_equal(sys_recv_record(f->fd, &rec, sizeof(rec), NULL, &n_fds), sizeof(rec));
+	if (rec.kind == RECORD_FAILED && rec.failed.code == ERROR_POLICY) {
+		print_message("# skipped: %s\n", rec.failed.text);
+		skip();
+	}
+	assert_int_equal(rec.kind, RECORD_FAILED);
+	assert_int_equal(rec.failed.code, ERROR_INTERNAL);
+	assert_non_null(strstr(rec.failed.text, "has too many runs for its limit of 3 open files"));
+	return rec.failed;
+}
+
+/* Its death is seen first: the loop looks at nothing else of it. */
+static void test_dead_and_begun(void **state)
+{
+	struct fixture *f = *state;
+	struct run *run = begin(f, "echo begun", false);
+	char out[32] = "";
+
+	assert_true(wait_readable(run->sandbox->pidfd));
+	run->control = source_free(run->control);
+	assert_int_equal(go_on(f).errnum, EMFILE);
+	assert_true(read(f->out, out, sizeof(out) - 1) > 0);
+	assert_string_equal(out, "begun\n");
+}
+
+/* Who is killed while a sandbox is made is replaced, but not who has begun and was not heard of. */
+static void test_killed_and_begun(void **state)
+{
+	struct fixture *f = *state;
+	struct run *run = begin(f, "echo begun; sleep 60", false);
+
+	assert_true(wait_readable(f->out));
+	assert_int_equal(kill(run->sandbox->pid, SIGKILL), 0);
+	assert_true(wait_readable(run->sandbox->pidfd));
+	run->control = source_free(run->control);
+	assert_int_equal(go_on(f).errnum, EMFILE);
+}
+
+/* With a terminal nothing begins before we have said so: killed then, it could be made again, were there room. */
+static void test_dead_and_not_begun(void **state)
+{
+	struct fixture *f = *state;
+	struct run *run = begin(f, "echo begun", true);
+	eventfd_t one;
+
+	assert_int_equal(kill(run->sandbox->pid, SIGKILL), 0);
+	assert_true(wait_readable(run->sandbox->pidfd));
+	run->control = source_free(run->control);
+	assert_int_equal(go_on(f).errnum, EAGAIN);
+	assert_int_equal(eventfd_read(f->ticket, &one), 0);
+}
+
+/* It lives, or its word comes before its death: it is ended, and that it was heard of too late is the reason. */
+static void test_alive(void **state)
+{
+	struct fixture *f = *state;
+	struct run *run = begin(f, "echo begun; sleep 60", false);
+
+	assert_true(wait_readable(f->out));
+	assert_true(run->control != NULL);
+	assert_int_equal(go_on(f).errnum, EMFILE);
+}
+
+static void test_alive_and_not_begun(void **state)
+{
+	(void)begin(*state, "echo begun", true);
+	assert_int_equal(go_on(*state).errnum, EAGAIN);
+}
+
+#define WITH_BROKER(test) cmocka_unit_test_setup_teardown(test, enter, leave)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_BROKER(test_dead_and_begun),      WITH_BROKER(test_killed_and_begun),
+		WITH_BROKER(test_dead_and_not_begun),  WITH_BROKER(test_alive),
+		WITH_BROKER(test_alive_and_not_begun),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

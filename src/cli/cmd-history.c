@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `atoll history`: its commands; those that print one execution's output, run it again or remove it are here. */
+#include "cli/cmd-history.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "cli/remote-ids.h"
+#include "cli/remote-text.h"
+#include "cli/say.h"
+
+/* Escaping makes at most four bytes of one. */
+enum { ESCAPED_MAX = 4 * HTTP_CLIENT_BUFFER };
+
+/* --- output --- */
+
+struct output_options {
+	struct remote_ids ids; /* first */
+	bool err, raw;
+};
+
+static const struct option output_rows[] = {
+	{ .flag = "--stderr",
+	  .help = "what it wrote to standard error",
+	  .apply = option_set_true,
+	  .offset = offsetof(struct output_options, err) },
+	{ .flag = "--raw",
+	  .help = "every byte as it was, also to a terminal",
+	  .apply = option_set_true,
+	  .offset = offsetof(struct output_options, raw) },
+	REMOTE_URL,
+};
+static const struct option_list output_list = { .rows = output_rows,
+						.n = ARRAY_SIZE(output_rows),
+						.word = remote_add_id };
+
+/* A character may lie across two pieces: bytes of one that is not whole are kept for the next. */
+static size_t open_tail(const char *data, size_t n)
+{
+	for (size_t back = 1; back <= MIN(n, (size_t)3); back++) {
+		unsigned char c = (unsigned char)data[n - back];
+		size_t whole = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+
+		if ((c & 0xc0) != 0x80)
+			return whole > back ? back : 0;
+	}
+	return 0;
+}
+
+static int show_escaped(struct buf *kept, struct span piece, bool last)
+{
+	_cleanup_buf_ struct buf out = { 0 };
+	size_t tail;
+	int r = piece.len > 0 ? buf_append(kept, piece.data, piece.len) : 0;
+
+	if (r < 0 || kept->len == 0)
+		return r;
+	buf_init(&out, ESCAPED_MAX + 16);
+	tail = last ? 0 : open_tail(kept->data, kept->len);
+	r = text_escape(&out, kept->data, kept->len - tail, TEXT_LINES);
+	if (r == 0 && out.len > 0)
+		r = fd_write_all(STDOUT_FILENO, out.data, out.len);
+	memmove(kept->data, kept->data + kept->len - tail, tail);
+	kept->len = tail;
+	return r;
+}
+
+static int copy_output(struct http_client *c, bool escape, struct error *err)
+{
+	_cleanup_buf_ struct buf kept = { 0 };
+	struct span piece = { 0 };
+	int r, written = 0;
+
+	buf_init(&kept, HTTP_CLIENT_BUFFER + 4);
+	while (written == 0 && (r = http_client_read(c, &piece, err)) > 0)
+		written = escape ? show_escaped(&kept, piece, false)
+				 : fd_write_all(STDOUT_FILENO, piece.data, piece.len);
+	if (written == 0 && r == 0 && escape)
+		written = show_escaped(&kept, (struct span){ 0 }, true);
+	if (written < 0)
+		return error_set(err, ERROR_INTERNAL, -written,
+				 "cannot write to standard output: %s", strerror(-written));
+	return r;
+}
+
+static int output_main(const struct command *self, int argc, char **argv)
+{
+	_cleanup_http_client_ struct http_client *c = NULL;
+	struct arguments args = { .argc = argc, .argv = argv };
+	struct output_options options = { 0 };
+	struct remote_target target;
+	const struct http_call call = { .method = HTTP_GET,
+					.target = target.text,
+					.accept = "*/*" };
+	struct error err = { 0 };
+	struct remote remote;
+	int code, r;
+
+	if (remote_begin(self, &args, &options, &remote, &code) < 0)
+		return code;
+	if (remote_need_ids(self, &options.ids, 1) < 0)
+		return EXIT_OURS;
+	r = remote_target(&remote, options.ids.ids[0], options.err ? "/stderr" : "/stdout", &target,
+			  &err);
+	if (r == 0)
+		r = remote_call(&remote, &call, &c, &err);
+	if (r == 0)
+		r = copy_output(c, isatty(STDOUT_FILENO) && !options.raw, &err);
+	return r < 0 ? say_error(&err) : 0;
+}
+
+const struct command history_output = {
+	.name = "history output",
+	.usage = "ID",
+	.summary = "print all that an execution wrote",
+	.details =
+		"ID is an id of `atoll history list`, or `last`. On a terminal control characters "
+		"are escaped.\n",
+	.options = &output_list,
+	.main = output_main,
+};
+
+/* --- replay --- */
+
+struct replay_options {
+	struct remote_ids ids; /* first */
+	bool detach;
+};
+
+static const struct option replay_rows[] = {
+	{ .flag = "--detach",
+	  .help = "print the new id, do not wait",
+	  .apply = option_set_true,
+	  .offset = offsetof(struct replay_options, detach) },
+	REMOTE_JSON,
+	REMOTE_URL,
+};
+static const struct option_list replay_list = { .rows = replay_rows,
+						.n = ARRAY_SIZE(replay_rows),
+						.word = remote_add_id };
+
+static int follow(const struct remote *remote, const char *id, bool output, json_t **ret,
+		  struct error *err)
+{
+	struct remote_target target;
+	const struct http_call call = { .method = HTTP_GET,
+					.target = target.text,
+					.accept = "application/x-ndjson" };
+	struct remote_follow f = { .remote = remote,
+				   .output = output ? remote_output_plain : NULL };
+	int r = remote_target(remote, id, "/events", &target, err);
+
+	if (r == 0)
+		r = remote_call(remote, &call, &f.client, err);
+	if (r < 0)
+		return r;
+	f.client->timeout_ms = -1; /* it may wait in a queue, and say nothing for long */
+	r = remote_follow(&f, err);
+	(void)http_client_free(f.client);
+	if (r == 0)
+		*ret = f.result;
+	else
+		json_decref(f.result);
+	return r;
+}
+
+static int wait_for(const struct remote *remote, const struct replay_options *o, const char *id)
+{
+	struct remote_ending ending;
+	struct error err = { 0 };
+	json_t *result = NULL;
+	int code, printed;
+
+	if (follow(remote, id, !o->ids.remote.json, &result, &err) < 0)
+		return say_error(&err);
+	remote_end(result, &ending);
+	code = ending.exit_code;
+	if (o->ids.remote.json) {
+		printed = remote_print_json(result);
+		code = printed != 0 ? printed : code;
+	} else if (ending.text[0]) {
+		say("%s", ending.text);
+	}
+	json_decref(result);
+	return code;
+}
+
+static int print_id(const json_t *accepted, bool json)
+{
+	_cleanup_buf_ struct buf out = { 0 };
+
+	if (json)
+		return remote_print_json(accepted);
+	buf_init(&out, 256);
+	if (text_escape(&out, text_of(accepted, "id"), strlen(text_of(accepted, "id")),
+			TEXT_ONE_LINE) < 0 ||
+	    buf_puts(&out, "\n") < 0)
+		return EXIT_OURS;
+	return remote_print(&out);
+}
+
+static int replay_main(const struct command *self, int argc, char **argv)
+{
+	struct arguments args = { .argc = argc, .argv = argv };
+	struct replay_options options = { 0 };
+	struct remote_target target;
+	const struct http_call call = { .method = HTTP_POST, .target = target.text };
+	struct error err = { 0 };
+	json_t *accepted = NULL;
+	struct remote remote;
+	int code, r;
+
+	if (remote_begin(self, &args, &options, &remote, &code) < 0)
+		return code;
+	if (remote_need_ids(self, &options.ids, 1) < 0)
+		return EXIT_OURS;
+	r = remote_target(&remote, options.ids.ids[0], "/replay", &target, &err);
+	if (r == 0)
+		r = remote_json(&remote, &call, &accepted, &err);
+	if (r < 0)
+		return say_error(&err);
+	code = options.detach ? print_id(accepted, options.ids.remote.json)
+			      : wait_for(&remote, &options, text_of(accepted, "id"));
+	json_decref(accepted);
+	return code;
+}
+
+const struct command history_replay = {
+	.name = "history replay",
+	.usage = "ID",
+	.summary = "run the same request again, as a new execution",
+	.details = "Prints what the program writes and exits as `atoll run` does. ID is an id of "
+		   "`atoll history list`,\nor `last`.\n",
+	.options = &replay_list,
+	.main = replay_main,
+};
+
+/* --- rm --- */
+
+static const struct option rm_rows[] = { REMOTE_JSON, REMOTE_URL };
+static const struct option_list rm_list = { .rows = rm_rows,
+					    .n = ARRAY_SIZE(rm_rows),
+					    .word = remote_add_id };
+
+static int remove_one(const struct remote *remote, const char *id, json_t **ret, struct error *err)
+{
+	return remote_delete(remote, id, "?only=delete", ret, err);
+}
+
+static int rm_main(const struct command *self, int argc, char **argv)
+{
+	return remote_each(self, &(struct arguments){ .argc = argc, .argv = argv }, remove_one);
+}
+
+const struct command history_rm = {
+	.name = "history rm",
+	.usage = "ID…",
+	.summary = "remove executions with their outputs",
+	.options = &rm_list,
+	.main = rm_main,
+};
+
+static const struct command *const commands[] = {
+	&history_list, &history_show,  &history_output, &history_replay,
+	&history_diff, &history_stats, &history_rm,	NULL,
+};
+
+const struct command cmd_history = {
+	.name = "history",
+	.usage = "COMMAND",
+	.summary = "what was run: list, show, compare, run again",
+	.commands = commands,
+};

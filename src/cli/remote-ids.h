@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands that take ids of executions. */
+#pragma once
+
+#include "cli/remote.h"
+
+enum { REMOTE_IDS_MAX = 1000 };
+
+struct remote_ids {
+	struct remote_options remote; /* first: the shared rows go by it */
+	const char *ids[REMOTE_IDS_MAX];
+	size_t n;
+};
+
+/* For option_list.word. */
+int remote_add_id(void *data, const char *word, struct error *err);
+/* Refuses any other number of ids than n; n 0: at least one. */
+int remote_need_ids(const struct command *self, const struct remote_ids *ids,
+		    size_t n) _must_check_;
+
+/* DELETE with "?only=cancel" or "?only=delete": the daemon decides, so nothing can happen in between. */
+int remote_delete(const struct remote *remote, const char *id, const char *only, json_t **ret,
+		  struct error *err) _must_check_;
+/*
+ * A command on ids, at least one: does it to each, says what went wrong and goes on; with --json the answers are printed as
+ * they come. An exit code.
+ */
+int remote_each(const struct command *self, struct arguments *args,
+		int (*one)(const struct remote *remote, const char *id, json_t **ret,
+			   struct error *err));

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See remote.h. A result that came as JSON, turned back into as much of a struct as the exit code and the sentence about its
+ * end need, so that a run says the same whether a daemon ran it or we did.
+ */
+#include "cli/remote.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/remote-text.h"
+#include "client/notice.h"
+#include "spec/knob.h"
+#include "spec/result.h"
+
+static enum run_status read_status(const json_t *result)
+{
+	const char *name = text_of(result, "status");
+
+	for (int i = 0; i < _STATUS_MAX; i++)
+		if (strcmp(status_name((enum run_status)i), name) == 0)
+			return (enum run_status)i;
+	return STATUS_INTERNAL_ERROR;
+}
+
+static enum cause_kind read_kind(const json_t *cause)
+{
+	const char *name = text_of(cause, "kind");
+
+	for (int i = 0; i < _CAUSE_MAX; i++)
+		if (strcmp(cause_name((enum cause_kind)i), name) == 0)
+			return (enum cause_kind)i;
+	return CAUSE_INTERNAL;
+}
+
+static void read_cause(const json_t *from, struct cause *ret)
+{
+	const struct knob *k = knob_find(text_of(from, "limit_key"));
+
+	ret->kind = read_kind(from);
+	(void)snprintf(ret->detail, sizeof(ret->detail), "%s", text_of(from, "detail"));
+	ret->limit_key = k ? k->key : NULL;
+	ret->suggest = -1;
+	if (k && knob_parse_json(k, json_object_get(from, "suggest"), &ret->suggest, NULL) < 0)
+		ret->suggest = -1;
+}
+
+void remote_end(const json_t *result, struct remote_ending *ret)
+{
+	const json_t *stages = json_object_get(result, "stages");
+	const json_t *last = json_array_get(stages, json_array_size(stages) - 1);
+	struct result_stage stage = { 0 };
+	/* A daemon says of what it cannot set up in a result only that a runtime is missing; the rest it refuses. */
+	struct result res = { .refusal = ERROR_RUNTIME,
+			      .stages = &stage,
+			      .n_stages = last != NULL };
+
+	*ret = (struct remote_ending){ 0 };
+	(void)snprintf(stage.name, sizeof(stage.name), "%s", text_of(last, "name"));
+	res.verdict.status = read_status(result);
+	res.verdict.exit_code = (int)json_integer_value(json_object_get(result, "exit_code"));
+	read_cause(json_object_get(result, "cause"), &res.verdict.cause);
+	ret->exit_code = result_exit_code(&res);
+	/* What never ran is no notice about a program: it is said as a problem, also when --quiet. */
+	ret->is_problem = res.verdict.status >= STATUS_DENIED;
+	if (ret->is_problem)
+		(void)snprintf(ret->text, sizeof(ret->text), "%s", res.verdict.cause.detail);
+	else
+		(void)notice_text(&res, ret->text, sizeof(ret->text));
+}

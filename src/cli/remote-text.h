@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What came from programs and other callers, as text for a terminal: nothing of it can move the cursor, set a title or turn
+ * the direction of writing. And tables of it.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+enum text_lines {
+	TEXT_ONE_LINE, /* line breaks and tabs are escaped too */
+	TEXT_LINES,    /* they stay */
+};
+/* Control characters and bytes that are not UTF-8 come out as \xNN, marks of direction as \uNNNN. */
+int text_escape(struct buf *out, const char *data, size_t n, enum text_lines lines) _must_check_;
+
+/* "12s", "5m", "3h", "2d" since a moment in UTC, "2026-11-15T10:00:00.123Z"; "-" when it is none. */
+void text_age(const char *utc, char *ret, size_t size);
+/* "2h" and "7d" ago become seconds since 1970; anything else stays as it is, for the daemon to judge. */
+void text_moment(const char *text, char *ret, size_t size);
+/* "840 µs", "2.1 ms", "1.50 s", "2m 05s"; "-" when it is no number. */
+void text_seconds(const json_t *seconds, char *ret, size_t size);
+/* "12 B", "9.0 MiB"; "-". */
+void text_bytes(const json_t *bytes, char *ret, size_t size);
+/* "" when there is no such text. */
+const char *text_of(const json_t *object, const char *key);
+/* "a=1 b=2" of an object of texts. */
+int text_pairs(struct buf *out, const json_t *object) _must_check_;
+
+struct column {
+	const char *title;
+	bool right;  /* numbers */
+	bool status; /* coloured on a terminal */
+};
+enum { TABLE_COLUMNS_MAX = 12 };
+
+struct table {
+	const struct column *columns;
+	size_t n_columns;
+	struct buf cells; /* escaped, each with a NUL behind it */
+	size_t n_cells;
+	size_t widths[TABLE_COLUMNS_MAX];
+};
+
+void table_init(struct table *t, const struct column *columns, size_t n);
+void table_done(struct table *t);
+#define _cleanup_table_ _cleanup_(table_done)
+/* The next cell, row by row. NULL and "" are shown as "-". */
+int table_add(struct table *t, const char *text) _must_check_;
+int table_print(const struct table *t, bool colour, struct buf *out) _must_check_;
+/* Whether standard output is to be coloured. */
+bool text_colour(void);

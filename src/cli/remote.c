@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See remote.h. Each question is a connection of its own: a unix socket's costs next to nothing. */
+#include "cli/remote.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "cli/say.h"
+#include "codec/uri.h"
+#include "spec/result.h"
+
+enum {
+	ANSWER_BYTES_MAX = 256 << 20,
+	PROBLEM_BYTES_MAX = 64 << 10,
+	TOKEN_FILE_MAX = 64 << 10,
+	ANSWER_MS = 120000, /* of silence: cleaning up many executions takes a while */
+};
+
+/* Where the daemon's own socket is: as daemon/config.c finds it, but for what stands in files and flags. */
+static int default_path(char *ret, size_t size)
+{
+	const char *named = getenv("ATOLL_SOCKET");
+	const char *run = geteuid() == 0 ? "/run" : getenv("XDG_RUNTIME_DIR");
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	int n = -1;
+
+	if (named && strcmp(named, "off") == 0)
+		return -ENOENT;
+	if (named && *named)
+		n = snprintf(ret, size, "%s", named);
+	else if (run && *run == '/')
+		n = snprintf(ret, size, "%s/atoll/atoll.sock", run);
+	else if (state && *state == '/')
+		n = snprintf(ret, size, "%s/atoll/atoll.sock", state);
+	else if (home && *home == '/')
+		n = snprintf(ret, size, "%s/.local/state/atoll/atoll.sock", home);
+	return n < 0 || (size_t)n >= size ? -ENOENT : 0;
+}
+
+static bool set_token(struct remote *remote, struct span text)
+{
+	if (text.len == 0 || text.len >= sizeof(remote->token))
+		return false;
+	memcpy(remote->token, text.data, text.len);
+	remote->token[text.len] = '\0';
+	return true;
+}
+
+/* $ATOLL_TOKEN, or the first line of $ATOLL_TOKEN_FILE that is no comment. Only TCP asks for one. */
+static int find_token(struct remote *remote, struct error *err)
+{
+	const char *token = getenv("ATOLL_TOKEN");
+	const char *path = getenv("ATOLL_TOKEN_FILE");
+	_cleanup_buf_ struct buf text = { 0 };
+	_cleanup_close_ int fd = -EBADF;
+	int r;
+
+	if (remote->address.is_unix)
+		return 0;
+	if (token && *token)
+		return set_token(remote, span_trim(span_of(token)))
+			       ? 0
+			       : error_set(err, ERROR_INPUT, EINVAL, "ATOLL_TOKEN is no token");
+	if (!path || !*path)
+		return 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	buf_init(&text, TOKEN_FILE_MAX);
+	r = fd < 0 ? -errno : buf_read_fd(&text, fd);
+	if (r < 0)
+		return error_set(err, ERROR_INPUT, -r, "cannot read ATOLL_TOKEN_FILE '%.200s': %s",
+				 path, strerror(-r));
+	for (struct span rest = { text.data, text.len }, line; span_split(&rest, '\n', &line);) {
+		line = span_trim(line);
+		if (line.len == 0 || line.data[0] == '#')
+			continue;
+		if (set_token(remote, line))
+			return 0;
+		break;
+	}
+	return error_set(err, ERROR_INPUT, EINVAL, "ATOLL_TOKEN_FILE '%.200s' holds no token",
+			 path);
+}
+
+int remote_find(const char *url, struct remote *ret, struct error *err)
+{
+	const char *word = url ? url : getenv("ATOLL_URL");
+	struct remote remote = { 0 };
+	char path[256];
+	int r;
+
+	if (word && strcmp(word, "off") == 0)
+		return -ENOENT;
+	if (!word || !*word) {
+		r = default_path(path, sizeof(path));
+		if (r < 0)
+			return r;
+		word = path;
+	}
+	r = http_address_parse(word, &remote.address, err);
+	if (r == 0)
+		r = find_token(&remote, err);
+	if (r == 0)
+		*ret = remote;
+	return r;
+}
+
+static int not_there(const struct remote *remote, int errnum, struct error *err)
+{
+	if (errnum == EACCES || errnum == EPERM)
+		return error_set(err, ERROR_INTERNAL, errnum,
+				 "the daemon's socket %s is another user's; run this as that user",
+				 remote->address.text);
+	if (errnum != ENOENT && errnum != ECONNREFUSED)
+		return error_set(err, ERROR_INTERNAL, errnum,
+				 "cannot reach the daemon at %s: %s; start one with `atoll serve`",
+				 remote->address.text, strerror(errnum));
+	return error_set(err, ERROR_INTERNAL, errnum,
+			 "no daemon answers at %s; start one with `atoll serve`",
+			 remote->address.text);
+}
+
+/* What is left of the body. */
+static int read_body(struct http_client *c, struct buf *ret, struct error *err)
+{
+	struct span piece;
+	int r;
+
+	while ((r = http_client_read(c, &piece, err)) > 0) {
+		r = buf_append(ret, piece.data, piece.len);
+		if (r == -ENOBUFS)
+			return error_set(err, ERROR_INTERNAL, EFBIG,
+					 "the daemon's answer is larger than %zu MiB",
+					 ret->max >> 20);
+		if (r < 0)
+			return error_set(err, ERROR_INTERNAL, -r, "out of memory");
+	}
+	return r;
+}
+
+int remote_refusal(struct http_client *c, struct error *err)
+{
+	static const struct meaning {
+		const char *code;
+		enum error_code means;
+		int errnum;
+		const char *detail; /* NULL: the daemon's own */
+	} codes[] = {
+		{ "policy_refused", ERROR_POLICY, EPERM, NULL },
+		{ "unknown_language", ERROR_RUNTIME, ENOPKG, NULL },
+		{ "invalid_field", ERROR_INPUT, EINVAL, NULL },
+		{ "invalid_request", ERROR_INPUT, EINVAL, NULL },
+		{ "storage", ERROR_STORAGE, ENOSPC, NULL },
+		{ "range", ERROR_INTERNAL, ERANGE, NULL },
+		{ "already_ended", ERROR_INPUT, EALREADY, NULL },
+		{ "not_ended", ERROR_INPUT, EAGAIN,
+		  "it has not ended yet; `atoll ps` shows what is queued and runs" },
+		{ "token_needed", ERROR_INPUT, EACCES,
+		  "the daemon wants a token; put it in ATOLL_TOKEN, or the name of its file in "
+		  "ATOLL_TOKEN_FILE" },
+		{ "wrong_token", ERROR_INPUT, EACCES,
+		  "the daemon does not know the token of ATOLL_TOKEN or ATOLL_TOKEN_FILE" },
+		{ "not_found", ERROR_INPUT, ENOENT,
+		  "there is no such execution; `atoll history list` shows those there are" },
+	};
+	_cleanup_buf_ struct buf text = { 0 };
+	struct meaning means = { NULL, ERROR_INTERNAL, EPROTO, NULL };
+	struct error ignored = { 0 };
+	const char *code, *detail;
+	json_t *problem = NULL;
+	int r;
+
+	buf_init(&text, PROBLEM_BYTES_MAX);
+	if (read_body(c, &text, &ignored) == 0)
+		problem = json_loadb(text.data ? text.data : "", text.len, 0, NULL);
+	code = json_string_value(json_object_get(problem, "code"));
+	detail = json_string_value(json_object_get(problem, "detail"));
+	for (size_t i = 0; code && i < ARRAY_SIZE(codes); i++)
+		if (strcmp(code, codes[i].code) == 0)
+			means = codes[i];
+	if (detail)
+		r = error_set(err, means.means, means.errnum, "%s",
+			      means.detail ? means.detail : detail);
+	else
+		r = error_set(err, means.means, means.errnum,
+			      "what answers at %s is no atoll daemon: HTTP %d", c->address->text,
+			      c->response.status);
+	json_decref(problem);
+	return r;
+}
+
+int remote_call(const struct remote *remote, const struct http_call *call, struct http_client **ret,
+		struct error *err)
+{
+	_cleanup_http_client_ struct http_client *c = NULL;
+	struct http_call whole = *call;
+	int r = http_client_open(&remote->address, &c);
+
+	if (r < 0)
+		return not_there(remote, -r, err);
+	c->timeout_ms = ANSWER_MS;
+	whole.token = remote->token[0] ? remote->token : NULL;
+	r = http_client_send(c, &whole, err);
+	if (r == 0)
+		r = http_client_head(c, err);
+	if (r == 0 && c->response.status / 100 != 2)
+		r = remote_refusal(c, err);
+	if (r == 0)
+		*ret = TAKE_PTR(c);
+	return r;
+}
+
+int remote_text(const struct remote *remote, const struct http_call *call, struct buf *ret,
+		struct error *err)
+{
+	_cleanup_http_client_ struct http_client *c = NULL;
+	int r = remote_call(remote, call, &c, err);
+
+	buf_init(ret, ANSWER_BYTES_MAX);
+	return r < 0 ? r : read_body(c, ret, err);
+}
+
+int remote_json(const struct remote *remote, const struct http_call *call, json_t **ret,
+		struct error *err)
+{
+	_cleanup_buf_ struct buf text = { 0 };
+	json_t *tree;
+	int r = remote_text(remote, call, &text, err);
+
+	if (r < 0)
+		return r;
+	tree = json_loadb(text.data ? text.data : "", text.len, JSON_ALLOW_NUL, NULL);
+	if (!tree)
+		return error_set(err, ERROR_INTERNAL, EBADMSG,
+				 "what answers at %s is no atoll daemon: its answer is no JSON",
+				 remote->address.text);
+	*ret = tree;
+	return 0;
+}
+
+static int newest_id(const struct remote *remote, char *ret, size_t size, struct error *err)
+{
+	const struct http_call call = { .method = HTTP_GET, .target = "/v1/executions?limit=1" };
+	json_t *page = NULL;
+	const char *id;
+	int r = remote_json(remote, &call, &page, err);
+
+	if (r < 0)
+		return r;
+	id = json_string_value(
+		json_object_get(json_array_get(json_object_get(page, "executions"), 0), "id"));
+	if (!id)
+		r = error_set(err, ERROR_INPUT, ENOENT,
+			      "the history is empty: there is no last execution");
+	else
+		(void)snprintf(ret, size, "%s", id);
+	json_decref(page);
+	return r;
+}
+
+int remote_target(const struct remote *remote, const char *id, const char *rest,
+		  struct remote_target *ret, struct error *err)
+{
+	_cleanup_buf_ struct buf text = { 0 };
+	int r = 0;
+
+	buf_init(&text, sizeof(ret->text) - 1);
+	if (strcmp(id, "last") == 0)
+		r = newest_id(remote, ret->id, sizeof(ret->id), err);
+	else if (strlen(id) >= sizeof(ret->id) || !*id)
+		r = error_set(err, ERROR_INPUT, EINVAL,
+			      "'%.100s' is no id of an execution; `atoll history list` shows them",
+			      id);
+	else
+		(void)snprintf(ret->id, sizeof(ret->id), "%s", id);
+	if (r < 0)
+		return r;
+	r = buf_puts(&text, "/v1/executions/");
+	if (r == 0)
+		r = uri_encode(&text, span_of(ret->id));
+	if (r == 0)
+		r = buf_puts(&text, rest);
+	if (r < 0)
+		return error_set(err, ERROR_INPUT, -r, "'%.100s' is too long", id);
+	(void)snprintf(ret->text, sizeof(ret->text), "%s", text.data);
+	return 0;
+}
+
+int remote_print(const struct buf *text)
+{
+	int r = text->len > 0 ? fd_write_all(STDOUT_FILENO, text->data, text->len) : 0;
+
+	if (r == -EPIPE)
+		return EXIT_SIGNAL + SIGPIPE;
+	if (r < 0)
+		say("cannot write to standard output: %s", strerror(-r));
+	return r < 0 ? EXIT_OURS : 0;
+}
+
+char *remote_dump(const json_t *tree)
+{
+	return json_dumps(tree, JSON_COMPACT | result_json_flags(tree));
+}
+
+int remote_print_json(const json_t *tree)
+{
+	_cleanup_buf_ struct buf text = { 0 };
+	_cleanup_free_ char *json = remote_dump(tree);
+
+	buf_init(&text, ANSWER_BYTES_MAX);
+	if (!json || buf_puts(&text, json) < 0 || buf_puts(&text, "\n") < 0) {
+		say("out of memory");
+		return EXIT_OURS;
+	}
+	return remote_print(&text);
+}
+
+int remote_begin(const struct command *self, struct arguments *args, void *options,
+		 struct remote *ret, int *ret_code)
+{
+	const struct remote_options *o = options;
+	struct error err = { 0 };
+	int r = options_parse(self->options, args, options, &err);
+
+	/* A reader that goes away is an answer to write(). */
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (r > 0) {
+		*ret_code = help_command(self);
+		return -ECANCELED;
+	}
+	if (r == 0 && args->rest < args->argc)
+		r = error_set(&err, ERROR_INPUT, EINVAL, "'%s' takes nothing after --",
+			      args->argv[0]);
+	if (r == 0) {
+		r = remote_find(o->url, ret, &err);
+		if (r < 0 && err.code == ERROR_NONE)
+			r = error_set(&err, ERROR_INPUT, ENOENT,
+				      "no place for the daemon's socket is known; name it with "
+				      "--url or ATOLL_URL");
+	}
+	if (r < 0)
+		*ret_code = say_error(&err);
+	return r;
+}

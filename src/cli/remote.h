@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A running daemon, for the commands that ask one. Where it is: --url, $ATOLL_URL, or the socket that `atoll serve` opens by
+ * default. Its refusals (problem+json) become errors with the exit codes of our own.
+ */
+#pragma once
+
+#include "cli/cmd.h"
+#include "cli/http-client.h"
+
+#include <jansson.h>
+
+struct remote {
+	struct http_address address;
+	char token[520]; /* "": none */
+};
+
+/* Every command's own struct begins with this. */
+struct remote_options {
+	const char *url;
+	bool json;
+};
+#define REMOTE_URL                                                                                 \
+	{                                                                                          \
+		.flag = "--url", .argument = "URL",                                                \
+		.help = "the daemon's socket or http://ADDRESS:PORT [$ATOLL_URL]",                 \
+		.apply = option_set_text, .offset = offsetof(struct remote_options, url)           \
+	}
+#define REMOTE_JSON                                                                                \
+	{                                                                                          \
+		.flag = "--json", .help = "print JSON", .apply = option_set_true,                  \
+		.offset = offsetof(struct remote_options, json)                                    \
+	}
+
+/* Where the daemon would be; nothing is asked yet. url NULL: as said above. -ENOENT without words: nowhere, or "off". */
+int remote_find(const char *url, struct remote *ret, struct error *err) _must_check_;
+
+/* A whole answer; body is bounded. Any status but 2xx is an error. */
+int remote_text(const struct remote *remote, const struct http_call *call, struct buf *ret,
+		struct error *err) _must_check_;
+int remote_json(const struct remote *remote, const struct http_call *call, json_t **ret,
+		struct error *err) _must_check_;
+/* Sends and reads the head; 2xx or an error. The caller reads the body. */
+int remote_call(const struct remote *remote, const struct http_call *call, struct http_client **ret,
+		struct error *err) _must_check_;
+/* What an answer other than 2xx means; reads its body. Negative always. */
+int remote_refusal(struct http_client *c, struct error *err) _must_check_;
+
+/* "/v1/executions/ID" and what follows it, of an id as it was typed; "last" is the newest execution. */
+struct remote_target {
+	char id[64];
+	char text[512];
+};
+int remote_target(const struct remote *remote, const char *id, const char *rest,
+		  struct remote_target *ret, struct error *err) _must_check_;
+
+/* Prints to standard output; an exit code. */
+int remote_print(const struct buf *text);
+/* Compact; seconds as people write them, but every digit where a result has a value of the program's. NULL: no memory. */
+char *remote_dump(const json_t *tree);
+int remote_print_json(const json_t *tree);
+/* The usual start of a command: 0: go on; otherwise *ret_code is the exit code. */
+int remote_begin(const struct command *self, struct arguments *args, void *options,
+		 struct remote *ret, int *ret_code);
+
+/* --- remote-events.c: an execution as it happens ------------------------------------------------------------------- */
+
+/* What becomes of output: 0, or a negative errno, which ends the reading. */
+typedef int (*remote_output_fn)(void *data, int fd, const char *bytes, size_t n);
+
+struct remote_follow {
+	const struct remote *remote;
+	struct http_client *client; /* its head is read: application/x-ndjson */
+	remote_output_fn output;    /* NULL: not wanted */
+	void *data;
+	json_t *result; /* the last event's; the caller's */
+};
+/* Until the result. Where the output breaks, the server is told that we have gone, and the rest is only read. */
+int remote_follow(struct remote_follow *f, struct error *err) _must_check_;
+/* To standard output and standard error as they are. */
+int remote_output_plain(void *data, int fd, const char *bytes, size_t n);
+
+/* --- remote-attach.c: the same with standard input, over a WebSocket ----------------------------------------------- */
+
+struct remote_attach {
+	struct remote_follow
+		follow; /* its client is only kept open and emptied: closing it cancels */
+	int input_fd;	/* what the program reads */
+	int cancel_fd;	/* as http_client's */
+};
+int remote_attach(struct remote_attach *a, const char *id, struct error *err) _must_check_;
+
+/* --- remote-result.c: how a command should end -------------------------------------------------------------------- */
+
+struct remote_ending {
+	int exit_code;	 /* SPEC §4 */
+	bool is_problem; /* nothing ran: text says why */
+	char text[512];	 /* a sentence about an end that was not the program's own; "": none */
+};
+void remote_end(const json_t *result, struct remote_ending *ret);

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `atoll run` through a running daemon: the same request as POST /v1/execute, with its events as they happen, or with --json
+ * the result as it comes. The daemon is looked for before anything else (one connect() to a path), so that without one nothing
+ * is lost, and with one no broker is started.
+ *
+ * What stays here, in this process, although a daemon is there:
+ *
+ *   --tty                         our terminal's size and modes are the library's business
+ *   --output-dir                  files are put there by the library as they are collected
+ *   --image DIR, --policy FILE    the caller's own files, which the daemon has no business to open
+ *   --explain                     it is about this host and this user
+ *   413, 421, 429, 503            it does not want it: nothing ran yet
+ *
+ * Standard input: what ends within STDIN_MS goes with the request, as its "stdin"; what goes on, and a terminal, follows
+ * over a WebSocket (remote_attach).
+ */
+#include "cli/run.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "cli/remote.h"
+
+enum {
+	STDIN_MS = 5,
+	STDIN_MAX = 1 << 20,
+	RESULT_MAX = 256 << 20,
+	NAMES_MAX = 400,
+	OPEN_MS = 1000, /* a connection older than that may have been closed for saying nothing */
+};
+
+int run_remote_open(struct run_remote *d, struct error *err)
+{
+	int r = remote_find(NULL, &d->remote, err);
+
+	if (r < 0)
+		return err->code == ERROR_NONE ? 0 : r;
+	d->opened_ns = clock_now_ns();
+	d->is_there = http_client_open(&d->remote.address, &d->client) == 0;
+	return 0;
+}
+
+void run_remote_close(struct run_remote *d)
+{
+	d->client = http_client_free(d->client);
+	d->is_there = false;
+}
+
+static bool suits(const struct run_options *o, const json_t *request)
+{
+	const char *policy = json_string_value(json_object_get(request, "policy"));
+
+	if (o->output_dir || json_object_get(request, "image") ||
+	    json_is_true(json_object_get(request, "tty")))
+		return false;
+	return !policy || (!strchr(policy, '/') && !strstr(policy, ".yaml"));
+}
+
+/* Reads until the end, the bound or the deadline. 1: it has ended. */
+static int read_input(struct buf *ret)
+{
+	int64_t until_ns = clock_now_ns() + STDIN_MS * NS_PER_MS;
+	char piece[16 << 10];
+
+	while (ret->len < STDIN_MAX) {
+		struct pollfd fd = { .fd = STDIN_FILENO, .events = POLLIN };
+		int64_t left_ms = (until_ns - clock_now_ns()) / NS_PER_MS;
+		ssize_t n;
+		int r = poll(&fd, 1, (int)MAX(left_ms, (int64_t)0));
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return r < 0 ? -errno : 0;
+		n = read(STDIN_FILENO, piece, MIN(sizeof(piece), STDIN_MAX - ret->len));
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 1;
+		r = buf_append(ret, piece, (size_t)n);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Standard input as part of the request. true: there is more of it. */
+static bool take_input(struct run_options *o, json_t *request)
+{
+	_cleanup_buf_ struct buf text = { 0 };
+	json_t *value;
+
+	if (!run_feeds_stdin(o, request))
+		return false;
+	if (isatty(STDIN_FILENO))
+		return true;
+	buf_init(&text, STDIN_MAX);
+	/* One that cannot be read has ended. */
+	o->stdin_over = read_input(&text) != 0;
+	if (text.len > 0) {
+		value = bytes_to_json(text.data, text.len);
+		/* Out of memory here is met again by whoever runs it. */
+		o->stdin_begun = json_object_set_new(request, "stdin", value) == 0;
+	}
+	return !o->stdin_over;
+}
+
+/* A run in progress. */
+struct passage {
+	struct run_remote *d;
+	const struct run_options *o;
+	struct outcome *out;
+	struct run_stream stream;
+	bool wants_result; /* as text */
+	bool interactive;  /* input follows */
+};
+
+static int pass_output(void *data, int fd, const char *bytes, size_t n)
+{
+	struct passage *p = data;
+
+	return run_output(&p->stream, fd, bytes, n);
+}
+
+static int read_whole(struct passage *p, json_t **ret, struct error *err)
+{
+	_cleanup_buf_ struct buf text = { 0 };
+	struct span piece;
+	int r;
+
+	buf_init(&text, RESULT_MAX);
+	while ((r = http_client_read(p->d->client, &piece, err)) > 0) {
+		r = buf_append(&text, piece.data, piece.len);
+		if (r < 0)
+			return error_set(err, ERROR_INTERNAL, -r, "the result is too large: %s",
+					 strerror(-r));
+	}
+	if (r < 0)
+		return r;
+	*ret = json_loadb(text.data ? text.data : "", text.len, JSON_ALLOW_NUL, NULL);
+	p->out->json = buf_take(&text);
+	return *ret ? 0 : error_set(err, ERROR_INTERNAL, EBADMSG, "the daemon's result is no JSON");
+}
+
+/* "/v1/executions/ID": where the run can be found. */
+static int read_id(const struct http_client *c, char *ret, size_t size, struct error *err)
+{
+	struct span location = http_head_field(&c->response.head, "content-location");
+	const char *slash = location.data ? memrchr(location.data, '/', location.len) : NULL;
+	size_t n = slash ? location.len - (size_t)(slash + 1 - location.data) : 0;
+
+	if (n == 0 || n >= size)
+		return error_set(err, ERROR_INTERNAL, EPROTO,
+				 "what answers at %s is no atoll daemon: it names no execution",
+				 c->address->text);
+	memcpy(ret, slash + 1, n);
+	ret[n] = '\0';
+	return 0;
+}
+
+static int read_events(struct passage *p, json_t **ret, struct error *err)
+{
+	struct remote_attach a = { .follow = { .remote = &p->d->remote,
+					       .client = p->d->client,
+					       .output = p->o->json ? NULL : pass_output,
+					       .data = p },
+				   .input_fd = STDIN_FILENO,
+				   .cancel_fd = p->stream.cancel_fd };
+	char id[64];
+	int r = p->interactive ? read_id(p->d->client, id, sizeof(id), err) : 0;
+
+	if (r == 0)
+		r = p->interactive ? remote_attach(&a, id, err) : remote_follow(&a.follow, err);
+	if (r < 0) {
+		json_decref(a.follow.result);
+		return r;
+	}
+	if (p->wants_result)
+		p->out->json = remote_dump(a.follow.result);
+	*ret = a.follow.result;
+	return 0;
+}
+
+static void conclude(struct passage *p, const json_t *result)
+{
+	struct remote_ending ending;
+	char *text;
+
+	remote_end(result, &ending);
+	p->out->exit_code = ending.exit_code;
+	text = ending.text[0] ? strdup(ending.text) : NULL;
+	if (ending.is_problem)
+		p->out->problem = text;
+	else
+		p->out->notice = text;
+}
+
+/* With --json there is nothing to say before the result. */
+static bool is_whole(const struct passage *p)
+{
+	return p->o->json && !p->interactive;
+}
+
+/* The daemon's sentence names a route of HTTP; who is at a command line is given the names themselves. */
+static void name_policies(const struct remote *remote, const json_t *request, struct error *err)
+{
+	const struct http_call call = { .method = HTTP_GET, .target = "/v1/policies" };
+	const char *asked = json_string_value(json_object_get(request, "policy"));
+	_cleanup_buf_ struct buf names = { .max = NAMES_MAX };
+	struct error ignored = { 0 };
+	json_t *list = NULL, *one;
+	size_t i;
+
+	if (!asked || !strstr(err->text, call.target) ||
+	    remote_json(remote, &call, &list, &ignored) < 0)
+		return;
+	/* What does not fit into a sentence is not listed. */
+	json_array_foreach(json_object_get(list, "policies"), i, one)
+	{
+		(void)!buf_printf(&names, "%s%s", i > 0 ? ", " : "",
+				  json_string_value(json_object_get(one, "name")));
+	}
+	if (names.len > 0)
+		(void)error_field(err, "policy",
+				  "policy: there is none named '%.64s'; the daemon has: %s "
+				  "(a file of your own: --policy FILE)",
+				  asked, names.data);
+	json_decref(list);
+}
+
+/* 1: it runs; 0: not here; negative: refused. */
+static int begin(struct passage *p, const char *body, struct error *err)
+{
+	static const int local[] = { 413, 421, 429, 503 };
+	struct run_remote *d = p->d;
+	const struct http_call call = {
+		.method = HTTP_POST,
+		.target = p->interactive ? "/v1/execute?disconnect=cancel&interactive=true"
+					 : "/v1/execute?disconnect=cancel",
+		.accept = is_whole(p) ? "application/json" : "application/x-ndjson",
+		.token = d->remote.token[0] ? d->remote.token : NULL,
+		.body = span_of(body),
+	};
+	int r;
+
+	if (clock_now_ns() - d->opened_ns > OPEN_MS * NS_PER_MS) {
+		d->client = http_client_free(d->client);
+		if (http_client_open(&d->remote.address, &d->client) < 0)
+			return 0;
+	}
+	d->client->cancel_fd = p->stream.cancel_fd;
+	r = http_client_send(d->client, &call, err);
+	if (r == 0)
+		r = http_client_head(d->client, err);
+	if (r < 0)
+		return d->client->sent ? r : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(local); i++)
+		if (d->client->response.status == local[i])
+			return 0;
+	return d->client->response.status == 200 ? 1 : remote_refusal(d->client, err);
+}
+
+/* A signal ends the program, and then us: what the daemon could not say any more does not matter. */
+static int pass_through(struct passage *p, const char *body, struct error *err)
+{
+	json_t *result = NULL;
+	int r = begin(p, body, err);
+
+	if (r > 0) {
+		r = is_whole(p) ? read_whole(p, &result, err) : read_events(p, &result, err);
+		if (r == 0)
+			conclude(p, result);
+		json_decref(result);
+		r = r < 0 ? r : 1;
+	}
+	p->out->signal = run_signal_taken(p->stream.cancel_fd);
+	p->out->broken = p->stream.broken;
+	return p->out->signal || p->out->broken ? 1 : r;
+}
+
+int run_remote(struct run_remote *d, struct run_options *o, json_t *request, struct outcome *out,
+	       struct error *err)
+{
+	_cleanup_free_ char *body = NULL;
+	struct passage p = { .d = d, .o = o, .out = out, .stream = { .cancel_fd = -EBADF } };
+	int r;
+
+	if (!d->is_there || !suits(o, request))
+		return 0;
+	p.wants_result = o->json || json_object_get(request, "tests") ||
+			 json_object_get(request, "invoke");
+	p.interactive = take_input(o, request);
+	body = json_dumps(request, JSON_COMPACT);
+	if (!body)
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	p.stream.cancel_fd = run_signal_fd(err);
+	if (p.stream.cancel_fd < 0)
+		return p.stream.cancel_fd;
+	r = pass_through(&p, body, err);
+	if (r == 0)
+		*err = (struct error){ 0 };
+	if (r < 0)
+		name_policies(&d->remote, request, err);
+	(void)fd_close(p.stream.cancel_fd);
+	return r;
+}

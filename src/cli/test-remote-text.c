@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nothing that is shown can drive a terminal; numbers and tables look as they should; endings give SPEC §4's codes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/remote-text.h"
+#include "cli/remote.h"
+
+static void expect_escaped(const char *data, size_t n, enum text_lines lines, const char *wanted)
+{
+	_cleanup_buf_ struct buf out = { .max = 1000 };
+
+	assert_int_equal(text_escape(&out, data, n, lines), 0);
+	assert_string_equal(out.data, wanted);
+}
+
+#define ESCAPED(text, lines, wanted) expect_escaped(text, sizeof(text) - 1, lines, wanted)
+
+static void test_escape(void **state)
+{
+	(void)state;
+	ESCAPED("plain äöü 漢字 🐚", TEXT_ONE_LINE, "plain äöü 漢字 🐚");
+	ESCAPED("\033[31mred\007", TEXT_LINES, "\\x1b[31mred\\x07");
+	ESCAPED("a\tb\nc\r", TEXT_LINES, "a\tb\nc\\x0d");
+	ESCAPED("a\tb\nc", TEXT_ONE_LINE, "a\\x09b\\x0ac");
+	ESCAPED("\x7f\xc2\x9b"
+		"31m",
+		TEXT_LINES, "\\x7f\\x9b31m");
+	ESCAPED("nul\0!", TEXT_LINES, "nul\\x00!");
+	ESCAPED("\xff\xc3(\xe2\x82", TEXT_LINES, "\\xff\\xc3(\\xe2\\x82");
+	ESCAPED("\xe2\x80\xae"
+		"fdp\xe2\x81\xa6\xe2\x80\xa8\xe2\x80\x8f",
+		TEXT_LINES, "\\u202efdp\\u2066\\u2028\\u200f");
+}
+
+static void expect_number(void (*format)(const json_t *, char *, size_t), json_t *value,
+			  const char *wanted)
+{
+	char text[32];
+
+	format(value, text, sizeof(text));
+	assert_string_equal(text, wanted);
+	json_decref(value);
+}
+
+static void test_numbers(void **state)
+{
+	(void)state;
+	expect_number(text_bytes, json_integer(0), "0 B");
+	expect_number(text_bytes, json_integer(1023), "1023 B");
+	expect_number(text_bytes, json_integer(9437184), "9.0 MiB");
+	expect_number(text_bytes, json_integer(INT64_C(1) << 50), "1024.0 TiB");
+	expect_number(text_bytes, json_null(), "-");
+	expect_number(text_seconds, json_real(0.00084), "840 µs");
+	expect_number(text_seconds, json_real(0.0021), "2.1 ms");
+	expect_number(text_seconds, json_real(1.5), "1.50 s");
+	expect_number(text_seconds, json_real(125), "2m 05s");
+	expect_number(text_seconds, NULL, "-");
+}
+
+static void test_ages(void **state)
+{
+	static const struct {
+		int64_t ago_s;
+		const char *wanted;
+	} cases[] = { { -100, "0s" },
+		      { 59, "59s" },
+		      { 3599, "59m" },
+		      { 47 * 3600, "47h" },
+		      { 72 * 3600 + 10, "3d" } };
+	char utc[32], age[32];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		clock_format_utc(clock_realtime_ns() - cases[i].ago_s * NS_PER_SEC, utc,
+				 sizeof(utc));
+		text_age(utc, age, sizeof(age));
+		assert_string_equal(age, cases[i].wanted);
+	}
+	text_age("yesterday", age, sizeof(age));
+	assert_string_equal(age, "-");
+	text_age(NULL, age, sizeof(age));
+	assert_string_equal(age, "-");
+}
+
+static void test_table(void **state)
+{
+	static const struct column columns[] = { { .title = "ID" },
+						 { .title = "N", .right = true },
+						 { .title = "STATUS", .status = true } };
+	static const char *const cells[] = { "ä", "1", "success", "b\033", "22", NULL };
+	_cleanup_buf_ struct buf out = { .max = 1000 }, coloured = { .max = 1000 };
+	_cleanup_table_ struct table t = { 0 };
+
+	(void)state;
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < ARRAY_SIZE(cells); i++)
+		assert_int_equal(table_add(&t, cells[i]), 0);
+	assert_int_equal(table_print(&t, false, &out), 0);
+	assert_string_equal(out.data, "ID      N  STATUS\n"
+				      "ä       1  success\n"
+				      "b\\x1b  22  -\n");
+	assert_int_equal(table_print(&t, true, &coloured), 0);
+	assert_non_null(strstr(coloured.data, "\033[32msuccess\033[0m\n"));
+}
+
+static void test_moments(void **state)
+{
+	char text[64];
+	int64_t now = clock_realtime_ns() / NS_PER_SEC;
+	static const struct {
+		const char *text;
+		int64_t ago_s;
+	} ago[] = { { "2h", 7200 }, { "7d", 7 * 86400 }, { "30m", 1800 }, { "90s", 90 } };
+	static const char *const kept[] = { "2026-11-15", "2026-11-15T10:00:00Z",
+					    "1700000000", "xd",
+					    "-1d",	  "" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(ago); i++) {
+		json_t *number;
+
+		text_moment(ago[i].text, text, sizeof(text));
+		number = json_loads(text, JSON_DECODE_ANY, NULL);
+		assert_in_range(now - ago[i].ago_s - json_integer_value(number) + 5, 0, 10);
+		json_decref(number);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
+		text_moment(kept[i], text, sizeof(text));
+		assert_string_equal(text, kept[i]);
+	}
+}
+
+static void test_endings(void **state)
+{
+	static const struct {
+		const char *json;
+		int exit_code;
+		bool is_problem;
+		const char *text;
+	} cases[] = {
+		{ "{'status': 'success', 'exit_code': 0, 'cause': {'kind': 'exit'}}", 0, false,
+		  "" },
+		{ "{'status': 'error', 'exit_code': 3, 'cause': {'kind': 'exit'}}", 3, false, "" },
+		{ "{'status': 'timeout', 'exit_code': 124, 'cause': {'kind': 'timeout', 'detail': "
+		  "'ran for "
+		  "more than 1 s', 'limit_key': 'timeout', 'suggest': 2}}",
+		  124, false, "the program ran for more than 1 s; allow more with --timeout 2s" },
+		{ "{'status': 'error', 'exit_code': 139, 'cause': {'kind': 'signal', 'detail': "
+		  "'killed by "
+		  "SIGSEGV'}}",
+		  139, false, "the program was killed by SIGSEGV" },
+		{ "{'status': 'denied', 'exit_code': -1, 'cause': {'kind': 'policy', 'detail': "
+		  "'no'}}",
+		  126, true, "no" },
+		{ "{'status': 'setup_error', 'exit_code': -1, 'cause': {'kind': 'setup', 'detail': "
+		  "'x'}}",
+		  127, true, "x" },
+		{ "{'status': 'interrupted', 'exit_code': -1, 'cause': {'kind': 'interrupted', "
+		  "'detail': "
+		  "'y'}}",
+		  125, true, "y" },
+		{ "{}", 125, true, "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *text = strdup(cases[i].json);
+		struct remote_ending ending;
+		json_t *result;
+
+		for (char *p = text; *p; p++)
+			if (*p == '\'')
+				*p = '"';
+		result = json_loads(text, 0, NULL);
+		assert_non_null(result);
+		remote_end(result, &ending);
+		assert_int_equal(ending.exit_code, cases[i].exit_code);
+		assert_int_equal(ending.is_problem, cases[i].is_problem);
+		assert_string_equal(ending.text, cases[i].text);
+		json_decref(result);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_escape),	cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_ages),	cmocka_unit_test(test_table),
+		cmocka_unit_test(test_moments), cmocka_unit_test(test_endings),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Work that several fibers would do alike at the same time: one does it, the others wait and then look at what it has left in
+ * a cache. Nobody waits twice: when the first one failed, each goes on by itself.
+ */
+#pragma once
+
+#include "loop/fiber.h"
+
+#include <stdbool.h>
+
+enum { FLIGHT_KEY_MAX = 96 };
+
+struct flight_waiter;
+
+struct flight {
+	char key[FLIGHT_KEY_MAX];
+	struct flight *next;
+	struct flight_waiter *waiters;
+};
+
+/* How long somebody waits for others. */
+struct patience {
+	const bool *give_up; /* until this is true (and the fiber is woken); NULL: no matter */
+	int64_t until_ns;    /* of CLOCK_MONOTONIC */
+};
+
+/*
+ * True: f stands in the list until flight_leave(), and others that join wait for that. False: somebody else did it meanwhile,
+ * patience is over, or this is no fiber and so alone.
+ */
+bool flight_join(struct flight **list, struct flight *f, const char *key,
+		 const struct patience *patience);
+void flight_leave(struct flight **list, struct flight *f);

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Versions of runtimes, as far as runs have to do with them: what a result says, and whether "python@3.11" is what is installed.
+ * Only the runtime knows its version, and it is asked once (memo.h, toolchain.h). A run whose language names no version begins
+ * without the answer. One that does not come in time, or while somebody has given up, is done without; it is known to the next.
+ */
+#include "client/run.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ANSWER_WITHIN_MS = 10000 };
+
+/* A runtime being asked, on a fiber of its own: whoever waits for the answer may stop waiting, and others find it later. */
+struct probe {
+	struct atoll *atoll;
+	const struct language *language;
+	char *image; /* or NULL */
+	struct flight flight;
+	char *version; /* once it is known */
+	int holders;   /* the fiber, and who began it */
+};
+
+static void probe_release(struct probe *p)
+{
+	if (--p->holders > 0)
+		return;
+	free(p->image);
+	free(p->version);
+	free(p);
+}
+
+static void probe_go(void *data)
+{
+	struct probe *p = data;
+	struct prober prober = atoll_prober(p->atoll, p->image);
+
+	if (memo_version(&p->atoll->memo, p->language, &prober, &p->version) < 0)
+		p->version = NULL;
+	flight_leave(&p->atoll->flights, &p->flight);
+	probe_release(p);
+}
+
+static struct probe *probe_new(struct atoll *a, const struct language *lang, const char *image)
+{
+	struct probe *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	*p = (struct probe){ .atoll = a, .language = lang, .holders = 1 };
+	p->image = image ? strdup(image) : NULL;
+	if (!image || p->image)
+		return p;
+	probe_release(p);
+	return NULL;
+}
+
+/* Of several that want to know it first, one asks. What it cannot learn, the others do not learn now either. */
+static char *wait_for_answer(struct probe *p, const struct patience *patience)
+{
+	struct flight **flights = &p->atoll->flights, again;
+	char key[FLIGHT_KEY_MAX];
+
+	(void)snprintf(key, sizeof(key), "version %s%s%s", p->language->id, p->image ? " in " : "",
+		       p->image ? p->image : "");
+	if (!flight_join(flights, &p->flight, key, patience))
+		return NULL;
+	p->holders++;
+	if (fiber_start(p->atoll->loop, probe_go, p) < 0) {
+		p->holders--;
+		flight_leave(flights, &p->flight);
+		return NULL;
+	}
+	/* Behind it, like everybody else; unless it was quick. */
+	if (flight_join(flights, &again, key, patience))
+		flight_leave(flights, &again);
+	return TAKE_PTR(p->version);
+}
+
+static int ask(struct atoll *a, const struct language *lang, const char *image,
+	       const struct run_control *control, char **ret)
+{
+	const struct patience patience = { control ? &control->killed : NULL,
+					   clock_now_ns() + ANSWER_WITHIN_MS * NS_PER_MS };
+	struct prober prober = atoll_prober(a, image);
+	struct probe *p;
+	char *version;
+	int r;
+
+	/* The command line has nothing else to do. */
+	if (!a->keeper && !fiber_current())
+		return memo_version(&a->memo, lang, &prober, ret);
+	prober.run = NULL;
+	r = memo_version(&a->memo, lang, &prober, ret);
+	/* Nobody waits without a fiber in a service, nor for a run that was given up: what is known must do. */
+	if (r == 0 || !fiber_current() || (control && control->killed))
+		return r;
+	p = probe_new(a, lang, image);
+	if (!p)
+		return -ENOMEM;
+	version = wait_for_answer(p, &patience);
+	probe_release(p);
+	if (!version)
+		return memo_version(&a->memo, lang, &prober, ret);
+	*ret = version;
+	return 0;
+}
+
+int flow_version(struct run *run, char **ret)
+{
+	return ask(run->atoll, run->language, run->request->image, run->control, ret);
+}
+
+/* "3.11.2" of "Python 3.11.2". */
+static const char *number_of(const struct language *lang, const char *version)
+{
+	size_t n = lang->version_prefix ? strlen(lang->version_prefix) : 0;
+
+	return strncmp(version, lang->version_prefix ? lang->version_prefix : "", n) == 0
+		       ? version + n
+		       : version;
+}
+
+/* A language and its versions while one of them is looked for. */
+struct search {
+	struct atoll *atoll;
+	const char *image, *wanted;
+	struct buf *there;	       /* what would have done: "3.11.2, 3.12" */
+	const struct language *silent; /* the first that would not say, though it could */
+};
+
+static bool is_wanted(struct search *s, const struct language *lang)
+{
+	_cleanup_free_ char *version = NULL;
+	const char *name = lang->version_name;
+
+	if (language_available(lang, s->image, NULL) < 0)
+		return false;
+	if (ask(s->atoll, lang, s->image, NULL, &version) < 0) {
+		version = NULL;
+		if (!s->silent && lang->version_argv[0] && lang->version_prefix)
+			s->silent = lang;
+	}
+	if (version && language_version_fits(number_of(lang, version), s->wanted))
+		return true;
+	if (!name && version)
+		name = number_of(lang, version);
+	if (name) /* what does not fit in a message is not listed */
+		(void)!buf_printf(s->there, "%s%s", s->there->len > 0 ? ", " : "", name);
+	return false;
+}
+
+static int refuse(const struct search *s, const struct language *lang, const char *asked,
+		  struct error *err)
+{
+	int r;
+
+	if (s->silent)
+		return error_set(err, ERROR_INTERNAL, EAGAIN,
+				 "%s cannot be asked for its version now; try again",
+				 s->silent->title);
+	r = error_set(err, ERROR_RUNTIME, ENOPKG,
+		      "unknown language '%.40s'; versions of %s here: %s", asked, lang->title,
+		      s->there->len > 0 ? s->there->data : "none that is known");
+	if (err)
+		(void)snprintf(err->field, sizeof(err->field), "language");
+	return r;
+}
+
+int atoll_settle_version(struct atoll *a, const char *asked, const char *image,
+			 const struct language **lang, struct error *err)
+{
+	const struct language *base = *lang, *found = NULL;
+	_cleanup_buf_ struct buf there = { .max = 200 };
+	struct search s = { a, image, registry_open_version(base, asked), &there, NULL };
+	int r;
+
+	if (!s.wanted)
+		return 0;
+	/* One of its versions may be here, though the language itself is not. */
+	r = base->n_versions == 0 ? language_available(base, image, err) : 0;
+	if (r < 0)
+		return r;
+	if (is_wanted(&s, base))
+		found = base;
+	for (size_t i = 0; i < base->n_versions && !found; i++)
+		if (is_wanted(&s, base->versions[i]))
+			found = base->versions[i];
+	if (!found)
+		return refuse(&s, base, asked, err);
+	*lang = found;
+	return 0;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which version of a language somebody means, told by runtimes that answer here as each test wants. */
+#include "client/run.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define HEAD "name: reef\ntitle: Reef\nsource: code.reef\npackage: reef\nrun: [/bin/sh]\n"
+#define SAYS "version: [/bin/sh, -v]\nversion_prefix: 'Reef '\n"
+
+static const char one[] = HEAD SAYS "runtime: /bin/sh\n";
+static const char speechless[] = HEAD "runtime: /bin/sh\n";
+static const char many[] = HEAD SAYS "runtime: /bin/sh\n"
+				     "versions: {'2.0': {runtime: /bin/bash},\n"
+				     "  '9': {runtime: /nowhere/at/all}}\n";
+static const char only_versions[] = HEAD SAYS "runtime: /nowhere/at/all\n"
+					      "versions: {'2.0': {runtime: /bin/bash}}\n";
+
+/* How runtimes are asked. */
+static struct {
+	bool fail, wait;
+	struct fiber *waits;
+	int asked;
+} world;
+
+static int tell(void *data, const json_t *request, struct buf *out)
+{
+	const char *id = json_string_value(json_object_get(request, "language"));
+
+	(void)data;
+	world.asked++;
+	if (world.wait) {
+		world.waits = fiber_current();
+		fiber_wait();
+	}
+	return world.fail ? -EPIPE : buf_puts(out, strchr(id, '@') ? "v2.0.7" : "v1.2.3");
+}
+
+/* The linker puts it in the place of client.c's. */
+struct prober __wrap_atoll_prober(struct atoll *a, const char *image);
+struct prober __wrap_atoll_prober(struct atoll *a, const char *image)
+{
+	return (struct prober){ .run = tell, .data = a, .image = image, .cache_fd = -ENOENT };
+}
+
+/* The id of what was settled on, or NULL with words. */
+static const char *settle(struct atoll *a, const struct language *lang, const char *asked,
+			  struct error *err)
+{
+	int r = atoll_settle_version(a, asked, NULL, &lang, err);
+
+	assert_int_equal(r, -err->errnum);
+	return r == 0 ? lang->id : NULL;
+}
+
+static struct language *parse(const char *text)
+{
+	struct document doc = { "test", text, strlen(text) };
+	struct language *lang = NULL;
+	struct error err = { 0 };
+
+	if (language_parse(&doc, &lang, &err) < 0)
+		fail_msg("%s", err.text);
+	return lang;
+}
+
+static int setup(void **state)
+{
+	struct atoll *a = calloc(1, sizeof(*a));
+
+	memset(&world, 0, sizeof(world));
+	*state = a;
+	return a ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct atoll *a = *state;
+
+	memo_done(&a->memo);
+	free(a);
+	return 0;
+}
+
+static void test_one_has_it(void **state)
+{
+	_cleanup_(language_cleanup) struct language *lang = parse(many);
+	struct error err = { 0 };
+
+	assert_string_equal(settle(*state, lang, "reef", &err), "reef");
+	assert_int_equal(world.asked, 0);
+	assert_string_equal(settle(*state, lang, "reef@1", &err), "reef");
+	assert_string_equal(settle(*state, lang, "reef@2", &err), "reef@2.0");
+	assert_string_equal(settle(*state, lang, "reef@2.0.7", &err), "reef@2.0");
+	assert_int_equal(world.asked, 2);
+}
+
+/* What is not installed has no say, and is no version that is here. */
+static void test_none_has_it(void **state)
+{
+	_cleanup_(language_cleanup) struct language *lang = parse(many);
+	struct error err = { 0 };
+
+	assert_null(settle(*state, lang, "reef@3", &err));
+	assert_int_equal(err.code, ERROR_RUNTIME);
+	assert_string_equal(err.field, "language");
+	assert_string_equal(err.text,
+			    "unknown language 'reef@3'; versions of Reef here: 1.2.3, 2.0");
+}
+
+/* An error is left behind by what failed, and by nothing else. */
+static void test_a_version_without_its_language(void **state)
+{
+	_cleanup_(language_cleanup) struct language *lang = parse(only_versions);
+	struct error err = { 0 };
+
+	assert_string_equal(settle(*state, lang, "reef@2", &err), "reef@2.0");
+	assert_int_equal(err.code, ERROR_NONE);
+	assert_string_equal(err.text, "");
+}
+
+static void test_one_that_does_not_answer(void **state)
+{
+	_cleanup_(language_cleanup) struct language *lang = parse(many), *mute = parse(speechless);
+	struct error err = { 0 };
+
+	world.fail = true;
+	assert_null(settle(*state, lang, "reef@1", &err));
+	assert_int_equal(err.code, ERROR_INTERNAL);
+	assert_int_equal(err.errnum, EAGAIN);
+	assert_string_equal(err.text, "Reef cannot be asked for its version now; try again");
+	/* Trying again helps where there is a way to ask. */
+	assert_null(settle(*state, mute, "reef@1", &err));
+	assert_int_equal(err.code, ERROR_RUNTIME);
+	err = (struct error){ 0 };
+	world.fail = false;
+	assert_string_equal(settle(*state, lang, "reef@1", &err), "reef");
+}
+
+/* Without a fiber a service asks nobody, and takes nothing for another. */
+static void test_a_service_without_a_fiber(void **state)
+{
+	_cleanup_(language_cleanup) struct language *lang = parse(many);
+	struct atoll *a = *state;
+	struct error err = { 0 };
+
+	a->keeper = (struct keeper *)a; /* there is one; nobody looks at it */
+	assert_null(settle(a, lang, "reef@2", &err));
+	assert_int_equal(err.errnum, EAGAIN);
+	assert_int_equal(world.asked, 0);
+	a->keeper = NULL;
+}
+
+struct caller {
+	struct atoll *atoll;
+	const struct language *lang;
+	const char *image;
+	int r;
+	bool over;
+};
+
+static void call(void *data)
+{
+	struct caller *c = data;
+	const struct language *lang = c->lang;
+	struct error err = { 0 };
+
+	c->r = atoll_settle_version(c->atoll, "reef@1", c->image, &lang, &err);
+	c->over = true;
+}
+
+static int on_turn(void *data, uint32_t events)
+{
+	(void)events;
+	loop_stop(data);
+	return 0;
+}
+
+static void turn(struct loop *loop)
+{
+	struct source *stop;
+
+	assert_int_equal(loop_add_timer(loop, 1, (struct handler){ on_turn, loop }, &stop), 0);
+	assert_int_equal(loop_run(loop), 0);
+	(void)source_free(stop);
+}
+
+/* However many want to know: one sandbox at a time, and what it comes to is everybody's answer. */
+static void check_many_callers(struct atoll *a, bool fail)
+{
+	_cleanup_(language_cleanup) struct language *lang = parse(one);
+	struct loop *loop = loop_new();
+	struct caller callers[5], other = { a, lang, "/", 0, false };
+
+	a->loop = loop;
+	world.wait = true;
+	world.asked = 0;
+	world.fail = fail;
+	for (size_t i = 0; i < ARRAY_SIZE(callers); i++) {
+		callers[i] = (struct caller){ .atoll = a, .lang = lang };
+		assert_int_equal(fiber_start(loop, call, &callers[i]), 0);
+	}
+	assert_int_equal(world.asked, 1);
+	fiber_wake(world.waits);
+	turn(loop);
+	turn(loop);
+	assert_int_equal(world.asked, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(callers); i++) {
+		assert_true(callers[i].over);
+		assert_int_equal(callers[i].r, fail ? -EAGAIN : 0);
+	}
+	/* Another root is another question, whoever is asking. */
+	callers[0].over = false;
+	memo_done(&a->memo);
+	assert_int_equal(fiber_start(loop, call, &callers[0]), 0);
+	fiber_wake(world.waits);
+	assert_int_equal(fiber_start(loop, call, &other), 0);
+	assert_int_equal(world.asked, 3);
+	fiber_wake(world.waits);
+	turn(loop);
+	turn(loop);
+	assert_true(callers[0].over && other.over);
+	assert_int_equal(other.r, fail ? -EAGAIN : 0);
+	assert_int_equal(fiber_count(), 0);
+	memo_done(&a->memo);
+	fiber_trim();
+	(void)loop_free(loop);
+}
+
+struct ender {
+	struct run run;
+	struct run_control control;
+	char *version;
+	int r;
+	bool over;
+};
+
+static void end(void *data)
+{
+	struct ender *e = data;
+
+	e->control.fiber = fiber_current();
+	e->r = flow_version(&e->run, &e->version);
+	e->over = true;
+}
+
+/* Who is cancelled does not wait; the answer is there for the next. */
+static void test_given_up(void **state)
+{
+	_cleanup_(language_cleanup) struct language *lang = parse(one);
+	struct request request = { 0 };
+	struct atoll *a = *state;
+	struct ender enders[2] = { 0 };
+
+	a->loop = loop_new();
+	world.wait = true;
+	for (size_t i = 0; i < ARRAY_SIZE(enders); i++) {
+		enders[i].run = (struct run){ .atoll = a,
+					      .language = lang,
+					      .request = &request,
+					      .control = &enders[i].control };
+		assert_int_equal(fiber_start(a->loop, end, &enders[i]), 0);
+	}
+	turn(a->loop);
+	assert_false(enders[0].over || enders[1].over);
+	/* The first of them is the one who asked. */
+	enders[0].control.killed = true;
+	fiber_wake(enders[0].control.fiber);
+	turn(a->loop);
+	assert_true(enders[0].over);
+	assert_int_equal(enders[0].r, -ENODATA);
+	assert_false(enders[1].over);
+	fiber_wake(world.waits);
+	turn(a->loop);
+	turn(a->loop);
+	assert_true(enders[1].over);
+	assert_int_equal(enders[1].r, 0);
+	assert_string_equal(enders[1].version, "Reef 1.2.3");
+	assert_int_equal(world.asked, 1);
+	assert_int_equal(fiber_count(), 0);
+	free(enders[1].version);
+	fiber_trim();
+	a->loop = loop_free(a->loop);
+}
+
+static void test_many_callers(void **state)
+{
+	check_many_callers(*state, false);
+	check_many_callers(*state, true);
+}
+
+#define VERSION_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		VERSION_TEST(test_one_has_it),
+		VERSION_TEST(test_none_has_it),
+		VERSION_TEST(test_a_version_without_its_language),
+		VERSION_TEST(test_one_that_does_not_answer),
+		VERSION_TEST(test_a_service_without_a_fiber),
+		VERSION_TEST(test_many_callers),
+		VERSION_TEST(test_given_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The head of a response, for clients of our own: the command line and the tests. As strict as the
+ * reader of requests. Interim answers (100 Continue) are heads of their own: read the next one then.
+ */
+#pragma once
+
+#include "codec/http-body.h"
+#include "codec/http-head.h"
+
+struct http_response {
+	struct http_head head;
+	int status; /* 200 */
+	uint8_t minor;
+	bool has_line, keep_alive;
+	struct http_body body; /* ready to be fed when complete */
+};
+
+/* A response to HEAD has no body, whatever its head says. */
+void http_response_init(struct http_response *r, struct http_limits limits);
+/* As http_request_feed. When complete, the bytes behind head.len go into http_body_feed(&r->body). */
+int http_response_feed(struct http_response *r, const char *data, size_t len,
+		       bool to_head) _must_check_;

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The target of a request: a path of decoded segments and the decoded pairs of the query. What could
+ * mean another place than it shows is refused: "..", ".", %2F, %00 and encodings that are not two
+ * hexadecimal digits. Decoded text is UTF-8 and NUL-terminated.
+ */
+#pragma once
+
+#include "codec/span.h"
+
+enum { URI_SEGMENTS_MAX = 64, URI_PAIRS_MAX = 64 };
+
+struct uri_pair {
+	const char *name, *value; /* "a" and "a=": value "" */
+};
+
+struct uri {
+	char *text; /* what everything below points into */
+	size_t n_segments, n_pairs;
+	const char *segments[URI_SEGMENTS_MAX]; /* "/": none; "/a/" has a last one that is empty */
+	struct uri_pair pairs[URI_PAIRS_MAX];
+};
+
+/* -EINVAL: not a path we take; -E2BIG: too many parts; -ENOMEM. */
+int uri_parse(struct span target, struct uri *ret) _must_check_;
+void uri_done(struct uri *u);
+#define _cleanup_uri_ _cleanup_(uri_done)
+/* The value of the first pair with that name, or NULL. */
+const char *uri_query(const struct uri *u, const char *name);
+/* Writes the text percent-encoded: letters, digits and "-._~" stay as they are. */
+struct buf;
+int uri_encode(struct buf *b, struct span text) _must_check_;
+/* Bytes of the UTF-8 character at the front; 0: none, or not UTF-8. */
+size_t uri_utf8_char(struct span text);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The handshake of RFC 6455; frames are wslay's. */
+#pragma once
+
+#include "codec/http-request.h"
+
+enum { WEBSOCKET_ACCEPT = 29 };
+
+/* Sec-WebSocket-Accept for a key. */
+void websocket_accept(struct span key, char ret[WEBSOCKET_ACCEPT]);
+/* 0: a proper handshake, ret is set; else the status to answer: 400, or 426 with Sec-WebSocket-Version: 13. */
+int websocket_check(const struct http_request *r, char ret[WEBSOCKET_ACCEPT]);

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * atolld: the front, as a process. The monitor gives it everything it may touch over one socket (control.h); the end of that
+ * socket is the end of the front. SIGTERM drains: no further work, then what runs may end by itself until the deadline.
+ */
+#include "daemon/front.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "daemon/control.h"
+#include "spec/yaml.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	SETUP_WAIT_MS = 10 * 1000,
+	CONFIG_BYTES_MAX = 1 << 20,
+	TICK_MS = 20,	       /* while draining */
+	INTERRUPTED_MS = 2000, /* what interrupted runs may take to be written down */
+	LARGE_BLOCK_BYTES = 256 << 10,
+	EXIT_FAILED = 1,
+	EXIT_ALONE = 125,
+};
+
+static int read_config(int fd, struct config *ret, struct error *err)
+{
+	_cleanup_buf_ struct buf text = { 0 };
+	struct document doc = { .name = "settings" };
+	json_t *root = NULL;
+	int r;
+
+	buf_init(&text, CONFIG_BYTES_MAX);
+	/* The descriptor is shared with whoever wrote it, and so is its offset. */
+	r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : buf_read_fd(&text, fd);
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "the settings cannot be read: %s",
+				 strerror(-r));
+	doc.text = text.data ? text.data : "";
+	doc.len = text.len;
+	r = json_parse(&doc, &root, err);
+	if (r == 0)
+		r = config_from_json(root, ret, err);
+	json_decref(root);
+	return r;
+}
+
+static void set_log(struct log *log, int fd, const struct config *c)
+{
+	(void)fd_close(log->fd);
+	log->fd = fd;
+	log->format = (enum log_format)c->log_format;
+}
+
+static int take_door(struct front *f, const struct control_record *record, int *fd)
+{
+	struct door *door = &f->doors.list[f->doors.n];
+
+	if (f->doors.n == DOORS_MAX || *fd < 0)
+		return -EPROTO;
+	(void)snprintf(door->name, sizeof(door->name), "%.*s", (int)sizeof(door->name) - 1,
+		       record->text);
+	door->fd = TAKE_FD(*fd);
+	f->doors.n++;
+	return 0;
+}
+
+/* One record of the setup or of a reload. 1: it was the last. */
+static int take_record(struct front *f, const struct control_record *record, int record_fd,
+		       struct error *err)
+{
+	_cleanup_close_ int fd = record_fd;
+	struct config fresh;
+	int r = 0;
+
+	switch (record->kind) {
+	case CONTROL_CONFIG:
+		r = read_config(fd, &fresh, err);
+		if (r == 0) {
+			config_done(&f->pending);
+			f->pending = fresh;
+		}
+		break;
+	case CONTROL_LOG:
+		set_log(&f->log, TAKE_FD(fd), &f->pending);
+		f->log.level = (enum log_level)f->pending.log_level;
+		break;
+	case CONTROL_AUDIT:
+		set_log(&f->audit, TAKE_FD(fd), &f->pending);
+		break;
+	case CONTROL_LOCK:
+		f->lock_fd = TAKE_FD(fd);
+		break;
+	case CONTROL_RUN:
+		f->run_fd = TAKE_FD(fd);
+		break;
+	case CONTROL_LISTEN:
+		r = take_door(f, record, &fd);
+		break;
+	case CONTROL_GO:
+	case CONTROL_RELOAD:
+		return 1;
+	default:
+		r = -EPROTO;
+		break;
+	}
+	return r;
+}
+
+static int receive_setup(struct front *f, struct error *err)
+{
+	struct pollfd p = { .fd = CONTROL_FD, .events = POLLIN };
+	struct control_record record;
+	int fd, r;
+
+	do {
+		if (poll(&p, 1, SETUP_WAIT_MS) <= 0)
+			return error_set(err, ERROR_INTERNAL, ETIMEDOUT,
+					 "the monitor does not say what to serve");
+		r = control_receive(CONTROL_FD, &record, &fd);
+		if (r == 0)
+			return -EPIPE;
+		if (r > 0)
+			r = take_record(f, &record, fd, err);
+	} while (r == 0 || r == -EAGAIN);
+	if (r < 0 && err->code == ERROR_NONE)
+		return error_set(err, ERROR_INTERNAL, -r, "the monitor says what nobody expects");
+	if (r > 0 && f->run_fd < 0)
+		return error_set(err, ERROR_INTERNAL, EPROTO, "the monitor named no broker");
+	f->config = f->pending;
+	f->pending = (struct config){ 0 };
+	f->tokens = f->config.tokens;
+	(void)snprintf(f->broker_path, sizeof(f->broker_path), "/proc/self/fd/%d/" CONTROL_BROKER,
+		       f->run_fd);
+	return r < 0 ? r : 0;
+}
+
+void front_is_ready(struct front *f)
+{
+	if (!f->ready && control_send(CONTROL_FD, CONTROL_READY, NULL, -EBADF) == 0)
+		f->ready = true;
+}
+
+static void reload(struct front *f)
+{
+	struct config before = f->reloaded;
+
+	f->reloaded = f->pending;
+	f->pending = (struct config){ 0 };
+	f->tokens = f->reloaded.tokens;
+	front_reload(f);
+	config_done(&before);
+}
+
+static int on_control(void *data, uint32_t events)
+{
+	struct front *f = data;
+	struct control_record record;
+	struct error err = { 0 };
+	int fd, r = control_receive(CONTROL_FD, &record, &fd);
+
+	(void)events;
+	if (r == -EAGAIN)
+		return 0;
+	/* Nobody looks after us any more, and somebody may wait for the lock. Starting again is recovery. */
+	if (r <= 0)
+		_exit(EXIT_FAILED);
+	if (record.kind == CONTROL_PING) {
+		(void)fd_close(fd);
+		return control_send(CONTROL_FD, CONTROL_PONG, NULL, -EBADF) == -EPIPE ? -EPIPE : 0;
+	}
+	r = take_record(f, &record, fd, &err);
+	if (r < 0)
+		log_say(&f->log, LOG_ERROR, "the settings stay as they were",
+			LOG_TEXT("why", err.text));
+	else if (r > 0)
+		reload(f);
+	return 0;
+}
+
+static int on_tick(void *data, uint32_t events)
+{
+	struct front *f = data;
+	int64_t now_ns = clock_now_ns();
+
+	(void)events;
+	if (front_is_idle(f) || now_ns > f->drain_until_ns + INTERRUPTED_MS * NS_PER_MS) {
+		loop_stop(f->loop);
+		return 0;
+	}
+	if (now_ns > f->drain_until_ns)
+		front_interrupt(f);
+	source_set_time(f->ticker, now_ns + TICK_MS * NS_PER_MS);
+	return 0;
+}
+
+static int on_signal(void *data, uint32_t events)
+{
+	struct front *f = data;
+	struct signalfd_siginfo info;
+
+	(void)events;
+	if (read(f->signal_fd, &info, sizeof(info)) != sizeof(info) || f->draining)
+		return 0;
+	f->draining = true;
+	f->drain_until_ns = clock_now_ns() + f->config.drain_ms * NS_PER_MS;
+	front_drain(f);
+	source_set_time(f->ticker, 0);
+	return 0;
+}
+
+static int watch(struct front *f)
+{
+	sigset_t ends, blocked;
+	int r;
+
+	(void)sigemptyset(&ends);
+	(void)sigaddset(&ends, SIGTERM);
+	(void)sigaddset(&ends, SIGINT);
+	blocked = ends;
+	(void)sigaddset(&blocked, SIGHUP);
+	(void)sigaddset(&blocked, SIGPIPE);
+	if (sigprocmask(SIG_BLOCK, &blocked, NULL) < 0)
+		return -errno;
+	f->signal_fd = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+	f->loop = loop_new();
+	if (f->signal_fd < 0 || !f->loop)
+		return -ENOMEM;
+	r = worker_new(f->loop, &f->worker);
+	if (r < 0)
+		return r;
+	r = loop_add_fd(f->loop, f->signal_fd, EPOLLIN, (struct handler){ on_signal, f },
+			&f->signals);
+	if (r == 0)
+		r = loop_add_fd(f->loop, CONTROL_FD, EPOLLIN, (struct handler){ on_control, f },
+				&f->control);
+	if (r == 0)
+		r = loop_add_timer(f->loop, INT64_MAX, (struct handler){ on_tick, f }, &f->ticker);
+	return r;
+}
+
+static int serve(struct front *f, struct error *err)
+{
+	int r = receive_setup(f, err);
+
+	if (r < 0)
+		return r;
+	r = watch(f);
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "the front cannot start: %s",
+				 strerror(-r));
+	r = front_open(f, err);
+	if (r < 0)
+		return r;
+	r = loop_run(f->loop);
+	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "the front's loop failed: %s",
+				 strerror(-r))
+		     : 0;
+}
+
+int main(void)
+{
+	struct front f = { .log = { .fd = -EBADF, .who = "front" },
+			   .audit = { .fd = -EBADF },
+			   .lock_fd = -EBADF,
+			   .run_fd = -EBADF,
+			   .signal_fd = -EBADF };
+	struct error err = { 0 };
+	struct stat st;
+	int r;
+
+	if (fstat(CONTROL_FD, &st) < 0 || !S_ISSOCK(st.st_mode)) {
+		(void)fprintf(stderr, "atolld: this is a part of the daemon; run: atoll serve\n");
+		return EXIT_ALONE;
+	}
+	(void)fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
+	/* What is large goes back to the system when it is freed, by whichever thread. */
+	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
+	r = serve(&f, &err);
+	if (r < 0) {
+		log_say(&f.log, LOG_ERROR, err.text);
+		(void)!control_send(CONTROL_FD, CONTROL_FAILED, err.text, -EBADF);
+		/* Crash-only: what is on disk is always sound. */
+		_exit(EXIT_FAILED);
+	}
+	front_close(&f);
+	/* What could not be ended in time still holds on to the loop. */
+	if (f.parts)
+		_exit(0);
+	f.signals = source_free(f.signals);
+	f.control = source_free(f.control);
+	f.ticker = source_free(f.ticker);
+	f.worker = worker_free(f.worker);
+	f.loop = loop_free(f.loop);
+	config_done(&f.config);
+	config_done(&f.reloaded);
+	config_done(&f.pending);
+	return 0;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See front.h. Parts get their own option structs, filled from the settings here: nothing below knows how a daemon is
+ * configured. They are made bottom up and closed top down.
+ *
+ *   doors ─▶ api (HTTP) ─▶ engine (executions) ─┬▶ history (SQLite, outputs)
+ *                                               └▶ service (runs) ─▶ broker
+ */
+#include "daemon/front.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/routes.h"
+#include "base/fd.h"
+#include "engine/engine.h"
+#include "history/history.h"
+#include "loop/fiber.h"
+#include "spec/knob.h"
+
+struct front_parts {
+	struct history *history;
+	struct engine *engine;
+	struct api *api;
+	struct token tokens[CONFIG_WORDS_MAX];
+	char history_dir[4096];
+	char node[65];
+};
+
+static void on_broker(void *data, bool up)
+{
+	struct front *f = data;
+
+	log_say(&f->log, up ? LOG_INFO : LOG_WARNING,
+		up ? "the broker answers" : "the broker is lost");
+	engine_on_broker(f->parts->engine, up);
+	if (up)
+		front_is_ready(f);
+}
+
+/* What was asked for and is not given, said once. */
+static void note_presets(struct front *f, const struct presets *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (all->list[i].allow_network)
+			log_say(&f->log, LOG_WARNING,
+				"language_config: allow_network has no effect, no sandbox reaches "
+				"other machines",
+				LOG_TEXT("language", all->list[i].name));
+}
+
+static int open_service(struct front *f, struct error *err)
+{
+	const struct config *c = &f->config;
+	struct presets presets = { .n = 0 };
+	const struct service_options options = {
+		.data_dir = c->data_dir,
+		.policies_dir = *c->policies_dir ? c->policies_dir : NULL,
+		.cache_dir = NULL, /* HOME is the state directory */
+		.pool = f->broker_path,
+		.defaults = &c->defaults,
+		.defaults_set = c->defaults_set,
+		.ceilings = &c->ceilings,
+		.ceilings_set = c->ceilings_set,
+		.presets = c->language_text ? &presets : NULL,
+		.images = c->images,
+		.on_broker = on_broker,
+		.data = f,
+	};
+
+	int r = c->language_text ? config_presets(c, &presets, err) : 0;
+
+	if (r == 0)
+		r = service_new(f->loop, &options, &f->service, err);
+	if (r == 0)
+		note_presets(f, &presets);
+	return r;
+}
+
+static int open_history(struct front *f, struct error *err)
+{
+	const struct config *c = &f->config;
+	struct front_parts *p = f->parts;
+	const struct history_options options = {
+		.dir = p->history_dir,
+		.node = p->node,
+		.full = c->durability == DURABILITY_FULL,
+		.retain_s = c->retention_age_ms / MS_PER_SEC,
+		.retain_rows = c->retention_count,
+		.retain_bytes = c->retention_bytes,
+		.keep_keys_s = c->idempotency_ms / MS_PER_SEC,
+	};
+
+	if (gethostname(p->node, sizeof(p->node) - 1) < 0)
+		p->node[0] = '\0';
+	(void)snprintf(p->history_dir, sizeof(p->history_dir), "%s/history", c->state_dir);
+	return history_open(&options, &p->history, err);
+}
+
+static int open_engine(struct front *f, struct error *err)
+{
+	const struct config *c = &f->config;
+	const struct engine_options options = {
+		.loop = f->loop,
+		.service = f->service,
+		.history = f->parts->history,
+		.log = &f->log,
+		.audit = &f->audit,
+		.running_max = c->queue_running,
+		.queue_max = c->queue_max,
+		.queue_per_caller = c->queue_per_caller,
+		.full = c->durability == DURABILITY_FULL,
+		.callbacks = c->callbacks,
+		.callback_hosts = c->callback_hosts,
+		.callback_timeout_ms = c->callback_timeout_ms,
+		.callback_attempts = c->callback_attempts,
+		.alert_count = c->alert_count,
+		.alert_window_ms = c->alert_window_ms,
+		.adaptive_factor_milli = c->adaptive_factor_milli,
+		.adaptive_min_ms = c->adaptive_min_ms,
+		.shared_workspace = CONFIG_EXECUTE_WORKSPACE,
+	};
+
+	return engine_new(&options, &f->parts->engine, err);
+}
+
+/* A token has no name in its file; its caller is known by the beginning of its hash. */
+static int make_auth(struct front *f, struct auth_rules *ret)
+{
+	struct front_parts *p = f->parts;
+	size_t n = 0;
+
+	for (; f->tokens[n] && n < CONFIG_WORDS_MAX; n++) {
+		int r = token_init(&p->tokens[n], "unnamed", f->tokens[n]);
+
+		if (r < 0)
+			return r;
+		(void)snprintf(p->tokens[n].name, sizeof(p->tokens[n].name), "%.12s",
+			       p->tokens[n].hash);
+	}
+	*ret = (struct auth_rules){
+		.tokens = p->tokens,
+		.n_tokens = n,
+		.allow_hosts = f->config.allow_hosts,
+		.allow_origins = f->config.allow_origins,
+		.uid = geteuid(),
+	};
+	return 0;
+}
+
+static struct server_limits make_limits(const struct config *c)
+{
+	struct server_limits limits = server_limits_default();
+
+	limits.body_max_bytes = c->http_body_bytes_max;
+	limits.body_total_bytes = MAX(limits.body_total_bytes, 2 * c->http_body_bytes_max);
+	limits.connections = (uint32_t)c->http_connections_max;
+	limits.head_ms = c->http_header_ms;
+	limits.idle_ms = c->http_idle_ms;
+	limits.write_stall_ms = c->http_write_ms;
+	return limits;
+}
+
+/* SPEC §8: generous, within what the host has and the administrator allows; policies/execute.yaml has the rest. */
+static struct execute_options make_execute(const struct config *c)
+{
+	const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	const int64_t host_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+	const struct limits *most = &c->ceilings;
+	const bool bounded = c->ceilings_set & knob_bit(knob_find("memory"));
+
+	return (struct execute_options){
+		.all_languages = c->execute_languages == EXECUTE_ALL,
+		.timeout_max = (double)most->timeout_ms / MS_PER_SEC,
+		.memory_bytes = execute_memory(host_bytes, bounded ? most->memory_bytes : 0),
+		.cpus = MIN((double)cores, (double)most->cpus_milli / 1000),
+		.pids = MIN(EXECUTE_PIDS, most->pids),
+		.output_bytes = MIN(EXECUTE_OUTPUT_BYTES, most->output_bytes),
+		.disk_bytes = MIN(EXECUTE_DISK_BYTES, most->disk_bytes),
+		.files = MIN(EXECUTE_FILES, most->files),
+		.workspace = CONFIG_EXECUTE_WORKSPACE,
+		.policy = EXECUTE_POLICY,
+	};
+}
+
+static int open_api(struct front *f, struct error *err)
+{
+	struct api_options options = {
+		.loop = f->loop,
+		.engine = f->parts->engine,
+		.service = f->service,
+		.log = &f->log,
+		.limits = make_limits(&f->config),
+		.execute = make_execute(&f->config),
+		.data_dir = f->config.data_dir,
+	};
+	int r = make_auth(f, &options.auth);
+
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "the tokens cannot be used");
+	return api_new(&options, &f->parts->api, err);
+}
+
+/* The sockets are the server's from here on. */
+static int open_doors(struct front *f, struct error *err)
+{
+	const bool guarded = f->tokens[0] && !f->config.allow_unauthenticated;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < f->doors.n; i++) {
+		struct door *door = &f->doors.list[i];
+		const bool is_unix = door->name[0] == '/';
+		struct listener listener = { TAKE_FD(door->fd),
+					     is_unix ? LISTENER_UNIX : LISTENER_TCP,
+					     guarded && !is_unix };
+
+		r = api_listen(f->parts->api, listener);
+	}
+	doors_close(&f->doors);
+	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "cannot serve: %s", strerror(-r)) : 0;
+}
+
+int front_open(struct front *f, struct error *err)
+{
+	int r;
+
+	f->parts = calloc(1, sizeof(*f->parts));
+	if (!f->parts)
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	r = open_service(f, err);
+	if (r == 0)
+		r = open_history(f, err);
+	if (r == 0)
+		r = open_engine(f, err);
+	if (r == 0)
+		r = open_api(f, err);
+	return r < 0 ? r : open_doors(f, err);
+}
+
+void front_close(struct front *f)
+{
+	struct front_parts *p = f->parts;
+
+	p->api = api_free(p->api);
+	/* What could not be ended in time ends with the process; what is on disk is always sound. */
+	if (service_count(f->service) > 0 || fiber_count() > 0)
+		return;
+	p->engine = engine_free(p->engine);
+	p->history = history_close(p->history);
+	f->service = service_free(f->service);
+	free(p);
+	f->parts = NULL;
+}
+
+void front_reload(struct front *f)
+{
+	struct auth_rules auth;
+
+	if (make_auth(f, &auth) < 0) {
+		log_say(&f->log, LOG_ERROR, "the tokens cannot be used");
+		return;
+	}
+	api_set_auth(f->parts->api, &auth);
+	log_say(&f->log, LOG_INFO, "settings were read again");
+}
+
+void front_drain(struct front *f)
+{
+	api_drain(f->parts->api);
+	engine_drain(f->parts->engine);
+}
+
+bool front_is_idle(const struct front *f)
+{
+	/* A runtime may be asked for its version though nobody waits for the answer any more. */
+	return engine_is_idle(f->parts->engine) && api_is_quiet(f->parts->api) &&
+	       fiber_count() == 0;
+}
+
+void front_interrupt(struct front *f)
+{
+	engine_interrupt(f->parts->engine);
+}

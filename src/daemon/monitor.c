@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See monitor.h: from settings to a daemon that serves, and its end. One loop: signals (a child's end is one) by signalfd, the
+ * front's words by its socket. Nothing here reads a byte that came from a caller.
+ */
+#include "daemon/monitor-state.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "client/data.h"
+#include "client/prepare.h"
+#include "daemon/notify.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	PING_MS = 10 * 1000,
+	PONG_MS = 60 * 1000, /* a front that has not answered for that long hangs */
+	STOP_MS = 5 * 1000,  /* what cleaning up may take */
+	FILES_A_RUN =
+		30, /* a dozen, as many of one that is being removed, and its share of what others need */
+};
+
+static void set_deadline(struct monitor *m, int64_t in_ms)
+{
+	source_set_time(m->deadline, clock_now_ns() + in_ms * NS_PER_MS);
+}
+
+/* The front is gone: now the broker. */
+static void stop(struct monitor *m)
+{
+	m->stage = MONITOR_STOPPING;
+	doors_close(&m->doors);
+	child_kill(&m->broker, SIGTERM);
+	set_deadline(m, STOP_MS);
+	if (m->broker.pid == 0)
+		loop_stop(m->loop);
+}
+
+static void drain(struct monitor *m)
+{
+	m->stage = MONITOR_DRAINING;
+	notify_send("STOPPING=1");
+	/* The front tells who comes now that it ends; when it is gone nobody is to wait in a queue that is not looked at. */
+	doors_leave(&m->doors);
+	log_say(&m->log, LOG_INFO, "draining", LOG_MS("at_most", m->config.drain_ms));
+	if (m->front.pid == 0) {
+		stop(m);
+		return;
+	}
+	child_kill(&m->front, SIGTERM);
+	set_deadline(m, m->config.drain_ms + STOP_MS);
+}
+
+void monitor_fail(struct monitor *m, const struct error *why)
+{
+	if (m->result < 0)
+		return;
+	m->error = *why;
+	m->result = -why->errnum;
+	if (m->stage == MONITOR_SERVING)
+		drain(m);
+	child_kill(&m->front, SIGKILL);
+}
+
+/* Positive: it is to be started again. */
+int monitor_child_ended(struct child *c, const char *how)
+{
+	struct monitor *m = c->monitor;
+
+	if (c == &m->front)
+		m->ready = false;
+	if (m->stage == MONITOR_SERVING)
+		return 1;
+	log_say(&m->log, LOG_INFO, "ended", LOG_TEXT("process", c->name), LOG_TEXT("how", how));
+	if (c == &m->front)
+		stop(m);
+	else if (m->stage == MONITOR_STOPPING)
+		loop_stop(m->loop);
+	return 0;
+}
+
+static int on_deadline(void *data, uint32_t events)
+{
+	struct monitor *m = data;
+	struct child *c = m->stage == MONITOR_DRAINING ? &m->front : &m->broker;
+
+	(void)events;
+	log_say(&m->log, LOG_WARNING, "a process does not end and is killed",
+		LOG_TEXT("process", c->name), LOG_I64("pid", c->pid));
+	child_kill(c, SIGKILL);
+	return 0;
+}
+
+void monitor_ready(struct monitor *m)
+{
+	char names[1024] = "";
+
+	notify_send("READY=1\nSTATUS=serving");
+	for (size_t i = 0; i < m->doors.n; i++) {
+		size_t n = strlen(names);
+
+		(void)snprintf(names + n, sizeof(names) - n, "%s%s", i ? " " : "",
+			       m->doors.list[i].name);
+	}
+	log_say(&m->log, LOG_INFO, "ready", LOG_TEXT("listen", names),
+		LOG_TEXT("state_dir", m->config.state_dir),
+		LOG_I64("front_uid", m->setup.identity.uid),
+		LOG_MS("after", (clock_now_ns() - m->began_ns) / NS_PER_MS));
+	if (!m->ever_ready)
+		kit_prepare_behind(m->config.data_dir);
+	m->ever_ready = true;
+}
+
+static int open_log_file(const struct config *c, const char *path, struct error *err)
+{
+	/* Where the front may have put something, no link is followed. */
+	bool inside = strncmp(path, c->state_dir, strlen(c->state_dir)) == 0;
+	int fd = open(path,
+		      O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
+			      (inside ? O_NOFOLLOW : 0),
+		      0640);
+
+	return fd < 0 ? error_set(err, ERROR_STORAGE, errno, "cannot open the log '%.200s': %s",
+				  path, strerror(errno))
+		      : fd;
+}
+
+/* Both or none; what was open before is replaced. */
+static int open_logs(struct monitor *m, struct error *err)
+{
+	_cleanup_close_ int log_fd = -EBADF, audit_fd = -EBADF;
+
+	if (*m->config.log_file) {
+		log_fd = open_log_file(&m->config, m->config.log_file, err);
+		if (log_fd < 0)
+			return log_fd;
+	}
+	if (*m->config.audit_file) {
+		audit_fd = open_log_file(&m->config, m->config.audit_file, err);
+		if (audit_fd < 0)
+			return audit_fd;
+	}
+	(void)fd_close(m->log_fd);
+	(void)fd_close(m->audit_fd);
+	m->log.fd = log_fd >= 0 ? log_fd : STDERR_FILENO;
+	m->log_fd = TAKE_FD(log_fd);
+	m->audit_fd = TAKE_FD(audit_fd);
+	return 0;
+}
+
+static void reload(struct monitor *m)
+{
+	struct error why = { 0 };
+	int r = config_read_tokens(&m->config, &why);
+
+	if (r == 0)
+		r = open_logs(m, &why);
+	if (r < 0) {
+		log_say(&m->log, LOG_ERROR, "nothing was read again", LOG_TEXT("why", why.text));
+		return;
+	}
+	config_warn_of_tokens(&m->config, &m->log);
+	if (m->control && (monitor_tell_settings(m) < 0 ||
+			   control_send(m->control_fd, CONTROL_RELOAD, NULL, -EBADF) < 0))
+		child_kill(&m->front, SIGKILL);
+	log_say(&m->log, LOG_INFO, "tokens were read and logs opened again");
+}
+
+static int on_signal(void *data, uint32_t events)
+{
+	struct monitor *m = data;
+	struct signalfd_siginfo info;
+
+	(void)events;
+	if (read(m->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return 0;
+	if (info.ssi_signo == SIGCHLD)
+		monitor_reap(m);
+	else if (info.ssi_signo == SIGHUP && m->stage == MONITOR_SERVING)
+		reload(m);
+	else if (info.ssi_signo != SIGHUP && m->stage == MONITOR_SERVING)
+		drain(m);
+	else if (info.ssi_signo != SIGHUP && m->stage == MONITOR_DRAINING)
+		child_kill(&m->front, SIGKILL);
+	return 0;
+}
+
+static int on_ping(void *data, uint32_t events)
+{
+	struct monitor *m = data;
+	int64_t now_ns = clock_now_ns();
+
+	(void)events;
+	source_set_time(m->pinger, now_ns + m->ping_ms * NS_PER_MS);
+	if (!m->ready) {
+		notify_send("WATCHDOG=1");
+		return 0;
+	}
+	if (now_ns - m->pong_ns > m->pong_ms * NS_PER_MS) {
+		log_say(&m->log, LOG_ERROR, "the front does not answer and is killed",
+			LOG_I64("pid", m->front.pid));
+		child_kill(&m->front, SIGKILL);
+		m->ready = false;
+		return 0;
+	}
+	/* A full socket is a front that does not read; it has until then. */
+	(void)!control_send(m->control_fd, CONTROL_PING, NULL, -EBADF);
+	return 0;
+}
+
+static int watch_signals(struct monitor *m)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	(void)sigaddset(&set, SIGCHLD);
+	(void)sigaddset(&set, SIGPIPE);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	(void)sigdelset(&set, SIGPIPE);
+	(void)signal(SIGCHLD, SIG_DFL);
+	/* What a killed broker leaves is reaped at once, whoever pid 1 is: a zombie keeps its cgroup. */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	m->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return m->signal_fd < 0 ? -errno
+				: loop_add_fd(m->loop, m->signal_fd, EPOLLIN,
+					      (struct handler){ on_signal, m }, &m->signals);
+}
+
+static int watch_all(struct monitor *m, struct error *err)
+{
+	int64_t watchdog_ms = notify_watchdog_ms();
+	int r;
+
+	/* Before a service manager would lose its patience with all of us. */
+	m->ping_ms = watchdog_ms > 0 ? MIN(MAX(watchdog_ms / 6, 1), PING_MS) : PING_MS;
+	m->pong_ms = watchdog_ms > 0 ? MIN(MAX(watchdog_ms / 2, 1), PONG_MS) : PONG_MS;
+	m->broker = (struct child){ "broker", m, monitor_start_broker, .pidfd = -EBADF };
+	m->front = (struct child){ "front", m, monitor_start_front, .pidfd = -EBADF };
+	m->loop = loop_new();
+	r = m->loop ? watch_signals(m) : -ENOMEM;
+	if (r == 0)
+		r = child_begin(&m->broker);
+	if (r == 0)
+		r = child_begin(&m->front);
+	if (r == 0)
+		r = loop_add_timer(m->loop, INT64_MAX, (struct handler){ on_deadline, m },
+				   &m->deadline);
+	if (r == 0)
+		r = loop_add_timer(m->loop, clock_now_ns() + m->ping_ms * NS_PER_MS,
+				   (struct handler){ on_ping, m }, &m->pinger);
+	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "the daemon cannot start: %s",
+				 strerror(-r))
+		     : 0;
+}
+
+/* By their real names: what a sandbox is shown is compared with them, and no link is followed to a workspace. */
+static int use_real_path(struct config *c, const char **path, struct error *err)
+{
+	_cleanup_free_ char *real = realpath(*path, NULL);
+
+	if (!real)
+		return error_set(err, ERROR_STORAGE, errno, "cannot find '%.200s': %s", *path,
+				 strerror(errno));
+	*path = arena_strndup(&c->memory, real, strlen(real));
+	return *path ? 0 : error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+}
+
+/* What programs write there is stored as its owner, who is not to be root. */
+static int make_output_path(const struct config *c, const struct identity *id, struct error *err)
+{
+	int r = place_make_parents(c->output_data_path, err);
+
+	if (r < 0)
+		return r;
+	if (mkdir(c->output_data_path, 0755) < 0)
+		return errno == EEXIST ? 0
+				       : error_set(err, ERROR_STORAGE, errno,
+						   "cannot make output_data_path '%.200s': %s",
+						   c->output_data_path, strerror(errno));
+	if (geteuid() == 0 && lchown(c->output_data_path, id->uid, id->gid) < 0)
+		return error_set(err, ERROR_STORAGE, errno,
+				 "cannot hand output_data_path '%.200s' to the front: %s",
+				 c->output_data_path, strerror(errno));
+	return 0;
+}
+
+static int settle_paths(struct monitor *m, struct error *err)
+{
+	_cleanup_free_ char *found = NULL;
+	struct config *c = &m->config;
+	int r = data_find(*c->data_dir ? c->data_dir : NULL, &found, err);
+
+	if (r < 0)
+		return r;
+	c->data_dir = found;
+	r = use_real_path(c, &c->data_dir, err);
+	if (r == 0)
+		r = use_real_path(c, &c->state_dir, err);
+	if (r == 0)
+		r = identity_check_data(&m->setup.identity, c->data_dir, err);
+	if (r == 0 && *c->output_data_path) {
+		r = make_output_path(c, &m->setup.identity, err);
+		if (r == 0)
+			r = use_real_path(c, &c->output_data_path, err);
+	}
+	return r;
+}
+
+/* Root's kits lie where the users that sandboxes run as can reach them. */
+static void choose_kit_place(const struct config *c)
+{
+	char path[4096 + 16];
+
+	(void)snprintf(path, sizeof(path), "%s/kits", c->state_dir);
+	(void)setenv("ATOLL_KIT_DIR", geteuid() == 0 ? "/var/cache/atoll" : path, 0);
+}
+
+/*
+ * Broker and front have so many descriptors each. More runs at once than these are enough for would be begun and refused
+ * instead of queued.
+ */
+static void bound_running(struct monitor *m)
+{
+	struct rlimit files;
+	int64_t most;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	most = MAX((int64_t)MIN(files.rlim_max, (rlim_t)INT_MAX) / FILES_A_RUN, (int64_t)1);
+	if (m->config.queue_running <= most)
+		return;
+	log_say(&m->log, LOG_WARNING,
+		"the limit of open files is too low for queue.running; raise it (ulimit -n, "
+		"LimitNOFILE=)",
+		LOG_I64("files", (int64_t)files.rlim_max),
+		LOG_I64("asked", m->config.queue_running), LOG_I64("running", most));
+	m->config.queue_running = most;
+}
+
+static int open_all(struct monitor *m, const struct config_source *source, struct error *err)
+{
+	int r = config_load(source, &m->config, err);
+
+	if (r == 0)
+		r = config_read_tokens(&m->config, err);
+	if (r == 0)
+		r = config_read_languages(&m->config, err);
+	if (r == 0)
+		r = config_check_exposure(&m->config, err);
+	if (r == 0)
+		r = identity_find(&m->config, &m->setup.identity, err);
+	/* Before anything is made or handed over. */
+	if (r == 0)
+		r = identity_check_state(&m->setup.identity, m->config.state_dir, err);
+	if (r < 0)
+		return r;
+	m->log.format = (enum log_format)m->config.log_format;
+	m->log.level = (enum log_level)m->config.log_level;
+	m->place.path = m->config.state_dir;
+	r = place_open(&m->place, m->setup.identity.uid, m->setup.identity.gid, err);
+	if (r == 0)
+		r = settle_paths(m, err);
+	if (r == 0)
+		r = open_logs(m, err);
+	if (r < 0)
+		return r;
+	config_warn_of_tokens(&m->config, &m->log);
+	bound_running(m);
+	r = doors_open(&m->doors, &m->config, &m->log, err);
+	if (r < 0)
+		return r;
+	choose_kit_place(&m->config);
+	r = process_find_front(err);
+	if (r < 0)
+		return r;
+	m->setup.program_fd = r;
+	r = doors_listen_broker(m->place.run_fd);
+	if (r < 0)
+		return error_set(err, ERROR_STORAGE, -r, "cannot make the broker's socket: %s",
+				 strerror(-r));
+	m->setup.broker_fd = r;
+	return 0;
+}
+
+static void close_all(struct monitor *m)
+{
+	child_forget(&m->broker);
+	child_forget(&m->front);
+	m->broker.again = source_free(m->broker.again);
+	m->front.again = source_free(m->front.again);
+	m->signals = source_free(m->signals);
+	m->control = source_free(m->control);
+	m->pinger = source_free(m->pinger);
+	m->deadline = source_free(m->deadline);
+	m->loop = loop_free(m->loop);
+	m->signal_fd = fd_close(m->signal_fd);
+	m->control_fd = fd_close(m->control_fd);
+	m->lifeline_fd = fd_close(m->lifeline_fd);
+	doors_close(&m->doors);
+	if (m->setup.broker_fd >= 0)
+		(void)unlinkat(m->place.run_fd, CONTROL_BROKER, 0);
+	m->setup.broker_fd = fd_close(m->setup.broker_fd);
+	m->setup.program_fd = fd_close(m->setup.program_fd);
+	m->log_fd = fd_close(m->log_fd);
+	m->audit_fd = fd_close(m->audit_fd);
+	/* Last: whoever gets the lock finds the rest gone. */
+	place_close(&m->place);
+	config_done(&m->config);
+}
+
+int monitor_serve(const struct config_source *source, struct error *err)
+{
+	struct monitor m = { .log = { .fd = STDERR_FILENO, .who = "monitor" },
+			     .log_fd = -EBADF,
+			     .audit_fd = -EBADF,
+			     .place = { .state_fd = -EBADF, .lock_fd = -EBADF, .run_fd = -EBADF },
+			     .setup = { .broker_fd = -EBADF, .program_fd = -EBADF },
+			     .broker.pidfd = -EBADF,
+			     .front.pidfd = -EBADF,
+			     .lifeline_fd = -EBADF,
+			     .control_fd = -EBADF,
+			     .signal_fd = -EBADF,
+			     .began_ns = clock_now_ns() };
+	int r = open_all(&m, source, err);
+
+	m.setup.config = &m.config;
+	m.setup.log = &m.log;
+	if (r == 0)
+		r = watch_all(&m, err);
+	if (r == 0)
+		r = monitor_start_broker(&m, err);
+	if (r == 0)
+		r = monitor_start_front(&m, err);
+	if (r == 0) {
+		r = loop_run(m.loop);
+		if (r < 0)
+			(void)error_set(err, ERROR_INTERNAL, -r, "the monitor's loop failed: %s",
+					strerror(-r));
+	}
+	if (r == 0 && m.result < 0) {
+		*err = m.error;
+		r = m.result;
+	}
+	/* Those that still run end with their lifelines. */
+	close_all(&m);
+	return r;
+}

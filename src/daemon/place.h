@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state directory and its lock. One daemon has it at a time: the lock is an flock() on <state>/lock, held by the monitor
+ * and its front, so a second daemon is refused, and one that comes right after a kill -9 waits for what is left of the first.
+ *
+ *   <state>/       0700, the front's: history, outputs, workspaces
+ *   <state>/lock   the monitor's pid
+ *   <state>/run/   0711, the monitor's: the broker's socket
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/log.h"
+
+#include <sys/types.h>
+
+struct place {
+	const char *path;
+	int state_fd, lock_fd, run_fd; /* -EBADF */
+};
+
+/* uid and gid: whose it is to be (the front's). */
+int place_open(struct place *p, uid_t uid, gid_t gid, struct error *err) _must_check_;
+void place_close(struct place *p);
+
+/* Makes the directories that lead to a file, 0755, where they are missing. */
+int place_make_parents(const char *path, struct error *err) _must_check_;

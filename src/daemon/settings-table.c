@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See settings.h. doc/atoll.yaml.example shows all of it, and a test holds the two together. */
+#include "daemon/settings.h"
+
+#define SECONDS(n)     ((n)*MS_PER_SEC)
+#define HOURS(n)       SECONDS((n)*3600LL)
+#define OFFSET(member) .offset = offsetof(struct config, member)
+#define COUNT(low, high, usual)                                                                    \
+	{                                                                                          \
+		.kind = KNOB_COUNT, .min = (low), .max = (high), .preset = (usual)                 \
+	}
+#define TIME(low, high, usual)                                                                     \
+	{                                                                                          \
+		.kind = KNOB_TIME, .min = (low), .max = (high), .preset = (usual)                  \
+	}
+#define SIZE(low, high, usual)                                                                     \
+	{                                                                                          \
+		.kind = KNOB_SIZE, .min = (low), .max = (high), .preset = (usual)                  \
+	}
+/* With "none" (0) for no bound at all. */
+#define OR_NONE(unit, low, high, usual)                                                            \
+	{                                                                                          \
+		.kind = (unit), .min = (low), .max = (high), .preset = (usual), .none_ok = true,   \
+		.zero_ok = true                                                                    \
+	}
+
+static const char *const execute_words[] = { "python", "all", NULL };
+static const char *const durability_words[] = { "normal", "full", NULL };
+static const char *const format_words[] = { "logfmt", "json", NULL };
+static const char *const level_words[] = { "debug", "info", "warning", "error", NULL };
+
+const struct setting settings[] = {
+	{ "listen", "--listen", "ADDR:PORT", SETTING_WORDS, OFFSET(listen), .preset = NULL,
+	  .help = "listen here (repeatable) [127.0.0.1:8700, 127.0.0.1:6000]" },
+	{ "socket", "--socket", "PATH", SETTING_PATH, OFFSET(socket), .preset = NULL,
+	  .help = "unix socket, `off` for none [/run/atoll/atoll.sock; users: "
+		  "$XDG_RUNTIME_DIR/atoll/atoll.sock]" },
+	{ "state_dir", "--state-dir", "DIR", SETTING_PATH, OFFSET(state_dir), .preset = NULL,
+	  .help = "history, outputs, workspaces [/var/lib/atoll; users: $XDG_STATE_HOME/atoll]" },
+	{ "token_file", "--token-file", "FILE", SETTING_PATH, OFFSET(token_file), .preset = "",
+	  .help = "callers show a line of this file (mode 0600) as Authorization: Bearer" },
+	{ "allow_unauthenticated", "--allow-unauthenticated", NULL, SETTING_BOOL,
+	  OFFSET(allow_unauthenticated), .help = "let other machines in without a token" },
+	{ "allow_hosts", "--allow-host", "NAME", SETTING_WORDS, OFFSET(allow_hosts), .preset = "",
+	  .help = "also take requests whose Host is this name (repeatable)" },
+	{ "allow_origins", "--allow-origin", "URL", SETTING_WORDS, OFFSET(allow_origins),
+	  .preset = "", .help = "also take requests of pages from there (repeatable)" },
+	{ "data_dir", "--data-dir", "DIR", SETTING_PATH, OFFSET(data_dir), .preset = "",
+	  .help = "languages/, policies/, runners/ [found by itself]" },
+	{ "policies_dir", "--policies-dir", "DIR", SETTING_PATH, OFFSET(policies_dir), .preset = "",
+	  .help = "further policies" },
+	{ "images", NULL, NULL, SETTING_WORDS, OFFSET(images), .preset = "",
+	  .help = "directories below which callers may choose an image" },
+	{ "output_data_path", "--output-data-path", "DIR", SETTING_PATH, OFFSET(output_data_path),
+	  .preset = "", .help = "/workspace of POST /execute [in the state directory]" },
+	{ "language_config", NULL, NULL, SETTING_PATH, OFFSET(language_config), .preset = "",
+	  .help = "JSON file of document 004 with defaults by language" },
+	{ "user", "--user", "NAME", SETTING_TEXT, OFFSET(user), .preset = "",
+	  .help = "run the front as this user when started by root [atoll, else a uid of its "
+		  "own]" },
+	{ "execute_languages", "--execute-languages", "WORD", SETTING_CHOICE,
+	  OFFSET(execute_languages), .choices = execute_words,
+	  .help = "what POST /execute runs: python or all [python]" },
+	{ "adaptive.factor", NULL, NULL, SETTING_NUMBER, OFFSET(adaptive_factor_milli),
+	  .number = { .kind = KNOB_CPUS, .min = 1000, .max = 100000, .preset = 2500 },
+	  .help = "adaptive timeout: times the mean of past runs" },
+	{ "adaptive.min", NULL, NULL, SETTING_NUMBER, OFFSET(adaptive_min_ms),
+	  .number = TIME(1, HOURS(24), SECONDS(5)), .help = "adaptive timeout: never less" },
+	{ "queue.max", NULL, NULL, SETTING_NUMBER, OFFSET(queue_max),
+	  .number = COUNT(1, 100000, 1024), .help = "executions that wait; more get 429" },
+	{ "queue.per_caller", NULL, NULL, SETTING_NUMBER, OFFSET(queue_per_caller),
+	  .number = COUNT(1, 100000, 256), .help = "of one caller" },
+	{ "queue.running", "--running", "N", SETTING_NUMBER, OFFSET(queue_running),
+	  .number = OR_NONE(KNOB_COUNT, 1, 4096, 0),
+	  .help = "executions at once [from cores and memory]" },
+	{ "drain", "--drain", "TIME", SETTING_NUMBER, OFFSET(drain_ms),
+	  .number = TIME(0, HOURS(24), SECONDS(30)),
+	  .help = "what runs may take to end on SIGTERM [30s]" },
+	{ "http.connections_max", NULL, NULL, SETTING_NUMBER, OFFSET(http_connections_max),
+	  .number = COUNT(1, 100000, 4096), .help = "open connections" },
+	{ "http.body_max", NULL, NULL, SETTING_NUMBER, OFFSET(http_body_bytes_max),
+	  .number = SIZE(KiB, 320 * MiB, 64 * MiB), .help = "bytes of a request's body" },
+	{ "http.header_timeout", NULL, NULL, SETTING_NUMBER, OFFSET(http_header_ms),
+	  .number = TIME(100, HOURS(1), SECONDS(10)), .help = "to get a request's head" },
+	{ "http.idle_timeout", NULL, NULL, SETTING_NUMBER, OFFSET(http_idle_ms),
+	  .number = TIME(100, HOURS(24), SECONDS(75)), .help = "between two requests" },
+	{ "http.write_timeout", NULL, NULL, SETTING_NUMBER, OFFSET(http_write_ms),
+	  .number = TIME(100, HOURS(1), SECONDS(30)),
+	  .help = "until a reader that takes nothing is let go" },
+	{ "durability", "--durability", "WORD", SETTING_CHOICE, OFFSET(durability),
+	  .choices = durability_words,
+	  .help = "normal: survives kill -9; full: also a power cut [normal]" },
+	{ "retention.age", NULL, NULL, SETTING_NUMBER, OFFSET(retention_age_ms),
+	  .number = OR_NONE(KNOB_TIME, SECONDS(1), HOURS(24LL * 3660), HOURS(24 * 30)),
+	  .help = "executions are forgotten when they are that old" },
+	{ "retention.count", NULL, NULL, SETTING_NUMBER, OFFSET(retention_count),
+	  .number = OR_NONE(KNOB_COUNT, 1, 100000000, 1000000), .help = "or that many" },
+	{ "retention.bytes", NULL, NULL, SETTING_NUMBER, OFFSET(retention_bytes),
+	  .number = OR_NONE(KNOB_SIZE, MiB, 1024 * 1024 * GiB, 10 * GiB),
+	  .help = "or take that much" },
+	{ "idempotency", NULL, NULL, SETTING_NUMBER, OFFSET(idempotency_ms),
+	  .number = OR_NONE(KNOB_TIME, SECONDS(1), HOURS(24 * 30), 0),
+	  .help = "how long an Idempotency-Key is remembered [as long as its execution]" },
+	{ "callbacks.allow", NULL, NULL, SETTING_BOOL, OFFSET(callbacks),
+	  .help = "callback_url may be given" },
+	{ "callbacks.hosts", NULL, NULL, SETTING_WORDS, OFFSET(callback_hosts), .preset = "",
+	  .help = "only there: host, host:port, *.domain [any public address]" },
+	{ "callbacks.timeout", NULL, NULL, SETTING_NUMBER, OFFSET(callback_timeout_ms),
+	  .number = TIME(100, SECONDS(300), SECONDS(10)), .help = "of one attempt" },
+	{ "callbacks.attempts", NULL, NULL, SETTING_NUMBER, OFFSET(callback_attempts),
+	  .number = COUNT(1, 20, 5), .help = "until it is given up" },
+	{ "pool.memory", NULL, NULL, SETTING_NUMBER, OFFSET(pool_memory_bytes),
+	  .number = OR_NONE(KNOB_SIZE, MiB, 1024 * GiB, 0),
+	  .help = "all that is kept warm [a 16th of the host's, at most 1g]" },
+	{ "pool.spares", NULL, NULL, SETTING_NUMBER, OFFSET(pool_spares),
+	  .number = COUNT(0, 4096, 128), .help = "sandboxes of one kind kept warm" },
+	{ "log.format", "--log-format", "WORD", SETTING_CHOICE, OFFSET(log_format),
+	  .choices = format_words, .help = "logfmt or json [logfmt]" },
+	{ "log.level", "--log-level", "WORD", SETTING_CHOICE, OFFSET(log_level),
+	  .choices = level_words, .number.preset = LOG_INFO,
+	  .help = "debug, info, warning or error [info]" },
+	{ "log.file", "--log-file", "FILE", SETTING_PATH, OFFSET(log_file), .preset = "",
+	  .help = "instead of standard error" },
+	{ "audit.file", "--audit-file", "FILE", SETTING_PATH, OFFSET(audit_file), .preset = NULL,
+	  .help = "audit events, `off` for none [audit.log in the state directory]" },
+	{ "audit.alert_count", NULL, NULL, SETTING_NUMBER, OFFSET(alert_count),
+	  .number = COUNT(1, 1000000, 10),
+	  .help = "crashes, denials or near-limit runs of one caller" },
+	{ "audit.alert_window", NULL, NULL, SETTING_NUMBER, OFFSET(alert_window_ms),
+	  .number = TIME(SECONDS(1), HOURS(24), SECONDS(60)),
+	  .help = "within this time make an alert" },
+};
+const size_t settings_count = ARRAY_SIZE(settings);

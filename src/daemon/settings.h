@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table behind config.h: one row a setting. A value is a JSON tree (from a file, or made of text as it stands in
+ * variables and flags); a refusal names key, value and what is allowed. Limits are not in it: they have spec/knob.h.
+ */
+#pragma once
+
+#include "daemon/config.h"
+#include "spec/knob.h"
+
+enum setting_kind {
+	SETTING_NUMBER,
+	SETTING_BOOL,
+	SETTING_CHOICE,
+	SETTING_TEXT,
+	SETTING_PATH,
+	SETTING_WORDS,
+};
+
+struct setting {
+	const char *key;  /* "queue.max" */
+	const char *flag; /* NULL: only --set KEY=VALUE */
+	const char *argument;
+	enum setting_kind kind;
+	size_t offset;		    /* in struct config */
+	struct knob number;	    /* unit, bounds and default of numbers; default of choices */
+	const char *const *choices; /* the index is the value; ends with NULL */
+	const char *preset;	    /* of texts and lists; NULL: config_load() finds out */
+	const char *help;
+};
+
+extern const struct setting settings[];
+extern const size_t settings_count;
+
+const struct setting *setting_find(const char *key);
+/* The variable's name: ATOLL_QUEUE_MAX. */
+void setting_variable(const char *key, char *ret, size_t size);
+
+void settings_presets(struct config *c);
+int setting_apply(const struct setting *s, const json_t *value, struct config *c,
+		  struct error *err) _must_check_;
+/* Lists: words between commas or spaces. NULL: no memory. */
+json_t *setting_value_of_text(const struct setting *s, const char *text);
+/* NULL: no memory. */
+json_t *setting_to_json(const struct setting *s, const struct config *c);
+
+/* A whole tree of settings and limits, as in a file. */
+int settings_apply_tree(const json_t *root, struct config *c, struct error *err) _must_check_;
+/* One, by its whole key, in text. */
+int settings_apply_text(const char *key, const char *text, struct config *c,
+			struct error *err) _must_check_;

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The audit stream (SPEC §13): who submitted what, which sandbox came and went with which limits and measures, what was
+ * refused; and an alert when one caller's runs crash, are denied or come close to their limits again and again.
+ */
+#include "engine/private.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+enum { ALERT_CALLERS = 256, NEAR_PERCENT = 90 };
+
+enum alert_kind { ALERT_CRASH, ALERT_DENIAL, ALERT_NEAR, _ALERT_MAX };
+
+static const char *const alert_names[_ALERT_MAX] = {
+	[ALERT_CRASH] = "crashes",
+	[ALERT_DENIAL] = "denials",
+	[ALERT_NEAR] = "near_limit",
+};
+
+struct tally {
+	char caller[NAME_BYTES];
+	int64_t used_ns; /* whose place the next one takes */
+	struct {
+		int64_t since_ns, n;
+	} kinds[_ALERT_MAX];
+};
+
+struct alerts {
+	struct tally callers[ALERT_CALLERS];
+};
+
+struct alerts *alerts_new(void)
+{
+	return calloc(1, sizeof(struct alerts));
+}
+
+struct alerts *alerts_free(struct alerts *a)
+{
+	free(a);
+	return NULL;
+}
+
+static struct tally *find_tally(struct alerts *a, const char *caller, int64_t now_ns)
+{
+	struct tally *oldest = &a->callers[0];
+
+	for (size_t i = 0; i < ALERT_CALLERS; i++) {
+		struct tally *t = &a->callers[i];
+
+		if (t->used_ns && strncmp(t->caller, caller, NAME_BYTES - 1) == 0) {
+			t->used_ns = now_ns;
+			return t;
+		}
+		if (t->used_ns < oldest->used_ns)
+			oldest = t;
+	}
+	*oldest = (struct tally){ .used_ns = now_ns };
+	(void)snprintf(oldest->caller, sizeof(oldest->caller), "%s", caller);
+	return oldest;
+}
+
+static void count(struct engine *e, const char *caller, enum alert_kind kind)
+{
+	int64_t now_ns = clock_now_ns();
+	struct tally *t;
+
+	if (e->o.alert_count <= 0)
+		return;
+	t = find_tally(e->alerts, caller, now_ns);
+	if (now_ns - t->kinds[kind].since_ns > e->o.alert_window_ms * NS_PER_MS) {
+		t->kinds[kind].since_ns = now_ns;
+		t->kinds[kind].n = 0;
+	}
+	/* Once a window: what goes on after it is not news. */
+	if (++t->kinds[kind].n != e->o.alert_count)
+		return;
+	e->metrics.alerts++;
+	log_say(e->o.audit, LOG_WARNING, "alert", LOG_TEXT("kind", alert_names[kind]),
+		LOG_TEXT("caller", caller), LOG_I64("count", t->kinds[kind].n),
+		LOG_MS("window", e->o.alert_window_ms));
+	log_say(e->o.log, LOG_WARNING, "alert", LOG_TEXT("kind", alert_names[kind]),
+		LOG_TEXT("caller", caller), LOG_I64("count", t->kinds[kind].n));
+}
+
+void audit_submitted(const struct execution *x)
+{
+	const struct engine *e = x->engine;
+
+	if (e->o.audit->fd < 0)
+		return;
+	log_say(e->o.audit, LOG_INFO, "submitted", LOG_TEXT("id", x->id),
+		LOG_TEXT("caller", x->caller),
+		LOG_TEXT("code_sha256", *x->code_sha256 ? x->code_sha256 : NULL),
+		LOG_TEXT("language", *x->language ? x->language : NULL),
+		LOG_TEXT("policy", *x->policy ? x->policy : NULL), LOG_BOOL("job", x->job));
+}
+
+void audit_refused(struct engine *e, const char *caller, const struct error *err)
+{
+	bool denied = err->code == ERROR_POLICY;
+
+	log_say(e->o.audit, denied ? LOG_WARNING : LOG_INFO, denied ? "denied" : "refused",
+		LOG_TEXT("caller", caller), LOG_TEXT("field", *err->field ? err->field : NULL),
+		LOG_TEXT("why", err->text));
+	if (denied)
+		count(e, caller, ALERT_DENIAL);
+}
+
+void audit_created(struct execution *x)
+{
+	const struct limits *l = &x->limits;
+
+	if (x->engine->o.audit->fd < 0 || !x->run || x->state != EXECUTION_RUNNING || x->audited)
+		return;
+	x->audited = true;
+	log_say(x->engine->o.audit, LOG_INFO, "sandbox created", LOG_TEXT("id", x->id),
+		LOG_TEXT("caller", x->caller),
+		LOG_TEXT("language", *x->language ? x->language : NULL),
+		LOG_MS("timeout", l->timeout_ms), LOG_I64("memory", l->memory_bytes),
+		LOG_MS("cpus", l->cpus_milli), LOG_I64("pids", l->pids),
+		LOG_I64("disk", l->disk_bytes), LOG_I64("output_total", l->output_total_bytes));
+}
+
+static bool is_near(const struct execution *x, const struct result *res)
+{
+	if (res->verdict.status == STATUS_LIMIT || res->verdict.status == STATUS_TIMEOUT)
+		return true;
+	return x->was_started && x->limits.memory_bytes > 0 &&
+	       res->usage.memory_peak_bytes / NEAR_PERCENT >= x->limits.memory_bytes / 100;
+}
+
+void audit_ended(struct execution *x, const struct result *res)
+{
+	struct engine *e = x->engine;
+
+	if (e->o.audit->fd >= 0)
+		log_say(e->o.audit, LOG_INFO, x->was_started ? "sandbox destroyed" : "ended",
+			LOG_TEXT("id", x->id), LOG_TEXT("caller", x->caller),
+			LOG_TEXT("status", status_name(res->verdict.status)),
+			LOG_I64("exit_code", res->verdict.exit_code),
+			LOG_TEXT("cause", cause_name(res->verdict.cause.kind)),
+			LOG_MS("duration", res->duration_us / US_PER_MS),
+			LOG_MS("cpu", (res->usage.user_us + res->usage.system_us) / US_PER_MS),
+			LOG_I64("memory_peak", res->usage.memory_peak_bytes),
+			LOG_BOOL("warm", x->warm));
+	if (res->verdict.cause.kind == CAUSE_SIGNAL)
+		count(e, x->caller, ALERT_CRASH);
+	if (is_near(x, res))
+		count(e, x->caller, ALERT_NEAR);
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Results to a callback_url: libcurl's multi interface on our loop, its sockets as sources, its deadline as a timer. The
+ * address that is dialled is judged when the socket is made, behind the resolver, so a name cannot say one thing to a check
+ * and another to connect(). No redirects, no proxies, nothing of the answer is kept. What is not taken is tried again a few
+ * times, later each time; then it is given up: the result stays readable under its id.
+ */
+#include "engine/private.h"
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "engine/address.h"
+
+#include <curl/curl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum { POSTS_MAX = 256, POSTS_BYTES_MAX = 64 << 20, URL_MAX = 2000, ANSWER_MAX = 64 << 10 };
+
+struct post {
+	struct poster *poster;
+	struct post *next;
+	struct execution *execution; /* a reference: its text is the body */
+	CURL *curl;
+	struct curl_slist *headers;
+	struct source *retry; /* until the next attempt */
+	int64_t attempts;
+	size_t answer;
+	bool private_ok; /* the administrator named this host */
+};
+
+struct poster {
+	struct engine *engine;
+	CURLM *multi;
+	struct source *timer;
+	struct post *posts;
+	size_t n, bytes;
+};
+
+struct watched { /* one of curl's sockets */
+	struct poster *poster;
+	struct source *source;
+	curl_socket_t fd;
+};
+
+static int refuse(struct error *err, enum error_code code, const char *why)
+{
+	(void)error_field(err, "callback_url", "callback_url: %s", why);
+	if (err)
+		err->code = code;
+	return code == ERROR_POLICY ? -EPERM : -EINVAL;
+}
+
+struct target {
+	char host[256];
+	int port;
+};
+
+static int copy_part(CURLU *u, CURLUPart part, char *ret, size_t size)
+{
+	char *text = NULL;
+	int r = 0;
+
+	if (curl_url_get(u, part, &text, CURLU_DEFAULT_PORT) != CURLUE_OK || strlen(text) >= size)
+		r = -EINVAL;
+	else
+		memcpy(ret, text, strlen(text) + 1);
+	curl_free(text);
+	return r;
+}
+
+static int parse_target(CURLU *u, const char *url, struct target *ret, struct error *err)
+{
+	char scheme[16], port[8], password[2], *user = NULL, *host = ret->host;
+	int64_t number;
+	bool named;
+
+	if (strlen(url) > URL_MAX || curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK ||
+	    copy_part(u, CURLUPART_SCHEME, scheme, sizeof(scheme)) < 0 ||
+	    copy_part(u, CURLUPART_HOST, host, sizeof(ret->host)) < 0 ||
+	    copy_part(u, CURLUPART_PORT, port, sizeof(port)) < 0 || parse_i64(port, &number) < 0)
+		return refuse(err, ERROR_INPUT, "it is no URL");
+	if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
+		return refuse(err, ERROR_INPUT, "it is neither http: nor https:");
+	named = curl_url_get(u, CURLUPART_USER, &user, 0) != CURLUE_NO_USER;
+	curl_free(user);
+	if (named || copy_part(u, CURLUPART_PASSWORD, password, sizeof(password)) == 0)
+		return refuse(err, ERROR_INPUT, "it holds a user or a password");
+	if (host[0] == '[') {
+		memmove(host, host + 1, strlen(host));
+		host[strcspn(host, "]")] = '\0';
+	}
+	ret->port = (int)number;
+	return 0;
+}
+
+static int judge(const struct engine *e, const char *url, bool *ret_private, struct error *err)
+{
+	CURLU *u = curl_url();
+	struct target target;
+	enum place_verdict place;
+	int r = u ? parse_target(u, url, &target, err) : no_memory(err);
+
+	curl_url_cleanup(u);
+	if (r < 0)
+		return r;
+	place = place_find(e->o.callback_hosts, &(struct place){ target.host, target.port });
+	if (place == PLACE_UNLISTED && e->o.callback_hosts && e->o.callback_hosts[0])
+		return refuse(err, ERROR_POLICY,
+			      "its host is not among those this server may call");
+	*ret_private = place == PLACE_LISTED_EXACTLY;
+	return 0;
+}
+
+int poster_check(const struct engine *e, const char *url, struct error *err)
+{
+	bool private_ok;
+
+	if (!e->o.callbacks)
+		return refuse(err, ERROR_POLICY, "this server calls nobody back; leave it out");
+	return judge(e, url, &private_ok, err);
+}
+
+static curl_socket_t on_open(void *data, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	const struct post *post = data;
+
+	(void)purpose;
+	if (!post->private_ok && !address_is_public(&address->addr))
+		return CURL_SOCKET_BAD;
+	return socket(address->family, address->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		      address->protocol);
+}
+
+static size_t on_answer(char *bytes, size_t size, size_t n, void *data)
+{
+	struct post *post = data;
+
+	(void)bytes;
+	post->answer += size * n;
+	return post->answer > ANSWER_MAX ? 0 : size * n;
+}
+
+static void post_free(struct post *post)
+{
+	struct poster *p = post->poster;
+	struct post **at = &p->posts;
+
+	while (*at != post)
+		at = &(*at)->next;
+	*at = post->next;
+	p->n--;
+	p->bytes -= post->execution->result_text.len;
+	if (post->curl) {
+		(void)curl_multi_remove_handle(p->multi, post->curl);
+		curl_easy_cleanup(post->curl);
+	}
+	curl_slist_free_all(post->headers);
+	post->retry = source_free(post->retry);
+	(void)execution_unref(post->execution);
+	free(post);
+}
+
+static void give_up(struct post *post, const char *why)
+{
+	struct engine *e = post->poster->engine;
+
+	e->metrics.posts_failed++;
+	log_say(e->o.log, LOG_WARNING, "a callback was not taken",
+		LOG_TEXT("id", post->execution->id), LOG_TEXT("why", why),
+		LOG_I64("attempts", post->attempts));
+	post_free(post);
+}
+
+static bool set_options(struct post *post)
+{
+	const struct engine *e = post->poster->engine;
+	struct span body = post->execution->result_text;
+	CURL *c = post->curl;
+	bool ok = true;
+
+	ok = ok && !curl_easy_setopt(c, CURLOPT_URL, post->execution->callback_url);
+	ok = ok && !curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+	ok = ok && !curl_easy_setopt(c, CURLOPT_PROXY, "");
+	ok = ok && !curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+	ok = ok && !curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)e->o.callback_timeout_ms);
+	ok = ok && !curl_easy_setopt(c, CURLOPT_HTTPHEADER, post->headers);
+	ok = ok && !curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
+	ok = ok && !curl_easy_setopt(c, CURLOPT_POSTFIELDS, body.data);
+	ok = ok && !curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_answer);
+	ok = ok && !curl_easy_setopt(c, CURLOPT_WRITEDATA, post);
+	ok = ok && !curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, on_open);
+	ok = ok && !curl_easy_setopt(c, CURLOPT_OPENSOCKETDATA, post);
+	/* A judged address is judged again for each socket: connections are not kept. */
+	ok = ok && !curl_easy_setopt(c, CURLOPT_FORBID_REUSE, 1L);
+	return ok && !curl_easy_setopt(c, CURLOPT_PRIVATE, post);
+}
+
+static int attempt(void *data, uint32_t events)
+{
+	struct post *post = data;
+
+	(void)events;
+	post->attempts++;
+	post->answer = 0;
+	if (curl_multi_add_handle(post->poster->multi, post->curl) != CURLM_OK)
+		give_up(post, "out of memory");
+	return 0;
+}
+
+static void retry(struct post *post, const char *why)
+{
+	struct engine *e = post->poster->engine;
+	int64_t delay_s = 1LL << MIN(post->attempts - 1, (int64_t)6);
+
+	(void)curl_multi_remove_handle(post->poster->multi, post->curl);
+	if (post->attempts >= e->o.callback_attempts)
+		give_up(post, why);
+	else
+		source_set_time(post->retry, clock_now_ns() + delay_s * NS_PER_SEC);
+}
+
+static void settle(struct post *post, CURLcode code)
+{
+	long status = 0;
+	char why[64];
+
+	(void)curl_easy_getinfo(post->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (status >= 200 && status < 300) {
+		post->poster->engine->metrics.posts_sent++;
+		post_free(post);
+		return;
+	}
+	if (status == 0) {
+		retry(post, curl_easy_strerror(code));
+		return;
+	}
+	(void)snprintf(why, sizeof(why), "it answered %ld", status);
+	if (status >= 500 || status == 429 || status == 408)
+		retry(post, why);
+	else
+		give_up(post, why);
+}
+
+static void collect(struct poster *p)
+{
+	CURLMsg *message;
+	int left;
+
+	while ((message = curl_multi_info_read(p->multi, &left))) {
+		struct post *post = NULL;
+
+		if (message->msg != CURLMSG_DONE)
+			continue;
+		(void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &post);
+		settle(post, message->data.result);
+	}
+}
+
+static int on_socket_event(void *data, uint32_t events)
+{
+	struct watched *w = data;
+	struct poster *p = w->poster;
+	int mask = (events & (EPOLLIN | EPOLLHUP) ? CURL_CSELECT_IN : 0) |
+		   (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+		   (events & EPOLLERR ? CURL_CSELECT_ERR : 0);
+	int running;
+
+	(void)curl_multi_socket_action(p->multi, w->fd, mask, &running);
+	collect(p);
+	return 0;
+}
+
+static int on_deadline(void *data, uint32_t events)
+{
+	struct poster *p = data;
+	int running;
+
+	(void)events;
+	(void)curl_multi_socket_action(p->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	collect(p);
+	return 0;
+}
+
+static int on_timer(CURLM *multi, long timeout_ms, void *data)
+{
+	struct poster *p = data;
+
+	(void)multi;
+	source_set_time(p->timer,
+			timeout_ms < 0 ? INT64_MAX : clock_now_ns() + timeout_ms * NS_PER_MS);
+	return 0;
+}
+
+static void unwatch(struct poster *p, struct watched *w)
+{
+	if (!w)
+		return;
+	(void)curl_multi_assign(p->multi, w->fd, NULL);
+	w->source = source_free(w->source);
+	free(w);
+}
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *socket_data)
+{
+	struct poster *p = data;
+	struct watched *w = socket_data;
+	uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) |
+			  (what & CURL_POLL_OUT ? EPOLLOUT : 0);
+
+	(void)easy;
+	if (what == CURL_POLL_REMOVE) {
+		unwatch(p, w);
+		return 0;
+	}
+	if (w)
+		return loop_set_events(w->source, events) < 0 ? -1 : 0;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return -1;
+	*w = (struct watched){ .poster = p, .fd = fd };
+	if (loop_add_fd(p->engine->o.loop, fd, events, (struct handler){ on_socket_event, w },
+			&w->source) < 0) {
+		free(w);
+		return -1;
+	}
+	(void)curl_multi_assign(p->multi, fd, w);
+	return 0;
+}
+
+struct poster *poster_new(struct engine *e)
+{
+	struct poster *p = calloc(1, sizeof(*p));
+
+	if (!p || !e->o.callbacks)
+		return p;
+	p->engine = e;
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
+		p->multi = curl_multi_init();
+	if (!p->multi || curl_multi_setopt(p->multi, CURLMOPT_SOCKETFUNCTION, on_socket) ||
+	    curl_multi_setopt(p->multi, CURLMOPT_SOCKETDATA, p) ||
+	    curl_multi_setopt(p->multi, CURLMOPT_TIMERFUNCTION, on_timer) ||
+	    curl_multi_setopt(p->multi, CURLMOPT_TIMERDATA, p) ||
+	    loop_add_timer(e->o.loop, INT64_MAX, (struct handler){ on_deadline, p }, &p->timer) < 0)
+		return poster_free(p);
+	return p;
+}
+
+struct poster *poster_free(struct poster *p)
+{
+	if (!p)
+		return NULL;
+	while (p->posts)
+		post_free(p->posts);
+	if (p->multi)
+		(void)curl_multi_cleanup(p->multi);
+	p->timer = source_free(p->timer);
+	free(p);
+	return NULL;
+}
+
+bool poster_is_idle(const struct poster *p)
+{
+	return p->n == 0;
+}
+
+static struct post *post_new(struct poster *p, struct execution *x)
+{
+	struct post *post = calloc(1, sizeof(*post));
+	struct error err = { 0 };
+
+	if (!post)
+		return NULL;
+	*post = (struct post){ .poster = p, .next = p->posts, .execution = execution_ref(x) };
+	p->posts = post;
+	p->n++;
+	p->bytes += x->result_text.len;
+	post->headers = curl_slist_append(NULL, "Content-Type: application/json");
+	post->curl = curl_easy_init();
+	if (!post->headers || !post->curl || !set_options(post) ||
+	    judge(p->engine, x->callback_url, &post->private_ok, &err) < 0 ||
+	    loop_add_timer(p->engine->o.loop, INT64_MAX, (struct handler){ attempt, post },
+			   &post->retry) < 0) {
+		post_free(post);
+		return NULL;
+	}
+	return post;
+}
+
+void poster_post(struct poster *p, struct execution *x)
+{
+	struct post *post = NULL;
+
+	if (p->multi && x->result_text.data && p->n < POSTS_MAX &&
+	    p->bytes + x->result_text.len <= POSTS_BYTES_MAX)
+		post = post_new(p, x);
+	if (post) {
+		(void)attempt(post, 0);
+		return;
+	}
+	x->engine->metrics.posts_failed++;
+	log_say(x->engine->o.log, LOG_WARNING, "a callback was not sent", LOG_TEXT("id", x->id),
+		LOG_TEXT("why", "too many wait already"));
+}

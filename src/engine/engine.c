@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine as a whole: its birth with what the last process left, its clock, and its end. */
+#include "engine/private.h"
+
+#include "analyse/analyse.h"
+#include "base/clock.h"
+
+#include <string.h>
+
+enum {
+	TICK_MS = 1000,
+	TICK_MORE_MS = 5, /* the history has more to do */
+	RECOVER_PAGE = 256,
+	MEAN_FIRST_US = 100000,
+};
+
+/* What could not be written when it ended. */
+static void save_again(struct engine *e)
+{
+	struct execution_list later = e->unsaved;
+	struct execution *x;
+
+	if (history_health(e->o.history).degraded < 0)
+		return;
+	e->unsaved = (struct execution_list){ 0 };
+	while ((x = list_take(&later))) {
+		int r = finish_record(x, &x->trouble);
+
+		if (r == 0 || r == -EALREADY || r == -ENOENT)
+			finish_forget(x);
+		else
+			list_add(&e->unsaved, x);
+	}
+}
+
+static int on_tick(void *data, uint32_t events)
+{
+	struct engine *e = data;
+	bool more = history_tick(e->o.history);
+
+	(void)events;
+	if (e->unsaved.n > 0)
+		save_again(e);
+	if (e->queue.count > 0)
+		engine_want_turn(e);
+	source_set_time(e->tick, clock_now_ns() + (more ? TICK_MORE_MS : TICK_MS) * NS_PER_MS);
+	return 0;
+}
+
+/* What the request says of how it is to be run; a request that cannot be read will be its result. */
+static void take_request(struct execution *x)
+{
+	const struct text_place place = { .history = x->engine->o.history,
+					  .id = x->id,
+					  .which = HISTORY_REQUEST };
+	_cleanup_history_row_ struct history_row row = { 0 };
+	json_t *body = NULL;
+
+	if (history_get(x->engine->o.history, NULL, x->id, &row) == 0) {
+		x->text_filed = !*row.request;
+		(void)!text_load_json(&place, &row.request, &body);
+	}
+	x->level = prepare_level(x, body);
+	x->interactive = history_is_interactive(x->engine->o.history, x->row);
+	json_decref(body);
+}
+
+static int take_up(struct engine *e, const struct history_row *row)
+{
+	struct execution *x = execution_new(e, row->caller, row->id);
+	int r;
+
+	if (!x)
+		return -ENOMEM;
+	x->job = true;
+	x->row = row->row;
+	x->created_ns = row->created_ns;
+	x->accepted_ns = clock_now_ns();
+	take_request(x);
+	(void)snprintf(x->language, sizeof(x->language), "%s", row->language ? row->language : "");
+	(void)snprintf(x->policy, sizeof(x->policy), "%s", row->policy ? row->policy : "");
+	(void)snprintf(x->code_sha256, sizeof(x->code_sha256), "%s", row->code_sha256);
+	execution_own(x);
+	r = engine_enqueue(x);
+	(void)execution_unref(x);
+	return r;
+}
+
+/* Accepted is accepted: they run now, though whoever sent them may be gone. */
+static int recover(struct engine *e)
+{
+	int64_t after = 0;
+	size_t n;
+
+	do {
+		_cleanup_history_page_ struct history_page page = { 0 };
+		int r = history_queued(e->o.history, after, RECOVER_PAGE, &page);
+
+		for (size_t i = 0; r == 0 && i < page.n; i++) {
+			r = take_up(e, &page.rows[i]);
+			after = page.rows[i].row;
+		}
+		if (r < 0)
+			return r;
+		n = page.n;
+	} while (n > 0);
+	return 0;
+}
+
+static int set_up(struct engine *e, struct error *err)
+{
+	int r;
+
+	e->alerts = alerts_new();
+	e->poster = poster_new(e);
+	if (!e->alerts || !e->poster)
+		return no_memory(err);
+	r = loop_add_timer(e->o.loop, INT64_MAX, (struct handler){ engine_turn, e }, &e->turn);
+	if (r == 0)
+		r = loop_add_timer(e->o.loop, 0, (struct handler){ on_tick, e }, &e->tick);
+	if (r == 0)
+		r = loop_add_timer(e->o.loop, INT64_MAX, (struct handler){ engine_soon, e },
+				   &e->soon);
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "the engine cannot start: %s",
+				 strerror(-r));
+	r = recover(e);
+	return r < 0 ? error_set(err, ERROR_STORAGE, -r, "queued jobs cannot be read back: %s",
+				 strerror(-r))
+		     : 0;
+}
+
+int engine_new(const struct engine_options *options, struct engine **ret, struct error *err)
+{
+	struct engine *e = calloc(1, sizeof(*e));
+	int r;
+
+	if (!e)
+		return no_memory(err);
+	e->o = *options;
+	e->o.running_max = MAX(e->o.running_max, (int64_t)1);
+	e->running_per_caller = account_running_max(e->o.running_max);
+	/* So that as many of one caller's are taken in all, whatever of the places he may have. */
+	if (e->o.waited_max == 0)
+		e->o.waited_max = 2 * e->o.running_max - e->running_per_caller;
+	if (e->o.adaptive_factor_milli == 0)
+		e->o.adaptive_factor_milli = ADAPTIVE_FACTOR_MILLI;
+	if (e->o.adaptive_min_ms == 0)
+		e->o.adaptive_min_ms = ADAPTIVE_MIN_MS;
+	e->started_ns = clock_now_ns();
+	e->soon_ns = INT64_MAX;
+	e->mean_us = MEAN_FIRST_US;
+	e->broker_up = service_is_ready(e->o.service);
+	r = set_up(e, err);
+	if (r < 0) {
+		(void)engine_free(e);
+		return r;
+	}
+	*ret = e;
+	return 0;
+}
+
+struct engine *engine_free(struct engine *e)
+{
+	if (!e)
+		return NULL;
+	save_again(e);
+	e->turn = source_free(e->turn);
+	e->tick = source_free(e->tick);
+	e->soon = source_free(e->soon);
+	(void)poster_free(e->poster);
+	/* Queued jobs: their rows are for the next process. */
+	for (size_t i = 0; i < TABLE_SIZE; i++)
+		while (e->table[i]) {
+			engine_unqueue(e->table[i]);
+			execution_disown(e->table[i]);
+		}
+	(void)alerts_free(e->alerts);
+	free(e);
+	return NULL;
+}
+
+void engine_on_broker(struct engine *e, bool up)
+{
+	e->broker_losses += e->broker_up && !up;
+	e->broker_up = up;
+	if (up)
+		engine_want_turn(e);
+}
+
+void engine_drain(struct engine *e)
+{
+	e->draining = true;
+	soon_drain(e);
+}
+
+bool engine_is_idle(const struct engine *e)
+{
+	return e->running == 0 && e->waited == 0 && e->patient == 0 && e->accepting.n == 0 &&
+	       e->finishing.n == 0 && e->unsaved.n == 0 && e->cleanups == 0 &&
+	       poster_is_idle(e->poster);
+}
+
+void engine_interrupt(struct engine *e)
+{
+	struct queue_item *item;
+
+	service_kill_all(e->o.service, CAUSE_INTERRUPTED);
+	while ((item = queue_pop(&e->queue, &(struct queue_rule){ .odd = true }))) {
+		struct execution *x = (struct execution *)((char *)item -
+							   offsetof(struct execution, queue_item));
+
+		run_end_early(x, STATUS_INTERRUPTED);
+	}
+}
+
+struct engine_health engine_health(const struct engine *e)
+{
+	struct engine_health h = {
+		.broker = service_is_ready(e->o.service),
+		.draining = e->draining,
+		.storage = history_health(e->o.history).degraded,
+		.queued = (int64_t)e->queue.count,
+		.running = e->running,
+	};
+
+	h.ready = h.broker && !h.draining && h.storage == 0;
+	return h;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Executions from acceptance to result. One thread, one loop; nothing here waits for anything but the disk.
+ *
+ *   engine_submit ─▶ ACCEPTING ─▶ QUEUED ─▶ RUNNING ─▶ ENDED ─▶ result in the history, forgotten after a while
+ *        │                └───────────┴── cancel ──────▲
+ *        └─ refused (struct submitted.refusal says which HTTP status)
+ *
+ * Two kinds of submission. A *job* (POST /v1/executions) is acknowledged once its row is durable: `on_accepted`. A *waited* one
+ * (POST /v1/execute) is answered with its result: `on_end`. Both share the queue: priorities, callers in turn inside one, bounds.
+ * What happens to an execution is a series of events (events.h's order): watchers read them at their own pace.
+ *
+ * Callbacks come from the loop, never from inside a call of this header, and may call everything here but engine_free().
+ * A `caller` that is NULL sees everybody's executions; another's looks as if it did not exist (-ENOENT).
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/span.h"
+#include "loop/loop.h"
+#include "spec/usage.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct engine;
+struct execution;
+struct watcher;
+struct tarball;
+struct history;
+struct service;
+
+struct engine_options {
+	struct loop *loop;
+	struct service *service; /* these two outlive the engine */
+	struct history *history;
+	struct log *log, *audit; /* outlive it too; audit's fd may be negative */
+
+	int64_t running_max;	  /* at once */
+	int64_t queue_max;	  /* jobs that wait */
+	int64_t queue_per_caller; /* of them, of one caller */
+	/* Waited ones that wait, of one caller; callers that wait at the same time share it. 0: about as many as may run. */
+	int64_t waited_max;
+
+	bool full; /* durability: outputs reach the disk before their result */
+	bool callbacks;
+	const char *const
+		*callback_hosts; /* "host", "host:port", "*.domain"; empty: any public address */
+	int64_t callback_timeout_ms, callback_attempts;
+
+	int64_t alert_count, alert_window_ms;		/* 0: no alerts */
+	int64_t adaptive_factor_milli, adaptive_min_ms; /* 0: document 000's */
+
+	const char *shared_workspace; /* the only one that is the same for all callers; or NULL */
+};
+
+/* Takes up jobs that were queued when the last process died. The options' strings must outlive the engine. */
+int engine_new(const struct engine_options *options, struct engine **ret,
+	       struct error *err) _must_check_;
+/* After engine_is_idle(), or service_count() is 0. Watchers must be gone. NULL is fine; returns NULL. */
+struct engine *engine_free(struct engine *e);
+/* The service's on_broker, passed on. */
+void engine_on_broker(struct engine *e, bool up);
+/* No further work; waited ones and what runs may end, queued jobs stay for the next process. */
+void engine_drain(struct engine *e);
+bool engine_is_idle(const struct engine *e);
+/* What still runs or is waited for ends now, as interrupted. */
+void engine_interrupt(struct engine *e);
+
+struct engine_health {
+	bool ready;  /* a broker answers, storage works, not draining */
+	bool broker; /* answers */
+	bool draining;
+	int storage;		 /* 0, or the negative errno of the trouble */
+	int64_t queued, running; /* queued: waited ones too */
+};
+struct engine_health engine_health(const struct engine *e);
+
+/* --- Submitting --------------------------------------------------------------------------------------------------- */
+
+enum refusal {
+	REFUSAL_NONE,
+	REFUSAL_INPUT,	   /* 400, err->field */
+	REFUSAL_POLICY,	   /* 403 */
+	REFUSAL_TOO_LARGE, /* 413: an archive's contents */
+	REFUSAL_PENDING,   /* 409: the same key, not yet durably accepted */
+	REFUSAL_KEY,	   /* 422: the key was used with another body */
+	REFUSAL_BUSY,	   /* 429, retry_after_s */
+	REFUSAL_STORAGE,   /* 503 from here */
+	REFUSAL_DRAINING,
+	REFUSAL_NOT_READY, /* no broker yet */
+	REFUSAL_INTERNAL,  /* 500 */
+	_REFUSAL_MAX,
+};
+int refusal_status(enum refusal refusal);	/* HTTP's */
+const char *refusal_code(enum refusal refusal); /* problem's: "queue_full" */
+
+struct submitted;
+struct submission {
+	const char *caller; /* never NULL */
+	json_t *request; /* SPEC §5's body; a reference is taken, nobody may change it afterwards */
+	struct span text; /* the same as text, when it is at hand; data NULL: made from request */
+	bool job;	  /* answered before it runs */
+	bool announced; /* waited, but its id is told before the end (streams): its row comes first */
+	bool interactive; /* execution_stdin_write() will follow */
+	/* Waited, by a client that does not know 429: it waits as long as a job would, up to queue_max of them. */
+	bool patient;
+	const char *key;     /* Idempotency-Key of a job, or NULL */
+	int64_t accepted_ns; /* CLOCK_MONOTONIC; 0: now */
+
+	void *data;
+	/* A job: once, when its row is durable (err NULL), or why it is not: then the execution is gone. */
+	void (*on_accepted)(void *data, struct execution *x, enum refusal refusal,
+			    const struct error *err);
+	/*
+	 * Waited: once, when the result is there: execution_result_text(). Whatever goes wrong after engine_submit() is a
+	 * result too (cancelled, interrupted, internal_error). May be NULL.
+	 */
+	void (*on_end)(void *data, struct execution *x);
+	/*
+	 * Waited: instead of on_end, when its time is over, and it was killed and takes long to go, or is still being compiled,
+	 * which goes on for whoever asks again. Its result is on record once it is gone. NULL: on_end comes then.
+	 */
+	void (*on_timeout)(void *data, struct execution *x);
+	/*
+	 * Waited, not announced: instead of on_end, when there was no room to begin it: it is gone, as if engine_submit() had
+	 * refused it (BUSY). NULL: on_end comes, as interrupted.
+	 */
+	void (*on_refused)(void *data, struct execution *x, const struct submitted *why,
+			   const struct error *err);
+};
+
+struct submitted {
+	struct execution *execution; /* a reference of the caller's: execution_unref() */
+	enum refusal refusal;
+	int32_t retry_after_s; /* of BUSY, STORAGE, DRAINING, NOT_READY */
+	char existing
+		[32]; /* the key was used before: that execution's id, durable; execution is NULL, no callback comes */
+};
+
+/* 0, also for `existing`; negative: ret->refusal says what it is, err has the words. */
+int engine_submit(struct engine *e, const struct submission *in, struct submitted *ret,
+		  struct error *err) _must_check_;
+
+/* --- One execution that is known in memory: it lives, or has ended a moment ago ------------------------------------- */
+
+enum execution_state { EXECUTION_ACCEPTING, EXECUTION_QUEUED, EXECUTION_RUNNING, EXECUTION_ENDED };
+
+/* A new reference, or NULL: it ended a while ago (engine_get_text() knows), or never was, or is another's. */
+struct execution *engine_find(struct engine *e, const char *caller, const char *id);
+struct execution *execution_ref(struct execution *x);
+struct execution *execution_unref(struct execution *x); /* NULL is fine; returns NULL */
+const char *execution_id(const struct execution *x);
+const char *execution_caller(const struct execution *x);
+enum execution_state execution_state(const struct execution *x);
+/* JSON text of the result; {NULL, 0} until it ended. As long as the reference. */
+struct span execution_result_text(const struct execution *x);
+json_t *execution_result(const struct execution *x); /* borrowed; NULL until it ended */
+/* The callbacks of its submission are not called any more. It goes on: engine_cancel() ends it. */
+void execution_forget(struct execution *x);
+
+/* Ends it as `cancelled`. 0; -EALREADY: it has ended. */
+int execution_cancel(struct execution *x);
+/* As service_stdin_write(): taken bytes, less than n when full (on_stdin follows); -EPIPE: closed; -EAGAIN: not running yet. */
+ssize_t execution_stdin_write(struct execution *x, const void *bytes, size_t n) _must_check_;
+void execution_stdin_close(struct execution *x);
+int execution_signal(struct execution *x, int signo) _must_check_; /* -ESRCH, -EINVAL */
+void execution_resize(struct execution *x, uint16_t rows, uint16_t columns);
+
+/* --- Events ------------------------------------------------------------------------------------------------------- */
+
+enum event_kind {
+	EVENT_START,  /* body: {"id", "language", "created_at"} */
+	EVENT_STDOUT, /* bytes, as the program wrote them; also a failed compiler's */
+	EVENT_STDERR,
+	EVENT_OUTPUT, /* rich; body */
+	EVENT_STAGE,  /* body: {"name", "status", "exit_code", "duration"} */
+	EVENT_USAGE,  /* body: {"cpu_time", "memory_peak", "pids_peak", …} */
+	EVENT_RESULT, /* body: the result; always the last */
+	_EVENT_MAX,
+};
+const char *event_name(enum event_kind kind); /* "stdout" */
+
+enum { EVENT_ID = 88, EVENT_BYTES_MAX = 32 << 10 };
+
+struct event {
+	enum event_kind kind;
+	int64_t seq; /* from 1, without gaps; the same event for every watcher, also after the end */
+	int64_t time_ns; /* realtime */
+	char id[EVENT_ID]; /* for Last-Event-ID: everything behind this event, nothing twice. Plain ASCII, no spaces */
+	struct span bytes; /* stdout, stderr: at most EVENT_BYTES_MAX */
+	int64_t offset;	   /* of the first of them in the stream */
+	json_t *body;	   /* the others; borrowed */
+	struct span text;  /* body as JSON text where it is at hand (result); data NULL otherwise */
+};
+
+struct watcher_ops {
+	void *data;
+	/* After watcher_next() said 0: there may be more. From the loop, in the turn in which it happened. */
+	void (*on_ready)(void *data);
+	void (*on_stdin)(void *data); /* there is room again; or NULL */
+};
+
+/*
+ * Events of an execution behind `after` (an event's id or seq; NULL or "": from the beginning), living or ended, in memory or
+ * in the history. ret's first watcher_next() may be called at once. -ENOENT; -EINVAL (input, field Last-Event-ID).
+ */
+int engine_watch(struct engine *e, const char *caller, const char *id, const char *after,
+		 struct watcher **ret) _must_check_;
+void watcher_set_ops(struct watcher *w, const struct watcher_ops *ops);
+/* 1: an event, valid until the next call; 0: none now, on_ready follows; -ENODATA: the result was the last. Else: gone, lost. */
+int watcher_next(struct watcher *w, struct event *ret) _must_check_;
+/* There is nothing behind where it is, nor will there ever be: it has the result. */
+bool watcher_has_all(const struct watcher *w);
+/* Its execution while it is in memory (borrowed), or NULL. */
+struct execution *watcher_execution(struct watcher *w);
+/*
+ * This one may write: the standard input of a job that came without any stays open for it, if it is there within a second of
+ * the start, and ends when the last such watcher is freed. Once is enough.
+ */
+void watcher_attach(struct watcher *w);
+struct watcher *watcher_free(struct watcher *w); /* NULL is fine; also from inside on_ready */
+/* {"event", "seq", "time", …}: what NDJSON has a line of, and SSE as data. Bytes are text with U+FFFD; NULL: no memory. */
+json_t *event_to_json(const struct event *event);
+
+/* --- By id, wherever it is ---------------------------------------------------------------------------------------- */
+
+/* JSON text: the result; of one that has not ended {"id", "status": "queued" | "running", "usage", …}. *ret is to be freed. */
+int engine_get_text(struct engine *e, const char *caller, const char *id, char **ret,
+		    struct error *err) _must_check_;
+/* Ends one. -EALREADY: it has ended. */
+int engine_cancel(struct engine *e, const char *caller, const char *id,
+		  struct error *err) _must_check_;
+/* Deletes one that has ended. -EBUSY: it has not. */
+int engine_remove(struct engine *e, const char *caller, const char *id,
+		  struct error *err) _must_check_;
+/* Cancels a living one (*ret_cancelled true), deletes one that has ended. */
+int engine_delete(struct engine *e, const char *caller, const char *id, bool *ret_cancelled,
+		  struct error *err) _must_check_;
+/* The request it was submitted with, for a replay: engine_submit() it. A new reference. */
+int engine_request(struct engine *e, const char *caller, const char *id, json_t **ret,
+		   struct error *err) _must_check_;
+/* {is_error, …}, SPEC §12. -EAGAIN (ERROR_INPUT): it has not ended. */
+int engine_analysis(struct engine *e, const char *caller, const char *id, json_t **ret,
+		    struct error *err) _must_check_;
+int engine_debug_report(struct engine *e, const char *caller, const char *id, json_t **ret,
+			struct error *err) _must_check_;
+char *engine_report_markdown(const json_t *report); /* to be freed; NULL: no memory */
+struct engine_pair {
+	const char *a, *b;
+};
+int engine_diff(struct engine *e, const char *caller, struct engine_pair ids, json_t **ret,
+		struct error *err) _must_check_;
+
+/* Everything of a stream there is now, up to size_bytes; the descriptor is the caller's, to pread() from. */
+struct engine_file {
+	int fd;
+	int64_t size_bytes;
+	bool growing; /* the program still runs */
+	bool cut;     /* of a stream: something of it could not be kept */
+};
+enum engine_stream { ENGINE_STDOUT, ENGINE_STDERR };
+int engine_output(struct engine *e, const char *caller, const char *id, enum engine_stream stream,
+		  struct engine_file *ret) _must_check_;
+/* {"files": [{"path", "size", "sha256"}], "truncated"} */
+int engine_files(struct engine *e, const char *caller, const char *id, json_t **ret,
+		 struct error *err) _must_check_;
+struct engine_path {
+	const char *id, *path;
+};
+int engine_file(struct engine *e, const char *caller, struct engine_path which,
+		struct engine_file *ret) _must_check_;
+/* All of them as a tar, in pieces: tarball_read() gives bytes, 0 at the end. */
+int engine_tarball(struct engine *e, const char *caller, const char *id, struct tarball **ret,
+		   struct error *err) _must_check_;
+ssize_t tarball_read(struct tarball *t, void *bytes, size_t n) _must_check_;
+struct tarball *tarball_free(struct tarball *t);
+
+/* --- Many --------------------------------------------------------------------------------------------------------- */
+
+struct engine_query { /* as struct history_filter */
+	const char *caller;
+	const char *status, *language;
+	const char *label; /* "name=value", or NULL */
+	/* As many more; any of the statuses, all of the labels. End with NULL; or NULL. */
+	const char *const *more_statuses, *const *more_labels;
+	const char *text;
+	int64_t since_ns, until_ns;
+	const char *cursor;
+	int64_t limit; /* 0: 50 */
+};
+/* {"executions": [{"id", "status", "language", "exit_code", "created_at", "duration", …}], "next": CURSOR | null} */
+int engine_list(struct engine *e, const struct engine_query *query, json_t **ret,
+		struct error *err) _must_check_;
+/* history_stats(), and "now": {"queued", "running", "running_max", "uptime", …}. */
+int engine_stats(struct engine *e, const struct engine_query *query, json_t **ret,
+		 struct error *err) _must_check_;
+/* Ends the caller's living executions and removes all of them; done once, from the loop, {"cancelled", "deleted"}. */
+struct engine_cleanup_done {
+	void *data;
+	void (*fn)(void *data, int64_t cancelled, int64_t deleted);
+};
+int engine_cleanup(struct engine *e, const char *caller, struct engine_cleanup_done done,
+		   struct error *err) _must_check_;
+/* Prometheus text of everything the engine counts; the caller appends its own. */
+int engine_metrics(struct engine *e, struct buf *out) _must_check_;

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One execution: its memory, its place in the table, and what its submitter and watchers may do with it. */
+#include "engine/private.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* Ids are random, any part of them will do. */
+static size_t slot_of(const char *id)
+{
+	size_t hash = 5381;
+
+	for (const char *c = id; *c; c++)
+		hash = hash * 33 + (unsigned char)*c;
+	return hash % TABLE_SIZE;
+}
+
+struct execution *execution_new(struct engine *e, const char *caller, const char *id)
+{
+	struct execution *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return NULL;
+	x->engine = e;
+	x->refs = 1;
+	x->files_fd = -EBADF;
+	x->account = account_get(e, caller);
+	x->caller = x->account ? x->account->caller : NULL;
+	if (id)
+		(void)snprintf(x->id, sizeof(x->id), "%s", id);
+	else
+		flow_make_id(x->id, sizeof(x->id));
+	events_init(&x->events);
+	spool_init(&x->spools[0], e->o.history, x->id, HISTORY_STDOUT);
+	spool_init(&x->spools[1], e->o.history, x->id, HISTORY_STDERR);
+	return x->caller ? x : execution_unref(x);
+}
+
+static void execution_free(struct execution *x)
+{
+	ghost_remove(x);
+	if (x->run)
+		service_discard(x->run);
+	x->ended = result_free(x->ended);
+	events_done(&x->events);
+	spool_done(&x->spools[0]);
+	spool_done(&x->spools[1]);
+	x->files_fd = fd_close(x->files_fd);
+	json_decref(x->body);
+	json_decref(x->result);
+	json_decref(x->timeout_chosen);
+	free((char *)(uintptr_t)x->text.data);
+	/* It came to nothing. */
+	if (x->text_filed && !x->row)
+		(void)history_output_delete(x->engine->o.history, x->id, HISTORY_REQUEST);
+	free((char *)(uintptr_t)x->result_text.data);
+	free(x->key);
+	free(x->callback_url);
+	if (x->account)
+		execution_seat(x, SEAT_NONE);
+	account_put(x->engine, x->account);
+	free(x);
+}
+
+struct execution *execution_ref(struct execution *x)
+{
+	x->refs++;
+	return x;
+}
+
+struct execution *execution_unref(struct execution *x)
+{
+	if (x && --x->refs == 0)
+		execution_free(x);
+	return NULL;
+}
+
+void execution_own(struct execution *x)
+{
+	struct execution **slot = &x->engine->table[slot_of(x->id)];
+
+	x->table_next = *slot;
+	*slot = execution_ref(x);
+	x->owned = true;
+}
+
+void execution_disown(struct execution *x)
+{
+	struct execution **at = &x->engine->table[slot_of(x->id)];
+
+	if (!x->owned)
+		return;
+	while (*at != x)
+		at = &(*at)->table_next;
+	*at = x->table_next;
+	x->owned = false;
+	(void)execution_unref(x);
+}
+
+bool execution_is_callers(const struct execution *x, const char *caller)
+{
+	return !caller || strcmp(x->caller, caller) == 0;
+}
+
+struct execution *engine_find(struct engine *e, const char *caller, const char *id)
+{
+	for (struct execution *x = e->table[slot_of(id)]; x; x = x->table_next)
+		if (strcmp(x->id, id) == 0 && execution_is_callers(x, caller))
+			return execution_ref(x);
+	return NULL;
+}
+
+void list_add(struct execution_list *l, struct execution *x)
+{
+	x->list_next = NULL;
+	if (l->last)
+		l->last->list_next = x;
+	else
+		l->first = x;
+	l->last = x;
+	l->n++;
+}
+
+struct execution *list_take(struct execution_list *l)
+{
+	struct execution *x = l->first;
+
+	if (!x)
+		return NULL;
+	l->first = x->list_next;
+	if (!l->first)
+		l->last = NULL;
+	l->n--;
+	return x;
+}
+
+struct history_new execution_new_row(const struct execution *x, bool running)
+{
+	const json_t *labels = json_object_get(x->body, "labels");
+
+	return (struct history_new){
+		.id = x->id,
+		.caller = x->caller,
+		.language = *x->language ? x->language : NULL,
+		.policy = *x->policy ? x->policy : NULL,
+		.labels = json_is_object(labels) ? labels : NULL,
+		.request = x->text_filed ? (struct span){ "", 0 } : x->text,
+		.kept_bytes = x->text_filed ? (int64_t)x->text.len : 0,
+		.code_sha256 = *x->code_sha256 ? x->code_sha256 : NULL,
+		.key = x->key,
+		.key_sha256 = x->key ? x->key_sha256 : NULL,
+		.created_ns = x->created_ns,
+		.running = running,
+		.started_ns = x->started_ns,
+		.interactive = x->job && x->interactive,
+	};
+}
+
+int execution_ensure_row(struct execution *x, struct error *err)
+{
+	struct history_new row = execution_new_row(x, true);
+
+	return x->row ? 0 : history_accept(x->engine->o.history, &row, &x->row, err);
+}
+
+const char *execution_id(const struct execution *x)
+{
+	return x->id;
+}
+
+const char *execution_caller(const struct execution *x)
+{
+	return x->caller;
+}
+
+enum execution_state execution_state(const struct execution *x)
+{
+	return x->state;
+}
+
+struct span execution_result_text(const struct execution *x)
+{
+	return x->result_text;
+}
+
+json_t *execution_result(const struct execution *x)
+{
+	struct execution *own = (struct execution *)(uintptr_t)x;
+
+	if (!x->result && x->result_text.data)
+		own->result = json_loadb(x->result_text.data, x->result_text.len, JSON_ALLOW_NUL,
+					 NULL);
+	return x->result;
+}
+
+void execution_forget(struct execution *x)
+{
+	x->on_accepted = NULL;
+	x->on_end = NULL;
+	x->on_timeout = NULL;
+	x->on_refused = NULL;
+}
+
+int execution_cancel(struct execution *x)
+{
+	if (x->state == EXECUTION_ENDED || x->ended)
+		return -EALREADY;
+	/* Also for what is about to run: see execution_begin(). */
+	x->cancelled = true;
+	if (x->run && x->state == EXECUTION_RUNNING) {
+		service_kill(x->run, CAUSE_CANCELLED);
+		return 0;
+	}
+	if (x->queue_item.line) {
+		engine_unqueue(x);
+		run_end_early(x, STATUS_CANCELLED);
+	} else if (x->judged) { /* which goes on, and comes to nothing */
+		run_end_early(x, STATUS_CANCELLED);
+	}
+	return 0;
+}
+
+ssize_t execution_stdin_write(struct execution *x, const void *bytes, size_t n)
+{
+	if (x->state < EXECUTION_RUNNING)
+		return -EAGAIN;
+	return x->run ? service_stdin_write(x->run, bytes, n) : -EPIPE;
+}
+
+void execution_stdin_close(struct execution *x)
+{
+	if (x->run && x->state == EXECUTION_RUNNING)
+		service_stdin_close(x->run);
+}
+
+int execution_signal(struct execution *x, int signo)
+{
+	if (signo <= 0 || signo > 64)
+		return -EINVAL;
+	return x->run && x->state == EXECUTION_RUNNING ? service_signal(x->run, signo) : -ESRCH;
+}
+
+void execution_resize(struct execution *x, uint16_t rows, uint16_t columns)
+{
+	if (x->run && x->state == EXECUTION_RUNNING)
+		service_resize(x->run, rows, columns);
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Submissions. In this order: may anything be taken now (draining, storage, bounds), was it taken before (Idempotency-Key),
+ * is it sound (the service's judgement). A waited one that is refused leaves nothing behind; a job that is refused by the
+ * last of these is accepted, and its result says why it was not run (SPEC §3).
+ *
+ * On a fiber the heavy parts (hashing, unpacking, decoding, writing a large body down) are the worker's, and others may be
+ * taken meanwhile: so what was asked before is asked again.
+ */
+#include "engine/private.h"
+
+#include "base/clock.h"
+#include "loop/fiber.h"
+#include "loop/worker.h"
+
+#include <string.h>
+
+static const struct {
+	int status;
+	const char *code;
+} refusals[_REFUSAL_MAX] = {
+	[REFUSAL_NONE] = { 200, "none" },
+	[REFUSAL_INPUT] = { 400, "invalid_request" },
+	[REFUSAL_POLICY] = { 403, "policy_refused" },
+	[REFUSAL_TOO_LARGE] = { 413, "too_large" },
+	[REFUSAL_PENDING] = { 409, "idempotency_pending" },
+	[REFUSAL_KEY] = { 422, "idempotency_mismatch" },
+	[REFUSAL_BUSY] = { 429, "queue_full" },
+	[REFUSAL_STORAGE] = { 503, "storage" },
+	[REFUSAL_DRAINING] = { 503, "draining" },
+	[REFUSAL_NOT_READY] = { 503, "not_ready" },
+	[REFUSAL_INTERNAL] = { 500, "internal" },
+};
+
+int refusal_status(enum refusal refusal)
+{
+	return refusals[refusal].status;
+}
+
+const char *refusal_code(enum refusal refusal)
+{
+	return refusals[refusal].code;
+}
+
+enum { RETRY_SHORT_S = 1, RETRY_STORAGE_S = 5, RETRY_MAX_S = 60 };
+
+int32_t engine_retry_after_s(const struct engine *e)
+{
+	int64_t us = (int64_t)(e->queue.count + 1) * e->mean_us / MAX(e->o.running_max, (int64_t)1);
+
+	return (int32_t)MIN(MAX(us / (US_PER_MS * MS_PER_SEC), (int64_t)RETRY_SHORT_S),
+			    (int64_t)RETRY_MAX_S);
+}
+
+static int refuse(struct submitted *ret, enum refusal refusal, int32_t retry_s)
+{
+	ret->refusal = refusal;
+	ret->retry_after_s = retry_s;
+	return 0;
+}
+
+static bool is_full(const struct engine *e, const struct submission *in, const struct account *a)
+{
+	if (in->job)
+		return e->jobs >= e->o.queue_max;
+	if (e->queue.count == 0 && account_has_room(e, a))
+		return false;
+	return in->patient ? e->patient >= e->o.queue_max : !account_may_wait(e, a);
+}
+
+static int check_bounds(struct engine *e, const struct submission *in, struct submitted *ret,
+			struct error *err)
+{
+	const struct account *a = account_find(e, in->caller);
+
+	if (is_full(e, in, a)) {
+		(void)refuse(ret, REFUSAL_BUSY, engine_retry_after_s(e));
+		return error_set(err, ERROR_INTERNAL, EBUSY, "the queue is full; try again in %d s",
+				 (int)ret->retry_after_s);
+	}
+	if (in->job && a && a->jobs >= e->o.queue_per_caller) {
+		(void)refuse(ret, REFUSAL_BUSY, engine_retry_after_s(e));
+		return error_set(
+			err, ERROR_INTERNAL, EBUSY,
+			"%lld of your jobs are waiting, as many as one caller may have; try "
+			"again in %d s",
+			(long long)e->o.queue_per_caller, (int)ret->retry_after_s);
+	}
+	return 0;
+}
+
+static int check_gate(struct engine *e, const struct submission *in, struct submitted *ret,
+		      struct error *err)
+{
+	if (e->draining) {
+		(void)refuse(ret, REFUSAL_DRAINING, RETRY_STORAGE_S);
+		return error_set(err, ERROR_INTERNAL, ESHUTDOWN,
+				 "the server is stopping; try again when it is back");
+	}
+	if (history_health(e->o.history).degraded < 0) {
+		(void)refuse(ret, REFUSAL_STORAGE, RETRY_STORAGE_S);
+		return error_set(err, ERROR_STORAGE, -history_health(e->o.history).degraded,
+				 "the server cannot store anything now (%s); try again later",
+				 strerror(-history_health(e->o.history).degraded));
+	}
+	return check_bounds(e, in, ret, err);
+}
+
+/* A submission, and what is found out about it on the way. */
+struct candidate {
+	const struct submission *in;
+	char key_sha256[SHA256_HEX]; /* "": it has no key */
+};
+
+/* The same body in any spelling has the same hash. */
+static void hash_body(void *data)
+{
+	struct candidate *c = data;
+	_cleanup_free_ char *text = json_dumps(c->in->request,
+					       JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+	struct sha256 h;
+
+	if (!text)
+		return;
+	sha256_init(&h);
+	sha256_update(&h, text, strlen(text));
+	sha256_final(&h, c->key_sha256);
+}
+
+/* 1: ret->existing has its id. */
+static int check_key(struct engine *e, const struct candidate *c, struct submitted *ret,
+		     struct error *err)
+{
+	const struct submission *in = c->in;
+	char id[HISTORY_ID];
+	int r;
+
+	if (!in->job || !in->key)
+		return 0;
+	if (!*c->key_sha256)
+		return no_memory(err);
+	for (const struct execution *x = e->accepting.first; x; x = x->list_next)
+		if (x->key && strcmp(x->key, in->key) == 0 && strcmp(x->caller, in->caller) == 0) {
+			(void)refuse(ret, REFUSAL_PENDING, RETRY_SHORT_S);
+			return error_set(
+				err, ERROR_INTERNAL, EINPROGRESS,
+				"a request with this Idempotency-Key is being accepted; try "
+				"again");
+		}
+	r = history_find_key(e->o.history, in->caller, in->key, c->key_sha256, id);
+	if (r > 0)
+		(void)snprintf(ret->existing, sizeof(ret->existing), "%s", id);
+	if (r == -EEXIST) {
+		(void)refuse(ret, REFUSAL_KEY, 0);
+		return error_set(err, ERROR_INPUT, EEXIST,
+				 "this Idempotency-Key was used with another body; take a new one");
+	}
+	if (r < 0) {
+		(void)refuse(ret, REFUSAL_STORAGE, RETRY_STORAGE_S);
+		return error_set(err, ERROR_STORAGE, -r, "the history cannot be read: %s",
+				 strerror(-r));
+	}
+	return r;
+}
+
+static int take_text(struct execution *x, const struct submission *in)
+{
+	const struct text_place place = { x->engine->o.history, x->id, HISTORY_REQUEST,
+					  x->engine->o.full };
+	_cleanup_free_ char *made = in->text.data ? NULL : text_dump(in->request, 0);
+	struct span text = made ? (struct span){ made, strlen(made) } : in->text;
+	char *copy;
+
+	if (!text.data)
+		return -ENOMEM;
+	/* One that cannot be written goes into the row, where all trouble with the disk is seen to. */
+	if (text.len >= TEXT_FILE_BYTES && text_save(&place, text) == 0) {
+		x->text = (struct span){ NULL, text.len };
+		x->text_filed = true;
+		return 0;
+	}
+	copy = made ? TAKE_PTR(made) : malloc(text.len + 1);
+	if (!copy)
+		return -ENOMEM;
+	if (copy != text.data)
+		memcpy(copy, text.data, text.len);
+	x->text = (struct span){ copy, text.len };
+	return 0;
+}
+
+/* One of its own for each, a microsecond at least; but a clock that was set back is believed. */
+static int64_t next_created_ns(int64_t last_ns)
+{
+	int64_t now_ns = clock_realtime_ns(), next_ns = last_ns + 1000;
+
+	return now_ns < next_ns && next_ns - now_ns < NS_PER_SEC ? next_ns : now_ns;
+}
+
+static struct execution *make_execution(struct engine *e, const struct candidate *c)
+{
+	const struct submission *in = c->in;
+	struct execution *x = execution_new(e, in->caller, NULL);
+
+	if (!x)
+		return NULL;
+	x->job = in->job;
+	x->announced = in->announced;
+	x->interactive = in->interactive;
+	x->patient = in->patient;
+	x->accepted_ns = in->accepted_ns ? in->accepted_ns : clock_now_ns();
+	x->created_ns = e->created_ns = next_created_ns(e->created_ns);
+	x->body = json_incref(in->request);
+	x->data = in->data;
+	x->on_accepted = in->job ? in->on_accepted : NULL;
+	x->on_end = in->job ? NULL : in->on_end;
+	x->on_timeout = in->job ? NULL : in->on_timeout;
+	x->on_refused = in->job || in->announced ? NULL : in->on_refused;
+	if (in->job && in->key) {
+		x->key = strdup(in->key);
+		if (!x->key)
+			return execution_unref(x);
+		memcpy(x->key_sha256, c->key_sha256, sizeof(x->key_sha256));
+	}
+	return take_text(x, in) < 0 ? execution_unref(x) : x;
+}
+
+/* 0: it can run, or wait for that. Otherwise as the service says. */
+static int judge(struct execution *x, struct error *err)
+{
+	struct prepared p = { 0 };
+	int r = prepare_body(x->engine, x->body, &p, err);
+
+	if (r < 0)
+		return r;
+	x->level = prepare_level(x, x->body);
+	if (p.callback_url) {
+		x->callback_url = strdup(p.callback_url);
+		if (!x->callback_url)
+			r = no_memory(err);
+	}
+	if (r >= 0)
+		r = prepare_run(x, &p, err);
+	prepared_done(&p);
+	return r;
+}
+
+static enum refusal refusal_of(const struct error *err)
+{
+	static const enum refusal by_code[_ERROR_MAX] = {
+		[ERROR_NONE] = REFUSAL_INTERNAL, [ERROR_INTERNAL] = REFUSAL_INTERNAL,
+		[ERROR_INPUT] = REFUSAL_INPUT,	 [ERROR_POLICY] = REFUSAL_POLICY,
+		[ERROR_RUNTIME] = REFUSAL_INPUT, [ERROR_STORAGE] = REFUSAL_STORAGE,
+	};
+
+	if (err->code == ERROR_INPUT && err->errnum == EFBIG)
+		return REFUSAL_TOO_LARGE;
+	if (err->code == ERROR_INTERNAL && err->errnum == EAGAIN)
+		return REFUSAL_NOT_READY;
+	return by_code[err->code];
+}
+
+/* What is a result rather than a refusal. */
+static bool becomes_result(const struct execution *x, const struct error *err)
+{
+	if (err->code == ERROR_RUNTIME && !*err->field)
+		return true; /* a runtime that is not installed */
+	return x->job && (err->code == ERROR_INPUT || err->code == ERROR_POLICY ||
+			  err->code == ERROR_RUNTIME);
+}
+
+/* A job that waits needs little memory: what it is run with can be made again. */
+static void slim(struct execution *x)
+{
+	if (x->run)
+		service_discard(x->run);
+	x->run = NULL;
+	json_decref(x->timeout_chosen);
+	x->timeout_chosen = NULL;
+}
+
+static void admit(struct execution *x)
+{
+	struct engine *e = x->engine;
+
+	execution_own(x);
+	e->metrics.accepted++;
+	if (x->job || x->announced) {
+		audit_submitted(x);
+		x->state = EXECUTION_ACCEPTING;
+		execution_seat(x, SEAT_WAITING);
+		if (x->job &&
+		    (e->queue.count + e->accepting.n > 0 || !account_has_room(e, x->account)))
+			slim(x);
+		list_add(&e->accepting, x);
+		engine_want_turn(e);
+		return;
+	}
+	x->state = EXECUTION_QUEUED;
+	soon_waited(x);
+	if (e->queue.count == 0 && account_has_room(e, x->account)) {
+		/* The books are kept while it runs. */
+		execution_seat(x, SEAT_RUNNING);
+		execution_begin(x);
+	} else if (engine_enqueue(x) < 0) {
+		run_end_early(x, STATUS_INTERNAL_ERROR);
+	}
+	audit_submitted(x);
+	audit_created(x);
+}
+
+/* May it be taken, now? 1: it was, before. Known keys first: also a server that takes nothing new knows what it took. */
+static int check(struct engine *e, const struct candidate *c, struct submitted *ret,
+		 struct error *err)
+{
+	int r = check_key(e, c, ret, err);
+
+	return r == 0 ? check_gate(e, c->in, ret, err) : r;
+}
+
+/* What was refused before anybody looked its language up is of the one it named. */
+static void take_language(struct execution *x)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789+#.@_-";
+	const char *word = json_string_value(json_object_get(x->body, "language"));
+	size_t n = word ? strspn(word, letters) : 0;
+
+	if (!*x->language && n > 0 && n < sizeof(x->language) && !word[n])
+		(void)snprintf(x->language, sizeof(x->language), "%s", word);
+}
+
+static int submit_new(struct engine *e, const struct candidate *c, struct submitted *ret,
+		      struct error *err)
+{
+	struct execution *x = make_execution(e, c);
+	struct error why = { 0 };
+	int r;
+
+	if (!x)
+		return no_memory(err);
+	r = judge(x, &why);
+	/* A broker that has never answered judges nothing; a job can wait for it. */
+	if (r == -EAGAIN && x->job)
+		r = 0;
+	if (r < 0 && becomes_result(x, &why)) {
+		audit_refused(e, c->in->caller, &why);
+		take_language(x);
+		x->ended = result_from_error(&why);
+		r = x->ended ? 0 : no_memory(&why);
+	}
+	if (r < 0) {
+		(void)refuse(ret, refusal_of(&why), refusal_of(&why) == REFUSAL_NOT_READY);
+		(void)execution_unref(x);
+		*err = why;
+		return r;
+	}
+	r = fiber_current() ? check(e, c, ret, err) : 0;
+	if (r != 0) {
+		(void)execution_unref(x);
+		return r;
+	}
+	ret->execution = execution_ref(x);
+	if (x->ended && !x->job) {
+		execution_own(x);
+		list_add(&e->finishing, x);
+		engine_want_turn(e);
+	} else {
+		admit(x);
+	}
+	(void)execution_unref(x);
+	return 0;
+}
+
+int engine_submit(struct engine *e, const struct submission *in, struct submitted *ret,
+		  struct error *err)
+{
+	struct candidate c = { .in = in };
+	struct submitted got = { 0 };
+	int r;
+
+	if (in->job && in->key)
+		worker_call_for(in->text.len, hash_body, &c);
+	r = check(e, &c, &got, err);
+	if (r == 0)
+		r = submit_new(e, &c, &got, err);
+	if (r < 0) {
+		if (got.refusal == REFUSAL_NONE)
+			got.refusal = REFUSAL_INTERNAL;
+		e->metrics.refused[got.refusal]++;
+		/* Too many at once is for the metrics: a line each would be a load of its own. */
+		if (got.refusal != REFUSAL_BUSY && got.refusal != REFUSAL_PENDING)
+			audit_refused(e, in->caller, err);
+	}
+	*ret = got;
+	return MIN(r, 0);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Callers beside each other: nobody has all places, neither to run nor to wait. */
+#include "engine/test-support.h"
+
+enum { PLACES = 4, PER_CALLER = 3, LINE = 2 * PLACES - PER_CALLER };
+#define SLEEP(s) "{\"language\": \"bash\", \"code\": \"sleep " s "\"}"
+
+static int come(struct client *c, const char *caller, const char *seconds, bool job)
+{
+	char body[96];
+
+	(void)snprintf(body, sizeof(body), SLEEP("%s"), seconds);
+	return submit(c, body, (struct submission){ .caller = caller, .job = job });
+}
+
+static void leave(struct client *clients, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (clients[i].x)
+			(void)execution_cancel(clients[i].x);
+	for (size_t i = 0; i < n; i++) {
+		if (clients[i].x)
+			run_until(&clients[i].ended);
+		client_done(&clients[i]);
+	}
+}
+
+static void assert_busy(const struct client *c)
+{
+	assert_int_equal(c->submitted.refusal, REFUSAL_BUSY);
+	assert_true(c->submitted.retry_after_s > 0);
+	assert_non_null(strstr(c->err.text, "the queue is full"));
+}
+
+static void test_waited(void **state)
+{
+	struct client greedy[PER_CALLER + LINE + 1] = { 0 }, modest[4] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < PER_CALLER + LINE; i++)
+		assert_int_equal(come(&greedy[i], "greedy", "20", false), 0);
+	assert_int_equal(fix.engine->running, PER_CALLER);
+	assert_int_equal(fix.engine->waited, LINE);
+	assert_true(come(&greedy[PER_CALLER + LINE], "greedy", "0", false) < 0);
+	assert_busy(&greedy[PER_CALLER + LINE]);
+	/* A place is left for somebody else, and a part of the line when that is taken. */
+	assert_int_equal(come(&modest[0], "modest", "0", false), 0);
+	run_until(&modest[0].ended);
+	assert_string_equal(modest[0].status, "success");
+	client_done(&modest[0]);
+	assert_int_equal(come(&modest[0], "modest", "20", false), 0);
+	run_for_ms(1);
+	for (int i = 1; i <= LINE / 2; i++)
+		assert_int_equal(come(&modest[i], "modest", "20", false), 0);
+	run_for_ms(1);
+	assert_int_equal(fix.engine->running, PLACES);
+	assert_true(come(&modest[3], "modest", "0", false) < 0);
+	assert_busy(&modest[3]);
+	/* His place is his to fill again, not the greedy one's. */
+	assert_int_equal(execution_cancel(modest[0].x), 0);
+	run_until(&modest[0].ended);
+	run_for_ms(1);
+	assert_int_equal(execution_state(modest[1].x), EXECUTION_RUNNING);
+	modest[3].x = greedy[PER_CALLER + LINE].x = NULL;
+	leave(greedy, PER_CALLER + LINE);
+	leave(modest, 3);
+	run_for_ms(5);
+	assert_null(fix.engine->accounts);
+}
+
+static void test_jobs(void **state)
+{
+	struct client greedy[8] = { 0 }, modest = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(greedy); i++) {
+		assert_int_equal(come(&greedy[i], "greedy", "20", true), 0);
+		run_until(&greedy[i].accepted);
+	}
+	assert_int_equal(fix.engine->running, PER_CALLER);
+	assert_int_equal(fix.engine->jobs, ARRAY_SIZE(greedy) - PER_CALLER);
+	/* Jobs behind jobs that may not run now. */
+	assert_int_equal(come(&modest, "modest", "0", true), 0);
+	run_until(&modest.accepted);
+	for (int i = 0; i < 8000 && execution_state(modest.x) != EXECUTION_ENDED; i++)
+		run_for_ms(5);
+	assert_int_equal(execution_state(modest.x), EXECUTION_ENDED);
+	assert_int_equal(fix.engine->running, PER_CALLER);
+	client_done(&modest);
+	for (size_t i = 0; i < ARRAY_SIZE(greedy); i++)
+		(void)execution_cancel(greedy[i].x);
+	for (int i = 0; i < 8000 && !engine_is_idle(fix.engine); i++)
+		run_for_ms(5);
+	assert_int_equal(fix.engine->jobs + fix.engine->running, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(greedy); i++)
+		client_done(&greedy[i]);
+	assert_null(fix.engine->accounts);
+}
+
+/* Clients that know no refusal: a long line of their own, which keeps nobody else out. */
+static void test_patient(void **state)
+{
+	struct client line[PER_CALLER + 12] = { 0 }, other = { 0 };
+
+	(void)state;
+	fix.engine->o.queue_max = 10;
+	for (size_t i = 0; i < ARRAY_SIZE(line); i++) {
+		bool full = i >= PER_CALLER + 10;
+		int r = submit(&line[i], "{\"language\": \"bash\", \"code\": \"sleep 20\"}",
+			       (struct submission){ .caller = "greedy", .patient = true });
+
+		assert_int_equal(r < 0, full);
+		if (full)
+			assert_int_equal(line[i].submitted.refusal, REFUSAL_BUSY);
+	}
+	assert_int_equal(fix.engine->patient, 10);
+	/* The same caller's others come second, not eleventh. */
+	assert_int_equal(come(&other, "greedy", "0", false), 0);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(execution_cancel(line[i].x), 0);
+	run_until(&other.ended);
+	assert_true(fix.engine->patient >= 8);
+	for (size_t i = 2; i < PER_CALLER + 10; i++)
+		(void)execution_cancel(line[i].x);
+	for (int i = 0; i < 8000 && !engine_is_idle(fix.engine); i++)
+		run_for_ms(5);
+	assert_int_equal(fix.engine->patient + fix.engine->running, 0);
+	client_done(&other);
+	for (size_t i = 0; i < PER_CALLER + 10; i++)
+		client_done(&line[i]);
+}
+
+static void test_places(void **state _unused_)
+{
+	assert_int_equal(account_running_max(1), 1);
+	assert_int_equal(account_running_max(3), 3);
+	assert_int_equal(account_running_max(PLACES), PER_CALLER);
+	assert_int_equal(account_running_max(16), 14);
+	assert_int_equal(account_running_max(512), 448);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_waited, setup_engine, teardown_engine),
+		cmocka_unit_test_setup_teardown(test_jobs, setup_engine, teardown_engine),
+		cmocka_unit_test_setup_teardown(test_patient, setup_engine, teardown_engine),
+		cmocka_unit_test(test_places),
+	};
+
+	return cmocka_run_group_tests(tests, setup_service, teardown_service);
+}

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See history.h. How rows go: because somebody says so, or because they are too old, too many or too large. The
+ * row goes first, in a transaction with everything that points to it; its files go afterwards, and when we die
+ * in between the sweep of the next start finds them.
+ */
+#include "history/store.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "base/clock.h"
+#include "history/digest.h"
+#include "history/search.h"
+
+enum {
+	DELETE_BATCH = 32,
+	LEFTOVERS = 32,
+	COUNT_FIRST = 4096, /* so that statistics know what is deleted */
+	PRUNE_EVERY_S = 600,
+	HOURS_KEPT_S = 400 * 86400,
+};
+
+struct victim {
+	int64_t at, n, bytes;
+	char id[HISTORY_ID];
+	char *caller, *labels, *key;
+};
+
+struct victims {
+	struct victim list[DELETE_BATCH];
+	size_t n;
+	size_t tried; /* at once */
+};
+
+static void victims_done(struct victims *v)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		free(v->list[i].caller);
+		free(v->list[i].labels);
+		free(v->list[i].key);
+	}
+}
+
+static char *copy(sqlite3_stmt *s, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(s, column);
+
+	return text ? strdup(text) : NULL;
+}
+
+static void take(sqlite3_stmt *s, struct victims *all)
+{
+	struct victim *v = &all->list[all->n++];
+
+	*v = (struct victim){
+		.at = sqlite3_column_int64(s, 0),
+		.caller = copy(s, 2),
+		.labels = copy(s, 3),
+		.key = copy(s, 4),
+		.n = sqlite3_column_int64(s, 5),
+		.bytes = sqlite3_column_int64(s, 6),
+	};
+	(void)snprintf(v->id, sizeof(v->id), "%s", (const char *)sqlite3_column_text(s, 1));
+}
+
+static int run_with(struct history *h, enum stmt which, int64_t value)
+{
+	int r = 0;
+	sqlite3_stmt *s = store_stmt(h, which, &r);
+
+	if (!s)
+		return r;
+	(void)sqlite3_bind_int64(s, 1, value);
+	return store_run(h, s);
+}
+
+/* Where there is no room for changing what its words point to: they find nobody any more, and go later. */
+static int leave_words(struct history *h, const struct victim *v)
+{
+	int r = run_with(h, STMT_LEFTOVER_ADD, v->at);
+
+	return r < 0 ? r : run_with(h, STMT_LEFTOVER_EMPTY, v->n);
+}
+
+static int forget_words(struct history *h, const struct victim *v, struct postings *from_epochs)
+{
+	int r = 0;
+	sqlite3_stmt *from = store_stmt(h, STMT_SEARCH_TEXT, &r);
+	const char *words;
+
+	if (!from)
+		return r;
+	(void)sqlite3_bind_int64(from, 1, v->n);
+	r = store_step(h, from);
+	if (r <= 0)
+		return r;
+	words = (const char *)sqlite3_column_text(from, 0);
+	if (words)
+		r = search_forget(h,
+				  &(struct indexed){
+					  .at = v->at,
+					  .words = { words, (size_t)sqlite3_column_bytes(from, 0) },
+					  .status = (const char *)sqlite3_column_text(from, 1),
+				  },
+				  from_epochs);
+	(void)sqlite3_reset(from);
+	return MIN(r, 0);
+}
+
+static int forget_labels(struct history *h, const struct victim *v)
+{
+	json_t *labels = v->labels ? json_loads(v->labels, 0, NULL) : NULL, *value;
+	const char *name;
+	int r = 0;
+
+	json_object_foreach(labels, name, value)
+	{
+		sqlite3_stmt *s = r < 0 ? NULL : store_stmt(h, STMT_LABEL_DELETE, &r);
+
+		if (!s)
+			break;
+		bind_text(s, 1, name);
+		bind_text(s, 2, json_string_value(value) ? json_string_value(value) : "");
+		(void)sqlite3_bind_int64(s, 3, v->at);
+		r = store_run(h, s);
+	}
+	json_decref(labels);
+	return r;
+}
+
+static int forget_key(struct history *h, const struct victim *v)
+{
+	int r = 0;
+	sqlite3_stmt *s = v->key ? store_stmt(h, STMT_KEY_DELETE, &r) : NULL;
+
+	if (!s)
+		return r;
+	bind_text(s, 1, v->caller);
+	bind_text(s, 2, v->key);
+	/* A key that was used again is another row's. */
+	(void)sqlite3_bind_int64(s, 3, v->at);
+	return store_run(h, s);
+}
+
+/* words NULL: they are left. */
+static int delete_one(struct history *h, const struct victim *v, struct marks *m,
+		      struct postings *words)
+{
+	const bool indexed = v->n <= m->indexed;
+	int r = indexed && words ? forget_words(h, v, words) : 0;
+
+	if (r >= 0)
+		r = forget_labels(h, v);
+	if (r >= 0)
+		r = forget_key(h, v);
+	if (r >= 0)
+		r = indexed && !words ? leave_words(h, v) : run_with(h, STMT_DELETE_RESULT, v->n);
+	if (r >= 0)
+		r = run_with(h, STMT_DELETE_REQUEST, v->at);
+	if (r >= 0)
+		r = run_with(h, STMT_INTERACTIVE_DELETE, v->at);
+	if (r >= 0)
+		r = run_with(h, STMT_DELETE, v->at);
+	if (r < 0 || v->n > m->counted)
+		return r;
+	m->rows--;
+	m->bytes -= v->bytes;
+	return share_add(h, &(struct share){ v->caller, -1, -v->bytes });
+}
+
+/* The first so many, or fewer when they have many words; how many they were. */
+static int delete_first(struct history *h, struct victims *all, size_t n, bool leave)
+{
+	_cleanup_postings_ struct postings words = { .forget = true };
+	struct marks m = h->marks;
+	int r = arrive_list(h, ARRIVALS_MAX);
+
+	all->tried = 0;
+	/* What is deleted while it lies in `arrivals` would come again. */
+	if (r >= 0)
+		r = arrive_empty(h);
+	if (r >= 0)
+		r = store_begin(h);
+	if (r < 0)
+		return r;
+	for (; all->tried < n && r >= 0 && words.text.len < POSTINGS_BYTES; all->tried++)
+		r = delete_one(h, &all->list[all->tried], &m, leave ? NULL : &words);
+	if (r >= 0)
+		r = postings_apply(h, &words);
+	if (r >= 0)
+		r = store_save_marks(h, &m);
+	r = store_end(h, r);
+	if (r < 0)
+		return r;
+	h->marks = m;
+	for (size_t i = 0; i < all->tried; i++)
+		files_delete(h, all->list[i].id);
+	return (int)all->tried;
+}
+
+/*
+ * Full disks are made empty by deleting, which must be possible then: with the reserve, or fewer of them at once, for
+ * each word of each of them may lie in another page. How many went: one at least.
+ */
+static int delete_with_reserve(struct history *h, struct victims *all)
+{
+	int r = delete_first(h, all, all->n, false);
+
+	if (r == -ENOSPC && reserve_spend(h))
+		r = delete_first(h, all, all->n, false);
+	while (r == -ENOSPC && all->tried > 1)
+		r = delete_first(h, all, all->tried / 2, false);
+	return r == -ENOSPC || (r == -EIO && h->words_damaged) ? delete_first(h, all, 1, true) : r;
+}
+
+/* Of those that were deleted without them. */
+static int forget_leftover(struct history *h, sqlite3_stmt *s, struct postings *from)
+{
+	const int64_t n = sqlite3_column_int64(s, 0);
+	const struct indexed x = {
+		.at = sqlite3_column_int64(s, 1),
+		.words = { (const char *)sqlite3_column_text(s, 2),
+			   (size_t)sqlite3_column_bytes(s, 2) },
+		.status = (const char *)sqlite3_column_text(s, 3),
+	};
+	int r = x.words.data && n <= h->marks.indexed ? search_forget(h, &x, from) : 0;
+
+	if (r >= 0)
+		r = run_with(h, STMT_DELETE_RESULT, n);
+	return r < 0 ? r : run_with(h, STMT_LEFTOVER_DELETE, n);
+}
+
+static int forget_leftovers(struct history *h, int max)
+{
+	_cleanup_postings_ struct postings words = { .forget = true };
+	int n = 0, r = 0;
+	sqlite3_stmt *s = store_stmt(h, STMT_LEFTOVER_FIND, &r);
+
+	if (!s)
+		return r;
+	(void)sqlite3_bind_int64(s, 1, -1);
+	(void)sqlite3_bind_int(s, 2, max);
+	while (words.text.len < POSTINGS_BYTES && (r = store_step(h, s)) > 0) {
+		r = forget_leftover(h, s, &words);
+		if (r < 0)
+			break;
+		n++;
+	}
+	(void)sqlite3_reset(s);
+	if (r >= 0)
+		r = postings_apply(h, &words);
+	return r < 0 ? r : n;
+}
+
+int retain_leftovers(struct history *h)
+{
+	int r = 0;
+	sqlite3_stmt *s = store_stmt(h, STMT_LEFTOVER_FIND, &r);
+
+	/* Most often there are none. */
+	if (!s)
+		return r;
+	(void)sqlite3_bind_int64(s, 1, -1);
+	(void)sqlite3_bind_int(s, 2, 1);
+	r = store_step(h, s);
+	(void)sqlite3_reset(s);
+	if (r <= 0)
+		return r;
+	r = store_begin(h);
+	return r < 0 ? r : store_end(h, forget_leftovers(h, LEFTOVERS)) > 0;
+}
+
+static int count_first(struct history *h)
+{
+	int r = h->group ? -EINVAL : arrive_list(h, ARRIVALS_MAX);
+
+	if (r >= 0 && !h->health.degraded)
+		r = digest_count(h, COUNT_FIRST);
+	return MIN(r, 0);
+}
+
+int history_delete(struct history *h, const char *caller, const char *id, struct error *err)
+{
+	_cleanup_(victims_done) struct victims all = { .n = 0 };
+	int r = count_first(h), state = 0;
+	sqlite3_stmt *s = r < 0 ? NULL : store_stmt(h, STMT_BY_ID, &r);
+
+	if (!s)
+		return store_say(err, r);
+	bind_text(s, 1, id);
+	r = store_step(h, s);
+	if (r <= 0)
+		return store_say(err, r < 0 ? r : -ENOENT);
+	take(s, &all);
+	state = sqlite3_column_int(s, 7);
+	(void)sqlite3_reset(s);
+	if (caller && (!all.list[0].caller || strcmp(caller, all.list[0].caller) != 0))
+		return store_say(err, -ENOENT);
+	if (state != 2)
+		return store_say(err, -EBUSY);
+	r = delete_with_reserve(h, &all);
+	return r < 0 ? store_say(err, r) : 0;
+}
+
+int history_delete_some(struct history *h, const char *caller, struct error *err)
+{
+	_cleanup_(victims_done) struct victims all = { .n = 0 };
+	int r = count_first(h);
+	sqlite3_stmt *s = r < 0 ? NULL : store_stmt(h, caller ? STMT_OLDEST_OF : STMT_OLDEST, &r);
+
+	if (!s)
+		return store_say(err, r);
+	(void)sqlite3_bind_int64(s, 1, INT64_MIN);
+	(void)sqlite3_bind_int(s, 2, DELETE_BATCH);
+	if (caller)
+		bind_text(s, 3, caller);
+	while ((r = store_step(h, s)) > 0)
+		take(s, &all);
+	if (r >= 0 && all.n > 0)
+		r = delete_with_reserve(h, &all);
+	return store_say(err, r);
+}
+
+/* How much is left after those already chosen decides about the next one. */
+static bool must_go(const struct history *h, const struct marks *left, int64_t at)
+{
+	const struct history_options *o = &h->options;
+	int64_t oldest_us = (clock_realtime_ns() - o->retain_s * NS_PER_SEC) / 1000;
+
+	return (o->retain_rows > 0 && left->rows > o->retain_rows) ||
+	       (o->retain_bytes > 0 && left->bytes > o->retain_bytes) ||
+	       (o->retain_s > 0 && at < oldest_us);
+}
+
+static int retain_oldest(struct history *h)
+{
+	_cleanup_(victims_done) struct victims all = { .n = 0 };
+	struct marks left = h->marks;
+	int r = 0;
+	sqlite3_stmt *s = store_stmt(h, STMT_OLDEST, &r);
+
+	if (!s)
+		return r;
+	(void)sqlite3_bind_int64(s, 1, INT64_MIN);
+	(void)sqlite3_bind_int(s, 2, DELETE_BATCH);
+	while ((r = store_step(h, s)) > 0 && must_go(h, &left, sqlite3_column_int64(s, 0))) {
+		take(s, &all);
+		left.rows--;
+		left.bytes -= all.list[all.n - 1].bytes;
+	}
+	(void)sqlite3_reset(s);
+	if (r < 0 || all.n == 0)
+		return MIN(r, 0);
+	r = delete_first(h, &all, all.n, false);
+	return r < 0 ? r : r < (int)all.n || all.n == DELETE_BATCH;
+}
+
+/*
+ * Too much in all: it is the oldest of whoever has most that go, and no more of his than bring him level with the next, so
+ * nobody's past is crowded out by somebody else's flood. -ENOENT: nobody has any.
+ */
+static int retain_share(struct history *h, enum stmt by, int64_t excess)
+{
+	_cleanup_(victims_done) struct victims all = { .n = 0 };
+	struct share_rank top;
+	int r = share_largest(h, by, &top);
+	sqlite3_stmt *s = r > 0 ? store_stmt(h, STMT_OLDEST_OF, &r) : NULL;
+
+	if (!s)
+		return r < 0 ? r : -ENOENT;
+	(void)sqlite3_bind_int64(s, 1, INT64_MIN);
+	(void)sqlite3_bind_int(s, 2, DELETE_BATCH);
+	bind_text(s, 3, top.caller);
+	while (excess > 0 && top.amount >= top.next && (r = store_step(h, s)) > 0) {
+		int64_t amount;
+
+		take(s, &all);
+		amount = by == STMT_SHARE_ROWS ? 1 : all.list[all.n - 1].bytes;
+		excess -= amount;
+		top.amount -= amount;
+	}
+	(void)sqlite3_reset(s);
+	if (r < 0 || all.n == 0)
+		return r < 0 ? r : -ENOENT;
+	r = delete_with_reserve(h, &all);
+	return r < 0 ? r : excess > 0 || r < (int)all.n;
+}
+
+static int database_bytes(struct history *h, int64_t *ret)
+{
+	int r = 0;
+	sqlite3_stmt *s = store_stmt(h, STMT_DATABASE_BYTES, &r);
+
+	if (!s)
+		return r;
+	r = store_step(h, s);
+	if (r > 0)
+		*ret = sqlite3_column_int64(s, 0);
+	(void)sqlite3_reset(s);
+	return MIN(r, 0);
+}
+
+int retain_full(struct history *h)
+{
+	struct statvfs disk;
+	int64_t least = 0;
+	int r;
+
+	if (h->options.retain_bytes <= 0 || fstatvfs(h->dir_fd, &disk) < 0)
+		return 0;
+	/* Without room for that, those that are counted decide. */
+	(void)!digest_count(h, COUNT_FIRST);
+	/* The database gives nothing back: only what there is beyond it can be files, which do. */
+	r = database_bytes(h, &least);
+	least = MAX(least, (int64_t)(disk.f_blocks * disk.f_frsize / 2));
+	return r < 0 || h->marks.bytes <= least
+		       ? r
+		       : retain_share(h, STMT_SHARE_BYTES, h->marks.bytes - least);
+}
+
+int retain_some(struct history *h)
+{
+	const struct history_options *o = &h->options;
+	int64_t rows = o->retain_rows > 0 ? h->marks.rows - o->retain_rows : 0;
+	int64_t bytes = o->retain_bytes > 0 ? h->marks.bytes - o->retain_bytes : 0;
+	int r = -ENOENT;
+
+	if (rows > 0 || bytes > 0)
+		r = rows > 0 ? retain_share(h, STMT_SHARE_ROWS, rows)
+			     : retain_share(h, STMT_SHARE_BYTES, bytes);
+	return r == -ENOENT ? retain_oldest(h) : r;
+}
+
+static int prune(struct history *h, int64_t span, int64_t before)
+{
+	int r = 0;
+	sqlite3_stmt *s = store_stmt(h, STMT_TALLY_PRUNE, &r);
+
+	if (!s)
+		return r;
+	(void)sqlite3_bind_int64(s, 1, span);
+	(void)sqlite3_bind_int64(s, 2, before);
+	return store_run(h, s);
+}
+
+int retain_tallies(struct history *h)
+{
+	int64_t now_s = clock_realtime_ns() / NS_PER_SEC;
+	int r;
+
+	if (clock_now_ns() < h->prune_at_ns)
+		return 0;
+	h->prune_at_ns = clock_now_ns() + PRUNE_EVERY_S * NS_PER_SEC;
+	r = prune(h, SPAN_MINUTE, now_s - MINUTES_KEPT_S);
+	return r < 0 ? r
+		     : prune(h, SPAN_HOUR, now_s - MAX(h->options.retain_s, (int64_t)HOURS_KEPT_S));
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the policy must be, whatever the table says: a hand-written list for each profile, asked of the table and of the
+ * compiled program in the emulator, with rubbish in the high halves of arguments. And a child installs the real thing.
+ */
+#include "plan/filter.h"
+
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "plan/filter-table.h"
+#include "plan/test-filter-emulator.h"
+
+#include <cmocka.h>
+
+#define DENY(e) (SECCOMP_RET_ERRNO | (e))
+
+static const uint64_t highs[] = { 0, UINT64_C(0xdeadbeef) << 32, UINT64_C(0xffffffff) << 32,
+				  UINT64_C(1) << 32 };
+
+static uint32_t run(const struct filter *f, uint32_t arch, uint32_t nr, const uint64_t args[6])
+{
+	struct seccomp_data data = { .nr = (int)nr, .arch = arch };
+
+	memcpy(data.args, args, sizeof(data.args));
+	return emulator_run(f->insns, &data, NULL);
+}
+
+/* The policy in numbers from the headers, not from our table. */
+struct verdict {
+	long nr;
+	uint64_t args[4];
+	uint32_t want;
+};
+
+/* What profiles are apart in. */
+static const struct verdict of_default[] = {
+	{ SYS_openat, { 0, 0, O_RDONLY, 07777 }, SECCOMP_RET_ALLOW },
+	{ SYS_openat, { 0, 0, O_WRONLY | O_CREAT, 06755 }, SECCOMP_RET_ALLOW },
+	{ SYS_fchmod, { 0, 06755 }, SECCOMP_RET_ALLOW },
+	{ SYS_fchmodat, { 0, 0, 06755 }, SECCOMP_RET_ALLOW },
+	{ SYS_mknodat, { 0, 0, S_IFREG | 04755 }, SECCOMP_RET_ALLOW },
+	{ SYS_openat2, { 0 }, SECCOMP_RET_ALLOW },
+};
+
+static const struct verdict of_workspace[] = {
+	{ SYS_openat, { 0, 0, O_RDONLY, 07777 }, SECCOMP_RET_ALLOW },
+	{ SYS_openat, { 0, 0, O_WRONLY | O_CREAT, 01777 }, SECCOMP_RET_ALLOW },
+	{ SYS_openat, { 0, 0, O_WRONLY | O_CREAT, 04755 }, DENY(EPERM) },
+	{ SYS_openat, { 0, 0, O_RDWR | O_TMPFILE, 02755 }, DENY(EPERM) },
+	{ SYS_fchmod, { 0, 0777 }, SECCOMP_RET_ALLOW },
+	{ SYS_fchmod, { 0, 06755 }, DENY(EPERM) },
+	{ SYS_fchmodat, { 0, 0, 01777 }, SECCOMP_RET_ALLOW },
+	{ SYS_fchmodat, { 0, 0, 02755 }, DENY(EPERM) },
+	{ SYS_mknodat, { 0, 0, S_IFREG | 04755 }, DENY(EPERM) },
+	{ SYS_mknodat, { 0, 0, S_IFIFO | 0644 }, SECCOMP_RET_ALLOW },
+	{ SYS_openat2, { 0 }, DENY(ENOSYS) },
+#ifdef SYS_open
+	{ SYS_open, { 0, O_RDONLY, 07777 }, SECCOMP_RET_ALLOW },
+	{ SYS_open, { 0, O_CREAT, 02755 }, DENY(EPERM) },
+	{ SYS_creat, { 0, 04755 }, DENY(EPERM) },
+	{ SYS_creat, { 0, 0755 }, SECCOMP_RET_ALLOW },
+	{ SYS_chmod, { 0, 02755 }, DENY(EPERM) },
+	{ SYS_mknod, { 0, S_IFREG | 02755 }, DENY(EPERM) },
+#endif
+	{ 452, { 0, 0, 04755 }, DENY(EPERM) }, /* fchmodat2 */
+};
+
+/* What they have in common. */
+static const struct verdict policy[] = {
+	{ SYS_read, { 0 }, SECCOMP_RET_ALLOW },
+	{ SYS_execve, { 0 }, SECCOMP_RET_ALLOW },
+	{ SYS_mmap, { 0, 4096, 7 }, SECCOMP_RET_ALLOW },
+	{ SYS_futex, { 0 }, SECCOMP_RET_ALLOW },
+	{ SYS_exit_group, { 0 }, SECCOMP_RET_ALLOW },
+	{ SYS_ptrace, { 0 }, DENY(EPERM) },
+	{ SYS_mount, { 0 }, DENY(EPERM) },
+	{ SYS_umount2, { 0 }, DENY(EPERM) },
+	{ SYS_setns, { 0 }, DENY(EPERM) },
+	{ SYS_unshare, { 0 }, DENY(EPERM) },
+	{ SYS_bpf, { 0 }, DENY(EPERM) },
+	{ SYS_keyctl, { 0 }, DENY(EPERM) },
+	{ SYS_userfaultfd, { 0 }, DENY(EPERM) },
+	{ SYS_perf_event_open, { 0 }, DENY(EPERM) },
+	{ SYS_process_vm_writev, { 0 }, DENY(EPERM) },
+	{ SYS_open_by_handle_at, { 0 }, DENY(EPERM) },
+	{ SYS_vmsplice, { 0 }, DENY(EPERM) },
+	{ SYS_splice, { 0 }, DENY(EINVAL) },
+	{ SYS_tee, { 0 }, DENY(EINVAL) },
+	{ SYS_sendfile, { 0 }, DENY(EINVAL) },
+	{ SYS_clone3, { 0 }, DENY(ENOSYS) },
+	{ SYS_io_uring_setup, { 0 }, DENY(ENOSYS) },
+	{ SYS_io_uring_enter, { 0 }, DENY(ENOSYS) },
+	{ SYS_io_uring_register, { 0 }, DENY(ENOSYS) },
+	{ SYS_seccomp, { 0 }, DENY(ENOSYS) },
+	{ SYS_landlock_create_ruleset, { 0 }, DENY(ENOSYS) },
+	{ SYS_memfd_secret, { 0 }, DENY(ENOSYS) },
+	{ 457, { 0 }, DENY(ENOSYS) }, /* statmount */
+	{ 467, { 0 }, DENY(EPERM) },  /* open_tree_attr */
+	{ 500, { 0 }, DENY(ENOSYS) },
+	{ 1023, { 0 }, DENY(ENOSYS) },
+	{ SYS_clone, { 17 }, SECCOMP_RET_ALLOW },
+	{ SYS_clone,
+	  { CLONE_VM | CLONE_THREAD | CLONE_SIGHAND | CLONE_FS | CLONE_FILES | CLONE_SETTLS |
+	    CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID | CLONE_SYSVSEM },
+	  SECCOMP_RET_ALLOW },
+	{ SYS_clone, { CLONE_VM | CLONE_VFORK | 17 }, SECCOMP_RET_ALLOW },
+	{ SYS_clone, { CLONE_NEWUSER | 17 }, DENY(EPERM) },
+	{ SYS_clone, { CLONE_NEWNS }, DENY(EPERM) },
+	{ SYS_clone, { CLONE_NEWPID }, DENY(EPERM) },
+	{ SYS_clone, { CLONE_NEWNET }, DENY(EPERM) },
+	{ SYS_clone, { CLONE_NEWIPC }, DENY(EPERM) },
+	{ SYS_clone, { CLONE_NEWUTS }, DENY(EPERM) },
+	{ SYS_clone, { CLONE_NEWCGROUP }, DENY(EPERM) },
+	{ SYS_clone, { CLONE_PARENT }, DENY(EPERM) },
+	{ SYS_clone, { CLONE_PTRACE }, DENY(EPERM) },
+	{ SYS_clone, { CLONE_UNTRACED }, DENY(EPERM) },
+	{ SYS_socket, { AF_UNIX, SOCK_STREAM }, SECCOMP_RET_ALLOW },
+	{ SYS_socket, { AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK }, SECCOMP_RET_ALLOW },
+	{ SYS_socket, { AF_INET6, SOCK_DGRAM }, SECCOMP_RET_ALLOW },
+	{ SYS_socket, { AF_INET, SOCK_RAW }, DENY(EAFNOSUPPORT) },
+	{ SYS_socket, { AF_INET6, SOCK_RAW | SOCK_CLOEXEC }, DENY(EAFNOSUPPORT) },
+	{ SYS_socket, { AF_INET, SOCK_PACKET }, DENY(EAFNOSUPPORT) },
+	{ SYS_socket, { AF_NETLINK, SOCK_RAW, 0 }, SECCOMP_RET_ALLOW },
+	{ SYS_socket, { AF_NETLINK, SOCK_RAW, 12 }, DENY(EAFNOSUPPORT) },
+	{ SYS_socket, { AF_PACKET, SOCK_RAW }, DENY(EAFNOSUPPORT) },
+	{ SYS_socket, { AF_ALG, SOCK_SEQPACKET }, DENY(EAFNOSUPPORT) },
+	{ SYS_socket, { AF_VSOCK, SOCK_STREAM }, DENY(EAFNOSUPPORT) },
+	{ SYS_socketpair, { AF_UNIX }, SECCOMP_RET_ALLOW },
+	{ SYS_socketpair, { AF_INET }, DENY(EAFNOSUPPORT) },
+	{ SYS_setsockopt, { 3, SOL_SOCKET, SO_REUSEADDR }, SECCOMP_RET_ALLOW },
+	{ SYS_setsockopt, { 3, IPPROTO_TCP, 42 }, SECCOMP_RET_ALLOW },
+	{ SYS_setsockopt, { 3, IPPROTO_IP, IP_TTL }, SECCOMP_RET_ALLOW },
+	{ SYS_setsockopt, { 3, IPPROTO_IP, IP_ADD_MEMBERSHIP }, DENY(EPERM) },
+	{ SYS_setsockopt, { 3, IPPROTO_IP, MCAST_JOIN_GROUP }, DENY(EPERM) },
+	{ SYS_setsockopt, { 3, IPPROTO_IPV6, IPV6_V6ONLY }, SECCOMP_RET_ALLOW },
+	{ SYS_setsockopt, { 3, IPPROTO_IPV6, IPV6_JOIN_GROUP }, DENY(EPERM) },
+	{ SYS_setsockopt, { 3, IPPROTO_IPV6, 32 }, DENY(EPERM) },
+	{ SYS_setsockopt, { 3, IPPROTO_IPV6, MCAST_JOIN_SOURCE_GROUP }, DENY(EPERM) },
+	{ SYS_ioctl, { 0, 0x5401 }, SECCOMP_RET_ALLOW }, /* TCGETS */
+	{ SYS_ioctl, { 0, 0x5413 }, SECCOMP_RET_ALLOW }, /* TIOCGWINSZ */
+	{ SYS_ioctl, { 0, 0x5412 }, DENY(EPERM) },
+	{ SYS_ioctl, { 0, 0x541c }, DENY(EPERM) },
+	{ SYS_ioctl, { 0, 0x541d }, DENY(EPERM) },
+	{ SYS_ioctl, { 0, 0x541e }, SECCOMP_RET_ALLOW },
+	{ SYS_ioctl, { 0, 0x5423 }, DENY(EPERM) },
+	{ SYS_prctl, { PR_SET_NAME }, SECCOMP_RET_ALLOW },
+	{ SYS_prctl, { PR_SET_PDEATHSIG }, SECCOMP_RET_ALLOW },
+	{ SYS_prctl, { PR_SET_NO_NEW_PRIVS }, SECCOMP_RET_ALLOW },
+	{ SYS_prctl, { PR_SET_THP_DISABLE }, SECCOMP_RET_ALLOW },
+	{ SYS_prctl, { PR_CAPBSET_READ }, SECCOMP_RET_ALLOW },
+	{ SYS_prctl, { PR_SET_VMA }, SECCOMP_RET_ALLOW },
+	{ SYS_prctl, { PR_SET_SECCOMP }, DENY(EPERM) },
+	{ SYS_prctl, { PR_CAPBSET_DROP }, DENY(EPERM) },
+	{ SYS_prctl, { PR_SET_SECUREBITS }, DENY(EPERM) },
+	{ SYS_prctl, { PR_SET_KEEPCAPS }, DENY(EPERM) },
+	{ SYS_prctl, { PR_SET_MM }, DENY(EPERM) },
+	{ SYS_prctl, { PR_SET_PTRACER }, DENY(EPERM) },
+	{ SYS_prctl, { PR_CAP_AMBIENT }, DENY(EPERM) },
+	{ SYS_prctl, { PR_SCHED_CORE }, DENY(EPERM) },
+	{ SYS_personality, { 0 }, SECCOMP_RET_ALLOW },
+	{ SYS_personality, { 0xffffffff }, SECCOMP_RET_ALLOW },
+	{ SYS_personality, { 0x0040000 }, DENY(EPERM) }, /* ADDR_NO_RANDOMIZE */
+	{ SYS_personality, { 8 }, DENY(EPERM) },	 /* PER_LINUX32 */
+	{ SYS_prlimit64, { 0, 7 }, SECCOMP_RET_ALLOW },
+	{ SYS_prlimit64, { 1, 7 }, DENY(EPERM) },
+	{ SYS_sched_setaffinity, { 1 }, DENY(EPERM) },
+	{ SYS_sched_setaffinity, { 0 }, SECCOMP_RET_ALLOW },
+	{ SYS_sched_setparam, { 1 }, DENY(EPERM) },
+	{ SYS_sched_setscheduler, { 1, 5 }, DENY(EPERM) },
+	{ SYS_sched_setscheduler, { 2, 5 }, SECCOMP_RET_ALLOW },
+	{ SYS_setpriority, { 0, 1 }, DENY(EPERM) },
+	{ SYS_setpriority, { 0, 0 }, SECCOMP_RET_ALLOW },
+	{ SYS_setpriority, { 1, 1 }, SECCOMP_RET_ALLOW },
+	{ SYS_setpriority, { 2, 1000 }, DENY(EPERM) },
+	{ SYS_memfd_create, { 0, 3 }, SECCOMP_RET_ALLOW },
+	{ SYS_memfd_create, { 0, 4 }, DENY(EPERM) },
+	{ SYS_memfd_create, { 0, (UINT64_C(21) << 26) | 4 }, DENY(EPERM) },
+};
+
+static void check_verdicts(enum filter_profile profile, const struct verdict *list, size_t n)
+{
+	uint32_t arch = filter_arches[filter_native()];
+	struct filter f;
+
+	assert_int_equal(filter_build(profile, &f), 0);
+	for (size_t i = 0; i < n; i++) {
+		for (size_t h = 0; h < ARRAY_SIZE(highs); h++) {
+			uint64_t args[6] = { 0 };
+			uint32_t got, expected;
+
+			for (size_t arg = 0; arg < ARRAY_SIZE(list[i].args); arg++)
+				args[arg] = highs[h] | list[i].args[arg];
+			got = run(&f, arch, (uint32_t)list[i].nr, args);
+			expected = filter_expect(profile, arch, (uint32_t)list[i].nr, args);
+			if (got != list[i].want || expected != list[i].want)
+				fail_msg("%s, row %zu, call %ld: 0x%x and 0x%x instead of 0x%x",
+					 filter_profile_name(profile), i, list[i].nr, got, expected,
+					 list[i].want);
+		}
+	}
+}
+
+static void test_policy(void **state)
+{
+	(void)state;
+	for (int p = 0; p < _FILTER_MAX; p++)
+		check_verdicts((enum filter_profile)p, policy, ARRAY_SIZE(policy));
+	check_verdicts(FILTER_DEFAULT, of_default, ARRAY_SIZE(of_default));
+	check_verdicts(FILTER_WORKSPACE, of_workspace, ARRAY_SIZE(of_workspace));
+}
+
+static void test_unknown_profile(void **state)
+{
+	static const uint64_t args[6] = { 0 };
+	struct filter f = { .len = 77 };
+
+	(void)state;
+	assert_int_equal(filter_build(_FILTER_MAX, &f), -EINVAL);
+	assert_int_equal(f.len, 77);
+	assert_int_equal(filter_expect(_FILTER_MAX, filter_arches[filter_native()], 0, args),
+			 SECCOMP_RET_KILL_PROCESS);
+}
+
+static void test_label(void **state)
+{
+	static const char *const starts[_FILTER_MAX] = {
+		[FILTER_DEFAULT] = "default@",
+		[FILTER_WORKSPACE] = "workspace@",
+	};
+	struct filter all[_FILTER_MAX];
+	char label[32], again[32];
+
+	(void)state;
+	assert_int_equal(filter_build_all(all), 0);
+	for (int p = 0; p < _FILTER_MAX; p++) {
+		size_t n = strlen(starts[p]);
+
+		filter_label((enum filter_profile)p, &all[p], label, sizeof(label));
+		assert_int_equal(strlen(label), n + 8);
+		assert_memory_equal(label, starts[p], n);
+		all[p].insns[all[p].len - 1].k ^= 1;
+		filter_label((enum filter_profile)p, &all[p], again, sizeof(again));
+		assert_string_not_equal(label, again);
+	}
+}
+
+/* Runs in a child under the filter; the exit status names the first call that went wrong. */
+static int live_check(const struct filter *f, bool modes_checked)
+{
+	struct sock_fprog program = { .len = f->len };
+	struct sock_filter insns[FILTER_INSNS_MAX];
+
+	memcpy(insns, f->insns, sizeof(insns));
+	program.filter = insns;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return 1;
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
+		return 2;
+	if (syscall(SYS_getppid) <= 0)
+		return 3;
+	if (ptrace(PTRACE_TRACEME, 0, 0, 0) != -1 || errno != EPERM)
+		return 4;
+	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, NULL) != -1 || errno != ENOSYS)
+		return 5;
+	if (socket(AF_VSOCK, SOCK_STREAM, 0) != -1 || errno != EAFNOSUPPORT)
+		return 6;
+	if (syscall(SYS_ioctl, -1, UINT64_C(0xabcdef00005412), 0) != -1 || errno != EPERM)
+		return 7;
+	if (syscall(SYS_ioctl, -1, UINT64_C(0xabcdef00005413), 0) != -1 || errno != EBADF)
+		return 8;
+	if (syscall(SYS_fchmod, -1, UINT64_C(0xabcdef00004755)) != -1 ||
+	    errno != (modes_checked ? EPERM : EBADF))
+		return 9;
+	if (syscall(SYS_openat, -1, "x", O_CREAT | O_WRONLY, 02755) != -1 ||
+	    errno != (modes_checked ? EPERM : EBADF))
+		return 10;
+	return 0;
+}
+
+static void test_kernel_takes_it(void **state)
+{
+	(void)state;
+	for (int p = 0; p < _FILTER_MAX; p++) {
+		struct filter f;
+		int status = -1;
+		pid_t pid;
+
+		assert_int_equal(filter_build((enum filter_profile)p, &f), 0);
+		pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0)
+			_exit(live_check(&f, p == FILTER_WORKSPACE));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_policy),
+		cmocka_unit_test(test_unknown_profile),
+		cmocka_unit_test(test_label),
+		cmocka_unit_test(test_kernel_takes_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where workspaces lie. A plan only says a name (OP_WORKSPACE); places are told to the broker when it starts, by whoever
+ * started it.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <string.h>
+
+struct workspace_place {
+	const char *name; /* NULL: any name, for a directory of that name below path */
+	const char *
+		path; /* absolute and without links: what lies above is nobody's but the administrator's */
+};
+
+/* The list ends with a path that is NULL; rows with a name come first. NULL: nowhere. */
+static inline const struct workspace_place *workspace_find(const struct workspace_place *places,
+							   const char *name)
+{
+	for (; places && places->path; places++)
+		if (!places->name || strcmp(places->name, name) == 0)
+			return places;
+	return NULL;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a sandbox ends: pid 1 dies and takes the rest along; then what it held goes, or is kept for another one. */
+#include "sandbox/sandbox.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "sandbox/net.h"
+#include "sandbox/spawn.h"
+#include "sandbox/tree.h"
+#include "sys/kernel.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void sandbox_kill(struct sandbox *sb)
+{
+	if (sb->pid == 0)
+		return;
+	if (sys_pidfd_send_signal(sb->pidfd, SIGKILL) < 0)
+		(void)kill(sb->pid, SIGKILL);
+	/* Also dying takes a processor, and what runs behind everybody else may wait for one for seconds. */
+	if (sb->cgroup)
+		sb->host->cgroups->set_background(sb->cgroup, false);
+	/* The kernel sees to the rest. It is quicker when everybody is told at once. */
+	if (!sb->cgroup || sb->host->cgroups->kill(sb->cgroup) < 0)
+		tree_kill(sb->pid);
+}
+
+void sandbox_die_behind(struct sandbox *sb)
+{
+	sb->host->cgroups->set_background(sb->cgroup, true);
+	(void)sys_pidfd_send_signal(sb->pidfd, SIGKILL);
+}
+
+void sandbox_die_at_once(struct sandbox *sb)
+{
+	sb->host->cgroups->set_background(sb->cgroup, false);
+}
+
+int sandbox_reap(struct sandbox *sb)
+{
+	int wait_status = 0;
+
+	if (sb->pid > 0)
+		(void)waitpid(sb->pid, &wait_status, 0);
+	sb->pid = 0;
+	return wait_status;
+}
+
+int sandbox_vacate(struct sandbox *sb)
+{
+	struct sandbox_host *host = sb->host;
+	int r = -EOPNOTSUPP;
+
+	if (!sb->cgroup)
+		return 0;
+	if (host->keep_groups && sb->lone && host->n_groups < SANDBOX_GROUPS_MAX)
+		r = host->cgroups->settle(sb->cgroup);
+	if (r == 0) {
+		host->groups[host->n_groups].cgroup = sb->cgroup;
+		host->groups[host->n_groups].since_ns = clock_now_ns();
+		host->groups[host->n_groups++].host_id = sb->host_id;
+	} else if (r != -EBUSY) {
+		r = host->cgroups->remove(sb->cgroup);
+	}
+	if (r == 0)
+		sb->cgroup = NULL;
+	return r;
+}
+
+void sandbox_free(struct sandbox *sb)
+{
+	if (!sb)
+		return;
+	sb->pidfd = fd_close(sb->pidfd);
+	sb->control_fd = fd_close(sb->control_fd);
+	sb->work_fd = fd_close(sb->work_fd);
+	sb->tmp_fd = fd_close(sb->tmp_fd);
+	sb->terminal_fd = fd_close(sb->terminal_fd);
+	sb->mounts_fd = fd_close(sb->mounts_fd);
+	sb->program_fd = fd_close(sb->program_fd);
+	sandbox_give_dev_back(sb);
+	/* Nobody lives in it any more: its cgroup is gone. */
+	net_give_back(sb->net, !sb->cgroup);
+	free(sb);
+}
+
+void sandbox_destroy(struct sandbox *sb)
+{
+	if (!sb)
+		return;
+	if (sb->pid > 0) {
+		sandbox_kill(sb);
+		(void)waitpid(sb->pid, NULL, 0);
+		sb->pid = 0;
+	}
+	for (int tries = 0; sandbox_vacate(sb) == -EBUSY && tries < 2000; tries++)
+		(void)usleep(1000);
+	sandbox_free(sb);
+}

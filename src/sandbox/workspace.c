@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See workspace.h. No component of a path is ever followed when it is a link: who may write above it is not trusted. */
+#include "sandbox/workspace.h"
+
+#include "base/fd.h"
+#include "sys/idmap.h"
+#include "sys/kernel.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int cannot(struct error *err, const char *name, int r)
+{
+	return error_set(err, ERROR_STORAGE, -r, "the workspace '%.64s' cannot be opened: %s", name,
+			 strerror(-r));
+}
+
+/* A new directory belongs to whoever has the one it lies in. */
+static int make_below(int dir_fd, const char *name, mode_t mode)
+{
+	struct stat st;
+	int r = sys_mkdirat(dir_fd, name, mode);
+
+	if (r < 0)
+		return r == -EEXIST ? 0 : r;
+	if (fstat(dir_fd, &st) < 0)
+		return -errno;
+	/* Without privilege both are ours. */
+	if (geteuid() == 0 && fchownat(dir_fd, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return 0;
+}
+
+/* One step down: made when it is not there, never through a link. The last one is opened for reading. */
+static int step_down(int dir_fd, const char *name, bool last)
+{
+	const int flags = (last ? O_RDONLY : O_PATH) | O_DIRECTORY | O_NOFOLLOW;
+	int fd = sys_openat(dir_fd, name, flags, 0), r;
+
+	if (fd != -ENOENT)
+		return fd;
+	r = make_below(dir_fd, name, 0700);
+	return r < 0 ? r : sys_openat(dir_fd, name, flags, 0);
+}
+
+static int open_path(const char *path)
+{
+	_cleanup_close_ int fd = sys_open("/", O_PATH | O_DIRECTORY, 0);
+
+	for (const char *at = path + 1; fd >= 0 && *at;) {
+		size_t n = strcspn(at, "/");
+		char name[256];
+		int next;
+
+		if (n == 0 || n >= sizeof(name))
+			return n ? -ENAMETOOLONG : -EINVAL;
+		memcpy(name, at, n);
+		name[n] = '\0';
+		at += n + (at[n] == '/');
+		next = step_down(fd, name, !*at);
+		(void)fd_close(fd);
+		fd = next;
+	}
+	return TAKE_FD(fd);
+}
+
+/* Below a directory of workspaces all belong to its owner: another's was not put there by us. */
+static int open_named(int root_fd, const char *name)
+{
+	struct stat root, st;
+	int fd, r = make_below(root_fd, name, 0755);
+
+	if (r < 0)
+		return r;
+	fd = sys_open_beneath(root_fd, name, O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		return fd;
+	if (fstat(root_fd, &root) < 0 || fstat(fd, &st) < 0 || root.st_uid != st.st_uid) {
+		(void)close(fd);
+		return -EPERM;
+	}
+	return fd;
+}
+
+int workspace_open(const struct workspace_place *places, const char *name, struct error *err)
+{
+	const struct workspace_place *place = workspace_find(places, name);
+	_cleanup_close_ int fd = -EBADF;
+	int r;
+
+	if (!place)
+		return error_set(err, ERROR_INPUT, ENOENT,
+				 "workspace: there is no place for workspaces here; leave it out");
+	fd = open_path(place->path);
+	if (fd < 0)
+		return cannot(err, name, fd);
+	if (place->name)
+		return TAKE_FD(fd);
+	r = open_named(fd, name);
+	return r < 0 ? cannot(err, name, r) : r;
+}
+
+int workspace_mount(int dir_fd, uint32_t seen_id, struct error *err)
+{
+	struct idmap map = { .seen_id = seen_id };
+	_cleanup_close_ int users = -EBADF;
+	struct stat st;
+	int r;
+
+	if (fstat(dir_fd, &st) < 0)
+		return error_set(err, ERROR_INTERNAL, errno, "a workspace cannot be looked at: %s",
+				 strerror(errno));
+	map.stored_uid = st.st_uid;
+	map.stored_gid = st.st_gid;
+	users = sys_idmap_open(&map);
+	r = users < 0 ? users : sys_bind_detached(dir_fd, users);
+	if (r == -EINVAL || r == -EOPNOTSUPP)
+		return error_set(err, ERROR_STORAGE, -r,
+				 "the workspace's file system cannot be shared between users "
+				 "(idmapped mounts); keep workspaces on ext4, xfs, btrfs or tmpfs");
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "a workspace cannot be mounted: %s",
+				 strerror(-r));
+	return r;
+}

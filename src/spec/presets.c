@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See presets.h. */
+#include "spec/presets.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "spec/knob.h"
+#include "spec/read.h"
+
+enum { FOREIGN_TEXT_MAX = 4096 };
+
+struct entry {
+	struct preset preset;
+	const char *image, *seccomp_profile; /* read, and no more */
+};
+
+static int read_memory(const struct reader *r, const struct key_rule *rule _unused_,
+		       const json_t *value, void *object)
+{
+	struct preset *p = &((struct entry *)object)->preset;
+	const struct knob *k = knob_find("memory");
+	const json_int_t mib = json_integer_value(value);
+
+	if (!json_is_integer(value) || mib < k->min / MiB || mib > k->max / MiB)
+		return reader_refuse(r, "%s is not a whole number of MiB from %lld to %lld",
+				     quote_json(value).text, (long long)(k->min / MiB),
+				     (long long)(k->max / MiB));
+	/* What `limits` says of it goes before. */
+	if (p->set & knob_bit(k))
+		return 0;
+	p->limits.memory_bytes = mib * MiB;
+	p->set |= knob_bit(k);
+	return 0;
+}
+
+static int read_limits(const struct reader *r, const struct key_rule *rule _unused_,
+		       const json_t *value, void *object)
+{
+	struct preset *p = &((struct entry *)object)->preset;
+
+	return limits_parse_at(r->field, value, &p->limits, &p->set, r->err);
+}
+
+#define MEMBER(name) .offset = offsetof(struct entry, name)
+static const struct key_rule keys[] = {
+	{ "image", read_text, MEMBER(image), .max = FOREIGN_TEXT_MAX },
+	{ "seccomp_profile", read_text, MEMBER(seccomp_profile), .max = FOREIGN_TEXT_MAX },
+	{ .key = "limits", .read = read_limits },
+	{ .key = "default_memory_mb", .read = read_memory },
+	{ "allow_network", read_bool, MEMBER(preset.allow_network) },
+};
+
+/* "python3.10" is python, "javascript-node18" is javascript, "c++17" is c++. */
+static void cut_version(const char *name, char *ret, size_t size)
+{
+	size_t n = 0;
+
+	for (;
+	     n + 1 < size && (isalpha((unsigned char)name[n]) || name[n] == '+' || name[n] == '#');
+	     n++)
+		ret[n] = name[n];
+	ret[n] = '\0';
+}
+
+int presets_parse(const json_t *root, struct presets *ret, struct error *err)
+{
+	const struct reader top = { .err = err };
+	struct presets all = { .n = 0 };
+	const char *name;
+	json_t *value;
+
+	if (!json_is_object(root))
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "it is not an object of languages: {\"python\": {…}}");
+	json_object_foreach((json_t *)(uintptr_t)root, name, value)
+	{
+		const struct reader at = reader_at(&top, name);
+		struct entry e = { .preset = { .set = 0 } };
+		int r;
+
+		if (all.n == PRESETS_MAX || strlen(name) > PRESET_NAME_MAX)
+			return reader_refuse(
+				&at,
+				"there are more than %d languages, or a name is longer than %d",
+				PRESETS_MAX, PRESET_NAME_MAX);
+		r = read_object(&at, value, KEY_TABLE(keys), &e);
+		if (r < 0)
+			return r;
+		(void)snprintf(e.preset.name, sizeof(e.preset.name), "%s", name);
+		cut_version(name, e.preset.language, sizeof(e.preset.language));
+		all.list[all.n++] = e.preset;
+	}
+	*ret = all;
+	return 0;
+}

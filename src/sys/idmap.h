@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which owner a file system's files have through a mount: a user namespace that nobody lives in, and that says of one user and
+ * one group who they are seen as. For the MOUNT_ATTR_IDMAP of a mount.
+ */
+#pragma once
+
+#include "base/macro.h"
+
+struct idmap {
+	uint32_t stored_uid, stored_gid; /* on disk */
+	uint32_t seen_id;		 /* through the mount, as user and as group */
+};
+
+/* The namespace's descriptor, or negative errno. Needs privilege. */
+int sys_idmap_open(const struct idmap *map) _must_check_;

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POST /execute over the real daemon: documents 002 and 001 (SPEC §8)."""
+import json
+import threading
+import time
+
+import pytest
+
+from conftest import FRONT, Atoll
+from web import Served
+
+pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
+quick = pytest.mark.quick
+
+
+@pytest.fixture(scope="module")
+def served(mode, stage):
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"))
+    yield served
+    served.end()
+
+
+@pytest.fixture
+def web(served):
+    return served.web
+
+
+def call(web, code, timeout=10, **more):
+    """Document 002's answer; always 200 and always these three."""
+    answer = web.post("/execute", {"generated_code": code, "timeout": timeout, **more}, timeout=60)
+    assert answer.status == 200 and answer.headers["content-type"] == "application/json", answer
+    body = answer.json()
+    assert list(body) == ["process_status", "stdout", "stderr"], body
+    return body["process_status"], body["stdout"], body["stderr"]
+
+
+@quick
+def test_it_runs(web):
+    assert call(web, "print('Hello')") == ("completed", "Hello\n", "")
+    assert call(web, "print(1)", language="python") == ("completed", "1\n", "")
+    assert call(web, "```python\nprint(2)\n```") == ("completed", "2\n", "")
+    assert call(web, "{'generated_code': 'print(3)'}") == ("completed", "3\n", "")
+    assert call(web, "import sys; sys.exit(0)")[0] == "completed"
+    status, out, err = call(web, "print('before')\n1/0")
+    assert status == "error" and out == "before\n" and err.startswith("Traceback") and "ZeroDivisionError" in err
+    assert call(web, "import sys; sys.exit(2)")[0] == "error"
+    assert call(web, "print(input())", std_input="typed\n") == ("completed", "typed\n", "")
+    assert call(web, "print('abcdef')", max_output_characters=3) == ("completed", "abc<output cut>", "")
+
+
+@quick
+@pytest.mark.undisturbed
+def test_timeouts(web):
+    assert call(web, "print(1)", timeout=0) == ("timeout", "", "Timed out\n")
+    call(web, "1")
+    begin = time.monotonic()
+    assert call(web, "print('partial', flush=True)\nwhile True: pass", timeout=1) == ("timeout", "", "Timed out\n")
+    took = time.monotonic() - begin
+    assert 1 <= took < 1.8, took
+
+
+@quick
+def test_other_languages(web):
+    assert call(web, "puts 1", language="ruby") == ("error", "", "Only python execution is supported")
+    assert call(web, "print(1)", language="Python") == ("error", "", "Only python execution is supported")
+
+
+@quick
+@pytest.mark.parametrize("kind, body, text", [
+    ("text/plain", b"{}", "Request must be JSON"),
+    (None, b"", "Request must be JSON"),
+    ("application/json", b"", "Invalid JSON data"),
+    ("application/json", b"null", "Invalid JSON data"),
+    ("application/json", b"{nope", "Invalid JSON data"),
+    ("application/json", b"{}", "Missing required field: generated_code"),
+    ("application/json", b"[1]", "Missing required field: generated_code"),
+    ("application/json", b'{"generated_code": "1"}', "Missing required field: timeout"),
+    ("application/json", b'{"generated_code": "1", "timeout": "x"}', "Invalid timeout"),
+    ("application/json", b'{"generated_code": "1", "timeout": NaN}', "Invalid timeout"),
+    ("application/json", b'{"generated_code": 1, "timeout": 1}', "Invalid generated_code"),
+])
+def test_its_own_errors(web, kind, body, text):
+    answer = web.ask("POST", "/execute", body, {"Content-Type": kind} if kind else {})
+    assert answer.status == 400, answer
+    assert answer.json() == {"process_status": "error", "stdout": "", "stderr": text}
+
+
+@quick
+def test_too_much_json(web):
+    answer = web.ask("POST", "/execute", b"[" + b"0," * 400000 + b"0]", {"Content-Type": "application/json"})
+    assert answer.status == 400 and answer.json()["stderr"] == "Invalid JSON data"
+
+
+@quick
+def test_methods_and_headers(web):
+    for method in ("GET", "PUT", "DELETE"):
+        assert web.ask(method, "/execute").status == 405
+    options = web.ask("OPTIONS", "/execute")
+    assert options.status == 200 and "POST" in options.headers["allow"]
+    assert not [name for name in options.headers if name.startswith("access-control")]
+    assert web.get("/nowhere").status == 404
+    for answer in (options, web.get("/"), web.get("/nowhere"), web.post("/execute", {})):
+        assert answer.headers["strict-transport-security"] == "max-age=31536000; includeSubDomains"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-frame-options"] == "SAMEORIGIN"
+        assert answer.headers["x-xss-protection"] == "1; mode=block"
+
+
+@quick
+def test_the_shared_workspace(web):
+    assert call(web, "import os; print(os.getcwd())")[1] == "/workspace\n"
+    assert call(web, "open('note', 'w').write('kept')\nvariable = 1")[0] == "completed"
+    assert call(web, "print(open('/workspace/note').read())") == ("completed", "kept\n", "")
+    assert "NameError" in call(web, "variable")[2]
+    assert call(web, "import os; os.remove('note')")[0] == "completed"
+
+
+def test_output_data_path(mode, stage):
+    work = stage.scratch(mode, "output")
+    served = Served(Atoll(mode, stage), work, env={"OUTPUT_DATA_PATH": str(work / "data")})
+    try:
+        assert call(served.web, "open('made.txt', 'w').write('here')")[0] == "completed"
+        assert (work / "data" / "made.txt").read_text() == "here"
+    finally:
+        served.end()
+
+
+@quick
+def test_document_001(web):
+    answer = web.post("/execute", {"code": "print('x')", "language": "python"}).json()
+    assert answer["success"] and answer["stdout"] == answer["output"] == "x\n" and answer["exit_code"] == 0
+    assert set(answer) == {"success", "stdout", "stderr", "output", "error", "exit_code", "time"}
+    answer = web.post("/execute", {"code": "echo $((6*7))", "language": "bash"}).json()
+    assert answer["stdout"] == "42\n", answer
+    answer = web.post("/execute", {"code": "x", "language": "cobol"}).json()
+    assert not answer["success"] and answer["error"].startswith("Unsupported language: cobol. Supported:"), answer
+
+
+@quick
+def test_a_megabyte(web):
+    status, out, _ = call(web, "print('y' * (1 << 20))")
+    assert status == "completed" and len(out) == (1 << 20) + 1
+
+
+@quick
+def test_session_header_is_taken(web):
+    answer = web.ask("POST", "/execute", json.dumps({"generated_code": "print(1)", "timeout": 5}).encode(),
+                     {"Content-Type": "application/json", "X-Session-ID": "abc"})
+    assert answer.json()["stdout"] == "1\n"
+
+
+def test_memory(web):
+    status, _, err = call(web, "x = bytearray(400 << 20); print(len(x))")
+    assert status == "completed", err
+
+
+@pytest.mark.undisturbed
+def test_many_at_once(web):
+    """The whole pool, not one at a time."""
+    call(web, "1")
+    results = []
+    begin = time.monotonic()
+    threads = [threading.Thread(target=lambda: results.append(call(web, "import time; time.sleep(1.5); print(1)")[1]))
+               for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert results == ["1\n"] * 4 and time.monotonic() - begin < 5
+
+
+def test_two_hundred_at_once(web):
+    """They wait for their turn: nobody who wrote such a client knows 429. Those of /v1 keep their own bounds meanwhile."""
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(call(web, "print(1)", timeout=50))) for _ in range(200)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert results == [("completed", "1\n", "")] * 200, [r for r in results if r[0] != "completed"][:3]
+
+
+@pytest.mark.parametrize("seconds,code", [
+    (1, "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"),
+    (3, "x = bytearray(b'x') * (2 << 30)\nimport time; time.sleep(60)"),
+    (1, "import time\nprint('partly', flush=True)\ntime.sleep(60)"),
+], ids=["forks", "memory", "sleeps"])
+@pytest.mark.undisturbed
+def test_answered_at_the_deadline(web, seconds, code):
+    """However long its sandbox takes to go; its row has the end once it is gone."""
+    known = {row["id"] for row in web.get("/v1/executions?limit=50").json()["executions"]}
+    begin = time.monotonic()
+    answer = call(web, code, timeout=seconds)
+    taken = time.monotonic() - begin
+    assert answer == ("timeout", "", "Timed out\n") and seconds <= taken < seconds + 0.8, (answer, taken)
+    rows = [row for row in web.get("/v1/executions?limit=50").json()["executions"] if row["id"] not in known]
+    assert len(rows) == 1, rows
+    assert web.wait(rows[0]["id"])["status"] == "timeout"
+
+
+def test_all_languages(mode, stage):
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "all"), "--execute-languages", "all")
+    try:
+        assert call(served.web, "echo hi", language="bash") == ("completed", "hi\n", "")
+        assert call(served.web, "x", language="cobol") == ("error", "", "Unsupported language: cobol")
+    finally:
+        served.end()

@@ -1,0 +1,502 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line and a server made here, which can say what a daemon never should: control characters, nonsense, nothing.
+
+test_cli_serve.py has the real one."""
+import base64
+import hashlib
+import http.server
+import json
+import os
+import pty
+import shutil
+import signal
+import socketserver
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+
+quick = pytest.mark.quick
+CONTROL = "\x1b]0;owned\x07\x1b[31m\u009b\u202e"
+ID = "ex_aaaaaaaaaaaaaaaaaaaaaaaaaa"
+RESULT = {"id": ID, "language": "python", "status": "success", "success": True, "exit_code": 0, "signal": None,
+          "cause": {"kind": "exit", "detail": "exited with 0"}, "stdout": "hi\n", "stderr": "", "stdout_bytes": 3,
+          "stderr_bytes": 0, "duration": 0.0021, "cpu_time": 0.0009, "memory_peak": 9437184, "labels": {}, "files": [],
+          "created_at": "2026-11-15T10:00:00.123Z", "policy": "default", "error": None, "stages": []}
+
+
+def safe(text):
+    """Nothing that a terminal would obey."""
+    return all(c in "\n\t" or c.isprintable() for c in text)
+
+
+# ------------------------------------------------------------------------------------- a made-up server
+
+
+class Fake(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """Answers by its table {(method, path): answer}; an answer is JSON, bytes, or a function of the handler."""
+    daemon_threads = True
+
+    def __init__(self, path):
+        self.table, self.seen = {}, []
+        super().__init__(str(path), Handler)
+        os.chmod(path, 0o777)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def address_string(self):
+        return "unix"
+
+    def log_message(self, *args):
+        pass
+
+    def answer(self):
+        length = int(self.headers.get("content-length") or 0)
+        body = self.rfile.read(length)
+        self.server.seen.append((self.command, self.path, dict(self.headers), body))
+        path = self.path.split("?")[0]
+        what = self.server.table.get((self.command, path), (404, {"code": "not_found", "detail": "There is none."}))
+        if callable(what):
+            what(self)
+            return
+        status, tree = what if isinstance(what, tuple) else (200, what)
+        data = tree if isinstance(tree, bytes) else json.dumps(tree).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = do_DELETE = answer
+
+    def events(self, *events, end=True):
+        """A stream of events, each in a chunk of its own, sent when it is made."""
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-ndjson")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for event in events:
+            event = event() if callable(event) else event
+            if event:
+                line = json.dumps(event).encode() + b"\n"
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+                self.wfile.flush()
+        if end:
+            self.wfile.write(b"0\r\n\r\n")
+
+
+@pytest.fixture
+def fake(atoll, work):
+    server = Fake(work / "f.sock")
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    server.atoll = atoll.variant(env={"ATOLL_URL": str(work / "f.sock")})
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def start_event():
+    return {"event": "start", "seq": 1, "data": {"id": ID, "language": "python"}}
+
+
+def result_event(**more):
+    return {"event": "result", "seq": 9, "data": {**RESULT, **more}}
+
+
+def test_without_a_daemon(atoll, work):
+    for words in (["ps"], ["history", "list"], ["history", "show", ID], ["history", "output", ID], ["history", "replay", ID],
+                  ["history", "diff", ID, ID], ["history", "stats"], ["history", "rm", ID], ["debug", ID], ["cancel", ID],
+                  ["cleanup"], ["debug", "last"]):
+        done = atoll.run(words + ["--url", work / "none.sock"])
+        assert done.returncode == 125 and done.stdout == b"", done
+        assert done.err.count("\n") == 1 and "`atoll serve`" in done.err, done
+
+
+@quick
+@pytest.mark.parametrize("words, said", [
+    (["history"], "needs a command"),
+    (["history", "shwo", ID], "did you mean 'show'?"),
+    (["history", "show"], "one id, not 0"),
+    (["history", "diff", ID], "two ids, not 1"),
+    (["history", "rm"], "at least one id"),
+    (["history", "list", "word"], "takes no argument"),
+    (["history", "list", "-n", "0"], "from 1 to"),
+    (["history", "list", "--statsu", "x"], "did you mean '--status'?"),
+    (["ps", "--url", "https://127.0.0.1"], "is no daemon's address"),
+    (["ps", "--url", "http://example.org"], "address in numbers"),
+    (["cancel"], "at least one id"),
+])
+def test_wrong_words(atoll, words, said):
+    done = atoll.variant(env={"ATOLL_URL": None}).run(words)
+    assert done.returncode == 125 and done.stdout == b"" and said in done.err and done.err.count("\n") == 1, done
+
+
+def test_list_is_a_table(fake):
+    row = {"id": ID, "status": "success", "language": "python", "exit_code": 0, "created_at": "2020-01-01T00:00:00Z",
+           "duration": 0.0021, "memory_peak": 9437184, "labels": {"job": f"x{CONTROL}"}}
+    running = {"id": ID[:-1] + "b", "status": "running", "language": None, "exit_code": None, "created_at": None,
+               "duration": None, "memory_peak": None, "labels": {}}
+    fake.table["GET", "/v1/executions"] = {"executions": [row, running], "next": None}
+    done = fake.atoll.run(["history", "list", "--status", "error", "--label", "a=b c", "--since", "2h", "-l", "python", "-n", "7"])
+    lines = done.out.splitlines()
+    assert done.returncode == 0 and len(lines) == 3 and safe(done.out), done
+    assert lines[0].split() == ["ID", "AGE", "LANGUAGE", "STATUS", "EXIT", "TIME", "MEMORY", "LABELS"]
+    assert lines[1].split()[:8] == [ID, lines[1].split()[1], "python", "success", "0", "2.1", "ms", "9.0"]
+    assert lines[1].endswith(r"job=x\x1b]0;owned\x07\x1b[31m\x9b\u202e") and lines[1].split()[1].endswith("d")
+    assert lines[0].index("STATUS") == lines[1].index("success") == lines[2].index("running")
+    path = fake.seen[0][1]
+    assert "limit=7" in path and "status=error" in path and "label=a%3Db%20c" in path and "language=python" in path
+    since = int(path.split("since=")[1].split("&")[0])
+    assert abs(time.time() - 7200 - since) < 30
+
+
+def test_list_follows_pages(fake):
+    rows = [{"id": f"ex_{i:026}", "status": "success"} for i in range(5)]
+
+    def page(handler):
+        at = int(handler.path.split("cursor=p")[1].split("&")[0]) if "cursor=p" in handler.path else 0
+        count = int(handler.path.split("limit=")[1].split("&")[0])
+        # A page may be short, even empty, and go on.
+        some = rows[at:at + min(count, 2)] if at != 2 or not hasattr(page, "again") else rows[2:4]
+        if at == 2 and not hasattr(page, "again"):
+            some, page.again = [], True
+        after = at + len(some)
+        data = json.dumps({"executions": some, "next": f"p{after}" if after < 5 else None}).encode()
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data)
+
+    fake.table["GET", "/v1/executions"] = page
+    tree = fake.atoll.run(["history", "list", "--json", "-n", "10"]).json()
+    assert tree == {"executions": rows, "next": None}
+    tree = fake.atoll.run(["history", "list", "--json", "-n", "1"]).json()
+    assert tree == {"executions": rows[:1], "next": "p1"}
+
+
+def test_show_and_output_cannot_drive_a_terminal(fake):
+    fake.table["GET", f"/v1/executions/{ID}"] = {
+        **RESULT, "stdout": f"one\n{CONTROL}two", "status": "error", "exit_code": 1, "labels": {CONTROL: CONTROL},
+        "cause": {"kind": "exit", "detail": CONTROL}, "files": [{"path": f"a{CONTROL}", "size": 12}],
+        "error": {"type": f"T{CONTROL}", "message": f"m{CONTROL}", "file": "/sandbox/code.py", "line": 3}}
+    done = fake.atoll.run(["history", "show", ID])
+    assert done.returncode == 0 and safe(done.out) and r"\x1b]0;owned" in done.out and "error, exit code 1" in done.out, done
+    raw = f"one\n{CONTROL}".encode() + b"\xff\x00"
+    fake.table["GET", f"/v1/executions/{ID}/stdout"] = raw
+    fake.table["GET", f"/v1/executions/{ID}/stderr"] = b"other"
+    assert fake.atoll.run(["history", "output", ID]).stdout == raw
+    assert fake.atoll.run(["history", "output", "--stderr", ID]).stdout == b"other"
+    shown = on_terminal(fake.atoll, ["history", "output", ID])
+    assert rb"one" in shown and rb"\x1b]0;owned\x07" in shown and rb"\xff\x00" in shown and b"\x1b" not in shown, shown
+    assert b"\x1b]0;owned" in on_terminal(fake.atoll, ["history", "output", "--raw", ID])
+    fake.table["GET", f"/v1/executions/{ID}/debug-report"] = f"# Report\n{CONTROL}".encode()
+    done = fake.atoll.run(["debug", ID])
+    assert done.out.startswith("# Report\n\\x1b]") and safe(done.out) and done.out.endswith("\n"), done
+    assert fake.seen[-1][2]["Accept"] == "text/markdown"
+
+
+def on_terminal(atoll, words):
+    """What a terminal gets to see."""
+    ours, theirs = pty.openpty()
+    popen = atoll.popen(words, stdout=theirs, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(ours)
+    assert popen.wait(25) == 0
+    return seen
+
+
+def test_problems_are_said(fake):
+    done = fake.atoll.run(["history", "show", ID])
+    assert done.returncode == 125 and done.err == "atoll: there is no such execution; `atoll history list` shows those there are\n"
+    fake.table["GET", "/v1/executions"] = (401, {"code": "unauthorized", "detail": f"Give a token.{CONTROL}"})
+    done = fake.atoll.run(["ps"])
+    assert done.returncode == 125 and done.err.startswith("atoll: Give a token.") and safe(done.err), done
+    fake.table["GET", "/v1/executions"] = (200, b"<html>")
+    assert "no atoll daemon" in fake.atoll.run(["ps"]).err
+    fake.table["GET", "/v1/executions"] = (500, b"oops")
+    assert "HTTP 500" in fake.atoll.run(["ps"]).err
+    fake.table["GET", "/v1/executions"] = lambda handler: handler.wfile.write(b"220 smtp ready\r\n")
+    assert "no atoll daemon" in fake.atoll.run(["ps"]).err
+    fake.table["GET", "/v1/executions"] = lambda handler: handler.connection.close()
+    assert "went away" in fake.atoll.run(["ps"]).err
+    assert fake.atoll.run(["history", "show", "../../healthz"]).returncode == 125
+    assert fake.seen[-1][1] == "/v1/executions/..%2F..%2Fhealthz"
+
+
+def conflict(code):
+    def answer(handler):
+        body = json.dumps({"type": "about:blank", "title": "Conflict", "status": 409, "code": code, "detail": "No."}).encode()
+        handler.send_response(409)
+        handler.send_header("Content-Type", "application/problem+json")
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+    return answer
+
+
+def test_cancel_and_rm_say_what_they_mean(fake):
+    """One request each, that does one thing: nobody looks first and is wrong a moment later."""
+    fake.table["DELETE", f"/v1/executions/{ID}"] = {"id": ID, "cancelled": True, "deleted": False}
+    assert fake.atoll.run(["cancel", ID]).returncode == 0
+    assert [call[:2] for call in fake.seen] == [("DELETE", f"/v1/executions/{ID}?only=cancel")]
+    assert fake.atoll.run(["history", "rm", "--json", ID]).json()["id"] == ID
+    assert fake.seen[1][:2] == ("DELETE", f"/v1/executions/{ID}?only=delete") and len(fake.seen) == 2
+    fake.table["DELETE", f"/v1/executions/{ID}"] = conflict("not_ended")
+    done = fake.atoll.run(["history", "rm", ID])
+    assert done.returncode == 125 and f"atoll cancel {ID}" in done.err, done
+    fake.table["DELETE", f"/v1/executions/{ID}"] = conflict("already_ended")
+    done = fake.atoll.run(["cancel", ID])
+    assert done.returncode == 125 and f"{ID} has ended already" in done.err, done
+
+
+def test_token_over_tcp(atoll, work):
+    seen = []
+
+    class Tcp(http.server.BaseHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+        def do_GET(self):
+            seen.append(self.headers)
+            data = b'{"executions": []}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Tcp)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        token = work / "token"
+        token.write_text("# mine\n\nsesame-open-sesame\n")
+        url = f"http://127.0.0.1:{server.server_port}"
+        done = atoll.run(["ps", "--url", url], env={"ATOLL_TOKEN_FILE": str(token)})
+        assert done.returncode == 0, done
+        assert seen[0]["Authorization"] == "Bearer sesame-open-sesame" and seen[0]["Host"] == url[7:]
+        assert atoll.run(["ps", "--url", url]).returncode == 0 and seen[-1]["Authorization"] is None
+        done = atoll.run(["ps", "--url", url], env={"ATOLL_TOKEN_FILE": str(work / "none")})
+        assert done.returncode == 125 and "ATOLL_TOKEN_FILE" in done.err, done
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+# ------------------------------------------------------------------------------ atoll run, made-up server
+
+
+def test_run_streams(fake):
+    said = threading.Event()
+
+    def run(handler):
+        handler.events(start_event(), {"event": "stdout", "seq": 2, "offset": 0, "data": "one\n"}, lambda: said.wait(10) and None,
+                       {"event": "stderr", "seq": 3, "offset": 0, "data": "two\n"}, {"event": "usage", "seq": 4, "data": {}},
+                       result_event(status="error", exit_code=7))
+
+    fake.table["POST", "/v1/execute"] = run
+    popen = fake.atoll.popen(["run", "-l", "python", "-c", "x"], stdin=subprocess.DEVNULL)
+    assert popen.stdout.readline() == b"one\n"  # before the rest was made
+    said.set()
+    assert popen.communicate(timeout=25) == (b"", b"two\n") and popen.returncode == 7
+    method, path, headers, body = fake.seen[0]
+    assert path == "/v1/execute?disconnect=cancel" and headers["Accept"] == "application/x-ndjson"
+    assert json.loads(body) == {"language": "python", "code": "x"}
+
+
+def test_run_sends_input_that_ended(fake, work):
+    fake.table["POST", "/v1/execute"] = lambda handler: handler.events(result_event())
+    for data, sent in ((b"hello", "hello"), (b"\xff\x00", {"base64": "/wA="}), (b"", None)):
+        (work / "input").write_bytes(data)
+        with open(work / "input") as file:
+            assert fake.atoll.run(["run", "-l", "python", "-c", "x"], stdin=file).returncode == 0
+        assert json.loads(fake.seen[-1][3]).get("stdin") == sent and "interactive" not in fake.seen[-1][1]
+    assert fake.atoll.run(["run", "-l", "python", "-"], input="code").returncode == 0
+    assert json.loads(fake.seen[-1][3]) == {"language": "python", "code": "code"}
+
+
+def test_run_reads_bytes_that_are_no_text(fake):
+    stream = b"abc\xff\xfe\x00def"
+    fake.table["POST", "/v1/execute"] = lambda handler: handler.events(
+        start_event(), {"event": "stdout", "seq": 2, "offset": 0, "data": "abc"},
+        {"event": "stdout", "seq": 3, "offset": 3, "data": "\ufffd\ufffd\0", "binary": True},
+        {"event": "stdout", "seq": 4, "offset": 6, "data": "def"}, result_event())
+
+    def part(handler):
+        at = int(handler.headers["Range"].removeprefix("bytes=").removesuffix("-"))
+        data = stream[at:] if at < len(stream) else json.dumps({"code": "range", "detail": "Outside."}).encode()
+        handler.send_response(206 if at < len(stream) else 416)
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data)
+
+    fake.table["GET", f"/v1/executions/{ID}/stdout"] = part
+    done = fake.atoll.run(["run", "-l", "python", "-c", "x"], stdin=subprocess.DEVNULL)
+    assert done.returncode == 0 and done.stdout == stream, done
+
+
+def test_run_json_is_the_daemons_result(fake):
+    fake.table["POST", "/v1/execute"] = {**RESULT, "status": "timeout", "exit_code": 124}
+    done = fake.atoll.run(["run", "--json", "-l", "python", "-c", "x"], stdin=subprocess.DEVNULL)
+    assert done.returncode == 124 and done.json()["id"] == ID and fake.seen[0][2]["Accept"] == "application/json", done
+
+
+@pytest.mark.parametrize("status, code, exit_code, result_status", [
+    (400, "invalid_field", 125, "setup_error"), (400, "unknown_language", 127, "setup_error"), (403, "policy_refused", 126, "denied"),
+    (500, "internal", 125, "internal_error"), (401, "unauthorized", 125, "internal_error")])
+def test_refusals_are_final(fake, status, code, exit_code, result_status):
+    fake.table["POST", "/v1/execute"] = (status, {"code": code, "detail": "limits.memory: no"})
+    done = fake.atoll.run(["run", "-l", "bash", "-c", "echo ran here"], stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout, done.err) == (exit_code, b"", "atoll: limits.memory: no\n"), done
+    result = fake.atoll.result(["-l", "bash", "-c", "echo ran here"], stdin=subprocess.DEVNULL)
+    assert result["_exit"] == exit_code and result["status"] == result_status and result["language"] == "bash", result
+    assert result["cause"]["detail"] == "limits.memory: no" and result["stdout"] == "" and len(result["id"]) == 29
+
+
+@pytest.mark.parametrize("status", [413, 421, 429, 503])
+def test_unwilling_daemon(fake, status):
+    fake.table["POST", "/v1/execute"] = (status, {"code": "x", "detail": "x"})
+    done = fake.atoll.run(["run", "-l", "bash", "-c", "read x; echo $x here"], input="ran")
+    assert (done.returncode, done.out, done.err) == (0, "ran here\n", ""), done
+    assert len(fake.seen) == 1
+
+
+def test_daemon_that_dies_is_not_run_around(fake):
+    fake.table["POST", "/v1/execute"] = lambda handler: handler.events(
+        start_event(), {"event": "stdout", "seq": 2, "offset": 0, "data": "one\n"}, end=False)
+    done = fake.atoll.run(["run", "-l", "bash", "-c", "echo ran here"], stdin=subprocess.DEVNULL)
+    assert done.returncode == 125 and done.out == "one\n" and "went away" in done.err, done
+    fake.table["POST", "/v1/execute"] = lambda handler: handler.connection.close()
+    done = fake.atoll.run(["run", "-l", "bash", "-c", "echo ran here"], stdin=subprocess.DEVNULL)
+    assert done.returncode == 125 and done.out == "" and "went away" in done.err, done
+
+
+def test_signal_hangs_up(fake):
+    """Our half of the connection is closed; the result still comes."""
+    def run(handler):
+        handler.events(start_event(), {"event": "stdout", "seq": 2, "offset": 0, "data": "on\n"},
+                       lambda: handler.rfile.read() and None, result_event(status="cancelled", exit_code=137))
+
+    fake.table["POST", "/v1/execute"] = run
+    popen = fake.atoll.popen(["run", "-l", "python", "-c", "x"], stdin=subprocess.DEVNULL)
+    assert popen.stdout.readline() == b"on\n"
+    popen.send_signal(signal.SIGTERM)
+    assert popen.wait(25) == 128 + signal.SIGTERM
+    assert popen.stderr.read() == b""
+
+
+def test_reader_that_goes(fake):
+    gone = threading.Event()
+
+    def run(handler):
+        def more():
+            time.sleep(0.02)
+            return {"event": "stdout", "seq": 2, "offset": 0, "data": "x" * 10000}
+        handler.events(start_event(), *[more] * 20, lambda: (handler.rfile.read(), gone.set()) and None, result_event())
+
+    fake.table["POST", "/v1/execute"] = run
+    popen = fake.atoll.popen(["run", "-l", "python", "-c", "x"], stdin=subprocess.DEVNULL)
+    popen.stdout.read(10)
+    popen.stdout.close()
+    assert popen.wait(25) == 128 + signal.SIGPIPE and gone.wait(25)
+
+
+@pytest.mark.parametrize("words", [["--no-daemon"], ["--output-dir", "out"], ["--tty"], ["--policy", "./policy.yaml"]])
+def test_what_stays_here(fake, work, words):
+    shutil.copy(fake.atoll.stage.data / "policies" / "default.yaml", work / "policy.yaml")
+    done = fake.atoll.run(["run", "-l", "bash", "-c", "echo here", *words], cwd=work)
+    assert done.returncode == 0 and done.out.split() == ["here"] and not fake.seen, done
+
+
+def test_unwilling_daemon_costs_no_input(fake):
+    """What was read of an endless input before the daemon said no is not lost."""
+    fake.table["POST", "/v1/execute"] = (503, {"code": "draining", "detail": "Later."})
+    popen = fake.atoll.popen(["run", "-l", "bash", "-c", "cat"])
+    popen.stdin.write(b"first ")
+    popen.stdin.flush()
+    time.sleep(0.5)
+    out, err = popen.communicate(b"second", timeout=25)
+    assert (out, err, popen.returncode) == (b"first second", b"", 0) and "interactive" in fake.seen[0][1]
+    big = os.urandom(3 << 20)
+    done = fake.atoll.run(["run", "-l", "bash", "-c", "cat"], input=big)
+    assert done.stdout == big and len(fake.seen) == 2
+
+
+def frame(opcode, data, fin=0x80, size=None, mask=0):
+    size = len(data) if size is None else size
+    head = bytes([mask | size]) if size < 126 else struct.pack("!BH", mask | 126, size) if size < 65536 else \
+        struct.pack("!BQ", mask | 127, size)
+    return bytes([fin | opcode]) + head + data
+
+
+RESULT_FRAME = frame(1, json.dumps(result_event(exit_code=6, status="error")).encode())
+CLOSE = frame(8, b"\x03\xe8")
+
+
+@pytest.mark.parametrize("frames, exit_code, out, said", [
+    (frame(2, b"\x01out\xff") + RESULT_FRAME + CLOSE, 6, b"out\xff", ""),
+    (frame(9, b"ping") + frame(10, b"") + frame(2, b"\x01" + b"x" * 70000) + RESULT_FRAME, 6, b"x" * 70000, ""),
+    (frame(2, b"\x01out") + CLOSE, 125, b"out", "ended before the program did"),
+    (frame(2, b"\x01out"), 125, b"out", "went away"),
+    (frame(2, b"\x01out", fin=0) + RESULT_FRAME, 125, b"", "makes no sense"),
+    (frame(2, b"\x01out", fin=0xc0) + RESULT_FRAME, 125, b"", "makes no sense"),
+    (frame(2, b"\x01out", mask=0x80) + RESULT_FRAME, 125, b"", "makes no sense"),
+    (frame(3, b"") + RESULT_FRAME, 125, b"", "makes no sense"),
+    (frame(2, b"", size=1 << 40) + RESULT_FRAME, 125, b"", "makes no sense"),
+    (frame(1, b"{") + RESULT_FRAME, 125, b"", "makes no sense"),
+    (None, 125, b"", "makes no sense"),
+], ids=range(11))
+def test_conversation_with_nonsense(fake, frames, exit_code, out, said):
+    over = threading.Event()
+
+    def run(handler):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Location: /v1/executions/%s\r\nConnection: close\r\n\r\n" % ID.encode())
+        over.wait(60)
+        handler.close_connection = True
+
+    def attach(handler):
+        key = handler.headers["Sec-WebSocket-Key"].encode() + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        accept = base64.b64encode(hashlib.sha1(key).digest()) if frames is not None else b"wrong"
+        # In pieces of seven: no frame comes whole.
+        text = b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " + accept + \
+            b"\r\n\r\n" + (frames or b"")
+        try:
+            for at in range(0, min(len(text), 2000), 7):
+                handler.wfile.write(text[at:min(at + 7, 2000)])
+            handler.wfile.write(text[2000:])
+        except OSError:
+            pass
+        handler.close_connection = True
+
+    fake.table["POST", "/v1/execute"] = run
+    fake.table["GET", f"/v1/executions/{ID}/attach"] = attach
+    popen = fake.atoll.popen(["run", "-l", "bash", "-c", "x"])
+    try:
+        assert popen.stdout.read() == out
+        assert popen.wait(25) == exit_code
+        err = popen.stderr.read().decode()
+        assert said in err and err.count("\n") == (1 if said else 0), err
+        assert len(base64.b64decode(fake.seen[-1][2]["Sec-WebSocket-Key"], validate=True)) == 16
+    finally:
+        over.set()
+        popen.stdin.close()
+        popen.wait(25)
+
+
+def test_no_daemon_costs_nothing(atoll, work):
+    for url in (work / "none.sock", work, "off"):
+        done = atoll.run(["run", "-l", "bash", "-c", "echo here"], env={"ATOLL_URL": str(url)})
+        assert (done.returncode, done.out, done.err) == (0, "here\n", ""), done
+    done = atoll.run(["run", "-l", "bash", "-c", "echo here"], env={"ATOLL_URL": "gopher://x"})
+    assert done.returncode == 125 and "is no daemon's address" in done.err, done

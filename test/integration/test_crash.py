@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Crash-only: what the daemon promised holds whoever of its processes dies, and whatever its memory or clock does.
+
+Names carry the ids of the threat catalogue (C01 to C12). test/chaos.py has the load and the promises; test_crash_disk.py has the disk.
+"""
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import chaos
+import oracle
+from chaos import (GOOD, TARGETS, Ledger, Load, Reef, check_database, check_deaths, check_keys, check_results, check_state, in_background,
+                   problem, start)  # noqa: F401, a fixture
+from conftest import FRONT
+from resident import wait_until
+
+pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.apart]
+KILLS = {"root": 20, "rootless": 10}
+
+
+def quiet_groups(before):
+    """Groups that nobody lives in or keeps. Killed brokers cannot remove theirs; the next one does, once they are old."""
+    return {g for g in oracle.list_empty_cgroups() - before if os.path.exists(g)}
+
+
+# ------------------------------------------------------------------------------------------- kills
+
+
+def kill_many(reef, ledger, n):
+    """Everybody gets his turn, in any order."""
+    order = [TARGETS[i % len(TARGETS)] for i in range(n)]
+    random.shuffle(order)
+    for target in order:
+        # One that would outlive them if they let it.
+        mark = reef.sleeper(ledger) if target in ("monitor", "front", "broker") else None
+        time.sleep(random.uniform(0, 0.5))
+        reef.kill(target, mark)
+        time.sleep(random.uniform(0, 0.3))
+
+
+def test_C01_C02_C05_kills_under_load(start, mode, work):
+    mounts, groups, sockets = oracle.list_mounts(), oracle.list_empty_cgroups(), oracle.list_sockets()
+    reef, ledger = start("--running", "4"), Ledger()
+    load = Load(reef, ledger, GOOD)
+    try:
+        time.sleep(0.5)
+        kill_many(reef, ledger, KILLS[mode])
+    finally:
+        load.stop()
+    check_deaths(reef)
+    results, disturbed = check_results(reef, ledger)
+    assert len(results) > 3 * KILLS[mode] and disturbed < len(results) * 2 / 3, (len(results), disturbed)
+    check_keys(reef, ledger)
+    # Nothing is left of the dead, while the living one is idle and goes on.
+    wait_until(lambda: not quiet_groups(groups), 30.0, "groups of dead brokers stay")
+    assert oracle.list_mounts() == mounts
+    assert reef.end() == 0
+    assert oracle.list_sockets() <= sockets and not reef.daemon.socket.exists()
+    rows = check_database(reef.state)
+    check_state(reef.state, rows)
+    assert set(results) <= set(rows) and not {"queued", "running", "internal_error"} & set(rows.values()), rows
+    assert {id: r["status"] for id, r in results.items()} == {id: rows[id] for id in results}
+
+
+def test_C01_everybody_at_once(start, work):
+    """As when the machine's memory runs out: monitor, broker and front in one instant."""
+    reef, ledger = start("--running", "4"), Ledger()
+    load = Load(reef, ledger, GOOD, workers=2)
+    try:
+        for _ in range(2):
+            mark = reef.sleeper(ledger)
+            family = reef.daemon.processes()
+            reef.faults.append((time.time(), "all"))
+            for pid in (reef.daemon.pid, reef.daemon.child("broker"), reef.daemon.child("front")):
+                os.kill(pid, signal.SIGKILL)
+            chaos.wait_until(lambda: not reef.strays() and not chaos.who_runs(mark), chaos.ORPHANS_MAX_S,
+                             lambda: f"left: {chaos.describe(reef.strays() | family)}")
+            assert reef.end() == -signal.SIGKILL
+            check_database(reef.state)
+            reef.start()
+    finally:
+        load.stop()
+    check_results(reef, ledger)
+    check_keys(reef, ledger)
+
+
+@pytest.mark.modes("rootless")
+def test_the_watch_itself(start):
+    """An orphan is seen; what should be there is not taken for one."""
+    reef = start()
+    # Once it is ready, it has kits made by a process that is nobody's child, once: that ends by itself, and no other comes.
+    chaos.wait_until(lambda: not reef.strays(), chaos.ORPHANS_MAX_S, lambda: f"no orphans: {chaos.describe(reef.strays())}")
+    subprocess.run(["/bin/sh", "-c", "sleep 3.5 & sleep 3.5 & true"], check=True)
+    seen = reef.strays()
+    assert len(seen) == 2, chaos.describe(seen)
+    wait_until(lambda: not reef.strays(), 25, "they are seen for ever")
+    assert len(reef.daemon.processes()) > 2
+
+
+@pytest.mark.modes("root")
+def test_C05_durable_before_acknowledged(start):
+    """The instant after a 202, the instant after a result: both are there for ever."""
+    reef = start("--running", "2")
+    for i in range(4):
+        id = reef.web.submit("bash", f"sleep 30.{i}", limits={"timeout": 60}, headers={"Idempotency-Key": f"k{i}"})
+        n = len(reef.daemon.records)
+        os.kill(reef.daemon.child("front"), signal.SIGKILL)
+        reef.daemon.wait_record("a process died and is started again", n, process="front")
+        reef.wait_ready()
+        state = reef.web.state(id)  # it had begun, or begins now
+        if state["status"] in ("queued", "running"):
+            assert reef.web.delete(f"/v1/executions/{id}").status < 300
+        assert reef.web.wait(id)["status"] in ("interrupted", "cancelled")
+        again = reef.web.post("/v1/executions", {"language": "bash", "code": f"sleep 30.{i}", "limits": {"timeout": 60}},
+                              headers={"Idempotency-Key": f"k{i}"})
+        assert again.status == 202 and again.json()["id"] == id
+    result = reef.web.execute("bash", "echo kept")
+    os.kill(reef.daemon.pid, signal.SIGKILL)
+    reef.end()
+    reef.start()
+    assert reef.web.state(result["id"])["stdout"] == "kept\n"
+    assert reef.end() == 0
+    assert check_database(reef.state)[result["id"]] == "success"
+    reef.start()
+    assert reef.web.state(result["id"]) == result
+
+
+# -------------------------------------------------------------------------------------------- C04
+
+
+@pytest.mark.modes("root")
+def test_C04_others_are_left_alone(start, atoll, work):
+    """A second daemon on a state directory is refused; one with its own neither disturbs the first by dying nor by coming."""
+    first = start()
+    second = start(place=atoll.mkdir(work / "second"))
+    id = first.web.submit("bash", "for i in 1 2 3 4 5 6 7 8; do sleep 0.5; echo $i; done")
+    first.web.wait(id, "running")
+    done = atoll.run(["serve", "--state-dir", first.state, "--socket", work / "o.sock", "--listen", "127.0.0.1:0"])
+    assert done.returncode == 125 and "is in use by another daemon" in done.err, done
+    lock = (first.state / "lock").read_text()
+    ledger = Ledger()
+    for target in ("broker", "monitor"):
+        second.kill(target, second.sleeper(ledger))
+    assert first.web.wait(id)["stdout"] == "1\n2\n3\n4\n5\n6\n7\n8\n"
+    assert first.web.execute("python", "print(1)")["stdout"] == "1\n"
+    assert (first.state / "lock").read_text() == lock and first.daemon.brokers() == 1
+    check_results(second, ledger)
+
+
+# -------------------------------------------------------------------------------------------- C06
+
+
+def test_C06_drain(start):
+    """What runs ends with its result, also for who waits; what is queued waits for the next process; nothing new."""
+    reef = start("--running", "2", "--drain", "20s")
+    web = reef.web
+    with in_background(lambda: web.execute("bash", "echo begun; sleep 6; echo ended")) as waited:
+        wait_until(lambda: web.get("/v1/stats").json()["now"]["running"] == 1, 25, "it does not begin")
+        job = web.submit("python", "import time; time.sleep(5); print('job')")
+        web.wait(job, "running")
+        queued = [web.submit("bash", f"echo queued {i}") for i in range(3)]
+        assert {web.state(id)["status"] for id in queued} == {"queued"}
+        idle, asked = web.connect(), web.connect()
+        begin = time.monotonic()
+        os.kill(reef.daemon.pid, signal.SIGTERM)
+        reef.daemon.wait_record("draining")
+        # The monitor says so before the front has heard of it, which then closes what is idle.
+        with contextlib.suppress(*chaos.LOST):
+            wait_until(lambda: web.get("/readyz", keep=asked).status == 503, 25, "the front is not told")
+        # No new work, by any way in: an old connection is told, a new one is told or finds nobody.
+        for connection in (idle, None):
+            with contextlib.suppress(*chaos.LOST):
+                answer = web.post("/v1/executions", {"language": "bash", "code": "echo new"}, keep=connection)
+                problem(answer, 503, "draining")
+                assert int(answer.headers["retry-after"]) > 0
+        idle.close()
+        asked.close()
+        assert reef.daemon.popen.wait(30) == 0
+        assert 1.0 < time.monotonic() - begin < 18
+        assert waited()["stdout"] == "begun\nended\n"
+    reef.end()
+    rows = check_database(reef.state)
+    assert rows[job] == "success" and [rows[id] for id in queued] == ["queued"] * 3, rows
+    assert set(rows.values()) == {"success", "queued"}
+    reef.start()
+    assert [reef.web.wait(id)["stdout"] for id in queued] == [f"queued {i}\n" for i in range(3)]
+
+
+def test_C06_drain_deadline(start):
+    """Who does not end in time is ended: interrupted, with what it printed."""
+    reef = start("--drain", "500ms")
+    id = reef.web.submit("bash", "echo begun; sleep 60.25")
+    wait_until(lambda: chaos.who_runs("60.25"), 25, "it does not begin")
+    with in_background(lambda: reef.web.execute("bash", "echo waited; sleep 60.75")) as waited:
+        wait_until(lambda: chaos.who_runs("60.75"), 25, "it does not begin")
+        begin = time.monotonic()
+        assert reef.end() == 0
+        assert 0.4 < time.monotonic() - begin < 30
+        result = waited()
+    assert (result["status"], result["stdout"]) == ("interrupted", "waited\n")
+    assert not chaos.who_runs("60.25") and not chaos.who_runs("60.75")
+    assert check_database(reef.state) == {id: "interrupted", result["id"]: "interrupted"}
+    reef.start()
+    state = reef.web.state(id)
+    assert state["stdout"] == "begun\n" and state["cause"]["kind"] == "interrupted"
+
+
+# -------------------------------------------------------------------------------------- C10 and C12
+
+
+@contextlib.contextmanager
+def memory_group(limit_bytes):
+    """A group of our own, as a service manager would put the front in; None where it cannot be made."""
+    for top, file in ((Path("/sys/fs/cgroup/memory" + oracle.OURS), "memory.limit_in_bytes"),
+                      (Path("/sys/fs/cgroup"), "memory.max")):
+        group = top / f"reef-front-{os.getpid()}"
+        with contextlib.suppress(OSError):
+            group.mkdir()
+            if (group / file).exists():
+                (group / file).write_text(str(limit_bytes))
+                break
+            group.rmdir()
+    else:
+        pytest.skip("no memory group can be made here")
+    try:
+        yield group
+    finally:
+        chaos.wait_until(lambda: not (group / "cgroup.procs").read_text(), 60, "somebody lives in it")
+        group.rmdir()
+
+
+@pytest.mark.modes("root")
+def test_C10_front_out_of_memory(start):
+    """The kernel kills a front that exceeds its own limit; another takes over."""
+    reef = start("--running", "1")
+    web = reef.web
+    running = web.submit("bash", "sleep 60.125", headers={"Idempotency-Key": "k"})
+    wait_until(lambda: chaos.who_runs("60.125"), 25, "it does not begin")
+    queued = web.submit("bash", "echo queued")
+    front = reef.daemon.child("front")
+    with memory_group(24 << 20) as group:
+        (group / "cgroup.procs").write_text(str(front))
+        n = len(reef.daemon.records)
+        body = b'{"language": "bash", "code": "true", "stdin": "' + b"x" * (60 << 20) + b'"}'
+        with contextlib.suppress(*chaos.LOST):
+            web.post("/v1/execute", body, headers={"Content-Type": "application/json"})
+        record = reef.daemon.wait_record("a process died and is started again", n, timeout=30, process="front")
+        assert record["how"] == "signal 9 (Killed)" and record["pid"] == front
+        chaos.wait_until(lambda: not chaos.who_runs("60.125"), chaos.ORPHANS_MAX_S, "it outlived its front")
+        reef.wait_ready()
+    assert web.wait(running)["status"] == "interrupted"
+    assert web.wait(queued)["stdout"] == "queued\n"
+    again = web.post("/v1/executions", {"language": "bash", "code": "sleep 60.125"}, headers={"Idempotency-Key": "k"})
+    assert again.status == 202 and again.json()["id"] == running
+    assert reef.daemon.brokers() == 1
+
+
+CLOCK = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+static volatile const long *jump;
+__attribute__((constructor)) static void begin(void)
+{
+	int fd = open(JUMP, O_RDONLY | O_CLOEXEC);
+	jump = mmap(0, sizeof(long), PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+}
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	long r = syscall(SYS_clock_gettime, clock, t);
+	if (r == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) t->tv_sec += *jump;
+	return (int)r;
+}
+int gettimeofday(struct timeval *t, void *zone)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	*t = (struct timeval){ now.tv_sec, now.tv_nsec / 1000 };
+	return 0;
+}
+time_t time(time_t *t)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return t ? (*t = now.tv_sec) : now.tv_sec;
+}
+"""
+
+LAUNCH = r"""
+#include <unistd.h>
+#include <stdlib.h>
+int main(void)
+{
+	char *argv[] = { "atolld", NULL };
+	setenv("LD_PRELOAD", SHIM, 1);
+	execv(REAL, argv);
+	return 127;
+}
+"""
+
+
+@pytest.mark.modes("root")
+def test_C12_clock_jumps(start, atoll, work, stage, compile_c):
+    """The front's clock jumps a day ahead and two back while things run: deadlines, durations and keys do not care."""
+    place, jump = work / "bin", work / "jump"
+    place.mkdir(mode=0o755)
+    jump.write_bytes(bytes(8))
+    for path in (work, jump):
+        path.chmod(0o755)
+    shim = compile_c(CLOCK, "clock.so", static=False, flags=["-shared", "-fPIC", f'-DJUMP="{jump}"'])
+    real = stage.bin / "atolld"
+    launcher = compile_c(LAUNCH, "launcher", flags=[f'-DSHIM="{shim}"', f'-DREAL="{real}"'])
+    (place / "atolld").write_bytes(launcher.read_bytes())
+    (place / "atolld").chmod(0o755)
+    (place / "atoll").write_bytes(stage.binary.read_bytes())
+    (place / "atoll").chmod(0o755)
+
+    def set_clock(seconds):
+        with open(jump, "r+b") as f:
+            f.write(seconds.to_bytes(8, "little", signed=True))
+
+    other = atoll.variant()
+    other.binary = place / "atoll"
+    other.variant = lambda wrap=(), env=None: other
+    reef = Reef(other, work, "--running", "4")
+    try:
+        day = 86400
+        first = reef.web.submit("bash", "echo first", headers={"Idempotency-Key": "first"})
+        reef.web.wait(first)
+        kept = reef.web.state(first)
+        ends = []
+        for seconds in (day, -day):
+            long = reef.web.submit("bash", "sleep 3; echo long", limits={"timeout": 25})
+            late = reef.web.submit("bash", "sleep 60", limits={"timeout": 4})
+            for id in (long, late):
+                reef.web.wait(id, "running")
+            set_clock(seconds)
+            with in_background(lambda: reef.web.execute("python", "print('waited')")) as waited:
+                assert waited()["stdout"] == "waited\n"
+            end = reef.web.wait(long)
+            assert (end["status"], end["stdout"]) == ("success", "long\n") and 2.9 < end["duration"] < 20, end
+            end = reef.web.wait(late)
+            assert end["status"] == "timeout" and 3.9 < end["duration"] < 20, end
+            ends += [long, late]
+            said = reef.web.execute("bash", "true")["created_at"]
+            assert abs(chaos.seconds_of(said) - time.time() - seconds) < 60, "the clock did not jump"
+            again = reef.web.post("/v1/executions", {"language": "bash", "code": "echo first"},
+                                  headers={"Idempotency-Key": "first"})
+            assert again.status == 202 and again.json()["id"] == first
+        assert reef.web.state(first) == kept and reef.daemon.brokers() == 1
+        assert {reef.web.state(id)["status"] for id in ends} == {"success", "timeout"}
+    finally:
+        assert reef.end() == 0
+    check_database(reef.state)

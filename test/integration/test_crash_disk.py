@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Crash-only: what the daemon promised holds when the end of its log is lost or its disk is full, by whoever's fault.
+
+Names carry the ids of the threat catalogue. test/chaos.py has the promises.
+"""
+import contextlib
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+import chaos
+from chaos import check_database, problem, start  # noqa: F401, a fixture
+from conftest import FRONT
+from resident import wait_until
+
+pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.apart]
+
+
+@pytest.mark.modes("rootless")
+def test_C09_truncated_log(start):
+    """A power cut's model: kill -9, and the end of the write-ahead log is gone, at any byte."""
+    reef = start()
+    kept = []
+    for _ in range(5):
+        for i in range(12):
+            kept.append(reef.web.execute("bash", f"echo {i}")["id"])
+        os.kill(reef.daemon.pid, signal.SIGKILL)
+        chaos.wait_until(lambda: not reef.strays(), chaos.ORPHANS_MAX_S, "orphans")
+        reef.end()
+        log = reef.state / "history" / "history.db-wal"
+        size = log.stat().st_size
+        cut = random.randrange(max(1, size - 150_000), size)
+        os.truncate(log, cut)
+        arrivals = (reef.state / "history" / "arrivals").read_bytes()
+        reef.start()
+        rows = [id for id in kept if reef.web.get(f"/v1/executions/{id}").status == 200]
+        # What had not gone through the log is not lost with it. Of the rest only the newest may be, and what is left is whole:
+        # one that was not over in an instant has two records there, and the second may be the first that is missing.
+        elsewhere = [id for id in kept if id.encode() in arrivals]
+        logged = [id for id in kept if id not in elsewhere]
+        left = [id for id in rows if id not in elsewhere]
+        assert set(elsewhere) <= set(rows)
+        assert left == logged[:len(left)], f"a hole, cut at {cut} of {size}"
+        assert all(reef.web.state(id)["status"] == "success" for id in [*left[:-1], *elsewhere])
+        assert all(reef.web.state(id)["status"] in ("success", "interrupted") for id in left[-1:])
+        kept = [id for id in rows if reef.web.state(id)["status"] == "success"]
+        assert reef.web.execute("python", "print('on')")["stdout"] == "on\n"
+    assert reef.end() == 0
+    assert set(kept) <= set(check_database(reef.state))
+
+
+class SmallDisk:
+    """A daemon whose state directory is a small file system in a mount namespace of its own."""
+
+    def __init__(self, start, work, *options, size="24m"):
+        state = work / "state"
+        state.mkdir(mode=0o700)
+        self.reef = start(*options, wrap=[
+            "unshare", "-m", "--propagation", "private", "/bin/sh", "-c",
+            f'mount -t tmpfs -o size={size},mode=0700 reef "$0" && exec "$@"', str(state)])
+        self.web = self.reef.web
+        self.fd = os.open(f"/proc/{self.reef.daemon.pid}/root{state}", os.O_PATH | os.O_DIRECTORY)
+        self.path = Path(f"/proc/self/fd/{self.fd}")
+
+    def fill(self):
+        """To the last byte."""
+        fd = os.open(self.path / "fill", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        step = 1 << 20
+        while step:
+            try:
+                os.write(fd, b"\0" * step)
+            except OSError:
+                step //= 2
+        os.close(fd)
+
+    def free(self):
+        os.unlink(self.path / "fill")
+
+    def refuses(self):
+        """Keeps it full until new work is refused: what a run leaves behind may fit in what was set aside."""
+        self.fill()
+        answer = self.web.post("/v1/executions", {"language": "bash", "code": "true"})
+        return answer.status == 503 and answer
+
+
+@pytest.mark.modes("root")
+def test_C11_disk_full(start, work):
+    """New work is refused with 503, what runs ends with its result, and all is well once there is room again."""
+    disk = SmallDisk(start, work, "--running", "2")
+    web, front = disk.web, disk.reef.daemon.child("front")
+    before = web.execute("python", "print('before')")
+    running = web.submit("bash", "echo one; sleep 6; echo two", headers={"Idempotency-Key": "running"})
+    wide = web.submit("python", "import time\ntime.sleep(5)\nfor i in range(60000): print('line', i)")
+    for id in (running, wide):
+        web.wait(id, "running")
+    queued = web.submit("bash", "echo queued")
+    chaos.wait_until(disk.refuses, 20, "work is accepted though nothing can be stored")
+    problem(disk.refuses(), 503, "storage")
+    answer = web.post("/v1/execute", {"language": "bash", "code": "true"})
+    problem(answer, 503, "storage")
+    assert int(answer.headers["retry-after"]) > 0
+    assert web.get("/healthz").status == 200
+    ready = web.get("/readyz")
+    assert ready.status == 503 and ready.json()["storage"] is False, ready
+    # A known key is known; what is there can be read.
+    again = web.post("/v1/executions", {"language": "bash", "code": "echo one; sleep 6; echo two"},
+                     headers={"Idempotency-Key": "running"})
+    assert again.status == 202 and again.json()["id"] == running
+    assert web.state(before["id"]) == before
+    end = web.wait(running)
+    assert (end["status"], end["stdout"]) == ("success", "one\ntwo\n")
+    end = web.wait(wide)
+    assert end["status"] == "success" and end["stdout"].startswith("line 0\n") and end["stdout"].endswith("line 59999\n"), end
+    assert web.state(queued)["status"] == "queued"
+    disk.free()
+    chaos.wait_until(disk.reef.is_ready, 60, "no recovery")
+    assert web.wait(queued)["stdout"] == "queued\n"
+    after = web.execute("python", "print('after')")
+    assert after["stdout"] == "after\n"
+    assert disk.reef.daemon.child("front") == front and disk.reef.daemon.brokers() == 1
+    assert disk.reef.end() == 0
+    rows = check_database(disk.path)
+    os.close(disk.fd)
+    assert {rows[id] for id in (before["id"], running, wide, queued, after["id"])} == {"success"}, rows
+    assert not {"queued", "running", "internal_error"} & set(rows.values()), rows
+
+
+@pytest.mark.modes("root")
+def test_output_that_the_disk_has_no_room_for(start, work):
+    """It is cut and says so, also later; the rest of the history is nobody's to delete while others fill the disk."""
+    disk = SmallDisk(start, work, "--running", "2", size="64m")
+    web = disk.web
+    before = web.execute("python", "print('before' * 20000)", limits={"output": "4k"})
+    (disk.path / "fill").write_bytes(bytes(40 << 20))
+    cut = web.execute("python", "import sys\nfor i in range(30): sys.stdout.write('x' * (1 << 20))")
+    assert (cut["status"], cut["stdout_bytes"]) == ("success", 30 << 20)
+    path = f"/v1/executions/{cut['id']}/stdout"
+
+    def is_cut():
+        answer = web.get(path)
+        return answer.headers["atoll-complete"] == "false" and (8 << 20) < len(answer.body) < (24 << 20)
+
+    assert is_cut() and web.get(f"/v1/executions/{before['id']}/stdout").headers["atoll-complete"] == "true"
+    time.sleep(1.5)  # two looks at what there is to delete
+    assert is_cut() and web.state(before["id"]) == before
+    disk.free()
+    chaos.wait_until(disk.reef.is_ready, 60, "no recovery")
+    assert is_cut() and web.get(f"/v1/executions/{before['id']}/stdout").headers["atoll-complete"] == "true"
+    assert disk.reef.end() == 0
+    os.close(disk.fd)
+
+
+def storable(web, ids):
+    """Whether there is room for a new one, whose id is put there."""
+    answer = web.post("/v1/execute", {"language": "bash", "code": "echo on"})
+    if answer.status == 200:
+        ids.append(answer.json()["id"])
+    return answer.status == 200
+
+
+@pytest.mark.modes("root")
+def test_disk_that_our_own_outputs_have_filled(start, work):
+    """Nobody has to come: when it is the history that fills the disk, the oldest of it go until there is room."""
+    disk = SmallDisk(start, work, "--running", "2", size="40m")
+    web = disk.web
+    for i in range(3):
+        result = web.execute("python", "import sys\nfor i in range(30): sys.stdout.write('x' * (1 << 20))")
+        assert (result["status"], result["stdout_bytes"]) == ("success", 30 << 20)
+        newest = []
+        chaos.wait_until(lambda: storable(web, newest), 30, lambda: f"still refused: {disk.reef.said()}")
+    assert web.state(newest[0])["status"] == "success" and web.get(f"/v1/executions/{result['id']}").status in (200, 404)
+    assert disk.reef.end() == 0
+    check_database(disk.path)
+    os.close(disk.fd)
+
+
+@pytest.mark.modes("root")
+def test_C11_killed_with_a_full_disk(start, work):
+    """Also recovery is a write: a front that finds no room comes up, tells what it knows, and goes on when there is some."""
+    disk = SmallDisk(start, work, "--running", "1")
+    web = disk.web
+    before = web.execute("bash", "echo before")
+    running = web.submit("bash", "sleep 60.375")
+    wait_until(lambda: chaos.who_runs("60.375"), 25, "it does not begin")
+    queued = web.submit("bash", "echo queued")
+    chaos.wait_until(disk.refuses, 20, "work is accepted though nothing can be stored")
+    n = len(disk.reef.daemon.records)
+    os.kill(disk.reef.daemon.child("front"), signal.SIGKILL)
+    chaos.wait_until(lambda: not chaos.who_runs("60.375"), chaos.ORPHANS_MAX_S, "it outlived its front")
+    disk.reef.daemon.wait_record("a process died and is started again", n, process="front")
+
+    def tells():
+        disk.fill()
+        with contextlib.suppress(*chaos.LOST):
+            return web.get(f"/v1/executions/{before['id']}").status == 200
+        return False
+
+    chaos.wait_until(tells, 20, lambda: f"no front on a full disk: {disk.reef.said()}")
+    assert web.state(before["id"]) == before and web.state(queued)["status"] == "queued"
+    problem(disk.refuses(), 503, "storage")
+    disk.free()
+    chaos.wait_until(disk.reef.is_ready, 40, lambda: f"no recovery: {disk.reef.said()}")
+    assert web.wait(running)["status"] == "interrupted"
+    assert web.wait(queued)["stdout"] == "queued\n"
+    assert disk.reef.end() == 0
+    check_database(disk.path)
+    os.close(disk.fd)

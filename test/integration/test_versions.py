@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python@3.11`: versions that a language's file defines, and those that the runtime itself says it is."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import FRONT, Atoll
+from web import Served
+
+quick = pytest.mark.quick
+WHOLE = subprocess.run(["/usr/bin/python3", "-c", "import platform; print(platform.python_version())"], capture_output=True, text=True,
+                       check=True).stdout.strip()
+MAJOR, MINOR = WHOLE.split(".")[:2]
+
+# Two shells that say they are versions of one language; the third is not there.
+DEFINED = """
+name: reef
+title: Reef
+aliases: [rf]
+source: code.reef
+runtime: /bin/sh
+package: dash
+version: [/bin/sh, -c, echo reef 1.2.3]
+version_prefix: "Reef "
+run: [/bin/sh, "{source}"]
+env: {KIND: plain}
+versions:
+  "2.0":
+    runtime: /bin/bash
+    version: [/bin/bash, -c, echo reef 2.0.7]
+    run: [/bin/bash, "{source}"]
+    env: {KIND: two}
+  "9":
+    runtime: /usr/bin/nothing-like-this
+    package: reef9
+"""
+
+
+def define(atoll, place, text):
+    """Runs with a data directory that has that language too."""
+    data = place / "data"
+    shutil.copytree(atoll.stage.data, data)
+    (data / "languages" / "reef.yaml").write_text(text)
+    subprocess.run(["chmod", "-R", "a+rX", data], check=True)
+    return atoll.variant(env={"ATOLL_DATA_DIR": str(data)})
+
+
+@pytest.fixture
+def reef(atoll, work):
+    return define(atoll, work, DEFINED)
+
+
+@quick
+@pytest.mark.modes("rootless")
+@pytest.mark.parametrize("language", [f"python@{MAJOR}", f"python@{MAJOR}.{MINOR}", f"python@{WHOLE}", f"PY@{MAJOR}.{MINOR}",
+                                      f"Python3@{MAJOR}.{MINOR}"])
+def test_what_is_installed(atoll, language):
+    result = atoll.result(["-l", language, "-c", "import platform; print(platform.python_version())"])
+    assert result["stdout"].strip() == WHOLE and result["language"] == "python", result
+    assert result["runtime"] == f"Python {WHOLE}"
+
+
+@pytest.mark.modes("rootless")
+@pytest.mark.parametrize("version", [f"{MAJOR}.{MINOR[:-1]}" if len(MINOR) > 1 else "9", "2.7", f"{WHOLE}1", f"{MAJOR}.", "x"])
+def test_what_is_not(atoll, version):
+    done = atoll.run(["run", "-l", f"python@{version}", "-c", "print(1)"])
+    assert done.returncode == 127 and done.stdout == b"", done
+    assert done.err == f"atoll: unknown language 'python@{version}'; versions of Python here: {WHOLE}\n"
+
+
+@pytest.mark.modes("rootless")
+def test_no_language_at_all(atoll):
+    for name in ("python@", "@3", "nobody@3"):
+        done = atoll.run(["run", "-l", name, "-c", "print(1)"])
+        assert done.returncode == 127 and f"unknown language '{name}'; known: " in done.err, done
+
+
+@pytest.mark.modes("rootless")
+@pytest.mark.parametrize("language,kind,runtime", [
+    ("reef", "plain", "Reef 1.2.3"), ("rf@1", "plain", "Reef 1.2.3"), ("Reef@2.0", "two", "Reef 2.0.7"), ("RF@2.0", "two", "Reef 2.0.7"),
+    ("reef@2", "two", "Reef 2.0.7"), ("reef@2.0.7", "two", "Reef 2.0.7")])
+def test_defined(reef, language, kind, runtime):
+    result = reef.result(["-l", language, "-c", 'echo $KIND ${BASH_VERSION:+bash}'])
+    assert result["stdout"].split() == [kind] + ["bash"] * (kind == "two"), result
+    assert (result["language"], result["runtime"]) == ("reef", runtime)
+
+
+@pytest.mark.modes("rootless")
+def test_defined_but_not_there(reef):
+    done = reef.run(["run", "-l", "reef@9", "-c", "true"])
+    assert done.returncode == 127 and "Reef 9 is not installed" in done.err and "apt install reef9" in done.err, done
+    done = reef.run(["run", "-l", "reef@3", "-c", "true"])
+    assert done.returncode == 127 and done.err == "atoll: unknown language 'reef@3'; versions of Reef here: 1.2.3, 2.0\n", done
+
+
+@pytest.mark.modes("rootless")
+def test_they_are_listed(reef):
+    entry, = (e for e in reef.run(["languages", "--json"]).json()["languages"] if e["name"] == "reef")
+    assert entry["version"] == "Reef 1.2.3"
+    assert [(v["name"], v["available"], v["version"], v["package"]) for v in entry["versions"]] == [
+        ("2.0", True, "Reef 2.0.7", "dash"), ("9", False, None, "reef9")]
+    lines = reef.run(["languages"]).out.splitlines()
+    for line in ("reef        Reef 1.2.3", "reef@2.0    Reef 2.0.7", "reef@9      not installed: apt install reef9"):
+        assert line in lines, lines
+
+
+@pytest.fixture
+def fresh(mode, stage):
+    """A daemon that has asked no runtime for its version yet."""
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "versions"))
+    yield served.web
+    served.end()
+
+
+@quick
+@pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
+def test_a_daemons_first_request(fresh):
+    answer = fresh.post("/v1/execute", {"language": "python@2.7", "code": "print(1)"})
+    assert answer.status == 400 and answer.json()["code"] == "unknown_language" and answer.json()["field"] == "language", answer
+    assert WHOLE in answer.json()["detail"]
+    result = fresh.post("/v1/execute", {"language": f"Py@{MAJOR}.{MINOR}", "code": "print(1)"}).json()
+    assert (result["status"], result["stdout"], result["language"]) == ("success", "1\n", "python"), result
+    body = {"language": f"python@{MAJOR}", "code": "print(2)"}
+    with fresh.stream("POST", "/v1/execute", body, accept="application/x-ndjson") as response:
+        assert json.loads(list(response)[-1])["data"]["stdout"] == "2\n"
+    job = fresh.post("/v1/executions", {"language": "python@2", "code": "print(1)"}).json()["id"]
+    assert fresh.wait(job)["status"] == "setup_error"
+    stages = {"language": "python@3", "stages": [{"code": "open('x', 'w').write('5')"}, {"code": "print(open('x').read())"}]}
+    assert fresh.post("/v1/execute", stages).json()["stdout"] == "5\n"
+
+
+@pytest.fixture
+def serve(mode, stage):
+    """Starts a daemon whose languages have that one among them."""
+    served = []
+
+    def start(text, *options):
+        place = stage.scratch(mode, "versions")
+        served.append(Served(define(Atoll(mode, stage), place, text), place, *options))
+        return served[-1]
+
+    yield start
+    for each in served:
+        each.end()
+
+
+@pytest.mark.modes("root")
+@pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
+def test_a_job_that_waited_runs_what_it_named(serve):
+    """Also when nobody knows any more which version is which: it is found out again, and nothing else is run."""
+    served = serve(DEFINED, "--running", "1")
+    web, daemon = served.web, served.daemon
+    first = web.submit("bash", "sleep 60")
+    web.wait(first, "running")
+    jobs = [web.submit("reef@2.0.7", "echo $KIND"), web.submit("reef@1.2", "echo $KIND")]
+    for known in daemon.state.rglob("versions"):
+        shutil.rmtree(known)
+    after = len(daemon.records)
+    os.kill(daemon.child("front"), signal.SIGKILL)
+    daemon.wait_ready(after)
+    assert [web.wait(job)["stdout"] for job in jobs] == ["two\n", "plain\n"]
+
+
+@pytest.mark.modes("root")
+@pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
+def test_a_runtime_that_does_not_answer(serve):
+    """What cannot be found out now is no fault of the caller's."""
+    web = serve(DEFINED.replace("echo reef", "exit 1; echo reef")).web
+    answer = web.post("/v1/execute", {"language": "reef@1", "code": "echo"})
+    assert answer.status == 503 and answer.json()["code"] == "not_ready" and "Retry-After".lower() in answer.headers, answer
+    assert answer.json()["detail"] == "Reef cannot be asked for its version now; try again"
+    state = web.wait(web.submit("reef@1", "echo $KIND"))
+    assert state["status"] == "internal_error" and state["stdout"] == "" and "its version" in state["cause"]["detail"], state
+    assert state["cause"]["retryable"] is True, state
+    # Who names none does not need to know.
+    assert web.execute("reef", "echo $KIND")["stdout"] == "plain\n"
+
+
+@pytest.mark.undisturbed
+@pytest.mark.modes("root")
+@pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
+def test_a_job_cancelled_while_its_version_is_asked_for(serve):
+    """It ends at once, whatever the runtime takes to answer; and what that comes to in the end changes nothing."""
+    served = serve(DEFINED.replace("echo reef 1", "sleep 4; echo reef 1"), "--running", "1")
+    web, daemon = served.web, served.daemon
+    web.wait(web.submit("bash", "sleep 60"), "running")
+    job = web.submit("reef@1.2", "echo $KIND")
+    for known in daemon.state.rglob("versions"):
+        shutil.rmtree(known)
+    after = len(daemon.records)
+    os.kill(daemon.child("front"), signal.SIGKILL)
+    daemon.wait_ready(after)
+    while not [row for row in web.get("/v1/executions?status=running").json()["executions"] if row["id"] == job]:
+        assert web.state(job)["status"] == "queued"
+    begun = time.monotonic()
+    assert web.delete(f"/v1/executions/{job}").status in (200, 202)
+    assert web.wait(job)["status"] == "cancelled" and time.monotonic() - begun < 3.5
+    # The place is another's meanwhile.
+    assert web.execute("bash", "echo next")["stdout"] == "next\n" and time.monotonic() - begun < 3.5
+    time.sleep(4)
+    assert web.state(job)["status"] == "cancelled" and web.state(job)["stdout"] == ""
+    assert web.execute("reef@1.2", "echo $KIND")["stdout"] == "plain\n"

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""turns.py: who has the machine, and who gets a second try."""
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import turns
+
+HOLD = "import sys, turns\nwith turns.{how}():\n    print('in', flush=True)\n    sys.stdin.read()\n"
+
+
+def other(how):
+    """Another test process that waits for the machine and then holds it until it is told to go."""
+    return subprocess.Popen([sys.executable, "-c", HOLD.format(how=how)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            cwd=Path(turns.__file__).parent)
+
+
+@pytest.mark.parametrize("ours,theirs,together", [("shared", "shared", True), ("shared", "alone", False),
+                                                  ("alone", "shared", False), ("alone", "alone", False)])
+def test_who_may_be_there_at_once(ours, theirs, together):
+    with getattr(turns, ours)():
+        with other(theirs) as process:
+            if together:
+                assert process.stdout.readline() == b"in\n"
+            else:
+                with pytest.raises(subprocess.TimeoutExpired):
+                    process.wait(0.3)
+                turns.take(turns.LOCK_UN)
+                assert process.stdout.readline() == b"in\n"
+            process.stdin.close()
+            process.wait()
+
+
+def test_what_fails_beside_others_is_tried_alone():
+    seen = []
+
+    def look():
+        seen.append(turns.held)
+        assert len(seen) == 2
+        return "well"
+
+    with turns.shared():
+        assert turns.undisturbed(look) == "well" and turns.held == turns.LOCK_SH
+    assert seen == [turns.LOCK_SH, turns.LOCK_EX]
+
+
+def test_what_fails_alone_has_failed():
+    seen = []
+
+    def look():
+        seen.append(turns.held)
+        raise AssertionError("never")
+
+    with turns.shared(), pytest.raises(AssertionError, match="never"):
+        turns.undisturbed(look)
+    assert seen == [turns.LOCK_SH, turns.LOCK_EX, turns.LOCK_EX]
+    with pytest.raises(ZeroDivisionError):
+        turns.undisturbed(lambda: 1 // 0)
+
+
+@pytest.mark.undisturbed
+@pytest.mark.parametrize("tries", [[]])
+def test_the_mark(tries):
+    tries.append(turns.held)
+    assert len(tries) == 2 and tries[1] == turns.LOCK_EX, tries

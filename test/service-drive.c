@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A front for tests of client/service.h: commands come as lines of JSON on stdin, what happens leaves as lines of JSON on
+ * stdout. test_service.py has both ends of it.
+ *
+ *   service-drive [SOCKET]         over a pool's socket, or a broker of its own
+ *
+ *   {"op": "start", "key": K, "request": {…}, "quiet", "brief", "interactive", "watch", "spool": DIR, "files": DIR, …}
+ *   {"op": "kill" | "pause" | "resume" | "close", "key": K}        {"op": "stdin", "key": K, "text": …}
+ *   {"op": "signal", "key": K, "signo": N}                         {"op": "resize", "key": K, "rows": N, "columns": N}
+ *   {"op": "ask", "key": K, "what": "languages" | "doctor"}        {"op": "policies", "key": K}
+ *   the end of stdin: it ends when every run has.
+ */
+#include "base/buf.h"
+#include "base/fd.h"
+#include "client/service.h"
+#include "loop/fiber.h"
+#include "spec/knob.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { LINE_MAX_BYTES = 64 << 20 };
+
+struct item {
+	struct item *next;
+	char key[64];
+	struct service_run *run; /* NULL: it has ended */
+	int stdout_fd, stderr_fd, files_fd;
+	bool in_start;
+};
+
+static struct loop *loop;
+static struct service *service;
+static struct source *commands;
+static struct item *items;
+static struct buf input;
+static json_t *waiting; /* commands that came before there was a broker */
+static bool over;
+
+static void say(const char *key, const char *event, json_t *more)
+{
+	json_t *tree = json_pack("{s:s, s:s}", "key", key, "event", event);
+	char *text;
+
+	if (more)
+		(void)json_object_update(tree, more);
+	json_decref(more);
+	text = json_dumps(tree, JSON_COMPACT);
+	if (text && (fd_write_all(STDOUT_FILENO, text, strlen(text)) < 0 ||
+		     fd_write_all(STDOUT_FILENO, "\n", 1) < 0))
+		_exit(3);
+	free(text);
+	json_decref(tree);
+}
+
+static void maybe_over(void)
+{
+	if (over && !waiting && service_count(service) == 0)
+		loop_stop(loop);
+}
+
+static void on_started(void *data, const struct service_started *started)
+{
+	struct item *it = data;
+
+	say(it->key, "started", json_pack("{s:b}", "warm", started->warm));
+}
+
+static void on_output(void *data, enum job_stream stream, const void *bytes, size_t n)
+{
+	struct item *it = data;
+	json_t *text = json_stringn(bytes, n);
+
+	say(it->key, stream == JOB_STDOUT ? "stdout" : "stderr",
+	    json_pack("{s:I, s:o*}", "bytes", (json_int_t)n, "text", text));
+}
+
+static void on_stage(void *data, const struct result_stage *stage)
+{
+	struct item *it = data;
+
+	say(it->key, "stage",
+	    json_pack("{s:s, s:s}", "name", stage->name, "status",
+		      status_name(stage->verdict.status)));
+}
+
+static void on_usage(void *data, const struct usage *usage)
+{
+	struct item *it = data;
+
+	say(it->key, "usage",
+	    json_pack("{s:I}", "cpu_us", (json_int_t)(usage->user_us + usage->system_us)));
+}
+
+static void on_file(void *data, const struct service_file *file)
+{
+	struct item *it = data;
+	char first[16] = "";
+	ssize_t n = pread(file->fd, first, sizeof(first) - 1, 0);
+
+	say(it->key, "file",
+	    json_pack("{s:s, s:I, s:s, s:s#, s:b}", "path", file->path, "size",
+		      (json_int_t)file->size, "sha256", file->sha256, "first", first,
+		      n > 0 ? (int)n : 0, "fiber", fiber_current() != NULL));
+}
+
+static void on_stdin(void *data)
+{
+	struct item *it = data;
+
+	say(it->key, "room", NULL);
+}
+
+static void on_end(void *data, struct result *res, const struct error *err)
+{
+	struct item *it = data;
+	json_t *tree = res ? result_to_json(res) : NULL;
+
+	say(it->key, it->in_start ? "too early" : "end",
+	    json_pack("{s:o?, s:i, s:s, s:i}", "result", tree, "code", err->code, "problem",
+		      err->text, "spool_error", service_spool_error(it->run)));
+	(void)result_free(res);
+	it->run = NULL;
+	it->stdout_fd = fd_close(it->stdout_fd);
+	it->stderr_fd = fd_close(it->stderr_fd);
+	it->files_fd = fd_close(it->files_fd);
+	maybe_over();
+}
+
+static const char *text_of(const json_t *command, const char *name)
+{
+	return json_string_value(json_object_get(command, name));
+}
+
+static bool has(const json_t *command, const char *name)
+{
+	return json_is_true(json_object_get(command, name));
+}
+
+static int number_of(const json_t *command, const char *name)
+{
+	return (int)json_integer_value(json_object_get(command, name));
+}
+
+static int open_at(const char *dir, const char *key, const char *suffix)
+{
+	char path[4096];
+
+	(void)snprintf(path, sizeof(path), "%s/%s.%s", dir, key, suffix);
+	return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+}
+
+static void refuse(const char *key, const struct error *err)
+{
+	say(key, "refused",
+	    json_pack("{s:i, s:s, s:s}", "code", err->code, "field", err->field, "problem",
+		      err->text));
+}
+
+static void start(const char *key, const json_t *command)
+{
+	struct service_start_options o = {
+		.hooks = { .on_started = on_started, .on_stage = on_stage, .on_end = on_end },
+		.quiet = has(command, "quiet"),
+		.brief = has(command, "brief"),
+		.interactive = has(command, "interactive"),
+		.id = text_of(command, "id"),
+		.rows = (uint16_t)number_of(command, "rows"),
+		.columns = (uint16_t)number_of(command, "columns"),
+	};
+	struct item *it = calloc(1, sizeof(*it));
+	struct error err = { 0 };
+
+	*it = (struct item){
+		.next = items, .stdout_fd = -EBADF, .stderr_fd = -EBADF, .files_fd = -EBADF
+	};
+	(void)snprintf(it->key, sizeof(it->key), "%s", key);
+	items = it;
+	if (service_open(service, json_object_get(command, "request"), &it->run, &err) < 0) {
+		refuse(key, &err);
+		return;
+	}
+	if (has(command, "discard")) {
+		service_discard(it->run);
+		it->run = NULL;
+		say(key, "discarded", NULL);
+		return;
+	}
+	o.hooks.data = it;
+	if (has(command, "watch")) {
+		o.hooks.on_output = on_output;
+		o.hooks.on_usage = on_usage;
+		o.hooks.on_file = on_file;
+		o.hooks.on_stdin = on_stdin;
+	}
+	if (text_of(command, "spool")) {
+		o.use_spool = true;
+		o.stdout_fd = it->stdout_fd = open_at(text_of(command, "spool"), key, "out");
+		o.stderr_fd = it->stderr_fd = open_at(text_of(command, "spool"), key, "err");
+	}
+	if (text_of(command, "files")) {
+		o.use_files = true;
+		o.files_fd = it->files_fd = open(text_of(command, "files"),
+						 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	it->in_start = true;
+	if (service_start(it->run, &o, &err) < 0) {
+		refuse(key, &err);
+		service_discard(it->run);
+		it->run = NULL;
+	}
+	it->in_start = false;
+}
+
+static void on_answer(void *data, json_t *tree, const struct error *err)
+{
+	char *key = data;
+
+	say(key, "answer", json_pack("{s:o?, s:s}", "tree", tree, "problem", err->text));
+	free(key);
+	maybe_over();
+}
+
+static void ask(const char *key, const json_t *command)
+{
+	enum service_question question = strcmp(text_of(command, "what"), "doctor") == 0
+						 ? SERVICE_DOCTOR
+						 : SERVICE_LANGUAGES;
+	struct error err = { 0 };
+
+	if (service_ask(service, question, (struct service_asker){ strdup(key), on_answer }, &err) <
+	    0)
+		refuse(key, &err);
+}
+
+static void tell(struct item *it, const char *op, const json_t *command)
+{
+	const char *text = text_of(command, "text");
+	struct service_run *run = it->run;
+
+	if (strcmp(op, "kill") == 0)
+		service_kill(run, CAUSE_CANCELLED);
+	else if (strcmp(op, "pause") == 0)
+		service_pause(run);
+	else if (strcmp(op, "resume") == 0)
+		service_resume(run);
+	else if (strcmp(op, "close") == 0)
+		service_stdin_close(run);
+	else if (strcmp(op, "stdin") == 0)
+		say(it->key, "took",
+		    json_pack("{s:I}", "bytes",
+			      (json_int_t)service_stdin_write(run, text, strlen(text))));
+	else if (strcmp(op, "signal") == 0)
+		say(it->key, "signalled",
+		    json_pack("{s:i}", "r", service_signal(run, number_of(command, "signo"))));
+	else if (strcmp(op, "resize") == 0)
+		service_resize(run, (uint16_t)number_of(command, "rows"),
+			       (uint16_t)number_of(command, "columns"));
+}
+
+static void obey(const json_t *command)
+{
+	const char *op = text_of(command, "op"), *key = text_of(command, "key");
+	struct error err = { 0 };
+	json_t *list = NULL;
+
+	if (strcmp(op, "start") == 0) {
+		start(key, command);
+	} else if (strcmp(op, "ask") == 0) {
+		ask(key, command);
+	} else if (strcmp(op, "policies") == 0) {
+		if (service_policies(service, &list, &err) < 0)
+			refuse(key, &err);
+		else
+			say(key, "answer", json_pack("{s:o}", "tree", list));
+	} else if (strcmp(op, "state") == 0) {
+		say(key, "state",
+		    json_pack("{s:b, s:I, s:I}", "ready", service_is_ready(service), "runs",
+			      (json_int_t)service_count(service), "fibers",
+			      (json_int_t)fiber_count()));
+	} else {
+		for (struct item *it = items; it; it = it->next)
+			if (it->run && strcmp(it->key, key) == 0)
+				tell(it, op, command);
+	}
+}
+
+static void take_line(const char *line, size_t n)
+{
+	json_error_t error;
+	json_t *command = json_loadb(line, n, 0, &error);
+
+	if (!command) {
+		(void)fprintf(stderr, "service-drive: %s\n", error.text);
+		_exit(2);
+	}
+	if (waiting)
+		(void)json_array_append(waiting, command);
+	else
+		obey(command);
+	json_decref(command);
+}
+
+static void take_lines(void)
+{
+	size_t at = 0;
+
+	for (;;) {
+		char *end = input.data ? memchr(input.data + at, '\n', input.len - at) : NULL;
+
+		if (!end)
+			break;
+		take_line(input.data + at, (size_t)(end - (input.data + at)));
+		at = (size_t)(end - input.data) + 1;
+	}
+	if (at > 0) {
+		memmove(input.data, input.data + at, input.len - at);
+		input.len -= at;
+	}
+}
+
+static int on_commands(void *data, uint32_t events)
+{
+	static char chunk[65536];
+	ssize_t n = read(STDIN_FILENO, chunk, sizeof(chunk));
+
+	(void)data;
+	(void)events;
+	if (n < 0)
+		return -errno;
+	if (n > 0) {
+		int r = buf_append(&input, chunk, (size_t)n);
+
+		take_lines();
+		return r;
+	}
+	commands = source_free(commands);
+	over = true;
+	maybe_over();
+	return 0;
+}
+
+/* What came before is done now. */
+static void on_broker(void *data, bool up)
+{
+	json_t *list = waiting, *command;
+	size_t i;
+
+	(void)data;
+	say("", up ? "broker" : "lost", NULL);
+	if (!up || !list)
+		return;
+	waiting = NULL;
+	json_array_foreach(list, i, command) obey(command);
+	json_decref(list);
+}
+
+static int drive(const char *pool)
+{
+	const char *home = getenv("SERVICE_POLICIES");
+	const struct limits ceilings = { .timeout_ms = 20000 };
+	const struct service_options options = {
+		.pool = pool,
+		.warm = getenv("SERVICE_WARM") != NULL,
+		.policies_dir = home,
+		.ceilings = &ceilings,
+		.ceilings_set = home ? knob_bit(knob_find("timeout")) : 0,
+		.on_broker = on_broker,
+	};
+	struct error err = { 0 };
+	int r = service_new(loop, &options, &service, &err);
+
+	if (r >= 0)
+		r = loop_add_fd(loop, STDIN_FILENO, EPOLLIN, (struct handler){ on_commands, NULL },
+				&commands);
+	if (r >= 0)
+		r = loop_run(loop);
+	commands = source_free(commands);
+	if (r < 0)
+		(void)fprintf(stderr, "service-drive: %s (%d)\n", err.text, r);
+	(void)service_free(service);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit files;
+	int r;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &files);
+	}
+	buf_init(&input, LINE_MAX_BYTES);
+	waiting = json_array();
+	loop = loop_new();
+	r = loop && waiting ? drive(argc > 1 ? argv[1] : NULL) : -ENOMEM;
+	json_decref(waiting);
+	buf_done(&input);
+	while (items) {
+		struct item *it = items;
+
+		items = it->next;
+		free(it);
+	}
+	(void)loop_free(loop);
+	return r < 0 || fiber_count() > 0 ? 1 : 0;
+}
