@@ -3,10 +3,15 @@
 """Adds up what the test steps left behind and prints the one line `./dev test` ends with.
 
   tally.py FOLDER
+  tally.py --failed CACHE
 
 FOLDER holds one file a step: *.json (meson's testlog.json: a record a line, TAP in its stdout), *.xml
 (pytest's JUnit), *.txt (lines "pass NAME" or "fail NAME", for steps such as a build). Every failure is
-named, every skip is printed with its reason. Exits with 1 when something failed or nothing passed.
+named, every skip is printed with its reason. A test that failed and then passed in each folder below
+FOLDER/again, where it ran alone, is unstable: named and counted, but no failure. Exits with 1 when
+something failed or nothing passed.
+
+--failed prints the tests that pytest, with that cache folder, saw fail, each with a NUL behind it.
 """
 
 import collections
@@ -17,7 +22,8 @@ import sys
 import xml.etree.ElementTree as xml
 
 TAP = re.compile(r"^\s*(not )?ok\b(?:\s+\d+)?\s*(?:-\s*)?([^#\n]*)(?:#\s*(SKIP|TODO)\S*\s*(.*))?$", re.M | re.I)
-PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+PASSED, FAILED, SKIPPED, UNSTABLE = "passed", "failed", "skipped", "unstable"
+LOOKS = 2  # so often must a test that failed pass alone
 MESON = {"OK": PASSED, "EXPECTEDFAIL": PASSED, "SKIP": SKIPPED}
 
 
@@ -67,23 +73,46 @@ def from_lines(path):
 READERS = {".json": from_meson, ".xml": from_junit, ".txt": from_lines}
 
 
+def outcomes_of(folder):
+    for path in sorted(p for p in folder.iterdir() if p.is_file()):
+        yield from READERS[path.suffix](path)
+
+
+def passed_alone(folder):
+    """Names of the tests that passed, and did nothing else, in every later look."""
+    looks = []
+    for again in sorted((folder / "again").glob("*")):
+        outcomes = list(outcomes_of(again))
+        looks.append({name for outcome, name, _ in outcomes if outcome == PASSED} -
+                     {name for outcome, name, _ in outcomes if outcome != PASSED})
+    return set.intersection(*looks) if len(looks) >= LOOKS else set()
+
+
+def print_failed(cache):
+    last = pathlib.Path(cache, "v/cache/lastfailed")
+    sys.stdout.write("".join(name + "\0" for name in (json.loads(last.read_text()) if last.exists() else {})))
+    return 0
+
+
 def main(folder):
     counts = collections.Counter()
     reasons = collections.defaultdict(list)
-    for path in sorted(pathlib.Path(folder).iterdir()):
-        for outcome, name, reason in READERS[path.suffix](path):
-            counts[outcome] += 1
-            if outcome == FAILED:
-                print(f"FAILED  {name}  {reason}".rstrip())
-            elif outcome == SKIPPED:
-                reasons[reason].append(name)
+    alone = passed_alone(folder)
+    for outcome, name, reason in outcomes_of(folder):
+        if outcome == FAILED and name in alone:
+            outcome = UNSTABLE
+        counts[outcome] += 1
+        if outcome in (FAILED, UNSTABLE):
+            print(f"{outcome.upper():7} {name}  {reason}".rstrip())
+        elif outcome == SKIPPED:
+            reasons[reason].append(name)
     for reason, names in sorted(reasons.items()):
         print(f"SKIPPED {len(names)} x {reason}")
         for name in names:
             print(f"          {name}")
-    print(", ".join(f"{counts[key]} {key}" for key in (PASSED, FAILED, SKIPPED)))
+    print(", ".join(f"{counts[key]} {key}" for key in (PASSED, FAILED, UNSTABLE, SKIPPED) if counts[key] or key != UNSTABLE))
     return 1 if counts[FAILED] or not counts[PASSED] else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(print_failed(sys.argv[2]) if sys.argv[1] == "--failed" else main(pathlib.Path(sys.argv[1])))

@@ -47,3 +47,27 @@ def test_a_crash_after_ok_is_a_failure(tmp_path):
 
 def test_nothing_run_is_a_failure(tmp_path):
     assert tally(tmp_path) == (1, ["0 passed, 0 failed, 0 skipped"])
+
+
+def junit(path, **outcomes):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cases = "".join(f'<testcase classname="t" name="{name}">{"" if good else "<failure message=%r/>" % name}</testcase>' for name, good in outcomes.items())
+    path.write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+
+
+def test_only_what_passes_every_time_alone_is_unstable(tmp_path):
+    junit(tmp_path / "suite.xml", good=True, stalled=False, wrong=False, once=False)
+    junit(tmp_path / "other.xml", stalled=False)  # the same name in a suite that nobody looked at again
+    junit(tmp_path / "again/1/suite.xml", stalled=True, wrong=False, once=True)
+    assert tally(tmp_path)[1][-1] == "1 passed, 4 failed, 0 skipped"
+    junit(tmp_path / "again/2/suite.xml", stalled=True, wrong=False, once=False)
+    code, lines = tally(tmp_path)
+    assert code == 1 and lines[-1] == "1 passed, 3 failed, 1 unstable, 0 skipped"
+    assert [line.split()[:3] for line in lines if line.startswith("UNSTABLE")] == [["UNSTABLE", "suite", "t.stalled"]]
+
+
+def test_unstable_alone_is_green_and_printed(tmp_path):
+    junit(tmp_path / "suite.xml", good=True, stalled=False)
+    for look in "12":
+        junit(tmp_path / "again" / look / "suite.xml", stalled=True)
+    assert tally(tmp_path) == (0, ["UNSTABLE suite t.stalled  stalled", "1 passed, 0 failed, 1 unstable, 0 skipped"])
