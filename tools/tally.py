@@ -3,7 +3,7 @@
 """Adds up what the test steps left behind and prints the one line `./dev test` ends with.
 
   tally.py FOLDER
-  tally.py --failed CACHE
+  tally.py --failed RECORD
 
 FOLDER holds one file a step: *.json (meson's testlog.json: a record a line, TAP in its stdout), *.xml
 (pytest's JUnit), *.txt (lines "pass NAME" or "fail NAME", for steps such as a build). Every failure is
@@ -11,7 +11,8 @@ named, every skip is printed with its reason. A test that failed and then passed
 FOLDER/again, where it ran alone, is unstable: named and counted, but no failure. Exits with 1 when
 something failed or nothing passed.
 
---failed prints the tests that pytest, with that cache folder, saw fail, each with a NUL behind it.
+--failed prints the names of the tests that failed, each with a NUL behind it. RECORD is a *.json as above, or
+what pytest's cache keeps of the last failures; a file that is not there means none.
 """
 
 import collections
@@ -88,9 +89,15 @@ def passed_alone(folder):
     return set.intersection(*looks) if len(looks) >= LOOKS else set()
 
 
-def print_failed(cache):
-    last = pathlib.Path(cache, "v/cache/lastfailed")
-    sys.stdout.write("".join(name + "\0" for name in (json.loads(last.read_text()) if last.exists() else {})))
+def print_failed(record):
+    """As meson and pytest want to be told which tests to run."""
+    names = []
+    if record.suffix == ".json":
+        lines = map(json.loads, record.read_text().splitlines())
+        names = [line["name"].split(" / ")[-1] for line in lines if MESON.get(line["result"], FAILED) == FAILED]
+    elif record.exists():
+        names = json.loads(record.read_text())
+    sys.stdout.write("".join(name + "\0" for name in names))
     return 0
 
 
@@ -115,4 +122,5 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(print_failed(sys.argv[2]) if sys.argv[1] == "--failed" else main(pathlib.Path(sys.argv[1])))
+    run = print_failed if sys.argv[1] == "--failed" else main
+    sys.exit(run(pathlib.Path(sys.argv[-1])))

@@ -17,6 +17,18 @@ def record(name, result, stdout=""):
     return json.dumps({"name": name, "result": result, "stdout": stdout}) + "\n"
 
 
+def failed(path):
+    return subprocess.run([sys.executable, TALLY, "--failed", path], capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
+
+
+def test_which_failed(tmp_path):
+    log, cache = tmp_path / "unit.json", tmp_path / "lastfailed"
+    assert failed(cache) == []
+    log.write_text(record("atoll:unit / base-buf", "OK") + record("atoll:unit / engine-lost", "FAIL") + record("atoll:unit / loop", "TIMEOUT"))
+    cache.write_text(json.dumps({"test/a.py::test_b[x y]": True}))
+    assert failed(log) == ["engine-lost", "loop"] and failed(cache) == ["test/a.py::test_b[x y]"]
+
+
 def test_counts_every_kind(tmp_path):
     (tmp_path / "unit.json").write_text(
         record("base-buf", "OK", "TAP version 13\n1..2\nok 1 - one\nok 2 - two\n")
