@@ -27,6 +27,7 @@ import pytest
 
 import oracle
 from daemon import Daemon
+from oracle import who_runs
 from resident import sweep
 from web import Web, sse
 
@@ -60,12 +61,6 @@ def is_init(pid):
         return False
     numbers = next(line for line in text.splitlines() if line.startswith("NSpid:")).split()[1:]
     return len(numbers) > 1 and numbers[-1] == "1"
-
-
-def who_runs(mark):
-    """Sandboxed processes with this word on their command line."""
-    return {pid for pid, (_, state) in oracle.parents().items()
-            if state != "Z" and mark in oracle.command_line(pid) and oracle.has_own_pids(pid)}
 
 
 def describe(pids):

@@ -22,6 +22,7 @@ GUARD = f"__import__('os').path.exists('/proc/self/fd/100') or __import__('os').
 # What the front runs cold, pool or not.
 COLD_WORDS = {"--tty", "--invoke", "--image", "--request", "--read-only"}
 TRIES = 200
+YOUNG_S = 2.0
 
 
 def guarded(words, execs):
@@ -55,18 +56,18 @@ def gone(pids):
 class WarmAtoll(Atoll):
     """A front of a pool. `run` and what is built upon it see warm programs only."""
 
-    execs = False
+    execs, pool = False, None
     warm = True
 
     def variant(self, wrap=(), env=None):
         other = super().variant(wrap, env)
-        other.execs = self.execs
+        other.execs, other.pool = self.execs, self.pool
         return other
 
     def popen(self, args, wait=True, program=None, **more):
         words = None if program else guarded(args, self.execs)
         if words and wait:
-            self.until_warm()
+            self.until_spare()
         return super().popen(words or args, program=program, **more)
 
     def run(self, args, program=None, **more):
@@ -81,6 +82,16 @@ class WarmAtoll(Atoll):
 
     def until_warm(self):
         assert self.run(["run", "-l", "python", "-c", "pass"]).returncode == 0
+
+    def until_spare(self):
+        """Whoever comes next is warm, and has no second try: what made sure of that took a spare itself."""
+        end = time.monotonic() + 60
+        self.until_warm()
+        while not self.pool.spares():
+            assert time.monotonic() < end, "no spare waits"
+            time.sleep(0.02)
+            if not self.pool.zygotes():
+                self.until_warm()
 
 
 class Pool:
@@ -114,6 +125,13 @@ class Pool:
         return sorted(p for p in self.below() if table.get(p, (0,))[0] == self.pid and word in oracle.command_line(p)
                       and not oracle.has_own_pids(p))
 
+    def spares(self):
+        """Python programs that wait for somebody: forked, below an init of their own, and not yet called by another name."""
+        table = oracle.parents()
+        inits = {p for p, (above, _) in table.items() if above == self.pid}
+        return [p for p, (above, state) in table.items() if above in inits and state != "Z" and "python/zygote" in oracle.command_line(p)
+                and oracle.has_own_pids(p)]
+
     def end(self, sig=signal.SIGTERM):
         if self.popen.poll() is None:
             self.family = self.below()
@@ -141,14 +159,20 @@ def unused_groups():
     return groups
 
 
+def make_old(group, seconds=60):
+    """So that it is swept. Not if it has just been made: another test's run may be about to begin there, however long it takes."""
+    with contextlib.suppress(FileNotFoundError):
+        if time.time() - os.stat(group).st_mtime > YOUNG_S:
+            os.utime(group, (time.time() - seconds, time.time() - seconds))
+
+
 def sweep(atoll):
     """Groups that a killed broker could not remove any more go with a later run, once they are old enough."""
     rounds, left = 0, None
-    while rounds < 2 or left and rounds < 10:  # some are empty only when the last of the dead is buried
+    while rounds < 2 or left and rounds < 20:  # some are empty only when the last of the dead is buried
         rounds, left = rounds + 1, unused_groups()
         for group in left:
-            with contextlib.suppress(FileNotFoundError):
-                os.utime(group, (time.time() - 60, time.time() - 60))
+            make_old(group)
         assert atoll.variant(env={"ATOLL_POOL": "off"}).bash("echo next")["stdout"] == "next\n"
 
 

@@ -58,7 +58,7 @@ static int setup(void **state)
 
 static int remove_soon(struct cgroup *cg)
 {
-	for (int i = 0; i < 2000; i++) {
+	for (int i = 0; i < 20000; i++) {
 		int r = ops->remove(cg);
 
 		if (r != -EBUSY)
@@ -92,21 +92,28 @@ static int teardown(void **state)
 /* A member of the group: 0 in it, its pid outside. */
 static pid_t spawn_member(struct cgroup *cg)
 {
-	int fds[CGROUP_JOIN_MAX], n = ops->join_fds(cg, fds), pidfd = -EBADF;
+	int fds[CGROUP_JOIN_MAX], n = ops->join_fds(cg, fds), pidfd = -EBADF, joined[2];
 	struct clone_request req = { .cgroup_fd = ops->clone_fd(cg) };
 	pid_t pid;
+	char byte;
 
+	assert_int_equal(pipe2(joined, O_CLOEXEC), 0);
 	if (req.cgroup_fd >= 0)
 		req.flags = CLONE_INTO_CGROUP;
 	pid = sys_clone(&req, &pidfd);
 	assert_true(pid >= 0);
+	(void)close(joined[pid > 0]);
 	if (pid > 0) {
+		/* Ends when the child has joined, or died. */
+		assert_int_equal(read(joined[0], &byte, 1), 0);
+		(void)close(joined[0]);
 		(void)close(pidfd);
 		return pid;
 	}
 	for (int i = 0; i < n; i++)
 		if (write(fds[i], "0", 1) != 1)
 			_exit(99);
+	(void)close(joined[1]);
 	return 0;
 }
 
@@ -322,7 +329,6 @@ static void test_busy(void **state)
 		(void)pause();
 		_exit(0);
 	}
-	(void)usleep(20000);
 	assert_int_equal(ops->remove(fx->cg), -EBUSY);
 	assert_int_equal(ops->remove(fx->cg), -EBUSY);
 	assert_int_equal(ops->kill(fx->cg), 0);
@@ -418,7 +424,6 @@ static void test_sweep(void **state)
 		(void)pause();
 		_exit(0);
 	}
-	(void)usleep(20000);
 	group_dir(old, old_dir, sizeof(old_dir));
 	group_dir(used, used_dir, sizeof(used_dir));
 	group_dir(fx->cg, young_dir, sizeof(young_dir));

@@ -328,7 +328,7 @@ static void setup(int (*serve)(int fd))
 		.resize_fd = -1,
 		.output_bytes = 1000,
 		.output_total_bytes = MiB,
-		.patience_ms = 5000,
+		.patience_ms = 30000, /* a machine may stall for some seconds */
 		.observer = { .data = &bench,
 			      .on_output = on_output,
 			      .on_file = on_file,
@@ -562,7 +562,7 @@ static void test_broker_that_does_not_answer_is_given_up(void **state)
 	o = run();
 	assert_int_equal(o->error.code, ERROR_INTERNAL);
 	assert_int_equal(o->error.errnum, ETIMEDOUT);
-	assert_true(link_is_broken(bench.link) && bench.took_ms < 4000);
+	assert_true(link_is_broken(bench.link) && bench.took_ms < 25000);
 	teardown();
 }
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import time
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+import oracle
 from conftest import FRONT, ROOT, Atoll
 from oracle import PYTHON
+from resident import wait_until
 from web import Served, WebSocket
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
@@ -179,12 +182,14 @@ def test_drain(mode, stage):
     import threading
     served = Served(Atoll(mode, stage), stage.scratch(mode, "drain"))
     got = []
-    thread = threading.Thread(target=lambda: got.append(served.web.execute("bash", "sleep 3; echo ended")))
+    nap = f"25.{secrets.randbelow(10**9):09d}"  # the drain's time is 30 seconds
+    thread = threading.Thread(target=lambda: got.append(served.web.execute("bash", f"sleep {nap}; echo ended")))
     thread.start()
-    ws = WebSocket(served.web, f"/v1/executions/{served.web.submit('bash', 'sleep 3; echo job')}/attach")
-    while served.web.get("/v1/stats").json()["now"]["running"] < 2:
-        time.sleep(0.02)
+    ws = WebSocket(served.web, f"/v1/executions/{served.web.submit('bash', f'sleep {nap}; echo job')}/attach")
+    wait_until(lambda: len(oracle.who_runs(nap)) == 2, why="they do not run")
     os.kill(served.daemon.pid, signal.SIGTERM)
+    served.daemon.wait_record("draining")
+    oracle.wake(nap)
     thread.join(60)
     assert got and got[0]["stdout"] == "ended\n", got
     assert ws.until("result")["data"]["stdout"] == "job\n"

@@ -8,7 +8,7 @@ import pytest
 
 from conftest import FRONT, Atoll
 from test_api_run import problem
-from web import Served
+from web import Served, WebSocket
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
@@ -58,20 +58,24 @@ def test_bytes_that_are_no_text(web):
 
 
 def test_range_while_it_runs(web):
-    id = web.submit("python", "import time\nfor i in range(100):\n print('%04d' % i, flush=True)\n time.sleep(0.02)")
+    code = "import sys, time\nfor i in range(100):\n print('%04d' % i, flush=True)\n time.sleep(0.02)\n if i % 40 == 39: input()"
+    id = web.submit("python", code, query="?interactive=true")
     path, seen = f"/v1/executions/{id}/stdout", b""
-    web.wait(id, "running")
+    ws = WebSocket(web, f"/v1/executions/{id}/attach")
     steps = 0
     while True:
         answer = web.get(path, headers={"Range": f"bytes={len(seen)}-"})
         assert answer.status in (206, 416) or (answer.status == 200 and not seen), answer
         seen += answer.body if answer.status != 416 else b""
         steps += answer.status == 206
+        if len(seen) in (200, 400):  # it waits until somebody has seen so much
+            ws.send({"type": "stdin", "data": "on\n"})
         if web.state(id)["status"] == "success":
             break
         time.sleep(0.05)
     rest = web.get(path, headers={"Range": f"bytes={len(seen)}-"})
     seen += rest.body if rest.status == 206 else b""
+    ws.close()
     assert seen == b"".join(b"%04d\n" % i for i in range(100)) and steps > 1
 
 
@@ -116,7 +120,7 @@ def test_analysis_and_report(web):
 
 
 def test_analysis_of_what_runs(web):
-    id = web.submit("bash", "sleep 5")
+    id = web.submit("bash", "sleep 25")
     web.wait(id, "running")
     problem(web.get(f"/v1/executions/{id}/analysis"), 409, "not_ended")
     web.delete(f"/v1/executions/{id}")

@@ -21,7 +21,7 @@ BODY = b'{"language": "bash", "code": "echo zebra"}'
 
 @pytest.fixture(scope="module")
 def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"), env={"ATOLL_HTTP_HEADER_TIMEOUT": "1s"})
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"), env={"ATOLL_HTTP_HEADER_TIMEOUT": "6s"})
     yield served
     served.end()
 
@@ -149,6 +149,7 @@ def test_a06_lines(web, data):
     assert status(raw(web, data + b"\r\n\r\n")) in (400, 421, 501, 505)
 
 
+@pytest.mark.undisturbed
 def test_a07_slowly(web):
     """A head that never ends is let go; meanwhile others are served, and thousands of idle connections change nothing."""
     began = time.monotonic()
@@ -171,7 +172,7 @@ def test_a07_slowly(web):
         sock.close()
     got = slow.recv(4096)
     assert got == b"" or status(got) == 408
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 60
     slow.close()
 
 
@@ -243,7 +244,7 @@ def test_a14_no_host_paths(web, served):
 
 def test_a16_everybody_at_once(web):
     """One execution that eight cancel, watch and read: one result, and sane answers for all."""
-    id = web.submit("bash", "for i in $(seq 200); do echo $i; sleep 0.01; done")
+    id = web.submit("bash", "for i in $(seq 2500); do echo $i; sleep 0.01; done")
     web.wait(id, "running")
     seen = []
 

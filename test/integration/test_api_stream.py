@@ -60,6 +60,7 @@ def test_stages_are_events(web):
     assert stages == ["first", "second"]
 
 
+@pytest.mark.undisturbed
 def test_usage_once_a_second(web):
     with web.stream("POST", "/v1/execute", {"language": "bash", "code": "sleep 2.3"}) as response:
         events = [data for _, _, data in sse(response)]
@@ -82,6 +83,7 @@ def test_latency_of_output(web):
 
 
 @quick
+@pytest.mark.undisturbed
 def test_events_of_a_job_and_taking_up_again(web):
     id = web.submit("bash", "for i in $(seq 60); do echo line $i; sleep 0.03; done; echo end >&2")
     path = f"/v1/executions/{id}/events"
@@ -155,13 +157,14 @@ def test_numbers_in_the_next_process(mode, stage):
 
 @quick
 def test_a_number_beyond_what_happened(web):
-    id = web.submit("bash", "echo one; sleep 3; echo two")
-    web.wait(id, "running")
-    while web.state(id)["stdout_bytes"] == 0:
-        pass
+    id = web.submit("bash", "echo one; read; echo two", query="?interactive=true")
+    ws = WebSocket(web, f"/v1/executions/{id}/attach")
+    ws.until("stdout")
     with web.stream("GET", f"/v1/executions/{id}/events", headers={"Last-Event-ID": "999"}) as response:
+        ws.send({"type": "eof"})
         events = [data for _, _, data in sse(response)]
     assert output(events) == "two\n" and events[-1]["event"] == "result" and events[0]["event"] != "start", events
+    ws.close()
 
 
 def test_many_watch_one(web):

@@ -2,13 +2,16 @@
 """The daemon's HTTP interface: what waits for its turn, and what happens when the broker has no room for it."""
 import contextlib
 import re
+import secrets
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+import oracle
 from conftest import FRONT, Atoll
 from daemon import Daemon
 from resident import wait_until
@@ -56,22 +59,28 @@ def at(text):
 
 
 @quick
+@pytest.mark.undisturbed
 def test_when_it_started(mode, stage):
     """Who waited for a turn is listed with the moment in which it came, while it runs and afterwards."""
     served = Served(Atoll(mode, stage), stage.scratch(mode, "turn"), "--running", "1")
     web = served.web
     try:
         with ThreadPoolExecutor(1) as threads:
-            first = web.submit("bash", "sleep 1.2")
+            nap = f"25.{secrets.randbelow(10**9):09d}"
+            first = web.submit("bash", "sleep 25")
             web.wait(first, "running")
-            waited = threads.submit(web.execute, "bash", "sleep 1")
+            waited = threads.submit(web.execute, "bash", f"sleep {nap}")
             wait_until(lambda: web.get("/v1/stats").json()["now"]["queued"] == 1, 25, "it does not wait")
             job = web.submit("bash", "true")
             assert web.state(job)["started_at"] is None and row(web, job)["started_at"] is None
+            time.sleep(0.4)
+            assert web.delete(f"/v1/executions/{first}").json()["cancelled"]
             web.wait(first)
             running = []
             wait_until(lambda: running.extend(web.get("/v1/executions?status=running").json()["executions"]) or running, 25)
             assert web.state(running[0]["id"])["started_at"] == running[0]["started_at"], running
+            wait_until(lambda: oracle.who_runs(nap), 25)
+            oracle.wake(nap)
             result = waited.result()
             web.wait(job)
         listed, rest = row(web, result["id"]), row(web, first)

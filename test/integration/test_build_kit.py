@@ -193,6 +193,7 @@ def test_product_of_an_ordinary_user_is_the_same(kits, name):
     assert_same_product(kits, name)
 
 
+@pytest.mark.undisturbed
 def test_go_modules(kits, work):
     """A module asks the cache for more than a single file does."""
     (work / "go.mod").write_text("module m\ngo 1.19\n")
@@ -402,12 +403,12 @@ def test_it_ends_with_its_pool(kits, work):
     for path in (data / "languages").iterdir():
         if path.name != "shellc.yaml":
             path.unlink()
-    text = (data / "languages" / "shellc.yaml").read_text()
-    (data / "languages" / "shellc.yaml").write_text(text.replace("mkdir sub;", "mkdir sub; sleep 97;"))
+    text, nap = (data / "languages" / "shellc.yaml").read_text(), f"97.{secrets.randbelow(10**9):09d}"
+    (data / "languages" / "shellc.yaml").write_text(text.replace("mkdir sub;", f"mkdir sub; sleep {nap};"))
     subprocess.run(["chmod", "-R", "a+rX", data], check=True)
     env = {"ATOLL_DATA_DIR": str(data), "ATOLL_KIT_DIR": str(place)}
     pool = kits.atoll.popen(["pool", "--socket", str(work / "s")], env=env, stdin=subprocess.DEVNULL)
-    sleeping = lambda: subprocess.run(["pgrep", "-fx", "sleep 97"], capture_output=True).stdout.split()
+    sleeping = lambda: subprocess.run(["pgrep", "-fx", f"sleep {nap}"], capture_output=True).stdout.split()
     deadline = time.monotonic() + 60
     while not sleeping() and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -18,6 +18,8 @@ import time
 
 import pytest
 
+from resident import wait_until
+
 quick = pytest.mark.quick
 CONTROL = "\x1b]0;owned\x07\x1b[31m\u009b\u202e"
 ID = "ex_aaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -425,7 +427,7 @@ def test_unwilling_daemon_costs_no_input(fake):
     popen = fake.atoll.popen(["run", "-l", "bash", "-c", "cat"])
     popen.stdin.write(b"first ")
     popen.stdin.flush()
-    time.sleep(0.5)
+    wait_until(lambda: fake.seen, why="it waits for the end of its input")
     out, err = popen.communicate(b"second", timeout=25)
     assert (out, err, popen.returncode) == (b"first second", b"", 0) and "interactive" in fake.seen[0][1]
     big = os.urandom(3 << 20)

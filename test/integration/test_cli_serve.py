@@ -70,7 +70,8 @@ def test_commands_with_the_daemon(daemon):
     rows = history(daemon)
     assert [row["labels"]["a"] for row in rows] == ["2", "1"] and [row["status"] for row in rows] == ["error", "success"]
     assert [row["id"] for row in history(daemon, "--label", "a=1")] == [rows[1]["id"]]
-    assert [row["id"] for row in history(daemon, "--text", "second")] == [rows[0]["id"]]
+    # Words are found a moment later.
+    wait_until(lambda: [row["id"] for row in history(daemon, "--text", "second")] == [rows[0]["id"]], why="the text is not found")
     assert history(daemon, "--status", "timeout") == [] and len(history(daemon, "--since", "1h")) == 2
     done = cli.run(["history", "show", "last"])
     assert rows[0]["id"] in done.out and "second" in done.out and "ZeroDivisionError" in done.out, done

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The three scripts of compat/002: against a real server they pass, against a wrong one they say so."""
+import contextlib
 import http.server
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -11,6 +13,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -158,9 +161,12 @@ def test_curl_request_tells_failure(answering):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Of those that nobody gets who does not ask for it: others take theirs from a range of the kernel's."""
+    for port in random.sample(range(10240, int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])), 100):
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 def wait_for(url, popen):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import chaos
+import oracle
 from chaos import check_database, problem, start  # noqa: F401, a fixture
 from conftest import FRONT
 from resident import wait_until
@@ -93,10 +94,11 @@ def test_C11_disk_full(start, work):
     disk = SmallDisk(start, work, "--running", "2")
     web, front = disk.web, disk.reef.daemon.child("front")
     before = web.execute("python", "print('before')")
-    running = web.submit("bash", "echo one; sleep 6; echo two", headers={"Idempotency-Key": "running"})
-    wide = web.submit("python", "import time\ntime.sleep(5)\nfor i in range(60000): print('line', i)")
-    for id in (running, wide):
-        web.wait(id, "running")
+    nap = f"60.{random.randrange(10**9):09d}"
+    body = {"language": "bash", "code": f"echo one; sleep {nap}; echo two", "limits": {"timeout": 90}}
+    running = web.post("/v1/executions", body, headers={"Idempotency-Key": "running"}).json()["id"]
+    wide = web.submit("bash", f"sleep {nap}; seq -f 'line %.0f' 0 59999", limits={"timeout": 90})
+    chaos.wait_until(lambda: len(chaos.who_runs(nap)) == 2, 25, "they do not begin")
     queued = web.submit("bash", "echo queued")
     chaos.wait_until(disk.refuses, 20, "work is accepted though nothing can be stored")
     problem(disk.refuses(), 503, "storage")
@@ -107,10 +109,10 @@ def test_C11_disk_full(start, work):
     ready = web.get("/readyz")
     assert ready.status == 503 and ready.json()["storage"] is False, ready
     # A known key is known; what is there can be read.
-    again = web.post("/v1/executions", {"language": "bash", "code": "echo one; sleep 6; echo two"},
-                     headers={"Idempotency-Key": "running"})
+    again = web.post("/v1/executions", body, headers={"Idempotency-Key": "running"})
     assert again.status == 202 and again.json()["id"] == running
     assert web.state(before["id"]) == before
+    oracle.wake(nap)
     end = web.wait(running)
     assert (end["status"], end["stdout"]) == ("success", "one\ntwo\n")
     end = web.wait(wide)

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import os
+import secrets
 import signal
 import tarfile
 import threading
@@ -12,6 +13,7 @@ import zipfile
 
 import pytest
 
+import oracle
 from conftest import FRONT, Atoll
 from resident import wait_until
 from web import Served, WebSocket
@@ -45,9 +47,10 @@ def test_new_connections_hear_of_the_end(mode, stage):
     served = Served(Atoll(mode, stage), stage.scratch(mode, "end"))
     web, got = served.web, []
     done = web.execute("bash", "echo before")["id"]
-    thread = threading.Thread(target=lambda: got.append(web.execute("bash", "sleep 6; echo ended")))
+    nap = f"25.{secrets.randbelow(10**9):09d}"
+    thread = threading.Thread(target=lambda: got.append(web.execute("bash", f"sleep {nap}; echo ended")))
     thread.start()
-    wait_until(lambda: web.get("/v1/stats").json()["now"]["running"] > 0, 25)
+    wait_until(lambda: oracle.who_runs(nap), 25)
     os.kill(served.daemon.pid, signal.SIGTERM)
     end = time.monotonic() + 60
     while web.get("/readyz").status != 503:
@@ -60,6 +63,7 @@ def test_new_connections_hear_of_the_end(mode, stage):
     answer = web.post("/execute", {"generated_code": "1", "timeout": 1})
     assert answer.status == 503 and list(answer.json()) == ["process_status", "stdout", "stderr"]
     assert os.path.exists(served.daemon.socket)
+    oracle.wake(nap)
     thread.join(60)
     assert got and got[0]["stdout"] == "ended\n"
     served.end()
@@ -77,7 +81,7 @@ def test_an_upload_is_answered_at_the_end(mode, stage):
     connection.endheaders(body[:9])
     assert served.web.get("/healthz").status == 200
     os.kill(served.daemon.pid, signal.SIGTERM)
-    time.sleep(0.3)
+    wait_until(lambda: served.web.get("/readyz").status == 503, 25, "the front is not told")
     connection.send(body[9:])
     answer = connection.getresponse()
     assert answer.status == 503 and b"draining" in answer.read()

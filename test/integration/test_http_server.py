@@ -24,6 +24,7 @@ PROGRAM = Path(os.environ.get("ATOLL_HTTP_TEST_SERVER", BINARY.parent / "src" / 
 SANITIZED = b"__asan_init" in PROGRAM.read_bytes() if PROGRAM.exists() else False
 # A sanitizer keeps freed memory for a while: little of it, because memory is measured here.
 QUIET = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"}
+HEALTH_MAX_S = 20  # who is held up by another waits for that one, which has half a minute; a machine may stall for some seconds
 SECURITY = {
     "strict-transport-security": "max-age=31536000; includeSubDomains",
     "x-content-type-options": "nosniff",
@@ -256,7 +257,7 @@ def test_malformed_requests_are_refused_and_the_connection_ends(serve):
     assert raw(server, b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n").startswith(b"HTTP/1.1 414 ")
     assert raw(server, b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 101).startswith(b"HTTP/1.1 431 ")
     assert raw(server, b"GET / HTTP/1.1\r\nX: " + b"y" * 70000).startswith(b"HTTP/1.1 431 ")
-    assert server.health_seconds() < 5
+    assert server.health_seconds() < HEALTH_MAX_S
 
 
 def test_pipelining(serve):
@@ -298,7 +299,7 @@ def test_half_closed_and_vanishing_clients(serve):
     assert server.fds() <= before
     counts = json.loads(server.ask("GET", "/gone")[2])
     assert counts["half"] >= 1 and counts["full"] >= 1
-    assert server.health_seconds() < 5
+    assert server.health_seconds() < HEALTH_MAX_S
 
 
 # ---------------------------------------------------------------------------------------- A01 to A05
@@ -337,6 +338,7 @@ sys.stdout.write(s.recv(65536).decode())
 # ---------------------------------------------------------------------------------------- A07, A08
 
 
+@pytest.mark.undisturbed
 def test_slowloris(serve):
     server = serve(head_ms=600, body_idle_ms=600, idle_ms=600, linger_ms=200)
     slow = [server.connect() for _ in range(100)]
@@ -346,7 +348,7 @@ def test_slowloris(serve):
         for s in slow:
             with contextlib.suppress(OSError):
                 s.send(text[n * 4:][:4].encode())
-        assert server.health_seconds() < 5
+        assert server.health_seconds() < HEALTH_MAX_S
         time.sleep(0.05)
     for s in slow:
         assert read_all(s)[:12] in (b"HTTP/1.1 408", b"")  # empty: reset by what was still sent
@@ -359,6 +361,7 @@ def test_slowloris(serve):
         assert read_all(s) == b""
 
 
+@pytest.mark.undisturbed
 def test_slow_reader_is_cut_and_costs_little(serve):
     server = serve(write_stall_ms=1500)
     before, fds = server.status("VmRSS"), server.fds()
@@ -400,7 +403,7 @@ def test_more_connections_than_allowed(serve):
     time.sleep(0.3)
     # Idle ones make room, the longest idle first.
     more = [server.connect() for _ in range(50)]
-    assert server.health_seconds() < 5
+    assert server.health_seconds() < HEALTH_MAX_S
     assert idle[0].recv(1) == b""
     assert server.fds() < 130
     for s in idle + more:
@@ -411,7 +414,7 @@ def test_more_connections_than_allowed(serve):
     for s in busy:
         s.sendall(f"GET /later?ms=6000 HTTP/1.1\r\n{server.host}\r\n".encode())
     time.sleep(0.3)
-    assert server.health_seconds() < 5
+    assert server.health_seconds() < HEALTH_MAX_S
     status, fields, text = server.ask("GET", "/things/a")
     assert (status, fields["retry-after"], json.loads(text)["code"]) == (503, "1", "busy")
     extra = [server.connect() for _ in range(10)]
@@ -431,7 +434,7 @@ def test_out_of_descriptors(serve):
     server = serve(nofile=40)
     held = [server.connect() for _ in range(80)]
     time.sleep(0.3)
-    assert server.health_seconds() < 5
+    assert server.health_seconds() < HEALTH_MAX_S
     for s in held:
         s.close()
     time.sleep(0.1)
@@ -459,7 +462,7 @@ def test_large_bodies_leave_memory_alone(serve):
     waiting = [server.connect() for _ in range(100)]
     for s in waiting:
         s.sendall(f"PUT /count HTTP/1.1\r\n{server.host}Content-Length: 8388608\r\n\r\n".encode())
-    assert server.health_seconds() < 5
+    assert server.health_seconds() < HEALTH_MAX_S
     assert server.status("VmHWM") - before < 16 << 10
     for s in waiting:
         s.close()

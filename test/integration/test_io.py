@@ -342,8 +342,9 @@ def test_tty_without_a_terminal_outside(atoll):
     assert done.returncode == 0 and b"yes" in done.stdout, done
 
 
+@pytest.mark.undisturbed
 def test_timeout_puts_the_terminal_back(atoll):
-    term = Terminal(atoll, ["run", "--tty", "--timeout", "0.5", "-l", "bash", "-c", "echo ready; sleep 20"])
+    term = Terminal(atoll, ["run", "--tty", "--timeout", "2", "-l", "bash", "-c", "echo ready; sleep 20"])
     term.until(b"ready")
     assert term.close() == 124
 

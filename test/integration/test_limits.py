@@ -314,6 +314,7 @@ def test_pids(atoll, code):
         assert result["status"] in ("error", "limit") and "cgroup-pids" in result["isolation"]["missing"]
 
 
+@pytest.mark.undisturbed
 def test_fork_bomb(atoll):
     result = atoll.bash(BOMB, options=["--pids", "40", "--timeout", "1"])
     assert result["status"] in ("timeout", "limit", "error") and result["_elapsed"] < 15

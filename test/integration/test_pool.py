@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import oracle
 from conftest import Atoll, Library
 from oracle import IS_ROOT, NOBODY, below, parents
 from resident import Pool, end_pools, wait_until
@@ -60,6 +61,12 @@ def sleeper(front, seconds, word="done"):
     return popen, mark
 
 
+def wakes(popen, mark):
+    """What a sleeper says that is woken."""
+    oracle.wake(mark)
+    return popen.communicate(timeout=25)
+
+
 # ------------------------------------------------------------------------------------ the command
 
 
@@ -104,9 +111,9 @@ def test_the_usual_place_of_a_user(atoll, work):
     popen = here.popen(["pool"], stdin=subprocess.DEVNULL, stdout=None)
     try:
         assert popen.stderr.readline().decode() == f"atoll pool: ready on {work}/atoll/pool.sock\n"
-        run, mark = sleeper(here, 2)
+        run, mark = sleeper(here, 25)
         wait_until(lambda: runs_below(popen.pid, mark))
-        assert run.communicate(timeout=25) == (b"done\n", b"")
+        assert wakes(run, mark) == (b"done\n", b"")
     finally:
         popen.terminate()
         assert popen.wait(25) == 0
@@ -142,9 +149,9 @@ def test_a_dead_ones_socket_is_replaced(atoll, start):
     # Whoever comes meanwhile finds nobody, and does without.
     assert first.any_front().bash("echo alone")["stdout"] == "alone\n"
     second = start(atoll)
-    popen, mark = sleeper(second.any_front(), 2)
+    popen, mark = sleeper(second.any_front(), 25)
     wait_until(lambda: runs_below(second.pid, mark))
-    assert popen.communicate(timeout=25) == (b"done\n", b"")
+    assert wakes(popen, mark) == (b"done\n", b"")
 
 
 @pytest.mark.modes("root")
@@ -161,17 +168,17 @@ def test_a_file_in_its_place_stays(atoll, work):
 
 @quick
 def test_runs_go_through_it(pool):
-    popen, mark = sleeper(pool.any_front(), 2)
+    popen, mark = sleeper(pool.any_front(), 25)
     wait_until(lambda: runs_below(pool.pid, mark))
-    assert popen.communicate(timeout=25) == (b"done\n", b"")
+    assert wakes(popen, mark) == (b"done\n", b"")
     wait_until(lambda: not runs_below(pool.pid, mark))
 
 
 def test_off_means_off(pool):
-    popen, mark = sleeper(pool.atoll.variant(env={"ATOLL_POOL": "off"}), 2)
+    popen, mark = sleeper(pool.atoll.variant(env={"ATOLL_POOL": "off"}), 25)
     wait_until(lambda: runs_below(popen.pid, mark))
     assert not runs_below(pool.pid, mark)
-    assert popen.communicate(timeout=25) == (b"done\n", b"")
+    assert wakes(popen, mark) == (b"done\n", b"")
 
 
 def same(result):
@@ -193,23 +200,23 @@ def test_limits_hold(pool):
 
 
 def test_two_at_once(pool):
-    first, mark_1 = sleeper(pool.any_front(), 2, "one")
-    second, mark_2 = sleeper(pool.any_front(), 2, "two")
+    first, mark_1 = sleeper(pool.any_front(), 25, "one")
+    second, mark_2 = sleeper(pool.any_front(), 25, "two")
     wait_until(lambda: runs_below(pool.pid, mark_1) and runs_below(pool.pid, mark_2))
-    assert first.communicate(timeout=25) == (b"one\n", b"")
-    assert second.communicate(timeout=25) == (b"two\n", b"")
+    assert wakes(first, mark_1) == (b"one\n", b"")
+    assert wakes(second, mark_2) == (b"two\n", b"")
 
 
 @quick
 def test_a_killed_front_takes_its_own_run_only(pool):
     doomed, mark = sleeper(pool.any_front(), 30)
-    other, other_mark = sleeper(pool.any_front(), 6, "spared")
+    other, other_mark = sleeper(pool.any_front(), 25, "spared")
     wait_until(lambda: runs_below(pool.pid, mark) and runs_below(pool.pid, other_mark))
     doomed.kill()
     doomed.communicate(timeout=25)
     wait_until(lambda: not runs_below(pool.pid, mark), 10)
     assert runs_below(pool.pid, other_mark)
-    assert other.communicate(timeout=25) == (b"spared\n", b"")
+    assert wakes(other, other_mark) == (b"spared\n", b"")
 
 
 def test_cancelling_ends_the_run(pool):
@@ -223,11 +230,14 @@ def test_cancelling_ends_the_run(pool):
 
 def test_a_front_that_does_not_read_holds_up_nobody(pool, work):
     front = pool.any_front()
-    code = "for i in $(seq 400); do echo $i > f$i; done; exec sleep 2.7"
+    nap = f"25.{time.monotonic_ns() % 10**9:09d}"
+    code = f"for i in $(seq 400); do echo $i > f$i; done; exec sleep {nap}"
     slow = front.popen(["run", "--json", "-l", "bash", "-c", code], stdin=subprocess.DEVNULL)
-    wait_until(lambda: runs_below(pool.pid, "2.7"))
+    wait_until(lambda: runs_below(pool.pid, nap))
     slow.send_signal(signal.SIGSTOP)
-    time.sleep(3)
+    oracle.wake(nap)
+    wait_until(lambda: not runs_below(pool.pid, nap))
+    time.sleep(0.5)  # its files are on their way
     begin = time.monotonic()
     assert front.bash("echo quick")["stdout"] == "quick\n"
     assert time.monotonic() - begin < 20
@@ -423,7 +433,7 @@ def test_other_users_are_turned_away(pool):
 @pytest.mark.skipif(not IS_ROOT, reason="needs to be started as root")
 def test_another_users_pool_is_not_trusted(pool):
     root = Atoll("root", pool.atoll.stage).variant(env={"ATOLL_POOL": str(pool.path)})
-    popen, mark = sleeper(root, 2)
+    popen, mark = sleeper(root, 25)
     wait_until(lambda: runs_below(popen.pid, mark))
     assert not runs_below(pool.pid, mark)
-    assert popen.communicate(timeout=25) == (b"done\n", b"")
+    assert wakes(popen, mark) == (b"done\n", b"")

@@ -53,7 +53,7 @@ def test_result_has_every_key_of_the_spec(atoll):
     assert result["host_calls"] == [] and result["labels"] == {}
     assert result["policy"] == "default" and result["node"] == socket.gethostname()
     assert re.match(r"Python 3\.\d+", result["runtime"])
-    assert 0 < result["duration"] < 10 and 0 <= result["usage"]["start"] < 5
+    assert 0 < result["duration"] < 25 and 0 <= result["usage"]["start"] < 25
     assert [stage["name"] for stage in result["stages"]] == ["run"]
     stage = result["stages"][0]
     assert (stage["status"], stage["exit_code"]) == ("success", 0) and stage["duration"] > 0
@@ -85,6 +85,7 @@ def test_ids_are_unguessable(atoll):
         assert len({i[position:] for i in ids}) > 1
 
 
+@pytest.mark.undisturbed
 def test_usage_comes_from_the_kernel(atoll):
     result = atoll.python("import time\nx = bytearray(40 << 20)\nend = time.process_time() + 0.3\n"
                           "while time.process_time() < end: pass")

@@ -194,11 +194,12 @@ def test_compiler_error_ends_it(atoll):
 # -------------------------------------------------------------------------------------------- tests
 
 
+@pytest.mark.undisturbed
 def test_verdicts(library):
     rc, result, problem = library.run({
         "language": "python",
         "code": "n = int(input())\nif n == 3: raise SystemExit(5)\nif n == 4:\n    while True: pass\nprint(n * n)",
-        "limits": {"timeout": 0.6},
+        "limits": {"timeout": 2},
         "tests": [{"stdin": "1\n", "expected": "1\n"}, {"stdin": "2\n", "expected": "4"},
                   {"stdin": "2\n", "expected": "5\n"}, {"stdin": "3\n", "expected": ""},
                   {"stdin": "4\n", "expected": ""}]})

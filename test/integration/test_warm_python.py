@@ -193,7 +193,7 @@ print(sys.stdout is sys.__stdout__, sys.stdin is sys.__stdin__, sys.stderr is sy
     "generator-finally": P("def g():\n    try: yield 1\n    finally: print('closed')\nx = g()\nnext(x)"),
     "weakref-finalize": P("import weakref\nclass A: pass\na = A()\nweakref.finalize(a, print, 'finalized')\nprint('end')"),
     "tempdir": P("import tempfile, os\nd = tempfile.TemporaryDirectory(dir='.')\nprint(os.path.isdir(d.name))"),
-    "threads-joined": P("import threading, time\ndef f():\n    time.sleep(0.05)\n    print('thread')\nthreading.Thread(target=f).start()\nprint('main')"),
+    "threads-joined": P("import threading, time\ndef f():\n    time.sleep(0.5)\n    print('thread')\nthreading.Thread(target=f).start()\nprint('main')"),
     "threads-daemon": P("import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nprint('main')"),
     "threads-fail": P("import threading\nt = threading.Thread(target=lambda: 1/0, name='T')\nt.start()\nt.join()\nprint('main')"),
     "threads-exit": P("import threading, sys\nt = threading.Thread(target=sys.exit, args=(3,))\nt.start()\nt.join()\nprint('main')"),

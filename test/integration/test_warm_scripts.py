@@ -96,8 +96,10 @@ def test_the_tables_are_long(language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_programs_are_warm(pair, language):
-    words = [pair.warm.result(["-l", language, "-c", TELL[language]])["stdout"] for _ in range(5)]
-    assert words.count("warm\n") >= 4
+    words, end = [], time.monotonic() + 60
+    while words[-4:] != ["warm\n"] * 4:
+        assert time.monotonic() < end, words
+        words.append(pair.warm.result(["-l", language, "-c", TELL[language]])["stdout"])
     assert pair.cold.result(["-l", language, "-c", TELL[language]])["stdout"] == "cold\n"
 
 

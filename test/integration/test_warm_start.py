@@ -104,8 +104,8 @@ JAVASCRIPT = {
     "exit-big": "console.log(process.exitCode); process.exit(300)",
     "before-exit": "let n = 0; process.on('beforeExit', (c) => { console.log('beforeExit', c, n); if (n++ < 2) setTimeout(() => console.log('more'), 1) })",
     "abort": "console.log('a'); process.abort()",
-    "signal-self": "console.log('a'); process.kill(process.pid, 'SIGTERM'); setTimeout(() => {}, 1000)",
-    "signal-kill": "process.kill(process.pid, 'SIGKILL'); setTimeout(() => {}, 1000)",
+    "signal-self": "console.log('a'); process.kill(process.pid, 'SIGTERM'); setTimeout(() => {}, 20000)",
+    "signal-kill": "process.kill(process.pid, 'SIGKILL'); setTimeout(() => {}, 20000)",
     "signal-handler": "process.on('SIGUSR2', (s, n) => { console.log(s, n); clearInterval(t) }); const t = setInterval(() => {}, 100); process.kill(process.pid, 'SIGUSR2')",
     "order": "setTimeout(() => { console.log('timeout'); setTimeout(() => console.log('later'), 0); setImmediate(() => console.log('immediate')) }, 0);"
              "process.nextTick(() => console.log('tick')); Promise.resolve().then(() => console.log('micro')); queueMicrotask(() => console.log('queued'));"
@@ -205,7 +205,7 @@ JAVA = {
     "exit-zero": 'System.out.println("a"); System.exit(0);',
     "halt": 'Runtime.getRuntime().addShutdownHook(new Thread(() -> System.out.println("hook"))); System.out.println("a"); Runtime.getRuntime().halt(9);',
     "hook": 'Runtime.getRuntime().addShutdownHook(new Thread(() -> System.out.println("hook"))); System.out.println("end of main");',
-    "threads": 'new Thread(() -> { try { Thread.sleep(50); } catch (InterruptedException e) { } System.out.println("late"); }).start(); System.out.println("main ends");',
+    "threads": 'new Thread(() -> { try { Thread.sleep(800); } catch (InterruptedException e) { } System.out.println("late"); }).start(); System.out.println("main ends");',
     "thread-names": 'Thread t = new Thread(() -> System.out.println(Thread.currentThread().getName() + " " + Thread.currentThread().getId())); t.start(); t.join();'
                     'System.out.println(Thread.currentThread() + " " + Thread.currentThread().getId() + " " + Thread.activeCount());',
     "daemon": 'Thread t = new Thread(() -> { while (true) { } }); t.setDaemon(true); t.start(); System.out.println("x");',
@@ -231,7 +231,7 @@ JAVA = {
                    'for (var x : f) System.out.println(x.get()); e.shutdown(); System.out.println(java.util.concurrent.CompletableFuture.supplyAsync(() -> 5).get());',
     "large-output": 'for (int i = 0; i < 20000; i++) System.out.println("line " + i);',
     "seeded": 'System.out.println(new java.util.Random(42).nextInt()); System.out.println(java.util.List.of(1, 2, 3).hashCode() + " " + "text".hashCode());',
-    "kill": 'System.out.println("a"); System.out.flush(); new ProcessBuilder("sh", "-c", "kill -TERM " + ProcessHandle.current().pid()).start().waitFor(); Thread.sleep(2000);',
+    "kill": 'System.out.println("a"); System.out.flush(); new ProcessBuilder("sh", "-c", "kill -TERM " + ProcessHandle.current().pid()).start().waitFor(); Thread.sleep(20000);',
     "package-private": {"source": "class Main {\n  public static void main(String... words) { System.out.println(words.length + \" \" + Main.class.getModifiers()); }\n}\n", "args": ["x"]},
     "no-main": {"source": "public class Main {\n  static void main() { }\n}\n"},
     "instance-main": {"source": "public class Main {\n  public void main(String[] a) { }\n}\n"},

@@ -297,7 +297,9 @@ def test_nothing_runs_as_its_owner(box, place):
     assert box.bash("/workspace/id -u; grep -c ' /workspace rw,nosuid,nodev' /proc/self/mountinfo", options=W)["stdout"] == "1000\n1\n"
 
 
+@pytest.mark.undisturbed
 def test_bytes_are_counted(box, place):
+    shutil.rmtree(place / "w", ignore_errors=True)
     result = box.python("""
 import time
 print("begun", flush=True)
@@ -319,7 +321,9 @@ print("never")
     assert box.bash("head -c 20m /dev/zero > /workspace/more; sleep 20", options=(*W, "--disk", "8m"))["cause"]["kind"] == "disk"
 
 
-def test_files_are_counted(box):
+@pytest.mark.undisturbed
+def test_files_are_counted(box, place):
+    shutil.rmtree(place / "w", ignore_errors=True)
     result = box.python("import os, time\nfor i in range(2000):\n    open(f'/workspace/{i}', 'w').close()\n    time.sleep(0.004)",
                         options=(*W, "--files", "100"))
     assert (result["status"], result["cause"]["kind"], result["cause"]["limit_key"]) == ("limit", "disk", "files"), result

@@ -147,6 +147,7 @@ say([os.getpriority(os.PRIO_PROCESS, 1), os.sched_getscheduler(1), len(os.sched_
     assert seen[:3] == [os.nice(0), 0, True], seen
 
 
+@pytest.mark.undisturbed
 @pytest.mark.alone  # about who gets the processor
 def test_deadline_holds_against_a_starved_init(atoll):
     """Everything on one processor, init last in the queue. The hogs end by themselves, in case they outlive us."""

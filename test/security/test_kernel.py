@@ -110,6 +110,7 @@ def check_table(box, program, profile, options=()):
     assert wrong == [] and expected == {}
 
 
+@pytest.mark.undisturbed
 def test_K12_each_profile_is_short_and_soon_installed(compile_c):
     """That each answers as its table says is for the emulator (src/plan/test-filter.c)."""
     out = compile_c.place / "filter-install"

@@ -36,10 +36,12 @@ def draw(front, options=()):
 
 
 @pytest.mark.parametrize("tier", ["base", "numpy"])
-def test_M05_siblings_draw_different_numbers(front, tier):
+def test_M05_siblings_draw_different_numbers(own, tier):
     """Of everything that draws. What the interpreter fixed when it started, the seed of its hashes, siblings share: that is
     documented, and ends with the zygote."""
     code = DRAWS if tier == "numpy" else DRAWS.replace("import numpy as np", "raise ImportError")
+    front = own("--spares", "4").front()  # a pool that others use may have spares of a zygote that it has replaced
+    front.probe(code)
     zygotes = front.pool.zygotes()
     draws = [front.probe(code) for _ in range(6)]
     shared = [key for key in draws[0] if len({str(d[key]) for d in draws}) < len(draws)]
@@ -79,9 +81,8 @@ def test_M05_a_new_zygote_has_a_new_seed(own):
     front = own("--rotate-forks", "4", "--spares", "2").front()
     draws, zygotes = [], set()
     deadline = time.monotonic() + 90
-    while len({d["hash"] for d in draws}) < 3:
+    while len({d["hash"] for d in draws}) < 3 or len(zygotes) < 3:  # one may come and go between two looks
         assert time.monotonic() < deadline, "it is not replaced"
         draws.append(draw(front))
         zygotes |= set(front.pool.zygotes())
-    assert len(zygotes) >= 3
     assert len({d["random"] for d in draws}) == len({d["authkey"] for d in draws}) == len(draws)

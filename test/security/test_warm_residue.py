@@ -18,7 +18,7 @@ import pytest
 import oracle
 from conftest import Atoll
 from residue import RESIDUE, SEARCH, a_secret, differences, processes_with, residue, soiled
-from resident import front
+from resident import front, own
 
 pytestmark = pytest.mark.cold("it is about warm cells")
 quick = pytest.mark.quick
@@ -94,7 +94,7 @@ def test_M02_daemons_die_with_their_tenant(front):
         while len(processes_with(f"daemon-{secret}")) != 2:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while processes_with(f"daemon-{secret}"):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -229,9 +229,9 @@ def memory_has(pid, needle):
 @quick
 @needs_root
 @pytest.mark.undisturbed
-def test_M06_no_byte_of_a_tenant_stays_outside(front, work):
+def test_M06_no_byte_of_a_tenant_stays_outside(own, work):
     """In its code, input, arguments, variables, files and output: neither the zygote nor the broker nor a spare has it."""
-    secret = a_secret()
+    front, secret = own("--spares", "4").front(), a_secret()  # the session's pool lets its zygotes go while we look
     (work / "data").write_text(secret)
     (work / "data").chmod(0o644)
     code = f"import os, sys\nx = [{secret!r} * 50, sys.stdin.read(), sys.argv, os.environ['TOKEN'], open('data').read()]\nprint(x)\nopen('out', 'w').write(str(x))\n"
