@@ -121,7 +121,7 @@ class Run:
     def define(self, method):
         """Tells the driver about a method's jobs and tries each once: the first compiles and fills caches."""
         for workload in self.workloads:
-            if method.only and workload.name not in method.only:
+            if method.name not in (workload.methods or [method.name]) or workload.name not in (method.only or [workload.name]):
                 continue
             name = f"{workload.name}/{method.name}"
             self.driver.ask(do="define", job=name, expected=workload.expected, **method.job(workload))
@@ -377,7 +377,7 @@ def print_memory(report, titles):
 def draw(run):
     """The picture of everything that was measured one at a time."""
     groups = []
-    for workload in run.workloads:
+    for workload in (w for w in run.workloads if not w.methods):
         found = run.report["latency"].get(workload.name, {})
         rows = [{"title": m.title, "kind": m.kind, "latency": found[m.name]} for m in run.methods
                 if m.name in found and m.name != "before"]

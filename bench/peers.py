@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MEMORY_MAX = 512 << 20  # a sandbox's limit unless it asks for another
 
 HELLO_C = '#include <stdio.h>\nint main(void)\n{\n\tputs("hello");\n\treturn 0;\n}\n'
+READY = "import numpy, pandas\nprint(1)\n"
 PANDAS = "import numpy, pandas\nprint(int(numpy.arange(4).sum()), pandas.DataFrame.__name__)\n"
 
 
@@ -27,6 +28,7 @@ class Workload:
     code: str
     bare: tuple  # the command without a sandbox; empty: the compiled program
     expected: str
+    methods: tuple = ()  # names, if not all: what others need for it another workload shows
 
     def argv(self, hello):
         return list(self.bare) or [str(hello)]
@@ -34,7 +36,9 @@ class Workload:
 
 WORKLOADS = (
     Workload("python", "Python: print(1)", "python", "print(1)", ("/usr/bin/python3", "-c", "print(1)"), "1\n"),
-    Workload("pandas", "Python: import numpy, pandas", "python", PANDAS, ("/usr/bin/python3", "-c", PANDAS),
+    Workload("ready", "Python: print(1), numpy and pandas imported", "python", READY, ("/usr/bin/python3", "-c", READY), "1\n",
+             ("bare", "warm")),
+    Workload("pandas", "Python: a sum, numpy and pandas imported", "python", PANDAS, ("/usr/bin/python3", "-c", PANDAS),
              "6 DataFrame\n"),
     Workload("node", "Node: 1", "javascript", "1", ("/usr/bin/node", "-e", "1"), ""),
     Workload("bash", "Bash: :", "bash", ":", ("/usr/bin/bash", "-c", ":"), ""),

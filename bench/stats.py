@@ -101,9 +101,10 @@ def _cold(workload):
 
 # what, how it is computed, the sign, the bar, unit
 BARS = (
-    ("numpy+pandas warm, p50 ÷ bare python3 print(1)", _ratio_p50("pandas", "warm", "python", "bare"), "≤", 0.05, "×"),
-    ("numpy+pandas warm, p50 ÷ docker run print(1)", _ratio_p50("pandas", "warm", "python", "docker-run"), "≤", 0.003,
-     "×"),
+    ("numpy+pandas ready, print(1), p50 ÷ bare python3 print(1)", _ratio_p50("ready", "warm", "python", "bare"), "≤", 0.05, "×"),
+    ("  a sum of numpy's instead ÷ bare python3 print(1)", _ratio_p50("pandas", "warm", "python", "bare"), "≤", 0.05, "×"),
+    ("numpy+pandas ready, print(1), p50 ÷ docker run print(1)", _ratio_p50("ready", "warm", "python", "docker-run"), "≤", 0.003, "×"),
+    ("  a sum of numpy's instead ÷ docker run print(1)", _ratio_p50("pandas", "warm", "python", "docker-run"), "≤", 0.003, "×"),
     ("Python warm, runs/s at 8 ÷ bare", _ratio_rate("python", "8"), "≥", 2.5, "×"),
     ("Bash warm, runs/s at 8 ÷ bare", _ratio_rate("bash", "8"), "≥", 0.45, "×"),
     ("Node warm, p50 ÷ bare node -e 1", _ratio_p50("node", "warm", "node", "bare"), "≤", 0.05, "×"),

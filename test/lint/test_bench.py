@@ -37,7 +37,7 @@ def test_spread_gives_everybody_their_share_in_changing_order():
 
 def report(warm_rate, thousand_ms):
     return {"latency": {"python": {"bare": {"p50": 12.0}, "docker-run": {"p50": 300.0}},
-                        "pandas": {"warm": {"p50": 0.6}}},
+                        "ready": {"warm": {"p50": 0.6}}, "pandas": {"warm": {"p50": 0.61}}},
             "rate": {"python": {"bare": {"8": 100.0}, "warm": {"8": warm_rate}}},
             "live": {"1": {"p50": 0.2}, "100": {"p50": 9.0}, "1000": {"p50": thousand_ms}},
             "memory": {"spare": {"private_dirty_mib": 6.1, "kernel_mib": 0.4}}}
@@ -51,8 +51,9 @@ def test_bars_are_judged_on_both_sides():
     good, bad = verdicts(report(250.0, 0.3)), verdicts(report(249.0, 0.31))
     rate, live = "Python warm, runs/s at 8 ÷ bare", "Python warm, p50 with 1,000 live ÷ with 1"
     assert (good[rate], bad[rate], good[live], bad[live]) == (True, False, True, False)
-    assert good["numpy+pandas warm, p50 ÷ bare python3 print(1)"] is True
-    assert good["numpy+pandas warm, p50 ÷ docker run print(1)"] is True
+    assert good["numpy+pandas ready, print(1), p50 ÷ bare python3 print(1)"] is True
+    assert good["numpy+pandas ready, print(1), p50 ÷ docker run print(1)"] is True
+    assert good["  a sum of numpy's instead ÷ bare python3 print(1)"] is False
     assert good["parked numpy+pandas spare, Private_Dirty"] is False
 
 
