@@ -96,7 +96,7 @@ static const struct other_answer {
 	{ HTTP_GET, "/v1/executions/{id}/events", "204", NULL, NULL,
 	  "Last-Event-ID is its result: nothing follows, do not connect again "
 	  "(text/event-stream)" },
-	{ HTTP_GET, "/readyz", "503", "application/json", "Status", "It takes no work now" },
+	{ HTTP_GET, "/readyz", "503", "application/json", "Ready", "It takes no work now" },
 	{ HTTP_POST, "/execute", "400", "application/json", "ExecuteAnswer",
 	  "The request is wrong; why is in stderr, or in error" },
 	{ HTTP_POST, "/execute", "429", "application/json", "ExecuteAnswer",

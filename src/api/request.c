@@ -39,6 +39,11 @@ struct span request_header(const struct request_ctx *ctx, const char *name)
 	return http_request_field(&ctx->head, name);
 }
 
+size_t request_header_count(const struct request_ctx *ctx, const char *name)
+{
+	return http_head_count(&ctx->head.head, name);
+}
+
 const char *request_param(const struct request_ctx *ctx, const char *name)
 {
 	return route_match_param(&ctx->match, name);

@@ -295,7 +295,7 @@ const struct route host_routes[] = {
 	{ HTTP_GET, "/healthz", get_health, .flags = ROUTE_PUBLIC | ROUTE_ALWAYS,
 	  .summary = "It lives", .response_schema = "Status" },
 	{ HTTP_GET, "/readyz", get_ready, .flags = ROUTE_PUBLIC | ROUTE_ALWAYS,
-	  .summary = "It takes work", .response_schema = "Status" },
+	  .summary = "It takes work", .response_schema = "Ready" },
 	{ HTTP_GET, "/metrics", get_metrics, .flags = ROUTE_ALWAYS,
 	  .summary = "Counters for Prometheus" },
 	{ HTTP_GET, "/openapi.json", get_openapi, .flags = ROUTE_PUBLIC,

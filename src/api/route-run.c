@@ -231,7 +231,7 @@ static int submit_job(struct request_ctx *ctx, struct submission *in)
 	return submitted.existing[0] ? respond_existing(ctx, submitted.existing) : 0;
 }
 
-/* Visible ASCII, so that it is the same in every log. */
+/* Visible ASCII, so that it is the same in every log; and one, so that nobody takes another one for it. */
 static int read_key(struct request_ctx *ctx, char ret[KEY_MAX + 1])
 {
 	struct span key = request_header(ctx, "idempotency-key");
@@ -239,7 +239,7 @@ static int read_key(struct request_ctx *ctx, char ret[KEY_MAX + 1])
 	ret[0] = '\0';
 	if (!key.data)
 		return 0;
-	if (key.len == 0 || key.len > KEY_MAX)
+	if (key.len == 0 || key.len > KEY_MAX || request_header_count(ctx, "idempotency-key") > 1)
 		return -EINVAL;
 	for (size_t i = 0; i < key.len; i++)
 		if (key.data[i] <= ' ' || key.data[i] > '~')
@@ -251,7 +251,7 @@ static int read_key(struct request_ctx *ctx, char ret[KEY_MAX + 1])
 static int respond_bad_key(struct request_ctx *ctx)
 {
 	return respond_field(ctx, "Idempotency-Key",
-			     "Idempotency-Key: 1 to %d visible ASCII characters.", KEY_MAX);
+			     "Idempotency-Key: one, of 1 to %d visible ASCII characters.", KEY_MAX);
 }
 
 static int post_executions(struct request_ctx *ctx)

@@ -103,6 +103,7 @@ static const struct schema_field file[] = {
 };
 
 static const struct schema_field files[] = {
+	{ "id", "string", NULL },
 	{ "files", "[File]", NULL },
 	{ "truncated", "boolean", "there were more than are kept" },
 	{ 0 },
@@ -145,6 +146,7 @@ static const struct schema_field result[] = {
 	{ "memory_peak", "integer?", "bytes" },
 	{ "usage", "Usage", NULL },
 	{ "stages", "[Stage]", NULL },
+	{ "tests", "[object]", "of each of the request's: its verdict and what it printed" },
 	{ "error", "object?", "{\"type\", \"message\", \"file\", \"line\"}" },
 	{ "denials", "[object]", NULL },
 	{ "isolation", "Isolation", NULL },
@@ -158,6 +160,20 @@ static const struct schema_field result[] = {
 	{ "cached_build", "boolean", NULL },
 	{ "created_at", "string", "UTC" },
 	{ "node", "string", NULL },
+	{ 0 },
+};
+
+static const struct schema_field execution[] = {
+	{ "id", "string", NULL },
+	{ "status", STATE, "queued and running: what follows is all there is yet" },
+	{ "language", "string?", NULL },
+	{ "policy", "string?", NULL },
+	{ "created_at", "string", "UTC" },
+	{ "started_at", "string?", "UTC; not of one that has ended" },
+	{ "stdout_bytes", "integer", "so far" },
+	{ "stderr_bytes", "integer", NULL },
+	{ "usage", "object?", "measured once a second while it runs" },
+	{ "labels", "{string}", NULL },
 	{ 0 },
 };
 
@@ -200,8 +216,88 @@ static const struct schema_field analysis[] = {
 	{ 0 },
 };
 
+static const struct schema_field debug_report[] = {
+	{ "status", "success|failure", NULL },
+	{ "exit_code", "integer", NULL },
+	{ "execution_time", "number?", "seconds" },
+	{ "timestamp", "string", "UTC" },
+	{ "language", "string?", "with its runtime's version" },
+	{ "container_id", "string", "the execution's id" },
+	{ "output", "object", "{\"stdout\", \"stderr\"}" },
+	{ "resource_usage", "object", NULL },
+	{ "error_type", "string", "of a failure" },
+	{ "error_message", "string?", "of a failure" },
+	{ "output_files", "object", "path: {\"size\", \"sha256\"}, where there are any" },
+	{ "cause", "Cause", NULL },
+	{ "analysis", "Analysis", NULL },
+	{ "limits", "[object]", "{\"name\", \"limit\", \"peak\", \"share\", \"hit\"}" },
+	{ "denials", "[object]", NULL },
+	{ 0 },
+};
+
+static const struct schema_field diff[] = {
+	{ "a", "string", "the first one's id" },
+	{ "b", "string", "the other's" },
+	{ "same", "boolean", "nothing differs but what they used" },
+	{ "status", "object", "{\"a\", \"b\"}, like all of one value" },
+	{ "exit_code", "object", NULL },
+	{ "signal", "object", NULL },
+	{ "error", "object", NULL },
+	{ "value", "object", NULL },
+	{ "language", "object", NULL },
+	{ "runtime", "object", NULL },
+	{ "policy", "object", NULL },
+	{ "stdout", "object", "{\"same\", \"added\", \"removed\", \"diff\", \"truncated\"}" },
+	{ "stderr", "object", NULL },
+	{ "files", "object", "{\"added\", \"removed\", \"changed\"}" },
+	{ "request", "object", "keys that differ" },
+	{ "usage", "object", "{\"a\", \"b\", \"delta\"} each" },
+	{ 0 },
+};
+
+static const struct schema_field languages[] = { { "languages", "[object]", NULL }, { 0 } };
+
+static const struct schema_field policies[] = { { "policies", "[object]", NULL }, { 0 } };
+
+static const struct schema_field limit_table[] = { { "limits", "[object]", NULL }, { 0 } };
+
+static const struct schema_field stats[] = {
+	{ "total", "integer", "executions that ended" },
+	{ "by_status", "{integer}", NULL },
+	{ "success_rate", "number?", "0 to 1" },
+	{ "failure_rate", "number?", "all others" },
+	{ "timeout_rate", "number?", "of all; failures, too" },
+	{ "latency", "{any}", "seconds: mean, p50, p90, p99, max" },
+	{ "by_language", "{object}", "the same of each" },
+	{ "by_label", "{object}", "the same of each NAME=VALUE" },
+	{ "since", "string?", "UTC" },
+	{ "until", "string?", "UTC" },
+	{ "now", "object", "queue, pool and storage at this moment" },
+	{ 0 },
+};
+
+static const struct schema_field doctor[] = {
+	{ "ok", "boolean", "the default policy can be enforced in full" },
+	{ "summary", "string", NULL },
+	{ "fix", "string?", "one command" },
+	{ "missing", "[string]", "layers" },
+	{ "cgroup", "string?", NULL },
+	{ "landlock", "integer", "the ABI in force" },
+	{ "rootless", "boolean", NULL },
+	{ "sections", "[object]", "checks by subject" },
+	{ 0 },
+};
+
 static const struct schema_field status_only[] = {
 	{ "status", "string", NULL },
+	{ 0 },
+};
+
+static const struct schema_field ready[] = {
+	{ "status", "string", NULL },
+	{ "broker", "boolean", "sandboxes can be made" },
+	{ "storage", "boolean", "results can be kept" },
+	{ "draining", "boolean", "it is about to end" },
 	{ 0 },
 };
 
@@ -227,8 +323,6 @@ static const struct schema_field execute_answer[] = {
 	{ 0 },
 };
 
-static const struct schema_field nothing[] = { { 0 } };
-
 const struct schema api_schemas[] = {
 	{ "Problem", "An error of ours (RFC 9457).", problem, "type title status code detail" },
 	{ "ExecuteRequest", "What to run.", execute_request, NULL },
@@ -239,21 +333,25 @@ const struct schema api_schemas[] = {
 	{ "File", "A file that a program left.", file, "*" },
 	{ "Files", "All of them.", files, "*" },
 	{ "Isolation", "What held the program.", isolation, "*" },
-	{ "Result", "What happened.", result, "*" },
-	{ "Execution", "A result, or the state of one that is queued or running.", nothing, NULL },
+	{ "Result", "What happened.", result, "*-tests" },
+	{ "Execution", "A Result, or the state of one that is queued or running.", execution,
+	  "id status" },
 	{ "Accepted", "It will run.", accepted, "*" },
 	{ "ExecutionPage", "A page of the history.", page, "*" },
 	{ "Cancelled", "What became of it.", cancelled, "id" },
 	{ "Cleanup", "What was removed.", cleanup, "*" },
 	{ "Analysis", "What went wrong, and what to do about it.", analysis, "*" },
-	{ "DebugReport", "Document 001's report and more.", nothing, NULL },
-	{ "Diff", "What differs between two executions.", nothing, NULL },
-	{ "Languages", "Languages, versions and whether they are there.", nothing, NULL },
-	{ "Policies", "Policies and the limits that hold under each.", nothing, NULL },
-	{ "LimitTable", "Every limit with bounds, default and ceiling.", nothing, NULL },
-	{ "Stats", "Counts, rates and latencies.", nothing, NULL },
-	{ "Doctor", "What this host can enforce.", nothing, NULL },
+	{ "DebugReport", "Document 001's report and more.", debug_report,
+	  "status exit_code execution_time timestamp language container_id output resource_usage "
+	  "cause analysis limits denials" },
+	{ "Diff", "What differs between two executions.", diff, "*" },
+	{ "Languages", "Languages, versions and whether they are there.", languages, "*" },
+	{ "Policies", "Policies and the limits that hold under each.", policies, "*" },
+	{ "LimitTable", "Every limit with bounds, default and ceiling.", limit_table, "*" },
+	{ "Stats", "Counts, rates and latencies.", stats, "*" },
+	{ "Doctor", "What this host can enforce.", doctor, "*" },
 	{ "Status", "One word.", status_only, "*" },
+	{ "Ready", "Whether it takes work, and if not, why.", ready, "*" },
 	{ "ExecuteCall", "Document 002's body; document 001's has code and language.", execute_call,
 	  NULL },
 	{ "ExecuteAnswer", "Document 002's answer, or document 001's.", execute_answer,

@@ -93,8 +93,10 @@ static bool is_required(const struct schema *schema, const char *key)
 {
 	size_t n = strlen(key);
 
-	if (!schema->required || strcmp(schema->required, "*") == 0)
-		return schema->required != NULL;
+	if (!schema->required)
+		return false;
+	if (schema->required[0] == '*')
+		return schema->required[1] != '-' || strcmp(schema->required + 2, key) != 0;
 	for (const char *at = schema->required; (at = strstr(at, key)); at += n)
 		if ((at == schema->required || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
 			return true;

@@ -22,7 +22,8 @@ struct schema_field {
 struct schema {
 	const char *name, *help;
 	const struct schema_field *fields; /* ends with a row whose key is NULL */
-	const char *required; /* keys, one blank between; "*": all of them; NULL: none */
+	/* Keys, one blank between; "*": all of them; "*-KEY": all but that one; NULL: none. */
+	const char *required;
 };
 
 /* All shapes that routes name; ends with a row whose name is NULL. `Limits` is made from spec/knob.h. */

@@ -41,6 +41,7 @@ const struct http_request *request_head(const struct request_ctx *ctx);
 bool request_is_head(const struct request_ctx *ctx); /* HEAD: bodies are swallowed */
 /* A header's value, .data NULL when absent. */
 struct span request_header(const struct request_ctx *ctx, const char *name);
+size_t request_header_count(const struct request_ctx *ctx, const char *name);
 /* {name} of the pattern, decoded; never NULL for a name that the pattern has. */
 const char *request_param(const struct request_ctx *ctx, const char *name);
 /* ?name=value, decoded; NULL when absent. All pairs: request_uri(). */

@@ -12,7 +12,8 @@ struct tunnel {
 
 static int refuse(struct request_ctx *ctx, int status)
 {
-	if (status == 426 && (response_header(ctx, "Upgrade", "websocket") < 0 ||
+	if (status == 426 && (response_header(ctx, "Connection", "Upgrade") < 0 ||
+			      response_header(ctx, "Upgrade", "websocket") < 0 ||
 			      response_header(ctx, "Sec-WebSocket-Version", "13") < 0))
 		status = 400;
 	(void)respond_problem(ctx, status, "not_websocket",

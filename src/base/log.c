@@ -184,6 +184,11 @@ static void put_value(struct line *l, const struct log_field *f)
 			       (unsigned long long)(size / MS_PER_SEC),
 			       (unsigned)(size % MS_PER_SEC));
 		break;
+	case LOG_KIND_US:
+		(void)snprintf(number, sizeof(number), "%s%llu.%06u", f->number < 0 ? "-" : "",
+			       (unsigned long long)(size / (US_PER_MS * MS_PER_SEC)),
+			       (unsigned)(size % (US_PER_MS * MS_PER_SEC)));
+		break;
 	default:
 		(void)snprintf(number, sizeof(number), "%lld", (long long)f->number);
 		break;

@@ -26,6 +26,7 @@ enum log_kind {
 	LOG_KIND_BYTES,
 	LOG_KIND_I64,
 	LOG_KIND_MS,
+	LOG_KIND_US,
 	LOG_KIND_BOOL
 };
 
@@ -43,6 +44,7 @@ struct log_field {
 #define LOG_I64(k, v) ((struct log_field){ .key = (k), .kind = LOG_KIND_I64, .number = (v) })
 /* A time in ms, written in seconds: 1500 is 1.500. */
 #define LOG_MS(k, v)   ((struct log_field){ .key = (k), .kind = LOG_KIND_MS, .number = (v) })
+#define LOG_US(k, v)   ((struct log_field){ .key = (k), .kind = LOG_KIND_US, .number = (v) })
 #define LOG_BOOL(k, v) ((struct log_field){ .key = (k), .kind = LOG_KIND_BOOL, .number = (v) })
 
 struct log {

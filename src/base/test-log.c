@@ -53,9 +53,9 @@ static void test_json(void **state)
 {
 	(void)state;
 	assert_string_equal(RECORD(&json, "hello", LOG_TEXT("x", "1"), LOG_I64("n", 1),
-				   LOG_BOOL("b", false), LOG_MS("t", 20)),
+				   LOG_BOOL("b", false), LOG_MS("t", 20), LOG_US("u", 1000420)),
 			    "\",\"level\":\"info\",\"msg\":\"hello\",\"x\":\"1\",\"n\":1,\"b\":"
-			    "false,\"t\":0.020}");
+			    "false,\"t\":0.020,\"u\":1.000420}");
 	assert_int_equal(strncmp(line, "{\"time\":\"20", 11), 0);
 }
 

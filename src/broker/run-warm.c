@@ -197,6 +197,8 @@ static int launch(struct run *run)
 	if (r < 0)
 		return r;
 	sandbox_give_stdio(run->sandbox, fds + 1);
+	/* Who is woken may run, and end, before this process does again. */
+	run->stage_start_ns = clock_now_ns();
 	r = sys_send_parts(run->sandbox->program_fd, &parts, fds, small ? 4 : 5);
 	/* One that is gone already is seen to be gone. */
 	if (r == -EPIPE || r == -ECONNRESET)

@@ -235,7 +235,8 @@ static int start_stage(struct run *run)
 /* The program is on its way: init has been told, and asks nobody any more. */
 void run_begin_stage(struct run *run)
 {
-	run->stage_start_ns = clock_now_ns();
+	if (!run->stage_start_ns)
+		run->stage_start_ns = clock_now_ns();
 	run_watch_started(run);
 	tell_started(run);
 	/* Another sandbox would have needed them until now. A program that was there already says when it has got them. */

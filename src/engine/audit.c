@@ -141,8 +141,8 @@ void audit_ended(struct execution *x, const struct result *res)
 			LOG_TEXT("status", status_name(res->verdict.status)),
 			LOG_I64("exit_code", res->verdict.exit_code),
 			LOG_TEXT("cause", cause_name(res->verdict.cause.kind)),
-			LOG_MS("duration", res->duration_us / US_PER_MS),
-			LOG_MS("cpu", (res->usage.user_us + res->usage.system_us) / US_PER_MS),
+			LOG_US("duration", res->duration_us),
+			LOG_US("cpu", res->usage.user_us + res->usage.system_us),
 			LOG_I64("memory_peak", res->usage.memory_peak_bytes),
 			LOG_BOOL("warm", x->warm));
 	if (res->verdict.cause.kind == CAUSE_SIGNAL)

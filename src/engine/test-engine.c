@@ -507,6 +507,7 @@ static void test_metrics_and_audit(void **state)
 {
 	_cleanup_buf_ struct buf out = { 0 };
 	char audit[8192] = "";
+	const char *cpu;
 	struct client c;
 	ssize_t n;
 
@@ -535,6 +536,10 @@ static void test_metrics_and_audit(void **state)
 	assert_non_null(strstr(audit, "msg=submitted id=ex_"));
 	assert_non_null(strstr(audit, "msg=\"sandbox created\""));
 	assert_non_null(strstr(audit, "cause=signal"));
+	/* Most runs are over within a millisecond: microseconds. */
+	cpu = strstr(audit, " cpu=");
+	assert_non_null(cpu);
+	assert_int_equal(strcspn(strchr(cpu, '.') + 1, " "), 6);
 	assert_non_null(strstr(audit, "msg=alert kind=crashes caller=test count=2"));
 }
 

@@ -187,6 +187,14 @@ def test_idempotency(web):
     assert other.json()["id"] != first.json()["id"]
     problem(web.post("/v1/executions", body, headers={"Idempotency-Key": "a b"}), 400, field="Idempotency-Key")
     problem(web.post("/v1/executions", body, headers={"Idempotency-Key": "k" * 300}), 400, field="Idempotency-Key")
+    twice = web.connect()
+    twice.putrequest("POST", "/v1/executions")
+    for name, value in (("Content-Type", "application/json"), ("Content-Length", "2"), ("Idempotency-Key", "a"), ("Idempotency-Key", "b")):
+        twice.putheader(name, value)
+    twice.endheaders(b"{}")
+    answer = twice.getresponse()
+    assert answer.status == 400 and json.loads(answer.read())["field"] == "Idempotency-Key"
+    twice.close()
 
 
 def test_idempotency_of_many_at_once(web):

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a client meets at the edges of the daemon: its end, parts of files, what is asked for twice or in another's words."""
 import base64
+import contextlib
 import io
 import json
 import os
 import secrets
+import shutil
 import signal
+import subprocess
 import tarfile
 import threading
 import time
@@ -281,6 +284,8 @@ def test_answers_are_as_described(web):
             (200, "GET", one + "/stdout", {}), (200, "GET", one, {}), (200, "GET", one + "/files", {}), (200, "GET", one + "/analysis", {}),
             (200, "GET", one + "/debug-report", {}), (200, "GET", one + "/diff/{other}", {}), (426, "GET", one + "/attach", {}),
             (200, "GET", "/v1/executions", {}), (200, "GET", "/readyz", {}), (200, "GET", "/v1/stats", {}), (200, "GET", "/v1/limits", {}),
+            (200, "GET", "/v1/languages", {}), (200, "GET", "/v1/policies", {}), (200, "GET", "/v1/doctor", {}), (200, "GET", "/healthz", {}),
+            (200, "POST", "/v1/execute", {"body": {"language": "bash", "code": "cat", "tests": [{"stdin": "a", "expected": "a"}]}}),
             (200, "POST", "/execute", {"body": called}), (400, "POST", "/execute", {"body": {"timeout": 1}}),
             (200, "POST", "/execute", {"body": {"code": "print(1)"}}), (400, "POST", "/execute", {"body": {"code": 1}}),
             (400, "POST", "/v1/execute", {"body": {"language": "cobol", "code": ""}}),
@@ -293,8 +298,43 @@ def test_answers_are_as_described(web):
         assert kind in said["content"], (pattern, status, kind, said)
         if kind.endswith("json"):
             assert fits(document, said["content"][kind]["schema"], answer.json()), (pattern, said, answer)
+            shape = said["content"][kind]["schema"]["$ref"].rpartition("/")[2]
+            shapes = {shape, "Result"} if shape == "Execution" else {shape}
+            described = {key for name in shapes for key in document["components"]["schemas"][name]["properties"]}
+            assert set(answer.json()) <= described, (pattern, set(answer.json()) - described)
     assert fits(document, {"$ref": "/ExecuteRequest"}, {"language": "bash", "code": "true", "stdin": {"base64": "aGk="}})
     assert not fits(document, {"$ref": "/ExecuteAnswer"}, {"process_status": "done", "stdout": "", "stderr": ""})
+
+
+def test_another_protocol_is_named_as_rfc_9110_has_it(web):
+    id = web.execute("bash", "true")["id"]
+    headers = web.get(f"/v1/executions/{id}/attach").headers
+    assert (headers["upgrade"], headers["connection"]) == ("websocket", "Upgrade"), headers
+
+
+@contextlib.contextmanager
+def slow_sends(pid, delay_s):
+    """Every message of this process has arrived long before it goes on itself."""
+    tracer = subprocess.Popen(["strace", "-qq", "-o", "/dev/null", "-p", str(pid), "-e", "trace=sendmsg",
+                               "-e", f"inject=sendmsg:delay_exit={round(delay_s * 1e6)}"])
+    try:
+        wait_until(lambda: f"TracerPid:\t{tracer.pid}\n" in open(f"/proc/{pid}/status").read(), 25)
+        yield
+    finally:
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait(25)
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+def test_a_program_that_begins_before_the_broker_looks(served):
+    """What it took is counted from when it was let go, not from when the broker found the time to look at its clock."""
+    code = "import time\nbegin = time.monotonic()\ntime.sleep(1)\nprint(time.monotonic() - begin)"
+    served.web.execute("python", code)
+    # By the end of the program it has long made another sandbox ready and listens again.
+    with slow_sends(served.daemon.child("broker"), 0.05):
+        results = [served.web.execute("python", code) for _ in range(3)]
+    times = [(result["duration"], float(result["stdout"])) for result in results]
+    assert all(duration >= inside for duration, inside in times), times
 
 
 @quick
