@@ -272,8 +272,10 @@ static void refuse(struct execution *x, const struct error *err)
 	struct result *res = result_from_error(err);
 
 	audit_refused(x->engine, x->caller, err);
-	if (res && (lacks_broker(err) || lacks_room(x, err)))
+	if (res && lacks_broker(err))
 		lost_its_broker(x, res, err);
+	else if (res && lacks_room(x, err))
+		res->verdict.cause.retryable = true;
 	over(x, res);
 }
 
