@@ -30,7 +30,7 @@ const uint32_t filter_arches[_MACHINE_MAX] = {
 };
 
 const struct arg_switch filter_switches[_TO_MAX] = {
-	/* socket(domain, type, protocol): local and internet sockets, and the routing table. */
+	/* socket(domain, type, protocol): local sockets, TCP and UDP, and the routing table. */
 	[TO_SOCKET] = {
 		.arg = 0, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 4,
 		.cases = {
@@ -40,13 +40,21 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 			{ 16, 16, TO_SOCKET_PROTOCOL }, /* AF_NETLINK */
 		},
 	},
-	/* SOCK_NONBLOCK and SOCK_CLOEXEC stand above the type's four bits. */
+	/*
+	 * SOCK_NONBLOCK and SOCK_CLOEXEC stand above the type's four bits. For a pair of type and protocol that it lacks the
+	 * kernel has the host load a module, whoever asks; and to MPTCP Landlock's rules for TCP may not apply.
+	 */
 	[TO_SOCKET_TYPE] = {
-		.arg = 1, .mask = 0xf, .otherwise = TO_ALLOW, .n_cases = 2,
-		.cases = {
-			{ 3, 3, TO_EAFNOSUPPORT },   /* SOCK_RAW */
-			{ 10, 10, TO_EAFNOSUPPORT }, /* SOCK_PACKET */
-		},
+		.arg = 1, .mask = 0xf, .otherwise = TO_EAFNOSUPPORT, .n_cases = 2,
+		.cases = { { 1, 1, TO_STREAM_PROTOCOL }, { 2, 2, TO_DGRAM_PROTOCOL } },
+	},
+	[TO_STREAM_PROTOCOL] = {
+		.arg = 2, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 2,
+		.cases = { { 0, 0, TO_ALLOW }, { 6, 6, TO_ALLOW } }, /* IPPROTO_TCP */
+	},
+	[TO_DGRAM_PROTOCOL] = {
+		.arg = 2, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 2,
+		.cases = { { 0, 0, TO_ALLOW }, { 17, 17, TO_ALLOW } }, /* IPPROTO_UDP */
 	},
 	[TO_SOCKET_PROTOCOL] = {
 		.arg = 2, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 1,

@@ -20,7 +20,9 @@ enum target {
 	TO_EAFNOSUPPORT,
 	TO_KILL,
 	_TO_ANSWER_MAX,
-	TO_SOCKET_TYPE = _TO_ANSWER_MAX,
+	TO_STREAM_PROTOCOL = _TO_ANSWER_MAX,
+	TO_DGRAM_PROTOCOL,
+	TO_SOCKET_TYPE,
 	TO_SOCKET_PROTOCOL,
 	TO_SOCKET,
 	TO_SOCKETPAIR,
@@ -72,8 +74,8 @@ struct switch_case {
 };
 
 struct arg_switch {
-	uint8_t arg;
 	uint32_t mask;
+	uint8_t arg;
 	uint8_t otherwise;
 	uint8_t n_cases;
 	struct switch_case cases[SWITCH_CASES_MAX]; /* ascending */

@@ -101,20 +101,22 @@ static void build_eperm(void)
 
 static void build_families(void)
 {
+	static const struct {
+		uint64_t type, protocol;
+	} inet[] = { { 1, 0 }, { 1, 6 }, { 2, 0 }, { 2, 17 } };
 	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(EAFNOSUPPORT));
 
 	allow_equal(ctx, SYS_socketpair, 0, LOW32, 1);
 	allow_equal(ctx, SYS_socket, 0, LOW32, 1);
-	for (uint64_t type = 0; type < 16; type++) {
-		if (type == 3 || type == 10)
-			continue;
+	for (size_t i = 0; i < ARRAY_SIZE(inet); i++)
 		for (uint64_t family = 2; family <= 10; family += 8)
 			assert_int_equal(
-				seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SYS_socket, 2,
-						 SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, family),
-						 SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)),
+				seccomp_rule_add(
+					ctx, SCMP_ACT_ALLOW, SYS_socket, 3,
+					SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, family),
+					SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, inet[i].type),
+					SCMP_A2(SCMP_CMP_MASKED_EQ, LOW32, inet[i].protocol)),
 				0);
-	}
 	assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SYS_socket, 2,
 					  SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, 16),
 					  SCMP_A2(SCMP_CMP_MASKED_EQ, LOW32, 0)),
@@ -400,6 +402,25 @@ static void test_checked_calls(void **state)
 	}
 }
 
+static void test_sockets(void **state)
+{
+	static const uint64_t domains[] = { 0, 1, 2, 3, 10, 16, 17, 38 };
+	static const uint64_t others[] = { 0, 0x800, 0x80000, UINT64_C(0xabcdef0000000000) };
+
+	(void)state;
+	for (uint64_t i = 0; i < ARRAY_SIZE(domains) * ARRAY_SIZE(others) * 16 * 300; i++) {
+		uint64_t rest = i / 16 / 300;
+		uint64_t other = others[rest % ARRAY_SIZE(others)];
+
+		compare(&(struct seccomp_data){
+			.nr = SYS_socket,
+			.arch = filter_arches[filter_native()],
+			.args = { domains[rest / ARRAY_SIZE(others)], i % 16 | other,
+				  i / 16 % 300 | (other & ~LOW32) },
+		});
+	}
+}
+
 /* Each with each of what may stand as flags and as mode. */
 static void test_modes(void **state)
 {
@@ -440,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_all_numbers),
 		cmocka_unit_test(test_foreign_arches),
 		cmocka_unit_test(test_checked_calls),
+		cmocka_unit_test(test_sockets),
 		cmocka_unit_test(test_modes),
 	};
 

@@ -129,6 +129,7 @@ static const struct verdict policy[] = {
 	{ SYS_clone, { CLONE_PTRACE }, DENY(EPERM) },
 	{ SYS_clone, { CLONE_UNTRACED }, DENY(EPERM) },
 	{ SYS_socket, { AF_UNIX, SOCK_STREAM }, SECCOMP_RET_ALLOW },
+	{ SYS_socket, { AF_UNIX, SOCK_SEQPACKET, 1 }, SECCOMP_RET_ALLOW },
 	{ SYS_socket, { AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK }, SECCOMP_RET_ALLOW },
 	{ SYS_socket, { AF_INET6, SOCK_DGRAM }, SECCOMP_RET_ALLOW },
 	{ SYS_socket, { AF_INET, SOCK_RAW }, DENY(EAFNOSUPPORT) },
@@ -223,6 +224,36 @@ static void test_policy(void **state)
 	check_verdicts(FILTER_WORKSPACE, of_workspace, ARRAY_SIZE(of_workspace));
 }
 
+/* Internet sockets: whatever is neither TCP nor UDP is refused, not left to the kernel. */
+static void test_internet_sockets(void **state)
+{
+	enum { TYPES = 16, PROTOCOLS = 300 };
+	static const uint64_t families[] = { AF_INET, AF_INET6 };
+	static const uint64_t flags[] = { 0, SOCK_CLOEXEC, SOCK_NONBLOCK,
+					  SOCK_CLOEXEC | SOCK_NONBLOCK };
+	static struct verdict list[TYPES * PROTOCOLS];
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_SIZE(families) * ARRAY_SIZE(flags); k++) {
+		uint64_t family = families[k % 2], flag = flags[k / 2];
+
+		for (uint64_t i = 0; i < ARRAY_SIZE(list); i++) {
+			uint64_t type = i / PROTOCOLS, protocol = i % PROTOCOLS;
+			bool tcp = type == SOCK_STREAM && protocol == IPPROTO_TCP;
+			bool udp = type == SOCK_DGRAM && protocol == IPPROTO_UDP;
+			bool plain = (type == SOCK_STREAM || type == SOCK_DGRAM) && protocol == 0;
+
+			list[i] = (struct verdict){
+				SYS_socket,
+				{ family, type | flag, protocol },
+				tcp || udp || plain ? SECCOMP_RET_ALLOW : DENY(EAFNOSUPPORT),
+			};
+		}
+		for (int p = 0; p < _FILTER_MAX; p++)
+			check_verdicts((enum filter_profile)p, list, ARRAY_SIZE(list));
+	}
+}
+
 static void test_unknown_profile(void **state)
 {
 	static const uint64_t args[6] = { 0 };
@@ -288,6 +319,11 @@ static int live_check(const struct filter *f, bool modes_checked)
 	if (syscall(SYS_openat, -1, "x", O_CREAT | O_WRONLY, 02755) != -1 ||
 	    errno != (modes_checked ? EPERM : EBADF))
 		return 10;
+	if (socket(AF_INET, SOCK_STREAM, 262) != -1 || errno != EAFNOSUPPORT) /* MPTCP */
+		return 11;
+	if (socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP) < 0 ||
+	    socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP) < 0)
+		return 12;
 	return 0;
 }
 
@@ -312,9 +348,8 @@ static void test_kernel_takes_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_policy),
-		cmocka_unit_test(test_unknown_profile),
-		cmocka_unit_test(test_label),
+		cmocka_unit_test(test_policy),		cmocka_unit_test(test_internet_sockets),
+		cmocka_unit_test(test_unknown_profile), cmocka_unit_test(test_label),
 		cmocka_unit_test(test_kernel_takes_it),
 	};
 

@@ -165,6 +165,78 @@ say({'open': out, 'high': high, 'pairs': pairs})
 
 
 @pytest.mark.quick
+def test_K04_internet_sockets_are_tcp_and_udp(box):
+    """Anything else makes the kernel ask the host for a module (SCTP, DCCP, L2TP), or is TCP past Landlock (MPTCP)."""
+    seen = probe(box, """
+def open_one(*args):
+    fd = libc.socket(*args)
+    if fd < 0: return errno.errorcode[ctypes.get_errno()]
+    os.close(fd); return 'ok'
+say([[f, t, p, ' '.join({open_one(f, t | flags, p) for flags in (0, 0o2000000, 0o4000, 0o2004000)})]
+     for f in (2, 10) for t in (0, 1, 2, 3, 4, 5, 6, 10, 15) for p in (0, 1, 2, 6, 17, 33, 58, 115, 132, 136, 255, 262, -1)])
+""")
+    fine = [(1, 0), (1, 6), (2, 0), (2, 17)]
+    # The filter's answer, not one of the kernel's (ESOCKTNOSUPPORT, EPROTONOSUPPORT), which come after it looked for a module.
+    assert [row for row in seen if tuple(row[1:3]) not in fine and row[3] != "EAFNOSUPPORT"] == []
+    has_ipv6 = os.path.exists("/proc/net/if_inet6")
+    assert [row for row in seen if tuple(row[1:3]) in fine and (row[0] == 2 or has_ipv6) and row[3] != "ok"] == []
+
+
+LOOPBACK = {
+    "python": """
+import socket
+for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+    assert socket.getaddrinfo('127.0.0.1', 80, type=kind)[0][2] in (socket.IPPROTO_TCP, socket.IPPROTO_UDP)
+s = socket.create_server(('127.0.0.1', 8080))
+c = socket.create_connection(('127.0.0.1', 8080)); c.send(b'x'); assert s.accept()[0].recv(1) == b'x'
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_UDP); u.bind(('127.0.0.1', 0)); u.sendto(b'y', u.getsockname())
+assert u.recv(1) == b'y'
+print('fine')
+""",
+    "javascript": """
+const net = require('net'), u = require('dgram').createSocket('udp4');
+u.on('message', m => { u.close(); console.log(String(m)); });
+const s = net.createServer(c => { c.end(); s.close(); u.bind(8081, '127.0.0.1', () => u.send('fine', 8081, '127.0.0.1')); });
+s.listen(8080, '127.0.0.1', () => net.connect(8080, '127.0.0.1').resume());
+""",
+    "go": """
+package main
+import ("fmt"; "net")
+func main() {
+	s, err := net.Listen("tcp", "127.0.0.1:8080")
+	if err != nil { panic(err) }
+	go net.Dial("tcp", "127.0.0.1:8080")
+	if _, err = s.Accept(); err != nil { panic(err) }
+	if _, err = net.ListenPacket("udp", "127.0.0.1:0"); err != nil { panic(err) }
+	fmt.Println("fine")
+}
+""",
+    "java": """
+import java.net.*;
+public class Main {
+	public static void main(String[] args) throws Exception {
+		ServerSocket s = new ServerSocket(8080, 1, InetAddress.getByName("127.0.0.1"));
+		new Socket("127.0.0.1", 8080).close();
+		s.accept().close();
+		new DatagramSocket(0, InetAddress.getByName("127.0.0.1")).close();
+		System.out.println("fine");
+	}
+}
+""",
+}
+
+
+@pytest.mark.modes("root")
+@pytest.mark.cold("the filter is the same, as K01 shows")
+@pytest.mark.parametrize("language", list(LOOPBACK))
+def test_K04_runtimes_open_internet_sockets(box, language):
+    result = box.result(["-l", language, "--network", "loopback", "-c", LOOPBACK[language]], timeout=120)
+    if result["status"] == "setup_error":
+        pytest.skip(f"{language} is not installed")
+    assert result["stdout"].strip() == "fine", result
+
+
+@pytest.mark.quick
 def test_K05_terminal_ioctls(box):
     seen = probe(box, """
 out = {}
