@@ -44,7 +44,7 @@ const struct op_info op_table[_OP_MAX] = {
 	[OP_LIMIT] = { "limit", PHASE_LAUNCH, SPAN_NONE, SPAN_NONE, _STAGE_LIMIT_MAX - 1, BYTES_MAX,
 		       1024 },
 	[OP_WARM] = { "warm", PHASE_LAUNCH, SPAN_NAME, SPAN_NONE, _WARM_MAX - 1, 0, 1 },
-	[OP_PRELOAD] = { "preload", PHASE_LAUNCH, SPAN_NAME, SPAN_NONE, 0, 0, 32 },
+	[OP_PRELOAD] = { "preload", PHASE_LAUNCH, SPAN_MODULE, SPAN_NONE, 0, 0, 32 },
 	[OP_WARM_ARG] = { "warm-arg", PHASE_LAUNCH, SPAN_TEXT, SPAN_NONE, 0, 0, 64 },
 	[OP_WARM_ENV] = { "warm-env", PHASE_LAUNCH, SPAN_TEXT, SPAN_NONE, 0, 0, 64 },
 	[OP_WARM_FILE] = { "warm-file", PHASE_LAUNCH, SPAN_TEXT, SPAN_NONE, 0, 0, 1 },

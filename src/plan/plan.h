@@ -160,7 +160,15 @@ struct op_args {
 int plan_add(struct plan *p, struct op op, struct op_args args) _must_check_;
 
 enum op_phase { PHASE_PREPARE, PHASE_LAUNCH };
-enum span_kind { SPAN_NONE, SPAN_TEXT, SPAN_BYTES, SPAN_TARGET, SPAN_SOURCE, SPAN_NAME };
+enum span_kind {
+	SPAN_NONE,
+	SPAN_TEXT,
+	SPAN_BYTES,
+	SPAN_TARGET,
+	SPAN_SOURCE,
+	SPAN_NAME,
+	SPAN_MODULE
+};
 struct op_info {
 	const char *name;
 	enum op_phase phase;

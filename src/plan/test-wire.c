@@ -319,6 +319,54 @@ static void test_ceilings(void **state)
 	assert_int_equal(check(&p, &c), 0);
 }
 
+/* A zygote loads it outside of any sandbox: whatever a front says, it is no path. */
+static void test_modules(void **state)
+{
+	static const char *const good[] = { "numpy", "matplotlib.pyplot", "_a1.B_2", "List.Util" };
+	static const char *const bad[] = { "..var.lib.atoll.x",
+					   ".a",
+					   "a..b",
+					   "a.",
+					   "a.1",
+					   "-x",
+					   "a b",
+					   "1a",
+					   "a/b",
+					   "a:b",
+					   "x.__main__",
+					   "",
+					   ".",
+					   "a\xc3\xa9" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(good) + ARRAY_SIZE(bad); i++) {
+		bool is_good = i < ARRAY_SIZE(good);
+		const char *name = is_good ? good[i] : bad[i - ARRAY_SIZE(good)];
+		_cleanup_(plan_done) struct plan p = { 0 };
+		struct error err = { 0 };
+
+		sample(&p);
+		must_add(&p, (struct op){ .kind = OP_PRELOAD }, name, NULL);
+		assert_int_equal(decode(&p, &err), -EBADMSG);
+		if (!strstr(err.text, is_good ? "behind a stage" : "the name of a module"))
+			fail_msg("'%s': %s", name, err.text);
+	}
+}
+
+/* A remount of the root would not reach it. */
+static void test_workspace_as_root(void **state)
+{
+	_cleanup_(plan_done) struct plan p = { 0 };
+	struct error err = { 0 };
+
+	(void)state;
+	sample_head(&p);
+	must_add(&p, (struct op){ .kind = OP_WORKSPACE, .value = 4096, .value2 = 16 }, "w", "/");
+	sample_tail(&p);
+	assert_int_equal(decode(&p, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "cannot be the root"));
+}
+
 /* What can be left in a workspace is the filter's to bound: a front that leaves that away is refused. */
 static void test_workspace_filter(void **state)
 {
@@ -402,6 +450,8 @@ int main(void)
 		cmocka_unit_test(test_ceilings),
 		cmocka_unit_test(test_targets_behind_links),
 		cmocka_unit_test(test_links_after_pivot),
+		cmocka_unit_test(test_modules),
+		cmocka_unit_test(test_workspace_as_root),
 		cmocka_unit_test(test_workspace_filter),
 		cmocka_unit_test(test_stage_without_limits),
 	};

@@ -74,6 +74,29 @@ static bool name_is_plain(const char *name, size_t len)
 	return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
+static bool is_letter(char c)
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+}
+
+/*
+ * Words with a dot between them. A zygote loads what is named so, in nobody's sandbox, and some runtimes make a path of it: it may
+ * not lead where somebody else can write, nor name what would run.
+ */
+static bool name_is_module(const char *name, size_t len)
+{
+	if (len == 0 || len > 63 || strstr(name, "__main__"))
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		bool first = i == 0 || name[i - 1] == '.';
+
+		if (!is_letter(name[i]) &&
+		    (first || !((name[i] >= '0' && name[i] <= '9') || name[i] == '.')))
+			return false;
+	}
+	return name[len - 1] != '.';
+}
+
 /* Characters that overlay's option string gives a meaning to. */
 static bool source_is_plain(const char *path)
 {
@@ -101,6 +124,8 @@ static const char *span_fault(const struct plan_view *v, enum span_kind kind, st
 		return "a host path holds one of : , \\ \"";
 	if (kind == SPAN_NAME && !name_is_plain(text, span.len))
 		return "a name is empty, too long or not plain";
+	if (kind == SPAN_MODULE && !name_is_module(text, span.len))
+		return "that is not the name of a module";
 	return NULL;
 }
 
@@ -122,6 +147,9 @@ static const char *op_fault(const struct plan_view *v, const struct op *op)
 	     op->kind == OP_WORKSPACE) &&
 	    (op->value == 0 || op->value2 == 0))
 		return "it is a file system without a bound";
+	/* What lies on top of the root is not what a remount of the root reaches. */
+	if (op->kind == OP_WORKSPACE && op->b.len <= 1)
+		return "a workspace cannot be the root";
 	fault = span_fault(v, info->a, op->a);
 	return fault ? fault : span_fault(v, info->b, op->b);
 }
