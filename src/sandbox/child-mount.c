@@ -529,7 +529,8 @@ static int keep_shown(struct child *c, const struct op *op)
 	dir = sys_open(source, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	r = dir < 0 ? dir : copy_entries(source, dir, target(c, op));
 	(void)close(dir);
-	return passed_over(op, r);
+	/* Never half a copy: without a skeleton the directory is shown as it is. */
+	return r;
 }
 
 static int keep_target(struct child *c, const struct op *op)

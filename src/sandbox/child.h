@@ -50,7 +50,8 @@ int child_staging(struct child *c);
 int child_staging_check(struct child *c);
 /*
  * What the root has besides mounts (directories, links, small files), made once for all the sandboxes whose mount namespaces
- * are copies of this one: each mounts it read-only through an overlay of its own.
+ * are copies of this one: each mounts it read-only through an overlay of its own. It holds copies of what
+ * the caller can read. So that needs CAP_SYS_ADMIN, and a user who may read no more than a sandbox's.
  */
 int child_make_skeleton(struct child *c);
 /* Where a skeleton is built; nothing that a plan shows may lie there. */

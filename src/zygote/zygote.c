@@ -75,7 +75,10 @@ static int arrange_mounts(const char *runners, bool forge)
 	return r < 0 ? r : 0;
 }
 
-/* Not worth a failure: without it each sandbox makes its own. */
+/*
+ * Programs can read all that is copied into it, so whoever makes it may read no more than they: not as root. Not worth a
+ * failure: without it each sandbox makes its own.
+ */
 static void try_skeleton(const struct shape *shape)
 {
 	struct child builder = { .plan = &shape->view };
@@ -153,8 +156,6 @@ static _noreturn_ void become_zygote(const struct start *s)
 		r = place_fds(s);
 	if (r == 0 && s->uid)
 		r = arrange_mounts(s->host->runners, s->forge);
-	if (r == 0 && s->uid && s->shape)
-		try_skeleton(s->shape);
 	if (r == 0 && s->uid)
 		r = keep_capabilities(s->uid);
 	if (r == 0)
@@ -162,6 +163,8 @@ static _noreturn_ void become_zygote(const struct start *s)
 	/* A change of user clears it. */
 	if (r == 0)
 		r = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0);
+	if (r == 0 && s->uid && s->shape)
+		try_skeleton(s->shape);
 	if (r < 0 || chdir("/") < 0)
 		_exit(126);
 	if (s->forge)

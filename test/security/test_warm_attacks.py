@@ -5,6 +5,7 @@ And a comparison, field by field, of what a warm program stands behind with what
 """
 import os
 import re
+import subprocess
 import time
 from pathlib import Path
 
@@ -124,6 +125,71 @@ except OSError: pass
 print(json.dumps(found))
 """
     assert [front.probe(code) for _ in range(10)] == [[]] * 10
+
+
+# ------------------------------------------------------------------------------------ what is made once for many
+
+
+SEES = r"""
+import errno, json, os
+def text(path):
+    try: return open(path).read()
+    except OSError as e: return errno.errorcode[e.errno]
+root = next(l for l in open('/proc/self/mountinfo') if l.split()[4] == '/').split(' - ')[1].split()[0]
+names = ('reef-open', 'reef-group', 'reef-secret', 'alternatives/reef-open', 'alternatives/reef-secret')
+print(json.dumps([root, [text('/etc/' + n) for n in names], sorted(os.listdir('/etc/alternatives'))]))
+"""
+
+
+def write_new(path, bits):
+    """Never through a link: a copy of /etc is full of links to the host's own files."""
+    with open(path, "x") as f:
+        f.write(path.name)
+    path.chmod(bits)
+
+
+@pytest.fixture
+def host_etc(stage, work):
+    """A host with files of its own in /etc, which nobody else sees: (its /etc, what goes before a command there, options)."""
+    etc = work / "etc"
+    subprocess.run(["cp", "-a", "/etc", etc], check=True)
+    text = (stage.data / "policies" / "default.yaml").read_text()
+    assert "etc: [alternatives," in text
+    (work / "policy.yaml").write_text(text.replace("etc: [", "etc: [reef-open, reef-group, reef-secret, "))
+    for name, bits in (("reef-open", 0o644), ("reef-group", 0o640), ("reef-secret", 0o600)):
+        write_new(etc / name, bits)
+    there = ["unshare", "--mount", "sh", "-c", f'mount --bind {etc} /etc && exec "$@"', "sh"]
+    return etc, there, ["--policy", str(work / "policy.yaml")]
+
+
+@needs_root
+@pytest.mark.modes("root")
+def test_a_skeleton_holds_what_a_sandbox_may_read(own, host_etc):
+    """It holds copies, for whoever comes: nothing that only root can read, as in a cold run."""
+    _, there, options = host_etc
+    pool = own(wrap=there)
+    _, *cold = pool.atoll.variant(wrap=there).probe(SEES, options=options)
+    assert cold[0] == ["reef-open", "ENOENT", "ENOENT", "ENOENT", "ENOENT"]
+    deadline, root = time.monotonic() + 60, None
+    while root != "overlay":  # it has a skeleton
+        assert time.monotonic() < deadline, "no sandbox has a skeleton"
+        root, *warm = pool.front().probe(SEES, options=options)
+        assert warm == cold
+
+
+@needs_root
+@pytest.mark.modes("root")
+def test_a_small_directory_is_copied_whole_or_shown(own, host_etc):
+    """One file in it that only root can read: it stays unreadable, and nothing beside it is lost."""
+    etc, there, options = host_etc
+    write_new(etc / "alternatives" / "reef-open", 0o644)
+    write_new(etc / "alternatives" / "reef-secret", 0o600)
+    pool = own(wrap=there)
+    _, *cold = pool.atoll.variant(wrap=there).probe(SEES, options=options)
+    assert cold[0] == ["reef-open", "ENOENT", "ENOENT", "reef-open", "EACCES"]
+    for _ in range(10):
+        _, *warm = pool.front().probe(SEES, options=options)
+        assert warm == cold
 
 
 # ------------------------------------------------------------------------------------ zygotes by name
