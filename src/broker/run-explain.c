@@ -55,6 +55,7 @@ void run_explain_failure(const struct run *run, const struct report *rep, struct
 void run_explain_death(struct run *run, int wait_status)
 {
 	sandbox_usage(run->sandbox, &run->total);
+	usage_subtract(&run->total, &run->ahead);
 	if (run->state == RUN_PREPARING && run->total.oom_kills > 0)
 		(void)error_set(&run->failure, ERROR_INPUT, ENOMEM,
 				"the given files do not fit the memory limit; raise --memory");

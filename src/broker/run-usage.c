@@ -47,5 +47,6 @@ void run_send_usage(struct run *run)
 		rec.usage.user_us = sandbox_cpu_us(run->sandbox);
 		rec.usage.system_us = 0;
 	}
+	usage_subtract(&rec.usage, &run->ahead);
 	(void)front_send(run->front, &rec, -EBADF);
 }

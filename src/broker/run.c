@@ -392,6 +392,7 @@ static bool may_begin_again(struct run *run, int wait_status)
 	    wait_status != SIGKILL)
 		return false;
 	sandbox_usage(run->sandbox, &run->total);
+	usage_subtract(&run->total, &run->ahead);
 	return run->total.oom_kills <= 0 && run->deaths++ < DEATHS_MAX;
 }
 
@@ -512,6 +513,9 @@ int run_begin(struct run *run, struct error *err)
 	run->sandbox = TAKE_PTR(b->spare);
 	if (!run->sandbox)
 		r = sandbox_create(&b->host, NULL, &run->sandbox, err);
+	/* Where groups are used again, it has the counters of whoever was there before. */
+	if (r == 0 && b->pool)
+		sandbox_usage(run->sandbox, &run->ahead);
 	if (r == 0)
 		r = run_seal_plan(run, err);
 	if (r == 0)

@@ -381,9 +381,12 @@ static int set_cpu(struct cgroup *cg, const int64_t limits[], struct error *err)
 			    quota ? MAX(quota, CPU_QUOTA_US_MIN) : -1);
 	if (r < 0 && r != -EINVAL)
 		return cgroup_limit_error(err, r, "cpu.cfs_quota_us");
-	if (!limits[STAGE_CPU_SHARES])
-		return 0;
-	r = group_write_i64(cg, HIERARCHY_CPU, "cpu.shares", limits[STAGE_CPU_SHARES]);
+	if (limits[STAGE_CPU_SHARES])
+		r = group_write_i64(cg, HIERARCHY_CPU, "cpu.shares", limits[STAGE_CPU_SHARES]);
+	else if (cg->limits_set & 1u << STAGE_CPU_SHARES) /* somebody else's, before */
+		r = group_write(cg, HIERARCHY_CPU, "cpu.shares", CPU_SHARES_USUAL);
+	else
+		r = 0;
 	return r < 0 ? cgroup_limit_error(err, r, "cpu.shares") : 0;
 }
 

@@ -298,6 +298,32 @@ static void test_limits_again(void **state)
 }
 
 /* A quarter of a core stretches 100 ms of CPU. */
+/* Also where groups have no shares (v2, which uses none again). */
+static bool has_usual_share(struct cgroup *cg)
+{
+	int fds[CGROUP_JOIN_MAX], n = ops->join_fds(cg, fds);
+	char link[64], path[512], file[600], text[32] = "";
+
+	for (int i = 0; i < n; i++) {
+		ssize_t len;
+		int fd;
+
+		(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fds[i]);
+		len = readlink(link, path, sizeof(path) - 1);
+		assert_true(len > 0);
+		path[len] = '\0';
+		*strrchr(path, '/') = '\0';
+		(void)snprintf(file, sizeof(file), "%s/cpu.shares", path);
+		fd = open(file, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		assert_true(read(fd, text, sizeof(text) - 1) > 0);
+		(void)close(fd);
+		return strcmp(text, "1024\n") == 0;
+	}
+	return true;
+}
+
 static void test_cpu_quota(void **state)
 {
 	struct fixture *fx = FIXTURE(state);
@@ -315,6 +341,10 @@ static void test_cpu_quota(void **state)
 	}
 	assert_int_equal(wait_status(pid), 0);
 	wall_us = (clock_now_ns() - start) / 1000;
+	/* Whoever has the group next, and asks for no share, has the usual one. */
+	limits[STAGE_CPU_SHARES] = 0;
+	assert_int_equal(ops->set_limits(fx->cg, limits, &err), 0);
+	assert_true(has_usual_share(fx->cg));
 	/* 100 ms of CPU in slices of 25 of each 100 ms; begun late in a period, two of the waits are whole. */
 	assert_true(wall_us > 200000);
 }

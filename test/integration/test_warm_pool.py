@@ -396,6 +396,18 @@ def test_none_wanted_none_kept(own):
 
 
 @pytest.mark.modes("root")
+def test_a_group_is_used_again_without_its_past(own):
+    """What one tenant burnt is not the next one's, who has its group: neither in the account nor against the limit."""
+    front = own("--spares", "2").any_front()
+    burn = "import time\nend = time.process_time() + 1.2\nwhile time.process_time() < end: pass\nprint(1)"
+    for _ in range(3):
+        assert front.result(["-l", "python", "-c", burn])["cpu_time"] > 1
+        # Cold: its work directory is read-only.
+        after = front.result(["-l", "python", "--read-only", "--cpu-time", "1", "-c", "print(1)"])
+        assert after["status"] == "success" and after["cpu_time"] < 0.9, after
+
+
+@pytest.mark.modes("root")
 @pytest.mark.undisturbed
 def test_two_hundred_at_once(own):
     pool = own()
