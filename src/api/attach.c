@@ -31,6 +31,7 @@ enum {
 	MESSAGE_BYTES_MAX = 1 << 20,
 	INPUT_BYTES_MAX = 4 << 20,
 	RESULT_BYTES_MAX = 1 << 30,
+	SEND_BYTES = 16 << 10,
 	FRAGMENTS_MAX = 1024, /* of a message: wslay keeps each by itself */
 	ANSWERS_MAX = 16,     /* pongs and complaints that wait, before we stop reading */
 	PING_S = 20,
@@ -76,11 +77,15 @@ static ssize_t on_send(wslay_event_context_ptr frames, const uint8_t *data, size
 		       void *user)
 {
 	struct attach *a = user;
-	int r = a->full ? -ENOBUFS : tunnel_write(a->tunnel, data, len);
+	int r;
 
 	(void)flags;
+	/* A frame may be larger than all that a connection may have waiting: what is left comes here again. */
+	len = MIN(len, (size_t)SEND_BYTES);
+	r = a->full ? -ENOBUFS : tunnel_write(a->tunnel, data, len);
 	if (r == -ENOBUFS || r == -EPIPE) {
 		a->broken = a->broken || r == -EPIPE;
+		a->full = true;
 		wslay_event_set_error(frames, r == -EPIPE ? WSLAY_ERR_CALLBACK_FAILURE
 							  : WSLAY_ERR_WOULDBLOCK);
 		return -1;
@@ -91,6 +96,15 @@ static ssize_t on_send(wslay_event_context_ptr frames, const uint8_t *data, size
 	}
 	a->full = r == 1;
 	return (ssize_t)len;
+}
+
+/* wslay stops behind every piece that was taken: it is asked until nothing is left, or nothing more is taken. */
+static int send_frames(struct attach *a)
+{
+	while (!a->full && wslay_event_want_write(a->frames))
+		if (wslay_event_send(a->frames) < 0)
+			return -EPIPE;
+	return 0;
 }
 
 static int queue_frame(struct attach *a, uint8_t opcode, const void *data, size_t n)
@@ -395,7 +409,7 @@ static int fetch(struct attach *a)
 			queue_close(a, WSLAY_CODE_INTERNAL_SERVER_ERROR);
 		else if (queue_event(a, &event) < 0)
 			return -ENOMEM;
-		if (wslay_event_send(a->frames) < 0)
+		if (send_frames(a) < 0)
 			return -EPIPE;
 	}
 	return 0;
@@ -405,15 +419,15 @@ static void pump(struct attach *a)
 {
 	int r = a->broken ? -EPIPE : 0;
 
-	if (r == 0 && wslay_event_want_write(a->frames) && wslay_event_send(a->frames) < 0)
-		r = -EPIPE;
+	if (r == 0)
+		r = send_frames(a);
 	if (r == 0)
 		r = fetch(a);
 	if (r == 0)
 		feed(a);
 	/* What there was to say of the input. */
-	if (r == 0 && wslay_event_want_write(a->frames) && wslay_event_send(a->frames) < 0)
-		r = -EPIPE;
+	if (r == 0)
+		r = send_frames(a);
 	/* The client's close frame, or a broken one, ends it as soon as ours is out. */
 	if (r < 0 || (!wslay_event_want_read(a->frames) && !wslay_event_want_write(a->frames)))
 		end(a);

@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 
 enum {
-	BODY_BYTES_PER_SEC = 1024
-}; /* slower than this over its whole time is no upload but a siege */
+	LEAST_BYTES_PER_SEC = 1024
+}; /* slower than this over its whole time is no upload, nor a download, but a siege */
 
 int conn_new(struct server *s, int fd, const struct peer *peer, struct conn **ret)
 {
@@ -102,14 +102,15 @@ void conn_set_deadline(struct conn *c, int64_t at_ns)
 	source_set_time(c->timer, at_ns);
 }
 
-/* Uploads may pause, and may be slow, but not for ever. */
-static int64_t body_deadline(const struct conn *c)
+static int64_t earned_ns(size_t bytes)
 {
-	const struct server_limits *l = &c->server->config.limits;
-	int64_t earned_ns = (int64_t)c->ctx->body.len / BODY_BYTES_PER_SEC * NS_PER_SEC;
+	return (int64_t)bytes * (NS_PER_SEC / LEAST_BYTES_PER_SEC);
+}
 
-	return MIN(after_ms(l->body_idle_ms),
-		   c->body_started_ns + l->body_idle_ms * NS_PER_MS + earned_ns);
+/* Who moves bytes may pause for so long, and may be slow, but not for ever. */
+static int64_t slow_deadline(int64_t started_ns, size_t moved_bytes, int64_t pause_ms)
+{
+	return MIN(after_ms(pause_ms), started_ns + pause_ms * NS_PER_MS + earned_ns(moved_bytes));
 }
 
 void conn_touch(struct conn *c)
@@ -124,23 +125,50 @@ void conn_touch(struct conn *c)
 		conn_set_deadline(c, after_ms(l->head_ms));
 		break;
 	case CONN_BODY:
-		conn_set_deadline(c, body_deadline(c));
+		conn_set_deadline(
+			c, slow_deadline(c->body_started_ns, c->ctx->body.len, l->body_idle_ms));
+		break;
+	case CONN_FLUSH:
+		/* Unlike one that waits it makes no room for others: it has to come to an end. */
+		conn_set_deadline(c, c->out.bytes > 0 ? slow_deadline(c->flush_started_ns,
+								      c->flush_bytes - c->out.bytes,
+								      l->write_stall_ms)
+						      : INT64_MAX);
 		break;
 	case CONN_LINGER:
 		conn_set_deadline(c, after_ms(l->linger_ms));
 		break;
-	default:
+	default: /* streams and tunnels last as long as somebody reads */
 		conn_set_deadline(c, c->out.bytes > 0 ? after_ms(l->write_stall_ms) : INT64_MAX);
 	}
+}
+
+/* Who was too slow begins the next answer with what is owed of the last; time in which nothing waits for him makes it good. */
+static void begin_flush(struct conn *c)
+{
+	int64_t now_ns = clock_now_ns(), since_ns = now_ns - c->flush_ended_ns;
+
+	c->flush_started_ns = now_ns - MAX(c->owed_ns - since_ns, (int64_t)0);
+	c->flush_bytes = c->out.bytes;
+}
+
+static void end_flush(struct conn *c)
+{
+	c->flush_ended_ns = clock_now_ns();
+	c->owed_ns = c->flush_ended_ns - c->flush_started_ns - earned_ns(c->flush_bytes);
 }
 
 void conn_set_state(struct conn *c, enum conn_state state)
 {
 	assert(c->state != CONN_GONE);
+	if (c->state == CONN_FLUSH)
+		end_flush(c);
 	c->state = state;
 	server_waiting(c->server, c, state == CONN_IDLE || state == CONN_HEAD);
 	if (state == CONN_BODY)
 		c->body_started_ns = clock_now_ns();
+	if (state == CONN_FLUSH)
+		begin_flush(c);
 	conn_touch(c);
 }
 

@@ -55,7 +55,9 @@ struct conn {
 	struct outq out;
 	struct request_ctx *ctx; /* being read or answered */
 	struct http_body body;
-	int64_t body_started_ns;
+	int64_t body_started_ns, flush_started_ns, flush_ended_ns;
+	size_t flush_bytes; /* were queued when that began */
+	int64_t owed_ns;    /* by who took the last answer slower than he may */
 	struct tunnel *tunnel;
 	bool is_waiting;  /* on the list of those */
 	bool is_reserve;  /* above the number of connections: only ROUTE_ALWAYS is answered */

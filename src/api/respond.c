@@ -8,7 +8,10 @@
 #include "base/clock.h"
 #include "codec/http-write.h"
 
-enum { HEAD_BYTES_MAX = 80 << 10 };
+enum {
+	HEAD_BYTES_MAX = 80 << 10,
+	SMALL_BYTES = 64 << 10, /* of such answers there are as many as connections, at most */
+};
 
 int response_header(struct request_ctx *ctx, const char *name, const char *value)
 {
@@ -143,14 +146,22 @@ static int respond_static(struct request_ctx *ctx, int status)
 	return 0;
 }
 
+/* Large answers that nobody takes keep other large ones out, and not those that say how the server is. */
+static bool has_room(const struct request_ctx *ctx, size_t len)
+{
+	const struct server *s = ctx->server;
+	const struct route *route = ctx->match.route;
+
+	return len <= SMALL_BYTES || (route && (route->flags & ROUTE_ALWAYS)) ||
+	       s->stats.queue_bytes + (int64_t)len <= s->config.limits.queue_total_bytes;
+}
+
 int respond_take(struct request_ctx *ctx, int status, const char *content_type, char *data,
 		 size_t len)
 {
-	const struct server *s = ctx->server;
-
 	if (!data)
 		return respond_static(ctx, 503);
-	if (s->stats.queue_bytes + (int64_t)len > s->config.limits.queue_total_bytes) {
+	if (!has_room(ctx, len)) {
 		free(data);
 		return respond_static(ctx, 503);
 	}
@@ -294,4 +305,9 @@ void response_on_gone(struct request_ctx *ctx, void (*fn)(void *data, enum gone 
 {
 	ctx->on_gone = fn;
 	ctx->gone_data = data;
+}
+
+bool response_is_gone(const struct request_ctx *ctx)
+{
+	return !ctx->conn || ctx->conn->broken || ctx->told_half;
 }

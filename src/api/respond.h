@@ -90,8 +90,10 @@ enum gone {
 	GONE_FULL,   /* it is gone; answer all the same, to end the ctx */
 	GONE_SERVER, /* the server goes; the ctx is invalid when fn returns */
 };
-/* At most once each, HALF before FULL. Not called after the answer is complete. */
+/* At most once each, HALF before FULL. Not called after the answer is complete, nor for what was before: see below. */
 void response_on_gone(struct request_ctx *ctx, void (*fn)(void *data, enum gone how), void *data);
+/* HALF or FULL came already: for whoever was on a fiber before it could say what to call. */
+bool response_is_gone(const struct request_ctx *ctx);
 
 /*
  * WebSocket: checks the handshake (a bad one is answered 400 or 426 and gives -EINVAL: return 0 from the

@@ -66,6 +66,9 @@ static int submit(struct request_ctx *ctx, struct submission *in, struct submitt
 	}
 	p->execution = ret->execution;
 	response_on_gone(ctx, on_gone, p);
+	/* Its client may have gone while it was judged on a fiber. */
+	if (p->cancels && response_is_gone(ctx))
+		(void)execution_cancel(ret->execution);
 	return 0;
 }
 
@@ -135,22 +138,25 @@ static int execute_stream(struct request_ctx *ctx, enum stream_format format)
 	struct submitted submitted = { 0 };
 	struct error err = { 0 };
 	int r = engine_submit(api->engine, &in, &submitted, &err);
+	bool cancels = wants_cancel(ctx), gone = response_is_gone(ctx);
 
 	if (r < 0)
 		return respond_refusal(ctx, &submitted, &err);
 	r = begin_stream(ctx, submitted.execution, format);
-	if (r < 0)
+	/* Who is gone finds it in the history, unless it was to end with him; who is told of a failure does not look there. */
+	if ((gone || r == -EPIPE) ? cancels : r < 0)
 		(void)execution_cancel(submitted.execution);
 	(void)execution_unref(submitted.execution);
 	return r;
 }
 
-/* Whether a runtime is that version is for the runtime to say. */
-static bool names_version(const struct request_ctx *ctx)
+/* Whether a runtime is that version is for the runtime to say. A small archive may be large when it is unpacked. */
+static bool takes_time(const struct request_ctx *ctx)
 {
-	const char *language = json_string_value(json_object_get(request_json(ctx), "language"));
+	const json_t *body = request_json(ctx);
+	const char *language = json_string_value(json_object_get(body, "language"));
 
-	return language && strchr(language, '@');
+	return (language && strchr(language, '@')) || json_object_get(body, "archive");
 }
 
 static int post_execute(struct request_ctx *ctx)
@@ -300,11 +306,10 @@ static int post_replay(struct request_ctx *ctx)
 const struct route run_routes[] = {
 	{ HTTP_POST, "/v1/execute", post_execute, .flags = ROUTE_JSON | ROUTE_STREAMS,
 	  .summary = "Run to the end; the result, or events as they happen",
-	  .request_schema = "ExecuteRequest", .response_schema = "Result",
-	  .is_slow = names_version },
+	  .request_schema = "ExecuteRequest", .response_schema = "Result", .is_slow = takes_time },
 	{ HTTP_POST, "/v1/executions", post_executions, .flags = ROUTE_JSON,
 	  .summary = "Accept now, run later", .request_schema = "ExecuteRequest",
-	  .response_schema = "Accepted", .is_slow = names_version },
+	  .response_schema = "Accepted", .is_slow = takes_time },
 	{ HTTP_POST, "/v1/executions/{id}/replay", post_replay,
 	  .flags = ROUTE_JSON_OPTIONAL | ROUTE_SLOW, .summary = "Run the same request again",
 	  .response_schema = "Accepted" },

@@ -71,7 +71,7 @@ struct server_limits {
 	int64_t body_total_bytes;  /* all bodies in memory together: 503 */
 	size_t queue_high_bytes;   /* response_write says 1 above it */
 	size_t queue_max_bytes;	   /* response_write refuses above it */
-	int64_t queue_total_bytes; /* all answers not taken yet together: 503 */
+	int64_t queue_total_bytes; /* all answers not taken yet together: 503 for large ones */
 	uint32_t
 		connections; /* above it the longest idle one goes, else only ROUTE_ALWAYS is answered */
 	uint32_t connections_reserve; /* so many above it; beyond, a 503 and close */

@@ -231,6 +231,7 @@ static void test_half_closed_client_is_answered(void **state)
 	spin(f, 2);
 	assert_int_equal(f->gone[GONE_HALF], 1);
 	assert_int_equal(f->gone[GONE_FULL], 0);
+	assert_true(response_is_gone(f->held));
 	(void)respond_text(f->held, 200, "first");
 	client_wait(f, &c);
 	assert_int_equal(client_answer(&c, &body), 200);
@@ -249,9 +250,11 @@ static void test_vanished_client(void **state)
 	client_open(f, &c);
 	client_send(&c, GET("/hold"));
 	client_wait(f, &c);
+	assert_false(response_is_gone(f->held));
 	client_close(&c);
 	spin(f, 2);
 	assert_int_equal(f->gone[GONE_FULL], 1);
+	assert_true(response_is_gone(f->held));
 	assert_int_equal(fixture_open_conns(f), 0);
 	/* Its request is there until it is answered. */
 	assert_string_equal(request_head(f->held)->head.base ? "yes" : "no", "yes");

@@ -3,14 +3,28 @@
  * `tests`: the one build, then a fresh sandbox for each test, so that none sees what another left. A test
  * passes when the program ended well and printed what was expected, as judges compare: white space at the
  * ends of lines and at the end of the output does not count. Every test gets a verdict, also one that was
- * never begun: then it says why.
+ * never begun: then it says why. What they printed is compared whole; kept of all of them together is as much
+ * as of one run, and of each at least its first and its last kilobyte.
  */
 #include "client/run.h"
 
 #include "client/compare.h"
+#include "supervise/capture.h"
 
 #include <stdio.h>
 #include <string.h>
+
+enum {
+	TEXTS_MIN = 2 << 20, /* of all together, where the limit of one stream is small */
+	TEXT_SURE = 2 << 10, /* of each stream */
+	MARKS = 128,	     /* more than the words for what was left out of two streams */
+};
+
+struct testing {
+	struct run *run;
+	struct execution in;
+	size_t left; /* of what may be kept of all */
+};
 
 static const char *verdict_word(const struct verdict *v, bool same)
 {
@@ -68,14 +82,46 @@ static void add_usage(struct usage *sum, const struct usage *u)
 	sum->disk_free_files = u->disk_free_files;
 }
 
-static int judge(struct run *run, const struct execution *in, const struct job_outcome *o,
-		 const struct span *expected, struct result_test *ret)
+/* Head and tail, as if no more had been kept of it in the first place. */
+static int shorten(struct result_stream *s, size_t max)
 {
-	struct result_stage stage;
-	struct result_stream out, err;
+	struct result_stream cut = { 0 };
+	struct capture c;
 	int r;
 
-	flow_stage(o, 0, in->stages, &stage);
+	/* Where its own limit was reached, words stand in the middle that go with the rest. */
+	capture_init(&c, (int64_t)(s->truncated ? MIN(max, s->len - MARKS) : max));
+	r = capture_add(&c, s->text, s->len);
+	c.bytes = s->bytes;
+	if (r >= 0)
+		r = capture_text(&c, &cut);
+	capture_done(&c);
+	if (r < 0)
+		return r;
+	free(s->text);
+	*s = cut;
+	return 0;
+}
+
+static int keep(struct testing *t, struct result_stream *s)
+{
+	size_t max = MAX(t->left, (size_t)TEXT_SURE);
+	int r = s->len > max ? shorten(s, max) : 0;
+
+	t->left -= MIN(t->left, s->len);
+	return r;
+}
+
+static int judge(struct testing *t, const struct job_outcome *o, const struct span *expected,
+		 struct result_test *ret)
+{
+	struct result *res = t->run->result;
+	struct result_stage stage;
+	struct result_stream out, err;
+	bool passed;
+	int r;
+
+	flow_stage(o, 0, t->in.stages, &stage);
 	r = capture_text(&o->out, &out);
 	if (r < 0)
 		return r;
@@ -84,38 +130,48 @@ static int judge(struct run *run, const struct execution *in, const struct job_o
 		free(out.text);
 		return r;
 	}
+	passed = stage.verdict.status == STATUS_SUCCESS &&
+		 outputs_match((struct span){ out.text, out.len }, *expected);
+	r = keep(t, &out);
+	if (r >= 0)
+		r = keep(t, &err);
+	if (r < 0) {
+		free(out.text);
+		free(err.text);
+		return r;
+	}
 	*ret = (struct result_test){
+		.passed = passed,
+		.verdict = verdict_word(&stage.verdict, passed),
 		.run = stage.verdict,
 		.stdout_text = out.text,
 		.stderr_text = err.text,
 		.duration_us = stage.duration_us,
 		.memory_peak_bytes = stage.usage.memory_peak_bytes,
 	};
-	ret->passed = stage.verdict.status == STATUS_SUCCESS &&
-		      outputs_match((struct span){ out.text, out.len }, *expected);
-	ret->verdict = verdict_word(&stage.verdict, ret->passed);
-	add_usage(&run->result->usage, &o->done.usage);
-	run->result->duration_us += stage.duration_us;
+	add_usage(&res->usage, &o->done.usage);
+	res->duration_us += stage.duration_us;
 	return 0;
 }
 
-static int run_test(struct run *run, struct execution *in, size_t index, struct error *err)
+static int run_test(struct testing *t, size_t index, struct error *err)
 {
-	const struct request_test *t = &run->request->tests[index];
+	struct run *run = t->run;
+	const struct request_test *test = &run->request->tests[index];
 	struct result *res = run->result;
 	struct job_outcome *o;
 	struct job *job;
 	int r;
 
-	in->stdin_data = t->stdin_data;
-	r = flow_execute(run, in, &job, err);
+	t->in.stdin_data = test->stdin_data;
+	r = flow_execute(run, &t->in, &job, err);
 	if (r < 0)
 		return r;
 	o = job_outcome(job);
 	if (o->error.code != ERROR_NONE) {
 		*err = o->error;
 		r = -o->error.errnum;
-	} else if (judge(run, in, o, &t->expected, &res->tests[res->n_tests]) < 0) {
+	} else if (judge(t, o, &test->expected, &res->tests[res->n_tests]) < 0) {
 		r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	} else {
 		res->n_tests++;
@@ -155,14 +211,15 @@ int flow_tests(struct run *run, struct error *err)
 {
 	struct result *res = run->result;
 	size_t n = run->request->n_tests;
-	struct execution in;
-	int r = flow_describe(run, &in, err);
+	struct testing t = { .run = run };
+	int r = flow_describe(run, &t.in, err);
 
 	if (r < 0)
 		return r;
-	in.caller_input = false;
-	in.live = false;
-	in.collect = false;
+	t.in.caller_input = false;
+	t.in.live = false;
+	t.in.collect = false;
+	t.left = (size_t)MAX(2 * t.in.decision->limits.output_bytes, (int64_t)TEXTS_MIN) + MARKS;
 	res->usage = (struct usage){ 0 };
 	res->tests = calloc(n, sizeof(*res->tests));
 	if (!res->tests)
@@ -170,7 +227,7 @@ int flow_tests(struct run *run, struct error *err)
 	while (res->n_tests < n) {
 		const struct verdict *last;
 
-		r = run_test(run, &in, res->n_tests, err);
+		r = run_test(&t, res->n_tests, err);
 		if (r < 0)
 			return r;
 		last = &res->tests[res->n_tests - 1].run;

@@ -80,6 +80,7 @@ static void count(const struct execution *x, int by)
 		a->jobs += by;
 	} else if (x->seat == SEAT_WAITING && x->patient) {
 		e->patient += by;
+		a->patient += by;
 	} else if (x->seat == SEAT_WAITING) {
 		e->waiting_callers -= a->waited > 0;
 		e->waited += by;

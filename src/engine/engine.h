@@ -105,7 +105,8 @@ struct submission {
 	bool job;	  /* answered before it runs */
 	bool announced; /* waited, but its id is told before the end (streams): its row comes first */
 	bool interactive; /* execution_stdin_write() will follow */
-	/* Waited, by a client that does not know 429: it waits as long as a job would, up to queue_max of them. */
+	/* Waited, by a client that does not know 429: it waits as long as a job would, up to queue_max of them; a caller's
+	 * first also beyond that. */
 	bool patient;
 	const char *key;     /* Idempotency-Key of a job, or NULL */
 	int64_t accepted_ns; /* CLOCK_MONOTONIC; 0: now */

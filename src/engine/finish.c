@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of an execution: result as JSON and text, files of the streams where that does not hold every byte, the row, and
- * then everybody who waits. A result that cannot be written is told all the same, and written when the disk is back.
+ * then everybody who waits. A result that cannot be written is told all the same, and written when the disk is back. One that
+ * could never be written, because neither a row nor our memory can hold it, is made short before anybody hears of it.
  */
 #include "engine/private.h"
 
@@ -122,27 +123,108 @@ static void render(void *data)
 		x->result_text = (struct span){ text, strlen(text) };
 }
 
+static size_t text_bytes(const char *text)
+{
+	return text ? strnlen(text, WORKER_LARGE_BYTES) : 0;
+}
+
+static bool is_large(const struct result *res)
+{
+	size_t n = res->out.len + res->err.len;
+
+	for (size_t i = 0; i < res->n_stages && n < WORKER_LARGE_BYTES; i++)
+		n += text_bytes(res->stages[i].stdout_text) +
+		     text_bytes(res->stages[i].stderr_text);
+	for (size_t i = 0; i < res->n_tests && n < WORKER_LARGE_BYTES; i++)
+		n += text_bytes(res->tests[i].stdout_text) + text_bytes(res->tests[i].stderr_text);
+	return n >= WORKER_LARGE_BYTES;
+}
+
+static void drop_text(char **text)
+{
+	free(*text);
+	*text = NULL;
+}
+
+/* Its bytes are in the spool. */
+static void drop_stream(struct result_stream *s)
+{
+	drop_text(&s->text);
+	s->len = 0;
+	s->truncated = s->bytes > 0;
+}
+
+/* Everything that a program can make large; what it came to and what it used stays. */
+static void strip(struct result *res)
+{
+	struct verdict *v = &res->verdict;
+
+	drop_stream(&res->out);
+	drop_stream(&res->err);
+	for (size_t i = 0; i < res->n_stages; i++) {
+		drop_text(&res->stages[i].stdout_text);
+		drop_text(&res->stages[i].stderr_text);
+	}
+	for (size_t i = 0; i < res->n_tests; i++) {
+		drop_text(&res->tests[i].stdout_text);
+		drop_text(&res->tests[i].stderr_text);
+		res->tests[i].stdout_text = strdup("");
+		res->tests[i].stderr_text = strdup("");
+	}
+	json_decref(res->value);
+	json_decref(res->error);
+	res->value = res->error = NULL;
+	*v = (struct verdict){
+		.status = STATUS_INTERNAL_ERROR,
+		.exit_code = -1,
+		.cause = { .kind = CAUSE_INTERNAL, .limit = -1, .peak = -1, .suggest = -1 },
+	};
+	(void)snprintf(v->cause.detail, sizeof(v->cause.detail),
+		       "its result was too large to be kept; let it print less");
+}
+
+/* A text that the row can hold, or none: then there is no memory at all. */
+static void settle_text(struct execution *x)
+{
+	if (x->result_filed || (x->result_text.data && x->result_text.len <= HISTORY_BODY_MAX))
+		return;
+	log_say(x->engine->o.log, LOG_WARNING, "a result is too large to be kept",
+		LOG_TEXT("id", x->id));
+	free((char *)(uintptr_t)x->result_text.data);
+	x->result_text = (struct span){ 0 };
+	strip(x->ended);
+	render(x);
+}
+
 void finish_large(struct execution *x)
 {
 	const struct text_place place = { x->engine->o.history, x->id, HISTORY_RESULT,
 					  x->engine->o.full };
 
-	if (x->ended->out.len + x->ended->err.len < WORKER_LARGE_BYTES)
+	if (!is_large(x->ended))
 		return;
 	worker_call(render, x);
 	/* One that cannot be written goes into the row, where all trouble with the disk is seen to. */
 	if (x->result_text.len >= TEXT_FILE_BYTES)
 		x->result_filed = text_save(&place, x->result_text) == 0;
+	settle_text(x);
+}
+
+static void make_text(struct execution *x)
+{
+	if (!x->ended)
+		x->ended = run_nothing(STATUS_INTERNAL_ERROR);
+	if (!x->ended || x->result_text.data)
+		return;
+	render(x);
+	settle_text(x);
 }
 
 void finish_prepare(struct execution *x)
 {
-	if (!x->ended)
-		x->ended = run_nothing(STATUS_INTERNAL_ERROR);
 	x->ended_ns = clock_realtime_ns();
-	if (x->ended && !x->result_text.data)
-		render(x);
-	if (x->result_text.data) {
+	make_text(x);
+	if (x->ended && x->result_text.data) {
 		if (needs_told(x))
 			keep_told(x);
 		keep_streams(x);
@@ -176,11 +258,13 @@ bool finish_tests_ran(const struct result *res)
 int finish_record(struct execution *x, struct error *err)
 {
 	struct history *h = x->engine->o.history;
-	const struct result *res = x->ended;
+	const struct result *res;
 	struct history_new row;
 	struct history_end end;
 	bool ran;
 
+	make_text(x); /* of which there is one, unless there was no memory for any */
+	res = x->ended;
 	if (!res || !x->result_text.data)
 		return no_memory(err);
 	if (x->refused && !x->row)
@@ -208,6 +292,9 @@ int finish_record(struct execution *x, struct error *err)
 	if (x->row)
 		return history_finish(h, x->row, &end, err);
 	row = execution_new_row(x, true);
+	/* Its file could not be written, and no row holds it: whoever asks for the request is told that it is gone. */
+	if (row.request.len > HISTORY_BODY_MAX)
+		row.request = (struct span){ "", 0 };
 	return history_record(h, &row, &end, &x->row, err);
 }
 

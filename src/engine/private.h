@@ -38,8 +38,8 @@ struct ghost_waiter;
 struct account {
 	struct account *next;
 	unsigned refs;
-	int64_t jobs, waited,
-		running; /* jobs and waited: not running yet; waited: not patient ones */
+	int64_t jobs, waited, patient,
+		running; /* the others: not running yet; waited: not patient ones */
 	char caller[];
 };
 

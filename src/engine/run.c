@@ -437,12 +437,13 @@ static void begin_on_fiber(void *data)
 	(void)execution_unref(x);
 }
 
-/* What has to be read again takes time; so does judging it where a runtime is to be asked for its version. */
+/* What has to be read again takes time, and so does judging it: a runtime is asked for its version, an archive is unpacked. */
 static bool is_quick(const struct execution *x)
 {
 	const char *language = json_string_value(json_object_get(x->body, "language"));
 
-	return x->run || (x->body && !(language && strchr(language, '@')));
+	return x->run || (x->body && !(language && strchr(language, '@')) &&
+			  !json_object_get(x->body, "archive"));
 }
 
 void execution_begin(struct execution *x)

@@ -59,13 +59,19 @@ static int refuse(struct submitted *ret, enum refusal refusal, int32_t retry_s)
 	return 0;
 }
 
+/* Who has none there is let in beside those who filled the line: some places are kept for him. */
+static bool may_be_patient(const struct engine *e, const struct account *a)
+{
+	return e->patient < e->o.queue_max || !a || a->patient == 0;
+}
+
 static bool is_full(const struct engine *e, const struct submission *in, const struct account *a)
 {
 	if (in->job)
 		return e->jobs >= e->o.queue_max;
 	if (e->queue.count == 0 && account_has_room(e, a))
 		return false;
-	return in->patient ? e->patient >= e->o.queue_max : !account_may_wait(e, a);
+	return in->patient ? !may_be_patient(e, a) : !account_may_wait(e, a);
 }
 
 static int check_bounds(struct engine *e, const struct submission *in, struct submitted *ret,

@@ -100,7 +100,7 @@ static void test_jobs(void **state)
 /* Clients that know no refusal: a long line of their own, which keeps nobody else out. */
 static void test_patient(void **state)
 {
-	struct client line[PER_CALLER + 12] = { 0 }, other = { 0 };
+	struct client line[PER_CALLER + 12] = { 0 }, other = { 0 }, modest[2] = { 0 };
 
 	(void)state;
 	fix.engine->o.queue_max = 10;
@@ -114,6 +114,16 @@ static void test_patient(void **state)
 			assert_int_equal(line[i].submitted.refusal, REFUSAL_BUSY);
 	}
 	assert_int_equal(fix.engine->patient, 10);
+	/* Somebody else's first is taken all the same: there is a place for it. */
+	for (size_t i = 0; i < ARRAY_SIZE(modest); i++)
+		assert_int_equal(submit(&modest[i], SLEEP("0"),
+					(struct submission){ .caller = "modest", .patient = true }),
+				 i == 0 ? 0 : -EBUSY);
+	assert_int_equal(modest[1].submitted.refusal, REFUSAL_BUSY);
+	run_until(&modest[0].ended);
+	assert_string_equal(modest[0].status, "success");
+	assert_int_equal(fix.engine->patient, 10);
+	client_done(&modest[0]);
 	/* The same caller's others come second, not eleventh. */
 	assert_int_equal(come(&other, "greedy", "0", false), 0);
 	for (size_t i = 0; i < 2; i++)

@@ -103,7 +103,15 @@ static void place(struct execution_list *fresh)
 /* Storage trouble undoes the whole group; anything else concerns one of them. */
 static bool is_trouble(int r)
 {
-	return r < 0 && r != -EALREADY && r != -ENOENT && r != -EEXIST;
+	return r < 0 && r != -EALREADY && r != -ENOENT && r != -EEXIST && r != -E2BIG;
+}
+
+/* One without a text, for want of memory, has not come near the history: it is tried again, alone. */
+static int write_end(struct execution *x)
+{
+	int r = x->written = finish_record(x, &x->trouble);
+
+	return x->result_text.data ? r : 0;
 }
 
 static int write_fresh(struct execution *x)
@@ -111,9 +119,14 @@ static int write_fresh(struct execution *x)
 	struct history_new row;
 
 	if (x->ended)
-		return finish_record(x, &x->trouble);
+		return write_end(x);
 	row = execution_new_row(x, x->starts);
-	return history_accept(x->engine->o.history, &row, &x->row, &x->trouble);
+	if (row.request.len > HISTORY_BODY_MAX) /* its file could not be written */
+		return x->written = error_set(
+			       &x->trouble, ERROR_STORAGE, E2BIG,
+			       "the server cannot store a request of this size now; try again "
+			       "later");
+	return x->written = history_accept(x->engine->o.history, &row, &x->row, &x->trouble);
 }
 
 static int write_start(struct execution *x)
@@ -130,12 +143,12 @@ static int write_all(struct engine *e, const struct execution_list *fresh,
 	int r = 0;
 
 	for (struct execution *x = fresh->first; x && !is_trouble(r); x = x->list_next)
-		r = x->written = write_fresh(x);
+		r = write_fresh(x);
 	for (struct execution *x = e->starting; x && !is_trouble(r); x = x->start_next)
 		if (!x->fresh)
 			r = x->written = write_start(x);
 	for (struct execution *x = ended->first; x && !is_trouble(r); x = x->list_next)
-		r = x->written = finish_record(x, &x->trouble);
+		r = write_end(x);
 	return is_trouble(r) ? r : 0;
 }
 
@@ -181,7 +194,8 @@ static void write_group(struct engine *e, const struct execution_list *fresh,
 
 static void tell_accepted(struct execution *x)
 {
-	enum refusal refusal = is_trouble(x->written) ? REFUSAL_STORAGE : REFUSAL_INTERNAL;
+	enum refusal refusal = is_trouble(x->written) || x->written == -E2BIG ? REFUSAL_STORAGE
+									      : REFUSAL_INTERNAL;
 	bool good = x->written == 0;
 
 	if (!good && !x->job) {

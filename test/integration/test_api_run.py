@@ -16,7 +16,7 @@ import pytest
 import oracle
 from conftest import FRONT, Atoll
 from resident import wait_until
-from web import Served, output, sse
+from web import Served, Web, output, sse
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
@@ -120,6 +120,15 @@ def test_bodies_that_are_encoded(web):
             problem(answer, 415, "unsupported_encoding")
             assert answer.headers["accept-encoding"] == "identity"
     assert web.ask("POST", "/v1/execute", body, {**plain, "Content-Encoding": "Identity"}).json()["stdout"] == "1\n"
+
+
+def test_tests_that_print_much(web):
+    """Their texts make a result large, which is kept all the same and is the same whenever it is read."""
+    result = web.execute("python", "print('x' * 900000); import sys; sys.stderr.write('y' * 900000)",
+                         tests=[{"stdin": "", "expected": "x" * 900000}] * 5)
+    assert result["status"] == "success" and [t["verdict"] for t in result["tests"]] == ["passed"] * 5, result["cause"]
+    assert 1800000 < len(json.dumps(result)) < 3 << 20
+    assert web.get(f"/v1/executions/{result['id']}").json() == result
 
 
 def test_tests_have_verdicts(web):
@@ -289,6 +298,38 @@ def pack(*members):
                 info.size = len(rest[0])
                 tar.addfile(info, io.BytesIO(rest[0].encode()))
     return base64.b64encode(packed.getvalue()).decode()
+
+
+@pytest.mark.undisturbed
+def test_archives_that_grow_are_unpacked_aside(web, served):
+    """Few bytes may be many when they are unpacked: others are served meanwhile. Also of jobs that wait for their turn."""
+    packed = io.BytesIO()
+    size = 10 << 20
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, data in [("main.py", b"import os; print(os.path.getsize('0'))")] + [(str(i), b"x" * size) for i in range(4)]:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    body = {"language": "python", "archive": base64.b64encode(packed.getvalue()).decode(), "entry": "main.py",
+            "limits": {"disk": "128m"}}
+    assert len(body["archive"]) < 128 << 10
+    answers, waits = [], []
+
+    def post():
+        answers.append(Web(web.host, web.port).post("/v1/execute", body, timeout=60))
+    threads = [threading.Thread(target=post) for _ in range(3)]
+    begun = time.monotonic()
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        asked = time.monotonic()
+        assert web.get("/healthz").status == 200
+        waits.append(time.monotonic() - asked)
+        time.sleep(0.005)
+    took = time.monotonic() - begun
+    assert [a.json()["stdout"] for a in answers] == [f"{size}\n"] * 3, answers
+    assert max(waits) < took / 4, (took, sorted(waits)[-5:])
+    assert web.wait(web.post("/v1/executions", body).json()["id"])["stdout"] == f"{size}\n"
 
 
 @quick

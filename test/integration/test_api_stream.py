@@ -288,6 +288,15 @@ def test_attach_bytes(web):
 
 
 @quick
+def test_attach_has_a_large_result(web):
+    """A frame that is larger than what a connection may have waiting comes in pieces."""
+    id = web.submit("bash", "head -c 5m /dev/zero | tr '\\0' x", limits={"output": "8m", "output_total": "16m"})
+    ws = WebSocket(web, f"/v1/executions/{id}/attach")
+    assert len(ws.until("result")["data"]["stdout"]) == 5 << 20
+    ws.close()
+
+
+@quick
 def test_attach_mistakes(web):
     id = web.submit("bash", "sleep 25")
     web.wait(id, "running")

@@ -264,6 +264,31 @@ def test_a_foreign_state_directory(atoll, work):
 
 
 @quick
+def test_logs_in_the_state_directory(start, atoll, work):
+    """It is the front's: nothing that it may have put there leads the monitor elsewhere."""
+    daemon = start()
+    assert daemon.end() == 0
+    precious, state = work / "precious", daemon.state
+    (work / "way").symlink_to(state.parent)
+    precious.write_text("precious")
+    precious.chmod(0o666)
+
+    def opened(path, *more):
+        return refused(atoll, "--state-dir", work / "way" / state.name, "--socket", "off", "--listen", "127.0.0.1:0", *more) \
+            .startswith(f"atoll: cannot open the log '{path}'")
+
+    (state / "audit.log").unlink()
+    (state / "audit.log").symlink_to(precious)
+    assert opened(work / "way" / state.name / "audit.log")
+    (state / "audit.log").unlink()
+    (state / "logs").symlink_to(work)
+    assert opened(state / "logs" / "precious", "--audit-file", state / "logs" / "precious")
+    os.link(precious, state / "second")
+    assert opened(state / "second", "--log-file", state / "second")
+    assert precious.read_text() == "precious"
+
+
+@quick
 def test_what_is_in_the_way_of_the_socket(start, atoll, work):
     daemon = start()
     daemon.end(signal.SIGKILL)

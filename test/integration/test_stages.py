@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several programs in one sandbox, one build with many inputs, and calls of one method."""
 import json
+import re
 
 import pytest
 
@@ -234,6 +235,36 @@ def test_build_failure_is_the_verdict_of_every_test(library):
     assert [t["verdict"] for t in result["tests"]] == ["compile_error"] * 3
     assert all(not t["passed"] and t["exit_code"] == -1 and t["stdout"] == "" and t["memory_peak"] is None for t in result["tests"])
     assert "error" in result["stderr"]
+
+
+def test_what_all_tests_print_is_bounded(library):
+    """They are judged by all of it; of the later ones only the ends are kept, and each says how much is missing."""
+    size = 700000
+    rc, result, problem = library.run({
+        "language": "python",
+        "code": f"import sys\nprint('a' + 'é' * {size // 2 - 1} + input())\nsys.stderr.write('e' * {size})",
+        "tests": [{"stdin": f"{i}\n", "expected": "a" + "é" * (size // 2 - 1) + f"{i}\n"} for i in range(6)]})
+    assert rc == 0 and result["status"] == "success", (problem, result["status"], result["cause"])
+    tests = result["tests"]
+    assert [t["verdict"] for t in tests] == ["passed"] * 6
+    texts = [t[k].encode() for t in tests for k in ("stdout", "stderr")]
+    assert sum(len(t) for t in texts) < (2 << 20) + 12 * 2500
+    assert tests[0]["stderr"] == "e" * size and "omitted" not in tests[0]["stdout"]
+    for i, test in list(enumerate(tests))[2:]:
+        assert test["stdout"].startswith("aé") and test["stdout"].endswith(f"é{i}\n"), test["stdout"][-50:]
+        for key, whole in (("stdout", size + 1), ("stderr", size)):
+            omitted = re.search(r"\n\.\.\. \[(\d+) bytes omitted\] \.\.\.\n", test[key])
+            assert omitted and len(test[key].encode()) - len(omitted[0]) + int(omitted[1]) == whole, test[key][:50]
+
+
+def test_tests_above_their_own_limit_and_that_of_all(library):
+    rc, result, problem = library.run({
+        "language": "python", "code": "print('x' * 3000000)", "tests": [{"stdin": "", "expected": ""}] * 4})
+    assert rc == 0, problem
+    for test in result["tests"]:
+        parts = re.fullmatch(r"(x+)\n\.\.\. \[(\d+) bytes omitted\] \.\.\.\n(x+)\n", test["stdout"])
+        assert parts and len(parts[1]) + int(parts[2]) + len(parts[3]) == 3000000, len(test["stdout"])
+    assert [len(t["stdout"]) > 1 << 20 for t in result["tests"]] == [True, True, False, False]
 
 
 def test_tests_that_never_ran_say_why(library):

@@ -2,14 +2,19 @@
 """`python@3.11`: versions that a language's file defines, and those that the runtime itself says it is."""
 import json
 import os
+import secrets
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import time
 
 import pytest
 
+import oracle
 from conftest import FRONT, Atoll
+from resident import wait_until
 from web import Served
 
 quick = pytest.mark.quick
@@ -205,3 +210,33 @@ def test_a_job_cancelled_while_its_version_is_asked_for(serve):
     time.sleep(4)
     assert web.state(job)["status"] == "cancelled" and web.state(job)["stdout"] == ""
     assert web.execute("reef@1.2", "echo $KIND")["stdout"] == "plain\n"
+
+
+@pytest.mark.undisturbed
+@pytest.mark.modes("root")
+@pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
+@pytest.mark.parametrize("query,accept,reset,status", [
+    ("?disconnect=cancel", "application/json", False, "cancelled"), ("?disconnect=cancel", "application/json", True, "cancelled"),
+    ("?disconnect=cancel", "text/event-stream", False, "cancelled"), ("?disconnect=cancel", "text/event-stream", True, "cancelled"),
+    ("", "application/json", True, "success"), ("", "text/event-stream", True, "success")])
+def test_a_client_that_goes_while_its_version_is_asked_for(serve, query, accept, reset, status):
+    """O10: its run goes on, or not, as if it had gone a moment later."""
+    nap = f"9.{secrets.randbelow(10**9):09d}"
+    # The shell's own command line does not hold the word.
+    web = serve(DEFINED.replace("echo reef 1", f"sleep ''{nap[0]}''{nap[1:]}; echo reef 1")).web
+    body = json.dumps({"language": "reef@1.2", "code": "sleep 20" if status == "cancelled" else "echo $KIND"})
+    with socket.create_connection((web.host, web.port), timeout=60) as client:
+        client.sendall((f"POST /v1/execute{query} HTTP/1.1\r\nHost: {web.host}:{web.port}\r\nContent-Type: application/json\r\n"
+                        f"Accept: {accept}\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
+        wait_until(lambda: oracle.who_runs(nap))
+        if reset:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    # The server has seen that when it answers somebody who comes later.
+    assert web.get("/healthz").status == 200
+    oracle.wake(nap)
+    wait_until(lambda: web.get("/v1/executions").json()["executions"], why="it was not taken")
+    row, = web.get("/v1/executions").json()["executions"]
+    began = time.monotonic()
+    result = web.wait(row["id"])
+    assert result["status"] == status and time.monotonic() - began < 15, result
+    assert result["stdout"] == ("plain\n" if status == "success" else ""), result

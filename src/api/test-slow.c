@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clients that take their answers slowly: what they may have of the server, and what others have then. */
+#include "api/test-client.h"
+
+#include <sys/un.h>
+
+static int get_small(struct request_ctx *ctx)
+{
+	return respond_text(ctx, 200, "small");
+}
+
+static int get_large(struct request_ctx *ctx)
+{
+	static const char large[300 << 10];
+
+	return respond_bytes(ctx, 200, "text/plain", (struct span){ large, sizeof(large) });
+}
+
+static const struct route routes[] = {
+	{ HTTP_GET, "/small", get_small, .summary = "small" },
+	{ HTTP_GET, "/large", get_large, .summary = "large" },
+	{ HTTP_GET, "/large/always", get_large, .flags = ROUTE_ALWAYS },
+	{ 0 },
+};
+
+#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
+
+/* The newest connection has little room on its way. */
+static void make_narrow(struct fixture *f)
+{
+	const int room = 1;
+
+	assert_int_equal(
+		setsockopt(f->server->all.last->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
+}
+
+static void test_large_answers_are_bounded(void **state)
+{
+	static const struct {
+		const char *text;
+		int status;
+	} samples[] = {
+		{ GET("/large"), 503 },
+		{ GET("/large/always"), 200 },
+		{ GET("/small"), 200 },
+		{ GET("/nothing"), 404 },
+	};
+	struct server_limits limits = small_limits();
+	struct server_stats stats;
+	struct client stuck, c;
+	struct fixture f;
+
+	(void)state;
+	limits.queue_total_bytes = 400 << 10;
+	fixture_open(&f, routes, &limits);
+	client_open(&f, &stuck);
+	make_narrow(&f);
+	client_send(&stuck, GET("/large"));
+	spin(&f, 2);
+	server_stats(f.server, &stats);
+	assert_true(stats.queue_bytes > 200 << 10);
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
+		_cleanup_buf_ struct buf body = { 0 };
+		int status = 0;
+
+		client_open(&f, &c);
+		client_send(&c, samples[i].text);
+		for (int k = 0; k < 100 && status == 0; k++) {
+			client_wait(&f, &c);
+			status = client_answer(&c, &body);
+		}
+		assert_int_equal(status, samples[i].status);
+		client_close(&c);
+		spin(&f, 1);
+	}
+	client_close(&stuck);
+	fixture_close(&f);
+}
+
+/* On a name that the kernel chose. */
+static struct sockaddr_un listen_somewhere(struct fixture *f, socklen_t *ret_len)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	assert_int_equal(bind(fd, (void *)&address, sizeof(address.sun_family)), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	*ret_len = sizeof(address);
+	assert_int_equal(getsockname(fd, (void *)&address, ret_len), 0);
+	assert_int_equal(
+		server_listen(f->server, (struct listener){ .fd = fd, .kind = LISTENER_UNIX }), 0);
+	return address;
+}
+
+static void client_connect(struct fixture *f, struct client *c, const struct sockaddr_un *address,
+			   socklen_t len)
+{
+	*c = (struct client){ .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+					   0) };
+	buf_init(&c->got, 64 << 20);
+	assert_int_equal(buf_puts(&c->got, ""), 0);
+	assert_int_equal(connect(c->fd, (const void *)address, len), 0);
+	spin(f, 1);
+}
+
+/* Many answers one behind the other are no way to have more time for each. */
+static void test_slow_reader_of_many(void **state)
+{
+	struct server_limits limits = small_limits();
+	struct fixture f;
+	struct conn *conn;
+	struct client c;
+	int64_t now_ns;
+
+	(void)state;
+	fixture_open(&f, routes, &limits);
+	client_open(&f, &c);
+	make_narrow(&f);
+	conn = f.server->all.last;
+	client_send(&c, GET("/small"));
+	client_wait(&f, &c);
+	assert_true(conn->state == CONN_IDLE && conn->owed_ns < NS_PER_SEC);
+	now_ns = conn->flush_ended_ns = clock_now_ns();
+	conn->owed_ns = 20 * NS_PER_SEC;
+	client_send(&c, GET("/large"));
+	client_wait(&f, &c);
+	assert_true(conn->state == CONN_FLUSH && conn->deadline_ns < now_ns + 25 * NS_PER_SEC);
+	/* What is taken in time makes it good. */
+	for (int i = 0; i < 200 && conn->state == CONN_FLUSH; i++)
+		client_wait(&f, &c);
+	assert_true(conn->state == CONN_IDLE && conn->owed_ns < 0);
+	client_close(&c);
+	fixture_close(&f);
+}
+
+/* Who takes a little of an answer now and then has a connection for a while, not for ever. */
+static void test_slow_readers(void **state)
+{
+	struct server_limits limits = small_limits();
+	_cleanup_buf_ struct buf body = { 0 };
+	struct sockaddr_un address;
+	struct client slow[2], c;
+	struct server_stats stats;
+	struct fixture f;
+	socklen_t len;
+
+	(void)state;
+	limits.connections = ARRAY_SIZE(slow);
+	limits.connections_reserve = 0;
+	fixture_open(&f, routes, &limits);
+	address = listen_somewhere(&f, &len);
+	for (size_t i = 0; i < ARRAY_SIZE(slow); i++) {
+		client_connect(&f, &slow[i], &address, len);
+		make_narrow(&f);
+		client_send(&slow[i], GET("/large") GET("/large"));
+		spin(&f, 2);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(slow); i++) {
+		const struct conn *conn = i == 0 ? f.server->all.first : f.server->all.last;
+		int64_t deadline_ns = conn->deadline_ns;
+
+		assert_int_equal(conn->state, CONN_FLUSH);
+		client_receive(&slow[i]);
+		spin(&f, 5);
+		assert_true(conn->out.bytes > 0 && conn->deadline_ns > deadline_ns);
+	}
+	client_connect(&f, &c, &address, len);
+	client_receive(&c);
+	assert_int_equal(client_answer(&c, &body), 503);
+	client_close(&c);
+	/* As if it had gone on like that for an hour. */
+	for (struct conn *conn = f.server->all.first; conn; conn = conn->all.next)
+		conn->flush_started_ns -= 3600 * NS_PER_SEC;
+	for (size_t i = 0; i < ARRAY_SIZE(slow); i++)
+		client_receive(&slow[i]);
+	spin(&f, 5);
+	server_stats(f.server, &stats);
+	assert_int_equal(stats.timed_out, ARRAY_SIZE(slow));
+	assert_int_equal(stats.open, 0);
+	client_connect(&f, &c, &address, len);
+	client_send(&c, GET("/small"));
+	client_wait(&f, &c);
+	assert_int_equal(client_answer(&c, &body), 200);
+	client_close(&c);
+	for (size_t i = 0; i < ARRAY_SIZE(slow); i++)
+		client_close(&slow[i]);
+	fixture_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_large_answers_are_bounded),
+		cmocka_unit_test(test_slow_reader_of_many),
+		cmocka_unit_test(test_slow_readers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is too large: for a row, for the loop's thread. It is the matter of one execution; others go on. */
+#include "engine/test-support.h"
+
+#include "loop/fiber.h"
+#include "loop/worker.h"
+
+#define SH(code) "{\"language\": \"bash\", \"code\": \"" code "\"}"
+
+static const struct submission others = { .job = true, .caller = "other" };
+
+static json_t *get(const char *id)
+{
+	struct error err = { 0 };
+	char *text = NULL;
+	json_t *root;
+
+	if (engine_get_text(fix.engine, NULL, id, &text, &err) < 0)
+		fail_msg("%s", err.text);
+	root = json_loads(text, 0, NULL);
+	assert_non_null(root);
+	free(text);
+	return root;
+}
+
+static void wait_status(const char *id, const char *status)
+{
+	json_t *root = get(id);
+
+	for (int i = 0; i < 8000 && strcmp(text_at(root, "status"), status) != 0; i++) {
+		json_decref(root);
+		run_for_ms(5);
+		root = get(id);
+	}
+	assert_string_equal(text_at(root, "status"), status);
+	json_decref(root);
+}
+
+static struct execution *make_one(void)
+{
+	struct execution *x = execution_new(fix.engine, "test", NULL);
+
+	assert_non_null(x);
+	x->body = json_pack("{s:s}", "code", "#");
+	x->text = (struct span){ strdup("{}"), 2 };
+	x->created_ns = clock_realtime_ns();
+	execution_own(x);
+	x->ended = run_nothing(STATUS_CANCELLED);
+	assert_non_null(x->ended);
+	return x;
+}
+
+static char *make_text(size_t n)
+{
+	char *text = malloc(n + 1);
+
+	assert_non_null(text);
+	memset(text, 'x', n);
+	text[n] = '\0';
+	return text;
+}
+
+static void wait_idle(void)
+{
+	for (int i = 0; i < 8000 && !engine_is_idle(fix.engine); i++)
+		run_for_ms(5);
+	assert_true(engine_is_idle(fix.engine));
+}
+
+/* In the turn of somebody else's job, which is none the worse for it. */
+static void end_beside_a_job(struct execution *x, char ret_id[HISTORY_ID])
+{
+	struct client c;
+	char id[HISTORY_ID];
+
+	(void)snprintf(ret_id, HISTORY_ID, "%s", x->id);
+	assert_int_equal(submit(&c, SH("echo fine"), others), 0);
+	list_add(&fix.engine->finishing, x);
+	(void)execution_unref(x);
+	engine_want_turn(fix.engine);
+	run_until(&c.accepted);
+	assert_int_equal(c.refusal, REFUSAL_NONE);
+	assert_int_equal(fix.engine->unsaved.n, 0);
+	(void)snprintf(id, sizeof(id), "%s", execution_id(c.x));
+	client_done(&c);
+	wait_status(id, "success");
+	wait_idle();
+}
+
+/* Its file could not be written, and no row holds it. */
+static void test_result_too_large_for_a_row(void **state)
+{
+	enum { N = HISTORY_BODY_MAX };
+	struct execution *x = make_one();
+	char id[HISTORY_ID];
+	json_t *result;
+
+	(void)state;
+	x->ended->out = (struct result_stream){ .text = make_text(N), .len = N, .bytes = N };
+	x->ended->n_tests = 1;
+	x->ended->tests = calloc(1, sizeof(*x->ended->tests));
+	assert_non_null(x->ended->tests);
+	x->ended->tests[0].verdict = "passed";
+	x->ended->tests[0].stdout_text = strdup("some");
+	x->ended->tests[0].stderr_text = strdup("");
+	end_beside_a_job(x, id);
+	result = get(id);
+	assert_string_equal(text_at(result, "status"), "internal_error");
+	assert_non_null(strstr(text_at(json_object_get(result, "cause"), "detail"), "too large"));
+	assert_string_equal(text_at(result, "stdout"), "");
+	assert_int_equal(json_integer_value(json_object_get(result, "stdout_bytes")), N);
+	assert_true(json_is_true(json_object_get(result, "stdout_truncated")));
+	assert_string_equal(text_at(json_array_get(json_object_get(result, "tests"), 0), "verdict"),
+			    "passed");
+	json_decref(result);
+}
+
+/* Texts of tests and of stages make a result large, too: it is a file, and not in the row. */
+static void test_texts_of_tests_count(void **state)
+{
+	enum { N = WORKER_LARGE_BYTES / 2 };
+	struct execution *x = make_one();
+	struct result_test *test;
+	char id[HISTORY_ID];
+	int fd;
+
+	(void)state;
+	finish_large(x);
+	assert_null(x->result_text.data);
+	x->ended->n_tests = x->ended->n_stages = 1;
+	x->ended->tests = test = calloc(1, sizeof(*test));
+	x->ended->stages = calloc(1, sizeof(*x->ended->stages));
+	assert_true(test && x->ended->stages);
+	test->stdout_text = make_text(N);
+	test->stderr_text = strdup("");
+	finish_large(x);
+	assert_null(x->result_text.data);
+	x->ended->stages[0].stderr_text = make_text(N);
+	finish_large(x);
+	assert_non_null(x->result_text.data);
+	assert_true(x->result_filed);
+	end_beside_a_job(x, id);
+	wait_status(id, "cancelled");
+	fd = history_output_open(fix.history, id, HISTORY_RESULT);
+	assert_true(fd >= 0);
+	(void)fd_close(fd);
+}
+
+/* The request of one that ended: the row comes without. */
+static void test_request_too_large_for_a_row(void **state)
+{
+	struct execution *x = make_one();
+	char id[HISTORY_ID];
+
+	(void)state;
+	x->text.len = (size_t)HISTORY_BODY_MAX + 1; /* nobody reads it */
+	end_beside_a_job(x, id);
+	wait_status(id, "cancelled");
+}
+
+/* A job that could not be run again is not accepted, and others are. */
+static void test_job_too_large_for_a_row(void **state)
+{
+	struct client large, small;
+
+	(void)state;
+	assert_int_equal(submit(&large, SH("echo no"), others), 0);
+	assert_int_equal(submit(&small, SH("echo yes"), others), 0);
+	large.x->text.len = (size_t)HISTORY_BODY_MAX + 1;
+	run_until(&small.accepted);
+	run_until(&large.accepted);
+	assert_int_equal(small.refusal, REFUSAL_NONE);
+	assert_int_equal(large.refusal, REFUSAL_STORAGE);
+	wait_status(execution_id(small.x), "success");
+	assert_int_equal(fix.engine->unsaved.n, 0);
+	client_done(&small);
+	client_done(&large);
+}
+
+/* A tar.gz of run.sh: "echo packed\n". */
+static const char packed[] =
+	"H4sIAAAAAAACAysqzdMrzmCgKTAAAjMTEzANBOi0gYGhCYINFjc3BFIKBgx0AKXFJYlFQCsZ"
+	"RiZITc7IVyhITM5OTeFiGAWjYBSMglEwYgAAmbYDogAIAAA=";
+
+static json_t *make_body(void)
+{
+	return json_pack("{s:s, s:s, s:s}", "language", "bash", "entry", "run.sh", "archive",
+			 packed);
+}
+
+struct unpacking {
+	json_t *body;
+	struct prepared prepared;
+	struct error err;
+	int r;
+	bool done;
+};
+
+static void unpack_on_fiber(void *data)
+{
+	struct unpacking *u = data;
+
+	u->r = prepare_body(fix.engine, u->body, &u->prepared, &u->err);
+	u->done = true;
+	loop_stop(fix.loop);
+}
+
+/* However small it is: others need not wait until it is unpacked. */
+static void test_archives_are_the_workers(void **state)
+{
+	struct unpacking u = { .body = make_body() };
+	struct worker *worker;
+
+	(void)state;
+	assert_non_null(u.body);
+	assert_int_equal(worker_new(fix.loop, &worker), 0);
+	assert_int_equal(fiber_start(fix.loop, unpack_on_fiber, &u), 0);
+	assert_false(u.done);
+	run_until(&u.done);
+	assert_int_equal(u.r, 0);
+	assert_string_equal(text_at(json_object_get(u.prepared.request, "files"), "run.sh"),
+			    "echo packed\n");
+	prepared_done(&u.prepared);
+	json_decref(u.body);
+	(void)worker_free(worker);
+}
+
+/* Nor until one is that waited for its turn: it is judged on a fiber. */
+static void test_archive_of_a_job_that_waited(void **state)
+{
+	_cleanup_free_ char *text = NULL;
+	json_t *body = make_body();
+	struct worker *worker;
+	struct client c;
+
+	(void)state;
+	text = json_dumps(body, 0);
+	json_decref(body);
+	assert_non_null(text);
+	assert_int_equal(worker_new(fix.loop, &worker), 0);
+	fix.engine->o.running_max = 0;
+	assert_int_equal(submit(&c, text, others), 0);
+	run_until(&c.accepted);
+	assert_null(c.x->run);
+	assert_non_null(c.x->body);
+	fix.engine->o.running_max = 4;
+	assert_int_equal(engine_turn(fix.engine, 0), 0);
+	assert_true(c.x->judged);
+	wait_status(execution_id(c.x), "success");
+	client_done(&c);
+	wait_idle();
+	(void)worker_free(worker);
+}
+
+#define ENGINE_TEST(name) cmocka_unit_test_setup_teardown(name, setup_engine, teardown_engine)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ENGINE_TEST(test_result_too_large_for_a_row),
+		ENGINE_TEST(test_texts_of_tests_count),
+		ENGINE_TEST(test_request_too_large_for_a_row),
+		ENGINE_TEST(test_job_too_large_for_a_row),
+		ENGINE_TEST(test_archives_are_the_workers),
+		ENGINE_TEST(test_archive_of_a_job_that_waited),
+	};
+
+	return cmocka_run_group_tests(tests, setup_service, teardown_service);
+}
