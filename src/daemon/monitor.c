@@ -13,14 +13,17 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -29,6 +32,11 @@ enum {
 	STOP_MS = 5 * 1000,  /* what cleaning up may take */
 	FILES_A_RUN =
 		30, /* a dozen, as many of one that is being removed, and its share of what others need */
+};
+
+enum {
+	LOG_FLAGS = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+	LOG_MODE = 0640
 };
 
 static void set_deadline(struct monitor *m, int64_t in_ms)
@@ -122,17 +130,54 @@ void monitor_ready(struct monitor *m)
 	m->ever_ready = true;
 }
 
+/* Where a path leads from the state directory on; false: it does not lead there. */
+static bool leads_inside(const char *state, const char *path, char ret[PATH_MAX])
+{
+	size_t n = strlen(state);
+
+	for (const char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
+		_cleanup_free_ char *head = strndup(path, (size_t)(p - path));
+		_cleanup_free_ char *real = head ? realpath(head, NULL) : NULL;
+
+		if (!real || strncmp(real, state, n) != 0 || (real[n] != '/' && real[n] != '\0'))
+			continue;
+		(void)snprintf(ret, PATH_MAX, ".%s%s", real + n, p);
+		return true;
+	}
+	return false;
+}
+
+/* The front owns that directory: whatever it has put there, no link is followed, and no file of two names is written to. */
+static int open_inside(const char *state, const char *path)
+{
+	const struct open_how how = { .flags = LOG_FLAGS | O_NOFOLLOW,
+				      .mode = LOG_MODE,
+				      .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
+	_cleanup_close_ int dir_fd = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd = -EBADF;
+	struct stat st;
+
+	if (dir_fd < 0)
+		return -errno;
+	fd = (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) && st.st_nlink == 1 ? TAKE_FD(fd) : -EPERM;
+}
+
 static int open_log_file(const struct config *c, const char *path, struct error *err)
 {
-	/* Where the front may have put something, no link is followed. */
-	bool inside = strncmp(path, c->state_dir, strlen(c->state_dir)) == 0;
-	int fd = open(path,
-		      O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
-			      (inside ? O_NOFOLLOW : 0),
-		      0640);
+	char inside[PATH_MAX];
+	int fd;
 
-	return fd < 0 ? error_set(err, ERROR_STORAGE, errno, "cannot open the log '%.200s': %s",
-				  path, strerror(errno))
+	if (leads_inside(c->state_dir, path, inside)) {
+		fd = open_inside(c->state_dir, inside);
+	} else {
+		fd = open(path, LOG_FLAGS | O_CLOEXEC, LOG_MODE);
+		fd = fd < 0 ? -errno : fd;
+	}
+	return fd < 0 ? error_set(err, ERROR_STORAGE, -fd, "cannot open the log '%.200s': %s", path,
+				  strerror(-fd))
 		      : fd;
 }
 

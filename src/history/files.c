@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 
 enum {
@@ -250,13 +251,23 @@ static int has_row(struct history *h, const char *name)
 	return r;
 }
 
+/* Requests and outputs are written before there is a row for them. */
+static bool is_older(const struct history *h, int at, const char *name)
+{
+	struct stat st;
+
+	return fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_ctim.tv_sec * NS_PER_SEC + st.st_ctim.tv_nsec < h->opened_ns;
+}
+
 static void sweep_dir(struct history *h, int at, const char *shard)
 {
 	_cleanup_(close_dir) DIR *dir = list_dir(at, shard);
 	const struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))
-		if (!is_dots(entry->d_name) && has_row(h, entry->d_name) == 0)
+		if (!is_dots(entry->d_name) && is_older(h, dirfd(dir), entry->d_name) &&
+		    has_row(h, entry->d_name) == 0)
 			remove_tree(dirfd(dir), entry->d_name, 0);
 	(void)unlinkat(at, shard, AT_REMOVEDIR); /* only when it is empty */
 }

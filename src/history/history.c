@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -145,6 +146,7 @@ static int recover(struct history *h, struct error *err)
 
 static int open_all(struct history *h, struct error *err)
 {
+	struct timespec now;
 	int r = open_state_dir(h, err);
 
 	if (r >= 0)
@@ -153,6 +155,8 @@ static int open_all(struct history *h, struct error *err)
 		return r;
 	h->health.clean = size_of(h, LOG) == 0 && size_of(h, ARRIVALS) == 0;
 	h->sweep = h->health.clean ? SWEEP_END : 0;
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	h->opened_ns = now.tv_sec * NS_PER_SEC + now.tv_nsec;
 	r = make_database(h, err);
 	if (r >= 0)
 		r = files_open(h, err);

@@ -151,7 +151,8 @@ struct history {
 	bool unsettled;	     /* something was written since everything was last on the disk */
 	int64_t written_ns;  /* monotonic: the last commit */
 	int wal_pages;
-	unsigned sweep; /* next directory to look for orphans in; SWEEP_END: done */
+	unsigned sweep;	   /* next directory to look for orphans in; SWEEP_END: done */
+	int64_t opened_ns; /* by the clock that files are dated with: what is not older is no orphan */
 };
 
 /* The columns of a narrow row, in the order row_read() takes them. */

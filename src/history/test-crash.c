@@ -235,11 +235,12 @@ static void test_two_openers(void **state)
 static void test_orphans(void **state)
 {
 	struct fixture *f = *state;
-	char id[HISTORY_ID], other[HISTORY_ID];
+	char id[HISTORY_ID], other[HISTORY_ID], coming[HISTORY_ID];
 
 	(void)put(f, "alice", STATUS_SUCCESS);
 	make_id(id, f->ids);
 	(void)snprintf(other, sizeof(other), "ex_zz%024d", 1);
+	(void)snprintf(coming, sizeof(coming), "ex_zz%024d", 2);
 	(void)close(history_output_create(f->h, id, HISTORY_STDOUT));
 	(void)close(history_output_create(f->h, other, HISTORY_STDOUT));
 	(void)close(history_files_create(f->h, id));
@@ -254,10 +255,15 @@ static void test_orphans(void **state)
 		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 		assert_int_equal(fd_write_all(fd, "not a log", 9), 0);
 	}
+	/* Files are dated with a clock that stands still for some milliseconds. */
+	(void)usleep(30000);
 	reopen(f);
+	/* Somebody has just sent it: its row follows. */
+	(void)close(history_output_create(f->h, coming, HISTORY_REQUEST));
 	settle(f);
 	assert_int_equal(history_output_open(f->h, other, HISTORY_STDOUT), -ENOENT);
 	assert_int_equal(history_files_open(f->h, other), -ENOENT);
+	assert_int_equal(close(history_output_open(f->h, coming, HISTORY_REQUEST)), 0);
 	_cleanup_close_ int kept = history_output_open(f->h, id, HISTORY_STDOUT);
 	_cleanup_close_ int files = history_files_open(f->h, id);
 
