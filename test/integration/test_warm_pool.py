@@ -402,8 +402,8 @@ def test_a_group_is_used_again_without_its_past(own):
     burn = "import time\nend = time.process_time() + 1.2\nwhile time.process_time() < end: pass\nprint(1)"
     for _ in range(3):
         assert front.result(["-l", "python", "-c", burn])["cpu_time"] > 1
-        # Cold: its work directory is read-only.
-        after = front.result(["-l", "python", "--read-only", "--cpu-time", "1", "-c", "print(1)"])
+        # Cold, and in a sandbox that nobody made ahead: it has a terminal.
+        after = front.result(["-l", "python", "--tty", "--cpu-time", "1", "-c", "print(1)"])
         assert after["status"] == "success" and after["cpu_time"] < 0.9, after
 
 
