@@ -232,6 +232,7 @@ static struct job_input job_input(const struct run *run, const struct execution 
 	const struct limits *l = &in->decision->limits;
 	struct job_input input = {
 		.ring = in->warm && run->rung ? run->ring : (struct ring){ BELLS_MAX, -1 },
+		.wires = &run->atoll->wires,
 		.tty = in->decision->tty,
 		.quiet = !in->live || !o->on_output,
 		.stdin_data = in->stdin_data,
@@ -315,10 +316,14 @@ static void obey(struct run_control *c, struct job *job, bool live)
 		job_pause(job);
 }
 
-/* Nobody needs this processor once the broker has done its part: what telling a result takes comes into its caches. */
+/*
+ * Nobody needs this processor once the broker has done its part: the next run's descriptors are made, and what telling a result
+ * takes comes into its caches.
+ */
 static void use_the_time(const struct run *run)
 {
 	(void)sched_yield();
+	(void)!wires_make(&run->atoll->wires);
 	free(result_to_text(run->result));
 }
 
@@ -333,6 +338,8 @@ static int await(struct run *run, struct watcher *w)
 	}
 	if (c)
 		obey(c, w->job, w->in->live);
+	if (run->rung)
+		(void)!wires_make(&run->atoll->wires);
 	while (!job_has_ended(w->job))
 		fiber_wait();
 	if (c) {

@@ -43,6 +43,7 @@ struct atoll {
 	struct memo memo;
 	struct broker_choice broker;
 	struct link *link;	/* NULL: no broker yet */
+	struct wires wires;	/* of the next run */
 	bool warm;		/* its broker keeps runtimes ready: plans say what they can use */
 	struct keeper *keeper;	/* of a service: link is its matter, and runs are on fibers */
 	struct flight *flights; /* what several runs would do alike */

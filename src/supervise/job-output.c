@@ -166,35 +166,49 @@ int job_expect_output(struct job *j)
 			      (struct handler){ on_quiet_end, j }, &j->quiet);
 }
 
-int job_make_stdio(struct job *j, int ret[3])
+/* What comes from the terminal is not known yet. */
+static int make_none(int ret[3])
 {
-	bool input = !j->in.tty && (j->in.stdin_data.data || j->in.stdin_fd >= 0);
-	struct stream *streams[] = { &j->out, &j->err };
-	int pair[2];
-
-	if (input && pipe2(pair, O_CLOEXEC) == 0) {
-		ret[0] = pair[0];
-		j->feed.to_fd = pair[1];
-	} else if (input) {
-		return -errno;
-	} else {
-		ret[0] = open("/dev/null", (j->in.tty ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-	}
-	if (ret[0] < 0)
-		return -errno;
-	for (int i = 0; i < 2; i++) {
-		if (j->in.tty) {
-			ret[i + 1] = fcntl(ret[0], F_DUPFD_CLOEXEC, 3);
-			if (ret[i + 1] < 0)
-				return -errno;
-			continue;
-		}
-		if (pipe2(pair, O_CLOEXEC) < 0)
-			return -errno;
-		streams[i]->fd = pair[0];
-		ret[i + 1] = pair[1];
-		if (fcntl(pair[0], F_SETFL, O_RDONLY | O_NONBLOCK) < 0)
+	for (int i = 0; i < 3; i++) {
+		ret[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
+		if (ret[i] < 0)
 			return -errno;
 	}
 	return 0;
+}
+
+static int make_input(struct job *j, int *ret)
+{
+	int pair[2];
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	*ret = pair[0];
+	j->feed.to_fd = pair[1];
+	return 0;
+}
+
+int job_make_stdio(struct job *j, int ret[3])
+{
+	struct wires own = { 0 }, w;
+	int r = wires_take(j->in.wires ? j->in.wires : &own, &w);
+
+	if (r < 0)
+		return r;
+	j->ticket_fd = w.ticket_fd;
+	w.ticket_fd = -EBADF;
+	if (j->in.tty) {
+		r = make_none(ret);
+	} else {
+		j->out.fd = TAKE_FD(w.out[0]);
+		j->err.fd = TAKE_FD(w.err[0]);
+		ret[1] = TAKE_FD(w.out[1]);
+		ret[2] = TAKE_FD(w.err[1]);
+		if (j->in.stdin_data.data || j->in.stdin_fd >= 0)
+			r = make_input(j, &ret[0]);
+		else
+			ret[0] = TAKE_FD(w.null_fd);
+	}
+	wires_done(&w);
+	return r;
 }

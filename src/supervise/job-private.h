@@ -51,6 +51,6 @@ int stream_read(struct stream *s);
 int stream_watch(struct stream *s) _must_check_;
 /* What is there now; a pipe holds no more than these reads take, however large its owner made it. */
 void job_last_reads(struct job *j);
-/* The program's three descriptors; ret holds what goes to the broker. */
+/* The program's three descriptors, and the ticket; ret holds what goes to the broker. */
 int job_make_stdio(struct job *j, int ret[3]) _must_check_;
 int job_expect_output(struct job *j) _must_check_;

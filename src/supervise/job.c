@@ -519,9 +519,6 @@ static int send_run(struct job *j, const int stdio[3])
 		if (plan_fd < 0)
 			return plan_fd;
 	}
-	j->ticket_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (j->ticket_fd < 0)
-		return -errno;
 	j->port.on_message = on_message;
 	j->port.data = j;
 	link_attach(j->link, &j->port);

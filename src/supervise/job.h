@@ -24,6 +24,7 @@
 #include "spec/request.h"
 #include "supervise/capture.h"
 #include "supervise/link.h"
+#include "supervise/wires.h"
 
 enum job_state { JOB_NEW, JOB_SENT, JOB_RUNNING, JOB_DRAINING, JOB_ENDED };
 
@@ -45,8 +46,9 @@ struct job_observer {
 };
 
 struct job_input {
-	struct span plan; /* encoded; borrowed until job_start() returns */
-	struct ring ring; /* that has announced it */
+	struct span plan;    /* encoded; borrowed until job_start() returns */
+	struct ring ring;    /* that has announced it */
+	struct wires *wires; /* made ahead, or empty; NULL: it makes its own */
 	bool tty;
 	bool quiet;		/* nobody looks at output before the end */
 	struct span stdin_data; /* fed first; data NULL: none */
