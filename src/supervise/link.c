@@ -161,6 +161,8 @@ int link_spawn(struct link_server server, struct link **ret, struct error *err)
 				 strerror(errno));
 	if (pid == 0)
 		child_serve(theirs, server);
+	/* It has a sandbox to make meanwhile: a kernel that packs processes would start it when we wait, on our processor. */
+	(void)sched_yield();
 	r = link_new(ours, pid, ret);
 	if (r < 0) {
 		ours = fd_close(ours);
