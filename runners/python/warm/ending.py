@@ -27,47 +27,37 @@ builtin_count = len(builtins.__dict__)
 
 
 class Run:
-    """Runs a function that it has in its slot, the program, when it is freed."""
+    """Runs a function that it has in its slot when it is freed, below no frame: the program, and what follows it. It is of one
+    kind because the interpreter remembers where it found a finalizer by kind: a child that looked for others would write to the
+    names that were remembered before, and copy a page for each."""
     __slots__ = ("__del__",)
 
-    def __init__(self, program):
-        self.__del__ = program
+    def __init__(self, function):
+        self.__del__ = function
 
 
-class Untrace:
-    __del__ = staticmethod(partial(sys.settrace, None))
+untrace = partial(sys.settrace, None)
+unprofile = partial(sys.setprofile, None)
+call_exits = atexit._run_exitfuncs
 
 
-class Unprofile:
-    __del__ = staticmethod(partial(sys.setprofile, None))
-
-
-class Join:
-    """Waits for the program's threads when it is freed."""
-
-    def __del__(self):
-        threading = modules.get("threading")
-        if threading is not None:
-            try:
-                threading._shutdown()
-            except BaseException as error:
-                complain(error, threading)
-
-
-class Exits:
-    """Calls the exit functions when it is freed, below no frame, as the interpreter does."""
-    __del__ = staticmethod(atexit._run_exitfuncs)
-
-
-class End:
-    """Ends the process when it is freed."""
-
-    def __del__(self):
+def join():
+    """Waits for the program's threads."""
+    threading = modules.get("threading")
+    if threading is not None:
         try:
-            finish()
-        except BaseException:  # a program that took the interpreter apart
-            pass
-        leave(state.code)
+            threading._shutdown()
+        except BaseException as error:
+            complain(error, threading)
+
+
+def end():
+    """Ends the process."""
+    try:
+        finish()
+    except BaseException:  # a program that took the interpreter apart
+        pass
+    leave(state.code)
 
 
 def tell(code):
@@ -85,7 +75,7 @@ class Launch(SystemExit):
     code = None
 
     def __init__(self):
-        super().__init__(End(), Exits(), Join(), Untrace(), Unprofile(), Run(None))
+        super().__init__(Run(end), Run(call_exits), Run(join), Run(untrace), Run(unprofile), Run(None))
 
 
 class State:
@@ -112,7 +102,7 @@ def unraisable(args):
     """sys.unraisablehook of a program: its own end comes here as well."""
     if args.object is state.program and args.object is not None:
         state.code = end_of(args.exc_type, args.exc_value, args.exc_traceback)
-    elif args.object is not Exits.__del__:  # 3.9 has told already
+    elif args.object is not call_exits:  # 3.9 has told already
         sys.__unraisablehook__(args)
 
 

@@ -100,11 +100,16 @@ def fill_heap(ctypes):
 
 def fill_pools():
     """The interpreter's own allocator has pools of equal pieces for objects of up to 512 bytes."""
-    for size in range(48, 513, 16):
+    for size in range(16, 513, 16):
         while True:
-            kept.append(bytes(size - 33))
+            kept.append(object() if size == 16 else len(kept) + 1000 if size == 32 else bytes(size - 33))
             if id(kept[-1]) % POOL == 48:  # the first of a new pool
                 break
+
+
+def fill_arrays(numpy):
+    """numpy keeps up to seven pieces of each size below 1024 bytes for its next arrays."""
+    kept.extend([numpy.empty(size, "u1") for size in range(1, 1024) for _ in range(7)])
 
 
 def learn(mmap):
@@ -114,11 +119,11 @@ def learn(mmap):
     what is needed is made before, and kept.
     """
     global answer, entries, wanted
+    fill_pools()  # first: it may map more
     spans[:] = mappings()
     shared = mmap.mmap(-1, ROOM + sum(end - start for start, end, _ in spans) // PAGE * 8)
     answer, entries = memoryview(shared)[:ROOM].cast("Q"), memoryview(shared)[ROOM:].cast("Q")
     wanted = memoryview(mmap.mmap(-1, ROOM, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)).cast("Q")
-    fill_pools()
     libc.PyOS_BeforeFork()
     pid = libc._Fork()  # the agent has taken fork()
     if pid == 0:

@@ -2,7 +2,7 @@
 """Programs that use what programs use.
 
 The zygote runs all of them, so that caches are filled and bytecode is specialised before the fork. The probe (pages.py) runs
-BASE, one of REPEATED and FAILING: what they touch every child gets before it waits.
+BASE, one of REPEATED, SIZES and FAILING: what they touch every child gets before it waits.
 """
 
 BASE = """
@@ -83,6 +83,11 @@ figure, axes = plt.subplots()
 axes.plot([1, 2, 3], label="l"); axes.bar([1, 2], [3, 4]); axes.set_title("t"); axes.set_xlabel("x")
 axes.legend(); axes.grid(True)
 figure.savefig(io.BytesIO(), format="png"); plt.close("all"); plt.figure(); plt.scatter([1], [2]); plt.close("all")
+"""
+
+# Objects of every size that the interpreter has pools for: a program's code may be of any.
+SIZES = """
+for size in range(0, 480, 16): bytes(size)
 """
 
 FAILING = """

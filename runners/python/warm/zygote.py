@@ -149,7 +149,7 @@ def forget():
 
 def act(names):
     """In the probe: becomes a child that was sent a sample."""
-    text = (samples.BASE + repeated(names) + samples.FAILING).encode()
+    text = (samples.BASE + repeated(names) + samples.SIZES + samples.FAILING).encode()
     state.control, writer = os.pipe()
     os.write(writer, b"r" + program.usual + text)
     os.close(writer)
@@ -163,12 +163,15 @@ def learn_pages(names):
     loaded = shelf.everything
     if "ctypes" not in loaded or "mmap" not in loaded:  # a minimal Python
         return
+    if "numpy" in loaded:
+        pages.fill_arrays(loaded["numpy"])
     pages.tighten(loaded["ctypes"])
     state.done = pages.last_word
     if not hasattr(pages.libc, "_Fork") or not hasattr(pages.libc, "PyOS_BeforeFork"):  # an old libc or Python
         return
     for _ in range(2):  # the first changes what the second finds
         gc.collect()
+        Run(gc.isenabled)  # so that children know where its finalizer is
         if pages.learn(loaded["mmap"]):
             act(names)
             child()
