@@ -230,7 +230,8 @@ static void test_table(void **state _unused_)
 	check_words(table.runtimes[0].argv, argv);
 	check_words(table.runtimes[0].env,
 		    "PATH=/usr/local/bin:/usr/bin:/bin USER=sandbox LOGNAME=sandbox "
-		    "LC_CTYPE=C.UTF-8 TMPDIR=/tmp A=1 HOME=/h OPENBLAS_NUM_THREADS=1 "
+		    "LC_CTYPE=C.UTF-8 TMPDIR=/tmp ATOLL_TEXT=/sandbox/code.forked A=1 HOME=/h "
+		    "OPENBLAS_NUM_THREADS=1 "
 		    "MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1 B=PATH=/usr/local/bin:/usr/bin:/bin\n"
 		    "USER=sandbox\nLOGNAME=sandbox\nLC_CTYPE=C.UTF-8\nTMPDIR=/tmp\nA=1\nHOME=/"
 		    "h\nS=/.atoll "

@@ -76,11 +76,11 @@ static const char *usual_env(const struct language *lang, const struct word_cont
 static const char *const *zygote_env(const struct language *lang, const struct word_context *c,
 				     struct arena *memory)
 {
-	static const char *const no_home[] = { "HOME=/nonexistent", NULL };
+	static const char *const own[] = { "HOME=/nonexistent", "ATOLL_TEXT={source}", NULL };
 	static const char *const one_thread[] = { "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
 						  "MKL_NUM_THREADS=1", "NUMEXPR_NUM_THREADS=1",
 						  NULL };
-	const char *const *const parts[] = { plan_base_env, no_home, (const char *const *)lang->env,
+	const char *const *const parts[] = { plan_base_env, own, (const char *const *)lang->env,
 					     one_thread, (const char *const *)lang->warm.env };
 
 	return join_env(parts, ARRAY_SIZE(parts), c, memory);
@@ -108,14 +108,16 @@ static int add_runtime(const struct language *lang, const char *data_dir, struct
 		       struct warm_runtime *ret)
 {
 	static const struct limits limits = { .cpus_milli = 1000, .memory_bytes = 512 * MiB };
-	char path[PATH_MAX];
-	struct word_context c = { .source = "",
+	char path[PATH_MAX], source[PATH_MAX];
+	struct word_context c = { .source = source,
 				  .build = SANDBOX_BUILD,
 				  .limits = &limits,
 				  .class_name = "",
 				  .runner = path };
 
 	if (lang->warm.kind != WARMTH_FORK || language_available(lang, NULL, NULL) < 0 ||
+	    snprintf(source, sizeof(source), SANDBOX_WORK "/%s", lang->source) >=
+		    (int)sizeof(source) ||
 	    snprintf(path, sizeof(path), "%s/runners/%s", data_dir,
 		     lang->warm.runner ? lang->warm.runner : "") >= (int)sizeof(path) ||
 	    access(path, R_OK) < 0)

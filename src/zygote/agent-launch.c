@@ -38,22 +38,6 @@ struct request { /* one LAUNCH */
 	uint32_t op_index;
 };
 
-static int write_file(const struct request *req, const struct op *op)
-{
-	const struct timespec time = { .tv_sec = req->record.files_ns / NS_PER_SEC,
-				       .tv_nsec = req->record.files_ns % NS_PER_SEC };
-	int fd = sys_open(op_b(&req->plan, op), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, op->mode);
-	int r;
-
-	if (fd < 0)
-		return fd;
-	r = sys_write(fd, op_a(&req->plan, op), op->a.len);
-	if (r == 0 && futimens(fd, (struct timespec[]){ time, time }) < 0)
-		r = -errno;
-	(void)close(fd);
-	return r;
-}
-
 static int make_dir(const struct plan_view *v, const struct op *op)
 {
 	int r = sys_mkdir(op_b(v, op), op->mode);
@@ -76,7 +60,7 @@ static int put_in_place(struct request *req)
 		else if (op->kind == OP_DIR && pivoted)
 			r = make_dir(&req->plan, op);
 		else if (op->kind == OP_FILE)
-			r = write_file(req, op);
+			r = agent_write_file(&req->plan, op, req->record.files_ns);
 		else if (rlimit_is_late(op))
 			r = sys_setrlimit((int)op->value, (uint64_t)op->value2);
 		else if (op_table[op->kind].phase == PHASE_LAUNCH)
@@ -459,8 +443,10 @@ static void launch(void)
 	if (r == 0)
 		return;
 	forget_bell();
-	if (r > 0)
+	if (r > 0) {
+		agent_settle_text(&req.plan);
 		r = put_in_place(&req);
+	}
 	if (r == 0)
 		r = make_text(&req);
 	if (r == 0)
@@ -493,9 +479,14 @@ static void launch(void)
 
 static void park(void)
 {
-	if (agent.cloner.warm_up)
+	const char *word = PROGRAM_PARKED;
+
+	if (agent.cloner.warm_up) {
 		rehearse();
-	if (send(WARM_FD, PROGRAM_PARKED, 1, MSG_NOSIGNAL) < 0)
+		if (agent_make_text())
+			word = PROGRAM_PARKED_TEXT;
+	}
+	if (send(WARM_FD, word, 1, MSG_NOSIGNAL) < 0)
 		_exit(1);
 	agent.parked = true;
 }

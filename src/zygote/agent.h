@@ -46,7 +46,9 @@ struct agent {
 	/* program */
 	char plan[LAUNCH_PLAN_MAX]
 		__attribute__((aligned(8))); /* of the request, while it is put in place */
-	bool noted; /* the runner wants a note in front of the request (ATOLL_NOTE) */
+	bool noted;	       /* the runner wants a note in front of the request (ATOLL_NOTE) */
+	const char *text_path; /* where most programs' text is put (ATOLL_TEXT), or NULL */
+	int text_fd;	       /* made ahead; 0: it was not */
 	char text_room[LAUNCH_PLAN_MAX + 64]; /* enough for what such a plan says, and more */
 	char *env_room[128];
 	bool asked, parked, launched;
@@ -65,6 +67,11 @@ extern struct agent agent;
 
 /* agent-launch.c. As read(): the next bytes for the runner, from the program's process only. */
 ssize_t agent_read(void *buf, size_t n);
+/* agent-file.c. True: the file of most programs' text is there, with TEXT_BLOCK bytes of room. */
+bool agent_make_text(void);
+/* It stays only for a plan that has it. */
+void agent_settle_text(const struct plan_view *v);
+int agent_write_file(const struct plan_view *v, const struct op *op, int64_t time_ns);
 /* The process leaves through exit(): its last word. */
 void agent_exit(int status, void *data);
 /* For runners that leave without exit(): the same. It returns where nobody listens. */

@@ -93,6 +93,11 @@ static int become_ready(struct cell *cell)
 		return r;
 	cell->sandbox->host->cgroups->reset_peak(cell->sandbox->cgroup);
 	sandbox_usage(cell->sandbox, &cell->base);
+	/* As it would be without: the request's own file takes its place. */
+	if (cell->has_text) {
+		cell->base.disk_free_bytes += TEXT_BLOCK;
+		cell->base.disk_free_files++;
+	}
 	cell->ready_ns = clock_now_ns();
 	settle(cell, CELL_READY);
 	return 0;
@@ -114,11 +119,13 @@ static int on_program(void *data, uint32_t events)
 	if (n < 0 && errno == EAGAIN)
 		return 0;
 	/* One word, and nothing more before it is asked. */
-	if (cell->parked || n != 1 || word[0] != PROGRAM_PARKED[0]) {
+	if (cell->parked || n != 1 ||
+	    (word[0] != PROGRAM_PARKED[0] && word[0] != PROGRAM_PARKED_TEXT[0])) {
 		settle(cell, CELL_BROKEN);
 		return 0;
 	}
 	cell->parked = true;
+	cell->has_text = word[0] == PROGRAM_PARKED_TEXT[0];
 	if (go_on(cell) < 0)
 		settle(cell, CELL_BROKEN);
 	return 0;

@@ -34,6 +34,7 @@ struct cell {
 	enum cell_state state;
 	bool background; /* nobody waits for it yet */
 	bool parked;	 /* the program waits */
+	bool has_text;	 /* and has a file ready for the program's text */
 	bool claimed;	 /* by a run: the pool only counts it */
 	struct sandbox *sandbox;
 	int agent_fd;

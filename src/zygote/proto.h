@@ -65,8 +65,9 @@ struct launch_record {
 };
 
 /* What a program says when it waits, and the longest thing it has to say after its launch. */
-#define PROGRAM_PARKED "P"
-enum { PROGRAM_WORD_MAX = 4 };
+#define PROGRAM_PARKED	    "P"
+#define PROGRAM_PARKED_TEXT "T" /* the same; one file is there for its text, with */
+enum { TEXT_BLOCK = 4096, PROGRAM_WORD_MAX = 4 };
 
 /*
  * Limits that hold from the launch on: until then a process needs descriptors of high numbers, and may put its heap far away.

@@ -73,6 +73,10 @@ PROGRAMS = {
     "read-only": (["--read-only", "-c", "open('/tmp/x', 'w').write('1')\ntry: open('/sandbox/x', 'w')\nexcept OSError as e: print(e)"], b""),
     "files": (["--file", "in/data={work}/data", "-c", "import os\nprint(open('in/data').read(), oct(os.stat('in/data').st_mode), sorted(os.listdir('.')))\n"
                "os.makedirs('out/deep'); open('out/deep/f', 'wb').write(bytes(range(256)) * 99); open('in/data', 'a').write('more'); os.chmod('in/data', 0o640)"], b""),
+    "the program's file": (["-c", "import os\ns, v = os.stat('code.py'), os.statvfs('.')\n"
+                            "print(os.listdir('.'), oct(s.st_mode), s.st_nlink, s.st_blocks, v.f_files - v.f_ffree, v.f_blocks - v.f_bfree)"], b""),
+    "a program of three blocks": (["-c", "import os\ns, v = os.stat('code.py'), os.statvfs('.')\nprint(s.st_blocks, v.f_blocks - v.f_bfree)\n"
+                                   f"assert open('code.py').read().endswith('end#')  # {'x' * 9000}end#"], b""),
     "a changed program": (["-c", "open('code.py', 'a').write('# more')"], b""),
     "a removed program": (["-c", "import os\nos.unlink('code.py')"], b""),
     "a rewritten program": (["-c", "import os\nt = os.stat('code.py')\ns = open('code.py').read()\nopen('code.py', 'w').write(s.upper())\n"
