@@ -141,7 +141,8 @@ static int watch_program(struct cell *cell)
 static int start_runtime(struct cell *cell)
 {
 	struct command start = { .kind = COMMAND_START, .last = 1, .n_extra = 2 };
-	_cleanup_close_ int null_fd = sys_open("/dev/null", O_RDWR, 0);
+	const struct buf *runner = &cell->shape->runner;
+	_cleanup_close_ int null_fd = sys_open("/dev/null", O_RDWR, 0), file_fd = -EBADF;
 	int fds[3 + INIT_EXTRA_MAX], r;
 	size_t n = 0;
 
@@ -151,8 +152,12 @@ static int start_runtime(struct cell *cell)
 		fds[n++] = null_fd;
 	fds[n++] = cell->far_end;
 	fds[n++] = cell->agent_fd;
-	if (cell->shape->file_fd >= 0) {
-		fds[n++] = cell->shape->file_fd;
+	/* A file of its own: locks on it, and its position, are nobody else's. */
+	if (runner->len > 0) {
+		file_fd = fd_sealed_memfd("runner", runner->data, runner->len);
+		if (file_fd < 0)
+			return file_fd;
+		fds[n++] = file_fd;
 		start.n_extra++;
 	}
 	r = sandbox_start(cell->sandbox, &start, fds);

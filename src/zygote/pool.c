@@ -341,7 +341,7 @@ static struct stock *new_stock(struct pool *p, const struct plan_view *plan, enu
 		free(s);
 		return NULL;
 	}
-	if (shape_open_runner(&s->shape, p->host.runners) == 0)
+	if (shape_read_runner(&s->shape, p->host.runners) == 0)
 		s->family = find_family(p, &s->shape);
 	if (!s->family) {
 		shape_done(&s->shape);

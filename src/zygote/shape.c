@@ -227,12 +227,11 @@ int shape_init(struct shape *s, const struct plan_view *v, enum warm_kind kind)
 	_cleanup_buf_ struct buf bytes = { 0 };
 	int r;
 
-	*s = (struct shape){
-		.hash = shape_hash(v, kind), .kind = kind, .plan_fd = -EBADF, .file_fd = -EBADF
-	};
+	*s = (struct shape){ .hash = shape_hash(v, kind), .kind = kind, .plan_fd = -EBADF };
 	/* Behind the pivot, the request of one that is not complete may put things into its root. */
 	s->tree = kind == WARM_NONE ? 0 : tree_hash(v);
 	plan_init(&s->plan);
+	buf_init(&s->runner, RUNNER_BYTES_MAX);
 	buf_init(&bytes, PLAN_BYTES_MAX);
 	r = build(s, v);
 	if (r == 0)
@@ -248,13 +247,11 @@ int shape_init(struct shape *s, const struct plan_view *v, enum warm_kind kind)
 	return r;
 }
 
-int shape_open_runner(struct shape *s, const char *runners)
+int shape_read_runner(struct shape *s, const char *runners)
 {
-	_cleanup_buf_ struct buf text = { .max = RUNNER_BYTES_MAX };
 	const struct op *op = plan_find(&s->view, OP_WARM_FILE, -1);
 	const char *name = op ? op_a(&s->view, op) : NULL;
 	char path[PATH_MAX];
-	int r;
 
 	if (!op)
 		return 0;
@@ -262,11 +259,7 @@ int shape_open_runner(struct shape *s, const char *runners)
 	if (!runners || name[0] == '/' || strstr(name, "..") ||
 	    snprintf(path, sizeof(path), "%s/%s", runners, name) >= (int)sizeof(path))
 		return -EINVAL;
-	r = textfile_read_buf(path, &text);
-	if (r < 0)
-		return r;
-	s->file_fd = fd_sealed_memfd("runner", text.data, text.len);
-	return s->file_fd < 0 ? s->file_fd : 0;
+	return textfile_read_buf(path, &s->runner);
 }
 
 void shape_done(struct shape *s)
@@ -274,7 +267,7 @@ void shape_done(struct shape *s)
 	free(s->modules);
 	s->modules = NULL;
 	s->plan_fd = fd_close(s->plan_fd);
-	s->file_fd = fd_close(s->file_fd);
+	buf_done(&s->runner);
 	plan_done(&s->plan);
 }
 

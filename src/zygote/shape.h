@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "plan/wire.h"
 
@@ -18,11 +19,11 @@ struct shape {
 	struct plan plan;      /* as built */
 	struct plan_view view; /* the same */
 	int plan_fd;	       /* the same, sealed */
-	int file_fd;	       /* OP_WARM_FILE's bytes, sealed; or -EBADF */
-	uint64_t tree;	       /* what skeleton it needs; 0: none serves */
-	bool network;	       /* it needs a network namespace of its own making */
-	const char *runtime;   /* WARM_FORK: points into plan */
-	const char **modules;  /* WARM_FORK: NULL-terminated; point into plan */
+	struct buf runner; /* OP_WARM_FILE's bytes, for each cell a file of its own; empty: none */
+	uint64_t tree;	   /* what skeleton it needs; 0: none serves */
+	bool network;	   /* it needs a network namespace of its own making */
+	const char *runtime;  /* WARM_FORK: points into plan */
+	const char **modules; /* WARM_FORK: NULL-terminated; point into plan */
 };
 
 /* A number that equal shapes share. */
@@ -31,7 +32,7 @@ uint64_t shape_hash(const struct plan_view *v, enum warm_kind kind);
 bool shape_fits(const struct shape *s, const struct plan_view *v, enum warm_kind kind);
 int shape_init(struct shape *s, const struct plan_view *v, enum warm_kind kind) _must_check_;
 /* Reads the runner that OP_WARM_FILE names, if any, from the runners' directory. */
-int shape_open_runner(struct shape *s, const char *runners) _must_check_;
+int shape_read_runner(struct shape *s, const char *runners) _must_check_;
 void shape_done(struct shape *s);
 /* What the files are now that the skeleton of a plan has copies of: equal numbers, equal files. */
 uint64_t plan_tree_sources(const struct plan_view *v);
