@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -52,8 +53,17 @@ static void remember_fds(void)
 
 static _noreturn_ void serve(void)
 {
+	int r;
+
 	remember_fds();
-	if (cloner_ready() < 0)
+	r = cloner_ready();
+	if (r == -EPERM)
+		(void)dprintf(
+			STDERR_FILENO,
+			"atoll: %s maps memory that all programs forked from it could write to, "
+			"so they are started cold; see its settings and modules\n",
+			program_invocation_short_name);
+	if (r < 0)
 		_exit(1);
 	for (;;)
 		cloner_serve(&agent.cloner);

@@ -17,6 +17,7 @@
 #include <linux/capability.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -25,6 +26,9 @@
 
 /* The two capabilities a privileged broker leaves us, in use only while a clone is made. */
 enum { CLONE_CAPS = 1U << CAP_SETUID | 1U << CAP_SYS_ADMIN };
+
+/* Of a line of /proc/self/maps: two addresses and the rights. */
+enum { MAPS_HEAD = 48 };
 
 static bool has_capabilities(void)
 {
@@ -95,6 +99,47 @@ static bool is_single_threaded(void)
 
 	/* ".", ".." and one thread. */
 	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
+}
+
+/*
+ * A line of /proc/self/maps, "start-end rwxs …": whether all children would write to one and the same memory there. What
+ * cannot be written to now must not be made so either; a file that was opened for reading (libc's table of converters) is
+ * refused that with EACCES.
+ */
+static bool is_common_memory(const char *line)
+{
+	unsigned long start;
+	char rights[5];
+
+	if (sscanf(line, "%lx-%*x %4s", &start, rights) != 2)
+		return true;
+	if (rights[3] != 's')
+		return false;
+	return rights[1] == 'w' || mprotect((void *)start, 1, PROT_READ | PROT_WRITE) == 0 ||
+	       errno != EACCES;
+}
+
+/* Read in pieces, of which a line may have several: its beginning is all that counts. Also true where it cannot be known. */
+static bool has_common_memory(void)
+{
+	int fd = sys_open("/proc/self/maps", O_RDONLY, 0);
+	char piece[1024], line[MAPS_HEAD + 1] = "";
+	bool found = fd < 0;
+	size_t len = 0;
+	ssize_t n = 0;
+
+	while (!found && (n = read(fd, piece, sizeof(piece))) > 0)
+		for (ssize_t i = 0; !found && i < n; i++) {
+			if (piece[i] != '\n' && len < MAPS_HEAD)
+				line[len++] = piece[i];
+			if (piece[i] != '\n')
+				continue;
+			line[len] = '\0';
+			found = is_common_memory(line);
+			len = 0;
+		}
+	(void)close(fd);
+	return found || n < 0;
 }
 
 static __attribute__((noinline)) int clone_cell(struct cloner *c, const struct zygote_record *req,
@@ -208,6 +253,8 @@ int cloner_ready(void)
 		.skeleton = stat(CHILD_SKELETON_PLACE "/skeleton", &st) == 0,
 	};
 
-	return is_single_threaded() ? sys_send_record(WARM_FD, &ready, sizeof(ready), NULL, 0)
-				    : -EBUSY;
+	if (!is_single_threaded())
+		return -EBUSY;
+	return has_common_memory() ? -EPERM
+				   : sys_send_record(WARM_FD, &ready, sizeof(ready), NULL, 0);
 }

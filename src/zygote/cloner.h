@@ -22,7 +22,10 @@ struct cloner {
 
 /* First of all: gives up what rights are not needed, takes over what the broker left in fixed places. */
 int cloner_open(struct cloner *c) _must_check_;
-/* Says READY, if this process has one thread. */
+/*
+ * Says READY, unless this process has more than one thread (-EBUSY), or memory that every clone's program could write to, and
+ * all others would see it (-EPERM).
+ */
 int cloner_ready(void) _must_check_;
 /* Serves one request. Ends the process when the broker is gone. */
 void cloner_serve(struct cloner *c);

@@ -3,7 +3,7 @@
  * What the broker says to a zygote and to a program that waits for its request, and what these answer.
  *
  *   broker                                          zygote (its socket is WARM_FD)
- *                                              ◀─   READY                              once, single-threaded and warmed
+ *                                              ◀─   READY                              once: warmed, one thread, no shared memory
  *   FORK {owner, …} + control [, program, net, cgroup] ─▶   (the clone greets over its control socket: init/init.h)
  *
  *   broker                                          program (its socket is WARM_FD, too; messages are text but LAUNCH)
