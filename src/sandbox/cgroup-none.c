@@ -80,7 +80,7 @@ static int64_t none_read_cpu_us(struct cgroup *cg _unused_)
 	return -EOPNOTSUPP;
 }
 
-static int none_settle(struct cgroup *cg _unused_)
+static int none_settle(struct cgroup *cg _unused_, int64_t pids_peak _unused_)
 {
 	return -EOPNOTSUPP;
 }

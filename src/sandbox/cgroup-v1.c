@@ -321,14 +321,9 @@ static int v1_create(struct cgroup_root *root, const char *name, struct cgroup *
 	return 0;
 }
 
-static int reset_peak(struct cgroup *cg)
-{
-	return counter_write(cg, COUNTER_MEMORY_PEAK, "0");
-}
-
 static void v1_reset_peak(struct cgroup *cg)
 {
-	(void)!reset_peak(cg);
+	(void)!counter_write(cg, COUNTER_MEMORY_PEAK, "0");
 }
 
 static void v1_set_background(struct cgroup *cg, bool on)
@@ -537,7 +532,7 @@ static int64_t v1_read_cpu_us(struct cgroup *cg)
 	return r < 0 ? r : ns / 1000;
 }
 
-static int v1_settle(struct cgroup *cg)
+static int v1_settle(struct cgroup *cg, int64_t pids_peak)
 {
 	int64_t now_ns = clock_now_ns(), value;
 
@@ -548,10 +543,13 @@ static int v1_settle(struct cgroup *cg)
 		return -EOPNOTSUPP;
 	if (value > 0)
 		return -EBUSY;
+	/* It is never reset, and whoever is being killed may still have forked. */
+	if (counter_read(cg, COUNTER_PIDS_PEAK, &value) < 0 || value > pids_peak)
+		return -EOPNOTSUPP;
 	if (counter_read(cg, COUNTER_MEMORY, &value) < 0 || value > REST_BYTES)
 		return -EOPNOTSUPP;
 	/* Here it can be refused; and whoever waits for the next run does not wait for this. */
-	if (reset_peak(cg) < 0)
+	if (counter_write(cg, COUNTER_MEMORY_PEAK, "0") < 0)
 		return -EOPNOTSUPP;
 	v1_set_background(cg, false);
 	if (now_ns - cg->touched_ns < TOUCH_MS * NS_PER_MS)

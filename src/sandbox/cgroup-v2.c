@@ -420,7 +420,7 @@ static int64_t v2_read_cpu_us(struct cgroup *cg)
 	return r < 0 ? r : value;
 }
 
-static int v2_settle(struct cgroup *cg _unused_)
+static int v2_settle(struct cgroup *cg _unused_, int64_t pids_peak _unused_)
 {
 	return -EOPNOTSUPP;
 }

@@ -61,9 +61,10 @@ struct cgroup_ops {
 	int64_t (*read_cpu_us)(struct cgroup *cg);
 	/*
 	 * Whether it can be used again, by another sandbox and with other limits: -EBUSY while something lives in it, -EOPNOTSUPP
-	 * where too much of the one before is left. Its counters go on from where they are.
+	 * where too much of the one before is left, or there were ever more processes than pids_peak. Its counters go on from
+	 * where they are.
 	 */
-	int (*settle)(struct cgroup *cg);
+	int (*settle)(struct cgroup *cg, int64_t pids_peak);
 	/* Removes the group; -EBUSY while something lives in it. Frees cg only on success. */
 	int (*remove)(struct cgroup *cg);
 };

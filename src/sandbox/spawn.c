@@ -28,8 +28,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* init is a member of the cgroup, but not of what the caller asked for. */
-enum { INIT_PROCESSES = 1 };
 /* Of a process's flags in /proc/PID/stat, as the kernel has it in sched.h. */
 enum { PF_EXITING = 4 };
 

@@ -4,6 +4,9 @@
 
 #include "sandbox/sandbox.h"
 
+/* init is a member of the cgroup, but not of what the caller asked for. */
+enum { INIT_PROCESSES = 1 };
+
 struct sandbox *sandbox_new(struct sandbox_host *host); /* NULL: no memory */
 /* Any uid of the range; nobody is asked whether it is free. */
 int sandbox_choose_id(struct sandbox *sb, uint32_t base, uint32_t count,

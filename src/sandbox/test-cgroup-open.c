@@ -151,7 +151,7 @@ static int count_in_group(const char *name)
 	return n;
 }
 
-static void be_member(void)
+static _noreturn_ void be_member(void)
 {
 	char *p = malloc(MEMBER_BYTES);
 	struct timespec ts;
@@ -166,7 +166,22 @@ static void be_member(void)
 	_exit(0);
 }
 
-static void run_member(struct cgroup *cg)
+/* n at once: each the child of the one before, which waits for it. */
+static _noreturn_ void be_members(int n)
+{
+	for (; n > 1; n--) {
+		pid_t pid = fork();
+		int status = -1;
+
+		if (pid < 0)
+			_exit(98);
+		if (pid > 0)
+			_exit(waitpid(pid, &status, 0) != pid || status != 0);
+	}
+	be_member();
+}
+
+static void run_members(struct cgroup *cg, int members)
 {
 	int fds[CGROUP_JOIN_MAX], n = cgroup_v1_ops.join_fds(cg, fds), status = -1;
 	pid_t pid = fork();
@@ -176,10 +191,15 @@ static void run_member(struct cgroup *cg)
 		for (int i = 0; i < n; i++)
 			if (write(fds[i], "0", 1) != 1)
 				_exit(99);
-		be_member();
+		be_members(members);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
+}
+
+static void run_member(struct cgroup *cg)
+{
+	run_members(cg, 1);
 }
 
 static void check_usage(struct cgroup *cg)
@@ -249,38 +269,76 @@ static void test_groups(void **state)
 	(void)cgroup_v1_ops.root_free(root);
 }
 
-/* Whoever gets the group next is not told of a peak of the one before. */
-static void test_peak_of_a_group_used_again(void **state)
+static struct cgroup *open_group(const char *what, struct cgroup_root **ret_root)
 {
 	const int64_t limits[_STAGE_LIMIT_MAX] = {
 		[STAGE_MEMORY_BYTES] = 512 << 20, [STAGE_PIDS] = 64
 	};
-	struct usage usage = { .memory_peak_bytes = -1 };
-	struct cgroup_root *root = NULL;
+	struct usage usage = { .pids_peak = -1 };
 	struct cgroup *group;
 	struct host_facts facts;
 	struct cgroup_site site;
 	struct error err = { 0 };
 	char name[32];
 
-	(void)state;
 	host_probe_site(&facts, &site);
 	if (facts.cgroup != CGROUP_V1) {
 		print_message("# skipped: no cgroups v1 here\n");
 		skip();
 	}
-	assert_int_equal(cgroup_v1_ops.root_open(&root, &site, &err), 0);
-	(void)snprintf(name, sizeof(name), "peak-%d", getpid());
-	assert_int_equal(cgroup_v1_ops.create(root, name, &group, &err), 0);
+	assert_int_equal(cgroup_v1_ops.root_open(ret_root, &site, &err), 0);
+	(void)snprintf(name, sizeof(name), "%s-%d", what, getpid());
+	assert_int_equal(cgroup_v1_ops.create(*ret_root, name, &group, &err), 0);
 	assert_int_equal(cgroup_v1_ops.set_limits(group, limits, &err), 0);
-	run_member(group);
-	check_usage(group);
-	for (int tries = 0; cgroup_v1_ops.settle(group) < 0; tries++) {
+	assert_int_equal(cgroup_v1_ops.read_usage(group, &usage), 0);
+	if (usage.pids_peak < 0) {
+		assert_int_equal(cgroup_v1_ops.remove(group), 0);
+		print_message("# skipped: this kernel has no pids.peak\n");
+		skip();
+	}
+	return group;
+}
+
+/* What it says once nobody lives in it. */
+static int settle(struct cgroup *group, int64_t pids_peak)
+{
+	int r = cgroup_v1_ops.settle(group, pids_peak);
+
+	for (int tries = 0; r == -EBUSY; tries++) {
 		assert_true(tries < 20000);
 		(void)usleep(1000);
+		r = cgroup_v1_ops.settle(group, pids_peak);
 	}
+	return r;
+}
+
+/* Whoever gets the group next is not told of a peak of the one before. */
+static void test_peak_of_a_group_used_again(void **state)
+{
+	struct usage usage = { .memory_peak_bytes = -1 };
+	struct cgroup_root *root = NULL;
+	struct cgroup *group = open_group("peak", &root);
+
+	(void)state;
+	run_member(group);
+	check_usage(group);
+	assert_int_equal(settle(group, 1), 0);
 	assert_int_equal(cgroup_v1_ops.read_usage(group, &usage), 0);
 	assert_in_range(usage.memory_peak_bytes, 0, MEMBER_BYTES - 1);
+	assert_int_equal(cgroup_v1_ops.remove(group), 0);
+	(void)cgroup_v1_ops.root_free(root);
+}
+
+/* That cannot be made forgotten: its next program would not have been alone. */
+static void test_group_that_had_more_members(void **state)
+{
+	struct cgroup_root *root = NULL;
+	struct cgroup *group = open_group("many", &root);
+
+	(void)state;
+	run_members(group, 3);
+	assert_int_equal(settle(group, 2), -EOPNOTSUPP);
+	assert_int_equal(settle(group, 3), 0);
 	assert_int_equal(cgroup_v1_ops.remove(group), 0);
 	(void)cgroup_v1_ops.root_free(root);
 }
@@ -293,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_leave_in_any_order),
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_peak_of_a_group_used_again),
+		cmocka_unit_test(test_group_that_had_more_members),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
