@@ -70,10 +70,7 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 	 */
 	[TO_SETSOCKOPT] = {
 		.arg = 1, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 2,
-		.cases = {
-			{ 0, 0, TO_IPV4_OPTION },   /* IPPROTO_IP */
-			{ 41, 41, TO_IPV6_OPTION }, /* IPPROTO_IPV6 */
-		},
+		.cases = { { 0, 0, TO_IPV4_OPTION }, { 41, 41, TO_IPV6_OPTION } }, /* IPPROTO_IP, _IPV6 */
 	},
 	[TO_IPV4_OPTION] = {
 		.arg = 2, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 1,
@@ -131,17 +128,12 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 	},
 	[TO_PRIORITY] = {
 		.arg = 0, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 2,
-		.cases = {
-			{ 0, 0, TO_PRIORITY_WHO }, /* PRIO_PROCESS */
-			{ 2, 2, TO_EPERM },	   /* PRIO_USER: init is one of them */
-		},
+		/* PRIO_PROCESS; PRIO_USER: init is one of them. */
+		.cases = { { 0, 0, TO_PRIORITY_WHO }, { 2, 2, TO_EPERM } },
 	},
 	[TO_PERSONALITY] = {
 		.arg = 0, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 2,
-		.cases = {
-			{ 0, 0, TO_ALLOW },		      /* PER_LINUX */
-			{ UINT32_MAX, UINT32_MAX, TO_ALLOW }, /* ask only */
-		},
+		.cases = { { 0, 0, TO_ALLOW }, { WHOLE, WHOLE, TO_ALLOW } }, /* PER_LINUX; ask only */
 	},
 	[TO_PRCTL] = {
 		.arg = 0, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 9,
@@ -162,13 +154,23 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 		.arg = 0, .mask = CLONE_REFUSED, .otherwise = TO_EPERM, .n_cases = 1,
 		.cases = { { 0, 0, TO_ALLOW } },
 	},
-	/* What types into or takes over a terminal, the caller's own included. */
-	[TO_IOCTL] = {
+	/* For these the kernel has the host load a module (bridge, dlci, 8021q), whoever asks and on any socket. */
+	[TO_SOCKET_IOCTL] = {
 		.arg = 1, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 3,
+		.cases = {
+			{ 0x8940, 0x8941, TO_EPERM }, /* SIOCGIFBR, SIOCSIFBR */
+			{ 0x8980, 0x8983, TO_EPERM }, /* SIOCADDDLCI, SIOCDELDLCI, SIOCGIFVLAN, SIOCSIFVLAN */
+			{ 0x89a0, 0x89a1, TO_EPERM }, /* SIOCBRADDBR, SIOCBRDELBR */
+		},
+	},
+	/* What types into or takes over a terminal, the caller's own included. Sockets' aside: the way to the rest stays short. */
+	[TO_IOCTL] = {
+		.arg = 1, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 4,
 		.cases = {
 			{ 0x5412, 0x5412, TO_EPERM }, /* TIOCSTI */
 			{ 0x541c, 0x541d, TO_EPERM }, /* TIOCLINUX, TIOCCONS */
 			{ 0x5423, 0x5423, TO_EPERM }, /* TIOCSETD */
+			{ 0x8940, 0x89a1, TO_SOCKET_IOCTL },
 		},
 	},
 };

@@ -42,6 +42,7 @@ enum target {
 	TO_PERSONALITY,
 	TO_PRCTL,
 	TO_CLONE,
+	TO_SOCKET_IOCTL,
 	TO_IOCTL,
 	_TO_MAX,
 };

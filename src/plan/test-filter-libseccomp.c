@@ -172,7 +172,8 @@ static void build_allowing(void)
 {
 	static const int about_init[] = { SYS_sched_setaffinity, SYS_sched_setparam,
 					  SYS_sched_setscheduler };
-	static const uint32_t refused[] = { 0x5412, 0x541c, 0x541d, 0x5423 };
+	static const uint32_t refused[] = { 0x5412, 0x541c, 0x541d, 0x5423, 0x8940, 0x8941,
+					    0x8980, 0x8981, 0x8982, 0x8983, 0x89a0, 0x89a1 };
 	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
 
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
@@ -370,6 +371,9 @@ static void test_checked_calls(void **state)
 				     SYS_sched_setparam,
 				     SYS_sched_setscheduler,
 				     SYS_setpriority };
+	static const uint32_t of_sockets[] = { 0x893f, 0x8940, 0x8941, 0x8942, 0x897f,
+					       0x8980, 0x8981, 0x8982, 0x8983, 0x8984,
+					       0x899f, 0x89a0, 0x89a1, 0x89a2 };
 	static const uint64_t highs[] = { 0, UINT64_C(0xffffffff00000000), UINT64_C(0x100000000) };
 	uint64_t samples[256];
 	size_t n = 0;
@@ -381,6 +385,8 @@ static void test_checked_calls(void **state)
 		samples[n++] = UINT32_C(1) << bit;
 	for (uint32_t value = 0x5410; value < 0x5426; value++)
 		samples[n++] = value;
+	for (size_t i = 0; i < ARRAY_SIZE(of_sockets); i++)
+		samples[n++] = of_sockets[i];
 	samples[n++] = 0x53564d40;
 	samples[n++] = 0x53564d41;
 	samples[n++] = 0x53564d42;

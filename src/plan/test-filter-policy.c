@@ -158,6 +158,19 @@ static const struct verdict policy[] = {
 	{ SYS_ioctl, { 0, 0x541d }, DENY(EPERM) },
 	{ SYS_ioctl, { 0, 0x541e }, SECCOMP_RET_ALLOW },
 	{ SYS_ioctl, { 0, 0x5423 }, DENY(EPERM) },
+	{ SYS_ioctl, { 0, 0x8913 }, SECCOMP_RET_ALLOW }, /* SIOCGIFFLAGS */
+	{ SYS_ioctl, { 0, 0x893f }, SECCOMP_RET_ALLOW },
+	{ SYS_ioctl, { 0, 0x8940 }, DENY(EPERM) },
+	{ SYS_ioctl, { 0, 0x8941 }, DENY(EPERM) },
+	{ SYS_ioctl, { 0, 0x8942 }, SECCOMP_RET_ALLOW }, /* SIOCGIFTXQLEN */
+	{ SYS_ioctl, { 0, 0x8946 }, SECCOMP_RET_ALLOW }, /* SIOCETHTOOL */
+	{ SYS_ioctl, { 0, 0x897f }, SECCOMP_RET_ALLOW },
+	{ SYS_ioctl, { 0, 0x8980 }, DENY(EPERM) },
+	{ SYS_ioctl, { 0, 0x8983 }, DENY(EPERM) },
+	{ SYS_ioctl, { 0, 0x8984 }, SECCOMP_RET_ALLOW },
+	{ SYS_ioctl, { 0, 0x89a0 }, DENY(EPERM) },
+	{ SYS_ioctl, { 0, 0x89a1 }, DENY(EPERM) },
+	{ SYS_ioctl, { 0, 0x89a2 }, SECCOMP_RET_ALLOW }, /* SIOCBRADDIF: for CAP_NET_ADMIN only */
 	{ SYS_prctl, { PR_SET_NAME }, SECCOMP_RET_ALLOW },
 	{ SYS_prctl, { PR_SET_PDEATHSIG }, SECCOMP_RET_ALLOW },
 	{ SYS_prctl, { PR_SET_NO_NEW_PRIVS }, SECCOMP_RET_ALLOW },

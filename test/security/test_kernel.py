@@ -249,6 +249,21 @@ say(out)
     assert set(seen.values()) == {"EPERM"}, seen
 
 
+def test_K05_ioctls_that_load_modules(box):
+    """Of bridges, virtual networks and frame relay: the kernel looks for the module before it looks at who asks."""
+    seen = probe(box, """
+import socket
+out = {}
+for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX):
+    fd = socket.socket(family, socket.SOCK_DGRAM).detach()
+    for c in (0x8940, 0x8941, 0x8980, 0x8981, 0x8982, 0x8983, 0x89a0, 0x89a1):
+        for high in (0, 0x123 << 32):
+            out['%d %x' % (family, c | high)] = sc(16, fd, c | high, 1)
+say(out)
+""")
+    assert set(seen.values()) == {"EPERM"}, seen
+
+
 def test_K06_splice_family_is_closed_and_copies_still_work(box, work):
     data = secrets.token_bytes(300000)
     (work / "data").write_bytes(data)
