@@ -458,7 +458,8 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 		r = tell(sb, &equip, &dev_fd, dev_fd >= 0 ? 1 : 0, err);
 	if (r == 0 && workspace)
 		r = give_workspace(sb, op_a(plan, workspace), err);
-	if (r < 0 || plan_stage_count(plan) == 0)
+	/* Where a program waits for its request, its limits are its cell's business. */
+	if (r < 0 || sb->program_fd >= 0 || plan_stage_count(plan) == 0)
 		return r;
 	plan_stage_limits(plan, 0, limits);
 	return sandbox_set_limits(sb, limits, err);

@@ -17,6 +17,8 @@ enum {
 	CELL_MS_MAX = 20000,
 	BACKGROUND_MS =
 		50, /* on a busy host what only gets what is left over would never be ready */
+	START_CPU_MILLI =
+		2000, /* what a runtime starts with, at least: others wait for their turn to be made */
 };
 
 static void unwatch(struct cell *cell)
@@ -207,12 +209,26 @@ static int take_report(struct cell *cell)
 	return r < 0 ? r : go_on(cell);
 }
 
+/* Its words are a caller's: nothing that they start has more than the request would have, but for processors. */
+static int limit_start(struct cell *cell, struct error *err)
+{
+	int64_t limits[_STAGE_LIMIT_MAX];
+
+	memcpy(limits, cell->limits, sizeof(limits));
+	if (limits[STAGE_CPU_MILLI])
+		limits[STAGE_CPU_MILLI] = MAX(limits[STAGE_CPU_MILLI], (int64_t)START_CPU_MILLI);
+	return sandbox_set_limits(cell->sandbox, limits, err);
+}
+
 /* It has greeted: what follows depends on how its program comes about. */
 static int arrive(struct cell *cell)
 {
 	struct error err = { 0 };
 	int r = sandbox_arrive(cell->sandbox, &err);
 
+	/* In the background it has no shares that could be set. */
+	if (r == 0 && cell->shape->kind == WARM_START)
+		r = limit_start(cell, &err);
 	if (r == 0 && cell->background)
 		set_background(cell, true);
 	if (r == 0)

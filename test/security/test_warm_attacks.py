@@ -3,8 +3,10 @@
 
 And a comparison, field by field, of what a warm program stands behind with what a cold one does.
 """
+import contextlib
 import os
 import re
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -190,6 +192,55 @@ def test_a_small_directory_is_copied_whole_or_shown(own, host_etc):
     for _ in range(10):
         _, *warm = pool.front().probe(SEES, options=options)
         assert warm == cold
+
+
+# ------------------------------------------------------------------------------------ what starts ahead
+
+
+STARTS = """
+name: greedy
+title: Greedy
+extensions: [greedy]
+source: code.greedy
+runtime: /usr/bin/sleep
+package: coreutils
+version: [/usr/bin/sleep, --version]
+run: [/usr/bin/cat, "{source}"]
+warm:
+  kind: start
+  run: [/usr/bin/sleep, "47.11"]
+"""
+
+
+def limits_of(pid):
+    """Of memory, processes and processor time, as the kernel has them for a process's group."""
+    groups = {name: path for _, names, path in (line.split(":", 2) for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines())
+              for name in names.split(",")}
+    files = {"memory": "memory.limit_in_bytes", "pids": "pids.max", "cpu": "cpu.cfs_quota_us"}
+    if all(name in groups for name in files):
+        return [Path(f"/sys/fs/cgroup/{name}{groups[name]}/{file}").read_text().strip() for name, file in files.items()]
+    return [Path(f"/sys/fs/cgroup{groups['']}/{file}").read_text().split()[0] for file in ("memory.max", "pids.max", "cpu.max")]
+
+
+@needs_root
+@pytest.mark.modes("root")
+@pytest.mark.parametrize("shares", [[], ["--cpu-shares", "77"]])
+def test_what_starts_ahead_is_limited(own, stage, work, shares):
+    """A front that was taken over may have any command started, and nobody waits for it: it has what its request would have."""
+    data = shutil.copytree(stage.data, work / "data")
+    (data / "languages" / "greedy.yaml").write_text(STARTS)
+    pool = own("--spares", "1", env={"ATOLL_DATA_DIR": str(data)})
+    front = pool.any_front().variant(env={"ATOLL_DATA_DIR": str(data)})
+    found, deadline = [], time.monotonic() + 60
+    while not found:
+        assert time.monotonic() < deadline, "nothing is started ahead"
+        result = front.result(["-l", "greedy", "--memory", "200m", "--pids", "17", "--cpus", "0.5", *shares, "-c", "cold"])
+        assert result["stdout"] == "cold", result
+        for pid in [p for p in pool.below() if oracle.command_line(p).startswith("/usr/bin/sleep")]:
+            with contextlib.suppress(OSError):  # gone meanwhile
+                found.append(limits_of(pid))
+    # Processors enough that it is there soon; and one process is init.
+    assert found[0] == [str(200 << 20), "18", "200000"]
 
 
 # ------------------------------------------------------------------------------------ zygotes by name
