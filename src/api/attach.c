@@ -462,6 +462,12 @@ static void on_event(void *data)
 	pump(data);
 }
 
+/* Its frames wait for a client that does not take them: no other would come behind them in time. */
+static void on_lost(void *data)
+{
+	end(data);
+}
+
 static int on_time(void *data, uint32_t events)
 {
 	struct attach *a = data;
@@ -510,7 +516,7 @@ int attach_get(struct request_ctx *ctx)
 {
 	struct attach *a = calloc(1, sizeof(*a));
 	const struct tunnel_ops tunnel = { on_data, on_drain, on_gone, a };
-	const struct watcher_ops watcher = { a, on_event, on_event };
+	const struct watcher_ops watcher = { a, on_event, on_event, on_lost };
 	const char *output = request_query(ctx, "output");
 	int r;
 

@@ -335,23 +335,44 @@ static void call(struct request_ctx *ctx)
 		(void)respond_problem(ctx, 500, "internal", "The server failed; its log says why.");
 }
 
-static void handle_on_fiber(void *data)
+struct errand {
+	struct server *server;
+	void (*fn)(void *data);
+	void *data;
+};
+
+static void run_errand(void *data)
 {
-	struct request_ctx *ctx = data;
-	struct server *s = ctx->server;
+	/* Ours: whoever started it goes on as soon as it waits. */
+	const struct errand e = *(const struct errand *)data;
+	struct server *s = e.server;
 
 	s->stats.on_fibers++;
-	if (ctx->json || read_json(ctx) >= 0)
-		call(ctx);
+	e.fn(e.data);
 	s->stats.on_fibers--;
 	/* Whoever frees the server waits for the last of them. */
 	if (s->settling && s->stats.on_fibers == 0)
 		loop_stop(s->config.loop);
 }
 
+int request_take_time(const struct request_ctx *ctx, void (*fn)(void *data), void *data)
+{
+	struct errand e = { ctx->server, fn, data };
+
+	return fiber_start(ctx->server->config.loop, run_errand, &e);
+}
+
+static void handle_on_fiber(void *data)
+{
+	struct request_ctx *ctx = data;
+
+	if (ctx->json || read_json(ctx) >= 0)
+		call(ctx);
+}
+
 static void take_time(struct request_ctx *ctx)
 {
-	if (fiber_start(ctx->server->config.loop, handle_on_fiber, ctx) < 0)
+	if (request_take_time(ctx, handle_on_fiber, ctx) < 0)
 		(void)respond_problem(ctx, 503, "busy", "The server is out of memory.");
 }
 

@@ -59,12 +59,46 @@ static const char *text_of(enum refusal refusal, const struct error *err)
 	return refusal == REFUSAL_INTERNAL ? "The server failed; its log says why." : err->text;
 }
 
+struct answering {
+	const struct execute_call *call;
+	struct span result;
+	struct buf text; /* empty: no memory */
+};
+
+static void write_answer(void *data)
+{
+	struct answering *a = data;
+	json_t *result = a->result.data
+				 ? json_loadb(a->result.data, a->result.len, JSON_ALLOW_NUL, NULL)
+				 : NULL;
+	json_t *body = execute_answer(a->call, result);
+
+	json_decref(result);
+	if (!body || execute_write(body, &a->text) < 0)
+		buf_done(&a->text);
+	json_decref(body);
+}
+
+static void answer(void *data)
+{
+	struct calling *c = data;
+	struct answering a = { .call = &c->call, .result = execution_result_text(c->execution) };
+	size_t len;
+
+	buf_init(&a.text, SIZE_MAX / 2);
+	worker_call_for(a.result.len, write_answer, &a);
+	len = a.text.len;
+	(void)respond_take(c->ctx, 200, "application/json", buf_take(&a.text), len);
+	calling_free(c);
+}
+
 static void on_end(void *data, struct execution *x)
 {
 	struct calling *c = data;
+	bool large = execution_result_text(x).len >= WORKER_LARGE_BYTES;
 
-	(void)respond_body(c->ctx, 200, execute_answer(&c->call, execution_result(x)));
-	calling_free(c);
+	if (!large || request_take_time(c->ctx, answer, c) < 0)
+		answer(c);
 }
 
 /* The client's clock has run out; that the sandbox takes long to go is not its matter. */

@@ -53,6 +53,9 @@ json_t *request_json(const struct request_ctx *ctx); /* borrowed; NULL without a
 bool request_has_few_values(const struct request_ctx *ctx);
 /* The first of the NULL-terminated types that the client likes best (no Accept: the first); NULL: none. */
 const char *request_accepts(const struct request_ctx *ctx, const char *const *types);
+/* fn(data) on a fiber, to answer from: it may wait for the worker; then the client may be gone, but the server is not. -ENOMEM, -ENOSPC. */
+int request_take_time(const struct request_ctx *ctx, void (*fn)(void *data),
+		      void *data) _must_check_;
 int64_t
 request_started_ns(const struct request_ctx *ctx); /* first byte of the request, monotonic */
 

@@ -48,15 +48,9 @@ static void stream_free(struct stream *s)
 
 int event_write_head(const struct event *event, bool with_id, struct buf *out)
 {
-	struct event rest = *event;
 	_cleanup_free_ char *json = NULL;
-	json_t *tree;
+	json_t *tree = event_to_json(event);
 
-	if (event->text.data)
-		rest.body = json_null();
-	tree = event_to_json(&rest);
-	if (tree && event->text.data)
-		(void)json_object_del(tree, "data");
 	if (tree && with_id)
 		(void)json_object_set_new(tree, "id", json_string(event->id));
 	json = tree ? json_dumps(tree, JSON_COMPACT | result_json_flags(tree)) : NULL;
@@ -175,6 +169,11 @@ static void on_drain(void *data)
 	pump(s);
 }
 
+static void on_lost(void *data)
+{
+	finish(data, -ESTALE);
+}
+
 static void on_gone(void *data, enum gone how)
 {
 	struct stream *s = data;
@@ -215,7 +214,7 @@ int stream_begin(struct request_ctx *ctx, const struct stream_source *source)
 		[STREAM_SSE] = "text/event-stream", [STREAM_NDJSON] = "application/x-ndjson"
 	};
 	struct stream *s = calloc(1, sizeof(*s));
-	struct watcher_ops ops = { .data = s, .on_ready = on_ready };
+	struct watcher_ops ops = { .data = s, .on_ready = on_ready, .on_lost = on_lost };
 	int r;
 
 	if (!s) {

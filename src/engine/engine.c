@@ -12,7 +12,10 @@ enum {
 	TICK_MORE_MS = 5, /* the history has more to do */
 	RECOVER_PAGE = 256,
 	MEAN_FIRST_US = 100000,
+	ENDED_MAX = 1024, /* each takes three descriptors, too */
 };
+
+static const int64_t ended_bytes_max = 256 * MiB;
 
 /* What could not be written when it ended. */
 static void save_again(struct engine *e)
@@ -143,6 +146,10 @@ int engine_new(const struct engine_options *options, struct engine **ret, struct
 	/* So that as many of one caller's are taken in all, whatever of the places he may have. */
 	if (e->o.waited_max == 0)
 		e->o.waited_max = 2 * e->o.running_max - e->running_per_caller;
+	if (e->o.ended_max == 0)
+		e->o.ended_max = ENDED_MAX;
+	if (e->o.ended_bytes_max == 0)
+		e->o.ended_bytes_max = ended_bytes_max;
 	if (e->o.adaptive_factor_milli == 0)
 		e->o.adaptive_factor_milli = ADAPTIVE_FACTOR_MILLI;
 	if (e->o.adaptive_min_ms == 0)

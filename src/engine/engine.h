@@ -43,6 +43,8 @@ struct engine_options {
 	int64_t queue_per_caller; /* of them, of one caller */
 	/* Waited ones that wait, of one caller; callers that wait at the same time share it. 0: about as many as may run. */
 	int64_t waited_max;
+	/* Which have ended and are kept in memory because somebody reads their events; 0: a usual bound. */
+	int64_t ended_max, ended_bytes_max;
 
 	bool full; /* durability: outputs reach the disk before their result */
 	bool callbacks;
@@ -158,7 +160,8 @@ const char *execution_caller(const struct execution *x);
 enum execution_state execution_state(const struct execution *x);
 /* JSON text of the result; {NULL, 0} until it ended. As long as the reference. */
 struct span execution_result_text(const struct execution *x);
-json_t *execution_result(const struct execution *x); /* borrowed; NULL until it ended */
+/* The same as a tree, borrowed; NULL until it ended. On a fiber, a large one is made on the worker. */
+json_t *execution_result(const struct execution *x);
 /* The callbacks of its submission are not called any more. It goes on: engine_cancel() ends it. */
 void execution_forget(struct execution *x);
 
@@ -179,7 +182,7 @@ enum event_kind {
 	EVENT_OUTPUT, /* rich; body */
 	EVENT_STAGE,  /* body: {"name", "status", "exit_code", "duration"} */
 	EVENT_USAGE,  /* body: {"cpu_time", "memory_peak", "pids_peak", …} */
-	EVENT_RESULT, /* body: the result; always the last */
+	EVENT_RESULT, /* text: the result; always the last */
 	_EVENT_MAX,
 };
 const char *event_name(enum event_kind kind); /* "stdout" */
@@ -193,8 +196,8 @@ struct event {
 	char id[EVENT_ID]; /* for Last-Event-ID: everything behind this event, nothing twice. Plain ASCII, no spaces */
 	struct span bytes; /* stdout, stderr: at most EVENT_BYTES_MAX */
 	int64_t offset;	   /* of the first of them in the stream */
-	json_t *body;	   /* the others; borrowed */
-	struct span text;  /* body as JSON text where it is at hand (result); data NULL otherwise */
+	json_t *body;	   /* the others but the result; borrowed */
+	struct span text;  /* result: its JSON; data NULL otherwise */
 };
 
 struct watcher_ops {
@@ -202,6 +205,11 @@ struct watcher_ops {
 	/* After watcher_next() said 0: there may be more. From the loop, in the turn in which it happened. */
 	void (*on_ready)(void *data);
 	void (*on_stdin)(void *data); /* there is room again; or NULL */
+	/*
+	 * It ended, others are to be read, and this one is not kept any longer for who reads so slowly: watcher_next() gives
+	 * -ESTALE. Who watches it again goes on behind the last id. From the loop; or NULL.
+	 */
+	void (*on_lost)(void *data);
 };
 
 /*
@@ -223,7 +231,10 @@ struct execution *watcher_execution(struct watcher *w);
  */
 void watcher_attach(struct watcher *w);
 struct watcher *watcher_free(struct watcher *w); /* NULL is fine; also from inside on_ready */
-/* {"event", "seq", "time", …}: what NDJSON has a line of, and SSE as data. Bytes are text with U+FFFD; NULL: no memory. */
+/*
+ * {"event", "seq", "time", …}: what NDJSON has a line of, and SSE as data; a result's text is no part of it. Bytes are text with
+ * U+FFFD; NULL: no memory.
+ */
 json_t *event_to_json(const struct event *event);
 
 /* --- By id, wherever it is ---------------------------------------------------------------------------------------- */

@@ -75,7 +75,6 @@ void events_done(struct events *l)
 		json_decref(l->controls[i].body);
 	free(l->marks);
 	free(l->controls);
-	json_decref(l->result);
 	told_done(&l->told);
 	*l = (struct events){ 0 };
 }
@@ -227,10 +226,9 @@ int events_add_control(struct events *l, enum event_kind kind, json_t *body, int
 	return 0;
 }
 
-void events_set_result(struct events *l, json_t *body, int64_t time_ns)
+void events_set_result(struct events *l, int64_t time_ns)
 {
-	json_decref(l->result);
-	l->result = body;
+	l->has_result = true;
 	l->result_time_ns = time_ns;
 	for (int i = 0; i < 2; i++) {
 		l->bytes[i] += (int64_t)l->open[i].n;
@@ -310,7 +308,6 @@ static int last_step(const struct events *l, struct step *ret)
 		if (ret->after.bytes[i] < l->bytes[i])
 			return bytes_step(i, l->bytes[i], ret);
 	ret->kind = EVENT_RESULT;
-	ret->body = json_incref(l->result);
 	ret->after.over = true;
 	return 1;
 }
@@ -330,16 +327,14 @@ static int fresh_step(const struct events *l, struct step *ret)
 		return 1;
 	if (l->n > 0)
 		return mark_step(l, mark_at(l, 0), ret);
-	return l->result ? last_step(l, ret) : 0;
+	return l->has_result ? last_step(l, ret) : 0;
 }
 
-/* The log has no bodies of results, nor large ones. */
+/* The log has no large bodies. */
 static int with_body(const struct events *l, const struct cursor *c, struct step *ret)
 {
-	if (ret->kind == EVENT_RESULT)
-		ret->body = json_incref(l->result);
-	else if (!ret->body && ret->after.controls > c->controls &&
-		 ret->after.controls <= (int64_t)l->n_controls)
+	if (!ret->body && ret->after.controls > c->controls &&
+	    ret->after.controls <= (int64_t)l->n_controls)
 		ret->body = json_incref(l->controls[ret->after.controls - 1].body);
 	return 1;
 }

@@ -53,7 +53,7 @@ struct events {
 	} open[2]; /* behind bytes[] */
 	struct control *controls;
 	size_t n_controls;
-	json_t *result; /* the last event; NULL: not yet */
+	bool has_result; /* the last event; what it says is the execution's */
 	int64_t result_time_ns;
 };
 
@@ -67,7 +67,7 @@ void events_add_usage(struct events *l, json_t *body, int64_t time_ns); /* takes
 /* Takes over body. -ENOMEM, -ENOBUFS: it is lost. */
 int events_add_control(struct events *l, enum event_kind kind, json_t *body,
 		       int64_t time_ns) _must_check_;
-void events_set_result(struct events *l, json_t *body, int64_t time_ns); /* takes over body */
+void events_set_result(struct events *l, int64_t time_ns);
 /* So much was printed, in an order that nobody knows: for an execution that is read back. Behind all controls. */
 void events_replay(struct events *l, const int64_t bytes[2]);
 /*

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "loop/worker.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -186,14 +187,31 @@ struct span execution_result_text(const struct execution *x)
 	return x->result_text;
 }
 
+struct parsing {
+	struct span text;
+	json_t *tree;
+};
+
+static void parse(void *data)
+{
+	struct parsing *p = data;
+
+	p->tree = json_loadb(p->text.data, p->text.len, JSON_ALLOW_NUL, NULL);
+}
+
 json_t *execution_result(const struct execution *x)
 {
 	struct execution *own = (struct execution *)(uintptr_t)x;
+	struct parsing p = { .text = x->result_text };
 
-	if (!x->result && x->result_text.data)
-		own->result = json_loadb(x->result_text.data, x->result_text.len, JSON_ALLOW_NUL,
-					 NULL);
-	return x->result;
+	if (x->result || !p.text.data)
+		return x->result;
+	worker_call_for(p.text.len, parse, &p);
+	/* Another fiber may have asked meanwhile. */
+	if (!own->result)
+		own->result = TAKE_PTR(p.tree);
+	json_decref(p.tree);
+	return own->result;
 }
 
 void execution_forget(struct execution *x)

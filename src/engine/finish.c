@@ -324,7 +324,10 @@ void finish_forget(struct execution *x)
 	if (x->remove)
 		(void)!history_delete(x->engine->o.history, NULL, x->id, &err);
 	x->ended = result_free(x->ended);
-	if (x->events.result)
+	/* Of a request that may be large, others have no use. */
+	json_decref(x->body);
+	x->body = NULL;
+	if (x->events.has_result)
 		ghost_add(x);
 	execution_disown(x);
 }
@@ -351,8 +354,8 @@ void finish_tell(struct execution *x)
 
 	x->state = EXECUTION_ENDED;
 	/* Whoever comes later reads it back, unless it stays. */
-	if (x->watchers || !saved)
-		events_set_result(&x->events, json_incref(execution_result(x)), x->ended_ns);
+	if ((x->watchers || !saved) && x->result_text.data)
+		events_set_result(&x->events, x->ended_ns);
 	/* Whoever is told may let go of it. The books come behind them. */
 	(void)execution_ref(x);
 	if (x->refused)

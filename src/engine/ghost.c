@@ -4,7 +4,9 @@
  * same code for the living and the dead. What was told of it while it lived comes again as it was (told.h); of the rest the order
  * of the two streams is not known any more, everything else is.
  *
- * All who read one at the same time share it, those who came before its end too. It goes with the last of them.
+ * All who read one at the same time share it, those who came before its end too. It goes with the last of them, or when there are
+ * too many, or these are too large (ended_max, ended_bytes_max): then the oldest of whoever has most go, and who reads these may
+ * come again and go on behind the last id. The newest stays, however large.
  */
 #include "engine/private.h"
 
@@ -98,7 +100,7 @@ static int load_events(struct execution *x)
 	if (r < 0)
 		return r;
 	events_replay(l, (const int64_t[]){ x->spools[0].size, x->spools[1].size });
-	events_set_result(l, json_incref(x->result), x->ended_ns);
+	events_set_result(l, x->ended_ns);
 	return load_told(x);
 }
 
@@ -134,6 +136,36 @@ static int fill(struct execution *x, struct history_row *row)
 	return r < 0 ? r : load_events(x);
 }
 
+static int64_t bytes_of(const struct execution *x)
+{
+	const struct events *l = &x->events;
+
+	return (int64_t)(sizeof(*x) + x->result_text.len + x->spools[0].memory.len +
+			 x->spools[1].memory.len + l->told.memory.len +
+			 l->capacity * sizeof(*l->marks));
+}
+
+static void count(struct execution *x, int64_t n, int64_t bytes)
+{
+	x->engine->n_ghosts += n;
+	x->account->ghosts += n;
+	x->engine->ghost_bytes += bytes;
+	x->account->ghost_bytes += bytes;
+	x->ghost_bytes += bytes;
+}
+
+static bool are_many(const struct engine *e)
+{
+	return e->n_ghosts > e->o.ended_max || e->ghost_bytes > e->o.ended_bytes_max;
+}
+
+static void weigh(struct execution *x)
+{
+	count(x, 0, bytes_of(x) - x->ghost_bytes);
+	if (are_many(x->engine))
+		engine_want_turn(x->engine);
+}
+
 void ghost_add(struct execution *x)
 {
 	if (x->ghost)
@@ -141,6 +173,8 @@ void ghost_add(struct execution *x)
 	x->ghost = true;
 	x->ghost_next = x->engine->ghosts;
 	x->engine->ghosts = x;
+	count(x, 1, 0);
+	weigh(x);
 }
 
 void ghost_remove(struct execution *x)
@@ -153,6 +187,38 @@ void ghost_remove(struct execution *x)
 		at = &(*at)->ghost_next;
 	*at = x->ghost_next;
 	x->ghost = false;
+	count(x, -1, -x->ghost_bytes);
+}
+
+/* Of what there is too much of. */
+static int64_t share_of(const struct engine *e, const struct account *a)
+{
+	return e->n_ghosts > e->o.ended_max ? a->ghosts : a->ghost_bytes;
+}
+
+/* The oldest that somebody watches, of whoever has most, and not the newest of all. NULL: there is none. */
+static struct execution *pick(const struct engine *e)
+{
+	const struct account *most = e->accounts;
+	struct execution *oldest = NULL;
+
+	for (const struct account *a = most; a; a = a->next)
+		if (share_of(e, a) > share_of(e, most))
+			most = a;
+	for (struct execution *x = e->ghosts; x; x = x->ghost_next)
+		if (x->account == most && x->watchers && x != e->ghosts)
+			oldest = x;
+	return oldest;
+}
+
+void ghosts_trim(struct engine *e)
+{
+	struct execution *x;
+
+	while (are_many(e) && (x = pick(e))) {
+		ghost_remove(x); /* who comes again reads it anew */
+		watchers_lose(x);
+	}
 }
 
 /* NULL also where it is being read and we cannot wait for that. */
@@ -173,6 +239,8 @@ static int load(struct execution *x, struct history_row *row)
 	x->loading = false;
 	if (x->load_error < 0)
 		ghost_remove(x);
+	else
+		weigh(x);
 	while (x->ghost_waiters) {
 		struct ghost_waiter *w = x->ghost_waiters;
 

@@ -40,6 +40,7 @@ struct account {
 	unsigned refs;
 	int64_t jobs, waited, patient,
 		running; /* the others: not running yet; waited: not patient ones */
+	int64_t ghosts, ghost_bytes;
 	char caller[];
 };
 
@@ -57,6 +58,7 @@ struct execution {
 	struct execution *table_next, *list_next, *start_next, *ghost_next;
 	struct ghost_waiter *ghost_waiters; /* as long as it is read back: ghost.c */
 	bool ghost, loading;
+	int64_t ghost_bytes; /* that it is counted with */
 	int load_error;
 	struct queue_item queue_item;
 	char id[HISTORY_ID];
@@ -123,7 +125,9 @@ struct execution {
 struct engine {
 	struct engine_options o;
 	struct execution *table[TABLE_SIZE];
-	struct execution *ghosts; /* which have ended and are read; no references */
+	struct execution
+		*ghosts; /* which have ended and are read, the newest first; no references */
+	int64_t n_ghosts, ghost_bytes;
 	struct queue queue;
 	struct account *accounts;
 	int64_t running, jobs, waited; /* as in accounts, of all */
@@ -230,6 +234,7 @@ void finish_tell(
 int execution_keep_told(struct execution *x) _must_check_;
 void watchers_wake(struct execution *x);
 void watchers_stdin(struct execution *x);
+void watchers_lose(struct execution *x); /* it is not kept for them any longer */
 
 /* --- callback.c --- */
 struct poster *poster_new(struct engine *e);
@@ -261,6 +266,8 @@ int ghost_load(struct engine *e, const char *caller, const char *id,
 /* It has ended, and whoever comes while others read its end reads with them. */
 void ghost_add(struct execution *x);
 void ghost_remove(struct execution *x); /* if it is one */
+/* There are as many as there may be. From the loop: watchers are told. */
+void ghosts_trim(struct engine *e);
 
 static inline int no_memory(struct error *err)
 {

@@ -44,7 +44,7 @@ static void test_in_order(void **state)
 	/* Neighbours of one stream come as one. */
 	expect(&l, &c, "start o0+3 e0+2 o3+5 usage stage ");
 	expect(&l, &c, "");
-	events_set_result(&l, word("result"), 8);
+	events_set_result(&l, 8);
 	expect(&l, &c, "result ");
 	assert_true(c.over);
 	expect(&l, &c, "");
@@ -70,7 +70,7 @@ static void test_resume_everywhere(void **state)
 	(void)state;
 	fill(&l);
 	expect(&l, &c, "start o0+3 e0+2 o3+5 usage stage ");
-	events_set_result(&l, word("result"), 8);
+	events_set_result(&l, 8);
 	expect(&l, &c, "result ");
 	for (size_t i = 0; i < ARRAY_SIZE(rest); i++) {
 		assert_int_equal(told_find(&l.told, (int64_t)i, &again), 0);
@@ -117,7 +117,7 @@ static void test_slow_reader(void **state)
 			drain(&l, &slow, slow_got, 3);
 	}
 	assert_true(l.capacity <= EVENTS_MARKS_MAX);
-	events_set_result(&l, word("result"), 8);
+	events_set_result(&l, 8);
 	drain(&l, &slow, slow_got, SIZE_MAX);
 	drain(&l, &late, late_got, SIZE_MAX);
 	for (int i = 0; i < 2; i++) {
@@ -147,7 +147,7 @@ static void test_no_room_for_the_log(void **state)
 		total[i % 2] += 3;
 	}
 	assert_true(l.told.end.seq < l.at.seq && l.told.memory.len <= TOLD_MEMORY_MAX);
-	events_set_result(&l, word("result"), 8);
+	events_set_result(&l, 8);
 	drain(&l, &first, got, SIZE_MAX);
 	assert_int_equal(got[0], total[0]);
 	assert_int_equal(got[1], total[1]);
@@ -179,7 +179,7 @@ static void test_after_the_end(void **state)
 	(void)state;
 	fill(&dead);
 	events_replay(&dead, bytes);
-	events_set_result(&dead, word("result"), 8);
+	events_set_result(&dead, 8);
 	expect(&dead, &c, "start o0+8 e0+2 stage result ");
 	assert_true(c.over);
 	assert_int_equal(told_find(&dead.told, 2, &again), 0);
@@ -211,7 +211,7 @@ static void test_log_outlives(void **state)
 	}
 	fill(&dead);
 	events_replay(&dead, bytes);
-	events_set_result(&dead, word("result"), 8);
+	events_set_result(&dead, 8);
 	/* The last event was not written to its end. */
 	assert_int_equal(ftruncate(fd, l.told.filed - 1), 0);
 	assert_int_equal(told_open(&dead.told, fd), 0);
@@ -305,7 +305,7 @@ static void test_no_gaps(void **state)
 			events_add_usage(&l, word("usage"), 2);
 	}
 	assert_int_equal(l.bytes[0], total - 1);
-	events_set_result(&l, word("result"), 8);
+	events_set_result(&l, 8);
 	while (next_of(&l, &live, &step) == 1) {
 		assert_int_equal(step.seq, ++want[0]);
 		live = step.after;

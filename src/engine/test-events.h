@@ -24,7 +24,8 @@ static inline int next_of(struct events *l, const struct cursor *c, struct step 
 	if (r == 1 && ret->fresh)
 		events_tell(l, ret);
 	if (r == 1)
-		assert_true(ret->kind == EVENT_STDOUT || ret->kind == EVENT_STDERR || ret->body);
+		assert_true(ret->kind == EVENT_STDOUT || ret->kind == EVENT_STDERR ||
+			    ret->kind == EVENT_RESULT || ret->body);
 	if (r == 1)
 		step_done(ret);
 	return r;

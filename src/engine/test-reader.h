@@ -90,8 +90,6 @@ static inline void log_events(const char *id, const char *after, struct buf *out
 		_cleanup_free_ char *text = NULL;
 		json_t *line = event_to_json(&ev);
 
-		if (ev.kind == EVENT_RESULT)
-			(void)json_object_del(line, "data");
 		text = json_dumps(line, JSON_COMPACT | JSON_SORT_KEYS);
 		json_decref(line);
 		assert_non_null(text);

@@ -152,7 +152,7 @@ static void test_full_log(void **state)
 	told_done(&back);
 	assert_true(l.told.end.seq < n);
 	assert_int_equal(c.bytes[0], l.bytes[0]);
-	events_set_result(&l, word("result"), 8);
+	events_set_result(&l, 8);
 	for (; next_of(&l, &late, &step) == 1; late = step.after)
 		if (step.kind == EVENT_STDOUT)
 			assert_int_equal(step.offset, late.bytes[0]);

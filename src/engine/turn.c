@@ -279,6 +279,7 @@ int engine_turn(void *data, uint32_t events)
 
 	(void)events;
 	e->turn_due = false;
+	ghosts_trim(e);
 	e->accepting = (struct execution_list){ 0 };
 	for (struct execution *x = fresh.first; x; x = x->list_next)
 		x->fresh = true;

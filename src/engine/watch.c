@@ -22,6 +22,7 @@ struct watcher {
 	struct cursor cursor;
 	struct cursor has; /* by its own account; at times more than the cursor says */
 	bool waiting;	   /* to be told */
+	bool lost;
 	bool attached;
 	char *bytes;	      /* EVENT_BYTES_MAX */
 	json_t *body;	      /* of the last event */
@@ -64,6 +65,19 @@ void watchers_stdin(struct execution *x)
 {
 	if (x->watchers)
 		tell(x, tell_stdin);
+}
+
+static void tell_lost(struct watcher *w)
+{
+	w->lost = true;
+	if (w->ops.on_lost)
+		w->ops.on_lost(w->ops.data);
+}
+
+void watchers_lose(struct execution *x)
+{
+	if (x->watchers)
+		tell(x, tell_lost);
 }
 
 int execution_keep_told(struct execution *x)
@@ -158,7 +172,7 @@ static int set_cursor(struct watcher *w, const char *after)
 	r = cursor_parse(after, &w->has, &plain);
 	if (r < 0)
 		return r;
-	c->over = w->has.over && x->events.result;
+	c->over = w->has.over && x->events.has_result;
 	if (c->over)
 		return 0;
 	r = told_find(&x->events.told, w->has.seq, c);
@@ -201,6 +215,11 @@ int engine_watch(struct engine *e, const char *caller, const char *id, const cha
 		free(w);
 		(void)execution_unref(x);
 		return -ENOMEM;
+	}
+	/* Who reads events has no use for the tree. */
+	if (x->state == EXECUTION_ENDED) {
+		json_decref(x->result);
+		x->result = NULL;
 	}
 	w->execution = x;
 	w->next = x->watchers;
@@ -287,8 +306,10 @@ static int fill(struct watcher *w, const struct step *step, struct event *ev)
 	};
 	if (step->kind == EVENT_STDOUT || step->kind == EVENT_STDERR)
 		return fill_bytes(w, step, ev);
-	if (step->kind == EVENT_RESULT)
+	if (step->kind == EVENT_RESULT) {
 		ev->text = w->execution->result_text;
+		return 1;
+	}
 	if (!step->body)
 		return 0;
 	return step->after.controls == w->cursor.controls || step->after.controls > w->has.controls;
@@ -345,6 +366,8 @@ int watcher_next(struct watcher *w, struct event *ret)
 			return look_later(w);
 		json_decref(w->body);
 		w->body = NULL;
+		if (w->lost)
+			return -ESTALE;
 		if (w->cursor.over)
 			return -ENODATA;
 		r = next_step(x, &w->cursor, &step);
@@ -376,8 +399,8 @@ json_t *event_to_json(const struct event *ev)
 	clock_format_utc(ev->time_ns, time, sizeof(time));
 	root = json_pack("{s:s, s:I, s:s}", "event", event_name(ev->kind), "seq",
 			 (json_int_t)ev->seq, "time", time);
-	if (!root)
-		return NULL;
+	if (!root || ev->kind == EVENT_RESULT)
+		return root;
 	if (ev->body) {
 		if (json_object_set(root, "data", ev->body) == 0)
 			return root;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /execute over the real daemon: documents 002 and 001 (SPEC §8)."""
 import json
+import socket
 import threading
 import time
 
@@ -140,6 +141,21 @@ def test_document_001(web):
 def test_a_megabyte(web):
     status, out, _ = call(web, "print('y' * (1 << 20))")
     assert status == "completed" and len(out) == (1 << 20) + 1
+
+
+def test_many_megabytes(web):
+    """What is made of a large result on the worker is the same; a client that goes meanwhile does not matter."""
+    code = "import sys\nfor s in sys.stdout, sys.stderr: s.write('\\x01\\u20ac\\n' * 800000)"
+    sock = socket.create_connection((web.host, web.port))
+    text = json.dumps({"generated_code": code, "timeout": 30}).encode()
+    sock.sendall(b"POST /execute HTTP/1.1\r\nHost: %s:%d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+                 % (web.host.encode(), web.port, len(text)) + text)
+    sock.recv(1)
+    sock.close()
+    expected = "\x01\u20ac\n" * 800000
+    assert call(web, code, timeout=30) == ("completed", expected, expected)
+    cut = "\x01\u20ac\n\x01<output cut>"
+    assert call(web, code, timeout=30, max_output_characters=4) == ("completed", cut, cut)
 
 
 @quick

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon's HTTP interface: events as they happen, taking up a stream again, slow readers, WebSocket."""
+import http.client
 import json
 import os
 import re
@@ -213,6 +214,27 @@ def test_a_slow_reader(web, served):
         tail = (tail + piece)[-(256 << 10):]
     assert n >= 30 * MiB
     sock.close()
+
+
+def test_ended_ones_that_nobody_takes(web):
+    """What has ended is kept for its readers up to a sum: then the longest there is cut off, and goes on from where it was."""
+    code = "import sys\nsys.stdout.write('\\x01' * (16 << 20))"  # six bytes each in a result: three are 288 MiB
+    ids = [web.submit("python", code, limits={"output": "16m", "output_total": "32m"}) for _ in range(3)]
+    for id in ids:
+        assert web.wait(id)["stdout_truncated"] is False
+    ws = WebSocket(web, f"/v1/executions/{ids[0]}/attach")
+    with web.stream("GET", f"/v1/executions/{ids[1]}/events") as second:
+        with web.stream("GET", f"/v1/executions/{ids[2]}/events"), pytest.raises(AssertionError, match="inside a frame"):
+            while ws.receive() is not None:
+                pass
+        ws.close()
+        last = next(sse(second))[0]
+        with web.stream("GET", f"/v1/executions/{ids[0]}/events"), web.stream("GET", f"/v1/executions/{ids[2]}/events"):
+            with pytest.raises((http.client.IncompleteRead, ConnectionResetError)):
+                second.read()
+    with web.stream("GET", f"/v1/executions/{ids[1]}/events", headers={"Last-Event-ID": last}) as response:
+        events = [data for _, _, data in sse(response)]
+    assert events[0]["seq"] == 2 and output(events) == "\x01" * (16 << 20) and events[-1]["event"] == "result"
 
 
 def test_memory_under_a_flood(web, served):

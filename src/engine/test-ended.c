@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What has ended and is still read: how much of it is kept, for whom, and what becomes of who reads the rest. */
+#include "engine/test-reader.h"
+
+/* Takes one event and stops; is told when there is nothing more to take. */
+struct slow {
+	struct reader reader;
+	bool lost;
+};
+
+static void on_lost(void *data)
+{
+	struct slow *s = data;
+	struct event ev;
+
+	assert_int_equal(watcher_next(s->reader.watcher, &ev), -ESTALE);
+	s->lost = true;
+	s->reader.watcher = watcher_free(s->reader.watcher);
+	loop_stop(fix.loop);
+}
+
+static void watch_slowly(struct slow *s, const char *id)
+{
+	s->lost = false;
+	watch(&s->reader, id, NULL);
+	watcher_set_ops(s->reader.watcher,
+			&(struct watcher_ops){ .data = s, .on_ready = pull, .on_lost = on_lost });
+	s->reader.pause_after = 1;
+	pull(&s->reader);
+}
+
+/* As if it were another's. */
+static void watch_others(struct slow *s, const char *caller, const char *id)
+{
+	*s = (struct slow){ 0 };
+	buf_init(&s->reader.kinds, 1 << 20);
+	assert_int_equal(engine_watch(fix.engine, caller, id, NULL, &s->reader.watcher), 0);
+	watcher_set_ops(s->reader.watcher,
+			&(struct watcher_ops){ .data = s, .on_ready = pull, .on_lost = on_lost });
+}
+
+static void run_one(const char *caller, const char *code, char ret_id[HISTORY_ID])
+{
+	struct submission in = { .announced = true, .caller = caller };
+	struct client c;
+
+	assert_int_equal(submit(&c, code, in), 0);
+	run_until(&c.ended);
+	assert_string_equal(c.status, "success");
+	(void)snprintf(ret_id, HISTORY_ID, "%s", execution_id(c.x));
+	client_done(&c);
+	assert_int_equal(fix.engine->n_ghosts, 0);
+}
+
+static void finish_reading(const struct slow *s, const char *id, const char *expected)
+{
+	struct reader rest;
+
+	watch(&rest, id, s->reader.last_id);
+	pull(&rest);
+	assert_true(rest.over);
+	assert_string_equal(rest.bytes[0].data, expected);
+	assert_string_equal(rest.kinds.data, "stage result ");
+	reader_done(&rest);
+}
+
+/* The oldest of whoever has most go; who comes back goes on where it was. */
+static void test_bounded_by_number(void **state)
+{
+	char ids[3][HISTORY_ID], other[HISTORY_ID];
+	struct slow slow[3], others;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		run_one("test", SH("echo mine"), ids[i]);
+	run_one("other", SH("echo theirs"), other);
+	fix.engine->o.ended_max = 3;
+	watch_others(&others, "other", other);
+	for (int i = 0; i < 3; i++) {
+		run_for_ms(1);
+		assert_int_equal(fix.engine->n_ghosts, 1 + i);
+		watch_slowly(&slow[i], ids[i]);
+	}
+	run_until(&slow[0].lost);
+	assert_true(!slow[1].lost && !slow[2].lost && !others.lost);
+	assert_int_equal(fix.engine->n_ghosts, 3);
+	finish_reading(&slow[0], ids[0], "mine\n");
+	/* Who reads without a pause pushes nobody out. */
+	run_for_ms(1);
+	assert_true(!slow[1].lost && !slow[2].lost && !others.lost);
+	for (int i = 0; i < 3; i++)
+		reader_done(&slow[i].reader);
+	reader_done(&others.reader);
+	assert_int_equal(fix.engine->n_ghosts, 0);
+	assert_int_equal(fix.engine->ghost_bytes, 0);
+}
+
+#define PRINTS_32K SH("head -c 32768 /dev/zero | tr '\\\\0' x")
+
+/* However large it is, what came last can be read; also when it was watched while it ran. */
+static void test_bounded_by_bytes(void **state)
+{
+	struct slow first, second;
+	char id[HISTORY_ID];
+	struct client c;
+
+	(void)state;
+	run_one("test", PRINTS_32K, id);
+	fix.engine->o.ended_bytes_max = 16 << 10;
+	watch_slowly(&first, id);
+	assert_true(fix.engine->ghost_bytes > 32 << 10);
+	run_for_ms(1);
+	assert_false(first.lost);
+	assert_int_equal(submit(&c, PRINTS_32K, announced), 0);
+	watch_slowly(&second, execution_id(c.x));
+	run_until(&c.ended);
+	run_until(&first.lost);
+	run_for_ms(1);
+	assert_false(second.lost);
+	assert_int_equal(fix.engine->n_ghosts, 1);
+	client_done(&c);
+	reader_done(&first.reader);
+	reader_done(&second.reader);
+	assert_int_equal(fix.engine->ghost_bytes, 0);
+}
+
+/* Neither its request nor a tree of its result stays for who only reads events. */
+static void test_keeps_texts_only(void **state)
+{
+	struct slow live, late;
+	struct client c;
+
+	(void)state;
+	assert_int_equal(submit(&c, SH("echo some"), announced), 0);
+	execution_forget(c.x); /* who is told of the end asks for the tree */
+	watch_slowly(&live, execution_id(c.x));
+	for (int i = 0; i < 8000 && !c.x->ghost; i++)
+		run_for_ms(5);
+	assert_true(c.x->ghost && !c.x->body && !c.x->result && c.x->result_text.data);
+	watch_slowly(&late, execution_id(c.x));
+	assert_ptr_equal(watcher_execution(late.reader.watcher), c.x);
+	reader_done(&live.reader);
+	reader_done(&late.reader);
+	assert_non_null(execution_result(c.x));
+	client_done(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ENGINE_TEST(test_bounded_by_number),
+		ENGINE_TEST(test_bounded_by_bytes),
+		ENGINE_TEST(test_keeps_texts_only),
+	};
+
+	return cmocka_run_group_tests(tests, setup_service, teardown_service);
+}
