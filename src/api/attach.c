@@ -53,11 +53,13 @@ struct attach {
 	int signals[SIGNALS_MAX]; /* that came before the program was known to run */
 	size_t n_signals;
 	struct source *retry;
-	int fragments; /* of the message that arrives */
-	bool bytes;    /* ?output=bytes */
-	bool full;     /* until on_drain */
-	bool closing;  /* a close frame is on its way */
-	bool broken;   /* nothing can be sent any more */
+	int fragments;	  /* of the message that arrives */
+	bool bytes;	  /* ?output=bytes */
+	bool full;	  /* until on_drain */
+	bool closing;	  /* a close frame is on its way */
+	bool bad;	  /* what the client sent is no frame */
+	uint64_t sending; /* of the frame that is on its way out: so many bytes to come */
+	bool broken;	  /* nothing can be sent any more */
 };
 
 static void attach_free(struct attach *a)
@@ -73,16 +75,44 @@ static void attach_free(struct attach *a)
 
 /* --- frames out --- */
 
+/* What is handed over next: wslay gives a frame's header by itself, then the rest of it in pieces. */
+static void count_sent(struct attach *a, const uint8_t *data, size_t n)
+{
+	unsigned size = a->sending == 0 ? data[1] & 0x7f : 0, more = size == 127 ? 8 : 2;
+
+	if (a->sending > 0) {
+		a->sending -= n;
+		return;
+	}
+	a->sending = size < 126 ? size : 0;
+	for (unsigned i = 0; size >= 126 && i < more; i++)
+		a->sending = a->sending << 8 | data[2 + i];
+}
+
+static bool is_bare_close(const struct attach *a, const uint8_t *data)
+{
+	return a->sending == 0 && (data[0] & 0xf) == WSLAY_CONNECTION_CLOSE && data[1] == 0;
+}
+
 static ssize_t on_send(wslay_event_context_ptr frames, const uint8_t *data, size_t len, int flags,
 		       void *user)
 {
+	static const uint8_t says_why[] = { 0x80 | WSLAY_CONNECTION_CLOSE, 2,
+					    WSLAY_CODE_PROTOCOL_ERROR >> 8,
+					    WSLAY_CODE_PROTOCOL_ERROR & 0xff };
 	struct attach *a = user;
 	int r;
 
 	(void)flags;
 	/* A frame may be larger than all that a connection may have waiting: what is left comes here again. */
 	len = MIN(len, (size_t)SEND_BYTES);
-	r = a->full ? -ENOBUFS : tunnel_write(a->tunnel, data, len);
+	/* For what is no frame at all wslay closes without a word. */
+	if (a->full)
+		r = -ENOBUFS;
+	else if (a->bad && is_bare_close(a, data))
+		r = tunnel_write(a->tunnel, says_why, sizeof(says_why));
+	else
+		r = tunnel_write(a->tunnel, data, len);
 	if (r == -ENOBUFS || r == -EPIPE) {
 		a->broken = a->broken || r == -EPIPE;
 		a->full = true;
@@ -95,6 +125,7 @@ static ssize_t on_send(wslay_event_context_ptr frames, const uint8_t *data, size
 		return -1;
 	}
 	a->full = r == 1;
+	count_sent(a, data, len);
 	return (ssize_t)len;
 }
 
@@ -115,11 +146,16 @@ static int queue_frame(struct attach *a, uint8_t opcode, const void *data, size_
 	return wslay_event_queue_msg(a->frames, &message) == WSLAY_ERR_NOMEM ? -ENOMEM : 0;
 }
 
-static void queue_close(struct attach *a, uint16_t code)
+static void begin_close(struct attach *a)
 {
 	a->closing = true;
-	(void)wslay_event_queue_close(a->frames, code, NULL, 0);
 	source_set_time(a->timer, clock_now_ns() + CLOSE_S * NS_PER_SEC);
+}
+
+static void queue_close(struct attach *a, uint16_t code)
+{
+	(void)wslay_event_queue_close(a->frames, code, NULL, 0);
+	begin_close(a);
 }
 
 static int queue_json(struct attach *a, json_t *tree)
@@ -438,8 +474,12 @@ static void on_data(void *data, const void *bytes, size_t n)
 	struct attach *a = data;
 
 	a->in = (struct span){ bytes, n };
-	if (wslay_event_recv(a->frames) < 0)
-		a->broken = true;
+	if (wslay_event_recv(a->frames) < 0) {
+		a->bad = true;
+		a->broken = !wslay_event_want_write(
+			a->frames); /* there was no memory for a close frame */
+		begin_close(a);
+	}
 	a->in = (struct span){ NULL, 0 };
 	pump(a);
 }

@@ -312,9 +312,15 @@ def test_attach_bytes(web):
 @quick
 def test_attach_has_a_large_result(web):
     """A frame that is larger than what a connection may have waiting comes in pieces."""
-    id = web.submit("bash", "head -c 5m /dev/zero | tr '\\0' x", limits={"output": "8m", "output_total": "16m"})
+    id = web.submit("bash", "head -c 15m /dev/zero | tr '\\0' x", limits={"output": "16m", "output_total": "16m"})
     ws = WebSocket(web, f"/v1/executions/{id}/attach")
-    assert len(ws.until("result")["data"]["stdout"]) == 5 << 20
+    assert len(ws.until("result")["data"]["stdout"]) == 15 << 20
+    ws.close()
+    # A mistake of the client's is told behind the frame that is on its way.
+    ws = WebSocket(web, f"/v1/executions/{id}/attach")
+    ws.until("start")
+    ws.frame(9, bytes(126))
+    assert all(event["event"] in ("stdout", "stage", "result") for event in ws.events()) and ws.code == 1002
     ws.close()
 
 
@@ -330,6 +336,12 @@ def test_attach_mistakes(web):
     ws.frame(1, b"\xff\xfe")  # text that is no UTF-8
     assert ws.receive() is None and ws.code == 1007
     ws.close()
+    # A ping of 126 bytes, one in pieces, a frame without a mask, one of an unknown kind, an extension's bit.
+    for raw in (b"\x89\xfe\x00\x7e" + bytes(130), b"\x09\x80" + bytes(4), b"\x82\x01x", b"\x83\x80" + bytes(4), b"\xc2\x80" + bytes(4)):
+        ws = WebSocket(web, f"/v1/executions/{id}/attach")
+        ws.sock.sendall(raw)
+        assert not [event for event in ws.events() if event["event"] == "error"] and ws.code == 1002, raw
+        ws.close()
     ws = WebSocket(web, f"/v1/executions/{id}/attach")
     try:
         ws.frame(2, bytes(2 * MiB))
