@@ -77,10 +77,19 @@ static void read_end(struct conn *c)
 	}
 }
 
+/* As with answers: large ones share a sum. */
+static bool has_room(const struct request_ctx *ctx, size_t n)
+{
+	const struct server *s = ctx->server;
+
+	return ctx->body.len + n <= SMALL_BYTES ||
+	       tab_has_room(ctx->tab ? ctx->tab->body_bytes : 0, s->stats.body_bytes, (int64_t)n,
+			    s->config.limits.body_total_bytes);
+}
+
 static int take_body(struct conn *c, const char *data, size_t n, size_t *ret_used)
 {
 	struct request_ctx *ctx = c->ctx;
-	struct server *s = c->server;
 	struct span rest = { data, n }, piece;
 	size_t used = 1;
 	int r = 0;
@@ -97,13 +106,15 @@ static int take_body(struct conn *c, const char *data, size_t n, size_t *ret_use
 			dispatch_refuse(ctx, 413, "body_too_large", "The body is too large.");
 			return -ENOBUFS;
 		}
-		if (s->stats.body_bytes + (int64_t)piece.len > s->config.limits.body_total_bytes ||
+		if (!has_room(ctx, piece.len) ||
 		    buf_append(&ctx->body, piece.data, piece.len) < 0) {
 			dispatch_refuse(ctx, 503, "busy",
 					"Too many large requests; try again later.");
 			return -ENOBUFS;
 		}
-		s->stats.body_bytes += (int64_t)piece.len;
+		c->server->stats.body_bytes += (int64_t)piece.len;
+		if (ctx->tab)
+			ctx->tab->body_bytes += (int64_t)piece.len;
 	}
 	*ret_used = n - rest.len;
 	return r;

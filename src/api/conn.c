@@ -13,10 +13,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-enum {
-	LEAST_BYTES_PER_SEC = 1024
-}; /* slower than this over its whole time is no upload, nor a download, but a siege */
-
 int conn_new(struct server *s, int fd, const struct peer *peer, struct conn **ret)
 {
 	struct conn *c = calloc(1, sizeof(*c));
@@ -50,6 +46,13 @@ void conn_release(struct conn *c)
 	free(c);
 }
 
+static void count_queued(struct conn *c, int64_t bytes)
+{
+	c->server->stats.queue_bytes += bytes;
+	if (c->tab)
+		c->tab->queue_bytes += bytes;
+}
+
 void conn_close(struct conn *c)
 {
 	if (c->state == CONN_GONE)
@@ -64,7 +67,8 @@ void conn_close(struct conn *c)
 	c->io = source_free(c->io);
 	c->timer = source_free(c->timer);
 	c->fd = fd_close(c->fd);
-	c->server->stats.queue_bytes -= (int64_t)c->out.bytes;
+	count_queued(c, -(int64_t)c->out.bytes);
+	c->tab = tab_put(&c->server->tabs, c->tab);
 	outq_done(&c->out);
 	buf_done(&c->in);
 	server_conn_closed(c->server, c);
@@ -102,15 +106,20 @@ void conn_set_deadline(struct conn *c, int64_t at_ns)
 	source_set_time(c->timer, at_ns);
 }
 
-static int64_t earned_ns(size_t bytes)
+/* What is moved gives time to move the rest, up to a bound: else who has sent much at once could take hours for the last byte. */
+static int64_t earned_ns(const struct conn *c, size_t bytes)
 {
-	return (int64_t)bytes * (NS_PER_SEC / LEAST_BYTES_PER_SEC);
+	const struct server_limits *l = &c->server->config.limits;
+
+	return MIN((int64_t)bytes * NS_PER_SEC / l->slow_bytes_per_s, l->slow_max_ms * NS_PER_MS);
 }
 
 /* Who moves bytes may pause for so long, and may be slow, but not for ever. */
-static int64_t slow_deadline(int64_t started_ns, size_t moved_bytes, int64_t pause_ms)
+static int64_t slow_deadline(const struct conn *c, int64_t started_ns, size_t moved_bytes,
+			     int64_t pause_ms)
 {
-	return MIN(after_ms(pause_ms), started_ns + pause_ms * NS_PER_MS + earned_ns(moved_bytes));
+	return MIN(after_ms(pause_ms),
+		   started_ns + pause_ms * NS_PER_MS + earned_ns(c, moved_bytes));
 }
 
 void conn_touch(struct conn *c)
@@ -126,11 +135,11 @@ void conn_touch(struct conn *c)
 		break;
 	case CONN_BODY:
 		conn_set_deadline(
-			c, slow_deadline(c->body_started_ns, c->ctx->body.len, l->body_idle_ms));
+			c, slow_deadline(c, c->body_started_ns, c->ctx->body.len, l->body_idle_ms));
 		break;
 	case CONN_FLUSH:
 		/* Unlike one that waits it makes no room for others: it has to come to an end. */
-		conn_set_deadline(c, c->out.bytes > 0 ? slow_deadline(c->flush_started_ns,
+		conn_set_deadline(c, c->out.bytes > 0 ? slow_deadline(c, c->flush_started_ns,
 								      c->flush_bytes - c->out.bytes,
 								      l->write_stall_ms)
 						      : INT64_MAX);
@@ -155,7 +164,7 @@ static void begin_flush(struct conn *c)
 static void end_flush(struct conn *c)
 {
 	c->flush_ended_ns = clock_now_ns();
-	c->owed_ns = c->flush_ended_ns - c->flush_started_ns - earned_ns(c->flush_bytes);
+	c->owed_ns = c->flush_ended_ns - c->flush_started_ns - earned_ns(c, c->flush_bytes);
 }
 
 void conn_set_state(struct conn *c, enum conn_state state)
@@ -178,12 +187,28 @@ void conn_poke(struct conn *c)
 	source_set_time(c->timer, 0);
 }
 
+int conn_set_tab(struct conn *c, const char *name)
+{
+	struct tab *t;
+
+	if (c->tab && strcmp(c->tab->name, name) == 0)
+		return 0;
+	t = tab_get(&c->server->tabs, name);
+	if (!t)
+		return -ENOMEM;
+	count_queued(c, -(int64_t)c->out.bytes);
+	(void)tab_put(&c->server->tabs, c->tab);
+	c->tab = t;
+	count_queued(c, (int64_t)c->out.bytes);
+	return 0;
+}
+
 int conn_queue(struct conn *c, const void *data, size_t n)
 {
 	int r = outq_append(&c->out, data, n);
 
 	if (r >= 0)
-		c->server->stats.queue_bytes += (int64_t)n;
+		count_queued(c, (int64_t)n);
 	return r;
 }
 
@@ -192,7 +217,7 @@ int conn_queue_take(struct conn *c, char *data, size_t n)
 	int r = outq_take(&c->out, data, n);
 
 	if (r >= 0)
-		c->server->stats.queue_bytes += (int64_t)n;
+		count_queued(c, (int64_t)n);
 	return r;
 }
 
@@ -209,7 +234,7 @@ void conn_flush(struct conn *c)
 	if (c->broken || before == 0)
 		return;
 	sent = outq_send(&c->out, c->fd);
-	c->server->stats.queue_bytes -= (int64_t)(before - c->out.bytes);
+	count_queued(c, -(int64_t)(before - c->out.bytes));
 	if (sent < 0) {
 		c->broken = true;
 		conn_poke(c);

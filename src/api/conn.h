@@ -18,6 +18,7 @@
 
 #include "api/outq.h"
 #include "api/server.h"
+#include "api/tab.h"
 #include "base/buf.h"
 #include "codec/http-body.h"
 
@@ -59,6 +60,7 @@ struct conn {
 	size_t flush_bytes; /* were queued when that began */
 	int64_t owed_ns;    /* by who took the last answer slower than he may */
 	struct tunnel *tunnel;
+	struct tab *tab;  /* of who asked last; a reference; NULL: nobody did yet */
 	bool is_waiting;  /* on the list of those */
 	bool is_reserve;  /* above the number of connections: only ROUTE_ALWAYS is answered */
 	bool running;	  /* one of its events is on the stack */
@@ -82,6 +84,7 @@ struct request_ctx {
 	struct caller caller;
 	json_t *json;
 	bool caller_known, handling;
+	struct tab *tab; /* the caller's; a reference; NULL: not known */
 	int64_t started_ns;
 
 	struct buf extra; /* header lines of the handler */
@@ -97,7 +100,12 @@ struct request_ctx {
 	bool *freed; /* set when it is freed: the route's handler is on the stack */
 };
 
-enum { LISTENERS_MAX = 16, SCRATCH_BYTES = 64 << 10 };
+enum {
+	LISTENERS_MAX = 16,
+	SCRATCH_BYTES = 64 << 10,
+	SMALL_BYTES =
+		64 << 10, /* of such bodies and answers there are as many as connections, at most */
+};
 
 struct server {
 	struct server_config config;
@@ -110,6 +118,7 @@ struct server {
 	size_t n_listeners;
 	struct conn_list all, waiting;
 	struct request_ctx *ctxs;
+	struct tab *tabs;
 	int spare_fd; /* given up for a moment when descriptors run out */
 	bool draining, settling, freeing;
 	int64_t date_sec;
@@ -133,6 +142,8 @@ void conn_flush(struct conn *c);
 /* Both count in the server's total. Takes over data in the second. */
 int conn_queue(struct conn *c, const void *data, size_t n) _must_check_;
 int conn_queue_take(struct conn *c, char *data, size_t n) _must_check_;
+/* Who asks is known. -ENOMEM. */
+int conn_set_tab(struct conn *c, const char *name) _must_check_;
 /* response_write and tunnel_write: 0, 1 or a negative errno. */
 int conn_pressure(struct conn *c);
 

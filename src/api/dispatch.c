@@ -51,6 +51,9 @@ void ctx_free(struct request_ctx *ctx)
 	if (ctx->next)
 		ctx->next->previous = ctx->previous;
 	s->stats.body_bytes -= (int64_t)ctx->body.len;
+	if (ctx->tab)
+		ctx->tab->body_bytes -= (int64_t)ctx->body.len;
+	ctx->tab = tab_put(&s->tabs, ctx->tab);
 	buf_done(&ctx->head_bytes);
 	buf_done(&ctx->body);
 	buf_done(&ctx->extra);
@@ -119,6 +122,9 @@ static struct auth_verdict judge_caller(struct request_ctx *ctx)
 	if (v.status == 401 && response_header(ctx, "WWW-Authenticate", "Bearer") < 0)
 		v.status = 503;
 	ctx->caller_known = v.status == 0;
+	if (v.status == 0 && (conn_set_tab(ctx->conn, ctx->caller.name) < 0 ||
+			      !(ctx->tab = tab_get(&ctx->server->tabs, ctx->caller.name))))
+		return (struct auth_verdict){ 503, "busy", "The server is out of memory." };
 	return v;
 }
 

@@ -8,10 +8,7 @@
 #include "base/clock.h"
 #include "codec/http-write.h"
 
-enum {
-	HEAD_BYTES_MAX = 80 << 10,
-	SMALL_BYTES = 64 << 10, /* of such answers there are as many as connections, at most */
-};
+enum { HEAD_BYTES_MAX = 80 << 10 };
 
 int response_header(struct request_ctx *ctx, const char *name, const char *value)
 {
@@ -146,14 +143,15 @@ static int respond_static(struct request_ctx *ctx, int status)
 	return 0;
 }
 
-/* Large answers that nobody takes keep other large ones out, and not those that say how the server is. */
+/* Large answers that somebody does not take keep other large ones out, first his own, and not those that say how the server is. */
 static bool has_room(const struct request_ctx *ctx, size_t len)
 {
 	const struct server *s = ctx->server;
 	const struct route *route = ctx->match.route;
 
 	return len <= SMALL_BYTES || (route && (route->flags & ROUTE_ALWAYS)) ||
-	       s->stats.queue_bytes + (int64_t)len <= s->config.limits.queue_total_bytes;
+	       tab_has_room(ctx->tab ? ctx->tab->queue_bytes : 0, s->stats.queue_bytes,
+			    (int64_t)len, s->config.limits.queue_total_bytes);
 }
 
 int respond_take(struct request_ctx *ctx, int status, const char *content_type, char *data,

@@ -37,6 +37,8 @@ struct server_limits server_limits_default(void)
 		.write_stall_ms = 30000,
 		.idle_ms = 75000,
 		.linger_ms = 5000,
+		.slow_bytes_per_s = 16 * KiB,
+		.slow_max_ms = 15 * 60 * 1000,
 	};
 }
 

@@ -70,15 +70,17 @@ struct listener {
 
 struct server_limits {
 	struct http_limits head;
-	int64_t body_max_bytes;	   /* one body: 413 */
-	int64_t body_total_bytes;  /* all bodies in memory together: 503 */
+	int64_t body_max_bytes; /* one body: 413 */
+	int64_t body_total_bytes; /* all bodies in memory together, half of it for one caller: 503 for large ones */
 	size_t queue_high_bytes;   /* response_write says 1 above it */
 	size_t queue_max_bytes;	   /* response_write refuses above it */
-	int64_t queue_total_bytes; /* all answers not taken yet together: 503 for large ones */
+	int64_t queue_total_bytes; /* all answers not taken yet together, in the same way */
 	uint32_t
 		connections; /* above it the longest idle one goes, else only ROUTE_ALWAYS is answered */
 	uint32_t connections_reserve; /* so many above it; beyond, a 503 and close */
 	int64_t head_ms, body_idle_ms, write_stall_ms, idle_ms, linger_ms;
+	/* A body has body_idle_ms and as long as it takes at this speed, but not longer than that in all; an answer likewise. */
+	int64_t slow_bytes_per_s, slow_max_ms;
 };
 struct server_limits server_limits_default(void);
 

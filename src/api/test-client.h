@@ -139,6 +139,16 @@ static inline void client_open(struct fixture *f, struct client *c)
 	assert_int_equal(buf_puts(&c->got, ""), 0);
 }
 
+/* From another address than the others. */
+static inline void client_open_as(struct fixture *f, struct client *c, const char *address)
+{
+	struct peer *peer;
+
+	client_open(f, c);
+	peer = &f->server->all.last->peer;
+	(void)snprintf(peer->address, sizeof(peer->address), "%s", address);
+}
+
 static inline void client_close(struct client *c)
 {
 	c->fd = fd_close(c->fd);

@@ -342,6 +342,8 @@ static int set_limit(struct server_limits *l, const char *key, int64_t value)
 		{ "write_stall_ms", &l->write_stall_ms },
 		{ "idle_ms", &l->idle_ms },
 		{ "linger_ms", &l->linger_ms },
+		{ "slow_bytes_per_s", &l->slow_bytes_per_s },
+		{ "slow_max_ms", &l->slow_max_ms },
 		{ "body_max", &l->body_max_bytes },
 		{ "body_total", &l->body_total_bytes },
 	};

@@ -295,43 +295,54 @@ static void test_vanish_after_each_byte(void **state)
 
 static void test_bodies_are_bounded(void **state)
 {
-	_cleanup_buf_ struct buf body = { 0 }, big = { 0 };
+	static char big[(90 << 10) + 1];
+	_cleanup_buf_ struct buf body = { 0 };
+	struct server_limits limits = small_limits();
+	struct client first, others[2];
 	struct server_stats stats;
-	struct fixture *f = *state;
-	struct client first, second;
+	struct fixture f;
 
-	buf_init(&big, 4096);
-	for (int i = 0; i < 900; i++)
-		assert_int_equal(buf_puts(&big, "a"), 0);
-	client_open(f, &first);
-	client_open(f, &second);
-	client_send(&first, POST("/body", "Content-Length: 1000\r\n\r\n"));
-	client_send(&first, big.data);
-	client_send(&second, POST("/body", "Content-Length: 1000\r\n\r\n"));
-	client_wait(f, &first);
-	server_stats(f->server, &stats);
-	assert_int_equal(stats.body_bytes, 900);
-	/* Both together are more than the server keeps. */
-	client_send(&second, big.data);
-	client_wait(f, &second);
-	assert_int_equal(client_answer(&second, &body), 503);
-	client_close(&second);
-	spin(f, 2);
-	server_stats(f->server, &stats);
-	assert_int_equal(stats.body_bytes, 900);
+	(void)state;
+	memset(big, 'a', sizeof(big) - 1);
+	limits.body_max_bytes = 100 << 10;
+	limits.body_total_bytes = 200 << 10;
+	fixture_open(&f, routes, &limits);
+	client_open(&f, &first);
+	client_send(&first, POST("/body", "Content-Length: 100000\r\n\r\n"));
+	client_send(&first, big);
+	client_wait(&f, &first);
+	server_stats(f.server, &stats);
+	assert_int_equal(stats.body_bytes, 90 << 10);
+	for (int i = 0; i < 2; i++) {
+		client_open_as(&f, &others[i], i ? "127.0.0.3" : "127.0.0.2");
+		client_send(&others[i], POST("/body", "Content-Length: 100000\r\n\r\n"));
+		client_send(&others[i], big);
+		client_wait(&f, &others[i]);
+	}
+	/* All together are more than the server keeps. */
+	assert_int_equal(client_answer(&others[0], &body), 0);
+	assert_int_equal(client_answer(&others[1], &body), 503);
+	client_close(&others[1]);
+	spin(&f, 2);
+	server_stats(f.server, &stats);
+	assert_int_equal(stats.body_bytes, 180 << 10);
+	client_close(&others[0]);
 	client_close(&first);
-	spin(f, 2);
-	server_stats(f->server, &stats);
+	spin(&f, 2);
+	server_stats(f.server, &stats);
 	assert_int_equal(stats.body_bytes, 0);
-	expect_answer(f, POST("/body", "Transfer-Encoding: chunked\r\n\r\nfff\r\n"), 0, false);
-	client_open(f, &first);
-	client_send(&first, POST("/body", "Transfer-Encoding: chunked\r\n\r\nfff\r\n"));
-	client_send(&first, big.data);
-	client_send(&first, big.data);
-	client_wait(f, &first);
+	assert_null(f.server->tabs);
+	expect_answer(&f, POST("/body", "Transfer-Encoding: chunked\r\n\r\nfff\r\n"), 0, false);
+	client_open(&f, &first);
+	client_send(&first, POST("/body", "Transfer-Encoding: chunked\r\n\r\nfffff\r\n"));
+	client_send(&first, big);
+	client_wait(&f, &first);
+	client_send(&first, big);
+	client_wait(&f, &first);
 	assert_int_equal(client_answer(&first, &body), 413);
 	assert_true(first.ended);
 	client_close(&first);
+	fixture_close(&f);
 }
 
 static void test_continue(void **state)
@@ -425,7 +436,7 @@ int main(void)
 		T(test_half_closed_client_is_answered),
 		T(test_vanished_client),
 		T(test_vanish_after_each_byte),
-		T(test_bodies_are_bounded),
+		cmocka_unit_test(test_bodies_are_bounded),
 		T(test_continue),
 		T(test_head),
 		T(test_failure_after_the_head_cuts_the_answer),

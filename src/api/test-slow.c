@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clients that take their answers slowly: what they may have of the server, and what others have then. */
+/* Clients that take their answers slowly, or send their requests so: what they may have of the server, and what others have then. */
 #include "api/test-client.h"
 
 #include <sys/un.h>
@@ -16,7 +16,13 @@ static int get_large(struct request_ctx *ctx)
 	return respond_bytes(ctx, 200, "text/plain", (struct span){ large, sizeof(large) });
 }
 
+static int post_body(struct request_ctx *ctx)
+{
+	return respond_text(ctx, 200, "all here");
+}
+
 static const struct route routes[] = {
+	{ HTTP_POST, "/body", post_body, .flags = ROUTE_BYTES },
 	{ HTTP_GET, "/small", get_small, .summary = "small" },
 	{ HTTP_GET, "/large", get_large, .summary = "large" },
 	{ HTTP_GET, "/large/always", get_large, .flags = ROUTE_ALWAYS },
@@ -121,7 +127,7 @@ static void test_slow_reader_of_many(void **state)
 	client_wait(&f, &c);
 	assert_true(conn->state == CONN_IDLE && conn->owed_ns < NS_PER_SEC);
 	now_ns = conn->flush_ended_ns = clock_now_ns();
-	conn->owed_ns = 20 * NS_PER_SEC;
+	conn->owed_ns = 15 * NS_PER_SEC;
 	client_send(&c, GET("/large"));
 	client_wait(&f, &c);
 	assert_true(conn->state == CONN_FLUSH && conn->deadline_ns < now_ns + 25 * NS_PER_SEC);
@@ -187,9 +193,134 @@ static void test_slow_readers(void **state)
 	fixture_close(&f);
 }
 
+#define POST_BODY(bytes) "POST /body HTTP/1.1\r\n" HOST "Content-Length: " #bytes "\r\n\r\n"
+
+static void send_bytes(struct fixture *f, struct client *c, size_t n)
+{
+	static const char bytes[16 << 10];
+
+	for (size_t at = 0; at < n;) {
+		ssize_t sent = send(c->fd, bytes, MIN(n - at, sizeof(bytes)), MSG_NOSIGNAL);
+
+		at += sent > 0 ? (size_t)sent : 0;
+		spin(f, 1);
+	}
+}
+
+static int answer_to(struct fixture *f, struct client *c, struct buf *body)
+{
+	int status = 0;
+
+	for (int i = 0; i < 100 && status == 0; i++) {
+		client_wait(f, c);
+		status = client_answer(c, body);
+	}
+	return status;
+}
+
+/* Who has sent nearly all at once has no more time for the last byte than anybody needs for the whole. */
+static void test_slow_body(void **state)
+{
+	struct server_limits limits = small_limits();
+	_cleanup_buf_ struct buf body = { 0 };
+	struct fixture f;
+	struct conn *conn;
+	struct client c;
+
+	(void)state;
+	limits.body_max_bytes = limits.body_total_bytes = 64 << 20;
+	limits.slow_bytes_per_s = 1024; /* 4 MiB: more than an hour */
+	fixture_open(&f, routes, &limits);
+	client_open(&f, &c);
+	conn = f.server->all.last;
+	client_send(&c, POST_BODY(5000000));
+	send_bytes(&f, &c, 4 << 20);
+	assert_int_equal(conn->state, CONN_BODY);
+	/* It may be slow. */
+	conn->body_started_ns -= 10 * 60 * NS_PER_SEC;
+	send_bytes(&f, &c, 1);
+	assert_true(conn->state == CONN_BODY && conn->deadline_ns > clock_now_ns());
+	conn->body_started_ns -= 10 * 60 * NS_PER_SEC;
+	send_bytes(&f, &c, 1);
+	assert_int_equal(answer_to(&f, &c, &body), 408);
+	assert_non_null(strstr(body.data, "\"code\":\"too_slow\""));
+	client_close(&c);
+	fixture_close(&f);
+}
+
+/* Large requests of one caller keep his own out, and nobody's small ones. */
+static void test_callers_share_bodies(void **state)
+{
+	struct server_limits limits = small_limits();
+	_cleanup_buf_ struct buf body = { 0 };
+	struct client slow, own, small, other;
+	struct fixture f;
+
+	(void)state;
+	limits.body_max_bytes = 200 << 10;
+	limits.body_total_bytes = 400 << 10;
+	fixture_open(&f, routes, &limits);
+	client_open(&f, &slow);
+	client_open(&f, &own);
+	client_open(&f, &small);
+	client_open_as(&f, &other, "127.0.0.2");
+	client_send(&slow, POST_BODY(200000));
+	send_bytes(&f, &slow, 150000);
+	client_send(&own, POST_BODY(100000));
+	send_bytes(&f, &own, 100000);
+	assert_int_equal(answer_to(&f, &own, &body), 503);
+	client_send(&small, POST_BODY(50000));
+	send_bytes(&f, &small, 50000);
+	assert_int_equal(answer_to(&f, &small, &body), 200);
+	client_send(&other, POST_BODY(190000));
+	send_bytes(&f, &other, 190000);
+	assert_int_equal(answer_to(&f, &other, &body), 200);
+	send_bytes(&f, &slow, 50000);
+	assert_int_equal(answer_to(&f, &slow, &body), 200);
+	client_close(&slow);
+	client_close(&own);
+	client_close(&small);
+	client_close(&other);
+	fixture_close(&f);
+}
+
+static void test_callers_share_answers(void **state)
+{
+	struct server_limits limits = small_limits();
+	_cleanup_buf_ struct buf body = { 0 };
+	struct client stuck, own, other;
+	struct fixture f;
+
+	(void)state;
+	limits.queue_total_bytes = 1000 << 10;
+	fixture_open(&f, routes, &limits);
+	client_open(&f, &stuck);
+	make_narrow(&f);
+	client_send(&stuck, GET("/large"));
+	spin(&f, 2);
+	client_open(&f, &own);
+	client_send(&own, GET("/large"));
+	assert_int_equal(answer_to(&f, &own, &body), 503);
+	client_open_as(&f, &other, "127.0.0.2");
+	client_send(&other, GET("/large"));
+	assert_int_equal(answer_to(&f, &other, &body), 200);
+	assert_int_equal(answer_to(&f, &stuck, &body), 200);
+	client_send(&own, GET("/large"));
+	assert_int_equal(answer_to(&f, &own, &body), 200);
+	client_close(&stuck);
+	client_close(&own);
+	client_close(&other);
+	spin(&f, 2);
+	assert_null(f.server->tabs);
+	fixture_close(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_slow_body),
+		cmocka_unit_test(test_callers_share_bodies),
+		cmocka_unit_test(test_callers_share_answers),
 		cmocka_unit_test(test_large_answers_are_bounded),
 		cmocka_unit_test(test_slow_reader_of_many),
 		cmocka_unit_test(test_slow_readers),
