@@ -11,9 +11,10 @@
 #include "cli/remote-ids.h"
 #include "cli/remote-text.h"
 #include "cli/say.h"
+#include "spec/utf8.h"
 
 /* Escaping makes at most four bytes of one. */
-enum { ESCAPED_MAX = 4 * HTTP_CLIENT_BUFFER };
+enum { ESCAPED_MAX = 4 * HTTP_CLIENT_BUFFER, JSON_BYTES_MAX = 256 << 20 };
 
 /* --- output --- */
 
@@ -31,6 +32,7 @@ static const struct option output_rows[] = {
 	  .help = "every byte as it was, also to a terminal",
 	  .apply = option_set_true,
 	  .offset = offsetof(struct output_options, raw) },
+	REMOTE_JSON,
 	REMOTE_URL,
 };
 static const struct option_list output_list = { .rows = output_rows,
@@ -86,6 +88,41 @@ static int copy_output(struct http_client *c, bool escape, struct error *err)
 	return r;
 }
 
+/* With the keys of a result, but for complete: whether it is all that the program wrote. */
+static int print_stream(struct http_client *c, const char *id, const char *name, struct error *err)
+{
+	_cleanup_buf_ struct buf bytes = { 0 };
+	struct span complete = http_head_field(&c->response.head, "atoll-complete");
+	char count[32], binary[32];
+	bool is_binary = false;
+	json_t *text, *root;
+	int r;
+
+	buf_init(&bytes, JSON_BYTES_MAX);
+	r = remote_body(c, &bytes, err);
+	if (r < 0)
+		return r;
+	(void)snprintf(count, sizeof(count), "%s_bytes", name);
+	(void)snprintf(binary, sizeof(binary), "%s_binary", name);
+	text = utf8_to_json(bytes.data ? bytes.data : "", bytes.len, &is_binary);
+	root = json_pack("{s:s, s:o, s:I, s:b, s:b}", "id", id, name, text, count,
+			 (json_int_t)bytes.len, binary, is_binary, "complete",
+			 span_is(complete, "true"));
+	if (!root)
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	r = remote_print_json(root);
+	json_decref(root);
+	return r;
+}
+
+static int print_output(struct http_client *c, const struct output_options *o, const char *id,
+			struct error *err)
+{
+	if (o->ids.remote.json)
+		return print_stream(c, id, o->err ? "stderr" : "stdout", err);
+	return copy_output(c, isatty(STDOUT_FILENO) && !o->raw, err);
+}
+
 static int output_main(const struct command *self, int argc, char **argv)
 {
 	_cleanup_http_client_ struct http_client *c = NULL;
@@ -108,8 +145,8 @@ static int output_main(const struct command *self, int argc, char **argv)
 	if (r == 0)
 		r = remote_call(&remote, &call, &c, &err);
 	if (r == 0)
-		r = copy_output(c, isatty(STDOUT_FILENO) && !options.raw, &err);
-	return r < 0 ? say_error(&err) : 0;
+		r = print_output(c, &options, target.id, &err);
+	return r < 0 ? say_error(&err) : r;
 }
 
 const struct command history_output = {

@@ -125,7 +125,7 @@ static int not_there(const struct remote *remote, int errnum, struct error *err)
 }
 
 /* What is left of the body. */
-static int read_body(struct http_client *c, struct buf *ret, struct error *err)
+int remote_body(struct http_client *c, struct buf *ret, struct error *err)
 {
 	struct span piece;
 	int r;
@@ -175,7 +175,7 @@ int remote_refusal(struct http_client *c, struct error *err)
 	int r;
 
 	buf_init(&text, PROBLEM_BYTES_MAX);
-	if (read_body(c, &text, &ignored) == 0)
+	if (remote_body(c, &text, &ignored) == 0)
 		problem = json_loadb(text.data ? text.data : "", text.len, 0, NULL);
 	code = json_string_value(json_object_get(problem, "code"));
 	detail = json_string_value(json_object_get(problem, "detail"));
@@ -221,7 +221,7 @@ int remote_text(const struct remote *remote, const struct http_call *call, struc
 	int r = remote_call(remote, call, &c, err);
 
 	buf_init(ret, ANSWER_BYTES_MAX);
-	return r < 0 ? r : read_body(c, ret, err);
+	return r < 0 ? r : remote_body(c, ret, err);
 }
 
 int remote_json(const struct remote *remote, const struct http_call *call, json_t **ret,

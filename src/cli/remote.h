@@ -43,6 +43,8 @@ int remote_json(const struct remote *remote, const struct http_call *call, json_
 /* Sends and reads the head; 2xx or an error. The caller reads the body. */
 int remote_call(const struct remote *remote, const struct http_call *call, struct http_client **ret,
 		struct error *err) _must_check_;
+/* The whole body of such an answer, into what has a bound. */
+int remote_body(struct http_client *c, struct buf *ret, struct error *err) _must_check_;
 /* What an answer other than 2xx means; reads its body. Negative always. */
 int remote_refusal(struct http_client *c, struct error *err) _must_check_;
 

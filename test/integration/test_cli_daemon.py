@@ -195,6 +195,10 @@ def test_show_and_output_cannot_drive_a_terminal(fake):
     shown = on_terminal(fake.atoll, ["history", "output", ID])
     assert rb"one" in shown and rb"\x1b]0;owned\x07" in shown and rb"\xff\x00" in shown and b"\x1b" not in shown, shown
     assert b"\x1b]0;owned" in on_terminal(fake.atoll, ["history", "output", "--raw", ID])
+    tree = json.loads(fake.atoll.run(["history", "output", "--json", ID]).stdout)
+    assert tree == {"id": ID, "stdout": raw.decode(errors="replace"), "stdout_bytes": len(raw), "stdout_binary": True, "complete": False}
+    tree = json.loads(fake.atoll.run(["history", "output", "--json", "--stderr", ID]).stdout)
+    assert tree == {"id": ID, "stderr": "other", "stderr_bytes": 5, "stderr_binary": False, "complete": False}
     fake.table["GET", f"/v1/executions/{ID}/debug-report"] = f"# Report\n{CONTROL}".encode()
     done = fake.atoll.run(["debug", ID])
     assert done.out.startswith("# Report\n\\x1b]") and safe(done.out) and done.out.endswith("\n"), done

@@ -78,6 +78,8 @@ def test_commands_with_the_daemon(daemon):
     assert cli.run(["history", "show", "--json", rows[1]["id"]]).json()["stdout"] == "first\n"
     assert cli.run(["history", "output", rows[1]["id"]]).out == "first\n"
     assert "ZeroDivisionError" in cli.run(["history", "output", "--stderr", "last"]).out
+    assert json.loads(cli.run(["history", "output", "--json", rows[1]["id"]]).out) == {
+        "id": rows[1]["id"], "stdout": "first\n", "stdout_bytes": 6, "stdout_binary": False, "complete": True}
     done = cli.run(["history", "diff", rows[1]["id"], rows[0]["id"]])
     assert done.returncode == 1 and "status: success → error" in done.out and "+second" in done.out, done
     assert cli.run(["history", "diff", "last", "last"]).returncode == 0
