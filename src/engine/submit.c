@@ -384,8 +384,9 @@ int engine_submit(struct engine *e, const struct submission *in, struct submitte
 	struct submitted got = { 0 };
 	int r;
 
+	/* Of one that comes without its text nobody knows how large it is. */
 	if (in->job && in->key)
-		worker_call_for(in->text.len, hash_body, &c);
+		worker_call_for(in->text.data ? in->text.len : SIZE_MAX, hash_body, &c);
 	r = check(e, &c, &got, err);
 	if (r == 0)
 		r = submit_new(e, &c, &got, err);

@@ -252,6 +252,87 @@ static void test_archive_of_a_job_that_waited(void **state)
 	(void)worker_free(worker);
 }
 
+struct submitting {
+	struct submission in;
+	struct submitted ret;
+	bool done;
+};
+
+static void submit_on_fiber(void *data)
+{
+	struct submitting *s = data;
+	struct error err = { 0 };
+
+	assert_int_equal(engine_submit(fix.engine, &s->in, &s->ret, &err), 0);
+	s->done = true;
+	loop_stop(fix.loop);
+}
+
+/* A replay has no text that says how large it is: the worker hashes it. */
+static void test_keys_of_replays_are_the_workers(void **state)
+{
+	const struct submission keyed = { .job = true, .key = "once", .caller = "test" };
+	struct submitting again = { .in = keyed };
+	struct worker *worker;
+	struct client c;
+
+	(void)state;
+	assert_int_equal(submit(&c, SH("echo once"), keyed), 0);
+	run_until(&c.accepted);
+	assert_int_equal(worker_new(fix.loop, &worker), 0);
+	again.in.request = json_loads(SH("echo once"), 0, NULL);
+	assert_int_equal(fiber_start(fix.loop, submit_on_fiber, &again), 0);
+	assert_false(again.done);
+	run_until(&again.done);
+	assert_string_equal(again.ret.existing, execution_id(c.x));
+	json_decref(again.in.request);
+	wait_status(execution_id(c.x), "success");
+	client_done(&c);
+	wait_idle();
+	(void)worker_free(worker);
+}
+
+struct watching {
+	const char *id;
+	struct watcher *watcher;
+	bool done;
+};
+
+static void watch_on_fiber(void *data)
+{
+	struct watching *w = data;
+
+	assert_int_equal(engine_watch(fix.engine, NULL, w->id, "999999999", &w->watcher), 0);
+	w->done = true;
+	loop_stop(fix.loop);
+}
+
+/* Behind the end of many events: others have their turn before all of them are passed. */
+static void test_a_number_far_beyond(void **state)
+{
+	static const char code[] =
+		"{\"language\": \"bash\", \"code\": \"yes | head -c 48m\", \"limits\": "
+		"{\"output\": \"64k\", \"output_total\": \"64m\"}}";
+	struct watching w = { 0 };
+	struct event ev;
+	struct client c;
+
+	(void)state;
+	assert_int_equal(submit(&c, code, others), 0);
+	run_until(&c.accepted);
+	wait_status(execution_id(c.x), "success");
+	wait_idle();
+	w.id = execution_id(c.x);
+	assert_int_equal(fiber_start(fix.loop, watch_on_fiber, &w), 0);
+	assert_false(w.done);
+	run_until(&w.done);
+	assert_int_equal(watcher_next(w.watcher, &ev), 1);
+	assert_int_equal(ev.kind, EVENT_RESULT);
+	assert_true(ev.seq > 1024);
+	(void)watcher_free(w.watcher);
+	client_done(&c);
+}
+
 #define ENGINE_TEST(name) cmocka_unit_test_setup_teardown(name, setup_engine, teardown_engine)
 
 int main(void)
@@ -263,6 +344,8 @@ int main(void)
 		ENGINE_TEST(test_job_too_large_for_a_row),
 		ENGINE_TEST(test_archives_are_the_workers),
 		ENGINE_TEST(test_archive_of_a_job_that_waited),
+		ENGINE_TEST(test_keys_of_replays_are_the_workers),
+		ENGINE_TEST(test_a_number_far_beyond),
 	};
 
 	return cmocka_run_group_tests(tests, setup_service, teardown_service);

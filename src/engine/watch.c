@@ -9,6 +9,7 @@
 #include "engine/private.h"
 
 #include "base/clock.h"
+#include "loop/fiber.h"
 #include "spec/utf8.h"
 
 #include <string.h>
@@ -164,8 +165,8 @@ static int set_cursor(struct watcher *w, const char *after)
 	struct execution *x = w->execution;
 	struct cursor *c = &w->cursor;
 	struct step step;
+	int skips = 0, r;
 	bool plain;
-	int r;
 
 	if (!after || !*after)
 		return 0;
@@ -193,6 +194,8 @@ static int set_cursor(struct watcher *w, const char *after)
 		if (!behind)
 			break;
 		*c = step.after;
+		if (++skips % SKIPS_PER_ROUND == 0 && fiber_current())
+			fiber_yield();
 	}
 	if (plain)
 		w->has = *c;

@@ -7,11 +7,15 @@
  *
  * Names are made from ids that were checked, never from what a program said. Links are never followed. A file
  * whose row is gone is an orphan; after an unclean stop the sweep looks for them, a directory a tick.
+ *
+ * An execution may have collected a thousand files, and executions are deleted many at a time: their directories are moved to
+ * files/gone, which is emptied some names a tick.
  */
 #include "history/store.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,7 +28,10 @@
 enum {
 	NAME_BYTES = 48,
 	TREE_DEPTH = REQUEST_DEPTH_MAX + 2,
+	GONE_PER_TICK = 256, /* a few milliseconds */
 };
+
+static const char gone[] = "gone";
 
 static const char *const suffixes[] = { [HISTORY_STDOUT] = "stdout",
 					[HISTORY_STDERR] = "stderr",
@@ -46,9 +53,10 @@ int files_open(struct history *h, struct error *err)
 {
 	h->outputs_fd = open_dir(h->dir_fd, "outputs");
 	h->files_fd = open_dir(h->dir_fd, "files");
-	if (h->outputs_fd >= 0 && h->files_fd >= 0)
-		return 0;
-	return store_say(err, MIN(h->outputs_fd, h->files_fd));
+	if (h->outputs_fd < 0 || h->files_fd < 0)
+		return store_say(err, MIN(h->outputs_fd, h->files_fd));
+	h->has_gone = true; /* of the last process */
+	return 0;
 }
 
 static void shard_name(const char *id, char ret[3])
@@ -210,18 +218,46 @@ static bool is_dots(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static void remove_tree(int at, const char *name, int depth)
+/* So many names may be removed, and so many were tried. */
+struct removing {
+	int max, tried, removed;
+};
+
+static void remove_some(struct removing *r, int at, const char *name, int depth)
 {
 	_cleanup_(close_dir) DIR *dir = NULL;
 	const struct dirent *entry;
 
-	if (unlinkat(at, name, 0) == 0 || errno == ENOENT || depth > TREE_DEPTH)
+	if (r->tried++ >= r->max || depth > TREE_DEPTH)
 		return;
-	dir = list_dir(at, name);
-	while (dir && (entry = readdir(dir)))
+	if (unlinkat(at, name, 0) == 0) {
+		r->removed++;
+		return;
+	}
+	dir = errno == ENOENT ? NULL : list_dir(at, name);
+	while (dir && r->tried < r->max && (entry = readdir(dir)))
 		if (!is_dots(entry->d_name))
-			remove_tree(dirfd(dir), entry->d_name, depth + 1);
-	(void)unlinkat(at, name, AT_REMOVEDIR);
+			remove_some(r, dirfd(dir), entry->d_name, depth + 1);
+	r->removed += dir && unlinkat(at, name, AT_REMOVEDIR) == 0;
+}
+
+static void remove_tree(int at, const char *name)
+{
+	remove_some(&(struct removing){ .max = INT_MAX }, at, name, 0);
+}
+
+/* On a disk that is full there may be no room even for that. */
+static bool move_away(struct history *h, const char *from, const char *id)
+{
+	char to[NAME_BYTES];
+
+	(void)snprintf(to, sizeof(to), "%s/%s", gone, id);
+	if (renameat(h->files_fd, from, h->files_fd, to) < 0 &&
+	    (mkdirat(h->files_fd, gone, 0700) < 0 ||
+	     renameat(h->files_fd, from, h->files_fd, to) < 0))
+		return false;
+	h->has_gone = true;
+	return true;
 }
 
 void files_delete(struct history *h, const char *id)
@@ -231,7 +267,20 @@ void files_delete(struct history *h, const char *id)
 	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
 		(void)history_output_delete(h, id, (enum history_stream)i);
 	(void)snprintf(name, sizeof(name), "%.2s/%s", id + 3, id);
-	remove_tree(h->files_fd, name, 0);
+	if (faccessat(h->files_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 && !move_away(h, name, id))
+		remove_tree(h->files_fd, name);
+}
+
+bool files_empty_gone(struct history *h)
+{
+	struct removing r = { .max = GONE_PER_TICK };
+
+	if (!h->has_gone)
+		return false;
+	remove_some(&r, h->files_fd, gone, 0);
+	/* What cannot be removed is left for the next process. */
+	h->has_gone = r.tried >= r.max && r.removed > 0;
+	return h->has_gone;
 }
 
 /* 1: there is a row for the file or directory of this name; 0: there is none. */
@@ -268,7 +317,7 @@ static void sweep_dir(struct history *h, int at, const char *shard)
 	while (dir && (entry = readdir(dir)))
 		if (!is_dots(entry->d_name) && is_older(h, dirfd(dir), entry->d_name) &&
 		    has_row(h, entry->d_name) == 0)
-			remove_tree(dirfd(dir), entry->d_name, 0);
+			remove_tree(dirfd(dir), entry->d_name);
 	(void)unlinkat(at, shard, AT_REMOVEDIR); /* only when it is empty */
 }
 

@@ -28,6 +28,8 @@ enum {
 	TICK_COUNTED = 512,
 	TICK_INDEXED = 128,
 	TICK_LISTED = 64,
+	CLOSE_STEPS =
+		64, /* of files that are deleted: less than a second; the next process does the rest */
 };
 
 static int open_state_dir(struct history *h, struct error *err)
@@ -207,6 +209,8 @@ struct history *history_close(struct history *h)
 		(void)store_settle(h);
 	store_disconnect(h);
 	arrive_close(h);
+	for (int i = 0; i < CLOSE_STEPS && h->files_fd >= 0 && files_empty_gone(h); i++)
+		;
 	(void)fd_close(h->outputs_fd);
 	(void)fd_close(h->files_fd);
 	(void)fd_close(h->reserve_fd);
@@ -271,9 +275,11 @@ bool history_tick(struct history *h)
 
 	if (h->group)
 		return false;
+	more = files_empty_gone(h);
 	if (h->health.degraded)
 		reserve_probe(h);
-	if (h->health.degraded == -ENOSPC)
+	/* Not before all has gone that was to make room. */
+	if (h->health.degraded == -ENOSPC && !more)
 		more = retain_full(h) > 0;
 	if (!h->health.degraded && h->recovery_waits)
 		(void)recover(h, NULL);

@@ -427,6 +427,9 @@ int retain_some(struct history *h)
 	int64_t bytes = o->retain_bytes > 0 ? h->marks.bytes - o->retain_bytes : 0;
 	int r = -ENOENT;
 
+	/* Rows go no faster than their files. */
+	if (h->has_gone)
+		return 0;
 	if (rows > 0 || bytes > 0)
 		r = rows > 0 ? retain_share(h, STMT_SHARE_ROWS, rows)
 			     : retain_share(h, STMT_SHARE_BYTES, bytes);

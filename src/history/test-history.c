@@ -440,6 +440,80 @@ static void test_durability(void **state)
 	assert_int_equal(synchronous(f), 2);
 }
 
+static int files_seen;
+
+static int see_file(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+	(void)path;
+	(void)st;
+	(void)ftw;
+	files_seen += kind == FTW_F;
+	return 0;
+}
+
+static int count_below(const char *dir)
+{
+	char path[96];
+
+	files_seen = 0;
+	(void)snprintf(path, sizeof(path), "%s/files", dir);
+	assert_int_equal(nftw(path, see_file, 16, FTW_PHYS), 0);
+	return files_seen;
+}
+
+static void make_files(struct fixture *f, const char *id, int n)
+{
+	_cleanup_close_ int dir = history_files_create(f->h, id);
+	char name[32];
+
+	assert_true(dir >= 0);
+	assert_int_equal(mkdirat(dir, "below", 0700), 0);
+	for (int i = 0; i < n; i++) {
+		(void)snprintf(name, sizeof(name), "%s%d", i % 2 ? "below/" : "", i);
+		(void)close(openat(dir, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	}
+}
+
+/* However many files they have: many executions go at once, their files some at a time, and those of a dead process, too. */
+static void test_many_files_go_in_steps(void **state)
+{
+	enum { N = 4, FILES = 600, STEP = 256 };
+	struct fixture *f = *state;
+	char ids[N][HISTORY_ID];
+	int left = N * FILES, now, steps = 0;
+
+	for (int i = 0; i < N; i++) {
+		(void)put(f, "alice", STATUS_SUCCESS);
+		make_files(f, make_id(ids[i], f->ids), FILES);
+	}
+	assert_int_equal(count_below(f->dir), left);
+	assert_int_equal(history_delete_some(f->h, NULL, NULL), N);
+	for (int i = 0; i < N; i++)
+		assert_int_equal(history_files_open(f->h, ids[i]), -ENOENT);
+	assert_true(count_below(f->dir) >= left - STEP);
+	for (; (now = count_below(f->dir)) > 0 && steps < N * FILES; steps++) {
+		assert_true(now >= left - STEP);
+		left = now;
+		(void)history_tick(f->h);
+	}
+	assert_true(now == 0 && steps >= N * FILES / STEP);
+	/* It died before all were gone. */
+	(void)put(f, "alice", STATUS_SUCCESS);
+	make_files(f, make_id(ids[0], f->ids), FILES);
+	assert_int_equal(history_delete_some(f->h, NULL, NULL), 1);
+	f->h->has_gone = false;
+	reopen(f);
+	assert_int_equal(count_below(f->dir), FILES);
+	settle(f);
+	assert_int_equal(count_below(f->dir), 0);
+	/* Who closes leaves nothing. */
+	(void)put(f, "alice", STATUS_SUCCESS);
+	make_files(f, make_id(ids[0], f->ids), FILES);
+	assert_int_equal(history_delete_some(f->h, NULL, NULL), 1);
+	reopen(f);
+	assert_int_equal(count_below(f->dir), 0);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -457,6 +531,7 @@ int main(void)
 		CASE(test_durations),
 		CASE(test_outputs),
 		CASE(test_delete),
+		CASE(test_many_files_go_in_steps),
 		CASE(test_modes),
 		CASE(test_durability),
 	};
