@@ -63,6 +63,13 @@ struct stream_source {
 	/* Cancelled when the client goes; the stream takes its own reference. NULL: nothing. */
 	struct execution *cancels;
 };
+/* Bytes that lie in several places, on their way out; the first place that is empty ends them. */
+struct pieces {
+	struct span parts[3];
+	size_t part, written; /* what is out: so many parts, and so much of the next */
+};
+struct span pieces_next(const struct pieces *p, size_t max); /* len 0: that was all */
+void pieces_taken(struct pieces *p, size_t n);
 /*
  * An event as JSON, with its "id" for clients that have no other place for it. What is at hand as text (event->text, it may be
  * large) is left out: out ends where it belongs, and "}" follows it.

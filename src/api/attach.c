@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/executions/{id}/attach: a WebSocket at a running program. Frames are wslay's, bytes the tunnel's.
+ * GET /v1/executions/{id}/attach: a WebSocket at a running program. Frames are wslay's, but for large results; bytes the tunnel's.
  *
  *   in    binary                                     standard input, as it is
  *         {"type": "stdin", "data": TEXT}            the same as text
@@ -18,48 +18,21 @@
  * has room; while the program does not take its input, or the client not our answers to it, the socket is not read. A
  * client that goes leaves the program alone.
  */
-#include <signal.h>
 #include <string.h>
-#include <wslay/wslay.h>
 
-#include "api/app.h"
+#include "api/attach.h"
 #include "base/clock.h"
 #include "spec/result.h"
-#include "spec/yaml.h"
 
 enum {
 	MESSAGE_BYTES_MAX = 1 << 20,
-	INPUT_BYTES_MAX = 4 << 20,
-	RESULT_BYTES_MAX = 1 << 30,
+	FRAME_BYTES_MAX = 1 << 30, /* of an event with a body of its own */
+	LARGE_BYTES = 64 << 10,	   /* so that its length is told in eight bytes */
 	SEND_BYTES = 16 << 10,
 	FRAGMENTS_MAX = 1024, /* of a message: wslay keeps each by itself */
-	ANSWERS_MAX = 16,     /* pongs and complaints that wait, before we stop reading */
 	PING_S = 20,
 	CLOSE_S = 5,
-	SIGNALS_MAX = 16,
 	EVENTS_PER_ROUND = 8, /* of up to 64 KiB */
-	SIGNAL_RETRY_MS = 5,
-};
-
-struct attach {
-	struct tunnel *tunnel;
-	struct watcher *watcher;
-	wslay_event_context_ptr frames;
-	struct source *timer;
-	struct span in;		  /* bytes of the tunnel that wslay has not taken yet */
-	struct buf input;	  /* for the program */
-	size_t taken;		  /* of it */
-	bool input_ends;	  /* behind that */
-	int signals[SIGNALS_MAX]; /* that came before the program was known to run */
-	size_t n_signals;
-	struct source *retry;
-	int fragments;	  /* of the message that arrives */
-	bool bytes;	  /* ?output=bytes */
-	bool full;	  /* until on_drain */
-	bool closing;	  /* a close frame is on its way */
-	bool bad;	  /* what the client sent is no frame */
-	uint64_t sending; /* of the frame that is on its way out: so many bytes to come */
-	bool broken;	  /* nothing can be sent any more */
 };
 
 static void attach_free(struct attach *a)
@@ -70,6 +43,7 @@ static void attach_free(struct attach *a)
 	if (a->frames)
 		wslay_event_context_free(a->frames);
 	buf_done(&a->input);
+	buf_done(&a->head);
 	free(a);
 }
 
@@ -129,9 +103,30 @@ static ssize_t on_send(wslay_event_context_ptr frames, const uint8_t *data, size
 	return (ssize_t)len;
 }
 
+/* Before anything of wslay's: it was handed over when there was no other frame. */
+static int send_result(struct attach *a)
+{
+	struct span piece;
+	int r;
+
+	while (!a->full && (piece = pieces_next(&a->result, SEND_BYTES)).len > 0) {
+		r = tunnel_write(a->tunnel, piece.data, piece.len);
+		if (r < 0 && r != -ENOBUFS)
+			return r;
+		a->full = r != 0;
+		if (r >= 0)
+			pieces_taken(&a->result, piece.len);
+	}
+	return 0;
+}
+
 /* wslay stops behind every piece that was taken: it is asked until nothing is left, or nothing more is taken. */
 static int send_frames(struct attach *a)
 {
+	int r = send_result(a);
+
+	if (r < 0 || pieces_next(&a->result, 1).len > 0)
+		return r;
 	while (!a->full && wslay_event_want_write(a->frames))
 		if (wslay_event_send(a->frames) < 0)
 			return -EPIPE;
@@ -152,7 +147,7 @@ static void begin_close(struct attach *a)
 	source_set_time(a->timer, clock_now_ns() + CLOSE_S * NS_PER_SEC);
 }
 
-static void queue_close(struct attach *a, uint16_t code)
+void attach_close(struct attach *a, uint16_t code)
 {
 	(void)wslay_event_queue_close(a->frames, code, NULL, 0);
 	begin_close(a);
@@ -168,7 +163,7 @@ static int queue_json(struct attach *a, json_t *tree)
 	return r;
 }
 
-static void complain(struct attach *a, const char *detail)
+void attach_complain(struct attach *a, const char *detail)
 {
 	(void)!queue_json(a, json_pack("{s:s, s:s}", "event", "error", "detail", detail));
 }
@@ -186,6 +181,29 @@ static int queue_bytes(struct attach *a, const struct event *event)
 	return r < 0 ? r : queue_frame(a, WSLAY_BINARY_FRAME, frame.data, frame.len);
 }
 
+/* A large one is sent from where it lies: many may read it, each as slowly as they like. */
+static int begin_result(struct attach *a, const struct event *event)
+{
+	const uint8_t header[10] = { 0x80 | WSLAY_TEXT_FRAME, 127 };
+	uint64_t n;
+	int r;
+
+	buf_done(&a->head);
+	buf_init(&a->head, LARGE_BYTES);
+	r = buf_append(&a->head, header, sizeof(header));
+	if (r >= 0)
+		r = event_write_head(event, true, &a->head);
+	if (r < 0)
+		return r;
+	n = a->head.len - sizeof(header) + event->text.len + 1;
+	for (size_t i = sizeof(header); i-- > 2; n >>= 8)
+		a->head.data[i] = (char)(n & 0xff);
+	a->result = (struct pieces){
+		.parts = { { a->head.data, a->head.len }, event->text, { "}", 1 } }
+	};
+	return 0;
+}
+
 static int queue_event(struct attach *a, const struct event *event)
 {
 	_cleanup_buf_ struct buf frame = { 0 };
@@ -193,180 +211,15 @@ static int queue_event(struct attach *a, const struct event *event)
 
 	if (a->bytes && (event->kind == EVENT_STDOUT || event->kind == EVENT_STDERR))
 		return queue_bytes(a, event);
-	buf_init(&frame, RESULT_BYTES_MAX);
+	if (event->text.len > LARGE_BYTES)
+		return begin_result(a, event);
+	buf_init(&frame, FRAME_BYTES_MAX);
 	r = event_write_head(event, true, &frame);
 	if (r >= 0 && event->text.data)
 		r = buf_append(&frame, event->text.data, event->text.len);
 	if (r >= 0 && event->text.data)
 		r = buf_puts(&frame, "}");
 	return r < 0 ? r : queue_frame(a, WSLAY_TEXT_FRAME, frame.data, frame.len);
-}
-
-/* --- the program's input --- */
-
-static void drop_input(struct attach *a)
-{
-	a->taken = a->input.len;
-	complain(a, "stdin: the program's standard input is closed; attach within a second of the "
-		    "start to a job sent without stdin, or send it with ?interactive=true.");
-}
-
-static void feed(struct attach *a)
-{
-	struct execution *x = watcher_execution(a->watcher);
-	ssize_t n = 0;
-
-	if (!x || execution_state(x) == EXECUTION_ENDED) {
-		a->taken = a->input.len;
-	} else if (execution_state(x) == EXECUTION_RUNNING) {
-		if (a->taken < a->input.len)
-			n = execution_stdin_write(x, a->input.data + a->taken,
-						  a->input.len - a->taken);
-		if (n > 0)
-			a->taken += (size_t)n;
-		else if (n == -EPIPE)
-			drop_input(a);
-		if (a->input_ends && a->taken == a->input.len) {
-			a->input_ends = false;
-			execution_stdin_close(x);
-		}
-	}
-	if (a->taken == a->input.len) {
-		buf_done(&a->input);
-		buf_init(&a->input, INPUT_BYTES_MAX);
-		a->taken = 0;
-	}
-	tunnel_pause(a->tunnel,
-		     a->input.len > 0 || wslay_event_get_queued_msg_count(a->frames) > ANSWERS_MAX);
-}
-
-static void take_input(struct attach *a, const void *bytes, size_t n)
-{
-	if (a->input_ends) {
-		complain(a, "stdin: its end was sent before this.");
-		return;
-	}
-	if (buf_append(&a->input, bytes, n) < 0)
-		queue_close(a, WSLAY_CODE_MESSAGE_TOO_BIG);
-}
-
-static int signal_number(const json_t *value)
-{
-	const char *name = json_string_value(value);
-	json_int_t number = json_integer_value(value);
-
-	if (json_is_integer(value))
-		return number > 0 && number < NSIG ? (int)number : -EINVAL;
-	if (name && strncmp(name, "SIG", 3) == 0)
-		name += 3;
-	for (int i = 1; name && i < NSIG; i++) {
-		const char *known = sigabbrev_np(i);
-
-		if (known && strcmp(known, name) == 0)
-			return i;
-	}
-	return -EINVAL;
-}
-
-static void take_stdin(struct attach *a, const json_t *message)
-{
-	const json_t *data = json_object_get(message, "data");
-
-	if (json_is_string(data))
-		take_input(a, json_string_value(data), json_string_length(data));
-	else
-		complain(a, "stdin: data must be a text; send bytes as a binary frame.");
-}
-
-static void take_eof(struct attach *a, const json_t *message _unused_)
-{
-	a->input_ends = true;
-}
-
-/* Output of a program may be here before the word that it runs. */
-static void send_signals(struct attach *a)
-{
-	struct execution *x = watcher_execution(a->watcher);
-	size_t sent = 0;
-
-	while (sent < a->n_signals) {
-		if (!x || execution_state(x) == EXECUTION_ENDED)
-			sent = a->n_signals;
-		else if (execution_signal(x, a->signals[sent]) == -ESRCH)
-			break;
-		else
-			sent++;
-	}
-	a->n_signals -= sent;
-	memmove(a->signals, a->signals + sent, a->n_signals * sizeof(a->signals[0]));
-	source_set_time(a->retry, a->n_signals == 0 ? INT64_MAX
-						    : clock_now_ns() + SIGNAL_RETRY_MS * NS_PER_MS);
-}
-
-static int on_retry(void *data, uint32_t events)
-{
-	(void)events;
-	send_signals(data);
-	return 0;
-}
-
-static void take_signal(struct attach *a, const json_t *message)
-{
-	int number = signal_number(json_object_get(message, "signal"));
-
-	if (number < 1 || number >= NSIG) {
-		complain(a, "signal: give a name like INT, or a number.");
-	} else if (a->n_signals < SIGNALS_MAX) {
-		a->signals[a->n_signals++] = number;
-		send_signals(a);
-	}
-}
-
-static void take_resize(struct attach *a, const json_t *message)
-{
-	json_int_t rows = json_integer_value(json_object_get(message, "rows"));
-	const json_t *given = json_object_get(message, "columns");
-	/* Terminals in browsers say "cols". */
-	json_int_t columns = json_integer_value(given ? given : json_object_get(message, "cols"));
-	struct execution *x = watcher_execution(a->watcher);
-
-	if (rows < 1 || rows > UINT16_MAX || columns < 1 || columns > UINT16_MAX)
-		complain(a, "resize: rows and columns must be numbers from 1 to 65535.");
-	else if (x)
-		execution_resize(x, (uint16_t)rows, (uint16_t)columns);
-}
-
-static const struct {
-	const char *type;
-	void (*take)(struct attach *a, const json_t *message);
-} messages[] = {
-	{ "stdin", take_stdin },
-	{ "eof", take_eof },
-	{ "signal", take_signal },
-	{ "resize", take_resize },
-};
-
-static void take_text(struct attach *a, const char *text, size_t n)
-{
-	struct document doc = { "message", text, n };
-	struct error err = { 0 };
-	json_t *message = NULL;
-	const char *type;
-	size_t i;
-
-	if (json_parse(&doc, &message, &err) < 0) {
-		complain(a, err.text);
-		return;
-	}
-	type = json_string_value(json_object_get(message, "type"));
-	for (i = 0; i < ARRAY_SIZE(messages); i++)
-		if (type && strcmp(messages[i].type, type) == 0)
-			break;
-	if (i < ARRAY_SIZE(messages))
-		messages[i].take(a, message);
-	else
-		complain(a, "type must be stdin, eof, signal or resize.");
-	json_decref(message);
 }
 
 /* --- frames in --- */
@@ -398,7 +251,7 @@ static void on_frame(wslay_event_context_ptr frames,
 	a->fragments = arg->fin ? 0 : a->fragments + 1;
 	if (a->fragments <= FRAGMENTS_MAX)
 		return;
-	queue_close(a, WSLAY_CODE_MESSAGE_TOO_BIG);
+	attach_close(a, WSLAY_CODE_MESSAGE_TOO_BIG);
 	wslay_event_shutdown_read(frames);
 }
 
@@ -409,9 +262,9 @@ static void on_message(wslay_event_context_ptr frames,
 
 	(void)frames;
 	if (arg->opcode == WSLAY_BINARY_FRAME)
-		take_input(a, arg->msg, arg->msg_length);
+		attach_take_bytes(a, arg->msg, arg->msg_length);
 	else if (arg->opcode == WSLAY_TEXT_FRAME)
-		take_text(a, (const char *)arg->msg, arg->msg_length);
+		attach_take_text(a, (const char *)arg->msg, arg->msg_length);
 }
 
 /* --- both --- */
@@ -440,9 +293,9 @@ static int fetch(struct attach *a)
 		if (r == 0)
 			return 0;
 		if (r == -ENODATA)
-			queue_close(a, WSLAY_CODE_NORMAL_CLOSURE);
+			attach_close(a, WSLAY_CODE_NORMAL_CLOSURE);
 		else if (r < 0)
-			queue_close(a, WSLAY_CODE_INTERNAL_SERVER_ERROR);
+			attach_close(a, WSLAY_CODE_INTERNAL_SERVER_ERROR);
 		else if (queue_event(a, &event) < 0)
 			return -ENOMEM;
 		if (send_frames(a) < 0)
@@ -460,7 +313,7 @@ static void pump(struct attach *a)
 	if (r == 0)
 		r = fetch(a);
 	if (r == 0)
-		feed(a);
+		attach_feed(a);
 	/* What there was to say of the input. */
 	if (r == 0)
 		r = send_frames(a);
@@ -544,7 +397,7 @@ static int prepare(struct request_ctx *ctx, struct attach *a)
 	if (wslay_event_context_server_init(&a->frames, &callbacks, a) != 0)
 		return -ENOMEM;
 	wslay_event_config_set_max_recv_msg_length(a->frames, MESSAGE_BYTES_MAX);
-	r = loop_add_timer(request_loop(ctx), INT64_MAX, (struct handler){ on_retry, a },
+	r = loop_add_timer(request_loop(ctx), INT64_MAX, (struct handler){ attach_on_retry, a },
 			   &a->retry);
 	if (r < 0)
 		return r;

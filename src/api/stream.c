@@ -31,8 +31,7 @@ struct stream {
 	struct source *pinger;
 	enum stream_format format;
 	struct buf text;      /* the event at hand, all but a result */
-	struct span parts[3]; /* of it; the first that is empty ends it */
-	size_t part, written; /* what was sent: so many parts, and so much of the next */
+	struct pieces pieces; /* of it */
 	bool full;	      /* until on_drain */
 	int64_t said_ns;      /* when something was written last */
 };
@@ -76,37 +75,52 @@ static int encode(struct stream *s, const struct event *event)
 		r = event_write_head(event, !lines, &s->text);
 	if (r >= 0 && !event->text.data)
 		r = buf_puts(&s->text, end);
-	s->parts[0] = (struct span){ s->text.data, s->text.len };
-	s->parts[1] = event->text; /* the execution's, which the watcher holds */
-	s->parts[2] = event->text.data ? (struct span){ lines ? "}\n\n" : "}\n", lines ? 3 : 2 }
-				       : (struct span){ 0 };
-	s->part = s->written = 0;
+	s->pieces =
+		(struct pieces){ .parts = {
+					 { s->text.data, s->text.len },
+					 event->text, /* the execution's, which the watcher holds */
+					 { lines ? "}\n\n" : "}\n", !event->text.data ? 0
+								    : lines	      ? 3
+										      : 2 },
+				 } };
 	return r;
+}
+
+struct span pieces_next(const struct pieces *p, size_t max)
+{
+	struct span part = p->part < ARRAY_SIZE(p->parts) ? p->parts[p->part] : (struct span){ 0 };
+
+	if (part.len == 0)
+		return part;
+	return (struct span){ part.data + p->written, MIN(part.len - p->written, max) };
+}
+
+void pieces_taken(struct pieces *p, size_t n)
+{
+	p->written += n;
+	if (p->written == p->parts[p->part].len) {
+		p->part++;
+		p->written = 0;
+	}
 }
 
 static bool has_more(const struct stream *s)
 {
-	return s->part < ARRAY_SIZE(s->parts) && s->parts[s->part].len > 0;
+	return pieces_next(&s->pieces, 1).len > 0;
 }
 
 /* 1: the client has enough for now. */
 static int write_text(struct stream *s)
 {
+	struct span piece;
 	int r = 0;
 
-	while (r == 0 && has_more(s)) {
-		struct span part = s->parts[s->part];
-		size_t n = MIN(part.len - s->written, (size_t)PIECE_BYTES);
-
-		r = response_write(s->ctx, part.data + s->written, n);
+	while (r == 0 && (piece = pieces_next(&s->pieces, PIECE_BYTES)).len > 0) {
+		r = response_write(s->ctx, piece.data, piece.len);
 		if (r < 0)
 			return r;
-		s->written += n;
 		s->said_ns = clock_now_ns();
-		if (s->written == part.len) {
-			s->part++;
-			s->written = 0;
-		}
+		pieces_taken(&s->pieces, piece.len);
 	}
 	return r;
 }
@@ -201,9 +215,7 @@ static int on_ping(void *data, uint32_t events)
 	buf_init(&s->text, PIECE_BYTES);
 	if (sse_write_comment(&s->text) < 0)
 		return 0;
-	memset(s->parts, 0, sizeof(s->parts));
-	s->parts[0] = (struct span){ s->text.data, s->text.len };
-	s->part = s->written = 0;
+	s->pieces = (struct pieces){ .parts = { { s->text.data, s->text.len } } };
 	pump(s);
 	return 0;
 }

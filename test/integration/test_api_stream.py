@@ -324,6 +324,26 @@ def test_attach_has_a_large_result(web):
     ws.close()
 
 
+def test_attach_copies_no_result(web, served):
+    """However many read a large one and however slowly: it is there once."""
+    code = "import sys\nsys.stdout.write('\\x01' * (4 << 20))"  # 24 MiB as JSON
+    id = web.submit("python", code, limits={"output": "16m", "output_total": "32m"})
+    web.wait(id)
+    readers = []
+    for n in range(8):
+        readers.append(WebSocket(web, f"/v1/executions/{id}/attach?after=999999"))
+        readers[-1].take(4096)
+        if n == 0:
+            before = resident(served.daemon.child("front"))
+    assert resident(served.daemon.child("front")) - before < GROWTH
+    for ws in readers:
+        ws.close()
+    ws = WebSocket(web, f"/v1/executions/{id}/attach?after=999999")
+    assert ws.until("result")["data"]["stdout"] == "\x01" * (4 << 20)
+    assert ws.receive() is None and ws.code == 1000
+    ws.close()
+
+
 @quick
 def test_attach_mistakes(web):
     id = web.submit("bash", "sleep 25")
