@@ -63,9 +63,10 @@ static void keep_streams(struct execution *x)
 			if (r == 0)
 				r = spool_keep(s);
 		}
-		/* One that was made only in case this process died, or that has less than the result. */
-		s->spare = s->fd >= 0 && is_whole(streams[i]) &&
-			   (s->size <= SPOOL_MEMORY_MAX || streams[i]->bytes != s->size);
+		/* One that was made only in case this process died, or that has less than the result. Of large ones most are neither. */
+		s->spare = s->fd >= 0 &&
+			   (s->size <= SPOOL_MEMORY_MAX || streams[i]->bytes != s->size) &&
+			   is_whole(streams[i]);
 		if (streams[i]->bytes != s->size && !s->spare)
 			spool_cut(s);
 		if (r == 0 && s->fd >= 0 && !s->spare && x->engine->o.full && fdatasync(s->fd) < 0)
