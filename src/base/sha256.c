@@ -8,9 +8,10 @@
 #include "base/macro.h"
 #include "base/sha256-block.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
-enum { ASK_BLOCKS = 256 };
+enum { ASK_BLOCKS = 256, ASK_BLOCKS_IN_ALL = 4096 };
 
 const uint32_t sha256_constants[64] = {
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
@@ -77,12 +78,15 @@ void sha256_blocks_plain(uint32_t state[8], const uint8_t *data, size_t n)
 static void blocks(uint32_t state[8], const uint8_t *data, size_t n)
 {
 	static void (*chosen)(uint32_t state[8], const uint8_t *data, size_t n);
+	static _Atomic size_t seen;
 
 	/*
-	 * Asking a virtual machine's processor takes as long as hashing some 8 KiB, so only much data does. Threads that
-	 * come here together choose the same.
+	 * Asking a virtual machine's processor takes as long as hashing some 8 KiB, so only much data does, or a process that
+	 * stays. Threads that come here together choose the same.
 	 */
-	if (!chosen && n >= ASK_BLOCKS)
+	if (!chosen &&
+	    (n >= ASK_BLOCKS ||
+	     atomic_fetch_add_explicit(&seen, n, memory_order_relaxed) >= ASK_BLOCKS_IN_ALL))
 		chosen = sha256_has_x86() ? sha256_blocks_x86 : sha256_blocks_plain;
 	if (chosen)
 		chosen(state, data, n);
