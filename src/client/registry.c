@@ -2,8 +2,8 @@
 /*
  * Loading is lazy. registry_find() opens languages/<name>.yaml; when that is not there (an alias), and
  * for detection, the directory is read and a file is parsed only if its text holds the word looked
- * for at all: parsing is what costs, a tenth of a cold run for all of them. Files that are broken make their own language fail, and the
- * list, but not a run of another language.
+ * for at all: parsing is what costs, a tenth of a cold run for all of them. Files that are broken make
+ * their own language fail, and the list, but not a run of another language.
  */
 #include "client/registry.h"
 
@@ -98,6 +98,8 @@ static bool has_word(const char *text, const char *word)
 {
 	size_t n = strlen(word);
 
+	if (n == 0)
+		return text;
 	for (const char *at = text; at && (at = strcasestr(at, word)); at++)
 		if ((at == text || !isalnum((unsigned char)at[-1])) &&
 		    !isalnum((unsigned char)at[n]))

@@ -371,10 +371,12 @@ static int set_cpu(struct cgroup *cg, const int64_t limits[], struct error *err)
 	int r;
 
 	/* Groups are born with a period of 100 ms. A quota above the parent's is EINVAL; then the
-	 * parent's, which is tighter, already holds. */
+	 * parent's, which is tighter, holds, and not that of who had this group before. */
 	r = group_write_i64(cg, HIERARCHY_CPU, "cpu.cfs_quota_us",
 			    quota ? MAX(quota, CPU_QUOTA_US_MIN) : -1);
-	if (r < 0 && r != -EINVAL)
+	if (r == -EINVAL)
+		r = group_write(cg, HIERARCHY_CPU, "cpu.cfs_quota_us", "-1");
+	if (r < 0)
 		return cgroup_limit_error(err, r, "cpu.cfs_quota_us");
 	if (limits[STAGE_CPU_SHARES])
 		r = group_write_i64(cg, HIERARCHY_CPU, "cpu.shares", limits[STAGE_CPU_SHARES]);

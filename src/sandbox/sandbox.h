@@ -4,7 +4,7 @@
  * host share) and one `struct sandbox` for each run.
  *
  *   sandbox_create  reserves a uid and cgroup, clones, maps ids; the clone makes its namespaces and waits
- *   sandbox_prepare sets the limits, hands over the plan and says GO
+ *   sandbox_prepare sets the limits (of one that is made ahead they are set by then), hands over the plan and says GO
  *   child.c         runs in the clone: executes prepare[], locks itself down, becomes init
  *   sandbox_start   hands a stage its descriptors
  *   sandbox_kill    ends pid 1 and with it everything inside

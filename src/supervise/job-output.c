@@ -191,10 +191,12 @@ static int make_input(struct job *j, int *ret)
 int job_make_stdio(struct job *j, int ret[3])
 {
 	struct wires own = { 0 }, w;
+	bool made_ahead = j->in.wires && j->in.wires->made && !j->in.tty;
 	int r = wires_take(j->in.wires ? j->in.wires : &own, &w);
 
 	if (r < 0)
 		return r;
+	j->made_ahead = made_ahead;
 	j->ticket_fd = w.ticket_fd;
 	w.ticket_fd = -EBADF;
 	if (j->in.tty) {

@@ -31,9 +31,10 @@ struct job {
 	int64_t cpu_us;	      /* as last heard */
 	size_t stages_told;   /* of outcome.stages, to the observer */
 	bool usage_asked;
-	bool paused;   /* output is left where it is */
-	int ticket_fd; /* broker/proto.h */
-	int fault;     /* an observer's or our own failure, kept until the end */
+	bool paused;	 /* output is left where it is */
+	bool made_ahead; /* its pipes: others may hold their ends */
+	int ticket_fd;	 /* broker/proto.h */
+	int fault;	 /* an observer's or our own failure, kept until the end */
 	char chunk[JOB_CHUNK];
 };
 

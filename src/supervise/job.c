@@ -202,8 +202,11 @@ static int drain(struct job *j)
 	j->tick = source_free(j->tick);
 	j->quiet = source_free(j->quiet);
 	feed_stop(&j->feed);
-	/* The program has ended and what it printed is there; its end of the pipes goes a little later. */
-	if (j->outcome.done.settled) {
+	/*
+	 * The program has ended and what it printed is there; its end of the pipes goes a little later, or never where a
+	 * process that the caller forked has it, too.
+	 */
+	if (j->outcome.done.settled || j->made_ahead) {
 		job_last_reads(j);
 		return end(j);
 	}

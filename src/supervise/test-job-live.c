@@ -484,6 +484,33 @@ static void test_what_has_begun_is_not_recalled(void **state)
 	assert_false(can_be_recalled(true));
 }
 
+/* As a process does that the caller forked before. What is done is not waited for because of it. */
+static void test_others_hold_ends_that_were_made_ahead(void **state)
+{
+	struct wires wires = { 0 };
+	struct bench b;
+	struct job_input in;
+	int kept;
+
+	(void)state;
+	setup(&b);
+	in = input_of(&b);
+	in.wires = &wires;
+	assert_int_equal(wires_make(&wires), 0);
+	kept = fcntl(wires.out[1], F_DUPFD_CLOEXEC, 3);
+	assert_true(kept >= 0);
+	begin(&b, &in, -1);
+	print(&b, 1, "abc");
+	hang_up(&b);
+	tell(&b, (struct record){ .kind = RECORD_STAGE, .stage.last = 1 }, -1);
+	tell(&b, (struct record){ .kind = RECORD_DONE }, -1);
+	spin(&b, 0);
+	assert_true(job_has_ended(b.job));
+	assert_int_equal(b.output_bytes, 3);
+	(void)fd_close(kept);
+	teardown(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -494,6 +521,7 @@ int main(void)
 		cmocka_unit_test(test_the_spool_has_what_capture_drops),
 		cmocka_unit_test(test_the_spool_ends_where_the_limit_is),
 		cmocka_unit_test(test_what_has_begun_is_not_recalled),
+		cmocka_unit_test(test_others_hold_ends_that_were_made_ahead),
 		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_the_terminals_size),
 		cmocka_unit_test(test_a_terminal_there_is_no_room_for),

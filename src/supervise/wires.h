@@ -3,8 +3,8 @@
  * The descriptors that a run takes: the ends of its two output pipes, the null device, its ticket. Making them is a twentieth of a
  * warm run, so a handle makes those of the next one while it has to wait for this one's end.
  *
- * Whatever the caller forks meanwhile holds the ends, too. Until it executes something or ends, the one run that gets them may
- * not see its pipes end, and waits for that as long as job.h says.
+ * Whatever the caller forks meanwhile holds the ends, too, until it executes something or ends. So the run that gets them does not
+ * wait for its pipes to end: when the broker says that it is done, everybody is dead, and what was printed is there.
  */
 #pragma once
 

@@ -54,6 +54,8 @@ static int open_file(const char *path, uint32_t mode)
 	if (fd <= 0 || strcmp(path, agent.text_path) != 0)
 		return sys_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 	agent.text_fd = 0;
+	/* Its directory, where we are, would have been changed now. */
+	(void)utimensat(AT_FDCWD, ".", NULL, 0);
 	if (mode != TEXT_MODE && fchmod(fd, mode) < 0) {
 		(void)close(fd);
 		return -errno;

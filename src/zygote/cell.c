@@ -68,9 +68,21 @@ static void set_background(struct cell *cell, bool on)
 	cell->background = on;
 }
 
+/* Its words are a caller's: nothing that they start has more than the request would have, but for processors. */
+static int limit_start(struct cell *cell, struct error *err)
+{
+	int64_t limits[_STAGE_LIMIT_MAX];
+
+	memcpy(limits, cell->limits, sizeof(limits));
+	if (limits[STAGE_CPU_MILLI])
+		limits[STAGE_CPU_MILLI] = MAX(limits[STAGE_CPU_MILLI], (int64_t)START_CPU_MILLI);
+	return sandbox_set_limits(cell->sandbox, limits, err);
+}
+
 static int on_deadline(void *data, uint32_t events)
 {
 	struct cell *cell = data;
+	struct error err = { 0 };
 
 	(void)events;
 	if (!cell->background) {
@@ -78,6 +90,11 @@ static int on_deadline(void *data, uint32_t events)
 		return 0;
 	}
 	set_background(cell, false);
+	/* Whoever leaves it has the usual shares. */
+	if (cell->shape->kind == WARM_START && limit_start(cell, &err) < 0) {
+		settle(cell, CELL_BROKEN);
+		return 0;
+	}
 	source_set_time(cell->deadline, clock_now_ns() + CELL_MS_MAX * NS_PER_MS);
 	return 0;
 }
@@ -121,13 +138,13 @@ static int on_program(void *data, uint32_t events)
 	if (n < 0 && errno == EAGAIN)
 		return 0;
 	/* One word, and nothing more before it is asked. */
-	if (cell->parked || n != 1 ||
-	    (word[0] != PROGRAM_PARKED[0] && word[0] != PROGRAM_PARKED_TEXT[0])) {
+	cell->has_text = n == 1 && word[0] == PROGRAM_PARKED_TEXT[0] &&
+			 cell->shape->kind == WARM_FORK;
+	if (cell->parked || n != 1 || (word[0] != PROGRAM_PARKED[0] && !cell->has_text)) {
 		settle(cell, CELL_BROKEN);
 		return 0;
 	}
 	cell->parked = true;
-	cell->has_text = word[0] == PROGRAM_PARKED_TEXT[0];
 	if (go_on(cell) < 0)
 		settle(cell, CELL_BROKEN);
 	return 0;
@@ -207,17 +224,6 @@ static int take_report(struct cell *cell)
 	for (size_t i = 0; i < n_fds; i++)
 		(void)fd_close(fds[i]);
 	return r < 0 ? r : go_on(cell);
-}
-
-/* Its words are a caller's: nothing that they start has more than the request would have, but for processors. */
-static int limit_start(struct cell *cell, struct error *err)
-{
-	int64_t limits[_STAGE_LIMIT_MAX];
-
-	memcpy(limits, cell->limits, sizeof(limits));
-	if (limits[STAGE_CPU_MILLI])
-		limits[STAGE_CPU_MILLI] = MAX(limits[STAGE_CPU_MILLI], (int64_t)START_CPU_MILLI);
-	return sandbox_set_limits(cell->sandbox, limits, err);
 }
 
 /* It has greeted: what follows depends on how its program comes about. */
