@@ -204,7 +204,7 @@ void engine_drain(struct engine *e)
 bool engine_is_idle(const struct engine *e)
 {
 	return e->running == 0 && e->waited == 0 && e->patient == 0 && e->accepting.n == 0 &&
-	       e->finishing.n == 0 && e->unsaved.n == 0 && e->cleanups == 0 &&
+	       e->finishing.n == 0 && e->unsaved.n == 0 && e->fibers == 0 &&
 	       poster_is_idle(e->poster);
 }
 

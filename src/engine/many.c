@@ -260,7 +260,7 @@ static void clean(void *data)
 		deleted += MAX(r, 0);
 		fiber_yield();
 	}
-	c.engine->cleanups--;
+	c.engine->fibers--;
 	c.done.fn(c.done.data, c.cancelled, deleted + c.cancelled);
 	free(c.caller);
 }
@@ -286,11 +286,11 @@ int engine_cleanup(struct engine *e, const char *caller, struct engine_cleanup_d
 				x->remove = true;
 				c->cancelled += execution_cancel(x) == 0;
 			}
-	e->cleanups++;
+	e->fibers++;
 	r = fiber_start(e->o.loop, clean, c);
 	if (r == 0)
 		return 0;
-	e->cleanups--;
+	e->fibers--;
 	free(c->caller);
 	free(c);
 	return error_set(err, ERROR_INTERNAL, -r, "cannot clean up: %s", strerror(-r));

@@ -144,7 +144,7 @@ struct engine {
 	int64_t started_ns; /* monotonic */
 	int64_t created_ns; /* of the newest execution: no two are of the same microsecond */
 	int64_t mean_us;    /* of late, from start to end */
-	size_t cleanups;    /* fibers at it */
+	size_t fibers;	    /* that clean up, or judge what waited */
 	struct metrics metrics;
 	struct alerts *alerts;
 	struct poster *poster;

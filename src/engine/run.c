@@ -330,24 +330,29 @@ static int open_again(struct execution *x, struct error *err)
 					  .id = x->id,
 					  .which = HISTORY_REQUEST };
 	_cleanup_history_row_ struct history_row row = { 0 };
+	/* A reference of our own: whoever cancels it meanwhile ends it, and then it has none. */
+	json_t *body = json_incref(x->body);
 	struct prepared p = { 0 };
 	int r;
 
-	if (!x->body) {
+	if (!body) {
 		r = history_get(x->engine->o.history, NULL, x->id, &row);
 		if (r == 0)
-			(void)!text_load_json(&place, &row.request, &x->body);
-		if (!x->body)
+			(void)!text_load_json(&place, &row.request, &body);
+		if (!body)
 			return error_set(err, ERROR_STORAGE, EIO,
 					 "its request cannot be read back");
+		if (!x->cancelled)
+			x->body = json_incref(body);
 	}
-	r = prepare_body(x->engine, x->body, &p, err);
+	r = prepare_body(x->engine, body, &p, err);
 	/* One that the last process accepted comes without. */
 	if (r >= 0 && p.callback_url && !x->callback_url)
 		x->callback_url = strdup(p.callback_url);
 	if (r >= 0)
 		r = prepare_run(x, &p, err);
 	prepared_done(&p);
+	json_decref(body);
 	return r;
 }
 
@@ -434,6 +439,7 @@ static void begin_on_fiber(void *data)
 	begin(x);
 	if (!x->judged)
 		audit_created(x);
+	x->engine->fibers--;
 	(void)execution_unref(x);
 }
 
@@ -453,9 +459,11 @@ void execution_begin(struct execution *x)
 		return;
 	}
 	x->judged = true;
+	x->engine->fibers++;
 	if (fiber_start(x->engine->o.loop, begin_on_fiber, execution_ref(x)) == 0)
 		return;
 	x->judged = false;
+	x->engine->fibers--;
 	(void)execution_unref(x);
 	run_end_early(x, STATUS_INTERNAL_ERROR);
 }

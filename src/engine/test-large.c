@@ -5,6 +5,8 @@
 #include "loop/fiber.h"
 #include "loop/worker.h"
 
+#include <semaphore.h>
+
 #define SH(code) "{\"language\": \"bash\", \"code\": \"" code "\"}"
 
 static const struct submission others = { .job = true, .caller = "other" };
@@ -252,6 +254,58 @@ static void test_archive_of_a_job_that_waited(void **state)
 	(void)worker_free(worker);
 }
 
+/* Holds the worker, and with it all that is handed over meanwhile. */
+static void hold_worker(void *data)
+{
+	while (sem_wait(data) < 0)
+		continue;
+}
+
+static void hold_on_fiber(void *data)
+{
+	worker_call(hold_worker, data);
+}
+
+/* Its request is read until it is unpacked, whoever lets go of it meanwhile. */
+static void test_archive_of_a_job_that_is_cancelled(void **state)
+{
+	struct client c = { 0 };
+	struct submission in = { .job = true,
+				 .caller = "test",
+				 .request = make_body(),
+				 .data = &c,
+				 .on_accepted = client_accepted };
+	json_t *archive = json_incref(json_object_get(in.request, "archive"));
+	struct worker *worker;
+	sem_t hold;
+
+	(void)state;
+	assert_int_equal(sem_init(&hold, 0, 0), 0);
+	assert_int_equal(worker_new(fix.loop, &worker), 0);
+	fix.engine->o.running_max = 0;
+	assert_int_equal(engine_submit(fix.engine, &in, &c.submitted, &c.err), 0);
+	c.x = c.submitted.execution;
+	json_decref(in.request);
+	run_until(&c.accepted);
+	assert_int_equal(fiber_start(fix.loop, hold_on_fiber, &hold), 0);
+	fix.engine->o.running_max = 4;
+	assert_int_equal(engine_turn(fix.engine, 0), 0);
+	assert_true(c.x->judged);
+	assert_int_equal(execution_cancel(c.x), 0);
+	wait_status(execution_id(c.x), "cancelled");
+	assert_null(c.x->body);
+	/* Ours, and whose is waiting for the worker. */
+	assert_true(archive->refcount > 1);
+	json_decref(archive);
+	assert_false(engine_is_idle(fix.engine));
+	(void)sem_post(&hold);
+	wait_idle();
+	assert_null(c.x->run);
+	client_done(&c);
+	(void)worker_free(worker);
+	(void)sem_destroy(&hold);
+}
+
 struct submitting {
 	struct submission in;
 	struct submitted ret;
@@ -344,6 +398,7 @@ int main(void)
 		ENGINE_TEST(test_job_too_large_for_a_row),
 		ENGINE_TEST(test_archives_are_the_workers),
 		ENGINE_TEST(test_archive_of_a_job_that_waited),
+		ENGINE_TEST(test_archive_of_a_job_that_is_cancelled),
 		ENGINE_TEST(test_keys_of_replays_are_the_workers),
 		ENGINE_TEST(test_a_number_far_beyond),
 	};
