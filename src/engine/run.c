@@ -386,7 +386,7 @@ static void drop_run(struct execution *x)
 
 static void begin(struct execution *x)
 {
-	const struct service_start_options options = {
+	struct service_start_options options = {
 		.hooks = { .data = x,
 			   .on_started = on_started,
 			   .on_output = on_output,
@@ -397,7 +397,6 @@ static void begin(struct execution *x)
 			   .on_end = on_end },
 		.id = x->id,
 		.accepted_ns = x->accepted_ns,
-		.interactive = x->interactive || waits_for_input(x),
 		/* Nobody looks before the end. */
 		.quiet = !x->job && !x->announced && !x->watchers,
 	};
@@ -413,7 +412,9 @@ static void begin(struct execution *x)
 	x->judged = false;
 	if (r >= 0) {
 		x->state = EXECUTION_RUNNING;
+		/* Now its body is there, also of one that waited. */
 		x->input_waits = waits_for_input(x);
+		options.interactive = x->interactive || x->input_waits;
 		if (!x->started_ns)
 			x->started_ns = clock_realtime_ns();
 		histogram_add(&x->engine->metrics.wait, (clock_now_ns() - x->accepted_ns) / 1000);

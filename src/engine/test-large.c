@@ -306,6 +306,34 @@ static void test_archive_of_a_job_that_is_cancelled(void **state)
 	(void)sem_destroy(&hold);
 }
 
+/* What a job that waited is given to read it finds, also where its request was read back for that. */
+static void test_input_of_a_job_that_waited(void **state)
+{
+	enum { N = REQUEST_MEMORY_MAX + 1 };
+	_cleanup_free_ char *input = make_text(N), *text = NULL;
+	json_t *body = json_pack("{s:s, s:s, s:s}", "language", "bash", "code", "wc -c", "stdin",
+				 input);
+	json_t *result;
+	struct client c;
+
+	(void)state;
+	text = json_dumps(body, 0);
+	json_decref(body);
+	assert_non_null(text);
+	fix.engine->o.running_max = 0;
+	assert_int_equal(submit(&c, text, others), 0);
+	run_until(&c.accepted);
+	assert_null(c.x->body);
+	fix.engine->o.running_max = 4;
+	assert_int_equal(engine_turn(fix.engine, 0), 0);
+	wait_status(execution_id(c.x), "success");
+	result = get(execution_id(c.x));
+	assert_int_equal(strtol(text_at(result, "stdout"), NULL, 10), N);
+	json_decref(result);
+	client_done(&c);
+	wait_idle();
+}
+
 struct submitting {
 	struct submission in;
 	struct submitted ret;
@@ -399,6 +427,7 @@ int main(void)
 		ENGINE_TEST(test_archives_are_the_workers),
 		ENGINE_TEST(test_archive_of_a_job_that_waited),
 		ENGINE_TEST(test_archive_of_a_job_that_is_cancelled),
+		ENGINE_TEST(test_input_of_a_job_that_waited),
 		ENGINE_TEST(test_keys_of_replays_are_the_workers),
 		ENGINE_TEST(test_a_number_far_beyond),
 	};
