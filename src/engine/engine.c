@@ -46,6 +46,7 @@ static int on_tick(void *data, uint32_t events)
 		save_again(e);
 	if (e->queue.count > 0)
 		engine_want_turn(e);
+	ghosts_trim(e);
 	source_set_time(e->tick, clock_now_ns() + (more ? TICK_MORE_MS : TICK_MS) * NS_PER_MS);
 	return 0;
 }

@@ -43,7 +43,7 @@ struct engine_options {
 	int64_t queue_per_caller; /* of them, of one caller */
 	/* Waited ones that wait, of one caller; callers that wait at the same time share it. 0: about as many as may run. */
 	int64_t waited_max;
-	/* Which have ended and are kept in memory because somebody reads their events; 0: a usual bound. */
+	/* Which have ended and are kept in memory because somebody reads their events; twice the bytes for a minute. 0: a usual bound. */
 	int64_t ended_max, ended_bytes_max;
 
 	bool full; /* durability: outputs reach the disk before their result */

@@ -6,10 +6,12 @@
  *
  * All who read one at the same time share it, those who came before its end too. It goes with the last of them, or when there are
  * too many, or these are too large (ended_max, ended_bytes_max): then the oldest of whoever has most go, and who reads these may
- * come again and go on behind the last id. The newest stays, however large.
+ * come again and go on behind the last id. Large ones have a minute, or two who read fast would push each other out for ever; above
+ * twice the bytes nobody has. The newest stays, however large.
  */
 #include "engine/private.h"
 
+#include "base/clock.h"
 #include "loop/fiber.h"
 #include "loop/worker.h"
 
@@ -18,6 +20,8 @@
 
 /* More than were ever told and are not in the log: by a process that died before there was a file, or while log or disk were full. */
 static const int64_t lost_numbers = 1000000000;
+
+static const int64_t safe_ns = 60 * NS_PER_SEC;
 
 struct ghost_waiter {
 	struct ghost_waiter *next;
@@ -171,6 +175,7 @@ void ghost_add(struct execution *x)
 	if (x->ghost)
 		return;
 	x->ghost = true;
+	x->ghost_ns = clock_now_ns();
 	x->ghost_next = x->engine->ghosts;
 	x->engine->ghosts = x;
 	count(x, 1, 0);
@@ -196,9 +201,11 @@ static int64_t share_of(const struct engine *e, const struct account *a)
 	return e->n_ghosts > e->o.ended_max ? a->ghosts : a->ghost_bytes;
 }
 
-/* The oldest that somebody watches, of whoever has most, and not the newest of all. NULL: there is none. */
+/* The oldest that somebody watches, of whoever has most, and not the newest of all. NULL: there is none, or it has time yet. */
 static struct execution *pick(const struct engine *e)
 {
+	bool at_once = e->n_ghosts > e->o.ended_max || e->ghost_bytes > 2 * e->o.ended_bytes_max;
+	int64_t until_ns = at_once ? INT64_MAX : clock_now_ns() - safe_ns;
 	const struct account *most = e->accounts;
 	struct execution *oldest = NULL;
 
@@ -208,7 +215,7 @@ static struct execution *pick(const struct engine *e)
 	for (struct execution *x = e->ghosts; x; x = x->ghost_next)
 		if (x->account == most && x->watchers && x != e->ghosts)
 			oldest = x;
-	return oldest;
+	return oldest && oldest->ghost_ns <= until_ns ? oldest : NULL;
 }
 
 void ghosts_trim(struct engine *e)

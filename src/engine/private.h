@@ -58,6 +58,7 @@ struct execution {
 	struct execution *table_next, *list_next, *start_next, *ghost_next;
 	struct ghost_waiter *ghost_waiters; /* as long as it is read back: ghost.c */
 	bool ghost, loading;
+	int64_t ghost_ns;    /* since when it is one; monotonic */
 	int64_t ghost_bytes; /* that it is counted with */
 	int load_error;
 	struct queue_item queue_item;

@@ -40,6 +40,15 @@ static void execution_cleanup(struct execution **x)
 }
 #define _cleanup_execution_ _cleanup_(execution_cleanup)
 
+/* As long as somebody reads its events it stays, and the tree is no part of what that is counted with: ghost.c. */
+static void drop_tree(struct execution *x)
+{
+	if (!x->ghost || !x->watchers)
+		return;
+	json_decref(x->result);
+	x->result = NULL;
+}
+
 static json_t *state_to_json(const struct execution *x)
 {
 	bool running = x->state == EXECUTION_RUNNING;
@@ -354,6 +363,7 @@ int engine_output(struct engine *e, const char *caller, const char *id, enum eng
 				     .size_bytes = s->size,
 				     .growing = x->state != EXECUTION_ENDED,
 				     .cut = x->state == EXECUTION_ENDED && is_cut(x, stream) };
+	drop_tree(x);
 	return 0;
 }
 
@@ -371,6 +381,7 @@ int engine_files(struct engine *e, const char *caller, const char *id, json_t **
 		return not_ended(err);
 	*ret = json_pack("{s:s, s:O?, s:b}", "id", x->id, "files", json_object_get(result, "files"),
 			 "truncated", json_is_true(json_object_get(result, "files_truncated")));
+	drop_tree(x);
 	return *ret ? 0 : no_memory(err);
 }
 

@@ -64,6 +64,13 @@ static void finish_reading(const struct slow *s, const char *id, const char *exp
 	reader_done(&rest);
 }
 
+/* As if all had been here for more than a minute. */
+static void let_pass(void)
+{
+	for (struct execution *x = fix.engine->ghosts; x; x = x->ghost_next)
+		x->ghost_ns -= 61 * NS_PER_SEC;
+}
+
 /* The oldest of whoever has most go; who comes back goes on where it was. */
 static void test_bounded_by_number(void **state)
 {
@@ -97,7 +104,30 @@ static void test_bounded_by_number(void **state)
 
 #define PRINTS_32K SH("head -c 32768 /dev/zero | tr '\\\\0' x")
 
-/* However large it is, what came last can be read; also when it was watched while it ran. */
+/* Two that are too large together are both read, as fast as that goes. */
+static void test_each_has_its_time(void **state)
+{
+	struct slow first, second;
+	char ids[2][HISTORY_ID];
+
+	(void)state;
+	run_one("test", PRINTS_32K, ids[0]);
+	run_one("test", PRINTS_32K, ids[1]);
+	watch_slowly(&first, ids[0]);
+	fix.engine->o.ended_bytes_max = fix.engine->ghost_bytes * 3 / 2;
+	watch_slowly(&second, ids[1]);
+	assert_true(fix.engine->ghost_bytes > fix.engine->o.ended_bytes_max);
+	run_for_ms(10);
+	assert_true(!first.lost && !second.lost);
+	let_pass();
+	run_until(&first.lost);
+	assert_false(second.lost);
+	reader_done(&first.reader);
+	reader_done(&second.reader);
+	assert_int_equal(fix.engine->ghost_bytes, 0);
+}
+
+/* However large it is, what came last can be read; also when it was watched while it ran. Above twice the bound nobody has time. */
 static void test_bounded_by_bytes(void **state)
 {
 	struct slow first, second;
@@ -124,10 +154,13 @@ static void test_bounded_by_bytes(void **state)
 	assert_int_equal(fix.engine->ghost_bytes, 0);
 }
 
-/* Neither its request nor a tree of its result stays for who only reads events. */
+/* Neither its request nor a tree of its result stays for who only reads events, whatever others ask. */
 static void test_keeps_texts_only(void **state)
 {
 	struct slow live, late;
+	struct engine_file out;
+	struct error err = { 0 };
+	json_t *files = NULL;
 	struct client c;
 
 	(void)state;
@@ -139,6 +172,13 @@ static void test_keeps_texts_only(void **state)
 	assert_true(c.x->ghost && !c.x->body && !c.x->result && c.x->result_text.data);
 	watch_slowly(&late, execution_id(c.x));
 	assert_ptr_equal(watcher_execution(late.reader.watcher), c.x);
+	assert_int_equal(engine_files(fix.engine, NULL, execution_id(c.x), &files, &err), 0);
+	json_decref(files);
+	assert_null(c.x->result);
+	assert_int_equal(engine_output(fix.engine, NULL, execution_id(c.x), ENGINE_STDOUT, &out),
+			 0);
+	out.fd = fd_close(out.fd);
+	assert_null(c.x->result);
 	reader_done(&live.reader);
 	reader_done(&late.reader);
 	assert_non_null(execution_result(c.x));
@@ -149,6 +189,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ENGINE_TEST(test_bounded_by_number),
+		ENGINE_TEST(test_each_has_its_time),
 		ENGINE_TEST(test_bounded_by_bytes),
 		ENGINE_TEST(test_keeps_texts_only),
 	};

@@ -207,10 +207,14 @@ int engine_watch(struct engine *e, const char *caller, const char *id, const cha
 {
 	struct execution *x = engine_find(e, caller, id);
 	struct watcher *w;
-	int r = x ? 0 : ghost_load(e, caller, id, &x);
+	bool ended = !x;
+	int r = ended ? ghost_load(e, caller, id, &x) : 0;
 
 	if (r < 0)
 		return r;
+	/* While we waited for it to be read, others who watch it may have lost it. */
+	if (ended)
+		ghost_add(x);
 	w = calloc(1, sizeof(*w));
 	if (w)
 		w->bytes = malloc(EVENT_BYTES_MAX);

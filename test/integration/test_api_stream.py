@@ -218,8 +218,9 @@ def test_a_slow_reader(web, served):
 
 def test_ended_ones_that_nobody_takes(web):
     """What has ended is kept for its readers up to a sum: then the longest there is cut off, and goes on from where it was."""
-    code = "import sys\nsys.stdout.write('\\x01' * (16 << 20))"  # six bytes each in a result: three are 288 MiB
-    ids = [web.submit("python", code, limits={"output": "16m", "output_total": "32m"}) for _ in range(3)]
+    # Six bytes each in a result: three are 576 MiB, more than twice the bound, so that nobody has his minute.
+    code = "import sys\nfor stream in (sys.stdout, sys.stderr): stream.write('\\x01' * (16 << 20))"
+    ids = [web.submit("python", code, limits={"output": "16m", "output_total": "64m"}) for _ in range(3)]
     for id in ids:
         assert web.wait(id)["stdout_truncated"] is False
     ws = WebSocket(web, f"/v1/executions/{ids[0]}/attach")
