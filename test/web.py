@@ -131,7 +131,8 @@ def output(events, name="stdout"):
 class WebSocket:
     """RFC 6455 by hand: text as str, binary as bytes, the end as None."""
 
-    def __init__(self, web, path, headers=()):
+    def __init__(self, web, path, headers=(), behind=b""):
+        """behind: sent together with the handshake."""
         self.sock = socket.create_connection((web.host, web.port), timeout=60)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         key = base64.b64encode(os.urandom(16)).decode()
@@ -139,7 +140,7 @@ class WebSocket:
                  f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13", *(f"{k}: {v}" for k, v in dict(headers).items())]
         if web.token:
             lines.append(f"Authorization: Bearer {web.token}")
-        self.sock.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        self.sock.sendall(("\r\n".join(lines) + "\r\n\r\n").encode() + behind)
         self.rest = b""
         head = b""
         while b"\r\n\r\n" not in head:

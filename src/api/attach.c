@@ -277,13 +277,20 @@ static void end(struct attach *a)
 	tunnel_close(tunnel);
 }
 
+/* Then nothing follows ours. wslay sees to its own frames, but a large result is none of these. */
+static bool is_closed(const struct attach *a)
+{
+	return wslay_event_get_close_received(a->frames) || wslay_event_get_close_sent(a->frames);
+}
+
 /* Events into frames, as long as there is room; after some of them others have a turn. */
 static int fetch(struct attach *a)
 {
 	struct event event;
 	int r;
 
-	for (int i = 0; !a->full && !a->closing && wslay_event_get_queued_msg_count(a->frames) == 0;
+	for (int i = 0; !a->full && !a->closing && !is_closed(a) &&
+			wslay_event_get_queued_msg_count(a->frames) == 0;
 	     i++) {
 		if (i == EVENTS_PER_ROUND) {
 			tunnel_yield(a->tunnel);

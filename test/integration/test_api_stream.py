@@ -346,6 +346,19 @@ def test_attach_copies_no_result(web, served):
 
 
 @quick
+def test_attach_sends_nothing_behind_its_close(web):
+    """Who closes while a large result is all that is left gets a close frame, and that is the end."""
+    id = web.submit("bash", "head -c 300000 /dev/zero | tr '\\0' x")
+    web.wait(id)
+    # With the handshake: it is there before the second round of events is.
+    ws = WebSocket(web, f"/v1/executions/{id}/attach", behind=b"\x88\x82" + bytes(4) + b"\x03\xe8")
+    seen = [json.loads(data)["event"] for data in iter(ws.receive, None)]
+    assert ws.code == 1000 and seen[0] == "start" and "result" not in seen, seen
+    assert ws.rest == b"" and ws.sock.recv(1 << 16) == b""
+    ws.close()
+
+
+@quick
 def test_attach_mistakes(web):
     id = web.submit("bash", "sleep 25")
     web.wait(id, "running")
