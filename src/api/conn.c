@@ -13,6 +13,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+enum { STREAM_SLOWER = 16 }; /* a KiB a second */
+
 int conn_new(struct server *s, int fd, const struct peer *peer, struct conn **ret)
 {
 	struct conn *c = calloc(1, sizeof(*c));
@@ -110,8 +112,10 @@ void conn_set_deadline(struct conn *c, int64_t at_ns)
 static int64_t earned_ns(const struct conn *c, size_t bytes)
 {
 	const struct server_limits *l = &c->server->config.limits;
+	int64_t times = c->was_streamed ? STREAM_SLOWER : 1;
 
-	return MIN((int64_t)bytes * NS_PER_SEC / l->slow_bytes_per_s, l->slow_max_ms * NS_PER_MS);
+	return MIN((int64_t)bytes * times * NS_PER_SEC / l->slow_bytes_per_s,
+		   l->slow_max_ms * NS_PER_MS);
 }
 
 /* Who moves bytes may pause for so long, and may be slow, but not for ever. */
@@ -165,6 +169,7 @@ static void end_flush(struct conn *c)
 {
 	c->flush_ended_ns = clock_now_ns();
 	c->owed_ns = c->flush_ended_ns - c->flush_started_ns - earned_ns(c, c->flush_bytes);
+	c->was_streamed = false;
 }
 
 void conn_set_state(struct conn *c, enum conn_state state)

@@ -59,6 +59,7 @@ struct conn {
 	int64_t body_started_ns, flush_started_ns, flush_ended_ns;
 	size_t flush_bytes; /* were queued when that began */
 	int64_t owed_ns;    /* by who took the last answer slower than he may */
+	bool was_streamed; /* the answer at hand, in which he might be slower: so he may with its end */
 	struct tunnel *tunnel;
 	struct tab *tab;  /* of who asked last; a reference; NULL: nobody did yet */
 	bool is_waiting;  /* on the list of those */

@@ -217,6 +217,7 @@ int response_begin(struct request_ctx *ctx, int status, const char *content_type
 		return r;
 	if (!ctx->conn)
 		return -EPIPE;
+	ctx->conn->was_streamed = true;
 	conn_flush(ctx->conn);
 	if (ctx->conn->out.bytes > 0)
 		conn_kick(ctx->conn);

@@ -16,6 +16,19 @@ static int get_large(struct request_ctx *ctx)
 	return respond_bytes(ctx, 200, "text/plain", (struct span){ large, sizeof(large) });
 }
 
+/* All of it at once, but as one that was read meanwhile. */
+static int get_stream(struct request_ctx *ctx)
+{
+	static const char piece[200 << 10];
+
+	if (response_begin(ctx, 200, "text/plain", sizeof(piece)) == 0 &&
+	    response_write(ctx, piece, sizeof(piece)) >= 0)
+		response_end(ctx);
+	else
+		response_abort(ctx);
+	return 0;
+}
+
 static int post_body(struct request_ctx *ctx)
 {
 	return respond_text(ctx, 200, "all here");
@@ -25,6 +38,7 @@ static const struct route routes[] = {
 	{ HTTP_POST, "/body", post_body, .flags = ROUTE_BYTES },
 	{ HTTP_GET, "/small", get_small, .summary = "small" },
 	{ HTTP_GET, "/large", get_large, .summary = "large" },
+	{ HTTP_GET, "/stream", get_stream, .summary = "large" },
 	{ HTTP_GET, "/large/always", get_large, .flags = ROUTE_ALWAYS },
 	{ 0 },
 };
@@ -193,6 +207,36 @@ static void test_slow_readers(void **state)
 	fixture_close(&f);
 }
 
+/* Who was allowed to read a stream slowly has its last bytes, too. */
+static void test_slow_reader_of_a_stream(void **state)
+{
+	struct server_limits limits = small_limits();
+	_cleanup_buf_ struct buf body = { 0 };
+	struct fixture f;
+	struct conn *conn;
+	struct client c;
+
+	(void)state;
+	fixture_open(&f, routes, &limits);
+	client_open(&f, &c);
+	make_narrow(&f);
+	conn = f.server->all.last;
+	client_send(&c, GET("/stream"));
+	for (int i = 0; i < 200 && c.got.len < 100 << 10; i++)
+		client_wait(&f, &c);
+	assert_true(conn->state == CONN_FLUSH && conn->out.bytes > 0);
+	/* More than it is by now for an answer that was all there. */
+	conn->flush_started_ns -= 50 * NS_PER_SEC;
+	for (int i = 0; i < 200 && conn->state == CONN_FLUSH; i++)
+		client_wait(&f, &c);
+	assert_int_equal(conn->state, CONN_IDLE);
+	assert_int_equal(client_answer(&c, &body), 200);
+	assert_int_equal(body.len, 200 << 10);
+	assert_false(conn->was_streamed);
+	client_close(&c);
+	fixture_close(&f);
+}
+
 #define POST_BODY(bytes) "POST /body HTTP/1.1\r\n" HOST "Content-Length: " #bytes "\r\n\r\n"
 
 static void send_bytes(struct fixture *f, struct client *c, size_t n)
@@ -324,6 +368,7 @@ int main(void)
 		cmocka_unit_test(test_large_answers_are_bounded),
 		cmocka_unit_test(test_slow_reader_of_many),
 		cmocka_unit_test(test_slow_readers),
+		cmocka_unit_test(test_slow_reader_of_a_stream),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

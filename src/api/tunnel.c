@@ -63,7 +63,7 @@ int response_upgrade(struct request_ctx *ctx, const char *protocol, const struct
 	c->ctx = NULL;
 	ctx_finish(ctx);
 	c->tunnel = t;
-	c->close_after = c->linger = true;
+	c->close_after = c->linger = c->was_streamed = true;
 	conn_set_state(c, CONN_TUNNEL);
 	conn_flush(c);
 	/* What came behind the handshake is delivered when the caller has the tunnel. */
