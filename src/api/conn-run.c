@@ -77,20 +77,31 @@ static void read_end(struct conn *c)
 	}
 }
 
-/* As with answers: large ones share a sum. */
-static bool has_room(const struct request_ctx *ctx, size_t n)
+/* As with answers: large ones share a sum. NULL: it was kept. */
+static const char *keep(struct request_ctx *ctx, struct span piece)
 {
-	const struct server *s = ctx->server;
+	struct server *s = ctx->server;
+	int64_t n = (int64_t)piece.len;
+	const char *why = NULL;
 
-	return ctx->body.len + n <= SMALL_BYTES ||
-	       tab_has_room(ctx->tab ? ctx->tab->body_bytes : 0, s->stats.body_bytes, (int64_t)n,
-			    s->config.limits.body_total_bytes);
+	if (ctx->body.len + piece.len > SMALL_BYTES)
+		why = tab_refusal(ctx->tab ? ctx->tab->body_bytes : 0, s->stats.body_bytes, n,
+				  s->config.limits.body_total_bytes);
+	if (why)
+		return why;
+	if (buf_append(&ctx->body, piece.data, piece.len) < 0)
+		return "The server is out of memory; try again later.";
+	s->stats.body_bytes += n;
+	if (ctx->tab)
+		ctx->tab->body_bytes += n;
+	return NULL;
 }
 
 static int take_body(struct conn *c, const char *data, size_t n, size_t *ret_used)
 {
 	struct request_ctx *ctx = c->ctx;
 	struct span rest = { data, n }, piece;
+	const char *why;
 	size_t used = 1;
 	int r = 0;
 
@@ -106,15 +117,12 @@ static int take_body(struct conn *c, const char *data, size_t n, size_t *ret_use
 			dispatch_refuse(ctx, 413, "body_too_large", "The body is too large.");
 			return -ENOBUFS;
 		}
-		if (!has_room(ctx, piece.len) ||
-		    buf_append(&ctx->body, piece.data, piece.len) < 0) {
-			dispatch_refuse(ctx, 503, "busy",
-					"Too many large requests; try again later.");
+		why = keep(ctx, piece);
+		if (why) {
+			(void)!response_header(ctx, "Retry-After", "1");
+			dispatch_refuse(ctx, 503, "busy", why);
 			return -ENOBUFS;
 		}
-		c->server->stats.body_bytes += (int64_t)piece.len;
-		if (ctx->tab)
-			ctx->tab->body_bytes += (int64_t)piece.len;
 	}
 	*ret_used = n - rest.len;
 	return r;

@@ -143,25 +143,37 @@ static int respond_static(struct request_ctx *ctx, int status)
 	return 0;
 }
 
-/* Large answers that somebody does not take keep other large ones out, first his own, and not those that say how the server is. */
-static bool has_room(const struct request_ctx *ctx, size_t len)
+/*
+ * Large answers that somebody does not take keep other large ones out, first his own, and not those that say how the server is.
+ * NULL: there is room.
+ */
+static const char *why_no_room(const struct request_ctx *ctx, size_t len)
 {
 	const struct server *s = ctx->server;
 	const struct route *route = ctx->match.route;
 
-	return len <= SMALL_BYTES || (route && (route->flags & ROUTE_ALWAYS)) ||
-	       tab_has_room(ctx->tab ? ctx->tab->queue_bytes : 0, s->stats.queue_bytes,
-			    (int64_t)len, s->config.limits.queue_total_bytes);
+	if (len <= SMALL_BYTES || (route && (route->flags & ROUTE_ALWAYS)))
+		return NULL;
+	return tab_refusal(ctx->tab ? ctx->tab->queue_bytes : 0, s->stats.queue_bytes, (int64_t)len,
+			   s->config.limits.queue_total_bytes);
+}
+
+static int respond_busy(struct request_ctx *ctx, const char *why)
+{
+	(void)!response_header(ctx, "Retry-After", "1");
+	return respond_problem(ctx, 503, "busy", "%s", why);
 }
 
 int respond_take(struct request_ctx *ctx, int status, const char *content_type, char *data,
 		 size_t len)
 {
+	const char *why = why_no_room(ctx, len);
+
 	if (!data)
 		return respond_static(ctx, 503);
-	if (!has_room(ctx, len)) {
+	if (why) {
 		free(data);
-		return respond_static(ctx, 503);
+		return respond_busy(ctx, why);
 	}
 	if (begin(ctx, status, content_type, (int64_t)len) >= 0 && ctx->conn && !ctx->swallow) {
 		if (conn_queue_take(ctx->conn, TAKE_PTR(data), len) < 0)
@@ -175,8 +187,12 @@ int respond_take(struct request_ctx *ctx, int status, const char *content_type, 
 
 int respond_bytes(struct request_ctx *ctx, int status, const char *content_type, struct span body)
 {
-	char *copy = malloc(body.len + 1);
+	/* Before there is a copy, which may be large. */
+	const char *why = why_no_room(ctx, body.len);
+	char *copy = why ? NULL : malloc(body.len + 1);
 
+	if (why)
+		return respond_busy(ctx, why);
 	if (copy && body.len > 0)
 		memcpy(copy, body.data, body.len);
 	return respond_take(ctx, status, content_type, copy, body.len);

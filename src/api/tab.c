@@ -34,8 +34,12 @@ struct tab *tab_put(struct tab **list, struct tab *t)
 	return NULL;
 }
 
-bool tab_has_room(int64_t own_bytes, int64_t total_bytes, int64_t more_bytes, int64_t max_bytes)
+const char *tab_refusal(int64_t own_bytes, int64_t total_bytes, int64_t more_bytes,
+			int64_t max_bytes)
 {
-	return total_bytes + more_bytes <= max_bytes &&
-	       (own_bytes == 0 || own_bytes + more_bytes <= max_bytes / 2);
+	if (own_bytes > 0 && own_bytes + more_bytes > max_bytes / 2)
+		return "Too many of your large requests or answers are under way; try again later.";
+	if (total_bytes + more_bytes > max_bytes)
+		return "Too many large requests or answers are under way; try again later.";
+	return NULL;
 }

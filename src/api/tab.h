@@ -18,5 +18,9 @@ struct tab {
 /* A reference; NULL: no memory. */
 struct tab *tab_get(struct tab **list, const char *name);
 struct tab *tab_put(struct tab **list, struct tab *t); /* NULL is fine; returns NULL */
-/* May somebody who has own_bytes of a sum, of which total_bytes are taken, have so many more? The first one also when it is large. */
-bool tab_has_room(int64_t own_bytes, int64_t total_bytes, int64_t more_bytes, int64_t max_bytes);
+/*
+ * Why somebody who has own_bytes of a sum, of which total_bytes are taken, may not have so many more. NULL: he may, the first one
+ * also when it is large.
+ */
+const char *tab_refusal(int64_t own_bytes, int64_t total_bytes, int64_t more_bytes,
+			int64_t max_bytes);
