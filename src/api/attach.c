@@ -32,7 +32,8 @@ enum {
 	FRAGMENTS_MAX = 1024, /* of a message: wslay keeps each by itself */
 	PING_S = 20,
 	CLOSE_S = 5,
-	EVENTS_PER_ROUND = 8, /* of up to 64 KiB */
+	EVENTS_PER_ROUND = 8,	 /* of up to 64 KiB */
+	ROUND_BYTES = 512 << 10, /* of a large result */
 };
 
 static void attach_free(struct attach *a)
@@ -103,13 +104,23 @@ static ssize_t on_send(wslay_event_context_ptr frames, const uint8_t *data, size
 	return (ssize_t)len;
 }
 
-/* Before anything of wslay's: it was handed over when there was no other frame. */
+static bool has_result(const struct attach *a)
+{
+	return pieces_next(&a->result, 1).len > 0;
+}
+
+/* Before anything of wslay's: it was handed over when there was no other frame. After some of it others have a turn. */
 static int send_result(struct attach *a)
 {
 	struct span piece;
 	int r;
 
-	while (!a->full && (piece = pieces_next(&a->result, SEND_BYTES)).len > 0) {
+	for (size_t n = 0; !a->full && has_result(a); n += piece.len) {
+		if (n >= ROUND_BYTES) {
+			tunnel_yield(a->tunnel);
+			return 0;
+		}
+		piece = pieces_next(&a->result, SEND_BYTES);
 		r = tunnel_write(a->tunnel, piece.data, piece.len);
 		if (r < 0 && r != -ENOBUFS)
 			return r;
@@ -125,7 +136,7 @@ static int send_frames(struct attach *a)
 {
 	int r = send_result(a);
 
-	if (r < 0 || pieces_next(&a->result, 1).len > 0)
+	if (r < 0 || has_result(a))
 		return r;
 	while (!a->full && wslay_event_want_write(a->frames))
 		if (wslay_event_send(a->frames) < 0)
@@ -289,7 +300,7 @@ static int fetch(struct attach *a)
 	struct event event;
 	int r;
 
-	for (int i = 0; !a->full && !a->closing && !is_closed(a) &&
+	for (int i = 0; !a->full && !a->closing && !is_closed(a) && !has_result(a) &&
 			wslay_event_get_queued_msg_count(a->frames) == 0;
 	     i++) {
 		if (i == EVENTS_PER_ROUND) {

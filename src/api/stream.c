@@ -19,7 +19,8 @@
 enum {
 	PIECE_BYTES = 64 << 10,
 	EVENTS_PER_ROUND = 64,
-	ROUND_BYTES = 128 << 10, /* of event text: about a millisecond */
+	ROUND_BYTES = 128 << 10,       /* of event text: about a millisecond */
+	ROUND_WRITTEN_MAX = 512 << 10, /* of a result, which is only copied */
 	EVENT_TEXT_MAX = 1 << 30
 };
 static const int64_t ping_ns = 15 * NS_PER_SEC;
@@ -109,13 +110,16 @@ static bool has_more(const struct stream *s)
 	return pieces_next(&s->pieces, 1).len > 0;
 }
 
-/* 1: the client has enough for now. */
+/* 1: the client has enough for now. Of a large one there may be more: who reads as fast as we write is not all there is. */
 static int write_text(struct stream *s)
 {
 	struct span piece;
 	int r = 0;
 
-	while (r == 0 && (piece = pieces_next(&s->pieces, PIECE_BYTES)).len > 0) {
+	for (size_t n = 0; r == 0 && n < ROUND_WRITTEN_MAX; n += piece.len) {
+		piece = pieces_next(&s->pieces, PIECE_BYTES);
+		if (piece.len == 0)
+			break;
 		r = response_write(s->ctx, piece.data, piece.len);
 		if (r < 0)
 			return r;
@@ -152,7 +156,7 @@ static void pump(struct stream *s)
 			return;
 		}
 		s->full = r == 1;
-		if (s->full || i == EVENTS_PER_ROUND || made >= ROUND_BYTES) {
+		if (s->full || has_more(s) || i == EVENTS_PER_ROUND || made >= ROUND_BYTES) {
 			if (!s->full)
 				response_yield(s->ctx);
 			return;
