@@ -29,6 +29,7 @@ enum {
 	NAME_BYTES = 48,
 	TREE_DEPTH = REQUEST_DEPTH_MAX + 2,
 	GONE_PER_TICK = 256, /* a few milliseconds */
+	GONE_AGAIN_S = 60,
 };
 
 static const char gone[] = "gone";
@@ -257,6 +258,7 @@ static bool move_away(struct history *h, const char *from, const char *id)
 	     renameat(h->files_fd, from, h->files_fd, to) < 0))
 		return false;
 	h->has_gone = true;
+	h->gone_at_ns = 0;
 	return true;
 }
 
@@ -271,16 +273,24 @@ void files_delete(struct history *h, const char *id)
 		remove_tree(h->files_fd, name);
 }
 
+bool files_are_going(const struct history *h)
+{
+	return h->has_gone && clock_now_ns() >= h->gone_at_ns;
+}
+
 bool files_empty_gone(struct history *h)
 {
 	struct removing r = { .max = GONE_PER_TICK };
 
-	if (!h->has_gone)
+	if (!files_are_going(h))
 		return false;
 	remove_some(&r, h->files_fd, gone, 0);
-	/* What cannot be removed is left for the next process. */
-	h->has_gone = r.tried >= r.max && r.removed > 0;
-	return h->has_gone;
+	h->has_gone = faccessat(h->files_fd, gone, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+		      errno != ENOENT;
+	/* There may be no descriptor for it now, or a name that we may not remove: nobody waits for that. */
+	if (r.removed == 0)
+		h->gone_at_ns = clock_now_ns() + GONE_AGAIN_S * NS_PER_SEC;
+	return files_are_going(h);
 }
 
 /* 1: there is a row for the file or directory of this name; 0: there is none. */

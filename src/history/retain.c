@@ -428,7 +428,7 @@ int retain_some(struct history *h)
 	int r = -ENOENT;
 
 	/* Rows go no faster than their files. */
-	if (h->has_gone)
+	if (files_are_going(h))
 		return 0;
 	if (rows > 0 || bytes > 0)
 		r = rows > 0 ? retain_share(h, STMT_SHARE_ROWS, rows)

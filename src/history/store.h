@@ -151,8 +151,9 @@ struct history {
 	bool unsettled;	     /* something was written since everything was last on the disk */
 	int64_t written_ns;  /* monotonic: the last commit */
 	int wal_pages;
-	unsigned sweep;	   /* next directory to look for orphans in; SWEEP_END: done */
-	bool has_gone;	   /* there may be files of what was deleted */
+	unsigned sweep;	    /* next directory to look for orphans in; SWEEP_END: done */
+	bool has_gone;	    /* there may be files of what was deleted */
+	int64_t gone_at_ns; /* monotonic: when these are next removed */
 	int64_t opened_ns; /* by the clock that files are dated with: what is not older is no orphan */
 };
 
@@ -284,8 +285,10 @@ int share_largest(struct history *h, enum stmt by, struct share_rank *ret) _must
 enum { SWEEP_END = 36 * 36 };
 int files_open(struct history *h, struct error *err) _must_check_;
 void files_delete(struct history *h, const char *id);
-/* Some of what is left of that; true: there is more. */
+/* Some of what is left of that; true: there is more, and it goes. */
 bool files_empty_gone(struct history *h);
+/* There is some of it, and nothing is known to be in the way. */
+bool files_are_going(const struct history *h);
 /* Appends all of it, or both ends of more than max bytes with a marker between; its size, or -1: there is none. */
 int64_t files_ends(struct history *h, const char *id, enum history_stream stream, size_t max,
 		   struct buf *ret);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "history/test-store.h"
 
+#include <sys/resource.h>
+
 static void test_life(void **state)
 {
 	struct fixture *f = *state;
@@ -514,6 +516,34 @@ static void test_many_files_go_in_steps(void **state)
 	assert_int_equal(count_below(f->dir), 0);
 }
 
+/* Who has no descriptor to look with has not emptied anything; and nobody waits until that is over. */
+static void test_files_that_do_not_go_now(void **state)
+{
+	struct fixture *f = *state;
+	struct rlimit usual, none;
+	char id[HISTORY_ID];
+	int lowest;
+
+	(void)put(f, "alice", STATUS_SUCCESS);
+	make_files(f, make_id(id, f->ids), 3);
+	assert_int_equal(history_delete_some(f->h, NULL, NULL), 1);
+	assert_true(files_are_going(f->h));
+	lowest = dup(STDIN_FILENO);
+	assert_true(lowest >= 0 && getrlimit(RLIMIT_NOFILE, &usual) == 0);
+	(void)close(lowest);
+	none = (struct rlimit){ (rlim_t)lowest, usual.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_false(files_empty_gone(f->h));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+	assert_int_equal(count_below(f->dir), 3);
+	assert_true(f->h->has_gone && !files_are_going(f->h));
+	/* A minute later. */
+	f->h->gone_at_ns = 0;
+	settle(f);
+	assert_int_equal(count_below(f->dir), 0);
+	assert_false(f->h->has_gone);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -532,6 +562,7 @@ int main(void)
 		CASE(test_outputs),
 		CASE(test_delete),
 		CASE(test_many_files_go_in_steps),
+		CASE(test_files_that_do_not_go_now),
 		CASE(test_modes),
 		CASE(test_durability),
 	};
