@@ -92,7 +92,8 @@ static int copy_output(struct http_client *c, bool escape, struct error *err)
 static int print_stream(struct http_client *c, const char *id, const char *name, struct error *err)
 {
 	_cleanup_buf_ struct buf bytes = { 0 };
-	struct span complete = http_head_field(&c->response.head, "atoll-complete");
+	/* Now: the body comes to lie where the head is. */
+	bool complete = span_is(http_head_field(&c->response.head, "atoll-complete"), "true");
 	char count[32], binary[32];
 	bool is_binary = false;
 	json_t *text, *root;
@@ -100,14 +101,18 @@ static int print_stream(struct http_client *c, const char *id, const char *name,
 
 	buf_init(&bytes, JSON_BYTES_MAX);
 	r = remote_body(c, &bytes, err);
+	if (r == -EFBIG)
+		return error_set(err, ERROR_INTERNAL, EFBIG,
+				 "it is larger than the %d MiB that --json prints; `atoll history "
+				 "output %s` without --json prints all of it",
+				 JSON_BYTES_MAX >> 20, id);
 	if (r < 0)
 		return r;
 	(void)snprintf(count, sizeof(count), "%s_bytes", name);
 	(void)snprintf(binary, sizeof(binary), "%s_binary", name);
 	text = utf8_to_json(bytes.data ? bytes.data : "", bytes.len, &is_binary);
 	root = json_pack("{s:s, s:o, s:I, s:b, s:b}", "id", id, name, text, count,
-			 (json_int_t)bytes.len, binary, is_binary, "complete",
-			 span_is(complete, "true"));
+			 (json_int_t)bytes.len, binary, is_binary, "complete", complete);
 	if (!root)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	r = remote_print_json(root);

@@ -290,15 +290,20 @@ int remote_target(const struct remote *remote, const char *id, const char *rest,
 	return 0;
 }
 
-int remote_print(const struct buf *text)
+static int print(const char *text, size_t n)
 {
-	int r = text->len > 0 ? fd_write_all(STDOUT_FILENO, text->data, text->len) : 0;
+	int r = n > 0 ? fd_write_all(STDOUT_FILENO, text, n) : 0;
 
 	if (r == -EPIPE)
 		return EXIT_SIGNAL + SIGPIPE;
 	if (r < 0)
 		say("cannot write to standard output: %s", strerror(-r));
 	return r < 0 ? EXIT_OURS : 0;
+}
+
+int remote_print(const struct buf *text)
+{
+	return print(text->data, text->len);
 }
 
 char *remote_dump(const json_t *tree)
@@ -308,15 +313,17 @@ char *remote_dump(const json_t *tree)
 
 int remote_print_json(const json_t *tree)
 {
-	_cleanup_buf_ struct buf text = { 0 };
 	_cleanup_free_ char *json = remote_dump(tree);
+	size_t n;
 
-	buf_init(&text, ANSWER_BYTES_MAX);
-	if (!json || buf_puts(&text, json) < 0 || buf_puts(&text, "\n") < 0) {
+	if (!json) {
 		say("out of memory");
 		return EXIT_OURS;
 	}
-	return remote_print(&text);
+	/* It may be large, and is of no use as a string any more. */
+	n = strlen(json);
+	json[n] = '\n';
+	return print(json, n + 1);
 }
 
 int remote_begin(const struct command *self, struct arguments *args, void *options,
