@@ -216,6 +216,7 @@ def test_a_slow_reader(web, served):
     sock.close()
 
 
+@pytest.mark.modes("root")  # half a GiB, and the same code either way
 def test_ended_ones_that_nobody_takes(web):
     """What has ended is kept for its readers up to a sum: then the longest there is cut off, and goes on from where it was."""
     # Six bytes each in a result: three are 576 MiB, more than twice the bound, so that nobody has his minute.
