@@ -54,6 +54,15 @@ static void make_narrow(struct fixture *f)
 		setsockopt(f->server->all.last->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
 }
 
+/* Takes nothing of a large answer. */
+static void open_stuck(struct fixture *f, struct client *c)
+{
+	client_open(f, c);
+	make_narrow(f);
+	client_send(c, GET("/large"));
+	spin(f, 2);
+}
+
 /* By what he has himself, or by what all have. */
 static void expect_busy(struct fixture *f, struct client *c, bool own)
 {
@@ -87,10 +96,7 @@ static void test_large_answers_are_bounded(void **state)
 	(void)state;
 	limits.queue_total_bytes = 400 << 10;
 	fixture_open(&f, routes, &limits);
-	client_open(&f, &stuck);
-	make_narrow(&f);
-	client_send(&stuck, GET("/large"));
-	spin(&f, 2);
+	open_stuck(&f, &stuck);
 	server_stats(f.server, &stats);
 	assert_true(stats.queue_bytes > 200 << 10);
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
@@ -356,10 +362,7 @@ static void test_callers_share_answers(void **state)
 	(void)state;
 	limits.queue_total_bytes = 1000 << 10;
 	fixture_open(&f, routes, &limits);
-	client_open(&f, &stuck);
-	make_narrow(&f);
-	client_send(&stuck, GET("/large"));
-	spin(&f, 2);
+	open_stuck(&f, &stuck);
 	client_open(&f, &own);
 	client_send(&own, GET("/large"));
 	expect_busy(&f, &own, true);

@@ -38,15 +38,10 @@ static void wait_status(const char *id, const char *status)
 	json_decref(root);
 }
 
-static struct execution *make_one(void)
+static struct execution *make_ended(void)
 {
-	struct execution *x = execution_new(fix.engine, "test", NULL);
+	struct execution *x = make_one();
 
-	assert_non_null(x);
-	x->body = json_pack("{s:s}", "code", "#");
-	x->text = (struct span){ strdup("{}"), 2 };
-	x->created_ns = clock_realtime_ns();
-	execution_own(x);
 	x->ended = run_nothing(STATUS_CANCELLED);
 	assert_non_null(x->ended);
 	return x;
@@ -93,7 +88,7 @@ static void end_beside_a_job(struct execution *x, char ret_id[HISTORY_ID])
 static void test_result_too_large_for_a_row(void **state)
 {
 	enum { N = HISTORY_BODY_MAX };
-	struct execution *x = make_one();
+	struct execution *x = make_ended();
 	char id[HISTORY_ID];
 	json_t *result;
 
@@ -121,7 +116,7 @@ static void test_result_too_large_for_a_row(void **state)
 static void test_texts_of_tests_count(void **state)
 {
 	enum { N = WORKER_LARGE_BYTES / 2 };
-	struct execution *x = make_one();
+	struct execution *x = make_ended();
 	struct result_test *test;
 	char id[HISTORY_ID];
 	int fd;
@@ -151,7 +146,7 @@ static void test_texts_of_tests_count(void **state)
 /* The request of one that ended: the row comes without. */
 static void test_request_too_large_for_a_row(void **state)
 {
-	struct execution *x = make_one();
+	struct execution *x = make_ended();
 	char id[HISTORY_ID];
 
 	(void)state;

@@ -241,6 +241,19 @@ static inline void client_done(struct client *c)
 	c->result = NULL;
 }
 
+/* Accepted, and nothing more. */
+static inline struct execution *make_one(void)
+{
+	struct execution *x = execution_new(fix.engine, "test", NULL);
+
+	assert_non_null(x);
+	x->body = json_pack("{s:s}", "code", "#");
+	x->text = (struct span){ strdup("{}"), 2 };
+	x->created_ns = clock_realtime_ns();
+	execution_own(x);
+	return x;
+}
+
 static inline const char *text_at(const json_t *root, const char *key)
 {
 	return json_string_value(json_object_get(root, key));

@@ -77,18 +77,6 @@ static void close_small_disk(int filler)
 	open_engine();
 }
 
-static struct execution *make_one(void)
-{
-	struct execution *x = execution_new(fix.engine, "test", NULL);
-
-	assert_non_null(x);
-	x->body = json_pack("{s:s}", "code", "#");
-	x->text = (struct span){ strdup("{}"), 2 };
-	x->created_ns = clock_realtime_ns();
-	execution_own(x);
-	return x;
-}
-
 /* Two that nobody has written down end in the same turn, and their transaction fails. */
 static void test_full_disk_at_the_end(void **state)
 {

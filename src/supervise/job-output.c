@@ -197,8 +197,7 @@ int job_make_stdio(struct job *j, int ret[3])
 	if (r < 0)
 		return r;
 	j->made_ahead = made_ahead;
-	j->ticket_fd = w.ticket_fd;
-	w.ticket_fd = -EBADF;
+	j->ticket_fd = TAKE_FD(w.ticket_fd);
 	if (j->in.tty) {
 		r = make_none(ret);
 	} else {

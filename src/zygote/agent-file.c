@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See agent.h: the caller's files. The one that nearly all requests bring, the program's text, is made before anybody waits:
- * empty, with its first block. That leaves to write into it what a program of two lines would else wait for as long as it
- * takes to compile them. A request that brings something else finds it gone.
+ * empty, with its first block. Making both takes as long as compiling two lines, and whoever waits has only to have them
+ * filled. A request that brings something else finds it gone.
  */
 #include "zygote/agent.h"
 
@@ -49,18 +49,18 @@ void agent_settle_text(const struct plan_view *v)
 
 static int open_file(const char *path, uint32_t mode)
 {
-	int fd = agent.text_fd;
+	int fd = agent.text_fd, r;
 
 	if (fd <= 0 || strcmp(path, agent.text_path) != 0)
 		return sys_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 	agent.text_fd = 0;
 	/* Its directory, where we are, would have been changed now. */
 	(void)utimensat(AT_FDCWD, ".", NULL, 0);
-	if (mode != TEXT_MODE && fchmod(fd, mode) < 0) {
-		(void)close(fd);
-		return -errno;
-	}
-	return fd;
+	if (mode == TEXT_MODE || fchmod(fd, mode) == 0)
+		return fd;
+	r = -errno;
+	(void)close(fd);
+	return r;
 }
 
 int agent_write_file(const struct plan_view *v, const struct op *op, int64_t time_ns)
