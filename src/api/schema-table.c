@@ -34,6 +34,8 @@ static const struct schema_field execute_request[] = {
 	{ "image", "string", "a root directory of the host, where the operator allows it" },
 	{ "tty", "boolean", "the program gets a terminal" },
 	{ "preload", "[string]", "modules that are loaded already when it begins" },
+	{ "compiler_args", "[string]",
+	  "further words for the compiler, behind the language's own" },
 	{ "stages", "[StageRequest]",
 	  "programs in one sandbox, in order, until the first that fails" },
 	{ "tests", "[object]", "{\"stdin\", \"expected\"}: a fresh run and a verdict each" },

@@ -131,6 +131,17 @@ static int apply_collect(void *data, const struct option *self _unused_, const c
 	return 0;
 }
 
+static int apply_compiler_arg(void *data, const struct option *self _unused_, const char *value,
+			      struct error *err)
+{
+	struct run_options *o = data;
+
+	if (json_array_append_new(below(o->overrides, "compiler_args", json_array),
+				  json_string(value)) < 0)
+		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", value);
+	return 0;
+}
+
 /* --preload a,b --preload c -> "preload": ["a", "b", "c"] */
 static int apply_preload(void *data, const struct option *self _unused_, const char *value,
 			 struct error *err)
@@ -223,6 +234,8 @@ static const struct option run_rows[] = {
 	{ "--label", 0, "K=V", "put a label on the result (repeatable)", apply_label, 0 },
 	{ "--preload", 0, "MODULES", "start with these loaded where that is faster (numpy,pandas)",
 	  apply_preload, 0 },
+	{ "--compiler-arg", 0, "ARG", "a further word for the compiler: -std=c++23 (repeatable)",
+	  apply_compiler_arg, 0 },
 	{ "--tty", 0, NULL, "give the program a terminal", apply_tty, 0 },
 	{ "--explain", 0, NULL, "print decision and plan, run nothing", option_set_true,
 	  MEMBER(explain) },

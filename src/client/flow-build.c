@@ -31,6 +31,35 @@ static int no_memory(struct error *err)
 
 static int take_product(void *data, const struct record_file *file, int fd);
 
+/*
+ * The language's words with the caller's among them: where {compiler_args} stands, else at the end, so that the last of two
+ * contrary flags is the caller's. NULL: no memory.
+ */
+static const char **compile_words(struct run *run, const struct word_context *c)
+{
+	static const char *const none[] = { NULL };
+	const char *const *own = (const char *const *)run->language->compile_argv;
+	const char *const *more = run->request->compiler_args
+					  ? (const char *const *)run->request->compiler_args
+					  : none;
+	size_t n_own = 0, n_more = 0, at = 0, rest;
+	const char **words;
+
+	while (own[n_own])
+		n_own++;
+	while (more[n_more])
+		n_more++;
+	while (own[at] && strcmp(own[at], "{compiler_args}") != 0)
+		at++;
+	words = flow_expand_all(run, own, c, n_more);
+	if (!words)
+		return NULL;
+	rest = MIN(at + 1, n_own);
+	memmove(words + at + n_more, words + rest, (n_own + 1 - rest) * sizeof(*words));
+	memcpy(words + at, more, n_more * sizeof(*words));
+	return words;
+}
+
 static int describe(struct run *run, struct execution *ret, struct error *err)
 {
 	const char *build = SANDBOX_WORK "/" FLOW_BUILD_DIR;
@@ -57,8 +86,7 @@ static int describe(struct run *run, struct execution *ret, struct error *err)
 	c = flow_words(run, build, &d->limits);
 	*stage = (struct stage_spec){
 		.name = "compile",
-		.argv = flow_expand_all(run, (const char *const *)run->language->compile_argv, &c,
-					0),
+		.argv = compile_words(run, &c),
 		.env = flow_expand_all(run, (const char *const *)run->language->env, &c, 0),
 		.limits = &d->limits,
 	};

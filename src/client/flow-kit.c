@@ -21,7 +21,18 @@ static bool is_mentioned(const struct run *run)
 		    memmem(data->data, data->len, SANDBOX_KIT, sizeof(SANDBOX_KIT) - 1))
 			return true;
 	}
+	for (const char **arg = run->request->compiler_args; arg && *arg; arg++)
+		if (strstr(*arg, SANDBOX_KIT))
+			return true;
 	return false;
+}
+
+/* A kit that comes with words of its own was made for the language's own flags. */
+static bool has_other_flags(const struct run *run)
+{
+	const char **args = run->request->compiler_args;
+
+	return args && args[0] && run->language->kit.words[0];
 }
 
 const char *flow_kit(struct run *run)
@@ -30,7 +41,8 @@ const char *flow_kit(struct run *run)
 	char key[SHA256_HEX], path[PLAN_PATH_MAX];
 
 	/* An image has a toolchain of its own. */
-	if (!language_has_kit(run->language) || run->request->image || is_mentioned(run))
+	if (!language_has_kit(run->language) || run->request->image || has_other_flags(run) ||
+	    is_mentioned(run))
 		return NULL;
 	place_fd = kit_place_open(atoll_cache(run->atoll));
 	if (place_fd < 0 || kit_key(run->language, run->policy, key) < 0 ||

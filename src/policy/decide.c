@@ -243,6 +243,17 @@ static int check_preload(const struct decision *d, struct error *err)
 			   d->language ? d->language->title : "a request without a language");
 }
 
+static int check_compiler_args(const struct decision *d, struct error *err)
+{
+	const char **args = d->request->compiler_args;
+
+	if (!args || !args[0] || (d->language && d->language->compile_argv[0]))
+		return 0;
+	return error_field(err, "compiler_args",
+			   "compiler_args: %s has no compile stage; leave them out",
+			   d->language ? d->language->title : "a request without a language");
+}
+
 static int check_language(const struct decision *d, struct error *err)
 {
 	const struct request *req = d->request;
@@ -255,6 +266,8 @@ static int check_language(const struct decision *d, struct error *err)
 		return error_field(err, "invoke", "invoke: methods of %s code cannot be called",
 				   d->language->title);
 	r = check_preload(d, err);
+	if (r == 0)
+		r = check_compiler_args(d, err);
 	if (r == 0)
 		r = check_source(d, err);
 	return r < 0 ? r : check_stages(d, err);

@@ -115,6 +115,8 @@ static const struct {
 	  "preload",
 	  "preload: modules cannot be loaded ahead for a request without a language; leave it "
 	  "out" },
+	{ plain, java_text, "{\"code\": \"\", \"compiler_args\": [\"-O3\"]}", ERROR_INPUT,
+	  "compiler_args", "compiler_args: Java has no compile stage; leave them out" },
 	{ plain, language_text, "{\"code\": \"\", \"files\": {\"code.demo\": \"\"}}", ERROR_INPUT,
 	  "files",
 	  "files: 'code.demo' is where the code itself is stored; give the file another "

@@ -25,6 +25,8 @@ enum {
 	REQUEST_GLOBS_MAX = 64,
 	REQUEST_LABELS_MAX = 64,
 	REQUEST_PRELOAD_MAX = 32,
+	REQUEST_COMPILER_ARGS_MAX = 64,
+	REQUEST_COMPILER_ARG_MAX = 4096, /* bytes of one */
 	REQUEST_CODE_MAX = 16 << 20,
 	REQUEST_PATH_MAX = 1000,    /* bytes of a file name below /sandbox */
 	REQUEST_DEPTH_MAX = 32,	    /* its components */
@@ -93,7 +95,8 @@ struct request {
 	const json_t *invoke_params;		  /* object, or NULL */
 	const char **collect;			  /* globs, NULL-terminated; NULL: everything */
 	const json_t *labels;			  /* object of strings, or NULL */
-	const char **preload; /* modules to have loaded, NULL-terminated; NULL: not said */
+	const char **preload;	    /* modules to have loaded, NULL-terminated; NULL: not said */
+	const char **compiler_args; /* words for the compile stage, NULL-terminated; NULL: none */
 };
 
 /* Takes its own reference on root. Unknown keys, and keys of later steps, are refused by name. */

@@ -16,7 +16,8 @@ static void test_everything(void **state _unused_)
 		"\"strict\","
 		" \"read_only\": true, \"image\": \"/srv/image\", \"tty\": true,"
 		" \"labels\": {\"team\": \"x\"}, \"collect\": [\"*.csv\"],"
-		" \"preload\": [\"numpy\", \"_a.B9\", \"numpy\"]}");
+		" \"preload\": [\"numpy\", \"_a.B9\", \"numpy\"],"
+		" \"compiler_args\": [\"-O3\", \"\"]}");
 
 	assert_string_equal(req->language, "Python");
 	assert_int_equal(req->code.len, 3);
@@ -45,6 +46,9 @@ static void test_everything(void **state _unused_)
 	assert_string_equal(req->preload[0], "numpy");
 	assert_string_equal(req->preload[1], "_a.B9");
 	assert_null(req->preload[2]);
+	assert_string_equal(req->compiler_args[0], "-O3");
+	assert_string_equal(req->compiler_args[1], "");
+	assert_null(req->compiler_args[2]);
 	assert_null(request_free(req));
 }
 
@@ -61,6 +65,7 @@ static void test_least(void **state _unused_)
 	assert_int_equal(req->network, NETWORK_NONE);
 	assert_null(req->collect);
 	assert_null(req->preload);
+	assert_null(req->compiler_args);
 	assert_null(request_free(req));
 }
 
@@ -147,6 +152,10 @@ static const struct {
 	{ PRELOAD("[\"a-b\"]"), "preload[0]", "preload[0]: 'a-b' " NO_MODULE },
 	{ PRELOAD("[\"" TEN TEN TEN TEN TEN TEN "aaaa\"]"), "preload[0]",
 	  "preload[0]: it has 64 bytes, more than the 63 allowed" },
+	{ "{\"code\": \"\", \"compiler_args\": \"-O3\"}", "compiler_args",
+	  "compiler_args: -O3 is not a list" },
+	{ "{\"code\": \"\", \"compiler_args\": [\"-O3\", 3]}", "compiler_args[1]",
+	  "compiler_args[1]: 3 is not a text" },
 	{ "{\"code\": \"\", \"eval\": true}", "eval",
 	  "eval: it is not available yet; leave it out" },
 	{ "{\"code\": \"\", \"priority\": 5}", "priority", "priority" NEEDS_DAEMON },

@@ -250,6 +250,12 @@ TYPESCRIPT = {
     "import": {"code": "import { readFileSync } from 'fs'; import { twice } from './lib'; console.log(twice(21), typeof readFileSync)",
                "files": {"lib.ts": "export const twice = (n: number): number => n * 2;"}},
     "async": "const wait = (ms: number) => new Promise<void>((r) => setTimeout(r, ms)); (async () => { await wait(5); console.log('late'); process.exitCode = 4 })()",
+    "top-await": {"code": "import { two } from './lib'; const n: number = await two();\nfor await (const i of [n, 3]) console.log(i, typeof require('os').cpus)",
+                  "files": {"lib.ts": "export const two = async (): Promise<number> => 2;"}},
+    "top-await-throw": "const f = (n: number): never => {\n  throw new RangeError('late ' + n);\n};\nf(await Promise.resolve(1))",
+    "top-await-unsettled": "console.log('a'); await new Promise<void>(() => {})",
+    "import-meta": "console.log(new URL(import.meta.url).pathname, typeof require)",
+    "main-module": "if (require.main === module) console.log('main', __dirname)",
 }
 
 TABLES = {"javascript": JAVASCRIPT, "java": JAVA, "typescript": TYPESCRIPT}
