@@ -189,7 +189,16 @@ int64_t accept_time(const struct history *h, const struct history_new *in)
 {
 	int64_t at = in->created_ns / 1000;
 
-	return at == h->last_at ? at + 1 : at;
+	return at >= h->burst_at && at <= h->last_at ? h->last_at + 1 : at;
+}
+
+void accept_took(struct history *h, int64_t at)
+{
+	if (at <= h->last_at)
+		return;
+	if (at != h->last_at + 1)
+		h->burst_at = at;
+	h->last_at = at;
 }
 
 int accept_insert(struct history *h, const struct history_new *in, const struct history_end *end,
@@ -219,7 +228,8 @@ int accept_insert(struct history *h, const struct history_new *in, const struct 
 		r = insert_labels(h, in->labels, at);
 	if (r < 0)
 		return r;
-	h->last_at = *row = at;
+	accept_took(h, at);
+	*row = at;
 	return 0;
 }
 

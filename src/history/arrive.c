@@ -243,7 +243,8 @@ bool arrive_take(struct history *h, const struct history_new *in, const struct h
 		return false;
 	}
 	all->bytes += a->size;
-	h->last_at = *ret_row = a->at;
+	accept_took(h, a->at);
+	*ret_row = a->at;
 	all->list[all->n++] = TAKE_PTR(a);
 	return true;
 }

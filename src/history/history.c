@@ -128,7 +128,7 @@ static int replace(struct history *h, struct error *err)
 	h->damaged = false;
 	h->health.degraded = 0;
 	h->health.replaced = true;
-	h->last_at = h->last_n = 0;
+	h->last_at = h->burst_at = h->last_n = 0;
 	h->marks = (struct marks){ 0 };
 	int r = make_database(h, err);
 

@@ -347,6 +347,8 @@ int schema_load(struct history *h)
 
 	for (size_t i = 0; i < ARRAY_SIZE(numbers) && r >= 0; i++)
 		r = get_number(h, numbers[i].sql, numbers[i].ret);
+	/* Which of the last second's microseconds the process before us gave away is not kept: all count as taken. */
+	h->burst_at = h->last_at - NS_PER_SEC / 1000;
 	/* A number is never given twice, also when the newest result was deleted. */
 	h->last_n = MAX(h->last_n, MAX(h->marks.counted, h->marks.indexed));
 	return r;

@@ -139,7 +139,12 @@ struct history {
 	char node[65];
 	bool group;	 /* between history_begin() and history_commit() */
 	int group_error; /* why nothing in it will happen; 0: it may */
-	int64_t last_at, last_n;
+	/*
+	 * The newest time of acceptance, and the first of the microseconds in front of it that are all taken: a row whose
+	 * clock reads one of these gets the next one behind last_at (accept_time).
+	 */
+	int64_t last_at, burst_at;
+	int64_t last_n;
 	struct marks marks;
 	struct arrivals arrivals;
 	struct history_health health;
@@ -214,8 +219,13 @@ void reserve_probe(struct history *h);
 bool id_is_valid(const char *id);
 /* May it be asked for at all? */
 int accept_check(const struct history_new *in) _must_check_;
-/* The time of acceptance in µs; another one than the row before has. */
+/*
+ * The time of acceptance in µs. Rows that come while the clock stands still are each one later than the row before. A
+ * row that was created long before it is recorded keeps its time, and so does one after a clock that was set back.
+ */
 int64_t accept_time(const struct history *h, const struct history_new *in);
+/* A row has this time now. */
+void accept_took(struct history *h, int64_t at);
 /*
  * *row: the time it would like, and then what it got. end NULL: it has yet to run. Otherwise the row is whole, and only
  * its result's text is missing.
