@@ -2,8 +2,8 @@
 """The leak oracle: what of the product is on this machine right now, and what stayed that was not there before.
 
 Looks at cgroups, mounts, processes, files, sockets and IPC. Tests of the same session in other processes are waited for
-before anything is called a leak (turns.py). What others leave who test here at the same time is told apart where it can
-be; ATOLL_NEIGHBOURS=1 says that there are such others.
+before anything is called a leak (turns.py). `./dev test` gives each session a room of its own on the machine (tools/room), in
+which another Atoll's things are not seen; without one, another Atoll that runs at the same time is taken for a leak.
 """
 
 import contextlib
@@ -32,20 +32,23 @@ def read(path):
         os.close(fd)
 
 
-def memory_cgroup(pid):
-    """Where a process is accounted. Others who test on this machine at the same time are elsewhere, if anywhere."""
+def cgroups_of(pid):
+    """Hierarchy -> path of a process's group there ("" is that of cgroup v2); nothing when the process is gone."""
     try:
         lines = [line.split(":", 2) for line in read(f"/proc/{pid}/cgroup").splitlines()]
     except OSError:
-        return ""
-    return next((path for _, names, path in lines if "memory" in names.split(",")), "/").rstrip("/") + "/"
+        return {}
+    return {name: path.rstrip("/") for _, names, path in lines for name in names.split(",")}
 
 
-OURS = memory_cgroup("self")
-NEIGHBOURS = "ATOLL_NEIGHBOURS" in os.environ  # others test here right now: ignore what may be theirs
+OWN_GROUPS = cgroups_of("self")
+HIERARCHIES = [top for name, path in OWN_GROUPS.items()  # in which sandboxes have groups, from where ours begin
+               if name in ("", "pids", "memory", "cpu", "cpuacct")
+               and os.path.exists((top := f"/sys/fs/cgroup/{name}".rstrip("/") + path) + "/cgroup.procs")]
+OURS = OWN_GROUPS.get("memory", "") + "/"
 
 
-def walk_cgroups(top="/sys/fs/cgroup"):
+def walk_cgroups(top):
     """(path, name) of every directory. One that has none inside has two links: its many files need not be looked at."""
     with contextlib.suppress(OSError):  # gone meanwhile
         if os.lstat(top).st_nlink == 2:
@@ -60,18 +63,8 @@ def walk_cgroups(top="/sys/fs/cgroup"):
 
 def list_cgroups():
     """Every group that is the product's and ours."""
-    found, foreign = set(), set()
-    for path, name in walk_cgroups():
-        if "atoll" not in path and not (name.isdigit() and int(name) in SANDBOX_UIDS):
-            continue
-        if path.startswith("/sys/fs/cgroup/memory/") and not path.startswith("/sys/fs/cgroup/memory" + OURS):
-            foreign.add(name)
-        else:
-            found.add(path)
-    if NEIGHBOURS:
-        own = {path.rsplit("/", 1)[1] for path in found if path.startswith("/sys/fs/cgroup/memory/")}
-        return {path for path in found if own & set(path.split("/"))}
-    return {path for path in found if not foreign & set(path.split("/"))}
+    return {path for top in HIERARCHIES for path, name in walk_cgroups(top)
+            if "atoll" in path[len(top):] or (name.isdigit() and int(name) in SANDBOX_UIDS)}
 
 
 def list_empty_cgroups():
@@ -255,7 +248,7 @@ def list_processes():
     # What is below a pool that is kept is most of it, and needs no further look.
     for pid in [pid for pid in suspects if hangs_below(pid, KEPT, above)]:
         del suspects[pid]
-    suspects = {pid: uid for pid, uid in suspects.items() if memory_cgroup(pid).startswith(OURS)}
+    suspects = {pid: uid for pid, uid in suspects.items() if f"{cgroups_of(pid).get('memory', '')}/".startswith(OURS)}
     found = set()
     for pid, uid in suspects.items():
         top = above[pid]
@@ -271,7 +264,7 @@ def is_of_the_product(entry):
     """By its name; or by its owner, if only sandboxes and the product are that user."""
     if "atoll" in entry.name:
         return True
-    return IS_ROOT and not NEIGHBOURS and not entry.name.startswith("reef-") and (
+    return IS_ROOT and not entry.name.startswith("reef-") and (
         (uid := entry.stat(follow_symlinks=False).st_uid) == NOBODY or uid in SANDBOX_UIDS)
 
 
@@ -294,8 +287,7 @@ def used(paths):
 
 def list_sockets():
     lines = Path("/proc/net/unix").read_text().splitlines()[1:]
-    paths = {line.split(None, 7)[7] for line in lines if "atoll" in line and len(line.split(None, 7)) == 8}
-    return {path for path in paths if "reef-" in path} if NEIGHBOURS else paths
+    return {line.split(None, 7)[7] for line in lines if "atoll" in line and len(line.split(None, 7)) == 8}
 
 
 def list_ipc():

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "sys/textfile.h"
 
@@ -163,7 +164,19 @@ static void test_home_none(void **state)
 	assert_non_null(strstr(home.reason, "mount -t cgroup2"));
 }
 
-/* On a host with v1 in its usual place the guess is what the table of mounts says; elsewhere it says so. */
+static void assert_same_directory(const char *one, const char *other)
+{
+	struct stat a, b;
+
+	assert_int_equal(stat(one, &a), 0);
+	assert_int_equal(stat(other, &b), 0);
+	assert_true(a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+}
+
+/*
+ * On a host with v1 in its usual place the guess names the directories that the table of mounts names; elsewhere it says so.
+ * By path they may differ: a container engine beside us mounts hierarchies a second time.
+ */
 static void test_guess(void **state)
 {
 	char groups[8192];
@@ -177,7 +190,7 @@ static void test_guess(void **state)
 	cgroup_paths_parse(groups, mounts.data, &parsed);
 	if (cgroup_paths_guess(groups, &guessed))
 		for (int h = 0; h < _HIERARCHY_V1_MAX; h++)
-			assert_string_equal(guessed.own[h], parsed.own[h]);
+			assert_same_directory(guessed.own[h], parsed.own[h]);
 	assert_false(cgroup_paths_guess("", &guessed));
 	assert_false(cgroup_paths_guess("0::/user.slice\n", &guessed));
 	assert_false(cgroup_paths_guess("4:memory:/no/such/place\n8:pids:/\n1:cpu:/\n2:cpuacct:/\n",

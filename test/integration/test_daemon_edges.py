@@ -23,7 +23,6 @@ from web import Served, WebSocket
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
-NEIGHBOURS = "ATOLL_NEIGHBOURS" in os.environ
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,8 @@ import oracle
 
 
 @pytest.fixture
-def plant(monkeypatch):
-    """plant(name): a directory of the rootless user's in /tmp, as if nobody else tested here."""
-    monkeypatch.setattr(oracle, "NEIGHBOURS", False)
+def plant():
+    """plant(name): a directory of the rootless user's in /tmp."""
     oracle.forget()
     made = []
 

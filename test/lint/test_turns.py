@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import busy
 import turns
 
 HOLD = "import sys, turns\nwith turns.{how}():\n    print('in', flush=True)\n    sys.stdin.read()\n"
@@ -65,3 +66,16 @@ def test_what_fails_alone_has_failed():
 def test_the_mark(tries):
     tries.append(turns.held)
     assert len(tries) == 2 and tries[1] == turns.LOCK_EX, tries
+
+
+def test_a_busy_machine_is_an_excuse_with_evidence(monkeypatch):
+    """Two processors for ten seconds, of which others had seven and the session six; then others had one."""
+    monkeypatch.setattr(busy, "IS_ROOM", True)
+    monkeypatch.setattr(busy.os, "cpu_count", lambda: 2)
+    for others, raised in ((7.0, pytest.skip.Exception), (1.0, AssertionError)):
+        monkeypatch.setattr(busy, "seconds", lambda: (100.0, 50.0))
+        watch = busy.Watch()
+        watch.begin -= 10
+        monkeypatch.setattr(busy, "seconds", lambda others=others: (106.0 + others, 56.0))
+        with pytest.raises(raised, match="35%.*too slow" if raised is not AssertionError else "^too slow$"):
+            watch.judge(AssertionError("too slow"))

@@ -21,8 +21,8 @@ from web import WebSocket
 pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root"),
               pytest.mark.cold("the daemon keeps its own cells warm")]
 SANITIZED = FRONT.exists() and b"__asan_init" in FRONT.read_bytes()
-# What is promised. Beside other tests (ATOLL_NEIGHBOURS=1) and in a sanitizer's time the machine is not ours: a multiple of it.
-HEALTH_S = 0.05 * (4 if os.environ.get("ATOLL_NEIGHBOURS") == "1" or SANITIZED else 1)
+# What is promised; of a sanitized daemon a multiple of it.
+HEALTH_S = 0.05 * (4 if SANITIZED else 1)
 
 
 def make_siege(mode, stage):
