@@ -5,9 +5,14 @@
  * at that instant the whole sandbox is killed, and usage and limits come from the kernel's counters. A program that dies
  * without it is taken at its wait status, as any other.
  *
+ * Only the main process has a word. The kernel says with each message which process it is from; children may have kept the
+ * socket, and what they say is passed over. So is nonsense. Of either there may be a few messages; then the socket is shut,
+ * and the end is pid 1's to tell.
+ *
  * The reply leaves before the death, when there is nothing left that the death could change: no other process or thread was
- * ever there, and the scratch file system holds what the caller put there, untouched. Otherwise it leaves when every
- * process is dead.
+ * ever there, nothing outside the sandbox can be written to, and the scratch file system holds what the caller put there,
+ * untouched. Otherwise it leaves when every process is dead. What the main process prints between its word and its death
+ * may be in the result or not.
  */
 #include "broker/run.h"
 
@@ -25,7 +30,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SCRATCH_BLOCK = 4096, AWAKE_NS = 400000 };
+enum { SCRATCH_BLOCK = 4096, AWAKE_NS = 400000, UNHEEDED_MAX = 16 };
 
 /* What came as bytes goes on as bytes. */
 static_assert((int)RECORD_PLAN_MAX <= (int)LAUNCH_PLAN_MAX, "a plan that has no file must fit");
@@ -76,6 +81,13 @@ static bool was_alone(const struct run *run)
 	return run->ahead.pids_peak > 0 && run->total.pids_peak == run->ahead.pids_peak;
 }
 
+/* A workspace outlives the sandbox, and who has got the reply looks into it at once. */
+static bool leaves_nothing(const struct run *run)
+{
+	return was_alone(run) && !plan_find(&run->plan.view, OP_WORKSPACE, -1) &&
+	       scratch_is_untouched(run);
+}
+
 static void last_word(struct run *run, int code)
 {
 	const struct report rep = { .kind = REPORT_EXITED,
@@ -86,20 +98,19 @@ static void last_word(struct run *run, int code)
 				    .read_bytes = -1,
 				    .write_bytes = -1 };
 
-	/* All of it: pid 1 takes everybody along. Where there are others, they need not wait for that. */
-	sandbox_die_behind(run->sandbox);
+	/* It has ended in another way since then, and pid 1 has seen how. */
+	if (sandbox_die_behind(run->sandbox) < 0)
+		return;
 	run_end_stage(run, &rep);
 	run->state = RUN_ENDING;
-	if (was_alone(run) && scratch_is_untouched(run)) {
+	if (leaves_nothing(run)) {
 		run_conclude(run, true);
 		run->state = RUN_REMOVING;
 		run_look_later(run);
 		return;
 	}
-	/* Its end is waited for. */
-	sandbox_die_at_once(run->sandbox);
-	if (!was_alone(run))
-		run_kill(run, CAUSE_INTERNAL);
+	/* The end of all of them is waited for. */
+	run_kill(run, CAUSE_INTERNAL);
 }
 
 /* 0 to 255 in decimal, or negative. */
@@ -138,6 +149,22 @@ bool run_has_launched(struct run *run)
 	return run->launched;
 }
 
+/* The program that waits there for an answer to its last word goes on, and ends by itself. */
+static void stop_listening(struct run *run)
+{
+	(void)shutdown(run->sandbox->program_fd, SHUT_RDWR);
+	run->program = source_free(run->program);
+}
+
+static void take_failure(struct run *run, struct report *report)
+{
+	struct error err = { 0 };
+
+	report->step[0] = '\0';
+	run_explain_failure(run, report, &err);
+	run_fail(run, &err);
+}
+
 /* One message, if there is one: true. */
 static bool hear(struct run *run)
 {
@@ -145,24 +172,26 @@ static bool hear(struct run *run)
 		char word[PROGRAM_WORD_MAX];
 		struct report report;
 	} said;
-	ssize_t n = recv(run->sandbox->program_fd, &said, sizeof(said), MSG_DONTWAIT);
-	struct error err = { 0 };
+	pid_t pid = 0;
+	ssize_t n = sys_recv_from(run->sandbox->program_fd, &said, sizeof(said), &pid);
 	int code;
 
-	if (n < 0 && errno == EAGAIN)
+	if (n == -EAGAIN)
 		return false;
-	if (!run_has_launched(run) && n == (ssize_t)sizeof(said.report) &&
-	    said.report.kind == REPORT_FAILED && said.report.errnum > 0) {
-		said.report.step[0] = '\0';
-		run_explain_failure(run, &said.report, &err);
-		run_fail(run, &err);
+	if (n < 0 || pid == 0) {
+		stop_listening(run);
 		return true;
 	}
-	code = parse_code(said.word, n);
-	if (code >= 0 && run->launched && run->state == RUN_RUNNING && run->stage_running)
+	code = pid == run->sandbox->program_pid ? parse_code(said.word, n) : -EPERM;
+	if (!run_has_launched(run) && code != -EPERM && n == (ssize_t)sizeof(said.report) &&
+	    said.report.kind == REPORT_FAILED && said.report.errnum > 0) {
+		take_failure(run, &said.report);
+	} else if (code >= 0 && run->launched && run->state == RUN_RUNNING && run->stage_running) {
 		last_word(run, code);
-	/* Nothing it says any more is listened to; its death will be. */
-	run->program = source_free(run->program);
+		run->program = source_free(run->program);
+	} else if (++run->unheeded == UNHEEDED_MAX) {
+		stop_listening(run);
+	}
 	return true;
 }
 

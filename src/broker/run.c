@@ -111,7 +111,7 @@ static int on_remove(void *data, uint32_t events)
 	}
 	/* Dead in all but name, and kept from dying by those who run. */
 	if (run->sandbox->pid > 0) {
-		sandbox_die_at_once(run->sandbox);
+		sandbox_kill(run->sandbox);
 		return 0;
 	}
 	r = sandbox_vacate(run->sandbox);

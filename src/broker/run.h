@@ -92,10 +92,12 @@ struct run {
 	struct sandbox *sandbox;
 	struct cell *cell; /* WAITING for it */
 	struct source *control, *death, *wall_timer, *watch_timer, *remove_timer;
-	struct source *program;	  /* of a program that was there already: its last word */
-	int64_t files_ns;	  /* and the modification time its files were given */
-	bool warm;		  /* its program was there already */
-	bool launched;		  /* it has begun: from now on only its exit code is listened to */
+	struct source *program; /* of a program that was there already: its last word */
+	int64_t files_ns;	/* and the modification time its files were given */
+	bool warm;		/* its program was there already */
+	bool launched;		/* it has begun: from now on only its exit code is listened to */
+	unsigned
+		unheeded; /* messages on its socket that were something else, or another process's */
 	uint64_t signals;	  /* that came before that, a bit each */
 	uint32_t n_stages, stage; /* stage: the one that runs, or ran last */
 	bool stage_running;

@@ -339,8 +339,12 @@ static int v2_attach(struct cgroup *cg, int32_t pid, struct error *err)
 
 static int v2_kill(struct cgroup *cg)
 {
-	int r = cgroup_write(cg->fd, "cgroup.kill", "1");
+	int r;
 
+	/* Dying takes a processor, too: nothing that dies waits for its next share. */
+	if (cg->limits_set & 1u << STAGE_CPU_MILLI)
+		(void)!cgroup_write(cg->fd, "cpu.max", "max");
+	r = cgroup_write(cg->fd, "cgroup.kill", "1");
 	return r == -ENOENT ? -EOPNOTSUPP : r;
 }
 

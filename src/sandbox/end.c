@@ -19,6 +19,8 @@ void sandbox_kill(struct sandbox *sb)
 {
 	if (sb->pid == 0)
 		return;
+	if (sb->program_pidfd >= 0)
+		(void)sys_pidfd_send_signal(sb->program_pidfd, SIGKILL);
 	if (sys_pidfd_send_signal(sb->pidfd, SIGKILL) < 0)
 		(void)kill(sb->pid, SIGKILL);
 	/* Also dying takes a processor, and what runs behind everybody else may wait for one for seconds. */
@@ -29,15 +31,16 @@ void sandbox_kill(struct sandbox *sb)
 		tree_kill(sb->pid);
 }
 
-void sandbox_die_behind(struct sandbox *sb)
+int sandbox_die_behind(struct sandbox *sb)
 {
+	/* By itself: what the death of pid 1 does to the rest of its namespace, pid 1 does in its own time. */
+	int r = sys_pidfd_send_signal(sb->program_pidfd, SIGKILL);
+
+	if (r < 0)
+		return r;
 	sb->host->cgroups->set_background(sb->cgroup, true);
 	(void)sys_pidfd_send_signal(sb->pidfd, SIGKILL);
-}
-
-void sandbox_die_at_once(struct sandbox *sb)
-{
-	sb->host->cgroups->set_background(sb->cgroup, false);
+	return 0;
 }
 
 int sandbox_reap(struct sandbox *sb)
@@ -82,6 +85,7 @@ void sandbox_free(struct sandbox *sb)
 	sb->terminal_fd = fd_close(sb->terminal_fd);
 	sb->mounts_fd = fd_close(sb->mounts_fd);
 	sb->program_fd = fd_close(sb->program_fd);
+	sb->program_pidfd = fd_close(sb->program_pidfd);
 	sandbox_give_dev_back(sb);
 	/* Nobody lives in it any more: its cgroup is gone. */
 	net_give_back(sb->net, !sb->cgroup);

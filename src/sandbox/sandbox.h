@@ -60,11 +60,13 @@ struct sandbox {
 	int terminal_fd;     /* master of its terminal, or -EBADF */
 	int mounts_fd;	     /* its mount namespace */
 	int dev_fd;	     /* its tree of /dev, to be used again; or -EBADF */
-	int program_fd;	  /* our end of the socket of a program that is there already, or -EBADF */
-	struct net *net;  /* the network namespace it was given, or NULL: it has made one */
-	uint32_t host_id; /* uid and gid outside */
-	bool owned;	  /* its user namespace belongs to that uid, not to ours */
-	bool id_reserved; /* nobody else on this host has that uid now */
+	int program_fd;	   /* our end of the socket of a program that is there already, or -EBADF */
+	pid_t program_pid; /* that program's main process, as seen from here; 0: not known yet */
+	int program_pidfd; /* the same, held */
+	struct net *net;   /* the network namespace it was given, or NULL: it has made one */
+	uint32_t host_id;  /* uid and gid outside */
+	bool owned;	   /* its user namespace belongs to that uid, not to ours */
+	bool id_reserved;  /* nobody else on this host has that uid now */
 	struct cgroup *cgroup;
 	bool lone; /* its program never had company: its group's counters tell the next one's as well */
 };
@@ -117,10 +119,14 @@ int sandbox_start(struct sandbox *sb, const struct command *command, const int f
 int sandbox_signal(struct sandbox *sb, int signo) _must_check_;
 /* The first part of that, for a program that is there already: pipes become the sandbox user's. */
 void sandbox_give_stdio(struct sandbox *sb, const int fds[3]);
+/* The sender of the first message on program_fd, which nothing but that program has: from now on it is held. */
+int sandbox_meet_program(struct sandbox *sb, pid_t pid) _must_check_;
 void sandbox_kill(struct sandbox *sb);
-/* The same where nobody waits for the end: others run first. Until it is told to die at once, which is soon. */
-void sandbox_die_behind(struct sandbox *sb);
-void sandbox_die_at_once(struct sandbox *sb);
+/*
+ * For one whose program was there already and has nothing left to do: it is killed, and pid 1 with it, but other work of the
+ * host runs first until sandbox_kill(). -ESRCH: the program has ended by itself, and pid 1 will tell how.
+ */
+int sandbox_die_behind(struct sandbox *sb) _must_check_;
 /* Kernel counters so far. Members nobody can measure are -1. */
 void sandbox_usage(struct sandbox *sb, struct usage *ret);
 /* Microseconds of CPU used so far: the cheap call for watching. */

@@ -187,7 +187,8 @@ struct sandbox *sandbox_new(struct sandbox_host *host)
 					.terminal_fd = -EBADF,
 					.mounts_fd = -EBADF,
 					.dev_fd = -EBADF,
-					.program_fd = -EBADF };
+					.program_fd = -EBADF,
+					.program_pidfd = -EBADF };
 	return sb;
 }
 
@@ -412,6 +413,21 @@ int sandbox_arrive(struct sandbox *sb, struct error *err)
 				 "a sandbox process cannot be held: %s", strerror(-sb->pidfd));
 	(void)setsockopt(sb->control_fd, SOL_SOCKET, SO_PASSCRED, &off, sizeof(off));
 	return settle_in(sb, err);
+}
+
+int sandbox_meet_program(struct sandbox *sb, pid_t pid)
+{
+	char byte;
+
+	sb->program_pidfd = sys_pidfd_open(pid);
+	if (sb->program_pidfd < 0)
+		return sb->program_pidfd;
+	/* The other end is open, so the process that holds it lived on until now: the number did not mean another one. */
+	if (recv(sb->program_fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+	    errno != EAGAIN)
+		return -ESRCH;
+	sb->program_pid = pid;
+	return 0;
 }
 
 /* What the child cannot get at from where it is: a mount, or without privilege at least the directory. */

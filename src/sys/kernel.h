@@ -125,5 +125,8 @@ struct record_parts {
 };
 int sys_send_parts(int sock, const struct record_parts *parts, const int *fds, size_t n_fds);
 ssize_t sys_recv_parts(int sock, const struct record_parts *parts, int *fds, size_t *n_fds);
-/* The same without descriptors; the socket has SO_PASSCRED, and *ret_pid is the sender's, as seen from here. */
+/*
+ * The same without descriptors; the socket has SO_PASSCRED, and *ret_pid is the sender's process, as seen from here. 0: no
+ * message came, but the end of the socket.
+ */
 ssize_t sys_recv_from(int sock, void *record, size_t n, pid_t *ret_pid);

@@ -137,22 +137,28 @@ ssize_t sys_recv_record(int sock, void *record, size_t n, int *fds, size_t *n_fd
 
 ssize_t sys_recv_from(int sock, void *record, size_t n, pid_t *ret_pid)
 {
-	union control control;
-	struct msghdr msg;
-	const struct record_parts parts = { .head = record, .head_len = n };
-	ssize_t r = receive(sock, &parts, &control, &msg);
+	/* Room for nothing but credentials: descriptors that come along are never ours. */
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	struct iovec iov = { record, n };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control.bytes,
+			      .msg_controllen = sizeof(control.bytes) };
+	struct ucred sender = { 0 };
+	struct cmsghdr *c;
+	ssize_t r;
 
+	do
+		r = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (r < 0 && errno == EINTR);
 	if (r < 0)
-		return r;
-	(void)take_fds(&msg, NULL, 0);
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
-		struct ucred sender;
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS)
-			continue;
+		return -errno;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)
 		memcpy(&sender, CMSG_DATA(c), sizeof(sender));
-		*ret_pid = sender.pid;
-		return r;
-	}
-	return r == 0 ? 0 : -EBADMSG;
+	*ret_pid = sender.pid;
+	return r;
 }

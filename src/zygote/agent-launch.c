@@ -433,6 +433,12 @@ static ino_t socket_inode(void)
 	return fstat(WARM_FD, &st) == 0 && S_ISSOCK(st.st_mode) ? st.st_ino : 0;
 }
 
+void agent_forked(void)
+{
+	if (agent.inode != 0 && socket_inode() == agent.inode)
+		(void)close(WARM_FD);
+}
+
 /* Unless it was no launch that came. */
 static void launch(void)
 {

@@ -19,6 +19,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* Of <pthread.h>, where the rest is for threads. */
+int pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+
 struct agent agent;
 
 static pid_t fork_program(struct child *c)
@@ -165,6 +168,9 @@ static __attribute__((constructor)) void agent_open(void)
 	agent.pid = getpid();
 	/* Registered before anybody else's, so it runs after all of them. */
 	(void)on_exit(agent_exit, NULL);
+	/* Also where libc forks by itself: daemon(), forkpty(). */
+	if (pthread_atfork(NULL, NULL, agent_forked) != 0)
+		_exit(1);
 	agent.cloner.fork_program = fork_program;
 	/* One that was started ahead has the time; a zygote is told with each request. */
 	agent.cloner.warm_up = true;

@@ -4,7 +4,7 @@
  * sealed memfd). It knows no language. It stands in for functions of libc:
  *
  *   fork()         in a zygote: serves the broker for ever and returns only in children, which by then are programs
- *                  inside complete sandboxes (agent.c)
+ *                  inside complete sandboxes (agent.c); a program's own children come without its socket
  *   read(WARM_FD)  in a program: 'w' or 'r' at first, then the request, for which it waits (agent-launch.c)
  *   __libc_start_main(), open(), fopen()
  *                  in a zygote whose interpreter does not call fork(), or not in time (agent-entry.c)
@@ -58,7 +58,7 @@ struct agent {
 	int cpu;      /* where it is rung */
 	bool moved;   /* from where a program may run: */
 	cpu_set_t cpus;
-	ino_t inode;	  /* of the socket: a program may put something else in its place */
+	ino_t inode; /* of the socket, once launched: a program may put something else in its place */
 	const char *text; /* the request as the runner reads it */
 	size_t text_len, text_at;
 };
@@ -72,6 +72,8 @@ bool agent_make_text(void);
 /* It stays only for a plan that has it. */
 void agent_settle_text(const struct plan_view *v);
 int agent_write_file(const struct plan_view *v, const struct op *op, int64_t time_ns);
+/* In a child that the program has forked: the socket is its parent's alone. */
+void agent_forked(void);
 /* The process leaves through exit(): its last word. */
 void agent_exit(int status, void *data);
 /* For runners that leave without exit(): the same. It returns where nobody listens. */

@@ -132,15 +132,17 @@ static int on_program(void *data, uint32_t events)
 {
 	struct cell *cell = data;
 	char word[PROGRAM_WORD_MAX];
-	ssize_t n = recv(cell->sandbox->program_fd, word, sizeof(word), MSG_DONTWAIT);
+	pid_t pid;
+	ssize_t n = sys_recv_from(cell->sandbox->program_fd, word, sizeof(word), &pid);
 
 	(void)events;
-	if (n < 0 && errno == EAGAIN)
+	if (n == -EAGAIN)
 		return 0;
 	/* One word, and nothing more before it is asked. */
 	cell->has_text = n == 1 && word[0] == PROGRAM_PARKED_TEXT[0] &&
 			 cell->shape->kind == WARM_FORK;
-	if (cell->parked || n != 1 || (word[0] != PROGRAM_PARKED[0] && !cell->has_text)) {
+	if (cell->parked || n != 1 || (word[0] != PROGRAM_PARKED[0] && !cell->has_text) ||
+	    sandbox_meet_program(cell->sandbox, pid) < 0) {
 		settle(cell, CELL_BROKEN);
 		return 0;
 	}
@@ -285,13 +287,18 @@ static int watch_control(struct cell *cell)
 /* The socket between us and the program; its end is in cell->far_end. */
 static int make_program_socket(struct cell *cell)
 {
-	int pair[2];
+	const int on = 1;
+	int pair[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	cell->sandbox->program_fd = pair[0];
 	cell->far_end = pair[1];
-	return watch_program(cell);
+	/* Each message says which process it is from. */
+	if (setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
+		return -errno;
+	r = fd_set_nonblock(pair[0], true);
+	return r < 0 ? r : watch_program(cell);
 }
 
 static int begin(struct cell *cell, const struct cell_options *o, struct error *err)

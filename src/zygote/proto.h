@@ -13,7 +13,7 @@
  *   LAUNCH {…} + ticket, 0, 1, 2 [, plan]      ─▶    a small plan comes as bytes behind the record
  *                                                   it takes the ticket, and its program begins;
  *                                              ◀─   or struct report FAILED
- *                                              ◀─   decimal exit code: its last word
+ *                                              ◀─   decimal exit code: its last word; of the process that said "P" alone
  */
 #pragma once
 

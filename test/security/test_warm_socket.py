@@ -15,7 +15,8 @@ import pytest
 
 from probe import probe
 from residue import differences, processes_with, residue
-from resident import front, own
+from conftest import Library
+from resident import front, own, wait_until
 
 pytestmark = pytest.mark.cold("it is about warm cells")
 quick = pytest.mark.quick
@@ -105,18 +106,17 @@ def pool_fds(front):
 WORDS = {
     "main": "os.write(100, b'5')",
     "thread": "threading.Thread(target=os.write, args=(100, b'5')).start()",
-    "child": "os.fork() or os.write(100, b'5')",
-    "daemon": "os.fork() or (os.setsid(), os.fork() or os.write(100, b'5'))",
-    "executed": "os.set_inheritable(100, True); os.fork() or os.execv('/bin/sh', ['sh', '-c', 'printf 5 > /proc/self/fd/100 || python3 -c \"import os; os.write(100, bytes([53]))\"; sleep 9'])",
     "copy": "os.write(os.dup(100), b'5')",
+    "executed": "os.set_inheritable(100, True); os.execv(sys.executable, ['python3', '-c', 'import os, time; os.write(100, b\"5\"); time.sleep(9)'])",
+    "parent of another": "os.fork() or time.sleep(30); os.write(100, b'5')",
 }
 
 
 @pytest.mark.parametrize("who", list(WORDS))
 def test_M04_the_last_word_is_the_last(front, who):
-    """Whoever of the program says it and however early: it means exit(5), at once, for everybody in the sandbox."""
+    """However early the main process says it: it means exit(5), at once, for everybody in the sandbox."""
     tag = "reef" + secrets.token_hex(4)
-    code = (f"import ctypes, os, threading, time\nctypes.CDLL(None).prctl(15, b'{tag}', 0, 0, 0)\nprint('before', flush=True)\n"
+    code = (f"import ctypes, os, sys, threading, time\nctypes.CDLL(None).prctl(15, b'{tag}', 0, 0, 0)\nprint('before', flush=True)\n"
             f"{WORDS[who]}\ntime.sleep(8)\nprint('after', flush=True)\nopen('late', 'w').write('x')\ntime.sleep(20)")
     result = front.python(code, options=["--timeout", "40"])
     assert (result["status"], result["exit_code"], result["signal"], result["cause"]["kind"]) == ("error", 5, None, "exit"), result
@@ -125,6 +125,87 @@ def test_M04_the_last_word_is_the_last(front, who):
     while processes_with(tag):
         assert time.monotonic() < deadline, "something of it still runs"
         time.sleep(0.01)
+
+
+# Each child keeps a copy of the socket from before the fork, which the agent does not know of.
+SAY = "[say(data) for data in (b'0', b'1', b'0')], time.sleep(60)"
+FORGERS = {
+    "child": f"os.fork() or ({SAY})",
+    "raw fork": f"libc.syscall(57) or ({SAY})",
+    "raw clone that shares descriptors": f"libc.syscall(56, 0x400, 0, 0, 0, 0) or ({SAY})",
+    "daemon": f"os.fork() or (os.setsid(), os.fork() and os._exit(0), {SAY})",
+    "thread of a child": f"os.fork() or (threading.Thread(target=lambda: ({SAY})).start(), time.sleep(60))",
+    "executed": "os.set_inheritable(kept, True); os.fork() or os.execv(sys.executable, ['python3', '-c',"
+                " f'import os, time; os.write({kept}, b\"0\"); time.sleep(60)'])",
+    "with the main process's credentials": f"libc.syscall(57) or (credit(main), credit(1), credit(0), {SAY})",
+    "a flood": "libc.syscall(57) or [say(b'0') for _ in range(100000)] and time.sleep(60)",
+    "a flood of nothing": "libc.syscall(57) or [say(b'') for _ in range(100000)] and time.sleep(60)",
+    "descriptors": "libc.syscall(57) or (socket.send_fds(kept_socket, [b'0'], [0, 1, 2]), time.sleep(60))",
+    "nonsense of its own": "[say(b'x' * n) for n in range(1, 30)]",
+}
+FORGERY = """
+import ctypes, os, socket, struct, sys, threading, time
+libc, main, kept = ctypes.CDLL(None), os.getpid(), os.dup(100)
+kept_socket = socket.socket(fileno=kept)
+def say(data):
+    try: kept_socket.send(data)
+    except OSError: pass
+def credit(pid):
+    try: kept_socket.sendmsg([b'0'], [(socket.SOL_SOCKET, 2, struct.pack('iII', pid, 1000, 1000))])
+    except OSError: pass
+"""
+
+
+@quick
+def test_M04_children_have_no_word(front):
+    """What a process that is not the main one says on the socket, and how often, is passed over: the main process goes on to its end,
+    and its code is the one that is told. One that the agent sees being forked has no socket at all."""
+    for who, code in FORGERS.items():
+        for end, want in (("sys.exit(7)", 7), ("os._exit(8)", 8), ("os.kill(main, 15)", -15)):
+            result = front.python(f"{FORGERY}{code}\ntime.sleep(0.02)\nprint('on', flush=True)\n{end}", options=["--timeout", "40"])
+            seen = (result["stdout"], result["status"], result["exit_code"] if result["signal"] is None else -result["signal"])
+            assert seen == ("on\n", "error", want) and result["_elapsed"] < 20, (who, end, result)
+    fds = front.probe("""
+import json, os
+r, w = os.pipe()
+if os.fork() == 0:
+    os.write(w, json.dumps([int(n) for n in os.listdir('/proc/self/fd')]).encode()); os._exit(0)
+os.wait()
+print(os.read(r, 999).decode())
+""")
+    assert 100 not in fds and set(fds) >= {0, 1, 2}, fds
+
+
+STAMPS = """
+import ctypes, os, struct, time
+ctypes.CDLL(None).prctl(15, b'reefstamps', 0, 0, 0)
+fd = os.open('/workspace/stamp', os.O_RDWR | os.O_CREAT)
+os.pwrite(fd, struct.pack('d', 0), 0)
+os.write(100, b'0')
+while True: os.pwrite(fd, struct.pack('d', time.time()), 0)
+"""
+
+
+@pytest.mark.modes("root")  # without privilege workspaces are not for warm cells
+def test_M04_nothing_is_written_behind_a_result(own, work):
+    """A program that says its last word and goes on writing to what outlives it: none of it comes after the result has."""
+    place = {"ATOLL_STATE_DIR": str(work / "state")}
+    front = own("--spares", "2", env=place).any_front().variant(env=place)
+    library, stamp, warm = Library(front), work / "state" / "workspaces" / "late" / "stamp", 0
+    deadline = time.monotonic() + 60
+    try:
+        while warm < 15:
+            assert time.monotonic() < deadline, "it does not get warm"
+            rc, result, problem = library.run({"language": "python", "code": STAMPS, "workspace": "late", "limits": {"cpus": 0.2}})
+            now = time.time()
+            if rc != 0 or result["status"] != "success":
+                assert "Bad file descriptor" in result["stderr"], (problem, result)  # cold
+                continue
+            warm += 1
+            wait_until(lambda: not processes_with("reefstamps"))
+            assert struct.unpack("d", stamp.read_bytes())[0] <= now
+    finally:
+        library.close()
 
 
 def test_M04_files_said_to_be_done(front):
