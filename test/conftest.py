@@ -465,7 +465,8 @@ def leaks(request):
     yield
     found = leaked_since(before)
     if found:
-        pytest.fail("left behind: " + json.dumps(found, indent=2), pytrace=False)
+        alone = "" if busy.IS_ROOM else " (or another Atoll's: only ./dev test ARGUMENTS and tools/room COMMAND keep it out of sight)"
+        pytest.fail(f"left behind{alone}: " + json.dumps(found, indent=2), pytrace=False)
 
 
 # ---------------------------------------------------------------------------------------- canary
