@@ -3,8 +3,8 @@
  * What each profile of the seccomp filter costs: building it, installing it (median of 200 processes, each installing
  * it once: the kernel checks, compiles and pre-evaluates the program there), and a call under it.
  *
- *   cc -O2 -D_GNU_SOURCE -Isrc bench/filter-install.c src/plan/filter.c src/plan/filter-table.c \
- *      src/base/sha256*.c src/base/clock.c -o /tmp/filter-install && /tmp/filter-install
+ *   cc -O2 -D_GNU_SOURCE -Isrc bench/filter-install.c src/plan/filter.c src/plan/filter-rules.c \
+ *      src/plan/filter-table.c src/base/sha256*.c src/base/clock.c -o /tmp/filter-install && /tmp/filter-install
  */
 #include <linux/seccomp.h>
 #include <stdio.h>

@@ -17,6 +17,8 @@ static const char *const answer_names[_TO_ANSWER_MAX] = {
 	[TO_EPERM] = "EPERM",
 	[TO_EINVAL] = "EINVAL",
 	[TO_EAFNOSUPPORT] = "EAFNOSUPPORT",
+	[TO_ENOPROTOOPT] = "ENOPROTOOPT",
+	[TO_EOPNOTSUPP] = "EOPNOTSUPP",
 	[TO_KILL] = "kill",
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The default profile (notes on every group below), and at the end what other profiles answer otherwise.
+ * The default profile (notes on every group below; the rules for arguments are in filter-rules.c), and at the end what other
+ * profiles answer otherwise.
  * Numbers and constants are written out instead of taken from the build machine's headers: those are
  * older than the kernels we meet, and the policy must not depend on where it was compiled.
  * test-filter-libseccomp.c compares them with libseccomp's.
@@ -10,169 +11,20 @@
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 
-#define WHOLE UINT32_MAX
-
-/* CLONE_NEW* (mount, cgroup, uts, ipc, user, pid, net), CLONE_UNTRACED, CLONE_PARENT, CLONE_PTRACE. */
-#define CLONE_REFUSED UINT32_C(0x7e82a000)
-
 const uint32_t filter_answers[_TO_ANSWER_MAX] = {
 	[TO_ENOSYS] = SECCOMP_RET_ERRNO | ENOSYS,
 	[TO_ALLOW] = SECCOMP_RET_ALLOW,
 	[TO_EPERM] = SECCOMP_RET_ERRNO | EPERM,
 	[TO_EINVAL] = SECCOMP_RET_ERRNO | EINVAL,
 	[TO_EAFNOSUPPORT] = SECCOMP_RET_ERRNO | EAFNOSUPPORT,
+	[TO_ENOPROTOOPT] = SECCOMP_RET_ERRNO | ENOPROTOOPT,
+	[TO_EOPNOTSUPP] = SECCOMP_RET_ERRNO | EOPNOTSUPP,
 	[TO_KILL] = SECCOMP_RET_KILL_PROCESS,
 };
 
 const uint32_t filter_arches[_MACHINE_MAX] = {
 	[MACHINE_X86_64] = AUDIT_ARCH_X86_64,
 	[MACHINE_AARCH64] = AUDIT_ARCH_AARCH64,
-};
-
-const struct arg_switch filter_switches[_TO_MAX] = {
-	/* socket(domain, type, protocol): local sockets, TCP and UDP, and the routing table. */
-	[TO_SOCKET] = {
-		.arg = 0, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 4,
-		.cases = {
-			{ 1, 1, TO_ALLOW },		/* AF_UNIX */
-			{ 2, 2, TO_SOCKET_TYPE },	/* AF_INET */
-			{ 10, 10, TO_SOCKET_TYPE },	/* AF_INET6 */
-			{ 16, 16, TO_SOCKET_PROTOCOL }, /* AF_NETLINK */
-		},
-	},
-	/*
-	 * SOCK_NONBLOCK and SOCK_CLOEXEC stand above the type's four bits. For a pair of type and protocol that it lacks the
-	 * kernel has the host load a module, whoever asks; and to MPTCP Landlock's rules for TCP may not apply.
-	 */
-	[TO_SOCKET_TYPE] = {
-		.arg = 1, .mask = 0xf, .otherwise = TO_EAFNOSUPPORT, .n_cases = 2,
-		.cases = { { 1, 1, TO_STREAM_PROTOCOL }, { 2, 2, TO_DGRAM_PROTOCOL } },
-	},
-	[TO_STREAM_PROTOCOL] = {
-		.arg = 2, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 2,
-		.cases = { { 0, 0, TO_ALLOW }, { 6, 6, TO_ALLOW } }, /* IPPROTO_TCP */
-	},
-	[TO_DGRAM_PROTOCOL] = {
-		.arg = 2, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 2,
-		.cases = { { 0, 0, TO_ALLOW }, { 17, 17, TO_ALLOW } }, /* IPPROTO_UDP */
-	},
-	[TO_SOCKET_PROTOCOL] = {
-		.arg = 2, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 1,
-		.cases = { { 0, 0, TO_ALLOW } }, /* NETLINK_ROUTE */
-	},
-	[TO_SOCKETPAIR] = {
-		.arg = 0, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 1,
-		.cases = { { 1, 1, TO_ALLOW } }, /* AF_UNIX */
-	},
-	/*
-	 * setsockopt(fd, level, option): what leaves something behind in the network namespace when the socket is closed, for
-	 * seconds or a minute: group memberships (reports are sent later) and flow labels. Namespaces may be used again.
-	 */
-	[TO_SETSOCKOPT] = {
-		.arg = 1, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 2,
-		.cases = { { 0, 0, TO_IPV4_OPTION }, { 41, 41, TO_IPV6_OPTION } }, /* IPPROTO_IP, _IPV6 */
-	},
-	[TO_IPV4_OPTION] = {
-		.arg = 2, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 1,
-		.cases = { { 35, 48, TO_EPERM } }, /* IP_ADD_MEMBERSHIP … MCAST_MSFILTER */
-	},
-	[TO_IPV6_OPTION] = {
-		.arg = 2, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 4,
-		.cases = {
-			{ 20, 21, TO_EPERM }, /* IPV6_ADD_MEMBERSHIP */
-			{ 27, 28, TO_EPERM }, /* IPV6_JOIN_ANYCAST */
-			{ 32, 32, TO_EPERM }, /* IPV6_FLOWLABEL_MGR */
-			{ 42, 48, TO_EPERM }, /* MCAST_JOIN_GROUP … MCAST_MSFILTER */
-		},
-	},
-	/* Neither S_ISUID nor S_ISGID: see filter_overrides. The number is the mode's place among the arguments. */
-	[TO_MODE_1] = {
-		.arg = 1, .mask = 06000, .otherwise = TO_EPERM, .n_cases = 1,
-		.cases = { { 0, 0, TO_ALLOW } },
-	},
-	[TO_MODE_2] = {
-		.arg = 2, .mask = 06000, .otherwise = TO_EPERM, .n_cases = 1,
-		.cases = { { 0, 0, TO_ALLOW } },
-	},
-	[TO_MODE_3] = {
-		.arg = 3, .mask = 06000, .otherwise = TO_EPERM, .n_cases = 1,
-		.cases = { { 0, 0, TO_ALLOW } },
-	},
-	/* Without O_CREAT and O_TMPFILE there is no mode, and anything may stand in its place. */
-	[TO_OPEN] = {
-		.arg = 1, .mask = 0x400040, .otherwise = TO_MODE_2, .n_cases = 1,
-		.cases = { { 0, 0, TO_ALLOW } },
-	},
-	[TO_OPENAT] = {
-		.arg = 2, .mask = 0x400040, .otherwise = TO_MODE_3, .n_cases = 1,
-		.cases = { { 0, 0, TO_ALLOW } },
-	},
-	/* Huge pages come from a host-wide pool outside the memory limit. */
-	[TO_MEMFD_CREATE] = {
-		.arg = 1, .mask = 0x4, .otherwise = TO_EPERM, .n_cases = 1,
-		.cases = { { 0, 0, TO_ALLOW } }, /* no MFD_HUGETLB */
-	},
-	/* Its own limits only: another process's are set by uid, which init shares. */
-	[TO_PRLIMIT] = {
-		.arg = 0, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 1,
-		.cases = { { 0, 0, TO_ALLOW } },
-	},
-	/* init has the program's user id: nobody may slow it down, it is what ends a run. */
-	[TO_OTHER_PROCESS] = {
-		.arg = 0, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 1,
-		.cases = { { 1, 1, TO_EPERM } },
-	},
-	[TO_PRIORITY_WHO] = {
-		.arg = 1, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 1,
-		.cases = { { 1, 1, TO_EPERM } },
-	},
-	[TO_PRIORITY] = {
-		.arg = 0, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 2,
-		/* PRIO_PROCESS; PRIO_USER: init is one of them. */
-		.cases = { { 0, 0, TO_PRIORITY_WHO }, { 2, 2, TO_EPERM } },
-	},
-	[TO_PERSONALITY] = {
-		.arg = 0, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 2,
-		.cases = { { 0, 0, TO_ALLOW }, { WHOLE, WHOLE, TO_ALLOW } }, /* PER_LINUX; ask only */
-	},
-	[TO_PRCTL] = {
-		.arg = 0, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 9,
-		.cases = {
-			{ 1, 4, TO_ALLOW },   /* SET/GET_PDEATHSIG, GET/SET_DUMPABLE */
-			{ 15, 16, TO_ALLOW }, /* SET/GET_NAME */
-			{ 21, 21, TO_ALLOW }, /* GET_SECCOMP */
-			{ 23, 23, TO_ALLOW }, /* CAPBSET_READ */
-			{ 27, 27, TO_ALLOW }, /* GET_SECUREBITS */
-			{ 29, 30, TO_ALLOW }, /* SET/GET_TIMERSLACK */
-			/* CHILD_SUBREAPER, NO_NEW_PRIVS (set, get), GET_TID_ADDRESS, THP_DISABLE */
-			{ 36, 42, TO_ALLOW },
-			{ 65, 66, TO_ALLOW },		      /* SET/GET_MDWE */
-			{ 0x53564d41, 0x53564d41, TO_ALLOW }, /* SET_VMA */
-		},
-	},
-	[TO_CLONE] = {
-		.arg = 0, .mask = CLONE_REFUSED, .otherwise = TO_EPERM, .n_cases = 1,
-		.cases = { { 0, 0, TO_ALLOW } },
-	},
-	/* For these the kernel has the host load a module (bridge, dlci, 8021q), whoever asks and on any socket. */
-	[TO_SOCKET_IOCTL] = {
-		.arg = 1, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 3,
-		.cases = {
-			{ 0x8940, 0x8941, TO_EPERM }, /* SIOCGIFBR, SIOCSIFBR */
-			{ 0x8980, 0x8983, TO_EPERM }, /* SIOCADDDLCI, SIOCDELDLCI, SIOCGIFVLAN, SIOCSIFVLAN */
-			{ 0x89a0, 0x89a1, TO_EPERM }, /* SIOCBRADDBR, SIOCBRDELBR */
-		},
-	},
-	/* What types into or takes over a terminal, the caller's own included. Sockets' aside: the way to the rest stays short. */
-	[TO_IOCTL] = {
-		.arg = 1, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 4,
-		.cases = {
-			{ 0x5412, 0x5412, TO_EPERM }, /* TIOCSTI */
-			{ 0x541c, 0x541d, TO_EPERM }, /* TIOCLINUX, TIOCCONS */
-			{ 0x5423, 0x5423, TO_EPERM }, /* TIOCSETD */
-			{ 0x8940, 0x89a1, TO_SOCKET_IOCTL },
-		},
-	},
 };
 
 /* clang-format off */
@@ -225,7 +77,6 @@ const struct syscall_row filter_syscalls[] = {
 	{ "fchmodat2", { 452, 452 }, TO_ALLOW },
 	{ "fchown", { 93, 55 }, TO_ALLOW },
 	{ "fchownat", { 260, 54 }, TO_ALLOW },
-	{ "fcntl", { 72, 25 }, TO_ALLOW },
 	{ "fdatasync", { 75, 83 }, TO_ALLOW },
 	{ "fgetxattr", { 193, 10 }, TO_ALLOW },
 	{ "flistxattr", { 196, 13 }, TO_ALLOW },
@@ -266,7 +117,6 @@ const struct syscall_row filter_syscalls[] = {
 	{ "getrusage", { 98, 165 }, TO_ALLOW },
 	{ "getsid", { 124, 156 }, TO_ALLOW },
 	{ "getsockname", { 51, 204 }, TO_ALLOW },
-	{ "getsockopt", { 55, 209 }, TO_ALLOW },
 	{ "gettid", { 186, 178 }, TO_ALLOW },
 	{ "gettimeofday", { 96, 169 }, TO_ALLOW },
 	{ "getuid", { 102, 174 }, TO_ALLOW },
@@ -288,9 +138,7 @@ const struct syscall_row filter_syscalls[] = {
 	{ "lseek", { 8, 62 }, TO_ALLOW },
 	{ "lsetxattr", { 189, 6 }, TO_ALLOW },
 	{ "lstat", { 6, NR_NONE }, TO_ALLOW },
-	{ "madvise", { 28, 233 }, TO_ALLOW },
 	{ "map_shadow_stack", { 453, 453 }, TO_ALLOW },
-	{ "membarrier", { 324, 283 }, TO_ALLOW },
 	{ "mincore", { 27, 232 }, TO_ALLOW },
 	{ "mkdir", { 83, NR_NONE }, TO_ALLOW },
 	{ "mkdirat", { 258, 34 }, TO_ALLOW },
@@ -344,9 +192,6 @@ const struct syscall_row filter_syscalls[] = {
 	{ "readlink", { 89, NR_NONE }, TO_ALLOW },
 	{ "readlinkat", { 267, 78 }, TO_ALLOW },
 	{ "readv", { 19, 65 }, TO_ALLOW },
-	{ "recvfrom", { 45, 207 }, TO_ALLOW },
-	{ "recvmmsg", { 299, 243 }, TO_ALLOW },
-	{ "recvmsg", { 47, 212 }, TO_ALLOW },
 	{ "removexattr", { 197, 14 }, TO_ALLOW },
 	{ "rename", { 82, NR_NONE }, TO_ALLOW },
 	{ "renameat", { 264, 38 }, TO_ALLOW },
@@ -369,18 +214,12 @@ const struct syscall_row filter_syscalls[] = {
 	{ "sched_getparam", { 143, 121 }, TO_ALLOW },
 	{ "sched_getscheduler", { 145, 120 }, TO_ALLOW },
 	{ "sched_rr_get_interval", { 148, 127 }, TO_ALLOW },
-	{ "sched_setaffinity", { 203, 122 }, TO_OTHER_PROCESS },
-	{ "sched_setparam", { 142, 118 }, TO_OTHER_PROCESS },
-	{ "sched_setscheduler", { 144, 119 }, TO_OTHER_PROCESS },
 	{ "sched_yield", { 24, 124 }, TO_ALLOW },
 	{ "select", { 23, NR_NONE }, TO_ALLOW },
 	{ "semctl", { 66, 191 }, TO_ALLOW },
 	{ "semget", { 64, 190 }, TO_ALLOW },
 	{ "semop", { 65, 193 }, TO_ALLOW },
 	{ "semtimedop", { 220, 192 }, TO_ALLOW },
-	{ "sendmmsg", { 307, 269 }, TO_ALLOW },
-	{ "sendmsg", { 46, 211 }, TO_ALLOW },
-	{ "sendto", { 44, 206 }, TO_ALLOW },
 	{ "set_robust_list", { 273, 99 }, TO_ALLOW },
 	{ "set_tid_address", { 218, 96 }, TO_ALLOW },
 	{ "setfsgid", { 123, 152 }, TO_ALLOW },
@@ -389,14 +228,12 @@ const struct syscall_row filter_syscalls[] = {
 	{ "setgroups", { 116, 159 }, TO_ALLOW },
 	{ "setitimer", { 38, 103 }, TO_ALLOW },
 	{ "setpgid", { 109, 154 }, TO_ALLOW },
-	{ "setpriority", { 141, 140 }, TO_PRIORITY },
 	{ "setregid", { 114, 143 }, TO_ALLOW },
 	{ "setresgid", { 119, 149 }, TO_ALLOW },
 	{ "setresuid", { 117, 147 }, TO_ALLOW },
 	{ "setreuid", { 113, 145 }, TO_ALLOW },
 	{ "setrlimit", { 160, 164 }, TO_ALLOW },
 	{ "setsid", { 112, 157 }, TO_ALLOW },
-	{ "setsockopt", { 54, 208 }, TO_SETSOCKOPT },
 	{ "setuid", { 105, 146 }, TO_ALLOW },
 	{ "setxattr", { 188, 5 }, TO_ALLOW },
 	{ "shmat", { 30, 196 }, TO_ALLOW },
@@ -441,13 +278,28 @@ const struct syscall_row filter_syscalls[] = {
 	{ "write", { 1, 64 }, TO_ALLOW },
 	{ "writev", { 20, 66 }, TO_ALLOW },
 
-	/* Allowed or not by an argument: see filter_switches. */
+	/* Allowed or not by an argument: see filter-rules.c. */
 	{ "clone", { 56, 220 }, TO_CLONE },
+	{ "fcntl", { 72, 25 }, TO_FCNTL },
+	{ "getsockopt", { 55, 209 }, TO_SOCKOPT },
 	{ "ioctl", { 16, 29 }, TO_IOCTL },
+	{ "madvise", { 28, 233 }, TO_MADVISE },
+	{ "membarrier", { 324, 283 }, TO_MEMBARRIER },
 	{ "memfd_create", { 319, 279 }, TO_MEMFD_CREATE },
 	{ "personality", { 135, 92 }, TO_PERSONALITY },
 	{ "prctl", { 157, 167 }, TO_PRCTL },
 	{ "prlimit64", { 302, 261 }, TO_PRLIMIT },
+	{ "recvfrom", { 45, 207 }, TO_MESSAGE_FLAGS_3 },
+	{ "recvmmsg", { 299, 243 }, TO_MESSAGE_FLAGS_3 },
+	{ "recvmsg", { 47, 212 }, TO_MESSAGE_FLAGS_2 },
+	{ "sched_setaffinity", { 203, 122 }, TO_OTHER_PROCESS },
+	{ "sched_setparam", { 142, 118 }, TO_OTHER_PROCESS },
+	{ "sched_setscheduler", { 144, 119 }, TO_OTHER_PROCESS },
+	{ "sendmmsg", { 307, 269 }, TO_MESSAGE_FLAGS_3 },
+	{ "sendmsg", { 46, 211 }, TO_MESSAGE_FLAGS_2 },
+	{ "sendto", { 44, 206 }, TO_MESSAGE_FLAGS_3 },
+	{ "setpriority", { 141, 140 }, TO_PRIORITY },
+	{ "setsockopt", { 54, 208 }, TO_SOCKOPT },
 	{ "socket", { 41, 198 }, TO_SOCKET },
 	{ "socketpair", { 53, 199 }, TO_SOCKETPAIR },
 

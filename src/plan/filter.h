@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The seccomp filter as a table and its compiler. The policy is data (filter-table.c): a verdict per
- * system call name, argument rules for the few that need them, and what a profile answers otherwise.
+ * The seccomp filter as a table and its compiler. The policy is data: a verdict per system
+ * call name and what a profile answers otherwise (filter-table.c), rules for the arguments of some (filter-rules.c).
  * filter_build() compiles it into one classic-BPF program: ranges of equal verdict found by a balanced
  * tree of comparisons, so that it is short (install cost grows with length) and its depth is logarithmic.
  * Pure.

@@ -22,14 +22,15 @@
 
 #include <cmocka.h>
 
-#define LOW32 UINT64_C(0xffffffff)
+#define LOW32		       UINT64_C(0xffffffff)
+#define BITS(arg, mask, value) SCMP_CMP(arg, SCMP_CMP_MASKED_EQ, mask, value)
 
 struct program {
 	struct sock_filter insns[BPF_MAXINSNS];
 	size_t len;
 };
 
-static struct program numbers[_FILTER_MAX], eperm, families, allowing;
+static struct program numbers[_FILTER_MAX], eperm, families, sockopts, allowing;
 static struct filter filters[_FILTER_MAX];
 
 static void export(scmp_filter_ctx ctx, struct program *ret)
@@ -124,12 +125,31 @@ static void build_families(void)
 	export(ctx, &families);
 }
 
-static void refuse_option(scmp_filter_ctx ctx, uint32_t level, uint32_t option)
+/* First and last of the options that are allowed, by level. */
+static const struct {
+	uint32_t level, first, last;
+} options[] = {
+	{ 1, 1, 21 },	{ 1, 30, 30 },	{ 1, 38, 39 },	{ 6, 1, 12 },
+	{ 6, 18, 18 },	{ 6, 25, 25 },	{ 0, 1, 2 },	{ 0, 8, 8 },
+	{ 0, 10, 15 },	{ 0, 24, 24 },	{ 0, 32, 34 },	{ 41, 16, 19 },
+	{ 41, 23, 26 }, { 41, 49, 49 }, { 41, 51, 51 }, { 41, 66, 67 },
+};
+
+static void build_options(void)
 {
-	assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SYS_setsockopt, 2,
-					  SCMP_A1(SCMP_CMP_MASKED_EQ, LOW32, level),
-					  SCMP_A2(SCMP_CMP_MASKED_EQ, LOW32, option)),
-			 0);
+	static const int calls[] = { SYS_setsockopt, SYS_getsockopt };
+	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(ENOPROTOOPT));
+
+	for (size_t i = 0; i < ARRAY_SIZE(options) * 2; i++)
+		for (uint32_t option = options[i / 2].first; option <= options[i / 2].last;
+		     option++)
+			assert_int_equal(
+				seccomp_rule_add(
+					ctx, SCMP_ACT_ALLOW, calls[i % 2], 2,
+					SCMP_A1(SCMP_CMP_MASKED_EQ, LOW32, options[i / 2].level),
+					SCMP_A2(SCMP_CMP_MASKED_EQ, LOW32, option)),
+				0);
+	export(ctx, &sockopts);
 }
 
 /*
@@ -168,35 +188,77 @@ static void refuse_modes(scmp_filter_ctx ctx)
 		}
 }
 
+static void refuse(scmp_filter_ctx ctx, uint32_t error, int nr, struct scmp_arg_cmp cmp)
+{
+	assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(error), nr, 1, cmp), 0);
+}
+
+static void refuse_oob(scmp_filter_ctx ctx)
+{
+	static const int third[] = { SYS_sendto, SYS_recvfrom, SYS_sendmmsg, SYS_recvmmsg };
+
+	for (size_t i = 0; i < ARRAY_SIZE(third); i++)
+		refuse(ctx, EOPNOTSUPP, third[i], BITS(3, 1, 1));
+	refuse(ctx, EOPNOTSUPP, SYS_sendmsg, BITS(2, 1, 1));
+	refuse(ctx, EOPNOTSUPP, SYS_recvmsg, BITS(2, 1, 1));
+}
+
+/* F_SETLEASE, every command from 1039 on, and F_SETPIPE_SZ above 65536, said in bits: libseccomp compares ranges in 64 of them. */
+static void refuse_fcntls(scmp_filter_ctx ctx)
+{
+	refuse(ctx, EINVAL, SYS_fcntl, BITS(1, LOW32, 1024));
+	refuse(ctx, EINVAL, SYS_fcntl, BITS(1, 1024 | 15, 1024 | 15));
+	for (int bit = 4; bit < 32; bit++) {
+		uint64_t bits = UINT64_C(1) << bit | (bit < 10 ? 1024 : 0);
+
+		if (bit != 10)
+			refuse(ctx, EINVAL, SYS_fcntl, BITS(1, bits, bits));
+	}
+	for (int bit = 0; bit < 32; bit++) {
+		uint64_t bits = UINT64_C(1) << bit | (bit < 16 ? 65536 : 0);
+
+		if (bit != 16)
+			assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SYS_fcntl, 2,
+							  SCMP_A1(SCMP_CMP_MASKED_EQ, LOW32, 1031),
+							  SCMP_A2(SCMP_CMP_MASKED_EQ, bits, bits)),
+					 0);
+	}
+}
+
+/* Advice, barriers, and what terminals and sockets are asked by ioctl. */
+static void refuse_commands(scmp_filter_ctx ctx)
+{
+	static const uint32_t terminal[] = { 0x5412, 0x541c, 0x541d, 0x5423 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(terminal); i++)
+		refuse(ctx, EPERM, SYS_ioctl, BITS(1, LOW32, terminal[i]));
+	for (uint64_t command = 1; command < 8; command++)
+		refuse(ctx, EINVAL, SYS_membarrier, BITS(0, LOW32, command));
+	refuse(ctx, EINVAL, SYS_madvise, BITS(2, LOW32, 12));
+	refuse(ctx, EINVAL, SYS_madvise, BITS(2, LOW32, 25));
+	refuse(ctx, EINVAL, SYS_ioctl, BITS(1, LOW32 - 1, 0x80108906));
+	for (uint64_t request = 0x8900; request < 0x8c00; request++)
+		if (request < 0x8901 || (request > 0x8905 && request < 0x8910) ||
+		    (request > 0x8933 && request != 0x8942))
+			refuse(ctx, EINVAL, SYS_ioctl, BITS(1, LOW32, request));
+}
+
 static void build_allowing(void)
 {
 	static const int about_init[] = { SYS_sched_setaffinity, SYS_sched_setparam,
 					  SYS_sched_setscheduler };
-	static const uint32_t refused[] = { 0x5412, 0x541c, 0x541d, 0x5423, 0x8940, 0x8941,
-					    0x8980, 0x8981, 0x8982, 0x8983, 0x89a0, 0x89a1 };
 	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
 
-	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
-		assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SYS_ioctl, 1,
-						  SCMP_A1(SCMP_CMP_MASKED_EQ, LOW32, refused[i])),
-				 0);
 	for (size_t i = 0; i < ARRAY_SIZE(about_init); i++)
-		assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), about_init[i], 1,
-						  SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, 1)),
-				 0);
-	assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SYS_setpriority, 1,
-					  SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, 2)),
-			 0);
+		refuse(ctx, EPERM, about_init[i], BITS(0, LOW32, 1));
+	refuse(ctx, EPERM, SYS_setpriority, BITS(0, LOW32, 2));
 	assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SYS_setpriority, 2,
 					  SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, 0),
 					  SCMP_A1(SCMP_CMP_MASKED_EQ, LOW32, 1)),
 			 0);
-	for (uint32_t option = 20; option <= 48; option++) {
-		if (option >= 35)
-			refuse_option(ctx, 0, option);
-		if (option <= 21 || option == 27 || option == 28 || option == 32 || option >= 42)
-			refuse_option(ctx, 41, option);
-	}
+	refuse_oob(ctx);
+	refuse_fcntls(ctx);
+	refuse_commands(ctx);
 	refuse_modes(ctx);
 	export(ctx, &allowing);
 }
@@ -209,6 +271,7 @@ static int setup(void **state)
 		build_numbers((enum filter_profile)p);
 	build_eperm();
 	build_families();
+	build_options();
 	build_allowing();
 	return 0;
 }
@@ -233,8 +296,19 @@ static const struct program *program_for(enum filter_profile profile, uint32_t n
 	case SYS_sched_setparam:
 	case SYS_sched_setscheduler:
 	case SYS_setpriority:
-	case SYS_setsockopt:
+	case SYS_sendto:
+	case SYS_recvfrom:
+	case SYS_sendmsg:
+	case SYS_recvmsg:
+	case SYS_sendmmsg:
+	case SYS_recvmmsg:
+	case SYS_fcntl:
+	case SYS_madvise:
+	case SYS_membarrier:
 		return &allowing;
+	case SYS_setsockopt:
+	case SYS_getsockopt:
+		return &sockopts;
 	default:
 		return &numbers[profile];
 	}
@@ -307,8 +381,12 @@ static void test_no_call_is_missing(void **state)
 
 static void test_programs_are_sound(void **state)
 {
-	const struct program *all[] = { &numbers[FILTER_DEFAULT], &numbers[FILTER_WORKSPACE],
-					&eperm, &families, &allowing };
+	const struct program *all[] = { &numbers[FILTER_DEFAULT],
+					&numbers[FILTER_WORKSPACE],
+					&eperm,
+					&families,
+					&sockopts,
+					&allowing };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
@@ -370,10 +448,16 @@ static void test_checked_calls(void **state)
 				     SYS_sched_setaffinity,
 				     SYS_sched_setparam,
 				     SYS_sched_setscheduler,
-				     SYS_setpriority };
-	static const uint32_t of_sockets[] = { 0x893f, 0x8940, 0x8941, 0x8942, 0x897f,
-					       0x8980, 0x8981, 0x8982, 0x8983, 0x8984,
-					       0x899f, 0x89a0, 0x89a1, 0x89a2 };
+				     SYS_setpriority,
+				     SYS_setsockopt,
+				     SYS_getsockopt,
+				     SYS_sendmsg,
+				     SYS_membarrier };
+	static const uint32_t of_sockets[] = { 0x8900,	   0x8901,    0x8905,	  0x8906,
+					       0x890f,	   0x8910,    0x8933,	  0x8934,
+					       0x8941,	   0x8942,    0x8943,	  0x89b0,
+					       0x8bff,	   0x8c00,    0x80108905, 0x80108906,
+					       0x80108907, 0x80108908 };
 	static const uint64_t highs[] = { 0, UINT64_C(0xffffffff00000000), UINT64_C(0x100000000) };
 	uint64_t samples[256];
 	size_t n = 0;
@@ -406,6 +490,43 @@ static void test_checked_calls(void **state)
 			compare(&data);
 		}
 	}
+}
+
+/* Calls that are judged by their second, third or fourth argument. */
+static void test_later_arguments(void **state)
+{
+	static const int calls[] = { SYS_fcntl,	  SYS_madvise, SYS_sendto,   SYS_recvfrom,
+				     SYS_sendmsg, SYS_recvmsg, SYS_sendmmsg, SYS_recvmmsg };
+	uint64_t samples[400];
+	size_t n = 0;
+
+	(void)state;
+	for (uint32_t value = 0; value < 40; value++) {
+		samples[n++] = value;
+		samples[n++] = 1020 + value;
+	}
+	for (int bit = 6; bit < 32; bit++) {
+		samples[n++] = UINT32_C(1) << bit;
+		samples[n++] = (UINT32_C(1) << bit) + 1;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(calls) * n * n; i++) {
+		size_t rest = i / ARRAY_SIZE(calls);
+		uint64_t a = samples[rest % n],
+			 b = samples[rest / n] | UINT64_C(0xabcdef0000000000);
+
+		compare(&(struct seccomp_data){ .nr = calls[i % ARRAY_SIZE(calls)],
+						.arch = filter_arches[filter_native()],
+						.args = { 3, a, b, a } });
+	}
+}
+
+static void test_options(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 2 * 300 * 150; i++)
+		compare(&(struct seccomp_data){ .nr = i % 2 ? SYS_setsockopt : SYS_getsockopt,
+						.arch = filter_arches[filter_native()],
+						.args = { 3, i / 2 / 150, i / 2 % 150 } });
 }
 
 static void test_sockets(void **state)
@@ -467,6 +588,8 @@ int main(void)
 		cmocka_unit_test(test_all_numbers),
 		cmocka_unit_test(test_foreign_arches),
 		cmocka_unit_test(test_checked_calls),
+		cmocka_unit_test(test_later_arguments),
+		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_sockets),
 		cmocka_unit_test(test_modes),
 	};

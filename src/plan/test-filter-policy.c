@@ -142,15 +142,39 @@ static const struct verdict policy[] = {
 	{ SYS_socket, { AF_VSOCK, SOCK_STREAM }, DENY(EAFNOSUPPORT) },
 	{ SYS_socketpair, { AF_UNIX }, SECCOMP_RET_ALLOW },
 	{ SYS_socketpair, { AF_INET }, DENY(EAFNOSUPPORT) },
-	{ SYS_setsockopt, { 3, SOL_SOCKET, SO_REUSEADDR }, SECCOMP_RET_ALLOW },
-	{ SYS_setsockopt, { 3, IPPROTO_TCP, 42 }, SECCOMP_RET_ALLOW },
-	{ SYS_setsockopt, { 3, IPPROTO_IP, IP_TTL }, SECCOMP_RET_ALLOW },
-	{ SYS_setsockopt, { 3, IPPROTO_IP, IP_ADD_MEMBERSHIP }, DENY(EPERM) },
-	{ SYS_setsockopt, { 3, IPPROTO_IP, MCAST_JOIN_GROUP }, DENY(EPERM) },
-	{ SYS_setsockopt, { 3, IPPROTO_IPV6, IPV6_V6ONLY }, SECCOMP_RET_ALLOW },
-	{ SYS_setsockopt, { 3, IPPROTO_IPV6, IPV6_JOIN_GROUP }, DENY(EPERM) },
-	{ SYS_setsockopt, { 3, IPPROTO_IPV6, 32 }, DENY(EPERM) },
-	{ SYS_setsockopt, { 3, IPPROTO_IPV6, MCAST_JOIN_SOURCE_GROUP }, DENY(EPERM) },
+	{ SYS_sendto, { 3, 0, 0, MSG_NOSIGNAL }, SECCOMP_RET_ALLOW },
+	{ SYS_sendto, { 3, 0, 0, MSG_OOB | MSG_NOSIGNAL }, DENY(EOPNOTSUPP) },
+	{ SYS_recvfrom, { 3, 0, 0, MSG_PEEK }, SECCOMP_RET_ALLOW },
+	{ SYS_recvfrom, { 3, 0, 0, MSG_OOB }, DENY(EOPNOTSUPP) },
+	{ SYS_sendmsg, { 3, 0, MSG_DONTWAIT }, SECCOMP_RET_ALLOW },
+	{ SYS_sendmsg, { 3, 0, MSG_OOB }, DENY(EOPNOTSUPP) },
+	{ SYS_recvmsg, { 3, 0, MSG_CMSG_CLOEXEC }, SECCOMP_RET_ALLOW },
+	{ SYS_recvmsg, { 3, 0, MSG_OOB }, DENY(EOPNOTSUPP) },
+	{ SYS_sendmmsg, { 3, 0, 1, MSG_OOB }, DENY(EOPNOTSUPP) },
+	{ SYS_recvmmsg, { 3, 0, 1, MSG_OOB }, DENY(EOPNOTSUPP) },
+	{ SYS_recvmmsg, { 3, 0, 1, MSG_WAITFORONE }, SECCOMP_RET_ALLOW },
+	{ SYS_fcntl, { 3, F_GETFD }, SECCOMP_RET_ALLOW },
+	{ SYS_fcntl, { 3, F_DUPFD_CLOEXEC, 1 << 20 }, SECCOMP_RET_ALLOW },
+	{ SYS_fcntl, { 3, F_OFD_SETLK }, SECCOMP_RET_ALLOW },
+	{ SYS_fcntl, { 3, F_SETLEASE, F_RDLCK }, DENY(EINVAL) },
+	{ SYS_fcntl, { 3, F_GETLEASE }, SECCOMP_RET_ALLOW },
+	{ SYS_fcntl, { 3, F_ADD_SEALS }, SECCOMP_RET_ALLOW },
+	{ SYS_fcntl, { 3, F_GETPIPE_SZ, 1 << 20 }, SECCOMP_RET_ALLOW },
+	{ SYS_fcntl, { 3, F_SETPIPE_SZ, 4096 }, SECCOMP_RET_ALLOW },
+	{ SYS_fcntl, { 3, F_SETPIPE_SZ, 1 << 16 }, SECCOMP_RET_ALLOW },
+	{ SYS_fcntl, { 3, F_SETPIPE_SZ, (1 << 16) + 1 }, DENY(EPERM) },
+	{ SYS_fcntl, { 3, F_SETPIPE_SZ, 1 << 20 }, DENY(EPERM) },
+	{ SYS_fcntl, { 3, 1040, 0 }, DENY(EINVAL) }, /* F_SETDELEG */
+	{ SYS_madvise, { 0, 4096, 4 }, SECCOMP_RET_ALLOW },
+	{ SYS_madvise, { 0, 4096, 12 }, DENY(EINVAL) },
+	{ SYS_madvise, { 0, 4096, 14 }, SECCOMP_RET_ALLOW },
+	{ SYS_madvise, { 0, 4096, 25 }, DENY(EINVAL) },
+	{ SYS_membarrier, { 0 }, SECCOMP_RET_ALLOW },
+	{ SYS_membarrier, { 1 }, DENY(EINVAL) },
+	{ SYS_membarrier, { 2 }, DENY(EINVAL) },
+	{ SYS_membarrier, { 4 }, DENY(EINVAL) },
+	{ SYS_membarrier, { 8 }, SECCOMP_RET_ALLOW },
+	{ SYS_membarrier, { 64 }, SECCOMP_RET_ALLOW },
 	{ SYS_ioctl, { 0, 0x5401 }, SECCOMP_RET_ALLOW }, /* TCGETS */
 	{ SYS_ioctl, { 0, 0x5413 }, SECCOMP_RET_ALLOW }, /* TIOCGWINSZ */
 	{ SYS_ioctl, { 0, 0x5412 }, DENY(EPERM) },
@@ -158,19 +182,25 @@ static const struct verdict policy[] = {
 	{ SYS_ioctl, { 0, 0x541d }, DENY(EPERM) },
 	{ SYS_ioctl, { 0, 0x541e }, SECCOMP_RET_ALLOW },
 	{ SYS_ioctl, { 0, 0x5423 }, DENY(EPERM) },
+	{ SYS_ioctl, { 0, 0x8902 }, SECCOMP_RET_ALLOW }, /* SIOCSPGRP */
+	{ SYS_ioctl, { 0, 0x8906 }, DENY(EINVAL) },	 /* SIOCGSTAMP */
+	{ SYS_ioctl, { 0, 0x8907 }, DENY(EINVAL) },
+	{ SYS_ioctl, { 0, 0x80108906 }, DENY(EINVAL) }, /* SIOCGSTAMP_NEW */
+	{ SYS_ioctl, { 0, 0x80108907 }, DENY(EINVAL) },
+	{ SYS_ioctl, { 0, 0x80108908 }, SECCOMP_RET_ALLOW },
+	{ SYS_ioctl, { 0, 0x890b }, DENY(EINVAL) },	 /* SIOCADDRT */
+	{ SYS_ioctl, { 0, 0x8912 }, SECCOMP_RET_ALLOW }, /* SIOCGIFCONF */
 	{ SYS_ioctl, { 0, 0x8913 }, SECCOMP_RET_ALLOW }, /* SIOCGIFFLAGS */
-	{ SYS_ioctl, { 0, 0x893f }, SECCOMP_RET_ALLOW },
-	{ SYS_ioctl, { 0, 0x8940 }, DENY(EPERM) },
-	{ SYS_ioctl, { 0, 0x8941 }, DENY(EPERM) },
+	{ SYS_ioctl, { 0, 0x8933 }, SECCOMP_RET_ALLOW }, /* SIOCGIFINDEX */
+	{ SYS_ioctl, { 0, 0x8940 }, DENY(EINVAL) },	 /* bridge */
 	{ SYS_ioctl, { 0, 0x8942 }, SECCOMP_RET_ALLOW }, /* SIOCGIFTXQLEN */
-	{ SYS_ioctl, { 0, 0x8946 }, SECCOMP_RET_ALLOW }, /* SIOCETHTOOL */
-	{ SYS_ioctl, { 0, 0x897f }, SECCOMP_RET_ALLOW },
-	{ SYS_ioctl, { 0, 0x8980 }, DENY(EPERM) },
-	{ SYS_ioctl, { 0, 0x8983 }, DENY(EPERM) },
-	{ SYS_ioctl, { 0, 0x8984 }, SECCOMP_RET_ALLOW },
-	{ SYS_ioctl, { 0, 0x89a0 }, DENY(EPERM) },
-	{ SYS_ioctl, { 0, 0x89a1 }, DENY(EPERM) },
-	{ SYS_ioctl, { 0, 0x89a2 }, SECCOMP_RET_ALLOW }, /* SIOCBRADDIF: for CAP_NET_ADMIN only */
+	{ SYS_ioctl, { 0, 0x8946 }, DENY(EINVAL) },	 /* SIOCETHTOOL */
+	{ SYS_ioctl, { 0, 0x8980 }, DENY(EINVAL) },	 /* dlci */
+	{ SYS_ioctl, { 0, 0x8983 }, DENY(EINVAL) },	 /* 8021q */
+	{ SYS_ioctl, { 0, 0x89b0 }, DENY(EINVAL) },	 /* SIOCSHWTSTAMP */
+	{ SYS_ioctl, { 0, 0x89f0 }, DENY(EINVAL) },	 /* SIOCDEVPRIVATE */
+	{ SYS_ioctl, { 0, 0x8b01 }, DENY(EINVAL) },	 /* wireless */
+	{ SYS_ioctl, { 0, 0x8c00 }, SECCOMP_RET_ALLOW },
 	{ SYS_prctl, { PR_SET_NAME }, SECCOMP_RET_ALLOW },
 	{ SYS_prctl, { PR_SET_PDEATHSIG }, SECCOMP_RET_ALLOW },
 	{ SYS_prctl, { PR_SET_NO_NEW_PRIVS }, SECCOMP_RET_ALLOW },
@@ -235,6 +265,62 @@ static void test_policy(void **state)
 		check_verdicts((enum filter_profile)p, policy, ARRAY_SIZE(policy));
 	check_verdicts(FILTER_DEFAULT, of_default, ARRAY_SIZE(of_default));
 	check_verdicts(FILTER_WORKSPACE, of_workspace, ARRAY_SIZE(of_workspace));
+}
+
+/* What programs get of socket options, by level: every other number is refused, getting as setting. */
+static const struct {
+	uint64_t level;
+	uint8_t options[32];
+} socket_options[] = {
+	{ SOL_SOCKET, { 1,  2,	3,  4,	5,  6,	7,  8,	9,  10, 11, 12,
+			13, 14, 15, 16, 17, 18, 19, 20, 21, 30, 38, 39 } },
+	{ IPPROTO_TCP, { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 18, 25 } },
+	{ IPPROTO_IP, { 1, 2, 8, 10, 11, 12, 13, 14, 15, 24, 32, 33, 34 } },
+	{ IPPROTO_IPV6, { 16, 17, 18, 19, 23, 24, 25, 26, 49, 51, 66, 67 } },
+};
+
+static bool is_socket_option(uint64_t level, uint64_t option)
+{
+	for (size_t i = 0; option > 0 && i < ARRAY_SIZE(socket_options); i++) {
+		for (size_t k = 0; k < ARRAY_SIZE(socket_options[i].options); k++)
+			if (socket_options[i].level == level &&
+			    socket_options[i].options[k] == option)
+				return true;
+	}
+	return false;
+}
+
+static void test_socket_options(void **state)
+{
+	enum { LEVELS = 300, OPTIONS = 150 };
+	static struct verdict list[LEVELS * OPTIONS];
+
+	(void)state;
+	for (int nr = 0; nr < 2; nr++) {
+		for (uint64_t i = 0; i < ARRAY_SIZE(list); i++) {
+			uint64_t level = i / OPTIONS, option = i % OPTIONS;
+
+			list[i] = (struct verdict){
+				nr == 0 ? SYS_setsockopt : SYS_getsockopt,
+				{ 3, level, option },
+				is_socket_option(level, option) ? SECCOMP_RET_ALLOW
+								: DENY(ENOPROTOOPT),
+			};
+		}
+		for (int p = 0; p < _FILTER_MAX; p++)
+			check_verdicts((enum filter_profile)p, list, ARRAY_SIZE(list));
+	}
+	/* The table's numbers are the headers'. */
+	assert_true(is_socket_option(SOL_SOCKET, SO_REUSEPORT) &&
+		    is_socket_option(SOL_SOCKET, SO_PEERCRED));
+	assert_true(is_socket_option(SOL_SOCKET, SO_ACCEPTCONN) &&
+		    is_socket_option(SOL_SOCKET, SO_DOMAIN));
+	assert_true(is_socket_option(IPPROTO_IP, IP_RECVERR) &&
+		    is_socket_option(IPPROTO_IPV6, IPV6_V6ONLY));
+	assert_false(is_socket_option(SOL_SOCKET, SO_TIMESTAMP) ||
+		     is_socket_option(SOL_SOCKET, SO_ATTACH_FILTER));
+	assert_false(is_socket_option(IPPROTO_IP, IP_MINTTL) ||
+		     is_socket_option(IPPROTO_IP, IP_ADD_MEMBERSHIP));
 }
 
 /* Internet sockets: whatever is neither TCP nor UDP is refused, not left to the kernel. */
@@ -337,6 +423,16 @@ static int live_check(const struct filter *f, bool modes_checked)
 	if (socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP) < 0 ||
 	    socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP) < 0)
 		return 12;
+	/* The option that switches a static key, and one that every server sets, with rubbish in the high halves. */
+	if (syscall(SYS_setsockopt, -1, UINT64_C(0xabcdef00000011), 104, 0, 0) != -1 ||
+	    errno != ENOPROTOOPT)
+		return 13;
+	if (syscall(SYS_setsockopt, -1, UINT64_C(0xabcdef00000001), UINT64_C(0xabcdef00000002), 0,
+		    0) != -1 ||
+	    errno != EBADF)
+		return 14;
+	if (send(-1, "x", 1, MSG_OOB) != -1 || errno != EOPNOTSUPP)
+		return 15;
 	return 0;
 }
 
@@ -361,8 +457,11 @@ static void test_kernel_takes_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_policy),		cmocka_unit_test(test_internet_sockets),
-		cmocka_unit_test(test_unknown_profile), cmocka_unit_test(test_label),
+		cmocka_unit_test(test_policy),
+		cmocka_unit_test(test_socket_options),
+		cmocka_unit_test(test_internet_sockets),
+		cmocka_unit_test(test_unknown_profile),
+		cmocka_unit_test(test_label),
 		cmocka_unit_test(test_kernel_takes_it),
 	};
 

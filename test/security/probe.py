@@ -38,7 +38,7 @@ NR = dict(
     migrate_pages=256, unshare=272, splice=275, tee=276, vmsplice=278, move_pages=279, perf_event_open=298,
     fanotify_init=300, fanotify_mark=301, name_to_handle_at=303, open_by_handle_at=304, clock_adjtime=305, setns=308,
     process_vm_readv=310, process_vm_writev=311, kcmp=312, finit_module=313, seccomp=317, memfd_create=319,
-    kexec_file_load=320, bpf=321, userfaultfd=323, syslog=103, vhangup=153, sendfile=40, prlimit64=302,
+    kexec_file_load=320, bpf=321, userfaultfd=323, membarrier=324, syslog=103, vhangup=153, sendfile=40, prlimit64=302,
     io_uring_setup=425, io_uring_enter=426, io_uring_register=427, open_tree=428, move_mount=429, fsopen=430,
     fsconfig=431, fsmount=432, fspick=433, clone3=435, pidfd_getfd=438, process_madvise=440, mount_setattr=442,
     quotactl_fd=443, landlock_create_ruleset=444, set_mempolicy_home_node=450, open_tree_attr=467,

@@ -47,7 +47,10 @@ struct outcome {
 static const struct special specials[] = {
 	/* Checked: refused by an argument, with rubbish in the high half. */
 	{ .nr = SYS_clone, .args = { (long)0xabcdef0000000000 | CLONE_NEWUSER } },
-	{ .nr = SYS_ioctl, .args = { -1, (long)0xabcdef0000005412, 0, 0 } },
+	{ .nr = SYS_fcntl, .args = { -1, (long)0xabcdef0000000400, 0, 0 } },
+	{ .nr = SYS_ioctl, .args = { -1, (long)0xabcdef0080108906, 0, 0 } },
+	{ .nr = SYS_madvise, .args = { 0, 4096, (long)0xabcdef0000000019, 0 } },
+	{ .nr = SYS_membarrier, .args = { (long)0xabcdef0000000002, 0, 0, 0 } },
 	{ .nr = SYS_memfd_create, .args = { -1, (long)0xabcdef0000000004, 0, 0 } },
 	{ .nr = SYS_personality, .args = { (long)0xabcdef0000040000, 0, 0, 0 } },
 	{ .nr = SYS_prctl, .args = { (long)0xabcdef0000000000 | PR_SET_SECCOMP, 0, 0, 0 } },

@@ -53,7 +53,7 @@ def page_cache():
 def syscall_table(compile_c):
     """The program of syscall-table.c, which makes every call from 0 to 1023 with arguments that do nothing."""
     out = compile_c.place / "syscall-table"
-    sources = [ROOT / "src" / name for name in ("plan/filter-table.c", "plan/filter.c", "base/parse.c", "base/error.c",
+    sources = [ROOT / "src" / name for name in ("plan/filter-rules.c", "plan/filter-table.c", "plan/filter.c", "base/parse.c", "base/error.c",
                                                 "base/buf.c", "base/fd.c", "base/clock.c")]
     sources += sorted((ROOT / "src" / "base").glob("sha256*.c"))
     subprocess.run(["gcc", "-static", "-O1", "-std=gnu17", "-D_GNU_SOURCE", f"-I{ROOT}/src", f"-I{ROOT}/include",
@@ -114,7 +114,7 @@ def check_table(box, program, profile, options=()):
 def test_K12_each_profile_is_short_and_soon_installed(compile_c):
     """That each answers as its table says is for the emulator (src/plan/test-filter.c)."""
     out = compile_c.place / "filter-install"
-    sources = [ROOT / "bench/filter-install.c", *(ROOT / "src" / name for name in ("plan/filter.c", "plan/filter-table.c", "base/clock.c")),
+    sources = [ROOT / "bench/filter-install.c", *(ROOT / "src" / name for name in ("plan/filter.c", "plan/filter-rules.c", "plan/filter-table.c", "base/clock.c")),
                *sorted((ROOT / "src" / "base").glob("sha256*.c"))]
     subprocess.run(["gcc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", f"-I{ROOT}/src", *sources, "-o", out], check=True)
     lines = subprocess.run([out], check=True, capture_output=True, text=True).stdout.splitlines()
@@ -249,19 +249,57 @@ say(out)
     assert set(seen.values()) == {"EPERM"}, seen
 
 
-def test_K05_ioctls_that_load_modules(box):
-    """Of bridges, virtual networks and frame relay: the kernel looks for the module before it looks at who asks."""
+def test_K05_ioctls_of_sockets(box):
+    """An allow-list. Bridges, virtual networks and frame relay load a module, time stamps switch a static key; drivers' are private."""
     seen = probe(box, """
 import socket
 out = {}
 for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX):
     fd = socket.socket(family, socket.SOCK_DGRAM).detach()
-    for c in (0x8940, 0x8941, 0x8980, 0x8981, 0x8982, 0x8983, 0x89a0, 0x89a1):
+    for c in (0x8906, 0x8907, 0x80108906, 0x80108907, 0x8940, 0x8941, 0x8946, 0x8980, 0x8983, 0x89a0, 0x89a1, 0x89b0, 0x89f0, 0x8b01):
         for high in (0, 0x123 << 32):
             out['%d %x' % (family, c | high)] = sc(16, fd, c | high, 1)
-say(out)
+say([sorted(set(out.values())), [n for _, n in socket.if_nameindex()]])
 """)
-    assert set(seen.values()) == {"EPERM"}, seen
+    assert seen[0] == ["EINVAL"], seen
+
+
+OPTIONS = """
+import fcntl, mmap, socket
+def tried(f, *args):
+    try: return f(*args) and 'ok' or 'ok'
+    except OSError as e: return errno.errorcode[e.errno]
+one = (1).to_bytes(4, 'little')
+out = {}
+for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        s = socket.socket(family, kind)
+        for level in (0, 1, 6, 17, 41, 103, 132, 136, 255, 263, 270, 281, 284, 1 << 20):
+            for option in range(150):
+                answers = {tried(s.getsockopt, level, option, 64), tried(s.setsockopt, level, option, one)}
+                if answers != {'ENOPROTOOPT'}: out['%d/%d' % (level, option)] = 1
+a, b = socket.socketpair(); r, w = os.pipe()
+f = os.open('lease', os.O_RDWR | os.O_CREAT)
+m = mmap.mmap(-1, 1 << 22)
+say({'options': sorted(out), 'oob': [tried(a.send, b'x', socket.MSG_OOB), tried(b.recv, 1, socket.MSG_OOB), tried(a.sendmsg, [b'x'], [], socket.MSG_OOB)],
+     'lease': tried(fcntl.fcntl, f, 1024, fcntl.F_RDLCK), 'pipe': [tried(fcntl.fcntl, w, 1031, n) for n in (4096, 65536, 65537, 1 << 20)],
+     'advice': [tried(m.madvise, n) for n in (4, 12, 14, 25)],
+     'barrier': [sc(NR_BARRIER, n, 0, 0) for n in (1, 2, 4)]})
+"""
+
+
+@pytest.mark.quick
+def test_K05_options_are_an_allow_list(box):
+    """What a socket, a pipe or a mapping may be asked for; the rest switches static keys, interrupts every CPU, or outlives its socket."""
+    seen = probe(box, OPTIONS.replace("NR_BARRIER", str(NR["membarrier"])))
+    allowed = {1: [*range(1, 22), 30, 38, 39], 6: [*range(1, 13), 18, 25], 0: [1, 2, 8, *range(10, 16), 24, 32, 33, 34],
+               41: [*range(16, 20), *range(23, 27), 49, 51, 66, 67]}
+    options = {f"{level}/{option}" for level, names in allowed.items() for option in names}
+    assert set(seen["options"]) <= options, set(seen["options"]) - options
+    assert {"1/2", "1/4", "1/13", "1/15", "6/1", "6/4", "6/11", "0/1", "0/11"} <= set(seen["options"])
+    assert seen["oob"] == ["ENOTSUP"] * 3 and seen["lease"] == "EINVAL", seen
+    assert seen["pipe"] == ["ok", "ok", "EPERM", "EPERM"] and seen["barrier"] == ["EINVAL"] * 3, seen
+    assert [seen["advice"][0], seen["advice"][1], seen["advice"][3]] == ["ok", "EINVAL", "EINVAL"], seen
 
 
 def test_K06_splice_family_is_closed_and_copies_still_work(box, work):

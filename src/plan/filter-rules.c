@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules for arguments: one switch a target, one row a range of values. A value without a row leads to `otherwise`, so a
+ * switch whose `otherwise` refuses is an allow-list. Constants are written out for the reason that filter-table.c gives.
+ *
+ * What the kernel does for one process must not cost the others anything. A static key that is switched rewrites kernel code
+ * while every CPU of the host waits in an interrupt, and some calls interrupt every CPU by themselves. Both are what the lists of
+ * socket options, socket ioctls, memory advice and barriers below keep away; test/security/test_interrupts.py makes every call
+ * that is left and counts.
+ */
+#include "plan/filter-table.h"
+
+#define WHOLE UINT32_MAX
+
+/* CLONE_NEW* (mount, cgroup, uts, ipc, user, pid, net), CLONE_UNTRACED, CLONE_PARENT, CLONE_PTRACE. */
+#define CLONE_REFUSED UINT32_C(0x7e82a000)
+
+const struct arg_switch filter_switches[_TO_MAX] = {
+	/* socket(domain, type, protocol): local sockets, TCP and UDP, and the routing table. */
+	[TO_SOCKET] = {
+		.arg = 0, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 4,
+		.cases = {
+			{ 1, 1, TO_ALLOW },		/* AF_UNIX */
+			{ 2, 2, TO_SOCKET_TYPE },	/* AF_INET */
+			{ 10, 10, TO_SOCKET_TYPE },	/* AF_INET6 */
+			{ 16, 16, TO_SOCKET_PROTOCOL }, /* AF_NETLINK */
+		},
+	},
+	/*
+	 * SOCK_NONBLOCK and SOCK_CLOEXEC stand above the type's four bits. For a pair of type and protocol that it lacks the
+	 * kernel has the host load a module, whoever asks; and to MPTCP Landlock's rules for TCP may not apply.
+	 */
+	[TO_SOCKET_TYPE] = {
+		.arg = 1, .mask = 0xf, .otherwise = TO_EAFNOSUPPORT, .n_cases = 2,
+		.cases = { { 1, 1, TO_STREAM_PROTOCOL }, { 2, 2, TO_DGRAM_PROTOCOL } },
+	},
+	[TO_STREAM_PROTOCOL] = {
+		.arg = 2, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 2,
+		.cases = { { 0, 0, TO_ALLOW }, { 6, 6, TO_ALLOW } }, /* IPPROTO_TCP */
+	},
+	[TO_DGRAM_PROTOCOL] = {
+		.arg = 2, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 2,
+		.cases = { { 0, 0, TO_ALLOW }, { 17, 17, TO_ALLOW } }, /* IPPROTO_UDP */
+	},
+	[TO_SOCKET_PROTOCOL] = {
+		.arg = 2, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } }, /* NETLINK_ROUTE */
+	},
+	[TO_SOCKETPAIR] = {
+		.arg = 0, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 1,
+		.cases = { { 1, 1, TO_ALLOW } }, /* AF_UNIX */
+	},
+	/*
+	 * getsockopt and setsockopt(fd, level, option): an allow-list. Left out is what
+	 *  - switches static keys: SO_TIMESTAMP*, SO_TIMESTAMPING*, UDP_ENCAP, UDP_GRO, TCP_MD5SIG, TCP_AO*, TCP_TX_DELAY, IP_MINTTL,
+	 *    IPV6_MINHOPCOUNT, IPV6_FLOWLABEL_MGR;
+	 *  - leaves something behind in the network namespace, which may be used again: group memberships, flow labels;
+	 *  - runs or loads code: SO_ATTACH_*, TCP_ULP, TCP_CONGESTION, the firewall's options from 64 on;
+	 *  - hands out a process: SO_PEERPIDFD;
+	 *  - few programs need and kernel bugs liked: SO_ZEROCOPY, IPV6_ADDRFORM, IP_OPTIONS, TCP_REPAIR, TCP_ZEROCOPY_RECEIVE.
+	 */
+	[TO_SOCKOPT] = {
+		.arg = 1, .mask = WHOLE, .otherwise = TO_ENOPROTOOPT, .n_cases = 4,
+		.cases = {
+			{ 0, 0, TO_IPV4_OPTION },
+			{ 1, 1, TO_SOCKET_OPTION },
+			{ 6, 6, TO_TCP_OPTION },
+			{ 41, 41, TO_IPV6_OPTION },
+		},
+	},
+	[TO_SOCKET_OPTION] = {
+		.arg = 2, .mask = WHOLE, .otherwise = TO_ENOPROTOOPT, .n_cases = 3,
+		.cases = {
+			/*
+			 * SO_DEBUG, REUSEADDR, TYPE, ERROR, DONTROUTE, BROADCAST, SNDBUF, RCVBUF, KEEPALIVE, OOBINLINE, NO_CHECK, PRIORITY,
+			 * LINGER, BSDCOMPAT, REUSEPORT, PASSCRED, PEERCRED, RCVLOWAT, SNDLOWAT, RCVTIMEO, SNDTIMEO
+			 */
+			{ 1, 21, TO_ALLOW },
+			{ 30, 30, TO_ALLOW }, /* SO_ACCEPTCONN */
+			{ 38, 39, TO_ALLOW }, /* SO_PROTOCOL, SO_DOMAIN */
+		},
+	},
+	[TO_TCP_OPTION] = {
+		.arg = 2, .mask = WHOLE, .otherwise = TO_ENOPROTOOPT, .n_cases = 3,
+		.cases = {
+			/*
+			 * TCP_NODELAY, MAXSEG, CORK, KEEPIDLE, KEEPINTVL, KEEPCNT, SYNCNT, LINGER2, DEFER_ACCEPT, WINDOW_CLAMP, INFO,
+			 * QUICKACK
+			 */
+			{ 1, 12, TO_ALLOW },
+			{ 18, 18, TO_ALLOW }, /* TCP_USER_TIMEOUT */
+			{ 25, 25, TO_ALLOW }, /* TCP_NOTSENT_LOWAT */
+		},
+	},
+	[TO_IPV4_OPTION] = {
+		.arg = 2, .mask = WHOLE, .otherwise = TO_ENOPROTOOPT, .n_cases = 5,
+		.cases = {
+			{ 1, 2, TO_ALLOW },   /* IP_TOS, IP_TTL */
+			{ 8, 8, TO_ALLOW },   /* IP_PKTINFO */
+			{ 10, 15, TO_ALLOW }, /* IP_MTU_DISCOVER, RECVERR (resolvers), RECVTTL, RECVTOS, MTU, FREEBIND */
+			{ 24, 24, TO_ALLOW }, /* IP_BIND_ADDRESS_NO_PORT */
+			{ 32, 34, TO_ALLOW }, /* IP_MULTICAST_IF, _TTL, _LOOP */
+		},
+	},
+	[TO_IPV6_OPTION] = {
+		.arg = 2, .mask = WHOLE, .otherwise = TO_ENOPROTOOPT, .n_cases = 5,
+		.cases = {
+			{ 16, 19, TO_ALLOW }, /* IPV6_UNICAST_HOPS, MULTICAST_IF, MULTICAST_HOPS, MULTICAST_LOOP */
+			{ 23, 26, TO_ALLOW }, /* IPV6_MTU_DISCOVER, MTU, RECVERR, V6ONLY */
+			{ 49, 49, TO_ALLOW }, /* IPV6_RECVPKTINFO */
+			{ 51, 51, TO_ALLOW }, /* IPV6_RECVHOPLIMIT */
+			{ 66, 67, TO_ALLOW }, /* IPV6_RECVTCLASS, TCLASS */
+		},
+	},
+	/* Without MSG_OOB. The number is the flags' place among the arguments. */
+	[TO_MESSAGE_FLAGS_2] = {
+		.arg = 2, .mask = 1, .otherwise = TO_EOPNOTSUPP, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
+	},
+	[TO_MESSAGE_FLAGS_3] = {
+		.arg = 3, .mask = 1, .otherwise = TO_EOPNOTSUPP, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
+	},
+	/*
+	 * fcntl(fd, command, argument). A lease makes another process's open wait for its holder. A pipe holds 64 KiB; a larger one
+	 * draws on its user's share of pipe pages, which rootless sandboxes have in common. Commands from 1039 on are newer than this
+	 * table.
+	 */
+	[TO_FCNTL] = {
+		.arg = 1, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 3,
+		.cases = {
+			{ 1024, 1024, TO_EINVAL },    /* F_SETLEASE */
+			{ 1031, 1031, TO_PIPE_SIZE }, /* F_SETPIPE_SZ */
+			{ 1039, WHOLE, TO_EINVAL },
+		},
+	},
+	[TO_PIPE_SIZE] = {
+		.arg = 2, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 1,
+		.cases = { { 0, 65536, TO_ALLOW } },
+	},
+	/* Neither S_ISUID nor S_ISGID: see filter_overrides. The number is the mode's place among the arguments. */
+	[TO_MODE_1] = {
+		.arg = 1, .mask = 06000, .otherwise = TO_EPERM, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
+	},
+	[TO_MODE_2] = {
+		.arg = 2, .mask = 06000, .otherwise = TO_EPERM, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
+	},
+	[TO_MODE_3] = {
+		.arg = 3, .mask = 06000, .otherwise = TO_EPERM, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
+	},
+	/* Without O_CREAT and O_TMPFILE there is no mode, and anything may stand in its place. */
+	[TO_OPEN] = {
+		.arg = 1, .mask = 0x400040, .otherwise = TO_MODE_2, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
+	},
+	[TO_OPENAT] = {
+		.arg = 2, .mask = 0x400040, .otherwise = TO_MODE_3, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
+	},
+	/* Huge pages come from a host-wide pool outside the memory limit. */
+	[TO_MEMFD_CREATE] = {
+		.arg = 1, .mask = 0x4, .otherwise = TO_EPERM, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } }, /* no MFD_HUGETLB */
+	},
+	/* Its own limits only: another process's are set by uid, which init shares. */
+	[TO_PRLIMIT] = {
+		.arg = 0, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
+	},
+	/* init has the program's user id: nobody may slow it down, it is what ends a run. */
+	[TO_OTHER_PROCESS] = {
+		.arg = 0, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 1,
+		.cases = { { 1, 1, TO_EPERM } },
+	},
+	[TO_PRIORITY_WHO] = {
+		.arg = 1, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 1,
+		.cases = { { 1, 1, TO_EPERM } },
+	},
+	[TO_PRIORITY] = {
+		.arg = 0, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 2,
+		/* PRIO_PROCESS; PRIO_USER: init is one of them. */
+		.cases = { { 0, 0, TO_PRIORITY_WHO }, { 2, 2, TO_EPERM } },
+	},
+	[TO_PERSONALITY] = {
+		.arg = 0, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 2,
+		.cases = { { 0, 0, TO_ALLOW }, { WHOLE, WHOLE, TO_ALLOW } }, /* PER_LINUX; ask only */
+	},
+	[TO_PRCTL] = {
+		.arg = 0, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 9,
+		.cases = {
+			{ 1, 4, TO_ALLOW },   /* SET/GET_PDEATHSIG, GET/SET_DUMPABLE */
+			{ 15, 16, TO_ALLOW }, /* SET/GET_NAME */
+			{ 21, 21, TO_ALLOW }, /* GET_SECCOMP */
+			{ 23, 23, TO_ALLOW }, /* CAPBSET_READ */
+			{ 27, 27, TO_ALLOW }, /* GET_SECUREBITS */
+			{ 29, 30, TO_ALLOW }, /* SET/GET_TIMERSLACK */
+			/* CHILD_SUBREAPER, NO_NEW_PRIVS (set, get), GET_TID_ADDRESS, THP_DISABLE */
+			{ 36, 42, TO_ALLOW },
+			{ 65, 66, TO_ALLOW },		      /* SET/GET_MDWE */
+			{ 0x53564d41, 0x53564d41, TO_ALLOW }, /* SET_VMA */
+		},
+	},
+	[TO_CLONE] = {
+		.arg = 0, .mask = CLONE_REFUSED, .otherwise = TO_EPERM, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
+	},
+	/*
+	 * Sockets' ioctls: an allow-list. Of what is left out, SIOCGSTAMP and SIOCGSTAMPNS (in both forms) switch a static key; bridge's,
+	 * dlci's and 8021q's have the host load a module, on any socket; SIOCSHWTSTAMP and private ones are for drivers.
+	 */
+	[TO_SOCKET_IOCTL] = {
+		.arg = 1, .mask = WHOLE, .otherwise = TO_EINVAL, .n_cases = 3,
+		.cases = {
+			{ 0x8901, 0x8905, TO_ALLOW }, /* FIOSETOWN, SIOCSPGRP, FIOGETOWN, SIOCGPGRP, SIOCATMARK */
+			{ 0x8910, 0x8933, TO_ALLOW }, /* SIOCGIFNAME … SIOCGIFINDEX: to change anything takes CAP_NET_ADMIN */
+			{ 0x8942, 0x8942, TO_ALLOW }, /* SIOCGIFTXQLEN */
+		},
+	},
+	/* What types into or takes over a terminal, the caller's own included. Sockets' aside: the way to the rest stays short. */
+	[TO_IOCTL] = {
+		.arg = 1, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 5,
+		.cases = {
+			{ 0x5412, 0x5412, TO_EPERM }, /* TIOCSTI */
+			{ 0x541c, 0x541d, TO_EPERM }, /* TIOCLINUX, TIOCCONS */
+			{ 0x5423, 0x5423, TO_EPERM }, /* TIOCSETD */
+			{ 0x8900, 0x8bff, TO_SOCKET_IOCTL },
+			{ 0x80108906, 0x80108907, TO_EINVAL }, /* SIOCGSTAMP_NEW, SIOCGSTAMPNS_NEW */
+		},
+	},
+	/* MADV_COLLAPSE interrupts every CPU. MADV_MERGEABLE tells by its speed which pages another tenant has. */
+	[TO_MADVISE] = {
+		.arg = 2, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 2,
+		.cases = { { 12, 12, TO_EINVAL }, { 25, 25, TO_EINVAL } },
+	},
+	/* Private barriers interrupt the caller's own threads; the global ones (1, 2, 4) other processes. */
+	[TO_MEMBARRIER] = {
+		.arg = 0, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 1,
+		.cases = { { 1, 7, TO_EINVAL } },
+	},
+};
