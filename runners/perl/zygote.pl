@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A Perl to fork programs from: PERL5OPT="-M-strict;BEGIN{require('zygote.pl')}" perl /sandbox/code.pl MODULE…
+# A Perl to fork programs from: PERL5OPT="-M-strict;BEGIN{require('zygote.pl')}" perl /sandbox/main.pl MODULE…
 #
 # Perl opens its script, then runs what -M says, then compiles the script from the handle it has. We sit in between and fork;
 # all that is left to do in a child is to put the request's script behind that handle, and its words and variables in their places.

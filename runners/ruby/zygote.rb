@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A Ruby to fork programs from: RUBYOPT="-rzygote.rb -ratoll" ruby /sandbox/code.rb MODULE…
+# A Ruby to fork programs from: RUBYOPT="-rzygote.rb -ratoll" ruby /sandbox/main.rb MODULE…
 #
 # Ruby opens its script, then loads what -r names, then reads the script. We sit in between: the first -r loads this file, the
 # second calls `require` of the main object, which forks. All that is left to do in a child is to put the request's script behind

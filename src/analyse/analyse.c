@@ -39,17 +39,17 @@ static const char *program_name(const char *language)
 	static const struct {
 		const char *language, *file;
 	} names[] = {
-		{ "python", "code.py" }, { "javascript", "code.js" }, { "typescript", "code.ts" },
-		{ "bash", "code.sh" },	 { "ruby", "code.rb" },	      { "go", "code.go" },
-		{ "c", "code.c" },	 { "cpp", "code.cpp" },	      { "rust", "code.rs" },
-		{ "php", "code.php" },	 { "perl", "code.pl" },	      { "lua", "code.lua" },
-		{ "r", "code.R" },	 { "java", "Main.java" },
+		{ "python", "main.py" }, { "javascript", "main.js" }, { "typescript", "main.ts" },
+		{ "bash", "main.sh" },	 { "ruby", "main.rb" },	      { "go", "main.go" },
+		{ "c", "main.c" },	 { "cpp", "main.cpp" },	      { "rust", "main.rs" },
+		{ "php", "main.php" },	 { "perl", "main.pl" },	      { "lua", "main.lua" },
+		{ "r", "main.R" },	 { "java", "Main.java" },
 	};
 
 	for (size_t i = 0; language && i < ARRAY_SIZE(names); i++)
 		if (strcmp(names[i].language, language) == 0)
 			return names[i].file;
-	return "code.txt";
+	return "main.txt";
 }
 
 static const char *language_of(const struct work *w)
@@ -67,10 +67,13 @@ static const char *language_of(const struct work *w)
 static struct span place_program(struct work *w)
 {
 	const char *name = program_name(language_of(w)), *dot = strrchr(name, '.');
+	const char *entry = json_string_value(json_object_get(w->source.request, "entry"));
 
-	if (w->source.stage == 0 || strncmp(name, "code", 4) != 0)
+	if (w->source.stage == 0 && entry)
+		return span_of(entry);
+	if (w->source.stage == 0 || strncmp(name, "main", 4) != 0)
 		return span_of(name);
-	(void)snprintf(w->name, sizeof(w->name), "code-%zu%.8s", w->source.stage, dot);
+	(void)snprintf(w->name, sizeof(w->name), "main-%zu%.8s", w->source.stage, dot);
 	return span_of(w->name);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See source.h. A request holds the program as `code`, further files in `files`; in the sandbox the
- * program is code.<ext>, or has its public class's name. A path that is no file of the request and looks
- * like one of those is the program. The code of the second of several stages is code-2.<ext>.
+ * program is main.<ext>, what `entry` says, or its public class's name. A path that is no file of the request and looks
+ * like one of those is the program. The code of the second of several stages is main-2.<ext>.
  */
 #include "analyse/source.h"
 
@@ -88,13 +88,14 @@ struct span source_code(struct source *src)
 /* The program's, by the name it has in the sandbox; data NULL: no such name. */
 static struct span program_text(struct source *src, const char *name)
 {
+	const char *entry = json_string_value(json_object_get(src->request, "entry"));
 	size_t n = strlen(name), number = 0, at = 5;
 
-	if (strncmp(name, "code.", 5) == 0)
+	if (entry ? strcmp(name, entry) == 0 : strncmp(name, "main.", 5) == 0)
 		return program_code(src);
 	if (!strchr(name, '/') && n > 5 && strcmp(name + n - 5, ".java") == 0)
 		return source_code(src);
-	if (strncmp(name, "code-", 5) != 0)
+	if (strncmp(name, "main-", 5) != 0)
 		return (struct span){ 0 };
 	for (; at < 8 && isdigit((unsigned char)name[at]); at++)
 		number = number * 10 + (size_t)(name[at] - '0');

@@ -126,7 +126,7 @@ static void test_words_before_a_kill_do_not_count(void **state _unused_)
 	json_t *result = result_of(
 		"python", &killed,
 		"Traceback (most recent call last):\n"
-		"  File \"/sandbox/code.py\", line 1, in <module>\nKeyError: 1\n");
+		"  File \"/sandbox/main.py\", line 1, in <module>\nKeyError: 1\n");
 	json_t *analysis = analysis_make(NULL, result);
 
 	assert_string_equal(text_at(analysis, "error_type"), "memory");
@@ -183,7 +183,7 @@ static void test_excerpt(void **state _unused_)
 static void test_stages(void **state _unused_)
 {
 	static const char words[] = "Traceback (most recent call last):\n"
-				    "  File \"/sandbox/code-2.py\", line 2, in <module>\n"
+				    "  File \"/sandbox/main-2.py\", line 2, in <module>\n"
 				    "    1/0\nZeroDivisionError: division by zero\n";
 	json_t *request = json_pack("{s:s, s:[{s:s}, {s:s, s:s}]}", "language", "python", "stages",
 				    "code", "a = 1\na = 2\n", "name", "two", "code",
@@ -193,7 +193,7 @@ static void test_stages(void **state _unused_)
 	(void)json_array_append_new(json_object_get(result, "stages"),
 				    json_pack("{s:s}", "name", "two"));
 	analysis = analysis_make(request, result);
-	assert_string_equal(text_at(analysis, "file"), "/sandbox/code-2.py");
+	assert_string_equal(text_at(analysis, "file"), "/sandbox/main-2.py");
 	assert_string_equal(text_at(analysis, "excerpt"), "  1 | b = 1\n> 2 | 1/0");
 	json_decref(analysis);
 	json_decref(result);
@@ -201,7 +201,7 @@ static void test_stages(void **state _unused_)
 	request = json_pack("{s:s, s:[{s:s}, {s:s}]}", "language", "c", "stages", "code",
 			    "int a;\n", "code", "int main(void) { return b; }\n");
 	result = result_of("c", &exited,
-			   "/sandbox/code-2.c:1:25: error: 'b' undeclared (first use in this "
+			   "/sandbox/main-2.c:1:25: error: 'b' undeclared (first use in this "
 			   "function)\n");
 	(void)json_array_append_new(json_object_get(result, "stages"),
 				    json_pack("{s:s}", "name", "compile:stage-2"));
@@ -225,7 +225,7 @@ static void test_place_in_a_stage(void **state _unused_)
 	(void)json_array_append_new(json_object_get(result, "stages"),
 				    json_pack("{s:s}", "name", "plot"));
 	analysis = analysis_make(request, result);
-	assert_string_equal(text_at(analysis, "file"), "/sandbox/code-2.R");
+	assert_string_equal(text_at(analysis, "file"), "/sandbox/main-2.R");
 	assert_string_equal(text_at(analysis, "excerpt"), "  1 | y <- 1\n> 2 | f(");
 	json_decref(analysis);
 	json_decref(result);
@@ -235,7 +235,7 @@ static void test_place_in_a_stage(void **state _unused_)
 static void test_no_excerpt_of_lines_that_are_not_there(void **state _unused_)
 {
 	static const char words[] =
-		"  File \"/sandbox/code.py\", line %s\n    x\nSyntaxError: bad\n";
+		"  File \"/sandbox/main.py\", line %s\n    x\nSyntaxError: bad\n";
 	static const char *const lines[] = { "99", "0", "999999999999999" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
@@ -261,25 +261,25 @@ static void test_packages(void **state _unused_)
 		const char *language, *words, *part;
 	} rows[] = {
 		{ "python",
-		  "  File \"/sandbox/code.py\", line 1\nModuleNotFoundError: No module named "
+		  "  File \"/sandbox/main.py\", line 1\nModuleNotFoundError: No module named "
 		  "'PIL'\n",
 		  "install `python3-pil` (Debian) or `Pillow` (pip) on the host" },
 		{ "python",
-		  "  File \"/sandbox/code.py\", line 1\nModuleNotFoundError: No module named "
+		  "  File \"/sandbox/main.py\", line 1\nModuleNotFoundError: No module named "
 		  "'sklearn.svm'\n",
 		  "`python3-sklearn` (Debian) or `scikit-learn` (pip)" },
 		{ "python",
-		  "  File \"/sandbox/code.py\", line 1\nModuleNotFoundError: No module named "
+		  "  File \"/sandbox/main.py\", line 1\nModuleNotFoundError: No module named "
 		  "'tkinter'\n",
 		  "install `python3-tk` (Debian) on the host" },
 		{ "ruby",
-		  "/sandbox/code.rb:1:in `require': cannot load such file -- rest_client "
+		  "/sandbox/main.rb:1:in `require': cannot load such file -- rest_client "
 		  "(LoadError)\n",
 		  "`ruby-rest-client` (Debian) or `rest_client` (gem)" },
 		{ "perl",
 		  "Can't locate Try/Tiny.pm in @INC (you may need to install the Try::Tiny module) "
 		  "(@INC) at "
-		  "/sandbox/code.pl line 1.\n",
+		  "/sandbox/main.pl line 1.\n",
 		  "`libtry-tiny-perl` (Debian) or `Try::Tiny` (cpan)" },
 		{ "r", "Error in library(dplyr) : there is no package called ‘dplyr’\n",
 		  "`r-cran-dplyr` (Debian) or `dplyr` (CRAN)" },
@@ -301,7 +301,7 @@ static void test_packages(void **state _unused_)
 static void test_addresses(void **state _unused_)
 {
 	static const char words[] =
-		"  File \"/sandbox/code.py\", line 1\n"
+		"  File \"/sandbox/main.py\", line 1\n"
 		"socket.gaierror: [Errno -3] Temporary failure in name resolution\n";
 	static const struct {
 		const char *code, *part;

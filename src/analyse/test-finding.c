@@ -41,45 +41,45 @@ static void check(const char *language, bool compiling, const char *text, const 
 static void test_forms_of_other_versions(void **state _unused_)
 {
 	check("ruby", false,
-	      "/sandbox/code.rb:2:in 'Integer#/': divided by 0 (ZeroDivisionError)\n",
-	      &(struct want){ "ZeroDivisionError", "divided by 0", "/sandbox/code.rb", 2, 0 });
+	      "/sandbox/main.rb:2:in 'Integer#/': divided by 0 (ZeroDivisionError)\n",
+	      &(struct want){ "ZeroDivisionError", "divided by 0", "/sandbox/main.rb", 2, 0 });
 	check("rust", false,
-	      "\nthread 'main' panicked at /sandbox/code.rs:3:9:\nfirst\nsecond\nnote: run with\n",
-	      &(struct want){ "panic", "first\nsecond", "/sandbox/code.rs", 3, 9 });
-	check("typescript", true, "code.ts(3,5): error TS2304: Cannot find name 'x'.\n",
-	      &(struct want){ "TS2304", "Cannot find name 'x'.", "code.ts", 3, 5 });
-	check("typescript", true, "code.ts:3:5 - error TS2322: Type 'A'.\n",
-	      &(struct want){ "TS2322", "Type 'A'.", "code.ts", 3, 5 });
-	check("php", false, "PHP Fatal error:  Uncaught Error: x in /sandbox/code.php:2\n",
-	      &(struct want){ "Error", "x", "/sandbox/code.php", 2, 0 });
-	check("go", true, "# code\n./code.go:5:2: declared and not used: x\n",
-	      &(struct want){ NULL, "declared and not used: x", "./code.go", 5, 2 });
+	      "\nthread 'main' panicked at /sandbox/main.rs:3:9:\nfirst\nsecond\nnote: run with\n",
+	      &(struct want){ "panic", "first\nsecond", "/sandbox/main.rs", 3, 9 });
+	check("typescript", true, "main.ts(3,5): error TS2304: Cannot find name 'x'.\n",
+	      &(struct want){ "TS2304", "Cannot find name 'x'.", "main.ts", 3, 5 });
+	check("typescript", true, "main.ts:3:5 - error TS2322: Type 'A'.\n",
+	      &(struct want){ "TS2322", "Type 'A'.", "main.ts", 3, 5 });
+	check("php", false, "PHP Fatal error:  Uncaught Error: x in /sandbox/main.php:2\n",
+	      &(struct want){ "Error", "x", "/sandbox/main.php", 2, 0 });
+	check("go", true, "# code\n./main.go:5:2: declared and not used: x\n",
+	      &(struct want){ NULL, "declared and not used: x", "./main.go", 5, 2 });
 }
 
 static void test_warnings_are_no_errors(void **state _unused_)
 {
 	check("c", true,
-	      "/sandbox/code.c:2:5: warning: unused variable\n/sandbox/code.c:9:1: error: bad\n",
-	      &(struct want){ NULL, "bad", "/sandbox/code.c", 9, 1 });
+	      "/sandbox/main.c:2:5: warning: unused variable\n/sandbox/main.c:9:1: error: bad\n",
+	      &(struct want){ NULL, "bad", "/sandbox/main.c", 9, 1 });
 	check("rust", true,
-	      "warning: unused\n --> /sandbox/code.rs:1:1\n\nerror: bad\n --> "
-	      "/sandbox/code.rs:7:2\n",
-	      &(struct want){ NULL, "bad", "/sandbox/code.rs", 7, 2 });
+	      "warning: unused\n --> /sandbox/main.rs:1:1\n\nerror: bad\n --> "
+	      "/sandbox/main.rs:7:2\n",
+	      &(struct want){ NULL, "bad", "/sandbox/main.rs", 7, 2 });
 	check("perl", false,
-	      "Use of uninitialized value $x at /sandbox/code.pl line 1.\nboom at /sandbox/code.pl "
+	      "Use of uninitialized value $x at /sandbox/main.pl line 1.\nboom at /sandbox/main.pl "
 	      "line 8.\n",
-	      &(struct want){ NULL, "boom", "/sandbox/code.pl", 8, 0 });
+	      &(struct want){ NULL, "boom", "/sandbox/main.pl", 8, 0 });
 	check("r", false, "Warning message:\nIn f() : careful\n", NULL);
 }
 
 static void test_an_error_that_is_only_logged(void **state _unused_)
 {
-	check("javascript", false, "TypeError: logged\n    at f (/sandbox/code.js:9:1)\n", NULL);
+	check("javascript", false, "TypeError: logged\n    at f (/sandbox/main.js:9:1)\n", NULL);
 	check("javascript", false,
-	      "Error: logged\n    at f (/sandbox/code.js:9:1)\n/sandbox/code.js:2\nboom()\n^\n\n"
+	      "Error: logged\n    at f (/sandbox/main.js:9:1)\n/sandbox/main.js:2\nboom()\n^\n\n"
 	      "ReferenceError: boom is not defined\n    at Object.<anonymous> "
-	      "(/sandbox/code.js:2:1)\n",
-	      &(struct want){ "ReferenceError", "boom is not defined", "/sandbox/code.js", 2, 1 });
+	      "(/sandbox/main.js:2:1)\n",
+	      &(struct want){ "ReferenceError", "boom is not defined", "/sandbox/main.js", 2, 1 });
 }
 
 static void test_frames_outside_the_program(void **state _unused_)
@@ -94,8 +94,8 @@ static void test_frames_outside_the_program(void **state _unused_)
 	check("javascript", false,
 	      "node:fs:573\n  return binding.open(\n                 ^\n\nError: gone\n"
 	      "    at Object.openSync (node:fs:573:18)\n    at Object.<anonymous> "
-	      "(/sandbox/code.js:4:15)\n",
-	      &(struct want){ "Error", "gone", "/sandbox/code.js", 4, 15 });
+	      "(/sandbox/main.js:4:15)\n",
+	      &(struct want){ "Error", "gone", "/sandbox/main.js", 4, 15 });
 	check("python", false,
 	      "Traceback (most recent call last):\n  File \"<string>\", line 1, in "
 	      "<module>\nValueError: x\n",
@@ -111,7 +111,7 @@ static void test_frames_are_bounded(void **state _unused_)
 	assert_int_equal(buf_puts(&text, "Traceback (most recent call last):\n"), 0);
 	for (int i = 1; i <= 1000; i++)
 		assert_int_equal(
-			buf_printf(&text, "  File \"/sandbox/code.py\", line %d, in f\n", i), 0);
+			buf_printf(&text, "  File \"/sandbox/main.py\", line %d, in f\n", i), 0);
 	assert_int_equal(buf_puts(&text, "E: deep\n"), 0);
 	assert_int_equal(finding_read(&f, family_python.run, (struct span){ text.data, text.len }),
 			 0);
@@ -128,7 +128,7 @@ static void test_messages_are_bounded(void **state _unused_)
 	_cleanup_buf_ struct buf text = { .max = 1 << 20 };
 	_cleanup_finding_ struct finding f = { 0 };
 
-	assert_int_equal(buf_puts(&text, "  File \"/sandbox/code.py\", line 1\nE: begin\n"), 0);
+	assert_int_equal(buf_puts(&text, "  File \"/sandbox/main.py\", line 1\nE: begin\n"), 0);
 	for (int i = 0; i < 5000; i++)
 		assert_int_equal(buf_puts(&text, "more and more and more\n"), 0);
 	assert_int_equal(finding_read(&f, family_python.run, (struct span){ text.data, text.len }),
@@ -144,12 +144,12 @@ static void test_chains(void **state _unused_)
 	assert_int_equal(
 		finding_read(&f, family_python.run,
 			     span_of("Traceback (most recent call last):\n"
-				     "  File \"/sandbox/code.py\", line 3, in f\n"
+				     "  File \"/sandbox/main.py\", line 3, in f\n"
 				     "KeyError: 'x'\n\n"
 				     "The above exception was the direct cause of the following "
 				     "exception:\n\n"
 				     "Traceback (most recent call last):\n"
-				     "  File \"/sandbox/code.py\", line 5, in f\n"
+				     "  File \"/sandbox/main.py\", line 5, in f\n"
 				     "ValueError: no\n")),
 		0);
 	check_text(f.exception, "ValueError");
@@ -161,9 +161,9 @@ static void test_chains(void **state _unused_)
 	assert_int_equal(
 		finding_read(&f, family_python.run,
 			     span_of("Traceback (most recent call last):\n"
-				     "  File \"/sandbox/code.py\", line 3, in f\nKeyError: 'x'\n"
+				     "  File \"/sandbox/main.py\", line 3, in f\nKeyError: 'x'\n"
 				     "Traceback (most recent call last):\n"
-				     "  File \"/sandbox/code.py\", line 5, in f\nE: y\n")),
+				     "  File \"/sandbox/main.py\", line 5, in f\nE: y\n")),
 		0);
 	assert_int_equal(f.cause_exception.len, 0);
 }
@@ -174,8 +174,8 @@ static void test_paths(void **state _unused_)
 		const char *given, *normal;
 		bool own;
 	} rows[] = {
-		{ "/sandbox/code.py", "/sandbox/code.py", true },
-		{ "./code.go", "/sandbox/code.go", true },
+		{ "/sandbox/main.py", "/sandbox/main.py", true },
+		{ "./main.go", "/sandbox/main.go", true },
 		{ "Main.java", "/sandbox/Main.java", true },
 		{ "node:fs", "node:fs", false },
 		{ "<string>", "<string>", false },

@@ -118,7 +118,7 @@ static void test_error_message(void **state _unused_)
 			"cause", "kind", rows[i].cause, "detail", "filled it", "stdout", "",
 			"stderr",
 			json_sprintf("Traceback (most recent call last):\n"
-				     "  File \"/sandbox/code.py\", line 2, in <module>\n"
+				     "  File \"/sandbox/main.py\", line 2, in <module>\n"
 				     "    raise E\n%s\n",
 				     rows[i].stderr_text));
 		json_t *report = debug_report_make(&(struct report_input){ .result = result });

@@ -41,7 +41,9 @@ static const struct schema_field execute_request[] = {
 	{ "tests", "[object]", "{\"stdin\", \"expected\"}: a fresh run and a verdict each" },
 	{ "invoke", "object", "{\"class\", \"method\", \"params\"}: the answer is in value" },
 	{ "archive", "string", "tar, tar.gz or zip in base64, unpacked into /sandbox" },
-	{ "entry", "string", "which file to run" },
+	{ "entry", "string",
+	  "which of the files to run; with code: the name that the code is stored under "
+	  "[main.<ext>]" },
 	{ "labels", "{string}", "to find it again" },
 	{ "collect", "[string]", "patterns of files to keep; without it: all" },
 	{ "priority", "integer", "what is higher waits less; 0 when absent" },
@@ -74,7 +76,7 @@ static const struct schema_field usage[] = {
 static const struct schema_field stage_request[] = {
 	{ "name", "string", "of its entry in the result's stages; stage-N when absent" },
 	{ "code", "string",
-	  "code of the request's language, in /sandbox/code-N.<ext>; a shell command where the "
+	  "code of the request's language, in /sandbox/main-N.<ext>; a shell command where the "
 	  "request "
 	  "names no language, or bash" },
 	{ "argv", "[string]",

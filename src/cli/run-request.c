@@ -7,12 +7,14 @@
  */
 #include "cli/run.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "spec/request.h"
+#include "spec/utf8.h"
 #include "spec/yaml.h"
 
 enum { SAMPLE_MAX = 256 };
@@ -381,6 +383,27 @@ static int detect(json_t *request, struct atoll *atoll, const char *path, const 
 	return set_new(request, "language", json_string(language), err);
 }
 
+/* One that tracebacks may show as it is: what a terminal or a compiler could stumble over has none. */
+static bool is_plain_name(const char *name)
+{
+	if (request_check_path(name, strlen(name), NULL) < 0 || strlen(name) > NAME_MAX ||
+	    strchr("-.", name[0]) || !utf8_is_valid(name, strlen(name)))
+		return false;
+	for (const char *c = name; *c; c++)
+		if (iscntrl((unsigned char)*c) || strchr("\"'\\:", *c))
+			return false;
+	return true;
+}
+
+/* The program keeps FILE's own name; without a plain one it gets the language's usual. */
+static int add_name(json_t *request, const char *path, struct error *err)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	(void)json_object_del(request, "entry"); /* of --request */
+	return is_plain_name(name) ? set_text(request, "entry", name, err) : 0;
+}
+
 /* FILE, - or -c become "code". */
 static int add_code(json_t *request, struct run_options *o, struct atoll *atoll, struct error *err)
 {
@@ -405,7 +428,9 @@ static int add_code(json_t *request, struct run_options *o, struct atoll *atoll,
 		r = detect(request, atoll, from_stdin ? NULL : o->file, &text, err);
 	if (r < 0)
 		return r;
-	(void)json_object_del(request, "entry"); /* of --request */
+	r = add_name(request, from_stdin ? "" : o->file, err);
+	if (r < 0)
+		return r;
 	return set_new(request, "code", bytes_to_json(text.data ? text.data : "", text.len), err);
 }
 

@@ -32,8 +32,6 @@ int flow_plan(const struct execution *in, struct plan *ret, struct error *err)
 		.build_scratch = in->build_scratch,
 		.warm = in->warm,
 		.kit = in->kit,
-		.startup = in->startup,
-		.n_startup = in->n_startup,
 	};
 
 	return plan_build(&input, ret, err);

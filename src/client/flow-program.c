@@ -83,8 +83,6 @@ int flow_describe(struct run *run, struct execution *ret, struct error *err)
 		r = flow_describe_invoke(run, &in, err);
 	else
 		r = describe_language(run, &in, err);
-	if (r >= 0 && run->request->n_stages == 0)
-		r = flow_add_startup(run, &in, err);
 	if (r >= 0)
 		*ret = in;
 	return r;

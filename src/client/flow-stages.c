@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `stages`: several programs in one sandbox, in order. What has `argv` is a command. What has `code` is a program of the
- * request's language, in a file of its own (code-2.py), or a shell command where there is no language or the language is a
+ * request's language, in a file of its own (main-2.py), or a shell command where there is no language or the language is a
  * shell. Stages of a compiled language are all built before the first one runs, each as if it were the only program; the
  * product of the second lies in /build/2.
  */

@@ -26,7 +26,7 @@ static const struct placeholder *match(const struct placeholder *table, const ch
 	return NULL;
 }
 
-/* "/sandbox/dir/code.ts" -> "code" */
+/* "/sandbox/dir/main.ts" -> "main" */
 static void stem_of(const char *path, char ret[STEM_MAX])
 {
 	const char *slash = strrchr(path, '/');

@@ -20,18 +20,13 @@
 #include "base/suggest.h"
 #include "client/data.h"
 
-enum { LANGUAGES_MAX = 256, NAME_LEN_MAX = 40, RUNNERS_MAX = 32, PLACES_MAX = 32 };
+enum { LANGUAGES_MAX = 256, NAME_LEN_MAX = 40, RUNNERS_MAX = 32 };
 
 struct runner {
 	char *name;
 	char *text;
 	size_t len;
 	int r; /* negative: why there is no text */
-};
-
-struct place { /* of a runner */
-	char *name;
-	char *path; /* NULL: not for everybody to read */
 };
 
 struct registry {
@@ -41,10 +36,6 @@ struct registry {
 	bool complete; /* every file has been loaded, and they are sorted */
 	struct runner runners[RUNNERS_MAX];
 	size_t n_runners;
-	char *runners_dir; /* real path; NULL: sandboxes cannot reach it */
-	bool sought_dir;
-	struct place places[PLACES_MAX];
-	size_t n_places;
 };
 
 int registry_new(const char *data_dir, struct registry **ret, struct error *err)
@@ -73,11 +64,6 @@ struct registry *registry_free(struct registry *reg)
 		free(reg->runners[i].name);
 		free(reg->runners[i].text);
 	}
-	for (size_t i = 0; i < reg->n_places; i++) {
-		free(reg->places[i].name);
-		free(reg->places[i].path);
-	}
-	free(reg->runners_dir);
 	free(reg->languages);
 	free(reg->data_dir);
 	free(reg);
@@ -420,75 +406,6 @@ int registry_runner(struct registry *reg, const char *name, struct span *ret)
 		return runner->r;
 	*ret = (struct span){ runner->text ? runner->text : "", runner->len };
 	return 0;
-}
-
-/* Whether every directory of an absolute path lets others pass. */
-static bool is_open_to_all(const char *path)
-{
-	char above[PATH_MAX];
-	struct stat st;
-
-	if (snprintf(above, sizeof(above), "%s/", path) >= (int)sizeof(above))
-		return false;
-	for (char *slash = strrchr(above, '/'); slash > above; slash = strrchr(above, '/')) {
-		*slash = '\0';
-		if (stat(above, &st) < 0 || !(st.st_mode & S_IXOTH))
-			return false;
-	}
-	return true;
-}
-
-/* A root's sandboxes are somebody else, whoever that will be; another user's are that user. */
-static const char *open_runners(struct registry *reg)
-{
-	char path[PATH_MAX];
-
-	if (reg->sought_dir)
-		return reg->runners_dir;
-	reg->sought_dir = true;
-	if (snprintf(path, sizeof(path), "%s/runners", reg->data_dir) < (int)sizeof(path))
-		reg->runners_dir = realpath(path, NULL);
-	if (reg->runners_dir && geteuid() == 0 && !is_open_to_all(reg->runners_dir)) {
-		free(reg->runners_dir);
-		reg->runners_dir = NULL;
-	}
-	return reg->runners_dir;
-}
-
-static int find_place(struct registry *reg, const char *name, struct place *ret)
-{
-	const mode_t needed = geteuid() == 0 ? S_IROTH : 0;
-	const char *dir = open_runners(reg);
-	struct place place = { .name = strdup(name) };
-	struct stat st;
-
-	if (!place.name)
-		return -ENOMEM;
-	if (dir && asprintf(&place.path, "%s/%s", dir, name) < 0) {
-		free(place.name);
-		return -ENOMEM;
-	}
-	if (dir && (lstat(place.path, &st) < 0 || !S_ISREG(st.st_mode) ||
-		    (st.st_mode & needed) != needed)) {
-		free(place.path);
-		place.path = NULL;
-	}
-	*ret = place;
-	return 0;
-}
-
-const char *registry_runner_path(struct registry *reg, const char *name)
-{
-	struct place *place = reg->places, *end = reg->places + reg->n_places;
-
-	while (place < end && strcmp(place->name, name) != 0)
-		place++;
-	if (place == end) {
-		if (reg->n_places == PLACES_MAX || find_place(reg, name, place) < 0)
-			return NULL;
-		reg->n_places++;
-	}
-	return place->path;
 }
 
 static json_t *words_to_json(const char *const *words)

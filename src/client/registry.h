@@ -43,8 +43,6 @@ int registry_list(struct registry *reg, const char *word, const struct language 
 		  size_t *n, struct error *err) _must_check_;
 /* What runners/<name> holds, read once. Negative: it cannot be read; asked once too. */
 int registry_runner(struct registry *reg, const char *name, struct span *ret) _must_check_;
-/* Where runners/<name> lies, for a plan to show: absolute, readable by everybody. NULL: it is not. Looked up once. */
-const char *registry_runner_path(struct registry *reg, const char *name);
 /* The list of `atoll languages --json` and GET /v1/languages. */
 int registry_to_json(struct registry *reg, const struct prober *p, json_t **ret,
 		     struct error *err) _must_check_;

@@ -64,14 +64,15 @@ static int name_source(struct run *run, struct error *err)
 
 	if (!lang || (!req->code.data && !req->entry))
 		return 0;
-	if (req->entry) {
+	if (req->code.data) {
+		language_source_name(lang, &(struct program_text){ req->code, req->entry },
+				     run->source, sizeof(run->source));
+	} else {
 		code = entry_data(req);
 		if (!code)
 			return error_field(err, "entry", "entry: '%.200s' is not among the files",
 					   req->entry);
 		(void)snprintf(run->source, sizeof(run->source), "%s", req->entry);
-	} else {
-		language_source_name(lang, code->data, code->len, run->source, sizeof(run->source));
 	}
 	run->code = *code;
 	if (lang->class_pattern)
@@ -80,10 +81,23 @@ static int name_source(struct run *run, struct error *err)
 	return 0;
 }
 
+static int check_private(const char *path, const char *field, struct error *err)
+{
+	if (strncmp(path, FLOW_PRIVATE, sizeof(FLOW_PRIVATE) - 1) == 0)
+		return error_field(err, field,
+				   "%s: '%.200s': names that begin with " FLOW_PRIVATE
+				   " are reserved",
+				   field, path);
+	return 0;
+}
+
 static int list_files(struct run *run, struct error *err)
 {
 	const struct request *req = run->request;
+	int r = check_private(run->source, "entry", err);
 
+	if (r < 0)
+		return r;
 	run->files = arena_alloc(&run->memory, (req->n_files + 1) * sizeof(*run->files));
 	if (!run->files)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
@@ -94,11 +108,9 @@ static int list_files(struct run *run, struct error *err)
 	for (size_t i = 0; i < req->n_files; i++) {
 		const struct request_file *f = &req->files[i];
 
-		if (strncmp(f->path, FLOW_PRIVATE, sizeof(FLOW_PRIVATE) - 1) == 0)
-			return error_field(err, "files",
-					   "files: '%.200s': names that begin with " FLOW_PRIVATE
-					   " are reserved",
-					   f->path);
+		r = check_private(f->path, "files", err);
+		if (r < 0)
+			return r;
 		run->files[run->n_files++] = (struct build_file){
 			.base = SANDBOX_WORK, .path = f->path, .data = f->data, .mode = f->mode
 		};

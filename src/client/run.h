@@ -157,10 +157,6 @@ int flow_version(struct run *run, char **ret) _must_check_;
 int atoll_settle_version(struct atoll *a, const char *asked, const char *image,
 			 const struct language **lang, struct error *err) _must_check_;
 
-/* flow-startup.c: files that the language's interpreter runs before the program, for an execution whose stage is the language's */
-struct execution;
-int flow_add_startup(struct run *run, struct execution *in, struct error *err) _must_check_;
-
 /* flow-execute.c: one sandbox */
 struct execution {
 	const struct decision *decision;
@@ -175,8 +171,6 @@ struct execution {
 	bool build_scratch;	      /* SANDBOX_BUILD can be filled in a finished sandbox */
 	const struct plan_warm *warm; /* how its one stage can be had already running, or NULL */
 	const char *kit;	      /* host directory shown as SANDBOX_KIT, or NULL */
-	const struct build_show *startup;
-	size_t n_startup;
 	int (*on_file)(void *data, const struct record_file *file, int fd);
 	void *file_data;
 };

@@ -98,9 +98,9 @@ static void make_key(const char *name, const char *text, const char *flag, char 
 static void test_key(void **state _unused_)
 {
 	static const char *const variants[][3] = {
-		{ "code.c", "int x;", "-O2" }, { "code.c", "int y;", "-O2" },
-		{ "code.c", "int x;", "-O1" }, { "cod.c", "eint x;", "-O2" },
-		{ "code.c", "int x", ";-O2" },
+		{ "main.c", "int x;", "-O2" }, { "main.c", "int y;", "-O2" },
+		{ "main.c", "int x;", "-O1" }, { "mai.c", "nint x;", "-O2" },
+		{ "main.c", "int x", ";-O2" },
 	};
 	const struct request_file one[] = { { "b", { "2", 1 }, 0 }, { "a", { "1", 1 }, 0 } };
 	const struct request_file two[] = { { "a", { "1", 1 }, 0 }, { "b", { "2", 1 }, 0 } };
@@ -116,7 +116,7 @@ static void test_key(void **state _unused_)
 		for (size_t j = 0; j < i; j++)
 			assert_string_not_equal(keys[i], keys[j]);
 	}
-	make_key("code.c", "int x;", "-O2", again);
+	make_key("main.c", "int x;", "-O2", again);
 	assert_string_equal(again, keys[0]);
 	/* The order of files does not matter; the toolchain does, and must be there. */
 	assert_int_equal(buildcache_key(&in, again), 0);
@@ -140,7 +140,7 @@ static void test_round_trip(void **state _unused_)
 	struct build_product loaded = { 0 };
 	char key[SHA256_HEX];
 
-	make_key("code.c", "1", "-O2", key);
+	make_key("main.c", "1", "-O2", key);
 	assert_int_equal(buildcache_load(cache_fd, key, &loaded), -ENOENT);
 	assert_int_equal(buildcache_store(cache_fd, key, &product, MiB), 0);
 	assert_int_equal(buildcache_load(cache_fd, key, &loaded), 0);
@@ -161,7 +161,7 @@ static void test_corruption(void **state _unused_)
 	struct build_product loaded = { 0 };
 	char key[SHA256_HEX];
 
-	make_key("code.c", "2", "-O2", key);
+	make_key("main.c", "2", "-O2", key);
 	assert_int_equal(buildcache_store(cache_fd, key, &product, MiB), 0);
 	assert_int_equal(each_entry(corrupt_entry), 1);
 	assert_int_equal(buildcache_load(cache_fd, key, &loaded), -ENOENT);
@@ -176,7 +176,7 @@ static void test_bad_products(void **state _unused_)
 	const struct build_product too_large = { .files = &large, .n_files = 1 };
 	char key[SHA256_HEX];
 
-	make_key("code.c", "3", "-O2", key);
+	make_key("main.c", "3", "-O2", key);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		assert_true(buildcache_store(cache_fd, key, &bad[i], MiB) < 0);
 	assert_int_equal(buildcache_store(cache_fd, key, &too_large, 512), -EFBIG);
@@ -197,7 +197,7 @@ static void test_sweep(void **state _unused_)
 		char text[2] = { (char)('a' + i), '\0' };
 		struct timespec times[2] = { { .tv_sec = 1000 + i }, { .tv_sec = 1000 + i } };
 
-		make_key("code.c", text, "-O2", keys[i]);
+		make_key("main.c", text, "-O2", keys[i]);
 		assert_int_equal(buildcache_store(cache_fd, keys[i], &p, 16 * KiB), 0);
 		assert_int_equal(utimensat(dir, keys[i], times, 0), 0);
 	}

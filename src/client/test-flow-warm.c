@@ -32,14 +32,13 @@ static void put(const char *name, const char *text)
 	(void)fd_close(fd);
 }
 
-#define LANGUAGE(name) "name: " name "\ntitle: X\nsource: code." name "\npackage: x\nrun: [/x]\n"
+#define LANGUAGE(name) "name: " name "\ntitle: X\nsource: main." name "\npackage: x\nrun: [/x]\n"
 
 static const char forked[] =
 	LANGUAGE("forked") "runtime: /bin/sh\nextensions: [py]\nenv: {A: '{cpus}', HOME: /h}\n"
 			   "warm:\n  kind: fork\n  runner: z.py\n  run: [/bin/sh, '{runner}']\n"
 			   "  env: {B: '{usual}', OMP_NUM_THREADS: '{cpus}'}\n"
-			   "  tiers: [[num, pan, mat.plot], [num], [other]]\n  cold_env: [PY*]\n"
-			   "startup: {path: S, files: {a.py: z.py}}\n";
+			   "  tiers: [[num, pan, mat.plot], [num], [other]]\n  cold_env: [PY*]\n";
 static const char started[] =
 	LANGUAGE("started") "runtime: /bin/sh\nenv: {A: '{memory_mb}'}\n"
 			    "warm: {kind: start, runner: s.js, run: [/bin/sh, -e, "
@@ -230,11 +229,11 @@ static void test_table(void **state _unused_)
 	check_words(table.runtimes[0].argv, argv);
 	check_words(table.runtimes[0].env,
 		    "PATH=/usr/local/bin:/usr/bin:/bin USER=sandbox LOGNAME=sandbox "
-		    "LC_CTYPE=C.UTF-8 TMPDIR=/tmp ATOLL_TEXT=/sandbox/code.forked A=1 HOME=/h "
+		    "LC_CTYPE=C.UTF-8 TMPDIR=/tmp ATOLL_TEXT=/sandbox/main.forked A=1 HOME=/h "
 		    "OPENBLAS_NUM_THREADS=1 "
 		    "MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1 B=PATH=/usr/local/bin:/usr/bin:/bin\n"
 		    "USER=sandbox\nLOGNAME=sandbox\nLC_CTYPE=C.UTF-8\nTMPDIR=/tmp\nA=1\nHOME=/"
-		    "h\nS=/.atoll "
+		    "h "
 		    "OMP_NUM_THREADS=1");
 	arena_done(&memory);
 	assert_int_equal(

@@ -55,14 +55,14 @@ static void make_link(const char *target, const char *name)
 
 static const char python_yaml[] =
 	"name: python\ntitle: Python\naliases: [py, python3]\n"
-	"extensions: [py]\nshebangs: [python3, python]\nsource: code.py\n"
+	"extensions: [py]\nshebangs: [python3, python]\nsource: main.py\n"
 	"runtime: /usr/bin/python3\npackage: python3\n"
 	"version: [/usr/bin/python3, --version]\n"
 	"version_prefix: \"Python \"\nrun: [/usr/bin/python3, \"{source}\"]\n";
-static const char old_yaml[] = "name: python@2.7\ntitle: Python 2\nsource: code.py\n"
+static const char old_yaml[] = "name: python@2.7\ntitle: Python 2\nsource: main.py\n"
 			       "runtime: /usr/bin/python2\npackage: python2\n"
 			       "run: [/usr/bin/python2, \"{source}\"]\n";
-static const char c_yaml[] = "name: c\ntitle: C\nextensions: [c]\nsource: code.c\n"
+static const char c_yaml[] = "name: c\ntitle: C\nextensions: [c]\nsource: main.c\n"
 			     "runtime: /usr/bin/gcc\npackage: gcc libc6-dev\nneeds: [/lib/x.h]\n"
 			     "run: [/bin/true]\n"
 			     "versions: {11: {runtime: /usr/bin/gcc-11, package: gcc-11}}\n";
@@ -315,47 +315,13 @@ static void test_broken_file(void **state _unused_)
 	assert_int_equal(unlink(path), 0);
 }
 
-static const char *place_of(const char *name, char ret[256])
-{
-	struct registry *reg;
-	const char *path;
-
-	assert_int_equal(registry_new(base, &reg, NULL), 0);
-	path = registry_runner_path(reg, name);
-	assert_ptr_equal(registry_runner_path(reg, name), path);
-	(void)snprintf(ret, 256, "%s", path ? path : "none");
-	(void)registry_free(reg);
-	return ret;
-}
-
-/* Sandboxes of root are other users. */
-static void test_runner_path(void **state _unused_)
-{
-	const bool root = geteuid() == 0;
-	char expected[256], found[256];
-
-	path_of("runners/x.py", expected, sizeof(expected));
-	make_dir("runners");
-	put("runners/x.py", "x", 0644);
-	assert_string_equal(place_of("x.py", found), root ? "none" : expected);
-	assert_int_equal(chmod(base, 0711), 0);
-	assert_string_equal(place_of("x.py", found), root ? "none" : expected);
-	path_of("runners", found, sizeof(found));
-	assert_int_equal(chmod(found, 0711), 0);
-	assert_string_equal(place_of("x.py", found), expected);
-	put("runners/x.py", "x", 0600);
-	assert_string_equal(place_of("x.py", found), root ? "none" : expected);
-	assert_string_equal(place_of("y.py", found), "none");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_find),	    cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_versions),    cmocka_unit_test(test_detect),
-		cmocka_unit_test(test_available),   cmocka_unit_test(test_version),
-		cmocka_unit_test(test_json),	    cmocka_unit_test(test_broken_file),
-		cmocka_unit_test(test_runner_path),
+		cmocka_unit_test(test_find),	  cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_versions),  cmocka_unit_test(test_detect),
+		cmocka_unit_test(test_available), cmocka_unit_test(test_version),
+		cmocka_unit_test(test_json),	  cmocka_unit_test(test_broken_file),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

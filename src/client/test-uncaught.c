@@ -24,38 +24,38 @@ static void test_plain(void **state)
 {
 	(void)state;
 	expect("noise\nTraceback (most recent call last):\n"
-	       "  File \"/sandbox/code.py\", line 3, in <module>\n    1/0\n    ~^~\n"
+	       "  File \"/sandbox/main.py\", line 3, in <module>\n    1/0\n    ~^~\n"
 	       "ZeroDivisionError: division by zero\n",
 	       "{\"type\":\"ZeroDivisionError\",\"message\":\"division by zero\","
-	       "\"file\":\"/sandbox/code.py\",\"line\":3}");
+	       "\"file\":\"/sandbox/main.py\",\"line\":3}");
 	expect("Traceback (most recent call last):\n"
-	       "  File \"/sandbox/code.py\", line 1, in <module>\n    raise KeyError\nKeyError\n",
-	       "{\"type\":\"KeyError\",\"message\":\"\",\"file\":\"/sandbox/code.py\",\"line\":1}");
+	       "  File \"/sandbox/main.py\", line 1, in <module>\n    raise KeyError\nKeyError\n",
+	       "{\"type\":\"KeyError\",\"message\":\"\",\"file\":\"/sandbox/main.py\",\"line\":1}");
 }
 
 static void test_last_frame_of_ours_and_last_block(void **state)
 {
 	(void)state;
 	expect("Traceback (most recent call last):\n"
-	       "  File \"/sandbox/code.py\", line 3, in <module>\n    f()\n"
+	       "  File \"/sandbox/main.py\", line 3, in <module>\n    f()\n"
 	       "ValueError: first\n\n"
 	       "During handling of the above exception, another exception occurred:\n\n"
 	       "Traceback (most recent call last):\n"
-	       "  File \"/sandbox/code.py\", line 9, in <module>\n    json.loads('x')\n"
+	       "  File \"/sandbox/main.py\", line 9, in <module>\n    json.loads('x')\n"
 	       "  File \"/usr/lib/python3.11/json/decoder.py\", line 355, in raw_decode\n    "
 	       "raise\n"
 	       "json.decoder.JSONDecodeError: Expecting value: line 1\n",
 	       "{\"type\":\"json.decoder.JSONDecodeError\",\"message\":\"Expecting value: line 1\","
-	       "\"file\":\"/sandbox/code.py\",\"line\":9}");
+	       "\"file\":\"/sandbox/main.py\",\"line\":9}");
 }
 
 static void test_syntax_error_has_no_header(void **state)
 {
 	(void)state;
-	expect("  File \"/sandbox/code.py\", line 1\n    print(\n         ^\n"
+	expect("  File \"/sandbox/main.py\", line 1\n    print(\n         ^\n"
 	       "SyntaxError: '(' was never closed\n",
 	       "{\"type\":\"SyntaxError\",\"message\":\"'(' was never closed\","
-	       "\"file\":\"/sandbox/code.py\",\"line\":1}");
+	       "\"file\":\"/sandbox/main.py\",\"line\":1}");
 }
 
 static void test_nothing_to_find(void **state)
@@ -64,7 +64,7 @@ static void test_nothing_to_find(void **state)
 	expect("", NULL);
 	expect("Error: my own message\n", NULL);
 	expect("Traceback (most recent call last):\n", NULL);
-	expect("  File \"/sandbox/code.py\", line", NULL);
+	expect("  File \"/sandbox/main.py\", line", NULL);
 	assert_null(uncaught_find("bash", "x", 1));
 }
 
@@ -72,15 +72,15 @@ static void test_no_newline_at_the_end_and_bad_bytes(void **state)
 {
 	(void)state;
 	expect("Traceback (most recent call last):\n"
-	       "  File \"/sandbox/code.py\", line 2, in <module>\nValueError: \xff",
+	       "  File \"/sandbox/main.py\", line 2, in <module>\nValueError: \xff",
 	       "{\"type\":\"ValueError\",\"message\":\"\xef\xbf\xbd\",\"file\":\"/sandbox/"
-	       "code.py\",\"line\":2}");
+	       "main.py\",\"line\":2}");
 }
 
 static void test_other_languages(void **state)
 {
-	static const char ruby[] = "/sandbox/code.rb:2:in `f': boom (RuntimeError)\n"
-				   "\tfrom /sandbox/code.rb:4:in `<main>'\n";
+	static const char ruby[] = "/sandbox/main.rb:2:in `f': boom (RuntimeError)\n"
+				   "\tfrom /sandbox/main.rb:4:in `<main>'\n";
 	json_t *got = uncaught_find("ruby", ruby, sizeof(ruby) - 1);
 
 	(void)state;

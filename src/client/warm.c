@@ -67,9 +67,6 @@ static const char *usual_env(const struct language *lang, const struct word_cont
 	buf_init(&text, REQUEST_WORD_MAX);
 	for (; r == 0 && *env; env++)
 		r = buf_printf(&text, "%s%s", text.len > 0 ? "\n" : "", *env);
-	if (r == 0 && lang->startup.path)
-		r = buf_printf(&text, "%s%s=" SANDBOX_START, text.len > 0 ? "\n" : "",
-			       lang->startup.path);
 	return r == 0 ? arena_strndup(memory, text.data ? text.data : "", text.len) : NULL;
 }
 

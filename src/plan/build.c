@@ -133,24 +133,6 @@ static void add_parents(struct builder *b, const char *path, size_t skip)
 	}
 }
 
-static void add_startup(struct builder *b, const struct plan_input *in)
-{
-	if (in->n_startup > 0)
-		add_dir(b, SANDBOX_START);
-	for (size_t i = 0; i < in->n_startup; i++) {
-		char path[PLAN_PATH_MAX];
-		int n = snprintf(path, sizeof(path), SANDBOX_START "/%s", in->startup[i].path);
-
-		if (n < 0 || (size_t)n >= sizeof(path)) {
-			b->r = b->r ? b->r : -ENAMETOOLONG;
-			return;
-		}
-		add_parents(b, path, sizeof(SANDBOX_START));
-		add(b, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL | OP_READABLE },
-		    (struct op_args){ .a = in->startup[i].source, .b = path });
-	}
-}
-
 static void add_root(struct builder *b, const struct plan_input *in)
 {
 	static const char *const links[] = {
@@ -175,7 +157,6 @@ static void add_root(struct builder *b, const struct plan_input *in)
 	if (in->kit)
 		add(b, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL | OP_READABLE },
 		    (struct op_args){ .a = in->kit, .b = SANDBOX_KIT });
-	add_startup(b, in);
 }
 
 static void add_devices(struct builder *b, const struct decision *d)

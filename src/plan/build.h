@@ -9,7 +9,6 @@
 #define SANDBOX_BUILD "/build"
 #define SANDBOX_KIT   "/kit"
 #define SANDBOX_SPACE "/workspace"
-#define SANDBOX_START "/.atoll"
 
 struct stage_spec { /* one program to run */
 	const char *name;
@@ -37,11 +36,6 @@ struct plan_warm {
 		*file; /* WARM_START: of the runners, what it finds as WARM_FILE_FD; NULL: none */
 };
 
-struct build_show {	    /* a small file of the host, copied below SANDBOX_START */
-	const char *source; /* absolute; passed over where it is not to be seen */
-	const char *path;   /* relative */
-};
-
 struct plan_input {
 	const struct decision *decision;
 	const struct stage_spec *stages;
@@ -52,8 +46,6 @@ struct plan_input {
 	bool build_scratch; /* SANDBOX_BUILD is a scratch directory: it can be filled in a finished sandbox */
 	const struct plan_warm *warm; /* or NULL */
 	const char *kit; /* host directory that is shown as SANDBOX_KIT when it is there, or NULL */
-	const struct build_show *startup;
-	size_t n_startup;
 };
 
 /* The variables every program gets; NULL-terminated. */

@@ -155,41 +155,6 @@ static void test_warm_fork(void **state)
 	assert_int_equal(op[3].kind, OP_STAGE);
 }
 
-/* In the root, so that sandboxes made ahead have them; their folders once each. */
-static void test_startup(void **state)
-{
-	static const struct build_show files[] = { { "/data/start.py", "a.py" },
-						   { "/data/start.bin", "sub/a.pyc" } };
-	static const char *const targets[] = { "/.atoll", "/.atoll/a.py", "/.atoll/sub",
-					       "/.atoll/sub/a.pyc" };
-	_cleanup_(plan_done) struct plan p = { 0 };
-	struct plan_view v;
-	struct sample s;
-	size_t n = 0;
-
-	(void)state;
-	sample_init(&s);
-	s.input.startup = files;
-	s.input.n_startup = ARRAY_SIZE(files);
-	assert_int_equal(plan_build(&s.input, &p, NULL), 0);
-	v = plan_as_view(&p);
-	for (uint32_t i = 0; v.ops[i].kind != OP_PIVOT; i++) {
-		const struct op *op = &v.ops[i];
-
-		if (strncmp(op_b(&v, op), "/.atoll", 7) != 0)
-			continue;
-		assert_true(n < ARRAY_SIZE(targets));
-		assert_string_equal(op_b(&v, op), targets[n]);
-		assert_int_equal(op->kind, n % 2 ? OP_SHOW : OP_DIR);
-		if (n % 2) {
-			assert_string_equal(op_a(&v, op), files[n / 2].source);
-			assert_int_equal(op->flags, OP_OPTIONAL | OP_READABLE);
-		}
-		n++;
-	}
-	assert_int_equal(n, ARRAY_SIZE(targets));
-}
-
 static void test_workspace(void **state)
 {
 	_cleanup_(plan_done) struct plan p = { 0 };
@@ -322,7 +287,7 @@ int main(void)
 		cmocka_unit_test(test_warm_start),	cmocka_unit_test(test_warm_fork),
 		cmocka_unit_test(test_workspace),	cmocka_unit_test(test_root_steps),
 		cmocka_unit_test(test_build_read_only), cmocka_unit_test(test_wire_bytes),
-		cmocka_unit_test(test_path_too_long),	cmocka_unit_test(test_startup),
+		cmocka_unit_test(test_path_too_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -221,11 +221,12 @@ static int check_stages(const struct decision *d, struct error *err)
 static int check_source(const struct decision *d, struct error *err)
 {
 	const struct request *req = d->request;
-	char name[256];
+	const struct program_text program = { req->code, req->entry };
+	char name[REQUEST_PATH_MAX + 1];
 
 	if (!d->language || !req->code.data)
 		return 0;
-	language_source_name(d->language, req->code.data, req->code.len, name, sizeof(name));
+	language_source_name(d->language, &program, name, sizeof(name));
 	return check_name(req, name,
 			  "itself is stored; give the file another name, or name it as entry "
 			  "instead of code",

@@ -11,11 +11,11 @@
 #include "spec/test-support.h"
 
 static const char language_text[] =
-	"name: demo\ntitle: Demo\nsource: code.demo\nruntime: /usr/bin/demo\npackage: demo\n"
+	"name: demo\ntitle: Demo\nsource: main.demo\nruntime: /usr/bin/demo\npackage: demo\n"
 	"compile: [/usr/bin/democ]\ncompile_limits: {timeout: 60, memory: 1g, cpus: 64}\n"
 	"run: [/usr/bin/demo]\nrunner: demo/invoke\n";
 static const char versions_text[] =
-	"name: demo\ntitle: Demo\nsource: code.demo\nruntime: /usr/bin/demo\npackage: demo\n"
+	"name: demo\ntitle: Demo\nsource: main.demo\nruntime: /usr/bin/demo\npackage: demo\n"
 	"run: [/usr/bin/demo]\nversions: {'2.0': {runtime: /usr/bin/demo2}}\n";
 static const char java_text[] =
 	"name: java\ntitle: Java\nclass: java\nsource: '{class}.java'\nruntime: /usr/bin/java\n"
@@ -117,9 +117,9 @@ static const struct {
 	  "out" },
 	{ plain, java_text, "{\"code\": \"\", \"compiler_args\": [\"-O3\"]}", ERROR_INPUT,
 	  "compiler_args", "compiler_args: Java has no compile stage; leave them out" },
-	{ plain, language_text, "{\"code\": \"\", \"files\": {\"code.demo\": \"\"}}", ERROR_INPUT,
+	{ plain, language_text, "{\"code\": \"\", \"files\": {\"main.demo\": \"\"}}", ERROR_INPUT,
 	  "files",
-	  "files: 'code.demo' is where the code itself is stored; give the file another "
+	  "files: 'main.demo' is where the code itself is stored; give the file another "
 	  "name, or name it as entry instead of code" },
 	{ plain, java_text,
 	  "{\"code\": \"public class Foo {}\", \"files\": {\"Foo.java/x\": \"\"}}", ERROR_INPUT,
@@ -127,10 +127,10 @@ static const struct {
 	  "files: 'Foo.java' is where the code itself is stored; give the file another "
 	  "name, or name it as entry instead of code" },
 	{ plain, language_text,
-	  "{\"stages\": [{\"argv\": [\"x\"]}, {\"code\": \"x\"}], \"files\": {\"code-2.demo\": "
+	  "{\"stages\": [{\"argv\": [\"x\"]}, {\"code\": \"x\"}], \"files\": {\"main-2.demo\": "
 	  "\"\"}}",
 	  ERROR_INPUT, "files",
-	  "files: 'code-2.demo' is where the code of a stage is stored; give the file another "
+	  "files: 'main-2.demo' is where the code of a stage is stored; give the file another "
 	  "name" },
 	{ plain, java_text,
 	  "{\"stages\": [{\"code\": \"class Foo {}\"}], \"files\": {\"Foo.java\": \"\"}}",
@@ -155,7 +155,7 @@ static void test_refusals(void **state _unused_)
 /* What is a word of a command can be as long as a word; what is a file, as long as a program. */
 static void test_long_stages(void **state _unused_)
 {
-	static const char shell[] = "name: sh\ntitle: Sh\nsource: code.sh\nruntime: /bin/sh\n"
+	static const char shell[] = "name: sh\ntitle: Sh\nsource: main.sh\nruntime: /bin/sh\n"
 				    "package: sh\nrun: [/bin/sh]\ncommand: [/bin/sh, -c]\n";
 	const char *const languages[] = { NULL, shell, language_text };
 	enum { LONG = REQUEST_WORD_MAX + 1 };
@@ -181,7 +181,7 @@ static void test_long_stages(void **state _unused_)
 static void test_preload(void **state _unused_)
 {
 	static const char forked[] =
-		"name: demo\ntitle: Demo\nsource: code.demo\nruntime: /usr/bin/demo\npackage: "
+		"name: demo\ntitle: Demo\nsource: main.demo\nruntime: /usr/bin/demo\npackage: "
 		"demo\n"
 		"run: [/usr/bin/demo]\nwarm: {kind: fork, runner: z, run: [/usr/bin/demo]}\n";
 	struct fixture f = { .facts = good_host };

@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (language_parse(&doc, &lang, NULL) == 0) {
 		(void)language_has_shebang(lang, doc.text, doc.len);
 		(void)language_matches(lang, lang->title);
-		language_source_name(lang, doc.text, doc.len, name, sizeof(name));
+		language_source_name(lang, &(struct program_text){ { doc.text, doc.len }, NULL },
+				     name, sizeof(name));
 	}
 	(void)language_free(lang);
 	language_class_name(doc.text, doc.len, name, sizeof(name));

@@ -10,9 +10,6 @@ enum { NAME_BYTES_MAX = 32, TEXT_BYTES_MAX = 1024, WORDS_COUNT_MAX = 256 };
 /* A map of names and texts, or a list of "K=V" words: both become words. */
 int language_read_env(const struct reader *r, const struct key_rule *rule, const json_t *value,
 		      void *object) _must_check_;
-/* The section `startup`; object is the language. */
-int language_read_startup(const struct reader *r, const struct key_rule *rule, const json_t *value,
-			  void *object) _must_check_;
 /* The section `warm`; object is the language. */
 int language_read_warm(const struct reader *r, const struct key_rule *rule, const json_t *value,
 		       void *object) _must_check_;

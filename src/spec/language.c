@@ -143,7 +143,6 @@ static const struct key_rule language_rules[] = {
 	{ .key = "etc", .read = read_etc, WORDS(etc) },
 	{ .key = "libraries", .read = read_words, WORDS(libraries) },
 	{ .key = "runner", .read = read_text, MEMBER(runner), .max = TEXT_BYTES_MAX },
-	{ .key = "startup", .read = language_read_startup },
 	{ .key = "warm", .read = language_read_warm },
 	{ .key = "kit", .read = language_read_kit },
 	{ .key = "command", .read = read_words, WORDS(command) },
@@ -333,18 +332,30 @@ bool language_has_shebang(const struct language *lang, const char *line, size_t 
 	return holds_span(lang->shebangs, word);
 }
 
-void language_source_name(const struct language *lang, const char *code, size_t len, char *ret,
-			  size_t size)
+/* Compilers tell by the extension what they are given, and Java by the class; an interpreter takes any name. */
+static bool keeps_name(const struct language *lang, const char *name)
+{
+	const char *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');
+
+	if (lang->class_pattern)
+		return false;
+	return !lang->compile_argv[0] || (dot && language_has_extension(lang, dot + 1));
+}
+
+void language_source_name(const struct language *lang, const struct program_text *program,
+			  char *ret, size_t size)
 {
 	static const char mark[] = "{class}";
 	const char *at = strstr(lang->source, mark);
 	char name[192];
 
 	if (!at) {
-		(void)snprintf(ret, size, "%s", lang->source);
+		bool kept = program->name && keeps_name(lang, program->name);
+
+		(void)snprintf(ret, size, "%s", kept ? program->name : lang->source);
 		return;
 	}
-	language_class_name(code, len, name, sizeof(name));
+	language_class_name(program->code.data, program->code.len, name, sizeof(name));
 	(void)snprintf(ret, size, "%.*s%s%s", (int)(at - lang->source), lang->source, name,
 		       at + strlen(mark));
 }
@@ -356,7 +367,8 @@ void language_stage_source(const struct language *lang, size_t stage, const char
 	size_t n = dot ? (size_t)(dot - lang->source) : strlen(lang->source);
 
 	if (lang->class_pattern)
-		language_source_name(lang, code, strlen(code), ret, size);
+		language_source_name(lang, &(struct program_text){ { code, strlen(code) }, NULL },
+				     ret, size);
 	else
 		(void)snprintf(ret, size, "%.*s-%zu%s", (int)n, lang->source, stage + 1,
 			       dot ? dot : "");

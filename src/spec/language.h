@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/span.h"
 #include "spec/arena.h"
 #include "spec/limits.h"
 #include "spec/yaml.h"
@@ -46,15 +47,6 @@ struct language_kit {
 	const char **doubt; /* a compiler that says any of these is asked again without the kit */
 };
 
-/*
- * Section `startup`: files that the interpreter finds and runs by itself before a program, because a variable names their folder.
- * Whatever they do about the program, they hide that variable from it. All NULL without the section.
- */
-struct language_startup {
-	const char *path;   /* variable, a list of folders; theirs comes first */
-	const char **files; /* "NAME=FILE" words: name in the folder, file of runners/ */
-};
-
 struct language {
 	json_t *root;		    /* owns every string below */
 	struct arena memory;	    /* owns the lists */
@@ -63,7 +55,7 @@ struct language {
 	const char **aliases;	    /* NULL-terminated lists, never NULL */
 	const char **extensions;    /* without dot */
 	const char **shebangs;	    /* interpreter base names: "python3" */
-	const char *source;	    /* "code.py"; Java: "{class}.java" */
+	const char *source;	    /* "main.py"; Java: "{class}.java" */
 	const char *runtime;	    /* absolute path that must exist in the sandbox's root */
 	const char *package;	    /* Debian package that provides it */
 	const char **needs;	    /* further absolute paths that must exist */
@@ -81,7 +73,6 @@ struct language {
 	const char *runner;    /* runners/<file> that implements --invoke, or NULL */
 	const char **
 		command; /* words that the code of a stage follows as one word; empty: it is a file */
-	struct language_startup startup;
 	struct language_warm warm;
 	struct language_kit kit;
 	const char *id; /* what a request names: the name, or "python@3.12" of a version */
@@ -112,10 +103,17 @@ bool language_has_shebang(const struct language *lang, const char *line, size_t 
 void language_class_name(const char *source, size_t len, char *ret, size_t size);
 /* The same with its package before it, as `java` wants it: "org.example.Main". */
 void language_main_class(const char *source, size_t len, char *ret, size_t size);
-/* The file name under which code is stored: `source`, with {class} filled in from the code. */
-void language_source_name(const struct language *lang, const char *code, size_t len, char *ret,
-			  size_t size);
-/* The same for the code of a stage, counted from 0: "code-2.py". No two stages share it, but for {class}. */
+struct program_text {
+	struct span code;
+	const char *name; /* that the caller has for it, or NULL */
+};
+/*
+ * The file name under which code is stored: the caller's where the language can run a file of that name, else `source`, with
+ * {class} filled in from the code.
+ */
+void language_source_name(const struct language *lang, const struct program_text *program,
+			  char *ret, size_t size);
+/* The same for the code of a stage, counted from 0: "main-2.py". No two stages share it, but for {class}. */
 void language_stage_source(const struct language *lang, size_t stage, const char *code, char *ret,
 			   size_t size);
 /* Whether a warm runtime would see this variable too late; only of languages with that section. */

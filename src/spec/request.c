@@ -323,9 +323,8 @@ static bool is_given(const json_t *root, const char *key)
 static int check_pairs(const struct reader *r, const json_t *root)
 {
 	static const char *const apart[][2] = {
-		{ "entry", "code" },  { "tests", "stages" }, { "tests", "invoke" },
-		{ "tests", "stdin" }, { "tests", "tty" },    { "stages", "invoke" },
-		{ "invoke", "tty" },
+		{ "tests", "stages" }, { "tests", "invoke" },  { "tests", "stdin" },
+		{ "tests", "tty" },    { "stages", "invoke" }, { "invoke", "tty" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(apart); i++) {
@@ -341,7 +340,7 @@ static int check_entry(const struct reader *r, const struct request *req)
 {
 	struct reader at = reader_at(r, "entry");
 
-	if (!req->entry)
+	if (!req->entry || req->code.data)
 		return 0;
 	for (size_t i = 0; i < req->n_files; i++)
 		if (strcmp(req->files[i].path, req->entry) == 0)

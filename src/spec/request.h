@@ -86,7 +86,8 @@ struct request {
 	bool workspace_cwd;	  /* programs start in it */
 	bool read_only;
 	bool tty;
-	const char *entry; /* file to run instead of code.<ext>, or NULL */
+	const char *
+		entry; /* of the files, the one to run; with code: the name code is stored under; or NULL */
 	struct request_stage *stages;
 	size_t n_stages;
 	struct request_test *tests;

@@ -8,7 +8,7 @@
 #include "spec/test-support.h"
 
 #define LEAST                                                                                      \
-	"name: x\ntitle: X\nsource: code.x\nruntime: /usr/bin/x\npackage: x\nrun: [/usr/bin/x]\n"
+	"name: x\ntitle: X\nsource: main.x\nruntime: /usr/bin/x\npackage: x\nrun: [/usr/bin/x]\n"
 
 static struct language *language_from(const char *text)
 {
@@ -123,32 +123,11 @@ static void test_warm(void **state _unused_)
 	assert_null(language_free(lang));
 }
 
-static void test_startup(void **state _unused_)
-{
-	struct language *lang = language_from(
-		LEAST "startup: {path: XPATH, files: {a.x: x/start.x, sub/a.y: x/start.y}}\n");
-
-	assert_string_equal(lang->startup.path, "XPATH");
-	assert_string_equal(lang->startup.files[0], "a.x=x/start.x");
-	assert_string_equal(lang->startup.files[1], "sub/a.y=x/start.y");
-	assert_null(lang->startup.files[2]);
-	assert_null(language_free(lang));
-
-	lang = language_from(LEAST);
-	assert_null(lang->startup.path);
-	assert_null(language_free(lang));
-}
-
 #define WARM(text) LEAST "warm: {" text "}\n"
 
 static const struct {
 	const char *yaml, *text;
 } refusals[] = {
-	{ LEAST "startup: {path: X}\n", "x.yaml: startup: it needs both path and files" },
-	{ LEAST "startup: {path: X, files: {../a: b}}\n",
-	  "x.yaml: startup.files: '../a=b' is not NAME=FILE" },
-	{ LEAST "startup: {path: X, files: {a: /b}}\n",
-	  "x.yaml: startup.files: 'a=/b' is not NAME=FILE" },
 	{ "name: x\n", "x.yaml: title: it is missing" },
 	{ "[]", "x.yaml: a list is not an object" },
 	{ LEAST "speed: 1\n", "x.yaml: speed: there is no such key" },
@@ -318,12 +297,27 @@ static void test_source_name(void **state _unused_)
 		"name: java\ntitle: Java\nclass: java\nsource: "
 		"'{class}.java'\nruntime: /j\npackage: j\nrun: [j]\n");
 	struct language *plain = language_from(LEAST);
+	struct language *compiled = language_from(LEAST "compile: [c]\nextensions: [x]\n");
 	char name[64];
+	struct program_text program = { { "public class Foo {}", 19 }, "bar.java" };
 
-	language_source_name(java, "public class Foo {}", 19, name, sizeof(name));
+	language_source_name(java, &program, name, sizeof(name));
 	assert_string_equal(name, "Foo.java");
-	language_source_name(plain, "anything", 8, name, sizeof(name));
-	assert_string_equal(name, "code.x");
+	program.name = NULL;
+	language_source_name(plain, &program, name, sizeof(name));
+	assert_string_equal(name, "main.x");
+	program.name = "job"; /* an interpreter takes any name, a compiler wants its extension */
+	language_source_name(plain, &program, name, sizeof(name));
+	assert_string_equal(name, "job");
+	language_source_name(compiled, &program, name, sizeof(name));
+	assert_string_equal(name, "main.x");
+	program.name = "sub.x/job.y";
+	language_source_name(compiled, &program, name, sizeof(name));
+	assert_string_equal(name, "main.x");
+	program.name = "sub/job.X";
+	language_source_name(compiled, &program, name, sizeof(name));
+	assert_string_equal(name, "sub/job.X");
+	assert_null(language_free(compiled));
 	assert_null(language_free(java));
 	assert_null(language_free(plain));
 }
@@ -393,9 +387,9 @@ static void test_stage_source(void **state _unused_)
 	char name[64];
 
 	language_stage_source(plain, 0, "anything", name, sizeof(name));
-	assert_string_equal(name, "code-1.x");
+	assert_string_equal(name, "main-1.x");
 	language_stage_source(plain, 31, "anything", name, sizeof(name));
-	assert_string_equal(name, "code-32.x");
+	assert_string_equal(name, "main-32.x");
 	language_stage_source(java, 1, "public class Foo {}", name, sizeof(name));
 	assert_string_equal(name, "Foo.java");
 	assert_null(language_free(java));
@@ -410,7 +404,7 @@ int main(void)
 		cmocka_unit_test(test_all_keys),     cmocka_unit_test(test_warm),
 		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_detection),
 		cmocka_unit_test(test_class_names),  cmocka_unit_test(test_main_class),
-		cmocka_unit_test(test_source_name),  cmocka_unit_test(test_startup),
+		cmocka_unit_test(test_source_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -223,8 +223,6 @@ static const struct {
 	{ "{\"entry\": \"../m.py\"}", "entry",
 	  "entry: '../m.py' is not a relative file name without . and .." },
 	{ "{\"entry\": \"m.py\"}", "entry", "entry: 'm.py' is not among files" },
-	{ "{\"code\": \"\", \"entry\": \"a\", \"files\": {\"a\": \"\"}}", "entry",
-	  "entry: it cannot be combined with code" },
 	{ "{\"code\": \"\", \"labels\": {\"a\": 1}}", "labels.a", "labels.a: 1 is not a text" },
 	{ "{\"code\": \"\", \"labels\": {\"a=b\": \"c\"}}", "labels.a=b",
 	  "labels.a=b: a label's name has no '='" },

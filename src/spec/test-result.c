@@ -115,7 +115,7 @@ static struct result *full_result(void)
 	res->stages = calloc(1, sizeof(*res->stages));
 	(void)snprintf(res->stages[0].name, sizeof(res->stages[0].name), "compile");
 	res->stages[0].duration_us = 1500000;
-	res->stages[0].stderr_text = strdup("code.c:1: error");
+	res->stages[0].stderr_text = strdup("main.c:1: error");
 	res->n_tests = 1;
 	res->tests = calloc(1, sizeof(*res->tests));
 	res->tests[0] = (struct result_test){ .passed = false,
@@ -167,7 +167,7 @@ static void test_values(void **state _unused_)
 	assert_non_null(strstr(text, "\"path\": \"out\uFFFD.csv\", \"size\": 12"));
 	assert_non_null(strstr(text, "\"missing\": [\"overlay\", \"proc\"]"));
 	assert_non_null(strstr(text, "\"created_at\": \"2026-11-15T10:00:00.123Z\""));
-	assert_string_equal(json_string_value(at(stage, "stderr", NULL)), "code.c:1: error");
+	assert_string_equal(json_string_value(at(stage, "stderr", NULL)), "main.c:1: error");
 	assert_null(json_object_get(stage, "stdout"));
 	assert_string_equal(json_string_value(at(test, "verdict", NULL)), "wrong_answer");
 	assert_true(json_is_null(at(test, "stderr", NULL)));

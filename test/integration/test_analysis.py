@@ -84,11 +84,11 @@ def test_programs(run, language):
 def test_what_was_found_is_in_the_result(run):
     """result.error comes from the same tables, for each language with types of errors."""
     programs = {
-        "python": ("int('x')", "ValueError", "/sandbox/code.py", 1),
-        "javascript": ("null.x", "TypeError", "/sandbox/code.js", 1),
-        "ruby": ("\nraise 'boom'", "RuntimeError", "/sandbox/code.rb", 2),
-        "php": ("<?php\nthrow new LogicException('boom');", "LogicException", "/sandbox/code.php", 2),
-        "rust": ("fn main() {\n    panic!(\"boom\");\n}", "panic", "/sandbox/code.rs", 2),
+        "python": ("int('x')", "ValueError", "/sandbox/main.py", 1),
+        "javascript": ("null.x", "TypeError", "/sandbox/main.js", 1),
+        "ruby": ("\nraise 'boom'", "RuntimeError", "/sandbox/main.rb", 2),
+        "php": ("<?php\nthrow new LogicException('boom');", "LogicException", "/sandbox/main.php", 2),
+        "rust": ("fn main() {\n    panic!(\"boom\");\n}", "panic", "/sandbox/main.rs", 2),
         "bash": ("nosuchcommand", None, None, None),
     }
     answers = run([{"language": name, "code": row[0]} for name, row in programs.items()])

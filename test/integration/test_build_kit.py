@@ -20,7 +20,7 @@ SHELL = """
 name: shellc
 title: Shell compiler
 extensions: [shc]
-source: code.sh
+source: main.sh
 runtime: /bin/sh
 package: dash
 compile: [/bin/sh, "{source}"]
@@ -275,7 +275,7 @@ K=$K python3 -c 'import os
 K = os.environ["K"]
 for way in (lambda: os.open(K + "/token", os.O_RDWR), lambda: os.open(K, os.O_TMPFILE | os.O_RDWR),
             lambda: os.truncate(K + "/token", 0), lambda: os.setxattr(K + "/token", "user.x", b"1"),
-            lambda: os.utime(K + "/token"), lambda: os.rename("/sandbox/code.sh", K + "/token"),
+            lambda: os.utime(K + "/token"), lambda: os.rename("/sandbox/main.sh", K + "/token"),
             lambda: os.chown(K + "/token", 1000, 1000), lambda: os.write(os.open("/proc/self/fd/%d" % os.open(K + "/token", 0), 1), b"x")):
     try:
         way()

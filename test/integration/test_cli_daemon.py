@@ -188,7 +188,7 @@ def test_show_and_output_cannot_drive_a_terminal(fake):
     fake.table["GET", f"/v1/executions/{ID}"] = {
         **RESULT, "stdout": f"one\n{CONTROL}two", "status": "error", "exit_code": 1, "labels": {CONTROL: CONTROL},
         "cause": {"kind": "exit", "detail": CONTROL}, "files": [{"path": f"a{CONTROL}", "size": 12}],
-        "error": {"type": f"T{CONTROL}", "message": f"m{CONTROL}", "file": "/sandbox/code.py", "line": 3}}
+        "error": {"type": f"T{CONTROL}", "message": f"m{CONTROL}", "file": "/sandbox/main.py", "line": 3}}
     done = fake.atoll.run(["history", "show", ID])
     assert done.returncode == 0 and safe(done.out) and r"\x1b]0;owned" in done.out and "error, exit code 1" in done.out, done
     raw = f"one\n{CONTROL}".encode() + b"\xff\x00"

@@ -22,7 +22,7 @@ TREE = ("import os, json\nout = {}\n"
         "for top, dirs, names in os.walk('.'):\n"
         "    for n in names:\n"
         "        p = os.path.join(top, n)\n"
-        "        if n != 'code.py': out[p[2:]] = open(p, 'rb').read().decode('latin1')\n"
+        "        if n != 'main.py': out[p[2:]] = open(p, 'rb').read().decode('latin1')\n"
         "    for d in dirs: out.setdefault(os.path.join(top, d)[2:] + '/', None)\n"
         "print(json.dumps(out))")
 
@@ -111,7 +111,7 @@ def test_files_in_json(library):
 
 def test_the_source_name_may_not_be_overwritten_silently(atoll, work):
     (work / "a").write_text("print('impostor')")
-    done = atoll.run(["run", "-l", "python", "--file", f"code.py={work}/a", "-c", "print('real')"])
+    done = atoll.run(["run", "-l", "python", "--file", f"main.py={work}/a", "-c", "print('real')"])
     assert done.returncode == 125 or done.out == "real\n", done
 
 

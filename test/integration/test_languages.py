@@ -15,19 +15,19 @@ MIB = 1 << 20
 
 # name: (extension, what an uncaught error leaves on stderr, its exit code)
 LANGUAGES = {
-    "python": ("py", r"File \"/sandbox/code.py\", line 1.*RuntimeError: boom", 1),
-    "javascript": ("js", r"/sandbox/code.js:1.*Error: boom", 1),
-    "typescript": ("ts", r"/sandbox/code.ts:2.*Error: boom", 1),
-    "bash": ("sh", r"/sandbox/code.sh: line 2: boom: unbound variable", 1),
-    "ruby": ("rb", r"/sandbox/code.rb:1:.*boom \(RuntimeError\)", 1),
-    "go": ("go", r"panic: boom.*/sandbox/code.go:4", 2),
+    "python": ("py", r"File \"/sandbox/main.py\", line 1.*RuntimeError: boom", 1),
+    "javascript": ("js", r"/sandbox/main.js:1.*Error: boom", 1),
+    "typescript": ("ts", r"/sandbox/main.ts:2.*Error: boom", 1),
+    "bash": ("sh", r"/sandbox/main.sh: line 2: boom: unbound variable", 1),
+    "ruby": ("rb", r"/sandbox/main.rb:1:.*boom \(RuntimeError\)", 1),
+    "go": ("go", r"panic: boom.*/sandbox/main.go:4", 2),
     "c": ("c", r"boom", 134),
     "cpp": ("cpp", r"what\(\):  boom", 134),
-    "rust": ("rs", r"panicked at 'boom', .*code.rs:2:5", 101),
+    "rust": ("rs", r"panicked at 'boom', .*main.rs:2:5", 101),
     "java": ("java", r"IllegalStateException: boom.*Failing.main\(Failing.java:3\)", 1),
-    "php": ("php", r"Uncaught RuntimeException: boom in .*/sandbox/code.php", 255),
+    "php": ("php", r"Uncaught RuntimeException: boom in .*/sandbox/main.php", 255),
     "perl": ("pl", r"boom", 255),
-    "lua": ("lua", r"/sandbox/code.lua:1: boom", 1),
+    "lua": ("lua", r"/sandbox/main.lua:1: boom", 1),
     "r": ("R", r"Error: boom", 1),
 }
 COMPILED = ("typescript", "go", "c", "cpp", "rust", "java")
@@ -229,7 +229,7 @@ def test_invoke(atoll, language):
 
 
 def test_a_tool_is_no_module(atoll):
-    """Its file is called as the standard module is that pdb imports."""
+    """What pdb imports is Python's own."""
     tool = "print(__name__ != 'code')\nimport pdb\nclass Tool:\n    def where(self): return pdb.code.__file__\n"
     result = atoll.result(["-l", "python", "--invoke", "Tool.where", "-c", tool])
     assert result["stdout"] == "True\n" and result["value"].startswith("/usr/lib/python3"), result

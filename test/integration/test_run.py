@@ -137,8 +137,8 @@ def test_python_exception_is_named(atoll):
     result = atoll.python("\n\nprint(1 / 0)")
     assert result["status"] == "error" and result["exit_code"] == 1
     assert result["error"] == {"type": "ZeroDivisionError", "message": "division by zero",
-                               "file": "/sandbox/code.py", "line": 3}
-    assert 'File "/sandbox/code.py", line 3' in result["stderr"]
+                               "file": "/sandbox/main.py", "line": 3}
+    assert 'File "/sandbox/main.py", line 3' in result["stderr"]
 
 
 # ------------------------------------------------------------------------ ways to give the program
@@ -210,7 +210,7 @@ def test_environment_is_only_what_was_given(atoll):
 @quick
 def test_the_work_directory(atoll):
     result = atoll.probe("import os, json; print(json.dumps([os.getcwd(), __file__, os.listdir('/sandbox')]))")
-    assert result == ["/sandbox", "/sandbox/code.py", ["code.py"]]
+    assert result == ["/sandbox", "/sandbox/main.py", ["main.py"]]
 
 
 def test_read_only_leaves_only_tmp(atoll):

@@ -72,7 +72,7 @@ def test_code_of_a_stage_is_of_the_language(library):
         {"name": "three", "argv": ["ls"]}]})
     assert rc == 0, problem
     assert result["status"] == "success", result
-    assert result["stdout"] == "5 ['/sandbox/code-2.py', 'word']\ncode-1.py\ncode-2.py\nx\n"
+    assert result["stdout"] == "5 ['/sandbox/main-2.py', 'word']\nmain-1.py\nmain-2.py\nx\n"
     # What was put there is not what was left there.
     assert [f["path"] for f in result["files"]] == ["x"] and result["runtime"].startswith("Python ")
 
@@ -83,7 +83,7 @@ def test_a_stages_error_is_in_its_file(library):
         {"code": "x = 1\nx / 0"}, {"code": "print('never')"}]})
     assert rc == 0, problem
     assert [(s["name"], s["status"]) for s in result["stages"]] == [("stage-1", "success"), ("stage-2", "error")]
-    assert result["error"] == {"type": "ZeroDivisionError", "message": "division by zero", "file": "/sandbox/code-2.py", "line": 2}
+    assert result["error"] == {"type": "ZeroDivisionError", "message": "division by zero", "file": "/sandbox/main-2.py", "line": 2}
     assert result["stdout"] == ""
 
 
@@ -139,7 +139,7 @@ def test_a_stage_that_cannot_be_built_ends_it(library):
         {"name": "one", "code": C_WRITES}, {"name": "two", "code": "int main(void) { return undeclared; }"}]})
     assert rc == 0, problem
     assert [(s["name"], s["status"]) for s in result["stages"]] == [("compile:one", "success"), ("compile:two", "error")]
-    assert "/sandbox/code-2.c" in result["stderr"] and "undeclared" in result["stderr"] and result["files"] == []
+    assert "/sandbox/main-2.c" in result["stderr"] and "undeclared" in result["stderr"] and result["files"] == []
 
 
 @pytest.mark.modes("root")
@@ -163,8 +163,8 @@ def test_the_flag_is_a_shell_command_whatever_the_language(atoll):
 
 
 def test_a_stages_file_may_not_be_another(library):
-    rc, _, problem = library.run({"language": "python", "stages": [{"code": "pass"}], "files": {"code-1.py": ""}})
-    assert rc < 0 and "code-1.py" in problem
+    rc, _, problem = library.run({"language": "python", "stages": [{"code": "pass"}], "files": {"main-1.py": ""}})
+    assert rc < 0 and "main-1.py" in problem
 
 
 def test_explain_shows_each_build(atoll, work):
@@ -189,7 +189,7 @@ def test_compiler_error_ends_it(atoll):
     result = atoll.result(["-l", "c", "-c", "int main(void) { return undeclared; }"])
     assert result["status"] == "error" and result["exit_code"] != 0
     assert [s["name"] for s in result["stages"]] == ["compile"] or result["stages"][1]["exit_code"] == -1
-    assert "undeclared" in result["stderr"] and "/sandbox/code.c" in result["stderr"].replace("code.c:", "/sandbox/code.c:")
+    assert "undeclared" in result["stderr"] and "/sandbox/main.c" in result["stderr"].replace("main.c:", "/sandbox/main.c:")
 
 
 # -------------------------------------------------------------------------------------------- tests

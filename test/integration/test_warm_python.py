@@ -4,7 +4,6 @@
 Each program runs cold (ATOLL_POOL=off) and through a pool, and both must give the same streams, exit code, status and
 files. The table is also a list of what a program can see of its interpreter.
 """
-import importlib.util
 import json
 import re
 import shutil
@@ -60,7 +59,7 @@ PROGRAMS = {
     "breakpoint": P("x = 20\nbreakpoint()\nprint('on')", stdin=b"p x + 1\nc\n"),
     "pytest-main": P("import pytest, sys\nprint(__name__)\ndef test_a(): assert 1 == 1\nif __name__ == '__main__':\n    sys.exit(pytest.main(['-qq', '-p', 'no:cacheprovider', '--capture=no', __file__]) + 3)"),
     "traceback-code": P("import code\ncode.interact(1, 2, 3, 4, 5, 6)"),
-    "importers": P("import sys, string\nprint(sys.path_importer_cache['/sandbox'], sys.modules.get('startup'), [p for p in sys.path_importer_cache if 'atoll' in p])"),
+    "importers": P("import sys, string\nprint(sys.path_importer_cache['/sandbox'], [p for p in sys.path_importer_cache if 'atoll' in p])"),
     "posix-environ": P("import os\nos.system('echo x$PYTHONPATH')\nprint(os.getenv('PYTHONPATH'))"),
     "environ": P("import os\nprint(sorted(os.environ.items()))\nos.environ['Z'] = '1'\nos.system('echo $Z $HOME')\nprint(os.environb[b'Z'], os.getenv('LD_PRELOAD'))"),
     # ------------------------------------------------------------------- modules
@@ -312,12 +311,12 @@ def outcome(atoll, p):
     """What the run leaves: (result, files)."""
     place = atoll.stage.scratch(atoll.mode, "run")
     try:
-        (place / "code.py").write_bytes(p.code)
+        (place / "main.py").write_bytes(p.code)
         for name, text in p.files.items():
             (place / name).parent.mkdir(exist_ok=True)
             (place / name).write_text(text)
         tops = sorted({name.split("/")[0] for name in p.files})
-        words = ["-l", "python", *(f"--file={top}={place / top}" for top in tops), "--output-dir", place / "made", place / "code.py"]
+        words = ["-l", "python", *(f"--file={top}={place / top}" for top in tops), "--output-dir", place / "made", place / "main.py"]
         result = atoll.result(words + (["--", *p.args] if p.args else []), input=p.stdin or b"",
                               **({} if p.stdin else {"stdin": subprocess.DEVNULL}), timeout=60)
         made = {str(path.relative_to(place)): path.read_bytes() for path in (place / "made").rglob("*") if path.is_file()}
@@ -344,14 +343,52 @@ NO_MODULE = {"import-code": "__main__\n" + STANDARD, "import-pdb": "__main__\n" 
 
 @pytest.mark.parametrize("name", NO_MODULE)
 def test_the_program_is_no_module(pair, name):
-    """It is called code.py, as a module is that debuggers and notebooks need."""
+    """What debuggers and notebooks need is Python's own."""
     for front in (pair.cold, pair.warm):
         seen, _ = outcome(front, PROGRAMS[name])
         assert (seen["stdout"], seen["status"]) == (NO_MODULE[name], "success"), seen
 
 
+CHILDREN = """import subprocess, sys
+def child(*words):
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    return done.stdout + done.stderr
+print(child('-m', 'pdb', '--help').split()[:2], child('-c', 'import code; print(code.__file__)'), child('-m', 'pytest', '--version').split()[:1],
+      child('-c', 'import IPython; print(IPython.__name__)'))
+"""
+
+
+def test_children_find_their_modules(pair):
+    """With the program called as one of Python's own modules they ran it again, and again."""
+    for front in (pair.cold, pair.warm):
+        assert front.python(CHILDREN)["stdout"] == f"['usage:', 'pdb.py'] {STANDARD} ['pytest'] IPython\n\n"
+
+
+NAMED = "import sys\nprint(__file__, sys.argv[0], sys.path[0], sorted(__import__('os').listdir('.')))\nimport json, code\nprint(json.__file__, code.__file__)\n1 / 0"
+FOUND = {"prog.py": ("json/__init__.py", "code.py"), "grün 2.py": ("json/__init__.py", "code.py"), "script": ("json/__init__.py", "code.py"),
+         "json.py": ("/sandbox/json.py", "code.py"), "code.py": ("json/__init__.py", "/sandbox/code.py")}
+
+
+@pytest.mark.parametrize("name", [*FOUND, "-x.py", "a\nb.py", ".atoll-x.py", 'a".py'])
+def test_a_file_keeps_its_name(pair, name):
+    """Tracebacks people recognise; one that is called as a module is shadows it, as with python itself."""
+    kept = name if name in FOUND else "main.py"
+    modules = [found if found[0] == "/" else f"/usr/lib/python3.11/{found}" for found in FOUND.get(name, FOUND["prog.py"])]
+    head = f"/sandbox/{kept} /sandbox/{kept} /sandbox ['{kept}']\n"
+    for front in (pair.cold, pair.warm):
+        place = front.stage.scratch(front.mode, "named")
+        try:
+            (place / name).write_text(NAMED)
+            result = front.result(["-l", "python", place / name])
+        finally:
+            shutil.rmtree(place)
+        assert result["stdout"].startswith(head) and result["stdout"].endswith(" ".join(modules) + "\n"), result
+        assert f'File "/sandbox/{kept}", line 5, in <module>\n' in result["stderr"]
+        assert result["error"] == {"type": "ZeroDivisionError", "message": "division by zero", "file": f"/sandbox/{kept}", "line": 5}
+
+
 def test_another_program_beside_one_of_that_name(pair):
-    request = json.dumps({"language": "python", "entry": "main.py", "files": {"main.py": "import code\nprint(code.who)", "code.py": "who = 'mine'"}})
+    request = json.dumps({"language": "python", "entry": "start.py", "files": {"start.py": "import main\nprint(main.who)", "main.py": "who = 'mine'"}})
     for front in (pair.cold, pair.warm):
         assert front.result(["--request", "-"], input=request)["stdout"] == "mine\n"
 
@@ -361,14 +398,6 @@ def test_a_path_of_the_callers(pair):
     result = pair.cold.python(code, options=["--env", "PYTHONPATH=/a:/b"])
     assert result["stdout"] == f"/a:/b\n['/sandbox', '/a', '/b'] /a:/b {STANDARD}"
     assert pair.cold.python("import sys\nprint(sys.path[0])", options=["--env", "PYTHONPATH="])["stdout"] == "/sandbox\n"
-
-
-def test_what_interpreters_run_first_is_compiled():
-    """make-startup.py has seen the source as it is."""
-    runners = Path(__file__).resolve().parents[2] / "runners" / "python"
-    made = (runners / "startup.cpython-311.bin").read_bytes()
-    assert made[4:8] == bytes([1, 0, 0, 0])  # known by a hash that nobody compares
-    assert made[8:16] == importlib.util.source_hash((runners / "startup.py").read_bytes())
 
 
 def test_programs_are_warm(pair):

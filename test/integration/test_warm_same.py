@@ -73,15 +73,15 @@ PROGRAMS = {
     "read-only": (["--read-only", "-c", "open('/tmp/x', 'w').write('1')\ntry: open('/sandbox/x', 'w')\nexcept OSError as e: print(e)"], b""),
     "files": (["--file", "in/data={work}/data", "-c", "import os\nprint(open('in/data').read(), oct(os.stat('in/data').st_mode), sorted(os.listdir('.')))\n"
                "os.makedirs('out/deep'); open('out/deep/f', 'wb').write(bytes(range(256)) * 99); open('in/data', 'a').write('more'); os.chmod('in/data', 0o640)"], b""),
-    "the program's file": (["-c", "import os\ns, v = os.stat('code.py'), os.statvfs('.')\n"
+    "the program's file": (["-c", "import os\ns, v = os.stat('main.py'), os.statvfs('.')\n"
                             "print(os.listdir('.'), oct(s.st_mode), s.st_nlink, s.st_blocks, v.f_files - v.f_ffree, v.f_blocks - v.f_bfree)"], b""),
-    "a program of three blocks": (["-c", "import os\ns, v = os.stat('code.py'), os.statvfs('.')\nprint(s.st_blocks, v.f_blocks - v.f_bfree)\n"
-                                   f"assert open('code.py').read().endswith('end#')  # {'x' * 9000}end#"], b""),
-    "a changed program": (["-c", "open('code.py', 'a').write('# more')"], b""),
-    "a removed program": (["-c", "import os\nos.unlink('code.py')"], b""),
-    "a rewritten program": (["-c", "import os\nt = os.stat('code.py')\ns = open('code.py').read()\nopen('code.py', 'w').write(s.upper())\n"
-                             "os.utime('code.py', ns=(t.st_atime_ns, t.st_mtime_ns))\nprint('done')"], b""),
-    "a file renamed over": (["-c", "open('new', 'w').write('x')\nimport os\nos.rename('new', 'code.py')"], b""),
+    "a program of three blocks": (["-c", "import os\ns, v = os.stat('main.py'), os.statvfs('.')\nprint(s.st_blocks, v.f_blocks - v.f_bfree)\n"
+                                   f"assert open('main.py').read().endswith('end#')  # {'x' * 9000}end#"], b""),
+    "a changed program": (["-c", "open('main.py', 'a').write('# more')"], b""),
+    "a removed program": (["-c", "import os\nos.unlink('main.py')"], b""),
+    "a rewritten program": (["-c", "import os\nt = os.stat('main.py')\ns = open('main.py').read()\nopen('main.py', 'w').write(s.upper())\n"
+                             "os.utime('main.py', ns=(t.st_atime_ns, t.st_mtime_ns))\nprint('done')"], b""),
+    "a file renamed over": (["-c", "open('new', 'w').write('x')\nimport os\nos.rename('new', 'main.py')"], b""),
     "a link": (["-c", "import os\nos.symlink('/etc/passwd', 'l'); os.mkfifo('p'); os.mkdir('d')"], b""),
     "exit codes": (["-c", "import sys\nsys.exit(77)"], b""),
     "a signal": (["-c", "import os\nos.kill(os.getpid(), 15)"], b""),
@@ -114,7 +114,7 @@ def test_programs_do_the_same_warm(mode, stage, residents, work, what):
         text = words[:at] + [(line if front is not pool else "") + words[at]] + words[at + 1:]
         result = front.result(["-l", "python", *text], input=given)
         for file in result["files"]:
-            if file["path"] == "code.py":
+            if file["path"] == "main.py":
                 file["size"] = file["sha256"] = "the program's"
         for key in ("stdout", "stderr"):
             result[key] = result[key].replace(GUARD, line)

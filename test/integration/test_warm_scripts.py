@@ -155,7 +155,7 @@ VARIABLES = {"ruby": {"RUBYOPT": "-w -rjson", "RUBYLIB": "/sandbox/lib", "HOME":
              "perl": {"PERL5OPT": "-Mstrict", "PERL5LIB": "/sandbox/lib", "PERL_HASH_SEED": "0", "LC_ALL": "C"},
              "php": {"PHP_INI_SCAN_DIR": "/nope", "TZ": "Asia/Tokyo", "HOME": "/tmp", "PHPRC": "/nope"},
              "lua": {"LUA_INIT": "print('init')", "LUA_PATH": "/sandbox/?.lua", "LC_ALL": "C"},
-             "bash": {"BASH_ENV": "/sandbox/code.sh", "SHELLOPTS": "xtrace", "SHLVL": "5", "PS4": "> ", "LC_ALL": "C",
+             "bash": {"BASH_ENV": "/sandbox/main.sh", "SHELLOPTS": "xtrace", "SHLVL": "5", "PS4": "> ", "LC_ALL": "C",
                       "BASH_FUNC_f%%": "() { echo imported; }"}}
 SHOW = {"ruby": "p $VERBOSE, $LOAD_PATH, defined?(JSON), Gem.path, Encoding.default_external, Dir.home",
         "perl": "print join('|', @INC, sort keys %INC), \"\\n\"; print join(',', keys %{{ map { $_ => 1 } 1 .. 20 }}) if $ENV{PERL_HASH_SEED};"

@@ -103,7 +103,7 @@ def test_working_directory(box, work, place):
     body = {"language": "python", "workspace": {"name": "w", "cwd": True},
             "code": "import os; print(os.getcwd(), os.path.abspath(__file__)); open('here', 'w').close()"}
     result = box.result(request_of(work, **body))
-    assert result["stdout"] == "/workspace /sandbox/code.py\n"
+    assert result["stdout"] == "/workspace /sandbox/main.py\n"
     assert result["files"] == [], "what is in a workspace is not collected"
     assert [p.name for p in (place / "w").iterdir()] == ["here"]
 
@@ -371,7 +371,7 @@ def test_many_at_once(box, place):
 def test_rest_is_private(box):
     """A workspace in common opens nothing else: neither /tmp, /dev/shm and /sandbox nor System V memory."""
     box.python("import os\nfor d in ('/tmp', '/dev/shm', '/sandbox'):\n    open(d + '/mark', 'w').write('x')", options=W)
-    assert box.bash("ls /tmp /dev/shm /sandbox", options=W)["stdout"].split() == ["/dev/shm:", "/sandbox:", "code.sh", "/tmp:"]
+    assert box.bash("ls /tmp /dev/shm /sandbox", options=W)["stdout"].split() == ["/dev/shm:", "/sandbox:", "main.sh", "/tmp:"]
 
 
 def test_through_a_pool(own, work):

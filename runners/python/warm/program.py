@@ -7,10 +7,9 @@ interpreter, which has seen nothing of the attempt.
 import os
 import sys
 import warnings
-from posix import O_CLOEXEC, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, close, fstat, listdir, open, read, unsetenv
+from posix import O_CLOEXEC, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, close, fstat, listdir, open, read
 from stat import S_ISREG
 
-import startup
 from warm import ending, shelf, streams
 from warm.ending import state
 
@@ -22,6 +21,8 @@ executable = os.fsencode(getattr(sys, "orig_argv", [sys.executable])[0])
 coding = (sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 native = {}      # globals of a main program, in order
 loader = None
+PLACE = "/sandbox"
+PROGRAM = "/sandbox/main.py"  # what most programs are called
 SAMPLE = b"import sys\nname = str(1)\n"
 usual = b""      # how the launch text of most programs begins: all but the program
 
@@ -34,12 +35,12 @@ def learn(names):
     """Takes the globals that this interpreter gave to its main program, and the variables that most programs have."""
     global loader, usual
     variables = filter(None, os.environb.pop(b"ATOLL_USUAL", b"").split(b"\n"))
-    usual = b"\0".join([streams.USUAL, b"2", executable, os.fsencode(startup.PROGRAM), *variables, b""])
+    usual = b"\0".join([streams.USUAL, b"2", executable, os.fsencode(PROGRAM), *variables, b""])
     native.update(names, __doc__=None)
     loader = type(names["__loader__"])
     finder = sys.path_hooks[-1]("/")
-    finder.path = startup.PLACE  # there is no such directory yet
-    startup.hide(finder)
+    finder.path = PLACE  # there is no such directory yet
+    sys.path_importer_cache[PLACE] = finder
 
 
 def new_main(path):
@@ -56,12 +57,6 @@ def new_main(path):
 def set_environment(entries):
     environ.clear()
     environ.update([entry.split(b"=", 1) for entry in entries])
-
-
-def forget_startup():
-    """A new interpreter would have done that before the program; a caller's own value is never sent here (cold_env)."""
-    environ.pop(b"PYTHONPATH", None)
-    unsetenv(b"PYTHONPATH")
 
 
 def source_of(path):
@@ -124,8 +119,7 @@ def expect():
     """Most of it, ahead of time: for a launch text that begins as usual."""
     args, environment, _, _ = split(usual)
     set_environment(environment)
-    environ.pop(b"PYTHONPATH", None)
-    set_up([word.decode(*coding) for word in args], startup.PLACE)
+    set_up([word.decode(*coding) for word in args], PLACE)
 
 
 def as_expected(text):
@@ -135,7 +129,7 @@ def as_expected(text):
         del sys.path[0]
         return None
     state.finalizers = b"__del__" in text
-    code, held = compiled(text, startup.PROGRAM)
+    code, held = compiled(text, PROGRAM)
     for message in held:
         warnings._showwarnmsg(message)
     return function_type(code, modules["__main__"].__dict__)
@@ -143,7 +137,7 @@ def as_expected(text):
 
 def stir():
     """A request is about to come: does what it will need, so that it is in the processor's caches."""
-    function_type(compile(SAMPLE, startup.PROGRAM, "exec", 0, True), {})()
+    function_type(compile(SAMPLE, PROGRAM, "exec", 0, True), {})()
     ending.flush()
 
 
@@ -161,9 +155,9 @@ def prepare(args, environment, kinds, text):
     if len(args) < 2 or args[0] != executable or args[1][:1] in b"-":
         raise Unusual
     words = [word.decode(*coding) for word in args]
-    if words[1] != startup.PROGRAM:
-        sys.path_importer_cache.pop(startup.PLACE, None)
     place, _, name = words[1].rpartition("/")
+    if place != PLACE:
+        sys.path_importer_cache.pop(PLACE, None)
     if not text:
         place = os.path.realpath(place)
         names = listdir(place)

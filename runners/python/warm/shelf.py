@@ -104,9 +104,6 @@ def arrange(cold):
     global newest
     everything.update(modules)
     stored.update((name, modules[name]) for name in modules if name not in visible)
-    # The program's file is called code.py, and whether that is found is not ours to say: who needs the module is loaded anew.
-    for name in [name for name in stored if "code" in reach(name)]:
-        del stored[name], modules[name]
     for name, module in [*stored.items()]:
         del modules[name]
         package, _, attribute = name.rpartition(".")
@@ -129,7 +126,6 @@ def arrange(cold):
                 register(function, *args, **kwargs)
     newest = next(reversed(modules))
     tops.update(name.partition(".")[0] for name in known - cold)
-    tops.discard("code")
     bootstrap._find_and_load = _find_and_load
 
 

@@ -214,7 +214,6 @@ def child():
     sys.unraisablehook = ending.unraisable
     state.launch.append(Launch())
     state.program_is(begin(receive()))
-    program.forget_startup()
     logging = shelf.everything.get("logging")
     if logging is not None:  # %(relativeCreated)d counts from there
         logging._startTime = time() if isinstance(logging._startTime, float) else time_ns()
@@ -239,7 +238,7 @@ def main(native, cold, names):
     """Never returns: in children it raises Launch."""
     place = sys.path.pop(0)
     sys.argv = [""]  # modules that look there find no words of anybody
-    for name in [name for name in modules if name.partition(".")[0] in ("startup", "warm")]:
+    for name in [name for name in modules if name.partition(".")[0] == "warm"]:
         del modules[name]
     for entry in [entry for entry in sys.path_importer_cache if entry.startswith(place)]:
         del sys.path_importer_cache[entry]
