@@ -68,6 +68,17 @@ static bool has_body(const struct http_request *head)
 	return head->chunked || head->content_length > 0;
 }
 
+/* In the form that the route's clients read. */
+static void say_refusal(struct request_ctx *ctx, int status, const char *code, const char *detail)
+{
+	const struct route *route = ctx->match.route;
+
+	if (route && route->refuse)
+		(void)route->refuse(ctx, status, detail);
+	else
+		(void)respond_problem(ctx, status, code, "%s", detail);
+}
+
 void dispatch_refuse(struct request_ctx *ctx, int status, const char *code, const char *detail)
 {
 	struct conn *c = ctx->conn;
@@ -76,7 +87,7 @@ void dispatch_refuse(struct request_ctx *ctx, int status, const char *code, cons
 	c->linger = true;
 	ctx->handling = true;
 	conn_set_state(c, CONN_HANDLING);
-	(void)respond_problem(ctx, status, code, "%s", detail);
+	say_refusal(ctx, status, code, detail);
 }
 
 /* A refusal by what the head says; the connection can go on when no body follows. */
@@ -88,7 +99,7 @@ static void refuse_head(struct request_ctx *ctx, int status, const char *code, c
 	}
 	ctx->handling = true;
 	conn_set_state(ctx->conn, CONN_HANDLING);
-	(void)respond_problem(ctx, status, code, "%s", detail);
+	say_refusal(ctx, status, code, detail);
 }
 
 static struct auth_verdict judge_target(struct request_ctx *ctx)
@@ -338,7 +349,7 @@ static void call(struct request_ctx *ctx)
 	if (r < 0 && response_begun(ctx))
 		response_abort(ctx);
 	else if (r < 0)
-		(void)respond_problem(ctx, 500, "internal", "The server failed; its log says why.");
+		say_refusal(ctx, 500, "internal", "The server failed; its log says why.");
 }
 
 struct errand {
@@ -379,7 +390,7 @@ static void handle_on_fiber(void *data)
 static void take_time(struct request_ctx *ctx)
 {
 	if (request_take_time(ctx, handle_on_fiber, ctx) < 0)
-		(void)respond_problem(ctx, 503, "busy", "The server is out of memory.");
+		say_refusal(ctx, 503, "busy", "The server is out of memory.");
 }
 
 static void handle(struct request_ctx *ctx)

@@ -44,6 +44,14 @@ static int respond_body(struct request_ctx *ctx, int status, json_t *body)
 	return respond_take(ctx, status, "application/json", buf_take(&text), len);
 }
 
+/* Before a body is read it is not known which document speaks; 002's fields serve both. */
+static int refuse(struct request_ctx *ctx, int status, const char *detail)
+{
+	const struct execute_call unknown = { .form = EXECUTE_DOCUMENT_002 };
+
+	return respond_body(ctx, status, execute_failure(&unknown, detail));
+}
+
 /* What the request itself is wrong in is an answer like any other; that we cannot run it now is not. */
 static int status_of(enum refusal refusal)
 {
@@ -192,10 +200,16 @@ static int read_call(struct request_ctx *ctx, struct execute_call *ret)
 
 static int post_execute(struct request_ctx *ctx)
 {
-	struct calling *c = calloc(1, sizeof(*c));
+	struct calling *c;
 	json_t *answer;
 	int r;
 
+	/* A caller that counts on the state it left must not get a fresh sandbox without a word. */
+	if (request_header(ctx, "x-session-id").data)
+		return refuse(ctx, 400,
+			      "X-Session-ID: sessions are not available yet; leave the header out "
+			      "and send all the code in one request");
+	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	c->ctx = ctx;
@@ -296,7 +310,7 @@ static int get_root(struct request_ctx *ctx)
 const struct route execute_routes[] = {
 	{ HTTP_POST, "/execute", post_execute, .flags = ROUTE_BYTES,
 	  .summary = "Document 002's interface", .request_schema = "ExecuteCall",
-	  .response_schema = "ExecuteAnswer", .body_max_bytes = BODY_MAX_BYTES },
+	  .response_schema = "ExecuteAnswer", .body_max_bytes = BODY_MAX_BYTES, .refuse = refuse },
 	{ HTTP_GET, "/", get_root, .flags = ROUTE_PUBLIC, .summary = "It is there",
 	  .response_schema = "Status" },
 	{ 0 },

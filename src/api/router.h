@@ -47,6 +47,8 @@ struct route {
 	const char *request_schema;  /* names in OpenAPI's components, or NULL */
 	const char *response_schema; /* of the 200 (or 202) answer */
 	int64_t body_max_bytes;	     /* 0: the server's limit */
+	/* How this route's clients read a refusal (401, 413, 503 …); NULL: problem+json. */
+	int (*refuse)(struct request_ctx *ctx, int status, const char *detail);
 	bool (*is_slow)(
 		const struct request_ctx *ctx); /* as ROUTE_SLOW, by what was sent; or NULL */
 };

@@ -40,8 +40,7 @@ static int describe_language(struct run *run, struct execution *in, struct error
 	const struct request *req = run->request;
 	struct word_context c = flow_words(run, SANDBOX_BUILD, &run->decision.limits);
 	struct stage_spec *stage = arena_alloc(&run->memory, sizeof(*stage));
-	const char **argv = flow_expand_all(run, (const char *const *)run->language->run_argv, &c,
-					    req->n_args);
+	const char **argv = flow_run_words(run, &c, req->n_args);
 	const char **env = flow_env(run, NULL, &c);
 	size_t n = 0;
 

@@ -132,7 +132,7 @@ static const char **program_argv(struct run *run, size_t index, struct word_cont
 	c->build = arena_strndup(&run->memory, text, strlen(text));
 	if (!c->source || !c->class_name || !c->build)
 		return NULL;
-	argv = flow_expand_all(run, (const char *const *)run->language->run_argv, c, req->n_args);
+	argv = flow_run_words(run, c, req->n_args);
 	if (!argv)
 		return NULL;
 	while (argv[n])

@@ -121,20 +121,56 @@ static const char *variable(struct arena *memory, const struct request_var *v)
 	return word;
 }
 
+static size_t count_words(const char *const *words)
+{
+	size_t n = 0;
+
+	while (words[n])
+		n++;
+	return n;
+}
+
+static const char *const no_words[] = { NULL };
+
+/* What the language's section `workspace` adds to this run. */
+static const struct language_workspace *in_workspace(const struct run *run)
+{
+	const struct language *lang = run->language;
+
+	return lang && lang->workspace.words && run->request->workspace_cwd ? &lang->workspace
+									    : NULL;
+}
+
+const char **flow_run_words(struct run *run, const struct word_context *c, size_t spare)
+{
+	const struct language_workspace *workspace = in_workspace(run);
+	const char *const *own = (const char *const *)run->language->run_argv;
+	const char *const *more = workspace ? (const char *const *)workspace->words : no_words;
+	size_t n = count_words(own), n_more = count_words(more);
+	const char **words = flow_expand_all(run, own, c, n_more + spare);
+
+	if (!words)
+		return NULL;
+	memmove(words + 1 + n_more, words + 1, (n - 1) * sizeof(*words));
+	memcpy(words + 1, more, n_more * sizeof(*words));
+	return words;
+}
+
 const char **flow_env(struct run *run, const struct request_stage *stage,
 		      const struct word_context *c)
 {
-	static const char *const none[] = { NULL };
-	const char *const *base = run->language ? (const char *const *)run->language->env : none;
+	const struct language_workspace *workspace = in_workspace(run);
+	const char *const *base = run->language ? (const char *const *)run->language->env
+						: no_words;
+	const char *const *more = workspace ? (const char *const *)workspace->env : no_words;
 	const struct request *req = run->request;
-	size_t n_stage = stage ? stage->n_env : 0;
-	const char **env = flow_expand_all(run, base, c, req->n_env + n_stage);
-	size_t n = 0;
+	size_t n_stage = stage ? stage->n_env : 0, n = count_words(base);
+	const char **env = flow_expand_all(run, base, c, count_words(more) + req->n_env + n_stage);
 
 	if (!env)
 		return NULL;
-	while (env[n])
-		n++;
+	for (; *more; more++)
+		env[n++] = *more;
 	for (size_t i = 0; i < req->n_env + n_stage; i++) {
 		const struct request_var *v = i < req->n_env ? &req->env[i]
 							     : &stage->env[i - req->n_env];

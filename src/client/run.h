@@ -142,6 +142,8 @@ const char *flow_expand(struct arena *memory, const char *word, const struct wor
 struct word_context flow_words(struct run *run, const char *build, const struct limits *limits);
 const char **flow_expand_all(struct run *run, const char *const *words,
 			     const struct word_context *c, size_t spare);
+/* The words of the language's `run`, with room for more behind them. */
+const char **flow_run_words(struct run *run, const struct word_context *c, size_t spare);
 /* Variables of the language, of the request, and those of one stage (or NULL). */
 const char **flow_env(struct run *run, const struct request_stage *stage,
 		      const struct word_context *c);

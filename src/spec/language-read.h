@@ -13,6 +13,9 @@ int language_read_env(const struct reader *r, const struct key_rule *rule, const
 /* The section `warm`; object is the language. */
 int language_read_warm(const struct reader *r, const struct key_rule *rule, const json_t *value,
 		       void *object) _must_check_;
+/* The section `workspace`; object is the language. */
+int language_read_workspace(const struct reader *r, const struct key_rule *rule,
+			    const json_t *value, void *object) _must_check_;
 /* The section `kit`; object is the language. */
 int language_read_kit(const struct reader *r, const struct key_rule *rule, const json_t *value,
 		      void *object) _must_check_;

@@ -145,6 +145,7 @@ static const struct key_rule language_rules[] = {
 	{ .key = "runner", .read = read_text, MEMBER(runner), .max = TEXT_BYTES_MAX },
 	{ .key = "warm", .read = language_read_warm },
 	{ .key = "kit", .read = language_read_kit },
+	{ .key = "workspace", .read = language_read_workspace },
 	{ .key = "command", .read = read_words, WORDS(command) },
 	{ .key = "versions", .read = language_read_versions },
 };

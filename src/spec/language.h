@@ -47,6 +47,15 @@ struct language_kit {
 	const char **doubt; /* a compiler that says any of these is asked again without the kit */
 };
 
+/*
+ * Section `workspace`: what a program gets besides that starts in its workspace, where the runtime would look for modules beside
+ * the source only. All NULL without the section.
+ */
+struct language_workspace {
+	const char **words; /* stand behind the first word of `run` */
+	const char **env;   /* "K=V" words on top of the language's */
+};
+
 struct language {
 	json_t *root;		    /* owns every string below */
 	struct arena memory;	    /* owns the lists */
@@ -75,6 +84,7 @@ struct language {
 		command; /* words that the code of a stage follows as one word; empty: it is a file */
 	struct language_warm warm;
 	struct language_kit kit;
+	struct language_workspace workspace;
 	const char *id; /* what a request names: the name, or "python@3.12" of a version */
 	const char *version_name;   /* "3.12" of a version; NULL of a language */
 	struct language **versions; /* key `versions`: the same with other words; owned */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /execute over the real daemon: documents 002 and 001 (SPEC §8)."""
 import json
+import os
 import socket
 import threading
 import time
@@ -159,10 +160,46 @@ def test_many_megabytes(web):
 
 
 @quick
-def test_session_header_is_taken(web):
+def test_session_header_is_refused(web):
+    """Ignored, a client would count on variables that are not there."""
     answer = web.ask("POST", "/execute", json.dumps({"generated_code": "print(1)", "timeout": 5}).encode(),
                      {"Content-Type": "application/json", "X-Session-ID": "abc"})
-    assert answer.json()["stdout"] == "1\n"
+    body = answer.json()
+    assert answer.status == 400 and list(body) == ["process_status", "stdout", "stderr"], answer
+    assert (body["process_status"], body["stdout"]) == ("error", "") and "X-Session-ID" in body["stderr"] and "leave" in body["stderr"]
+
+
+@quick
+def test_modules_of_the_working_directory(web):
+    """It comes first, also for a runtime that waited and for one that starts anew (a file there shadows a module)."""
+    code = "import sys\nprint(sys.path[0], sys.path.count('/sandbox'))\nopen('own.py', 'w').write('who = 5')\nimport own, json\nprint(own.who, json.__file__[:8])"
+    assert call(web, code) == ("completed", "/workspace 1\n5 /usr/lib\n", "")
+    assert call(web, "open('json.py', 'w').write('who = 6')")[0] == "completed"
+    assert call(web, "import own, json, os\nprint(own.who, json.who)\nos.remove('json.py')") == ("completed", "5 6\n", "")
+    assert call(web, "import own, sys, os\nprint(own.__file__, sys.argv, __file__)\nos.remove('own.py')") == \
+        ("completed", "/workspace/own.py ['/sandbox/main.py'] /sandbox/main.py\n", "")
+
+
+@quick
+@pytest.mark.parametrize("code, line, kind", [("print('x'", 1, "SyntaxError"), ("x = 1\nif x:\nprint(x)", 3, "IndentationError"),
+                                              ("if 1 is 1: pass\n)", 2, "SyntaxError")])
+def test_syntax_errors_open_as_others(web, code, line, kind):
+    status, out, err = call(web, code)
+    assert (status, out) == ("error", "") and f"{kind}: " in err.splitlines()[-1]
+    assert err.split("SyntaxWarning", 1)[0].startswith(("Traceback", "/sandbox")) and \
+        f'Traceback (most recent call last):\n  File "/sandbox/main.py", line {line}\n' in err, err
+    inside = call(web, "compile('(', 'x', 'exec')")[2]
+    assert inside.count("Traceback (most recent call last):") == 1
+
+
+@quick
+def test_nul_is_an_error(web):
+    text = ('Traceback (most recent call last):\n  File "/sandbox/main.py", line 2\n'
+            "SyntaxError: source code cannot contain null bytes\n")
+    assert call(web, "print(1)\n# a\0b") == ("error", "", text)
+    assert call(web, "```python\nprint(1)\nprint('\0')\n```") == ("error", "", text)
+    answer = web.post("/execute", {"code": "echo 1\necho \0", "language": "bash"}).json()
+    assert not answer["success"] and "NUL" in answer["error"] and answer["exit_code"] == -1
 
 
 def test_memory(web):
@@ -219,5 +256,27 @@ def test_all_languages(mode, stage):
     try:
         assert call(served.web, "echo hi", language="bash") == ("completed", "hi\n", "")
         assert call(served.web, "x", language="cobol") == ("error", "", "Unsupported language: cobol")
+    finally:
+        served.end()
+
+
+def test_refusals_have_its_fields(mode, stage):
+    """Whatever the reason: its clients read nothing else."""
+    work = stage.scratch(mode, "tokens")
+    (work / "tokens").write_text("hidden-word-of-32-characters-0001\n")
+    (work / "tokens").chmod(0o600)
+    os.chown(work / "tokens", work.stat().st_uid, -1)
+    served = Served(Atoll(mode, stage), work, "--token-file", str(work / "tokens"))
+    try:
+        served.web.token = None
+        answer = served.web.post("/execute", {"generated_code": "print(1)", "timeout": 5})
+        body = answer.json()
+        assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer"), answer
+        assert list(body) == ["process_status", "stdout", "stderr"] and body["stdout"] == "", body
+        assert body["process_status"] == "error" and "token" in body["stderr"].lower(), body
+        served.web.token = "hidden-word-of-32-characters-0001"
+        assert call(served.web, "print(1)") == ("completed", "1\n", "")
+        large = served.web.ask("POST", "/execute", headers={"Content-Type": "application/json", "Content-Length": str(1 << 30)})
+        assert large.status == 413 and list(large.json()) == ["process_status", "stdout", "stderr"], large
     finally:
         served.end()

@@ -15,19 +15,19 @@ MIB = 1 << 20
 
 # name: (extension, what an uncaught error leaves on stderr, its exit code)
 LANGUAGES = {
-    "python": ("py", r"File \"/sandbox/main.py\", line 1.*RuntimeError: boom", 1),
-    "javascript": ("js", r"/sandbox/main.js:1.*Error: boom", 1),
-    "typescript": ("ts", r"/sandbox/main.ts:2.*Error: boom", 1),
-    "bash": ("sh", r"/sandbox/main.sh: line 2: boom: unbound variable", 1),
-    "ruby": ("rb", r"/sandbox/main.rb:1:.*boom \(RuntimeError\)", 1),
-    "go": ("go", r"panic: boom.*/sandbox/main.go:4", 2),
+    "python": ("py", r"File \"/sandbox/error.py\", line 1.*RuntimeError: boom", 1),
+    "javascript": ("js", r"/sandbox/error.js:1.*Error: boom", 1),
+    "typescript": ("ts", r"/sandbox/error.ts:2.*Error: boom", 1),
+    "bash": ("sh", r"/sandbox/error.sh: line 2: boom: unbound variable", 1),
+    "ruby": ("rb", r"/sandbox/error.rb:1:.*boom \(RuntimeError\)", 1),
+    "go": ("go", r"panic: boom.*/sandbox/error.go:4", 2),
     "c": ("c", r"boom", 134),
     "cpp": ("cpp", r"what\(\):  boom", 134),
-    "rust": ("rs", r"panicked at 'boom', .*main.rs:2:5", 101),
+    "rust": ("rs", r"panicked at 'boom', .*error.rs:2:5", 101),
     "java": ("java", r"IllegalStateException: boom.*Failing.main\(Failing.java:3\)", 1),
-    "php": ("php", r"Uncaught RuntimeException: boom in .*/sandbox/main.php", 255),
+    "php": ("php", r"Uncaught RuntimeException: boom in .*/sandbox/error.php", 255),
     "perl": ("pl", r"boom", 255),
-    "lua": ("lua", r"/sandbox/main.lua:1: boom", 1),
+    "lua": ("lua", r"/sandbox/error.lua:1: boom", 1),
     "r": ("R", r"Error: boom", 1),
 }
 COMPILED = ("typescript", "go", "c", "cpp", "rust", "java")

@@ -24,6 +24,6 @@ environment, streams.py the standard streams; samples.py is what is rehearsed, p
 
 Known to differ from a cold run: the seed of hash() is shared by the children of one zygote; numpy and pandas, in their tiers,
 are in sys.modules before the program imports them; gc.collect() counts no garbage of the interpreter's start; a module that an
-imported file (not the program) gives sys.unraisablehook hears of the program's own end. BLAS has one thread, whatever
+imported file (not the program) gives sys.unraisablehook hears of the program's own end; sys.flags.safe_path says nothing of -P. BLAS has one thread, whatever
 OMP_NUM_THREADS says, because a zygote must not have threads.
 """

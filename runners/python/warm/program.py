@@ -94,20 +94,20 @@ def compiled(text, path):
             del modules["warnings"]
 
 
-def set_up(words, place):
-    """What programs can see of how their interpreter was started; their globals."""
-    main = modules["__main__"] = new_main(words[1])
-    sys.argv = words[1:]
+def set_up(words, at, places):
+    """What programs can see of how their interpreter was started with the script words[at]; their globals."""
+    main = modules["__main__"] = new_main(words[at])
+    sys.argv = words[at:]
     if "orig_argv" in sys.__dict__:
         sys.orig_argv = words
-    sys.path.insert(0, place)
+    sys.path[:0] = places
     return main.__dict__
 
 
-def become(words, place, text, kinds=streams.USUAL):
+def become(words, at, places, text, kinds=streams.USUAL):
     """Everything that programs can see of their interpreter; the program as a function."""
-    code, held = compiled(text, words[1])
-    scope = set_up(words, place)
+    code, held = compiled(text, words[at])
+    scope = set_up(words, at, places)
     if kinds != streams.USUAL:
         streams.settle(kinds)
     for message in held:
@@ -119,7 +119,7 @@ def expect():
     """Most of it, ahead of time: for a launch text that begins as usual."""
     args, environment, _, _ = split(usual)
     set_environment(environment)
-    set_up([word.decode(*coding) for word in args], PLACE)
+    set_up([word.decode(*coding) for word in args], 1, [PLACE])
 
 
 def as_expected(text):
@@ -149,23 +149,31 @@ def split(text):
     return words[2:count], words[count:], kinds, code
 
 
+def places_of(words, script):
+    """Where modules are looked for first: beside the program, or with -P where PYTHONPATH says."""
+    if words[1] != "-P":
+        return [os.path.realpath(script.rpartition("/")[0])]
+    return os.fsdecode(environ[b"PYTHONPATH"]).split(":")
+
+
 def prepare(args, environment, kinds, text):
     """text is empty: it is in its file, and others may lie beside it."""
     set_environment(environment)
-    if len(args) < 2 or args[0] != executable or args[1][:1] in b"-":
+    at = 2 if args[1:2] == [b"-P"] and b"PYTHONPATH" in environ else 1
+    if len(args) <= at or args[0] != executable or args[at][:1] in b"-":
         raise Unusual
     words = [word.decode(*coding) for word in args]
-    place, _, name = words[1].rpartition("/")
-    if place != PLACE:
+    script = words[at]
+    places = places_of(words, script)
+    if PLACE not in places:
         sys.path_importer_cache.pop(PLACE, None)
-    if not text:
-        place = os.path.realpath(place)
-        names = listdir(place)
-        text = source_of(words[1])
+    if text and places == [PLACE]:
+        names = (script.rpartition("/")[2],)
     else:
-        names = (name,)
+        names = [name for place in places for name in listdir(place)]
+        text = text or source_of(script)
     # Files that come before a module loaded ahead.
     if not shelf.tops.isdisjoint([name.partition(".")[0] for name in names]):
         raise Unusual
     state.finalizers = b"__del__" in text
-    return become(words, place, text, kinds)
+    return become(words, at, places, text, kinds)

@@ -17,7 +17,7 @@ def rehearse(text, path="/dev/null"):
     """Runs a sample the way a program is run, and ends it so."""
     before = {name: sys.__dict__[name] for name in (*ending.GONE, "orig_argv") if name in sys.__dict__}
     main, path_before = modules["__main__"], list(sys.path)
-    Run(program.become([sys.executable, path], "/", text.encode()))
+    Run(program.become([sys.executable, path], 1, ["/"], text.encode()))
     ending.flush()
     ending.destroy(["__main__"])
     for name in ending.GONE:

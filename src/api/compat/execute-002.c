@@ -274,6 +274,29 @@ static json_t *native(const struct reading *r, const char *language, struct span
 	return NULL;
 }
 
+/* Interpreters stop at a NUL, pass it over or cut the line there, each in its way; none of that is what was sent. */
+static int refuse_nul(struct reading *r, struct span code, const char *language)
+{
+	const char *nul = memchr(code.data, '\0', code.len);
+	char text[160];
+	int line = 1;
+
+	for (const char *c = code.data; c < nul; c++)
+		line += *c == '\n';
+	if (fence_names_python((struct span){ language, strlen(language) }))
+		(void)snprintf(text, sizeof(text),
+			       "Traceback (most recent call last):\n"
+			       "  File \"" EXECUTE_SOURCE "\", line %d\n"
+			       "SyntaxError: source code cannot contain null bytes\n",
+			       line);
+	else
+		(void)snprintf(text, sizeof(text), "The code has a NUL character in line %d\n",
+			       line);
+	r->call->status = OK;
+	r->call->answer = execute_failure(r->call, text);
+	return r->call->answer ? 0 : -ENOMEM;
+}
+
 static int read_002(struct reading *r)
 {
 	const json_t *text = json_object_get(r->body, "generated_code");
@@ -285,6 +308,11 @@ static int read_002(struct reading *r)
 
 	if (e < 0)
 		return e;
+	if (u.code.len > 0 && memchr(u.code.data, '\0', u.code.len)) {
+		e = refuse_nul(r, u.code, r->language);
+		unwrapped_done(&u);
+		return e;
+	}
 	request = native(r, r->language, u.code);
 	unwrapped_done(&u);
 	if (!request || add(request, "limits", limits_002(r)) < 0 ||
@@ -333,6 +361,7 @@ static int read_001(struct reading *r)
 				   ? fence_trim((struct span){ r->language, strlen(r->language) })
 				   : (struct span){ "null", 4 };
 	char lower[LANGUAGE_MAX + 1];
+	struct span text;
 	json_t *request;
 	size_t n = MIN(name.len, LANGUAGE_MAX);
 
@@ -342,8 +371,10 @@ static int read_001(struct reading *r)
 	lower[n] = '\0';
 	if (!language_known(r->options, lower))
 		return refuse_001(r, name);
-	request = native(r, lower,
-			 (struct span){ json_string_value(code), json_string_length(code) });
+	text = (struct span){ json_string_value(code), json_string_length(code) };
+	if (memchr(text.data, '\0', text.len))
+		return refuse_nul(r, text, lower);
+	request = native(r, lower, text);
 	if (!request || add(request, "read_only", json_true()) < 0 || limit_001(r, request) < 0) {
 		json_decref(request);
 		return -ENOMEM;

@@ -34,6 +34,7 @@ struct execute_options {
 };
 
 #define EXECUTE_POLICY	   "execute"
+#define EXECUTE_SOURCE	   "/sandbox/main.py" /* where Python code lies, as tracebacks show it */
 #define EXECUTE_DISK_BYTES (4 * GiB)
 enum { EXECUTE_PIDS = 1024, EXECUTE_OUTPUT_BYTES = 4 << 20, EXECUTE_FILES = 1 << 20 };
 /* What a program may have here: 10 GiB, what the host has, and what the policy allows. */

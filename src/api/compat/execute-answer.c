@@ -9,6 +9,8 @@
 
 enum { DETAIL_MAX = 1024 };
 
+#define TRACEBACK "Traceback (most recent call last):\n"
+
 static const char *text_at(const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
@@ -32,21 +34,64 @@ static size_t bytes_of_characters(const char *text, size_t len, int64_t n)
 	return i;
 }
 
-static int put_stream(struct buf *out, const json_t *result, const char *key, int64_t characters)
+static struct span stream_of(const json_t *result, const char *key)
 {
 	const json_t *value = json_object_get(result, key);
 	const char *text = json_string_value(value);
-	size_t len = json_string_length(value), n = len;
+
+	return (struct span){ text ? text : "", json_string_length(value) };
+}
+
+static int put_stream(struct buf *out, struct span text, int64_t characters)
+{
+	size_t n = text.len;
 	int r;
 
 	if (characters >= 0)
-		n = bytes_of_characters(text ? text : "", len, characters);
+		n = bytes_of_characters(text.data, text.len, characters);
 	/* Room for the marker and a line of ours. */
-	buf_init(out, len + DETAIL_MAX);
-	r = buf_append(out, text ? text : "", n);
-	if (r == 0 && n < len)
+	buf_init(out, text.len + DETAIL_MAX);
+	r = buf_append(out, text.data, n);
+	if (r == 0 && n < text.len)
 		r = buf_puts(out, "<output cut>");
 	return r;
+}
+
+/* Where in stderr the report of a program that Python could not even compile begins, behind warnings of the compiler's; or NULL. */
+static const char *uncompiled(const json_t *result, struct span text)
+{
+	static const char *const types[] = { "SyntaxError", "IndentationError", "TabError" };
+	const json_t *error = json_object_get(result, "error");
+	const char *at = NULL, *type = text_at(error, "type");
+	char place[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (strcmp(type, types[i]) == 0)
+			at = text.data;
+	(void)snprintf(place, sizeof(place), "  File \"" EXECUTE_SOURCE "\", line %d\n",
+		       (int)json_integer_value(json_object_get(error, "line")));
+	if (at)
+		at = strstr(at, place);
+	if (!at || strstr(text.data, TRACEBACK) || (at > text.data && at[-1] != '\n'))
+		return NULL;
+	return at;
+}
+
+/* Python opens every traceback with a line but that one; in the originals, which compile the code inside a server, it is there. */
+static int put_errors(struct buf *out, const json_t *result, int64_t characters)
+{
+	struct span text = stream_of(result, "stderr");
+	const char *at = uncompiled(result, text);
+	size_t before = at ? (size_t)(at - text.data) : 0;
+	_cleanup_buf_ struct buf whole = { 0 };
+
+	if (!at)
+		return put_stream(out, text, characters);
+	buf_init(&whole, text.len + sizeof(TRACEBACK));
+	if (buf_append(&whole, text.data, before) < 0 || buf_puts(&whole, TRACEBACK) < 0 ||
+	    buf_append(&whole, at, text.len - before) < 0)
+		return -ENOMEM;
+	return put_stream(out, (struct span){ whole.data, whole.len }, characters);
 }
 
 static int put_line(struct buf *out, const char *prefix, const char *detail)
@@ -95,9 +140,8 @@ static json_t *answer_002(const struct execute_call *call, const json_t *result)
 
 	if (status_is(result, "timeout"))
 		return execute_timed_out();
-	if (put_stream(&out, result, "stdout", call->characters_max) < 0 ||
-	    put_stream(&err, result, "stderr", call->characters_max) < 0 ||
-	    put_cause(&err, result) < 0)
+	if (put_stream(&out, stream_of(result, "stdout"), call->characters_max) < 0 ||
+	    put_errors(&err, result, call->characters_max) < 0 || put_cause(&err, result) < 0)
 		return NULL;
 	return json_pack("{s:s, s:o, s:o}", "process_status", status, "stdout", text_of(&out),
 			 "stderr", text_of(&err));
@@ -120,9 +164,9 @@ static json_t *answer_001(const struct execute_call *call, const json_t *result)
 	_cleanup_buf_ struct buf out = { 0 }, err = { 0 }, error = { 0 };
 	double duration = json_number_value(json_object_get(result, "duration"));
 
-	if (put_stream(&out, result, "stdout", call->characters_max) < 0 ||
-	    put_stream(&err, result, "stderr", call->characters_max) < 0 ||
-	    put_stream(&error, result, "stderr", call->characters_max) < 0 ||
+	if (put_stream(&out, stream_of(result, "stdout"), call->characters_max) < 0 ||
+	    put_errors(&err, result, call->characters_max) < 0 ||
+	    put_errors(&error, result, call->characters_max) < 0 ||
 	    put_error_001(&error, result) < 0)
 		return NULL;
 	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:i, s:f}", "success",
