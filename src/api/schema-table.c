@@ -121,6 +121,9 @@ static const struct schema_field isolation[] = {
 	{ "landlock", "integer", "the ABI in force" },
 	{ "proc", "string?", NULL },
 	{ "net", "string?", NULL },
+	{ "broker", "string?", "confined or open" },
+	{ "front", "string?",
+	  "confined, open, or caller: the process that asked made the sandbox itself" },
 	{ "missing", "[string]", "layers that this host does not have" },
 	{ 0 },
 };

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "broker/front.h"
+#include "confine/confine.h"
 #include "sys/fault.h"
 #include "sys/kernel.h"
 
@@ -295,6 +296,13 @@ static void prepare(struct broker *b)
 		r = sandbox_host_open(&b->host, &b->host_error);
 	if (r == 0)
 		r = sandbox_complete(b->spare, &b->host_error);
+	/* Behind the first sandbox, which confines itself: both go on side by side. What was promised holds before the first run. */
+	if (r == 0 && !b->host.facts.broker_open) {
+		r = confine_enter(CONFINE_BROKER);
+		if (r < 0)
+			(void)error_set(&b->host_error, ERROR_INTERNAL, -r,
+					"the broker cannot give up its rights: %s", strerror(-r));
+	}
 	if (r < 0 && b->host_error.code == ERROR_NONE)
 		(void)error_set(&b->host_error, ERROR_INTERNAL, -r, "the broker cannot start: %s",
 				strerror(-r));

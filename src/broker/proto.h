@@ -56,7 +56,7 @@ enum { BELLS_MAX = 16 };
  * Both ends are one program, except where a broker stays and another version comes: a change of meaning takes another
  * number here. Operations that were added, and records of another size, tell themselves.
  */
-enum { PROTO_VERSION = 6 << 16 | _OP_MAX };
+enum { PROTO_VERSION = 7 << 16 | _OP_MAX };
 
 struct record_hello {
 	uint32_t version;	 /* PROTO_VERSION */

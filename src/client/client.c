@@ -37,6 +37,7 @@ const struct host_facts *atoll_facts(struct atoll *a)
 	/* A broker knows best; without one, what it would find is what we find. */
 	if (!a->probed && (!a->link || greet(a) < 0))
 		host_probe(&a->facts);
+	a->facts.front = a->front;
 	a->probed = true;
 	return &a->facts;
 }

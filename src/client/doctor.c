@@ -180,6 +180,8 @@ static int report_confinement(json_t *checks, const struct doctor_input *in)
 		{ "landlock", f->landlock_abi > 0, LAYER_LANDLOCK },
 		{ "overlay", f->overlay, LAYER_OVERLAY },
 		{ "proc", f->proc_mount, LAYER_PROC },
+		{ "broker", !f->broker_open, LAYER_BROKER },
+		{ "front", f->front != FRONT_OPEN, LAYER_FRONT },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
@@ -187,6 +189,8 @@ static int report_confinement(json_t *checks, const struct doctor_input *in)
 
 		if (table[i].there && table[i].layer == LAYER_LANDLOCK)
 			(void)snprintf(c.value, sizeof(c.value), "ABI %d", f->landlock_abi);
+		else if (table[i].layer == LAYER_FRONT && f->front == FRONT_CALLER)
+			(void)snprintf(c.value, sizeof(c.value), "yes, in the daemon");
 		else
 			(void)snprintf(c.value, sizeof(c.value), "%s",
 				       table[i].there ? "yes" : "no");

@@ -101,6 +101,8 @@ int flow_add_stage(struct result *res, const struct result_stage *stage)
 void flow_isolation(struct run *run, const struct record_started *start)
 {
 	static const char *const cgroups[_CGROUP_KIND_MAX] = { "none", "v1", "v2" };
+	static const char *const fronts[_FRONT_KIND_MAX] = { "caller", "confined", "open" };
+	const struct host_facts *facts = run->decision.facts;
 	struct isolation *iso = &run->result->isolation;
 	uint32_t missing = run->decision.missing | start->missing;
 	size_t n = 0;
@@ -112,6 +114,8 @@ void flow_isolation(struct run *run, const struct record_started *start)
 		.landlock = start->landlock_abi,
 		.proc = start->proc ? "pid" : "none",
 		.net = run->decision.network == NETWORK_LOOPBACK ? "loopback" : "none",
+		.broker = facts->broker_open ? "open" : "confined",
+		.front = fronts[facts->front],
 	};
 	(void)snprintf(iso->seccomp, sizeof(iso->seccomp), "%s", start->seccomp);
 	for (int layer = 0; layer < _LAYER_MAX && n + 1 < ARRAY_SIZE(iso->missing); layer++)

@@ -84,6 +84,7 @@ static int on_message(void *data, struct link_message *m)
 	/* It is there already, so nothing is waited for. */
 	if (link_hello(k->link, &a->facts) < 0)
 		return 0;
+	a->facts.front = a->front;
 	a->probed = k->met = true;
 	a->warm = link_is_shared(k->link) ? link_is_warm(k->link) : a->broker.warm;
 	a->link = k->link;

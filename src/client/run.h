@@ -44,6 +44,7 @@ struct atoll {
 	struct broker_choice broker;
 	struct link *link;	/* NULL: no broker yet */
 	struct wires wires;	/* of the next run */
+	enum front_kind front;	/* what holds this process */
 	bool warm;		/* its broker keeps runtimes ready: plans say what they can use */
 	struct keeper *keeper;	/* of a service: link is its matter, and runs are on fibers */
 	struct flight *flights; /* what several runs would do alike */

@@ -125,6 +125,7 @@ int service_new(struct loop *loop, const struct service_options *options, struct
 		return no_memory(err);
 	}
 	s->images = options->images;
+	s->atoll->front = options->front;
 	r = setup(s, loop, options, err);
 	if (r < 0) {
 		(void)service_free(s);

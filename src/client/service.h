@@ -31,7 +31,8 @@ struct service_options {
 	const char *cache_dir;	  /* of builds and versions; NULL: the user's own */
 	/* Socket of the broker; it is connected to again whenever it is lost. NULL: one of our own is forked. */
 	const char *pool;
-	bool warm; /* a broker of our own keeps runtimes ready */
+	bool warm;	       /* a broker of our own keeps runtimes ready */
+	enum front_kind front; /* what holds this process; results say so */
 	/*
 	 * Of the members whose knob_bit() is set: they stand in for the policy `default`'s, and no other policy's ceiling is
 	 * above these. NULL: policies as they are.

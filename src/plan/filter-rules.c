@@ -207,6 +207,10 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 		.arg = 0, .mask = CLONE_REFUSED, .otherwise = TO_EPERM, .n_cases = 1,
 		.cases = { { 0, 0, TO_ALLOW } },
 	},
+	[TO_THREAD] = {
+		.arg = 0, .mask = CLONE_REFUSED | 0x10000, .otherwise = TO_EPERM, .n_cases = 1,
+		.cases = { { 0x10000, 0x10000, TO_ALLOW } }, /* CLONE_THREAD */
+	},
 	/*
 	 * Sockets' ioctls: an allow-list. Of what is left out, SIOCGSTAMP and SIOCGSTAMPNS (in both forms) switch a static key; bridge's,
 	 * dlci's and 8021q's have the host load a module, on any socket; SIOCSHWTSTAMP and private ones are for drivers.

@@ -52,6 +52,7 @@ enum target {
 	TO_PERSONALITY,
 	TO_PRCTL,
 	TO_CLONE,
+	TO_THREAD, /* only of our own processes' filters (confine/) */
 	TO_SOCKET_IOCTL,
 	TO_IOCTL,
 	_TO_MAX,
@@ -102,6 +103,9 @@ extern const uint32_t filter_arches[_MACHINE_MAX];    /* AUDIT_ARCH_* */
 /* Where a row leads in a profile. */
 enum target filter_target(enum filter_profile profile, const struct syscall_row *row);
 
+/* A program from the target of each number, for filters whose rows stand elsewhere (confine/). It scribbles over the array. */
+int filter_compile_numbers(uint8_t to_of[NR_KNOWN], enum machine machine,
+			   struct filter *ret) _must_check_;
 /* As filter_build() and filter_expect(), for any machine. */
 int filter_compile(enum filter_profile profile, enum machine machine,
 		   struct filter *ret) _must_check_;

@@ -193,15 +193,10 @@ static void emit_switch(struct builder *b, enum target to)
 	(void)emit_tree(b, &ranges, 0, ranges.n);
 }
 
-static void emit_numbers(struct builder *b, enum filter_profile profile, enum machine machine)
+static void emit_numbers(struct builder *b, uint8_t to[NR_KNOWN])
 {
-	uint8_t to[NR_KNOWN] = { TO_ENOSYS };
 	struct ranges ranges = { 0 };
 
-	for (const struct syscall_row *row = filter_syscalls; row->name[0]; row++) {
-		if (row->nr[machine] != NR_NONE)
-			to[row->nr[machine]] = (uint8_t)filter_target(profile, row);
-	}
 	for (uint32_t nr = 0; nr < NR_KNOWN; nr++) {
 		if (to[nr] == hot) {
 			struct jump jump = { (uint16_t)(LABEL_TARGET + hot), LABEL_NEXT };
@@ -260,7 +255,7 @@ static bool is_wanted(const struct builder *b, int to)
 	return false;
 }
 
-int filter_compile(enum filter_profile profile, enum machine machine, struct filter *ret)
+int filter_compile_numbers(uint8_t to_of[NR_KNOWN], enum machine machine, struct filter *ret)
 {
 	struct jump native = { LABEL_NEXT, LABEL_TARGET + TO_KILL };
 	struct builder b;
@@ -269,15 +264,28 @@ int filter_compile(enum filter_profile profile, enum machine machine, struct fil
 	emit_load(&b, offsetof(struct seccomp_data, arch));
 	(void)emit(&b, BPF_JMP | BPF_JEQ | BPF_K, filter_arches[machine], native);
 	emit_load(&b, offsetof(struct seccomp_data, nr));
-	emit_numbers(&b, profile, machine);
+	emit_numbers(&b, to_of);
 	for (int to = _TO_MAX - 1; to >= _TO_ANSWER_MAX; to--)
 		if (is_wanted(&b, to))
 			emit_switch(&b, (enum target)to);
 	for (int to = 0; to < _TO_ANSWER_MAX; to++) {
+		if (!is_wanted(&b, to))
+			continue;
 		b.start[to] = b.n;
 		(void)emit(&b, BPF_RET | BPF_K, filter_answers[to], (struct jump){ 0 });
 	}
 	return builder_link(&b, ret);
+}
+
+int filter_compile(enum filter_profile profile, enum machine machine, struct filter *ret)
+{
+	uint8_t to_of[NR_KNOWN] = { TO_ENOSYS };
+
+	for (const struct syscall_row *row = filter_syscalls; row->name[0]; row++) {
+		if (row->nr[machine] != NR_NONE)
+			to_of[row->nr[machine]] = (uint8_t)filter_target(profile, row);
+	}
+	return filter_compile_numbers(to_of, machine, ret);
 }
 
 uint32_t filter_evaluate(enum filter_profile profile, enum machine machine, uint32_t arch,

@@ -57,6 +57,16 @@ static bool has_proc(const struct host_facts *f)
 	return f->proc_mount;
 }
 
+static bool has_broker(const struct host_facts *f)
+{
+	return !f->broker_open;
+}
+
+static bool has_front(const struct host_facts *f)
+{
+	return f->front != FRONT_OPEN;
+}
+
 static const struct layer_row {
 	const char *name;
 	bool (*there)(const struct host_facts *f);
@@ -106,6 +116,16 @@ static const struct layer_row {
 			 .what = "a procfs of its own cannot be mounted",
 			 .fix_root = "unmount what hides parts of /proc in this container, or run "
 				     "atoll on the host" },
+	[LAYER_BROKER] = { .name = "broker",
+			   .there = has_broker,
+			   .what = "the broker keeps every system call and capability",
+			   .fix_root = "boot a kernel with CONFIG_SECCOMP_FILTER=y" },
+	[LAYER_FRONT] = { .name = "front",
+			  .there = has_front,
+			  .what = "the daemon's front sees files or makes calls that it does not "
+				  "need",
+			  .fix_root = "its log says which step failed; start it on a kernel with "
+				      "seccomp filters, Landlock and mount namespaces" },
 };
 
 const char *layer_name(enum layer layer)

@@ -118,7 +118,9 @@ static void test_refusals(void **state _unused_)
 
 static void test_layers(void **state _unused_)
 {
-	struct host_facts bare = { .cgroup_controllers = CGROUP_MEMORY };
+	struct host_facts bare = { .cgroup_controllers = CGROUP_MEMORY,
+				   .broker_open = true,
+				   .front = FRONT_OPEN };
 
 	assert_int_equal(layers_missing(&good_host), 0);
 	/* Without a hierarchy controllers count for nothing. */

@@ -323,6 +323,8 @@ static void emit_isolation(struct emitter *e, const struct isolation *is)
 	member_integer(e, "landlock", is->landlock);
 	member_word(e, "proc", is->proc);
 	member_word(e, "net", is->net);
+	member_word(e, "broker", is->broker);
+	member_word(e, "front", is->front);
 	member_open(e, "missing", '[');
 	for (size_t i = 0; i < ARRAY_SIZE(is->missing) && is->missing[i]; i++)
 		emit_word(e, is->missing[i]);

@@ -83,6 +83,8 @@ struct isolation {
 	int landlock;		 /* ABI in force; 0: off */
 	const char *proc;	 /* "pid", "none" */
 	const char *net;	 /* "none", "loopback" */
+	const char *broker;	 /* "confined", "open" */
+	const char *front;	 /* the same, or "caller": not ours to confine */
 	const char *missing[16]; /* names of layers, NULL-terminated */
 };
 

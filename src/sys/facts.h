@@ -18,6 +18,9 @@ enum {
 	CGROUP_SWAP = 1 << 3, /* memory+swap accounting is there */
 };
 
+/* The process that asks: a caller's own is not ours to confine, the daemon's is. */
+enum front_kind { FRONT_CALLER, FRONT_CONFINED, FRONT_OPEN, _FRONT_KIND_MAX };
+
 struct host_facts {
 	char kernel[65]; /* uname -r */
 	char node[65];	 /* host name, for the result's "node" */
@@ -33,6 +36,8 @@ struct host_facts {
 	bool overlay;	      /* overlay can be mounted inside a user namespace */
 	bool proc_mount;      /* a fresh procfs with subset=pid can be mounted there */
 	bool clone3, openat2, pidfd;
+	bool broker_open; /* the broker has rights beyond those of its role in confine/ */
+	enum front_kind front;
 	enum cgroup_kind cgroup;
 	uint32_t cgroup_controllers;
 	char cgroup_reason

@@ -353,6 +353,29 @@ int sys_drop_bounding(void)
 	return r == -EINVAL ? 0 : r;
 }
 
+int sys_keep_caps(uint64_t kept)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2] = { 0 };
+	int r = 0;
+
+	/* Until the first capability this kernel does not know. Without CAP_SETPCAP no_new_privs alone keeps the others away. */
+	for (unsigned long cap = 0; r == 0; cap++)
+		if (cap >= 64 || !(kept >> cap & 1))
+			r = CALL(prctl(PR_CAPBSET_DROP, cap, 0, 0, 0));
+	if (r != -EINVAL && r != -EPERM)
+		return r;
+	r = CALL(syscall(SYS_capget, &header, caps));
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
+		caps[i].permitted &= (uint32_t)(kept >> 32 * i);
+		caps[i].effective = caps[i].permitted;
+		caps[i].inheritable = 0;
+	}
+	return CALL(syscall(SYS_capset, &header, caps));
+}
+
 int sys_drop_caps(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };

@@ -99,8 +99,9 @@ int sys_setids(uint32_t id); /* gid and uid, real, effective, saved */
 /* Every disposition back to its default: what is ignored would stay so across exec. */
 void sys_default_signals(void);
 int sys_prctl(int option, unsigned long a, unsigned long b);
-int sys_drop_bounding(void); /* the bounding set; needs no plan and takes nothing away yet */
-int sys_drop_caps(void);     /* bounding, ambient, all sets; securebits locked */
+int sys_drop_bounding(void);	  /* the bounding set; needs no plan and takes nothing away yet */
+int sys_keep_caps(uint64_t kept); /* of those it has; all others leave the bounding set, too */
+int sys_drop_caps(void);	  /* bounding, ambient, all sets; securebits locked */
 int sys_setrlimit(int resource, uint64_t limit);
 int sys_loopback_up(void);
 

@@ -12,5 +12,7 @@ enum layer {
 	LAYER_CGROUP_CPU,
 	LAYER_OVERLAY,
 	LAYER_PROC,
+	LAYER_BROKER, /* our own processes: confine/ */
+	LAYER_FRONT,
 	_LAYER_MAX,
 };

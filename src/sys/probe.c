@@ -337,4 +337,5 @@ void host_probe_site(struct host_facts *ret, struct cgroup_site *ret_site)
 	probe_mounts(ret, ret_site);
 	if (off)
 		probe_force_off(ret, off);
+	ret->broker_open = !ret->seccomp;
 }

@@ -26,7 +26,7 @@ CAUSE = {"kind": str, "detail": str, "limit": object, "peak": object, "retryable
 USAGE = {"user": NUMBER, "system": NUMBER, "pids_peak": (int, type(None)), "io_read": (int, type(None)),
          "io_write": (int, type(None)), "start": NUMBER}
 ISOLATION = {"tier": str, "user": str, "cgroup": str, "seccomp": str, "landlock": int, "proc": str, "net": str,
-             "missing": list}
+             "broker": str, "front": str, "missing": list}
 
 
 def check_shape(thing, shape, where):
@@ -67,6 +67,7 @@ def test_isolation_says_what_held(atoll):
     assert re.fullmatch(r"default@[0-9a-f]{8}", isolation["seccomp"])
     assert isolation["net"] == "none"
     assert isolation["proc"] in ("pid", "none")
+    assert (isolation["broker"], isolation["front"]) == ("confined", "caller")
     if atoll.rootless:
         assert isolation["user"] == "shared" and isolation["cgroup"] in ("none", "v2")
         if isolation["cgroup"] == "none":
