@@ -8,10 +8,10 @@
  * The store is a directory of ours on the workspace's file system, beside the workspace (or inside it where that is a mount
  * point or lies in a directory that we may not write to; programs' entries of that name are never applied):
  *
- *   <root>/.commit/<name>/   stage/   files and whole new directories, complete, with owner, mode and time, named by number
- *                            trash/   directories that were removed or replaced
- *                            journal  the operations: put NUMBER at PATH, remove PATH, set mode and time of PATH
- *                            usage    bytes and inodes of the workspace after the last commit
+ *   <root>/.atoll-commit/<name>/   stage/   files and whole new directories, complete, with owner, mode and time, named by number
+ *                                  trash/   directories that were removed or replaced
+ *                                  journal  the operations: put NUMBER at PATH, remove PATH, set mode and time of PATH
+ *                                  usage    bytes and inodes of the workspace after the last commit
  *
  * Nothing is ever written through a name that programs or readers see: files appear by rename, so each is old or new, and after a
  * kill the next commit, or commit_recover(), does every operation of the journal again, which changes nothing where it was done
@@ -30,7 +30,7 @@
  *
  * One commit at a time in a process; fixed memory, no heap, no stdio, so it may run in a child forked from the broker. It uses:
  * openat2, openat, close, read, pread, write, pwrite, lseek, getdents64, fstat, newfstatat, statx, fgetxattr, readlinkat, mkdirat, symlinkat,
- * linkat, renameat, unlinkat, fchmod, fchmodat, fchown, fchownat, utimensat, ftruncate, fallocate, fstatfs, faccessat, flock, geteuid.
+ * linkat, renameat, unlinkat, fchmod, fchmodat, fchown, fchownat, utimensat, ftruncate, fstatfs, fcntl (dup), flock, geteuid.
  */
 #pragma once
 

@@ -33,24 +33,32 @@ static int make_below(int dir_fd, const char *name, mode_t mode)
 	return 0;
 }
 
-/* One step down: made when it is not there, never through a link. The last one is opened for reading. */
-static int step_down(int dir_fd, const char *name, bool last)
+struct way {
+	const char *path;
+	size_t len; /* so far down */
+	bool make;  /* what is not there */
+};
+
+/* One step down, never through a link. The last one is opened for reading. */
+static int step_down(int dir_fd, const char *name, const struct way *way, bool last)
 {
 	const int flags = (last ? O_RDONLY : O_PATH) | O_DIRECTORY | O_NOFOLLOW;
 	int fd = sys_openat(dir_fd, name, flags, 0), r;
 
-	if (fd != -ENOENT)
+	if (fd != -ENOENT || !way->make)
 		return fd;
 	r = make_below(dir_fd, name, 0700);
 	return r < 0 ? r : sys_openat(dir_fd, name, flags, 0);
 }
 
-static int open_path(const char *path)
+static int open_way(const struct way *way)
 {
-	_cleanup_close_ int fd = sys_open("/", O_PATH | O_DIRECTORY, 0);
+	const bool top = way->len <= 1;
+	_cleanup_close_ int fd = sys_open("/", (top ? O_RDONLY : O_PATH) | O_DIRECTORY, 0);
+	const char *end = way->path + way->len;
 
-	for (const char *at = path + 1; fd >= 0 && *at;) {
-		size_t n = strcspn(at, "/");
+	for (const char *at = way->path + 1; fd >= 0 && at < end;) {
+		size_t n = MIN(strcspn(at, "/"), (size_t)(end - at));
 		char name[256];
 		int next;
 
@@ -58,8 +66,8 @@ static int open_path(const char *path)
 			return n ? -ENAMETOOLONG : -EINVAL;
 		memcpy(name, at, n);
 		name[n] = '\0';
-		at += n + (at[n] == '/');
-		next = step_down(fd, name, !*at);
+		at += n + 1;
+		next = step_down(fd, name, way, at >= end);
 		(void)fd_close(fd);
 		fd = next;
 	}
@@ -93,13 +101,35 @@ int workspace_open(const struct workspace_place *places, const char *name, struc
 	if (!place)
 		return error_set(err, ERROR_INPUT, ENOENT,
 				 "workspace: there is no place for workspaces here; leave it out");
-	fd = open_path(place->path);
+	fd = open_way(&(struct way){ place->path, strlen(place->path), true });
 	if (fd < 0)
 		return cannot(err, name, fd);
 	if (place->name)
 		return TAKE_FD(fd);
 	r = open_named(fd, name);
 	return r < 0 ? cannot(err, name, r) : r;
+}
+
+int workspace_open_parent(const struct workspace_place *places, const char *name, bool make,
+			  const char **ret_base)
+{
+	const struct workspace_place *place = workspace_find(places, name);
+	struct way way;
+
+	if (!place)
+		return -ENOENT;
+	way = (struct way){ place->path, strlen(place->path), make };
+	*ret_base = name;
+	if (place->name) {
+		const char *slash = strrchr(place->path, '/');
+
+		/* With a slash at its end it has no name there. */
+		if (!slash[1])
+			return -EACCES;
+		way.len = (size_t)(slash - place->path);
+		*ret_base = slash + 1;
+	}
+	return open_way(&way);
 }
 
 int workspace_mount(int dir_fd, uint32_t seen_id, struct error *err)

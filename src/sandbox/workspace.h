@@ -11,8 +11,13 @@
 #include "base/error.h"
 #include "plan/workspace.h"
 
+#include <stdbool.h>
+
 /* Its directory, made when it is not there; open for reading. */
 int workspace_open(const struct workspace_place *places, const char *name,
 		   struct error *err) _must_check_;
+/* The directory that it lies in, and its name there; -ENOENT when that is not there and not to be made. */
+int workspace_open_parent(const struct workspace_place *places, const char *name, bool make,
+			  const char **ret_base) _must_check_;
 /* A mount of it that is nowhere yet, in which its owner is seen as that uid. Needs privilege. */
 int workspace_mount(int dir_fd, uint32_t seen_id, struct error *err) _must_check_;

@@ -34,6 +34,7 @@ enum change_skip {
 	CHANGE_SKIP_LINK,    /* a link that leaves the workspace, or is absolute */
 	CHANGE_SKIP_DEEP,    /* nested too deep, or its path is too long */
 	CHANGE_SKIP_OWN,     /* the name of Atoll's own directory */
+	CHANGE_SKIP_MOUNT,   /* the host has mounted something there */
 	_CHANGE_SKIP_MAX,
 };
 

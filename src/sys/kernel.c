@@ -160,6 +160,21 @@ int sys_symlink(const char *content, const char *path)
 	return CALL(symlink(content, path));
 }
 
+int sys_linkat(int from_fd, const char *from, int to_fd, const char *to)
+{
+	return CALL(linkat(from_fd, from, to_fd, to, 0));
+}
+
+int sys_renameat(int from_fd, const char *from, int to_fd, const char *to)
+{
+	return CALL(renameat(from_fd, from, to_fd, to));
+}
+
+int sys_unlinkat(int dirfd, const char *name, int flags)
+{
+	return CALL(unlinkat(dirfd, name, flags));
+}
+
 int sys_write(int fd, const void *data, size_t n)
 {
 	const char *p = data;

@@ -65,6 +65,9 @@ int sys_mkdirat(int dirfd, const char *name, mode_t mode);
 int sys_mknodat(int dirfd, const char *name, mode_t mode, dev_t dev);
 int sys_symlinkat(const char *content, int dirfd, const char *name);
 int sys_symlink(const char *content, const char *path);
+int sys_linkat(int from_fd, const char *from, int to_fd, const char *to);
+int sys_renameat(int from_fd, const char *from, int to_fd, const char *to);
+int sys_unlinkat(int dirfd, const char *name, int flags);
 int sys_write(int fd, const void *data, size_t n); /* all of it */
 int sys_cloexec_from(unsigned first); /* every descriptor from this one on closes at exec */
 /* Every descriptor from 3 on but these. */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of a commit share: the names in a store, and the state of the one commit that a process is at.
+ *
+ * commit.c       the transaction, from the lock to the journal
+ * commit-visit.c what each entry of the upper layer means for the workspace
+ * commit-file.c  comparing, copying and hashing files
+ * commit-list.c  the records that say what changed
+ * commit-store.c where stores lie; finishing what a kill left
+ */
+#pragma once
+
+#include "sandbox/commit-journal.h"
+#include "sandbox/commit.h"
+
+/* Beside workspaces; inside one that is a mount point. */
+#define STORE_DIR     ".atoll-commit"
+#define STORE_STAGE   "stage"
+#define STORE_TRASH   "trash"
+#define STORE_JOURNAL "journal"
+#define STORE_NEW     "journal.new"
+#define STORE_USAGE   "usage"
+
+enum { COPY_BYTES = 128 << 10, LIST_BYTES = 32 << 10 };
+
+/* What belongs to one directory of the walk through the upper layer. */
+struct commit_level {
+	int workspace_fd; /* of the same directory, which is merged; -EBADF: there is none */
+	int stage_fd; /* of the new directory that is being staged; -EBADF: none, or COMMIT_LIST */
+	bool xattr_whiteouts;
+	struct stat upper,
+		old; /* before anything was opened up; `old`: only where workspace_fd is */
+};
+
+struct commit_work {
+	const struct commit *c;
+	struct commit_outcome *out;
+	struct journal_places at;
+	bool locked; /* the store */
+	bool journal_open;
+	uint64_t number; /* of the last thing that was staged */
+	struct tree_size added, removed;
+	struct walk walk; /* of the upper layer */
+	struct commit_level levels[COMMIT_DEPTH_MAX];
+	struct walk other; /* of a tree that is removed, measured or wiped */
+	struct journal journal;
+	size_t list_n;
+	int64_t list_bytes;
+	_Alignas(8) char list[LIST_BYTES];
+	char copy[COPY_BYTES], compare[COPY_BYTES];
+	char link[CHANGE_PATH_MAX], old_link[CHANGE_PATH_MAX];
+};
+
+static inline struct commit_level *commit_top(struct commit_work *w)
+{
+	return &w->levels[w->walk.depth - 1];
+}
+
+/* commit-store.c */
+int store_open_places(struct journal_places *at);
+void store_close_places(struct journal_places *at);
+int store_read_size(int store_fd, struct tree_size *ret) _must_check_;
+void store_note_size(int store_fd, const struct tree_size *size);
+
+/* commit-visit.c: one entry of the upper directory that the walk is in; and the end of that directory. */
+int visit_entry(struct commit_work *w, const char *name) _must_check_;
+int visit_begin(struct commit_work *w) _must_check_;
+int visit_leave(struct commit_work *w) _must_check_;
+void visit_drop(struct commit_work *w); /* all levels, after a failure */
+
+/* commit-file.c */
+struct file_copy {
+	int from_fd, to_fd; /* to_fd -EBADF: only hashed */
+	int64_t size;
+	bool sparse;
+	char sha256[SHA256_HEX];
+};
+int file_copy(struct commit_work *w, struct file_copy *f) _must_check_;
+/* 1: the same bytes; 0: not. Both have that size. */
+int file_compare(struct commit_work *w, int a_fd, int b_fd, int64_t size) _must_check_;
+/* Owner, mode & 0777 and time of something staged. */
+int file_finish(const struct commit_work *w, int fd, const struct stat *like,
+		mode_t mode) _must_check_;
+bool link_stays_inside(const char *target, int depth);
+
+/* commit-list.c: path NULL: the walk's own. */
+struct list_entry {
+	enum change_kind kind;
+	enum change_skip skip;
+	const struct stat *st;
+	const char *path, *sha256;
+	bool conflict;
+};
+int list_add(struct commit_work *w, const struct list_entry *entry) _must_check_;
+int list_flush(struct commit_work *w) _must_check_;

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Going through a tree with fixed memory: a stack of open directories, one buffer of entries and one path. A directory that is on
+ * the stack is held open, so a rename elsewhere cannot lead the walk out of the tree.
+ */
+#pragma once
+
+#include "sandbox/commit.h"
+
+#include <sys/stat.h>
+
+enum { NAMES_BYTES = 4096, NUMBER_TEXT = 24 };
+
+/* The entries of one directory, without "." and "..". */
+struct names {
+	int fd;
+	int at, n;
+	_Alignas(8) char bytes[NAMES_BYTES];
+};
+/* 1 and a name that holds until the next call; 0: no more. */
+int names_next(struct names *names, const char **ret);
+
+struct walk {
+	int depth;
+	struct names levels[COMMIT_DEPTH_MAX];
+	size_t path_len[COMMIT_DEPTH_MAX]; /* of the path above a level's entries, with its slash */
+	char path[CHANGE_PATH_MAX];	   /* of the entry that was given last */
+};
+
+enum walk_step {
+	WALK_END,  /* of this directory: walk_leave() */
+	WALK_NAME, /* its path is walk.path */
+	WALK_LONG, /* its path does not fit; walk.path is its directory's */
+};
+
+/* Both take the descriptor, also when they fail, which is with -ENAMETOOLONG: too deep. */
+int walk_begin(struct walk *w, int dir_fd, const char *path) _must_check_;
+int walk_enter(struct walk *w, int dir_fd) _must_check_;
+/* enum walk_step, or negative. */
+int walk_next(struct walk *w, const char **ret);
+void walk_leave(struct walk *w);
+void walk_end(struct walk *w);
+static inline int walk_fd(const struct walk *w)
+{
+	return w->levels[w->depth - 1].fd;
+}
+
+/*
+ * An entry of a directory, opened without following links or crossing mounts. Without privilege, one that is closed to its
+ * owner, who we are, is opened up first; its mode is st_mode before that.
+ */
+int entry_open(int dir_fd, const char *name, mode_t mode);
+/* Frees everything in a directory, which stays. */
+int tree_wipe(struct walk *w, int dir_fd) _must_check_;
+struct tree_size {
+	int64_t bytes, inodes; /* on disk; a file with several names counts for each in part */
+};
+int tree_measure(struct walk *w, int dir_fd, struct tree_size *ret) _must_check_;
+int64_t entry_bytes(const struct stat *st);
+
+struct number_text {
+	char text[NUMBER_TEXT];
+};
+struct number_text number_text(uint64_t n);
