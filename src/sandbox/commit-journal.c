@@ -223,8 +223,7 @@ static int set(const struct journal *j, const struct journal_op *op, const char 
 		return 0;
 	if (op->mtime_nsec != JOURNAL_KEEP_TIME)
 		(void)futimens(fd, times);
-	(void)fchmod(fd, op->mode & 0777);
-	return 0;
+	return fchmod(fd, op->mode & 0777) < 0 && errno != EPERM ? -errno : 0;
 }
 
 static int redo_one(struct journal *j, const struct journal_places *at, const struct journal_op *op,

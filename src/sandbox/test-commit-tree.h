@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
@@ -82,6 +83,15 @@ static void tree_set_time(const char *path, int64_t seconds)
 	assert_int_equal(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW), 0);
 }
 
+static mode_t octal(const char *digits)
+{
+	mode_t mode = 0;
+
+	for (; *digits; digits++)
+		mode = mode * 8 + (mode_t)(*digits - '0');
+	return mode;
+}
+
 /*
  * One entry below top/dir: "name/" a directory, "name/!" an opaque one, "name-" a whiteout, "name>target" a link, "name|" a
  * fifo, "name=text" a file, "name=text@mode" with that mode; all of an old time. Its path may not have these signs.
@@ -102,7 +112,7 @@ static void tree_make_one(const char *dir, const char *word)
 
 		(void)snprintf(text, sizeof(text), "%.*s",
 			       (int)(at ? at - rest - 1 : (long)strlen(rest + 1)), rest + 1);
-		write_file(path, text, at ? (mode_t)strtoul(at + 1, NULL, 8) : 0644);
+		write_file(path, text, at ? octal(at + 1) : 0644);
 	} else if (*rest == '>') {
 		assert_int_equal(symlink(rest + 1, path), 0);
 	} else if (*rest == '-') {
@@ -119,11 +129,15 @@ static void tree_make_one(const char *dir, const char *word)
 
 static void tree_make(const char *dir, const char *words)
 {
-	char copy[1024], *save, *word;
+	while (*words) {
+		size_t n = strcspn(words, " ");
+		char word[128];
 
-	(void)snprintf(copy, sizeof(copy), "%s", words);
-	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
+		(void)snprintf(word, sizeof(word), "%.*s", (int)n, words);
 		tree_make_one(dir, word);
+		words += n;
+		words += strspn(words, " ");
+	}
 }
 
 static int by_name(const void *a, const void *b)
@@ -214,3 +228,15 @@ static const char *tree_read(const char *path)
 	tree_list(t, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "");
 	return t->text;
 }
+
+/* As root, "rootless" makes it another user's. */
+static int become(int argc, char **argv)
+{
+	if (argc < 2 || geteuid() != 0 || strcmp(argv[1], "rootless") != 0)
+		return 0;
+	if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
+		return -1;
+	return prctl(PR_SET_DUMPABLE, 1); /* else /proc/self stays root's */
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
