@@ -587,7 +587,7 @@ int run_new(struct front *front, const struct record *record, struct span plan,
 	r = run_take_plan(run, plan, &err);
 	if (r == 0) {
 		run->n_stages = plan_stage_count(&run->plan.view);
-		run->tty = plan_find(&run->plan.view, OP_DEVPTS, -1) != NULL;
+		run->tty = plan_has_terminal(&run->plan.view);
 		if (b->pool && run_take_cell(run))
 			return 0;
 		r = run_begin(run, &err);

@@ -79,11 +79,7 @@ static int make_plan(const char *script, bool tty)
 	_cleanup_(plan_done) struct plan p = { 0 };
 
 	plan_root(&p);
-	for (struct op *op = (void *)p.ops.data; op->kind != OP_SCRATCH; op++)
-		if (op->kind == OP_DEV)
-			op->value = tty;
-	if (tty)
-		add(&p, (struct op){ .kind = OP_DEVPTS }, NULL, "/dev/pts");
+	add(&p, (struct op){ .kind = OP_DEVPTS, .value = tty }, NULL, "/dev/pts");
 	add(&p, (struct op){ .kind = OP_PIVOT }, NULL, NULL);
 	plan_lock(&p);
 	add(&p, (struct op){ .kind = OP_STAGE }, "stage", NULL);

@@ -144,11 +144,7 @@ static void send_plan(struct front *f, const char *script, int directories, bool
 	int out[2];
 
 	plan_root(&p);
-	for (struct op *op = (void *)p.ops.data; op->kind != OP_SCRATCH; op++)
-		if (op->kind == OP_DEV)
-			op->value = tty;
-	if (tty)
-		add(&p, (struct op){ .kind = OP_DEVPTS }, NULL, "/dev/pts");
+	add(&p, (struct op){ .kind = OP_DEVPTS, .value = tty }, NULL, "/dev/pts");
 	add(&p, (struct op){ .kind = OP_PIVOT }, NULL, NULL);
 	for (int i = 0; i < directories; i++) {
 		char name[32];

@@ -63,6 +63,20 @@ static void add_show_of(struct builder *b, const char *image, const char *path, 
 	    (struct op_args){ .a = source, .b = path });
 }
 
+/* Makes the directories above a file, without those in its first bytes; repeats are harmless: the child skips them. */
+static void add_parents(struct builder *b, const char *path, size_t skip)
+{
+	char dir[PLAN_PATH_MAX];
+
+	for (const char *slash = strchr(path + skip, '/'); slash; slash = strchr(slash + 1, '/')) {
+		size_t n = (size_t)(slash - path);
+
+		memcpy(dir, path, n);
+		dir[n] = '\0';
+		add_dir(b, dir);
+	}
+}
+
 static void add_etc_entry(struct builder *b, const char *name)
 {
 	char path[256] = "/etc/";
@@ -73,8 +87,8 @@ static void add_etc_entry(struct builder *b, const char *name)
 		return;
 	}
 	memcpy(path + strlen(path), name, n + 1);
-	add_show(b, path,
-		 OP_OPTIONAL | OP_READABLE | (strcmp(name, "alternatives") == 0 ? OP_SMALL : 0));
+	add_parents(b, path, sizeof("/etc"));
+	add_show(b, path, OP_OPTIONAL | OP_READABLE | OP_SMALL);
 }
 
 static bool list_has(const char *const *list, const char *word)
@@ -119,20 +133,6 @@ static struct op root_op(const struct plan_input *in)
 	};
 }
 
-/* Makes the directories above a file, without those in its first bytes; repeats are harmless: the child skips them. */
-static void add_parents(struct builder *b, const char *path, size_t skip)
-{
-	char dir[PLAN_PATH_MAX];
-
-	for (const char *slash = strchr(path + skip, '/'); slash; slash = strchr(slash + 1, '/')) {
-		size_t n = (size_t)(slash - path);
-
-		memcpy(dir, path, n);
-		dir[n] = '\0';
-		add_dir(b, dir);
-	}
-}
-
 static void add_root(struct builder *b, const struct plan_input *in)
 {
 	static const char *const links[] = {
@@ -157,19 +157,21 @@ static void add_root(struct builder *b, const struct plan_input *in)
 	if (in->kit)
 		add(b, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL | OP_READABLE },
 		    (struct op_args){ .a = in->kit, .b = SANDBOX_KIT });
+	add_dir(b, "/var");
+	add(b, (struct op){ .kind = OP_SYMLINK }, (struct op_args){ .a = "/tmp", .b = "/var/tmp" });
 }
 
 static void add_devices(struct builder *b, const struct decision *d)
 {
-	add(b, (struct op){ .kind = OP_DEV, .value = d->tty }, (struct op_args){ .b = "/dev" });
+	add(b, (struct op){ .kind = OP_DEV }, (struct op_args){ .b = "/dev" });
 	add(b,
 	    (struct op){ .kind = OP_TMPFS,
 			 .mode = 0777,
 			 .value = d->limits.memory_bytes,
 			 .value2 = SHM_INODES },
 	    (struct op_args){ .b = "/dev/shm" });
-	if (d->tty)
-		add(b, (struct op){ .kind = OP_DEVPTS }, (struct op_args){ .b = "/dev/pts" });
+	add(b, (struct op){ .kind = OP_DEVPTS, .value = d->tty },
+	    (struct op_args){ .b = "/dev/pts" });
 }
 
 static void add_work(struct builder *b, const struct plan_input *in)

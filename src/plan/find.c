@@ -17,6 +17,13 @@ const struct op *plan_find(const struct plan_view *v, enum op_kind kind, int sta
 	return NULL;
 }
 
+bool plan_has_terminal(const struct plan_view *v)
+{
+	const struct op *op = plan_find(v, OP_DEVPTS, -1);
+
+	return op && op->value != 0;
+}
+
 uint32_t plan_stage_count(const struct plan_view *v)
 {
 	uint32_t count = 0;

@@ -36,8 +36,8 @@ enum op_kind {
 	OP_SCRATCH,  /* value: bytes, value2: inodes; the one tmpfs of work directory and /tmp */
 	OP_SCRATCH_DIR, /* a: name inside scratch, b: target; mode */
 	OP_WORKSPACE, /* a: name of a workspace, b: target; value: bytes, value2: inodes it may hold */
-	OP_DEV,	      /* b: target; value: 1 with a terminal */
-	OP_DEVPTS,    /* b: target; own instance, terminal made there */
+	OP_DEV,	      /* b: target */
+	OP_DEVPTS,    /* b: target; own instance; value: 1 the program gets a terminal of it */
 	OP_PROC,      /* b: target; subset=pid */
 	OP_LOOPBACK, /* bring lo up */
 	OP_PIVOT,    /* the new root becomes /; the old one is gone */
@@ -71,6 +71,8 @@ enum {
 	/* A directory of links and small files: where a copy is kept, it does as well. */
 	OP_SMALL = 1 << 3,
 };
+
+enum { PLAN_SMALL_DEPTH = 4 }; /* directories below such a one, each in the other */
 
 enum warm_kind {
 	WARM_NONE,
@@ -184,6 +186,8 @@ void plan_stage_limits(const struct plan_view *v, uint32_t stage, int64_t ret[_S
 uint32_t plan_stage_count(const struct plan_view *v);
 /* The first record of a kind, or NULL; with stage >= 0 only inside that stage. */
 const struct op *plan_find(const struct plan_view *v, enum op_kind kind, int stage);
+/* Whether the program gets a terminal. */
+bool plan_has_terminal(const struct plan_view *v);
 
 /* What follows an operation's name: its words, each with a space before it. */
 int plan_print_op(const struct plan_view *v, const struct op *op, struct buf *out) _must_check_;

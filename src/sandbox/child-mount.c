@@ -412,10 +412,24 @@ int child_do_workspace(struct child *c, const struct op *op)
 	return r;
 }
 
-int child_do_devpts(struct child *c, const struct op *op)
+/* The program's own terminal: the broker holds its other end. */
+static int open_terminal(struct child *c, const char *where)
 {
 	struct text path = { 0 };
-	int unlocked = 0, r = make_dir(target(c, op), 0755);
+	int unlocked = 0;
+
+	text_add(&path, where);
+	text_add(&path, "/ptmx");
+	c->terminal_fd = sys_open(path.data, O_RDWR | O_NOCTTY, 0);
+	if (c->terminal_fd < 0)
+		return c->terminal_fd;
+	return ioctl(c->terminal_fd, TIOCSPTLCK, &unlocked) < 0 ? -errno : 0;
+}
+
+/* All sandboxes share the kernel's count of terminals (kernel.pty.max less the host's reserve), so each has few. */
+int child_do_devpts(struct child *c, const struct op *op)
+{
+	int r = make_dir(target(c, op), 0755);
 
 	if (r == 0)
 		r = sys_mount(&(struct mount_request){
@@ -423,15 +437,11 @@ int child_do_devpts(struct child *c, const struct op *op)
 			.target = target(c, op),
 			.type = "devpts",
 			.flags = MS_NOSUID | MS_NOEXEC,
-			.data = "newinstance,ptmxmode=0666,mode=0620,max=64" });
-	if (r < 0)
-		return r;
-	text_add(&path, target(c, op));
-	text_add(&path, "/ptmx");
-	c->terminal_fd = sys_open(path.data, O_RDWR | O_NOCTTY, 0);
-	if (c->terminal_fd < 0)
-		return c->terminal_fd;
-	return ioctl(c->terminal_fd, TIOCSPTLCK, &unlocked) < 0 ? -errno : 0;
+			.data = "newinstance,ptmxmode=0666,mode=0620,max=16" });
+	/* A host that has none, or gives none: a program that asks for a terminal fails then, others do without. */
+	if (op->value == 0)
+		return r == -ENODEV || r == -EPERM ? 0 : r;
+	return r < 0 ? r : open_terminal(c, target(c, op));
 }
 
 int child_do_proc(struct child *c, const struct op *op)
@@ -484,53 +494,61 @@ int child_do_readonly(struct child *c, const struct op *op)
 							   MS_NOSUID | MS_NODEV });
 }
 
-/* Links and files of one directory. */
-static int copy_entries(const char *source, int dir, const char *where)
+static int copy_tree(const char *source, const char *where, int depth);
+
+static int copy_entry(const char *source, const char *where, const struct dirent64 *e, int depth)
+{
+	struct text from = { 0 }, to = { 0 };
+
+	text_add(&from, source);
+	text_add(&from, "/");
+	text_add(&from, e->d_name);
+	text_add(&to, where);
+	text_add(&to, "/");
+	text_add(&to, e->d_name);
+	if (from.overflow || to.overflow)
+		return -ENAMETOOLONG;
+	if (e->d_type == DT_LNK)
+		return show_link(from.data, to.data);
+	if (e->d_type == DT_REG)
+		return show_file(from.data, to.data);
+	if (e->d_type != DT_DIR || strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+		return 0;
+	return depth > 0 ? copy_tree(from.data, to.data, depth - 1) : -ELOOP;
+}
+
+/* Links, files and directories. Never half a copy: after a failure there is no skeleton, and the directory is shown as it is. */
+static int copy_tree(const char *source, const char *where, int depth)
 {
 	_Alignas(struct dirent64) char entries[8192];
-	ssize_t n;
-	int r = 0;
+	int dir = sys_open(source, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int r = dir < 0 ? dir : make_dir(where, 0755);
+	ssize_t n = 0;
 
 	while (r == 0 && (n = syscall(SYS_getdents64, dir, entries, sizeof(entries))) > 0)
 		for (ssize_t at = 0; r == 0 && at < n;) {
 			const struct dirent64 *e = (const struct dirent64 *)(entries + at);
-			struct text from = { 0 }, to = { 0 };
 
 			at += e->d_reclen;
-			text_add(&from, source);
-			text_add(&from, "/");
-			text_add(&from, e->d_name);
-			text_add(&to, where);
-			text_add(&to, "/");
-			text_add(&to, e->d_name);
-			if (from.overflow || to.overflow)
-				return -ENAMETOOLONG;
-			if (e->d_type == DT_LNK)
-				r = show_link(from.data, to.data);
-			else if (e->d_type == DT_REG)
-				r = show_file(from.data, to.data);
+			r = copy_entry(source, where, e, depth);
 		}
-	return r == 0 && n < 0 ? -errno : r;
+	if (r == 0 && n < 0)
+		r = -errno;
+	(void)close(dir);
+	return r;
 }
 
 static int keep_shown(struct child *c, const struct op *op)
 {
 	const char *source = op_a(c->plan, op);
 	struct stat st;
-	int dir, r;
 
 	if (lstat(source, &st) < 0)
 		return passed_over(op, -errno);
 	if (!S_ISDIR(st.st_mode))
 		return child_do_show(c, op);
-	r = make_dir(target(c, op), 0755);
-	if (r < 0 || !(op->flags & OP_SMALL))
-		return r;
-	dir = sys_open(source, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	r = dir < 0 ? dir : copy_entries(source, dir, target(c, op));
-	(void)close(dir);
-	/* Never half a copy: without a skeleton the directory is shown as it is. */
-	return r;
+	return op->flags & OP_SMALL ? copy_tree(source, target(c, op), PLAN_SMALL_DEPTH)
+				    : make_dir(target(c, op), 0755);
 }
 
 static int keep_target(struct child *c, const struct op *op)

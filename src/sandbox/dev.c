@@ -15,22 +15,19 @@
 struct node {
 	const char *host; /* its path there; behind "/dev/" its name here */
 	unsigned major, minor;
-	bool tty; /* only with a terminal */
 };
 
 static const struct node nodes[] = {
-	{ "/dev/null", 1, 3, false },	 { "/dev/zero", 1, 5, false },
-	{ "/dev/full", 1, 7, false },	 { "/dev/random", 1, 8, false },
-	{ "/dev/urandom", 1, 9, false }, { "/dev/tty", 5, 0, true },
+	{ "/dev/null", 1, 3 },	 { "/dev/zero", 1, 5 },	   { "/dev/full", 1, 7 },
+	{ "/dev/random", 1, 8 }, { "/dev/urandom", 1, 9 }, { "/dev/tty", 5, 0 },
 };
 
 static const struct {
 	const char *content, *name;
-	bool tty;
 } links[] = {
-	{ "/proc/self/fd", "fd", false },	{ "/proc/self/fd/0", "stdin", false },
-	{ "/proc/self/fd/1", "stdout", false }, { "/proc/self/fd/2", "stderr", false },
-	{ "pts/ptmx", "ptmx", true },
+	{ "/proc/self/fd", "fd" },	 { "/proc/self/fd/0", "stdin" },
+	{ "/proc/self/fd/1", "stdout" }, { "/proc/self/fd/2", "stderr" },
+	{ "pts/ptmx", "ptmx" },
 };
 
 static const char *node_name(const struct node *node)
@@ -38,28 +35,19 @@ static const char *node_name(const struct node *node)
 	return node->host + strlen("/dev/");
 }
 
-/* Mount points for what plans mount below it. */
-static int make_dirs(int dir_fd, bool tty)
+/* The links, and mount points for what plans mount below it. */
+static int make_links(int dir_fd)
 {
-	int r = sys_mkdirat(dir_fd, "shm", 0755);
+	int r = 0;
 
-	return r == 0 && tty ? sys_mkdirat(dir_fd, "pts", 0755) : r;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(links); i++)
+		r = sys_symlinkat(links[i].content, dir_fd, links[i].name);
+	if (r == 0)
+		r = sys_mkdirat(dir_fd, "shm", 0755);
+	return r < 0 ? r : sys_mkdirat(dir_fd, "pts", 0755);
 }
 
-static int make_links(int dir_fd, bool tty)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
-		int r = links[i].tty && !tty
-				? 0
-				: sys_symlinkat(links[i].content, dir_fd, links[i].name);
-
-		if (r < 0)
-			return r;
-	}
-	return make_dirs(dir_fd, tty);
-}
-
-int dev_tree_make(bool tty)
+int dev_tree_make(void)
 {
 	_cleanup_close_ int fd = sys_tmpfs_detached("64k");
 	int r;
@@ -67,14 +55,12 @@ int dev_tree_make(bool tty)
 	if (fd < 0)
 		return fd;
 	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++) {
-		if (nodes[i].tty && !tty)
-			continue;
 		r = sys_mknodat(fd, node_name(&nodes[i]), S_IFCHR | 0666,
 				makedev(nodes[i].major, nodes[i].minor));
 		if (r < 0)
 			return r;
 	}
-	r = make_links(fd, tty);
+	r = make_links(fd);
 	if (r == 0)
 		r = sys_mount_readonly(fd);
 	return r < 0 ? r : TAKE_FD(fd);
@@ -99,16 +85,16 @@ static int bind_node(int dir_fd, const struct node *node)
 	return r < 0 ? r : sys_mount_harden_node(name);
 }
 
-static int bind_nodes(bool tty)
+static int bind_nodes(void)
 {
 	/* The working directory is the target: names are enough. */
 	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++) {
-		int r = nodes[i].tty && !tty ? 0 : bind_node(AT_FDCWD, &nodes[i]);
+		int r = bind_node(AT_FDCWD, &nodes[i]);
 
 		if (r < 0)
 			return r;
 	}
-	return make_links(AT_FDCWD, tty);
+	return make_links(AT_FDCWD);
 }
 
 int child_do_dev(struct child *c, const struct op *op)
@@ -125,6 +111,6 @@ int child_do_dev(struct child *c, const struct op *op)
 		return sys_move_mount(tree, where);
 	r = sys_chdir(where);
 	if (r == 0)
-		r = bind_nodes(op->value != 0);
+		r = bind_nodes();
 	return r < 0 ? r : sys_chdir("..");
 }

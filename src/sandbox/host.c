@@ -44,14 +44,14 @@ void sandbox_host_done(struct sandbox_host *host)
 		host->cgroup_root = host->cgroups->root_free(host->cgroup_root);
 }
 
-int sandbox_take_dev(struct sandbox *sb, bool tty)
+int sandbox_take_dev(struct sandbox *sb)
 {
 	struct sandbox_host *host = sb->host;
 	int fd;
 
-	if (tty || !host->keep_groups)
-		return dev_tree_make(tty);
-	sb->dev_fd = host->n_devs > 0 ? host->devs[--host->n_devs] : dev_tree_make(false);
+	if (!host->keep_groups)
+		return dev_tree_make();
+	sb->dev_fd = host->n_devs > 0 ? host->devs[--host->n_devs] : dev_tree_make();
 	if (sb->dev_fd < 0)
 		return sb->dev_fd;
 	fd = dev_tree_again(sb->dev_fd);

@@ -469,7 +469,7 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	if (sb->program_fd < 0)
 		hold_mounts(sb);
 	if (dev && facts->privileged)
-		dev_fd = sandbox_take_dev(sb, dev->value != 0);
+		dev_fd = sandbox_take_dev(sb);
 	if (dev)
 		r = tell(sb, &equip, &dev_fd, dev_fd >= 0 ? 1 : 0, err);
 	if (r == 0 && workspace)

@@ -15,5 +15,5 @@ int sandbox_choose_id(struct sandbox *sb, uint32_t base, uint32_t count,
 int sandbox_clone(struct sandbox *sb, struct error *err) _must_check_;
 
 /* host.c. A mount of a tree of /dev that is this sandbox's alone, or negative: it has to do without. */
-int sandbox_take_dev(struct sandbox *sb, bool tty);
+int sandbox_take_dev(struct sandbox *sb);
 void sandbox_give_dev_back(struct sandbox *sb);

@@ -7,6 +7,8 @@
 #include "sys/textfile.h"
 #include "zygote/proto.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +110,39 @@ static uint64_t tree_hash(const struct plan_view *v)
 	return hash ? hash : 1;
 }
 
+static uint64_t mix_stat(uint64_t hash, const struct stat *st)
+{
+	hash = mix(hash, st->st_ino);
+	return mix(hash,
+		   (uint64_t)st->st_ctim.tv_sec * 1000000000U + (uint64_t)st->st_ctim.tv_nsec);
+}
+
+/* Files and directories of one that is copied. A link cannot change without its directory. Takes dir_fd over. */
+static uint64_t mix_tree(uint64_t hash, int dir_fd, int depth)
+{
+	DIR *dir = dir_fd < 0 ? NULL : fdopendir(dir_fd);
+	const struct dirent *e;
+
+	if (!dir)
+		(void)fd_close(dir_fd);
+	while (dir && (e = readdir(dir))) {
+		struct stat st;
+
+		if ((e->d_type != DT_REG && e->d_type != DT_DIR) || strcmp(e->d_name, "..") == 0 ||
+		    fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		hash = mix_stat(hash, &st);
+		if (e->d_type == DT_DIR && strcmp(e->d_name, ".") != 0 && depth > 0)
+			hash = mix_tree(hash,
+					openat(dirfd(dir), e->d_name,
+					       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+					depth - 1);
+	}
+	if (dir)
+		(void)closedir(dir);
+	return hash;
+}
+
 uint64_t plan_tree_sources(const struct plan_view *v)
 {
 	uint64_t hash = 1;
@@ -121,11 +156,13 @@ uint64_t plan_tree_sources(const struct plan_view *v)
 		(void)lstat(op_a(v, op), &st);
 		hash = mix(hash, st.st_mode);
 		/* Directories are shown as they are, but for small ones. */
-		if (S_ISDIR(st.st_mode) && !(op->flags & OP_SMALL))
-			continue;
-		hash = mix(hash, st.st_ino);
-		hash = mix(hash, (uint64_t)st.st_ctim.tv_sec * 1000000000U +
-					 (uint64_t)st.st_ctim.tv_nsec);
+		if (!S_ISDIR(st.st_mode))
+			hash = mix_stat(hash, &st);
+		else if (op->flags & OP_SMALL)
+			hash = mix_tree(
+				hash,
+				open(op_a(v, op), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+				PLAN_SMALL_DEPTH);
 	}
 	return hash;
 }

@@ -228,7 +228,7 @@ static void test_runner(void **state)
 /* A skeleton holds copies: it must be known when what was copied has changed, and nothing else matters. */
 static void test_sources_of_a_skeleton(void **state)
 {
-	char dir[] = "/tmp/atoll-shape-XXXXXX", file[64], link[64], other[64];
+	char dir[] = "/tmp/atoll-shape-XXXXXX", file[64], link[64], other[64], below[64], deep[80];
 	struct plan p;
 	struct plan_view v;
 	uint64_t before;
@@ -259,6 +259,15 @@ static void test_sources_of_a_skeleton(void **state)
 	assert_int_equal(symlink("there", other), 0);
 	assert_int_not_equal(plan_tree_sources(&v), before);
 	before = plan_tree_sources(&v);
+	(void)snprintf(below, sizeof(below), "%s/links/below", dir);
+	assert_int_equal(mkdir(below, 0755), 0);
+	(void)snprintf(deep, sizeof(deep), "%s/file", below);
+	write_text(deep, "one");
+	assert_int_not_equal(plan_tree_sources(&v), before);
+	before = plan_tree_sources(&v);
+	write_text(deep, "two");
+	assert_int_not_equal(plan_tree_sources(&v), before);
+	before = plan_tree_sources(&v);
 	/* A directory that is shown whole is always as it is. */
 	(void)snprintf(other, sizeof(other), "%s/new", dir);
 	write_text(other, "new");
@@ -268,6 +277,8 @@ static void test_sources_of_a_skeleton(void **state)
 	(void)unlink(other);
 	(void)snprintf(other, sizeof(other), "%s/links/one", dir);
 	(void)unlink(other);
+	(void)unlink(deep);
+	(void)rmdir(below);
 	(void)rmdir(link);
 	(void)rmdir(dir);
 	plan_done(&p);

@@ -55,9 +55,9 @@ for name in ('cmdline', 'comm', 'limits', 'oom_score_adj', 'oom_score', 'coredum
              'setgroups', 'attr/current', 'timerslack_ns', 'environ', 'projid_map', 'wchan'):
     out[name] = text('/proc/self/' + name)
 out['exe'] = os.readlink('/proc/self/exe')
-# A warm cell's root is a read-only view of a tree that was made once, copies of links in it; a cold one's is made anew.
+# A warm cell's root is a read-only view of a tree that was made once, copies of /etc in it; a cold one's is made anew.
 out['mounts'] = sorted((f[3] if f[4] != '/dev' else '', f[4], f[5], 'root' if f[4] == '/' else f[f.index('-') + 1])
-                       for f in map(str.split, text('/proc/self/mountinfo').splitlines()) if f[4] != '/etc/alternatives')
+                       for f in map(str.split, text('/proc/self/mountinfo').splitlines()) if not f[4].startswith('/etc/'))
 out['locks'] = [attempt(fcntl.flock, os.open(p, 0), fcntl.LOCK_EX | fcntl.LOCK_NB) for p in ('/usr/share/common-licenses/GPL-3', '/usr', '/etc/passwd')]
 out['environment'] = sorted(os.environ.items())
 out['devices'] = {n: [oct(s.st_mode), s.st_uid, s.st_rdev] for n in sorted(os.listdir('/dev')) for s in [os.lstat('/dev/' + n)]}

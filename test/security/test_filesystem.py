@@ -182,10 +182,10 @@ say({'list': out, 'full': full, 'null': null, 'zero': os.read(os.open('/dev/zero
 """)
     names = {p[5:] for p in seen["list"]}
     assert names <= {"null", "zero", "full", "random", "urandom", "shm", "fd", "stdin", "stdout", "stderr", "tty", "ptmx",
-                     "pts", "mqueue", "core"}, names
+                     "pts", "pts/ptmx", "mqueue", "core"}, names
     devices = {p[5:]: v.split(":")[1] for p, v in seen["list"].items() if v.startswith("0o20000:")}
     assert devices == {k: v for k, v in {"null": "1,3", "zero": "1,5", "full": "1,7", "random": "1,8", "urandom": "1,9",
-                                         "tty": "5,0"}.items() if k in devices}
+                                         "tty": "5,0", "pts/ptmx": "5,2"}.items() if k in devices}
     assert {"null", "zero", "full", "random", "urandom"} <= set(devices)
     assert seen["full"] == "ENOSPC" and seen["null"] == 1 and seen["zero"] == "00000000" and seen["random"] == 16
     assert seen["shm"] == "ok"

@@ -35,9 +35,9 @@ out = {name: status.get(name, '').strip() for name in names}
 out['maps'] = [[text(n).split()[i] for i in (0, 2)] for n in ('uid_map', 'gid_map')] + [text('setgroups')]
 out['oom'] = text('oom_score_adj')
 out['cgroup'] = [l.split(':', 1)[1] for l in text('cgroup').splitlines()]
-# The root is a read-only view of a tree made once (warm) or made anew (cold); links of /etc are in it, or shown.
+# The root is a read-only view of a tree made once (warm) or made anew (cold); directories of /etc are in it, or shown.
 out['mounts'] = sorted(re.sub(r'\b\d+:\d+\b|\w*dir=[^ ,]*|[ug]id=\d+|(?<=^/ / ro,nosuid,nodev,relatime - ).*', '', ' '.join(l.split()[3:]))
-                       for l in text('mountinfo').splitlines() if ' /etc/alternatives ' not in l)
+                       for l in text('mountinfo').splitlines() if ' /etc/' not in l)
 out['rlimits'] = {n: resource.getrlimit(getattr(resource, n)) for n in dir(resource) if n.startswith('RLIMIT_')}
 out['prctl'] = {n: libc.prctl(v, 0, 0, 0, 0) for n, v in dict(dumpable=3, keepcaps=7, securebits=27, slack=30, mce=34, nnp=39, thp=42).items()}
 out['personality'] = libc.personality(0xffffffff)
