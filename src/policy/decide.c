@@ -233,15 +233,81 @@ static int check_source(const struct decision *d, struct error *err)
 			  err);
 }
 
+/* The lists of modules that this policy permits for this language, NULL-terminated. */
+static const char *const *const *permitted_modules(const struct decision *d,
+						   const char *const *own[2])
+{
+	if (d->policy->preload == PRELOAD_TIERS)
+		return (const char *const *const *)d->language->warm.tiers;
+	own[0] = (const char *const *)d->policy->preload_names;
+	own[1] = NULL;
+	return own;
+}
+
+static bool list_has(const char *const *list, const char *word)
+{
+	while (*list && strcmp(*list, word) != 0)
+		list++;
+	return *list;
+}
+
+static bool is_permitted(const char *const *const *lists, const char *module)
+{
+	while (*lists && !list_has(*lists, module))
+		lists++;
+	return *lists;
+}
+
+/* "numpy, pandas", each once; what does not fit is left out. */
+static void name_permitted(const char *const *const *lists, struct buf *ret)
+{
+	for (const char *const *const *list = lists; *list; list++)
+		for (const char *const *m = *list; *m; m++) {
+			const char *const *const *first = lists;
+
+			while (!list_has(*first, *m))
+				first++;
+			if (first == list && buf_printf(ret, "%s%s", ret->len ? ", " : "", *m) < 0)
+				return;
+		}
+}
+
+static int refuse_module(const struct decision *d, const char *module,
+			 const char *const *const *lists, struct error *err)
+{
+	_cleanup_buf_ struct buf permitted = { .max = 200 };
+	int r;
+
+	name_permitted(lists, &permitted);
+	r = error_set(
+		err, ERROR_POLICY, EPERM,
+		"preload: '%s' is not permitted by policy '%s' (permitted: %s); leave it out, "
+		"or name it in the policy's preload",
+		module, d->policy->name, permitted.data ? permitted.data : "none");
+	if (err)
+		(void)snprintf(err->field, sizeof(err->field), "preload");
+	return r;
+}
+
 static int check_preload(const struct decision *d, struct error *err)
 {
 	const char **modules = d->request->preload;
+	const char *const *own[2], *const *const *lists;
 
-	if (!modules || !modules[0] || (d->language && d->language->warm.kind == WARMTH_FORK))
+	if (!modules || !modules[0])
 		return 0;
-	return error_field(err, "preload",
-			   "preload: modules cannot be loaded ahead for %s; leave it out",
-			   d->language ? d->language->title : "a request without a language");
+	if (!d->language || d->language->warm.kind != WARMTH_FORK)
+		return error_field(err, "preload",
+				   "preload: modules cannot be loaded ahead for %s; leave it out",
+				   d->language ? d->language->title
+					       : "a request without a language");
+	if (d->policy->preload == PRELOAD_ANY)
+		return 0;
+	lists = permitted_modules(d, own);
+	for (; *modules; modules++)
+		if (!is_permitted(lists, *modules))
+			return refuse_module(d, *modules, lists, err);
+	return 0;
 }
 
 static int check_compiler_args(const struct decision *d, struct error *err)

@@ -10,7 +10,7 @@
 #include "spec/knob.h"
 #include "spec/read.h"
 
-enum { NAME_BYTES_MAX = 64, PATH_BYTES_MAX = 512, PATHS_COUNT_MAX = 64 };
+enum { NAME_BYTES_MAX = 64, PATH_BYTES_MAX = 512, PATHS_COUNT_MAX = 64, MODULES_COUNT_MAX = 256 };
 
 /* The policy and what only matters while it is read. */
 struct draft {
@@ -123,6 +123,27 @@ static int read_network(const struct reader *r, const struct key_rule *rule _unu
 	return read_object(r, value, KEY_TABLE(rules), d->policy);
 }
 
+/* "tiers", "any", or a list of names. */
+static int read_preload(const struct reader *r, const struct key_rule *rule, const json_t *value,
+			void *object)
+{
+	static const char *const words[] = { [PRELOAD_TIERS] = "tiers", [PRELOAD_ANY] = "any" };
+	struct draft *d = object;
+
+	if (json_is_array(value)) {
+		d->policy->preload = PRELOAD_NAMED;
+		return read_modules(r, rule, value, d->policy);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (words[i] && json_is_string(value) &&
+		    strcmp(json_string_value(value), words[i]) == 0) {
+			d->policy->preload = (enum preload_rule)i;
+			return 0;
+		}
+	return reader_refuse(r, "%s is not tiers, any or a list of modules",
+			     quote_json(value).text);
+}
+
 static int read_layers(const struct reader *r, const json_t *value, uint32_t *ret)
 {
 	uint32_t bits = 0;
@@ -171,6 +192,11 @@ static const struct key_rule policy_rules[] = {
 	{ .key = "limits", .read = read_limits },
 	{ .key = "filesystem", .read = read_filesystem },
 	{ .key = "network", .read = read_network },
+	{ .key = "preload",
+	  .read = read_preload,
+	  .offset = offsetof(struct policy, preload_names),
+	  .max = MODULE_BYTES_MAX,
+	  .max_count = MODULES_COUNT_MAX },
 	{ .key = "require", .read = read_require },
 	{ .key = "require_privileged", .read = read_require_privileged },
 };

@@ -22,6 +22,13 @@ const char *layer_name(enum layer layer); /* "cgroup-memory" */
 void layer_fix(enum layer layer, const struct host_facts *facts, char *ret, size_t size);
 uint32_t layers_missing(const struct host_facts *facts); /* bits of enum layer */
 
+/* Which modules a request's `preload` may name. Their code runs in a process outside of any sandbox. */
+enum preload_rule {
+	PRELOAD_TIERS, /* those of the language's own tiers */
+	PRELOAD_NAMED, /* those of the policy's list */
+	PRELOAD_ANY,
+};
+
 struct policy {
 	json_t *root;	     /* owns every string below */
 	struct arena memory; /* owns the lists */
@@ -33,6 +40,8 @@ struct policy {
 	const char **usr; /* host directories shown read-only: "/usr", … */
 	const char **etc; /* entries of /etc shown to every program */
 	bool network_loopback;
+	enum preload_rule preload;
+	const char **preload_names; /* of PRELOAD_NAMED; NULL otherwise */
 };
 
 /* The same from a tree that was parsed before the host was known; takes its own reference. */

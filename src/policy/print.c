@@ -139,6 +139,9 @@ static int tell_head(const struct decision *d, const struct listener *to)
 						[NETWORK_LOOPBACK] = "loopback",
 						[NETWORK_ALLOW] = "allow",
 						[NETWORK_HOST] = "host" };
+	static const char *const preloads[] = { [PRELOAD_TIERS] = "the language's tiers",
+						[PRELOAD_NAMED] = "the policy's list",
+						[PRELOAD_ANY] = "any module" };
 	const struct decision_row rows[] = {
 		{ .field = "policy",
 		  .value = d->policy->name,
@@ -162,6 +165,7 @@ static int tell_head(const struct decision *d, const struct listener *to)
 		  .value = d->tty ? "yes" : "no",
 		  .rule = d->tty ? "request" : "default",
 		  .truth = &d->tty },
+		{ .field = "preload", .value = preloads[d->policy->preload], .rule = "policy" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -177,21 +177,51 @@ static void test_long_stages(void **state _unused_)
 	}
 }
 
-/* An empty list wishes for nothing, so anybody can say it. */
+/* An empty list wishes for nothing, so every request can have it. */
 static void test_preload(void **state _unused_)
 {
 	static const char forked[] =
 		"name: demo\ntitle: Demo\nsource: main.demo\nruntime: /usr/bin/demo\npackage: "
-		"demo\n"
-		"run: [/usr/bin/demo]\nwarm: {kind: fork, runner: z, run: [/usr/bin/demo]}\n";
-	struct fixture f = { .facts = good_host };
+		"demo\nrun: [/usr/bin/demo]\n"
+		"warm: {kind: fork, runner: z, run: [/usr/bin/demo], tiers: [[a], [a, b]]}\n";
+	static const char any[] = "name: open\npreload: any\n";
+	static const char named[] = "name: named\npreload: [c, d.e]\n";
+	static const char none[] = "name: closed\npreload: []\n";
+	static const struct {
+		const char *policy, *language, *modules, *refusal;
+	} rows[] = {
+		{ plain, java_text, "[]", NULL },
+		{ plain, forked, "[\"b\", \"a\"]", NULL },
+		{ any, forked, "[\"b\", \"c.x\"]", NULL },
+		{ named, forked, "[\"d.e\"]", NULL },
+		{ plain, forked, "[\"a\", \"c\"]",
+		  "preload: 'c' is not permitted by policy 'plain' (permitted: a, b); leave it "
+		  "out, "
+		  "or name it in the policy's preload" },
+		{ named, forked, "[\"d\"]",
+		  "preload: 'd' is not permitted by policy 'named' (permitted: c, d.e); leave it "
+		  "out, or name it in the policy's preload" },
+		{ none, forked, "[\"a\"]",
+		  "preload: 'a' is not permitted by policy 'closed' (permitted: none); leave it "
+		  "out, "
+		  "or name it in the policy's preload" },
+	};
 
-	assert_int_equal(decide_with(&f, plain, forked, "{\"code\": \"\", \"preload\": [\"a\"]}"),
-			 0);
-	fixture_done(&f);
-	f = (struct fixture){ .facts = good_host };
-	assert_int_equal(decide_with(&f, plain, java_text, "{\"code\": \"\", \"preload\": []}"), 0);
-	fixture_done(&f);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct fixture f = { .facts = good_host };
+		char request[96];
+
+		(void)snprintf(request, sizeof(request), "{\"code\": \"\", \"preload\": %s}",
+			       rows[i].modules);
+		assert_int_equal(decide_with(&f, rows[i].policy, rows[i].language, request),
+				 rows[i].refusal ? -EPERM : 0);
+		if (rows[i].refusal) {
+			assert_int_equal(f.err.code, ERROR_POLICY);
+			assert_string_equal(f.err.field, "preload");
+			assert_string_equal(f.err.text, rows[i].refusal);
+		}
+		fixture_done(&f);
+	}
 }
 
 static void test_required_layer(void **state _unused_)

@@ -17,7 +17,9 @@ static const struct host_facts good_host = {
 
 static void test_default(void **state _unused_)
 {
-	static const char *const etc[] = { "alternatives", "ld.so.cache", "localtime" };
+	static const char *const etc[] = { "alternatives", "ld.so.cache", "localtime",
+					   "os-release",   "services",	  "protocols",
+					   "mime.types",   "ssl/certs" };
 	_cleanup_free_ char *text = text_of_file(POLICIES_DIR "/default.yaml");
 	struct document doc = { "default.yaml", text, strlen(text) };
 	struct host_facts rootless = good_host;
@@ -39,6 +41,7 @@ static void test_default(void **state _unused_)
 		assert_string_equal(policy->etc[i], etc[i]);
 	assert_null(policy->etc[ARRAY_SIZE(etc)]);
 	assert_true(policy->network_loopback);
+	assert_int_equal(policy->preload, PRELOAD_TIERS);
 	assert_false(policy->read_only);
 	assert_int_equal(policy->required, BIT(LAYER_USERNS) | BIT(LAYER_SECCOMP) |
 						   BIT(LAYER_CGROUP_MEMORY) |
@@ -96,6 +99,11 @@ static void test_refusals(void **state _unused_)
 		  "p.yaml: filesystem.usr[0]: '/usr/../root' is not an absolute directory name" },
 		{ "name: x\nfilesystem: {usr: [/]}\n",
 		  "p.yaml: filesystem.usr[0]: '/' is not an absolute directory name" },
+		{ "name: x\npreload: all\n",
+		  "p.yaml: preload: all is not tiers, any or a list of modules" },
+		{ "name: x\npreload: [a/b]\n",
+		  "p.yaml: preload[0]: 'a/b' is not the name of a module (letters, digits, _ and . "
+		  "inside)" },
 		{ "name: x\nfilesystem: {etc: [/shadow]}\n",
 		  "p.yaml: filesystem.etc[0]: '/shadow' is not a name below /etc" },
 		{ "name: x\nnetwork: {mode: host}\n",

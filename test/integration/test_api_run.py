@@ -94,6 +94,7 @@ def test_bad_requests(web, body, field):
 @quick
 def test_refusals_by_policy(web):
     problem(web.post("/v1/execute", {"language": "python", "code": "1", "network": "host"}), 403)
+    problem(web.post("/v1/execute", {"language": "python", "code": "1", "preload": ["this"]}), 403)
     problem(web.post("/v1/execute", {"language": "python", "code": "1", "policy": "nobody-wrote-it"}), 400)
 
 

@@ -346,6 +346,19 @@ def test_wrong_usage(atoll, words):
 
 
 @pytest.mark.modes("rootless")
+def test_preload_is_the_policys_to_permit(atoll, work):
+    words = ["run", "-l", "python", "--preload", "numpy,this", "-c", "print(1)"]
+    done = atoll.run(words)
+    assert done.returncode == 126 and done.err == (
+        "atoll: preload: 'this' is not permitted by policy 'default' (permitted: numpy, pandas, matplotlib); leave it out, "
+        "or name it in the policy's preload\n"), done
+    assert json.loads(atoll.run([*words, "--json"]).stdout)["status"] == "denied"
+    (work / "mine.yaml").write_text("name: mine\nfilesystem: {usr: [/usr]}\npreload: [numpy, this]\n")
+    (work / "mine.yaml").chmod(0o644)
+    assert atoll.run([*words, "--policy", work / "mine.yaml"]).out == "1\n"
+
+
+@pytest.mark.modes("rootless")
 def test_no_words_at_all(atoll):
     done = atoll.run([])
     assert done.returncode == 125 and b"run" in done.stdout + done.stderr
