@@ -27,7 +27,9 @@ static const struct schema_field execute_request[] = {
 	{ "env", "{string}", "variables" },
 	{ "files", "{any}", "path below /sandbox: text, or {\"base64\": …}" },
 	{ "limits", "Limits", NULL },
-	{ "network", "string", "none, loopback, allow:HOST:PORT,… or host" },
+	{ "network", "string",
+	  "none (loopback and nothing else), off (no sockets but AF_UNIX), allow:HOST:PORT,… or "
+	  "host" },
 	{ "policy", "string", "a name of GET /v1/policies" },
 	{ "workspace", "any", "name of a directory that stays, at /workspace" },
 	{ "read_only", "boolean", "only /tmp is writable" },

@@ -77,7 +77,8 @@ static int describe(struct run *run, struct execution *ret, struct error *err)
 			      run->language->compile_limits_set, &d->limits);
 	d->tty = false;
 	d->read_only = false;
-	d->network = NETWORK_NONE;
+	if (d->network != NETWORK_OFF)
+		d->network = NETWORK_NONE;
 	if (run->n_files > 0)
 		memcpy(files, run->files, run->n_files * sizeof(*files));
 	files[run->n_files] = (struct build_file){

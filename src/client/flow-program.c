@@ -113,7 +113,7 @@ void flow_isolation(struct run *run, const struct record_started *start)
 		.cgroup = start->cgroup < _CGROUP_KIND_MAX ? cgroups[start->cgroup] : "none",
 		.landlock = start->landlock_abi,
 		.proc = start->proc ? "pid" : "none",
-		.net = run->decision.network == NETWORK_LOOPBACK ? "loopback" : "none",
+		.net = run->decision.network == NETWORK_OFF ? "off" : "none",
 		.broker = facts->broker_open ? "open" : "confined",
 		.front = fronts[facts->front],
 	};

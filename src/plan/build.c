@@ -198,7 +198,7 @@ static void add_work(struct builder *b, const struct plan_input *in)
 				 .value2 = d->limits.files },
 		    (struct op_args){ .a = d->workspace, .b = SANDBOX_SPACE });
 	add(b, (struct op){ .kind = OP_PROC }, (struct op_args){ .b = "/proc" });
-	if (d->network == NETWORK_LOOPBACK)
+	if (d->network != NETWORK_OFF)
 		add(b, (struct op){ .kind = OP_LOOPBACK }, (struct op_args){ 0 });
 	add(b, (struct op){ .kind = OP_PIVOT }, (struct op_args){ 0 });
 }
@@ -234,7 +234,7 @@ static void add_paths(struct builder *b, const struct plan_input *in)
 {
 	const struct decision *d = in->decision;
 	const int64_t write = ACCESS_READ | ACCESS_WRITE;
-	const bool no_tcp = d->network == NETWORK_NONE;
+	const bool no_tcp = d->network == NETWORK_OFF;
 
 	add_landlock(b, "/", ACCESS_READ, no_tcp);
 	if (!d->read_only)
@@ -246,6 +246,13 @@ static void add_paths(struct builder *b, const struct plan_input *in)
 		add_landlock(b, SANDBOX_SPACE, ACCESS_READ | ACCESS_STORE, no_tcp);
 	add_landlock(b, "/dev/shm", write, no_tcp);
 	add_landlock(b, "/dev", ACCESS_DEVICE, no_tcp);
+}
+
+static enum filter_profile filter_of(const struct decision *d)
+{
+	if (d->network == NETWORK_OFF)
+		return FILTER_OFF;
+	return d->workspace && !d->read_only ? FILTER_WORKSPACE : FILTER_DEFAULT;
 }
 
 static void add_readonly(struct builder *b, const char *target)
@@ -296,11 +303,7 @@ static void add_lockdown(struct builder *b, const struct plan_input *in)
 	add_paths(b, in);
 	add(b, (struct op){ .kind = OP_REQUIRE, .value = d->policy->required },
 	    (struct op_args){ 0 });
-	add(b,
-	    (struct op){ .kind = OP_SECCOMP,
-			 .value = d->workspace && !d->read_only ? FILTER_WORKSPACE
-								: FILTER_DEFAULT },
-	    (struct op_args){ 0 });
+	add(b, (struct op){ .kind = OP_SECCOMP, .value = filter_of(d) }, (struct op_args){ 0 });
 }
 
 const char *const plan_base_env[] = {

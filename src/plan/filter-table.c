@@ -445,6 +445,7 @@ const struct filter_override filter_overrides[] = {
 	{ FILTER_WORKSPACE, "open", TO_OPEN },
 	{ FILTER_WORKSPACE, "openat", TO_OPENAT },
 	{ FILTER_WORKSPACE, "openat2", TO_ENOSYS },
+	{ FILTER_OFF, "socket", TO_SOCKETPAIR },
 	{ _FILTER_MAX, "", TO_ENOSYS },
 };
 /* clang-format on */

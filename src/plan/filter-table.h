@@ -73,7 +73,7 @@ struct syscall_row {
 	uint8_t to;
 };
 
-/* A row that one profile answers otherwise than the table. */
+/* A row that this profile and all behind it answer otherwise than the table. */
 struct filter_override {
 	uint8_t profile;
 	char name[12];

@@ -81,7 +81,7 @@ enum target filter_target(enum filter_profile profile, const struct syscall_row 
 {
 	for (const struct filter_override *o = filter_overrides; o->name[0]; o++) {
 		/* Both are filled up with zeros. */
-		if (o->profile == profile && memcmp(o->name, row->name, sizeof(o->name)) == 0)
+		if (o->profile <= profile && memcmp(o->name, row->name, sizeof(o->name)) == 0)
 			return (enum target)o->to;
 	}
 	return (enum target)row->to;
@@ -341,6 +341,7 @@ const char *filter_profile_name(enum filter_profile profile)
 	static const char *const names[_FILTER_MAX] = {
 		[FILTER_DEFAULT] = "default",
 		[FILTER_WORKSPACE] = "workspace",
+		[FILTER_OFF] = "off",
 	};
 
 	return profile < _FILTER_MAX ? names[profile] : "unknown";

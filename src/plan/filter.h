@@ -15,9 +15,11 @@
 #include "base/buf.h"
 #include "base/macro.h"
 
+/* Each refuses what the one before it refuses, and more. */
 enum filter_profile {
 	FILTER_DEFAULT,
 	FILTER_WORKSPACE, /* for who writes to a workspace: nothing becomes set-user-id or set-group-id */
+	FILTER_OFF,	  /* the same, and no sockets but AF_UNIX */
 	_FILTER_MAX,
 };
 enum { FILTER_INSNS_MAX = 300 };

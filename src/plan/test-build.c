@@ -91,7 +91,7 @@ static void test_image_tty_read_only(void **state)
 	sample_init(&s);
 	s.request.image = "/srv/image";
 	s.decision.tty = s.decision.read_only = true;
-	s.decision.network = NETWORK_LOOPBACK;
+	s.decision.network = NETWORK_OFF;
 	s.facts.cgroup = CGROUP_NONE;
 	s.input.n_stages = 1;
 	s.input.collect = false;

@@ -278,7 +278,7 @@ static int setup(void **state)
 
 static const struct program *program_for(enum filter_profile profile, uint32_t nr)
 {
-	for (size_t i = 0; profile == FILTER_WORKSPACE && i < ARRAY_SIZE(moded); i++)
+	for (size_t i = 0; profile >= FILTER_WORKSPACE && i < ARRAY_SIZE(moded); i++)
 		if ((uint32_t)moded[i].nr == nr)
 			return &allowing;
 	switch (nr) {
@@ -316,9 +316,14 @@ static const struct program *program_for(enum filter_profile profile, uint32_t n
 
 static void compare_one(enum filter_profile profile, const struct seccomp_data *data)
 {
+	struct seccomp_data like = *data;
 	const struct program *program = program_for(profile, (uint32_t)data->nr);
-	uint32_t want = emulator_run(program->insns, data, NULL);
-	uint32_t got = emulator_run(filters[profile].insns, data, NULL);
+	uint32_t want, got;
+
+	if (profile == FILTER_OFF && data->nr == SYS_socket)
+		like.nr = SYS_socketpair;
+	want = emulator_run(program->insns, &like, NULL);
+	got = emulator_run(filters[profile].insns, data, NULL);
 
 	if (got != want)
 		fail_msg("%s, arch 0x%x, call %d(0x%llx, 0x%llx, 0x%llx, 0x%llx): 0x%x, libseccomp "
@@ -381,12 +386,9 @@ static void test_no_call_is_missing(void **state)
 
 static void test_programs_are_sound(void **state)
 {
-	const struct program *all[] = { &numbers[FILTER_DEFAULT],
-					&numbers[FILTER_WORKSPACE],
-					&eperm,
-					&families,
-					&sockopts,
-					&allowing };
+	const struct program *all[] = { &numbers[0], &numbers[FILTER_OFF],
+					&eperm,	     &families,
+					&sockopts,   &allowing };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {

@@ -385,6 +385,7 @@ static void test_workspace_filter(void **state)
 		{ NULL, NULL, FILTER_WORKSPACE, false },
 		{ "/workspace", NULL, FILTER_DEFAULT, true },
 		{ "/workspace", NULL, FILTER_WORKSPACE, false },
+		{ "/workspace", NULL, FILTER_OFF, false },
 		{ "/workspace", "/", FILTER_DEFAULT, true },
 		{ "/workspace", "/workspace/below", FILTER_DEFAULT, true },
 		{ "/workspace", "/works", FILTER_DEFAULT, true },

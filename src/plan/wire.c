@@ -296,7 +296,7 @@ static const char *ceiling_fault(const struct plan_view *v, const struct op *op,
 	if ((op->kind == OP_ROOT || op->kind == OP_TMPFS) &&
 	    op->value > c->limits[STAGE_MEMORY_BYTES])
 		return "a file system is above the broker's ceiling of memory";
-	if (op->kind == OP_SECCOMP && op->value != FILTER_WORKSPACE && has_writable_workspace(v))
+	if (op->kind == OP_SECCOMP && op->value == FILTER_DEFAULT && has_writable_workspace(v))
 		return "a workspace that can be written to needs the filter for workspaces";
 	return NULL;
 }

@@ -62,23 +62,23 @@ static int check_network(struct decision *d, struct error *err)
 {
 	switch (d->request->network) {
 	case NETWORK_NONE:
+		if (d->request->network_text && d->policy->network == NETWORK_OFF)
+			return refuse_network(d, "is not allowed by this policy; use off", err);
 		break;
-	case NETWORK_LOOPBACK:
-		if (!d->policy->network_loopback)
-			return refuse_network(d, "is not allowed by this policy; use none", err);
+	case NETWORK_OFF:
 		break;
 	case NETWORK_ALLOW:
 		return refuse_network(d,
 				      "is not available: no sandbox reaches other machines yet; "
-				      "use none or loopback",
+				      "use none or off",
 				      err);
 	case NETWORK_HOST:
 		return refuse_network(d,
 				      "is not allowed: a sandbox never shares the host's network; "
-				      "use none or loopback",
+				      "use none or off",
 				      err);
 	}
-	d->network = d->request->network;
+	d->network = d->policy->network == NETWORK_OFF ? NETWORK_OFF : d->request->network;
 	return 0;
 }
 

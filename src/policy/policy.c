@@ -110,13 +110,26 @@ static int read_filesystem(const struct reader *r, const struct key_rule *rule _
 	return read_object(r, value, KEY_TABLE(rules), d->policy);
 }
 
+static int read_network_mode(const struct reader *r, const struct key_rule *rule,
+			     const json_t *value, void *object)
+{
+	struct policy *policy = object;
+	const char *text;
+	int e = read_string(r, value, rule->max, &text);
+
+	if (e < 0)
+		return e;
+	if (strcmp(text, "off") != 0 && strcmp(text, "none") != 0)
+		return reader_refuse(r, "'%s' is not off or none", quote_text(text).text);
+	policy->network = strcmp(text, "off") == 0 ? NETWORK_OFF : NETWORK_NONE;
+	return 0;
+}
+
 static int read_network(const struct reader *r, const struct key_rule *rule _unused_,
 			const json_t *value, void *object)
 {
 	static const struct key_rule rules[] = {
-		{ .key = "loopback",
-		  .read = read_bool,
-		  .offset = offsetof(struct policy, network_loopback) },
+		{ .key = "mode", .read = read_network_mode, .max = NAME_BYTES_MAX },
 	};
 	struct draft *d = object;
 

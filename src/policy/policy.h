@@ -36,10 +36,10 @@ struct policy {
 	struct limits defaults, ceilings;
 	uint32_t
 		required; /* bits of enum layer, for this host: require, and require_privileged where it applies */
-	bool read_only;	  /* force read_only for every request */
-	const char **usr; /* host directories shown read-only: "/usr", … */
-	const char **etc; /* entries of /etc shown to every program */
-	bool network_loopback;
+	bool read_only;		   /* force read_only for every request */
+	const char **usr;	   /* host directories shown read-only: "/usr", … */
+	const char **etc;	   /* entries of /etc shown to every program */
+	enum network_mode network; /* the most a request may ask for: NETWORK_NONE or NETWORK_OFF */
 	enum preload_rule preload;
 	const char **preload_names; /* of PRELOAD_NAMED; NULL otherwise */
 };

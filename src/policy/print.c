@@ -136,7 +136,7 @@ static int tell_head(const struct decision *d, const struct listener *to)
 {
 	const struct request *req = d->request;
 	static const char *const networks[] = { [NETWORK_NONE] = "none",
-						[NETWORK_LOOPBACK] = "loopback",
+						[NETWORK_OFF] = "off",
 						[NETWORK_ALLOW] = "allow",
 						[NETWORK_HOST] = "host" };
 	static const char *const preloads[] = { [PRELOAD_TIERS] = "the language's tiers",
@@ -154,7 +154,9 @@ static int tell_head(const struct decision *d, const struct listener *to)
 		  .rule = req->image ? "request" : "policy" },
 		{ .field = "network",
 		  .value = networks[d->network],
-		  .rule = req->network_text ? "request" : "default" },
+		  .rule = d->policy->network == NETWORK_OFF ? "policy"
+			  : req->network_text		    ? "request"
+							    : "default" },
 		{ .field = "read_only",
 		  .value = d->read_only ? "yes" : "no",
 		  .rule = d->policy->read_only ? "policy"

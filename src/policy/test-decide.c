@@ -66,8 +66,9 @@ static void fixture_done(struct fixture *f)
 }
 
 static const char strict[] =
-	"name: strict\nlimits: {defaults: {cpu_time: 5}}\nrequire: [landlock]\n";
-static const char plain[] = "name: plain\nnetwork: {loopback: true}\n";
+	"name: strict\nlimits: {defaults: {cpu_time: 5}}\nnetwork: {mode: off}\n"
+	"require: [landlock]\n";
+static const char plain[] = "name: plain\nnetwork: {mode: none}\n";
 static const struct {
 	const char *policy, *language, *request;
 	enum error_code code;
@@ -98,13 +99,13 @@ static const struct {
 	  "stages[1].limits.pids: 9999 is above the ceiling of 4096 (allowed: 1 to 4096)" },
 	{ plain, language_text, "{\"code\": \"\", \"network\": \"host\"}", ERROR_POLICY, "network",
 	  "network: 'host' is not allowed: a sandbox never shares the host's network; use "
-	  "none or loopback" },
+	  "none or off" },
 	{ plain, language_text, "{\"code\": \"\", \"network\": \"allow:a.org:443\"}", ERROR_POLICY,
 	  "network",
 	  "network: 'allow:a.org:443' is not available: no sandbox reaches other machines "
-	  "yet; use none or loopback" },
+	  "yet; use none or off" },
 	{ strict, language_text, "{\"code\": \"\", \"network\": \"loopback\"}", ERROR_POLICY,
-	  "network", "network: 'loopback' is not allowed by this policy; use none" },
+	  "network", "network: 'loopback' is not allowed by this policy; use off" },
 	{ plain, NULL, "{\"code\": \"\"}", ERROR_INPUT, "language",
 	  "language: it is missing; name the language of the code" },
 	{ plain, java_text, "{\"code\": \"\", \"invoke\": {\"class\": \"A\", \"method\": \"m\"}}",

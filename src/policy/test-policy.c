@@ -40,7 +40,7 @@ static void test_default(void **state _unused_)
 	for (size_t i = 0; i < ARRAY_SIZE(etc); i++)
 		assert_string_equal(policy->etc[i], etc[i]);
 	assert_null(policy->etc[ARRAY_SIZE(etc)]);
-	assert_true(policy->network_loopback);
+	assert_int_equal(policy->network, NETWORK_NONE);
 	assert_int_equal(policy->preload, PRELOAD_TIERS);
 	assert_false(policy->read_only);
 	assert_int_equal(policy->required, BIT(LAYER_USERNS) | BIT(LAYER_SECCOMP) |
@@ -67,7 +67,7 @@ static void test_left_out(void **state _unused_)
 	assert_int_equal(policy->ceilings.timeout_ms, 300000);
 	assert_null(policy->usr[0]);
 	assert_null(policy->etc[0]);
-	assert_false(policy->network_loopback);
+	assert_int_equal(policy->network, NETWORK_NONE);
 	assert_int_equal(policy->required, 0);
 	assert_null(policy_free(policy));
 }
@@ -107,7 +107,9 @@ static void test_refusals(void **state _unused_)
 		{ "name: x\nfilesystem: {etc: [/shadow]}\n",
 		  "p.yaml: filesystem.etc[0]: '/shadow' is not a name below /etc" },
 		{ "name: x\nnetwork: {mode: host}\n",
-		  "p.yaml: network.mode: there is no such key" },
+		  "p.yaml: network.mode: 'host' is not off or none" },
+		{ "name: x\nnetwork: {loopback: true}\n",
+		  "p.yaml: network.loopback: there is no such key" },
 		{ "name: x\nrequire: [magic]\n", "p.yaml: require[0]: there is no layer 'magic'" },
 		{ "name: x\nrequire: userns\n", "p.yaml: require: userns is not a list of layers" },
 		{ "name: x\nname: y\n", "p.yaml:2: the key 'name' is there twice" },

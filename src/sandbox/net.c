@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See net.h. A namespace is held by its descriptor. Its counters are read when it comes back, through files that are opened
- * inside it for that, and stay open with those that come back again and again: what lives long has none.
+ * See net.h. A namespace is held by its descriptor. When it comes back, its counters are compared with those of a new one, and
+ * the routes the kernel has cached in it are dropped. The files for that are opened inside it, and stay open with namespaces that
+ * come back again and again: what lives long has none.
+ *
+ * snmp and snmp6 count every packet and every send that failed, netstat every state of TCP. Three things leave none of that: a
+ * datagram socket of IPv6 that was only connected has a route (rt6_stats), one of IPv4 too (dropped), and a socket that is still in
+ * a message nobody has received lives until the kernel collects it (sockstat).
  */
 #include "sandbox/net.h"
 
@@ -19,14 +24,26 @@
 enum {
 	NETS_KEPT_MAX = 64,
 	COUNTERS_BYTES_MAX = 16384,
-	OPEN_MAX = 512,	 /* files of counters, and */
+	OPEN_MAX = 512,	 /* files of namespaces, and */
 	OPEN_SHARE = 40, /* of a broker's descriptors at most one in so many */
 };
 
-static const char *const counter_files[] = {
-	"/proc/thread-self/net/snmp",
-	"/proc/thread-self/net/netstat",
-	"/proc/thread-self/net/snmp6",
+enum look {
+	LOOK_ALL,	 /* the file reads as on the first day */
+	LOOK_FIRST_LINE, /* its first line does: the rest is about the whole host */
+	LOOK_FLUSH,	 /* it takes a word that empties a cache */
+};
+
+static const struct {
+	const char *path;
+	enum look look;
+} looks[] = {
+	{ "/proc/thread-self/net/snmp", LOOK_ALL },
+	{ "/proc/thread-self/net/netstat", LOOK_ALL },
+	{ "/proc/thread-self/net/snmp6", LOOK_ALL },
+	{ "/proc/thread-self/net/rt6_stats", LOOK_ALL },
+	{ "/proc/thread-self/net/sockstat", LOOK_FIRST_LINE },
+	{ "/proc/sys/net/ipv4/route/flush", LOOK_FLUSH },
 };
 
 struct nets {
@@ -36,7 +53,7 @@ struct nets {
 	unsigned n_kept, n_lent;
 	bool closing;
 	char *pristine[ARRAY_SIZE(
-		counter_files)]; /* what a new one reads as; "": that file is missing */
+		looks)]; /* of a new one; "": that file is missing; NULL: not compared */
 	char scratch[COUNTERS_BYTES_MAX];
 };
 
@@ -44,12 +61,12 @@ struct net {
 	struct net *next;
 	struct nets *nets;
 	int fd;
-	struct open_files open; /* its counters */
+	struct open_files open; /* in the order of looks */
 };
 
 static void nets_destroy(struct nets *n)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(counter_files); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(looks); i++)
 		free(n->pristine[i]);
 	n->home_fd = fd_close(n->home_fd);
 	free(n);
@@ -96,20 +113,27 @@ struct nets *nets_free(struct nets *n)
 	return NULL;
 }
 
-/* The text of one file of counters in scratch; its length, or a negative errno. One read has all of it. */
-static ssize_t read_counters(struct nets *n, int fd)
+/* What counts of file i in scratch; its length, or a negative errno. One read has all of it. */
+static ssize_t read_counters(struct nets *n, size_t i, int fd)
 {
 	ssize_t len = pread(fd, n->scratch, sizeof(n->scratch), 0);
+	const char *end;
 
 	if (len < 0)
 		return -errno;
-	return len == (ssize_t)sizeof(n->scratch) ? -EFBIG : len;
+	if (len == (ssize_t)sizeof(n->scratch))
+		return -EFBIG;
+	end = looks[i].look == LOOK_FIRST_LINE ? memchr(n->scratch, '\n', (size_t)len) : NULL;
+	return end ? end - n->scratch : len;
 }
 
 static bool is_pristine(struct nets *n, size_t i, int fd)
 {
-	ssize_t len = read_counters(n, fd);
+	ssize_t len;
 
+	if (looks[i].look == LOOK_FLUSH)
+		return pwrite(fd, "1", 1, 0) == 1;
+	len = read_counters(n, i, fd);
 	return len >= 0 && (size_t)len == strlen(n->pristine[i]) &&
 	       memcmp(n->scratch, n->pristine[i], (size_t)len) == 0;
 }
@@ -117,7 +141,7 @@ static bool is_pristine(struct nets *n, size_t i, int fd)
 /* Inside it. */
 static bool opens_as_new(struct net *net, size_t i)
 {
-	int fd = sys_open(counter_files[i], O_RDONLY, 0);
+	int fd = sys_open(looks[i].path, looks[i].look == LOOK_FLUSH ? O_WRONLY : O_RDONLY, 0);
 	bool is_new;
 
 	if (fd < 0)
@@ -128,13 +152,13 @@ static bool opens_as_new(struct net *net, size_t i)
 	return is_new;
 }
 
-static bool reads_as_new(struct net *net)
+static bool is_as_new(struct net *net)
 {
 	struct nets *n = net->nets;
 	bool is_new = true, inside = false;
 
-	for (size_t i = 0; is_new && i < ARRAY_SIZE(counter_files); i++) {
-		if (!*n->pristine[i])
+	for (size_t i = 0; is_new && i < ARRAY_SIZE(looks); i++) {
+		if (looks[i].look != LOOK_FLUSH && !*n->pristine[i])
 			continue;
 		if (net->open.fd[i] >= 0) {
 			is_new = is_pristine(n, i, net->open.fd[i]);
@@ -148,27 +172,36 @@ static bool reads_as_new(struct net *net)
 	return is_new;
 }
 
+/* How file i of a new namespace reads. One that is missing (a kernel without IPv6) reads as nothing. */
+static int learn_one(struct nets *n, size_t i)
+{
+	_cleanup_close_ int fd = sys_open(looks[i].path, O_RDONLY, 0);
+	ssize_t len = fd == -ENOENT ? 0 : fd < 0 ? fd : read_counters(n, i, fd);
+
+	if (len < 0)
+		return (int)len;
+	n->pristine[i] = strndup(n->scratch, (size_t)len);
+	return n->pristine[i] ? 0 : -ENOMEM;
+}
+
 /* The first one tells how all begin. */
 static int learn(struct nets *n)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(counter_files); i++) {
-		_cleanup_close_ int fd = n->pristine[i] ? -ENOENT
-							: sys_open(counter_files[i], O_RDONLY, 0);
-		ssize_t len = fd == -ENOENT ? 0 : fd < 0 ? fd : read_counters(n, fd);
+	int r = 0;
 
-		if (len < 0)
-			return (int)len;
-		if (!n->pristine[i])
-			n->pristine[i] = strndup(n->scratch, (size_t)len);
-		if (!n->pristine[i])
-			return -ENOMEM;
-	}
-	return 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(looks); i++)
+		if (!n->pristine[i] && looks[i].look != LOOK_FLUSH)
+			r = learn_one(n, i);
+	return r;
 }
 
 /* Inside the new namespace. */
 static int open_inside(struct net *net)
 {
+	int r = sys_loopback_up();
+
+	if (r < 0)
+		return r;
 	net->fd = sys_open("/proc/thread-self/ns/net", O_RDONLY, 0);
 	return net->fd < 0 ? net->fd : learn(net->nets);
 }
@@ -238,7 +271,7 @@ void net_give_back(struct net *net, bool empty)
 		return;
 	n = net->nets;
 	n->n_lent--;
-	if (empty && !n->closing && n->n_kept < NETS_KEPT_MAX && reads_as_new(net)) {
+	if (empty && !n->closing && n->n_kept < NETS_KEPT_MAX && is_as_new(net)) {
 		net->next = n->kept;
 		n->kept = net;
 		n->n_kept++;

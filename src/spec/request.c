@@ -66,9 +66,8 @@ static int read_network(const struct reader *r, const struct key_rule *rule, con
 		enum network_mode mode;
 		bool prefix;
 	} modes[] = {
-		{ "none", NETWORK_NONE, false },
-		{ "loopback", NETWORK_LOOPBACK, false },
-		{ "host", NETWORK_HOST, false },
+		{ "off", NETWORK_OFF, false },	     { "none", NETWORK_NONE, false },
+		{ "loopback", NETWORK_NONE, false }, { "host", NETWORK_HOST, false },
 		{ "allow:", NETWORK_ALLOW, true },
 	};
 	struct request *req = object;
@@ -86,7 +85,7 @@ static int read_network(const struct reader *r, const struct key_rule *rule, con
 		req->network_text = text;
 		return 0;
 	}
-	return reader_refuse(r, "%s is not none, loopback, allow:HOST:PORT,… or host",
+	return reader_refuse(r, "%s is not off, none, allow:HOST:PORT,… or host",
 			     quote_json(value).text);
 }
 

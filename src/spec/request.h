@@ -14,7 +14,12 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-enum network_mode { NETWORK_NONE, NETWORK_LOOPBACK, NETWORK_ALLOW, NETWORK_HOST };
+enum network_mode {
+	NETWORK_NONE, /* a loopback of its own and nothing else */
+	NETWORK_OFF,  /* no sockets but AF_UNIX */
+	NETWORK_ALLOW,
+	NETWORK_HOST,
+};
 
 enum {
 	REQUEST_FILES_MAX = 4096,

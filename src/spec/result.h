@@ -82,7 +82,7 @@ struct isolation {
 	char seccomp[48];	 /* "default@3f2a91c0" */
 	int landlock;		 /* ABI in force; 0: off */
 	const char *proc;	 /* "pid", "none" */
-	const char *net;	 /* "none", "loopback" */
+	const char *net;	 /* "none", "off" */
 	const char *broker;	 /* "confined", "open" */
 	const char *front;	 /* the same, or "caller": not ours to confine */
 	const char *missing[16]; /* names of layers, NULL-terminated */

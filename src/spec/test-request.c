@@ -37,7 +37,8 @@ static void test_everything(void **state _unused_)
 	assert_memory_equal(req->files[2].data.data, "t", 1);
 	assert_int_equal(req->limits.memory_bytes, 64 * MiB);
 	assert_int_equal(req->limits_set, knob_bit(knob_find("memory")));
-	assert_int_equal(req->network, NETWORK_LOOPBACK);
+	assert_int_equal(req->network, NETWORK_NONE);
+	assert_string_equal(req->network_text, "loopback");
 	assert_string_equal(req->policy, "strict");
 	assert_true(req->read_only && req->tty);
 	assert_string_equal(req->image, "/srv/image");
@@ -210,11 +211,11 @@ static const struct {
 	{ "{\"code\": \"\", \"limits\": {\"memory\": 1}}", "limits.memory",
 	  "limits.memory: 1 is below the minimum of 4 MiB (allowed: 4 MiB to 1 TiB)" },
 	{ "{\"code\": \"\", \"network\": \"full\"}", "network",
-	  "network: full is not none, loopback, allow:HOST:PORT,… or host" },
+	  "network: full is not off, none, allow:HOST:PORT,… or host" },
 	{ "{\"code\": \"\", \"network\": \"allow:\"}", "network",
-	  "network: allow: is not none, loopback, allow:HOST:PORT,… or host" },
+	  "network: allow: is not off, none, allow:HOST:PORT,… or host" },
 	{ "{\"code\": \"\", \"network\": \"nonesuch\"}", "network",
-	  "network: nonesuch is not none, loopback, allow:HOST:PORT,… or host" },
+	  "network: nonesuch is not off, none, allow:HOST:PORT,… or host" },
 	{ "{\"code\": \"\", \"read_only\": \"yes\"}", "read_only",
 	  "read_only: yes is neither true nor false" },
 	{ "{\"code\": \"\", \"image\": \"img\"}", "image", "image: 'img' is not an absolute path" },

@@ -303,7 +303,7 @@ static int make_program_socket(struct cell *cell)
 
 static int begin(struct cell *cell, const struct cell_options *o, struct error *err)
 {
-	struct net *net = o->shape->network ? NULL : nets_take(o->nets);
+	struct net *net = o->shape->loopback ? nets_take(o->nets) : NULL;
 	_cleanup_close_ int control = -EBADF;
 	int r = sandbox_expect(o->host->sandboxes, net, &cell->sandbox, &control, err);
 

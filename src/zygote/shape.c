@@ -234,7 +234,7 @@ static int build(struct shape *s, const struct plan_view *v)
 
 	for (const struct op *op = walk_next(&w); r == 0 && op; op = walk_next(&w)) {
 		r = add(&s->plan, op, op_a(v, op), op_b(v, op));
-		s->network |= op->kind == OP_LOOPBACK;
+		s->loopback |= op->kind == OP_LOOPBACK;
 	}
 	return r == 0 && s->kind == WARM_START ? add_command(s, v) : r;
 }

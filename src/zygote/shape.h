@@ -21,7 +21,7 @@ struct shape {
 	int plan_fd;	       /* the same, sealed */
 	struct buf runner; /* OP_WARM_FILE's bytes, for each cell a file of its own; empty: none */
 	uint64_t tree;	   /* what skeleton it needs; 0: none serves */
-	bool network;	   /* it needs a network namespace of its own making */
+	bool loopback;	   /* its network namespace has lo up: it may be one made ahead */
 	const char *runtime;  /* WARM_FORK: points into plan */
 	const char **modules; /* WARM_FORK: NULL-terminated; point into plan */
 };

@@ -91,7 +91,7 @@ PROGRAMS = {
     "daemons": (["-c", "import os, time\nif os.fork() == 0:\n    os.setsid(); time.sleep(60)\nprint('end')"], b""),
     "binary": (["--output", "16m", "-c", "import sys\nfor i in range(160): sys.stdout.buffer.write(bytes(range(256)) * 256)"], b""),
     "both streams": (["-c", "import os\nfor i in range(500): os.write(1 + i % 2, b'%d\\n' % i)"], b""),
-    "network": (["--network", "loopback", "-c", "import socket\ns = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\nc = socket.create_connection(s.getsockname())\n"
+    "network": (["-c", "import socket\ns = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\nc = socket.create_connection(s.getsockname())\n"
                  "c.send(b'hi'); print(s.accept()[0].recv(9))"], b""),
     "collect": (["--collect", "*.txt", "-c", "open('a.txt', 'w').write('1'); open('b.bin', 'w').write('2')"], b""),
 }

@@ -34,7 +34,7 @@ out['ipc'] = [libc.shmctl(0, 14, buf), buf[0], libc.semctl(0, 0, 19, buf), buf[8
 net = {}
 for name in ('dev', 'snmp', 'netstat', 'snmp6', 'tcp', 'tcp6', 'udp', 'udp6', 'udplite', 'raw', 'raw6', 'igmp', 'igmp6',
              'if_inet6', 'ip6_flowlabel', 'route', 'ipv6_route', 'rt6_stats', 'arp', 'dev_mcast', 'mcfilter', 'mcfilter6', 'packet',
-             'anycast6', 'sockstat6', 'fib_trie', 'icmp', 'icmp6', 'dev_snmp6/lo', 'stat/rt_cache', 'xfrm_stat'):
+             'anycast6', 'sockstat6', 'fib_trie', 'icmp', 'icmp6', 'dev_snmp6/lo', 'xfrm_stat'):
     net[name] = text('/proc/self/net/' + name)
 net['unix'] = [l.split()[7:] for l in text('/proc/self/net/unix').splitlines()[1:] if len(l.split()) > 7]
 net['netlink'] = len(text('/proc/self/net/netlink').splitlines())
@@ -207,9 +207,9 @@ def differences(one, other):
 
 
 @contextlib.contextmanager
-def soiled(front, secret, options=()):
+def soiled(front, secret):
     """While a tenant lives that has left its secret wherever it can."""
-    popen = front.popen(["run", "-l", "python", *options, "-c", DIRT, "--", secret])
+    popen = front.popen(["run", "-l", "python", "-c", DIRT, "--", secret])
     try:
         line = popen.stdout.readline()
         assert line == b"ready\n", (line, popen.stderr.read())

@@ -66,6 +66,11 @@ def test_K01_every_system_call_number(box, syscall_table):
     check_table(box, syscall_table, "default")
 
 
+@pytest.mark.quick
+def test_K01_without_sockets(box, syscall_table):
+    check_table(box, syscall_table, "off", ["--network", "off"])
+
+
 WORKSPACES = {"workspace": ["--workspace", "w"], "default": ["--workspace", "w", "--read-only"]}
 
 
@@ -87,7 +92,7 @@ def test_K01_with_a_workspace_warm(own, work, syscall_table, profile):
 
 def check_table(box, program, profile, options=()):
     """Makes every call in a sandbox, and compares with what the profile's table says."""
-    tables = ["syscall-table.json"] + (["syscall-table-workspace.json"] if profile == "workspace" else [])
+    tables = ["syscall-table.json"] + ([f"syscall-table-{profile}.json"] if profile != "default" else [])
     expected = {row["nr"]: row for name in tables for row in json.loads((ROOT / "test/security" / name).read_text())}
     result = box.result([*options, "--timeout", "60", "--file", f"t={program}", "--stage", "x=exec /sandbox/t"], timeout=90)
     lines = result["stdout"].splitlines()
@@ -119,7 +124,7 @@ def test_K12_each_profile_is_short_and_soon_installed(compile_c):
     subprocess.run(["gcc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", f"-I{ROOT}/src", *sources, "-o", out], check=True)
     lines = subprocess.run([out], check=True, capture_output=True, text=True).stdout.splitlines()
     values = {key: [line[len(key):].split()[0] for line in lines if line.startswith(key)] for key in ("profile", "instructions", "install p50 / p90")}
-    assert values["profile"] == ["default", "workspace"]
+    assert values["profile"] == ["default", "workspace", "off"]
     assert all(int(n) <= 300 for n in values["instructions"]), values
     assert all(float(us) < 200 for us in values["install p50 / p90"]), values
 
@@ -230,7 +235,7 @@ public class Main {
 @pytest.mark.cold("the filter is the same, as K01 shows")
 @pytest.mark.parametrize("language", list(LOOPBACK))
 def test_K04_runtimes_open_internet_sockets(box, language):
-    result = box.result(["-l", language, "--network", "loopback", "-c", LOOPBACK[language]], timeout=120)
+    result = box.result(["-l", language, "-c", LOOPBACK[language]], timeout=120)
     if result["status"] == "setup_error":
         pytest.skip(f"{language} is not installed")
     assert result["stdout"].strip() == "fine", result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""N01–N03 and N12 of notes/security.md §3.4: no network is the default, and it is none."""
+"""N01–N03 and N12 of notes/security.md §3.4: the default is a loopback of one's own and nothing else; `off` has not even that."""
 
 import pytest
 
@@ -23,7 +23,9 @@ try: socket.getaddrinfo('example.com', 80); out['dns'] = 'ok'
 except OSError as e: out['dns'] = 'no'
 say(out)
 """)
-    assert "ok" not in seen.values(), seen
+    # A datagram to one's own loopback is sent, and nobody has it.
+    assert seen.pop("udp 127.0.0.1") == "ok"
+    assert {name for name, answer in seen.items() if answer in ("ok", "EACCES")} == set(), seen
     assert not canary.reached
 
 
@@ -39,24 +41,60 @@ say([attempt(connect, a) for a in ('\\0' + {canary.abstract!r}, {canary.path!r},
     assert not canary.reached
 
 
-def test_N03_only_lo_and_down(box):
+@pytest.mark.quick
+def test_N03_only_lo_and_up(box):
+    """Streams and datagrams, both protocols, by number and by name; the interface is up, has its two addresses, and is not ours to change."""
     seen = probe(box, """
 import socket, fcntl, struct
-out = {}
-for i, n in socket.if_nameindex() if True else []:
-    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    flags = struct.unpack('16sh', fcntl.ioctl(s, 0x8913, struct.pack('16sh', n.encode(), 0))[:18])[1]
-    out[n] = flags & 1
+out = {'up': {}, 'joined': []}
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i, n in socket.if_nameindex():
+    request = struct.pack('16sh', n.encode(), 0)
+    out['up'][n] = struct.unpack('16sh', fcntl.ioctl(s, 0x8913, request)[:18])[1] & 1
+    out['down'] = attempt(fcntl.ioctl, s, 0x8914, request)
+for where in ('127.0.0.1', '::1', 'localhost', '127.1.2.3') if os.path.exists('/proc/self/net/if_inet6') else ('127.0.0.1', 'localhost', '127.1.2.3'):
+    family, _, _, _, address = socket.getaddrinfo(where, 0, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family) as t, socket.socket(family, socket.SOCK_DGRAM) as u:
+        t.bind(address); t.listen(); c = socket.create_connection((where, t.getsockname()[1])); c.send(b'x')
+        u.bind(address); u.sendto(b'y', u.getsockname())
+        out['joined'].append(t.accept()[0].recv(1).decode() + u.recv(1).decode())
 say(out)
 """)
-    assert seen == {"lo": 0} or seen == {}, seen
-    up = box.python("import socket\ns = socket.socket(); s.bind(('127.0.0.1', 8080)); s.listen(); "
-                    "socket.create_connection(('127.0.0.1', 8080), 1); print([n for _, n in socket.if_nameindex()])",
-                    options=["--network", "loopback"])
-    assert up["stdout"] == "['lo']\n", up
+    assert seen["up"] == {"lo": 1} and seen["down"] == "EPERM", seen
+    assert len(seen["joined"]) >= 3 and set(seen["joined"]) == {"xy"}, seen
 
 
-@pytest.mark.parametrize("network", ["none", "loopback"])
+@pytest.mark.quick
+def test_N03_off_has_no_sockets(box):
+    """Neither Internet nor routing sockets, with a clear errno; AF_UNIX works."""
+    seen = probe(box, """
+import socket
+def open_one(*kind): socket.socket(*kind).close()
+a, b = socket.socketpair(); a.send(b'x')
+s = socket.socket(socket.AF_UNIX); s.bind('/tmp/s'); s.listen(); c = socket.socket(socket.AF_UNIX); c.connect('/tmp/s')
+say([attempt(open_one, f, t) for f in (2, 10, 16, 17) for t in (1, 2, 3)] + [b.recv(1).decode()])
+""", options=["--network", "off"])
+    assert seen == ["EAFNOSUPPORT"] * 12 + ["x"], seen
+
+
+def test_N03_the_result_says_the_mode(box):
+    for options, mode in (([], "none"), (["--network", "none"], "none"), (["--network", "loopback"], "none"), (["--network", "off"], "off")):
+        result = box.python("print(1)", options=options)
+        assert (result["status"], result["isolation"]["net"]) == ("success", mode), (options, result)
+        assert result["isolation"]["seccomp"].startswith("off@" if mode == "off" else "default@"), result
+
+
+@pytest.mark.cold("what is read-only runs cold")
+def test_N03_strict_is_off(box):
+    refused = box.result(["--policy", "strict", "--network", "none", "-l", "python", "-c", "1"])
+    if "requires landlock" in refused["cause"]["detail"]:
+        return
+    assert refused["status"] == "denied" and refused["cause"]["detail"] == "network: 'none' is not allowed by this policy; use off", refused
+    result = box.python("print(1)", options=["--policy", "strict"])
+    assert (result["status"], result["isolation"]["net"]) == ("success", "off"), result
+
+
+@pytest.mark.parametrize("network", ["none", "off"])
 def test_N12_sandboxes_do_not_meet(box, network):
     """A listens on loopback, an abstract name, a path in /tmp and in /dev/shm; B finds none of them."""
     listen = """
