@@ -32,6 +32,16 @@ int confine_check_names(void);
 /* Capabilities that a role keeps if it has them, as bits. */
 uint64_t confine_caps(enum confine_role role);
 
+/* Paths for confine_files(), ended by a NULL path. One that is not there is passed over. */
+struct confine_path {
+	const char *path;
+	enum confine_access { CONFINE_READ, CONFINE_STORE, CONFINE_DEVICE } access;
+};
+
+/* Landlock: this thread, and what it starts, reaches these files and no others; NULL: none at all. -EOPNOTSUPP: there is no Landlock. */
+int confine_files(const struct confine_path *paths) _must_check_;
+/* So much memory of its own, for this process. A sanitizer reserves terabytes, so a sanitized build is not bounded. */
+int confine_memory(uint64_t bytes) _must_check_;
 /*
  * Puts this thread, and what it starts from here on, into a role: no_new_privs, capabilities (as root), non-dumpable where the
  * role can be (a rootless broker cannot: it writes id maps of children that inherit the flag), and last the filter. Negative:

@@ -225,9 +225,12 @@ static const struct {
 	{ "ioctl", CONFINE_FRONT, TO_IOCTL },
 	{ "prctl", CONFINE_FRONT, TO_PRCTL },
 	{ "prctl", CONFINE_UNPACKER, TO_PRCTL },
+	{ "setpriority", CONFINE_FRONT, TO_PRIORITY },
 	{ "prlimit64", CONFINE_FRONT, TO_PRLIMIT },
 	{ "prlimit64", CONFINE_UNPACKER, TO_PRLIMIT },
 	{ "socket", CONFINE_FRONT, TO_SOCKET },
+	/* A library that looks for a character set's tables does without. */
+	{ "openat", CONFINE_ARCHIVE, TO_EPERM },
 	/* glibc falls back to clone, whose flags a filter can see. */
 	{ "clone3", CONFINE_FRONT, TO_ENOSYS },
 	{ "clone3", CONFINE_UNPACKER, TO_ENOSYS },

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "daemon/control.h"
+#include "engine/unpacker.h"
 #include "spec/yaml.h"
 
 #include <fcntl.h>
@@ -218,6 +219,16 @@ static int on_signal(void *data, uint32_t events)
 	return 0;
 }
 
+/* It only ever waits and forks. If it has gone all the same, archives could not be read any more: starting again is recovery. */
+static int on_unpacker(void *data, uint32_t events)
+{
+	struct front *f = data;
+
+	(void)events;
+	log_say(&f->log, LOG_ERROR, "the process that unpacks archives is gone");
+	_exit(EXIT_FAILED);
+}
+
 static int watch(struct front *f)
 {
 	sigset_t ends, blocked;
@@ -244,14 +255,24 @@ static int watch(struct front *f)
 		r = loop_add_fd(f->loop, CONTROL_FD, EPOLLIN, (struct handler){ on_control, f },
 				&f->control);
 	if (r == 0)
+		r = loop_add_fd(f->loop, f->unpacker_fd, EPOLLIN,
+				(struct handler){ on_unpacker, f }, &f->unpacker);
+	if (r == 0)
 		r = loop_add_timer(f->loop, INT64_MAX, (struct handler){ on_tick, f }, &f->ticker);
 	return r;
 }
 
 static int serve(struct front *f, struct error *err)
 {
-	int r = receive_setup(f, err);
+	int r;
 
+	/* Before it could inherit a token or a thread. */
+	f->unpacker_fd = unpacker_start(&unpacker_defaults);
+	if (f->unpacker_fd < 0)
+		return error_set(err, ERROR_INTERNAL, -f->unpacker_fd,
+				 "the process that unpacks archives cannot start: %s",
+				 strerror(-f->unpacker_fd));
+	r = receive_setup(f, err);
 	if (r < 0)
 		return r;
 	r = watch(f);
@@ -273,7 +294,8 @@ int main(void)
 			   .audit = { .fd = -EBADF },
 			   .lock_fd = -EBADF,
 			   .run_fd = -EBADF,
-			   .signal_fd = -EBADF };
+			   .signal_fd = -EBADF,
+			   .unpacker_fd = -EBADF };
 	struct error err = { 0 };
 	struct stat st;
 	int r;
@@ -299,6 +321,7 @@ int main(void)
 	f.signals = source_free(f.signals);
 	f.control = source_free(f.control);
 	f.ticker = source_free(f.ticker);
+	f.unpacker = source_free(f.unpacker);
 	f.worker = worker_free(f.worker);
 	f.loop = loop_free(f.loop);
 	config_done(&f.config);

@@ -107,6 +107,7 @@ static int open_engine(struct front *f, struct error *err)
 		.history = f->parts->history,
 		.log = &f->log,
 		.audit = &f->audit,
+		.unpacker_fd = f->unpacker_fd,
 		.running_max = c->queue_running,
 		.queue_max = c->queue_max,
 		.queue_per_caller = c->queue_per_caller,

@@ -30,10 +30,11 @@ struct front {
 	struct doors doors;   /* listening sockets, ours to close */
 	struct loop *loop;
 	struct worker *worker;
-	struct source *signals, *control, *ticker;
+	struct source *signals, *control, *ticker, *unpacker;
 	int signal_fd;
-	bool ready;    /* the monitor was told so */
-	bool draining; /* until drain_until_ns, then what still runs is ended */
+	int unpacker_fd; /* engine/unpacker.h */
+	bool ready;	 /* the monitor was told so */
+	bool draining;	 /* until drain_until_ns, then what still runs is ended */
 	int64_t drain_until_ns;
 
 	struct service *service;

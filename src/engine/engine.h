@@ -37,6 +37,7 @@ struct engine_options {
 	struct service *service; /* these two outlive the engine */
 	struct history *history;
 	struct log *log, *audit; /* outlive it too; audit's fd may be negative */
+	int unpacker_fd;	 /* unpacker_start()'s, for archives; outlives it */
 
 	int64_t running_max;	  /* at once */
 	int64_t queue_max;	  /* jobs that wait */

@@ -6,24 +6,26 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/archive-read.h"
 #include "engine/events.h"
-#include "engine/unpack.h"
 #include "spec/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_files(const json_t *files)
-{
-	const char *name;
-	json_t *file;
-	size_t total = 0;
+struct seen {
+	size_t entries, bytes;
+};
 
-	json_object_foreach((json_t *)(uintptr_t)files, name, file)
-	{
-		assert(request_check_path(name, strlen(name), NULL) == 0);
-		total += json_string_length(file);
-	}
-	assert(json_object_size(files) <= UNPACK_ENTRIES_MAX && total <= UNPACK_TOTAL_MAX);
+static int check_file(void *data, const struct archive_file *file, struct error *err)
+{
+	struct seen *seen = data;
+
+	(void)err;
+	assert(request_check_path(file->name, strlen(file->name), NULL) == 0);
+	seen->entries++;
+	seen->bytes += file->data.len;
+	assert(seen->entries <= ARCHIVE_ENTRIES_MAX && seen->bytes <= ARCHIVE_TOTAL_MAX);
+	return 0;
 }
 
 static void check_id(const uint8_t *data, size_t size)
@@ -42,13 +44,14 @@ static void check_id(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	json_t *files = json_object();
+	struct seen seen = { 0 };
 	struct error err = { 0 };
-	int r = unpack_archive((struct span){ (const char *)data, size }, files, &err);
+	int r;
 
+	archive_locale();
+	r = archive_read_all((struct span){ (const char *)data, size },
+			     &(struct archive_sink){ check_file, &seen }, &err);
 	assert(r == 0 ? err.code == ERROR_NONE : err.code != ERROR_NONE && *err.text);
-	check_files(files);
-	json_decref(files);
 	check_id(data, size);
 	return 0;
 }

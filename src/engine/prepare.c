@@ -75,6 +75,7 @@ static int unshare(json_t *request, const char *key)
 }
 
 struct unpacking {
+	int unpacker_fd;
 	const json_t *archive;
 	json_t *files;
 	struct error *err;
@@ -85,12 +86,13 @@ static void unpack(void *data)
 {
 	struct unpacking *u = data;
 
-	u->r = unpack_base64(u->archive, u->files, u->err);
+	u->r = unpack_base64(u->unpacker_fd, u->archive, u->files, u->err);
 }
 
-static int take_archive(json_t *request, const json_t *archive, struct error *err)
+static int take_archive(const struct engine *e, json_t *request, const json_t *archive,
+			struct error *err)
 {
-	struct unpacking u = { .archive = archive, .err = err };
+	struct unpacking u = { e->o.unpacker_fd, archive, .err = err };
 	const json_t *given = json_object_get(request, "files");
 
 	if (!archive || json_is_null(archive))
@@ -127,7 +129,7 @@ int prepare_body(struct engine *e, json_t *body, struct prepared *ret, struct er
 	if (r >= 0)
 		r = read_callback(e, json_object_get(body, "callback_url"), &p.callback_url, err);
 	if (r >= 0)
-		r = take_archive(p.request, archive, err);
+		r = take_archive(e, p.request, archive, err);
 	if (r >= 0 && p.adaptive &&
 	    (unshare(p.request, "limits") < 0 ||
 	     json_object_del(json_object_get(p.request, "limits"), "timeout") < 0))

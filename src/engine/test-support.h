@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "engine/unpacker.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -30,6 +31,7 @@ struct fixture {
 	struct engine_options options;
 	struct log log, audit;
 	struct source *guard;
+	int unpacker_fd; /* one for all tests */
 	bool up;
 };
 
@@ -163,7 +165,11 @@ static inline int teardown_service(void **state)
 static inline int setup_engine(void **state)
 {
 	(void)state;
-	fix.options = (struct engine_options){ .running_max = 4,
+	if (fix.unpacker_fd <= 0)
+		fix.unpacker_fd = unpacker_start(&unpacker_defaults);
+	assert_true(fix.unpacker_fd > 0);
+	fix.options = (struct engine_options){ .unpacker_fd = fix.unpacker_fd,
+					       .running_max = 4,
 					       .queue_max = 100,
 					       .queue_per_caller = 50,
 					       .callback_timeout_ms = 2000,

@@ -2,13 +2,21 @@
 /* Archives of friends and enemies (F19): what is plain is unpacked, anything else refuses the whole. */
 #include "engine/unpack.h"
 
+#include "base/fd.h"
+#include "engine/archive-read.h"
+#include "engine/unpacker.h"
+
 #include <archive.h>
 #include <archive_entry.h>
+#include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -25,6 +33,7 @@ enum kind { TAR, TAR_GZ, ZIP, _KINDS };
 
 static char *room;
 static struct span packed;
+static int unpacker_fd;
 
 static struct archive *begin(enum kind kind, size_t *used)
 {
@@ -91,7 +100,7 @@ static void test_plain_ones(void **state)
 
 		/* Zip and gzip have no "./" of their own use, but take it. */
 		pack(kind, members, ARRAY_SIZE(members));
-		assert_int_equal(unpack_archive(packed, files, &err), 0);
+		assert_int_equal(unpack_archive(unpacker_fd, packed, files, &err), 0);
 		assert_int_equal(json_object_size(files), 5);
 		assert_string_equal(json_string_value(json_object_get(files, "lib/a.py")),
 				    "print('\xc3\xa4')\n");
@@ -110,7 +119,7 @@ static void refused(const char *why, int errnum)
 	json_t *files = json_object();
 	struct error err = { 0 };
 
-	assert_int_equal(unpack_archive(packed, files, &err), -errnum);
+	assert_int_equal(unpack_archive(unpacker_fd, packed, files, &err), -errnum);
 	assert_int_equal(err.code, ERROR_INPUT);
 	assert_string_equal(err.field, "archive");
 	if (!strstr(err.text, why))
@@ -169,7 +178,7 @@ static void test_names(void **state)
 	for (enum kind kind = TAR; kind < _KINDS; kind++) {
 		files = json_object();
 		pack(kind, members, ARRAY_SIZE(members));
-		if (unpack_archive(packed, files, &err) < 0)
+		if (unpack_archive(unpacker_fd, packed, files, &err) < 0)
 			fail_msg("%d: %s", kind, err.text);
 		assert_int_equal(json_object_size(files), 2);
 		assert_string_equal(
@@ -180,7 +189,7 @@ static void test_names(void **state)
 	}
 	files = json_object();
 	pack(TAR, &latin, 1);
-	assert_int_equal(unpack_archive(packed, files, &err), -EINVAL);
+	assert_int_equal(unpack_archive(unpacker_fd, packed, files, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "is no UTF-8"));
 	json_decref(files);
 }
@@ -207,7 +216,7 @@ static void test_bombs(void **state)
 	pack(TAR_GZ, many, ARRAY_SIZE(many));
 	refused("too large", EFBIG);
 	a = begin(TAR_GZ, &used);
-	for (int i = 0; i <= UNPACK_ENTRIES_MAX; i++) {
+	for (int i = 0; i <= ARCHIVE_ENTRIES_MAX; i++) {
 		(void)snprintf(name, sizeof(name), "f%d", i);
 		add(a, &(struct member){ .path = name, .text = "x" });
 	}
@@ -238,7 +247,7 @@ static void test_damage(void **state)
 		json_t *files = json_object();
 		struct error err = { 0 };
 
-		if (unpack_archive(packed, files, &err) == 0)
+		if (unpack_archive(unpacker_fd, packed, files, &err) == 0)
 			assert_true(json_string_length(json_object_get(files, "a")) <=
 				    strlen(one.text));
 		json_decref(files);
@@ -251,34 +260,206 @@ static void test_base64(void **state)
 	struct error err = { 0 };
 
 	(void)state;
-	assert_int_equal(unpack_base64(bad, files, &err), -EINVAL);
+	assert_int_equal(unpack_base64(unpacker_fd, bad, files, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "base64"));
-	assert_int_equal(unpack_base64(number, files, &err), -EINVAL);
+	assert_int_equal(unpack_base64(unpacker_fd, number, files, &err), -EINVAL);
 	json_decref(files);
 	json_decref(bad);
 	json_decref(number);
+}
+
+/* Archives' processes that a library's bug has given to an attacker. What they are told, they have read. */
+static void hear(int fd)
+{
+	char bytes[4096];
+
+	(void)!read(fd, bytes, sizeof(bytes));
+}
+
+static void say_file(int fd, const char *name, uint64_t size)
+{
+	const struct unpack_record record = { .kind = UNPACK_FILE,
+					      .name_len = (uint32_t)strlen(name),
+					      .size = size };
+	const struct unpack_record end = { .kind = UNPACK_END };
+
+	hear(fd);
+	(void)!write(fd, &record, sizeof(record));
+	(void)!write(fd, name, strlen(name));
+	(void)!write(fd, "12345678", MIN(size, (uint64_t)8));
+	(void)!write(fd, &end, sizeof(end));
+}
+
+static void evil_crash(int fd)
+{
+	hear(fd);
+	raise(SIGSEGV);
+}
+
+static void evil_end(int fd)
+{
+	hear(fd);
+}
+
+static void evil_loop(int fd)
+{
+	hear(fd);
+	for (volatile int i = 0;; i = i + 1)
+		continue;
+}
+
+static void evil_hunger(int fd)
+{
+	hear(fd);
+	for (size_t n = 1 << 20; n < SIZE_MAX / 2; n *= 2) {
+		char *block = malloc(n);
+
+		if (!block)
+			abort();
+		memset(block, 1, MIN(n, (size_t)1 << 30));
+	}
+}
+
+static void evil_name(int fd)
+{
+	say_file(fd, "../x", 8);
+}
+
+static void evil_absolute(int fd)
+{
+	say_file(fd, "/etc/cron.d/x", 8);
+}
+
+static void evil_size(int fd)
+{
+	say_file(fd, "x", UINT64_MAX);
+}
+
+static void evil_words(int fd)
+{
+	const struct unpack_record record = { .kind = UNPACK_REFUSED, .name_len = UINT32_MAX };
+
+	hear(fd);
+	(void)!write(fd, &record, sizeof(record));
+}
+
+static void evil_kind(int fd)
+{
+	const struct unpack_record record = { .kind = 77 };
+
+	hear(fd);
+	(void)!write(fd, &record, sizeof(record));
+}
+
+/* Each of these would be said as a file of that name, had it worked. */
+static void evil_socket(int fd)
+{
+	if (socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) >= 0)
+		say_file(fd, "socket", 8);
+}
+
+static void evil_exec(int fd)
+{
+	static char shell[] = "/bin/true";
+	char *argv[] = { shell, NULL };
+
+	(void)execv(shell, argv);
+	say_file(fd, "exec", 8);
+}
+
+static void evil_fork(int fd)
+{
+	if (fork() >= 0)
+		say_file(fd, "fork", 8);
+}
+
+static void evil_kill(int fd)
+{
+	if (kill(getppid(), 0) == 0)
+		say_file(fd, "kill", 8);
+}
+
+static void evil_open(int fd)
+{
+	if (open("/etc/passwd", O_RDONLY | O_CLOEXEC) >= 0)
+		say_file(fd, "open", 8);
+}
+
+static void test_evil_processes(void **state)
+{
+	static const struct {
+		const char *what;
+		void (*serve)(int fd);
+	} cases[] = {
+		{ "crash", evil_crash },   { "end", evil_end },	    { "loop", evil_loop },
+		{ "hunger", evil_hunger }, { "name", evil_name },   { "absolute", evil_absolute },
+		{ "size", evil_size },	   { "words", evil_words }, { "kind", evil_kind },
+		{ "socket", evil_socket }, { "exec", evil_exec },   { "fork", evil_fork },
+		{ "kill", evil_kill },	   { "open", evil_open },
+	};
+
+	(void)state;
+	packed = (struct span){ "any", 3 };
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct unpacker_options options = { cases[i].serve, 1 };
+		json_t *files = json_object();
+		struct error err = { 0 };
+		int fd = unpacker_start(&options);
+		int r = unpack_archive(fd, packed, files, &err);
+
+		if (r != -EINVAL || err.code != ERROR_INPUT ||
+		    !strstr(err.text, "it cannot be unpacked"))
+			fail_msg("%s: %d %s", cases[i].what, r, err.text);
+		assert_int_equal(json_object_size(files), 0);
+		json_decref(files);
+		assert_true(fd_close(fd) < 0);
+	}
+}
+
+/* One that broke does not concern the next, and an unpacker that is gone is said so. */
+static void test_next_one(void **state)
+{
+	static const struct member one = { .path = "a", .text = "some text" };
+	json_t *files = json_object();
+	struct error err = { 0 };
+	int pair[2];
+
+	(void)state;
+	packed = (struct span){ "no archive", 10 };
+	refused("no tar", EINVAL);
+	pack(ZIP, &one, 1);
+	assert_int_equal(unpack_archive(unpacker_fd, packed, files, &err), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	(void)fd_close(pair[1]);
+	assert_true(unpack_archive(pair[0], packed, files, &err) < 0);
+	assert_int_equal(err.code, ERROR_INTERNAL);
+	(void)fd_close(pair[0]);
+	json_decref(files);
 }
 
 static int setup(void **state)
 {
 	(void)state;
 	room = malloc(ROOM);
-	return room ? 0 : -1;
+	unpacker_fd = unpacker_start(&unpacker_defaults);
+	return room && unpacker_fd >= 0 ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
 	free(room);
+	unpacker_fd = fd_close(unpacker_fd);
 	return 0;
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain_ones), cmocka_unit_test(test_enemies),
-		cmocka_unit_test(test_bombs),	   cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_names),	   cmocka_unit_test(test_base64),
+		cmocka_unit_test(test_plain_ones),     cmocka_unit_test(test_enemies),
+		cmocka_unit_test(test_bombs),	       cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_names),	       cmocka_unit_test(test_base64),
+		cmocka_unit_test(test_evil_processes), cmocka_unit_test(test_next_one),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -27,20 +27,6 @@ int child_limit_files(const struct child *c)
 	return c->open_files ? sys_setrlimit(RLIMIT_NOFILE, c->open_files) : 0;
 }
 
-/* Every right of the file system that this ABI knows. */
-static uint64_t rights_of_abi(int abi)
-{
-	uint64_t rights = (LL_REFER - 1);
-
-	if (abi >= 2)
-		rights |= LL_REFER;
-	if (abi >= 3)
-		rights |= LL_TRUNCATE;
-	if (abi >= 5)
-		rights |= LL_IOCTL_DEV;
-	return rights;
-}
-
 static uint64_t rights_of_access(int64_t access)
 {
 	const uint64_t read = LL_EXECUTE | LL_READ_FILE | LL_READ_DIR;
@@ -65,7 +51,7 @@ static uint64_t rights_of_access(int64_t access)
 static int open_ruleset(struct child *c, bool close_tcp)
 {
 	int abi = (int)c->command.landlock_abi;
-	struct landlock_attr attr = { .fs = rights_of_abi(abi) };
+	struct landlock_attr attr = { .fs = sys_landlock_rights(abi) };
 
 	if (abi >= 4 && close_tcp)
 		attr.net = LL_NET_BIND_TCP | LL_NET_CONNECT_TCP;
@@ -101,7 +87,8 @@ int child_do_landlock(struct child *c, const struct op *op)
 	if (fd < 0)
 		return fd;
 	r = sys_landlock_add_path(c->ruleset_fd, fd,
-				  rights_of_access(op->value) & rights_of_abi(c->landlock_abi));
+				  rights_of_access(op->value) &
+					  sys_landlock_rights(c->landlock_abi));
 	(void)close(fd);
 	return r;
 }

@@ -444,6 +444,19 @@ int sys_landlock_abi(void)
 	return r < 0 ? 0 : r;
 }
 
+uint64_t sys_landlock_rights(int abi)
+{
+	uint64_t rights = (LL_REFER - 1);
+
+	if (abi >= 2)
+		rights |= LL_REFER;
+	if (abi >= 3)
+		rights |= LL_TRUNCATE;
+	if (abi >= 5)
+		rights |= LL_IOCTL_DEV;
+	return rights;
+}
+
 int sys_landlock_create(const struct landlock_attr *attr)
 {
 	/* Older kernels refuse trailing members they do not know, unless these are zero. */

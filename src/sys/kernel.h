@@ -108,7 +108,8 @@ int sys_drop_caps(void);	  /* bounding, ambient, all sets; securebits locked */
 int sys_setrlimit(int resource, uint64_t limit);
 int sys_loopback_up(void);
 
-int sys_landlock_abi(void); /* 0: not there */
+int sys_landlock_abi(void);	       /* 0: not there */
+uint64_t sys_landlock_rights(int abi); /* of the file system, all that this ABI knows */
 int sys_landlock_create(const struct landlock_attr *attr);
 int sys_landlock_add_path(int ruleset, int path_fd, uint64_t access);
 int sys_landlock_restrict(int ruleset);
