@@ -4,6 +4,7 @@
  *
  * commit.c       the transaction, from the lock to the journal
  * commit-visit.c what each entry of the upper layer means for the workspace
+ * commit-gone.c  what goes from the workspace
  * commit-file.c  comparing, copying and hashing files
  * commit-list.c  the records that say what changed
  * commit-store.c where stores lie; finishing what a kill left
@@ -27,7 +28,7 @@ enum { COPY_BYTES = 128 << 10, LIST_BYTES = 32 << 10 };
 struct commit_level {
 	int workspace_fd; /* of the same directory, which is merged; -EBADF: there is none */
 	int stage_fd; /* of the new directory that is being staged; -EBADF: none, or COMMIT_LIST */
-	bool xattr_whiteouts;
+	bool opaque, xattr_whiteouts;
 	struct stat upper,
 		old; /* before anything was opened up; `old`: only where workspace_fd is */
 };
@@ -56,11 +57,43 @@ static inline struct commit_level *commit_top(struct commit_work *w)
 	return &w->levels[w->walk.depth - 1];
 }
 
+static inline bool work_applies(const struct commit_work *w)
+{
+	return w->c->mode == COMMIT_APPLY;
+}
+
+static inline void tree_size_add(struct tree_size *size, const struct stat *st)
+{
+	size->inodes++;
+	size->bytes += entry_bytes(st);
+}
+
+/* An operation on the walk's path; and a record that it is passed over. */
+int work_add_op(struct commit_work *w, const struct journal_op *op) _must_check_;
+int work_skip(struct commit_work *w, const struct stat *st, enum change_skip why) _must_check_;
+
 /* commit-store.c */
 int store_open_places(struct journal_places *at);
 void store_close_places(struct journal_places *at);
 int store_read_size(int store_fd, struct tree_size *ret) _must_check_;
 void store_note_size(int store_fd, const struct tree_size *size);
+
+/* What lies at a path of the workspace. */
+struct past {
+	struct stat st;
+	int64_t born_ns;
+	bool mounted; /* by the host, over it */
+};
+
+/* commit-gone.c */
+int past_look(int dir_fd, const char *name, struct past *ret) _must_check_;
+bool past_is_newer(const struct commit_work *w, const struct stat *st); /* than the mount */
+/* Lists what is inside a directory of the workspace that goes; its path is the walk's. */
+int gone_list(struct commit_work *w, int dir_fd, const char *name) _must_check_;
+/* The entry of the workspace whose path is the walk's. */
+int gone_remove(struct commit_work *w, int dir_fd, const char *name) _must_check_;
+/* What an opaque directory hides. */
+int gone_clear(struct commit_work *w) _must_check_;
 
 /* commit-visit.c: one entry of the upper directory that the walk is in; and the end of that directory. */
 int visit_entry(struct commit_work *w, const char *name) _must_check_;

@@ -13,13 +13,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* What lies at a path of the workspace. */
-struct past {
-	struct stat st;
-	int64_t born_ns;
-	bool mounted; /* by the host, over it */
-};
-
 struct entry {
 	const char *name;
 	struct stat st;
@@ -31,46 +24,11 @@ struct entry {
 static const char *const opaque_names[] = { "trusted.overlay.opaque", "user.overlay.opaque" };
 static const char *const whiteout_names[] = { "trusted.overlay.whiteout", "user.overlay.whiteout" };
 
-static int64_t to_ns(const struct statx_timestamp *t)
-{
-	return t->tv_sec * NS_PER_SEC + t->tv_nsec;
-}
-
-static int look(int dir_fd, const char *name, struct past *ret)
-{
-	struct statx x;
-
-	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-		  STATX_BASIC_STATS | STATX_BTIME, &x) < 0)
-		return -errno;
-	ret->st = (struct stat){
-		.st_mode = x.stx_mode,
-		.st_size = (off_t)x.stx_size,
-		.st_nlink = x.stx_nlink,
-		.st_blocks = (blkcnt_t)x.stx_blocks,
-		.st_mtim = { .tv_sec = x.stx_mtime.tv_sec, .tv_nsec = x.stx_mtime.tv_nsec },
-		.st_ctim = { .tv_sec = x.stx_ctime.tv_sec, .tv_nsec = x.stx_ctime.tv_nsec },
-	};
-	ret->born_ns = to_ns(x.stx_mask & STATX_BTIME ? &x.stx_btime : &x.stx_ctime);
-	ret->mounted = x.stx_attributes & STATX_ATTR_MOUNT_ROOT;
-	return 0;
-}
-
-static bool is_newer(const struct commit_work *w, const struct stat *st)
-{
-	return st->st_ctim.tv_sec * NS_PER_SEC + st->st_ctim.tv_nsec > w->c->mounted_ns;
-}
-
-static bool is_applied(const struct commit_work *w)
-{
-	return w->c->mode == COMMIT_APPLY;
-}
-
-static int add_op(struct commit_work *w, const struct journal_op *op)
+int work_add_op(struct commit_work *w, const struct journal_op *op)
 {
 	int r = 0;
 
-	if (!is_applied(w))
+	if (!work_applies(w))
 		return 0;
 	if (!w->journal_open) {
 		r = journal_begin(&w->journal, w->at.store_fd);
@@ -79,76 +37,9 @@ static int add_op(struct commit_work *w, const struct journal_op *op)
 	return r < 0 ? r : journal_add(&w->journal, op, w->walk.path);
 }
 
-static int skip(struct commit_work *w, const struct stat *st, enum change_skip why)
+int work_skip(struct commit_work *w, const struct stat *st, enum change_skip why)
 {
 	return list_add(w, &(struct list_entry){ .kind = CHANGE_SKIPPED, .skip = why, .st = st });
-}
-
-static void account(struct tree_size *size, const struct stat *st)
-{
-	size->inodes++;
-	size->bytes += entry_bytes(st);
-}
-
-static int gone_entry(struct commit_work *w, const char *name)
-{
-	struct past past;
-	int fd, r = look(walk_fd(&w->other), name, &past);
-
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	account(&w->removed, &past.st);
-	r = list_add(w, &(struct list_entry){ .kind = CHANGE_REMOVED,
-					      .st = &past.st,
-					      .path = w->other.path,
-					      .conflict = is_newer(w, &past.st) });
-	if (r < 0 || !S_ISDIR(past.st.st_mode) || w->other.depth == COMMIT_DEPTH_MAX)
-		return r;
-	fd = sys_open_beneath(walk_fd(&w->other), name, O_RDONLY | O_DIRECTORY);
-	/* Closed to us, or the host's mount: it goes with its directory, unseen. */
-	return fd < 0 ? 0 : walk_enter(&w->other, fd);
-}
-
-/* Lists what is inside a directory of the workspace that goes. */
-static int gone_inside(struct commit_work *w, int dir_fd, const char *name)
-{
-	int fd = sys_open_beneath(dir_fd, name, O_RDONLY | O_DIRECTORY);
-	int r = fd < 0 ? 0 : walk_begin(&w->other, fd, w->walk.path);
-
-	while (fd >= 0 && r == 0 && w->other.depth > 0) {
-		const char *entry;
-		int step = walk_next(&w->other, &entry);
-
-		if (step == WALK_NAME)
-			r = gone_entry(w, entry);
-		else if (step == WALK_END)
-			walk_leave(&w->other);
-		else if (step < 0)
-			r = step;
-	}
-	walk_end(&w->other);
-	return r;
-}
-
-/* The entry of the workspace whose path is the walk's. */
-static int remove_entry(struct commit_work *w, int dir_fd, const char *name)
-{
-	struct past past;
-	int r = look(dir_fd, name, &past);
-
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	if (past.mounted)
-		return skip(w, &past.st, CHANGE_SKIP_MOUNT);
-	account(&w->removed, &past.st);
-	r = list_add(w, &(struct list_entry){ .kind = CHANGE_REMOVED,
-					      .st = &past.st,
-					      .conflict = is_newer(w, &past.st) });
-	if (r == 0 && S_ISDIR(past.st.st_mode))
-		r = gone_inside(w, dir_fd, name);
-	if (r < 0)
-		return r;
-	return add_op(w, &(struct journal_op){ .kind = JOURNAL_REMOVE, .number = ++w->number });
 }
 
 /* Where the next thing is staged: in the new directory that the walk is in, or by itself under a number, to be put in place. */
@@ -169,7 +60,7 @@ static int find_spot(struct commit_work *w, const struct entry *e, struct spot *
 	ret->dir_fd = w->at.stage_fd;
 	ret->number = number_text(++w->number);
 	ret->name = ret->number.text;
-	return add_op(w, &(struct journal_op){ .kind = JOURNAL_PUT, .number = w->number });
+	return work_add_op(w, &(struct journal_op){ .kind = JOURNAL_PUT, .number = w->number });
 }
 
 /* What is replaced by something of another kind, or by other content. */
@@ -177,19 +68,19 @@ static int replace(struct commit_work *w, const struct entry *e)
 {
 	if (!e->exists)
 		return 0;
-	account(&w->removed, &e->old.st);
+	tree_size_add(&w->removed, &e->old.st);
 	if (!S_ISDIR(e->old.st.st_mode))
 		return 0;
-	return gone_inside(w, commit_top(w)->workspace_fd, e->name);
+	return gone_list(w, commit_top(w)->workspace_fd, e->name);
 }
 
 static int list_entry(struct commit_work *w, const struct entry *e, const char *sha256)
 {
-	return list_add(w,
-			&(struct list_entry){ .kind = e->exists ? CHANGE_CHANGED : CHANGE_ADDED,
-					      .st = &e->st,
-					      .sha256 = sha256,
-					      .conflict = e->exists && is_newer(w, &e->old.st) });
+	return list_add(
+		w, &(struct list_entry){ .kind = e->exists ? CHANGE_CHANGED : CHANGE_ADDED,
+					 .st = &e->st,
+					 .sha256 = sha256,
+					 .conflict = e->exists && past_is_newer(w, &e->old.st) });
 }
 
 static int write_staged(struct commit_work *w, const struct spot *spot, const struct stat *st,
@@ -210,7 +101,7 @@ static int write_staged(struct commit_work *w, const struct spot *spot, const st
 	if (r == 0 && fstat(fd, &staged) < 0)
 		r = -errno;
 	if (r == 0)
-		account(&w->added, &staged);
+		tree_size_add(&w->added, &staged);
 	return r;
 }
 
@@ -238,7 +129,7 @@ static int stage_file(struct commit_work *w, const struct entry *e, struct file_
 	struct spot spot;
 	int r;
 
-	if (!is_applied(w))
+	if (!work_applies(w))
 		return file_copy(w, f);
 	r = find_spot(w, e, &spot);
 	if (r < 0)
@@ -270,6 +161,12 @@ static bool is_same_time(const struct entry *e)
 	       e->st.st_mtim.tv_nsec == e->old.st.st_mtim.tv_nsec;
 }
 
+/* Of a file with several names in the workspace only this one changes: the run's copy is no link any more. */
+static bool may_be_set(const struct entry *e)
+{
+	return e->old.st.st_nlink == 1 || (is_same_mode(e) && is_same_time(e));
+}
+
 /* Same content: there is nothing to copy. */
 static int set_file(struct commit_work *w, const struct entry *e, struct file_copy *f)
 {
@@ -285,7 +182,7 @@ static int set_file(struct commit_work *w, const struct entry *e, struct file_co
 		return 0;
 	if (r == 0 && !is_same_mode(e))
 		r = list_entry(w, e, f->sha256);
-	return r < 0 ? r : add_op(w, &op);
+	return r < 0 ? r : work_add_op(w, &op);
 }
 
 static int visit_file(struct commit_work *w, const struct entry *e)
@@ -301,11 +198,11 @@ static int visit_file(struct commit_work *w, const struct entry *e)
 		return fd;
 	if (commit_top(w)->xattr_whiteouts && e->st.st_size == 0 &&
 	    fgetxattr(fd, whiteout_names[w->c->user_xattr], NULL, 0) >= 0)
-		return e->exists ? remove_entry(w, commit_top(w)->workspace_fd, e->name) : 0;
+		return e->exists ? gone_remove(w, commit_top(w)->workspace_fd, e->name) : 0;
 	same = is_same_file(w, e, fd);
 	if (same < 0)
 		return same;
-	if (same && e->st.st_nlink == 1)
+	if (same && e->st.st_nlink == 1 && may_be_set(e))
 		return set_file(w, e, &f);
 	r = stage_file(w, e, &f);
 	if (r == 0 && !(same && is_same_mode(e)))
@@ -330,19 +227,17 @@ static int stage_link(struct commit_work *w, const struct entry *e)
 	if (utimensat(spot.dir_fd, spot.name, times, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    fstatat(spot.dir_fd, spot.name, &staged, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	account(&w->added, &staged);
+	tree_size_add(&w->added, &staged);
 	return 0;
 }
 
-/* 0: it does not fit; else its length. */
+/* Its length; the kernel has none that is longer. */
 static ssize_t read_link(int dir_fd, const char *name, char ret[CHANGE_PATH_MAX])
 {
-	ssize_t n = readlinkat(dir_fd, name, ret, CHANGE_PATH_MAX);
+	ssize_t n = readlinkat(dir_fd, name, ret, CHANGE_PATH_MAX - 1);
 
 	if (n < 0)
 		return -errno;
-	if (n == CHANGE_PATH_MAX)
-		return 0;
 	ret[n] = '\0';
 	return n;
 }
@@ -354,52 +249,17 @@ static int visit_link(struct commit_work *w, const struct entry *e)
 
 	if (n < 0)
 		return (int)n;
-	if (n == 0 || !link_stays_inside(w->link, w->walk.depth - 1))
-		return skip(w, &e->st, CHANGE_SKIP_LINK);
+	if (!link_stays_inside(w->link, w->walk.depth - 1))
+		return work_skip(w, &e->st, CHANGE_SKIP_LINK);
 	if (e->exists && S_ISLNK(e->old.st.st_mode) &&
 	    read_link(commit_top(w)->workspace_fd, e->name, w->old_link) == n &&
 	    strcmp(w->link, w->old_link) == 0)
 		return 0;
-	if (is_applied(w))
+	if (work_applies(w))
 		r = stage_link(w, e);
 	if (r == 0)
 		r = list_entry(w, e, NULL);
 	return r < 0 ? r : replace(w, e);
-}
-
-/* An opaque directory: what its lower one held at the time of the mount is gone; what was born later the run never saw. */
-static int clear_name(struct commit_work *w, const char *name)
-{
-	size_t above = w->walk.path_len[w->walk.depth - 1], n = strlen(name);
-	int dir_fd = commit_top(w)->workspace_fd;
-	struct past past;
-	struct stat st;
-
-	if (fstatat(walk_fd(&w->walk), name, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
-	    look(dir_fd, name, &past) < 0 || past.born_ns > w->c->mounted_ns ||
-	    above + n + 1 > sizeof(w->walk.path))
-		return 0;
-	memcpy(w->walk.path + above, name, n + 1);
-	return remove_entry(w, dir_fd, name);
-}
-
-static int clear_lower(struct commit_work *w)
-{
-	static struct names names;
-	const char *name;
-	int r;
-
-	names.at = names.n = 0;
-	names.fd = sys_openat(commit_top(w)->workspace_fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	if (names.fd < 0)
-		return names.fd;
-	while ((r = names_next(&names, &name)) > 0) {
-		r = clear_name(w, name);
-		if (r < 0)
-			break;
-	}
-	names.fd = fd_close(names.fd);
-	return r;
 }
 
 static int new_directory(struct commit_work *w, const struct entry *e, struct commit_level *next)
@@ -409,7 +269,7 @@ static int new_directory(struct commit_work *w, const struct entry *e, struct co
 
 	if (r == 0)
 		r = replace(w, e);
-	if (r < 0 || !is_applied(w))
+	if (r < 0 || !work_applies(w))
 		return r;
 	r = find_spot(w, e, &spot);
 	if (r == 0)
@@ -448,12 +308,14 @@ static int visit_directory(struct commit_work *w, const struct entry *e)
 	int r = 0;
 
 	if (w->walk.depth == COMMIT_DEPTH_MAX || strlen(w->walk.path) + 2 > CHANGE_PATH_MAX)
-		return skip(w, &e->st, CHANGE_SKIP_DEEP);
+		return work_skip(w, &e->st, CHANGE_SKIP_DEEP);
 	fd = entry_open(walk_fd(&w->walk), e->name, e->st.st_mode);
 	if (fd < 0)
 		return fd;
 	mark = overlay_mark(w, fd);
 	next.xattr_whiteouts = mark == 'x';
+	/* Below one that hides its lower directory nothing is merged, marked or not. */
+	next.opaque = mark == 'y' || commit_top(w)->opaque;
 	if (e->exists && S_ISDIR(e->old.st.st_mode)) {
 		next.old = e->old.st;
 		next.workspace_fd = entry_open(commit_top(w)->workspace_fd, e->name,
@@ -465,8 +327,8 @@ static int visit_directory(struct commit_work *w, const struct entry *e)
 	if (r < 0)
 		return r;
 	r = enter(w, TAKE_FD(fd), &next);
-	if (r == 0 && mark == 'y' && next.workspace_fd >= 0)
-		r = clear_lower(w);
+	if (r == 0 && next.opaque && next.workspace_fd >= 0)
+		r = gone_clear(w);
 	return r;
 }
 
@@ -483,15 +345,15 @@ int visit_entry(struct commit_work *w, const char *name)
 	if (fstatat(walk_fd(&w->walk), name, &e.st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (w->walk.depth == 1 && strcmp(name, STORE_DIR) == 0)
-		return skip(w, &e.st, CHANGE_SKIP_OWN);
+		return work_skip(w, &e.st, CHANGE_SKIP_OWN);
 	if (is_whiteout(&e.st))
-		return workspace_fd < 0 ? 0 : remove_entry(w, workspace_fd, name);
-	r = workspace_fd < 0 ? -ENOENT : look(workspace_fd, name, &e.old);
+		return workspace_fd < 0 ? 0 : gone_remove(w, workspace_fd, name);
+	r = workspace_fd < 0 ? -ENOENT : past_look(workspace_fd, name, &e.old);
 	if (r < 0 && r != -ENOENT)
 		return r;
 	e.exists = r == 0;
 	if (e.exists && e.old.mounted)
-		return skip(w, &e.st, CHANGE_SKIP_MOUNT);
+		return work_skip(w, &e.st, CHANGE_SKIP_MOUNT);
 	switch (e.st.st_mode & S_IFMT) {
 	case S_IFREG:
 		return visit_file(w, &e);
@@ -500,7 +362,7 @@ int visit_entry(struct commit_work *w, const char *name)
 	case S_IFDIR:
 		return visit_directory(w, &e);
 	default:
-		return skip(w, &e.st, CHANGE_SKIP_SPECIAL);
+		return work_skip(w, &e.st, CHANGE_SKIP_SPECIAL);
 	}
 }
 
@@ -540,9 +402,9 @@ static int leave_merged(struct commit_work *w, const struct commit_level *level)
 		return 0;
 	if (r < 0)
 		return r;
-	return add_op(w, &(struct journal_op){ .kind = JOURNAL_SET,
-					       .mode = level->upper.st_mode & 0777,
-					       .mtime_nsec = JOURNAL_KEEP_TIME });
+	return work_add_op(w, &(struct journal_op){ .kind = JOURNAL_SET,
+						    .mode = level->upper.st_mode & 0777,
+						    .mtime_nsec = JOURNAL_KEEP_TIME });
 }
 
 static int leave_staged(struct commit_work *w, const struct commit_level *level)
@@ -558,39 +420,41 @@ static int leave_staged(struct commit_work *w, const struct commit_level *level)
 		return r;
 	if (fstat(level->stage_fd, &staged) < 0)
 		return -errno;
-	account(&w->added, &staged);
+	tree_size_add(&w->added, &staged);
 	if (!late)
 		return 0;
-	return add_op(w, &(struct journal_op){ .kind = JOURNAL_SET,
-					       .mode = level->upper.st_mode & 0777,
-					       .mtime_nsec = JOURNAL_KEEP_TIME });
+	return work_add_op(w, &(struct journal_op){ .kind = JOURNAL_SET,
+						    .mode = level->upper.st_mode & 0777,
+						    .mtime_nsec = JOURNAL_KEEP_TIME });
+}
+
+static void leave(struct commit_work *w)
+{
+	struct commit_level *level = commit_top(w);
+
+	level->stage_fd = fd_close(level->stage_fd);
+	level->workspace_fd = fd_close(level->workspace_fd);
+	walk_leave(&w->walk);
 }
 
 int visit_leave(struct commit_work *w)
 {
-	struct commit_level *level = commit_top(w);
+	const struct commit_level *level = commit_top(w);
 	int r = 0;
 
 	if (level->stage_fd >= 0)
 		r = leave_staged(w, level);
 	else if (level->workspace_fd >= 0 && w->walk.depth > 1)
 		r = leave_merged(w, level);
-	level->stage_fd = fd_close(level->stage_fd);
-	level->workspace_fd = fd_close(level->workspace_fd);
-	walk_leave(&w->walk);
+	leave(w);
 	return r;
 }
 
 void visit_drop(struct commit_work *w)
 {
-	while (w->walk.depth > 0) {
-		struct commit_level *level = commit_top(w);
-
-		/* What was opened up for the walk is closed again. */
-		if (level->workspace_fd >= 0 && w->walk.depth > 1 && geteuid() != 0)
-			(void)fchmod(level->workspace_fd, level->old.st_mode & 0777);
-		level->stage_fd = fd_close(level->stage_fd);
-		level->workspace_fd = fd_close(level->workspace_fd);
-		walk_leave(&w->walk);
-	}
+	/* What was opened up for the walk is closed again. */
+	for (; w->walk.depth > 0; leave(w))
+		if (commit_top(w)->workspace_fd >= 0 && w->walk.depth > 1 && geteuid() != 0)
+			(void)fchmod(commit_top(w)->workspace_fd,
+				     commit_top(w)->old.st_mode & 0777);
 }

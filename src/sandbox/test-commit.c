@@ -90,8 +90,8 @@ static void test_removals(void **state _unused_)
 
 static void test_opaque(void **state _unused_)
 {
-	check("d/ d/x=1 d/s/ d/s/y=2 d/keep=k", "d/! d/keep=new d/n=1", "d/ d/keep=new d/n=1 ",
-	      "d/keep* d/n+ d/s- d/s/y- d/x- ");
+	check("d/ d/x=1 d/s/ d/s/y=2 d/keep=k d/m/ d/m/z=1", "d/! d/keep=new d/n=1 d/m/",
+	      "d/ d/keep=new d/m/ d/n=1 ", "d/keep* d/m/z- d/n+ d/s- d/s/y- d/x- ");
 }
 
 /* A program can set the attribute of the other kind: it means nothing. */
