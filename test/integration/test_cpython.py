@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CPython's own tests (Debian's libpython3.11-testsuite), in a sandbox and outside: what passes outside passes inside.
+
+`./dev test` runs the modules of QUICK, which say most for their time. All of them take about ten minutes:
+
+    ATOLL_CPYTHON=all ./dev test test/integration/test_cpython.py
+
+What a sandbox refuses on purpose is in REFUSED, and in SECURITY.md.
+"""
+import fnmatch
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import oracle
+
+NOBODY = 65534
+PYTHON = "/usr/bin/python3.11"
+PROGRAM = Path(__file__).with_name("cpython.py")
+QUICK = ["test_os", "test_posix", "test_posixpath", "test_fcntl", "test_ioctl", "test_mmap", "test_tempfile", "test_shutil", "test_pathlib",
+         "test_pty", "test_openpty", "test_resource", "test_select", "test_epoll", "test_thread", "test_socketserver"]
+SLOW = ["test_socket", "test_selectors", "test_poll", "test_subprocess", "test_threading", "test_signal"]
+ALL = os.environ.get("ATOLL_CPYTHON") == "all"
+# Patterns of tests that pass outside and not inside, and why.
+REFUSED = {
+    "test_socket.*UDPLITE*": "UDP-Lite: sockets are TCP, UDP or local",
+    "test_socket.SendfileUsingSendfileTest.*": "sendfile is refused; socket.sendfile() falls back to send",
+    "test_os.TestSendfile.*": "sendfile is refused",
+    "test_os.FileTests.test_splice*": "splice is refused",
+    "test_shutil.TestZeroCopySendfile.*": "sendfile is refused; shutil falls back to read and write",
+    "test_os.ChownFileTests.test_chown_without_permission": "a sandbox has one user id: others are not mapped, EINVAL instead of EPERM",
+    "test_subprocess.POSIXProcessTestCase.test_user": "a sandbox has one user id",
+    "test_subprocess.POSIXProcessTestCase.test_group": "a sandbox has one group id",
+    "test_mmap.LargeMmapTests.*": "files are not larger than limits.file_size",
+    "test_resource.ResourceTest.test_fsize_ismax": "files are not larger than limits.file_size",
+    "test_resource.ResourceTest.test_prlimit": "the limits of another process (pid 1) are not for the program to see",
+}
+
+
+def why_refused(test):
+    name = test.removeprefix("test.")
+    return next((pattern for pattern in REFUSED if fnmatch.fnmatchcase(name, pattern)), None)
+
+
+def outside(place, names, seconds):
+    """Starts them beside the sandbox, as a user without rights."""
+    drop = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"] if oracle.IS_ROOT else []
+    os.chmod(place, 0o777)
+    shutil.copy(PROGRAM, place)
+    return subprocess.Popen([*drop, PYTHON, f"{place}/{PROGRAM.name}", str(seconds), *names], cwd=place, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            env={"PATH": "/usr/bin:/bin", "HOME": place, "TMPDIR": place, "LANG": "C.UTF-8"}, text=True)
+
+
+def compare(atoll, names, seconds):
+    """{test: what it said inside} of those that pass outside only, and how many there are."""
+    options = ["--network", "loopback", "--timeout", "300", "--memory", "2g", "--pids", "1000", "--disk", "1g", "--output", "8m"]
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="reef-") as place, outside(place, names, seconds) as other:
+        result = atoll.result([*options, PROGRAM, "--", str(seconds), *names], timeout=320)
+        wanted = json.loads(other.communicate()[0])
+    assert result["status"] == "success", {**result, "stdout": result["stdout"][-500:]}
+    got = json.loads(result["stdout"])
+    return {test: got.get(test, "did not run") for test, said in wanted.items() if said == "ok" and got.get(test) != "ok"}, len(wanted)
+
+
+@pytest.mark.modes("root")
+@pytest.mark.cold("they need more time and memory than a warm cell's request has")
+@pytest.mark.skipif(not os.path.isdir("/usr/lib/python3.11/test/libregrtest"), reason="libpython3.11-testsuite is not installed")
+@pytest.mark.skipif(not os.path.exists(PYTHON), reason="the tests are those of Python 3.11")
+@pytest.mark.parametrize("names", [QUICK, *([name] for name in SLOW if ALL)], ids=lambda names: names[0] if len(names) == 1 else "quick")
+def test_what_passes_outside_passes_inside(atoll, names):
+    wrong, n = compare(atoll, names, 120 if ALL else 30)
+    assert n >= len(names)
+    surprising = {test: said for test, said in wrong.items() if not why_refused(test)}
+    if surprising:  # once more: these tests have time limits of their own, and the machine may be busy
+        modules = sorted({name for name in names for test in surprising if test.removeprefix("test.").startswith(name)})
+        again, _ = compare(atoll, modules, 120)
+        surprising = {test: said for test, said in again.items() if test in surprising}
+    assert surprising == {}
