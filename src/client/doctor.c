@@ -168,6 +168,23 @@ static int report_cgroups(json_t *checks, const struct doctor_input *in)
 	return 0;
 }
 
+static int report_devices(json_t *checks, const struct host_facts *f)
+{
+	struct check c = { .name = "devices" };
+
+	if (f->privileged) {
+		(void)snprintf(c.value, sizeof(c.value), "nodes of each sandbox's own");
+	} else {
+		c.word = WORD_WARN;
+		(void)snprintf(
+			c.value, sizeof(c.value),
+			"rootless: /dev/null and its like are the host's own nodes, read-only");
+		(void)snprintf(c.fix, sizeof(c.fix),
+			       "run atoll as root, which makes nodes for each sandbox");
+	}
+	return add_check(checks, &c) < 0 ? -ENOMEM : 0;
+}
+
 static int report_confinement(json_t *checks, const struct doctor_input *in)
 {
 	const struct host_facts *f = in->facts;
@@ -201,7 +218,7 @@ static int report_confinement(json_t *checks, const struct doctor_input *in)
 		if (add_check(checks, &c) < 0)
 			return -ENOMEM;
 	}
-	return 0;
+	return report_devices(checks, f);
 }
 
 /* Calls with a slower way round them; nothing is lost without. */
@@ -262,6 +279,8 @@ static const struct setting settings[] = {
 	  "perf shows one user what another does" },
 	{ "vm.unprivileged_userfaultfd", "vm/unprivileged_userfaultfd", 0, 0, 0, false,
 	  "userfaultfd makes kernel races easy to win; ours refuses it" },
+	{ "debug.exception-trace", "debug/exception-trace", 0, 0, 0, false,
+	  "a program that crashes writes its name, which may be any text, into the kernel's log" },
 	{ "fs.protected_symlinks", "fs/protected_symlinks", 1, 1, 1, false,
 	  "links planted in /tmp would be followed" },
 	{ "fs.protected_hardlinks", "fs/protected_hardlinks", 1, 1, 1, false,

@@ -291,7 +291,8 @@ static int execute(struct run *run, const struct execution *in, struct job **ret
 	return flow_execute(run, in, ret, err);
 }
 
-static int compile(struct run *run, const struct execution *in, struct error *err)
+/* 1: there is a product; 0: the compiler failed, which is the run's result. *ret_whole: nothing of the product was left out. */
+static int compile(struct run *run, const struct execution *in, bool *ret_whole, struct error *err)
 {
 	struct result_stage stage = { 0 };
 	struct job_outcome *o;
@@ -309,6 +310,7 @@ static int compile(struct run *run, const struct execution *in, struct error *er
 	}
 	flow_isolation(run, &o->start);
 	flow_stage(o, 0, in->stages, &stage);
+	*ret_whole = !o->done.files_truncated;
 	good = stage.verdict.status == STATUS_SUCCESS && run->product.n_files > 0;
 	r = good ? 0 : compile_failed(run, &stage, o);
 	if (r >= 0)
@@ -330,9 +332,11 @@ out:
 static int compile_and_keep(struct run *run, const struct execution *in, const char *key,
 			    struct error *err)
 {
-	int r = compile(run, in, err);
+	bool whole = false;
+	int r = compile(run, in, &whole, err);
 
-	if (r > 0 && key[0] && atoll_cache(run->atoll) >= 0) {
+	/* One that collection cut is good for this run at most. */
+	if (r > 0 && whole && key[0] && atoll_cache(run->atoll) >= 0) {
 		/* A cache that is full or gone costs the next caller a compile, no more. */
 		int stored = buildcache_store(atoll_cache(run->atoll), key, &run->product,
 					      BUILDCACHE_BYTES_MAX);

@@ -48,6 +48,13 @@ static int loose_settings(const char *path, int64_t *ret)
 	return 0;
 }
 
+/* Of a kernel that nothing was said to. */
+static int usual_settings(const char *path, int64_t *ret)
+{
+	*ret = strcmp(path, "debug/exception-trace") == 0;
+	return 0;
+}
+
 static json_t *report_of(const struct host_facts *facts, uint32_t required, json_t *languages)
 {
 	struct policy policy = { .name = "default", .required = required };
@@ -222,6 +229,8 @@ static void test_settings(void **state)
 	assert_memory_equal(word_of(check, "fix"), "sysctl -w fs.protected_symlinks=1 ", 34);
 	assert_string_equal(word_of(check_named(report, "user.max_user_namespaces"), "verdict"),
 			    "ok");
+	assert_string_equal(word_of(check_named(report, "debug.exception-trace"), "verdict"), "ok");
+	assert_string_equal(word_of(check_named(report, "devices"), "verdict"), "ok");
 	/* Root does not need what this one forbids. */
 	check = check_named(report, "kernel.unprivileged_userns_clone");
 	assert_string_equal(word_of(check, "verdict"), "ok");
@@ -233,6 +242,16 @@ static void test_settings(void **state)
 	report = doctor_report(&in);
 	check = check_named(report, "kernel.unprivileged_userns_clone");
 	assert_string_equal(word_of(check, "verdict"), "warn");
+	check = check_named(report, "devices");
+	assert_string_equal(word_of(check, "verdict"), "warn");
+	assert_non_null(strstr(word_of(check, "value"), "the host's"));
+	json_decref(report);
+
+	in.read_setting = usual_settings;
+	report = doctor_report(&in);
+	check = check_named(report, "debug.exception-trace");
+	assert_string_equal(word_of(check, "verdict"), "warn");
+	assert_memory_equal(word_of(check, "fix"), "sysctl -w debug.exception-trace=0 ", 34);
 	json_decref(report);
 }
 

@@ -13,7 +13,6 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -23,6 +22,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "sandbox/cgroup-file.h"
+#include "sandbox/cgroup-kill.h"
 #include "sandbox/cgroup-open.h"
 #include "sys/cgroup-paths.h"
 #include "sys/fault.h"
@@ -40,8 +40,7 @@ enum {
 	ROOM_BYTES = 128 << 20, /* what any sandbox needs to be made, and more */
 	ROOM_PIDS = 8,
 	REST_BYTES = 1 << 20, /* of the kernel's own, which it gives back when it likes */
-	PROCS_BYTES_MAX = 48 << 10,
-	TICK_NS = 1000000,		     /* the shortest a kernel has */
+	TICK_NS = 1000000,    /* the shortest a kernel has */
 	MEMORY_NEAR_BYTES = 4 * 1024 * 1024, /* charges come in batches, one a processor */
 	OPEN_SHARE = 10,    /* of a broker's descriptors one in so many is for these files */
 	FILE_NAME_MAX = 40, /* of a group's files */
@@ -456,21 +455,11 @@ static int v1_clone_fd(struct cgroup *cg _unused_)
 static int v1_kill(struct cgroup *cg)
 {
 	int pids = group_fd(cg, HIERARCHY_PIDS);
-	char text[PROCS_BYTES_MAX];
-	const char *p = text;
-	int pid, used;
 
 	if (group_fd(cg, HIERARCHY_CPU) >= 0)
 		(void)!group_write(cg, HIERARCHY_CPU, "cpu.cfs_quota_us", "-1");
 	cg->limits[STAGE_CPU_MILLI] = -1;
-	if (pids < 0 ||
-	    textfile_read_at(pids, path_of(cg, "cgroup.procs").text, text, sizeof(text)) < 0)
-		return -EOPNOTSUPP;
-	for (; sscanf(p, "%d%n", &pid, &used) == 1; p += used)
-		/* 0: a process of another pid namespace than ours. */
-		if (pid > 1)
-			(void)kill(pid, SIGKILL);
-	return 0;
+	return pids < 0 ? -EOPNOTSUPP : cgroup_kill_listed(pids, path_of(cg, "cgroup.procs").text);
 }
 
 /*

@@ -46,6 +46,15 @@ def test_failed_builds_are_not_cached(atoll):
         assert result["status"] == "error" and not result.get("cached_build") and "missing" in result["stderr"]
 
 
+def test_cut_builds_are_not_cached(atoll):
+    """An object file that is mostly a hole is left out of what is collected: the program runs, the next run builds again."""
+    words = [w for arg in ("-save-temps=obj", "-fdata-sections", "-Wl,--gc-sections") for w in ("--compiler-arg", arg)]
+    code = "char unused[1] __attribute__((aligned(0x4000000))) = {1};\n" + source()
+    for _ in range(2):
+        result = atoll.result(["-l", "c", *words, "-c", code])
+        assert result["status"] == "success" and not result.get("cached_build"), result
+
+
 def test_cache_is_private(atoll):
     atoll.result(["-l", "c", "-c", source()])
     cache = Path(atoll.home) / "cache" / "atoll"
