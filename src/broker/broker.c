@@ -66,9 +66,9 @@ static void tell_failed(struct front *front, uint32_t job, const struct error *e
 }
 
 /* A descriptor gets the lowest free number: where one lies high, all below is in use. */
-static bool is_crowded(const struct broker *b, const int fds[], size_t n_fds)
+static bool is_crowded(const struct broker *b, const int fds[RECORD_FDS_MAX])
 {
-	for (size_t i = 0; i < n_fds; i++)
+	for (size_t i = 0; i < RECORD_FDS_MAX; i++)
 		if (fds[i] >= b->files_max)
 			return true;
 	return false;
@@ -80,7 +80,7 @@ static void accept_run(struct front *front, const struct record *rec, struct spa
 	struct broker *b = front->broker;
 	struct error err = { 0 };
 
-	if (n_fds != RECORD_FDS_MAX - (plan.len > 0))
+	if (!record_place_fds(&rec->run, plan.len > 0, fds, n_fds))
 		(void)error_set(&err, ERROR_INTERNAL, EBADMSG,
 				"a run came without its descriptors");
 	else if (run_find(front, rec->job))
@@ -89,16 +89,14 @@ static void accept_run(struct front *front, const struct record *rec, struct spa
 		(void)error_set(&err, ERROR_INTERNAL, ESHUTDOWN, "the sandbox broker is ending");
 	else if (b->host_error.code != ERROR_NONE)
 		err = b->host_error;
-	else if (is_crowded(b, fds, n_fds))
+	else if (is_crowded(b, fds))
 		run_explain_crowd(&err);
 	if (err.code != ERROR_NONE) {
-		for (size_t i = 0; i < n_fds; i++)
+		for (size_t i = 0; i < RECORD_FDS_MAX; i++)
 			(void)fd_close(fds[i]);
 		tell_failed(front, rec->job, &err);
 		return;
 	}
-	if (plan.len > 0)
-		fds[RECORD_FDS_MAX - 1] = -EBADF;
 	(void)!run_new(front, rec, plan, fds);
 }
 
@@ -138,7 +136,7 @@ static int on_record(void *data, uint32_t events)
 	struct record rec = { .kind = 0 };
 	char plan[RECORD_PLAN_MAX];
 	const struct record_parts parts = { &rec, plan, sizeof(rec), sizeof(plan) };
-	int fds[RECORD_FDS_MAX];
+	int fds[RECORD_FDS_MAX] = { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF };
 	size_t n_fds = RECORD_FDS_MAX;
 	ssize_t n = sys_recv_parts(front->fd, &parts, fds, &n_fds);
 	struct run *run;

@@ -4,7 +4,7 @@
  *
  *   front                                   broker
  *                                      ◀─ HELLO {version, facts}                  first of all, once
- *   RUN {job, bell} + stdin, stdout, stderr, ─▶ a small plan is bytes behind the record, another one a
+ *   RUN {job, bell} [+ stdin,] + stdout, stderr, ─▶ a small plan is bytes behind the record, another one a
  *       ticket [, plan]                      sealed memfd
  *                                      ◀─ STARTED {job, isolation} [+ terminal]   or FAILED {job, error}; may come with DONE
  *                                      ◀─ STAGE {job, index, wait status, usage}  for each that ended; the last may come with DONE
@@ -31,6 +31,9 @@
 #include "plan/plan.h"
 #include "spec/usage.h"
 #include "sys/facts.h"
+
+#include <errno.h>
+#include <stdbool.h>
 
 enum record_kind {
 	RECORD_HELLO = 1,
@@ -66,9 +69,29 @@ struct record_hello {
 
 struct record_run {
 	int32_t terminal_size; /* rows << 16 | columns; where there is none, anything */
+	uint32_t no_input;     /* 1: no stdin comes along, and the program has nothing to read */
 	uint32_t bell;
 	int32_t cpu; /* where its front was when it rang */
 };
+
+/*
+ * The descriptors that came with a RUN, each in its place: stdin, stdout, stderr, ticket, plan; -EBADF where there is none. False:
+ * not as many came as were agreed.
+ */
+static inline bool record_place_fds(const struct record_run *run, bool plan_is_bytes,
+				    int fds[RECORD_FDS_MAX], size_t n_fds)
+{
+	if (run->no_input > 1 || n_fds != RECORD_FDS_MAX - plan_is_bytes - run->no_input)
+		return false;
+	if (run->no_input) {
+		for (size_t i = n_fds; i > 0; i--)
+			fds[i] = fds[i - 1];
+		fds[0] = -EBADF;
+	}
+	if (plan_is_bytes)
+		fds[RECORD_FDS_MAX - 1] = -EBADF;
+	return true;
+}
 
 struct record_started {
 	int64_t at_ns; /* CLOCK_MONOTONIC, just before the first program was let go */

@@ -211,6 +211,7 @@ void run_listen(struct run *run)
 static int launch(struct run *run)
 {
 	struct launch_record rec = { .kind = PROGRAM_LAUNCH, .files_ns = clock_realtime_ns() };
+	size_t n_fds = LAUNCH_FDS_MAX;
 	bool small = run->plan.size <= LAUNCH_PLAN_MAX;
 	const struct record_parts parts = { &rec, run->plan.base, sizeof(rec),
 					    small ? run->plan.size : 0 };
@@ -218,17 +219,19 @@ static int launch(struct run *run)
 	int fds[LAUNCH_FDS_MAX], r;
 
 	run->files_ns = rec.files_ns;
-	fds[0] = run->ticket_fd;
-	fds[4] = run->plan_fd;
 	if (run->limits[STAGE_CPU_MS])
 		rec.cpu_seconds = (uint64_t)(run->limits[STAGE_CPU_MS] + 1999) / 1000;
-	r = run_stage_stdio(run, fds + 1, &own);
+	r = run_stage_stdio(run, fds, &own);
 	if (r < 0)
 		return r;
-	sandbox_give_stdio(run->sandbox, fds + 1);
+	sandbox_give_stdio(run->sandbox, fds);
+	fds[3] = run->ticket_fd;
+	fds[4] = run->plan_fd;
+	rec.no_input = fds[0] < 0;
+	n_fds -= (size_t)small + rec.no_input;
 	/* Who is woken may run, and end, before this process does again. */
 	run->stage_start_ns = clock_now_ns();
-	r = sys_send_parts(run->sandbox->program_fd, &parts, fds, small ? 4 : 5);
+	r = sys_send_parts(run->sandbox->program_fd, &parts, fds + rec.no_input, n_fds);
 	/* One that is gone already is seen to be gone. */
 	if (r == -EPIPE || r == -ECONNRESET)
 		r = 0;

@@ -87,7 +87,8 @@ struct run {
 	struct plan_map plan;
 	int plan_fd;   /* the same, sealed; negative: it came as bytes and nobody needs it so */
 	int ticket_fd; /* proto.h: taken by whoever begins */
-	int stdio[3];  /* what the stages get; closed when the last one has started */
+	int stdio
+		[3]; /* what the stages get; closed when the last one has started. [0] negative: nothing to read */
 	bool tty;
 	struct sandbox *sandbox;
 	struct cell *cell; /* WAITING for it */
@@ -169,7 +170,10 @@ void run_begin_again(struct run *run); /* cold, in another sandbox of its own */
 /* What a program that was there already has said by now: it said so before it ended. */
 void run_listen(struct run *run);
 
-/* run-stdio.c. What becomes 0, 1, 2: the terminal's program side, or standard streams. *ret_own is the caller's to close. */
+/*
+ * run-stdio.c. What becomes 0, 1, 2: the terminal's program side, or standard streams. *ret_own is the caller's to close. ret[0]
+ * negative: the sandbox's own null device.
+ */
 int run_stage_stdio(struct run *run, int ret[3], int *ret_own) _must_check_;
 void run_close_stdio(struct run *run); /* ticket and plan, too: whoever runs has got them */
 

@@ -264,11 +264,14 @@ static void take_command(struct init *init)
 	n_fds = 3 + command.n_extra + command.ticket;
 	/* Closed, or not what was agreed: either way the broker we trust is not there any more. */
 	if (n != (ssize_t)sizeof(command) || command.kind != COMMAND_START ||
-	    command.n_extra > INIT_EXTRA_MAX || command.ticket > 1 || init->main_pid != 0 || !c ||
-	    c->cmsg_len != CMSG_LEN(n_fds * sizeof(int)))
+	    command.n_extra > INIT_EXTRA_MAX || command.ticket > 1 || command.no_input > 1 ||
+	    init->main_pid != 0 || !c ||
+	    c->cmsg_len != CMSG_LEN((n_fds - command.no_input) * sizeof(int)))
 		_exit(1);
 	init->stage = command;
-	memcpy(fds, CMSG_DATA(c), n_fds * sizeof(int));
+	memcpy(fds + command.no_input, CMSG_DATA(c), (n_fds - command.no_input) * sizeof(int));
+	if (command.no_input)
+		fds[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	/* Somebody else has it: the broker is dead, and the front has sent this run to another one. */
 	if (command.ticket && !take_ticket(fds[--n_fds]))
 		_exit(1);

@@ -13,7 +13,7 @@
  *   REST + plan              ─▶     (when the first plan was partial: it is this one up to the pivot)
  *                            ◀─     PREPARED + work, tmp [, terminal]     or FAILED
  *   ◀─     ADOPTED                               only where the program is there already
- *   START {stage} + 0, 1, 2 [, ticket] ─▶ (not there: then the program has a socket of its own)
+ *   START {stage} [+ 0,] + 1, 2 [, ticket] ─▶ (not there: then the program has a socket of its own)
  *   SIGNAL {signo}           ─▶     any time after
  *                            ◀─     EXITED {stage, …}                   or EXEC_FAILED {stage, errno}
  */
@@ -53,6 +53,7 @@ struct command {
 	uint32_t partial; /* the plan ends with the pivot; REST brings the whole one */
 	/* START */
 	uint32_t stage;
+	uint32_t no_input;    /* 1: 0 does not come along, it is the sandbox's /dev/null */
 	uint32_t n_extra;     /* descriptors behind 0, 1, 2 */
 	uint32_t ticket;      /* 1: one more behind them, to be taken first (broker/proto.h) */
 	uint32_t tty;	      /* descriptor 0 is a terminal: make it the controlling one */

@@ -60,6 +60,7 @@ struct sandbox {
 	int terminal_fd;     /* master of its terminal, or -EBADF */
 	int mounts_fd;	     /* its mount namespace */
 	int dev_fd;	     /* its tree of /dev, to be used again; or -EBADF */
+	bool own_dev;	     /* the nodes of its /dev are no other sandbox's, nor the host's */
 	int program_fd;	   /* our end of the socket of a program that is there already, or -EBADF */
 	pid_t program_pid; /* that program's main process, as seen from here; 0: not known yet */
 	int program_pidfd; /* the same, held */
@@ -113,7 +114,10 @@ int sandbox_finish(struct sandbox *sb, const struct plan_view *plan, int plan_fd
 /* For the stage that starts next. */
 int sandbox_set_limits(struct sandbox *sb, const int64_t limits[_STAGE_LIMIT_MAX],
 		       struct error *err) _must_check_;
-/* fds: what becomes 0, 1, 2 of the stage, command->n_extra more, and a ticket if there is one; they stay the caller's. */
+/*
+ * fds: what becomes 0 (negative: the sandbox's own null device), 1, 2 of the stage, command->n_extra more, and a ticket if there is
+ * one; they stay the caller's.
+ */
 int sandbox_start(struct sandbox *sb, const struct command *command, const int fds[]) _must_check_;
 /* To the main process of the stage that runs, by init. -EAGAIN: init has not read the last ones yet. */
 int sandbox_signal(struct sandbox *sb, int signo) _must_check_;

@@ -470,6 +470,7 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 		hold_mounts(sb);
 	if (dev && facts->privileged)
 		dev_fd = sandbox_take_dev(sb);
+	sb->own_dev = dev_fd >= 0;
 	if (dev)
 		r = tell(sb, &equip, &dev_fd, dev_fd >= 0 ? 1 : 0, err);
 	if (r == 0 && workspace)
@@ -495,13 +496,13 @@ int sandbox_finish(struct sandbox *sb, const struct plan_view *plan, int plan_fd
 
 /*
  * Without this, opening /dev/stdout inside fails: the pipe would belong to somebody else. Pipes only: what else a stage is
- * given, /dev/null or a file of the caller's, stays whose it is.
+ * given stays whose it is.
  */
 static void give_pipe(int fd, uint32_t id)
 {
 	struct statfs fs;
 
-	if (fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC)
+	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC)
 		(void)!fchown(fd, id, id);
 }
 
@@ -514,8 +515,12 @@ void sandbox_give_stdio(struct sandbox *sb, const int fds[3])
 
 int sandbox_start(struct sandbox *sb, const struct command *command, const int fds[])
 {
+	struct command start = *command;
+
+	start.no_input = fds[0] < 0;
 	sandbox_give_stdio(sb, fds);
-	return send_command(sb, command, fds, 3 + command->n_extra + command->ticket);
+	return send_command(sb, &start, fds + start.no_input,
+			    3 + start.n_extra + start.ticket - start.no_input);
 }
 
 int sandbox_signal(struct sandbox *sb, int signo)

@@ -166,17 +166,6 @@ int job_expect_output(struct job *j)
 			      (struct handler){ on_quiet_end, j }, &j->quiet);
 }
 
-/* What comes from the terminal is not known yet. */
-static int make_none(int ret[3])
-{
-	for (int i = 0; i < 3; i++) {
-		ret[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
-		if (ret[i] < 0)
-			return -errno;
-	}
-	return 0;
-}
-
 static int make_input(struct job *j, int *ret)
 {
 	int pair[2];
@@ -198,17 +187,14 @@ int job_make_stdio(struct job *j, int ret[3])
 		return r;
 	j->made_ahead = made_ahead;
 	j->ticket_fd = TAKE_FD(w.ticket_fd);
-	if (j->in.tty) {
-		r = make_none(ret);
-	} else {
+	ret[1] = TAKE_FD(w.out[1]);
+	ret[2] = TAKE_FD(w.err[1]);
+	/* With a terminal nothing comes through the pipes, and all goes over what STARTED brings. */
+	if (!j->in.tty) {
 		j->out.fd = TAKE_FD(w.out[0]);
 		j->err.fd = TAKE_FD(w.err[0]);
-		ret[1] = TAKE_FD(w.out[1]);
-		ret[2] = TAKE_FD(w.err[1]);
 		if (j->in.stdin_data.data || j->in.stdin_fd >= 0)
 			r = make_input(j, &ret[0]);
-		else
-			ret[0] = TAKE_FD(w.null_fd);
 	}
 	wires_done(&w);
 	return r;

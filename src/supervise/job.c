@@ -513,6 +513,7 @@ static int send_run(struct job *j, const int stdio[3])
 	const struct winsize size = find_size(j);
 	struct record record = { .kind = RECORD_RUN,
 				 .run = { .terminal_size = size.ws_row << 16 | size.ws_col,
+					  .no_input = stdio[0] < 0,
 					  .bell = j->in.ring.bell,
 					  .cpu = j->in.ring.cpu } };
 	int r;
@@ -526,9 +527,11 @@ static int send_run(struct job *j, const int stdio[3])
 	j->port.data = j;
 	link_attach(j->link, &j->port);
 	record.job = j->port.job;
-	r = link_send_plan(j->link, &record, small ? j->in.plan : (struct span){ 0 },
-			   (int[]){ stdio[0], stdio[1], stdio[2], j->ticket_fd, plan_fd },
-			   RECORD_FDS_MAX - small);
+	r = link_send_plan(
+		j->link, &record, small ? j->in.plan : (struct span){ 0 },
+		(int[RECORD_FDS_MAX]){ stdio[0], stdio[1], stdio[2], j->ticket_fd, plan_fd } +
+			record.run.no_input,
+		RECORD_FDS_MAX - small - record.run.no_input);
 	if (r < 0) {
 		/* It never left: there is nothing to take back. */
 		link_detach(j->link, &j->port);

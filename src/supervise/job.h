@@ -13,9 +13,8 @@
  * that does not answer a KILL is given up, so a job always ends.
  *
  * RUN carries the plan (behind the record, or as a sealed memfd where it is large), the ticket to begin
- * once, and what the program gets as stdin, stdout and stderr. Without input, stdin is /dev/null; with a
- * terminal all three are /dev/null and STARTED brings the terminal's master side, over which input and
- * output (as stdout) go.
+ * once, and what the program gets as stdin (where there is input), stdout and stderr. With a terminal the
+ * broker uses none of them, and STARTED brings the terminal's master side, over which input and output (as stdout) go.
  */
 #pragma once
 

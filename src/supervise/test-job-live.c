@@ -152,7 +152,10 @@ static struct record hear(struct bench *b)
 	const struct record_parts parts = { &rec, plan, sizeof(rec), sizeof(plan) };
 
 	assert_true(sys_recv_parts(b->peer_fd, &parts, fds, &n) >= (ssize_t)sizeof(rec));
-	for (size_t i = 0; i < n; i++) {
+	if (rec.kind != RECORD_RUN)
+		return rec;
+	assert_true(record_place_fds(&rec.run, true, fds, n));
+	for (size_t i = 0; i < RECORD_FDS_MAX; i++) {
 		(void)fd_close(b->fds[i]);
 		b->fds[i] = fds[i];
 	}

@@ -34,15 +34,14 @@ static int peer_receive(struct peer *p, struct record *ret)
 {
 	int fds[RECORD_FDS_MAX];
 	size_t n_fds = RECORD_FDS_MAX;
-
 	char plan[RECORD_PLAN_MAX];
 	const struct record_parts parts = { ret, plan, sizeof(*ret), sizeof(plan) };
 	ssize_t n = sys_recv_parts(p->fd, &parts, fds, &n_fds);
 
 	if (n < (ssize_t)sizeof(*ret) || ret->kind != RECORD_RUN)
 		return n < (ssize_t)sizeof(*ret) ? -1 : 0;
-	memcpy(p->fds, fds, 4 * sizeof(fds[0]));
-	return n == sizeof(*ret) + 1 && plan[0] == 'p' && n_fds == 4 ? 0 : -1;
+	memcpy(p->fds, fds, sizeof(fds));
+	return record_place_fds(&ret->run, n == sizeof(*ret) + 1, p->fds, n_fds) ? 0 : -1;
 }
 
 static void peer_send(struct peer *p, struct record r, int fd)

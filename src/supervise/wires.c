@@ -22,14 +22,10 @@ int wires_make(struct wires *w)
 
 	if (w->made)
 		return 0;
-	*w = (struct wires){ true, -EBADF, { -EBADF, -EBADF }, { -EBADF, -EBADF }, -EBADF };
+	*w = (struct wires){ true, { -EBADF, -EBADF }, { -EBADF, -EBADF }, -EBADF };
 	r = make_pipe(w->out);
 	if (r == 0)
 		r = make_pipe(w->err);
-	if (r == 0) {
-		w->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		r = w->null_fd < 0 ? -errno : 0;
-	}
 	if (r == 0) {
 		w->ticket_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 		r = w->ticket_fd < 0 ? -errno : 0;
@@ -54,7 +50,6 @@ void wires_done(struct wires *w)
 {
 	if (!w->made)
 		return;
-	(void)fd_close(w->null_fd);
 	(void)fd_close(w->ticket_fd);
 	for (int i = 0; i < 2; i++) {
 		(void)fd_close(w->out[i]);

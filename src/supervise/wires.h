@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The descriptors that a run takes: the ends of its two output pipes, the null device, its ticket. Making them is a twentieth of a
+ * The descriptors that a run takes: the ends of its two output pipes, and its ticket. Making them is a twentieth of a
  * warm run, so a handle makes those of the next one while it has to wait for this one's end.
  *
  * Whatever the caller forks meanwhile holds the ends, too, until it executes something or ends. So the run that gets them does not
@@ -13,8 +13,7 @@
 #include <stdbool.h>
 
 struct wires {
-	bool made; /* else there is nothing in here */
-	int null_fd;
+	bool made;	    /* else there is nothing in here */
 	int out[2], err[2]; /* [0]: what we read, without waiting; [1]: the program's */
 	int ticket_fd;	    /* broker/proto.h */
 };

@@ -30,8 +30,11 @@
 enum { AWAKE_NS = 300000, RINGS_MAX = 32 };
 
 struct request { /* one LAUNCH */
-	struct launch_record record;
-	int fds[LAUNCH_FDS_MAX]; /* ticket, 0, 1, 2, a large plan */
+	union {
+		struct launch_record record;
+		struct expect_record expected; /* or one of these, without fds but a bell */
+	};
+	int fds[LAUNCH_FDS_MAX]; /* 0, 1, 2, ticket, a large plan */
 	struct plan_view plan;
 	void *base;
 	size_t size;
@@ -116,7 +119,7 @@ static const struct op *only_file(const struct plan_view *v)
 	return NULL;
 }
 
-/* What a descriptor is, in a letter. */
+/* What a descriptor is, in a letter. An empty file is to its reader what the null device is. */
 static char kind_of(int fd)
 {
 	struct stat st;
@@ -125,6 +128,8 @@ static char kind_of(int fd)
 		return 'o';
 	if (S_ISFIFO(st.st_mode))
 		return 'p';
+	if (S_ISREG(st.st_mode) && st.st_size == 0)
+		return 'n';
 	return S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3) ? 'n' : 'o';
 }
 
@@ -134,7 +139,7 @@ static size_t write_note(const struct request *req, char *text)
 	if (!agent.noted)
 		return 0;
 	for (int i = 0; i < 3; i++)
-		text[i] = kind_of(req->fds[i + 1]);
+		text[i] = kind_of(req->fds[i]);
 	text[3] = '\0';
 	return 4;
 }
@@ -280,11 +285,11 @@ static void rehearse(void)
 static int take_stdio(const struct request *req)
 {
 	for (int i = 0; i < 3; i++) {
-		int r = sys_dup2(req->fds[i + 1], i);
+		int r = sys_dup2(req->fds[i], i);
 
 		if (r < 0)
 			return r;
-		(void)close(req->fds[i + 1]);
+		(void)close(req->fds[i]);
 	}
 	return 0;
 }
@@ -401,7 +406,7 @@ static int receive(struct request *req)
 	ssize_t n = sys_recv_parts(WARM_FD, &parts, req->fds, &n_fds);
 
 	if (n == (ssize_t)sizeof(struct expect_record) && req->record.kind == PROGRAM_EXPECT) {
-		expect((int)req->record.reserved, n_fds == 1 ? req->fds[0] : -EBADF);
+		expect(req->expected.cpu, n_fds == 1 ? req->fds[0] : -EBADF);
 		return 0;
 	}
 	/* Closed: the broker has thrown this sandbox away. */
@@ -409,8 +414,14 @@ static int receive(struct request *req)
 		_exit(1);
 	req->base = agent.plan;
 	req->size = (size_t)n - sizeof(req->record);
-	if (n_fds != (req->size > 0 ? 4 : 5))
+	if (n_fds != LAUNCH_FDS_MAX - (req->size > 0) - req->record.no_input)
 		_exit(1);
+	if (req->record.no_input) {
+		memmove(req->fds + 1, req->fds, n_fds * sizeof(req->fds[0]));
+		req->fds[0] = sys_open("/dev/null", O_RDONLY, 0);
+		if (req->fds[0] < 0)
+			return req->fds[0];
+	}
 	if (req->size == 0) {
 		if (fstat(req->fds[4], &st) < 0)
 			return -errno;
@@ -472,7 +483,7 @@ static void launch(void)
 	}
 	take_title(&req.plan);
 	/* Behind this nothing but an exit code is listened to. Without it this run is somebody else's by now. */
-	if (eventfd_read(req.fds[0], &ticket) < 0 || close(req.fds[0]) < 0)
+	if (eventfd_read(req.fds[3], &ticket) < 0 || close(req.fds[3]) < 0)
 		_exit(1);
 	if (req.base == agent.plan)
 		memset(agent.plan, 0, req.size);

@@ -4,6 +4,7 @@
  */
 #include "zygote/agent.h"
 
+#include "base/fd.h"
 #include "sys/kernel.h"
 
 #include <dirent.h>
@@ -74,16 +75,16 @@ static _noreturn_ void serve(void)
 
 /*
  * Nothing that leads out of the sandbox stays open, but an interpreter that closes its own descriptors after a fork must find
- * something there.
+ * something there: an empty file of this sandbox's own.
  */
 static int replace_fds(void)
 {
-	int null_fd = sys_open("/dev/null", O_RDWR, 0);
-	int high = null_fd < 0 ? null_fd : sys_dup_above(null_fd, WARM_FD + 1);
+	int empty_fd = fd_sealed_memfd("none", "", 0);
+	int high = empty_fd < 0 ? empty_fd : sys_dup_above(empty_fd, WARM_FD + 1);
 
 	if (high < 0)
 		return high;
-	(void)close(null_fd);
+	(void)close(empty_fd);
 	for (int i = 0; i < 3; i++)
 		if (dup2(high, i) < 0)
 			return -errno;
@@ -132,23 +133,6 @@ EXPORT pid_t fork(void)
 	return 0;
 }
 
-/*
- * What is started ahead gets streams of the kind that its program will have, so that it can make its own of them: a pipe from
- * its output to its input. All three are replaced when the program comes.
- */
-static void open_streams(void)
-{
-	int ends[2];
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return;
-	(void)dup2(ends[0], STDIN_FILENO);
-	(void)dup2(ends[1], STDOUT_FILENO);
-	(void)dup2(ends[1], STDERR_FILENO);
-	(void)close(ends[0]);
-	(void)close(ends[1]);
-}
-
 static __attribute__((constructor)) void agent_open(void)
 {
 	const char *role = getenv(AGENT_VARIABLE);
@@ -176,7 +160,5 @@ static __attribute__((constructor)) void agent_open(void)
 	agent.cloner.warm_up = true;
 	if (zygote && cloner_open(&agent.cloner) < 0)
 		_exit(1);
-	if (program)
-		open_streams();
 	agent.role = zygote ? AGENT_IS_ZYGOTE : AGENT_IS_PROGRAM;
 }

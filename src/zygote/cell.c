@@ -158,19 +158,25 @@ static int watch_program(struct cell *cell)
 			   (struct handler){ on_program, cell }, &cell->program);
 }
 
-/* The runtime that waits in this sandbox is its first and only stage. */
+/*
+ * The runtime that waits in this sandbox is its first and only stage. It gets streams of the kind that its program will have, so that
+ * it can make its own of them: a pipe from its output to its input. All three are replaced when the program comes.
+ */
 static int start_runtime(struct cell *cell)
 {
 	struct command start = { .kind = COMMAND_START, .last = 1, .n_extra = 2 };
 	const struct buf *runner = &cell->shape->runner;
-	_cleanup_close_ int null_fd = sys_open("/dev/null", O_RDWR, 0), file_fd = -EBADF;
-	int fds[3 + INIT_EXTRA_MAX], r;
+	_cleanup_close_ int in_fd = -EBADF, out_fd = -EBADF, file_fd = -EBADF;
+	int ends[2], fds[3 + INIT_EXTRA_MAX], r;
 	size_t n = 0;
 
-	if (null_fd < 0)
-		return null_fd;
-	while (n < 3)
-		fds[n++] = null_fd;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	in_fd = ends[0];
+	out_fd = ends[1];
+	fds[n++] = in_fd;
+	fds[n++] = out_fd;
+	fds[n++] = out_fd;
 	fds[n++] = cell->far_end;
 	fds[n++] = cell->agent_fd;
 	/* A file of its own: locks on it, and its position, are nobody else's. */
@@ -294,7 +300,7 @@ static int make_program_socket(struct cell *cell)
 		return -errno;
 	cell->sandbox->program_fd = pair[0];
 	cell->far_end = pair[1];
-	/* Each message says which process it is from. */
+	/* Each message says which process it is from. (The kernel gives such a socket a name at random, which leads nowhere.) */
 	if (setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
 		return -errno;
 	r = fd_set_nonblock(pair[0], true);

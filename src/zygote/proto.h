@@ -10,7 +10,7 @@
  *                                              ◀─   "P"                                it waits
  *   EXPECT {processor} [+ bell]                ─▶    now it waits for the bell of a front, too (broker/proto.h), and away from
  *                                                   that processor: when it rings it goes through the motions once more
- *   LAUNCH {…} + ticket, 0, 1, 2 [, plan]      ─▶    a small plan comes as bytes behind the record
+ *   LAUNCH {…} [+ 0,] + 1, 2, ticket [, plan]  ─▶    a small plan comes as bytes behind the record
  *                                                   it takes the ticket, and its program begins;
  *                                              ◀─   or struct report FAILED
  *                                              ◀─   decimal exit code: its last word; of the process that said "P" alone
@@ -59,7 +59,7 @@ struct expect_record { /* as a launch_record begins */
 
 struct launch_record {
 	uint32_t kind;
-	uint32_t reserved;
+	uint32_t no_input; /* 1: descriptor 0 does not come along, it is the sandbox's /dev/null */
 	uint64_t cpu_seconds; /* RLIMIT_CPU; 0: none */
 	int64_t files_ns; /* modification time of the caller's files: one that differs was written to */
 };
