@@ -47,7 +47,7 @@ static const char runner[] =
 
 static const char *const zygote_argv[] = { "/usr/bin/python3", "-I", "-S", "-c", runner, NULL };
 static const char *const zygote_env[] = { "PATH=/usr/bin", "LC_ALL=C.UTF-8", NULL };
-static const struct warm_runtime runtimes[] = { { "test", zygote_argv, zygote_env } };
+static const struct warm_runtime runtimes[] = { { "test", zygote_argv, zygote_env, NULL } };
 static const struct warm_table table = { runtimes, ARRAY_SIZE(runtimes), NULL };
 
 struct front {

@@ -126,6 +126,7 @@ static int add_runtime(const struct language *lang, const char *data_dir, struct
 		.name = arena_strndup(memory, lang->name, strlen(lang->name)),
 		.argv = zygote_argv(lang, &c, memory),
 		.env = zygote_env(lang, &c, memory),
+		.tiers = (const char *const *const *)lang->warm.tiers,
 	};
 	return ret->name && ret->argv && ret->env ? 1 : -ENOMEM;
 }

@@ -68,6 +68,7 @@ struct sandbox {
 	uint32_t host_id;  /* uid and gid outside */
 	bool owned;	   /* its user namespace belongs to that uid, not to ours */
 	bool id_reserved;  /* nobody else on this host has that uid now */
+	bool cloned_apart; /* by a zygote without rights: ours to put into the group, owned by another uid */
 	struct cgroup *cgroup;
 	bool lone; /* its program never had company: its group's counters tell the next one's as well */
 };
@@ -103,6 +104,9 @@ int sandbox_complete(struct sandbox *sb, struct error *err) _must_check_;
 int sandbox_expect(struct sandbox_host *host, struct net *net, struct sandbox **ret,
 		   int *ret_far_end, struct error *err) _must_check_;
 int sandbox_arrive(struct sandbox *sb, struct error *err) _must_check_;
+/* A uid and a cgroup without a process; sandbox_vacate() gives them back. */
+int sandbox_reserve(struct sandbox_host *host, struct sandbox **ret,
+		    struct error *err) _must_check_;
 /*
  * The plan, once, checked before; plan_fd is its sealed memfd. The sandbox answers with reports. One that ends with the pivot
  * leaves the sandbox waiting for the whole one.

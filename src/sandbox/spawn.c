@@ -289,7 +289,8 @@ static int tell(struct sandbox *sb, const struct command *command, const int *fd
 
 static int send_join(struct sandbox *sb, struct error *err)
 {
-	struct command join = { .kind = COMMAND_JOIN, .shared_uid = !sb->host->facts.privileged };
+	struct command join = { .kind = COMMAND_JOIN,
+				.shared_uid = !sb->host->facts.privileged || sb->cloned_apart };
 	int fds[CGROUP_JOIN_MAX];
 	int n = sb->host->cgroups->join_fds(sb->cgroup, fds);
 
@@ -362,6 +363,19 @@ int sandbox_create(struct sandbox_host *host, struct net *net, struct sandbox **
 	return 0;
 }
 
+int sandbox_reserve(struct sandbox_host *host, struct sandbox **ret, struct error *err)
+{
+	_cleanup_(destroy_cleanup) struct sandbox *sb = sandbox_new(host);
+	int r;
+
+	if (!sb)
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	r = settle_id(sb, err);
+	if (r == 0)
+		*ret = TAKE_PTR(sb);
+	return r;
+}
+
 int sandbox_expect(struct sandbox_host *host, struct net *net, struct sandbox **ret,
 		   int *ret_far_end, struct error *err)
 {
@@ -412,6 +426,12 @@ int sandbox_arrive(struct sandbox *sb, struct error *err)
 		return error_set(err, ERROR_INTERNAL, -sb->pidfd,
 				 "a sandbox process cannot be held: %s", strerror(-sb->pidfd));
 	(void)setsockopt(sb->control_fd, SOL_SOCKET, SO_PASSCRED, &off, sizeof(off));
+	if (sb->cloned_apart && sb->host->cgroups->clone_fd(sb->cgroup) >= 0) {
+		int r = sb->host->cgroups->attach(sb->cgroup, pid, err);
+
+		if (r < 0)
+			return r;
+	}
 	return settle_in(sb, err);
 }
 

@@ -309,7 +309,8 @@ static int make_program_socket(struct cell *cell)
 
 static int begin(struct cell *cell, const struct cell_options *o, struct error *err)
 {
-	struct net *net = o->shape->loopback ? nets_take(o->nets) : NULL;
+	/* A guest cannot enter a namespace of ours. */
+	struct net *net = o->shape->loopback && !o->zygote->room ? nets_take(o->nets) : NULL;
 	_cleanup_close_ int control = -EBADF;
 	int r = sandbox_expect(o->host->sandboxes, net, &cell->sandbox, &control, err);
 

@@ -39,6 +39,7 @@ static void start(struct seat *seat)
 	struct family *f = seat->family;
 	const struct zygote_options options = { .runtime = f->runtime,
 						.modules = (const char *const *)f->modules,
+						.guest = f->guest,
 						.shape = f->shape.tree ? &f->shape : NULL,
 						.on_change = on_zygote,
 						.data = seat };
@@ -78,6 +79,15 @@ static char **copy_words(const char *const *words)
 	return copy;
 }
 
+static bool is_of_tiers(const struct warm_runtime *runtime, const char *module)
+{
+	for (const char *const *const *tier = runtime->tiers; tier && *tier; tier++)
+		for (const char *const *m = *tier; *m; m++)
+			if (strcmp(*m, module) == 0)
+				return true;
+	return false;
+}
+
 int family_new(struct family **ret, struct zygote_host *host, const struct warm_bounds *bounds,
 	       const struct warm_runtime *runtime, const char *const *modules)
 {
@@ -93,6 +103,8 @@ int family_new(struct family **ret, struct zygote_host *host, const struct warm_
 	f->bounds = bounds;
 	f->runtime = runtime;
 	f->n_seats = 1;
+	for (; *modules; modules++)
+		f->guest |= !is_of_tiers(runtime, *modules);
 	for (size_t i = 0; i < FAMILY_SEATS; i++)
 		f->seats[i].family = f;
 	*ret = f;

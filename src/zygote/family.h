@@ -21,6 +21,7 @@ struct family {
 	const struct warm_bounds *bounds;
 	const struct warm_runtime *runtime;
 	char **modules;	    /* NULL-terminated */
+	bool guest;	    /* not all of them are of the runtime's tiers: a caller chose them */
 	struct shape shape; /* whose skeleton its zygotes have; tree 0: none yet */
 	uint64_t sources;   /* of that skeleton, as of the last look */
 	struct seat seats[FAMILY_SEATS];

@@ -461,6 +461,7 @@ int pool_new(const struct pool_options *options, struct pool **ret)
 		p->nets = nets_new();
 	options->sandboxes->keep_groups = true;
 	r = graves_new(options->loop, &p->graves);
+	p->host.graves = p->graves;
 	if (r == 0)
 		r = loop_add_timer(options->loop, INT64_MAX, (struct handler){ on_refill, p },
 				   &p->refill);

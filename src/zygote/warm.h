@@ -15,6 +15,8 @@ struct warm_runtime {
 	const char *name;	 /* what OP_WARM calls it */
 	const char *const *argv; /* NULL-terminated; the modules to load are added behind it */
 	const char *const *env;	 /* NULL-terminated; all it gets */
+	/* Lists of modules that the operator chose; each, and their list, NULL-terminated. NULL: there are none. */
+	const char *const *const *tiers;
 };
 
 /*

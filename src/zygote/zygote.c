@@ -7,6 +7,8 @@
 #include "sandbox/child.h"
 #include "sandbox/net.h"
 #include "sys/kernel.h"
+#include "zygote/grave.h"
+#include "zygote/room.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -34,8 +36,9 @@ struct start {
 	const char *argv[ZYGOTE_WORDS_MAX + 1], *env[ZYGOTE_WORDS_MAX + 1];
 	int socket_fd;
 	const struct shape *shape;
-	uint32_t uid; /* 0: stays who it is */
-	bool forge;
+	uint32_t uid;			       /* 0: stays who it is */
+	int join_fds[CGROUP_JOIN_MAX], n_join; /* of the group of its room */
+	bool forge, guest;
 	char room[WORD_ROOM]; /* of words that had to be changed */
 	size_t used;
 };
@@ -152,12 +155,14 @@ static _noreturn_ void become_zygote(const struct start *s)
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)setsid();
+	for (int i = 0; r == 0 && i < s->n_join; i++)
+		r = sys_write(s->join_fds[i], "0", 1);
 	if (r == 0)
 		r = place_fds(s);
 	if (r == 0 && s->uid)
 		r = arrange_mounts(s->host->runners, s->forge);
 	if (r == 0 && s->uid)
-		r = keep_capabilities(s->uid);
+		r = s->guest ? sys_setids(s->uid) : keep_capabilities(s->uid);
 	if (r == 0)
 		r = sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0);
 	/* A change of user clears it. */
@@ -203,6 +208,37 @@ static size_t add_words(struct start *s, const char **list, size_t n, const char
 	return n;
 }
 
+static int take_room(const struct zygote_host *host, struct start *s, struct zygote *z)
+{
+	int r = room_new(host->sandboxes, &z->room);
+
+	if (r < 0)
+		return r;
+	s->guest = true;
+	s->uid = z->room->host_id;
+	s->n_join = host->sandboxes->cgroups->join_fds(z->room->cgroup, s->join_fds);
+	return MIN(s->n_join, 0);
+}
+
+/* Where a process cannot join by itself. */
+static int enter_room(const struct zygote *z)
+{
+	const struct cgroup_ops *cgroups = z->host->sandboxes->cgroups;
+	struct error err = { 0 };
+
+	if (!z->room || cgroups->clone_fd(z->room->cgroup) < 0)
+		return 0;
+	return cgroups->attach(z->room->cgroup, z->pid, &err);
+}
+
+static void leave_room(struct zygote *z)
+{
+	if (!z->room)
+		return;
+	room_clear(z->room);
+	graves_bury(z->host->graves, TAKE_PTR(z->room));
+}
+
 static int spawn(const struct zygote_host *host, const struct zygote_options *options,
 		 struct zygote *z)
 {
@@ -212,9 +248,14 @@ static int spawn(const struct zygote_host *host, const struct zygote_options *op
 	const struct host_facts *facts = &host->sandboxes->facts;
 	struct start s = { .host = host, .uid = facts->privileged ? facts->uid_base - 1 : 0 };
 	_cleanup_close_ int far_end = -EBADF;
-	int pair[2];
+	int pair[2], r;
 	size_t n;
 
+	if (options->guest && facts->privileged) {
+		r = take_room(host, &s, z);
+		if (r < 0)
+			return r;
+	}
 	n = add_words(&s, s.argv, 0, options->runtime ? options->runtime->argv : forge_argv);
 	(void)add_words(&s, s.argv, n, options->modules);
 	if (options->runtime) {
@@ -223,9 +264,10 @@ static int spawn(const struct zygote_host *host, const struct zygote_options *op
 	}
 	s.forge = !options->runtime;
 	if (s.uid && options->shape && options->shape->tree) {
-		s.shape = options->shape;
-		z->sources = plan_tree_sources(&s.shape->view);
-		z->tree = s.shape->tree;
+		/* A guest has no right to mount one. */
+		s.shape = s.guest ? NULL : options->shape;
+		z->sources = plan_tree_sources(&options->shape->view);
+		z->tree = options->shape->tree;
 	}
 	if (!s.argv[0])
 		return -EINVAL;
@@ -238,6 +280,9 @@ static int spawn(const struct zygote_host *host, const struct zygote_options *op
 		become_zygote(&s);
 	if (z->pid < 0)
 		return -errno;
+	r = enter_room(z);
+	if (r < 0)
+		return r;
 	z->pidfd = sys_pidfd_open(z->pid);
 	return z->pidfd < 0 ? z->pidfd : fd_set_nonblock(z->fd, true);
 }
@@ -291,6 +336,7 @@ static int on_death(void *data, uint32_t events)
 	(void)events;
 	(void)waitpid(z->pid, NULL, 0);
 	z->pid = 0;
+	leave_room(z);
 	z->death = source_free(z->death);
 	z->socket = source_free(z->socket);
 	if (!z->on_change) {
@@ -373,9 +419,9 @@ int zygote_start(struct zygote_host *host, const struct zygote_options *options,
 
 int zygote_fork(struct zygote *z, struct sandbox *sb, const struct zygote_ends *ends, bool warm_up)
 {
-	int cgroup_fd = sb->cgroup ? sb->host->cgroups->clone_fd(sb->cgroup) : -EBADF;
+	int cgroup_fd = sb->cgroup && !z->room ? sb->host->cgroups->clone_fd(sb->cgroup) : -EBADF;
 	struct zygote_record req = { .kind = ZYGOTE_FORK,
-				     .owner = sb->owned ? sb->host_id : 0,
+				     .owner = sb->owned && !z->room ? sb->host_id : 0,
 				     .program = ends->program_fd >= 0,
 				     .net = sb->net != NULL,
 				     .cgroup = cgroup_fd >= 0,
@@ -386,6 +432,7 @@ int zygote_fork(struct zygote *z, struct sandbox *sb, const struct zygote_ends *
 
 	if (z->state != ZYGOTE_IS_READY)
 		return -EAGAIN;
+	sb->cloned_apart = z->room != NULL;
 	if (ends->program_fd >= 0)
 		fds[n++] = ends->program_fd;
 	if (sb->net)
@@ -410,6 +457,7 @@ struct zygote *zygote_free(struct zygote *z)
 		(void)kill(z->pid, SIGKILL);
 		(void)waitpid(z->pid, NULL, 0);
 	}
+	leave_room(z);
 	z->pidfd = fd_close(z->pidfd);
 	free(z);
 	return NULL;

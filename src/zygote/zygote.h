@@ -8,6 +8,9 @@
  * Of a privileged broker's rights it keeps two, permitted but not in effect: to become another user and to enter a
  * namespace. The agent puts them into effect around each clone (ARCHITECTURE.md says why they are needed); imports run
  * without any. It has a uid and a mount namespace of its own.
+ *
+ * A guest, whose modules a caller chose, keeps none: it lives in a room (room.h) and clones as an ordinary user would. Its sandboxes'
+ * user namespaces then belong to its uid, they make their own network namespaces, and the broker puts them into their cgroups.
  */
 #pragma once
 
@@ -26,6 +29,7 @@ struct zygote {
 	enum zygote_state state;
 	pid_t pid;
 	int fd, pidfd;
+	struct sandbox *room; /* of a guest; NULL: it has none */
 	uint32_t forks;
 	int64_t born_ns;
 	uint64_t tree,
@@ -41,6 +45,7 @@ struct zygote_options {
 	const struct warm_runtime *runtime; /* NULL: the forge, which is no interpreter */
 	const char *const *modules;	    /* NULL-terminated */
 	const struct shape *shape;	    /* whose skeleton it makes, or NULL */
+	bool guest;			    /* it gets a room instead of rights */
 	void (*on_change)(void *data, struct zygote *z);
 	void *data;
 };
@@ -52,6 +57,7 @@ struct zygote_host {
 	const char *runners;	/* of the table */
 	int agent_fd, forge_fd; /* sealed memfds that hold the two */
 	struct zygote *retired; /* until they are dead */
+	struct graves *graves;	/* for rooms */
 };
 
 int zygote_start(struct zygote_host *host, const struct zygote_options *options,

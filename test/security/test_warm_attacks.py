@@ -6,8 +6,10 @@ And a comparison, field by field, of what a warm program stands behind with what
 import contextlib
 import os
 import re
+import secrets
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -253,6 +255,55 @@ def test_preload_runs_no_program_of_a_package(own):
     result = pool.any_front().python("print(1)", options=["--preload", "usr,lib2to3.__main__"])
     assert result["status"] == "setup_error" and "'lib2to3.__main__' is not the name of a module" in result["cause"]["detail"]
     assert not any("lib2to3" in oracle.command_line(p) for p in pool.below())
+
+
+@pytest.fixture
+def module_that_stays():
+    """An installed module that starts a process of its own when it is loaded: (its name, a word of that process)."""
+    name, word = f"reef_{secrets.token_hex(6)}", f"{4711 + secrets.randbelow(1 << 20)}.5"
+    path = Path(f"/usr/local/lib/python3.{sys.version_info[1]}/dist-packages/{name}.py")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"import os\nos.posix_spawn('/usr/bin/sleep', ['sleep', '{word}'], {{}}, setsid=True)\n")
+    yield name, word
+    path.unlink()
+
+
+def status_of(pid):
+    return dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+
+
+def bounds_of(uid):
+    """Of the group that has the name of this uid: its memory and how many processes."""
+    names = (("memory.limit_in_bytes", "memory.max"), ("pids.max",))
+    groups = [path for path in Path("/sys/fs/cgroup").rglob(f"*{uid}") if path.is_dir()]
+    return [[(group / name).read_text().strip() for group in groups for name in either if (group / name).exists()] for either in names]
+
+
+@needs_root
+@pytest.mark.modes("root")
+def test_modules_of_a_caller_are_loaded_without_rights(own, stage, work, module_that_stays):
+    """Their zygote has no capability, a uid and a cgroup of its own, and leaves nothing that a module has started."""
+    name, word = module_that_stays
+    text = (stage.data / "policies" / "default.yaml").read_text()
+    (work / "any.yaml").write_text(text.replace("preload: tiers", "preload: any"))
+    pool = own()
+    assert pool.any_front().run(["run", "-l", "python", "--preload", name, "-c", "1"]).returncode == 126
+    front = pool.front()
+    front.until_warm()
+    result = front.python(f"import {name}\nprint(open('/proc/self/uid_map').read().split()[2])", options=["--policy", work / "any.yaml", "--preload", name])
+    assert result["stdout"] == "1\n" and result["isolation"]["tier"] == "full", result
+    guests = [pid for pid in pool.zygotes() if name in oracle.command_line(pid)]
+    plain = [pid for pid in pool.zygotes() if "reef_" not in oracle.command_line(pid)]
+    started = [pid for pid in oracle.parents() if word in oracle.command_line(pid) and "sleep" in oracle.command_line(pid)]
+    assert guests and plain and started
+    for pid in guests + started:
+        status = status_of(pid)
+        assert int(status["CapPrm"], 16) == int(status["CapEff"], 16) == int(status["CapAmb"], 16) == 0, status
+    uids = {pid: status_of(pid)["Uid"].split()[0] for pid in guests + plain + started}
+    assert not {uids[pid] for pid in guests} & {uids[pid] for pid in plain} and {uids[pid] for pid in started} <= {uids[pid] for pid in guests}
+    assert all(bounds_of(uids[pid]) == [[str(1 << 30)], ["33"]] for pid in guests), [bounds_of(uids[pid]) for pid in guests]
+    assert pool.end() == 0
+    assert not [pid for pid in oracle.parents() if word in oracle.command_line(pid)]
 
 
 @needs_root
