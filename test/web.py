@@ -128,6 +128,21 @@ def output(events, name="stdout"):
     return "".join(event["data"] for event in events if event["event"] == name)
 
 
+class LocalWeb(Web):
+    """HTTP over a unix socket."""
+
+    def __init__(self, path):
+        super().__init__("localhost", 0)
+        self.path = str(path)
+
+    def connect(self, timeout=60):
+        connection = http.client.HTTPConnection(self.host, timeout=timeout)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(timeout)
+        connection.sock.connect(self.path)
+        return connection
+
+
 class WebSocket:
     """RFC 6455 by hand: text as str, binary as bytes, the end as None."""
 
@@ -213,6 +228,7 @@ class Served:
         self.daemon = Daemon(atoll, work, *options, **more)
         oracle.KEPT.add(self.daemon.pid)  # what it keeps warm is no leak of the test that runs
         self.web = Web(self.daemon.host, self.daemon.port)
+        self.web.operator = LocalWeb(self.daemon.socket)
         end = time.monotonic() + 60
         while self.web.get("/readyz").status != 200:
             assert time.monotonic() < end, self.web.get("/readyz")

@@ -180,7 +180,8 @@ struct auth_verdict auth_check_caller(const struct auth_rules *rules, const stru
 				      struct caller *ret)
 {
 	size_t given = http_head_count(&head->head, "authorization");
-	struct caller caller = { .uid = peer->is_unix ? peer->uid : (uid_t)-1 };
+	struct caller caller = { .uid = peer->is_unix ? peer->uid : (uid_t)-1,
+				 .is_operator = peer->is_unix };
 	const struct token *token = NULL;
 
 	if (peer->is_unix)
@@ -197,6 +198,7 @@ struct auth_verdict auth_check_caller(const struct auth_rules *rules, const stru
 			return (struct auth_verdict){ 401, "wrong_token",
 						      "The bearer token is wrong." };
 		(void)snprintf(caller.name, sizeof(caller.name), "token:%s", token->name);
+		caller.is_operator = caller.is_operator || token->is_operator;
 	}
 	if (token_needed && !token)
 		return (struct auth_verdict){

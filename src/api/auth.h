@@ -12,14 +12,16 @@
 
 /* The same caller has the same name on every connection: queues, histories and quotas go by it. */
 struct caller {
-	char name[64]; /* "uid:1000" (unix), "token:NAME", "tcp:127.0.0.1" */
-	uid_t uid;     /* of a unix peer; (uid_t)-1 otherwise */
+	char name[64];	  /* "uid:1000" (unix), "token:NAME", "tcp:127.0.0.1" */
+	uid_t uid;	  /* of a unix peer; (uid_t)-1 otherwise */
+	bool is_operator; /* came over the unix socket, or with a token that is marked so */
 };
 
 /* Only the hash of a token is kept. */
 struct token {
 	char name[48];
 	char hash[SHA256_HEX];
+	bool is_operator; /* may see what is of the server as a whole */
 };
 /* The name goes into caller.name; refused when either is empty or has blanks or control characters. */
 int token_init(struct token *t, const char *name, const char *text) _must_check_;

@@ -153,6 +153,10 @@ static struct auth_verdict judge_route(struct request_ctx *ctx)
 		return (struct auth_verdict){ 405, "method_not_allowed",
 					      "This path does not take that method; see Allow." };
 	}
+	if (m->route->flags & ROUTE_OPERATOR && !ctx->caller.is_operator)
+		return (struct auth_verdict){ 403, "operator_only",
+					      "This is for operators: ask over the unix socket, or "
+					      "with a token that is marked `operator`." };
 	if (ctx->conn->is_reserve && !(m->route->flags & ROUTE_ALWAYS)) {
 		ctx->conn->close_after = true;
 		(void)!response_header(ctx, "Retry-After", "1");

@@ -28,8 +28,9 @@ enum route_flags {
 	ROUTE_JSON_OPTIONAL = 1 << 1, /* may be absent: request_json() is NULL then */
 	ROUTE_BYTES = 1 << 2,	      /* anything, of any type: request_body() */
 	/* Who may ask. */
-	ROUTE_PUBLIC = 1 << 3, /* needs no token */
-	ROUTE_ALWAYS = 1 << 4, /* answered also when connections run out: cheap and synchronous */
+	ROUTE_PUBLIC = 1 << 3,	 /* needs no token */
+	ROUTE_ALWAYS = 1 << 4,	 /* answered also when connections run out: cheap and synchronous */
+	ROUTE_OPERATOR = 1 << 9, /* only over the unix socket, or with an operator's token: 403 */
 	/* What OpenAPI says about it; ROUTE_STREAMS and ROUTE_UPGRADES take no HEAD. */
 	ROUTE_STREAMS = 1 << 5,	 /* may answer with text/event-stream or application/x-ndjson */
 	ROUTE_UPGRADES = 1 << 6, /* WebSocket */

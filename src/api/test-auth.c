@@ -138,6 +138,7 @@ static void test_tokens(void **state)
 	(void)state;
 	assert_int_equal(token_init(&tokens[0], "one", "secret-one"), 0);
 	assert_int_equal(token_init(&tokens[1], "two", "secret-two"), 0);
+	tokens[1].is_operator = true;
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
 		struct auth_verdict v;
 
@@ -147,14 +148,18 @@ static void test_tokens(void **state)
 			fail_msg("%s gave %d", samples[i].fields, v.status);
 		if (samples[i].caller)
 			assert_string_equal(caller.name, samples[i].caller);
+		if (v.status == 0)
+			assert_int_equal(caller.is_operator, strcmp(caller.name, "token:two") == 0);
 	}
 	/* Without tokens of our own, what a client sends by habit is nobody's. */
 	rules.n_tokens = 0;
 	r = head("Authorization: Bearer dummy\r\n");
 	assert_int_equal(auth_check_caller(&rules, &tcp, &r, false, &caller).status, 0);
+	assert_false(caller.is_operator);
 	assert_int_equal(auth_check_caller(&rules, &tcp, &r, true, &caller).status, 401);
 	assert_int_equal(auth_check_caller(&rules, &local, &r, false, &caller).status, 0);
 	assert_string_equal(caller.name, "uid:1000");
+	assert_true(caller.is_operator);
 	assert_int_equal(caller.uid, 1000);
 }
 

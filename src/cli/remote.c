@@ -74,11 +74,14 @@ static int find_token(struct remote *remote, struct error *err)
 	if (r < 0)
 		return error_set(err, ERROR_INPUT, -r, "cannot read ATOLL_TOKEN_FILE '%.200s': %s",
 				 path, strerror(-r));
-	for (struct span rest = { text.data, text.len }, line; span_split(&rest, '\n', &line);) {
+	for (struct span rest = { text.data, text.len }, line, word;
+	     span_split(&rest, '\n', &line);) {
 		line = span_trim(line);
 		if (line.len == 0 || line.data[0] == '#')
 			continue;
-		if (set_token(remote, line))
+		/* Behind it may stand that it is an operator's. */
+		(void)span_split(&line, ' ', &word);
+		if (set_token(remote, word))
 			return 0;
 		break;
 	}

@@ -91,9 +91,13 @@ static int refuse(const struct config *c, const char *why, struct error *err)
 	return error_field(err, "token_file", "token_file: '%.200s' %s", c->token_file, why);
 }
 
-/* One token a line; empty lines and what begins with # are skipped. */
+/* One token a line, an operator's with its mark behind it; empty lines and what begins with # are skipped. */
 static int take_line(struct config *c, const char *line, size_t n, struct error *err)
 {
+	const size_t mark = strlen(CONFIG_OPERATOR_MARK);
+
+	if (n > mark && memcmp(line + n - mark, CONFIG_OPERATOR_MARK, mark) == 0)
+		n -= mark;
 	if (n > CONFIG_TOKEN_MAX)
 		return refuse(c, "has a token of more than 512 characters", err);
 	c->token_short = c->token_short || n < CONFIG_TOKEN_MIN;

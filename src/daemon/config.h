@@ -21,6 +21,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+/* Behind a token in its file, and in config.tokens: whose it is may see what is of the server as a whole. */
+#define CONFIG_OPERATOR_MARK " operator"
+
 enum {
 	CONFIG_WORDS_MAX = 64,
 	CONFIG_LISTEN_MAX = 15,

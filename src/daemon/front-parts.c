@@ -133,10 +133,15 @@ static int make_auth(struct front *f, struct auth_rules *ret)
 	size_t n = 0;
 
 	for (; f->tokens[n] && n < CONFIG_WORDS_MAX; n++) {
-		int r = token_init(&p->tokens[n], "unnamed", f->tokens[n]);
+		char text[CONFIG_TOKEN_MAX + 1];
+		size_t len = strcspn(f->tokens[n], " ");
+		int r;
 
+		(void)snprintf(text, sizeof(text), "%.*s", (int)len, f->tokens[n]);
+		r = token_init(&p->tokens[n], "unnamed", text);
 		if (r < 0)
 			return r;
+		p->tokens[n].is_operator = strcmp(f->tokens[n] + len, CONFIG_OPERATOR_MARK) == 0;
 		(void)snprintf(p->tokens[n].name, sizeof(p->tokens[n].name), "%.12s",
 			       p->tokens[n].hash);
 	}

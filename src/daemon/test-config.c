@@ -424,16 +424,21 @@ static void test_tokens(void **state)
 	(void)memset(large, 'x', sizeof(large) - 1);
 	write_text(f->tokens, large, 0600);
 	assert_tokens_refused(f, "has a token of more than 512 characters");
+	write_text(f->tokens, "0123456789 operators\n", 0600);
+	assert_tokens_refused(f, "has a token with a character that is not visible ASCII");
+	write_text(f->tokens, " operator\n", 0600);
+	assert_tokens_refused(f, "has a token with a character that is not visible ASCII");
 	write_text(f->tokens, "0123456789 abcdef\n", 0600);
 	assert_tokens_refused(f, "has a token with a character that is not visible ASCII");
-	write_text(f->tokens, "# two\n0123456789abcdef\r\n\nfedcba9876543210", 0660);
+	write_text(f->tokens, "# two\n0123456789abcdef\r\n\nfedcba9876543210 operator", 0660);
 	assert_tokens_refused(f, "can be written by others; run: chmod 600 on it");
 	assert_int_equal(chmod(f->tokens, 0602), 0);
 	assert_tokens_refused(f, "can be written by others; run: chmod 600 on it");
 	assert_int_equal(chmod(f->tokens, 0600), 0);
 	assert_int_equal(config_read_tokens(load(f), &f->err), 0);
 	assert_string_equal(f->config.tokens[0], "0123456789abcdef");
-	assert_string_equal(f->config.tokens[1], "fedcba9876543210");
+	assert_string_equal(f->config.tokens[1], "fedcba9876543210 operator");
+	assert_false(f->config.token_short);
 	assert_null(f->config.tokens[2]);
 }
 

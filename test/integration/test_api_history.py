@@ -217,7 +217,7 @@ def test_callers_are_apart_and_clean_up_their_own(mode, stage):
     """A04, A09: what belongs to another token does not exist."""
     atoll, work = Atoll(mode, stage), stage.scratch(mode, "tokens")
     tokens = work / "tokens"
-    tokens.write_text("first-secret-of-all\nsecond-secret-of-all\n")
+    tokens.write_text("first-secret-of-all\nsecond-secret-of-all operator\n")
     tokens.chmod(0o600)
     if atoll.rootless:
         import os
@@ -225,7 +225,7 @@ def test_callers_are_apart_and_clean_up_their_own(mode, stage):
         if IS_ROOT:
             os.chown(tokens, NOBODY, NOBODY)
     from daemon import Daemon
-    from web import Web
+    from web import LocalWeb, Web
     daemon = Daemon(atoll, work, "--token-file", tokens)
     try:
         one, two, nobody = (Web(daemon.host, daemon.port, token)
@@ -234,6 +234,9 @@ def test_callers_are_apart_and_clean_up_their_own(mode, stage):
         while nobody.get("/readyz").status != 200 and time.monotonic() < end:
             time.sleep(0.02)
         assert nobody.get("/v1/languages").status == 401
+        # What is of the server as a whole is for operators.
+        assert [who.get("/metrics").status for who in (nobody, one, two, LocalWeb(daemon.socket))] == [401, 403, 200, 200]
+        assert Web(daemon.host, daemon.port, "second-secret-of-all operator").get("/v1/limits").status == 401
         assert Web(daemon.host, daemon.port, "first-secret-of-al").get("/v1/limits").status == 401
         assert Web(daemon.host, daemon.port, "x" * 5000).get("/v1/limits").status == 401
         assert nobody.get("/v1/limits?token=first-secret-of-all").status in (400, 401)

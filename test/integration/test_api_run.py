@@ -445,7 +445,8 @@ def test_health(web):
 @quick
 def test_metrics(web):
     web.execute("python", "1/0")
-    answer = web.get("/metrics")
+    problem(web.get("/metrics"), 403, "operator_only")
+    answer = web.operator.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     types, samples = {}, {}
     for line in answer.body.decode().splitlines():

@@ -16,7 +16,7 @@ from conftest import FRONT, Atoll
 from daemon import Daemon
 from resident import wait_until
 from test_api_run import problem
-from web import Served, Web
+from web import LocalWeb, Served, Web
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
@@ -27,6 +27,7 @@ PROGRAM = {"language": "python", "code": "print('ran')"}
 def daemon(mode, stage, work):
     daemon = Daemon(Atoll(mode, stage), work)
     daemon.web = Web(daemon.host, daemon.port)
+    daemon.web.operator = LocalWeb(daemon.socket)
     assert daemon.web.execute("python", "print(1)")["status"] == "success"
     yield daemon
     assert daemon.end() == 0
@@ -126,7 +127,7 @@ def test_no_room_for_who_waits(daemon):
     assert len(web.get("/v1/executions").json()["executions"]) == before
     wait_until(lambda: web.post("/v1/execute", PROGRAM).status == 200, 25)
     assert web.execute("python", "print(2)")["stdout"] == "2\n"
-    assert 'atoll_refused_total{code="queue_full"}' in web.get("/metrics").body.decode()
+    assert 'atoll_refused_total{code="queue_full"}' in web.operator.get("/metrics").body.decode()
 
 
 @quick

@@ -372,6 +372,6 @@ def test_made_up_languages_leave_room_in_the_metrics(web):
     for id in [web.submit(f"babel{i}", "1") for i in range(40)]:
         assert web.wait(id)["status"] == "setup_error"
     assert web.execute("perl", "print 1")["success"]
-    text = web.get("/metrics").body.decode()
+    text = web.operator.get("/metrics").body.decode()
     assert 'atoll_executions_total{language="perl",status="success"} 1' in text
     assert text.count('{language="babel') < 20
