@@ -20,6 +20,7 @@ enum target {
 	TO_EAFNOSUPPORT,
 	TO_ENOPROTOOPT,
 	TO_EOPNOTSUPP,
+	TO_OK, /* nothing is done, 0 is returned */
 	TO_KILL,
 	_TO_ANSWER_MAX,
 	TO_STREAM_PROTOCOL = _TO_ANSWER_MAX,

@@ -71,6 +71,7 @@ static void build_numbers(enum filter_profile profile)
 		[TO_ALLOW] = SCMP_ACT_ALLOW,
 		[TO_EPERM] = SCMP_ACT_ERRNO(EPERM),
 		[TO_EINVAL] = SCMP_ACT_ERRNO(EINVAL),
+		[TO_OK] = SCMP_ACT_ERRNO(0),
 	};
 	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(ENOSYS));
 
@@ -175,9 +176,8 @@ static void refuse_modes(scmp_filter_ctx ctx)
 		for (size_t k = 0; k < ARRAY_SIZE(bits) * ARRAY_SIZE(creating); k++) {
 			uint64_t bit = bits[k / 2], flag = creating[k % 2];
 			struct scmp_arg_cmp cmp[] = {
-				SCMP_CMP((unsigned)moded[i].mode, SCMP_CMP_MASKED_EQ, bit, bit),
-				SCMP_CMP((unsigned)MAX(moded[i].flags, 0), SCMP_CMP_MASKED_EQ, flag,
-					 flag),
+				BITS((unsigned)moded[i].mode, bit, bit),
+				BITS((unsigned)MAX(moded[i].flags, 0), flag, flag),
 			};
 
 			if (moded[i].flags >= 0 || k % 2 == 0)

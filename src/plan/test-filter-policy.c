@@ -101,6 +101,7 @@ static const struct verdict policy[] = {
 	{ SYS_splice, { 0 }, DENY(EINVAL) },
 	{ SYS_tee, { 0 }, DENY(EINVAL) },
 	{ SYS_sendfile, { 0 }, DENY(EINVAL) },
+	{ SYS_sync, { 0 }, DENY(0) },
 	{ SYS_clone3, { 0 }, DENY(ENOSYS) },
 	{ SYS_io_uring_setup, { 0 }, DENY(ENOSYS) },
 	{ SYS_io_uring_enter, { 0 }, DENY(ENOSYS) },
