@@ -313,3 +313,35 @@ json_t *analysis_make(const json_t *request, const json_t *result)
 		r = advise(&w);
 	return r < 0 ? NULL : to_json(&w);
 }
+
+json_t *analysis_error(const struct error_input *in)
+{
+	_cleanup_(work_done) struct work w = {
+		.source = { .request = in->request },
+		.view = { .words = in->words ? in->words : "",
+			  .words_len = in->words_len,
+			  .detail = in->detail ? in->detail : "" },
+		.family = family_find(in->language),
+	};
+	struct span type, message;
+
+	if (in->stage) {
+		source_enter_stage(&w.source, in->stage);
+		w.view.compiling = ending_is_compiler(in->stage);
+	}
+	if (in->signal > 0)
+		ending_signal_name(in->signal, w.ending.name, sizeof(w.ending.name));
+	if (w.family && read_words(&w) < 0)
+		return NULL;
+	type = exception_of(&w);
+	message = message_of(&w);
+	/* Words alone, without a type or a place, are no error that was recognised. */
+	if (type.len == 0 && (!w.finding.found || !w.path[0]))
+		return NULL;
+	if (type.len == 0)
+		type = span_of(w.view.compiling ? "compile_error" : "execution_failure");
+	return json_pack("{s:o, s:o, s:o, s:o}", "type", utf8_to_json(type.data, type.len, NULL),
+			 "message", utf8_to_json(message.data, message.len, NULL), "file",
+			 text_or_null(span_of(w.path)), "line",
+			 positive_or_null(w.path[0] ? w.finding.line : 0));
+}

@@ -15,6 +15,22 @@
  */
 json_t *analysis_make(const json_t *request, const json_t *result);
 
+struct error_input {
+	const json_t *request; /* may be NULL */
+	const char *language;
+	const char *stage; /* name of the one that ended badly; NULL: of a program without stages */
+	const char *detail; /* of the cause; NULL: none */
+	int signal;	    /* that ended it, or 0 */
+	const char *words;  /* what it printed last: stderr, of a silent compiler stdout */
+	size_t words_len;
+};
+
+/*
+ * result.error: {"type", "message", "file", "line"} of what ended a program or its compiler by itself, as analysis_make() has them;
+ * where the language names no type, the analysis's error_type. NULL: nothing is known of it, or no memory.
+ */
+json_t *analysis_error(const struct error_input *in);
+
 struct report_input {
 	const json_t *request; /* may be NULL */
 	const json_t *result;

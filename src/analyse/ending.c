@@ -71,6 +71,12 @@ static const char *text_at(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
+bool ending_is_compiler(const char *stage)
+{
+	return strcmp(stage, ANALYSE_COMPILE) == 0 ||
+	       strncmp(stage, ANALYSE_COMPILE ":", sizeof(ANALYSE_COMPILE ":") - 1) == 0;
+}
+
 void ending_read(const json_t *result, struct ending_view *ret)
 {
 	const json_t *stages = json_object_get(result, "stages");
@@ -89,9 +95,7 @@ void ending_read(const json_t *result, struct ending_view *ret)
 	ret->detail = text_at(ret->cause, "detail");
 	ret->success = strcmp(ret->status, "success") == 0;
 	ret->last = last ? text_at(last, "name") : "";
-	ret->compiling = !ret->success && (strcmp(ret->last, ANALYSE_COMPILE) == 0 ||
-					   strncmp(ret->last, ANALYSE_COMPILE ":",
-						   sizeof(ANALYSE_COMPILE ":") - 1) == 0);
+	ret->compiling = !ret->success && ending_is_compiler(ret->last);
 	/* tsc and others complain on standard output. */
 	if (ret->compiling && json_string_length(words) == 0)
 		words = json_object_get(last, "stdout");
@@ -129,15 +133,20 @@ static int say_cause(const struct ending_view *v, const struct cause_row *row, s
 	return buf_puts(out, row->advice ? row->advice : v->detail);
 }
 
+void ending_signal_name(int64_t number, char *ret, size_t size)
+{
+	const char *name = number < 128 ? sigabbrev_np((int)number) : NULL;
+
+	if (name)
+		(void)snprintf(ret, size, "SIG%s", name);
+	else
+		(void)snprintf(ret, size, "SIG%d", (int)number);
+}
+
 static int judge_signal(const struct ending_view *v, struct ending_advice *ret)
 {
-	const char *name = v->signal < 128 ? sigabbrev_np((int)v->signal) : NULL;
-
 	ret->category = "signal";
-	if (name)
-		(void)snprintf(ret->name, sizeof(ret->name), "SIG%s", name);
-	else
-		(void)snprintf(ret->name, sizeof(ret->name), "SIG%d", (int)v->signal);
+	ending_signal_name(v->signal, ret->name, sizeof(ret->name));
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
 		if (signals[i].number == v->signal)
 			return buf_puts(&ret->text, signals[i].advice);

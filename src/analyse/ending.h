@@ -28,5 +28,9 @@ struct ending_advice {
 };
 
 void ending_read(const json_t *result, struct ending_view *ret);
+/* "SIGSEGV" */
+void ending_signal_name(int64_t number, char *ret, size_t size);
+/* Whether a stage of this name is a compiler's. */
+bool ending_is_compiler(const char *stage);
 /* Never called for success. -ENOMEM is the only failure. */
 int ending_judge(const struct ending_view *v, struct ending_advice *ret) _must_check_;

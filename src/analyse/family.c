@@ -64,22 +64,3 @@ const struct family *family_find(const char *language)
 				return families[i];
 	return NULL;
 }
-
-json_t *uncaught_error(const char *language, struct span text)
-{
-	const struct family *family = family_find(language);
-	_cleanup_finding_ struct finding f = { 0 };
-	char path[FINDING_PATH] = "";
-
-	if (!family || finding_read(&f, family->run, text) < 0 || !f.found ||
-	    f.exception.len == 0 || f.weak)
-		return NULL;
-	finding_locate(&f, family->inner_last);
-	if (f.line > 0)
-		(void)path_normal(f.file, path);
-	return json_pack("{s:o, s:o, s:o, s:o}", "type",
-			 utf8_to_json(f.exception.data, f.exception.len, NULL), "message",
-			 utf8_to_json(f.message.data, f.message.len, NULL), "file",
-			 path[0] ? utf8_to_json(path, strlen(path), NULL) : json_null(), "line",
-			 path[0] ? json_integer(f.line) : json_null());
-}

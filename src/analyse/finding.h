@@ -102,6 +102,3 @@ void finding_done(struct finding *f);
 void finding_locate(struct finding *f, bool inner_last);
 /* The path as a program sees it; false when it is not one of the caller's files. */
 bool path_normal(struct span path, char ret[FINDING_PATH]);
-
-/* {"type", "message", "file", "line"} of an error nobody caught, from a language's stderr; or NULL. */
-json_t *uncaught_error(const char *language, struct span text);

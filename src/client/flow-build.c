@@ -323,6 +323,8 @@ static int compile(struct run *run, const struct execution *in, bool *ret_whole,
 		r = no_memory(err);
 		goto out;
 	}
+	if (!good)
+		flow_find_error(run, run->result->stages[run->result->n_stages - 1].name);
 	r = good;
 out:
 	job_free(job);

@@ -6,6 +6,7 @@
  */
 #include "client/run.h"
 
+#include "analyse/analyse.h"
 #include "client/data.h"
 
 #include <stdio.h>
@@ -105,13 +106,22 @@ int flow_describe_invoke(struct run *run, struct execution *ret, struct error *e
 	return 0;
 }
 
+static json_t *trace_error(const struct run *run, const char *trace)
+{
+	const struct error_input in = { .language = run->language->name,
+					.words = trace,
+					.words_len = strlen(trace) };
+
+	return analysis_error(&in);
+}
+
 /* The tool's own exception, with the place in the caller's code where its traceback has one. */
 static json_t *answer_error(const struct run *run, const json_t *answer)
 {
 	json_t *message = json_object_get(answer, "error");
 	json_t *type = json_object_get(answer, "type");
 	const char *trace = json_string_value(json_object_get(answer, "traceback"));
-	json_t *error = trace ? uncaught_find(run->language->name, trace, strlen(trace)) : NULL;
+	json_t *error = trace ? trace_error(run, trace) : NULL;
 
 	if (!error)
 		error = json_pack("{s:n, s:n, s:n, s:n}", "type", "message", "file", "line");

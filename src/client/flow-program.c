@@ -5,6 +5,8 @@
  */
 #include "client/run.h"
 
+#include "analyse/analyse.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -142,14 +144,33 @@ static int fill_stages(struct run *run, const struct execution *in, const struct
 	return 0;
 }
 
-/* What nobody caught, where a program ended badly by itself. */
-static void find_error(struct run *run)
+/* What ended by itself, and not as it should; exit codes that a kill leaves are no words of the program's. */
+static bool failed_by_itself(const struct verdict *v)
+{
+	return v->status == STATUS_ERROR || (v->status == STATUS_LIMIT && v->signal == 0 &&
+					     v->exit_code != 124 && v->exit_code != 137);
+}
+
+void flow_find_error(struct run *run, const char *stage)
 {
 	struct result *res = run->result;
+	const struct result_stream *s = &res->err;
+	struct error_input in = {
+		.request = run->request->root,
+		.language = run->language ? run->language->name : "bash",
+		.stage = stage,
+		.detail = res->verdict.cause.detail,
+		.signal = res->verdict.signal,
+	};
 
-	if (res->error || !run->language || res->verdict.status != STATUS_ERROR || !res->err.text)
+	if (res->error || !failed_by_itself(&res->verdict))
 		return;
-	res->error = uncaught_find(run->language->name, res->err.text, res->err.len);
+	/* Some compilers complain on standard output. */
+	if (s->len == 0 && stage && strncmp(stage, "compile", strlen("compile")) == 0)
+		s = &res->out;
+	in.words = s->text;
+	in.words_len = s->text ? s->len : 0;
+	res->error = analysis_error(&in);
 }
 
 static int fill_result(struct run *run, const struct execution *in, const struct job_outcome *o)
@@ -171,7 +192,9 @@ static int fill_result(struct run *run, const struct execution *in, const struct
 	res->files_truncated = o->done.files_truncated;
 	r = fill_stages(run, in, o);
 	if (r >= 0)
-		find_error(run);
+		flow_find_error(run, run->request->n_stages > 0
+					     ? res->stages[res->n_stages - 1].name
+					     : NULL);
 	return r;
 }
 

@@ -222,7 +222,8 @@ int flow_take_file(void *run, const struct record_file *file, int fd);
 int flow_read_file(int fd, int64_t size, char **ret) _must_check_; /* whole, NUL-terminated */
 
 /* policies.c: where a run's policy comes from */
-int flow_load_policy(struct run *run, struct error *err) _must_check_;
+int flow_load_policy(struct run *run, const char *name,
+		     struct error *err) _must_check_; /* NULL: default */
 /* [{"name", "policy"}, …] of all that have a name. */
 int policies_to_json(struct atoll *a, json_t **ret, struct error *err) _must_check_;
 
@@ -230,5 +231,8 @@ int policies_to_json(struct atoll *a, json_t **ret, struct error *err) _must_che
 int flow_describe_invoke(struct run *run, struct execution *ret, struct error *err) _must_check_;
 void flow_invoke_answer(struct run *run, const char *text, size_t len);
 
-/* uncaught.c: {"type", "message", "file", "line"} of an error nobody caught, from stderr; or NULL. */
-json_t *uncaught_find(const char *language, const char *text, size_t len);
+/*
+ * flow-program.c: finds result.error in what the program, or the compiler of this stage (NULL: the program itself), printed before it
+ * ended badly.
+ */
+void flow_find_error(struct run *run, const char *stage);

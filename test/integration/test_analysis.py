@@ -71,33 +71,49 @@ def differences(case, answer):
         yield f"{case['name']}: fields are {list(analysis)}"
 
 
+def error_differences(case, answer):
+    """result.error has what the analysis knows, of whatever ended by itself."""
+    analysis, result = answer["analysis"], answer["result"]
+    known = result["status"] == "error" and (analysis["exception"] or analysis["line"])
+    want = {"type": analysis["exception"] or analysis["error_type"], "message": analysis["message"] or "", "file": analysis["file"],
+            "line": analysis["line"]} if known else None
+    if result["error"] != want and result["status"] != "limit":
+        yield f"{case['name']}: error is {result['error']}, not {want}"
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_programs(run, language):
     cases = yaml.safe_load((CASES / f"{language}.yaml").read_text())
     requests = [{"language": language, **{k: v for k, v in case.items() if k not in ("name", "expect")}} for case in cases]
-    wrong = [text for case, answer in zip(cases, run(requests), strict=True) for text in differences(case, answer)]
+    answers = run(requests)
+    wrong = [text for case, answer in zip(cases, answers, strict=True) for text in differences(case, answer)]
+    wrong += [text for case, answer in zip(cases, answers, strict=True) for text in error_differences(case, answer)]
     assert not wrong, "\n".join(wrong)
     failing = [case for case in cases if case["expect"]["error_type"] != "none"]
     assert len(failing) >= 10 and sum(case["expect"]["line"] is not None for case in failing) >= 10
 
 
 def test_what_was_found_is_in_the_result(run):
-    """result.error comes from the same tables, for each language with types of errors."""
+    """result.error comes from the same tables."""
     programs = {
         "python": ("int('x')", "ValueError", "/sandbox/main.py", 1),
         "javascript": ("null.x", "TypeError", "/sandbox/main.js", 1),
         "ruby": ("\nraise 'boom'", "RuntimeError", "/sandbox/main.rb", 2),
         "php": ("<?php\nthrow new LogicException('boom');", "LogicException", "/sandbox/main.php", 2),
         "rust": ("fn main() {\n    panic!(\"boom\");\n}", "panic", "/sandbox/main.rs", 2),
-        "bash": ("nosuchcommand", None, None, None),
+        "bash": ("nosuchcommand", "execution_failure", "/sandbox/main.sh", 1),
+        "perl": ("\ndie 'boom'", "execution_failure", "/sandbox/main.pl", 2),
+        "lua": ("\nerror('boom')", "execution_failure", "/sandbox/main.lua", 2),
+        "c": ("\nint main(void) { return x; }", "compile_error", "/sandbox/main.c", 2),
+        "go": ("package main\nfunc main() { x }", "compile_error", "/sandbox/main.go", 2),
     }
     answers = run([{"language": name, "code": row[0]} for name, row in programs.items()])
     for (name, (_, kind, file, line)), answer in zip(programs.items(), answers):
         error = answer["result"]["error"]
-        if kind is None:
-            assert error is None, name
-        else:
-            assert (error["type"], error["file"], error["line"]) == (kind, file, line), name
+        assert (error["type"], error["file"], error["line"]) == (kind, file, line), name
+        assert error["message"], name
+    plain, = run([{"language": "bash", "code": "exit 3"}])
+    assert plain["result"]["error"] is None
 
 
 @quick

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The error nobody caught, in what Python prints; analyse/ has the tests of the other forms. */
-#include "client/run.h"
+/* result.error: mostly of what Python prints; test-finding.c has the other forms. */
+#include "analyse/analyse.h"
+#include "base/macro.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,9 +9,9 @@
 #include <cmocka.h>
 #include <string.h>
 
-static void expect(const char *text, const char *want)
+static void expect_of(const struct error_input *in, const char *want)
 {
-	json_t *got = uncaught_find("python", text, strlen(text));
+	json_t *got = analysis_error(in);
 	_cleanup_free_ char *dump = got ? json_dumps(got, JSON_COMPACT) : NULL;
 
 	if (want)
@@ -18,6 +19,14 @@ static void expect(const char *text, const char *want)
 	else
 		assert_null(got);
 	json_decref(got);
+}
+
+static void expect(const char *text, const char *want)
+{
+	expect_of(&(struct error_input){ .language = "python",
+					 .words = text,
+					 .words_len = strlen(text) },
+		  want);
 }
 
 static void test_plain(void **state)
@@ -65,7 +74,8 @@ static void test_nothing_to_find(void **state)
 	expect("Error: my own message\n", NULL);
 	expect("Traceback (most recent call last):\n", NULL);
 	expect("  File \"/sandbox/main.py\", line", NULL);
-	assert_null(uncaught_find("bash", "x", 1));
+	expect_of(&(struct error_input){ .language = "bash", .words = "x", .words_len = 1 }, NULL);
+	expect_of(&(struct error_input){ .language = "bash" }, NULL);
 }
 
 static void test_no_newline_at_the_end_and_bad_bytes(void **state)
@@ -81,13 +91,27 @@ static void test_other_languages(void **state)
 {
 	static const char ruby[] = "/sandbox/main.rb:2:in `f': boom (RuntimeError)\n"
 				   "\tfrom /sandbox/main.rb:4:in `<main>'\n";
-	json_t *got = uncaught_find("ruby", ruby, sizeof(ruby) - 1);
+	static const char gcc[] = "/sandbox/main.c:2:5: error: bad\n";
+	struct error_input in = { .language = "ruby",
+				  .words = ruby,
+				  .words_len = sizeof(ruby) - 1 };
 
 	(void)state;
-	assert_string_equal(json_string_value(json_object_get(got, "type")), "RuntimeError");
-	assert_int_equal(json_integer_value(json_object_get(got, "line")), 2);
-	json_decref(got);
-	assert_null(uncaught_find("cobol", ruby, sizeof(ruby) - 1));
+	expect_of(&in,
+		  "{\"type\":\"RuntimeError\",\"message\":\"boom\",\"file\":\"/sandbox/main.rb\","
+		  "\"line\":2}");
+	in.language = "cobol";
+	expect_of(&in, NULL);
+	in = (struct error_input){
+		.language = "c", .stage = "compile", .words = gcc, .words_len = sizeof(gcc) - 1
+	};
+	expect_of(&in,
+		  "{\"type\":\"compile_error\",\"message\":\"bad\",\"file\":\"/sandbox/main.c\","
+		  "\"line\":2}");
+	in = (struct error_input){ .language = "c", .signal = 11, .detail = "killed by SIGSEGV" };
+	expect_of(&in,
+		  "{\"type\":\"SIGSEGV\",\"message\":\"killed by SIGSEGV\",\"file\":null,\"line\":"
+		  "null}");
 }
 
 int main(void)
