@@ -27,6 +27,8 @@ static const struct parameter {
 	{ "/v1/executions", "query", "until", "string", "before this time" },
 	{ "/v1/executions", "query", "cursor", "string", "next of the page before" },
 	{ "/v1/executions", "query", "limit", "integer", "1 to 1000, 50 when absent" },
+	{ "/v1/execute", "header", "Idempotency-Key", "string",
+	  "the same key and body: the first one's result" },
 	{ "/v1/executions", "header", "Idempotency-Key", "string",
 	  "the same key and body: the same execution" },
 	{ "/v1/executions", "query", "interactive", "boolean",

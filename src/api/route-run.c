@@ -97,40 +97,112 @@ static void on_refused(void *data, struct execution *x, const struct submitted *
 	pending_free(p);
 }
 
-static int execute_whole(struct request_ctx *ctx)
+/* --- a request that was sent before: its first one's result, which may still be to come --- */
+
+struct repeat {
+	struct request_ctx *ctx;
+	struct watcher *watcher;
+};
+
+static void repeat_free(struct repeat *p)
+{
+	p->watcher = watcher_free(p->watcher);
+	free(p);
+}
+
+/* Events are passed over: the last one is the result. */
+static void repeat_pump(void *data)
+{
+	struct repeat *p = data;
+	struct event event = { 0 };
+	int r = 1;
+
+	while (r > 0 && event.kind != EVENT_RESULT)
+		r = watcher_next(p->watcher, &event);
+	if (r == 0)
+		return;
+	if (r > 0)
+		(void)respond_bytes(p->ctx, 200, "application/json", event.text);
+	else
+		(void)respond_problem(p->ctx, 503, "not_ready",
+				      "The first request's result is not at hand; ask again.");
+	repeat_free(p);
+}
+
+static void repeat_gone(void *data, enum gone how)
+{
+	struct repeat *p = data;
+	struct request_ctx *ctx = p->ctx;
+
+	if (how == GONE_HALF)
+		return;
+	repeat_free(p);
+	if (how == GONE_FULL)
+		response_abort(ctx);
+}
+
+static int repeat_whole(struct request_ctx *ctx, const char *id)
+{
+	struct api *api = request_app(ctx);
+	struct repeat *p = calloc(1, sizeof(*p));
+	struct watcher_ops ops = { .data = p, .on_ready = repeat_pump, .on_lost = repeat_pump };
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	p->ctx = ctx;
+	r = engine_watch(api->engine, request_caller(ctx)->name, id, NULL, &p->watcher);
+	if (r < 0) {
+		free(p);
+		return r;
+	}
+	watcher_set_ops(p->watcher, &ops);
+	response_on_gone(ctx, repeat_gone, p);
+	repeat_pump(p);
+	return 0;
+}
+
+static int execute_whole(struct request_ctx *ctx, const char *key)
 {
 	struct submission in = { .request = request_json(ctx),
 				 .text = request_body(ctx),
+				 .key = key,
+				 /* What is known by a key is on record before it runs. */
+				 .announced = key != NULL,
 				 .on_end = on_end,
 				 .on_refused = on_refused };
 	struct submitted submitted = { 0 };
 	struct error err = { 0 };
 
-	return submit(ctx, &in, &submitted, &err) < 0 ? respond_refusal(ctx, &submitted, &err) : 0;
+	if (submit(ctx, &in, &submitted, &err) < 0)
+		return respond_refusal(ctx, &submitted, &err);
+	return submitted.existing[0] ? repeat_whole(ctx, submitted.existing) : 0;
 }
 
-static int begin_stream(struct request_ctx *ctx, struct execution *x, enum stream_format format)
+/* x may be NULL, of a request that was sent before: that one's disconnect does not end it. */
+static int begin_stream(struct request_ctx *ctx, const char *id, struct execution *x,
+			enum stream_format format)
 {
 	struct api *api = request_app(ctx);
 	struct stream_source source = { .format = format, .cancels = wants_cancel(ctx) ? x : NULL };
 	char location[64];
 	int r;
 
-	(void)snprintf(location, sizeof(location), "/v1/executions/%s", execution_id(x));
+	(void)snprintf(location, sizeof(location), "/v1/executions/%s", id);
 	r = response_header(ctx, "Content-Location", location);
 	if (r == 0)
-		r = engine_watch(api->engine, execution_caller(x), execution_id(x), NULL,
-				 &source.watcher);
+		r = engine_watch(api->engine, request_caller(ctx)->name, id, NULL, &source.watcher);
 	return r < 0 ? r : stream_begin(ctx, &source);
 }
 
-static int execute_stream(struct request_ctx *ctx, enum stream_format format)
+static int execute_stream(struct request_ctx *ctx, const char *key, enum stream_format format)
 {
 	struct api *api = request_app(ctx);
 	const struct submission in = {
 		.caller = request_caller(ctx)->name,
 		.request = request_json(ctx),
 		.text = request_body(ctx),
+		.key = key,
 		.announced = true,
 		.interactive = request_flag(ctx, "interactive"),
 		.accepted_ns = request_started_ns(ctx),
@@ -142,7 +214,9 @@ static int execute_stream(struct request_ctx *ctx, enum stream_format format)
 
 	if (r < 0)
 		return respond_refusal(ctx, &submitted, &err);
-	r = begin_stream(ctx, submitted.execution, format);
+	if (submitted.existing[0])
+		return begin_stream(ctx, submitted.existing, NULL, format);
+	r = begin_stream(ctx, execution_id(submitted.execution), submitted.execution, format);
 	/* Who is gone finds it in the history, unless it was to end with him; who is told of a failure does not look there. */
 	if ((gone || r == -EPIPE) ? cancels : r < 0)
 		(void)execution_cancel(submitted.execution);
@@ -159,18 +233,46 @@ static bool takes_time(const struct request_ctx *ctx)
 	return (language && strchr(language, '@')) || json_object_get(body, "archive");
 }
 
+/* Visible ASCII, so that it is the same in every log; and one, so that nobody takes another one for it. */
+static int read_key(struct request_ctx *ctx, char ret[KEY_MAX + 1])
+{
+	struct span key = request_header(ctx, "idempotency-key");
+
+	ret[0] = '\0';
+	if (!key.data)
+		return 0;
+	if (key.len == 0 || key.len > KEY_MAX || request_header_count(ctx, "idempotency-key") > 1)
+		return -EINVAL;
+	for (size_t i = 0; i < key.len; i++)
+		if (key.data[i] <= ' ' || key.data[i] > '~')
+			return -EINVAL;
+	(void)snprintf(ret, KEY_MAX + 1, "%.*s", (int)key.len, key.data);
+	return 0;
+}
+
+static int respond_bad_key(struct request_ctx *ctx)
+{
+	return respond_field(ctx, "Idempotency-Key",
+			     "Idempotency-Key: one, of 1 to %d visible ASCII characters.", KEY_MAX);
+}
+
 static int post_execute(struct request_ctx *ctx)
 {
 	static const char *const types[] = { "application/json", "text/event-stream",
 					     "application/x-ndjson", NULL };
 	const char *type = request_accepts(ctx, types);
-	const char *word = request_query(ctx, "disconnect");
+	const char *word = request_query(ctx, "disconnect"), *known;
+	char key[KEY_MAX + 1];
 
 	if (word && strcmp(word, "cancel") != 0 && strcmp(word, "keep") != 0)
 		return respond_field(ctx, "disconnect", "disconnect: give cancel or keep.");
+	if (read_key(ctx, key) < 0)
+		return respond_bad_key(ctx);
+	known = key[0] ? key : NULL;
 	if (type == types[1])
-		return execute_stream(ctx, STREAM_SSE);
-	return type == types[2] ? execute_stream(ctx, STREAM_NDJSON) : execute_whole(ctx);
+		return execute_stream(ctx, known, STREAM_SSE);
+	return type == types[2] ? execute_stream(ctx, known, STREAM_NDJSON)
+				: execute_whole(ctx, known);
 }
 
 /* --- jobs --- */
@@ -235,29 +337,6 @@ static int submit_job(struct request_ctx *ctx, struct submission *in)
 	if (r < 0)
 		return respond_refusal(ctx, &submitted, &err);
 	return submitted.existing[0] ? respond_existing(ctx, submitted.existing) : 0;
-}
-
-/* Visible ASCII, so that it is the same in every log; and one, so that nobody takes another one for it. */
-static int read_key(struct request_ctx *ctx, char ret[KEY_MAX + 1])
-{
-	struct span key = request_header(ctx, "idempotency-key");
-
-	ret[0] = '\0';
-	if (!key.data)
-		return 0;
-	if (key.len == 0 || key.len > KEY_MAX || request_header_count(ctx, "idempotency-key") > 1)
-		return -EINVAL;
-	for (size_t i = 0; i < key.len; i++)
-		if (key.data[i] <= ' ' || key.data[i] > '~')
-			return -EINVAL;
-	(void)snprintf(ret, KEY_MAX + 1, "%.*s", (int)key.len, key.data);
-	return 0;
-}
-
-static int respond_bad_key(struct request_ctx *ctx)
-{
-	return respond_field(ctx, "Idempotency-Key",
-			     "Idempotency-Key: one, of 1 to %d visible ASCII characters.", KEY_MAX);
 }
 
 static int post_executions(struct request_ctx *ctx)

@@ -92,7 +92,7 @@ static const struct schema_field stage_request[] = {
 static const struct schema_field stage[] = {
 	{ "name", "string", NULL },
 	{ "status", STATUS, NULL },
-	{ "exit_code", "integer", NULL },
+	{ "exit_code", "integer?", NULL },
 	{ "signal", "any", NULL },
 	{ "duration", "number?", "seconds" },
 	{ "cpu_time", "number?", "seconds" },
@@ -135,7 +135,8 @@ static const struct schema_field result[] = {
 	{ "language", "string?", NULL },
 	{ "status", STATUS, NULL },
 	{ "success", "boolean", NULL },
-	{ "exit_code", "integer", "128+n for signal n, 124 timeout, 137 memory, -1 nothing ran" },
+	{ "exit_code", "integer?",
+	  "128+n for signal n, 124 timeout, 137 memory, null where nothing ran" },
 	{ "signal", "any", NULL },
 	{ "cause", "Cause", NULL },
 	{ "stdout", "string", "head and tail when it is longer than limits.output" },
@@ -227,7 +228,7 @@ static const struct schema_field analysis[] = {
 
 static const struct schema_field debug_report[] = {
 	{ "status", "success|failure", NULL },
-	{ "exit_code", "integer", NULL },
+	{ "exit_code", "integer?", NULL },
 	{ "execution_time", "number?", "seconds" },
 	{ "timestamp", "string", "UTC" },
 	{ "language", "string?", "with its runtime's version" },

@@ -319,6 +319,7 @@ static int find_daemon(int argc, char **argv, struct run_remote *ret, struct err
 
 static int run_main(const struct command *self, int argc, char **argv)
 {
+	static const char *const as_json[] = { "--json" };
 	struct atoll_options how = { .size = sizeof(how) };
 	struct arguments args = { .argc = argc, .argv = argv };
 	struct run_options options = { 0 };
@@ -341,6 +342,8 @@ static int run_main(const struct command *self, int argc, char **argv)
 	if (r > 0) {
 		code = help_command(self);
 	} else if (r < 0) {
+		/* It may stand behind the option that could not be read. */
+		options.json = has_word(argc, argv, as_json, ARRAY_SIZE(as_json));
 		code = fail(&options, NULL, &err);
 	} else if (found < 0) {
 		code = fail(&options, NULL, &misled);

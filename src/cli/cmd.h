@@ -35,6 +35,8 @@ extern const struct command cmd_run, cmd_languages, cmd_doctor, cmd_dump_seccomp
 	cmd_prepare, cmd_serve, cmd_history, cmd_debug, cmd_ps, cmd_cancel, cmd_cleanup, cmd_man;
 /* All of them, in the order of the help; ends with NULL. */
 extern const struct command *const all_commands[];
+/* variables.c: a line on standard error for each ATOLL_ variable that nothing reads. */
+void variables_check(void);
 
 /* `atoll help NAME`, to standard output. 0, or EXIT_OURS when that fails. */
 int help_command(const struct command *command);

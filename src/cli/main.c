@@ -200,5 +200,6 @@ int main(int argc, char **argv)
 	command = find_command(all_commands, argv[1]);
 	if (!command)
 		return unknown_command(NULL, argv[1]);
+	variables_check();
 	return run_command(command, argc - 1, argv + 1);
 }

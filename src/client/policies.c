@@ -113,9 +113,8 @@ static int parse_policy(struct atoll *a, const char *name, const char *path, str
 	return r;
 }
 
-int flow_load_policy(struct run *run, struct error *err)
+int flow_load_policy(struct run *run, const char *name, struct error *err)
 {
-	const char *name = run->request->policy ? run->request->policy : "default";
 	struct atoll *a = run->atoll;
 	struct policy *policy = NULL;
 	struct tool_id file = { 0 };
@@ -123,6 +122,8 @@ int flow_load_policy(struct run *run, struct error *err)
 	bool known;
 	int r;
 
+	if (!name)
+		name = "default";
 	if (a->rules.named && (is_path(name) || strlen(name) > POLICY_NAME_MAX))
 		return no_such(a, name, err);
 	r = name_file(a, name, path, sizeof(path));

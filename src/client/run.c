@@ -122,14 +122,20 @@ static int list_files(struct run *run, struct error *err)
 static void take_preset(struct run *run)
 {
 	const struct presets *all = run->atoll->rules.presets;
+	/* "python@3.10": what is said of that version goes before what is said of the language. */
+	const char *asked = run->request->language ? strchr(run->request->language, '@') : NULL;
 
 	if (!all || !run->language || strcmp(run->policy->name, "default") != 0)
 		return;
 	for (size_t i = 0; i < all->n; i++) {
-		if (strcmp(all->list[i].language, run->language->name) != 0)
+		const struct preset *p = &all->list[i];
+		bool fits = *p->version ? asked && language_version_fits(asked + 1, p->version)
+					: !run->decision.presets;
+
+		if (!fits || strcmp(p->language, run->language->name) != 0)
 			continue;
-		run->decision.presets = &all->list[i].limits;
-		run->decision.presets_set = all->list[i].set;
+		run->decision.presets = &p->limits;
+		run->decision.presets_set = p->set;
 	}
 }
 
@@ -147,6 +153,19 @@ static void parse(void *data)
 	p->r = request_parse(p->root, &p->request, p->err);
 }
 
+/* A limit that was refused is refused with the bounds that this caller has. */
+static void restate(struct run *run, const json_t *root, struct error *err)
+{
+	const char *policy = json_string_value(json_object_get(root, "policy"));
+	struct error unknown = { 0 };
+
+	if (!err || !strstr(err->field, "limits.") || flow_load_policy(run, policy, &unknown) < 0)
+		return;
+	decide_restate(
+		&(struct decision){ .policy = run->policy, .facts = atoll_facts(run->atoll) }, root,
+		err);
+}
+
 int flow_open(struct run *run, json_t *root, struct error *err)
 {
 	struct parsing p = { .root = root, .err = err };
@@ -156,10 +175,12 @@ int flow_open(struct run *run, json_t *root, struct error *err)
 	worker_call(parse, &p);
 	run->request = p.request;
 	r = p.r;
+	if (r < 0)
+		restate(run, root, err);
 	if (r >= 0)
 		r = find_language(run, err);
 	if (r >= 0)
-		r = flow_load_policy(run, err);
+		r = flow_load_policy(run, run->request->policy, err);
 	if (r < 0)
 		return r;
 	run->decision = (struct decision){

@@ -61,7 +61,7 @@ static int take_rules(struct atoll *a, const struct service_options *o)
 	return rules->dir ? 0 : -ENOMEM;
 }
 
-static int take_presets(struct atoll *a, const struct presets *given, struct error *err)
+static int take_presets(struct atoll *a, struct presets *given, struct error *err)
 {
 	struct presets *own;
 
@@ -70,19 +70,24 @@ static int take_presets(struct atoll *a, const struct presets *given, struct err
 	own = malloc(sizeof(*own));
 	if (!own)
 		return no_memory(err);
-	*own = *given;
-	a->rules.presets = own;
-	for (size_t i = 0; i < own->n; i++) {
-		struct preset *p = &own->list[i];
+	for (size_t i = 0; i < given->n; i++) {
+		struct preset *p = &given->list[i];
 		const struct language *lang = NULL;
 		int r = registry_find(a->registry, p->name, &lang, err);
 
-		if (r == -ENOPKG && *p->language)
+		if (r >= 0)
+			p->version[0] = '\0';
+		else if (r == -ENOPKG && *p->language)
 			r = registry_find(a->registry, p->language, &lang, err);
-		if (r < 0)
+		if (r < 0 && r != -ENOPKG) {
+			free(own);
 			return r;
-		(void)snprintf(p->language, sizeof(p->language), "%s", lang->name);
+		}
+		(void)snprintf(p->language, sizeof(p->language), "%s", lang ? lang->name : "");
 	}
+	*err = (struct error){ 0 };
+	*own = *given;
+	a->rules.presets = own;
 	return 0;
 }
 

@@ -40,7 +40,7 @@ struct service_options {
 	const struct limits *defaults, *ceilings;
 	uint32_t defaults_set, ceilings_set;
 	/* By language, below the request's and above the policy `default`'s; names of languages that are not there are refused. */
-	const struct presets *presets; /* NULL: none */
+	struct presets *presets; /* NULL: none; their languages are settled here */
 	/* Callers may name a directory of the host as image that is one of these or lies below one; NULL or empty: none. */
 	const char *const *images;
 	/* A broker answers (up), or is lost. May be NULL. */

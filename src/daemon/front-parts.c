@@ -42,12 +42,26 @@ static void on_broker(void *data, bool up)
 /* What was asked for and is not given, said once. */
 static void note_presets(struct front *f, const struct presets *all)
 {
-	for (size_t i = 0; i < all->n; i++)
-		if (all->list[i].allow_network)
+	for (size_t i = 0; i < all->n; i++) {
+		const struct preset *p = &all->list[i];
+
+		if (!*p->language)
+			log_say(&f->log, LOG_WARNING,
+				"language_config: there is no such language; the entry has no "
+				"effect",
+				LOG_TEXT("language", p->name));
+		else if (*p->version)
+			log_say(&f->log, LOG_WARNING,
+				"language_config: the entry counts for this version only, not for "
+				"the language",
+				LOG_TEXT("language", p->name), LOG_TEXT("of", p->language),
+				LOG_TEXT("version", p->version));
+		if (p->allow_network)
 			log_say(&f->log, LOG_WARNING,
 				"language_config: allow_network has no effect, no sandbox reaches "
 				"other machines",
-				LOG_TEXT("language", all->list[i].name));
+				LOG_TEXT("language", p->name));
+	}
 }
 
 static int open_service(struct front *f, struct error *err)

@@ -111,7 +111,7 @@ struct submission {
 	/* Waited, by a client that does not know 429: it waits as long as a job would, up to queue_max of them; a caller's
 	 * first also beyond that. */
 	bool patient;
-	const char *key;     /* Idempotency-Key of a job, or NULL */
+	const char *key;     /* Idempotency-Key of a job or an announced one, or NULL */
 	int64_t accepted_ns; /* CLOCK_MONOTONIC; 0: now */
 
 	void *data;

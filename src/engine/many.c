@@ -50,9 +50,10 @@ static json_t *row_to_json(const struct history_row *row, bool with_caller)
 	return json_pack(
 		"{s:s, s:s, s:s?, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:s*}", "id",
 		row->id, "status", row->status, "language", row->language, "policy", row->policy,
-		"exit_code", ended ? json_integer(row->exit_code) : json_null(), "created_at",
-		time_to_json(row->created_ns), "started_at", time_to_json(row->started_ns),
-		"ended_at", time_to_json(row->ended_ns), "duration",
+		"exit_code",
+		ended && row->exit_code >= 0 ? json_integer(row->exit_code) : json_null(),
+		"created_at", time_to_json(row->created_ns), "started_at",
+		time_to_json(row->started_ns), "ended_at", time_to_json(row->ended_ns), "duration",
 		seconds_to_json(row->duration_us), "cpu_time", seconds_to_json(row->cpu_us),
 		"memory_peak",
 		row->memory_peak_bytes < 0 ? json_null() : json_integer(row->memory_peak_bytes),

@@ -95,9 +95,10 @@ static void on_output(void *data, enum job_stream stream, const void *bytes, siz
 static void on_stage(void *data, const struct result_stage *stage)
 {
 	struct execution *x = data;
-	json_t *body = json_pack("{s:s, s:s, s:i, s:f}", "name", stage->name, "status",
+	int code = stage->verdict.exit_code;
+	json_t *body = json_pack("{s:s, s:s, s:o, s:f}", "name", stage->name, "status",
 				 status_name(stage->verdict.status), "exit_code",
-				 stage->verdict.exit_code, "duration",
+				 code < 0 ? json_null() : json_integer(code), "duration",
 				 (double)stage->duration_us / 1e6);
 
 	(void)!events_add_control(&x->events, EVENT_STAGE, body, clock_realtime_ns());

@@ -141,7 +141,7 @@ static int check_key(struct engine *e, const struct candidate *c, struct submitt
 	char id[HISTORY_ID];
 	int r;
 
-	if (!in->job || !in->key)
+	if (!in->key)
 		return 0;
 	if (!*c->key_sha256)
 		return no_memory(err);
@@ -221,7 +221,7 @@ static struct execution *make_execution(struct engine *e, const struct candidate
 	x->on_end = in->job ? NULL : in->on_end;
 	x->on_timeout = in->job ? NULL : in->on_timeout;
 	x->on_refused = in->job || in->announced ? NULL : in->on_refused;
-	if (in->job && in->key) {
+	if (in->key) {
 		x->key = strdup(in->key);
 		if (!x->key)
 			return execution_unref(x);
@@ -385,7 +385,7 @@ int engine_submit(struct engine *e, const struct submission *in, struct submitte
 	int r;
 
 	/* Of one that comes without its text nobody knows how large it is. */
-	if (in->job && in->key)
+	if (in->key)
 		worker_call_for(in->text.data ? in->text.len : SIZE_MAX, hash_body, &c);
 	r = check(e, &c, &got, err);
 	if (r == 0)

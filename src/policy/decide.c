@@ -122,6 +122,27 @@ static int check_claims(const struct decision *d, const struct claims *claims, s
 	return 0;
 }
 
+void decide_restate(const struct decision *d, const json_t *root, struct error *err)
+{
+	const char *key = strrchr(err->field, '.');
+	const struct knob *k = key ? knob_find(key + 1) : NULL;
+	const json_t *object = root;
+	struct knob_range range;
+	char field[sizeof(err->field)];
+	size_t stage;
+
+	if (!k)
+		return;
+	memcpy(field, err->field, sizeof(field));
+	if (sscanf(field, "stages[%zu].limits.", &stage) == 1)
+		object = json_array_get(json_object_get(root, "stages"), stage);
+	else if (strncmp(field, "limits.", strlen("limits.")) != 0)
+		return;
+	range = ceiling_of(d, k);
+	(void)!knob_refuse(field, k, json_object_get(json_object_get(object, "limits"), k->key),
+			   &range, err);
+}
+
 static int decide_limits(struct decision *d, struct error *err)
 {
 	const struct request *req = d->request;

@@ -71,6 +71,11 @@ struct decision {
 	uint32_t presets_set; /* … of which these count; below the request's, above the policy's */
 };
 
+/*
+ * What a limit was refused for while the request was read, where only the widest bounds are known, is said again with the caller's
+ * own, the policy's and the host's. Of *d it needs policy and facts; err stays as it is where it is about something else.
+ */
+void decide_restate(const struct decision *d, const json_t *root, struct error *err);
 /* The caller fills request, policy, language, facts and presets of *d; decide() fills the rest or refuses. */
 int decide(struct decision *d, struct error *err) _must_check_;
 /*

@@ -293,19 +293,26 @@ int knob_check(const struct knob *k, const struct knob_claim *claim, const struc
 			   k->none_ok && claim->value == 0 ? ", or none" : "");
 }
 
+static struct knob_range range_of(const struct knob *k, const struct knob_claim *claim)
+{
+	return claim->range ? *claim->range
+			    : (struct knob_range){ k->min, k->max, "is above the maximum of" };
+}
+
 static int check_hard(const struct knob *k, const struct knob_claim *claim, struct error *err)
 {
-	struct knob_range hard = { k->min, k->max, "is above the maximum of" };
+	struct knob_range range = range_of(k, claim);
 
-	return knob_check(k, claim, &hard, err);
+	return knob_check(k, claim, &range, err);
 }
 
 static int refuse_type(const struct knob *k, const struct knob_claim *claim, struct error *err)
 {
+	struct knob_range range = range_of(k, claim);
 	char min[32], max[32];
 
-	knob_format(k, k->min, min, sizeof(min));
-	knob_format(k, k->max, max, sizeof(max));
+	knob_format(k, range.min, min, sizeof(min));
+	knob_format(k, range.max, max, sizeof(max));
 	return error_field(err, claim->field, "%s: %s is not %s (allowed: %s to %s)", claim->field,
 			   claim->given, kinds[k->kind].wanted, min, max);
 }
@@ -369,23 +376,37 @@ static int parse_number(const struct knob *k, const json_t *json, struct knob_cl
 	return check_hard(k, claim, err);
 }
 
+/* Fills claim->value. */
+static int parse_json(const struct knob *k, const json_t *value, struct knob_claim *claim,
+		      struct error *err)
+{
+	if (json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value))
+		return parse_text(k, json_string_value(value), claim, err);
+	if (json_is_number(value))
+		return parse_number(k, value, claim, err);
+	return json_is_null(value) && k->none_ok ? 0 : refuse_type(k, claim, err);
+}
+
 int knob_parse_at(const char *field, const struct knob *k, const json_t *value, int64_t *ret,
 		  struct error *err)
 {
 	struct quoted given = quote_json(value);
 	struct knob_claim claim = { .field = field, .given = given.text };
-	int r = 0;
+	int r = parse_json(k, value, &claim, err);
 
-	if (json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value))
-		r = parse_text(k, json_string_value(value), &claim, err);
-	else if (json_is_number(value))
-		r = parse_number(k, value, &claim, err);
-	else if (!json_is_null(value) || !k->none_ok)
-		r = refuse_type(k, &claim, err);
 	if (r < 0)
 		return r;
 	*ret = claim.value;
 	return 0;
+}
+
+int knob_refuse(const char *field, const struct knob *k, const json_t *value,
+		const struct knob_range *range, struct error *err)
+{
+	struct quoted given = quote_json(value);
+	struct knob_claim claim = { .field = field, .given = given.text, .range = range };
+
+	return parse_json(k, value, &claim, err);
 }
 
 int knob_parse_text(const struct knob *k, const char *text, int64_t *ret, struct error *err)

@@ -28,6 +28,8 @@ struct knob {
 	const char *help;
 };
 
+struct knob_range;
+
 extern const struct knob limit_knobs[];
 extern const size_t limit_knobs_count;
 
@@ -46,6 +48,11 @@ int knob_parse_json(const struct knob *k, const json_t *value, int64_t *ret,
 /* The same for a number that stands elsewhere, with a row of its reader's own: the error's field is as given. */
 int knob_parse_at(const char *field, const struct knob *k, const json_t *value, int64_t *ret,
 		  struct error *err) _must_check_;
+/*
+ * Why a value is refused, as knob_parse_at(), with the bounds of somebody who may have less than the row allows. 0: it is not.
+ */
+int knob_refuse(const char *field, const struct knob *k, const json_t *value,
+		const struct knob_range *range, struct error *err) _must_check_;
 /*
  * A whole {"memory": …} object; unknown keys are refused. Sets members and their bits in *set.
  * cpu_quota (with cpu_period) sets cpus as well, so nobody else needs to know of them.
@@ -72,6 +79,7 @@ struct knob_claim {
 	const char *field; /* "limits.memory" */
 	const char *given; /* "20g" */
 	int64_t value;
+	const struct knob_range *range; /* what they may have; NULL: the row's own bounds */
 };
 struct knob_range {
 	int64_t min, max;

@@ -53,16 +53,17 @@ static const struct key_rule keys[] = {
 	{ "allow_network", read_bool, MEMBER(preset.allow_network) },
 };
 
-/* "python3.10" is python, "javascript-node18" is javascript, "c++17" is c++. */
-static void cut_version(const char *name, char *ret, size_t size)
+/* "python3.10" is python 3.10, "javascript-node18" is javascript node18, "c++17" is c++ 17. */
+static void cut_version(struct preset *p)
 {
+	const char *name = p->name;
 	size_t n = 0;
 
-	for (;
-	     n + 1 < size && (isalpha((unsigned char)name[n]) || name[n] == '+' || name[n] == '#');
-	     n++)
-		ret[n] = name[n];
-	ret[n] = '\0';
+	while (isalpha((unsigned char)name[n]) || name[n] == '+' || name[n] == '#')
+		n++;
+	(void)snprintf(p->language, sizeof(p->language), "%.*s", (int)n, name);
+	n += strspn(name + n, "@-_ ");
+	(void)snprintf(p->version, sizeof(p->version), "%s", name + n);
 }
 
 int presets_parse(const json_t *root, struct presets *ret, struct error *err)
@@ -90,7 +91,7 @@ int presets_parse(const json_t *root, struct presets *ret, struct error *err)
 		if (r < 0)
 			return r;
 		(void)snprintf(e.preset.name, sizeof(e.preset.name), "%s", name);
-		cut_version(name, e.preset.language, sizeof(e.preset.language));
+		cut_version(&e.preset);
 		all.list[all.n++] = e.preset;
 	}
 	*ret = all;

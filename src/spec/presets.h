@@ -18,8 +18,13 @@
 enum { PRESETS_MAX = 64, PRESET_NAME_MAX = 40 };
 
 struct preset {
-	char name[PRESET_NAME_MAX + 1];	    /* as given: "python3.10" */
-	char language[PRESET_NAME_MAX + 1]; /* without its version: "python" */
+	char name[PRESET_NAME_MAX + 1]; /* as given: "python3.10" */
+	char language
+		[PRESET_NAME_MAX +
+		 1]; /* without its version: "python"; "" once it is known that there is none */
+	char version
+		[PRESET_NAME_MAX +
+		 1]; /* "3.10": counts where a request names that version; "": of the language */
 	struct limits limits;
 	uint32_t set; /* knob_bit()s of what is there */
 	bool allow_network;

@@ -275,7 +275,7 @@ static void emit_stages(struct emitter *e, const struct result *res)
 		emit_open(e, '{');
 		member_word(e, "name", s->name);
 		member_word(e, "status", status_name(s->verdict.status));
-		member_integer(e, "exit_code", s->verdict.exit_code);
+		member_count(e, "exit_code", s->verdict.exit_code);
 		emit_signal(e, s->verdict.signal);
 		member_seconds(e, "duration", s->duration_us);
 		member_seconds(e, "cpu_time", cpu_us(&s->usage));
@@ -303,7 +303,7 @@ static void emit_tests(struct emitter *e, const struct result *res)
 		member_word(e, "verdict", t->verdict ? t->verdict : "error");
 		member_boolean(e, "passed", t->passed);
 		member_word(e, "status", status_name(t->run.status));
-		member_integer(e, "exit_code", t->run.exit_code);
+		member_count(e, "exit_code", t->run.exit_code);
 		member_word(e, "stdout", t->stdout_text);
 		member_word(e, "stderr", t->stderr_text);
 		member_seconds(e, "duration", t->duration_us);
@@ -360,7 +360,7 @@ static void emit_head(struct emitter *e, const struct result *res)
 	member_word(e, "language", res->language);
 	member_word(e, "status", status_name(v->status));
 	member_boolean(e, "success", v->status == STATUS_SUCCESS);
-	member_integer(e, "exit_code", v->exit_code);
+	member_count(e, "exit_code", v->exit_code);
 	emit_signal(e, v->signal);
 	emit_cause(e, &v->cause);
 }

@@ -36,7 +36,7 @@ struct cause {
 
 struct verdict { /* what status, exit code and cause say of one stage or of the whole run */
 	enum run_status status;
-	int exit_code; /* -1: nothing ran */
+	int exit_code; /* -1: nothing ran; null in the result */
 	int signal;    /* 0: none */
 	struct cause cause;
 	uint32_t limit_hits; /* bits of cause_kind that were hit though the end was 0 */

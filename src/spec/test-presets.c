@@ -31,6 +31,8 @@ static void test_what_counts(void **state _unused_)
 	assert_int_equal(got.n, 3);
 	assert_string_equal(got.list[0].name, "python3.10");
 	assert_string_equal(got.list[0].language, "python");
+	assert_string_equal(got.list[0].version, "3.10");
+	assert_string_equal(got.list[2].version, "");
 	assert_int_equal(got.list[0].limits.memory_bytes, 300 * MiB);
 	assert_int_equal(got.list[0].set, knob_bit(knob_find("memory")));
 	assert_true(got.list[0].allow_network);

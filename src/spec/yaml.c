@@ -10,6 +10,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "spec/constants.h"
 #include "spec/read.h"
 
 struct frame {
@@ -315,6 +316,67 @@ static bool json_too_deep(const char *text, size_t len)
 	return false;
 }
 
+/* A constant in a tree: a NUL and its name. Of limits it becomes the name, which no limit takes; elsewhere it is refused here. */
+static int settle_constants(const struct reader *r, json_t *tree, bool in_limits)
+{
+	const char *key;
+	json_t *value;
+	void *next;
+	size_t i;
+	int e = 0;
+
+	json_object_foreach_safe(tree, next, key, value)
+	{
+		struct reader at = reader_at(r, key);
+		const char *text = json_string_value(value);
+
+		if (text && json_string_length(value) > 1 && text[0] == '\0' && in_limits)
+			e = json_object_set_new(tree, key, json_string(text + 1));
+		else
+			e = settle_constants(&at, value, strcmp(key, "limits") == 0);
+		if (e < 0)
+			return e;
+	}
+	json_array_foreach(tree, i, value)
+	{
+		struct reader at = reader_index(r, i);
+
+		e = settle_constants(&at, value, false);
+		if (e < 0)
+			return e;
+	}
+	if (json_is_string(tree) && json_string_length(tree) > 1 &&
+	    *json_string_value(tree) == '\0')
+		return reader_refuse(r, "%s is not a number that JSON has",
+				     json_string_value(tree) + 1);
+	return 0;
+}
+
+/* What Python's json module sends for a float that is no number: refused like any bad value, by its key. */
+static int parse_constants(const struct document *doc, json_t **ret, struct error *err)
+{
+	static const char *const marks[JSON_CONSTANTS] = { "\"\\u0000NaN\"", "\"\\u0000Infinity\"",
+							   "\"\\u0000-Infinity\"" };
+	struct reader r = { .err = err };
+	_cleanup_buf_ struct buf text = { 0 };
+	json_t *root;
+	int e;
+
+	if (json_replace_constants((struct span){ doc->text, doc->len }, marks, &text) < 0)
+		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	root = json_loadb(text.data ? text.data : "", text.len,
+			  JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+	if (!root)
+		return 0;
+	e = settle_constants(&r, root, false);
+	if (e < 0) {
+		json_decref(root);
+		return e;
+	}
+	*ret = root;
+	return 1;
+}
+
 int json_parse(const struct document *doc, json_t **ret, struct error *err)
 {
 	json_error_t problem;
@@ -331,6 +393,12 @@ int json_parse(const struct document *doc, json_t **ret, struct error *err)
 		return error_set(err, ERROR_INPUT, ERANGE, "%s:%d:%d: no number is that large: %s",
 				 doc->name, problem.line, problem.column,
 				 quote_text(problem.text).text);
+	if (!root && json_error_code(&problem) == json_error_invalid_syntax) {
+		int e = parse_constants(doc, &root, err);
+
+		if (e < 0)
+			return e;
+	}
 	if (!root)
 		return error_set(err, ERROR_INPUT, EINVAL, "%s:%d:%d: it is not JSON: %s",
 				 doc->name, problem.line, problem.column,

@@ -171,7 +171,7 @@ def refused(web, body):
     answer = web.post("/v1/executions", body)
     assert answer.status == 202, answer
     result = web.wait(answer.json()["id"])
-    assert result["exit_code"] == -1 and result["cause"]["detail"], result
+    assert result["exit_code"] is None and result["cause"]["detail"], result
     return result["status"]
 
 
@@ -205,6 +205,72 @@ def test_idempotency(web):
     answer = twice.getresponse()
     assert answer.status == 400 and json.loads(answer.read())["field"] == "Idempotency-Key"
     twice.close()
+
+
+def test_idempotency_of_waited_ones(web):
+    """The first one's result, also for who asks while it runs; streams too."""
+    body = {"language": "bash", "code": "echo $RANDOM$RANDOM; sleep 0.5; echo done"}
+    key = {"Idempotency-Key": f"waited-{secrets.token_hex(8)}", "Content-Type": "application/json"}
+
+    def send(path="/v1/execute", **more):
+        return web.ask("POST", path, json.dumps({**body, **more}).encode(), key)
+
+    answers = []
+
+    def ask():
+        answer = send()
+        while answer.status == 409:  # it is being accepted
+            assert answer.json()["code"] == "idempotency_pending"
+            answer = send()
+        answers.append(answer)
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [a.status for a in answers] == [200] * 3 and len({a.body for a in answers}) == 1, answers
+    result = answers[0].json()
+    assert result["status"] == "success" and result["stdout"].endswith("done\n"), result
+    assert send().json() == result
+    assert send("/v1/executions").json()["id"] == result["id"]
+    problem(send(code="echo other"), 422, "idempotency_mismatch")
+    for accept in ("text/event-stream", "application/x-ndjson"):
+        again = web.ask("POST", "/v1/execute", json.dumps(body).encode(), {**key, "Accept": accept})
+        assert again.status == 200 and again.headers["content-location"].endswith(result["id"])
+        assert json.dumps(result["stdout"].split()[0])[1:-1].encode() in again.body
+    # A stream's key is known to the next as well.
+    key["Idempotency-Key"] += "-2"
+    stream = web.ask("POST", "/v1/execute", json.dumps(body).encode(), {**key, "Accept": "application/x-ndjson"})
+    last = json.loads(stream.body.splitlines()[-1])["data"]
+    assert send().json() == last
+    problem(web.ask("POST", "/v1/execute", json.dumps(body).encode(), {"Content-Type": "application/json", "Idempotency-Key": "a b"}), 400,
+            field="Idempotency-Key")
+
+
+@quick
+def test_a_refused_one_leaves_its_key(web):
+    key = {"Idempotency-Key": f"refused-{secrets.token_hex(8)}"}
+    problem(web.ask("POST", "/v1/execute", {"language": "klingon", "code": "1"}, key), 400)
+    assert web.ask("POST", "/v1/execute", {"language": "bash", "code": "echo 1"}, key).json()["stdout"] == "1\n"
+
+
+@quick
+def test_limits_name_key_value_and_own_bounds(web, mode, stage):
+    """The same words from the command line and the server, of the ceilings that hold for the caller."""
+    atoll = Atoll(mode, stage)
+    cases = [("timeout", "100000", 100000, "(allowed: 1 ms to 300 s)"), ("timeout", "NaN", float("nan"), "(allowed: 1 ms to 300 s)"),
+             ("timeout", "Infinity", float("inf"), "(allowed: 1 ms to 300 s)"), ("pids", "-1", "-1", "(allowed: 1 to 4096)"),
+             ("memory", "9000g", "9000g", "(allowed: 4 MiB to ")]
+    for name, word, value, bounds in cases:
+        body = json.dumps({"language": "bash", "code": "1", "limits": {name: value}}).encode()
+        answer = web.ask("POST", "/v1/execute", body, {"Content-Type": "application/json"})
+        problem(answer, 400, field=f"limits.{name}")
+        detail = answer.json()["detail"]
+        assert detail.startswith(f"limits.{name}: {word} ") and bounds in detail, detail
+        said = atoll.run(["run", f"--{name}={word}", "-l", "bash", "-c", "1"]).err
+        assert said == f"atoll: {detail}\n"
+    answer = web.ask("POST", "/v1/execute", b'{"language": "bash", "code": NaN}', {"Content-Type": "application/json"})
+    assert answer.status == 400 and answer.json()["detail"].startswith("code: NaN "), answer
 
 
 def test_idempotency_of_many_at_once(web):

@@ -23,8 +23,10 @@ def served(mode, stage, place):
     """Document 004's file, an adaptive timeout of its own, keys that are soon forgotten, one directory of images."""
     languages = place / "languages.json"
     languages.write_text(json.dumps({
-        "python3.10": {"image": "python:3.10-slim", "seccomp_profile": "default.json", "default_memory_mb": 96,
-                       "allow_network": True},
+        "python": {"image": "python:3.11-slim", "seccomp_profile": "default.json", "default_memory_mb": 96},
+        "python3.10": {"image": "python:3.10-slim", "default_memory_mb": 300, "allow_network": True},
+        "python3.11": {"default_memory_mb": 200},
+        "cobol": {"default_memory_mb": 16},
         "bash": {"limits": {"timeout": 0.5}},
     }))
     languages.chmod(0o644)
@@ -47,6 +49,11 @@ def test_memory_of_a_language(served, mode):
     # What a request says goes before; other languages keep the default.
     assert served.web.execute("python", hungry, limits={"memory": "256m"})["status"] == "success"
     assert served.web.execute("perl", "my $b = 'x' x (140 << 20); print length $b")["status"] == "success"
+    # A version's entry counts for who asks for that version.
+    assert served.web.execute("python@3.11", hungry)["status"] == "success"
+    served.daemon.wait_record("language_config: the entry counts for this version only, not for the language", language="python3.10",
+                              of="python", version="3.10")
+    served.daemon.wait_record("language_config: there is no such language; the entry has no effect", language="cobol")
     served.daemon.wait_record("language_config: allow_network has no effect, no sandbox reaches other machines",
                               language="python3.10")
 
@@ -102,7 +109,6 @@ def test_images_from_one_place(served, place):
     ("{", "languages.json"),
     ('{"python": {"memory": 5}}', "python.memory"),
     ('{"python": {"default_memory_mb": 0}}', "python.default_memory_mb"),
-    ('{"cobol": {"default_memory_mb": 64}}', "cobol"),
 ])
 def test_nonsense_is_refused(mode, stage, text, words):
     work = stage.scratch(mode, "nonsense")

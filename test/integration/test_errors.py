@@ -26,8 +26,38 @@ def test_unknown_language(atoll):
 def test_unknown_language_as_json(atoll):
     done = atoll.run(["run", "--json", "-l", "klingon", "-c", "x"])
     result = done.json()
-    assert done.returncode == 127 and result["status"] == "setup_error" and result["exit_code"] == -1
+    assert done.returncode == 127 and result["status"] == "setup_error" and result["exit_code"] is None
     assert result["cause"]["kind"] == "setup" and "klingon" in result["cause"]["detail"]
+
+
+def test_json_is_always_a_result(atoll, work):
+    """Also where --json stands behind what could not be read."""
+    (work / "mystery").write_text("???")
+    (work / "prog.py").write_text("print(1)")
+    (work / "folder").mkdir()
+    prog, none = work / "prog.py", work / "none.py"
+    cases = [([none], 125, "none.py"), ([work / "folder"], 125, "folder"), ([work / "mystery"], 127, "mystery"),
+             ([work / "a\nb.py"], 125, "cannot read"), ([work / ("x" * 300)], 125, "cannot read"), (["-l", "klingon", prog], 127, "klingon"),
+             (["--file", f"a={none}", prog], 125, "none.py"), (["--file", f"../a={prog}", prog], 125, "../a"), (["--bogus", prog], 125, "--bogus"),
+             (["--tests", none, prog], 125, "none.py"), (["--request", none], 125, "none.py"), (["--env", "bad", prog], 125, "bad"),
+             (["--memory", "nan", prog], 125, "limits.memory"), (["--image", none, prog], 125, "none.py"), ([], 125, "nothing to run")]
+    if os.geteuid() != 0:
+        (work / "closed.py").write_text("1")
+        (work / "closed.py").chmod(0)
+        cases.append(([work / "closed.py"], 125, "closed.py"))
+    for words, code, text in cases:
+        for line in (["run", "--json", *words], ["run", *words, "--json"]):
+            done = atoll.run(line)
+            result = done.json()
+            assert (done.returncode, result["status"], result["exit_code"]) == (code, "setup_error", None), (line, done)
+            assert text in result["cause"]["detail"] and done.err == "", (line, done)
+
+
+def test_unknown_variables_are_named(atoll):
+    done = atoll.run(["run", "-l", "bash", "-c", "echo fine"], env={"ATOLL_TOKN": "x", "ATOLL_LIMITS_DEFAULTS_TIMEOUT": "9", "ATOLL_XYZZY": ""})
+    assert (done.returncode, done.out) == (0, "fine\n")
+    assert sorted(done.err.splitlines()) == ["atoll: the variable ATOLL_TOKN means nothing to atoll; did you mean ATOLL_TOKEN?",
+                                             "atoll: the variable ATOLL_XYZZY means nothing to atoll; unset it"]
 
 
 def test_language_cannot_be_told(atoll, work):
@@ -167,7 +197,7 @@ def test_required_layer_missing_is_a_refusal(atoll, work):
     poor = atoll.variant(env={"ATOLL_FORCE_OFF": "landlock"})
     one_sentence(poor.run(["run", "-l", "bash", "--policy", policy, "-c", "echo ran"]), 126, "landlock")
     result = poor.run(["run", "--json", "-l", "bash", "--policy", policy, "-c", "echo ran"]).json()
-    assert result["status"] == "denied" and result["cause"]["kind"] == "policy" and result["exit_code"] == -1
+    assert result["status"] == "denied" and result["cause"]["kind"] == "policy" and result["exit_code"] is None
     assert atoll.run(["run", "-l", "bash", "--policy", policy, "-c", "echo ran"]).stdout == b"ran\n"
 
 

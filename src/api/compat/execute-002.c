@@ -12,6 +12,7 @@
 
 #include "api/compat/fence.h"
 #include "api/compat/unwrap.h"
+#include "spec/constants.h"
 
 enum { OK = 200, BAD_REQUEST = 400, LANGUAGE_MAX = 64 };
 
@@ -179,45 +180,6 @@ static bool is_json_type(const char *type)
 	       strncasecmp(name.data + n - 5, "+json", 5) == 0;
 }
 
-/* How many bytes a word of Python's json module takes here that JSON does not have. */
-static size_t constant_length(struct span rest)
-{
-	static const char *const constants[] = { "NaN", "Infinity", "-Infinity" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(constants); i++) {
-		size_t n = strlen(constants[i]);
-
-		if (rest.len >= n && memcmp(rest.data, constants[i], n) == 0)
-			return n;
-	}
-	return 0;
-}
-
-/* The body with such words as null: neither a number nor a text, so whoever needs one refuses it. */
-static int without_constants(struct span body, struct buf *out)
-{
-	bool quoted = false;
-	int r = 0;
-
-	buf_init(out, body.len * 2);
-	for (size_t i = 0; r == 0 && i < body.len;) {
-		struct span rest = { body.data + i, body.len - i };
-		size_t n = quoted ? 0 : constant_length(rest);
-
-		if (n > 0) {
-			r = buf_puts(out, "null");
-			i += n;
-			continue;
-		}
-		n = quoted && rest.data[0] == '\\' && rest.len > 1 ? 2 : 1;
-		if (n == 1 && rest.data[0] == '"')
-			quoted = !quoted;
-		r = buf_append(out, rest.data, n);
-		i += n;
-	}
-	return r;
-}
-
 static json_t *load(struct span body, json_error_t *problem)
 {
 	return json_loadb(body.data ? body.data : "", body.len,
@@ -226,6 +188,8 @@ static json_t *load(struct span body, json_error_t *problem)
 
 static json_t *decode(struct span body, bool *overflow)
 {
+	/* As null: neither a number nor a text, so where one is needed it is refused. */
+	static const char *const nulls[JSON_CONSTANTS] = { "null", "null", "null" };
 	_cleanup_buf_ struct buf plain = { 0 };
 	json_error_t problem;
 	json_t *root;
@@ -235,7 +199,7 @@ static json_t *decode(struct span body, bool *overflow)
 		body = (struct span){ body.data + 3, body.len - 3 };
 	root = load(body, &problem);
 	*overflow = !root && json_error_code(&problem) == json_error_numeric_overflow;
-	if (root || *overflow || without_constants(body, &plain) < 0)
+	if (root || *overflow || json_replace_constants(body, nulls, &plain) < 0)
 		return root;
 	return load((struct span){ plain.data, plain.len }, &problem);
 }

@@ -159,6 +159,14 @@ static int put_error_001(struct buf *out, const json_t *result)
 	return put_line(out, "", text);
 }
 
+/* Document 001 has -1 where nothing ran. */
+static int exit_code_of(const json_t *result)
+{
+	const json_t *code = json_object_get(result, "exit_code");
+
+	return json_is_integer(code) ? (int)json_integer_value(code) : -1;
+}
+
 static json_t *answer_001(const struct execute_call *call, const json_t *result)
 {
 	_cleanup_buf_ struct buf out = { 0 }, err = { 0 }, error = { 0 };
@@ -172,8 +180,8 @@ static json_t *answer_001(const struct execute_call *call, const json_t *result)
 	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:i, s:f}", "success",
 			 status_is(result, "success"), "stdout", text_of(&out), "stderr",
 			 text_of(&err), "output", text_of(&out), "error", text_of(&error),
-			 "exit_code", (int)json_integer_value(json_object_get(result, "exit_code")),
-			 "time", (double)(int64_t)(duration * 1000 + 0.5) / 1000);
+			 "exit_code", exit_code_of(result), "time",
+			 (double)(int64_t)(duration * 1000 + 0.5) / 1000);
 }
 
 json_t *execute_answer(const struct execute_call *call, const json_t *result)
