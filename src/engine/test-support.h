@@ -117,6 +117,10 @@ static inline int setup_service_at(const char *pool)
 	struct service_options options = { .on_broker = on_up, .data = &fix, .pool = pool };
 	struct error err = { 0 };
 
+	if (fix.unpacker_fd <= 0)
+		fix.unpacker_fd = unpacker_start(&unpacker_defaults);
+	if (fix.unpacker_fd < 0)
+		return -1;
 	fix.log = (struct log){ .fd = -EBADF };
 	fix.audit = (struct log){ .fd = memfd_create("audit", MFD_CLOEXEC) };
 	fix.loop = loop_new();
@@ -165,9 +169,6 @@ static inline int teardown_service(void **state)
 static inline int setup_engine(void **state)
 {
 	(void)state;
-	if (fix.unpacker_fd <= 0)
-		fix.unpacker_fd = unpacker_start(&unpacker_defaults);
-	assert_true(fix.unpacker_fd > 0);
 	fix.options = (struct engine_options){ .unpacker_fd = fix.unpacker_fd,
 					       .running_max = 4,
 					       .queue_max = 100,

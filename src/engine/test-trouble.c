@@ -190,8 +190,10 @@ static void test_full_disk_and_numbers(void **state)
 	close_small_disk(filler);
 }
 
+/* The youngest child of ours: the unpacker was there before. */
 static pid_t broker_pid(void)
 {
+	unsigned long long youngest = 0;
 	pid_t found = 0;
 	DIR *proc = opendir("/proc");
 	const struct dirent *entry;
@@ -199,6 +201,7 @@ static pid_t broker_pid(void)
 	assert_non_null(proc);
 	while ((entry = readdir(proc))) {
 		char path[300], text[512] = "", *at;
+		unsigned long long born = 0;
 		int fd, parent = 0;
 
 		(void)snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
@@ -206,8 +209,12 @@ static pid_t broker_pid(void)
 		if (fd < 0)
 			continue;
 		if (read(fd, text, sizeof(text) - 1) > 0 && (at = strrchr(text, ')')) &&
-		    sscanf(at, ") %*c %d", &parent) == 1 && parent == getpid())
-			(void)sscanf(text, "%d", &found);
+		    sscanf(at,
+			   ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d"
+			   " %*d %*d %*d %llu",
+			   &parent, &born) == 2 &&
+		    parent == getpid() && born >= youngest && sscanf(text, "%d", &found) == 1)
+			youngest = born;
 		(void)fd_close(fd);
 	}
 	(void)closedir(proc);
