@@ -51,6 +51,15 @@ def join():
             complain(error, threading)
 
 
+def flush_io():
+    """flush_io (pythonrun.c), once the program's file has run: exit functions may leave at once. What fails is told of later."""
+    for name in ("stderr", "stdout"):
+        try:
+            getattr(sys, name).flush()
+        except BaseException:
+            pass
+
+
 def end():
     """Ends the process."""
     try:
@@ -75,7 +84,7 @@ class Launch(SystemExit):
     code = None
 
     def __init__(self):
-        super().__init__(Run(end), Run(call_exits), Run(join), Run(untrace), Run(unprofile), Run(None))
+        super().__init__(Run(end), Run(call_exits), Run(join), Run(untrace), Run(unprofile), Run(flush_io), Run(None))
 
 
 class State:
