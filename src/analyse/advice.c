@@ -7,6 +7,8 @@
  */
 #include "analyse/advice.h"
 
+#include "analyse/demand.h"
+
 #include "base/suggest.h"
 #include "spec/knob.h"
 
@@ -203,34 +205,26 @@ static int put_package(struct sentence *s)
 	return r < 0 ? r : buf_puts(s->out, " on the host");
 }
 
-const char *advice_host(const json_t *result)
-{
-	const json_t *denial;
-	size_t i;
-
-	json_array_foreach(json_object_get(result, "denials"), i, denial)
-	{
-		const char *hint = json_string_value(json_object_get(denial, "hint"));
-
-		if (hint && strncmp(hint, "--network ", 10) == 0)
-			return hint + 10;
-	}
-	return NULL;
-}
-
-/* The memory limit in force: asked for, else the default. */
+/* The memory limit in force: asked for, else the default. And what one allocation wanted, where the message says so. */
 static int put_limit(struct sentence *s)
 {
 	const struct knob *k = knob_find("memory");
 	const json_t *asked = json_object_get(json_object_get(s->in->source->request, "limits"),
 					      "memory");
-	int64_t bytes = k->preset;
+	const struct buf *said = &s->in->finding->message;
+	int64_t bytes = k->preset, wanted;
 	char text[32];
+	int r;
 
 	if (asked && knob_parse_json(k, asked, &bytes, NULL) < 0)
 		bytes = k->preset;
 	knob_format(k, bytes, text, sizeof(text));
-	return buf_puts(s->out, text);
+	wanted = demand_in_words((struct span){ said->data, said->len });
+	if (wanted <= bytes)
+		return buf_puts(s->out, text);
+	r = buf_printf(s->out, "%s; ", text);
+	knob_format(k, wanted, text, sizeof(text));
+	return r < 0 ? r : buf_printf(s->out, "%s were asked for at once", text);
 }
 
 /* Without a number "on line " becomes "on that line". */
@@ -263,65 +257,6 @@ static int put_send(struct sentence *s)
 	return r < 0 ? r : buf_puts(s->out, "=PATH` (`files` in a request)");
 }
 
-static bool is_host(unsigned char c)
-{
-	return isalnum(c) || c == '.' || c == '-';
-}
-
-/* An address written in the offending line: http://HOST[:PORT]/ or "HOST", PORT. */
-static bool host_in(struct span line, struct span *ret_host, const char **ret_port)
-{
-	const char *url = line.len > 0 ? memmem(line.data, line.len, "://", 3) : NULL;
-	const char *end = line.data + line.len, *at = url ? url + 3 : line.data;
-
-	*ret_port = url && url > line.data && url[-1] == 's' ? "443" : "80";
-	for (; at < end; at++) {
-		size_t n = 0;
-
-		if (!url && *at != '"' && *at != '\'')
-			continue;
-		at += url ? 0 : 1;
-		while (at + n < end && is_host((unsigned char)at[n]))
-			n++;
-		*ret_host = (struct span){ at, n };
-		if (n > 2 && memchr(at, '.', n))
-			return true;
-		if (url)
-			return false;
-		at += n;
-	}
-	return false;
-}
-
-static int put_host(struct sentence *s)
-{
-	const struct finding *f = s->in->finding;
-	const char *denied = advice_host(s->in->result), *port;
-	char path[FINDING_PATH] = "", digits[8] = "";
-	struct span line, host;
-	size_t n = 0;
-	int r;
-
-	if (denied)
-		return buf_puts(s->out, denied);
-	(void)path_normal(f->file, path);
-	line = source_line(source_text(s->in->source, path), f->line);
-	line.len = MIN(line.len, (size_t)TEXT_LINE_MAX);
-	if (f->line <= 0 || !host_in(line, &host, &port))
-		return buf_puts(s->out, "allow:HOST:PORT");
-	/* A number after it is its port. */
-	for (const char *c = host.data + host.len; c < line.data + line.len && n < 6; c++) {
-		if (isdigit((unsigned char)*c))
-			digits[n++] = *c;
-		else if (n > 0 || !strchr(":\"', )", *c))
-			break;
-	}
-	r = buf_puts(s->out, "allow:");
-	if (r >= 0)
-		r = put_piece(s->out, host);
-	return r < 0 ? r : buf_printf(s->out, ":%s", n > 0 ? digits : port);
-}
-
 static int put_key(struct sentence *s, struct span key)
 {
 	if (key.len == 1 && key.data[0] >= '1' && key.data[0] <= '3')
@@ -334,8 +269,6 @@ static int put_key(struct sentence *s, struct span key)
 		return put_send(s);
 	if (span_is(key, "package"))
 		return put_package(s);
-	if (span_is(key, "host"))
-		return put_host(s);
 	if (span_is(key, "limit"))
 		return put_limit(s);
 	return -ENOENT;
@@ -393,11 +326,7 @@ static const struct advice *find_any(const struct advice_input *in, struct span 
 
 int advice_find(const struct advice_input *in, struct advice_output *ret)
 {
-	static const struct advice network = { NULL, NULL, "network",
-					       "The sandbox has no network: allow the address with "
-					       "`--network {host}` if the policy "
-					       "permits.",
-					       NULL };
+	static const struct advice network = { NULL, NULL, "network", ADVICE_NO_NETWORK, NULL };
 	const struct finding *f = in->finding;
 	struct sentence s = { .in = in, .line = f->line, .out = &ret->text };
 	const struct advice *row = NULL;

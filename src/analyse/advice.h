@@ -18,5 +18,3 @@ struct advice_output {
 
 /* ret->text is the caller's to buf_done(). */
 int advice_find(const struct advice_input *in, struct advice_output *ret) _must_check_;
-/* The address that was refused first, as --network takes it; or NULL. */
-const char *advice_host(const json_t *result);

@@ -119,8 +119,11 @@ static int say_limit(const struct ending_view *v, const struct cause_row *row, s
 				  "The compiler reached its limit of %s: make the program smaller.",
 				  now_text);
 	if (!k->flag || !json_is_number(suggest) || knob_parse_json(k, suggest, &next, NULL) < 0)
-		return buf_printf(out, "The limit of %s is the highest there is: %s.", now_text,
-				  row->advice);
+		return buf_printf(
+			out,
+			"The limit of %s was reached, and a higher one is not to be had or "
+			"would not help: %s.",
+			now_text, row->advice);
 	knob_flag_text(k, next, next_text, sizeof(next_text));
 	return buf_printf(out, "Retry with `%s %s` if %s is too little for it; otherwise %s.",
 			  k->flag, next_text, now_text, row->advice);

@@ -82,10 +82,9 @@ static const struct advice advice[] = {
 	{ "java.io.FileNotFoundException", "%1", "io", "`{1}` cannot be opened: {send}.", NULL },
 	{ "java.nio.file.NoSuchFileException", "%1", "io",
 	  "There is no `{1}` in the sandbox: {send}.", NULL },
-	{ "java.net.*", NULL, "network",
-	  "The sandbox has no network: allow the address with `--network {host}` if the policy "
-	  "permits.",
+	{ "java.net.ConnectException", "Connection refused%s", "network", ADVICE_NO_LISTENER,
 	  NULL },
+	{ "java.net.*", NULL, "network", ADVICE_NO_NETWORK, NULL },
 	{ NULL, "Main method not found in class %1, %s", "link",
 	  "Give class `{1}` a `public static void main(String[] args)`.", NULL },
 	{ NULL, "Could not find or load main class %1", "import",

@@ -62,10 +62,7 @@ static const struct advice advice[] = {
 	  "Make both numbers on line {line} BigInt (`1n`) or both plain.", NULL },
 	{ "TypeError", "Converting circular structure to JSON%s", "type",
 	  "The value contains itself: leave that property out before JSON.stringify.", NULL },
-	{ "TypeError", "fetch failed", "network",
-	  "The sandbox has no network: allow the address with `--network {host}` if the policy "
-	  "permits.",
-	  NULL },
+	{ "TypeError", "fetch failed", "network", ADVICE_NO_NETWORK, NULL },
 	{ "TypeError", NULL, "type", "Check the types of the values on line {line}.", NULL },
 	{ "ReferenceError", "Cannot access '%1' before initialization", "name",
 	  "Move the declaration of `{1}` above line {line}.", NULL },
@@ -120,18 +117,10 @@ static const struct advice advice[] = {
 	{ NULL, "EACCES: permission denied, %2 '%1'", "permission",
 	  "`{1}` may not be used like this in the sandbox: only /sandbox and /tmp can be written.",
 	  NULL },
-	{ NULL, "connect %s %1 - Local%s", "network",
-	  "The sandbox has no network: allow the address with `--network allow:{1}` if the policy "
-	  "permits.",
-	  NULL },
-	{ NULL, "connect E%s %1", "network",
-	  "The sandbox has no network: allow the address with `--network allow:{1}` if the policy "
-	  "permits.",
-	  NULL },
-	{ NULL, "getaddrinfo %2 %1", "network",
-	  "The sandbox has no network, so `{1}` is not found: allow it with `--network allow:{1}` "
-	  "if the policy permits.",
-	  NULL },
+	{ NULL, "connect ECONNREFUSED %1", "network", ADVICE_NO_LISTENER, NULL },
+	{ NULL, "connect %s %1 - Local%s", "network", ADVICE_NO_NETWORK, NULL },
+	{ NULL, "connect E%s %1", "network", ADVICE_NO_NETWORK, NULL },
+	{ NULL, "getaddrinfo %2 %1", "network", ADVICE_NO_NETWORK, NULL },
 	/* esbuild and tsc */
 	{ NULL, "Could not resolve \"./%1\"", "import",
 	  "There is no file `{1}` beside the program: send it along in `files`.", NULL },

@@ -148,14 +148,8 @@ static const struct advice advice[] = {
 	  "The program reads more input than it was given: pass it on standard input (`stdin` in a "
 	  "request).",
 	  NULL },
-	{ "urllib.error.URLError", "%s name resolution%s", "network",
-	  "The sandbox has no network, so no name is found: allow the address with `--network "
-	  "{host}` if the policy permits.",
-	  NULL },
-	{ "socket.gaierror", NULL, "network",
-	  "The sandbox has no network, so no name is found: allow the address with `--network "
-	  "{host}` if the policy permits.",
-	  NULL },
+	{ "urllib.error.URLError", "%s name resolution%s", "network", ADVICE_NO_NETWORK, NULL },
+	{ "socket.gaierror", NULL, "network", ADVICE_NO_NETWORK, NULL },
 	{ "AssertionError", "%1", "assertion",
 	  "The assertion on line {line} does not hold: print the values it compares.", NULL },
 	{ "AssertionError", NULL, "assertion",
@@ -269,14 +263,12 @@ static const struct package_hint packages[] = {
 	{ 0 },
 };
 
-/*
- * The kernel refuses a connection with EACCES, which names no file; that it was a connection is told by
- * the frames.
- */
+/* An error of the system that names no file; that it was about a connection is told by the frames. */
 static void refine(struct finding *f, struct source *src _unused_)
 {
 	bool nameless = f->message.len > 0 && memcmp(f->message.data, "[Errno ", 7) == 0 &&
-			!strchr(f->message.data, '\'');
+			!strchr(f->message.data, '\'') &&
+			!strstr(f->message.data, "Connection refused");
 
 	for (size_t i = 0; nameless && i < f->n_frames; i++)
 		if (span_has(f->frames[i].file, "/socket.py") ||

@@ -85,18 +85,11 @@ static const struct advice advice[] = {
 	  NULL },
 	{ "Errno::ENOENT", "No such file or directory @ %s - %1", "io",
 	  "There is no `{1}` in the sandbox: {send}.", NULL },
+	{ "Errno::ECONNREFUSED", NULL, "network", ADVICE_NO_LISTENER, NULL },
 	{ "Errno::EACCES", "Permission denied - connect(2) for \"%1\" port %2", "network",
-	  "The sandbox has no network: allow the address with `--network allow:{1}:{2}` if the "
-	  "policy permits.",
-	  NULL },
-	{ "Errno::E*", "%s - connect(2) for \"%1\" port %2", "network",
-	  "The sandbox has no network: allow the address with `--network allow:{1}:{2}` if the "
-	  "policy permits.",
-	  NULL },
-	{ "SocketError", NULL, "network",
-	  "The sandbox has no network, so no name is found: allow the address with `--network "
-	  "{host}` if the policy permits.",
-	  NULL },
+	  ADVICE_NO_NETWORK, NULL },
+	{ "Errno::E*", "%s - connect(2) for \"%1\" port %2", "network", ADVICE_NO_NETWORK, NULL },
+	{ "SocketError", NULL, "network", ADVICE_NO_NETWORK, NULL },
 	{ "Errno::E*", "%s @ %s - %1", "permission",
 	  "`{1}` cannot be used like this: only /sandbox and /tmp can be written.", NULL },
 	{ "JSON::ParserError", NULL, "value", "The text is not JSON: print it before parsing.",

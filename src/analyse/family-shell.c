@@ -48,10 +48,7 @@ static const struct advice advice[] = {
 	  "The command `{1}` was killed: most likely it needed more than the memory limit of "
 	  "{limit}.",
 	  NULL },
-	{ NULL, "/dev/tcp/%1/%2: %s", "network",
-	  "The sandbox has no network: allow the address with `--network allow:{1}:{2}` if the "
-	  "policy permits.",
-	  NULL },
+	{ NULL, "/dev/tcp/%1/%2: %s", "network", ADVICE_NO_NETWORK, NULL },
 	{ NULL, "%2: cannot access '%1': No such file or directory", "io",
 	  "There is no `{1}` in the sandbox: {send}.", NULL },
 	{ NULL, "%2: error: Could not open file %1: No such file or directory", "io",

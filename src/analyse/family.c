@@ -19,22 +19,10 @@ const struct advice advice_common[] = {
 	  "The disk limit is reached: write less, or raise `--disk`.", NULL },
 	{ NULL, "%sToo many open files%s", "io",
 	  "Close files that are done with, or raise `--open-files`.", NULL },
-	{ NULL, "%sName or service not known%s", "network",
-	  "The sandbox has no network, so no name is found: allow the address with `--network "
-	  "{host}` if the policy permits.",
-	  NULL },
-	{ NULL, "%sTemporary failure in name resolution%s", "network",
-	  "The sandbox has no network, so no name is found: allow the address with `--network "
-	  "{host}` if the policy permits.",
-	  NULL },
-	{ NULL, "%sNetwork is unreachable%s", "network",
-	  "The sandbox has no network: allow the address with `--network {host}` if the policy "
-	  "permits.",
-	  NULL },
-	{ NULL, "%sConnection refused%s", "network",
-	  "Nobody listens at that address inside the sandbox: start the server first, or allow the "
-	  "address with `--network {host}`.",
-	  NULL },
+	{ NULL, "%sName or service not known%s", "network", ADVICE_NO_NETWORK, NULL },
+	{ NULL, "%sTemporary failure in name resolution%s", "network", ADVICE_NO_NETWORK, NULL },
+	{ NULL, "%sNetwork is unreachable%s", "network", ADVICE_NO_NETWORK, NULL },
+	{ NULL, "%sConnection refused%s", "network", ADVICE_NO_LISTENER, NULL },
 	{ NULL, "%1: No such file or directory", "io", "There is no `{1}` in the sandbox: {send}.",
 	  NULL },
 	{ NULL, "%sNo such file or directory%s", "io",

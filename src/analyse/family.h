@@ -9,7 +9,7 @@
  * One piece of advice. The first row whose type and message fit decides category and suggestion.
  * In texts: {1} {2} {3} what the message's holes took, {near} the word of the program most like {1},
  * {line} the line, {package} how to get module {1}, {send} how to get file {1} there, {limit} the
- * memory limit, {host} an address for --network.
+ * memory limit and, where the program said it, what it asked for.
  */
 struct advice {
 	const char *exception; /* NULL: any; "A*": begins with A */
@@ -19,6 +19,14 @@ struct advice {
 	const char
 		*near; /* said instead where a similar word was found; NULL: none is looked for */
 };
+
+#define ADVICE_NO_NETWORK                                                                          \
+	"The sandbox reaches no other machine, and no setting changes that: send what the "        \
+	"program "                                                                                 \
+	"needs along with `--file NAME=PATH` (`files` in a request)."
+#define ADVICE_NO_LISTENER                                                                         \
+	"Nothing listens at that address inside the sandbox: start the server first. Servers of "  \
+	"the host are out of reach."
 
 struct import_hint {
 	const char *name;      /* "np" */

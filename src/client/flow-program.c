@@ -6,6 +6,8 @@
 #include "client/run.h"
 
 #include "analyse/analyse.h"
+#include "client/retry.h"
+#include "spec/knob.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -125,6 +127,22 @@ void flow_isolation(struct run *run, const struct record_started *start)
 			iso->missing[n++] = layer_name((enum layer)layer);
 }
 
+static void refine_suggestion(struct run *run, struct result_stage *stage)
+{
+	struct cause *cause = &stage->verdict.cause;
+	const struct knob *k = cause->limit_key ? knob_find(cause->limit_key) : NULL;
+	const struct result *res = run->result;
+
+	if (k)
+		retry_refine(cause, &(struct retry_view){
+					    .ceiling = decision_ceiling(&run->decision, k),
+					    .code = run->code,
+					    .out = { res->out.text, res->out.len },
+					    .err = { res->err.text, res->err.len },
+					    .cpu_us = stage->usage.user_us + stage->usage.system_us,
+					    .wall_us = stage->duration_us });
+}
+
 static int fill_stages(struct run *run, const struct execution *in, const struct job_outcome *o)
 {
 	struct result *res = run->result;
@@ -135,6 +153,7 @@ static int fill_stages(struct run *run, const struct execution *in, const struct
 		int r;
 
 		flow_stage(o, i, &in->stages[i], &stage);
+		refine_suggestion(run, &stage);
 		r = flow_add_stage(res, &stage);
 		if (r < 0)
 			return r;

@@ -31,6 +31,11 @@ static struct knob_range ceiling_of(const struct decision *d, const struct knob 
 	return range;
 }
 
+int64_t decision_ceiling(const struct decision *d, const struct knob *k)
+{
+	return ceiling_of(d, k).max;
+}
+
 static int check_layers(struct decision *d, struct error *err)
 {
 	uint32_t missing = layers_missing(d->facts), refused = missing & d->policy->required;

@@ -82,10 +82,13 @@ int decide(struct decision *d, struct error *err) _must_check_;
  * The limits of one stage: the decision's, with the members that the language (compile) or the
  * caller's stage names instead, none above what policy and host allow.
  */
+struct knob;
+
+/* The most that may be asked for here. */
+int64_t decision_ceiling(const struct decision *d, const struct knob *k);
 void decision_stage_limits(const struct decision *d, const struct limits *over, uint32_t set,
 			   struct limits *ret);
 /* For --explain: which rule gave each field. */
-struct knob;
 struct decision_row {
 	const char *field, *value, *rule;
 	const struct knob *knob; /* number is one of these; NULL: value says it all */
