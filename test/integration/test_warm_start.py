@@ -409,3 +409,15 @@ def test_the_jar_is_made_of_its_source():
     with zipfile.ZipFile(ROOT / "runners" / "java" / "start.jar") as jar:
         assert jar.comment.decode() == hashlib.sha256(source).hexdigest(), "run runners/java/make-jar.py"
         assert jar.namelist() == ["atoll/Start.class"]
+
+
+def test_es_modules_by_name(pair, tmp_path):
+    """`.mjs` and `.mts` say what they are; the file keeps its name."""
+    tmp_path.chmod(0o755)
+    for language, suffix, number in (("javascript", "mjs", "1"), ("typescript", "mts", "1 as number")):
+        path = tmp_path / f"program.{suffix}"
+        path.write_text(f"import {{ basename }} from 'path';\nconst one = await Promise.resolve({number});\n"
+                        "console.log(one, basename(import.meta.url), typeof module);\nthrow new Error('end');\n")
+        pair.until_warm(language)
+        cold, warm = ({key: front.result([path]).get(key) for key in ("stdout", "stderr", "exit_code")} for front in (pair.cold, pair.warm))
+        assert warm == cold and cold["stdout"].startswith("1 ") and f"/sandbox/program.{suffix}:4" in cold["stderr"], cold
