@@ -298,7 +298,7 @@ class Program:
 
 
 class Once(Program):
-    """Leaves a line behind whenever it begins, another for each execution. `code` has {0} where that line stands."""
+    """Leaves a file behind, another each time it runs. `code` has {0} where the execution's own word stands."""
 
     def body(self):
         return {**super().body(), "code": self.code.format(f"{random.getrandbits(64):016x}"), "workspace": "tally"}
@@ -319,8 +319,8 @@ GOOD = [
     Program("lua", "print(2 ^ 10)", "1024.0\n", weight=2),
     Program("c", "#include <stdio.h>\nint main(void) { puts(\"compiled\"); }", "compiled\n", weight=1),
     Program("python", "raise ValueError('no')", "", statuses=("error",), weight=1),
-    Once("bash", "echo {0} >> /workspace/begun; sleep 0.1; echo {0}"),
-    Once("python", "open('/workspace/begun', 'a').write('{0}\\n')\nprint('{0}')"),
+    Once("bash", "touch /workspace/{0}.$SRANDOM; sleep 0.1; echo {0}"),
+    Once("python", "import os\nopen('/workspace/{0}.' + os.urandom(8).hex(), 'w').close()\nprint('{0}')"),
 ]
 
 
@@ -501,11 +501,11 @@ def seconds_of(text):
 
 
 def check_once(reef, ledger, results):
-    """Whoever died meanwhile, nothing has begun twice, and what succeeded has begun."""
-    begun = [line for place in (reef.state / "workspaces").glob("*-tally/begun") for line in place.read_text().split()]
-    assert len(set(begun)) == len(begun), f"begun twice: {sorted(line for line in set(begun) if begun.count(line) > 1)[:5]}"
+    """Whichever process died meanwhile, nothing was applied twice, and what succeeded was applied."""
+    begun = [path.name.split(".")[0] for path in (reef.state / "workspaces").glob("*-tally/*.*")]
+    assert len(set(begun)) == len(begun), f"applied twice: {sorted(line for line in set(begun) if begun.count(line) > 1)[:5]}"
     done = {r["stdout"].strip() for id, r in results.items() if isinstance(ledger.accepted[id][0], Once) and r["status"] == "success"}
-    assert done <= set(begun), f"never begun, and yet a success: {sorted(done - set(begun))[:5]}"
+    assert done <= set(begun), f"never applied, and yet a success: {sorted(done - set(begun))[:5]}"
 
 
 def check_results(reef, ledger):

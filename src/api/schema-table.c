@@ -32,6 +32,8 @@ static const struct schema_field execute_request[] = {
 	  "host" },
 	{ "policy", "string", "a name of GET /v1/policies" },
 	{ "workspace", "any", "name of a directory that stays, at /workspace" },
+	{ "commit", "string",
+	  "when what was written there is applied: always (the default), on_success or never" },
 	{ "read_only", "boolean", "only /tmp is writable" },
 	{ "image", "string", "a root directory of the host, where the operator allows it" },
 	{ "tty", "boolean", "the program gets a terminal" },
@@ -108,6 +110,17 @@ static const struct schema_field file[] = {
 	{ 0 },
 };
 
+static const struct schema_field change[] = {
+	{ "path", "string", "below /workspace" },
+	{ "change", "string", "added, changed or removed" },
+	{ "type", "string", "file, directory or link" },
+	{ "size", "integer", "bytes of a file" },
+	{ "sha256", "string?", "of an added or changed file" },
+	{ "conflict", "boolean",
+	  "another run changed it meanwhile; this one, which ended later, won" },
+	{ 0 },
+};
+
 static const struct schema_field files[] = {
 	{ "id", "string", NULL },
 	{ "files", "[File]", NULL },
@@ -161,7 +174,13 @@ static const struct schema_field result[] = {
 	{ "denials", "[object]", NULL },
 	{ "isolation", "Isolation", NULL },
 	{ "network", "[object]", NULL },
-	{ "changes", "[object]", NULL },
+	{ "changes", "[Change]", "what was written to the workspace; absent without one" },
+	{ "changes_omitted", "integer", "how many more there were than are listed" },
+	{ "skipped", "[object]",
+	  "{\"path\", \"reason\"}: what cannot be kept in a workspace, as pipes and links that "
+	  "leave it" },
+	{ "applied", "boolean", "whether the changes were applied, all of them or none" },
+	{ "apply_error", "string", "why not, where it was wanted" },
 	{ "host_calls", "[object]", NULL },
 	{ "timeout_chosen", "any", "of timeout \"adaptive\": value and reason" },
 	{ "labels", "{string}", NULL },
@@ -341,6 +360,7 @@ const struct schema api_schemas[] = {
 	{ "Usage", "The kernel's counters.", usage, "*" },
 	{ "Stage", "One step of a run.", stage, "name status exit_code duration" },
 	{ "File", "A file that a program left.", file, "*" },
+	{ "Change", "What a program changed in its workspace.", change, "*" },
 	{ "Files", "All of them.", files, "*" },
 	{ "Isolation", "What held the program.", isolation, "*" },
 	{ "Result", "What happened.", result, "*-tests" },

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "broker/front.h"
 #include "confine/confine.h"
+#include "sandbox/commit.h"
 #include "sys/fault.h"
 #include "sys/kernel.h"
 
@@ -106,8 +107,7 @@ static void end_all(struct broker *b)
 	pool_close(b->pool);
 	for (struct run *run = b->runs; run; run = run->next[RUN_OF_BROKER])
 		run_kill(run, CAUSE_INTERRUPTED);
-	if (!b->runs)
-		loop_stop(b->loop);
+	broker_may_end(b);
 }
 
 static int front_gone(struct front *front)
@@ -351,6 +351,8 @@ static int open_doors(struct service *s)
 	int r;
 
 	sandbox_host_lift(&s->broker.host);
+	/* What cannot be finished now is tried again, and told, by the next run that uses that workspace. */
+	(void)!commit_recover_all(s->broker.host.workspaces);
 	r = watch_signals(s);
 	if (r == 0)
 		r = fd_set_nonblock(s->listen_fd, true);
@@ -409,13 +411,13 @@ static void service_done(struct service *s)
 	/* There are none unless the loop has failed. */
 	while (b->runs)
 		run_abandon(b->runs);
+	committers_end(b);
 	s->listener = source_free(s->listener);
 	s->signals = source_free(s->signals);
 	s->accept_again = source_free(s->accept_again);
 	s->lifeline = source_free(s->lifeline);
 	s->sweeper = source_free(s->sweeper);
 	s->signal_fd = fd_close(s->signal_fd);
-	disks_free(b);
 	b->pool = pool_free(b->pool);
 	sandbox_destroy(b->spare);
 	sandbox_host_done(&b->host);

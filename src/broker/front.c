@@ -226,7 +226,7 @@ static bool hold(struct client *c, const struct record *rec, int fd)
 }
 
 /* The end of a run whose beginning is held. */
-static int send_whole(struct client *c, const struct record *rec)
+static int send_whole(struct client *c, const struct record *rec, int fd)
 {
 	struct record whole = *rec;
 
@@ -234,7 +234,7 @@ static int send_whole(struct client *c, const struct record *rec)
 	whole.done.started = c->held[0].started;
 	c->n_held = 0;
 	source_set_time(c->held_timer, INT64_MAX);
-	return pass_on(c, &whole, -EBADF);
+	return pass_on(c, &whole, fd);
 }
 
 int front_send(struct front *front, const struct record *rec, int fd)
@@ -248,7 +248,7 @@ int front_send(struct front *front, const struct record *rec, int fd)
 		return 0;
 	if (c->n_held == 1 && rec->kind == RECORD_DONE && c->held[0].kind == RECORD_STARTED &&
 	    c->held[0].job == rec->job)
-		return send_whole(c, rec);
+		return send_whole(c, rec, fd);
 	if (c->n_held > 0)
 		release(c);
 	return pass_on(c, rec, fd);

@@ -14,7 +14,7 @@
  *   USAGE {job}                           ─▶
  *                                      ◀─ USAGE {job, usage}
  *                                      ◀─ FILE {job, path, size} + fd             when collection was asked for
- *                                      ◀─ DONE {job, …}                           exactly one DONE or FAILED a RUN
+ *                                      ◀─ DONE {job, …} [+ changes]               exactly one DONE or FAILED a RUN
  *   the socket closes: the broker kills every run that came over it; one that was forked for it ends.
  *
  * Bells are of a broker that keeps runtimes ready. A front gives requests that are likely to use the same runtime the
@@ -120,6 +120,25 @@ struct record_file {
 	uint32_t mode;
 };
 
+/* What became of what a run wrote to its workspace. */
+enum commit_result {
+	COMMIT_NONE,	  /* it had none that it could write to */
+	COMMIT_APPLIED,	  /* also where there was nothing to apply */
+	COMMIT_DISCARDED, /* as the request wants it */
+	COMMIT_OVER_QUOTA,
+	COMMIT_NO_ROOM, /* on the host's disk */
+	COMMIT_BROKEN,	/* errnum */
+	_COMMIT_RESULT_MAX,
+};
+
+struct record_commit {
+	uint32_t result; /* enum commit_result */
+	int32_t errnum;
+	uint32_t omitted; /* changes that are not in the list */
+	int64_t bytes, inodes, quota_bytes,
+		quota_inodes; /* OVER_QUOTA: what it would hold, and may */
+};
+
 struct record_done {
 	uint32_t stages_run;
 	uint8_t files_truncated; /* collection hit a bound */
@@ -131,6 +150,8 @@ struct record_done {
 	uint8_t has_started, has_stage;
 	struct record_started started;
 	struct record_stage stage;
+	struct record_commit
+		commit; /* a descriptor that comes along is the list of changes (spec/change.h) */
 };
 
 struct record {

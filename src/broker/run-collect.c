@@ -52,4 +52,5 @@ void run_collect(struct run *run, struct collect_report *ret)
 	if (!op)
 		look_at(run->sandbox->work_fd, ret);
 	look_at(run->sandbox->tmp_fd, ret);
+	look_at(run->sandbox->upper_fd, ret);
 }

@@ -10,7 +10,7 @@
  * and the end is pid 1's to tell.
  *
  * The reply leaves before the death, when there is nothing left that the death could change: no other process or thread was
- * ever there, nothing outside the sandbox can be written to, and the scratch file system holds what the caller put there,
+ * ever there, and the scratch file system, on which what is written to a workspace lies as well, holds what the caller put there,
  * untouched. Otherwise it leaves when every process is dead. What the main process prints between its word and its death
  * may be in the result or not.
  */
@@ -81,11 +81,10 @@ static bool was_alone(const struct run *run)
 	return run->ahead.pids_peak > 0 && run->total.pids_peak == run->ahead.pids_peak;
 }
 
-/* A workspace outlives the sandbox, and who has got the reply looks into it at once. */
+/* What it writes from now on, to its workspace, too, goes with the scratch file system. */
 static bool leaves_nothing(const struct run *run)
 {
-	return was_alone(run) && !plan_find(&run->plan.view, OP_WORKSPACE, -1) &&
-	       scratch_is_untouched(run);
+	return was_alone(run) && scratch_is_untouched(run);
 }
 
 static void last_word(struct run *run, int code)
@@ -218,7 +217,7 @@ static int launch(struct run *run)
 	_cleanup_close_ int own = -EBADF;
 	int fds[LAUNCH_FDS_MAX], r;
 
-	run->files_ns = rec.files_ns;
+	run->files_ns = run->space_ns = rec.files_ns;
 	if (run->limits[STAGE_CPU_MS])
 		rec.cpu_seconds = (uint64_t)(run->limits[STAGE_CPU_MS] + 1999) / 1000;
 	r = run_stage_stdio(run, fds, &own);

@@ -115,8 +115,6 @@ void run_watch_started(struct run *run)
 	source_set_time(run->wall_timer,
 			wall_ms ? run->stage_start_ns + (wall_ms + START_MS) * NS_PER_MS
 				: INT64_MAX);
-	if (run_disk_enter(run) < 0)
-		run_kill(run, CAUSE_INTERNAL);
 	(void)on_watch(run, 0);
 }
 

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "sys/kernel.h"
-#include "sys/layer.h"
 
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,7 +16,7 @@
 
 enum { REMOVE_RETRY_MS = 2, REMOVE_TRIES_MAX = 2500, LOOK_MS = 5, DEATHS_MAX = 3 };
 
-static int send_record(struct run *run, struct record *rec, int fd)
+int run_send(struct run *run, struct record *rec, int fd)
 {
 	rec->job = run->job;
 	return front_send(run->front, rec, fd);
@@ -39,19 +38,18 @@ static void run_free(struct run *run)
 
 	run_delist(run);
 	run_unwatch(run);
-	run_disk_leave(run);
 	run_close_stdio(run);
 	sandbox_free(run->sandbox);
 	run_drop_plan(run);
+	(void)fd_close(run->changes_fd);
 	free(run);
-	if (b->closing && !b->runs)
-		loop_stop(b->loop);
+	broker_may_end(b);
 }
 
 static void send_last_stage(struct run *run)
 {
 	if (run->last_stage.kind)
-		(void)send_record(run, &run->last_stage, -EBADF);
+		(void)run_send(run, &run->last_stage, -EBADF);
 	run->last_stage.kind = 0;
 }
 
@@ -64,7 +62,7 @@ void run_conclude(struct run *run, bool settled)
 	if (run->failure.code != ERROR_NONE) {
 		end.kind = RECORD_FAILED;
 		end.failed = run->failure;
-		(void)send_record(run, &end, -EBADF);
+		(void)run_send(run, &end, -EBADF);
 		return;
 	}
 	/* Files come behind the stage that wrote them; without any, one record says it all. */
@@ -80,20 +78,19 @@ void run_conclude(struct run *run, bool settled)
 		.settled = settled,
 		.usage = run->total,
 	};
+	run_commit_report(run, &end.done.commit);
 	end.done.usage.memory_peak_bytes = run->memory_peak_bytes;
 	if (run->last_stage.kind) {
 		end.done.has_stage = true;
 		end.done.stage = run->last_stage.stage;
 	}
-	(void)send_record(run, &end, -EBADF);
+	(void)run_send(run, &end, run->changes_fd);
 }
 
 void run_look_later(struct run *run)
 {
 	source_set_time(run->remove_timer, clock_now_ns() + LOOK_MS * NS_PER_MS);
 }
-
-static int finish(struct run *run);
 
 /* While it runs: whether its streams can be let go of. Then: whether what it leaves can. */
 static int on_remove(void *data, uint32_t events)
@@ -103,7 +100,9 @@ static int on_remove(void *data, uint32_t events)
 
 	(void)events;
 	if (run->state == RUN_COLLECTING)
-		return finish(run);
+		return run_finish(run);
+	if (run->state == RUN_COMMITTING)
+		return 0;
 	if (run->state != RUN_REMOVING) {
 		if (!run_has_launched(run))
 			run_look_later(run);
@@ -132,8 +131,19 @@ static int remove_soon(struct run *run)
 	return 0;
 }
 
-/* Of many that end at once, each in its turn: else their files would be more than a front's bound. */
 static int finish(struct run *run)
+{
+	if (run->state != RUN_COLLECTING && run_commit_begin(run)) {
+		/* The front hears that the program is over: what follows may take longer than it would wait for that. */
+		send_last_stage(run);
+		run->state = RUN_COMMITTING;
+		return 0;
+	}
+	return run_finish(run);
+}
+
+/* Of many that end at once, each in its turn: else their files would be more than a front's bound. */
+int run_finish(struct run *run)
 {
 	if (front_is_behind(run->front)) {
 		run->state = RUN_COLLECTING;
@@ -143,68 +153,6 @@ static int finish(struct run *run)
 	run_conclude(run, false);
 	run->state = RUN_REMOVING;
 	return remove_soon(run);
-}
-
-static void tell_started(struct run *run)
-{
-	const struct sandbox_host *host = &run->broker->host;
-	const struct op *filter = plan_find(&run->plan.view, OP_SECCOMP, -1);
-	enum filter_profile profile = (enum filter_profile)filter->value;
-	struct record rec = { .kind = RECORD_STARTED };
-
-	if (run->started_sent)
-		return;
-	run->started_sent = true;
-	rec.started = (struct record_started){
-		.at_ns = run->stage_start_ns,
-		.landlock_abi = run->prepared.landlock_abi,
-		.user_unique = run->sandbox->id_reserved,
-		.cgroup = (uint8_t)host->facts.cgroup,
-		.proc = !(run->prepared.missing & 1U << LAYER_PROC),
-		.warm = run->warm,
-		.missing = run->prepared.missing,
-	};
-	filter_label(profile, &host->filters[profile], rec.started.seccomp,
-		     sizeof(rec.started.seccomp));
-	(void)send_record(run, &rec, run->sandbox->terminal_fd);
-}
-
-void run_end_stage(struct run *run, const struct report *rep)
-{
-	struct record rec = { .kind = RECORD_STAGE };
-	struct record_stage *s = &rec.stage;
-
-	/* It may have ended before it began. */
-	if (!run->stage_start_ns)
-		run->stage_start_ns = rep->at_ns;
-	tell_started(run);
-	run->stage_running = false;
-	run_watch_ended(run);
-	sandbox_usage(run->sandbox, &run->total);
-	run->sandbox->lone = run->total.pids_peak == 1;
-	usage_subtract(&run->total, &run->ahead);
-	usage_complete(&run->total, rep);
-	run_disk_usage(run, &run->total);
-	/* Where the kernel can, its peak starts anew with each stage's limits. */
-	run->memory_peak_bytes = MAX(run->memory_peak_bytes, run->total.memory_peak_bytes);
-	if (run->total.memory_peak_bytes < 0 && run->memory_peak_bytes > 0)
-		run->total.memory_peak_bytes = run->memory_peak_bytes;
-	s->index = run->stage;
-	s->wait_status = run->wait_status = rep->wait_status;
-	s->exec_errno = rep->kind == REPORT_EXEC_FAILED ? rep->errnum : 0;
-	s->killed_for = run->killed_for;
-	s->start_ns = rep->start_ns ? rep->start_ns : run->stage_start_ns;
-	s->end_ns = rep->at_ns;
-	s->usage = run->total;
-	usage_subtract(&s->usage, &run->base);
-	s->last = s->exec_errno || s->wait_status != 0 || run->killed_for >= 0 ||
-		  run->stage + 1 >= run->n_stages;
-	if (!s->last) {
-		(void)send_record(run, &rec, -EBADF);
-		return;
-	}
-	/* The end follows at once: one wake-up of the front for both. */
-	run->last_stage = rec;
 }
 
 static int start_stage(struct run *run)
@@ -230,18 +178,6 @@ static int start_stage(struct run *run)
 	run->stage_start_ns = 0;
 	run_watch_starting(run);
 	return 0;
-}
-
-/* The program is on its way: init has been told, and asks nobody any more. */
-void run_begin_stage(struct run *run)
-{
-	if (!run->stage_start_ns)
-		run->stage_start_ns = clock_now_ns();
-	run_watch_started(run);
-	tell_started(run);
-	/* Another sandbox would have needed them until now. A program that was there already says when it has got them. */
-	if (!run->warm && run->stage + 1 >= run->n_stages)
-		run_close_stdio(run);
 }
 
 static void next_stage(struct run *run, const struct report *rep)
@@ -286,16 +222,14 @@ static void take_terminal(struct run *run, int fd)
 static void on_prepared(struct run *run, const struct report *rep, int fds[], size_t n_fds)
 {
 	struct error err = { 0 };
+	size_t n_dirs;
 	int r;
 
 	run->state = RUN_RUNNING;
 	run->prepared = *rep;
-	if (rep->n_scratch > 0 && n_fds > 0)
-		run->sandbox->work_fd = TAKE_FD(fds[0]);
-	if (rep->n_scratch > 1 && n_fds > 1)
-		run->sandbox->tmp_fd = TAKE_FD(fds[1]);
-	if (n_fds > rep->n_scratch)
-		take_terminal(run, TAKE_FD(fds[rep->n_scratch]));
+	n_dirs = sandbox_take_dirs(run->sandbox, rep, fds, n_fds);
+	if (n_fds > n_dirs)
+		take_terminal(run, TAKE_FD(fds[n_dirs]));
 	/* Without a terminal its START is in the socket already. */
 	r = run->tty ? start_stage(run) : 0;
 	if (r == 0) {
@@ -338,7 +272,7 @@ static void take_report(struct run *run, const struct report *rep, int fds[], si
 static int read_report(struct run *run)
 {
 	struct report rep;
-	int fds[INIT_SCRATCH_DIRS + 1];
+	int fds[INIT_REPORT_FDS];
 	size_t n_fds = ARRAY_SIZE(fds);
 	ssize_t n = sys_recv_record(run->sandbox->control_fd, &rep, sizeof(rep), fds, &n_fds);
 
@@ -510,6 +444,7 @@ int run_begin(struct run *run, struct error *err)
 	int r = 0;
 
 	run->state = RUN_PREPARING;
+	run->space_ns = clock_realtime_ns();
 	run->sandbox = TAKE_PTR(b->spare);
 	if (!run->sandbox)
 		r = sandbox_create(&b->host, NULL, &run->sandbox, err);
@@ -553,7 +488,7 @@ void run_refuse(struct run *run, const struct error *err)
 		run_fail(run, &rec.failed);
 		return;
 	}
-	(void)send_record(run, &rec, -EBADF);
+	(void)run_send(run, &rec, -EBADF);
 	run_abandon(run);
 }
 
@@ -582,6 +517,7 @@ int run_new(struct front *front, const struct record *record, struct span plan,
 			     .ticket_fd = fds[3],
 			     .plan_fd = fds[4],
 			     .stdio = { fds[0], fds[1], fds[2] },
+			     .changes_fd = -EBADF,
 			     .killed_for = -1 };
 	run_enlist(run);
 	r = run_take_plan(run, plan, &err);

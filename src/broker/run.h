@@ -7,6 +7,7 @@
  *     │ └─▶ PREPARING, in another sandbox: somebody killed it while it was made; three times at most
  *   WAITING for a cell ──its program is there already──▶ RUNNING ──its last word──▶ ENDING, or REMOVING at once (run-warm.c)
  *
+ * What was written to a workspace is applied between ENDING and REMOVING, by a helper process (run-commit.c).
  * Exactly one DONE or FAILED leaves for every RUN that was accepted, at the arrow into REMOVING: every process is dead,
  * counters are read, files are handed over. The cgroup and the mounts go behind it. (Where a program has said its last word
  * and has left nothing to collect, its death is certain but not waited for.)
@@ -49,10 +50,17 @@ struct broker {
 	struct pool *pool;     /* NULL: nothing is kept ready */
 	struct run *runs;
 	struct run *slots[1 << RUN_SLOT_BITS]; /* the same by front and job */
-	struct disk *disks;		       /* workspaces that runs have been in (run-disk.c) */
+	struct committer *committers;	       /* helpers that are at work (run-commit.c) */
 	int files_max; /* no run begins that comes with a descriptor of this number or higher */
 	bool closing;  /* end when the last run is freed */
 };
+
+/* Nothing is left to do for a broker that is closing. */
+static inline void broker_may_end(struct broker *b)
+{
+	if (b->closing && !b->runs && !b->committers)
+		loop_stop(b->loop);
+}
 
 /* One record, with a descriptor unless fd is negative. To nobody once the front is gone (NULL). */
 int front_send(struct front *front, const struct record *rec, int fd);
@@ -61,12 +69,16 @@ const struct bell *front_bell(struct front *front, uint32_t number, int cpu);
 /* So much waits for it to read that more should wait until it has. */
 bool front_is_behind(struct front *front);
 
-/* COLLECTING: everybody is dead, and files wait until the front has caught up. */
+/*
+ * COMMITTING: every process is dead, and a helper applies what was written to the workspace. COLLECTING: files wait until the front
+ * has caught up.
+ */
 enum run_state {
 	RUN_WAITING,
 	RUN_PREPARING,
 	RUN_RUNNING,
 	RUN_ENDING,
+	RUN_COMMITTING,
 	RUN_COLLECTING,
 	RUN_REMOVING
 };
@@ -112,16 +124,15 @@ struct run {
 	struct report prepared;
 	struct usage
 		ahead; /* counters when the run got its sandbox: what was used before is not its own */
-	struct usage base;		/* counters when the stage began */
-	struct usage total;		/* counters when it ended */
-	int64_t memory_peak_bytes;	/* of all stages */
-	int64_t cpu_us;			/* when it was killed */
-	struct disk *disk;		/* its workspace, while it runs; NULL: none */
-	bool disk_full;			/* that is why it was ended */
-	int64_t disk_bytes, disk_files; /* what was in it already when this one began */
-	int64_t disk_blind_ns; /* it could not be counted then: until when it may stay so; 0: it could */
-	struct error failure;	  /* code ERROR_NONE: none */
-	struct record last_stage; /* its STAGE, until the end is sent; kind 0: none */
+	struct usage base;	     /* counters when the stage began */
+	struct usage total;	     /* counters when it ended */
+	int64_t memory_peak_bytes;   /* of all stages */
+	int64_t cpu_us;		     /* when it was killed */
+	int64_t space_ns;	     /* CLOCK_REALTIME: since when it sees its workspace */
+	struct record_commit commit; /* what became of what it wrote there; kind 0: nothing yet */
+	int changes_fd;		     /* the list of it, or -EBADF */
+	struct error failure;	     /* code ERROR_NONE: none */
+	struct record last_stage;    /* its STAGE, until the end is sent; kind 0: none */
 	int remove_tries;
 };
 
@@ -139,18 +150,23 @@ struct run *run_find(const struct front *front, uint32_t job);
 /* Its front is gone. */
 void run_orphan(struct run *run);
 
-/* run.c, for run-warm.c. */
+/* run.c, for the files beside it. */
+int run_send(struct run *run, struct record *rec, int fd); /* to its front; fd negative: none */
 int run_begin(struct run *run, struct error *err) _must_check_; /* in a sandbox of its own making */
 int run_go_on(struct run *run,
 	      struct error *err) _must_check_; /* in one that begins with its plan's first part */
 int run_watch_sandbox(struct run *run) _must_check_;
 void run_unwatch(struct run *run);
-void run_begin_stage(struct run *run);
-void run_end_stage(struct run *run, const struct report *rep);
 /* The front is told of the end; settled: all output is in the pipes, and there are no files to collect. */
 void run_conclude(struct run *run, bool settled);
+/* Its workspace is settled: files are handed over and the front is told. */
+int run_finish(struct run *run);
 /* Ends a run that has no sandbox to watch with an error, and frees it. */
 void run_refuse(struct run *run, const struct error *err);
+
+/* run-stage.c */
+void run_begin_stage(struct run *run);
+void run_end_stage(struct run *run, const struct report *rep);
 
 /* run-plan.c. `bytes` are copied; empty: it is in plan_fd. */
 int run_take_plan(struct run *run, struct span bytes, struct error *err) _must_check_;
@@ -186,12 +202,12 @@ void run_watch_starting(struct run *run);    /* a stage was told to start */
 void run_watch_started(struct run *run);     /* its program runs */
 void run_watch_ended(struct run *run);	     /* it has ended */
 
-/* run-disk.c. From when its program runs until it has ended: its workspace is looked after. */
-int run_disk_enter(struct run *run) _must_check_;
-void run_disk_leave(struct run *run);
-/* What ran full there has no room left here, too. */
-void run_disk_usage(const struct run *run, struct usage *usage);
-void disks_free(struct broker *b);
+/* run-commit.c. Every process is dead: true when there is something to apply or list, and run_finish() will be called later. */
+bool run_commit_begin(struct run *run);
+/* What became of it; zeros for a run that has nothing to do with a workspace. */
+void run_commit_report(const struct run *run, struct record_commit *ret);
+/* Waits for helpers that are still at work. */
+void committers_end(struct broker *b);
 
 /* run-usage.c. */
 void usage_subtract(struct usage *usage, const struct usage *before);

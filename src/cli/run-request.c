@@ -178,6 +178,14 @@ static int apply_read_only(void *data, const struct option *self _unused_,
 	return set_new(o->overrides, "read_only", json_true(), err);
 }
 
+static int apply_discard(void *data, const struct option *self _unused_, const char *value _unused_,
+			 struct error *err)
+{
+	struct run_options *o = data;
+
+	return set_text(o->overrides, "commit", "never", err);
+}
+
 static int apply_tty(void *data, const struct option *self _unused_, const char *value _unused_,
 		     struct error *err)
 {
@@ -221,6 +229,9 @@ static const struct option run_rows[] = {
 	{ "--read-only", 0, NULL, "only /tmp is writable", apply_read_only, 0 },
 	{ "--workspace", 0, "NAME", "a directory that stays, mounted at /workspace", apply_text,
 	  0 },
+	{ "--commit", 0, "WHEN",
+	  "apply what it wrote there: always (the default), on_success or never", apply_text, 0 },
+	{ "--discard", 0, NULL, "apply nothing: --commit never", apply_discard, 0 },
 	{ "--network", 0, "MODE", "none (the default): only loopback; off: no sockets", apply_text,
 	  0 },
 	{ "--policy", 0, "NAME|FILE", "the policy to run under [default]", apply_text, 0 },

@@ -209,7 +209,12 @@ static int fill_result(struct run *run, const struct execution *in, const struct
 		return 0;
 	res->usage = o->done.usage;
 	res->files_truncated = o->done.files_truncated;
-	r = fill_stages(run, in, o);
+	r = flow_take_changes(res, o);
+	if (r >= 0)
+		r = fill_stages(run, in, o);
+	if (r >= 0 && res->verdict.status == STATUS_SUCCESS &&
+	    o->done.commit.result == COMMIT_OVER_QUOTA)
+		res->verdict.limit_hits |= UINT32_C(1) << CAUSE_DISK;
 	if (r >= 0)
 		flow_find_error(run, run->request->n_stages > 0
 					     ? res->stages[res->n_stages - 1].name

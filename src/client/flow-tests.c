@@ -171,7 +171,8 @@ static int run_test(struct testing *t, size_t index, struct error *err)
 	if (o->error.code != ERROR_NONE) {
 		*err = o->error;
 		r = -o->error.errnum;
-	} else if (judge(t, o, &test->expected, &res->tests[res->n_tests]) < 0) {
+	} else if (flow_take_changes(res, o) < 0 ||
+		   judge(t, o, &test->expected, &res->tests[res->n_tests]) < 0) {
 		r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	} else {
 		res->n_tests++;

@@ -7,6 +7,7 @@
 #include "client/pool.h"
 
 #include "base/fd.h"
+#include "base/parse.h"
 #include "broker/broker.h"
 #include "client/data.h"
 #include "client/warm.h"
@@ -89,6 +90,26 @@ static int workspaces_path(char **ret)
 	return r == -ENOMEM ? r : 0;
 }
 
+/* 0, or what the variable says if that is a bound: as the daemon's setting of the same name. */
+static int64_t bound_of(const char *variable, int64_t preset)
+{
+	const char *text = getenv(variable);
+	int64_t bound;
+
+	if (text && strcmp(text, "none") == 0)
+		return 0;
+	return text && parse_size(text, &bound) == 0 && bound > 0 ? bound : preset;
+}
+
+static struct workspace_place workspaces_below(const char *path)
+{
+	return (struct workspace_place){
+		.path = path,
+		.quota_bytes = bound_of("ATOLL_WORKSPACES_BYTES", WORKSPACE_BYTES),
+		.quota_inodes = bound_of("ATOLL_WORKSPACES_FILES", WORKSPACE_INODES),
+	};
+}
+
 /* The caller's word, $ATOLL_POOL, the usual place. "" and "off" mean never. */
 static int find_path(const char *option, char **ret)
 {
@@ -138,7 +159,7 @@ struct link *broker_connect(const struct broker_choice *c)
 static int serve(void *data, int fd)
 {
 	const struct broker_choice *c = data;
-	const struct workspace_place workspaces[] = { { NULL, c->workspaces }, { NULL, NULL } };
+	const struct workspace_place workspaces[] = { workspaces_below(c->workspaces), { 0 } };
 	const struct broker_options options = {
 		.front_fd = fd,
 		.listen_fd = -EBADF,
@@ -339,7 +360,7 @@ static int pool_serve(const struct atoll_pool_options *o, struct error *err)
 
 	if (r >= 0 && workspaces_path(&choice.workspaces) < 0)
 		r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-	workspaces[0].path = choice.workspaces;
+	workspaces[0] = workspaces_below(choice.workspaces);
 	if (r >= 0)
 		r = registry_new(data_dir, &reg, err);
 	if (r >= 0)

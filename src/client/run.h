@@ -215,6 +215,9 @@ int flow_add_stage(struct result *res, const struct result_stage *stage) _must_c
 /* Which layers held the run, from what the broker reported. */
 void flow_isolation(struct run *run, const struct record_started *start);
 
+/* flow-changes.c: what it did to its workspace */
+int flow_take_changes(struct result *res, const struct job_outcome *o) _must_check_;
+
 /* flow-files.c: what a program left behind */
 int flow_open_output(struct run *run, struct error *err) _must_check_;
 bool flow_wants_files(const struct run *run);

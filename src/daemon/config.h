@@ -93,8 +93,9 @@ struct config {
 	int64_t callback_timeout_ms, callback_attempts;
 
 	/* Warm runtimes, kept by the broker */
-	int64_t pool_memory_bytes; /* 0: a 16th of the host's, 1 GiB at most */
-	int64_t pool_spares;	   /* of one kind; 0: none */
+	int64_t workspace_bytes, workspace_files; /* of each; 0: no bound */
+	int64_t pool_memory_bytes;		  /* 0: a 16th of the host's, 1 GiB at most */
+	int64_t pool_spares;			  /* of one kind; 0: none */
 
 	/* Logs */
 	int32_t log_format;	 /* enum log_format */

@@ -134,7 +134,8 @@ static int open_engine(struct front *f, struct error *err)
 		.alert_window_ms = c->alert_window_ms,
 		.adaptive_factor_milli = c->adaptive_factor_milli,
 		.adaptive_min_ms = c->adaptive_min_ms,
-		.shared_workspace = CONFIG_EXECUTE_WORKSPACE,
+		/* Callers that can be told apart have each their own. */
+		.shared_workspace = *c->token_file ? NULL : CONFIG_EXECUTE_WORKSPACE,
 	};
 
 	return engine_new(&options, &f->parts->engine, err);

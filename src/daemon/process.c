@@ -91,10 +91,10 @@ static void list_workspaces(const struct config *c, const char *all, struct work
 	size_t n = 0;
 
 	if (*c->output_data_path)
-		ret[n++] = (struct workspace_place){ CONFIG_EXECUTE_WORKSPACE,
-						     c->output_data_path };
-	ret[n++] = (struct workspace_place){ NULL, all };
-	ret[n] = (struct workspace_place){ NULL, NULL };
+		ret[n++] = (struct workspace_place){ CONFIG_EXECUTE_WORKSPACE, c->output_data_path,
+						     c->workspace_bytes, c->workspace_files };
+	ret[n++] = (struct workspace_place){ NULL, all, c->workspace_bytes, c->workspace_files };
+	ret[n] = (struct workspace_place){ 0 };
 }
 
 /* The last words of a child that did not get far. */

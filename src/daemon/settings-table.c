@@ -2,6 +2,8 @@
 /* See settings.h. doc/atoll.yaml.example shows all of it, and a test holds the two together. */
 #include "daemon/settings.h"
 
+#include "client/pool.h"
+
 #define SECONDS(n)     ((n)*MS_PER_SEC)
 #define HOURS(n)       SECONDS((n)*3600LL)
 #define OFFSET(member) .offset = offsetof(struct config, member)
@@ -53,6 +55,12 @@ const struct setting settings[] = {
 	  .help = "directories below which callers may choose an image" },
 	{ "output_data_path", "--output-data-path", "DIR", SETTING_PATH, OFFSET(output_data_path),
 	  .preset = "", .help = "/workspace of POST /execute [in the state directory]" },
+	{ "workspaces.bytes", NULL, NULL, SETTING_NUMBER, OFFSET(workspace_bytes),
+	  .number = OR_NONE(KNOB_SIZE, MiB, 1024 * 1024 * GiB, WORKSPACE_BYTES),
+	  .help = "what one workspace may hold" },
+	{ "workspaces.files", NULL, NULL, SETTING_NUMBER, OFFSET(workspace_files),
+	  .number = OR_NONE(KNOB_COUNT, 1, 1000000000, WORKSPACE_INODES),
+	  .help = "and in how many files and directories" },
 	{ "language_config", NULL, NULL, SETTING_PATH, OFFSET(language_config), .preset = "",
 	  .help = "JSON file of document 004 with defaults by language" },
 	{ "user", "--user", "NAME", SETTING_TEXT, OFFSET(user), .preset = "",

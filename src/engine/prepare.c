@@ -254,7 +254,7 @@ static json_t *own_name(const struct execution *x, const json_t *given, struct e
 	return json_sprintf("%.*s-%s", OWNER_CHARS, hash, text);
 }
 
-/* Callers share no workspace but the one of POST /execute: the same name is another directory. The operator's are as named. */
+/* Callers share no workspace but that of engine_options: the same name is another directory. The operator's are as named. */
 static int own_workspace(const struct execution *x, struct prepared *p, struct error *err)
 {
 	json_t *given = json_object_get(p->request, "workspace"), *name, *copy;

@@ -26,14 +26,14 @@ struct lines {
 	bool cut;
 };
 
-struct change {	 /* one line of the answer */
-	char op; /* ' ', '-', '+' */
+struct line_change { /* one line of the answer */
+	char op;     /* ' ', '-', '+' */
 	struct span line;
 	size_t at_a, at_b; /* lines of either text before it */
 };
 
 struct script {
-	struct change *list;
+	struct line_change *list;
 	size_t n;
 };
 
@@ -82,9 +82,9 @@ static bool same(struct line a, struct line b)
 
 static void push(struct script *s, char op, struct line line)
 {
-	struct change *before = s->n > 0 ? &s->list[s->n - 1] : NULL;
+	struct line_change *before = s->n > 0 ? &s->list[s->n - 1] : NULL;
 
-	s->list[s->n++] = (struct change){
+	s->list[s->n++] = (struct line_change){
 		.op = op,
 		.line = line.text,
 		.at_a = before ? before->at_a + (before->op != '+') : 0,
@@ -168,7 +168,7 @@ static int print_hunk(const struct script *s, size_t from, size_t to, struct buf
 	r = buf_printf(text, "@@ -%zu,%zu +%zu,%zu @@\n", s->list[from].at_a + (in_a > 0), in_a,
 		       s->list[from].at_b + (in_b > 0), in_b);
 	for (size_t i = from; i < to && r >= 0; i++) {
-		const struct change *c = &s->list[i];
+		const struct line_change *c = &s->list[i];
 
 		r = buf_append(text, &c->op, 1);
 		if (r >= 0)

@@ -11,7 +11,7 @@
  *   DEV [+ a mount of /dev]  ─▶     (when the plan has one)
  *   WORKSPACE [+ a mount]    ─▶     (when the plan has one; without a mount the child makes it)
  *   REST + plan              ─▶     (when the first plan was partial: it is this one up to the pivot)
- *                            ◀─     PREPARED + work, tmp [, terminal]     or FAILED
+ *                            ◀─     PREPARED + work, tmp [, upper] [, terminal]   or FAILED
  *   ◀─     ADOPTED                               only where the program is there already
  *   START {stage} [+ 0,] + 1, 2 [, ticket] ─▶ (not there: then the program has a socket of its own)
  *   SIGNAL {signo}           ─▶     any time after
@@ -33,6 +33,8 @@ enum { INIT_EXTRA_MAX = 3, INIT_FD_EXTRA = 100 };
 
 /* Directories of scratch that PREPARED hands over: work, tmp. */
 enum { INIT_SCRATCH_DIRS = 2 };
+/* All of its descriptors: with the upper directory of the workspace, and the terminal. */
+enum { INIT_REPORT_FDS = INIT_SCRATCH_DIRS + 2 };
 
 enum command_kind {
 	COMMAND_JOIN = 1,
@@ -80,10 +82,10 @@ struct report {
 	int64_t start_ns, at_ns; /* CLOCK_MONOTONIC: when the stage began, and now */
 	/* PREPARED */
 	int32_t landlock_abi;
-	uint32_t missing; /* bits of enum layer */
-	uint32_t
-		n_scratch; /* descriptors of scratch directories that came along, the terminal's behind them */
-	char step[32]; /* FAILED: what was being done when it was no operation */
+	uint32_t missing;   /* bits of enum layer */
+	uint32_t n_scratch; /* descriptors of scratch directories that came along */
+	uint32_t has_upper; /* the workspace's upper directory's behind them, the terminal's last */
+	char step[32];	    /* FAILED: what was being done when it was no operation */
 	/* EXITED: of everything init has reaped so far */
 	int64_t user_us, system_us, max_rss_bytes, read_bytes, write_bytes;
 };

@@ -189,13 +189,9 @@ static void add_work(struct builder *b, const struct plan_input *in)
 	if (in->build_scratch)
 		add(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 },
 		    (struct op_args){ .a = "build", .b = SANDBOX_BUILD });
-	/* It stays when the sandbox is gone; what a run may fill of the one it may fill of the other. */
+	/* What is written there lies on scratch, too, until the run has ended. */
 	if (d->workspace)
-		add(b,
-		    (struct op){ .kind = OP_WORKSPACE,
-				 .flags = d->workdir ? OP_WORKDIR : 0,
-				 .value = d->limits.disk_bytes,
-				 .value2 = d->limits.files },
+		add(b, (struct op){ .kind = OP_WORKSPACE, .flags = d->workdir ? OP_WORKDIR : 0 },
 		    (struct op_args){ .a = d->workspace, .b = SANDBOX_SPACE });
 	add(b, (struct op){ .kind = OP_PROC }, (struct op_args){ .b = "/proc" });
 	if (d->network != NETWORK_OFF)
@@ -243,16 +239,14 @@ static void add_paths(struct builder *b, const struct plan_input *in)
 	if (in->build_scratch && !d->read_only)
 		add_landlock(b, SANDBOX_BUILD, write, no_tcp);
 	if (d->workspace && !d->read_only)
-		add_landlock(b, SANDBOX_SPACE, ACCESS_READ | ACCESS_STORE, no_tcp);
+		add_landlock(b, SANDBOX_SPACE, write, no_tcp);
 	add_landlock(b, "/dev/shm", write, no_tcp);
 	add_landlock(b, "/dev", ACCESS_DEVICE, no_tcp);
 }
 
 static enum filter_profile filter_of(const struct decision *d)
 {
-	if (d->network == NETWORK_OFF)
-		return FILTER_OFF;
-	return d->workspace && !d->read_only ? FILTER_WORKSPACE : FILTER_DEFAULT;
+	return d->network == NETWORK_OFF ? FILTER_OFF : FILTER_DEFAULT;
 }
 
 static void add_readonly(struct builder *b, const char *target)
@@ -410,6 +404,9 @@ int plan_build(const struct plan_input *in, struct plan *ret, struct error *err)
 		    (struct op){ .kind = OP_COLLECT,
 				 .value = COLLECT_FILES_MAX,
 				 .value2 = in->decision->limits.disk_bytes },
+		    (struct op_args){ 0 });
+	if (in->decision->workspace && !in->decision->read_only)
+		add(&b, (struct op){ .kind = OP_COMMIT, .value = in->decision->commit },
 		    (struct op_args){ 0 });
 	if (in->warm)
 		add_warm(&b, in->warm);

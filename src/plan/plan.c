@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 
 #include "plan/filter.h"
+#include "spec/change.h"
 
 #include <string.h>
 #include <sys/resource.h>
@@ -23,8 +24,7 @@ const struct op_info op_table[_OP_MAX] = {
 	[OP_TMPFS] = { "tmpfs", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, BYTES_MAX, COUNT_MAX, 8 },
 	[OP_SCRATCH] = { "scratch", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, BYTES_MAX, COUNT_MAX, 1 },
 	[OP_SCRATCH_DIR] = { "scratch-dir", PHASE_PREPARE, SPAN_NAME, SPAN_TARGET, 0, 0, 4 },
-	[OP_WORKSPACE] = { "workspace", PHASE_PREPARE, SPAN_NAME, SPAN_TARGET, BYTES_MAX, COUNT_MAX,
-			   1 },
+	[OP_WORKSPACE] = { "workspace", PHASE_PREPARE, SPAN_NAME, SPAN_TARGET, 0, 0, 1 },
 	[OP_DEV] = { "dev", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 0, 0, 1 },
 	[OP_DEVPTS] = { "devpts", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 1, 0, 1 },
 	[OP_PROC] = { "proc", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 0, 0, 1 },
@@ -33,10 +33,11 @@ const struct op_info op_table[_OP_MAX] = {
 	[OP_FILE] = { "file", PHASE_PREPARE, SPAN_BYTES, SPAN_TARGET, 0, 0, 8192 },
 	[OP_READONLY] = { "readonly", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 0, 0, 8 },
 	[OP_RLIMIT] = { "rlimit", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, 15, INT64_MAX, 16 },
-	[OP_LANDLOCK] = { "landlock", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 15, 1, 16 },
+	[OP_LANDLOCK] = { "landlock", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 7, 1, 16 },
 	[OP_REQUIRE] = { "require", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, UINT32_MAX, 0, 1 },
 	[OP_SECCOMP] = { "seccomp", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, _FILTER_MAX - 1, 0, 1 },
 	[OP_COLLECT] = { "collect", PHASE_LAUNCH, SPAN_NONE, SPAN_NONE, COUNT_MAX, BYTES_MAX, 1 },
+	[OP_COMMIT] = { "commit", PHASE_LAUNCH, SPAN_NONE, SPAN_NONE, _COMMIT_WHEN_MAX - 1, 0, 1 },
 	[OP_STAGE] = { "stage", PHASE_LAUNCH, SPAN_NAME, SPAN_NONE, 0, 0, PLAN_STAGES_MAX },
 	[OP_ARG] = { "arg", PHASE_LAUNCH, SPAN_TEXT, SPAN_NONE, 0, 0, 16384 },
 	[OP_ENV] = { "env", PHASE_LAUNCH, SPAN_TEXT, SPAN_NONE, 0, 0, 16384 },
@@ -173,13 +174,14 @@ static int print_numbers(const struct op *op, const struct op_info *info, struct
 	case OP_RLIMIT:
 		return buf_printf(out, " %s %lld", rlimit_name(op->value), (long long)op->value2);
 	case OP_LANDLOCK:
-		return buf_printf(out, "%s%s%s%s%s", op->value & ACCESS_READ ? " read" : "",
+		return buf_printf(out, "%s%s%s%s", op->value & ACCESS_READ ? " read" : "",
 				  op->value & ACCESS_WRITE ? " write" : "",
-				  op->value & ACCESS_STORE ? " store" : "",
 				  op->value & ACCESS_DEVICE ? " device" : "",
 				  op->value2 ? ", no tcp" : "");
 	case OP_WARM:
 		return buf_puts(out, op->value == WARM_FORK ? " fork" : " start");
+	case OP_COMMIT:
+		return buf_printf(out, " %s", commit_when_name((enum commit_when)op->value));
 	case OP_SECCOMP:
 		return buf_printf(out, " %s", filter_profile_name((enum filter_profile)op->value));
 	default:

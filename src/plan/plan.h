@@ -35,10 +35,10 @@ enum op_kind {
 	OP_TMPFS,    /* b: target; value: bytes, value2: inodes; mode */
 	OP_SCRATCH,  /* value: bytes, value2: inodes; the one tmpfs of work directory and /tmp */
 	OP_SCRATCH_DIR, /* a: name inside scratch, b: target; mode */
-	OP_WORKSPACE, /* a: name of a workspace, b: target; value: bytes, value2: inodes it may hold */
+	OP_WORKSPACE, /* a: name of a workspace, b: target; seen through a layer that lies on scratch */
 	OP_DEV,	      /* b: target */
-	OP_DEVPTS,    /* b: target; own instance; value: 1 the program gets a terminal of it */
-	OP_PROC,      /* b: target; subset=pid */
+	OP_DEVPTS,   /* b: target; own instance; value: 1 the program gets a terminal of it */
+	OP_PROC,     /* b: target; subset=pid */
 	OP_LOOPBACK, /* bring lo up */
 	OP_PIVOT,    /* the new root becomes /; the old one is gone */
 	OP_FILE,     /* a: bytes, b: target below a scratch or tmpfs target; mode */
@@ -54,6 +54,7 @@ enum op_kind {
 	OP_STDIN,   /* a: bytes given as standard input instead of the caller's stream */
 	OP_LIMIT,   /* value: enum stage_limit, value2: amount */
 	OP_COLLECT, /* value: most files, value2: most bytes */
+	OP_COMMIT, /* value: enum commit_when: what is done with the workspace's layer at the end */
 	/* launch, ahead of the stage: how the one stage of this plan can be had already running */
 	OP_WARM,      /* value: enum warm_kind; a: name of the runtime */
 	OP_PRELOAD,   /* a: module that the runtime has loaded (WARM_FORK) */
@@ -85,7 +86,6 @@ enum landlock_access {
 	ACCESS_READ = 1,
 	ACCESS_WRITE = 2,
 	ACCESS_DEVICE = 4,
-	ACCESS_STORE = 8, /* as WRITE, but no sockets and pipes: others come there, too */
 };
 
 enum stage_limit {

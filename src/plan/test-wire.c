@@ -50,10 +50,10 @@ static void sample_middle(struct plan *p)
 	must_add(p, (struct op){ .kind = OP_PIVOT }, NULL, NULL);
 }
 
-static void sample_end(struct plan *p, enum filter_profile profile)
+static void sample_end(struct plan *p)
 {
 	must_add(p, (struct op){ .kind = OP_LANDLOCK, .value = ACCESS_READ }, NULL, "/");
-	must_add(p, (struct op){ .kind = OP_SECCOMP, .value = profile }, NULL, NULL);
+	must_add(p, (struct op){ .kind = OP_SECCOMP, .value = FILTER_DEFAULT }, NULL, NULL);
 	must_add(p, (struct op){ .kind = OP_STAGE }, "run", NULL);
 	must_add(p, (struct op){ .kind = OP_ARG }, "/bin/true", NULL);
 	add_limit(p, STAGE_MEMORY_BYTES, 4096);
@@ -63,7 +63,7 @@ static void sample_end(struct plan *p, enum filter_profile profile)
 static void sample_tail(struct plan *p)
 {
 	sample_middle(p);
-	sample_end(p, FILTER_DEFAULT);
+	sample_end(p);
 }
 
 static void sample(struct plan *p)
@@ -211,8 +211,7 @@ static void test_targets_behind_links(void **state)
 		sample_head(&p);
 		must_add(&p, (struct op){ .kind = OP_SYMLINK }, "/var/tmp", "/link");
 		must_add(&p, (struct op){ .kind = OP_SHOW }, "/usr/share", "/shown");
-		must_add(&p, (struct op){ .kind = OP_WORKSPACE, .value = 1, .value2 = 1 }, "w",
-			 "/space");
+		must_add(&p, (struct op){ .kind = OP_WORKSPACE }, "w", "/space");
 		must_add(&p, cases[i].op, cases[i].a, cases[i].b);
 		sample_tail(&p);
 		r = decode(&p, &err);
@@ -361,62 +360,10 @@ static void test_workspace_as_root(void **state)
 
 	(void)state;
 	sample_head(&p);
-	must_add(&p, (struct op){ .kind = OP_WORKSPACE, .value = 4096, .value2 = 16 }, "w", "/");
+	must_add(&p, (struct op){ .kind = OP_WORKSPACE }, "w", "/");
 	sample_tail(&p);
 	assert_int_equal(decode(&p, &err), -EBADMSG);
 	assert_non_null(strstr(err.text, "cannot be the root"));
-}
-
-/* What can be left in a workspace is the filter's to bound: a front that leaves that away is refused. */
-static void test_workspace_filter(void **state)
-{
-	static const char *const any[] = { "/", NULL };
-	const struct plan_ceilings c = { .sources = any,
-					 .disk_bytes = 4096,
-					 .files = 16,
-					 .limits = {
-						 [STAGE_MEMORY_BYTES] = 4096, [STAGE_PIDS] = 10 } };
-	static const struct {
-		const char *workspace, *readonly;
-		enum filter_profile profile;
-		bool refused;
-	} cases[] = {
-		{ NULL, NULL, FILTER_DEFAULT, false },
-		{ NULL, NULL, FILTER_WORKSPACE, false },
-		{ "/workspace", NULL, FILTER_DEFAULT, true },
-		{ "/workspace", NULL, FILTER_WORKSPACE, false },
-		{ "/workspace", NULL, FILTER_OFF, false },
-		{ "/workspace", "/", FILTER_DEFAULT, true },
-		{ "/workspace", "/workspace/below", FILTER_DEFAULT, true },
-		{ "/workspace", "/works", FILTER_DEFAULT, true },
-		{ "/workspace", "/workspace", FILTER_DEFAULT, false },
-		{ "/workspace", "/workspace", FILTER_WORKSPACE, false },
-		{ "/sandbox/w", "/sandbox", FILTER_DEFAULT, true },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		_cleanup_(plan_done) struct plan p = { 0 };
-		struct plan_view v;
-		struct error err = { 0 };
-		int r;
-
-		sample_head(&p);
-		if (cases[i].workspace)
-			must_add(&p,
-				 (struct op){ .kind = OP_WORKSPACE, .value = 4096, .value2 = 16 },
-				 "w", cases[i].workspace);
-		sample_middle(&p);
-		if (cases[i].readonly)
-			must_add(&p, (struct op){ .kind = OP_READONLY }, NULL, cases[i].readonly);
-		sample_end(&p, cases[i].profile);
-		assert_int_equal(decode(&p, NULL), 0);
-		v = plan_as_view(&p);
-		r = plan_check(&v, &c, &err);
-		if (r != (cases[i].refused ? -EBADMSG : 0) ||
-		    (cases[i].refused && !strstr(err.text, "the filter for workspaces")))
-			fail_msg("case %zu: %d, '%s'", i, r, err.text);
-	}
 }
 
 static void test_stage_without_limits(void **state)
@@ -453,7 +400,6 @@ int main(void)
 		cmocka_unit_test(test_links_after_pivot),
 		cmocka_unit_test(test_modules),
 		cmocka_unit_test(test_workspace_as_root),
-		cmocka_unit_test(test_workspace_filter),
 		cmocka_unit_test(test_stage_without_limits),
 	};
 

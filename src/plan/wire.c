@@ -143,8 +143,7 @@ static const char *op_fault(const struct plan_view *v, const struct op *op)
 	if (op->flags & ~(OP_OPTIONAL | OP_READABLE | OP_WORKDIR | OP_SMALL))
 		return "it has an unknown flag";
 	/* For tmpfs, 0 means without any bound. */
-	if ((op->kind == OP_ROOT || op->kind == OP_TMPFS || op->kind == OP_SCRATCH ||
-	     op->kind == OP_WORKSPACE) &&
+	if ((op->kind == OP_ROOT || op->kind == OP_TMPFS || op->kind == OP_SCRATCH) &&
 	    (op->value == 0 || op->value2 == 0))
 		return "it is a file system without a bound";
 	/* What lies on top of the root is not what a remount of the root reaches. */
@@ -190,7 +189,8 @@ static const char *order_fault(const struct plan_view *v, uint32_t index, const 
 	if (op->kind >= OP_WARM)
 		return counts[OP_STAGE] > 0 ? "it stands behind a stage" : NULL;
 	if (op_table[op->kind].phase == PHASE_LAUNCH)
-		return op->kind != OP_STAGE && op->kind != OP_COLLECT && counts[OP_STAGE] == 0
+		return op->kind != OP_STAGE && op->kind != OP_COLLECT && op->kind != OP_COMMIT &&
+				       counts[OP_STAGE] == 0
 			       ? "it belongs to no stage"
 			       : NULL;
 	if (counts[OP_SECCOMP] > 0)
@@ -270,18 +270,6 @@ static bool source_is_allowed(const char *path, const struct plan_ceilings *c)
 	return false;
 }
 
-/* What a program leaves in one outlives the sandbox. */
-static bool has_writable_workspace(const struct plan_view *v)
-{
-	const struct op *workspace = plan_find(v, OP_WORKSPACE, -1);
-
-	for (uint32_t i = 0; workspace && i < v->n_ops; i++)
-		if (v->ops[i].kind == OP_READONLY &&
-		    strcmp(op_b(v, &v->ops[i]), op_b(v, workspace)) == 0)
-			return false;
-	return workspace;
-}
-
 static const char *ceiling_fault(const struct plan_view *v, const struct op *op,
 				 const struct plan_ceilings *c)
 {
@@ -289,15 +277,12 @@ static const char *ceiling_fault(const struct plan_view *v, const struct op *op,
 		return "that host path may not be shown";
 	if (op->kind == OP_LIMIT && op->value2 > c->limits[op->value])
 		return "a limit is above the broker's ceiling";
-	if ((op->kind == OP_SCRATCH || op->kind == OP_WORKSPACE) &&
-	    (op->value > c->disk_bytes || op->value2 > c->files))
+	if (op->kind == OP_SCRATCH && (op->value > c->disk_bytes || op->value2 > c->files))
 		return "its disk space is above the broker's ceiling";
 	/* The others live in memory and say so. */
 	if ((op->kind == OP_ROOT || op->kind == OP_TMPFS) &&
 	    op->value > c->limits[STAGE_MEMORY_BYTES])
 		return "a file system is above the broker's ceiling of memory";
-	if (op->kind == OP_SECCOMP && op->value == FILTER_DEFAULT && has_writable_workspace(v))
-		return "a workspace that can be written to needs the filter for workspaces";
 	return NULL;
 }
 

@@ -6,12 +6,18 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+
+/* Of each workspace, unless the configuration says otherwise. */
+#define WORKSPACE_BYTES (8LL << 30)
+enum { WORKSPACE_INODES = 1 << 20 };
 
 struct workspace_place {
 	const char *name; /* NULL: any name, for a directory of that name below path */
 	const char *
 		path; /* absolute and without links: what lies above is nobody's but the administrator's */
+	int64_t quota_bytes, quota_inodes; /* of each workspace there; 0: no bound */
 };
 
 /* The list ends with a path that is NULL; rows with a name come first. NULL: nowhere. */

@@ -383,6 +383,7 @@ int decide(struct decision *d, struct error *err)
 	out.tty = out.request->tty;
 	out.workspace = out.request->workspace;
 	out.workdir = out.request->workspace_cwd;
+	out.commit = out.request->commit;
 	*d = out;
 	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "spec/change.h"
 #include "spec/language.h"
 #include "spec/limits.h"
 #include "spec/request.h"
@@ -62,7 +63,8 @@ struct decision {
 	bool tty;
 	const char *workspace; /* name of the one that is there, or NULL */
 	bool workdir;	       /* and programs start in it */
-	uint32_t missing;      /* layers that will not hold, none of them required */
+	enum commit_when commit;
+	uint32_t missing; /* layers that will not hold, none of them required */
 	const struct request *request;
 	const struct policy *policy;
 	const struct language *language; /* NULL for stages without a language */

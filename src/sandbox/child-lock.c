@@ -30,9 +30,9 @@ int child_limit_files(const struct child *c)
 static uint64_t rights_of_access(int64_t access)
 {
 	const uint64_t read = LL_EXECUTE | LL_READ_FILE | LL_READ_DIR;
-	const uint64_t store = LL_WRITE_FILE | LL_REMOVE_DIR | LL_REMOVE_FILE | LL_MAKE_DIR |
-			       LL_MAKE_REG | LL_MAKE_SYM | LL_REFER | LL_TRUNCATE;
-	const uint64_t write = store | LL_MAKE_SOCK | LL_MAKE_FIFO;
+	const uint64_t write = LL_WRITE_FILE | LL_REMOVE_DIR | LL_REMOVE_FILE | LL_MAKE_DIR |
+			       LL_MAKE_REG | LL_MAKE_SYM | LL_MAKE_SOCK | LL_MAKE_FIFO | LL_REFER |
+			       LL_TRUNCATE;
 	const uint64_t device = LL_READ_FILE | LL_READ_DIR | LL_WRITE_FILE | LL_TRUNCATE |
 				LL_IOCTL_DEV;
 	uint64_t rights = 0;
@@ -41,8 +41,6 @@ static uint64_t rights_of_access(int64_t access)
 		rights |= read;
 	if (access & ACCESS_WRITE)
 		rights |= write;
-	if (access & ACCESS_STORE)
-		rights |= store;
 	if (access & ACCESS_DEVICE)
 		rights |= device;
 	return rights;

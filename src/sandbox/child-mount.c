@@ -6,6 +6,7 @@
  *   S/root     becomes / (tmpfs; the working directory, so every target is its path without the slash)
  *   S/scratch  the tmpfs of work directory and /tmp, bound into root
  *   S/empty    second lower of the read-only overlays: one lower alone is refused
+ *   S/lower    the workspace as it lies on the host, under the overlay that the program sees
  *
  * After pivot_root the whole old tree, S with it, is detached by one umount.
  */
@@ -130,6 +131,8 @@ static int build_place(struct child *c, const char *cover, const char *bounds)
 		r = sys_mkdir("scratch", 0755);
 	if (r == 0)
 		r = sys_mkdir("empty", 0755);
+	if (r == 0)
+		r = sys_mkdir("lower", 0755);
 	return r;
 }
 
@@ -368,48 +371,6 @@ int child_do_scratch_dir(struct child *c, const struct op *op)
 	}
 	return sys_mount(&(struct mount_request){
 		.source = source.data, .target = target(c, op), .flags = MS_BIND });
-}
-
-/* Without privilege: the directory is there already, and its path leads to it here as well. */
-static int bind_workspace(const struct child *c, const char *name, const char *where)
-{
-	const struct workspace_place *place = workspace_find(c->host->workspaces, name);
-	int tree, fd, r;
-
-	if (!place)
-		return -ENOENT;
-	fd = sys_open(place->path, O_RDONLY | O_DIRECTORY, 0);
-	if (fd >= 0 && !place->name) {
-		int below = sys_open_beneath(fd, name, O_RDONLY | O_DIRECTORY);
-
-		(void)close(fd);
-		fd = below;
-	}
-	if (fd < 0)
-		return fd;
-	tree = sys_bind_detached(fd, -EBADF);
-	(void)close(fd);
-	if (tree < 0)
-		return tree;
-	r = sys_move_mount(tree, where);
-	(void)close(tree);
-	return r;
-}
-
-int child_do_workspace(struct child *c, const struct op *op)
-{
-	size_t n_fds = 1;
-	int tree, r = make_dir(target(c, op), 0755);
-
-	if (r == 0)
-		r = child_wait(c, COMMAND_WORKSPACE, &tree, &n_fds);
-	if (r < 0)
-		return r;
-	if (n_fds == 0)
-		return bind_workspace(c, op_a(c->plan, op), target(c, op));
-	r = sys_move_mount(tree, target(c, op));
-	(void)close(tree);
-	return r;
 }
 
 /* The program's own terminal: the broker holds its other end. */

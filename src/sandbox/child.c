@@ -217,7 +217,7 @@ static int become_init(struct child *c)
 	struct report rep = { .kind = REPORT_PREPARED,
 			      .landlock_abi = c->landlock_abi,
 			      .missing = c->missing };
-	int fds[INIT_SCRATCH_DIRS + 1];
+	int fds[INIT_REPORT_FDS];
 	size_t n = 0;
 	int control_fd, plan_fd, r;
 
@@ -233,6 +233,10 @@ static int become_init(struct child *c)
 		n++;
 	}
 	rep.n_scratch = (uint32_t)n;
+	if (c->upper_fd >= 0) {
+		rep.has_upper = 1;
+		fds[n++] = c->upper_fd;
+	}
 	if (c->terminal_fd >= 0)
 		fds[n++] = c->terminal_fd;
 	r = sys_send_record(c->control_fd, &rep, sizeof(rep), fds, n);

@@ -29,6 +29,7 @@ struct child {
 	/* found while preparing */
 	int scratch_fds[INIT_SCRATCH_DIRS];
 	size_t n_scratch;
+	int upper_fd; /* what is written to the workspace; -EBADF: it has none */
 	int terminal_fd, ruleset_fd;
 	int landlock_abi;
 	uint64_t open_files; /* see child_limit_files(); 0: no limit */
@@ -64,11 +65,14 @@ int child_do_show(struct child *c, const struct op *op);
 int child_do_tmpfs(struct child *c, const struct op *op);
 int child_do_scratch(struct child *c, const struct op *op);
 int child_do_scratch_dir(struct child *c, const struct op *op);
-int child_do_workspace(struct child *c, const struct op *op);
 int child_do_devpts(struct child *c, const struct op *op);
 int child_do_proc(struct child *c, const struct op *op);
 int child_do_pivot(struct child *c, const struct op *op);
 int child_do_readonly(struct child *c, const struct op *op);
+/* child-workspace.c */
+int child_do_workspace(struct child *c, const struct op *op);
+/* The overlay over what is there already; trusted: marked by trusted xattrs, for which the caller needs privilege on the host. */
+int child_mount_layers(const char *target, bool trusted);
 /* child-lock.c: what takes rights away for good. */
 int child_do_rlimit(struct child *c, const struct op *op);
 /*

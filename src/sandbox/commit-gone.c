@@ -46,10 +46,10 @@ static int gone_entry(struct commit_work *w, const char *name)
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	tree_size_add(&w->removed, &past.st);
-	r = list_add(w, &(struct list_entry){ .kind = CHANGE_REMOVED,
-					      .st = &past.st,
-					      .path = w->other.path,
-					      .conflict = past_is_newer(w, &past.st) });
+	r = commit_list_add(w, &(struct list_entry){ .kind = CHANGE_REMOVED,
+						     .st = &past.st,
+						     .path = w->other.path,
+						     .conflict = past_is_newer(w, &past.st) });
 	if (r < 0 || !S_ISDIR(past.st.st_mode) || w->other.depth == COMMIT_DEPTH_MAX)
 		return r;
 	fd = sys_open_beneath(walk_fd(&w->other), name, O_RDONLY | O_DIRECTORY);
@@ -89,9 +89,9 @@ int gone_remove(struct commit_work *w, int dir_fd, const char *name)
 	if (past.mounted)
 		return work_skip(w, &past.st, CHANGE_SKIP_MOUNT);
 	tree_size_add(&w->removed, &past.st);
-	r = list_add(w, &(struct list_entry){ .kind = CHANGE_REMOVED,
-					      .st = &past.st,
-					      .conflict = past_is_newer(w, &past.st) });
+	r = commit_list_add(w, &(struct list_entry){ .kind = CHANGE_REMOVED,
+						     .st = &past.st,
+						     .conflict = past_is_newer(w, &past.st) });
 	if (r == 0 && S_ISDIR(past.st.st_mode))
 		r = gone_list(w, dir_fd, name);
 	if (r < 0)

@@ -35,7 +35,7 @@ static void count(struct commit_outcome *out, const struct list_entry *entry)
 	out->conflicts += entry->conflict;
 }
 
-int list_add(struct commit_work *w, const struct list_entry *entry)
+int commit_list_add(struct commit_work *w, const struct list_entry *entry)
 {
 	const char *path = entry->path ? entry->path : w->walk.path;
 	size_t path_bytes = strlen(path) + 1;

@@ -124,5 +124,5 @@ struct list_entry {
 	const char *path, *sha256;
 	bool conflict;
 };
-int list_add(struct commit_work *w, const struct list_entry *entry) _must_check_;
+int commit_list_add(struct commit_work *w, const struct list_entry *entry) _must_check_;
 int list_flush(struct commit_work *w) _must_check_;

@@ -39,7 +39,8 @@ int work_add_op(struct commit_work *w, const struct journal_op *op)
 
 int work_skip(struct commit_work *w, const struct stat *st, enum change_skip why)
 {
-	return list_add(w, &(struct list_entry){ .kind = CHANGE_SKIPPED, .skip = why, .st = st });
+	return commit_list_add(
+		w, &(struct list_entry){ .kind = CHANGE_SKIPPED, .skip = why, .st = st });
 }
 
 /* Where the next thing is staged: in the new directory that the walk is in, or by itself under a number, to be put in place. */
@@ -76,7 +77,7 @@ static int replace(struct commit_work *w, const struct entry *e)
 
 static int list_entry(struct commit_work *w, const struct entry *e, const char *sha256)
 {
-	return list_add(
+	return commit_list_add(
 		w, &(struct list_entry){ .kind = e->exists ? CHANGE_CHANGED : CHANGE_ADDED,
 					 .st = &e->st,
 					 .sha256 = sha256,
@@ -397,7 +398,7 @@ static int leave_merged(struct commit_work *w, const struct commit_level *level)
 	if (opened && fchmod(level->workspace_fd, level->old.st_mode & 0777) < 0)
 		return -errno;
 	if (!is_same_mode(&e))
-		r = list_add(w, &(struct list_entry){ .kind = CHANGE_CHANGED, .st = &e.st });
+		r = commit_list_add(w, &(struct list_entry){ .kind = CHANGE_CHANGED, .st = &e.st });
 	else if (!opened)
 		return 0;
 	if (r < 0)

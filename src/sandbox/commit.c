@@ -55,9 +55,9 @@ static int stage(struct commit_work *w)
 			r = visit_entry(w, name);
 			break;
 		case WALK_LONG:
-			r = list_add(w, &(struct list_entry){ .kind = CHANGE_SKIPPED,
-							      .skip = CHANGE_SKIP_DEEP,
-							      .st = &(struct stat){ 0 } });
+			r = commit_list_add(w, &(struct list_entry){ .kind = CHANGE_SKIPPED,
+								     .skip = CHANGE_SKIP_DEEP,
+								     .st = &(struct stat){ 0 } });
 			break;
 		case WALK_END:
 			r = visit_leave(w);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "sandbox/layers.h"
 #include "sandbox/net.h"
 #include "sandbox/spawn.h"
 #include "sandbox/tree.h"
@@ -47,6 +48,7 @@ int sandbox_reap(struct sandbox *sb)
 {
 	int wait_status = 0;
 
+	layers_reap(sb);
 	if (sb->pid > 0)
 		(void)waitpid(sb->pid, &wait_status, 0);
 	sb->pid = 0;
@@ -81,6 +83,7 @@ void sandbox_free(struct sandbox *sb)
 	sb->pidfd = fd_close(sb->pidfd);
 	sb->control_fd = fd_close(sb->control_fd);
 	sb->work_fd = fd_close(sb->work_fd);
+	sb->upper_fd = fd_close(sb->upper_fd);
 	sb->tmp_fd = fd_close(sb->tmp_fd);
 	sb->terminal_fd = fd_close(sb->terminal_fd);
 	sb->mounts_fd = fd_close(sb->mounts_fd);

@@ -57,6 +57,9 @@ struct sandbox {
 	int pidfd;
 	int control_fd;	     /* our end of init's socket */
 	int work_fd, tmp_fd; /* its writable directories, for collection; -EBADF until PREPARED */
+	int upper_fd;	     /* what was written to its workspace, or -EBADF */
+	bool trusted_upper;  /* its marks there are trusted xattrs, not user's */
+	pid_t mounter;	     /* that mounts its workspace for it; 0: none */
 	int terminal_fd;     /* master of its terminal, or -EBADF */
 	int mounts_fd;	     /* its mount namespace */
 	int dev_fd;	     /* its tree of /dev, to be used again; or -EBADF */
@@ -115,6 +118,8 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 		    struct error *err) _must_check_;
 int sandbox_finish(struct sandbox *sb, const struct plan_view *plan, int plan_fd,
 		   struct error *err) _must_check_;
+/* What came with PREPARED: takes its directories, which come first, out of fds. How many they were. */
+size_t sandbox_take_dirs(struct sandbox *sb, const struct report *rep, int fds[], size_t n_fds);
 /* For the stage that starts next. */
 int sandbox_set_limits(struct sandbox *sb, const int64_t limits[_STAGE_LIMIT_MAX],
 		       struct error *err) _must_check_;

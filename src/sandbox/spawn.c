@@ -9,10 +9,10 @@
 #include "base/fd.h"
 #include "sandbox/child.h"
 #include "sandbox/dev.h"
+#include "sandbox/layers.h"
 #include "sandbox/net.h"
 #include "sandbox/spawn.h"
 #include "sandbox/tree.h"
-#include "sandbox/workspace.h"
 #include "sys/kernel.h"
 #include "sys/textfile.h"
 
@@ -184,6 +184,7 @@ struct sandbox *sandbox_new(struct sandbox_host *host)
 					.control_fd = -EBADF,
 					.work_fd = -EBADF,
 					.tmp_fd = -EBADF,
+					.upper_fd = -EBADF,
 					.terminal_fd = -EBADF,
 					.mounts_fd = -EBADF,
 					.dev_fd = -EBADF,
@@ -209,6 +210,7 @@ int sandbox_clone(struct sandbox *sb, struct error *err)
 	struct child child = { .host = sb->host,
 			       .keep_fd = -EBADF,
 			       .plan_fd = -EBADF,
+			       .upper_fd = -EBADF,
 			       .terminal_fd = -EBADF,
 			       .ruleset_fd = -EBADF };
 	_cleanup_close_ int far_end = make_control(sb, err);
@@ -450,21 +452,18 @@ int sandbox_meet_program(struct sandbox *sb, pid_t pid)
 	return 0;
 }
 
-/* What the child cannot get at from where it is: a mount, or without privilege at least the directory. */
 static int give_workspace(struct sandbox *sb, const char *name, struct error *err)
 {
 	const struct command command = { .kind = COMMAND_WORKSPACE };
-	_cleanup_close_ int dir = workspace_open(sb->host->workspaces, name, err);
-	_cleanup_close_ int tree = -EBADF;
+	struct layers layers = { -EBADF, -EBADF };
+	int r = layers_open(sb, name, &layers, err);
 
-	if (dir < 0)
-		return dir;
-	if (sb->host->facts.privileged) {
-		tree = workspace_mount(dir, sb->host_id, err);
-		if (tree < 0)
-			return tree;
-	}
-	return tell(sb, &command, &tree, tree >= 0 ? 1 : 0, err);
+	if (r == 0)
+		r = tell(sb, &command, (int[]){ layers.lower_fd, layers.mounter_fd },
+			 layers_count(&layers), err);
+	(void)fd_close(layers.lower_fd);
+	(void)fd_close(layers.mounter_fd);
+	return r;
 }
 
 int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_fd,

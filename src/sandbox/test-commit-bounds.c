@@ -224,7 +224,7 @@ static void test_full(void **state _unused_)
 /* A workspace that is a mount of its own keeps its store inside, out of what is counted and applied. */
 static void test_inside(void **state _unused_)
 {
-	struct workspace_place closed[] = { { "w", NULL }, { NULL, NULL } };
+	struct workspace_place closed[] = { { .name = "w" }, { 0 } };
 	char path[256];
 	struct commit c = commit_make();
 	int fd;

@@ -59,7 +59,7 @@ static int setup(void **state _unused_)
 	if (!try_place("/dev/shm/atoll-commit-XXXXXX") && !try_place("/tmp/atoll-commit-XXXXXX"))
 		return -1;
 	(void)snprintf(root, sizeof(root), "%s/root", top);
-	places[0] = (struct workspace_place){ NULL, root };
+	places[0] = (struct workspace_place){ .path = root };
 	return 0;
 }
 

@@ -150,7 +150,7 @@ static void commit_upper(const struct workspace_place *places, int64_t mounted_n
 static void play(void)
 {
 	char root[128];
-	const struct workspace_place places[] = { { NULL, root }, { NULL, NULL } };
+	const struct workspace_place places[] = { { .path = root }, { 0 } };
 
 	(void)snprintf(root, sizeof(root), "%s/root", top);
 	tree_make("root/w", "a=1 d/ d/x=2 d/s/ d/s/z=3 e/ e/x=4 f>a");

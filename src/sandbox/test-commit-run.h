@@ -16,7 +16,7 @@ static int setup(void **state _unused_)
 	if (!mkdtemp(top) || mkdir(in(".", "root"), 0700) < 0)
 		return -1;
 	(void)snprintf(root, sizeof(root), "%s/root", top);
-	places[0] = (struct workspace_place){ NULL, root };
+	places[0] = (struct workspace_place){ .path = root };
 	if (mkdir(in("root", "w"), 0755) < 0 || mkdir(in(".", "upper"), 0755) < 0)
 		return -1;
 	write_file(in("upper", "probe"), "", 0600);

@@ -24,8 +24,8 @@ static int setup(void **state _unused_)
 	if (!mkdtemp(top))
 		return -1;
 	(void)snprintf(root, sizeof(root), "%s/state/workspaces", top);
-	places[0] = (struct workspace_place){ "fixed", top };
-	places[1] = (struct workspace_place){ NULL, root };
+	places[0] = (struct workspace_place){ "fixed", top, 0, 0 };
+	places[1] = (struct workspace_place){ NULL, root, 0, 0 };
 	return 0;
 }
 

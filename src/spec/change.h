@@ -12,6 +12,21 @@
 #include <stdint.h>
 #include <string.h>
 
+/* When what a run wrote to its workspace is applied there. */
+enum commit_when {
+	COMMIT_ALWAYS,	   /* however the run ended */
+	COMMIT_ON_SUCCESS, /* when its main process ended with 0, of all stages */
+	COMMIT_NEVER,
+	_COMMIT_WHEN_MAX,
+};
+
+static inline const char *commit_when_name(enum commit_when when)
+{
+	static const char *const names[_COMMIT_WHEN_MAX] = { "always", "on_success", "never" };
+
+	return when < _COMMIT_WHEN_MAX ? names[when] : "?";
+}
+
 enum change_kind {
 	CHANGE_ADDED,
 	CHANGE_CHANGED, /* content, mode, or what a link says */

@@ -164,6 +164,23 @@ static int read_workspace(const struct reader *r, const struct key_rule *rule, c
 	return req->workspace ? 0 : reader_refuse(r, "it has no name");
 }
 
+static int read_commit(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		       void *object)
+{
+	struct request *req = object;
+	const char *text;
+	int e = read_string(r, value, rule->max, &text);
+
+	if (e < 0)
+		return e;
+	for (int when = 0; when < _COMMIT_WHEN_MAX; when++)
+		if (strcmp(text, commit_when_name((enum commit_when)when)) == 0) {
+			req->commit = (enum commit_when)when;
+			return 0;
+		}
+	return reader_refuse(r, "%s is not always, on_success or never", quote_json(value).text);
+}
+
 static int read_entry(const struct reader *r, const struct key_rule *rule, const json_t *value,
 		      void *object)
 {
@@ -300,6 +317,7 @@ static const struct key_rule request_rules[] = {
 	  .max = REQUEST_COMPILER_ARG_MAX,
 	  .max_count = REQUEST_COMPILER_ARGS_MAX },
 	{ .key = "workspace", .read = read_workspace, .max = REQUEST_WORKSPACE_MAX },
+	{ .key = "commit", .read = read_commit, .max = REQUEST_WORKSPACE_MAX },
 	{ .key = "eval", .read = refuse_later },
 	{ .key = "archive", .read = refuse_here },
 	{ .key = "priority", .read = refuse_here },

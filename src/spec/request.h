@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/span.h"
 #include "spec/arena.h"
+#include "spec/change.h"
 #include "spec/limits.h"
 
 #include <jansson.h>
@@ -89,6 +90,7 @@ struct request {
 	const char *image;	  /* host directory, or NULL */
 	const char *workspace;	  /* name, or NULL */
 	bool workspace_cwd;	  /* programs start in it */
+	enum commit_when commit;  /* when what was written there is applied */
 	bool read_only;
 	bool tty;
 	const char *

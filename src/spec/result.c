@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "spec/change.h"
 #include "spec/emit.h"
 #include "spec/knob.h"
 
@@ -77,6 +78,7 @@ struct result *result_free(struct result *res)
 		free(res->tests[i].stderr_text);
 	}
 	free(res->files);
+	free(res->commit.changes);
 	free(res->stages);
 	free(res->tests);
 	free(res->language);
@@ -379,6 +381,78 @@ static void emit_measures(struct emitter *e, const struct result *res)
 	member_value(e, "error", res->error);
 }
 
+static void emit_change(struct emitter *e, const struct change *c)
+{
+	static const char *const kinds[_CHANGE_MAX] = { [CHANGE_ADDED] = "added",
+							[CHANGE_CHANGED] = "changed",
+							[CHANGE_REMOVED] = "removed",
+							[CHANGE_SKIPPED] = "skipped" };
+	static const char *const types[_CHANGE_TYPE_MAX] = { [CHANGE_FILE] = "file",
+							     [CHANGE_DIRECTORY] = "directory",
+							     [CHANGE_LINK] = "link",
+							     [CHANGE_OTHER] = "other" };
+
+	emit_open(e, '{');
+	member_word(e, "path", c->path);
+	member_word(e, "change", kinds[c->kind]);
+	member_word(e, "type", types[c->type]);
+	member_integer(e, "size", c->size);
+	member_word(e, "sha256", c->sha256[0] ? c->sha256 : NULL);
+	if (c->conflict)
+		member_boolean(e, "conflict", true);
+	emit_close(e, '}');
+}
+
+static void emit_skipped(struct emitter *e, const struct change *c)
+{
+	static const char *const reasons[_CHANGE_SKIP_MAX] = {
+		[CHANGE_SKIP_NONE] = "it cannot be kept",
+		[CHANGE_SKIP_SPECIAL] = "pipes, sockets and devices are not kept",
+		[CHANGE_SKIP_LINK] = "the link leads out of the workspace",
+		[CHANGE_SKIP_DEEP] = "it lies too deep",
+		[CHANGE_SKIP_OWN] = "the name is taken",
+		[CHANGE_SKIP_MOUNT] = "the host has mounted something there",
+	};
+
+	emit_open(e, '{');
+	member_word(e, "path", c->path);
+	member_word(e, "reason", reasons[c->skip]);
+	emit_close(e, '}');
+}
+
+/* Those that were skipped, or the others. How many they were. */
+static size_t emit_changes(struct emitter *e, const struct result_commit *commit, bool skipped)
+{
+	const char *at = commit->changes;
+	size_t left = commit->changes_len, length, n = 0;
+	const struct change *c;
+
+	for (; at && (c = change_at(at, left, &length)); at += length, left -= length) {
+		if ((c->kind == CHANGE_SKIPPED) != skipped)
+			continue;
+		if (skipped && n++ == 0)
+			member_open(e, "skipped", '[');
+		(skipped ? emit_skipped : emit_change)(e, c);
+	}
+	return n;
+}
+
+static void emit_commit(struct emitter *e, const struct result_commit *c)
+{
+	if (!c->present)
+		return;
+	member_open(e, "changes", '[');
+	(void)emit_changes(e, c, false);
+	emit_close(e, ']');
+	if (c->omitted)
+		member_integer(e, "changes_omitted", (int64_t)c->omitted);
+	if (emit_changes(e, c, true) > 0)
+		emit_close(e, ']');
+	member_boolean(e, "applied", c->applied);
+	if (c->error[0])
+		member_word(e, "apply_error", c->error);
+}
+
 static void emit_context(struct emitter *e, const struct result *res)
 {
 	char created[32];
@@ -387,7 +461,7 @@ static void emit_context(struct emitter *e, const struct result *res)
 	member_empty(e, "denials");
 	emit_isolation(e, &res->isolation);
 	member_empty(e, "network");
-	member_empty(e, "changes");
+	emit_commit(e, &res->commit);
 	member_empty(e, "host_calls");
 	member_value(e, "timeout_chosen", NULL);
 	if (res->labels) {

@@ -75,6 +75,16 @@ struct result_stream {
 	bool truncated;
 };
 
+/* What became of what was written to a workspace; all absent from the result when `present` is not set. */
+struct result_commit {
+	bool present;
+	bool applied;
+	char error[160]; /* why it was not applied though it was wanted, or "" */
+	void *changes;	 /* records of spec/change.h, aligned as malloc() does */
+	size_t changes_len;
+	uint64_t omitted; /* more than are listed */
+};
+
 struct isolation {
 	const char *tier;	 /* "full", or "reduced" when anything is missing */
 	const char *user;	 /* "unique", "shared" */
@@ -98,6 +108,7 @@ struct result {
 	struct result_file *files;
 	size_t n_files;
 	bool files_truncated; /* more were written than collection's bounds allow */
+	struct result_commit commit;
 	int64_t duration_us;
 	struct usage usage;
 	int64_t start_us; /* from acceptance to exec */

@@ -54,7 +54,6 @@ static void test_keys(void **state _unused_)
 		"denials",
 		"isolation",
 		"network",
-		"changes",
 		"host_calls",
 		"timeout_chosen",
 		"labels",

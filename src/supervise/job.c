@@ -24,6 +24,7 @@ enum {
 	IDLE_PERIOD_MIN_MS = 10,
 	IDLE_PERIOD_MAX_MS = 500,
 	USAGE_PERIOD_MS = 1000,
+	COMMIT_WAIT_MS = 600000, /* for a workspace's changes to be applied */
 };
 
 void job_check(const struct job *j)
@@ -58,6 +59,7 @@ int job_new(struct link *link, struct loop *loop, const struct job_input *in, st
 	j->loop = loop;
 	j->in = *in;
 	j->outcome.killed_for = -1;
+	j->outcome.changes_fd = -EBADF;
 	j->ticket_fd = -EBADF;
 	stream_init(&j->out, j, JOB_STDOUT);
 	stream_init(&j->err, j, JOB_STDERR);
@@ -104,6 +106,7 @@ struct job *job_free(struct job *j)
 	capture_done(&j->outcome.out);
 	capture_done(&j->outcome.err);
 	(void)fd_close(j->ticket_fd);
+	(void)fd_close(j->outcome.changes_fd);
 	free(j);
 	return NULL;
 }
@@ -434,6 +437,10 @@ static int done(struct job *j, struct link_message *m)
 	const struct record_done *record = &m->record.done;
 	struct error error;
 
+	/* Its one descriptor is no terminal: that would have come with STARTED. */
+	if (m->n_fds == 1)
+		j->outcome.changes_fd = TAKE_FD(m->fds[0]);
+	m->n_fds = 0;
 	if (record->has_started)
 		(void)started(j, &record->started, m);
 	if (j->state != JOB_RUNNING) {
@@ -457,6 +464,9 @@ static void take_stage(struct job *j, const struct record_stage *stage)
 	if (o->n_stages >= PLAN_STAGES_MAX)
 		return;
 	o->stages[o->n_stages++] = *stage;
+	/* It is over; what its workspace takes to be brought up to date is not its time. */
+	if (stage->last && j->deadline)
+		source_set_time(j->deadline, clock_now_ns() + COMMIT_WAIT_MS * NS_PER_MS);
 	/* Nothing of it is left alive, so what it printed is there. The last one is told of at the end. */
 	if (stage->last || j->state != JOB_RUNNING || !j->in.observer.on_stage)
 		return;

@@ -70,6 +70,7 @@ struct job_outcome {
 	struct record_stage stages[PLAN_STAGES_MAX];
 	size_t n_stages;
 	struct record_done done;
+	int changes_fd;		 /* what changed in the workspace (spec/change.h), or -EBADF */
 	struct capture out, err; /* what was printed, also when the run failed */
 	int killed_for;		 /* enum cause_kind we asked for, or -1 */
 	struct error error;	 /* code not ERROR_NONE: it did not run to a DONE */

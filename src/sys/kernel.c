@@ -408,6 +408,22 @@ int sys_drop_caps(void)
 	return CALL(syscall(SYS_capset, &header, none));
 }
 
+int sys_set_fs_ids(uint32_t id)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
+	int r = CALL(syscall(SYS_capget, &header, sets));
+
+	if (r < 0)
+		return r;
+	(void)syscall(SYS_setfsgid, id);
+	/* Takes those that are about files out of effect. */
+	(void)syscall(SYS_setfsuid, id);
+	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
+		sets[i].effective = sets[i].permitted;
+	return CALL(syscall(SYS_capset, &header, sets));
+}
+
 int sys_setrlimit(int resource, uint64_t limit)
 {
 	struct rlimit64 now, want = { .rlim_cur = limit, .rlim_max = limit };

@@ -99,6 +99,8 @@ int sys_chdir(const char *path);
 int sys_sethostname(const char *name);
 int sys_join_session_keyring(void);
 int sys_setids(uint32_t id); /* gid and uid, real, effective, saved */
+/* Files are made as that user from now on, with the capabilities that the process has. */
+int sys_set_fs_ids(uint32_t id);
 /* Every disposition back to its default: what is ignored would stay so across exec. */
 void sys_default_signals(void);
 int sys_prctl(int option, unsigned long a, unsigned long b);

@@ -196,12 +196,10 @@ static int on_prepared(struct cell *cell, const struct report *rep, int fds[], s
 {
 	struct sandbox *sb = cell->sandbox;
 
-	if (cell->state != CELL_PREPARING || rep->n_scratch < INIT_SCRATCH_DIRS ||
-	    n_fds < INIT_SCRATCH_DIRS)
+	if (cell->state != CELL_PREPARING ||
+	    sandbox_take_dirs(sb, rep, fds, n_fds) < INIT_SCRATCH_DIRS)
 		return -EPROTO;
 	cell->prepared = *rep;
-	sb->work_fd = TAKE_FD(fds[0]);
-	sb->tmp_fd = TAKE_FD(fds[1]);
 	/* A clone of an interpreter still has its memory, until it has become init. */
 	if (cell->shape->kind != WARM_FORK)
 		cell->state = CELL_PARKING;
@@ -219,7 +217,7 @@ static int on_adopted(struct cell *cell)
 static int take_report(struct cell *cell)
 {
 	struct report rep;
-	int fds[INIT_SCRATCH_DIRS + 1], r = -EPROTO;
+	int fds[INIT_REPORT_FDS], r = -EPROTO;
 	size_t n_fds = ARRAY_SIZE(fds);
 	ssize_t n = sys_recv_record(cell->sandbox->control_fd, &rep, sizeof(rep), fds, &n_fds);
 

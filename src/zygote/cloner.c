@@ -208,6 +208,7 @@ void cloner_serve(struct cloner *c)
 				  .skeleton = req.skeleton,
 				  .signals_kept = true,
 				  .plan_fd = -EBADF,
+				  .upper_fd = -EBADF,
 				  .terminal_fd = -EBADF,
 				  .ruleset_fd = -EBADF };
 	c->warm_up = req.warm_up;

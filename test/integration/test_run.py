@@ -18,7 +18,7 @@ RESULT = {
     "cause": dict, "stdout": str, "stderr": str, "stdout_bytes": int, "stderr_bytes": int,
     "stdout_truncated": bool, "stderr_truncated": bool, "value": type(None), "outputs": list, "files": list,
     "duration": NUMBER, "cpu_time": NUMBER, "memory_peak": (int, type(None)), "usage": dict, "stages": list,
-    "error": type(None), "denials": list, "isolation": dict, "network": list, "changes": list,
+    "error": type(None), "denials": list, "isolation": dict, "network": list,
     "host_calls": list, "timeout_chosen": type(None), "labels": dict, "runtime": str, "policy": str,
     "created_at": str, "node": str,
 }
@@ -49,7 +49,7 @@ def test_result_has_every_key_of_the_spec(atoll):
         "kind": "exit", "detail": "exited with 0", "limit": None, "peak": None, "retryable": False, "suggest": None}
     assert (result["stdout"], result["stderr"]) == ("hello\n", "")
     assert (result["stdout_bytes"], result["stderr_bytes"]) == (6, 0)
-    assert result["outputs"] == result["files"] == result["network"] == result["changes"] == []
+    assert result["outputs"] == result["files"] == result["network"] == []
     assert result["host_calls"] == [] and result["labels"] == {}
     assert result["policy"] == "default" and result["node"] == socket.gethostname()
     assert re.match(r"Python 3\.\d+", result["runtime"])
@@ -316,10 +316,10 @@ def test_help_names_what_works(atoll):
     assert run.returncode == 0
     for flag in ("--timeout", "--cpu-time", "--idle-timeout", "--memory", "--swap", "--cpus", "--pids", "--output",
                  "--output-total", "--disk", "--files", "--file-size", "--open-files", "--stack", "--json", "--env",
-                 "--file", "--output-dir", "--read-only", "--workspace", "--network", "--policy", "--image", "--stage", "--invoke",
+                 "--file", "--output-dir", "--read-only", "--workspace", "--commit", "--discard", "--network", "--policy", "--image", "--stage", "--invoke",
                  "--params", "--preload", "--explain", "--tty", "--no-daemon"):
         assert re.search(rf"{flag}\b", run.out), flag
-    for flag in ("--learn", "--commit"):
+    for flag in ("--learn",):
         assert flag not in run.out, f"{flag} is of a later step"
 
 

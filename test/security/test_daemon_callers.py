@@ -94,20 +94,22 @@ def test_M07_nothing_of_another(siege, alice, bob):
 
 @quick
 def test_M07_workspaces(siege, alice, bob):
-    """The same name is another directory to another account; only POST /execute has one for all (SPEC §8)."""
+    """The same name is another directory to another account, that of POST /execute, too (SPEC §8)."""
     secret = secrets.token_hex(8)
     assert alice.execute("bash", f"echo {secret} > /workspace/s", workspace="project")["status"] == "success"
     assert alice.execute("bash", "cat /workspace/s", workspace={"name": "project", "cwd": True})["stdout"] == secret + "\n"
     spellings = ["project", {"name": "project"}, {"name": "project", "cwd": True}, "Project", "execute"]
-    directories = [p.name for p in (siege.daemon.state / "workspaces").iterdir()]
+    directories = [p.name for p in (siege.daemon.state / "workspaces").glob("[!.]*")]
     for name in spellings + directories:
         found = bob.execute("bash", "cat /workspace/* 2>&1; ls -A /workspace", workspace=name)
         assert secret not in found["stdout"], (name, found)
-    for name in ("../project", "a/../project", ".", "..", "a/b", "pro\0ject", "", "x" * 64, 7, {"name": ".."}, {"cwd": True}):
+    for name in ("../project", "a/../project", ".", "..", "a/b", "pro\0ject", "", "x" * 64, ".atoll-commit", 7, {"name": ".."}, {"cwd": True}):
         assert bob.post("/v1/execute", {"language": "bash", "code": "true", "workspace": name}).status == 400, name
-    shared = alice.post("/execute", {"generated_code": "open('/workspace/shared', 'w').write('x')", "timeout": 10})
-    assert shared.json()["process_status"] == "completed", shared
-    assert bob.post("/execute", {"generated_code": "print(open('shared').read())", "timeout": 10}).json()["stdout"] == "x\n"
+    kept = alice.post("/execute", {"generated_code": f"open('/workspace/own', 'w').write('{secret}')", "timeout": 10})
+    assert kept.json()["process_status"] == "completed", kept
+    look = {"generated_code": "import os; print(os.path.exists('own'), os.listdir('/workspace'))", "timeout": 10}
+    assert alice.post("/execute", look).json()["stdout"] == "True ['own']\n"
+    assert bob.post("/execute", look).json()["stdout"] == "False []\n"
 
 
 @quick

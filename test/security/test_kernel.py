@@ -71,23 +71,23 @@ def test_K01_without_sockets(box, syscall_table):
     check_table(box, syscall_table, "off", ["--network", "off"])
 
 
-WORKSPACES = {"workspace": ["--workspace", "w"], "default": ["--workspace", "w", "--read-only"]}
+WORKSPACES = {"writable": ["--workspace", "w"], "read-only": ["--workspace", "w", "--read-only"]}
 
 
 @pytest.mark.quick
 @pytest.mark.cold("a pool has workspaces of its own")
-@pytest.mark.parametrize("profile", WORKSPACES)
-def test_K01_with_a_workspace(box, work, syscall_table, profile):
-    check_table(box.variant(env={"ATOLL_STATE_DIR": str(work / "state")}), syscall_table, profile, WORKSPACES[profile])
+@pytest.mark.parametrize("kind", WORKSPACES)
+def test_K01_with_a_workspace(box, work, syscall_table, kind):
+    check_table(box.variant(env={"ATOLL_STATE_DIR": str(work / "state")}), syscall_table, "default", WORKSPACES[kind])
 
 
 @pytest.mark.skipif(not oracle.IS_ROOT, reason="needs to be started as root")
 @pytest.mark.modes("root")
 @pytest.mark.cold("a pool has workspaces of its own")
-@pytest.mark.parametrize("profile", WORKSPACES)
-def test_K01_with_a_workspace_warm(own, work, syscall_table, profile):
+@pytest.mark.parametrize("kind", WORKSPACES)
+def test_K01_with_a_workspace_warm(own, work, syscall_table, kind):
     pool = own(env={"ATOLL_STATE_DIR": str(work / "state")})
-    check_table(pool.front(execs=True), syscall_table, profile, WORKSPACES[profile])
+    check_table(pool.front(execs=True), syscall_table, "default", WORKSPACES[kind])
 
 
 def check_table(box, program, profile, options=()):
