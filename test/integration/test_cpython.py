@@ -23,8 +23,14 @@ NOBODY = 65534
 PYTHON = "/usr/bin/python3.11"
 PROGRAM = Path(__file__).with_name("cpython.py")
 QUICK = ["test_os", "test_posix", "test_posixpath", "test_fcntl", "test_ioctl", "test_mmap", "test_tempfile", "test_shutil", "test_pathlib",
-         "test_pty", "test_openpty", "test_resource", "test_select", "test_epoll", "test_thread", "test_socketserver"]
-SLOW = ["test_socket", "test_selectors", "test_poll", "test_subprocess", "test_threading", "test_signal"]
+         "test_glob", "test_file", "test_fileio", "test_stat", "test_pwd", "test_grp", "test_pty", "test_openpty", "test_resource", "test_popen",
+         "test_select", "test_epoll", "test_thread", "test_socketserver", "test_httplib", "test_httpservers", "test_urllib2_localnet",
+         "test_smtplib", "test_asyncore", "test_asyncio.test_unix_events", "test_asyncio.test_server"]
+SLOW = ["test_socket", "test_ssl", "test_selectors", "test_poll", "test_subprocess", "test_threading", "test_signal", "test_fork1", "test_wait3",
+        "test_multiprocessing_fork.WithProcessesTestQueue", "test_multiprocessing_fork.WithProcessesTestPool",
+        "test_multiprocessing_main_handling", "test_concurrent_futures.ProcessPoolForkProcessPoolExecutorTest", "test_asyncio.test_events",
+        "test_asyncio.test_subprocess", "test_asyncio.test_streams", "test_asyncio.test_sendfile", "test_asyncio.test_sock_lowlevel",
+        "test_ftplib", "test_xmlrpc", "test_io", "test_logging", "test_zipfile", "test_tarfile", "test_faulthandler", "test_eintr", "test_ctypes"]
 ALL = os.environ.get("ATOLL_CPYTHON") == "all"
 # Patterns of tests that pass outside and not inside, and why.
 REFUSED = {
@@ -33,11 +39,14 @@ REFUSED = {
     "test_os.TestSendfile.*": "sendfile is refused",
     "test_os.FileTests.test_splice*": "splice is refused",
     "test_shutil.TestZeroCopySendfile.*": "sendfile is refused; shutil falls back to read and write",
+    "test_asyncio.*SockSendfileTests.*": "sendfile is refused; loop.sendfile() falls back to send",
+    "test_asyncio.test_sendfile.*.test_sendfile_prevents_bare_write": "as above",
     "test_os.ChownFileTests.test_chown_without_permission": "a sandbox has one user id: others are not mapped, EINVAL instead of EPERM",
     "test_asyncore.*.test_handle_expt": "MSG_OOB is refused",
     "test_ftplib.TestFTPClass.test_abort": "MSG_OOB is refused",
     "test_subprocess.POSIXProcessTestCase.test_user": "a sandbox has one user id",
     "test_subprocess.POSIXProcessTestCase.test_group": "a sandbox has one group id",
+    "test_io.*.test_large_file_ops": "files are not larger than limits.file_size",
     "test_mmap.LargeMmapTests.*": "files are not larger than limits.file_size",
     "test_resource.ResourceTest.test_fsize_ismax": "files are not larger than limits.file_size",
     "test_resource.ResourceTest.test_prlimit": "the limits of another process (pid 1) are not for the program to see",
@@ -59,14 +68,17 @@ def outside(place, names, seconds):
 
 
 def compare(atoll, names, seconds):
-    """{test: what it said inside} of those that pass outside only, and how many there are."""
+    """{test: what it said inside} of those that pass outside only."""
     options = ["--timeout", "300", "--memory", "2g", "--pids", "1000", "--disk", "1g", "--output", "8m"]
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="reef-") as place, outside(place, names, seconds) as other:
         result = atoll.result([*options, PROGRAM, "--", str(seconds), *names], timeout=320)
         wanted = json.loads(other.communicate()[0])
     assert result["status"] == "success", {**result, "stdout": result["stdout"][-500:]}
     got = json.loads(result["stdout"])
-    return {test: got.get(test, "did not run") for test, said in wanted.items() if said == "ok" and got.get(test) != "ok"}, len(wanted)
+    late = [name for name in names if wanted.get(name, "").startswith("ended with -9")]
+    if late:
+        pytest.skip(f"too busy: {late} did not end within {seconds} s outside; load average {os.getloadavg()[0]:.0f}")
+    return {test: got.get(test, "did not run") for test, said in wanted.items() if said == "ok" and got.get(test) != "ok"}
 
 
 @pytest.mark.modes("root")
@@ -75,11 +87,10 @@ def compare(atoll, names, seconds):
 @pytest.mark.skipif(not os.path.exists(PYTHON), reason="the tests are those of Python 3.11")
 @pytest.mark.parametrize("names", [QUICK, *([name] for name in SLOW if ALL)], ids=lambda names: names[0] if len(names) == 1 else "quick")
 def test_what_passes_outside_passes_inside(atoll, names):
-    wrong, n = compare(atoll, names, 120 if ALL else 30)
-    assert n >= len(names)
+    wrong = compare(atoll, names, 240 if ALL else 30)
     surprising = {test: said for test, said in wrong.items() if not why_refused(test)}
     if surprising:  # once more: these tests have time limits of their own, and the machine may be busy
         modules = sorted({name for name in names for test in surprising if test.removeprefix("test.").startswith(name)})
-        again, _ = compare(atoll, modules, 120)
+        again = compare(atoll, modules, 240)
         surprising = {test: said for test, said in again.items() if test in surprising}
     assert surprising == {}
