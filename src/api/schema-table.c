@@ -138,7 +138,7 @@ static const struct schema_field isolation[] = {
 	{ "net", "string?", NULL },
 	{ "broker", "string?", "confined or open" },
 	{ "front", "string?",
-	  "confined, open, or caller: the process that asked made the sandbox itself" },
+	  "confined, partly, open, or caller: the process that asked made the sandbox itself" },
 	{ "missing", "[string]", "layers that this host does not have" },
 	{ 0 },
 };

@@ -198,7 +198,7 @@ static int report_confinement(json_t *checks, const struct doctor_input *in)
 		{ "overlay", f->overlay, LAYER_OVERLAY },
 		{ "proc", f->proc_mount, LAYER_PROC },
 		{ "broker", !f->broker_open, LAYER_BROKER },
-		{ "front", f->front != FRONT_OPEN, LAYER_FRONT },
+		{ "front", f->front == FRONT_CALLER || f->front == FRONT_CONFINED, LAYER_FRONT },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {

@@ -105,7 +105,8 @@ int flow_add_stage(struct result *res, const struct result_stage *stage)
 void flow_isolation(struct run *run, const struct record_started *start)
 {
 	static const char *const cgroups[_CGROUP_KIND_MAX] = { "none", "v1", "v2" };
-	static const char *const fronts[_FRONT_KIND_MAX] = { "caller", "confined", "open" };
+	static const char *const fronts[_FRONT_KIND_MAX] = { "caller", "confined", "partly",
+							     "open" };
 	const struct host_facts *facts = run->decision.facts;
 	struct isolation *iso = &run->result->isolation;
 	uint32_t missing = run->decision.missing | start->missing;

@@ -14,6 +14,7 @@
 
 #include "plan/filter-table.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum confine_role {
@@ -32,11 +33,20 @@ int confine_check_names(void);
 /* Capabilities that a role keeps if it has them, as bits. */
 uint64_t confine_caps(enum confine_role role);
 
-/* Paths for confine_files(), ended by a NULL path. One that is not there is passed over. */
+/* A list of paths is ended by a NULL path. One that is not there is passed over. */
 struct confine_path {
 	const char *path;
 	enum confine_access { CONFINE_READ, CONFINE_STORE, CONFINE_DEVICE } access;
+	bool as_link; /* where it is a link it stays one; others are followed */
 };
+
+enum { CONFINE_PATHS_MAX = 128 };
+
+/*
+ * Gives this process, which has CAP_SYS_ADMIN, a mount namespace whose root holds these paths and nothing else: read-only, or for a
+ * store without set-user-id, devices and programs. Descriptors of directories from before still lead out: close them.
+ */
+int confine_root(const struct confine_path *paths) _must_check_;
 
 /* Landlock: this thread, and what it starts, reaches these files and no others; NULL: none at all. -EOPNOTSUPP: there is no Landlock. */
 int confine_files(const struct confine_path *paths) _must_check_;

@@ -311,6 +311,118 @@ static void test_rights(void **state)
 	assert_int_equal(confine_caps(CONFINE_FRONT), 0);
 }
 
+static char store[] = "/tmp/confine-XXXXXX";
+
+static const struct confine_path view[] = {
+	{ "/usr", CONFINE_READ, false },	{ "/lib64", CONFINE_READ, true },
+	{ "/etc/hosts", CONFINE_READ, false },	{ "/not/there", CONFINE_READ, false },
+	{ "/dev/null", CONFINE_DEVICE, false }, { "/proc/self", CONFINE_READ, false },
+	{ store, CONFINE_STORE, false },	{ NULL, CONFINE_READ, false },
+};
+
+static int open_as(const char *path, int flags)
+{
+	int fd = open(path, flags | O_CLOEXEC, 0600);
+
+	return fd < 0 ? errno : 0;
+}
+
+/* The number of the first attempt that ends otherwise than it should; 0: there is none. */
+static int look_around(int refused)
+{
+	const struct {
+		const char *path;
+		int flags, want;
+	} cases[] = {
+		{ "/etc/hosts", O_RDONLY, 0 },
+		{ "/usr/bin/env", O_RDONLY, 0 },
+		{ "/proc/self/status", O_RDONLY, 0 },
+		{ "/dev/null", O_RDWR, 0 },
+		{ "new", O_WRONLY | O_CREAT, 0 },
+		{ "/etc/passwd", O_RDONLY, refused },
+		{ "/etc/shadow", O_RDONLY, refused },
+		{ "/proc/1/status", O_RDONLY, refused },
+		{ "/proc/version", O_RDONLY, refused },
+		{ "/dev/zero", O_RDONLY, refused },
+		{ "/", O_RDONLY | O_DIRECTORY, refused == ENOENT ? 0 : refused },
+		{ "/sys", O_RDONLY, refused },
+	};
+
+	if (chdir(store) < 0)
+		return 1;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		if (open_as(cases[i].path, cases[i].flags) != cases[i].want)
+			return (int)i + 2;
+	return 0;
+}
+
+static int look_from_root(void)
+{
+	int r = confine_root(view);
+
+	if (r == 0)
+		r = look_around(ENOENT);
+	/* Neither the root nor what is shown can be written to, nor can what is stored be executed. */
+	if (r == 0 && open_as("/usr/new", O_WRONLY | O_CREAT) != EROFS)
+		r = 50;
+	if (r == 0 && open_as("/new", O_WRONLY | O_CREAT) != EROFS)
+		r = 51;
+	if (r == 0 && access("../../etc/passwd", F_OK) == 0)
+		r = 52;
+	return r < 0 ? 100 - r : r;
+}
+
+static int look_under_landlock(void)
+{
+	int r = confine_files(view);
+
+	if (r == 0)
+		r = look_around(EACCES);
+	if (r == 0 && open_as("/usr/new", O_WRONLY | O_CREAT) != EACCES)
+		r = 50;
+	return r < 0 ? 100 - r : r;
+}
+
+static int look_at_nothing(void)
+{
+	int r = confine_files(NULL);
+
+	if (r == 0 && open_as("/usr/bin/env", O_RDONLY) != EACCES)
+		r = 50;
+	return r < 0 ? 100 - r : r;
+}
+
+static int in_child(int (*look)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(look());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void test_files(void **state)
+{
+	(void)state;
+	assert_non_null(mkdtemp(store));
+	if (geteuid() == 0)
+		assert_int_equal(in_child(look_from_root), 0);
+	else
+		print_message("no root of its own is tried: that takes CAP_SYS_ADMIN\n");
+	if (sys_landlock_abi() > 0) {
+		assert_int_equal(in_child(look_under_landlock), 0);
+		assert_int_equal(in_child(look_at_nothing), 0);
+	} else {
+		print_message("this kernel has no Landlock\n");
+	}
+	if (chdir(store) == 0)
+		(void)unlink("new");
+	assert_int_equal(rmdir(store), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +431,7 @@ int main(void)
 		cmocka_unit_test(test_broker_holds_programs),
 		cmocka_unit_test(test_attempts),
 		cmocka_unit_test(test_rights),
+		cmocka_unit_test(test_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,10 +9,13 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "daemon/control.h"
+#include "daemon/process.h"
+#include "daemon/view.h"
 #include "engine/unpacker.h"
 #include "spec/yaml.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -145,6 +148,21 @@ static int receive_setup(struct front *f, struct error *err)
 	return r < 0 ? r : 0;
 }
 
+/* The monitor's descriptor of the directory would lead out of our root. */
+static int find_run(struct front *f, struct error *err)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/run", f->config.state_dir);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || dup3(fd, f->run_fd, O_CLOEXEC) < 0)
+		return error_set(err, ERROR_INTERNAL, errno, "'%.200s' cannot be opened: %s", path,
+				 strerror(errno));
+	(void)fd_close(fd);
+	return 0;
+}
+
 void front_is_ready(struct front *f)
 {
 	if (!f->ready && control_send(CONTROL_FD, CONTROL_READY, NULL, -EBADF) == 0)
@@ -273,8 +291,11 @@ static int serve(struct front *f, struct error *err)
 				 "the process that unpacks archives cannot start: %s",
 				 strerror(-f->unpacker_fd));
 	r = receive_setup(f, err);
+	if (r == 0 && f->own_root)
+		r = find_run(f, err);
 	if (r < 0)
 		return r;
+	f->kind = view_confine(&f->config, f->own_root, &f->log);
 	r = watch(f);
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the front cannot start: %s",
@@ -288,14 +309,15 @@ static int serve(struct front *f, struct error *err)
 		     : 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct front f = { .log = { .fd = -EBADF, .who = "front" },
 			   .audit = { .fd = -EBADF },
 			   .lock_fd = -EBADF,
 			   .run_fd = -EBADF,
 			   .signal_fd = -EBADF,
-			   .unpacker_fd = -EBADF };
+			   .unpacker_fd = -EBADF,
+			   .own_root = argc > 1 && strcmp(argv[1], PROCESS_OWN_ROOT) == 0 };
 	struct error err = { 0 };
 	struct stat st;
 	int r;

@@ -73,6 +73,7 @@ static int open_service(struct front *f, struct error *err)
 		.policies_dir = *c->policies_dir ? c->policies_dir : NULL,
 		.cache_dir = NULL, /* HOME is the state directory */
 		.pool = f->broker_path,
+		.front = f->kind,
 		.defaults = &c->defaults,
 		.defaults_set = c->defaults_set,
 		.ceilings = &c->ceilings,

@@ -37,6 +37,8 @@ struct front {
 	bool draining;	 /* until drain_until_ns, then what still runs is ended */
 	int64_t drain_until_ns;
 
+	bool own_root;	      /* the monitor has given us one */
+	enum front_kind kind; /* what holds us */
 	struct service *service;
 	struct front_parts *parts; /* front-parts.c's own */
 };

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "client/data.h"
+#include "client/kit.h"
 #include "client/prepare.h"
 #include "daemon/notify.h"
 
@@ -373,6 +374,8 @@ static void choose_kit_place(const struct config *c)
 
 	(void)snprintf(path, sizeof(path), "%s/kits", c->state_dir);
 	(void)setenv("ATOLL_KIT_DIR", geteuid() == 0 ? "/var/cache/atoll" : path, 0);
+	/* It must be there when the front is shown what there is. */
+	(void)fd_close(kit_place_open(-EBADF));
 }
 
 /*

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "client/pool.h"
 #include "daemon/control.h"
+#include "daemon/view.h"
 #include "sys/kernel.h"
 
 #include <fcntl.h>
@@ -203,10 +204,26 @@ static int place_control(int control_fd)
 	return r < 0 ? -errno : 0;
 }
 
+/* Without one it serves all the same, and says so in its results. */
+static int make_root(const struct process_setup *s)
+{
+	struct confine_path paths[CONFINE_PATHS_MAX];
+	int r;
+
+	(void)umask(022);
+	view_list(s->config, paths);
+	r = confine_root(paths);
+	if (r < 0)
+		log_say(s->log, LOG_WARNING, "the front gets no root of its own",
+			LOG_TEXT("why", strerror(-r)));
+	return r;
+}
+
 static _noreturn_ void front_main(const struct process_setup *s, pid_t parent, int control_fd)
 {
 	static char name[] = "atolld";
-	char *argv[] = { name, NULL }, *env[ENV_MAX];
+	static char rooted[] = PROCESS_OWN_ROOT;
+	char *argv[] = { name, NULL, NULL }, *env[ENV_MAX];
 	/* Above the number that the socket moves to. */
 	int program_fd = sys_dup_above(s->program_fd, CONTROL_FD + 1);
 	int log_fd = sys_dup_above(s->log->fd, CONTROL_FD + 1);
@@ -223,6 +240,8 @@ static _noreturn_ void front_main(const struct process_setup *s, pid_t parent, i
 	if (r < 0)
 		fail(s, "the front's process cannot be set up", r);
 	raise_files();
+	if (geteuid() == 0 && make_root(s) == 0)
+		argv[1] = rooted;
 	(void)umask(077);
 	r = identity_become(&s->identity);
 	if (r == 0)

@@ -14,6 +14,9 @@
 
 #include <sys/types.h>
 
+/* The front's argument where the monitor gave it a root of its own (view.h). */
+#define PROCESS_OWN_ROOT "own-root"
+
 /* The front's program: beside ours, or in libexec. Returns a descriptor. */
 int process_find_front(struct error *err) _must_check_;
 

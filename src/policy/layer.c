@@ -64,7 +64,7 @@ static bool has_broker(const struct host_facts *f)
 
 static bool has_front(const struct host_facts *f)
 {
-	return f->front != FRONT_OPEN;
+	return f->front == FRONT_CALLER || f->front == FRONT_CONFINED;
 }
 
 static const struct layer_row {
@@ -122,10 +122,10 @@ static const struct layer_row {
 			   .fix_root = "boot a kernel with CONFIG_SECCOMP_FILTER=y" },
 	[LAYER_FRONT] = { .name = "front",
 			  .there = has_front,
-			  .what = "the daemon's front sees files or makes calls that it does not "
-				  "need",
-			  .fix_root = "its log says which step failed; start it on a kernel with "
-				      "seccomp filters, Landlock and mount namespaces" },
+			  .what = "the daemon's front lacks a root of its own, Landlock or its "
+				  "filter",
+			  .fix_root = "its log says which and why; restart it when that is mended",
+			  .fix_user = "run the daemon as root: sudo atoll serve" },
 };
 
 const char *layer_name(enum layer layer)

@@ -94,7 +94,7 @@ struct isolation {
 	const char *proc;	 /* "pid", "none" */
 	const char *net;	 /* "none", "off" */
 	const char *broker;	 /* "confined", "open" */
-	const char *front;	 /* the same, or "caller": not ours to confine */
+	const char *front;	 /* the same, "partly", or "caller": not ours to confine */
 	const char *missing[16]; /* names of layers, NULL-terminated */
 };
 

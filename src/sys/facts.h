@@ -19,7 +19,7 @@ enum {
 };
 
 /* The process that asks: a caller's own is not ours to confine, the daemon's is. */
-enum front_kind { FRONT_CALLER, FRONT_CONFINED, FRONT_OPEN, _FRONT_KIND_MAX };
+enum front_kind { FRONT_CALLER, FRONT_CONFINED, FRONT_PARTLY, FRONT_OPEN, _FRONT_KIND_MAX };
 
 struct host_facts {
 	char kernel[65]; /* uname -r */

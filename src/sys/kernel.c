@@ -245,6 +245,11 @@ int sys_mount_harden_tree(const char *path)
 	return harden(path, AT_RECURSIVE, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
+int sys_mount_harden_store(const char *path)
+{
+	return harden(path, AT_RECURSIVE, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+}
+
 int sys_mount_harden_node(const char *path)
 {
 	return harden(path, 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
@@ -280,6 +285,12 @@ int sys_clone_mount(int dir_fd, const char *path)
 {
 	return CALL(syscall(SYS_open_tree, dir_fd, path,
 			    AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+}
+
+int sys_clone_tree(const char *path)
+{
+	return CALL(syscall(SYS_open_tree, AT_FDCWD, path,
+			    AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
 }
 
 int sys_move_mount(int mount_fd, const char *target)

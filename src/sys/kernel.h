@@ -83,6 +83,8 @@ struct mount_request {
 int sys_mount(const struct mount_request *m);
 /* Read-only, nosuid, nodev on a whole tree. */
 int sys_mount_harden_tree(const char *path);
+/* nosuid, nodev and noexec on a whole tree that is written to. */
+int sys_mount_harden_store(const char *path);
 /* A bound device: its inode cannot be changed through this mount, what is behind it still reads and writes. */
 int sys_mount_harden_node(const char *path);
 /* A tmpfs that is mounted nowhere yet; nosuid, noexec, but with devices. */
@@ -90,6 +92,8 @@ int sys_tmpfs_detached(const char *size);
 int sys_mount_readonly(int mount_fd);
 /* A copy of the mount at path ("": of the one dir_fd is), attached nowhere. */
 int sys_clone_mount(int dir_fd, const char *path);
+/* The same with all that is mounted below it. */
+int sys_clone_tree(const char *path);
 int sys_move_mount(int mount_fd, const char *target);
 /* A directory once more, mounted nowhere yet, without what is mounted below it; nosuid, nodev. users_fd: as sys_idmap_open(). */
 int sys_bind_detached(int dir_fd, int users_fd);
