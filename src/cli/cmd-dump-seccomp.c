@@ -11,7 +11,7 @@
 
 enum { LISTING_MAX = 1 << 20 };
 
-/* No word: what sandboxes have that keep nothing. */
+/* No word: what sandboxes have. */
 static int set_profile(void *data, const char *word, struct error *err)
 {
 	enum filter_profile *profile = data;
@@ -21,8 +21,8 @@ static int set_profile(void *data, const char *word, struct error *err)
 			*profile = (enum filter_profile)i;
 			return 0;
 		}
-	return error_set(err, ERROR_INPUT, EINVAL,
-			 "there is no filter %.40s; name default or workspace", word);
+	return error_set(err, ERROR_INPUT, EINVAL, "there is no filter %.40s; name default or off",
+			 word);
 }
 
 static const struct option_list dump_options = { .word = set_profile };
@@ -50,7 +50,7 @@ static int dump_main(const struct command *self, int argc, char **argv)
 
 const struct command cmd_dump_seccomp = {
 	.name = "dump-seccomp",
-	.usage = "[default|workspace]",
+	.usage = "[default|off]",
 	.summary = "print the system call filter",
 	.options = &dump_options,
 	.main = dump_main,

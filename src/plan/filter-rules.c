@@ -138,28 +138,6 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 		.arg = 2, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 1,
 		.cases = { { 0, 65536, TO_ALLOW } },
 	},
-	/* Neither S_ISUID nor S_ISGID: see filter_overrides. The number is the mode's place among the arguments. */
-	[TO_MODE_1] = {
-		.arg = 1, .mask = 06000, .otherwise = TO_EPERM, .n_cases = 1,
-		.cases = { { 0, 0, TO_ALLOW } },
-	},
-	[TO_MODE_2] = {
-		.arg = 2, .mask = 06000, .otherwise = TO_EPERM, .n_cases = 1,
-		.cases = { { 0, 0, TO_ALLOW } },
-	},
-	[TO_MODE_3] = {
-		.arg = 3, .mask = 06000, .otherwise = TO_EPERM, .n_cases = 1,
-		.cases = { { 0, 0, TO_ALLOW } },
-	},
-	/* Without O_CREAT and O_TMPFILE there is no mode, and anything may stand in its place. */
-	[TO_OPEN] = {
-		.arg = 1, .mask = 0x400040, .otherwise = TO_MODE_2, .n_cases = 1,
-		.cases = { { 0, 0, TO_ALLOW } },
-	},
-	[TO_OPENAT] = {
-		.arg = 2, .mask = 0x400040, .otherwise = TO_MODE_3, .n_cases = 1,
-		.cases = { { 0, 0, TO_ALLOW } },
-	},
 	/* Huge pages come from a host-wide pool outside the memory limit. */
 	[TO_MEMFD_CREATE] = {
 		.arg = 1, .mask = 0x4, .otherwise = TO_EPERM, .n_cases = 1,

@@ -433,21 +433,8 @@ const struct syscall_row filter_syscalls[] = {
 	{ "", { NR_NONE, NR_NONE }, TO_ENOSYS },
 };
 
-/*
- * A file that runs as its owner means nothing in a sandbox, where no mount honours it. In a workspace it would stay behind for
- * others of the host to run, as the owner of the workspace. openat2 has its mode where no filter can see it.
- */
+/* What a profile answers otherwise. */
 const struct filter_override filter_overrides[] = {
-	{ FILTER_WORKSPACE, "chmod", TO_MODE_1 },
-	{ FILTER_WORKSPACE, "creat", TO_MODE_1 },
-	{ FILTER_WORKSPACE, "fchmod", TO_MODE_1 },
-	{ FILTER_WORKSPACE, "fchmodat", TO_MODE_2 },
-	{ FILTER_WORKSPACE, "fchmodat2", TO_MODE_2 },
-	{ FILTER_WORKSPACE, "mknod", TO_MODE_1 },
-	{ FILTER_WORKSPACE, "mknodat", TO_MODE_2 },
-	{ FILTER_WORKSPACE, "open", TO_OPEN },
-	{ FILTER_WORKSPACE, "openat", TO_OPENAT },
-	{ FILTER_WORKSPACE, "openat2", TO_ENOSYS },
 	{ FILTER_OFF, "socket", TO_SOCKETPAIR },
 	{ _FILTER_MAX, "", TO_ENOSYS },
 };

@@ -340,7 +340,6 @@ const char *filter_profile_name(enum filter_profile profile)
 {
 	static const char *const names[_FILTER_MAX] = {
 		[FILTER_DEFAULT] = "default",
-		[FILTER_WORKSPACE] = "workspace",
 		[FILTER_OFF] = "off",
 	};
 

@@ -18,8 +18,7 @@
 /* Each refuses what the one before it refuses, and more. */
 enum filter_profile {
 	FILTER_DEFAULT,
-	FILTER_WORKSPACE, /* for who writes to a workspace: nothing becomes set-user-id or set-group-id */
-	FILTER_OFF,	  /* the same, and no sockets but AF_UNIX */
+	FILTER_OFF, /* no sockets but AF_UNIX */
 	_FILTER_MAX,
 };
 enum { FILTER_INSNS_MAX = 300 };

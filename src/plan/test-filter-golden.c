@@ -15,7 +15,6 @@ static void test_listing(void **state)
 {
 	static const char *const files[_FILTER_MAX] = {
 		[FILTER_DEFAULT] = "test/golden/filter-default.txt",
-		[FILTER_WORKSPACE] = "test/golden/filter-workspace.txt",
 		[FILTER_OFF] = "test/golden/filter-off.txt",
 	};
 
@@ -118,7 +117,6 @@ static void test_syscall_table(void **state)
 {
 	static const char *const files[_FILTER_MAX] = {
 		[FILTER_DEFAULT] = "test/security/syscall-table.json",
-		[FILTER_WORKSPACE] = "test/security/syscall-table-workspace.json",
 		[FILTER_OFF] = "test/security/syscall-table-off.json",
 	};
 

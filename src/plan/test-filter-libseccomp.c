@@ -153,41 +153,6 @@ static void build_options(void)
 	export(ctx, &sockopts);
 }
 
-/*
- * Calls whose mode the workspace profile looks at, and which argument it is. flags: which one says whether there is a mode; -1:
- * there always is.
- */
-static const struct {
-	int nr, mode, flags;
-} moded[] = {
-#ifdef SYS_open
-	{ SYS_open, 2, 1 },   { SYS_creat, 1, -1 },   { SYS_chmod, 1, -1 },
-	{ SYS_mknod, 1, -1 },
-#endif
-	{ SYS_openat, 3, 2 }, { SYS_fchmod, 1, -1 },  { SYS_fchmodat, 2, -1 },
-	{ 452, 2, -1 },	      { SYS_mknodat, 2, -1 },
-};
-
-static void refuse_modes(scmp_filter_ctx ctx)
-{
-	static const uint64_t bits[] = { 04000, 02000 }, creating[] = { 0x40, 0x400000 };
-
-	for (size_t i = 0; i < ARRAY_SIZE(moded); i++)
-		for (size_t k = 0; k < ARRAY_SIZE(bits) * ARRAY_SIZE(creating); k++) {
-			uint64_t bit = bits[k / 2], flag = creating[k % 2];
-			struct scmp_arg_cmp cmp[] = {
-				BITS((unsigned)moded[i].mode, bit, bit),
-				BITS((unsigned)MAX(moded[i].flags, 0), flag, flag),
-			};
-
-			if (moded[i].flags >= 0 || k % 2 == 0)
-				assert_int_equal(seccomp_rule_add_array(
-							 ctx, SCMP_ACT_ERRNO(EPERM), moded[i].nr,
-							 moded[i].flags < 0 ? 1 : 2, cmp),
-						 0);
-		}
-}
-
 static void refuse(scmp_filter_ctx ctx, uint32_t error, int nr, struct scmp_arg_cmp cmp)
 {
 	assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(error), nr, 1, cmp), 0);
@@ -259,7 +224,6 @@ static void build_allowing(void)
 	refuse_oob(ctx);
 	refuse_fcntls(ctx);
 	refuse_commands(ctx);
-	refuse_modes(ctx);
 	export(ctx, &allowing);
 }
 
@@ -278,9 +242,6 @@ static int setup(void **state)
 
 static const struct program *program_for(enum filter_profile profile, uint32_t nr)
 {
-	for (size_t i = 0; profile >= FILTER_WORKSPACE && i < ARRAY_SIZE(moded); i++)
-		if ((uint32_t)moded[i].nr == nr)
-			return &allowing;
 	switch (nr) {
 	case SYS_prctl:
 	case SYS_clone:
@@ -550,37 +511,6 @@ static void test_sockets(void **state)
 	}
 }
 
-/* Each with each of what may stand as flags and as mode. */
-static void test_modes(void **state)
-{
-	static const uint64_t highs[] = { 0, UINT64_C(0xabcdef0000000000) };
-	uint64_t samples[80];
-	size_t n = 0;
-
-	(void)state;
-	for (int bit = 0; bit < 32; bit++) {
-		samples[n++] = UINT32_C(1) << bit;
-		samples[n++] = ~(UINT32_C(1) << bit);
-	}
-	samples[n++] = 0;
-	samples[n++] = 0777;
-	samples[n++] = 06755;
-	samples[n++] = 0100644;
-	samples[n++] = 0x410002; /* O_TMPFILE | O_RDWR */
-	for (size_t i = 0; i < ARRAY_SIZE(moded) * n * n; i++) {
-		struct seccomp_data data = { .nr = moded[i % ARRAY_SIZE(moded)].nr,
-					     .arch = filter_arches[filter_native()] };
-		size_t rest = i / ARRAY_SIZE(moded);
-
-		for (size_t h = 0; h < ARRAY_SIZE(highs) * 2; h++) {
-			for (size_t arg = 0; arg < 6; arg++)
-				data.args[arg] = samples[arg % 2 == h % 2 ? rest / n : rest % n] |
-						 highs[h / 2];
-			compare(&data);
-		}
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -593,7 +523,6 @@ int main(void)
 		cmocka_unit_test(test_later_arguments),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_sockets),
-		cmocka_unit_test(test_modes),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

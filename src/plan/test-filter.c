@@ -309,11 +309,9 @@ static void check_arguments(const struct variant *variant, enum target to, uint3
 
 static void test_boundary_arguments(void **state)
 {
-	/* Four of those with a mode are old calls that aarch64 never had. */
 	static const size_t wanted[_FILTER_MAX][_MACHINE_MAX] = {
 		[FILTER_DEFAULT] = { 23, 23 },
-		[FILTER_WORKSPACE] = { 32, 28 },
-		[FILTER_OFF] = { 32, 28 },
+		[FILTER_OFF] = { 23, 23 },
 	};
 
 	(void)state;

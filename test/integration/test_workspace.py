@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-import shutil
+import signal
 import stat
 import subprocess
 import threading
@@ -11,7 +11,7 @@ import threading
 import pytest
 
 import oracle
-from resident import own  # noqa: F401 (a fixture)
+from resident import gone, own, sweep, wait_until  # noqa: F401 (a fixture)
 
 quick = pytest.mark.quick
 needs_root = pytest.mark.skipif(not oracle.IS_ROOT, reason="needs to be started as root")
@@ -447,6 +447,43 @@ for d in range(30):
     assert result["applied"] and len(result["changes"]) + result.get("changes_omitted", 0) == 3031, result["status"]
     assert len(list((place / "w").rglob("*"))) == 3031
     assert box.bash("rm -r /workspace/t", options=W)["applied"] and not list((place / "w").iterdir())
+
+
+def test_killed_while_it_is_applied(box, place):
+    """kill -9 of all that is at work: the next run finds all of it or none, and what was being prepared is gone."""
+    n, store = 500, place / ".atoll-commit" / "w"
+    code = f"import os\nos.chdir('/workspace')\nfor i in range({n}):\n    with open(str(i), 'w') as f: f.write(str(i))\nprint('written')"
+    for moment in ("stage/1", "journal"):
+        box.bash("rm -f /workspace/*", options=W)
+        run = box.popen(["run", "--json", *W, "-l", "python", "-c", code], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        while run.poll() is None and not (store / moment).exists():
+            pass
+        journalled = (store / "journal").exists()
+        pids = [run.pid, *oracle.below(run.pid)]
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        run.communicate()
+        wait_until(lambda: gone(pids), why="something survived kill -9")
+        left = box.bash("cd /workspace; ls | wc -l; cat * | wc -c", options=W)["stdout"]
+        assert left in ("0\n0\n", f"{n}\n{sum(len(str(i)) for i in range(n))}\n"), (moment, left)
+        assert not journalled or left.startswith(str(n)), "what was journalled is applied"
+        assert not (store / "journal").exists() and not any((store / name).exists() and any((store / name).iterdir()) for name in ("stage", "trash"))
+    sweep(box)
+
+
+@needs_root
+@pytest.mark.modes("root")
+def test_full_disk(box, work):
+    """A host without room for the changes keeps what it had, and the result says so."""
+    state = work / "state"
+    state.mkdir()
+    small = box.variant(wrap=["unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o size=4m tmpfs {state} && exec "$@"', "sh"])
+    result = small.python(fill("/workspace/big", 8), options=W)
+    assert (result["status"], result["applied"]) == ("success", False) and "disk" in result["apply_error"], result
+    assert [(c["path"], c["size"]) for c in result["changes"]] == [("big", 8 << 20)]
 
 
 def test_rest_is_private(box):
