@@ -102,6 +102,8 @@ struct config {
 	int32_t log_level;	 /* enum log_level */
 	const char *log_file;	 /* "": standard error */
 	const char *audit_file;	 /* "": none */
+	int64_t audit_bytes;	 /* of it, then it is rotated; 0: no bound */
+	int64_t audit_files;	 /* that are kept beside it */
 	int64_t alert_count;	 /* crashes, denials or near-limit runs of one caller … */
 	int64_t alert_window_ms; /* … within this time make an alert */
 };

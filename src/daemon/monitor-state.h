@@ -37,7 +37,7 @@ struct monitor {
 	int lifeline_fd; /* of the broker, our end */
 	int control_fd;	 /* to the front */
 	int signal_fd;
-	struct source *signals, *control, *pinger, *deadline;
+	struct source *signals, *control, *pinger, *rotator, *deadline;
 	int64_t began_ns, pong_ns;
 	int64_t ping_ms, pong_ms; /* how often it is asked; how long it may take */
 	bool ready, ever_ready;	  /* the front answers; has done so */

@@ -10,11 +10,11 @@
 #include "client/data.h"
 #include "client/kit.h"
 #include "client/prepare.h"
+#include "daemon/logfile.h"
 #include "daemon/notify.h"
 
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,20 +24,15 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
 	PING_MS = 10 * 1000,
+	ROTATE_MS = 1000,    /* from one look at the audit log's size to the next */
 	PONG_MS = 60 * 1000, /* a front that has not answered for that long hangs */
 	STOP_MS = 5 * 1000,  /* what cleaning up may take */
 	FILES_A_RUN =
 		30, /* a dozen, as many of one that is being removed, and its share of what others need */
-};
-
-enum {
-	LOG_FLAGS = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-	LOG_MODE = 0640
 };
 
 static void set_deadline(struct monitor *m, int64_t in_ms)
@@ -131,69 +126,18 @@ void monitor_ready(struct monitor *m)
 	m->ever_ready = true;
 }
 
-/* Where a path leads from the state directory on; false: it does not lead there. */
-static bool leads_inside(const char *state, const char *path, char ret[PATH_MAX])
-{
-	size_t n = strlen(state);
-
-	for (const char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
-		_cleanup_free_ char *head = strndup(path, (size_t)(p - path));
-		_cleanup_free_ char *real = head ? realpath(head, NULL) : NULL;
-
-		if (!real || strncmp(real, state, n) != 0 || (real[n] != '/' && real[n] != '\0'))
-			continue;
-		(void)snprintf(ret, PATH_MAX, ".%s%s", real + n, p);
-		return true;
-	}
-	return false;
-}
-
-/* The front owns that directory: whatever it has put there, no link is followed, and no file of two names is written to. */
-static int open_inside(const char *state, const char *path)
-{
-	const struct open_how how = { .flags = LOG_FLAGS | O_NOFOLLOW,
-				      .mode = LOG_MODE,
-				      .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
-	_cleanup_close_ int dir_fd = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_close_ int fd = -EBADF;
-	struct stat st;
-
-	if (dir_fd < 0)
-		return -errno;
-	fd = (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	return S_ISREG(st.st_mode) && st.st_nlink == 1 ? TAKE_FD(fd) : -EPERM;
-}
-
-static int open_log_file(const struct config *c, const char *path, struct error *err)
-{
-	char inside[PATH_MAX];
-	int fd;
-
-	if (leads_inside(c->state_dir, path, inside)) {
-		fd = open_inside(c->state_dir, inside);
-	} else {
-		fd = open(path, LOG_FLAGS | O_CLOEXEC, LOG_MODE);
-		fd = fd < 0 ? -errno : fd;
-	}
-	return fd < 0 ? error_set(err, ERROR_STORAGE, -fd, "cannot open the log '%.200s': %s", path,
-				  strerror(-fd))
-		      : fd;
-}
-
 /* Both or none; what was open before is replaced. */
 static int open_logs(struct monitor *m, struct error *err)
 {
 	_cleanup_close_ int log_fd = -EBADF, audit_fd = -EBADF;
 
 	if (*m->config.log_file) {
-		log_fd = open_log_file(&m->config, m->config.log_file, err);
+		log_fd = logfile_open(&m->config, m->config.log_file, err);
 		if (log_fd < 0)
 			return log_fd;
 	}
 	if (*m->config.audit_file) {
-		audit_fd = open_log_file(&m->config, m->config.audit_file, err);
+		audit_fd = logfile_open(&m->config, m->config.audit_file, err);
 		if (audit_fd < 0)
 			return audit_fd;
 	}
@@ -203,6 +147,13 @@ static int open_logs(struct monitor *m, struct error *err)
 	m->log_fd = TAKE_FD(log_fd);
 	m->audit_fd = TAKE_FD(audit_fd);
 	return 0;
+}
+
+static void tell_again(struct monitor *m)
+{
+	if (m->control && (monitor_tell_settings(m) < 0 ||
+			   control_send(m->control_fd, CONTROL_RELOAD, NULL, -EBADF) < 0))
+		child_kill(&m->front, SIGKILL);
 }
 
 static void reload(struct monitor *m)
@@ -217,10 +168,32 @@ static void reload(struct monitor *m)
 		return;
 	}
 	config_warn_of_tokens(&m->config, &m->log);
-	if (m->control && (monitor_tell_settings(m) < 0 ||
-			   control_send(m->control_fd, CONTROL_RELOAD, NULL, -EBADF) < 0))
-		child_kill(&m->front, SIGKILL);
+	tell_again(m);
 	log_say(&m->log, LOG_INFO, "tokens were read and logs opened again");
+}
+
+/* Audit events: the file that is full becomes the first of the old ones. Tried again a second later where that fails. */
+static int on_rotate(void *data, uint32_t events)
+{
+	struct monitor *m = data;
+	struct error why = { 0 };
+	struct stat st;
+	int r;
+
+	(void)events;
+	source_set_time(m->rotator, clock_now_ns() + ROTATE_MS * NS_PER_MS);
+	if (m->config.audit_bytes == 0 || m->audit_fd < 0 || m->stage != MONITOR_SERVING ||
+	    fstat(m->audit_fd, &st) < 0 || st.st_size < m->config.audit_bytes)
+		return 0;
+	r = logfile_rotate(&m->config, m->config.audit_file, m->config.audit_files);
+	if (r == 0)
+		r = open_logs(m, &why);
+	if (r == 0)
+		tell_again(m);
+	else
+		log_say(&m->log, LOG_ERROR, "the audit log cannot be rotated",
+			LOG_TEXT("why", *why.text ? why.text : strerror(-r)));
+	return 0;
 }
 
 static int on_signal(void *data, uint32_t events)
@@ -309,6 +282,9 @@ static int watch_all(struct monitor *m, struct error *err)
 	if (r == 0)
 		r = loop_add_timer(m->loop, clock_now_ns() + m->ping_ms * NS_PER_MS,
 				   (struct handler){ on_ping, m }, &m->pinger);
+	if (r == 0)
+		r = loop_add_timer(m->loop, clock_now_ns() + ROTATE_MS * NS_PER_MS,
+				   (struct handler){ on_rotate, m }, &m->rotator);
 	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "the daemon cannot start: %s",
 				 strerror(-r))
 		     : 0;
@@ -454,6 +430,7 @@ static void close_all(struct monitor *m)
 	m->signals = source_free(m->signals);
 	m->control = source_free(m->control);
 	m->pinger = source_free(m->pinger);
+	m->rotator = source_free(m->rotator);
 	m->deadline = source_free(m->deadline);
 	m->loop = loop_free(m->loop);
 	m->signal_fd = fd_close(m->signal_fd);

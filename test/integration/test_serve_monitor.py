@@ -19,6 +19,7 @@ from conftest import FRONT
 from daemon import Daemon
 from oracle import IS_ROOT, NOBODY
 from resident import sweep, wait_until
+from web import Web
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
@@ -589,3 +590,18 @@ def test_data_that_the_front_cannot_read(atoll, work, stage):
     said = refused(atoll, "--state-dir", work / "s", "--socket", "off", "--listen", "127.0.0.1:0", "--data-dir", closed / "data")
     assert said == (f"atoll: the data directory '{closed}/data' cannot be read by uid {FRONT_UID}, whom the front runs as; open it "
                     "with chmod a+rX, or name a copy with --data-dir")
+
+
+def test_the_audit_log_is_rotated(start):
+    """Within a size and a number of files; what comes afterwards is in the new one."""
+    daemon = start("--set", "audit.size=64k", "--set", "audit.files=2")
+    log = daemon.state / "audit.log"
+    old = [daemon.state / f"audit.log.{n}" for n in (1, 2, 3)]
+    web = Web(daemon.host, daemon.port)
+    for n in range(3):
+        with open(log, "a") as file:
+            file.write(f"filled {n} " + "x" * (64 << 10) + "\n")
+        wait_until(lambda: log.exists() and log.stat().st_size < 64 << 10, 30)
+    assert [path.read_text()[:8] for path in old[:2]] == ["filled 2", "filled 1"] and not old[2].exists()
+    wait_until(lambda: web.execute("bash", "true")["id"] in log.read_text(), 30)
+    assert daemon.end() == 0
