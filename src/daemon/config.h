@@ -71,6 +71,7 @@ struct config {
 
 	/* How much of it */
 	int64_t queue_max, queue_per_caller; /* waiting */
+	int64_t queue_bytes, queue_bytes_per_caller;
 	int64_t queue_running; /* at once; never 0: from cores and memory when nobody said */
 	int64_t drain_ms;      /* what runs may take to end on SIGTERM */
 

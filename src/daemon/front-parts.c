@@ -126,6 +126,8 @@ static int open_engine(struct front *f, struct error *err)
 		.running_max = c->queue_running,
 		.queue_max = c->queue_max,
 		.queue_per_caller = c->queue_per_caller,
+		.queue_bytes = c->queue_bytes,
+		.queue_bytes_per_caller = c->queue_bytes_per_caller,
 		.full = c->durability == DURABILITY_FULL,
 		.callbacks = c->callbacks,
 		.callback_hosts = c->callback_hosts,

@@ -67,11 +67,26 @@ bool account_may_wait(const struct engine *e, const struct account *a)
 	return own < MAX(e->o.waited_max / callers, (int64_t)1);
 }
 
+static bool fits(int64_t there, int64_t more, int64_t max)
+{
+	return max == 0 || there == 0 || there + more <= max;
+}
+
+bool account_may_keep(const struct engine *e, const struct account *a, int64_t bytes)
+{
+	return fits(e->waiting_bytes, bytes, e->o.queue_bytes) &&
+	       fits(a ? a->waiting_bytes : 0, bytes, e->o.queue_bytes_per_caller);
+}
+
 static void count(const struct execution *x, int by)
 {
 	struct engine *e = x->engine;
 	struct account *a = x->account;
 
+	if (x->seat == SEAT_WAITING) {
+		e->waiting_bytes += by * x->body_bytes;
+		a->waiting_bytes += by * x->body_bytes;
+	}
 	if (x->seat == SEAT_RUNNING) {
 		e->running += by;
 		a->running += by;

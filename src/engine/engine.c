@@ -62,6 +62,8 @@ static void take_request(struct execution *x)
 
 	if (history_get(x->engine->o.history, NULL, x->id, &row) == 0) {
 		x->text_filed = !*row.request;
+		x->body_bytes = x->text_filed ? text_saved_bytes(&place)
+					      : (int64_t)strlen(row.request);
 		(void)!text_load_json(&place, &row.request, &body);
 	}
 	x->level = prepare_level(x, body);

@@ -42,6 +42,8 @@ struct engine_options {
 	int64_t running_max;	  /* at once */
 	int64_t queue_max;	  /* jobs that wait */
 	int64_t queue_per_caller; /* of them, of one caller */
+	int64_t queue_bytes;	  /* of the bodies of all that wait; 0 in these two: no bound */
+	int64_t queue_bytes_per_caller;
 	/* Waited ones that wait, of one caller; callers that wait at the same time share it. 0: about as many as may run. */
 	int64_t waited_max;
 	/* Which have ended and are kept in memory because somebody reads their events; twice the bytes for a minute. 0: a usual bound. */

@@ -39,7 +39,8 @@ struct account {
 	struct account *next;
 	unsigned refs;
 	int64_t jobs, waited, patient,
-		running; /* the others: not running yet; waited: not patient ones */
+		running;       /* the others: not running yet; waited: not patient ones */
+	int64_t waiting_bytes; /* of the bodies of all that wait */
 	int64_t ghosts, ghost_bytes;
 	char caller[];
 };
@@ -83,7 +84,8 @@ struct execution {
 	int64_t accepted_ns, created_ns, started_ns,
 		ended_ns; /* accepted: monotonic; the others: realtime */
 
-	json_t *body; /* as submitted; NULL: to be read from the history */
+	int64_t body_bytes; /* of its text, wherever that is; set before it has a seat */
+	json_t *body;	    /* as submitted; NULL: to be read from the history */
 	/* The same as text, ours; until the row is there. text_filed: its length, and the text is in its file (text.h). */
 	struct span text;
 	bool text_filed;
@@ -133,6 +135,7 @@ struct engine {
 	struct account *accounts;
 	int64_t running, jobs, waited; /* as in accounts, of all */
 	int64_t patient;	       /* of those who are waited for and wait */
+	int64_t waiting_bytes;	       /* as in accounts, of all */
 	int64_t waiting_callers;       /* who have somebody waited for that waits */
 	int64_t running_per_caller;
 	struct execution_list accepting, finishing, unsaved;
@@ -161,6 +164,8 @@ void account_put(struct engine *e, struct account *a); /* NULL is fine */
 /* May one more of this caller's run; may one more wait that is waited for? NULL: he has nothing here. */
 bool account_has_room(const struct engine *e, const struct account *a);
 bool account_may_wait(const struct engine *e, const struct account *a);
+/* May a body of that size wait? One that nothing waits beside may always. */
+bool account_may_keep(const struct engine *e, const struct account *a, int64_t bytes);
 void execution_seat(struct execution *x, enum seat seat);
 
 /* --- execution.c --- */

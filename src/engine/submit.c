@@ -74,6 +74,24 @@ static bool is_full(const struct engine *e, const struct submission *in, const s
 	return in->patient ? !may_be_patient(e, a) : !account_may_wait(e, a);
 }
 
+/* Bodies wait on disk or in memory, and how many there are bounds neither. What begins at once does not wait. */
+static int check_space(struct engine *e, const struct submission *in, int64_t bytes,
+		       struct submitted *ret, struct error *err)
+{
+	const struct account *a = account_find(e, in->caller);
+
+	if (!in->job && e->queue.count == 0 && account_has_room(e, a))
+		return 0;
+	if (account_may_keep(e, a, bytes))
+		return 0;
+	(void)refuse(ret, REFUSAL_BUSY, engine_retry_after_s(e));
+	return error_set(
+		err, ERROR_INTERNAL, EBUSY,
+		"the requests that wait hold as many bytes as they may together; try again "
+		"in %d s, or send less at once",
+		(int)ret->retry_after_s);
+}
+
 static int check_bounds(struct engine *e, const struct submission *in, struct submitted *ret,
 			struct error *err)
 {
@@ -92,7 +110,7 @@ static int check_bounds(struct engine *e, const struct submission *in, struct su
 			"again in %d s",
 			(long long)e->o.queue_per_caller, (int)ret->retry_after_s);
 	}
-	return 0;
+	return check_space(e, in, (int64_t)in->text.len, ret, err);
 }
 
 static int check_gate(struct engine *e, const struct submission *in, struct submitted *ret,
@@ -179,6 +197,7 @@ static int take_text(struct execution *x, const struct submission *in)
 
 	if (!text.data)
 		return -ENOMEM;
+	x->body_bytes = (int64_t)text.len;
 	/* One that cannot be written goes into the row, where all trouble with the disk is seen to. */
 	if (text.len >= TEXT_FILE_BYTES && text_save(&place, text) == 0) {
 		x->text = (struct span){ NULL, text.len };
@@ -344,6 +363,12 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 
 	if (!x)
 		return no_memory(err);
+	/* Of one that came without its text this is known only now. */
+	r = c->in->text.data ? 0 : check_space(e, c->in, x->body_bytes, ret, err);
+	if (r < 0) {
+		(void)execution_unref(x);
+		return r;
+	}
 	r = judge(x, &why);
 	/* A broker that has never answered judges nothing; a job can wait for it. */
 	if (r == -EAGAIN && x->job)

@@ -149,12 +149,66 @@ static void test_places(void **state _unused_)
 	assert_int_equal(account_running_max(512), 448);
 }
 
+/* A request of about that many bytes. */
+static char *make_large(size_t bytes)
+{
+	char *text = malloc(bytes + 64);
+
+	assert_non_null(text);
+	(void)snprintf(text, bytes + 64, "{\"language\": \"bash\", \"code\": \": %*d\"}",
+		       (int)bytes, 1);
+	return text;
+}
+
+static int wait_with(struct client *c, const char *caller, const char *body)
+{
+	return submit(c, body, (struct submission){ .caller = caller, .job = true });
+}
+
+/* Bodies that wait, in memory and in files, have a bound of bytes for each caller and in all. */
+static void test_bytes(void **state)
+{
+	_cleanup_free_ char *small = make_large(100 << 10), *large = make_large(400 << 10);
+	struct client running, waiting[4], more;
+
+	(void)state;
+	fix.engine->o.running_max = fix.engine->running_per_caller = 1;
+	fix.engine->o.queue_bytes = 1 << 20;
+	fix.engine->o.queue_bytes_per_caller = 600 << 10;
+	assert_int_equal(come(&running, "greedy", "20", false), 0);
+	assert_int_equal(wait_with(&waiting[0], "greedy", large), 0);
+	assert_int_equal(wait_with(&waiting[1], "greedy", small), 0);
+	assert_true(wait_with(&more, "greedy", large) < 0);
+	assert_int_equal(more.submitted.refusal, REFUSAL_BUSY);
+	assert_true(more.submitted.retry_after_s >= 1);
+	assert_int_equal(wait_with(&waiting[2], "modest", large), 0);
+	/* Not too much for this one, but for all together. */
+	assert_true(wait_with(&more, "third", large) < 0);
+	assert_int_equal(more.submitted.refusal, REFUSAL_BUSY);
+	assert_true(more.submitted.retry_after_s >= 1);
+	run_until(&waiting[2].accepted);
+	assert_int_equal(execution_cancel(waiting[2].x), 0);
+	for (int i = 0; i < 8000 && fix.engine->waiting_bytes > 600 << 10; i++)
+		run_for_ms(5);
+	assert_int_equal(wait_with(&waiting[3], "third", large), 0);
+	(void)execution_cancel(running.x);
+	for (size_t i = 0; i < ARRAY_SIZE(waiting); i++)
+		(void)execution_cancel(waiting[i].x);
+	for (int i = 0; i < 8000 && !engine_is_idle(fix.engine); i++)
+		run_for_ms(5);
+	assert_int_equal(fix.engine->waiting_bytes, 0);
+	client_done(&running);
+	for (size_t i = 0; i < ARRAY_SIZE(waiting); i++)
+		client_done(&waiting[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_waited, setup_engine, teardown_engine),
 		cmocka_unit_test_setup_teardown(test_jobs, setup_engine, teardown_engine),
 		cmocka_unit_test_setup_teardown(test_patient, setup_engine, teardown_engine),
+		cmocka_unit_test_setup_teardown(test_bytes, setup_engine, teardown_engine),
 		cmocka_unit_test(test_places),
 	};
 

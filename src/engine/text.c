@@ -40,6 +40,14 @@ int text_save(const struct text_place *place, struct span text)
 	return s.r;
 }
 
+int64_t text_saved_bytes(const struct text_place *place)
+{
+	_cleanup_close_ int fd = history_output_open(place->history, place->id, place->which);
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 ? st.st_size : 0;
+}
+
 struct loading {
 	int fd;
 	char *text; /* read from fd, unless it is there already */

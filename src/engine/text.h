@@ -23,6 +23,8 @@ struct text_place {
 
 /* On failure nothing is left. */
 int text_save(const struct text_place *place, struct span text) _must_check_;
+/* Of one that was saved; 0: it is not there. */
+int64_t text_saved_bytes(const struct text_place *place);
 /* row: what the row has; taken over when it is the text itself. NUL-terminated, to be freed. */
 int text_load(const struct text_place *place, char **row, char **ret) _must_check_;
 /* The same, as JSON. */

@@ -20,7 +20,7 @@ struct size_note {
 	struct tree_size size;
 };
 
-static struct commit_work recovery;
+static struct commit_work store_work;
 
 /* A directory of ours below another, made when it is not there and wanted. */
 static int own_dir(int dir_fd, const char *name, bool make)
@@ -148,17 +148,27 @@ static int finish(int store_fd, int workspace_fd)
 
 	if (r == 0)
 		r = workspace_fd < 0 ? sys_unlinkat(store_fd, STORE_JOURNAL, 0)
-				     : journal_redo(&recovery.journal, &at);
+				     : journal_redo(&store_work.journal, &at);
 	if (r == 0 || r == -ENOENT)
-		r = tree_wipe(&recovery.other, at.stage_fd);
+		r = tree_wipe(&store_work.other, at.stage_fd);
 	if (r == 0)
-		r = tree_wipe(&recovery.other, at.trash_fd);
+		r = tree_wipe(&store_work.other, at.trash_fd);
 	store_close_places(&at);
 	return r;
 }
 
-static int recover_store(int store_fd, int workspace_fd)
+enum recovery {
+	RECOVER_JOURNAL, /* what is left beside it waits for the next commit: a run's start should not */
+	RECOVER_ALL,
+};
+
+static int recover_store(int store_fd, int workspace_fd, enum recovery what)
 {
+	struct stat st;
+
+	if (what == RECOVER_JOURNAL &&
+	    fstatat(store_fd, STORE_JOURNAL, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+		return 0;
 	if (flock(store_fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? 0 : -errno;
 	return finish(store_fd, workspace_fd);
@@ -182,7 +192,7 @@ static int find_workspace(const struct workspace_place *places, const char *name
 	return parent < 0 ? parent : sys_open_beneath(parent, base, O_RDONLY | O_DIRECTORY);
 }
 
-int commit_recover(const struct workspace_place *places, const char *name)
+static int recover(const struct workspace_place *places, const char *name, enum recovery what)
 {
 	_cleanup_close_ int workspace = find_workspace(places, name);
 	_cleanup_close_ int inside = -EBADF, beside = -EBADF;
@@ -192,17 +202,22 @@ int commit_recover(const struct workspace_place *places, const char *name)
 		return is_closed(workspace) ? 0 : workspace;
 	inside = workspace < 0 ? -ENOENT : own_dir(workspace, STORE_DIR, false);
 	if (inside >= 0)
-		r = recover_store(inside, workspace);
+		r = recover_store(inside, workspace, what);
 	beside = open_beside(places, name, false);
 	if (r == 0 && beside >= 0)
-		r = recover_store(beside, workspace);
+		r = recover_store(beside, workspace, what);
 	return r;
+}
+
+int commit_recover(const struct workspace_place *places, const char *name)
+{
+	return recover(places, name, RECOVER_JOURNAL);
 }
 
 static int recover_below(const char *root)
 {
 	const struct workspace_place here[] = { { .path = root }, { 0 } };
-	struct names *names = &recovery.walk.levels[0];
+	struct names *names = &store_work.walk.levels[0];
 	const char *name;
 	int first = 0, r;
 
@@ -211,7 +226,7 @@ static int recover_below(const char *root)
 		return is_absent(names->fd) || is_closed(names->fd) ? 0 : names->fd;
 	names->at = names->n = 0;
 	while ((r = names_next(names, &name)) > 0) {
-		r = commit_recover(here, name);
+		r = recover(here, name, RECOVER_ALL);
 		first = first ? first : r;
 	}
 	names->fd = fd_close(names->fd);
@@ -223,7 +238,7 @@ int commit_recover_all(const struct workspace_place *places)
 	int first = 0;
 
 	for (const struct workspace_place *p = places; p && p->path; p++) {
-		int r = p->name ? commit_recover(places, p->name) : recover_below(p->path);
+		int r = p->name ? recover(places, p->name, RECOVER_ALL) : recover_below(p->path);
 
 		first = first ? first : r;
 	}
