@@ -207,8 +207,19 @@ static int take_away(const struct journal *j, const struct journal_places *at, u
 	return r == -ENOENT ? 0 : r;
 }
 
+/* With privilege, only what belongs to the workspace's owner, who may have put a link of another's file there. */
+static bool may_set(int workspace_fd, int fd)
+{
+	struct stat owner, st;
+
+	if (geteuid() != 0)
+		return true;
+	return fstat(workspace_fd, &owner) == 0 && fstat(fd, &st) == 0 && st.st_uid == owner.st_uid;
+}
+
 /* What is closed to us, or is another's, keeps what it has: its content is right all the same. */
-static int set(const struct journal *j, const struct journal_op *op, const char *base)
+static int set(const struct journal *j, int workspace_fd, const struct journal_op *op,
+	       const char *base)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
 					   { .tv_sec = op->mtime_s, .tv_nsec = op->mtime_nsec } };
@@ -219,7 +230,7 @@ static int set(const struct journal *j, const struct journal_op *op, const char 
 	    (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
 		return 0;
 	fd = entry_open(j->parent_fd, base, st.st_mode);
-	if (fd < 0)
+	if (fd < 0 || !may_set(workspace_fd, fd))
 		return 0;
 	if (op->mtime_nsec != JOURNAL_KEEP_TIME)
 		(void)futimens(fd, times);
@@ -243,7 +254,7 @@ static int redo_one(struct journal *j, const struct journal_places *at, const st
 	case JOURNAL_REMOVE:
 		return take_away(j, at, op->number, base);
 	default:
-		return set(j, op, base);
+		return set(j, at->workspace_fd, op, base);
 	}
 }
 

@@ -94,11 +94,12 @@ static bool fits(const struct commit_work *w)
 static int judge(struct commit_work *w)
 {
 	struct tree_size before;
-	bool noted = store_read_size(w->at.store_fd, &before) == 0;
-	int r = 0;
+	bool noted;
+	int r;
 
 	if (!w->c->quota_bytes && !w->c->quota_inodes)
 		return 0;
+	noted = store_read_size(w->at.store_fd, &before) == 0;
 	if (noted)
 		project(w, &before);
 	if (noted && fits(w))

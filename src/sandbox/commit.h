@@ -95,8 +95,11 @@ int commit_apply(const struct commit *c, struct commit_outcome *ret);
 void commit_tidy(const struct commit *c);
 
 /*
- * Finishes what a killed commit left, of one workspace (only its journal, which takes microseconds where there is none) or of all. One that another process is at (its lock is held) is left to it.
- * 0: nothing is left; negative: the first error. What it finishes is applied to workspaces that no longer exist by dropping it.
+ * Finishes what a killed commit left, of one workspace (its journal only, which takes microseconds where there is
+ * none) or of all. One that another process is at (its lock is held) is left
+ * to it.
+ * 0: nothing is left; negative: the first error. The journal of a workspace
+ * that no longer exists is dropped.
  */
 int commit_recover(const struct workspace_place *places, const char *name) _must_check_;
 int commit_recover_all(const struct workspace_place *places) _must_check_;

@@ -57,6 +57,24 @@ static void test_copied_up(void **state _unused_)
 	assert_int_equal(after.st_mtime, 1500000000);
 }
 
+/* Root changes no file in place that is not the workspace's owner's: it may be a link of anything. */
+static void test_anothers_file(void **state _unused_)
+{
+	struct stat st;
+
+	if (geteuid() != 0) {
+		print_message("only root can give files away\n");
+		return;
+	}
+	tree_make("root/w", "x=1 y=1");
+	assert_int_equal(chown(in("root/w", "x"), 4321, 4321), 0);
+	tree_make("upper", "x=1@777 y=1@777");
+	assert_int_equal(commit_now(), 0);
+	assert_string_equal(tree_read(in("root", "w")), "x=1 y=1@777 ");
+	assert_int_equal(stat(in("root/w", "x"), &st), 0);
+	assert_int_equal(st.st_uid, 4321);
+}
+
 static void test_directories(void **state _unused_)
 {
 	check("d/ d/old=1", "n/ n/m/ n/m/f=1 n/e/ d/ d/s/ d/s/f=2",
@@ -224,23 +242,15 @@ static void test_list(void **state _unused_)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_nothing),
-		TEST(test_files),
-		TEST(test_copied_up),
-		TEST(test_directories),
-		TEST(test_directory_mode),
-		TEST(test_removals),
-		TEST(test_opaque),
-		TEST(test_foreign_opaque),
-		TEST(test_opaque_spares_the_new),
-		TEST(test_type_changes),
-		TEST(test_links),
-		TEST(test_special),
-		TEST(test_hard_links),
-		TEST(test_sparse),
-		TEST(test_closed),
-		TEST(test_conflicts),
-		TEST(test_list),
+		TEST(test_nothing),	   TEST(test_files),
+		TEST(test_copied_up),	   TEST(test_anothers_file),
+		TEST(test_directories),	   TEST(test_directory_mode),
+		TEST(test_removals),	   TEST(test_opaque),
+		TEST(test_foreign_opaque), TEST(test_opaque_spares_the_new),
+		TEST(test_type_changes),   TEST(test_links),
+		TEST(test_special),	   TEST(test_hard_links),
+		TEST(test_sparse),	   TEST(test_closed),
+		TEST(test_conflicts),	   TEST(test_list),
 	};
 
 	if (become(argc, argv) < 0)
