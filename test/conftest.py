@@ -308,7 +308,7 @@ def pytest_configure(config):
 
 
 # They take the longest, in this order: what starts last should not be one of them.
-FIRST_FILES = ("test_build_kit.py", "test_kernel61.py", "test_warm_pool.py", "test_warm_start.py", "test_process.py",
+FIRST_FILES = ("test_build_kit.py", "test_kernel61.py", "test_cpython.py", "test_warm_pool.py", "test_warm_start.py", "test_process.py",
                "test_torture.py", "test_service.py", "test_resources.py", "test_languages.py", "test_enosys.py", "test_kernel.py",
                "test_filesystem.py", "test_warm_same.py", "test_warm_python.py", "test_cli_serve.py", "test_serve_monitor.py",
                "test_api_run.py", "test_api_stream.py", "test_warm_scripts.py", "test_limits.py")
