@@ -108,8 +108,12 @@ static void last_word(struct run *run, int code)
 		run_look_later(run);
 		return;
 	}
-	/* The end of all of them is waited for. */
-	run_kill(run, CAUSE_INTERNAL);
+	/* The end of all of them is waited for. A program that was alone has got its signal. */
+	sandbox_die_at_once(run->sandbox);
+	if (was_alone(run))
+		run_kill_soon(run);
+	else
+		run_kill(run, CAUSE_INTERNAL);
 }
 
 /* 0 to 255 in decimal, or negative. */

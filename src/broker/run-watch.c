@@ -15,7 +15,6 @@ enum {
 		1, /* from init being told to the program's first instruction: not at its expense */
 	CPU_MS_MIN = 2,
 	MEMORY_MS = 50,
-	KILL_AGAIN_MS = 20,
 };
 
 static int64_t in_ms(int64_t ms)
@@ -144,6 +143,12 @@ void run_kill(struct run *run, int cause)
 	sandbox_kill(run->sandbox);
 	if (run->watch_timer)
 		source_set_time(run->watch_timer, in_ms(KILL_AGAIN_MS));
+}
+
+void run_kill_soon(struct run *run)
+{
+	run->doomed = true;
+	source_set_time(run->watch_timer, in_ms(KILL_AGAIN_MS));
 }
 
 void run_fail(struct run *run, const struct error *err)

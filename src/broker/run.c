@@ -108,9 +108,10 @@ static int on_remove(void *data, uint32_t events)
 			run_look_later(run);
 		return 0;
 	}
-	/* Dead in all but name, and kept from dying by those who run. */
+	/* Dead in all but name: kept from dying by what runs, or else by its quota. */
 	if (run->sandbox->pid > 0) {
-		sandbox_kill(run->sandbox);
+		(run->remove_tries++ == 0 ? sandbox_die_at_once : sandbox_kill)(run->sandbox);
+		source_set_time(run->remove_timer, clock_now_ns() + KILL_AGAIN_MS * NS_PER_MS);
 		return 0;
 	}
 	r = sandbox_vacate(run->sandbox);

@@ -195,6 +195,9 @@ void run_close_stdio(struct run *run); /* ticket and plan, too: whoever runs has
 
 /* run-watch.c. The first reason wins. */
 void run_kill(struct run *run, int cause);
+/* The same in a while, if something keeps the processes that have got their signal from dying. */
+void run_kill_soon(struct run *run);
+enum { KILL_AGAIN_MS = 20 };
 /* Our failure: the run ends with it. */
 void run_fail(struct run *run, const struct error *err);
 int run_watch(struct run *run) _must_check_; /* makes the timers */

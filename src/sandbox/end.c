@@ -44,6 +44,11 @@ int sandbox_die_behind(struct sandbox *sb)
 	return 0;
 }
 
+void sandbox_die_at_once(struct sandbox *sb)
+{
+	sb->host->cgroups->set_background(sb->cgroup, false);
+}
+
 int sandbox_reap(struct sandbox *sb)
 {
 	int wait_status = 0;

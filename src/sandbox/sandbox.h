@@ -137,9 +137,10 @@ int sandbox_meet_program(struct sandbox *sb, pid_t pid) _must_check_;
 void sandbox_kill(struct sandbox *sb);
 /*
  * For one whose program was there already and has nothing left to do: it is killed, and pid 1 with it, but other work of the
- * host runs first until sandbox_kill(). -ESRCH: the program has ended by itself, and pid 1 will tell how.
+ * host runs first until it is told to die at once. -ESRCH: the program has ended by itself, and pid 1 will tell how.
  */
 int sandbox_die_behind(struct sandbox *sb) _must_check_;
+void sandbox_die_at_once(struct sandbox *sb);
 /* Kernel counters so far. Members nobody can measure are -1. */
 void sandbox_usage(struct sandbox *sb, struct usage *ret);
 /* Microseconds of CPU used so far: the cheap call for watching. */
