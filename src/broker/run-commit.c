@@ -81,6 +81,23 @@ static bool is_empty(int dir_fd)
 	return n >= 0;
 }
 
+static int empty_list(int fd)
+{
+	return ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
+}
+
+/* What could not be applied is told whole, too. */
+static void list_instead(const struct commit *c, struct commit_outcome *outcome)
+{
+	struct commit_outcome listed;
+	struct commit again = *c;
+
+	again.mode = COMMIT_LIST;
+	again.store_fd = -EBADF;
+	if (empty_list(c->list_fd) == 0 && commit_apply(&again, &listed) == 0)
+		outcome->unlisted = listed.unlisted;
+}
+
 static int apply(const struct committer *k, struct commit *c, struct commit_outcome *outcome)
 {
 	const struct run *run = k->run;
@@ -105,7 +122,9 @@ static int apply(const struct committer *k, struct commit *c, struct commit_outc
 		if (c->store_fd < 0)
 			return c->store_fd;
 	}
-	(void)commit_apply(c, outcome);
+	if (commit_apply(c, outcome) < 0 && outcome->state != COMMIT_QUOTA &&
+	    c->mode == COMMIT_APPLY)
+		list_instead(c, outcome);
 	return 0;
 }
 
@@ -227,7 +246,7 @@ static int committer_start(struct committer *k)
 	const struct clone_request req = { .cgroup_fd = -EBADF,
 					   .no_clone3 = !k->broker->host.facts.clone3 };
 	_cleanup_close_ int far_end = -EBADF, pidfd = -EBADF;
-	int pair[2];
+	int pair[2], r;
 	pid_t pid;
 
 	k->source = source_free(k->source);
@@ -236,8 +255,9 @@ static int committer_start(struct committer *k)
 		return -errno;
 	k->socket_fd = pair[0];
 	far_end = pair[1];
-	if (ftruncate(k->list_fd, 0) < 0)
-		return -errno;
+	r = empty_list(k->list_fd);
+	if (r < 0)
+		return r;
 	pid = sys_clone(&req, &pidfd);
 	if (pid == 0)
 		committer_main(k, far_end);
