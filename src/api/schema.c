@@ -89,18 +89,23 @@ static int add_field(json_t *properties, const struct schema_field *field)
 	return json_object_set_new(properties, field->key, value) < 0 ? -ENOMEM : 0;
 }
 
-static bool is_required(const struct schema *schema, const char *key)
+static bool is_listed(const char *list, const char *key)
 {
 	size_t n = strlen(key);
 
-	if (!schema->required)
-		return false;
-	if (schema->required[0] == '*')
-		return schema->required[1] != '-' || strcmp(schema->required + 2, key) != 0;
-	for (const char *at = schema->required; (at = strstr(at, key)); at += n)
-		if ((at == schema->required || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+	for (const char *at = list; (at = strstr(at, key)); at += n)
+		if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
 			return true;
 	return false;
+}
+
+static bool is_required(const struct schema *schema, const char *key)
+{
+	const char *list = schema->required;
+
+	if (!list || list[0] != '*')
+		return list && is_listed(list, key);
+	return list[1] != '-' || !is_listed(list + 2, key);
 }
 
 static int fill(const struct schema *schema, json_t *properties, json_t *required)

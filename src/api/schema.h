@@ -22,7 +22,7 @@ struct schema_field {
 struct schema {
 	const char *name, *help;
 	const struct schema_field *fields; /* ends with a row whose key is NULL */
-	/* Keys, one blank between; "*": all of them; "*-KEY": all but that one; NULL: none. */
+	/* Keys, one blank between; "*": all of them; "*-KEY…": all but these; NULL: none. */
 	const char *required;
 };
 
