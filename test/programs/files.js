@@ -1,0 +1,12 @@
+const fs = require('fs'), path = require('path'), os = require('os'), zlib = require('zlib'), crypto = require('crypto');
+const top = fs.mkdtempSync(path.join(os.tmpdir(), 'x-'));
+fs.mkdirSync(path.join(top, 'a/b'), { recursive: true });
+fs.writeFileSync(path.join(top, 'a/b/f.txt'), 'héllo');
+fs.symlinkSync('b/f.txt', path.join(top, 'a/link'));
+console.log(fs.readFileSync(path.join(top, 'a/link'), 'utf8'), fs.readdirSync(path.join(top, 'a')));
+fs.appendFileSync('local.json', JSON.stringify({ list: [1, 2, { three: 3 }] }));
+console.log(JSON.parse(fs.readFileSync('local.json')).list[2]);
+console.log(zlib.gunzipSync(zlib.gzipSync('packed')).toString(), crypto.createHash('sha256').update('x').digest('hex').slice(0, 12));
+const out = fs.createWriteStream('stream.txt');
+for (let i = 0; i < 1000; i++) out.write(i + '\n');
+out.end(() => { console.log(fs.statSync('stream.txt').size); fs.rmSync(top, { recursive: true }); console.log(fs.existsSync(top)); });

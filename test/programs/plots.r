@@ -1,0 +1,5 @@
+png("p.png", width = 200, height = 200); plot(1:3); invisible(dev.off()); cat(file.size("p.png") > 500, "\n")
+s <- c(b = 2, a = 1); print(sort(s)); print(rev(list(1, "x"))[[1]]); x <- factor(c("lo", "hi", "lo"), levels = c("lo", "hi")); print(table(x))
+Stack <- setRefClass("Stack", fields = list(items = "list"), methods = list(push = function(x) { items[[length(items) + 1]] <<- x }, size = function() length(items)))
+st <- Stack$new(); st$push(1); st$push("b"); print(st$size()); print(Reduce(`+`, 1:5, accumulate = TRUE)); print(mapply(function(a, b) a * b, 1:3, 4:6))
+print(regmatches("a1b22", gregexpr("[0-9]+", "a1b22"))[[1]]); print(switch("b", a = 1, b = 2)); print(is.na(c(1, NA))); print(outer(1:3, 1:3)); print(seq(0, 1, 0.25)); warning("a warning"); stop("ends here")

@@ -1,0 +1,11 @@
+use strict; use warnings; use File::Temp 'tempfile'; use POSIX qw(strftime :sys_wait_h); use Time::HiRes 'sleep'; use List::Util qw(sum max first reduce); use JSON::PP;
+my ($fh, $name) = tempfile(); print $fh "line $_\n" for 1 .. 3; close $fh;
+open my $in, '<', $name or die; my @lines = <$in>; print scalar @lines, " $lines[-1]"; unlink $name;
+print `echo shell`, system('exit 3') >> 8, "\n";
+pipe my $r, my $w; if (!fork) { close $r; print $w "piped\n"; close $w; POSIX::_exit(0) } close $w; print <$r>; wait;
+local $SIG{ALRM} = sub { die "alarm\n" }; eval { Time::HiRes::alarm(0.05); sleep 5; }; print $@;
+$SIG{USR1} = sub { print "usr1\n" }; kill USR1 => $$;
+print strftime('%Y-%m-%d', gmtime 0), ' ', sum(1 .. 10), ' ', max(3, 9, 2), ' ', (reduce { $a * $b } 1 .. 5), "\n";
+print JSON::PP->new->canonical->encode({ b => [1, undef], a => "x" }), "\n";
+print "args @ARGV\n"; my $n = 0; $n += $_ while <STDIN>; print "sum $n\n";
+print STDERR "warned\n"; die "final words\n";

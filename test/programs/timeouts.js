@@ -1,0 +1,13 @@
+const { performance } = require('perf_hooks');
+const start = performance.now();
+const timer = setInterval(() => { count++; if (count === 3) { clearInterval(timer); console.log('three', performance.now() - start >= 20); } }, 10);
+let count = 0;
+const { AsyncLocalStorage } = require('async_hooks');
+const store = new AsyncLocalStorage();
+store.run('context', () => setTimeout(() => console.log(store.getStore()), 1));
+const c = new AbortController();
+require('timers/promises').setTimeout(5000, null, { signal: c.signal }).catch(e => console.log(e.name));
+c.abort();
+process.on('SIGUSR2', () => { console.log('signal'); });
+process.kill(process.pid, 'SIGUSR2');
+new Promise((_, reject) => reject(new Error('handled'))).catch(e => console.log(e.message));

@@ -1,0 +1,3 @@
+process.on('exit', code => console.log('leaving with', code));
+console.log('before');
+throw new RangeError('nobody catches this');

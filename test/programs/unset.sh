@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+set -u
+echo "before"
+echo "$never_set"
+echo "not reached"
