@@ -205,9 +205,9 @@ static void test_random(void **state _unused_)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	tree_remove(top);
-	print_message("seed %llu\n", (unsigned long long)seed);
+	print_message("# seed %llu\n", (unsigned long long)seed);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
-		print_message("overlays cannot be mounted here: nothing was tried\n");
+		print_message("# overlays cannot be mounted here: nothing was tried\n");
 		return;
 	}
 	assert_int_equal(status, 0);

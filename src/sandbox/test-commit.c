@@ -63,7 +63,7 @@ static void test_anothers_file(void **state _unused_)
 	struct stat st;
 
 	if (geteuid() != 0) {
-		print_message("only root can give files away\n");
+		print_message("# only root can give files away\n");
 		return;
 	}
 	tree_make("root/w", "x=1 y=1");
