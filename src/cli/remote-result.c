@@ -60,6 +60,8 @@ void remote_end(const json_t *result, struct remote_ending *ret)
 	res.verdict.status = read_status(result);
 	res.verdict.exit_code = (int)json_integer_value(json_object_get(result, "exit_code"));
 	read_cause(json_object_get(result, "cause"), &res.verdict.cause);
+	(void)snprintf(res.commit.error, sizeof(res.commit.error), "%s",
+		       text_of(result, "apply_error"));
 	ret->exit_code = result_exit_code(&res);
 	/* What never ran is no notice about a program: it is said as a problem, also when --quiet. */
 	ret->is_problem = res.verdict.status >= STATUS_DENIED;

@@ -16,6 +16,10 @@ int notice_text(const struct result *res, char *ret, size_t size)
 	const char *who = strcmp(stage, "compile") == 0 ? "the compiler" : "the program";
 	char value[32];
 
+	/* What a program did well and is lost all the same. */
+	if (res->commit.error[0] && v->status == STATUS_SUCCESS)
+		return snprintf(ret, size, "nothing was applied to the workspace: %s",
+				res->commit.error);
 	if (c->kind == CAUSE_EXIT || v->status == STATUS_SUCCESS)
 		return 0;
 	if (k && k->flag && c->suggest > 0 && strcmp(stage, "compile") != 0) {

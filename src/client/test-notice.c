@@ -66,9 +66,21 @@ static void test_own_endings(void **state)
 			    "the program was interrupted: its sandbox was ended while it ran");
 }
 
+static void test_what_was_not_applied(void **state)
+{
+	struct result res = { .verdict = { .status = STATUS_SUCCESS },
+			      .commit = { .present = true, .error = "the disk is full" } };
+	char text[512] = "";
+
+	(void)state;
+	assert_true(notice_text(&res, text, sizeof(text)) > 0);
+	assert_string_equal(text, "nothing was applied to the workspace: the disk is full");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_was_not_applied),
 		cmocka_unit_test(test_limits_name_flag_and_value),
 		cmocka_unit_test(test_compilers_have_limits_of_their_own),
 		cmocka_unit_test(test_own_endings),

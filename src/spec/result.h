@@ -79,7 +79,7 @@ struct result_stream {
 struct result_commit {
 	bool present;
 	bool applied;
-	char error[160]; /* why it was not applied though it was wanted, or "" */
+	char error[256]; /* why it was not applied though it was wanted, or "" */
 	void *changes;	 /* records of spec/change.h, aligned as malloc() does */
 	size_t changes_len;
 	uint64_t omitted; /* more than are listed */
