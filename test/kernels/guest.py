@@ -185,6 +185,22 @@ def rootless_cases():
     emit("delegated_unit", **call([TEST_CGROUP], as_user(delegate())))
 
 
+def workspace_cases():
+    """On a disk of its own: neither 9p nor tmpfs can be shown to another user here."""
+    disk = "/run/reef-disk"
+    os.mkdir(disk)
+    for command in (["modprobe", "loop"], ["modprobe", "ext4"], ["truncate", "-s", "64M", disk + ".img"], ["mkfs.ext4", "-q", disk + ".img"],
+                    ["mount", "-o", "loop", disk + ".img", disk]):
+        subprocess.run(command, check=True)
+    ENV["ATOLL_STATE_DIR"] = disk
+    for name, code in (("workspace_first", "cd /workspace; mkdir -p t/u; echo a > t/u/a; echo b > b"),
+                       ("workspace_second", "cd /workspace; rm -rf t; mkdir t; echo n > t/n; echo more >> b; find . | sort")):
+        emit(name, **call([ATOLL, "run", "--json", "--workspace", "w", "-l", "bash", "-c", code]))
+    emit("workspace_left", found=sorted(os.path.relpath(os.path.join(top, n), f"{disk}/workspaces/w")
+                                        for top, dirs, files in os.walk(f"{disk}/workspaces/w") for n in dirs + files))
+    del ENV["ATOLL_STATE_DIR"]
+
+
 def main():
     make_data()
     emit("kernel", release=os.uname().release)
@@ -196,6 +212,7 @@ def main():
         if name == "daemons":
             emit("survivors", found=gone(sandbox_processes))
     emit("bash", **call([ATOLL, "run", "-l", "bash", "-c", "echo out; echo err >&2; exit 5"]))
+    workspace_cases()
     emit("left", processes=gone(sandbox_processes), groups=gone(groups))
     rootless_cases()
     emit("end")

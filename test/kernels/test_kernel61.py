@@ -145,6 +145,16 @@ def test_daemons_do_not_survive(guest):
     assert guest["survivors"]["found"] == []
 
 
+def test_workspace(guest):
+    """tmpfs has no user xattrs here: the broker's mounter mounts the overlay. A directory is removed and made anew."""
+    assert result_of(guest, "workspace_first")["applied"]
+    second = result_of(guest, "workspace_second")
+    assert (second["status"], second["stderr"], second["stdout"]) == ("success", "", ".\n./b\n./t\n./t/n\n"), second
+    assert second["applied"] and {c["path"]: c["change"] for c in second["changes"]} == {
+        "b": "changed", "t/u": "removed", "t/u/a": "removed", "t/n": "added"}, second
+    assert guest["workspace_left"]["found"] == ["b", "t", "t/n"]
+
+
 def test_nothing_is_left(guest):
     assert guest["left"] == {"processes": [], "groups": []}
 
