@@ -6,6 +6,7 @@ Names carry the ids of the threat catalogue (C01 to C12). test/chaos.py has the 
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -318,13 +319,15 @@ int main(void)
 @pytest.mark.modes("root")
 def test_C12_clock_jumps(start, atoll, work, stage, compile_c):
     """The front's clock jumps a day ahead and two back while things run: deadlines, durations and keys do not care."""
-    place, jump = work / "bin", work / "jump"
+    place, data = work / "bin", work / "data"
     place.mkdir(mode=0o755)
+    shutil.copytree(stage.data, data)  # of all that is ours the front sees its state and its data
+    jump, real, shim = data / "jump", data / "atolld", data / "clock.so"
     jump.write_bytes(bytes(8))
-    for path in (work, jump):
+    shutil.copy(stage.bin / "atolld", real)
+    shutil.copy(compile_c(CLOCK, "clock.so", static=False, flags=["-shared", "-fPIC", f'-DJUMP="{jump}"']), shim)
+    for path in (work, data, jump):
         path.chmod(0o755)
-    shim = compile_c(CLOCK, "clock.so", static=False, flags=["-shared", "-fPIC", f'-DJUMP="{jump}"'])
-    real = stage.bin / "atolld"
     launcher = compile_c(LAUNCH, "launcher", flags=[f'-DSHIM="{shim}"', f'-DREAL="{real}"'])
     (place / "atolld").write_bytes(launcher.read_bytes())
     (place / "atolld").chmod(0o755)
@@ -335,7 +338,7 @@ def test_C12_clock_jumps(start, atoll, work, stage, compile_c):
         with open(jump, "r+b") as f:
             f.write(seconds.to_bytes(8, "little", signed=True))
 
-    other = atoll.variant()
+    other = atoll.variant(env={"ATOLL_DATA_DIR": str(data)})
     other.binary = place / "atoll"
     other.variant = lambda wrap=(), env=None: other
     reef = Reef(other, work, "--running", "4")
