@@ -45,12 +45,12 @@ def devices():
 
 
 def test_host_devices_keep_owner_and_mode(atoll, devices):
-    """A stage's standard input may be the host's own /dev/null: it must not become the sandbox's property."""
+    """A stage's standard input is the sandbox's own null device, which it cannot change, or rootless a file of the run's own."""
     before = devices()
     code = "import os; os.fchmod(0, 0o600)"
     result = atoll.result(["--stage", "a=true", "--stage", f"b=stat -L -c %u /dev/null; python3 -c '{code}'"])
     assert devices() == before
-    assert result["stdout"].strip() != "1000" and result["exit_code"] == 1, result
+    assert result["stdout"].strip() != "1000" and result["exit_code"] == (0 if atoll.rootless else 1), result
     built = atoll.result(["-l", "c", "-c", f"int main(void) {{ return 0; }} /* {time.time_ns()} */"])
     assert built["status"] == "success", built
     assert devices() == before
@@ -246,12 +246,12 @@ sys.stdin.read()
 
 
 def test_standard_streams_turned_around(atoll):
-    """The program fills its own standard input, makes both pipes huge and closed to everybody."""
+    """The program fills its own standard input, makes both pipes as large as it may and closed to all users."""
     result = atoll.python("""
 import fcntl, os
 w = os.open('/proc/self/fd/0', os.O_WRONLY | os.O_NONBLOCK)
 for fd in (0, 1):
-    fcntl.fcntl(fd, 1031, 1 << 20)
+    fcntl.fcntl(fd, 1031, 1 << 16)
 try:
     while True:
         os.write(w, bytes(65536))

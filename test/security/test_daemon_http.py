@@ -486,7 +486,7 @@ def test_A14_errors_tell_nothing_of_the_host(siege, web):
             ("GET", f"/v1/executions/{id}/files/x", None), ("GET", f"/v1/executions/{id}/attach", None), ("GET", "/v1/executions?cursor=x", None),
             ("GET", "/v1/executions?cursor=" + "A" * 500, None), ("GET", "/v1/executions?label=x", None), ("GET", "/v1/executions?limit=0", None), ("GET", "/v1/executions?since=x", None),
             ("GET", "/v1/executions?%27=1", None), ("POST", "/v1/execute", {**RUN, "files": {"a/../b": "x"}}), ("POST", "/v1/execute", {**RUN, "archive": "AAAA"}),
-            ("POST", "/v1/execute", {**RUN, "entry": "x"}), ("POST", "/v1/execute", {"language": "python", "code": "1", "preload": ["/etc/passwd"]}),
+            ("POST", "/v1/execute", {**RUN, "entry": "../x"}), ("POST", "/v1/execute", {"language": "python", "code": "1", "preload": ["/etc/passwd"]}),
             ("POST", "/v1/execute", {**RUN, "stdin": {"base64": "!"}}), ("POST", "/v1/execute", {**RUN, "callback_url": "http://127.0.0.1/"}),
             ("GET", f"/v1/executions/{id}/events?after=x", None), ("GET", f"/v1/executions/{id}/files?format=zip", None)):
         discreet(web.ask(method, path, body))

@@ -52,7 +52,8 @@ def join():
 
 
 def flush_io():
-    """flush_io (pythonrun.c), once the program's file has run: exit functions may leave at once. What fails is told of later."""
+    """flush_io (pythonrun.c), once the program's file has run: exit functions may leave at once. What fails is told of later.
+    It is below no tracer, as in pythonrun.c."""
     for name in ("stderr", "stdout"):
         try:
             getattr(sys, name).flush()
@@ -84,7 +85,7 @@ class Launch(SystemExit):
     code = None
 
     def __init__(self):
-        super().__init__(Run(end), Run(call_exits), Run(join), Run(untrace), Run(unprofile), Run(flush_io), Run(None))
+        super().__init__(Run(end), Run(call_exits), Run(join), Run(flush_io), Run(untrace), Run(unprofile), Run(None))
 
 
 class State:
