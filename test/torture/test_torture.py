@@ -111,8 +111,8 @@ try: s.bind(('127.0.0.1', 0)); print('bound')
 except OSError as e: print('bind', e.errno)
 print([fd for fd in range(64) if os.path.exists('/proc/self/fd/%d' % fd)][:4], os.getsid(0) > 0)
 mounts = [(line.split()[4], line.split()[5]) for line in open('/proc/self/mountinfo')]
-# /dev comes ready-made or as five binds: as good when it is read-only.
-dev = ('/dev', '/dev/null', '/dev/zero', '/dev/full', '/dev/random', '/dev/urandom')
+# /dev comes ready-made or as six binds: as good when it is read-only.
+dev = ('/dev', '/dev/null', '/dev/zero', '/dev/full', '/dev/random', '/dev/urandom', '/dev/tty')
 print(sorted(m for m in mounts if m[0] not in dev or not m[1].startswith('ro,nosuid,noexec')))
 END
 exit 0
