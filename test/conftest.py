@@ -187,6 +187,8 @@ class Atoll:
                 "HOME": str(self.home), "XDG_CACHE_HOME": str(self.home / "cache"),
                 "ATOLL_DATA_DIR": str(self.stage.data), "LD_LIBRARY_PATH": str(self.stage.bin),
                 "ATOLL_KIT_DIR": "off", "ATOLL_POOL": "off", "ATOLL_URL": "off"}
+        # How `./dev` has sanitizers behave. Looking for leaks takes ptrace, which a confined process has not.
+        base.update({name: os.environ[name] for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS") if name in os.environ})
         base.update(self.extra)
         base.update(env or {})
         return {key: value for key, value in base.items() if value is not None}
