@@ -14,7 +14,7 @@ import pytest
 
 import oracle
 
-MUCH = 0.25  # of all processors: beyond this a failed measurement is nobody's fault here
+MUCH = 0.25  # of all processors: beyond this a failed measurement says nothing about the product
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 GROUP = Path("/sys/fs/cgroup/cpuacct" + oracle.OWN_GROUPS.get("cpuacct", ""))
 IS_ROOM = "/reef-" in str(GROUP)
