@@ -6,8 +6,9 @@ with a home of its own and without a pool. The security suite runs a third time,
 session's (`residents`), in warm cells; resident.py says how that is proved. `leaks` watches the host around
 every test: whatever a run made must be gone a few seconds after it. `canary` is what a program inside must
 never read or reach. Tests may run in several processes; those marked `alone` have the machine to
-themselves, and those marked `apart` are the only test that runs (turns.py). What fails among these while processes outside of the
-session have much of the machine is skipped as "too busy" (busy.py).
+themselves, and those marked `apart` are the only test that runs (turns.py). What is marked `alone` or
+`undisturbed` may promise a time: what fails there while processes outside of the session have much of the machine is skipped as
+"too busy" (busy.py).
 
 The binary is build/atoll, or $ATOLL_BIN. Temporary directories of the tests are named reef-*, so that
 the leak oracle may treat everything named atoll as the product's.
@@ -64,7 +65,7 @@ def pytest_runtest_protocol(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
-    marks = {name for name in ("alone", "apart", "undisturbed") if pyfuncitem.get_closest_marker(name)}
+    marks = {name for name in ("alone", "undisturbed") if pyfuncitem.get_closest_marker(name)}
     if not marks:
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}

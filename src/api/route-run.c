@@ -233,7 +233,7 @@ static bool takes_time(const struct request_ctx *ctx)
 	return (language && strchr(language, '@')) || json_object_get(body, "archive");
 }
 
-/* Visible ASCII, so that it is the same in every log; and one, so that nobody takes another one for it. */
+/* Visible ASCII, so that it is the same in every log; and one, so that it is clear which of two counts. */
 static int read_key(struct request_ctx *ctx, char ret[KEY_MAX + 1])
 {
 	struct span key = request_header(ctx, "idempotency-key");

@@ -209,7 +209,7 @@ static int settle(struct committer *k, const struct commit_outcome *o)
 					      .inodes = o->inodes_after,
 					      .quota_bytes = place->quota_bytes,
 					      .quota_inodes = place->quota_inodes };
-	/* The front believes what it reads there: nobody may change it any more. */
+	/* The front believes what it reads there, so the helper must not be able to change it any more. */
 	if (fcntl(k->list_fd, F_ADD_SEALS,
 		  F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
 		run->changes_fd = TAKE_FD(k->list_fd);

@@ -66,7 +66,7 @@ void run_end_stage(struct run *run, const struct report *rep)
 	run->last_stage = rec;
 }
 
-/* The program is on its way: init has been told, and asks nobody any more. */
+/* The program is on its way: init has been told, and waits for no further answer. */
 void run_begin_stage(struct run *run)
 {
 	if (!run->stage_start_ns)
