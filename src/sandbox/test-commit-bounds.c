@@ -2,7 +2,6 @@
 /* The bounds of a commit: depth, list, quota, a full disk; several at once; where a store lies. */
 #include "sandbox/test-commit-run.h"
 
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -177,38 +176,13 @@ static void full_disk(void)
 	(void)umount(in("root", "."));
 }
 
-static void write_map(const char *file, const char *text)
-{
-	_cleanup_close_ int fd = open(file, O_WRONLY | O_CLOEXEC);
-
-	(void)!write(fd, text, strlen(text));
-}
-
-static bool enter_namespaces(void)
-{
-	int uid = (int)geteuid(), gid = (int)getegid();
-
-	if (unshare(CLONE_NEWNS | (uid ? CLONE_NEWUSER : 0)) < 0)
-		return false;
-	if (uid) {
-		char map[64];
-
-		write_map("/proc/self/setgroups", "deny");
-		(void)snprintf(map, sizeof(map), "%d %d 1", uid, uid);
-		write_map("/proc/self/uid_map", map);
-		(void)snprintf(map, sizeof(map), "%d %d 1", gid, gid);
-		write_map("/proc/self/gid_map", map);
-	}
-	return mount(NULL, "/", NULL, MS_PRIVATE | MS_REC, NULL) == 0;
-}
-
 static void test_full(void **state _unused_)
 {
 	pid_t pid = fork();
 	int status;
 
 	if (pid == 0) {
-		if (!enter_namespaces())
+		if (!enter_namespaces((int)geteuid(), (int)getegid()))
 			_exit(77);
 		full_disk();
 		_exit(0);

@@ -5,7 +5,6 @@
  */
 #include "sandbox/test-commit-tree.h"
 
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 
@@ -77,31 +76,6 @@ static void operate(void)
 				(void)chmod(path, modes[dice(2) + (S_ISDIR(st.st_mode) ? 2 : 0)]);
 		}
 	}
-}
-
-static void write_text(const char *file, const char *text)
-{
-	_cleanup_close_ int fd = open(file, O_WRONLY | O_CLOEXEC);
-
-	(void)!write(fd, text, strlen(text));
-}
-
-static bool enter_namespaces(void)
-{
-	int uid = (int)geteuid(), gid = (int)getegid();
-
-	if (unshare(CLONE_NEWNS | (uid ? CLONE_NEWUSER : 0)) < 0)
-		return false;
-	if (uid) {
-		char map[64];
-
-		write_text("/proc/self/setgroups", "deny");
-		(void)snprintf(map, sizeof(map), "0 %d 1", uid);
-		write_text("/proc/self/uid_map", map);
-		(void)snprintf(map, sizeof(map), "0 %d 1", gid);
-		write_text("/proc/self/gid_map", map);
-	}
-	return mount(NULL, "/", NULL, MS_PRIVATE | MS_REC, NULL) == 0;
 }
 
 static int mount_overlay(void)
@@ -192,7 +166,7 @@ static void test_random(void **state _unused_)
 	user_xattr = geteuid() != 0;
 	pid = fork();
 	if (pid == 0) {
-		if (!enter_namespaces() || mount_overlay() < 0)
+		if (!enter_namespaces(0, 0) || mount_overlay() < 0)
 			_exit(77);
 		if (user_xattr &&
 		    (mkdir(in("merged", "probe"), 0755) < 0 || rmdir(in("merged", "probe")) < 0 ||
