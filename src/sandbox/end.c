@@ -34,12 +34,16 @@ void sandbox_kill(struct sandbox *sb)
 
 int sandbox_die_behind(struct sandbox *sb)
 {
-	/* By itself: what the death of pid 1 does to the rest of its namespace, pid 1 does in its own time. */
-	int r = sys_pidfd_send_signal(sb->program_pidfd, SIGKILL);
+	int r;
 
-	if (r < 0)
-		return r;
+	/* Before the signal, which wakes the program: its death would have the processor that the reply needs. */
 	sb->host->cgroups->set_background(sb->cgroup, true);
+	/* By itself: what the death of pid 1 does to the rest of its namespace, pid 1 does in its own time. */
+	r = sys_pidfd_send_signal(sb->program_pidfd, SIGKILL);
+	if (r < 0) {
+		sb->host->cgroups->set_background(sb->cgroup, false);
+		return r;
+	}
 	(void)sys_pidfd_send_signal(sb->pidfd, SIGKILL);
 	return 0;
 }
