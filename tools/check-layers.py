@@ -10,8 +10,8 @@ import re
 
 import lint
 
-DATA = {"sys/facts.h", "sys/layer.h"}  # plain data: the host's abilities, names of layers
-RECORDS = {"broker/proto.h"}  # what crosses the socket between front and broker
+DATA = {"sys/host-facts.h", "sys/layer.h"}  # plain data: the host's abilities, names of layers
+RECORDS = {"broker/broker-proto.h"}  # what crosses the socket between front and broker
 
 MAY_INCLUDE = {
     "base": set(),
@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "supervise": {"base", "sys", "loop", "spec"} | RECORDS,
     "broker": {"base", "sys", "confine", "loop", "spec", "plan", "sandbox", "zygote"},
     "history": {"base", "sys", "spec"},
-    "client": {"base", "sys", "loop", "spec", "analyse", "policy", "plan", "supervise", "broker", "zygote/warm.h", "atoll"},
+    "client": {"base", "sys", "loop", "spec", "analyse", "policy", "plan", "supervise", "broker", "zygote/warm-table.h", "atoll"},
     "engine": {"base", "sys", "confine", "loop", "spec", "policy", "supervise", "history", "analyse", "client", "atoll"},
     "api": {"base", "loop", "codec", "spec", "analyse", "engine", "client", "atoll"},
     "daemon": {"base", "sys", "confine", "loop", "spec", "codec", "history", "client", "engine", "api", "atoll"},

@@ -13,7 +13,7 @@
  */
 struct advice {
 	const char *exception; /* NULL: any; "A*": begins with A */
-	const char *message;   /* NULL: any; see text.h */
+	const char *message;   /* NULL: any; see match-text.h */
 	const char *category;
 	const char *text;
 	const char

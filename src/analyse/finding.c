@@ -2,7 +2,7 @@
 /*
  * See finding.h. Each line is given to the first row that fits it in the present state. Text of a
  * program is data: it may imitate, repeat or cut any form, and then the finding is wrong or empty, but
- * bounded: lines, frames and message have their limits here, the cost of a line has its in text.c.
+ * bounded: lines, frames and message have their limits here, the cost of a line has its in match-text.c.
  */
 #include "analyse/finding.h"
 

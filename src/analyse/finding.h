@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "analyse/text.h"
+#include "analyse/match-text.h"
 
 #include <jansson.h>
 
@@ -54,7 +54,7 @@ enum find_flag {
 };
 
 struct find_row {
-	const char *pattern; /* see text.h */
+	const char *pattern; /* see match-text.h */
 	enum find_kind kind;
 	unsigned in; /* states it is looked at in; 0: all */
 	unsigned to; /* state after it; 0: the same */

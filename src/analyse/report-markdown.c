@@ -5,7 +5,7 @@
  */
 #include "analyse/analyse.h"
 
-#include "analyse/text.h"
+#include "analyse/match-text.h"
 #include "spec/knob.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Between the two files of a WebSocket at a program: frames and events (attach.c), what the client has for the program. */
 #pragma once
 
-#include "api/app.h"
+#include "api/api-private.h"
 
 #include <wslay/wslay.h>
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "api/app.h"
+#include "api/api-private.h"
 #include "client/registry.h"
 #include "loop/worker.h"
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/app.h"
-#include "api/instant.h"
+#include "api/api-private.h"
+#include "api/timestamp.h"
 #include "base/parse.h"
 #include "loop/worker.h"
 #include "spec/result.h"

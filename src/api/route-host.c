@@ -5,10 +5,10 @@
  */
 #include <string.h>
 
-#include "api/app.h"
-#include "api/metrics.h"
+#include "api/api-private.h"
+#include "api/metric-text.h"
 #include "api/openapi.h"
-#include "client/service.h"
+#include "client/executor.h"
 #include "spec/knob.h"
 
 enum { METRICS_BYTES_MAX = 4 << 20, WAITERS_MAX = 1024 };

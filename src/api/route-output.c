@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "api/app.h"
+#include "api/api-private.h"
 
 #define BYTES "application/octet-stream"
 

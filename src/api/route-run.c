@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/app.h"
+#include "api/api-private.h"
 
 enum { KEY_MAX = 255 };
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/app.h"
-#include "client/service.h"
+#include "api/api-private.h"
+#include "client/executor.h"
 #include "loop/worker.h"
 #include "spec/result.h"
 

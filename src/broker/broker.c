@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See broker.h: who is let in, what is done with their records, and the life of the process. What one run does is in
- * run.c, how records get to a front in front.c.
+ * task.c, how records get to a front in peer.c.
  */
 #include "broker/broker.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "broker/front.h"
+#include "broker/peer.h"
 #include "confine/confine.h"
 #include "sandbox/commit.h"
 #include "sys/fault.h"

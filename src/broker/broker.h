@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The broker: the only process that creates sandboxes. One thread, one loop, no JSON, YAML, HTTP or SQL. It takes
- * plans over SOCK_SEQPACKET sockets (proto.h), checks them against its own ceilings, and reports what happened.
+ * plans over SOCK_SEQPACKET sockets (broker-proto.h), checks them against its own ceilings, and reports what happened.
  * When the other end of one closes, it kills every sandbox that was asked for there.
  */
 #pragma once
 
-#include "plan/workspace.h"
-#include "zygote/warm.h"
+#include "plan/workspace-place.h"
+#include "zygote/warm-table.h"
 
 struct broker_options {
 	int front_fd; /* a front that is there already, or -EBADF; without listen_fd we end with it */

@@ -4,8 +4,8 @@
  * failed; whether its program has begun is asked of its ticket, because who has not may be sent again (EAGAIN) and who
  * has may not (EMFILE). In one process with the broker's parts, so that each of them can be shown what it is to see.
  */
-#include "broker/front.h"
-#include "broker/run.h"
+#include "broker/peer.h"
+#include "broker/task.h"
 #include "broker/test-support.h"
 #include "sys/kernel.h"
 

@@ -5,7 +5,7 @@
  */
 #include "broker/broker.h"
 
-#include "broker/proto.h"
+#include "broker/broker-proto.h"
 #include "broker/test-support.h"
 #include "sys/kernel.h"
 

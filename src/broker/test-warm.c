@@ -6,7 +6,7 @@
 #include "broker/broker.h"
 
 #include "base/clock.h"
-#include "broker/proto.h"
+#include "broker/broker-proto.h"
 #include "broker/test-support.h"
 #include "sys/kernel.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "cli/show.h"
+#include "cli/cmd-show.h"
 
 enum { EXIT_LACKING = 1 };
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "cli/show.h"
+#include "cli/cmd-show.h"
 
 static const char *text_of(const json_t *object, const char *key)
 {

@@ -11,7 +11,7 @@
 #include "base/parse.h"
 #include "cli/cmd.h"
 #include "cli/say.h"
-#include "client/prepare.h"
+#include "client/kit-prepare.h"
 
 enum { SPARES_MAX = 4096, NUMBER_MAX = 1000000 };
 

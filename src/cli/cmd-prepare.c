@@ -8,7 +8,7 @@
 
 #include "cli/cmd.h"
 #include "cli/say.h"
-#include "client/prepare.h"
+#include "client/kit-prepare.h"
 
 static void say_kit(void *data, const char *title, const char *text)
 {

@@ -15,10 +15,10 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "cli/cmd-run.h"
 #include "cli/cmd.h"
-#include "cli/run.h"
 #include "cli/say.h"
-#include "client/service.h"
+#include "client/executor.h"
 #include "spec/result.h"
 
 /* A pipe that polls as writable takes this much without blocking. */

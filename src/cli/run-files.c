@@ -5,7 +5,7 @@
  * may not be one either. The program, FILE, may be reached through links: that the caller meant it
  * is plain.
  */
-#include "cli/run.h"
+#include "cli/cmd-run.h"
 
 #include <dirent.h>
 #include <fcntl.h>

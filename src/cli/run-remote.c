@@ -15,7 +15,7 @@
  * Standard input: what ends within STDIN_MS goes with the request, as its "stdin"; what goes on, and a terminal, follows
  * over a WebSocket (remote_attach).
  */
-#include "cli/run.h"
+#include "cli/cmd-run.h"
 
 #include <fcntl.h>
 #include <poll.h>

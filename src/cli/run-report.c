@@ -3,7 +3,7 @@
  * What the command line prints of a result besides the program's own output: the verdicts of tests and
  * the answer of an invoked method. Everything else is `--json`.
  */
-#include "cli/run.h"
+#include "cli/cmd-run.h"
 
 #include <string.h>
 #include <unistd.h>

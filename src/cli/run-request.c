@@ -5,7 +5,7 @@
  * things with the same words. A flag wins over the same key of --request; maps (env, files, labels,
  * limits) are joined key by key.
  */
-#include "cli/run.h"
+#include "cli/cmd-run.h"
 
 #include <ctype.h>
 #include <limits.h>

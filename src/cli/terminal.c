@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See run.h. Nothing is changed when fd is no terminal; restoring twice is harmless. */
-#include "cli/run.h"
+/* See cmd-run.h. Nothing is changed when fd is no terminal; restoring twice is harmless. */
+#include "cli/cmd-run.h"
 
 #include <termios.h>
 #include <unistd.h>

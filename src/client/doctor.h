@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "client/registry.h"
 #include "policy/policy.h"
-#include "sys/facts.h"
+#include "sys/host-facts.h"
 
 #include <jansson.h>
 

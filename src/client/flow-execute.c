@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "client/keeper.h"
-#include "client/service.h"
+#include "client/executor.h"
+#include "client/link-keeper.h"
 #include "loop/worker.h"
 #include "plan/wire.h"
 

@@ -9,8 +9,8 @@
 
 #include "base/fd.h"
 #include "base/sha256.h"
+#include "client/executor.h"
 #include "client/glob.h"
-#include "client/service.h"
 #include "loop/fiber.h"
 
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #include "client/run.h"
 
 #include "client/imports.h"
-#include "zygote/warm.h"
+#include "zygote/warm-table.h"
 
 #include <stdio.h>
 #include <string.h>

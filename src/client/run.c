@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "client/service.h"
+#include "client/executor.h"
 #include "loop/worker.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What Atoll's own processes may do. A process that has been taken over by the bytes it handles must find little: a role names
- * the system calls (table.c) and the capabilities it keeps, and root.c the files the front sees. The filters are made by the
+ * the system calls (confine-table.c) and the capabilities it keeps, and confine-root.c the files the front sees. The filters are made by the
  * compiler of programs' filters (plan/filter-table.h).
  *
  *   front      HTTP, history, queue: an allow-list; what only an attacker would call kills it

@@ -9,9 +9,9 @@
 #pragma once
 
 #include "base/log.h"
-#include "client/service.h"
+#include "client/executor.h"
 #include "daemon/config.h"
-#include "daemon/doors.h"
+#include "daemon/listeners.h"
 #include "loop/loop.h"
 #include "loop/worker.h"
 

@@ -3,10 +3,10 @@
 #pragma once
 
 #include "base/log.h"
-#include "daemon/doors.h"
+#include "daemon/listeners.h"
 #include "daemon/monitor.h"
-#include "daemon/place.h"
 #include "daemon/process.h"
+#include "daemon/state-dir.h"
 #include "loop/loop.h"
 
 struct monitor;

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "client/data.h"
+#include "client/kit-prepare.h"
 #include "client/kit.h"
-#include "client/prepare.h"
 #include "daemon/logfile.h"
 #include "daemon/notify.h"
 

@@ -3,7 +3,7 @@
 #include "daemon/process.h"
 
 #include "base/fd.h"
-#include "client/pool.h"
+#include "client/broker-choice.h"
 #include "daemon/control.h"
 #include "daemon/view.h"
 #include "sys/kernel.h"

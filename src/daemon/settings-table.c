@@ -2,7 +2,7 @@
 /* See settings.h. doc/atoll.yaml.example shows all of it, and a test holds the two together. */
 #include "daemon/settings.h"
 
-#include "client/pool.h"
+#include "client/broker-choice.h"
 
 #define SECONDS(n)     ((n)*MS_PER_SEC)
 #define HOURS(n)       SECONDS((n)*3600LL)

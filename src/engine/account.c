@@ -3,7 +3,7 @@
  * What each caller has waiting and running, so that nobody has all of it. An account exists as long as an execution of its
  * caller does; they are few, because callers are: tokens, users of the unix socket, this machine.
  */
-#include "engine/private.h"
+#include "engine/engine-private.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * The audit stream (SPEC §13): who submitted what, which sandbox came and went with which limits and measures, what was
  * refused; and an alert when one caller's runs crash, are denied or come close to their limits again and again.
  */
-#include "engine/private.h"
+#include "engine/engine-private.h"
 
 #include "base/clock.h"
 

@@ -5,7 +5,7 @@
  * and another to connect(). No redirects, no proxies, nothing of the answer is kept. What is not taken is tried again a few
  * times, later each time; then it is given up: the result stays readable under its id.
  */
-#include "engine/private.h"
+#include "engine/engine-private.h"
 
 #include "base/clock.h"
 #include "base/parse.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine as a whole: its birth with what the last process left, its clock, and its end. */
-#include "engine/private.h"
+#include "engine/engine-private.h"
 
 #include "analyse/analyse.h"
 #include "base/clock.h"

@@ -2,7 +2,7 @@
 /*
  * What happened to an execution in which order: an index over its two streams (whose bytes are in spools) and its other events.
  *
- *   told:     what readers were told, with its numbers (told.h); `at` is behind the last of it
+ *   told:     what readers were told, with its numbers (event-log.h); `at` is behind the last of it
  *   marks:    one for each event that nobody was told of yet, with how far both streams were behind it; the oldest are dropped
  *             (EVENTS_MARKS_MAX): then their bytes are told without the order in which the two streams alternated
  *   controls: start, stages, rich outputs; all are kept, there are few
@@ -14,7 +14,7 @@
  */
 #pragma once
 
-#include "engine/told.h"
+#include "engine/event-log.h"
 
 enum {
 	EVENTS_MARKS_MAX = 1024,

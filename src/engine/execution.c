@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One execution: its memory, its place in the table, and what its submitter and watchers may do with it. */
-#include "engine/private.h"
+#include "engine/engine-private.h"
 
 #include "base/clock.h"
 #include "base/fd.h"

@@ -7,7 +7,7 @@
  * On a fiber the heavy parts (hashing, unpacking, decoding, writing a large body down) are the worker's, and others may be
  * taken meanwhile: so what was asked before is asked again.
  */
-#include "engine/private.h"
+#include "engine/engine-private.h"
 
 #include "base/clock.h"
 #include "loop/fiber.h"

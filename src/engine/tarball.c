@@ -3,7 +3,7 @@
  * The files of an execution as one tar, made while it is read: a piece of a file goes into libarchive only when what came out
  * of it has been taken. So it costs the same memory for any number of bytes.
  */
-#include "engine/private.h"
+#include "engine/engine-private.h"
 
 #include "base/fd.h"
 

@@ -2,7 +2,7 @@
 /* Events and readers of them, without an engine. */
 #pragma once
 
-#include "engine/private.h"
+#include "engine/engine-private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 /* An engine over a real service with a broker of its own, and a history in a directory that goes with the test. */
 #pragma once
 
-#include "engine/private.h"
+#include "engine/engine-private.h"
 
 #include "base/clock.h"
 #include "base/fd.h"

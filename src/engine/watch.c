@@ -6,7 +6,7 @@
  * What an event's number stands for is in the log before anybody hears of it (events.h), and in the log's file where there is
  * one: as soon as any of the output is in a file. Who comes back with a number or an id is put behind that very event.
  */
-#include "engine/private.h"
+#include "engine/engine-private.h"
 
 #include "base/clock.h"
 #include "loop/fiber.h"
@@ -114,7 +114,7 @@ static int trim(struct execution *x, struct step *step)
 	return n < 0 ? (int)n : 0;
 }
 
-/* Will what it printed outlive this process? At the end finish.c says what of the numbers has to. */
+/* Will what it printed outlive this process? At the end execution-finish.c says what of the numbers has to. */
 static bool is_kept(const struct execution *x)
 {
 	return x->events.told.fd >= 0 ||

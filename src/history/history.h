@@ -84,7 +84,7 @@ bool history_tick(struct history *h);
 int history_begin(struct history *h, struct error *err) _must_check_;
 int history_commit(struct history *h, struct error *err) _must_check_;
 
-/* --- Writing: accept.c, finish.c ---------------------------------------------------------------------------- */
+/* --- Writing: row-accept.c, row-finish.c ---------------------------------------------------------------------------- */
 
 struct history_new {
 	const char *id;		       /* HISTORY_ID - 1 characters: [0-9a-z] after "ex_" */
@@ -139,7 +139,7 @@ int history_delete(struct history *h, const char *caller, const char *id,
 /* Deletes some of the caller's ended rows (NULL: anybody's); returns how many, 0 when none is left. */
 int history_delete_some(struct history *h, const char *caller, struct error *err) _must_check_;
 
-/* --- Reading: read.c, list.c -------------------------------------------------------------------------------- */
+/* --- Reading: row-read.c, list.c -------------------------------------------------------------------------------- */
 
 struct history_row {
 	int64_t row;
@@ -240,7 +240,7 @@ struct history_window {
 int history_stats(struct history *h, const struct history_window *window, json_t **ret,
 		  struct error *err) _must_check_;
 
-/* --- Files: files.c ----------------------------------------------------------------------------------------- */
+/* --- Files: output-files.c ----------------------------------------------------------------------------------------- */
 
 /*
  * A whole stream, outputs/<2>/<id>.stdout. Only needed where the result does not hold every byte (truncated or
@@ -252,7 +252,7 @@ enum history_stream {
 	/* Texts too large for a row, which has "" then. Their owner writes them before the row that stands for them. */
 	HISTORY_REQUEST,
 	HISTORY_RESULT,
-	HISTORY_EVENTS, /* which event has which number: engine/told.h */
+	HISTORY_EVENTS, /* which event has which number: engine/event-log.h */
 };
 /* A new descriptor, O_RDWR, of an empty file. Several processes' worth of bytes: the caller bounds them. */
 int history_output_create(struct history *h, const char *id,

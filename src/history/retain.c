@@ -11,7 +11,7 @@
 #include <sys/statvfs.h>
 
 #include "base/clock.h"
-#include "history/digest.h"
+#include "history/indexer.h"
 #include "history/search.h"
 
 enum {

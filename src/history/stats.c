@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "history/digest.h"
+#include "history/indexer.h"
 #include "history/store.h"
 
 enum {

@@ -23,7 +23,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "history/frames.h"
+#include "history/wal-vfs.h"
 
 enum {
 	WAL_PAGES_MAX = 4096, /* 16 MiB, some 7 ms to copy: a commit makes the checkpoint itself */

@@ -2,7 +2,7 @@
 /*
  * Inside the history: the open store, its statements and transactions. Only this folder sees SQLite.
  *
- * Tables (schema.c):
+ * Tables (db-schema.c):
  *
  *   execution   one narrow row an execution. Its key `at` is the time of acceptance in µs, made unique: pages,
  *               windows of time and retention are ranges of it and need no index of their own
@@ -199,10 +199,10 @@ void bind_hash(sqlite3_stmt *s, int i, const char *hex);  /* 64 digits as 32 byt
 void bind_measure(sqlite3_stmt *s, int i, int64_t value); /* negative: NULL */
 int64_t hash_key(const char *hex); /* the first half of a hash as a number to index by */
 
-/* found.c: tells SQLite of h->found; its answer. */
+/* search-vtab.c: tells SQLite of h->found; its answer. */
 int found_register(struct history *h) _must_check_;
 
-/* schema.c: brings the database to this version. */
+/* db-schema.c: brings the database to this version. */
 int schema_migrate(struct history *h, struct error *err) _must_check_;
 /* Reads the marks and the last numbers given. */
 int schema_load(struct history *h) _must_check_;
@@ -210,12 +210,12 @@ int schema_load(struct history *h) _must_check_;
 int schema_empty_search(struct history *h) _must_check_;
 extern const char *const statements[_STMT_MAX];
 
-/* reserve.c: trouble and its end */
+/* disk-reserve.c: trouble and its end */
 void reserve_open(struct history *h);
 bool reserve_spend(struct history *h); /* true: there is more room now than at the last try */
 void reserve_probe(struct history *h);
 
-/* accept.c, finish.c */
+/* row-accept.c, row-finish.c */
 bool id_is_valid(const char *id);
 /* May it be asked for at all? */
 int accept_check(const struct history_new *in) _must_check_;
@@ -240,7 +240,7 @@ int finish_update(struct history *h, int64_t row, const struct history_end *end)
 /* How much of a text search reads. */
 enum { WORDS_CODE = 16 << 10, WORDS_STREAM = 8 << 10, WORDS_MESSAGE = 1 << 10 };
 
-/* arrive.c: ended executions on their way to the database */
+/* arrivals.c: ended executions on their way to the database */
 int arrive_open(struct history *h, struct error *err) _must_check_;
 void arrive_close(struct history *h);
 /* true: it is on record, and will be in the database before anybody looks, a group excepted. false: insert it. */
@@ -257,7 +257,7 @@ int arrive_settle(struct history *h) _must_check_;
 int arrive_durations(const struct history *h, const struct history_past *past,
 		     int64_t ret_us[HISTORY_PAST_MAX]);
 
-/* read.c */
+/* row-read.c */
 /* Only what ended by itself says how long the next run may take. */
 bool went_to_its_end(const char *status);
 int row_read(sqlite3_stmt *s, struct history_row *ret) _must_check_;
@@ -265,7 +265,7 @@ int row_read(sqlite3_stmt *s, struct history_row *ret) _must_check_;
 /* recover.c */
 int recover_running(struct history *h) _must_check_;
 
-/* digest.c: at most so many ended executions; 1: there are more, 0: all done */
+/* indexer.c: at most so many ended executions; 1: there are more, 0: all done */
 int digest_count(struct history *h, int max) _must_check_;
 /* Fewer when they have many words. */
 int digest_index(struct history *h, int max) _must_check_;
@@ -291,7 +291,7 @@ struct share_rank {
 /* 1: who has most, by STMT_SHARE_ROWS or STMT_SHARE_BYTES; 0: nobody has any. */
 int share_largest(struct history *h, enum stmt by, struct share_rank *ret) _must_check_;
 
-/* files.c */
+/* output-files.c */
 enum { SWEEP_END = 36 * 36 };
 int files_open(struct history *h, struct error *err) _must_check_;
 void files_delete(struct history *h, const char *id);

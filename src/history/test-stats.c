@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "history/tally.h"
+#include "history/histogram.h"
 #include "history/test-store.h"
 
 static json_t *stats(struct fixture *f, struct history_window window)

@@ -13,7 +13,7 @@
 #include "spec/limits.h"
 #include "spec/request.h"
 #include "spec/yaml.h"
-#include "sys/facts.h"
+#include "sys/host-facts.h"
 #include "sys/layer.h"
 
 #include <jansson.h>

@@ -35,7 +35,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "plan/workspace.h"
+#include "plan/workspace-place.h"
 #include "spec/change.h"
 
 enum { COMMIT_DEPTH_MAX = 128 };

@@ -3,7 +3,7 @@
 #include "sandbox/sandbox.h"
 
 #include "base/fd.h"
-#include "init/blob.h"
+#include "init/init-blob.h"
 #include "sandbox/dev.h"
 #include "sandbox/spawn.h"
 #include "sys/probe.h"

@@ -18,9 +18,9 @@
 #include "plan/filter.h"
 #include "plan/plan.h"
 #include "plan/wire.h"
-#include "plan/workspace.h"
+#include "plan/workspace-place.h"
 #include "sandbox/cgroup.h"
-#include "sys/facts.h"
+#include "sys/host-facts.h"
 
 #include <sys/types.h>
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "plan/workspace.h"
+#include "plan/workspace-place.h"
 
 #include <stdbool.h>
 

@@ -317,7 +317,7 @@ static int refuse_type(const struct knob *k, const struct knob_claim *claim, str
 			   claim->given, kinds[k->kind].wanted, min, max);
 }
 
-/* A daemon takes the word out of what it is sent (engine/prepare.c). */
+/* A daemon takes the word out of what it is sent (engine/submit-prepare.c). */
 static bool is_adaptive(const struct knob *k, const char *text)
 {
 	return k == knob_find("timeout") && strcmp(text, "adaptive") == 0;

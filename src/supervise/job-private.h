@@ -33,7 +33,7 @@ struct job {
 	bool usage_asked;
 	bool paused;	 /* output is left where it is */
 	bool made_ahead; /* its pipes: others may hold their ends */
-	int ticket_fd;	 /* broker/proto.h */
+	int ticket_fd;	 /* broker/broker-proto.h */
 	int fault;	 /* an observer's or our own failure, kept until the end */
 	char chunk[JOB_CHUNK];
 };

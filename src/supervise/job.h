@@ -23,7 +23,7 @@
 #include "spec/request.h"
 #include "supervise/capture.h"
 #include "supervise/link.h"
-#include "supervise/wires.h"
+#include "supervise/run-fds.h"
 
 enum job_state { JOB_NEW, JOB_SENT, JOB_RUNNING, JOB_DRAINING, JOB_ENDED };
 

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/span.h"
-#include "broker/proto.h"
+#include "broker/broker-proto.h"
 #include "loop/loop.h"
 
 #include <sys/types.h>

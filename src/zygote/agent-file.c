@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "sys/kernel.h"
-#include "zygote/proto.h"
+#include "zygote/zygote-proto.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 
 #include "loop/loop.h"
 #include "sandbox/sandbox.h"
-#include "zygote/bell.h"
+#include "zygote/prewake-bell.h"
 #include "zygote/shape.h"
 #include "zygote/zygote.h"
 

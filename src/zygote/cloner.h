@@ -6,7 +6,7 @@
 #pragma once
 
 #include "sandbox/child.h"
-#include "zygote/proto.h"
+#include "zygote/zygote-proto.h"
 
 struct cloner {
 	struct sandbox_host host; /* filters and init */

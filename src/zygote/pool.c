@@ -9,10 +9,10 @@
 #include "base/fd.h"
 #include "sandbox/net.h"
 #include "sys/memory.h"
-#include "zygote/blob.h"
-#include "zygote/expect.h"
-#include "zygote/grave.h"
-#include "zygote/stock.h"
+#include "zygote/agent-blob.h"
+#include "zygote/cell-set.h"
+#include "zygote/prewake.h"
+#include "zygote/reaper.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

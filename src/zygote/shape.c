@@ -5,7 +5,7 @@
 #include "base/fd.h"
 #include "sandbox/child.h"
 #include "sys/textfile.h"
-#include "zygote/proto.h"
+#include "zygote/zygote-proto.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #include "sandbox/child.h"
 #include "sandbox/net.h"
 #include "sys/kernel.h"
-#include "zygote/grave.h"
+#include "zygote/reaper.h"
 #include "zygote/room.h"
 
 #include <fcntl.h>

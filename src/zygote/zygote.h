@@ -16,8 +16,8 @@
 
 #include "loop/loop.h"
 #include "sandbox/sandbox.h"
-#include "zygote/proto.h"
 #include "zygote/shape.h"
+#include "zygote/zygote-proto.h"
 
 struct zygote_host;
 

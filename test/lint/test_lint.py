@@ -29,8 +29,8 @@ def function(lines=1, parameters="void", name="probe"):
 # check, file, text that passes, text that does not, words of the complaint
 PLANTED = [
     ("layers", "src/spec/a.c", '#include "base/buf.h"\n', '#include "plan/plan.h"\n', 'spec/ may not include "plan/plan.h"'),
-    ("layers", "src/supervise/a.c", '#include "broker/proto.h"\n', '#include "sandbox/cgroup.h"\n', "supervise/ may not"),
-    ("layers", "src/policy/a.c", '#include "sys/facts.h"\n', '#include "sys/probe.h"\n', "policy/ may not"),
+    ("layers", "src/supervise/a.c", '#include "broker/broker-proto.h"\n', '#include "sandbox/cgroup.h"\n', "supervise/ may not"),
+    ("layers", "src/policy/a.c", '#include "sys/host-facts.h"\n', '#include "sys/probe.h"\n', "policy/ may not"),
     ("layers", "src/broker/a.c", '#include "sandbox/cgroup.h"\n', "#include <jansson.h>\n", "<jansson.h>"),
     ("layers", "src/policy/b.c", "#include <jansson.h>\n", "#include <yaml.h>\n", "<yaml.h>"),
     ("layers", "src/base/a.c", '#include "base/buf.h"\n', '#include "buf.h"\n', "name the folder"),
@@ -42,7 +42,7 @@ PLANTED = [
      function(1, "int a, int b,\n\tint c, int d, int e, int f"), "probe() has 6 parameters"),
     ("size", "src/base/a.c", function(1, "int (*f)(int, int), int b, int c, int d, int e"),
      function(1, "int (*f)(int, int), int b, int c, int d, int e, int g"), "6 parameters"),
-    ("size", "src/history/found.c", function(1, "int a, int b, int c, int d, int e, int f", "on_connect"),
+    ("size", "src/history/search-vtab.c", function(1, "int a, int b, int c, int d, int e, int f", "on_connect"),
      function(1, "int a, int b, int c, int d, int e, int f, int g", "on_connect"), "7 parameters; at most 6"),
     ("banned", "src/base/a.c", "snprintf(a, n, b);\n", "sprintf(a, b);\n", "sprintf() is banned"),
     ("banned", "src/base/a.c", "/* strcpy(a, b) */ x.system(1); y->gets(2);\n", "strcpy (a, b);\n", "strcpy()"),

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events of an execution as they happen, as server-sent events or as lines of JSON.
+ *
+ *   engine: on_ready ─▶ pump: watcher_next ─▶ encode ─▶ response_write ─▶ the client
+ *                         ▲                                 │ 1: enough
+ *                         └──────────── on_drain ◀──────────┘
+ *
+ * Nothing is queued here but the event at hand: a slow reader's events wait where the engine keeps them. A stream of
+ * events that says nothing for a while sends a comment, so that neither side takes the other for dead.
+ */
+#include <string.h>
+
+#include "api/api-private.h"
+#include "base/clock.h"
+#include "codec/sse.h"
+#include "spec/result.h"
+
+enum {
+	PIECE_BYTES = 64 << 10,
+	EVENTS_PER_ROUND = 64,
+	ROUND_BYTES = 128 << 10,       /* of event text: about a millisecond */
+	ROUND_WRITTEN_MAX = 512 << 10, /* of a result, which is only copied */
+	EVENT_TEXT_MAX = 1 << 30
+};
+static const int64_t ping_ns = 15 * NS_PER_SEC;
+
+struct stream {
+	struct request_ctx *ctx;
+	struct watcher *watcher;
+	struct execution *cancels;
+	struct source *pinger;
+	enum stream_format format;
+	struct buf text;      /* the event at hand, all but a result */
+	struct pieces pieces; /* of it */
+	bool full;	      /* until on_drain */
+	int64_t said_ns;      /* when something was written last */
+};
+
+static void stream_free(struct stream *s)
+{
+	s->watcher = watcher_free(s->watcher);
+	s->cancels = execution_unref(s->cancels);
+	s->pinger = source_free(s->pinger);
+	buf_done(&s->text);
+	free(s);
+}
+
+int event_write_head(const struct event *event, bool with_id, struct buf *out)
+{
+	_cleanup_free_ char *json = NULL;
+	json_t *tree = event_to_json(event);
+
+	if (tree && with_id)
+		(void)json_object_set_new(tree, "id", json_string(event->id));
+	json = tree ? json_dumps(tree, JSON_COMPACT | result_json_flags(tree)) : NULL;
+	json_decref(tree);
+	if (!json)
+		return -ENOMEM;
+	return event->text.data ? buf_printf(out, "%.*s,\"data\":", (int)strlen(json) - 1, json)
+				: buf_puts(out, json);
+}
+
+static int encode(struct stream *s, const struct event *event)
+{
+	const bool lines = s->format == STREAM_SSE;
+	const char *end = lines ? "\n\n" : "\n";
+	int r = 0;
+
+	buf_done(&s->text);
+	buf_init(&s->text, EVENT_TEXT_MAX);
+	if (lines)
+		r = buf_printf(&s->text, "id: %s\nevent: %s\ndata: ", event->id,
+			       event_name(event->kind));
+	if (r >= 0)
+		r = event_write_head(event, !lines, &s->text);
+	if (r >= 0 && !event->text.data)
+		r = buf_puts(&s->text, end);
+	s->pieces =
+		(struct pieces){ .parts = {
+					 { s->text.data, s->text.len },
+					 event->text, /* the execution's, which the watcher holds */
+					 { lines ? "}\n\n" : "}\n", !event->text.data ? 0
+								    : lines	      ? 3
+										      : 2 },
+				 } };
+	return r;
+}
+
+struct span pieces_next(const struct pieces *p, size_t max)
+{
+	struct span part = p->part < ARRAY_SIZE(p->parts) ? p->parts[p->part] : (struct span){ 0 };
+
+	if (part.len == 0)
+		return part;
+	return (struct span){ part.data + p->written, MIN(part.len - p->written, max) };
+}
+
+void pieces_taken(struct pieces *p, size_t n)
+{
+	p->written += n;
+	if (p->written == p->parts[p->part].len) {
+		p->part++;
+		p->written = 0;
+	}
+}
+
+static bool has_more(const struct stream *s)
+{
+	return pieces_next(&s->pieces, 1).len > 0;
+}
+
+/* 1: the client has enough for now. Of a large one there may be more: who reads as fast as we write is not all there is. */
+static int write_text(struct stream *s)
+{
+	struct span piece;
+	int r = 0;
+
+	for (size_t n = 0; r == 0 && n < ROUND_WRITTEN_MAX; n += piece.len) {
+		piece = pieces_next(&s->pieces, PIECE_BYTES);
+		if (piece.len == 0)
+			break;
+		r = response_write(s->ctx, piece.data, piece.len);
+		if (r < 0)
+			return r;
+		s->said_ns = clock_now_ns();
+		pieces_taken(&s->pieces, piece.len);
+	}
+	return r;
+}
+
+static void finish(struct stream *s, int r)
+{
+	struct request_ctx *ctx = s->ctx;
+
+	/* A write may be the first to find out that the client is gone. */
+	if (s->cancels && r != -ENODATA)
+		(void)execution_cancel(s->cancels);
+	stream_free(s);
+	if (r == -ENODATA)
+		response_end(ctx);
+	else
+		response_abort(ctx);
+}
+
+static void pump(struct stream *s)
+{
+	struct event event;
+	size_t made = 0;
+	int r;
+
+	for (int i = 0; !s->full; i++) {
+		r = write_text(s);
+		if (r < 0) {
+			finish(s, r);
+			return;
+		}
+		s->full = r == 1;
+		if (s->full || has_more(s) || i == EVENTS_PER_ROUND || made >= ROUND_BYTES) {
+			if (!s->full)
+				response_yield(s->ctx);
+			return;
+		}
+		r = watcher_next(s->watcher, &event);
+		if (r == 0)
+			return;
+		if (r > 0)
+			r = encode(s, &event);
+		if (r < 0) {
+			finish(s, r);
+			return;
+		}
+		made += s->text.len;
+	}
+}
+
+static void on_ready(void *data)
+{
+	pump(data);
+}
+
+static void on_drain(void *data)
+{
+	struct stream *s = data;
+
+	s->full = false;
+	pump(s);
+}
+
+static void on_lost(void *data)
+{
+	finish(data, -ESTALE);
+}
+
+static void on_gone(void *data, enum gone how)
+{
+	struct stream *s = data;
+	struct request_ctx *ctx = s->ctx;
+
+	if (s->cancels && how != GONE_SERVER)
+		(void)execution_cancel(s->cancels);
+	if (how == GONE_HALF)
+		return;
+	stream_free(s);
+	if (how == GONE_FULL)
+		response_abort(ctx);
+}
+
+static int on_ping(void *data, uint32_t events)
+{
+	struct stream *s = data;
+	int64_t now_ns = clock_now_ns();
+
+	(void)events;
+	source_set_time(s->pinger, now_ns + ping_ns);
+	if (s->full || has_more(s) || now_ns - s->said_ns < ping_ns)
+		return 0;
+	buf_done(&s->text);
+	buf_init(&s->text, PIECE_BYTES);
+	if (sse_write_comment(&s->text) < 0)
+		return 0;
+	s->pieces = (struct pieces){ .parts = { { s->text.data, s->text.len } } };
+	pump(s);
+	return 0;
+}
+
+int stream_begin(struct request_ctx *ctx, const struct stream_source *source)
+{
+	static const char *const types[] = {
+		[STREAM_SSE] = "text/event-stream", [STREAM_NDJSON] = "application/x-ndjson"
+	};
+	struct stream *s = calloc(1, sizeof(*s));
+	struct watcher_ops ops = { .data = s, .on_ready = on_ready, .on_lost = on_lost };
+	int r;
+
+	if (!s) {
+		(void)watcher_free(source->watcher);
+		return -ENOMEM;
+	}
+	*s = (struct stream){ .ctx = ctx, .watcher = source->watcher, .format = source->format };
+	s->cancels = source->cancels ? execution_ref(source->cancels) : NULL;
+	s->said_ns = clock_now_ns();
+	r = 0;
+	if (s->format == STREAM_SSE)
+		r = loop_add_timer(request_loop(ctx), s->said_ns + ping_ns,
+				   (struct handler){ on_ping, s }, &s->pinger);
+	/* Proxies that collect answers before they pass them on (nginx) leave this one alone. */
+	if (r >= 0)
+		r = response_header(ctx, "X-Accel-Buffering", "no");
+	if (r >= 0)
+		r = response_begin(ctx, 200, types[s->format], -1);
+	if (r < 0) {
+		stream_free(s);
+		return r;
+	}
+	watcher_set_ops(s->watcher, &ops);
+	response_on_drain(ctx, on_drain, s);
+	response_on_gone(ctx, on_gone, s);
+	pump(s);
+	return 0;
+}
+
+static int read_last_id(const struct request_ctx *ctx, char ret[EVENT_ID])
+{
+	struct span header = request_header(ctx, "last-event-id");
+	const char *query = request_query(ctx, "after");
+	struct span text = header.data || !query ? header : span_of(query);
+
+	ret[0] = '\0';
+	if (text.len >= EVENT_ID || memchr(text.data ? text.data : "", '\0', text.len))
+		return -EINVAL;
+	if (text.len > 0)
+		memcpy(ret, text.data, text.len);
+	ret[text.len] = '\0';
+	return 0;
+}
+
+int stream_get_events(struct request_ctx *ctx)
+{
+	static const char *const types[] = { "text/event-stream", "application/x-ndjson", NULL };
+	struct api *api = request_app(ctx);
+	struct stream_source source = { 0 };
+	const char *name = request_header(ctx, "last-event-id").data ? "Last-Event-ID" : "after";
+	char after[EVENT_ID];
+	int r = read_last_id(ctx, after);
+
+	if (r == 0)
+		r = engine_watch(api->engine, request_viewer(ctx), request_param(ctx, "id"), after,
+				 &source.watcher);
+	if (r == -EINVAL)
+		return respond_field(ctx, name, "%s: give the id of an event of this execution.",
+				     name);
+	if (r < 0)
+		return respond_failure(ctx, r, NULL);
+	source.format = request_accepts(ctx, types) == types[1] ? STREAM_NDJSON : STREAM_SSE;
+	/* A browser's EventSource connects again whenever a stream ends, unless it is told that there is nothing more. */
+	if (source.format == STREAM_SSE && watcher_has_all(source.watcher)) {
+		(void)watcher_free(source.watcher);
+		return respond_empty(ctx, 204);
+	}
+	return stream_begin(ctx, &source);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See peer.h. */
+#include "broker/peer.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "sys/kernel.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+enum {
+	PATIENCE_S = 60,
+	HOLD_MS = 3, /* the most that news without a descriptor wait for the next ones */
+	HELD_MAX = 2,
+	/* Files of a few runs; and of all fronts together, some 70 MB of records. */
+	PENDING_BEHIND = 512,
+	PENDING_MAX = 4096,
+	PENDING_ALL_MAX = 16384,
+};
+
+struct pending {
+	struct pending *next;
+	struct record rec;
+	int fd;
+};
+
+struct client {
+	struct front front; /* first: a front is a client */
+	bool several;
+	struct handler handler;
+	struct record held[HELD_MAX]; /* before all that is pending */
+	size_t n_held;
+	struct source *held_timer;
+	struct source *stalled; /* armed while something is pending */
+	struct pending *first, **last;
+	size_t n_pending;
+};
+
+static struct client *client_of(struct front *front)
+{
+	return (struct client *)front;
+}
+
+int front_new(struct broker *b, int fd, bool several, struct front **ret)
+{
+	const struct timeval patience = { .tv_sec = PATIENCE_S };
+	struct client *c = calloc(1, sizeof(*c));
+	int r = 0;
+
+	if (!c)
+		return -ENOMEM;
+	if (several)
+		r = fd_set_nonblock(fd, true);
+	else
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (r < 0) {
+		free(c);
+		return r;
+	}
+	c->front = (struct front){ .next = b->fronts, .broker = b, .fd = fd };
+	c->several = several;
+	c->last = &c->first;
+	b->fronts = &c->front;
+	*ret = &c->front;
+	return 0;
+}
+
+/* Hung up on: its own loop event takes it away, so nobody loses a front in the middle of something. */
+static void hang_up(struct client *c)
+{
+	(void)shutdown(c->front.fd, SHUT_RDWR);
+}
+
+static void drop_first(struct client *c)
+{
+	struct pending *p = c->first;
+
+	c->first = p->next;
+	if (!c->first)
+		c->last = &c->first;
+	c->n_pending--;
+	c->front.broker->n_pending--;
+	(void)fd_close(p->fd);
+	free(p);
+}
+
+struct front *front_free(struct front *front)
+{
+	struct client *c = client_of(front);
+	struct broker *b = front->broker;
+
+	for (struct front **at = &b->fronts; *at; at = &(*at)->next)
+		if (*at == front) {
+			*at = front->next;
+			break;
+		}
+	while (front->runs) {
+		struct run *run = front->runs;
+
+		run_orphan(run);
+		run_kill(run, CAUSE_INTERRUPTED);
+	}
+	front->source = source_free(front->source);
+	for (size_t i = 0; i < BELLS_MAX; i++)
+		bell_done(&front->bells[i].bell);
+	c->held_timer = source_free(c->held_timer);
+	c->stalled = source_free(c->stalled);
+	while (c->first)
+		drop_first(c);
+	(void)fd_close(front->fd);
+	free(c);
+	return NULL;
+}
+
+static int on_stalled(void *data, uint32_t events)
+{
+	(void)events;
+	hang_up(data);
+	return 0;
+}
+
+static int64_t patience_end_ns(void)
+{
+	return clock_now_ns() + PATIENCE_S * NS_PER_SEC;
+}
+
+static int want_output(struct client *c)
+{
+	int r = 0;
+
+	if (!c->stalled)
+		r = loop_add_timer(c->front.broker->loop, INT64_MAX,
+				   (struct handler){ on_stalled, c }, &c->stalled);
+	if (r == 0)
+		r = loop_set_events(c->front.source, EPOLLIN | EPOLLOUT);
+	if (r == 0)
+		source_set_time(c->stalled, patience_end_ns());
+	return r;
+}
+
+static int keep(struct client *c, const struct record *rec, int fd)
+{
+	struct broker *b = c->front.broker;
+	struct pending *p;
+	int r = 0;
+
+	if (c->n_pending >= PENDING_MAX || b->n_pending >= PENDING_ALL_MAX)
+		return -ENOBUFS;
+	p = malloc(sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	*p = (struct pending){ .rec = *rec, .fd = -EBADF };
+	if (fd >= 0) {
+		p->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		/* As when the kernel holds too many in flight: this file is left out. */
+		r = p->fd < 0 ? -ETOOMANYREFS : 0;
+	}
+	if (r == 0 && !c->first)
+		r = want_output(c);
+	if (r < 0) {
+		(void)fd_close(p->fd);
+		free(p);
+		return r;
+	}
+	*c->last = p;
+	c->last = &p->next;
+	c->n_pending++;
+	b->n_pending++;
+	return 0;
+}
+
+static int send_now(struct client *c, const struct record *rec, int fd)
+{
+	return sys_send_record(c->front.fd, rec, sizeof(*rec), &fd, fd >= 0 ? 1 : 0);
+}
+
+/* A file is told as missing then; a bell can be done without. */
+static bool can_be_missed(const struct record *rec, int r)
+{
+	return r == -ETOOMANYREFS && (rec->kind == RECORD_FILE || rec->kind == RECORD_BELL);
+}
+
+static int pass_on(struct client *c, const struct record *rec, int fd)
+{
+	int r = c->first ? -EAGAIN : send_now(c, rec, fd);
+
+	if (r == -EAGAIN && c->several)
+		r = keep(c, rec, fd);
+	/* A front that was not told would wait for ever: both ends see a closed socket instead. */
+	if (r < 0 && !can_be_missed(rec, r))
+		hang_up(c);
+	return r;
+}
+
+static void release(struct client *c)
+{
+	for (size_t i = 0; i < c->n_held; i++)
+		(void)pass_on(c, &c->held[i], -EBADF);
+	c->n_held = 0;
+	if (c->held_timer)
+		source_set_time(c->held_timer, INT64_MAX);
+}
+
+static int on_held(void *data, uint32_t events)
+{
+	(void)events;
+	release(data);
+	return 0;
+}
+
+static bool hold(struct client *c, const struct record *rec, int fd)
+{
+	if (fd >= 0 || c->n_held == HELD_MAX || c->first ||
+	    (rec->kind != RECORD_STARTED && rec->kind != RECORD_STAGE))
+		return false;
+	if (!c->held_timer && loop_add_timer(c->front.broker->loop, INT64_MAX,
+					     (struct handler){ on_held, c }, &c->held_timer) < 0)
+		return false;
+	if (c->n_held == 0)
+		source_set_time(c->held_timer, clock_now_ns() + HOLD_MS * NS_PER_MS);
+	c->held[c->n_held++] = *rec;
+	return true;
+}
+
+/* The end of a run whose beginning is held. */
+static int send_whole(struct client *c, const struct record *rec, int fd)
+{
+	struct record whole = *rec;
+
+	whole.done.has_started = true;
+	whole.done.started = c->held[0].started;
+	c->n_held = 0;
+	source_set_time(c->held_timer, INT64_MAX);
+	return pass_on(c, &whole, fd);
+}
+
+int front_send(struct front *front, const struct record *rec, int fd)
+{
+	struct client *c;
+
+	if (!front)
+		return -EPIPE;
+	c = client_of(front);
+	if (hold(c, rec, fd))
+		return 0;
+	if (c->n_held == 1 && rec->kind == RECORD_DONE && c->held[0].kind == RECORD_STARTED &&
+	    c->held[0].job == rec->job)
+		return send_whole(c, rec, fd);
+	if (c->n_held > 0)
+		release(c);
+	return pass_on(c, rec, fd);
+}
+
+const struct bell *front_bell(struct front *front, uint32_t number, int cpu)
+{
+	static const struct bell none;
+	struct front_bell *b = number < BELLS_MAX ? &front->bells[number] : NULL;
+	const struct record rec = { .kind = RECORD_BELL, .bell = number };
+
+	if (!b)
+		return &none;
+	/* Most fronts send one run and go. */
+	if (b->asked && b->bell.serial == 0) {
+		b->bell = bell_new();
+		/* What is left is for runs. */
+		if (b->bell.fd >= front->broker->files_max)
+			bell_done(&b->bell);
+		if (b->bell.serial != 0)
+			(void)front_send(front, &rec, b->bell.fd);
+	}
+	b->asked = true;
+	b->bell.cpu = cpu;
+	return &b->bell;
+}
+
+bool front_is_behind(struct front *front)
+{
+	return front && client_of(front)->n_pending > PENDING_BEHIND;
+}
+
+static void flush(struct client *c)
+{
+	while (c->first) {
+		int r = send_now(c, &c->first->rec, c->first->fd);
+
+		if (r == -EAGAIN)
+			return;
+		if (r < 0 && !can_be_missed(&c->first->rec, r)) {
+			hang_up(c);
+			return;
+		}
+		drop_first(c);
+		source_set_time(c->stalled, c->first ? patience_end_ns() : INT64_MAX);
+	}
+	if (loop_set_events(c->front.source, EPOLLIN) < 0)
+		hang_up(c);
+}
+
+static int on_events(void *data, uint32_t events)
+{
+	struct client *c = data;
+
+	if (events & EPOLLOUT && c->first)
+		flush(c);
+	/* Last: the handler may free the front. */
+	return events & ~EPOLLOUT ? c->handler.fn(c->handler.data, events) : 0;
+}
+
+int front_watch(struct front *front, struct handler handler)
+{
+	struct client *c = client_of(front);
+
+	c->handler = handler;
+	return loop_add_fd(front->broker->loop, front->fd, EPOLLIN,
+			   (struct handler){ on_events, c }, &front->source);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A front as the broker sees it: a socket, and the records that did not fit into it yet.
+ *
+ * The one front of a forked broker may make it wait, for a minute at most: nobody else is kept waiting, and a burst of
+ * files costs no memory. With several fronts nobody is waited for: what a socket does not take is kept, within bounds, and
+ * goes when it can; runs that have ended keep their files until the front has caught up. A front that reads nothing for a
+ * minute, or lets more pile up than the bound, is hung up on.
+ *
+ * That a program has begun is news that can wait: it goes with the next record, so that a front is woken once for a run
+ * that is over in an instant.
+ */
+#pragma once
+
+#include "broker/task.h"
+
+/* Takes fd. `several`: there are other fronts, so never wait for this one. */
+int front_new(struct broker *b, int fd, bool several, struct front **ret) _must_check_;
+/* Its records go to handler, with the front as data of the caller's choosing. */
+int front_watch(struct front *front, struct handler handler) _must_check_;
+/* Closes its socket, ends its runs. Returns NULL. */
+struct front *front_free(struct front *front);

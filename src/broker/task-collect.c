@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a run left behind. Files go to the front when it asked for them. When the program failed, /tmp is looked at too:
+ * a file as large as file_size allows says why.
+ */
+#include "broker/task.h"
+
+#include <string.h>
+
+static int send_file(void *data, const struct collect_file *file)
+{
+	struct run *run = data;
+	struct record rec = { .kind = RECORD_FILE, .job = run->job };
+
+	memcpy(rec.file.path, file->path, strlen(file->path) + 1);
+	rec.file.size = file->size;
+	rec.file.mode = file->mode;
+	return front_send(run->front, &rec, file->fd);
+}
+
+static int pass_over(void *data, const struct collect_file *file)
+{
+	(void)data;
+	(void)file;
+	return 0;
+}
+
+/* For the largest file only: that nothing is taken is no loss to announce. */
+static void look_at(int dir_fd, struct collect_report *ret)
+{
+	const struct collect_bounds none = { 0 };
+	struct collect_report seen;
+
+	if (dir_fd >= 0 &&
+	    collect_files(dir_fd, &none, (struct collector){ pass_over, NULL }, &seen) == 0)
+		ret->largest_file_bytes = MAX(ret->largest_file_bytes, seen.largest_file_bytes);
+}
+
+void run_collect(struct run *run, struct collect_report *ret)
+{
+	const struct op *op = plan_find(&run->plan.view, OP_COLLECT, -1);
+
+	if (op) {
+		struct collect_bounds bounds = { op->value, op->value2 };
+
+		if (collect_files(run->sandbox->work_fd, &bounds,
+				  (struct collector){ send_file, run }, ret) < 0)
+			ret->truncated = true;
+	}
+	if (!run->wait_status)
+		return;
+	if (!op)
+		look_at(run->sandbox->work_fd, ret);
+	look_at(run->sandbox->tmp_fd, ret);
+	look_at(run->sandbox->upper_fd, ret);
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of a run that could write to a workspace. What it wrote lies in a layer of its own (sandbox/child-mount.c); when every process
+ * is dead, a helper process applies it, or only lists it, because that may take longer than the one thread of a broker may wait:
+ *
+ *   broker ──clone──▶ helper: opens the workspace, commit_apply() ──outcome over a socket──▶ broker: DONE leaves
+ *                     commit_tidy(), exits ──the socket closes──▶ broker: reaps it
+ *
+ * A run that wrote nothing needs no helper. A helper that is killed is started once more: the journal makes up for what it had begun,
+ * and what it had applied is no change any more. The helper dies with the broker; then the next commit, or the next broker that
+ * uses the workspace, finishes what was journalled.
+ *
+ * A helper makes the calls that commit.h lists, and clone, close_range, prctl, openat, openat2, mkdirat, fstat, sendto, exit_group.
+ */
+#include "broker/task.h"
+
+#include "base/fd.h"
+#include "sandbox/commit.h"
+#include "sandbox/workspace.h"
+#include "sys/fault.h"
+#include "sys/kernel.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TRIES_MAX = 2, LIST_BYTES_MAX = 1 << 20 };
+
+struct committer {
+	struct committer *next;
+	struct broker *broker;
+	struct run *run; /* NULL: it has its answer */
+	pid_t pid;
+	int socket_fd, list_fd;
+	unsigned tries;
+	enum commit_mode mode;
+	struct source *source;
+};
+
+static const struct op *commit_op(const struct run *run)
+{
+	return plan_find(&run->plan.view, OP_COMMIT, -1);
+}
+
+static bool is_wanted(const struct run *run)
+{
+	switch (commit_op(run)->value) {
+	case COMMIT_NEVER:
+		return false;
+	case COMMIT_ON_SUCCESS:
+		return run->killed_for < 0 && run->wait_status == 0 &&
+		       run->stage + 1 >= run->n_stages && !run->last_stage.stage.exec_errno;
+	default:
+		return true;
+	}
+}
+
+/* Nothing but "." and "..": most runs only read. */
+static bool is_empty(int dir_fd)
+{
+	_Alignas(struct dirent64) char entries[512];
+	long n = syscall(SYS_getdents64, dir_fd, entries, sizeof(entries));
+
+	for (long at = 0; at < n;) {
+		const struct dirent64 *e = (const struct dirent64 *)(entries + at);
+
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			return false;
+		at += e->d_reclen;
+	}
+	return n >= 0;
+}
+
+static int empty_list(int fd)
+{
+	return ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
+}
+
+/* What could not be applied is told whole, too. */
+static void list_instead(const struct commit *c, struct commit_outcome *outcome)
+{
+	struct commit_outcome listed;
+	struct commit again = *c;
+
+	again.mode = COMMIT_LIST;
+	again.store_fd = -EBADF;
+	if (empty_list(c->list_fd) == 0 && commit_apply(&again, &listed) == 0)
+		outcome->unlisted = listed.unlisted;
+}
+
+static int apply(const struct committer *k, struct commit *c, struct commit_outcome *outcome)
+{
+	const struct run *run = k->run;
+	const struct workspace_place *places = run->broker->host.workspaces;
+	const struct op *op = plan_find(&run->plan.view, OP_WORKSPACE, -1);
+	const char *name = op_a(&run->plan.view, op);
+	const struct workspace_place *place = workspace_find(places, name);
+	struct error err = { 0 };
+	struct stat st;
+
+	c->workspace_fd = workspace_open(places, name, &err);
+	if (c->workspace_fd < 0)
+		return c->workspace_fd;
+	if (fstat(c->workspace_fd, &st) < 0)
+		return -errno;
+	c->owner_uid = st.st_uid;
+	c->owner_gid = st.st_gid;
+	c->quota_bytes = place->quota_bytes;
+	c->quota_inodes = place->quota_inodes;
+	if (c->mode == COMMIT_APPLY) {
+		c->store_fd = commit_store_open(places, name, c->workspace_fd, &err);
+		if (c->store_fd < 0)
+			return c->store_fd;
+	}
+	if (commit_apply(c, outcome) < 0 && outcome->state != COMMIT_QUOTA &&
+	    c->mode == COMMIT_APPLY)
+		list_instead(c, outcome);
+	return 0;
+}
+
+static _noreturn_ void committer_main(const struct committer *k, int socket_fd)
+{
+	const int upper_fd = k->run->sandbox->upper_fd;
+	const int keep[] = { socket_fd, k->list_fd, upper_fd };
+	struct commit_outcome outcome = { .state = COMMIT_FAILED };
+	struct commit c = { .mode = k->mode,
+			    .upper_fd = upper_fd,
+			    .workspace_fd = -EBADF,
+			    .store_fd = -EBADF,
+			    .list_fd = k->list_fd,
+			    .user_xattr = !k->run->sandbox->trusted_upper,
+			    .mounted_ns = k->run->space_ns,
+			    .list_bytes_max = LIST_BYTES_MAX };
+	int r;
+
+	fault_role("commit");
+	r = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0);
+	if (r == 0)
+		r = sys_close_others(keep, ARRAY_SIZE(keep));
+	if (r == 0)
+		r = apply(k, &c, &outcome);
+	if (r < 0)
+		outcome.errnum = -r;
+	(void)!send(socket_fd, &outcome, sizeof(outcome), MSG_NOSIGNAL);
+	if (c.store_fd >= 0)
+		commit_tidy(&c);
+	_exit(0);
+}
+
+static void committer_free(struct committer *k)
+{
+	struct broker *b = k->broker;
+
+	for (struct committer **at = &b->committers; *at; at = &(*at)->next)
+		if (*at == k) {
+			*at = k->next;
+			break;
+		}
+	k->source = source_free(k->source);
+	(void)fd_close(k->socket_fd);
+	(void)fd_close(k->list_fd);
+	free(k);
+	broker_may_end(b);
+}
+
+static void reap(struct committer *k)
+{
+	while (k->pid > 0 && waitpid(k->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	k->pid = 0;
+}
+
+static enum commit_result result_of(const struct committer *k, const struct commit_outcome *o)
+{
+	switch (o->state) {
+	case COMMIT_DONE:
+	case COMMIT_PENDING:
+		return k->mode == COMMIT_APPLY ? COMMIT_APPLIED : COMMIT_DISCARDED;
+	case COMMIT_QUOTA:
+		return COMMIT_OVER_QUOTA;
+	case COMMIT_FULL:
+		return COMMIT_NO_ROOM;
+	default:
+		return COMMIT_BROKEN;
+	}
+}
+
+static int settle(struct committer *k, const struct commit_outcome *o)
+{
+	struct run *run = TAKE_PTR(k->run);
+	const struct op *op = plan_find(&run->plan.view, OP_WORKSPACE, -1);
+	const struct workspace_place *place = workspace_find(run->broker->host.workspaces,
+							     op_a(&run->plan.view, op));
+
+	run->commit = (struct record_commit){ .result = result_of(k, o),
+					      .errnum = o->errnum,
+					      .omitted = o->unlisted,
+					      .bytes = o->bytes_after,
+					      .inodes = o->inodes_after,
+					      .quota_bytes = place->quota_bytes,
+					      .quota_inodes = place->quota_inodes };
+	/* The front believes what it reads there, so the helper must not be able to change it any more. */
+	if (fcntl(k->list_fd, F_ADD_SEALS,
+		  F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
+		run->changes_fd = TAKE_FD(k->list_fd);
+	return run_finish(run);
+}
+
+static int committer_start(struct committer *k);
+
+static int on_outcome(void *data, uint32_t events)
+{
+	struct committer *k = data;
+	struct commit_outcome outcome;
+	ssize_t n = recv(k->socket_fd, &outcome, sizeof(outcome), MSG_DONTWAIT);
+	int r = 0;
+
+	(void)events;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n == (ssize_t)sizeof(outcome) && k->run)
+		return settle(k, &outcome);
+	reap(k);
+	if (k->run && k->tries < TRIES_MAX && committer_start(k) == 0)
+		return 0;
+	if (k->run) {
+		outcome = (struct commit_outcome){ .state = COMMIT_FAILED, .errnum = EIO };
+		r = settle(k, &outcome);
+	}
+	committer_free(k);
+	return r;
+}
+
+static int committer_start(struct committer *k)
+{
+	const struct clone_request req = { .cgroup_fd = -EBADF,
+					   .no_clone3 = !k->broker->host.facts.clone3 };
+	_cleanup_close_ int far_end = -EBADF, pidfd = -EBADF;
+	int pair[2], r;
+	pid_t pid;
+
+	k->source = source_free(k->source);
+	k->socket_fd = fd_close(k->socket_fd);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	k->socket_fd = pair[0];
+	far_end = pair[1];
+	r = empty_list(k->list_fd);
+	if (r < 0)
+		return r;
+	pid = sys_clone(&req, &pidfd);
+	if (pid == 0)
+		committer_main(k, far_end);
+	if (pid < 0)
+		return pid;
+	k->pid = pid;
+	k->tries++;
+	return loop_add_fd(k->broker->loop, k->socket_fd, EPOLLIN,
+			   (struct handler){ on_outcome, k }, &k->source);
+}
+
+static int committer_new(struct run *run, enum commit_mode mode)
+{
+	struct committer *k = calloc(1, sizeof(*k));
+	int r;
+
+	if (!k)
+		return -ENOMEM;
+	*k = (struct committer){ .next = run->broker->committers,
+				 .broker = run->broker,
+				 .run = run,
+				 .socket_fd = -EBADF,
+				 .mode = mode };
+	run->broker->committers = k;
+	k->list_fd = memfd_create("atoll-changes", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	r = k->list_fd < 0 ? -errno : committer_start(k);
+	if (r < 0) {
+		reap(k);
+		committer_free(k);
+	}
+	return r;
+}
+
+bool run_commit_begin(struct run *run)
+{
+	bool wanted;
+	int r;
+
+	if (!commit_op(run) || run->failure.code != ERROR_NONE || run->sandbox->upper_fd < 0)
+		return false;
+	wanted = is_wanted(run);
+	run->commit.result = wanted ? COMMIT_APPLIED : COMMIT_DISCARDED;
+	if (is_empty(run->sandbox->upper_fd))
+		return false;
+	r = committer_new(run, wanted ? COMMIT_APPLY : COMMIT_LIST);
+	if (r < 0)
+		run->commit = (struct record_commit){ .result = COMMIT_BROKEN, .errnum = -r };
+	return r == 0;
+}
+
+void run_commit_report(const struct run *run, struct record_commit *ret)
+{
+	*ret = run->commit;
+	/* Told before its death, because it has written nothing: what it writes until then is not applied. */
+	if (ret->result == COMMIT_NONE && commit_op(run) && run->sandbox->upper_fd >= 0)
+		ret->result = is_wanted(run) ? COMMIT_APPLIED : COMMIT_DISCARDED;
+}
+
+void committers_end(struct broker *b)
+{
+	while (b->committers) {
+		reap(b->committers);
+		committer_free(b->committers);
+	}
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What went wrong inside a sandbox, in words: all that comes out of it is an operation's index, an errno, a wait status. */
+#include "broker/task.h"
+
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+void run_explain_crowd(struct error *err)
+{
+	struct rlimit files = { 0 };
+
+	(void)getrlimit(RLIMIT_NOFILE, &files);
+	*err = (struct error){ 0 };
+	(void)error_set(
+		err, ERROR_INTERNAL, EAGAIN,
+		"the sandbox broker has too many runs for its limit of %llu open files: try again "
+		"when one has ended, or raise the limit (ulimit -n, LimitNOFILE=)",
+		(unsigned long long)files.rlim_cur);
+}
+
+void run_explain_begun(struct run *run)
+{
+	if (run->failure.code == ERROR_INTERNAL && run->failure.errnum == EAGAIN &&
+	    run_ticket_is_taken(run))
+		run->failure.errnum = EMFILE;
+}
+
+void run_explain_failure(const struct run *run, const struct report *rep, struct error *err)
+{
+	const struct plan_view *v = &run->plan.view;
+	const struct op *op = rep->step[0] || rep->stage >= v->n_ops ? NULL : &v->ops[rep->stage];
+
+	if (op && op->kind == OP_FILE && (rep->errnum == ENOSPC || rep->errnum == EDQUOT))
+		(void)error_set(
+			err, ERROR_INPUT, ENOSPC,
+			"the given files do not fit the disk limit; raise --disk or --files");
+	else if (op && op->kind == OP_FILE)
+		(void)error_set(err, ERROR_INPUT, rep->errnum, "the file %s cannot be placed: %s",
+				op_b(v, op), strerror(rep->errnum));
+	else if (op && op->kind == OP_REQUIRE)
+		(void)error_set(err, ERROR_POLICY, rep->errnum,
+				"a layer that the policy requires did not come about on this host; "
+				"`atoll doctor` names it and the fix");
+	else if (op && op->kind == OP_SHOW)
+		(void)error_set(err, ERROR_INPUT, rep->errnum,
+				"%s cannot be shown to the program: %s", op_a(v, op),
+				strerror(rep->errnum));
+	else
+		(void)error_set(err, ERROR_INTERNAL, rep->errnum,
+				"the sandbox cannot be prepared (%s: %s); see: atoll doctor",
+				op ? op_table[op->kind].name : rep->step, strerror(rep->errnum));
+}
+
+void run_explain_death(struct run *run, int wait_status)
+{
+	sandbox_usage(run->sandbox, &run->total);
+	usage_subtract(&run->total, &run->ahead);
+	if (run->state == RUN_PREPARING && run->total.oom_kills > 0)
+		(void)error_set(&run->failure, ERROR_INPUT, ENOMEM,
+				"the given files do not fit the memory limit; raise --memory");
+	else if (run->state == RUN_PREPARING)
+		(void)error_set(&run->failure, ERROR_INTERNAL, ECHILD,
+				"the sandbox died while it was prepared; see: atoll doctor");
+	else if (!WIFSIGNALED(wait_status) || WTERMSIG(wait_status) != SIGKILL)
+		/* A program can bring SIGKILL on itself, by using up its memory; anything else is ours. */
+		(void)error_set(&run->failure, ERROR_INTERNAL, ECHILD,
+				"the sandbox's init ended before its time (wait status %d)",
+				wait_status);
+	else if (run->total.oom_kills == 0 && !run->doomed)
+		/* Nobody inside can do that to pid 1: somebody outside has. */
+		run->killed_for = CAUSE_INTERRUPTED;
+}

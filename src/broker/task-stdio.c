@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The descriptors that came with a run, on their way to its programs. None of them is a file of the host's, or of another sandbox: what
+ * one program does to such a file (locks, times, watches) others would see. So where there is nothing to read, a program
+ * gets the null device of its own sandbox, or an empty file of its own where the nodes of /dev are the host's.
+ */
+#include "broker/task.h"
+
+#include "base/fd.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+void run_close_stdio(struct run *run)
+{
+	for (int i = 0; i < 3; i++)
+		run->stdio[i] = fd_close(run->stdio[i]);
+	run->plan_fd = fd_close(run->plan_fd);
+	run->ticket_fd = fd_close(run->ticket_fd);
+}
+
+int run_stage_stdio(struct run *run, int ret[3], int *ret_own)
+{
+	const struct op *op = plan_find(&run->plan.view, OP_STDIN, (int)run->stage);
+	int fd = -EBADF;
+
+	for (int i = 0; i < 3; i++)
+		ret[i] = run->stdio[i];
+	/* The caller's stream belongs to the first stage. */
+	if (!run->tty && !op && run->stage == 0 && run->stdio[0] >= 0)
+		return 0;
+	if (run->tty) {
+		fd = ioctl(run->sandbox->terminal_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		ret[1] = ret[2] = fd;
+	} else if (op) {
+		fd = fd_sealed_memfd("stdin", op_a(&run->plan.view, op), op->a.len);
+		if (fd >= 0)
+			(void)lseek(fd, 0, SEEK_SET);
+	} else if (run->sandbox->own_dev) {
+		ret[0] = -EBADF;
+		return 0;
+	} else {
+		fd = fd_sealed_memfd("stdin", "", 0);
+	}
+	if (fd < 0)
+		return fd;
+	ret[0] = *ret_own = fd;
+	return 0;
+}

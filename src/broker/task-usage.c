@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arithmetic with the kernel's counters: what belongs to a stage or a run, out of what was counted since its group was made. */
+#include "broker/task.h"
+
+static int64_t delta(int64_t now, int64_t before)
+{
+	return now < 0 ? -1 : MAX(now - MAX(before, 0), 0);
+}
+
+/* What was used since then. The sum of CPU time is exact, its parts are not: one of them may seem to have shrunk. */
+void usage_subtract(struct usage *usage, const struct usage *before)
+{
+	if (usage->user_us >= 0) {
+		int64_t total = delta(usage->user_us + usage->system_us,
+				      MAX(before->user_us, 0) + MAX(before->system_us, 0));
+
+		usage->system_us = MIN(delta(usage->system_us, before->system_us), total);
+		usage->user_us = total - usage->system_us;
+	}
+	usage->oom_kills = delta(usage->oom_kills, before->oom_kills);
+	usage->pids_refused = delta(usage->pids_refused, before->pids_refused);
+}
+
+/* Where there is no cgroup, what init saw of the children it reaped is the kernel's word too. */
+void usage_complete(struct usage *usage, const struct report *rep)
+{
+	if (usage->user_us < 0) {
+		usage->user_us = rep->user_us;
+		usage->system_us = rep->system_us;
+	}
+	if (usage->memory_peak_bytes < 0)
+		usage->memory_peak_bytes = rep->max_rss_bytes;
+	if (usage->io_read_bytes < 0) {
+		usage->io_read_bytes = rep->read_bytes;
+		usage->io_write_bytes = rep->write_bytes;
+	}
+}
+
+void run_send_usage(struct run *run)
+{
+	struct record rec = { .kind = RECORD_USAGE, .job = run->job };
+
+	if (!run->sandbox)
+		return;
+	sandbox_usage(run->sandbox, &rec.usage);
+	if (rec.usage.user_us < 0) {
+		rec.usage.user_us = sandbox_cpu_us(run->sandbox);
+		rec.usage.system_us = 0;
+	}
+	usage_subtract(&rec.usage, &run->ahead);
+	(void)front_send(run->front, &rec, -EBADF);
+}

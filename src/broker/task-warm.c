@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in cells that were made ahead. Where the program is there already, it is handed its request over its own socket and
+ * says its last word there: DONE(n), which means exit(n). What it says is the program's word about itself and nothing more:
+ * at that instant the whole sandbox is killed, and usage and limits come from the kernel's counters. A program that dies
+ * without it is taken at its wait status, as any other.
+ *
+ * Only the main process has a word. The kernel says with each message which process it is from; children may have kept the
+ * socket, and what they say is passed over. So is nonsense. Of either there may be a few messages; then the socket is shut,
+ * and the end is pid 1's to tell.
+ *
+ * The reply leaves before the death, when there is nothing left that the death could change: no other process or thread was
+ * ever there, and the scratch file system, on which what is written to a workspace lies as well, holds what the caller put there,
+ * untouched. Otherwise it leaves when every process is dead. What the main process prints between its word and its death
+ * may be in the result or not.
+ */
+#include "broker/task.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "sys/kernel.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SCRATCH_BLOCK = 4096, AWAKE_NS = 400000, UNHEEDED_MAX = 16 };
+
+/* What came as bytes goes on as bytes. */
+static_assert((int)RECORD_PLAN_MAX <= (int)LAUNCH_PLAN_MAX, "a plan that has no file must fit");
+
+#define WORK_PREFIX "/sandbox/"
+
+/* Whether the one file still is as it was put there; only names directly in the work directory are looked at. */
+static bool is_untouched(const struct run *run, const char *path)
+{
+	struct stat st;
+
+	if (strncmp(path, WORK_PREFIX, strlen(WORK_PREFIX)) != 0)
+		return false;
+	path += strlen(WORK_PREFIX);
+	if (strchr(path, '/') || fstatat(run->sandbox->work_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	return (int64_t)st.st_mtim.tv_sec * NS_PER_SEC + st.st_mtim.tv_nsec == run->files_ns;
+}
+
+/*
+ * Whether nothing but the program's own text is in the scratch file system, by its own count, and that is untouched. Other
+ * files may have been written to through a mapping, which shows nowhere: those are looked at when everybody is dead.
+ */
+static bool scratch_is_untouched(const struct run *run)
+{
+	const struct plan_view *v = &run->plan.view;
+	int64_t bytes = 0, files = 0;
+	bool pivoted = false;
+
+	for (uint32_t i = 0; i < v->n_ops && op_table[v->ops[i].kind].phase == PHASE_PREPARE; i++) {
+		const struct op *op = &v->ops[i];
+
+		pivoted |= op->kind == OP_PIVOT;
+		if (op->kind == OP_DIR && pivoted)
+			return false;
+		if (op->kind != OP_FILE)
+			continue;
+		if (++files > 1 || !is_untouched(run, op_b(v, op)))
+			return false;
+		bytes += (op->a.len + SCRATCH_BLOCK - 1) / SCRATCH_BLOCK * SCRATCH_BLOCK;
+	}
+	return run->ahead.disk_free_bytes - run->total.disk_free_bytes == bytes &&
+	       run->ahead.disk_free_files - run->total.disk_free_files == files;
+}
+
+static bool was_alone(const struct run *run)
+{
+	return run->ahead.pids_peak > 0 && run->total.pids_peak == run->ahead.pids_peak;
+}
+
+/* What it writes from now on, to its workspace, too, goes with the scratch file system. */
+static bool leaves_nothing(const struct run *run)
+{
+	return was_alone(run) && scratch_is_untouched(run);
+}
+
+static void last_word(struct run *run, int code)
+{
+	const struct report rep = { .kind = REPORT_EXITED,
+				    .wait_status = code << 8,
+				    .start_ns = run->stage_start_ns,
+				    .at_ns = clock_now_ns(),
+				    .max_rss_bytes = -1,
+				    .read_bytes = -1,
+				    .write_bytes = -1 };
+
+	/* It has ended in another way since then, and pid 1 has seen how. */
+	if (sandbox_die_behind(run->sandbox) < 0)
+		return;
+	run_end_stage(run, &rep);
+	run->state = RUN_ENDING;
+	if (leaves_nothing(run)) {
+		run_conclude(run, true);
+		run->state = RUN_REMOVING;
+		run_look_later(run);
+		return;
+	}
+	/* The end of all of them is waited for. A program that was alone has got its signal. */
+	sandbox_die_at_once(run->sandbox);
+	if (was_alone(run))
+		run_kill_soon(run);
+	else
+		run_kill(run, CAUSE_INTERNAL);
+}
+
+/* 0 to 255 in decimal, or negative. */
+static int parse_code(const char *word, ssize_t n)
+{
+	int code = 0;
+
+	if (n <= 0 || n >= PROGRAM_WORD_MAX)
+		return -EBADMSG;
+	for (ssize_t i = 0; i < n; i++) {
+		if (word[i] < '0' || word[i] > '9')
+			return -EBADMSG;
+		code = code * 10 + (word[i] - '0');
+	}
+	return code <= 0xff ? code : -EBADMSG;
+}
+
+/* It stays the front's to take while it is there. */
+bool run_ticket_is_taken(const struct run *run)
+{
+	struct pollfd ticket = { .fd = run->ticket_fd, .events = POLLIN };
+
+	return run->ticket_fd >= 0 && poll(&ticket, 1, 0) == 0;
+}
+
+bool run_has_launched(struct run *run)
+{
+	if (!run->launched && run->warm && run_ticket_is_taken(run)) {
+		run->launched = true;
+		/* It has got them: the front sees their end when the program's own are closed. */
+		run_close_stdio(run);
+		for (int signo = 1; run->signals; signo++, run->signals >>= 1)
+			if (run->signals & 1)
+				(void)!sandbox_signal(run->sandbox, signo);
+	}
+	return run->launched;
+}
+
+/* The program that waits there for an answer to its last word goes on, and ends by itself. */
+static void stop_listening(struct run *run)
+{
+	(void)shutdown(run->sandbox->program_fd, SHUT_RDWR);
+	run->program = source_free(run->program);
+}
+
+static void take_failure(struct run *run, struct report *report)
+{
+	struct error err = { 0 };
+
+	report->step[0] = '\0';
+	run_explain_failure(run, report, &err);
+	run_fail(run, &err);
+}
+
+/* One message, if there is one: true. */
+static bool hear(struct run *run)
+{
+	union {
+		char word[PROGRAM_WORD_MAX];
+		struct report report;
+	} said;
+	pid_t pid = 0;
+	ssize_t n = sys_recv_from(run->sandbox->program_fd, &said, sizeof(said), &pid);
+	int code;
+
+	if (n == -EAGAIN)
+		return false;
+	if (n < 0 || pid == 0) {
+		stop_listening(run);
+		return true;
+	}
+	code = pid == run->sandbox->program_pid ? parse_code(said.word, n) : -EPERM;
+	if (!run_has_launched(run) && code != -EPERM && n == (ssize_t)sizeof(said.report) &&
+	    said.report.kind == REPORT_FAILED && said.report.errnum > 0) {
+		take_failure(run, &said.report);
+	} else if (code >= 0 && run->launched && run->state == RUN_RUNNING && run->stage_running) {
+		last_word(run, code);
+		run->program = source_free(run->program);
+	} else if (++run->unheeded == UNHEEDED_MAX) {
+		stop_listening(run);
+	}
+	return true;
+}
+
+static int on_program(void *data, uint32_t events)
+{
+	(void)events;
+	(void)hear(data);
+	return 0;
+}
+
+void run_listen(struct run *run)
+{
+	while (run->program && hear(run))
+		;
+}
+
+static int launch(struct run *run)
+{
+	struct launch_record rec = { .kind = PROGRAM_LAUNCH, .files_ns = clock_realtime_ns() };
+	size_t n_fds = LAUNCH_FDS_MAX;
+	bool small = run->plan.size <= LAUNCH_PLAN_MAX;
+	const struct record_parts parts = { &rec, run->plan.base, sizeof(rec),
+					    small ? run->plan.size : 0 };
+	_cleanup_close_ int own = -EBADF;
+	int fds[LAUNCH_FDS_MAX], r;
+
+	run->files_ns = run->space_ns = rec.files_ns;
+	if (run->limits[STAGE_CPU_MS])
+		rec.cpu_seconds = (uint64_t)(run->limits[STAGE_CPU_MS] + 1999) / 1000;
+	r = run_stage_stdio(run, fds, &own);
+	if (r < 0)
+		return r;
+	sandbox_give_stdio(run->sandbox, fds);
+	fds[3] = run->ticket_fd;
+	fds[4] = run->plan_fd;
+	rec.no_input = fds[0] < 0;
+	n_fds -= (size_t)small + rec.no_input;
+	/* Who is woken may run, and end, before this process does again. */
+	run->stage_start_ns = clock_now_ns();
+	r = sys_send_parts(run->sandbox->program_fd, &parts, fds + rec.no_input, n_fds);
+	/* One that is gone already is seen to be gone. */
+	if (r == -EPIPE || r == -ECONNRESET)
+		r = 0;
+	return r;
+}
+
+static int begin_warm(struct run *run, const struct cell_content *content, struct error *err)
+{
+	int r = 0;
+
+	run->state = RUN_RUNNING;
+	run->warm = true;
+	run->prepared = content->prepared;
+	plan_stage_limits(&run->plan.view, 0, run->limits);
+	if (memcmp(run->limits, content->limits, sizeof(run->limits)) != 0)
+		r = sandbox_set_limits(run->sandbox, run->limits, err);
+	if (r < 0)
+		return r;
+	source_set_handler(run->program, (struct handler){ on_program, run });
+	r = run_watch_sandbox(run);
+	if (r == 0 && !run->doomed)
+		r = launch(run);
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "the run cannot be started: %s",
+				 strerror(-r));
+	run->stage_running = true;
+	run_begin_stage(run);
+	run_look_later(run);
+	/* Most programs are over at once. */
+	if (content->expected)
+		loop_stay_awake(run->broker->loop, AWAKE_NS);
+	return 0;
+}
+
+static void use_cell(struct run *run, struct cell *cell)
+{
+	bool warm = cell->shape->kind != WARM_NONE;
+	struct cell_content content;
+	struct error err = { 0 };
+
+	cell_open(cell, &content);
+	run->sandbox = content.sandbox;
+	run->control = content.control;
+	run->program = content.program;
+	run->death = content.death;
+	run->ahead = content.base;
+	if ((warm ? begin_warm(run, &content, &err) : run_go_on(run, &err)) < 0)
+		run_refuse(run, &err);
+	else if (run->doomed)
+		run_kill(run, run->killed_for);
+}
+
+/* The cell is READY, or will never be: then the run makes a sandbox of its own. */
+static void on_cell(void *data, struct cell *cell)
+{
+	struct run *run = data;
+	struct error err = { 0 };
+
+	run->cell = NULL;
+	if (cell->state == CELL_READY) {
+		use_cell(run, cell);
+		return;
+	}
+	pool_discard(run->broker->pool, cell);
+	if (run_begin(run, &err) < 0)
+		run_refuse(run, &err);
+	else if (run->doomed)
+		run_kill(run, run->killed_for);
+}
+
+bool run_never_began(struct run *run)
+{
+	return run->warm && !run_has_launched(run) && !run->doomed &&
+	       run->failure.code == ERROR_NONE;
+}
+
+void run_begin_again(struct run *run)
+{
+	struct error err = { 0 };
+
+	if (run->broker->pool)
+		pool_bury(run->broker->pool, TAKE_PTR(run->sandbox));
+	else
+		sandbox_destroy(TAKE_PTR(run->sandbox));
+	run_unwatch(run);
+	run->warm = run->stage_running = false;
+	run->stage_start_ns = 0;
+	run->ahead = (struct usage){ 0 };
+	if (run_begin(run, &err) < 0)
+		run_refuse(run, &err);
+}
+
+bool run_take_cell(struct run *run)
+{
+	struct cell *cell;
+
+	/* Cells have one program; and a terminal is made for its run. */
+	if (run->tty || (run->n_stages != 1 && plan_warm_kind(&run->plan.view) != WARM_NONE))
+		return false;
+	cell = pool_claim(run->broker->pool, &run->plan.view,
+			  front_bell(run->front, run->bell, run->cpu));
+	if (!cell)
+		return false;
+	if (cell->state == CELL_READY) {
+		use_cell(run, cell);
+		return true;
+	}
+	run->state = RUN_WAITING;
+	run->cell = cell;
+	cell->waiter = (struct cell_watcher){ on_cell, run };
+	return true;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The deadlines of a run. Wall time is a timer. CPU time is looked at as often as it could be reached; so is memory where no
+ * cgroup holds it. Once a run is to end, its sandbox is killed again and again until pid 1 is gone: a storm of forks may
+ * outrun one look at who is there.
+ */
+#include "broker/task.h"
+
+#include "base/clock.h"
+
+enum {
+	START_MS_MAX =
+		60000, /* from being told to start until the program runs: more than any host needs */
+	START_MS =
+		1, /* from init being told to the program's first instruction: not at its expense */
+	CPU_MS_MIN = 2,
+	MEMORY_MS = 50,
+};
+
+static int64_t in_ms(int64_t ms)
+{
+	return clock_now_ns() + ms * NS_PER_MS;
+}
+
+static int64_t cpu_us(const struct usage *usage)
+{
+	return usage->user_us < 0 ? 0 : usage->user_us + usage->system_us;
+}
+
+/* Milliseconds until the next look, or 0: it was reached. */
+static int64_t cpu_wait_ms(struct run *run)
+{
+	int64_t base_us = cpu_us(&run->base) + cpu_us(&run->ahead);
+	int64_t used_us = sandbox_cpu_us(run->sandbox), left_ms;
+	int64_t cpu_milli = run->limits[STAGE_CPU_MILLI] ? run->limits[STAGE_CPU_MILLI]
+							 : run->broker->host.facts.cores * 1000LL;
+
+	if (used_us < 0)
+		return CPU_MS_MIN;
+	left_ms = run->limits[STAGE_CPU_MS] - (used_us - base_us) / US_PER_MS;
+	return left_ms <= 0 ? 0 : MAX(left_ms * 1000 / MAX(cpu_milli, 1000), CPU_MS_MIN);
+}
+
+static int on_watch(void *data, uint32_t events)
+{
+	struct run *run = data;
+	int64_t wait_ms = INT32_MAX;
+
+	(void)events;
+	if (run->doomed) {
+		sandbox_kill(run->sandbox);
+		source_set_time(run->watch_timer, in_ms(KILL_AGAIN_MS));
+		return 0;
+	}
+	if (run->limits[STAGE_CPU_MS]) {
+		wait_ms = cpu_wait_ms(run);
+		if (wait_ms == 0) {
+			run_kill(run, CAUSE_CPU_TIME);
+			return 0;
+		}
+	}
+	if (run->limits[STAGE_MEMORY_BYTES] && run->broker->host.facts.cgroup == CGROUP_NONE) {
+		int64_t bytes = sandbox_memory_bytes(run->sandbox);
+
+		/* The quick look counts a page that many share once for each of them. */
+		if (bytes > run->limits[STAGE_MEMORY_BYTES])
+			bytes = sandbox_memory_exact(run->sandbox);
+
+		run->memory_peak_bytes = MAX(run->memory_peak_bytes, bytes);
+		if (bytes > run->limits[STAGE_MEMORY_BYTES]) {
+			run_kill(run, CAUSE_MEMORY);
+			return 0;
+		}
+		wait_ms = MIN(wait_ms, MEMORY_MS);
+	}
+	if (wait_ms < INT32_MAX)
+		source_set_time(run->watch_timer, in_ms(wait_ms));
+	return 0;
+}
+
+static int on_wall(void *data, uint32_t events)
+{
+	struct run *run = data;
+	struct error err = { 0 };
+
+	(void)events;
+	if (run->stage_start_ns) {
+		run_kill(run, CAUSE_TIMEOUT);
+		return 0;
+	}
+	(void)error_set(&err, ERROR_INTERNAL, ETIMEDOUT,
+			"the sandbox was not ready within %d seconds; see: atoll doctor",
+			START_MS_MAX / 1000);
+	run_fail(run, &err);
+	return 0;
+}
+
+int run_watch(struct run *run)
+{
+	struct loop *loop = run->broker->loop;
+	int r = loop_add_timer(loop, in_ms(START_MS_MAX), (struct handler){ on_wall, run },
+			       &run->wall_timer);
+
+	if (r == 0)
+		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_watch, run },
+				   &run->watch_timer);
+	return r;
+}
+
+void run_watch_started(struct run *run)
+{
+	int64_t wall_ms = run->limits[STAGE_WALL_MS];
+
+	source_set_time(run->wall_timer,
+			wall_ms ? run->stage_start_ns + (wall_ms + START_MS) * NS_PER_MS
+				: INT64_MAX);
+	(void)on_watch(run, 0);
+}
+
+void run_watch_starting(struct run *run)
+{
+	source_set_time(run->wall_timer, in_ms(START_MS_MAX));
+}
+
+void run_watch_ended(struct run *run)
+{
+	source_set_time(run->wall_timer, INT64_MAX);
+	source_set_time(run->watch_timer, run->doomed ? in_ms(KILL_AGAIN_MS) : INT64_MAX);
+}
+
+void run_kill(struct run *run, int cause)
+{
+	if (run->state == RUN_REMOVING)
+		return;
+	if (run->killed_for < 0 && run->state < RUN_ENDING && cause != CAUSE_INTERNAL)
+		run->killed_for = cause;
+	run->doomed = true;
+	/* Still waiting for one: what comes is ended at once. */
+	if (!run->sandbox)
+		return;
+	/* Without a cgroup this is the last look anybody gets. */
+	run->cpu_us = sandbox_cpu_us(run->sandbox);
+	sandbox_kill(run->sandbox);
+	if (run->watch_timer)
+		source_set_time(run->watch_timer, in_ms(KILL_AGAIN_MS));
+}
+
+void run_kill_soon(struct run *run)
+{
+	run->doomed = true;
+	source_set_time(run->watch_timer, in_ms(KILL_AGAIN_MS));
+}
+
+void run_fail(struct run *run, const struct error *err)
+{
+	if (run->failure.code == ERROR_NONE)
+		run->failure = *err;
+	run_kill(run, CAUSE_INTERNAL);
+}

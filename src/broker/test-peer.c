@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is kept for a front that does not read, and when it is hung up on. No sandbox is made. */
+#include "broker/peer.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "sys/kernel.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct scene {
+	struct broker broker;
+	struct front *front;
+	int peer; /* the front's own end */
+	int records, gone;
+};
+
+static int on_record(void *data, uint32_t events)
+{
+	struct scene *s = data;
+	struct record rec;
+
+	(void)events;
+	if (sys_recv_record(s->front->fd, &rec, sizeof(rec), NULL, NULL) == sizeof(rec)) {
+		s->records++;
+		return 0;
+	}
+	s->gone++;
+	s->front = front_free(s->front);
+	loop_stop(s->broker.loop);
+	return 0;
+}
+
+static int on_tick(void *data, uint32_t events)
+{
+	(void)events;
+	loop_stop(data);
+	return 0;
+}
+
+/* The loop, until there is nothing to do now. */
+static void turn(struct scene *s)
+{
+	struct source *tick = NULL;
+
+	assert_int_equal(loop_add_timer(s->broker.loop, clock_now_ns(),
+					(struct handler){ on_tick, s->broker.loop }, &tick),
+			 0);
+	assert_int_equal(loop_run(s->broker.loop), 0);
+	source_free(tick);
+}
+
+static void enter(struct scene *s)
+{
+	int pair[2];
+
+	*s = (struct scene){ .broker.loop = loop_new() };
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	s->peer = pair[0];
+	assert_int_equal(fd_set_nonblock(s->peer, true), 0);
+	assert_int_equal(front_new(&s->broker, pair[1], true, &s->front), 0);
+	assert_int_equal(front_watch(s->front, (struct handler){ on_record, s }), 0);
+}
+
+/* Sources that were forgotten are caught by the loop. */
+static void leave(struct scene *s)
+{
+	if (s->front)
+		s->front = front_free(s->front);
+	assert_null(s->broker.fronts);
+	assert_int_equal(s->broker.n_pending, 0);
+	loop_free(s->broker.loop);
+	close(s->peer);
+}
+
+static int send_one(struct scene *s, uint32_t job, int fd)
+{
+	struct record rec = { .kind = fd >= 0 ? RECORD_FILE : RECORD_USAGE, .job = job };
+
+	return front_send(s->front, &rec, fd);
+}
+
+static void test_what_does_not_fit_is_kept_in_order(void **state)
+{
+	enum { RECORDS = 1000 };
+	int fd = fd_sealed_memfd("file", "text", 4);
+	uint32_t next = 0;
+	struct scene s;
+
+	(void)state;
+	enter(&s);
+	for (uint32_t i = 0; i < RECORDS; i++)
+		assert_int_equal(send_one(&s, i, i % 2 ? fd : -EBADF), 0);
+	assert_true(s.broker.n_pending > RECORDS / 2 && s.broker.n_pending < RECORDS);
+	assert_true(front_is_behind(s.front));
+	while (next < RECORDS) {
+		struct record rec;
+		int got = -EBADF;
+		size_t n_fds = 1;
+		char text[5] = "";
+		ssize_t n = sys_recv_record(s.peer, &rec, sizeof(rec), &got, &n_fds);
+
+		if (n == -EAGAIN) {
+			assert_true(s.broker.n_pending > 0);
+			turn(&s);
+			continue;
+		}
+		assert_int_equal(n, sizeof(rec));
+		assert_int_equal(rec.job, next);
+		assert_int_equal(n_fds, next % 2);
+		if (n_fds > 0)
+			assert_int_equal(pread(got, text, 4, 0), 4);
+		(void)fd_close(got);
+		next++;
+	}
+	assert_int_equal(s.broker.n_pending, 0);
+	assert_false(front_is_behind(s.front));
+	/* Nothing is pending: what it says is heard, and it is not woken for room any more. */
+	assert_int_equal(send_one(&s, 5, -EBADF), 0);
+	assert_int_equal(s.broker.n_pending, 0);
+	assert_int_equal(
+		sys_send_record(s.peer, &(struct record){ 0 }, sizeof(struct record), NULL, 0), 0);
+	turn(&s);
+	assert_int_equal(s.records, 1);
+	close(fd);
+	leave(&s);
+}
+
+static void test_more_than_the_bound_hangs_up(void **state)
+{
+	struct scene s;
+	int r = 0;
+
+	(void)state;
+	enter(&s);
+	for (uint32_t i = 0; i < 10000 && r == 0; i++)
+		r = send_one(&s, i, -EBADF);
+	assert_int_equal(r, -ENOBUFS);
+	assert_int_equal(s.gone, 0);
+	turn(&s);
+	assert_int_equal(s.gone, 1);
+	assert_null(s.front);
+	leave(&s);
+}
+
+static void expect_record(struct scene *s, uint32_t kind)
+{
+	struct record rec = { 0 };
+	ssize_t n = sys_recv_record(s->peer, &rec, sizeof(rec), NULL, NULL);
+
+	assert_int_equal(n, kind ? (ssize_t)sizeof(rec) : -EAGAIN);
+	assert_int_equal(rec.kind, kind);
+}
+
+/* That a program began is told with what follows, or a little later, or at once with its terminal. */
+static void test_beginnings_are_held_back(void **state)
+{
+	const struct record started = { .kind = RECORD_STARTED, .started.landlock_abi = 7 };
+	const struct record done = { .kind = RECORD_DONE };
+	const struct record other = { .kind = RECORD_DONE, .job = 1 };
+	struct record both = { 0 };
+	int fd = fd_sealed_memfd("terminal", "", 0);
+	int64_t begin_ns;
+	struct scene s;
+
+	(void)state;
+	enter(&s);
+	assert_int_equal(front_send(s.front, &started, -EBADF), 0);
+	expect_record(&s, 0);
+	assert_int_equal(front_send(s.front, &done, -EBADF), 0);
+	assert_int_equal(sys_recv_record(s.peer, &both, sizeof(both), NULL, NULL), sizeof(both));
+	assert_int_equal(both.kind, RECORD_DONE);
+	assert_true(both.done.has_started);
+	assert_int_equal(both.done.started.landlock_abi, 7);
+	expect_record(&s, 0);
+	/* Of another run: by itself, before. */
+	assert_int_equal(front_send(s.front, &started, -EBADF), 0);
+	assert_int_equal(front_send(s.front, &other, -EBADF), 0);
+	expect_record(&s, RECORD_STARTED);
+	expect_record(&s, RECORD_DONE);
+	begin_ns = clock_now_ns();
+	assert_int_equal(front_send(s.front, &started, -EBADF), 0);
+	turn(&s);
+	/* Unless its time has come already. */
+	if (clock_now_ns() - begin_ns < 2 * NS_PER_MS)
+		expect_record(&s, 0);
+	usleep(5000);
+	turn(&s);
+	expect_record(&s, RECORD_STARTED);
+	assert_int_equal(front_send(s.front, &started, fd), 0);
+	assert_true(sys_recv_record(s.peer, &(struct record){ 0 }, sizeof(struct record),
+				    &(int){ -1 }, &(size_t){ 1 }) > 0);
+	/* One that leaves takes what was held for it along. */
+	assert_int_equal(front_send(s.front, &started, -EBADF), 0);
+	close(fd);
+	leave(&s);
+}
+
+static void test_a_front_that_left_is_no_error(void **state)
+{
+	struct scene s;
+	uint32_t i = 0;
+
+	(void)state;
+	enter(&s);
+	while (s.broker.n_pending < 10)
+		assert_int_equal(send_one(&s, i++, -EBADF), 0);
+	close(s.peer);
+	turn(&s);
+	assert_int_equal(s.gone, 1);
+	s.peer = -EBADF;
+	assert_int_equal(front_send(NULL, &(struct record){ 0 }, -EBADF), -EPIPE);
+	leave(&s);
+}
+
+/* Descriptors that are left for runs are not for bells. */
+static void test_bells_leave_the_reserve(void **state)
+{
+	struct record rec;
+	struct scene s;
+	int fd;
+	size_t n_fds = 1;
+
+	(void)state;
+	enter(&s);
+	assert_int_equal(front_bell(s.front, 0, 1)->serial, 0);
+	assert_int_equal(front_bell(s.front, 0, 1)->serial, 0);
+	assert_int_equal(sys_recv_record(s.peer, &rec, sizeof(rec), &fd, &n_fds), -EAGAIN);
+	s.broker.files_max = s.peer + 100;
+	assert_int_not_equal(front_bell(s.front, 0, 1)->serial, 0);
+	n_fds = 1;
+	assert_int_equal(sys_recv_record(s.peer, &rec, sizeof(rec), &fd, &n_fds), sizeof(rec));
+	assert_int_equal(rec.kind, RECORD_BELL);
+	assert_int_equal(n_fds, 1);
+	close(fd);
+	leave(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_does_not_fit_is_kept_in_order),
+		cmocka_unit_test(test_more_than_the_bound_hangs_up),
+		cmocka_unit_test(test_beginnings_are_held_back),
+		cmocka_unit_test(test_a_front_that_left_is_no_error),
+		cmocka_unit_test(test_bells_leave_the_reserve),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See cmd-show.h. */
+#include "cli/cmd-show.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cli/say.h"
+
+enum { SHOW_BYTES_MAX = 256 << 10 };
+
+struct show_choice {
+	bool json;
+};
+
+static const struct option rows[] = {
+	{ .flag = "--json",
+	  .help = "print JSON",
+	  .apply = option_set_true,
+	  .offset = offsetof(struct show_choice, json) },
+};
+
+const struct option_list show_options = { .rows = rows, .n = ARRAY_SIZE(rows) };
+
+static int print(const struct show *show, const struct show_choice *choice, const char *json)
+{
+	_cleanup_buf_ struct buf out = { 0 };
+	json_t *report = json_loads(json, 0, NULL);
+	int r = report ? 0 : -EINVAL, code = 0;
+
+	buf_init(&out, SHOW_BYTES_MAX);
+	if (r == 0)
+		r = choice->json ? buf_printf(&out, "%s\n", json) : show->table(report, &out);
+	if (r == 0 && out.len > 0)
+		r = fd_write_all(STDOUT_FILENO, out.data, out.len);
+	if (r < 0)
+		say("cannot print the report: %s", strerror(-r));
+	else if (show->exit_code)
+		code = show->exit_code(report);
+	json_decref(report);
+	return r < 0 ? EXIT_OURS : code;
+}
+
+int show_main(const struct command *self, struct arguments args, const struct show *show)
+{
+	_cleanup_free_ char *json = NULL, *problem = NULL;
+	struct show_choice choice = { 0 };
+	struct error err = { 0 };
+	struct atoll *atoll = NULL;
+	int r = options_parse(self->options, &args, &choice, &err);
+
+	if (r < 0)
+		return say_error(&err);
+	if (r > 0)
+		return help_command(self);
+	r = atoll_new(NULL, &atoll, &problem);
+	if (r == 0)
+		r = show->ask(atoll, &json, &problem);
+	if (r == 0) {
+		r = print(show, &choice, json);
+	} else {
+		say("%s", problem ? problem : strerror(-r));
+		r = EXIT_OURS;
+	}
+	(void)atoll_free(atoll);
+	return r;
+}

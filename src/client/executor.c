@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See executor.h. A service is a handle (struct atoll) whose loop is the caller's and whose link is its keeper's; a run of it is
+ * a struct run with a fiber under it. What the caller asks for reaches the job that runs now through run.control, or waits
+ * there until there is one.
+ */
+#include "client/executor.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "client/doctor.h"
+#include "client/link-keeper.h"
+#include "loop/fiber.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+struct service {
+	struct atoll *atoll;
+	const char *const *images;
+	struct service_run *runs; /* open ones */
+	size_t n_runs;
+};
+
+struct service_run {
+	struct service_run *next, **at; /* at: what points here */
+	struct service *service;
+	struct run run;
+	struct run_control control;
+	struct service_hooks hooks;
+	bool started, on_stack; /* on_stack: service_start() has not returned yet */
+	/* An interactive run's input: our end of a pipe that the job reads, and watches once it is full. */
+	int stdin_fd, stdin_read_fd;
+	struct source *stdin_room;
+};
+
+static int no_memory(struct error *err)
+{
+	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+}
+
+static int take_rules(struct atoll *a, const struct service_options *o)
+{
+	struct policy_rules *rules = &a->rules;
+
+	rules->named = true;
+	if (o->defaults) {
+		rules->defaults = *o->defaults;
+		rules->defaults_set = o->defaults_set;
+	}
+	if (o->ceilings) {
+		rules->ceilings = *o->ceilings;
+		rules->ceilings_set = o->ceilings_set;
+	}
+	if (!o->policies_dir)
+		return 0;
+	rules->dir = strdup(o->policies_dir);
+	return rules->dir ? 0 : -ENOMEM;
+}
+
+static int take_presets(struct atoll *a, struct presets *given, struct error *err)
+{
+	struct presets *own;
+
+	if (!given)
+		return 0;
+	own = malloc(sizeof(*own));
+	if (!own)
+		return no_memory(err);
+	for (size_t i = 0; i < given->n; i++) {
+		struct preset *p = &given->list[i];
+		const struct language *lang = NULL;
+		int r = registry_find(a->registry, p->name, &lang, err);
+
+		if (r >= 0)
+			p->version[0] = '\0';
+		else if (r == -ENOPKG && *p->language)
+			r = registry_find(a->registry, p->language, &lang, err);
+		if (r < 0 && r != -ENOPKG) {
+			free(own);
+			return r;
+		}
+		(void)snprintf(p->language, sizeof(p->language), "%s", lang ? lang->name : "");
+	}
+	*err = (struct error){ 0 };
+	*own = *given;
+	a->rules.presets = own;
+	return 0;
+}
+
+static int setup(struct service *s, struct loop *loop, const struct service_options *o,
+		 struct error *err)
+{
+	const struct atoll_options options = { .data_dir = o->data_dir,
+					       .cache_dir = o->cache_dir,
+					       .pool = o->pool ? o->pool : "",
+					       .warm = o->warm };
+	struct atoll *a = s->atoll;
+	int r;
+
+	a->cache_fd = -EBADF;
+	if (take_rules(a, o) < 0)
+		return no_memory(err);
+	r = broker_choice_init(&a->broker, &options, err);
+	if (r >= 0)
+		r = atoll_open_data(a, &options, err);
+	if (r >= 0)
+		r = take_presets(a, o->presets, err);
+	if (r >= 0 && !a->broker.path && a->broker.warm)
+		r = broker_choice_warm(&a->broker, a->registry, a->data_dir, err);
+	if (r < 0)
+		return r;
+	a->loop = loop;
+	return keeper_new(a, (struct keeper_watch){ o->data, o->on_broker }, err);
+}
+
+int service_new(struct loop *loop, const struct service_options *options, struct service **ret,
+		struct error *err)
+{
+	struct service *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (s)
+		s->atoll = calloc(1, sizeof(*s->atoll));
+	if (!s || !s->atoll) {
+		free(s);
+		return no_memory(err);
+	}
+	s->images = options->images;
+	s->atoll->front = options->front;
+	r = setup(s, loop, options, err);
+	if (r < 0) {
+		(void)service_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+struct service *service_free(struct service *s)
+{
+	if (!s)
+		return NULL;
+	(void)keeper_free(s->atoll->keeper);
+	/* The caller's. */
+	s->atoll->loop = NULL;
+	(void)atoll_free(s->atoll);
+	free(s);
+	fiber_trim();
+	return NULL;
+}
+
+bool service_is_ready(const struct service *s)
+{
+	return s->atoll->link != NULL;
+}
+
+size_t service_count(const struct service *s)
+{
+	return s->n_runs;
+}
+
+static int not_met(const struct service *s, struct error *err)
+{
+	if (keeper_has_met(s->atoll->keeper))
+		return 0;
+	return error_set(err, ERROR_INTERNAL, EAGAIN,
+			 "the sandbox broker is not there yet; try again");
+}
+
+/* By its text: whoever could put a link there could as well put the image. */
+static bool lies_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	while (n > 1 && dir[n - 1] == '/')
+		n--;
+	return strncmp(path, dir, n) == 0 && (!path[n] || path[n] == '/') && !strstr(path, "/..");
+}
+
+/* Before anything is looked at there: what is on this host is not for callers to find out. */
+static int check_image(const struct service *s, const json_t *root, struct error *err)
+{
+	const char *image = json_string_value(json_object_get(root, "image"));
+	bool any = s->images && s->images[0];
+
+	if (!image)
+		return 0;
+	for (size_t i = 0; any && s->images[i]; i++)
+		if (lies_below(image, s->images[i]))
+			return 0;
+	(void)error_field(
+		err, "image",
+		any ? "image: this server takes no image from there; name one below a "
+		      "directory of its `images` setting"
+		    : "image: this server does not take images from callers; leave it "
+		      "out, or have its directory added to the server's `images` setting");
+	err->code = ERROR_POLICY;
+	err->errnum = EPERM;
+	return -EPERM;
+}
+
+static void unlink_run(struct service_run *run)
+{
+	*run->at = run->next;
+	if (run->next)
+		run->next->at = run->at;
+	run->service->n_runs--;
+}
+
+static void run_free(struct service_run *run)
+{
+	run->stdin_room = source_free(run->stdin_room);
+	run->stdin_fd = fd_close(run->stdin_fd);
+	run->stdin_read_fd = fd_close(run->stdin_read_fd);
+	flow_close(&run->run);
+	free(run);
+}
+
+int service_open(struct service *s, json_t *root, struct service_run **ret, struct error *err)
+{
+	struct service_run *run;
+	int r = not_met(s, err);
+
+	if (r >= 0)
+		r = check_image(s, root, err);
+	if (r < 0)
+		return r;
+	run = calloc(1, sizeof(*run));
+	if (!run)
+		return no_memory(err);
+	run->service = s;
+	run->stdin_fd = run->stdin_read_fd = -EBADF;
+	run->run.atoll = s->atoll;
+	run->run.output_fd = -EBADF;
+	run->run.control = &run->control;
+	run->next = s->runs;
+	run->at = &s->runs;
+	if (run->next)
+		run->next->at = &run->next;
+	s->runs = run;
+	s->n_runs++;
+	flow_ring(&run->run, root);
+	r = flow_open(&run->run, root, err);
+	if (r < 0) {
+		service_discard(run);
+		return r;
+	}
+	*ret = run;
+	return 0;
+}
+
+void service_discard(struct service_run *run)
+{
+	unlink_run(run);
+	run_free(run);
+}
+
+const struct decision *service_decision(const struct service_run *run)
+{
+	return &run->run.decision;
+}
+
+static int on_output(void *data, enum atoll_stream stream, const void *bytes, size_t n)
+{
+	struct service_run *run = data;
+
+	run->hooks.on_output(run->hooks.data, stream == ATOLL_STDOUT ? JOB_STDOUT : JOB_STDERR,
+			     bytes, n);
+	return 0;
+}
+
+static void on_started(void *data, int64_t at_ns, bool warm)
+{
+	struct service_run *run = data;
+
+	run->hooks.on_started(run->hooks.data,
+			      &(struct service_started){ .at_ns = at_ns, .warm = warm });
+}
+
+static void on_stage(void *data, const struct result_stage *stage)
+{
+	struct service_run *run = data;
+
+	run->hooks.on_stage(run->hooks.data, stage);
+}
+
+static void on_usage(void *data, const struct usage *usage)
+{
+	struct service_run *run = data;
+
+	run->hooks.on_usage(run->hooks.data, usage);
+}
+
+static void on_file(void *data, const struct service_file *file)
+{
+	struct service_run *run = data;
+
+	run->hooks.on_file(run->hooks.data, file);
+}
+
+/* On its fiber, from the first step to the last. */
+static void go(void *data)
+{
+	struct service_run *run = data;
+	struct result *res = NULL;
+	struct error err = { 0 };
+
+	run->control.fiber = fiber_current();
+	if (flow_run_open(&run->run, &res, &err) >= 0)
+		err = (struct error){ 0 };
+	if (!res)
+		res = flow_refusal(&run->run, &err);
+	/* Nobody is told of an end before they know of the start. */
+	while (run->on_stack)
+		fiber_yield();
+	unlink_run(run);
+	if (run->hooks.on_end)
+		run->hooks.on_end(run->hooks.data, res, &err);
+	else
+		(void)result_free(res);
+	run_free(run);
+}
+
+static int make_stdin(struct service_run *run)
+{
+	int pair[2];
+
+	/* One that could not be started may be tried again. */
+	if (run->stdin_fd >= 0)
+		return 0;
+	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	run->stdin_read_fd = pair[0];
+	run->stdin_fd = pair[1];
+	run->run.options.use_stdin_fd = 1;
+	run->run.options.stdin_fd = pair[0];
+	return 0;
+}
+
+static void take_hooks(struct service_run *run, const struct service_hooks *h)
+{
+	struct run_control *c = &run->control;
+
+	run->hooks = *h;
+	c->data = run;
+	c->on_started = h->on_started ? on_started : NULL;
+	c->on_stage = h->on_stage ? on_stage : NULL;
+	c->on_usage = h->on_usage ? on_usage : NULL;
+	c->on_file = h->on_file ? on_file : NULL;
+	run->run.options.on_output = h->on_output ? on_output : NULL;
+	run->run.options.data = run;
+}
+
+static int take_options(struct service_run *run, const struct service_start_options *o)
+{
+	struct run_control *c = &run->control;
+	int r = 0;
+
+	take_hooks(run, &o->hooks);
+	c->quiet = o->quiet;
+	c->use_spool = o->use_spool;
+	c->stdout_fd = o->stdout_fd;
+	c->stderr_fd = o->stderr_fd;
+	c->rows = o->rows ? o->rows : 24;
+	c->columns = o->columns ? o->columns : 80;
+	run->run.full = !o->brief;
+	run->run.accepted_ns = o->accepted_ns ? o->accepted_ns : clock_now_ns();
+	if (o->id)
+		(void)snprintf(run->run.id, sizeof(run->run.id), "%s", o->id);
+	if (o->use_files) {
+		(void)fd_close(run->run.output_fd);
+		run->run.output_fd = fcntl(o->files_fd, F_DUPFD_CLOEXEC, 3);
+		r = run->run.output_fd < 0 ? -errno : 0;
+	}
+	if (r >= 0 && o->interactive)
+		r = make_stdin(run);
+	return r;
+}
+
+int service_start(struct service_run *run, const struct service_start_options *options,
+		  struct error *err)
+{
+	int r = take_options(run, options);
+
+	if (r >= 0) {
+		run->started = run->on_stack = true;
+		r = fiber_start(run->service->atoll->loop, go, run);
+		if (r < 0)
+			run->started = false;
+		run->on_stack = false;
+	}
+	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "cannot start the run: %s", strerror(-r))
+		     : 0;
+}
+
+void service_kill(struct service_run *run, enum cause_kind cause)
+{
+	struct run_control *c = &run->control;
+
+	if (!run->started || c->killed)
+		return;
+	c->killed = true;
+	c->kill_cause = cause;
+	if (c->job)
+		job_kill(c->job, cause);
+	else if (c->fiber)
+		fiber_wake(c->fiber);
+}
+
+void service_kill_all(struct service *s, enum cause_kind cause)
+{
+	for (struct service_run *run = s->runs; run; run = run->next)
+		service_kill(run, cause);
+}
+
+static struct job *live_job(const struct service_run *run)
+{
+	return run->control.live ? run->control.job : NULL;
+}
+
+void service_pause(struct service_run *run)
+{
+	run->control.paused = true;
+	if (live_job(run))
+		job_pause(live_job(run));
+}
+
+void service_resume(struct service_run *run)
+{
+	run->control.paused = false;
+	if (live_job(run))
+		job_resume(live_job(run));
+}
+
+int service_signal(struct service_run *run, int signo)
+{
+	if (signo <= 0 || signo >= NSIG)
+		return -EINVAL;
+	return live_job(run) ? job_signal(live_job(run), signo) : -ESRCH;
+}
+
+void service_resize(struct service_run *run, uint16_t rows, uint16_t columns)
+{
+	run->control.rows = rows;
+	run->control.columns = columns;
+	if (live_job(run))
+		job_resize(live_job(run), rows, columns);
+}
+
+int service_spool_error(const struct service_run *run)
+{
+	return run->control.spool_error;
+}
+
+static int on_stdin_room(void *data, uint32_t events)
+{
+	struct service_run *run = data;
+
+	(void)events;
+	run->stdin_room = source_free(run->stdin_room);
+	if (run->hooks.on_stdin)
+		run->hooks.on_stdin(run->hooks.data);
+	return 0;
+}
+
+ssize_t service_stdin_write(struct service_run *run, const void *bytes, size_t n)
+{
+	ssize_t written;
+	int r;
+
+	if (run->stdin_fd < 0)
+		return -EPIPE;
+	do {
+		/* Our own end of it is open too, so there is no SIGPIPE. */
+		written = write(run->stdin_fd, bytes, n);
+	} while (written < 0 && errno == EINTR);
+	if (written < 0 && errno != EAGAIN)
+		return -errno;
+	if (written == (ssize_t)n || run->stdin_room)
+		return MAX(written, (ssize_t)0);
+	r = loop_add_fd(run->service->atoll->loop, run->stdin_fd, EPOLLOUT,
+			(struct handler){ on_stdin_room, run }, &run->stdin_room);
+	return r < 0 && written <= 0 ? r : MAX(written, (ssize_t)0);
+}
+
+void service_stdin_close(struct service_run *run)
+{
+	run->stdin_room = source_free(run->stdin_room);
+	run->stdin_fd = fd_close(run->stdin_fd);
+}
+
+/* A question on its fiber. */
+struct inquiry {
+	struct service *service;
+	enum service_question question;
+	struct service_asker asker;
+};
+
+static void inquire(void *data)
+{
+	struct inquiry q = *(struct inquiry *)data;
+	struct atoll *a = q.service->atoll;
+	struct prober prober = atoll_prober(a, NULL);
+	struct error err = { 0 };
+	json_t *tree = NULL;
+
+	free(data);
+	/* As for a run: not before the caller knows that it was asked. */
+	fiber_yield();
+	if (q.question == SERVICE_DOCTOR)
+		(void)!doctor_examine(a->registry, &prober, &a->facts, &tree, &err);
+	else
+		(void)!registry_to_json(a->registry, &prober, &tree, &err);
+	q.service->n_runs--;
+	q.asker.done(q.asker.data, tree, &err);
+}
+
+int service_ask(struct service *s, enum service_question question, struct service_asker asker,
+		struct error *err)
+{
+	struct inquiry *q;
+	int r = not_met(s, err);
+
+	if (r < 0)
+		return r;
+	q = malloc(sizeof(*q));
+	if (!q)
+		return no_memory(err);
+	*q = (struct inquiry){ s, question, asker };
+	/* It counts as a run: the service is needed until it is answered. */
+	s->n_runs++;
+	r = fiber_start(s->atoll->loop, inquire, q);
+	if (r >= 0)
+		return 0;
+	s->n_runs--;
+	free(q);
+	return error_set(err, ERROR_INTERNAL, -r, "cannot find out: %s", strerror(-r));
+}
+
+int service_policies(struct service *s, json_t **ret, struct error *err)
+{
+	int r = not_met(s, err);
+
+	return r < 0 ? r : policies_to_json(s->atoll, ret, err);
+}

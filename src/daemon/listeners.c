@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See listeners.h. A unix socket is replaced only when nobody listens behind it, and is born with its mode. */
+#include "daemon/listeners.h"
+
+#include "base/fd.h"
+#include "daemon/config-layer.h"
+#include "daemon/state-dir.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { BACKLOG = 4096 };
+
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+	struct sockaddr_un local;
+};
+
+static socklen_t fill(const struct config_address *a, union address *ret)
+{
+	*ret = (union address){ 0 };
+	if (a->v6) {
+		ret->v6.sin6_family = AF_INET6;
+		ret->v6.sin6_port = htons(a->port);
+		(void)inet_pton(AF_INET6, a->host, &ret->v6.sin6_addr);
+		return sizeof(ret->v6);
+	}
+	ret->v4.sin_family = AF_INET;
+	ret->v4.sin_port = htons(a->port);
+	(void)inet_pton(AF_INET, a->host, &ret->v4.sin_addr);
+	return sizeof(ret->v4);
+}
+
+static int listen_tcp(const struct config_address *a)
+{
+	union address address;
+	socklen_t size = fill(a, &address);
+	_cleanup_close_ int fd = socket(address.any.sa_family,
+					SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	const int on = 1;
+
+	if (fd < 0)
+		return -errno;
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (a->v6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	/* Answers are small and waited for; accepted sockets inherit it. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (bind(fd, &address.any, size) < 0 || listen(fd, BACKLOG) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+/* Port 0 is one that the kernel has chosen. */
+static uint16_t port_of(int fd)
+{
+	union address address = { 0 };
+	socklen_t size = sizeof(address);
+
+	if (getsockname(fd, &address.any, &size) < 0)
+		return 0;
+	return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port
+						       : address.v4.sin_port);
+}
+
+static int open_address(struct doors *d, const char *text, struct error *err)
+{
+	struct door *door = &d->list[d->n];
+	struct config_address a;
+	int r = config_address_parse(text, &a, err), fd;
+
+	if (r < 0)
+		return r;
+	fd = listen_tcp(&a);
+	if (fd < 0)
+		return error_set(err, ERROR_INPUT, -fd, "cannot listen on %s: %s", text,
+				 strerror(-fd));
+	door->fd = fd;
+	(void)snprintf(door->name, sizeof(door->name), a.v6 ? "[%s]:%u" : "%s:%u", a.host,
+		       (unsigned)port_of(fd));
+	d->n++;
+	return 0;
+}
+
+static int open_addresses(struct doors *d, const struct config *c, struct log *log,
+			  struct error *err)
+{
+	for (size_t i = 0; c->listen[i]; i++) {
+		struct error why = { 0 };
+		int r = open_address(d, c->listen[i], &why);
+
+		if (r == 0)
+			continue;
+		if (c->listen_named || strcmp(c->listen[i], CONFIG_LISTEN_COMPAT) != 0 ||
+		    r != -EADDRINUSE) {
+			*err = why;
+			return r;
+		}
+		log_say(log, LOG_WARNING,
+			"somebody else listens there; clients of document 002 "
+			"will not find this daemon",
+			LOG_TEXT("address", c->listen[i]));
+	}
+	return 0;
+}
+
+static socklen_t fill_unix(const char *path, union address *ret)
+{
+	*ret = (union address){ .local.sun_family = AF_UNIX };
+	(void)snprintf(ret->local.sun_path, sizeof(ret->local.sun_path), "%s", path);
+	return sizeof(ret->local);
+}
+
+static bool somebody_listens(const union address *address, socklen_t size)
+{
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	/* A queue that is full is one that somebody has. */
+	return fd >= 0 && (connect(fd, &address->any, size) == 0 || errno == EAGAIN);
+}
+
+static int clear_path(const char *path, const union address *address, socklen_t size,
+		      struct error *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return 0;
+	if (!S_ISSOCK(st.st_mode))
+		return error_set(err, ERROR_INPUT, ENOTSOCK,
+				 "'%.200s' is there already and is no socket; give another path "
+				 "with --socket",
+				 path);
+	if (somebody_listens(address, size))
+		return error_set(err, ERROR_INPUT, EADDRINUSE,
+				 "somebody listens on '%.200s' already; end that daemon first, or "
+				 "give another path with --socket",
+				 path);
+	return unlink(path) < 0
+		       ? error_set(err, ERROR_STORAGE, errno,
+				   "cannot replace the socket '%.200s': %s", path, strerror(errno))
+		       : 0;
+}
+
+/* Binds with the mode 0600 from its first moment. */
+static int bind_private(int type, const union address *address, socklen_t size)
+{
+	_cleanup_close_ int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || fchmod(fd, 0600) < 0 || bind(fd, &address->any, size) < 0)
+		return -errno;
+	if (listen(fd, BACKLOG) < 0) {
+		int r = -errno;
+
+		(void)unlink(address->local.sun_path);
+		return r;
+	}
+	return TAKE_FD(fd);
+}
+
+/* What to remove at the end, and how to tell it from another's. */
+static int note_socket(struct doors *d, const char *path, struct error *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return error_set(err, ERROR_STORAGE, errno, "cannot look at '%.200s': %s", path,
+				 strerror(errno));
+	d->socket_path = path;
+	d->socket_dev = st.st_dev;
+	d->socket_ino = st.st_ino;
+	return 0;
+}
+
+static int open_socket(struct doors *d, const char *path, struct error *err)
+{
+	struct door *door = &d->list[d->n];
+	union address address;
+	socklen_t size = fill_unix(path, &address);
+	int r;
+
+	if (strlen(path) >= sizeof(address.local.sun_path))
+		return error_set(
+			err, ERROR_INPUT, ENAMETOOLONG,
+			"the socket's path is longer than %zu bytes: '%.200s'; give another "
+			"with --socket",
+			sizeof(address.local.sun_path) - 1, path);
+	r = place_make_parents(path, err);
+	if (r == 0)
+		r = clear_path(path, &address, size, err);
+	if (r < 0)
+		return r;
+	r = bind_private(SOCK_STREAM, &address, size);
+	if (r < 0)
+		return error_set(err, ERROR_STORAGE, -r, "cannot listen on '%.200s': %s", path,
+				 strerror(-r));
+	door->fd = r;
+	(void)snprintf(door->name, sizeof(door->name), "%s", path);
+	d->n++;
+	r = note_socket(d, path, err);
+	if (r < 0)
+		(void)unlink(path);
+	return r;
+}
+
+int doors_open(struct doors *d, const struct config *c, struct log *log, struct error *err)
+{
+	int r;
+
+	*d = (struct doors){ 0 };
+	r = open_addresses(d, c, log, err);
+	if (r == 0 && *c->socket)
+		r = open_socket(d, c->socket, err);
+	if (r == 0 && d->n == 0)
+		r = error_set(err, ERROR_INPUT, EINVAL,
+			      "there is nothing to listen on; give --listen or --socket");
+	if (r < 0)
+		doors_close(d);
+	return r;
+}
+
+void doors_leave(struct doors *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		d->list[i].fd = fd_close(d->list[i].fd);
+	d->n = 0;
+}
+
+void doors_close(struct doors *d)
+{
+	struct stat st;
+
+	/* Nobody may listen there by now, so somebody else may have put a socket of its own there. */
+	if (d->socket_path && lstat(d->socket_path, &st) == 0 && st.st_dev == d->socket_dev &&
+	    st.st_ino == d->socket_ino)
+		(void)unlink(d->socket_path);
+	doors_leave(d);
+	*d = (struct doors){ 0 };
+}
+
+int doors_listen_broker(int dir_fd)
+{
+	char path[64];
+	union address address;
+	socklen_t size;
+	int fd;
+
+	(void)unlinkat(dir_fd, CONTROL_BROKER, 0);
+	/* A state directory's own path may be longer than a socket's may be. */
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/" CONTROL_BROKER, dir_fd);
+	size = fill_unix(path, &address);
+	fd = bind_private(SOCK_SEQPACKET, &address, size);
+	/* Who may connect is asked for by uid; the front's has to get that far. */
+	if (fd >= 0 && fchmodat(dir_fd, CONTROL_BROKER, 0666, 0) < 0) {
+		int r = -errno;
+
+		(void)fd_close(fd);
+		return r;
+	}
+	return fd;
+}

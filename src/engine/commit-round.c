@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine's turn, once in a round of the loop in which something happened: everything that has to be durable before it
+ * goes on (accepted, started, ended) is one transaction, then all of it goes on. Under load many share the cost of a commit;
+ * a single one waits for nobody, because timers come behind descriptors in the same round.
+ */
+#include "engine/engine-private.h"
+
+#include "base/clock.h"
+
+void engine_want_turn(struct engine *e)
+{
+	if (e->turn_due)
+		return;
+	e->turn_due = true;
+	source_set_time(e->turn, 0);
+}
+
+int engine_enqueue(struct execution *x)
+{
+	struct engine *e = x->engine;
+	char line[HISTORY_NAME_MAX + 8];
+	int r;
+
+	/* A line of their own, which may be long: others of the same caller take turns with it. */
+	(void)snprintf(line, sizeof(line), "%s%s", x->patient ? "\n" : "", x->caller);
+	r = queue_push(&e->queue, x->level, line, &x->queue_item);
+
+	if (r < 0)
+		return r;
+	execution_seat(x, SEAT_WAITING);
+	x->state = EXECUTION_QUEUED;
+	x->started_ns = 0;
+	engine_want_turn(e);
+	return 0;
+}
+
+void engine_unqueue(struct execution *x)
+{
+	struct engine *e = x->engine;
+
+	if (!x->queue_item.line)
+		return;
+	queue_remove(&e->queue, &x->queue_item);
+	execution_seat(x, SEAT_NONE);
+}
+
+static struct execution *of_item(const struct queue_item *item)
+{
+	return (struct execution *)((uintptr_t)item - offsetof(struct execution, queue_item));
+}
+
+static bool may_run(const void *data, const struct queue_item *item)
+{
+	return account_has_room(data, of_item(item)->account);
+}
+
+static struct execution *pick(struct engine *e)
+{
+	/* A job's start must be on record, and needs a broker to judge it; who is waited for was judged already. */
+	bool jobs = !e->draining && history_health(e->o.history).degraded == 0 &&
+		    service_is_ready(e->o.service);
+	const struct queue_rule rule = { .odd = !jobs, .may = may_run, .data = e };
+	struct queue_item *item = queue_pop(&e->queue, &rule);
+
+	return item ? of_item(item) : NULL;
+}
+
+static void pick_all(struct engine *e)
+{
+	struct execution *x;
+
+	while (e->running < e->o.running_max && (x = pick(e))) {
+		execution_seat(x, SEAT_RUNNING);
+		x->starts = true;
+		x->started_ns = clock_realtime_ns();
+		x->start_next = NULL;
+		if (e->starting_last)
+			e->starting_last->start_next = x;
+		else
+			e->starting = x;
+		e->starting_last = x;
+		e->n_starting++;
+	}
+}
+
+/* What was accepted gets its place; what was refused or cancelled meanwhile has its result already. */
+static void place(struct execution_list *fresh)
+{
+	for (struct execution *x = fresh->first; x; x = x->list_next) {
+		if (x->cancelled && !x->ended)
+			x->ended = run_nothing(STATUS_CANCELLED);
+		if (!x->ended && engine_enqueue(x) < 0)
+			x->ended = run_nothing(STATUS_INTERNAL_ERROR);
+		if (x->ended) {
+			execution_seat(x, SEAT_NONE);
+			finish_prepare(x);
+		}
+		x->rowless = x->row == 0;
+	}
+}
+
+/* Storage trouble undoes the whole group; anything else concerns one of them. */
+static bool is_trouble(int r)
+{
+	return r < 0 && r != -EALREADY && r != -ENOENT && r != -EEXIST && r != -E2BIG;
+}
+
+/* One without a text, for want of memory, has not come near the history: it is tried again, alone. */
+static int write_end(struct execution *x)
+{
+	int r = x->written = finish_record(x, &x->trouble);
+
+	return x->result_text.data ? r : 0;
+}
+
+static int write_fresh(struct execution *x)
+{
+	struct history_new row;
+
+	if (x->ended)
+		return write_end(x);
+	row = execution_new_row(x, x->starts);
+	if (row.request.len > HISTORY_BODY_MAX) /* its file could not be written */
+		return x->written = error_set(
+			       &x->trouble, ERROR_STORAGE, E2BIG,
+			       "the server cannot store a request of this size now; try again "
+			       "later");
+	return x->written = history_accept(x->engine->o.history, &row, &x->row, &x->trouble);
+}
+
+static int write_start(struct execution *x)
+{
+	/* One that is new was written as running; who is waited for gets a row at its end. */
+	if (x->fresh || !x->row)
+		return 0;
+	return history_start(x->engine->o.history, x->row, x->started_ns, &x->trouble);
+}
+
+static int write_all(struct engine *e, const struct execution_list *fresh,
+		     const struct execution_list *ended)
+{
+	int r = 0;
+
+	for (struct execution *x = fresh->first; x && !is_trouble(r); x = x->list_next)
+		r = write_fresh(x);
+	for (struct execution *x = e->starting; x && !is_trouble(r); x = x->start_next)
+		if (!x->fresh)
+			r = x->written = write_start(x);
+	for (struct execution *x = ended->first; x && !is_trouble(r); x = x->list_next)
+		r = write_end(x);
+	return is_trouble(r) ? r : 0;
+}
+
+/* Nothing of the group is there. Only what has ended may be written now: it uses space that was set aside. */
+static void write_again(struct engine *e, const struct execution_list *fresh,
+			const struct execution_list *ended, const struct error *err)
+{
+	for (struct execution *x = fresh->first; x; x = x->list_next) {
+		x->row = x->rowless ? 0 : x->row;
+		x->written = -EIO;
+		x->trouble = *err;
+		if (x->row) /* its end made one before the group */
+			x->written = finish_record(x, &x->trouble);
+	}
+	for (struct execution *x = e->starting; x; x = x->start_next)
+		x->written = x->row || x->fresh ? -EIO : 0;
+	for (struct execution *x = ended->first; x; x = x->list_next) {
+		x->row = x->rowless ? 0 : x->row;
+		x->written = finish_record(x, &x->trouble);
+	}
+}
+
+static void write_group(struct engine *e, const struct execution_list *fresh,
+			const struct execution_list *ended)
+{
+	struct error err = { 0 };
+	bool group = fresh->n + e->n_starting + ended->n > 1;
+	int r = group ? history_begin(e->o.history, &err) : 0, c;
+
+	if (r == 0) {
+		r = write_all(e, fresh, ended);
+		c = group ? history_commit(e->o.history, &err) : 0;
+		r = r < 0 ? r : c;
+	}
+	if (r == 0)
+		return;
+	if (err.code == ERROR_NONE)
+		(void)error_set(&err, ERROR_STORAGE, -r,
+				"the server cannot store anything now; try again later");
+	log_say(e->o.log, LOG_ERROR, "the history cannot be written", LOG_TEXT("why", err.text));
+	write_again(e, fresh, ended, &err);
+}
+
+static void tell_accepted(struct execution *x)
+{
+	enum refusal refusal = is_trouble(x->written) || x->written == -E2BIG ? REFUSAL_STORAGE
+									      : REFUSAL_INTERNAL;
+	bool good = x->written == 0;
+
+	if (!good && !x->job) {
+		/* Its client waits for a result; it runs all the same, with a row when there can be one. */
+		return;
+	}
+	if (!good && !x->ended) {
+		engine_unqueue(x);
+		x->state = EXECUTION_ENDED;
+	}
+	/* Who is told that it was not taken wants no row of it. */
+	x->remove = x->remove || !good;
+	if (x->on_accepted)
+		x->on_accepted(x->data, x, good ? REFUSAL_NONE : refusal,
+			       good ? NULL : &x->trouble);
+	x->on_accepted = NULL;
+	if (good && x->state == EXECUTION_QUEUED && !x->run && x->text.len > REQUEST_MEMORY_MAX) {
+		json_decref(x->body);
+		x->body = NULL;
+	}
+}
+
+static void go_on_fresh(struct execution_list *fresh)
+{
+	struct execution *x;
+
+	while ((x = list_take(fresh))) {
+		bool lost = x->written < 0 && x->job && !x->row, starts = x->starts;
+
+		tell_accepted(x);
+		x->fresh = false;
+		if (x->row) {
+			free((char *)(uintptr_t)x->text.data);
+			x->text = (struct span){ NULL, x->text_filed ? x->text.len : 0 };
+		}
+		if (x->ended && !lost)
+			finish_tell(x);
+		else if (lost && !starts)
+			execution_disown(x);
+	}
+}
+
+static void go_on_starting(struct engine *e)
+{
+	struct execution *x;
+
+	while ((x = e->starting)) {
+		e->starting = x->start_next;
+		x->starts = false;
+		if (x->state == EXECUTION_ENDED) { /* never accepted */
+			execution_seat(x, SEAT_NONE);
+			execution_disown(x);
+		} else if (x->row && is_trouble(x->written)) { /* not now: it stays a queued job */
+			if (engine_enqueue(x) < 0)
+				run_end_early(x, STATUS_INTERNAL_ERROR);
+		} else if (x->row && x->written < 0) { /* somebody ended or deleted the row */
+			run_end_early(x, STATUS_INTERRUPTED);
+		} else if (x->cancelled) { /* by whoever was told that it is accepted */
+			run_end_early(x, STATUS_CANCELLED);
+		} else {
+			execution_begin(x);
+			audit_created(x);
+		}
+	}
+	e->starting_last = NULL;
+	e->n_starting = 0;
+}
+
+static void go_on_ended(struct execution_list *ended)
+{
+	struct execution *x;
+
+	while ((x = list_take(ended)))
+		finish_tell(x);
+}
+
+int engine_turn(void *data, uint32_t events)
+{
+	struct engine *e = data;
+	struct execution_list fresh = e->accepting, ended;
+
+	(void)events;
+	e->turn_due = false;
+	ghosts_trim(e);
+	e->accepting = (struct execution_list){ 0 };
+	for (struct execution *x = fresh.first; x; x = x->list_next)
+		x->fresh = true;
+	place(&fresh);
+	ended = e->finishing;
+	e->finishing = (struct execution_list){ 0 };
+	for (struct execution *x = ended.first; x; x = x->list_next) {
+		finish_prepare(x);
+		x->rowless = x->row == 0;
+	}
+	pick_all(e);
+	if (fresh.n + e->n_starting + ended.n == 0)
+		return 0;
+	write_group(e, &fresh, &ended);
+	go_on_ended(&ended);
+	go_on_fresh(&fresh);
+	go_on_starting(e);
+	return 0;
+}

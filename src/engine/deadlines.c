@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What happens to an execution a little later, unless it has ended by then. One timer for all of them, set to the
+ * earliest; when it is over, all are looked at. So a run that ends at once pays for nothing here.
+ *
+ *   output that has lain in memory for a while     goes to its file: it outlives this process
+ *   standard input that nobody has attached to     ends
+ *   whose deadline has passed                      is told to whoever waits, before its sandbox is gone, or has come
+ *
+ * A compiler goes on behind that answer: what it makes is kept, and who asks again finds it.
+ */
+#include "engine/engine-private.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+enum {
+	FILE_AFTER_MS = 20,
+	INPUT_GRACE_MS = 1000,
+	/* Behind the broker's own end of the same deadline: most are gone by then, and have a result. */
+	ANSWER_AFTER_MS = 20,
+	/* Of what comes before the program (its turn, a sandbox, a compiler) who waits lends this much. */
+	ANSWER_START_MS = 30,
+	/* One of so many places may be of those who were answered. */
+	LATE_SHARE = 8,
+};
+
+static void arm(struct engine *e, int64_t at_ns)
+{
+	if (at_ns >= e->soon_ns)
+		return;
+	e->soon_ns = at_ns;
+	source_set_time(e->soon, at_ns);
+}
+
+/* The first deadline counts: who waits does not care which of them takes long. */
+static void answer_by(struct execution *x, int64_t at_ns)
+{
+	if (!x->on_timeout || x->limits.timeout_ms <= 0)
+		return;
+	at_ns += (x->limits.timeout_ms + ANSWER_AFTER_MS) * NS_PER_MS;
+	x->answer_due_ns = x->answer_due_ns ? MIN(x->answer_due_ns, at_ns) : at_ns;
+	arm(x->engine, x->answer_due_ns);
+}
+
+void soon_waited(struct execution *x)
+{
+	answer_by(x, clock_now_ns() + ANSWER_START_MS * NS_PER_MS);
+}
+
+void soon_started(struct execution *x, int64_t at_ns)
+{
+	if (x->input_waits && !x->input_due_ns) {
+		x->input_due_ns = at_ns + INPUT_GRACE_MS * NS_PER_MS;
+		arm(x->engine, x->input_due_ns);
+	}
+	answer_by(x, at_ns);
+}
+
+void soon_printed(struct execution *x)
+{
+	if (x->file_due_ns)
+		return;
+	x->file_due_ns = clock_now_ns() + FILE_AFTER_MS * NS_PER_MS;
+	arm(x->engine, x->file_due_ns);
+}
+
+void execution_keep_output(struct execution *x)
+{
+	struct error err = { 0 };
+	int r = 0;
+
+	x->file_due_ns = 0;
+	if (history_health(x->engine->o.history).degraded < 0)
+		return;
+	/* First: bytes that are kept have the number that they were told under. */
+	if (x->events.told.end.seq > 0)
+		r = execution_keep_told(x);
+	for (int i = 0; r == 0 && i < 2; i++) {
+		struct spool *s = &x->spools[i];
+
+		if (s->fd >= 0 || s->error < 0 || s->size == 0)
+			continue;
+		r = execution_ensure_row(x, &err);
+		if (r == 0)
+			r = spool_keep(s);
+	}
+	/* It is in memory all the same, and tried again with the next output. */
+	if (r < 0)
+		log_say(x->engine->o.log, LOG_WARNING, "output is not in its file yet",
+			LOG_TEXT("id", x->id), LOG_TEXT("why", strerror(-r)));
+}
+
+static void end_input(struct execution *x)
+{
+	if (x->run && x->input_waits && x->attached == 0)
+		service_stdin_close(x->run);
+}
+
+void soon_detached(struct execution *x)
+{
+	/* Within the grace somebody else may come. */
+	if (x->state == EXECUTION_RUNNING && !x->input_due_ns)
+		end_input(x);
+}
+
+static bool is_being_built(const struct execution *x)
+{
+	const struct language *language = service_decision(x->run)->language;
+
+	/* Whatever is built is the first of its stages. */
+	return language && language->compile_argv[0] && !x->was_started &&
+	       x->events.n_controls == 1;
+}
+
+static bool may_go_on(const struct engine *e)
+{
+	int64_t others = 0;
+
+	for (size_t i = 0; i < TABLE_SIZE; i++)
+		for (const struct execution *x = e->table[i]; x; x = x->table_next)
+			others += x->late && x->run;
+	return !e->draining && e->o.running_max > 1 &&
+	       others < MAX(e->o.running_max / LATE_SHARE, (int64_t)1);
+}
+
+void soon_drain(struct engine *e)
+{
+	for (size_t i = 0; i < TABLE_SIZE; i++)
+		for (struct execution *x = e->table[i]; x; x = x->table_next)
+			if (x->late && x->run)
+				service_kill(x->run, CAUSE_TIMEOUT);
+}
+
+static void answer(struct execution *x)
+{
+	void (*on_timeout)(void *data, struct execution *x) = x->on_timeout;
+
+	x->on_timeout = NULL;
+	if (!on_timeout || !x->on_end || !x->run)
+		return;
+	if (x->state == EXECUTION_RUNNING) {
+		x->late = is_being_built(x) && may_go_on(x->engine);
+		if (!x->late)
+			service_kill(x->run, CAUSE_TIMEOUT);
+	} else {
+		/* Nobody waits for what it would say: its place in the line is another's. */
+		engine_unqueue(x);
+		run_end_early(x, STATUS_TIMEOUT);
+	}
+	x->on_end = NULL;
+	x->on_refused = NULL;
+	on_timeout(x->data, x);
+}
+
+/* Is it due? Otherwise it counts for the next time. */
+static bool take_due(int64_t *due_ns, int64_t now_ns, int64_t *next_ns)
+{
+	if (*due_ns == 0)
+		return false;
+	if (*due_ns > now_ns) {
+		*next_ns = MIN(*next_ns, *due_ns);
+		return false;
+	}
+	*due_ns = 0;
+	return true;
+}
+
+static void look_at(struct execution *x, int64_t now_ns, int64_t *next_ns)
+{
+	if (take_due(&x->file_due_ns, now_ns, next_ns))
+		execution_keep_output(x);
+	if (take_due(&x->input_due_ns, now_ns, next_ns))
+		end_input(x);
+	/* The last: whoever is told may let go of it. */
+	if (take_due(&x->answer_due_ns, now_ns, next_ns))
+		answer(x);
+}
+
+int engine_soon(void *data, uint32_t events)
+{
+	struct engine *e = data;
+	int64_t now_ns = clock_now_ns(), next_ns = INT64_MAX;
+
+	(void)events;
+	e->soon_ns = INT64_MAX;
+	for (size_t i = 0; i < TABLE_SIZE; i++) {
+		struct execution *next;
+
+		/* Those in the table are the engine's own until their result is told, which is the turn's. */
+		for (struct execution *x = e->table[i]; x; x = next) {
+			next = x->table_next;
+			if ((x->state == EXECUTION_RUNNING && x->run) || x->queue_item.line)
+				look_at(x, now_ns, &next_ns);
+		}
+	}
+	arm(e, next_ns);
+	return 0;
+}

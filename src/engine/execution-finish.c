@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of an execution: result as JSON and text, files of the streams where that does not hold every byte, the row, and
+ * then everybody who waits. A result that cannot be written is told all the same, and written when the disk is back. One that
+ * could never be written, because neither a row nor our memory can hold it, is made short before anybody hears of it.
+ */
+#include "engine/engine-private.h"
+
+#include "base/clock.h"
+#include "loop/worker.h"
+#include "spec/utf8.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { MEAN_WEIGHT = 8 };
+
+static void complete(struct execution *x)
+{
+	struct result *res = x->ended;
+
+	memcpy(res->id, x->id, sizeof(x->id));
+	/* The row's, whoever else looked at a clock. */
+	res->created_realtime_ns = x->created_ns;
+	/* Of refusals nobody has filled these. */
+	if (!res->language && *x->language)
+		res->language = strdup(x->language);
+	if (!res->policy && *x->policy)
+		res->policy = strdup(x->policy);
+	if (!res->labels && json_is_object(json_object_get(x->body, "labels")))
+		res->labels = json_incref(json_object_get(x->body, "labels"));
+}
+
+/* With what is no part of a run. */
+static char *extend(const struct execution *x)
+{
+	json_t *root = result_to_json(x->ended);
+	char *text = NULL;
+
+	if (root && json_object_set(root, "timeout_chosen", x->timeout_chosen) == 0)
+		text = json_dumps(root, JSON_COMPACT | result_json_flags(root));
+	json_decref(root);
+	return text;
+}
+
+/* Otherwise it has head and tail, or U+FFFD where bytes were, and the whole has to be elsewhere. */
+static bool is_whole(const struct result_stream *stream)
+{
+	return !stream->truncated && utf8_is_valid(stream->text, stream->len);
+}
+
+static void keep_streams(struct execution *x)
+{
+	const struct result_stream *streams[] = { &x->ended->out, &x->ended->err };
+	struct error err = { 0 };
+
+	for (int i = 0; i < 2; i++) {
+		struct spool *s = &x->spools[i];
+		int r = 0;
+
+		if (s->fd < 0 && s->error == 0 && s->size > 0 && !is_whole(streams[i])) {
+			r = execution_ensure_row(x, &err);
+			if (r == 0)
+				r = spool_keep(s);
+		}
+		/* One that was made only in case this process died, or that has less than the result. Of large ones most are neither. */
+		s->spare = s->fd >= 0 &&
+			   (s->size <= SPOOL_MEMORY_MAX || streams[i]->bytes != s->size) &&
+			   is_whole(streams[i]);
+		if (streams[i]->bytes != s->size && !s->spare)
+			spool_cut(s);
+		if (r == 0 && s->fd >= 0 && !s->spare && x->engine->o.full && fdatasync(s->fd) < 0)
+			r = -errno;
+		if (r < 0)
+			log_say(x->engine->o.log, LOG_WARNING, "output is not kept whole",
+				LOG_TEXT("id", x->id), LOG_TEXT("why", strerror(-r)));
+	}
+}
+
+/*
+ * Who reads it back without the log counts the same: a beginning, what was printed, and the result's stages, which need not be
+ * those that were told. A process that died may have told more than it had kept: see readback.c.
+ */
+static bool needs_told(const struct execution *x)
+{
+	return (x->events.told.end.seq > 0 || x->watchers) &&
+	       (x->ended->verdict.status == STATUS_INTERRUPTED ||
+		x->events.n_controls != 1 + x->ended->n_stages || !events_are_plain(&x->events));
+}
+
+static void keep_told(struct execution *x)
+{
+	int r = execution_keep_told(x);
+
+	if (r == 0 && x->engine->o.full && fdatasync(x->events.told.fd) < 0)
+		r = -errno;
+	if (r < 0)
+		log_say(x->engine->o.log, LOG_WARNING, "the order of output is not kept",
+			LOG_TEXT("id", x->id), LOG_TEXT("why", strerror(-r)));
+}
+
+/* As with the streams, one may have been made only in case this process died. */
+static void settle_told(struct execution *x)
+{
+	const struct told *t = &x->events.told;
+
+	if (needs_told(x)) {
+		if (t->fd < 0 || t->memory.len > 0)
+			keep_told(x);
+	} else if (t->fd >= 0) {
+		(void)history_output_delete(x->engine->o.history, x->id, HISTORY_EVENTS);
+	}
+}
+
+static void render(void *data)
+{
+	struct execution *x = data;
+	char *text;
+
+	/* A tree is made of it only where somebody asks: execution_result(). */
+	complete(x);
+	text = x->timeout_chosen ? extend(x) : result_to_text(x->ended);
+	if (text)
+		x->result_text = (struct span){ text, strlen(text) };
+}
+
+static size_t text_bytes(const char *text)
+{
+	return text ? strnlen(text, WORKER_LARGE_BYTES) : 0;
+}
+
+static bool is_large(const struct result *res)
+{
+	size_t n = res->out.len + res->err.len;
+
+	for (size_t i = 0; i < res->n_stages && n < WORKER_LARGE_BYTES; i++)
+		n += text_bytes(res->stages[i].stdout_text) +
+		     text_bytes(res->stages[i].stderr_text);
+	for (size_t i = 0; i < res->n_tests && n < WORKER_LARGE_BYTES; i++)
+		n += text_bytes(res->tests[i].stdout_text) + text_bytes(res->tests[i].stderr_text);
+	return n >= WORKER_LARGE_BYTES;
+}
+
+static void drop_text(char **text)
+{
+	free(*text);
+	*text = NULL;
+}
+
+/* Its bytes are in the spool. */
+static void drop_stream(struct result_stream *s)
+{
+	drop_text(&s->text);
+	s->len = 0;
+	s->truncated = s->bytes > 0;
+}
+
+/* Everything that a program can make large; what it came to and what it used stays. */
+static void strip(struct result *res)
+{
+	struct verdict *v = &res->verdict;
+
+	drop_stream(&res->out);
+	drop_stream(&res->err);
+	for (size_t i = 0; i < res->n_stages; i++) {
+		drop_text(&res->stages[i].stdout_text);
+		drop_text(&res->stages[i].stderr_text);
+	}
+	for (size_t i = 0; i < res->n_tests; i++) {
+		drop_text(&res->tests[i].stdout_text);
+		drop_text(&res->tests[i].stderr_text);
+		res->tests[i].stdout_text = strdup("");
+		res->tests[i].stderr_text = strdup("");
+	}
+	json_decref(res->value);
+	json_decref(res->error);
+	res->value = res->error = NULL;
+	*v = (struct verdict){
+		.status = STATUS_INTERNAL_ERROR,
+		.exit_code = -1,
+		.cause = { .kind = CAUSE_INTERNAL, .limit = -1, .peak = -1, .suggest = -1 },
+	};
+	(void)snprintf(v->cause.detail, sizeof(v->cause.detail),
+		       "its result was too large to be kept; let it print less");
+}
+
+/* A text that the row can hold, or none: then there is no memory at all. */
+static void settle_text(struct execution *x)
+{
+	if (x->result_filed || (x->result_text.data && x->result_text.len <= HISTORY_BODY_MAX))
+		return;
+	log_say(x->engine->o.log, LOG_WARNING, "a result is too large to be kept",
+		LOG_TEXT("id", x->id));
+	free((char *)(uintptr_t)x->result_text.data);
+	x->result_text = (struct span){ 0 };
+	strip(x->ended);
+	render(x);
+}
+
+void finish_large(struct execution *x)
+{
+	const struct text_place place = { x->engine->o.history, x->id, HISTORY_RESULT,
+					  x->engine->o.full };
+
+	if (!is_large(x->ended))
+		return;
+	worker_call(render, x);
+	/* One that cannot be written goes into the row, where all trouble with the disk is seen to. */
+	if (x->result_text.len >= TEXT_FILE_BYTES)
+		x->result_filed = text_save(&place, x->result_text) == 0;
+	settle_text(x);
+}
+
+static void make_text(struct execution *x)
+{
+	if (!x->ended)
+		x->ended = run_nothing(STATUS_INTERNAL_ERROR);
+	if (!x->ended || x->result_text.data)
+		return;
+	render(x);
+	settle_text(x);
+}
+
+void finish_prepare(struct execution *x)
+{
+	x->ended_ns = clock_realtime_ns();
+	make_text(x);
+	if (x->ended && x->result_text.data) {
+		if (needs_told(x))
+			keep_told(x);
+		keep_streams(x);
+	}
+}
+
+static struct span head_of(const struct result_stream *s)
+{
+	return (struct span){ s->text, s->text ? s->len : 0 };
+}
+
+static struct span text_of(const json_t *string)
+{
+	return (struct span){ json_string_value(string), json_string_length(string) };
+}
+
+static int64_t kept_bytes(const struct spool *s)
+{
+	return s->fd >= 0 && !s->spare ? s->size : 0;
+}
+
+/* All are listed, also those that were not reached. */
+bool finish_tests_ran(const struct result *res)
+{
+	for (size_t i = 0; i < res->n_tests; i++)
+		if (res->tests[i].duration_us > 0)
+			return true;
+	return false;
+}
+
+int finish_record(struct execution *x, struct error *err)
+{
+	struct history *h = x->engine->o.history;
+	const struct result *res;
+	struct history_new row;
+	struct history_end end;
+	bool ran;
+
+	make_text(x); /* of which there is one, unless there was no memory for any */
+	res = x->ended;
+	if (!res || !x->result_text.data)
+		return no_memory(err);
+	if (x->refused && !x->row)
+		return 0;
+	/* A compiler that failed, and tests, too. */
+	ran = x->was_started || res->n_stages > 0 || finish_tests_ran(res);
+	end = (struct history_end){
+		.status = res->verdict.status,
+		.exit_code = res->verdict.exit_code,
+		.ended_ns = x->ended_ns,
+		.duration_us = ran ? res->duration_us : -1,
+		.cpu_us = ran ? res->usage.user_us + res->usage.system_us : -1,
+		.memory_peak_bytes = ran ? res->usage.memory_peak_bytes : -1,
+		.kept_bytes = kept_bytes(&x->spools[0]) + kept_bytes(&x->spools[1]) +
+			      x->files_bytes + (needs_told(x) ? x->events.told.filed : 0) +
+			      (x->result_filed ? (int64_t)x->result_text.len : 0),
+		.language = res->language,
+		.policy = res->policy,
+		.result = x->result_filed ? (struct span){ "", 0 } : x->result_text,
+		.code = text_of(json_object_get(x->body, "code")),
+		.stdout_text = head_of(&res->out),
+		.stderr_text = head_of(&res->err),
+		.error_message = text_of(json_object_get(res->error, "message")),
+	};
+	if (x->row)
+		return history_finish(h, x->row, &end, err);
+	row = execution_new_row(x, true);
+	/* Its file could not be written, and no row holds it: whoever asks for the request is told that it is gone. */
+	if (row.request.len > HISTORY_BODY_MAX)
+		row.request = (struct span){ "", 0 };
+	return history_record(h, &row, &end, &x->row, err);
+}
+
+static void measure(struct execution *x)
+{
+	struct engine *e = x->engine;
+	int64_t total_us = (clock_now_ns() - x->accepted_ns) / 1000;
+
+	metrics_ended(&e->metrics, x->ended);
+	histogram_add(&e->metrics.total, total_us);
+	if (x->was_started && x->started_ns)
+		e->mean_us += ((x->ended_ns - x->started_ns) / 1000 - e->mean_us) / MEAN_WEIGHT;
+}
+
+/* It is on record, or never will be. */
+void finish_forget(struct execution *x)
+{
+	struct error err = { 0 };
+
+	if (x->ended)
+		settle_told(x);
+	/* Who reads now has it open. */
+	for (int i = 0; i < 2; i++)
+		if (x->spools[i].spare)
+			(void)history_output_delete(x->engine->o.history, x->id,
+						    x->spools[i].stream);
+	if (x->remove)
+		(void)!history_delete(x->engine->o.history, NULL, x->id, &err);
+	x->ended = result_free(x->ended);
+	/* Of a request that may be large, others have no use. */
+	json_decref(x->body);
+	x->body = NULL;
+	if (x->events.has_result)
+		ghost_add(x);
+	execution_disown(x);
+}
+
+static void tell_refused(struct execution *x)
+{
+	struct engine *e = x->engine;
+	const struct submitted why = { .refusal = REFUSAL_BUSY,
+				       .retry_after_s = engine_retry_after_s(e) };
+	struct error err = { 0 };
+
+	e->metrics.refused[REFUSAL_BUSY]++;
+	(void)error_set(&err, ERROR_INTERNAL, EBUSY,
+			"the server has no room for another run; try again in %d s",
+			(int)why.retry_after_s);
+	if (x->on_refused)
+		x->on_refused(x->data, x, &why, &err);
+}
+
+void finish_tell(struct execution *x)
+{
+	struct engine *e = x->engine;
+	bool saved = x->written == 0 || x->written == -EALREADY || x->written == -ENOENT;
+
+	x->state = EXECUTION_ENDED;
+	/* Whoever comes later reads it back, unless it stays. */
+	if ((x->watchers || !saved) && x->result_text.data)
+		events_set_result(&x->events, x->ended_ns);
+	/* Whoever is told may let go of it. The books come behind them. */
+	(void)execution_ref(x);
+	if (x->refused)
+		tell_refused(x);
+	else if (x->on_end)
+		x->on_end(x->data, x);
+	x->on_end = NULL;
+	x->on_refused = NULL;
+	x->on_timeout = NULL;
+	watchers_wake(x);
+	if (x->callback_url && !x->refused)
+		poster_post(e->poster, x);
+	if (x->ended && !x->refused) {
+		measure(x);
+		audit_ended(x, x->ended);
+	}
+	if (saved) {
+		finish_forget(x);
+	} else {
+		log_say(e->o.log, LOG_ERROR, "a result is not on record yet", LOG_TEXT("id", x->id),
+			LOG_TEXT("why", x->trouble.text));
+		list_add(&e->unsaved, x);
+	}
+	if (e->queue.count > 0)
+		engine_want_turn(e);
+	(void)execution_unref(x);
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An execution while it runs: a run of the service, whose hooks fill spools and events and tell the watchers at once. The
+ * last hook puts it on the list of what has ended; the rest is the turn's. Hooks may be on a fiber's stack.
+ */
+#include "engine/engine-private.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "loop/fiber.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { COPY_BYTES = 128 << 10 };
+
+struct result *run_nothing(enum run_status status)
+{
+	static const struct {
+		enum cause_kind kind;
+		const char *detail;
+	} causes[_STATUS_MAX] = {
+		[STATUS_CANCELLED] = { CAUSE_CANCELLED, "cancelled before it ran" },
+		[STATUS_TIMEOUT] = { CAUSE_TIMEOUT, "its time was over before its turn came" },
+		[STATUS_INTERRUPTED] = { CAUSE_INTERRUPTED,
+					 "the server stopped before it ran; run it again" },
+		[STATUS_INTERNAL_ERROR] = { CAUSE_INTERNAL, "the server ran out of memory" },
+	};
+	struct result *res = result_new();
+
+	if (!res)
+		return NULL;
+	res->verdict.status = status;
+	res->verdict.exit_code = -1;
+	res->verdict.cause.kind = causes[status].kind;
+	(void)snprintf(res->verdict.cause.detail, sizeof(res->verdict.cause.detail), "%s",
+		       causes[status].detail);
+	return res;
+}
+
+static void over(struct execution *x, struct result *res)
+{
+	execution_seat(x, SEAT_NONE);
+	x->ended = res;
+	list_add(&x->engine->finishing, x);
+	engine_want_turn(x->engine);
+}
+
+void run_end_early(struct execution *x, enum run_status status)
+{
+	over(x, run_nothing(status));
+}
+
+static void on_started(void *data, const struct service_started *started)
+{
+	struct execution *x = data;
+
+	x->was_started = true;
+	x->warm = started->warm;
+	soon_started(x, started->at_ns);
+	if (started->warm)
+		x->engine->metrics.warm++;
+	else
+		x->engine->metrics.cold++;
+}
+
+static void on_output(void *data, enum job_stream stream, const void *bytes, size_t n)
+{
+	struct execution *x = data;
+	struct spool *s = &x->spools[stream == JOB_STDERR];
+	struct error err = { 0 };
+	int before = s->error;
+	size_t kept;
+
+	/* A file without a row is nobody's. */
+	if (s->error == 0 && spool_needs_file(s, n)) {
+		s->error = execution_ensure_row(x, &err);
+		/* Bytes that are kept have the number that they were told under. */
+		if (s->error == 0 && x->events.told.end.seq > 0)
+			(void)!execution_keep_told(x);
+	}
+	kept = spool_append(s, bytes, n);
+	if (s->fd < 0 && s->error == 0)
+		soon_printed(x);
+	if (s->error < 0 && before == 0)
+		log_say(x->engine->o.log, LOG_WARNING, "output is not kept whole",
+			LOG_TEXT("id", x->id), LOG_TEXT("why", strerror(-s->error)));
+	events_add_bytes(&x->events, stream == JOB_STDERR ? EVENT_STDERR : EVENT_STDOUT,
+			 (struct span){ bytes, kept }, clock_realtime_ns());
+	watchers_wake(x);
+}
+
+static void on_stage(void *data, const struct result_stage *stage)
+{
+	struct execution *x = data;
+	int code = stage->verdict.exit_code;
+	json_t *body = json_pack("{s:s, s:s, s:o, s:f}", "name", stage->name, "status",
+				 status_name(stage->verdict.status), "exit_code",
+				 code < 0 ? json_null() : json_integer(code), "duration",
+				 (double)stage->duration_us / 1e6);
+
+	(void)!events_add_control(&x->events, EVENT_STAGE, body, clock_realtime_ns());
+	watchers_wake(x);
+	/* It is built, and that was all there was time for. */
+	if (x->late)
+		service_kill(x->run, CAUSE_TIMEOUT);
+}
+
+static void on_usage(void *data, const struct usage *usage)
+{
+	struct execution *x = data;
+	struct error err = { 0 };
+
+	x->usage = *usage;
+	x->has_usage = true;
+	/* Whatever lasts so long is worth a row: should we die, it has a result. */
+	if (history_health(x->engine->o.history).degraded == 0)
+		(void)!execution_ensure_row(x, &err);
+	events_add_usage(&x->events, run_usage_json(usage), clock_realtime_ns());
+	watchers_wake(x);
+}
+
+/* What nobody measures here is null, as in results. */
+static json_t *count_or_null(int64_t n)
+{
+	return n < 0 ? json_null() : json_integer(n);
+}
+
+json_t *run_usage_json(const struct usage *u)
+{
+	return json_pack("{s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "cpu_time",
+			 (double)(u->user_us + u->system_us) / 1e6, "user",
+			 (double)u->user_us / 1e6, "system", (double)u->system_us / 1e6,
+			 "memory_peak", count_or_null(u->memory_peak_bytes), "pids_peak",
+			 count_or_null(u->pids_peak), "io_read", count_or_null(u->io_read_bytes),
+			 "io_write", count_or_null(u->io_write_bytes));
+}
+
+static void on_stdin(void *data)
+{
+	watchers_stdin(data);
+}
+
+/* The directory that a file of this path goes into, made as needed; names were checked. */
+static int open_parent(int root_fd, const char *path, const char **ret_name)
+{
+	_cleanup_close_ int fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 3);
+	const char *slash;
+
+	while (fd >= 0 && (slash = strchr(path, '/'))) {
+		char name[256];
+		int next;
+
+		if ((size_t)(slash - path) >= sizeof(name))
+			return -ENAMETOOLONG;
+		memcpy(name, path, (size_t)(slash - path));
+		name[slash - path] = '\0';
+		if (mkdirat(fd, name, 0700) < 0 && errno != EEXIST)
+			return -errno;
+		next = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (next < 0)
+			return -errno;
+		(void)fd_close(fd);
+		fd = next;
+		path = slash + 1;
+	}
+	*ret_name = path;
+	return fd < 0 ? -errno : TAKE_FD(fd);
+}
+
+static int copy_bytes(const struct service_file *file, int to_fd)
+{
+	_cleanup_free_ char *piece = malloc(COPY_BYTES);
+	int64_t offset = 0;
+
+	if (!piece)
+		return -ENOMEM;
+	for (;;) {
+		ssize_t n = pread(file->fd, piece, COPY_BYTES, offset);
+		int r;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		r = fd_write_all(to_fd, piece, (size_t)n);
+		if (r < 0)
+			return r;
+		offset += n;
+		if (file->size > SERVICE_FILE_INLINE && fiber_current())
+			fiber_yield();
+	}
+}
+
+static int keep_file(struct execution *x, const struct service_file *file)
+{
+	_cleanup_close_ int parent = -EBADF, fd = -EBADF;
+	struct error err = { 0 };
+	const char *name = NULL;
+	int r = request_check_path(file->path, strlen(file->path), NULL);
+
+	if (r < 0)
+		return r;
+	if (x->files_fd < 0) {
+		r = execution_ensure_row(x, &err);
+		if (r < 0)
+			return r;
+		x->files_fd = history_files_create(x->engine->o.history, x->id);
+		if (x->files_fd < 0)
+			return x->files_fd;
+	}
+	parent = open_parent(x->files_fd, file->path, &name);
+	if (parent < 0)
+		return parent;
+	fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	r = copy_bytes(file, fd);
+	if (r == 0)
+		x->files_bytes += file->size;
+	return r;
+}
+
+static void on_file(void *data, const struct service_file *file)
+{
+	struct execution *x = data;
+	int r = x->files_error < 0 ? x->files_error : keep_file(x, file);
+
+	if (r < 0 && x->files_error == 0)
+		log_say(x->engine->o.log, LOG_WARNING, "files are not kept", LOG_TEXT("id", x->id),
+			LOG_TEXT("why", strerror(-r)));
+	/* A name that cannot be kept is that file's matter, a full disk everybody's. */
+	if (r < 0 && r != -EINVAL && r != -ENAMETOOLONG)
+		x->files_error = r;
+}
+
+/* There was no broker for it, or not until its end. */
+static bool lacks_broker(const struct error *err)
+{
+	return err->code == ERROR_INTERNAL &&
+	       (err->errnum == EPIPE || err->errnum == ESHUTDOWN || err->errnum == EHOSTUNREACH);
+}
+
+/* Nor room in a broker that is there: EAGAIN; EMFILE where the program may have begun, and nobody has heard of it. */
+static bool lacks_room(const struct execution *x, const struct error *err)
+{
+	return err->code == ERROR_INTERNAL && !x->was_started &&
+	       (err->errnum == EAGAIN || err->errnum == EMFILE);
+}
+
+/* What failed it was not the program: it can be run again as it is. */
+static void lost_its_broker(const struct execution *x, struct result *res, const struct error *err)
+{
+	struct cause *cause = &res->verdict.cause;
+	bool none_died = err->errnum == EHOSTUNREACH || lacks_room(x, err);
+	const char *why = none_died ? err->text
+			  : x->was_started
+				  ? "the sandbox broker died while this was running: run it again"
+				  : "the sandbox broker died before this could begin: run it again";
+
+	res->refusal = ERROR_NONE;
+	res->verdict.status = STATUS_INTERRUPTED;
+	cause->kind = CAUSE_INTERRUPTED;
+	cause->retryable = true;
+	(void)snprintf(cause->detail, sizeof(cause->detail), "%s", why);
+}
+
+/* What could be judged when it was accepted and cannot be now is none of its own doing: it can be run again, too. */
+static void refuse(struct execution *x, const struct error *err)
+{
+	struct result *res = result_from_error(err);
+
+	audit_refused(x->engine, x->caller, err);
+	if (res && lacks_broker(err))
+		lost_its_broker(x, res, err);
+	else if (res && lacks_room(x, err))
+		res->verdict.cause.retryable = true;
+	over(x, res);
+}
+
+/* What it came to after that is of no account: on record is what was answered. */
+static void took_too_long(struct result *res)
+{
+	struct verdict *v = &res->verdict;
+
+	if (v->status == STATUS_TIMEOUT)
+		return;
+	res->refusal = ERROR_NONE;
+	*v = (struct verdict){
+		.status = STATUS_TIMEOUT,
+		.exit_code = -1,
+		.cause = { .kind = CAUSE_TIMEOUT, .limit = -1, .peak = -1, .suggest = -1 },
+	};
+	(void)snprintf(v->cause.detail, sizeof(v->cause.detail),
+		       "its time was over before it was compiled");
+}
+
+/* Nothing of it has begun, and who waits for it can be told so: then nothing is left of it. */
+static bool is_refused(const struct execution *x, const struct result *res, const struct error *err)
+{
+	return lacks_room(x, err) && err->errnum == EAGAIN && x->on_refused && !x->late &&
+	       !x->cancelled && !finish_tests_ran(res);
+}
+
+static void on_end(void *data, struct result *res, const struct error *err)
+{
+	struct execution *x = data;
+
+	x->run = NULL;
+	x->refused = res && is_refused(x, res, err);
+	x->remove = x->remove || (x->refused && x->row);
+	if (res && (lacks_broker(err) || lacks_room(x, err)))
+		lost_its_broker(x, res, err);
+	if (err->code == ERROR_INTERNAL && !(res && lacks_broker(err)))
+		log_say(x->engine->o.log, LOG_ERROR, "a run failed", LOG_TEXT("id", x->id),
+			LOG_TEXT("why", err->text));
+	x->ended = res ? res : result_from_error(err);
+	if (x->late && x->ended)
+		took_too_long(x->ended);
+	if (x->ended)
+		finish_large(x);
+	over(x, x->ended);
+}
+
+/* A job that waited comes with little: what it needs is made again. */
+static int open_again(struct execution *x, struct error *err)
+{
+	const struct text_place place = { .history = x->engine->o.history,
+					  .id = x->id,
+					  .which = HISTORY_REQUEST };
+	_cleanup_history_row_ struct history_row row = { 0 };
+	/* A reference of our own: whoever cancels it meanwhile ends it, and then it has none. */
+	json_t *body = json_incref(x->body);
+	struct prepared p = { 0 };
+	int r;
+
+	if (!body) {
+		r = history_get(x->engine->o.history, NULL, x->id, &row);
+		if (r == 0)
+			(void)!text_load_json(&place, &row.request, &body);
+		if (!body)
+			return error_set(err, ERROR_STORAGE, EIO,
+					 "its request cannot be read back");
+		if (!x->cancelled)
+			x->body = json_incref(body);
+	}
+	r = prepare_body(x->engine, body, &p, err);
+	/* One that the last process accepted comes without. */
+	if (r >= 0 && p.callback_url && !x->callback_url)
+		x->callback_url = strdup(p.callback_url);
+	if (r >= 0)
+		r = prepare_run(x, &p, err);
+	prepared_done(&p);
+	json_decref(body);
+	return r;
+}
+
+static void announce(struct execution *x)
+{
+	char created[32];
+	json_t *body;
+
+	clock_format_utc(x->created_ns, created, sizeof(created));
+	body = json_pack("{s:s, s:s*, s:s}", "id", x->id, "language",
+			 *x->language ? x->language : NULL, "created_at", created);
+	(void)!events_add_control(&x->events, EVENT_START, body, clock_realtime_ns());
+	watchers_wake(x);
+}
+
+/* Somebody may attach to a job and type; what has an input of its own, or none at all, has no use for that. */
+static bool waits_for_input(const struct execution *x)
+{
+	const json_t *input = json_object_get(x->body, "stdin");
+
+	return x->job && !x->interactive && (!input || json_is_null(input)) &&
+	       !json_object_get(x->body, "tests");
+}
+
+static void drop_run(struct execution *x)
+{
+	if (x->run)
+		service_discard(x->run);
+	x->run = NULL;
+}
+
+static void begin(struct execution *x)
+{
+	struct service_start_options options = {
+		.hooks = { .data = x,
+			   .on_started = on_started,
+			   .on_output = on_output,
+			   .on_stage = on_stage,
+			   .on_usage = on_usage,
+			   .on_file = on_file,
+			   .on_stdin = on_stdin,
+			   .on_end = on_end },
+		.id = x->id,
+		.accepted_ns = x->accepted_ns,
+		/* Nobody looks before the end. */
+		.quiet = !x->job && !x->announced && !x->watchers,
+	};
+	struct error err = { 0 };
+	int r = x->run ? 0 : open_again(x, &err);
+	bool cancelled = false;
+
+	/* Cancelled meanwhile, and told so. */
+	if (x->judged && x->cancelled) {
+		drop_run(x);
+		return;
+	}
+	x->judged = false;
+	if (r >= 0) {
+		x->state = EXECUTION_RUNNING;
+		/* Now its body is there, also of one that waited. */
+		x->input_waits = waits_for_input(x);
+		options.interactive = x->interactive || x->input_waits;
+		if (!x->started_ns)
+			x->started_ns = clock_realtime_ns();
+		histogram_add(&x->engine->metrics.wait, (clock_now_ns() - x->accepted_ns) / 1000);
+		announce(x);
+		/* Whoever was told of it may have cancelled it. */
+		cancelled = x->cancelled;
+		if (!cancelled)
+			r = service_start(x->run, &options, &err);
+	}
+	if (r >= 0 && !cancelled)
+		return;
+	drop_run(x);
+	if (cancelled)
+		run_end_early(x, STATUS_CANCELLED);
+	else
+		refuse(x, &err);
+}
+
+static void begin_on_fiber(void *data)
+{
+	struct execution *x = data;
+
+	begin(x);
+	if (!x->judged)
+		audit_created(x);
+	x->engine->fibers--;
+	(void)execution_unref(x);
+}
+
+/* What has to be read again takes time, and so does judging it: a runtime is asked for its version, an archive is unpacked. */
+static bool is_quick(const struct execution *x)
+{
+	const char *language = json_string_value(json_object_get(x->body, "language"));
+
+	return x->run || (x->body && !(language && strchr(language, '@')) &&
+			  !json_object_get(x->body, "archive"));
+}
+
+void execution_begin(struct execution *x)
+{
+	if (is_quick(x)) {
+		begin(x);
+		return;
+	}
+	x->judged = true;
+	x->engine->fibers++;
+	if (fiber_start(x->engine->o.loop, begin_on_fiber, execution_ref(x)) == 0)
+		return;
+	x->judged = false;
+	x->engine->fibers--;
+	(void)execution_unref(x);
+	run_end_early(x, STATUS_INTERNAL_ERROR);
+}

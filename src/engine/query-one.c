@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be asked about one execution by its id, whether it lives or lies in the history. */
+#include "engine/engine-private.h"
+
+#include "analyse/analyse.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "loop/worker.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int not_found(struct error *err, int r)
+{
+	if (r == -ENOENT)
+		return error_set(err, ERROR_INPUT, ENOENT, "there is no such execution");
+	return error_set(err, ERROR_STORAGE, -r, "the history cannot be read: %s", strerror(-r));
+}
+
+static int not_ended(struct error *err)
+{
+	return error_set(err, ERROR_INPUT, EAGAIN,
+			 "the execution has not ended yet; ask again then");
+}
+
+/* Living, or read back: the same from then on. */
+static int find_any(struct engine *e, const char *caller, const char *id, struct execution **ret)
+{
+	*ret = engine_find(e, caller, id);
+	return *ret ? 0 : ghost_load(e, caller, id, ret);
+}
+
+static void execution_cleanup(struct execution **x)
+{
+	(void)execution_unref(*x);
+}
+#define _cleanup_execution_ _cleanup_(execution_cleanup)
+
+/* As long as somebody reads its events it stays, and the tree is no part of what that is counted with: readback.c. */
+static void drop_tree(struct execution *x)
+{
+	if (!x->ghost || !x->watchers)
+		return;
+	json_decref(x->result);
+	x->result = NULL;
+}
+
+static json_t *state_to_json(const struct execution *x)
+{
+	bool running = x->state == EXECUTION_RUNNING;
+	char created[32], started[32];
+	/* Until the first measurement. */
+	static const struct usage nothing = {
+		.memory_peak_bytes = -1, .pids_peak = -1, .io_read_bytes = -1, .io_write_bytes = -1
+	};
+	json_t *root;
+
+	clock_format_utc(x->created_ns, created, sizeof(created));
+	clock_format_utc(x->started_ns, started, sizeof(started));
+	root = json_pack("{s:s, s:s, s:s?, s:s?, s:s, s:s?, s:I, s:I}", "id", x->id, "status",
+			 running ? "running" : "queued", "language",
+			 *x->language ? x->language : NULL, "policy", *x->policy ? x->policy : NULL,
+			 "created_at", created, "started_at", running ? started : NULL,
+			 "stdout_bytes", (json_int_t)x->spools[0].size, "stderr_bytes",
+			 (json_int_t)x->spools[1].size);
+	if (!root)
+		return NULL;
+	(void)json_object_set_new(root, "usage",
+				  running ? run_usage_json(x->has_usage ? &x->usage : &nothing)
+					  : json_null());
+	if (json_is_object(json_object_get(x->body, "labels")))
+		(void)json_object_set(root, "labels", json_object_get(x->body, "labels"));
+	return root;
+}
+
+int engine_get_text(struct engine *e, const char *caller, const char *id, char **ret,
+		    struct error *err)
+{
+	_cleanup_history_row_ struct history_row row = { 0 };
+	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
+	json_t *state;
+	char *text;
+	int r;
+
+	if (x && x->state != EXECUTION_ENDED) {
+		state = state_to_json(x);
+		text = state ? json_dumps(state, JSON_COMPACT | result_json_flags(state)) : NULL;
+		json_decref(state);
+	} else if (x && x->result_text.data) {
+		text = strdup(x->result_text.data);
+	} else {
+		r = history_get(e->o.history, caller, id, &row);
+		if (r == 0)
+			r = text_load(&(struct text_place){ .history = e->o.history,
+							    .id = id,
+							    .which = HISTORY_RESULT },
+				      &row.result, &text);
+		if (r < 0)
+			return not_found(err, r);
+	}
+	if (!text)
+		return no_memory(err);
+	*ret = text;
+	return 0;
+}
+
+static int has_ended(struct error *err)
+{
+	return error_set(err, ERROR_INPUT, EALREADY, "the execution has ended already");
+}
+
+int engine_cancel(struct engine *e, const char *caller, const char *id, struct error *err)
+{
+	_cleanup_history_row_ struct history_row row = { 0 };
+	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
+	int r;
+
+	if (x)
+		return execution_cancel(x) < 0 ? has_ended(err) : 0;
+	r = history_get(e->o.history, caller, id, &row);
+	return r < 0 ? not_found(err, r) : has_ended(err);
+}
+
+int engine_remove(struct engine *e, const char *caller, const char *id, struct error *err)
+{
+	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
+	int r;
+
+	if (x && !x->ended && x->state != EXECUTION_ENDED)
+		return error_set(err, ERROR_INPUT, EBUSY, "the execution has not ended yet");
+	if (x) { /* it ends in this very moment */
+		x->remove = true;
+		return 0;
+	}
+	r = history_delete(e->o.history, caller, id, err);
+	return r == -ENOENT ? not_found(err, r) : r;
+}
+
+int engine_delete(struct engine *e, const char *caller, const char *id, bool *ret_cancelled,
+		  struct error *err)
+{
+	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
+	bool cancelled = x && execution_cancel(x) == 0;
+	int r = cancelled ? 0 : engine_remove(e, caller, id, err);
+
+	if (r == 0)
+		*ret_cancelled = cancelled;
+	return r;
+}
+
+/* request and result as JSON; *ret_result NULL where it has not ended. */
+static int load_pair(struct engine *e, const char *caller, const char *id, json_t *ret[2],
+		     struct error *err)
+{
+	struct text_place place = { .history = e->o.history, .id = id, .which = HISTORY_REQUEST };
+	_cleanup_history_row_ struct history_row row = { 0 };
+	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
+	int r;
+
+	if (x && x->body && x->state != EXECUTION_ENDED) {
+		ret[0] = json_incref(x->body);
+		ret[1] = NULL;
+		return 0;
+	}
+	r = history_get(e->o.history, caller, id, &row);
+	if (r < 0)
+		return not_found(err, r);
+	ret[0] = ret[1] = NULL;
+	/* What cannot be read back is missing, no more. */
+	(void)!text_load_json(&place, &row.request, &ret[0]);
+	place.which = HISTORY_RESULT;
+	(void)!text_load_json(&place, &row.result, &ret[1]);
+	return 0;
+}
+
+int engine_request(struct engine *e, const char *caller, const char *id, json_t **ret,
+		   struct error *err)
+{
+	json_t *pair[2];
+	int r = load_pair(e, caller, id, pair, err);
+
+	if (r < 0)
+		return r;
+	json_decref(pair[1]);
+	if (!pair[0])
+		return error_set(err, ERROR_STORAGE, EIO, "its request cannot be read back");
+	*ret = pair[0];
+	return 0;
+}
+
+/* What is made of one execution or of two; on the worker. */
+struct making {
+	enum { MAKE_ANALYSIS, MAKE_REPORT, MAKE_DIFF } what;
+	json_t *a[2], *b[2]; /* request and result */
+	json_t *made;
+};
+
+static void make(void *data)
+{
+	struct making *m = data;
+
+	switch (m->what) {
+	case MAKE_ANALYSIS:
+		m->made = analysis_make(m->a[0], m->a[1]);
+		break;
+	case MAKE_REPORT:
+		m->made = debug_report_make(
+			&(struct report_input){ .request = m->a[0], .result = m->a[1] });
+		break;
+	case MAKE_DIFF:
+		m->made = history_diff(&(struct history_side){ m->a[0], m->a[1] },
+				       &(struct history_side){ m->b[0], m->b[1] });
+		break;
+	}
+	for (int i = 0; i < 2; i++) {
+		json_decref(m->a[i]);
+		json_decref(m->b[i]);
+	}
+}
+
+static int make_view(struct engine *e, const char *caller, const char *id, bool report,
+		     struct execution_view *view)
+{
+	struct making m = { .what = report ? MAKE_REPORT : MAKE_ANALYSIS };
+	json_t *pair[2];
+	int r = load_pair(e, caller, id, pair, view->err);
+
+	if (r < 0)
+		return r;
+	if (!pair[1]) {
+		json_decref(pair[0]);
+		return not_ended(view->err);
+	}
+	memcpy(m.a, pair, sizeof(pair));
+	worker_call(make, &m);
+	if (!m.made)
+		return no_memory(view->err);
+	*view->ret = m.made;
+	return 0;
+}
+
+int engine_analysis(struct engine *e, const char *caller, const char *id, json_t **ret,
+		    struct error *err)
+{
+	return make_view(e, caller, id, false, &(struct execution_view){ ret, err });
+}
+
+int engine_debug_report(struct engine *e, const char *caller, const char *id, json_t **ret,
+			struct error *err)
+{
+	return make_view(e, caller, id, true, &(struct execution_view){ ret, err });
+}
+
+char *engine_report_markdown(const json_t *report)
+{
+	return debug_report_markdown(report);
+}
+
+int engine_diff(struct engine *e, const char *caller, struct engine_pair ids, json_t **ret,
+		struct error *err)
+{
+	struct making m = { .what = MAKE_DIFF };
+	int r = load_pair(e, caller, ids.a, m.a, err);
+
+	if (r == 0)
+		r = load_pair(e, caller, ids.b, m.b, err);
+	if (r == 0 && (!m.a[1] || !m.b[1]))
+		r = not_ended(err);
+	if (r == 0) {
+		worker_call(make, &m);
+		*ret = m.made;
+		return m.made ? 0 : no_memory(err);
+	}
+	for (int i = 0; i < 2; i++) {
+		json_decref(m.a[i]);
+		json_decref(m.b[i]);
+	}
+	return r;
+}
+
+/* Is there one, and is it the caller's? */
+static int check_there(struct engine *e, const char *caller, const char *id)
+{
+	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
+	_cleanup_history_row_ struct history_row row = { 0 };
+
+	return x ? 0 : history_get(e->o.history, caller, id, &row);
+}
+
+/* Then the last that was printed may not have been kept. */
+static bool was_interrupted(const char *status)
+{
+	return status && strcmp(status, status_name(STATUS_INTERRUPTED)) == 0;
+}
+
+/* 1: a file of its own has the stream of one that has ended; its result need not be read for it. */
+static int open_kept(struct engine *e, const char *caller, const char *id,
+		     enum engine_stream stream, struct engine_file *ret)
+{
+	_cleanup_history_row_ struct history_row row = { 0 };
+	_cleanup_close_ int fd = -EBADF;
+	struct stat st;
+	int r = history_get(e->o.history, caller, id, &row);
+
+	if (r < 0)
+		return r;
+	fd = history_output_open(e->o.history, id,
+				 stream == ENGINE_STDERR ? HISTORY_STDERR : HISTORY_STDOUT);
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*ret = (struct engine_file){ .size_bytes = st.st_size,
+				     .cut = spool_is_cut(fd) || was_interrupted(row.status) };
+	ret->fd = TAKE_FD(fd);
+	return 1;
+}
+
+/* Of one that has ended: has it all that was written? */
+static bool is_cut(struct execution *x, enum engine_stream stream)
+{
+	static const char *const keys[][3] = {
+		[ENGINE_STDOUT] = { "stdout_bytes", "stdout_truncated", "stdout_binary" },
+		[ENGINE_STDERR] = { "stderr_bytes", "stderr_truncated", "stderr_binary" },
+	};
+	const struct spool *s = &x->spools[stream == ENGINE_STDERR];
+	const json_t *result = execution_result(x);
+
+	if (was_interrupted(json_string_value(json_object_get(result, "status"))))
+		return true;
+	if (s->fd >= 0)
+		return spool_is_cut(s->fd);
+	return json_integer_value(json_object_get(result, keys[stream][0])) != s->size ||
+	       json_is_true(json_object_get(result, keys[stream][1])) ||
+	       json_is_true(json_object_get(result, keys[stream][2]));
+}
+
+int engine_output(struct engine *e, const char *caller, const char *id, enum engine_stream stream,
+		  struct engine_file *ret)
+{
+	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
+	const struct spool *s;
+	int r = x ? 0 : open_kept(e, caller, id, stream, ret);
+
+	if (r > 0)
+		return 0;
+	if (r == 0 && !x)
+		r = ghost_load(e, caller, id, &x);
+	if (r < 0)
+		return r;
+	/* What was shown stays, whoever dies. */
+	if (x->state == EXECUTION_RUNNING)
+		execution_keep_output(x);
+	s = &x->spools[stream == ENGINE_STDERR];
+	r = spool_open(s);
+	if (r < 0)
+		return r;
+	*ret = (struct engine_file){ .fd = r,
+				     .size_bytes = s->size,
+				     .growing = x->state != EXECUTION_ENDED,
+				     .cut = x->state == EXECUTION_ENDED && is_cut(x, stream) };
+	drop_tree(x);
+	return 0;
+}
+
+int engine_files(struct engine *e, const char *caller, const char *id, json_t **ret,
+		 struct error *err)
+{
+	const json_t *result;
+	_cleanup_execution_ struct execution *x = NULL;
+	int r = find_any(e, caller, id, &x);
+
+	if (r < 0)
+		return not_found(err, r);
+	result = execution_result(x);
+	if (!result)
+		return not_ended(err);
+	*ret = json_pack("{s:s, s:O?, s:b}", "id", x->id, "files", json_object_get(result, "files"),
+			 "truncated", json_is_true(json_object_get(result, "files_truncated")));
+	drop_tree(x);
+	return *ret ? 0 : no_memory(err);
+}
+
+/* Nothing but what lies below, and no link: whoever made these names was not us. */
+int show_open_below(int dir_fd, const char *path, int64_t *ret_size)
+{
+	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
+	_cleanup_close_ int fd = (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENOENT || errno == ENOTDIR || errno == EXDEV || errno == ELOOP
+			       ? -ENOENT
+			       : -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOENT;
+	*ret_size = st.st_size;
+	return TAKE_FD(fd);
+}
+
+int engine_file(struct engine *e, const char *caller, struct engine_path which,
+		struct engine_file *ret)
+{
+	_cleanup_close_ int dir = -EBADF;
+	int64_t size;
+	int r = check_there(e, caller, which.id);
+
+	if (r == 0)
+		r = request_check_path(which.path, strlen(which.path), NULL) < 0 ? -ENOENT : 0;
+	if (r < 0)
+		return r;
+	dir = history_files_open(e->o.history, which.id);
+	if (dir < 0)
+		return dir;
+	r = show_open_below(dir, which.path, &size);
+	if (r < 0)
+		return r;
+	*ret = (struct engine_file){ .fd = r, .size_bytes = size };
+	return 0;
+}

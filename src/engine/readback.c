@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Executions that ended a while ago, read back from the history as if they were in memory: watching and reading one is the
+ * same code for the living and the dead. What was told of it while it lived comes again as it was (event-log.h); of the rest the order
+ * of the two streams is not known any more, everything else is.
+ *
+ * All who read one at the same time share it, those who came before its end too. It goes with the last of them, or when there are
+ * too many, or these are too large (ended_max, ended_bytes_max): then the oldest of whoever has most go, and who reads these may
+ * come again and go on behind the last id. Large ones have a minute, or two who read fast would push each other out for ever; above
+ * twice the bytes nobody has. The newest stays, however large.
+ */
+#include "engine/engine-private.h"
+
+#include "base/clock.h"
+#include "loop/fiber.h"
+#include "loop/worker.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+/* More than were ever told and are not in the log: by a process that died before there was a file, or while log or disk were full. */
+static const int64_t lost_numbers = 1000000000;
+
+static const int64_t safe_ns = 60 * NS_PER_SEC;
+
+struct ghost_waiter {
+	struct ghost_waiter *next;
+	struct fiber *fiber;
+};
+
+static int load_stream(struct execution *x, int stream)
+{
+	static const char *const keys[] = { "stdout", "stderr" };
+	struct spool *s = &x->spools[stream];
+	const json_t *text;
+	struct stat st;
+
+	s->fd = history_output_open(x->engine->o.history, x->id, s->stream);
+	if (s->fd >= 0) {
+		if (fstat(s->fd, &st) < 0)
+			return -errno;
+		s->size = st.st_size;
+		return 0;
+	}
+	s->fd = -EBADF;
+	text = json_object_get(x->result, keys[stream]);
+	return spool_set(s, json_string_value(text), json_string_length(text));
+}
+
+/* The beginning is always the first. */
+static int skip_lost(struct events *l)
+{
+	struct cursor c = { 0 };
+	struct step step;
+	int r = l->at.seq == 0 ? events_next(l, &c, &step) : 0;
+
+	if (r == 1) {
+		events_tell(l, &step);
+		step_done(&step);
+	}
+	return r < 0 ? r : told_skip(&l->told, lost_numbers);
+}
+
+static int load_told(struct execution *x)
+{
+	static const char *const died = "interrupted";
+	struct events *l = &x->events;
+	const char *status = json_string_value(json_object_get(x->result, "status"));
+	int fd = history_output_open(x->engine->o.history, x->id, HISTORY_EVENTS);
+	int r = fd < 0 && fd != -ENOENT ? fd : told_open(&l->told, fd < 0 ? -EBADF : fd);
+
+	l->at = l->told.end;
+	if (r == 0 && !l->at.over && ((status && strcmp(status, died) == 0) || l->told.lost))
+		r = skip_lost(l);
+	l->at = l->told.end;
+	return r;
+}
+
+static int load_events(struct execution *x)
+{
+	struct events *l = &x->events;
+	const json_t *stage;
+	json_t *start;
+	size_t i;
+	int r;
+
+	start = json_pack("{s:s, s:O?, s:O?}", "id", x->id, "language",
+			  json_object_get(x->result, "language"), "created_at",
+			  json_object_get(x->result, "created_at"));
+	r = events_add_control(l, EVENT_START, start, x->started_ns);
+	json_array_foreach(json_object_get(x->result, "stages"), i, stage)
+	{
+		json_t *body = json_pack("{s:O?, s:O?, s:O?, s:O?}", "name",
+					 json_object_get(stage, "name"), "status",
+					 json_object_get(stage, "status"), "exit_code",
+					 json_object_get(stage, "exit_code"), "duration",
+					 json_object_get(stage, "duration"));
+
+		if (r == 0)
+			r = events_add_control(l, EVENT_STAGE, body, x->ended_ns);
+		else
+			json_decref(body);
+	}
+	if (r < 0)
+		return r;
+	events_replay(l, (const int64_t[]){ x->spools[0].size, x->spools[1].size });
+	events_set_result(l, x->ended_ns);
+	return load_told(x);
+}
+
+static void parse(void *data)
+{
+	struct execution *x = data;
+
+	x->result = json_loads(x->result_text.data, JSON_ALLOW_NUL, NULL);
+}
+
+static int fill(struct execution *x, struct history_row *row)
+{
+	const struct text_place place = { .history = x->engine->o.history,
+					  .id = x->id,
+					  .which = HISTORY_RESULT };
+	char *text = NULL;
+	int r = text_load(&place, &row->result, &text);
+
+	if (r < 0)
+		return r;
+	x->result_text = (struct span){ text, strlen(text) };
+	x->state = EXECUTION_ENDED;
+	x->row = row->row;
+	x->created_ns = row->created_ns;
+	x->started_ns = row->started_ns ? row->started_ns : row->created_ns;
+	x->ended_ns = row->ended_ns;
+	worker_call_for(x->result_text.len, parse, x);
+	if (!x->result)
+		return -EIO;
+	r = load_stream(x, 0);
+	if (r == 0)
+		r = load_stream(x, 1);
+	return r < 0 ? r : load_events(x);
+}
+
+static int64_t bytes_of(const struct execution *x)
+{
+	const struct events *l = &x->events;
+
+	return (int64_t)(sizeof(*x) + x->result_text.len + x->spools[0].memory.len +
+			 x->spools[1].memory.len + l->told.memory.len +
+			 l->capacity * sizeof(*l->marks));
+}
+
+static void count(struct execution *x, int64_t n, int64_t bytes)
+{
+	x->engine->n_ghosts += n;
+	x->account->ghosts += n;
+	x->engine->ghost_bytes += bytes;
+	x->account->ghost_bytes += bytes;
+	x->ghost_bytes += bytes;
+}
+
+static bool are_many(const struct engine *e)
+{
+	return e->n_ghosts > e->o.ended_max || e->ghost_bytes > e->o.ended_bytes_max;
+}
+
+static void weigh(struct execution *x)
+{
+	count(x, 0, bytes_of(x) - x->ghost_bytes);
+	if (are_many(x->engine))
+		engine_want_turn(x->engine);
+}
+
+void ghost_add(struct execution *x)
+{
+	if (x->ghost)
+		return;
+	x->ghost = true;
+	x->ghost_ns = clock_now_ns();
+	x->ghost_next = x->engine->ghosts;
+	x->engine->ghosts = x;
+	count(x, 1, 0);
+	weigh(x);
+}
+
+void ghost_remove(struct execution *x)
+{
+	struct execution **at = &x->engine->ghosts;
+
+	if (!x->ghost)
+		return;
+	while (*at != x)
+		at = &(*at)->ghost_next;
+	*at = x->ghost_next;
+	x->ghost = false;
+	count(x, -1, -x->ghost_bytes);
+}
+
+/* Of what there is too much of. */
+static int64_t share_of(const struct engine *e, const struct account *a)
+{
+	return e->n_ghosts > e->o.ended_max ? a->ghosts : a->ghost_bytes;
+}
+
+/* The oldest that somebody watches, of whoever has most, and not the newest of all. NULL: there is none, or it has time yet. */
+static struct execution *pick(const struct engine *e)
+{
+	bool at_once = e->n_ghosts > e->o.ended_max || e->ghost_bytes > 2 * e->o.ended_bytes_max;
+	int64_t until_ns = at_once ? INT64_MAX : clock_now_ns() - safe_ns;
+	const struct account *most = e->accounts;
+	struct execution *oldest = NULL;
+
+	for (const struct account *a = most; a; a = a->next)
+		if (share_of(e, a) > share_of(e, most))
+			most = a;
+	for (struct execution *x = e->ghosts; x; x = x->ghost_next)
+		if (x->account == most && x->watchers && x != e->ghosts)
+			oldest = x;
+	return oldest && oldest->ghost_ns <= until_ns ? oldest : NULL;
+}
+
+void ghosts_trim(struct engine *e)
+{
+	struct execution *x;
+
+	while (are_many(e) && (x = pick(e))) {
+		ghost_remove(x); /* who comes again reads it anew */
+		watchers_lose(x);
+	}
+}
+
+/* NULL also where it is being read and we cannot wait for that. */
+static struct execution *find(struct engine *e, const struct history_row *row)
+{
+	for (struct execution *x = e->ghosts; x; x = x->ghost_next)
+		if (x->row == row->row && strcmp(x->id, row->id) == 0)
+			return x->loading && !fiber_current() ? NULL : execution_ref(x);
+	return NULL;
+}
+
+static int load(struct execution *x, struct history_row *row)
+{
+	x->row = row->row;
+	x->loading = true;
+	ghost_add(x);
+	x->load_error = fill(x, row);
+	x->loading = false;
+	if (x->load_error < 0)
+		ghost_remove(x);
+	else
+		weigh(x);
+	while (x->ghost_waiters) {
+		struct ghost_waiter *w = x->ghost_waiters;
+
+		x->ghost_waiters = w->next;
+		fiber_wake(w->fiber);
+		free(w);
+	}
+	return x->load_error;
+}
+
+static int wait_for(struct execution *x)
+{
+	struct ghost_waiter *w = x->loading ? malloc(sizeof(*w)) : NULL;
+
+	if (x->loading && !w)
+		return -ENOMEM;
+	if (w) {
+		*w = (struct ghost_waiter){ .next = x->ghost_waiters, .fiber = fiber_current() };
+		x->ghost_waiters = w;
+	}
+	while (x->loading)
+		fiber_wait();
+	return x->load_error;
+}
+
+int ghost_load(struct engine *e, const char *caller, const char *id, struct execution **ret)
+{
+	_cleanup_history_row_ struct history_row row = { 0 };
+	struct execution *x;
+	int r = history_get(e->o.history, caller, id, &row);
+
+	if (r < 0)
+		return r;
+	if (!row.result)
+		return -ENOENT;
+	x = find(e, &row);
+	if (x) {
+		free(row.result);
+		row.result = NULL;
+		r = wait_for(x);
+	} else {
+		x = execution_new(e, row.caller, row.id);
+		r = x ? load(x, &row) : -ENOMEM;
+	}
+	if (r < 0) {
+		(void)execution_unref(x);
+		return r;
+	}
+	*ret = x;
+	return 0;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a body as submitted to a run of the service. Some keys are the engine's own (archive, priority, callback_url, and
+ * "adaptive" as timeout) or mean something else for each caller (workspace); they are taken out or replaced in a shallow
+ * copy. Most bodies have none of them and go as they are.
+ */
+#include "engine/engine-private.h"
+
+#include "analyse/analyse.h"
+#include "engine/unpack.h"
+#include "loop/worker.h"
+
+#include <string.h>
+
+void prepared_done(struct prepared *p)
+{
+	json_decref(p->request);
+	p->request = NULL;
+}
+
+static bool is_adaptive(const json_t *body)
+{
+	const char *timeout = json_string_value(
+		json_object_get(json_object_get(body, "limits"), "timeout"));
+
+	return timeout && strcmp(timeout, "adaptive") == 0;
+}
+
+static int read_priority(const json_t *value, int *ret, struct error *err)
+{
+	json_int_t n = json_integer_value(value);
+
+	if (!value || json_is_null(value))
+		return 0;
+	if (!json_is_integer(value) || n < -PRIORITY_MAX || n > PRIORITY_MAX)
+		return error_field(err, "priority",
+				   "priority: it is not a whole number from -%d to %d",
+				   PRIORITY_MAX, PRIORITY_MAX);
+	*ret = (int)n;
+	return 0;
+}
+
+int prepare_level(const struct execution *x, const json_t *body)
+{
+	struct error err = { 0 };
+	int priority = 0;
+
+	(void)!read_priority(json_object_get(body, "priority"), &priority, &err);
+	return 2 * (priority + PRIORITY_MAX) + !x->job;
+}
+
+static int read_callback(const struct engine *e, const json_t *value, const char **ret,
+			 struct error *err)
+{
+	const char *url = json_string_value(value);
+	int r;
+
+	if (!value || json_is_null(value))
+		return 0;
+	if (!url || strlen(url) != json_string_length(value))
+		return error_field(err, "callback_url", "callback_url: it is not a text");
+	r = poster_check(e, url, err);
+	if (r == 0)
+		*ret = url;
+	return r;
+}
+
+/* {…} of the body's own, so that adding to it changes nothing of the caller's. */
+static int unshare(json_t *request, const char *key)
+{
+	const json_t *given = json_object_get(request, key);
+	json_t *own = json_is_object(given) ? json_copy((json_t *)(uintptr_t)given) : json_object();
+
+	return json_object_set_new(request, key, own);
+}
+
+struct unpacking {
+	int unpacker_fd;
+	const json_t *archive;
+	json_t *files;
+	struct error *err;
+	int r;
+};
+
+static void unpack(void *data)
+{
+	struct unpacking *u = data;
+
+	u->r = unpack_base64(u->unpacker_fd, u->archive, u->files, u->err);
+}
+
+static int take_archive(const struct engine *e, json_t *request, const json_t *archive,
+			struct error *err)
+{
+	struct unpacking u = { e->o.unpacker_fd, archive, .err = err };
+	const json_t *given = json_object_get(request, "files");
+
+	if (!archive || json_is_null(archive))
+		return 0;
+	if (given && !json_is_null(given) && !json_is_object(given))
+		return 0; /* the request's reader has the words */
+	if (unshare(request, "files") < 0)
+		return no_memory(err);
+	u.files = json_object_get(request, "files");
+	worker_call(unpack, &u); /* a few bytes may be many when they are unpacked */
+	return u.r;
+}
+
+int prepare_body(struct engine *e, json_t *body, struct prepared *ret, struct error *err)
+{
+	static const char *const own[] = { "archive", "priority", "callback_url" };
+	struct prepared p = { .adaptive = is_adaptive(body) };
+	const json_t *archive = json_object_get(body, "archive");
+	bool plain = !p.adaptive;
+	int r, priority;
+
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		plain = plain && !json_object_get(body, own[i]);
+	if (plain) {
+		ret->request = json_incref(body);
+		return 0;
+	}
+	p.request = json_copy(body);
+	if (!p.request)
+		return no_memory(err);
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		(void)json_object_del(p.request, own[i]);
+	r = read_priority(json_object_get(body, "priority"), &priority, err);
+	if (r >= 0)
+		r = read_callback(e, json_object_get(body, "callback_url"), &p.callback_url, err);
+	if (r >= 0)
+		r = take_archive(e, p.request, archive, err);
+	if (r >= 0 && p.adaptive &&
+	    (unshare(p.request, "limits") < 0 ||
+	     json_object_del(json_object_get(p.request, "limits"), "timeout") < 0))
+		r = no_memory(err);
+	if (r < 0) {
+		prepared_done(&p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+struct hashing {
+	struct span code;
+	char hex[SHA256_HEX];
+};
+
+static void hash(void *data)
+{
+	struct hashing *h = data;
+	struct sha256 sha;
+
+	sha256_init(&sha);
+	sha256_update(&sha, h->code.data, h->code.len);
+	sha256_final(&sha, h->hex);
+}
+
+/* Of what is run: the code, or the file that is its entry. */
+static void hash_code(const struct request *req, char ret[SHA256_HEX])
+{
+	struct span code = req->code;
+	struct hashing h;
+
+	for (size_t i = 0; !code.data && req->entry && i < req->n_files; i++)
+		if (strcmp(req->files[i].path, req->entry) == 0)
+			code = req->files[i].data;
+	*ret = '\0';
+	h.code = code;
+	if (!code.data)
+		return;
+	worker_call_for(code.len, hash, &h);
+	memcpy(ret, h.hex, sizeof(h.hex));
+}
+
+/* Of the same code; where there are none, of the first label that has any. */
+static int past_runs(struct execution *x, const json_t *labels, int64_t ret_us[HISTORY_PAST_MAX])
+{
+	struct history_past past = { .caller = x->caller, .code_sha256 = x->code_sha256 };
+	const char *name;
+	json_t *value;
+	int n = *x->code_sha256 ? history_durations(x->engine->o.history, &past, ret_us) : 0;
+
+	json_object_foreach((json_t *)(uintptr_t)labels, name, value)
+	{
+		if (n != 0)
+			break;
+		past = (struct history_past){ .caller = x->caller,
+					      .label_name = name,
+					      .label_value = json_string_value(value) };
+		if (past.label_value)
+			n = history_durations(x->engine->o.history, &past, ret_us);
+	}
+	return MAX(n, 0);
+}
+
+static int choose_timeout(struct execution *x, struct prepared *p, struct error *err)
+{
+	const struct decision *d = service_decision(x->run);
+	int64_t past[HISTORY_PAST_MAX];
+	int n = past_runs(x, d->request->labels, past);
+	struct adaptive_timeout chosen;
+
+	for (int i = 0; i < n; i++)
+		past[i] /= US_PER_MS;
+	chosen = adaptive_choose(
+		past, (size_t)n,
+		&(struct adaptive_rules){ .factor_milli = x->engine->o.adaptive_factor_milli,
+					  .min_ms = x->engine->o.adaptive_min_ms,
+					  .preset_ms = d->limits.timeout_ms,
+					  .ceiling_ms = d->policy->ceilings.timeout_ms });
+	service_discard(x->run);
+	x->run = NULL;
+	x->timeout_chosen = json_pack("{s:f, s:s}", "timeout",
+				      (double)chosen.timeout_ms / MS_PER_SEC, "reason",
+				      chosen.reason);
+	/* service_open() holds a reference on the tree it was given: a new one. */
+	json_t *again = json_copy(p->request);
+	if (!x->timeout_chosen || !again || unshare(again, "limits") < 0 ||
+	    json_object_set_new(json_object_get(again, "limits"), "timeout",
+				json_real((double)chosen.timeout_ms / MS_PER_SEC)) < 0) {
+		json_decref(again);
+		return no_memory(err);
+	}
+	json_decref(p->request);
+	p->request = again;
+	return service_open(x->engine->o.service, p->request, &x->run, err);
+}
+
+enum { OWNER_CHARS = 12 };
+
+/* "name" as "OWNER-name", the owner by his hash. NULL: it is nothing to be owned, or everybody's. */
+static json_t *own_name(const struct execution *x, const json_t *given, struct error *err)
+{
+	const json_t *name = json_is_object(given) ? json_object_get(given, "name") : given;
+	const char *text = json_string_value(name), *shared = x->engine->o.shared_workspace;
+	char hash[SHA256_HEX];
+	struct sha256 h;
+
+	/* What is no name alone must not become one, nor be shown as one: the request's reader has the words. */
+	if (!text || strlen(text) != json_string_length(name) || !request_is_workspace(text) ||
+	    (shared && strcmp(text, shared) == 0))
+		return NULL;
+	if (strlen(text) > REQUEST_WORKSPACE_MAX - OWNER_CHARS - 1) {
+		(void)error_field(err, "workspace",
+				  "workspace: its name has more than %d characters",
+				  REQUEST_WORKSPACE_MAX - OWNER_CHARS - 1);
+		return NULL;
+	}
+	sha256_init(&h);
+	sha256_update(&h, x->caller, strlen(x->caller));
+	sha256_final(&h, hash);
+	return json_sprintf("%.*s-%s", OWNER_CHARS, hash, text);
+}
+
+/* Callers share no workspace but that of engine_options: the same name is another directory. The operator's are as named. */
+static int own_workspace(const struct execution *x, struct prepared *p, struct error *err)
+{
+	json_t *given = json_object_get(p->request, "workspace"), *name, *copy;
+	int r;
+
+	if (!given || strncmp(x->caller, "uid:", 4) == 0)
+		return 0;
+	name = own_name(x, given, err);
+	if (!name)
+		return err->code == ERROR_NONE ? 0 : -EINVAL;
+	copy = json_copy(p->request);
+	if (json_is_object(given)) {
+		given = json_copy(given);
+		r = json_object_set_new(given, "name", name);
+	} else {
+		given = name;
+		r = 0;
+	}
+	if (!copy || r < 0 || json_object_set_new(copy, "workspace", given) < 0) {
+		json_decref(copy);
+		return no_memory(err);
+	}
+	json_decref(p->request);
+	p->request = copy;
+	return 0;
+}
+
+int prepare_run(struct execution *x, struct prepared *p, struct error *err)
+{
+	const struct decision *d;
+	int r = own_workspace(x, p, err);
+
+	if (r == 0)
+		r = service_open(x->engine->o.service, p->request, &x->run, err);
+	if (r < 0)
+		return r;
+	d = service_decision(x->run);
+	hash_code(d->request, x->code_sha256);
+	if (p->adaptive) {
+		r = choose_timeout(x, p, err);
+		if (r < 0)
+			return r;
+		d = service_decision(x->run);
+	}
+	x->limits = d->limits;
+	(void)snprintf(x->language, sizeof(x->language), "%s",
+		       d->language ? d->language->name : "");
+	(void)snprintf(x->policy, sizeof(x->policy), "%s", d->policy->name);
+	return 0;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See histogram.h. Written form: pairs of 16-bit index and 64-bit value, little endian, in any order. */
+#include "history/histogram.h"
+
+#include <endian.h>
+#include <string.h>
+
+enum {
+	SLOT_SUM = 256, /* slots below are statuses */
+	SLOT_MAX,
+	SLOT_CLASSES = 512,
+};
+
+struct slot {
+	uint16_t index;
+	uint64_t value;
+} __attribute__((packed));
+
+static unsigned class_of(int64_t us)
+{
+	uint64_t v = (uint64_t)us;
+	unsigned bit;
+
+	if (v < TALLY_SUB)
+		return (unsigned)v;
+	bit = 63U - (unsigned)__builtin_clzll(v);
+	if (bit >= TALLY_LAST_BIT)
+		return TALLY_CLASSES - 1;
+	return (bit - TALLY_FIRST_BIT + 1) * TALLY_SUB +
+	       (unsigned)(v >> (bit - TALLY_FIRST_BIT) & (TALLY_SUB - 1));
+}
+
+/* The middle of a class. */
+static int64_t class_value(unsigned class)
+{
+	unsigned octave = class / TALLY_SUB;
+	int64_t width;
+
+	if (octave == 0)
+		return class;
+	width = INT64_C(1) << (octave - 1);
+	return (TALLY_SUB + class % TALLY_SUB) * width + width / 2;
+}
+
+void tally_add(struct tally *t, enum run_status status, int64_t duration_us)
+{
+	t->ended[status]++;
+	if (duration_us < 0)
+		return;
+	t->sum_us += duration_us;
+	t->max_us = MAX(t->max_us, duration_us);
+	t->classes[class_of(duration_us)]++;
+}
+
+static int put(struct buf *b, unsigned index, int64_t value)
+{
+	struct slot s = { htole16((uint16_t)index), htole64((uint64_t)value) };
+
+	return value == 0 ? 0 : buf_append(b, &s, sizeof(s));
+}
+
+int tally_write(const struct tally *t, struct buf *ret)
+{
+	int r = put(ret, SLOT_SUM, t->sum_us);
+
+	if (r >= 0)
+		r = put(ret, SLOT_MAX, t->max_us);
+	for (unsigned i = 0; i < _STATUS_MAX && r >= 0; i++)
+		r = put(ret, i, t->ended[i]);
+	for (unsigned i = 0; i < TALLY_CLASSES && r >= 0; i++)
+		r = put(ret, SLOT_CLASSES + i, t->classes[i]);
+	return r;
+}
+
+static bool take(struct tally *t, unsigned index, int64_t value)
+{
+	if (value < 0)
+		return false;
+	if (index < _STATUS_MAX)
+		t->ended[index] += value;
+	else if (index == SLOT_SUM)
+		t->sum_us += value;
+	else if (index == SLOT_MAX)
+		t->max_us = MAX(t->max_us, value);
+	else if (index >= SLOT_CLASSES && index < SLOT_CLASSES + TALLY_CLASSES)
+		t->classes[index - SLOT_CLASSES] += (uint32_t)value;
+	else
+		return false;
+	return true;
+}
+
+int tally_read(struct tally *t, const void *data, size_t len)
+{
+	const char *at = data;
+	struct slot s;
+
+	if (len % sizeof(s) != 0)
+		return -EBADMSG;
+	for (; len > 0; at += sizeof(s), len -= sizeof(s)) {
+		(void)memcpy(&s, at, sizeof(s));
+		if (!take(t, le16toh(s.index), (int64_t)le64toh(s.value)))
+			return -EBADMSG;
+	}
+	return 0;
+}
+
+static int64_t measured(const struct tally *t)
+{
+	int64_t n = 0;
+
+	for (unsigned i = 0; i < TALLY_CLASSES; i++)
+		n += t->classes[i];
+	return n;
+}
+
+int64_t tally_percentile_us(const struct tally *t, double share)
+{
+	int64_t n = measured(t), rank = (int64_t)(share * (double)n), seen = 0;
+
+	for (unsigned i = 0; i < TALLY_CLASSES; i++) {
+		seen += t->classes[i];
+		if (seen > rank || (seen == n && n > 0))
+			return MIN(class_value(i), t->max_us);
+	}
+	return -1;
+}
+
+static json_t *seconds(int64_t us)
+{
+	return us < 0 ? json_null() : json_real((double)us / 1e6);
+}
+
+static json_t *latency_to_json(const struct tally *t)
+{
+	int64_t n = measured(t);
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "mean", seconds(n > 0 ? t->sum_us / n : -1),
+			 "p50", seconds(tally_percentile_us(t, 0.5)), "p90",
+			 seconds(tally_percentile_us(t, 0.9)), "p99",
+			 seconds(tally_percentile_us(t, 0.99)), "max",
+			 seconds(n > 0 ? t->max_us : -1));
+}
+
+static json_t *rate(int64_t part, int64_t total)
+{
+	return total > 0 ? json_real((double)part / (double)total) : json_null();
+}
+
+json_t *tally_to_json(const struct tally *t)
+{
+	json_t *statuses = json_object();
+	int64_t total = 0, good = t->ended[STATUS_SUCCESS], late = t->ended[STATUS_TIMEOUT];
+
+	for (int i = 0; i < _STATUS_MAX; i++) {
+		total += t->ended[i];
+		(void)json_object_set_new(statuses, status_name((enum run_status)i),
+					  json_integer(t->ended[i]));
+	}
+	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "total", (json_int_t)total, "by_status",
+			 statuses, "success_rate", rate(good, total), "failure_rate",
+			 rate(total - good, total), "timeout_rate", rate(late, total), "latency",
+			 latency_to_json(t));
+}
