@@ -29,13 +29,13 @@ enum { LINE_MAX_BYTES = 64 << 20 };
 struct item {
 	struct item *next;
 	char key[64];
-	struct service_run *run; /* NULL: it has ended */
+	struct executor_run *run; /* NULL: it has ended */
 	int stdout_fd, stderr_fd, files_fd;
 	bool in_start;
 };
 
 static struct loop *loop;
-static struct service *service;
+static struct executor *service;
 static struct source *commands;
 static struct item *items;
 static struct buf input;
@@ -60,11 +60,11 @@ static void say(const char *key, const char *event, json_t *more)
 
 static void maybe_over(void)
 {
-	if (over && !waiting && service_count(service) == 0)
+	if (over && !waiting && executor_count(service) == 0)
 		loop_stop(loop);
 }
 
-static void on_started(void *data, const struct service_started *started)
+static void on_started(void *data, const struct executor_started *started)
 {
 	struct item *it = data;
 
@@ -97,7 +97,7 @@ static void on_usage(void *data, const struct usage *usage)
 	    json_pack("{s:I}", "cpu_us", (json_int_t)(usage->user_us + usage->system_us)));
 }
 
-static void on_file(void *data, const struct service_file *file)
+static void on_file(void *data, const struct executor_file *file)
 {
 	struct item *it = data;
 	char first[16] = "";
@@ -123,7 +123,7 @@ static void on_end(void *data, struct result *res, const struct error *err)
 
 	say(it->key, it->in_start ? "too early" : "end",
 	    json_pack("{s:o?, s:i, s:s, s:i}", "result", tree, "code", err->code, "problem",
-		      err->text, "spool_error", service_spool_error(it->run)));
+		      err->text, "spool_error", executor_spool_error(it->run)));
 	(void)result_free(res);
 	it->run = NULL;
 	it->stdout_fd = fd_close(it->stdout_fd);
@@ -164,7 +164,7 @@ static void refuse(const char *key, const struct error *err)
 
 static void start(const char *key, const json_t *command)
 {
-	struct service_start_options o = {
+	struct executor_start_options o = {
 		.hooks = { .on_started = on_started, .on_stage = on_stage, .on_end = on_end },
 		.quiet = has(command, "quiet"),
 		.brief = has(command, "brief"),
@@ -181,12 +181,12 @@ static void start(const char *key, const json_t *command)
 	};
 	(void)snprintf(it->key, sizeof(it->key), "%s", key);
 	items = it;
-	if (service_open(service, json_object_get(command, "request"), &it->run, &err) < 0) {
+	if (executor_open(service, json_object_get(command, "request"), &it->run, &err) < 0) {
 		refuse(key, &err);
 		return;
 	}
 	if (has(command, "discard")) {
-		service_discard(it->run);
+		executor_discard(it->run);
 		it->run = NULL;
 		say(key, "discarded", NULL);
 		return;
@@ -209,9 +209,9 @@ static void start(const char *key, const json_t *command)
 						 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	}
 	it->in_start = true;
-	if (service_start(it->run, &o, &err) < 0) {
+	if (executor_start(it->run, &o, &err) < 0) {
 		refuse(key, &err);
-		service_discard(it->run);
+		executor_discard(it->run);
 		it->run = NULL;
 	}
 	it->in_start = false;
@@ -228,39 +228,39 @@ static void on_answer(void *data, json_t *tree, const struct error *err)
 
 static void ask(const char *key, const json_t *command)
 {
-	enum service_question question = strcmp(text_of(command, "what"), "doctor") == 0
-						 ? SERVICE_DOCTOR
-						 : SERVICE_LANGUAGES;
+	enum executor_question question = strcmp(text_of(command, "what"), "doctor") == 0
+						  ? EXECUTOR_DOCTOR
+						  : EXECUTOR_LANGUAGES;
 	struct error err = { 0 };
 
-	if (service_ask(service, question, (struct service_asker){ strdup(key), on_answer }, &err) <
-	    0)
+	if (executor_ask(service, question, (struct executor_asker){ strdup(key), on_answer },
+			 &err) < 0)
 		refuse(key, &err);
 }
 
 static void tell(struct item *it, const char *op, const json_t *command)
 {
 	const char *text = text_of(command, "text");
-	struct service_run *run = it->run;
+	struct executor_run *run = it->run;
 
 	if (strcmp(op, "kill") == 0)
-		service_kill(run, CAUSE_CANCELLED);
+		executor_kill(run, CAUSE_CANCELLED);
 	else if (strcmp(op, "pause") == 0)
-		service_pause(run);
+		executor_pause(run);
 	else if (strcmp(op, "resume") == 0)
-		service_resume(run);
+		executor_resume(run);
 	else if (strcmp(op, "close") == 0)
-		service_stdin_close(run);
+		executor_stdin_close(run);
 	else if (strcmp(op, "stdin") == 0)
 		say(it->key, "took",
 		    json_pack("{s:I}", "bytes",
-			      (json_int_t)service_stdin_write(run, text, strlen(text))));
+			      (json_int_t)executor_stdin_write(run, text, strlen(text))));
 	else if (strcmp(op, "signal") == 0)
 		say(it->key, "signalled",
-		    json_pack("{s:i}", "r", service_signal(run, number_of(command, "signo"))));
+		    json_pack("{s:i}", "r", executor_signal(run, number_of(command, "signo"))));
 	else if (strcmp(op, "resize") == 0)
-		service_resize(run, (uint16_t)number_of(command, "rows"),
-			       (uint16_t)number_of(command, "columns"));
+		executor_resize(run, (uint16_t)number_of(command, "rows"),
+				(uint16_t)number_of(command, "columns"));
 }
 
 static void obey(const json_t *command)
@@ -274,14 +274,14 @@ static void obey(const json_t *command)
 	} else if (strcmp(op, "ask") == 0) {
 		ask(key, command);
 	} else if (strcmp(op, "policies") == 0) {
-		if (service_policies(service, &list, &err) < 0)
+		if (executor_policies(service, &list, &err) < 0)
 			refuse(key, &err);
 		else
 			say(key, "answer", json_pack("{s:o}", "tree", list));
 	} else if (strcmp(op, "state") == 0) {
 		say(key, "state",
-		    json_pack("{s:b, s:I, s:I}", "ready", service_is_ready(service), "runs",
-			      (json_int_t)service_count(service), "fibers",
+		    json_pack("{s:b, s:I, s:I}", "ready", executor_is_ready(service), "runs",
+			      (json_int_t)executor_count(service), "fibers",
 			      (json_int_t)fiber_count()));
 	} else {
 		for (struct item *it = items; it; it = it->next)
@@ -364,7 +364,7 @@ static int drive(const char *pool)
 {
 	const char *home = getenv("SERVICE_POLICIES");
 	const struct limits ceilings = { .timeout_ms = 20000 };
-	const struct service_options options = {
+	const struct executor_options options = {
 		.pool = pool,
 		.warm = getenv("SERVICE_WARM") != NULL,
 		.policies_dir = home,
@@ -373,7 +373,7 @@ static int drive(const char *pool)
 		.on_broker = on_broker,
 	};
 	struct error err = { 0 };
-	int r = service_new(loop, &options, &service, &err);
+	int r = executor_new(loop, &options, &service, &err);
 
 	if (r >= 0)
 		r = loop_add_fd(loop, STDIN_FILENO, EPOLLIN, (struct handler){ on_commands, NULL },
@@ -383,7 +383,7 @@ static int drive(const char *pool)
 	commands = source_free(commands);
 	if (r < 0)
 		(void)fprintf(stderr, "service-drive: %s (%d)\n", err.text, r);
-	(void)service_free(service);
+	(void)executor_free(service);
 	return r;
 }
 

@@ -54,7 +54,7 @@ static bool is_word(unsigned char c)
 	return isalnum(c) || c == '_';
 }
 
-struct search {
+struct word_search {
 	char word[WORD_MAX + 1];
 	struct suggestion best;
 	char *near;  /* a copy of what is best so far */
@@ -62,7 +62,7 @@ struct search {
 };
 
 /* Offers every word of a text. */
-static void offer_words(struct search *search, struct span text)
+static void offer_words(struct word_search *search, struct span text)
 {
 	size_t len = strlen(search->word), slack = MAX(len / 3, (size_t)1);
 
@@ -104,7 +104,7 @@ static void last_word(struct span s, char ret[WORD_MAX + 1])
 static void find_near(struct sentence *s)
 {
 	const json_t *files = json_object_get(s->in->source->request, "files");
-	struct search search = { .near = s->near, .left = SCAN_MAX };
+	struct word_search search = { .near = s->near, .left = SCAN_MAX };
 	const char *name;
 	json_t *file;
 

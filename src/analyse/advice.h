@@ -7,7 +7,7 @@
 struct advice_input {
 	const struct family *family; /* NULL: only what is common */
 	const struct finding *finding;
-	struct source *source;
+	struct program_source *source;
 	const json_t *result;
 };
 

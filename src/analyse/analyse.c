@@ -14,18 +14,18 @@
 #include <stdio.h>
 #include <string.h>
 
-struct work {
+struct analysis_work {
 	struct ending_view view;
 	struct ending_advice ending;
 	const struct family *family;
-	struct source source;
+	struct program_source source;
 	struct finding finding;
 	struct advice_output advice;
 	char name[40];		 /* of the program, where the language alone does not say it */
 	char path[FINDING_PATH]; /* of finding.file; "" without a line */
 };
 
-static void work_done(struct work *w)
+static void work_done(struct analysis_work *w)
 {
 	buf_done(&w->ending.text);
 	buf_done(&w->advice.text);
@@ -52,7 +52,7 @@ static const char *program_name(const char *language)
 	return "main.txt";
 }
 
-static const char *language_of(const struct work *w)
+static const char *language_of(const struct analysis_work *w)
 {
 	const char *name = json_string_value(json_object_get(w->view.result, "language"));
 
@@ -64,7 +64,7 @@ static const char *language_of(const struct work *w)
 }
 
 /* The program's file, or that of the stage that is it. */
-static struct span place_program(struct work *w)
+static struct span place_program(struct analysis_work *w)
 {
 	const char *name = program_name(language_of(w)), *dot = strrchr(name, '.');
 	const char *entry = json_string_value(json_object_get(w->source.request, "entry"));
@@ -94,7 +94,7 @@ static int64_t column_of(struct span line, int64_t column, int tabs)
 }
 
 /* The column in the file, of a line that was shown without its indentation or with wide tabs. */
-static int64_t true_column(struct work *w, const char *path, int64_t line, int64_t column)
+static int64_t true_column(struct analysis_work *w, const char *path, int64_t line, int64_t column)
 {
 	struct span text;
 	int64_t indent = 0;
@@ -112,7 +112,7 @@ static int64_t true_column(struct work *w, const char *path, int64_t line, int64
 }
 
 /* What was killed by us was not ended by anything it printed. */
-static bool words_count(const struct work *w)
+static bool words_count(const struct analysis_work *w)
 {
 	if (!w->family || !w->view.words)
 		return false;
@@ -120,7 +120,7 @@ static bool words_count(const struct work *w)
 				      w->view.exit_code != 124 && w->view.exit_code != 137);
 }
 
-static int read_words(struct work *w)
+static int read_words(struct analysis_work *w)
 {
 	const struct find_row *rows = w->view.compiling ? w->family->compile : w->family->run;
 	struct span words = { w->view.words, w->view.words_len };
@@ -152,7 +152,7 @@ static json_t *positive_or_null(int64_t n)
 }
 
 /* The innermost first, whatever order they were printed in. */
-static json_t *frames_to_json(struct work *w)
+static json_t *frames_to_json(struct analysis_work *w)
 {
 	const struct finding *f = &w->finding;
 	json_t *list = json_array();
@@ -192,7 +192,7 @@ static struct span last_line(struct span text)
 	return last;
 }
 
-static struct span message_of(const struct work *w)
+static struct span message_of(const struct analysis_work *w)
 {
 	struct span last = last_line((struct span){ w->view.words, w->view.words_len });
 
@@ -206,14 +206,14 @@ static struct span message_of(const struct work *w)
 	return last;
 }
 
-static struct span exception_of(const struct work *w)
+static struct span exception_of(const struct analysis_work *w)
 {
 	if (w->finding.exception.len > 0)
 		return w->finding.exception;
 	return w->ending.decides ? (struct span){ 0 } : span_of(w->ending.name);
 }
 
-static const char *type_of(const struct work *w)
+static const char *type_of(const struct analysis_work *w)
 {
 	bool python = w->family == &family_python && w->finding.found;
 
@@ -222,7 +222,7 @@ static const char *type_of(const struct work *w)
 }
 
 /* "Handle `Stop` (no configuration) on line 4, or remove its reason." */
-static int advise_to_handle(struct work *w)
+static int advise_to_handle(struct analysis_work *w)
 {
 	const struct finding *f = &w->finding;
 	struct span message = { f->message.data, f->message.len };
@@ -239,7 +239,7 @@ static int advise_to_handle(struct work *w)
 }
 
 /* An error without a row of its own. */
-static int advise_plainly(struct work *w)
+static int advise_plainly(struct analysis_work *w)
 {
 	const struct finding *f = &w->finding;
 	struct span last = message_of(w);
@@ -264,7 +264,7 @@ static int advise_plainly(struct work *w)
 	return r;
 }
 
-static int advise(struct work *w)
+static int advise(struct analysis_work *w)
 {
 	struct advice_input in = { .family = w->family,
 				   .finding = &w->finding,
@@ -281,7 +281,7 @@ static int advise(struct work *w)
 	return r < 0 || w->advice.category ? r : advise_plainly(w);
 }
 
-static json_t *to_json(struct work *w)
+static json_t *to_json(struct analysis_work *w)
 {
 	json_t *excerpt = source_excerpt(&w->source, w->path, w->finding.line, w->finding.column);
 
@@ -296,7 +296,7 @@ static json_t *to_json(struct work *w)
 
 json_t *analysis_make(const json_t *request, const json_t *result)
 {
-	_cleanup_(work_done) struct work w = { .source = { .request = request } };
+	_cleanup_(work_done) struct analysis_work w = { .source = { .request = request } };
 	int r;
 
 	ending_read(result, &w.view);
@@ -316,7 +316,7 @@ json_t *analysis_make(const json_t *request, const json_t *result)
 
 json_t *analysis_error(const struct error_input *in)
 {
-	_cleanup_(work_done) struct work w = {
+	_cleanup_(work_done) struct analysis_work w = {
 		.source = { .request = in->request },
 		.view = { .words = in->words ? in->words : "",
 			  .words_len = in->words_len,

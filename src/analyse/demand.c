@@ -10,11 +10,11 @@
 
 #define DEMAND_MAX ((double)(INT64_C(1) << 60))
 
-struct cursor {
+struct demand_cursor {
 	const char *at, *end;
 };
 
-static bool cursor_take(struct cursor *c, const char *word)
+static bool cursor_take(struct demand_cursor *c, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -24,14 +24,14 @@ static bool cursor_take(struct cursor *c, const char *word)
 	return true;
 }
 
-static void cursor_skip(struct cursor *c, const char *set)
+static void cursor_skip(struct demand_cursor *c, const char *set)
 {
 	while (c->at < c->end && *c->at && strchr(set, *c->at))
 		c->at++;
 }
 
 /* Digits, with _ between them as programs write them. */
-static bool cursor_digits(struct cursor *c, double *ret)
+static bool cursor_digits(struct demand_cursor *c, double *ret)
 {
 	if (c->at == c->end || !isdigit((unsigned char)*c->at))
 		return false;
@@ -51,7 +51,7 @@ static double demand_power(double base, double exponent)
 }
 
 /* 10**9, 1e9, 1024 */
-static bool cursor_term(struct cursor *c, double *ret)
+static bool cursor_term(struct demand_cursor *c, double *ret)
 {
 	double exponent;
 
@@ -72,7 +72,7 @@ static bool cursor_term(struct cursor *c, double *ret)
 }
 
 /* A product or a shift of constants, up to the end of an argument. */
-static double cursor_constant(struct cursor *c)
+static double cursor_constant(struct demand_cursor *c)
 {
 	double value, next;
 
@@ -93,7 +93,7 @@ static double cursor_constant(struct cursor *c)
 }
 
 /* 7.45 GiB, 7.5 Gb, 8589934592 bytes, 8589934592-byte */
-static double cursor_size(struct cursor *c)
+static double cursor_size(struct demand_cursor *c)
 {
 	static const char units[] = "KMGT";
 	double value, part = 0.1;
@@ -123,7 +123,7 @@ int64_t demand_in_words(struct span text)
 	double most = 0, size;
 
 	for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {
-		struct cursor c = { text.data, text.data + text.len };
+		struct demand_cursor c = { text.data, text.data + text.len };
 		const char *found;
 
 		while (c.at < c.end &&
@@ -150,7 +150,7 @@ int64_t demand_in_code(struct span code)
 	double most = 0, size;
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct cursor c = { code.data, code.data + code.len };
+		struct demand_cursor c = { code.data, code.data + code.len };
 		const char *found;
 
 		while (c.at < c.end && (found = memmem(c.at, (size_t)(c.end - c.at), rows[i].head,

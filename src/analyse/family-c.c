@@ -221,7 +221,7 @@ static const struct package_hint packages[] = {
 };
 
 /* The line that throws this type, if there is but one. */
-static void find_throw(struct finding *f, struct source *src, const char *words)
+static void find_throw(struct finding *f, struct program_source *src, const char *words)
 {
 	_cleanup_buf_ struct buf text = { .max = 256 };
 	struct span type = f->exception;
@@ -233,7 +233,7 @@ static void find_throw(struct finding *f, struct source *src, const char *words)
 }
 
 /* Linkers know no lines: the last use of the name is taken. Nor does the C++ runtime. */
-static void refine(struct finding *f, struct source *src)
+static void refine(struct finding *f, struct program_source *src)
 {
 	struct slots s;
 

@@ -264,7 +264,7 @@ static const struct package_hint packages[] = {
 };
 
 /* An error of the system that names no file; that it was about a connection is told by the frames. */
-static void refine(struct finding *f, struct source *src _unused_)
+static void refine(struct finding *f, struct program_source *src _unused_)
 {
 	bool nameless = f->message.len > 0 && memcmp(f->message.data, "[Errno ", 7) == 0 &&
 			!strchr(f->message.data, '\'') &&

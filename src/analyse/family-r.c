@@ -97,7 +97,7 @@ static int64_t count_lines(struct span text)
 }
 
 /* Places from the best to the least certain. */
-static void refine(struct finding *f, struct source *src)
+static void refine(struct finding *f, struct program_source *src)
 {
 	struct slots s;
 

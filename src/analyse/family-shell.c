@@ -90,7 +90,7 @@ static const struct package_hint packages[] = {
 };
 
 /* `cat: data.csv: No such file or directory`: the line with both. */
-static void refine(struct finding *f, struct source *src)
+static void refine(struct finding *f, struct program_source *src)
 {
 	struct span code = source_code(src);
 	static const char *const forms[] = { "%n: error: Could not open file %1: %s",

@@ -53,7 +53,7 @@ struct family {
 	bool dedents;	    /* shows lines without their indentation */
 	int tabs;	    /* columns count tabs by this width; 0: as one byte */
 	/* What only the program's text can add, such as a line number. May be NULL. */
-	void (*refine)(struct finding *f, struct source *src);
+	void (*refine)(struct finding *f, struct program_source *src);
 };
 
 extern const struct family family_python, family_node, family_shell, family_ruby, family_php,

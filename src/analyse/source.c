@@ -17,13 +17,13 @@
 
 enum { CONTEXT_LINES = 2, SHOWN_BYTES = 200, EXCERPT_BYTES = 4096, DECODED_MAX = 16 << 20 };
 
-void source_done(struct source *src)
+void source_done(struct program_source *src)
 {
 	buf_done(&src->decoded);
 }
 
 /* Text, or {"base64": …}. */
-static struct span bytes_of(struct source *src, const json_t *value)
+static struct span bytes_of(struct program_source *src, const json_t *value)
 {
 	const json_t *coded = json_object_get(value, "base64");
 	_cleanup_free_ char *room = NULL;
@@ -44,7 +44,7 @@ static struct span bytes_of(struct source *src, const json_t *value)
 }
 
 /* "code" of a stage, counted from 1, or NULL. */
-static const json_t *stage_code(const struct source *src, size_t number)
+static const json_t *stage_code(const struct program_source *src, size_t number)
 {
 	const json_t *stages = json_object_get(src->request, "stages");
 	const json_t *code = json_object_get(json_array_get(stages, number - 1), "code");
@@ -52,7 +52,7 @@ static const json_t *stage_code(const struct source *src, size_t number)
 	return json_is_string(code) ? code : NULL;
 }
 
-void source_enter_stage(struct source *src, const char *name)
+void source_enter_stage(struct program_source *src, const char *name)
 {
 	const json_t *stages = json_object_get(src->request, "stages"), *stage;
 	size_t n = sizeof(ANALYSE_COMPILE ":") - 1, i;
@@ -70,7 +70,7 @@ void source_enter_stage(struct source *src, const char *name)
 	}
 }
 
-static struct span program_code(struct source *src)
+static struct span program_code(struct program_source *src)
 {
 	const char *entry = json_string_value(json_object_get(src->request, "entry"));
 	const json_t *code = json_object_get(src->request, "code");
@@ -80,13 +80,13 @@ static struct span program_code(struct source *src)
 	return bytes_of(src, code);
 }
 
-struct span source_code(struct source *src)
+struct span source_code(struct program_source *src)
 {
 	return src->stage > 0 ? bytes_of(src, stage_code(src, src->stage)) : program_code(src);
 }
 
 /* The program's, by the name it has in the sandbox; data NULL: no such name. */
-static struct span program_text(struct source *src, const char *name)
+static struct span program_text(struct program_source *src, const char *name)
 {
 	const char *entry = json_string_value(json_object_get(src->request, "entry"));
 	size_t n = strlen(name), number = 0, at = 5;
@@ -103,7 +103,7 @@ static struct span program_text(struct source *src, const char *name)
 					     : (struct span){ 0 };
 }
 
-struct span source_text(struct source *src, const char *path)
+struct span source_text(struct program_source *src, const char *path)
 {
 	const char *name = path + sizeof(ANALYSE_WORK);
 	const json_t *file;
@@ -179,7 +179,8 @@ static bool search(struct span text, struct span words, enum source_search how, 
 	return found > 0;
 }
 
-void source_locate(struct source *src, struct finding *f, struct span words, enum source_search how)
+void source_locate(struct program_source *src, struct finding *f, struct span words,
+		   enum source_search how)
 {
 	const char *language = json_string_value(json_object_get(src->request, "language"));
 	size_t left = TEXT_BYTES_MAX;
@@ -231,7 +232,7 @@ static int show_caret(struct buf *out, struct span line, int64_t column, int wid
 	return r < 0 ? r : buf_puts(out, "^\n");
 }
 
-json_t *source_excerpt(struct source *src, const char *path, int64_t line, int64_t column)
+json_t *source_excerpt(struct program_source *src, const char *path, int64_t line, int64_t column)
 {
 	_cleanup_buf_ struct buf out = { .max = EXCERPT_BYTES };
 	struct span text = source_text(src, path);

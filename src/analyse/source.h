@@ -4,21 +4,21 @@
 
 #include "analyse/finding.h"
 
-struct source {
+struct program_source {
 	const json_t *request; /* SPEC §5; may be NULL */
 	struct buf decoded;    /* a file that came as base64, the last one asked for */
 	size_t stage; /* whose code ended the run, counted from 1; 0: what ended it was no code of a stage */
 };
 
-void source_done(struct source *src);
+void source_done(struct program_source *src);
 #define _cleanup_source_ _cleanup_(source_done)
 
 /* The stage that a result calls so, or whose compiler it calls so. */
-void source_enter_stage(struct source *src, const char *name);
+void source_enter_stage(struct program_source *src, const char *name);
 /* data NULL: the request has no such file. Valid until the next call. */
-struct span source_text(struct source *src, const char *path);
+struct span source_text(struct program_source *src, const char *path);
 /* The program itself: of the stage, if one was entered. */
-struct span source_code(struct source *src);
+struct span source_code(struct program_source *src);
 /* A line, counted from 1; data NULL: there is none. */
 struct span source_line(struct span text, int64_t number);
 
@@ -27,8 +27,8 @@ enum source_search { SEARCH_ONLY, SEARCH_LAST };
  * The line of the program that contains these words one after the other, blanks not counted. SEARCH_ONLY:
  * 0 when several do. A place found like this is put into f, with the path of the program.
  */
-void source_locate(struct source *src, struct finding *f, struct span words,
+void source_locate(struct program_source *src, struct finding *f, struct span words,
 		   enum source_search how);
 
 /* The line with two lines before and after it, numbered, marked and with a ^ below the column; or NULL. */
-json_t *source_excerpt(struct source *src, const char *path, int64_t line, int64_t column);
+json_t *source_excerpt(struct program_source *src, const char *path, int64_t line, int64_t column);

@@ -8,17 +8,17 @@
 #include <string.h>
 
 /* What an ending looks like in a result. */
-struct ending {
+struct expected_ending {
 	const char *status, *kind, *detail, *limit_key;
 	double limit, suggest;
 	int exit_code, signal;
 };
 
-static const struct ending exited = {
+static const struct expected_ending exited = {
 	.status = "error", .kind = "exit", .detail = "exited with 1", .exit_code = 1
 };
 
-static json_t *result_of(const char *language, const struct ending *e, const char *words)
+static json_t *result_of(const char *language, const struct expected_ending *e, const char *words)
 {
 	json_t *result = json_pack(
 		"{s:s, s:s, s:i, s:o, s:{s:s, s:s, s:s?, s:f}, s:s, s:s, s:[{s:s, s:s}]}",
@@ -41,7 +41,7 @@ static const char *text_at(const json_t *analysis, const char *key)
 	return text ? text : "";
 }
 
-static void check(const char *language, const struct ending *e, const char *words,
+static void check(const char *language, const struct expected_ending *e, const char *words,
 		  const char *const want[3])
 {
 	json_t *result = result_of(language, e, words);
@@ -58,28 +58,31 @@ static void check(const char *language, const struct ending *e, const char *word
 static void test_limits(void **state _unused_)
 {
 	check("python",
-	      &(struct ending){ "timeout", "timeout", "did not end within 30 s", "timeout", 30, 60,
-				124, 0 },
+	      &(struct expected_ending){ "timeout", "timeout", "did not end within 30 s", "timeout",
+					 30, 60, 124, 0 },
 	      "",
 	      (const char *const[]){ "timeout", "timeout",
 				     "Retry with `--timeout 60s` if 30 s is too little for it; "
 				     "otherwise look for a loop "
 				     "that does not end or a wait for input that never comes." });
 	check("c",
-	      &(struct ending){ "limit", "memory", "used more", "memory", 536870912, 1073741824,
-				137, 9 },
+	      &(struct expected_ending){ "limit", "memory", "used more", "memory", 536870912,
+					 1073741824, 137, 9 },
 	      "noise\n",
 	      (const char *const[]){
 		      "memory", "memory",
 		      "Retry with `--memory 1g` if 512 MiB is too little for it; otherwise "
 		      "read and keep less at a time, and look for a list that only grows." });
-	check("bash", &(struct ending){ "limit", "pids", "wanted more", "pids", 4096, 0, 1, 0 }, "",
+	check("bash",
+	      &(struct expected_ending){ "limit", "pids", "wanted more", "pids", 4096, 0, 1, 0 },
+	      "",
 	      (const char *const[]){ "pids", "process",
 				     "The limit of 4096 was reached, and a higher one is not to be "
 				     "had or would not help: start fewer processes and "
 				     "threads, and wait for them." });
 	check("bash",
-	      &(struct ending){ "timeout", "idle", "no output", "idle_timeout", 0.5, 1, 124, 0 },
+	      &(struct expected_ending){ "timeout", "idle", "no output", "idle_timeout", 0.5, 1,
+					 124, 0 },
 	      "",
 	      (const char *const[]){
 		      "timeout", "timeout",
@@ -90,17 +93,19 @@ static void test_limits(void **state _unused_)
 static void test_what_is_not_the_program(void **state _unused_)
 {
 	check("python",
-	      &(struct ending){ "denied", "policy", "Raise it in the policy.", NULL, 0, 0, -1, 0 },
+	      &(struct expected_ending){ "denied", "policy", "Raise it in the policy.", NULL, 0, 0,
+					 -1, 0 },
 	      "", (const char *const[]){ "sandbox_error", "policy", "Raise it in the policy." });
 	check("cobol",
-	      &(struct ending){ "setup_error", "setup", "Unknown language cobol.", NULL, 0, 0, -1,
-				0 },
+	      &(struct expected_ending){ "setup_error", "setup", "Unknown language cobol.", NULL, 0,
+					 0, -1, 0 },
 	      "", (const char *const[]){ "sandbox_error", "setup", "Unknown language cobol." });
-	check("python", &(struct ending){ "interrupted", "interrupted", "x", NULL, 0, 0, -1, 0 },
-	      "",
+	check("python",
+	      &(struct expected_ending){ "interrupted", "interrupted", "x", NULL, 0, 0, -1, 0 }, "",
 	      (const char *const[]){ "sandbox_error", "internal",
 				     "Atoll ended while the program ran: run it again." });
-	check("python", &(struct ending){ "cancelled", "cancelled", "x", NULL, 0, 0, 137, 9 }, "",
+	check("python",
+	      &(struct expected_ending){ "cancelled", "cancelled", "x", NULL, 0, 0, 137, 9 }, "",
 	      (const char *const[]){
 		      "cancelled", "cancelled",
 		      "Somebody cancelled it: run it again if that was not wanted." });
@@ -108,11 +113,15 @@ static void test_what_is_not_the_program(void **state _unused_)
 
 static void test_signals(void **state _unused_)
 {
-	check("c", &(struct ending){ "error", "signal", "killed by SIGFPE", NULL, 0, 0, 136, 8 },
+	check("c",
+	      &(struct expected_ending){ "error", "signal", "killed by SIGFPE", NULL, 0, 0, 136,
+					 8 },
 	      "",
 	      (const char *const[]){ "execution_failure", "signal",
 				     "An integer was divided by 0: test divisors first." });
-	check("c", &(struct ending){ "error", "signal", "killed by SIGUSR1", NULL, 0, 0, 138, 10 },
+	check("c",
+	      &(struct expected_ending){ "error", "signal", "killed by SIGUSR1", NULL, 0, 0, 138,
+					 10 },
 	      "",
 	      (const char *const[]){ "execution_failure", "signal",
 				     "It was ended by SIGUSR1, from inside." });
@@ -121,8 +130,8 @@ static void test_signals(void **state _unused_)
 /* What a killed program printed before did not kill it. */
 static void test_words_before_a_kill_do_not_count(void **state _unused_)
 {
-	static const struct ending killed = { "limit", "memory", "used more", "memory",
-					      1048576, 2097152,	 137,	      9 };
+	static const struct expected_ending killed = { "limit", "memory", "used more", "memory",
+						       1048576, 2097152,  137,	       9 };
 	json_t *result = result_of(
 		"python", &killed,
 		"Traceback (most recent call last):\n"
@@ -343,9 +352,9 @@ static void test_network_errors_name_no_setting(void **state _unused_)
 
 static void test_success_is_no_error(void **state _unused_)
 {
-	static const struct ending fine = { .status = "success",
-					    .kind = "exit",
-					    .detail = "exited with 0" };
+	static const struct expected_ending fine = { .status = "success",
+						     .kind = "exit",
+						     .detail = "exited with 0" };
 	json_t *result = result_of("python", &fine, "ValueError: printed\n");
 	json_t *analysis = analysis_make(NULL, result);
 

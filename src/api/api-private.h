@@ -25,7 +25,7 @@ extern const double access_bounds[ACCESS_BOUNDS];
 struct api {
 	struct api_options options;
 	struct engine *engine;
-	struct service *service;
+	struct executor *service;
 	struct server *server;
 	struct router router;
 	char *openapi; /* made once */

@@ -28,12 +28,12 @@ static bool is_plain(const char *text)
 	return text[0];
 }
 
-int token_init(struct token *t, const char *name, const char *text)
+int token_init(struct access_token *t, const char *name, const char *text)
 {
 	if (!is_plain(name) || !is_plain(text) || strlen(name) >= sizeof(t->name) ||
 	    strlen(text) > TOKEN_BYTES_MAX)
 		return -EINVAL;
-	*t = (struct token){ 0 };
+	*t = (struct access_token){ 0 };
 	(void)snprintf(t->name, sizeof(t->name), "%s", name);
 	hash_token(span_of(text), t->hash);
 	return 0;
@@ -64,7 +64,7 @@ static void split_host(struct span host, struct span *name, struct span *port)
 	*port = (struct span){ host.data + i, host.len - i };
 }
 
-static bool host_is_ours(const struct peer *peer, struct span name, struct span port)
+static bool host_is_ours(const struct conn_peer *peer, struct span name, struct span port)
 {
 	const char *const names[] = { "localhost", "127.0.0.1", "[::1]", peer->local };
 	int64_t number = 0;
@@ -89,13 +89,13 @@ static bool host_is_allowed(const struct auth_rules *rules, struct span host, st
  * No page's name can be made to point at a unix socket, so what programs that use one write as Host means nothing. A browser
  * in front of a proxy that leads here is another matter.
  */
-static bool host_matters(const struct peer *peer, const struct http_request *head)
+static bool host_matters(const struct conn_peer *peer, const struct http_request *head)
 {
 	return !peer->is_unix || http_request_field(head, "origin").data ||
 	       http_request_field(head, "sec-fetch-site").data;
 }
 
-static struct auth_verdict check_host(const struct auth_rules *rules, const struct peer *peer,
+static struct auth_verdict check_host(const struct auth_rules *rules, const struct conn_peer *peer,
 				      struct span host)
 {
 	struct span name, port;
@@ -134,7 +134,7 @@ static bool origin_is_allowed(const struct auth_rules *rules, struct span origin
 	return false;
 }
 
-struct auth_verdict auth_check_origin(const struct auth_rules *rules, const struct peer *peer,
+struct auth_verdict auth_check_origin(const struct auth_rules *rules, const struct conn_peer *peer,
 				      const struct http_request *head)
 {
 	struct span host = http_request_field(head, "host");
@@ -163,9 +163,9 @@ static struct span bearer(const struct http_request *head)
 	return span_trim(value);
 }
 
-static const struct token *find_token(const struct auth_rules *rules, struct span text)
+static const struct access_token *find_token(const struct auth_rules *rules, struct span text)
 {
-	const struct token *found = NULL;
+	const struct access_token *found = NULL;
 	char hash[SHA256_HEX];
 
 	hash_token(text, hash);
@@ -175,14 +175,14 @@ static const struct token *find_token(const struct auth_rules *rules, struct spa
 	return found;
 }
 
-struct auth_verdict auth_check_caller(const struct auth_rules *rules, const struct peer *peer,
+struct auth_verdict auth_check_caller(const struct auth_rules *rules, const struct conn_peer *peer,
 				      const struct http_request *head, bool token_needed,
 				      struct caller *ret)
 {
 	size_t given = http_head_count(&head->head, "authorization");
 	struct caller caller = { .uid = peer->is_unix ? peer->uid : (uid_t)-1,
 				 .is_operator = peer->is_unix };
-	const struct token *token = NULL;
+	const struct access_token *token = NULL;
 
 	if (peer->is_unix)
 		(void)snprintf(caller.name, sizeof(caller.name), "uid:%u", peer->uid);

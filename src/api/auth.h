@@ -18,16 +18,16 @@ struct caller {
 };
 
 /* Only the hash of a token is kept. */
-struct token {
+struct access_token {
 	char name[48];
 	char hash[SHA256_HEX];
 	bool is_operator; /* may see what is of the server as a whole */
 };
 /* The name goes into caller.name; refused when either is empty or has blanks or control characters. */
-int token_init(struct token *t, const char *name, const char *text) _must_check_;
+int token_init(struct access_token *t, const char *name, const char *text) _must_check_;
 
 struct auth_rules {
-	const struct token *tokens;
+	const struct access_token *tokens;
 	size_t n_tokens;
 	const char *const *
 		allow_hosts; /* further Hosts ("name" for any port, or "name:port"); NULL-terminated or NULL */
@@ -37,7 +37,7 @@ struct auth_rules {
 };
 
 /* What is known about a connection when it was accepted. */
-struct peer {
+struct conn_peer {
 	bool is_unix;
 	bool needs_token;
 	uid_t uid;	  /* unix */
@@ -53,9 +53,9 @@ struct auth_verdict {
 };
 
 /* Everything but the token: also for routes that anybody may ask. */
-struct auth_verdict auth_check_origin(const struct auth_rules *rules, const struct peer *peer,
+struct auth_verdict auth_check_origin(const struct auth_rules *rules, const struct conn_peer *peer,
 				      const struct http_request *head);
 /* The token, and who it is. token_needed false: an absent one is fine, a wrong one is still refused. */
-struct auth_verdict auth_check_caller(const struct auth_rules *rules, const struct peer *peer,
+struct auth_verdict auth_check_caller(const struct auth_rules *rules, const struct conn_peer *peer,
 				      const struct http_request *head, bool token_needed,
 				      struct caller *ret);

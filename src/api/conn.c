@@ -15,7 +15,7 @@
 
 enum { STREAM_SLOWER = 16 }; /* a KiB a second */
 
-int conn_new(struct server *s, int fd, const struct peer *peer, struct conn **ret)
+int conn_new(struct server *s, int fd, const struct conn_peer *peer, struct conn **ret)
 {
 	struct conn *c = calloc(1, sizeof(*c));
 	int r;

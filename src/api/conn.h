@@ -51,7 +51,7 @@ struct conn {
 	int64_t deadline_ns,
 		armed_ns; /* the timer may be armed for an earlier instant than it is due */
 	int64_t waiting_since_ns;
-	struct peer peer;
+	struct conn_peer peer;
 	struct buf in; /* bytes that no request has taken yet */
 	struct outq out;
 	struct request_ctx *ctx; /* being read or answered */
@@ -128,7 +128,8 @@ struct server {
 };
 
 /* --- conn.c --- */
-int conn_new(struct server *s, int fd, const struct peer *peer, struct conn **ret) _must_check_;
+int conn_new(struct server *s, int fd, const struct conn_peer *peer,
+	     struct conn **ret) _must_check_;
 /* Closes the socket now. The struct goes when none of its events is on the stack. */
 void conn_close(struct conn *c);
 /* The client is gone: whoever answers is told, then it is closed. */

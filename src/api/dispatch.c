@@ -125,7 +125,7 @@ static struct auth_verdict judge_target(struct request_ctx *ctx)
 static struct auth_verdict judge_caller(struct request_ctx *ctx)
 {
 	const struct server_config *config = &ctx->server->config;
-	const struct peer *peer = &ctx->conn->peer;
+	const struct conn_peer *peer = &ctx->conn->peer;
 	bool open = ctx->match.route && (ctx->match.route->flags & ROUTE_PUBLIC);
 	struct auth_verdict v = auth_check_caller(&config->auth, peer, &ctx->head,
 						  peer->needs_token && !open, &ctx->caller);
@@ -303,7 +303,7 @@ bool request_has_few_values(const struct request_ctx *ctx)
 	return true;
 }
 
-struct parsing {
+struct body_parsing {
 	const struct request_ctx *ctx;
 	json_t *json;
 	struct error err;
@@ -311,7 +311,7 @@ struct parsing {
 
 static void parse_json(void *data)
 {
-	struct parsing *p = data;
+	struct body_parsing *p = data;
 	struct span body = request_body(p->ctx);
 	struct document doc = { "request", body.data, body.len };
 
@@ -324,7 +324,7 @@ static void parse_json(void *data)
 
 static int read_json(struct request_ctx *ctx)
 {
-	struct parsing p = { .ctx = ctx };
+	struct body_parsing p = { .ctx = ctx };
 
 	if (!(ctx->match.route->flags & (ROUTE_JSON | ROUTE_JSON_OPTIONAL)) || ctx->body.len == 0)
 		return 0;

@@ -25,7 +25,7 @@ enum {
 };
 static const int64_t ping_ns = 15 * NS_PER_SEC;
 
-struct stream {
+struct event_response {
 	struct request_ctx *ctx;
 	struct watcher *watcher;
 	struct execution *cancels;
@@ -37,7 +37,7 @@ struct stream {
 	int64_t said_ns;      /* when something was written last */
 };
 
-static void stream_free(struct stream *s)
+static void stream_free(struct event_response *s)
 {
 	s->watcher = watcher_free(s->watcher);
 	s->cancels = execution_unref(s->cancels);
@@ -61,7 +61,7 @@ int event_write_head(const struct event *event, bool with_id, struct buf *out)
 				: buf_puts(out, json);
 }
 
-static int encode(struct stream *s, const struct event *event)
+static int encode(struct event_response *s, const struct event *event)
 {
 	const bool lines = s->format == STREAM_SSE;
 	const char *end = lines ? "\n\n" : "\n";
@@ -105,13 +105,13 @@ void pieces_taken(struct pieces *p, size_t n)
 	}
 }
 
-static bool has_more(const struct stream *s)
+static bool has_more(const struct event_response *s)
 {
 	return pieces_next(&s->pieces, 1).len > 0;
 }
 
 /* 1: the client has enough for now. Of a large one there may be more: who reads as fast as we write is not all there is. */
-static int write_text(struct stream *s)
+static int write_text(struct event_response *s)
 {
 	struct span piece;
 	int r = 0;
@@ -129,7 +129,7 @@ static int write_text(struct stream *s)
 	return r;
 }
 
-static void finish(struct stream *s, int r)
+static void finish(struct event_response *s, int r)
 {
 	struct request_ctx *ctx = s->ctx;
 
@@ -143,7 +143,7 @@ static void finish(struct stream *s, int r)
 		response_abort(ctx);
 }
 
-static void pump(struct stream *s)
+static void pump(struct event_response *s)
 {
 	struct event event;
 	size_t made = 0;
@@ -181,7 +181,7 @@ static void on_ready(void *data)
 
 static void on_drain(void *data)
 {
-	struct stream *s = data;
+	struct event_response *s = data;
 
 	s->full = false;
 	pump(s);
@@ -194,7 +194,7 @@ static void on_lost(void *data)
 
 static void on_gone(void *data, enum gone how)
 {
-	struct stream *s = data;
+	struct event_response *s = data;
 	struct request_ctx *ctx = s->ctx;
 
 	if (s->cancels && how != GONE_SERVER)
@@ -208,7 +208,7 @@ static void on_gone(void *data, enum gone how)
 
 static int on_ping(void *data, uint32_t events)
 {
-	struct stream *s = data;
+	struct event_response *s = data;
 	int64_t now_ns = clock_now_ns();
 
 	(void)events;
@@ -229,7 +229,7 @@ int stream_begin(struct request_ctx *ctx, const struct stream_source *source)
 	static const char *const types[] = {
 		[STREAM_SSE] = "text/event-stream", [STREAM_NDJSON] = "application/x-ndjson"
 	};
-	struct stream *s = calloc(1, sizeof(*s));
+	struct event_response *s = calloc(1, sizeof(*s));
 	struct watcher_ops ops = { .data = s, .on_ready = on_ready, .on_lost = on_lost };
 	int r;
 
@@ -237,7 +237,9 @@ int stream_begin(struct request_ctx *ctx, const struct stream_source *source)
 		(void)watcher_free(source->watcher);
 		return -ENOMEM;
 	}
-	*s = (struct stream){ .ctx = ctx, .watcher = source->watcher, .format = source->format };
+	*s = (struct event_response){ .ctx = ctx,
+				      .watcher = source->watcher,
+				      .format = source->format };
 	s->cancels = source->cancels ? execution_ref(source->cancels) : NULL;
 	s->said_ns = clock_now_ns();
 	r = 0;

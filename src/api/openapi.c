@@ -15,7 +15,7 @@
 enum { NAME_MAX_BYTES = 256 };
 
 /* Parameters that are not in the path. */
-static const struct parameter {
+static const struct api_parameter {
 	const char *pattern, *in, *name, *type, *help;
 } parameters[] = {
 	{ "/v1/executions", "query", "status", "[string]",
@@ -153,7 +153,7 @@ static json_t *operation_id(const struct route *route)
 	return json_string(text);
 }
 
-static json_t *parameter_make(const struct parameter *p)
+static json_t *parameter_make(const struct api_parameter *p)
 {
 	json_t *object = json_pack("{s:s, s:s, s:b, s:o}", "name", p->name, "in", p->in, "required",
 				   strcmp(p->in, "path") == 0, "schema", schema_type(p->type));
@@ -170,7 +170,7 @@ static int add_path_parameters(const char *pattern, json_t *list)
 {
 	for (const char *at = pattern; (at = strchr(at, '{')); at++) {
 		char name[NAME_MAX_BYTES];
-		struct parameter p = { pattern, "path", name, "string", NULL };
+		struct api_parameter p = { pattern, "path", name, "string", NULL };
 
 		(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(at + 1, ".}"), at + 1);
 		if (json_array_append_new(list, parameter_make(&p)) < 0)
@@ -185,7 +185,7 @@ static bool takes_body(const struct route *route)
 }
 
 /* Filters belong to GET, keys to POST, choices to DELETE. */
-static bool concerns(const struct parameter *p, const struct route *route)
+static bool concerns(const struct api_parameter *p, const struct route *route)
 {
 	const bool with_job = strcmp(p->in, "header") == 0 || strcmp(p->name, "interactive") == 0;
 	const bool posts = route->method == HTTP_POST;

@@ -116,7 +116,7 @@ static ssize_t part_read(void *data, void *bytes, size_t n)
 	return got;
 }
 
-static int set_range(struct request_ctx *ctx, int64_t size, struct range range)
+static int set_range(struct request_ctx *ctx, int64_t size, struct byte_range range)
 {
 	char text[80];
 
@@ -129,9 +129,9 @@ static int set_range(struct request_ctx *ctx, int64_t size, struct range range)
 }
 
 /* Status and part of the file that the request asks for; negative: answered already. */
-static int choose_part(struct request_ctx *ctx, int64_t size, struct range *ret)
+static int choose_part(struct request_ctx *ctx, int64_t size, struct byte_range *ret)
 {
-	struct range range = { 0, size };
+	struct byte_range range = { 0, size };
 	/* We name no version of a file, so the one that If-Range names is none of ours: all of it (RFC 9110 §13.1.5). */
 	int r = request_header(ctx, "if-range").data
 			? 1
@@ -140,7 +140,7 @@ static int choose_part(struct request_ctx *ctx, int64_t size, struct range *ret)
 	if (response_header(ctx, "Accept-Ranges", "bytes") < 0)
 		return -ENOMEM;
 	if (r == -ERANGE) {
-		if (set_range(ctx, size, (struct range){ 0, -1 }) < 0)
+		if (set_range(ctx, size, (struct byte_range){ 0, -1 }) < 0)
 			return -ENOMEM;
 		return 416;
 	}
@@ -153,7 +153,7 @@ static int choose_part(struct request_ctx *ctx, int64_t size, struct range *ret)
 int respond_file(struct request_ctx *ctx, const struct file_body *file)
 {
 	_cleanup_close_ int fd = file->fd;
-	struct range range = { 0 };
+	struct byte_range range = { 0 };
 	int status = choose_part(ctx, file->size_bytes, &range);
 	struct part *p;
 

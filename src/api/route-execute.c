@@ -162,7 +162,7 @@ static int submit(struct calling *c)
 	return 0;
 }
 
-struct reading {
+struct execute_parsing {
 	const struct request_ctx *ctx;
 	struct execute_input in;
 	struct execute_options options;
@@ -172,7 +172,7 @@ struct reading {
 
 static void read_body(void *data)
 {
-	struct reading *reading = data;
+	struct execute_parsing *reading = data;
 
 	/* Bodies that would become too large a tree are refused before execute_read() makes one. */
 	if (!request_has_few_values(reading->ctx))
@@ -185,11 +185,11 @@ static int read_call(struct request_ctx *ctx, struct execute_call *ret)
 	struct api *api = request_app(ctx);
 	struct span type = request_header(ctx, "content-type");
 	char content_type[TYPE_MAX_BYTES];
-	struct reading reading = { .ctx = ctx,
-				   .in = { .content_type = type.data ? content_type : NULL,
-					   .body = request_body(ctx) },
-				   .options = api->options.execute,
-				   .ret = ret };
+	struct execute_parsing reading = { .ctx = ctx,
+					   .in = { .content_type = type.data ? content_type : NULL,
+						   .body = request_body(ctx) },
+					   .options = api->options.execute,
+					   .ret = ret };
 
 	(void)snprintf(content_type, sizeof(content_type), "%.*s", (int)type.len,
 		       type.data ? type.data : "");

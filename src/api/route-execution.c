@@ -115,7 +115,7 @@ static int read_instant(const struct request_ctx *ctx, const char *name, int64_t
 {
 	const char *text = request_query(ctx, name);
 
-	if (!text || instant_parse(text, ret) == 0)
+	if (!text || timestamp_parse(text, ret) == 0)
 		return 0;
 	return error_field(err, name,
 			   "%s: give a time like 2026-11-15T10:00:00Z, or seconds since 1970.",
@@ -134,7 +134,7 @@ static int read_limit(const struct request_ctx *ctx, int64_t *ret, struct error 
 /* What a question about many may be narrowed by, and whether a filter may stand there more than once. */
 struct filters {
 	int (*ask)(struct engine *, const struct engine_query *, json_t **, struct error *);
-	struct filter {
+	struct query_filter {
 		const char *name;
 		bool often;
 	} list[9]; /* ends with an empty one */
@@ -148,7 +148,7 @@ static int check_names(const struct request_ctx *ctx, const struct filters *filt
 
 	for (size_t i = 0; i < uri->n_pairs; i++) {
 		const struct uri_pair *pair = &uri->pairs[i];
-		const struct filter *f = filters->list;
+		const struct query_filter *f = filters->list;
 
 		while (f->name && strcmp(f->name, pair->name) != 0)
 			f++;
@@ -260,13 +260,13 @@ static int get_stats(struct request_ctx *ctx)
 
 /* --- cleanup --- */
 
-struct cleanup {
+struct cleanup_answer {
 	struct request_ctx *ctx; /* NULL: the server is gone */
 };
 
 static void on_cleanup_gone(void *data, enum gone how)
 {
-	struct cleanup *c = data;
+	struct cleanup_answer *c = data;
 
 	if (how == GONE_SERVER)
 		c->ctx = NULL;
@@ -274,7 +274,7 @@ static void on_cleanup_gone(void *data, enum gone how)
 
 static void on_cleaned(void *data, int64_t cancelled, int64_t deleted)
 {
-	struct cleanup *c = data;
+	struct cleanup_answer *c = data;
 
 	if (c->ctx)
 		(void)respond_json(c->ctx, 200,
@@ -296,7 +296,7 @@ static int post_cleanup(struct request_ctx *ctx)
 {
 	struct api *api = request_app(ctx);
 	const char *asked = chosen_by(ctx);
-	struct cleanup *c;
+	struct cleanup_answer *c;
 	struct error err = { 0 };
 	int r;
 

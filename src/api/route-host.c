@@ -15,22 +15,22 @@ enum { METRICS_BYTES_MAX = 4 << 20, WAITERS_MAX = 1024 };
 
 /* --- questions to the service --- */
 
-struct waiter {
+struct question_waiter {
 	struct request_ctx *ctx;
 	struct question *question;
-	struct waiter *next;
+	struct question_waiter *next;
 };
 
 struct question {
 	struct api *api; /* NULL: the API is gone, the answer is nobody's */
-	enum service_question kind;
-	struct waiter *waiters;
+	enum executor_question kind;
+	struct question_waiter *waiters;
 	size_t n_waiters;
 };
 
 static void on_waiter_gone(void *data, enum gone how)
 {
-	struct waiter *w = data, **at;
+	struct question_waiter *w = data, **at;
 
 	if (how != GONE_SERVER)
 		return;
@@ -44,7 +44,7 @@ static void on_waiter_gone(void *data, enum gone how)
 static void on_answer(void *data, json_t *tree, const struct error *err)
 {
 	struct question *q = data;
-	struct waiter *w, *next;
+	struct question_waiter *w, *next;
 
 	if (q->api)
 		q->api->questions[q->kind] = NULL;
@@ -60,7 +60,7 @@ static void on_answer(void *data, json_t *tree, const struct error *err)
 	free(q);
 }
 
-static int ask(struct api *api, enum service_question kind, struct error *err)
+static int ask(struct api *api, enum executor_question kind, struct error *err)
 {
 	struct question *q;
 	int r;
@@ -71,7 +71,7 @@ static int ask(struct api *api, enum service_question kind, struct error *err)
 	if (!q)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	*q = (struct question){ .api = api, .kind = kind };
-	r = service_ask(api->service, kind, (struct service_asker){ q, on_answer }, err);
+	r = executor_ask(api->service, kind, (struct executor_asker){ q, on_answer }, err);
 	if (r < 0) {
 		free(q);
 		return r;
@@ -94,11 +94,11 @@ static int respond_not_ready(struct request_ctx *ctx)
 			       "The daemon has no broker yet; try again in a second.");
 }
 
-static int respond_question(struct request_ctx *ctx, enum service_question kind)
+static int respond_question(struct request_ctx *ctx, enum executor_question kind)
 {
 	struct api *api = request_app(ctx);
 	struct error err = { 0 };
-	struct waiter *w;
+	struct question_waiter *w;
 	int r = ask(api, kind, &err);
 
 	if (r == -EAGAIN)
@@ -108,7 +108,7 @@ static int respond_question(struct request_ctx *ctx, enum service_question kind)
 	w = api->questions[kind]->n_waiters < WAITERS_MAX ? calloc(1, sizeof(*w)) : NULL;
 	if (!w)
 		return respond_not_ready(ctx);
-	*w = (struct waiter){ ctx, api->questions[kind], api->questions[kind]->waiters };
+	*w = (struct question_waiter){ ctx, api->questions[kind], api->questions[kind]->waiters };
 	w->question->waiters = w;
 	w->question->n_waiters++;
 	response_on_gone(ctx, on_waiter_gone, w);
@@ -117,12 +117,12 @@ static int respond_question(struct request_ctx *ctx, enum service_question kind)
 
 static int get_languages(struct request_ctx *ctx)
 {
-	return respond_question(ctx, SERVICE_LANGUAGES);
+	return respond_question(ctx, EXECUTOR_LANGUAGES);
 }
 
 static int get_doctor(struct request_ctx *ctx)
 {
-	return respond_question(ctx, SERVICE_DOCTOR);
+	return respond_question(ctx, EXECUTOR_DOCTOR);
 }
 
 /* --- policies and limits --- */
@@ -132,7 +132,7 @@ static int get_policies(struct request_ctx *ctx)
 	struct api *api = request_app(ctx);
 	struct error err = { 0 };
 	json_t *list = NULL;
-	int r = service_policies(api->service, &list, &err);
+	int r = executor_policies(api->service, &list, &err);
 
 	if (r == -EAGAIN)
 		return respond_not_ready(ctx);
@@ -164,7 +164,7 @@ static int get_limits(struct request_ctx *ctx)
 	json_t *list = NULL, *rows = json_array();
 	const json_t *limits = NULL, *policy;
 	size_t i;
-	int r = service_policies(api->service, &list, &err);
+	int r = executor_policies(api->service, &list, &err);
 
 	json_array_foreach(list, i, policy)
 	{

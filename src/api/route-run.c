@@ -12,13 +12,13 @@
 enum { KEY_MAX = 255 };
 
 /* A request that is answered when the engine calls back. */
-struct pending {
+struct pending_answer {
 	struct request_ctx *ctx;
 	struct execution *execution; /* a reference; NULL only while it is submitted */
 	bool cancels;
 };
 
-static void pending_free(struct pending *p)
+static void pending_free(struct pending_answer *p)
 {
 	p->execution = execution_unref(p->execution);
 	free(p);
@@ -26,7 +26,7 @@ static void pending_free(struct pending *p)
 
 static void on_gone(void *data, enum gone how)
 {
-	struct pending *p = data;
+	struct pending_answer *p = data;
 
 	if (p->cancels && how != GONE_SERVER)
 		(void)execution_cancel(p->execution);
@@ -48,14 +48,14 @@ static int submit(struct request_ctx *ctx, struct submission *in, struct submitt
 		  struct error *err)
 {
 	struct api *api = request_app(ctx);
-	struct pending *p = calloc(1, sizeof(*p));
+	struct pending_answer *p = calloc(1, sizeof(*p));
 	int r;
 
 	if (!p) {
 		ret->refusal = REFUSAL_INTERNAL;
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	}
-	*p = (struct pending){ .ctx = ctx, .cancels = wants_cancel(ctx) };
+	*p = (struct pending_answer){ .ctx = ctx, .cancels = wants_cancel(ctx) };
 	in->caller = request_caller(ctx)->name;
 	in->accepted_ns = request_started_ns(ctx);
 	in->data = p;
@@ -76,7 +76,7 @@ static int submit(struct request_ctx *ctx, struct submission *in, struct submitt
 
 static void on_end(void *data, struct execution *x)
 {
-	struct pending *p = data;
+	struct pending_answer *p = data;
 	struct span text = execution_result_text(x);
 
 	if (text.data)
@@ -90,7 +90,7 @@ static void on_end(void *data, struct execution *x)
 static void on_refused(void *data, struct execution *x, const struct submitted *why,
 		       const struct error *err)
 {
-	struct pending *p = data;
+	struct pending_answer *p = data;
 
 	(void)x;
 	(void)respond_refusal(p->ctx, why, err);
@@ -304,7 +304,7 @@ static int respond_late_refusal(struct request_ctx *ctx, enum refusal refusal,
 static void on_accepted(void *data, struct execution *x, enum refusal refusal,
 			const struct error *err)
 {
-	struct pending *p = data;
+	struct pending_answer *p = data;
 
 	if (refusal != REFUSAL_NONE)
 		(void)respond_late_refusal(p->ctx, refusal, err);

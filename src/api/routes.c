@@ -124,7 +124,7 @@ bool request_flag(const struct request_ctx *ctx, const char *name)
 	return value && (*value == '\0' || strcmp(value, "true") == 0 || strcmp(value, "1") == 0);
 }
 
-struct tree {
+struct rendered_tree {
 	json_t *root;
 	size_t flags;
 	char *text;
@@ -132,7 +132,7 @@ struct tree {
 
 static void write_tree(void *data)
 {
-	struct tree *t = data;
+	struct rendered_tree *t = data;
 
 	t->text = json_dumps(t->root, JSON_COMPACT | t->flags);
 }
@@ -149,7 +149,7 @@ static size_t tree_flags(const json_t *root)
 
 int respond_tree(struct request_ctx *ctx, int status, json_t *root)
 {
-	struct tree t = { .root = root, .flags = tree_flags(root) };
+	struct rendered_tree t = { .root = root, .flags = tree_flags(root) };
 
 	/* On a fiber: of a route that may have much to say. */
 	if (root)

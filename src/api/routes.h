@@ -13,12 +13,12 @@
 
 struct api;
 struct engine;
-struct service;
+struct executor;
 
 struct api_options {
 	struct loop *loop;
 	struct engine *engine; /* these two and the log outlive the API */
-	struct service *service;
+	struct executor *service;
 	struct log *log;
 	struct auth_rules auth;
 	struct server_limits limits;

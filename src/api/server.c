@@ -180,9 +180,10 @@ static void name_address(const struct sockaddr_storage *a, char ret[48], uint16_
 	(void)snprintf(ret, 48, six ? "[%.45s]" : "%.46s", text);
 }
 
-static int read_peer(int fd, const struct listener *l, struct peer *ret)
+static int read_peer(int fd, const struct listener *l, struct conn_peer *ret)
 {
-	struct peer peer = { .is_unix = l->kind == LISTENER_UNIX, .needs_token = l->needs_token };
+	struct conn_peer peer = { .is_unix = l->kind == LISTENER_UNIX,
+				  .needs_token = l->needs_token };
 	struct sockaddr_storage local = { 0 }, remote = { 0 };
 	socklen_t local_len = sizeof(local), remote_len = sizeof(remote);
 	struct ucred cred = { 0 };
@@ -212,7 +213,7 @@ static void admit(struct server *s, const struct listener *l, int fd)
 	const struct server_limits *limits = &s->config.limits;
 	bool full = s->stats.open >= limits->connections && !evict_one(s);
 	struct conn *c = NULL;
-	struct peer peer;
+	struct conn_peer peer;
 
 	if (full && s->stats.open >= limits->connections + limits->connections_reserve) {
 		refuse_connection(s, fd);

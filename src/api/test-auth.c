@@ -8,11 +8,13 @@
 
 #include <cmocka.h>
 
-static const struct peer tcp = { .address = "127.0.0.1", .local = "127.0.0.1", .local_port = 8700 };
-static const struct peer lan = {
+static const struct conn_peer tcp = { .address = "127.0.0.1",
+				      .local = "127.0.0.1",
+				      .local_port = 8700 };
+static const struct conn_peer lan = {
 	.address = "10.0.0.9", .local = "10.0.0.5", .local_port = 80, .needs_token = true
 };
-static const struct peer local = { .is_unix = true, .uid = 1000 };
+static const struct conn_peer local = { .is_unix = true, .uid = 1000 };
 static const char *const allowed[] = { "atoll.example", "proxy.example:8443", NULL };
 
 static struct http_request head(const char *fields)
@@ -30,7 +32,7 @@ static struct http_request head(const char *fields)
 static void test_hosts_and_origins(void **state)
 {
 	static const struct {
-		const struct peer *peer;
+		const struct conn_peer *peer;
 		const char *fields;
 		int status;
 	} samples[] = {
@@ -96,7 +98,7 @@ static void test_peers(void **state)
 {
 	const struct auth_rules rules = { .uid = 1000 };
 	struct http_request r = head("Host: localhost\r\n");
-	struct peer peer = local;
+	struct conn_peer peer = local;
 
 	(void)state;
 	assert_int_equal(auth_check_origin(&rules, &peer, &r).status, 0);
@@ -130,7 +132,7 @@ static void test_tokens(void **state)
 		{ "Authorization: Bearer secret-one\r\nAuthorization: Bearer x\r\n", true, 401,
 		  NULL },
 	};
-	struct token tokens[2];
+	struct access_token tokens[2];
 	struct auth_rules rules = { .tokens = tokens, .n_tokens = 2 };
 	struct caller caller;
 	struct http_request r;
@@ -165,7 +167,7 @@ static void test_tokens(void **state)
 
 static void test_token_texts(void **state)
 {
-	struct token t = { .name = "kept" };
+	struct access_token t = { .name = "kept" };
 
 	(void)state;
 	assert_int_equal(token_init(&t, "", "x"), -EINVAL);

@@ -22,7 +22,7 @@
 
 #define HOST "Host: localhost:8700\r\n"
 
-struct fixture {
+struct server_fixture {
 	struct loop *loop;
 	struct server *server;
 	struct source *timer;
@@ -35,7 +35,7 @@ struct fixture {
 	char log[256];
 };
 
-struct client {
+struct test_client {
 	int fd;
 	struct buf got;
 	bool ended;
@@ -44,7 +44,7 @@ struct client {
 /* Some rounds more after the time is over: a loaded machine may not have had one before. */
 static inline int fixture_tick(void *data, uint32_t events)
 {
-	struct fixture *f = data;
+	struct server_fixture *f = data;
 
 	(void)events;
 	if (f->rounds-- > 0)
@@ -55,7 +55,7 @@ static inline int fixture_tick(void *data, uint32_t events)
 }
 
 /* Lets the loop work for a moment. */
-static inline void spin(struct fixture *f, int64_t ms)
+static inline void spin(struct server_fixture *f, int64_t ms)
 {
 	f->rounds = 8;
 	f->spun_ns = clock_now_ns();
@@ -64,14 +64,14 @@ static inline void spin(struct fixture *f, int64_t ms)
 }
 
 /* Only where the machine let us look in time. */
-static inline void assert_early(const struct fixture *f, bool truth)
+static inline void assert_early(const struct server_fixture *f, bool truth)
 {
 	assert_true(truth || clock_now_ns() - f->spun_ns > 100 * NS_PER_MS);
 }
 
 static inline void fixture_access(void *app, const struct access *access)
 {
-	struct fixture *f = app;
+	struct server_fixture *f = app;
 	size_t used = strlen(f->log);
 
 	f->last_status = access->status;
@@ -91,12 +91,12 @@ static inline struct server_limits small_limits(void)
 	return l;
 }
 
-static inline void fixture_open(struct fixture *f, const struct route *routes,
+static inline void fixture_open(struct server_fixture *f, const struct route *routes,
 				const struct server_limits *limits)
 {
 	struct server_config config = { .app = f, .on_access = fixture_access };
 
-	*f = (struct fixture){ .loop = loop_new(), .tables = { routes } };
+	*f = (struct server_fixture){ .loop = loop_new(), .tables = { routes } };
 	assert_non_null(f->loop);
 	config.loop = f->loop;
 	config.router = (struct router){ f->tables, 1 };
@@ -108,14 +108,14 @@ static inline void fixture_open(struct fixture *f, const struct route *routes,
 		0);
 }
 
-static inline void fixture_close(struct fixture *f)
+static inline void fixture_close(struct server_fixture *f)
 {
 	f->server = server_free(f->server);
 	f->timer = source_free(f->timer);
 	f->loop = loop_free(f->loop);
 }
 
-static inline unsigned fixture_open_conns(struct fixture *f)
+static inline unsigned fixture_open_conns(struct server_fixture *f)
 {
 	struct server_stats stats;
 
@@ -123,45 +123,46 @@ static inline unsigned fixture_open_conns(struct fixture *f)
 	return stats.open;
 }
 
-static inline void client_open(struct fixture *f, struct client *c)
+static inline void client_open(struct server_fixture *f, struct test_client *c)
 {
-	const struct peer peer = { .address = "127.0.0.1",
-				   .local = "127.0.0.1",
-				   .local_port = 8700 };
+	const struct conn_peer peer = { .address = "127.0.0.1",
+					.local = "127.0.0.1",
+					.local_port = 8700 };
 	struct conn *conn;
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
 			 0);
 	assert_int_equal(conn_new(f->server, pair[1], &peer, &conn), 0);
-	*c = (struct client){ .fd = pair[0] };
+	*c = (struct test_client){ .fd = pair[0] };
 	buf_init(&c->got, 64 << 20);
 	assert_int_equal(buf_puts(&c->got, ""), 0);
 }
 
 /* From another address than the others. */
-static inline void client_open_as(struct fixture *f, struct client *c, const char *address)
+static inline void client_open_as(struct server_fixture *f, struct test_client *c,
+				  const char *address)
 {
-	struct peer *peer;
+	struct conn_peer *peer;
 
 	client_open(f, c);
 	peer = &f->server->all.last->peer;
 	(void)snprintf(peer->address, sizeof(peer->address), "%s", address);
 }
 
-static inline void client_close(struct client *c)
+static inline void client_close(struct test_client *c)
 {
 	c->fd = fd_close(c->fd);
 	buf_done(&c->got);
 }
 
-static inline void client_send(struct client *c, const char *text)
+static inline void client_send(struct test_client *c, const char *text)
 {
 	assert_int_equal(send(c->fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
 }
 
 /* Takes what is there. */
-static inline void client_receive(struct client *c)
+static inline void client_receive(struct test_client *c)
 {
 	char piece[16 << 10];
 	ssize_t n;
@@ -171,14 +172,14 @@ static inline void client_receive(struct client *c)
 	c->ended = c->ended || n == 0 || (n < 0 && errno == ECONNRESET);
 }
 
-static inline void client_wait(struct fixture *f, struct client *c)
+static inline void client_wait(struct server_fixture *f, struct test_client *c)
 {
 	spin(f, 2);
 	client_receive(c);
 }
 
 /* Takes one answer off what was received and gives its status; 0: there is none. The body in *ret. */
-static inline int client_answer(struct client *c, struct buf *ret)
+static inline int client_answer(struct test_client *c, struct buf *ret)
 {
 	struct http_response r;
 	struct span rest, piece;
@@ -211,10 +212,10 @@ static inline int client_answer(struct client *c, struct buf *ret)
 }
 
 /* One request and its answer; the connection must be ended afterwards, or not. */
-static inline void expect_answer(struct fixture *f, const char *text, int status, bool ended)
+static inline void expect_answer(struct server_fixture *f, const char *text, int status, bool ended)
 {
 	_cleanup_buf_ struct buf body = { 0 };
-	struct client c;
+	struct test_client c;
 	int got;
 
 	client_open(f, &c);
@@ -230,7 +231,7 @@ static inline void expect_answer(struct fixture *f, const char *text, int status
 
 static inline void on_held_gone(void *data, enum gone how)
 {
-	struct fixture *f = data;
+	struct server_fixture *f = data;
 
 	f->gone[how]++;
 }
@@ -238,7 +239,7 @@ static inline void on_held_gone(void *data, enum gone how)
 /* A handler that keeps its request. */
 static inline int hold(struct request_ctx *ctx)
 {
-	struct fixture *f = request_app(ctx);
+	struct server_fixture *f = request_app(ctx);
 
 	f->calls++;
 	f->held = ctx;

@@ -67,7 +67,7 @@ static int get_fail(struct request_ctx *ctx)
 
 /* --- an answer that comes later --- */
 
-struct later {
+struct late_answer {
 	struct request_ctx *ctx;
 	struct source *timer;
 	struct app *app;
@@ -75,7 +75,7 @@ struct later {
 
 static int on_later(void *data, uint32_t events)
 {
-	struct later *l = data;
+	struct late_answer *l = data;
 
 	(void)events;
 	l->timer = source_free(l->timer);
@@ -87,7 +87,7 @@ static int on_later(void *data, uint32_t events)
 
 static void on_later_gone(void *data, enum gone how)
 {
-	struct later *l = data;
+	struct late_answer *l = data;
 
 	if (how == GONE_HALF)
 		l->app->gone_half++;
@@ -102,7 +102,7 @@ static void on_later_gone(void *data, enum gone how)
 static int get_later(struct request_ctx *ctx)
 {
 	const char *ms = request_query(ctx, "ms");
-	struct later *l = calloc(1, sizeof(*l));
+	struct late_answer *l = calloc(1, sizeof(*l));
 	int64_t wait_ms = 50;
 	int r;
 
@@ -112,7 +112,7 @@ static int get_later(struct request_ctx *ctx)
 		free(l);
 		return respond_field(ctx, "ms", "ms must be a number.");
 	}
-	*l = (struct later){ .ctx = ctx, .app = request_app(ctx) };
+	*l = (struct late_answer){ .ctx = ctx, .app = request_app(ctx) };
 	r = loop_add_timer(request_loop(ctx), clock_now_ns() + wait_ms * NS_PER_MS,
 			   (struct handler){ on_later, l }, &l->timer);
 	if (r < 0) {
@@ -248,13 +248,13 @@ static int get_file(struct request_ctx *ctx)
 
 /* --- a tunnel that sends back what it gets --- */
 
-struct echo {
+struct echo_tunnel {
 	struct tunnel *tunnel;
 };
 
 static void echo_data(void *data, const void *bytes, size_t n)
 {
-	struct echo *e = data;
+	struct echo_tunnel *e = data;
 
 	if (n > 0 && *(const char *)bytes == 'q') {
 		tunnel_close(e->tunnel);
@@ -266,7 +266,7 @@ static void echo_data(void *data, const void *bytes, size_t n)
 
 static void echo_drain(void *data)
 {
-	struct echo *e = data;
+	struct echo_tunnel *e = data;
 
 	tunnel_pause(e->tunnel, false);
 }
@@ -278,7 +278,7 @@ static void echo_gone(void *data)
 
 static int get_echo(struct request_ctx *ctx)
 {
-	struct echo *e = calloc(1, sizeof(*e));
+	struct echo_tunnel *e = calloc(1, sizeof(*e));
 	const struct tunnel_ops ops = { echo_data, echo_drain, echo_gone, e };
 
 	if (!e)
@@ -363,7 +363,7 @@ static int set_limit(struct server_limits *l, const char *key, int64_t value)
 	return 0;
 }
 
-static int read_options(char **argv, struct server_config *config, struct token *token)
+static int read_options(char **argv, struct server_config *config, struct access_token *token)
 {
 	for (; *argv; argv++) {
 		char *value = strchr(*argv, '=');
@@ -424,7 +424,7 @@ int main(int argc, char **argv)
 {
 	static const struct route *const tables[] = { routes };
 	struct app app = { .loop = loop_new() };
-	struct token token;
+	struct access_token token;
 	struct server_config config = {
 		.loop = app.loop,
 		.router = { tables, ARRAY_SIZE(tables) },

@@ -4,7 +4,7 @@
 
 static int echo_id(struct request_ctx *ctx)
 {
-	struct fixture *f = request_app(ctx);
+	struct server_fixture *f = request_app(ctx);
 
 	f->calls++;
 	return respond_text(ctx, 200, request_param(ctx, "id"));
@@ -60,7 +60,7 @@ static const struct route routes[] = {
 
 static int set_up(void **state)
 {
-	static struct fixture f;
+	static struct server_fixture f;
 	struct server_limits limits = small_limits();
 
 	fixture_open(&f, routes, &limits);
@@ -143,7 +143,7 @@ static void test_refusals_end_the_connection(void **state)
 		{ "POST /json HTTP/1.1\r\nHost: evil.com\r\n" JSON "Content-Length: 2\r\n\r\n{}",
 		  421 },
 	};
-	struct fixture *f = *state;
+	struct server_fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
 		expect_answer(f, samples[i].text, samples[i].status, true);
@@ -153,8 +153,8 @@ static void test_refusals_end_the_connection(void **state)
 static void test_pipelined(void **state)
 {
 	_cleanup_buf_ struct buf all = { 0 }, body = { 0 };
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 
 	buf_init(&all, 1 << 20);
 	for (int i = 0; i < 100; i++)
@@ -195,8 +195,8 @@ static void test_pipelined(void **state)
 static void test_later_answers_keep_their_order(void **state)
 {
 	_cleanup_buf_ struct buf body = { 0 };
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 
 	client_open(f, &c);
 	client_send(&c, GET("/hold") GET("/id/second"));
@@ -221,8 +221,8 @@ static void test_later_answers_keep_their_order(void **state)
 static void test_half_closed_client_is_answered(void **state)
 {
 	_cleanup_buf_ struct buf body = { 0 };
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 
 	client_open(f, &c);
 	client_send(&c, GET("/hold") GET("/id/last"));
@@ -244,8 +244,8 @@ static void test_half_closed_client_is_answered(void **state)
 
 static void test_vanished_client(void **state)
 {
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 
 	client_open(f, &c);
 	client_send(&c, GET("/hold"));
@@ -268,11 +268,11 @@ static void test_vanish_after_each_byte(void **state)
 {
 	static const char text[] = POST("/body", "Transfer-Encoding: chunked\r\n\r\n"
 						 "3\r\nabc\r\n0\r\n\r\n") GET("/id/a");
-	struct fixture *f = *state;
+	struct server_fixture *f = *state;
 
 	for (size_t n = 0; n < strlen(text); n++) {
 		for (int half = 0; half < 2; half++) {
-			struct client c;
+			struct test_client c;
 
 			client_open(f, &c);
 			assert_int_equal(send(c.fd, text, n, 0), n);
@@ -298,9 +298,9 @@ static void test_bodies_are_bounded(void **state)
 	static char big[(90 << 10) + 1];
 	_cleanup_buf_ struct buf body = { 0 };
 	struct server_limits limits = small_limits();
-	struct client first, others[2];
+	struct test_client first, others[2];
 	struct server_stats stats;
-	struct fixture f;
+	struct server_fixture f;
 
 	(void)state;
 	memset(big, 'a', sizeof(big) - 1);
@@ -348,8 +348,8 @@ static void test_bodies_are_bounded(void **state)
 static void test_continue(void **state)
 {
 	_cleanup_buf_ struct buf body = { 0 };
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 
 	client_open(f, &c);
 	client_send(&c, POST("/body", "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"));
@@ -368,8 +368,8 @@ static void test_continue(void **state)
 
 static void test_head(void **state)
 {
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 
 	client_open(f, &c);
 	client_send(&c, "HEAD /id/abc HTTP/1.1\r\n" HOST "\r\n");
@@ -382,8 +382,8 @@ static void test_head(void **state)
 static void test_failure_after_the_head_cuts_the_answer(void **state)
 {
 	_cleanup_buf_ struct buf body = { 0 };
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 
 	client_open(f, &c);
 	client_send(&c, GET("/broken-later"));
@@ -401,8 +401,8 @@ static void test_too_many_values(void **state)
 	_cleanup_buf_ struct buf text = { 0 }, body = { 0 };
 	struct server_limits limits = server_limits_default();
 	const size_t n = 1 << 20;
-	struct fixture f;
-	struct client c;
+	struct server_fixture f;
+	struct test_client c;
 
 	(void)state;
 	fixture_open(&f, routes, &limits);

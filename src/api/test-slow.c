@@ -46,7 +46,7 @@ static const struct route routes[] = {
 #define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
 
 /* The newest connection has little room on its way. */
-static void make_narrow(struct fixture *f)
+static void make_narrow(struct server_fixture *f)
 {
 	const int room = 1;
 
@@ -55,7 +55,7 @@ static void make_narrow(struct fixture *f)
 }
 
 /* Takes nothing of a large answer. */
-static void open_stuck(struct fixture *f, struct client *c)
+static void open_stuck(struct server_fixture *f, struct test_client *c)
 {
 	client_open(f, c);
 	make_narrow(f);
@@ -64,7 +64,7 @@ static void open_stuck(struct fixture *f, struct client *c)
 }
 
 /* By what he has himself, or by what all have. */
-static void expect_busy(struct fixture *f, struct client *c, bool own)
+static void expect_busy(struct server_fixture *f, struct test_client *c, bool own)
 {
 	static const char his[] = "Too many of your large requests or answers are under way",
 			  all[] = "Too many large requests or answers are under way";
@@ -90,8 +90,8 @@ static void test_large_answers_are_bounded(void **state)
 	};
 	struct server_limits limits = small_limits();
 	struct server_stats stats;
-	struct client stuck, c;
-	struct fixture f;
+	struct test_client stuck, c;
+	struct server_fixture f;
 
 	(void)state;
 	limits.queue_total_bytes = 400 << 10;
@@ -122,7 +122,7 @@ static void test_large_answers_are_bounded(void **state)
 }
 
 /* On a name that the kernel chose. */
-static struct sockaddr_un listen_somewhere(struct fixture *f, socklen_t *ret_len)
+static struct sockaddr_un listen_somewhere(struct server_fixture *f, socklen_t *ret_len)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -136,11 +136,11 @@ static struct sockaddr_un listen_somewhere(struct fixture *f, socklen_t *ret_len
 	return address;
 }
 
-static void client_connect(struct fixture *f, struct client *c, const struct sockaddr_un *address,
-			   socklen_t len)
+static void client_connect(struct server_fixture *f, struct test_client *c,
+			   const struct sockaddr_un *address, socklen_t len)
 {
-	*c = (struct client){ .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-					   0) };
+	*c = (struct test_client){ .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+						0) };
 	buf_init(&c->got, 64 << 20);
 	assert_int_equal(buf_puts(&c->got, ""), 0);
 	assert_int_equal(connect(c->fd, (const void *)address, len), 0);
@@ -151,9 +151,9 @@ static void client_connect(struct fixture *f, struct client *c, const struct soc
 static void test_slow_reader_of_many(void **state)
 {
 	struct server_limits limits = small_limits();
-	struct fixture f;
+	struct server_fixture f;
 	struct conn *conn;
-	struct client c;
+	struct test_client c;
 	int64_t now_ns;
 
 	(void)state;
@@ -183,9 +183,9 @@ static void test_slow_readers(void **state)
 	struct server_limits limits = small_limits();
 	_cleanup_buf_ struct buf body = { 0 };
 	struct sockaddr_un address;
-	struct client slow[2], c;
+	struct test_client slow[2], c;
 	struct server_stats stats;
-	struct fixture f;
+	struct server_fixture f;
 	socklen_t len;
 
 	(void)state;
@@ -236,9 +236,9 @@ static void test_slow_reader_of_a_stream(void **state)
 {
 	struct server_limits limits = small_limits();
 	_cleanup_buf_ struct buf body = { 0 };
-	struct fixture f;
+	struct server_fixture f;
 	struct conn *conn;
-	struct client c;
+	struct test_client c;
 
 	(void)state;
 	fixture_open(&f, routes, &limits);
@@ -263,7 +263,7 @@ static void test_slow_reader_of_a_stream(void **state)
 
 #define POST_BODY(bytes) "POST /body HTTP/1.1\r\n" HOST "Content-Length: " #bytes "\r\n\r\n"
 
-static void send_bytes(struct fixture *f, struct client *c, size_t n)
+static void send_bytes(struct server_fixture *f, struct test_client *c, size_t n)
 {
 	static const char bytes[16 << 10];
 
@@ -275,7 +275,7 @@ static void send_bytes(struct fixture *f, struct client *c, size_t n)
 	}
 }
 
-static int answer_to(struct fixture *f, struct client *c, struct buf *body)
+static int answer_to(struct server_fixture *f, struct test_client *c, struct buf *body)
 {
 	int status = 0;
 
@@ -291,9 +291,9 @@ static void test_slow_body(void **state)
 {
 	struct server_limits limits = small_limits();
 	_cleanup_buf_ struct buf body = { 0 };
-	struct fixture f;
+	struct server_fixture f;
 	struct conn *conn;
-	struct client c;
+	struct test_client c;
 
 	(void)state;
 	limits.body_max_bytes = limits.body_total_bytes = 64 << 20;
@@ -321,8 +321,8 @@ static void test_callers_share_bodies(void **state)
 {
 	struct server_limits limits = small_limits();
 	_cleanup_buf_ struct buf body = { 0 };
-	struct client slow, own, small, other;
-	struct fixture f;
+	struct test_client slow, own, small, other;
+	struct server_fixture f;
 
 	(void)state;
 	limits.body_max_bytes = 200 << 10;
@@ -356,8 +356,8 @@ static void test_callers_share_answers(void **state)
 {
 	struct server_limits limits = small_limits();
 	_cleanup_buf_ struct buf body = { 0 };
-	struct client stuck, own, other;
-	struct fixture f;
+	struct test_client stuck, own, other;
+	struct server_fixture f;
 
 	(void)state;
 	limits.queue_total_bytes = 1000 << 10;

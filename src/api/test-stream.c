@@ -6,7 +6,7 @@
 
 static void on_drain(void *data)
 {
-	struct fixture *f = data;
+	struct server_fixture *f = data;
 
 	f->drains++;
 }
@@ -34,7 +34,7 @@ static int health(struct request_ctx *ctx)
 	return respond_text(ctx, 200, "ok");
 }
 
-struct echo {
+struct stream_echo {
 	struct tunnel *tunnel;
 	struct buf got;
 	bool gone;
@@ -42,7 +42,7 @@ struct echo {
 
 static void echo_data(void *data, const void *bytes, size_t n)
 {
-	struct echo *e = data;
+	struct stream_echo *e = data;
 
 	assert_int_equal(buf_append(&e->got, bytes, n), 0);
 	assert_true(tunnel_write(e->tunnel, bytes, n) >= 0);
@@ -50,7 +50,7 @@ static void echo_data(void *data, const void *bytes, size_t n)
 
 static void echo_gone(void *data)
 {
-	struct echo *e = data;
+	struct stream_echo *e = data;
 
 	assert_int_equal(tunnel_write(e->tunnel, "x", 1), -EPIPE);
 	e->gone = true;
@@ -78,7 +78,7 @@ static const struct route routes[] = {
 
 static int set_up(void **state)
 {
-	static struct fixture f;
+	static struct server_fixture f;
 	struct server_limits limits = small_limits();
 
 	limits.head_ms = limits.body_idle_ms = 200;
@@ -88,7 +88,7 @@ static int set_up(void **state)
 	limits.connections = 2;
 	limits.connections_reserve = 1;
 	fixture_open(&f, routes, &limits);
-	echo = (struct echo){ 0 };
+	echo = (struct stream_echo){ 0 };
 	buf_init(&echo.got, 1 << 20);
 	*state = &f;
 	return 0;
@@ -104,8 +104,8 @@ static int tear_down(void **state)
 static void test_stream(void **state)
 {
 	_cleanup_buf_ struct buf body = { 0 };
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 
 	client_open(f, &c);
 	client_send(&c, GET("/stream", ""));
@@ -129,8 +129,8 @@ static void test_stream(void **state)
 
 static void test_stream_for_http10_ends_with_the_connection(void **state)
 {
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 
 	client_open(f, &c);
 	client_send(&c, "GET /stream HTTP/1.0\r\n" HOST "\r\n");
@@ -145,7 +145,7 @@ static void test_stream_for_http10_ends_with_the_connection(void **state)
 }
 
 /* Fills the queue; says how many bytes went in. */
-static size_t fill(struct fixture *f, int until)
+static size_t fill(struct server_fixture *f, int until)
 {
 	static const char piece[8192];
 	size_t sent = 0;
@@ -161,8 +161,8 @@ static void test_backpressure(void **state)
 {
 	_cleanup_buf_ struct buf body = { 0 };
 	struct server_stats stats;
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 	size_t sent;
 
 	client_open(f, &c);
@@ -193,8 +193,8 @@ static void test_backpressure(void **state)
 
 static void test_yield_comes_back(void **state)
 {
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 
 	client_open(f, &c);
 	client_send(&c, GET("/stream", ""));
@@ -209,8 +209,8 @@ static void test_yield_comes_back(void **state)
 
 static void test_stalled_reader_is_cut(void **state)
 {
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 
 	client_open(f, &c);
 	client_send(&c, GET("/stream", ""));
@@ -228,8 +228,8 @@ static void test_stalled_reader_is_cut(void **state)
 
 static void test_vanished_reader(void **state)
 {
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 
 	client_open(f, &c);
 	client_send(&c, GET("/stream", ""));
@@ -258,11 +258,11 @@ static void test_files(void **state)
 		{ GET("/file", "Range: bytes=9999999-\r\n"), 416, 0, "{" },
 		{ GET("/file", "Range: bytes=1-2,4-5\r\n"), 200, 3 << 20, "0123456789" },
 	};
-	struct fixture *f = *state;
+	struct server_fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
 		_cleanup_buf_ struct buf body = { 0 };
-		struct client c;
+		struct test_client c;
 		int status = 0;
 
 		client_open(f, &c);
@@ -291,11 +291,11 @@ static void test_deadlines(void **state)
 		{ "GET /he", 408 },
 		{ "POST /body HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nab", 408 },
 	};
-	struct fixture *f = *state;
+	struct server_fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
 		_cleanup_buf_ struct buf body = { 0 };
-		struct client c;
+		struct test_client c;
 
 		client_open(f, &c);
 		client_send(&c, samples[i].text);
@@ -318,8 +318,8 @@ static void test_slow_head(void **state)
 	static const char text[] = GET("/health",
 				       "X: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n");
 	_cleanup_buf_ struct buf body = { 0 };
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 
 	client_open(f, &c);
 	for (size_t i = 0; i < strlen(text) && !c.ended; i++) {
@@ -336,9 +336,9 @@ static void test_crowd(void **state)
 {
 	_cleanup_buf_ struct buf body = { 0 };
 	struct server_stats stats;
-	struct fixture *f = *state;
+	struct server_fixture *f = *state;
 	struct conn *first;
-	struct client c[3];
+	struct test_client c[3];
 
 	for (int i = 0; i < 3; i++)
 		client_open(f, &c[i]);
@@ -367,8 +367,8 @@ static void test_crowd(void **state)
 
 static void test_tunnel(void **state)
 {
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 	char *end;
 
 	client_open(f, &c);
@@ -410,9 +410,9 @@ static void test_tunnel(void **state)
 static void test_tunnel_eager(void **state)
 {
 	static char much[sizeof(UPGRADE) + (180 << 10)] = UPGRADE;
-	struct fixture *f = *state;
+	struct server_fixture *f = *state;
 	const int room = 1 << 20;
-	struct client c;
+	struct test_client c;
 
 	memset(much + strlen(UPGRADE), 'e', 180 << 10);
 	client_open(f, &c);
@@ -432,8 +432,8 @@ static void test_tunnel_eager(void **state)
 
 static void test_tunnel_ends(void **state)
 {
-	struct fixture *f = *state;
-	struct client c;
+	struct server_fixture *f = *state;
+	struct test_client c;
 
 	client_open(f, &c);
 	client_send(&c, UPGRADE);
@@ -456,8 +456,8 @@ static void test_tunnel_ends(void **state)
 
 static void test_server_goes_first(void **state)
 {
-	struct fixture *f = *state;
-	struct client kept, vanished;
+	struct server_fixture *f = *state;
+	struct test_client kept, vanished;
 
 	client_open(f, &kept);
 	client_send(&kept, GET("/hold", ""));
@@ -476,8 +476,8 @@ static void test_server_goes_first(void **state)
 static void test_drain(void **state)
 {
 	_cleanup_buf_ struct buf body = { 0 };
-	struct fixture *f = *state;
-	struct client idle, busy, late, *const others[] = { &idle, &late };
+	struct server_fixture *f = *state;
+	struct test_client idle, busy, late, *const others[] = { &idle, &late };
 	struct server_stats stats;
 
 	client_open(f, &idle);

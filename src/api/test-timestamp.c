@@ -32,7 +32,7 @@ static void test_good(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		int64_t ns = -1;
 
-		if (instant_parse(cases[i].text, &ns) < 0 || ns != cases[i].ns)
+		if (timestamp_parse(cases[i].text, &ns) < 0 || ns != cases[i].ns)
 			fail_msg("%s: %lld", cases[i].text, (long long)ns);
 	}
 }
@@ -67,7 +67,7 @@ static void test_bad(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		int64_t ns = 42;
 
-		if (instant_parse(cases[i], &ns) != -EINVAL || ns != 42)
+		if (timestamp_parse(cases[i], &ns) != -EINVAL || ns != 42)
 			fail_msg("'%s' was taken as %lld", cases[i], (long long)ns);
 	}
 }

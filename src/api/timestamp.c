@@ -7,12 +7,12 @@
 
 enum { NANO_DIGITS = 9 };
 
-struct scanner {
+struct timestamp_scanner {
 	const char *at;
 	bool bad;
 };
 
-static int64_t take_number(struct scanner *s, int digits)
+static int64_t take_number(struct timestamp_scanner *s, int digits)
 {
 	int64_t value = 0;
 
@@ -25,7 +25,7 @@ static int64_t take_number(struct scanner *s, int digits)
 	return s->bad ? 0 : value;
 }
 
-static bool take_char(struct scanner *s, const char *set)
+static bool take_char(struct timestamp_scanner *s, const char *set)
 {
 	if (s->bad || !*s->at || !strchr(set, *s->at))
 		return false;
@@ -33,7 +33,7 @@ static bool take_char(struct scanner *s, const char *set)
 	return true;
 }
 
-static void need_char(struct scanner *s, const char *set)
+static void need_char(struct timestamp_scanner *s, const char *set)
 {
 	s->bad = s->bad || !take_char(s, set);
 }
@@ -51,7 +51,7 @@ static int64_t days_in(int64_t year, int64_t month)
 	return days_of(month == 12 ? year + 1 : year, month % 12 + 1, 1) - days_of(year, month, 1);
 }
 
-static int64_t take_fraction_ns(struct scanner *s)
+static int64_t take_fraction_ns(struct timestamp_scanner *s)
 {
 	int64_t ns = 0;
 	int digits = 0;
@@ -71,7 +71,7 @@ static int64_t take_fraction_ns(struct scanner *s)
 	return ns;
 }
 
-static int64_t take_date_s(struct scanner *s)
+static int64_t take_date_s(struct timestamp_scanner *s)
 {
 	int64_t year, month, day;
 
@@ -85,7 +85,7 @@ static int64_t take_date_s(struct scanner *s)
 	return s->bad ? 0 : days_of(year, month, day) * 86400;
 }
 
-static int64_t take_time_s(struct scanner *s)
+static int64_t take_time_s(struct timestamp_scanner *s)
 {
 	int64_t hour = take_number(s, 2), minute, second;
 
@@ -97,7 +97,7 @@ static int64_t take_time_s(struct scanner *s)
 	return hour * 3600 + minute * 60 + second;
 }
 
-static int64_t take_zone_s(struct scanner *s)
+static int64_t take_zone_s(struct timestamp_scanner *s)
 {
 	const bool behind = *s->at == '-';
 	int64_t hour, minute;
@@ -114,7 +114,7 @@ static int64_t take_zone_s(struct scanner *s)
 
 static int parse_seconds(const char *text, int64_t *ret)
 {
-	struct scanner s = { text, false };
+	struct timestamp_scanner s = { text, false };
 	size_t digits = strspn(text, "0123456789");
 	int64_t seconds, ns;
 
@@ -129,9 +129,9 @@ static int parse_seconds(const char *text, int64_t *ret)
 	return 0;
 }
 
-int instant_parse(const char *text, int64_t *ret)
+int timestamp_parse(const char *text, int64_t *ret)
 {
-	struct scanner s = { text, false };
+	struct timestamp_scanner s = { text, false };
 	int64_t seconds, ns = 0;
 
 	if (strlen(text) < 5 || text[4] != '-')

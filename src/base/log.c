@@ -29,13 +29,13 @@ const char *log_format_name(enum log_format format)
 /* One longest escape, the mark of a cut value, its quote and the end of the line always fit. */
 enum { TAIL_ROOM = 48, ESCAPE_MAX = 12 };
 
-struct line {
+struct log_line {
 	char *text;
 	size_t len;
 	bool json, cut;
 };
 
-static void put(struct line *l, const char *s, size_t n)
+static void put(struct log_line *l, const char *s, size_t n)
 {
 	if (n > LOG_LINE_MAX - l->len) {
 		l->cut = true;
@@ -45,7 +45,7 @@ static void put(struct line *l, const char *s, size_t n)
 	l->len += n;
 }
 
-static void puts_line(struct line *l, const char *s)
+static void puts_line(struct log_line *l, const char *s)
 {
 	put(l, s, strlen(s));
 }
@@ -123,7 +123,7 @@ static size_t escape(const unsigned char *s, size_t n, char ret[ESCAPE_MAX])
 	return read;
 }
 
-static void put_quoted(struct line *l, const char *text, size_t n)
+static void put_quoted(struct log_line *l, const char *text, size_t n)
 {
 	const unsigned char *s = (const unsigned char *)text;
 	size_t end = MIN(l->len + LOG_VALUE_MAX, (size_t)(LOG_LINE_MAX - TAIL_ROOM));
@@ -155,7 +155,7 @@ static bool is_plain(const char *text, size_t n)
 	return true;
 }
 
-static void put_text(struct line *l, const char *text, size_t n)
+static void put_text(struct log_line *l, const char *text, size_t n)
 {
 	if (!l->json && is_plain(text, n) && l->len + n <= LOG_LINE_MAX - TAIL_ROOM)
 		put(l, text, n);
@@ -163,7 +163,7 @@ static void put_text(struct line *l, const char *text, size_t n)
 		put_quoted(l, text, n);
 }
 
-static void put_value(struct line *l, const struct log_field *f)
+static void put_value(struct log_line *l, const struct log_field *f)
 {
 	char number[32];
 	/* Not negated as a signed number, which the smallest one has no room for. */
@@ -197,7 +197,7 @@ static void put_value(struct line *l, const struct log_field *f)
 }
 
 /* false: there was no room, and it is not there. */
-static bool put_field(struct line *l, const struct log_field *f)
+static bool put_field(struct log_line *l, const struct log_field *f)
 {
 	size_t before = l->len;
 
@@ -219,7 +219,7 @@ static bool put_field(struct line *l, const struct log_field *f)
 size_t log_format_record(const struct log *l, enum log_level level, const char *message,
 			 const struct log_field *fields, char *ret)
 {
-	struct line line = { .text = ret, .json = l->format == LOG_JSON };
+	struct log_line line = { .text = ret, .json = l->format == LOG_JSON };
 	char now[32];
 
 	clock_format_utc(clock_realtime_ns(), now, sizeof(now));

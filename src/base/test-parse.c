@@ -11,13 +11,13 @@
 
 typedef int parser(const char *text, int64_t *ret);
 
-struct sample {
+struct parse_sample {
 	const char *text;
 	int result;
 	int64_t value;
 };
 
-static void check(parser *parse, const struct sample *samples, size_t n)
+static void check(parser *parse, const struct parse_sample *samples, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		int64_t value = -77;
@@ -29,7 +29,7 @@ static void check(parser *parse, const struct sample *samples, size_t n)
 }
 
 /* What no parser accepts. */
-static const struct sample garbage[] = {
+static const struct parse_sample garbage[] = {
 	{ "", -EINVAL, 0 },
 	{ " 1", -EINVAL, 0 },
 	{ "1 ", -EINVAL, 0 },
@@ -71,7 +71,7 @@ static void test_garbage(void **state)
 
 static void test_i64(void **state)
 {
-	static const struct sample samples[] = {
+	static const struct parse_sample samples[] = {
 		{ "0", 0, 0 },
 		{ "7", 0, 7 },
 		{ "007", 0, 7 },
@@ -92,7 +92,7 @@ static void test_i64(void **state)
 
 static void test_size(void **state)
 {
-	static const struct sample samples[] = {
+	static const struct parse_sample samples[] = {
 		{ "0", 0, 0 },
 		{ "512", 0, 512 },
 		{ "512b", 0, 512 },
@@ -134,7 +134,7 @@ static void test_size(void **state)
 
 static void test_time(void **state)
 {
-	static const struct sample samples[] = {
+	static const struct parse_sample samples[] = {
 		{ "0", 0, 0 },
 		{ "30", 0, 30000 },
 		{ "0.5", 0, 500 },
@@ -164,7 +164,7 @@ static void test_time(void **state)
 
 static void test_milli(void **state)
 {
-	static const struct sample samples[] = {
+	static const struct parse_sample samples[] = {
 		{ "1.5", 0, 1500 },
 		{ "0.25", 0, 250 },
 		{ "2", 0, 2000 },

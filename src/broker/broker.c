@@ -31,7 +31,7 @@ enum { FRONTS_MAX = 4096, ACCEPT_AGAIN_MS = 100, SWEEP_MS = 2000, SWEEP_SLICE_MS
 enum { FILES_RESERVE = 16, FILES_RESERVE_MAX = 1024, FILES_OF_RUNS = 4 };
 
 /* A broker that others may connect to. */
-struct service {
+struct listening_broker {
 	struct broker broker; /* first: a broker is a service */
 	const struct broker_options *options;
 	int listen_fd, signal_fd;
@@ -59,11 +59,11 @@ static const struct plan_ceilings local_ceilings = {
 	.files = 1 << 24,
 };
 
-static void tell_failed(struct front *front, uint32_t job, const struct error *err)
+static void tell_failed(struct peer *front, uint32_t job, const struct error *err)
 {
 	struct record rec = { .kind = RECORD_FAILED, .job = job, .failed = *err };
 
-	(void)front_send(front, &rec, -EBADF);
+	(void)peer_send(front, &rec, -EBADF);
 }
 
 /* A descriptor gets the lowest free number: where one lies high, all below is in use. */
@@ -75,7 +75,7 @@ static bool is_crowded(const struct broker *b, const int fds[RECORD_FDS_MAX])
 	return false;
 }
 
-static void accept_run(struct front *front, const struct record *rec, struct span plan, int fds[],
+static void accept_run(struct peer *front, const struct record *rec, struct span plan, int fds[],
 		       size_t n_fds)
 {
 	struct broker *b = front->broker;
@@ -84,37 +84,37 @@ static void accept_run(struct front *front, const struct record *rec, struct spa
 	if (!record_place_fds(&rec->run, plan.len > 0, fds, n_fds))
 		(void)error_set(&err, ERROR_INTERNAL, EBADMSG,
 				"a run came without its descriptors");
-	else if (run_find(front, rec->job))
+	else if (task_find(front, rec->job))
 		(void)error_set(&err, ERROR_INTERNAL, EEXIST, "job %u exists already", rec->job);
 	else if (b->closing)
 		(void)error_set(&err, ERROR_INTERNAL, ESHUTDOWN, "the sandbox broker is ending");
 	else if (b->host_error.code != ERROR_NONE)
 		err = b->host_error;
 	else if (is_crowded(b, fds))
-		run_explain_crowd(&err);
+		task_explain_crowd(&err);
 	if (err.code != ERROR_NONE) {
 		for (size_t i = 0; i < RECORD_FDS_MAX; i++)
 			(void)fd_close(fds[i]);
 		tell_failed(front, rec->job, &err);
 		return;
 	}
-	(void)!run_new(front, rec, plan, fds);
+	(void)!task_new(front, rec, plan, fds);
 }
 
 static void end_all(struct broker *b)
 {
 	b->closing = true;
 	pool_close(b->pool);
-	for (struct run *run = b->runs; run; run = run->next[RUN_OF_BROKER])
-		run_kill(run, CAUSE_INTERRUPTED);
+	for (struct task *run = b->runs; run; run = run->next[TASK_OF_BROKER])
+		task_kill(run, CAUSE_INTERRUPTED);
 	broker_may_end(b);
 }
 
-static int front_gone(struct front *front)
+static int peer_gone(struct peer *front)
 {
-	struct service *s = (struct service *)front->broker;
+	struct listening_broker *s = (struct listening_broker *)front->broker;
 
-	(void)front_free(front);
+	(void)peer_free(front);
 	s->n_fronts--;
 	if (s->listen_fd < 0)
 		end_all(&s->broker);
@@ -122,29 +122,29 @@ static int front_gone(struct front *front)
 }
 
 /* A run whose descriptors there was no room for. All else of it has come. */
-static void refuse_run(struct front *front, uint32_t job)
+static void refuse_run(struct peer *front, uint32_t job)
 {
 	struct error err;
 
-	run_explain_crowd(&err);
+	task_explain_crowd(&err);
 	tell_failed(front, job, &err);
 }
 
 static int on_record(void *data, uint32_t events)
 {
-	struct front *front = data;
+	struct peer *front = data;
 	struct record rec = { .kind = 0 };
 	char plan[RECORD_PLAN_MAX];
 	const struct record_parts parts = { &rec, plan, sizeof(rec), sizeof(plan) };
 	int fds[RECORD_FDS_MAX] = { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF };
 	size_t n_fds = RECORD_FDS_MAX;
 	ssize_t n = sys_recv_parts(front->fd, &parts, fds, &n_fds);
-	struct run *run;
+	struct task *run;
 
 	(void)events;
 	if (n == -EAGAIN)
 		return 0;
-	if (n == -EMFILE && rec.kind == RECORD_RUN && !run_find(front, rec.job)) {
+	if (n == -EMFILE && rec.kind == RECORD_RUN && !task_find(front, rec.job)) {
 		explicit_bzero(plan, sizeof(plan));
 		refuse_run(front, rec.job);
 		return 0;
@@ -160,20 +160,20 @@ static int on_record(void *data, uint32_t events)
 	for (size_t i = 0; i < n_fds; i++)
 		(void)fd_close(fds[i]);
 	if (n != (ssize_t)sizeof(rec))
-		return front_gone(front);
-	run = run_find(front, rec.job);
+		return peer_gone(front);
+	run = task_find(front, rec.job);
 	if (run && rec.kind == RECORD_KILL && rec.kill_cause >= 0 && rec.kill_cause < _CAUSE_MAX)
-		run_kill(run, rec.kill_cause);
+		task_kill(run, rec.kill_cause);
 	else if (run && rec.kind == RECORD_USAGE)
-		run_send_usage(run);
+		task_send_usage(run);
 	else if (run && rec.kind == RECORD_SIGNAL)
-		run_signal(run, rec.signo);
+		task_signal(run, rec.signo);
 	return 0;
 }
 
-static void say_hello(struct front *front)
+static void say_hello(struct peer *front)
 {
-	const struct broker_options *o = ((struct service *)front->broker)->options;
+	const struct broker_options *o = ((struct listening_broker *)front->broker)->options;
 	struct record rec = { .kind = RECORD_HELLO };
 
 	rec.hello = (struct record_hello){
@@ -181,11 +181,11 @@ static void say_hello(struct front *front)
 		.warm = o->warm && o->bounds.spares > 0 && o->bounds.memory_bytes > 0,
 		.facts = front->broker->host.facts,
 	};
-	(void)front_send(front, &rec, -EBADF);
+	(void)peer_send(front, &rec, -EBADF);
 }
 
 /* Who may ask for sandboxes: whoever could start a broker like this one without us, and the front we were made for. */
-static bool is_ours(const struct service *s, int fd)
+static bool is_ours(const struct listening_broker *s, int fd)
 {
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
@@ -196,10 +196,10 @@ static bool is_ours(const struct service *s, int fd)
 	       (s->options->front_uid && peer.uid == s->options->front_uid);
 }
 
-static void welcome(struct service *s, int fd)
+static void welcome(struct listening_broker *s, int fd)
 {
-	struct front *front = NULL;
-	int r = s->n_fronts < FRONTS_MAX && is_ours(s, fd) ? front_new(&s->broker, fd, true, &front)
+	struct peer *front = NULL;
+	int r = s->n_fronts < FRONTS_MAX && is_ours(s, fd) ? peer_new(&s->broker, fd, true, &front)
 							   : -EPERM;
 
 	if (r < 0) {
@@ -207,15 +207,15 @@ static void welcome(struct service *s, int fd)
 		return;
 	}
 	s->n_fronts++;
-	r = front_watch(front, (struct handler){ on_record, front });
+	r = peer_watch(front, (struct handler){ on_record, front });
 	if (r < 0)
-		(void)front_gone(front);
+		(void)peer_gone(front);
 	else
 		say_hello(front);
 }
 
 /* Whoever waits would be reported again at once; what is short now comes back when a run ends. */
-static int accept_later(struct service *s)
+static int accept_later(struct listening_broker *s)
 {
 	source_set_time(s->accept_again, clock_now_ns() + ACCEPT_AGAIN_MS * NS_PER_MS);
 	return loop_set_events(s->listener, 0);
@@ -223,7 +223,7 @@ static int accept_later(struct service *s)
 
 static int on_connect(void *data, uint32_t events)
 {
-	struct service *s = data;
+	struct listening_broker *s = data;
 	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	bool crowded = fd >= s->broker.files_max;
 
@@ -237,7 +237,7 @@ static int on_connect(void *data, uint32_t events)
 
 static int on_accept_again(void *data, uint32_t events)
 {
-	struct service *s = data;
+	struct listening_broker *s = data;
 	_cleanup_close_ int next_fd = fcntl(s->listen_fd, F_DUPFD_CLOEXEC, 0);
 
 	(void)events;
@@ -251,7 +251,7 @@ static int on_accept_again(void *data, uint32_t events)
 /* Fronts stay until the last run has ended: each is told how its own did. */
 static int on_signal(void *data, uint32_t events)
 {
-	struct service *s = data;
+	struct listening_broker *s = data;
 	struct signalfd_siginfo info;
 
 	(void)events;
@@ -264,7 +264,7 @@ static int on_signal(void *data, uint32_t events)
 /* Also of the one before us, if it was killed: its groups are too young when we begin. */
 static int on_sweep(void *data, uint32_t events)
 {
-	struct service *s = data;
+	struct listening_broker *s = data;
 	int64_t ms = sandbox_host_sweep(&s->broker.host) ? SWEEP_SLICE_MS : SWEEP_MS;
 
 	(void)events;
@@ -274,7 +274,7 @@ static int on_sweep(void *data, uint32_t events)
 
 static int on_lifeline(void *data, uint32_t events)
 {
-	struct service *s = data;
+	struct listening_broker *s = data;
 
 	(void)events;
 	s->lifeline = source_free(s->lifeline);
@@ -306,7 +306,7 @@ static void prepare(struct broker *b)
 				strerror(-r));
 }
 
-static int watch_signals(struct service *s)
+static int watch_signals(struct listening_broker *s)
 {
 	sigset_t set;
 
@@ -345,7 +345,7 @@ static void bound_files(struct broker *b)
 	b->host.files_ahead = most - most / FILES_OF_RUNS;
 }
 
-static int open_doors(struct service *s)
+static int open_doors(struct listening_broker *s)
 {
 	struct loop *loop = s->broker.loop;
 	int r;
@@ -372,7 +372,7 @@ static int open_doors(struct service *s)
 }
 
 /* One that cannot be had costs speed and nothing else. */
-static void open_pool(struct service *s)
+static void open_pool(struct listening_broker *s)
 {
 	const struct pool_options options = { .sandboxes = &s->broker.host,
 					      .loop = s->broker.loop,
@@ -384,7 +384,7 @@ static void open_pool(struct service *s)
 		(void)!pool_new(&options, &s->broker.pool);
 }
 
-static int serve(struct service *s)
+static int serve(struct listening_broker *s)
 {
 	struct broker *b = &s->broker;
 	int r = 0;
@@ -395,22 +395,22 @@ static int serve(struct service *s)
 		return -ENOMEM;
 	open_pool(s);
 	if (b->fronts)
-		r = front_watch(b->fronts, (struct handler){ on_record, b->fronts });
+		r = peer_watch(b->fronts, (struct handler){ on_record, b->fronts });
 	if (r == 0 && s->listen_fd >= 0)
 		r = open_doors(s);
 	bound_files(b);
 	return r < 0 ? r : loop_run(b->loop);
 }
 
-static void service_done(struct service *s)
+static void service_done(struct listening_broker *s)
 {
 	struct broker *b = &s->broker;
 
 	while (b->fronts)
-		(void)front_free(b->fronts);
+		(void)peer_free(b->fronts);
 	/* There are none unless the loop has failed. */
 	while (b->runs)
-		run_abandon(b->runs);
+		task_abandon(b->runs);
 	committers_end(b);
 	s->listener = source_free(s->listener);
 	s->signals = source_free(s->signals);
@@ -426,11 +426,11 @@ static void service_done(struct service *s)
 
 int broker_serve(const struct broker_options *options)
 {
-	struct service s = { .broker = { .ceilings = local_ceilings },
-			     .options = options,
-			     .listen_fd = options->listen_fd,
-			     .signal_fd = -EBADF };
-	struct front *front;
+	struct listening_broker s = { .broker = { .ceilings = local_ceilings },
+				      .options = options,
+				      .listen_fd = options->listen_fd,
+				      .signal_fd = -EBADF };
+	struct peer *front;
 	int r = 0;
 
 	fault_role("broker");
@@ -438,7 +438,7 @@ int broker_serve(const struct broker_options *options)
 	if (options->sources)
 		s.broker.ceilings.sources = options->sources;
 	if (options->front_fd >= 0) {
-		r = front_new(&s.broker, options->front_fd, s.listen_fd >= 0, &front);
+		r = peer_new(&s.broker, options->front_fd, s.listen_fd >= 0, &front);
 		s.n_fronts = r == 0;
 	}
 	if (r == 0) {

@@ -21,33 +21,33 @@ enum {
 	PENDING_ALL_MAX = 16384,
 };
 
-struct pending {
-	struct pending *next;
+struct pending_record {
+	struct pending_record *next;
 	struct record rec;
 	int fd;
 };
 
-struct client {
-	struct front front; /* first: a front is a client */
+struct peer_socket {
+	struct peer front; /* first: a front is a client */
 	bool several;
 	struct handler handler;
 	struct record held[HELD_MAX]; /* before all that is pending */
 	size_t n_held;
 	struct source *held_timer;
 	struct source *stalled; /* armed while something is pending */
-	struct pending *first, **last;
+	struct pending_record *first, **last;
 	size_t n_pending;
 };
 
-static struct client *client_of(struct front *front)
+static struct peer_socket *client_of(struct peer *front)
 {
-	return (struct client *)front;
+	return (struct peer_socket *)front;
 }
 
-int front_new(struct broker *b, int fd, bool several, struct front **ret)
+int peer_new(struct broker *b, int fd, bool several, struct peer **ret)
 {
 	const struct timeval patience = { .tv_sec = PATIENCE_S };
-	struct client *c = calloc(1, sizeof(*c));
+	struct peer_socket *c = calloc(1, sizeof(*c));
 	int r = 0;
 
 	if (!c)
@@ -60,7 +60,7 @@ int front_new(struct broker *b, int fd, bool several, struct front **ret)
 		free(c);
 		return r;
 	}
-	c->front = (struct front){ .next = b->fronts, .broker = b, .fd = fd };
+	c->front = (struct peer){ .next = b->fronts, .broker = b, .fd = fd };
 	c->several = several;
 	c->last = &c->first;
 	b->fronts = &c->front;
@@ -69,14 +69,14 @@ int front_new(struct broker *b, int fd, bool several, struct front **ret)
 }
 
 /* Hung up on: its own loop event takes it away, so nobody loses a front in the middle of something. */
-static void hang_up(struct client *c)
+static void hang_up(struct peer_socket *c)
 {
 	(void)shutdown(c->front.fd, SHUT_RDWR);
 }
 
-static void drop_first(struct client *c)
+static void drop_first(struct peer_socket *c)
 {
-	struct pending *p = c->first;
+	struct pending_record *p = c->first;
 
 	c->first = p->next;
 	if (!c->first)
@@ -87,21 +87,21 @@ static void drop_first(struct client *c)
 	free(p);
 }
 
-struct front *front_free(struct front *front)
+struct peer *peer_free(struct peer *front)
 {
-	struct client *c = client_of(front);
+	struct peer_socket *c = client_of(front);
 	struct broker *b = front->broker;
 
-	for (struct front **at = &b->fronts; *at; at = &(*at)->next)
+	for (struct peer **at = &b->fronts; *at; at = &(*at)->next)
 		if (*at == front) {
 			*at = front->next;
 			break;
 		}
 	while (front->runs) {
-		struct run *run = front->runs;
+		struct task *run = front->runs;
 
-		run_orphan(run);
-		run_kill(run, CAUSE_INTERRUPTED);
+		task_orphan(run);
+		task_kill(run, CAUSE_INTERRUPTED);
 	}
 	front->source = source_free(front->source);
 	for (size_t i = 0; i < BELLS_MAX; i++)
@@ -127,7 +127,7 @@ static int64_t patience_end_ns(void)
 	return clock_now_ns() + PATIENCE_S * NS_PER_SEC;
 }
 
-static int want_output(struct client *c)
+static int want_output(struct peer_socket *c)
 {
 	int r = 0;
 
@@ -141,10 +141,10 @@ static int want_output(struct client *c)
 	return r;
 }
 
-static int keep(struct client *c, const struct record *rec, int fd)
+static int keep(struct peer_socket *c, const struct record *rec, int fd)
 {
 	struct broker *b = c->front.broker;
-	struct pending *p;
+	struct pending_record *p;
 	int r = 0;
 
 	if (c->n_pending >= PENDING_MAX || b->n_pending >= PENDING_ALL_MAX)
@@ -152,7 +152,7 @@ static int keep(struct client *c, const struct record *rec, int fd)
 	p = malloc(sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	*p = (struct pending){ .rec = *rec, .fd = -EBADF };
+	*p = (struct pending_record){ .rec = *rec, .fd = -EBADF };
 	if (fd >= 0) {
 		p->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 		/* As when the kernel holds too many in flight: this file is left out. */
@@ -172,7 +172,7 @@ static int keep(struct client *c, const struct record *rec, int fd)
 	return 0;
 }
 
-static int send_now(struct client *c, const struct record *rec, int fd)
+static int send_now(struct peer_socket *c, const struct record *rec, int fd)
 {
 	return sys_send_record(c->front.fd, rec, sizeof(*rec), &fd, fd >= 0 ? 1 : 0);
 }
@@ -183,7 +183,7 @@ static bool can_be_missed(const struct record *rec, int r)
 	return r == -ETOOMANYREFS && (rec->kind == RECORD_FILE || rec->kind == RECORD_BELL);
 }
 
-static int pass_on(struct client *c, const struct record *rec, int fd)
+static int pass_on(struct peer_socket *c, const struct record *rec, int fd)
 {
 	int r = c->first ? -EAGAIN : send_now(c, rec, fd);
 
@@ -195,7 +195,7 @@ static int pass_on(struct client *c, const struct record *rec, int fd)
 	return r;
 }
 
-static void release(struct client *c)
+static void release(struct peer_socket *c)
 {
 	for (size_t i = 0; i < c->n_held; i++)
 		(void)pass_on(c, &c->held[i], -EBADF);
@@ -211,7 +211,7 @@ static int on_held(void *data, uint32_t events)
 	return 0;
 }
 
-static bool hold(struct client *c, const struct record *rec, int fd)
+static bool hold(struct peer_socket *c, const struct record *rec, int fd)
 {
 	if (fd >= 0 || c->n_held == HELD_MAX || c->first ||
 	    (rec->kind != RECORD_STARTED && rec->kind != RECORD_STAGE))
@@ -226,7 +226,7 @@ static bool hold(struct client *c, const struct record *rec, int fd)
 }
 
 /* The end of a run whose beginning is held. */
-static int send_whole(struct client *c, const struct record *rec, int fd)
+static int send_whole(struct peer_socket *c, const struct record *rec, int fd)
 {
 	struct record whole = *rec;
 
@@ -237,9 +237,9 @@ static int send_whole(struct client *c, const struct record *rec, int fd)
 	return pass_on(c, &whole, fd);
 }
 
-int front_send(struct front *front, const struct record *rec, int fd)
+int peer_send(struct peer *front, const struct record *rec, int fd)
 {
-	struct client *c;
+	struct peer_socket *c;
 
 	if (!front)
 		return -EPIPE;
@@ -254,10 +254,10 @@ int front_send(struct front *front, const struct record *rec, int fd)
 	return pass_on(c, rec, fd);
 }
 
-const struct bell *front_bell(struct front *front, uint32_t number, int cpu)
+const struct bell *peer_bell(struct peer *front, uint32_t number, int cpu)
 {
 	static const struct bell none;
-	struct front_bell *b = number < BELLS_MAX ? &front->bells[number] : NULL;
+	struct peer_bell *b = number < BELLS_MAX ? &front->bells[number] : NULL;
 	const struct record rec = { .kind = RECORD_BELL, .bell = number };
 
 	if (!b)
@@ -269,19 +269,19 @@ const struct bell *front_bell(struct front *front, uint32_t number, int cpu)
 		if (b->bell.fd >= front->broker->files_max)
 			bell_done(&b->bell);
 		if (b->bell.serial != 0)
-			(void)front_send(front, &rec, b->bell.fd);
+			(void)peer_send(front, &rec, b->bell.fd);
 	}
 	b->asked = true;
 	b->bell.cpu = cpu;
 	return &b->bell;
 }
 
-bool front_is_behind(struct front *front)
+bool peer_is_behind(struct peer *front)
 {
 	return front && client_of(front)->n_pending > PENDING_BEHIND;
 }
 
-static void flush(struct client *c)
+static void flush(struct peer_socket *c)
 {
 	while (c->first) {
 		int r = send_now(c, &c->first->rec, c->first->fd);
@@ -301,7 +301,7 @@ static void flush(struct client *c)
 
 static int on_events(void *data, uint32_t events)
 {
-	struct client *c = data;
+	struct peer_socket *c = data;
 
 	if (events & EPOLLOUT && c->first)
 		flush(c);
@@ -309,9 +309,9 @@ static int on_events(void *data, uint32_t events)
 	return events & ~EPOLLOUT ? c->handler.fn(c->handler.data, events) : 0;
 }
 
-int front_watch(struct front *front, struct handler handler)
+int peer_watch(struct peer *front, struct handler handler)
 {
-	struct client *c = client_of(front);
+	struct peer_socket *c = client_of(front);
 
 	c->handler = handler;
 	return loop_add_fd(front->broker->loop, front->fd, EPOLLIN,

@@ -15,8 +15,8 @@
 #include "broker/task.h"
 
 /* Takes fd. `several`: there are other fronts, so never wait for this one. */
-int front_new(struct broker *b, int fd, bool several, struct front **ret) _must_check_;
+int peer_new(struct broker *b, int fd, bool several, struct peer **ret) _must_check_;
 /* Its records go to handler, with the front as data of the caller's choosing. */
-int front_watch(struct front *front, struct handler handler) _must_check_;
+int peer_watch(struct peer *front, struct handler handler) _must_check_;
 /* Closes its socket, ends its runs. Returns NULL. */
-struct front *front_free(struct front *front);
+struct peer *peer_free(struct peer *front);

@@ -9,13 +9,13 @@
 
 static int send_file(void *data, const struct collect_file *file)
 {
-	struct run *run = data;
+	struct task *run = data;
 	struct record rec = { .kind = RECORD_FILE, .job = run->job };
 
 	memcpy(rec.file.path, file->path, strlen(file->path) + 1);
 	rec.file.size = file->size;
 	rec.file.mode = file->mode;
-	return front_send(run->front, &rec, file->fd);
+	return peer_send(run->front, &rec, file->fd);
 }
 
 static int pass_over(void *data, const struct collect_file *file)
@@ -36,7 +36,7 @@ static void look_at(int dir_fd, struct collect_report *ret)
 		ret->largest_file_bytes = MAX(ret->largest_file_bytes, seen.largest_file_bytes);
 }
 
-void run_collect(struct run *run, struct collect_report *ret)
+void task_collect(struct task *run, struct collect_report *ret)
 {
 	const struct op *op = plan_find(&run->plan.view, OP_COLLECT, -1);
 

@@ -39,7 +39,7 @@ enum { TRIES_MAX = 2, LIST_BYTES_MAX = 1 << 20 };
 struct committer {
 	struct committer *next;
 	struct broker *broker;
-	struct run *run; /* NULL: it has its answer */
+	struct task *run; /* NULL: it has its answer */
 	pid_t pid;
 	int socket_fd, list_fd;
 	unsigned tries;
@@ -47,12 +47,12 @@ struct committer {
 	struct source *source;
 };
 
-static const struct op *commit_op(const struct run *run)
+static const struct op *commit_op(const struct task *run)
 {
 	return plan_find(&run->plan.view, OP_COMMIT, -1);
 }
 
-static bool is_wanted(const struct run *run)
+static bool is_wanted(const struct task *run)
 {
 	switch (commit_op(run)->value) {
 	case COMMIT_NEVER:
@@ -100,7 +100,7 @@ static void list_instead(const struct commit *c, struct commit_outcome *outcome)
 
 static int apply(const struct committer *k, struct commit *c, struct commit_outcome *outcome)
 {
-	const struct run *run = k->run;
+	const struct task *run = k->run;
 	const struct workspace_place *places = run->broker->host.workspaces;
 	const struct op *op = plan_find(&run->plan.view, OP_WORKSPACE, -1);
 	const char *name = op_a(&run->plan.view, op);
@@ -197,7 +197,7 @@ static enum commit_result result_of(const struct committer *k, const struct comm
 
 static int settle(struct committer *k, const struct commit_outcome *o)
 {
-	struct run *run = TAKE_PTR(k->run);
+	struct task *run = TAKE_PTR(k->run);
 	const struct op *op = plan_find(&run->plan.view, OP_WORKSPACE, -1);
 	const struct workspace_place *place = workspace_find(run->broker->host.workspaces,
 							     op_a(&run->plan.view, op));
@@ -213,7 +213,7 @@ static int settle(struct committer *k, const struct commit_outcome *o)
 	if (fcntl(k->list_fd, F_ADD_SEALS,
 		  F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
 		run->changes_fd = TAKE_FD(k->list_fd);
-	return run_finish(run);
+	return task_finish(run);
 }
 
 static int committer_start(struct committer *k);
@@ -269,7 +269,7 @@ static int committer_start(struct committer *k)
 			   (struct handler){ on_outcome, k }, &k->source);
 }
 
-static int committer_new(struct run *run, enum commit_mode mode)
+static int committer_new(struct task *run, enum commit_mode mode)
 {
 	struct committer *k = calloc(1, sizeof(*k));
 	int r;
@@ -291,7 +291,7 @@ static int committer_new(struct run *run, enum commit_mode mode)
 	return r;
 }
 
-bool run_commit_begin(struct run *run)
+bool task_commit_begin(struct task *run)
 {
 	bool wanted;
 	int r;
@@ -308,7 +308,7 @@ bool run_commit_begin(struct run *run)
 	return r == 0;
 }
 
-void run_commit_report(const struct run *run, struct record_commit *ret)
+void task_commit_report(const struct task *run, struct record_commit *ret)
 {
 	*ret = run->commit;
 	/* Told before its death, because it has written nothing: what it writes until then is not applied. */

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-void run_explain_crowd(struct error *err)
+void task_explain_crowd(struct error *err)
 {
 	struct rlimit files = { 0 };
 
@@ -19,14 +19,14 @@ void run_explain_crowd(struct error *err)
 		(unsigned long long)files.rlim_cur);
 }
 
-void run_explain_begun(struct run *run)
+void task_explain_begun(struct task *run)
 {
 	if (run->failure.code == ERROR_INTERNAL && run->failure.errnum == EAGAIN &&
-	    run_ticket_is_taken(run))
+	    task_ticket_is_taken(run))
 		run->failure.errnum = EMFILE;
 }
 
-void run_explain_failure(const struct run *run, const struct report *rep, struct error *err)
+void task_explain_failure(const struct task *run, const struct report *rep, struct error *err)
 {
 	const struct plan_view *v = &run->plan.view;
 	const struct op *op = rep->step[0] || rep->stage >= v->n_ops ? NULL : &v->ops[rep->stage];
@@ -52,14 +52,14 @@ void run_explain_failure(const struct run *run, const struct report *rep, struct
 				op ? op_table[op->kind].name : rep->step, strerror(rep->errnum));
 }
 
-void run_explain_death(struct run *run, int wait_status)
+void task_explain_death(struct task *run, int wait_status)
 {
 	sandbox_usage(run->sandbox, &run->total);
 	usage_subtract(&run->total, &run->ahead);
-	if (run->state == RUN_PREPARING && run->total.oom_kills > 0)
+	if (run->state == TASK_PREPARING && run->total.oom_kills > 0)
 		(void)error_set(&run->failure, ERROR_INPUT, ENOMEM,
 				"the given files do not fit the memory limit; raise --memory");
-	else if (run->state == RUN_PREPARING)
+	else if (run->state == TASK_PREPARING)
 		(void)error_set(&run->failure, ERROR_INTERNAL, ECHILD,
 				"the sandbox died while it was prepared; see: atoll doctor");
 	else if (!WIFSIGNALED(wait_status) || WTERMSIG(wait_status) != SIGKILL)

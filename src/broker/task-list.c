@@ -5,15 +5,15 @@
  */
 #include "broker/task.h"
 
-static struct run **slot_of(const struct front *front, uint32_t job)
+static struct task **slot_of(const struct peer *front, uint32_t job)
 {
 	/* Fibonacci hashing: neighbours end up far from each other. */
 	uint64_t key = ((uint64_t)(uintptr_t)front + job) * 0x9e3779b97f4a7c15;
 
-	return &front->broker->slots[key >> (64 - RUN_SLOT_BITS)];
+	return &front->broker->slots[key >> (64 - TASK_SLOT_BITS)];
 }
 
-static void add(struct run **head, struct run *run, enum run_list list)
+static void add(struct task **head, struct task *run, enum task_list list)
 {
 	run->next[list] = *head;
 	run->at[list] = head;
@@ -22,38 +22,38 @@ static void add(struct run **head, struct run *run, enum run_list list)
 	*head = run;
 }
 
-static void drop(struct run *run, enum run_list list)
+static void drop(struct task *run, enum task_list list)
 {
 	*run->at[list] = run->next[list];
 	if (run->next[list])
 		run->next[list]->at[list] = run->at[list];
 }
 
-void run_enlist(struct run *run)
+void task_enlist(struct task *run)
 {
-	add(&run->broker->runs, run, RUN_OF_BROKER);
-	add(&run->front->runs, run, RUN_OF_FRONT);
-	add(slot_of(run->front, run->job), run, RUN_OF_SLOT);
+	add(&run->broker->runs, run, TASK_OF_BROKER);
+	add(&run->front->runs, run, TASK_OF_FRONT);
+	add(slot_of(run->front, run->job), run, TASK_OF_SLOT);
 }
 
-void run_orphan(struct run *run)
+void task_orphan(struct task *run)
 {
-	drop(run, RUN_OF_FRONT);
-	drop(run, RUN_OF_SLOT);
+	drop(run, TASK_OF_FRONT);
+	drop(run, TASK_OF_SLOT);
 	run->front = NULL;
 }
 
-void run_delist(struct run *run)
+void task_delist(struct task *run)
 {
 	if (run->front)
-		run_orphan(run);
-	drop(run, RUN_OF_BROKER);
+		task_orphan(run);
+	drop(run, TASK_OF_BROKER);
 }
 
-struct run *run_find(const struct front *front, uint32_t job)
+struct task *task_find(const struct peer *front, uint32_t job)
 {
-	for (struct run *run = *slot_of(front, job); run; run = run->next[RUN_OF_SLOT])
-		if (run->front == front && run->job == job && run->state != RUN_REMOVING)
+	for (struct task *run = *slot_of(front, job); run; run = run->next[TASK_OF_SLOT])
+		if (run->front == front && run->job == job && run->state != TASK_REMOVING)
 			return run;
 	return NULL;
 }

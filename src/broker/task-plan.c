@@ -27,7 +27,7 @@ static int make_room(struct plan_map *plan, size_t size)
 }
 
 /* A small one is read, which takes less than mapping it. */
-static int load_plan(struct run *run, size_t size)
+static int load_plan(struct task *run, size_t size)
 {
 	struct plan_map *plan = &run->plan;
 	void *base;
@@ -47,7 +47,7 @@ static int load_plan(struct run *run, size_t size)
 	return 0;
 }
 
-static int open_plan(struct run *run, struct error *err)
+static int open_plan(struct task *run, struct error *err)
 {
 	const int needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 	int seals = fcntl(run->plan_fd, F_GET_SEALS), r;
@@ -64,7 +64,7 @@ static int open_plan(struct run *run, struct error *err)
 	return 0;
 }
 
-void run_drop_plan(struct run *run)
+void task_drop_plan(struct task *run)
 {
 	/* It is the tenant's: nothing of it stays behind in our memory. */
 	if (run->plan.copied) {
@@ -74,7 +74,7 @@ void run_drop_plan(struct run *run)
 		(void)munmap(run->plan.base, run->plan.size);
 }
 
-int run_seal_plan(struct run *run, struct error *err)
+int task_seal_plan(struct task *run, struct error *err)
 {
 	if (run->plan_fd < 0)
 		run->plan_fd = fd_sealed_memfd("atoll-plan", run->plan.base, run->plan.size);
@@ -84,7 +84,7 @@ int run_seal_plan(struct run *run, struct error *err)
 	return 0;
 }
 
-int run_take_plan(struct run *run, struct span bytes, struct error *err)
+int task_take_plan(struct task *run, struct span bytes, struct error *err)
 {
 	int r = 0;
 

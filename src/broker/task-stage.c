@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "sys/layer.h"
 
-static void tell_started(struct run *run)
+static void tell_started(struct task *run)
 {
 	const struct sandbox_host *host = &run->broker->host;
 	const struct op *filter = plan_find(&run->plan.view, OP_SECCOMP, -1);
@@ -26,10 +26,10 @@ static void tell_started(struct run *run)
 	};
 	filter_label(profile, &host->filters[profile], rec.started.seccomp,
 		     sizeof(rec.started.seccomp));
-	(void)run_send(run, &rec, run->sandbox->terminal_fd);
+	(void)task_send(run, &rec, run->sandbox->terminal_fd);
 }
 
-void run_end_stage(struct run *run, const struct report *rep)
+void task_end_stage(struct task *run, const struct report *rep)
 {
 	struct record rec = { .kind = RECORD_STAGE };
 	struct record_stage *s = &rec.stage;
@@ -39,7 +39,7 @@ void run_end_stage(struct run *run, const struct report *rep)
 		run->stage_start_ns = rep->at_ns;
 	tell_started(run);
 	run->stage_running = false;
-	run_watch_ended(run);
+	task_watch_ended(run);
 	sandbox_usage(run->sandbox, &run->total);
 	run->sandbox->lone = run->total.pids_peak == 1;
 	usage_subtract(&run->total, &run->ahead);
@@ -59,7 +59,7 @@ void run_end_stage(struct run *run, const struct report *rep)
 	s->last = s->exec_errno || s->wait_status != 0 || run->killed_for >= 0 ||
 		  run->stage + 1 >= run->n_stages;
 	if (!s->last) {
-		(void)run_send(run, &rec, -EBADF);
+		(void)task_send(run, &rec, -EBADF);
 		return;
 	}
 	/* The end follows at once: one wake-up of the front for both. */
@@ -67,13 +67,13 @@ void run_end_stage(struct run *run, const struct report *rep)
 }
 
 /* The program is on its way: init has been told, and waits for no further answer. */
-void run_begin_stage(struct run *run)
+void task_begin_stage(struct task *run)
 {
 	if (!run->stage_start_ns)
 		run->stage_start_ns = clock_now_ns();
-	run_watch_started(run);
+	task_watch_started(run);
 	tell_started(run);
 	/* Another sandbox would have needed them until now. A program that was there already says when it has got them. */
 	if (!run->warm && run->stage + 1 >= run->n_stages)
-		run_close_stdio(run);
+		task_close_stdio(run);
 }

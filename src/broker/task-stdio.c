@@ -13,7 +13,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-void run_close_stdio(struct run *run)
+void task_close_stdio(struct task *run)
 {
 	for (int i = 0; i < 3; i++)
 		run->stdio[i] = fd_close(run->stdio[i]);
@@ -21,7 +21,7 @@ void run_close_stdio(struct run *run)
 	run->ticket_fd = fd_close(run->ticket_fd);
 }
 
-int run_stage_stdio(struct run *run, int ret[3], int *ret_own)
+int task_stage_stdio(struct task *run, int ret[3], int *ret_own)
 {
 	const struct op *op = plan_find(&run->plan.view, OP_STDIN, (int)run->stage);
 	int fd = -EBADF;

@@ -36,7 +36,7 @@ void usage_complete(struct usage *usage, const struct report *rep)
 	}
 }
 
-void run_send_usage(struct run *run)
+void task_send_usage(struct task *run)
 {
 	struct record rec = { .kind = RECORD_USAGE, .job = run->job };
 
@@ -48,5 +48,5 @@ void run_send_usage(struct run *run)
 		rec.usage.system_us = 0;
 	}
 	usage_subtract(&rec.usage, &run->ahead);
-	(void)front_send(run->front, &rec, -EBADF);
+	(void)peer_send(run->front, &rec, -EBADF);
 }

@@ -38,7 +38,7 @@ static_assert((int)RECORD_PLAN_MAX <= (int)LAUNCH_PLAN_MAX, "a plan that has no 
 #define WORK_PREFIX "/sandbox/"
 
 /* Whether the one file still is as it was put there; only names directly in the work directory are looked at. */
-static bool is_untouched(const struct run *run, const char *path)
+static bool is_untouched(const struct task *run, const char *path)
 {
 	struct stat st;
 
@@ -54,7 +54,7 @@ static bool is_untouched(const struct run *run, const char *path)
  * Whether nothing but the program's own text is in the scratch file system, by its own count, and that is untouched. Other
  * files may have been written to through a mapping, which shows nowhere: those are looked at when everybody is dead.
  */
-static bool scratch_is_untouched(const struct run *run)
+static bool scratch_is_untouched(const struct task *run)
 {
 	const struct plan_view *v = &run->plan.view;
 	int64_t bytes = 0, files = 0;
@@ -76,18 +76,18 @@ static bool scratch_is_untouched(const struct run *run)
 	       run->ahead.disk_free_files - run->total.disk_free_files == files;
 }
 
-static bool was_alone(const struct run *run)
+static bool was_alone(const struct task *run)
 {
 	return run->ahead.pids_peak > 0 && run->total.pids_peak == run->ahead.pids_peak;
 }
 
 /* What it writes from now on, to its workspace, too, goes with the scratch file system. */
-static bool leaves_nothing(const struct run *run)
+static bool leaves_nothing(const struct task *run)
 {
 	return was_alone(run) && scratch_is_untouched(run);
 }
 
-static void last_word(struct run *run, int code)
+static void last_word(struct task *run, int code)
 {
 	const struct report rep = { .kind = REPORT_EXITED,
 				    .wait_status = code << 8,
@@ -100,20 +100,20 @@ static void last_word(struct run *run, int code)
 	/* It has ended in another way since then, and pid 1 has seen how. */
 	if (sandbox_die_behind(run->sandbox) < 0)
 		return;
-	run_end_stage(run, &rep);
-	run->state = RUN_ENDING;
+	task_end_stage(run, &rep);
+	run->state = TASK_ENDING;
 	if (leaves_nothing(run)) {
-		run_conclude(run, true);
-		run->state = RUN_REMOVING;
-		run_look_later(run);
+		task_conclude(run, true);
+		run->state = TASK_REMOVING;
+		task_look_later(run);
 		return;
 	}
 	/* The end of all of them is waited for. A program that was alone has got its signal. */
 	sandbox_die_at_once(run->sandbox);
 	if (was_alone(run))
-		run_kill_soon(run);
+		task_kill_soon(run);
 	else
-		run_kill(run, CAUSE_INTERNAL);
+		task_kill(run, CAUSE_INTERNAL);
 }
 
 /* 0 to 255 in decimal, or negative. */
@@ -132,19 +132,19 @@ static int parse_code(const char *word, ssize_t n)
 }
 
 /* It stays the front's to take while it is there. */
-bool run_ticket_is_taken(const struct run *run)
+bool task_ticket_is_taken(const struct task *run)
 {
 	struct pollfd ticket = { .fd = run->ticket_fd, .events = POLLIN };
 
 	return run->ticket_fd >= 0 && poll(&ticket, 1, 0) == 0;
 }
 
-bool run_has_launched(struct run *run)
+bool task_has_launched(struct task *run)
 {
-	if (!run->launched && run->warm && run_ticket_is_taken(run)) {
+	if (!run->launched && run->warm && task_ticket_is_taken(run)) {
 		run->launched = true;
 		/* It has got them: the front sees their end when the program's own are closed. */
-		run_close_stdio(run);
+		task_close_stdio(run);
 		for (int signo = 1; run->signals; signo++, run->signals >>= 1)
 			if (run->signals & 1)
 				(void)!sandbox_signal(run->sandbox, signo);
@@ -153,23 +153,23 @@ bool run_has_launched(struct run *run)
 }
 
 /* The program that waits there for an answer to its last word goes on, and ends by itself. */
-static void stop_listening(struct run *run)
+static void stop_listening(struct task *run)
 {
 	(void)shutdown(run->sandbox->program_fd, SHUT_RDWR);
 	run->program = source_free(run->program);
 }
 
-static void take_failure(struct run *run, struct report *report)
+static void take_failure(struct task *run, struct report *report)
 {
 	struct error err = { 0 };
 
 	report->step[0] = '\0';
-	run_explain_failure(run, report, &err);
-	run_fail(run, &err);
+	task_explain_failure(run, report, &err);
+	task_fail(run, &err);
 }
 
 /* One message, if there is one: true. */
-static bool hear(struct run *run)
+static bool hear(struct task *run)
 {
 	union {
 		char word[PROGRAM_WORD_MAX];
@@ -186,10 +186,10 @@ static bool hear(struct run *run)
 		return true;
 	}
 	code = pid == run->sandbox->program_pid ? parse_code(said.word, n) : -EPERM;
-	if (!run_has_launched(run) && code != -EPERM && n == (ssize_t)sizeof(said.report) &&
+	if (!task_has_launched(run) && code != -EPERM && n == (ssize_t)sizeof(said.report) &&
 	    said.report.kind == REPORT_FAILED && said.report.errnum > 0) {
 		take_failure(run, &said.report);
-	} else if (code >= 0 && run->launched && run->state == RUN_RUNNING && run->stage_running) {
+	} else if (code >= 0 && run->launched && run->state == TASK_RUNNING && run->stage_running) {
 		last_word(run, code);
 		run->program = source_free(run->program);
 	} else if (++run->unheeded == UNHEEDED_MAX) {
@@ -205,13 +205,13 @@ static int on_program(void *data, uint32_t events)
 	return 0;
 }
 
-void run_listen(struct run *run)
+void task_listen(struct task *run)
 {
 	while (run->program && hear(run))
 		;
 }
 
-static int launch(struct run *run)
+static int launch(struct task *run)
 {
 	struct launch_record rec = { .kind = PROGRAM_LAUNCH, .files_ns = clock_realtime_ns() };
 	size_t n_fds = LAUNCH_FDS_MAX;
@@ -224,7 +224,7 @@ static int launch(struct run *run)
 	run->files_ns = run->space_ns = rec.files_ns;
 	if (run->limits[STAGE_CPU_MS])
 		rec.cpu_seconds = (uint64_t)(run->limits[STAGE_CPU_MS] + 1999) / 1000;
-	r = run_stage_stdio(run, fds, &own);
+	r = task_stage_stdio(run, fds, &own);
 	if (r < 0)
 		return r;
 	sandbox_give_stdio(run->sandbox, fds);
@@ -241,11 +241,11 @@ static int launch(struct run *run)
 	return r;
 }
 
-static int begin_warm(struct run *run, const struct cell_content *content, struct error *err)
+static int begin_warm(struct task *run, const struct cell_content *content, struct error *err)
 {
 	int r = 0;
 
-	run->state = RUN_RUNNING;
+	run->state = TASK_RUNNING;
 	run->warm = true;
 	run->prepared = content->prepared;
 	plan_stage_limits(&run->plan.view, 0, run->limits);
@@ -254,22 +254,22 @@ static int begin_warm(struct run *run, const struct cell_content *content, struc
 	if (r < 0)
 		return r;
 	source_set_handler(run->program, (struct handler){ on_program, run });
-	r = run_watch_sandbox(run);
+	r = task_watch_sandbox(run);
 	if (r == 0 && !run->doomed)
 		r = launch(run);
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the run cannot be started: %s",
 				 strerror(-r));
 	run->stage_running = true;
-	run_begin_stage(run);
-	run_look_later(run);
+	task_begin_stage(run);
+	task_look_later(run);
 	/* Most programs are over at once. */
 	if (content->expected)
 		loop_stay_awake(run->broker->loop, AWAKE_NS);
 	return 0;
 }
 
-static void use_cell(struct run *run, struct cell *cell)
+static void use_cell(struct task *run, struct cell *cell)
 {
 	bool warm = cell->shape->kind != WARM_NONE;
 	struct cell_content content;
@@ -281,16 +281,16 @@ static void use_cell(struct run *run, struct cell *cell)
 	run->program = content.program;
 	run->death = content.death;
 	run->ahead = content.base;
-	if ((warm ? begin_warm(run, &content, &err) : run_go_on(run, &err)) < 0)
-		run_refuse(run, &err);
+	if ((warm ? begin_warm(run, &content, &err) : task_go_on(run, &err)) < 0)
+		task_refuse(run, &err);
 	else if (run->doomed)
-		run_kill(run, run->killed_for);
+		task_kill(run, run->killed_for);
 }
 
 /* The cell is READY, or will never be: then the run makes a sandbox of its own. */
 static void on_cell(void *data, struct cell *cell)
 {
-	struct run *run = data;
+	struct task *run = data;
 	struct error err = { 0 };
 
 	run->cell = NULL;
@@ -299,35 +299,35 @@ static void on_cell(void *data, struct cell *cell)
 		return;
 	}
 	pool_discard(run->broker->pool, cell);
-	if (run_begin(run, &err) < 0)
-		run_refuse(run, &err);
+	if (task_begin(run, &err) < 0)
+		task_refuse(run, &err);
 	else if (run->doomed)
-		run_kill(run, run->killed_for);
+		task_kill(run, run->killed_for);
 }
 
-bool run_never_began(struct run *run)
+bool task_never_began(struct task *run)
 {
-	return run->warm && !run_has_launched(run) && !run->doomed &&
+	return run->warm && !task_has_launched(run) && !run->doomed &&
 	       run->failure.code == ERROR_NONE;
 }
 
-void run_begin_again(struct run *run)
+void task_begin_again(struct task *run)
 {
 	struct error err = { 0 };
 
 	if (run->broker->pool)
-		pool_bury(run->broker->pool, TAKE_PTR(run->sandbox));
+		pool_reap(run->broker->pool, TAKE_PTR(run->sandbox));
 	else
 		sandbox_destroy(TAKE_PTR(run->sandbox));
-	run_unwatch(run);
+	task_unwatch(run);
 	run->warm = run->stage_running = false;
 	run->stage_start_ns = 0;
 	run->ahead = (struct usage){ 0 };
-	if (run_begin(run, &err) < 0)
-		run_refuse(run, &err);
+	if (task_begin(run, &err) < 0)
+		task_refuse(run, &err);
 }
 
-bool run_take_cell(struct run *run)
+bool task_take_cell(struct task *run)
 {
 	struct cell *cell;
 
@@ -335,14 +335,14 @@ bool run_take_cell(struct run *run)
 	if (run->tty || (run->n_stages != 1 && plan_warm_kind(&run->plan.view) != WARM_NONE))
 		return false;
 	cell = pool_claim(run->broker->pool, &run->plan.view,
-			  front_bell(run->front, run->bell, run->cpu));
+			  peer_bell(run->front, run->bell, run->cpu));
 	if (!cell)
 		return false;
 	if (cell->state == CELL_READY) {
 		use_cell(run, cell);
 		return true;
 	}
-	run->state = RUN_WAITING;
+	run->state = TASK_WAITING;
 	run->cell = cell;
 	cell->waiter = (struct cell_watcher){ on_cell, run };
 	return true;

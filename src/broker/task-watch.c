@@ -28,7 +28,7 @@ static int64_t cpu_us(const struct usage *usage)
 }
 
 /* Milliseconds until the next look, or 0: it was reached. */
-static int64_t cpu_wait_ms(struct run *run)
+static int64_t cpu_wait_ms(struct task *run)
 {
 	int64_t base_us = cpu_us(&run->base) + cpu_us(&run->ahead);
 	int64_t used_us = sandbox_cpu_us(run->sandbox), left_ms;
@@ -43,7 +43,7 @@ static int64_t cpu_wait_ms(struct run *run)
 
 static int on_watch(void *data, uint32_t events)
 {
-	struct run *run = data;
+	struct task *run = data;
 	int64_t wait_ms = INT32_MAX;
 
 	(void)events;
@@ -55,7 +55,7 @@ static int on_watch(void *data, uint32_t events)
 	if (run->limits[STAGE_CPU_MS]) {
 		wait_ms = cpu_wait_ms(run);
 		if (wait_ms == 0) {
-			run_kill(run, CAUSE_CPU_TIME);
+			task_kill(run, CAUSE_CPU_TIME);
 			return 0;
 		}
 	}
@@ -68,7 +68,7 @@ static int on_watch(void *data, uint32_t events)
 
 		run->memory_peak_bytes = MAX(run->memory_peak_bytes, bytes);
 		if (bytes > run->limits[STAGE_MEMORY_BYTES]) {
-			run_kill(run, CAUSE_MEMORY);
+			task_kill(run, CAUSE_MEMORY);
 			return 0;
 		}
 		wait_ms = MIN(wait_ms, MEMORY_MS);
@@ -80,22 +80,22 @@ static int on_watch(void *data, uint32_t events)
 
 static int on_wall(void *data, uint32_t events)
 {
-	struct run *run = data;
+	struct task *run = data;
 	struct error err = { 0 };
 
 	(void)events;
 	if (run->stage_start_ns) {
-		run_kill(run, CAUSE_TIMEOUT);
+		task_kill(run, CAUSE_TIMEOUT);
 		return 0;
 	}
 	(void)error_set(&err, ERROR_INTERNAL, ETIMEDOUT,
 			"the sandbox was not ready within %d seconds; see: atoll doctor",
 			START_MS_MAX / 1000);
-	run_fail(run, &err);
+	task_fail(run, &err);
 	return 0;
 }
 
-int run_watch(struct run *run)
+int task_watch(struct task *run)
 {
 	struct loop *loop = run->broker->loop;
 	int r = loop_add_timer(loop, in_ms(START_MS_MAX), (struct handler){ on_wall, run },
@@ -107,7 +107,7 @@ int run_watch(struct run *run)
 	return r;
 }
 
-void run_watch_started(struct run *run)
+void task_watch_started(struct task *run)
 {
 	int64_t wall_ms = run->limits[STAGE_WALL_MS];
 
@@ -117,22 +117,22 @@ void run_watch_started(struct run *run)
 	(void)on_watch(run, 0);
 }
 
-void run_watch_starting(struct run *run)
+void task_watch_starting(struct task *run)
 {
 	source_set_time(run->wall_timer, in_ms(START_MS_MAX));
 }
 
-void run_watch_ended(struct run *run)
+void task_watch_ended(struct task *run)
 {
 	source_set_time(run->wall_timer, INT64_MAX);
 	source_set_time(run->watch_timer, run->doomed ? in_ms(KILL_AGAIN_MS) : INT64_MAX);
 }
 
-void run_kill(struct run *run, int cause)
+void task_kill(struct task *run, int cause)
 {
-	if (run->state == RUN_REMOVING)
+	if (run->state == TASK_REMOVING)
 		return;
-	if (run->killed_for < 0 && run->state < RUN_ENDING && cause != CAUSE_INTERNAL)
+	if (run->killed_for < 0 && run->state < TASK_ENDING && cause != CAUSE_INTERNAL)
 		run->killed_for = cause;
 	run->doomed = true;
 	/* Still waiting for one: what comes is ended at once. */
@@ -145,15 +145,15 @@ void run_kill(struct run *run, int cause)
 		source_set_time(run->watch_timer, in_ms(KILL_AGAIN_MS));
 }
 
-void run_kill_soon(struct run *run)
+void task_kill_soon(struct task *run)
 {
 	run->doomed = true;
 	source_set_time(run->watch_timer, in_ms(KILL_AGAIN_MS));
 }
 
-void run_fail(struct run *run, const struct error *err)
+void task_fail(struct task *run, const struct error *err)
 {
 	if (run->failure.code == ERROR_NONE)
 		run->failure = *err;
-	run_kill(run, CAUSE_INTERNAL);
+	task_kill(run, CAUSE_INTERNAL);
 }

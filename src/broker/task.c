@@ -16,13 +16,13 @@
 
 enum { REMOVE_RETRY_MS = 2, REMOVE_TRIES_MAX = 2500, LOOK_MS = 5, DEATHS_MAX = 3 };
 
-int run_send(struct run *run, struct record *rec, int fd)
+int task_send(struct task *run, struct record *rec, int fd)
 {
 	rec->job = run->job;
-	return front_send(run->front, rec, fd);
+	return peer_send(run->front, rec, fd);
 }
 
-void run_unwatch(struct run *run)
+void task_unwatch(struct task *run)
 {
 	run->control = source_free(run->control);
 	run->program = source_free(run->program);
@@ -32,29 +32,29 @@ void run_unwatch(struct run *run)
 	run->remove_timer = source_free(run->remove_timer);
 }
 
-static void run_free(struct run *run)
+static void task_free(struct task *run)
 {
 	struct broker *b = run->broker;
 
-	run_delist(run);
-	run_unwatch(run);
-	run_close_stdio(run);
+	task_delist(run);
+	task_unwatch(run);
+	task_close_stdio(run);
 	sandbox_free(run->sandbox);
-	run_drop_plan(run);
+	task_drop_plan(run);
 	(void)fd_close(run->changes_fd);
 	free(run);
 	broker_may_end(b);
 }
 
-static void send_last_stage(struct run *run)
+static void send_last_stage(struct task *run)
 {
 	if (run->last_stage.kind)
-		(void)run_send(run, &run->last_stage, -EBADF);
+		(void)task_send(run, &run->last_stage, -EBADF);
 	run->last_stage.kind = 0;
 }
 
 /* Everything is dead and counted: the front hears of it. What is left to tear down waits for nobody. */
-void run_conclude(struct run *run, bool settled)
+void task_conclude(struct task *run, bool settled)
 {
 	struct record end = { .kind = RECORD_DONE };
 	struct collect_report report = { 0 };
@@ -62,14 +62,14 @@ void run_conclude(struct run *run, bool settled)
 	if (run->failure.code != ERROR_NONE) {
 		end.kind = RECORD_FAILED;
 		end.failed = run->failure;
-		(void)run_send(run, &end, -EBADF);
+		(void)task_send(run, &end, -EBADF);
 		return;
 	}
 	/* Files come behind the stage that wrote them; without any, one record says it all. */
 	if (!settled)
 		send_last_stage(run);
 	if (run->sandbox->work_fd >= 0 && !settled)
-		run_collect(run, &report);
+		task_collect(run, &report);
 	end.done = (struct record_done){
 		.stages_run = run->stage + 1,
 		.files_truncated = report.truncated,
@@ -78,16 +78,16 @@ void run_conclude(struct run *run, bool settled)
 		.settled = settled,
 		.usage = run->total,
 	};
-	run_commit_report(run, &end.done.commit);
+	task_commit_report(run, &end.done.commit);
 	end.done.usage.memory_peak_bytes = run->memory_peak_bytes;
 	if (run->last_stage.kind) {
 		end.done.has_stage = true;
 		end.done.stage = run->last_stage.stage;
 	}
-	(void)run_send(run, &end, run->changes_fd);
+	(void)task_send(run, &end, run->changes_fd);
 }
 
-void run_look_later(struct run *run)
+void task_look_later(struct task *run)
 {
 	source_set_time(run->remove_timer, clock_now_ns() + LOOK_MS * NS_PER_MS);
 }
@@ -95,17 +95,17 @@ void run_look_later(struct run *run)
 /* While it runs: whether its streams can be let go of. Then: whether what it leaves can. */
 static int on_remove(void *data, uint32_t events)
 {
-	struct run *run = data;
+	struct task *run = data;
 	int r;
 
 	(void)events;
-	if (run->state == RUN_COLLECTING)
-		return run_finish(run);
-	if (run->state == RUN_COMMITTING)
+	if (run->state == TASK_COLLECTING)
+		return task_finish(run);
+	if (run->state == TASK_COMMITTING)
 		return 0;
-	if (run->state != RUN_REMOVING) {
-		if (!run_has_launched(run))
-			run_look_later(run);
+	if (run->state != TASK_REMOVING) {
+		if (!task_has_launched(run))
+			task_look_later(run);
 		return 0;
 	}
 	/* Dead in all but name: kept from dying by what runs, or else by its quota. */
@@ -119,12 +119,12 @@ static int on_remove(void *data, uint32_t events)
 		source_set_time(run->remove_timer, clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS);
 		return 0;
 	}
-	run_free(run);
+	task_free(run);
 	return 0;
 }
 
 /* A group counts as busy until its last process has left the processor; a broker that stays need not hurry. */
-static int remove_soon(struct run *run)
+static int remove_soon(struct task *run)
 {
 	if (!run->broker->pool || run->broker->closing)
 		return on_remove(run, 0);
@@ -132,37 +132,37 @@ static int remove_soon(struct run *run)
 	return 0;
 }
 
-static int finish(struct run *run)
+static int finish(struct task *run)
 {
-	if (run->state != RUN_COLLECTING && run_commit_begin(run)) {
+	if (run->state != TASK_COLLECTING && task_commit_begin(run)) {
 		/* The front hears that the program is over: what follows may take longer than it would wait for that. */
 		send_last_stage(run);
-		run->state = RUN_COMMITTING;
+		run->state = TASK_COMMITTING;
 		return 0;
 	}
-	return run_finish(run);
+	return task_finish(run);
 }
 
 /* Of many that end at once, each in its turn: else their files would be more than a front's bound. */
-int run_finish(struct run *run)
+int task_finish(struct task *run)
 {
-	if (front_is_behind(run->front)) {
-		run->state = RUN_COLLECTING;
-		run_look_later(run);
+	if (peer_is_behind(run->front)) {
+		run->state = TASK_COLLECTING;
+		task_look_later(run);
 		return 0;
 	}
-	run_conclude(run, false);
-	run->state = RUN_REMOVING;
+	task_conclude(run, false);
+	run->state = TASK_REMOVING;
 	return remove_soon(run);
 }
 
-static int start_stage(struct run *run)
+static int start_stage(struct task *run)
 {
-	struct command command = { .kind = COMMAND_START,
-				   .stage = run->stage,
-				   .tty = run->tty,
-				   .last = run->stage + 1 >= run->n_stages,
-				   .ticket = run->stage == 0 };
+	struct init_command command = { .kind = COMMAND_START,
+					.stage = run->stage,
+					.tty = run->tty,
+					.last = run->stage + 1 >= run->n_stages,
+					.ticket = run->stage == 0 };
 	_cleanup_close_ int own = -EBADF;
 	int fds[4] = { [3] = run->ticket_fd }, r;
 
@@ -170,26 +170,26 @@ static int start_stage(struct run *run)
 	/* A belt for hosts whose cgroups cannot count: whole seconds, and only per process. */
 	if (run->limits[STAGE_CPU_MS])
 		command.cpu_seconds = (uint64_t)(run->limits[STAGE_CPU_MS] + 1999) / 1000;
-	r = run_stage_stdio(run, fds, &own);
+	r = task_stage_stdio(run, fds, &own);
 	if (r == 0)
 		r = sandbox_start(run->sandbox, &command, fds);
 	if (r < 0)
 		return r;
 	run->stage_running = true;
 	run->stage_start_ns = 0;
-	run_watch_starting(run);
+	task_watch_starting(run);
 	return 0;
 }
 
-static void next_stage(struct run *run, const struct report *rep)
+static void next_stage(struct task *run, const struct report *rep)
 {
 	bool failed = rep->kind == REPORT_EXEC_FAILED || rep->wait_status != 0;
 	struct error err = { 0 };
 	int r;
 
-	run_end_stage(run, rep);
+	task_end_stage(run, rep);
 	if (failed || run->killed_for >= 0 || run->stage + 1 >= run->n_stages) {
-		run->state = RUN_ENDING;
+		run->state = TASK_ENDING;
 		/* init leaves by itself after the last stage; after any other it must be told. */
 		if (run->stage + 1 < run->n_stages || rep->kind == REPORT_EXEC_FAILED)
 			sandbox_kill(run->sandbox);
@@ -205,13 +205,13 @@ static void next_stage(struct run *run, const struct report *rep)
 		(void)error_set(&err, ERROR_INTERNAL, -r, "stage %u cannot be started: %s",
 				run->stage, strerror(-r));
 	if (r < 0)
-		run_fail(run, &err);
+		task_fail(run, &err);
 	else
-		run_begin_stage(run);
+		task_begin_stage(run);
 }
 
 /* It has its size before anybody looks. */
-static void take_terminal(struct run *run, int fd)
+static void take_terminal(struct task *run, int fd)
 {
 	const struct winsize size = { .ws_row = (uint16_t)(run->terminal_size >> 16),
 				      .ws_col = (uint16_t)run->terminal_size };
@@ -220,13 +220,13 @@ static void take_terminal(struct run *run, int fd)
 	(void)ioctl(fd, TIOCSWINSZ, &size);
 }
 
-static void on_prepared(struct run *run, const struct report *rep, int fds[], size_t n_fds)
+static void on_prepared(struct task *run, const struct report *rep, int fds[], size_t n_fds)
 {
 	struct error err = { 0 };
 	size_t n_dirs;
 	int r;
 
-	run->state = RUN_RUNNING;
+	run->state = TASK_RUNNING;
 	run->prepared = *rep;
 	n_dirs = sandbox_take_dirs(run->sandbox, rep, fds, n_fds);
 	if (n_fds > n_dirs)
@@ -234,15 +234,15 @@ static void on_prepared(struct run *run, const struct report *rep, int fds[], si
 	/* Without a terminal its START is in the socket already. */
 	r = run->tty ? start_stage(run) : 0;
 	if (r == 0) {
-		run_begin_stage(run);
+		task_begin_stage(run);
 		return;
 	}
 	(void)error_set(&err, ERROR_INTERNAL, -r, "the terminal cannot be opened: %s",
 			strerror(-r));
-	run_fail(run, &err);
+	task_fail(run, &err);
 }
 
-static void take_report(struct run *run, const struct report *rep, int fds[], size_t n_fds)
+static void take_report(struct task *run, const struct report *rep, int fds[], size_t n_fds)
 {
 	struct error err = { 0 };
 
@@ -253,16 +253,16 @@ static void take_report(struct run *run, const struct report *rep, int fds[], si
 	case REPORT_EXITED:
 	case REPORT_EXEC_FAILED:
 		if (run->program)
-			run_listen(run);
+			task_listen(run);
 		/* Its death comes next, and then it is begun again. */
-		if (run_never_began(run))
+		if (task_never_began(run))
 			break;
 		if (run->stage_running)
 			next_stage(run, rep);
 		break;
 	default:
-		run_explain_failure(run, rep, &err);
-		run_fail(run, &err);
+		task_explain_failure(run, rep, &err);
+		task_fail(run, &err);
 	}
 }
 
@@ -270,7 +270,7 @@ static void take_report(struct run *run, const struct report *rep, int fds[], si
  * 1: took one; 0: the other end is closed; negative: nothing there (-EAGAIN), or a failure. Once the program runs, nobody
  * inside can write here but init.
  */
-static int read_report(struct run *run)
+static int read_report(struct task *run)
 {
 	struct report rep;
 	int fds[INIT_REPORT_FDS];
@@ -295,7 +295,7 @@ static int read_report(struct run *run)
 
 static int on_control(void *data, uint32_t events)
 {
-	struct run *run = data;
+	struct task *run = data;
 	struct error err = { 0 };
 	int r = read_report(run);
 
@@ -307,11 +307,11 @@ static int on_control(void *data, uint32_t events)
 	if (r == 0)
 		return 0;
 	if (r == -EMFILE)
-		run_explain_crowd(&err);
+		task_explain_crowd(&err);
 	else
 		(void)error_set(&err, ERROR_INTERNAL, -r,
 				"the sandbox's reports cannot be read: %s", strerror(-r));
-	run_fail(run, &err);
+	task_fail(run, &err);
 	return 0;
 }
 
@@ -319,11 +319,11 @@ static int on_control(void *data, uint32_t events)
  * Nothing had begun in it. Who was killed while the sandbox was made, and not for want of memory, was killed from outside:
  * another one does as well, unless whoever did that goes on.
  */
-static bool may_begin_again(struct run *run, int wait_status)
+static bool may_begin_again(struct task *run, int wait_status)
 {
-	if (run_never_began(run))
+	if (task_never_began(run))
 		return true;
-	if (run->state != RUN_PREPARING || run->doomed || run->failure.code != ERROR_NONE ||
+	if (run->state != TASK_PREPARING || run->doomed || run->failure.code != ERROR_NONE ||
 	    wait_status != SIGKILL)
 		return false;
 	sandbox_usage(run->sandbox, &run->total);
@@ -332,15 +332,15 @@ static bool may_begin_again(struct run *run, int wait_status)
 }
 
 /* It was not our doing, and how the program ended is not known. */
-static bool is_unexplained(const struct run *run)
+static bool is_unexplained(const struct task *run)
 {
-	return run->state != RUN_ENDING && run->failure.code == ERROR_NONE && run->killed_for < 0;
+	return run->state != TASK_ENDING && run->failure.code == ERROR_NONE && run->killed_for < 0;
 }
 
 /* pid 1 is dead, and so is everything that was below it. */
 static int on_death(void *data, uint32_t events)
 {
-	struct run *run = data;
+	struct task *run = data;
 	int wait_status, r;
 
 	(void)events;
@@ -349,22 +349,22 @@ static int on_death(void *data, uint32_t events)
 	while (r > 0);
 	/* It had got ready, and we have not heard of it: what it began is not to begin again. */
 	if (r == -EMFILE && is_unexplained(run))
-		run_explain_crowd(&run->failure);
-	run_explain_begun(run);
+		task_explain_crowd(&run->failure);
+	task_explain_begun(run);
 	run->death = source_free(run->death);
 	run->control = source_free(run->control);
 	run->program = source_free(run->program);
 	wait_status = sandbox_reap(run->sandbox);
-	if (run->state == RUN_REMOVING)
+	if (run->state == TASK_REMOVING)
 		return remove_soon(run);
 	if (may_begin_again(run, wait_status)) {
-		run_begin_again(run);
+		task_begin_again(run);
 		return 0;
 	}
-	run_close_stdio(run);
+	task_close_stdio(run);
 	if (is_unexplained(run))
-		run_explain_death(run, wait_status);
-	if (run->state != RUN_ENDING && run->failure.code == ERROR_NONE) {
+		task_explain_death(run, wait_status);
+	if (run->state != TASK_ENDING && run->failure.code == ERROR_NONE) {
 		struct report rep = { .kind = REPORT_EXITED,
 				      .wait_status = SIGKILL,
 				      .at_ns = clock_now_ns(),
@@ -373,23 +373,23 @@ static int on_death(void *data, uint32_t events)
 				      .read_bytes = -1,
 				      .write_bytes = -1 };
 
-		run_end_stage(run, &rep);
+		task_end_stage(run, &rep);
 	}
 	return finish(run);
 }
 
-void run_signal(struct run *run, int signo)
+void task_signal(struct task *run, int signo)
 {
-	if (run->state != RUN_RUNNING || !run->stage_running || signo <= 0 || signo >= NSIG)
+	if (run->state != TASK_RUNNING || !run->stage_running || signo <= 0 || signo >= NSIG)
 		return;
 	/* One that was there already gets it when it has begun: before that, what it would do is not the program's doing. */
-	if (run->warm && !run_has_launched(run))
+	if (run->warm && !task_has_launched(run))
 		run->signals |= 1ULL << (signo - 1);
 	else
 		(void)!sandbox_signal(run->sandbox, signo);
 }
 
-static int watch_control(struct run *run)
+static int watch_control(struct task *run)
 {
 	const struct handler handler = { on_control, run };
 	int r;
@@ -404,14 +404,14 @@ static int watch_control(struct run *run)
 				   &run->control);
 }
 
-int run_watch_sandbox(struct run *run)
+int task_watch_sandbox(struct task *run)
 {
 	const struct handler death = { on_death, run };
 	struct loop *loop = run->broker->loop;
 	int r = watch_control(run);
 
 	if (r == 0)
-		r = run_watch(run);
+		r = task_watch(run);
 	if (r == 0)
 		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_remove, run },
 				   &run->remove_timer);
@@ -424,13 +424,13 @@ int run_watch_sandbox(struct run *run)
 	return 0;
 }
 
-static int start_first(struct run *run, struct error *err)
+static int start_first(struct task *run, struct error *err)
 {
 	int r;
 
 	/* The sandbox has it, and we have it mapped. */
 	run->plan_fd = fd_close(run->plan_fd);
-	r = run_watch_sandbox(run);
+	r = task_watch_sandbox(run);
 	if (r == 0 && !run->tty)
 		r = start_stage(run);
 	if (r < 0)
@@ -439,12 +439,12 @@ static int start_first(struct run *run, struct error *err)
 	return 0;
 }
 
-int run_begin(struct run *run, struct error *err)
+int task_begin(struct task *run, struct error *err)
 {
 	struct broker *b = run->broker;
 	int r = 0;
 
-	run->state = RUN_PREPARING;
+	run->state = TASK_PREPARING;
 	run->space_ns = clock_realtime_ns();
 	run->sandbox = TAKE_PTR(b->spare);
 	if (!run->sandbox)
@@ -453,51 +453,51 @@ int run_begin(struct run *run, struct error *err)
 	if (r == 0 && b->pool)
 		sandbox_usage(run->sandbox, &run->ahead);
 	if (r == 0)
-		r = run_seal_plan(run, err);
+		r = task_seal_plan(run, err);
 	if (r == 0)
 		r = sandbox_prepare(run->sandbox, &run->plan.view, run->plan_fd, err);
 	return r < 0 ? r : start_first(run, err);
 }
 
-int run_go_on(struct run *run, struct error *err)
+int task_go_on(struct task *run, struct error *err)
 {
-	int r = run_seal_plan(run, err);
+	int r = task_seal_plan(run, err);
 
 	if (r == 0)
 		r = sandbox_finish(run->sandbox, &run->plan.view, run->plan_fd, err);
-	run->state = RUN_PREPARING;
+	run->state = TASK_PREPARING;
 	return r < 0 ? r : start_first(run, err);
 }
 
-void run_abandon(struct run *run)
+void task_abandon(struct task *run)
 {
 	if (run->cell)
 		pool_discard(run->broker->pool, TAKE_PTR(run->cell));
-	run_unwatch(run);
+	task_unwatch(run);
 	sandbox_destroy(TAKE_PTR(run->sandbox));
-	run_free(run);
+	task_free(run);
 }
 
-void run_refuse(struct run *run, const struct error *err)
+void task_refuse(struct task *run, const struct error *err)
 {
 	struct record rec = { .kind = RECORD_FAILED, .failed = *err };
 
 	if (err->errnum == EMFILE || err->errnum == ENFILE)
-		run_explain_crowd(&rec.failed);
+		task_explain_crowd(&rec.failed);
 	if (run->sandbox && run->death && run->remove_timer) {
 		/* It lives already: let it end the ordinary way, with this as the reason. */
-		run_fail(run, &rec.failed);
+		task_fail(run, &rec.failed);
 		return;
 	}
-	(void)run_send(run, &rec, -EBADF);
-	run_abandon(run);
+	(void)task_send(run, &rec, -EBADF);
+	task_abandon(run);
 }
 
-int run_new(struct front *front, const struct record *record, struct span plan,
-	    const int fds[RECORD_FDS_MAX])
+int task_new(struct peer *front, const struct record *record, struct span plan,
+	     const int fds[RECORD_FDS_MAX])
 {
 	struct broker *b = front->broker;
-	struct run *run = calloc(1, sizeof(*run));
+	struct task *run = calloc(1, sizeof(*run));
 	struct error err = { 0 };
 	int r;
 
@@ -507,29 +507,29 @@ int run_new(struct front *front, const struct record *record, struct span plan,
 		for (int i = 0; i < RECORD_FDS_MAX; i++)
 			(void)fd_close(fds[i]);
 		(void)error_set(&rec.failed, ERROR_INTERNAL, ENOMEM, "out of memory");
-		return front_send(front, &rec, -EBADF);
+		return peer_send(front, &rec, -EBADF);
 	}
-	*run = (struct run){ .broker = b,
-			     .front = front,
-			     .job = record->job,
-			     .terminal_size = record->run.terminal_size,
-			     .bell = record->run.bell,
-			     .cpu = record->run.cpu,
-			     .ticket_fd = fds[3],
-			     .plan_fd = fds[4],
-			     .stdio = { fds[0], fds[1], fds[2] },
-			     .changes_fd = -EBADF,
-			     .killed_for = -1 };
-	run_enlist(run);
-	r = run_take_plan(run, plan, &err);
+	*run = (struct task){ .broker = b,
+			      .front = front,
+			      .job = record->job,
+			      .terminal_size = record->run.terminal_size,
+			      .bell = record->run.bell,
+			      .cpu = record->run.cpu,
+			      .ticket_fd = fds[3],
+			      .plan_fd = fds[4],
+			      .stdio = { fds[0], fds[1], fds[2] },
+			      .changes_fd = -EBADF,
+			      .killed_for = -1 };
+	task_enlist(run);
+	r = task_take_plan(run, plan, &err);
 	if (r == 0) {
 		run->n_stages = plan_stage_count(&run->plan.view);
 		run->tty = plan_has_terminal(&run->plan.view);
-		if (b->pool && run_take_cell(run))
+		if (b->pool && task_take_cell(run))
 			return 0;
-		r = run_begin(run, &err);
+		r = task_begin(run, &err);
 	}
 	if (r < 0)
-		run_refuse(run, &err);
+		task_refuse(run, &err);
 	return r;
 }

@@ -25,32 +25,32 @@
 #include <stdbool.h>
 
 /* Somebody with a socket to us. Its runs end with it. */
-struct front {
-	struct front *next;
+struct peer {
+	struct peer *next;
 	struct broker *broker;
 	int fd;
-	struct front_bell {
+	struct peer_bell {
 		struct bell bell;
 		bool asked; /* a run has come with its number */
 	} bells[BELLS_MAX];
 	struct source *source;
-	struct run *runs;
+	struct task *runs;
 };
 
-enum { RUN_SLOT_BITS = 10 };
+enum { TASK_SLOT_BITS = 10 };
 
 struct broker {
 	struct loop *loop;
-	struct front *fronts;
+	struct peer *fronts;
 	size_t n_pending; /* records that wait for a front to read, of all of them */
 	struct sandbox_host host;
 	struct error host_error; /* why host could not be set up; code ERROR_NONE: it was */
 	struct plan_ceilings ceilings;
 	struct sandbox *spare; /* made before the first plan came, or NULL */
 	struct pool *pool;     /* NULL: nothing is kept ready */
-	struct run *runs;
-	struct run *slots[1 << RUN_SLOT_BITS]; /* the same by front and job */
-	struct committer *committers;	       /* helpers that are at work (task-commit.c) */
+	struct task *runs;
+	struct task *slots[1 << TASK_SLOT_BITS]; /* the same by front and job */
+	struct committer *committers;		 /* helpers that are at work (task-commit.c) */
 	int files_max; /* no run begins that comes with a descriptor of this number or higher */
 	bool closing;  /* end when the last run is freed */
 };
@@ -63,39 +63,39 @@ static inline void broker_may_end(struct broker *b)
 }
 
 /* One record, with a descriptor unless fd is negative. To nobody once the front is gone (NULL). */
-int front_send(struct front *front, const struct record *rec, int fd);
+int peer_send(struct peer *front, const struct record *rec, int fd);
 /* Of a run that comes with that number. It is made, and sent, when there was one before. */
-const struct bell *front_bell(struct front *front, uint32_t number, int cpu);
+const struct bell *peer_bell(struct peer *front, uint32_t number, int cpu);
 /* So much waits for it to read that more should wait until it has. */
-bool front_is_behind(struct front *front);
+bool peer_is_behind(struct peer *front);
 
 /*
  * COMMITTING: every process is dead, and a helper applies what was written to the workspace. COLLECTING: files wait until the front
  * has caught up.
  */
-enum run_state {
-	RUN_WAITING,
-	RUN_PREPARING,
-	RUN_RUNNING,
-	RUN_ENDING,
-	RUN_COMMITTING,
-	RUN_COLLECTING,
-	RUN_REMOVING
+enum task_state {
+	TASK_WAITING,
+	TASK_PREPARING,
+	TASK_RUNNING,
+	TASK_ENDING,
+	TASK_COMMITTING,
+	TASK_COLLECTING,
+	TASK_REMOVING
 };
 
 /* Lists that a run is in: all of the broker's, its front's, and its slot's. */
-enum run_list { RUN_OF_BROKER, RUN_OF_FRONT, RUN_OF_SLOT, _RUN_LIST_MAX };
+enum task_list { TASK_OF_BROKER, TASK_OF_FRONT, TASK_OF_SLOT, _TASK_LIST_MAX };
 
-struct run {
-	struct run *next[_RUN_LIST_MAX];
-	struct run **at[_RUN_LIST_MAX]; /* what points to it */
+struct task {
+	struct task *next[_TASK_LIST_MAX];
+	struct task **at[_TASK_LIST_MAX]; /* what points to it */
 	struct broker *broker;
-	struct front *front; /* NULL: it is gone, and the run is being ended */
+	struct peer *front; /* NULL: it is gone, and the run is being ended */
 	uint32_t job;
 	int32_t terminal_size;
 	uint32_t bell;
 	int32_t cpu;
-	enum run_state state;
+	enum task_state state;
 	struct plan_map plan;
 	int plan_fd;   /* the same, sealed; negative: it came as bytes and nobody needs it so */
 	int ticket_fd; /* broker-proto.h: taken by whoever begins */
@@ -137,94 +137,95 @@ struct run {
 };
 
 /* Takes the fds of a RUN record; the last is its plan where that did not come as bytes. A failure has been told already. */
-int run_new(struct front *front, const struct record *record, struct span plan,
-	    const int fds[RECORD_FDS_MAX]) _must_check_;
+int task_new(struct peer *front, const struct record *record, struct span plan,
+	     const int fds[RECORD_FDS_MAX]) _must_check_;
 /* Ends it now and waits for that, without a loop and without a word to its front; then frees it. */
-void run_abandon(struct run *run);
-void run_signal(struct run *run, int signo);
+void task_abandon(struct task *run);
+void task_signal(struct task *run, int signo);
 
 /* task-list.c. What a run costs does not depend on how many there are. */
-void run_enlist(struct run *run); /* its broker, front and job are set */
-void run_delist(struct run *run);
-struct run *run_find(const struct front *front, uint32_t job);
+void task_enlist(struct task *run); /* its broker, front and job are set */
+void task_delist(struct task *run);
+struct task *task_find(const struct peer *front, uint32_t job);
 /* Its front is gone. */
-void run_orphan(struct run *run);
+void task_orphan(struct task *run);
 
 /* task.c, for the files beside it. */
-int run_send(struct run *run, struct record *rec, int fd); /* to its front; fd negative: none */
-int run_begin(struct run *run, struct error *err) _must_check_; /* in a sandbox of its own making */
-int run_go_on(struct run *run,
-	      struct error *err) _must_check_; /* in one that begins with its plan's first part */
-int run_watch_sandbox(struct run *run) _must_check_;
-void run_unwatch(struct run *run);
+int task_send(struct task *run, struct record *rec, int fd); /* to its front; fd negative: none */
+int task_begin(struct task *run,
+	       struct error *err) _must_check_; /* in a sandbox of its own making */
+int task_go_on(struct task *run,
+	       struct error *err) _must_check_; /* in one that begins with its plan's first part */
+int task_watch_sandbox(struct task *run) _must_check_;
+void task_unwatch(struct task *run);
 /* The front is told of the end; settled: all output is in the pipes, and there are no files to collect. */
-void run_conclude(struct run *run, bool settled);
+void task_conclude(struct task *run, bool settled);
 /* Its workspace is settled: files are handed over and the front is told. */
-int run_finish(struct run *run);
+int task_finish(struct task *run);
 /* Ends a run that has no sandbox to watch with an error, and frees it. */
-void run_refuse(struct run *run, const struct error *err);
+void task_refuse(struct task *run, const struct error *err);
 
 /* task-stage.c */
-void run_begin_stage(struct run *run);
-void run_end_stage(struct run *run, const struct report *rep);
+void task_begin_stage(struct task *run);
+void task_end_stage(struct task *run, const struct report *rep);
 
 /* task-plan.c. `bytes` are copied; empty: it is in plan_fd. */
-int run_take_plan(struct run *run, struct span bytes, struct error *err) _must_check_;
-int run_seal_plan(struct run *run, struct error *err) _must_check_; /* plan_fd is there */
-void run_drop_plan(struct run *run);
+int task_take_plan(struct task *run, struct span bytes, struct error *err) _must_check_;
+int task_seal_plan(struct task *run, struct error *err) _must_check_; /* plan_fd is there */
+void task_drop_plan(struct task *run);
 
 /* task-warm.c. True: the run has got, or waits for, a cell. */
-bool run_take_cell(struct run *run);
+bool task_take_cell(struct task *run);
 /* Its program was there already and is gone, but has not begun: nobody's fault, and nothing happened yet. */
-bool run_never_began(struct run *run);
+bool task_never_began(struct task *run);
 /* Somebody has begun it: the program, or a front that gives it to another broker. */
-bool run_ticket_is_taken(const struct run *run);
+bool task_ticket_is_taken(const struct task *run);
 /* It has begun. Then it is the only one that holds its streams. */
-bool run_has_launched(struct run *run);
-void run_look_later(struct run *run);
-void run_begin_again(struct run *run); /* cold, in another sandbox of its own */
+bool task_has_launched(struct task *run);
+void task_look_later(struct task *run);
+void task_begin_again(struct task *run); /* cold, in another sandbox of its own */
 /* What a program that was there already has said by now: it said so before it ended. */
-void run_listen(struct run *run);
+void task_listen(struct task *run);
 
 /*
  * task-stdio.c. What becomes 0, 1, 2: the terminal's program side, or standard streams. *ret_own is the caller's to close. ret[0]
  * negative: the sandbox's own null device.
  */
-int run_stage_stdio(struct run *run, int ret[3], int *ret_own) _must_check_;
-void run_close_stdio(struct run *run); /* ticket and plan, too: whoever runs has got them */
+int task_stage_stdio(struct task *run, int ret[3], int *ret_own) _must_check_;
+void task_close_stdio(struct task *run); /* ticket and plan, too: whoever runs has got them */
 
 /* task-watch.c. The first reason wins. */
-void run_kill(struct run *run, int cause);
+void task_kill(struct task *run, int cause);
 /* The same in a while, if something keeps the processes that have got their signal from dying. */
-void run_kill_soon(struct run *run);
+void task_kill_soon(struct task *run);
 enum { KILL_AGAIN_MS = 20 };
 /* Our failure: the run ends with it. */
-void run_fail(struct run *run, const struct error *err);
-int run_watch(struct run *run) _must_check_; /* makes the timers */
-void run_watch_starting(struct run *run);    /* a stage was told to start */
-void run_watch_started(struct run *run);     /* its program runs */
-void run_watch_ended(struct run *run);	     /* it has ended */
+void task_fail(struct task *run, const struct error *err);
+int task_watch(struct task *run) _must_check_; /* makes the timers */
+void task_watch_starting(struct task *run);    /* a stage was told to start */
+void task_watch_started(struct task *run);     /* its program runs */
+void task_watch_ended(struct task *run);       /* it has ended */
 
-/* task-commit.c. Every process is dead: true when there is something to apply or list, and run_finish() will be called later. */
-bool run_commit_begin(struct run *run);
+/* task-commit.c. Every process is dead: true when there is something to apply or list, and task_finish() will be called later. */
+bool task_commit_begin(struct task *run);
 /* What became of it; zeros for a run that has nothing to do with a workspace. */
-void run_commit_report(const struct run *run, struct record_commit *ret);
+void task_commit_report(const struct task *run, struct record_commit *ret);
 /* Waits for helpers that are still at work. */
 void committers_end(struct broker *b);
 
 /* task-usage.c. */
 void usage_subtract(struct usage *usage, const struct usage *before);
 void usage_complete(struct usage *usage, const struct report *rep);
-void run_send_usage(struct run *run);
+void task_send_usage(struct task *run);
 
 /* task-explain.c. There are no descriptors left for another run. */
-void run_explain_crowd(struct error *err);
+void task_explain_crowd(struct error *err);
 /* It is dead. For want of descriptors, though it had begun: EMFILE and not EAGAIN, it may not be begun again as if it had not. */
-void run_explain_begun(struct run *run);
+void task_explain_begun(struct task *run);
 /* A report FAILED into words. */
-void run_explain_failure(const struct run *run, const struct report *rep, struct error *err);
+void task_explain_failure(const struct task *run, const struct report *rep, struct error *err);
 /* pid 1 died before its work was done and not by our hand: sets run->failure or killed_for, unless the program can have caused it. */
-void run_explain_death(struct run *run, int wait_status);
+void task_explain_death(struct task *run, int wait_status);
 
 /* task-collect.c. Only when everything inside is dead. */
-void run_collect(struct run *run, struct collect_report *ret);
+void task_collect(struct task *run, struct collect_report *ret);

@@ -13,9 +13,9 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
-struct fixture {
+struct crowd_fixture {
 	struct broker broker;
-	struct front *front;
+	struct peer *front;
 	int fd; /* the front's own end */
 	int out, ticket;
 };
@@ -30,7 +30,7 @@ static int ignore(void *data, uint32_t events)
 static int enter(void **state)
 {
 	static const char *const any[] = { "/", NULL };
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct crowd_fixture *f = calloc(1, sizeof(*f));
 	struct error err = { 0 };
 	struct broker *b;
 	int pair[2], r;
@@ -45,9 +45,9 @@ static int enter(void **state)
 	b->ceilings.limits[STAGE_MEMORY_BYTES] = GiB;
 	b->ceilings.limits[STAGE_PIDS] = 100;
 	b->loop = loop_new();
-	r = b->loop ? front_new(b, pair[1], true, &f->front) : -ENOMEM;
+	r = b->loop ? peer_new(b, pair[1], true, &f->front) : -ENOMEM;
 	if (r == 0)
-		r = front_watch(f->front, (struct handler){ ignore, NULL });
+		r = peer_watch(f->front, (struct handler){ ignore, NULL });
 	if (r == 0)
 		r = sandbox_host_init(&b->host, &b->spare, &err);
 	if (r == 0)
@@ -59,11 +59,11 @@ static int enter(void **state)
 
 static int leave(void **state)
 {
-	struct fixture *f = *state;
+	struct crowd_fixture *f = *state;
 
 	while (f->broker.runs)
-		run_abandon(f->broker.runs);
-	(void)front_free(f->front);
+		task_abandon(f->broker.runs);
+	(void)peer_free(f->front);
 	sandbox_destroy(f->broker.spare);
 	sandbox_host_done(&f->broker.host);
 	(void)loop_free(f->broker.loop);
@@ -91,19 +91,19 @@ static int make_plan(const char *script, bool tty)
 }
 
 /* Its run, until its sandbox has said that it is ready, and we have not heard it. */
-static struct run *begin(struct fixture *f, const char *script, bool tty)
+static struct task *begin(struct crowd_fixture *f, const char *script, bool tty)
 {
 	const struct record rec = { .kind = RECORD_RUN, .job = 1 };
-	struct run *run;
+	struct task *run;
 	int out[2], r;
 
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
 	f->out = out[0];
 	f->ticket = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = run_new(f->front, &rec, (struct span){ 0 },
-		    (int[]){ open("/dev/null", O_RDONLY | O_CLOEXEC), out[1],
-			     fcntl(out[1], F_DUPFD_CLOEXEC, 3),
-			     fcntl(f->ticket, F_DUPFD_CLOEXEC, 3), make_plan(script, tty) });
+	r = task_new(f->front, &rec, (struct span){ 0 },
+		     (int[]){ open("/dev/null", O_RDONLY | O_CLOEXEC), out[1],
+			      fcntl(out[1], F_DUPFD_CLOEXEC, 3),
+			      fcntl(f->ticket, F_DUPFD_CLOEXEC, 3), make_plan(script, tty) });
 	run = f->broker.runs;
 	if (r < 0 || !run) {
 		print_message("# skipped: no sandbox can be made here\n");
@@ -114,7 +114,7 @@ static struct run *begin(struct fixture *f, const char *script, bool tty)
 }
 
 /* The loop, without a descriptor to be had, until the run is gone; and what its front was told. */
-static struct error go_on(struct fixture *f)
+static struct error go_on(struct crowd_fixture *f)
 {
 	struct rlimit before, none = { .rlim_cur = 3 };
 	struct record rec;
@@ -141,8 +141,8 @@ static struct error go_on(struct fixture *f)
 /* Its death is seen first: the loop looks at nothing else of it. */
 static void test_dead_and_begun(void **state)
 {
-	struct fixture *f = *state;
-	struct run *run = begin(f, "echo begun", false);
+	struct crowd_fixture *f = *state;
+	struct task *run = begin(f, "echo begun", false);
 	char out[32] = "";
 
 	assert_true(wait_readable(run->sandbox->pidfd));
@@ -155,8 +155,8 @@ static void test_dead_and_begun(void **state)
 /* Who is killed while a sandbox is made is replaced, but not who has begun and was not heard of. */
 static void test_killed_and_begun(void **state)
 {
-	struct fixture *f = *state;
-	struct run *run = begin(f, "echo begun; sleep 60", false);
+	struct crowd_fixture *f = *state;
+	struct task *run = begin(f, "echo begun; sleep 60", false);
 
 	assert_true(wait_readable(f->out));
 	assert_int_equal(kill(run->sandbox->pid, SIGKILL), 0);
@@ -168,8 +168,8 @@ static void test_killed_and_begun(void **state)
 /* With a terminal nothing begins before we have said so: killed then, it could be made again, were there room. */
 static void test_dead_and_not_begun(void **state)
 {
-	struct fixture *f = *state;
-	struct run *run = begin(f, "echo begun", true);
+	struct crowd_fixture *f = *state;
+	struct task *run = begin(f, "echo begun", true);
 	eventfd_t one;
 
 	assert_int_equal(kill(run->sandbox->pid, SIGKILL), 0);
@@ -182,8 +182,8 @@ static void test_dead_and_not_begun(void **state)
 /* It lives, or its word comes before its death: it is ended, and that it was heard of too late is the reason. */
 static void test_alive(void **state)
 {
-	struct fixture *f = *state;
-	struct run *run = begin(f, "echo begun; sleep 60", false);
+	struct crowd_fixture *f = *state;
+	struct task *run = begin(f, "echo begun; sleep 60", false);
 
 	assert_true(wait_readable(f->out));
 	assert_true(run->control != NULL);

@@ -22,7 +22,7 @@ enum { DEATHS_ALLOWED = 3 };
 
 static const struct warm_table nothing_warm;
 
-struct front {
+struct killed_front {
 	int fd, out;
 	uint32_t job;
 	pid_t broker;
@@ -32,7 +32,7 @@ struct front {
 
 static int enter_with(void **state, struct broker_options options)
 {
-	struct front *f = calloc(1, sizeof(*f));
+	struct killed_front *f = calloc(1, sizeof(*f));
 	struct record hello;
 	size_t n_fds = 0;
 
@@ -66,7 +66,7 @@ static int enter_pool(void **state)
 
 static int leave(void **state)
 {
-	struct front *f = *state;
+	struct killed_front *f = *state;
 	int status = 0;
 
 	f->fd = fd_close(f->fd);
@@ -77,7 +77,7 @@ static int leave(void **state)
 	return status;
 }
 
-static bool was_killed(const struct front *f, int pid)
+static bool was_killed(const struct killed_front *f, int pid)
 {
 	for (size_t i = 0; i < f->n_killed; i++)
 		if (f->killed[i] == pid)
@@ -103,7 +103,7 @@ static bool is_sandbox(int pid)
 }
 
 /* A sandbox of the broker that was not killed yet, or 0. */
-static pid_t find_child(const struct front *f)
+static pid_t find_child(const struct killed_front *f)
 {
 	char path[64];
 	FILE *file;
@@ -121,7 +121,7 @@ static pid_t find_child(const struct front *f)
 	return pid;
 }
 
-static void kill_child(struct front *f)
+static void kill_child(struct killed_front *f)
 {
 	pid_t pid = 0;
 
@@ -135,7 +135,7 @@ static void kill_child(struct front *f)
 	assert_int_equal(kill(pid, SIGKILL), 0);
 }
 
-static void send_plan(struct front *f, const char *script, int directories, bool tty)
+static void send_plan(struct killed_front *f, const char *script, int directories, bool tty)
 {
 	_cleanup_(plan_done) struct plan p = { 0 };
 	_cleanup_close_ int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -169,13 +169,13 @@ static void send_plan(struct front *f, const char *script, int directories, bool
 	(void)fd_close(out[1]);
 }
 
-static void send_script(struct front *f, const char *script, int directories)
+static void send_script(struct killed_front *f, const char *script, int directories)
 {
 	send_plan(f, script, directories, false);
 }
 
 /* Its STAGE, if it had one, and its end. */
-static struct record_stage listen_to(struct front *f, struct record *ret)
+static struct record_stage listen_to(struct killed_front *f, struct record *ret)
 {
 	struct record_stage stage = { 0 };
 
@@ -197,7 +197,7 @@ static struct record_stage listen_to(struct front *f, struct record *ret)
 	return ret->kind == RECORD_DONE && ret->done.has_stage ? ret->done.stage : stage;
 }
 
-static void assert_ran(struct front *f)
+static void assert_ran(struct killed_front *f)
 {
 	struct record end;
 	struct record_stage stage = listen_to(f, &end);
@@ -216,7 +216,7 @@ static void assert_ran(struct front *f)
 /* The one that is made before the first run comes. */
 static void test_spare(void **state)
 {
-	struct front *f = *state;
+	struct killed_front *f = *state;
 
 	kill_child(f);
 	send_script(f, "echo begun", 0);
@@ -225,7 +225,7 @@ static void test_spare(void **state)
 
 static void test_while_made(void **state)
 {
-	struct front *f = *state;
+	struct killed_front *f = *state;
 
 	send_script(f, "echo begun", DIRECTORIES);
 	for (int i = 0; i < DEATHS_ALLOWED; i++)
@@ -236,7 +236,7 @@ static void test_while_made(void **state)
 /* Its terminal is a new one each time. */
 static void test_while_made_with_terminal(void **state)
 {
-	struct front *f = *state;
+	struct killed_front *f = *state;
 	struct record_stage stage;
 	struct record end;
 
@@ -253,7 +253,7 @@ static void test_while_made_with_terminal(void **state)
 /* It has a cell that was made ahead; both, this and what stands in for it, may be killed, and what is there besides. */
 static void test_while_made_in_a_cell(void **state)
 {
-	struct front *f = *state;
+	struct killed_front *f = *state;
 
 	send_script(f, "echo begun", 0);
 	assert_ran(f);
@@ -266,7 +266,7 @@ static void test_while_made_in_a_cell(void **state)
 /* Where every sandbox is killed, there is something to be found out about the host. */
 static void test_all_of_them(void **state)
 {
-	struct front *f = *state;
+	struct killed_front *f = *state;
 	struct record end;
 
 	send_script(f, "echo begun", DIRECTORIES);
@@ -279,7 +279,7 @@ static void test_all_of_them(void **state)
 
 static void test_while_it_runs(void **state)
 {
-	struct front *f = *state;
+	struct killed_front *f = *state;
 	struct record_stage stage;
 	struct record end;
 	char out[32] = "";

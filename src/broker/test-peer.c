@@ -18,7 +18,7 @@
 
 struct scene {
 	struct broker broker;
-	struct front *front;
+	struct peer *front;
 	int peer; /* the front's own end */
 	int records, gone;
 };
@@ -34,7 +34,7 @@ static int on_record(void *data, uint32_t events)
 		return 0;
 	}
 	s->gone++;
-	s->front = front_free(s->front);
+	s->front = peer_free(s->front);
 	loop_stop(s->broker.loop);
 	return 0;
 }
@@ -66,15 +66,15 @@ static void enter(struct scene *s)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	s->peer = pair[0];
 	assert_int_equal(fd_set_nonblock(s->peer, true), 0);
-	assert_int_equal(front_new(&s->broker, pair[1], true, &s->front), 0);
-	assert_int_equal(front_watch(s->front, (struct handler){ on_record, s }), 0);
+	assert_int_equal(peer_new(&s->broker, pair[1], true, &s->front), 0);
+	assert_int_equal(peer_watch(s->front, (struct handler){ on_record, s }), 0);
 }
 
 /* Sources that were forgotten are caught by the loop. */
 static void leave(struct scene *s)
 {
 	if (s->front)
-		s->front = front_free(s->front);
+		s->front = peer_free(s->front);
 	assert_null(s->broker.fronts);
 	assert_int_equal(s->broker.n_pending, 0);
 	loop_free(s->broker.loop);
@@ -85,7 +85,7 @@ static int send_one(struct scene *s, uint32_t job, int fd)
 {
 	struct record rec = { .kind = fd >= 0 ? RECORD_FILE : RECORD_USAGE, .job = job };
 
-	return front_send(s->front, &rec, fd);
+	return peer_send(s->front, &rec, fd);
 }
 
 static void test_what_does_not_fit_is_kept_in_order(void **state)
@@ -100,7 +100,7 @@ static void test_what_does_not_fit_is_kept_in_order(void **state)
 	for (uint32_t i = 0; i < RECORDS; i++)
 		assert_int_equal(send_one(&s, i, i % 2 ? fd : -EBADF), 0);
 	assert_true(s.broker.n_pending > RECORDS / 2 && s.broker.n_pending < RECORDS);
-	assert_true(front_is_behind(s.front));
+	assert_true(peer_is_behind(s.front));
 	while (next < RECORDS) {
 		struct record rec;
 		int got = -EBADF;
@@ -122,7 +122,7 @@ static void test_what_does_not_fit_is_kept_in_order(void **state)
 		next++;
 	}
 	assert_int_equal(s.broker.n_pending, 0);
-	assert_false(front_is_behind(s.front));
+	assert_false(peer_is_behind(s.front));
 	/* Nothing is pending: what it says is heard, and it is not woken for room any more. */
 	assert_int_equal(send_one(&s, 5, -EBADF), 0);
 	assert_int_equal(s.broker.n_pending, 0);
@@ -173,21 +173,21 @@ static void test_beginnings_are_held_back(void **state)
 
 	(void)state;
 	enter(&s);
-	assert_int_equal(front_send(s.front, &started, -EBADF), 0);
+	assert_int_equal(peer_send(s.front, &started, -EBADF), 0);
 	expect_record(&s, 0);
-	assert_int_equal(front_send(s.front, &done, -EBADF), 0);
+	assert_int_equal(peer_send(s.front, &done, -EBADF), 0);
 	assert_int_equal(sys_recv_record(s.peer, &both, sizeof(both), NULL, NULL), sizeof(both));
 	assert_int_equal(both.kind, RECORD_DONE);
 	assert_true(both.done.has_started);
 	assert_int_equal(both.done.started.landlock_abi, 7);
 	expect_record(&s, 0);
 	/* Of another run: by itself, before. */
-	assert_int_equal(front_send(s.front, &started, -EBADF), 0);
-	assert_int_equal(front_send(s.front, &other, -EBADF), 0);
+	assert_int_equal(peer_send(s.front, &started, -EBADF), 0);
+	assert_int_equal(peer_send(s.front, &other, -EBADF), 0);
 	expect_record(&s, RECORD_STARTED);
 	expect_record(&s, RECORD_DONE);
 	begin_ns = clock_now_ns();
-	assert_int_equal(front_send(s.front, &started, -EBADF), 0);
+	assert_int_equal(peer_send(s.front, &started, -EBADF), 0);
 	turn(&s);
 	/* Unless its time has come already. */
 	if (clock_now_ns() - begin_ns < 2 * NS_PER_MS)
@@ -195,11 +195,11 @@ static void test_beginnings_are_held_back(void **state)
 	usleep(5000);
 	turn(&s);
 	expect_record(&s, RECORD_STARTED);
-	assert_int_equal(front_send(s.front, &started, fd), 0);
+	assert_int_equal(peer_send(s.front, &started, fd), 0);
 	assert_true(sys_recv_record(s.peer, &(struct record){ 0 }, sizeof(struct record),
 				    &(int){ -1 }, &(size_t){ 1 }) > 0);
 	/* One that leaves takes what was held for it along. */
-	assert_int_equal(front_send(s.front, &started, -EBADF), 0);
+	assert_int_equal(peer_send(s.front, &started, -EBADF), 0);
 	close(fd);
 	leave(&s);
 }
@@ -217,7 +217,7 @@ static void test_a_front_that_left_is_no_error(void **state)
 	turn(&s);
 	assert_int_equal(s.gone, 1);
 	s.peer = -EBADF;
-	assert_int_equal(front_send(NULL, &(struct record){ 0 }, -EBADF), -EPIPE);
+	assert_int_equal(peer_send(NULL, &(struct record){ 0 }, -EBADF), -EPIPE);
 	leave(&s);
 }
 
@@ -231,11 +231,11 @@ static void test_bells_leave_the_reserve(void **state)
 
 	(void)state;
 	enter(&s);
-	assert_int_equal(front_bell(s.front, 0, 1)->serial, 0);
-	assert_int_equal(front_bell(s.front, 0, 1)->serial, 0);
+	assert_int_equal(peer_bell(s.front, 0, 1)->serial, 0);
+	assert_int_equal(peer_bell(s.front, 0, 1)->serial, 0);
 	assert_int_equal(sys_recv_record(s.peer, &rec, sizeof(rec), &fd, &n_fds), -EAGAIN);
 	s.broker.files_max = s.peer + 100;
-	assert_int_not_equal(front_bell(s.front, 0, 1)->serial, 0);
+	assert_int_not_equal(peer_bell(s.front, 0, 1)->serial, 0);
 	n_fds = 1;
 	assert_int_equal(sys_recv_record(s.peer, &rec, sizeof(rec), &fd, &n_fds), sizeof(rec));
 	assert_int_equal(rec.kind, RECORD_BELL);

@@ -10,37 +10,37 @@
 
 enum { FRONTS = 100, JOBS = 10, CHAIN_MAX = 10 };
 
-struct fixture {
+struct task_list_fixture {
 	struct broker broker;
-	struct front *fronts[FRONTS * JOBS];
-	struct run *runs[FRONTS * JOBS];
+	struct peer *fronts[FRONTS * JOBS];
+	struct task *runs[FRONTS * JOBS];
 };
 
 /* n_fronts with as many jobs each as makes FRONTS * JOBS runs. */
-static struct fixture *make(int n_fronts)
+static struct task_list_fixture *make(int n_fronts)
 {
-	struct fixture *fx = calloc(1, sizeof(*fx));
+	struct task_list_fixture *fx = calloc(1, sizeof(*fx));
 
 	assert_non_null(fx);
 	for (int i = 0; i < n_fronts; i++) {
-		fx->fronts[i] = calloc(1, sizeof(struct front) + 2 * sizeof(struct record));
+		fx->fronts[i] = calloc(1, sizeof(struct peer) + 2 * sizeof(struct record));
 		assert_non_null(fx->fronts[i]);
 		fx->fronts[i]->broker = &fx->broker;
 	}
 	for (int i = 0; i < FRONTS * JOBS; i++) {
-		struct run *run = fx->runs[i] = calloc(1, sizeof(*run));
+		struct task *run = fx->runs[i] = calloc(1, sizeof(*run));
 
 		assert_non_null(run);
 		run->broker = &fx->broker;
 		run->front = fx->fronts[i % n_fronts];
 		run->job = (uint32_t)(i / n_fronts + 1);
-		run->state = RUN_RUNNING;
-		run_enlist(run);
+		run->state = TASK_RUNNING;
+		task_enlist(run);
 	}
 	return fx;
 }
 
-static void drop(struct fixture *fx)
+static void drop(struct task_list_fixture *fx)
 {
 	assert_null(fx->broker.runs);
 	for (size_t i = 0; i < ARRAY_SIZE(fx->broker.slots); i++)
@@ -55,24 +55,24 @@ static void drop(struct fixture *fx)
 
 static void test_find(void **state)
 {
-	struct fixture *fx = make(FRONTS);
+	struct task_list_fixture *fx = make(FRONTS);
 
 	(void)state;
 	for (int i = 0; i < FRONTS * JOBS; i++)
-		assert_ptr_equal(run_find(fx->fronts[i % FRONTS], (uint32_t)(i / FRONTS + 1)),
+		assert_ptr_equal(task_find(fx->fronts[i % FRONTS], (uint32_t)(i / FRONTS + 1)),
 				 fx->runs[i]);
-	assert_null(run_find(fx->fronts[0], JOBS + 1));
+	assert_null(task_find(fx->fronts[0], JOBS + 1));
 	/* Its number may be used again as soon as its end was told. */
-	fx->runs[0]->state = RUN_REMOVING;
-	assert_null(run_find(fx->fronts[0], 1));
+	fx->runs[0]->state = TASK_REMOVING;
+	assert_null(task_find(fx->fronts[0], 1));
 	for (int i = 0; i < FRONTS * JOBS; i += 2) {
-		run_delist(fx->runs[i]);
-		assert_null(run_find(fx->fronts[i % FRONTS], (uint32_t)(i / FRONTS + 1)));
+		task_delist(fx->runs[i]);
+		assert_null(task_find(fx->fronts[i % FRONTS], (uint32_t)(i / FRONTS + 1)));
 	}
 	for (int i = 1; i < FRONTS * JOBS; i += 2) {
-		assert_ptr_equal(run_find(fx->fronts[i % FRONTS], (uint32_t)(i / FRONTS + 1)),
+		assert_ptr_equal(task_find(fx->fronts[i % FRONTS], (uint32_t)(i / FRONTS + 1)),
 				 fx->runs[i]);
-		run_delist(fx->runs[i]);
+		task_delist(fx->runs[i]);
 	}
 	drop(fx);
 }
@@ -80,40 +80,40 @@ static void test_find(void **state)
 /* A front that goes leaves its runs to the broker, and takes nobody else's along. */
 static void test_orphans(void **state)
 {
-	struct fixture *fx = make(FRONTS);
+	struct task_list_fixture *fx = make(FRONTS);
 	int n = 0;
 
 	(void)state;
 	while (fx->fronts[7]->runs) {
 		assert_ptr_equal(fx->fronts[7]->runs->front, fx->fronts[7]);
-		run_orphan(fx->fronts[7]->runs);
+		task_orphan(fx->fronts[7]->runs);
 		n++;
 	}
 	assert_int_equal(n, JOBS);
-	assert_null(run_find(fx->fronts[7], 1));
-	assert_ptr_equal(run_find(fx->fronts[8], 1), fx->runs[8]);
+	assert_null(task_find(fx->fronts[7], 1));
+	assert_ptr_equal(task_find(fx->fronts[8], 1), fx->runs[8]);
 	n = 0;
-	for (struct run *run = fx->broker.runs; run; run = run->next[RUN_OF_BROKER])
+	for (struct task *run = fx->broker.runs; run; run = run->next[TASK_OF_BROKER])
 		n++;
 	assert_int_equal(n, FRONTS * JOBS);
 	while (fx->broker.runs)
-		run_delist(fx->broker.runs);
+		task_delist(fx->broker.runs);
 	drop(fx);
 }
 
 static void check_spread(int n_fronts)
 {
-	struct fixture *fx = make(n_fronts);
+	struct task_list_fixture *fx = make(n_fronts);
 
 	for (size_t i = 0; i < ARRAY_SIZE(fx->broker.slots); i++) {
 		int n = 0;
 
-		for (struct run *run = fx->broker.slots[i]; run; run = run->next[RUN_OF_SLOT])
+		for (struct task *run = fx->broker.slots[i]; run; run = run->next[TASK_OF_SLOT])
 			n++;
 		assert_in_range(n, 0, CHAIN_MAX);
 	}
 	while (fx->broker.runs)
-		run_delist(fx->broker.runs);
+		task_delist(fx->broker.runs);
 	drop(fx);
 }
 

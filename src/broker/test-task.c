@@ -19,7 +19,7 @@
 
 enum { JOB = 7 };
 
-struct front {
+struct task_front {
 	int fd;
 	pid_t broker;
 	int out; /* what the program writes to 1 and 2 */
@@ -28,7 +28,7 @@ struct front {
 };
 
 /* What one run said, until its end. */
-struct story {
+struct task_story {
 	int n_started, n_stages, n_files;
 	struct record_stage stages[4];
 	struct record_file file;
@@ -37,7 +37,7 @@ struct story {
 
 static int enter(void **state)
 {
-	struct front *f = calloc(1, sizeof(*f));
+	struct task_front *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return -1;
@@ -50,7 +50,7 @@ static int enter(void **state)
 /* However a test went, the broker must end by itself once the socket is closed. */
 static int leave(void **state)
 {
-	struct front *f = *state;
+	struct task_front *f = *state;
 	int status = 0;
 
 	f->fd = fd_close(f->fd);
@@ -63,7 +63,7 @@ static int leave(void **state)
 }
 
 /* Until everybody who could write is gone. */
-static void read_out(struct front *f, char *ret, size_t size)
+static void read_out(struct task_front *f, char *ret, size_t size)
 {
 	size_t len = 0;
 	ssize_t n;
@@ -78,7 +78,7 @@ static void read_out(struct front *f, char *ret, size_t size)
 }
 
 /* The next record that is no greeting; false: the broker hung up. */
-static bool receive(struct front *f, struct record *ret, int *ret_fd)
+static bool receive(struct task_front *f, struct record *ret, int *ret_fd)
 {
 	do {
 		int fds[1] = { -EBADF };
@@ -98,9 +98,9 @@ static bool receive(struct front *f, struct record *ret, int *ret_fd)
 	return true;
 }
 
-static void listen_to(struct front *f, struct story *ret)
+static void listen_to(struct task_front *f, struct task_story *ret)
 {
-	*ret = (struct story){ 0 };
+	*ret = (struct task_story){ 0 };
 	for (;;) {
 		struct record rec;
 
@@ -147,7 +147,7 @@ static void plan_script(struct plan *p, const char *script)
 }
 
 /* RUN with bytes behind it, or with whatever stands for the plan, which is closed. */
-static void send_parts(struct front *f, struct span bytes, int plan, size_t n_fds)
+static void send_parts(struct task_front *f, struct span bytes, int plan, size_t n_fds)
 {
 	struct record rec = { .kind = RECORD_RUN, .job = JOB };
 	const struct record_parts parts = { &rec, (void *)(uintptr_t)bytes.data, sizeof(rec),
@@ -169,12 +169,12 @@ static void send_parts(struct front *f, struct span bytes, int plan, size_t n_fd
 	(void)fd_close(plan);
 }
 
-static void send_run(struct front *f, int plan, size_t n_fds)
+static void send_run(struct task_front *f, int plan, size_t n_fds)
 {
 	send_parts(f, (struct span){ 0 }, plan, n_fds);
 }
 
-static void send_kill(struct front *f, int32_t cause)
+static void send_kill(struct task_front *f, int32_t cause)
 {
 	struct record rec = { .kind = RECORD_KILL, .job = JOB, .kill_cause = cause };
 
@@ -190,21 +190,21 @@ static void skip_if_refused(const struct record *end)
 	}
 }
 
-static void run_plan(struct front *f, struct plan *p, struct story *ret)
+static void run_plan(struct task_front *f, struct plan *p, struct task_story *ret)
 {
 	send_run(f, plan_fd(p), RECORD_FDS_MAX);
 	listen_to(f, ret);
 	skip_if_refused(&ret->end);
 }
 
-static void assert_failed(const struct story *s, const char *part)
+static void assert_failed(const struct task_story *s, const char *part)
 {
 	assert_int_equal(s->end.kind, RECORD_FAILED);
 	if (!strstr(s->end.failed.text, part))
 		fail_msg("'%s' lacks '%s'", s->end.failed.text, part);
 }
 
-static void assert_done(const struct story *s, uint32_t stages)
+static void assert_done(const struct task_story *s, uint32_t stages)
 {
 	if (s->end.kind == RECORD_FAILED)
 		fail_msg("%s", s->end.failed.text);
@@ -216,8 +216,8 @@ static void assert_done(const struct story *s, uint32_t stages)
 
 static void test_bad_plans(void **state)
 {
-	struct front *f = *state;
-	struct story story;
+	struct task_front *f = *state;
+	struct task_story story;
 	int fd = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	send_run(f, fd, RECORD_FDS_MAX);
@@ -242,8 +242,8 @@ static void test_plans_as_bytes(void **state)
 {
 	_cleanup_(plan_done) struct plan p = { 0 };
 	_cleanup_buf_ struct buf bytes = { 0 };
-	struct front *f = *state;
-	struct story story;
+	struct task_front *f = *state;
+	struct task_story story;
 	char out[64];
 
 	send_parts(f, (struct span){ "ATOLLPL1 and no sense", 21 }, -EBADF, RECORD_FDS_MAX - 1);
@@ -267,7 +267,7 @@ static void test_plans_as_bytes(void **state)
 static void test_one_run(void **state)
 {
 	_cleanup_(plan_done) struct plan p = { 0 };
-	struct story story;
+	struct task_story story;
 	struct stat before, after;
 	char out[256];
 
@@ -294,7 +294,7 @@ static void test_runs_in_turn(void **state)
 {
 	for (int i = 0; i < 3; i++) {
 		_cleanup_(plan_done) struct plan p = { 0 };
-		struct story story;
+		struct task_story story;
 
 		plan_script(&p, "exit 0");
 		run_plan(*state, &p, &story);
@@ -306,7 +306,7 @@ static void test_runs_in_turn(void **state)
 static void test_exec_failure(void **state)
 {
 	_cleanup_(plan_done) struct plan p = { 0 };
-	struct story story;
+	struct task_story story;
 	char out[16];
 
 	plan_head(&p);
@@ -324,7 +324,7 @@ static void test_exec_failure(void **state)
 static void test_two_stages(void **state)
 {
 	_cleanup_(plan_done) struct plan p = { 0 };
-	struct story story;
+	struct task_story story;
 	char out[64];
 
 	plan_head(&p);
@@ -346,7 +346,7 @@ static void test_two_stages(void **state)
 static void test_stage_failure_stops(void **state)
 {
 	_cleanup_(plan_done) struct plan p = { 0 };
-	struct story story;
+	struct task_story story;
 	char out[64];
 
 	plan_head(&p);
@@ -363,7 +363,7 @@ static void test_stage_failure_stops(void **state)
 static void test_wall_deadline(void **state)
 {
 	_cleanup_(plan_done) struct plan p = { 0 };
-	struct story story;
+	struct task_story story;
 	int64_t took_ns;
 
 	plan_script(&p, "sleep 1000 & sleep 1000");
@@ -379,7 +379,7 @@ static void test_wall_deadline(void **state)
 static void test_cpu_deadline(void **state)
 {
 	_cleanup_(plan_done) struct plan p = { 0 };
-	struct story story;
+	struct task_story story;
 
 	plan_script(&p, "while :; do :; done");
 	add_limit(&p, STAGE_CPU_MS, 100);
@@ -395,11 +395,11 @@ static void test_cpu_deadline(void **state)
 
 static void test_kill_while_preparing(void **state)
 {
-	struct front *f = *state;
+	struct task_front *f = *state;
 
 	for (int i = 0; i < 20; i++) {
 		_cleanup_(plan_done) struct plan p = { 0 };
-		struct story story;
+		struct task_story story;
 
 		plan_script(&p, "sleep 1000");
 		send_run(f, plan_fd(&p), RECORD_FDS_MAX);
@@ -419,7 +419,7 @@ static void test_kill_while_preparing(void **state)
 /* The program's end is seen at its pipe, the broker's at its exit. */
 static void test_front_leaves(void **state)
 {
-	struct front *f = *state;
+	struct task_front *f = *state;
 	char out[64];
 	int status;
 
@@ -446,7 +446,7 @@ static void test_front_leaves(void **state)
 /* Killed outright: the sandbox that waits for its plan must not keep the socket, nor a running one its program. */
 static void test_broker_dies(void **state)
 {
-	struct front *f = *state;
+	struct task_front *f = *state;
 	_cleanup_(plan_done) struct plan p = { 0 };
 	struct record rec;
 	char out[64];
@@ -476,7 +476,7 @@ static void test_broker_dies(void **state)
 /* Nobody can be told anything any more, but nothing may stay, and the exit code says that something went wrong. */
 static void test_loop_fails(void **state)
 {
-	struct front *f = *state;
+	struct task_front *f = *state;
 	_cleanup_(plan_done) struct plan p = { 0 };
 	struct record rec;
 	char out[64];
@@ -498,9 +498,9 @@ static void test_loop_fails(void **state)
 /* Whoever begins has the ticket then; without it nobody begins, however it came to that. */
 static void test_ticket(void **state)
 {
-	struct front *f = *state;
+	struct task_front *f = *state;
 	_cleanup_(plan_done) struct plan p = { 0 };
-	struct story story;
+	struct task_story story;
 	eventfd_t one;
 	char out[64];
 
@@ -517,7 +517,7 @@ static void test_ticket(void **state)
 
 static void test_malformed_record(void **state)
 {
-	struct front *f = *state;
+	struct task_front *f = *state;
 	struct record rec;
 
 	assert_int_equal(sys_send_record(f->fd, "short", 5, &f->fd, 1), 0);
@@ -527,7 +527,7 @@ static void test_malformed_record(void **state)
 static void test_files(void **state)
 {
 	_cleanup_(plan_done) struct plan p = { 0 };
-	struct story story;
+	struct task_story story;
 	static char big[2 * MiB];
 
 	plan_head(&p);

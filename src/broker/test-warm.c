@@ -50,7 +50,7 @@ static const char *const zygote_env[] = { "PATH=/usr/bin", "LC_ALL=C.UTF-8", NUL
 static const struct warm_runtime runtimes[] = { { "test", zygote_argv, zygote_env, NULL } };
 static const struct warm_table table = { runtimes, ARRAY_SIZE(runtimes), NULL };
 
-struct front {
+struct warm_front {
 	int fd;
 	pid_t broker;
 	uint32_t job;
@@ -60,7 +60,7 @@ struct front {
 	bool taken; /* before the next run is sent */
 };
 
-struct story {
+struct warm_story {
 	struct record_started started;
 	struct record_stage stage;
 	struct record end;
@@ -73,7 +73,7 @@ static int enter(void **state)
 	static const struct broker_options options = {
 		.warm = &table, .bounds = { .memory_bytes = GiB, .spares = 2, .forks = 4 }
 	};
-	struct front *f = calloc(1, sizeof(*f));
+	struct warm_front *f = calloc(1, sizeof(*f));
 	struct record hello;
 	size_t n_fds = 0;
 
@@ -90,7 +90,7 @@ static int enter(void **state)
 
 static int leave(void **state)
 {
-	struct front *f = *state;
+	struct warm_front *f = *state;
 	int status = 0;
 
 	f->fd = fd_close(f->fd);
@@ -127,7 +127,7 @@ static void plan_make(struct plan *p, const char *program, bool other)
 	add_limit(p, STAGE_WALL_MS, 10000);
 }
 
-static void send_run(struct front *f, const char *program, int out_fd)
+static void send_run(struct warm_front *f, const char *program, int out_fd)
 {
 	_cleanup_(plan_done) struct plan plan = { 0 };
 	_cleanup_close_ int fd = -EBADF, null_fd = sys_open("/dev/null", O_RDWR, 0);
@@ -146,7 +146,8 @@ static void send_run(struct front *f, const char *program, int out_fd)
 	assert_int_equal(sys_send_record(f->fd, &rec, sizeof(rec), fds, ARRAY_SIZE(fds)), 0);
 }
 
-static void take_record(struct front *f, struct story *s, const struct record *rec, int fd)
+static void take_record(struct warm_front *f, struct warm_story *s, const struct record *rec,
+			int fd)
 {
 	if (rec->kind == RECORD_BELL) {
 		assert_in_range(rec->bell, 0, 1);
@@ -170,12 +171,12 @@ static void take_record(struct front *f, struct story *s, const struct record *r
 	(void)fd_close(fd);
 }
 
-static void run(struct front *f, const char *program, struct story *ret)
+static void run(struct warm_front *f, const char *program, struct warm_story *ret)
 {
 	int out[2], flags;
 	ssize_t n;
 
-	*ret = (struct story){ 0 };
+	*ret = (struct warm_story){ 0 };
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
 	send_run(f, program, out[1]);
 	(void)close(out[1]);
@@ -201,15 +202,15 @@ static void run(struct front *f, const char *program, struct story *ret)
 	(void)close(out[0]);
 }
 
-static bool is_warm(const struct story *s)
+static bool is_warm(const struct warm_story *s)
 {
 	return strncmp(s->out, "warm", 4) == 0;
 }
 
 /* Cold at first, while the zygote starts; then for ever warm. */
-static void warm_up(struct front *f)
+static void warm_up(struct warm_front *f)
 {
-	struct story s;
+	struct warm_story s;
 
 	for (int tries = 0; tries < 2000; tries++) {
 		run(f, "print('warm')", &s);
@@ -224,8 +225,8 @@ static void warm_up(struct front *f)
 
 static void test_becomes_warm(void **state)
 {
-	struct front *f = *state;
-	struct story s;
+	struct warm_front *f = *state;
+	struct warm_story s;
 
 	warm_up(f);
 	/* More than the stock, and more than a zygote's share of forks. */
@@ -242,8 +243,8 @@ static void test_becomes_warm(void **state)
 
 static void test_sees_what_cold_sees(void **state)
 {
-	struct front *f = *state;
-	struct story s;
+	struct warm_front *f = *state;
+	struct warm_story s;
 
 	warm_up(f);
 	run(f,
@@ -264,8 +265,8 @@ static void test_sees_what_cold_sees(void **state)
 
 static void test_exit_codes(void **state)
 {
-	struct front *f = *state;
-	struct story s;
+	struct warm_front *f = *state;
+	struct warm_story s;
 
 	warm_up(f);
 	run(f, "print('warm'); raise SystemExit(7)", &s);
@@ -280,8 +281,8 @@ static void test_exit_codes(void **state)
 
 static void test_last_word_ends_everything(void **state)
 {
-	struct front *f = *state;
-	struct story s;
+	struct warm_front *f = *state;
+	struct warm_story s;
 
 	warm_up(f);
 	run(f,
@@ -300,8 +301,8 @@ static void test_last_word_ends_everything(void **state)
 static void test_nonsense_is_not_listened_to(void **state)
 {
 	static const char *const words[] = { "b'x'", "b'999'", "b'-1'", "b'4' * 300", "b''" };
-	struct front *f = *state;
-	struct story s;
+	struct warm_front *f = *state;
+	struct warm_story s;
 
 	warm_up(f);
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
@@ -325,8 +326,8 @@ static void test_nonsense_is_not_listened_to(void **state)
 
 static void test_files_are_collected(void **state)
 {
-	struct front *f = *state;
-	struct story s;
+	struct warm_front *f = *state;
+	struct warm_story s;
 
 	warm_up(f);
 	run(f, "print('warm'); open('made', 'w').write('x')", &s);
@@ -340,7 +341,7 @@ static void test_files_are_collected(void **state)
 
 static void test_cancel(void **state)
 {
-	struct front *f = *state;
+	struct warm_front *f = *state;
 	struct record kill_it = { .kind = RECORD_KILL, .kill_cause = CAUSE_CANCELLED };
 	struct record rec = { 0 };
 
@@ -366,9 +367,9 @@ static void test_cancel(void **state)
 /* Whoever begins has the ticket then; without it a program that waits does not begin, nor does a cold one in its place. */
 static void test_ticket(void **state)
 {
-	struct front *f = *state;
+	struct warm_front *f = *state;
 	eventfd_t one;
-	struct story s;
+	struct warm_story s;
 
 	warm_up(f);
 	assert_int_equal(eventfd_read(f->ticket, &one), -1);
@@ -389,10 +390,10 @@ static void test_bell(void **state)
 		"kinds = [os.readlink(f'/proc/self/fd/{n}') for n in range(100) "
 		"if os.path.islink(f'/proc/self/fd/{n}')]\n"
 		"print('warm', len(os.sched_getaffinity(0)), [k for k in kinds if 'event' in k])";
-	struct front *f = *state;
+	struct warm_front *f = *state;
 	char expected[64];
 	cpu_set_t cpus;
-	struct story s;
+	struct warm_story s;
 
 	assert_int_equal(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
 	(void)snprintf(expected, sizeof(expected), "warm %d []\n", CPU_COUNT(&cpus));
@@ -415,9 +416,9 @@ static void test_bell(void **state)
 /* What a cell did when it was rung for is nobody's time; and it does not listen for ever. */
 static void test_bell_costs_nobody(void **state)
 {
-	struct front *f = *state;
+	struct warm_front *f = *state;
 	int64_t used_us = INT64_MAX;
-	struct story s;
+	struct warm_story s;
 
 	warm_up(f);
 	for (int i = 0; i < 4; i++) {
@@ -442,8 +443,8 @@ static void test_bell_costs_nobody(void **state)
 /* Its flags are the front's to change; nobody waits in it all the same. */
 static void test_bell_that_blocks(void **state)
 {
-	struct front *f = *state;
-	struct story s;
+	struct warm_front *f = *state;
+	struct warm_story s;
 
 	warm_up(f);
 	run(f, "print('warm')", &s);
@@ -459,7 +460,7 @@ static void test_bell_that_blocks(void **state)
 /* With runs in every state: one that waits for a cell, one that is warm. Whoever has the pipe is gone afterwards. */
 static void test_loop_fails(void **state)
 {
-	struct front *f = *state;
+	struct warm_front *f = *state;
 	int out[2], status;
 	char text[64];
 

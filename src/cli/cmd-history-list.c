@@ -17,20 +17,20 @@ enum { SHOWN_MAX = 100000, PAGES_MAX = 10000 };
 
 enum { WORDS_MAX = 16 };
 
-struct words {
+struct query_words {
 	const char *list[WORDS_MAX];
 	size_t n;
 };
 
 struct list_options {
 	struct remote_options remote; /* first */
-	struct words statuses, labels;
+	struct query_words statuses, labels;
 	const char *language, *label, *text, *since, *until, *cursor, *number;
 };
 
 static int add_word(void *data, const struct option *self, const char *value, struct error *err)
 {
-	struct words *words = (struct words *)((char *)data + self->offset);
+	struct query_words *words = (struct query_words *)((char *)data + self->offset);
 
 	if (words->n == WORDS_MAX)
 		return error_set(err, ERROR_INPUT, E2BIG, "%s is there more than %d times",
@@ -99,7 +99,7 @@ static const struct option stats_rows[] = {
 };
 static const struct option_list stats_list = { .rows = stats_rows, .n = ARRAY_SIZE(stats_rows) };
 
-struct parameter {
+struct query_parameter {
 	const char *name, *value; /* value NULL: not given */
 };
 
@@ -110,7 +110,7 @@ static int add_parameter(struct buf *out, const char *name, const char *value)
 	return r < 0 ? r : uri_encode(out, span_of(value));
 }
 
-static int add_words(struct buf *out, const char *name, const struct words *words)
+static int add_words(struct buf *out, const char *name, const struct query_words *words)
 {
 	int r = 0;
 
@@ -119,7 +119,8 @@ static int add_words(struct buf *out, const char *name, const struct words *word
 	return r;
 }
 
-static int build_target(struct buf *out, const char *path, const struct parameter *list, size_t n)
+static int build_target(struct buf *out, const char *path, const struct query_parameter *list,
+			size_t n)
 {
 	int r = buf_puts(out, path);
 
@@ -134,7 +135,7 @@ static int ask_page(const struct remote *remote, const struct list_options *o, i
 {
 	_cleanup_buf_ struct buf target = { 0 };
 	char since[64], until[64], number[24];
-	const struct parameter parameters[] = {
+	const struct query_parameter parameters[] = {
 		{ "limit", number },	 { "language", o->language },
 		{ "text", o->text },	 { "since", o->since ? since : NULL },
 		{ "cursor", o->cursor }, { "until", o->until ? until : NULL },
@@ -370,10 +371,10 @@ static int ask_stats(const struct remote *remote, const struct list_options *o, 
 {
 	_cleanup_buf_ struct buf target = { 0 };
 	char since[64], until[64];
-	const struct parameter parameters[] = { { "language", o->language },
-						{ "label", o->label },
-						{ "since", o->since ? since : NULL },
-						{ "until", o->until ? until : NULL } };
+	const struct query_parameter parameters[] = { { "language", o->language },
+						      { "label", o->label },
+						      { "since", o->since ? since : NULL },
+						      { "until", o->until ? until : NULL } };
 	struct http_call call = { .method = HTTP_GET };
 
 	text_moment(o->since ? o->since : "", since, sizeof(since));

@@ -19,14 +19,14 @@ static void say_kit(void *data, const char *title, const char *text)
 
 enum { LANGUAGES_MAX = 64 };
 
-struct wanted {
+struct wanted_languages {
 	const char *names[LANGUAGES_MAX + 1];
 	size_t n;
 };
 
 static int add_language(void *data, const char *word, struct error *err)
 {
-	struct wanted *w = data;
+	struct wanted_languages *w = data;
 
 	if (w->n == LANGUAGES_MAX)
 		return error_set(err, ERROR_INPUT, E2BIG, "more than %d languages", LANGUAGES_MAX);
@@ -39,7 +39,7 @@ static const struct option_list prepare_options = { .word = add_language };
 static int prepare_main(const struct command *self, int argc, char **argv)
 {
 	const struct atoll_options options = { .size = sizeof(options), .pool = "" };
-	struct wanted wanted = { 0 };
+	struct wanted_languages wanted = { 0 };
 	const struct kit_watch watch = { .say = say_kit,
 					 .only = wanted.names,
 					 .cancel_fd = -EBADF };

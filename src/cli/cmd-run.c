@@ -168,7 +168,7 @@ bool run_feeds_stdin(const struct run_options *o, const json_t *request)
 	return !o->stdin_is_code && fcntl(STDIN_FILENO, F_GETFD) >= 0;
 }
 
-static void outcome_done(struct outcome *out)
+static void outcome_done(struct run_outcome *out)
 {
 	free(out->json);
 	free(out->notice);
@@ -176,7 +176,7 @@ static void outcome_done(struct outcome *out)
 }
 
 static int launch(struct atoll *atoll, const struct run_options *o, const json_t *request,
-		  struct outcome *out, struct error *err)
+		  struct run_outcome *out, struct error *err)
 {
 	static const int resize_signal[] = { SIGWINCH };
 	bool wants_result = o->json || json_object_get(request, "tests") ||
@@ -218,7 +218,7 @@ static int launch(struct atoll *atoll, const struct run_options *o, const json_t
 	return 0;
 }
 
-static int finish(const struct run_options *o, const struct outcome *out)
+static int finish(const struct run_options *o, const struct run_outcome *out)
 {
 	if (out->broken == EPIPE)
 		return EXIT_SIGNAL + SIGPIPE;
@@ -261,7 +261,7 @@ static int explain(struct atoll *atoll, const struct run_options *o, const json_
 static int perform(struct atoll *atoll, struct run_remote *daemon, struct run_options *o,
 		   json_t *request)
 {
-	_cleanup_(outcome_done) struct outcome out = { .exit_code = EXIT_OURS };
+	_cleanup_(outcome_done) struct run_outcome out = { .exit_code = EXIT_OURS };
 	struct error err = { 0 };
 	int r = run_remote(daemon, o, request, &out, &err);
 

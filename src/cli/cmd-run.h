@@ -54,7 +54,7 @@ void terminal_raw(struct terminal *t, int fd);
 void terminal_restore(struct terminal *t);
 
 /* The outcome of one run: what it printed for us, and how to exit. */
-struct outcome {
+struct run_outcome {
 	char *json, *notice, *problem;
 	int exit_code;
 	int signal; /* that cancelled it, or 0 */
@@ -86,5 +86,5 @@ struct run_remote {
 int run_remote_open(struct run_remote *d, struct error *err) _must_check_;
 void run_remote_close(struct run_remote *d);
 /* 1: *out has what happened; 0: run it here (request may have got a part of standard input); negative: refused. */
-int run_remote(struct run_remote *d, struct run_options *o, json_t *request, struct outcome *out,
-	       struct error *err) _must_check_;
+int run_remote(struct run_remote *d, struct run_options *o, json_t *request,
+	       struct run_outcome *out, struct error *err) _must_check_;

@@ -16,22 +16,23 @@
 
 enum { LINE_BYTES_MAX = 256 << 20 };
 
-struct stream {
+struct remote_stream {
 	int fd;
 	const char *name;
 	int64_t at; /* bytes passed on */
 	bool raw;
 };
 
-struct reading {
+struct events_reading {
 	struct remote_follow *f;
 	struct buf line;
-	struct stream streams[2];
+	struct remote_stream streams[2];
 	char id[64];
 	bool muted; /* nobody takes output any more */
 };
 
-static void pass_on(struct reading *g, const struct stream *s, const char *bytes, size_t n)
+static void pass_on(struct events_reading *g, const struct remote_stream *s, const char *bytes,
+		    size_t n)
 {
 	if (!g->muted && n > 0 && g->f->output(g->f->data, s->fd, bytes, n) < 0) {
 		g->muted = true;
@@ -40,7 +41,7 @@ static void pass_on(struct reading *g, const struct stream *s, const char *bytes
 }
 
 /* Everything behind what was passed on. */
-static int read_raw(struct reading *g, struct stream *s, struct error *err)
+static int read_raw(struct events_reading *g, struct remote_stream *s, struct error *err)
 {
 	_cleanup_http_client_ struct http_client *c = NULL;
 	struct remote_target target;
@@ -70,7 +71,8 @@ static int read_raw(struct reading *g, struct stream *s, struct error *err)
 	return r;
 }
 
-static int on_output(struct reading *g, struct stream *s, const json_t *event, struct error *err)
+static int on_output(struct events_reading *g, struct remote_stream *s, const json_t *event,
+		     struct error *err)
 {
 	const json_t *text = json_object_get(event, "data");
 	const char *bytes = json_string_value(text);
@@ -87,7 +89,7 @@ static int on_output(struct reading *g, struct stream *s, const json_t *event, s
 	return 0;
 }
 
-static int on_result(struct reading *g, const json_t *event, struct error *err)
+static int on_result(struct events_reading *g, const json_t *event, struct error *err)
 {
 	int r = 0;
 
@@ -99,7 +101,7 @@ static int on_result(struct reading *g, const json_t *event, struct error *err)
 	return r;
 }
 
-static int on_event(struct reading *g, const json_t *event, struct error *err)
+static int on_event(struct events_reading *g, const json_t *event, struct error *err)
 {
 	const char *name = text_of(event, "event");
 
@@ -113,7 +115,7 @@ static int on_event(struct reading *g, const json_t *event, struct error *err)
 }
 
 /* Whole lines of what has come; the rest stays. */
-static int take_lines(struct reading *g, struct span piece, struct error *err)
+static int take_lines(struct events_reading *g, struct span piece, struct error *err)
 {
 	const char *end;
 	int r = 0;
@@ -141,9 +143,9 @@ static int take_lines(struct reading *g, struct span piece, struct error *err)
 
 int remote_follow(struct remote_follow *f, struct error *err)
 {
-	struct reading g = { .f = f,
-			     .streams = { { .fd = STDOUT_FILENO, .name = "stdout" },
-					  { .fd = STDERR_FILENO, .name = "stderr" } } };
+	struct events_reading g = { .f = f,
+				    .streams = { { .fd = STDOUT_FILENO, .name = "stdout" },
+						 { .fd = STDERR_FILENO, .name = "stderr" } } };
 	struct span piece;
 	int r;
 

@@ -91,11 +91,11 @@ json_t *bytes_to_json(const char *data, size_t len)
  * One walk: the open directories from the top down to where it is, and the two names of that place,
  * inside the sandbox and on the host. Going down appends to the names, coming up cuts them.
  */
-struct tree {
+struct host_tree {
 	json_t *files;
 	int64_t bytes;
 	size_t count;
-	struct level {
+	struct tree_level {
 		DIR *dir;
 		size_t dest_len, source_len; /* of the names of this directory */
 	} levels[REQUEST_DEPTH_MAX];
@@ -103,7 +103,7 @@ struct tree {
 	char dest[REQUEST_PATH_MAX + 1], source[PATH_MAX];
 };
 
-static int tree_add_file(struct tree *t, int fd, const struct stat *st, struct error *err)
+static int tree_add_file(struct host_tree *t, int fd, const struct stat *st, struct error *err)
 {
 	_cleanup_buf_ struct buf content = { 0 };
 	json_t *value;
@@ -132,7 +132,7 @@ static int tree_add_file(struct tree *t, int fd, const struct stat *st, struct e
 }
 
 /* Goes down into an open directory; takes fd over when it succeeds. */
-static int tree_enter(struct tree *t, int fd, struct error *err)
+static int tree_enter(struct host_tree *t, int fd, struct error *err)
 {
 	DIR *dir;
 
@@ -142,14 +142,14 @@ static int tree_enter(struct tree *t, int fd, struct error *err)
 	dir = fdopendir(fd);
 	if (!dir)
 		return cannot_read(t->source, errno, err);
-	t->levels[t->depth++] = (struct level){ .dir = dir,
-						.dest_len = strlen(t->dest),
-						.source_len = strlen(t->source) };
+	t->levels[t->depth++] = (struct tree_level){ .dir = dir,
+						     .dest_len = strlen(t->dest),
+						     .source_len = strlen(t->source) };
 	return 0;
 }
 
 /* Adds the file, or enters the directory, that the tree's names stand for now. */
-static int tree_visit(struct tree *t, int dir_fd, const char *name, struct error *err)
+static int tree_visit(struct host_tree *t, int dir_fd, const char *name, struct error *err)
 {
 	_cleanup_close_ int fd = openat(dir_fd, name,
 					O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -177,9 +177,9 @@ static bool name_extend(char *text, size_t size, size_t len, const char *name)
 }
 
 /* One entry of the deepest open directory; at its end one level up. */
-static int tree_step(struct tree *t, struct error *err)
+static int tree_step(struct host_tree *t, struct error *err)
 {
-	const struct level *level = &t->levels[t->depth - 1];
+	const struct tree_level *level = &t->levels[t->depth - 1];
 	const struct dirent *entry = readdir(level->dir);
 
 	if (!entry) {
@@ -198,7 +198,7 @@ static int tree_step(struct tree *t, struct error *err)
 
 int host_tree_add(json_t *files, const char *dest, const char *source, struct error *err)
 {
-	struct tree t = { .files = files, .count = json_object_size(files) };
+	struct host_tree t = { .files = files, .count = json_object_size(files) };
 	int r;
 
 	if (snprintf(t.dest, sizeof(t.dest), "%s", dest) >= (int)sizeof(t.dest) ||

@@ -115,7 +115,7 @@ static bool take_input(struct run_options *o, json_t *request)
 struct passage {
 	struct run_remote *d;
 	const struct run_options *o;
-	struct outcome *out;
+	struct run_outcome *out;
 	struct run_stream stream;
 	bool wants_result; /* as text */
 	bool interactive;  /* input follows */
@@ -284,8 +284,8 @@ static int pass_through(struct passage *p, const char *body, struct error *err)
 	return p->out->signal || p->out->broken ? 1 : r;
 }
 
-int run_remote(struct run_remote *d, struct run_options *o, json_t *request, struct outcome *out,
-	       struct error *err)
+int run_remote(struct run_remote *d, struct run_options *o, json_t *request,
+	       struct run_outcome *out, struct error *err)
 {
 	_cleanup_free_ char *body = NULL;
 	struct passage p = { .d = d, .o = o, .out = out, .stream = { .cancel_fd = -EBADF } };

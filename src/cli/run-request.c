@@ -45,12 +45,12 @@ static json_t *below(json_t *object, const char *key, json_t *(*make)(void))
 	return json_object_get(object, key);
 }
 
-struct pair { /* NAME=value */
+struct name_value { /* NAME=value */
 	char name[1024];
 	const char *value;
 };
 
-static int split_pair(const struct option *self, const char *text, struct pair *ret,
+static int split_pair(const struct option *self, const char *text, struct name_value *ret,
 		      struct error *err)
 {
 	const char *equals = strchr(text, '=');
@@ -70,7 +70,7 @@ static int split_pair(const struct option *self, const char *text, struct pair *
 static int apply_env(void *data, const struct option *self, const char *value, struct error *err)
 {
 	struct run_options *o = data;
-	struct pair pair;
+	struct name_value pair;
 	int r = split_pair(self, value, &pair, err);
 
 	return r < 0 ? r
@@ -81,7 +81,7 @@ static int apply_env(void *data, const struct option *self, const char *value, s
 static int apply_label(void *data, const struct option *self, const char *value, struct error *err)
 {
 	struct run_options *o = data;
-	struct pair pair;
+	struct name_value pair;
 	int r = split_pair(self, value, &pair, err);
 
 	return r < 0 ? r
@@ -92,7 +92,7 @@ static int apply_label(void *data, const struct option *self, const char *value,
 static int apply_file(void *data, const struct option *self, const char *value, struct error *err)
 {
 	struct run_options *o = data;
-	struct pair pair;
+	struct name_value pair;
 	int r = split_pair(self, value, &pair, err);
 
 	if (r == 0)
@@ -105,7 +105,7 @@ static int apply_file(void *data, const struct option *self, const char *value, 
 static int apply_stage(void *data, const struct option *self, const char *value, struct error *err)
 {
 	struct run_options *o = data;
-	struct pair pair;
+	struct name_value pair;
 	json_t *stage;
 	int r = split_pair(self, value, &pair, err);
 

@@ -18,14 +18,14 @@
 
 static const struct http_address here = { .text = "/here", .host = "localhost", .is_unix = true };
 
-struct pair {
+struct client_pair {
 	struct http_client *client;
 	int server;
 };
 
-static struct pair connected(void)
+static struct client_pair connected(void)
 {
-	struct pair p = { .client = calloc(1, sizeof(*p.client)) };
+	struct client_pair p = { .client = calloc(1, sizeof(*p.client)) };
 	int fds[2];
 
 	assert_non_null(p.client);
@@ -38,19 +38,19 @@ static struct pair connected(void)
 	return p;
 }
 
-static void disconnect(struct pair *p)
+static void disconnect(struct client_pair *p)
 {
 	p->client = http_client_free(p->client);
 	p->server = fd_close(p->server);
 }
 
-static void answer(struct pair *p, const char *text)
+static void answer(struct client_pair *p, const char *text)
 {
 	assert_int_equal(fd_write_all(p->server, text, strlen(text)), 0);
 }
 
 /* Head and body; the last return value. */
-static int read_all(struct pair *p, struct buf *body, struct error *err)
+static int read_all(struct client_pair *p, struct buf *body, struct error *err)
 {
 	struct span piece;
 	int r = http_client_head(p->client, err);
@@ -121,7 +121,7 @@ static void test_request(void **state)
 					.range = "bytes=1-",
 					.body = span_of("{}") };
 	const struct http_call bad = { .method = HTTP_GET, .target = "/", .accept = "a\r\nb: c" };
-	struct pair p = connected();
+	struct client_pair p = connected();
 	char text[1024] = "";
 
 	(void)state;
@@ -162,7 +162,7 @@ static void test_answers(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		_cleanup_buf_ struct buf body = { .max = 100 };
-		struct pair p = connected();
+		struct client_pair p = connected();
 		struct error err = { 0 };
 		int r;
 
@@ -180,7 +180,7 @@ static void test_answers(void **state)
 
 static void test_silence(void **state)
 {
-	struct pair p = connected();
+	struct client_pair p = connected();
 	struct error err = { 0 };
 
 	(void)state;
@@ -195,7 +195,7 @@ static void test_cancel(void **state)
 {
 	_cleanup_buf_ struct buf body = { .max = 100 };
 	_cleanup_close_ int cancel_fd = eventfd(1, EFD_CLOEXEC);
-	struct pair p = connected();
+	struct client_pair p = connected();
 	char byte;
 
 	(void)state;

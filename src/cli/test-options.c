@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-struct seen {
+struct options_seen {
 	bool json;
 	const char *dir;
 	char limits[128];
@@ -25,7 +25,7 @@ static void note(char *list, size_t size, const char *a, const char *b)
 
 static int limit(void *data, const struct knob *knob, const char *value, struct error *err _unused_)
 {
-	struct seen *seen = data;
+	struct options_seen *seen = data;
 
 	note(seen->limits, sizeof(seen->limits), knob->key, value);
 	return 0;
@@ -33,7 +33,7 @@ static int limit(void *data, const struct knob *knob, const char *value, struct 
 
 static int word(void *data, const char *text, struct error *err _unused_)
 {
-	struct seen *seen = data;
+	struct options_seen *seen = data;
 
 	note(seen->words, sizeof(seen->words), text, "");
 	return 0;
@@ -43,13 +43,13 @@ static const struct option rows[] = {
 	{ .flag = "--json",
 	  .help = "as JSON",
 	  .apply = option_set_true,
-	  .offset = offsetof(struct seen, json) },
+	  .offset = offsetof(struct options_seen, json) },
 	{ .flag = "--output-dir",
 	  .letter = 'o',
 	  .argument = "DIR",
 	  .help = "where to",
 	  .apply = option_set_text,
-	  .offset = offsetof(struct seen, dir) },
+	  .offset = offsetof(struct options_seen, dir) },
 };
 static const struct option_list all = {
 	.rows = rows, .n = ARRAY_SIZE(rows), .limit = limit, .word = word
@@ -57,7 +57,7 @@ static const struct option_list all = {
 static const struct option_list bare = { .rows = rows, .n = ARRAY_SIZE(rows) };
 
 struct parsed {
-	struct seen seen;
+	struct options_seen seen;
 	struct error err;
 	int r, rest;
 };

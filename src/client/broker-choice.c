@@ -177,14 +177,14 @@ int broker_start(struct broker_choice *c, struct link **ret, struct error *err)
 }
 
 /* The other end: a pool's place in the file system. */
-struct place {
+struct pool_place {
 	char *path, *lock_path;
 	int lock_fd, listen_fd;
 	char *dir;
 	bool made_dir;
 };
 
-static int make_directory(struct place *p, struct error *err)
+static int make_directory(struct pool_place *p, struct error *err)
 {
 	const char *slash = strrchr(p->path, '/');
 
@@ -202,7 +202,7 @@ static int make_directory(struct place *p, struct error *err)
 }
 
 /* 1: it is ours; 0: whoever had it took its file away meanwhile, try again. */
-static int try_lock(struct place *p)
+static int try_lock(struct pool_place *p)
 {
 	_cleanup_close_ int fd = open(p->lock_path,
 				      O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
@@ -217,7 +217,7 @@ static int try_lock(struct place *p)
 	return 1;
 }
 
-static int lock_place(struct place *p, struct error *err)
+static int lock_place(struct pool_place *p, struct error *err)
 {
 	int r = 0;
 
@@ -251,7 +251,7 @@ static int remove_stale(const char *path, struct error *err)
 		       : 0;
 }
 
-static int listen_at(struct place *p, struct error *err)
+static int listen_at(struct pool_place *p, struct error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	size_t n = strlen(p->path);
@@ -271,7 +271,7 @@ static int listen_at(struct place *p, struct error *err)
 	return 0;
 }
 
-static int take_place(struct place *p, struct error *err)
+static int take_place(struct pool_place *p, struct error *err)
 {
 	int r;
 
@@ -289,7 +289,7 @@ static int take_place(struct place *p, struct error *err)
 	return r;
 }
 
-static void place_done(struct place *p)
+static void place_done(struct pool_place *p)
 {
 	if (p->listen_fd >= 0)
 		(void)unlink(p->path);
@@ -306,7 +306,7 @@ static void place_done(struct place *p)
 	free(p->path);
 }
 
-static int find_place(const char *option, struct place *p, struct error *err)
+static int find_place(const char *option, struct pool_place *p, struct error *err)
 {
 	int r = option ? 0 : default_path(&p->path);
 
@@ -320,7 +320,7 @@ static int find_place(const char *option, struct place *p, struct error *err)
 	return p->path ? 0 : error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 }
 
-int pool_serve_at(const struct pool_service *s, struct error *err)
+int pool_serve_at(const struct pool_settings *s, struct error *err)
 {
 	_cleanup_(registry_cleanup) struct registry *reg = NULL;
 	_cleanup_(broker_choice_done) struct broker_choice choice = { .warm = true };
@@ -348,7 +348,7 @@ int pool_serve_at(const struct pool_service *s, struct error *err)
 
 static int pool_serve(const struct atoll_pool_options *o, struct error *err)
 {
-	_cleanup_(place_done) struct place place = { .lock_fd = -EBADF, .listen_fd = -EBADF };
+	_cleanup_(place_done) struct pool_place place = { .lock_fd = -EBADF, .listen_fd = -EBADF };
 	_cleanup_(registry_cleanup) struct registry *reg = NULL;
 	_cleanup_(broker_choice_done) struct broker_choice choice = { .warm = true };
 	_cleanup_free_ char *data_dir = NULL;

@@ -34,7 +34,7 @@ struct link *broker_connect(const struct broker_choice *c);
 int broker_start(struct broker_choice *c, struct link **ret, struct error *err) _must_check_;
 
 /* A pool for one front that somebody else looks after (the daemon's monitor), at a socket that listens already. */
-struct pool_service {
+struct pool_settings {
 	const char *data_dir;
 	int listen_fd;	    /* SOCK_SEQPACKET */
 	int lifeline_fd;    /* it ends when the other end closes, or with SIGTERM */
@@ -45,4 +45,4 @@ struct pool_service {
 	const struct workspace_place *workspaces; /* where they lie; NULL: there are none */
 };
 /* In the calling process, which does nothing else, with SIGTERM, SIGINT and SIGHUP blocked. */
-int pool_serve_at(const struct pool_service *s, struct error *err) _must_check_;
+int pool_serve_at(const struct pool_settings *s, struct error *err) _must_check_;

@@ -218,7 +218,7 @@ static int product_encode(const struct build_product *product, struct buf *ret)
 	return 0;
 }
 
-struct entry {
+struct cached_build {
 	char name[HASH_LEN + 1];
 	int64_t size;
 	struct timespec used;
@@ -226,7 +226,7 @@ struct entry {
 
 static int oldest_first(const void *a, const void *b)
 {
-	const struct entry *x = a, *y = b;
+	const struct cached_build *x = a, *y = b;
 
 	if (x->used.tv_sec != y->used.tv_sec)
 		return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
@@ -239,9 +239,9 @@ static bool is_stale(const char *name, const struct stat *st)
 }
 
 /* Fills *ret with every entry; what a crashed writer left is removed on the way. */
-static size_t list_entries(DIR *dir, struct entry **ret)
+static size_t list_entries(DIR *dir, struct cached_build **ret)
 {
-	struct entry *entries = NULL;
+	struct cached_build *entries = NULL;
 	size_t n = 0, capacity = 0;
 	struct dirent *d;
 
@@ -256,7 +256,7 @@ static size_t list_entries(DIR *dir, struct entry **ret)
 			continue;
 		if (n == capacity) {
 			size_t more = capacity ? capacity * 2 : 64;
-			struct entry *grown = realloc(entries, more * sizeof(*entries));
+			struct cached_build *grown = realloc(entries, more * sizeof(*entries));
 
 			if (!grown)
 				break;
@@ -274,7 +274,7 @@ static size_t list_entries(DIR *dir, struct entry **ret)
 
 static void sweep(int dir_fd, int64_t max_bytes)
 {
-	_cleanup_free_ struct entry *entries = NULL;
+	_cleanup_free_ struct cached_build *entries = NULL;
 	int64_t sum = 0;
 	size_t n;
 	DIR *dir;

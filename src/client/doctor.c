@@ -250,7 +250,7 @@ static int report_calls(json_t *checks, const struct doctor_input *in)
 }
 
 /* Settings of the host, each with the values that are well. */
-struct setting {
+struct sysctl_setting {
 	const char *name; /* as sysctl writes it */
 	const char *path; /* below /proc/sys/ */
 	int64_t low, high;
@@ -259,7 +259,7 @@ struct setting {
 	const char *why;
 };
 
-static const struct setting settings[] = {
+static const struct sysctl_setting settings[] = {
 	{ "kernel.unprivileged_userns_clone", "kernel/unprivileged_userns_clone", 1, 1, 1, true,
 	  "rootless sandboxes need user namespaces" },
 	{ "kernel.apparmor_restrict_unprivileged_userns",
@@ -296,7 +296,7 @@ static const struct setting settings[] = {
 static int report_settings(json_t *checks, const struct doctor_input *in)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
-		const struct setting *s = &settings[i];
+		const struct sysctl_setting *s = &settings[i];
 		struct check c = { .name = s->name };
 		int64_t value;
 		int r = in->read_setting(s->path, &value);

@@ -18,20 +18,20 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-struct service {
+struct executor {
 	struct atoll *atoll;
 	const char *const *images;
-	struct service_run *runs; /* open ones */
+	struct executor_run *runs; /* open ones */
 	size_t n_runs;
 };
 
-struct service_run {
-	struct service_run *next, **at; /* at: what points here */
-	struct service *service;
+struct executor_run {
+	struct executor_run *next, **at; /* at: what points here */
+	struct executor *service;
 	struct run run;
 	struct run_control control;
-	struct service_hooks hooks;
-	bool started, on_stack; /* on_stack: service_start() has not returned yet */
+	struct executor_hooks hooks;
+	bool started, on_stack; /* on_stack: executor_start() has not returned yet */
 	/* An interactive run's input: our end of a pipe that the job reads, and watches once it is full. */
 	int stdin_fd, stdin_read_fd;
 	struct source *stdin_room;
@@ -42,7 +42,7 @@ static int no_memory(struct error *err)
 	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 }
 
-static int take_rules(struct atoll *a, const struct service_options *o)
+static int take_rules(struct atoll *a, const struct executor_options *o)
 {
 	struct policy_rules *rules = &a->rules;
 
@@ -91,7 +91,7 @@ static int take_presets(struct atoll *a, struct presets *given, struct error *er
 	return 0;
 }
 
-static int setup(struct service *s, struct loop *loop, const struct service_options *o,
+static int setup(struct executor *s, struct loop *loop, const struct executor_options *o,
 		 struct error *err)
 {
 	const struct atoll_options options = { .data_dir = o->data_dir,
@@ -114,13 +114,13 @@ static int setup(struct service *s, struct loop *loop, const struct service_opti
 	if (r < 0)
 		return r;
 	a->loop = loop;
-	return keeper_new(a, (struct keeper_watch){ o->data, o->on_broker }, err);
+	return link_keeper_new(a, (struct link_keeper_watch){ o->data, o->on_broker }, err);
 }
 
-int service_new(struct loop *loop, const struct service_options *options, struct service **ret,
-		struct error *err)
+int executor_new(struct loop *loop, const struct executor_options *options, struct executor **ret,
+		 struct error *err)
 {
-	struct service *s = calloc(1, sizeof(*s));
+	struct executor *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (s)
@@ -133,18 +133,18 @@ int service_new(struct loop *loop, const struct service_options *options, struct
 	s->atoll->front = options->front;
 	r = setup(s, loop, options, err);
 	if (r < 0) {
-		(void)service_free(s);
+		(void)executor_free(s);
 		return r;
 	}
 	*ret = s;
 	return 0;
 }
 
-struct service *service_free(struct service *s)
+struct executor *executor_free(struct executor *s)
 {
 	if (!s)
 		return NULL;
-	(void)keeper_free(s->atoll->keeper);
+	(void)link_keeper_free(s->atoll->keeper);
 	/* The caller's. */
 	s->atoll->loop = NULL;
 	(void)atoll_free(s->atoll);
@@ -153,19 +153,19 @@ struct service *service_free(struct service *s)
 	return NULL;
 }
 
-bool service_is_ready(const struct service *s)
+bool executor_is_ready(const struct executor *s)
 {
 	return s->atoll->link != NULL;
 }
 
-size_t service_count(const struct service *s)
+size_t executor_count(const struct executor *s)
 {
 	return s->n_runs;
 }
 
-static int not_met(const struct service *s, struct error *err)
+static int not_met(const struct executor *s, struct error *err)
 {
-	if (keeper_has_met(s->atoll->keeper))
+	if (link_keeper_has_met(s->atoll->keeper))
 		return 0;
 	return error_set(err, ERROR_INTERNAL, EAGAIN,
 			 "the sandbox broker is not there yet; try again");
@@ -182,7 +182,7 @@ static bool lies_below(const char *path, const char *dir)
 }
 
 /* Before anything is looked at there: what is on this host is not for callers to find out. */
-static int check_image(const struct service *s, const json_t *root, struct error *err)
+static int check_image(const struct executor *s, const json_t *root, struct error *err)
 {
 	const char *image = json_string_value(json_object_get(root, "image"));
 	bool any = s->images && s->images[0];
@@ -203,7 +203,7 @@ static int check_image(const struct service *s, const json_t *root, struct error
 	return -EPERM;
 }
 
-static void unlink_run(struct service_run *run)
+static void unlink_run(struct executor_run *run)
 {
 	*run->at = run->next;
 	if (run->next)
@@ -211,7 +211,7 @@ static void unlink_run(struct service_run *run)
 	run->service->n_runs--;
 }
 
-static void run_free(struct service_run *run)
+static void run_free(struct executor_run *run)
 {
 	run->stdin_room = source_free(run->stdin_room);
 	run->stdin_fd = fd_close(run->stdin_fd);
@@ -220,9 +220,9 @@ static void run_free(struct service_run *run)
 	free(run);
 }
 
-int service_open(struct service *s, json_t *root, struct service_run **ret, struct error *err)
+int executor_open(struct executor *s, json_t *root, struct executor_run **ret, struct error *err)
 {
-	struct service_run *run;
+	struct executor_run *run;
 	int r = not_met(s, err);
 
 	if (r >= 0)
@@ -246,27 +246,27 @@ int service_open(struct service *s, json_t *root, struct service_run **ret, stru
 	flow_ring(&run->run, root);
 	r = flow_open(&run->run, root, err);
 	if (r < 0) {
-		service_discard(run);
+		executor_discard(run);
 		return r;
 	}
 	*ret = run;
 	return 0;
 }
 
-void service_discard(struct service_run *run)
+void executor_discard(struct executor_run *run)
 {
 	unlink_run(run);
 	run_free(run);
 }
 
-const struct decision *service_decision(const struct service_run *run)
+const struct decision *executor_decision(const struct executor_run *run)
 {
 	return &run->run.decision;
 }
 
 static int on_output(void *data, enum atoll_stream stream, const void *bytes, size_t n)
 {
-	struct service_run *run = data;
+	struct executor_run *run = data;
 
 	run->hooks.on_output(run->hooks.data, stream == ATOLL_STDOUT ? JOB_STDOUT : JOB_STDERR,
 			     bytes, n);
@@ -275,29 +275,29 @@ static int on_output(void *data, enum atoll_stream stream, const void *bytes, si
 
 static void on_started(void *data, int64_t at_ns, bool warm)
 {
-	struct service_run *run = data;
+	struct executor_run *run = data;
 
 	run->hooks.on_started(run->hooks.data,
-			      &(struct service_started){ .at_ns = at_ns, .warm = warm });
+			      &(struct executor_started){ .at_ns = at_ns, .warm = warm });
 }
 
 static void on_stage(void *data, const struct result_stage *stage)
 {
-	struct service_run *run = data;
+	struct executor_run *run = data;
 
 	run->hooks.on_stage(run->hooks.data, stage);
 }
 
 static void on_usage(void *data, const struct usage *usage)
 {
-	struct service_run *run = data;
+	struct executor_run *run = data;
 
 	run->hooks.on_usage(run->hooks.data, usage);
 }
 
-static void on_file(void *data, const struct service_file *file)
+static void on_file(void *data, const struct executor_file *file)
 {
-	struct service_run *run = data;
+	struct executor_run *run = data;
 
 	run->hooks.on_file(run->hooks.data, file);
 }
@@ -305,7 +305,7 @@ static void on_file(void *data, const struct service_file *file)
 /* On its fiber, from the first step to the last. */
 static void go(void *data)
 {
-	struct service_run *run = data;
+	struct executor_run *run = data;
 	struct result *res = NULL;
 	struct error err = { 0 };
 
@@ -325,7 +325,7 @@ static void go(void *data)
 	run_free(run);
 }
 
-static int make_stdin(struct service_run *run)
+static int make_stdin(struct executor_run *run)
 {
 	int pair[2];
 
@@ -341,7 +341,7 @@ static int make_stdin(struct service_run *run)
 	return 0;
 }
 
-static void take_hooks(struct service_run *run, const struct service_hooks *h)
+static void take_hooks(struct executor_run *run, const struct executor_hooks *h)
 {
 	struct run_control *c = &run->control;
 
@@ -355,7 +355,7 @@ static void take_hooks(struct service_run *run, const struct service_hooks *h)
 	run->run.options.data = run;
 }
 
-static int take_options(struct service_run *run, const struct service_start_options *o)
+static int take_options(struct executor_run *run, const struct executor_start_options *o)
 {
 	struct run_control *c = &run->control;
 	int r = 0;
@@ -381,8 +381,8 @@ static int take_options(struct service_run *run, const struct service_start_opti
 	return r;
 }
 
-int service_start(struct service_run *run, const struct service_start_options *options,
-		  struct error *err)
+int executor_start(struct executor_run *run, const struct executor_start_options *options,
+		   struct error *err)
 {
 	int r = take_options(run, options);
 
@@ -397,7 +397,7 @@ int service_start(struct service_run *run, const struct service_start_options *o
 		     : 0;
 }
 
-void service_kill(struct service_run *run, enum cause_kind cause)
+void executor_kill(struct executor_run *run, enum cause_kind cause)
 {
 	struct run_control *c = &run->control;
 
@@ -411,39 +411,39 @@ void service_kill(struct service_run *run, enum cause_kind cause)
 		fiber_wake(c->fiber);
 }
 
-void service_kill_all(struct service *s, enum cause_kind cause)
+void executor_kill_all(struct executor *s, enum cause_kind cause)
 {
-	for (struct service_run *run = s->runs; run; run = run->next)
-		service_kill(run, cause);
+	for (struct executor_run *run = s->runs; run; run = run->next)
+		executor_kill(run, cause);
 }
 
-static struct job *live_job(const struct service_run *run)
+static struct job *live_job(const struct executor_run *run)
 {
 	return run->control.live ? run->control.job : NULL;
 }
 
-void service_pause(struct service_run *run)
+void executor_pause(struct executor_run *run)
 {
 	run->control.paused = true;
 	if (live_job(run))
 		job_pause(live_job(run));
 }
 
-void service_resume(struct service_run *run)
+void executor_resume(struct executor_run *run)
 {
 	run->control.paused = false;
 	if (live_job(run))
 		job_resume(live_job(run));
 }
 
-int service_signal(struct service_run *run, int signo)
+int executor_signal(struct executor_run *run, int signo)
 {
 	if (signo <= 0 || signo >= NSIG)
 		return -EINVAL;
 	return live_job(run) ? job_signal(live_job(run), signo) : -ESRCH;
 }
 
-void service_resize(struct service_run *run, uint16_t rows, uint16_t columns)
+void executor_resize(struct executor_run *run, uint16_t rows, uint16_t columns)
 {
 	run->control.rows = rows;
 	run->control.columns = columns;
@@ -451,14 +451,14 @@ void service_resize(struct service_run *run, uint16_t rows, uint16_t columns)
 		job_resize(live_job(run), rows, columns);
 }
 
-int service_spool_error(const struct service_run *run)
+int executor_spool_error(const struct executor_run *run)
 {
 	return run->control.spool_error;
 }
 
 static int on_stdin_room(void *data, uint32_t events)
 {
-	struct service_run *run = data;
+	struct executor_run *run = data;
 
 	(void)events;
 	run->stdin_room = source_free(run->stdin_room);
@@ -467,7 +467,7 @@ static int on_stdin_room(void *data, uint32_t events)
 	return 0;
 }
 
-ssize_t service_stdin_write(struct service_run *run, const void *bytes, size_t n)
+ssize_t executor_stdin_write(struct executor_run *run, const void *bytes, size_t n)
 {
 	ssize_t written;
 	int r;
@@ -487,7 +487,7 @@ ssize_t service_stdin_write(struct service_run *run, const void *bytes, size_t n
 	return r < 0 && written <= 0 ? r : MAX(written, (ssize_t)0);
 }
 
-void service_stdin_close(struct service_run *run)
+void executor_stdin_close(struct executor_run *run)
 {
 	run->stdin_room = source_free(run->stdin_room);
 	run->stdin_fd = fd_close(run->stdin_fd);
@@ -495,9 +495,9 @@ void service_stdin_close(struct service_run *run)
 
 /* A question on its fiber. */
 struct inquiry {
-	struct service *service;
-	enum service_question question;
-	struct service_asker asker;
+	struct executor *service;
+	enum executor_question question;
+	struct executor_asker asker;
 };
 
 static void inquire(void *data)
@@ -511,7 +511,7 @@ static void inquire(void *data)
 	free(data);
 	/* As for a run: not before the caller knows that it was asked. */
 	fiber_yield();
-	if (q.question == SERVICE_DOCTOR)
+	if (q.question == EXECUTOR_DOCTOR)
 		(void)!doctor_examine(a->registry, &prober, &a->facts, &tree, &err);
 	else
 		(void)!registry_to_json(a->registry, &prober, &tree, &err);
@@ -519,8 +519,8 @@ static void inquire(void *data)
 	q.asker.done(q.asker.data, tree, &err);
 }
 
-int service_ask(struct service *s, enum service_question question, struct service_asker asker,
-		struct error *err)
+int executor_ask(struct executor *s, enum executor_question question, struct executor_asker asker,
+		 struct error *err)
 {
 	struct inquiry *q;
 	int r = not_met(s, err);
@@ -541,7 +541,7 @@ int service_ask(struct service *s, enum service_question question, struct servic
 	return error_set(err, ERROR_INTERNAL, -r, "cannot find out: %s", strerror(-r));
 }
 
-int service_policies(struct service *s, json_t **ret, struct error *err)
+int executor_policies(struct executor *s, json_t **ret, struct error *err)
 {
 	int r = not_met(s, err);
 

@@ -3,13 +3,13 @@
  * Many requests at once for a front: one thread, one loop, one link to a broker. Each run is the flow of run.h on a fiber
  * (loop/fiber.h); nothing here blocks, and nothing but a broker of the service's own is ever forked.
  *
- *   service_open ──▶ checked: parsed, decided, nothing has happened ──service_start──▶ runs ──▶ on_end: it is gone
- *        │                          └──────────────service_discard──▶ gone
+ *   executor_open ──▶ checked: parsed, decided, nothing has happened ──executor_start──▶ runs ──▶ on_end: it is gone
+ *        │                          └──────────────executor_discard──▶ gone
  *        └─ refused, with code and field
  *
  * Hooks are called from the loop. They may call anything of this header, also start other runs, but for freeing the service.
  * None but on_end is called after the program has ended and its files are in; on_end is called exactly once for each run that
- * was started, never from inside service_start(), and afterwards the run's pointer is dead.
+ * was started, never from inside executor_start(), and afterwards the run's pointer is dead.
  */
 #pragma once
 
@@ -22,10 +22,10 @@
 
 #include <jansson.h>
 
-struct service;
-struct service_run;
+struct executor;
+struct executor_run;
 
-struct service_options {
+struct executor_options {
 	const char *data_dir;	  /* languages/, policies/, runners/; NULL: found by itself */
 	const char *policies_dir; /* *.yaml that come before those of data_dir; NULL: none */
 	const char *cache_dir;	  /* of builds and versions; NULL: the user's own */
@@ -49,34 +49,34 @@ struct service_options {
 };
 
 /* Returns before there is a broker. */
-int service_new(struct loop *loop, const struct service_options *options, struct service **ret,
-		struct error *err) _must_check_;
-/* When no run is open and no fiber is left: service_count() and fiber_count() are 0. NULL is fine; returns NULL. */
-struct service *service_free(struct service *s);
-bool service_is_ready(const struct service *s); /* a broker answers */
+int executor_new(struct loop *loop, const struct executor_options *options, struct executor **ret,
+		 struct error *err) _must_check_;
+/* When no run is open and no fiber is left: executor_count() and fiber_count() are 0. NULL is fine; returns NULL. */
+struct executor *executor_free(struct executor *s);
+bool executor_is_ready(const struct executor *s); /* a broker answers */
 /* Runs that are open: checked ones, and those that run. */
-size_t service_count(const struct service *s);
-void service_kill_all(struct service *s, enum cause_kind cause);
+size_t executor_count(const struct executor *s);
+void executor_kill_all(struct executor *s, enum cause_kind cause);
 
 /*
  * Reads and decides a request; its policy is named, never a path. Refusals: ERROR_INPUT, ERROR_POLICY, ERROR_RUNTIME, with
  * err->field where one is at fault. -EAGAIN: no broker has said yet what it can do. Takes its own reference on root, which
  * must not change any more.
  */
-int service_open(struct service *s, json_t *root, struct service_run **ret,
-		 struct error *err) _must_check_;
-void service_discard(struct service_run *run); /* one that was not started */
+int executor_open(struct executor *s, json_t *root, struct executor_run **ret,
+		  struct error *err) _must_check_;
+void executor_discard(struct executor_run *run); /* one that was not started */
 /* What was decided: request, policy, language, limits. Valid as long as the run is. */
-const struct decision *service_decision(const struct service_run *run);
+const struct decision *executor_decision(const struct executor_run *run);
 
-struct service_started {
+struct executor_started {
 	int64_t at_ns; /* CLOCK_MONOTONIC */
 	bool warm;     /* a runtime that was up already was used */
 };
 
-enum { SERVICE_FILE_INLINE = 1 << 20 };
+enum { EXECUTOR_FILE_INLINE = 1 << 20 };
 
-struct service_file {
+struct executor_file {
 	const char *path; /* below the work directory; raw bytes */
 	int64_t size;
 	uint32_t mode;
@@ -85,30 +85,30 @@ struct service_file {
 };
 
 /* Any of them may be NULL. */
-struct service_hooks {
+struct executor_hooks {
 	void *data;
 	/* The program (not its compiler) runs. Before the first output; not when nothing ran, nor for tests. */
-	void (*on_started)(void *data, const struct service_started *started);
+	void (*on_started)(void *data, const struct executor_started *started);
 	/* As it arrives; of a compiler only when it failed, of tests never. */
 	void (*on_output)(void *data, enum job_stream stream, const void *bytes, size_t n);
 	/* A stage has ended: compile (with the compiler's words), run, or the caller's by name. Not of tests. */
 	void (*on_stage)(void *data, const struct result_stage *stage);
 	void (*on_usage)(void *data, const struct usage *usage); /* once a second while it runs */
 	/*
-	 * A file that the program wrote and the request wants. Large ones (above SERVICE_FILE_INLINE) come on a fiber:
+	 * A file that the program wrote and the request wants. Large ones (above EXECUTOR_FILE_INLINE) come on a fiber:
 	 * fiber_yield() now and then while one is copied.
 	 */
-	void (*on_file)(void *data, const struct service_file *file);
-	void (*on_stdin)(void *data); /* there is room again after a short service_stdin_write() */
+	void (*on_file)(void *data, const struct executor_file *file);
+	void (*on_stdin)(void *data); /* there is room again after a short executor_stdin_write() */
 	/* The result is the hook's to free. err->code: ERROR_NONE, or why it is none of the program's. */
 	void (*on_end)(void *data, struct result *res, const struct error *err);
 };
 
-struct service_start_options {
-	struct service_hooks hooks;
+struct executor_start_options {
+	struct executor_hooks hooks;
 	const char *id;	     /* of the result, see flow_make_id(); NULL: made now */
 	int64_t accepted_ns; /* CLOCK_MONOTONIC; usage.start counts from here; 0: now */
-	bool interactive;    /* service_stdin_write() follows the request's own stdin */
+	bool interactive;    /* executor_stdin_write() follows the request's own stdin */
 	/* Output may come up to 3 ms late: a run that is over by then wakes us once. */
 	bool quiet;
 	bool brief; /* no version of the runtime, no files but those put somewhere or hooked */
@@ -122,38 +122,38 @@ struct service_start_options {
 };
 
 /* On failure nothing was called and the run is still the caller's. *options is copied. */
-int service_start(struct service_run *run, const struct service_start_options *options,
-		  struct error *err) _must_check_;
+int executor_start(struct executor_run *run, const struct executor_start_options *options,
+		   struct error *err) _must_check_;
 /* The first cause wins. Result, files and on_end come as for any other end. */
-void service_kill(struct service_run *run, enum cause_kind cause);
+void executor_kill(struct executor_run *run, enum cause_kind cause);
 /*
  * Output is no longer read: the program goes on until its pipe is full. What a pipe holds (64 KiB, 1 MiB at most) still comes
  * when it ends.
  */
-void service_pause(struct service_run *run);
-void service_resume(struct service_run *run);
+void executor_pause(struct executor_run *run);
+void executor_resume(struct executor_run *run);
 /* How many bytes were taken, less than n or 0 when it is full (64 KiB): on_stdin follows. -EPIPE: closed, or ended. */
-ssize_t service_stdin_write(struct service_run *run, const void *bytes, size_t n) _must_check_;
-void service_stdin_close(struct service_run *run); /* the end of input, behind what was written */
+ssize_t executor_stdin_write(struct executor_run *run, const void *bytes, size_t n) _must_check_;
+void executor_stdin_close(struct executor_run *run); /* the end of input, behind what was written */
 /* To the program's main process. -ESRCH: it does not run (yet, or any more); -EINVAL: no signal's number. */
-int service_signal(struct service_run *run, int signo) _must_check_;
-void service_resize(struct service_run *run, uint16_t rows, uint16_t columns);
+int executor_signal(struct executor_run *run, int signo) _must_check_;
+void executor_resize(struct executor_run *run, uint16_t rows, uint16_t columns);
 /* Why output is missing in the spool (-ENOSPC …), or 0. */
-int service_spool_error(const struct service_run *run);
+int executor_spool_error(const struct executor_run *run);
 
 /* What takes runs of its own to find out; done is called once, the tree (NULL on failure) is the caller's. */
-enum service_question { SERVICE_LANGUAGES, SERVICE_DOCTOR };
-struct service_asker {
+enum executor_question { EXECUTOR_LANGUAGES, EXECUTOR_DOCTOR };
+struct executor_asker {
 	void *data;
 	void (*done)(void *data, json_t *tree, const struct error *err);
 };
-int service_ask(struct service *s, enum service_question question, struct service_asker asker,
-		struct error *err) _must_check_;
+int executor_ask(struct executor *s, enum executor_question question, struct executor_asker asker,
+		 struct error *err) _must_check_;
 /*
  * [{"name", "policy": what its file says, "limits": {"defaults", "ceilings"} as they hold here}, …], those of policies_dir
- * first; broken files with "error" instead. -EAGAIN as service_open().
+ * first; broken files with "error" instead. -EAGAIN as executor_open().
  */
-int service_policies(struct service *s, json_t **ret, struct error *err) _must_check_;
+int executor_policies(struct executor *s, json_t **ret, struct error *err) _must_check_;
 
 /* "ex_" and 128 random bits: 29 characters. ret has room for struct result's id. */
 void flow_make_id(char *ret, size_t size);

@@ -14,7 +14,7 @@
 enum { EXPLAIN_MAX = 64 << 20 };
 
 /* Where it goes: one of the two. */
-struct account {
+struct explain_sink {
 	struct buf *text;
 	json_t *tree;
 };
@@ -36,7 +36,7 @@ static int add_row(void *data, const struct decision_row *row)
 	return json_object_set_new(data, row->field, entry) < 0 ? -ENOMEM : 0;
 }
 
-static int tell_decision(const struct decision *d, const struct account *to, struct error *err)
+static int tell_decision(const struct decision *d, const struct explain_sink *to, struct error *err)
 {
 	json_t *rows;
 
@@ -89,7 +89,7 @@ static int print_plan(const struct plan_view *v, const char *name, struct buf *o
 	return r < 0 ? r : plan_print(v, out);
 }
 
-static int tell_plan(const struct execution *in, const char *name, const struct account *to,
+static int tell_plan(const struct sandbox_spec *in, const char *name, const struct explain_sink *to,
 		     struct error *err)
 {
 	_cleanup_(plan_done) struct plan plan = { 0 };
@@ -107,7 +107,7 @@ static int tell_plan(const struct execution *in, const char *name, const struct 
 
 static int tell_build(struct run *run, void *data, struct error *err)
 {
-	struct execution in;
+	struct sandbox_spec in;
 	int r = flow_describe_build(run, &in, err);
 
 	if (r >= 0)
@@ -115,9 +115,9 @@ static int tell_build(struct run *run, void *data, struct error *err)
 	return r < 0 ? r : 1;
 }
 
-static int explain(struct run *run, json_t *root, struct account *to, struct error *err)
+static int explain(struct run *run, json_t *root, struct explain_sink *to, struct error *err)
 {
-	struct execution in;
+	struct sandbox_spec in;
 	int r = flow_open(run, root, err);
 
 	if (r < 0)
@@ -133,7 +133,8 @@ static int explain(struct run *run, json_t *root, struct account *to, struct err
 	return r < 0 ? r : tell_plan(&in, "run", to, err);
 }
 
-static int explain_to(struct atoll *a, const char *request_json, struct account *to, char **problem)
+static int explain_to(struct atoll *a, const char *request_json, struct explain_sink *to,
+		      char **problem)
 {
 	const struct document doc = { "request", request_json, strlen(request_json) };
 	struct run run = { .atoll = a, .output_fd = -EBADF, .full = true };
@@ -153,7 +154,7 @@ static int explain_to(struct atoll *a, const char *request_json, struct account 
 int atoll_explain(struct atoll *a, const char *request_json, char **text, char **problem)
 {
 	_cleanup_buf_ struct buf out = { .max = EXPLAIN_MAX };
-	struct account to = { .text = &out };
+	struct explain_sink to = { .text = &out };
 	int r = explain_to(a, request_json, &to, problem);
 
 	if (r == 0)
@@ -163,7 +164,7 @@ int atoll_explain(struct atoll *a, const char *request_json, char **text, char *
 
 int atoll_explain_json(struct atoll *a, const char *request_json, char **json, char **problem)
 {
-	struct account to = { .tree = json_pack("{s:[]}", "plans") };
+	struct explain_sink to = { .tree = json_pack("{s:[]}", "plans") };
 	char *text;
 	int r = to.tree ? explain_to(a, request_json, &to, problem) : -ENOMEM;
 

@@ -60,7 +60,7 @@ static const char **compile_words(struct run *run, const struct word_context *c)
 	return words;
 }
 
-static int describe(struct run *run, struct execution *ret, struct error *err)
+static int describe(struct run *run, struct sandbox_spec *ret, struct error *err)
 {
 	const char *build = SANDBOX_WORK "/" FLOW_BUILD_DIR;
 	struct decision *d = arena_alloc(&run->memory, sizeof(*d));
@@ -93,7 +93,7 @@ static int describe(struct run *run, struct execution *ret, struct error *err)
 	};
 	if (!stage->argv || !stage->env)
 		return no_memory(err);
-	*ret = (struct execution){
+	*ret = (struct sandbox_spec){
 		.decision = d,
 		.stages = stage,
 		.n_stages = 1,
@@ -106,7 +106,7 @@ static int describe(struct run *run, struct execution *ret, struct error *err)
 	return 0;
 }
 
-int flow_describe_build(struct run *run, struct execution *ret, struct error *err)
+int flow_describe_build(struct run *run, struct sandbox_spec *ret, struct error *err)
 {
 	const char *kit;
 	int r = describe(run, ret, err);
@@ -270,10 +270,11 @@ static int keep_texts(const struct job_outcome *o, struct result_stage *stage)
 }
 
 /* With a kit when there is one; when it might have to do with how that ended, without. */
-static int execute(struct run *run, const struct execution *in, struct job **ret, struct error *err)
+static int execute(struct run *run, const struct sandbox_spec *in, struct job **ret,
+		   struct error *err)
 {
 	const char *kit = flow_kit(run);
-	struct execution with = *in;
+	struct sandbox_spec with = *in;
 	struct job *job;
 	int r;
 
@@ -292,7 +293,8 @@ static int execute(struct run *run, const struct execution *in, struct job **ret
 }
 
 /* 1: there is a product; 0: the compiler failed, which is the run's result. *ret_whole: nothing of the product was left out. */
-static int compile(struct run *run, const struct execution *in, bool *ret_whole, struct error *err)
+static int compile(struct run *run, const struct sandbox_spec *in, bool *ret_whole,
+		   struct error *err)
 {
 	struct result_stage stage = { 0 };
 	struct job_outcome *o;
@@ -331,7 +333,7 @@ out:
 	return r;
 }
 
-static int compile_and_keep(struct run *run, const struct execution *in, const char *key,
+static int compile_and_keep(struct run *run, const struct sandbox_spec *in, const char *key,
 			    struct error *err)
 {
 	bool whole = false;
@@ -351,8 +353,8 @@ static int compile_and_keep(struct run *run, const struct execution *in, const c
 int flow_build(struct run *run, struct error *err)
 {
 	const struct patience patience = { run->control ? &run->control->killed : NULL, INT64_MAX };
-	struct flight **flights = &run->atoll->flights, flight;
-	struct execution in;
+	struct single_flight **flights = &run->atoll->flights, flight;
+	struct sandbox_spec in;
 	char key[SHA256_HEX] = "";
 	bool leads;
 	int r = describe(run, &in, err);
@@ -363,12 +365,12 @@ int flow_build(struct run *run, struct error *err)
 		return compile_and_keep(run, &in, "", err);
 	if (from_cache(run, key) >= 0)
 		return 1;
-	leads = flight_join(flights, &flight, key, &patience);
+	leads = single_flight_join(flights, &flight, key, &patience);
 	/* Somebody else was at it, and may have left it there. */
 	if (!leads && fiber_current() && from_cache(run, key) >= 0)
 		return 1;
 	r = compile_and_keep(run, &in, key, err);
 	if (leads)
-		flight_leave(flights, &flight);
+		single_flight_leave(flights, &flight);
 	return r;
 }

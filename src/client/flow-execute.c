@@ -20,7 +20,7 @@
 
 enum { EXECUTE_GRACE_MS = 30000, LATER_MAX = 1024 };
 
-int flow_plan(const struct execution *in, struct plan *ret, struct error *err)
+int flow_plan(const struct sandbox_spec *in, struct plan *ret, struct error *err)
 {
 	const struct plan_input input = {
 		.decision = in->decision,
@@ -37,7 +37,7 @@ int flow_plan(const struct execution *in, struct plan *ret, struct error *err)
 	return plan_build(&input, ret, err);
 }
 
-static int encode_plan(const struct execution *in, struct buf *ret, struct error *err)
+static int encode_plan(const struct sandbox_spec *in, struct buf *ret, struct error *err)
 {
 	_cleanup_(plan_done) struct plan plan = { 0 };
 	int r;
@@ -54,7 +54,7 @@ static int encode_plan(const struct execution *in, struct buf *ret, struct error
 }
 
 struct encoding {
-	const struct execution *in;
+	const struct sandbox_spec *in;
 	struct buf *ret;
 	struct error *err;
 	int r;
@@ -68,7 +68,7 @@ static void encode(void *data)
 }
 
 /* Files of the request are in it. */
-static int encode_aside(const struct execution *in, struct buf *ret, struct error *err)
+static int encode_aside(const struct sandbox_spec *in, struct buf *ret, struct error *err)
 {
 	struct encoding e = { .in = in, .ret = ret, .err = err };
 	size_t bytes = 0;
@@ -81,25 +81,25 @@ static int encode_aside(const struct execution *in, struct buf *ret, struct erro
 }
 
 /* A large file, for when the job is over: on a fiber others need not wait until it is read. */
-struct later {
-	struct later *next;
+struct late_file {
+	struct late_file *next;
 	struct record_file file;
 	int fd;
 };
 
-struct watcher {
+struct sandbox_watch {
 	struct run *run;
-	const struct execution *in;
+	const struct sandbox_spec *in;
 	struct run_control *control; /* of the program's own sandbox, or NULL */
 	struct fiber *fiber;	     /* who waits, or NULL: the loop is run until the end */
 	struct job *job;
 	struct buf plan; /* until it is sent */
 	bool started_told;
-	struct later *later;
+	struct late_file *later;
 	size_t n_later;
 };
 
-static void tell_started(struct watcher *w, int64_t at_ns, bool warm)
+static void tell_started(struct sandbox_watch *w, int64_t at_ns, bool warm)
 {
 	if (w->started_told || !w->control->on_started)
 		return;
@@ -114,7 +114,7 @@ static void on_started(void *data, const struct record_started *started)
 
 static int on_output(void *data, enum job_stream stream, const void *bytes, size_t n)
 {
-	struct watcher *w = data;
+	struct sandbox_watch *w = data;
 	const struct atoll_run_options *o = &w->run->options;
 
 	if (!w->in->live || !o->on_output)
@@ -127,7 +127,7 @@ static int on_output(void *data, enum job_stream stream, const void *bytes, size
 
 static void on_stage(void *data, size_t index)
 {
-	struct watcher *w = data;
+	struct sandbox_watch *w = data;
 	struct result_stage stage;
 
 	if (index >= w->in->n_stages || job_outcome(w->job)->error.code != ERROR_NONE)
@@ -138,20 +138,20 @@ static void on_stage(void *data, size_t index)
 
 static void on_usage(void *data, const struct usage *usage)
 {
-	struct watcher *w = data;
+	struct sandbox_watch *w = data;
 
 	w->control->on_usage(w->control->data, usage);
 }
 
-static int keep_for_later(struct watcher *w, const struct record_file *file, int fd)
+static int keep_for_later(struct sandbox_watch *w, const struct record_file *file, int fd)
 {
-	struct later *later = malloc(sizeof(*later));
+	struct late_file *later = malloc(sizeof(*later));
 
 	if (!later)
 		return -ENOMEM;
-	*later = (struct later){ .next = w->later,
-				 .file = *file,
-				 .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3) };
+	*later = (struct late_file){ .next = w->later,
+				     .file = *file,
+				     .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3) };
 	if (later->fd < 0) {
 		free(later);
 		return -errno;
@@ -163,21 +163,21 @@ static int keep_for_later(struct watcher *w, const struct record_file *file, int
 
 static int on_file(void *data, const struct record_file *file, int fd)
 {
-	struct watcher *w = data;
+	struct sandbox_watch *w = data;
 
 	if (!w->in->on_file)
 		return 0;
-	if (w->fiber && file->size > SERVICE_FILE_INLINE && w->n_later < LATER_MAX &&
+	if (w->fiber && file->size > EXECUTOR_FILE_INLINE && w->n_later < LATER_MAX &&
 	    keep_for_later(w, file, fd) == 0)
 		return 0;
 	return w->in->on_file(w->in->file_data, file, fd);
 }
 
 /* What was put off; after a failure only given back. */
-static int take_later(struct watcher *w, int r)
+static int take_later(struct sandbox_watch *w, int r)
 {
 	while (w->later) {
-		struct later *later = w->later;
+		struct late_file *later = w->later;
 
 		w->later = later->next;
 		if (r >= 0)
@@ -190,7 +190,7 @@ static int take_later(struct watcher *w, int r)
 
 static int on_end(void *data)
 {
-	struct watcher *w = data;
+	struct sandbox_watch *w = data;
 
 	if (w->fiber)
 		fiber_wake(w->fiber);
@@ -199,7 +199,7 @@ static int on_end(void *data)
 	return 0;
 }
 
-static int64_t patience_ms(const struct execution *in)
+static int64_t patience_ms(const struct sandbox_spec *in)
 {
 	int64_t ms = EXECUTE_GRACE_MS;
 
@@ -208,7 +208,7 @@ static int64_t patience_ms(const struct execution *in)
 	return ms;
 }
 
-static struct job_observer observer(struct watcher *w)
+static struct job_observer observer(struct sandbox_watch *w)
 {
 	const struct run_control *c = w->control;
 
@@ -223,8 +223,8 @@ static struct job_observer observer(struct watcher *w)
 	};
 }
 
-static struct job_input job_input(const struct run *run, const struct execution *in,
-				  struct watcher *watcher)
+static struct job_input job_input(const struct run *run, const struct sandbox_spec *in,
+				  struct sandbox_watch *watcher)
 {
 	const struct atoll_run_options *o = &run->options;
 	const struct limits *l = &in->decision->limits;
@@ -272,21 +272,22 @@ struct broker_used {
 static int use_broker(struct run *run, struct broker_used *ret, struct error *err)
 {
 	struct atoll *a = run->atoll;
-	int r = a->keeper
-			? keeper_await(a->keeper, run->control ? &run->control->killed : NULL, err)
-			: atoll_link(a, err);
+	int r = a->keeper ? link_keeper_await(a->keeper,
+					      run->control ? &run->control->killed : NULL, err)
+			  : atoll_link(a, err);
 
 	if (r < 0)
 		return r;
 	*ret = (struct broker_used){ .can_go = a->keeper || link_is_shared(a->link),
-				     .generation = a->keeper ? keeper_generation(a->keeper) : 0 };
+				     .generation = a->keeper ? link_keeper_generation(a->keeper)
+							     : 0 };
 	return 0;
 }
 
 static void give_up_broker(struct atoll *a, const struct broker_used *used)
 {
 	if (a->keeper)
-		keeper_retire(a->keeper, used->generation);
+		link_keeper_retire(a->keeper, used->generation);
 	else
 		link_give_up(a->link);
 }
@@ -321,11 +322,11 @@ static void obey(struct run_control *c, struct job *job, bool live)
 static void use_the_time(const struct run *run)
 {
 	(void)sched_yield();
-	(void)!wires_make(&run->atoll->wires);
+	(void)!run_fds_make(&run->atoll->wires);
 	free(result_to_text(run->result));
 }
 
-static int await(struct run *run, struct watcher *w)
+static int await(struct run *run, struct sandbox_watch *w)
 {
 	struct run_control *c = run->control;
 
@@ -337,7 +338,7 @@ static int await(struct run *run, struct watcher *w)
 	if (c)
 		obey(c, w->job, w->in->live);
 	if (run->rung)
-		(void)!wires_make(&run->atoll->wires);
+		(void)!run_fds_make(&run->atoll->wires);
 	while (!job_has_ended(w->job))
 		fiber_wait();
 	if (c) {
@@ -349,7 +350,7 @@ static int await(struct run *run, struct watcher *w)
 }
 
 /* Sends it and waits. -EPIPE, with words in the outcome: the broker was gone before. */
-static int send_and_wait(struct run *run, struct watcher *w, struct job_input *input,
+static int send_and_wait(struct run *run, struct sandbox_watch *w, struct job_input *input,
 			 struct error *err)
 {
 	int r;
@@ -367,13 +368,13 @@ static int send_and_wait(struct run *run, struct watcher *w, struct job_input *i
 }
 
 /* 0: it went to its end; 1: to be done again. */
-static int execute_once(struct run *run, const struct execution *in, struct job **ret,
+static int execute_once(struct run *run, const struct sandbox_spec *in, struct job **ret,
 			struct error *err)
 {
-	struct watcher watcher = { .run = run,
-				   .in = in,
-				   .control = in->live ? run->control : NULL,
-				   .fiber = fiber_current() };
+	struct sandbox_watch watcher = { .run = run,
+					 .in = in,
+					 .control = in->live ? run->control : NULL,
+					 .fiber = fiber_current() };
 	struct job_input input = job_input(run, in, &watcher);
 	_cleanup_(job_cleanup) struct job *job = NULL;
 	struct broker_used used = { 0 };
@@ -407,7 +408,8 @@ static int execute_once(struct run *run, const struct execution *in, struct job 
 	return 0;
 }
 
-int flow_execute(struct run *run, const struct execution *in, struct job **ret, struct error *err)
+int flow_execute(struct run *run, const struct sandbox_spec *in, struct job **ret,
+		 struct error *err)
 {
 	int r = execute_once(run, in, ret, err);
 

@@ -263,10 +263,10 @@ int flow_take_file(void *data, const struct record_file *file, int fd)
 		r = list_file(run->result, file, hex);
 	if (r >= 0 && run->control && run->control->on_file)
 		run->control->on_file(run->control->data,
-				      &(struct service_file){ .path = file->path,
-							      .size = file->size,
-							      .mode = file->mode,
-							      .sha256 = hex,
-							      .fd = fd });
+				      &(struct executor_file){ .path = file->path,
+							       .size = file->size,
+							       .mode = file->mode,
+							       .sha256 = hex,
+							       .fd = fd });
 	return r;
 }

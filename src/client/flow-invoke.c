@@ -43,7 +43,7 @@ static int read_runner(struct run *run, struct span *ret, struct error *err)
 }
 
 /* Adds the runner and the parameters to the list of files. */
-static int add_files(struct run *run, const char *runner_path, struct execution *in,
+static int add_files(struct run *run, const char *runner_path, struct sandbox_spec *in,
 		     struct error *err)
 {
 	const json_t *params = run->request->invoke_params;
@@ -67,7 +67,7 @@ static int add_files(struct run *run, const char *runner_path, struct execution 
 	return 0;
 }
 
-int flow_describe_invoke(struct run *run, struct execution *ret, struct error *err)
+int flow_describe_invoke(struct run *run, struct sandbox_spec *ret, struct error *err)
 {
 	const struct request *req = run->request;
 	const char *dot = strrchr(run->language->runner, '.');

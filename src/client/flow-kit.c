@@ -74,7 +74,7 @@ static const char **join(struct run *run, const char *const *a, size_t first, co
 	return list;
 }
 
-int flow_use_kit(struct run *run, const char *kit, struct execution *in)
+int flow_use_kit(struct run *run, const char *kit, struct sandbox_spec *in)
 {
 	const struct language_kit *k = &run->language->kit;
 	struct stage_spec *stage = arena_alloc(&run->memory, sizeof(*stage));
@@ -120,7 +120,8 @@ static bool words_differ(const struct run *run, const struct job_outcome *o)
 	return differ;
 }
 
-bool flow_kit_stands(const struct run *run, const struct execution *in, const struct job_outcome *o)
+bool flow_kit_stands(const struct run *run, const struct sandbox_spec *in,
+		     const struct job_outcome *o)
 {
 	struct result_stage stage;
 

@@ -7,7 +7,7 @@
 /* The host path of the kit that fits this compile, in run.memory; NULL: none. */
 const char *flow_kit(struct run *run);
 /* Turns the compile stage into one that uses it. */
-int flow_use_kit(struct run *run, const char *kit, struct execution *in) _must_check_;
+int flow_use_kit(struct run *run, const char *kit, struct sandbox_spec *in) _must_check_;
 /* False: it has to be done again without the kit. */
-bool flow_kit_stands(const struct run *run, const struct execution *in,
+bool flow_kit_stands(const struct run *run, const struct sandbox_spec *in,
 		     const struct job_outcome *o);

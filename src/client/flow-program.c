@@ -18,7 +18,7 @@ static int no_memory(struct error *err)
 }
 
 /* The caller's files and the product of the compile stage, in one list. */
-static int list_files(struct run *run, struct execution *in, struct error *err)
+static int list_files(struct run *run, struct sandbox_spec *in, struct error *err)
 {
 	size_t n = run->n_files + run->product.n_files;
 	struct build_file *files = arena_alloc(&run->memory, (n + 1) * sizeof(*files));
@@ -39,7 +39,7 @@ static int list_files(struct run *run, struct execution *in, struct error *err)
 	return 0;
 }
 
-static int describe_language(struct run *run, struct execution *in, struct error *err)
+static int describe_language(struct run *run, struct sandbox_spec *in, struct error *err)
 {
 	const struct request *req = run->request;
 	struct word_context c = flow_words(run, SANDBOX_BUILD, &run->decision.limits);
@@ -62,9 +62,9 @@ static int describe_language(struct run *run, struct execution *in, struct error
 	return 0;
 }
 
-int flow_describe(struct run *run, struct execution *ret, struct error *err)
+int flow_describe(struct run *run, struct sandbox_spec *ret, struct error *err)
 {
-	struct execution in = {
+	struct sandbox_spec in = {
 		.decision = &run->decision,
 		.stdin_data = run->request->stdin_data,
 		.caller_input = true,
@@ -144,7 +144,7 @@ static void refine_suggestion(struct run *run, struct result_stage *stage)
 					    .wall_us = stage->duration_us });
 }
 
-static int fill_stages(struct run *run, const struct execution *in, const struct job_outcome *o)
+static int fill_stages(struct run *run, const struct sandbox_spec *in, const struct job_outcome *o)
 {
 	struct result *res = run->result;
 	size_t n = MAX(MIN(o->n_stages, in->n_stages), (size_t)1);
@@ -193,7 +193,7 @@ void flow_find_error(struct run *run, const char *stage)
 	res->error = analysis_error(&in);
 }
 
-static int fill_result(struct run *run, const struct execution *in, const struct job_outcome *o)
+static int fill_result(struct run *run, const struct sandbox_spec *in, const struct job_outcome *o)
 {
 	struct result *res = run->result;
 	int r = capture_text(&o->out, &res->out);
@@ -225,7 +225,7 @@ static int fill_result(struct run *run, const struct execution *in, const struct
 
 int flow_program(struct run *run, struct error *err)
 {
-	struct execution in;
+	struct sandbox_spec in;
 	struct job_outcome *o;
 	struct job *job;
 	int r = flow_build_stages(run, err);

@@ -162,7 +162,7 @@ static int describe_stage(struct run *run, size_t index, struct stage_spec *ret,
 	return ret->argv && ret->env ? 0 : no_memory(err);
 }
 
-int flow_describe_stages(struct run *run, struct execution *in, struct error *err)
+int flow_describe_stages(struct run *run, struct sandbox_spec *in, struct error *err)
 {
 	size_t n = run->request->n_stages;
 	struct stage_spec *stages = arena_alloc(&run->memory, n * sizeof(*stages));
@@ -183,14 +183,14 @@ int flow_describe_stages(struct run *run, struct execution *in, struct error *er
 /* --- builds --- */
 
 /* What a run knows of its program, while the code of a stage is in its place. */
-struct program {
+struct staged_program {
 	char source[sizeof(((struct run *)NULL)->source)];
 	char class_name[sizeof(((struct run *)NULL)->class_name)];
 	struct build_file *files;
 	size_t n_files;
 };
 
-static int enter(struct run *run, size_t index, struct program *ret_left, struct error *err)
+static int enter(struct run *run, size_t index, struct staged_program *ret_left, struct error *err)
 {
 	const char *code = run->request->stages[index].code;
 	int r;
@@ -211,7 +211,7 @@ static int enter(struct run *run, size_t index, struct program *ret_left, struct
 	return 0;
 }
 
-static void leave(struct run *run, const struct program *left)
+static void leave(struct run *run, const struct staged_program *left)
 {
 	memcpy(run->source, left->source, sizeof(run->source));
 	memcpy(run->class_name, left->class_name, sizeof(run->class_name));
@@ -226,7 +226,7 @@ int flow_for_builds(struct run *run, int (*fn)(struct run *run, void *data, stru
 	int r = 1;
 
 	for (size_t i = 0; r > 0 && i < run->request->n_stages; i++) {
-		struct program left;
+		struct staged_program left;
 
 		if (!is_built(run, i))
 			continue;

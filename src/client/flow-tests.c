@@ -22,7 +22,7 @@ enum {
 
 struct testing {
 	struct run *run;
-	struct execution in;
+	struct sandbox_spec in;
 	size_t left; /* of what may be kept of all */
 };
 

@@ -14,16 +14,16 @@
 enum { ANSWER_WITHIN_MS = 10000 };
 
 /* A runtime being asked, on a fiber of its own: whoever waits for the answer may stop waiting, and others find it later. */
-struct probe {
+struct version_probe {
 	struct atoll *atoll;
 	const struct language *language;
 	char *image; /* or NULL */
-	struct flight flight;
+	struct single_flight flight;
 	char *version; /* once it is known */
 	int holders;   /* the fiber, and who began it */
 };
 
-static void probe_release(struct probe *p)
+static void probe_release(struct version_probe *p)
 {
 	if (--p->holders > 0)
 		return;
@@ -34,22 +34,23 @@ static void probe_release(struct probe *p)
 
 static void probe_go(void *data)
 {
-	struct probe *p = data;
+	struct version_probe *p = data;
 	struct prober prober = atoll_prober(p->atoll, p->image);
 
 	if (memo_version(&p->atoll->memo, p->language, &prober, &p->version) < 0)
 		p->version = NULL;
-	flight_leave(&p->atoll->flights, &p->flight);
+	single_flight_leave(&p->atoll->flights, &p->flight);
 	probe_release(p);
 }
 
-static struct probe *probe_new(struct atoll *a, const struct language *lang, const char *image)
+static struct version_probe *probe_new(struct atoll *a, const struct language *lang,
+				       const char *image)
 {
-	struct probe *p = calloc(1, sizeof(*p));
+	struct version_probe *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
-	*p = (struct probe){ .atoll = a, .language = lang, .holders = 1 };
+	*p = (struct version_probe){ .atoll = a, .language = lang, .holders = 1 };
 	p->image = image ? strdup(image) : NULL;
 	if (!image || p->image)
 		return p;
@@ -58,24 +59,24 @@ static struct probe *probe_new(struct atoll *a, const struct language *lang, con
 }
 
 /* Of several that want to know it first, one asks. What it cannot learn, the others do not learn now either. */
-static char *wait_for_answer(struct probe *p, const struct patience *patience)
+static char *wait_for_answer(struct version_probe *p, const struct patience *patience)
 {
-	struct flight **flights = &p->atoll->flights, again;
-	char key[FLIGHT_KEY_MAX];
+	struct single_flight **flights = &p->atoll->flights, again;
+	char key[SINGLE_FLIGHT_KEY_MAX];
 
 	(void)snprintf(key, sizeof(key), "version %s%s%s", p->language->id, p->image ? " in " : "",
 		       p->image ? p->image : "");
-	if (!flight_join(flights, &p->flight, key, patience))
+	if (!single_flight_join(flights, &p->flight, key, patience))
 		return NULL;
 	p->holders++;
 	if (fiber_start(p->atoll->loop, probe_go, p) < 0) {
 		p->holders--;
-		flight_leave(flights, &p->flight);
+		single_flight_leave(flights, &p->flight);
 		return NULL;
 	}
 	/* Behind it, like everybody else; unless it was quick. */
-	if (flight_join(flights, &again, key, patience))
-		flight_leave(flights, &again);
+	if (single_flight_join(flights, &again, key, patience))
+		single_flight_leave(flights, &again);
 	return TAKE_PTR(p->version);
 }
 
@@ -85,7 +86,7 @@ static int ask(struct atoll *a, const struct language *lang, const char *image,
 	const struct patience patience = { control ? &control->killed : NULL,
 					   clock_now_ns() + ANSWER_WITHIN_MS * NS_PER_MS };
 	struct prober prober = atoll_prober(a, image);
-	struct probe *p;
+	struct version_probe *p;
 	char *version;
 	int r;
 
@@ -124,14 +125,14 @@ static const char *number_of(const struct language *lang, const char *version)
 }
 
 /* A language and its versions while one of them is looked for. */
-struct search {
+struct version_search {
 	struct atoll *atoll;
 	const char *image, *wanted;
 	struct buf *there;	       /* what would have done: "3.11.2, 3.12" */
 	const struct language *silent; /* the first that would not say, though it could */
 };
 
-static bool is_wanted(struct search *s, const struct language *lang)
+static bool is_wanted(struct version_search *s, const struct language *lang)
 {
 	_cleanup_free_ char *version = NULL;
 	const char *name = lang->version_name;
@@ -152,7 +153,7 @@ static bool is_wanted(struct search *s, const struct language *lang)
 	return false;
 }
 
-static int refuse(const struct search *s, const struct language *lang, const char *asked,
+static int refuse(const struct version_search *s, const struct language *lang, const char *asked,
 		  struct error *err)
 {
 	int r;
@@ -174,7 +175,7 @@ int atoll_settle_version(struct atoll *a, const char *asked, const char *image,
 {
 	const struct language *base = *lang, *found = NULL;
 	_cleanup_buf_ struct buf there = { .max = 200 };
-	struct search s = { a, image, registry_open_version(base, asked), &there, NULL };
+	struct version_search s = { a, image, registry_open_version(base, asked), &there, NULL };
 	int r;
 
 	if (!s.wanted)

@@ -33,7 +33,7 @@ static size_t top_len(const char *module)
 }
 
 /* Which modules of each tier are imported; a bit a module. */
-struct wanted {
+struct wanted_modules {
 	const char *const *const *tiers;
 	uint32_t hits[WARM_TIERS_MAX];
 };
@@ -41,7 +41,7 @@ _Static_assert(WARM_MODULES_MAX <= 32, "a bit a module");
 
 static void want(void *data, const char *name, size_t len)
 {
-	struct wanted *w = data;
+	struct wanted_modules *w = data;
 
 	for (size_t t = 0; w->tiers[t]; t++)
 		for (size_t m = 0; w->tiers[t][m]; m++)
@@ -55,7 +55,7 @@ static void want(void *data, const char *name, size_t len)
 /* The smallest of the tiers that have most of what is imported; NULL: nothing of them is. */
 static const char *const *tier_of_code(const struct language *lang, struct span code)
 {
-	struct wanted w = { .tiers = (const char *const *const *)lang->warm.tiers };
+	struct wanted_modules w = { .tiers = (const char *const *const *)lang->warm.tiers };
 	const char *const *best = NULL;
 	int best_hits = 0;
 

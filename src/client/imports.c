@@ -15,14 +15,14 @@ enum {
 	SCAN_BYTES_MAX = 1 << 20
 }; /* imports stand at the top; what comes later is started with less loaded */
 
-struct scan {
+struct import_scan {
 	const char *p, *end;
 	void (*found)(void *data, const char *name, size_t len);
 	void *data;
 	bool fresh; /* a statement may begin here */
 };
 
-struct word {
+struct import_word {
 	const char *text;
 	size_t len;
 };
@@ -34,14 +34,14 @@ static bool is_letter(char c)
 	       (c >= '0' && c <= '9') || (unsigned char)c >= 0x80;
 }
 
-static bool next_is(const struct scan *s, char c)
+static bool next_is(const struct import_scan *s, char c)
 {
 	return s->p < s->end && *s->p == c;
 }
 
-static struct word take_word(struct scan *s)
+static struct import_word take_word(struct import_scan *s)
 {
-	struct word w = { s->p, 0 };
+	struct import_word w = { s->p, 0 };
 
 	while (s->p < s->end && is_letter(*s->p))
 		s->p++;
@@ -49,13 +49,13 @@ static struct word take_word(struct scan *s)
 	return w;
 }
 
-static bool is_word(struct word w, const char *text)
+static bool is_word(struct import_word w, const char *text)
 {
 	return w.len == strlen(text) && memcmp(w.text, text, w.len) == 0;
 }
 
 /* A backslash at the end of a line joins it with the next. */
-static void skip_blanks(struct scan *s)
+static void skip_blanks(struct import_scan *s)
 {
 	while (s->p < s->end) {
 		size_t left = (size_t)(s->end - s->p);
@@ -71,20 +71,20 @@ static void skip_blanks(struct scan *s)
 	}
 }
 
-static void skip_line(struct scan *s)
+static void skip_line(struct import_scan *s)
 {
 	const char *newline = memchr(s->p, '\n', (size_t)(s->end - s->p));
 
 	s->p = newline ? newline : s->end;
 }
 
-static bool at_triple(const struct scan *s, char quote)
+static bool at_triple(const struct import_scan *s, char quote)
 {
 	return s->end - s->p >= 3 && s->p[0] == quote && s->p[1] == quote && s->p[2] == quote;
 }
 
 /* A string that is never closed ends with its line, or with the text when it has three quotes. */
-static void skip_string(struct scan *s)
+static void skip_string(struct import_scan *s)
 {
 	char quote = *s->p;
 	bool triple = at_triple(s, quote);
@@ -105,7 +105,7 @@ static void skip_string(struct scan *s)
 }
 
 /* a.b.c; the name is that of a. False: there is none, or it is relative. */
-static bool take_module(struct scan *s, struct word *ret)
+static bool take_module(struct import_scan *s, struct import_word *ret)
 {
 	skip_blanks(s);
 	*ret = take_word(s);
@@ -122,14 +122,14 @@ static bool take_module(struct scan *s, struct word *ret)
 }
 
 /* `import a.b as c, d` from behind its first word. */
-static void take_import(struct scan *s)
+static void take_import(struct import_scan *s)
 {
-	struct word module;
+	struct import_word module;
 
 	while (take_module(s, &module)) {
 		s->found(s->data, module.text, module.len);
 		if (!next_is(s, ',')) {
-			struct word as = take_word(s);
+			struct import_word as = take_word(s);
 
 			if (!is_word(as, "as"))
 				return;
@@ -144,19 +144,19 @@ static void take_import(struct scan *s)
 }
 
 /* `from a.b import c` from behind its first word. */
-static void take_from(struct scan *s)
+static void take_from(struct import_scan *s)
 {
-	struct word module;
+	struct import_word module;
 
 	if (take_module(s, &module) && is_word(take_word(s), "import"))
 		s->found(s->data, module.text, module.len);
 }
 
 /* `("a.b"` of a call whose argument is known. */
-static void take_call(struct scan *s)
+static void take_call(struct import_scan *s)
 {
-	struct scan inside;
-	struct word module;
+	struct import_scan inside;
+	struct import_word module;
 	char quote;
 
 	skip_blanks(s);
@@ -175,10 +175,10 @@ static void take_call(struct scan *s)
 	skip_string(s);
 }
 
-static void take_statement(struct scan *s)
+static void take_statement(struct import_scan *s)
 {
 	bool fresh = s->fresh;
-	struct word w = take_word(s);
+	struct import_word w = take_word(s);
 
 	s->fresh = false;
 	if (fresh && is_word(w, "import"))
@@ -193,7 +193,7 @@ void imports_scan(const char *code, size_t len,
 		  void (*found)(void *data, const char *name, size_t len), void *data)
 {
 	static const char mark[] = "\xef\xbb\xbf"; /* of byte order, which editors put there */
-	struct scan s = { code, code + MIN(len, (size_t)SCAN_BYTES_MAX), found, data, true };
+	struct import_scan s = { code, code + MIN(len, (size_t)SCAN_BYTES_MAX), found, data, true };
 
 	/* Most programs that need nothing are told by this alone. */
 	if (!memmem(code, (size_t)(s.end - s.p), "import", strlen("import")))

@@ -232,7 +232,7 @@ void kit_draft_end(struct kit_draft *draft)
 }
 
 /* Listed by a sweep. */
-struct entry {
+struct cached_kit {
 	char name[KIT_HASH_LEN + 1];
 	int64_t bytes;
 	struct timespec used;
@@ -240,7 +240,7 @@ struct entry {
 
 static int newest_first(const void *a, const void *b)
 {
-	const struct entry *x = a, *y = b;
+	const struct cached_kit *x = a, *y = b;
 
 	if (x->used.tv_sec != y->used.tv_sec)
 		return x->used.tv_sec > y->used.tv_sec ? -1 : 1;
@@ -256,20 +256,20 @@ static bool is_stale(int place_fd, const char *name)
 	       st.st_mtim.tv_sec + STALE_SECONDS < time(NULL);
 }
 
-static bool look_at(int place_fd, const char *name, struct entry *ret)
+static bool look_at(int place_fd, const char *name, struct cached_kit *ret)
 {
 	_cleanup_(kit_opened_done) struct kit_opened k = KIT_CLOSED;
 	struct stat st;
 
 	if (kit_open(place_fd, name, &k) < 0 || fstat(k.manifest_fd, &st) < 0)
 		return false;
-	*ret = (struct entry){ .bytes = k.bytes, .used = st.st_mtim };
+	*ret = (struct cached_kit){ .bytes = k.bytes, .used = st.st_mtim };
 	memcpy(ret->name, name, KIT_HASH_LEN);
 	return true;
 }
 
 /* What is no whole kit leaves on the way. */
-static size_t list_kits(int place_fd, DIR *dir, struct entry *ret, size_t max)
+static size_t list_kits(int place_fd, DIR *dir, struct cached_kit *ret, size_t max)
 {
 	struct dirent *d;
 	size_t n = 0;
@@ -285,7 +285,7 @@ static size_t list_kits(int place_fd, DIR *dir, struct entry *ret, size_t max)
 
 void kit_sweep(int place_fd, int64_t max_bytes, size_t max_kits)
 {
-	_cleanup_free_ struct entry *kits = calloc(SWEEP_MAX, sizeof(*kits));
+	_cleanup_free_ struct cached_kit *kits = calloc(SWEEP_MAX, sizeof(*kits));
 	int fd = kit_open_dir(place_fd, ".");
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	int64_t sum = 0;

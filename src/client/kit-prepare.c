@@ -79,13 +79,13 @@ static int publish(struct kit_draft *draft, const char *key, const struct result
 	return r < 0 ? error_set(err, ERROR_STORAGE, -r, "it cannot be kept: %s", strerror(-r)) : 0;
 }
 
-struct making {
+struct kit_making {
 	struct atoll *atoll;
 	const struct kit_watch *watch;
 	int place_fd;
 };
 
-static int make_kit(const struct making *m, const struct language *lang, const char *key,
+static int make_kit(const struct kit_making *m, const struct language *lang, const char *key,
 		    struct error *err)
 {
 	_cleanup_(kit_draft_end) struct kit_draft draft = { 0 };
@@ -124,7 +124,8 @@ static void tell(const struct kit_watch *w, const struct language *lang, const c
 		w->say(w->data, lang->title, text);
 }
 
-static int prepare_language(const struct making *m, const struct language *lang, struct error *err)
+static int prepare_language(const struct kit_making *m, const struct language *lang,
+			    struct error *err)
 {
 	int64_t begin_ns = clock_now_ns();
 	char key[SHA256_HEX], text[64];
@@ -154,7 +155,7 @@ static bool is_cancelled(const struct kit_watch *w)
 }
 
 /* Whoever names a language wants to know when that makes no sense. */
-static int prepare_named(const struct making *m, struct error *err)
+static int prepare_named(const struct kit_making *m, struct error *err)
 {
 	int r = 0;
 
@@ -173,7 +174,7 @@ static int prepare_named(const struct making *m, struct error *err)
 }
 
 /* NULL: not a file of a language that has a kit and is installed. Broken files are told to whoever asks for them. */
-static const struct language *language_of_file(const struct making *m, const char *file)
+static const struct language *language_of_file(const struct kit_making *m, const char *file)
 {
 	size_t n = strcspn(file, ".");
 	const struct language *lang;
@@ -191,7 +192,7 @@ static const struct language *language_of_file(const struct making *m, const cha
 }
 
 /* One that fails does not keep the others from being made; the last failure is told. */
-static int prepare_all(const struct making *m, struct error *err)
+static int prepare_all(const struct kit_making *m, struct error *err)
 {
 	char path[PATH_MAX];
 	int all = 0;
@@ -212,7 +213,7 @@ static int prepare_all(const struct making *m, struct error *err)
 
 int kit_prepare(struct atoll *a, const struct kit_watch *watch, struct error *err)
 {
-	struct making m = { a, watch, kit_place_open(atoll_cache(a)) };
+	struct kit_making m = { a, watch, kit_place_open(atoll_cache(a)) };
 	bool named = watch->only && watch->only[0];
 	mode_t mask;
 	int r;

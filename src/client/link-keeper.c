@@ -24,39 +24,39 @@ struct old_link {
 	struct link *link;
 };
 
-struct waiter {
-	struct waiter *next;
+struct link_waiter {
+	struct link_waiter *next;
 	struct fiber *fiber;
 };
 
-struct keeper {
+struct link_keeper {
 	struct atoll *atoll;
-	struct keeper_watch watch;
+	struct link_keeper_watch watch;
 	struct source *timer;
 	struct link *link; /* the newest, or NULL; atoll.link once it has said HELLO */
 	struct link_port port;
 	struct old_link *old;
 	struct old_link *next_old; /* made ahead, so that a link can always be put aside */
-	struct waiter *waiters;
+	struct link_waiter *waiters;
 	uint64_t generation;
 	bool met;
 	int64_t again_ms;
 	int64_t hello_until_ns;
 };
 
-static void step_at(struct keeper *k, int64_t ms)
+static void step_at(struct link_keeper *k, int64_t ms)
 {
 	source_set_time(k->timer, clock_now_ns() + ms * NS_PER_MS);
 }
 
-static void wake_all(struct keeper *k)
+static void wake_all(struct link_keeper *k)
 {
-	for (struct waiter *w = k->waiters; w; w = w->next)
+	for (struct link_waiter *w = k->waiters; w; w = w->next)
 		fiber_wake(w->fiber);
 }
 
 /* The newest link becomes an old one, and another is looked for at once. */
-static void put_aside(struct keeper *k)
+static void put_aside(struct link_keeper *k)
 {
 	struct old_link *o = TAKE_PTR(k->next_old);
 	bool was_up = k->atoll->link == k->link;
@@ -72,7 +72,7 @@ static void put_aside(struct keeper *k)
 
 static int on_message(void *data, struct link_message *m)
 {
-	struct keeper *k = data;
+	struct link_keeper *k = data;
 	struct atoll *a = k->atoll;
 
 	if (!m) {
@@ -98,7 +98,7 @@ static int on_message(void *data, struct link_message *m)
 	return 0;
 }
 
-static int obtain(struct keeper *k)
+static int obtain(struct link_keeper *k)
 {
 	struct atoll *a = k->atoll;
 	struct error err = { 0 };
@@ -123,7 +123,7 @@ static int obtain(struct keeper *k)
 	return r;
 }
 
-static void close_old(struct keeper *k)
+static void close_old(struct link_keeper *k)
 {
 	for (struct old_link **at = &k->old; *at;) {
 		struct old_link *o = *at;
@@ -140,7 +140,7 @@ static void close_old(struct keeper *k)
 
 static int on_step(void *data, uint32_t events)
 {
-	struct keeper *k = data;
+	struct link_keeper *k = data;
 	int64_t now_ns = clock_now_ns();
 
 	(void)events;
@@ -161,9 +161,9 @@ static int on_step(void *data, uint32_t events)
 	return 0;
 }
 
-int keeper_new(struct atoll *a, struct keeper_watch watch, struct error *err)
+int link_keeper_new(struct atoll *a, struct link_keeper_watch watch, struct error *err)
 {
-	struct keeper *k = calloc(1, sizeof(*k));
+	struct link_keeper *k = calloc(1, sizeof(*k));
 	int r;
 
 	if (!k)
@@ -181,7 +181,7 @@ int keeper_new(struct atoll *a, struct keeper_watch watch, struct error *err)
 	return 0;
 }
 
-struct keeper *keeper_free(struct keeper *k)
+struct link_keeper *link_keeper_free(struct link_keeper *k)
 {
 	if (!k)
 		return NULL;
@@ -196,37 +196,37 @@ struct keeper *keeper_free(struct keeper *k)
 	return NULL;
 }
 
-bool keeper_has_met(const struct keeper *k)
+bool link_keeper_has_met(const struct link_keeper *k)
 {
 	return k->met;
 }
 
-uint64_t keeper_generation(const struct keeper *k)
+uint64_t link_keeper_generation(const struct link_keeper *k)
 {
 	return k->generation;
 }
 
-void keeper_retire(struct keeper *k, uint64_t generation)
+void link_keeper_retire(struct link_keeper *k, uint64_t generation)
 {
 	if (k->link && k->generation == generation)
 		put_aside(k);
 }
 
-static void stop_waiting(struct keeper *k, const struct waiter *w)
+static void stop_waiting(struct link_keeper *k, const struct link_waiter *w)
 {
-	for (struct waiter **at = &k->waiters; *at; at = &(*at)->next)
+	for (struct link_waiter **at = &k->waiters; *at; at = &(*at)->next)
 		if (*at == w) {
 			*at = w->next;
 			return;
 		}
 }
 
-int keeper_await(struct keeper *k, const bool *give_up, struct error *err)
+int link_keeper_await(struct link_keeper *k, const bool *give_up, struct error *err)
 {
 	int64_t until_ns = clock_now_ns() + AWAIT_MS * NS_PER_MS;
 
 	while (!k->atoll->link || link_is_broken(k->atoll->link)) {
-		struct waiter w = { .next = k->waiters, .fiber = fiber_current() };
+		struct link_waiter w = { .next = k->waiters, .fiber = fiber_current() };
 
 		if (give_up && *give_up)
 			return error_set(err, ERROR_INTERNAL, ECANCELED,

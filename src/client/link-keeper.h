@@ -12,23 +12,24 @@
 
 #include "client/run.h"
 
-struct keeper;
+struct link_keeper;
 
-struct keeper_watch {
+struct link_keeper_watch {
 	void *data;
 	void (*on_broker)(void *data, bool up); /* or NULL */
 };
 
 /* For a handle with a loop, a choice of broker and a registry; a->keeper is it then. */
-int keeper_new(struct atoll *a, struct keeper_watch watch, struct error *err) _must_check_;
+int link_keeper_new(struct atoll *a, struct link_keeper_watch watch,
+		    struct error *err) _must_check_;
 /* Closes every link; no run may be using one. NULL is fine. */
-struct keeper *keeper_free(struct keeper *k);
+struct link_keeper *link_keeper_free(struct link_keeper *k);
 
 /* On a fiber: until there is a link. *give_up becoming true (and a wake-up) ends the wait: -ECANCELED. */
-int keeper_await(struct keeper *k, const bool *give_up, struct error *err) _must_check_;
+int link_keeper_await(struct link_keeper *k, const bool *give_up, struct error *err) _must_check_;
 /* The link of that generation takes no new runs any more; those it has go on. */
-void keeper_retire(struct keeper *k, uint64_t generation);
+void link_keeper_retire(struct link_keeper *k, uint64_t generation);
 /* A broker has answered once: what it can do is known. */
-bool keeper_has_met(const struct keeper *k);
+bool link_keeper_has_met(const struct link_keeper *k);
 /* Which link it is: one more with each. */
-uint64_t keeper_generation(const struct keeper *k);
+uint64_t link_keeper_generation(const struct link_keeper *k);

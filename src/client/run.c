@@ -139,7 +139,7 @@ static void take_preset(struct run *run)
 	}
 }
 
-struct parsing {
+struct request_parsing {
 	json_t *root;
 	struct request *request;
 	struct error *err;
@@ -148,7 +148,7 @@ struct parsing {
 
 static void parse(void *data)
 {
-	struct parsing *p = data;
+	struct request_parsing *p = data;
 
 	p->r = request_parse(p->root, &p->request, p->err);
 }
@@ -168,7 +168,7 @@ static void restate(struct run *run, const json_t *root, struct error *err)
 
 int flow_open(struct run *run, json_t *root, struct error *err)
 {
-	struct parsing p = { .root = root, .err = err };
+	struct request_parsing p = { .root = root, .err = err };
 	int r;
 
 	/* Of a service only large requests come here on a fiber: there is base64 to decode. */

@@ -42,15 +42,15 @@ struct atoll {
 	struct loop *loop;
 	struct memo memo;
 	struct broker_choice broker;
-	struct link *link;	/* NULL: no broker yet */
-	struct wires wires;	/* of the next run */
-	enum front_kind front;	/* what holds this process */
-	bool warm;		/* its broker keeps runtimes ready: plans say what they can use */
-	struct keeper *keeper;	/* of a service: link is its matter, and runs are on fibers */
-	struct flight *flights; /* what several runs would do alike */
-	struct policy_rules {	/* of a service, for policies whoever they come from */
-		bool named;	/* a path is no policy */
-		char *dir;	/* looked into before those of data_dir, or NULL */
+	struct link *link;     /* NULL: no broker yet */
+	struct run_fds wires;  /* of the next run */
+	enum front_kind front; /* what holds this process */
+	bool warm;	       /* its broker keeps runtimes ready: plans say what they can use */
+	struct link_keeper *keeper; /* of a service: link is its matter, and runs are on fibers */
+	struct single_flight *flights; /* what several runs would do alike */
+	struct policy_rules {	       /* of a service, for policies whoever they come from */
+		bool named;	       /* a path is no policy */
+		char *dir;	       /* looked into before those of data_dir, or NULL */
 		struct limits defaults, ceilings;
 		uint32_t defaults_set, ceilings_set;
 		struct presets *presets; /* by language, as that is called here; or NULL */
@@ -67,7 +67,7 @@ int atoll_link(struct atoll *a, struct error *err) _must_check_;
 /* How versions are asked for: by runs of this handle. Opens the cache. */
 struct prober atoll_prober(struct atoll *a, const char *image);
 
-struct service_file;
+struct executor_file;
 
 /* A service's hold on a run while it goes on. */
 struct run_control {
@@ -86,7 +86,7 @@ struct run_control {
 	void (*on_started)(void *data, int64_t at_ns, bool warm);
 	void (*on_stage)(void *data, const struct result_stage *stage);
 	void (*on_usage)(void *data, const struct usage *usage);
-	void (*on_file)(void *data, const struct service_file *file);
+	void (*on_file)(void *data, const struct executor_file *file);
 };
 
 struct run {
@@ -161,7 +161,7 @@ int atoll_settle_version(struct atoll *a, const char *asked, const char *image,
 			 const struct language **lang, struct error *err) _must_check_;
 
 /* flow-execute.c: one sandbox */
-struct execution {
+struct sandbox_spec {
 	const struct decision *decision;
 	const struct stage_spec *stages;
 	size_t n_stages;
@@ -177,9 +177,9 @@ struct execution {
 	int (*on_file)(void *data, const struct record_file *file, int fd);
 	void *file_data;
 };
-int flow_plan(const struct execution *in, struct plan *ret, struct error *err) _must_check_;
+int flow_plan(const struct sandbox_spec *in, struct plan *ret, struct error *err) _must_check_;
 /* On success the run went to its end; *ret is the caller's to job_free(). */
-int flow_execute(struct run *run, const struct execution *in, struct job **ret,
+int flow_execute(struct run *run, const struct sandbox_spec *in, struct job **ret,
 		 struct error *err) _must_check_;
 /* What became of one stage of it, as an entry of result.stages without texts. */
 void flow_stage(const struct job_outcome *o, size_t index, const struct stage_spec *spec,
@@ -190,12 +190,12 @@ bool flow_is_compiled(const struct run *run);
 /* 1: there is a product; 0: the compiler failed and the result says so. */
 int flow_build(struct run *run, struct error *err) _must_check_;
 /* The compile stage as an execution, for --explain too. */
-int flow_describe_build(struct run *run, struct execution *ret, struct error *err) _must_check_;
+int flow_describe_build(struct run *run, struct sandbox_spec *ret, struct error *err) _must_check_;
 
 /* flow-stages.c: the caller's stages */
 /* Their sources into run.files; once, and nothing without stages. */
 int flow_add_stage_files(struct run *run, struct error *err) _must_check_;
-int flow_describe_stages(struct run *run, struct execution *in, struct error *err) _must_check_;
+int flow_describe_stages(struct run *run, struct sandbox_spec *in, struct error *err) _must_check_;
 /* As flow_build() for each that must be, which is none without stages. */
 int flow_build_stages(struct run *run, struct error *err) _must_check_;
 /* Calls fn as if the code of such a stage were the program, of one after the other while it answers 1. */
@@ -204,7 +204,7 @@ int flow_for_builds(struct run *run, int (*fn)(struct run *run, void *data, stru
 
 /* flow-program.c, flow-tests.c */
 /* The program, or the caller's stages, as an execution; all of it lives in run.memory. */
-int flow_describe(struct run *run, struct execution *ret, struct error *err) _must_check_;
+int flow_describe(struct run *run, struct sandbox_spec *ret, struct error *err) _must_check_;
 int flow_program(struct run *run, struct error *err) _must_check_;
 int flow_tests(struct run *run, struct error *err) _must_check_;
 /* Verdicts for those of the request's tests that have none: the word, or one that says why (NULL). */
@@ -231,7 +231,7 @@ int flow_load_policy(struct run *run, const char *name,
 int policies_to_json(struct atoll *a, json_t **ret, struct error *err) _must_check_;
 
 /* flow-invoke.c: calling a method of the program through runners/<language> */
-int flow_describe_invoke(struct run *run, struct execution *ret, struct error *err) _must_check_;
+int flow_describe_invoke(struct run *run, struct sandbox_spec *ret, struct error *err) _must_check_;
 void flow_invoke_answer(struct run *run, const char *text, size_t len);
 
 /*

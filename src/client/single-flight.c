@@ -7,15 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
-struct flight_waiter {
+struct single_flight_waiter {
 	struct fiber *fiber;
-	struct flight_waiter *next;
+	struct single_flight_waiter *next;
 	bool over; /* the flight is */
 };
 
-static void stop_waiting(struct flight *f, const struct flight_waiter *w)
+static void stop_waiting(struct single_flight *f, const struct single_flight_waiter *w)
 {
-	for (struct flight_waiter **at = &f->waiters; *at; at = &(*at)->next)
+	for (struct single_flight_waiter **at = &f->waiters; *at; at = &(*at)->next)
 		if (*at == w) {
 			*at = w->next;
 			return;
@@ -27,9 +27,9 @@ static bool is_over(const struct patience *p)
 	return (p->give_up && *p->give_up) || clock_now_ns() >= p->until_ns;
 }
 
-static void wait_for(struct flight *f, const struct patience *patience)
+static void wait_for(struct single_flight *f, const struct patience *patience)
 {
-	struct flight_waiter w = { .fiber = fiber_current(), .next = f->waiters };
+	struct single_flight_waiter w = { .fiber = fiber_current(), .next = f->waiters };
 
 	f->waiters = &w;
 	while (!w.over && !is_over(patience))
@@ -38,31 +38,31 @@ static void wait_for(struct flight *f, const struct patience *patience)
 		stop_waiting(f, &w);
 }
 
-bool flight_join(struct flight **list, struct flight *f, const char *key,
-		 const struct patience *patience)
+bool single_flight_join(struct single_flight **list, struct single_flight *f, const char *key,
+			const struct patience *patience)
 {
 	if (!fiber_current())
 		return false;
-	for (struct flight *other = *list; other; other = other->next)
-		if (strncmp(other->key, key, FLIGHT_KEY_MAX - 1) == 0) {
+	for (struct single_flight *other = *list; other; other = other->next)
+		if (strncmp(other->key, key, SINGLE_FLIGHT_KEY_MAX - 1) == 0) {
 			wait_for(other, patience);
 			return false;
 		}
-	*f = (struct flight){ .next = *list };
+	*f = (struct single_flight){ .next = *list };
 	(void)snprintf(f->key, sizeof(f->key), "%s", key);
 	*list = f;
 	return true;
 }
 
-void flight_leave(struct flight **list, struct flight *f)
+void single_flight_leave(struct single_flight **list, struct single_flight *f)
 {
-	for (struct flight **at = list; *at; at = &(*at)->next)
+	for (struct single_flight **at = list; *at; at = &(*at)->next)
 		if (*at == f) {
 			*at = f->next;
 			break;
 		}
 	while (f->waiters) {
-		struct flight_waiter *w = f->waiters;
+		struct single_flight_waiter *w = f->waiters;
 
 		f->waiters = w->next;
 		w->over = true;

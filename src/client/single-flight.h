@@ -9,14 +9,14 @@
 
 #include <stdbool.h>
 
-enum { FLIGHT_KEY_MAX = 96 };
+enum { SINGLE_FLIGHT_KEY_MAX = 96 };
 
-struct flight_waiter;
+struct single_flight_waiter;
 
-struct flight {
-	char key[FLIGHT_KEY_MAX];
-	struct flight *next;
-	struct flight_waiter *waiters;
+struct single_flight {
+	char key[SINGLE_FLIGHT_KEY_MAX];
+	struct single_flight *next;
+	struct single_flight_waiter *waiters;
 };
 
 /* How long somebody waits for others. */
@@ -26,9 +26,9 @@ struct patience {
 };
 
 /*
- * True: f stands in the list until flight_leave(), and others that join wait for that. False: somebody else did it meanwhile,
+ * True: f stands in the list until single_flight_leave(), and others that join wait for that. False: somebody else did it meanwhile,
  * patience is over, or this is no fiber and so alone.
  */
-bool flight_join(struct flight **list, struct flight *f, const char *key,
-		 const struct patience *patience);
-void flight_leave(struct flight **list, struct flight *f);
+bool single_flight_join(struct single_flight **list, struct single_flight *f, const char *key,
+			const struct patience *patience);
+void single_flight_leave(struct single_flight **list, struct single_flight *f);

@@ -82,14 +82,14 @@ static int teardown(void **state _unused_)
 }
 
 /* A request as far as flow_warm() looks at it. */
-struct wish {
+struct warm_wish {
 	const char *language, *code, *variable, *file;
 	const char *preload[4];
 	bool tty, read_only;
 	const char *image;
 };
 
-static const struct plan_warm *ask(struct run *run, struct wish *w)
+static const struct plan_warm *ask(struct run *run, struct warm_wish *w)
 {
 	static struct request req;
 	static struct request_var var;
@@ -127,7 +127,7 @@ static void check_words(const char *const *words, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-static void check_modules(struct wish w, const char *expected)
+static void check_modules(struct warm_wish w, const char *expected)
 {
 	const struct plan_warm *warm;
 	struct run run;
@@ -143,36 +143,38 @@ static void check_modules(struct wish w, const char *expected)
 
 static void test_tiers(void **state _unused_)
 {
-	check_modules((struct wish){ .code = "print(1)" }, "");
-	check_modules((struct wish){ .code = "import os" }, "");
-	check_modules((struct wish){ .code = "import num" }, "num");
-	check_modules((struct wish){ .code = "import num.x as y\nimport pan" }, "num pan mat.plot");
-	check_modules((struct wish){ .code = "from mat import plot" }, "num pan mat.plot");
-	check_modules((struct wish){ .code = "import other" }, "other");
-	check_modules((struct wish){ .code = "import num, other" }, "num");
-	check_modules((struct wish){ .code = "import numb, nu, plot" }, "");
-	check_modules((struct wish){ .code = NULL }, "");
+	check_modules((struct warm_wish){ .code = "print(1)" }, "");
+	check_modules((struct warm_wish){ .code = "import os" }, "");
+	check_modules((struct warm_wish){ .code = "import num" }, "num");
+	check_modules((struct warm_wish){ .code = "import num.x as y\nimport pan" },
+		      "num pan mat.plot");
+	check_modules((struct warm_wish){ .code = "from mat import plot" }, "num pan mat.plot");
+	check_modules((struct warm_wish){ .code = "import other" }, "other");
+	check_modules((struct warm_wish){ .code = "import num, other" }, "num");
+	check_modules((struct warm_wish){ .code = "import numb, nu, plot" }, "");
+	check_modules((struct warm_wish){ .code = NULL }, "");
 }
 
 static void test_preload(void **state _unused_)
 {
-	check_modules((struct wish){ .code = "import num", .preload = { "b", "a" } }, "a b");
-	check_modules((struct wish){ .preload = { "num" } }, "num");
+	check_modules((struct warm_wish){ .code = "import num", .preload = { "b", "a" } }, "a b");
+	check_modules((struct warm_wish){ .preload = { "num" } }, "num");
 	/* The same modules are the same runtime. */
-	check_modules((struct wish){ .preload = { "pan", "mat.plot", "num" } }, "num pan mat.plot");
+	check_modules((struct warm_wish){ .preload = { "pan", "mat.plot", "num" } },
+		      "num pan mat.plot");
 }
 
 static void test_own_module(void **state _unused_)
 {
-	check_modules((struct wish){ .code = "import num", .file = "num.py" }, "");
-	check_modules((struct wish){ .code = "import num", .file = "num/__init__.py" }, "");
-	check_modules((struct wish){ .code = "import pan", .file = "mat.py" }, "");
-	check_modules((struct wish){ .preload = { "a" }, .file = "a.so" }, "");
-	check_modules((struct wish){ .code = "import num", .file = "num2.py" }, "num");
-	check_modules((struct wish){ .code = "import num", .file = "data/num.py" }, "num");
+	check_modules((struct warm_wish){ .code = "import num", .file = "num.py" }, "");
+	check_modules((struct warm_wish){ .code = "import num", .file = "num/__init__.py" }, "");
+	check_modules((struct warm_wish){ .code = "import pan", .file = "mat.py" }, "");
+	check_modules((struct warm_wish){ .preload = { "a" }, .file = "a.so" }, "");
+	check_modules((struct warm_wish){ .code = "import num", .file = "num2.py" }, "num");
+	check_modules((struct warm_wish){ .code = "import num", .file = "data/num.py" }, "num");
 }
 
-static void check_cold(struct wish w)
+static void check_cold(struct warm_wish w)
 {
 	struct run run;
 
@@ -185,21 +187,21 @@ static void test_cold(void **state _unused_)
 	static const char *const cold[] = { "PYTHONPATH", "PY", "LD_DEBUG", "TZ", "LC_ALL" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(cold); i++)
-		check_cold((struct wish){ .language = "forked", .variable = cold[i] });
-	check_modules((struct wish){ .variable = "PATH" }, "");
-	check_cold((struct wish){ .language = "forked", .tty = true });
-	check_cold((struct wish){ .language = "forked", .read_only = true });
-	check_cold((struct wish){ .language = "forked", .image = "/srv" });
-	check_cold((struct wish){ .language = "plain" });
-	check_cold((struct wish){ .language = "missing" });
+		check_cold((struct warm_wish){ .language = "forked", .variable = cold[i] });
+	check_modules((struct warm_wish){ .variable = "PATH" }, "");
+	check_cold((struct warm_wish){ .language = "forked", .tty = true });
+	check_cold((struct warm_wish){ .language = "forked", .read_only = true });
+	check_cold((struct warm_wish){ .language = "forked", .image = "/srv" });
+	check_cold((struct warm_wish){ .language = "plain" });
+	check_cold((struct warm_wish){ .language = "missing" });
 	handle.warm = false;
-	check_cold((struct wish){ .language = "forked" });
+	check_cold((struct warm_wish){ .language = "forked" });
 	handle.warm = true;
 }
 
 static void test_start(void **state _unused_)
 {
-	struct wish w = { .language = "started", .variable = "X" };
+	struct warm_wish w = { .language = "started", .variable = "X" };
 	struct run run;
 	const struct plan_warm *warm;
 

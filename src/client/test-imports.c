@@ -14,14 +14,14 @@
 
 #include "base/macro.h"
 
-struct names {
+struct import_names {
 	char text[256]; /* "a b c" */
 	size_t len, count;
 };
 
 static void add_name(void *data, const char *name, size_t len)
 {
-	struct names *n = data;
+	struct import_names *n = data;
 
 	n->count++;
 	if (n->len + len + 2 > sizeof(n->text))
@@ -35,7 +35,7 @@ static void check(const char *code, const char *expected)
 {
 	size_t len = strlen(code);
 	char *copy = malloc(len ? len : 1);
-	struct names n = { .len = 0 };
+	struct import_names n = { .len = 0 };
 
 	assert_non_null(copy);
 	memcpy(copy, code, len);
@@ -141,7 +141,7 @@ static void test_large(void **state _unused_)
 
 	assert_non_null(code);
 	for (size_t u = 0; u < ARRAY_SIZE(units); u++) {
-		struct names n = { .len = 0 };
+		struct import_names n = { .len = 0 };
 		size_t len = strlen(units[u]);
 
 		memcpy(code, "import z\n", 9);

@@ -225,14 +225,14 @@ static void test_available(void **state _unused_)
 	assert_non_null(strstr(err.text, "gcc libc6-dev"));
 }
 
-struct probe {
+struct fake_probe {
 	const char *answer;
 	int asked;
 };
 
 static int answer(void *data, const json_t *request, struct buf *out)
 {
-	struct probe *p = data;
+	struct fake_probe *p = data;
 
 	assert_string_equal(json_string_value(json_object_get(request, "language")), "python");
 	p->asked++;
@@ -243,7 +243,7 @@ static void test_version(void **state _unused_)
 {
 	_cleanup_(registry_cleanup) struct registry *reg = open_registry();
 	char cache[96];
-	struct probe probe = { .answer = "warning: x1\nPython v3.11.2+ (main)\n" };
+	struct fake_probe probe = { .answer = "warning: x1\nPython v3.11.2+ (main)\n" };
 	struct prober p = { .run = answer, .data = &probe, .image = image, .data_dir = base };
 	const struct language *python = NULL;
 	struct error err = { 0 };

@@ -11,9 +11,9 @@
 
 static const struct patience endless = { NULL, INT64_MAX };
 
-struct world {
+struct flight_world {
 	struct loop *loop;
-	struct flight *flights;
+	struct single_flight *flights;
 	struct fiber *leader, *waiter;
 	bool give_up;
 	int leads, follows;
@@ -26,7 +26,7 @@ static int on_turn(void *data, uint32_t events)
 	return 0;
 }
 
-static void turn(struct world *w)
+static void turn(struct flight_world *w)
 {
 	struct source *stop;
 
@@ -38,42 +38,42 @@ static void turn(struct world *w)
 
 static void work(void *data)
 {
-	struct world *w = data;
-	struct flight flight;
+	struct flight_world *w = data;
+	struct single_flight flight;
 
-	if (!flight_join(&w->flights, &flight, "key", &endless)) {
+	if (!single_flight_join(&w->flights, &flight, "key", &endless)) {
 		w->follows++;
 		return;
 	}
 	w->leads++;
 	w->leader = fiber_current();
 	fiber_wait();
-	flight_leave(&w->flights, &flight);
+	single_flight_leave(&w->flights, &flight);
 }
 
 static void other(void *data)
 {
-	struct world *w = data;
-	struct flight flight;
+	struct flight_world *w = data;
+	struct single_flight flight;
 
-	assert_true(flight_join(&w->flights, &flight, "another key", &endless));
-	flight_leave(&w->flights, &flight);
+	assert_true(single_flight_join(&w->flights, &flight, "another key", &endless));
+	single_flight_leave(&w->flights, &flight);
 }
 
 static void impatient(void *data)
 {
-	struct world *w = data;
-	struct flight flight;
+	struct flight_world *w = data;
+	struct single_flight flight;
 
 	w->waiter = fiber_current();
-	assert_false(flight_join(&w->flights, &flight, "key",
-				 &(struct patience){ &w->give_up, INT64_MAX }));
+	assert_false(single_flight_join(&w->flights, &flight, "key",
+					&(struct patience){ &w->give_up, INT64_MAX }));
 	w->follows++;
 }
 
 static void test_one_leads_and_the_rest_follow(void **state)
 {
-	struct world w = { .loop = loop_new() };
+	struct flight_world w = { .loop = loop_new() };
 
 	(void)state;
 	for (int i = 0; i < 5; i++)
@@ -100,7 +100,7 @@ static void test_one_leads_and_the_rest_follow(void **state)
 
 static void test_a_waiter_may_give_up(void **state)
 {
-	struct world w = { .loop = loop_new() };
+	struct flight_world w = { .loop = loop_new() };
 
 	(void)state;
 	assert_int_equal(fiber_start(w.loop, work, &w), 0);
@@ -122,10 +122,10 @@ static void test_a_waiter_may_give_up(void **state)
 
 static void test_without_fibers_nobody_waits(void **state)
 {
-	struct flight *flights = NULL, flight;
+	struct single_flight *flights = NULL, flight;
 
 	(void)state;
-	assert_false(flight_join(&flights, &flight, "key", &endless));
+	assert_false(single_flight_join(&flights, &flight, "key", &endless));
 	assert_null(flights);
 }
 

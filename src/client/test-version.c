@@ -148,14 +148,14 @@ static void test_a_service_without_a_fiber(void **state)
 	struct atoll *a = *state;
 	struct error err = { 0 };
 
-	a->keeper = (struct keeper *)a; /* there is one; nobody looks at it */
+	a->keeper = (struct link_keeper *)a; /* there is one; nobody looks at it */
 	assert_null(settle(a, lang, "reef@2", &err));
 	assert_int_equal(err.errnum, EAGAIN);
 	assert_int_equal(world.asked, 0);
 	a->keeper = NULL;
 }
 
-struct caller {
+struct version_asker {
 	struct atoll *atoll;
 	const struct language *lang;
 	const char *image;
@@ -165,7 +165,7 @@ struct caller {
 
 static void call(void *data)
 {
-	struct caller *c = data;
+	struct version_asker *c = data;
 	const struct language *lang = c->lang;
 	struct error err = { 0 };
 
@@ -194,14 +194,14 @@ static void check_many_callers(struct atoll *a, bool fail)
 {
 	_cleanup_(language_cleanup) struct language *lang = parse(one);
 	struct loop *loop = loop_new();
-	struct caller callers[5], other = { a, lang, "/", 0, false };
+	struct version_asker callers[5], other = { a, lang, "/", 0, false };
 
 	a->loop = loop;
 	world.wait = true;
 	world.asked = 0;
 	world.fail = fail;
 	for (size_t i = 0; i < ARRAY_SIZE(callers); i++) {
-		callers[i] = (struct caller){ .atoll = a, .lang = lang };
+		callers[i] = (struct version_asker){ .atoll = a, .lang = lang };
 		assert_int_equal(fiber_start(loop, call, &callers[i]), 0);
 	}
 	assert_int_equal(world.asked, 1);

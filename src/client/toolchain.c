@@ -23,14 +23,14 @@
 enum { LINKS_MAX = 40, VERSION_MAX = 64, PROBE_OUTPUT_MAX = 64 << 10 };
 
 /* One walk through an image: `at` is what has been resolved, `rest` what has not. */
-struct walk {
+struct image_walk {
 	char at[PATH_MAX];
 	char rest[PATH_MAX];
 	size_t root_len; /* `at` never gets shorter than the root */
 	unsigned links;
 };
 
-static void walk_up(struct walk *w)
+static void walk_up(struct image_walk *w)
 {
 	char *slash = strrchr(w->at + w->root_len, '/');
 
@@ -39,7 +39,7 @@ static void walk_up(struct walk *w)
 }
 
 /* Puts the link's text in front of what is left; an absolute one starts at the root again. */
-static int walk_link(struct walk *w, const char *rest)
+static int walk_link(struct image_walk *w, const char *rest)
 {
 	char target[PATH_MAX], joined[PATH_MAX];
 	ssize_t n = readlink(w->at, target, sizeof(target) - 1);
@@ -60,7 +60,7 @@ static int walk_link(struct walk *w, const char *rest)
 }
 
 /* Takes the first component of `rest`. 1: it was the last one, and `at` is the answer. */
-static int walk_step(struct walk *w)
+static int walk_step(struct image_walk *w)
 {
 	char *start = w->rest + strspn(w->rest, "/"), *rest;
 	size_t n = strcspn(start, "/"), len = strlen(w->at);
@@ -88,7 +88,7 @@ static int walk_step(struct walk *w)
 
 static int stat_in_image(const char *image, const char *path, struct stat *ret)
 {
-	struct walk w = { .root_len = strlen(image) };
+	struct image_walk w = { .root_len = strlen(image) };
 	int r;
 
 	if (w.root_len >= sizeof(w.at) || strlen(path) >= sizeof(w.rest))

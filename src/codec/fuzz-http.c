@@ -55,7 +55,7 @@ static void check_written(struct span value, const char *name)
 static void check_fields(const struct http_request *r)
 {
 	static const char *const types[] = { "application/json", "text/event-stream", NULL };
-	struct range range = { 0 };
+	struct byte_range range = { 0 };
 	char accept[WEBSOCKET_ACCEPT];
 
 	require(!r->chunked || !http_request_field(r, "content-length").data);
@@ -68,7 +68,7 @@ static void check_fields(const struct http_request *r)
 
 static void check_request(const char *text, size_t size)
 {
-	struct outcome whole, bytes;
+	struct message_outcome whole, bytes;
 
 	outcome_read(&whole, text, size, SIZE_MAX / 2);
 	outcome_read(&bytes, text, size, size > 512 ? 61 : 1);

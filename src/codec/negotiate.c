@@ -106,7 +106,7 @@ static int read_position(struct span s, int64_t *ret)
 	}
 }
 
-int range_parse(struct span value, int64_t size, struct range *ret)
+int range_parse(struct span value, int64_t size, struct byte_range *ret)
 {
 	struct span unit, first;
 	int64_t from = 0, to = INT64_MAX;
@@ -132,6 +132,6 @@ int range_parse(struct span value, int64_t size, struct range *ret)
 	}
 	if (from >= size)
 		return -ERANGE;
-	*ret = (struct range){ from, MIN(to, size - 1) - from + 1 };
+	*ret = (struct byte_range){ from, MIN(to, size - 1) - from + 1 };
 	return 0;
 }

@@ -12,11 +12,11 @@ const char *accept_choose(struct span accept, const char *const *types);
 /* The media type of a Content-Type, parameters aside. */
 bool content_type_is(struct span value, const char *type);
 
-struct range {
+struct byte_range {
 	int64_t from, length;
 };
 /*
  * One range of bytes of a thing of that size. 0: there is one; 1: there is none that we honour (absent,
  * another unit, several, malformed), so the whole is due; -ERANGE: it lies outside (416).
  */
-int range_parse(struct span value, int64_t size, struct range *ret) _must_check_;
+int range_parse(struct span value, int64_t size, struct byte_range *ret) _must_check_;

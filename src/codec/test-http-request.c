@@ -15,19 +15,19 @@
 #define POST(x)	 "POST /v1/execute HTTP/1.1\r\n" H x
 #define CHUNK(x) POST("Transfer-Encoding: chunked\r\n\r\n") x
 
-struct sample {
+struct request_sample {
 	const char *name, *text;
 	int status;
 	size_t len;
 };
 
-static void check(const struct sample *s)
+static void check(const struct request_sample *s)
 {
 	size_t n = s->len;
 	static const size_t steps[] = { 1, 2, 3, 7, SIZE_MAX / 2 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-		struct outcome o;
+		struct message_outcome o;
 
 		/* Long ones in larger steps: each step copies all before it. */
 		outcome_read(&o, s->text, n, n > 10000 ? 97 * steps[i] % 9973 + 1 : steps[i]);
@@ -47,7 +47,7 @@ static void check(const struct sample *s)
 		name, text, status, sizeof(text) - 1                                               \
 	}
 
-static const struct sample good[] = {
+static const struct request_sample good[] = {
 	R("get", GET(""), 200),
 	R("one blank line first", "\r\n" GET(""), 200),
 	R("1.0 without Host", "GET / HTTP/1.0\r\n\r\n", 200),
@@ -73,7 +73,7 @@ static const struct sample good[] = {
 	R("expect", POST("Expect: 100-Continue\r\nContent-Length: 1\r\n\r\nx"), 200),
 };
 
-static const struct sample unfinished[] = {
+static const struct request_sample unfinished[] = {
 	R("nothing", "\r\n", 0),
 	R("half a line", "GET / HT", 0),
 	R("a line", "GET / HTTP/1.1\r\n", 0),
@@ -85,7 +85,7 @@ static const struct sample unfinished[] = {
 };
 
 /* A06 of notes/security.md and the cases of Http11Probe. */
-static const struct sample smuggled[] = {
+static const struct request_sample smuggled[] = {
 	R("CL and TE", POST("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
 	  400),
 	R("TE and CL", POST("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n"),
@@ -159,7 +159,7 @@ static const struct sample smuggled[] = {
 	R("end with bare LF", CHUNK("0\r\n\n"), 400),
 };
 
-static const struct sample malformed[] = {
+static const struct request_sample malformed[] = {
 	R("absolute form", "GET http://localhost:8700/ HTTP/1.1\r\n" H "\r\n", 400),
 	R("authority form", "CONNECT localhost:22 HTTP/1.1\r\n" H "\r\n", 400),
 	R("get *", "GET * HTTP/1.1\r\n" H "\r\n", 400),
@@ -208,7 +208,7 @@ static const struct sample malformed[] = {
 	R("expect more", POST("Expect: 200-ok\r\n\r\n"), 417),
 };
 
-static void check_all(const struct sample *samples, size_t n)
+static void check_all(const struct request_sample *samples, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		check(&samples[i]);
@@ -242,14 +242,14 @@ static void test_malformed(void **state)
 static void check_limit(const char *front, size_t n, const char *back, int status)
 {
 	_cleanup_buf_ struct buf b = { 0 };
-	struct sample s;
+	struct request_sample s;
 
 	buf_init(&b, 1 << 20);
 	assert_int_equal(buf_puts(&b, front), 0);
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(buf_append(&b, "a", 1), 0);
 	assert_int_equal(buf_puts(&b, back), 0);
-	s = (struct sample){ front, b.data, status, b.len };
+	s = (struct request_sample){ front, b.data, status, b.len };
 	check(&s);
 }
 
@@ -272,14 +272,14 @@ static void test_count_limit(void **state)
 	(void)state;
 	for (int extra = 0; extra < 2; extra++) {
 		_cleanup_buf_ struct buf b = { 0 };
-		struct sample s;
+		struct request_sample s;
 
 		buf_init(&b, 1 << 20);
 		assert_int_equal(buf_puts(&b, "GET / HTTP/1.1\r\nHost: a\r\n"), 0);
 		for (int i = 1; i < HTTP_FIELDS_MAX + extra; i++)
 			assert_int_equal(buf_puts(&b, "X: a\r\n"), 0);
 		assert_int_equal(buf_puts(&b, "\r\n"), 0);
-		s = (struct sample){ "fields", b.data, extra ? 431 : 200, b.len };
+		s = (struct request_sample){ "fields", b.data, extra ? 431 : 200, b.len };
 		check(&s);
 	}
 }
@@ -322,7 +322,7 @@ static void test_fields_and_pipelining(void **state)
 {
 	static const char two[] = "PUT /a?b HTTP/1.1\r\nhOST: x\r\nAccept:  text/html \r\n"
 				  "Content-Length: 2\r\n\r\nhi" GET("");
-	struct outcome first, second;
+	struct message_outcome first, second;
 
 	(void)state;
 	outcome_read(&first, two, strlen(two), 1);

@@ -11,7 +11,7 @@
 
 #define OK "HTTP/1.1 200 OK\r\n"
 
-struct sample {
+struct response_sample {
 	const char *text;
 	int result; /* 1: complete; 0: more; -EBADMSG */
 	int status;
@@ -19,7 +19,7 @@ struct sample {
 	bool keep_alive, to_head;
 };
 
-static const struct sample samples[] = {
+static const struct response_sample samples[] = {
 	{ OK "Content-Length: 2\r\n\r\nhi", 1, 200, "hi", true, false },
 	{ OK "Content-Length: 2\r\n\r\nhi", 1, 200, "", true, true },
 	{ OK "Content-Length: 3\r\n\r\nhi", 0, 200, "hi", true, false },
@@ -60,7 +60,7 @@ static int read_body(struct http_response *r, const char *data, size_t n, struct
 	return done;
 }
 
-static void check(const struct sample *s, size_t step)
+static void check(const struct response_sample *s, size_t step)
 {
 	_cleanup_buf_ struct buf body = { 0 };
 	size_t n = strlen(s->text), seen = 0;

@@ -9,7 +9,7 @@
 #include "codec/http-body.h"
 #include "codec/http-request.h"
 
-struct outcome {
+struct message_outcome {
 	int status; /* 0: more bytes are needed; 200: complete; else refused */
 	size_t used;
 	struct http_request head;
@@ -17,13 +17,13 @@ struct outcome {
 	char *block; /* what head's spans point into */
 };
 
-static inline void outcome_done(struct outcome *o)
+static inline void outcome_done(struct message_outcome *o)
 {
 	free(o->block);
 	buf_done(&o->body);
 }
 
-static inline int outcome_body(struct outcome *o, const char *data, size_t n)
+static inline int outcome_body(struct message_outcome *o, const char *data, size_t n)
 {
 	struct http_body body;
 	int r = 0;
@@ -46,12 +46,12 @@ static inline int outcome_body(struct outcome *o, const char *data, size_t n)
 	return r;
 }
 
-static inline void outcome_read(struct outcome *o, const char *data, size_t n, size_t step)
+static inline void outcome_read(struct message_outcome *o, const char *data, size_t n, size_t step)
 {
 	size_t seen = 0;
 	int r = 0;
 
-	*o = (struct outcome){ 0 };
+	*o = (struct message_outcome){ 0 };
 	buf_init(&o->body, 64 << 20);
 	http_request_init(&o->head, HTTP_LIMITS);
 	while (r == 0 && seen < n) {
@@ -73,7 +73,7 @@ static inline void outcome_read(struct outcome *o, const char *data, size_t n, s
 }
 
 /* Also the body byte by byte: the decoder's states do not depend on the cuts either. */
-static inline bool outcome_body_agrees(const struct outcome *o, const char *data, size_t n)
+static inline bool outcome_body_agrees(const struct message_outcome *o, const char *data, size_t n)
 {
 	_cleanup_buf_ struct buf bytes = { 0 };
 	struct http_body body;

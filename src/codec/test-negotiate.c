@@ -90,7 +90,7 @@ static void test_range(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
-		struct range range = { -77, -77 };
+		struct byte_range range = { -77, -77 };
 		int r = range_parse(span_of(samples[i].text), samples[i].size, &range);
 
 		if (r != samples[i].result || (r == 0 && (range.from != samples[i].from ||

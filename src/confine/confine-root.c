@@ -21,18 +21,18 @@
 /* Where the new root is put together; the mount hides it from this process alone. All paths have been taken by then. */
 #define STAGE "/proc"
 
-struct piece {
+struct root_piece {
 	const struct confine_path *path;
 	char link[64]; /* what a link says; "": it is none */
 	int fd;	       /* the mount; negative: there is nothing */
 	bool is_dir;
 };
 
-static int piece_take(struct piece *p, const struct confine_path *path)
+static int piece_take(struct root_piece *p, const struct confine_path *path)
 {
 	struct stat st;
 
-	*p = (struct piece){ .path = path, .fd = -EBADF };
+	*p = (struct root_piece){ .path = path, .fd = -EBADF };
 	if (path->as_link && readlink(path->path, p->link, sizeof(p->link) - 1) > 0)
 		return 0;
 	p->fd = sys_clone_tree(path->path);
@@ -61,7 +61,7 @@ static int make_place(char *target, bool is_dir)
 	return mknod(target, S_IFREG | 0644, 0) < 0 ? -errno : 0;
 }
 
-static int piece_put(const struct piece *p)
+static int piece_put(const struct root_piece *p)
 {
 	char target[PATH_MAX];
 	int r;
@@ -83,13 +83,13 @@ static int piece_put(const struct piece *p)
 }
 
 /* What lies below another comes after it. */
-static void sort_pieces(struct piece *pieces, size_t n)
+static void sort_pieces(struct root_piece *pieces, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
 		for (size_t j = i;
 		     j > 0 && strlen(pieces[j].path->path) < strlen(pieces[j - 1].path->path);
 		     j--) {
-			struct piece swap = pieces[j];
+			struct root_piece swap = pieces[j];
 
 			pieces[j] = pieces[j - 1];
 			pieces[j - 1] = swap;
@@ -105,7 +105,7 @@ static int become_root(void)
 	return r < 0 ? r : sys_chdir("/");
 }
 
-static int put_together(struct piece *pieces, size_t n)
+static int put_together(struct root_piece *pieces, size_t n)
 {
 	_cleanup_close_ int root_fd = sys_tmpfs_detached("1m");
 	int r = root_fd < 0 ? root_fd : sys_move_mount(root_fd, STAGE);
@@ -122,7 +122,7 @@ static int put_together(struct piece *pieces, size_t n)
 int confine_root(const struct confine_path *paths)
 {
 	const struct mount_request own = { "none", "/", NULL, MS_REC | MS_PRIVATE, NULL };
-	struct piece pieces[CONFINE_PATHS_MAX];
+	struct root_piece pieces[CONFINE_PATHS_MAX];
 	size_t n = 0;
 	int r = sys_unshare(CLONE_NEWNS);
 

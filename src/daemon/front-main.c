@@ -67,9 +67,9 @@ static void set_log(struct log *log, int fd, const struct config *c)
 
 static int take_door(struct front *f, const struct control_record *record, int *fd)
 {
-	struct door *door = &f->doors.list[f->doors.n];
+	struct listening_socket *door = &f->doors.list[f->doors.n];
 
-	if (f->doors.n == DOORS_MAX || *fd < 0)
+	if (f->doors.n == LISTENING_MAX || *fd < 0)
 		return -EPROTO;
 	(void)snprintf(door->name, sizeof(door->name), "%.*s", (int)sizeof(door->name) - 1,
 		       record->text);

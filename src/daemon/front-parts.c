@@ -23,7 +23,7 @@ struct front_parts {
 	struct history *history;
 	struct engine *engine;
 	struct api *api;
-	struct token tokens[CONFIG_WORDS_MAX];
+	struct access_token tokens[CONFIG_WORDS_MAX];
 	char history_dir[4096];
 	char node[65];
 };
@@ -68,7 +68,7 @@ static int open_service(struct front *f, struct error *err)
 {
 	const struct config *c = &f->config;
 	struct presets presets = { .n = 0 };
-	const struct service_options options = {
+	const struct executor_options options = {
 		.data_dir = c->data_dir,
 		.policies_dir = *c->policies_dir ? c->policies_dir : NULL,
 		.cache_dir = NULL, /* HOME is the state directory */
@@ -87,7 +87,7 @@ static int open_service(struct front *f, struct error *err)
 	int r = c->language_text ? config_presets(c, &presets, err) : 0;
 
 	if (r == 0)
-		r = service_new(f->loop, &options, &f->service, err);
+		r = executor_new(f->loop, &options, &f->service, err);
 	if (r == 0)
 		note_presets(f, &presets);
 	return r;
@@ -233,7 +233,7 @@ static int open_doors(struct front *f, struct error *err)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < f->doors.n; i++) {
-		struct door *door = &f->doors.list[i];
+		struct listening_socket *door = &f->doors.list[i];
 		const bool is_unix = door->name[0] == '/';
 		struct listener listener = { TAKE_FD(door->fd),
 					     is_unix ? LISTENER_UNIX : LISTENER_TCP,
@@ -241,7 +241,7 @@ static int open_doors(struct front *f, struct error *err)
 
 		r = api_listen(f->parts->api, listener);
 	}
-	doors_close(&f->doors);
+	listening_close(&f->doors);
 	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "cannot serve: %s", strerror(-r)) : 0;
 }
 
@@ -268,11 +268,11 @@ void front_close(struct front *f)
 
 	p->api = api_free(p->api);
 	/* What could not be ended in time ends with the process; what is on disk is always sound. */
-	if (service_count(f->service) > 0 || fiber_count() > 0)
+	if (executor_count(f->service) > 0 || fiber_count() > 0)
 		return;
 	p->engine = engine_free(p->engine);
 	p->history = history_close(p->history);
-	f->service = service_free(f->service);
+	f->service = executor_free(f->service);
 	free(p);
 	f->parts = NULL;
 }

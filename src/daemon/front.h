@@ -23,11 +23,11 @@ struct front {
 	struct config pending;	   /* of one that is coming in */
 	const char *const *tokens; /* those that count now */
 	struct log log;
-	struct log audit;     /* fd negative: nobody wants it */
-	int lock_fd;	      /* held, not used */
-	int run_fd;	      /* where the broker's socket is */
-	char broker_path[64]; /* through run_fd */
-	struct doors doors;   /* listening sockets, ours to close */
+	struct log audit;		/* fd negative: nobody wants it */
+	int lock_fd;			/* held, not used */
+	int run_fd;			/* where the broker's socket is */
+	char broker_path[64];		/* through run_fd */
+	struct listening_sockets doors; /* listening sockets, ours to close */
 	struct loop *loop;
 	struct worker *worker;
 	struct source *signals, *control, *ticker, *unpacker;
@@ -39,7 +39,7 @@ struct front {
 
 	bool own_root;	      /* the monitor has given us one */
 	enum front_kind kind; /* what holds us */
-	struct service *service;
+	struct executor *service;
 	struct front_parts *parts; /* front-parts.c's own */
 };
 

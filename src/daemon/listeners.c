@@ -72,9 +72,9 @@ static uint16_t port_of(int fd)
 						       : address.v4.sin_port);
 }
 
-static int open_address(struct doors *d, const char *text, struct error *err)
+static int open_address(struct listening_sockets *d, const char *text, struct error *err)
 {
-	struct door *door = &d->list[d->n];
+	struct listening_socket *door = &d->list[d->n];
 	struct config_address a;
 	int r = config_address_parse(text, &a, err), fd;
 
@@ -91,7 +91,7 @@ static int open_address(struct doors *d, const char *text, struct error *err)
 	return 0;
 }
 
-static int open_addresses(struct doors *d, const struct config *c, struct log *log,
+static int open_addresses(struct listening_sockets *d, const struct config *c, struct log *log,
 			  struct error *err)
 {
 	for (size_t i = 0; c->listen[i]; i++) {
@@ -168,7 +168,7 @@ static int bind_private(int type, const union address *address, socklen_t size)
 }
 
 /* What to remove at the end, and how to tell it from another's. */
-static int note_socket(struct doors *d, const char *path, struct error *err)
+static int note_socket(struct listening_sockets *d, const char *path, struct error *err)
 {
 	struct stat st;
 
@@ -181,9 +181,9 @@ static int note_socket(struct doors *d, const char *path, struct error *err)
 	return 0;
 }
 
-static int open_socket(struct doors *d, const char *path, struct error *err)
+static int open_socket(struct listening_sockets *d, const char *path, struct error *err)
 {
-	struct door *door = &d->list[d->n];
+	struct listening_socket *door = &d->list[d->n];
 	union address address;
 	socklen_t size = fill_unix(path, &address);
 	int r;
@@ -194,7 +194,7 @@ static int open_socket(struct doors *d, const char *path, struct error *err)
 			"the socket's path is longer than %zu bytes: '%.200s'; give another "
 			"with --socket",
 			sizeof(address.local.sun_path) - 1, path);
-	r = place_make_parents(path, err);
+	r = state_dir_make_parents(path, err);
 	if (r == 0)
 		r = clear_path(path, &address, size, err);
 	if (r < 0)
@@ -212,11 +212,12 @@ static int open_socket(struct doors *d, const char *path, struct error *err)
 	return r;
 }
 
-int doors_open(struct doors *d, const struct config *c, struct log *log, struct error *err)
+int listening_open(struct listening_sockets *d, const struct config *c, struct log *log,
+		   struct error *err)
 {
 	int r;
 
-	*d = (struct doors){ 0 };
+	*d = (struct listening_sockets){ 0 };
 	r = open_addresses(d, c, log, err);
 	if (r == 0 && *c->socket)
 		r = open_socket(d, c->socket, err);
@@ -224,18 +225,18 @@ int doors_open(struct doors *d, const struct config *c, struct log *log, struct 
 		r = error_set(err, ERROR_INPUT, EINVAL,
 			      "there is nothing to listen on; give --listen or --socket");
 	if (r < 0)
-		doors_close(d);
+		listening_close(d);
 	return r;
 }
 
-void doors_leave(struct doors *d)
+void listening_leave(struct listening_sockets *d)
 {
 	for (size_t i = 0; i < d->n; i++)
 		d->list[i].fd = fd_close(d->list[i].fd);
 	d->n = 0;
 }
 
-void doors_close(struct doors *d)
+void listening_close(struct listening_sockets *d)
 {
 	struct stat st;
 
@@ -243,11 +244,11 @@ void doors_close(struct doors *d)
 	if (d->socket_path && lstat(d->socket_path, &st) == 0 && st.st_dev == d->socket_dev &&
 	    st.st_ino == d->socket_ino)
 		(void)unlink(d->socket_path);
-	doors_leave(d);
-	*d = (struct doors){ 0 };
+	listening_leave(d);
+	*d = (struct listening_sockets){ 0 };
 }
 
-int doors_listen_broker(int dir_fd)
+int listen_for_broker(int dir_fd)
 {
 	char path[64];
 	union address address;

@@ -28,7 +28,7 @@ enum {
 };
 
 /* From now on. What it has lived counts: only who dies young has to wait. */
-static int64_t delay_ms(const struct child *c)
+static int64_t delay_ms(const struct monitored_process *c)
 {
 	int64_t lived_ms = (clock_now_ns() - c->started_ns) / NS_PER_MS, apart_ms = AGAIN_MOST_MS;
 
@@ -39,7 +39,7 @@ static int64_t delay_ms(const struct child *c)
 	return MAX(apart_ms - lived_ms, 0);
 }
 
-static void plan_restart(struct child *c, pid_t pid, const char *how)
+static void plan_restart(struct monitored_process *c, pid_t pid, const char *how)
 {
 	struct monitor *m = c->monitor;
 	bool healthy = clock_now_ns() - c->started_ns > HEALTHY_MS * NS_PER_MS;
@@ -62,13 +62,13 @@ static void plan_restart(struct child *c, pid_t pid, const char *how)
 	source_set_time(c->again, clock_now_ns() + wait_ms * NS_PER_MS);
 }
 
-void child_forget(struct child *c)
+void child_forget(struct monitored_process *c)
 {
 	c->pidfd = fd_close(c->pidfd);
 	c->pid = 0;
 }
 
-static void child_ended(struct child *c, int status)
+static void child_ended(struct monitored_process *c, int status)
 {
 	char how[64];
 	pid_t pid = c->pid;
@@ -93,7 +93,7 @@ void monitor_reap(struct monitor *m)
 	}
 }
 
-void child_kill(const struct child *c, int signo)
+void child_kill(const struct monitored_process *c, int signo)
 {
 	if (c->pid > 0)
 		(void)sys_pidfd_send_signal(c->pidfd, signo);
@@ -101,7 +101,7 @@ void child_kill(const struct child *c, int signo)
 
 static int on_again(void *data, uint32_t events)
 {
-	struct child *c = data;
+	struct monitored_process *c = data;
 	struct error why = { 0 };
 
 	(void)events;
@@ -115,7 +115,7 @@ static int on_again(void *data, uint32_t events)
 	return 0;
 }
 
-int child_begin(struct child *c)
+int child_begin(struct monitored_process *c)
 {
 	c->pidfd = -EBADF;
 	return loop_add_timer(c->monitor->loop, INT64_MAX, (struct handler){ on_again, c },
@@ -123,7 +123,7 @@ int child_begin(struct child *c)
 }
 
 /* From a pid to something that is watched. */
-static int watch(struct child *c, pid_t pid, struct error *err)
+static int watch(struct monitored_process *c, pid_t pid, struct error *err)
 {
 	if (pid < 0)
 		return error_set(err, ERROR_INTERNAL, (int)-pid, "cannot start the %s: %s", c->name,

@@ -12,7 +12,7 @@
 struct monitor;
 
 /* A process that is kept alive. */
-struct child {
+struct monitored_process {
 	const char *name;
 	struct monitor *monitor;
 	int (*start)(struct monitor *m, struct error *err);
@@ -29,11 +29,11 @@ struct monitor {
 	struct config config;
 	struct log log;
 	int log_fd, audit_fd; /* opened by us, or -EBADF */
-	struct place place;
-	struct doors doors;
+	struct state_dir place;
+	struct listening_sockets doors;
 	struct process_setup setup;
 	struct loop *loop;
-	struct child broker, front;
+	struct monitored_process broker, front;
 	int lifeline_fd; /* of the broker, our end */
 	int control_fd;	 /* to the front */
 	int signal_fd;
@@ -47,9 +47,9 @@ struct monitor {
 };
 
 /* monitor-child.c */
-int child_begin(struct child *c);
-void child_kill(const struct child *c, int signo);
-void child_forget(struct child *c);
+int child_begin(struct monitored_process *c);
+void child_kill(const struct monitored_process *c, int signo);
+void child_forget(struct monitored_process *c);
 /* Children that have ended, and orphans that came to us. */
 void monitor_reap(struct monitor *m);
 int monitor_start_broker(struct monitor *m, struct error *err) _must_check_;
@@ -58,7 +58,7 @@ int monitor_start_front(struct monitor *m, struct error *err) _must_check_;
 int monitor_tell_settings(struct monitor *m) _must_check_;
 
 /* monitor.c */
-int monitor_child_ended(struct child *c, const char *how);
+int monitor_child_ended(struct monitored_process *c, const char *how);
 /* The front answers. */
 void monitor_ready(struct monitor *m);
 /* It can no longer be served: everything is ended. */

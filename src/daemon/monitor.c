@@ -44,7 +44,7 @@ static void set_deadline(struct monitor *m, int64_t in_ms)
 static void stop(struct monitor *m)
 {
 	m->stage = MONITOR_STOPPING;
-	doors_close(&m->doors);
+	listening_close(&m->doors);
 	child_kill(&m->broker, SIGTERM);
 	set_deadline(m, STOP_MS);
 	if (m->broker.pid == 0)
@@ -56,7 +56,7 @@ static void drain(struct monitor *m)
 	m->stage = MONITOR_DRAINING;
 	notify_send("STOPPING=1");
 	/* The front tells who comes now that it ends; when it is gone nobody is to wait in a queue that is not looked at. */
-	doors_leave(&m->doors);
+	listening_leave(&m->doors);
 	log_say(&m->log, LOG_INFO, "draining", LOG_MS("at_most", m->config.drain_ms));
 	if (m->front.pid == 0) {
 		stop(m);
@@ -78,7 +78,7 @@ void monitor_fail(struct monitor *m, const struct error *why)
 }
 
 /* Positive: it is to be started again. */
-int monitor_child_ended(struct child *c, const char *how)
+int monitor_child_ended(struct monitored_process *c, const char *how)
 {
 	struct monitor *m = c->monitor;
 
@@ -97,7 +97,7 @@ int monitor_child_ended(struct child *c, const char *how)
 static int on_deadline(void *data, uint32_t events)
 {
 	struct monitor *m = data;
-	struct child *c = m->stage == MONITOR_DRAINING ? &m->front : &m->broker;
+	struct monitored_process *c = m->stage == MONITOR_DRAINING ? &m->front : &m->broker;
 
 	(void)events;
 	log_say(&m->log, LOG_WARNING, "a process does not end and is killed",
@@ -268,8 +268,9 @@ static int watch_all(struct monitor *m, struct error *err)
 	/* Before a service manager would lose its patience with all of us. */
 	m->ping_ms = watchdog_ms > 0 ? MIN(MAX(watchdog_ms / 6, 1), PING_MS) : PING_MS;
 	m->pong_ms = watchdog_ms > 0 ? MIN(MAX(watchdog_ms / 2, 1), PONG_MS) : PONG_MS;
-	m->broker = (struct child){ "broker", m, monitor_start_broker, .pidfd = -EBADF };
-	m->front = (struct child){ "front", m, monitor_start_front, .pidfd = -EBADF };
+	m->broker = (struct monitored_process){ "broker", m, monitor_start_broker,
+						.pidfd = -EBADF };
+	m->front = (struct monitored_process){ "front", m, monitor_start_front, .pidfd = -EBADF };
 	m->loop = loop_new();
 	r = m->loop ? watch_signals(m) : -ENOMEM;
 	if (r == 0)
@@ -305,7 +306,7 @@ static int use_real_path(struct config *c, const char **path, struct error *err)
 /* What programs write there is stored as its owner, who is not to be root. */
 static int make_output_path(const struct config *c, const struct identity *id, struct error *err)
 {
-	int r = place_make_parents(c->output_data_path, err);
+	int r = state_dir_make_parents(c->output_data_path, err);
 
 	if (r < 0)
 		return r;
@@ -396,7 +397,7 @@ static int open_all(struct monitor *m, const struct config_source *source, struc
 	m->log.format = (enum log_format)m->config.log_format;
 	m->log.level = (enum log_level)m->config.log_level;
 	m->place.path = m->config.state_dir;
-	r = place_open(&m->place, m->setup.identity.uid, m->setup.identity.gid, err);
+	r = state_dir_open(&m->place, m->setup.identity.uid, m->setup.identity.gid, err);
 	if (r == 0)
 		r = settle_paths(m, err);
 	if (r == 0)
@@ -405,7 +406,7 @@ static int open_all(struct monitor *m, const struct config_source *source, struc
 		return r;
 	config_warn_of_tokens(&m->config, &m->log);
 	bound_running(m);
-	r = doors_open(&m->doors, &m->config, &m->log, err);
+	r = listening_open(&m->doors, &m->config, &m->log, err);
 	if (r < 0)
 		return r;
 	choose_kit_place(&m->config);
@@ -413,7 +414,7 @@ static int open_all(struct monitor *m, const struct config_source *source, struc
 	if (r < 0)
 		return r;
 	m->setup.program_fd = r;
-	r = doors_listen_broker(m->place.run_fd);
+	r = listen_for_broker(m->place.run_fd);
 	if (r < 0)
 		return error_set(err, ERROR_STORAGE, -r, "cannot make the broker's socket: %s",
 				 strerror(-r));
@@ -436,7 +437,7 @@ static void close_all(struct monitor *m)
 	m->signal_fd = fd_close(m->signal_fd);
 	m->control_fd = fd_close(m->control_fd);
 	m->lifeline_fd = fd_close(m->lifeline_fd);
-	doors_close(&m->doors);
+	listening_close(&m->doors);
 	if (m->setup.broker_fd >= 0)
 		(void)unlinkat(m->place.run_fd, CONTROL_BROKER, 0);
 	m->setup.broker_fd = fd_close(m->setup.broker_fd);
@@ -444,7 +445,7 @@ static void close_all(struct monitor *m)
 	m->log_fd = fd_close(m->log_fd);
 	m->audit_fd = fd_close(m->audit_fd);
 	/* Last: whoever gets the lock finds the rest gone. */
-	place_close(&m->place);
+	state_dir_close(&m->place);
 	config_done(&m->config);
 }
 

@@ -112,7 +112,7 @@ static _noreturn_ void broker_main(const struct process_setup *s, pid_t parent, 
 	char workspaces[PATH_MAX];
 	struct workspace_place places[3];
 	const bool stranger = s->identity.uid != geteuid();
-	const struct pool_service service = {
+	const struct pool_settings service = {
 		.data_dir = s->config->data_dir,
 		.listen_fd = s->broker_fd,
 		.lifeline_fd = lifeline_fd,
@@ -195,7 +195,7 @@ static char **front_env(const struct config *c, char **ret)
 }
 
 /* From here on its socket has the number it is looked for at. */
-static int place_control(int control_fd)
+static int state_dir_control(int control_fd)
 {
 	/* dup2 to itself would leave close-on-exec as it is. */
 	int r = control_fd == CONTROL_FD ? fcntl(control_fd, F_SETFD, 0)
@@ -234,7 +234,7 @@ static _noreturn_ void front_main(const struct process_setup *s, pid_t parent, i
 	s->log->who = "front";
 	s->log->fd = log_fd;
 	if (r >= 0)
-		r = place_control(control_fd);
+		r = state_dir_control(control_fd);
 	if (r == 0)
 		r = detach(keep, ARRAY_SIZE(keep));
 	if (r < 0)

@@ -32,7 +32,7 @@ static int make_open(const char *path)
 	return r;
 }
 
-int place_make_parents(const char *path, struct error *err)
+int state_dir_make_parents(const char *path, struct error *err)
 {
 	char partial[PATH_MAX];
 
@@ -49,14 +49,14 @@ int place_make_parents(const char *path, struct error *err)
 	return 0;
 }
 
-static int refuse(const struct place *p, int errnum, const char *what, struct error *err)
+static int refuse(const struct state_dir *p, int errnum, const char *what, struct error *err)
 {
 	return error_set(err, ERROR_STORAGE, errnum, "the state directory '%.200s' %s: %s", p->path,
 			 what, strerror(errnum));
 }
 
 /* It is the front's, or becomes so if it was root's; anybody else's is left alone. */
-static int take_over(struct place *p, uid_t uid, gid_t gid, struct error *err)
+static int take_over(struct state_dir *p, uid_t uid, gid_t gid, struct error *err)
 {
 	struct stat st;
 
@@ -76,9 +76,9 @@ static int take_over(struct place *p, uid_t uid, gid_t gid, struct error *err)
 	return 0;
 }
 
-static int open_state(struct place *p, uid_t uid, gid_t gid, struct error *err)
+static int open_state(struct state_dir *p, uid_t uid, gid_t gid, struct error *err)
 {
-	int r = place_make_parents(p->path, err);
+	int r = state_dir_make_parents(p->path, err);
 
 	if (r < 0)
 		return r;
@@ -103,7 +103,7 @@ static pid_t holder(int lock_fd)
 }
 
 /* A daemon that lives is not waited for; what a dead one left ends within two seconds. */
-static int wait_for_lock(struct place *p, struct error *err)
+static int wait_for_lock(struct state_dir *p, struct error *err)
 {
 	const struct timespec step = { .tv_nsec = LOCK_STEP_MS * NS_PER_MS };
 	int64_t until_ns = clock_now_ns() + LOCK_WAIT_MS * NS_PER_MS;
@@ -125,7 +125,7 @@ static int wait_for_lock(struct place *p, struct error *err)
 	return 0;
 }
 
-static int lock(struct place *p, struct error *err)
+static int lock(struct state_dir *p, struct error *err)
 {
 	struct stat st;
 	int r;
@@ -147,7 +147,7 @@ static int lock(struct place *p, struct error *err)
 }
 
 /* Whatever lies in it is of a daemon that is gone: we have the lock. */
-static int open_run(struct place *p, struct error *err)
+static int open_run(struct state_dir *p, struct error *err)
 {
 	struct stat st;
 
@@ -161,7 +161,7 @@ static int open_run(struct place *p, struct error *err)
 	return fchmod(p->run_fd, 0711) < 0 ? refuse(p, errno, "cannot be changed", err) : 0;
 }
 
-int place_open(struct place *p, uid_t uid, gid_t gid, struct error *err)
+int state_dir_open(struct state_dir *p, uid_t uid, gid_t gid, struct error *err)
 {
 	int r = open_state(p, uid, gid, err);
 
@@ -170,11 +170,11 @@ int place_open(struct place *p, uid_t uid, gid_t gid, struct error *err)
 	if (r == 0)
 		r = open_run(p, err);
 	if (r < 0)
-		place_close(p);
+		state_dir_close(p);
 	return r;
 }
 
-void place_close(struct place *p)
+void state_dir_close(struct state_dir *p)
 {
 	p->run_fd = fd_close(p->run_fd);
 	p->lock_fd = fd_close(p->lock_fd);

@@ -14,14 +14,14 @@
 
 #include <sys/types.h>
 
-struct place {
+struct state_dir {
 	const char *path;
 	int state_fd, lock_fd, run_fd; /* -EBADF */
 };
 
 /* uid and gid: whose it is to be (the front's). */
-int place_open(struct place *p, uid_t uid, gid_t gid, struct error *err) _must_check_;
-void place_close(struct place *p);
+int state_dir_open(struct state_dir *p, uid_t uid, gid_t gid, struct error *err) _must_check_;
+void state_dir_close(struct state_dir *p);
 
 /* Makes the directories that lead to a file, 0755, where they are missing. */
-int place_make_parents(const char *path, struct error *err) _must_check_;
+int state_dir_make_parents(const char *path, struct error *err) _must_check_;

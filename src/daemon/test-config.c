@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Directories and files of a test, and what it gives the loader. */
-struct fixture {
+struct config_fixture {
 	char dir[64], system[96], user[96], named[96], tokens[96];
 	char *env[24];
 	size_t n_env;
@@ -29,20 +29,20 @@ static void write_text(const char *path, const char *text, mode_t mode)
 	assert_int_equal(fd_write_all(fd, text, strlen(text)), 0);
 }
 
-static void set_variable(struct fixture *f, const char *name, const char *value)
+static void set_variable(struct config_fixture *f, const char *name, const char *value)
 {
 	assert_true(f->n_env + 1 < ARRAY_SIZE(f->env));
 	assert_true(asprintf(&f->env[f->n_env++], "%s=%s", name, value) > 0);
 }
 
-static void set_flag(struct fixture *f, const char *key, const char *value)
+static void set_flag(struct config_fixture *f, const char *key, const char *value)
 {
 	f->flags[f->source.n_flags++] = (struct config_flag){ key, value };
 }
 
 static int setup(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct config_fixture *f = calloc(1, sizeof(*f));
 	char path[96];
 
 	(void)snprintf(f->dir, sizeof(f->dir), "/tmp/reef-config-XXXXXX");
@@ -66,7 +66,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 	char path[96];
 
 	config_done(&f->config);
@@ -83,7 +83,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct config *load(struct fixture *f)
+static struct config *load(struct config_fixture *f)
 {
 	config_done(&f->config);
 	if (config_load(&f->source, &f->config, &f->err) < 0)
@@ -91,7 +91,7 @@ static struct config *load(struct fixture *f)
 	return &f->config;
 }
 
-static void assert_refused(struct fixture *f, const char *text)
+static void assert_refused(struct config_fixture *f, const char *text)
 {
 	struct config c;
 
@@ -124,7 +124,7 @@ static void test_presets(void **state)
 
 static void test_places(void **state)
 {
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 
 	f->source.root = true;
 	assert_string_equal(load(f)->state_dir, "/var/lib/atoll");
@@ -143,7 +143,7 @@ static void test_places(void **state)
 /* Each layer changes what the one before said, and leaves alone what it says nothing about. */
 static void test_precedence(void **state)
 {
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 
 	write_text(f->system, "queue: {max: 1, per_caller: 1, running: 1}\ndrain: 1\n", 0644);
 	assert_int_equal(load(f)->queue_max, 1);
@@ -163,7 +163,7 @@ static void test_precedence(void **state)
 
 static void test_kinds(void **state)
 {
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 
 	write_text(f->system,
 		   "listen: ['0.0.0.0:80', '[::]:81']\nallow_unauthenticated: true\n"
@@ -189,7 +189,7 @@ static void test_kinds(void **state)
 
 static void test_lists_from_text(void **state)
 {
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 
 	set_variable(f, "ATOLL_ALLOW_HOSTS", "a, b");
 	set_flag(f, "listen", "127.0.0.1:1");
@@ -208,7 +208,7 @@ static void test_lists_from_text(void **state)
 
 static void test_relative_paths(void **state)
 {
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 	char cwd[512], wanted[600];
 
 	assert_non_null(getcwd(cwd, sizeof(cwd)));
@@ -219,7 +219,7 @@ static void test_relative_paths(void **state)
 
 static void test_foreign_variables(void **state)
 {
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 
 	set_variable(f, "ATOLL_LIMITS_DEFAULTS_TIMEOUT", "20");
 	set_variable(f, "ATOLL_LIMITS_CEILINGS_MEMORY", "2g");
@@ -257,7 +257,7 @@ static void test_foreign_variables(void **state)
 /* A default that nobody asked for gives way to a lower ceiling; one that somebody asked for is refused. */
 static void test_defaults_and_ceilings(void **state)
 {
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 
 	set_flag(f, "limits.ceilings.timeout", "10");
 	set_flag(f, "limits.ceilings.cpu_time", "none");
@@ -305,7 +305,7 @@ static void test_refusals(void **state)
 		{ "limits: {other: 1}", "there is no setting 'limits.other'" },
 		{ "[1]", "a list is not an object of settings" },
 	};
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 	char wanted[600];
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -317,7 +317,7 @@ static void test_refusals(void **state)
 
 static void test_refusals_name_their_origin(void **state)
 {
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 	char wanted[200];
 
 	set_variable(f, "ATOLL_DRAIN", "x");
@@ -383,7 +383,7 @@ static void test_addresses(void **state)
 
 static void test_exposure(void **state)
 {
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 
 	assert_int_equal(config_check_exposure(load(f), &f->err), 0);
 	set_flag(f, "listen", "127.0.0.1:1");
@@ -400,7 +400,7 @@ static void test_exposure(void **state)
 	assert_int_equal(config_check_exposure(load(f), &f->err), 0);
 }
 
-static void assert_tokens_refused(struct fixture *f, const char *why)
+static void assert_tokens_refused(struct config_fixture *f, const char *why)
 {
 	char wanted[300];
 
@@ -412,7 +412,7 @@ static void assert_tokens_refused(struct fixture *f, const char *why)
 
 static void test_tokens(void **state)
 {
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 	char large[CONFIG_TOKEN_MAX + 2] = { 0 };
 
 	set_flag(f, "token_file", f->tokens);
@@ -445,7 +445,7 @@ static void test_tokens(void **state)
 /* What a stranger writes the plain way opens the door, and is told what to do. */
 static void test_unwise_tokens(void **state)
 {
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 
 	set_flag(f, "token_file", f->tokens);
 	write_text(f->tokens, "0123456789abcdef\n", 0600);
@@ -460,7 +460,7 @@ static void test_unwise_tokens(void **state)
 /* Comments alone are no settings, and no mistake. */
 static void test_no_settings(void **state)
 {
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 	char *example = text_of_file(getenv("ATOLL_TEST_EXAMPLE"));
 	const char *const texts[] = { "", "# nothing\n", "---\n...\n", "\n\n", example };
 
@@ -477,7 +477,7 @@ static void test_no_settings(void **state)
 /* What the front reads is what the monitor has read. */
 static void test_round_trip(void **state)
 {
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 	struct config copy = { 0 };
 	json_t *sent, *again;
 
@@ -532,7 +532,7 @@ static void check_example(const struct setting *s, const json_t *root, struct co
 /* The example names every setting with its default, and can be read once its comments are taken away. */
 static void test_example(void **state)
 {
-	struct fixture *f = *state;
+	struct config_fixture *f = *state;
 	char *text = text_of_file(getenv("ATOLL_TEST_EXAMPLE"));
 	struct document doc = { .name = "example" };
 	struct config c = { 0 };

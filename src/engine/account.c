@@ -104,7 +104,7 @@ static void count(const struct execution *x, int by)
 	}
 }
 
-void execution_seat(struct execution *x, enum seat seat)
+void execution_count_as(struct execution *x, enum load_kind seat)
 {
 	count(x, -1);
 	x->seat = seat;

@@ -66,7 +66,7 @@ bool address_is_public(const struct sockaddr *address)
 	return false;
 }
 
-static bool matches(const char *pattern, const struct place *place, bool *ret_exact)
+static bool matches(const char *pattern, const struct callback_target *place, bool *ret_exact)
 {
 	const char *colon = strrchr(pattern, ':');
 	size_t len = strlen(pattern), host_len = strlen(place->host);
@@ -90,7 +90,7 @@ static bool matches(const char *pattern, const struct place *place, bool *ret_ex
 	return host_len > len && strncasecmp(place->host + host_len - len, pattern, len) == 0;
 }
 
-enum place_verdict place_find(const char *const *list, const struct place *place)
+enum place_verdict place_find(const char *const *list, const struct callback_target *place)
 {
 	enum place_verdict best = PLACE_UNLISTED;
 

@@ -10,7 +10,7 @@
 /* Reachable for everybody: no loopback, link-local, private, shared, reserved, multicast or documentation range. */
 bool address_is_public(const struct sockaddr *address);
 
-struct place {
+struct callback_target {
 	const char *host; /* lower case, without brackets */
 	int port;
 };
@@ -20,4 +20,4 @@ enum place_verdict {
 	PLACE_LISTED_EXACTLY /* by name: wherever that leads */
 };
 /* The best match of a list of "host", "host:port", "*.domain". */
-enum place_verdict place_find(const char *const *list, const struct place *place);
+enum place_verdict place_find(const char *const *list, const struct callback_target *place);

@@ -118,13 +118,13 @@ static int check_directory(struct archive *a, const char *name, struct error *er
 				       n < 0 ? "is damaged" : "is a directory with contents");
 }
 
-struct reading {
+struct archive_reading {
 	struct archive *archive;
 	const struct archive_sink *sink;
 	size_t entries_left, bytes_left;
 };
 
-static int take_file(struct reading *r, struct archive_entry *entry, const char *name,
+static int take_file(struct archive_reading *r, struct archive_entry *entry, const char *name,
 		     struct error *err)
 {
 	_cleanup_buf_ struct buf data = { 0 };
@@ -141,7 +141,7 @@ static int take_file(struct reading *r, struct archive_entry *entry, const char 
 	return r->sink->take(r->sink->data, &file, err);
 }
 
-static int take_entry(struct reading *r, struct archive_entry *entry, struct error *err)
+static int take_entry(struct archive_reading *r, struct archive_entry *entry, struct error *err)
 {
 	_cleanup_free_ char *copy = NULL;
 	const char *raw = archive_entry_pathname_utf8(entry);
@@ -171,9 +171,9 @@ static int take_entry(struct reading *r, struct archive_entry *entry, struct err
 int archive_read_all(struct span packed, const struct archive_sink *sink, struct error *err)
 {
 	_cleanup_(archive_cleanup) struct archive *a = NULL;
-	struct reading reading = { .sink = sink,
-				   .entries_left = ARCHIVE_ENTRIES_MAX,
-				   .bytes_left = ARCHIVE_TOTAL_MAX };
+	struct archive_reading reading = { .sink = sink,
+					   .entries_left = ARCHIVE_ENTRIES_MAX,
+					   .bytes_left = ARCHIVE_TOTAL_MAX };
 	struct archive_entry *entry;
 	int r = open_archive(packed, &a, err), e;
 

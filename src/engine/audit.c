@@ -19,7 +19,7 @@ static const char *const alert_names[_ALERT_MAX] = {
 	[ALERT_NEAR] = "near_limit",
 };
 
-struct tally {
+struct alert_tally {
 	char caller[NAME_BYTES];
 	int64_t used_ns; /* whose place the next one takes */
 	struct {
@@ -28,7 +28,7 @@ struct tally {
 };
 
 struct alerts {
-	struct tally callers[ALERT_CALLERS];
+	struct alert_tally callers[ALERT_CALLERS];
 };
 
 struct alerts *alerts_new(void)
@@ -42,12 +42,12 @@ struct alerts *alerts_free(struct alerts *a)
 	return NULL;
 }
 
-static struct tally *find_tally(struct alerts *a, const char *caller, int64_t now_ns)
+static struct alert_tally *find_tally(struct alerts *a, const char *caller, int64_t now_ns)
 {
-	struct tally *oldest = &a->callers[0];
+	struct alert_tally *oldest = &a->callers[0];
 
 	for (size_t i = 0; i < ALERT_CALLERS; i++) {
-		struct tally *t = &a->callers[i];
+		struct alert_tally *t = &a->callers[i];
 
 		if (t->used_ns && strncmp(t->caller, caller, NAME_BYTES - 1) == 0) {
 			t->used_ns = now_ns;
@@ -56,7 +56,7 @@ static struct tally *find_tally(struct alerts *a, const char *caller, int64_t no
 		if (t->used_ns < oldest->used_ns)
 			oldest = t;
 	}
-	*oldest = (struct tally){ .used_ns = now_ns };
+	*oldest = (struct alert_tally){ .used_ns = now_ns };
 	(void)snprintf(oldest->caller, sizeof(oldest->caller), "%s", caller);
 	return oldest;
 }
@@ -64,7 +64,7 @@ static struct tally *find_tally(struct alerts *a, const char *caller, int64_t no
 static void count(struct engine *e, const char *caller, enum alert_kind kind)
 {
 	int64_t now_ns = clock_now_ns();
-	struct tally *t;
+	struct alert_tally *t;
 
 	if (e->o.alert_count <= 0)
 		return;

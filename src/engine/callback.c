@@ -105,7 +105,8 @@ static int judge(const struct engine *e, const char *url, bool *ret_private, str
 	curl_url_cleanup(u);
 	if (r < 0)
 		return r;
-	place = place_find(e->o.callback_hosts, &(struct place){ target.host, target.port });
+	place = place_find(e->o.callback_hosts,
+			   &(struct callback_target){ target.host, target.port });
 	if (place == PLACE_UNLISTED && e->o.callback_hosts && e->o.callback_hosts[0])
 		return refuse(err, ERROR_POLICY,
 			      "its host is not among those this server may call");

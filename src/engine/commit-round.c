@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-void engine_want_turn(struct engine *e)
+void engine_want_commit(struct engine *e)
 {
 	if (e->turn_due)
 		return;
@@ -28,10 +28,10 @@ int engine_enqueue(struct execution *x)
 
 	if (r < 0)
 		return r;
-	execution_seat(x, SEAT_WAITING);
+	execution_count_as(x, SEAT_WAITING);
 	x->state = EXECUTION_QUEUED;
 	x->started_ns = 0;
-	engine_want_turn(e);
+	engine_want_commit(e);
 	return 0;
 }
 
@@ -42,7 +42,7 @@ void engine_unqueue(struct execution *x)
 	if (!x->queue_item.line)
 		return;
 	queue_remove(&e->queue, &x->queue_item);
-	execution_seat(x, SEAT_NONE);
+	execution_count_as(x, SEAT_NONE);
 }
 
 static struct execution *of_item(const struct queue_item *item)
@@ -59,7 +59,7 @@ static struct execution *pick(struct engine *e)
 {
 	/* A job's start must be on record, and needs a broker to judge it; who is waited for was judged already. */
 	bool jobs = !e->draining && history_health(e->o.history).degraded == 0 &&
-		    service_is_ready(e->o.service);
+		    executor_is_ready(e->o.service);
 	const struct queue_rule rule = { .odd = !jobs, .may = may_run, .data = e };
 	struct queue_item *item = queue_pop(&e->queue, &rule);
 
@@ -71,7 +71,7 @@ static void pick_all(struct engine *e)
 	struct execution *x;
 
 	while (e->running < e->o.running_max && (x = pick(e))) {
-		execution_seat(x, SEAT_RUNNING);
+		execution_count_as(x, SEAT_RUNNING);
 		x->starts = true;
 		x->started_ns = clock_realtime_ns();
 		x->start_next = NULL;
@@ -89,11 +89,11 @@ static void place(struct execution_list *fresh)
 {
 	for (struct execution *x = fresh->first; x; x = x->list_next) {
 		if (x->cancelled && !x->ended)
-			x->ended = run_nothing(STATUS_CANCELLED);
+			x->ended = execution_nothing(STATUS_CANCELLED);
 		if (!x->ended && engine_enqueue(x) < 0)
-			x->ended = run_nothing(STATUS_INTERNAL_ERROR);
+			x->ended = execution_nothing(STATUS_INTERNAL_ERROR);
 		if (x->ended) {
-			execution_seat(x, SEAT_NONE);
+			execution_count_as(x, SEAT_NONE);
 			finish_prepare(x);
 		}
 		x->rowless = x->row == 0;
@@ -246,15 +246,15 @@ static void go_on_starting(struct engine *e)
 		e->starting = x->start_next;
 		x->starts = false;
 		if (x->state == EXECUTION_ENDED) { /* never accepted */
-			execution_seat(x, SEAT_NONE);
+			execution_count_as(x, SEAT_NONE);
 			execution_disown(x);
 		} else if (x->row && is_trouble(x->written)) { /* not now: it stays a queued job */
 			if (engine_enqueue(x) < 0)
-				run_end_early(x, STATUS_INTERNAL_ERROR);
+				execution_end_early(x, STATUS_INTERNAL_ERROR);
 		} else if (x->row && x->written < 0) { /* somebody ended or deleted the row */
-			run_end_early(x, STATUS_INTERRUPTED);
+			execution_end_early(x, STATUS_INTERRUPTED);
 		} else if (x->cancelled) { /* by whoever was told that it is accepted */
-			run_end_early(x, STATUS_CANCELLED);
+			execution_end_early(x, STATUS_CANCELLED);
 		} else {
 			execution_begin(x);
 			audit_created(x);
@@ -272,14 +272,14 @@ static void go_on_ended(struct execution_list *ended)
 		finish_tell(x);
 }
 
-int engine_turn(void *data, uint32_t events)
+int engine_commit_round(void *data, uint32_t events)
 {
 	struct engine *e = data;
 	struct execution_list fresh = e->accepting, ended;
 
 	(void)events;
 	e->turn_due = false;
-	ghosts_trim(e);
+	readbacks_trim(e);
 	e->accepting = (struct execution_list){ 0 };
 	for (struct execution *x = fresh.first; x; x = x->list_next)
 		x->fresh = true;

@@ -44,12 +44,12 @@ static void answer_by(struct execution *x, int64_t at_ns)
 	arm(x->engine, x->answer_due_ns);
 }
 
-void soon_waited(struct execution *x)
+void deadline_waited(struct execution *x)
 {
 	answer_by(x, clock_now_ns() + ANSWER_START_MS * NS_PER_MS);
 }
 
-void soon_started(struct execution *x, int64_t at_ns)
+void deadline_started(struct execution *x, int64_t at_ns)
 {
 	if (x->input_waits && !x->input_due_ns) {
 		x->input_due_ns = at_ns + INPUT_GRACE_MS * NS_PER_MS;
@@ -58,7 +58,7 @@ void soon_started(struct execution *x, int64_t at_ns)
 	answer_by(x, at_ns);
 }
 
-void soon_printed(struct execution *x)
+void deadline_printed(struct execution *x)
 {
 	if (x->file_due_ns)
 		return;
@@ -76,7 +76,7 @@ void execution_keep_output(struct execution *x)
 		return;
 	/* First: bytes that are kept have the number that they were told under. */
 	if (x->events.told.end.seq > 0)
-		r = execution_keep_told(x);
+		r = execution_keep_event_log(x);
 	for (int i = 0; r == 0 && i < 2; i++) {
 		struct spool *s = &x->spools[i];
 
@@ -95,10 +95,10 @@ void execution_keep_output(struct execution *x)
 static void end_input(struct execution *x)
 {
 	if (x->run && x->input_waits && x->attached == 0)
-		service_stdin_close(x->run);
+		executor_stdin_close(x->run);
 }
 
-void soon_detached(struct execution *x)
+void deadline_detached(struct execution *x)
 {
 	/* Within the grace somebody else may come. */
 	if (x->state == EXECUTION_RUNNING && !x->input_due_ns)
@@ -107,7 +107,7 @@ void soon_detached(struct execution *x)
 
 static bool is_being_built(const struct execution *x)
 {
-	const struct language *language = service_decision(x->run)->language;
+	const struct language *language = executor_decision(x->run)->language;
 
 	/* Whatever is built is the first of its stages. */
 	return language && language->compile_argv[0] && !x->was_started &&
@@ -125,12 +125,12 @@ static bool may_go_on(const struct engine *e)
 	       others < MAX(e->o.running_max / LATE_SHARE, (int64_t)1);
 }
 
-void soon_drain(struct engine *e)
+void deadline_drain(struct engine *e)
 {
 	for (size_t i = 0; i < TABLE_SIZE; i++)
 		for (struct execution *x = e->table[i]; x; x = x->table_next)
 			if (x->late && x->run)
-				service_kill(x->run, CAUSE_TIMEOUT);
+				executor_kill(x->run, CAUSE_TIMEOUT);
 }
 
 static void answer(struct execution *x)
@@ -143,11 +143,11 @@ static void answer(struct execution *x)
 	if (x->state == EXECUTION_RUNNING) {
 		x->late = is_being_built(x) && may_go_on(x->engine);
 		if (!x->late)
-			service_kill(x->run, CAUSE_TIMEOUT);
+			executor_kill(x->run, CAUSE_TIMEOUT);
 	} else {
 		/* Nobody waits for what it would say: its place in the line is another's. */
 		engine_unqueue(x);
-		run_end_early(x, STATUS_TIMEOUT);
+		execution_end_early(x, STATUS_TIMEOUT);
 	}
 	x->on_end = NULL;
 	x->on_refused = NULL;
@@ -178,7 +178,7 @@ static void look_at(struct execution *x, int64_t now_ns, int64_t *next_ns)
 		answer(x);
 }
 
-int engine_soon(void *data, uint32_t events)
+int engine_deadlines(void *data, uint32_t events)
 {
 	struct engine *e = data;
 	int64_t now_ns = clock_now_ns(), next_ns = INT64_MAX;

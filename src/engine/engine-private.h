@@ -32,7 +32,7 @@ enum {
 
 struct poster;
 struct alerts;
-struct ghost_waiter;
+struct readback_waiter;
 
 /* Of one caller: account.c. */
 struct account {
@@ -45,7 +45,7 @@ struct account {
 	char caller[];
 };
 
-enum seat { SEAT_NONE, SEAT_WAITING, SEAT_RUNNING };
+enum load_kind { SEAT_NONE, SEAT_WAITING, SEAT_RUNNING };
 
 /* What a list is linked by; an execution is on one such list at a time. */
 struct execution_list {
@@ -57,7 +57,7 @@ struct execution {
 	struct engine *engine;
 	unsigned refs;
 	struct execution *table_next, *list_next, *start_next, *ghost_next;
-	struct ghost_waiter *ghost_waiters; /* as long as it is read back: readback.c */
+	struct readback_waiter *ghost_waiters; /* as long as it is read back: readback.c */
 	bool ghost, loading;
 	int64_t ghost_ns;    /* since when it is one; monotonic */
 	int64_t ghost_bytes; /* that it is counted with */
@@ -65,8 +65,8 @@ struct execution {
 	struct queue_item queue_item;
 	char id[HISTORY_ID];
 	struct account *account;
-	const char *caller; /* the account's */
-	enum seat seat;	    /* what it is counted as */
+	const char *caller;  /* the account's */
+	enum load_kind seat; /* what it is counted as */
 	enum execution_state state;
 	bool job, announced, interactive, patient;
 	bool owned;	/* the engine's reference */
@@ -95,9 +95,9 @@ struct execution {
 	char *callback_url;
 	json_t *timeout_chosen;
 
-	struct service_run *run; /* open or running */
-	struct limits limits;	 /* in force */
-	struct result *ended;	 /* handed over by the service, until it is on record */
+	struct executor_run *run; /* open or running */
+	struct limits limits;	  /* in force */
+	struct result *ended;	  /* handed over by the service, until it is on record */
 	bool warm, was_started, audited;
 	int files_fd;
 	int64_t files_bytes;
@@ -167,7 +167,7 @@ bool account_has_room(const struct engine *e, const struct account *a);
 bool account_may_wait(const struct engine *e, const struct account *a);
 /* May a body of that size wait? One that nothing waits beside may always. */
 bool account_may_keep(const struct engine *e, const struct account *a, int64_t bytes);
-void execution_seat(struct execution *x, enum seat seat);
+void execution_count_as(struct execution *x, enum load_kind seat);
 
 /* --- execution.c --- */
 struct execution *execution_new(struct engine *e, const char *caller, const char *id);
@@ -200,27 +200,27 @@ int prepare_body(struct engine *e, json_t *body, struct prepared *ret,
 int prepare_run(struct execution *x, struct prepared *p, struct error *err) _must_check_;
 
 /* --- commit-round.c --- */
-void engine_want_turn(struct engine *e);
-int engine_turn(void *data, uint32_t events); /* of the timer */
+void engine_want_commit(struct engine *e);
+int engine_commit_round(void *data, uint32_t events); /* of the timer */
 int engine_enqueue(struct execution *x) _must_check_;
 void engine_unqueue(struct execution *x);
 
 /* --- execution-run.c --- */
 void execution_begin(struct execution *x); /* whatever goes wrong becomes its result */
 /* A result for what did not run: cancelled, interrupted, internal_error. NULL: no memory. */
-struct result *run_nothing(enum run_status status);
+struct result *execution_nothing(enum run_status status);
 /* The same as the end of an execution that is on no list. */
-void run_end_early(struct execution *x, enum run_status status);
+void execution_end_early(struct execution *x, enum run_status status);
 
-json_t *run_usage_json(const struct usage *u);
+json_t *execution_usage_json(const struct usage *u);
 
 /* --- deadlines.c --- */
-int engine_soon(void *data, uint32_t events); /* of the timer */
-void soon_waited(struct execution *x);	      /* for its turn, from now on */
-void soon_started(struct execution *x, int64_t at_ns);
-void soon_printed(struct execution *x); /* there are bytes in memory only */
-void soon_detached(struct execution *x);
-void soon_drain(struct engine *e); /* nothing goes on that nobody waits for */
+int engine_deadlines(void *data, uint32_t events); /* of the timer */
+void deadline_waited(struct execution *x);	   /* for its turn, from now on */
+void deadline_started(struct execution *x, int64_t at_ns);
+void deadline_printed(struct execution *x); /* there are bytes in memory only */
+void deadline_detached(struct execution *x);
+void deadline_drain(struct engine *e); /* nothing goes on that nobody waits for */
 /* What is in memory goes to the files, and there is a row for them. */
 void execution_keep_output(struct execution *x);
 
@@ -238,7 +238,7 @@ void finish_tell(
 
 /* --- watch.c --- */
 /* What events are numbered goes to its file, which is made where there is none. */
-int execution_keep_told(struct execution *x) _must_check_;
+int execution_keep_event_log(struct execution *x) _must_check_;
 void watchers_wake(struct execution *x);
 void watchers_stdin(struct execution *x);
 void watchers_lose(struct execution *x); /* it is not kept for them any longer */
@@ -264,17 +264,17 @@ struct execution_view { /* where an answer goes */
 	json_t **ret;
 	struct error *err;
 };
-int show_open_below(int dir_fd, const char *path, int64_t *ret_size) _must_check_;
+int query_open_below(int dir_fd, const char *path, int64_t *ret_size) _must_check_;
 
 /* --- readback.c: an execution that is read back --- */
 /* A reference: the one that others read, or a new one. */
-int ghost_load(struct engine *e, const char *caller, const char *id,
-	       struct execution **ret) _must_check_;
+int readback_load(struct engine *e, const char *caller, const char *id,
+		  struct execution **ret) _must_check_;
 /* It has ended, and whoever comes while others read its end reads with them. */
-void ghost_add(struct execution *x);
-void ghost_remove(struct execution *x); /* if it is one */
+void readback_add(struct execution *x);
+void readback_remove(struct execution *x); /* if it is one */
 /* There are as many as there may be. From the loop: watchers are told. */
-void ghosts_trim(struct engine *e);
+void readbacks_trim(struct engine *e);
 
 static inline int no_memory(struct error *err)
 {

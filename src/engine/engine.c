@@ -45,8 +45,8 @@ static int on_tick(void *data, uint32_t events)
 	if (e->unsaved.n > 0)
 		save_again(e);
 	if (e->queue.count > 0)
-		engine_want_turn(e);
-	ghosts_trim(e);
+		engine_want_commit(e);
+	readbacks_trim(e);
 	source_set_time(e->tick, clock_now_ns() + (more ? TICK_MORE_MS : TICK_MS) * NS_PER_MS);
 	return 0;
 }
@@ -121,11 +121,12 @@ static int set_up(struct engine *e, struct error *err)
 	e->poster = poster_new(e);
 	if (!e->alerts || !e->poster)
 		return no_memory(err);
-	r = loop_add_timer(e->o.loop, INT64_MAX, (struct handler){ engine_turn, e }, &e->turn);
+	r = loop_add_timer(e->o.loop, INT64_MAX, (struct handler){ engine_commit_round, e },
+			   &e->turn);
 	if (r == 0)
 		r = loop_add_timer(e->o.loop, 0, (struct handler){ on_tick, e }, &e->tick);
 	if (r == 0)
-		r = loop_add_timer(e->o.loop, INT64_MAX, (struct handler){ engine_soon, e },
+		r = loop_add_timer(e->o.loop, INT64_MAX, (struct handler){ engine_deadlines, e },
 				   &e->soon);
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the engine cannot start: %s",
@@ -160,7 +161,7 @@ int engine_new(const struct engine_options *options, struct engine **ret, struct
 	e->started_ns = clock_now_ns();
 	e->soon_ns = INT64_MAX;
 	e->mean_us = MEAN_FIRST_US;
-	e->broker_up = service_is_ready(e->o.service);
+	e->broker_up = executor_is_ready(e->o.service);
 	r = set_up(e, err);
 	if (r < 0) {
 		(void)engine_free(e);
@@ -195,13 +196,13 @@ void engine_on_broker(struct engine *e, bool up)
 	e->broker_losses += e->broker_up && !up;
 	e->broker_up = up;
 	if (up)
-		engine_want_turn(e);
+		engine_want_commit(e);
 }
 
 void engine_drain(struct engine *e)
 {
 	e->draining = true;
-	soon_drain(e);
+	deadline_drain(e);
 }
 
 bool engine_is_idle(const struct engine *e)
@@ -215,19 +216,19 @@ void engine_interrupt(struct engine *e)
 {
 	struct queue_item *item;
 
-	service_kill_all(e->o.service, CAUSE_INTERRUPTED);
+	executor_kill_all(e->o.service, CAUSE_INTERRUPTED);
 	while ((item = queue_pop(&e->queue, &(struct queue_rule){ .odd = true }))) {
 		struct execution *x = (struct execution *)((char *)item -
 							   offsetof(struct execution, queue_item));
 
-		run_end_early(x, STATUS_INTERRUPTED);
+		execution_end_early(x, STATUS_INTERRUPTED);
 	}
 }
 
 struct engine_health engine_health(const struct engine *e)
 {
 	struct engine_health h = {
-		.broker = service_is_ready(e->o.service),
+		.broker = executor_is_ready(e->o.service),
 		.draining = e->draining,
 		.storage = history_health(e->o.history).degraded,
 		.queued = (int64_t)e->queue.count,

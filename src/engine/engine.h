@@ -30,11 +30,11 @@ struct execution;
 struct watcher;
 struct tarball;
 struct history;
-struct service;
+struct executor;
 
 struct engine_options {
 	struct loop *loop;
-	struct service *service; /* these two outlive the engine */
+	struct executor *service; /* these two outlive the engine */
 	struct history *history;
 	struct log *log, *audit; /* outlive it too; audit's fd may be negative */
 	int unpacker_fd;	 /* unpacker_start()'s, for archives; outlives it */
@@ -64,7 +64,7 @@ struct engine_options {
 /* Takes up jobs that were queued when the last process died. The options' strings must outlive the engine. */
 int engine_new(const struct engine_options *options, struct engine **ret,
 	       struct error *err) _must_check_;
-/* After engine_is_idle(), or service_count() is 0. Watchers must be gone. NULL is fine; returns NULL. */
+/* After engine_is_idle(), or executor_count() is 0. Watchers must be gone. NULL is fine; returns NULL. */
 struct engine *engine_free(struct engine *e);
 /* The service's on_broker, passed on. */
 void engine_on_broker(struct engine *e, bool up);
@@ -170,7 +170,7 @@ void execution_forget(struct execution *x);
 
 /* Ends it as `cancelled`. 0; -EALREADY: it has ended. */
 int execution_cancel(struct execution *x);
-/* As service_stdin_write(): taken bytes, less than n when full (on_stdin follows); -EPIPE: closed; -EAGAIN: not running yet. */
+/* As executor_stdin_write(): taken bytes, less than n when full (on_stdin follows); -EPIPE: closed; -EAGAIN: not running yet. */
 ssize_t execution_stdin_write(struct execution *x, const void *bytes, size_t n) _must_check_;
 void execution_stdin_close(struct execution *x);
 int execution_signal(struct execution *x, int signo) _must_check_; /* -ESRCH, -EINVAL */

@@ -11,10 +11,10 @@
 enum {
 	HEAD_BYTES = 5 * 8,
 	NUMBER_MAX = 10,
-	BODY_MAX = TOLD_BLOCK - HEAD_BYTES - 1 - 2 * NUMBER_MAX,
+	BODY_MAX = EVENT_LOG_BLOCK - HEAD_BYTES - 1 - 2 * NUMBER_MAX,
 };
 
-struct record {
+struct event_record {
 	enum event_kind kind;
 	uint64_t us, n; /* n: bytes of the stream, or of the body */
 	size_t size;	/* of the whole record */
@@ -31,13 +31,13 @@ void step_done(struct step *s)
 	s->body = NULL;
 }
 
-void told_init(struct told *t)
+void event_log_init(struct event_log *t)
 {
-	*t = (struct told){ .fd = -EBADF };
-	buf_init(&t->memory, TOLD_MEMORY_MAX);
+	*t = (struct event_log){ .fd = -EBADF };
+	buf_init(&t->memory, EVENT_LOG_MEMORY_MAX);
 }
 
-void told_done(struct told *t)
+void event_log_done(struct event_log *t)
 {
 	buf_done(&t->memory);
 	t->fd = fd_close(t->fd);
@@ -69,9 +69,9 @@ static size_t get_number(const uint8_t *at, size_t n, uint64_t *ret)
 }
 
 /* 1; 0: no whole one is there. */
-static int parse(const uint8_t *at, size_t n, struct record *ret)
+static int parse(const uint8_t *at, size_t n, struct event_record *ret)
 {
-	struct record r = { 0 };
+	struct event_record r = { 0 };
 	size_t us, len;
 
 	if (n == 0 || at[0] == 0 || at[0] > _EVENT_MAX)
@@ -79,7 +79,7 @@ static int parse(const uint8_t *at, size_t n, struct record *ret)
 	r.kind = (enum event_kind)(at[0] - 1);
 	us = get_number(at + 1, n - 1, &r.us);
 	len = us ? get_number(at + 1 + us, n - 1 - us, &r.n) : 0;
-	if (len == 0 || r.us > INT64_MAX / 2000 || r.n > TOLD_BLOCK * 1024)
+	if (len == 0 || r.us > INT64_MAX / 2000 || r.n > EVENT_LOG_BLOCK * 1024)
 		return 0;
 	r.size = 1 + us + len;
 	if (!is_stream(r.kind))
@@ -88,7 +88,7 @@ static int parse(const uint8_t *at, size_t n, struct record *ret)
 	return r.size <= n;
 }
 
-static void advance(struct cursor *c, const struct record *r)
+static void advance(struct event_cursor *c, const struct event_record *r)
 {
 	c->seq++;
 	c->time_ns += (int64_t)r->us * 1000;
@@ -101,7 +101,7 @@ static void advance(struct cursor *c, const struct record *r)
 		c->controls++;
 }
 
-static void put_head(const struct cursor *c, int64_t ret[5])
+static void put_head(const struct event_cursor *c, int64_t ret[5])
 {
 	const int64_t head[5] = { c->seq, c->bytes[0], c->bytes[1], c->controls, c->time_ns };
 
@@ -109,7 +109,7 @@ static void put_head(const struct cursor *c, int64_t ret[5])
 }
 
 /* What of [offset, offset + n) there is. */
-static ssize_t read_at(const struct told *t, int64_t offset, void *ret, size_t n)
+static ssize_t read_at(const struct event_log *t, int64_t offset, void *ret, size_t n)
 {
 	ssize_t got;
 
@@ -132,10 +132,10 @@ static ssize_t read_at(const struct told *t, int64_t offset, void *ret, size_t n
 }
 
 /* Where block b begins. -ENODATA: there is none. */
-static int block_begin(const struct told *t, int64_t b, struct cursor *ret)
+static int block_begin(const struct event_log *t, int64_t b, struct event_cursor *ret)
 {
 	int64_t head[5];
-	ssize_t n = read_at(t, b * TOLD_BLOCK, head, sizeof(head));
+	ssize_t n = read_at(t, b * EVENT_LOG_BLOCK, head, sizeof(head));
 
 	if (n < 0)
 		return (int)n;
@@ -145,20 +145,20 @@ static int block_begin(const struct told *t, int64_t b, struct cursor *ret)
 	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
 		if (head[i] < 0 || head[i] > INT64_MAX / 2)
 			return -EIO;
-	*ret = (struct cursor){ .seq = head[0],
-				.bytes = { head[1], head[2] },
-				.controls = head[3],
-				.time_ns = head[4],
-				.offset = b * TOLD_BLOCK + HEAD_BYTES };
+	*ret = (struct event_cursor){ .seq = head[0],
+				      .bytes = { head[1], head[2] },
+				      .controls = head[3],
+				      .time_ns = head[4],
+				      .offset = b * EVENT_LOG_BLOCK + HEAD_BYTES };
 	return 0;
 }
 
 /* Reads on in the cursor's block, or the next. How many bytes of an event are there; 0: none. */
-static ssize_t load(const struct told *t, struct cursor *c, uint8_t ret[TOLD_BLOCK])
+static ssize_t load(const struct event_log *t, struct event_cursor *c, uint8_t ret[EVENT_LOG_BLOCK])
 {
-	int64_t block = c->offset / TOLD_BLOCK;
-	size_t at = (size_t)(c->offset % TOLD_BLOCK);
-	ssize_t n = at > 0 ? read_at(t, c->offset, ret, TOLD_BLOCK - at) : 0;
+	int64_t block = c->offset / EVENT_LOG_BLOCK;
+	size_t at = (size_t)(c->offset % EVENT_LOG_BLOCK);
+	ssize_t n = at > 0 ? read_at(t, c->offset, ret, EVENT_LOG_BLOCK - at) : 0;
 	bool over = c->over;
 	int r;
 
@@ -168,15 +168,15 @@ static ssize_t load(const struct told *t, struct cursor *c, uint8_t ret[TOLD_BLO
 	if (r < 0)
 		return r == -ENODATA ? 0 : r;
 	c->over = over;
-	return read_at(t, c->offset, ret, TOLD_BLOCK - HEAD_BYTES);
+	return read_at(t, c->offset, ret, EVENT_LOG_BLOCK - HEAD_BYTES);
 }
 
-int told_next(const struct told *t, const struct cursor *from, struct step *ret)
+int event_log_next(const struct event_log *t, const struct event_cursor *from, struct step *ret)
 {
-	uint8_t bytes[TOLD_BLOCK];
-	struct cursor c = *from;
+	uint8_t bytes[EVENT_LOG_BLOCK];
+	struct event_cursor c = *from;
 	struct step step = { 0 };
-	struct record r;
+	struct event_record r;
 	ssize_t n = load(t, &c, bytes);
 
 	if (n <= 0)
@@ -200,7 +200,7 @@ int told_next(const struct told *t, const struct cursor *from, struct step *ret)
 }
 
 /* Has a reader that has as much as *most all that is in front of c? Numbers, bytes and controls only grow. */
-static bool is_within(const struct cursor *c, const struct cursor *most)
+static bool is_within(const struct event_cursor *c, const struct event_cursor *most)
 {
 	return c->seq <= most->seq && c->bytes[0] <= most->bytes[0] &&
 	       c->bytes[1] <= most->bytes[1] && c->controls <= most->controls &&
@@ -208,12 +208,13 @@ static bool is_within(const struct cursor *c, const struct cursor *most)
 }
 
 /* As far as that in the cursor's block. */
-static int scan(const struct told *t, const struct cursor *most, struct cursor *c)
+static int scan(const struct event_log *t, const struct event_cursor *most, struct event_cursor *c)
 {
-	uint8_t bytes[TOLD_BLOCK];
-	ssize_t n = read_at(t, c->offset, bytes, TOLD_BLOCK - (size_t)(c->offset % TOLD_BLOCK));
-	struct cursor next = *c;
-	struct record r;
+	uint8_t bytes[EVENT_LOG_BLOCK];
+	ssize_t n = read_at(t, c->offset, bytes,
+			    EVENT_LOG_BLOCK - (size_t)(c->offset % EVENT_LOG_BLOCK));
+	struct event_cursor next = *c;
+	struct event_record r;
 
 	for (size_t at = 0; n > 0 && parse(bytes + at, (size_t)n - at, &r); at += r.size) {
 		advance(&next, &r);
@@ -225,10 +226,11 @@ static int scan(const struct told *t, const struct cursor *most, struct cursor *
 }
 
 /* Behind the last event that is within *most. */
-static int find(const struct told *t, const struct cursor *most, struct cursor *ret)
+static int find(const struct event_log *t, const struct event_cursor *most,
+		struct event_cursor *ret)
 {
-	int64_t low = 0, high = (t->end.offset + TOLD_BLOCK - 1) / TOLD_BLOCK;
-	struct cursor c = { 0 }, middle;
+	int64_t low = 0, high = (t->end.offset + EVENT_LOG_BLOCK - 1) / EVENT_LOG_BLOCK;
+	struct event_cursor c = { 0 }, middle;
 	int r;
 
 	if (is_within(&t->end, most) || high == 0) {
@@ -241,7 +243,7 @@ static int find(const struct told *t, const struct cursor *most, struct cursor *
 			return r;
 		if (r == 0 && is_within(&middle, most)) {
 			c = middle;
-			low = middle.offset / TOLD_BLOCK + 1;
+			low = middle.offset / EVENT_LOG_BLOCK + 1;
 		} else {
 			high = low + (high - low) / 2;
 		}
@@ -252,21 +254,22 @@ static int find(const struct told *t, const struct cursor *most, struct cursor *
 	return r;
 }
 
-static const struct cursor everything = {
+static const struct event_cursor everything = {
 	.seq = INT64_MAX, .bytes = { INT64_MAX, INT64_MAX }, .controls = INT64_MAX, .over = true
 };
 
-int told_find(const struct told *t, int64_t seq, struct cursor *ret)
+int event_log_find(const struct event_log *t, int64_t seq, struct event_cursor *ret)
 {
-	struct cursor most = everything;
+	struct event_cursor most = everything;
 
 	most.seq = seq;
 	return find(t, &most, ret);
 }
 
-int told_find_having(const struct told *t, const struct cursor *has, struct cursor *ret)
+int event_log_find_having(const struct event_log *t, const struct event_cursor *has,
+			  struct event_cursor *ret)
 {
-	struct cursor most = *has;
+	struct event_cursor most = *has;
 
 	most.seq = INT64_MAX;
 	most.over = false;
@@ -275,25 +278,25 @@ int told_find_having(const struct told *t, const struct cursor *has, struct curs
 
 static int64_t whole_blocks(int64_t bytes)
 {
-	return (bytes + TOLD_BLOCK - 1) / TOLD_BLOCK * TOLD_BLOCK;
+	return (bytes + EVENT_LOG_BLOCK - 1) / EVENT_LOG_BLOCK * EVENT_LOG_BLOCK;
 }
 
-int told_open(struct told *t, int fd)
+int event_log_open(struct event_log *t, int fd)
 {
-	struct cursor c = { 0 };
+	struct event_cursor c = { 0 };
 	struct stat st;
 	int r = 0;
 
 	t->fd = fd;
 	t->read_only = true;
 	buf_done(&t->memory);
-	buf_init(&t->memory, TOLD_REPLAY_MAX);
+	buf_init(&t->memory, EVENT_LOG_REPLAY_MAX);
 	if (fd < 0)
 		return 0;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	t->filed = t->end.offset = st.st_size;
-	for (int64_t b = (st.st_size - 1) / TOLD_BLOCK; b >= 0; b--) {
+	for (int64_t b = (st.st_size - 1) / EVENT_LOG_BLOCK; b >= 0; b--) {
 		r = block_begin(t, b, &c);
 		if (r == 0)
 			r = scan(t, &everything, &c);
@@ -303,23 +306,23 @@ int told_open(struct told *t, int fd)
 	}
 	t->end = c;
 	t->filed = c.offset;
-	t->lost = st.st_size >= whole_blocks(c.offset) + TOLD_BLOCK;
+	t->lost = st.st_size >= whole_blocks(c.offset) + EVENT_LOG_BLOCK;
 	return r;
 }
 
 /* Zeroes to the end of the block at hand, so that the next one begins with what a reader has there. */
-static int pad(struct told *t)
+static int pad(struct event_log *t)
 {
-	static const char zeroes[TOLD_BLOCK];
-	size_t at = (size_t)(t->end.offset % TOLD_BLOCK);
-	int r = at > 0 ? buf_append(&t->memory, zeroes, TOLD_BLOCK - at) : 0;
+	static const char zeroes[EVENT_LOG_BLOCK];
+	size_t at = (size_t)(t->end.offset % EVENT_LOG_BLOCK);
+	int r = at > 0 ? buf_append(&t->memory, zeroes, EVENT_LOG_BLOCK - at) : 0;
 
 	if (r == 0 && at > 0)
-		t->end.offset += TOLD_BLOCK - (int64_t)at;
+		t->end.offset += EVENT_LOG_BLOCK - (int64_t)at;
 	return r;
 }
 
-int told_skip(struct told *t, int64_t n)
+int event_log_skip(struct event_log *t, int64_t n)
 {
 	int r = pad(t);
 
@@ -328,7 +331,7 @@ int told_skip(struct told *t, int64_t n)
 	return r;
 }
 
-static int begin_block(struct told *t)
+static int begin_block(struct event_log *t)
 {
 	int64_t head[5];
 	int r = pad(t);
@@ -342,15 +345,15 @@ static int begin_block(struct told *t)
 	return r;
 }
 
-bool told_is_full(const struct told *t)
+bool event_log_is_full(const struct event_log *t)
 {
-	return t->end.offset > TOLD_FILE_MAX - 2 * TOLD_BLOCK;
+	return t->end.offset > EVENT_LOG_FILE_MAX - 2 * EVENT_LOG_BLOCK;
 }
 
-int told_add(struct told *t, struct step *step)
+int event_log_add(struct event_log *t, struct step *step)
 {
 	int64_t ns = MAX(step->time_ns - t->end.time_ns, (int64_t)0);
-	struct record r = { .kind = step->kind, .us = (uint64_t)ns / 1000, .n = step->n };
+	struct event_record r = { .kind = step->kind, .us = (uint64_t)ns / 1000, .n = step->n };
 	_cleanup_free_ char *body = NULL;
 	uint8_t head[1 + 2 * NUMBER_MAX];
 	size_t n = 0;
@@ -368,11 +371,11 @@ int told_add(struct told *t, struct step *step)
 	n += put_number(head + n, r.n);
 	r.size = n + (is_stream(r.kind) ? 0 : (size_t)r.n);
 	/* With everything that goes in front of it. */
-	if ((told_is_full(t) && !t->read_only) ||
-	    t->memory.len + r.size + TOLD_BLOCK > t->memory.max)
+	if ((event_log_is_full(t) && !t->read_only) ||
+	    t->memory.len + r.size + EVENT_LOG_BLOCK > t->memory.max)
 		return -ENOBUFS;
-	if (t->end.offset % TOLD_BLOCK == 0 ||
-	    r.size > TOLD_BLOCK - (size_t)(t->end.offset % TOLD_BLOCK)) {
+	if (t->end.offset % EVENT_LOG_BLOCK == 0 ||
+	    r.size > EVENT_LOG_BLOCK - (size_t)(t->end.offset % EVENT_LOG_BLOCK)) {
 		ret = begin_block(t);
 		if (ret < 0)
 			return ret;
@@ -392,7 +395,7 @@ int told_add(struct told *t, struct step *step)
 	return 0;
 }
 
-static int write_all(struct told *t)
+static int write_all(struct event_log *t)
 {
 	size_t done = 0;
 
@@ -411,14 +414,14 @@ static int write_all(struct told *t)
 	return 0;
 }
 
-int told_keep(struct told *t)
+int event_log_keep(struct event_log *t)
 {
 	int r = write_all(t);
 	bool lacks = r < 0 || t->lost;
 
 	/* A block that has no bytes says so, and needs no room on the disk. */
 	if ((r < 0 || lacks != t->marked) &&
-	    ftruncate(t->fd, lacks ? whole_blocks(t->end.offset) + TOLD_BLOCK : t->filed) == 0)
+	    ftruncate(t->fd, lacks ? whole_blocks(t->end.offset) + EVENT_LOG_BLOCK : t->filed) == 0)
 		t->marked = lacks;
 	return r;
 }

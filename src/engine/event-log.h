@@ -7,8 +7,8 @@
  *   events:          kind, µs since the last one, and how many bytes of its stream, or its body as JSON; kind 0: no more here
  *
  * So a number is found by the beginnings of blocks and one block. The log is in memory until it is large or there is a file
- * for it (told_keep): what nobody watches has none, and short runs need no file. An event takes four or five bytes, so it ends
- * after more than a million of them (TOLD_FILE_MAX). What comes then is told all the same, but only ids say where a reader was.
+ * for it (event_log_keep): what nobody watches has none, and short runs need no file. An event takes four or five bytes, so it ends
+ * after more than a million of them (EVENT_LOG_FILE_MAX). What comes then is told all the same, but only ids say where a reader was.
  * A file that has not all that was told, because it is full or the disk is, ends with a block of zeroes: the next numbers are
  * taken.
  */
@@ -18,13 +18,13 @@
 #include "engine/engine.h"
 
 enum {
-	TOLD_BLOCK = 4096,
-	TOLD_MEMORY_MAX = 64 << 10, /* then it needs a file */
-	TOLD_FILE_MAX = 8 << 20,
-	TOLD_REPLAY_MAX = 4 << 20, /* of what is read back, which has none of its own */
+	EVENT_LOG_BLOCK = 4096,
+	EVENT_LOG_MEMORY_MAX = 64 << 10, /* then it needs a file */
+	EVENT_LOG_FILE_MAX = 8 << 20,
+	EVENT_LOG_REPLAY_MAX = 4 << 20, /* of what is read back, which has none of its own */
 };
 
-struct cursor {
+struct event_cursor {
 	int64_t seq;	  /* of the last event */
 	int64_t bytes[2]; /* taken of stdout, stderr */
 	int64_t controls;
@@ -39,16 +39,16 @@ struct step {
 	int64_t offset; /* stdout, stderr: bytes [offset, offset + n) */
 	size_t n;
 	json_t *body; /* a reference; NULL also where it was too large for the log */
-	struct cursor after;
+	struct event_cursor after;
 	bool fresh;	/* has no number before events_tell() */
 	bool cut;	/* fresh: perhaps inside of a character */
 	bool is_oldest; /* fresh: the oldest mark */
 };
 void step_done(struct step *s);
 
-struct told {
-	struct cursor end; /* behind the last one */
-	struct buf memory; /* what is not in the file */
+struct event_log {
+	struct event_cursor end; /* behind the last one */
+	struct buf memory;	 /* what is not in the file */
 	int64_t filed;
 	int fd;
 	bool read_only; /* the file is not to be written */
@@ -56,22 +56,23 @@ struct told {
 	bool marked;	/* and its file says so */
 };
 
-void told_init(struct told *t);
-void told_done(struct told *t);
+void event_log_init(struct event_log *t);
+void event_log_done(struct event_log *t);
 /* Takes up one that was kept; takes over fd. Half an event at its end does not count. */
-int told_open(struct told *t, int fd) _must_check_;
+int event_log_open(struct event_log *t, int fd) _must_check_;
 /* Has as much as it may. */
-bool told_is_full(const struct told *t);
+bool event_log_is_full(const struct event_log *t);
 /* The step's number is the next; fills its after. -ENOBUFS: it is full, or needs a file first. */
-int told_add(struct told *t, struct step *step) _must_check_;
+int event_log_add(struct event_log *t, struct step *step) _must_check_;
 /* The following numbers are larger by that much: nobody knows what some stood for. */
-int told_skip(struct told *t, int64_t n) _must_check_;
+int event_log_skip(struct event_log *t, int64_t n) _must_check_;
 /* 1: the event behind the cursor; 0: there is none. */
-int told_next(const struct told *t, const struct cursor *c, struct step *ret) _must_check_;
+int event_log_next(const struct event_log *t, const struct event_cursor *c,
+		   struct step *ret) _must_check_;
 /* Behind the last event whose number is not above seq. */
-int told_find(const struct told *t, int64_t seq, struct cursor *ret) _must_check_;
+int event_log_find(const struct event_log *t, int64_t seq, struct event_cursor *ret) _must_check_;
 /* Behind the last event that a reader with so many bytes and controls has, whatever its number; before the result. */
-int told_find_having(const struct told *t, const struct cursor *has,
-		     struct cursor *ret) _must_check_;
+int event_log_find_having(const struct event_log *t, const struct event_cursor *has,
+			  struct event_cursor *ret) _must_check_;
 /* What is in memory goes to the file t->fd; as long as it does not, the file says that it lacks something. */
-int told_keep(struct told *t) _must_check_;
+int event_log_keep(struct event_log *t) _must_check_;

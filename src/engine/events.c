@@ -20,7 +20,7 @@ const char *event_name(enum event_kind kind)
 	return names[kind];
 }
 
-void cursor_format(const struct cursor *c, char ret[EVENT_ID])
+void cursor_format(const struct event_cursor *c, char ret[EVENT_ID])
 {
 	int n = snprintf(ret, EVENT_ID, "%lld-%lld-%lld-", (long long)c->seq,
 			 (long long)c->bytes[0], (long long)c->bytes[1]);
@@ -31,9 +31,9 @@ void cursor_format(const struct cursor *c, char ret[EVENT_ID])
 		(void)snprintf(ret + n, EVENT_ID - (size_t)n, "%lld", (long long)c->controls);
 }
 
-int cursor_parse(const char *text, struct cursor *ret, bool *ret_plain)
+int cursor_parse(const char *text, struct event_cursor *ret, bool *ret_plain)
 {
-	struct cursor c = { 0 };
+	struct event_cursor c = { 0 };
 	int64_t *const numbers[] = { &c.seq, &c.bytes[0], &c.bytes[1], &c.controls };
 	size_t i = 0;
 
@@ -64,7 +64,7 @@ int cursor_parse(const char *text, struct cursor *ret, bool *ret_plain)
 void events_init(struct events *l)
 {
 	*l = (struct events){ 0 };
-	told_init(&l->told);
+	event_log_init(&l->told);
 }
 
 void events_done(struct events *l)
@@ -75,18 +75,18 @@ void events_done(struct events *l)
 		json_decref(l->controls[i].body);
 	free(l->marks);
 	free(l->controls);
-	told_done(&l->told);
+	event_log_done(&l->told);
 	*l = (struct events){ 0 };
 }
 
-static const struct mark *mark_at(const struct events *l, size_t i)
+static const struct event_mark *mark_at(const struct events *l, size_t i)
 {
 	return &l->marks[(l->first + i) % l->capacity];
 }
 
 static void drop_oldest(struct events *l)
 {
-	struct mark *oldest = &l->marks[l->first];
+	struct event_mark *oldest = &l->marks[l->first];
 
 	memcpy(l->base_bytes, oldest->bytes, sizeof(l->base_bytes));
 	l->base_controls = oldest->controls;
@@ -100,7 +100,7 @@ static void drop_oldest(struct events *l)
 static bool make_room(struct events *l)
 {
 	size_t capacity = l->capacity ? l->capacity * 2 : MARKS_FIRST;
-	struct mark *marks;
+	struct event_mark *marks;
 
 	if (l->n < l->capacity)
 		return true;
@@ -132,11 +132,11 @@ static void add_mark(struct events *l, enum event_kind kind, json_t *body, int64
 		return;
 	}
 	l->marks[(l->first + l->n) % l->capacity] =
-		(struct mark){ .kind = kind,
-			       .time_ns = time_ns,
-			       .bytes = { l->bytes[0], l->bytes[1] },
-			       .controls = (int64_t)l->n_controls,
-			       .body = body };
+		(struct event_mark){ .kind = kind,
+				     .time_ns = time_ns,
+				     .bytes = { l->bytes[0], l->bytes[1] },
+				     .controls = (int64_t)l->n_controls,
+				     .body = body };
 	l->n++;
 }
 
@@ -267,7 +267,7 @@ static int control_step(const struct events *l, struct step *ret)
 }
 
 /* What is in front of some place, in an order that needs none; the step comes with what a reader has. 0: it has all of it. */
-static int catch_up(const struct events *l, const struct cursor *to, struct step *ret)
+static int catch_up(const struct events *l, const struct event_cursor *to, struct step *ret)
 {
 	bool start = l->n_controls > 0 && l->controls[0].kind == EVENT_START;
 	int64_t controls = MIN(to->controls, (int64_t)l->n_controls);
@@ -280,7 +280,7 @@ static int catch_up(const struct events *l, const struct cursor *to, struct step
 	return ret->after.controls < controls ? control_step(l, ret) : 0;
 }
 
-static int mark_step(const struct events *l, const struct mark *mark, struct step *ret)
+static int mark_step(const struct events *l, const struct event_mark *mark, struct step *ret)
 {
 	int stream = mark->kind == EVENT_STDERR;
 
@@ -315,8 +315,8 @@ static int last_step(const struct events *l, struct step *ret)
 /* What nobody was told of yet. */
 static int fresh_step(const struct events *l, struct step *ret)
 {
-	const struct cursor base = { .bytes = { l->base_bytes[0], l->base_bytes[1] },
-				     .controls = l->base_controls };
+	const struct event_cursor base = { .bytes = { l->base_bytes[0], l->base_bytes[1] },
+					   .controls = l->base_controls };
 
 	if (l->at.over)
 		return 0;
@@ -331,7 +331,7 @@ static int fresh_step(const struct events *l, struct step *ret)
 }
 
 /* The log has no large bodies. */
-static int with_body(const struct events *l, const struct cursor *c, struct step *ret)
+static int with_body(const struct events *l, const struct event_cursor *c, struct step *ret)
 {
 	if (!ret->body && ret->after.controls > c->controls &&
 	    ret->after.controls <= (int64_t)l->n_controls)
@@ -339,14 +339,14 @@ static int with_body(const struct events *l, const struct cursor *c, struct step
 	return 1;
 }
 
-int events_next(const struct events *l, const struct cursor *c, struct step *ret)
+int events_next(const struct events *l, const struct event_cursor *c, struct step *ret)
 {
 	int r;
 
 	if (c->over)
 		return 0;
 	if (c->offset < l->told.end.offset) {
-		r = told_next(&l->told, c, ret);
+		r = event_log_next(&l->told, c, ret);
 		if (r != 0)
 			return r < 0 ? r : with_body(l, c, ret);
 	}
@@ -364,7 +364,7 @@ int events_next(const struct events *l, const struct cursor *c, struct step *ret
 
 void events_tell(struct events *l, struct step *step)
 {
-	if (l->at.seq == l->told.end.seq && told_add(&l->told, step) == 0) {
+	if (l->at.seq == l->told.end.seq && event_log_add(&l->told, step) == 0) {
 		step->after = l->told.end;
 	} else {
 		step->after.time_ns = step->time_ns;
@@ -398,14 +398,14 @@ static bool follows(int *rank, enum event_kind kind)
 
 bool events_are_plain(const struct events *l)
 {
-	struct cursor c = { 0 };
+	struct event_cursor c = { 0 };
 	struct step step;
 	bool plain = l->at.seq == l->told.end.seq && l->open[0].n + l->open[1].n == 0 &&
 		     l->at.bytes[0] >= l->base_bytes[0] && l->at.bytes[1] >= l->base_bytes[1] &&
 		     l->at.controls >= l->base_controls;
 	int rank = 0;
 
-	while (plain && c.offset < l->told.end.offset && told_next(&l->told, &c, &step) == 1) {
+	while (plain && c.offset < l->told.end.offset && event_log_next(&l->told, &c, &step) == 1) {
 		step_done(&step);
 		plain = follows(&rank, step.kind);
 		c = step.after;

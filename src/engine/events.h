@@ -23,11 +23,11 @@ enum {
 };
 
 /* "SEQ-OUT-ERR-CONTROLS", CONTROLS "end" when over. */
-void cursor_format(const struct cursor *c, char ret[EVENT_ID]);
+void cursor_format(const struct event_cursor *c, char ret[EVENT_ID]);
 /* The same, or a plain "SEQ". -EINVAL. */
-int cursor_parse(const char *text, struct cursor *ret, bool *ret_plain) _must_check_;
+int cursor_parse(const char *text, struct event_cursor *ret, bool *ret_plain) _must_check_;
 
-struct mark {
+struct event_mark {
 	enum event_kind kind;
 	int64_t time_ns;
 	int64_t bytes[2], controls; /* behind it */
@@ -41,9 +41,9 @@ struct control {
 };
 
 struct events {
-	struct told told;
-	struct cursor at;   /* told.end, unless there was no room for the log any more */
-	struct mark *marks; /* a ring of `capacity` */
+	struct event_log told;
+	struct event_cursor at;	  /* told.end, unless there was no room for the log any more */
+	struct event_mark *marks; /* a ring of `capacity` */
 	size_t first, n, capacity;
 	int64_t base_bytes[2], base_controls; /* in front of the oldest mark */
 	int64_t bytes[2];
@@ -77,6 +77,7 @@ void events_replay(struct events *l, const int64_t bytes[2]);
 bool events_are_plain(const struct events *l);
 
 /* 1: the event behind the cursor; 0: none yet (or over). A fresh one is told next, or dropped. */
-int events_next(const struct events *l, const struct cursor *c, struct step *ret) _must_check_;
+int events_next(const struct events *l, const struct event_cursor *c,
+		struct step *ret) _must_check_;
 /* Now it has its number, which is in the step with all that follows from it. */
 void events_tell(struct events *l, struct step *step);

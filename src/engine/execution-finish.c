@@ -90,7 +90,7 @@ static bool needs_told(const struct execution *x)
 
 static void keep_told(struct execution *x)
 {
-	int r = execution_keep_told(x);
+	int r = execution_keep_event_log(x);
 
 	if (r == 0 && x->engine->o.full && fdatasync(x->events.told.fd) < 0)
 		r = -errno;
@@ -102,7 +102,7 @@ static void keep_told(struct execution *x)
 /* As with the streams, one may have been made only in case this process died. */
 static void settle_told(struct execution *x)
 {
-	const struct told *t = &x->events.told;
+	const struct event_log *t = &x->events.told;
 
 	if (needs_told(x)) {
 		if (t->fd < 0 || t->memory.len > 0)
@@ -214,7 +214,7 @@ void finish_large(struct execution *x)
 static void make_text(struct execution *x)
 {
 	if (!x->ended)
-		x->ended = run_nothing(STATUS_INTERNAL_ERROR);
+		x->ended = execution_nothing(STATUS_INTERNAL_ERROR);
 	if (!x->ended || x->result_text.data)
 		return;
 	render(x);
@@ -329,7 +329,7 @@ void finish_forget(struct execution *x)
 	json_decref(x->body);
 	x->body = NULL;
 	if (x->events.has_result)
-		ghost_add(x);
+		readback_add(x);
 	execution_disown(x);
 }
 
@@ -381,6 +381,6 @@ void finish_tell(struct execution *x)
 		list_add(&e->unsaved, x);
 	}
 	if (e->queue.count > 0)
-		engine_want_turn(e);
+		engine_want_commit(e);
 	(void)execution_unref(x);
 }

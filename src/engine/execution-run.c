@@ -16,7 +16,7 @@
 
 enum { COPY_BYTES = 128 << 10 };
 
-struct result *run_nothing(enum run_status status)
+struct result *execution_nothing(enum run_status status)
 {
 	static const struct {
 		enum cause_kind kind;
@@ -42,24 +42,24 @@ struct result *run_nothing(enum run_status status)
 
 static void over(struct execution *x, struct result *res)
 {
-	execution_seat(x, SEAT_NONE);
+	execution_count_as(x, SEAT_NONE);
 	x->ended = res;
 	list_add(&x->engine->finishing, x);
-	engine_want_turn(x->engine);
+	engine_want_commit(x->engine);
 }
 
-void run_end_early(struct execution *x, enum run_status status)
+void execution_end_early(struct execution *x, enum run_status status)
 {
-	over(x, run_nothing(status));
+	over(x, execution_nothing(status));
 }
 
-static void on_started(void *data, const struct service_started *started)
+static void on_started(void *data, const struct executor_started *started)
 {
 	struct execution *x = data;
 
 	x->was_started = true;
 	x->warm = started->warm;
-	soon_started(x, started->at_ns);
+	deadline_started(x, started->at_ns);
 	if (started->warm)
 		x->engine->metrics.warm++;
 	else
@@ -79,11 +79,11 @@ static void on_output(void *data, enum job_stream stream, const void *bytes, siz
 		s->error = execution_ensure_row(x, &err);
 		/* Bytes that are kept have the number that they were told under. */
 		if (s->error == 0 && x->events.told.end.seq > 0)
-			(void)!execution_keep_told(x);
+			(void)!execution_keep_event_log(x);
 	}
 	kept = spool_append(s, bytes, n);
 	if (s->fd < 0 && s->error == 0)
-		soon_printed(x);
+		deadline_printed(x);
 	if (s->error < 0 && before == 0)
 		log_say(x->engine->o.log, LOG_WARNING, "output is not kept whole",
 			LOG_TEXT("id", x->id), LOG_TEXT("why", strerror(-s->error)));
@@ -105,7 +105,7 @@ static void on_stage(void *data, const struct result_stage *stage)
 	watchers_wake(x);
 	/* It is built, and that was all there was time for. */
 	if (x->late)
-		service_kill(x->run, CAUSE_TIMEOUT);
+		executor_kill(x->run, CAUSE_TIMEOUT);
 }
 
 static void on_usage(void *data, const struct usage *usage)
@@ -118,7 +118,7 @@ static void on_usage(void *data, const struct usage *usage)
 	/* Whatever lasts so long is worth a row: should we die, it has a result. */
 	if (history_health(x->engine->o.history).degraded == 0)
 		(void)!execution_ensure_row(x, &err);
-	events_add_usage(&x->events, run_usage_json(usage), clock_realtime_ns());
+	events_add_usage(&x->events, execution_usage_json(usage), clock_realtime_ns());
 	watchers_wake(x);
 }
 
@@ -128,7 +128,7 @@ static json_t *count_or_null(int64_t n)
 	return n < 0 ? json_null() : json_integer(n);
 }
 
-json_t *run_usage_json(const struct usage *u)
+json_t *execution_usage_json(const struct usage *u)
 {
 	return json_pack("{s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "cpu_time",
 			 (double)(u->user_us + u->system_us) / 1e6, "user",
@@ -170,7 +170,7 @@ static int open_parent(int root_fd, const char *path, const char **ret_name)
 	return fd < 0 ? -errno : TAKE_FD(fd);
 }
 
-static int copy_bytes(const struct service_file *file, int to_fd)
+static int copy_bytes(const struct executor_file *file, int to_fd)
 {
 	_cleanup_free_ char *piece = malloc(COPY_BYTES);
 	int64_t offset = 0;
@@ -189,12 +189,12 @@ static int copy_bytes(const struct service_file *file, int to_fd)
 		if (r < 0)
 			return r;
 		offset += n;
-		if (file->size > SERVICE_FILE_INLINE && fiber_current())
+		if (file->size > EXECUTOR_FILE_INLINE && fiber_current())
 			fiber_yield();
 	}
 }
 
-static int keep_file(struct execution *x, const struct service_file *file)
+static int keep_file(struct execution *x, const struct executor_file *file)
 {
 	_cleanup_close_ int parent = -EBADF, fd = -EBADF;
 	struct error err = { 0 };
@@ -223,7 +223,7 @@ static int keep_file(struct execution *x, const struct service_file *file)
 	return r;
 }
 
-static void on_file(void *data, const struct service_file *file)
+static void on_file(void *data, const struct executor_file *file)
 {
 	struct execution *x = data;
 	int r = x->files_error < 0 ? x->files_error : keep_file(x, file);
@@ -381,13 +381,13 @@ static bool waits_for_input(const struct execution *x)
 static void drop_run(struct execution *x)
 {
 	if (x->run)
-		service_discard(x->run);
+		executor_discard(x->run);
 	x->run = NULL;
 }
 
 static void begin(struct execution *x)
 {
-	struct service_start_options options = {
+	struct executor_start_options options = {
 		.hooks = { .data = x,
 			   .on_started = on_started,
 			   .on_output = on_output,
@@ -423,13 +423,13 @@ static void begin(struct execution *x)
 		/* Whoever was told of it may have cancelled it. */
 		cancelled = x->cancelled;
 		if (!cancelled)
-			r = service_start(x->run, &options, &err);
+			r = executor_start(x->run, &options, &err);
 	}
 	if (r >= 0 && !cancelled)
 		return;
 	drop_run(x);
 	if (cancelled)
-		run_end_early(x, STATUS_CANCELLED);
+		execution_end_early(x, STATUS_CANCELLED);
 	else
 		refuse(x, &err);
 }
@@ -467,5 +467,5 @@ void execution_begin(struct execution *x)
 	x->judged = false;
 	x->engine->fibers--;
 	(void)execution_unref(x);
-	run_end_early(x, STATUS_INTERNAL_ERROR);
+	execution_end_early(x, STATUS_INTERNAL_ERROR);
 }

@@ -42,9 +42,9 @@ struct execution *execution_new(struct engine *e, const char *caller, const char
 
 static void execution_free(struct execution *x)
 {
-	ghost_remove(x);
+	readback_remove(x);
 	if (x->run)
-		service_discard(x->run);
+		executor_discard(x->run);
 	x->ended = result_free(x->ended);
 	events_done(&x->events);
 	spool_done(&x->spools[0]);
@@ -61,7 +61,7 @@ static void execution_free(struct execution *x)
 	free(x->key);
 	free(x->callback_url);
 	if (x->account)
-		execution_seat(x, SEAT_NONE);
+		execution_count_as(x, SEAT_NONE);
 	account_put(x->engine, x->account);
 	free(x);
 }
@@ -187,14 +187,14 @@ struct span execution_result_text(const struct execution *x)
 	return x->result_text;
 }
 
-struct parsing {
+struct text_parsing {
 	struct span text;
 	json_t *tree;
 };
 
 static void parse(void *data)
 {
-	struct parsing *p = data;
+	struct text_parsing *p = data;
 
 	p->tree = json_loadb(p->text.data, p->text.len, JSON_ALLOW_NUL, NULL);
 }
@@ -202,7 +202,7 @@ static void parse(void *data)
 json_t *execution_result(const struct execution *x)
 {
 	struct execution *own = (struct execution *)(uintptr_t)x;
-	struct parsing p = { .text = x->result_text };
+	struct text_parsing p = { .text = x->result_text };
 
 	if (x->result || !p.text.data)
 		return x->result;
@@ -229,14 +229,14 @@ int execution_cancel(struct execution *x)
 	/* Also for what is about to run: see execution_begin(). */
 	x->cancelled = true;
 	if (x->run && x->state == EXECUTION_RUNNING) {
-		service_kill(x->run, CAUSE_CANCELLED);
+		executor_kill(x->run, CAUSE_CANCELLED);
 		return 0;
 	}
 	if (x->queue_item.line) {
 		engine_unqueue(x);
-		run_end_early(x, STATUS_CANCELLED);
+		execution_end_early(x, STATUS_CANCELLED);
 	} else if (x->judged) { /* which goes on, and comes to nothing */
-		run_end_early(x, STATUS_CANCELLED);
+		execution_end_early(x, STATUS_CANCELLED);
 	}
 	return 0;
 }
@@ -245,24 +245,24 @@ ssize_t execution_stdin_write(struct execution *x, const void *bytes, size_t n)
 {
 	if (x->state < EXECUTION_RUNNING)
 		return -EAGAIN;
-	return x->run ? service_stdin_write(x->run, bytes, n) : -EPIPE;
+	return x->run ? executor_stdin_write(x->run, bytes, n) : -EPIPE;
 }
 
 void execution_stdin_close(struct execution *x)
 {
 	if (x->run && x->state == EXECUTION_RUNNING)
-		service_stdin_close(x->run);
+		executor_stdin_close(x->run);
 }
 
 int execution_signal(struct execution *x, int signo)
 {
 	if (signo <= 0 || signo > 64)
 		return -EINVAL;
-	return x->run && x->state == EXECUTION_RUNNING ? service_signal(x->run, signo) : -ESRCH;
+	return x->run && x->state == EXECUTION_RUNNING ? executor_signal(x->run, signo) : -ESRCH;
 }
 
 void execution_resize(struct execution *x, uint16_t rows, uint16_t columns)
 {
 	if (x->run && x->state == EXECUTION_RUNNING)
-		service_resize(x->run, rows, columns);
+		executor_resize(x->run, rows, columns);
 }

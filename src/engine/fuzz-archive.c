@@ -12,13 +12,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct seen {
+struct archive_seen {
 	size_t entries, bytes;
 };
 
 static int check_file(void *data, const struct archive_file *file, struct error *err)
 {
-	struct seen *seen = data;
+	struct archive_seen *seen = data;
 
 	(void)err;
 	assert(request_check_path(file->name, strlen(file->name), NULL) == 0);
@@ -31,7 +31,7 @@ static int check_file(void *data, const struct archive_file *file, struct error 
 static void check_id(const uint8_t *data, size_t size)
 {
 	char text[EVENT_ID] = "", again[EVENT_ID];
-	struct cursor c, d;
+	struct event_cursor c, d;
 	bool plain;
 
 	memcpy(text, data, MIN(size, sizeof(text) - 1));
@@ -44,7 +44,7 @@ static void check_id(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct seen seen = { 0 };
+	struct archive_seen seen = { 0 };
 	struct error err = { 0 };
 	int r;
 

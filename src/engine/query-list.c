@@ -206,7 +206,7 @@ int engine_metrics(struct engine *e, struct buf *out)
 		{ "atoll_running", "Executions that run.", e->running, false },
 		{ "atoll_running_max", "Executions that may run at once.", e->o.running_max,
 		  false },
-		{ "atoll_broker_up", "Whether a broker answers.", service_is_ready(e->o.service),
+		{ "atoll_broker_up", "Whether a broker answers.", executor_is_ready(e->o.service),
 		  false },
 		{ "atoll_broker_restarts_total", "Times the broker was lost.", e->broker_losses,
 		  true },
@@ -226,7 +226,7 @@ int engine_metrics(struct engine *e, struct buf *out)
 }
 
 /* On a fiber: history rows go in steps, the loop goes round in between. */
-struct cleanup {
+struct cleanup_pass {
 	struct engine *engine;
 	char *caller;
 	struct engine_cleanup_done done;
@@ -246,7 +246,7 @@ static size_t living(const struct engine *e, const char *caller)
 
 static void clean(void *data)
 {
-	struct cleanup c = *(struct cleanup *)data;
+	struct cleanup_pass c = *(struct cleanup_pass *)data;
 	int64_t until_ns = clock_now_ns() + CLEANUP_WAIT_MS * NS_PER_MS, deleted = 0;
 	struct error err = { 0 };
 	int r = 1;
@@ -269,7 +269,7 @@ static void clean(void *data)
 int engine_cleanup(struct engine *e, const char *caller, struct engine_cleanup_done done,
 		   struct error *err)
 {
-	struct cleanup *c = calloc(1, sizeof(*c));
+	struct cleanup_pass *c = calloc(1, sizeof(*c));
 	int r;
 
 	if (c)

@@ -31,7 +31,7 @@ static int not_ended(struct error *err)
 static int find_any(struct engine *e, const char *caller, const char *id, struct execution **ret)
 {
 	*ret = engine_find(e, caller, id);
-	return *ret ? 0 : ghost_load(e, caller, id, ret);
+	return *ret ? 0 : readback_load(e, caller, id, ret);
 }
 
 static void execution_cleanup(struct execution **x)
@@ -69,9 +69,9 @@ static json_t *state_to_json(const struct execution *x)
 			 (json_int_t)x->spools[1].size);
 	if (!root)
 		return NULL;
-	(void)json_object_set_new(root, "usage",
-				  running ? run_usage_json(x->has_usage ? &x->usage : &nothing)
-					  : json_null());
+	(void)json_object_set_new(
+		root, "usage",
+		running ? execution_usage_json(x->has_usage ? &x->usage : &nothing) : json_null());
 	if (json_is_object(json_object_get(x->body, "labels")))
 		(void)json_object_set(root, "labels", json_object_get(x->body, "labels"));
 	return root;
@@ -193,7 +193,7 @@ int engine_request(struct engine *e, const char *caller, const char *id, json_t 
 }
 
 /* What is made of one execution or of two; on the worker. */
-struct making {
+struct view_making {
 	enum { MAKE_ANALYSIS, MAKE_REPORT, MAKE_DIFF } what;
 	json_t *a[2], *b[2]; /* request and result */
 	json_t *made;
@@ -201,7 +201,7 @@ struct making {
 
 static void make(void *data)
 {
-	struct making *m = data;
+	struct view_making *m = data;
 
 	switch (m->what) {
 	case MAKE_ANALYSIS:
@@ -225,7 +225,7 @@ static void make(void *data)
 static int make_view(struct engine *e, const char *caller, const char *id, bool report,
 		     struct execution_view *view)
 {
-	struct making m = { .what = report ? MAKE_REPORT : MAKE_ANALYSIS };
+	struct view_making m = { .what = report ? MAKE_REPORT : MAKE_ANALYSIS };
 	json_t *pair[2];
 	int r = load_pair(e, caller, id, pair, view->err);
 
@@ -263,7 +263,7 @@ char *engine_report_markdown(const json_t *report)
 int engine_diff(struct engine *e, const char *caller, struct engine_pair ids, json_t **ret,
 		struct error *err)
 {
-	struct making m = { .what = MAKE_DIFF };
+	struct view_making m = { .what = MAKE_DIFF };
 	int r = load_pair(e, caller, ids.a, m.a, err);
 
 	if (r == 0)
@@ -349,7 +349,7 @@ int engine_output(struct engine *e, const char *caller, const char *id, enum eng
 	if (r > 0)
 		return 0;
 	if (r == 0 && !x)
-		r = ghost_load(e, caller, id, &x);
+		r = readback_load(e, caller, id, &x);
 	if (r < 0)
 		return r;
 	/* What was shown stays, whoever dies. */
@@ -386,7 +386,7 @@ int engine_files(struct engine *e, const char *caller, const char *id, json_t **
 }
 
 /* Nothing but what lies below, and no link: whoever made these names was not us. */
-int show_open_below(int dir_fd, const char *path, int64_t *ret_size)
+int query_open_below(int dir_fd, const char *path, int64_t *ret_size)
 {
 	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
 				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
@@ -419,7 +419,7 @@ int engine_file(struct engine *e, const char *caller, struct engine_path which,
 	dir = history_files_open(e->o.history, which.id);
 	if (dir < 0)
 		return dir;
-	r = show_open_below(dir, which.path, &size);
+	r = query_open_below(dir, which.path, &size);
 	if (r < 0)
 		return r;
 	*ret = (struct engine_file){ .fd = r, .size_bytes = size };

@@ -23,8 +23,8 @@ static const int64_t lost_numbers = 1000000000;
 
 static const int64_t safe_ns = 60 * NS_PER_SEC;
 
-struct ghost_waiter {
-	struct ghost_waiter *next;
+struct readback_waiter {
+	struct readback_waiter *next;
 	struct fiber *fiber;
 };
 
@@ -50,7 +50,7 @@ static int load_stream(struct execution *x, int stream)
 /* The beginning is always the first. */
 static int skip_lost(struct events *l)
 {
-	struct cursor c = { 0 };
+	struct event_cursor c = { 0 };
 	struct step step;
 	int r = l->at.seq == 0 ? events_next(l, &c, &step) : 0;
 
@@ -58,7 +58,7 @@ static int skip_lost(struct events *l)
 		events_tell(l, &step);
 		step_done(&step);
 	}
-	return r < 0 ? r : told_skip(&l->told, lost_numbers);
+	return r < 0 ? r : event_log_skip(&l->told, lost_numbers);
 }
 
 static int load_told(struct execution *x)
@@ -67,7 +67,7 @@ static int load_told(struct execution *x)
 	struct events *l = &x->events;
 	const char *status = json_string_value(json_object_get(x->result, "status"));
 	int fd = history_output_open(x->engine->o.history, x->id, HISTORY_EVENTS);
-	int r = fd < 0 && fd != -ENOENT ? fd : told_open(&l->told, fd < 0 ? -EBADF : fd);
+	int r = fd < 0 && fd != -ENOENT ? fd : event_log_open(&l->told, fd < 0 ? -EBADF : fd);
 
 	l->at = l->told.end;
 	if (r == 0 && !l->at.over && ((status && strcmp(status, died) == 0) || l->told.lost))
@@ -167,10 +167,10 @@ static void weigh(struct execution *x)
 {
 	count(x, 0, bytes_of(x) - x->ghost_bytes);
 	if (are_many(x->engine))
-		engine_want_turn(x->engine);
+		engine_want_commit(x->engine);
 }
 
-void ghost_add(struct execution *x)
+void readback_add(struct execution *x)
 {
 	if (x->ghost)
 		return;
@@ -182,7 +182,7 @@ void ghost_add(struct execution *x)
 	weigh(x);
 }
 
-void ghost_remove(struct execution *x)
+void readback_remove(struct execution *x)
 {
 	struct execution **at = &x->engine->ghosts;
 
@@ -218,12 +218,12 @@ static struct execution *pick(const struct engine *e)
 	return oldest && oldest->ghost_ns <= until_ns ? oldest : NULL;
 }
 
-void ghosts_trim(struct engine *e)
+void readbacks_trim(struct engine *e)
 {
 	struct execution *x;
 
 	while (are_many(e) && (x = pick(e))) {
-		ghost_remove(x); /* who comes again reads it anew */
+		readback_remove(x); /* who comes again reads it anew */
 		watchers_lose(x);
 	}
 }
@@ -241,15 +241,15 @@ static int load(struct execution *x, struct history_row *row)
 {
 	x->row = row->row;
 	x->loading = true;
-	ghost_add(x);
+	readback_add(x);
 	x->load_error = fill(x, row);
 	x->loading = false;
 	if (x->load_error < 0)
-		ghost_remove(x);
+		readback_remove(x);
 	else
 		weigh(x);
 	while (x->ghost_waiters) {
-		struct ghost_waiter *w = x->ghost_waiters;
+		struct readback_waiter *w = x->ghost_waiters;
 
 		x->ghost_waiters = w->next;
 		fiber_wake(w->fiber);
@@ -260,12 +260,12 @@ static int load(struct execution *x, struct history_row *row)
 
 static int wait_for(struct execution *x)
 {
-	struct ghost_waiter *w = x->loading ? malloc(sizeof(*w)) : NULL;
+	struct readback_waiter *w = x->loading ? malloc(sizeof(*w)) : NULL;
 
 	if (x->loading && !w)
 		return -ENOMEM;
 	if (w) {
-		*w = (struct ghost_waiter){ .next = x->ghost_waiters, .fiber = fiber_current() };
+		*w = (struct readback_waiter){ .next = x->ghost_waiters, .fiber = fiber_current() };
 		x->ghost_waiters = w;
 	}
 	while (x->loading)
@@ -273,7 +273,7 @@ static int wait_for(struct execution *x)
 	return x->load_error;
 }
 
-int ghost_load(struct engine *e, const char *caller, const char *id, struct execution **ret)
+int readback_load(struct engine *e, const char *caller, const char *id, struct execution **ret)
 {
 	_cleanup_history_row_ struct history_row row = { 0 };
 	struct execution *x;

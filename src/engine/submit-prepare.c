@@ -74,7 +74,7 @@ static int unshare(json_t *request, const char *key)
 	return json_object_set_new(request, key, own);
 }
 
-struct unpacking {
+struct archive_unpacking {
 	int unpacker_fd;
 	const json_t *archive;
 	json_t *files;
@@ -84,7 +84,7 @@ struct unpacking {
 
 static void unpack(void *data)
 {
-	struct unpacking *u = data;
+	struct archive_unpacking *u = data;
 
 	u->r = unpack_base64(u->unpacker_fd, u->archive, u->files, u->err);
 }
@@ -92,7 +92,7 @@ static void unpack(void *data)
 static int take_archive(const struct engine *e, json_t *request, const json_t *archive,
 			struct error *err)
 {
-	struct unpacking u = { e->o.unpacker_fd, archive, .err = err };
+	struct archive_unpacking u = { e->o.unpacker_fd, archive, .err = err };
 	const json_t *given = json_object_get(request, "files");
 
 	if (!archive || json_is_null(archive))
@@ -197,7 +197,7 @@ static int past_runs(struct execution *x, const json_t *labels, int64_t ret_us[H
 
 static int choose_timeout(struct execution *x, struct prepared *p, struct error *err)
 {
-	const struct decision *d = service_decision(x->run);
+	const struct decision *d = executor_decision(x->run);
 	int64_t past[HISTORY_PAST_MAX];
 	int n = past_runs(x, d->request->labels, past);
 	struct adaptive_timeout chosen;
@@ -210,12 +210,12 @@ static int choose_timeout(struct execution *x, struct prepared *p, struct error 
 					  .min_ms = x->engine->o.adaptive_min_ms,
 					  .preset_ms = d->limits.timeout_ms,
 					  .ceiling_ms = d->policy->ceilings.timeout_ms });
-	service_discard(x->run);
+	executor_discard(x->run);
 	x->run = NULL;
 	x->timeout_chosen = json_pack("{s:f, s:s}", "timeout",
 				      (double)chosen.timeout_ms / MS_PER_SEC, "reason",
 				      chosen.reason);
-	/* service_open() holds a reference on the tree it was given: a new one. */
+	/* executor_open() holds a reference on the tree it was given: a new one. */
 	json_t *again = json_copy(p->request);
 	if (!x->timeout_chosen || !again || unshare(again, "limits") < 0 ||
 	    json_object_set_new(json_object_get(again, "limits"), "timeout",
@@ -225,7 +225,7 @@ static int choose_timeout(struct execution *x, struct prepared *p, struct error 
 	}
 	json_decref(p->request);
 	p->request = again;
-	return service_open(x->engine->o.service, p->request, &x->run, err);
+	return executor_open(x->engine->o.service, p->request, &x->run, err);
 }
 
 enum { OWNER_CHARS = 12 };
@@ -288,16 +288,16 @@ int prepare_run(struct execution *x, struct prepared *p, struct error *err)
 	int r = own_workspace(x, p, err);
 
 	if (r == 0)
-		r = service_open(x->engine->o.service, p->request, &x->run, err);
+		r = executor_open(x->engine->o.service, p->request, &x->run, err);
 	if (r < 0)
 		return r;
-	d = service_decision(x->run);
+	d = executor_decision(x->run);
 	hash_code(d->request, x->code_sha256);
 	if (p->adaptive) {
 		r = choose_timeout(x, p, err);
 		if (r < 0)
 			return r;
-		d = service_decision(x->run);
+		d = executor_decision(x->run);
 	}
 	x->limits = d->limits;
 	(void)snprintf(x->language, sizeof(x->language), "%s",

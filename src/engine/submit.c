@@ -297,7 +297,7 @@ static bool becomes_result(const struct execution *x, const struct error *err)
 static void slim(struct execution *x)
 {
 	if (x->run)
-		service_discard(x->run);
+		executor_discard(x->run);
 	x->run = NULL;
 	json_decref(x->timeout_chosen);
 	x->timeout_chosen = NULL;
@@ -312,22 +312,22 @@ static void admit(struct execution *x)
 	if (x->job || x->announced) {
 		audit_submitted(x);
 		x->state = EXECUTION_ACCEPTING;
-		execution_seat(x, SEAT_WAITING);
+		execution_count_as(x, SEAT_WAITING);
 		if (x->job &&
 		    (e->queue.count + e->accepting.n > 0 || !account_has_room(e, x->account)))
 			slim(x);
 		list_add(&e->accepting, x);
-		engine_want_turn(e);
+		engine_want_commit(e);
 		return;
 	}
 	x->state = EXECUTION_QUEUED;
-	soon_waited(x);
+	deadline_waited(x);
 	if (e->queue.count == 0 && account_has_room(e, x->account)) {
 		/* The books are kept while it runs. */
-		execution_seat(x, SEAT_RUNNING);
+		execution_count_as(x, SEAT_RUNNING);
 		execution_begin(x);
 	} else if (engine_enqueue(x) < 0) {
-		run_end_early(x, STATUS_INTERNAL_ERROR);
+		execution_end_early(x, STATUS_INTERNAL_ERROR);
 	}
 	audit_submitted(x);
 	audit_created(x);
@@ -394,7 +394,7 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 	if (x->ended && !x->job) {
 		execution_own(x);
 		list_add(&e->finishing, x);
-		engine_want_turn(e);
+		engine_want_commit(e);
 	} else {
 		admit(x);
 	}

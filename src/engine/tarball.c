@@ -94,7 +94,7 @@ static int begin_file(struct tarball *t, const char *path)
 {
 	struct archive_entry *entry;
 	int64_t size;
-	int r = t->dir_fd < 0 ? -ENOENT : show_open_below(t->dir_fd, path, &size);
+	int r = t->dir_fd < 0 ? -ENOENT : query_open_below(t->dir_fd, path, &size);
 
 	/* Listed, but too much to be kept: what there is goes into the tar. */
 	if (r == -ENOENT)

@@ -76,7 +76,7 @@ static void test_lists(void **state)
 	static const char *const list[] = { "hooks.example", "ci.example:8443", "*.corp.example",
 					    "::1",	     "[fd00::2]:80",	NULL };
 	static const struct {
-		struct place place;
+		struct callback_target place;
 		enum place_verdict verdict;
 	} cases[] = {
 		{ { "hooks.example", 80 }, PLACE_LISTED_EXACTLY },

@@ -4,7 +4,7 @@
 
 /* Takes one event and stops; is told when there is nothing more to take. */
 struct slow {
-	struct reader reader;
+	struct event_reader reader;
 	bool lost;
 };
 
@@ -42,7 +42,7 @@ static void watch_others(struct slow *s, const char *caller, const char *id)
 static void run_one(const char *caller, const char *code, char ret_id[HISTORY_ID])
 {
 	struct submission in = { .announced = true, .caller = caller };
-	struct client c;
+	struct submitter c;
 
 	assert_int_equal(submit(&c, code, in), 0);
 	run_until(&c.ended);
@@ -54,7 +54,7 @@ static void run_one(const char *caller, const char *code, char ret_id[HISTORY_ID
 
 static void finish_reading(const struct slow *s, const char *id, const char *expected)
 {
-	struct reader rest;
+	struct event_reader rest;
 
 	watch(&rest, id, s->reader.last_id);
 	pull(&rest);
@@ -132,7 +132,7 @@ static void test_bounded_by_bytes(void **state)
 {
 	struct slow first, second;
 	char id[HISTORY_ID];
-	struct client c;
+	struct submitter c;
 
 	(void)state;
 	run_one("test", PRINTS_32K, id);
@@ -161,7 +161,7 @@ static void test_keeps_texts_only(void **state)
 	struct engine_file out;
 	struct error err = { 0 };
 	json_t *files = NULL;
-	struct client c;
+	struct submitter c;
 
 	(void)state;
 	assert_int_equal(submit(&c, SH("echo some"), announced), 0);

@@ -44,7 +44,7 @@ static void wait_status(const char *id, const char *status)
 
 static void test_waited(void **state)
 {
-	struct client c;
+	struct submitter c;
 	char id[HISTORY_ID];
 
 	(void)state;
@@ -84,7 +84,7 @@ static void test_refusals_of_waited_ones(void **state)
 	};
 	struct engine_query query = { .status = NULL };
 	struct error err = { 0 };
-	struct client c;
+	struct submitter c;
 	json_t *before, *after;
 
 	(void)state;
@@ -115,7 +115,7 @@ static void test_refusals_of_jobs(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct client c;
+		struct submitter c;
 
 		assert_int_equal(submit(&c, cases[i].body, job), 0);
 		run_until(&c.accepted);
@@ -127,7 +127,7 @@ static void test_refusals_of_jobs(void **state)
 
 static void test_job(void **state)
 {
-	struct client c;
+	struct submitter c;
 	char id[HISTORY_ID];
 
 	(void)state;
@@ -143,7 +143,7 @@ static void test_job(void **state)
 static void test_keys(void **state)
 {
 	struct submission keyed = { .job = true, .key = "k1" };
-	struct client a, b;
+	struct submitter a, b;
 
 	(void)state;
 	assert_int_equal(submit(&a, SH("echo 1"), keyed), 0);
@@ -170,7 +170,7 @@ static void test_keys(void **state)
 
 static void test_bounds(void **state)
 {
-	struct client running[2], waiting[3], more;
+	struct submitter running[2], waiting[3], more;
 	struct submission other = { .caller = "other", .job = true };
 
 	(void)state;
@@ -213,7 +213,7 @@ static void test_bounds(void **state)
 
 static void test_cancel(void **state)
 {
-	struct client runs, waits, fresh;
+	struct submitter runs, waits, fresh;
 	bool cancelled = false;
 	struct error err = { 0 };
 
@@ -287,7 +287,7 @@ static void test_cancel_when_accepted(void **state)
 /* What runs may end; what is queued stays for the next process, which runs it. */
 static void test_drain(void **state)
 {
-	struct client runs, waits;
+	struct submitter runs, waits;
 	char ids[2][HISTORY_ID];
 
 	(void)state;
@@ -319,7 +319,7 @@ static void test_drain(void **state)
 
 static void test_large_and_binary_output(void **state)
 {
-	struct client c;
+	struct submitter c;
 	struct engine_file file;
 	char id[HISTORY_ID], bytes[16];
 
@@ -352,7 +352,7 @@ static void test_large_and_binary_output(void **state)
 
 static void test_files(void **state)
 {
-	struct client c;
+	struct submitter c;
 	struct engine_file file;
 	struct tarball *tar;
 	struct error err = { 0 };
@@ -408,7 +408,7 @@ static void test_adaptive(void **state)
 {
 	static const char body[] = "{\"language\": \"bash\", \"code\": \"echo adapt\", \"limits\": "
 				   "{\"timeout\": \"adaptive\"}}";
-	struct client c;
+	struct submitter c;
 	const json_t *chosen;
 
 	(void)state;
@@ -436,7 +436,7 @@ static void on_clean(void *data, int64_t cancelled, int64_t deleted)
 static void test_cleanup(void **state)
 {
 	struct submission mine = { .caller = "cleaner", .job = true };
-	struct client ended, runs, others;
+	struct submitter ended, runs, others;
 	struct error err = { 0 };
 	bool done = false;
 
@@ -463,7 +463,7 @@ static void test_cleanup(void **state)
 
 static void test_views(void **state)
 {
-	struct client a, b;
+	struct submitter a, b;
 	struct error err = { 0 };
 	json_t *root;
 
@@ -508,7 +508,7 @@ static void test_metrics_and_audit(void **state)
 	_cleanup_buf_ struct buf out = { 0 };
 	char audit[8192] = "";
 	const char *cpu;
-	struct client c;
+	struct submitter c;
 	ssize_t n;
 
 	(void)state;

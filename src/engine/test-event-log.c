@@ -12,7 +12,7 @@
 static void test_many_blocks(void **state)
 {
 	enum { EVENTS = 20000 };
-	struct cursor c = { 0 }, at;
+	struct event_cursor c = { 0 }, at;
 	struct step step;
 	struct events l;
 
@@ -26,16 +26,16 @@ static void test_many_blocks(void **state)
 		while (next_of(&l, &c, &step) == 1)
 			c = step.after;
 		if (i % 5 == 0)
-			assert_int_equal(told_keep(&l.told), 0);
+			assert_int_equal(event_log_keep(&l.told), 0);
 	}
-	assert_true(l.told.end.offset > 10LL * TOLD_BLOCK);
+	assert_true(l.told.end.offset > 10LL * EVENT_LOG_BLOCK);
 	assert_true(l.told.end.offset < 6LL * EVENTS);
 	/* Walked once and found each time, both say the same. */
-	for (c = (struct cursor){ 0 }; next_of(&l, &c, &step) == 1; c = step.after) {
-		assert_int_equal(told_find(&l.told, c.seq, &at), 0);
+	for (c = (struct event_cursor){ 0 }; next_of(&l, &c, &step) == 1; c = step.after) {
+		assert_int_equal(event_log_find(&l.told, c.seq, &at), 0);
 		assert_int_equal(at.seq, c.seq);
 		assert_memory_equal(at.bytes, c.bytes, sizeof(c.bytes));
-		assert_int_equal(told_find_having(&l.told, &c, &at), 0);
+		assert_int_equal(event_log_find_having(&l.told, &c, &at), 0);
 		assert_int_equal(at.seq, c.seq);
 		assert_true(step.time_ns >= c.time_ns && step.time_ns <= EVENTS * 7000LL);
 	}
@@ -43,21 +43,21 @@ static void test_many_blocks(void **state)
 	assert_int_equal(c.bytes[0], l.bytes[0]);
 	/* Who says to have more than there is has all, but for what he lacks. */
 	c.bytes[0] = c.bytes[1] = INT64_MAX;
-	assert_int_equal(told_find_having(&l.told, &c, &at), 0);
+	assert_int_equal(event_log_find_having(&l.told, &c, &at), 0);
 	assert_int_equal(at.seq, l.at.seq);
 	c.bytes[1] = 0;
-	assert_int_equal(told_find_having(&l.told, &c, &at), 0);
+	assert_int_equal(event_log_find_having(&l.told, &c, &at), 0);
 	assert_int_equal(at.seq, 2);
 	events_done(&l);
 }
 
 /* What is read back of a file. */
-static struct told reopen(int fd)
+static struct event_log reopen(int fd)
 {
-	struct told t;
+	struct event_log t;
 
-	told_init(&t);
-	assert_int_equal(told_open(&t, dup(fd)), 0);
+	event_log_init(&t);
+	assert_int_equal(event_log_open(&t, dup(fd)), 0);
 	return t;
 }
 
@@ -65,10 +65,10 @@ static struct told reopen(int fd)
 static void test_zeroes_at_the_end(void **state)
 {
 	int fd = memfd_create("told", MFD_CLOEXEC);
-	struct cursor c = { 0 };
+	struct event_cursor c = { 0 };
 	struct step step;
 	struct events l;
-	struct told back;
+	struct event_log back;
 	int64_t size;
 
 	(void)state;
@@ -80,17 +80,18 @@ static void test_zeroes_at_the_end(void **state)
 		while (next_of(&l, &c, &step) == 1)
 			c = step.after;
 	}
-	assert_int_equal(told_keep(&l.told), 0);
+	assert_int_equal(event_log_keep(&l.told), 0);
 	size = lseek(fd, 0, SEEK_END);
-	assert_true(size == l.told.end.offset && size > 2 * TOLD_BLOCK);
+	assert_true(size == l.told.end.offset && size > 2 * EVENT_LOG_BLOCK);
 	for (int blocks = 0; blocks < 4; blocks++) {
 		assert_int_equal(
-			ftruncate(fd, blocks ? (size / TOLD_BLOCK + blocks) * TOLD_BLOCK : size),
+			ftruncate(fd, blocks ? (size / EVENT_LOG_BLOCK + blocks) * EVENT_LOG_BLOCK
+					     : size),
 			0);
 		back = reopen(fd);
 		assert_int_equal(back.end.seq, 3000);
 		assert_int_equal(back.lost, blocks > 1);
-		told_done(&back);
+		event_log_done(&back);
 	}
 	events_done(&l);
 }
@@ -100,10 +101,10 @@ static void test_disk_is_full(void **state)
 {
 	int sealed = memfd_create("told", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int fd = memfd_create("told", MFD_CLOEXEC);
-	struct cursor c = { 0 };
+	struct event_cursor c = { 0 };
 	struct step step;
 	struct events l;
-	struct told back;
+	struct event_log back;
 
 	(void)state;
 	assert_int_equal(fcntl(sealed, F_ADD_SEALS, F_SEAL_WRITE), 0);
@@ -111,27 +112,27 @@ static void test_disk_is_full(void **state)
 	while (next_of(&l, &c, &step) == 1)
 		c = step.after;
 	l.told.fd = sealed;
-	assert_int_equal(told_keep(&l.told), -EPERM);
+	assert_int_equal(event_log_keep(&l.told), -EPERM);
 	back = reopen(sealed);
 	assert_true(back.lost && back.end.seq == 0);
-	told_done(&back);
+	event_log_done(&back);
 	assert_int_equal(fd_close(sealed), -EBADF);
 	l.told.fd = fd;
-	assert_int_equal(told_keep(&l.told), 0);
+	assert_int_equal(event_log_keep(&l.told), 0);
 	back = reopen(fd);
 	assert_true(!back.lost && back.end.seq == l.at.seq);
-	told_done(&back);
+	event_log_done(&back);
 	events_done(&l);
 }
 
 /* A log that has all it may: everything is told all the same. */
 static void test_full_log(void **state)
 {
-	struct cursor c = { 0 }, late = { 0 };
+	struct event_cursor c = { 0 }, late = { 0 };
 	char text[3000];
 	struct step step;
 	struct events l;
-	struct told back;
+	struct event_log back;
 	int64_t n = 0;
 
 	(void)state;
@@ -139,17 +140,17 @@ static void test_full_log(void **state)
 	text[sizeof(text) - 1] = '\0';
 	events_init(&l);
 	l.told.fd = memfd_create("told", MFD_CLOEXEC);
-	for (int i = 0; i < TOLD_FILE_MAX / TOLD_BLOCK + 100; i++) {
+	for (int i = 0; i < EVENT_LOG_FILE_MAX / EVENT_LOG_BLOCK + 100; i++) {
 		events_add_usage(&l, word(text), i);
 		events_add_bytes(&l, EVENT_STDOUT, (struct span){ "ab", 2 }, i);
 		for (; next_of(&l, &c, &step) == 1; c = step.after)
 			assert_int_equal(step.seq, ++n);
-		assert_int_equal(told_keep(&l.told), 0);
+		assert_int_equal(event_log_keep(&l.told), 0);
 	}
-	assert_true(told_is_full(&l.told) && l.told.end.offset <= TOLD_FILE_MAX);
+	assert_true(event_log_is_full(&l.told) && l.told.end.offset <= EVENT_LOG_FILE_MAX);
 	back = reopen(l.told.fd);
 	assert_true(back.lost && back.end.seq == l.told.end.seq);
-	told_done(&back);
+	event_log_done(&back);
 	assert_true(l.told.end.seq < n);
 	assert_int_equal(c.bytes[0], l.bytes[0]);
 	events_set_result(&l, 8);
@@ -168,10 +169,10 @@ static void test_broken_log(void **state)
 
 	(void)state;
 	for (int round = 0; round < 300; round++) {
-		uint8_t bytes[3 * TOLD_BLOCK];
-		struct cursor c = { 0 };
+		uint8_t bytes[3 * EVENT_LOG_BLOCK];
+		struct event_cursor c = { 0 };
 		struct step step;
-		struct told t;
+		struct event_log t;
 		int fd = memfd_create("told", MFD_CLOEXEC), r = 1;
 
 		for (size_t i = 0; i < sizeof(bytes); i++) {
@@ -180,23 +181,23 @@ static void test_broken_log(void **state)
 			bytes[i] = (uint8_t)(random >> (round % 3 == 0 ? 24 : 29));
 		}
 		for (size_t i = 0; i < 3; i++)
-			memset(bytes + i * TOLD_BLOCK, round % 2 ? 0 : 1, 40);
+			memset(bytes + i * EVENT_LOG_BLOCK, round % 2 ? 0 : 1, 40);
 		assert_int_equal(write(fd, bytes, sizeof(bytes) - (size_t)round * 40),
 				 (ssize_t)(sizeof(bytes) - (size_t)round * 40));
-		told_init(&t);
-		if (told_open(&t, fd) == 0) {
+		event_log_init(&t);
+		if (event_log_open(&t, fd) == 0) {
 			for (size_t n = 0; n < sizeof(bytes) && r == 1; n++) {
-				r = told_next(&t, &c, &step);
+				r = event_log_next(&t, &c, &step);
 				if (r == 1) {
 					step_done(&step);
 					c = step.after;
 				}
 			}
 			assert_true(r <= 0);
-			r = told_find(&t, round, &c);
+			r = event_log_find(&t, round, &c);
 			assert_true(r <= 0);
 		}
-		told_done(&t);
+		event_log_done(&t);
 	}
 }
 

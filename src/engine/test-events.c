@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* "start o1+3 e2+2 …": what a reader at the cursor gets, at most `max` events. */
-static void read_some(struct events *l, struct cursor *c, size_t max, struct buf *out)
+static void read_some(struct events *l, struct event_cursor *c, size_t max, struct buf *out)
 {
 	struct step step;
 
@@ -25,7 +25,7 @@ static void read_some(struct events *l, struct cursor *c, size_t max, struct buf
 	}
 }
 
-static void expect(struct events *l, struct cursor *c, const char *what)
+static void expect(struct events *l, struct event_cursor *c, const char *what)
 {
 	_cleanup_buf_ struct buf out = { 0 };
 
@@ -37,7 +37,7 @@ static void expect(struct events *l, struct cursor *c, const char *what)
 static void test_in_order(void **state)
 {
 	struct events l;
-	struct cursor c = { 0 };
+	struct event_cursor c = { 0 };
 
 	(void)state;
 	fill(&l);
@@ -65,7 +65,7 @@ static void test_resume_everywhere(void **state)
 		"",
 	};
 	struct events l;
-	struct cursor c = { 0 }, again;
+	struct event_cursor c = { 0 }, again;
 
 	(void)state;
 	fill(&l);
@@ -73,7 +73,7 @@ static void test_resume_everywhere(void **state)
 	events_set_result(&l, 8);
 	expect(&l, &c, "result ");
 	for (size_t i = 0; i < ARRAY_SIZE(rest); i++) {
-		assert_int_equal(told_find(&l.told, (int64_t)i, &again), 0);
+		assert_int_equal(event_log_find(&l.told, (int64_t)i, &again), 0);
 		assert_int_equal(again.seq, i);
 		expect(&l, &again, rest[i]);
 	}
@@ -81,7 +81,7 @@ static void test_resume_everywhere(void **state)
 }
 
 /* Sums what a reader got and sees that nothing is missing or came twice. */
-static void drain(struct events *l, struct cursor *c, int64_t got[2], size_t max)
+static void drain(struct events *l, struct event_cursor *c, int64_t got[2], size_t max)
 {
 	struct step step;
 
@@ -100,7 +100,7 @@ static void drain(struct events *l, struct cursor *c, int64_t got[2], size_t max
 /* A hundred thousand alternations: memory is bounded, and readers of any pace get all, under the same numbers. */
 static void test_slow_reader(void **state)
 {
-	struct cursor slow = { 0 }, late = { 0 };
+	struct event_cursor slow = { 0 }, late = { 0 };
 	int64_t slow_got[2] = { 0 }, late_got[2] = { 0 }, total[2] = { 0 };
 	struct events l;
 
@@ -132,7 +132,7 @@ static void test_slow_reader(void **state)
 /* No file for the log, which then has no room: bytes come once all the same, and numbers grow. */
 static void test_no_room_for_the_log(void **state)
 {
-	struct cursor first = { 0 }, late = { 0 };
+	struct event_cursor first = { 0 }, late = { 0 };
 	int64_t got[2] = { 0 }, total[2] = { 0 };
 	struct events l;
 	struct step step;
@@ -146,7 +146,7 @@ static void test_no_room_for_the_log(void **state)
 		drain(&l, &first, got, SIZE_MAX);
 		total[i % 2] += 3;
 	}
-	assert_true(l.told.end.seq < l.at.seq && l.told.memory.len <= TOLD_MEMORY_MAX);
+	assert_true(l.told.end.seq < l.at.seq && l.told.memory.len <= EVENT_LOG_MEMORY_MAX);
 	events_set_result(&l, 8);
 	drain(&l, &first, got, SIZE_MAX);
 	assert_int_equal(got[0], total[0]);
@@ -173,7 +173,7 @@ static void test_no_room_for_the_log(void **state)
 static void test_after_the_end(void **state)
 {
 	static const int64_t bytes[2] = { 8, 2 };
-	struct cursor c = { 0 }, again;
+	struct event_cursor c = { 0 }, again;
 	struct events dead;
 
 	(void)state;
@@ -182,7 +182,7 @@ static void test_after_the_end(void **state)
 	events_set_result(&dead, 8);
 	expect(&dead, &c, "start o0+8 e0+2 stage result ");
 	assert_true(c.over);
-	assert_int_equal(told_find(&dead.told, 2, &again), 0);
+	assert_int_equal(event_log_find(&dead.told, 2, &again), 0);
 	expect(&dead, &again, "e0+2 stage result ");
 	events_done(&dead);
 }
@@ -191,7 +191,7 @@ static void test_after_the_end(void **state)
 static void test_log_outlives(void **state)
 {
 	static const int64_t bytes[2] = { 8, 2 };
-	struct cursor c = { 0 }, again;
+	struct event_cursor c = { 0 }, again;
 	struct events l, dead;
 	int fd = memfd_create("told", MFD_CLOEXEC);
 
@@ -204,9 +204,9 @@ static void test_log_outlives(void **state)
 		read_some(&l, &c, 3, &out);
 		assert_string_equal(out.data, "start o0+3 e0+2 ");
 		l.told.fd = dup(fd);
-		assert_int_equal(told_keep(&l.told), 0);
+		assert_int_equal(event_log_keep(&l.told), 0);
 		read_some(&l, &c, 2, &out);
-		assert_int_equal(told_keep(&l.told), 0);
+		assert_int_equal(event_log_keep(&l.told), 0);
 		assert_string_equal(out.data, "start o0+3 e0+2 o3+5 usage ");
 	}
 	fill(&dead);
@@ -214,12 +214,12 @@ static void test_log_outlives(void **state)
 	events_set_result(&dead, 8);
 	/* The last event was not written to its end. */
 	assert_int_equal(ftruncate(fd, l.told.filed - 1), 0);
-	assert_int_equal(told_open(&dead.told, fd), 0);
+	assert_int_equal(event_log_open(&dead.told, fd), 0);
 	dead.at = dead.told.end;
 	assert_int_equal(dead.at.seq, 4);
-	c = (struct cursor){ 0 };
+	c = (struct event_cursor){ 0 };
 	expect(&dead, &c, "start o0+3 e0+2 o3+5 stage result ");
-	assert_int_equal(told_find(&dead.told, 2, &again), 0);
+	assert_int_equal(event_log_find(&dead.told, 2, &again), 0);
 	expect(&dead, &again, "e0+2 o3+5 stage result ");
 	events_done(&l);
 	events_done(&dead);
@@ -228,17 +228,17 @@ static void test_log_outlives(void **state)
 /* Numbers whose meaning went with a process are nobody's. */
 static void test_lost_numbers(void **state)
 {
-	struct cursor c = { 0 }, again;
+	struct event_cursor c = { 0 }, again;
 	struct events l;
 	struct step step;
 
 	(void)state;
 	fill(&l);
 	assert_int_equal(next_of(&l, &c, &step), 1);
-	assert_int_equal(told_skip(&l.told, 100), 0);
+	assert_int_equal(event_log_skip(&l.told, 100), 0);
 	l.at = l.told.end;
 	for (int64_t seq = 1; seq <= 101; seq += 50) {
-		assert_int_equal(told_find(&l.told, seq, &again), 0);
+		assert_int_equal(event_log_find(&l.told, seq, &again), 0);
 		assert_int_equal(next_of(&l, &again, &step), 1);
 		assert_int_equal(step.kind, EVENT_STDOUT);
 		assert_int_equal(step.seq, 102);
@@ -251,7 +251,7 @@ static void test_lost_numbers(void **state)
 /* Which need no log: read back they are the same without. */
 static void test_plain_ones(void **state)
 {
-	struct cursor c = { 0 };
+	struct event_cursor c = { 0 };
 	struct events l;
 
 	(void)state;
@@ -262,7 +262,7 @@ static void test_plain_ones(void **state)
 	assert_false(events_are_plain(&l));
 	events_done(&l);
 
-	c = (struct cursor){ 0 };
+	c = (struct event_cursor){ 0 };
 	events_init(&l);
 	assert_false(events_are_plain(&l));
 	assert_int_equal(events_add_control(&l, EVENT_START, word("start"), 1), 0);
@@ -285,7 +285,7 @@ static void test_no_gaps(void **state)
 	static const char *const pieces[] = { "a",     "\xe2", "\x82",	   "\xac",
 					      "b\xc3", "\xa4", "\xf0\x9f", "\x98\x80",
 					      "\xff",  "c",    "\xe2" };
-	struct cursor live = { 0 }, late = { 0 };
+	struct event_cursor live = { 0 }, late = { 0 };
 	int64_t total = 0, want[2] = { 0, 0 };
 	struct step step;
 	struct events l;
@@ -324,7 +324,7 @@ static void test_no_gaps(void **state)
 static void test_large_pieces(void **state)
 {
 	static char text[3 * 40000];
-	struct cursor c = { 0 };
+	struct event_cursor c = { 0 };
 	struct step step;
 	struct events l;
 
@@ -357,7 +357,7 @@ static void test_ids_of_anybody(void **state)
 					   " 1",
 					   "1-2-3-4 ",
 					   "99999999999999999999" };
-	struct cursor c;
+	struct event_cursor c;
 	bool plain;
 
 	(void)state;

@@ -16,7 +16,7 @@ static inline json_t *word(const char *text)
 }
 
 /* As a watcher does: whatever is fresh is told. */
-static inline int next_of(struct events *l, const struct cursor *c, struct step *ret)
+static inline int next_of(struct events *l, const struct event_cursor *c, struct step *ret)
 {
 	int r = events_next(l, c, ret);
 

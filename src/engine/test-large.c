@@ -42,7 +42,7 @@ static struct execution *make_ended(void)
 {
 	struct execution *x = make_one();
 
-	x->ended = run_nothing(STATUS_CANCELLED);
+	x->ended = execution_nothing(STATUS_CANCELLED);
 	assert_non_null(x->ended);
 	return x;
 }
@@ -67,14 +67,14 @@ static void wait_idle(void)
 /* In the turn of somebody else's job, which is none the worse for it. */
 static void end_beside_a_job(struct execution *x, char ret_id[HISTORY_ID])
 {
-	struct client c;
+	struct submitter c;
 	char id[HISTORY_ID];
 
 	(void)snprintf(ret_id, HISTORY_ID, "%s", x->id);
 	assert_int_equal(submit(&c, SH("echo fine"), others), 0);
 	list_add(&fix.engine->finishing, x);
 	(void)execution_unref(x);
-	engine_want_turn(fix.engine);
+	engine_want_commit(fix.engine);
 	run_until(&c.accepted);
 	assert_int_equal(c.refusal, REFUSAL_NONE);
 	assert_int_equal(fix.engine->unsaved.n, 0);
@@ -158,7 +158,7 @@ static void test_request_too_large_for_a_row(void **state)
 /* A job that could not be run again is not accepted, and others are. */
 static void test_job_too_large_for_a_row(void **state)
 {
-	struct client large, small;
+	struct submitter large, small;
 
 	(void)state;
 	assert_int_equal(submit(&large, SH("echo no"), others), 0);
@@ -185,7 +185,7 @@ static json_t *make_body(void)
 			 packed);
 }
 
-struct unpacking {
+struct large_unpacking {
 	json_t *body;
 	struct prepared prepared;
 	struct error err;
@@ -195,7 +195,7 @@ struct unpacking {
 
 static void unpack_on_fiber(void *data)
 {
-	struct unpacking *u = data;
+	struct large_unpacking *u = data;
 
 	u->r = prepare_body(fix.engine, u->body, &u->prepared, &u->err);
 	u->done = true;
@@ -205,7 +205,7 @@ static void unpack_on_fiber(void *data)
 /* However small it is: others need not wait until it is unpacked. */
 static void test_archives_are_the_workers(void **state)
 {
-	struct unpacking u = { .body = make_body() };
+	struct large_unpacking u = { .body = make_body() };
 	struct worker *worker;
 
 	(void)state;
@@ -228,7 +228,7 @@ static void test_archive_of_a_job_that_waited(void **state)
 	_cleanup_free_ char *text = NULL;
 	json_t *body = make_body();
 	struct worker *worker;
-	struct client c;
+	struct submitter c;
 
 	(void)state;
 	text = json_dumps(body, 0);
@@ -241,7 +241,7 @@ static void test_archive_of_a_job_that_waited(void **state)
 	assert_null(c.x->run);
 	assert_non_null(c.x->body);
 	fix.engine->o.running_max = 4;
-	assert_int_equal(engine_turn(fix.engine, 0), 0);
+	assert_int_equal(engine_commit_round(fix.engine, 0), 0);
 	assert_true(c.x->judged);
 	wait_status(execution_id(c.x), "success");
 	client_done(&c);
@@ -264,7 +264,7 @@ static void hold_on_fiber(void *data)
 /* Its request is read until it is unpacked, whoever lets go of it meanwhile. */
 static void test_archive_of_a_job_that_is_cancelled(void **state)
 {
-	struct client c = { 0 };
+	struct submitter c = { 0 };
 	struct submission in = { .job = true,
 				 .caller = "test",
 				 .request = make_body(),
@@ -284,7 +284,7 @@ static void test_archive_of_a_job_that_is_cancelled(void **state)
 	run_until(&c.accepted);
 	assert_int_equal(fiber_start(fix.loop, hold_on_fiber, &hold), 0);
 	fix.engine->o.running_max = 4;
-	assert_int_equal(engine_turn(fix.engine, 0), 0);
+	assert_int_equal(engine_commit_round(fix.engine, 0), 0);
 	assert_true(c.x->judged);
 	assert_int_equal(execution_cancel(c.x), 0);
 	wait_status(execution_id(c.x), "cancelled");
@@ -309,7 +309,7 @@ static void test_input_of_a_job_that_waited(void **state)
 	json_t *body = json_pack("{s:s, s:s, s:s}", "language", "bash", "code", "wc -c", "stdin",
 				 input);
 	json_t *result;
-	struct client c;
+	struct submitter c;
 	char counted[16];
 
 	(void)state;
@@ -321,7 +321,7 @@ static void test_input_of_a_job_that_waited(void **state)
 	run_until(&c.accepted);
 	assert_null(c.x->body);
 	fix.engine->o.running_max = 4;
-	assert_int_equal(engine_turn(fix.engine, 0), 0);
+	assert_int_equal(engine_commit_round(fix.engine, 0), 0);
 	wait_status(execution_id(c.x), "success");
 	result = get(execution_id(c.x));
 	(void)snprintf(counted, sizeof(counted), "%d\n", N);
@@ -353,7 +353,7 @@ static void test_keys_of_replays_are_the_workers(void **state)
 	const struct submission keyed = { .job = true, .key = "once", .caller = "test" };
 	struct submitting again = { .in = keyed };
 	struct worker *worker;
-	struct client c;
+	struct submitter c;
 
 	(void)state;
 	assert_int_equal(submit(&c, SH("echo once"), keyed), 0);
@@ -394,7 +394,7 @@ static void test_a_number_far_beyond(void **state)
 		"{\"output\": \"64k\", \"output_total\": \"64m\"}}";
 	struct watching w = { 0 };
 	struct event ev;
-	struct client c;
+	struct submitter c;
 
 	(void)state;
 	assert_int_equal(submit(&c, code, others), 0);

@@ -35,7 +35,7 @@ static json_t *slow_program(const char *timeout, const char *name)
 			 "timeout", timeout);
 }
 
-static void ask(struct client *c, json_t *body)
+static void ask(struct submitter *c, json_t *body)
 {
 	_cleanup_free_ char *text = json_dumps(body, 0);
 
@@ -47,7 +47,7 @@ static void ask(struct client *c, json_t *body)
 		0);
 }
 
-static void wait_end(struct client *c, const char *status)
+static void wait_end(struct submitter *c, const char *status)
 {
 	for (int i = 0; i < 8000 && execution_state(c->x) != EXECUTION_ENDED; i++)
 		run_for_ms(5);
@@ -55,7 +55,7 @@ static void wait_end(struct client *c, const char *status)
 	assert_string_equal(text_at(execution_result(c->x), "status"), status);
 }
 
-static const char *stage_status(const struct client *c, size_t i)
+static const char *stage_status(const struct submitter *c, size_t i)
 {
 	const json_t *stages = json_object_get(execution_result(c->x), "stages");
 
@@ -64,7 +64,7 @@ static const char *stage_status(const struct client *c, size_t i)
 
 static void test_who_asks_again_finds_it(void **state)
 {
-	struct client first, second, again;
+	struct submitter first, second, again;
 
 	(void)state;
 	ask(&first, slow_program("100ms", "again"));
@@ -89,7 +89,7 @@ static void test_who_asks_again_finds_it(void **state)
 
 static void test_nothing_goes_on_at_the_end(void **state)
 {
-	struct client c;
+	struct submitter c;
 
 	(void)state;
 	ask(&c, slow_program("100ms", "drain"));
@@ -106,7 +106,7 @@ static void test_output_goes_to_its_file(void **state)
 {
 	enum { SOON_MS = 20 };
 	static const struct submission job = { .job = true };
-	struct client c;
+	struct submitter c;
 	const struct spool *s;
 
 	(void)state;

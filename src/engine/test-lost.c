@@ -128,7 +128,7 @@ static const char bash[] = "{\"language\": \"bash\", \"code\": \"echo\"}";
 /* Whichever way brokers go, one after the other. */
 static void lose_brokers(enum deed deed)
 {
-	struct client c;
+	struct submitter c;
 
 	*fake.deed = deed;
 	assert_int_equal(submit(&c, bash, waited), 0);
@@ -153,7 +153,7 @@ static void test_two_die(void **state)
 static void test_tests_that_never_ran(void **state)
 {
 	_cleanup_history_row_ struct history_row row = { 0 };
-	struct client c;
+	struct submitter c;
 
 	(void)state;
 	*fake.deed = DEED_DIES;
@@ -175,7 +175,7 @@ static void test_tests_that_never_ran(void **state)
 /* It has not begun, but cannot be sent to another one: what was typed is gone. */
 static void test_ends_with_the_input(void **state)
 {
-	struct client c;
+	struct submitter c;
 
 	(void)state;
 	*fake.deed = DEED_ENDS_LATER;
@@ -231,7 +231,7 @@ static void test_dies_while_it_is_judged(void **state)
 /* Nobody comes after it, for longer than anybody waits. */
 static void test_no_other_comes(void **state)
 {
-	struct client c;
+	struct submitter c;
 
 	(void)state;
 	end_broker();

@@ -8,8 +8,8 @@
 static void test_numbers_stay(void **state)
 {
 	_cleanup_buf_ struct buf live = { 0 };
-	struct client c;
-	struct reader r;
+	struct submitter c;
+	struct event_reader r;
 	char id[HISTORY_ID];
 
 	(void)state;
@@ -47,8 +47,8 @@ static void test_numbers_stay(void **state)
 static void test_numbers_of_who_left(void **state)
 {
 	_cleanup_buf_ struct buf first = { 0 }, second = { 0 }, rest = { 0 };
-	struct client c;
-	struct reader r, goes_on;
+	struct submitter c;
+	struct event_reader r, goes_on;
 	char id[HISTORY_ID], after[24];
 
 	(void)state;
@@ -120,8 +120,8 @@ static void test_numbers_of_a_dead_process(void **state)
 				 NULL };
 	char *const removes[] = { (char *)(uintptr_t) "/bin/rm", (char *)(uintptr_t) "-rf", copy,
 				  NULL };
-	struct client c;
-	struct reader r;
+	struct submitter c;
+	struct event_reader r;
 
 	(void)state;
 	assert_int_equal(
@@ -166,8 +166,8 @@ static void test_numbers_of_a_dead_process(void **state)
 static void test_shared_ghost(void **state)
 {
 	enum { READERS = 20 };
-	struct reader readers[READERS];
-	struct client c;
+	struct event_reader readers[READERS];
+	struct submitter c;
 	struct watcher *w;
 	struct execution *x, *other = NULL;
 	struct error err = { 0 };
@@ -197,7 +197,7 @@ static void test_shared_ghost(void **state)
 	watch(&readers[1], id, NULL);
 	assert_ptr_equal(watcher_execution(readers[0].watcher),
 			 watcher_execution(readers[1].watcher));
-	assert_int_equal(ghost_load(fix.engine, "other", id, &other), -ENOENT);
+	assert_int_equal(readback_load(fix.engine, "other", id, &other), -ENOENT);
 	/* One that was deleted is read to its end by those who do, and by nobody else. */
 	assert_int_equal(engine_remove(fix.engine, "test", id, &err), 0);
 	assert_int_equal(engine_watch(fix.engine, "test", id, NULL, &w), -ENOENT);
@@ -212,8 +212,8 @@ static void test_shared_ghost(void **state)
 /* What nobody watches has no log, nor has what is told in the order that anybody would expect. */
 static void test_no_log_without_need(void **state)
 {
-	struct client c;
-	struct reader r;
+	struct submitter c;
+	struct event_reader r;
 
 	(void)state;
 	assert_int_equal(submit(&c, SH("echo x; sleep 0.2; echo y >&2; echo z"), announced), 0);
@@ -259,13 +259,13 @@ static void print(struct execution *x, enum event_kind stream, const char *text)
 
 static void end(struct execution *x, const char *text)
 {
-	x->ended = run_nothing(STATUS_CANCELLED);
+	x->ended = execution_nothing(STATUS_CANCELLED);
 	assert_non_null(x->ended);
 	x->ended->out = (struct result_stream){ .text = strdup(text),
 						.len = strlen(text),
 						.bytes = (int64_t)strlen(text) };
 	list_add(&fix.engine->finishing, x);
-	engine_want_turn(fix.engine);
+	engine_want_commit(fix.engine);
 }
 
 /* Stages that the result does not have were told, or the other way round: then the order of things alone says nothing. */
@@ -273,7 +273,7 @@ static void test_stages_that_were_told(void **state)
 {
 	_cleanup_buf_ struct buf live = { 0 }, dead = { 0 };
 	struct execution *x = pretend();
-	struct reader r;
+	struct event_reader r;
 	char id[HISTORY_ID];
 
 	(void)state;
@@ -310,7 +310,7 @@ static void test_made_up_ids(void **state)
 				 *const bytes_only = "1-9000000000000-9000000000000-0";
 	enum { EVENTS = 100000 };
 	struct execution *x = pretend();
-	struct reader r, other;
+	struct event_reader r, other;
 	int64_t ns;
 
 	(void)state;

@@ -9,17 +9,17 @@
 
 #include <cmocka.h>
 
-struct job {
+struct queued_job {
 	struct queue_item item;
 	char name;
 };
 
-static struct job jobs[64];
+static struct queued_job jobs[64];
 static const struct queue_rule all, odd = { .odd = true };
 
 static void push(struct queue *q, int level, const char *caller, char name)
 {
-	struct job *job = &jobs[(unsigned char)name % 64];
+	struct queued_job *job = &jobs[(unsigned char)name % 64];
 
 	job->name = name;
 	assert_int_equal(queue_push(q, level, caller, &job->item), 0);
@@ -27,7 +27,7 @@ static void push(struct queue *q, int level, const char *caller, char name)
 
 static char name_of(struct queue_item *item)
 {
-	return item ? ((struct job *)item)->name : '-';
+	return item ? ((struct queued_job *)item)->name : '-';
 }
 
 static void expect(struct queue *q, const char *order)
@@ -104,7 +104,7 @@ static void test_only_odd_levels(void **state)
 
 static bool is_upper(const void *data, const struct queue_item *item)
 {
-	char first = ((const struct job *)item)->name;
+	char first = ((const struct queued_job *)item)->name;
 
 	return (first >= 'A' && first <= 'Z') == *(const bool *)data;
 }

@@ -8,7 +8,7 @@
 
 static const struct submission announced __attribute__((unused)) = { .announced = true };
 
-struct reader {
+struct event_reader {
 	struct watcher *watcher;
 	struct buf bytes[2], kinds;
 	int64_t next[2]; /* offset that must follow; 0: any */
@@ -22,7 +22,7 @@ struct reader {
 
 static inline void pull(void *data)
 {
-	struct reader *r = data;
+	struct event_reader *r = data;
 	struct event ev;
 	int got = 0;
 
@@ -66,7 +66,7 @@ static inline void pull(void *data)
 }
 
 /* What it was told besides output: "usage", which comes once a second, as often as the machine is slow. */
-static inline void assert_kinds(const struct reader *r, const char *expected)
+static inline void assert_kinds(const struct event_reader *r, const char *expected)
 {
 	_cleanup_free_ char *left = strdup(r->kinds.data);
 	char *at;
@@ -105,9 +105,9 @@ static inline const char *line_behind(const char *text, size_t n)
 	return text;
 }
 
-static inline void watch(struct reader *r, const char *id, const char *after)
+static inline void watch(struct event_reader *r, const char *id, const char *after)
 {
-	*r = (struct reader){ 0 };
+	*r = (struct event_reader){ 0 };
 	buf_init(&r->bytes[0], 64 << 20);
 	buf_init(&r->bytes[1], 64 << 20);
 	buf_init(&r->kinds, 1 << 20);
@@ -115,7 +115,7 @@ static inline void watch(struct reader *r, const char *id, const char *after)
 	watcher_set_ops(r->watcher, &(struct watcher_ops){ .data = r, .on_ready = pull });
 }
 
-static inline void reader_done(struct reader *r)
+static inline void reader_done(struct event_reader *r)
 {
 	r->watcher = watcher_free(r->watcher);
 	buf_done(&r->bytes[0]);

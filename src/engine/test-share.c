@@ -5,7 +5,7 @@
 enum { PLACES = 4, PER_CALLER = 3, LINE = 2 * PLACES - PER_CALLER };
 #define SLEEP(s) "{\"language\": \"bash\", \"code\": \"sleep " s "\"}"
 
-static int come(struct client *c, const char *caller, const char *seconds, bool job)
+static int come(struct submitter *c, const char *caller, const char *seconds, bool job)
 {
 	char body[96];
 
@@ -13,7 +13,7 @@ static int come(struct client *c, const char *caller, const char *seconds, bool 
 	return submit(c, body, (struct submission){ .caller = caller, .job = job });
 }
 
-static void leave(struct client *clients, size_t n)
+static void leave(struct submitter *clients, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (clients[i].x)
@@ -25,7 +25,7 @@ static void leave(struct client *clients, size_t n)
 	}
 }
 
-static void assert_busy(const struct client *c)
+static void assert_busy(const struct submitter *c)
 {
 	assert_int_equal(c->submitted.refusal, REFUSAL_BUSY);
 	assert_true(c->submitted.retry_after_s > 0);
@@ -34,7 +34,7 @@ static void assert_busy(const struct client *c)
 
 static void test_waited(void **state)
 {
-	struct client greedy[PER_CALLER + LINE + 1] = { 0 }, modest[4] = { 0 };
+	struct submitter greedy[PER_CALLER + LINE + 1] = { 0 }, modest[4] = { 0 };
 
 	(void)state;
 	for (int i = 0; i < PER_CALLER + LINE; i++)
@@ -70,7 +70,7 @@ static void test_waited(void **state)
 
 static void test_jobs(void **state)
 {
-	struct client greedy[8] = { 0 }, modest = { 0 };
+	struct submitter greedy[8] = { 0 }, modest = { 0 };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(greedy); i++) {
@@ -100,7 +100,7 @@ static void test_jobs(void **state)
 /* Clients that know no refusal: a long line of their own, which keeps nobody else out. */
 static void test_patient(void **state)
 {
-	struct client line[PER_CALLER + 12] = { 0 }, other = { 0 }, modest[2] = { 0 };
+	struct submitter line[PER_CALLER + 12] = { 0 }, other = { 0 }, modest[2] = { 0 };
 
 	(void)state;
 	fix.engine->o.queue_max = 10;
@@ -160,7 +160,7 @@ static char *make_large(size_t bytes)
 	return text;
 }
 
-static int wait_with(struct client *c, const char *caller, const char *body)
+static int wait_with(struct submitter *c, const char *caller, const char *body)
 {
 	return submit(c, body, (struct submission){ .caller = caller, .job = true });
 }
@@ -169,7 +169,7 @@ static int wait_with(struct client *c, const char *caller, const char *body)
 static void test_bytes(void **state)
 {
 	_cleanup_free_ char *small = make_large(100 << 10), *large = make_large(400 << 10);
-	struct client running, waiting[4], more;
+	struct submitter running, waiting[4], more;
 
 	(void)state;
 	fix.engine->o.running_max = fix.engine->running_per_caller = 1;

@@ -22,10 +22,10 @@
 
 enum { PATIENCE_MS = 60000 };
 
-struct fixture {
+struct engine_fixture {
 	char dir[64];
 	struct loop *loop;
-	struct service *service;
+	struct executor *service;
 	struct history *history;
 	struct engine *engine;
 	struct engine_options options;
@@ -35,11 +35,11 @@ struct fixture {
 	bool up;
 };
 
-static struct fixture fix;
+static struct engine_fixture fix;
 
 static inline void on_up(void *data, bool up)
 {
-	struct fixture *f = data;
+	struct engine_fixture *f = data;
 
 	f->up = up;
 	if (f->engine)
@@ -114,7 +114,7 @@ static inline void close_engine(void)
 /* pool: where its broker listens, or NULL: one of its own. */
 static inline int setup_service_at(const char *pool)
 {
-	struct service_options options = { .on_broker = on_up, .data = &fix, .pool = pool };
+	struct executor_options options = { .on_broker = on_up, .data = &fix, .pool = pool };
 	struct error err = { 0 };
 
 	if (fix.unpacker_fd <= 0)
@@ -127,7 +127,7 @@ static inline int setup_service_at(const char *pool)
 	if (!fix.loop ||
 	    loop_add_timer(fix.loop, INT64_MAX, (struct handler){ on_guard, NULL }, &fix.guard) < 0)
 		return -1;
-	if (service_new(fix.loop, &options, &fix.service, &err) < 0) {
+	if (executor_new(fix.loop, &options, &fix.service, &err) < 0) {
 		print_message("# %s\n", err.text);
 		return -1;
 	}
@@ -154,7 +154,7 @@ static inline int teardown_service(void **state)
 	pid_t pid;
 
 	(void)state;
-	fix.service = service_free(fix.service);
+	fix.service = executor_free(fix.service);
 	fix.guard = source_free(fix.guard);
 	fix.loop = loop_free(fix.loop);
 	fix.audit.fd = fd_close(fix.audit.fd);
@@ -188,7 +188,7 @@ static inline int teardown_engine(void **state)
 }
 
 /* One submission and what was heard of it. */
-struct client {
+struct submitter {
 	struct execution *x;
 	struct submitted submitted;
 	struct error err;
@@ -201,7 +201,7 @@ struct client {
 static inline void client_accepted(void *data, struct execution *x, enum refusal refusal,
 				   const struct error *err)
 {
-	struct client *c = data;
+	struct submitter *c = data;
 
 	(void)x;
 	assert_true(refusal != REFUSAL_NONE || !err);
@@ -212,7 +212,7 @@ static inline void client_accepted(void *data, struct execution *x, enum refusal
 
 static inline void client_ended(void *data, struct execution *x)
 {
-	struct client *c = data;
+	struct submitter *c = data;
 
 	assert_int_equal(execution_state(x), EXECUTION_ENDED);
 	assert_non_null(execution_result_text(x).data);
@@ -223,13 +223,13 @@ static inline void client_ended(void *data, struct execution *x)
 	loop_stop(fix.loop);
 }
 
-static inline int submit(struct client *c, const char *text, struct submission in)
+static inline int submit(struct submitter *c, const char *text, struct submission in)
 {
 	json_t *body = json_loads(text, JSON_DECODE_ANY, NULL);
 	int r;
 
 	assert_non_null(body);
-	*c = (struct client){ 0 };
+	*c = (struct submitter){ 0 };
 	in.caller = in.caller ? in.caller : "test";
 	in.request = body;
 	in.data = c;
@@ -241,7 +241,7 @@ static inline int submit(struct client *c, const char *text, struct submission i
 	return r;
 }
 
-static inline void client_done(struct client *c)
+static inline void client_done(struct submitter *c)
 {
 	c->x = execution_unref(c->x);
 	json_decref(c->result);

@@ -89,12 +89,12 @@ static void test_full_disk_at_the_end(void **state)
 	for (int i = 0; i < 2; i++) {
 		struct execution *x = make_one();
 
-		x->ended = run_nothing(STATUS_CANCELLED);
+		x->ended = execution_nothing(STATUS_CANCELLED);
 		(void)snprintf(ids[i], HISTORY_ID, "%s", x->id);
 		list_add(&fix.engine->finishing, x);
 		(void)execution_unref(x);
 	}
-	engine_want_turn(fix.engine);
+	engine_want_commit(fix.engine);
 	run_for_ms(50);
 	assert_int_equal(ftruncate(filler, 0), 0);
 	wait_status(ids[0], "cancelled");
@@ -115,7 +115,7 @@ static void test_full_disk_and_a_row(void **state)
 	for (int i = 0; i < 2; i++) {
 		x[i] = make_one();
 		x[i]->announced = true;
-		x[i]->ended = run_nothing(STATUS_CANCELLED);
+		x[i]->ended = execution_nothing(STATUS_CANCELLED);
 		(void)snprintf(ids[i], HISTORY_ID, "%s", x[i]->id);
 	}
 	assert_int_equal(execution_ensure_row(x[0], &err), 0);
@@ -124,7 +124,7 @@ static void test_full_disk_and_a_row(void **state)
 		list_add(&fix.engine->accepting, x[i]);
 		(void)execution_unref(x[i]);
 	}
-	engine_want_turn(fix.engine);
+	engine_want_commit(fix.engine);
 	run_for_ms(50);
 	assert_int_equal(ftruncate(filler, 0), 0);
 	for (int i = 0; i < 8000 && fix.engine->unsaved.n > 0; i++)
@@ -163,7 +163,7 @@ static void test_full_disk_and_numbers(void **state)
 	assert_int_equal(events_add_control(&x->events, EVENT_START, json_object(), 1), 0);
 	assert_int_equal(engine_watch(fix.engine, "test", id, NULL, &w), 0);
 	tell_all(w, &told);
-	assert_int_equal(execution_keep_told(x), 0);
+	assert_int_equal(execution_keep_event_log(x), 0);
 	filler = fill_disk();
 	for (int i = 0; i < EVENTS; i++) {
 		events_add_usage(&x->events, json_string(text), i);
@@ -172,10 +172,10 @@ static void test_full_disk_and_numbers(void **state)
 	assert_int_equal(told, 1 + EVENTS);
 	assert_true(x->events.told.lost);
 	assert_int_equal(ftruncate(filler, 0), 0);
-	x->ended = run_nothing(STATUS_CANCELLED);
+	x->ended = execution_nothing(STATUS_CANCELLED);
 	list_add(&fix.engine->finishing, x);
 	(void)execution_unref(x);
-	engine_want_turn(fix.engine);
+	engine_want_commit(fix.engine);
 	for (int i = 0; i < 8000 && (!engine_is_idle(fix.engine) || told < 2 + EVENTS); i++) {
 		run_for_ms(5);
 		tell_all(w, &told);
@@ -225,7 +225,7 @@ static pid_t broker_pid(void)
 static void test_timeout_without_a_broker(void **state)
 {
 	pid_t pid = broker_pid();
-	struct client c;
+	struct submitter c;
 
 	(void)state;
 	assert_true(pid > 1 && kill(pid, SIGKILL) == 0);
@@ -233,7 +233,7 @@ static void test_timeout_without_a_broker(void **state)
 	while (fix.up)
 		assert_int_equal(loop_run(fix.loop), 0);
 	assert_int_equal(submit(&c, SH("true"), waited), 0);
-	service_kill(c.x->run, CAUSE_TIMEOUT);
+	executor_kill(c.x->run, CAUSE_TIMEOUT);
 	run_until(&c.ended);
 	assert_string_equal(c.status, "timeout");
 	assert_string_equal(text_at(json_object_get(c.result, "cause"), "detail"),
@@ -245,7 +245,7 @@ static void test_timeout_without_a_broker(void **state)
 /* Running work ends with its result, new work is refused, and both are over when there is room again. */
 static void test_full_disk(void **state)
 {
-	struct client runs, waits, more;
+	struct submitter runs, waits, more;
 	char ids[2][HISTORY_ID];
 	int filler, tries = 0, r;
 
@@ -293,7 +293,7 @@ static void test_full_disk(void **state)
 /* In a process of its own, that is killed: one job runs, two wait. */
 static void be_killed(const int *pipe_fd)
 {
-	struct client clients[3];
+	struct submitter clients[3];
 	char ids[3][HISTORY_ID] = { 0 };
 
 	fix.options.running_max = 1;
@@ -351,7 +351,7 @@ static void test_killed(void **state)
 static void test_priority_is_kept(void **state)
 {
 	static const char body[] = "{\"language\": \"bash\", \"code\": \"echo\", \"priority\": 7}";
-	struct client c;
+	struct submitter c;
 	struct execution *x;
 	char id[HISTORY_ID];
 	int level;

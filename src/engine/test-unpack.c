@@ -29,13 +29,13 @@ struct member {
 	size_t zeros; /* instead of text */
 };
 
-enum kind { TAR, TAR_GZ, ZIP, _KINDS };
+enum archive_kind { TAR, TAR_GZ, ZIP, _KINDS };
 
 static char *room;
 static struct span packed;
 static int unpacker_fd;
 
-static struct archive *begin(enum kind kind, size_t *used)
+static struct archive *begin(enum archive_kind kind, size_t *used)
 {
 	struct archive *a = archive_write_new();
 
@@ -69,7 +69,7 @@ static void add(struct archive *a, const struct member *m)
 	archive_entry_free(entry);
 }
 
-static void pack(enum kind kind, const struct member *members, size_t n)
+static void pack(enum archive_kind kind, const struct member *members, size_t n)
 {
 	size_t used = 0;
 	struct archive *a = begin(kind, &used);
@@ -94,7 +94,7 @@ static void test_plain_ones(void **state)
 	};
 
 	(void)state;
-	for (enum kind kind = TAR; kind < _KINDS; kind++) {
+	for (enum archive_kind kind = TAR; kind < _KINDS; kind++) {
 		json_t *files = json_object(), *tool;
 		struct error err = { 0 };
 
@@ -175,7 +175,7 @@ static void test_names(void **state)
 	struct error err = { 0 };
 
 	(void)state;
-	for (enum kind kind = TAR; kind < _KINDS; kind++) {
+	for (enum archive_kind kind = TAR; kind < _KINDS; kind++) {
 		files = json_object();
 		pack(kind, members, ARRAY_SIZE(members));
 		if (unpack_archive(unpacker_fd, packed, files, &err) < 0)
@@ -203,7 +203,7 @@ static void test_bombs(void **state)
 	char name[16];
 
 	(void)state;
-	for (enum kind kind = TAR_GZ; kind < _KINDS; kind++) {
+	for (enum archive_kind kind = TAR_GZ; kind < _KINDS; kind++) {
 		pack(kind, &(struct member){ .path = "bomb", .zeros = 256 << 20 }, 1);
 		assert_true(packed.len < 1 << 20);
 		refused("too large", EFBIG);
@@ -233,7 +233,7 @@ static void test_damage(void **state)
 	(void)state;
 	packed = (struct span){ "hello, I am no archive", 22 };
 	refused("no tar, tar.gz or zip", EINVAL);
-	for (enum kind kind = TAR; kind < _KINDS; kind++) {
+	for (enum archive_kind kind = TAR; kind < _KINDS; kind++) {
 		pack(kind, &one, 1);
 		packed.len = kind == TAR ? 520 : packed.len / 2;
 		refused("", EINVAL);

@@ -8,8 +8,8 @@
 
 static void test_stream(void **state)
 {
-	struct client c;
-	struct reader live, late;
+	struct submitter c;
+	struct event_reader live, late;
 
 	(void)state;
 	assert_int_equal(submit(&c, SH("echo one; echo two >&2; sleep 2.5; echo three"), announced),
@@ -40,8 +40,8 @@ static void test_stream(void **state)
 /* Left in the middle, back while it runs and back long after it ended: the rest, once. */
 static void test_resume(void **state)
 {
-	struct client c;
-	struct reader first, live, dead;
+	struct submitter c;
+	struct event_reader first, live, dead;
 	char id[HISTORY_ID];
 
 	(void)state;
@@ -89,8 +89,8 @@ static void test_resume(void **state)
 /* One that does not read: the program and the other watcher are not held up, and it gets all in the end. */
 static void test_slow_watcher(void **state)
 {
-	struct client c;
-	struct reader fast, slow;
+	struct submitter c;
+	struct event_reader fast, slow;
 
 	(void)state;
 	assert_int_equal(
@@ -119,8 +119,8 @@ static void test_slow_watcher(void **state)
 /* A character that comes in two writes is one in the stream of text. */
 static void test_characters_stay_whole(void **state)
 {
-	struct client c;
-	struct reader r;
+	struct submitter c;
+	struct event_reader r;
 
 	(void)state;
 	assert_int_equal(
@@ -148,7 +148,7 @@ static void test_characters_in_front(void **state)
 {
 	static const int64_t nothing[2] = { 0, 0 };
 	struct execution *x = execution_new(fix.engine, "test", NULL);
-	struct reader r;
+	struct event_reader r;
 
 	(void)state;
 	assert_non_null(x);
@@ -169,7 +169,7 @@ static void test_characters_in_front(void **state)
 
 static void cancel(void *data)
 {
-	struct client *c = data;
+	struct submitter *c = data;
 
 	(void)execution_cancel(c->x);
 }
@@ -177,7 +177,7 @@ static void cancel(void *data)
 /* By somebody who hears that it starts, before the service has it. */
 static void test_cancel_when_told(void **state)
 {
-	struct client c;
+	struct submitter c;
 	struct watcher *w;
 	struct event ev;
 
@@ -195,8 +195,8 @@ static void test_cancel_when_told(void **state)
 
 static void test_leaving_while_told(void **state)
 {
-	struct client c;
-	struct reader leaves, stays;
+	struct submitter c;
+	struct event_reader leaves, stays;
 
 	(void)state;
 	assert_int_equal(submit(&c, SH("sleep 0.05; echo x"), announced), 0);
@@ -217,8 +217,8 @@ static void test_leaving_while_told(void **state)
 static void test_input_and_signals(void **state)
 {
 	struct submission interactive = { .announced = true, .interactive = true };
-	struct client c;
-	struct reader r;
+	struct submitter c;
+	struct event_reader r;
 	ssize_t n;
 
 	(void)state;
@@ -266,7 +266,7 @@ static void test_archive(void **state)
 		"yEAAAAhAAAACgAA"
 		"AAAAAAAAAAAAgAE7AAAAbGliL3NheS5zaFBLBQYAAAAAAgACAG0AAACEAAAAAAA="
 		"\"}";
-	struct client c;
+	struct submitter c;
 
 	(void)state;
 	assert_int_equal(submit(&c, body, announced), 0);
@@ -277,7 +277,7 @@ static void test_archive(void **state)
 }
 
 /* Answers 500 first and 200 then, and keeps the last request. */
-struct listener {
+struct callback_server {
 	int fd, connection;
 	struct source *source, *peer;
 	int hits;
@@ -287,7 +287,7 @@ struct listener {
 
 static int on_peer(void *data, uint32_t events)
 {
-	struct listener *l = data;
+	struct callback_server *l = data;
 	char bytes[4096];
 	ssize_t n = read(l->connection, bytes, sizeof(bytes));
 	const char *answer = l->hits == 1 ? "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"
@@ -309,7 +309,7 @@ static int on_peer(void *data, uint32_t events)
 
 static int on_connection(void *data, uint32_t events)
 {
-	struct listener *l = data;
+	struct callback_server *l = data;
 
 	(void)events;
 	l->hits++;
@@ -325,9 +325,9 @@ static void test_callback(void **state)
 	static const char *const hosts[] = { "127.0.0.1", NULL };
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	socklen_t len = sizeof(at);
-	struct listener l = { .connection = -EBADF };
+	struct callback_server l = { .connection = -EBADF };
 	struct submission job = { .job = true };
-	struct client c;
+	struct submitter c;
 	char body[256];
 
 	(void)state;

@@ -20,9 +20,9 @@ struct watcher {
 	struct execution *execution; /* a reference */
 	struct watcher *previous, *next;
 	struct watcher_ops ops;
-	struct cursor cursor;
-	struct cursor has; /* by its own account; at times more than the cursor says */
-	bool waiting;	   /* to be told */
+	struct event_cursor cursor;
+	struct event_cursor has; /* by its own account; at times more than the cursor says */
+	bool waiting;		 /* to be told */
 	bool lost;
 	bool attached;
 	char *bytes;	      /* EVENT_BYTES_MAX */
@@ -81,9 +81,9 @@ void watchers_lose(struct execution *x)
 		tell(x, tell_lost);
 }
 
-int execution_keep_told(struct execution *x)
+int execution_keep_event_log(struct execution *x)
 {
-	struct told *t = &x->events.told;
+	struct event_log *t = &x->events.told;
 	struct error err = { 0 };
 	int r;
 
@@ -97,7 +97,7 @@ int execution_keep_told(struct execution *x)
 			return r;
 		t->fd = r;
 	}
-	return told_keep(t);
+	return event_log_keep(t);
 }
 
 /* A piece of many bytes ends where a character does. */
@@ -122,9 +122,9 @@ static bool is_kept(const struct execution *x)
 }
 
 /* The event behind the cursor, numbered; as events_next(). */
-static int next_step(struct execution *x, const struct cursor *c, struct step *ret)
+static int next_step(struct execution *x, const struct event_cursor *c, struct step *ret)
 {
-	struct told *t = &x->events.told;
+	struct event_log *t = &x->events.told;
 	int r = events_next(&x->events, c, ret);
 
 	if (r <= 0)
@@ -136,16 +136,16 @@ static int next_step(struct execution *x, const struct cursor *c, struct step *r
 	}
 	if (!ret->fresh)
 		return 1;
-	if (t->memory.len > TOLD_MEMORY_MAX / 2 && t->fd < 0)
-		(void)!execution_keep_told(x);
+	if (t->memory.len > EVENT_LOG_MEMORY_MAX / 2 && t->fd < 0)
+		(void)!execution_keep_event_log(x);
 	events_tell(&x->events, ret);
 	if (is_kept(x))
-		(void)!execution_keep_told(x);
+		(void)!execution_keep_event_log(x);
 	return 1;
 }
 
 /* Is a reader that has as much as *has behind this event? */
-static bool is_behind(const struct step *step, const struct cursor *has, bool plain)
+static bool is_behind(const struct step *step, const struct event_cursor *has, bool plain)
 {
 	if (plain)
 		return step->seq <= has->seq && (!step->after.over || step->seq == has->seq);
@@ -153,7 +153,7 @@ static bool is_behind(const struct step *step, const struct cursor *has, bool pl
 	       step->after.bytes[1] <= has->bytes[1] && step->after.controls <= has->controls;
 }
 
-static bool is_same(const struct cursor *a, const struct cursor *b)
+static bool is_same(const struct event_cursor *a, const struct event_cursor *b)
 {
 	return a->seq == b->seq && a->bytes[0] == b->bytes[0] && a->bytes[1] == b->bytes[1] &&
 	       a->controls == b->controls;
@@ -163,7 +163,7 @@ static bool is_same(const struct cursor *a, const struct cursor *b)
 static int set_cursor(struct watcher *w, const char *after)
 {
 	struct execution *x = w->execution;
-	struct cursor *c = &w->cursor;
+	struct event_cursor *c = &w->cursor;
 	struct step step;
 	int skips = 0, r;
 	bool plain;
@@ -176,15 +176,15 @@ static int set_cursor(struct watcher *w, const char *after)
 	c->over = w->has.over && x->events.has_result;
 	if (c->over)
 		return 0;
-	r = told_find(&x->events.told, w->has.seq, c);
+	r = event_log_find(&x->events.told, w->has.seq, c);
 	/* There never was such a number: whoever made it up lacks the end. */
 	if (r == 0 && plain && c->over && c->seq < w->has.seq)
-		r = told_find(&x->events.told, c->seq - 1, c);
+		r = event_log_find(&x->events.told, c->seq - 1, c);
 	if (r < 0 || (!plain && is_same(c, &w->has)))
 		return r;
 	/* Of another life of it: what counts are the bytes. */
 	if (!plain)
-		r = told_find_having(&x->events.told, &w->has, c);
+		r = event_log_find_having(&x->events.told, &w->has, c);
 	if (r < 0)
 		return r;
 	while (!c->over && (r = next_step(x, c, &step)) == 1) {
@@ -208,13 +208,13 @@ int engine_watch(struct engine *e, const char *caller, const char *id, const cha
 	struct execution *x = engine_find(e, caller, id);
 	struct watcher *w;
 	bool ended = !x;
-	int r = ended ? ghost_load(e, caller, id, &x) : 0;
+	int r = ended ? readback_load(e, caller, id, &x) : 0;
 
 	if (r < 0)
 		return r;
 	/* While we waited for it to be read, others who watch it may have lost it. */
 	if (ended)
-		ghost_add(x);
+		readback_add(x);
 	w = calloc(1, sizeof(*w));
 	if (w)
 		w->bytes = malloc(EVENT_BYTES_MAX);
@@ -274,7 +274,7 @@ struct watcher *watcher_free(struct watcher *w)
 	if (w->next)
 		w->next->previous = w->previous;
 	if (w->attached && --x->attached == 0)
-		soon_detached(x);
+		deadline_detached(x);
 	w->later = source_free(w->later);
 	json_decref(w->body);
 	free(w->bytes);
@@ -325,7 +325,7 @@ static int fill(struct watcher *w, const struct step *step, struct event *ev)
 /* What it has by now, whatever it came with. */
 static void format_id(const struct watcher *w, char ret[EVENT_ID])
 {
-	struct cursor c = w->cursor;
+	struct event_cursor c = w->cursor;
 
 	for (int i = 0; i < 2; i++)
 		c.bytes[i] = MAX(c.bytes[i], MIN(w->has.bytes[i], w->execution->events.bytes[i]));

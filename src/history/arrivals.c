@@ -214,8 +214,8 @@ static bool waited_long(const struct history_new *in)
 	return in->started_ns - in->created_ns >= INT64_C(1000) * INT32_MAX;
 }
 
-bool arrive_take(struct history *h, const struct history_new *in, const struct history_end *end,
-		 int64_t *ret_row)
+bool arrivals_take(struct history *h, const struct history_new *in, const struct history_end *end,
+		   int64_t *ret_row)
 {
 	struct arrivals *all = &h->arrivals;
 	_cleanup_free_ struct arrival *a = NULL;
@@ -288,7 +288,7 @@ static int list_step(struct history *h, size_t n)
 	/* Once the database has what is in the log, the log is written from its start again. */
 	if (r == -ENOSPC && store_checkpoint(h) >= 0)
 		r = list_first(h, n);
-	if (r == -ENOSPC && reserve_spend(h)) {
+	if (r == -ENOSPC && disk_reserve_spend(h)) {
 		(void)store_checkpoint(h);
 		r = list_first(h, n);
 	}
@@ -304,19 +304,19 @@ static void forget(struct arrivals *all, size_t n)
 	all->listed += n;
 }
 
-size_t arrive_waiting(const struct history *h)
+size_t arrivals_waiting(const struct history *h)
 {
 	return h->arrivals.n - h->arrivals.listed;
 }
 
-int arrive_empty(struct history *h)
+int arrivals_empty(struct history *h)
 {
 	struct arrivals *all = &h->arrivals;
 
 	if (all->n == 0 && !all->torn)
 		return 0;
 	/* One that cannot be emptied is written on, and emptied another time. */
-	if (arrive_waiting(h) > 0 || ftruncate(all->fd, 0) < 0)
+	if (arrivals_waiting(h) > 0 || ftruncate(all->fd, 0) < 0)
 		return -EIO;
 	all->n = all->listed = 0;
 	all->bytes = 0;
@@ -324,14 +324,14 @@ int arrive_empty(struct history *h)
 	return 0;
 }
 
-int arrive_list(struct history *h, size_t max)
+int arrivals_list(struct history *h, size_t max)
 {
 	struct arrivals *all = &h->arrivals;
 	size_t n;
 
 	if (h->group)
 		return 0;
-	for (size_t left = MIN(arrive_waiting(h), max); left > 0; left -= n) {
+	for (size_t left = MIN(arrivals_waiting(h), max); left > 0; left -= n) {
 		int r;
 
 		n = MIN(left, (size_t)LIST_STEP);
@@ -343,19 +343,19 @@ int arrive_list(struct history *h, size_t max)
 		h->unsettled = true;
 	}
 	if (all->n > ARRIVALS_MAX / 2 || all->bytes > FILE_MAX / 2)
-		(void)arrive_empty(h);
-	return arrive_waiting(h) > 0;
+		(void)arrivals_empty(h);
+	return arrivals_waiting(h) > 0;
 }
 
-int arrive_settle(struct history *h)
+int arrivals_settle(struct history *h)
 {
-	int r = arrive_list(h, ARRIVALS_MAX);
+	int r = arrivals_list(h, ARRIVALS_MAX);
 
 	return store_is_trouble(r) ? 0 : MIN(r, 0);
 }
 
-int arrive_durations(const struct history *h, const struct history_past *past,
-		     int64_t ret_us[HISTORY_PAST_MAX])
+int arrivals_durations(const struct history *h, const struct history_past *past,
+		       int64_t ret_us[HISTORY_PAST_MAX])
 {
 	int n = 0;
 
@@ -407,7 +407,7 @@ static int load_all(struct arrivals *all, const struct buf *data)
 	return MIN(r, 0);
 }
 
-int arrive_open(struct history *h, struct error *err)
+int arrivals_open(struct history *h, struct error *err)
 {
 	_cleanup_buf_ struct buf data = { .max = FILE_MAX };
 	struct arrivals *all = &h->arrivals;
@@ -421,7 +421,7 @@ int arrive_open(struct history *h, struct error *err)
 	if (r >= 0)
 		r = load_all(all, &data);
 	if (r < 0) {
-		arrive_close(h); /* what was not taken up must stay where it is */
+		arrivals_close(h); /* what was not taken up must stay where it is */
 		return error_set(err, ERROR_STORAGE, -r, "%s/" ARRIVALS " cannot be read: %s",
 				 h->options.dir, strerror(-r));
 	}
@@ -430,11 +430,11 @@ int arrive_open(struct history *h, struct error *err)
 	return 0;
 }
 
-void arrive_close(struct history *h)
+void arrivals_close(struct history *h)
 {
 	struct arrivals *all = &h->arrivals;
 
-	forget(all, arrive_waiting(h));
+	forget(all, arrivals_waiting(h));
 	all->n = all->listed = 0;
 	all->bytes = 0;
 	all->fd = fd_close(all->fd);

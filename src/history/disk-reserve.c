@@ -20,7 +20,7 @@ static bool fill(const struct history *h)
 	       errno == EOPNOTSUPP;
 }
 
-void reserve_open(struct history *h)
+void disk_reserve_open(struct history *h)
 {
 	h->reserve_fd = openat(h->dir_fd, "reserve", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
 			       0600);
@@ -30,7 +30,7 @@ void reserve_open(struct history *h)
 	}
 }
 
-bool reserve_spend(struct history *h)
+bool disk_reserve_spend(struct history *h)
 {
 	if (h->reserve_spent || h->reserve_fd < 0)
 		return false;
@@ -38,7 +38,7 @@ bool reserve_spend(struct history *h)
 	return ftruncate(h->reserve_fd, 0) == 0;
 }
 
-void reserve_probe(struct history *h)
+void disk_reserve_probe(struct history *h)
 {
 	int trouble = h->health.degraded, r;
 

@@ -21,28 +21,28 @@ static unsigned class_of(int64_t us)
 	uint64_t v = (uint64_t)us;
 	unsigned bit;
 
-	if (v < TALLY_SUB)
+	if (v < HISTOGRAM_SUB)
 		return (unsigned)v;
 	bit = 63U - (unsigned)__builtin_clzll(v);
-	if (bit >= TALLY_LAST_BIT)
-		return TALLY_CLASSES - 1;
-	return (bit - TALLY_FIRST_BIT + 1) * TALLY_SUB +
-	       (unsigned)(v >> (bit - TALLY_FIRST_BIT) & (TALLY_SUB - 1));
+	if (bit >= HISTOGRAM_LAST_BIT)
+		return HISTOGRAM_CLASSES - 1;
+	return (bit - HISTOGRAM_FIRST_BIT + 1) * HISTOGRAM_SUB +
+	       (unsigned)(v >> (bit - HISTOGRAM_FIRST_BIT) & (HISTOGRAM_SUB - 1));
 }
 
 /* The middle of a class. */
 static int64_t class_value(unsigned class)
 {
-	unsigned octave = class / TALLY_SUB;
+	unsigned octave = class / HISTOGRAM_SUB;
 	int64_t width;
 
 	if (octave == 0)
 		return class;
 	width = INT64_C(1) << (octave - 1);
-	return (TALLY_SUB + class % TALLY_SUB) * width + width / 2;
+	return (HISTOGRAM_SUB + class % HISTOGRAM_SUB) * width + width / 2;
 }
 
-void tally_add(struct tally *t, enum run_status status, int64_t duration_us)
+void run_histogram_add(struct run_histogram *t, enum run_status status, int64_t duration_us)
 {
 	t->ended[status]++;
 	if (duration_us < 0)
@@ -59,7 +59,7 @@ static int put(struct buf *b, unsigned index, int64_t value)
 	return value == 0 ? 0 : buf_append(b, &s, sizeof(s));
 }
 
-int tally_write(const struct tally *t, struct buf *ret)
+int run_histogram_write(const struct run_histogram *t, struct buf *ret)
 {
 	int r = put(ret, SLOT_SUM, t->sum_us);
 
@@ -67,12 +67,12 @@ int tally_write(const struct tally *t, struct buf *ret)
 		r = put(ret, SLOT_MAX, t->max_us);
 	for (unsigned i = 0; i < _STATUS_MAX && r >= 0; i++)
 		r = put(ret, i, t->ended[i]);
-	for (unsigned i = 0; i < TALLY_CLASSES && r >= 0; i++)
+	for (unsigned i = 0; i < HISTOGRAM_CLASSES && r >= 0; i++)
 		r = put(ret, SLOT_CLASSES + i, t->classes[i]);
 	return r;
 }
 
-static bool take(struct tally *t, unsigned index, int64_t value)
+static bool take(struct run_histogram *t, unsigned index, int64_t value)
 {
 	if (value < 0)
 		return false;
@@ -82,14 +82,14 @@ static bool take(struct tally *t, unsigned index, int64_t value)
 		t->sum_us += value;
 	else if (index == SLOT_MAX)
 		t->max_us = MAX(t->max_us, value);
-	else if (index >= SLOT_CLASSES && index < SLOT_CLASSES + TALLY_CLASSES)
+	else if (index >= SLOT_CLASSES && index < SLOT_CLASSES + HISTOGRAM_CLASSES)
 		t->classes[index - SLOT_CLASSES] += (uint32_t)value;
 	else
 		return false;
 	return true;
 }
 
-int tally_read(struct tally *t, const void *data, size_t len)
+int run_histogram_read(struct run_histogram *t, const void *data, size_t len)
 {
 	const char *at = data;
 	struct slot s;
@@ -104,20 +104,20 @@ int tally_read(struct tally *t, const void *data, size_t len)
 	return 0;
 }
 
-static int64_t measured(const struct tally *t)
+static int64_t measured(const struct run_histogram *t)
 {
 	int64_t n = 0;
 
-	for (unsigned i = 0; i < TALLY_CLASSES; i++)
+	for (unsigned i = 0; i < HISTOGRAM_CLASSES; i++)
 		n += t->classes[i];
 	return n;
 }
 
-int64_t tally_percentile_us(const struct tally *t, double share)
+int64_t run_histogram_percentile_us(const struct run_histogram *t, double share)
 {
 	int64_t n = measured(t), rank = (int64_t)(share * (double)n), seen = 0;
 
-	for (unsigned i = 0; i < TALLY_CLASSES; i++) {
+	for (unsigned i = 0; i < HISTOGRAM_CLASSES; i++) {
 		seen += t->classes[i];
 		if (seen > rank || (seen == n && n > 0))
 			return MIN(class_value(i), t->max_us);
@@ -130,14 +130,14 @@ static json_t *seconds(int64_t us)
 	return us < 0 ? json_null() : json_real((double)us / 1e6);
 }
 
-static json_t *latency_to_json(const struct tally *t)
+static json_t *latency_to_json(const struct run_histogram *t)
 {
 	int64_t n = measured(t);
 
 	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "mean", seconds(n > 0 ? t->sum_us / n : -1),
-			 "p50", seconds(tally_percentile_us(t, 0.5)), "p90",
-			 seconds(tally_percentile_us(t, 0.9)), "p99",
-			 seconds(tally_percentile_us(t, 0.99)), "max",
+			 "p50", seconds(run_histogram_percentile_us(t, 0.5)), "p90",
+			 seconds(run_histogram_percentile_us(t, 0.9)), "p99",
+			 seconds(run_histogram_percentile_us(t, 0.99)), "max",
 			 seconds(n > 0 ? t->max_us : -1));
 }
 
@@ -146,7 +146,7 @@ static json_t *rate(int64_t part, int64_t total)
 	return total > 0 ? json_real((double)part / (double)total) : json_null();
 }
 
-json_t *tally_to_json(const struct tally *t)
+json_t *run_histogram_to_json(const struct run_histogram *t)
 {
 	json_t *statuses = json_object();
 	int64_t total = 0, good = t->ended[STATUS_SUCCESS], late = t->ended[STATUS_TIMEOUT];

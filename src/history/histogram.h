@@ -12,25 +12,25 @@
 #include <jansson.h>
 
 enum {
-	TALLY_SUB = 16,	     /* classes a power of two */
-	TALLY_FIRST_BIT = 4, /* below 16 µs each value has its own class */
-	TALLY_LAST_BIT = 40, /* 12 days: everything longer is in the last class */
-	TALLY_CLASSES = TALLY_SUB * (TALLY_LAST_BIT - TALLY_FIRST_BIT + 1),
+	HISTOGRAM_SUB = 16,	 /* classes a power of two */
+	HISTOGRAM_FIRST_BIT = 4, /* below 16 µs each value has its own class */
+	HISTOGRAM_LAST_BIT = 40, /* 12 days: everything longer is in the last class */
+	HISTOGRAM_CLASSES = HISTOGRAM_SUB * (HISTOGRAM_LAST_BIT - HISTOGRAM_FIRST_BIT + 1),
 };
 
-struct tally {
+struct run_histogram {
 	int64_t ended[_STATUS_MAX];
 	int64_t sum_us, max_us;
-	uint32_t classes[TALLY_CLASSES];
+	uint32_t classes[HISTOGRAM_CLASSES];
 };
 
 /* duration_us < 0: not measured. */
-void tally_add(struct tally *t, enum run_status status, int64_t duration_us);
+void run_histogram_add(struct run_histogram *t, enum run_status status, int64_t duration_us);
 /* Only what is not zero is written. */
-int tally_write(const struct tally *t, struct buf *ret) _must_check_;
+int run_histogram_write(const struct run_histogram *t, struct buf *ret) _must_check_;
 /* Adds what was written; -EBADMSG: those are no tally's bytes, and what came before the fault was added. */
-int tally_read(struct tally *t, const void *data, size_t len);
+int run_histogram_read(struct run_histogram *t, const void *data, size_t len);
 /* {"total", "by_status", rates, "latency"}; NULL: no memory. */
-json_t *tally_to_json(const struct tally *t);
+json_t *run_histogram_to_json(const struct run_histogram *t);
 /* The duration below which a share of them lies; -1: there are none. */
-int64_t tally_percentile_us(const struct tally *t, double share);
+int64_t run_histogram_percentile_us(const struct run_histogram *t, double share);

@@ -139,7 +139,7 @@ static int recover(struct history *h, struct error *err)
 {
 	int r = recover_running(h);
 
-	if (r == -ENOSPC && reserve_spend(h))
+	if (r == -ENOSPC && disk_reserve_spend(h))
 		r = recover_running(h);
 	/* Without room the history can still be read; results follow when there is some. */
 	h->recovery_waits = store_is_trouble(r);
@@ -169,8 +169,8 @@ static int open_all(struct history *h, struct error *err)
 	}
 	if (r < 0)
 		return r;
-	reserve_open(h);
-	r = arrive_open(h, err);
+	disk_reserve_open(h);
+	r = arrivals_open(h, err);
 	return r < 0 ? r : recover(h, err);
 }
 
@@ -203,12 +203,12 @@ struct history *history_close(struct history *h)
 	if (!h)
 		return NULL;
 	if (h->db && !h->group)
-		(void)!arrive_settle(h);
+		(void)!arrivals_settle(h);
 	/* A last checkpoint removes the log: that is how the next open knows. Then nothing must be missing. */
 	if (h->db && h->unsettled && !h->health.degraded && !h->group)
 		(void)store_settle(h);
 	store_disconnect(h);
-	arrive_close(h);
+	arrivals_close(h);
 	for (int i = 0; i < CLOSE_STEPS && h->files_fd >= 0 && files_empty_gone(h); i++)
 		;
 	(void)fd_close(h->outputs_fd);
@@ -227,35 +227,35 @@ struct history_health history_health(const struct history *h)
 
 	health.rows = h->marks.rows;
 	health.bytes = h->marks.bytes;
-	health.backlog = h->last_n - h->marks.indexed + (int64_t)arrive_waiting(h);
+	health.backlog = h->last_n - h->marks.indexed + (int64_t)arrivals_waiting(h);
 	return health;
 }
 
 static int tick_list(struct history *h)
 {
-	return arrive_list(h, TICK_LISTED);
+	return arrivals_list(h, TICK_LISTED);
 }
 
 /* Few at a time cost as much as many: not while more are about to come. */
 static bool is_early(const struct history *h, int64_t done, int batch)
 {
-	return arrive_waiting(h) > 0 && h->last_n - done < batch;
+	return arrivals_waiting(h) > 0 && h->last_n - done < batch;
 }
 
 static int tick_count(struct history *h)
 {
-	return is_early(h, h->marks.counted, TICK_COUNTED) ? 0 : digest_count(h, TICK_COUNTED);
+	return is_early(h, h->marks.counted, TICK_COUNTED) ? 0 : indexer_count(h, TICK_COUNTED);
 }
 
 static int tick_index(struct history *h)
 {
-	return is_early(h, h->marks.indexed, TICK_INDEXED) ? 0 : digest_index(h, TICK_INDEXED);
+	return is_early(h, h->marks.indexed, TICK_INDEXED) ? 0 : indexer_index(h, TICK_INDEXED);
 }
 
 static int tick_sweep(struct history *h)
 {
 	/* Files of what is on its way are nobody's yet. */
-	return arrive_waiting(h) > 0 ? 0 : files_sweep(h);
+	return arrivals_waiting(h) > 0 ? 0 : files_sweep(h);
 }
 
 static int tick_checkpoint(struct history *h)
@@ -277,7 +277,7 @@ bool history_tick(struct history *h)
 		return false;
 	more = files_empty_gone(h);
 	if (h->health.degraded)
-		reserve_probe(h);
+		disk_reserve_probe(h);
 	/* Not before all has gone that was to make room. */
 	if (h->health.degraded == -ENOSPC && !more)
 		more = retain_full(h) > 0;

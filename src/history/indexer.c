@@ -20,23 +20,23 @@ enum {
 		100, /* different ones, so that labels made up for each run do not fill the disk */
 };
 
-struct entry {
+struct sum_entry {
 	int64_t span, bucket;
 	char caller[HISTORY_NAME_MAX + 1];
-	enum tally_kind kind;
+	enum sum_kind kind;
 	char name[HISTORY_NAME_MAX + 1]; /* a longer one is not counted */
-	struct tally tally;
+	struct run_histogram tally;
 };
 
 struct tallies {
-	struct entry entries[OPEN_TALLIES];
+	struct sum_entry entries[OPEN_TALLIES];
 	size_t n;
 	/* Of the same caller as the row before. */
 	char caller[HISTORY_NAME_MAX + 1];
 	int64_t rows, bytes;
 };
 
-static void bind_entry(sqlite3_stmt *s, const struct entry *e)
+static void bind_entry(sqlite3_stmt *s, const struct sum_entry *e)
 {
 	(void)sqlite3_bind_int64(s, 1, e->span);
 	(void)sqlite3_bind_int64(s, 2, e->bucket);
@@ -45,7 +45,7 @@ static void bind_entry(sqlite3_stmt *s, const struct entry *e)
 }
 
 /* 1: it may be written. What is stored already is added to it. */
-static int merge_stored(struct history *h, struct entry *e)
+static int merge_stored(struct history *h, struct sum_entry *e)
 {
 	int r = 0;
 	sqlite3_stmt *s = store_stmt(h, STMT_TALLY_GET, &r);
@@ -59,12 +59,12 @@ static int merge_stored(struct history *h, struct entry *e)
 		return r;
 	if (r > 0) {
 		/* Bytes that make no sense are left out: sums are not worth failing for. */
-		(void)tally_read(&e->tally, sqlite3_column_blob(s, 0),
-				 (size_t)sqlite3_column_bytes(s, 0));
+		(void)run_histogram_read(&e->tally, sqlite3_column_blob(s, 0),
+					 (size_t)sqlite3_column_bytes(s, 0));
 		(void)sqlite3_reset(s);
 		return 1;
 	}
-	if (e->kind != TALLY_LABEL)
+	if (e->kind != HISTOGRAM_LABEL)
 		return 1;
 	s = store_stmt(h, STMT_TALLY_NAMES, &r);
 	if (!s)
@@ -78,7 +78,7 @@ static int merge_stored(struct history *h, struct entry *e)
 	return r;
 }
 
-static int flush_entry(struct history *h, struct entry *e)
+static int flush_entry(struct history *h, struct sum_entry *e)
 {
 	_cleanup_buf_ struct buf data = { .max = 16 << 10 };
 	int r = merge_stored(h, e);
@@ -86,7 +86,7 @@ static int flush_entry(struct history *h, struct entry *e)
 
 	if (r <= 0)
 		return r;
-	r = tally_write(&e->tally, &data);
+	r = run_histogram_write(&e->tally, &data);
 	s = r < 0 ? NULL : store_stmt(h, STMT_TALLY_SET, &r);
 	if (!s)
 		return r;
@@ -114,7 +114,7 @@ struct ended { /* one row of STMT_UNCOUNTED */
 };
 
 static int add_one(struct history *h, struct tallies *all, const struct ended *x,
-		   enum tally_kind kind, const char *name)
+		   enum sum_kind kind, const char *name)
 {
 	static const int64_t spans[] = { SPAN_MINUTE, SPAN_HOUR };
 
@@ -122,7 +122,7 @@ static int add_one(struct history *h, struct tallies *all, const struct ended *x
 		return 0;
 	for (size_t k = 0; k < ARRAY_SIZE(spans); k++) {
 		int64_t bucket = x->ended_s - x->ended_s % spans[k];
-		struct entry *e = all->entries;
+		struct sum_entry *e = all->entries;
 
 		while (e < all->entries + all->n &&
 		       (e->span != spans[k] || e->bucket != bucket || e->kind != kind ||
@@ -136,12 +136,12 @@ static int add_one(struct history *h, struct tallies *all, const struct ended *x
 			e = all->entries;
 		}
 		if (e == all->entries + all->n) {
-			*e = (struct entry){ .span = spans[k], .bucket = bucket, .kind = kind };
+			*e = (struct sum_entry){ .span = spans[k], .bucket = bucket, .kind = kind };
 			(void)snprintf(e->caller, sizeof(e->caller), "%s", x->caller);
 			(void)snprintf(e->name, sizeof(e->name), "%s", name);
 			all->n++;
 		}
-		tally_add(&e->tally, x->status, x->duration_us);
+		run_histogram_add(&e->tally, x->status, x->duration_us);
 	}
 	return 0;
 }
@@ -160,7 +160,7 @@ static int add_labels(struct history *h, struct tallies *all, const struct ended
 			break;
 		(void)snprintf(pair, sizeof(pair), "%s=%s", name,
 			       json_string_value(value) ? json_string_value(value) : "");
-		r = add_one(h, all, x, TALLY_LABEL, pair);
+		r = add_one(h, all, x, HISTOGRAM_LABEL, pair);
 	}
 	json_decref(labels);
 	return r;
@@ -203,10 +203,10 @@ static int count_row(struct history *h, struct tallies *all, sqlite3_stmt *s, st
 		.caller = (const char *)sqlite3_column_text(s, 4),
 	};
 	const char *language = (const char *)sqlite3_column_text(s, 5);
-	int r = add_one(h, all, &x, TALLY_ALL, "");
+	int r = add_one(h, all, &x, HISTOGRAM_ALL, "");
 
 	if (r >= 0 && language)
-		r = add_one(h, all, &x, TALLY_LANGUAGE, language);
+		r = add_one(h, all, &x, HISTOGRAM_LANGUAGE, language);
 	if (r >= 0)
 		r = add_labels(h, all, &x, (const char *)sqlite3_column_text(s, 6));
 	if (r >= 0)
@@ -321,13 +321,13 @@ static int index_batch(struct history *h, struct marks *m)
 }
 
 /* What is to be done: how, in batches of which size, and what says how far that is. */
-struct work {
+struct indexer_work {
 	int (*batch)(struct history *h, struct marks *m);
 	int size;
 	const int64_t *mark;
 };
 
-static int digest(struct history *h, const struct work *work, int max)
+static int digest(struct history *h, const struct indexer_work *work, int max)
 {
 	for (int done = 0; done < max && *work->mark < h->last_n; done += work->size) {
 		struct marks m = h->marks;
@@ -349,9 +349,10 @@ static int digest(struct history *h, const struct work *work, int max)
 	return *work->mark < h->last_n;
 }
 
-int digest_count(struct history *h, int max)
+int indexer_count(struct history *h, int max)
 {
-	return digest(h, &(struct work){ count_batch, COUNT_BATCH, &h->marks.counted }, max);
+	return digest(h, &(struct indexer_work){ count_batch, COUNT_BATCH, &h->marks.counted },
+		      max);
 }
 
 /* Words that are not what was written are forgotten, all of them, and made again from the results. */
@@ -372,11 +373,12 @@ static int mend(struct history *h)
 	return 0;
 }
 
-int digest_index(struct history *h, int max)
+int indexer_index(struct history *h, int max)
 {
 	int r = h->words_damaged ? mend(h) : 0;
 
 	return r < 0 ? r
-		     : digest(h, &(struct work){ index_batch, INDEX_BATCH, &h->marks.indexed },
+		     : digest(h,
+			      &(struct indexer_work){ index_batch, INDEX_BATCH, &h->marks.indexed },
 			      max);
 }

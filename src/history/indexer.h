@@ -5,4 +5,4 @@
 #include "history/histogram.h"
 
 enum { SPAN_MINUTE = 60, SPAN_HOUR = 3600, MINUTES_KEPT_S = 6 * 3600 + 60 };
-enum tally_kind { TALLY_ALL, TALLY_LANGUAGE, TALLY_LABEL };
+enum sum_kind { HISTOGRAM_ALL, HISTOGRAM_LANGUAGE, HISTOGRAM_LABEL };

@@ -15,13 +15,13 @@ enum {
 	LINE_BYTES = 500, /* shown of a line */
 };
 
-struct line {
+struct diff_line {
 	struct span text;
 	uint64_t hash;
 };
 
 struct lines {
-	struct line *list;
+	struct diff_line *list;
 	size_t n;
 	bool cut;
 };
@@ -68,19 +68,19 @@ static int split(struct span text, struct lines *ret)
 		const char *stop = memchr(at, '\n', (size_t)(end - at));
 		struct span line = { at, (size_t)((stop ? stop : end) - at) };
 
-		ret->list[ret->n++] = (struct line){ line, hash(line) };
+		ret->list[ret->n++] = (struct diff_line){ line, hash(line) };
 		at += line.len + (stop ? 1 : 0);
 	}
 	ret->cut = at < end;
 	return 0;
 }
 
-static bool same(struct line a, struct line b)
+static bool same(struct diff_line a, struct diff_line b)
 {
 	return a.text.len == b.text.len && a.hash == b.hash;
 }
 
-static void push(struct script *s, char op, struct line line)
+static void push(struct script *s, char op, struct diff_line line)
 {
 	struct line_change *before = s->n > 0 ? &s->list[s->n - 1] : NULL;
 

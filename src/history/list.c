@@ -29,13 +29,13 @@ enum {
 };
 
 /* A condition that an index answers in the order of the page. */
-struct way {
+struct list_index {
 	enum stmt list, nth;
 	const char *value, *second;
 	int64_t reach; /* its next rows go back so far; beyond everything when there are few */
 };
 
-struct scan {
+struct list_scan {
 	const struct history_filter *filter;
 	const char *state; /* "queued" or "running" when the filter asks for it, else NULL */
 	int64_t from, to;  /* of `at` */
@@ -51,7 +51,7 @@ struct scan {
 	int64_t last; /* the row looked at last */
 };
 
-static void scan_done(struct scan *scan)
+static void scan_done(struct list_scan *scan)
 {
 	if (scan->stmt)
 		(void)sqlite3_reset(scan->stmt);
@@ -85,7 +85,7 @@ static int check_status(const char *status, struct error *err)
 	return known ? 0 : error_field(err, "status", "there is no such status");
 }
 
-static int read_status(struct scan *scan, struct error *err)
+static int read_status(struct list_scan *scan, struct error *err)
 {
 	const struct history_filter *f = scan->filter;
 	int r = f->status ? check_status(f->status, err) : 0;
@@ -97,7 +97,7 @@ static int read_status(struct scan *scan, struct error *err)
 	return r;
 }
 
-static int read_range(struct scan *scan, struct error *err)
+static int read_range(struct list_scan *scan, struct error *err)
 {
 	const struct history_filter *f = scan->filter;
 	int64_t before;
@@ -124,7 +124,7 @@ static bool is_newest(const struct history *h, int64_t epoch)
  * 1: this word is to be asked for in the whole. A single one, where the whole begins, and when it gave little; one of
  * several, when it is rare in an epoch at least.
  */
-static int find_rare(struct history *h, struct scan *scan, int64_t epoch, struct rarest *ret)
+static int find_rare(struct history *h, struct list_scan *scan, int64_t epoch, struct rarest *ret)
 {
 	const int enough = scan->epochs == 1 ? HITS_FEW : HITS_MANY;
 	const char *text = scan->filter->text;
@@ -146,7 +146,7 @@ static int find_rare(struct history *h, struct scan *scan, int64_t epoch, struct
 }
 
 /* All that is older, for a word. */
-static int ask_whole(struct history *h, struct scan *scan, const char *word)
+static int ask_whole(struct history *h, struct list_scan *scan, const char *word)
 {
 	int r;
 
@@ -162,7 +162,7 @@ static int ask_whole(struct history *h, struct scan *scan, const char *word)
 	return 1;
 }
 
-static int ask_epoch(struct history *h, struct scan *scan, const struct epoch *epoch)
+static int ask_epoch(struct history *h, struct list_scan *scan, const struct epoch *epoch)
 {
 	struct stretch in = { epoch->id, MAX(epoch->start, scan->from), scan->rest };
 	int r;
@@ -172,15 +172,15 @@ static int ask_epoch(struct history *h, struct scan *scan, const struct epoch *e
 	scan->stmt = r < 0 ? NULL : store_stmt(h, STMT_LIST_FOUND, &r);
 	if (!scan->stmt)
 		return r;
-	h->found = (struct found){ .ats = scan->found.list,
-				   .begin = ats_until(&scan->found, scan->rest),
-				   .end = ats_until(&scan->found, in.from) };
+	h->found = (struct search_rows){ .ats = scan->found.list,
+					 .begin = ats_until(&scan->found, scan->rest),
+					 .end = ats_until(&scan->found, in.from) };
 	scan->rest = in.from;
 	return 1;
 }
 
 /* 1: a search goes on among older ones; 0: there are none; -EAGAIN: looked at enough. */
-static int next_part(struct history *h, struct scan *scan)
+static int next_part(struct history *h, struct list_scan *scan)
 {
 	struct epoch epoch;
 	struct rarest rare;
@@ -204,42 +204,42 @@ static int next_part(struct history *h, struct scan *scan)
 	return r > 0 ? ask_whole(h, scan, rare.word) : ask_epoch(h, scan, &epoch);
 }
 
-static size_t find_ways(const struct history_filter *f, struct way ways[LABEL_WAYS + 2])
+static size_t find_ways(const struct history_filter *f, struct list_index ways[LABEL_WAYS + 2])
 {
 	const struct history_label *more = f->more_labels;
 	size_t n = 0;
 
 	if (f->label_name)
-		ways[n++] = (struct way){ .list = STMT_LIST_LABEL,
-					  .nth = STMT_NTH_LABEL,
-					  .value = f->label_name,
-					  .second = f->label_value };
+		ways[n++] = (struct list_index){ .list = STMT_LIST_LABEL,
+						 .nth = STMT_NTH_LABEL,
+						 .value = f->label_name,
+						 .second = f->label_value };
 	for (; more && more->name && n < LABEL_WAYS; more++)
-		ways[n++] = (struct way){ .list = STMT_LIST_LABEL,
-					  .nth = STMT_NTH_LABEL,
-					  .value = more->name,
-					  .second = more->value };
+		ways[n++] = (struct list_index){ .list = STMT_LIST_LABEL,
+						 .nth = STMT_NTH_LABEL,
+						 .value = more->name,
+						 .second = more->value };
 	if (failure_of(f))
-		ways[n++] = (struct way){ .list = STMT_LIST_FAILURE,
-					  .nth = STMT_NTH_FAILURE,
-					  .value = f->status };
+		ways[n++] = (struct list_index){ .list = STMT_LIST_FAILURE,
+						 .nth = STMT_NTH_FAILURE,
+						 .value = f->status };
 	if (f->caller && f->language)
-		ways[n++] = (struct way){ .list = STMT_LIST_CALLER_LANGUAGE,
-					  .nth = STMT_NTH_CALLER_LANGUAGE,
-					  .value = f->caller,
-					  .second = f->language };
+		ways[n++] = (struct list_index){ .list = STMT_LIST_CALLER_LANGUAGE,
+						 .nth = STMT_NTH_CALLER_LANGUAGE,
+						 .value = f->caller,
+						 .second = f->language };
 	else if (f->caller)
-		ways[n++] = (struct way){ .list = STMT_LIST_CALLER,
-					  .nth = STMT_NTH_CALLER,
-					  .value = f->caller };
+		ways[n++] = (struct list_index){ .list = STMT_LIST_CALLER,
+						 .nth = STMT_NTH_CALLER,
+						 .value = f->caller };
 	else if (f->language)
-		ways[n++] = (struct way){ .list = STMT_LIST_LANGUAGE,
-					  .nth = STMT_NTH_LANGUAGE,
-					  .value = f->language };
+		ways[n++] = (struct list_index){ .list = STMT_LIST_LANGUAGE,
+						 .nth = STMT_NTH_LANGUAGE,
+						 .value = f->language };
 	return n;
 }
 
-static int find_reach(struct history *h, const struct scan *scan, struct way *way)
+static int find_reach(struct history *h, const struct list_scan *scan, struct list_index *way)
 {
 	int r = 0;
 	sqlite3_stmt *s = store_stmt(h, way->nth, &r);
@@ -260,8 +260,8 @@ static int find_reach(struct history *h, const struct scan *scan, struct way *wa
 }
 
 /* Which of the ways has the fewest rows there. */
-static int find_sparsest(struct history *h, const struct scan *scan, struct way *ways, size_t n,
-			 struct way *ret)
+static int find_sparsest(struct history *h, const struct list_scan *scan, struct list_index *ways,
+			 size_t n, struct list_index *ret)
 {
 	int64_t oldest = INT64_MAX;
 
@@ -279,7 +279,8 @@ static int find_sparsest(struct history *h, const struct scan *scan, struct way 
 }
 
 /* 1: the words are everywhere, and the way's rows far apart: their texts are read. */
-static int is_better_read(struct history *h, const struct scan *scan, const struct way *way)
+static int is_better_read(struct history *h, const struct list_scan *scan,
+			  const struct list_index *way)
 {
 	struct rarest rarest;
 	struct epoch epoch;
@@ -295,10 +296,10 @@ static int is_better_read(struct history *h, const struct scan *scan, const stru
 }
 
 /* The way that leaves least. */
-static int find_way(struct history *h, struct scan *scan, struct way *ret)
+static int find_way(struct history *h, struct list_scan *scan, struct list_index *ret)
 {
 	const struct history_filter *f = scan->filter;
-	struct way ways[LABEL_WAYS + 2];
+	struct list_index ways[LABEL_WAYS + 2];
 	/* In an empty range there is nothing to find, nor words to ask for (next_part()). */
 	const bool empty = scan->to <= scan->from;
 	size_t n = scan->state || empty ? 0 : find_ways(f, ways);
@@ -322,9 +323,9 @@ static int find_way(struct history *h, struct scan *scan, struct way *ret)
 }
 
 /* The statement for the filter's strongest condition, with its values. */
-static int choose(struct history *h, struct scan *scan)
+static int choose(struct history *h, struct list_scan *scan)
 {
-	struct way way = { 0 };
+	struct list_index way = { 0 };
 	int r = find_way(h, scan, &way);
 
 	if (r >= 0 && way.list == STMT_LIST_TEXT)
@@ -341,17 +342,17 @@ static int choose(struct history *h, struct scan *scan)
 	return 0;
 }
 
-static int scan_open(struct history *h, const struct history_filter *filter, struct scan *scan,
+static int scan_open(struct history *h, const struct history_filter *filter, struct list_scan *scan,
 		     struct error *err)
 {
 	int r;
 
-	*scan = (struct scan){ .filter = filter,
-			       .match.max = 8 * SEARCH_TEXT_MAX,
-			       .misses_max = MISSES_MAX };
+	*scan = (struct list_scan){ .filter = filter,
+				    .match.max = 8 * SEARCH_TEXT_MAX,
+				    .misses_max = MISSES_MAX };
 	if ((filter->label_name == NULL) != (filter->label_value == NULL))
 		return error_field(err, "label", "a label is looked for as name=value");
-	r = store_say(err, arrive_settle(h));
+	r = store_say(err, arrivals_settle(h));
 	if (r >= 0)
 		r = read_status(scan, err);
 	if (r >= 0)
@@ -360,7 +361,7 @@ static int scan_open(struct history *h, const struct history_filter *filter, str
 		scan->rest = scan->to;
 		r = search_match(filter->text, &scan->match, err);
 		if (r >= 0 && !h->group && !h->health.degraded)
-			r = store_say(err, digest_index(h, INDEX_FIRST));
+			r = store_say(err, indexer_index(h, INDEX_FIRST));
 	}
 	return r < 0 ? r : store_say(err, choose(h, scan));
 }
@@ -412,7 +413,7 @@ static bool fits(sqlite3_stmt *s, const struct history_filter *f)
 }
 
 /* 1: the words are in the text of the row that the statement stands on. */
-static int has_words(struct history *h, struct scan *scan)
+static int has_words(struct history *h, struct list_scan *scan)
 {
 	int r = 0;
 	sqlite3_stmt *s = store_stmt(h, STMT_WORDS, &r);
@@ -434,7 +435,7 @@ static int has_words(struct history *h, struct scan *scan)
 }
 
 /* 1: the statement stands on a row that fits; 0: no more; -EAGAIN: looked at enough. */
-static int scan_next(struct history *h, struct scan *scan)
+static int scan_next(struct history *h, struct list_scan *scan)
 {
 	int r;
 
@@ -458,7 +459,7 @@ static int scan_next(struct history *h, struct scan *scan)
 }
 
 /* One row is looked for beyond the page, to know whether anything follows. */
-static int fill_page(struct history *h, struct scan *scan, struct history_page *page)
+static int fill_page(struct history *h, struct list_scan *scan, struct history_page *page)
 {
 	int64_t last = 0;
 	int r;
@@ -482,7 +483,7 @@ int history_list(struct history *h, const struct history_filter *filter, struct 
 		 struct error *err)
 {
 	_cleanup_history_page_ struct history_page page = { 0 };
-	_cleanup_(scan_done) struct scan scan = { 0 };
+	_cleanup_(scan_done) struct list_scan scan = { 0 };
 	int r;
 
 	if (filter->limit < 1 || filter->limit > HISTORY_PAGE_MAX)
@@ -509,10 +510,10 @@ static bool is_everything(const struct history_filter *f)
 /* All ended ones are in the marks once they are counted; the rest is alive. */
 static int count_everything(struct history *h, struct history_count *ret)
 {
-	int r = arrive_settle(h);
+	int r = arrivals_settle(h);
 
 	if (r >= 0 && !h->group && !h->health.degraded)
-		r = digest_count(h, INDEX_FIRST);
+		r = indexer_count(h, INDEX_FIRST);
 	sqlite3_stmt *s = r < 0 ? NULL : store_stmt(h, STMT_LIVE_COUNT, &r);
 
 	if (!s)
@@ -529,7 +530,7 @@ static int count_everything(struct history *h, struct history_count *ret)
 int history_count(struct history *h, const struct history_filter *filter, struct history_count *ret,
 		  struct error *err)
 {
-	_cleanup_(scan_done) struct scan scan = { 0 };
+	_cleanup_(scan_done) struct list_scan scan = { 0 };
 	struct history_filter all = *filter;
 	struct history_count count = { 0 };
 	int r;

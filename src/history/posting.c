@@ -83,12 +83,12 @@ static void fold(char *to, struct span word)
 	}
 }
 
-struct word {
+struct posting_word {
 	int64_t epoch;
 	struct span folded;
 };
 
-static void bind_word(sqlite3_stmt *s, const struct word *word, int64_t at)
+static void bind_word(sqlite3_stmt *s, const struct posting_word *word, int64_t at)
 {
 	(void)sqlite3_bind_int64(s, 1, word->epoch);
 	(void)sqlite3_bind_blob(s, 2, word->folded.data, (int)word->folded.len, SQLITE_STATIC);
@@ -96,7 +96,7 @@ static void bind_word(sqlite3_stmt *s, const struct word *word, int64_t at)
 }
 
 /* A word's entries, newest first, from piece to piece. */
-struct reader {
+struct posting_reader {
 	struct history *h;
 	sqlite3_stmt *stmt;
 	const unsigned char *data, *end; /* of the piece … */
@@ -105,7 +105,7 @@ struct reader {
 	char folded[SEARCH_TEXT_MAX]; /* the word, when it was not yet */
 };
 
-static int next_piece(struct reader *reader)
+static int next_piece(struct posting_reader *reader)
 {
 	int r = store_step(reader->h, reader->stmt);
 
@@ -119,7 +119,8 @@ static int next_piece(struct reader *reader)
 }
 
 /* 1: it stands at the piece that this time belongs to; 0: there is none that old. read_close() in any case. */
-static int read_open(struct history *h, const struct word *word, int64_t at, struct reader *ret)
+static int read_open(struct history *h, const struct posting_word *word, int64_t at,
+		     struct posting_reader *ret)
 {
 	int r = 0;
 
@@ -132,12 +133,12 @@ static int read_open(struct history *h, const struct word *word, int64_t at, str
 	return next_piece(ret);
 }
 
-static void read_close(struct reader *reader)
+static void read_close(struct posting_reader *reader)
 {
 	(void)sqlite3_reset(reader->stmt);
 }
 
-/* Not what was written. To go on with the rest would make it so for ever; digest_index() makes all of it anew. */
+/* Not what was written. To go on with the rest would make it so for ever; indexer_index() makes all of it anew. */
 static int damaged(struct history *h)
 {
 	h->words_damaged = true;
@@ -178,7 +179,7 @@ static inline const unsigned char *read_at(const unsigned char *data, const unsi
 }
 
 /* All of the piece, appended. */
-static int read_piece(const struct reader *reader, struct ats *ret)
+static int read_piece(const struct posting_reader *reader, struct ats *ret)
 {
 	const unsigned char *data = reader->data;
 	uint64_t at = UINT64_MAX;
@@ -197,7 +198,7 @@ static int read_piece(const struct reader *reader, struct ats *ret)
 }
 
 /* Of those from *i on, the ones that the piece has go to *kept. */
-static int keep_piece(const struct reader *reader, struct ats *ats, size_t *i, size_t *kept)
+static int keep_piece(const struct posting_reader *reader, struct ats *ats, size_t *i, size_t *kept)
 {
 	const unsigned char *data = reader->data;
 	uint64_t at = UINT64_MAX;
@@ -215,7 +216,7 @@ static int keep_piece(const struct reader *reader, struct ats *ats, size_t *i, s
 }
 
 /* 1: there is another piece; 0: none with what is not older than *from, which is raised when enough was read. */
-static int older_piece(struct reader *reader, int64_t *from)
+static int older_piece(struct posting_reader *reader, int64_t *from)
 {
 	if (reader->low <= MAX(*from, 0))
 		return 0;
@@ -226,19 +227,19 @@ static int older_piece(struct reader *reader, int64_t *from)
 }
 
 static int open_as_written(struct history *h, const struct stretch *in, struct span word,
-			   struct reader *ret)
+			   struct posting_reader *ret)
 {
 	ret->stmt = NULL;
 	if (word.len > sizeof(ret->folded))
 		return 0;
 	fold(ret->folded, word);
-	return read_open(h, &(struct word){ in->epoch, { ret->folded, word.len } }, in->to - 1,
-			 ret);
+	return read_open(h, &(struct posting_word){ in->epoch, { ret->folded, word.len } },
+			 in->to - 1, ret);
 }
 
 int posting_read(struct history *h, struct stretch *in, struct span word, struct ats *ret)
 {
-	struct reader reader;
+	struct posting_reader reader;
 	int r = open_as_written(h, in, word, &reader);
 
 	while (r > 0) {
@@ -252,7 +253,7 @@ int posting_read(struct history *h, struct stretch *in, struct span word, struct
 
 int posting_keep(struct history *h, struct stretch *in, struct span word, struct ats *ats)
 {
-	struct reader reader;
+	struct posting_reader reader;
 	size_t kept = 0, i = 0;
 	int r = open_as_written(h, in, word, &reader);
 
@@ -367,8 +368,8 @@ static int subtract(const struct ats *old, const struct posting *list, size_t n,
 }
 
 /* ats NULL: whatever the piece has. */
-static int run_word(struct history *h, enum stmt which, const struct word *word, int64_t low,
-		    const struct ats *ats)
+static int run_word(struct history *h, enum stmt which, const struct posting_word *word,
+		    int64_t low, const struct ats *ats)
 {
 	_cleanup_buf_ struct buf data = { .max = POSTING_PIECE * VARINT_MAX };
 	int r = ats ? write_ats(ats, &data) : 0;
@@ -383,7 +384,7 @@ static int run_word(struct history *h, enum stmt which, const struct word *word,
 }
 
 /* 1: done, because nobody else has the word; most words are one execution's. */
-static int apply_alone(struct history *h, const struct postings *p, const struct word *word,
+static int apply_alone(struct history *h, const struct postings *p, const struct posting_word *word,
 		       int64_t at)
 {
 	const struct ats alone = { .list = &at, .n = 1 };
@@ -393,7 +394,7 @@ static int apply_alone(struct history *h, const struct postings *p, const struct
 }
 
 /* What a piece has become: nothing, or several. */
-static int write_pieces(struct history *h, const struct word *word, int64_t low,
+static int write_pieces(struct history *h, const struct posting_word *word, int64_t low,
 			const struct ats *ats)
 {
 	const size_t pieces = (ats->n + POSTING_PIECE - 1) / POSTING_PIECE;
@@ -411,11 +412,11 @@ static int write_pieces(struct history *h, const struct word *word, int64_t low,
 }
 
 /* Those of them that belong to the newest one's piece: how many they were. */
-static int apply_piece(struct history *h, bool forget, const struct word *word,
+static int apply_piece(struct history *h, bool forget, const struct posting_word *word,
 		       const struct posting *list, size_t n)
 {
 	_cleanup_ats_ struct ats old = { 0 }, new = { 0 };
-	struct reader reader;
+	struct posting_reader reader;
 	int r = read_open(h, word, list->at, &reader);
 	const int64_t low = r > 0 ? reader.low : 0;
 	size_t taken = low > 0 ? 1 : n;
@@ -436,7 +437,7 @@ static int apply_piece(struct history *h, bool forget, const struct word *word,
 static int apply_word(struct history *h, const struct postings *p, const struct posting *list,
 		      size_t n)
 {
-	const struct word word = { list->epoch, { p->text.data + list->begin, list->len } };
+	const struct posting_word word = { list->epoch, { p->text.data + list->begin, list->len } };
 	int r = n == 1 ? apply_alone(h, p, &word, list->at) : 0;
 
 	if (r != 0)

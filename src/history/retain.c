@@ -175,12 +175,12 @@ static int delete_first(struct history *h, struct victims *all, size_t n, bool l
 {
 	_cleanup_postings_ struct postings words = { .forget = true };
 	struct marks m = h->marks;
-	int r = arrive_list(h, ARRIVALS_MAX);
+	int r = arrivals_list(h, ARRIVALS_MAX);
 
 	all->tried = 0;
 	/* What is deleted while it lies in `arrivals` would come again. */
 	if (r >= 0)
-		r = arrive_empty(h);
+		r = arrivals_empty(h);
 	if (r >= 0)
 		r = store_begin(h);
 	if (r < 0)
@@ -208,7 +208,7 @@ static int delete_with_reserve(struct history *h, struct victims *all)
 {
 	int r = delete_first(h, all, all->n, false);
 
-	if (r == -ENOSPC && reserve_spend(h))
+	if (r == -ENOSPC && disk_reserve_spend(h))
 		r = delete_first(h, all, all->n, false);
 	while (r == -ENOSPC && all->tried > 1)
 		r = delete_first(h, all, all->tried / 2, false);
@@ -274,10 +274,10 @@ int retain_leftovers(struct history *h)
 
 static int count_first(struct history *h)
 {
-	int r = h->group ? -EINVAL : arrive_list(h, ARRIVALS_MAX);
+	int r = h->group ? -EINVAL : arrivals_list(h, ARRIVALS_MAX);
 
 	if (r >= 0 && !h->health.degraded)
-		r = digest_count(h, COUNT_FIRST);
+		r = indexer_count(h, COUNT_FIRST);
 	return MIN(r, 0);
 }
 
@@ -411,7 +411,7 @@ int retain_full(struct history *h)
 	if (h->options.retain_bytes <= 0 || fstatvfs(h->dir_fd, &disk) < 0)
 		return 0;
 	/* Without room for that, those that are counted decide. */
-	(void)!digest_count(h, COUNT_FIRST);
+	(void)!indexer_count(h, COUNT_FIRST);
 	/* The database gives nothing back: only what there is beyond it can be files, which do. */
 	r = database_bytes(h, &least);
 	least = MAX(least, (int64_t)(disk.f_blocks * disk.f_frsize / 2));

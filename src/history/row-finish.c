@@ -111,13 +111,13 @@ int history_finish(struct history *h, int64_t row, const struct history_end *end
 	int r = try_finish(h, row, end);
 
 	/* Those that were recorded whole may be on their way yet. */
-	if (r == -ENOENT && arrive_waiting(h) > 0) {
-		r = arrive_settle(h);
+	if (r == -ENOENT && arrivals_waiting(h) > 0) {
+		r = arrivals_settle(h);
 		if (r >= 0)
 			r = try_finish(h, row, end);
 	}
 	/* What was accepted must be able to end: that is what the reserve is for. */
-	if (r == -ENOSPC && !h->group && reserve_spend(h))
+	if (r == -ENOSPC && !h->group && disk_reserve_spend(h))
 		r = try_finish(h, row, end);
 	return store_say(err, r);
 }
@@ -136,7 +136,7 @@ int history_record(struct history *h, const struct history_new *in, const struct
 	int64_t row = accept_time(h, in);
 	int r = h->health.degraded;
 
-	if (r == 0 && arrive_take(h, in, end, ret_row))
+	if (r == 0 && arrivals_take(h, in, end, ret_row))
 		return 0;
 	if (r == 0)
 		r = store_begin(h);

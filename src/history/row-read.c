@@ -99,7 +99,7 @@ static bool is_theirs(sqlite3_stmt *s, int i, const char *caller)
 int history_get(struct history *h, const char *caller, const char *id, struct history_row *ret)
 {
 	struct history_row row = { 0 };
-	int r = arrive_settle(h);
+	int r = arrivals_settle(h);
 	sqlite3_stmt *s = r < 0 ? NULL : store_stmt(h, STMT_GET, &r);
 
 	if (!s)
@@ -171,8 +171,8 @@ bool went_to_its_end(const char *status)
 int history_durations(struct history *h, const struct history_past *past,
 		      int64_t ret_us[HISTORY_PAST_MAX])
 {
-	int n = past->code_sha256 ? arrive_durations(h, past, ret_us) : 0;
-	int r = past->code_sha256 ? 0 : arrive_settle(h);
+	int n = past->code_sha256 ? arrivals_durations(h, past, ret_us) : 0;
+	int r = past->code_sha256 ? 0 : arrivals_settle(h);
 	sqlite3_stmt *s;
 
 	if (r < 0)

@@ -7,30 +7,30 @@
 
 #include <stdlib.h>
 
-struct found_table {
+struct search_table {
 	sqlite3_vtab base;
-	const struct found *found;
+	const struct search_rows *found;
 };
 
-struct found_cursor {
+struct search_cursor {
 	sqlite3_vtab_cursor base;
 	size_t i;
 };
 
-static const struct found *found_of(const sqlite3_vtab_cursor *cursor)
+static const struct search_rows *search_rows_of(const sqlite3_vtab_cursor *cursor)
 {
-	return ((const struct found_table *)(const void *)cursor->pVtab)->found;
+	return ((const struct search_table *)(const void *)cursor->pVtab)->found;
 }
 
-static struct found_cursor *cursor_of(sqlite3_vtab_cursor *cursor)
+static struct search_cursor *cursor_of(sqlite3_vtab_cursor *cursor)
 {
-	return (struct found_cursor *)(void *)cursor;
+	return (struct search_cursor *)(void *)cursor;
 }
 
 static int on_connect(sqlite3 *db, void *found, int argc, const char *const *argv,
 		      sqlite3_vtab **ret, char **err)
 {
-	struct found_table *table = calloc(1, sizeof(*table));
+	struct search_table *table = calloc(1, sizeof(*table));
 	int rc = table ? sqlite3_declare_vtab(db, "CREATE TABLE x(at INTEGER)") : SQLITE_NOMEM;
 
 	(void)argc;
@@ -60,7 +60,7 @@ static int on_plan(sqlite3_vtab *table, sqlite3_index_info *info)
 
 static int on_open(sqlite3_vtab *table, sqlite3_vtab_cursor **ret)
 {
-	struct found_cursor *cursor = calloc(1, sizeof(*cursor));
+	struct search_cursor *cursor = calloc(1, sizeof(*cursor));
 
 	(void)table;
 	if (!cursor)
@@ -82,7 +82,7 @@ static int on_filter(sqlite3_vtab_cursor *cursor, int plan, const char *name, in
 	(void)name;
 	(void)argc;
 	(void)argv;
-	cursor_of(cursor)->i = found_of(cursor)->begin;
+	cursor_of(cursor)->i = search_rows_of(cursor)->begin;
 	return SQLITE_OK;
 }
 
@@ -94,23 +94,23 @@ static int on_next(sqlite3_vtab_cursor *cursor)
 
 static int on_eof(sqlite3_vtab_cursor *cursor)
 {
-	return cursor_of(cursor)->i >= found_of(cursor)->end;
+	return cursor_of(cursor)->i >= search_rows_of(cursor)->end;
 }
 
 static int on_column(sqlite3_vtab_cursor *cursor, sqlite3_context *context, int column)
 {
 	(void)column;
-	sqlite3_result_int64(context, found_of(cursor)->ats[cursor_of(cursor)->i]);
+	sqlite3_result_int64(context, search_rows_of(cursor)->ats[cursor_of(cursor)->i]);
 	return SQLITE_OK;
 }
 
 static int on_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *ret)
 {
-	*ret = found_of(cursor)->ats[cursor_of(cursor)->i];
+	*ret = search_rows_of(cursor)->ats[cursor_of(cursor)->i];
 	return SQLITE_OK;
 }
 
-int found_register(struct history *h)
+int search_rows_register(struct history *h)
 {
 	static const sqlite3_module module = {
 		.xConnect = on_connect,

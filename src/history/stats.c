@@ -17,9 +17,9 @@ enum {
 };
 
 struct sum {
-	enum tally_kind kind;
+	enum sum_kind kind;
 	char *name;
-	struct tally tally;
+	struct run_histogram tally;
 };
 
 struct sums {
@@ -38,7 +38,7 @@ static void sums_done(struct sums *all)
 }
 
 /* NULL: there are too many names, or no memory. */
-static struct sum *find(struct sums *all, enum tally_kind kind, const char *name)
+static struct sum *find(struct sums *all, enum sum_kind kind, const char *name)
 {
 	struct sum *sum;
 
@@ -60,23 +60,23 @@ static struct sum *find(struct sums *all, enum tally_kind kind, const char *name
 	return sum;
 }
 
-struct range {
+struct time_range {
 	int64_t span, from, to; /* s; whole buckets, `to` not included */
 };
 
-static struct range choose_range(const struct history_window *w)
+static struct time_range choose_range(const struct history_window *w)
 {
 	int64_t now = clock_realtime_ns() / NS_PER_SEC;
 	int64_t since = w->since_ns / NS_PER_SEC;
 	int64_t until = w->until_ns > 0 ? (w->until_ns + NS_PER_SEC - 1) / NS_PER_SEC : now + 1;
-	struct range r = { .span = since >= now - 6 * 3600 ? SPAN_MINUTE : SPAN_HOUR };
+	struct time_range r = { .span = since >= now - 6 * 3600 ? SPAN_MINUTE : SPAN_HOUR };
 
 	r.from = since - since % r.span;
 	r.to = (until + r.span - 1) / r.span * r.span;
 	return r;
 }
 
-static int read_sums(struct history *h, const char *caller, const struct range *range,
+static int read_sums(struct history *h, const char *caller, const struct time_range *range,
 		     struct sums *all)
 {
 	int n = 0, r = 0;
@@ -90,12 +90,12 @@ static int read_sums(struct history *h, const char *caller, const struct range *
 	if (caller)
 		bind_text(s, 4, caller);
 	while ((r = store_step(h, s)) > 0) {
-		struct sum *sum = find(all, (enum tally_kind)sqlite3_column_int(s, 0),
+		struct sum *sum = find(all, (enum sum_kind)sqlite3_column_int(s, 0),
 				       (const char *)sqlite3_column_text(s, 1));
 
 		if (sum)
-			(void)tally_read(&sum->tally, sqlite3_column_blob(s, 2),
-					 (size_t)sqlite3_column_bytes(s, 2));
+			(void)run_histogram_read(&sum->tally, sqlite3_column_blob(s, 2),
+						 (size_t)sqlite3_column_bytes(s, 2));
 		all->oldest_s = sqlite3_column_int64(s, 3);
 		all->cut = ++n == TALLIES_READ;
 		if (all->cut)
@@ -117,20 +117,20 @@ static json_t *instant(int64_t s)
 static bool is_total(const struct sum *sum, const struct history_window *w)
 {
 	if (w->language)
-		return sum->kind == TALLY_LANGUAGE && strcmp(sum->name, w->language) == 0;
+		return sum->kind == HISTOGRAM_LANGUAGE && strcmp(sum->name, w->language) == 0;
 	if (w->label)
-		return sum->kind == TALLY_LABEL && strcmp(sum->name, w->label) == 0;
-	return sum->kind == TALLY_ALL;
+		return sum->kind == HISTOGRAM_LABEL && strcmp(sum->name, w->label) == 0;
+	return sum->kind == HISTOGRAM_ALL;
 }
 
 /* With a filter only what it names is shown: how the rest shares in it is not known. */
-static json_t *sums_to_json(const struct sums *all, const struct range *range,
+static json_t *sums_to_json(const struct sums *all, const struct time_range *range,
 			    const struct history_window *w)
 {
-	static const struct tally none;
+	static const struct run_histogram none;
 	const bool filtered = w->language || w->label;
 	json_t *root, *groups[3] = { NULL, json_object(), json_object() };
-	const struct tally *total = &none;
+	const struct run_histogram *total = &none;
 	int64_t since = all->cut || range->from == 0 ? all->oldest_s : range->from;
 
 	for (size_t i = 0; i < all->n; i++) {
@@ -140,13 +140,13 @@ static json_t *sums_to_json(const struct sums *all, const struct range *range,
 			total = &sum->tally;
 		else if (filtered)
 			continue;
-		if (sum->kind == TALLY_LANGUAGE || sum->kind == TALLY_LABEL)
+		if (sum->kind == HISTOGRAM_LANGUAGE || sum->kind == HISTOGRAM_LABEL)
 			(void)json_object_set_new(groups[sum->kind], sum->name,
-						  tally_to_json(&sum->tally));
+						  run_histogram_to_json(&sum->tally));
 	}
-	root = tally_to_json(total);
-	if (json_object_set_new(root, "by_language", groups[TALLY_LANGUAGE]) < 0 ||
-	    json_object_set_new(root, "by_label", groups[TALLY_LABEL]) < 0 ||
+	root = run_histogram_to_json(total);
+	if (json_object_set_new(root, "by_language", groups[HISTOGRAM_LANGUAGE]) < 0 ||
+	    json_object_set_new(root, "by_label", groups[HISTOGRAM_LABEL]) < 0 ||
 	    json_object_set_new(root, "since", instant(since)) < 0 ||
 	    json_object_set_new(root, "until", instant(range->to)) < 0) {
 		json_decref(root);
@@ -159,16 +159,16 @@ int history_stats(struct history *h, const struct history_window *window, json_t
 		  struct error *err)
 {
 	_cleanup_(sums_done) struct sums all = { .n = 0 };
-	struct range range = choose_range(window);
+	struct time_range range = choose_range(window);
 	json_t *root;
-	int r = arrive_settle(h);
+	int r = arrivals_settle(h);
 
 	if (window->language && window->label)
 		return error_field(err, "label",
 				   "label: statistics are kept by language and by label; give "
 				   "one of the two");
 	if (r >= 0 && !h->group && !h->health.degraded)
-		r = digest_count(h, COUNT_FIRST);
+		r = indexer_count(h, COUNT_FIRST);
 	if (r >= 0)
 		r = read_sums(h, window->caller, &range, &all);
 	if (r < 0)

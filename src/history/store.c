@@ -280,7 +280,7 @@ int store_settle(struct history *h)
 		rc = sqlite3_exec(h->db, sync_off, NULL, NULL, NULL);
 	if (r >= 0 && rc == SQLITE_OK) {
 		h->unsettled = false;
-		(void)arrive_empty(h);
+		(void)arrivals_empty(h);
 	}
 	return r < 0 ? r : rc != SQLITE_OK ? store_error(h, rc) : 0;
 }
@@ -328,12 +328,12 @@ int store_connect(struct history *h, struct error *err)
 	};
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
 		    SQLITE_OPEN_EXRESCODE;
-	int rc = sqlite3_open_v2(h->database, &h->db, flags, frames_vfs());
+	int rc = sqlite3_open_v2(h->database, &h->db, flags, wal_vfs());
 
 	for (size_t i = 0; rc == SQLITE_OK && i < ARRAY_SIZE(pragmas); i++)
 		rc = sqlite3_exec(h->db, pragmas[i], NULL, NULL, NULL);
 	if (rc == SQLITE_OK)
-		rc = found_register(h);
+		rc = search_rows_register(h);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(h->db, h->options.full ? sync_full : sync_off, NULL, NULL, NULL);
 	if (rc != SQLITE_OK) {

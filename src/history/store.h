@@ -124,7 +124,7 @@ struct arrivals {
 };
 
 /* What STMT_LIST_FOUND is about, until it is reset. */
-struct found {
+struct search_rows {
 	const int64_t *ats;
 	size_t begin, end;
 };
@@ -132,7 +132,7 @@ struct found {
 struct history {
 	sqlite3 *db;
 	sqlite3_stmt *stmts[_STMT_MAX];
-	struct found found;
+	struct search_rows found;
 	int dir_fd, lock_fd, outputs_fd, files_fd, reserve_fd;
 	char *database; /* path */
 	struct history_options options;
@@ -200,7 +200,7 @@ void bind_measure(sqlite3_stmt *s, int i, int64_t value); /* negative: NULL */
 int64_t hash_key(const char *hex); /* the first half of a hash as a number to index by */
 
 /* search-vtab.c: tells SQLite of h->found; its answer. */
-int found_register(struct history *h) _must_check_;
+int search_rows_register(struct history *h) _must_check_;
 
 /* db-schema.c: brings the database to this version. */
 int schema_migrate(struct history *h, struct error *err) _must_check_;
@@ -211,9 +211,9 @@ int schema_empty_search(struct history *h) _must_check_;
 extern const char *const statements[_STMT_MAX];
 
 /* disk-reserve.c: trouble and its end */
-void reserve_open(struct history *h);
-bool reserve_spend(struct history *h); /* true: there is more room now than at the last try */
-void reserve_probe(struct history *h);
+void disk_reserve_open(struct history *h);
+bool disk_reserve_spend(struct history *h); /* true: there is more room now than at the last try */
+void disk_reserve_probe(struct history *h);
 
 /* row-accept.c, row-finish.c */
 bool id_is_valid(const char *id);
@@ -241,21 +241,21 @@ int finish_update(struct history *h, int64_t row, const struct history_end *end)
 enum { WORDS_CODE = 16 << 10, WORDS_STREAM = 8 << 10, WORDS_MESSAGE = 1 << 10 };
 
 /* arrivals.c: ended executions on their way to the database */
-int arrive_open(struct history *h, struct error *err) _must_check_;
-void arrive_close(struct history *h);
+int arrivals_open(struct history *h, struct error *err) _must_check_;
+void arrivals_close(struct history *h);
 /* true: it is on record, and will be in the database before anybody looks, a group excepted. false: insert it. */
-bool arrive_take(struct history *h, const struct history_new *in, const struct history_end *end,
-		 int64_t *ret_row) _must_check_;
-size_t arrive_waiting(const struct history *h);
+bool arrivals_take(struct history *h, const struct history_new *in, const struct history_end *end,
+		   int64_t *ret_row) _must_check_;
+size_t arrivals_waiting(const struct history *h);
 /* Puts the oldest so many into the database, some at a time, each time for good; 1: there are more. */
-int arrive_list(struct history *h, size_t max) _must_check_;
+int arrivals_list(struct history *h, size_t max) _must_check_;
 /* What the database has need not lie in the file any more: it is on the disk, or about to be deleted. 0: it is empty. */
-int arrive_empty(struct history *h);
+int arrivals_empty(struct history *h);
 /* All of them, for who is about to read; storage trouble is no reason not to read the rest. */
-int arrive_settle(struct history *h) _must_check_;
+int arrivals_settle(struct history *h) _must_check_;
 /* As history_durations(), of those still on their way, by code. */
-int arrive_durations(const struct history *h, const struct history_past *past,
-		     int64_t ret_us[HISTORY_PAST_MAX]);
+int arrivals_durations(const struct history *h, const struct history_past *past,
+		       int64_t ret_us[HISTORY_PAST_MAX]);
 
 /* row-read.c */
 /* Only what ended by itself says how long the next run may take. */
@@ -266,9 +266,9 @@ int row_read(sqlite3_stmt *s, struct history_row *ret) _must_check_;
 int recover_running(struct history *h) _must_check_;
 
 /* indexer.c: at most so many ended executions; 1: there are more, 0: all done */
-int digest_count(struct history *h, int max) _must_check_;
+int indexer_count(struct history *h, int max) _must_check_;
 /* Fewer when they have many words. */
-int digest_index(struct history *h, int max) _must_check_;
+int indexer_index(struct history *h, int max) _must_check_;
 enum run_status status_of(const char *name);
 
 /* retain.c */

@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-static size_t found_by(struct fixture *f, struct history_filter filter)
+static size_t found_by(struct history_fixture *f, struct history_filter filter)
 {
 	_cleanup_history_page_ struct history_page page = { 0 };
 
@@ -33,21 +33,21 @@ static void assert_row(const struct history_row *row, const struct history_new *
 	assert_int_equal(row->kept_bytes, 17);
 }
 
-static void assert_past(struct fixture *f, int n)
+static void assert_past(struct history_fixture *f, int n)
 {
 	const struct history_past by_code = { .caller = "alice", .code_sha256 = HASH_A };
 	const struct history_past by_label = { .label_name = "job", .label_value = "nightly" };
 	int64_t us[HISTORY_PAST_MAX];
 
 	assert_int_equal(history_durations(f->h, &by_code, us), n);
-	assert_int_equal(arrive_waiting(f->h), 1);
+	assert_int_equal(arrivals_waiting(f->h), 1);
 	assert_int_equal(history_durations(f->h, &by_label, us), n);
 }
 
 /* Whoever asks sees at once what was recorded, though it reaches the database later. */
 static void test_arrivals(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char id[HISTORY_ID];
 	int64_t at = 0;
 	json_t *labels = json_pack("{s:s}", "job", "nightly"), *stats = NULL;
@@ -67,7 +67,7 @@ static void test_arrivals(void **state)
 		end.exit_code = 3;
 		end.kept_bytes = 17;
 		assert_int_equal(history_record(f->h, &in, &end, &at, NULL), 0);
-		assert_int_equal(arrive_waiting(f->h), 1);
+		assert_int_equal(arrivals_waiting(f->h), 1);
 		assert_int_equal(history_health(f->h).backlog, 1);
 		switch (way) {
 		case 0:
@@ -104,7 +104,7 @@ static void test_arrivals(void **state)
 		default:
 			assert_int_equal(history_delete(f->h, "alice", id, NULL), 0);
 		}
-		assert_int_equal(arrive_waiting(f->h), 0);
+		assert_int_equal(arrivals_waiting(f->h), 0);
 		settle(f);
 	}
 	json_decref(labels);
@@ -114,7 +114,7 @@ static void test_arrivals(void **state)
 /* What is too much for the file, and what must not be there, goes into the database itself. */
 static void test_arrivals_are_bounded(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char id[HISTORY_ID], found[HISTORY_ID], *large = calloc(1, 100000);
 	struct history_new in = new_of(f, "alice", id);
 	struct history_end end = end_with(STATUS_SUCCESS);
@@ -124,23 +124,23 @@ static void test_arrivals_are_bounded(void **state)
 	(void)memset(large, 'x', 99999);
 	end.result = SPAN(large);
 	assert_int_equal(history_record(f->h, &in, &end, &at, NULL), 0);
-	assert_int_equal(arrive_waiting(f->h), 0);
+	assert_int_equal(arrivals_waiting(f->h), 0);
 	in = new_of(f, "alice", id);
 	end = end_with(STATUS_SUCCESS);
 	in.key = "k";
 	in.key_sha256 = HASH_A;
 	assert_int_equal(history_record(f->h, &in, &end, &at, NULL), 0);
-	assert_int_equal(arrive_waiting(f->h), 0);
+	assert_int_equal(arrivals_waiting(f->h), 0);
 	assert_int_equal(history_find_key(f->h, "alice", "k", HASH_A, found), 1);
 	for (int i = 0; i < ARRIVALS_MAX + 10; i++)
 		(void)put(f, "alice", STATUS_SUCCESS);
-	assert_int_equal(arrive_waiting(f->h), ARRIVALS_MAX);
+	assert_int_equal(arrivals_waiting(f->h), ARRIVALS_MAX);
 	/* A group neither waits for those on their way nor sees them. */
 	assert_int_equal(history_begin(f->h, NULL), 0);
 	assert_int_equal(history_get(f->h, NULL, make_id(id, 3), &row), -ENOENT);
 	(void)put(f, "alice", STATUS_SUCCESS);
 	assert_int_equal(history_get(f->h, NULL, make_id(id, f->ids), &row), 0);
-	assert_int_equal(arrive_waiting(f->h), ARRIVALS_MAX);
+	assert_int_equal(arrivals_waiting(f->h), ARRIVALS_MAX);
 	assert_int_equal(history_commit(f->h, NULL), 0);
 	history_row_done(&row);
 	assert_int_equal(history_get(f->h, NULL, make_id(id, 3), &row), 0);
@@ -150,7 +150,7 @@ static void test_arrivals_are_bounded(void **state)
 	f->options.full = true;
 	reopen(f);
 	(void)put(f, "alice", STATUS_SUCCESS);
-	assert_int_equal(arrive_waiting(f->h), 0);
+	assert_int_equal(arrivals_waiting(f->h), 0);
 	free(large);
 }
 
@@ -180,19 +180,19 @@ static unsigned count_first(struct history *h, unsigned n)
 static void test_torn_arrivals(void **state)
 {
 	enum { ROWS = 40 };
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char from[96], to[96], copy[80];
 	struct stat st;
 
 	for (int i = 0; i < ROWS; i++)
 		(void)put(f, "alice", STATUS_SUCCESS);
-	assert_int_equal(arrive_waiting(f->h), ROWS);
+	assert_int_equal(arrivals_waiting(f->h), ROWS);
 	(void)snprintf(from, sizeof(from), "%s/arrivals", f->dir);
 	(void)snprintf(copy, sizeof(copy), "%s/copy", f->dir);
 	(void)snprintf(to, sizeof(to), "%s/arrivals", copy);
 	assert_int_equal(stat(from, &st), 0);
 	for (int round = 0; round < 40; round++) {
-		struct fixture other = { .options = { .dir = copy } };
+		struct history_fixture other = { .options = { .dir = copy } };
 		size_t cut = round ? (size_t)(clock_now_ns() / 7 % st.st_size) : SIZE_MAX;
 		unsigned found;
 
@@ -220,7 +220,7 @@ static void test_torn_arrivals(void **state)
 /* It died between the database's commit and the emptying of the file: nothing comes twice. */
 static void test_arrivals_come_once(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char from[96], to[96], id[HISTORY_ID];
 	struct history_count all = { 0 };
 	struct stat st;
@@ -258,7 +258,7 @@ static int64_t file_size(const char *dir)
 /* It died when all of it had reached the database: a clean stop leaves a clean state, though there was nothing to write. */
 static void test_emptied_at_close(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	int status = 0;
 	pid_t pid;
 
@@ -269,14 +269,14 @@ static void test_emptied_at_close(void **state)
 		reopen(f);
 		for (int i = 0; i < 100; i++)
 			(void)put(f, "alice", STATUS_SUCCESS);
-		_exit(count_first(f->h, 100) == 100 && arrive_waiting(f->h) == 0 ? 0 : 1);
+		_exit(count_first(f->h, 100) == 100 && arrivals_waiting(f->h) == 0 ? 0 : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_true(file_size(f->dir) > 0);
 	reopen(f);
 	assert_false(history_health(f->h).clean);
-	assert_int_equal(arrive_waiting(f->h), 100);
+	assert_int_equal(arrivals_waiting(f->h), 100);
 	reopen(f);
 	assert_true(history_health(f->h).clean);
 	assert_int_equal(count_first(f->h, 100), 100);
@@ -285,8 +285,8 @@ static void test_emptied_at_close(void **state)
 /* What follows the last whole record, a program's text for all we know, is never read as another one. */
 static void test_tail_is_cut(void **state)
 {
-	struct fixture *f = *state;
-	struct fixture other = { .ids = 1 };
+	struct history_fixture *f = *state;
+	struct history_fixture other = { .ids = 1 };
 	_cleanup_buf_ struct buf record = { .max = 4096 };
 	_cleanup_close_ int fd = -EBADF;
 	char path[96], copy[80];
@@ -308,7 +308,7 @@ static void test_tail_is_cut(void **state)
 	assert_int_equal(pwrite(fd, record.data, record.len, (off_t)record.len), record.len);
 	other.options.dir = copy;
 	reopen(&other);
-	assert_int_equal(arrive_waiting(other.h), 0);
+	assert_int_equal(arrivals_waiting(other.h), 0);
 	assert_int_equal(file_size(copy), 0);
 	(void)put(&other, "alice", STATUS_SUCCESS);
 	assert_int_equal(file_size(copy), record.len);
@@ -321,7 +321,7 @@ static void test_tail_is_cut(void **state)
 static void test_short_write(void **state)
 {
 	enum { ROWS = 40, LARGE = 50000 };
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	struct history_end end = end_with(STATUS_SUCCESS);
 	char id[HISTORY_ID], *large = calloc(1, LARGE + 1);
 	struct rlimit before, small;
@@ -342,10 +342,10 @@ static void test_short_write(void **state)
 		assert_int_equal(history_record(f->h, &in, &end, &at, NULL), 0);
 	}
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-	assert_int_equal(arrive_waiting(f->h), ROWS);
+	assert_int_equal(arrivals_waiting(f->h), ROWS);
 	assert_int_equal(file_size(f->dir), size);
 	(void)put(f, "alice", STATUS_SUCCESS);
-	assert_int_equal(arrive_waiting(f->h), ROWS + 1);
+	assert_int_equal(arrivals_waiting(f->h), ROWS + 1);
 	settle(f);
 	assert_int_equal(history_health(f->h).rows, ROWS + 2);
 	free(large);
@@ -354,7 +354,7 @@ static void test_short_write(void **state)
 /* What was acknowledged lies there and cannot be had: that is no history to begin with. */
 static void test_unreadable(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	struct error err = { 0 };
 	char path[96];
 
@@ -377,7 +377,7 @@ static void test_unreadable(void **state)
 /* Only an id that is taken says that one is there already; with anything else in the way it is not there by half. */
 static void test_other_conflict(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	_cleanup_history_row_ struct history_row row = { 0 };
 	struct history_count all = { 0 };
 	char id[HISTORY_ID], sql[96];
@@ -390,7 +390,7 @@ static void test_other_conflict(void **state)
 	assert_int_equal(
 		history_count(f->h, &(struct history_filter){ .caller = "alice" }, &all, NULL), 0);
 	assert_int_equal(all.n, 0);
-	assert_int_equal(arrive_waiting(f->h), 1);
+	assert_int_equal(arrivals_waiting(f->h), 1);
 	assert_int_equal(sqlite3_exec(f->h->db, "DELETE FROM request", NULL, NULL, NULL),
 			 SQLITE_OK);
 	assert_int_equal(history_get(f->h, NULL, id, &row), 0);
@@ -398,7 +398,7 @@ static void test_other_conflict(void **state)
 }
 
 /* A process that recorded some with output files and died. */
-_noreturn_ static void record_and_die(struct fixture *f)
+_noreturn_ static void record_and_die(struct history_fixture *f)
 {
 	reopen(f);
 	for (int i = 0; i < 100; i++) {
@@ -408,13 +408,13 @@ _noreturn_ static void record_and_die(struct fixture *f)
 		if (history_output_create(f->h, make_id(id, f->ids), HISTORY_STDOUT) < 0)
 			_exit(1);
 	}
-	_exit(arrive_waiting(f->h) == 100 ? 0 : 1);
+	_exit(arrivals_waiting(f->h) == 100 ? 0 : 1);
 }
 
 /* The sweep for orphans knows them. */
 static void test_files_of_arrivals(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	int status = 0;
 	pid_t pid;
 
@@ -429,7 +429,7 @@ static void test_files_of_arrivals(void **state)
 	(void)usleep(30000);
 	reopen(f);
 	assert_false(history_health(f->h).clean);
-	assert_int_equal(arrive_waiting(f->h), 100);
+	assert_int_equal(arrivals_waiting(f->h), 100);
 	settle(f);
 	assert_int_equal(f->h->sweep, SWEEP_END);
 	for (unsigned i = 1; i <= 100; i++) {

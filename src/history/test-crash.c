@@ -84,7 +84,7 @@ static unsigned kill_one(const char *dir, unsigned first, char *seen, unsigned m
 static void test_kill(void **state)
 {
 	enum { MAX = 100000 };
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char *seen = calloc(MAX, 1), id[HISTORY_ID];
 	unsigned next = 1;
 
@@ -135,7 +135,7 @@ static void test_kill(void **state)
 static void test_torn_log(void **state)
 {
 	enum { ROWS = 60 };
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char from[96], to[96], copy[80];
 	struct stat st;
 
@@ -152,7 +152,7 @@ static void test_torn_log(void **state)
 	assert_int_equal(stat(from, &st), 0);
 	(void)snprintf(copy, sizeof(copy), "%s/copy", f->dir);
 	for (int round = 0; round < 40; round++) {
-		struct fixture other = { .options = { .dir = copy } };
+		struct history_fixture other = { .options = { .dir = copy } };
 		size_t cut = (size_t)(clock_now_ns() / 7 % st.st_size);
 		char id[HISTORY_ID];
 		bool missing = false;
@@ -182,7 +182,7 @@ static void test_torn_log(void **state)
 
 static void test_damaged(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char path[96], garbage[8192];
 	int fd;
 
@@ -203,7 +203,7 @@ static void test_damaged(void **state)
 
 static void test_newer_schema(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	struct error err = { 0 };
 
 	assert_int_equal(sqlite3_exec(f->h->db, "PRAGMA user_version = 99", NULL, NULL, NULL),
@@ -216,7 +216,7 @@ static void test_newer_schema(void **state)
 
 static void test_two_openers(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	struct history *second = NULL;
 	struct error err = { 0 };
 	int status = 0;
@@ -234,7 +234,7 @@ static void test_two_openers(void **state)
 
 static void test_orphans(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char id[HISTORY_ID], other[HISTORY_ID], coming[HISTORY_ID];
 
 	(void)put(f, "alice", STATUS_SUCCESS);
@@ -281,14 +281,14 @@ static void test_orphans(void **state)
 static char block[65536];
 
 /* In a mount namespace of its own, on a small file system. */
-static void open_small(struct fixture *f, const char *size)
+static void open_small(struct history_fixture *f, const char *size)
 {
 	MUST(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
 	MUST(mount("tmpfs", f->dir, "tmpfs", 0, size) == 0);
 	MUST(history_open(&f->options, &f->h, NULL) == 0);
 }
 
-static int fill_disk(const struct fixture *f)
+static int fill_disk(const struct history_fixture *f)
 {
 	char path[96];
 	int fd;
@@ -300,7 +300,7 @@ static int fill_disk(const struct fixture *f)
 	return fd;
 }
 
-_noreturn_ static void live_on_full_disk(struct fixture *f)
+_noreturn_ static void live_on_full_disk(struct history_fixture *f)
 {
 	char id[HISTORY_ID];
 	int64_t running = 0, at = 0;
@@ -361,7 +361,7 @@ static struct span make_words(char *to, size_t size, unsigned which)
 	return words;
 }
 
-static void record_large(struct fixture *f, int n)
+static void record_large(struct history_fixture *f, int n)
 {
 	struct history_end end = end_with(STATUS_SUCCESS);
 	static char words[500 * 9];
@@ -379,7 +379,7 @@ static void record_large(struct fixture *f, int n)
 }
 
 /* Deleting makes room, so it must be possible without any, also when many are on their way to the database. */
-_noreturn_ static void delete_on_full_disk(struct fixture *f)
+_noreturn_ static void delete_on_full_disk(struct history_fixture *f)
 {
 	struct history_count all = { 0 };
 	char id[HISTORY_ID];
@@ -394,10 +394,10 @@ _noreturn_ static void delete_on_full_disk(struct fixture *f)
 	MUST(history_open(&f->options, &f->h, NULL) == 0);
 	/* … and a log that some of them fit into, but not all. */
 	record_large(f, 128);
-	MUST(arrive_list(f->h, 128) == 0);
+	MUST(arrivals_list(f->h, 128) == 0);
 	record_large(f, 250);
-	MUST(arrive_waiting(f->h) == 250);
-	MUST(reserve_spend(f->h));
+	MUST(arrivals_waiting(f->h) == 250);
+	MUST(disk_reserve_spend(f->h));
 	fd = fill_disk(f);
 	MUST(history_delete(f->h, NULL, make_id(id, f->ids), NULL) == 0);
 	MUST(history_health(f->h).degraded == -ENOSPC);
@@ -410,7 +410,7 @@ _noreturn_ static void delete_on_full_disk(struct fixture *f)
 	_exit(0);
 }
 
-static int count_one(struct fixture *f, const char *word)
+static int count_one(struct history_fixture *f, const char *word)
 {
 	_cleanup_history_page_ struct history_page page = { 0 };
 
@@ -420,7 +420,7 @@ static int count_one(struct fixture *f, const char *word)
 }
 
 /* What is indexed: each word of each of them lies in a page of its own, more than the reserve has room for. */
-_noreturn_ static void delete_words_on_full_disk(struct fixture *f)
+_noreturn_ static void delete_words_on_full_disk(struct history_fixture *f)
 {
 	enum { ROWS = 80 };
 	static char words[WORDS_CODE + 2 * WORDS_STREAM];
@@ -469,7 +469,7 @@ _noreturn_ static void delete_words_on_full_disk(struct fixture *f)
 	_exit(0);
 }
 
-static void in_child(struct fixture *f, void (*live)(struct fixture *))
+static void in_child(struct history_fixture *f, void (*live)(struct history_fixture *))
 {
 	int status = 0;
 	pid_t pid;

@@ -107,7 +107,7 @@ struct acknowledged {
 	int64_t row;
 };
 
-static bool is_degraded(const struct fixture *f)
+static bool is_degraded(const struct history_fixture *f)
 {
 	return history_health(f->h).degraded != 0;
 }
@@ -117,7 +117,7 @@ static bool is_storage(int r)
 	return r == 0 || r == -ENOSPC || r == -EIO;
 }
 
-static void scenario(struct fixture *f, struct acknowledged *done)
+static void scenario(struct history_fixture *f, struct acknowledged *done)
 {
 	for (int i = 0; i < EXECUTIONS; i++) {
 		struct history_new in = new_of(f, "alice", done[i].id);
@@ -148,7 +148,7 @@ static void scenario(struct fixture *f, struct acknowledged *done)
 		(void)store_checkpoint(f->h);
 }
 
-static void check(struct fixture *f, const struct acknowledged *done)
+static void check(struct history_fixture *f, const struct acknowledged *done)
 {
 	for (int i = 0; i < EXECUTIONS; i++) {
 		_cleanup_history_row_ struct history_row row = { 0 };
@@ -161,7 +161,7 @@ static void check(struct fixture *f, const struct acknowledged *done)
 }
 
 /* false: the scenario needed fewer writes than that. */
-static bool fail_at(struct fixture *f, int n)
+static bool fail_at(struct history_fixture *f, int n)
 {
 	struct acknowledged done[EXECUTIONS] = { 0 };
 	struct history_end end = end_with(STATUS_SUCCESS);
@@ -194,7 +194,7 @@ static bool fail_at(struct fixture *f, int n)
 	return hit;
 }
 
-static void sweep(struct fixture *f, int rc, bool persist)
+static void sweep(struct history_fixture *f, int rc, bool persist)
 {
 	int n = 1;
 
@@ -230,7 +230,7 @@ static void test_broken_from_then_on(void **state)
 
 static void test_group_is_undone(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char ids[3][HISTORY_ID];
 	int64_t at = 0;
 
@@ -253,7 +253,7 @@ static void test_group_is_undone(void **state)
 /* The trouble began with an attempt to connect anew: there is no connection to try with. */
 static void test_no_connection(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 
 	store_disconnect(f->h);
 	f->h->health.degraded = -ENOSPC;

@@ -5,7 +5,7 @@
 
 static void test_life(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char id[HISTORY_ID];
 	struct history_new in = new_of(f, "alice", id);
 	struct history_end end = end_with(STATUS_ERROR);
@@ -43,7 +43,7 @@ static void test_life(void **state)
 
 static void test_one_result(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char id[HISTORY_ID];
 	struct history_new in = new_of(f, "alice", id);
 	struct history_end end = end_with(STATUS_SUCCESS);
@@ -64,7 +64,7 @@ static void test_one_result(void **state)
 
 static void test_refused_names(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	static const char *const ids[] = { "",
 					   "ex_",
 					   "ex_../../../../etc/passwd_____",
@@ -95,7 +95,7 @@ static void test_refused_names(void **state)
 
 static void test_callers_are_apart(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char id[HISTORY_ID];
 	_cleanup_history_row_ struct history_row row = { 0 };
 	_cleanup_history_page_ struct history_page page = { 0 };
@@ -114,7 +114,7 @@ static void test_callers_are_apart(void **state)
 
 static void test_idempotency(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char id[HISTORY_ID], other[HISTORY_ID], found[HISTORY_ID] = "";
 	struct history_new in = new_of(f, "alice", id), second;
 	struct history_end end = end_with(STATUS_SUCCESS);
@@ -146,7 +146,7 @@ static void test_idempotency(void **state)
 
 static void test_old_keys(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char id[HISTORY_ID], other[HISTORY_ID], found[HISTORY_ID] = "";
 	struct history_new in = new_of(f, "alice", id), second;
 	struct history_end end = end_with(STATUS_SUCCESS);
@@ -176,7 +176,7 @@ static void test_old_keys(void **state)
 
 static void test_group(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char ids[3][HISTORY_ID];
 	struct history_new in = new_of(f, "alice", ids[0]);
 	struct history_end end = end_with(STATUS_SUCCESS);
@@ -212,7 +212,7 @@ static void test_group(void **state)
 /* Records, which go by way of the arrivals, and acceptances: each is later than the one before, also behind a restart. */
 static void test_clock_stands_still(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	const int64_t now = clock_realtime_ns();
 	const struct history_end end = end_with(STATUS_SUCCESS);
 	int64_t last = 0, at = 0;
@@ -253,7 +253,7 @@ static void test_clock_stands_still(void **state)
 
 static void test_queued_in_order(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	_cleanup_history_page_ struct history_page page = { 0 }, rest = { 0 };
 	char id[HISTORY_ID];
 	int64_t at = 0;
@@ -275,7 +275,7 @@ static void test_queued_in_order(void **state)
 
 static void test_interrupted(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char id[HISTORY_ID];
 	struct history_new in = new_of(f, "alice", id);
 	json_t *labels = json_pack("{s:s}", "team", "x"), *result;
@@ -316,7 +316,7 @@ static void test_interrupted(void **state)
 
 static void test_durations(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	json_t *labels = json_pack("{s:s}", "job", "nightly");
 	int64_t us[HISTORY_PAST_MAX], at = 0;
 	char id[HISTORY_ID];
@@ -348,7 +348,7 @@ static void test_durations(void **state)
 
 static void test_outputs(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char id[HISTORY_ID], text[8] = "";
 	struct history_new in = new_of(f, "alice", id);
 	struct history_end end = end_with(STATUS_SUCCESS);
@@ -382,7 +382,7 @@ static void test_outputs(void **state)
 
 static void test_delete(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char id[HISTORY_ID];
 	struct history_new in = new_of(f, "alice", id);
 	struct error err = { 0 };
@@ -417,7 +417,7 @@ static void test_delete(void **state)
 
 static void test_modes(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	static const char *const names[] = { "",	"history.db", "history.db-wal",
 					     "outputs", "reserve",    "arrivals" };
 	char path[96];
@@ -436,7 +436,7 @@ static void test_modes(void **state)
 	assert_int_equal(st.st_mode & 07777, 0700);
 }
 
-static int synchronous(struct fixture *f)
+static int synchronous(struct history_fixture *f)
 {
 	sqlite3_stmt *s = NULL;
 	int level;
@@ -451,7 +451,7 @@ static int synchronous(struct fixture *f)
 
 static void test_durability(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 
 	(void)put(f, "alice", STATUS_SUCCESS);
 	assert_int_equal(synchronous(f), 0);
@@ -485,7 +485,7 @@ static int count_below(const char *dir)
 	return files_seen;
 }
 
-static void make_files(struct fixture *f, const char *id, int n)
+static void make_files(struct history_fixture *f, const char *id, int n)
 {
 	_cleanup_close_ int dir = history_files_create(f->h, id);
 	char name[32];
@@ -502,7 +502,7 @@ static void make_files(struct fixture *f, const char *id, int n)
 static void test_many_files_go_in_steps(void **state)
 {
 	enum { N = 4, FILES = 600, STEP = 256 };
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char ids[N][HISTORY_ID];
 	int left = N * FILES, now, steps = 0;
 
@@ -541,7 +541,7 @@ static void test_many_files_go_in_steps(void **state)
 /* Who has no descriptor to look with has not emptied anything; and nobody waits until that is over. */
 static void test_files_that_do_not_go_now(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	struct rlimit usual, none;
 	char id[HISTORY_ID];
 	int lowest;

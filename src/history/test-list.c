@@ -2,7 +2,8 @@
 #include "history/search.h"
 #include "history/test-store.h"
 
-static size_t list(struct fixture *f, struct history_filter filter, struct history_page *page)
+static size_t list(struct history_fixture *f, struct history_filter filter,
+		   struct history_page *page)
 {
 	struct error err = { 0 };
 
@@ -13,7 +14,7 @@ static size_t list(struct fixture *f, struct history_filter filter, struct histo
 	return page->n;
 }
 
-static size_t count(struct fixture *f, struct history_filter filter)
+static size_t count(struct history_fixture *f, struct history_filter filter)
 {
 	_cleanup_history_page_ struct history_page page = { 0 };
 	struct history_count c = { 0 };
@@ -26,7 +27,8 @@ static size_t count(struct fixture *f, struct history_filter filter)
 }
 
 /* One that ended, with these words in its parts. */
-static void put_words(struct fixture *f, const char *code, const char *out, const char *err_text)
+static void put_words(struct history_fixture *f, const char *code, const char *out,
+		      const char *err_text)
 {
 	char id[HISTORY_ID];
 	struct history_new in = new_of(f, "alice", id);
@@ -41,7 +43,7 @@ static void put_words(struct fixture *f, const char *code, const char *out, cons
 
 static void test_filters(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	json_t *labels = json_pack("{s:s, s:s}", "team", "100%_", "x", "y");
 	const char *const two[] = { "queued", "timeout", NULL };
 	const struct history_label both[] = { { "x", "y" }, { 0 } };
@@ -106,7 +108,7 @@ static void test_filters(void **state)
 
 static void test_cursor_is_stable(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char cursor[HISTORY_CURSOR] = "", id[HISTORY_ID];
 	int seen[101] = { 0 }, pages = 0;
 
@@ -140,7 +142,7 @@ static void test_cursor_is_stable(void **state)
 
 static void test_no_empty_last_page(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	_cleanup_history_page_ struct history_page page = { 0 };
 
 	for (int i = 0; i < 10; i++)
@@ -151,7 +153,7 @@ static void test_no_empty_last_page(void **state)
 
 static void test_bounded_look(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char cursor[HISTORY_CURSOR] = "";
 	int64_t at = 0, now = clock_realtime_ns();
 	size_t found = 0, pages = 0;
@@ -193,7 +195,7 @@ static void test_bounded_look(void **state)
 
 static void test_words(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 
 	put_words(f, "print(1/0)", "", "ZeroDivisionError: division by zero");
 	put_words(f, "x = 'snake_case' # 100%", "hello World\n", "");
@@ -221,7 +223,7 @@ static void test_words(void **state)
 
 static void test_words_go_with_rows(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char id[HISTORY_ID];
 
 	for (int i = 0; i < 300; i++)
@@ -249,10 +251,10 @@ static void test_words_go_with_rows(void **state)
 /* A database of an old version: every page is as before, and words are found once history_tick() was there. */
 static void test_old_database(void **state)
 {
-	static void (*const become[])(struct fixture *) = { become_version_1, become_version_2,
-							    become_version_3, become_version_4,
-							    become_version_5 };
-	struct fixture *f = *state;
+	static void (*const become[])(
+		struct history_fixture *) = { become_version_1, become_version_2, become_version_3,
+					      become_version_4, become_version_5 };
+	struct history_fixture *f = *state;
 
 	for (int i = 0; i < 1500; i++)
 		put_words(f, "needle", i % 2 ? "odd" : "even", "");
@@ -277,7 +279,7 @@ static void test_old_database(void **state)
 /* Newest first, page by page, nothing twice and nothing left out; also between two times. */
 static void test_words_in_order(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char cursor[HISTORY_CURSOR] = "";
 	int64_t last = INT64_MAX, middle = 0;
 	size_t found = 0;
@@ -315,7 +317,7 @@ static void test_words_and_more(void **state)
 {
 	static const enum run_status how[] = { STATUS_SUCCESS, STATUS_SETUP_ERROR, STATUS_TIMEOUT };
 	const char *const more[] = { "timeout", NULL };
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char id[HISTORY_ID];
 	int64_t at = 0;
 
@@ -347,7 +349,7 @@ static void test_words_and_more(void **state)
 }
 
 /* All pages of a search, checked to be in order; how many rows. */
-static size_t walk(struct fixture *f, struct history_filter filter)
+static size_t walk(struct history_fixture *f, struct history_filter filter)
 {
 	char cursor[HISTORY_CURSOR] = "";
 	int64_t last = INT64_MAX;
@@ -371,7 +373,7 @@ static size_t walk(struct fixture *f, struct history_filter filter)
 /* Pages go on from epoch to epoch and then over everything; what took long lies in an old one. */
 static void test_epochs(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char id[HISTORY_ID], late[HISTORY_ID];
 	struct history_new in = new_of(f, "alice", late);
 	struct history_end end = end_with(STATUS_SUCCESS);
@@ -420,7 +422,7 @@ static void test_epochs(void **state)
 /* An epoch that was begun for executions that were deleted is begun again by the next process. */
 static void test_epoch_of_nothing(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char id[HISTORY_ID];
 
 	put_words(f, "needle", "", "");
@@ -436,7 +438,7 @@ static void test_epoch_of_nothing(void **state)
 
 static void test_refused_filters(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	char large[2000];
 	const char *const wrong[] = { "error", "done", NULL };
 	const struct {
@@ -473,7 +475,7 @@ static void test_refused_filters(void **state)
 	}
 }
 
-static void assert_plan(struct fixture *f, enum stmt which, const char *part)
+static void assert_plan(struct history_fixture *f, enum stmt which, const char *part)
 {
 	char sql[1024];
 	sqlite3_stmt *s = NULL;
@@ -523,7 +525,7 @@ static void test_indexes(void **state)
 /* No statement that is made while the daemon runs may read a whole table. */
 static void test_plans(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 
 	for (int i = 0; i < _STMT_MAX; i++) {
 		char sql[1024];

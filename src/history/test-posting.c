@@ -4,7 +4,7 @@
 #include "history/search.h"
 #include "history/test-store.h"
 
-static void change(struct fixture *f, bool forget, const struct posted *who,
+static void change(struct history_fixture *f, bool forget, const struct posted *who,
 		   const char *const *words)
 {
 	_cleanup_postings_ struct postings p = { .forget = forget };
@@ -17,7 +17,8 @@ static void change(struct fixture *f, bool forget, const struct posted *who,
 	assert_int_equal(postings_apply(f->h, &p), 0);
 }
 
-static void assert_has(struct fixture *f, int64_t epoch, const char *word, const char *wanted)
+static void assert_has(struct history_fixture *f, int64_t epoch, const char *word,
+		       const char *wanted)
 {
 	_cleanup_ats_ struct ats ats = { 0 };
 	char text[256] = "";
@@ -31,7 +32,7 @@ static void assert_has(struct fixture *f, int64_t epoch, const char *word, const
 	assert_string_equal(text, wanted);
 }
 
-static int count_words(struct fixture *f)
+static int count_words(struct history_fixture *f)
 {
 	return (int)get_number(f, "SELECT count(*) FROM posting");
 }
@@ -41,7 +42,7 @@ static int count_words(struct fixture *f)
 
 static void test_add_and_forget(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 
 	change(f, false, WHO({ 1, 500 }, { 1, 300 }, { 1, 900 }, { 2, 1000 }),
 	       WORDS("Cat", "cAT", "cat", "cat"));
@@ -72,7 +73,7 @@ static void test_add_and_forget(void **state)
 
 static void test_keep(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	int64_t list[] = { 90, 80, 70, 60, 50 };
 	struct ats ats = { .list = list, .n = ARRAY_SIZE(list) };
 	struct stretch all = { 1, -INT64_MAX, INT64_MAX };
@@ -93,7 +94,7 @@ static void test_keep(void **state)
 /* A word nobody can ask for takes no room, and one that is asked for is not longer. */
 static void test_long_words(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	static char word[SEARCH_TEXT_MAX + 2];
 
 	(void)memset(word, 'x', sizeof(word) - 1);
@@ -105,7 +106,7 @@ static void test_long_words(void **state)
 	assert_has(f, 1, word, "5 ");
 }
 
-static void put_text(struct fixture *f, int64_t created_ns, struct span text)
+static void put_text(struct history_fixture *f, int64_t created_ns, struct span text)
 {
 	char id[HISTORY_ID];
 	struct history_new in = new_of(f, "alice", id);
@@ -118,7 +119,7 @@ static void put_text(struct fixture *f, int64_t created_ns, struct span text)
 	assert_int_equal(history_record(f->h, &in, &end, &at, NULL), 0);
 }
 
-static size_t count_found(struct fixture *f, const char *text, int *ret_pages)
+static size_t count_found(struct history_fixture *f, const char *text, int *ret_pages)
 {
 	char cursor[HISTORY_CURSOR] = "";
 	size_t n = 0;
@@ -149,7 +150,7 @@ static void test_damaged(void **state)
 		"UPDATE posting SET ats = x'0506'",
 		"UPDATE posting SET ats = x'0500'",
 	};
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 
 	put_text(f, 0, SPAN("cat"));
 	put_text(f, 0, SPAN("cat dog"));
@@ -181,7 +182,7 @@ static void test_damaged(void **state)
 static void test_many_words(void **state)
 {
 	enum { ROWS = 192 };
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	static char text[8000];
 
 	for (int i = 0; i < ROWS; i++) {
@@ -217,7 +218,7 @@ static void test_many_words(void **state)
 static void test_few_of_many(void **state)
 {
 	enum { ROWS = 60 };
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	static char text[8 << 10];
 	_cleanup_history_page_ struct history_page page = { 0 };
 	int64_t left = ROWS;
@@ -229,7 +230,7 @@ static void test_few_of_many(void **state)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, "x%dx%d ", i, k);
 		put_text(f, 0, (struct span){ text, n });
 	}
-	assert_int_equal(arrive_list(f->h, ARRIVALS_MAX), 0);
+	assert_int_equal(arrivals_list(f->h, ARRIVALS_MAX), 0);
 	while (left > 20) {
 		assert_true(history_tick(f->h));
 		assert_in_range(history_health(f->h).backlog, left - 4, left - 3);
@@ -255,7 +256,7 @@ static void test_few_of_many(void **state)
 static void test_pieces(void **state)
 {
 	enum { TIMES = 12000, ROUNDS = 200, CHANGES = 128 };
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	static bool there[TIMES + 1];
 	uint32_t dice = 1;
 
@@ -302,7 +303,7 @@ static void test_pieces(void **state)
 static void test_clock_set_back(void **state)
 {
 	enum { AHEAD = EPOCH_ROWS + 76, ROWS = 11 * EPOCH_ROWS };
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	const int64_t now = clock_realtime_ns();
 	int pages = 0;
 

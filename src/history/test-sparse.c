@@ -6,7 +6,7 @@
 enum { ROWS = 12 * EPOCH_ROWS, DAVES = 4 };
 
 /* Every row has the label and a common word, every other one of two more; dave has a word of his own. */
-static void put_number(struct fixture *f, int i, const json_t *labels)
+static void put_number(struct history_fixture *f, int i, const json_t *labels)
 {
 	const bool dave = i % (ROWS / DAVES) == 17;
 	char id[HISTORY_ID];
@@ -24,7 +24,7 @@ static int many_setup(void **state)
 {
 	json_t *labels = json_pack("{s:s}", "team", "1");
 	int r = fixture_setup(state);
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 
 	for (int i = 0; i < ROWS; i++) {
 		if (i % EPOCH_ROWS == 0)
@@ -39,14 +39,14 @@ static int many_setup(void **state)
 	return r;
 }
 
-struct walk {
+struct page_walk {
 	size_t found, pages;
 };
 
-static struct walk walk(struct fixture *f, struct history_filter filter)
+static struct page_walk walk(struct history_fixture *f, struct history_filter filter)
 {
 	char cursor[HISTORY_CURSOR] = "";
-	struct walk walk = { 0 };
+	struct page_walk walk = { 0 };
 
 	filter.limit = 50;
 	do {
@@ -84,7 +84,7 @@ static void test_few_are_found_at_once(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct walk w = walk(*state, cases[i].filter);
+		struct page_walk w = walk(*state, cases[i].filter);
 
 		if (w.found != cases[i].found || w.pages != 1)
 			fail_msg("case %zu: %zu in %zu pages", i, w.found, w.pages);
@@ -109,7 +109,7 @@ static void test_empty_ranges(void **state)
 		struct history_filter filter = cases[i];
 
 		for (int later = 0; later < 2; later++) {
-			struct walk w;
+			struct page_walk w;
 
 			filter.until_ns = 2000000000000000000;
 			filter.since_ns = filter.until_ns + later;
@@ -123,7 +123,7 @@ static void test_empty_ranges(void **state)
 /* Two words that are everywhere, and never together: some epochs a call. */
 static void test_never_together(void **state)
 {
-	struct walk w = walk(*state, (struct history_filter){ .text = "odd even" });
+	struct page_walk w = walk(*state, (struct history_filter){ .text = "odd even" });
 
 	assert_int_equal(w.found, 0);
 	assert_in_range(w.pages, 2, 4);
@@ -135,7 +135,7 @@ static void test_never_together(void **state)
 static void test_count_is_bounded(void **state)
 {
 	const struct history_filter filter = { .caller = "alice" };
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	struct history_count count = { 0 };
 
 	assert_int_equal(history_count(f->h, &filter, &count, NULL), 0);

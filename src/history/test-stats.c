@@ -2,7 +2,7 @@
 #include "history/histogram.h"
 #include "history/test-store.h"
 
-static json_t *stats(struct fixture *f, struct history_window window)
+static json_t *stats(struct history_fixture *f, struct history_window window)
 {
 	json_t *root = NULL;
 
@@ -24,7 +24,8 @@ static double number(const json_t *root, ...)
 	return json_number_value(root);
 }
 
-static void put_one(struct fixture *f, const char *caller, enum run_status status, int64_t us)
+static void put_one(struct history_fixture *f, const char *caller, enum run_status status,
+		    int64_t us)
 {
 	char id[HISTORY_ID];
 	json_t *labels = json_pack("{s:s}", "team", caller);
@@ -41,7 +42,7 @@ static void put_one(struct fixture *f, const char *caller, enum run_status statu
 
 static void test_sums(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	json_t *s;
 
 	for (int i = 1; i <= 1000; i++)
@@ -101,7 +102,7 @@ static void test_sums(void **state)
 
 static void test_windows(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	int64_t now = clock_realtime_ns(), hour = 3600 * NS_PER_SEC, at = 0;
 	json_t *s;
 
@@ -132,7 +133,7 @@ static void test_windows(void **state)
 
 static void test_made_up_labels(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	int64_t at = 0;
 	json_t *s;
 
@@ -157,7 +158,7 @@ static void test_made_up_labels(void **state)
 
 static void test_retention(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	const struct {
 		int64_t s, rows, bytes;
 		int64_t left;
@@ -196,7 +197,7 @@ static void test_retention(void **state)
 	assert_int_equal(history_output_open(f->h, make_id(id, 199), HISTORY_STDOUT), -ENOENT);
 }
 
-static int64_t rows_of(struct fixture *f, const char *caller)
+static int64_t rows_of(struct history_fixture *f, const char *caller)
 {
 	struct history_count count = { 0 };
 
@@ -208,7 +209,7 @@ static int64_t rows_of(struct fixture *f, const char *caller)
 /* Who has most gives way, although the others' rows are older. */
 static void test_retention_is_fair(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 
 	for (int i = 0; i < 20; i++) {
 		(void)put(f, "bob", STATUS_SUCCESS);
@@ -237,7 +238,7 @@ static void test_retention_is_fair(void **state)
 
 static void test_retention_by_age(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 	int64_t now = clock_realtime_ns(), at = 0;
 	char id[HISTORY_ID];
 
@@ -263,27 +264,27 @@ static void test_retention_by_age(void **state)
 
 static void test_tally(void **state _unused_)
 {
-	static struct tally a, b;
+	static struct run_histogram a, b;
 	_cleanup_buf_ struct buf data = { .max = 1 << 20 };
 
-	assert_int_equal(tally_percentile_us(&a, 0.5), -1);
+	assert_int_equal(run_histogram_percentile_us(&a, 0.5), -1);
 	for (int64_t us = 1; us < INT64_C(1) << 50; us = us * 3 + 1) {
-		static struct tally one;
+		static struct run_histogram one;
 
 		(void)memset(&one, 0, sizeof(one));
-		tally_add(&one, STATUS_SUCCESS, us);
-		tally_add(&a, STATUS_SUCCESS, us);
+		run_histogram_add(&one, STATUS_SUCCESS, us);
+		run_histogram_add(&a, STATUS_SUCCESS, us);
 		/* One value is its own median, within the width of its class. */
-		if (us < INT64_C(1) << TALLY_LAST_BIT)
-			assert_true(llabs(tally_percentile_us(&one, 0.5) - us) * 32 <= us);
+		if (us < INT64_C(1) << HISTOGRAM_LAST_BIT)
+			assert_true(llabs(run_histogram_percentile_us(&one, 0.5) - us) * 32 <= us);
 	}
-	assert_int_equal(tally_write(&a, &data), 0);
-	assert_int_equal(tally_read(&b, data.data, data.len), 0);
+	assert_int_equal(run_histogram_write(&a, &data), 0);
+	assert_int_equal(run_histogram_read(&b, data.data, data.len), 0);
 	assert_memory_equal(&a, &b, sizeof(a));
-	assert_int_equal(tally_read(&b, data.data, data.len), 0);
+	assert_int_equal(run_histogram_read(&b, data.data, data.len), 0);
 	assert_int_equal(b.ended[STATUS_SUCCESS], 2 * a.ended[STATUS_SUCCESS]);
-	assert_int_equal(tally_read(&b, data.data, data.len - 1), -EBADMSG);
-	assert_int_equal(tally_read(&b, "\xff\xff\1\0\0\0\0\0\0\0", 10), -EBADMSG);
+	assert_int_equal(run_histogram_read(&b, data.data, data.len - 1), -EBADMSG);
+	assert_int_equal(run_histogram_read(&b, "\xff\xff\1\0\0\0\0\0\0\0", 10), -EBADMSG);
 }
 
 int main(void)

@@ -21,7 +21,7 @@
 #include "base/fd.h"
 #include "history/search.h"
 
-struct fixture {
+struct history_fixture {
 	char dir[64];
 	struct history_options options;
 	struct history *h;
@@ -36,7 +36,7 @@ static inline int remove_entry(const char *path, const struct stat *st, int kind
 	return remove(path);
 }
 
-static inline void reopen(struct fixture *f)
+static inline void reopen(struct history_fixture *f)
 {
 	struct error err = { 0 };
 
@@ -47,7 +47,7 @@ static inline void reopen(struct fixture *f)
 
 static inline int fixture_setup(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct history_fixture *f = calloc(1, sizeof(*f));
 
 	(void)snprintf(f->dir, sizeof(f->dir), "/tmp/test-history-XXXXXX");
 	if (!mkdtemp(f->dir))
@@ -60,7 +60,7 @@ static inline int fixture_setup(void **state)
 
 static inline int fixture_teardown(void **state)
 {
-	struct fixture *f = *state;
+	struct history_fixture *f = *state;
 
 	(void)history_close(f->h);
 	(void)nftw(f->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
@@ -79,7 +79,8 @@ static inline const char *make_id(char ret[HISTORY_ID], unsigned number)
 #define HASH_B	   "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
 /* The next execution of a caller; its id goes to id. */
-static inline struct history_new new_of(struct fixture *f, const char *caller, char id[HISTORY_ID])
+static inline struct history_new new_of(struct history_fixture *f, const char *caller,
+					char id[HISTORY_ID])
 {
 	return (struct history_new){
 		.id = make_id(id, ++f->ids),
@@ -103,7 +104,7 @@ static inline struct history_end end_with(enum run_status status)
 }
 
 /* One that ended; returns its row. */
-static inline int64_t put(struct fixture *f, const char *caller, enum run_status status)
+static inline int64_t put(struct history_fixture *f, const char *caller, enum run_status status)
 {
 	char id[HISTORY_ID];
 	struct history_new in = new_of(f, caller, id);
@@ -114,7 +115,7 @@ static inline int64_t put(struct fixture *f, const char *caller, enum run_status
 	return row;
 }
 
-static inline void settle(struct fixture *f)
+static inline void settle(struct history_fixture *f)
 {
 	while (history_tick(f->h))
 		;
@@ -125,7 +126,7 @@ static inline void settle(struct fixture *f)
 	" WHERE state = 2 AND code_key IS NOT NULL;"
 
 /* Makes of the open database, until it is opened again, one that an old Atoll wrote. */
-static inline void become_version_2(struct fixture *f)
+static inline void become_version_2(struct history_fixture *f)
 {
 	static const char undo[] = OLD_CODE_INDEX
 		"DROP TABLE epoch; DROP TABLE posting; DROP TABLE leftover;"
@@ -141,7 +142,7 @@ static inline void become_version_2(struct fixture *f)
 	assert_int_equal(sqlite3_exec(f->h->db, undo, NULL, NULL, NULL), SQLITE_OK);
 }
 
-static inline void become_version_1(struct fixture *f)
+static inline void become_version_1(struct history_fixture *f)
 {
 	static const char undo[] =
 		"DROP TABLE interactive; DROP TABLE share;"
@@ -151,7 +152,7 @@ static inline void become_version_1(struct fixture *f)
 	assert_int_equal(sqlite3_exec(f->h->db, undo, NULL, NULL, NULL), SQLITE_OK);
 }
 
-static inline void become_version_3(struct fixture *f)
+static inline void become_version_3(struct history_fixture *f)
 {
 	static const char undo[] = OLD_CODE_INDEX
 		"DROP TABLE epoch; DROP TABLE posting; DROP TABLE leftover;"
@@ -165,7 +166,7 @@ static inline void become_version_3(struct fixture *f)
 }
 
 /* Words had their epochs in them; that they are there is enough: what is wrong with them must not stay. */
-static inline void become_version_4(struct fixture *f)
+static inline void become_version_4(struct history_fixture *f)
 {
 	static const char undo[] =
 		"DROP TABLE posting; DROP TABLE leftover;"
@@ -174,7 +175,7 @@ static inline void become_version_4(struct fixture *f)
 	assert_int_equal(sqlite3_exec(f->h->db, undo, NULL, NULL, NULL), SQLITE_OK);
 }
 
-static inline void become_version_5(struct fixture *f)
+static inline void become_version_5(struct history_fixture *f)
 {
 	static const char undo[] =
 		"DROP TABLE posting; DROP TABLE leftover;"
@@ -218,7 +219,7 @@ static inline void assert_sound(const char *dir)
 	(void)sqlite3_close(db);
 }
 
-static inline int64_t get_number(struct fixture *f, const char *sql)
+static inline int64_t get_number(struct history_fixture *f, const char *sql)
 {
 	sqlite3_stmt *s = NULL;
 	int64_t n;
@@ -231,7 +232,7 @@ static inline int64_t get_number(struct fixture *f, const char *sql)
 }
 
 /* How many entries there are: each ends with a byte below 0x80. */
-static inline size_t count_postings(struct fixture *f)
+static inline size_t count_postings(struct history_fixture *f)
 {
 	sqlite3_stmt *s = NULL;
 	size_t n = 0;
@@ -250,7 +251,7 @@ static inline size_t count_postings(struct fixture *f)
 	return n;
 }
 
-static inline bool is_posted(struct fixture *f, int64_t at, struct span word)
+static inline bool is_posted(struct history_fixture *f, int64_t at, struct span word)
 {
 	_cleanup_ats_ struct ats ats = { 0 };
 	struct epoch epoch = { 0 };
@@ -272,7 +273,8 @@ static inline int compare_spans(const void *a, const void *b)
 }
 
 /* Whether each word of one is there; how many different ones it has. */
-static inline size_t check_words(struct fixture *f, int64_t at, char *words, const char *status)
+static inline size_t check_words(struct history_fixture *f, int64_t at, char *words,
+				 const char *status)
 {
 	static struct span list[40000];
 	char mark[64];
@@ -303,7 +305,7 @@ static inline size_t check_words(struct fixture *f, int64_t at, char *words, con
 }
 
 /* `posting` says what `result` says as far as it is indexed, and nothing else. */
-static inline void assert_postings(struct fixture *f)
+static inline void assert_postings(struct history_fixture *f)
 {
 	sqlite3_stmt *s = NULL;
 	size_t wanted = 0;

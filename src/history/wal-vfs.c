@@ -180,7 +180,7 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int fl
 	return rc;
 }
 
-const char *frames_vfs(void)
+const char *wal_vfs(void)
 {
 	static sqlite3_vfs ours;
 

@@ -3,4 +3,4 @@
 #pragma once
 
 /* The name to open a database with; NULL: SQLite's own will have to do. */
-const char *frames_vfs(void);
+const char *wal_vfs(void);

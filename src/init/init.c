@@ -39,7 +39,7 @@ struct init {
 	pid_t main_pid; /* 0: no stage is running */
 	int64_t start_ns;
 	int exec_errno; /* of the process that was to become the program; 0: it did */
-	struct command stage;
+	struct init_command stage;
 	char **argv, **envp; /* of the stage */
 };
 
@@ -242,7 +242,7 @@ static void take_command(struct init *init)
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE((3 + INIT_EXTRA_MAX + 1) * sizeof(int))];
 	} control;
-	struct command command = { 0 };
+	struct init_command command = { 0 };
 	struct iovec iov = { .iov_base = &command, .iov_len = sizeof(command) };
 	struct msghdr msg = { .msg_iov = &iov,
 			      .msg_iovlen = 1,

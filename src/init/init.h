@@ -46,7 +46,7 @@ enum command_kind {
 	COMMAND_SIGNAL,
 };
 
-struct command {
+struct init_command {
 	uint32_t kind;
 	/* JOIN */
 	uint32_t shared_uid; /* others of the host have the uid, too */

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-struct world {
+struct fiber_world {
 	struct loop *loop;
 	struct source *later;
 	struct fiber *first, *second;
@@ -21,7 +21,7 @@ struct world {
 	size_t n_over;
 };
 
-static void note(struct world *w, char what)
+static void note(struct fiber_world *w, char what)
 {
 	size_t n = strlen(w->trace);
 
@@ -29,13 +29,13 @@ static void note(struct world *w, char what)
 	w->trace[n] = what;
 }
 
-static void world_init(struct world *w)
+static void world_init(struct fiber_world *w)
 {
-	*w = (struct world){ .loop = loop_new() };
+	*w = (struct fiber_world){ .loop = loop_new() };
 	assert_non_null(w->loop);
 }
 
-static void world_done(struct world *w)
+static void world_done(struct fiber_world *w)
 {
 	assert_int_equal(fiber_count(), 0);
 	assert_null(fiber_current());
@@ -46,7 +46,7 @@ static void world_done(struct world *w)
 
 static void wait_once(void *data)
 {
-	struct world *w = data;
+	struct fiber_world *w = data;
 
 	w->first = fiber_current();
 	note(w, 'a');
@@ -57,7 +57,7 @@ static void wait_once(void *data)
 
 static int wake_first(void *data, uint32_t events)
 {
-	struct world *w = data;
+	struct fiber_world *w = data;
 
 	(void)events;
 	note(w, '1');
@@ -69,7 +69,7 @@ static int wake_first(void *data, uint32_t events)
 
 static void test_waking_runs_nothing_itself(void **state)
 {
-	struct world w;
+	struct fiber_world w;
 
 	(void)state;
 	world_init(&w);
@@ -86,7 +86,7 @@ static void test_waking_runs_nothing_itself(void **state)
 
 static void woken_before(void *data)
 {
-	struct world *w = data;
+	struct fiber_world *w = data;
 
 	fiber_wake(fiber_current());
 	fiber_wake(fiber_current());
@@ -99,7 +99,7 @@ static void woken_before(void *data)
 
 static int stop_when_over(void *data, uint32_t events)
 {
-	struct world *w = data;
+	struct fiber_world *w = data;
 
 	(void)events;
 	if (fiber_count() == 0)
@@ -109,7 +109,7 @@ static int stop_when_over(void *data, uint32_t events)
 	return 0;
 }
 
-static void run_all(struct world *w)
+static void run_all(struct fiber_world *w)
 {
 	assert_int_equal(
 		loop_add_timer(w->loop, 0, (struct handler){ stop_when_over, w }, &w->later), 0);
@@ -118,7 +118,7 @@ static void run_all(struct world *w)
 
 static void test_wake_before_wait_counts_once(void **state)
 {
-	struct world w;
+	struct fiber_world w;
 
 	(void)state;
 	world_init(&w);
@@ -133,7 +133,7 @@ static void test_wake_before_wait_counts_once(void **state)
 
 static void inner(void *data)
 {
-	struct world *w = data;
+	struct fiber_world *w = data;
 
 	w->second = fiber_current();
 	note(w, 'i');
@@ -144,7 +144,7 @@ static void inner(void *data)
 
 static void outer(void *data)
 {
-	struct world *w = data;
+	struct fiber_world *w = data;
 
 	w->first = fiber_current();
 	note(w, 'o');
@@ -158,7 +158,7 @@ static void outer(void *data)
 
 static void test_a_fiber_starts_another(void **state)
 {
-	struct world w;
+	struct fiber_world w;
 
 	(void)state;
 	world_init(&w);
@@ -171,7 +171,7 @@ static void test_a_fiber_starts_another(void **state)
 
 static void in_time(void *data)
 {
-	struct world *w = data;
+	struct fiber_world *w = data;
 	int64_t at_ns = clock_now_ns() + 5 * NS_PER_MS;
 
 	fiber_wait_until(at_ns);
@@ -186,7 +186,7 @@ static void in_time(void *data)
 
 static void test_time_and_yield(void **state)
 {
-	struct world w;
+	struct fiber_world w;
 
 	(void)state;
 	world_init(&w);
@@ -200,7 +200,7 @@ static void test_time_and_yield(void **state)
 enum { MANY = 5000, ROUNDS = 20 };
 
 struct many {
-	struct world *w;
+	struct fiber_world *w;
 	size_t turns;
 };
 
@@ -224,7 +224,7 @@ static void many_turns(void *data)
 static void test_thousands_take_turns(void **state)
 {
 	struct many *many = calloc(MANY, sizeof(*many));
-	struct world w;
+	struct fiber_world w;
 
 	(void)state;
 	assert_non_null(many);

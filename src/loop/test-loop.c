@@ -22,7 +22,7 @@ struct trace {
 	int stop_after;
 };
 
-struct mark {
+struct trace_mark {
 	struct trace *trace;
 	int id;
 };
@@ -37,7 +37,7 @@ static int note(struct trace *t, int id)
 
 static int on_mark(void *data, uint32_t events)
 {
-	struct mark *m = data;
+	struct trace_mark *m = data;
 
 	(void)events;
 	return note(m->trace, m->id);
@@ -47,13 +47,13 @@ static void test_timers_in_order(void **state)
 {
 	static const int delay_ms[] = { 9, 1, 5, 3, 7, 2, 8, 4, 6, 0 };
 	struct trace t = { .loop = loop_new(), .stop_after = 9 };
-	struct mark marks[10];
+	struct trace_mark marks[10];
 	int64_t start_ns = clock_now_ns();
 
 	(void)state;
 	assert_non_null(t.loop);
 	for (int i = 0; i < 10; i++) {
-		marks[i] = (struct mark){ &t, delay_ms[i] };
+		marks[i] = (struct trace_mark){ &t, delay_ms[i] };
 		assert_int_equal(loop_add_timer(t.loop, start_ns + delay_ms[i] * NS_PER_MS,
 						(struct handler){ on_mark, &marks[i] },
 						&t.sources[i]),
@@ -76,7 +76,7 @@ static void test_timers_in_order(void **state)
 static void test_timer_disarmed_does_not_fire(void **state)
 {
 	struct trace t = { .loop = loop_new(), .stop_after = 1 };
-	struct mark never = { &t, 1 }, later = { &t, 2 };
+	struct trace_mark never = { &t, 1 }, later = { &t, 2 };
 	int64_t now_ns = clock_now_ns();
 
 	(void)state;
@@ -156,7 +156,7 @@ static int on_kill_all(void *data, uint32_t events)
 static void test_removal_inside_a_callback(void **state)
 {
 	struct trace t = { .loop = loop_new(), .stop_after = 2 };
-	struct mark end = { &t, 9 };
+	struct trace_mark end = { &t, 9 };
 	int a[2], b[2];
 
 	(void)state;
@@ -207,7 +207,7 @@ static void test_callback_error_ends_the_loop(void **state)
 static void test_events_can_be_masked(void **state)
 {
 	struct trace t = { .loop = loop_new(), .stop_after = 1 };
-	struct mark byte = { &t, 1 }, end = { &t, 2 };
+	struct trace_mark byte = { &t, 1 }, end = { &t, 2 };
 	int fds[2];
 
 	(void)state;
@@ -247,7 +247,7 @@ static void test_regular_files_are_refused(void **state)
 static void test_staying_awake(void **state)
 {
 	struct trace t = { .loop = loop_new(), .stop_after = 2 };
-	struct mark marks[] = { { &t, 1 }, { &t, 2 } };
+	struct trace_mark marks[] = { { &t, 1 }, { &t, 2 } };
 	int64_t start_ns = clock_now_ns();
 	clock_t busy = clock();
 

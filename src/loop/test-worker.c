@@ -15,7 +15,7 @@
 
 enum { MANY = 200 };
 
-struct world {
+struct worker_world {
 	struct loop *loop;
 	struct worker *worker;
 	struct source *ticker;
@@ -25,8 +25,8 @@ struct world {
 };
 
 /* What is handed over. */
-struct piece {
-	struct world *world;
+struct work_piece {
+	struct worker_world *world;
 	int number;
 	int64_t nap_us;
 	pthread_t ran_on;
@@ -35,7 +35,7 @@ struct piece {
 
 static void do_piece(void *data)
 {
-	struct piece *p = data;
+	struct work_piece *p = data;
 	sigset_t mask;
 
 	p->ran_on = pthread_self();
@@ -48,15 +48,15 @@ static void do_piece(void *data)
 	p->ran = true;
 }
 
-static void world_init(struct world *w, bool with_worker)
+static void world_init(struct worker_world *w, bool with_worker)
 {
-	*w = (struct world){ .loop = loop_new() };
+	*w = (struct worker_world){ .loop = loop_new() };
 	assert_non_null(w->loop);
 	if (with_worker)
 		assert_int_equal(worker_new(w->loop, &w->worker), 0);
 }
 
-static void world_done(struct world *w)
+static void world_done(struct worker_world *w)
 {
 	assert_int_equal(fiber_count(), 0);
 	w->ticker = source_free(w->ticker);
@@ -67,7 +67,7 @@ static void world_done(struct world *w)
 
 static int tick(void *data, uint32_t events)
 {
-	struct world *w = data;
+	struct worker_world *w = data;
 
 	(void)events;
 	w->ticks++;
@@ -79,8 +79,8 @@ static int tick(void *data, uint32_t events)
 
 static void run_one(void *data)
 {
-	struct piece *p = data;
-	struct world *w = p->world;
+	struct work_piece *p = data;
+	struct worker_world *w = p->world;
 	int before = w->ticks;
 
 	w->waits = fiber_current();
@@ -93,8 +93,8 @@ static void run_one(void *data)
 
 static void test_loop_goes_on(void **state)
 {
-	struct world w;
-	struct piece p = { .world = &w, .nap_us = 900 * 1000 };
+	struct worker_world w;
+	struct work_piece p = { .world = &w, .nap_us = 900 * 1000 };
 
 	(void)state;
 	world_init(&w, true);
@@ -110,7 +110,7 @@ static void test_loop_goes_on(void **state)
 
 static void in_place(void *data)
 {
-	struct piece *p = data;
+	struct work_piece *p = data;
 
 	worker_call(do_piece, p);
 	assert_true(p->ran);
@@ -118,8 +118,8 @@ static void in_place(void *data)
 
 static void test_in_place(void **state)
 {
-	struct world w;
-	struct piece none = { .world = &w }, outside = { .world = &w }, few = { .world = &w };
+	struct worker_world w;
+	struct work_piece none = { .world = &w }, outside = { .world = &w }, few = { .world = &w };
 
 	(void)state;
 	world_init(&w, false);
@@ -136,8 +136,8 @@ static void test_in_place(void **state)
 
 static void run_many(void *data)
 {
-	struct piece *p = data;
-	struct world *w = p->world;
+	struct work_piece *p = data;
+	struct worker_world *w = p->world;
 
 	worker_call_for(WORKER_LARGE_BYTES, do_piece, p);
 	assert_true(p->ran && !pthread_equal(p->ran_on, pthread_self()));
@@ -147,14 +147,15 @@ static void run_many(void *data)
 
 static void test_many_in_order(void **state)
 {
-	static struct piece pieces[MANY];
-	struct world w;
+	static struct work_piece pieces[MANY];
+	struct worker_world w;
 
 	(void)state;
 	world_init(&w, true);
 	w.left = MANY;
 	for (int i = 0; i < MANY; i++) {
-		pieces[i] = (struct piece){ .world = &w, .number = i, .nap_us = i % 7 ? 0 : 100 };
+		pieces[i] =
+			(struct work_piece){ .world = &w, .number = i, .nap_us = i % 7 ? 0 : 100 };
 		assert_int_equal(fiber_start(w.loop, run_many, &pieces[i]), 0);
 	}
 	assert_int_equal(loop_run(w.loop), 0);
@@ -166,8 +167,8 @@ static void test_many_in_order(void **state)
 
 static void run_twice(void *data)
 {
-	struct piece *p = data;
-	struct world *w = p->world;
+	struct work_piece *p = data;
+	struct worker_world *w = p->world;
 
 	worker_call(do_piece, p);
 	p->number += MANY;
@@ -179,14 +180,14 @@ static void run_twice(void *data)
 /* How many were begun and not done with, at most. */
 static int most_open(void)
 {
-	static struct piece pieces[MANY / 2];
+	static struct work_piece pieces[MANY / 2];
 	int open = 0, most = 0;
-	struct world w;
+	struct worker_world w;
 
 	world_init(&w, true);
 	w.left = MANY / 2;
 	for (int i = 0; i < MANY / 2; i++) {
-		pieces[i] = (struct piece){ .world = &w, .number = i, .nap_us = 1000 };
+		pieces[i] = (struct work_piece){ .world = &w, .number = i, .nap_us = 1000 };
 		assert_int_equal(fiber_start(w.loop, run_twice, &pieces[i]), 0);
 	}
 	assert_int_equal(loop_run(w.loop), 0);

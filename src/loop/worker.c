@@ -22,8 +22,8 @@
 /* Deep enough for a parser that recurses as far as documents may nest; sanitizers need more. */
 enum { STACK_BYTES = 4 << 20, NICE_BEHIND = 5, TIDY_AFTER_S = 1 };
 
-struct task {
-	struct task *next;
+struct worker_task {
+	struct worker_task *next;
 	void (*fn)(void *data);
 	void *data;
 	struct fiber *fiber; /* who waits */
@@ -31,7 +31,7 @@ struct task {
 };
 
 struct tasks {
-	struct task *first, *last;
+	struct worker_task *first, *last;
 };
 
 struct worker {
@@ -46,7 +46,7 @@ struct worker {
 
 static _Thread_local struct worker *own;
 
-static void tasks_add(struct tasks *list, struct task *t)
+static void tasks_add(struct tasks *list, struct worker_task *t)
 {
 	t->next = NULL;
 	if (list->last)
@@ -56,7 +56,7 @@ static void tasks_add(struct tasks *list, struct task *t)
 	list->last = t;
 }
 
-static void tasks_add_first(struct tasks *list, struct task *t)
+static void tasks_add_first(struct tasks *list, struct worker_task *t)
 {
 	t->next = list->first;
 	list->first = t;
@@ -64,9 +64,9 @@ static void tasks_add_first(struct tasks *list, struct task *t)
 		list->last = t;
 }
 
-static struct task *tasks_take(struct tasks *list)
+static struct worker_task *tasks_take(struct tasks *list)
 {
-	struct task *t = list->first;
+	struct worker_task *t = list->first;
 
 	if (!t)
 		return NULL;
@@ -106,7 +106,7 @@ static void *work(void *data)
 	(void)setpriority(PRIO_PROCESS, 0, NICE_BEHIND);
 	(void)pthread_mutex_lock(&w->lock);
 	for (;;) {
-		struct task *t = tasks_take(&w->todo);
+		struct worker_task *t = tasks_take(&w->todo);
 
 		if (!t && w->stop)
 			break;
@@ -133,7 +133,7 @@ static int on_done(void *data, uint32_t events)
 {
 	struct worker *w = data;
 	struct tasks done;
-	struct task *t;
+	struct worker_task *t;
 	uint64_t count;
 
 	(void)events;
@@ -219,7 +219,7 @@ struct worker *worker_free(struct worker *w)
 
 void worker_call(void (*fn)(void *data), void *data)
 {
-	struct task task = { .fn = fn, .data = data, .fiber = fiber_current() };
+	struct worker_task task = { .fn = fn, .data = data, .fiber = fiber_current() };
 	struct worker *w = own;
 
 	if (!w || !task.fiber) {

@@ -23,36 +23,36 @@ enum {
 };
 
 /* Adds and remembers the first failure, so that a list of adds reads as a list. */
-struct builder {
+struct plan_builder {
 	struct plan *plan;
 	int r;
 };
 
-static void add(struct builder *b, struct op op, struct op_args args)
+static void add(struct plan_builder *b, struct op op, struct op_args args)
 {
 	if (b->r == 0)
 		b->r = plan_add(b->plan, op, args);
 }
 
-static void add_dir(struct builder *b, const char *target)
+static void add_dir(struct plan_builder *b, const char *target)
 {
 	add(b, (struct op){ .kind = OP_DIR, .mode = 0755 }, (struct op_args){ .b = target });
 }
 
-static void add_text(struct builder *b, const char *target, const char *text)
+static void add_text(struct plan_builder *b, const char *target, const char *text)
 {
 	add(b, (struct op){ .kind = OP_TEXT, .mode = 0644 },
 	    (struct op_args){ .a = text, .b = target });
 }
 
-static void add_show(struct builder *b, const char *path, uint16_t flags)
+static void add_show(struct plan_builder *b, const char *path, uint16_t flags)
 {
 	add(b, (struct op){ .kind = OP_SHOW, .flags = flags },
 	    (struct op_args){ .a = path, .b = path });
 }
 
 /* The same path of an image, if there is one. */
-static void add_show_of(struct builder *b, const char *image, const char *path, uint16_t flags)
+static void add_show_of(struct plan_builder *b, const char *image, const char *path, uint16_t flags)
 {
 	char source[PLAN_PATH_MAX];
 	int n = snprintf(source, sizeof(source), "%s%s", image ? image : "", path);
@@ -64,7 +64,7 @@ static void add_show_of(struct builder *b, const char *image, const char *path, 
 }
 
 /* Makes the directories above a file, without those in its first bytes; repeats are harmless: the child skips them. */
-static void add_parents(struct builder *b, const char *path, size_t skip)
+static void add_parents(struct plan_builder *b, const char *path, size_t skip)
 {
 	char dir[PLAN_PATH_MAX];
 
@@ -77,7 +77,7 @@ static void add_parents(struct builder *b, const char *path, size_t skip)
 	}
 }
 
-static void add_etc_entry(struct builder *b, const char *name)
+static void add_etc_entry(struct plan_builder *b, const char *name)
 {
 	char path[256] = "/etc/";
 	size_t n = strlen(name);
@@ -99,7 +99,7 @@ static bool list_has(const char *const *list, const char *word)
 	return false;
 }
 
-static void add_etc(struct builder *b, const struct decision *d)
+static void add_etc(struct plan_builder *b, const struct decision *d)
 {
 	add_dir(b, "/etc");
 	add_text(b, "/etc/passwd",
@@ -133,7 +133,7 @@ static struct op root_op(const struct plan_input *in)
 	};
 }
 
-static void add_root(struct builder *b, const struct plan_input *in)
+static void add_root(struct plan_builder *b, const struct plan_input *in)
 {
 	static const char *const links[] = {
 		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"
@@ -161,7 +161,7 @@ static void add_root(struct builder *b, const struct plan_input *in)
 	add(b, (struct op){ .kind = OP_SYMLINK }, (struct op_args){ .a = "/tmp", .b = "/var/tmp" });
 }
 
-static void add_devices(struct builder *b, const struct decision *d)
+static void add_devices(struct plan_builder *b, const struct decision *d)
 {
 	add(b, (struct op){ .kind = OP_DEV }, (struct op_args){ .b = "/dev" });
 	add(b,
@@ -174,7 +174,7 @@ static void add_devices(struct builder *b, const struct decision *d)
 	    (struct op_args){ .b = "/dev/pts" });
 }
 
-static void add_work(struct builder *b, const struct plan_input *in)
+static void add_work(struct plan_builder *b, const struct plan_input *in)
 {
 	const struct decision *d = in->decision;
 
@@ -199,7 +199,7 @@ static void add_work(struct builder *b, const struct plan_input *in)
 	add(b, (struct op){ .kind = OP_PIVOT }, (struct op_args){ 0 });
 }
 
-static void add_files(struct builder *b, const struct plan_input *in)
+static void add_files(struct plan_builder *b, const struct plan_input *in)
 {
 	for (size_t i = 0; i < in->n_files; i++) {
 		const struct build_file *f = &in->files[i];
@@ -219,14 +219,14 @@ static void add_files(struct builder *b, const struct plan_input *in)
 	}
 }
 
-static void add_landlock(struct builder *b, const char *path, int64_t access, bool no_tcp)
+static void add_landlock(struct plan_builder *b, const char *path, int64_t access, bool no_tcp)
 {
 	/* value2: TCP is handled too, that is, closed. */
 	add(b, (struct op){ .kind = OP_LANDLOCK, .value = access, .value2 = no_tcp },
 	    (struct op_args){ .b = path });
 }
 
-static void add_paths(struct builder *b, const struct plan_input *in)
+static void add_paths(struct plan_builder *b, const struct plan_input *in)
 {
 	const struct decision *d = in->decision;
 	const int64_t write = ACCESS_READ | ACCESS_WRITE;
@@ -249,12 +249,12 @@ static enum filter_profile filter_of(const struct decision *d)
 	return d->network == NETWORK_OFF ? FILTER_OFF : FILTER_DEFAULT;
 }
 
-static void add_readonly(struct builder *b, const char *target)
+static void add_readonly(struct plan_builder *b, const char *target)
 {
 	add(b, (struct op){ .kind = OP_READONLY }, (struct op_args){ .b = target });
 }
 
-static void add_lockdown(struct builder *b, const struct plan_input *in)
+static void add_lockdown(struct plan_builder *b, const struct plan_input *in)
 {
 	const struct decision *d = in->decision;
 	const struct limits *l = &d->limits;
@@ -323,7 +323,7 @@ static bool env_is_replaced(const char *word, const char *const *later)
 }
 
 /* The base environment and what stands on top of it, the last word of each variable only. */
-static void add_env(struct builder *b, enum op_kind kind, const char *const *env)
+static void add_env(struct plan_builder *b, enum op_kind kind, const char *const *env)
 {
 	const struct op op = { .kind = (uint16_t)kind };
 
@@ -335,21 +335,21 @@ static void add_env(struct builder *b, enum op_kind kind, const char *const *env
 			add(b, op, (struct op_args){ .a = *e });
 }
 
-static void add_words(struct builder *b, enum op_kind kind, const char *const *words)
+static void add_words(struct plan_builder *b, enum op_kind kind, const char *const *words)
 {
 	/* An empty word is a span of length 0, which op_args cannot tell from "use strlen": same thing. */
 	for (; words && *words; words++)
 		add(b, (struct op){ .kind = (uint16_t)kind }, (struct op_args){ .a = *words });
 }
 
-static void add_bytes(struct builder *b, enum op_kind kind, const struct span *bytes)
+static void add_bytes(struct plan_builder *b, enum op_kind kind, const struct span *bytes)
 {
 	if (bytes->data)
 		add(b, (struct op){ .kind = (uint16_t)kind },
 		    (struct op_args){ .a = bytes->len ? bytes->data : "", .a_len = bytes->len });
 }
 
-static void add_warm(struct builder *b, const struct plan_warm *warm)
+static void add_warm(struct plan_builder *b, const struct plan_warm *warm)
 {
 	add(b, (struct op){ .kind = OP_WARM, .value = warm->kind },
 	    (struct op_args){ .a = warm->name });
@@ -363,7 +363,8 @@ static void add_warm(struct builder *b, const struct plan_warm *warm)
 		add(b, (struct op){ .kind = OP_WARM_FILE }, (struct op_args){ .a = warm->file });
 }
 
-static void add_stage(struct builder *b, const struct decision *d, const struct stage_spec *stage)
+static void add_stage(struct plan_builder *b, const struct decision *d,
+		      const struct stage_spec *stage)
 {
 	static const char term[] = "TERM=xterm"; /* what any terminal of today understands */
 	const struct limits *l = stage->limits;
@@ -391,7 +392,7 @@ static void add_stage(struct builder *b, const struct decision *d, const struct 
 int plan_build(const struct plan_input *in, struct plan *ret, struct error *err)
 {
 	struct plan plan;
-	struct builder b = { .plan = &plan };
+	struct plan_builder b = { .plan = &plan };
 
 	plan_init(&plan);
 	add_root(&b, in);

@@ -43,7 +43,7 @@ struct exception {
 };
 
 /* From `first` to the next range's first. */
-struct range {
+struct call_range {
 	uint32_t first;
 	uint8_t to;
 	uint8_t n_exceptions;
@@ -51,7 +51,7 @@ struct range {
 };
 
 struct ranges {
-	struct range at[RANGES_MAX];
+	struct call_range at[RANGES_MAX];
 	size_t n;
 };
 
@@ -59,7 +59,7 @@ struct jump {
 	uint16_t yes, no;
 };
 
-struct builder {
+struct filter_builder {
 	struct sock_filter insns[FILTER_INSNS_MAX];
 	struct jump jumps[FILTER_INSNS_MAX];
 	uint16_t start[_TO_MAX];
@@ -90,14 +90,14 @@ enum target filter_target(enum filter_profile profile, const struct syscall_row 
 /* Says that values from `first` on lead to `to`; calls come in ascending order. */
 static void ranges_add(struct ranges *r, uint32_t first, uint8_t to)
 {
-	struct range *last = r->n > 0 ? &r->at[r->n - 1] : NULL;
+	struct call_range *last = r->n > 0 ? &r->at[r->n - 1] : NULL;
 
 	if (last && last->to == to)
 		return;
 	if (last && last->first == first)
 		last->to = to;
 	else if (r->n < RANGES_MAX)
-		r->at[r->n++] = (struct range){ .first = first, .to = to };
+		r->at[r->n++] = (struct call_range){ .first = first, .to = to };
 }
 
 static bool is_single(const struct ranges *r, size_t i)
@@ -110,7 +110,7 @@ static void ranges_fold(struct ranges *r)
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->n; i++) {
-		struct range range = r->at[i];
+		struct call_range range = r->at[i];
 
 		while (range.n_exceptions < EXCEPTIONS_MAX && is_single(r, i + 1) &&
 		       r->at[i + 2].to == range.to) {
@@ -123,7 +123,7 @@ static void ranges_fold(struct ranges *r)
 	r->n = n;
 }
 
-static uint16_t emit(struct builder *b, uint16_t code, uint32_t k, struct jump jump)
+static uint16_t emit(struct filter_builder *b, uint16_t code, uint32_t k, struct jump jump)
 {
 	if (b->n < FILTER_INSNS_MAX) {
 		b->insns[b->n] = (struct sock_filter){ .code = code, .k = k };
@@ -132,13 +132,13 @@ static uint16_t emit(struct builder *b, uint16_t code, uint32_t k, struct jump j
 	return b->n++;
 }
 
-static void emit_load(struct builder *b, size_t offset)
+static void emit_load(struct filter_builder *b, size_t offset)
 {
 	(void)emit(b, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, (struct jump){ 0 });
 }
 
 /* The exceptions one after the other, then the range's own target. */
-static uint16_t emit_leaf(struct builder *b, const struct range *range)
+static uint16_t emit_leaf(struct filter_builder *b, const struct call_range *range)
 {
 	uint16_t own = (uint16_t)(LABEL_TARGET + range->to);
 	uint16_t entry = b->n;
@@ -158,7 +158,7 @@ static uint16_t emit_leaf(struct builder *b, const struct range *range)
 }
 
 /* Returns the label at which the tree over ranges [from, to) is entered. */
-static uint16_t emit_tree(struct builder *b, const struct ranges *r, size_t from, size_t to)
+static uint16_t emit_tree(struct filter_builder *b, const struct ranges *r, size_t from, size_t to)
 {
 	size_t middle = from + (to - from) / 2;
 	struct jump jump;
@@ -174,7 +174,7 @@ static uint16_t emit_tree(struct builder *b, const struct ranges *r, size_t from
 	return entry;
 }
 
-static void emit_switch(struct builder *b, enum target to)
+static void emit_switch(struct filter_builder *b, enum target to)
 {
 	const struct arg_switch *s = &filter_switches[to];
 	struct ranges ranges = { 0 };
@@ -193,7 +193,7 @@ static void emit_switch(struct builder *b, enum target to)
 	(void)emit_tree(b, &ranges, 0, ranges.n);
 }
 
-static void emit_numbers(struct builder *b, uint8_t to[NR_KNOWN])
+static void emit_numbers(struct filter_builder *b, uint8_t to[NR_KNOWN])
 {
 	struct ranges ranges = { 0 };
 
@@ -213,7 +213,7 @@ static void emit_numbers(struct builder *b, uint8_t to[NR_KNOWN])
 }
 
 /* Jump offset from instruction `at`, or -E2BIG when the label is out of reach. */
-static int resolve(const struct builder *b, uint16_t label, uint16_t at)
+static int resolve(const struct filter_builder *b, uint16_t label, uint16_t at)
 {
 	int destination = label == LABEL_NEXT	  ? at + 1
 			  : label >= LABEL_TARGET ? b->start[label - LABEL_TARGET]
@@ -223,7 +223,7 @@ static int resolve(const struct builder *b, uint16_t label, uint16_t at)
 	return offset < 0 || offset > JUMP_MAX ? -E2BIG : offset;
 }
 
-static int builder_link(const struct builder *b, struct filter *ret)
+static int builder_link(const struct filter_builder *b, struct filter *ret)
 {
 	if (b->n > FILTER_INSNS_MAX)
 		return -E2BIG;
@@ -246,7 +246,7 @@ static int builder_link(const struct builder *b, struct filter *ret)
 }
 
 /* Whether anything laid down so far leads there: some calls are not every machine's, some rules not every profile's. */
-static bool is_wanted(const struct builder *b, int to)
+static bool is_wanted(const struct filter_builder *b, int to)
 {
 	for (uint16_t i = 0; i < MIN(b->n, FILTER_INSNS_MAX); i++)
 		if (BPF_CLASS(b->insns[i].code) == BPF_JMP &&
@@ -258,7 +258,7 @@ static bool is_wanted(const struct builder *b, int to)
 int filter_compile_numbers(uint8_t to_of[NR_KNOWN], enum machine machine, struct filter *ret)
 {
 	struct jump native = { LABEL_NEXT, LABEL_TARGET + TO_KILL };
-	struct builder b;
+	struct filter_builder b;
 
 	b.n = 0;
 	emit_load(&b, offsetof(struct seccomp_data, arch));

@@ -10,7 +10,7 @@ static const char *const usr[] = { "/usr", NULL };
 static const char *const etc[] = { "alternatives", "ld.so.cache", NULL };
 static const char *const language_etc[] = { "java-17-openjdk", NULL };
 
-struct sample {
+struct plan_sample {
 	struct host_facts facts;
 	struct policy policy;
 	struct language language;
@@ -21,13 +21,13 @@ struct sample {
 	struct plan_input input;
 };
 
-static void sample_init(struct sample *s)
+static void sample_init(struct plan_sample *s)
 {
 	static const char *const argv[] = { "/usr/bin/java", "-cp", "/build", "Main", "", NULL };
 	static const char *const env[] = { "LANG=de_DE.UTF-8", "A=1", "A=2", NULL };
 	static const char *const second[] = { "/bin/sh", "-c", "cat", NULL };
 
-	*s = (struct sample){
+	*s = (struct plan_sample){
 		.facts = { .cgroup = CGROUP_V2 },
 		.policy = { .usr = (const char **)(uintptr_t)usr,
 			    .etc = (const char **)(uintptr_t)etc },
@@ -61,7 +61,7 @@ static void sample_init(struct sample *s)
 					.collect = true };
 }
 
-static void check_print(struct sample *s, const char *golden)
+static void check_print(struct plan_sample *s, const char *golden)
 {
 	_cleanup_(plan_done) struct plan p = { 0 };
 	_cleanup_buf_ struct buf out = { 0 };
@@ -76,7 +76,7 @@ static void check_print(struct sample *s, const char *golden)
 
 static void test_default(void **state)
 {
-	struct sample s;
+	struct plan_sample s;
 
 	(void)state;
 	sample_init(&s);
@@ -85,7 +85,7 @@ static void test_default(void **state)
 
 static void test_image_tty_read_only(void **state)
 {
-	struct sample s;
+	struct plan_sample s;
 
 	(void)state;
 	sample_init(&s);
@@ -108,7 +108,7 @@ static void test_warm_start(void **state)
 					.argv = argv,
 					.env = env,
 					.file = "java/start.jar" };
-	struct sample s;
+	struct plan_sample s;
 
 	(void)state;
 	sample_init(&s);
@@ -134,7 +134,7 @@ static void test_warm_fork(void **state)
 	_cleanup_buf_ struct buf bytes = { 0 };
 	struct plan_view v;
 	const struct op *op;
-	struct sample s;
+	struct plan_sample s;
 
 	(void)state;
 	sample_init(&s);
@@ -159,7 +159,7 @@ static void test_workspace(void **state)
 {
 	_cleanup_(plan_done) struct plan p = { 0 };
 	struct plan_view v;
-	struct sample s;
+	struct plan_sample s;
 
 	(void)state;
 	sample_init(&s);
@@ -201,7 +201,7 @@ static void test_root_steps(void **state)
 		{ SANDBOX_BUILD, 20 << 20, true, 8 * MiB, 4096 },
 	};
 	char *data = calloc(1, 20 << 20);
-	struct sample s;
+	struct plan_sample s;
 
 	(void)state;
 	assert_non_null(data);
@@ -229,7 +229,7 @@ static void test_build_read_only(void **state)
 {
 	_cleanup_(plan_done) struct plan p = { 0 };
 	struct plan_view v;
-	struct sample s;
+	struct plan_sample s;
 	int readonly = 0;
 
 	(void)state;
@@ -253,7 +253,7 @@ static void test_wire_bytes(void **state)
 	_cleanup_(plan_done) struct plan p = { 0 };
 	_cleanup_buf_ struct buf bytes = { 0 };
 	struct plan_view v;
-	struct sample s;
+	struct plan_sample s;
 
 	(void)state;
 	sample_init(&s);
@@ -269,7 +269,7 @@ static void test_path_too_long(void **state)
 {
 	char name[PLAN_PATH_MAX + 1];
 	struct error err = { 0 };
-	struct sample s;
+	struct plan_sample s;
 	struct plan p;
 
 	(void)state;

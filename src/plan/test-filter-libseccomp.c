@@ -25,15 +25,15 @@
 #define LOW32		       UINT64_C(0xffffffff)
 #define BITS(arg, mask, value) SCMP_CMP(arg, SCMP_CMP_MASKED_EQ, mask, value)
 
-struct program {
+struct bpf_program {
 	struct sock_filter insns[BPF_MAXINSNS];
 	size_t len;
 };
 
-static struct program numbers[_FILTER_MAX], eperm, families, sockopts, allowing;
+static struct bpf_program numbers[_FILTER_MAX], eperm, families, sockopts, allowing;
 static struct filter filters[_FILTER_MAX];
 
-static void export(scmp_filter_ctx ctx, struct program *ret)
+static void export(scmp_filter_ctx ctx, struct bpf_program *ret)
 {
 	_cleanup_close_ int fd = memfd_create("bpf", MFD_CLOEXEC);
 	_cleanup_buf_ struct buf b = { 0 };
@@ -240,7 +240,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static const struct program *program_for(enum filter_profile profile, uint32_t nr)
+static const struct bpf_program *program_for(enum filter_profile profile, uint32_t nr)
 {
 	switch (nr) {
 	case SYS_prctl:
@@ -278,7 +278,7 @@ static const struct program *program_for(enum filter_profile profile, uint32_t n
 static void compare_one(enum filter_profile profile, const struct seccomp_data *data)
 {
 	struct seccomp_data like = *data;
-	const struct program *program = program_for(profile, (uint32_t)data->nr);
+	const struct bpf_program *program = program_for(profile, (uint32_t)data->nr);
 	uint32_t want, got;
 
 	if (profile == FILTER_OFF && data->nr == SYS_socket)
@@ -347,9 +347,9 @@ static void test_no_call_is_missing(void **state)
 
 static void test_programs_are_sound(void **state)
 {
-	const struct program *all[] = { &numbers[0], &numbers[FILTER_OFF],
-					&eperm,	     &families,
-					&sockopts,   &allowing };
+	const struct bpf_program *all[] = { &numbers[0], &numbers[FILTER_OFF],
+					    &eperm,	 &families,
+					    &sockopts,	 &allowing };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {

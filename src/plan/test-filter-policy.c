@@ -40,13 +40,13 @@ static uint32_t run(const struct filter *f, uint32_t arch, uint32_t nr, const ui
 }
 
 /* The policy in numbers from the headers, not from our table. */
-struct verdict {
+struct filter_verdict {
 	long nr;
 	uint64_t args[4];
 	uint32_t want;
 };
 
-static const struct verdict policy[] = {
+static const struct filter_verdict policy[] = {
 	{ SYS_openat, { 0, 0, O_RDONLY, 07777 }, SECCOMP_RET_ALLOW },
 	{ SYS_openat, { 0, 0, O_WRONLY | O_CREAT, 06755 }, SECCOMP_RET_ALLOW },
 	{ SYS_fchmod, { 0, 06755 }, SECCOMP_RET_ALLOW },
@@ -209,14 +209,14 @@ static const struct verdict policy[] = {
 };
 
 /* The second profile is as the first, but for sockets. */
-static uint32_t wanted(enum filter_profile profile, const struct verdict *v)
+static uint32_t wanted(enum filter_profile profile, const struct filter_verdict *v)
 {
 	if (profile == FILTER_OFF && v->nr == SYS_socket && v->args[0] != AF_UNIX)
 		return DENY(EAFNOSUPPORT);
 	return v->want;
 }
 
-static void check_verdicts(enum filter_profile profile, const struct verdict *list, size_t n)
+static void check_verdicts(enum filter_profile profile, const struct filter_verdict *list, size_t n)
 {
 	uint32_t arch = filter_arches[filter_native()];
 	struct filter f;
@@ -272,14 +272,14 @@ static bool is_socket_option(uint64_t level, uint64_t option)
 static void test_socket_options(void **state)
 {
 	enum { LEVELS = 300, OPTIONS = 150 };
-	static struct verdict list[LEVELS * OPTIONS];
+	static struct filter_verdict list[LEVELS * OPTIONS];
 
 	(void)state;
 	for (int nr = 0; nr < 2; nr++) {
 		for (uint64_t i = 0; i < ARRAY_SIZE(list); i++) {
 			uint64_t level = i / OPTIONS, option = i % OPTIONS;
 
-			list[i] = (struct verdict){
+			list[i] = (struct filter_verdict){
 				nr == 0 ? SYS_setsockopt : SYS_getsockopt,
 				{ 3, level, option },
 				is_socket_option(level, option) ? SECCOMP_RET_ALLOW
@@ -309,7 +309,7 @@ static void test_internet_sockets(void **state)
 	static const uint64_t families[] = { AF_INET, AF_INET6 };
 	static const uint64_t flags[] = { 0, SOCK_CLOEXEC, SOCK_NONBLOCK,
 					  SOCK_CLOEXEC | SOCK_NONBLOCK };
-	static struct verdict list[TYPES * PROTOCOLS];
+	static struct filter_verdict list[TYPES * PROTOCOLS];
 
 	(void)state;
 	for (size_t k = 0; k < ARRAY_SIZE(families) * ARRAY_SIZE(flags); k++) {
@@ -321,7 +321,7 @@ static void test_internet_sockets(void **state)
 			bool udp = type == SOCK_DGRAM && protocol == IPPROTO_UDP;
 			bool plain = (type == SOCK_STREAM || type == SOCK_DGRAM) && protocol == 0;
 
-			list[i] = (struct verdict){
+			list[i] = (struct filter_verdict){
 				SYS_socket,
 				{ family, type | flag, protocol },
 				tcp || udp || plain ? SECCOMP_RET_ALLOW : DENY(EAFNOSUPPORT),

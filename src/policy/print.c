@@ -8,17 +8,17 @@
 #include "spec/knob.h"
 #include "spec/read.h"
 
-struct listener {
+struct decision_sink {
 	int (*fn)(void *data, const struct decision_row *row);
 	void *data;
 };
 
-static int tell(const struct listener *to, const struct decision_row *row)
+static int tell(const struct decision_sink *to, const struct decision_row *row)
 {
 	return to->fn(to->data, row);
 }
 
-static int tell_limit(const struct listener *to, const struct knob *k, int64_t number,
+static int tell_limit(const struct decision_sink *to, const struct knob *k, int64_t number,
 		      const struct decision_row *names)
 {
 	struct decision_row row = *names;
@@ -40,7 +40,7 @@ static const char *limit_rule(const struct decision *d, const struct knob *k)
 	return "policy default";
 }
 
-static int tell_limits(const struct decision *d, const struct listener *to)
+static int tell_limits(const struct decision *d, const struct decision_sink *to)
 {
 	for (size_t i = 0; i < limit_knobs_count; i++) {
 		const struct knob *k = &limit_knobs[i];
@@ -66,7 +66,7 @@ struct stage_row {
 };
 
 static int tell_stage(const struct decision *d, const struct stage_row *stage,
-		      const struct listener *to)
+		      const struct decision_sink *to)
 {
 	struct limits limits;
 
@@ -91,7 +91,7 @@ static int tell_stage(const struct decision *d, const struct stage_row *stage,
 	return 0;
 }
 
-static int tell_stages(const struct decision *d, const struct listener *to)
+static int tell_stages(const struct decision *d, const struct decision_sink *to)
 {
 	const struct request *req = d->request;
 	int r = 0;
@@ -112,7 +112,7 @@ static int tell_stages(const struct decision *d, const struct listener *to)
 	return r;
 }
 
-static int tell_layers(const struct decision *d, const struct listener *to)
+static int tell_layers(const struct decision *d, const struct decision_sink *to)
 {
 	for (unsigned i = 0; i < _LAYER_MAX; i++) {
 		uint32_t bit = UINT32_C(1) << i;
@@ -132,7 +132,7 @@ static int tell_layers(const struct decision *d, const struct listener *to)
 	return 0;
 }
 
-static int tell_head(const struct decision *d, const struct listener *to)
+static int tell_head(const struct decision *d, const struct decision_sink *to)
 {
 	const struct request *req = d->request;
 	static const char *const networks[] = { [NETWORK_NONE] = "none",
@@ -183,9 +183,9 @@ int decision_tell(const struct decision *d, int (*fn)(void *data, const struct d
 		  void *data)
 {
 	static int (*const parts[])(const struct decision *,
-				    const struct listener *) = { tell_head, tell_limits,
-								 tell_stages, tell_layers };
-	const struct listener to = { fn, data };
+				    const struct decision_sink *) = { tell_head, tell_limits,
+								      tell_stages, tell_layers };
+	const struct decision_sink to = { fn, data };
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); i++)

@@ -21,7 +21,7 @@ static const char java_text[] =
 	"name: java\ntitle: Java\nclass: java\nsource: '{class}.java'\nruntime: /usr/bin/java\n"
 	"package: jdk\nrun: [/usr/bin/java]\n";
 
-struct fixture {
+struct decide_fixture {
 	struct host_facts facts;
 	struct language *language;
 	struct policy *policy;
@@ -37,7 +37,7 @@ static const struct host_facts good_host = {
 	RICH_HOST,
 };
 
-static int decide_with(struct fixture *f, const char *policy_yaml, const char *lang_yaml,
+static int decide_with(struct decide_fixture *f, const char *policy_yaml, const char *lang_yaml,
 		       const char *request_json)
 {
 	struct document policy = { "policy", policy_yaml, strlen(policy_yaml) };
@@ -58,7 +58,7 @@ static int decide_with(struct fixture *f, const char *policy_yaml, const char *l
 	return decide(&f->d, &f->err);
 }
 
-static void fixture_done(struct fixture *f)
+static void fixture_done(struct decide_fixture *f)
 {
 	f->request = request_free(f->request);
 	f->policy = policy_free(f->policy);
@@ -142,7 +142,7 @@ static const struct {
 static void test_refusals(void **state _unused_)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
-		struct fixture f = { .facts = good_host };
+		struct decide_fixture f = { .facts = good_host };
 
 		assert_true(decide_with(&f, refusals[i].policy, refusals[i].language,
 					refusals[i].request) < 0);
@@ -168,7 +168,7 @@ static void test_long_stages(void **state _unused_)
 	memset(text + n, 'x', LONG);
 	(void)snprintf(text + n + LONG, 16, "\"}]}");
 	for (size_t i = 0; i < ARRAY_SIZE(languages); i++) {
-		struct fixture f = { .facts = good_host };
+		struct decide_fixture f = { .facts = good_host };
 		int r = decide_with(&f, plain, languages[i], text);
 
 		assert_int_equal(r, languages[i] == language_text ? 0 : -EINVAL);
@@ -209,7 +209,7 @@ static void test_preload(void **state _unused_)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct fixture f = { .facts = good_host };
+		struct decide_fixture f = { .facts = good_host };
 		char request[96];
 
 		(void)snprintf(request, sizeof(request), "{\"code\": \"\", \"preload\": %s}",
@@ -229,7 +229,7 @@ static void test_required_layer(void **state _unused_)
 {
 	static const char yaml[] = "name: hard\nrequire: [seccomp]\nrequire_privileged: "
 				   "[cgroup-memory]\n";
-	struct fixture f = { .facts = good_host };
+	struct decide_fixture f = { .facts = good_host };
 
 	f.facts.cgroup_controllers = CGROUP_PIDS;
 	assert_int_equal(decide_with(&f, yaml, language_text, "{\"code\": \"\"}"), -EPERM);
@@ -252,7 +252,7 @@ static void test_required_layer(void **state _unused_)
 
 static void test_small_host(void **state _unused_)
 {
-	struct fixture f = { .facts = good_host };
+	struct decide_fixture f = { .facts = good_host };
 
 	f.facts.memory_bytes = 256 * MiB;
 	assert_int_equal(decide_with(&f, "name: p\n", language_text, "{\"code\": \"\"}"), 0);
@@ -266,7 +266,7 @@ static void test_presets(void **state _unused_)
 {
 	const struct limits presets = { .memory_bytes = 3 * GiB, .timeout_ms = 20000, .pids = 7 };
 	const uint32_t set = knob_bit(knob_find("memory")) | knob_bit(knob_find("timeout"));
-	struct fixture f = { .facts = good_host };
+	struct decide_fixture f = { .facts = good_host };
 
 	assert_int_equal(decide_with(&f, "name: p\nlimits: {ceilings: {memory: 1g}}\n",
 				     language_text,
@@ -283,7 +283,7 @@ static void test_presets(void **state _unused_)
 
 static void test_only_tightens(void **state _unused_)
 {
-	struct fixture f = { .facts = good_host };
+	struct decide_fixture f = { .facts = good_host };
 	struct limits compile;
 
 	assert_int_equal(decide_with(&f, "name: p\nfilesystem: {read_only: true}\n", language_text,
@@ -303,7 +303,7 @@ static void test_only_tightens(void **state _unused_)
 
 static void check_golden(const char *name, const char *policy, struct host_facts facts)
 {
-	struct fixture f = { .facts = facts };
+	struct decide_fixture f = { .facts = facts };
 	char path[512];
 	_cleanup_free_ char *request = NULL, *want = NULL;
 	_cleanup_buf_ struct buf got = { 0 };
@@ -343,7 +343,7 @@ static void test_goldens(void **state _unused_)
 /* What was decided about is a version, not its language. */
 static void test_print_names_the_version(void **state _unused_)
 {
-	struct fixture f = { .facts = good_host };
+	struct decide_fixture f = { .facts = good_host };
 	_cleanup_buf_ struct buf got = { 0 };
 
 	buf_init(&got, 1 << 16);
@@ -356,7 +356,7 @@ static void test_print_names_the_version(void **state _unused_)
 
 static void test_print_is_bounded(void **state _unused_)
 {
-	struct fixture f = { .facts = good_host };
+	struct decide_fixture f = { .facts = good_host };
 	_cleanup_buf_ struct buf small = { 0 };
 
 	buf_init(&small, 100);

@@ -105,7 +105,7 @@ static void try_write(const char *path, const char *text)
 
 int child_wait(struct child *c, enum command_kind kind, int *fds, size_t *n_fds)
 {
-	struct command command = { 0 };
+	struct init_command command = { 0 };
 	ssize_t n;
 
 	c->step = "wait for the broker";

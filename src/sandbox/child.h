@@ -25,7 +25,7 @@ struct child {
 	void *plan_base; /* where it is mapped */
 	size_t plan_size;
 	const struct plan_view *plan;
-	struct command command; /* JOIN, then GO */
+	struct init_command command; /* JOIN, then GO */
 	/* found while preparing */
 	int scratch_fds[INIT_SCRATCH_DIRS];
 	size_t n_scratch;

@@ -15,13 +15,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct level {
+struct collect_level {
 	DIR *dir;
 	size_t path_len; /* of the path above this directory's entries */
 };
 
-struct walk {
-	struct level levels[PLAN_DEPTH_MAX];
+struct collect_walk {
+	struct collect_level levels[PLAN_DEPTH_MAX];
 	size_t depth;
 	char path[PLAN_PATH_MAX];
 	const struct collect_bounds *bounds;
@@ -43,7 +43,7 @@ static void open_up(int dir_fd)
 		(void)fchmod(dir_fd, 0700);
 }
 
-static int push(struct walk *w, int fd, size_t path_len)
+static int push(struct collect_walk *w, int fd, size_t path_len)
 {
 	DIR *dir;
 
@@ -58,11 +58,11 @@ static int push(struct walk *w, int fd, size_t path_len)
 		(void)fd_close(fd);
 		return -ENOMEM;
 	}
-	w->levels[w->depth++] = (struct level){ .dir = dir, .path_len = path_len };
+	w->levels[w->depth++] = (struct collect_level){ .dir = dir, .path_len = path_len };
 	return 0;
 }
 
-static void pop(struct walk *w)
+static void pop(struct collect_walk *w)
 {
 	(void)closedir(w->levels[--w->depth].dir);
 }
@@ -80,7 +80,7 @@ static int open_entry(int dir_fd, const char *name, mode_t mode)
 	return sys_open_beneath(dir_fd, name, flags);
 }
 
-static int take_file(struct walk *w, int fd, const struct stat *st)
+static int take_file(struct collect_walk *w, int fd, const struct stat *st)
 {
 	if (w->report.largest_file_bytes < st->st_size)
 		w->report.largest_file_bytes = st->st_size;
@@ -98,7 +98,7 @@ static int take_file(struct walk *w, int fd, const struct stat *st)
 						      .mode = st->st_mode & 0777 });
 }
 
-static int visit(struct walk *w, int dir_fd, const char *name, size_t above_len)
+static int visit(struct collect_walk *w, int dir_fd, const char *name, size_t above_len)
 {
 	size_t name_len = strlen(name);
 	_cleanup_close_ int fd = -EBADF;
@@ -129,7 +129,7 @@ static int visit(struct walk *w, int dir_fd, const char *name, size_t above_len)
 int collect_files(int top_fd, const struct collect_bounds *bounds, struct collector collector,
 		  struct collect_report *ret)
 {
-	struct walk w = { .bounds = bounds, .fn = collector.fn, .data = collector.data };
+	struct collect_walk w = { .bounds = bounds, .fn = collector.fn, .data = collector.data };
 	int fd, r;
 
 	open_up(top_fd);
@@ -139,7 +139,7 @@ int collect_files(int top_fd, const struct collect_bounds *bounds, struct collec
 		return fd;
 	r = push(&w, fd, 0);
 	while (r == 0 && w.depth > 0) {
-		struct level *top = &w.levels[w.depth - 1];
+		struct collect_level *top = &w.levels[w.depth - 1];
 		const struct dirent *entry = readdir(top->dir);
 
 		if (!entry || w.entries++ >= ENTRIES_MAX) {

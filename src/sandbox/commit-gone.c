@@ -118,7 +118,7 @@ static int clear_name(struct commit_work *w, const char *name)
 
 int gone_clear(struct commit_work *w)
 {
-	static struct names names;
+	static struct directory_names names;
 	const char *name;
 	int r;
 

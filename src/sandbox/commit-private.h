@@ -41,9 +41,9 @@ struct commit_work {
 	bool journal_open;
 	uint64_t number; /* of the last thing that was staged */
 	struct tree_size added, removed;
-	struct walk walk; /* of the upper layer */
+	struct commit_walk walk; /* of the upper layer */
 	struct commit_level levels[COMMIT_DEPTH_MAX];
-	struct walk other; /* of a tree that is removed, measured or wiped */
+	struct commit_walk other; /* of a tree that is removed, measured or wiped */
 	struct journal journal;
 	size_t list_n;
 	int64_t list_bytes;

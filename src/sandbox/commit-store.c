@@ -217,7 +217,7 @@ int commit_recover(const struct workspace_place *places, const char *name)
 static int recover_below(const char *root)
 {
 	const struct workspace_place here[] = { { .path = root }, { 0 } };
-	struct names *names = &store_work.walk.levels[0];
+	struct directory_names *names = &store_work.walk.levels[0];
 	const char *name;
 	int first = 0, r;
 

@@ -13,7 +13,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-struct entry {
+struct visited_entry {
 	const char *name;
 	struct stat st;
 	bool exists;
@@ -50,7 +50,7 @@ struct spot {
 	const char *name;
 };
 
-static int find_spot(struct commit_work *w, const struct entry *e, struct spot *ret)
+static int find_spot(struct commit_work *w, const struct visited_entry *e, struct spot *ret)
 {
 	const struct commit_level *top = commit_top(w);
 
@@ -65,7 +65,7 @@ static int find_spot(struct commit_work *w, const struct entry *e, struct spot *
 }
 
 /* What is replaced by something of another kind, or by other content. */
-static int replace(struct commit_work *w, const struct entry *e)
+static int replace(struct commit_work *w, const struct visited_entry *e)
 {
 	if (!e->exists)
 		return 0;
@@ -75,7 +75,7 @@ static int replace(struct commit_work *w, const struct entry *e)
 	return gone_list(w, commit_top(w)->workspace_fd, e->name);
 }
 
-static int list_entry(struct commit_work *w, const struct entry *e, const char *sha256)
+static int list_entry(struct commit_work *w, const struct visited_entry *e, const char *sha256)
 {
 	return commit_list_add(
 		w, &(struct list_entry){ .kind = e->exists ? CHANGE_CHANGED : CHANGE_ADDED,
@@ -125,7 +125,7 @@ static int stage_linked(struct commit_work *w, const struct spot *spot, const st
 	return r < 0 ? r : sys_linkat(spot->dir_fd, spot->name, w->at.stage_fd, link);
 }
 
-static int stage_file(struct commit_work *w, const struct entry *e, struct file_copy *f)
+static int stage_file(struct commit_work *w, const struct visited_entry *e, struct file_copy *f)
 {
 	struct spot spot;
 	int r;
@@ -140,7 +140,7 @@ static int stage_file(struct commit_work *w, const struct entry *e, struct file_
 }
 
 /* 1: the workspace has the same bytes at this path. */
-static int is_same_file(struct commit_work *w, const struct entry *e, int fd)
+static int is_same_file(struct commit_work *w, const struct visited_entry *e, int fd)
 {
 	_cleanup_close_ int old_fd = -EBADF;
 
@@ -151,25 +151,25 @@ static int is_same_file(struct commit_work *w, const struct entry *e, int fd)
 	return old_fd < 0 ? 0 : file_compare(w, fd, old_fd, e->st.st_size);
 }
 
-static bool is_same_mode(const struct entry *e)
+static bool is_same_mode(const struct visited_entry *e)
 {
 	return e->exists && ((e->st.st_mode ^ e->old.st.st_mode) & 0777) == 0;
 }
 
-static bool is_same_time(const struct entry *e)
+static bool is_same_time(const struct visited_entry *e)
 {
 	return e->st.st_mtim.tv_sec == e->old.st.st_mtim.tv_sec &&
 	       e->st.st_mtim.tv_nsec == e->old.st.st_mtim.tv_nsec;
 }
 
 /* Of a file with several names in the workspace only this one changes: the run's copy is no link any more. */
-static bool may_be_set(const struct entry *e)
+static bool may_be_set(const struct visited_entry *e)
 {
 	return e->old.st.st_nlink == 1 || (is_same_mode(e) && is_same_time(e));
 }
 
 /* Same content: there is nothing to copy. */
-static int set_file(struct commit_work *w, const struct entry *e, struct file_copy *f)
+static int set_file(struct commit_work *w, const struct visited_entry *e, struct file_copy *f)
 {
 	const struct journal_op op = { .kind = JOURNAL_SET,
 				       .mode = e->st.st_mode & 0777,
@@ -186,7 +186,7 @@ static int set_file(struct commit_work *w, const struct entry *e, struct file_co
 	return r < 0 ? r : work_add_op(w, &op);
 }
 
-static int visit_file(struct commit_work *w, const struct entry *e)
+static int visit_file(struct commit_work *w, const struct visited_entry *e)
 {
 	_cleanup_close_ int fd = entry_open(walk_fd(&w->walk), e->name, e->st.st_mode);
 	struct file_copy f = { .from_fd = fd,
@@ -211,7 +211,7 @@ static int visit_file(struct commit_work *w, const struct entry *e)
 	return r < 0 ? r : replace(w, e);
 }
 
-static int stage_link(struct commit_work *w, const struct entry *e)
+static int stage_link(struct commit_work *w, const struct visited_entry *e)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, e->st.st_mtim };
 	struct spot spot;
@@ -243,7 +243,7 @@ static ssize_t read_link(int dir_fd, const char *name, char ret[CHANGE_PATH_MAX]
 	return n;
 }
 
-static int visit_link(struct commit_work *w, const struct entry *e)
+static int visit_link(struct commit_work *w, const struct visited_entry *e)
 {
 	ssize_t n = read_link(walk_fd(&w->walk), e->name, w->link);
 	int r = 0;
@@ -263,7 +263,8 @@ static int visit_link(struct commit_work *w, const struct entry *e)
 	return r < 0 ? r : replace(w, e);
 }
 
-static int new_directory(struct commit_work *w, const struct entry *e, struct commit_level *next)
+static int new_directory(struct commit_work *w, const struct visited_entry *e,
+			 struct commit_level *next)
 {
 	struct spot spot;
 	int r = list_entry(w, e, NULL);
@@ -301,7 +302,7 @@ static int enter(struct commit_work *w, int fd, const struct commit_level *next)
 	return r;
 }
 
-static int visit_directory(struct commit_work *w, const struct entry *e)
+static int visit_directory(struct commit_work *w, const struct visited_entry *e)
 {
 	struct commit_level next = { .workspace_fd = -EBADF, .stage_fd = -EBADF, .upper = e->st };
 	_cleanup_close_ int fd = -EBADF;
@@ -341,7 +342,7 @@ static bool is_whiteout(const struct stat *st)
 int visit_entry(struct commit_work *w, const char *name)
 {
 	int workspace_fd = commit_top(w)->workspace_fd, r;
-	struct entry e = { .name = name };
+	struct visited_entry e = { .name = name };
 
 	if (fstatat(walk_fd(&w->walk), name, &e.st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
@@ -391,7 +392,7 @@ int visit_begin(struct commit_work *w)
 /* A merged directory: its mode may have changed; without privilege it may have been opened up for the walk, and will be again. */
 static int leave_merged(struct commit_work *w, const struct commit_level *level)
 {
-	const struct entry e = { .st = level->upper, .exists = true, .old.st = level->old };
+	const struct visited_entry e = { .st = level->upper, .exists = true, .old.st = level->old };
 	const bool opened = geteuid() != 0 && (level->old.st_mode & 0700) != 0700;
 	int r = 0;
 

@@ -17,7 +17,7 @@ static bool is_dots(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-int names_next(struct names *names, const char **ret)
+int names_next(struct directory_names *names, const char **ret)
 {
 	for (;;) {
 		const struct dirent64 *entry;
@@ -39,7 +39,7 @@ int names_next(struct names *names, const char **ret)
 	}
 }
 
-int walk_begin(struct walk *w, int dir_fd, const char *path)
+int walk_begin(struct commit_walk *w, int dir_fd, const char *path)
 {
 	size_t n = strlen(path);
 
@@ -52,7 +52,7 @@ int walk_begin(struct walk *w, int dir_fd, const char *path)
 	return walk_enter(w, dir_fd);
 }
 
-int walk_enter(struct walk *w, int dir_fd)
+int walk_enter(struct commit_walk *w, int dir_fd)
 {
 	size_t n = strlen(w->path);
 
@@ -70,7 +70,7 @@ int walk_enter(struct walk *w, int dir_fd)
 	return 0;
 }
 
-int walk_next(struct walk *w, const char **ret)
+int walk_next(struct commit_walk *w, const char **ret)
 {
 	size_t above = w->path_len[w->depth - 1], n;
 	int r = names_next(&w->levels[w->depth - 1], ret);
@@ -88,12 +88,12 @@ int walk_next(struct walk *w, const char **ret)
 	return WALK_NAME;
 }
 
-void walk_leave(struct walk *w)
+void walk_leave(struct commit_walk *w)
 {
 	(void)fd_close(w->levels[--w->depth].fd);
 }
 
-void walk_end(struct walk *w)
+void walk_end(struct commit_walk *w)
 {
 	while (w->depth > 0)
 		walk_leave(w);
@@ -119,7 +119,7 @@ int64_t entry_bytes(const struct stat *st)
 }
 
 /* Deeper than the stack: moved up to the top, where the walk finds it later. */
-static int lift(const struct walk *w, const char *name)
+static int lift(const struct commit_walk *w, const char *name)
 {
 	static uint64_t lifted;
 	char to[NUMBER_TEXT + 1] = "d";
@@ -133,7 +133,7 @@ static int lift(const struct walk *w, const char *name)
 	return r;
 }
 
-static int wipe_entry(struct walk *w, const char *name)
+static int wipe_entry(struct commit_walk *w, const char *name)
 {
 	struct stat st;
 	int fd, r;
@@ -160,7 +160,7 @@ static const char *base_of(const char *path)
 }
 
 /* Begins again at the top of a directory whose entries were removed while it was read: none is passed over. */
-int tree_wipe(struct walk *w, int dir_fd)
+int tree_wipe(struct commit_walk *w, int dir_fd)
 {
 	int fd = sys_openat(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	int r = fd < 0 ? fd : walk_begin(w, fd, "");
@@ -191,7 +191,7 @@ int tree_wipe(struct walk *w, int dir_fd)
 	return r;
 }
 
-static int measure_entry(struct walk *w, const char *name, struct tree_size *size)
+static int measure_entry(struct commit_walk *w, const char *name, struct tree_size *size)
 {
 	struct stat st;
 	int fd;
@@ -212,7 +212,7 @@ static int measure_entry(struct walk *w, const char *name, struct tree_size *siz
 	return fd < 0 ? fd : walk_enter(w, fd);
 }
 
-int tree_measure(struct walk *w, int dir_fd, struct tree_size *ret)
+int tree_measure(struct commit_walk *w, int dir_fd, struct tree_size *ret)
 {
 	struct tree_size size = { 0 };
 	int fd = sys_openat(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0);

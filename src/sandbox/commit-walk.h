@@ -12,17 +12,17 @@
 enum { NAMES_BYTES = 4096, NUMBER_TEXT = 24 };
 
 /* The entries of one directory, without "." and "..". */
-struct names {
+struct directory_names {
 	int fd;
 	int at, n;
 	_Alignas(8) char bytes[NAMES_BYTES];
 };
 /* 1 and a name that holds until the next call; 0: no more. */
-int names_next(struct names *names, const char **ret);
+int names_next(struct directory_names *names, const char **ret);
 
-struct walk {
+struct commit_walk {
 	int depth;
-	struct names levels[COMMIT_DEPTH_MAX];
+	struct directory_names levels[COMMIT_DEPTH_MAX];
 	size_t path_len[COMMIT_DEPTH_MAX]; /* of the path above a level's entries, with its slash */
 	char path[CHANGE_PATH_MAX];	   /* of the entry that was given last */
 };
@@ -34,13 +34,13 @@ enum walk_step {
 };
 
 /* Both take the descriptor, also when they fail, which is with -ENAMETOOLONG: too deep. */
-int walk_begin(struct walk *w, int dir_fd, const char *path) _must_check_;
-int walk_enter(struct walk *w, int dir_fd) _must_check_;
+int walk_begin(struct commit_walk *w, int dir_fd, const char *path) _must_check_;
+int walk_enter(struct commit_walk *w, int dir_fd) _must_check_;
 /* enum walk_step, or negative. */
-int walk_next(struct walk *w, const char **ret);
-void walk_leave(struct walk *w);
-void walk_end(struct walk *w);
-static inline int walk_fd(const struct walk *w)
+int walk_next(struct commit_walk *w, const char **ret);
+void walk_leave(struct commit_walk *w);
+void walk_end(struct commit_walk *w);
+static inline int walk_fd(const struct commit_walk *w)
 {
 	return w->levels[w->depth - 1].fd;
 }
@@ -51,11 +51,11 @@ static inline int walk_fd(const struct walk *w)
  */
 int entry_open(int dir_fd, const char *name, mode_t mode);
 /* Frees everything in a directory, which stays. */
-int tree_wipe(struct walk *w, int dir_fd) _must_check_;
+int tree_wipe(struct commit_walk *w, int dir_fd) _must_check_;
 struct tree_size {
 	int64_t bytes, inodes; /* on disk; a file with several names counts for each in part */
 };
-int tree_measure(struct walk *w, int dir_fd, struct tree_size *ret) _must_check_;
+int tree_measure(struct commit_walk *w, int dir_fd, struct tree_size *ret) _must_check_;
 int64_t entry_bytes(const struct stat *st);
 
 struct number_text {

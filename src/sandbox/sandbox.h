@@ -127,7 +127,8 @@ int sandbox_set_limits(struct sandbox *sb, const int64_t limits[_STAGE_LIMIT_MAX
  * fds: what becomes 0 (negative: the sandbox's own null device), 1, 2 of the stage, command->n_extra more, and a ticket if there is
  * one; they stay the caller's.
  */
-int sandbox_start(struct sandbox *sb, const struct command *command, const int fds[]) _must_check_;
+int sandbox_start(struct sandbox *sb, const struct init_command *command,
+		  const int fds[]) _must_check_;
 /* To the main process of the stage that runs, by init. -EAGAIN: init has not read the last ones yet. */
 int sandbox_signal(struct sandbox *sb, int signo) _must_check_;
 /* The first part of that, for a program that is there already: pipes become the sandbox user's. */

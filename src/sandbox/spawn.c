@@ -272,14 +272,15 @@ static int settle_id(struct sandbox *sb, struct error *err)
  * One that is gone already is not told, and that is no failure here: it has left word of what went wrong, which whoever
  * watches it will read.
  */
-static int send_command(struct sandbox *sb, const struct command *command, const int *fds, size_t n)
+static int send_command(struct sandbox *sb, const struct init_command *command, const int *fds,
+			size_t n)
 {
 	int r = sys_send_record(sb->control_fd, command, sizeof(*command), fds, n);
 
 	return r == -EPIPE || r == -ECONNRESET ? 0 : r;
 }
 
-static int tell(struct sandbox *sb, const struct command *command, const int *fds, size_t n,
+static int tell(struct sandbox *sb, const struct init_command *command, const int *fds, size_t n,
 		struct error *err)
 {
 	int r = send_command(sb, command, fds, n);
@@ -291,8 +292,9 @@ static int tell(struct sandbox *sb, const struct command *command, const int *fd
 
 static int send_join(struct sandbox *sb, struct error *err)
 {
-	struct command join = { .kind = COMMAND_JOIN,
-				.shared_uid = !sb->host->facts.privileged || sb->cloned_apart };
+	struct init_command join = {
+		.kind = COMMAND_JOIN, .shared_uid = !sb->host->facts.privileged || sb->cloned_apart
+	};
 	int fds[CGROUP_JOIN_MAX];
 	int n = sb->host->cgroups->join_fds(sb->cgroup, fds);
 
@@ -454,7 +456,7 @@ int sandbox_meet_program(struct sandbox *sb, pid_t pid)
 
 static int give_workspace(struct sandbox *sb, const char *name, struct error *err)
 {
-	const struct command command = { .kind = COMMAND_WORKSPACE };
+	const struct init_command command = { .kind = COMMAND_WORKSPACE };
 	struct layers layers = { -EBADF, -EBADF };
 	int r = layers_open(sb, name, &layers, err);
 
@@ -470,12 +472,12 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 		    struct error *err)
 {
 	const struct host_facts *facts = &sb->host->facts;
-	const struct command go = { .kind = COMMAND_GO,
-				    .landlock_abi = (uint32_t)facts->landlock_abi,
-				    .overlay = facts->overlay,
-				    .proc = facts->proc_mount,
-				    .partial = !plan_find(plan, OP_SECCOMP, -1) };
-	const struct command equip = { .kind = COMMAND_DEV };
+	const struct init_command go = { .kind = COMMAND_GO,
+					 .landlock_abi = (uint32_t)facts->landlock_abi,
+					 .overlay = facts->overlay,
+					 .proc = facts->proc_mount,
+					 .partial = !plan_find(plan, OP_SECCOMP, -1) };
+	const struct init_command equip = { .kind = COMMAND_DEV };
 	const struct op *dev = plan_find(plan, OP_DEV, -1);
 	const struct op *workspace = plan_find(plan, OP_WORKSPACE, -1);
 	_cleanup_close_ int dev_fd = -EBADF;
@@ -503,7 +505,7 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 
 int sandbox_finish(struct sandbox *sb, const struct plan_view *plan, int plan_fd, struct error *err)
 {
-	const struct command rest = { .kind = COMMAND_REST };
+	const struct init_command rest = { .kind = COMMAND_REST };
 	int64_t limits[_STAGE_LIMIT_MAX];
 	int r = tell(sb, &rest, &plan_fd, 1, err);
 
@@ -532,9 +534,9 @@ void sandbox_give_stdio(struct sandbox *sb, const int fds[3])
 			give_pipe(fds[i], sb->host_id);
 }
 
-int sandbox_start(struct sandbox *sb, const struct command *command, const int fds[])
+int sandbox_start(struct sandbox *sb, const struct init_command *command, const int fds[])
 {
-	struct command start = *command;
+	struct init_command start = *command;
 
 	start.no_input = fds[0] < 0;
 	sandbox_give_stdio(sb, fds);
@@ -544,7 +546,7 @@ int sandbox_start(struct sandbox *sb, const struct command *command, const int f
 
 int sandbox_signal(struct sandbox *sb, int signo)
 {
-	const struct command command = { .kind = COMMAND_SIGNAL, .signo = (uint32_t)signo };
+	const struct init_command command = { .kind = COMMAND_SIGNAL, .signo = (uint32_t)signo };
 
 	return send_command(sb, &command, NULL, 0);
 }

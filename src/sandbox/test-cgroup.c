@@ -31,7 +31,7 @@ static struct host_facts facts;
 static struct cgroup_site site;
 static const struct cgroup_ops *ops;
 
-struct fixture {
+struct cgroup_fixture {
 	struct cgroup_root *root;
 	struct cgroup *cg;
 	char name[32];
@@ -39,7 +39,7 @@ struct fixture {
 
 static int setup(void **state)
 {
-	static struct fixture fx;
+	static struct cgroup_fixture fx;
 	static int counter;
 	struct error err = { 0 };
 
@@ -70,7 +70,7 @@ static int remove_soon(struct cgroup *cg)
 
 static int teardown(void **state)
 {
-	struct fixture *fx = *state;
+	struct cgroup_fixture *fx = *state;
 
 	if (!fx)
 		return 0;
@@ -86,7 +86,7 @@ static int teardown(void **state)
 			print_message("# skipped: %s\n", facts.cgroup_reason);                     \
 			skip();                                                                    \
 		}                                                                                  \
-		(struct fixture *)*(state);                                                        \
+		(struct cgroup_fixture *)*(state);                                                 \
 	})
 
 /* A member of the group: 0 in it, its pid outside. */
@@ -185,7 +185,7 @@ static void set_limits(struct cgroup *cg, int64_t memory, int64_t n_pids)
 
 static void test_usage(void **state)
 {
-	struct fixture *fx = FIXTURE(state);
+	struct cgroup_fixture *fx = FIXTURE(state);
 	struct usage usage = unmeasured();
 	int64_t most_us;
 	pid_t pid;
@@ -210,7 +210,7 @@ static void test_usage(void **state)
 
 static void test_name_is_exclusive(void **state)
 {
-	struct fixture *fx = FIXTURE(state);
+	struct cgroup_fixture *fx = FIXTURE(state);
 	struct cgroup *second = NULL;
 	struct error err = { 0 };
 
@@ -223,7 +223,7 @@ static void test_name_is_exclusive(void **state)
 
 static void test_bad_name(void **state)
 {
-	struct fixture *fx = FIXTURE(state);
+	struct cgroup_fixture *fx = FIXTURE(state);
 	struct cgroup *cg = NULL;
 	struct error err = { 0 };
 	char name[CGROUP_NAME_MAX + 1];
@@ -236,7 +236,7 @@ static void test_bad_name(void **state)
 
 static void test_memory_limit(void **state)
 {
-	struct fixture *fx = FIXTURE(state);
+	struct cgroup_fixture *fx = FIXTURE(state);
 	struct usage usage = unmeasured();
 	int status;
 	pid_t pid;
@@ -257,7 +257,7 @@ static void test_memory_limit(void **state)
 
 static void test_pids_limit(void **state)
 {
-	struct fixture *fx = FIXTURE(state);
+	struct cgroup_fixture *fx = FIXTURE(state);
 	struct usage usage = unmeasured();
 	pid_t pid;
 
@@ -279,7 +279,7 @@ static void test_pids_limit(void **state)
 
 static void test_limits_again(void **state)
 {
-	struct fixture *fx = FIXTURE(state);
+	struct cgroup_fixture *fx = FIXTURE(state);
 	static const int64_t sizes[] = { 64 * MiB, 256 * MiB, 32 * MiB, 0, 48 * MiB };
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -326,7 +326,7 @@ static bool has_usual_share(struct cgroup *cg)
 
 static void test_cpu_quota(void **state)
 {
-	struct fixture *fx = FIXTURE(state);
+	struct cgroup_fixture *fx = FIXTURE(state);
 	int64_t limits[_STAGE_LIMIT_MAX] = { [STAGE_CPU_MILLI] = 250, [STAGE_CPU_SHARES] = 512 };
 	struct error err = { 0 };
 	int64_t start, wall_us;
@@ -351,7 +351,7 @@ static void test_cpu_quota(void **state)
 
 static void test_busy(void **state)
 {
-	struct fixture *fx = FIXTURE(state);
+	struct cgroup_fixture *fx = FIXTURE(state);
 	pid_t pid = spawn_member(fx->cg);
 	int status;
 
@@ -370,7 +370,7 @@ static void test_busy(void **state)
 
 static void test_attach(void **state)
 {
-	struct fixture *fx = FIXTURE(state);
+	struct cgroup_fixture *fx = FIXTURE(state);
 	struct error err = { 0 };
 	pid_t pid;
 
@@ -394,7 +394,7 @@ static void test_attach(void **state)
 /* Two atolls side by side: one that ends takes the shared parent away if it is empty. */
 static void test_shared_parent(void **state)
 {
-	struct fixture *fx = FIXTURE(state);
+	struct cgroup_fixture *fx = FIXTURE(state);
 	struct cgroup_root *other = NULL;
 	struct error err = { 0 };
 
@@ -438,7 +438,7 @@ static void age(const char *dir, int64_t seconds)
 /* What a killed atoll left is swept by the next one; what is young or in use stays. */
 static void test_sweep(void **state)
 {
-	struct fixture *fx = FIXTURE(state);
+	struct cgroup_fixture *fx = FIXTURE(state);
 	struct cgroup_root *next = NULL;
 	struct cgroup *old = NULL, *used = NULL;
 	struct error err = { 0 };
@@ -498,7 +498,7 @@ static char read_idle(struct cgroup *cg)
 /* A group that was in the background when its atoll was killed: the next one gives it its share back. */
 static void test_lift(void **state)
 {
-	struct fixture *fx = FIXTURE(state);
+	struct cgroup_fixture *fx = FIXTURE(state);
 	struct cgroup_root *next = NULL;
 	struct error err = { 0 };
 

@@ -23,12 +23,12 @@
 
 enum { NOBODY = 65534 };
 
-struct place {
+struct collect_place {
 	char path[32];
 	int fd, old_cwd;
 };
 
-struct found {
+struct collected_files {
 	int n;
 	char last_path[PLAN_PATH_MAX];
 	char last_text[16];
@@ -39,7 +39,7 @@ struct found {
 /* Into the directory, as somebody without privileges: effective ids only, so that leave() can come back. */
 static int enter(void **state)
 {
-	struct place *p = calloc(1, sizeof(*p));
+	struct collect_place *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return -1;
@@ -67,7 +67,7 @@ static int remove_entry(const char *path, const struct stat *st, int kind, struc
 
 static int leave(void **state)
 {
-	struct place *p = *state;
+	struct collect_place *p = *state;
 	int r;
 
 	if (getuid() == 0 && (seteuid(0) < 0 || setegid(0) < 0))
@@ -97,7 +97,7 @@ static void put(const char *path, const char *text, mode_t mode)
 
 static int take(void *data, const struct collect_file *file)
 {
-	struct found *found = data;
+	struct collected_files *found = data;
 	ssize_t n = read(file->fd, found->last_text, sizeof(found->last_text) - 1);
 
 	assert_true(n >= 0);
@@ -107,10 +107,10 @@ static int take(void *data, const struct collect_file *file)
 	return ++found->n == found->fail_at ? -EPIPE : 0;
 }
 
-static int collect(void **state, int64_t files_max, int64_t bytes_max, struct found *found,
-		   struct collect_report *report)
+static int collect(void **state, int64_t files_max, int64_t bytes_max,
+		   struct collected_files *found, struct collect_report *report)
 {
-	const struct place *p = *state;
+	const struct collect_place *p = *state;
 	const struct collect_bounds bounds = { files_max, bytes_max };
 
 	return collect_files(p->fd, &bounds, (struct collector){ take, found }, report);
@@ -120,7 +120,7 @@ static void test_regular_files_only(void **state)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "socket" };
 	_cleanup_close_ int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct found found = { 0 };
+	struct collected_files found = { 0 };
 	struct collect_report report;
 
 	assert_int_equal(symlink("/etc/passwd", "link"), 0);
@@ -143,7 +143,7 @@ static void test_regular_files_only(void **state)
 /* The owner is dead; what it locked is opened up. */
 static void test_locked_entries(void **state)
 {
-	struct found found = { 0 };
+	struct collected_files found = { 0 };
 	struct collect_report report;
 
 	assert_int_equal(mkdir("closed", 0700), 0);
@@ -161,7 +161,7 @@ static void test_locked_entries(void **state)
 
 static void test_bounds(void **state)
 {
-	struct found found = { 0 };
+	struct collected_files found = { 0 };
 	struct collect_report report;
 
 	put("a", "123", 0600);
@@ -183,7 +183,7 @@ static void test_bounds(void **state)
 /* A file may claim far more than it holds. */
 static void test_sparse(void **state)
 {
-	struct found found = { 0 };
+	struct collected_files found = { 0 };
 	struct collect_report report;
 
 	put("sparse", "", 0600);
@@ -200,7 +200,7 @@ static void test_sparse(void **state)
 static void test_depth(void **state)
 {
 	_cleanup_close_ int at = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct found found = { 0 };
+	struct collected_files found = { 0 };
 	struct collect_report report;
 
 	put("top", "x", 0600);
@@ -227,7 +227,7 @@ static void test_long_paths(void **state)
 {
 	char name[256];
 	_cleanup_close_ int at = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct found found = { 0 };
+	struct collected_files found = { 0 };
 	struct collect_report report;
 
 	memset(name, 'n', 255);
@@ -251,7 +251,7 @@ static void test_long_paths(void **state)
 /* The receiver's failure ends the walk, and no descriptor stays behind. */
 static void test_receiver_fails(void **state)
 {
-	struct found found = { .fail_at = 1 };
+	struct collected_files found = { .fail_at = 1 };
 	struct collect_report report = { .skipped = 77 };
 	int before, after;
 

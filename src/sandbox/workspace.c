@@ -33,14 +33,14 @@ static int make_below(int dir_fd, const char *name, mode_t mode)
 	return 0;
 }
 
-struct way {
+struct workspace_way {
 	const char *path;
 	size_t len; /* so far down */
 	bool make;  /* what is not there */
 };
 
 /* One step down, never through a link. The last one is opened for reading. */
-static int step_down(int dir_fd, const char *name, const struct way *way, bool last)
+static int step_down(int dir_fd, const char *name, const struct workspace_way *way, bool last)
 {
 	const int flags = (last ? O_RDONLY : O_PATH) | O_DIRECTORY | O_NOFOLLOW;
 	int fd = sys_openat(dir_fd, name, flags, 0), r;
@@ -51,7 +51,7 @@ static int step_down(int dir_fd, const char *name, const struct way *way, bool l
 	return r < 0 ? r : sys_openat(dir_fd, name, flags, 0);
 }
 
-static int open_way(const struct way *way)
+static int open_way(const struct workspace_way *way)
 {
 	const bool top = way->len <= 1;
 	_cleanup_close_ int fd = sys_open("/", (top ? O_RDONLY : O_PATH) | O_DIRECTORY, 0);
@@ -101,7 +101,7 @@ int workspace_open(const struct workspace_place *places, const char *name, struc
 	if (!place)
 		return error_set(err, ERROR_INPUT, ENOENT,
 				 "workspace: there is no place for workspaces here; leave it out");
-	fd = open_way(&(struct way){ place->path, strlen(place->path), true });
+	fd = open_way(&(struct workspace_way){ place->path, strlen(place->path), true });
 	if (fd < 0)
 		return cannot(err, name, fd);
 	if (place->name)
@@ -114,11 +114,11 @@ int workspace_open_parent(const struct workspace_place *places, const char *name
 			  const char **ret_base)
 {
 	const struct workspace_place *place = workspace_find(places, name);
-	struct way way;
+	struct workspace_way way;
 
 	if (!place)
 		return -ENOENT;
-	way = (struct way){ place->path, strlen(place->path), make };
+	way = (struct workspace_way){ place->path, strlen(place->path), make };
 	*ret_base = name;
 	if (place->name) {
 		const char *slash = strrchr(place->path, '/');

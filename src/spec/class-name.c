@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-struct scanner {
+struct class_scanner {
 	const char *at, *end;
 };
 
-struct token {
+struct class_token {
 	const char *data;
 	size_t len; /* 0: the end */
 };
@@ -25,7 +25,7 @@ static bool is_letter(char c)
 	       c == '_' || c == '$' || (unsigned char)c >= 0x80;
 }
 
-static bool starts(const struct scanner *s, const char *text)
+static bool starts(const struct class_scanner *s, const char *text)
 {
 	size_t len = strlen(text);
 
@@ -33,7 +33,7 @@ static bool starts(const struct scanner *s, const char *text)
 }
 
 /* Moves past the next `text`, or to the end. Backslashes hide the character after them. */
-static void skip_past(struct scanner *s, const char *text, bool escapes)
+static void skip_past(struct class_scanner *s, const char *text, bool escapes)
 {
 	while (s->at < s->end && !starts(s, text))
 		s->at += escapes && *s->at == '\\' && s->end - s->at > 1 ? 2 : 1;
@@ -41,7 +41,7 @@ static void skip_past(struct scanner *s, const char *text, bool escapes)
 		s->at += strlen(text);
 }
 
-static bool skip_ignored(struct scanner *s)
+static bool skip_ignored(struct class_scanner *s)
 {
 	static const struct {
 		const char *open, *close;
@@ -65,9 +65,9 @@ static bool skip_ignored(struct scanner *s)
 	return false;
 }
 
-static struct token next_token(struct scanner *s)
+static struct class_token next_token(struct class_scanner *s)
 {
-	struct token t;
+	struct class_token t;
 
 	while (skip_ignored(s))
 		;
@@ -81,17 +81,17 @@ static struct token next_token(struct scanner *s)
 	return t;
 }
 
-static bool is(struct token t, const char *text)
+static bool is(struct class_token t, const char *text)
 {
 	return t.len == strlen(text) && memcmp(t.data, text, t.len) == 0;
 }
 
-static bool declares_type(struct token t)
+static bool declares_type(struct class_token t)
 {
 	return is(t, "class") || is(t, "interface") || is(t, "enum") || is(t, "record");
 }
 
-static bool names_type(struct token t, size_t size)
+static bool names_type(struct class_token t, size_t size)
 {
 	return t.len > 0 && t.len < size && is_letter(t.data[0]) &&
 	       !(t.data[0] >= '0' && t.data[0] <= '9');
@@ -99,13 +99,13 @@ static bool names_type(struct token t, size_t size)
 
 void language_class_name(const char *source, size_t len, char *ret, size_t size)
 {
-	struct scanner s = { source, source + len };
-	struct token before = { 0 }, last = { 0 }, current = { 0 }, first = { 0 },
-		     with_main = { 0 };
+	struct class_scanner s = { source, source + len };
+	struct class_token before = { 0 }, last = { 0 }, current = { 0 }, first = { 0 },
+			   with_main = { 0 };
 	size_t braces = 0, parens = 0;
 	bool is_public = false;
 
-	for (struct token t; (t = next_token(&s)).len > 0; before = last, last = t) {
+	for (struct class_token t; (t = next_token(&s)).len > 0; before = last, last = t) {
 		braces += is(t, "{");
 		parens += is(t, "(");
 		if (is(t, "(") && is(last, "main") && is(before, "void") && braces == 1 &&
@@ -134,14 +134,14 @@ void language_class_name(const char *source, size_t len, char *ret, size_t size)
 	if (with_main.len == 0)
 		with_main = first;
 	if (with_main.len == 0)
-		with_main = (struct token){ "Main", 4 };
+		with_main = (struct class_token){ "Main", 4 };
 	(void)snprintf(ret, size, "%.*s", (int)with_main.len, with_main.data);
 }
 
 void language_main_class(const char *source, size_t len, char *ret, size_t size)
 {
-	struct scanner s = { source, source + len };
-	struct token t = next_token(&s);
+	struct class_scanner s = { source, source + len };
+	struct class_token t = next_token(&s);
 	char name[128];
 	size_t n = 0;
 

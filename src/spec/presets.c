@@ -12,7 +12,7 @@
 
 enum { FOREIGN_TEXT_MAX = 4096 };
 
-struct entry {
+struct preset_entry {
 	struct preset preset;
 	const char *image, *seccomp_profile; /* read, and no more */
 };
@@ -20,7 +20,7 @@ struct entry {
 static int read_memory(const struct reader *r, const struct key_rule *rule _unused_,
 		       const json_t *value, void *object)
 {
-	struct preset *p = &((struct entry *)object)->preset;
+	struct preset *p = &((struct preset_entry *)object)->preset;
 	const struct knob *k = knob_find("memory");
 	const json_int_t mib = json_integer_value(value);
 
@@ -39,12 +39,12 @@ static int read_memory(const struct reader *r, const struct key_rule *rule _unus
 static int read_limits(const struct reader *r, const struct key_rule *rule _unused_,
 		       const json_t *value, void *object)
 {
-	struct preset *p = &((struct entry *)object)->preset;
+	struct preset *p = &((struct preset_entry *)object)->preset;
 
 	return limits_parse_at(r->field, value, &p->limits, &p->set, r->err);
 }
 
-#define MEMBER(name) .offset = offsetof(struct entry, name)
+#define MEMBER(name) .offset = offsetof(struct preset_entry, name)
 static const struct key_rule keys[] = {
 	{ "image", read_text, MEMBER(image), .max = FOREIGN_TEXT_MAX },
 	{ "seccomp_profile", read_text, MEMBER(seccomp_profile), .max = FOREIGN_TEXT_MAX },
@@ -79,7 +79,7 @@ int presets_parse(const json_t *root, struct presets *ret, struct error *err)
 	json_object_foreach((json_t *)(uintptr_t)root, name, value)
 	{
 		const struct reader at = reader_at(&top, name);
-		struct entry e = { .preset = { .set = 0 } };
+		struct preset_entry e = { .preset = { .set = 0 } };
 		int r;
 
 		if (all.n == PRESETS_MAX || strlen(name) > PRESET_NAME_MAX)

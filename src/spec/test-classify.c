@@ -13,7 +13,7 @@
 	.user_us = 1000, .system_us = 500, .memory_peak_bytes = 9 * MiB, .pids_peak = 1,           \
 	.disk_free_bytes = 1000, .disk_free_files = 1000
 
-struct row {
+struct classify_row {
 	const char *what;
 	struct ending end;
 	enum run_status status;
@@ -25,7 +25,7 @@ struct row {
 	uint32_t hits;
 };
 
-static const struct row rows[] = {
+static const struct classify_row rows[] = {
 	{ "plain success",
 	  { .killed_for = -1, .usage = { QUIET } },
 	  STATUS_SUCCESS,
@@ -431,7 +431,7 @@ static void test_rules(void **state _unused_)
 	struct limits l = test_limits();
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const struct row *want = &rows[i];
+		const struct classify_row *want = &rows[i];
 		struct verdict v;
 
 		classify(&want->end, &l, &v);

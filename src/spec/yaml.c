@@ -13,35 +13,35 @@
 #include "spec/constants.h"
 #include "spec/read.h"
 
-struct frame {
+struct yaml_frame {
 	json_t *node; /* array or object, owned by what holds it */
 	char *key;    /* object: the key whose value comes next, or NULL */
 };
 
-struct builder {
+struct yaml_builder {
 	const struct document *doc;
 	struct error *err;
 	json_t *root;
-	struct frame stack[YAML_DEPTH_MAX];
+	struct yaml_frame stack[YAML_DEPTH_MAX];
 	size_t depth;
 	size_t line;
 	unsigned documents;
 };
 
-static int refuse(const struct builder *b, const char *text)
+static int refuse(const struct yaml_builder *b, const char *text)
 {
 	return error_set(b->err, ERROR_INPUT, EINVAL, "%s:%zu: %s", b->doc->name, b->line, text);
 }
 
-static int no_memory(const struct builder *b)
+static int no_memory(const struct yaml_builder *b)
 {
 	return error_set(b->err, ERROR_INTERNAL, ENOMEM, "%s: out of memory", b->doc->name);
 }
 
 /* Takes the reference on node in every case. */
-static int add_node(struct builder *b, json_t *node)
+static int add_node(struct yaml_builder *b, json_t *node)
 {
-	struct frame *top;
+	struct yaml_frame *top;
 	int r;
 
 	if (!node)
@@ -62,7 +62,7 @@ static int add_node(struct builder *b, json_t *node)
 	return r < 0 ? no_memory(b) : 0;
 }
 
-static int open_node(struct builder *b, json_t *node)
+static int open_node(struct yaml_builder *b, json_t *node)
 {
 	int r;
 
@@ -73,7 +73,7 @@ static int open_node(struct builder *b, json_t *node)
 	r = add_node(b, node);
 	if (r < 0)
 		return r;
-	b->stack[b->depth++] = (struct frame){ .node = node };
+	b->stack[b->depth++] = (struct yaml_frame){ .node = node };
 	return 0;
 }
 
@@ -154,7 +154,7 @@ static bool parse_prefixed(const char *s, json_int_t *ret)
 	return true;
 }
 
-static int add_plain(struct builder *b, const char *text, size_t len)
+static int add_plain(struct yaml_builder *b, const char *text, size_t len)
 {
 	static const char *const nulls[] = { "", "~", "null", "Null", "NULL", NULL };
 	static const char *const trues[] = { "true", "True", "TRUE", NULL };
@@ -186,9 +186,9 @@ static int add_plain(struct builder *b, const char *text, size_t len)
 	return add_node(b, json_stringn(text, len));
 }
 
-static int add_key(struct builder *b, const char *text)
+static int add_key(struct yaml_builder *b, const char *text)
 {
-	struct frame *top = &b->stack[b->depth - 1];
+	struct yaml_frame *top = &b->stack[b->depth - 1];
 
 	if (!*text)
 		return refuse(b, "a key is empty");
@@ -199,7 +199,7 @@ static int add_key(struct builder *b, const char *text)
 	return top->key ? 0 : no_memory(b);
 }
 
-static int add_scalar(struct builder *b, const yaml_event_t *event)
+static int add_scalar(struct yaml_builder *b, const yaml_event_t *event)
 {
 	const char *text = (const char *)event->data.scalar.value;
 	size_t len = event->data.scalar.length;
@@ -216,7 +216,7 @@ static int add_scalar(struct builder *b, const yaml_event_t *event)
 	return add_node(b, json_stringn(text, len));
 }
 
-static int take_event(struct builder *b, const yaml_event_t *event)
+static int take_event(struct yaml_builder *b, const yaml_event_t *event)
 {
 	b->line = event->start_mark.line + 1;
 	switch (event->type) {
@@ -245,7 +245,7 @@ static int take_event(struct builder *b, const yaml_event_t *event)
 	}
 }
 
-static int build(struct builder *b, yaml_parser_t *parser)
+static int build(struct yaml_builder *b, yaml_parser_t *parser)
 {
 	for (;;) {
 		yaml_event_t event;
@@ -268,7 +268,7 @@ static int build(struct builder *b, yaml_parser_t *parser)
 
 int yaml_parse(const struct document *doc, json_t **ret, struct error *err)
 {
-	struct builder b = { .doc = doc, .err = err, .line = 1 };
+	struct yaml_builder b = { .doc = doc, .err = err, .line = 1 };
 	yaml_parser_t parser;
 	int r;
 

@@ -19,27 +19,27 @@ enum {
 	QUIET_BYTES = 1 << 20, /* a pipe holds no more */
 };
 
-void stream_init(struct stream *s, struct job *j, enum job_stream id)
+void stream_init(struct job_pipe *s, struct job *j, enum job_stream id)
 {
 	bool is_out = id == JOB_STDOUT;
 	int spool_fd = is_out ? j->in.stdout_fd : j->in.stderr_fd;
 
-	*s = (struct stream){ .job = j,
-			      .id = id,
-			      .fd = -EBADF,
-			      .capture = is_out ? &j->outcome.out : &j->outcome.err,
-			      .spool_fd = j->in.use_spool ? spool_fd : -EBADF };
+	*s = (struct job_pipe){ .job = j,
+				.id = id,
+				.fd = -EBADF,
+				.capture = is_out ? &j->outcome.out : &j->outcome.err,
+				.spool_fd = j->in.use_spool ? spool_fd : -EBADF };
 	capture_init(s->capture, j->in.output_bytes);
 }
 
-void stream_close(struct stream *s)
+void stream_close(struct job_pipe *s)
 {
 	s->source = source_free(s->source);
 	s->fd = fd_close(s->fd);
 }
 
 /* Before it is counted. A spool that fails is given up: the program has nothing to do with it. */
-static void spool(struct job *j, struct stream *s, size_t n)
+static void spool(struct job *j, struct job_pipe *s, size_t n)
 {
 	int64_t room = MAX(j->in.output_total_bytes - s->capture->bytes, (int64_t)0);
 	int r;
@@ -54,7 +54,7 @@ static void spool(struct job *j, struct stream *s, size_t n)
 		j->outcome.spool_error = r;
 }
 
-static void take_output(struct job *j, struct stream *s, size_t n)
+static void take_output(struct job *j, struct job_pipe *s, size_t n)
 {
 	const struct job_observer *o = &j->in.observer;
 	int r;
@@ -74,7 +74,7 @@ static void take_output(struct job *j, struct stream *s, size_t n)
 		s->source = source_free(s->source);
 }
 
-int stream_read(struct stream *s)
+int stream_read(struct job_pipe *s)
 {
 	ssize_t n = s->fd >= 0 ? read(s->fd, s->job->chunk, JOB_CHUNK) : 0;
 
@@ -98,14 +98,14 @@ void job_last_reads(struct job *j)
 
 static int on_stream(void *data, uint32_t events)
 {
-	struct stream *s = data;
+	struct job_pipe *s = data;
 
 	(void)events;
 	(void)stream_read(s);
 	return job_maybe_drained(s->job);
 }
 
-int stream_watch(struct stream *s)
+int stream_watch(struct job_pipe *s)
 {
 	const struct job *j = s->job;
 
@@ -179,9 +179,9 @@ static int make_input(struct job *j, int *ret)
 
 int job_make_stdio(struct job *j, int ret[3])
 {
-	struct wires own = { 0 }, w;
+	struct run_fds own = { 0 }, w;
 	bool made_ahead = j->in.wires && j->in.wires->made && !j->in.tty;
-	int r = wires_take(j->in.wires ? j->in.wires : &own, &w);
+	int r = run_fds_take(j->in.wires ? j->in.wires : &own, &w);
 
 	if (r < 0)
 		return r;
@@ -196,6 +196,6 @@ int job_make_stdio(struct job *j, int ret[3])
 		if (j->in.stdin_data.data || j->in.stdin_fd >= 0)
 			r = make_input(j, &ret[0]);
 	}
-	wires_done(&w);
+	run_fds_done(&w);
 	return r;
 }

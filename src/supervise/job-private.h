@@ -7,7 +7,7 @@
 
 enum { JOB_CHUNK = 65536 };
 
-struct stream {
+struct job_pipe {
 	struct job *job;
 	enum job_stream id;
 	int fd;
@@ -23,7 +23,7 @@ struct job {
 	struct link_port port;
 	struct job_input in;
 	struct job_outcome outcome;
-	struct stream out, err;
+	struct job_pipe out, err;
 	struct feed feed;
 	struct source *cancel, *resize, *tick, *deadline, *quiet;
 	int64_t active_ns;    /* last sign of life: output, or CPU */
@@ -44,12 +44,12 @@ int job_fault(struct job *j, int r);
 int job_maybe_drained(struct job *j) _must_check_;
 
 /* job-output.c */
-void stream_init(struct stream *s, struct job *j, enum job_stream id);
-void stream_close(struct stream *s);
+void stream_init(struct job_pipe *s, struct job *j, enum job_stream id);
+void stream_close(struct job_pipe *s);
 /* One read. 1: bytes came; 0: none now; -EPIPE: the end. A terminal's master ends with EIO. */
-int stream_read(struct stream *s);
+int stream_read(struct job_pipe *s);
 /* While it is not paused; a job that drains is not. */
-int stream_watch(struct stream *s) _must_check_;
+int stream_watch(struct job_pipe *s) _must_check_;
 /* What is there now; a pipe holds no more than these reads take, however large its owner made it. */
 void job_last_reads(struct job *j);
 /* The program's three descriptors, and the ticket; ret holds what goes to the broker. */

@@ -198,7 +198,7 @@ int job_maybe_drained(struct job *j)
 /* Every process is dead, so the ends of the pipes are near: what is there is taken without the loop. */
 static int drain(struct job *j)
 {
-	struct stream *streams[] = { &j->out, &j->err };
+	struct job_pipe *streams[] = { &j->out, &j->err };
 
 	j->state = JOB_DRAINING;
 	j->cancel = source_free(j->cancel);

@@ -16,13 +16,13 @@ static int make_pipe(int ret[2])
 	return fcntl(ret[0], F_SETFL, O_RDONLY | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-int wires_make(struct wires *w)
+int run_fds_make(struct run_fds *w)
 {
 	int r;
 
 	if (w->made)
 		return 0;
-	*w = (struct wires){ true, { -EBADF, -EBADF }, { -EBADF, -EBADF }, -EBADF };
+	*w = (struct run_fds){ true, { -EBADF, -EBADF }, { -EBADF, -EBADF }, -EBADF };
 	r = make_pipe(w->out);
 	if (r == 0)
 		r = make_pipe(w->err);
@@ -31,13 +31,13 @@ int wires_make(struct wires *w)
 		r = w->ticket_fd < 0 ? -errno : 0;
 	}
 	if (r < 0)
-		wires_done(w);
+		run_fds_done(w);
 	return r;
 }
 
-int wires_take(struct wires *w, struct wires *ret)
+int run_fds_take(struct run_fds *w, struct run_fds *ret)
 {
-	int r = wires_make(w);
+	int r = run_fds_make(w);
 
 	if (r < 0)
 		return r;
@@ -46,7 +46,7 @@ int wires_take(struct wires *w, struct wires *ret)
 	return 0;
 }
 
-void wires_done(struct wires *w)
+void run_fds_done(struct run_fds *w)
 {
 	if (!w->made)
 		return;

@@ -12,13 +12,13 @@
 
 #include <stdbool.h>
 
-struct wires {
+struct run_fds {
 	bool made;	    /* else there is nothing in here */
 	int out[2], err[2]; /* [0]: what we read, without waiting; [1]: the program's */
 	int ticket_fd;	    /* broker/broker-proto.h */
 };
 
-int wires_make(struct wires *w) _must_check_;
+int run_fds_make(struct run_fds *w) _must_check_;
 /* What is in there, which is empty then; or new ones. */
-int wires_take(struct wires *w, struct wires *ret) _must_check_;
-void wires_done(struct wires *w);
+int run_fds_take(struct run_fds *w, struct run_fds *ret) _must_check_;
+void run_fds_done(struct run_fds *w);

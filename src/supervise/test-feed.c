@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
-struct bench {
+struct feed_bench {
 	struct loop *loop;
 	struct feed feed;
 	int read_fd;
@@ -25,11 +25,11 @@ struct bench {
 	int turns_left;
 };
 
-static struct bench bench;
+static struct feed_bench bench;
 
 static int on_readable(void *data, uint32_t events)
 {
-	struct bench *b = data;
+	struct feed_bench *b = data;
 	ssize_t n = read(b->read_fd, b->got + b->n, sizeof(b->got) - b->n);
 
 	(void)events;
@@ -43,7 +43,7 @@ static int on_readable(void *data, uint32_t events)
 
 static int on_time(void *data, uint32_t events)
 {
-	struct bench *b = data;
+	struct feed_bench *b = data;
 
 	(void)events;
 	if (b->turns_left-- > 0)
@@ -55,7 +55,7 @@ static int on_time(void *data, uint32_t events)
 
 static void setup(bool reading)
 {
-	struct bench *b = &bench;
+	struct feed_bench *b = &bench;
 	int pair[2];
 
 	memset(b, 0, sizeof(*b));

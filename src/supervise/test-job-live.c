@@ -24,7 +24,7 @@
 #include "base/fd.h"
 #include "sys/kernel.h"
 
-struct bench {
+struct live_job_bench {
 	struct loop *loop;
 	struct link *link;
 	struct job *job;
@@ -37,7 +37,7 @@ struct bench {
 	int usages, turns_left;
 };
 
-static void note(struct bench *b, const char *word)
+static void note(struct live_job_bench *b, const char *word)
 {
 	size_t n = strlen(b->trace);
 
@@ -51,7 +51,7 @@ static void on_started(void *data, const struct record_started *started)
 
 static int on_output(void *data, enum job_stream stream, const void *bytes, size_t n)
 {
-	struct bench *b = data;
+	struct live_job_bench *b = data;
 
 	(void)bytes;
 	b->output_bytes += n;
@@ -69,7 +69,7 @@ static void on_stage(void *data, size_t index)
 
 static void on_usage(void *data, const struct usage *usage)
 {
-	struct bench *b = data;
+	struct live_job_bench *b = data;
 
 	assert_int_equal(usage->user_us, 5);
 	b->usages++;
@@ -77,7 +77,7 @@ static void on_usage(void *data, const struct usage *usage)
 
 static int on_end(void *data)
 {
-	struct bench *b = data;
+	struct live_job_bench *b = data;
 
 	note(b, "end");
 	loop_stop(b->loop);
@@ -86,7 +86,7 @@ static int on_end(void *data)
 
 static int on_stop(void *data, uint32_t events)
 {
-	struct bench *b = data;
+	struct live_job_bench *b = data;
 
 	(void)events;
 	if (b->turns_left-- > 0)
@@ -97,7 +97,7 @@ static int on_stop(void *data, uint32_t events)
 }
 
 /* Also when the time is over before it begins, what is there is seen: some turns are left then. */
-static void spin(struct bench *b, int64_t ms)
+static void spin(struct live_job_bench *b, int64_t ms)
 {
 	b->turns_left = 5;
 	source_set_time(b->stop, clock_now_ns() + ms * NS_PER_MS);
@@ -105,7 +105,7 @@ static void spin(struct bench *b, int64_t ms)
 	source_set_time(b->stop, INT64_MAX);
 }
 
-static struct job_input input_of(struct bench *b)
+static struct job_input input_of(struct live_job_bench *b)
 {
 	return (struct job_input){
 		.plan = { "p", 1 },
@@ -125,11 +125,11 @@ static struct job_input input_of(struct bench *b)
 	};
 }
 
-static void setup(struct bench *b)
+static void setup(struct live_job_bench *b)
 {
 	int pair[2];
 
-	*b = (struct bench){ .loop = loop_new() };
+	*b = (struct live_job_bench){ .loop = loop_new() };
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	assert_int_equal(link_new(pair[0], 0, &b->link), 0);
 	assert_int_equal(link_watch(b->link, b->loop), 0);
@@ -142,7 +142,7 @@ static void setup(struct bench *b)
 }
 
 /* The next record of the front's; its descriptors, if it has any, replace those of before. */
-static struct record hear(struct bench *b)
+static struct record hear(struct live_job_bench *b)
 {
 	struct record rec;
 	int fds[RECORD_FDS_MAX];
@@ -162,13 +162,13 @@ static struct record hear(struct bench *b)
 	return rec;
 }
 
-static void tell(struct bench *b, struct record rec, int fd)
+static void tell(struct live_job_bench *b, struct record rec, int fd)
 {
 	rec.job = b->number;
 	assert_int_equal(sys_send_record(b->peer_fd, &rec, sizeof(rec), &fd, fd >= 0), 0);
 }
 
-static void start(struct bench *b, const struct job_input *in)
+static void start(struct live_job_bench *b, const struct job_input *in)
 {
 	struct error err = { 0 };
 	struct record rec;
@@ -180,25 +180,25 @@ static void start(struct bench *b, const struct job_input *in)
 	b->number = rec.job;
 }
 
-static void begin(struct bench *b, const struct job_input *in, int terminal_fd)
+static void begin(struct live_job_bench *b, const struct job_input *in, int terminal_fd)
 {
 	start(b, in);
 	tell(b, (struct record){ .kind = RECORD_STARTED }, terminal_fd);
 	spin(b, 5);
 }
 
-static void print(const struct bench *b, int stream, const char *text)
+static void print(const struct live_job_bench *b, int stream, const char *text)
 {
 	assert_int_equal(write(b->fds[stream], text, strlen(text)), strlen(text));
 }
 
-static void hang_up(struct bench *b)
+static void hang_up(struct live_job_bench *b)
 {
 	for (size_t i = 0; i < RECORD_FDS_MAX; i++)
 		b->fds[i] = fd_close(b->fds[i]);
 }
 
-static void finish(struct bench *b)
+static void finish(struct live_job_bench *b)
 {
 	hang_up(b);
 	tell(b, (struct record){ .kind = RECORD_STAGE, .stage.last = 1 }, -1);
@@ -207,7 +207,7 @@ static void finish(struct bench *b)
 	assert_true(job_has_ended(b->job));
 }
 
-static void teardown(struct bench *b)
+static void teardown(struct live_job_bench *b)
 {
 	(void)job_free(b->job);
 	(void)link_close(b->link);
@@ -220,7 +220,7 @@ static void teardown(struct bench *b)
 
 static void test_stages_come_behind_their_output(void **state)
 {
-	struct bench b;
+	struct live_job_bench b;
 	struct job_input in;
 
 	(void)state;
@@ -239,7 +239,7 @@ static void test_stages_come_behind_their_output(void **state)
 
 static void test_paused_output_stays_in_its_pipe(void **state)
 {
-	struct bench b;
+	struct live_job_bench b;
 	struct job_input in;
 
 	(void)state;
@@ -266,7 +266,7 @@ static void test_paused_output_stays_in_its_pipe(void **state)
 
 static void test_whoever_waits_for_us_is_not_idle(void **state)
 {
-	struct bench b;
+	struct live_job_bench b;
 	struct job_input in;
 	struct record rec;
 
@@ -297,7 +297,7 @@ static void test_whoever_waits_for_us_is_not_idle(void **state)
 
 static void test_usage_is_told_every_second(void **state)
 {
-	struct bench b;
+	struct live_job_bench b;
 	struct job_input in;
 
 	(void)state;
@@ -317,7 +317,7 @@ static void test_usage_is_told_every_second(void **state)
 
 static void test_the_spool_has_what_capture_drops(void **state)
 {
-	struct bench b;
+	struct live_job_bench b;
 	struct job_input in;
 	char text[3000], seen[4000];
 
@@ -346,7 +346,7 @@ static void test_the_spool_has_what_capture_drops(void **state)
 
 static void test_the_spool_ends_where_the_limit_is(void **state)
 {
-	struct bench b;
+	struct live_job_bench b;
 	struct job_input in;
 	char seen[64];
 
@@ -369,7 +369,7 @@ static void test_the_spool_ends_where_the_limit_is(void **state)
 
 static void test_signals(void **state)
 {
-	struct bench b;
+	struct live_job_bench b;
 	struct job_input in;
 	struct record rec;
 
@@ -390,7 +390,7 @@ static void test_the_terminals_size(void **state)
 {
 	struct winsize size = { 0 };
 	struct job_input in;
-	struct bench b;
+	struct live_job_bench b;
 	int master, program;
 
 	(void)state;
@@ -434,7 +434,7 @@ static void test_a_terminal_there_is_no_room_for(void **state)
 	full.rlim_cur = 0;
 	for (int lost = 0; lost < 2; lost++) {
 		struct job_input in;
-		struct bench b;
+		struct live_job_bench b;
 
 		setup(&b);
 		in = input_of(&b);
@@ -456,7 +456,7 @@ static void test_a_terminal_there_is_no_room_for(void **state)
 /* The broker dies before it could say anything. Whether the program has begun, only its ticket tells. */
 static bool can_be_recalled(bool begun)
 {
-	struct bench b;
+	struct live_job_bench b;
 	struct job_input in;
 	struct error err = { 0 };
 	eventfd_t one;
@@ -490,8 +490,8 @@ static void test_what_has_begun_is_not_recalled(void **state)
 /* As a process does that the caller forked before. What is done is not waited for because of it. */
 static void test_others_hold_ends_that_were_made_ahead(void **state)
 {
-	struct wires wires = { 0 };
-	struct bench b;
+	struct run_fds wires = { 0 };
+	struct live_job_bench b;
 	struct job_input in;
 	int kept;
 
@@ -499,7 +499,7 @@ static void test_others_hold_ends_that_were_made_ahead(void **state)
 	setup(&b);
 	in = input_of(&b);
 	in.wires = &wires;
-	assert_int_equal(wires_make(&wires), 0);
+	assert_int_equal(run_fds_make(&wires), 0);
 	kept = fcntl(wires.out[1], F_DUPFD_CLOEXEC, 3);
 	assert_true(kept >= 0);
 	begin(&b, &in, -1);

@@ -24,13 +24,13 @@
 
 /* The broker's side */
 
-struct peer {
+struct fake_broker {
 	int fd;
 	uint32_t job;
 	int fds[RECORD_FDS_MAX]; /* stdin, stdout, stderr, ticket */
 };
 
-static int peer_receive(struct peer *p, struct record *ret)
+static int peer_receive(struct fake_broker *p, struct record *ret)
 {
 	int fds[RECORD_FDS_MAX];
 	size_t n_fds = RECORD_FDS_MAX;
@@ -44,16 +44,16 @@ static int peer_receive(struct peer *p, struct record *ret)
 	return record_place_fds(&ret->run, n == sizeof(*ret) + 1, p->fds, n_fds) ? 0 : -1;
 }
 
-static void peer_send(struct peer *p, struct record r, int fd)
+static void peer_send(struct fake_broker *p, struct record r, int fd)
 {
 	r.job = p->job;
 	if (sys_send_record(p->fd, &r, sizeof(r), &fd, fd >= 0) < 0)
 		_exit(9);
 }
 
-static struct peer peer_accept(int fd)
+static struct fake_broker peer_accept(int fd)
 {
-	struct peer p = { .fd = fd };
+	struct fake_broker p = { .fd = fd };
 	struct record r;
 
 	if (peer_receive(&p, &r) < 0 || r.kind != RECORD_RUN || p.fds[2] <= 0)
@@ -62,12 +62,12 @@ static struct peer peer_accept(int fd)
 	return p;
 }
 
-static void peer_started(struct peer *p)
+static void peer_started(struct fake_broker *p)
 {
 	peer_send(p, (struct record){ .kind = RECORD_STARTED, .started.landlock_abi = 7 }, -1);
 }
 
-static int peer_done(struct peer *p)
+static int peer_done(struct fake_broker *p)
 {
 	struct record r;
 
@@ -81,7 +81,7 @@ static int peer_done(struct peer *p)
 }
 
 /* Waits for KILL; the exit code of the stage tells the cause that was asked for. */
-static int peer_until_killed(struct peer *p)
+static int peer_until_killed(struct fake_broker *p)
 {
 	struct record r;
 
@@ -99,7 +99,7 @@ static int peer_until_killed(struct peer *p)
 
 static int serve_echo(int fd)
 {
-	struct peer p = peer_accept(fd);
+	struct fake_broker p = peer_accept(fd);
 	char buf[4096];
 	ssize_t n;
 
@@ -114,7 +114,7 @@ static int serve_echo(int fd)
 
 static int serve_never_reads(int fd)
 {
-	struct peer p = peer_accept(fd);
+	struct fake_broker p = peer_accept(fd);
 
 	peer_started(&p);
 	usleep(20000);
@@ -123,7 +123,7 @@ static int serve_never_reads(int fd)
 
 static int serve_failed(int fd)
 {
-	struct peer p = peer_accept(fd);
+	struct fake_broker p = peer_accept(fd);
 	struct record r = { .kind = RECORD_FAILED };
 
 	(void)error_set(&r.failed, ERROR_POLICY, EPERM, "no user namespaces");
@@ -140,7 +140,7 @@ static int serve_dies_at_once(int fd)
 
 static int serve_dies_running(int fd)
 {
-	struct peer p = peer_accept(fd);
+	struct fake_broker p = peer_accept(fd);
 
 	peer_started(&p);
 	if (write(p.fds[1], "partial", 7) != 7)
@@ -151,7 +151,7 @@ static int serve_dies_running(int fd)
 static int serve_floods(int fd)
 {
 	static char block[65536];
-	struct peer p = peer_accept(fd);
+	struct fake_broker p = peer_accept(fd);
 	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
 
 	peer_started(&p);
@@ -165,7 +165,7 @@ static int serve_floods(int fd)
 
 static int serve_waits(int fd)
 {
-	struct peer p = peer_accept(fd);
+	struct fake_broker p = peer_accept(fd);
 
 	peer_started(&p);
 	return peer_until_killed(&p);
@@ -174,7 +174,7 @@ static int serve_waits(int fd)
 /* Answers USAGE with a clock that grows by the given step for some rounds, then stands still. */
 static int serve_usage(int fd)
 {
-	struct peer p = peer_accept(fd);
+	struct fake_broker p = peer_accept(fd);
 	int64_t cpu_us = 0;
 	int asked = 0;
 	struct record r;
@@ -204,7 +204,7 @@ static uint8_t settled; /* what its DONE says, and that STARTED comes with it */
 
 static int serve_keeps_pipes(int fd)
 {
-	struct peer p = peer_accept(fd);
+	struct fake_broker p = peer_accept(fd);
 	struct record r = { .kind = RECORD_DONE, .done.settled = settled };
 
 	r.done.has_started = settled;
@@ -219,7 +219,7 @@ static int serve_keeps_pipes(int fd)
 
 static int serve_file(int fd)
 {
-	struct peer p = peer_accept(fd);
+	struct fake_broker p = peer_accept(fd);
 	struct record r = { .kind = RECORD_FILE, .file = { .path = "a/b.txt", .size = 5 } };
 	int file_fd = fd_sealed_memfd("f", "hello", 5);
 
@@ -230,7 +230,7 @@ static int serve_file(int fd)
 
 static int serve_terminal(int fd)
 {
-	struct peer p = peer_accept(fd);
+	struct fake_broker p = peer_accept(fd);
 	struct winsize size = { 0 };
 	int master, slave;
 	char line[64] = { 0 };
@@ -250,7 +250,7 @@ static int serve_terminal(int fd)
 
 static int serve_silent(int fd)
 {
-	struct peer p = peer_accept(fd);
+	struct fake_broker p = peer_accept(fd);
 	struct record r;
 
 	peer_started(&p);
@@ -261,7 +261,7 @@ static int serve_silent(int fd)
 
 /* The front's side */
 
-struct bench {
+struct job_bench {
 	struct loop *loop;
 	struct link *link;
 	struct job *job;
@@ -274,11 +274,11 @@ struct bench {
 	int64_t took_ms;
 };
 
-static struct bench bench;
+static struct job_bench bench;
 
 static int on_output(void *data, enum job_stream stream, const void *bytes, size_t n)
 {
-	struct bench *b = data;
+	struct job_bench *b = data;
 
 	(void)stream;
 	n = MIN(n, sizeof(b->live) - b->live_len);
@@ -289,7 +289,7 @@ static int on_output(void *data, enum job_stream stream, const void *bytes, size
 
 static int on_file(void *data, const struct record_file *file, int fd)
 {
-	struct bench *b = data;
+	struct job_bench *b = data;
 	char text[16] = { 0 };
 
 	assert_int_equal(pread(fd, text, sizeof(text) - 1, 0), 5);
@@ -299,7 +299,7 @@ static int on_file(void *data, const struct record_file *file, int fd)
 
 static int on_end(void *data)
 {
-	struct bench *b = data;
+	struct job_bench *b = data;
 
 	loop_stop(b->loop);
 	return 0;

@@ -21,7 +21,7 @@
 #include "base/fd.h"
 #include "sys/kernel.h"
 
-struct seen {
+struct link_seen {
 	struct loop *loop;
 	struct link *link;
 	struct link_port port;
@@ -34,7 +34,7 @@ struct seen {
 
 static int on_message(void *data, struct link_message *m)
 {
-	struct seen *s = data;
+	struct link_seen *s = data;
 
 	if (!m) {
 		s->gone++;
@@ -50,9 +50,9 @@ static int on_message(void *data, struct link_message *m)
 	return 0;
 }
 
-static void start(struct seen *s, int fd)
+static void start(struct link_seen *s, int fd)
 {
-	*s = (struct seen){ .loop = loop_new(), .fd = -EBADF };
+	*s = (struct link_seen){ .loop = loop_new(), .fd = -EBADF };
 	assert_non_null(s->loop);
 	assert_int_equal(link_new(fd, 0, &s->link), 0);
 	s->port.on_message = on_message;
@@ -61,7 +61,7 @@ static void start(struct seen *s, int fd)
 	assert_int_equal(link_watch(s->link, s->loop), 0);
 }
 
-static void finish(struct seen *s)
+static void finish(struct link_seen *s)
 {
 	(void)fd_close(s->fd);
 	link_detach(s->link, &s->port);
@@ -108,7 +108,7 @@ static void peer_send(int fd, const void *bytes, size_t len, size_t n_fds)
 static void test_records_and_fds_arrive(void **state)
 {
 	struct record r = { .kind = RECORD_STARTED, .job = 1 };
-	struct seen s;
+	struct link_seen s;
 	int pair[2];
 
 	(void)state;
@@ -131,7 +131,7 @@ static void test_records_and_fds_arrive(void **state)
 static void test_other_jobs_records_are_dropped_with_their_fds(void **state)
 {
 	struct record r = { .kind = RECORD_STARTED, .job = 77 };
-	struct seen s;
+	struct link_seen s;
 	int pair[2], before;
 
 	(void)state;
@@ -148,7 +148,7 @@ static void test_other_jobs_records_are_dropped_with_their_fds(void **state)
 
 static void breaks_with(const void *bytes, size_t len, size_t n_fds)
 {
-	struct seen s;
+	struct link_seen s;
 	int pair[2], before;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
@@ -182,7 +182,7 @@ static void test_no_room_for_descriptors(void **state)
 {
 	struct record r = { .kind = RECORD_FILE, .job = 1 };
 	struct rlimit before, full;
-	struct seen s;
+	struct link_seen s;
 	int pair[2];
 
 	(void)state;
@@ -230,7 +230,7 @@ static int serve_inspect(void *data, int fd)
 
 static void test_spawned_broker_holds_only_its_socket(void **state)
 {
-	struct seen s = { .loop = loop_new(), .fd = -EBADF };
+	struct link_seen s = { .loop = loop_new(), .fd = -EBADF };
 	struct error err;
 	int extra = open("/dev/null", O_RDONLY); /* deliberately inheritable */
 
@@ -395,7 +395,7 @@ static void test_what_does_not_fit_goes_later_and_in_order(void **state)
 {
 	int before = open_fds(), pair[2], null_fd;
 	uint32_t got = 0;
-	struct seen s;
+	struct link_seen s;
 
 	(void)state;
 	assert_int_equal(
@@ -427,7 +427,7 @@ static void test_what_was_not_sent_goes_with_the_link(void **state)
 {
 	int before = open_fds(), pair[2], null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), r = 0;
 	struct record rec = { .kind = RECORD_RUN };
-	struct seen s;
+	struct link_seen s;
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
@@ -448,7 +448,7 @@ static void test_what_was_not_sent_goes_with_the_link(void **state)
 static void test_the_keeper_hears_of_hello_and_of_the_end(void **state)
 {
 	struct record hello = { .kind = RECORD_HELLO };
-	struct seen s;
+	struct link_seen s;
 	int pair[2];
 
 	(void)state;
@@ -479,7 +479,7 @@ static int on_slow_message(void *data, struct link_message *m)
 static void test_slow_records_share_the_loop(void **state)
 {
 	struct record r = { .kind = RECORD_FILE, .job = 1 };
-	struct seen s;
+	struct link_seen s;
 	int pair[2];
 
 	(void)state;
@@ -510,7 +510,7 @@ static void test_bells(void **state)
 	const int cpu = sched_getcpu(), bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	struct record r = { .kind = RECORD_BELL };
 	cpu_set_t all, here;
-	struct seen s;
+	struct link_seen s;
 	struct ring first;
 	int pair[2];
 

@@ -29,37 +29,37 @@ static int count_fds(void)
 static void test_made_ahead(void **state)
 {
 	int before = count_fds();
-	struct wires ahead = { 0 }, first, second;
+	struct run_fds ahead = { 0 }, first, second;
 
 	(void)state;
-	assert_int_equal(wires_make(&ahead), 0);
+	assert_int_equal(run_fds_make(&ahead), 0);
 	assert_int_equal(count_fds(), before + 5);
-	assert_int_equal(wires_make(&ahead), 0);
+	assert_int_equal(run_fds_make(&ahead), 0);
 	assert_int_equal(count_fds(), before + 5);
 	int out = ahead.out[0];
 
-	assert_int_equal(wires_take(&ahead, &first), 0);
+	assert_int_equal(run_fds_take(&ahead, &first), 0);
 	assert_int_equal(first.out[0], out);
 	assert_false(ahead.made);
 	/* There is nothing left to take: new ones. */
-	assert_int_equal(wires_take(&ahead, &second), 0);
+	assert_int_equal(run_fds_take(&ahead, &second), 0);
 	assert_int_not_equal(second.out[0], out);
 	assert_int_equal(count_fds(), before + 10);
-	wires_done(&ahead);
-	wires_done(&first);
-	wires_done(&second);
+	run_fds_done(&ahead);
+	run_fds_done(&first);
+	run_fds_done(&second);
 	assert_int_equal(count_fds(), before);
 }
 
 /* Only our ends never wait; nothing survives an exec; the ticket can be taken once. */
 static void test_ends(void **state)
 {
-	struct wires w = { 0 };
+	struct run_fds w = { 0 };
 	uint64_t ticket;
 	char byte;
 
 	(void)state;
-	assert_int_equal(wires_make(&w), 0);
+	assert_int_equal(run_fds_make(&w), 0);
 	const int all[] = { w.out[0], w.out[1], w.err[0], w.err[1], w.ticket_fd };
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
@@ -72,7 +72,7 @@ static void test_ends(void **state)
 	assert_int_equal(errno, EAGAIN);
 	assert_int_equal(read(w.ticket_fd, &ticket, sizeof(ticket)), sizeof(ticket));
 	assert_int_equal(read(w.ticket_fd, &ticket, sizeof(ticket)), -1);
-	wires_done(&w);
+	run_fds_done(&w);
 }
 
 /* However many there is room for: all or nothing. */
@@ -80,7 +80,7 @@ static void test_no_room(void **state)
 {
 	int before = count_fds();
 	struct rlimit kept, few;
-	struct wires w = { 0 };
+	struct run_fds w = { 0 };
 
 	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &kept), 0);
@@ -91,7 +91,7 @@ static void test_no_room(void **state)
 		(void)close(free_fd);
 		few = (struct rlimit){ (rlim_t)(free_fd + room), kept.rlim_max };
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-		assert_int_equal(wires_make(&w), -EMFILE);
+		assert_int_equal(run_fds_make(&w), -EMFILE);
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &kept), 0);
 		assert_false(w.made);
 		assert_int_equal(count_fds(), before);

@@ -21,22 +21,22 @@ static const char *const hierarchy_names[_HIERARCHY_V1_MAX] = {
 };
 
 /* A stretch of text, not terminated. */
-struct word {
+struct cgroup_word {
 	const char *at;
 	size_t len;
 };
 
 struct mount_line {
-	struct word root, point, options, type, super;
+	struct cgroup_word root, point, options, type, super;
 };
 
-static bool word_is(struct word w, const char *s)
+static bool word_is(struct cgroup_word w, const char *s)
 {
 	return w.len == strlen(s) && memcmp(w.at, s, w.len) == 0;
 }
 
 /* Is name one of the comma-separated parts of list? */
-static bool list_has(struct word list, const char *name)
+static bool list_has(struct cgroup_word list, const char *name)
 {
 	const char *p = list.at, *end = list.at + list.len;
 
@@ -44,7 +44,7 @@ static bool list_has(struct word list, const char *name)
 		const char *comma = memchr(p, ',', (size_t)(end - p));
 		const char *stop = comma ? comma : end;
 
-		if (word_is((struct word){ p, (size_t)(stop - p) }, name))
+		if (word_is((struct cgroup_word){ p, (size_t)(stop - p) }, name))
 			return true;
 		p = stop + 1;
 	}
@@ -52,7 +52,7 @@ static bool list_has(struct word list, const char *name)
 }
 
 /* The next space-separated word of [*p, end). */
-static struct word next_word(const char **p, const char *end)
+static struct cgroup_word next_word(const char **p, const char *end)
 {
 	const char *start, *at = *p;
 
@@ -62,13 +62,13 @@ static struct word next_word(const char **p, const char *end)
 	while (at < end && *at != ' ')
 		at++;
 	*p = at;
-	return (struct word){ start, (size_t)(at - start) };
+	return (struct cgroup_word){ start, (size_t)(at - start) };
 }
 
 /* "36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/root rw": false when it is not that. */
 static bool parse_mount_line(const char *p, const char *end, struct mount_line *ret)
 {
-	struct word w;
+	struct cgroup_word w;
 
 	for (int i = 0; i < 3; i++)
 		(void)next_word(&p, end);
@@ -92,7 +92,7 @@ static bool octal(char c)
 }
 
 /* mountinfo writes space, tab, newline and backslash as \ooo. False when it does not fit. */
-static bool unescape(struct word w, char *ret, size_t size)
+static bool unescape(struct cgroup_word w, char *ret, size_t size)
 {
 	size_t n = 0;
 
@@ -113,7 +113,7 @@ static bool unescape(struct word w, char *ret, size_t size)
 }
 
 /* Our path in hierarchy h as /proc/self/cgroup has it; an empty word when it is not listed. */
-static struct word own_path(const char *text, enum hierarchy h)
+static struct cgroup_word own_path(const char *text, enum hierarchy h)
 {
 	while (*text) {
 		const char *end = strchrnul(text, '\n');
@@ -121,23 +121,23 @@ static struct word own_path(const char *text, enum hierarchy h)
 		const char *path = list ? memchr(list + 1, ':', (size_t)(end - list - 1)) : NULL;
 
 		if (path) {
-			struct word names = { list + 1, (size_t)(path - list - 1) };
+			struct cgroup_word names = { list + 1, (size_t)(path - list - 1) };
 			bool hit = h == HIERARCHY_UNIFIED ? names.len == 0
 							  : list_has(names, hierarchy_names[h]);
 
 			if (hit)
-				return (struct word){ path + 1, (size_t)(end - path - 1) };
+				return (struct cgroup_word){ path + 1, (size_t)(end - path - 1) };
 		}
 		text = *end ? end + 1 : end;
 	}
-	return (struct word){ "", 0 };
+	return (struct cgroup_word){ "", 0 };
 }
 
 /*
  * Directory = mount point + (own path - the mount's root). A path outside the mount's root ("/../x" in
  * a cgroup namespace, or a bind of something else) leaves the mount point: what we see starts there.
  */
-static void join_path(const struct mount_line *m, struct word own, char ret[CGROUP_PATH_MAX])
+static void join_path(const struct mount_line *m, struct cgroup_word own, char ret[CGROUP_PATH_MAX])
 {
 	char root[CGROUP_PATH_MAX], point[CGROUP_PATH_MAX];
 	size_t n;
@@ -148,8 +148,8 @@ static void join_path(const struct mount_line *m, struct word own, char ret[CGRO
 	n = strcmp(root, "/") == 0 ? 0 : strlen(root);
 	if (own.len < n || memcmp(own.at, root, n) != 0 || (own.len > n && own.at[n] != '/') ||
 	    memmem(own.at, own.len, "/..", 3))
-		own = (struct word){ "", n = 0 };
-	own = (struct word){ own.at + n, own.len - n };
+		own = (struct cgroup_word){ "", n = 0 };
+	own = (struct cgroup_word){ own.at + n, own.len - n };
 	if (own.len == 1)
 		own.len = 0;
 	if (strlen(point) + own.len >= CGROUP_PATH_MAX)
@@ -167,7 +167,7 @@ static void take_mount(const struct mount_line *m, const char *cgroup_text, bool
 	for (int h = 0; h < _HIERARCHY_MAX; h++) {
 		bool match = h == HIERARCHY_UNIFIED ? v2
 						    : !v2 && list_has(m->super, hierarchy_names[h]);
-		struct word own;
+		struct cgroup_word own;
 
 		if (!match || (writable[h] && !rw))
 			continue;
@@ -206,12 +206,12 @@ static void guess_line(const char *line, const char *end, struct cgroup_paths *r
 {
 	const char *names = memchr(line, ':', (size_t)(end - line));
 	const char *path = names ? memchr(names + 1, ':', (size_t)(end - names - 1)) : NULL;
-	struct word list, where;
+	struct cgroup_word list, where;
 
 	if (!path)
 		return;
-	list = (struct word){ names + 1, (size_t)(path - names - 1) };
-	where = (struct word){ path + 1, (size_t)(end - path - 1) };
+	list = (struct cgroup_word){ names + 1, (size_t)(path - names - 1) };
+	where = (struct cgroup_word){ path + 1, (size_t)(end - path - 1) };
 	if (word_is(where, "/"))
 		where.len = 0;
 	for (int h = 0; h < _HIERARCHY_V1_MAX; h++)
@@ -250,7 +250,7 @@ uint32_t cgroup_controllers_parse(const char *text)
 	uint32_t bits = 0;
 
 	while (text < end) {
-		struct word w = next_word(&text, end);
+		struct cgroup_word w = next_word(&text, end);
 
 		for (size_t i = 0; i < ARRAY_SIZE(table); i++)
 			if (word_is(w, table[i].name))

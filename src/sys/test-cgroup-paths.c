@@ -11,13 +11,13 @@
 
 #include <cmocka.h>
 
-struct sample {
+struct cgroup_sample {
 	const char *name, *cgroup, *mountinfo;
 	const char *own[_HIERARCHY_MAX]; /* NULL: "" */
 	const char *unified_mount;
 };
 
-static const struct sample samples[] = {
+static const struct cgroup_sample samples[] = {
 	{
 		.name = "hybrid, memory nested",
 		.cgroup = "9:name=systemd:/\n8:pids:/\n4:memory:/process_api/2f85\n3:cpuset:/\n"
@@ -115,7 +115,7 @@ static void test_samples(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
-		const struct sample *s = &samples[i];
+		const struct cgroup_sample *s = &samples[i];
 		struct cgroup_paths paths;
 
 		print_message("# %s\n", s->name);

@@ -48,7 +48,7 @@ static struct {
 	void *step; /* never used */
 } entry;
 
-struct words {
+struct entry_words {
 	int argc;
 	char **argv;
 };
@@ -62,7 +62,7 @@ static const struct {
 	      { "instead:", ENTRY_INSTEAD } };
 
 /* Waits for the request; what it says stays where the agent has put it. */
-static int take_words(struct words *ret)
+static int take_words(struct entry_words *ret)
 {
 	char *p, **argv, byte;
 	int argc = 0;
@@ -80,7 +80,7 @@ static int take_words(struct words *ret)
 		argv[i] = p;
 	}
 	agent.text = NULL;
-	*ret = (struct words){ argc, argv };
+	*ret = (struct entry_words){ argc, argv };
 	return 0;
 }
 
@@ -111,9 +111,9 @@ static void move_heap(void)
 	entry.step = malloc((size_t)(bits >> GAP_BITS) % OLD_HEAP_BLOCK);
 }
 
-static struct words enter(void)
+static struct entry_words enter(void)
 {
-	struct words words;
+	struct entry_words words;
 
 	/* Ours: it returns in programs only. */
 	if (fork() != 0)
@@ -125,7 +125,7 @@ static struct words enter(void)
 	return words;
 }
 
-static bool has_same_words(const struct words *words)
+static bool has_same_words(const struct entry_words *words)
 {
 	if (words->argc != entry.argc)
 		return false;
@@ -138,7 +138,7 @@ static bool has_same_words(const struct words *words)
 /* Which file is opened under this name. */
 static const char *entry_open(const char *path)
 {
-	struct words words;
+	struct entry_words words;
 
 	if (entry.kind < ENTRY_OPEN || agent.role != AGENT_IS_ZYGOTE || !path ||
 	    strcmp(path, entry.path) != 0)
@@ -171,7 +171,7 @@ static void load_locale(void)
 
 static int entry_main(int argc, char **argv, char **env)
 {
-	struct words words;
+	struct entry_words words;
 
 	(void)argc;
 	(void)argv;

@@ -29,7 +29,7 @@
 
 enum { AWAKE_NS = 300000, RINGS_MAX = 32 };
 
-struct request { /* one LAUNCH */
+struct launch_request { /* one LAUNCH */
 	union {
 		struct launch_record record;
 		struct expect_record expected; /* or one of these, without fds but a bell */
@@ -49,7 +49,7 @@ static int make_dir(const struct plan_view *v, const struct op *op)
 }
 
 /* What a plan says between its pivot and its stage and was not done when the sandbox was made. */
-static int put_in_place(struct request *req)
+static int put_in_place(struct launch_request *req)
 {
 	bool pivoted = false;
 	int r = 0;
@@ -134,7 +134,7 @@ static char kind_of(int fd)
 }
 
 /* In front of the words, for runners that are in a hurry: what the three streams are. Behind the variables: only_file(). */
-static size_t write_note(const struct request *req, char *text)
+static size_t write_note(const struct launch_request *req, char *text)
 {
 	if (!agent.noted)
 		return 0;
@@ -157,7 +157,7 @@ static char **new_environ(size_t n)
 }
 
 /* The words and variables of the stage: as text for the runner, and as environ. */
-static int make_text(const struct request *req)
+static int make_text(const struct launch_request *req)
 {
 	const struct plan_view *v = &req->plan;
 	const struct op *script = agent.noted ? only_file(v) : NULL;
@@ -258,7 +258,7 @@ static void rehearse(void)
 		{ .kind = OP_ARG, .a = { sizeof(name), sizeof(word) - 1 } },
 		{ .kind = OP_ENV, .a = { sizeof(name), sizeof(word) - 1 } },
 	};
-	struct request req = { .plan = { ops, ARRAY_SIZE(ops), data, sizeof(data) } };
+	struct launch_request req = { .plan = { ops, ARRAY_SIZE(ops), data, sizeof(data) } };
 	char **kept_env = environ, **made;
 
 	memset(agent.plan, 0, sizeof(agent.plan));
@@ -282,7 +282,7 @@ static void rehearse(void)
 	agent.text_len = 0;
 }
 
-static int take_stdio(const struct request *req)
+static int take_stdio(const struct launch_request *req)
 {
 	for (int i = 0; i < 3; i++) {
 		int r = sys_dup2(req->fds[i], i);
@@ -397,7 +397,7 @@ static bool is_stirred(void)
 }
 
 /* 0: it is no launch, and was dealt with. */
-static int receive(struct request *req)
+static int receive(struct launch_request *req)
 {
 	const struct record_parts parts = { &req->record, agent.plan, sizeof(req->record),
 					    sizeof(agent.plan) };
@@ -453,7 +453,7 @@ void agent_forked(void)
 /* Unless it was no launch that came. */
 static void launch(void)
 {
-	struct request req = { 0 };
+	struct launch_request req = { 0 };
 	eventfd_t ticket;
 	int r = receive(&req);
 

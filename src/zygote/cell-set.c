@@ -6,14 +6,14 @@
 
 enum { RETRY_MS = 1000, FAILURES_MAX = 3 /* in a row */ };
 
-void stock_add(struct stock *s, struct cell *cell)
+void cell_set_add(struct cell_set *s, struct cell *cell)
 {
 	cell->next = s->cells;
 	s->cells = cell;
 	s->n_cells++;
 }
 
-bool stock_remove(struct stock *s, struct cell *cell)
+bool cell_set_remove(struct cell_set *s, struct cell *cell)
 {
 	for (struct cell **at = &s->cells; *at; at = &(*at)->next)
 		if (*at == cell) {
@@ -34,7 +34,7 @@ static int merit(const struct cell *cell, const struct bell *bell)
 }
 
 /* Else the one that began first; but a runtime that is being started takes longer than starting the program itself. */
-struct cell *stock_best(const struct stock *s, const struct bell *bell)
+struct cell *cell_set_best(const struct cell_set *s, const struct bell *bell)
 {
 	struct cell *first = NULL, *ready = NULL;
 
@@ -46,7 +46,7 @@ struct cell *stock_best(const struct stock *s, const struct bell *bell)
 	return ready || s->shape.kind == WARM_START ? ready : first;
 }
 
-struct cell *stock_idle(const struct stock *s)
+struct cell *cell_set_idle(const struct cell_set *s)
 {
 	struct cell *cell = s->cells;
 
@@ -55,14 +55,14 @@ struct cell *stock_idle(const struct stock *s)
 	return cell;
 }
 
-void stock_note(struct stock *s, bool made)
+void cell_set_note(struct cell_set *s, bool made)
 {
 	s->failures = made ? 0 : s->failures + 1;
 	if (s->failures >= FAILURES_MAX)
 		s->retry_ns = clock_now_ns() + RETRY_MS * NS_PER_MS;
 }
 
-bool stock_may_grow(const struct stock *s)
+bool cell_set_may_grow(const struct cell_set *s)
 {
 	return s->failures < FAILURES_MAX || clock_now_ns() >= s->retry_ns;
 }

@@ -164,7 +164,7 @@ static int watch_program(struct cell *cell)
  */
 static int start_runtime(struct cell *cell)
 {
-	struct command start = { .kind = COMMAND_START, .last = 1, .n_extra = 2 };
+	struct init_command start = { .kind = COMMAND_START, .last = 1, .n_extra = 2 };
 	const struct buf *runner = &cell->shape->runner;
 	_cleanup_close_ int in_fd = -EBADF, out_fd = -EBADF, file_fd = -EBADF;
 	int ends[2], fds[3 + INIT_EXTRA_MAX], r;

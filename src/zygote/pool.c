@@ -37,15 +37,15 @@ struct pool {
 	const struct warm_table *table;
 	struct warm_bounds bounds;
 	struct nets *nets;
-	struct stock *stocks;
-	struct family *families;
-	struct graves *graves;
+	struct cell_set *stocks;
+	struct zygote_set *families;
+	struct reaper *graves;
 	unsigned n_making;    /* cells on their way that nobody waits for */
 	unsigned n_waiting;   /* claimed before they were READY */
 	bool refilling;	      /* the timer is armed */
 	bool pressed;	      /* the host is short of memory */
 	int64_t memory_bytes; /* of READY cells in stock */
-	struct expectations expected;
+	struct prewake expected;
 	struct source *refill, *tick;
 };
 
@@ -82,23 +82,23 @@ static void count_cell(struct pool *p, const struct cell *cell, int by)
 		p->n_making += (unsigned)by;
 }
 
-static void link_cell(struct pool *p, struct stock *s, struct cell *cell)
+static void link_cell(struct pool *p, struct cell_set *s, struct cell *cell)
 {
-	stock_add(s, cell);
+	cell_set_add(s, cell);
 	count_cell(p, cell, 1);
 }
 
-static void unlink_cell(struct pool *p, struct stock *s, struct cell *cell)
+static void unlink_cell(struct pool *p, struct cell_set *s, struct cell *cell)
 {
-	if (!stock_remove(s, cell))
+	if (!cell_set_remove(s, cell))
 		return;
-	expect_forget_cell(&p->expected, cell);
+	prewake_forget_cell(&p->expected, cell);
 	count_cell(p, cell, -1);
 }
 
-static struct stock *stock_of(struct pool *p, const struct cell *cell)
+static struct cell_set *cell_set_of(struct pool *p, const struct cell *cell)
 {
-	for (struct stock *s = p->stocks; s; s = s->next)
+	for (struct cell_set *s = p->stocks; s; s = s->next)
 		if (&s->shape == cell->shape)
 			return s;
 	return NULL;
@@ -108,12 +108,12 @@ static struct stock *stock_of(struct pool *p, const struct cell *cell)
 static void on_cell(void *data, struct cell *cell)
 {
 	struct pool *p = data;
-	struct stock *s = stock_of(p, cell);
+	struct cell_set *s = cell_set_of(p, cell);
 
 	refill_soon(p);
 	if (!s)
 		return;
-	stock_note(s, cell->state != CELL_BROKEN);
+	cell_set_note(s, cell->state != CELL_BROKEN);
 	if (cell->claimed) {
 		p->n_waiting--;
 	} else if (cell->state == CELL_READY) {
@@ -121,17 +121,17 @@ static void on_cell(void *data, struct cell *cell)
 		count_cell(p, cell, 1);
 	} else {
 		unlink_cell(p, s, cell);
-		graves_bury(p->graves, cell_discard(cell));
+		reaper_take(p->graves, cell_discard(cell));
 	}
 }
 
-static int make_cell(struct pool *p, struct stock *s, bool warm_up, struct cell **ret)
+static int make_cell(struct pool *p, struct cell_set *s, bool warm_up, struct cell **ret)
 {
 	const struct cell_options options = {
 		.shape = &s->shape,
 		.host = &p->host,
 		.nets = p->nets,
-		.zygote = family_zygote(s->family),
+		.zygote = zygote_set_zygote(s->family),
 		.limits = s->limits,
 		.warm_up = warm_up,
 		.watcher = { on_cell, p },
@@ -143,12 +143,12 @@ static int make_cell(struct pool *p, struct stock *s, bool warm_up, struct cell 
 		return -EAGAIN;
 	r = cell_new(&options, ret, &err);
 	if (r < 0)
-		stock_note(s, false);
+		cell_set_note(s, false);
 	return r;
 }
 
 /* For those that are being made and one more, each as large as one that is there. */
-static bool has_room(const struct pool *p, const struct stock *s)
+static bool has_room(const struct pool *p, const struct cell_set *s)
 {
 	const struct cell *made = s->cells;
 	int64_t each;
@@ -159,9 +159,9 @@ static bool has_room(const struct pool *p, const struct stock *s)
 	return p->memory_bytes + (int64_t)(p->n_making + 1) * each <= p->bounds.memory_bytes;
 }
 
-static bool wants_more(const struct pool *p, const struct stock *s)
+static bool wants_more(const struct pool *p, const struct cell_set *s)
 {
-	return s->n_cells < s->target && stock_may_grow(s) && !p->pressed && has_room(p, s);
+	return s->n_cells < s->target && cell_set_may_grow(s) && !p->pressed && has_room(p, s);
 }
 
 static int on_refill(void *data, uint32_t events)
@@ -174,7 +174,7 @@ static int on_refill(void *data, uint32_t events)
 	/* Whoever waits comes first. */
 	if (p->n_waiting > 0)
 		return 0;
-	for (struct stock *s = p->stocks; s && p->n_making < most; s = s->next) {
+	for (struct cell_set *s = p->stocks; s && p->n_making < most; s = s->next) {
 		struct cell *cell;
 
 		if (!wants_more(p, s) || make_cell(p, s, true, &cell) < 0)
@@ -184,36 +184,36 @@ static int on_refill(void *data, uint32_t events)
 		refill_soon(p);
 		break;
 	}
-	if (p->n_making == 0 && !expect_next(&p->expected))
-		refill_in(p, EXPECT_MS);
+	if (p->n_making == 0 && !prewake_next(&p->expected))
+		refill_in(p, PREWAKE_MS);
 	return 0;
 }
 
-static void drop_cells(struct pool *p, struct stock *s, unsigned keep)
+static void drop_cells(struct pool *p, struct cell_set *s, unsigned keep)
 {
 	while (s->n_cells > keep) {
 		struct cell *cell = s->cells;
 
 		unlink_cell(p, s, cell);
-		graves_bury(p->graves, cell_discard(cell));
+		reaper_take(p->graves, cell_discard(cell));
 	}
 }
 
-static void stock_free(struct pool *p, struct stock *s)
+static void cell_set_free(struct pool *p, struct cell_set *s)
 {
-	for (struct stock **at = &p->stocks; *at; at = &(*at)->next)
+	for (struct cell_set **at = &p->stocks; *at; at = &(*at)->next)
 		if (*at == s) {
 			*at = s->next;
 			break;
 		}
 	drop_cells(p, s, 0);
-	expect_forget_stock(&p->expected, s);
+	prewake_forget_stock(&p->expected, s);
 	shape_done(&s->shape);
 	free(s);
 }
 
 /* Half of it, once per idle time: a pause of a few seconds should not cost everything. */
-static void shrink(struct pool *p, struct stock *s, int64_t now_ns)
+static void shrink(struct pool *p, struct cell_set *s, int64_t now_ns)
 {
 	if (now_ns - MAX(s->used_ns, s->shrunk_ns) < idle_ns(p))
 		return;
@@ -222,7 +222,7 @@ static void shrink(struct pool *p, struct stock *s, int64_t now_ns)
 	s->target /= 2;
 	drop_cells(p, s, s->target);
 	if (s->target == 0 && p->n_waiting == 0)
-		stock_free(p, s);
+		cell_set_free(p, s);
 }
 
 static int on_tick(void *data, uint32_t events)
@@ -232,7 +232,7 @@ static int on_tick(void *data, uint32_t events)
 
 	(void)events;
 	p->pressed = memory_is_short(AVAILABLE_SHARE);
-	for (struct stock *s = p->stocks, *next; s; s = next) {
+	for (struct cell_set *s = p->stocks, *next; s; s = next) {
 		next = s->next;
 		if (p->pressed || p->memory_bytes > p->bounds.memory_bytes)
 			drop_cells(p, s, s->n_cells / 2);
@@ -240,8 +240,8 @@ static int on_tick(void *data, uint32_t events)
 	}
 	sandbox_host_tidy(p->host.sandboxes, now_ns - GROUPS_MS * NS_PER_MS);
 	/* A zygote took longest to make: it goes last. */
-	for (struct family *f = p->families; f; f = f->next)
-		family_tick(f, now_ns - 4 * idle_ns(p));
+	for (struct zygote_set *f = p->families; f; f = f->next)
+		zygote_set_tick(f, now_ns - 4 * idle_ns(p));
 	refill_soon(p);
 	source_set_time(p->tick, now_ns + TICK_MS * NS_PER_MS);
 	return 0;
@@ -260,9 +260,9 @@ static const struct warm_runtime *find_runtime(const struct pool *p, const char 
 	return NULL;
 }
 
-static bool family_is_used(const struct pool *p, const struct family *f)
+static bool zygote_set_is_used(const struct pool *p, const struct zygote_set *f)
 {
-	for (const struct stock *s = p->stocks; s; s = s->next)
+	for (const struct cell_set *s = p->stocks; s; s = s->next)
 		if (s->family == f)
 			return true;
 	return false;
@@ -271,43 +271,43 @@ static bool family_is_used(const struct pool *p, const struct family *f)
 /* Room for one more, by letting go of one that no stock needs. */
 static bool make_room(struct pool *p)
 {
-	struct family **victim = NULL;
+	struct zygote_set **victim = NULL;
 	unsigned n = 0;
 
-	for (struct family **at = &p->families; *at; at = &(*at)->next, n++)
-		if (!family_is_used(p, *at))
+	for (struct zygote_set **at = &p->families; *at; at = &(*at)->next, n++)
+		if (!zygote_set_is_used(p, *at))
 			victim = at;
 	if (n < FAMILIES_MAX)
 		return true;
 	if (victim) {
-		struct family *f = *victim;
+		struct zygote_set *f = *victim;
 
 		*victim = f->next;
-		(void)family_free(f);
+		(void)zygote_set_free(f);
 	}
 	return victim != NULL;
 }
 
-static struct family *find_family(struct pool *p, const struct shape *shape)
+static struct zygote_set *find_family(struct pool *p, const struct shape *shape)
 {
 	bool forge = shape->kind != WARM_FORK;
 	const struct warm_runtime *runtime = forge ? NULL : find_runtime(p, shape->runtime);
 	const char *const none[] = { NULL };
 	const char *const *modules = forge ? none : shape->modules;
-	struct family *f;
+	struct zygote_set *f;
 
 	if (!forge && !runtime)
 		return NULL;
 	for (f = p->families; f; f = f->next)
-		if (family_is(f, runtime, modules)) {
-			family_serve(f, shape);
+		if (zygote_set_is(f, runtime, modules)) {
+			zygote_set_serve(f, shape);
 			return f;
 		}
-	if (!make_room(p) || family_new(&f, &p->host, &p->bounds, runtime, modules) < 0)
+	if (!make_room(p) || zygote_set_new(&f, &p->host, &p->bounds, runtime, modules) < 0)
 		return NULL;
 	f->on_change = on_family;
 	f->data = p;
-	family_serve(f, shape);
+	zygote_set_serve(f, shape);
 	f->next = p->families;
 	p->families = f;
 	return f;
@@ -315,20 +315,20 @@ static struct family *find_family(struct pool *p, const struct shape *shape)
 
 static void evict_oldest(struct pool *p)
 {
-	struct stock *oldest = NULL;
+	struct cell_set *oldest = NULL;
 	unsigned n = 0;
 
-	for (struct stock *s = p->stocks; s; s = s->next, n++)
+	for (struct cell_set *s = p->stocks; s; s = s->next, n++)
 		if (!oldest || s->used_ns < oldest->used_ns)
 			oldest = s;
 	/* A cell somebody waits for points to its shape. */
 	if (n >= STOCKS_MAX && p->n_waiting == 0)
-		stock_free(p, oldest);
+		cell_set_free(p, oldest);
 }
 
-static struct stock *new_stock(struct pool *p, const struct plan_view *plan, enum warm_kind kind)
+static struct cell_set *new_stock(struct pool *p, const struct plan_view *plan, enum warm_kind kind)
 {
-	struct stock *s;
+	struct cell_set *s;
 	unsigned n = 0;
 
 	evict_oldest(p);
@@ -353,25 +353,27 @@ static struct stock *new_stock(struct pool *p, const struct plan_view *plan, enu
 	return s;
 }
 
-static struct stock *find_stock(struct pool *p, const struct plan_view *plan, enum warm_kind kind)
+static struct cell_set *find_stock(struct pool *p, const struct plan_view *plan,
+				   enum warm_kind kind)
 {
 	uint64_t hash = shape_hash(plan, kind);
 
-	for (struct stock *s = p->stocks; s; s = s->next)
+	for (struct cell_set *s = p->stocks; s; s = s->next)
 		if (s->shape.hash == hash && shape_fits(&s->shape, plan, kind))
 			return s;
 	return new_stock(p, plan, kind);
 }
 
 /* A runtime that is started takes as long ahead of a request as with it. */
-static struct cell *make_for_request(struct pool *p, struct stock *s)
+static struct cell *make_for_request(struct pool *p, struct cell_set *s)
 {
 	struct cell *cell;
 
-	if (s->shape.kind == WARM_START || !stock_may_grow(s) || make_cell(p, s, false, &cell) < 0)
+	if (s->shape.kind == WARM_START || !cell_set_may_grow(s) ||
+	    make_cell(p, s, false, &cell) < 0)
 		return NULL;
 	if (p->n_waiting > 0)
-		family_widen(s->family);
+		zygote_set_widen(s->family);
 	return cell;
 }
 
@@ -379,16 +381,16 @@ static struct cell *make_for_request(struct pool *p, struct stock *s)
 static struct cell *claim(struct pool *p, const struct plan_view *plan, enum warm_kind kind,
 			  const struct bell *bell)
 {
-	struct stock *s = find_stock(p, plan, kind);
+	struct cell_set *s = find_stock(p, plan, kind);
 	struct cell *cell;
 
 	if (!s)
 		return NULL;
 	s->used_ns = clock_now_ns();
 	plan_stage_limits(plan, 0, s->limits);
-	cell = stock_best(s, bell);
+	cell = cell_set_best(s, bell);
 	if (bell)
-		expect_note(&p->expected, bell, s);
+		prewake_note(&p->expected, bell, s);
 	if (bell && (!cell || cell->state != CELL_READY))
 		s->target = MIN(MAX(s->target * 2, (unsigned)TARGET_FIRST), p->bounds.spares);
 	if (cell)
@@ -420,16 +422,16 @@ struct cell *pool_claim(struct pool *p, const struct plan_view *plan, const stru
 	return cell;
 }
 
-void pool_bury(struct pool *p, struct sandbox *sb)
+void pool_reap(struct pool *p, struct sandbox *sb)
 {
-	graves_bury(p->graves, sb);
+	reaper_take(p->graves, sb);
 }
 
 void pool_discard(struct pool *p, struct cell *cell)
 {
 	if (cell->state != CELL_READY && cell->state != CELL_BROKEN)
 		p->n_waiting--;
-	graves_bury(p->graves, cell_discard(cell));
+	reaper_take(p->graves, cell_discard(cell));
 }
 
 static void pool_cleanup(struct pool **p)
@@ -460,7 +462,7 @@ int pool_new(const struct pool_options *options, struct pool **ret)
 	if (options->sandboxes->facts.privileged)
 		p->nets = nets_new();
 	options->sandboxes->keep_groups = true;
-	r = graves_new(options->loop, &p->graves);
+	r = reaper_new(options->loop, &p->graves);
 	p->host.graves = p->graves;
 	if (r == 0)
 		r = loop_add_timer(options->loop, INT64_MAX, (struct handler){ on_refill, p },
@@ -481,7 +483,7 @@ void pool_close(struct pool *p)
 	/* Also what is dying already: nobody is left who would come before it. */
 	sandbox_host_lift(p->host.sandboxes);
 	p->bounds.spares = 0;
-	for (struct stock *s = p->stocks; s; s = s->next) {
+	for (struct cell_set *s = p->stocks; s; s = s->next) {
 		s->target = 0;
 		drop_cells(p, s, 0);
 	}
@@ -494,26 +496,26 @@ struct pool *pool_free(struct pool *p)
 	p->refill = source_free(p->refill);
 	p->tick = source_free(p->tick);
 	while (p->stocks) {
-		struct stock *s = p->stocks;
+		struct cell_set *s = p->stocks;
 
 		p->stocks = s->next;
 		for (struct cell *cell = s->cells, *next; cell; cell = next) {
 			next = cell->next;
-			graves_bury(p->graves, cell_discard(cell));
+			reaper_take(p->graves, cell_discard(cell));
 		}
 		shape_done(&s->shape);
 		free(s);
 	}
 	while (p->families) {
-		struct family *f = p->families;
+		struct zygote_set *f = p->families;
 
 		p->families = f->next;
-		(void)family_free(f);
+		(void)zygote_set_free(f);
 	}
 	zygote_host_done(&p->host);
-	p->graves = graves_free(p->graves);
+	p->graves = reaper_free(p->graves);
 	p->nets = nets_free(p->nets);
-	expect_done(&p->expected);
+	prewake_done(&p->expected);
 	p->host.agent_fd = fd_close(p->host.agent_fd);
 	p->host.forge_fd = fd_close(p->host.forge_fd);
 	free(p);

@@ -30,4 +30,4 @@ struct pool *pool_free(struct pool *p);
 struct cell *pool_claim(struct pool *p, const struct plan_view *plan, const struct bell *bell);
 void pool_discard(struct pool *p, struct cell *cell);
 /* A sandbox that a run has got out of a cell and cannot use. */
-void pool_bury(struct pool *p, struct sandbox *sb);
+void pool_reap(struct pool *p, struct sandbox *sb);

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 
-static void let_go(struct expectation *x)
+static void let_go(struct prewake_slot *x)
 {
 	if (x->cell)
 		cell_expect(x->cell, NULL);
@@ -12,11 +12,11 @@ static void let_go(struct expectation *x)
 }
 
 /* The bell's own, or the one that was used longest ago, which becomes so. */
-static struct expectation *find(struct expectations *e, const struct bell *bell)
+static struct prewake_slot *find(struct prewake *e, const struct bell *bell)
 {
-	struct expectation *x = &e->list[0];
+	struct prewake_slot *x = &e->list[0];
 
-	for (size_t i = 1; i < EXPECT_MAX && x->bell.serial != bell->serial; i++)
+	for (size_t i = 1; i < PREWAKE_MAX && x->bell.serial != bell->serial; i++)
 		if (e->list[i].bell.serial == bell->serial || e->list[i].used_ns < x->used_ns)
 			x = &e->list[i];
 	if (x->bell.serial != bell->serial) {
@@ -27,9 +27,9 @@ static struct expectation *find(struct expectations *e, const struct bell *bell)
 	return x;
 }
 
-void expect_note(struct expectations *e, const struct bell *bell, struct stock *s)
+void prewake_note(struct prewake *e, const struct bell *bell, struct cell_set *s)
 {
-	struct expectation *x;
+	struct prewake_slot *x;
 
 	e->used_ns = clock_now_ns();
 	if (bell->serial == 0)
@@ -40,22 +40,22 @@ void expect_note(struct expectations *e, const struct bell *bell, struct stock *
 	x->stock = s;
 }
 
-void expect_forget_cell(struct expectations *e, const struct cell *cell)
+void prewake_forget_cell(struct prewake *e, const struct cell *cell)
 {
-	for (size_t i = 0; i < EXPECT_MAX; i++)
+	for (size_t i = 0; i < PREWAKE_MAX; i++)
 		if (e->list[i].cell == cell)
 			e->list[i].cell = NULL;
 }
 
-void expect_forget_stock(struct expectations *e, const struct stock *s)
+void prewake_forget_stock(struct prewake *e, const struct cell_set *s)
 {
-	for (size_t i = 0; i < EXPECT_MAX; i++)
+	for (size_t i = 0; i < PREWAKE_MAX; i++)
 		if (e->list[i].stock == s)
 			e->list[i].stock = NULL;
 }
 
 /* What waits for it now is right, or becomes so. */
-static void adjust(struct expectation *x)
+static void adjust(struct prewake_slot *x)
 {
 	const bool wanted = x->stock && x->steady && x->bell.serial != 0;
 
@@ -63,22 +63,22 @@ static void adjust(struct expectation *x)
 		let_go(x);
 	if (!wanted || x->cell)
 		return;
-	x->cell = stock_idle(x->stock);
+	x->cell = cell_set_idle(x->stock);
 	if (x->cell)
 		cell_expect(x->cell, &x->bell);
 }
 
-bool expect_next(struct expectations *e)
+bool prewake_next(struct prewake *e)
 {
-	if (clock_now_ns() - e->used_ns < EXPECT_MS * NS_PER_MS)
+	if (clock_now_ns() - e->used_ns < PREWAKE_MS * NS_PER_MS)
 		return false;
-	for (size_t i = 0; i < EXPECT_MAX; i++)
+	for (size_t i = 0; i < PREWAKE_MAX; i++)
 		adjust(&e->list[i]);
 	return true;
 }
 
-void expect_done(struct expectations *e)
+void prewake_done(struct prewake *e)
 {
-	for (size_t i = 0; i < EXPECT_MAX; i++)
+	for (size_t i = 0; i < PREWAKE_MAX; i++)
 		bell_done(&e->list[i].bell);
 }

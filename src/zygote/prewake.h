@@ -9,27 +9,27 @@
 #include "zygote/cell-set.h"
 #include "zygote/prewake-bell.h"
 
-enum { EXPECT_MAX = 16 }; /* bells; those that were heard last */
+enum { PREWAKE_MAX = 16 }; /* bells; those that were heard last */
 
-struct expectation {
-	struct bell bell;    /* serial 0: free */
-	struct stock *stock; /* what the last request that came with it was for; NULL: gone */
-	bool steady;	     /* so was the one before */
-	struct cell *cell;   /* that waits for it, or NULL */
+struct prewake_slot {
+	struct bell bell;	/* serial 0: free */
+	struct cell_set *stock; /* what the last request that came with it was for; NULL: gone */
+	bool steady;		/* so was the one before */
+	struct cell *cell;	/* that waits for it, or NULL */
 	int64_t used_ns;
 };
 
-struct expectations {
-	struct expectation list[EXPECT_MAX];
+struct prewake {
+	struct prewake_slot list[PREWAKE_MAX];
 	int64_t used_ns;
 };
 
 /* A request that came with that bell was for that stock. */
-void expect_note(struct expectations *e, const struct bell *bell, struct stock *s);
+void prewake_note(struct prewake *e, const struct bell *bell, struct cell_set *s);
 /* It was claimed, or is gone. */
-void expect_forget_cell(struct expectations *e, const struct cell *cell);
-void expect_forget_stock(struct expectations *e, const struct stock *s);
-/* Where one request follows the other, nobody falls asleep: false, to be asked again in EXPECT_MS. */
-enum { EXPECT_MS = 3 };
-bool expect_next(struct expectations *e);
-void expect_done(struct expectations *e);
+void prewake_forget_cell(struct prewake *e, const struct cell *cell);
+void prewake_forget_stock(struct prewake *e, const struct cell_set *s);
+/* Where one request follows the other, nobody falls asleep: false, to be asked again in PREWAKE_MS. */
+enum { PREWAKE_MS = 3 };
+bool prewake_next(struct prewake *e);
+void prewake_done(struct prewake *e);

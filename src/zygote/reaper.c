@@ -18,7 +18,7 @@ struct grave {
 	unsigned looks;
 };
 
-struct graves {
+struct reaper {
 	struct grave *first;
 	struct source *timer;
 };
@@ -63,7 +63,7 @@ static bool is_gone(struct sandbox *sb)
 }
 
 /* How soon to look again, in milliseconds. */
-static int64_t look(struct graves *g)
+static int64_t look(struct reaper *g)
 {
 	int64_t ms = LOOK_SELDOM_MS;
 
@@ -87,7 +87,7 @@ static int64_t look(struct graves *g)
 
 static int on_timer(void *data, uint32_t events)
 {
-	struct graves *g = data;
+	struct reaper *g = data;
 	int64_t ms = look(g);
 
 	(void)events;
@@ -96,9 +96,9 @@ static int on_timer(void *data, uint32_t events)
 	return 0;
 }
 
-int graves_new(struct loop *loop, struct graves **ret)
+int reaper_new(struct loop *loop, struct reaper **ret)
 {
-	struct graves *g = calloc(1, sizeof(*g));
+	struct reaper *g = calloc(1, sizeof(*g));
 	int r;
 
 	if (!g)
@@ -112,7 +112,7 @@ int graves_new(struct loop *loop, struct graves **ret)
 	return 0;
 }
 
-struct graves *graves_free(struct graves *g)
+struct reaper *reaper_free(struct reaper *g)
 {
 	if (!g)
 		return NULL;
@@ -125,7 +125,7 @@ struct graves *graves_free(struct graves *g)
 	return NULL;
 }
 
-void graves_bury(struct graves *g, struct sandbox *sb)
+void reaper_take(struct reaper *g, struct sandbox *sb)
 {
 	struct grave *grave = sb ? calloc(1, sizeof(*grave)) : NULL;
 

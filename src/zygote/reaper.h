@@ -5,10 +5,10 @@
 #include "loop/loop.h"
 #include "sandbox/sandbox.h"
 
-struct graves;
+struct reaper;
 
-int graves_new(struct loop *loop, struct graves **ret) _must_check_;
+int reaper_new(struct loop *loop, struct reaper **ret) _must_check_;
 /* Waits for what is left, a bounded time each. NULL is fine. */
-struct graves *graves_free(struct graves *g);
+struct reaper *reaper_free(struct reaper *g);
 /* Kills it and takes it over. NULL is fine. */
-void graves_bury(struct graves *g, struct sandbox *sb);
+void reaper_take(struct reaper *g, struct sandbox *sb);

@@ -18,14 +18,14 @@
 enum { RUNNER_BYTES_MAX = 1 << 20 };
 
 /* Walks the records of a plan that belong to a shape. */
-struct walk {
+struct shape_walk {
 	const struct plan_view *v;
 	enum warm_kind kind;
 	uint32_t at;
 	bool pivoted;
 };
 
-static bool belongs(const struct walk *w, const struct op *op)
+static bool belongs(const struct shape_walk *w, const struct op *op)
 {
 	if (w->kind == WARM_NONE)
 		return !w->pivoted;
@@ -37,7 +37,7 @@ static bool belongs(const struct walk *w, const struct op *op)
 	return op_table[op->kind].phase == PHASE_PREPARE || op->kind >= OP_WARM;
 }
 
-static const struct op *walk_next(struct walk *w)
+static const struct op *walk_next(struct shape_walk *w)
 {
 	while (w->at < w->v->n_ops) {
 		const struct op *op = &w->v->ops[w->at++];
@@ -78,7 +78,7 @@ static uint64_t mix_bytes(uint64_t hash, const char *bytes, size_t n)
 
 uint64_t shape_hash(const struct plan_view *v, enum warm_kind kind)
 {
-	struct walk w = { .v = v, .kind = kind };
+	struct shape_walk w = { .v = v, .kind = kind };
 	uint64_t hash = kind;
 
 	for (const struct op *op = walk_next(&w); op; op = walk_next(&w)) {
@@ -174,7 +174,7 @@ static bool same_bytes(const char *a, struct op_span a_span, const char *b, stru
 
 bool shape_fits(const struct shape *s, const struct plan_view *v, enum warm_kind kind)
 {
-	struct walk w = { .v = v, .kind = kind };
+	struct shape_walk w = { .v = v, .kind = kind };
 	uint32_t i = 0;
 
 	if (s->kind != kind)
@@ -229,7 +229,7 @@ static int add_command(struct shape *s, const struct plan_view *v)
 
 static int build(struct shape *s, const struct plan_view *v)
 {
-	struct walk w = { .v = v, .kind = s->kind };
+	struct shape_walk w = { .v = v, .kind = s->kind };
 	int r = 0;
 
 	for (const struct op *op = walk_next(&w); r == 0 && op; op = walk_next(&w)) {

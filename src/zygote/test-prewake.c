@@ -19,18 +19,18 @@
 
 enum { CELLS = 3 };
 
-struct fixture {
-	struct expectations e;
-	struct stock stocks[2];
+struct prewake_fixture {
+	struct prewake e;
+	struct cell_set stocks[2];
 	struct cell cells[2][CELLS];
 	struct sandbox sandboxes[2][CELLS];
 	int ends[2][CELLS];
-	struct bell bells[EXPECT_MAX + 1];
+	struct bell bells[PREWAKE_MAX + 1];
 };
 
 static int setup(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct prewake_fixture *f = calloc(1, sizeof(*f));
 
 	for (int s = 0; s < 2; s++)
 		for (int i = 0; i < CELLS; i++) {
@@ -44,7 +44,7 @@ static int setup(void **state)
 			f->cells[s][i] = (struct cell){ .sandbox = &f->sandboxes[s][i],
 							.shape = &f->stocks[s].shape,
 							.state = CELL_READY };
-			stock_add(&f->stocks[s], &f->cells[s][i]);
+			cell_set_add(&f->stocks[s], &f->cells[s][i]);
 		}
 	for (size_t i = 0; i < ARRAY_SIZE(f->bells); i++)
 		f->bells[i] = bell_new();
@@ -54,7 +54,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	struct fixture *f = *state;
+	struct prewake_fixture *f = *state;
 
 	for (int s = 0; s < 2; s++)
 		for (int i = 0; i < CELLS; i++) {
@@ -63,41 +63,41 @@ static int teardown(void **state)
 		}
 	for (size_t i = 0; i < ARRAY_SIZE(f->bells); i++)
 		bell_done(&f->bells[i]);
-	expect_done(&f->e);
+	prewake_done(&f->e);
 	free(f);
 	return 0;
 }
 
 /* As a request does it: claims the cell that is best for it. Returns its number. */
-static int ask(struct fixture *f, int stock, int bell)
+static int ask(struct prewake_fixture *f, int stock, int bell)
 {
-	struct stock *s = &f->stocks[stock];
-	struct cell *cell = stock_best(s, &f->bells[bell]);
+	struct cell_set *s = &f->stocks[stock];
+	struct cell *cell = cell_set_best(s, &f->bells[bell]);
 
 	assert_non_null(cell);
-	expect_note(&f->e, &f->bells[bell], s);
-	assert_true(stock_remove(s, cell));
-	expect_forget_cell(&f->e, cell);
+	prewake_note(&f->e, &f->bells[bell], s);
+	assert_true(cell_set_remove(s, cell));
+	prewake_forget_cell(&f->e, cell);
 	return (int)(cell - f->cells[stock]);
 }
 
 /* One that is made in the place of another. */
-static void refill(struct fixture *f, int stock, int i)
+static void refill(struct prewake_fixture *f, int stock, int i)
 {
 	f->cells[stock][i].bell = 0;
-	stock_add(&f->stocks[stock], &f->cells[stock][i]);
+	cell_set_add(&f->stocks[stock], &f->cells[stock][i]);
 }
 
-static void settle(struct fixture *f)
+static void settle(struct prewake_fixture *f)
 {
 	f->e.used_ns = clock_now_ns() + NS_PER_SEC;
-	assert_false(expect_next(&f->e)); /* not so soon after a request */
-	f->e.used_ns = clock_now_ns() - EXPECT_MS * NS_PER_MS;
-	assert_true(expect_next(&f->e));
+	assert_false(prewake_next(&f->e)); /* not so soon after a request */
+	f->e.used_ns = clock_now_ns() - PREWAKE_MS * NS_PER_MS;
+	assert_true(prewake_next(&f->e));
 }
 
 /* What a cell was told last: the descriptor of the bell it waits for; -ENOENT: to wait for none; -EAGAIN: nothing. */
-static int told(struct fixture *f, int stock, int i)
+static int told(struct prewake_fixture *f, int stock, int i)
 {
 	int last = -EAGAIN;
 
@@ -117,7 +117,7 @@ static int told(struct fixture *f, int stock, int i)
 	}
 }
 
-static bool hears(struct fixture *f, int fd, int bell)
+static bool hears(struct prewake_fixture *f, int fd, int bell)
 {
 	eventfd_t n;
 	bool heard;
@@ -129,7 +129,7 @@ static bool hears(struct fixture *f, int fd, int bell)
 }
 
 /* The cell of a stock that waits for a bell; -1: none. There is never more than one. */
-static int waiting(struct fixture *f, int stock, int bell)
+static int waiting(struct prewake_fixture *f, int stock, int bell)
 {
 	int found = -1;
 
@@ -143,7 +143,7 @@ static int waiting(struct fixture *f, int stock, int bell)
 
 static void test_who_asks_again(void **state)
 {
-	struct fixture *f = *state;
+	struct prewake_fixture *f = *state;
 	int first = ask(f, 0, 0), second, fd, next;
 
 	settle(f);
@@ -171,7 +171,7 @@ static void test_who_asks_again(void **state)
 /* Two kinds of requests in turn, from one front: each has its bell, and a cell of its own. */
 static void test_in_turn(void **state)
 {
-	struct fixture *f = *state;
+	struct prewake_fixture *f = *state;
 
 	for (int i = 0; i < 4; i++) {
 		int a = ask(f, 0, 0), b = ask(f, 1, 1);
@@ -193,7 +193,7 @@ static void test_in_turn(void **state)
 /* Two fronts that ask for the same: each gets the cell that heard it, and others get one that waits for nobody. */
 static void test_two_fronts(void **state)
 {
-	struct fixture *f = *state;
+	struct prewake_fixture *f = *state;
 	int one, two;
 
 	for (int i = 0; i < 2; i++) {
@@ -204,7 +204,7 @@ static void test_two_fronts(void **state)
 	one = waiting(f, 0, 0);
 	two = waiting(f, 0, 1);
 	assert_true(one >= 0 && two >= 0 && one != two);
-	assert_int_equal(stock_best(&f->stocks[0], NULL)->bell, 0);
+	assert_int_equal(cell_set_best(&f->stocks[0], NULL)->bell, 0);
 	assert_int_equal(ask(f, 0, 1), two);
 	assert_int_equal(ask(f, 0, 0), one);
 }
@@ -212,7 +212,7 @@ static void test_two_fronts(void **state)
 /* One bell for everything: who asks for something else each time is not waited for. */
 static void test_not_steady(void **state)
 {
-	struct fixture *f = *state;
+	struct prewake_fixture *f = *state;
 
 	refill(f, 0, ask(f, 0, 0));
 	refill(f, 0, ask(f, 0, 0));
@@ -232,7 +232,7 @@ static void test_not_steady(void **state)
 /* More bells than are remembered: the one that was silent longest is forgotten; so is a stock that is gone. */
 static void test_forgets(void **state)
 {
-	struct fixture *f = *state;
+	struct prewake_fixture *f = *state;
 	int kept;
 
 	for (int i = 0; i < 2; i++)
@@ -240,14 +240,14 @@ static void test_forgets(void **state)
 	settle(f);
 	kept = waiting(f, 0, 0);
 	assert_true(kept >= 0);
-	for (int i = 1; i <= EXPECT_MAX; i++)
+	for (int i = 1; i <= PREWAKE_MAX; i++)
 		refill(f, 1, ask(f, 1, i));
 	assert_int_equal(waiting(f, 0, 0), -1);
 	assert_int_equal(told(f, 0, kept), -ENOENT);
-	refill(f, 1, ask(f, 1, EXPECT_MAX));
-	expect_forget_stock(&f->e, &f->stocks[1]);
+	refill(f, 1, ask(f, 1, PREWAKE_MAX));
+	prewake_forget_stock(&f->e, &f->stocks[1]);
 	settle(f);
-	for (int i = 0; i <= EXPECT_MAX; i++)
+	for (int i = 0; i <= PREWAKE_MAX; i++)
 		assert_int_equal(waiting(f, 1, i), -1);
 }
 

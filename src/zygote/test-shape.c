@@ -16,24 +16,24 @@
 
 #include <cmocka.h>
 
-struct wish {
+struct shape_wish {
 	int64_t disk_bytes, open_files, memory_bytes;
 	const char *file, *dir, *arg, *module, *start, *runner;
 	bool loopback, read_only;
 };
 
-static const struct wish usual = { .disk_bytes = MiB,
-				   .open_files = 64,
-				   .memory_bytes = 64 * MiB,
-				   .file = "secret",
-				   .arg = "word" };
+static const struct shape_wish usual = { .disk_bytes = MiB,
+					 .open_files = 64,
+					 .memory_bytes = 64 * MiB,
+					 .file = "secret",
+					 .arg = "word" };
 
 static void add(struct plan *p, struct op op, const char *a, const char *b)
 {
 	assert_int_equal(plan_add(p, op, (struct op_args){ .a = a, .b = b }), 0);
 }
 
-static void make(struct plan *p, const struct wish *w, enum warm_kind kind)
+static void make(struct plan *p, const struct shape_wish *w, enum warm_kind kind)
 {
 	plan_init(p);
 	add(p, (struct op){ .kind = OP_ROOT, .value = MiB, .value2 = 10 }, NULL, NULL);
@@ -67,7 +67,7 @@ static void make(struct plan *p, const struct wish *w, enum warm_kind kind)
 }
 
 /* Whether a cell made for the one serves the other. */
-static bool share(const struct wish *one, const struct wish *other, enum warm_kind kind)
+static bool share(const struct shape_wish *one, const struct shape_wish *other, enum warm_kind kind)
 {
 	struct plan a, b;
 	struct plan_view va, vb;
@@ -95,7 +95,7 @@ static void test_request_does_not_matter(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		struct wish w = usual;
+		struct shape_wish w = usual;
 
 		w.file = "another";
 		w.dir = "/sandbox/sub";
@@ -114,7 +114,7 @@ static void test_sandbox_does(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		struct wish w = usual;
+		struct shape_wish w = usual;
 
 		w.disk_bytes = 2 * MiB;
 		assert_false(share(&usual, &w, kinds[i]));
@@ -130,7 +130,7 @@ static void test_sandbox_does(void **state)
 
 static void test_runtime_does(void **state)
 {
-	struct wish w = usual;
+	struct shape_wish w = usual;
 
 	(void)state;
 	w.module = "numpy";
@@ -150,7 +150,7 @@ static bool holds(const struct shape *s, const char *word)
 static void test_nothing_of_a_request(void **state)
 {
 	static const enum warm_kind kinds[] = { WARM_NONE, WARM_FORK, WARM_START };
-	struct wish w = usual;
+	struct shape_wish w = usual;
 
 	(void)state;
 	w.file = "TENANTFILE";
@@ -199,7 +199,7 @@ static void test_runner(void **state)
 		{ "../start.js", false }, { "below/../start.js", false },
 	};
 	char dir[] = "/tmp/atoll-shape-XXXXXX", file[64];
-	struct wish w = usual;
+	struct shape_wish w = usual;
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));

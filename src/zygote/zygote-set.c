@@ -11,8 +11,8 @@ enum { RETRY_MS = 500, RETRY_SHIFT_MAX = 2 };
 
 static void on_zygote(void *data, struct zygote *z)
 {
-	struct seat *seat = data;
-	struct family *f = seat->family;
+	struct zygote_slot *seat = data;
+	struct zygote_set *f = seat->family;
 
 	if (z->state == ZYGOTE_IS_READY) {
 		zygote_retire(seat->serving);
@@ -34,9 +34,9 @@ static void on_zygote(void *data, struct zygote *z)
 	f->on_change(f->data);
 }
 
-static void start(struct seat *seat)
+static void start(struct zygote_slot *seat)
 {
-	struct family *f = seat->family;
+	struct zygote_set *f = seat->family;
 	const struct zygote_options options = { .runtime = f->runtime,
 						.modules = (const char *const *)f->modules,
 						.guest = f->guest,
@@ -52,7 +52,7 @@ static void start(struct seat *seat)
 	}
 }
 
-static void vacate(struct seat *seat)
+static void vacate(struct zygote_slot *seat)
 {
 	zygote_retire(seat->serving);
 	zygote_retire(seat->coming);
@@ -88,10 +88,11 @@ static bool is_of_tiers(const struct warm_runtime *runtime, const char *module)
 	return false;
 }
 
-int family_new(struct family **ret, struct zygote_host *host, const struct warm_bounds *bounds,
-	       const struct warm_runtime *runtime, const char *const *modules)
+int zygote_set_new(struct zygote_set **ret, struct zygote_host *host,
+		   const struct warm_bounds *bounds, const struct warm_runtime *runtime,
+		   const char *const *modules)
 {
-	struct family *f = calloc(1, sizeof(*f));
+	struct zygote_set *f = calloc(1, sizeof(*f));
 
 	if (f)
 		f->modules = copy_words(modules);
@@ -105,17 +106,17 @@ int family_new(struct family **ret, struct zygote_host *host, const struct warm_
 	f->n_seats = 1;
 	for (; *modules; modules++)
 		f->guest |= !is_of_tiers(runtime, *modules);
-	for (size_t i = 0; i < FAMILY_SEATS; i++)
+	for (size_t i = 0; i < ZYGOTE_SEATS; i++)
 		f->seats[i].family = f;
 	*ret = f;
 	return 0;
 }
 
-struct family *family_free(struct family *f)
+struct zygote_set *zygote_set_free(struct zygote_set *f)
 {
 	if (!f)
 		return NULL;
-	for (size_t i = 0; i < FAMILY_SEATS; i++)
+	for (size_t i = 0; i < ZYGOTE_SEATS; i++)
 		vacate(&f->seats[i]);
 	if (f->shape.tree)
 		shape_done(&f->shape);
@@ -126,8 +127,8 @@ struct family *family_free(struct family *f)
 	return NULL;
 }
 
-bool family_is(const struct family *f, const struct warm_runtime *runtime,
-	       const char *const *modules)
+bool zygote_set_is(const struct zygote_set *f, const struct warm_runtime *runtime,
+		   const char *const *modules)
 {
 	size_t i = 0;
 
@@ -139,7 +140,7 @@ bool family_is(const struct family *f, const struct warm_runtime *runtime,
 	return !f->modules[i] && !modules[i];
 }
 
-void family_serve(struct family *f, const struct shape *shape)
+void zygote_set_serve(struct zygote_set *f, const struct shape *shape)
 {
 	if (f->shape.tree || !shape->tree)
 		return;
@@ -150,7 +151,7 @@ void family_serve(struct family *f, const struct shape *shape)
 }
 
 /* Young enough to be forked from: what children of one zygote share may not be shared by too many, nor for long. */
-static bool is_fresh(const struct family *f, const struct zygote *z)
+static bool is_fresh(const struct zygote_set *f, const struct zygote *z)
 {
 	uint32_t forks = f->bounds->forks ? f->bounds->forks : WARM_FORKS;
 	int64_t age_ms = f->bounds->age_ms ? f->bounds->age_ms : WARM_AGE_MS;
@@ -161,14 +162,14 @@ static bool is_fresh(const struct family *f, const struct zygote *z)
 }
 
 /* The old one serves until the new one is there. */
-static void renew(struct family *f)
+static void renew(struct zygote_set *f)
 {
 	for (unsigned i = 0; i < f->n_seats; i++)
 		if (!f->seats[i].serving || !is_fresh(f, f->seats[i].serving))
 			start(&f->seats[i]);
 }
 
-struct zygote *family_zygote(struct family *f)
+struct zygote *zygote_set_zygote(struct zygote_set *f)
 {
 	f->used_ns = clock_now_ns();
 	renew(f);
@@ -181,44 +182,44 @@ struct zygote *family_zygote(struct family *f)
 	return NULL;
 }
 
-void family_widen(struct family *f)
+void zygote_set_widen(struct zygote_set *f)
 {
 	unsigned most = MIN(2 * (unsigned)MAX(f->host->sandboxes->facts.cores, 1),
-			    (unsigned)FAMILY_SEATS);
+			    (unsigned)ZYGOTE_SEATS);
 
 	f->wide_ns = clock_now_ns();
 	if (f->n_seats < most && f->seats[f->n_seats - 1].serving)
 		f->n_seats++;
 }
 
-static unsigned family_count(const struct family *f)
+static unsigned zygote_set_count(const struct zygote_set *f)
 {
 	unsigned n = 0;
 
-	for (size_t i = 0; i < FAMILY_SEATS; i++)
+	for (size_t i = 0; i < ZYGOTE_SEATS; i++)
 		n += f->seats[i].serving != NULL;
 	return n;
 }
 
 /* A skeleton whose files have changed serves no more: until there is a new one, sandboxes are made without. */
-static void look_at_sources(struct family *f)
+static void look_at_sources(struct zygote_set *f)
 {
 	f->sources = plan_tree_sources(&f->shape.view);
-	for (size_t i = 0; i < FAMILY_SEATS; i++)
+	for (size_t i = 0; i < ZYGOTE_SEATS; i++)
 		if (f->seats[i].serving && f->seats[i].serving->sources != f->sources)
 			f->seats[i].serving->skeleton = false;
 }
 
-void family_tick(struct family *f, int64_t idle_since_ns)
+void zygote_set_tick(struct zygote_set *f, int64_t idle_since_ns)
 {
 	if (f->shape.tree)
 		look_at_sources(f);
 	if (f->wide_ns < idle_since_ns)
 		f->n_seats = 1;
-	for (unsigned i = f->n_seats; i < FAMILY_SEATS; i++)
+	for (unsigned i = f->n_seats; i < ZYGOTE_SEATS; i++)
 		vacate(&f->seats[i]);
 	if (f->used_ns < idle_since_ns)
 		vacate(&f->seats[0]);
-	else if (family_count(f) > 0)
+	else if (zygote_set_count(f) > 0)
 		renew(f);
 }

@@ -8,15 +8,15 @@
 
 #include "zygote/zygote.h"
 
-enum { FAMILY_SEATS = 4 };
+enum { ZYGOTE_SEATS = 4 };
 
-struct seat {
-	struct family *family;
+struct zygote_slot {
+	struct zygote_set *family;
 	struct zygote *serving, *coming;
 };
 
-struct family {
-	struct family *next;
+struct zygote_set {
+	struct zygote_set *next;
 	struct zygote_host *host;
 	const struct warm_bounds *bounds;
 	const struct warm_runtime *runtime;
@@ -24,7 +24,7 @@ struct family {
 	bool guest;	    /* not all of them are of the runtime's tiers: a caller chose them */
 	struct shape shape; /* whose skeleton its zygotes have; tree 0: none yet */
 	uint64_t sources;   /* of that skeleton, as of the last look */
-	struct seat seats[FAMILY_SEATS];
+	struct zygote_slot seats[ZYGOTE_SEATS];
 	unsigned n_seats, turn;
 	unsigned failures;
 	int64_t retry_ns, used_ns, wide_ns; /* wide: when requests waited last */
@@ -33,16 +33,17 @@ struct family {
 	void *data;
 };
 
-int family_new(struct family **ret, struct zygote_host *host, const struct warm_bounds *bounds,
-	       const struct warm_runtime *runtime, const char *const *modules) _must_check_;
-struct family *family_free(struct family *f);
-bool family_is(const struct family *f, const struct warm_runtime *runtime,
-	       const char *const *modules);
+int zygote_set_new(struct zygote_set **ret, struct zygote_host *host,
+		   const struct warm_bounds *bounds, const struct warm_runtime *runtime,
+		   const char *const *modules) _must_check_;
+struct zygote_set *zygote_set_free(struct zygote_set *f);
+bool zygote_set_is(const struct zygote_set *f, const struct warm_runtime *runtime,
+		   const char *const *modules);
 /* Its zygotes will serve this shape, among others: the first one's skeleton is made in each. */
-void family_serve(struct family *f, const struct shape *shape);
+void zygote_set_serve(struct zygote_set *f, const struct shape *shape);
 /* The zygote to fork from, or NULL: it is on its way, or cannot be had. */
-struct zygote *family_zygote(struct family *f);
+struct zygote *zygote_set_zygote(struct zygote_set *f);
 /* Requests wait for each other. */
-void family_widen(struct family *f);
+void zygote_set_widen(struct zygote_set *f);
 /* Replaces what is used up; lets go of what nobody has asked for since then. */
-void family_tick(struct family *f, int64_t idle_since_ns);
+void zygote_set_tick(struct zygote_set *f, int64_t idle_since_ns);

@@ -236,7 +236,7 @@ static void leave_room(struct zygote *z)
 	if (!z->room)
 		return;
 	room_clear(z->room);
-	graves_bury(z->host->graves, TAKE_PTR(z->room));
+	reaper_take(z->host->graves, TAKE_PTR(z->room));
 }
 
 static int spawn(const struct zygote_host *host, const struct zygote_options *options,

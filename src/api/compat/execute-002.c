@@ -19,7 +19,7 @@ enum { OK = 200, BAD_REQUEST = 400, LANGUAGE_MAX = 64 };
 static const double TIMEOUT_MIN = 0.001; /* seconds: the least a run can have */
 
 /* What a check sees, and where it writes. */
-struct reading {
+struct execute_reading {
 	const struct execute_options *options;
 	struct execute_call *call;
 	const json_t *body; /* NULL: no JSON */
@@ -57,13 +57,13 @@ static struct verdict_002 refuse(const char *text)
 	return (struct verdict_002){ BAD_REQUEST, "error", text };
 }
 
-static struct verdict_002 check_json(struct reading *r)
+static struct verdict_002 check_json(struct execute_reading *r)
 {
 	return r->body && !json_is_null(r->body) ? passed : refuse("Invalid JSON data");
 }
 
 /* An array, a text or a number has no fields. */
-static struct verdict_002 check_code_given(struct reading *r)
+static struct verdict_002 check_code_given(struct execute_reading *r)
 {
 	if (json_object_get(r->body, "generated_code"))
 		return passed;
@@ -74,7 +74,7 @@ static struct verdict_002 check_code_given(struct reading *r)
 	return refuse("Missing required field: generated_code");
 }
 
-static struct verdict_002 check_timeout_given(struct reading *r)
+static struct verdict_002 check_timeout_given(struct execute_reading *r)
 {
 	if (r->call->form == EXECUTE_DOCUMENT_001 || json_object_get(r->body, "timeout"))
 		return passed;
@@ -89,7 +89,7 @@ static bool language_known(const struct execute_options *options, const char *na
 	return false;
 }
 
-static struct verdict_002 check_language(struct reading *r)
+static struct verdict_002 check_language(struct execute_reading *r)
 {
 	const json_t *value = json_object_get(r->body, "language");
 	const char *name = value ? json_string_value(value) : "python";
@@ -113,12 +113,12 @@ static struct verdict_002 check_language(struct reading *r)
 	return verdict;
 }
 
-static double timeout_of(const struct reading *r)
+static double timeout_of(const struct execute_reading *r)
 {
 	return json_number_value(json_object_get(r->body, "timeout"));
 }
 
-static struct verdict_002 check_timeout(struct reading *r)
+static struct verdict_002 check_timeout(struct execute_reading *r)
 {
 	if (r->call->form == EXECUTE_DOCUMENT_001)
 		return passed;
@@ -127,7 +127,7 @@ static struct verdict_002 check_timeout(struct reading *r)
 	return passed;
 }
 
-static struct verdict_002 check_texts(struct reading *r)
+static struct verdict_002 check_texts(struct execute_reading *r)
 {
 	bool first = r->call->form == EXECUTE_DOCUMENT_001;
 	const json_t *input = json_object_get(r->body, "std_input");
@@ -139,7 +139,7 @@ static struct verdict_002 check_texts(struct reading *r)
 	return passed;
 }
 
-static struct verdict_002 check_characters(struct reading *r)
+static struct verdict_002 check_characters(struct execute_reading *r)
 {
 	const json_t *value = json_object_get(r->body, "max_output_characters");
 	double n = json_number_value(value);
@@ -152,14 +152,14 @@ static struct verdict_002 check_characters(struct reading *r)
 	return passed;
 }
 
-static struct verdict_002 check_time_left(struct reading *r)
+static struct verdict_002 check_time_left(struct execute_reading *r)
 {
 	if (r->call->form == EXECUTE_DOCUMENT_001 || timeout_of(r) > 0)
 		return passed;
 	return (struct verdict_002){ OK, "timeout", "Timed out\n" };
 }
 
-static struct verdict_002 (*const checks[])(struct reading *) = {
+static struct verdict_002 (*const checks[])(struct execute_reading *) = {
 	check_json,    check_code_given, check_timeout_given, check_language,
 	check_timeout, check_texts,	 check_characters,    check_time_left,
 };
@@ -204,7 +204,7 @@ static json_t *decode(struct span body, bool *overflow)
 	return load((struct span){ plain.data, plain.len }, &problem);
 }
 
-static json_t *limits_002(const struct reading *r)
+static json_t *limits_002(const struct execute_reading *r)
 {
 	const struct execute_options *o = r->options;
 
@@ -221,7 +221,7 @@ static int add(json_t *object, const char *key, json_t *value)
 }
 
 /* What both documents' requests have in common. */
-static json_t *native(const struct reading *r, const char *language, struct span code)
+static json_t *native(const struct execute_reading *r, const char *language, struct span code)
 {
 	json_t *input = json_object_get(r->body, "std_input");
 	json_t *request = json_pack("{s:s, s:s%}", "language", language, "code", code.data,
@@ -239,7 +239,7 @@ static json_t *native(const struct reading *r, const char *language, struct span
 }
 
 /* Interpreters stop at a NUL, pass it over or cut the line there, each in its way; none of that is what was sent. */
-static int refuse_nul(struct reading *r, struct span code, const char *language)
+static int refuse_nul(struct execute_reading *r, struct span code, const char *language)
 {
 	const char *nul = memchr(code.data, '\0', code.len);
 	char text[160];
@@ -261,7 +261,7 @@ static int refuse_nul(struct reading *r, struct span code, const char *language)
 	return r->call->answer ? 0 : -ENOMEM;
 }
 
-static int read_002(struct reading *r)
+static int read_002(struct execute_reading *r)
 {
 	const json_t *text = json_object_get(r->body, "generated_code");
 	const struct span wrapped = { json_string_value(text), json_string_length(text) };
@@ -290,7 +290,7 @@ static int read_002(struct reading *r)
 }
 
 /* "Supported: bash, c, …", in the order of the list. */
-static int refuse_001(struct reading *r, struct span name)
+static int refuse_001(struct execute_reading *r, struct span name)
 {
 	_cleanup_buf_ struct buf text = { 0 };
 	int e;
@@ -307,7 +307,7 @@ static int refuse_001(struct reading *r, struct span name)
 }
 
 /* Its limits are the native defaults, but for a timeout that is asked for; one that is no time is none. */
-static int limit_001(const struct reading *r, json_t *request)
+static int limit_001(const struct execute_reading *r, json_t *request)
 {
 	double timeout = timeout_of(r);
 
@@ -318,7 +318,7 @@ static int limit_001(const struct reading *r, json_t *request)
 }
 
 /* Document 001's names are trimmed and in any case. */
-static int read_001(struct reading *r)
+static int read_001(struct execute_reading *r)
 {
 	const json_t *code = json_object_get(r->body, "code");
 	struct span name = r->language
@@ -347,7 +347,7 @@ static int read_001(struct reading *r)
 	return 0;
 }
 
-static int read_body(struct reading *r)
+static int read_body(struct execute_reading *r)
 {
 	struct execute_call *call = r->call;
 
@@ -377,7 +377,7 @@ int execute_read(const struct execute_input *in, const struct execute_options *o
 		 struct execute_call *ret)
 {
 	struct execute_call call = { .characters_max = -1 };
-	struct reading r = { .options = options, .call = &call };
+	struct execute_reading r = { .options = options, .call = &call };
 	json_t *body = NULL;
 	bool overflow = false;
 	int e;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum kind { KIND_OTHER, KIND_TEXT };
+enum literal_kind { KIND_OTHER, KIND_TEXT };
 
 struct parser {
 	const char *at, *end;
@@ -23,7 +23,7 @@ struct pick { /* what is looked for in the outermost dictionary */
 	bool found;
 };
 
-static bool parse_value(struct parser *p, struct buf *out, enum kind *kind);
+static bool parse_value(struct parser *p, struct buf *out, enum literal_kind *kind);
 
 static bool is_digit(char c)
 {
@@ -272,7 +272,7 @@ static int prefix_of(const struct parser *p, struct quotes *q)
 }
 
 /* One text, or several that stand side by side; all of them texts, or all of them bytes. */
-static bool parse_text(struct parser *p, struct buf *out, enum kind *kind)
+static bool parse_text(struct parser *p, struct buf *out, enum literal_kind *kind)
 {
 	struct quotes q;
 	int prefix = prefix_of(p, &q);
@@ -363,7 +363,7 @@ static bool parse_member(struct parser *p, const struct buf *key, struct pick *p
 {
 	bool wanted = pick && key->len == strlen(pick->key) &&
 		      memcmp(key->data, pick->key, key->len) == 0;
-	enum kind kind = KIND_OTHER;
+	enum literal_kind kind = KIND_OTHER;
 
 	skip_space(p);
 	if (!wanted)
@@ -383,7 +383,7 @@ static bool parse_items(struct parser *p, char closing, struct pick *pick)
 
 	buf_init(&key, (size_t)(p->end - p->at) * 2 + 4);
 	for (skip_space(p); !take(p, closing); skip_space(p)) {
-		enum kind kind = KIND_OTHER;
+		enum literal_kind kind = KIND_OTHER;
 		bool pair;
 
 		buf_done(&key);
@@ -404,7 +404,7 @@ static bool parse_items(struct parser *p, char closing, struct pick *pick)
 }
 
 /* Parentheses around one value are that value; with a comma they are a tuple. */
-static bool parse_parentheses(struct parser *p, struct buf *out, enum kind *kind)
+static bool parse_parentheses(struct parser *p, struct buf *out, enum literal_kind *kind)
 {
 	skip_space(p);
 	if (take(p, ')'))
@@ -418,7 +418,7 @@ static bool parse_parentheses(struct parser *p, struct buf *out, enum kind *kind
 	return take(p, ',') && parse_items(p, ')', NULL);
 }
 
-static bool parse_brackets(struct parser *p, struct buf *out, enum kind *kind)
+static bool parse_brackets(struct parser *p, struct buf *out, enum literal_kind *kind)
 {
 	char opening = *p->at++;
 	bool r;
@@ -433,7 +433,7 @@ static bool parse_brackets(struct parser *p, struct buf *out, enum kind *kind)
 	return r;
 }
 
-static bool parse_value(struct parser *p, struct buf *out, enum kind *kind)
+static bool parse_value(struct parser *p, struct buf *out, enum literal_kind *kind)
 {
 	char c = peek(p, 0);
 	struct quotes q;

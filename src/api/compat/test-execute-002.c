@@ -302,12 +302,12 @@ static void test_document_001_refusals(void **state _unused_)
 #define ANSWER(status, out, err)                                                                   \
 	"{\"process_status\":\"" status "\",\"stdout\":\"" out "\",\"stderr\":\"" err "\"}\n"
 
-struct outcome {
+struct expected_answer {
 	int64_t characters;
 	const char *result, *answer;
 };
 
-static const struct outcome outcomes[] = {
+static const struct expected_answer outcomes[] = {
 	{ -1, RESULT("success", "1\\n", "warn", CAUSE("exit", "exited with 0")),
 	  ANSWER("completed", "1\\n", "warn") },
 	{ -1, RESULT("success", "\xc3\xa9\\u0000\xf0\x9f\x98\x80", "", CAUSE("exit", "")),
@@ -355,7 +355,7 @@ static const struct outcome outcomes[] = {
 		 "c<output cut>\\nLimit exceeded (output): printed too much\\n") },
 };
 
-static void check_outcome(enum execute_form form, const struct outcome *row)
+static void check_outcome(enum execute_form form, const struct expected_answer *row)
 {
 	struct execute_call call = { .form = form, .characters_max = row->characters };
 	json_error_t problem;
@@ -379,7 +379,7 @@ static void test_outcomes(void **state _unused_)
 
 static void test_outcomes_001(void **state _unused_)
 {
-	static const struct outcome rows[] = {
+	static const struct expected_answer rows[] = {
 		{ -1,
 		  "{\"status\": \"success\", \"exit_code\": 0, \"signal\": null, \"stdout\": "
 		  "\"1\\n\", \"stderr\": \"w\", \"duration\": 0.0126, " CAUSE("exit", "") "}",

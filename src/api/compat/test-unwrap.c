@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-struct row {
+struct unwrap_row {
 	const char *given, *program;
 };
 
-static void check(const struct row *row, bool python)
+static void check(const struct unwrap_row *row, bool python)
 {
 	struct span text = { row->given, strlen(row->given) };
 	struct unwrapped u = { 0 };
@@ -26,7 +26,7 @@ static void check(const struct row *row, bool python)
 	unwrapped_done(&u);
 }
 
-static const struct row dictionaries[] = {
+static const struct unwrap_row dictionaries[] = {
 	/* The document's own example. */
 	{ "{'generated_code': 'print(\"Hello from dict format\")'}",
 	  "print(\"Hello from dict format\")" },
@@ -80,7 +80,7 @@ static const struct row dictionaries[] = {
 	{ "{'a': {'generated_code': 'inner'}, 'generated_code': 'outer'}", "outer" },
 };
 
-static const struct row fences[] = {
+static const struct unwrap_row fences[] = {
 	/* The document's own example. */
 	{ "```python\nprint('Hello from markdown')\n```", "print('Hello from markdown')\n" },
 	{ "```\nprint(1)\n```", "print(1)\n" },
@@ -122,7 +122,7 @@ static const struct row fences[] = {
 	{ "```import os\nprint(2)\n```", "import os\nprint(2)" },
 };
 
-static const struct row others[] = {
+static const struct unwrap_row others[] = {
 	/* What is left when a client strips backticks itself. */
 	{ "python\nprint(1)\n", "print(1)\n" },
 	{ "py\nprint(1)", "print(1)" },
@@ -218,7 +218,7 @@ static const char *const programs[] = {
 	"# python\nprint(1)\n",
 };
 
-static void check_rows(const struct row *rows, size_t n)
+static void check_rows(const struct unwrap_row *rows, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		check(&rows[i], true);
@@ -242,13 +242,13 @@ static void test_others(void **state _unused_)
 static void test_programs(void **state _unused_)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++)
-		check(&(struct row){ programs[i], programs[i] }, true);
+		check(&(struct unwrap_row){ programs[i], programs[i] }, true);
 }
 
 /* In other languages a backtick or a name of Python's may well be the program's. */
 static void test_other_languages(void **state _unused_)
 {
-	static const struct row rows[] = {
+	static const struct unwrap_row rows[] = {
 		{ "```js\nconsole.log(`a`)\n```", "console.log(`a`)\n" },
 		{ "```bash\necho 1\n```\nThis prints 1.", "echo 1\n" },
 		{ "```sh\ncat <<X\n```\ninner\n```\nX\n```", "cat <<X\n```\ninner\n```\nX\n" },
@@ -274,11 +274,11 @@ static void test_bounds(void **state _unused_)
 	memset(at, '[', 63);
 	memset(at + 63, ']', 63);
 	(void)snprintf(at + 126, 8, "}");
-	check(&(struct row){ deep, "x" }, true);
+	check(&(struct unwrap_row){ deep, "x" }, true);
 	memset(at, '[', 64);
 	memset(at + 64, ']', 64);
 	(void)snprintf(at + 128, 8, "}");
-	check(&(struct row){ deep, deep }, true);
+	check(&(struct unwrap_row){ deep, deep }, true);
 
 	for (at = deep; at < deep + 20 * 3; at += 3)
 		memcpy(at, "py\n", 3);
