@@ -7,6 +7,7 @@ included. A test that fails while this share is large proves nothing: it is skip
 Without a room nothing is known of others, and nothing is excused.
 """
 import os
+import re
 import time
 from pathlib import Path
 
@@ -16,7 +17,8 @@ import oracle
 
 MUCH = 0.25  # of all processors: beyond this a failed measurement says nothing about the product
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-GROUP = Path("/sys/fs/cgroup/cpuacct" + oracle.OWN_GROUPS.get("cpuacct", ""))
+# That of the whole session: a test process may have a room within it.
+GROUP = Path("/sys/fs/cgroup/cpuacct" + re.sub(r"(/reef-\d+)/.*", r"\1", oracle.OWN_GROUPS.get("cpuacct", "")))
 IS_ROOM = "/reef-" in str(GROUP)
 
 

@@ -307,6 +307,8 @@ def stage():
 
 
 def pytest_configure(config):
+    if config.option.basetemp:  # named by the process that gives out the tests, which may live in another room than this one
+        Path(config.option.basetemp).parent.mkdir(parents=True, exist_ok=True)
     config.addinivalue_line("markers", "cold(reason): a test of the security suite that says nothing new in a warm cell")
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The leak oracle: what of the product is on this machine right now, and what stayed that was not there before.
 
-Looks at cgroups, mounts, processes, files, sockets and IPC. Tests of the same session in other processes are waited for
-before anything is called a leak (turns.py). `./dev test` gives each session a room of its own on the machine (tools/room), in
-which another Atoll's things are not seen; without one, another Atoll that runs at the same time is taken for a leak.
+Looks at cgroups, mounts, processes, files, sockets and IPC. `./dev test` gives each session, and as root each of its test
+processes, a room of its own on the machine (tools/room), in which another Atoll's things are not seen; without one, another Atoll
+that runs at the same time is taken for a leak. Tests of the same session in other processes are waited for before anything is
+called a leak (turns.py).
 """
 
 import contextlib
@@ -12,6 +13,7 @@ import re
 import signal
 import subprocess
 import time
+import warnings
 from pathlib import Path
 
 import turns
@@ -340,6 +342,7 @@ def leaked_since(before, patience=5.0):
         return {}
     left = stays(left, patience)
     if any(left.values()) and turns.held != turns.LOCK_EX:
+        warnings.warn(f"waits alone for what may be another test's, or late: {left}", stacklevel=2)
         with turns.alone():  # what is another test's goes with that test
             left = stays(left, patience)
     return {kind: sorted(items) for kind, items in left.items() if items}
