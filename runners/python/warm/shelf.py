@@ -7,6 +7,7 @@ packages (`import urllib; urllib.parse` fails unless somebody imported the latte
 """
 import atexit
 import builtins
+import os
 import sys
 import warnings
 from posix import listdir
@@ -17,6 +18,7 @@ bootstrap = modules["_frozen_importlib"]
 find_and_load = bootstrap._find_and_load
 import_statement = builtins.__import__
 register = atexit.register
+register_at_fork = os.register_at_fork
 
 visible = set()  # names that stay in sys.modules
 stored = {}      # name -> module, the shelf
@@ -30,17 +32,18 @@ closures = {}    # name -> Pack, for names likely to be asked for
 accidents = {}   # name -> (package, attribute) that only an import of the submodule sets
 exits = {}       # name -> [(function, args, kwargs)]
 filters = {}     # name -> warning filters
+forkers = set()  # names that want to be called after a fork
 system_path = set(sys.path)
 
 
 class Recorder:
-    """Notes what the execution of which module imports, and what goes to atexit.
+    """Notes what the execution of which module imports, and what goes to atexit and to os.register_at_fork.
 
     What a function imports when it is called later belongs to nobody: the program will make that call, or not."""
 
     def __init__(self):
         self.stack = ["__main__"]
-        self.hooks = (self.statement, self.load, self.exit)
+        self.hooks = (self.statement, self.load, self.exit, self.fork)
 
     def statement(self, name, globals=None, locals=None, fromlist=(), level=0):
         module = import_statement(name, globals, locals, fromlist, level)
@@ -65,11 +68,16 @@ class Recorder:
         exits.setdefault(owner, []).append((function, args, kwargs))
         return function
 
+    def fork(self, **functions):
+        forkers.add(self.stack[-1])
+        register_at_fork(**functions)
+
     def __enter__(self):
-        builtins.__import__, bootstrap._find_and_load, atexit.register = self.hooks
+        builtins.__import__, bootstrap._find_and_load, atexit.register, os.register_at_fork = self.hooks
 
     def __exit__(self, *_):
         builtins.__import__, bootstrap._find_and_load, atexit.register = import_statement, find_and_load, register
+        os.register_at_fork = register_at_fork
 
 
 def load(names):

@@ -11,6 +11,9 @@ from warm.ending import Launch, Run, state
 
 modules = sys.modules
 ROOM = 1 << 14
+# Modules whose functions for after a fork children can do without: there is one thread and no lock is held, reseed() is for
+# random, and forget() for the open fonts of matplotlib.
+QUIET_FORKERS = {"concurrent.futures.thread", "logging", "matplotlib.font_manager", "random", "threading"}
 
 
 def rehearse(text, path="/dev/null"):
@@ -48,8 +51,10 @@ def rehearse_failure():
 
 
 def reseed():
-    """Random states that no hook of their own renews after fork()."""
+    """Random states, all that are loaded: see fork()."""
     loaded = shelf.everything
+    if "random" in loaded:
+        loaded["random"]._inst.seed()
     if "numpy.random" in loaded:
         key = loaded["numpy"].frombuffer(os.urandom(2496), "u4")
         loaded["numpy.random"].set_state(("MT19937", key, 623))
@@ -140,6 +145,9 @@ def forget():
         code = getattr(function, "__code__", None)
         if code is not None and "called" in code.co_freevars:
             function.__closure__[code.co_freevars.index("called")].cell_contents = False
+    get_font = getattr(loaded.get("matplotlib.font_manager"), "_get_font", None)
+    if hasattr(get_font, "cache_clear"):
+        get_font.cache_clear()
     pyplot = loaded.get("matplotlib.pyplot")
     if hasattr(pyplot, "_backend_mod"):  # a program may choose another before it imports pyplot
         pyplot._backend_mod = None
@@ -223,6 +231,15 @@ def child():
     raise state.launch.pop()
 
 
+def fork():
+    """os.fork() calls what modules registered for children; these then copy about 75 pages that programs do not touch. So where
+    all of them are known, libc's fork() is called directly."""
+    if pages.libc is None or shelf.forkers - QUIET_FORKERS:
+        os.fork()
+    else:
+        pages.libc.fork()
+
+
 def load(cold, names):
     """Modules that bring hundreds of others stay visible: to take these off a shelf would cost their programs too much."""
     own = set(modules) - cold
@@ -262,5 +279,5 @@ def main(native, cold, names):
     gc.collect()
     gc.freeze()
     learn_pages(names)
-    os.fork()
+    fork()
     child()
