@@ -49,7 +49,7 @@ static const struct advice *find_row(const struct advice *rows, struct span type
 	return NULL;
 }
 
-static bool is_word(unsigned char c)
+static bool is_advice_word_char(unsigned char c)
 {
 	return isalnum(c) || c == '_';
 }
@@ -72,7 +72,7 @@ static void offer_words(struct word_search *search, struct span text)
 		char candidate[WORD_MAX + 1];
 		size_t n = 0;
 
-		while (i + n < text.len && is_word((unsigned char)text.data[i + n]))
+		while (i + n < text.len && is_advice_word_char((unsigned char)text.data[i + n]))
 			n++;
 		if (n > 1 && n <= WORD_MAX && n + slack >= len && n <= len + slack &&
 		    !isdigit((unsigned char)text.data[i])) {
@@ -94,7 +94,8 @@ static void last_word(struct span s, char ret[WORD_MAX + 1])
 {
 	size_t n = 0;
 
-	while (n < s.len && n < WORD_MAX && is_word((unsigned char)s.data[s.len - 1 - n]))
+	while (n < s.len && n < WORD_MAX &&
+	       is_advice_word_char((unsigned char)s.data[s.len - 1 - n]))
 		n++;
 	if (n > 0)
 		memcpy(ret, s.data + s.len - n, n);

@@ -12,7 +12,7 @@
 
 enum { INPUT_BYTES_MAX = 512 << 20 };
 
-static int answer(const char *line, size_t len)
+static int answer_line(const char *line, size_t len)
 {
 	json_error_t error;
 	json_t *in = json_loadb(line, len, 0, &error), *out;
@@ -48,7 +48,7 @@ int main(void)
 		const char *stop = memchr(at, '\n', (size_t)(end - at));
 		size_t n = stop ? (size_t)(stop - at) : (size_t)(end - at);
 
-		if (n > 0 && answer(at, n) < 0)
+		if (n > 0 && answer_line(at, n) < 0)
 			return 1;
 		at += n + 1;
 	}

@@ -213,7 +213,7 @@ static struct span exception_of(const struct analysis_work *w)
 	return w->ending.decides ? (struct span){ 0 } : span_of(w->ending.name);
 }
 
-static const char *type_of(const struct analysis_work *w)
+static const char *error_type_of(const struct analysis_work *w)
 {
 	bool python = w->family == &family_python && w->finding.found;
 
@@ -286,7 +286,7 @@ static json_t *to_json(struct analysis_work *w)
 	json_t *excerpt = source_excerpt(&w->source, w->path, w->finding.line, w->finding.column);
 
 	return json_pack("{s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o}", "is_error", 1,
-			 "error_type", type_of(w), "exception", text_or_null(exception_of(w)),
+			 "error_type", error_type_of(w), "exception", text_or_null(exception_of(w)),
 			 "message", text_or_null(message_of(w)), "file",
 			 text_or_null(span_of(w->path)), "line", positive_or_null(w->finding.line),
 			 "frames", frames_to_json(w), "excerpt", excerpt ? excerpt : json_null(),

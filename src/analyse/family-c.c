@@ -233,7 +233,7 @@ static void find_throw(struct finding *f, struct program_source *src, const char
 }
 
 /* Linkers know no lines: the last use of the name is taken. Nor does the C++ runtime. */
-static void refine(struct finding *f, struct program_source *src)
+static void refine_c(struct finding *f, struct program_source *src)
 {
 	struct slots s;
 
@@ -262,5 +262,5 @@ const struct family family_c = {
 	.words = "printf scanf malloc calloc free strlen strcmp strcpy memcpy memset fopen fclose "
 		 "return include size push_back begin end length std",
 	.tabs = 8,
-	.refine = refine,
+	.refine = refine_c,
 };

@@ -264,7 +264,7 @@ static const struct package_hint packages[] = {
 };
 
 /* An error of the system that names no file; that it was about a connection is told by the frames. */
-static void refine(struct finding *f, struct program_source *src _unused_)
+static void refine_python(struct finding *f, struct program_source *src _unused_)
 {
 	bool nameless = f->message.len > 0 && memcmp(f->message.data, "[Errno ", 7) == 0 &&
 			!strchr(f->message.data, '\'') &&
@@ -290,5 +290,5 @@ const struct family family_python = {
 		"json math random datetime itertools collections functools sqrt",
 	.inner_last = true,
 	.dedents = true,
-	.refine = refine,
+	.refine = refine_python,
 };

@@ -97,7 +97,7 @@ static int64_t count_lines(struct span text)
 }
 
 /* Places from the best to the least certain. */
-static void refine(struct finding *f, struct program_source *src)
+static void refine_r(struct finding *f, struct program_source *src)
 {
 	struct slots s;
 
@@ -122,5 +122,5 @@ const struct family family_r = {
 	.words = "mean median sum length print cat paste paste0 sapply lapply data.frame matrix "
 		 "seq rep sort order table summary nrow ncol apply round sqrt max min which",
 	.inner_last = true,
-	.refine = refine,
+	.refine = refine_r,
 };

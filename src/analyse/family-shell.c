@@ -90,7 +90,7 @@ static const struct package_hint packages[] = {
 };
 
 /* `cat: data.csv: No such file or directory`: the line with both. */
-static void refine(struct finding *f, struct program_source *src)
+static void refine_shell(struct finding *f, struct program_source *src)
 {
 	struct span code = source_code(src);
 	static const char *const forms[] = { "%n: error: Could not open file %1: %s",
@@ -117,5 +117,5 @@ const struct family family_shell = {
 	.words = "echo printf cat grep sed awk sort uniq head tail cut tr wc find xargs test mkdir "
 		 "rm cp mv ls touch chmod date sleep seq expr read export source git python3 node "
 		 "bash tar gzip",
-	.refine = refine,
+	.refine = refine_shell,
 };

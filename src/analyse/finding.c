@@ -158,8 +158,8 @@ static void take_chain(struct finding *f)
 	f->chained = true;
 }
 
-static int take(struct finding *f, const struct find_row *row, const struct slots *s,
-		struct span line)
+static int take_finding_line(struct finding *f, const struct find_row *row, const struct slots *s,
+			     struct span line)
 {
 	if (row->flags & FIND_RESET || row->kind == FIND_BEGIN)
 		forget(f);
@@ -221,7 +221,7 @@ static int read_line(struct finding *f, const struct find_row *rows, struct span
 			return 0;
 		}
 		if (row->kind != FIND_CARET && text_match(row->pattern, line, &s))
-			return take(f, row, &s, line);
+			return take_finding_line(f, row, &s, line);
 	}
 	if (f->open && f->more++ < FINDING_MORE)
 		return add_text(f, line);

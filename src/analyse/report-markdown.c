@@ -22,7 +22,7 @@ static const json_t *at(const json_t *object, const char *key)
 	return json_object_get(object, key);
 }
 
-static struct span text_of(const json_t *value)
+static struct span markdown_text_of(const json_t *value)
 {
 	return (struct span){ json_string_value(value), json_string_length(value) };
 }
@@ -56,7 +56,7 @@ static int put_fenced(struct buf *out, struct span text)
 	return r < 0 ? r : buf_puts(out, "\n");
 }
 
-static bool is_word(unsigned char c)
+static bool is_markdown_word_char(unsigned char c)
 {
 	return c >= 0x80 || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
 	       (c >= 'A' && c <= 'Z');
@@ -70,7 +70,8 @@ static bool is_markup(struct span text, size_t i)
 	if (!bytes[i] || !strchr("|\\`*_<>[]#", bytes[i]))
 		return false;
 	return bytes[i] != '_' || i == 0 || i + 1 == text.len ||
-	       !is_word((unsigned char)bytes[i - 1]) || !is_word((unsigned char)bytes[i + 1]);
+	       !is_markdown_word_char((unsigned char)bytes[i - 1]) ||
+	       !is_markdown_word_char((unsigned char)bytes[i + 1]);
 }
 
 /* An id or a key: one word with a low line in it. */
@@ -81,7 +82,7 @@ static bool is_name(struct span text)
 	for (size_t i = 0; i < text.len; i++) {
 		unsigned char c = (unsigned char)text.data[i];
 
-		if (c >= 0x80 || (!is_word(c) && c != '_'))
+		if (c >= 0x80 || (!is_markdown_word_char(c) && c != '_'))
 			return false;
 		low = low || c == '_';
 	}
@@ -107,14 +108,14 @@ static int put_plain(struct buf *out, struct span text)
 	return r < 0 || n == text.len ? r : buf_puts(out, "…");
 }
 
-static int put_value(struct buf *out, const json_t *value)
+static int put_markdown_value(struct buf *out, const json_t *value)
 {
 	_cleanup_free_ char *text = NULL;
 
-	if (json_is_string(value) && is_name(text_of(value)))
+	if (json_is_string(value) && is_name(markdown_text_of(value)))
 		return buf_printf(out, "`%s`", json_string_value(value));
 	if (json_is_string(value))
-		return put_plain(out, text_of(value));
+		return put_plain(out, markdown_text_of(value));
 	if (!value || json_is_null(value))
 		return buf_puts(out, "–");
 	text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6) | JSON_COMPACT);
@@ -126,7 +127,7 @@ static int put_row(struct buf *out, const char *name, const json_t *value)
 	int r = buf_printf(out, "| %s | ", name);
 
 	if (r >= 0)
-		r = put_value(out, value);
+		r = put_markdown_value(out, value);
 	return r < 0 ? r : buf_puts(out, " |\n");
 }
 
@@ -146,7 +147,7 @@ static int put_head(struct buf *out, const json_t *report)
 	int r = buf_puts(out, "# Debug report ");
 
 	if (r >= 0)
-		r = put_value(out, at(report, "container_id"));
+		r = put_markdown_value(out, at(report, "container_id"));
 	if (r >= 0)
 		r = buf_puts(out, "\n\n| | |\n|---|---|\n");
 	for (size_t i = 0; i < ARRAY_SIZE(rows) && r >= 0; i++)
@@ -169,11 +170,11 @@ static int put_frames(struct buf *out, const json_t *frames)
 			break;
 		r = buf_printf(out, "%zu. ", i + 1);
 		if (r >= 0)
-			r = put_value(out, at(frame, "function"));
+			r = put_markdown_value(out, at(frame, "function"));
 		if (r >= 0 && json_is_string(at(frame, "file"))) {
 			r = buf_puts(out, " in ");
 			if (r >= 0)
-				r = put_value(out, at(frame, "file"));
+				r = put_markdown_value(out, at(frame, "file"));
 			if (r >= 0)
 				r = buf_printf(out, ", line %lld",
 					       (long long)json_integer_value(at(frame, "line")));
@@ -203,7 +204,7 @@ static int put_analysis(struct buf *out, const json_t *analysis)
 	if (r >= 0 && json_is_string(at(analysis, "excerpt"))) {
 		r = buf_puts(out, "\n");
 		if (r >= 0)
-			r = put_fenced(out, text_of(at(analysis, "excerpt")));
+			r = put_fenced(out, markdown_text_of(at(analysis, "excerpt")));
 	}
 	return r < 0 ? r : put_frames(out, at(analysis, "frames"));
 }
@@ -271,7 +272,7 @@ static int put_denials(struct buf *out, const json_t *denials)
 		for (size_t k = 0; k < ARRAY_SIZE(keys) && r >= 0; k++) {
 			r = buf_puts(out, k == 0 ? "| " : " | ");
 			if (r >= 0)
-				r = put_value(out, at(row, keys[k]));
+				r = put_markdown_value(out, at(row, keys[k]));
 		}
 		if (r >= 0)
 			r = buf_puts(out, " |\n");
@@ -281,7 +282,7 @@ static int put_denials(struct buf *out, const json_t *denials)
 
 static int put_stream(struct buf *out, const char *name, const json_t *value)
 {
-	struct span text = text_of(value);
+	struct span text = markdown_text_of(value);
 	size_t cut = text.len > STREAM_BYTES ? text.len - STREAM_BYTES : 0;
 	int r;
 

@@ -180,7 +180,7 @@ static int add_failure(json_t *report, const json_t *result, const json_t *analy
 		       : 0;
 }
 
-static int add_files(json_t *report, const json_t *result)
+static int add_report_files(json_t *report, const json_t *result)
 {
 	json_t *files = json_object();
 	const json_t *file;
@@ -219,7 +219,7 @@ json_t *debug_report_make(const struct report_input *in)
 	if (r >= 0 && json_is_true(at(analysis, "is_error")))
 		r = add_failure(report, result, analysis);
 	if (r >= 0)
-		r = add_files(report, result);
+		r = add_report_files(report, result);
 	if (r >= 0 && (json_object_set_new(report, "cause", share(at(result, "cause"))) < 0 ||
 		       json_object_set_new(report, "analysis", json_incref(analysis)) < 0 ||
 		       json_object_set_new(report, "limits", limits_against_peaks(in)) < 0 ||

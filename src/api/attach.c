@@ -266,8 +266,8 @@ static void on_frame(wslay_event_context_ptr frames,
 	wslay_event_shutdown_read(frames);
 }
 
-static void on_message(wslay_event_context_ptr frames,
-		       const struct wslay_event_on_msg_recv_arg *arg, void *user)
+static void on_attach_message(wslay_event_context_ptr frames,
+			      const struct wslay_event_on_msg_recv_arg *arg, void *user)
 {
 	struct attach *a = user;
 
@@ -363,7 +363,7 @@ static void on_drain(void *data)
 	pump(a);
 }
 
-static void on_gone(void *data)
+static void on_attach_gone(void *data)
 {
 	attach_free(data);
 }
@@ -395,13 +395,13 @@ static int on_time(void *data, uint32_t events)
 	return 0;
 }
 
-static int prepare(struct request_ctx *ctx, struct attach *a)
+static int prepare_attach(struct request_ctx *ctx, struct attach *a)
 {
 	static const struct wslay_event_callbacks callbacks = {
 		.recv_callback = on_receive,
 		.send_callback = on_send,
 		.on_frame_recv_start_callback = on_frame,
-		.on_msg_recv_callback = on_message,
+		.on_msg_recv_callback = on_attach_message,
 	};
 	struct api *api = request_app(ctx);
 	const char *output = request_query(ctx, "output");
@@ -426,7 +426,7 @@ static int prepare(struct request_ctx *ctx, struct attach *a)
 int attach_get(struct request_ctx *ctx)
 {
 	struct attach *a = calloc(1, sizeof(*a));
-	const struct tunnel_ops tunnel = { on_data, on_drain, on_gone, a };
+	const struct tunnel_ops tunnel = { on_data, on_drain, on_attach_gone, a };
 	const struct watcher_ops watcher = { a, on_event, on_event, on_lost };
 	const char *output = request_query(ctx, "output");
 	int r;
@@ -437,7 +437,7 @@ int attach_get(struct request_ctx *ctx)
 		attach_free(a);
 		return respond_field(ctx, "output", "output: give bytes or json.");
 	}
-	r = prepare(ctx, a);
+	r = prepare_attach(ctx, a);
 	if (r < 0) {
 		attach_free(a);
 		if (r == -EINVAL)

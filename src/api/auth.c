@@ -20,7 +20,7 @@ static void hash_token(struct span text, char ret[SHA256_HEX])
 	sha256_final(&h, ret);
 }
 
-static bool is_plain(const char *text)
+static bool is_plain_token(const char *text)
 {
 	for (const char *c = text; *c; c++)
 		if (*c <= 0x20 || *c >= 0x7f)
@@ -30,7 +30,7 @@ static bool is_plain(const char *text)
 
 int token_init(struct access_token *t, const char *name, const char *text)
 {
-	if (!is_plain(name) || !is_plain(text) || strlen(name) >= sizeof(t->name) ||
+	if (!is_plain_token(name) || !is_plain_token(text) || strlen(name) >= sizeof(t->name) ||
 	    strlen(text) > TOKEN_BYTES_MAX)
 		return -EINVAL;
 	*t = (struct access_token){ 0 };

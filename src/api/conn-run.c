@@ -36,7 +36,7 @@ static uint32_t wanted_events(const struct conn *c)
 	}
 }
 
-static void watch(struct conn *c)
+static void watch_conn(struct conn *c)
 {
 	uint32_t events = wanted_events(c);
 
@@ -51,7 +51,7 @@ static void watch(struct conn *c)
 
 /* --- reading --- */
 
-static ssize_t receive(struct conn *c, size_t max)
+static ssize_t receive_bytes(struct conn *c, size_t max)
 {
 	ssize_t n;
 
@@ -78,7 +78,7 @@ static void read_end(struct conn *c)
 }
 
 /* As with answers: large ones share a sum. NULL: it was kept. */
-static const char *keep(struct request_ctx *ctx, struct span piece)
+static const char *keep_piece(struct request_ctx *ctx, struct span piece)
 {
 	struct server *s = ctx->server;
 	int64_t n = (int64_t)piece.len;
@@ -117,7 +117,7 @@ static int take_body(struct conn *c, const char *data, size_t n, size_t *ret_use
 			dispatch_refuse(ctx, 413, "body_too_large", "The body is too large.");
 			return -ENOBUFS;
 		}
-		why = keep(ctx, piece);
+		why = keep_piece(ctx, piece);
 		if (why) {
 			(void)!response_header(ctx, "Retry-After", "1");
 			dispatch_refuse(ctx, 503, "busy", why);
@@ -292,7 +292,7 @@ static void run_held(struct conn *c, void (*fn)(struct conn *c))
 	if (c->state != CONN_GONE && c->broken && !c->ctx && !c->tunnel)
 		conn_close(c);
 	if (c->state != CONN_GONE)
-		watch(c);
+		watch_conn(c);
 	c->running = false;
 	if (c->state == CONN_GONE)
 		conn_release(c);
@@ -319,7 +319,7 @@ static void read_and_run(struct conn *c)
 {
 	for (int i = 0; i < READS_PER_ROUND && may_read(c); i++) {
 		bool small = c->state == CONN_IDLE || c->state == CONN_HEAD;
-		ssize_t n = receive(c, small ? HEAD_READ_BYTES : SCRATCH_BYTES);
+		ssize_t n = receive_bytes(c, small ? HEAD_READ_BYTES : SCRATCH_BYTES);
 
 		if (n == -EAGAIN)
 			return;
@@ -391,7 +391,7 @@ int conn_on_io(void *data, uint32_t events)
 	if (c->state != CONN_GONE)
 		run_steps(c);
 	if (c->state != CONN_GONE)
-		watch(c);
+		watch_conn(c);
 	c->running = false;
 	if (c->state == CONN_GONE)
 		conn_release(c);

@@ -61,7 +61,7 @@ int event_write_head(const struct event *event, bool with_id, struct buf *out)
 				: buf_puts(out, json);
 }
 
-static int encode(struct event_response *s, const struct event *event)
+static int encode_event(struct event_response *s, const struct event *event)
 {
 	const bool lines = s->format == STREAM_SSE;
 	const char *end = lines ? "\n\n" : "\n";
@@ -129,7 +129,7 @@ static int write_text(struct event_response *s)
 	return r;
 }
 
-static void finish(struct event_response *s, int r)
+static void finish_stream(struct event_response *s, int r)
 {
 	struct request_ctx *ctx = s->ctx;
 
@@ -152,7 +152,7 @@ static void pump(struct event_response *s)
 	for (int i = 0; !s->full; i++) {
 		r = write_text(s);
 		if (r < 0) {
-			finish(s, r);
+			finish_stream(s, r);
 			return;
 		}
 		s->full = r == 1;
@@ -165,9 +165,9 @@ static void pump(struct event_response *s)
 		if (r == 0)
 			return;
 		if (r > 0)
-			r = encode(s, &event);
+			r = encode_event(s, &event);
 		if (r < 0) {
-			finish(s, r);
+			finish_stream(s, r);
 			return;
 		}
 		made += s->text.len;
@@ -189,10 +189,10 @@ static void on_drain(void *data)
 
 static void on_lost(void *data)
 {
-	finish(data, -ESTALE);
+	finish_stream(data, -ESTALE);
 }
 
-static void on_gone(void *data, enum gone how)
+static void on_stream_gone(void *data, enum gone how)
 {
 	struct event_response *s = data;
 	struct request_ctx *ctx = s->ctx;
@@ -257,7 +257,7 @@ int stream_begin(struct request_ctx *ctx, const struct stream_source *source)
 	}
 	watcher_set_ops(s->watcher, &ops);
 	response_on_drain(ctx, on_drain, s);
-	response_on_gone(ctx, on_gone, s);
+	response_on_gone(ctx, on_stream_gone, s);
 	pump(s);
 	return 0;
 }

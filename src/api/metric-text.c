@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static void put(struct metric_text *m, const char *text)
+static void put_metric_text(struct metric_text *m, const char *text)
 {
 	if (m->r == 0)
 		m->r = buf_puts(m->out, text);
@@ -24,11 +24,11 @@ void metric_begin(struct metric_text *m, const char *name, enum metric_type type
 				  types[type]);
 }
 
-static void put_value(struct metric_text *m, const char *value)
+static void put_label_value(struct metric_text *m, const char *value)
 {
 	for (; m->r == 0 && *value; value++) {
 		if (*value == '\n')
-			put(m, "\\n");
+			put_metric_text(m, "\\n");
 		else if (*value == '"' || *value == '\\')
 			m->r = buf_printf(m->out, "\\%c", *value);
 		else
@@ -43,17 +43,17 @@ static void put_labels(struct metric_text *m, const struct metric_label *labels,
 	const char *before = "{";
 
 	for (; labels && labels->name; labels++) {
-		put(m, before);
-		put(m, labels->name);
-		put(m, "=\"");
-		put_value(m, labels->value ? labels->value : "");
-		put(m, "\"");
+		put_metric_text(m, before);
+		put_metric_text(m, labels->name);
+		put_metric_text(m, "=\"");
+		put_label_value(m, labels->value ? labels->value : "");
+		put_metric_text(m, "\"");
 		before = ",";
 	}
 	if (further && m->r == 0)
 		m->r = buf_printf(m->out, "%s%s=\"%s\"", before, further->name, further->value);
 	if (further || *before == ',')
-		put(m, "}");
+		put_metric_text(m, "}");
 }
 
 static void put_number(struct metric_text *m, double value)
@@ -68,7 +68,7 @@ static void put_number(struct metric_text *m, double value)
 
 void metric_sample(struct metric_text *m, const struct metric_label *labels, double value)
 {
-	put(m, m->name);
+	put_metric_text(m, m->name);
 	put_labels(m, labels, NULL);
 	put_number(m, value);
 }
@@ -85,17 +85,17 @@ void metric_histogram_put(struct metric_text *m, const struct metric_label *labe
 		if (i < h->n_bounds)
 			(void)snprintf(bound, sizeof(bound), "%g", h->bounds[i]);
 		total += h->counts[i];
-		put(m, m->name);
-		put(m, "_bucket");
+		put_metric_text(m, m->name);
+		put_metric_text(m, "_bucket");
 		put_labels(m, labels, &le);
 		put_number(m, (double)total);
 	}
-	put(m, m->name);
-	put(m, "_sum");
+	put_metric_text(m, m->name);
+	put_metric_text(m, "_sum");
 	put_labels(m, labels, NULL);
 	put_number(m, h->sum);
-	put(m, m->name);
-	put(m, "_count");
+	put_metric_text(m, m->name);
+	put_metric_text(m, "_count");
 	put_labels(m, labels, NULL);
 	put_number(m, (double)total);
 }

@@ -52,7 +52,7 @@ static void send_pieces(void *data)
 		response_end(ctx);
 }
 
-static void on_gone(void *data, enum gone how)
+static void on_file_gone(void *data, enum gone how)
 {
 	struct sending *s = data;
 	struct request_ctx *ctx = s->ctx;
@@ -81,7 +81,7 @@ int respond_pieces(struct request_ctx *ctx, const struct piece_head *head,
 		return 0;
 	}
 	response_on_drain(ctx, send_pieces, s);
-	response_on_gone(ctx, on_gone, s);
+	response_on_gone(ctx, on_file_gone, s);
 	send_pieces(s);
 	return 0;
 }

@@ -67,7 +67,7 @@ static int write_head(struct request_ctx *ctx, int status, const char *type, int
 }
 
 /* The connection cannot carry the answer any more. */
-static void fail(struct request_ctx *ctx)
+static void fail_response(struct request_ctx *ctx)
 {
 	struct conn *c = ctx->conn;
 
@@ -79,7 +79,7 @@ static void fail(struct request_ctx *ctx)
 	conn_poke(c);
 }
 
-static int begin(struct request_ctx *ctx, int status, const char *type, int64_t length)
+static int begin_response(struct request_ctx *ctx, int status, const char *type, int64_t length)
 {
 	int r;
 
@@ -90,11 +90,11 @@ static int begin(struct request_ctx *ctx, int status, const char *type, int64_t 
 		return 0;
 	r = write_head(ctx, status, type, length);
 	if (r < 0)
-		fail(ctx);
+		fail_response(ctx);
 	return r;
 }
 
-static void report(const struct request_ctx *ctx)
+static void report_access(const struct request_ctx *ctx)
 {
 	const struct server_config *config = &ctx->server->config;
 	bool named = ctx->head.target_len > 0 && ctx->head.head.base;
@@ -119,7 +119,7 @@ void ctx_finish(struct request_ctx *ctx)
 
 	if (ctx->server->freeing)
 		return;
-	report(ctx);
+	report_access(ctx);
 	ctx_free(ctx);
 	if (!c)
 		return;
@@ -136,9 +136,9 @@ static int respond_static(struct request_ctx *ctx, int status)
 				   "\"status\":503,\"code\":\"busy\","
 				   "\"detail\":\"The server is out of memory; try again later.\"}";
 
-	if (begin(ctx, status, "application/problem+json", sizeof(text) - 1) >= 0 && ctx->conn &&
-	    !ctx->swallow && conn_queue(ctx->conn, text, sizeof(text) - 1) < 0)
-		fail(ctx);
+	if (begin_response(ctx, status, "application/problem+json", sizeof(text) - 1) >= 0 &&
+	    ctx->conn && !ctx->swallow && conn_queue(ctx->conn, text, sizeof(text) - 1) < 0)
+		fail_response(ctx);
 	ctx_finish(ctx);
 	return 0;
 }
@@ -175,9 +175,10 @@ int respond_take(struct request_ctx *ctx, int status, const char *content_type, 
 		free(data);
 		return respond_busy(ctx, why);
 	}
-	if (begin(ctx, status, content_type, (int64_t)len) >= 0 && ctx->conn && !ctx->swallow) {
+	if (begin_response(ctx, status, content_type, (int64_t)len) >= 0 && ctx->conn &&
+	    !ctx->swallow) {
 		if (conn_queue_take(ctx->conn, TAKE_PTR(data), len) < 0)
-			fail(ctx);
+			fail_response(ctx);
 		ctx->sent_bytes += len;
 	}
 	free(data);
@@ -217,7 +218,7 @@ int respond_text(struct request_ctx *ctx, int status, const char *text)
 
 int respond_empty(struct request_ctx *ctx, int status)
 {
-	(void)begin(ctx, status, NULL, 0);
+	(void)begin_response(ctx, status, NULL, 0);
 	ctx_finish(ctx);
 	return 0;
 }
@@ -227,7 +228,7 @@ int respond_empty(struct request_ctx *ctx, int status)
 int response_begin(struct request_ctx *ctx, int status, const char *content_type,
 		   int64_t length_bytes)
 {
-	int r = begin(ctx, status, content_type, length_bytes);
+	int r = begin_response(ctx, status, content_type, length_bytes);
 
 	if (r < 0)
 		return r;
@@ -265,7 +266,7 @@ int response_write(struct request_ctx *ctx, const void *data, size_t n)
 		return -ENOBUFS;
 	r = ctx->chunked ? queue_chunk(ctx, data, n) : conn_queue(c, data, n);
 	if (r < 0) {
-		fail(ctx);
+		fail_response(ctx);
 		return -EPIPE;
 	}
 	if (ctx->length_left >= 0)
@@ -291,13 +292,13 @@ void response_end(struct request_ctx *ctx)
 		return;
 	}
 	if (ctx->conn && ctx->chunked && !ctx->swallow && conn_queue(ctx->conn, "0\r\n\r\n", 5) < 0)
-		fail(ctx);
+		fail_response(ctx);
 	ctx_finish(ctx);
 }
 
 void response_abort(struct request_ctx *ctx)
 {
-	fail(ctx);
+	fail_response(ctx);
 	ctx_finish(ctx);
 }
 

@@ -45,7 +45,7 @@ static int respond_body(struct request_ctx *ctx, int status, json_t *body)
 }
 
 /* Before a body is read it is not known which document speaks; 002's fields serve both. */
-static int refuse(struct request_ctx *ctx, int status, const char *detail)
+static int refuse_request(struct request_ctx *ctx, int status, const char *detail)
 {
 	const struct execute_call unknown = { .form = EXECUTE_DOCUMENT_002 };
 
@@ -60,7 +60,7 @@ static int status_of(enum refusal refusal)
 		       : refusal_status(refusal);
 }
 
-static const char *text_of(enum refusal refusal, const struct error *err)
+static const char *refusal_text_of(enum refusal refusal, const struct error *err)
 {
 	if (refusal == REFUSAL_STORAGE)
 		return "Storage is full or not writable; try again when there is room.";
@@ -87,7 +87,7 @@ static void write_answer(void *data)
 	json_decref(body);
 }
 
-static void answer(void *data)
+static void answer_execute(void *data)
 {
 	struct calling *c = data;
 	struct answering a = { .call = &c->call, .result = execution_result_text(c->execution) };
@@ -100,13 +100,13 @@ static void answer(void *data)
 	calling_free(c);
 }
 
-static void on_end(void *data, struct execution *x)
+static void on_execute_end(void *data, struct execution *x)
 {
 	struct calling *c = data;
 	bool large = execution_result_text(x).len >= WORKER_LARGE_BYTES;
 
-	if (!large || request_take_time(c->ctx, answer, c) < 0)
-		answer(c);
+	if (!large || request_take_time(c->ctx, write_answer, c) < 0)
+		answer_execute(c);
 }
 
 /* The client's clock has run out; that the sandbox takes long to go is not its matter. */
@@ -119,7 +119,7 @@ static void on_timeout(void *data, struct execution *x)
 	calling_free(c);
 }
 
-static void on_gone(void *data, enum gone how)
+static void on_execute_gone(void *data, enum gone how)
 {
 	struct calling *c = data;
 
@@ -140,7 +140,7 @@ static int submit(struct calling *c)
 		/* These clients do not know 429. */
 		.patient = true,
 		.data = c,
-		.on_end = on_end,
+		.on_end = on_execute_end,
 		.on_timeout = c->call.form == EXECUTE_DOCUMENT_002 ? on_timeout : NULL,
 	};
 	struct submitted submitted = { 0 };
@@ -149,7 +149,7 @@ static int submit(struct calling *c)
 
 	if (engine_submit(api->engine, &in, &submitted, &err) == 0) {
 		c->execution = submitted.execution;
-		response_on_gone(ctx, on_gone, c);
+		response_on_gone(ctx, on_execute_gone, c);
 		return 0;
 	}
 	if (submitted.retry_after_s > 0) {
@@ -157,7 +157,7 @@ static int submit(struct calling *c)
 		(void)!response_header(ctx, "Retry-After", seconds);
 	}
 	(void)respond_body(ctx, status_of(submitted.refusal),
-			   execute_failure(&c->call, text_of(submitted.refusal, &err)));
+			   execute_failure(&c->call, refusal_text_of(submitted.refusal, &err)));
 	calling_free(c);
 	return 0;
 }
@@ -206,9 +206,10 @@ static int post_execute(struct request_ctx *ctx)
 
 	/* A caller that counts on the state it left must not get a fresh sandbox without a word. */
 	if (request_header(ctx, "x-session-id").data)
-		return refuse(ctx, 400,
-			      "X-Session-ID: sessions are not available yet; leave the header out "
-			      "and send all the code in one request");
+		return refuse_request(
+			ctx, 400,
+			"X-Session-ID: sessions are not available yet; leave the header out "
+			"and send all the code in one request");
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
@@ -310,7 +311,8 @@ static int get_root(struct request_ctx *ctx)
 const struct route execute_routes[] = {
 	{ HTTP_POST, "/execute", post_execute, .flags = ROUTE_BYTES,
 	  .summary = "Document 002's interface", .request_schema = "ExecuteCall",
-	  .response_schema = "ExecuteAnswer", .body_max_bytes = BODY_MAX_BYTES, .refuse = refuse },
+	  .response_schema = "ExecuteAnswer", .body_max_bytes = BODY_MAX_BYTES,
+	  .refuse = refuse_request },
 	{ HTTP_GET, "/", get_root, .flags = ROUTE_PUBLIC, .summary = "It is there",
 	  .response_schema = "Status" },
 	{ 0 },

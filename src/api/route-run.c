@@ -24,7 +24,7 @@ static void pending_free(struct pending_answer *p)
 	free(p);
 }
 
-static void on_gone(void *data, enum gone how)
+static void on_answer_gone(void *data, enum gone how)
 {
 	struct pending_answer *p = data;
 
@@ -65,7 +65,7 @@ static int submit(struct request_ctx *ctx, struct submission *in, struct submitt
 		return r;
 	}
 	p->execution = ret->execution;
-	response_on_gone(ctx, on_gone, p);
+	response_on_gone(ctx, on_answer_gone, p);
 	/* Its client may have gone while it was judged on a fiber. */
 	if (p->cancels && response_is_gone(ctx))
 		(void)execution_cancel(ret->execution);
@@ -74,7 +74,7 @@ static int submit(struct request_ctx *ctx, struct submission *in, struct submitt
 
 /* --- waited for --- */
 
-static void on_end(void *data, struct execution *x)
+static void on_answer_end(void *data, struct execution *x)
 {
 	struct pending_answer *p = data;
 	struct span text = execution_result_text(x);
@@ -169,7 +169,7 @@ static int execute_whole(struct request_ctx *ctx, const char *key)
 				 .key = key,
 				 /* What is known by a key is on record before it runs. */
 				 .announced = key != NULL,
-				 .on_end = on_end,
+				 .on_end = on_answer_end,
 				 .on_refused = on_refused };
 	struct submitted submitted = { 0 };
 	struct error err = { 0 };

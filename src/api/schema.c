@@ -8,7 +8,7 @@
 
 enum { TYPE_MAX = 256 };
 
-static json_t *type_of(const char *type, size_t len);
+static json_t *schema_type_of(const char *type, size_t len);
 
 static json_t *reference(const char *name, size_t len)
 {
@@ -35,10 +35,10 @@ static json_t *words_of(const char *words, size_t len)
 
 static json_t *or_null(const char *type, size_t len)
 {
-	return json_pack("{s:[o, {s:s}]}", "anyOf", type_of(type, len), "type", "null");
+	return json_pack("{s:[o, {s:s}]}", "anyOf", schema_type_of(type, len), "type", "null");
 }
 
-static bool is_plain(const char *type, size_t len)
+static bool is_plain_type(const char *type, size_t len)
 {
 	static const char *const plain[] = { "string", "integer", "number", "boolean", "object" };
 
@@ -48,7 +48,7 @@ static bool is_plain(const char *type, size_t len)
 	return false;
 }
 
-static json_t *type_of(const char *type, size_t len)
+static json_t *schema_type_of(const char *type, size_t len)
 {
 	if (len == 0)
 		return NULL;
@@ -56,22 +56,22 @@ static json_t *type_of(const char *type, size_t len)
 		return or_null(type, len - 1);
 	if (len > 2 && type[0] == '[' && type[len - 1] == ']')
 		return json_pack("{s:s, s:o}", "type", "array", "items",
-				 type_of(type + 1, len - 2));
+				 schema_type_of(type + 1, len - 2));
 	if (len > 2 && type[0] == '{' && type[len - 1] == '}')
 		return json_pack("{s:s, s:o}", "type", "object", "additionalProperties",
-				 type_of(type + 1, len - 2));
+				 schema_type_of(type + 1, len - 2));
 	if (memchr(type, '|', len))
 		return words_of(type, len);
 	if (type[0] >= 'A' && type[0] <= 'Z')
 		return reference(type, len);
 	if (len == 3 && memcmp(type, "any", 3) == 0)
 		return json_object();
-	return is_plain(type, len) ? json_pack("{s:s%}", "type", type, len) : NULL;
+	return is_plain_type(type, len) ? json_pack("{s:s%}", "type", type, len) : NULL;
 }
 
 json_t *schema_type(const char *type)
 {
-	return type_of(type, strnlen(type, TYPE_MAX));
+	return schema_type_of(type, strnlen(type, TYPE_MAX));
 }
 
 static int add_field(json_t *properties, const struct schema_field *field)
@@ -108,7 +108,7 @@ static bool is_required(const struct schema *schema, const char *key)
 	return list[1] != '-' || !is_listed(list + 2, key);
 }
 
-static int fill(const struct schema *schema, json_t *properties, json_t *required)
+static int fill_schema(const struct schema *schema, json_t *properties, json_t *required)
 {
 	int r = 0;
 
@@ -125,7 +125,7 @@ static json_t *schema_make(const struct schema *schema)
 {
 	json_t *properties = json_object(), *required = json_array();
 
-	if (!properties || !required || fill(schema, properties, required) < 0) {
+	if (!properties || !required || fill_schema(schema, properties, required) < 0) {
 		json_decref(properties);
 		json_decref(required);
 		return NULL;

@@ -10,7 +10,7 @@ struct tunnel {
 	struct tunnel_ops ops;
 };
 
-static int refuse(struct request_ctx *ctx, int status)
+static int refuse_upgrade(struct request_ctx *ctx, int status)
 {
 	if (status == 426 && (response_header(ctx, "Connection", "Upgrade") < 0 ||
 			      response_header(ctx, "Upgrade", "websocket") < 0 ||
@@ -49,7 +49,7 @@ int response_upgrade(struct request_ctx *ctx, const char *protocol, const struct
 	struct tunnel *t;
 
 	if (status)
-		return refuse(ctx, status);
+		return refuse_upgrade(ctx, status);
 	t = calloc(1, sizeof(*t));
 	if (!t || !c || write_switch(ctx, accept, protocol) < 0) {
 		free(t);

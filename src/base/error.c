@@ -62,3 +62,8 @@ int error_wrap(struct error *err, int r, const char *fmt, ...)
 		err->text[0] = '\0';
 	return r;
 }
+
+int error_oom(struct error *err)
+{
+	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+}

@@ -28,6 +28,8 @@ struct error {
 	char text[440];
 };
 
+/* The one sentence for a failed allocation; -ENOMEM. err may be NULL. */
+int error_oom(struct error *err);
 /* Each returns -errnum (never 0) so that `return error_set(...)` reads well. err may be NULL. */
 int error_set(struct error *err, enum error_code code, int errnum, const char *fmt, ...)
 	_printf_(4, 5);

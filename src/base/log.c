@@ -35,7 +35,7 @@ struct log_line {
 	bool json, cut;
 };
 
-static void put(struct log_line *l, const char *s, size_t n)
+static void put_log_bytes(struct log_line *l, const char *s, size_t n)
 {
 	if (n > LOG_LINE_MAX - l->len) {
 		l->cut = true;
@@ -47,11 +47,11 @@ static void put(struct log_line *l, const char *s, size_t n)
 
 static void puts_line(struct log_line *l, const char *s)
 {
-	put(l, s, strlen(s));
+	put_log_bytes(l, s, strlen(s));
 }
 
 /* Bytes of the character at s, 0 when it is none: overlong forms, surrogates and what is above U+10FFFF are not. */
-static size_t decode(const unsigned char *s, size_t n, uint32_t *ret)
+static size_t decode_character(const unsigned char *s, size_t n, uint32_t *ret)
 {
 	static const struct {
 		unsigned char mask, lead;
@@ -103,7 +103,7 @@ static size_t escape(const unsigned char *s, size_t n, char ret[ESCAPE_MAX])
 {
 	static const char plain[] = "\n\t\r\"\\", letters[] = "ntr\"\\";
 	uint32_t c = 0;
-	size_t read = decode(s, n, &c);
+	size_t read = decode_character(s, n, &c);
 	const char *known;
 
 	if (read == 0) {
@@ -142,7 +142,7 @@ static void put_quoted(struct log_line *l, const char *text, size_t n)
 }
 
 /* logfmt writes these without quotes. */
-static bool is_plain(const char *text, size_t n)
+static bool is_plain_value(const char *text, size_t n)
 {
 	if (n == 0 || n > LOG_VALUE_MAX)
 		return false;
@@ -157,13 +157,13 @@ static bool is_plain(const char *text, size_t n)
 
 static void put_text(struct log_line *l, const char *text, size_t n)
 {
-	if (!l->json && is_plain(text, n) && l->len + n <= LOG_LINE_MAX - TAIL_ROOM)
-		put(l, text, n);
+	if (!l->json && is_plain_value(text, n) && l->len + n <= LOG_LINE_MAX - TAIL_ROOM)
+		put_log_bytes(l, text, n);
 	else
 		put_quoted(l, text, n);
 }
 
-static void put_value(struct log_line *l, const struct log_field *f)
+static void put_log_value(struct log_line *l, const struct log_field *f)
 {
 	char number[32];
 	/* Not negated as a signed number, which the smallest one has no room for. */
@@ -207,7 +207,7 @@ static bool put_field(struct log_line *l, const struct log_field *f)
 		puts_line(l, l->json ? ",\"" : " ");
 		puts_line(l, f->key);
 		puts_line(l, l->json ? "\":" : "=");
-		put_value(l, f);
+		put_log_value(l, f);
 		if (l->len <= LOG_LINE_MAX - TAIL_ROOM + sizeof("…\""))
 			return true;
 	}

@@ -19,7 +19,7 @@ bool sha256_has_x86(void)
 	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
 }
 
-static inline __m128i load(const void *p)
+static inline __m128i load_vector(const void *p)
 {
 	return _mm_loadu_si128((const __m128i *)p);
 }
@@ -28,8 +28,8 @@ __attribute__((target("sha,sse4.1"))) void sha256_blocks_x86(uint32_t state[8], 
 							     size_t n)
 {
 	const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
-	__m128i cdab = _mm_shuffle_epi32(load(state), 0xb1);
-	__m128i efgh = _mm_shuffle_epi32(load(state + 4), 0x1b);
+	__m128i cdab = _mm_shuffle_epi32(load_vector(state), 0xb1);
+	__m128i efgh = _mm_shuffle_epi32(load_vector(state + 4), 0x1b);
 	__m128i abef = _mm_alignr_epi8(cdab, efgh, 8);
 	__m128i cdgh = _mm_blend_epi16(efgh, cdab, 0xf0);
 
@@ -38,11 +38,11 @@ __attribute__((target("sha,sse4.1"))) void sha256_blocks_x86(uint32_t state[8], 
 		__m128i w[4];
 
 		for (int i = 0; i < 4; i++)
-			w[i] = _mm_shuffle_epi8(load(data + 16 * i), big_endian);
+			w[i] = _mm_shuffle_epi8(load_vector(data + 16 * i), big_endian);
 #pragma GCC unroll 16
 		for (int i = 0; i < 16; i++) {
 			__m128i *now = &w[i % 4], *last = &w[(i + 3) % 4];
-			__m128i sum = _mm_add_epi32(*now, load(sha256_constants + 4 * i));
+			__m128i sum = _mm_add_epi32(*now, load_vector(sha256_constants + 4 * i));
 
 			cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
 			abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));

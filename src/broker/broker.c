@@ -249,7 +249,7 @@ static int on_accept_again(void *data, uint32_t events)
 }
 
 /* Fronts stay until the last run has ended: each is told how its own did. */
-static int on_signal(void *data, uint32_t events)
+static int on_broker_signal(void *data, uint32_t events)
 {
 	struct listening_broker *s = data;
 	struct signalfd_siginfo info;
@@ -284,7 +284,7 @@ static int on_lifeline(void *data, uint32_t events)
 }
 
 /* The front makes its plan meanwhile. What fails here is told with the first run. */
-static void prepare(struct broker *b)
+static void prepare_broker(struct broker *b)
 {
 	int r = sandbox_host_init(&b->host, &b->spare, &b->host_error);
 
@@ -319,8 +319,8 @@ static int watch_signals(struct listening_broker *s)
 	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (s->signal_fd < 0)
 		return -errno;
-	return loop_add_fd(s->broker.loop, s->signal_fd, EPOLLIN, (struct handler){ on_signal, s },
-			   &s->signals);
+	return loop_add_fd(s->broker.loop, s->signal_fd, EPOLLIN,
+			   (struct handler){ on_broker_signal, s }, &s->signals);
 }
 
 /* A run takes a few descriptors here. */
@@ -384,7 +384,7 @@ static void open_pool(struct listening_broker *s)
 		(void)!pool_new(&options, &s->broker.pool);
 }
 
-static int serve(struct listening_broker *s)
+static int serve_fronts(struct listening_broker *s)
 {
 	struct broker *b = &s->broker;
 	int r = 0;
@@ -442,8 +442,8 @@ int broker_serve(const struct broker_options *options)
 		s.n_fronts = r == 0;
 	}
 	if (r == 0) {
-		prepare(&s.broker);
-		r = serve(&s);
+		prepare_broker(&s.broker);
+		r = serve_fronts(&s);
 	}
 	service_done(&s);
 	return r < 0 ? 1 : 0;

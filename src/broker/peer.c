@@ -141,7 +141,7 @@ static int want_output(struct peer_socket *c)
 	return r;
 }
 
-static int keep(struct peer_socket *c, const struct record *rec, int fd)
+static int keep_record(struct peer_socket *c, const struct record *rec, int fd)
 {
 	struct broker *b = c->front.broker;
 	struct pending_record *p;
@@ -188,7 +188,7 @@ static int pass_on(struct peer_socket *c, const struct record *rec, int fd)
 	int r = c->first ? -EAGAIN : send_now(c, rec, fd);
 
 	if (r == -EAGAIN && c->several)
-		r = keep(c, rec, fd);
+		r = keep_record(c, rec, fd);
 	/* A front that was not told would wait for ever: both ends see a closed socket instead. */
 	if (r < 0 && !can_be_missed(rec, r))
 		hang_up(c);
@@ -281,7 +281,7 @@ bool peer_is_behind(struct peer *front)
 	return front && client_of(front)->n_pending > PENDING_BEHIND;
 }
 
-static void flush(struct peer_socket *c)
+static void flush_peer(struct peer_socket *c)
 {
 	while (c->first) {
 		int r = send_now(c, &c->first->rec, c->first->fd);
@@ -304,7 +304,7 @@ static int on_events(void *data, uint32_t events)
 	struct peer_socket *c = data;
 
 	if (events & EPOLLOUT && c->first)
-		flush(c);
+		flush_peer(c);
 	/* Last: the handler may free the front. */
 	return events & ~EPOLLOUT ? c->handler.fn(c->handler.data, events) : 0;
 }

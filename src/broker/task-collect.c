@@ -26,7 +26,7 @@ static int pass_over(void *data, const struct collect_file *file)
 }
 
 /* For the largest file only: that nothing is taken is no loss to announce. */
-static void look_at(int dir_fd, struct collect_report *ret)
+static void measure_left_files(int dir_fd, struct collect_report *ret)
 {
 	const struct collect_bounds none = { 0 };
 	struct collect_report seen;
@@ -50,7 +50,7 @@ void task_collect(struct task *run, struct collect_report *ret)
 	if (!run->wait_status)
 		return;
 	if (!op)
-		look_at(run->sandbox->work_fd, ret);
-	look_at(run->sandbox->tmp_fd, ret);
-	look_at(run->sandbox->upper_fd, ret);
+		measure_left_files(run->sandbox->work_fd, ret);
+	measure_left_files(run->sandbox->tmp_fd, ret);
+	measure_left_files(run->sandbox->upper_fd, ret);
 }

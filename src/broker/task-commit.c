@@ -52,7 +52,7 @@ static const struct op *commit_op(const struct task *run)
 	return plan_find(&run->plan.view, OP_COMMIT, -1);
 }
 
-static bool is_wanted(const struct task *run)
+static bool is_commit_wanted(const struct task *run)
 {
 	switch (commit_op(run)->value) {
 	case COMMIT_NEVER:
@@ -173,7 +173,7 @@ static void committer_free(struct committer *k)
 	broker_may_end(b);
 }
 
-static void reap(struct committer *k)
+static void reap_committer(struct committer *k)
 {
 	while (k->pid > 0 && waitpid(k->pid, NULL, 0) < 0 && errno == EINTR)
 		;
@@ -195,7 +195,7 @@ static enum commit_result result_of(const struct committer *k, const struct comm
 	}
 }
 
-static int settle(struct committer *k, const struct commit_outcome *o)
+static int conclude_commit(struct committer *k, const struct commit_outcome *o)
 {
 	struct task *run = TAKE_PTR(k->run);
 	const struct op *op = plan_find(&run->plan.view, OP_WORKSPACE, -1);
@@ -229,13 +229,13 @@ static int on_outcome(void *data, uint32_t events)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n == (ssize_t)sizeof(outcome) && k->run)
-		return settle(k, &outcome);
-	reap(k);
+		return conclude_commit(k, &outcome);
+	reap_committer(k);
 	if (k->run && k->tries < TRIES_MAX && committer_start(k) == 0)
 		return 0;
 	if (k->run) {
 		outcome = (struct commit_outcome){ .state = COMMIT_FAILED, .errnum = EIO };
-		r = settle(k, &outcome);
+		r = conclude_commit(k, &outcome);
 	}
 	committer_free(k);
 	return r;
@@ -285,7 +285,7 @@ static int committer_new(struct task *run, enum commit_mode mode)
 	k->list_fd = memfd_create("atoll-changes", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	r = k->list_fd < 0 ? -errno : committer_start(k);
 	if (r < 0) {
-		reap(k);
+		reap_committer(k);
 		committer_free(k);
 	}
 	return r;
@@ -298,7 +298,7 @@ bool task_commit_begin(struct task *run)
 
 	if (!commit_op(run) || run->failure.code != ERROR_NONE || run->sandbox->upper_fd < 0)
 		return false;
-	wanted = is_wanted(run);
+	wanted = is_commit_wanted(run);
 	run->commit.result = wanted ? COMMIT_APPLIED : COMMIT_DISCARDED;
 	if (is_empty(run->sandbox->upper_fd))
 		return false;
@@ -313,13 +313,13 @@ void task_commit_report(const struct task *run, struct record_commit *ret)
 	*ret = run->commit;
 	/* Told before its death, because it has written nothing: what it writes until then is not applied. */
 	if (ret->result == COMMIT_NONE && commit_op(run) && run->sandbox->upper_fd >= 0)
-		ret->result = is_wanted(run) ? COMMIT_APPLIED : COMMIT_DISCARDED;
+		ret->result = is_commit_wanted(run) ? COMMIT_APPLIED : COMMIT_DISCARDED;
 }
 
 void committers_end(struct broker *b)
 {
 	while (b->committers) {
-		reap(b->committers);
+		reap_committer(b->committers);
 		committer_free(b->committers);
 	}
 }

@@ -13,7 +13,7 @@ static struct task **slot_of(const struct peer *front, uint32_t job)
 	return &front->broker->slots[key >> (64 - TASK_SLOT_BITS)];
 }
 
-static void add(struct task **head, struct task *run, enum task_list list)
+static void list_task(struct task **head, struct task *run, enum task_list list)
 {
 	run->next[list] = *head;
 	run->at[list] = head;
@@ -31,9 +31,9 @@ static void drop(struct task *run, enum task_list list)
 
 void task_enlist(struct task *run)
 {
-	add(&run->broker->runs, run, TASK_OF_BROKER);
-	add(&run->front->runs, run, TASK_OF_FRONT);
-	add(slot_of(run->front, run->job), run, TASK_OF_SLOT);
+	list_task(&run->broker->runs, run, TASK_OF_BROKER);
+	list_task(&run->front->runs, run, TASK_OF_FRONT);
+	list_task(slot_of(run->front, run->job), run, TASK_OF_SLOT);
 }
 
 void task_orphan(struct task *run)

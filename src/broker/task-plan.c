@@ -16,7 +16,7 @@
 
 enum { PLAN_COPY_MAX = 64 << 10 };
 
-static int make_room(struct plan_map *plan, size_t size)
+static int make_plan_room(struct plan_map *plan, size_t size)
 {
 	plan->base = malloc(size);
 	if (!plan->base)
@@ -34,7 +34,7 @@ static int load_plan(struct task *run, size_t size)
 	int r;
 
 	if (size <= PLAN_COPY_MAX) {
-		r = make_room(plan, size);
+		r = make_plan_room(plan, size);
 		if (r == 0 && pread(run->plan_fd, plan->base, size, 0) != (ssize_t)size)
 			r = -EIO;
 		return r;
@@ -90,7 +90,7 @@ int task_take_plan(struct task *run, struct span bytes, struct error *err)
 
 	if (bytes.len == 0)
 		r = open_plan(run, err);
-	else if (make_room(&run->plan, bytes.len) < 0)
+	else if (make_plan_room(&run->plan, bytes.len) < 0)
 		r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	else
 		memcpy(run->plan.base, bytes.data, bytes.len);

@@ -211,7 +211,7 @@ void task_listen(struct task *run)
 		;
 }
 
-static int launch(struct task *run)
+static int launch_task(struct task *run)
 {
 	struct launch_record rec = { .kind = PROGRAM_LAUNCH, .files_ns = clock_realtime_ns() };
 	size_t n_fds = LAUNCH_FDS_MAX;
@@ -256,7 +256,7 @@ static int begin_warm(struct task *run, const struct cell_content *content, stru
 	source_set_handler(run->program, (struct handler){ on_program, run });
 	r = task_watch_sandbox(run);
 	if (r == 0 && !run->doomed)
-		r = launch(run);
+		r = launch_task(run);
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the run cannot be started: %s",
 				 strerror(-r));

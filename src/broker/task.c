@@ -132,7 +132,7 @@ static int remove_soon(struct task *run)
 	return 0;
 }
 
-static int finish(struct task *run)
+static int finish_task(struct task *run)
 {
 	if (run->state != TASK_COLLECTING && task_commit_begin(run)) {
 		/* The front hears that the program is over: what follows may take longer than it would wait for that. */
@@ -293,7 +293,7 @@ static int read_report(struct task *run)
 	return n <= 0 ? (int)n : -EBADMSG;
 }
 
-static int on_control(void *data, uint32_t events)
+static int on_task_control(void *data, uint32_t events)
 {
 	struct task *run = data;
 	struct error err = { 0 };
@@ -338,7 +338,7 @@ static bool is_unexplained(const struct task *run)
 }
 
 /* pid 1 is dead, and so is everything that was below it. */
-static int on_death(void *data, uint32_t events)
+static int on_task_death(void *data, uint32_t events)
 {
 	struct task *run = data;
 	int wait_status, r;
@@ -375,7 +375,7 @@ static int on_death(void *data, uint32_t events)
 
 		task_end_stage(run, &rep);
 	}
-	return finish(run);
+	return finish_task(run);
 }
 
 void task_signal(struct task *run, int signo)
@@ -391,7 +391,7 @@ void task_signal(struct task *run, int signo)
 
 static int watch_control(struct task *run)
 {
-	const struct handler handler = { on_control, run };
+	const struct handler handler = { on_task_control, run };
 	int r;
 
 	if (run->control) {
@@ -406,7 +406,7 @@ static int watch_control(struct task *run)
 
 int task_watch_sandbox(struct task *run)
 {
-	const struct handler death = { on_death, run };
+	const struct handler death = { on_task_death, run };
 	struct loop *loop = run->broker->loop;
 	int r = watch_control(run);
 

@@ -31,7 +31,7 @@ static struct style style_of(const char *verdict, bool colour)
 	return (struct style){ verdict, "", "" };
 }
 
-static const char *text_of(const json_t *object, const char *key)
+static const char *doctor_text_of(const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
 
@@ -48,7 +48,7 @@ static int name_width(json_t *sections)
 	{
 		json_array_foreach(json_object_get(section, "checks"), k, check)
 		{
-			size_t n = strlen(text_of(check, "name"));
+			size_t n = strlen(doctor_text_of(check, "name"));
 
 			width = MAX(width, n);
 		}
@@ -58,10 +58,10 @@ static int name_width(json_t *sections)
 
 static int print_check(struct buf *out, const json_t *check, int width, bool colour)
 {
-	struct style style = style_of(text_of(check, "verdict"), colour);
-	const char *fix = text_of(check, "fix");
+	struct style style = style_of(doctor_text_of(check, "verdict"), colour);
+	const char *fix = doctor_text_of(check, "fix");
 	int r = buf_printf(out, "  %s%-7s%s  %-*s  %s\n", style.on, style.verdict, style.off, width,
-			   text_of(check, "name"), text_of(check, "value"));
+			   doctor_text_of(check, "name"), doctor_text_of(check, "value"));
 
 	if (r == 0 && *fix)
 		r = buf_printf(out, "           ↳ %s\n", fix);
@@ -77,14 +77,15 @@ static int doctor_table(const json_t *report, struct buf *out, bool colour)
 	json_array_foreach(sections, i, section)
 	{
 		if (r == 0)
-			r = buf_printf(out, "%s%s\n", i ? "\n" : "", text_of(section, "name"));
+			r = buf_printf(out, "%s%s\n", i ? "\n" : "",
+				       doctor_text_of(section, "name"));
 		json_array_foreach(json_object_get(section, "checks"), k, check)
 		{
 			if (r == 0)
 				r = print_check(out, check, width, colour);
 		}
 	}
-	return r < 0 ? r : buf_printf(out, "\n%s\n", text_of(report, "summary"));
+	return r < 0 ? r : buf_printf(out, "\n%s\n", doctor_text_of(report, "summary"));
 }
 
 static int doctor_show(const json_t *report, struct buf *out)

@@ -110,7 +110,7 @@ static int add_parameter(struct buf *out, const char *name, const char *value)
 	return r < 0 ? r : uri_encode(out, span_of(value));
 }
 
-static int add_words(struct buf *out, const char *name, const struct query_words *words)
+static int add_query_words(struct buf *out, const char *name, const struct query_words *words)
 {
 	int r = 0;
 
@@ -147,8 +147,8 @@ static int ask_page(const struct remote *remote, const struct list_options *o, i
 	text_moment(o->until ? o->until : "", until, sizeof(until));
 	buf_init(&target, TARGET_MAX);
 	if (build_target(&target, "/v1/executions", parameters, ARRAY_SIZE(parameters)) < 0 ||
-	    add_words(&target, "status", &o->statuses) < 0 ||
-	    add_words(&target, "label", &o->labels) < 0)
+	    add_query_words(&target, "status", &o->statuses) < 0 ||
+	    add_query_words(&target, "label", &o->labels) < 0)
 		return error_set(err, ERROR_INPUT, E2BIG, "the filters are too long");
 	call.target = target.data;
 	return remote_json(remote, &call, ret, err);
@@ -181,7 +181,7 @@ static int gather(const struct remote *remote, struct list_options *o, int64_t w
 	return r;
 }
 
-static int add_row(struct table *t, const json_t *x)
+static int add_history_row(struct table *t, const json_t *x)
 {
 	_cleanup_buf_ struct buf labels = { 0 };
 	const json_t *code = json_object_get(x, "exit_code");
@@ -231,7 +231,7 @@ static int print_rows(const json_t *list, struct buf *out)
 	json_array_foreach(list, i, execution)
 	{
 		if (r == 0)
-			r = add_row(&t, execution);
+			r = add_history_row(&t, execution);
 	}
 	return r < 0 ? r : table_print(&t, text_colour(), out);
 }

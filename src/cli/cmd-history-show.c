@@ -126,7 +126,7 @@ static int show_stream(struct buf *out, const json_t *x, const char *name, const
 	return r < 0 || bytes[n - 1] == '\n' ? r : buf_puts(out, "\n");
 }
 
-static int show(struct buf *out, const json_t *x)
+static int show_execution(struct buf *out, const json_t *x)
 {
 	_cleanup_buf_ struct buf labels = { 0 };
 	int r = show_head(out, x);
@@ -187,7 +187,7 @@ static int show_main(const struct command *self, int argc, char **argv)
 		r = remote_json(&remote, &call, &answer, &err);
 	if (r < 0)
 		return say_error(&err);
-	code = print_answer(answer, options.remote.json, show);
+	code = print_answer(answer, options.remote.json, show_execution);
 	json_decref(answer);
 	return code;
 }

@@ -209,7 +209,8 @@ static int follow(const struct remote *remote, const char *id, bool output, json
 	return r;
 }
 
-static int wait_for(const struct remote *remote, const struct replay_options *o, const char *id)
+static int wait_for_replay(const struct remote *remote, const struct replay_options *o,
+			   const char *id)
 {
 	struct remote_ending ending;
 	struct error err = { 0 };
@@ -265,7 +266,7 @@ static int replay_main(const struct command *self, int argc, char **argv)
 	if (r < 0)
 		return say_error(&err);
 	code = options.detach ? print_id(accepted, options.ids.remote.json)
-			      : wait_for(&remote, &options, text_of(accepted, "id"));
+			      : wait_for_replay(&remote, &options, text_of(accepted, "id"));
 	json_decref(accepted);
 	return code;
 }

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "cli/cmd-show.h"
 
-static const char *text_of(const json_t *object, const char *key)
+static const char *language_text_of(const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
 
@@ -32,17 +32,17 @@ static int print_libraries(struct buf *out, json_t *libraries)
 /* The second column is the version, or what to do to get one. */
 static int print_state(struct buf *out, const char *name, const json_t *entry)
 {
-	const char *version = text_of(entry, "version");
+	const char *version = language_text_of(entry, "version");
 
 	if (!json_is_true(json_object_get(entry, "available")))
 		return buf_printf(out, "%-11s not installed: apt install %s\n", name,
-				  text_of(entry, "package"));
+				  language_text_of(entry, "package"));
 	return buf_printf(out, "%-11s %s\n", name, *version ? version : "version unknown");
 }
 
 static int print_language(struct buf *out, const json_t *language)
 {
-	const char *name = text_of(language, "name");
+	const char *name = language_text_of(language, "name");
 	int r = print_state(out, name, language);
 	json_t *version;
 	size_t i;
@@ -53,7 +53,8 @@ static int print_language(struct buf *out, const json_t *language)
 	{
 		char full[80];
 
-		(void)snprintf(full, sizeof(full), "%.32s@%.32s", name, text_of(version, "name"));
+		(void)snprintf(full, sizeof(full), "%.32s@%.32s", name,
+			       language_text_of(version, "name"));
 		if (r == 0)
 			r = print_state(out, full, version);
 	}

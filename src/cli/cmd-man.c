@@ -12,7 +12,7 @@
 enum { PAGE_MAX = 256 << 10 };
 
 /* Text as it is: a letter that roff would read as an instruction is none. */
-static int put(struct buf *out, const char *text)
+static int put_man_text(struct buf *out, const char *text)
 {
 	bool begins = true;
 	int r = 0;
@@ -37,7 +37,7 @@ static int put_between(struct buf *out, const char *before, const char *text, co
 	int r = buf_puts(out, before);
 
 	if (r == 0)
-		r = put(out, text);
+		r = put_man_text(out, text);
 	return r < 0 ? r : buf_puts(out, behind);
 }
 
@@ -71,7 +71,7 @@ static int put_details(struct buf *out, const char *details)
 	int r = buf_puts(out, ".PP\n.nf\n");
 
 	if (r == 0)
-		r = put(out, details);
+		r = put_man_text(out, details);
 	return r < 0 ? r : buf_puts(out, ".fi\n");
 }
 

@@ -45,7 +45,7 @@ static void add_usage(const struct remote *remote, json_t *list)
 	}
 }
 
-static int add_row(struct table *t, const json_t *x)
+static int add_process_row(struct table *t, const json_t *x)
 {
 	const json_t *usage = json_object_get(x, "usage");
 	_cleanup_buf_ struct buf labels = { 0 };
@@ -94,7 +94,7 @@ static int print_table(const json_t *list)
 	json_array_foreach(list, i, execution)
 	{
 		if (r == 0)
-			r = add_row(&t, execution);
+			r = add_process_row(&t, execution);
 	}
 	if (r == 0)
 		r = table_print(&t, text_colour(), &out);

@@ -58,7 +58,7 @@ int run_output(struct run_stream *s, int fd, const char *bytes, size_t n)
 	return 0;
 }
 
-static int on_output(void *data, enum atoll_stream stream, const void *bytes, size_t n)
+static int on_command_output(void *data, enum atoll_stream stream, const void *bytes, size_t n)
 {
 	return run_output(data, stream == ATOLL_STDERR ? STDERR_FILENO : STDOUT_FILENO, bytes, n);
 }
@@ -138,7 +138,7 @@ static void sign(struct result *res, const json_t *request)
 }
 
 /* What was refused, by us before the library was asked or by a daemon, is a result too when one was asked for. */
-static int fail(const struct run_options *o, const json_t *request, const struct error *err)
+static int fail_run(const struct run_options *o, const json_t *request, const struct error *err)
 {
 	struct result *res;
 	_cleanup_free_ char *text = NULL;
@@ -175,8 +175,8 @@ static void outcome_done(struct run_outcome *out)
 	free(out->problem);
 }
 
-static int launch(struct atoll *atoll, const struct run_options *o, const json_t *request,
-		  struct run_outcome *out, struct error *err)
+static int launch_run(struct atoll *atoll, const struct run_options *o, const json_t *request,
+		      struct run_outcome *out, struct error *err)
 {
 	static const int resize_signal[] = { SIGWINCH };
 	bool wants_result = o->json || json_object_get(request, "tests") ||
@@ -189,7 +189,7 @@ static int launch(struct atoll *atoll, const struct run_options *o, const json_t
 	struct terminal terminal = { .fd = -EBADF };
 	struct atoll_run_options options = {
 		.size = sizeof(options),
-		.on_output = o->json ? NULL : on_output,
+		.on_output = o->json ? NULL : on_command_output,
 		.data = &stream,
 		.use_stdin_fd = run_feeds_stdin(o, request),
 		.stdin_fd = STDIN_FILENO,
@@ -218,7 +218,7 @@ static int launch(struct atoll *atoll, const struct run_options *o, const json_t
 	return 0;
 }
 
-static int finish(const struct run_options *o, const struct run_outcome *out)
+static int finish_command(const struct run_options *o, const struct run_outcome *out)
 {
 	if (out->broken == EPIPE)
 		return EXIT_SIGNAL + SIGPIPE;
@@ -240,7 +240,7 @@ static int finish(const struct run_options *o, const struct run_outcome *out)
 	return out->json && !out->problem ? run_report(out->json, out->exit_code) : out->exit_code;
 }
 
-static int explain(struct atoll *atoll, const struct run_options *o, const json_t *request)
+static int explain_request(struct atoll *atoll, const struct run_options *o, const json_t *request)
 {
 	_cleanup_free_ char *body = json_dumps(request, JSON_COMPACT), *text = NULL,
 			    *problem = NULL;
@@ -254,7 +254,7 @@ static int explain(struct atoll *atoll, const struct run_options *o, const json_
 		return print_line(text);
 	code = r == -EPERM ? ERROR_POLICY : r == -ENOPKG ? ERROR_RUNTIME : ERROR_INPUT;
 	(void)error_set(&err, code, -r, "%s", problem ? problem : strerror(-r));
-	return fail(o, request, &err);
+	return fail_run(o, request, &err);
 }
 
 /* A daemon's run, or one of our own. */
@@ -267,8 +267,8 @@ static int perform(struct atoll *atoll, struct run_remote *daemon, struct run_op
 
 	run_remote_close(daemon);
 	if (r == 0)
-		r = launch(atoll, o, request, &out, &err);
-	return r < 0 ? fail(o, request, &err) : finish(o, &out);
+		r = launch_run(atoll, o, request, &out, &err);
+	return r < 0 ? fail_run(o, request, &err) : finish_command(o, &out);
 }
 
 static int run_with(struct atoll *atoll, struct run_remote *daemon, struct run_options *o,
@@ -281,9 +281,9 @@ static int run_with(struct atoll *atoll, struct run_remote *daemon, struct run_o
 	if (r == 0 && !o->explain)
 		r = prepare_output_dir(o->output_dir, &err);
 	if (r < 0)
-		code = fail(o, request, &err);
+		code = fail_run(o, request, &err);
 	else if (o->explain)
-		code = explain(atoll, o, request);
+		code = explain_request(atoll, o, request);
 	else
 		code = perform(atoll, daemon, o, request);
 	json_decref(request);
@@ -344,13 +344,13 @@ static int run_main(const struct command *self, int argc, char **argv)
 	} else if (r < 0) {
 		/* It may stand behind the option that could not be read. */
 		options.json = has_word(argc, argv, as_json, ARRAY_SIZE(as_json));
-		code = fail(&options, NULL, &err);
+		code = fail_run(&options, NULL, &err);
 	} else if (found < 0) {
-		code = fail(&options, NULL, &misled);
+		code = fail_run(&options, NULL, &misled);
 	} else if (started < 0) {
 		(void)error_set(&err, ERROR_INTERNAL, ENOENT, "%s",
 				problem ? problem : "cannot start");
-		code = fail(&options, NULL, &err);
+		code = fail_run(&options, NULL, &err);
 	} else {
 		code = run_with(atoll, &daemon, &options, argv + args.rest);
 	}

@@ -24,7 +24,7 @@ static const struct option rows[] = {
 
 const struct option_list show_options = { .rows = rows, .n = ARRAY_SIZE(rows) };
 
-static int print(const struct show *show, const struct show_choice *choice, const char *json)
+static int print_report(const struct show *show, const struct show_choice *choice, const char *json)
 {
 	_cleanup_buf_ struct buf out = { 0 };
 	json_t *report = json_loads(json, 0, NULL);
@@ -59,7 +59,7 @@ int show_main(const struct command *self, struct arguments args, const struct sh
 	if (r == 0)
 		r = show->ask(atoll, &json, &problem);
 	if (r == 0) {
-		r = print(show, &choice, json);
+		r = print_report(show, &choice, json);
 	} else {
 		say("%s", problem ? problem : strerror(-r));
 		r = EXIT_OURS;

@@ -259,7 +259,7 @@ static int wait_readable(struct http_client *c)
 }
 
 /* More bytes behind those that are there. 0: the other side has ended. */
-static ssize_t fill(struct http_client *c, struct error *err)
+static ssize_t fill_http_buffer(struct http_client *c, struct error *err)
 {
 	ssize_t n;
 
@@ -286,7 +286,7 @@ static int read_head(struct http_client *c, struct error *err)
 	c->at = 0;
 	http_response_init(&c->response, HTTP_LIMITS);
 	while ((r = http_response_feed(&c->response, c->buffer, c->len, false)) == 0) {
-		ssize_t n = fill(c, err);
+		ssize_t n = fill_http_buffer(c, err);
 
 		if (n <= 0)
 			return n < 0 ? (int)n : went_away(c, ECONNRESET, err);
@@ -329,7 +329,7 @@ int http_client_read(struct http_client *c, struct span *ret, struct error *err)
 			ssize_t n;
 
 			c->at = c->len = 0;
-			n = fill(c, err);
+			n = fill_http_buffer(c, err);
 			if (n < 0)
 				return (int)n;
 			c->over = n == 0 && c->response.body.kind == HTTP_BODY_UNTIL_CLOSE;
@@ -346,7 +346,7 @@ int http_client_receive(struct http_client *c, struct span *ret, struct error *e
 
 	if (c->at == c->len) {
 		c->at = c->len = 0;
-		n = fill(c, err);
+		n = fill_http_buffer(c, err);
 		if (n <= 0)
 			return (int)n;
 	}

@@ -18,7 +18,7 @@ const struct command *const all_commands[] = {
 	&cmd_pool,  &cmd_prepare, &cmd_man,	  NULL,
 };
 
-static int print(int fd, const struct buf *text)
+static int print_help(int fd, const struct buf *text)
 {
 	int r = fd_write_all(fd, text->data, text->len);
 
@@ -68,7 +68,7 @@ static int help_all(int fd)
 			     "  help        explain a command\n"
 			     "\n`atoll help COMMAND` lists its options; `atoll --version` prints "
 			     "the version.\n");
-	return r < 0 ? out_of_memory() : print(fd, &text);
+	return r < 0 ? out_of_memory() : print_help(fd, &text);
 }
 
 int help_command(const struct command *command)
@@ -88,7 +88,7 @@ int help_command(const struct command *command)
 			       command->name);
 	if (r == 0 && command->options)
 		r = options_print(command->options, &text);
-	return r < 0 ? out_of_memory() : print(STDOUT_FILENO, &text);
+	return r < 0 ? out_of_memory() : print_help(STDOUT_FILENO, &text);
 }
 
 static const struct command *find_command(const struct command *const *list, const char *word)
@@ -163,8 +163,9 @@ static int version_main(void)
 	_cleanup_buf_ struct buf text = { 0 };
 
 	buf_init(&text, 64);
-	return buf_printf(&text, "atoll %s\n", ATOLL_VERSION) < 0 ? out_of_memory()
-								  : print(STDOUT_FILENO, &text);
+	return buf_printf(&text, "atoll %s\n", ATOLL_VERSION) < 0
+		       ? out_of_memory()
+		       : print_help(STDOUT_FILENO, &text);
 }
 
 /* Started without standard streams, the first files we open would take their numbers. */

@@ -268,7 +268,7 @@ static int take_frames(struct attachment *t, struct error *err)
 	return 0;
 }
 
-static int receive(struct attachment *t, struct error *err)
+static int receive_frames(struct attachment *t, struct error *err)
 {
 	struct span piece = { 0 };
 	int r = http_client_receive(t->client, &piece, err);
@@ -323,7 +323,7 @@ static int turn(struct attachment *t, struct error *err)
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "cannot pass on standard input: %s",
 				 strerror(-r));
-	return fds[0].revents & ~POLLOUT ? receive(t, err) : 0;
+	return fds[0].revents & ~POLLOUT ? receive_frames(t, err) : 0;
 }
 
 int remote_attach(struct remote_attach *a, const char *id, struct error *err)
@@ -336,7 +336,7 @@ int remote_attach(struct remote_attach *a, const char *id, struct error *err)
 	r = shake_hands(&t, id, err);
 	/* What came right behind the handshake no poll() tells. */
 	if (r == 0 && t.client->at < t.client->len)
-		r = receive(&t, err);
+		r = receive_frames(&t, err);
 	while (r == 0 && !t.over)
 		r = turn(&t, err);
 	if (r == 0 && !a->follow.result)

@@ -71,8 +71,8 @@ static int read_raw(struct events_reading *g, struct remote_stream *s, struct er
 	return r;
 }
 
-static int on_output(struct events_reading *g, struct remote_stream *s, const json_t *event,
-		     struct error *err)
+static int on_remote_output(struct events_reading *g, struct remote_stream *s, const json_t *event,
+			    struct error *err)
 {
 	const json_t *text = json_object_get(event, "data");
 	const char *bytes = json_string_value(text);
@@ -110,7 +110,7 @@ static int on_event(struct events_reading *g, const json_t *event, struct error 
 			       text_of(json_object_get(event, "data"), "id"));
 	for (size_t i = 0; i < ARRAY_SIZE(g->streams); i++)
 		if (strcmp(name, g->streams[i].name) == 0)
-			return on_output(g, &g->streams[i], event, err);
+			return on_remote_output(g, &g->streams[i], event, err);
 	return strcmp(name, "result") == 0 ? on_result(g, event, err) : 0;
 }
 

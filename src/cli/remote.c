@@ -293,7 +293,7 @@ int remote_target(const struct remote *remote, const char *id, const char *rest,
 	return 0;
 }
 
-static int print(const char *text, size_t n)
+static int print_bytes(const char *text, size_t n)
 {
 	int r = n > 0 ? fd_write_all(STDOUT_FILENO, text, n) : 0;
 
@@ -306,7 +306,7 @@ static int print(const char *text, size_t n)
 
 int remote_print(const struct buf *text)
 {
-	return print(text->data, text->len);
+	return print_bytes(text->data, text->len);
 }
 
 char *remote_dump(const json_t *tree)
@@ -326,7 +326,7 @@ int remote_print_json(const json_t *tree)
 	/* It may be large, and is of no use as a string any more. */
 	n = strlen(json);
 	json[n] = '\n';
-	return print(json, n + 1);
+	return print_bytes(json, n + 1);
 }
 
 int remote_begin(const struct command *self, struct arguments *args, void *options,

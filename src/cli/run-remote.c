@@ -235,7 +235,7 @@ static void name_policies(const struct remote *remote, const json_t *request, st
 }
 
 /* 1: it runs; 0: not here; negative: refused. */
-static int begin(struct passage *p, const char *body, struct error *err)
+static int begin_passage(struct passage *p, const char *body, struct error *err)
 {
 	static const int local[] = { 413, 421, 429, 503 };
 	struct run_remote *d = p->d;
@@ -270,7 +270,7 @@ static int begin(struct passage *p, const char *body, struct error *err)
 static int pass_through(struct passage *p, const char *body, struct error *err)
 {
 	json_t *result = NULL;
-	int r = begin(p, body, err);
+	int r = begin_passage(p, body, err);
 
 	if (r > 0) {
 		r = is_whole(p) ? read_whole(p, &result, err) : read_events(p, &result, err);

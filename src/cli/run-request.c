@@ -19,14 +19,9 @@
 
 enum { SAMPLE_MAX = 256 };
 
-static int no_memory(struct error *err)
-{
-	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-}
-
 static int set_new(json_t *object, const char *key, json_t *value, struct error *err)
 {
-	return json_object_set_new(object, key, value) < 0 ? no_memory(err) : 0;
+	return json_object_set_new(object, key, value) < 0 ? error_oom(err) : 0;
 }
 
 /* A text from the command line; what is not UTF-8 cannot stand in a request. */
@@ -302,7 +297,7 @@ static int load_tree(const char *path, json_t **ret, struct error *err)
 }
 
 /* Members of overrides replace those of the request; objects one level down are joined. */
-static int merge(json_t *request, json_t *overrides, struct error *err)
+static int merge_overrides(json_t *request, json_t *overrides, struct error *err)
 {
 	const char *key;
 	json_t *value;
@@ -317,12 +312,12 @@ static int merge(json_t *request, json_t *overrides, struct error *err)
 		else
 			r = json_object_set(request, key, value);
 		if (r < 0)
-			return no_memory(err);
+			return error_oom(err);
 	}
 	return 0;
 }
 
-static int add_words(json_t *request, char *const *words, struct error *err)
+static int add_request_words(json_t *request, char *const *words, struct error *err)
 {
 	json_t *args;
 
@@ -472,11 +467,11 @@ int run_body(struct run_options *options, struct atoll *atoll, char *const *word
 		r = error_set(err, ERROR_INPUT, EINVAL, "'%.200s' does not hold a request object",
 			      options->request_file);
 	if (r == 0)
-		r = merge(request, options->overrides, err);
+		r = merge_overrides(request, options->overrides, err);
 	if (r == 0)
 		r = add_code(request, options, atoll, err);
 	if (r == 0)
-		r = add_words(request, words, err);
+		r = add_request_words(request, words, err);
 	if (r == 0)
 		r = add_invoke(request, options, err);
 	if (r == 0)

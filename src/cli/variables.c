@@ -48,7 +48,7 @@ static bool for_each(bool (*fn)(const char *known, void *data), void *data)
 	return false;
 }
 
-static bool is_same(const char *known, void *data)
+static bool is_same_variable(const char *known, void *data)
 {
 	return strcmp(known, data) == 0;
 }
@@ -81,7 +81,7 @@ void variables_check(void)
 		if (strncmp(*entry, PREFIX, strlen(PREFIX)) != 0)
 			continue;
 		(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(*entry, "="), *entry);
-		if (for_each(is_same, name))
+		if (for_each(is_same_variable, name))
 			continue;
 		(void)for_each(offer, &near);
 		if (near.s.best)

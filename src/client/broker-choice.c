@@ -156,7 +156,7 @@ struct link *broker_connect(const struct broker_choice *c)
 }
 
 /* In the broker's process. */
-static int serve(void *data, int fd)
+static int serve_own_broker(void *data, int fd)
 {
 	const struct broker_choice *c = data;
 	const struct workspace_place workspaces[] = { workspaces_below(c->workspaces), { 0 } };
@@ -173,7 +173,7 @@ static int serve(void *data, int fd)
 
 int broker_start(struct broker_choice *c, struct link **ret, struct error *err)
 {
-	return link_spawn((struct link_server){ serve, c }, ret, err);
+	return link_spawn((struct link_server){ serve_own_broker, c }, ret, err);
 }
 
 /* The other end: a pool's place in the file system. */

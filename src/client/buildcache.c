@@ -233,7 +233,7 @@ static int oldest_first(const void *a, const void *b)
 	return (x->used.tv_nsec > y->used.tv_nsec) - (x->used.tv_nsec < y->used.tv_nsec);
 }
 
-static bool is_stale(const char *name, const struct stat *st)
+static bool is_stale_build(const char *name, const struct stat *st)
 {
 	return strncmp(name, ".new-", 5) == 0 && st->st_mtim.tv_sec + STALE_SECONDS < time(NULL);
 }
@@ -250,7 +250,7 @@ static size_t list_entries(DIR *dir, struct cached_build **ret)
 
 		if (fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
-		if (is_stale(d->d_name, &st))
+		if (is_stale_build(d->d_name, &st))
 			(void)unlinkat(dirfd(dir), d->d_name, 0);
 		if (!is_key(d->d_name))
 			continue;

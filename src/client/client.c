@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-static int refuse(const struct error *err, int r, char **problem)
+static int refuse_call(const struct error *err, int r, char **problem)
 {
 	if (problem)
 		*problem = strdup(err->text);
@@ -179,14 +179,14 @@ int atoll_new(const struct atoll_options *options, struct atoll **ret, char **pr
 
 	if (!a) {
 		(void)error_set(&err, ERROR_INTERNAL, ENOMEM, "out of memory");
-		return refuse(&err, -ENOMEM, problem);
+		return refuse_call(&err, -ENOMEM, problem);
 	}
 	if (options)
 		memcpy(&given, options, MIN(options->size, sizeof(given)));
 	r = setup(a, &given, &err);
 	if (r < 0) {
 		(void)atoll_free(a);
-		return refuse(&err, r, problem);
+		return refuse_call(&err, r, problem);
 	}
 	*ret = a;
 	return 0;
@@ -212,8 +212,8 @@ struct atoll *atoll_free(struct atoll *a)
 }
 
 /* Hands out what the caller asked to be told. */
-static int report(const struct run *run, const struct result *res, char **result_json,
-		  struct error *err)
+static int report_result(const struct run *run, const struct result *res, char **result_json,
+			 struct error *err)
 {
 	const struct atoll_run_options *o = &run->options;
 	char notice[512];
@@ -257,13 +257,13 @@ int atoll_run(struct atoll *a, const char *request_json, const struct atoll_run_
 		r = flow_run(&run, root, &res, &err);
 	else
 		res = flow_refusal(&run, &err);
-	told = report(&run, res, result_json, &err);
+	told = report_result(&run, res, result_json, &err);
 	if (r >= 0)
 		r = told;
 	(void)result_free(res);
 	flow_close(&run);
 	json_decref(root);
-	return r < 0 ? refuse(&err, r, problem) : 0;
+	return r < 0 ? refuse_call(&err, r, problem) : 0;
 }
 
 static int hand_out(json_t *tree, char **json, char **problem)
@@ -275,7 +275,7 @@ static int hand_out(json_t *tree, char **json, char **problem)
 	if (*json)
 		return 0;
 	(void)error_set(&err, ERROR_INTERNAL, ENOMEM, "out of memory");
-	return refuse(&err, -ENOMEM, problem);
+	return refuse_call(&err, -ENOMEM, problem);
 }
 
 int atoll_detect(struct atoll *a, const struct atoll_sample *sample, char **language,
@@ -287,7 +287,7 @@ int atoll_detect(struct atoll *a, const struct atoll_sample *sample, char **lang
 	int r = registry_detect(a->registry, &given, &found, &err);
 
 	if (r < 0)
-		return refuse(&err, r, problem);
+		return refuse_call(&err, r, problem);
 	*language = strdup(found->name);
 	return *language ? 0 : -ENOMEM;
 }
@@ -299,7 +299,7 @@ int atoll_languages(struct atoll *a, char **json, char **problem)
 	json_t *tree = NULL;
 	int r = registry_to_json(a->registry, &prober, &tree, &err);
 
-	return r < 0 ? refuse(&err, r, problem) : hand_out(tree, json, problem);
+	return r < 0 ? refuse_call(&err, r, problem) : hand_out(tree, json, problem);
 }
 
 int atoll_doctor(struct atoll *a, char **json, char **problem)
@@ -309,5 +309,5 @@ int atoll_doctor(struct atoll *a, char **json, char **problem)
 	json_t *tree = NULL;
 	int r = doctor_examine(a->registry, &prober, NULL, &tree, &err);
 
-	return r < 0 ? refuse(&err, r, problem) : hand_out(tree, json, problem);
+	return r < 0 ? refuse_call(&err, r, problem) : hand_out(tree, json, problem);
 }

@@ -27,7 +27,7 @@ static bool has_languages(const char *dir)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int keep(const char *dir, char **ret)
+static int keep_data_dir(const char *dir, char **ret)
 {
 	char *copy = strdup(dir);
 
@@ -44,7 +44,7 @@ static int use_named(const char *dir, const char *origin, char **ret, struct err
 		return error_set(err, ERROR_INPUT, ENOENT,
 				 "data directory '%s' (from %s) has no languages/ inside", dir,
 				 origin);
-	return keep(dir, ret);
+	return keep_data_dir(dir, ret);
 }
 
 /* What is merely found beside us must belong to us, to root or to the owner of the program. */
@@ -76,7 +76,7 @@ static int find_beside_program(char **ret)
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		(void)snprintf(path, sizeof(path), "%s%s", exe, places[i]);
 		if (is_trusted(path))
-			return keep(path, ret);
+			return keep_data_dir(path, ret);
 	}
 	return -ENOENT;
 }
@@ -94,7 +94,7 @@ int data_find(const char *option, char **ret, struct error *err)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(system_dirs); i++) {
 		if (has_languages(system_dirs[i]))
-			return keep(system_dirs[i], ret);
+			return keep_data_dir(system_dirs[i], ret);
 	}
 	return error_set(err, ERROR_INTERNAL, ENOENT,
 			 "cannot find Atoll's data directory (languages/, policies/); set "

@@ -37,11 +37,6 @@ struct executor_run {
 	struct source *stdin_room;
 };
 
-static int no_memory(struct error *err)
-{
-	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-}
-
 static int take_rules(struct atoll *a, const struct executor_options *o)
 {
 	struct policy_rules *rules = &a->rules;
@@ -69,7 +64,7 @@ static int take_presets(struct atoll *a, struct presets *given, struct error *er
 		return 0;
 	own = malloc(sizeof(*own));
 	if (!own)
-		return no_memory(err);
+		return error_oom(err);
 	for (size_t i = 0; i < given->n; i++) {
 		struct preset *p = &given->list[i];
 		const struct language *lang = NULL;
@@ -103,7 +98,7 @@ static int setup(struct executor *s, struct loop *loop, const struct executor_op
 
 	a->cache_fd = -EBADF;
 	if (take_rules(a, o) < 0)
-		return no_memory(err);
+		return error_oom(err);
 	r = broker_choice_init(&a->broker, &options, err);
 	if (r >= 0)
 		r = atoll_open_data(a, &options, err);
@@ -127,7 +122,7 @@ int executor_new(struct loop *loop, const struct executor_options *options, stru
 		s->atoll = calloc(1, sizeof(*s->atoll));
 	if (!s || !s->atoll) {
 		free(s);
-		return no_memory(err);
+		return error_oom(err);
 	}
 	s->images = options->images;
 	s->atoll->front = options->front;
@@ -231,7 +226,7 @@ int executor_open(struct executor *s, json_t *root, struct executor_run **ret, s
 		return r;
 	run = calloc(1, sizeof(*run));
 	if (!run)
-		return no_memory(err);
+		return error_oom(err);
 	run->service = s;
 	run->stdin_fd = run->stdin_read_fd = -EBADF;
 	run->run.atoll = s->atoll;
@@ -264,7 +259,7 @@ const struct decision *executor_decision(const struct executor_run *run)
 	return &run->run.decision;
 }
 
-static int on_output(void *data, enum atoll_stream stream, const void *bytes, size_t n)
+static int on_run_output(void *data, enum atoll_stream stream, const void *bytes, size_t n)
 {
 	struct executor_run *run = data;
 
@@ -273,7 +268,7 @@ static int on_output(void *data, enum atoll_stream stream, const void *bytes, si
 	return 0;
 }
 
-static void on_started(void *data, int64_t at_ns, bool warm)
+static void on_run_started(void *data, int64_t at_ns, bool warm)
 {
 	struct executor_run *run = data;
 
@@ -281,21 +276,21 @@ static void on_started(void *data, int64_t at_ns, bool warm)
 			      &(struct executor_started){ .at_ns = at_ns, .warm = warm });
 }
 
-static void on_stage(void *data, const struct result_stage *stage)
+static void on_run_stage(void *data, const struct result_stage *stage)
 {
 	struct executor_run *run = data;
 
 	run->hooks.on_stage(run->hooks.data, stage);
 }
 
-static void on_usage(void *data, const struct usage *usage)
+static void on_run_usage(void *data, const struct usage *usage)
 {
 	struct executor_run *run = data;
 
 	run->hooks.on_usage(run->hooks.data, usage);
 }
 
-static void on_file(void *data, const struct executor_file *file)
+static void on_run_file(void *data, const struct executor_file *file)
 {
 	struct executor_run *run = data;
 
@@ -347,11 +342,11 @@ static void take_hooks(struct executor_run *run, const struct executor_hooks *h)
 
 	run->hooks = *h;
 	c->data = run;
-	c->on_started = h->on_started ? on_started : NULL;
-	c->on_stage = h->on_stage ? on_stage : NULL;
-	c->on_usage = h->on_usage ? on_usage : NULL;
-	c->on_file = h->on_file ? on_file : NULL;
-	run->run.options.on_output = h->on_output ? on_output : NULL;
+	c->on_started = h->on_started ? on_run_started : NULL;
+	c->on_stage = h->on_stage ? on_run_stage : NULL;
+	c->on_usage = h->on_usage ? on_run_usage : NULL;
+	c->on_file = h->on_file ? on_run_file : NULL;
+	run->run.options.on_output = h->on_output ? on_run_output : NULL;
 	run->run.options.data = run;
 }
 
@@ -529,7 +524,7 @@ int executor_ask(struct executor *s, enum executor_question question, struct exe
 		return r;
 	q = malloc(sizeof(*q));
 	if (!q)
-		return no_memory(err);
+		return error_oom(err);
 	*q = (struct inquiry){ s, question, asker };
 	/* It counts as a run: the service is needed until it is answered. */
 	s->n_runs++;

@@ -19,14 +19,9 @@ struct explain_sink {
 	json_t *tree;
 };
 
-static int no_memory(struct error *err)
-{
-	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-}
-
 /* --- the decision --- */
 
-static int add_row(void *data, const struct decision_row *row)
+static int add_explain_row(void *data, const struct decision_row *row)
 {
 	json_t *value = row->knob    ? knob_to_json(row->knob, row->number)
 			: row->truth ? json_boolean(*row->truth)
@@ -41,11 +36,11 @@ static int tell_decision(const struct decision *d, const struct explain_sink *to
 	json_t *rows;
 
 	if (to->text)
-		return decision_print(d, to->text) < 0 ? no_memory(err) : 0;
+		return decision_print(d, to->text) < 0 ? error_oom(err) : 0;
 	rows = json_object();
 	if (!rows || json_object_set_new(to->tree, "decision", rows) < 0 ||
-	    decision_tell(d, add_row, rows) < 0)
-		return no_memory(err);
+	    decision_tell(d, add_explain_row, rows) < 0)
+		return error_oom(err);
 	return 0;
 }
 
@@ -115,7 +110,7 @@ static int tell_build(struct run *run, void *data, struct error *err)
 	return r < 0 ? r : 1;
 }
 
-static int explain(struct run *run, json_t *root, struct explain_sink *to, struct error *err)
+static int explain_run(struct run *run, json_t *root, struct explain_sink *to, struct error *err)
 {
 	struct sandbox_spec in;
 	int r = flow_open(run, root, err);
@@ -143,7 +138,7 @@ static int explain_to(struct atoll *a, const char *request_json, struct explain_
 	int r = json_parse(&doc, &root, &err);
 
 	if (r >= 0)
-		r = explain(&run, root, to, &err);
+		r = explain_run(&run, root, to, &err);
 	flow_close(&run);
 	json_decref(root);
 	if (r < 0)

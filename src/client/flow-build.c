@@ -24,11 +24,6 @@ bool flow_is_compiled(const struct run *run)
 	       run->request->n_stages == 0;
 }
 
-static int no_memory(struct error *err)
-{
-	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-}
-
 static int take_product(void *data, const struct record_file *file, int fd);
 
 /*
@@ -69,7 +64,7 @@ static int describe(struct run *run, struct sandbox_spec *ret, struct error *err
 	struct word_context c;
 
 	if (!d || !stage || !files)
-		return no_memory(err);
+		return error_oom(err);
 	*d = run->decision;
 	/* What is built comes from the request alone. */
 	d->workspace = NULL;
@@ -92,7 +87,7 @@ static int describe(struct run *run, struct sandbox_spec *ret, struct error *err
 		.limits = &d->limits,
 	};
 	if (!stage->argv || !stage->env)
-		return no_memory(err);
+		return error_oom(err);
 	*ret = (struct sandbox_spec){
 		.decision = d,
 		.stages = stage,
@@ -114,7 +109,7 @@ int flow_describe_build(struct run *run, struct sandbox_spec *ret, struct error 
 	if (r < 0)
 		return r;
 	kit = flow_kit(run);
-	return kit && flow_use_kit(run, kit, ret) < 0 ? no_memory(err) : 0;
+	return kit && flow_use_kit(run, kit, ret) < 0 ? error_oom(err) : 0;
 }
 
 /* Files below {build} are the product; whatever else the compiler left is not wanted. */
@@ -211,7 +206,8 @@ static int from_cache(struct run *run, const char *key)
 	return add_stage(run, &stage);
 }
 
-static void show(struct run *run, enum atoll_stream stream, const struct result_stream *s)
+static void show_compiler_output(struct run *run, enum atoll_stream stream,
+				 const struct result_stream *s)
 {
 	const struct atoll_run_options *o = &run->options;
 	struct run_control *c = run->control;
@@ -249,8 +245,8 @@ static int compile_failed(struct run *run, const struct result_stage *stage,
 		(void)snprintf(res->verdict.cause.detail, sizeof(res->verdict.cause.detail),
 			       "the compiler ended well but left no program behind");
 	}
-	show(run, ATOLL_STDOUT, &res->out);
-	show(run, ATOLL_STDERR, &res->err);
+	show_compiler_output(run, ATOLL_STDOUT, &res->out);
+	show_compiler_output(run, ATOLL_STDERR, &res->err);
 	return 0;
 }
 
@@ -322,7 +318,7 @@ static int compile(struct run *run, const struct sandbox_spec *in, bool *ret_who
 	if (r < 0) {
 		free(stage.stdout_text);
 		free(stage.stderr_text);
-		r = no_memory(err);
+		r = error_oom(err);
 		goto out;
 	}
 	if (!good)

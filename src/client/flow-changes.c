@@ -37,7 +37,7 @@ static int append_list(struct result_commit *c, int fd, uint32_t *omitted)
 	return n < 0 ? -errno : 0;
 }
 
-static void explain(const struct record_commit *r, char *ret, size_t size)
+static void explain_commit(const struct record_commit *r, char *ret, size_t size)
 {
 	switch (r->result) {
 	case COMMIT_OVER_QUOTA:
@@ -76,6 +76,6 @@ int flow_take_changes(struct result *res, const struct job_outcome *o)
 	c->present = true;
 	c->omitted += omitted;
 	if (!c->error[0])
-		explain(r, c->error, sizeof(c->error));
+		explain_commit(r, c->error, sizeof(c->error));
 	return 0;
 }

@@ -60,7 +60,7 @@ struct encoding {
 	int r;
 };
 
-static void encode(void *data)
+static void encode_on_worker(void *data)
 {
 	struct encoding *e = data;
 
@@ -76,7 +76,7 @@ static int encode_aside(const struct sandbox_spec *in, struct buf *ret, struct e
 	buf_init(ret, PLAN_BYTES_MAX + (PLAN_OPS_MAX + 1) * sizeof(struct op));
 	for (size_t i = 0; i < in->n_files; i++)
 		bytes += in->files[i].data.len;
-	worker_call_for(bytes, encode, &e);
+	worker_call_for(bytes, encode_on_worker, &e);
 	return e.r;
 }
 
@@ -107,12 +107,12 @@ static void tell_started(struct sandbox_watch *w, int64_t at_ns, bool warm)
 	w->control->on_started(w->control->data, at_ns, warm);
 }
 
-static void on_started(void *data, const struct record_started *started)
+static void on_job_started(void *data, const struct record_started *started)
 {
 	tell_started(data, started->at_ns, started->warm);
 }
 
-static int on_output(void *data, enum job_stream stream, const void *bytes, size_t n)
+static int on_job_output(void *data, enum job_stream stream, const void *bytes, size_t n)
 {
 	struct sandbox_watch *w = data;
 	const struct atoll_run_options *o = &w->run->options;
@@ -125,7 +125,7 @@ static int on_output(void *data, enum job_stream stream, const void *bytes, size
 	return o->on_output(o->data, stream == JOB_STDOUT ? ATOLL_STDOUT : ATOLL_STDERR, bytes, n);
 }
 
-static void on_stage(void *data, size_t index)
+static void on_job_stage(void *data, size_t index)
 {
 	struct sandbox_watch *w = data;
 	struct result_stage stage;
@@ -136,7 +136,7 @@ static void on_stage(void *data, size_t index)
 	w->control->on_stage(w->control->data, &stage);
 }
 
-static void on_usage(void *data, const struct usage *usage)
+static void on_job_usage(void *data, const struct usage *usage)
 {
 	struct sandbox_watch *w = data;
 
@@ -161,7 +161,7 @@ static int keep_for_later(struct sandbox_watch *w, const struct record_file *fil
 	return 0;
 }
 
-static int on_file(void *data, const struct record_file *file, int fd)
+static int on_job_file(void *data, const struct record_file *file, int fd)
 {
 	struct sandbox_watch *w = data;
 
@@ -188,7 +188,7 @@ static int take_later(struct sandbox_watch *w, int r)
 	return r;
 }
 
-static int on_end(void *data)
+static int on_job_end(void *data)
 {
 	struct sandbox_watch *w = data;
 
@@ -214,12 +214,12 @@ static struct job_observer observer(struct sandbox_watch *w)
 
 	return (struct job_observer){
 		.data = w,
-		.on_started = c && c->on_started ? on_started : NULL,
-		.on_output = on_output,
-		.on_file = on_file,
-		.on_stage = c && c->on_stage ? on_stage : NULL,
-		.on_usage = c && c->on_usage ? on_usage : NULL,
-		.on_end = on_end,
+		.on_started = c && c->on_started ? on_job_started : NULL,
+		.on_output = on_job_output,
+		.on_file = on_job_file,
+		.on_stage = c && c->on_stage ? on_job_stage : NULL,
+		.on_usage = c && c->on_usage ? on_job_usage : NULL,
+		.on_end = on_job_end,
 	};
 }
 

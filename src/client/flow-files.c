@@ -114,7 +114,7 @@ static bool is_unchanged(const struct run *run, const struct record_file *file, 
 }
 
 /* The directory of path below dir_fd, made step by step; *name is the last component. */
-static int open_parent(int dir_fd, const char *path, const char **ret_name)
+static int open_output_parent(int dir_fd, const char *path, const char **ret_name)
 {
 	_cleanup_close_ int at = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
 	const char *slash;
@@ -185,7 +185,7 @@ static int put_file(const struct run *run, const struct record_file *file, int f
 	int r;
 
 	(void)snprintf(part, sizeof(part), FLOW_PRIVATE "%s", run->result->id);
-	dir_fd = open_parent(run->output_fd, file->path, &name);
+	dir_fd = open_output_parent(run->output_fd, file->path, &name);
 	if (dir_fd < 0)
 		return dir_fd;
 	to_fd = openat(dir_fd, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,

@@ -15,11 +15,6 @@
 #define PARAMS ".atoll-params.json"
 #define RUNNER ".atoll-runner"
 
-static int no_memory(struct error *err)
-{
-	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-}
-
 static int read_runner(struct run *run, struct span *ret, struct error *err)
 {
 	_cleanup_buf_ struct buf text = { 0 };
@@ -39,12 +34,12 @@ static int read_runner(struct run *run, struct span *ret, struct error *err)
 		return r;
 	ret->data = arena_strndup(&run->memory, text.data, text.len);
 	ret->len = text.len;
-	return ret->data ? 0 : no_memory(err);
+	return ret->data ? 0 : error_oom(err);
 }
 
 /* Adds the runner and the parameters to the list of files. */
-static int add_files(struct run *run, const char *runner_path, struct sandbox_spec *in,
-		     struct error *err)
+static int add_invoke_files(struct run *run, const char *runner_path, struct sandbox_spec *in,
+			    struct error *err)
 {
 	const json_t *params = run->request->invoke_params;
 	_cleanup_free_ char *text = params ? json_dumps(params, JSON_COMPACT) : strdup("{}");
@@ -58,7 +53,7 @@ static int add_files(struct run *run, const char *runner_path, struct sandbox_sp
 		kept = (struct span){ arena_strndup(&run->memory, text, strlen(text)),
 				      strlen(text) };
 	if (!files || !kept.data)
-		return no_memory(err);
+		return error_oom(err);
 	memcpy(files, in->files, in->n_files * sizeof(*files));
 	files[in->n_files] = (struct build_file){ SANDBOX_WORK, runner_path, runner, 0644 };
 	files[in->n_files + 1] = (struct build_file){ SANDBOX_WORK, PARAMS, kept, 0644 };
@@ -82,9 +77,9 @@ int flow_describe_invoke(struct run *run, struct sandbox_spec *ret, struct error
 		return error_field(err, "invoke",
 				   "invoke needs a writable work directory; leave out read_only");
 	if (!stage || !runner)
-		return no_memory(err);
+		return error_oom(err);
 	(void)snprintf(runner, PLAN_PATH_MAX, SANDBOX_WORK "/" RUNNER "%.32s", dot ? dot : "");
-	r = add_files(run, runner + sizeof(SANDBOX_WORK), ret, err);
+	r = add_invoke_files(run, runner + sizeof(SANDBOX_WORK), ret, err);
 	if (r < 0)
 		return r;
 	stage->name = "run";
@@ -94,7 +89,7 @@ int flow_describe_invoke(struct run *run, struct sandbox_spec *ret, struct error
 	c.source = runner;
 	argv = flow_expand_all(run, (const char *const *)run->language->run_argv, &c, 3);
 	if (!argv || !stage->env)
-		return no_memory(err);
+		return error_oom(err);
 	while (argv[n])
 		n++;
 	argv[n] = tool;

@@ -51,7 +51,7 @@ const char *flow_kit(struct run *run)
 	return arena_strndup(&run->memory, path, strlen(path));
 }
 
-static size_t count(const char *const *words)
+static size_t count_kit_words(const char *const *words)
 {
 	size_t n = 0;
 
@@ -63,7 +63,7 @@ static size_t count(const char *const *words)
 /* a[0] … a[first-1], all of b, the rest of a. */
 static const char **join(struct run *run, const char *const *a, size_t first, const char *const *b)
 {
-	size_t n_a = count(a), n_b = count(b);
+	size_t n_a = count_kit_words(a), n_b = count_kit_words(b);
 	const char **list = arena_alloc(&run->memory, (n_a + n_b + 1) * sizeof(char *));
 
 	if (!list)
@@ -83,7 +83,8 @@ int flow_use_kit(struct run *run, const char *kit, struct sandbox_spec *in)
 		return -ENOMEM;
 	*stage = in->stages[0];
 	stage->argv = join(run, stage->argv, 1, (const char *const *)k->words);
-	stage->env = join(run, stage->env, count(stage->env), (const char *const *)k->env);
+	stage->env = join(run, stage->env, count_kit_words(stage->env),
+			  (const char *const *)k->env);
 	if (!stage->argv || !stage->env)
 		return -ENOMEM;
 	in->stages = stage;

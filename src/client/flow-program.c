@@ -12,19 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static int no_memory(struct error *err)
-{
-	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-}
-
 /* The caller's files and the product of the compile stage, in one list. */
-static int list_files(struct run *run, struct sandbox_spec *in, struct error *err)
+static int list_program_files(struct run *run, struct sandbox_spec *in, struct error *err)
 {
 	size_t n = run->n_files + run->product.n_files;
 	struct build_file *files = arena_alloc(&run->memory, (n + 1) * sizeof(*files));
 
 	if (!files)
-		return no_memory(err);
+		return error_oom(err);
 	for (size_t i = 0; i < run->n_files; i++)
 		files[i] = run->files[i];
 	for (size_t i = 0; i < run->product.n_files; i++) {
@@ -49,7 +44,7 @@ static int describe_language(struct run *run, struct sandbox_spec *in, struct er
 	size_t n = 0;
 
 	if (!stage || !argv || !env)
-		return no_memory(err);
+		return error_oom(err);
 	while (argv[n])
 		n++;
 	memcpy(argv + n, req->args, req->n_args * sizeof(char *));
@@ -77,7 +72,7 @@ int flow_describe(struct run *run, struct sandbox_spec *ret, struct error *err)
 	int r = flow_add_stage_files(run, err);
 
 	if (r >= 0)
-		r = list_files(run, &in, err);
+		r = list_program_files(run, &in, err);
 	if (r < 0)
 		return r;
 	if (run->request->n_stages > 0)
@@ -241,7 +236,7 @@ int flow_program(struct run *run, struct error *err)
 	o = job_outcome(job);
 	r = fill_result(run, &in, o);
 	if (r < 0) {
-		r = no_memory(err);
+		r = error_oom(err);
 	} else if (o->error.code != ERROR_NONE) {
 		*err = o->error;
 		r = -o->error.errnum;

@@ -12,11 +12,6 @@
 
 enum { NAME_ROOM = 256 };
 
-static int no_memory(struct error *err)
-{
-	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-}
-
 /* Whether the code of a stage lies in a file. */
 static bool is_program(const struct run *run, size_t index)
 {
@@ -41,7 +36,7 @@ static int stage_file(struct run *run, size_t index, struct build_file *ret, str
 		.data = { code, strlen(code) },
 		.mode = 0644,
 	};
-	return ret->path ? 0 : no_memory(err);
+	return ret->path ? 0 : error_oom(err);
 }
 
 /* A list in the place of run->files, with room for so many more. */
@@ -51,7 +46,7 @@ static int grow_files(struct run *run, size_t more, struct error *err)
 					       (run->n_files + more + 1) * sizeof(*files));
 
 	if (!files)
-		return no_memory(err);
+		return error_oom(err);
 	if (run->n_files > 0)
 		memcpy(files, run->files, run->n_files * sizeof(*files));
 	run->files = files;
@@ -148,7 +143,7 @@ static int describe_stage(struct run *run, size_t index, struct stage_spec *ret,
 	struct word_context c;
 
 	if (!limits)
-		return no_memory(err);
+		return error_oom(err);
 	decision_stage_limits(&run->decision, &s->limits, s->limits_set, limits);
 	c = flow_words(run, SANDBOX_BUILD, limits);
 	*ret = (struct stage_spec){
@@ -159,7 +154,7 @@ static int describe_stage(struct run *run, size_t index, struct stage_spec *ret,
 		.limits = limits,
 	};
 	ret->env = flow_env(run, s, &c);
-	return ret->argv && ret->env ? 0 : no_memory(err);
+	return ret->argv && ret->env ? 0 : error_oom(err);
 }
 
 int flow_describe_stages(struct run *run, struct sandbox_spec *in, struct error *err)
@@ -168,7 +163,7 @@ int flow_describe_stages(struct run *run, struct sandbox_spec *in, struct error 
 	struct stage_spec *stages = arena_alloc(&run->memory, n * sizeof(*stages));
 
 	if (!stages)
-		return no_memory(err);
+		return error_oom(err);
 	for (size_t i = 0; i < n; i++) {
 		int r = describe_stage(run, i, &stages[i], err);
 
@@ -190,7 +185,8 @@ struct staged_program {
 	size_t n_files;
 };
 
-static int enter(struct run *run, size_t index, struct staged_program *ret_left, struct error *err)
+static int enter_stage(struct run *run, size_t index, struct staged_program *ret_left,
+		       struct error *err)
 {
 	const char *code = run->request->stages[index].code;
 	int r;
@@ -230,7 +226,7 @@ int flow_for_builds(struct run *run, int (*fn)(struct run *run, void *data, stru
 
 		if (!is_built(run, i))
 			continue;
-		r = enter(run, i, &left, err);
+		r = enter_stage(run, i, &left, err);
 		if (r >= 0)
 			r = fn(run, data, err);
 		leave(run, &left);
@@ -278,7 +274,7 @@ static int count_product(const struct build_product *product, struct built *b, s
 	return -EFBIG;
 }
 
-static int build(struct run *run, void *data, struct error *err)
+static int build_stage(struct run *run, void *data, struct error *err)
 {
 	struct built *b = data;
 	struct build_file *files;
@@ -291,20 +287,20 @@ static int build(struct run *run, void *data, struct error *err)
 		return r;
 	files = arena_alloc(&run->memory, (b->n + run->product.n_files + 1) * sizeof(*files));
 	if (!files)
-		return no_memory(err);
+		return error_oom(err);
 	if (b->n > 0)
 		memcpy(files, b->files, b->n * sizeof(*files));
 	r = keep_product(run, files + b->n);
 	b->files = files;
 	b->n += run->product.n_files;
 	build_product_done(&run->product);
-	return r < 0 ? no_memory(err) : 1;
+	return r < 0 ? error_oom(err) : 1;
 }
 
 int flow_build_stages(struct run *run, struct error *err)
 {
 	struct built b = { 0 };
-	int r = flow_for_builds(run, build, &b, err);
+	int r = flow_for_builds(run, build_stage, &b, err);
 
 	if (r <= 0 || b.n == 0)
 		return r;

@@ -103,7 +103,7 @@ static int shorten(struct result_stream *s, size_t max)
 	return 0;
 }
 
-static int keep(struct testing *t, struct result_stream *s)
+static int keep_stream(struct testing *t, struct result_stream *s)
 {
 	size_t max = MAX(t->left, (size_t)TEXT_SURE);
 	int r = s->len > max ? shorten(s, max) : 0;
@@ -112,8 +112,8 @@ static int keep(struct testing *t, struct result_stream *s)
 	return r;
 }
 
-static int judge(struct testing *t, const struct job_outcome *o, const struct span *expected,
-		 struct result_test *ret)
+static int judge_test(struct testing *t, const struct job_outcome *o, const struct span *expected,
+		      struct result_test *ret)
 {
 	struct result *res = t->run->result;
 	struct result_stage stage;
@@ -132,9 +132,9 @@ static int judge(struct testing *t, const struct job_outcome *o, const struct sp
 	}
 	passed = stage.verdict.status == STATUS_SUCCESS &&
 		 outputs_match((struct span){ out.text, out.len }, *expected);
-	r = keep(t, &out);
+	r = keep_stream(t, &out);
 	if (r >= 0)
-		r = keep(t, &err);
+		r = keep_stream(t, &err);
 	if (r < 0) {
 		free(out.text);
 		free(err.text);
@@ -172,7 +172,7 @@ static int run_test(struct testing *t, size_t index, struct error *err)
 		*err = o->error;
 		r = -o->error.errnum;
 	} else if (flow_take_changes(res, o) < 0 ||
-		   judge(t, o, &test->expected, &res->tests[res->n_tests]) < 0) {
+		   judge_test(t, o, &test->expected, &res->tests[res->n_tests]) < 0) {
 		r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	} else {
 		res->n_tests++;

@@ -132,7 +132,7 @@ struct version_search {
 	const struct language *silent; /* the first that would not say, though it could */
 };
 
-static bool is_wanted(struct version_search *s, const struct language *lang)
+static bool is_version_wanted(struct version_search *s, const struct language *lang)
 {
 	_cleanup_free_ char *version = NULL;
 	const char *name = lang->version_name;
@@ -153,8 +153,8 @@ static bool is_wanted(struct version_search *s, const struct language *lang)
 	return false;
 }
 
-static int refuse(const struct version_search *s, const struct language *lang, const char *asked,
-		  struct error *err)
+static int refuse_version(const struct version_search *s, const struct language *lang,
+			  const char *asked, struct error *err)
 {
 	int r;
 
@@ -184,13 +184,13 @@ int atoll_settle_version(struct atoll *a, const char *asked, const char *image,
 	r = base->n_versions == 0 ? language_available(base, image, err) : 0;
 	if (r < 0)
 		return r;
-	if (is_wanted(&s, base))
+	if (is_version_wanted(&s, base))
 		found = base;
 	for (size_t i = 0; i < base->n_versions && !found; i++)
-		if (is_wanted(&s, base->versions[i]))
+		if (is_version_wanted(&s, base->versions[i]))
 			found = base->versions[i];
 	if (!found)
-		return refuse(&s, base, asked, err);
+		return refuse_version(&s, base, asked, err);
 	*lang = found;
 	return 0;
 }

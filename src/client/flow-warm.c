@@ -17,7 +17,7 @@ enum {
 		4096, /* of a program that are looked at in a hurry; imports stand at its beginning */
 };
 
-static size_t count(const char *const *words)
+static size_t count_module_words(const char *const *words)
 {
 	size_t n = 0;
 
@@ -66,7 +66,8 @@ static const char *const *tier_of_code(const struct language *lang, struct span 
 		int hits = __builtin_popcount(w.hits[t]);
 
 		if (hits > best_hits ||
-		    (hits && hits == best_hits && count(w.tiers[t]) < count(best))) {
+		    (hits && hits == best_hits &&
+		     count_module_words(w.tiers[t]) < count_module_words(best))) {
 			best = w.tiers[t];
 			best_hits = hits;
 		}
@@ -97,10 +98,11 @@ static const char *const *named_modules(const struct run *run)
 {
 	const char **named = run->request->preload;
 	const char *const *const *tiers = (const char *const *const *)run->language->warm.tiers;
-	size_t n = count((const char *const *)named);
+	size_t n = count_module_words((const char *const *)named);
 
 	for (size_t t = 0; tiers[t]; t++)
-		if (count(tiers[t]) == n && has_all(tiers[t], (const char *const *)named))
+		if (count_module_words(tiers[t]) == n &&
+		    has_all(tiers[t], (const char *const *)named))
 			return tiers[t];
 	qsort(named, n, sizeof(*named), by_text);
 	return (const char *const *)named;
@@ -138,8 +140,8 @@ static bool describe_start(struct run *run, const struct word_context *words, st
 {
 	const struct language *lang = run->language;
 	const char *const *argv = (const char *const *)lang->warm.argv;
-	size_t n_env = count((const char *const *)lang->env),
-	       n_warm = count((const char *const *)lang->warm.env);
+	size_t n_env = count_module_words((const char *const *)lang->env),
+	       n_warm = count_module_words((const char *const *)lang->warm.env);
 	struct word_context c = *words;
 	const char **env, **on_top;
 	struct span runner = { 0 };
@@ -154,8 +156,8 @@ static bool describe_start(struct run *run, const struct word_context *words, st
 	ret->argv = (const char *const *)flow_expand_all(run, argv, &c, 0);
 	env = flow_expand_all(run, (const char *const *)lang->env, &c, n_warm);
 	on_top = flow_expand_all(run, (const char *const *)lang->warm.env, &c, 0);
-	if (!ret->argv || !env || !on_top || count(ret->argv) > WARM_WORDS_MAX ||
-	    count(plan_base_env) + n_env + n_warm > WARM_WORDS_MAX)
+	if (!ret->argv || !env || !on_top || count_module_words(ret->argv) > WARM_WORDS_MAX ||
+	    count_module_words(plan_base_env) + n_env + n_warm > WARM_WORDS_MAX)
 		return false;
 	memcpy(env + n_env, on_top, n_warm * sizeof(*env));
 	ret->env = (const char *const *)env;

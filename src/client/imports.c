@@ -28,7 +28,7 @@ struct import_word {
 };
 
 /* Letters of an identifier; what is not ASCII is taken for one. */
-static bool is_letter(char c)
+static bool is_import_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
 	       (c >= '0' && c <= '9') || (unsigned char)c >= 0x80;
@@ -43,13 +43,13 @@ static struct import_word take_word(struct import_scan *s)
 {
 	struct import_word w = { s->p, 0 };
 
-	while (s->p < s->end && is_letter(*s->p))
+	while (s->p < s->end && is_import_letter(*s->p))
 		s->p++;
 	w.len = (size_t)(s->p - w.text);
 	return w;
 }
 
-static bool is_word(struct import_word w, const char *text)
+static bool import_word_is(struct import_word w, const char *text)
 {
 	return w.len == strlen(text) && memcmp(w.text, text, w.len) == 0;
 }
@@ -131,7 +131,7 @@ static void take_import(struct import_scan *s)
 		if (!next_is(s, ',')) {
 			struct import_word as = take_word(s);
 
-			if (!is_word(as, "as"))
+			if (!import_word_is(as, "as"))
 				return;
 			skip_blanks(s);
 			(void)take_word(s);
@@ -148,7 +148,7 @@ static void take_from(struct import_scan *s)
 {
 	struct import_word module;
 
-	if (take_module(s, &module) && is_word(take_word(s), "import"))
+	if (take_module(s, &module) && import_word_is(take_word(s), "import"))
 		s->found(s->data, module.text, module.len);
 }
 
@@ -181,11 +181,11 @@ static void take_statement(struct import_scan *s)
 	struct import_word w = take_word(s);
 
 	s->fresh = false;
-	if (fresh && is_word(w, "import"))
+	if (fresh && import_word_is(w, "import"))
 		take_import(s);
-	else if (fresh && is_word(w, "from"))
+	else if (fresh && import_word_is(w, "from"))
 		take_from(s);
-	else if (is_word(w, "__import__") || is_word(w, "import_module"))
+	else if (import_word_is(w, "__import__") || import_word_is(w, "import_module"))
 		take_call(s);
 }
 
@@ -204,7 +204,7 @@ void imports_scan(const char *code, size_t len,
 		skip_blanks(&s);
 		if (s.p >= s.end)
 			return;
-		if (is_letter(*s.p)) {
+		if (is_import_letter(*s.p)) {
 			take_statement(&s);
 		} else if (*s.p == '#') {
 			skip_line(&s);

@@ -247,7 +247,7 @@ static int newest_first(const void *a, const void *b)
 	return (x->used.tv_nsec < y->used.tv_nsec) - (x->used.tv_nsec > y->used.tv_nsec);
 }
 
-static bool is_stale(int place_fd, const char *name)
+static bool is_stale_kit(int place_fd, const char *name)
 {
 	struct stat st;
 
@@ -256,7 +256,7 @@ static bool is_stale(int place_fd, const char *name)
 	       st.st_mtim.tv_sec + STALE_SECONDS < time(NULL);
 }
 
-static bool look_at(int place_fd, const char *name, struct cached_kit *ret)
+static bool look_at_kit(int place_fd, const char *name, struct cached_kit *ret)
 {
 	_cleanup_(kit_opened_done) struct kit_opened k = KIT_CLOSED;
 	struct stat st;
@@ -275,9 +275,9 @@ static size_t list_kits(int place_fd, DIR *dir, struct cached_kit *ret, size_t m
 	size_t n = 0;
 
 	while (n < max && (d = readdir(dir))) {
-		if (kit_is_key(d->d_name) ? look_at(place_fd, d->d_name, &ret[n]) : false)
+		if (kit_is_key(d->d_name) ? look_at_kit(place_fd, d->d_name, &ret[n]) : false)
 			n++;
-		else if (kit_is_key(d->d_name) || is_stale(place_fd, d->d_name))
+		else if (kit_is_key(d->d_name) || is_stale_kit(place_fd, d->d_name))
 			discard(place_fd, d->d_name);
 	}
 	return n;

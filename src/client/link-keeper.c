@@ -70,7 +70,7 @@ static void put_aside(struct link_keeper *k)
 		k->watch.on_broker(k->watch.data, false);
 }
 
-static int on_message(void *data, struct link_message *m)
+static int on_link_message(void *data, struct link_message *m)
 {
 	struct link_keeper *k = data;
 	struct atoll *a = k->atoll;
@@ -113,7 +113,7 @@ static int obtain(struct link_keeper *k)
 	if (r < 0)
 		return r;
 	k->generation++;
-	k->port = (struct link_port){ .on_message = on_message, .data = k };
+	k->port = (struct link_port){ .on_message = on_link_message, .data = k };
 	link_attach_keeper(k->link, &k->port);
 	r = link_watch(k->link, a->loop);
 	if (r < 0) {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static bool is_same(const struct tool_id *a, const struct tool_id *b)
+static bool is_same_tool(const struct tool_id *a, const struct tool_id *b)
 {
 	return a->size == b->size && a->mtime_ns == b->mtime_ns && a->inode == b->inode &&
 	       a->device == b->device;
@@ -15,7 +15,7 @@ struct memo_policy *memo_policy(struct memo *m, const char *name, const struct t
 	for (size_t i = 0; i < MEMO_POLICIES; i++) {
 		struct memo_policy *p = m->policies[i];
 
-		if (!p || strcmp(p->name, name) != 0 || !is_same(&p->file, file))
+		if (!p || strcmp(p->name, name) != 0 || !is_same_tool(&p->file, file))
 			continue;
 		p->used = ++m->turn;
 		p->holders++;
@@ -78,7 +78,8 @@ int memo_version(struct memo *m, const struct language *lang, const struct probe
 	int r = p->image ? -EXDEV : tool_identify(NULL, lang->runtime, &runtime);
 
 	for (size_t i = 0; r == 0 && i < MEMO_VERSIONS; i++)
-		if (m->versions[i].language == lang && is_same(&m->versions[i].runtime, &runtime)) {
+		if (m->versions[i].language == lang &&
+		    is_same_tool(&m->versions[i].runtime, &runtime)) {
 			*ret = strdup(m->versions[i].version);
 			return *ret ? 0 : -ENOMEM;
 		}

@@ -97,8 +97,8 @@ static bool has_word(const char *text, const char *word)
  * Loads languages/<stem>.yaml unless it is there already. With a needle, a file whose text does not
  * hold it is passed over: 0 with *ret NULL.
  */
-static int load(struct registry *reg, const char *stem, const char *needle,
-		const struct language **ret, struct error *err)
+static int load_language(struct registry *reg, const char *stem, const char *needle,
+			 const struct language **ret, struct error *err)
 {
 	_cleanup_buf_ struct buf text = { .max = DATA_FILE_MAX };
 	char relative[NAME_LEN_MAX + 32];
@@ -169,7 +169,7 @@ static int load_all(struct registry *reg, const char *needle, struct error *err)
 			continue;
 		*dot = '\0';
 		if (is_stem(entry->d_name))
-			r = load(reg, entry->d_name, needle, &lang, err);
+			r = load_language(reg, entry->d_name, needle, &lang, err);
 		if (needle && r == -EINVAL)
 			r = 0;
 	}
@@ -229,7 +229,7 @@ static int find_plain(struct registry *reg, const char *stem, const struct langu
 		      struct error *err)
 {
 	const struct language *lang = NULL;
-	int r = is_stem(stem) ? load(reg, stem, NULL, &lang, err) : -ENOENT;
+	int r = is_stem(stem) ? load_language(reg, stem, NULL, &lang, err) : -ENOENT;
 
 	if (r == 0)
 		*ret = lang;
@@ -252,7 +252,7 @@ static int find_version(struct registry *reg, const char *stem, const struct lan
 	const char *at = strchr(stem, '@');
 	char name[2 * NAME_LEN_MAX];
 	const struct language *lang;
-	int r = is_stem(stem) ? load(reg, stem, NULL, ret, err) : -ENOENT;
+	int r = is_stem(stem) ? load_language(reg, stem, NULL, ret, err) : -ENOENT;
 
 	if (r != -ENOENT)
 		return r;
@@ -264,8 +264,9 @@ static int find_version(struct registry *reg, const char *stem, const struct lan
 	if (*ret)
 		return 0;
 	(void)snprintf(name, sizeof(name), "%s%s", lang->name, at);
-	r = is_stem(name) && !language_matches(lang, stem) ? load(reg, name, NULL, ret, err)
-							   : -ENOENT;
+	r = is_stem(name) && !language_matches(lang, stem)
+		    ? load_language(reg, name, NULL, ret, err)
+		    : -ENOENT;
 	if (r == -ENOENT)
 		*ret = lang;
 	return r == -ENOENT ? 0 : r;

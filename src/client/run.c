@@ -91,7 +91,7 @@ static int check_private(const char *path, const char *field, struct error *err)
 	return 0;
 }
 
-static int list_files(struct run *run, struct error *err)
+static int list_run_files(struct run *run, struct error *err)
 {
 	const struct request *req = run->request;
 	int r = check_private(run->source, "entry", err);
@@ -146,7 +146,7 @@ struct request_parsing {
 	int r;
 };
 
-static void parse(void *data)
+static void parse_request(void *data)
 {
 	struct request_parsing *p = data;
 
@@ -172,7 +172,7 @@ int flow_open(struct run *run, json_t *root, struct error *err)
 	int r;
 
 	/* Of a service only large requests come here on a fiber: there is base64 to decode. */
-	worker_call(parse, &p);
+	worker_call(parse_request, &p);
 	run->request = p.request;
 	r = p.r;
 	if (r < 0)
@@ -194,7 +194,7 @@ int flow_open(struct run *run, json_t *root, struct error *err)
 	if (r >= 0)
 		r = name_source(run, err);
 	if (r >= 0)
-		r = list_files(run, err);
+		r = list_run_files(run, err);
 	if (r >= 0)
 		r = flow_open_output(run, err);
 	return r;
@@ -302,7 +302,7 @@ static void was_killed(struct run *run, struct result *res)
 	}
 }
 
-static int begin(struct run *run, struct error *err)
+static int begin_run(struct run *run, struct error *err)
 {
 	run->result = result_new();
 	if (!run->result)
@@ -315,8 +315,8 @@ static int begin(struct run *run, struct error *err)
 }
 
 /* r is what opening it, or performing it, came to. */
-static int finish(struct run *run, const json_t *root, int r, struct result **ret,
-		  struct error *err)
+static int finish_run(struct run *run, const json_t *root, int r, struct result **ret,
+		      struct error *err)
 {
 	struct result *res;
 
@@ -346,19 +346,19 @@ static int finish(struct run *run, const json_t *root, int r, struct result **re
 
 int flow_run_open(struct run *run, struct result **ret, struct error *err)
 {
-	int r = begin(run, err);
+	int r = begin_run(run, err);
 
-	return r < 0 ? r : finish(run, run->request->root, flow_perform(run, err), ret, err);
+	return r < 0 ? r : finish_run(run, run->request->root, flow_perform(run, err), ret, err);
 }
 
 int flow_run(struct run *run, json_t *root, struct result **ret, struct error *err)
 {
-	int r = begin(run, err);
+	int r = begin_run(run, err);
 
 	if (r < 0)
 		return r;
 	r = flow_open(run, root, err);
 	if (r >= 0)
 		r = flow_perform(run, err);
-	return finish(run, root, r, ret, err);
+	return finish_run(run, root, r, ret, err);
 }

@@ -27,7 +27,7 @@ static bool is_over(const struct patience *p)
 	return (p->give_up && *p->give_up) || clock_now_ns() >= p->until_ns;
 }
 
-static void wait_for(struct single_flight *f, const struct patience *patience)
+static void wait_for_leader(struct single_flight *f, const struct patience *patience)
 {
 	struct single_flight_waiter w = { .fiber = fiber_current(), .next = f->waiters };
 
@@ -45,7 +45,7 @@ bool single_flight_join(struct single_flight **list, struct single_flight *f, co
 		return false;
 	for (struct single_flight *other = *list; other; other = other->next)
 		if (strncmp(other->key, key, SINGLE_FLIGHT_KEY_MAX - 1) == 0) {
-			wait_for(other, patience);
+			wait_for_leader(other, patience);
 			return false;
 		}
 	*f = (struct single_flight){ .next = *list };

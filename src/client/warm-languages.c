@@ -12,11 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int no_memory(struct error *err)
-{
-	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-}
-
 /* Whether the last word about a variable is this one. */
 static bool is_last(const char *const *list, size_t n, size_t index)
 {
@@ -162,17 +157,17 @@ int registry_warm_table(struct registry *reg, const char *data_dir, struct arena
 		return r;
 	runtimes = arena_alloc(memory, n * sizeof(*runtimes));
 	if (!runtimes)
-		return no_memory(err);
+		return error_oom(err);
 	for (size_t i = 0; i < n; i++) {
 		r = add_runtime(languages[i], absolute, memory, &runtimes[table.n_runtimes]);
 		if (r < 0)
-			return no_memory(err);
+			return error_oom(err);
 		table.n_runtimes += (size_t)r;
 	}
 	table.runtimes = runtimes;
 	table.runners = runners_dir(absolute, memory);
 	if (!table.runners)
-		return no_memory(err);
+		return error_oom(err);
 	*ret = table;
 	return 0;
 }

@@ -20,7 +20,7 @@ void http_body_init(struct http_body *b, enum http_body_kind kind, int64_t lengt
 	}
 }
 
-static int refuse(struct http_body *b, const char *why)
+static int refuse_body(struct http_body *b, const char *why)
 {
 	b->why = why;
 	return -EBADMSG;
@@ -44,9 +44,9 @@ static int take_size(struct http_body *b, char c)
 		return 0;
 	}
 	if (c == ';')
-		return refuse(b, "Chunk extensions are not taken.");
+		return refuse_body(b, "Chunk extensions are not taken.");
 	if (digit < 0 || b->digits == SIZE_DIGITS_MAX)
-		return refuse(b, "The size of a chunk is not a hexadecimal number.");
+		return refuse_body(b, "The size of a chunk is not a hexadecimal number.");
 	b->left = b->left * 16 + digit;
 	b->digits++;
 	return 0;
@@ -67,7 +67,7 @@ static int take_expected(struct http_body *b, char c)
 	};
 
 	if (c != steps[b->state].want)
-		return refuse(b, steps[b->state].why);
+		return refuse_body(b, steps[b->state].why);
 	if (b->state == SIZE_LF && b->left == 0)
 		b->state = END_CR;
 	else

@@ -137,7 +137,7 @@ static int judge_expect(struct http_request *r)
 	return 0;
 }
 
-static int finish(struct http_request *r)
+static int finish_request_head(struct http_request *r)
 {
 	struct http_framing f;
 
@@ -156,7 +156,7 @@ static int finish(struct http_request *r)
 static int take_line(struct http_request *r, struct span line)
 {
 	if (r->has_line)
-		return line.len == 0 ? finish(r) : http_head_add_field(&r->head, line);
+		return line.len == 0 ? finish_request_head(r) : http_head_add_field(&r->head, line);
 	if (line.len > 0)
 		return read_request_line(r, line);
 	/* Some clients end a body with a CRLF too many. */

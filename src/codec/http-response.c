@@ -24,7 +24,7 @@ static int read_status_line(struct http_response *r, struct span line)
 	return 0;
 }
 
-static int finish(struct http_response *r, bool to_head)
+static int finish_response_head(struct http_response *r, bool to_head)
 {
 	struct http_framing f;
 	bool bodiless = to_head || r->status < 200 || r->status == 204 || r->status == 304;
@@ -61,7 +61,7 @@ int http_response_feed(struct http_response *r, const char *data, size_t len, bo
 		if (!r->has_line)
 			n = read_status_line(r, line);
 		else
-			n = line.len == 0 ? finish(r, to_head)
+			n = line.len == 0 ? finish_response_head(r, to_head)
 					  : http_head_add_field(&r->head, line);
 	}
 	return n;

@@ -70,7 +70,7 @@ static int decode_byte(struct span text, size_t *i, bool in_query)
 }
 
 /* Decodes to *at and moves that behind the NUL; there is room, because decoding never lengthens. */
-static int decode(struct span text, bool in_query, char **at, const char **ret)
+static int decode_uri_part(struct span text, bool in_query, char **at, const char **ret)
 {
 	char *out = *at;
 
@@ -103,7 +103,7 @@ static int read_segments(struct uri *u, struct span path, char **at)
 
 		if (u->n_segments == URI_SEGMENTS_MAX)
 			return -E2BIG;
-		r = decode(part, false, at, segment);
+		r = decode_uri_part(part, false, at, segment);
 		if (r < 0)
 			return r;
 		if (strcmp(*segment, ".") == 0 || strcmp(*segment, "..") == 0)
@@ -126,9 +126,9 @@ static int read_pairs(struct uri *u, struct span query, char **at)
 		if (u->n_pairs == URI_PAIRS_MAX)
 			return -E2BIG;
 		(void)span_split(&part, '=', &name);
-		r = decode(name, true, at, &pair->name);
+		r = decode_uri_part(name, true, at, &pair->name);
 		if (r >= 0)
-			r = decode(part, true, at, &pair->value);
+			r = decode_uri_part(part, true, at, &pair->value);
 		if (r < 0)
 			return r;
 		u->n_pairs++;

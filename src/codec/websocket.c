@@ -9,7 +9,7 @@ enum { KEY_BYTES = 24 };
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /* Base64 of 20 bytes: six groups of three and one of two. */
-static void encode(const uint8_t in[SHA1_BYTES], char ret[WEBSOCKET_ACCEPT])
+static void encode_accept(const uint8_t in[SHA1_BYTES], char ret[WEBSOCKET_ACCEPT])
 {
 	for (int i = 0; i < 7; i++) {
 		uint32_t group = (uint32_t)in[3 * i] << 16 | (uint32_t)in[3 * i + 1] << 8 |
@@ -32,7 +32,7 @@ void websocket_accept(struct span key, char ret[WEBSOCKET_ACCEPT])
 	memcpy(text, key.data, n);
 	memcpy(text + n, suffix, sizeof(suffix) - 1);
 	sha1(text, n + sizeof(suffix) - 1, hash);
-	encode(hash, ret);
+	encode_accept(hash, ret);
 }
 
 /* 16 bytes in base64: 22 digits, of the last only two bits count, and "==". */

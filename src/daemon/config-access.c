@@ -86,7 +86,7 @@ int config_check_exposure(const struct config *c, struct error *err)
 	return 0;
 }
 
-static int refuse(const struct config *c, const char *why, struct error *err)
+static int refuse_access(const struct config *c, const char *why, struct error *err)
 {
 	return error_field(err, "token_file", "token_file: '%.200s' %s", c->token_file, why);
 }
@@ -99,12 +99,12 @@ static int take_line(struct config *c, const char *line, size_t n, struct error 
 	if (n > mark && memcmp(line + n - mark, CONFIG_OPERATOR_MARK, mark) == 0)
 		n -= mark;
 	if (n > CONFIG_TOKEN_MAX)
-		return refuse(c, "has a token of more than 512 characters", err);
+		return refuse_access(c, "has a token of more than 512 characters", err);
 	c->token_short = c->token_short || n < CONFIG_TOKEN_MIN;
 	for (size_t i = 0; i < n; i++)
 		if (line[i] <= ' ' || line[i] > '~')
-			return refuse(c, "has a token with a character that is not visible ASCII",
-				      err);
+			return refuse_access(
+				c, "has a token with a character that is not visible ASCII", err);
 	return 0;
 }
 
@@ -124,7 +124,7 @@ static int take_tokens(struct config *c, const struct buf *text, struct error *e
 		if (r < 0)
 			return r;
 		if (r == 0 && n_tokens == CONFIG_WORDS_MAX)
-			return refuse(c, "has more than 64 tokens", err);
+			return refuse_access(c, "has more than 64 tokens", err);
 		if (r == 0 && !(tokens[n_tokens++] = arena_strndup(&c->memory, line, n)))
 			tokens = NULL;
 		line += whole + 1;
@@ -132,8 +132,8 @@ static int take_tokens(struct config *c, const struct buf *text, struct error *e
 	if (!tokens)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	if (n_tokens == 0)
-		return refuse(c, "holds no token; put one of at least 16 characters on a line",
-			      err);
+		return refuse_access(
+			c, "holds no token; put one of at least 16 characters on a line", err);
 	c->tokens = tokens;
 	return 0;
 }
@@ -150,19 +150,21 @@ int config_read_tokens(struct config *c, struct error *err)
 		return 0;
 	fd = open(c->token_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return refuse(c, errno == ENOENT ? "does not exist" : "cannot be opened", err);
+		return refuse_access(c, errno == ENOENT ? "does not exist" : "cannot be opened",
+				     err);
 	if (!S_ISREG(st.st_mode))
-		return refuse(c, "is not a regular file", err);
+		return refuse_access(c, "is not a regular file", err);
 	if (st.st_mode & 022)
-		return refuse(c, "can be written by others; run: chmod 600 on it", err);
+		return refuse_access(c, "can be written by others; run: chmod 600 on it", err);
 	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return refuse(c, "belongs to another user; make it your own or root's", err);
+		return refuse_access(c, "belongs to another user; make it your own or root's", err);
 	buf_init(&text, TOKEN_FILE_MAX);
 	r = buf_read_fd(&text, fd);
 	if (r < 0 || memchr(text.len ? text.data : "", '\0', text.len))
-		return refuse(c, "is not a text of at most 64 KiB", err);
+		return refuse_access(c, "is not a text of at most 64 KiB", err);
 	if (text.len == 0)
-		return refuse(c, "is empty; put a token of at least 16 characters on a line", err);
+		return refuse_access(c, "is empty; put a token of at least 16 characters on a line",
+				     err);
 	c->token_readable = st.st_mode & 044;
 	return take_tokens(c, &text, err);
 }

@@ -15,7 +15,7 @@
 
 enum { LANGUAGE_FILE_MAX = 64 << 10 };
 
-static int refuse(const struct config *c, const char *why, struct error *err)
+static int refuse_languages(const struct config *c, const char *why, struct error *err)
 {
 	return error_field(err, "language_config", "language_config: '%.200s': %s",
 			   c->language_config, why);
@@ -33,7 +33,7 @@ int config_presets(const struct config *c, struct presets *ret, struct error *er
 	if (r == 0)
 		r = presets_parse(root, ret, &why);
 	json_decref(root);
-	return r < 0 ? refuse(c, why.text, err) : 0;
+	return r < 0 ? refuse_languages(c, why.text, err) : 0;
 }
 
 int config_read_languages(struct config *c, struct error *err)
@@ -47,11 +47,11 @@ int config_read_languages(struct config *c, struct error *err)
 		return 0;
 	fd = open(c->language_config, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
-		return refuse(c, strerror(errno), err);
+		return refuse_languages(c, strerror(errno), err);
 	buf_init(&text, LANGUAGE_FILE_MAX);
 	r = buf_read_fd(&text, fd);
 	if (r < 0 || memchr(text.len ? text.data : "", '\0', text.len))
-		return refuse(c, "it is not a text of at most 64 KiB", err);
+		return refuse_languages(c, "it is not a text of at most 64 KiB", err);
 	c->language_text = arena_strndup(&c->memory, text.len ? text.data : "", text.len);
 	if (!c->language_text)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");

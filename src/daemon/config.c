@@ -17,11 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int no_memory(struct error *err)
-{
-	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-}
-
 const char *config_text(struct config *c, const char *fmt, ...)
 {
 	char text[CONFIG_PATH_MAX];
@@ -202,7 +197,7 @@ static int find_places(const struct config_source *source, struct config *c, str
 	if (!c->audit_file)
 		c->audit_file = config_text(c, "%s/audit.log", c->state_dir);
 	if (!c->socket || !c->audit_file)
-		return no_memory(err);
+		return error_oom(err);
 	if (strcmp(c->socket, "off") == 0)
 		c->socket = "";
 	if (strcmp(c->audit_file, "off") == 0)
@@ -254,7 +249,7 @@ static int64_t usual_running(const struct config_source *source)
 	return MIN(MAX(MIN(by_cores, by_memory), 2), 512);
 }
 
-static int settle(const struct config_source *source, struct config *c, struct error *err)
+static int complete_config(const struct config_source *source, struct config *c, struct error *err)
 {
 	static const char *const usual[] = { CONFIG_LISTEN, CONFIG_LISTEN_COMPAT, NULL };
 	static const char *const none[] = { NULL };
@@ -292,7 +287,7 @@ int config_load(const struct config_source *source, struct config *ret, struct e
 		r = apply_flags(source, &c, err);
 	c.listen_named = c.listen != NULL;
 	if (r == 0)
-		r = settle(source, &c, err);
+		r = complete_config(source, &c, err);
 	if (r < 0) {
 		config_done(&c);
 		return r;
@@ -307,7 +302,7 @@ void config_done(struct config *c)
 	*c = (struct config){ 0 };
 }
 
-static int put(json_t *root, const char *key, json_t *value)
+static int put_config_value(json_t *root, const char *key, json_t *value)
 {
 	const char *dot = strchr(key, '.');
 	char group[32];
@@ -350,7 +345,7 @@ json_t *config_to_json(const struct config *c)
 	json_t *root = json_object(), *tokens = json_array(), *whole;
 
 	for (size_t i = 0; root && i < settings_count; i++)
-		if (put(root, settings[i].key, setting_to_json(&settings[i], c)) < 0) {
+		if (put_config_value(root, settings[i].key, setting_to_json(&settings[i], c)) < 0) {
 			json_decref(root);
 			root = NULL;
 		}
@@ -410,7 +405,7 @@ int config_from_json(const json_t *root, struct config *ret, struct error *err)
 			r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	}
 	if (r == 0)
-		r = settle(&here, &c, err);
+		r = complete_config(&here, &c, err);
 	if (r < 0) {
 		config_done(&c);
 		return r;

@@ -180,7 +180,7 @@ static void reload(struct front *f)
 	config_done(&before);
 }
 
-static int on_control(void *data, uint32_t events)
+static int on_front_control(void *data, uint32_t events)
 {
 	struct front *f = data;
 	struct control_record record;
@@ -206,7 +206,7 @@ static int on_control(void *data, uint32_t events)
 	return 0;
 }
 
-static int on_tick(void *data, uint32_t events)
+static int on_front_tick(void *data, uint32_t events)
 {
 	struct front *f = data;
 	int64_t now_ns = clock_now_ns();
@@ -222,7 +222,7 @@ static int on_tick(void *data, uint32_t events)
 	return 0;
 }
 
-static int on_signal(void *data, uint32_t events)
+static int on_front_signal(void *data, uint32_t events)
 {
 	struct front *f = data;
 	struct signalfd_siginfo info;
@@ -247,7 +247,7 @@ static int on_unpacker(void *data, uint32_t events)
 	_exit(EXIT_FAILED);
 }
 
-static int watch(struct front *f)
+static int watch_lifeline(struct front *f)
 {
 	sigset_t ends, blocked;
 	int r;
@@ -267,20 +267,21 @@ static int watch(struct front *f)
 	r = worker_new(f->loop, &f->worker);
 	if (r < 0)
 		return r;
-	r = loop_add_fd(f->loop, f->signal_fd, EPOLLIN, (struct handler){ on_signal, f },
+	r = loop_add_fd(f->loop, f->signal_fd, EPOLLIN, (struct handler){ on_front_signal, f },
 			&f->signals);
 	if (r == 0)
-		r = loop_add_fd(f->loop, CONTROL_FD, EPOLLIN, (struct handler){ on_control, f },
-				&f->control);
+		r = loop_add_fd(f->loop, CONTROL_FD, EPOLLIN,
+				(struct handler){ on_front_control, f }, &f->control);
 	if (r == 0)
 		r = loop_add_fd(f->loop, f->unpacker_fd, EPOLLIN,
 				(struct handler){ on_unpacker, f }, &f->unpacker);
 	if (r == 0)
-		r = loop_add_timer(f->loop, INT64_MAX, (struct handler){ on_tick, f }, &f->ticker);
+		r = loop_add_timer(f->loop, INT64_MAX, (struct handler){ on_front_tick, f },
+				   &f->ticker);
 	return r;
 }
 
-static int serve(struct front *f, struct error *err)
+static int serve_front(struct front *f, struct error *err)
 {
 	int r;
 
@@ -296,7 +297,7 @@ static int serve(struct front *f, struct error *err)
 	if (r < 0)
 		return r;
 	f->kind = view_confine(&f->config, f->own_root, &f->log);
-	r = watch(f);
+	r = watch_lifeline(f);
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the front cannot start: %s",
 				 strerror(-r));
@@ -329,7 +330,7 @@ int main(int argc, char **argv)
 	(void)fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
 	/* What is large goes back to the system when it is freed, by whichever thread. */
 	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
-	r = serve(&f, &err);
+	r = serve_front(&f, &err);
 	if (r < 0) {
 		log_say(&f.log, LOG_ERROR, err.text);
 		(void)!control_send(CONTROL_FD, CONTROL_FAILED, err.text, -EBADF);

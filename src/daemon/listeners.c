@@ -25,7 +25,7 @@ union address {
 	struct sockaddr_un local;
 };
 
-static socklen_t fill(const struct config_address *a, union address *ret)
+static socklen_t fill_address(const struct config_address *a, union address *ret)
 {
 	*ret = (union address){ 0 };
 	if (a->v6) {
@@ -43,7 +43,7 @@ static socklen_t fill(const struct config_address *a, union address *ret)
 static int listen_tcp(const struct config_address *a)
 {
 	union address address;
-	socklen_t size = fill(a, &address);
+	socklen_t size = fill_address(a, &address);
 	_cleanup_close_ int fd = socket(address.any.sa_family,
 					SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	const int on = 1;

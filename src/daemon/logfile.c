@@ -81,7 +81,7 @@ int logfile_open(const struct config *c, const char *path, struct error *err)
 }
 
 /* The directory of a log, and its name there. */
-static int open_parent(const struct config *c, const char *path, const char **ret_base)
+static int open_log_parent(const struct config *c, const char *path, const char **ret_base)
 {
 	const struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC };
 	const char *slash = strrchr(path, '/');
@@ -108,7 +108,7 @@ int logfile_rotate(const struct config *c, const char *path, int64_t keep)
 {
 	char from[NAME_MAX + 1], to[NAME_MAX + 1];
 	const char *base;
-	_cleanup_close_ int dir_fd = open_parent(c, path, &base);
+	_cleanup_close_ int dir_fd = open_log_parent(c, path, &base);
 	int r = 0;
 
 	if (dir_fd < 0)

@@ -123,7 +123,7 @@ int child_begin(struct monitored_process *c)
 }
 
 /* From a pid to something that is watched. */
-static int watch(struct monitored_process *c, pid_t pid, struct error *err)
+static int watch_child(struct monitored_process *c, pid_t pid, struct error *err)
 {
 	if (pid < 0)
 		return error_set(err, ERROR_INTERNAL, (int)-pid, "cannot start the %s: %s", c->name,
@@ -153,7 +153,7 @@ int monitor_start_broker(struct monitor *m, struct error *err)
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return error_set(err, ERROR_INTERNAL, errno, "cannot start the broker: %s",
 				 strerror(errno));
-	r = watch(&m->broker, process_start_broker(&m->setup, pair[0]), err);
+	r = watch_child(&m->broker, process_start_broker(&m->setup, pair[0]), err);
 	(void)fd_close(pair[0]);
 	m->lifeline_fd = pair[1];
 	return r;
@@ -189,7 +189,7 @@ static int tell_all(struct monitor *m)
 	return r < 0 ? r : control_send(m->control_fd, CONTROL_GO, NULL, -EBADF);
 }
 
-static int on_control(void *data, uint32_t events)
+static int on_child_control(void *data, uint32_t events)
 {
 	struct monitor *m = data;
 	struct control_record record;
@@ -232,11 +232,11 @@ int monitor_start_front(struct monitor *m, struct error *err)
 		return error_set(err, ERROR_INTERNAL, errno, "cannot start the front: %s",
 				 strerror(errno));
 	m->control_fd = pair[0];
-	r = watch(&m->front, process_start_front(&m->setup, pair[1]), err);
+	r = watch_child(&m->front, process_start_front(&m->setup, pair[1]), err);
 	(void)fd_close(pair[1]);
 	if (r < 0)
 		return r;
-	r = loop_add_fd(m->loop, m->control_fd, EPOLLIN, (struct handler){ on_control, m },
+	r = loop_add_fd(m->loop, m->control_fd, EPOLLIN, (struct handler){ on_child_control, m },
 			&m->control);
 	/* It lives: whatever is wrong, its end is seen like any other, and only then comes another. */
 	if (r < 0 || tell_all(m) < 0)

@@ -94,7 +94,7 @@ int monitor_child_ended(struct monitored_process *c, const char *how)
 	return 0;
 }
 
-static int on_deadline(void *data, uint32_t events)
+static int on_monitor_deadline(void *data, uint32_t events)
 {
 	struct monitor *m = data;
 	struct monitored_process *c = m->stage == MONITOR_DRAINING ? &m->front : &m->broker;
@@ -196,7 +196,7 @@ static int on_rotate(void *data, uint32_t events)
 	return 0;
 }
 
-static int on_signal(void *data, uint32_t events)
+static int on_monitor_signal(void *data, uint32_t events)
 {
 	struct monitor *m = data;
 	struct signalfd_siginfo info;
@@ -255,9 +255,10 @@ static int watch_signals(struct monitor *m)
 	/* What a killed broker leaves is reaped at once, whoever pid 1 is: a zombie keeps its cgroup. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	m->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return m->signal_fd < 0 ? -errno
-				: loop_add_fd(m->loop, m->signal_fd, EPOLLIN,
-					      (struct handler){ on_signal, m }, &m->signals);
+	return m->signal_fd < 0
+		       ? -errno
+		       : loop_add_fd(m->loop, m->signal_fd, EPOLLIN,
+				     (struct handler){ on_monitor_signal, m }, &m->signals);
 }
 
 static int watch_all(struct monitor *m, struct error *err)
@@ -278,7 +279,7 @@ static int watch_all(struct monitor *m, struct error *err)
 	if (r == 0)
 		r = child_begin(&m->front);
 	if (r == 0)
-		r = loop_add_timer(m->loop, INT64_MAX, (struct handler){ on_deadline, m },
+		r = loop_add_timer(m->loop, INT64_MAX, (struct handler){ on_monitor_deadline, m },
 				   &m->deadline);
 	if (r == 0)
 		r = loop_add_timer(m->loop, clock_now_ns() + m->ping_ms * NS_PER_MS,

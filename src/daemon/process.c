@@ -99,7 +99,7 @@ static void list_workspaces(const struct config *c, const char *all, struct work
 }
 
 /* The last words of a child that did not get far. */
-static _noreturn_ void fail(const struct process_setup *s, const char *what, int r)
+static _noreturn_ void fail_process(const struct process_setup *s, const char *what, int r)
 {
 	log_say(s->log, LOG_ERROR, what, LOG_TEXT("why", strerror(-r)));
 	_exit(EXIT_SETUP);
@@ -132,7 +132,7 @@ static _noreturn_ void broker_main(const struct process_setup *s, pid_t parent, 
 	if (r == 0)
 		r = follow_parent(parent, SIGTERM);
 	if (r < 0)
-		fail(s, "the broker's process cannot be set up", r);
+		fail_process(s, "the broker's process cannot be set up", r);
 	r = pool_serve_at(&service, &err);
 	if (r < 0)
 		log_say(s->log, LOG_ERROR, err.text);
@@ -238,7 +238,7 @@ static _noreturn_ void front_main(const struct process_setup *s, pid_t parent, i
 	if (r == 0)
 		r = detach(keep, ARRAY_SIZE(keep));
 	if (r < 0)
-		fail(s, "the front's process cannot be set up", r);
+		fail_process(s, "the front's process cannot be set up", r);
 	raise_files();
 	if (geteuid() == 0 && make_root(s) == 0)
 		argv[1] = rooted;
@@ -247,11 +247,11 @@ static _noreturn_ void front_main(const struct process_setup *s, pid_t parent, i
 	if (r == 0)
 		r = follow_parent(parent, SIGKILL);
 	if (r < 0)
-		fail(s, "the front cannot give up its privileges", r);
+		fail_process(s, "the front cannot give up its privileges", r);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	r = sys_execveat(program_fd, argv, front_env(s->config, env));
-	fail(s, "the program atolld cannot be executed", r);
+	fail_process(s, "the program atolld cannot be executed", r);
 }
 
 pid_t process_start_front(const struct process_setup *s, int control_fd)

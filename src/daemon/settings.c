@@ -37,15 +37,10 @@ static void *member(const struct setting *s, struct config *c)
 	return (char *)c + s->offset;
 }
 
-static int refuse(const struct setting *s, const json_t *value, const char *wanted,
-		  struct error *err)
+static int refuse_value(const struct setting *s, const json_t *value, const char *wanted,
+			struct error *err)
 {
 	return error_field(err, s->key, "%s: %s is not %s", s->key, quote_json(value).text, wanted);
-}
-
-static int no_memory(struct error *err)
-{
-	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 }
 
 /* A text that may stand in a message or be opened: no NUL, no control characters. */
@@ -71,7 +66,7 @@ static int apply_bool(const struct setting *s, const json_t *value, struct confi
 		      struct error *err)
 {
 	if (!json_is_boolean(value))
-		return refuse(s, value, "true or false", err);
+		return refuse_value(s, value, "true or false", err);
 	*(bool *)member(s, c) = json_is_true(value);
 	return 0;
 }
@@ -92,7 +87,7 @@ static int apply_choice(const struct setting *s, const json_t *value, struct con
 		(void)snprintf(wanted + n, sizeof(wanted) - n, "%s %s", i > 0 ? "," : "",
 			       s->choices[i]);
 	}
-	return refuse(s, value, wanted, err);
+	return refuse_value(s, value, wanted, err);
 }
 
 static int apply_text(const struct setting *s, const json_t *value, struct config *c,
@@ -102,12 +97,12 @@ static int apply_text(const struct setting *s, const json_t *value, struct confi
 	char *copy;
 
 	if (!is_clean(value, TEXT_MAX))
-		return refuse(s, value, "a text without control characters", err);
+		return refuse_value(s, value, "a text without control characters", err);
 	if (s->kind == SETTING_PATH && *text && *text != '/' && strcmp(text, "off") != 0)
-		return refuse(s, value, "an absolute path", err);
+		return refuse_value(s, value, "an absolute path", err);
 	copy = arena_strndup(&c->memory, text, json_string_length(value));
 	if (!copy)
-		return no_memory(err);
+		return error_oom(err);
 	*(const char **)member(s, c) = copy;
 	return 0;
 }
@@ -120,21 +115,21 @@ static int apply_words(const struct setting *s, const json_t *value, struct conf
 	const json_t *word;
 
 	if (!json_is_array(value) || json_array_size(value) > CONFIG_WORDS_MAX)
-		return refuse(s, value, "a list of at most 64 texts", err);
+		return refuse_value(s, value, "a list of at most 64 texts", err);
 	list = arena_alloc(&c->memory, (json_array_size(value) + 1) * sizeof(*list));
 	if (!list)
-		return no_memory(err);
+		return error_oom(err);
 	json_array_foreach(value, i, word)
 	{
 		if (!is_clean(word, WORD_MAX) || json_string_length(word) == 0)
-			return refuse(s, word,
-				      "a text of at most 1000 bytes without control "
-				      "characters",
-				      err);
+			return refuse_value(s, word,
+					    "a text of at most 1000 bytes without control "
+					    "characters",
+					    err);
 		list[i] = arena_strndup(&c->memory, json_string_value(word),
 					json_string_length(word));
 		if (!list[i])
-			return no_memory(err);
+			return error_oom(err);
 	}
 	*(const char *const **)member(s, c) = list;
 	return 0;
@@ -271,7 +266,7 @@ static bool begins_rows(const char *key)
 	return false;
 }
 
-static int refuse_key(const char *key, struct error *err)
+static int refuse_setting_key(const char *key, struct error *err)
 {
 	struct quoted shown = quote_text(key);
 
@@ -296,14 +291,14 @@ static int walk(const char *prefix, const json_t *object, struct config *c, stru
 
 		if (snprintf(key, sizeof(key), "%s%s%s", prefix, *prefix ? "." : "", name) >=
 		    (int)sizeof(key))
-			return refuse_key(name, err);
+			return refuse_setting_key(name, err);
 		s = setting_find(key);
 		if (s)
 			r = setting_apply(s, value, c, err);
 		else if (strcmp(key, DEFAULTS) == 0 || strcmp(key, CEILINGS) == 0)
 			r = apply_limits(key, value, c, err);
 		else if (!begins_rows(key))
-			r = refuse_key(key, err);
+			r = refuse_setting_key(key, err);
 		else if (json_is_object(value))
 			r = walk(key, value, c, err);
 		else if (!json_is_null(value))
@@ -351,7 +346,7 @@ int settings_apply_text(const char *key, const char *text, struct config *c, str
 	if (strncmp(key, CEILINGS ".", sizeof(CEILINGS)) == 0)
 		return apply_limit_text(CEILINGS, key + sizeof(CEILINGS), text, c, err);
 	if (!s)
-		return refuse_key(key, err);
+		return refuse_setting_key(key, err);
 	value = setting_value_of_text(s, text);
 	/* Out of memory, or bytes that are no text. */
 	if (!value)

@@ -49,7 +49,8 @@ int state_dir_make_parents(const char *path, struct error *err)
 	return 0;
 }
 
-static int refuse(const struct state_dir *p, int errnum, const char *what, struct error *err)
+static int refuse_state_dir(const struct state_dir *p, int errnum, const char *what,
+			    struct error *err)
 {
 	return error_set(err, ERROR_STORAGE, errnum, "the state directory '%.200s' %s: %s", p->path,
 			 what, strerror(errnum));
@@ -61,7 +62,7 @@ static int take_over(struct state_dir *p, uid_t uid, gid_t gid, struct error *er
 	struct stat st;
 
 	if (fstat(p->state_fd, &st) < 0)
-		return refuse(p, errno, "cannot be looked at", err);
+		return refuse_state_dir(p, errno, "cannot be looked at", err);
 	if (st.st_uid != uid && st.st_uid != geteuid())
 		return error_set(
 			err, ERROR_INPUT, EPERM,
@@ -70,9 +71,9 @@ static int take_over(struct state_dir *p, uid_t uid, gid_t gid, struct error *er
 			"another with --state-dir",
 			p->path, st.st_uid, uid);
 	if (st.st_uid != uid && fchown(p->state_fd, uid, gid) < 0)
-		return refuse(p, errno, "cannot be handed to the front", err);
+		return refuse_state_dir(p, errno, "cannot be handed to the front", err);
 	if ((st.st_mode & 07777) != 0700 && fchmod(p->state_fd, 0700) < 0)
-		return refuse(p, errno, "cannot be closed to others", err);
+		return refuse_state_dir(p, errno, "cannot be closed to others", err);
 	return 0;
 }
 
@@ -83,10 +84,10 @@ static int open_state(struct state_dir *p, uid_t uid, gid_t gid, struct error *e
 	if (r < 0)
 		return r;
 	if (mkdir(p->path, 0700) < 0 && errno != EEXIST)
-		return refuse(p, errno, "cannot be made", err);
+		return refuse_state_dir(p, errno, "cannot be made", err);
 	p->state_fd = open(p->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (p->state_fd < 0)
-		return refuse(p, errno, "cannot be opened", err);
+		return refuse_state_dir(p, errno, "cannot be opened", err);
 	return take_over(p, uid, gid, err);
 }
 
@@ -112,7 +113,7 @@ static int wait_for_lock(struct state_dir *p, struct error *err)
 		pid_t pid = errno == EWOULDBLOCK ? holder(p->lock_fd) : -1;
 
 		if (pid < 0)
-			return refuse(p, errno, "cannot be locked", err);
+			return refuse_state_dir(p, errno, "cannot be locked", err);
 		if ((pid > 0 && (kill(pid, 0) == 0 || errno == EPERM)) || clock_now_ns() > until_ns)
 			return error_set(
 				err, ERROR_INPUT, EBUSY,
@@ -125,7 +126,7 @@ static int wait_for_lock(struct state_dir *p, struct error *err)
 	return 0;
 }
 
-static int lock(struct state_dir *p, struct error *err)
+static int lock_state_dir(struct state_dir *p, struct error *err)
 {
 	struct stat st;
 	int r;
@@ -134,15 +135,15 @@ static int lock(struct state_dir *p, struct error *err)
 			    O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
 			    0600);
 	if (p->lock_fd < 0 || fstat(p->lock_fd, &st) < 0)
-		return refuse(p, errno, "has a lock that cannot be opened", err);
+		return refuse_state_dir(p, errno, "has a lock that cannot be opened", err);
 	/* One with a second name may be any file of ours. */
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
-		return refuse(p, EPERM, "has a lock that is not the daemon's", err);
+		return refuse_state_dir(p, EPERM, "has a lock that is not the daemon's", err);
 	r = wait_for_lock(p, err);
 	if (r < 0)
 		return r;
 	if (ftruncate(p->lock_fd, 0) < 0 || dprintf(p->lock_fd, "%d\n", getpid()) < 0)
-		return refuse(p, errno, "cannot be written to", err);
+		return refuse_state_dir(p, errno, "cannot be written to", err);
 	return 0;
 }
 
@@ -152,13 +153,14 @@ static int open_run(struct state_dir *p, struct error *err)
 	struct stat st;
 
 	if (mkdirat(p->state_fd, "run", 0711) < 0 && errno != EEXIST)
-		return refuse(p, errno, "cannot be written to", err);
+		return refuse_state_dir(p, errno, "cannot be written to", err);
 	p->run_fd = openat(p->state_fd, "run", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (p->run_fd < 0 || fstat(p->run_fd, &st) < 0)
-		return refuse(p, errno, "has a run/ that cannot be opened", err);
+		return refuse_state_dir(p, errno, "has a run/ that cannot be opened", err);
 	if (st.st_uid != geteuid())
-		return refuse(p, EPERM, "has a run/ that is not the daemon's", err);
-	return fchmod(p->run_fd, 0711) < 0 ? refuse(p, errno, "cannot be changed", err) : 0;
+		return refuse_state_dir(p, EPERM, "has a run/ that is not the daemon's", err);
+	return fchmod(p->run_fd, 0711) < 0 ? refuse_state_dir(p, errno, "cannot be changed", err)
+					   : 0;
 }
 
 int state_dir_open(struct state_dir *p, uid_t uid, gid_t gid, struct error *err)
@@ -166,7 +168,7 @@ int state_dir_open(struct state_dir *p, uid_t uid, gid_t gid, struct error *err)
 	int r = open_state(p, uid, gid, err);
 
 	if (r == 0)
-		r = lock(p, err);
+		r = lock_state_dir(p, err);
 	if (r == 0)
 		r = open_run(p, err);
 	if (r < 0)

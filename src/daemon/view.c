@@ -39,7 +39,8 @@ static const struct confine_path host_paths[] = {
 	{ "/dev/urandom", CONFINE_DEVICE, false },
 };
 
-static void add(struct confine_path *ret, size_t *n, const char *path, enum confine_access access)
+static void add_view_path(struct confine_path *ret, size_t *n, const char *path,
+			  enum confine_access access)
 {
 	if (path && path[0] == '/' && path[1] && *n + 1 < CONFINE_PATHS_MAX)
 		ret[(*n)++] = (struct confine_path){ path, access, false };
@@ -50,14 +51,14 @@ void view_list(const struct config *c, struct confine_path ret[CONFINE_PATHS_MAX
 	size_t n = ARRAY_SIZE(host_paths);
 
 	memcpy(ret, host_paths, sizeof(host_paths));
-	add(ret, &n, c->state_dir, CONFINE_STORE);
-	add(ret, &n, c->data_dir, CONFINE_READ);
-	add(ret, &n, c->policies_dir, CONFINE_READ);
-	add(ret, &n, getenv("ATOLL_KIT_DIR"), CONFINE_READ);
-	add(ret, &n, getenv("SSL_CERT_FILE"), CONFINE_READ);
-	add(ret, &n, getenv("SSL_CERT_DIR"), CONFINE_READ);
+	add_view_path(ret, &n, c->state_dir, CONFINE_STORE);
+	add_view_path(ret, &n, c->data_dir, CONFINE_READ);
+	add_view_path(ret, &n, c->policies_dir, CONFINE_READ);
+	add_view_path(ret, &n, getenv("ATOLL_KIT_DIR"), CONFINE_READ);
+	add_view_path(ret, &n, getenv("SSL_CERT_FILE"), CONFINE_READ);
+	add_view_path(ret, &n, getenv("SSL_CERT_DIR"), CONFINE_READ);
 	for (size_t i = 0; c->images && c->images[i]; i++)
-		add(ret, &n, c->images[i], CONFINE_READ);
+		add_view_path(ret, &n, c->images[i], CONFINE_READ);
 	ret[n] = (struct confine_path){ NULL, CONFINE_READ, false };
 }
 

@@ -67,18 +67,18 @@ bool account_may_wait(const struct engine *e, const struct account *a)
 	return own < MAX(e->o.waited_max / callers, (int64_t)1);
 }
 
-static bool fits(int64_t there, int64_t more, int64_t max)
+static bool sum_fits(int64_t there, int64_t more, int64_t max)
 {
 	return max == 0 || there == 0 || there + more <= max;
 }
 
 bool account_may_keep(const struct engine *e, const struct account *a, int64_t bytes)
 {
-	return fits(e->waiting_bytes, bytes, e->o.queue_bytes) &&
-	       fits(a ? a->waiting_bytes : 0, bytes, e->o.queue_bytes_per_caller);
+	return sum_fits(e->waiting_bytes, bytes, e->o.queue_bytes) &&
+	       sum_fits(a ? a->waiting_bytes : 0, bytes, e->o.queue_bytes_per_caller);
 }
 
-static void count(const struct execution *x, int by)
+static void count_execution(const struct execution *x, int by)
 {
 	struct engine *e = x->engine;
 	struct account *a = x->account;
@@ -106,7 +106,7 @@ static void count(const struct execution *x, int by)
 
 void execution_count_as(struct execution *x, enum load_kind seat)
 {
-	count(x, -1);
+	count_execution(x, -1);
 	x->seat = seat;
-	count(x, 1);
+	count_execution(x, 1);
 }

@@ -124,8 +124,8 @@ struct archive_reading {
 	size_t entries_left, bytes_left;
 };
 
-static int take_file(struct archive_reading *r, struct archive_entry *entry, const char *name,
-		     struct error *err)
+static int take_archive_file(struct archive_reading *r, struct archive_entry *entry,
+			     const char *name, struct error *err)
 {
 	_cleanup_buf_ struct buf data = { 0 };
 	struct archive_file file = { .name = name,
@@ -165,7 +165,7 @@ static int take_entry(struct archive_reading *r, struct archive_entry *entry, st
 				      "is not a relative file name without . and ..");
 	if (archive_entry_filetype(entry) == S_IFDIR)
 		return check_directory(r->archive, name, err);
-	return take_file(r, entry, name, err);
+	return take_archive_file(r, entry, name, err);
 }
 
 int archive_read_all(struct span packed, const struct archive_sink *sink, struct error *err)

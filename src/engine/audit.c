@@ -61,7 +61,7 @@ static struct alert_tally *find_tally(struct alerts *a, const char *caller, int6
 	return oldest;
 }
 
-static void count(struct engine *e, const char *caller, enum alert_kind kind)
+static void count_alert(struct engine *e, const char *caller, enum alert_kind kind)
 {
 	int64_t now_ns = clock_now_ns();
 	struct alert_tally *t;
@@ -105,7 +105,7 @@ void audit_refused(struct engine *e, const char *caller, const struct error *err
 		LOG_TEXT("caller", caller), LOG_TEXT("field", *err->field ? err->field : NULL),
 		LOG_TEXT("why", err->text));
 	if (denied)
-		count(e, caller, ALERT_DENIAL);
+		count_alert(e, caller, ALERT_DENIAL);
 }
 
 void audit_created(struct execution *x)
@@ -146,7 +146,7 @@ void audit_ended(struct execution *x, const struct result *res)
 			LOG_I64("memory_peak", res->usage.memory_peak_bytes),
 			LOG_BOOL("warm", x->warm));
 	if (res->verdict.cause.kind == CAUSE_SIGNAL)
-		count(e, x->caller, ALERT_CRASH);
+		count_alert(e, x->caller, ALERT_CRASH);
 	if (is_near(x, res))
-		count(e, x->caller, ALERT_NEAR);
+		count_alert(e, x->caller, ALERT_NEAR);
 }

@@ -44,7 +44,7 @@ struct watched { /* one of curl's sockets */
 	curl_socket_t fd;
 };
 
-static int refuse(struct error *err, enum error_code code, const char *why)
+static int refuse_url(struct error *err, enum error_code code, const char *why)
 {
 	(void)error_field(err, "callback_url", "callback_url: %s", why);
 	if (err)
@@ -80,13 +80,13 @@ static int parse_target(CURLU *u, const char *url, struct target *ret, struct er
 	    copy_part(u, CURLUPART_SCHEME, scheme, sizeof(scheme)) < 0 ||
 	    copy_part(u, CURLUPART_HOST, host, sizeof(ret->host)) < 0 ||
 	    copy_part(u, CURLUPART_PORT, port, sizeof(port)) < 0 || parse_i64(port, &number) < 0)
-		return refuse(err, ERROR_INPUT, "it is no URL");
+		return refuse_url(err, ERROR_INPUT, "it is no URL");
 	if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
-		return refuse(err, ERROR_INPUT, "it is neither http: nor https:");
+		return refuse_url(err, ERROR_INPUT, "it is neither http: nor https:");
 	named = curl_url_get(u, CURLUPART_USER, &user, 0) != CURLUE_NO_USER;
 	curl_free(user);
 	if (named || copy_part(u, CURLUPART_PASSWORD, password, sizeof(password)) == 0)
-		return refuse(err, ERROR_INPUT, "it holds a user or a password");
+		return refuse_url(err, ERROR_INPUT, "it holds a user or a password");
 	if (host[0] == '[') {
 		memmove(host, host + 1, strlen(host));
 		host[strcspn(host, "]")] = '\0';
@@ -95,12 +95,12 @@ static int parse_target(CURLU *u, const char *url, struct target *ret, struct er
 	return 0;
 }
 
-static int judge(const struct engine *e, const char *url, bool *ret_private, struct error *err)
+static int judge_url(const struct engine *e, const char *url, bool *ret_private, struct error *err)
 {
 	CURLU *u = curl_url();
 	struct target target;
 	enum place_verdict place;
-	int r = u ? parse_target(u, url, &target, err) : no_memory(err);
+	int r = u ? parse_target(u, url, &target, err) : error_oom(err);
 
 	curl_url_cleanup(u);
 	if (r < 0)
@@ -108,8 +108,8 @@ static int judge(const struct engine *e, const char *url, bool *ret_private, str
 	place = place_find(e->o.callback_hosts,
 			   &(struct callback_target){ target.host, target.port });
 	if (place == PLACE_UNLISTED && e->o.callback_hosts && e->o.callback_hosts[0])
-		return refuse(err, ERROR_POLICY,
-			      "its host is not among those this server may call");
+		return refuse_url(err, ERROR_POLICY,
+				  "its host is not among those this server may call");
 	*ret_private = place == PLACE_LISTED_EXACTLY;
 	return 0;
 }
@@ -119,8 +119,8 @@ int poster_check(const struct engine *e, const char *url, struct error *err)
 	bool private_ok;
 
 	if (!e->o.callbacks)
-		return refuse(err, ERROR_POLICY, "this server calls nobody back; leave it out");
-	return judge(e, url, &private_ok, err);
+		return refuse_url(err, ERROR_POLICY, "this server calls nobody back; leave it out");
+	return judge_url(e, url, &private_ok, err);
 }
 
 static curl_socket_t on_open(void *data, curlsocktype purpose, struct curl_sockaddr *address)
@@ -224,7 +224,7 @@ static void retry(struct post *post, const char *why)
 		source_set_time(post->retry, clock_now_ns() + delay_s * NS_PER_SEC);
 }
 
-static void settle(struct post *post, CURLcode code)
+static void conclude_post(struct post *post, CURLcode code)
 {
 	long status = 0;
 	char why[64];
@@ -257,7 +257,7 @@ static void collect(struct poster *p)
 		if (message->msg != CURLMSG_DONE)
 			continue;
 		(void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &post);
-		settle(post, message->data.result);
+		conclude_post(post, message->data.result);
 	}
 }
 
@@ -275,7 +275,7 @@ static int on_socket_event(void *data, uint32_t events)
 	return 0;
 }
 
-static int on_deadline(void *data, uint32_t events)
+static int on_post_deadline(void *data, uint32_t events)
 {
 	struct poster *p = data;
 	int running;
@@ -345,7 +345,8 @@ struct poster *poster_new(struct engine *e)
 	    curl_multi_setopt(p->multi, CURLMOPT_SOCKETDATA, p) ||
 	    curl_multi_setopt(p->multi, CURLMOPT_TIMERFUNCTION, on_timer) ||
 	    curl_multi_setopt(p->multi, CURLMOPT_TIMERDATA, p) ||
-	    loop_add_timer(e->o.loop, INT64_MAX, (struct handler){ on_deadline, p }, &p->timer) < 0)
+	    loop_add_timer(e->o.loop, INT64_MAX, (struct handler){ on_post_deadline, p },
+			   &p->timer) < 0)
 		return poster_free(p);
 	return p;
 }
@@ -382,7 +383,7 @@ static struct post *post_new(struct poster *p, struct execution *x)
 	post->headers = curl_slist_append(NULL, "Content-Type: application/json");
 	post->curl = curl_easy_init();
 	if (!post->headers || !post->curl || !set_options(post) ||
-	    judge(p->engine, x->callback_url, &post->private_ok, &err) < 0 ||
+	    judge_url(p->engine, x->callback_url, &post->private_ok, &err) < 0 ||
 	    loop_add_timer(p->engine->o.loop, INT64_MAX, (struct handler){ attempt, post },
 			   &post->retry) < 0) {
 		post_free(post);

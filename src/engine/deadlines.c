@@ -133,7 +133,7 @@ void deadline_drain(struct engine *e)
 				executor_kill(x->run, CAUSE_TIMEOUT);
 }
 
-static void answer(struct execution *x)
+static void answer_late(struct execution *x)
 {
 	void (*on_timeout)(void *data, struct execution *x) = x->on_timeout;
 
@@ -167,7 +167,7 @@ static bool take_due(int64_t *due_ns, int64_t now_ns, int64_t *next_ns)
 	return true;
 }
 
-static void look_at(struct execution *x, int64_t now_ns, int64_t *next_ns)
+static void look_at_deadlines(struct execution *x, int64_t now_ns, int64_t *next_ns)
 {
 	if (take_due(&x->file_due_ns, now_ns, next_ns))
 		execution_keep_output(x);
@@ -175,7 +175,7 @@ static void look_at(struct execution *x, int64_t now_ns, int64_t *next_ns)
 		end_input(x);
 	/* The last: whoever is told may let go of it. */
 	if (take_due(&x->answer_due_ns, now_ns, next_ns))
-		answer(x);
+		answer_late(x);
 }
 
 int engine_deadlines(void *data, uint32_t events)
@@ -192,7 +192,7 @@ int engine_deadlines(void *data, uint32_t events)
 		for (struct execution *x = e->table[i]; x; x = next) {
 			next = x->table_next;
 			if ((x->state == EXECUTION_RUNNING && x->run) || x->queue_item.line)
-				look_at(x, now_ns, &next_ns);
+				look_at_deadlines(x, now_ns, &next_ns);
 		}
 	}
 	arm(e, next_ns);

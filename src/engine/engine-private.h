@@ -275,8 +275,3 @@ void readback_add(struct execution *x);
 void readback_remove(struct execution *x); /* if it is one */
 /* There are as many as there may be. From the loop: watchers are told. */
 void readbacks_trim(struct engine *e);
-
-static inline int no_memory(struct error *err)
-{
-	return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-}

@@ -36,7 +36,7 @@ static void save_again(struct engine *e)
 	}
 }
 
-static int on_tick(void *data, uint32_t events)
+static int on_engine_tick(void *data, uint32_t events)
 {
 	struct engine *e = data;
 	bool more = history_tick(e->o.history);
@@ -93,7 +93,7 @@ static int take_up(struct engine *e, const struct history_row *row)
 }
 
 /* Accepted is accepted: they run now, though whoever sent them may be gone. */
-static int recover(struct engine *e)
+static int recover_executions(struct engine *e)
 {
 	int64_t after = 0;
 	size_t n;
@@ -120,18 +120,18 @@ static int set_up(struct engine *e, struct error *err)
 	e->alerts = alerts_new();
 	e->poster = poster_new(e);
 	if (!e->alerts || !e->poster)
-		return no_memory(err);
+		return error_oom(err);
 	r = loop_add_timer(e->o.loop, INT64_MAX, (struct handler){ engine_commit_round, e },
 			   &e->turn);
 	if (r == 0)
-		r = loop_add_timer(e->o.loop, 0, (struct handler){ on_tick, e }, &e->tick);
+		r = loop_add_timer(e->o.loop, 0, (struct handler){ on_engine_tick, e }, &e->tick);
 	if (r == 0)
 		r = loop_add_timer(e->o.loop, INT64_MAX, (struct handler){ engine_deadlines, e },
 				   &e->soon);
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the engine cannot start: %s",
 				 strerror(-r));
-	r = recover(e);
+	r = recover_executions(e);
 	return r < 0 ? error_set(err, ERROR_STORAGE, -r, "queued jobs cannot be read back: %s",
 				 strerror(-r))
 		     : 0;
@@ -143,7 +143,7 @@ int engine_new(const struct engine_options *options, struct engine **ret, struct
 	int r;
 
 	if (!e)
-		return no_memory(err);
+		return error_oom(err);
 	e->o = *options;
 	e->o.running_max = MAX(e->o.running_max, (int64_t)1);
 	e->running_per_caller = account_running_max(e->o.running_max);

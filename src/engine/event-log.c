@@ -69,7 +69,7 @@ static size_t get_number(const uint8_t *at, size_t n, uint64_t *ret)
 }
 
 /* 1; 0: no whole one is there. */
-static int parse(const uint8_t *at, size_t n, struct event_record *ret)
+static int parse_event_record(const uint8_t *at, size_t n, struct event_record *ret)
 {
 	struct event_record r = { 0 };
 	size_t us, len;
@@ -109,7 +109,7 @@ static void put_head(const struct event_cursor *c, int64_t ret[5])
 }
 
 /* What of [offset, offset + n) there is. */
-static ssize_t read_at(const struct event_log *t, int64_t offset, void *ret, size_t n)
+static ssize_t read_log_at(const struct event_log *t, int64_t offset, void *ret, size_t n)
 {
 	ssize_t got;
 
@@ -135,7 +135,7 @@ static ssize_t read_at(const struct event_log *t, int64_t offset, void *ret, siz
 static int block_begin(const struct event_log *t, int64_t b, struct event_cursor *ret)
 {
 	int64_t head[5];
-	ssize_t n = read_at(t, b * EVENT_LOG_BLOCK, head, sizeof(head));
+	ssize_t n = read_log_at(t, b * EVENT_LOG_BLOCK, head, sizeof(head));
 
 	if (n < 0)
 		return (int)n;
@@ -154,11 +154,12 @@ static int block_begin(const struct event_log *t, int64_t b, struct event_cursor
 }
 
 /* Reads on in the cursor's block, or the next. How many bytes of an event are there; 0: none. */
-static ssize_t load(const struct event_log *t, struct event_cursor *c, uint8_t ret[EVENT_LOG_BLOCK])
+static ssize_t load_block(const struct event_log *t, struct event_cursor *c,
+			  uint8_t ret[EVENT_LOG_BLOCK])
 {
 	int64_t block = c->offset / EVENT_LOG_BLOCK;
 	size_t at = (size_t)(c->offset % EVENT_LOG_BLOCK);
-	ssize_t n = at > 0 ? read_at(t, c->offset, ret, EVENT_LOG_BLOCK - at) : 0;
+	ssize_t n = at > 0 ? read_log_at(t, c->offset, ret, EVENT_LOG_BLOCK - at) : 0;
 	bool over = c->over;
 	int r;
 
@@ -168,7 +169,7 @@ static ssize_t load(const struct event_log *t, struct event_cursor *c, uint8_t r
 	if (r < 0)
 		return r == -ENODATA ? 0 : r;
 	c->over = over;
-	return read_at(t, c->offset, ret, EVENT_LOG_BLOCK - HEAD_BYTES);
+	return read_log_at(t, c->offset, ret, EVENT_LOG_BLOCK - HEAD_BYTES);
 }
 
 int event_log_next(const struct event_log *t, const struct event_cursor *from, struct step *ret)
@@ -177,11 +178,11 @@ int event_log_next(const struct event_log *t, const struct event_cursor *from, s
 	struct event_cursor c = *from;
 	struct step step = { 0 };
 	struct event_record r;
-	ssize_t n = load(t, &c, bytes);
+	ssize_t n = load_block(t, &c, bytes);
 
 	if (n <= 0)
 		return (int)n;
-	if (!parse(bytes, (size_t)n, &r))
+	if (!parse_event_record(bytes, (size_t)n, &r))
 		return bytes[0] == 0 ? 0 : -EIO;
 	step.kind = r.kind;
 	if (is_stream(r.kind)) {
@@ -211,12 +212,13 @@ static bool is_within(const struct event_cursor *c, const struct event_cursor *m
 static int scan(const struct event_log *t, const struct event_cursor *most, struct event_cursor *c)
 {
 	uint8_t bytes[EVENT_LOG_BLOCK];
-	ssize_t n = read_at(t, c->offset, bytes,
-			    EVENT_LOG_BLOCK - (size_t)(c->offset % EVENT_LOG_BLOCK));
+	ssize_t n = read_log_at(t, c->offset, bytes,
+				EVENT_LOG_BLOCK - (size_t)(c->offset % EVENT_LOG_BLOCK));
 	struct event_cursor next = *c;
 	struct event_record r;
 
-	for (size_t at = 0; n > 0 && parse(bytes + at, (size_t)n - at, &r); at += r.size) {
+	for (size_t at = 0; n > 0 && parse_event_record(bytes + at, (size_t)n - at, &r);
+	     at += r.size) {
 		advance(&next, &r);
 		if (!is_within(&next, most))
 			break;
@@ -226,8 +228,8 @@ static int scan(const struct event_log *t, const struct event_cursor *most, stru
 }
 
 /* Behind the last event that is within *most. */
-static int find(const struct event_log *t, const struct event_cursor *most,
-		struct event_cursor *ret)
+static int find_cursor(const struct event_log *t, const struct event_cursor *most,
+		       struct event_cursor *ret)
 {
 	int64_t low = 0, high = (t->end.offset + EVENT_LOG_BLOCK - 1) / EVENT_LOG_BLOCK;
 	struct event_cursor c = { 0 }, middle;
@@ -263,7 +265,7 @@ int event_log_find(const struct event_log *t, int64_t seq, struct event_cursor *
 	struct event_cursor most = everything;
 
 	most.seq = seq;
-	return find(t, &most, ret);
+	return find_cursor(t, &most, ret);
 }
 
 int event_log_find_having(const struct event_log *t, const struct event_cursor *has,
@@ -273,7 +275,7 @@ int event_log_find_having(const struct event_log *t, const struct event_cursor *
 
 	most.seq = INT64_MAX;
 	most.over = false;
-	return find(t, &most, ret);
+	return find_cursor(t, &most, ret);
 }
 
 static int64_t whole_blocks(int64_t bytes)

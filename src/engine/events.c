@@ -97,7 +97,7 @@ static void drop_oldest(struct events *l)
 }
 
 /* Room for one more mark; false: there is none at all. */
-static bool make_room(struct events *l)
+static bool make_mark_room(struct events *l)
 {
 	size_t capacity = l->capacity ? l->capacity * 2 : MARKS_FIRST;
 	struct event_mark *marks;
@@ -125,7 +125,7 @@ static bool make_room(struct events *l)
 /* The state is the log's as it is now. */
 static void add_mark(struct events *l, enum event_kind kind, json_t *body, int64_t time_ns)
 {
-	if (!make_room(l)) {
+	if (!make_mark_room(l)) {
 		memcpy(l->base_bytes, l->bytes, sizeof(l->base_bytes));
 		l->base_controls = (int64_t)l->n_controls;
 		json_decref(body);

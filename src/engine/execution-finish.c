@@ -237,7 +237,7 @@ static struct span head_of(const struct result_stream *s)
 	return (struct span){ s->text, s->text ? s->len : 0 };
 }
 
-static struct span text_of(const json_t *string)
+static struct span result_text_of(const json_t *string)
 {
 	return (struct span){ json_string_value(string), json_string_length(string) };
 }
@@ -267,7 +267,7 @@ int finish_record(struct execution *x, struct error *err)
 	make_text(x); /* of which there is one, unless there was no memory for any */
 	res = x->ended;
 	if (!res || !x->result_text.data)
-		return no_memory(err);
+		return error_oom(err);
 	if (x->refused && !x->row)
 		return 0;
 	/* A compiler that failed, and tests, too. */
@@ -285,10 +285,10 @@ int finish_record(struct execution *x, struct error *err)
 		.language = res->language,
 		.policy = res->policy,
 		.result = x->result_filed ? (struct span){ "", 0 } : x->result_text,
-		.code = text_of(json_object_get(x->body, "code")),
+		.code = result_text_of(json_object_get(x->body, "code")),
 		.stdout_text = head_of(&res->out),
 		.stderr_text = head_of(&res->err),
-		.error_message = text_of(json_object_get(res->error, "message")),
+		.error_message = result_text_of(json_object_get(res->error, "message")),
 	};
 	if (x->row)
 		return history_finish(h, x->row, &end, err);
@@ -299,7 +299,7 @@ int finish_record(struct execution *x, struct error *err)
 	return history_record(h, &row, &end, &x->row, err);
 }
 
-static void measure(struct execution *x)
+static void measure_streams(struct execution *x)
 {
 	struct engine *e = x->engine;
 	int64_t total_us = (clock_now_ns() - x->accepted_ns) / 1000;
@@ -370,7 +370,7 @@ void finish_tell(struct execution *x)
 	if (x->callback_url && !x->refused)
 		poster_post(e->poster, x);
 	if (x->ended && !x->refused) {
-		measure(x);
+		measure_streams(x);
 		audit_ended(x, x->ended);
 	}
 	if (saved) {

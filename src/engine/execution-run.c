@@ -53,7 +53,7 @@ void execution_end_early(struct execution *x, enum run_status status)
 	over(x, execution_nothing(status));
 }
 
-static void on_started(void *data, const struct executor_started *started)
+static void on_execution_started(void *data, const struct executor_started *started)
 {
 	struct execution *x = data;
 
@@ -66,7 +66,7 @@ static void on_started(void *data, const struct executor_started *started)
 		x->engine->metrics.cold++;
 }
 
-static void on_output(void *data, enum job_stream stream, const void *bytes, size_t n)
+static void on_execution_output(void *data, enum job_stream stream, const void *bytes, size_t n)
 {
 	struct execution *x = data;
 	struct spool *s = &x->spools[stream == JOB_STDERR];
@@ -92,7 +92,7 @@ static void on_output(void *data, enum job_stream stream, const void *bytes, siz
 	watchers_wake(x);
 }
 
-static void on_stage(void *data, const struct result_stage *stage)
+static void on_execution_stage(void *data, const struct result_stage *stage)
 {
 	struct execution *x = data;
 	int code = stage->verdict.exit_code;
@@ -108,7 +108,7 @@ static void on_stage(void *data, const struct result_stage *stage)
 		executor_kill(x->run, CAUSE_TIMEOUT);
 }
 
-static void on_usage(void *data, const struct usage *usage)
+static void on_execution_usage(void *data, const struct usage *usage)
 {
 	struct execution *x = data;
 	struct error err = { 0 };
@@ -144,7 +144,7 @@ static void on_stdin(void *data)
 }
 
 /* The directory that a file of this path goes into, made as needed; names were checked. */
-static int open_parent(int root_fd, const char *path, const char **ret_name)
+static int open_file_parent(int root_fd, const char *path, const char **ret_name)
 {
 	_cleanup_close_ int fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 3);
 	const char *slash;
@@ -211,7 +211,7 @@ static int keep_file(struct execution *x, const struct executor_file *file)
 		if (x->files_fd < 0)
 			return x->files_fd;
 	}
-	parent = open_parent(x->files_fd, file->path, &name);
+	parent = open_file_parent(x->files_fd, file->path, &name);
 	if (parent < 0)
 		return parent;
 	fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -223,7 +223,7 @@ static int keep_file(struct execution *x, const struct executor_file *file)
 	return r;
 }
 
-static void on_file(void *data, const struct executor_file *file)
+static void on_execution_file(void *data, const struct executor_file *file)
 {
 	struct execution *x = data;
 	int r = x->files_error < 0 ? x->files_error : keep_file(x, file);
@@ -268,7 +268,7 @@ static void lost_its_broker(const struct execution *x, struct result *res, const
 }
 
 /* What could be judged when it was accepted and cannot be now is none of its own doing: it can be run again, too. */
-static void refuse(struct execution *x, const struct error *err)
+static void refuse_execution(struct execution *x, const struct error *err)
 {
 	struct result *res = result_from_error(err);
 
@@ -304,7 +304,7 @@ static bool is_refused(const struct execution *x, const struct result *res, cons
 	       !x->cancelled && !finish_tests_ran(res);
 }
 
-static void on_end(void *data, struct result *res, const struct error *err)
+static void on_execution_end(void *data, struct result *res, const struct error *err)
 {
 	struct execution *x = data;
 
@@ -385,17 +385,17 @@ static void drop_run(struct execution *x)
 	x->run = NULL;
 }
 
-static void begin(struct execution *x)
+static void begin_execution(struct execution *x)
 {
 	struct executor_start_options options = {
 		.hooks = { .data = x,
-			   .on_started = on_started,
-			   .on_output = on_output,
-			   .on_stage = on_stage,
-			   .on_usage = on_usage,
-			   .on_file = on_file,
+			   .on_started = on_execution_started,
+			   .on_output = on_execution_output,
+			   .on_stage = on_execution_stage,
+			   .on_usage = on_execution_usage,
+			   .on_file = on_execution_file,
 			   .on_stdin = on_stdin,
-			   .on_end = on_end },
+			   .on_end = on_execution_end },
 		.id = x->id,
 		.accepted_ns = x->accepted_ns,
 		/* Nobody looks before the end. */
@@ -431,14 +431,14 @@ static void begin(struct execution *x)
 	if (cancelled)
 		execution_end_early(x, STATUS_CANCELLED);
 	else
-		refuse(x, &err);
+		refuse_execution(x, &err);
 }
 
 static void begin_on_fiber(void *data)
 {
 	struct execution *x = data;
 
-	begin(x);
+	begin_execution(x);
 	if (!x->judged)
 		audit_created(x);
 	x->engine->fibers--;
@@ -457,7 +457,7 @@ static bool is_quick(const struct execution *x)
 void execution_begin(struct execution *x)
 {
 	if (is_quick(x)) {
-		begin(x);
+		begin_execution(x);
 		return;
 	}
 	x->judged = true;

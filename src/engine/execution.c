@@ -192,7 +192,7 @@ struct text_parsing {
 	json_t *tree;
 };
 
-static void parse(void *data)
+static void parse_request_text(void *data)
 {
 	struct text_parsing *p = data;
 
@@ -206,7 +206,7 @@ json_t *execution_result(const struct execution *x)
 
 	if (x->result || !p.text.data)
 		return x->result;
-	worker_call_for(p.text.len, parse, &p);
+	worker_call_for(p.text.len, parse_request_text, &p);
 	/* Another fiber may have asked meanwhile. */
 	if (!own->result)
 		own->result = TAKE_PTR(p.tree);

@@ -98,7 +98,7 @@ static int add_label(struct labels *l, const char *text, struct error *err)
 		return error_field(err, "label", "label: there are more than %d", LABELS_MAX);
 	copy = strdup(text);
 	if (!copy)
-		return no_memory(err);
+		return error_oom(err);
 	copy[equals - text] = '\0';
 	l->list[l->n] = (struct history_label){ copy, copy + (equals - text) + 1 };
 	l->texts[l->n++] = copy;
@@ -143,7 +143,7 @@ int engine_list(struct engine *e, const struct engine_query *q, json_t **ret, st
 	if (r < 0)
 		return r;
 	*ret = page_to_json(&page, !q->caller);
-	return *ret ? 0 : no_memory(err);
+	return *ret ? 0 : error_oom(err);
 }
 
 int engine_stats(struct engine *e, const struct engine_query *q, json_t **ret, struct error *err)
@@ -168,7 +168,7 @@ int engine_stats(struct engine *e, const struct engine_query *q, json_t **ret, s
 			"storage_ok", health.degraded == 0);
 	if (json_object_set_new(root, "now", now) < 0) {
 		json_decref(root);
-		return no_memory(err);
+		return error_oom(err);
 	}
 	*ret = root;
 	return 0;
@@ -276,7 +276,7 @@ int engine_cleanup(struct engine *e, const char *caller, struct engine_cleanup_d
 		c->caller = caller ? strdup(caller) : NULL;
 	if (!c || (caller && !c->caller)) {
 		free(c);
-		return no_memory(err);
+		return error_oom(err);
 	}
 	c->engine = e;
 	c->done = done;

@@ -103,7 +103,7 @@ int engine_get_text(struct engine *e, const char *caller, const char *id, char *
 			return not_found(err, r);
 	}
 	if (!text)
-		return no_memory(err);
+		return error_oom(err);
 	*ret = text;
 	return 0;
 }
@@ -238,7 +238,7 @@ static int make_view(struct engine *e, const char *caller, const char *id, bool 
 	memcpy(m.a, pair, sizeof(pair));
 	worker_call(make, &m);
 	if (!m.made)
-		return no_memory(view->err);
+		return error_oom(view->err);
 	*view->ret = m.made;
 	return 0;
 }
@@ -273,7 +273,7 @@ int engine_diff(struct engine *e, const char *caller, struct engine_pair ids, js
 	if (r == 0) {
 		worker_call(make, &m);
 		*ret = m.made;
-		return m.made ? 0 : no_memory(err);
+		return m.made ? 0 : error_oom(err);
 	}
 	for (int i = 0; i < 2; i++) {
 		json_decref(m.a[i]);
@@ -382,7 +382,7 @@ int engine_files(struct engine *e, const char *caller, const char *id, json_t **
 	*ret = json_pack("{s:s, s:O?, s:b}", "id", x->id, "files", json_object_get(result, "files"),
 			 "truncated", json_is_true(json_object_get(result, "files_truncated")));
 	drop_tree(x);
-	return *ret ? 0 : no_memory(err);
+	return *ret ? 0 : error_oom(err);
 }
 
 /* Nothing but what lies below, and no link: whoever made these names was not us. */

@@ -100,7 +100,8 @@ void queue_remove(struct queue *q, struct queue_item *item)
 		drop_line(&q->levels[line->level], line);
 }
 
-static struct queue_item *take(struct queue *q, struct queue_level *level, struct queue_line *line)
+static struct queue_item *take_item(struct queue *q, struct queue_level *level,
+				    struct queue_line *line)
 {
 	struct queue_item *item = line->first;
 
@@ -133,7 +134,7 @@ struct queue_item *queue_pop(struct queue *q, const struct queue_rule *rule)
 								      : find_served(level, rule);
 
 		if (line)
-			return take(q, level, line);
+			return take_item(q, level, line);
 	}
 	return NULL;
 }

@@ -108,14 +108,14 @@ static int load_events(struct execution *x)
 	return load_told(x);
 }
 
-static void parse(void *data)
+static void parse_row(void *data)
 {
 	struct execution *x = data;
 
 	x->result = json_loads(x->result_text.data, JSON_ALLOW_NUL, NULL);
 }
 
-static int fill(struct execution *x, struct history_row *row)
+static int fill_readback(struct execution *x, struct history_row *row)
 {
 	const struct text_place place = { .history = x->engine->o.history,
 					  .id = x->id,
@@ -131,7 +131,7 @@ static int fill(struct execution *x, struct history_row *row)
 	x->created_ns = row->created_ns;
 	x->started_ns = row->started_ns ? row->started_ns : row->created_ns;
 	x->ended_ns = row->ended_ns;
-	worker_call_for(x->result_text.len, parse, x);
+	worker_call_for(x->result_text.len, parse_row, x);
 	if (!x->result)
 		return -EIO;
 	r = load_stream(x, 0);
@@ -149,7 +149,7 @@ static int64_t bytes_of(const struct execution *x)
 			 l->capacity * sizeof(*l->marks));
 }
 
-static void count(struct execution *x, int64_t n, int64_t bytes)
+static void count_readback(struct execution *x, int64_t n, int64_t bytes)
 {
 	x->engine->n_ghosts += n;
 	x->account->ghosts += n;
@@ -165,7 +165,7 @@ static bool are_many(const struct engine *e)
 
 static void weigh(struct execution *x)
 {
-	count(x, 0, bytes_of(x) - x->ghost_bytes);
+	count_readback(x, 0, bytes_of(x) - x->ghost_bytes);
 	if (are_many(x->engine))
 		engine_want_commit(x->engine);
 }
@@ -178,7 +178,7 @@ void readback_add(struct execution *x)
 	x->ghost_ns = clock_now_ns();
 	x->ghost_next = x->engine->ghosts;
 	x->engine->ghosts = x;
-	count(x, 1, 0);
+	count_readback(x, 1, 0);
 	weigh(x);
 }
 
@@ -192,7 +192,7 @@ void readback_remove(struct execution *x)
 		at = &(*at)->ghost_next;
 	*at = x->ghost_next;
 	x->ghost = false;
-	count(x, -1, -x->ghost_bytes);
+	count_readback(x, -1, -x->ghost_bytes);
 }
 
 /* Of what there is too much of. */
@@ -229,7 +229,7 @@ void readbacks_trim(struct engine *e)
 }
 
 /* NULL also where it is being read and we cannot wait for that. */
-static struct execution *find(struct engine *e, const struct history_row *row)
+static struct execution *find_readback(struct engine *e, const struct history_row *row)
 {
 	for (struct execution *x = e->ghosts; x; x = x->ghost_next)
 		if (x->row == row->row && strcmp(x->id, row->id) == 0)
@@ -237,12 +237,12 @@ static struct execution *find(struct engine *e, const struct history_row *row)
 	return NULL;
 }
 
-static int load(struct execution *x, struct history_row *row)
+static int load_readback(struct execution *x, struct history_row *row)
 {
 	x->row = row->row;
 	x->loading = true;
 	readback_add(x);
-	x->load_error = fill(x, row);
+	x->load_error = fill_readback(x, row);
 	x->loading = false;
 	if (x->load_error < 0)
 		readback_remove(x);
@@ -258,7 +258,7 @@ static int load(struct execution *x, struct history_row *row)
 	return x->load_error;
 }
 
-static int wait_for(struct execution *x)
+static int wait_for_readback(struct execution *x)
 {
 	struct readback_waiter *w = x->loading ? malloc(sizeof(*w)) : NULL;
 
@@ -283,14 +283,14 @@ int readback_load(struct engine *e, const char *caller, const char *id, struct e
 		return r;
 	if (!row.result)
 		return -ENOENT;
-	x = find(e, &row);
+	x = find_readback(e, &row);
 	if (x) {
 		free(row.result);
 		row.result = NULL;
-		r = wait_for(x);
+		r = wait_for_readback(x);
 	} else {
 		x = execution_new(e, row.caller, row.id);
-		r = x ? load(x, &row) : -ENOMEM;
+		r = x ? load_readback(x, &row) : -ENOMEM;
 	}
 	if (r < 0) {
 		(void)execution_unref(x);

@@ -49,7 +49,7 @@ int spool_keep(struct spool *s)
 	return 0;
 }
 
-static size_t fail(struct spool *s, int error)
+static size_t fail_spool(struct spool *s, int error)
 {
 	s->error = error;
 	return 0;
@@ -65,7 +65,7 @@ static size_t write_some(struct spool *s, const char *bytes, size_t n)
 		if (w < 0 && errno == EINTR)
 			continue;
 		if (w <= 0) {
-			(void)fail(s, w < 0 ? -errno : -EIO);
+			(void)fail_spool(s, w < 0 ? -errno : -EIO);
 			break;
 		}
 		done += (size_t)w;
@@ -83,13 +83,13 @@ size_t spool_append(struct spool *s, const void *bytes, size_t n)
 	if (spool_needs_file(s, n)) {
 		r = spool_keep(s);
 		if (r < 0)
-			return fail(s, r);
+			return fail_spool(s, r);
 	}
 	if (s->fd >= 0)
 		return write_some(s, bytes, n);
 	r = buf_append(&s->memory, bytes, n);
 	if (r < 0)
-		return fail(s, r);
+		return fail_spool(s, r);
 	s->size += (int64_t)n;
 	return n;
 }

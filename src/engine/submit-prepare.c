@@ -100,7 +100,7 @@ static int take_archive(const struct engine *e, json_t *request, const json_t *a
 	if (given && !json_is_null(given) && !json_is_object(given))
 		return 0; /* the request's reader has the words */
 	if (unshare(request, "files") < 0)
-		return no_memory(err);
+		return error_oom(err);
 	u.files = json_object_get(request, "files");
 	worker_call(unpack, &u); /* a few bytes may be many when they are unpacked */
 	return u.r;
@@ -122,7 +122,7 @@ int prepare_body(struct engine *e, json_t *body, struct prepared *ret, struct er
 	}
 	p.request = json_copy(body);
 	if (!p.request)
-		return no_memory(err);
+		return error_oom(err);
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
 		(void)json_object_del(p.request, own[i]);
 	r = read_priority(json_object_get(body, "priority"), &priority, err);
@@ -133,7 +133,7 @@ int prepare_body(struct engine *e, json_t *body, struct prepared *ret, struct er
 	if (r >= 0 && p.adaptive &&
 	    (unshare(p.request, "limits") < 0 ||
 	     json_object_del(json_object_get(p.request, "limits"), "timeout") < 0))
-		r = no_memory(err);
+		r = error_oom(err);
 	if (r < 0) {
 		prepared_done(&p);
 		return r;
@@ -221,7 +221,7 @@ static int choose_timeout(struct execution *x, struct prepared *p, struct error 
 	    json_object_set_new(json_object_get(again, "limits"), "timeout",
 				json_real((double)chosen.timeout_ms / MS_PER_SEC)) < 0) {
 		json_decref(again);
-		return no_memory(err);
+		return error_oom(err);
 	}
 	json_decref(p->request);
 	p->request = again;
@@ -275,7 +275,7 @@ static int own_workspace(const struct execution *x, struct prepared *p, struct e
 	}
 	if (!copy || r < 0 || json_object_set_new(copy, "workspace", given) < 0) {
 		json_decref(copy);
-		return no_memory(err);
+		return error_oom(err);
 	}
 	json_decref(p->request);
 	p->request = copy;

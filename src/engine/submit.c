@@ -52,7 +52,7 @@ int32_t engine_retry_after_s(const struct engine *e)
 			    (int64_t)RETRY_MAX_S);
 }
 
-static int refuse(struct submitted *ret, enum refusal refusal, int32_t retry_s)
+static int refuse_submission(struct submitted *ret, enum refusal refusal, int32_t retry_s)
 {
 	ret->refusal = refusal;
 	ret->retry_after_s = retry_s;
@@ -84,7 +84,7 @@ static int check_space(struct engine *e, const struct submission *in, int64_t by
 		return 0;
 	if (account_may_keep(e, a, bytes))
 		return 0;
-	(void)refuse(ret, REFUSAL_BUSY, engine_retry_after_s(e));
+	(void)refuse_submission(ret, REFUSAL_BUSY, engine_retry_after_s(e));
 	return error_set(
 		err, ERROR_INTERNAL, EBUSY,
 		"the requests that wait hold as many bytes as they may together; try again "
@@ -98,12 +98,12 @@ static int check_bounds(struct engine *e, const struct submission *in, struct su
 	const struct account *a = account_find(e, in->caller);
 
 	if (is_full(e, in, a)) {
-		(void)refuse(ret, REFUSAL_BUSY, engine_retry_after_s(e));
+		(void)refuse_submission(ret, REFUSAL_BUSY, engine_retry_after_s(e));
 		return error_set(err, ERROR_INTERNAL, EBUSY, "the queue is full; try again in %d s",
 				 (int)ret->retry_after_s);
 	}
 	if (in->job && a && a->jobs >= e->o.queue_per_caller) {
-		(void)refuse(ret, REFUSAL_BUSY, engine_retry_after_s(e));
+		(void)refuse_submission(ret, REFUSAL_BUSY, engine_retry_after_s(e));
 		return error_set(
 			err, ERROR_INTERNAL, EBUSY,
 			"%lld of your jobs are waiting, as many as one caller may have; try "
@@ -117,12 +117,12 @@ static int check_gate(struct engine *e, const struct submission *in, struct subm
 		      struct error *err)
 {
 	if (e->draining) {
-		(void)refuse(ret, REFUSAL_DRAINING, RETRY_STORAGE_S);
+		(void)refuse_submission(ret, REFUSAL_DRAINING, RETRY_STORAGE_S);
 		return error_set(err, ERROR_INTERNAL, ESHUTDOWN,
 				 "the server is stopping; try again when it is back");
 	}
 	if (history_health(e->o.history).degraded < 0) {
-		(void)refuse(ret, REFUSAL_STORAGE, RETRY_STORAGE_S);
+		(void)refuse_submission(ret, REFUSAL_STORAGE, RETRY_STORAGE_S);
 		return error_set(err, ERROR_STORAGE, -history_health(e->o.history).degraded,
 				 "the server cannot store anything now (%s); try again later",
 				 strerror(-history_health(e->o.history).degraded));
@@ -162,10 +162,10 @@ static int check_key(struct engine *e, const struct candidate *c, struct submitt
 	if (!in->key)
 		return 0;
 	if (!*c->key_sha256)
-		return no_memory(err);
+		return error_oom(err);
 	for (const struct execution *x = e->accepting.first; x; x = x->list_next)
 		if (x->key && strcmp(x->key, in->key) == 0 && strcmp(x->caller, in->caller) == 0) {
-			(void)refuse(ret, REFUSAL_PENDING, RETRY_SHORT_S);
+			(void)refuse_submission(ret, REFUSAL_PENDING, RETRY_SHORT_S);
 			return error_set(
 				err, ERROR_INTERNAL, EINPROGRESS,
 				"a request with this Idempotency-Key is being accepted; try "
@@ -175,12 +175,12 @@ static int check_key(struct engine *e, const struct candidate *c, struct submitt
 	if (r > 0)
 		(void)snprintf(ret->existing, sizeof(ret->existing), "%s", id);
 	if (r == -EEXIST) {
-		(void)refuse(ret, REFUSAL_KEY, 0);
+		(void)refuse_submission(ret, REFUSAL_KEY, 0);
 		return error_set(err, ERROR_INPUT, EEXIST,
 				 "this Idempotency-Key was used with another body; take a new one");
 	}
 	if (r < 0) {
-		(void)refuse(ret, REFUSAL_STORAGE, RETRY_STORAGE_S);
+		(void)refuse_submission(ret, REFUSAL_STORAGE, RETRY_STORAGE_S);
 		return error_set(err, ERROR_STORAGE, -r, "the history cannot be read: %s",
 				 strerror(-r));
 	}
@@ -250,7 +250,7 @@ static struct execution *make_execution(struct engine *e, const struct candidate
 }
 
 /* 0: it can run, or wait for that. Otherwise as the service says. */
-static int judge(struct execution *x, struct error *err)
+static int judge_submission(struct execution *x, struct error *err)
 {
 	struct prepared p = { 0 };
 	int r = prepare_body(x->engine, x->body, &p, err);
@@ -261,7 +261,7 @@ static int judge(struct execution *x, struct error *err)
 	if (p.callback_url) {
 		x->callback_url = strdup(p.callback_url);
 		if (!x->callback_url)
-			r = no_memory(err);
+			r = error_oom(err);
 	}
 	if (r >= 0)
 		r = prepare_run(x, &p, err);
@@ -362,14 +362,14 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 	int r;
 
 	if (!x)
-		return no_memory(err);
+		return error_oom(err);
 	/* Of one that came without its text this is known only now. */
 	r = c->in->text.data ? 0 : check_space(e, c->in, x->body_bytes, ret, err);
 	if (r < 0) {
 		(void)execution_unref(x);
 		return r;
 	}
-	r = judge(x, &why);
+	r = judge_submission(x, &why);
 	/* A broker that has never answered judges nothing; a job can wait for it. */
 	if (r == -EAGAIN && x->job)
 		r = 0;
@@ -377,10 +377,11 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 		audit_refused(e, c->in->caller, &why);
 		take_language(x);
 		x->ended = result_from_error(&why);
-		r = x->ended ? 0 : no_memory(&why);
+		r = x->ended ? 0 : error_oom(&why);
 	}
 	if (r < 0) {
-		(void)refuse(ret, refusal_of(&why), refusal_of(&why) == REFUSAL_NOT_READY);
+		(void)refuse_submission(ret, refusal_of(&why),
+					refusal_of(&why) == REFUSAL_NOT_READY);
 		(void)execution_unref(x);
 		*err = why;
 		return r;

@@ -83,7 +83,7 @@ static int read_text(struct loading *l)
 	return 0;
 }
 
-static void load(void *data)
+static void load_text(void *data)
 {
 	struct loading *l = data;
 
@@ -111,9 +111,9 @@ static int load_any(const struct text_place *place, char **row, struct loading *
 	}
 	l->fd = fd;
 	if (fd >= 0)
-		worker_call(load, l);
+		worker_call(load_text, l);
 	else
-		worker_call_for(strlen(l->text), load, l);
+		worker_call_for(strlen(l->text), load_text, l);
 	return l->r;
 }
 

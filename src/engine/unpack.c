@@ -19,7 +19,7 @@
 /* Without a byte. Processor time is bounded there; on a busy host that is a while. */
 enum { STALL_S = 60, NAME_MAX_BYTES = 4096 };
 
-static char *encode(struct span data, size_t *ret_len)
+static char *encode_file(struct span data, size_t *ret_len)
 {
 	static const char digits[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -52,7 +52,7 @@ static json_t *file_to_json(struct span data, bool executable)
 		file = json_pack("{s:o, s:s}", "text", text, "mode", "0755");
 	} else { /* no UTF-8 */
 		size_t len;
-		_cleanup_free_ char *encoded = encode(data, &len);
+		_cleanup_free_ char *encoded = encode_file(data, &len);
 
 		file = encoded ? json_pack("{s:s%, s:s}", "base64", encoded, len, "mode",
 					   executable ? "0755" : "0644")
@@ -109,7 +109,8 @@ static bool is_within(const struct intake *in, const struct unpack_record *r)
 	       r->size <= MIN(in->bytes_left, (size_t)ARCHIVE_FILE_MAX);
 }
 
-static int take_file(int fd, struct intake *in, const struct unpack_record *r, struct error *err)
+static int take_unpacked_file(int fd, struct intake *in, const struct unpack_record *r,
+			      struct error *err)
 {
 	_cleanup_free_ char *data = NULL;
 	char name[NAME_MAX_BYTES];
@@ -167,7 +168,8 @@ static int converse(int fd, struct span packed, json_t *files, struct error *err
 			return 0;
 		if (record.kind == UNPACK_REFUSED)
 			return take_refusal(fd, &record, err);
-		r = record.kind == UNPACK_FILE ? take_file(fd, &in, &record, err) : broken(err);
+		r = record.kind == UNPACK_FILE ? take_unpacked_file(fd, &in, &record, err)
+					       : broken(err);
 	}
 	return r;
 }

@@ -40,7 +40,8 @@ static int read_all(int fd, void *data, size_t n)
 	return 0;
 }
 
-static int tell(int fd, const struct unpack_record *record, const char *name, const char *data)
+static int tell_front(int fd, const struct unpack_record *record, const char *name,
+		      const char *data)
 {
 	int r = sys_write(fd, record, sizeof(*record));
 
@@ -57,7 +58,7 @@ static int tell_file(void *data, const struct archive_file *file, struct error *
 					      .size = file->data.len };
 
 	(void)err;
-	return tell(*(const int *)data, &record, file->name, file->data.data);
+	return tell_front(*(const int *)data, &record, file->name, file->data.data);
 }
 
 void unpacker_serve(int fd)
@@ -79,7 +80,7 @@ void unpacker_serve(int fd)
 		end = (struct unpack_record){ .kind = UNPACK_REFUSED,
 					      .name_len = (uint32_t)strlen(err.text),
 					      .errnum = (uint32_t)-r };
-	(void)!tell(fd, &end, err.text, NULL);
+	(void)!tell_front(fd, &end, err.text, NULL);
 }
 
 /* A kernel without Landlock or filters has its daemon say so (layer front); archives are unpacked all the same. */

@@ -30,7 +30,7 @@ struct watcher {
 	struct source *later; /* it is told again, soon; NULL: it never had to be */
 };
 
-static void tell(struct execution *x, void (*fn)(struct watcher *w))
+static void tell_watchers(struct execution *x, void (*fn)(struct watcher *w))
 {
 	/* A reference: whoever is told may free the last watcher. */
 	(void)execution_ref(x);
@@ -59,13 +59,13 @@ static void tell_stdin(struct watcher *w)
 void watchers_wake(struct execution *x)
 {
 	if (x->watchers)
-		tell(x, tell_ready);
+		tell_watchers(x, tell_ready);
 }
 
 void watchers_stdin(struct execution *x)
 {
 	if (x->watchers)
-		tell(x, tell_stdin);
+		tell_watchers(x, tell_stdin);
 }
 
 static void tell_lost(struct watcher *w)
@@ -78,7 +78,7 @@ static void tell_lost(struct watcher *w)
 void watchers_lose(struct execution *x)
 {
 	if (x->watchers)
-		tell(x, tell_lost);
+		tell_watchers(x, tell_lost);
 }
 
 int execution_keep_event_log(struct execution *x)
@@ -153,7 +153,7 @@ static bool is_behind(const struct step *step, const struct event_cursor *has, b
 	       step->after.bytes[1] <= has->bytes[1] && step->after.controls <= has->controls;
 }
 
-static bool is_same(const struct event_cursor *a, const struct event_cursor *b)
+static bool is_same_cursor(const struct event_cursor *a, const struct event_cursor *b)
 {
 	return a->seq == b->seq && a->bytes[0] == b->bytes[0] && a->bytes[1] == b->bytes[1] &&
 	       a->controls == b->controls;
@@ -180,7 +180,7 @@ static int set_cursor(struct watcher *w, const char *after)
 	/* There never was such a number: whoever made it up lacks the end. */
 	if (r == 0 && plain && c->over && c->seq < w->has.seq)
 		r = event_log_find(&x->events.told, c->seq - 1, c);
-	if (r < 0 || (!plain && is_same(c, &w->has)))
+	if (r < 0 || (!plain && is_same_cursor(c, &w->has)))
 		return r;
 	/* Of another life of it: what counts are the bytes. */
 	if (!plain)
@@ -306,7 +306,7 @@ static int fill_bytes(struct watcher *w, const struct step *step, struct event *
 	return 1;
 }
 
-static int fill(struct watcher *w, const struct step *step, struct event *ev)
+static int fill_event(struct watcher *w, const struct step *step, struct event *ev)
 {
 	*ev = (struct event){
 		.kind = step->kind, .seq = step->seq, .time_ns = step->time_ns, .body = step->body
@@ -387,7 +387,7 @@ int watcher_next(struct watcher *w, struct event *ret)
 			return 0;
 		}
 		w->body = step.body;
-		r = fill(w, &step, &ev);
+		r = fill_event(w, &step, &ev);
 		if (r < 0)
 			return r;
 		w->cursor = step.after;

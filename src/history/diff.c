@@ -39,7 +39,7 @@ static void add_pair(struct comparison *c, const struct history_side *a,
 	(void)json_object_set_new(c->root, key, json_pack("{s:o, s:o}", "a", left, "b", right));
 }
 
-static struct span text_of(const json_t *value)
+static struct span diff_text_of(const json_t *value)
 {
 	return (struct span){ json_string_value(value), json_string_length(value) };
 }
@@ -61,8 +61,8 @@ static json_t *compare_texts(struct span a, struct span b)
 static void add_stream(struct comparison *c, const struct history_side *a,
 		       const struct history_side *b, const char *key)
 {
-	json_t *diff = compare_texts(text_of(json_object_get(a->result, key)),
-				     text_of(json_object_get(b->result, key)));
+	json_t *diff = compare_texts(diff_text_of(json_object_get(a->result, key)),
+				     diff_text_of(json_object_get(b->result, key)));
 
 	if (!json_is_true(json_object_get(diff, "same")))
 		c->same = false;
@@ -106,7 +106,7 @@ static const json_t *find_file(const json_t *files, const char *path)
 }
 
 /* Names of `files` that are not in `others`, or whose contents differ when both is true. */
-static json_t *list_files(const json_t *files, const json_t *others, bool both)
+static json_t *list_diff_files(const json_t *files, const json_t *others, bool both)
 {
 	json_t *list = json_array();
 	const json_t *file;
@@ -129,13 +129,14 @@ static json_t *list_files(const json_t *files, const json_t *others, bool both)
 	return list;
 }
 
-static void add_files(struct comparison *c, const struct history_side *a,
-		      const struct history_side *b)
+static void add_diff_files(struct comparison *c, const struct history_side *a,
+			   const struct history_side *b)
 {
 	const json_t *left = json_object_get(a->result, "files");
 	const json_t *right = json_object_get(b->result, "files");
-	json_t *added = list_files(right, left, false), *removed = list_files(left, right, false);
-	json_t *changed = list_files(left, right, true);
+	json_t *added = list_diff_files(right, left, false),
+	       *removed = list_diff_files(left, right, false);
+	json_t *changed = list_diff_files(left, right, true);
 
 	if (json_array_size(added) + json_array_size(removed) + json_array_size(changed) > 0)
 		c->same = false;
@@ -165,7 +166,7 @@ static void add_key(json_t *changes, const char *key, const json_t *a, const jso
 	    json_object_get(changes, key))
 		return;
 	if (strcmp(key, "code") == 0)
-		change = compare_texts(text_of(a), text_of(b));
+		change = compare_texts(diff_text_of(a), diff_text_of(b));
 	else
 		change = json_pack("{s:o, s:o}", "a", shown(a), "b", shown(b));
 	(void)json_object_set_new(changes, key, change);
@@ -202,7 +203,7 @@ json_t *history_diff(const struct history_side *a, const struct history_side *b)
 		add_pair(&c, a, b, pairs[i]);
 	add_stream(&c, a, b, "stdout");
 	add_stream(&c, a, b, "stderr");
-	add_files(&c, a, b);
+	add_diff_files(&c, a, b);
 	add_request(&c, a, b);
 	(void)json_object_set_new(c.root, "usage", compare_usage(a, b));
 	if (json_object_set_new(c.root, "same", json_boolean(c.same)) < 0 ||

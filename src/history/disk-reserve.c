@@ -14,7 +14,7 @@
 enum { RESERVE_BYTES = 4 << 20 };
 
 /* A file system without fallocate() has no reserve; the probing write alone decides there. */
-static bool fill(const struct history *h)
+static bool fill_reserve(const struct history *h)
 {
 	return h->reserve_fd < 0 || fallocate(h->reserve_fd, 0, 0, RESERVE_BYTES) == 0 ||
 	       errno == EOPNOTSUPP;
@@ -24,7 +24,7 @@ void disk_reserve_open(struct history *h)
 {
 	h->reserve_fd = openat(h->dir_fd, "reserve", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
 			       0600);
-	if (!fill(h)) {
+	if (!fill_reserve(h)) {
 		h->reserve_spent = true;
 		h->health.degraded = -ENOSPC;
 	}
@@ -55,7 +55,7 @@ void disk_reserve_probe(struct history *h)
 		r = store_begin(h);
 	if (r >= 0)
 		r = store_end(h, store_save_marks(h, &h->marks));
-	if (r < 0 || !fill(h))
+	if (r < 0 || !fill_reserve(h))
 		return;
 	h->reserve_spent = false;
 	h->health.degraded = 0;

@@ -52,7 +52,7 @@ void run_histogram_add(struct run_histogram *t, enum run_status status, int64_t 
 	t->classes[class_of(duration_us)]++;
 }
 
-static int put(struct buf *b, unsigned index, int64_t value)
+static int put_class(struct buf *b, unsigned index, int64_t value)
 {
 	struct slot s = { htole16((uint16_t)index), htole64((uint64_t)value) };
 
@@ -61,18 +61,18 @@ static int put(struct buf *b, unsigned index, int64_t value)
 
 int run_histogram_write(const struct run_histogram *t, struct buf *ret)
 {
-	int r = put(ret, SLOT_SUM, t->sum_us);
+	int r = put_class(ret, SLOT_SUM, t->sum_us);
 
 	if (r >= 0)
-		r = put(ret, SLOT_MAX, t->max_us);
+		r = put_class(ret, SLOT_MAX, t->max_us);
 	for (unsigned i = 0; i < _STATUS_MAX && r >= 0; i++)
-		r = put(ret, i, t->ended[i]);
+		r = put_class(ret, i, t->ended[i]);
 	for (unsigned i = 0; i < HISTOGRAM_CLASSES && r >= 0; i++)
-		r = put(ret, SLOT_CLASSES + i, t->classes[i]);
+		r = put_class(ret, SLOT_CLASSES + i, t->classes[i]);
 	return r;
 }
 
-static bool take(struct run_histogram *t, unsigned index, int64_t value)
+static bool take_class(struct run_histogram *t, unsigned index, int64_t value)
 {
 	if (value < 0)
 		return false;
@@ -98,7 +98,7 @@ int run_histogram_read(struct run_histogram *t, const void *data, size_t len)
 		return -EBADMSG;
 	for (; len > 0; at += sizeof(s), len -= sizeof(s)) {
 		(void)memcpy(&s, at, sizeof(s));
-		if (!take(t, le16toh(s.index), (int64_t)le64toh(s.value)))
+		if (!take_class(t, le16toh(s.index), (int64_t)le64toh(s.value)))
 			return -EBADMSG;
 	}
 	return 0;

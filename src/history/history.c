@@ -52,7 +52,7 @@ static int open_state_dir(struct history *h, struct error *err)
 	return 0;
 }
 
-static int lock(struct history *h, struct error *err)
+static int lock_history(struct history *h, struct error *err)
 {
 	h->lock_fd = openat(h->dir_fd, "history.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
 			    0600);
@@ -113,7 +113,7 @@ static int open_database(struct history *h, struct error *err)
 }
 
 /* The old database is kept beside the new one: nothing is thrown away that somebody may want to look into. */
-static int replace(struct history *h, struct error *err)
+static int replace_connection(struct history *h, struct error *err)
 {
 	char aside[64];
 
@@ -135,7 +135,7 @@ static int replace(struct history *h, struct error *err)
 	return r < 0 ? r : open_database(h, err);
 }
 
-static int recover(struct history *h, struct error *err)
+static int recover_history(struct history *h, struct error *err)
 {
 	int r = recover_running(h);
 
@@ -152,7 +152,7 @@ static int open_all(struct history *h, struct error *err)
 	int r = open_state_dir(h, err);
 
 	if (r >= 0)
-		r = lock(h, err);
+		r = lock_history(h, err);
 	if (r < 0)
 		return r;
 	h->health.clean = size_of(h, LOG) == 0 && size_of(h, ARRIVALS) == 0;
@@ -165,13 +165,13 @@ static int open_all(struct history *h, struct error *err)
 	if (r >= 0) {
 		r = open_database(h, err);
 		if (r < 0 && h->damaged)
-			r = replace(h, err);
+			r = replace_connection(h, err);
 	}
 	if (r < 0)
 		return r;
 	disk_reserve_open(h);
 	r = arrivals_open(h, err);
-	return r < 0 ? r : recover(h, err);
+	return r < 0 ? r : recover_history(h, err);
 }
 
 int history_open(const struct history_options *options, struct history **ret, struct error *err)
@@ -282,7 +282,7 @@ bool history_tick(struct history *h)
 	if (h->health.degraded == -ENOSPC && !more)
 		more = retain_full(h) > 0;
 	if (!h->health.degraded && h->recovery_waits)
-		(void)recover(h, NULL);
+		(void)recover_history(h, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(work) && !h->health.degraded; i++)
 		more |= work[i](h) > 0;
 	return more;

@@ -96,7 +96,7 @@ static int flush_entry(struct history *h, struct sum_entry *e)
 	return store_run(h, s);
 }
 
-static int flush(struct history *h, struct tallies *all)
+static int flush_sums(struct history *h, struct tallies *all)
 {
 	int r = 0;
 
@@ -129,7 +129,7 @@ static int add_one(struct history *h, struct tallies *all, const struct ended *x
 			strcmp(e->name, name) != 0 || strcmp(e->caller, x->caller) != 0))
 			e++;
 		if (e == all->entries + OPEN_TALLIES) {
-			int r = flush(h, all);
+			int r = flush_sums(h, all);
 
 			if (r < 0)
 				return r;
@@ -237,7 +237,7 @@ static int count_batch(struct history *h, struct marks *m)
 		if (n < COUNT_BATCH)
 			m->counted = h->last_n;
 		if (r >= 0)
-			r = flush(h, all);
+			r = flush_sums(h, all);
 		if (r >= 0)
 			r = flush_share(h, all);
 	}

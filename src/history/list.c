@@ -406,7 +406,7 @@ static bool has_status(sqlite3_stmt *s, const struct history_filter *f)
 	return any;
 }
 
-static bool fits(sqlite3_stmt *s, const struct history_filter *f)
+static bool row_fits(sqlite3_stmt *s, const struct history_filter *f)
 {
 	return has_status(s, f) && equals(s, 3, f->caller) && equals(s, 4, f->language) &&
 	       has_labels(s, f);
@@ -448,7 +448,7 @@ static int scan_next(struct history *h, struct list_scan *scan)
 		scan->hits++;
 		scan->last = sqlite3_column_int64(scan->stmt, 0);
 		/* Of those alive no text is known yet. */
-		r = fits(scan->stmt, scan->filter) && !(scan->state && scan->filter->text);
+		r = row_fits(scan->stmt, scan->filter) && !(scan->state && scan->filter->text);
 		if (r > 0 && scan->reads_words)
 			r = has_words(h, scan);
 		if (r != 0)

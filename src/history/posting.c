@@ -162,8 +162,8 @@ static inline const unsigned char *read_varint(const unsigned char *data, const 
 }
 
 /* The same of the next time: *at is the one before, or UINT64_MAX. */
-static inline const unsigned char *read_at(const unsigned char *data, const unsigned char *end,
-					   uint64_t *at)
+static inline const unsigned char *read_varint_at(const unsigned char *data,
+						  const unsigned char *end, uint64_t *at)
 {
 	uint64_t value = 0;
 
@@ -189,7 +189,7 @@ static int read_piece(const struct posting_reader *reader, struct ats *ret)
 	if (r < 0)
 		return r;
 	while (data < reader->end) {
-		data = read_at(data, reader->end, &at);
+		data = read_varint_at(data, reader->end, &at);
 		if (!data)
 			return damaged(reader->h);
 		ret->list[ret->n++] = (int64_t)at;
@@ -204,7 +204,7 @@ static int keep_piece(const struct posting_reader *reader, struct ats *ats, size
 	uint64_t at = UINT64_MAX;
 
 	while (data < reader->end && *i < ats->n) {
-		data = read_at(data, reader->end, &at);
+		data = read_varint_at(data, reader->end, &at);
 		if (!data)
 			return damaged(reader->h);
 		while (*i < ats->n && ats->list[*i] > (int64_t)at)
@@ -335,7 +335,7 @@ static int compare(const void *one, const void *other, void *text)
 }
 
 /* Both are in order; one that is put there twice is there once. */
-static int merge(const struct ats *old, const struct posting *list, size_t n, struct ats *ret)
+static int merge_ats(const struct ats *old, const struct posting *list, size_t n, struct ats *ret)
 {
 	size_t i = 0, k = 0;
 	int r = ats_grow(ret, old->n + n);
@@ -427,7 +427,7 @@ static int apply_piece(struct history *h, bool forget, const struct posting_word
 	while (taken < n && list[taken].at >= low)
 		taken++;
 	if (r >= 0)
-		r = forget ? subtract(&old, list, taken, &new) : merge(&old, list, taken, &new);
+		r = forget ? subtract(&old, list, taken, &new) : merge_ats(&old, list, taken, &new);
 	if (r >= 0)
 		r = write_pieces(h, word, low, &new);
 	return r < 0 ? r : (int)taken;

@@ -50,7 +50,7 @@ static char *copy(sqlite3_stmt *s, int column)
 	return text ? strdup(text) : NULL;
 }
 
-static void take(sqlite3_stmt *s, struct victims *all)
+static void take_victim(sqlite3_stmt *s, struct victims *all)
 {
 	struct victim *v = &all->list[all->n++];
 
@@ -293,7 +293,7 @@ int history_delete(struct history *h, const char *caller, const char *id, struct
 	r = store_step(h, s);
 	if (r <= 0)
 		return store_say(err, r < 0 ? r : -ENOENT);
-	take(s, &all);
+	take_victim(s, &all);
 	state = sqlite3_column_int(s, 7);
 	(void)sqlite3_reset(s);
 	if (caller && (!all.list[0].caller || strcmp(caller, all.list[0].caller) != 0))
@@ -317,7 +317,7 @@ int history_delete_some(struct history *h, const char *caller, struct error *err
 	if (caller)
 		bind_text(s, 3, caller);
 	while ((r = store_step(h, s)) > 0)
-		take(s, &all);
+		take_victim(s, &all);
 	if (r >= 0 && all.n > 0)
 		r = delete_with_reserve(h, &all);
 	return store_say(err, r);
@@ -346,7 +346,7 @@ static int retain_oldest(struct history *h)
 	(void)sqlite3_bind_int64(s, 1, INT64_MIN);
 	(void)sqlite3_bind_int(s, 2, DELETE_BATCH);
 	while ((r = store_step(h, s)) > 0 && must_go(h, &left, sqlite3_column_int64(s, 0))) {
-		take(s, &all);
+		take_victim(s, &all);
 		left.rows--;
 		left.bytes -= all.list[all.n - 1].bytes;
 	}
@@ -376,7 +376,7 @@ static int retain_share(struct history *h, enum stmt by, int64_t excess)
 	while (excess > 0 && top.amount >= top.next && (r = store_step(h, s)) > 0) {
 		int64_t amount;
 
-		take(s, &all);
+		take_victim(s, &all);
 		amount = by == STMT_SHARE_ROWS ? 1 : all.list[all.n - 1].bytes;
 		excess -= amount;
 		top.amount -= amount;

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 
-static int add_words(struct buf *b, struct span text, size_t max)
+static int add_index_words(struct buf *b, struct span text, size_t max)
 {
 	if (!text.data || text.len == 0)
 		return 0;
@@ -20,19 +20,19 @@ static int add_words(struct buf *b, struct span text, size_t max)
 
 static int collect_words(struct buf *b, const struct history_end *end)
 {
-	int r = add_words(b, end->code, WORDS_CODE);
+	int r = add_index_words(b, end->code, WORDS_CODE);
 
 	if (r >= 0)
-		r = add_words(b, end->stdout_text, WORDS_STREAM);
+		r = add_index_words(b, end->stdout_text, WORDS_STREAM);
 	if (r >= 0)
-		r = add_words(b, end->stderr_text, WORDS_STREAM);
+		r = add_index_words(b, end->stderr_text, WORDS_STREAM);
 	if (r >= 0)
-		r = add_words(b, end->error_message, WORDS_MESSAGE);
+		r = add_index_words(b, end->error_message, WORDS_MESSAGE);
 	return r;
 }
 
 /* Why nothing was updated. */
-static int explain(struct history *h, int64_t row)
+static int explain_missing_row(struct history *h, int64_t row)
 {
 	int r = 0;
 	sqlite3_stmt *s = store_stmt(h, STMT_IS_THERE, &r);
@@ -67,7 +67,7 @@ static int update_execution(struct history *h, int64_t row, const struct history
 	bind_text(s, 11, end->language);
 	bind_text(s, 12, end->policy);
 	r = store_run(h, s);
-	return r >= 0 && sqlite3_changes(h->db) == 0 ? explain(h, row) : r;
+	return r >= 0 && sqlite3_changes(h->db) == 0 ? explain_missing_row(h, row) : r;
 }
 
 /* The row says already that it is the next. */

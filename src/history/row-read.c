@@ -46,7 +46,7 @@ static bool take_text(sqlite3_stmt *s, int i, char **ret)
 	return true;
 }
 
-static int64_t measure(sqlite3_stmt *s, int i)
+static int64_t measure_column(sqlite3_stmt *s, int i)
 {
 	return sqlite3_column_type(s, i) == SQLITE_NULL ? -1 : sqlite3_column_int64(s, i);
 }
@@ -72,9 +72,9 @@ int row_read(sqlite3_stmt *s, struct history_row *ret)
 		.exit_code = sqlite3_column_int(s, 8),
 		.started_ns = sqlite3_column_int64(s, 9) * 1000,
 		.ended_ns = sqlite3_column_int64(s, 10) * 1000,
-		.duration_us = measure(s, 11),
-		.cpu_us = measure(s, 12),
-		.memory_peak_bytes = measure(s, 13),
+		.duration_us = measure_column(s, 11),
+		.cpu_us = measure_column(s, 12),
+		.memory_peak_bytes = measure_column(s, 13),
 		.kept_bytes = sqlite3_column_int64(s, 14),
 	};
 
@@ -190,7 +190,7 @@ int history_durations(struct history *h, const struct history_past *past,
 	(void)sqlite3_bind_int(s, 3, PAST_LOOKED_AT);
 	while (n < HISTORY_PAST_MAX && (r = store_step(h, s)) > 0) {
 		if (went_to_its_end((const char *)sqlite3_column_text(s, 1)) &&
-		    is_theirs(s, 2, past->caller) && measure(s, 0) >= 0)
+		    is_theirs(s, 2, past->caller) && measure_column(s, 0) >= 0)
 			ret_us[n++] = sqlite3_column_int64(s, 0);
 	}
 	(void)sqlite3_reset(s);

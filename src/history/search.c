@@ -12,7 +12,7 @@ enum { SEARCH_WORDS_MAX = 16 };
 
 enum { STATUS_WORD = 64 }; /* bytes, with the mark */
 
-static bool is_word(char c)
+static bool is_search_word_char(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
 	       (unsigned char)c >= 0x80;
@@ -23,13 +23,13 @@ static struct span next_word(struct span *text)
 {
 	struct span word = { NULL, 0 };
 
-	while (text->len > 0 && !is_word(*text->data)) {
+	while (text->len > 0 && !is_search_word_char(*text->data)) {
 		text->data++;
 		text->len--;
 	}
 	if (text->len > 0)
 		word.data = text->data;
-	while (text->len > 0 && is_word(*text->data)) {
+	while (text->len > 0 && is_search_word_char(*text->data)) {
 		word.len++;
 		text->data++;
 		text->len--;
@@ -128,7 +128,7 @@ int search_words(const char *text)
 	return n;
 }
 
-static bool is_same(struct span a, struct span b)
+static bool is_same_word(struct span a, struct span b)
 {
 	return a.len == b.len && strncasecmp(a.data, b.data, a.len) == 0;
 }
@@ -142,7 +142,7 @@ bool search_has(const char *text, struct span words)
 		wanted[n++] = word;
 	while (n > 0 && (word = next_word(&words)).data)
 		for (i = 0; i < n;)
-			if (is_same(wanted[i], word))
+			if (is_same_word(wanted[i], word))
 				wanted[i] = wanted[--n];
 			else
 				i++;

@@ -38,7 +38,7 @@ static void sums_done(struct sums *all)
 }
 
 /* NULL: there are too many names, or no memory. */
-static struct sum *find(struct sums *all, enum sum_kind kind, const char *name)
+static struct sum *find_sum(struct sums *all, enum sum_kind kind, const char *name)
 {
 	struct sum *sum;
 
@@ -90,8 +90,8 @@ static int read_sums(struct history *h, const char *caller, const struct time_ra
 	if (caller)
 		bind_text(s, 4, caller);
 	while ((r = store_step(h, s)) > 0) {
-		struct sum *sum = find(all, (enum sum_kind)sqlite3_column_int(s, 0),
-				       (const char *)sqlite3_column_text(s, 1));
+		struct sum *sum = find_sum(all, (enum sum_kind)sqlite3_column_int(s, 0),
+					   (const char *)sqlite3_column_text(s, 1));
 
 		if (sum)
 			(void)run_histogram_read(&sum->tally, sqlite3_column_blob(s, 2),

@@ -37,7 +37,7 @@ static struct log_file *log_of(sqlite3_file *f)
 	return (struct log_file *)f;
 }
 
-static int flush(struct log_file *l)
+static int flush_frames(struct log_file *l)
 {
 	int len = l->len;
 
@@ -53,7 +53,7 @@ static int log_write(sqlite3_file *f, const void *data, int n, sqlite3_int64 at)
 	const unsigned char *bytes = data;
 
 	if (l->len > 0 && (at != l->at + l->len || n > HELD_MAX - l->len)) {
-		int rc = flush(l);
+		int rc = flush_frames(l);
 
 		if (rc != SQLITE_OK)
 			return rc;
@@ -65,13 +65,13 @@ static int log_write(sqlite3_file *f, const void *data, int n, sqlite3_int64 at)
 	(void)memcpy(l->held + l->len, data, (size_t)n);
 	l->len += n;
 	l->last = n == FRAME_HEADER && (bytes[4] | bytes[5] | bytes[6] | bytes[7]) != 0;
-	return completes ? flush(l) : SQLITE_OK;
+	return completes ? flush_frames(l) : SQLITE_OK;
 }
 
 static int log_close(sqlite3_file *f)
 {
 	struct log_file *l = log_of(f);
-	int rc = flush(l), closed = l->real->pMethods->xClose(l->real);
+	int rc = flush_frames(l), closed = l->real->pMethods->xClose(l->real);
 
 	free(l->held);
 	l->held = NULL;
@@ -81,7 +81,7 @@ static int log_close(sqlite3_file *f)
 static int log_read(sqlite3_file *f, void *data, int n, sqlite3_int64 at)
 {
 	struct log_file *l = log_of(f);
-	int rc = flush(l);
+	int rc = flush_frames(l);
 
 	return rc != SQLITE_OK ? rc : l->real->pMethods->xRead(l->real, data, n, at);
 }
@@ -89,7 +89,7 @@ static int log_read(sqlite3_file *f, void *data, int n, sqlite3_int64 at)
 static int log_truncate(sqlite3_file *f, sqlite3_int64 size)
 {
 	struct log_file *l = log_of(f);
-	int rc = flush(l);
+	int rc = flush_frames(l);
 
 	return rc != SQLITE_OK ? rc : l->real->pMethods->xTruncate(l->real, size);
 }
@@ -97,7 +97,7 @@ static int log_truncate(sqlite3_file *f, sqlite3_int64 size)
 static int log_sync(sqlite3_file *f, int flags)
 {
 	struct log_file *l = log_of(f);
-	int rc = flush(l);
+	int rc = flush_frames(l);
 
 	return rc != SQLITE_OK ? rc : l->real->pMethods->xSync(l->real, flags);
 }
@@ -105,7 +105,7 @@ static int log_sync(sqlite3_file *f, int flags)
 static int log_size(sqlite3_file *f, sqlite3_int64 *ret)
 {
 	struct log_file *l = log_of(f);
-	int rc = flush(l);
+	int rc = flush_frames(l);
 
 	return rc != SQLITE_OK ? rc : l->real->pMethods->xFileSize(l->real, ret);
 }

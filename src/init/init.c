@@ -51,7 +51,7 @@ static int64_t now_ns(void)
 	return (int64_t)ts.tv_sec * NS_PER_SEC + ts.tv_nsec;
 }
 
-static void report(const struct report *rep)
+static void report_to_broker(const struct report *rep)
 {
 	/* A broker that is gone cannot be told; the next poll sees the closed socket. */
 	(void)send(INIT_FD_CONTROL, rep, sizeof(*rep), MSG_NOSIGNAL);
@@ -178,7 +178,7 @@ static void start_stage(struct init *init, const int fds[])
 
 		/* The broker ends us after this. */
 		init->main_pid = 0;
-		report(&rep);
+		report_to_broker(&rep);
 	}
 }
 
@@ -208,12 +208,12 @@ static void end_stage(struct init *init, int wait_status)
 	rep.max_rss_bytes = ru.ru_maxrss * KiB;
 	rep.read_bytes = ru.ru_inblock * 512;
 	rep.write_bytes = ru.ru_oublock * 512;
-	report(&rep);
+	report_to_broker(&rep);
 	if (init->stage.last)
 		_exit(0);
 }
 
-static void reap(struct init *init)
+static void reap_children(struct init *init)
 {
 	struct signalfd_siginfo info;
 	int status;
@@ -312,9 +312,9 @@ int main(int argc, char **argv)
 		init.main_pid = INIT_ADOPTED_PID;
 		init.stage.last = 1;
 		/* Until now this process had an interpreter's memory: nobody's program may run before. */
-		report(&adopted);
+		report_to_broker(&adopted);
 		/* It may have ended while we came here, and then nobody tells us again. */
-		reap(&init);
+		reap_children(&init);
 	}
 	for (;;) {
 		struct pollfd fds[] = { { .fd = INIT_FD_CONTROL, .events = POLLIN },
@@ -323,7 +323,7 @@ int main(int argc, char **argv)
 		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
 			_exit(1);
 		if (fds[1].revents)
-			reap(&init);
+			reap_children(&init);
 		if (fds[0].revents)
 			take_command(&init);
 	}

@@ -161,7 +161,7 @@ void fiber_trim(void)
 	n_kept = 0;
 }
 
-static void enter(void)
+static void enter_fiber(void)
 {
 	struct fiber *f = current;
 
@@ -208,7 +208,7 @@ static int set_out(struct fiber *f)
 	f->here.uc_stack.ss_sp = f->map + GUARD_BYTES;
 	f->here.uc_stack.ss_size = f->own.size;
 	f->here.uc_link = NULL;
-	makecontext(&f->here, enter, 0);
+	makecontext(&f->here, enter_fiber, 0);
 	return 0;
 }
 

@@ -28,7 +28,7 @@ struct plan_builder {
 	int r;
 };
 
-static void add(struct plan_builder *b, struct op op, struct op_args args)
+static void add_op(struct plan_builder *b, struct op op, struct op_args args)
 {
 	if (b->r == 0)
 		b->r = plan_add(b->plan, op, args);
@@ -36,19 +36,19 @@ static void add(struct plan_builder *b, struct op op, struct op_args args)
 
 static void add_dir(struct plan_builder *b, const char *target)
 {
-	add(b, (struct op){ .kind = OP_DIR, .mode = 0755 }, (struct op_args){ .b = target });
+	add_op(b, (struct op){ .kind = OP_DIR, .mode = 0755 }, (struct op_args){ .b = target });
 }
 
 static void add_text(struct plan_builder *b, const char *target, const char *text)
 {
-	add(b, (struct op){ .kind = OP_TEXT, .mode = 0644 },
-	    (struct op_args){ .a = text, .b = target });
+	add_op(b, (struct op){ .kind = OP_TEXT, .mode = 0644 },
+	       (struct op_args){ .a = text, .b = target });
 }
 
 static void add_show(struct plan_builder *b, const char *path, uint16_t flags)
 {
-	add(b, (struct op){ .kind = OP_SHOW, .flags = flags },
-	    (struct op_args){ .a = path, .b = path });
+	add_op(b, (struct op){ .kind = OP_SHOW, .flags = flags },
+	       (struct op_args){ .a = path, .b = path });
 }
 
 /* The same path of an image, if there is one. */
@@ -59,8 +59,8 @@ static void add_show_of(struct plan_builder *b, const char *image, const char *p
 
 	if (n < 0 || (size_t)n >= sizeof(source))
 		b->r = b->r ? b->r : -ENAMETOOLONG;
-	add(b, (struct op){ .kind = OP_SHOW, .flags = flags },
-	    (struct op_args){ .a = source, .b = path });
+	add_op(b, (struct op){ .kind = OP_SHOW, .flags = flags },
+	       (struct op_args){ .a = source, .b = path });
 }
 
 /* Makes the directories above a file, without those in its first bytes; repeats are harmless: the child skips them. */
@@ -91,7 +91,7 @@ static void add_etc_entry(struct plan_builder *b, const char *name)
 	add_show(b, path, OP_OPTIONAL | OP_READABLE | OP_SMALL);
 }
 
-static bool list_has(const char *const *list, const char *word)
+static bool word_list_has(const char *const *list, const char *word)
 {
 	for (; *list; list++)
 		if (strcmp(*list, word) == 0)
@@ -112,7 +112,7 @@ static void add_etc(struct plan_builder *b, const struct decision *d)
 		add_etc_entry(b, *e);
 	if (d->language)
 		for (const char **e = d->language->etc; *e; e++)
-			if (!list_has(d->policy->etc, *e))
+			if (!word_list_has(d->policy->etc, *e))
 				add_etc_entry(b, *e);
 }
 
@@ -141,8 +141,8 @@ static void add_root(struct plan_builder *b, const struct plan_input *in)
 	const struct decision *d = in->decision;
 	const char *image = d->request->image;
 
-	add(b, (struct op){ .kind = OP_HOSTNAME }, (struct op_args){ .a = "sandbox" });
-	add(b, root_op(in), (struct op_args){ 0 });
+	add_op(b, (struct op){ .kind = OP_HOSTNAME }, (struct op_args){ .a = "sandbox" });
+	add_op(b, root_op(in), (struct op_args){ 0 });
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
 		add_show_of(b, image, links[i], OP_OPTIONAL);
 	if (image) {
@@ -155,51 +155,53 @@ static void add_root(struct plan_builder *b, const struct plan_input *in)
 		add_etc(b, d);
 	}
 	if (in->kit)
-		add(b, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL | OP_READABLE },
-		    (struct op_args){ .a = in->kit, .b = SANDBOX_KIT });
+		add_op(b, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL | OP_READABLE },
+		       (struct op_args){ .a = in->kit, .b = SANDBOX_KIT });
 	add_dir(b, "/var");
-	add(b, (struct op){ .kind = OP_SYMLINK }, (struct op_args){ .a = "/tmp", .b = "/var/tmp" });
+	add_op(b, (struct op){ .kind = OP_SYMLINK },
+	       (struct op_args){ .a = "/tmp", .b = "/var/tmp" });
 }
 
 static void add_devices(struct plan_builder *b, const struct decision *d)
 {
-	add(b, (struct op){ .kind = OP_DEV }, (struct op_args){ .b = "/dev" });
-	add(b,
-	    (struct op){ .kind = OP_TMPFS,
-			 .mode = 0777,
-			 .value = d->limits.memory_bytes,
-			 .value2 = SHM_INODES },
-	    (struct op_args){ .b = "/dev/shm" });
-	add(b, (struct op){ .kind = OP_DEVPTS, .value = d->tty },
-	    (struct op_args){ .b = "/dev/pts" });
+	add_op(b, (struct op){ .kind = OP_DEV }, (struct op_args){ .b = "/dev" });
+	add_op(b,
+	       (struct op){ .kind = OP_TMPFS,
+			    .mode = 0777,
+			    .value = d->limits.memory_bytes,
+			    .value2 = SHM_INODES },
+	       (struct op_args){ .b = "/dev/shm" });
+	add_op(b, (struct op){ .kind = OP_DEVPTS, .value = d->tty },
+	       (struct op_args){ .b = "/dev/pts" });
 }
 
 static void add_work(struct plan_builder *b, const struct plan_input *in)
 {
 	const struct decision *d = in->decision;
 
-	add(b,
-	    (struct op){
-		    .kind = OP_SCRATCH, .value = d->limits.disk_bytes, .value2 = d->limits.files },
-	    (struct op_args){ 0 });
-	add(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 },
-	    (struct op_args){ .a = "work", .b = SANDBOX_WORK });
-	add(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0777 },
-	    (struct op_args){ .a = "tmp", .b = "/tmp" });
+	add_op(b,
+	       (struct op){ .kind = OP_SCRATCH,
+			    .value = d->limits.disk_bytes,
+			    .value2 = d->limits.files },
+	       (struct op_args){ 0 });
+	add_op(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 },
+	       (struct op_args){ .a = "work", .b = SANDBOX_WORK });
+	add_op(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0777 },
+	       (struct op_args){ .a = "tmp", .b = "/tmp" });
 	if (in->build_scratch)
-		add(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 },
-		    (struct op_args){ .a = "build", .b = SANDBOX_BUILD });
+		add_op(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 },
+		       (struct op_args){ .a = "build", .b = SANDBOX_BUILD });
 	/* What is written there lies on scratch, too, until the run has ended. */
 	if (d->workspace)
-		add(b, (struct op){ .kind = OP_WORKSPACE, .flags = d->workdir ? OP_WORKDIR : 0 },
-		    (struct op_args){ .a = d->workspace, .b = SANDBOX_SPACE });
-	add(b, (struct op){ .kind = OP_PROC }, (struct op_args){ .b = "/proc" });
+		add_op(b, (struct op){ .kind = OP_WORKSPACE, .flags = d->workdir ? OP_WORKDIR : 0 },
+		       (struct op_args){ .a = d->workspace, .b = SANDBOX_SPACE });
+	add_op(b, (struct op){ .kind = OP_PROC }, (struct op_args){ .b = "/proc" });
 	if (d->network != NETWORK_OFF)
-		add(b, (struct op){ .kind = OP_LOOPBACK }, (struct op_args){ 0 });
-	add(b, (struct op){ .kind = OP_PIVOT }, (struct op_args){ 0 });
+		add_op(b, (struct op){ .kind = OP_LOOPBACK }, (struct op_args){ 0 });
+	add_op(b, (struct op){ .kind = OP_PIVOT }, (struct op_args){ 0 });
 }
 
-static void add_files(struct plan_builder *b, const struct plan_input *in)
+static void add_file_ops(struct plan_builder *b, const struct plan_input *in)
 {
 	for (size_t i = 0; i < in->n_files; i++) {
 		const struct build_file *f = &in->files[i];
@@ -212,18 +214,18 @@ static void add_files(struct plan_builder *b, const struct plan_input *in)
 			return;
 		}
 		add_parents(b, path, made ? strlen(f->base) + 1 : 1);
-		add(b, (struct op){ .kind = OP_FILE, .mode = f->mode },
-		    (struct op_args){ .a = f->data.data ? f->data.data : "",
-				      .a_len = f->data.len,
-				      .b = path });
+		add_op(b, (struct op){ .kind = OP_FILE, .mode = f->mode },
+		       (struct op_args){ .a = f->data.data ? f->data.data : "",
+					 .a_len = f->data.len,
+					 .b = path });
 	}
 }
 
 static void add_landlock(struct plan_builder *b, const char *path, int64_t access, bool no_tcp)
 {
 	/* value2: TCP is handled too, that is, closed. */
-	add(b, (struct op){ .kind = OP_LANDLOCK, .value = access, .value2 = no_tcp },
-	    (struct op_args){ .b = path });
+	add_op(b, (struct op){ .kind = OP_LANDLOCK, .value = access, .value2 = no_tcp },
+	       (struct op_args){ .b = path });
 }
 
 static void add_paths(struct plan_builder *b, const struct plan_input *in)
@@ -251,7 +253,7 @@ static enum filter_profile filter_of(const struct decision *d)
 
 static void add_readonly(struct plan_builder *b, const char *target)
 {
-	add(b, (struct op){ .kind = OP_READONLY }, (struct op_args){ .b = target });
+	add_op(b, (struct op){ .kind = OP_READONLY }, (struct op_args){ .b = target });
 }
 
 static void add_lockdown(struct plan_builder *b, const struct plan_input *in)
@@ -284,20 +286,20 @@ static void add_lockdown(struct plan_builder *b, const struct plan_input *in)
 		add_readonly(b, SANDBOX_SPACE);
 	add_readonly(b, "/");
 	for (size_t i = 0; i < ARRAY_SIZE(rlimits); i++)
-		add(b,
-		    (struct op){ .kind = OP_RLIMIT,
-				 .value = rlimits[i].resource,
-				 .value2 = rlimits[i].limit },
-		    (struct op_args){ 0 });
+		add_op(b,
+		       (struct op){ .kind = OP_RLIMIT,
+				    .value = rlimits[i].resource,
+				    .value2 = rlimits[i].limit },
+		       (struct op_args){ 0 });
 	if (d->facts->cgroup == CGROUP_NONE)
-		add(b,
-		    (struct op){
-			    .kind = OP_RLIMIT, .value = RLIMIT_DATA, .value2 = l->memory_bytes },
-		    (struct op_args){ 0 });
+		add_op(b,
+		       (struct op){
+			       .kind = OP_RLIMIT, .value = RLIMIT_DATA, .value2 = l->memory_bytes },
+		       (struct op_args){ 0 });
 	add_paths(b, in);
-	add(b, (struct op){ .kind = OP_REQUIRE, .value = d->policy->required },
-	    (struct op_args){ 0 });
-	add(b, (struct op){ .kind = OP_SECCOMP, .value = filter_of(d) }, (struct op_args){ 0 });
+	add_op(b, (struct op){ .kind = OP_REQUIRE, .value = d->policy->required },
+	       (struct op_args){ 0 });
+	add_op(b, (struct op){ .kind = OP_SECCOMP, .value = filter_of(d) }, (struct op_args){ 0 });
 }
 
 const char *const plan_base_env[] = {
@@ -329,38 +331,38 @@ static void add_env(struct plan_builder *b, enum op_kind kind, const char *const
 
 	for (const char *const *e = plan_base_env; *e; e++)
 		if (!env_is_replaced(*e, env))
-			add(b, op, (struct op_args){ .a = *e });
+			add_op(b, op, (struct op_args){ .a = *e });
 	for (const char *const *e = env; e && *e; e++)
 		if (!env_is_replaced(*e, e + 1))
-			add(b, op, (struct op_args){ .a = *e });
+			add_op(b, op, (struct op_args){ .a = *e });
 }
 
-static void add_words(struct plan_builder *b, enum op_kind kind, const char *const *words)
+static void add_word_ops(struct plan_builder *b, enum op_kind kind, const char *const *words)
 {
 	/* An empty word is a span of length 0, which op_args cannot tell from "use strlen": same thing. */
 	for (; words && *words; words++)
-		add(b, (struct op){ .kind = (uint16_t)kind }, (struct op_args){ .a = *words });
+		add_op(b, (struct op){ .kind = (uint16_t)kind }, (struct op_args){ .a = *words });
 }
 
 static void add_bytes(struct plan_builder *b, enum op_kind kind, const struct span *bytes)
 {
 	if (bytes->data)
-		add(b, (struct op){ .kind = (uint16_t)kind },
-		    (struct op_args){ .a = bytes->len ? bytes->data : "", .a_len = bytes->len });
+		add_op(b, (struct op){ .kind = (uint16_t)kind },
+		       (struct op_args){ .a = bytes->len ? bytes->data : "", .a_len = bytes->len });
 }
 
 static void add_warm(struct plan_builder *b, const struct plan_warm *warm)
 {
-	add(b, (struct op){ .kind = OP_WARM, .value = warm->kind },
-	    (struct op_args){ .a = warm->name });
+	add_op(b, (struct op){ .kind = OP_WARM, .value = warm->kind },
+	       (struct op_args){ .a = warm->name });
 	if (warm->kind == WARM_FORK) {
-		add_words(b, OP_PRELOAD, warm->modules);
+		add_word_ops(b, OP_PRELOAD, warm->modules);
 		return;
 	}
-	add_words(b, OP_WARM_ARG, warm->argv);
+	add_word_ops(b, OP_WARM_ARG, warm->argv);
 	add_env(b, OP_WARM_ENV, warm->env);
 	if (warm->file)
-		add(b, (struct op){ .kind = OP_WARM_FILE }, (struct op_args){ .a = warm->file });
+		add_op(b, (struct op){ .kind = OP_WARM_FILE }, (struct op_args){ .a = warm->file });
 }
 
 static void add_stage(struct plan_builder *b, const struct decision *d,
@@ -378,15 +380,15 @@ static void add_stage(struct plan_builder *b, const struct decision *d,
 		[STAGE_PIDS] = l->pids,
 	};
 
-	add(b, (struct op){ .kind = OP_STAGE }, (struct op_args){ .a = stage->name });
-	add_words(b, OP_ARG, stage->argv);
+	add_op(b, (struct op){ .kind = OP_STAGE }, (struct op_args){ .a = stage->name });
+	add_word_ops(b, OP_ARG, stage->argv);
 	if (d->tty && !env_is_replaced(term, stage->env))
-		add(b, (struct op){ .kind = OP_ENV }, (struct op_args){ .a = term });
+		add_op(b, (struct op){ .kind = OP_ENV }, (struct op_args){ .a = term });
 	add_env(b, OP_ENV, stage->env);
 	add_bytes(b, OP_STDIN, &stage->stdin_data);
 	for (int i = 0; i < _STAGE_LIMIT_MAX; i++)
-		add(b, (struct op){ .kind = OP_LIMIT, .value = i, .value2 = limits[i] },
-		    (struct op_args){ 0 });
+		add_op(b, (struct op){ .kind = OP_LIMIT, .value = i, .value2 = limits[i] },
+		       (struct op_args){ 0 });
 }
 
 int plan_build(const struct plan_input *in, struct plan *ret, struct error *err)
@@ -398,17 +400,17 @@ int plan_build(const struct plan_input *in, struct plan *ret, struct error *err)
 	add_root(&b, in);
 	add_devices(&b, in->decision);
 	add_work(&b, in);
-	add_files(&b, in);
+	add_file_ops(&b, in);
 	add_lockdown(&b, in);
 	if (in->collect)
-		add(&b,
-		    (struct op){ .kind = OP_COLLECT,
-				 .value = COLLECT_FILES_MAX,
-				 .value2 = in->decision->limits.disk_bytes },
-		    (struct op_args){ 0 });
+		add_op(&b,
+		       (struct op){ .kind = OP_COLLECT,
+				    .value = COLLECT_FILES_MAX,
+				    .value2 = in->decision->limits.disk_bytes },
+		       (struct op_args){ 0 });
 	if (in->decision->workspace && !in->decision->read_only)
-		add(&b, (struct op){ .kind = OP_COMMIT, .value = in->decision->commit },
-		    (struct op_args){ 0 });
+		add_op(&b, (struct op){ .kind = OP_COMMIT, .value = in->decision->commit },
+		       (struct op_args){ 0 });
 	if (in->warm)
 		add_warm(&b, in->warm);
 	for (size_t i = 0; i < in->n_stages; i++)

@@ -246,7 +246,7 @@ static int builder_link(const struct filter_builder *b, struct filter *ret)
 }
 
 /* Whether anything laid down so far leads there: some calls are not every machine's, some rules not every profile's. */
-static bool is_wanted(const struct filter_builder *b, int to)
+static bool is_target_wanted(const struct filter_builder *b, int to)
 {
 	for (uint16_t i = 0; i < MIN(b->n, FILTER_INSNS_MAX); i++)
 		if (BPF_CLASS(b->insns[i].code) == BPF_JMP &&
@@ -266,10 +266,10 @@ int filter_compile_numbers(uint8_t to_of[NR_KNOWN], enum machine machine, struct
 	emit_load(&b, offsetof(struct seccomp_data, nr));
 	emit_numbers(&b, to_of);
 	for (int to = _TO_MAX - 1; to >= _TO_ANSWER_MAX; to--)
-		if (is_wanted(&b, to))
+		if (is_target_wanted(&b, to))
 			emit_switch(&b, (enum target)to);
 	for (int to = 0; to < _TO_ANSWER_MAX; to++) {
-		if (!is_wanted(&b, to))
+		if (!is_target_wanted(&b, to))
 			continue;
 		b.start[to] = b.n;
 		(void)emit(&b, BPF_RET | BPF_K, filter_answers[to], (struct jump){ 0 });

@@ -36,7 +36,7 @@ struct plan_view plan_as_view(const struct plan *p)
 	};
 }
 
-static int refuse(struct error *err, uint32_t index, const char *why)
+static int refuse_op(struct error *err, uint32_t index, const char *why)
 {
 	return error_set(err, ERROR_INPUT, EBADMSG, "the plan's record %u is refused: %s", index,
 			 why);
@@ -74,7 +74,7 @@ static bool name_is_plain(const char *name, size_t len)
 	return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-static bool is_letter(char c)
+static bool is_module_letter(char c)
 {
 	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
 }
@@ -90,7 +90,7 @@ static bool name_is_module(const char *name, size_t len)
 	for (size_t i = 0; i < len; i++) {
 		bool first = i == 0 || name[i - 1] == '.';
 
-		if (!is_letter(name[i]) &&
+		if (!is_module_letter(name[i]) &&
 		    (first || !((name[i] >= '0' && name[i] <= '9') || name[i] == '.')))
 			return false;
 	}
@@ -217,9 +217,9 @@ static int check_ops(const struct plan_view *v, struct error *err)
 		const char *fault;
 
 		if (op->kind == OP_END || op->kind >= _OP_MAX)
-			return refuse(err, i, "unknown kind");
+			return refuse_op(err, i, "unknown kind");
 		if (op_table[op->kind].phase < phase)
-			return refuse(err, i, "prepare after launch");
+			return refuse_op(err, i, "prepare after launch");
 		phase = op_table[op->kind].phase;
 		fault = op_fault(v, op);
 		if (!fault)
@@ -227,7 +227,7 @@ static int check_ops(const struct plan_view *v, struct error *err)
 		if (!fault && ++counts[op->kind] > op_table[op->kind].count_max)
 			fault = "too many of its kind";
 		if (fault)
-			return refuse(err, i, fault);
+			return refuse_op(err, i, fault);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
 		if (counts[needed[i]] == 0)
@@ -311,7 +311,7 @@ int plan_check(const struct plan_view *v, const struct plan_ceilings *c, struct 
 		if (!fault && op->kind == OP_STAGE && !stage_is_bounded(v, i))
 			fault = "the stage has no limit of memory or of processes";
 		if (fault)
-			return refuse(err, i, fault);
+			return refuse_op(err, i, fault);
 	}
 	return 0;
 }

@@ -270,7 +270,7 @@ static const char *const *const *permitted_modules(const struct decision *d,
 	return own;
 }
 
-static bool list_has(const char *const *list, const char *word)
+static bool rule_list_has(const char *const *list, const char *word)
 {
 	while (*list && strcmp(*list, word) != 0)
 		list++;
@@ -279,7 +279,7 @@ static bool list_has(const char *const *list, const char *word)
 
 static bool is_permitted(const char *const *const *lists, const char *module)
 {
-	while (*lists && !list_has(*lists, module))
+	while (*lists && !rule_list_has(*lists, module))
 		lists++;
 	return *lists;
 }
@@ -291,7 +291,7 @@ static void name_permitted(const char *const *const *lists, struct buf *ret)
 		for (const char *const *m = *list; *m; m++) {
 			const char *const *const *first = lists;
 
-			while (!list_has(*first, *m))
+			while (!rule_list_has(*first, *m))
 				first++;
 			if (first == list && buf_printf(ret, "%s%s", ret->len ? ", " : "", *m) < 0)
 				return;

@@ -43,8 +43,8 @@ static int read_ceilings(const struct reader *r, const struct key_rule *rule _un
 	return limits_parse_at(r->field, value, &d->policy->ceilings, &d->ceilings_set, r->err);
 }
 
-static int read_limits(const struct reader *r, const struct key_rule *rule _unused_,
-		       const json_t *value, void *object)
+static int read_policy_limits(const struct reader *r, const struct key_rule *rule _unused_,
+			      const json_t *value, void *object)
 {
 	static const struct key_rule rules[] = {
 		{ .key = "defaults", .read = read_defaults },
@@ -202,7 +202,7 @@ static const struct key_rule policy_rules[] = {
 	  .read = read_name,
 	  .offset = offsetof(struct policy, name),
 	  .max = NAME_BYTES_MAX },
-	{ .key = "limits", .read = read_limits },
+	{ .key = "limits", .read = read_policy_limits },
 	{ .key = "filesystem", .read = read_filesystem },
 	{ .key = "network", .read = read_network },
 	{ .key = "preload",

@@ -13,7 +13,7 @@ struct decision_sink {
 	void *data;
 };
 
-static int tell(const struct decision_sink *to, const struct decision_row *row)
+static int tell_row(const struct decision_sink *to, const struct decision_row *row)
 {
 	return to->fn(to->data, row);
 }
@@ -28,7 +28,7 @@ static int tell_limit(const struct decision_sink *to, const struct knob *k, int6
 	row.value = value;
 	row.knob = k;
 	row.number = number;
-	return tell(to, &row);
+	return tell_row(to, &row);
 }
 
 static const char *limit_rule(const struct decision *d, const struct knob *k)
@@ -125,7 +125,7 @@ static int tell_layers(const struct decision *d, const struct decision_sink *to)
 		int r;
 
 		(void)snprintf(field, sizeof(field), "layer.%s", layer_name((enum layer)i));
-		r = tell(to, &row);
+		r = tell_row(to, &row);
 		if (r < 0)
 			return r;
 	}
@@ -171,7 +171,7 @@ static int tell_head(const struct decision *d, const struct decision_sink *to)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		int r = tell(to, &rows[i]);
+		int r = tell_row(to, &rows[i]);
 
 		if (r < 0)
 			return r;

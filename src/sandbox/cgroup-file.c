@@ -104,7 +104,7 @@ int cgroup_rmdir(int dirfd, const char *name)
 	return errno == ENOTEMPTY ? -EBUSY : -errno;
 }
 
-static bool is_stale(int parent, const char *name)
+static bool is_stale_cgroup(int parent, const char *name)
 {
 	struct stat st;
 
@@ -130,7 +130,7 @@ bool cgroup_sweep(struct cgroup_sweep *sweep, int parent_fd, const char *path, c
 		if (!is_group(entry, prefix))
 			continue;
 		left--;
-		if (is_stale(dirfd(sweep->dir), entry->d_name))
+		if (is_stale_cgroup(dirfd(sweep->dir), entry->d_name))
 			(void)!cgroup_rmdir(dirfd(sweep->dir),
 					    entry->d_name); /* refused while in use */
 	}

@@ -101,7 +101,7 @@ static void v2_lift(const struct cgroup_root *root)
 	cgroup_lift(root->fd, CGROUP_PARENT, "");
 }
 
-static int prepare(struct cgroup_root *root)
+static int prepare_cgroup_root(struct cgroup_root *root)
 {
 	_cleanup_close_ int parent = -EBADF;
 	int r;
@@ -146,7 +146,7 @@ static int v2_root_open(struct cgroup_root **ret, const struct cgroup_site *site
 	if (r == 0 && site->home.move_self)
 		r = move_self(root->fd);
 	if (r == 0)
-		r = prepare(root);
+		r = prepare_cgroup_root(root);
 	if (r < 0) {
 		(void)v2_root_free(root);
 		return error_set(err, ERROR_INTERNAL, -r, "cannot make a cgroup below %s: %s",
@@ -178,7 +178,7 @@ static int make_group(struct cgroup *cg)
 	int r = cgroup_mkdir(cg->root->fd, cg->name);
 
 	for (int attempt = 0; r == -ENOENT && attempt < 3; attempt++) {
-		r = prepare(cg->root);
+		r = prepare_cgroup_root(cg->root);
 		if (r == 0)
 			r = cgroup_mkdir(cg->root->fd, cg->name);
 	}
@@ -187,7 +187,7 @@ static int make_group(struct cgroup *cg)
 	cg->fd = cgroup_open_dir(cg->root->fd, cg->name);
 	r = cg->fd < 0 ? cg->fd : 0;
 	if (r == 0 && !has_files(cg))
-		r = prepare(cg->root);
+		r = prepare_cgroup_root(cg->root);
 	if (r < 0) {
 		cg->fd = fd_close(cg->fd);
 		(void)!cgroup_rmdir(cg->root->fd, cg->name);

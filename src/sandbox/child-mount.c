@@ -304,7 +304,7 @@ static int show_link(const char *source, const char *where)
 	return sys_symlink(content, where);
 }
 
-static int show(struct child *c, const char *source, const char *where, bool whole)
+static int show_host_path(struct child *c, const char *source, const char *where, bool whole)
 {
 	struct stat st;
 
@@ -333,7 +333,7 @@ int child_do_show(struct child *c, const struct op *op)
 {
 	bool whole = is_there(c) && op->flags & OP_SMALL;
 
-	return passed_over(op, show(c, op_a(c->plan, op), target(c, op), whole));
+	return passed_over(op, show_host_path(c, op_a(c->plan, op), target(c, op), whole));
 }
 
 int child_do_tmpfs(struct child *c, const struct op *op)

@@ -58,7 +58,7 @@ static int (*const actions[_OP_MAX])(struct child *, const struct op *) = {
 	[OP_SECCOMP] = child_do_seccomp,
 };
 
-static _noreturn_ void fail(struct child *c, int r)
+static _noreturn_ void fail_child(struct child *c, int r)
 {
 	struct report rep = { .kind = REPORT_FAILED, .stage = c->op_index, .errnum = -r };
 
@@ -194,7 +194,7 @@ static int take_plan(struct child *c, enum command_kind kind, struct plan_view *
 }
 
 /* From c->op_index to the end of the plan, or of what it prepares. */
-static void prepare(struct child *c)
+static void prepare_child(struct child *c)
 {
 	for (; c->op_index < c->plan->n_ops; c->op_index++) {
 		const struct op *op = &c->plan->ops[c->op_index];
@@ -204,7 +204,7 @@ static void prepare(struct child *c)
 			break;
 		r = actions[op->kind](c, op);
 		if (r < 0)
-			fail(c, r);
+			fail_child(c, r);
 	}
 }
 
@@ -283,14 +283,14 @@ void child_main(struct child *c)
 	if (r == 0)
 		r = child_staging_check(c);
 	if (r < 0)
-		fail(c, r);
-	prepare(c);
+		fail_child(c, r);
+	prepare_child(c);
 	if (c->command.partial) {
 		/* What is done so far is what this plan begins with. */
 		r = take_plan(c, COMMAND_REST, &plan);
 		if (r < 0)
-			fail(c, r);
-		prepare(c);
+			fail_child(c, r);
+		prepare_child(c);
 	}
-	fail(c, become_init(c));
+	fail_child(c, become_init(c));
 }

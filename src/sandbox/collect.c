@@ -80,7 +80,7 @@ static int open_entry(int dir_fd, const char *name, mode_t mode)
 	return sys_open_beneath(dir_fd, name, flags);
 }
 
-static int take_file(struct collect_walk *w, int fd, const struct stat *st)
+static int take_collected_file(struct collect_walk *w, int fd, const struct stat *st)
 {
 	if (w->report.largest_file_bytes < st->st_size)
 		w->report.largest_file_bytes = st->st_size;
@@ -123,7 +123,7 @@ static int visit(struct collect_walk *w, int dir_fd, const char *name, size_t ab
 		w->path[above_len + name_len] = '/';
 		return push(w, TAKE_FD(fd), above_len + name_len + 1);
 	}
-	return S_ISREG(st.st_mode) ? take_file(w, fd, &st) : 0;
+	return S_ISREG(st.st_mode) ? take_collected_file(w, fd, &st) : 0;
 }
 
 int collect_files(int top_fd, const struct collect_bounds *bounds, struct collector collector,

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-static ssize_t read_at(int fd, char *to, size_t n, int64_t offset)
+static ssize_t read_file_at(int fd, char *to, size_t n, int64_t offset)
 {
 	ssize_t got = pread(fd, to, n, offset);
 
@@ -21,8 +21,8 @@ int file_compare(struct commit_work *w, int a_fd, int b_fd, int64_t size)
 {
 	for (int64_t at = 0; at < size;) {
 		size_t want = (size_t)MIN(size - at, (int64_t)COPY_BYTES);
-		ssize_t a = read_at(a_fd, w->copy, want, at);
-		ssize_t b = a < 0 ? a : read_at(b_fd, w->compare, want, at);
+		ssize_t a = read_file_at(a_fd, w->copy, want, at);
+		ssize_t b = a < 0 ? a : read_file_at(b_fd, w->compare, want, at);
 
 		if (a < 0 || b < 0)
 			return (int)MIN(a, b);
@@ -42,8 +42,8 @@ struct copying {
 static int copy_data(struct commit_work *w, struct copying *c, int64_t end)
 {
 	while (c->at < end) {
-		ssize_t n = read_at(c->f->from_fd, w->copy,
-				    (size_t)MIN(end - c->at, (int64_t)COPY_BYTES), c->at);
+		ssize_t n = read_file_at(c->f->from_fd, w->copy,
+					 (size_t)MIN(end - c->at, (int64_t)COPY_BYTES), c->at);
 		int r = n <= 0 ? (n < 0 ? (int)n : -EIO) : 0;
 
 		if (r < 0)

@@ -37,7 +37,7 @@ int journal_begin(struct journal *j, int store_fd)
 	return lseek(j->fd, sizeof(j->head), SEEK_SET) < 0 ? -errno : 0;
 }
 
-static int flush(struct journal *j)
+static int flush_journal(struct journal *j)
 {
 	size_t n = j->n;
 
@@ -54,7 +54,7 @@ int journal_add(struct journal *j, const struct journal_op *op, const char *path
 	int r = 0;
 
 	if (j->n + sizeof(*op) + path_bytes > sizeof(j->bytes))
-		r = flush(j);
+		r = flush_journal(j);
 	if (r < 0)
 		return r;
 	at = (struct journal_op *)(j->bytes + j->n);
@@ -69,7 +69,7 @@ int journal_add(struct journal *j, const struct journal_op *op, const char *path
 
 int journal_commit(struct journal *j, int store_fd, const struct tree_size *size)
 {
-	int r = flush(j);
+	int r = flush_journal(j);
 	ssize_t n;
 
 	if (r < 0)
@@ -143,7 +143,8 @@ static int step_down(int dir_fd, const char *name)
 }
 
 /* Opens the directory of a path unless it is the last one's. *ret_base: the path's last component. */
-static int open_parent(struct journal *j, int top_fd, const char *path, const char **ret_base)
+static int open_journal_parent(struct journal *j, int top_fd, const char *path,
+			       const char **ret_base)
 {
 	const char *slash = strrchr(path, '/');
 	size_t n = slash ? (size_t)(slash - path) : 0;
@@ -183,8 +184,8 @@ static int move(int from_fd, const char *from, int to_fd, const char *to)
 	return sys_renameat(from_fd, from, to_fd, to);
 }
 
-static int put(const struct journal *j, const struct journal_places *at, uint64_t number,
-	       const char *base)
+static int put_journal_entry(const struct journal *j, const struct journal_places *at,
+			     uint64_t number, const char *base)
 {
 	struct number_text name = number_text(number);
 	int r = sys_renameat(at->stage_fd, name.text, j->parent_fd, base);
@@ -241,7 +242,7 @@ static int redo_one(struct journal *j, const struct journal_places *at, const st
 		    const char *path)
 {
 	const char *base;
-	int r = open_parent(j, at->workspace_fd, path, &base);
+	int r = open_journal_parent(j, at->workspace_fd, path, &base);
 
 	/* Removed on the host in between: what belongs inside goes with it. */
 	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
@@ -250,7 +251,7 @@ static int redo_one(struct journal *j, const struct journal_places *at, const st
 		return r;
 	switch (op->kind) {
 	case JOURNAL_PUT:
-		return put(j, at, op->number, base);
+		return put_journal_entry(j, at, op->number, base);
 	case JOURNAL_REMOVE:
 		return take_away(j, at, op->number, base);
 	default:

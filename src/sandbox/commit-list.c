@@ -8,7 +8,7 @@
 
 static_assert(sizeof(struct change) <= LIST_BYTES, "the buffer must hold any record");
 
-static enum change_type type_of(mode_t mode)
+static enum change_type change_type_of(mode_t mode)
 {
 	return S_ISREG(mode)   ? CHANGE_FILE
 	       : S_ISDIR(mode) ? CHANGE_DIRECTORY
@@ -24,7 +24,7 @@ int list_flush(struct commit_work *w)
 	return n ? sys_write(w->c->list_fd, w->list, n) : 0;
 }
 
-static void count(struct commit_outcome *out, const struct list_entry *entry)
+static void count_change(struct commit_outcome *out, const struct list_entry *entry)
 {
 	uint32_t *const counts[_CHANGE_MAX] = { [CHANGE_ADDED] = &out->added,
 						[CHANGE_CHANGED] = &out->changed,
@@ -43,7 +43,7 @@ int commit_list_add(struct commit_work *w, const struct list_entry *entry)
 	struct change *c;
 	int r = 0;
 
-	count(w->out, entry);
+	count_change(w->out, entry);
 	if (w->list_bytes + (int64_t)length > w->c->list_bytes_max) {
 		w->out->unlisted++;
 		return 0;
@@ -56,7 +56,7 @@ int commit_list_add(struct commit_work *w, const struct list_entry *entry)
 	memset(c, 0, length);
 	c->length = (uint32_t)length;
 	c->kind = (uint8_t)entry->kind;
-	c->type = (uint8_t)type_of(entry->st->st_mode);
+	c->type = (uint8_t)change_type_of(entry->st->st_mode);
 	c->skip = (uint8_t)entry->skip;
 	c->conflict = entry->conflict;
 	c->mode = entry->st->st_mode & 0777;

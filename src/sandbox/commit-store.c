@@ -138,7 +138,7 @@ void store_note_size(int store_fd, const struct tree_size *size)
 }
 
 /* The store is locked. A journal of a workspace that is gone has nothing left to be done to. */
-static int finish(int store_fd, int workspace_fd)
+static int finish_journal(int store_fd, int workspace_fd)
 {
 	struct journal_places at = { .workspace_fd = workspace_fd,
 				     .store_fd = store_fd,
@@ -171,7 +171,7 @@ static int recover_store(int store_fd, int workspace_fd, enum recovery what)
 		return 0;
 	if (flock(store_fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? 0 : -errno;
-	return finish(store_fd, workspace_fd);
+	return finish_journal(store_fd, workspace_fd);
 }
 
 static bool is_absent(int r)
@@ -192,7 +192,8 @@ static int find_workspace(const struct workspace_place *places, const char *name
 	return parent < 0 ? parent : sys_open_beneath(parent, base, O_RDONLY | O_DIRECTORY);
 }
 
-static int recover(const struct workspace_place *places, const char *name, enum recovery what)
+static int recover_commit(const struct workspace_place *places, const char *name,
+			  enum recovery what)
 {
 	_cleanup_close_ int workspace = find_workspace(places, name);
 	_cleanup_close_ int inside = -EBADF, beside = -EBADF;
@@ -211,7 +212,7 @@ static int recover(const struct workspace_place *places, const char *name, enum 
 
 int commit_recover(const struct workspace_place *places, const char *name)
 {
-	return recover(places, name, RECOVER_JOURNAL);
+	return recover_commit(places, name, RECOVER_JOURNAL);
 }
 
 static int recover_below(const char *root)
@@ -226,7 +227,7 @@ static int recover_below(const char *root)
 		return is_absent(names->fd) || is_closed(names->fd) ? 0 : names->fd;
 	names->at = names->n = 0;
 	while ((r = names_next(names, &name)) > 0) {
-		r = recover(here, name, RECOVER_ALL);
+		r = recover_commit(here, name, RECOVER_ALL);
 		first = first ? first : r;
 	}
 	names->fd = fd_close(names->fd);
@@ -238,7 +239,8 @@ int commit_recover_all(const struct workspace_place *places)
 	int first = 0;
 
 	for (const struct workspace_place *p = places; p && p->path; p++) {
-		int r = p->name ? recover(places, p->name, RECOVER_ALL) : recover_below(p->path);
+		int r = p->name ? recover_commit(places, p->name, RECOVER_ALL)
+				: recover_below(p->path);
 
 		first = first ? first : r;
 	}

@@ -65,7 +65,7 @@ static int find_spot(struct commit_work *w, const struct visited_entry *e, struc
 }
 
 /* What is replaced by something of another kind, or by other content. */
-static int replace(struct commit_work *w, const struct visited_entry *e)
+static int replace_entry(struct commit_work *w, const struct visited_entry *e)
 {
 	if (!e->exists)
 		return 0;
@@ -208,7 +208,7 @@ static int visit_file(struct commit_work *w, const struct visited_entry *e)
 	r = stage_file(w, e, &f);
 	if (r == 0 && !(same && is_same_mode(e)))
 		r = list_entry(w, e, f.sha256);
-	return r < 0 ? r : replace(w, e);
+	return r < 0 ? r : replace_entry(w, e);
 }
 
 static int stage_link(struct commit_work *w, const struct visited_entry *e)
@@ -260,7 +260,7 @@ static int visit_link(struct commit_work *w, const struct visited_entry *e)
 		r = stage_link(w, e);
 	if (r == 0)
 		r = list_entry(w, e, NULL);
-	return r < 0 ? r : replace(w, e);
+	return r < 0 ? r : replace_entry(w, e);
 }
 
 static int new_directory(struct commit_work *w, const struct visited_entry *e,
@@ -270,7 +270,7 @@ static int new_directory(struct commit_work *w, const struct visited_entry *e,
 	int r = list_entry(w, e, NULL);
 
 	if (r == 0)
-		r = replace(w, e);
+		r = replace_entry(w, e);
 	if (r < 0 || !work_applies(w))
 		return r;
 	r = find_spot(w, e, &spot);
@@ -289,7 +289,7 @@ static char overlay_mark(const struct commit_work *w, int fd)
 	return fgetxattr(fd, opaque_names[w->c->user_xattr], &value, 1) == 1 ? value : '\0';
 }
 
-static int enter(struct commit_work *w, int fd, const struct commit_level *next)
+static int enter_directory(struct commit_work *w, int fd, const struct commit_level *next)
 {
 	int r = walk_enter(&w->walk, fd);
 
@@ -328,7 +328,7 @@ static int visit_directory(struct commit_work *w, const struct visited_entry *e)
 	}
 	if (r < 0)
 		return r;
-	r = enter(w, TAKE_FD(fd), &next);
+	r = enter_directory(w, TAKE_FD(fd), &next);
 	if (r == 0 && next.opaque && next.workspace_fd >= 0)
 		r = gone_clear(w);
 	return r;
@@ -386,7 +386,7 @@ int visit_begin(struct commit_work *w)
 		(void)fd_close(top.workspace_fd);
 		return fd;
 	}
-	return enter(w, fd, &top);
+	return enter_directory(w, fd, &top);
 }
 
 /* A merged directory: its mode may have changed; without privilege it may have been opened up for the walk, and will be again. */

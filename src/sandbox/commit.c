@@ -19,7 +19,7 @@ enum {
 /* One commit at a time: what it needs is far too much for a stack and known at start. */
 static struct commit_work work;
 
-static int lock(int store_fd)
+static int lock_store(int store_fd)
 {
 	while (flock(store_fd, LOCK_EX) < 0)
 		if (errno != EINTR)
@@ -28,9 +28,9 @@ static int lock(int store_fd)
 }
 
 /* The store as an earlier commit should have left it. */
-static int settle(struct commit_work *w)
+static int apply_commit(struct commit_work *w)
 {
-	int r = lock(w->at.store_fd);
+	int r = lock_store(w->at.store_fd);
 
 	w->locked = r == 0;
 	if (r == 0)
@@ -79,7 +79,7 @@ static void project(struct commit_work *w, const struct tree_size *before)
 }
 
 /* One that is over its quota may stay so, or nothing could make room in it, but not grow. */
-static bool fits(const struct commit_work *w)
+static bool commit_fits(const struct commit_work *w)
 {
 	const struct commit *c = w->c;
 	const struct commit_outcome *o = w->out;
@@ -91,7 +91,7 @@ static bool fits(const struct commit_work *w)
 }
 
 /* The size that the last commit noted is believed as long as it does not refuse: the host may have made room since. */
-static int judge(struct commit_work *w)
+static int judge_commit(struct commit_work *w)
 {
 	struct tree_size before;
 	bool noted;
@@ -102,13 +102,13 @@ static int judge(struct commit_work *w)
 	noted = store_read_size(w->at.store_fd, &before) == 0;
 	if (noted)
 		project(w, &before);
-	if (noted && fits(w))
+	if (noted && commit_fits(w))
 		return 0;
 	r = tree_measure(&w->other, w->c->workspace_fd, &before);
 	if (r < 0)
 		return r;
 	project(w, &before);
-	return fits(w) ? 0 : -EDQUOT;
+	return commit_fits(w) ? 0 : -EDQUOT;
 }
 
 /* Directories may grow when names come into them, and there is no way back from the journal. */
@@ -126,7 +126,7 @@ static int has_room(const struct commit_work *w)
 		       : 0;
 }
 
-static int fail(struct commit_work *w, int r, enum commit_state state)
+static int fail_commit(struct commit_work *w, int r, enum commit_state state)
 {
 	w->out->state = state;
 	w->out->errnum = -r;
@@ -135,16 +135,16 @@ static int fail(struct commit_work *w, int r, enum commit_state state)
 
 static int fail_early(struct commit_work *w, int r)
 {
-	return fail(w, r, r == -ENOSPC || r == -EDQUOT ? COMMIT_FULL : COMMIT_FAILED);
+	return fail_commit(w, r, r == -ENOSPC || r == -EDQUOT ? COMMIT_FULL : COMMIT_FAILED);
 }
 
 static int apply(struct commit_work *w)
 {
 	struct tree_size size;
-	int r = judge(w);
+	int r = judge_commit(w);
 
 	if (r == -EDQUOT)
-		return fail(w, r, COMMIT_QUOTA);
+		return fail_commit(w, r, COMMIT_QUOTA);
 	if (r < 0)
 		return fail_early(w, r);
 	if (!w->journal_open)
@@ -158,7 +158,7 @@ static int apply(struct commit_work *w)
 		return fail_early(w, r);
 	r = journal_redo(&w->journal, &w->at);
 	if (r < 0)
-		(void)fail(w, r, COMMIT_PENDING);
+		(void)fail_commit(w, r, COMMIT_PENDING);
 	return 0;
 }
 
@@ -180,7 +180,7 @@ int commit_apply(const struct commit *c, struct commit_outcome *ret)
 	w->list_n = 0;
 	w->list_bytes = 0;
 	if (c->mode == COMMIT_APPLY)
-		r = settle(w);
+		r = apply_commit(w);
 	if (r == 0)
 		r = stage(w);
 	if (r < 0)

@@ -280,8 +280,8 @@ static int send_command(struct sandbox *sb, const struct init_command *command, 
 	return r == -EPIPE || r == -ECONNRESET ? 0 : r;
 }
 
-static int tell(struct sandbox *sb, const struct init_command *command, const int *fds, size_t n,
-		struct error *err)
+static int tell_init(struct sandbox *sb, const struct init_command *command, const int *fds,
+		     size_t n, struct error *err)
 {
 	int r = send_command(sb, command, fds, n);
 
@@ -300,7 +300,7 @@ static int send_join(struct sandbox *sb, struct error *err)
 
 	return n < 0 ? error_set(err, ERROR_INTERNAL, -n, "a cgroup cannot be joined: %s",
 				 strerror(-n))
-		     : tell(sb, &join, fds, (size_t)n, err);
+		     : tell_init(sb, &join, fds, (size_t)n, err);
 }
 
 /* It lives: it gets its ids, and may join its group. */
@@ -461,8 +461,8 @@ static int give_workspace(struct sandbox *sb, const char *name, struct error *er
 	int r = layers_open(sb, name, &layers, err);
 
 	if (r == 0)
-		r = tell(sb, &command, (int[]){ layers.lower_fd, layers.mounter_fd },
-			 layers_count(&layers), err);
+		r = tell_init(sb, &command, (int[]){ layers.lower_fd, layers.mounter_fd },
+			      layers_count(&layers), err);
 	(void)fd_close(layers.lower_fd);
 	(void)fd_close(layers.mounter_fd);
 	return r;
@@ -482,7 +482,7 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	const struct op *workspace = plan_find(plan, OP_WORKSPACE, -1);
 	_cleanup_close_ int dev_fd = -EBADF;
 	int64_t limits[_STAGE_LIMIT_MAX];
-	int r = tell(sb, &go, &plan_fd, 1, err);
+	int r = tell_init(sb, &go, &plan_fd, 1, err);
 
 	if (r < 0)
 		return r;
@@ -493,7 +493,7 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 		dev_fd = sandbox_take_dev(sb);
 	sb->own_dev = dev_fd >= 0;
 	if (dev)
-		r = tell(sb, &equip, &dev_fd, dev_fd >= 0 ? 1 : 0, err);
+		r = tell_init(sb, &equip, &dev_fd, dev_fd >= 0 ? 1 : 0, err);
 	if (r == 0 && workspace)
 		r = give_workspace(sb, op_a(plan, workspace), err);
 	/* Where a program waits for its request, its limits are its cell's business. */
@@ -507,7 +507,7 @@ int sandbox_finish(struct sandbox *sb, const struct plan_view *plan, int plan_fd
 {
 	const struct init_command rest = { .kind = COMMAND_REST };
 	int64_t limits[_STAGE_LIMIT_MAX];
-	int r = tell(sb, &rest, &plan_fd, 1, err);
+	int r = tell_init(sb, &rest, &plan_fd, 1, err);
 
 	if (r < 0)
 		return r;

@@ -19,7 +19,7 @@ struct class_token {
 	size_t len; /* 0: the end */
 };
 
-static bool is_letter(char c)
+static bool is_class_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '_' || c == '$' || (unsigned char)c >= 0x80;
@@ -74,8 +74,8 @@ static struct class_token next_token(struct class_scanner *s)
 	t.data = s->at;
 	if (s->at < s->end)
 		s->at++;
-	if (s->at > t.data && is_letter(*t.data))
-		while (s->at < s->end && is_letter(*s->at))
+	if (s->at > t.data && is_class_letter(*t.data))
+		while (s->at < s->end && is_class_letter(*s->at))
 			s->at++;
 	t.len = (size_t)(s->at - t.data);
 	return t;
@@ -93,7 +93,7 @@ static bool declares_type(struct class_token t)
 
 static bool names_type(struct class_token t, size_t size)
 {
-	return t.len > 0 && t.len < size && is_letter(t.data[0]) &&
+	return t.len > 0 && t.len < size && is_class_letter(t.data[0]) &&
 	       !(t.data[0] >= '0' && t.data[0] <= '9');
 }
 

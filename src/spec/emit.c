@@ -40,7 +40,7 @@ json_t *emit_tree(struct emitter *e)
 	return NULL;
 }
 
-static void put(struct emitter *e, const char *data, size_t n)
+static void put_emitted(struct emitter *e, const char *data, size_t n)
 {
 	if (buf_append(&e->text, data, n) < 0)
 		e->failed = true;
@@ -49,19 +49,19 @@ static void put(struct emitter *e, const char *data, size_t n)
 static void put_comma(struct emitter *e)
 {
 	if (e->comma)
-		put(e, ",", 1);
+		put_emitted(e, ",", 1);
 	e->comma = true;
 }
 
 /* A value of its own, as text. */
-static void put_value(struct emitter *e, const char *data, size_t n)
+static void put_emitted_value(struct emitter *e, const char *data, size_t n)
 {
 	put_comma(e);
-	put(e, data, n);
+	put_emitted(e, data, n);
 }
 
 /* Takes the value; NULL: there was no memory for it. */
-static void add(struct emitter *e, json_t *value)
+static void add_tree_value(struct emitter *e, json_t *value)
 {
 	json_t *in = e->depth > 0 ? e->open[e->depth - 1] : NULL;
 	int r = value ? 0 : -1;
@@ -83,12 +83,12 @@ void emit_open(struct emitter *e, char bracket)
 	json_t *made;
 
 	if (!e->tree) {
-		put_value(e, &bracket, 1);
+		put_emitted_value(e, &bracket, 1);
 		e->comma = false;
 		return;
 	}
 	made = bracket == '{' ? json_object() : json_array();
-	add(e, made);
+	add_tree_value(e, made);
 	if (e->failed || e->depth == EMIT_DEPTH_MAX) {
 		e->failed = true;
 		return;
@@ -99,7 +99,7 @@ void emit_open(struct emitter *e, char bracket)
 void emit_close(struct emitter *e, char bracket)
 {
 	if (!e->tree) {
-		put(e, &bracket, 1);
+		put_emitted(e, &bracket, 1);
 		e->comma = true;
 	} else if (e->depth > 0) {
 		e->depth--;
@@ -112,9 +112,9 @@ void emit_key(struct emitter *e, const char *key)
 	if (e->tree)
 		return;
 	put_comma(e);
-	put(e, "\"", 1);
-	put(e, key, strlen(key));
-	put(e, "\":", 2);
+	put_emitted(e, "\"", 1);
+	put_emitted(e, key, strlen(key));
+	put_emitted(e, "\":", 2);
 	e->comma = false;
 }
 
@@ -125,9 +125,9 @@ static void put_escaped(struct emitter *e, unsigned char c)
 	const char *at = strchr(plain, c);
 
 	if (c != '\0' && at)
-		put(e, (char[]){ '\\', letters[at - plain] }, 2);
+		put_emitted(e, (char[]){ '\\', letters[at - plain] }, 2);
 	else
-		put(e, (char[]){ '\\', 'u', '0', '0', digits[c >> 4], digits[c & 15] }, 6);
+		put_emitted(e, (char[]){ '\\', 'u', '0', '0', digits[c >> 4], digits[c & 15] }, 6);
 }
 
 /* UTF-8 already. */
@@ -135,18 +135,18 @@ static void put_string(struct emitter *e, const char *data, size_t len)
 {
 	size_t from = 0;
 
-	put_value(e, "\"", 1);
+	put_emitted_value(e, "\"", 1);
 	for (size_t i = 0; i < len; i++) {
 		unsigned char c = (unsigned char)data[i];
 
 		if (c >= 0x20 && c != '"' && c != '\\')
 			continue;
-		put(e, data + from, i - from);
+		put_emitted(e, data + from, i - from);
 		put_escaped(e, c);
 		from = i + 1;
 	}
-	put(e, data + from, len - from);
-	put(e, "\"", 1);
+	put_emitted(e, data + from, len - from);
+	put_emitted(e, "\"", 1);
 }
 
 bool emit_string(struct emitter *e, const char *data, size_t len)
@@ -163,7 +163,7 @@ bool emit_string(struct emitter *e, const char *data, size_t len)
 		len = clean.len;
 	}
 	if (e->tree)
-		add(e, json_stringn_nocheck(len ? data : "", len));
+		add_tree_value(e, json_stringn_nocheck(len ? data : "", len));
 	else
 		put_string(e, data, len);
 	return broken;
@@ -191,13 +191,13 @@ void emit_integer(struct emitter *e, int64_t value)
 	char text[24], *end = text + sizeof(text), *at;
 
 	if (e->tree) {
-		add(e, json_integer(value));
+		add_tree_value(e, json_integer(value));
 		return;
 	}
 	at = digits_of(value < 0 ? -(uint64_t)value : (uint64_t)value, end);
 	if (value < 0)
 		*--at = '-';
-	put_value(e, at, (size_t)(end - at));
+	put_emitted_value(e, at, (size_t)(end - at));
 }
 
 void emit_seconds(struct emitter *e, int64_t us)
@@ -215,7 +215,7 @@ void emit_seconds(struct emitter *e, int64_t us)
 	at = digits_of((uint64_t)us / US_PER_SEC, at);
 	while (end[-1] == '0' && end[-2] != '.')
 		end--;
-	put_value(e, at, (size_t)(end - at));
+	put_emitted_value(e, at, (size_t)(end - at));
 }
 
 /* Takes no reference. */
@@ -224,7 +224,7 @@ static void put_dump(struct emitter *e, json_t *value, size_t flags)
 	char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | flags);
 
 	if (text)
-		put_value(e, text, strlen(text));
+		put_emitted_value(e, text, strlen(text));
 	else
 		e->failed = true;
 	free(text);
@@ -235,7 +235,7 @@ void emit_real(struct emitter *e, double value)
 	json_t *real = json_real(value);
 
 	if (e->tree) {
-		add(e, real);
+		add_tree_value(e, real);
 		return;
 	}
 	/* Fifteen digits say 0.1 as it was meant. */
@@ -246,17 +246,17 @@ void emit_real(struct emitter *e, double value)
 void emit_boolean(struct emitter *e, bool value)
 {
 	if (e->tree)
-		add(e, json_boolean(value));
+		add_tree_value(e, json_boolean(value));
 	else
-		put_value(e, value ? "true" : "false", value ? 4 : 5);
+		put_emitted_value(e, value ? "true" : "false", value ? 4 : 5);
 }
 
 void emit_null(struct emitter *e)
 {
 	if (e->tree)
-		add(e, json_null());
+		add_tree_value(e, json_null());
 	else
-		put_value(e, "null", 4);
+		put_emitted_value(e, "null", 4);
 }
 
 void emit_value(struct emitter *e, json_t *value)
@@ -264,7 +264,7 @@ void emit_value(struct emitter *e, json_t *value)
 	if (!value)
 		emit_null(e);
 	else if (e->tree)
-		add(e, json_incref(value));
+		add_tree_value(e, json_incref(value));
 	else /* Seventeen digits say every double exactly. */
 		put_dump(e, value, JSON_REAL_PRECISION(17));
 }

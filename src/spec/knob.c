@@ -432,7 +432,7 @@ int knob_parse_json(const struct knob *k, const json_t *value, int64_t *ret, str
 	return knob_parse_at(field, k, value, ret, err);
 }
 
-static int refuse_key(const struct reader *at, const char *key)
+static int refuse_limit_key(const struct reader *at, const char *key)
 {
 	if (strcmp(key, "gpus") == 0)
 		return reader_refuse(at, "GPUs are not available in a sandbox yet; the key is "
@@ -496,7 +496,7 @@ int limits_parse_at(const char *where, const json_t *object, struct limits *l, u
 		int64_t amount = 0;
 
 		if (!k)
-			return refuse_key(&at, key);
+			return refuse_limit_key(&at, key);
 		e = knob_parse_at(at.field, k, value, &amount, err);
 		if (e < 0)
 			return e;

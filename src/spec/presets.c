@@ -36,8 +36,8 @@ static int read_memory(const struct reader *r, const struct key_rule *rule _unus
 	return 0;
 }
 
-static int read_limits(const struct reader *r, const struct key_rule *rule _unused_,
-		       const json_t *value, void *object)
+static int read_preset_limits(const struct reader *r, const struct key_rule *rule _unused_,
+			      const json_t *value, void *object)
 {
 	struct preset *p = &((struct preset_entry *)object)->preset;
 
@@ -48,7 +48,7 @@ static int read_limits(const struct reader *r, const struct key_rule *rule _unus
 static const struct key_rule keys[] = {
 	{ "image", read_text, MEMBER(image), .max = FOREIGN_TEXT_MAX },
 	{ "seccomp_profile", read_text, MEMBER(seccomp_profile), .max = FOREIGN_TEXT_MAX },
-	{ .key = "limits", .read = read_limits },
+	{ .key = "limits", .read = read_preset_limits },
 	{ .key = "default_memory_mb", .read = read_memory },
 	{ "allow_network", read_bool, MEMBER(preset.allow_network) },
 };

@@ -154,7 +154,7 @@ static bool is_limit(struct key_table table, const char *key)
 	return false;
 }
 
-static int refuse_key(const struct reader *r, struct key_table table, const char *key)
+static int refuse_object_key(const struct reader *r, struct key_table table, const char *key)
 {
 	struct reader at = reader_at(r, key);
 
@@ -184,7 +184,7 @@ int read_object(const struct reader *r, const json_t *value, struct key_table ta
 		int e;
 
 		if (!rule)
-			return refuse_key(r, table, key);
+			return refuse_object_key(r, table, key);
 		if (json_is_null(member))
 			continue;
 		e = rule->read(&at, rule, member, object);

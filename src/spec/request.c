@@ -50,8 +50,8 @@ static int read_env(const struct reader *r, const struct key_rule *rule _unused_
 	return 0;
 }
 
-static int read_limits(const struct reader *r, const struct key_rule *rule _unused_,
-		       const json_t *value, void *object)
+static int read_request_limits(const struct reader *r, const struct key_rule *rule _unused_,
+			       const json_t *value, void *object)
 {
 	struct request *req = object;
 
@@ -290,7 +290,7 @@ static const struct key_rule request_rules[] = {
 	{ .key = "stdin", .read = read_stdin },
 	{ .key = "env", .read = read_env },
 	{ .key = "files", .read = request_read_files },
-	{ .key = "limits", .read = read_limits },
+	{ .key = "limits", .read = read_request_limits },
 	{ .key = "network", .read = read_network, .max = HOST_PATH_MAX },
 	{ .key = "policy", .read = read_text, MEMBER(policy), .max = HOST_PATH_MAX },
 	{ .key = "read_only", .read = read_bool, MEMBER(read_only) },

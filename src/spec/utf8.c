@@ -18,7 +18,7 @@ static const struct lead leads[] = {
 };
 
 /* How many bytes the character at data has; *broken when it is none: then how many to replace. */
-static size_t measure(const unsigned char *data, size_t len, bool *broken)
+static size_t measure_character(const unsigned char *data, size_t len, bool *broken)
 {
 	const struct lead *lead = NULL;
 	size_t n = 1;
@@ -50,7 +50,7 @@ bool utf8_is_valid(const char *data, size_t len)
 		if ((unsigned char)data[i] < 0x80)
 			i++;
 		else
-			i += measure((const unsigned char *)data + i, len - i, &broken);
+			i += measure_character((const unsigned char *)data + i, len - i, &broken);
 	}
 	return !broken;
 }
@@ -62,7 +62,7 @@ int utf8_replace(const char *data, size_t len, struct buf *out)
 
 	for (size_t i = 0; i < len;) {
 		bool broken;
-		size_t n = measure((const unsigned char *)data + i, len - i, &broken);
+		size_t n = measure_character((const unsigned char *)data + i, len - i, &broken);
 		int r;
 
 		if (broken) {

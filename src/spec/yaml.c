@@ -28,12 +28,12 @@ struct yaml_builder {
 	unsigned documents;
 };
 
-static int refuse(const struct yaml_builder *b, const char *text)
+static int refuse_yaml(const struct yaml_builder *b, const char *text)
 {
 	return error_set(b->err, ERROR_INPUT, EINVAL, "%s:%zu: %s", b->doc->name, b->line, text);
 }
 
-static int no_memory(const struct yaml_builder *b)
+static int refuse_for_memory(const struct yaml_builder *b)
 {
 	return error_set(b->err, ERROR_INTERNAL, ENOMEM, "%s: out of memory", b->doc->name);
 }
@@ -45,21 +45,21 @@ static int add_node(struct yaml_builder *b, json_t *node)
 	int r;
 
 	if (!node)
-		return no_memory(b);
+		return refuse_for_memory(b);
 	if (b->depth == 0) {
 		b->root = node;
 		return 0;
 	}
 	top = &b->stack[b->depth - 1];
 	if (json_is_array(top->node))
-		return json_array_append_new(top->node, node) < 0 ? no_memory(b) : 0;
+		return json_array_append_new(top->node, node) < 0 ? refuse_for_memory(b) : 0;
 	if (!top->key) {
 		json_decref(node);
-		return refuse(b, "a key must be plain text");
+		return refuse_yaml(b, "a key must be plain text");
 	}
 	r = json_object_set_new(top->node, top->key, node);
 	free(TAKE_PTR(top->key));
-	return r < 0 ? no_memory(b) : 0;
+	return r < 0 ? refuse_for_memory(b) : 0;
 }
 
 static int open_node(struct yaml_builder *b, json_t *node)
@@ -68,7 +68,7 @@ static int open_node(struct yaml_builder *b, json_t *node)
 
 	if (b->depth == YAML_DEPTH_MAX) {
 		json_decref(node);
-		return refuse(b, "it is nested too deep");
+		return refuse_yaml(b, "it is nested too deep");
 	}
 	r = add_node(b, node);
 	if (r < 0)
@@ -172,16 +172,16 @@ static int add_plain(struct yaml_builder *b, const char *text, size_t len)
 	if (is_one_of(text, falses))
 		return add_node(b, json_false());
 	if (is_one_of(text, endless))
-		return refuse(b, "infinity and not-a-number are not accepted");
+		return refuse_yaml(b, "infinity and not-a-number are not accepted");
 	if (parse_prefixed(text, &integer))
 		return add_node(b, json_integer(integer));
 	number = malloc(len + 3);
 	if (!number)
-		return no_memory(b);
+		return refuse_for_memory(b);
 	if (to_json_number(text, number)) {
 		json_t *node = json_loads(number, JSON_DECODE_ANY, NULL);
 
-		return node ? add_node(b, node) : refuse(b, "the number is too large");
+		return node ? add_node(b, node) : refuse_yaml(b, "the number is too large");
 	}
 	return add_node(b, json_stringn(text, len));
 }
@@ -191,12 +191,12 @@ static int add_key(struct yaml_builder *b, const char *text)
 	struct yaml_frame *top = &b->stack[b->depth - 1];
 
 	if (!*text)
-		return refuse(b, "a key is empty");
+		return refuse_yaml(b, "a key is empty");
 	if (json_object_get(top->node, text))
 		return error_set(b->err, ERROR_INPUT, EINVAL, "%s:%zu: the key '%s' is there twice",
 				 b->doc->name, b->line, quote_text(text).text);
 	top->key = strdup(text);
-	return top->key ? 0 : no_memory(b);
+	return top->key ? 0 : refuse_for_memory(b);
 }
 
 static int add_scalar(struct yaml_builder *b, const yaml_event_t *event)
@@ -205,9 +205,9 @@ static int add_scalar(struct yaml_builder *b, const yaml_event_t *event)
 	size_t len = event->data.scalar.length;
 
 	if (event->data.scalar.anchor || event->data.scalar.tag)
-		return refuse(b, "anchors and tags are not accepted");
+		return refuse_yaml(b, "anchors and tags are not accepted");
 	if (memchr(text, '\0', len))
-		return refuse(b, "a text holds a NUL byte");
+		return refuse_yaml(b, "a text holds a NUL byte");
 	if (b->depth > 0 && json_is_object(b->stack[b->depth - 1].node) &&
 	    !b->stack[b->depth - 1].key)
 		return add_key(b, text);
@@ -222,19 +222,19 @@ static int take_event(struct yaml_builder *b, const yaml_event_t *event)
 	switch (event->type) {
 	case YAML_DOCUMENT_START_EVENT:
 		if (b->documents++ > 0)
-			return refuse(b, "a second document starts; only one is accepted");
+			return refuse_yaml(b, "a second document starts; only one is accepted");
 		return 0;
 	case YAML_SCALAR_EVENT:
 		return add_scalar(b, event);
 	case YAML_ALIAS_EVENT:
-		return refuse(b, "aliases are not accepted; write the value out");
+		return refuse_yaml(b, "aliases are not accepted; write the value out");
 	case YAML_SEQUENCE_START_EVENT:
 		if (event->data.sequence_start.anchor || event->data.sequence_start.tag)
-			return refuse(b, "anchors and tags are not accepted");
+			return refuse_yaml(b, "anchors and tags are not accepted");
 		return open_node(b, json_array());
 	case YAML_MAPPING_START_EVENT:
 		if (event->data.mapping_start.anchor || event->data.mapping_start.tag)
-			return refuse(b, "anchors and tags are not accepted");
+			return refuse_yaml(b, "anchors and tags are not accepted");
 		return open_node(b, json_object());
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:
@@ -245,7 +245,7 @@ static int take_event(struct yaml_builder *b, const yaml_event_t *event)
 	}
 }
 
-static int build(struct yaml_builder *b, yaml_parser_t *parser)
+static int build_yaml_tree(struct yaml_builder *b, yaml_parser_t *parser)
 {
 	for (;;) {
 		yaml_event_t event;
@@ -254,7 +254,7 @@ static int build(struct yaml_builder *b, yaml_parser_t *parser)
 
 		if (!yaml_parser_parse(parser, &event)) {
 			b->line = parser->problem_mark.line + 1;
-			return refuse(b, parser->problem ? parser->problem : "it is not YAML");
+			return refuse_yaml(b, parser->problem ? parser->problem : "it is not YAML");
 		}
 		r = take_event(b, &event);
 		end = event.type == YAML_STREAM_END_EVENT;
@@ -262,7 +262,7 @@ static int build(struct yaml_builder *b, yaml_parser_t *parser)
 		if (r < 0)
 			return r;
 		if (end)
-			return b->root ? 0 : refuse(b, "it is empty");
+			return b->root ? 0 : refuse_yaml(b, "it is empty");
 	}
 }
 
@@ -276,11 +276,11 @@ int yaml_parse(const struct document *doc, json_t **ret, struct error *err)
 		return error_set(err, ERROR_INPUT, EFBIG, "%s: it has more than %d bytes",
 				 doc->name, YAML_BYTES_MAX);
 	if (!yaml_parser_initialize(&parser))
-		return no_memory(&b);
+		return refuse_for_memory(&b);
 	/* Named, else a byte order mark could switch to UTF-16. */
 	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)doc->text, doc->len);
-	r = build(&b, &parser);
+	r = build_yaml_tree(&b, &parser);
 	yaml_parser_delete(&parser);
 	for (size_t i = 0; i < b.depth; i++)
 		free(b.stack[i].key);

@@ -71,7 +71,7 @@ static int flush_pending(struct feed *f)
 }
 
 /* One read from the source; its end and its errors are both the end of input. */
-static int fill(struct feed *f)
+static int fill_feed(struct feed *f)
 {
 	ssize_t n;
 
@@ -118,7 +118,7 @@ static int on_source(void *data, uint32_t events)
 	int r;
 
 	(void)events;
-	r = fill(f);
+	r = fill_feed(f);
 	return result(f, r < 0 ? r : step(f));
 }
 
@@ -181,7 +181,7 @@ static int step(struct feed *f)
 			return r;
 		if (r > 0)
 			return watch_target(f, 0);
-		r = fill(f);
+		r = fill_feed(f);
 		if (r < 0)
 			return r;
 	}

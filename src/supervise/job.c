@@ -168,7 +168,7 @@ int job_fault(struct job *j, int r)
 }
 
 /* Partial output is kept on every kind of end; what is there now is all that is waited for. */
-static int fail(struct job *j, const struct error *error)
+static int fail_job(struct job *j, const struct error *error)
 {
 	if (j->state == JOB_ENDED)
 		return 0;
@@ -185,7 +185,7 @@ static int broker_gone(struct job *j)
 			link_is_shared(j->link)
 				? "the atoll pool died or hung up; run it again"
 				: "the sandbox broker died; its messages, if any, are above");
-	return fail(j, &error);
+	return fail_job(j, &error);
 }
 
 int job_maybe_drained(struct job *j)
@@ -301,7 +301,7 @@ static int64_t tick_period_ns(const struct job *j)
 	return j->in.idle_timeout_ms > 0 ? idle_period_ns(j) : USAGE_PERIOD_MS * NS_PER_MS;
 }
 
-static int on_tick(void *data, uint32_t events)
+static int on_job_tick(void *data, uint32_t events)
 {
 	struct job *j = data;
 	struct record record = { .kind = RECORD_USAGE, .job = j->port.job };
@@ -349,7 +349,7 @@ static void take_usage(struct job *j, const struct usage *usage)
 }
 
 /* The broker did not answer in time, or the pipes have no end though every process is dead. */
-static int on_deadline(void *data, uint32_t events)
+static int on_job_deadline(void *data, uint32_t events)
 {
 	struct job *j = data;
 	struct error error;
@@ -365,7 +365,7 @@ static int on_deadline(void *data, uint32_t events)
 	link_give_up(j->link);
 	(void)error_set(&error, ERROR_INTERNAL, ETIMEDOUT,
 			"the sandbox broker did not answer; the run was given up");
-	return fail(j, &error);
+	return fail_job(j, &error);
 }
 
 /* The program is let go now: a terminal arrives, idleness begins to count. */
@@ -400,13 +400,13 @@ static int started(struct job *j, const struct record_started *start, struct lin
 	}
 	if (r >= 0 && (j->in.idle_timeout_ms > 0 || o->on_usage))
 		r = loop_add_timer(j->loop, j->active_ns + tick_period_ns(j),
-				   (struct handler){ on_tick, j }, &j->tick);
+				   (struct handler){ on_job_tick, j }, &j->tick);
 	if (o->on_started)
 		o->on_started(o->data, &j->outcome.start);
 	return r < 0 ? job_fault(j, r) : 0;
 }
 
-static int take_file(struct job *j, struct link_message *m)
+static int take_job_file(struct job *j, struct link_message *m)
 {
 	const struct job_observer *o = &j->in.observer;
 	struct record_file *file = &m->record.file;
@@ -429,7 +429,7 @@ static int failed(struct job *j, struct error *error)
 		error->code = ERROR_INTERNAL;
 	if (error->errnum <= 0)
 		error->errnum = EPROTO;
-	return fail(j, error);
+	return fail_job(j, error);
 }
 
 static int done(struct job *j, struct link_message *m)
@@ -446,7 +446,7 @@ static int done(struct job *j, struct link_message *m)
 	if (j->state != JOB_RUNNING) {
 		(void)error_set(&error, ERROR_INTERNAL, EPROTO,
 				"the sandbox broker reported the end of a run that never began");
-		return fail(j, &error);
+		return fail_job(j, &error);
 	}
 	j->outcome.done = *record;
 	if (record->has_stage && j->outcome.n_stages < PLAN_STAGES_MAX)
@@ -475,7 +475,7 @@ static void take_stage(struct job *j, const struct record_stage *stage)
 	tell_stages(j);
 }
 
-static int on_message(void *data, struct link_message *m)
+static int on_job_message(void *data, struct link_message *m)
 {
 	struct job *j = data;
 
@@ -491,7 +491,7 @@ static int on_message(void *data, struct link_message *m)
 		take_usage(j, &m->record.usage);
 		return 0;
 	case RECORD_FILE:
-		return take_file(j, m);
+		return take_job_file(j, m);
 	case RECORD_DONE:
 		return done(j, m);
 	case RECORD_FAILED:
@@ -505,7 +505,8 @@ static int watch_caller(struct job *j)
 {
 	int64_t at_ns = j->in.patience_ms > 0 ? j->outcome.sent_ns + j->in.patience_ms * NS_PER_MS
 					      : INT64_MAX;
-	int r = loop_add_timer(j->loop, at_ns, (struct handler){ on_deadline, j }, &j->deadline);
+	int r = loop_add_timer(j->loop, at_ns, (struct handler){ on_job_deadline, j },
+			       &j->deadline);
 
 	if (r >= 0 && j->in.cancel_fd >= 0)
 		r = loop_add_fd(j->loop, j->in.cancel_fd, EPOLLIN, (struct handler){ on_cancel, j },
@@ -533,7 +534,7 @@ static int send_run(struct job *j, const int stdio[3])
 		if (plan_fd < 0)
 			return plan_fd;
 	}
-	j->port.on_message = on_message;
+	j->port.on_message = on_job_message;
 	j->port.data = j;
 	link_attach(j->link, &j->port);
 	record.job = j->port.job;

@@ -176,7 +176,7 @@ int link_spawn(struct link_server server, struct link **ret, struct error *err)
 }
 
 /* The broker ends by itself once the socket is closed; one that does not is ended. */
-static void reap(pid_t pid)
+static void reap_broker(pid_t pid)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };
@@ -224,7 +224,7 @@ struct link *link_close(struct link *l)
 	for (size_t i = 0; i < BELLS_MAX; i++)
 		l->bells[i].fd = fd_close(l->bells[i].fd);
 	if (l->pid > 0)
-		reap(l->pid);
+		reap_broker(l->pid);
 	free(l);
 	return NULL;
 }
@@ -307,7 +307,7 @@ void link_give_up(struct link *l)
 	(void)break_link(l);
 }
 
-static int wait_for(int fd, short events, int wait_ms)
+static int wait_for_socket(int fd, short events, int wait_ms)
 {
 	struct pollfd p = { .fd = fd, .events = events };
 	int r;
@@ -320,8 +320,8 @@ static int wait_for(int fd, short events, int wait_ms)
 	return r == 0 ? -ETIMEDOUT : 0;
 }
 
-static int keep(struct link *l, const struct record *record, struct span plan, const int *fds,
-		size_t n_fds)
+static int keep_outgoing(struct link *l, const struct record *record, struct span plan,
+			 const int *fds, size_t n_fds)
 {
 	struct unsent *u;
 	int r = 0;
@@ -373,7 +373,7 @@ int link_send_plan(struct link *l, const struct record *record, struct span plan
 	if (l->broken)
 		return -EPIPE;
 	if (l->first)
-		return keep(l, record, plan, fds, n_fds);
+		return keep_outgoing(l, record, plan, fds, n_fds);
 	for (;;) {
 		/* SEQPACKET: the whole record or nothing. */
 		int r = send_parts(l, record, plan, fds, n_fds);
@@ -381,8 +381,8 @@ int link_send_plan(struct link *l, const struct record *record, struct span plan
 		if (r != -EAGAIN)
 			return r == -ECONNRESET ? -EPIPE : r;
 		if (l->source)
-			return keep(l, record, plan, fds, n_fds);
-		r = wait_for(l->fd, POLLOUT, LINK_SEND_WAIT_MS);
+			return keep_outgoing(l, record, plan, fds, n_fds);
+		r = wait_for_socket(l->fd, POLLOUT, LINK_SEND_WAIT_MS);
 		if (r < 0)
 			return r;
 	}
@@ -421,7 +421,7 @@ int link_send(struct link *l, const struct record *record, const int *fds, size_
 }
 
 /* 0: all that was kept has gone, or the socket is full again; negative: the broker is gone. */
-static int flush(struct link *l)
+static int flush_link(struct link *l)
 {
 	while (l->first) {
 		const struct unsent *u = l->first;
@@ -444,7 +444,7 @@ static void close_fds(struct link_message *m)
 }
 
 /* 1: a record; 0: nothing there now; negative: the link is of no more use. */
-static int receive(struct link *l, struct link_message *ret)
+static int receive_message(struct link *l, struct link_message *ret)
 {
 	ssize_t n;
 
@@ -494,7 +494,7 @@ static int dispatch(struct link *l, bool all)
 	struct link_message m;
 
 	while (!l->broken) {
-		int r = receive(l, &m);
+		int r = receive_message(l, &m);
 
 		if (r == 0)
 			return 0;
@@ -521,7 +521,7 @@ int link_hello(struct link *l, struct host_facts *ret)
 	int wait_ms = l->pid > 0 ? LINK_SEND_WAIT_MS : LINK_CONNECT_WAIT_MS;
 
 	while (!l->greeted) {
-		int r = l->broken ? -EPIPE : wait_for(l->fd, POLLIN, wait_ms);
+		int r = l->broken ? -EPIPE : wait_for_socket(l->fd, POLLIN, wait_ms);
 
 		if (r == 0)
 			r = link_dispatch(l);
@@ -568,7 +568,7 @@ static int on_events(void *data, uint32_t events)
 {
 	struct link *l = data;
 
-	if (events & EPOLLOUT && flush(l) < 0)
+	if (events & EPOLLOUT && flush_link(l) < 0)
 		return break_link(l);
 	return events & ~(uint32_t)EPOLLOUT ? dispatch(l, false) : 0;
 }

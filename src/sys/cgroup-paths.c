@@ -36,7 +36,7 @@ static bool word_is(struct cgroup_word w, const char *s)
 }
 
 /* Is name one of the comma-separated parts of list? */
-static bool list_has(struct cgroup_word list, const char *name)
+static bool controller_list_has(struct cgroup_word list, const char *name)
 {
 	const char *p = list.at, *end = list.at + list.len;
 
@@ -122,8 +122,9 @@ static struct cgroup_word own_path(const char *text, enum hierarchy h)
 
 		if (path) {
 			struct cgroup_word names = { list + 1, (size_t)(path - list - 1) };
-			bool hit = h == HIERARCHY_UNIFIED ? names.len == 0
-							  : list_has(names, hierarchy_names[h]);
+			bool hit = h == HIERARCHY_UNIFIED
+					   ? names.len == 0
+					   : controller_list_has(names, hierarchy_names[h]);
 
 			if (hit)
 				return (struct cgroup_word){ path + 1, (size_t)(end - path - 1) };
@@ -161,12 +162,13 @@ static void join_path(const struct mount_line *m, struct cgroup_word own, char r
 static void take_mount(const struct mount_line *m, const char *cgroup_text, bool writable[],
 		       struct cgroup_paths *ret)
 {
-	bool rw = list_has(m->options, "rw");
+	bool rw = controller_list_has(m->options, "rw");
 	bool v2 = word_is(m->type, "cgroup2");
 
 	for (int h = 0; h < _HIERARCHY_MAX; h++) {
-		bool match = h == HIERARCHY_UNIFIED ? v2
-						    : !v2 && list_has(m->super, hierarchy_names[h]);
+		bool match = h == HIERARCHY_UNIFIED
+				     ? v2
+				     : !v2 && controller_list_has(m->super, hierarchy_names[h]);
 		struct cgroup_word own;
 
 		if (!match || (writable[h] && !rw))
@@ -215,7 +217,7 @@ static void guess_line(const char *line, const char *end, struct cgroup_paths *r
 	if (word_is(where, "/"))
 		where.len = 0;
 	for (int h = 0; h < _HIERARCHY_V1_MAX; h++)
-		if (list_has(list, hierarchy_names[h]))
+		if (controller_list_has(list, hierarchy_names[h]))
 			(void)snprintf(ret->own[h], sizeof(ret->own[h]), "/sys/fs/cgroup/%.*s%.*s",
 				       (int)list.len, list.at, (int)where.len, where.at);
 }

@@ -66,7 +66,7 @@ static void probe_inner(struct findings *found)
 	found->overlay = try_overlay();
 }
 
-static bool wait_for(pid_t pid)
+static bool wait_for_child(pid_t pid)
 {
 	int status;
 
@@ -103,11 +103,11 @@ static void probe_outer(struct findings *found, uint32_t uid, uint32_t gid)
 		_exit(0);
 	}
 	if (pid > 0)
-		(void)wait_for(pid);
+		(void)wait_for_child(pid);
 }
 
 /* What was tried beats what was read; a feature the files deny stays denied. */
-static void merge(struct host_facts *facts, const struct findings *found)
+static void merge_findings(struct host_facts *facts, const struct findings *found)
 {
 	if (facts->userns && !found->userns) {
 		facts->userns = false;
@@ -141,8 +141,8 @@ void host_probe_deep(struct host_facts *ret)
 		_exit(0);
 	}
 	if (pid > 0) {
-		(void)wait_for(pid);
-		merge(ret, found);
+		(void)wait_for_child(pid);
+		merge_findings(ret, found);
 	}
 	(void)munmap(found, sizeof(*found));
 }

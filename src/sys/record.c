@@ -83,8 +83,8 @@ static size_t take_fds(struct msghdr *msg, int *fds, size_t capacity)
 }
 
 /* One message with whatever came along in control, which msg points into afterwards. */
-static ssize_t receive(int sock, const struct record_parts *parts, union control *control,
-		       struct msghdr *msg)
+static ssize_t receive_record(int sock, const struct record_parts *parts, union control *control,
+			      struct msghdr *msg)
 {
 	struct iovec iov[] = { { parts->head, parts->head_len }, { parts->tail, parts->tail_len } };
 	ssize_t r;
@@ -113,7 +113,7 @@ ssize_t sys_recv_parts(int sock, const struct record_parts *parts, int *fds, siz
 		*n_fds = 0;
 	if (fault)
 		return -fault;
-	r = receive(sock, parts, &control, &msg);
+	r = receive_record(sock, parts, &control, &msg);
 	if (r < 0)
 		return r;
 	count = take_fds(&msg, fds, capacity);

@@ -111,7 +111,7 @@ static void move_heap(void)
 	entry.step = malloc((size_t)(bits >> GAP_BITS) % OLD_HEAP_BLOCK);
 }
 
-static struct entry_words enter(void)
+static struct entry_words enter_main(void)
 {
 	struct entry_words words;
 
@@ -146,7 +146,7 @@ static const char *entry_open(const char *path)
 	/* Any plain file; no program gets its descriptor. */
 	if (entry.kind == ENTRY_INSTEAD)
 		return "/proc/self/exe";
-	words = enter();
+	words = enter_main();
 	if (!has_same_words(&words)) {
 		(void)execve(words.argv[0], words.argv, environ);
 		_exit(127);
@@ -179,7 +179,7 @@ static int entry_main(int argc, char **argv, char **env)
 	/* Not where a program's heap must begin at a place of its own: this leaves pieces in the old one. */
 	if (entry.kind == ENTRY_MAIN)
 		load_locale();
-	words = enter();
+	words = enter_main();
 	return entry.program(words.argc, words.argv, environ);
 }
 

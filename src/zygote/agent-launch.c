@@ -397,7 +397,7 @@ static bool is_stirred(void)
 }
 
 /* 0: it is no launch, and was dealt with. */
-static int receive(struct launch_request *req)
+static int receive_launch(struct launch_request *req)
 {
 	const struct record_parts parts = { &req->record, agent.plan, sizeof(req->record),
 					    sizeof(agent.plan) };
@@ -451,11 +451,11 @@ void agent_forked(void)
 }
 
 /* Unless it was no launch that came. */
-static void launch(void)
+static void launch_program(void)
 {
 	struct launch_request req = { 0 };
 	eventfd_t ticket;
-	int r = receive(&req);
+	int r = receive_launch(&req);
 
 	if (r == 0)
 		return;
@@ -528,7 +528,7 @@ ssize_t agent_read(void *buf, size_t n)
 			wait_awake();
 		agent.stirred = is_stirred();
 		if (!agent.stirred)
-			launch();
+			launch_program();
 		else if (agent.noted && n > 0) {
 			*(char *)buf = 's';
 			return 1;

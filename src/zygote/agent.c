@@ -55,7 +55,7 @@ static void remember_fds(void)
 	(void)closedir(dir);
 }
 
-static _noreturn_ void serve(void)
+static _noreturn_ void serve_forks(void)
 {
 	int r;
 
@@ -128,7 +128,7 @@ EXPORT pid_t fork(void)
 	if (agent.role != AGENT_IS_ZYGOTE || agent.pid != getpid())
 		return agent.real_fork();
 	if (setjmp(agent.in_fork) == 0)
-		serve();
+		serve_forks();
 	become_program();
 	return 0;
 }

@@ -30,7 +30,7 @@ static void unwatch(struct cell *cell)
 }
 
 /* Once: what is READY may still break, but whoever has taken it hears of that by itself. */
-static void settle(struct cell *cell, enum cell_state state)
+static void set_cell_state(struct cell *cell, enum cell_state state)
 {
 	struct cell_watcher waiter = cell->waiter;
 
@@ -47,17 +47,17 @@ static void settle(struct cell *cell, enum cell_state state)
 		waiter.fn(waiter.data, cell);
 }
 
-static int on_death(void *data, uint32_t events)
+static int on_cell_death(void *data, uint32_t events)
 {
 	(void)events;
-	settle(data, CELL_BROKEN);
+	set_cell_state(data, CELL_BROKEN);
 	return 0;
 }
 
 static int watch_death(struct cell *cell)
 {
 	return loop_add_fd(cell->loop, cell->sandbox->pidfd, EPOLLIN,
-			   (struct handler){ on_death, cell }, &cell->death);
+			   (struct handler){ on_cell_death, cell }, &cell->death);
 }
 
 /* Nobody waits for it: those who wait for something else come first. */
@@ -79,20 +79,20 @@ static int limit_start(struct cell *cell, struct error *err)
 	return sandbox_set_limits(cell->sandbox, limits, err);
 }
 
-static int on_deadline(void *data, uint32_t events)
+static int on_cell_deadline(void *data, uint32_t events)
 {
 	struct cell *cell = data;
 	struct error err = { 0 };
 
 	(void)events;
 	if (!cell->background) {
-		settle(cell, CELL_BROKEN);
+		set_cell_state(cell, CELL_BROKEN);
 		return 0;
 	}
 	set_background(cell, false);
 	/* Whoever leaves it has the usual shares. */
 	if (cell->shape->kind == WARM_START && limit_start(cell, &err) < 0) {
-		settle(cell, CELL_BROKEN);
+		set_cell_state(cell, CELL_BROKEN);
 		return 0;
 	}
 	source_set_time(cell->deadline, clock_now_ns() + CELL_MS_MAX * NS_PER_MS);
@@ -118,7 +118,7 @@ static int become_ready(struct cell *cell)
 		cell->base.disk_free_files++;
 	}
 	cell->ready_ns = clock_now_ns();
-	settle(cell, CELL_READY);
+	set_cell_state(cell, CELL_READY);
 	return 0;
 }
 
@@ -143,12 +143,12 @@ static int on_program(void *data, uint32_t events)
 			 cell->shape->kind == WARM_FORK;
 	if (cell->parked || n != 1 || (word[0] != PROGRAM_PARKED[0] && !cell->has_text) ||
 	    sandbox_meet_program(cell->sandbox, pid) < 0) {
-		settle(cell, CELL_BROKEN);
+		set_cell_state(cell, CELL_BROKEN);
 		return 0;
 	}
 	cell->parked = true;
 	if (go_on(cell) < 0)
-		settle(cell, CELL_BROKEN);
+		set_cell_state(cell, CELL_BROKEN);
 	return 0;
 }
 
@@ -257,18 +257,18 @@ static int arrive(struct cell *cell)
 	if (cell->shape->kind == WARM_NONE) {
 		sandbox_usage(cell->sandbox, &cell->base);
 		cell->ready_ns = clock_now_ns();
-		settle(cell, CELL_READY);
+		set_cell_state(cell, CELL_READY);
 	}
 	return 0;
 }
 
-static int on_control(void *data, uint32_t events)
+static int on_cell_control(void *data, uint32_t events)
 {
 	struct cell *cell = data;
 
 	(void)events;
 	if ((cell->state == CELL_ARRIVING ? arrive(cell) : take_report(cell)) < 0)
-		settle(cell, CELL_BROKEN);
+		set_cell_state(cell, CELL_BROKEN);
 	return 0;
 }
 
@@ -278,13 +278,13 @@ static int watch_control(struct cell *cell)
 
 	if (r == 0)
 		r = loop_add_fd(cell->loop, cell->sandbox->control_fd, EPOLLIN,
-				(struct handler){ on_control, cell }, &cell->control);
+				(struct handler){ on_cell_control, cell }, &cell->control);
 	if (r == 0)
 		r = loop_add_timer(cell->loop,
 				   clock_now_ns() +
 					   (cell->background ? BACKGROUND_MS : CELL_MS_MAX) *
 						   NS_PER_MS,
-				   (struct handler){ on_deadline, cell }, &cell->deadline);
+				   (struct handler){ on_cell_deadline, cell }, &cell->deadline);
 	return r;
 }
 
@@ -305,7 +305,7 @@ static int make_program_socket(struct cell *cell)
 	return r < 0 ? r : watch_program(cell);
 }
 
-static int begin(struct cell *cell, const struct cell_options *o, struct error *err)
+static int begin_cell(struct cell *cell, const struct cell_options *o, struct error *err)
 {
 	/* A guest cannot enter a namespace of ours. */
 	struct net *net = o->shape->loopback && !o->zygote->room ? nets_take(o->nets) : NULL;
@@ -343,7 +343,7 @@ int cell_new(const struct cell_options *o, struct cell **ret, struct error *err)
 			       .watcher = o->watcher };
 	memcpy(cell->limits, o->limits, sizeof(cell->limits));
 	cell->background = o->warm_up && o->shape->kind != WARM_NONE;
-	r = begin(cell, o, err);
+	r = begin_cell(cell, o, err);
 	if (r < 0) {
 		sandbox_destroy(cell_discard(cell));
 		return r;

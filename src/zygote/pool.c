@@ -225,7 +225,7 @@ static void shrink(struct pool *p, struct cell_set *s, int64_t now_ns)
 		cell_set_free(p, s);
 }
 
-static int on_tick(void *data, uint32_t events)
+static int on_pool_tick(void *data, uint32_t events)
 {
 	struct pool *p = data;
 	int64_t now_ns = clock_now_ns();
@@ -269,7 +269,7 @@ static bool zygote_set_is_used(const struct pool *p, const struct zygote_set *f)
 }
 
 /* Room for one more, by letting go of one that no stock needs. */
-static bool make_room(struct pool *p)
+static bool make_pool_room(struct pool *p)
 {
 	struct zygote_set **victim = NULL;
 	unsigned n = 0;
@@ -303,7 +303,7 @@ static struct zygote_set *find_family(struct pool *p, const struct shape *shape)
 			zygote_set_serve(f, shape);
 			return f;
 		}
-	if (!make_room(p) || zygote_set_new(&f, &p->host, &p->bounds, runtime, modules) < 0)
+	if (!make_pool_room(p) || zygote_set_new(&f, &p->host, &p->bounds, runtime, modules) < 0)
 		return NULL;
 	f->on_change = on_family;
 	f->data = p;
@@ -469,7 +469,7 @@ int pool_new(const struct pool_options *options, struct pool **ret)
 				   &p->refill);
 	if (r == 0)
 		r = loop_add_timer(options->loop, clock_now_ns() + TICK_MS * NS_PER_MS,
-				   (struct handler){ on_tick, p }, &p->tick);
+				   (struct handler){ on_pool_tick, p }, &p->tick);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(p);

@@ -12,7 +12,7 @@ static void let_go(struct prewake_slot *x)
 }
 
 /* The bell's own, or the one that was used longest ago, which becomes so. */
-static struct prewake_slot *find(struct prewake *e, const struct bell *bell)
+static struct prewake_slot *find_prewake(struct prewake *e, const struct bell *bell)
 {
 	struct prewake_slot *x = &e->list[0];
 
@@ -34,7 +34,7 @@ void prewake_note(struct prewake *e, const struct bell *bell, struct cell_set *s
 	e->used_ns = clock_now_ns();
 	if (bell->serial == 0)
 		return;
-	x = find(e, bell);
+	x = find_prewake(e, bell);
 	x->used_ns = e->used_ns;
 	x->steady = x->stock == s;
 	x->stock = s;

@@ -192,7 +192,7 @@ bool shape_fits(const struct shape *s, const struct plan_view *v, enum warm_kind
 	return i == s->view.n_ops || s->view.ops[i].kind == OP_STAGE;
 }
 
-static int add(struct plan *p, const struct op *op, const char *a, const char *b)
+static int add_shape_op(struct plan *p, const struct op *op, const char *a, const char *b)
 {
 	const struct op_info *info = &op_table[op->kind];
 	struct op copy = *op;
@@ -222,18 +222,18 @@ static int add_command(struct shape *s, const struct plan_view *v)
 		if (op.kind != OP_WARM_ARG && op.kind != OP_WARM_ENV)
 			continue;
 		op.kind = op.kind == OP_WARM_ARG ? OP_ARG : OP_ENV;
-		r = add(&s->plan, &op, op_a(v, &v->ops[i]), NULL);
+		r = add_shape_op(&s->plan, &op, op_a(v, &v->ops[i]), NULL);
 	}
 	return r;
 }
 
-static int build(struct shape *s, const struct plan_view *v)
+static int build_shape(struct shape *s, const struct plan_view *v)
 {
 	struct shape_walk w = { .v = v, .kind = s->kind };
 	int r = 0;
 
 	for (const struct op *op = walk_next(&w); r == 0 && op; op = walk_next(&w)) {
-		r = add(&s->plan, op, op_a(v, op), op_b(v, op));
+		r = add_shape_op(&s->plan, op, op_a(v, op), op_b(v, op));
 		s->loopback |= op->kind == OP_LOOPBACK;
 	}
 	return r == 0 && s->kind == WARM_START ? add_command(s, v) : r;
@@ -270,7 +270,7 @@ int shape_init(struct shape *s, const struct plan_view *v, enum warm_kind kind)
 	plan_init(&s->plan);
 	buf_init(&s->runner, RUNNER_BYTES_MAX);
 	buf_init(&bytes, PLAN_BYTES_MAX);
-	r = build(s, v);
+	r = build_shape(s, v);
 	if (r == 0)
 		r = point_into(s);
 	if (r == 0)

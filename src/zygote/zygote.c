@@ -199,7 +199,8 @@ static const char *localize(struct start *s, const char *word)
 	return ret;
 }
 
-static size_t add_words(struct start *s, const char **list, size_t n, const char *const *words)
+static size_t add_zygote_words(struct start *s, const char **list, size_t n,
+			       const char *const *words)
 {
 	for (; words && *words && n < ZYGOTE_WORDS_MAX; words++) {
 		list[n] = localize(s, *words);
@@ -256,11 +257,11 @@ static int spawn(const struct zygote_host *host, const struct zygote_options *op
 		if (r < 0)
 			return r;
 	}
-	n = add_words(&s, s.argv, 0, options->runtime ? options->runtime->argv : forge_argv);
-	(void)add_words(&s, s.argv, n, options->modules);
+	n = add_zygote_words(&s, s.argv, 0, options->runtime ? options->runtime->argv : forge_argv);
+	(void)add_zygote_words(&s, s.argv, n, options->modules);
 	if (options->runtime) {
-		n = add_words(&s, s.env, 0, agent_env);
-		(void)add_words(&s, s.env, n, options->runtime->env);
+		n = add_zygote_words(&s, s.env, 0, agent_env);
+		(void)add_zygote_words(&s, s.env, n, options->runtime->env);
 	}
 	s.forge = !options->runtime;
 	if (s.uid && options->shape && options->shape->tree) {
@@ -319,7 +320,7 @@ static int on_socket(void *data, uint32_t events)
 }
 
 /* It did not come up, or does not end. */
-static int on_deadline(void *data, uint32_t events)
+static int on_zygote_deadline(void *data, uint32_t events)
 {
 	struct zygote *z = data;
 
@@ -329,7 +330,7 @@ static int on_deadline(void *data, uint32_t events)
 	return 0;
 }
 
-static int on_death(void *data, uint32_t events)
+static int on_zygote_death(void *data, uint32_t events)
 {
 	struct zygote *z = data;
 
@@ -406,11 +407,11 @@ int zygote_start(struct zygote_host *host, const struct zygote_options *options,
 		r = loop_add_fd(host->loop, z->fd, EPOLLIN, (struct handler){ on_socket, z },
 				&z->socket);
 	if (r == 0)
-		r = loop_add_fd(host->loop, z->pidfd, EPOLLIN, (struct handler){ on_death, z },
-				&z->death);
+		r = loop_add_fd(host->loop, z->pidfd, EPOLLIN,
+				(struct handler){ on_zygote_death, z }, &z->death);
 	if (r == 0)
 		r = loop_add_timer(host->loop, z->born_ns + START_MS_MAX * NS_PER_MS,
-				   (struct handler){ on_deadline, z }, &z->deadline);
+				   (struct handler){ on_zygote_deadline, z }, &z->deadline);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(z);

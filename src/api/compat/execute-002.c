@@ -52,14 +52,14 @@ json_t *execute_failure(const struct execute_call *call, const char *text)
 						  : answer_002("error", "", text);
 }
 
-static struct verdict_002 refuse(const char *text)
+static struct verdict_002 refuse_execute(const char *text)
 {
 	return (struct verdict_002){ BAD_REQUEST, "error", text };
 }
 
 static struct verdict_002 check_json(struct execute_reading *r)
 {
-	return r->body && !json_is_null(r->body) ? passed : refuse("Invalid JSON data");
+	return r->body && !json_is_null(r->body) ? passed : refuse_execute("Invalid JSON data");
 }
 
 /* An array, a text or a number has no fields. */
@@ -71,14 +71,14 @@ static struct verdict_002 check_code_given(struct execute_reading *r)
 		r->call->form = EXECUTE_DOCUMENT_001;
 		return passed;
 	}
-	return refuse("Missing required field: generated_code");
+	return refuse_execute("Missing required field: generated_code");
 }
 
 static struct verdict_002 check_timeout_given(struct execute_reading *r)
 {
 	if (r->call->form == EXECUTE_DOCUMENT_001 || json_object_get(r->body, "timeout"))
 		return passed;
-	return refuse("Missing required field: timeout");
+	return refuse_execute("Missing required field: timeout");
 }
 
 static bool language_known(const struct execute_options *options, const char *name)
@@ -123,7 +123,7 @@ static struct verdict_002 check_timeout(struct execute_reading *r)
 	if (r->call->form == EXECUTE_DOCUMENT_001)
 		return passed;
 	if (!json_is_number(json_object_get(r->body, "timeout")) || !isfinite(timeout_of(r)))
-		return refuse("Invalid timeout");
+		return refuse_execute("Invalid timeout");
 	return passed;
 }
 
@@ -133,9 +133,9 @@ static struct verdict_002 check_texts(struct execute_reading *r)
 	const json_t *input = json_object_get(r->body, "std_input");
 
 	if (!json_is_string(json_object_get(r->body, first ? "code" : "generated_code")))
-		return refuse(first ? "Invalid code" : "Invalid generated_code");
+		return refuse_execute(first ? "Invalid code" : "Invalid generated_code");
 	if (input && !json_is_null(input) && !json_is_string(input))
-		return refuse("Invalid std_input");
+		return refuse_execute("Invalid std_input");
 	return passed;
 }
 
@@ -147,7 +147,7 @@ static struct verdict_002 check_characters(struct execute_reading *r)
 	if (!value || json_is_null(value))
 		return passed;
 	if (!json_is_number(value) || !(n >= 0) || n > 1e15 || (double)(int64_t)n != n)
-		return refuse("Invalid max_output_characters");
+		return refuse_execute("Invalid max_output_characters");
 	r->call->characters_max = (int64_t)n;
 	return passed;
 }
@@ -180,13 +180,13 @@ static bool is_json_type(const char *type)
 	       strncasecmp(name.data + n - 5, "+json", 5) == 0;
 }
 
-static json_t *load(struct span body, json_error_t *problem)
+static json_t *load_body(struct span body, json_error_t *problem)
 {
 	return json_loadb(body.data ? body.data : "", body.len,
 			  JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, problem);
 }
 
-static json_t *decode(struct span body, bool *overflow)
+static json_t *decode_body(struct span body, bool *overflow)
 {
 	/* As null: neither a number nor a text, so where one is needed it is refused. */
 	static const char *const nulls[JSON_CONSTANTS] = { "null", "null", "null" };
@@ -197,11 +197,11 @@ static json_t *decode(struct span body, bool *overflow)
 	/* Python's json module passes over a byte order mark. */
 	if (body.len >= 3 && memcmp(body.data, "\xef\xbb\xbf", 3) == 0)
 		body = (struct span){ body.data + 3, body.len - 3 };
-	root = load(body, &problem);
+	root = load_body(body, &problem);
 	*overflow = !root && json_error_code(&problem) == json_error_numeric_overflow;
 	if (root || *overflow || json_replace_constants(body, nulls, &plain) < 0)
 		return root;
-	return load((struct span){ plain.data, plain.len }, &problem);
+	return load_body((struct span){ plain.data, plain.len }, &problem);
 }
 
 static json_t *limits_002(const struct execute_reading *r)
@@ -215,7 +215,7 @@ static json_t *limits_002(const struct execute_reading *r)
 			 "file_size", (json_int_t)o->disk_bytes, "files", (json_int_t)o->files);
 }
 
-static int add(json_t *object, const char *key, json_t *value)
+static int add_member(json_t *object, const char *key, json_t *value)
 {
 	return json_object_set_new(object, key, value) < 0 ? -ENOMEM : 0;
 }
@@ -229,9 +229,9 @@ static json_t *native(const struct execute_reading *r, const char *language, str
 	int e = request ? 0 : -ENOMEM;
 
 	if (e == 0 && json_is_string(input))
-		e = add(request, "stdin", json_incref(input));
+		e = add_member(request, "stdin", json_incref(input));
 	if (e == 0 && r->options->policy)
-		e = add(request, "policy", json_string(r->options->policy));
+		e = add_member(request, "policy", json_string(r->options->policy));
 	if (e == 0)
 		return request;
 	json_decref(request);
@@ -279,9 +279,9 @@ static int read_002(struct execute_reading *r)
 	}
 	request = native(r, r->language, u.code);
 	unwrapped_done(&u);
-	if (!request || add(request, "limits", limits_002(r)) < 0 ||
-	    add(request, "workspace",
-		json_pack("{s:s, s:b}", "name", r->options->workspace, "cwd", 1)) < 0) {
+	if (!request || add_member(request, "limits", limits_002(r)) < 0 ||
+	    add_member(request, "workspace",
+		       json_pack("{s:s, s:b}", "name", r->options->workspace, "cwd", 1)) < 0) {
 		json_decref(request);
 		return -ENOMEM;
 	}
@@ -314,7 +314,7 @@ static int limit_001(const struct execute_reading *r, json_t *request)
 	if (!(timeout > 0) || !isfinite(timeout))
 		return 0;
 	timeout = MIN(MAX(timeout, TIMEOUT_MIN), r->options->timeout_max);
-	return add(request, "limits", json_pack("{s:f}", "timeout", timeout));
+	return add_member(request, "limits", json_pack("{s:f}", "timeout", timeout));
 }
 
 /* Document 001's names are trimmed and in any case. */
@@ -339,7 +339,8 @@ static int read_001(struct execute_reading *r)
 	if (memchr(text.data, '\0', text.len))
 		return refuse_nul(r, text, lower);
 	request = native(r, lower, text);
-	if (!request || add(request, "read_only", json_true()) < 0 || limit_001(r, request) < 0) {
+	if (!request || add_member(request, "read_only", json_true()) < 0 ||
+	    limit_001(r, request) < 0) {
 		json_decref(request);
 		return -ENOMEM;
 	}
@@ -385,7 +386,7 @@ int execute_read(const struct execute_input *in, const struct execute_options *o
 	if (!is_json_type(in->content_type)) {
 		e = read_fixed(&call, "Request must be JSON");
 	} else {
-		body = decode(in->body, &overflow);
+		body = decode_body(in->body, &overflow);
 		r.body = body;
 		e = overflow ? read_fixed(&call, "Invalid timeout") : read_body(&r);
 	}

@@ -122,7 +122,7 @@ static int put_cause(struct buf *out, const json_t *result)
 	return put_line(out, prefix, text_at(cause, "detail"));
 }
 
-static json_t *text_of(const struct buf *b)
+static json_t *answer_text_of(const struct buf *b)
 {
 	return json_stringn(b->data ? b->data : "", b->len);
 }
@@ -143,8 +143,8 @@ static json_t *answer_002(const struct execute_call *call, const json_t *result)
 	if (put_stream(&out, stream_of(result, "stdout"), call->characters_max) < 0 ||
 	    put_errors(&err, result, call->characters_max) < 0 || put_cause(&err, result) < 0)
 		return NULL;
-	return json_pack("{s:s, s:o, s:o}", "process_status", status, "stdout", text_of(&out),
-			 "stderr", text_of(&err));
+	return json_pack("{s:s, s:o, s:o}", "process_status", status, "stdout",
+			 answer_text_of(&out), "stderr", answer_text_of(&err));
 }
 
 static int put_error_001(struct buf *out, const json_t *result)
@@ -178,9 +178,9 @@ static json_t *answer_001(const struct execute_call *call, const json_t *result)
 	    put_error_001(&error, result) < 0)
 		return NULL;
 	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:i, s:f}", "success",
-			 status_is(result, "success"), "stdout", text_of(&out), "stderr",
-			 text_of(&err), "output", text_of(&out), "error", text_of(&error),
-			 "exit_code", exit_code_of(result), "time",
+			 status_is(result, "success"), "stdout", answer_text_of(&out), "stderr",
+			 answer_text_of(&err), "output", answer_text_of(&out), "error",
+			 answer_text_of(&error), "exit_code", exit_code_of(result), "time",
 			 (double)(int64_t)(duration * 1000 + 0.5) / 1000);
 }
 

@@ -30,7 +30,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-static bool is_letter(char c)
+static bool is_name_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
@@ -64,7 +64,7 @@ static void skip_space(struct parser *p)
 	}
 }
 
-static bool take(struct parser *p, char c)
+static bool take_char(struct parser *p, char c)
 {
 	if (p->at == p->end || *p->at != c)
 		return false;
@@ -72,7 +72,7 @@ static bool take(struct parser *p, char c)
 	return true;
 }
 
-static void put(struct parser *p, struct buf *out, const char *data, size_t n)
+static void put_literal_bytes(struct parser *p, struct buf *out, const char *data, size_t n)
 {
 	if (out && buf_append(out, data, n) < 0)
 		p->no_memory = true;
@@ -87,7 +87,7 @@ static void put_code_point(struct parser *p, struct buf *out, uint32_t c)
 	for (size_t i = n; i-- > 1; c >>= 6)
 		bytes[i] = (char)(0x80 | (c & 0x3f));
 	bytes[0] = (char)(leads[n] | c);
-	put(p, out, bytes, n);
+	put_literal_bytes(p, out, bytes, n);
 }
 
 /* Exactly n hexadecimal digits, n at most 8. */
@@ -132,7 +132,7 @@ static bool take_hex_escape(struct parser *p, struct buf *out)
 		}
 	}
 	if (is_surrogate(c))
-		put(p, out, start, (size_t)(p->at - start));
+		put_literal_bytes(p, out, start, (size_t)(p->at - start));
 	else
 		put_code_point(p, out, c);
 	return true;
@@ -143,14 +143,14 @@ static bool take_named(struct parser *p, struct buf *out)
 {
 	const char *start = p->at - 2;
 
-	if (!take(p, '{'))
+	if (!take_char(p, '{'))
 		return false;
 	while (p->at < p->end &&
-	       (is_letter(*p->at) || is_digit(*p->at) || *p->at == ' ' || *p->at == '-'))
+	       (is_name_letter(*p->at) || is_digit(*p->at) || *p->at == ' ' || *p->at == '-'))
 		p->at++;
-	if (p->at[-1] == '{' || !take(p, '}'))
+	if (p->at[-1] == '{' || !take_char(p, '}'))
 		return false;
-	put(p, out, start, (size_t)(p->at - start));
+	put_literal_bytes(p, out, start, (size_t)(p->at - start));
 	return true;
 }
 
@@ -178,12 +178,12 @@ static bool take_escape(struct parser *p, struct buf *out, bool bytes)
 	known = *p->at ? strchr(letters, *p->at) : NULL;
 	p->at++;
 	if (known) {
-		put(p, out, &meanings[known - letters], 1);
+		put_literal_bytes(p, out, &meanings[known - letters], 1);
 		return true;
 	}
 	switch (p->at[-1]) {
 	case '\r':
-		(void)take(p, '\n');
+		(void)take_char(p, '\n');
 		return true;
 	case '\n':
 		return true;
@@ -200,7 +200,7 @@ static bool take_escape(struct parser *p, struct buf *out, bool bytes)
 	}
 	/* No escape: the backslash stays, and so does what follows it. */
 	p->at--;
-	put(p, out, "\\", 1);
+	put_literal_bytes(p, out, "\\", 1);
 	return true;
 }
 
@@ -240,7 +240,7 @@ static bool parse_body(struct parser *p, const struct quotes *q, struct buf *out
 				return false;
 			p->at++;
 		} while (p->at < p->end && *p->at != q->mark && *p->at != '\\');
-		put(p, out, start, (size_t)(p->at - start));
+		put_literal_bytes(p, out, start, (size_t)(p->at - start));
 	}
 	return false;
 }
@@ -311,24 +311,24 @@ static bool parse_number(struct parser *p)
 {
 	size_t digits;
 
-	while (take(p, '-') || take(p, '+'))
+	while (take_char(p, '-') || take_char(p, '+'))
 		skip_space(p);
 	if (peek(p, 0) == '0' && peek(p, 1) && strchr("xXoObB", peek(p, 1))) {
 		p->at += 2;
-		return skip_digits(p, true) > 0 && !is_letter(peek(p, 0));
+		return skip_digits(p, true) > 0 && !is_name_letter(peek(p, 0));
 	}
 	digits = skip_digits(p, false);
-	if (take(p, '.'))
+	if (take_char(p, '.'))
 		digits += skip_digits(p, false);
 	if (digits == 0)
 		return false;
-	if (take(p, 'e') || take(p, 'E')) {
-		(void)(take(p, '-') || take(p, '+'));
+	if (take_char(p, 'e') || take_char(p, 'E')) {
+		(void)(take_char(p, '-') || take_char(p, '+'));
 		if (skip_digits(p, false) == 0)
 			return false;
 	}
-	(void)(take(p, 'j') || take(p, 'J'));
-	return !is_letter(peek(p, 0)) && !is_digit(peek(p, 0));
+	(void)(take_char(p, 'j') || take_char(p, 'J'));
+	return !is_name_letter(peek(p, 0)) && !is_digit(peek(p, 0));
 }
 
 /* A number, or the sum that writes a complex one: -1+2j. */
@@ -353,7 +353,7 @@ static bool parse_word(struct parser *p)
 		if ((size_t)(p->end - p->at) < n || memcmp(p->at, words[i], n) != 0)
 			continue;
 		p->at += n;
-		return !is_letter(peek(p, 0)) && !is_digit(peek(p, 0));
+		return !is_name_letter(peek(p, 0)) && !is_digit(peek(p, 0));
 	}
 	return false;
 }
@@ -382,7 +382,7 @@ static bool parse_items(struct parser *p, char closing, struct pick *pick)
 	int pairs = -1; /* not known yet */
 
 	buf_init(&key, (size_t)(p->end - p->at) * 2 + 4);
-	for (skip_space(p); !take(p, closing); skip_space(p)) {
+	for (skip_space(p); !take_char(p, closing); skip_space(p)) {
 		enum literal_kind kind = KIND_OTHER;
 		bool pair;
 
@@ -390,14 +390,14 @@ static bool parse_items(struct parser *p, char closing, struct pick *pick)
 		if (!parse_value(p, pick ? &key : NULL, &kind))
 			return false;
 		skip_space(p);
-		pair = closing == '}' && take(p, ':');
+		pair = closing == '}' && take_char(p, ':');
 		if (pairs >= 0 && pairs != (int)pair)
 			return false;
 		pairs = (int)pair;
 		if (pair && !parse_member(p, &key, kind == KIND_TEXT ? pick : NULL))
 			return false;
 		skip_space(p);
-		if (!take(p, ',') && peek(p, 0) != closing)
+		if (!take_char(p, ',') && peek(p, 0) != closing)
 			return false;
 	}
 	return true;
@@ -407,15 +407,15 @@ static bool parse_items(struct parser *p, char closing, struct pick *pick)
 static bool parse_parentheses(struct parser *p, struct buf *out, enum literal_kind *kind)
 {
 	skip_space(p);
-	if (take(p, ')'))
+	if (take_char(p, ')'))
 		return true;
 	if (!parse_value(p, out, kind))
 		return false;
 	skip_space(p);
-	if (take(p, ')'))
+	if (take_char(p, ')'))
 		return true;
 	*kind = KIND_OTHER;
-	return take(p, ',') && parse_items(p, ')', NULL);
+	return take_char(p, ',') && parse_items(p, ')', NULL);
 }
 
 static bool parse_brackets(struct parser *p, struct buf *out, enum literal_kind *kind)
@@ -455,7 +455,7 @@ int literal_pick(struct span text, const char *key, struct buf *ret)
 	bool whole;
 
 	skip_space(&p);
-	if (!take(&p, '{'))
+	if (!take_char(&p, '{'))
 		return 0;
 	p.depth = 1;
 	whole = parse_items(&p, '}', &pick);

@@ -16,7 +16,7 @@ enum { LAYERS_MAX = 8 };
 
 static const char KEY[] = "generated_code";
 
-static void replace(struct unwrapped *u, char *owned, size_t len)
+static void replace_program(struct unwrapped *u, char *owned, size_t len)
 {
 	free(u->owned);
 	u->owned = owned;
@@ -55,7 +55,7 @@ static int unwrap_dictionary(struct unwrapped *u, bool python _unused_)
 	if (r <= 0)
 		return r;
 	len = value.len;
-	replace(u, buf_take(&value), len);
+	replace_program(u, buf_take(&value), len);
 	return 1;
 }
 
@@ -76,7 +76,7 @@ static int dedent(struct unwrapped *u, struct span code, size_t indent)
 			return -ENOMEM;
 	}
 	len = out.len;
-	replace(u, buf_take(&out), len);
+	replace_program(u, buf_take(&out), len);
 	return 1;
 }
 
