@@ -156,22 +156,23 @@ class WebSocket:
         if web.token:
             lines.append(f"Authorization: Bearer {web.token}")
         self.sock.sendall(("\r\n".join(lines) + "\r\n\r\n").encode() + behind)
-        self.rest = b""
         head = b""
         while b"\r\n\r\n" not in head:
             got = self.sock.recv(4096)
             assert got, head
             head += got
-        head, self.rest = head.split(b"\r\n\r\n", 1)
+        head, rest = head.split(b"\r\n\r\n", 1)
+        self.rest = bytearray(rest)  # a frame may have 200 MB: it grows in place
         self.status = int(head.split()[1])
         self.code = None
 
     def take(self, n):
         while len(self.rest) < n:
-            got = self.sock.recv(1 << 16)
+            got = self.sock.recv(1 << 20)
             assert got, "the connection ended inside a frame"
             self.rest += got
-        data, self.rest = self.rest[:n], self.rest[n:]
+        data = bytes(self.rest[:n])
+        del self.rest[:n]
         return data
 
     def frame(self, opcode, data):

@@ -112,11 +112,11 @@ class Siege:
 
 
 def read_all(s):
-    data = b""
+    pieces = []
     with contextlib.suppress(ConnectionResetError):
         while piece := s.recv(65536):
-            data += piece
-    return data
+            pieces.append(piece)
+    return b"".join(pieces)
 
 
 def status_of(answer):
