@@ -11,9 +11,10 @@ import time
 
 import pytest
 
-from conftest import FRONT
+from conftest import FRONT, Atoll
 from daemon import Daemon
 from resident import wait_until
+from web import Served
 
 
 @pytest.fixture
@@ -24,6 +25,16 @@ def daemon(atoll, work):
     one.cli = atoll.variant(env={"ATOLL_URL": str(one.socket)})
     yield one
     one.end()
+
+
+@pytest.fixture(scope="module")
+def lasting(mode, stage):
+    """A daemon for tests that do not mind what it did for others."""
+    if not FRONT.exists():
+        pytest.skip("atolld is not built")
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "lasting"))
+    yield served.daemon.atoll.variant(env={"ATOLL_URL": str(served.daemon.socket)})
+    served.end()
 
 
 def history(daemon, *words):
@@ -51,11 +62,11 @@ CASES = [
 
 @pytest.mark.undisturbed
 @pytest.mark.parametrize("words, data", CASES, ids=[str(i) for i in range(len(CASES))])
-def test_same_with_and_without(daemon, atoll, words, data):
-    here, there = (one.run(["run", *words], input=data) for one in (atoll, daemon.cli))
+def test_same_with_and_without(lasting, atoll, words, data):
+    here, there = (one.run(["run", *words], input=data) for one in (atoll, lasting))
     assert (here.returncode, here.stdout) == (there.returncode, there.stdout), (here, there)
     assert here.err == there.err, (here, there)
-    here, there = (one.result(words, input=data) for one in (atoll, daemon.cli))
+    here, there = (one.result(words, input=data) for one in (atoll, lasting))
     for key in ("_exit", "status", "exit_code", "signal", "stdout", "stderr", "stdout_binary", "value", "error", "language"):
         assert here[key] == there[key], (key, here, there)
     for key in ("kind", "detail", "limit"):

@@ -156,7 +156,7 @@ def scripts(n):
         elif kind == 6:
             yield {"language": "lua", "code": f"print('x' .. {i})"}, ("success", f"x{i}\n", 0)
         else:
-            yield ({"language": "bash", "code": f"echo {i}; sleep 30", "limits": {"timeout": 6}},
+            yield ({"language": "bash", "code": f"echo {i}; sleep 30", "limits": {"timeout": 3}},
                    ("timeout", f"{i}\n", 124))
 
 
@@ -166,7 +166,19 @@ def check(result, expected):
     assert out is None or result["stdout"] == out, result
 
 
+@pytest.mark.modes("root")
+@pytest.mark.parametrize("drive", ["own"], indirect=True)
 def test_two_hundred_at_once(drive):
+    run_two_hundred(drive)
+
+
+@pytest.mark.modes("rootless")
+@pytest.mark.parametrize("drive", ["pool"], indirect=True)
+def test_two_hundred_of_an_ordinary_user_at_once(drive):
+    run_two_hundred(drive)
+
+
+def run_two_hundred(drive):
     wanted = dict(enumerate(scripts(184)))
     source = f"#include <stdio.h>\nint main(void) {{ printf(\"hello %d\\n\", 5); return 5; }} /* {time.time_ns()} */\n"
     broken = "int main(void) { return nothing; }\n"
@@ -251,7 +263,7 @@ def test_a_slow_reader_stops_its_own_program_only(drive):
 
 
 def test_a_paused_run_times_out_and_keeps_what_its_pipe_held(drive):
-    drive.bash("p", "echo begin; sleep 2; while :; do echo more; done", limits={"timeout": 6}, watch=True)
+    drive.bash("p", "echo begin; sleep 1; while :; do echo more; done", limits={"timeout": 3}, watch=True)
     drive.wait("p", "stdout")
     drive.send("pause", "p")
     result = drive.result("p")

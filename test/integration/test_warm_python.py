@@ -327,11 +327,16 @@ def outcome(atoll, p):
     return seen, made
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_nothing_tells_it_from_cold(pair, name):
+def assert_same(pair, name):
     pair.until_warm(PROGRAMS[name].tier)
     cold, warm = (outcome(front, PROGRAMS[name]) for front in (pair.cold, pair.warm))
     assert warm == cold
+
+
+@pytest.mark.parametrize("pair", MODES[:1], indirect=True)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_nothing_tells_it_from_cold(pair, name):
+    assert_same(pair, name)
 
 
 STANDARD = "/usr/lib/python3.11/code.py\n"
@@ -480,3 +485,18 @@ def test_a_module_that_is_not_there(pair, any_module):
 
 def test_the_table_is_long():
     assert len(PROGRAMS) >= 150
+
+
+# Programs that see their user, files, environment, streams, processes or end. The others see their interpreter only.
+OF_THE_USER = """globals main-module argv path own-module own-package shadow import-code posix-environ environ modules streams
+    streams-input input input-binary no-input output-binary output-large output-of-c close-stdout close-fd1 stdout-file traceback
+    traceback-module syntax-error exit-3 exit-text os-exit abort kill-self sigint segfault exec-self excepthook memory-error atexit
+    unclosed-file tempdir threads-joined executor fork fork-child-fails fork-parent-first subprocess system multiprocessing-fork
+    multiprocessing-spawn asyncio signals alarm sigpipe process descriptors closerange logging locale faulthandler tempfile platform
+    sqlite numpy numpy-file pandas figure""".split()
+
+
+@pytest.mark.parametrize("pair", MODES[1:], indirect=True)
+@pytest.mark.parametrize("name", OF_THE_USER)
+def test_nothing_tells_an_ordinary_user_either(pair, name):
+    assert_same(pair, name)
