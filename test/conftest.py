@@ -310,6 +310,8 @@ def pytest_configure(config):
     if config.option.basetemp:  # named by the process that gives out the tests, which may live in another room than this one
         Path(config.option.basetemp).parent.mkdir(parents=True, exist_ok=True)
     config.addinivalue_line("markers", "cold(reason): a test of the security suite that says nothing new in a warm cell")
+    config.addinivalue_line("markers", "any_landlock: what it shows does not depend on Landlock, so it does not run without it")
+    config.addinivalue_line("markers", "foreign: sanitizers see nothing new in it: what differs is a compiler, a client or the user")
 
 
 # They take the longest, in this order: what starts last should not be one of them.
@@ -337,6 +339,12 @@ def warm_ways(metafunc):
     return ["warm", "warm-exec"] if own & {"compile_c", "syscall_table"} else ["warm"]
 
 
+def is_foreign(mode, path):
+    """The daemon's front is the same program for root and for an ordinary user; what it starts is not."""
+    is_of_front = path.name.startswith("test_api_") or path.name in ("test_daemon_edges.py", "test_cli_daemon.py")
+    return is_of_front and mode == "rootless" and "root" in MODES
+
+
 def pytest_generate_tests(metafunc):
     has_landlock = "landlock" in metafunc.fixturenames
     if "mode" in metafunc.fixturenames:
@@ -345,11 +353,12 @@ def pytest_generate_tests(metafunc):
         if not has_landlock and warm_ways(metafunc):
             wanted += [f"{m}-warm" for m in wanted]
         metafunc.parametrize("mode", [
-            pytest.param(m, marks=[] if plain_mode(m) in MODES
-                         else pytest.mark.skip(reason="needs to be started as root"))
+            pytest.param(m, marks=[pytest.mark.foreign] if "root" in wanted and is_foreign(m, metafunc.definition.path)
+                         else [] if plain_mode(m) in MODES else pytest.mark.skip(reason="needs to be started as root"))
             for m in wanted], scope="session")
     if has_landlock:
-        metafunc.parametrize("landlock", ["landlock", "no-landlock"] + warm_ways(metafunc), scope="session")
+        without = [] if metafunc.definition.get_closest_marker("any_landlock") else ["no-landlock"]
+        metafunc.parametrize("landlock", ["landlock", *without, *warm_ways(metafunc)], scope="session")
 
 
 @pytest.fixture(scope="session")

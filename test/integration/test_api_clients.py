@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real clients of the daemon: curl, http.client, asyncio, Node's fetch, the npm package ws; and the examples of doc/http.md."""
+"""Real clients of the daemon: curl, http.client, asyncio, Node's fetch, the package ws for Node; and the examples of doc/http.md."""
 import asyncio
 import json
 import os
@@ -54,6 +54,7 @@ def blocks():
 
 
 @pytest.mark.quick
+@pytest.mark.foreign
 @pytest.mark.parametrize("line, language, program, wanted", blocks(), ids=lambda v: str(v) if isinstance(v, int) else "")
 def test_examples_of_the_page(url, line, language, program, wanted):
     for tool in ("curl", "jq") if language == "sh" else ():
@@ -123,22 +124,17 @@ console.log(JSON.stringify({out: whole.stdout, events, bad: bad.status, type: ba
     assert got["events"][0] == "start" and got["events"][-1] == "result" and "stdout" in got["events"]
 
 
-@pytest.fixture(scope="module")
-def npm_ws():
-    """A directory with the package ws in it."""
-    place = Path.home() / ".cache" / "atoll-test-npm"
-    if not (place / "node_modules" / "ws").is_dir():
-        if not shutil.which("npm"):
-            pytest.skip("npm is not installed")
-        place.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", place, "ws@8"], capture_output=True,
-                              text=True, timeout=120, cwd=place)
-        if done.returncode != 0:
-            pytest.skip(f"npm cannot fetch ws: {done.stderr.strip()[-200:]}")
-    return place
+@pytest.fixture
+def with_ws(tmp_path):
+    """A directory in which Node finds the package ws, as Debian has it."""
+    if not Path("/usr/share/nodejs/ws").is_dir():
+        pytest.skip("node-ws is not installed")
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules" / "ws").symlink_to("/usr/share/nodejs/ws")
+    return tmp_path
 
 
-def test_node_ws(web, url, npm_ws):
+def test_node_ws(web, url, with_ws):
     id = web.submit("python", "import sys\nprint('ready', flush=True)\nprint(sys.stdin.read().upper())", query="?interactive=true")
     got = node(url, """
 import WebSocket from 'ws'
@@ -155,7 +151,7 @@ ws.on('message', data => {
   if (event.event === 'result') seen.push(event.data.stdout)
 })
 ws.on('close', code => console.log(JSON.stringify({seen, code})))
-""".replace("ID", id), npm_ws)
+""".replace("ID", id), with_ws)
     assert got["code"] == 1000 and got["seen"][-1] == "ready\nHELLO BYTES\n" and got["seen"][0] == "start", got
 
 

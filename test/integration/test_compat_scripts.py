@@ -20,7 +20,7 @@ import pytest
 from conftest import ROOT
 
 SCRIPTS = ROOT / "compat" / "002"
-quick = pytest.mark.quick
+quick, foreign = pytest.mark.quick, pytest.mark.foreign
 
 
 def run(name, *args, env=None, timeout=120):
@@ -29,6 +29,7 @@ def run(name, *args, env=None, timeout=120):
 
 
 @quick
+@foreign
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
 def test_shellcheck():
     done = subprocess.run(["shellcheck", *sorted(SCRIPTS.glob("*.sh"))], capture_output=True, text=True)
@@ -36,6 +37,7 @@ def test_shellcheck():
 
 
 @quick
+@foreign
 @pytest.mark.parametrize("name, flag", [("start_local_sandbox.sh", "--help"), ("test_code_execution_sandbox.sh", "-h")])
 def test_help(name, flag):
     done = run(name, flag)
@@ -61,6 +63,7 @@ def shown(tmp_path):
 
 
 @quick
+@foreign
 def test_start_chooses_the_directory(shown, tmp_path):
     """Argument, then OUTPUT_DATA_PATH, then the current directory; made when it is not there."""
     for args, env, expected in (((), {}, "/tmp"),
@@ -72,6 +75,7 @@ def test_start_chooses_the_directory(shown, tmp_path):
 
 
 @quick
+@foreign
 def test_start_passes_on_what_it_was_told(shown, tmp_path):
     _, lines = shown()
     state = tmp_path / "state" / "local-sandbox"
@@ -81,6 +85,7 @@ def test_start_passes_on_what_it_was_told(shown, tmp_path):
 
 
 @quick
+@foreign
 @pytest.mark.parametrize("args, word", [(("../x",), "name"), (("a b",), "name"), (("n", "/"), "/workspace"),
                                         (("n", "/proc/x/y"), "OUTPUT_DIR"), (("a", "b", "c"), "arguments")])
 def test_start_refuses(shown, args, word):
@@ -126,6 +131,7 @@ def answering():
 
 
 @quick
+@foreign
 @pytest.mark.parametrize("status, body", [
     (200, '{"process_status": "completed", "stdout": "", "stderr": ""}'),
     (200, '{"process_status": "error", "stdout": "", "stderr": ""}'),
@@ -138,6 +144,7 @@ def test_mismatches_are_told(answering, status, body):
 
 
 @quick
+@foreign
 def test_one_mismatch_is_enough(answering):
     """All malformed requests get one answer, which is right for one of them."""
     body = json.dumps({"process_status": "error", "stdout": "", "stderr": "Invalid JSON data"})
@@ -146,12 +153,14 @@ def test_one_mismatch_is_enough(answering):
 
 
 @quick
+@foreign
 @pytest.mark.parametrize("args", [("-x",), ("-t", "soon"), ("word",), ("-u", "http://127.0.0.1:1/execute")])
 def test_bad_options(args):
     assert run("test_code_execution_sandbox.sh", *args).returncode == 2
 
 
 @quick
+@foreign
 def test_curl_request_tells_failure(answering):
     assert run("curl_request.sh", answering(200, '{"process_status":"error","stdout":"","stderr":""}')).returncode == 1
     assert run("curl_request.sh", answering(200, '{"process_status":"completed","stdout":"","stderr":""}')).returncode == 0

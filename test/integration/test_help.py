@@ -11,6 +11,7 @@ GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 pytestmark = [pytest.mark.quick, pytest.mark.modes("rootless")]
 
 
+@pytest.mark.foreign
 @pytest.mark.parametrize("name, words", [("help", ["help"]), ("help-run", ["help", "run"]), ("help-languages", ["help", "languages"]),
                                          ("help-doctor", ["help", "doctor"]), ("help-serve", ["help", "serve"]),
                                          ("help-ps", ["help", "ps"]), ("help-cancel", ["help", "cancel"]),
@@ -50,6 +51,7 @@ def test_help_in_other_words(atoll, words):
     assert atoll.run(words).stdout == atoll.run(["help"]).stdout
 
 
+@pytest.mark.foreign
 @pytest.mark.parametrize("command", ["run", "languages", "doctor", "ps", "cleanup"])
 def test_help_flag_wins_over_the_rest(atoll, command):
     assert atoll.run([command, "--json", "--help"]).stdout == atoll.run(["help", command]).stdout

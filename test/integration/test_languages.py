@@ -54,7 +54,8 @@ def run(atoll, work):
 
 
 @quick
-@each
+@pytest.mark.parametrize("language", [
+    pytest.param(name, marks=[] if name in ("python", "c", "java") else pytest.mark.foreign) for name in LANGUAGES])
 def test_hello(run, language):
     result = run(language, "hello")
     assert result["status"] == "success", result
@@ -134,6 +135,7 @@ def test_allocation_beyond_the_limit(run, language):
 
 
 @quick
+@pytest.mark.foreign
 @pytest.mark.modes("root")
 @pytest.mark.parametrize("alias", [*ALIASES, "PYTHON", "Js", "C++"])
 def test_alias(atoll, alias):

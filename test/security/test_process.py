@@ -111,6 +111,7 @@ def test_P05_no_way_into_another_process(box):
 
 
 @pytest.mark.undisturbed
+@pytest.mark.any_landlock
 def test_P06_daemons_die_with_main(box):
     code = ("import os, signal, time\n"
             "for _ in range(5):\n"
@@ -133,12 +134,14 @@ def test_P06_daemons_die_with_main(box):
         time.sleep(0.05)
 
 
+@pytest.mark.any_landlock
 def test_P07_output_after_the_end_does_not_block(box):
     result = box.bash("(setsid bash -c 'while :; do echo spam; done' &); echo main; exit 0", options=["--timeout", "20"])
     assert result["status"] == "success" and result["_elapsed"] < 15 and result["exit_code"] == 0
 
 
 @pytest.mark.quick
+@pytest.mark.any_landlock
 def test_P08_clone_parent_cannot_forge_the_exit_code(box):
     result = box.python("""
 import ctypes, os
@@ -161,6 +164,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("kind", list(BOMBS))
 @pytest.mark.undisturbed
+@pytest.mark.any_landlock
 def test_P09_bombs_are_bounded(box, compile_c, kind):
     program = compile_c("#include <errno.h>\n#include <pthread.h>\n#include <unistd.h>\nstatic volatile long n;\n"
                         f"int main(void) {{ {BOMBS[kind]} return 0; }}", flags=("-pthread",))
@@ -180,6 +184,7 @@ def test_P09_bombs_are_bounded(box, compile_c, kind):
 
 @pytest.mark.parametrize("code", ["kill -STOP $$", "kill -STOP 0", "kill -STOP -1; kill -STOP $$",
                                   "(sleep 9 &) ; (kill -STOP 0 &); sleep 9"])
+@pytest.mark.any_landlock
 def test_P10_stopped_processes_still_time_out(box, code):
     result = box.bash(code, options=["--timeout", "0.2"])
     assert result["status"] == "timeout" and result["_elapsed"] < 8
@@ -195,11 +200,13 @@ HOLDS = {
 
 
 @pytest.mark.parametrize("how", list(HOLDS))
+@pytest.mark.any_landlock
 def test_P11_every_hold_times_out(box, how):
     result = box.python(HOLDS[how], options=["--timeout", "0.3"])
     assert result["status"] == "timeout" and result["exit_code"] == 124 and result["_elapsed"] < 8, result
 
 
+@pytest.mark.any_landlock
 def test_P12_exit_codes_and_signals_are_exact(box, compile_c):
     program = compile_c("#include <signal.h>\n#include <stdlib.h>\n#include <sys/resource.h>\n#include <unistd.h>\n"
                         "int main(int argc, char **argv) { int n = atoi(argv[1]); sigset_t all;\n"
@@ -217,6 +224,7 @@ def test_P12_exit_codes_and_signals_are_exact(box, compile_c):
         assert result["files"] == [], "a core file"
 
 
+@pytest.mark.any_landlock
 def test_P13_orphans_are_reaped(box, compile_c):
     program = compile_c("""
 #include <errno.h>

@@ -43,6 +43,7 @@ def run_within(mib, run, mib_without_cgroup=None):
     watch.judge(AssertionError(f"{taken} MiB of the host are gone"))
 
 
+@pytest.mark.any_landlock
 def test_R01_balloon(box):
     result = run_within(512, lambda: box.python("x = []\nwhile True: x.append(bytearray(8 << 20))",
                                                 options=["-m", "96m", "--timeout", "10"]))
@@ -72,6 +73,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", list(WAYS))
+@pytest.mark.any_landlock
 def test_R02_every_way_to_memory_is_bounded(box, way):
     options = ["-m", "64m", "--disk", "256m", "--file-size", "256m", "--timeout", "4", "--open-files", "1024"]
     result = run_within(256, lambda: box.python(PRELUDE + WAYS[way], options=options), 1024)
@@ -82,6 +84,7 @@ def test_R02_every_way_to_memory_is_bounded(box, way):
         assert "cgroup-memory" in result["isolation"]["missing"]
 
 
+@pytest.mark.any_landlock
 def test_R03_memory_of_a_child(box):
     result = box.python("import os, sys\np = os.fork()\nif p == 0:\n    x = bytearray(300 << 20); os._exit(0)\n"
                         "_, s = os.waitpid(p, 0)\nprint('told', s != 0, flush=True)\nsys.exit(42)",
@@ -92,6 +95,7 @@ def test_R03_memory_of_a_child(box):
         assert result["stdout"] == "told True\n"
 
 
+@pytest.mark.any_landlock
 def test_R04_the_result_survives_the_out_of_memory_killer(box):
     """Many processes at the limit: init lives or the result still comes, and it says memory."""
     code = ("import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        x = []\n"
@@ -105,6 +109,7 @@ def test_R04_the_result_survives_the_out_of_memory_killer(box):
 
 @pytest.mark.undisturbed
 @pytest.mark.modes("root")
+@pytest.mark.any_landlock
 def test_R05_cpu_is_shared_fairly(box):
     """Busy threads within their quota; another sandbox still starts in reasonable time."""
     spin = "import os, time\nfor _ in range(2): os.fork()\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass"
@@ -119,6 +124,7 @@ def test_R05_cpu_is_shared_fairly(box):
 @pytest.mark.cold("nothing runs")
 @pytest.mark.modes("rootless")
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "NaN", "1e308", "1e999", "99999999999999999999", "-0.0", "0x1", "inf"])
+@pytest.mark.any_landlock
 def test_R06_limits_cannot_be_switched_off(box, value):
     done = box.run(["run", "-l", "bash", f"--timeout={value}", "-c", "echo ran"])
     assert done.returncode in (125, 126) and done.stdout == b"", done
@@ -134,6 +140,7 @@ FLOODS = {
 
 
 @pytest.mark.parametrize("kind", list(FLOODS))
+@pytest.mark.any_landlock
 def test_R07_floods(box, measure, kind):
     result, peak = box.peak_kib(["-l", "python", "--output-total", "16m", "--timeout", "15", "-c", "import os\n" + FLOODS[kind]],
                                 measure)
@@ -142,6 +149,7 @@ def test_R07_floods(box, measure, kind):
     assert peak < 24 * 1024, peak
 
 
+@pytest.mark.any_landlock
 def test_R08_input_that_is_not_read(box):
     done = box.run(["run", "-l", "bash", "-c", "echo x"], input=bytes(40 << 20))
     assert done.stdout == b"x\n" and done.returncode == 0
@@ -151,6 +159,7 @@ def test_R08_input_that_is_not_read(box):
     assert done.stdout == b"12345"
 
 
+@pytest.mark.any_landlock
 def test_R09_descriptors(box):
     result = box.python("import os\nl = []\ntry:\n    while True: l.append(os.open('/dev/null', 0))\n"
                         "except OSError as e: print(e.errno, len(l))")
@@ -168,6 +177,7 @@ def test_R10_disk_of_the_host(box):
     assert free - os.statvfs("/").f_bavail * os.statvfs("/").f_frsize < 64 * MIB
 
 
+@pytest.mark.any_landlock
 def test_R11_threads_and_stacks(box):
     code = ("import threading, os\nthreading.stack_size(256 << 20)\nn = 0\ne = threading.Event()\n"
             "try:\n    while n < 10000: threading.Thread(target=e.wait, daemon=True).start(); n += 1\n"
@@ -176,6 +186,7 @@ def test_R11_threads_and_stacks(box):
     assert int(result["stdout"]) <= 64 and result["exit_code"] == 0, result
 
 
+@pytest.mark.any_landlock
 def test_R12_timers_and_signals(box):
     seen = probe(box, """
 import signal, resource
