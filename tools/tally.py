@@ -6,7 +6,8 @@
   tally.py --failed RECORD
 
 FOLDER holds one file a step: *.json (meson's testlog.json: a record a line, TAP in its stdout), *.xml
-(pytest's JUnit), *.txt (lines "pass NAME" or "fail NAME", for steps such as a build). Every failure is
+(pytest's JUnit), *.txt (lines "pass NAME" or "fail NAME", for steps such as a build), and times.tsv (lines "SECONDS, tab,
+NAME", the time of each step; with it the longest tests and files are told, too). Every failure is
 named, every skip is printed with its reason. A test that failed and then passed in each folder below
 FOLDER/again, where it ran alone, is unstable: named and counted, but no failure. Exits with 1 when
 something failed or nothing passed.
@@ -24,6 +25,7 @@ import xml.etree.ElementTree as xml
 
 TAP = re.compile(r"^\s*(not )?ok\b(?:\s+\d+)?\s*(?:-\s*)?([^#\n]*)(?:#\s*(SKIP|TODO)\S*\s*(.*))?$", re.M | re.I)
 PASSED, FAILED, SKIPPED, UNSTABLE = "passed", "failed", "skipped", "unstable"
+LONGEST = 25  # so many tests, and files, are named
 LOOKS = 2  # so often must a test that failed pass alone
 MESON = {"OK": PASSED, "EXPECTEDFAIL": PASSED, "SKIP": SKIPPED}
 
@@ -75,8 +77,35 @@ READERS = {".json": from_meson, ".xml": from_junit, ".txt": from_lines}
 
 
 def outcomes_of(folder):
-    for path in sorted(p for p in folder.iterdir() if p.is_file()):
+    for path in sorted(p for p in folder.iterdir() if p.suffix in READERS):
         yield from READERS[path.suffix](path)
+
+
+def durations_of(folder):
+    """(seconds, step, file or program, test) of whatever has run."""
+    for path in sorted(folder.iterdir()):
+        if path.suffix == ".json":
+            for record in map(json.loads, path.read_text().splitlines()):
+                yield record.get("duration") or 0.0, path.stem, record["name"].split(" / ")[-1], ""
+        elif path.suffix == ".xml":
+            for case in xml.parse(path).iter("testcase"):
+                yield float(case.get("time") or 0), path.stem, case.get("classname"), case.get("name")
+
+
+def print_times(folder):
+    """Where the time went: by step (tests that run beside each other have more seconds than their step), by file, by test."""
+    tests = list(durations_of(folder))
+    inside, files = collections.Counter(), collections.Counter()
+    for seconds, step, file, _ in tests:
+        inside[step] += seconds
+        files[f"{step} {file}"] += seconds
+    for line in (folder / "times.tsv").read_text().splitlines():
+        seconds, _, name = line.partition("\t")
+        print(f"TIME {int(seconds):6} s  {name}" + (f"  (its tests: {inside[name]:.0f} s)" if inside[name] else ""))
+    for name, seconds in files.most_common(LONGEST):
+        print(f"FILE {seconds:6.1f} s  {name}")
+    for seconds, step, file, test in sorted(tests, reverse=True)[:LONGEST]:
+        print(f"TEST {seconds:6.1f} s  {step} {file}{test and '.' + test}")
 
 
 def passed_alone(folder):
@@ -117,6 +146,8 @@ def main(folder):
         print(f"SKIPPED {len(names)} x {reason}")
         for name in names:
             print(f"          {name}")
+    if (folder / "times.tsv").exists():
+        print_times(folder)
     print(", ".join(f"{counts[key]} {key}" for key in (PASSED, FAILED, UNSTABLE, SKIPPED) if counts[key] or key != UNSTABLE))
     return 1 if counts[FAILED] or not counts[PASSED] else 0
 

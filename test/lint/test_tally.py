@@ -43,6 +43,20 @@ def test_counts_every_kind(tmp_path):
     assert "SKIPPED 1 x needs root" in lines and "SKIPPED 1 x no epoll" in lines
 
 
+def test_where_the_time_went(tmp_path):
+    (tmp_path / "times.tsv").write_text("70\tbuild gcc\n9\tintegration\n")
+    (tmp_path / "integration.xml").write_text(
+        '<testsuites><testsuite><testcase classname="a" name="b" time="3.5"/><testcase classname="a" name="c" time="8"/>'
+        '<testcase classname="d" name="e" time="9"/></testsuite></testsuites>')
+    (tmp_path / "unit.json").write_text(json.dumps({"name": "atoll:unit / loop", "result": "OK", "duration": 4.25}) + "\n")
+    code, lines = tally(tmp_path)
+    assert code == 0 and [" ".join(line.split()) for line in lines] == [
+        "TIME 70 s build gcc", "TIME 9 s integration (its tests: 20 s)",
+        "FILE 11.5 s integration a", "FILE 9.0 s integration d", "FILE 4.2 s unit loop",
+        "TEST 9.0 s integration d.e", "TEST 8.0 s integration a.c", "TEST 4.2 s unit loop", "TEST 3.5 s integration a.b",
+        "4 passed, 0 failed, 0 skipped"]
+
+
 def test_failures_are_named(tmp_path):
     (tmp_path / "unit.json").write_text(
         record("base-buf", "FAIL", "1..2\nok 1 - one\nnot ok 2 - two\n") + record("lint-size", "FAIL", "src/a.c:1: too long"))
