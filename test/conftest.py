@@ -33,6 +33,7 @@ import busy
 import oracle
 import turns
 from oracle import IS_ROOT, NOBODY, PYTHON, leaked_since, snapshot
+from portions import pytest_collection_modifyitems, pytest_xdist_make_scheduler  # noqa: F401, hooks
 
 ROOT = Path(__file__).resolve().parent.parent
 BINARY = Path(os.environ.get("ATOLL_BIN", ROOT / "build" / "atoll"))
@@ -312,17 +313,6 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "cold(reason): a test of the security suite that says nothing new in a warm cell")
     config.addinivalue_line("markers", "any_landlock: what it shows does not depend on Landlock, so it does not run without it")
     config.addinivalue_line("markers", "foreign: sanitizers see nothing new in it: what differs is a compiler, a client or the user")
-
-
-# They take the longest, in this order: what starts last should not be one of them.
-FIRST_FILES = ("test_build_kit.py", "test_kernel61.py", "test_cpython.py", "test_warm_pool.py", "test_warm_start.py", "test_process.py",
-               "test_torture.py", "test_service.py", "test_resources.py", "test_languages.py", "test_enosys.py", "test_kernel.py",
-               "test_filesystem.py", "test_warm_same.py", "test_warm_python.py", "test_cli_serve.py", "test_serve_monitor.py",
-               "test_api_run.py", "test_api_stream.py", "test_warm_scripts.py", "test_limits.py")
-
-
-def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: FIRST_FILES.index(item.path.name) if item.path.name in FIRST_FILES else len(FIRST_FILES))
 
 
 def plain_mode(mode):

@@ -21,7 +21,7 @@ from chaos import (GOOD, TARGETS, Ledger, Load, Reef, check_database, check_deat
 from conftest import FRONT
 from resident import wait_until
 
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.apart]
+pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 KILLS = {"root": 20, "rootless": 10}
 
 

@@ -18,7 +18,7 @@ from chaos import check_database, problem, start  # noqa: F401, a fixture
 from conftest import FRONT
 from resident import wait_until
 
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.apart]
+pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 
 
 @pytest.mark.modes("rootless")

@@ -13,7 +13,7 @@ import pytest
 import oracle
 from resident import own, wait_until
 
-pytestmark = [pytest.mark.modes("rootless"), pytest.mark.alone]
+pytestmark = pytest.mark.modes("rootless")
 
 
 def loading(pool):

@@ -155,7 +155,6 @@ def test_ports_that_are_taken(start, atoll, work):
     assert said == f"atoll: cannot listen on {taken}: Address already in use"
 
 
-@pytest.mark.apart
 @pytest.mark.modes("rootless")
 def test_the_usual_ports(atoll, work):
     """6000 taken is a warning, 8700 taken the end."""

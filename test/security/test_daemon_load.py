@@ -309,6 +309,7 @@ def test_A02_broken_frames(siege):
 
 
 @pytest.mark.undisturbed
+@pytest.mark.alone  # beside others their work is in the way of the pulse, every time
 def test_A08_floods_of_frames(siege):
     """Frames that make us answer, from a client that does not read: it is not read either, nothing piles up."""
     before = siege.rss()

@@ -44,6 +44,7 @@ MEMORY_MAX = {"monitor": 64 * MiB, "front": 256 * MiB, "broker": 256 * MiB}
 GROUPS_MAX = 2000
 HEALTH_MAX_S, P99_MAX_S = 10.0, 45.0  # a machine that does other things, too
 KERNEL_GROWTH_MAX = {"files": 4000, "inodes": 200_000, "slab": 256 * MiB}  # others use the machine, too, and caches fill
+KERNEL_WAIT_S = 30.0
 STATE_BYTES_MAX, STATE_BYTES_EACH_MAX = 64 * MiB, MiB  # and for each execution
 CELL_PROCESSES_MAX = 2  # of a sandbox that waits for a program: init, and the interpreter
 
@@ -97,13 +98,13 @@ def kernel_facts():
 
 
 def check_kernel(before, watch):
-    """Of the whole machine: it says nothing about us while others use much of it."""
+    """Of the whole machine: it says nothing about us while others use much of it, and what other tests use goes again."""
     if watch.others() >= busy.MUCH:
         print(f"the kernel's growth is not judged: other processes had {watch.others():.0%} of the processors")
         return
-    now = kernel_facts()
     for name, most in KERNEL_GROWTH_MAX.items():
-        assert now[name] - before[name] < most, f"the kernel's {name}: {before[name]} before, {now[name]} after"
+        chaos.wait_until(lambda: kernel_facts()[name] - before[name] < most, KERNEL_WAIT_S,
+                         lambda: f"the kernel's {name}: {before[name]} before, {kernel_facts()[name]} after")
 
 
 def state_bytes(state):

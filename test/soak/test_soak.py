@@ -10,7 +10,6 @@ from soak import Soak
 SECONDS = float(os.environ.get("ATOLL_SOAK_SECONDS", 60))
 
 
-@pytest.mark.apart
 @pytest.mark.modes("root" if os.geteuid() == 0 else "rootless")
 @pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 def test_soak(atoll, work, canary):
