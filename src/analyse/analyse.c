@@ -8,7 +8,7 @@
 
 #include "analyse/advice.h"
 #include "analyse/ending.h"
-#include "spec/utf8.h"
+#include "spec/utf8-json.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analyse/analyse.h"
-#include "spec/utf8.h"
+#include "spec/utf8-json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -239,11 +239,6 @@ int64_t text_caret(struct span line)
 	return found;
 }
 
-bool span_is(struct span s, const char *text)
-{
-	return s.len == strlen(text) && (s.len == 0 || memcmp(s.data, text, s.len) == 0);
-}
-
 bool span_starts(struct span s, const char *prefix)
 {
 	size_t n = strlen(prefix);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/span.h"
 #include "spec/request.h"
 
 #include <stdbool.h>
@@ -38,11 +39,6 @@ int text_clean(struct span text, struct buf *ret) _must_check_;
 /* Only blanks, ~ and ^, one ^ at least: what interpreters print below a line. The first ^, or -1. */
 int64_t text_caret(struct span line);
 
-static inline struct span span_of(const char *text)
-{
-	return (struct span){ text, text ? __builtin_strlen(text) : 0 };
-}
-bool span_is(struct span s, const char *text);
 bool span_starts(struct span s, const char *prefix);
 bool span_has(struct span s, const char *part);
 struct span text_trim(struct span s);

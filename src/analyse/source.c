@@ -8,7 +8,7 @@
 
 #include "analyse/ending.h"
 #include "spec/base64.h"
-#include "spec/utf8.h"
+#include "spec/utf8-json.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -7,7 +7,7 @@
 
 #include "api/respond.h"
 #include "codec/http-write.h"
-#include "spec/utf8.h"
+#include "spec/utf8-json.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -18,7 +18,7 @@
 #pragma once
 
 #include "base/macro.h"
-#include "codec/span.h"
+#include "base/span.h"
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -2,9 +2,33 @@
 /* A piece of somebody else's bytes: not necessarily NUL-terminated, valid as long as what it points into. */
 #pragma once
 
+#include "base/macro.h"
+
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 struct span {
 	const char *data; /* NULL: there is none (an empty one has a pointer) */
 	size_t len;
 };
+
+static inline struct span span_of(const char *text)
+{
+	return (struct span){ text, text ? strlen(text) : 0 };
+}
+
+static inline bool span_is(struct span s, const char *text)
+{
+	return s.data && s.len == strlen(text) && memcmp(s.data, text, s.len) == 0;
+}
+
+/* ASCII only: header names, tokens and host names. */
+bool span_is_nocase(struct span s, const char *text);
+/* Without spaces and tabs at both ends. */
+struct span span_trim(struct span s);
+/* Takes the part before the separator off the front; false when nothing is left. */
+bool span_split(struct span *rest, char separator, struct span *ret);
+/* Decimal digits only, no sign, no leading zero but "0" itself. -EINVAL, -ERANGE. */
+int span_to_i64(struct span s, int64_t *ret) _must_check_;

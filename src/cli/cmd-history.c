@@ -11,7 +11,7 @@
 #include "cli/remote-ids.h"
 #include "cli/remote-text.h"
 #include "cli/say.h"
-#include "spec/utf8.h"
+#include "spec/utf8-json.h"
 
 /* Escaping makes at most four bytes of one. */
 enum { ESCAPED_MAX = 4 * HTTP_CLIENT_BUFFER, JSON_BYTES_MAX = 256 << 20 };

@@ -7,7 +7,7 @@
 
 #include "plan/wire.h"
 #include "spec/knob.h"
-#include "spec/utf8.h"
+#include "spec/utf8-json.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "codec/span.h"
+#include "base/span.h"
 
 enum http_body_kind { HTTP_BODY_LENGTH, HTTP_BODY_CHUNKED, HTTP_BODY_UNTIL_CLOSE };
 

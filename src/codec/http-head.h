@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "codec/span.h"
+#include "base/span.h"
 
 enum {
 	HTTP_LINE_MAX = 8 << 10,

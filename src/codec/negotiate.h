@@ -2,7 +2,7 @@
 /* What a client asks for in Accept and Range. */
 #pragma once
 
-#include "codec/span.h"
+#include "base/span.h"
 
 /*
  * The first of the NULL-terminated types ("application/json") that has the highest weight in an Accept

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See span.h. Case folding is ASCII's own, never the locale's. */
-#include "codec/span.h"
+#include "base/span.h"
 
 static char lower(char c)
 {

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "codec/span.h"
+#include "base/span.h"
 
 struct sse_event {
 	int64_t id;	  /* -1: none */

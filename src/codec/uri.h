@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "codec/span.h"
+#include "base/span.h"
 
 enum { URI_SEGMENTS_MAX = 64, URI_PAIRS_MAX = 64 };
 

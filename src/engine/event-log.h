@@ -15,7 +15,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "engine/engine.h"
+#include "stream/event.h"
 
 enum {
 	EVENT_LOG_BLOCK = 4096,

@@ -2,7 +2,8 @@
 /* Events and readers of them, without an engine. */
 #pragma once
 
-#include "engine/engine-private.h"
+#include "engine/events.h"
+#include "engine/spool.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

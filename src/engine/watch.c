@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "loop/fiber.h"
-#include "spec/utf8.h"
+#include "spec/utf8-json.h"
 
 #include <string.h>
 

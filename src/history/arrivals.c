@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/span.h"
 
 enum {
 	FILE_MAX = 4 << 20,
@@ -85,11 +86,6 @@ static uint64_t sum_of(const struct arrival *a)
 	word = 0;
 	(void)memcpy(&word, at, left);
 	return add_word(sum, word);
-}
-
-static struct span span_of(const char *text)
-{
-	return (struct span){ text, text ? strlen(text) : 0 };
 }
 
 static struct span head_of(struct span text, size_t max)

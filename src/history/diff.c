@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "history/linediff.h"
-#include "spec/utf8.h"
+#include "spec/utf8-json.h"
 
 enum {
 	TEXT_MAX = 64 << 10, /* of one line diff */

@@ -4,7 +4,7 @@
 
 #include "spec/base64.h"
 #include "spec/test-support.h"
-#include "spec/utf8.h"
+#include "spec/utf8-json.h"
 
 static void test_base64(void **state _unused_)
 {

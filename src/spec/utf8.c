@@ -78,19 +78,3 @@ int utf8_replace(const char *data, size_t len, struct buf *out)
 	}
 	return buf_append(out, data + sound, len - sound);
 }
-
-json_t *utf8_to_json(const char *data, size_t len, bool *binary)
-{
-	_cleanup_buf_ struct buf clean = { .max = 3 * len }; /* a byte becomes three at worst */
-	json_t *text;
-
-	/* Most output is text already, and the constructor checks. */
-	text = json_stringn(len ? data : "", len);
-	if (binary)
-		*binary = !text;
-	if (text)
-		return text;
-	if (utf8_replace(data, len, &clean) < 0)
-		return NULL;
-	return json_stringn(clean.data, clean.len);
-}

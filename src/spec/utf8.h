@@ -4,12 +4,8 @@
 
 #include "base/buf.h"
 
-#include <jansson.h>
+#include <stdbool.h>
 
 bool utf8_is_valid(const char *data, size_t len);
 /* Appends the bytes; what is not UTF-8 becomes U+FFFD, one for each maximal part of a character. */
 int utf8_replace(const char *data, size_t len, struct buf *out) _must_check_;
-/*
- * A JSON string of these bytes, replaced as above; *binary (may be NULL) says whether something was. NULL: no memory.
- */
-json_t *utf8_to_json(const char *data, size_t len, bool *binary);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes of a program as a JSON string: see base/utf8.h. */
+#pragma once
+
+#include "spec/utf8.h"
+
+#include <jansson.h>
+
+/*
+ * A JSON string of these bytes, replaced as above; *binary (may be NULL) says whether something was. NULL: no memory.
+ */
+json_t *utf8_to_json(const char *data, size_t len, bool *binary);
