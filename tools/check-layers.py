@@ -2,45 +2,49 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds the layer table: which src/ folder may include which, and who may see which library.
 
-A row lists the folders (or single headers) a folder may include besides its own; what is not listed
-is refused, so a new dependency is a decision made here. ARCHITECTURE.md has the same table in words.
+A row lists the folders a folder may include besides its own; a folder that is not listed is refused, so a
+new dependency is a decision made here, and a listed one that no file uses is refused too. The folders below
+src/compat/ do not see each other. ARCHITECTURE.md has the same table in words.
 """
 
+import collections
+import pathlib
 import re
 
 import lint
 
-DATA = {"sys/host-facts.h", "sys/layer.h"}  # plain data: the host's abilities, names of layers
-RECORDS = {"broker/broker-proto.h"}  # what crosses the socket between front and broker
-
 MAY_INCLUDE = {
     "base": set(),
-    "sys": {"base"},
+    "codec": {"base"},
     "loop": {"base"},
     "spec": {"base"},
-    "codec": {"base"},
-    "policy": {"base", "spec"} | DATA,
     "analyse": {"base", "spec"},
-    "plan": {"base", "spec", "policy"} | DATA,
+    "compat": {"base", "spec"},
+    "history": {"base", "spec"},
+    "http": {"base", "codec", "loop", "spec"},
+    "policy": {"base", "spec"},
+    "remote": {"base", "codec"},
+    "sys": {"base", "spec"},
+    "plan": {"base", "spec", "policy"},
+    "stream": {"base", "history"},
+    "toolchain": {"base", "spec", "policy"},
     "confine": {"base", "sys", "plan"},
     "init": {"plan"},
-    "sandbox": {"base", "sys", "spec", "plan", "init"},
-    "zygote": {"base", "sys", "loop", "spec", "plan", "init", "sandbox"},
-    "supervise": {"base", "sys", "loop", "spec"} | RECORDS,
-    "broker": {"base", "sys", "confine", "loop", "spec", "plan", "sandbox", "zygote"},
-    "history": {"base", "sys", "spec"},
-    "stream": {"base"},
-    "client": {"base", "sys", "loop", "spec", "analyse", "policy", "plan", "supervise", "broker", "zygote/warm-table.h", "atoll"},
-    "engine": {"base", "stream", "sys", "confine", "loop", "spec", "policy", "supervise", "history", "analyse", "client", "atoll"},
-    "api": {"base", "loop", "codec", "spec", "analyse", "engine", "client", "atoll"},
-    "daemon": {"base", "sys", "confine", "loop", "spec", "codec", "history", "client", "engine", "api", "atoll"},
-    "cli": {"base", "spec", "plan", "codec", "client", "daemon", "atoll"},
+    "link": {"base", "loop", "spec", "sys", "plan"},
+    "sandbox": {"base", "spec", "sys", "plan", "init"},
+    "warm": {"base", "loop", "sys", "plan", "sandbox"},
+    "broker": {"base", "loop", "spec", "sys", "plan", "confine", "link", "sandbox", "warm"},
+    "client": {"base", "loop", "spec", "analyse", "policy", "sys", "plan", "toolchain", "link", "broker", "atoll"},
+    "engine": {"base", "loop", "spec", "analyse", "history", "sys", "stream", "confine", "link", "client"},
+    "api": {"base", "codec", "loop", "spec", "compat", "http", "toolchain", "client", "engine"},
+    "daemon": {"base", "loop", "spec", "history", "sys", "toolchain", "confine", "client", "engine", "api"},
+    "cli": {"base", "codec", "spec", "remote", "plan", "client", "daemon", "atoll"},
 }
 
 # Libraries and the folders whose .c files and headers may include them. Further down the socket nothing
 # parses: tools/check-symbols.py looks at the objects too, because headers can be included indirectly.
 LIBRARIES = {
-    "jansson.h": {"stream", "spec", "policy", "plan", "supervise", "analyse", "history", "client", "engine", "api", "daemon", "cli"},
+    "jansson.h": {"spec", "analyse", "compat", "history", "http", "policy", "remote", "stream", "toolchain", "client", "engine", "api", "daemon", "cli"},
     "sqlite3.h": {"history"},
     "wslay/wslay.h": {"api"},
     "curl/curl.h": {"engine"},
@@ -53,25 +57,34 @@ LIBRARIES = {
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<([^>]+)>)', re.M)
 
 
-def allowed(folder, header):
-    if header.startswith(folder + "/"):
-        return True
-    return header in MAY_INCLUDE[folder] or header.split("/")[0] in MAY_INCLUDE[folder]
+def allowed(folder, path, header):
+    parts = header.split("/")
+    if parts[0] == folder:
+        return folder != "compat" or parts[1] == path.parent.name
+    return parts[0] in MAY_INCLUDE[folder]
 
 
 def judge(folder, path, ours, system):
     """What is wrong with one #include, or None. A bare name that is not in the folder is a generated file."""
     if ours and "/" not in ours and (path.parent / ours).exists():
         return f'"{ours}": name the folder too: "{folder}/{ours}"'
-    if ours and ours.split("/")[0] in MAY_INCLUDE and not allowed(folder, ours):
+    if ours and ours.split("/")[0] in MAY_INCLUDE and not allowed(folder, path, ours):
         return f'{folder}/ may not include "{ours}"'
     if system in LIBRARIES and folder not in LIBRARIES[system]:
         return f"{folder}/ may not include <{system}>"
     return None
 
 
+def unused(used):
+    """Entries of the table that no file needs."""
+    for folder, others in MAY_INCLUDE.items():
+        for other in sorted(others - used[folder]):
+            yield pathlib.Path(__file__), 1, f"the row of {folder}/ lists {other}/, which no file of it includes"
+
+
 def check(root):
     source = root / "src"
+    used = collections.defaultdict(set)
     for path in lint.files(root, "src"):
         folder = path.relative_to(source).parts[0]
         text = lint.blank(path.read_text(), keep_strings=True)
@@ -79,9 +92,12 @@ def check(root):
             yield path, 1, f"src/{folder} has no row in tools/check-layers.py"
             continue
         for match in INCLUDE.finditer(text):
+            used[folder].add((match.group(1) or "").split("/")[0])
             problem = judge(folder, path, match.group(1), match.group(2))
             if problem:
                 yield path, lint.line_of(text, match.start()), problem
+    if all((source / folder).is_dir() for folder in MAY_INCLUDE):
+        yield from unused(used)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
  */
 #include "analyse/family.h"
 
-#include "spec/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 

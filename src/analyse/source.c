@@ -7,7 +7,7 @@
 #include "analyse/source.h"
 
 #include "analyse/ending.h"
-#include "spec/base64.h"
+#include "base/base64.h"
 #include "spec/utf8-json.h"
 
 #include <ctype.h>

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "api/compat/execute-002.h"
 #include "api/routes.h"
+#include "compat/execute/execute-002.h"
 #include "engine/engine.h"
 
 /* --- route-host.c --- */

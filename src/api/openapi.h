@@ -2,7 +2,7 @@
 /* /openapi.json: OpenAPI 3.1 of a router's table; nothing is listed that does not exist, nor the reverse. */
 #pragma once
 
-#include "api/router.h"
+#include "http/router.h"
 
 #include <jansson.h>
 

@@ -8,8 +8,8 @@
 #include <strings.h>
 
 #include "api/api-private.h"
-#include "client/registry.h"
 #include "loop/worker.h"
+#include "toolchain/registry.h"
 
 enum { TYPE_MAX_BYTES = 256, BODY_MAX_BYTES = 32 << 20 };
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "api/api-private.h"
-#include "api/timestamp.h"
 #include "base/parse.h"
+#include "base/timestamp.h"
 #include "loop/worker.h"
 #include "spec/result.h"
 

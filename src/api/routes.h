@@ -7,9 +7,9 @@
  */
 #pragma once
 
-#include "api/compat/execute-002.h"
-#include "api/server.h"
 #include "base/log.h"
+#include "compat/execute/execute-002.h"
+#include "http/server.h"
 
 struct api;
 struct engine;

@@ -6,8 +6,8 @@
  */
 #pragma once
 
+#include "plan/warm-table.h"
 #include "plan/workspace-place.h"
-#include "zygote/warm-table.h"
 
 struct broker_options {
 	int front_fd; /* a front that is there already, or -EBADF; without listen_fd we end with it */

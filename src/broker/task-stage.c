@@ -3,7 +3,7 @@
 #include "broker/task.h"
 
 #include "base/clock.h"
-#include "sys/layer.h"
+#include "spec/layer.h"
 
 static void tell_started(struct task *run)
 {

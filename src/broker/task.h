@@ -15,12 +15,12 @@
 #pragma once
 
 #include "base/span.h"
-#include "broker/broker-proto.h"
+#include "link/broker-proto.h"
 #include "loop/loop.h"
 #include "plan/wire.h"
 #include "sandbox/collect.h"
 #include "sandbox/sandbox.h"
-#include "zygote/pool.h"
+#include "warm/pool.h"
 
 #include <stdbool.h>
 

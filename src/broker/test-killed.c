@@ -5,8 +5,8 @@
  */
 #include "broker/broker.h"
 
-#include "broker/broker-proto.h"
 #include "broker/test-support.h"
+#include "link/broker-proto.h"
 #include "sys/kernel.h"
 
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #include "broker/broker.h"
 
 #include "base/clock.h"
-#include "broker/broker-proto.h"
 #include "broker/test-support.h"
+#include "link/broker-proto.h"
 #include "sys/kernel.h"
 
 #include <fcntl.h>

@@ -4,8 +4,8 @@
 
 #include "base/buf.h"
 #include "cli/remote-ids.h"
-#include "cli/remote-text.h"
 #include "cli/say.h"
+#include "remote/remote-text.h"
 
 enum { REPORT_BYTES_MAX = 64 << 20 };
 

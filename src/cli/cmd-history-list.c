@@ -7,10 +7,10 @@
 
 #include "base/buf.h"
 #include "base/parse.h"
-#include "cli/remote-text.h"
 #include "cli/remote.h"
 #include "cli/say.h"
 #include "codec/uri.h"
+#include "remote/remote-text.h"
 
 enum { LIST_BYTES_MAX = 64 << 20, TARGET_MAX = 6 << 10, SHOWN_DEFAULT = 20, PAGE_MAX = 1000 };
 enum { SHOWN_MAX = 100000, PAGES_MAX = 10000 };

@@ -7,8 +7,8 @@
 
 #include "base/buf.h"
 #include "cli/remote-ids.h"
-#include "cli/remote-text.h"
 #include "cli/say.h"
+#include "remote/remote-text.h"
 
 enum { SHOW_BYTES_MAX = 256 << 20, FILES_SHOWN = 20, VALUE_MAX = 200, EXIT_DIFFERENT = 1 };
 

@@ -9,8 +9,8 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "cli/remote-ids.h"
-#include "cli/remote-text.h"
 #include "cli/say.h"
+#include "remote/remote-text.h"
 #include "spec/utf8-json.h"
 
 /* Escaping makes at most four bytes of one. */

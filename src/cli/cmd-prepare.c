@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `atoll prepare`: makes ahead what compilers would make anew for each first compile (client/kit.h). A pool does the same by
+ * `atoll prepare`: makes ahead what compilers would make anew for each first compile (toolchain/kit.h). A pool does the same by
  * itself, behind its work.
  */
 #include <stdio.h>

@@ -2,9 +2,9 @@
 /* `atoll ps`: what the daemon runs now, and what waits. */
 #include <string.h>
 
-#include "cli/remote-text.h"
 #include "cli/remote.h"
 #include "cli/say.h"
+#include "remote/remote-text.h"
 
 enum { PS_BYTES_MAX = 32 << 20 };
 

@@ -20,8 +20,8 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "cli/remote-text.h"
 #include "codec/websocket.h"
+#include "remote/remote-text.h"
 
 enum {
 	FRAME_MAX = 256 << 20, /* a result's; the others are small */

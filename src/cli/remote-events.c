@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "cli/remote-text.h"
+#include "remote/remote-text.h"
 
 enum { LINE_BYTES_MAX = 256 << 20 };
 

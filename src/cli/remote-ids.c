@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "cli/remote-text.h"
 #include "cli/say.h"
+#include "remote/remote-text.h"
 
 int remote_add_id(void *data, const char *word, struct error *err)
 {

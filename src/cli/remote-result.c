@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/remote-text.h"
-#include "client/notice.h"
+#include "remote/remote-text.h"
 #include "spec/knob.h"
+#include "spec/notice.h"
 #include "spec/result.h"
 
 static enum run_status read_status(const json_t *result)

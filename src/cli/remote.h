@@ -6,7 +6,7 @@
 #pragma once
 
 #include "cli/cmd.h"
-#include "cli/http-client.h"
+#include "remote/http-client.h"
 
 #include <jansson.h>
 

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "spec/request.h"
-#include "spec/utf8.h"
 #include "spec/yaml.h"
 
 enum { SAMPLE_MAX = 256 };

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "cli/cmd.h"
-#include "cli/remote-text.h"
+#include "remote/remote-text.h"
 
 enum { MESSAGE_MAX = 16384 };
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cli/remote-text.h"
 #include "cli/remote.h"
+#include "remote/remote-text.h"
 
 static void expect_escaped(const char *data, size_t n, enum text_lines lines, const char *wanted)
 {

@@ -9,8 +9,8 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "broker/broker.h"
-#include "client/data.h"
 #include "client/warm-languages.h"
+#include "toolchain/data.h"
 
 #include <fcntl.h>
 #include <limits.h>

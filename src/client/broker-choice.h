@@ -6,11 +6,11 @@
 #pragma once
 
 #include "atoll/atoll.h"
-#include "client/registry.h"
+#include "base/arena.h"
+#include "link/link.h"
+#include "plan/warm-table.h"
 #include "plan/workspace-place.h"
-#include "spec/arena.h"
-#include "supervise/link.h"
-#include "zygote/warm-table.h"
+#include "toolchain/registry.h"
 
 struct broker_choice {
 	char *path; /* where a pool may listen, or NULL: none is wanted */

@@ -8,10 +8,10 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "client/data.h"
 #include "client/doctor.h"
-#include "client/notice.h"
+#include "spec/notice.h"
 #include "sys/probe.h"
+#include "toolchain/data.h"
 
 #include <string.h>
 

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/data.h"
 #include "sys/probe.h"
 #include "sys/textfile.h"
+#include "toolchain/data.h"
 
 enum verdict_word { WORD_OK, WORD_WARN, WORD_MISSING, _WORD_MAX };
 

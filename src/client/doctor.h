@@ -9,9 +9,9 @@
 #pragma once
 
 #include "base/error.h"
-#include "client/registry.h"
 #include "policy/policy.h"
-#include "sys/host-facts.h"
+#include "spec/host-facts.h"
+#include "toolchain/registry.h"
 
 #include <jansson.h>
 

@@ -14,11 +14,11 @@
 #pragma once
 
 #include "base/error.h"
+#include "link/job.h"
 #include "loop/loop.h"
 #include "policy/policy.h"
 #include "spec/presets.h"
 #include "spec/result.h"
-#include "supervise/job.h"
 
 #include <jansson.h>
 

@@ -7,7 +7,7 @@
 #include "client/run.h"
 
 #include "analyse/analyse.h"
-#include "client/data.h"
+#include "toolchain/data.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "client/flow-kit.h"
 
 #include "base/fd.h"
-#include "client/kit.h"
+#include "toolchain/kit.h"
 
 #include <string.h>
 

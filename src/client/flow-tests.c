@@ -9,7 +9,7 @@
 #include "client/run.h"
 
 #include "client/compare.h"
-#include "supervise/capture.h"
+#include "link/capture.h"
 
 #include <stdio.h>
 #include <string.h>

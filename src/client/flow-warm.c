@@ -5,8 +5,8 @@
  */
 #include "client/run.h"
 
-#include "client/imports.h"
-#include "zygote/warm-table.h"
+#include "plan/warm-table.h"
+#include "toolchain/imports.h"
 
 #include <stdio.h>
 #include <string.h>

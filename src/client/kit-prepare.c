@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "client/kit.h"
 #include "client/run.h"
+#include "toolchain/kit.h"
 
 #include <dirent.h>
 #include <limits.h>

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "client/toolchain.h"
 #include "policy/policy.h"
+#include "toolchain/toolchain.h"
 
 enum { MEMO_POLICIES = 8, MEMO_VERSIONS = 32 };
 

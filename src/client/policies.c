@@ -7,8 +7,8 @@
 #include "client/run.h"
 
 #include "base/fd.h"
-#include "client/data.h"
 #include "spec/knob.h"
+#include "toolchain/data.h"
 
 #include <dirent.h>
 #include <fcntl.h>

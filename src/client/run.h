@@ -14,18 +14,18 @@
 #pragma once
 
 #include "atoll/atoll.h"
+#include "base/arena.h"
 #include "client/broker-choice.h"
-#include "client/buildcache.h"
 #include "client/memo.h"
-#include "client/registry.h"
 #include "client/single-flight.h"
+#include "link/job.h"
 #include "plan/build.h"
 #include "policy/policy.h"
-#include "spec/arena.h"
+#include "spec/host-facts.h"
 #include "spec/request.h"
 #include "spec/result.h"
-#include "supervise/job.h"
-#include "sys/host-facts.h"
+#include "toolchain/buildcache.h"
+#include "toolchain/registry.h"
 
 /* Names in the work directory that are ours: callers may not use them, results do not list them. */
 #define FLOW_PRIVATE	   ".atoll-"

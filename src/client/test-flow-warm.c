@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which warm runtime a request asks for, and which of them a broker is told to keep, with languages of our own. */
 #include "client/run.h"
-#include "client/test-support.h"
 #include "client/warm-languages.h"
+#include "toolchain/test-support.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -2,10 +2,10 @@
 /* What a broker is told to keep ready: the table of interpreters it may fork from, out of languages/. */
 #pragma once
 
+#include "base/arena.h"
 #include "base/error.h"
-#include "client/registry.h"
-#include "spec/arena.h"
-#include "zygote/warm-table.h"
+#include "plan/warm-table.h"
+#include "toolchain/registry.h"
 
 /*
  * One row for each language whose `warm` section says fork, and whose runtime and runner are on this host. It lives

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "codec/sha1.h"
+#include "base/sha1.h"
 
 static void test_sha1(void **state)
 {

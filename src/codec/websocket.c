@@ -2,7 +2,7 @@
 /* See websocket.h. */
 #include "codec/websocket.h"
 
-#include "codec/sha1.h"
+#include "base/sha1.h"
 
 enum { KEY_BYTES = 24 };
 

@@ -12,9 +12,9 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "spec/arena.h"
 #include "spec/limits.h"
 #include "spec/presets.h"
 

@@ -7,11 +7,11 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "client/data.h"
 #include "client/kit-prepare.h"
-#include "client/kit.h"
 #include "daemon/logfile.h"
 #include "daemon/notify.h"
+#include "toolchain/data.h"
+#include "toolchain/kit.h"
 
 #include <fcntl.h>
 #include <limits.h>

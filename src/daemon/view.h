@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "confine/confine.h"
 #include "daemon/config.h"
-#include "sys/host-facts.h"
+#include "spec/host-facts.h"
 
 /* State directory, data, runtimes in /usr and the like, what name resolution and TLS read. Borrows c's strings. */
 void view_list(const struct config *c, struct confine_path ret[CONFINE_PATHS_MAX]);

@@ -16,11 +16,11 @@
 #include "client/executor.h"
 #include "engine/engine-metrics.h"
 #include "engine/engine.h"
-#include "engine/events.h"
 #include "engine/queue.h"
-#include "engine/spool.h"
 #include "engine/text-file.h"
 #include "history/history.h"
+#include "stream/events.h"
+#include "stream/spool.h"
 
 enum {
 	TABLE_SIZE = 4096,

@@ -7,8 +7,8 @@
 #include "engine/engine-private.h"
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "loop/worker.h"
-#include "spec/utf8.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
  */
 #include "engine/test-support.h"
 
-#include "supervise/link.h"
+#include "link/link.h"
 #include "sys/kernel.h"
 #include "sys/probe.h"
 

@@ -5,11 +5,11 @@
  */
 #include "engine/unpack.h"
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "engine/archive-read.h"
 #include "engine/unpacker.h"
-#include "spec/base64.h"
 #include "spec/request.h"
 
 #include <string.h>

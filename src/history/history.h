@@ -252,7 +252,7 @@ enum history_stream {
 	/* Texts too large for a row, which has "" then. Their owner writes them before the row that stands for them. */
 	HISTORY_REQUEST,
 	HISTORY_RESULT,
-	HISTORY_EVENTS, /* which event has which number: engine/event-log.h */
+	HISTORY_EVENTS, /* which event has which number: stream/event-log.h */
 };
 /* A new descriptor, O_RDWR, of an empty file. Several processes' worth of bytes: the caller bounds them. */
 int history_output_create(struct history *h, const char *id,

@@ -192,7 +192,7 @@ int64_t files_ends(struct history *h, const char *id, enum history_stream stream
 	tail = next_character(fd, st.st_size - head);
 	head = next_character(fd, head - 3);
 	read_part(fd, 0, (size_t)head, ret);
-	/* As supervise/capture.c has it. */
+	/* As link/capture.c has it. */
 	if (buf_printf(ret, "\n... [%lld bytes omitted] ...\n", (long long)(tail - head)) == 0)
 		read_part(fd, tail, (size_t)(st.st_size - tail), ret);
 	return st.st_size;

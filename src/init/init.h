@@ -55,11 +55,11 @@ struct init_command {
 	uint32_t partial; /* the plan ends with the pivot; REST brings the whole one */
 	/* START */
 	uint32_t stage;
-	uint32_t no_input; /* 1: 0 does not come along, it is the sandbox's /dev/null */
-	uint32_t n_extra;  /* descriptors behind 0, 1, 2 */
-	uint32_t ticket;   /* 1: one more behind them, to be taken first (broker/broker-proto.h) */
-	uint32_t tty;	   /* descriptor 0 is a terminal: make it the controlling one */
-	uint32_t last;	   /* no further stage: init ends by itself afterwards */
+	uint32_t no_input;    /* 1: 0 does not come along, it is the sandbox's /dev/null */
+	uint32_t n_extra;     /* descriptors behind 0, 1, 2 */
+	uint32_t ticket;      /* 1: one more behind them, to be taken first (link/broker-proto.h) */
+	uint32_t tty;	      /* descriptor 0 is a terminal: make it the controlling one */
+	uint32_t last;	      /* no further stage: init ends by itself afterwards */
 	uint64_t cpu_seconds; /* RLIMIT_CPU of the stage; 0: none */
 	/* SIGNAL */
 	uint32_t signo; /* for the stage's main process; to nobody when none runs */

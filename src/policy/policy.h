@@ -9,12 +9,12 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "spec/change.h"
+#include "spec/host-facts.h"
 #include "spec/language.h"
+#include "spec/layer.h"
 #include "spec/limits.h"
 #include "spec/request.h"
 #include "spec/yaml.h"
-#include "sys/host-facts.h"
-#include "sys/layer.h"
 
 #include <jansson.h>
 

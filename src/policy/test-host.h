@@ -2,7 +2,7 @@
 /* What the hosts of the unit tests of policy/ have in common: nothing is missing. */
 #pragma once
 
-#include "sys/host-facts.h"
+#include "spec/host-facts.h"
 
 #define RICH_HOST                                                                                  \
 	.privileged = true, .uid_base = 100000, .uid_count = 1000, .userns = true,                 \

@@ -5,8 +5,8 @@
  */
 #include "sandbox/child.h"
 
+#include "spec/layer.h"
 #include "sys/kernel.h"
-#include "sys/layer.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

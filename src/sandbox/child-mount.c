@@ -12,8 +12,8 @@
  */
 #include "sandbox/child.h"
 
+#include "spec/layer.h"
 #include "sys/kernel.h"
-#include "sys/layer.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -20,7 +20,7 @@
 #include "plan/wire.h"
 #include "plan/workspace-place.h"
 #include "sandbox/cgroup.h"
-#include "sys/host-facts.h"
+#include "spec/host-facts.h"
 
 #include <sys/types.h>
 

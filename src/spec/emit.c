@@ -2,7 +2,7 @@
 /* See emit.h. Every function does its part for both forms, so that they cannot grow apart. */
 #include "spec/emit.h"
 
-#include "spec/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 

@@ -6,9 +6,9 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/span.h"
-#include "spec/arena.h"
 #include "spec/limits.h"
 #include "spec/yaml.h"
 
@@ -37,7 +37,7 @@ struct language_warm { /* all NULL without the section; with it no list is */
 };
 
 /*
- * Section `kit`: what is worth having ready before a source is compiled for the first time (client/kit.h). All NULL without the
+ * Section `kit`: what is worth having ready before a source is compiled for the first time (toolchain/kit.h). All NULL without the
  * section. A compile with a kit differs in words, variables and time, never in its product.
  */
 struct language_kit {

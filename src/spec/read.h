@@ -6,8 +6,8 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "base/error.h"
-#include "spec/arena.h"
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "spec/base64.h"
+#include "base/base64.h"
 
 enum { COMPONENT_MAX = 255 };
 

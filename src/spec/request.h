@@ -6,9 +6,9 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/span.h"
-#include "spec/arena.h"
 #include "spec/change.h"
 #include "spec/limits.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happened: SPEC §3's result as a struct, and its JSON form. Filled by supervise/ from what the
+ * What happened: SPEC §3's result as a struct, and its JSON form. Filled by link/ from what the
  * broker reported (kernel counters and wait status only) and from what output capture kept.
  */
 #pragma once

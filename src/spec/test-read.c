@@ -2,7 +2,7 @@
 /* The small tools under the readers: base64, UTF-8 repair, quoting, near words. */
 #include "spec/read.h"
 
-#include "spec/base64.h"
+#include "base/base64.h"
 #include "spec/test-support.h"
 #include "spec/utf8-json.h"
 

@@ -2,7 +2,7 @@
 /* Bytes of a program as a JSON string: see base/utf8.h. */
 #pragma once
 
-#include "spec/utf8.h"
+#include "base/utf8.h"
 
 #include <jansson.h>
 

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "base/macro.h"
-#include "sys/host-facts.h"
+#include "spec/host-facts.h"
 
 enum { CGROUP_PATH_MAX = 1024 };
 

@@ -9,8 +9,8 @@
  */
 #pragma once
 
+#include "spec/host-facts.h"
 #include "sys/cgroup-paths.h"
-#include "sys/host-facts.h"
 
 /* The ids sandboxes get where they can be had: far from what distributions and subuid ranges give out. */
 enum { PROBE_UID_BASE = 0x70000000, PROBE_UID_COUNT = 1 << 20 };

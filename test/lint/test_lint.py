@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each lint finds a planted violation, and is silent on the same code without it."""
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,8 +31,9 @@ def function(lines=1, parameters="void", name="probe"):
 # check, file, text that passes, text that does not, words of the complaint
 PLANTED = [
     ("layers", "src/spec/a.c", '#include "base/buf.h"\n', '#include "plan/plan.h"\n', 'spec/ may not include "plan/plan.h"'),
-    ("layers", "src/supervise/a.c", '#include "broker/broker-proto.h"\n', '#include "sandbox/cgroup.h"\n', "supervise/ may not"),
-    ("layers", "src/policy/a.c", '#include "sys/host-facts.h"\n', '#include "sys/probe.h"\n', "policy/ may not"),
+    ("layers", "src/link/a.c", '#include "plan/plan.h"\n', '#include "sandbox/cgroup.h"\n', "link/ may not"),
+    ("layers", "src/compat/a/a.c", '#include "compat/a/a.h"\n', '#include "compat/b/b.h"\n', "compat/ may not"),
+    ("layers", "src/policy/a.c", '#include "spec/host-facts.h"\n', '#include "sys/probe.h"\n', "policy/ may not"),
     ("layers", "src/broker/a.c", '#include "sandbox/cgroup.h"\n', "#include <jansson.h>\n", "<jansson.h>"),
     ("layers", "src/policy/b.c", "#include <jansson.h>\n", "#include <yaml.h>\n", "<yaml.h>"),
     ("layers", "src/base/a.c", '#include "base/buf.h"\n', '#include "buf.h"\n', "name the folder"),
@@ -97,6 +100,14 @@ def test_folder_without_readme(tmp_path):
 def test_folder_without_row(tmp_path):
     plant(tmp_path, "src/novel/a.c", "int a;\n")
     assert "no row" in lint("layers", tmp_path).stdout
+
+
+def test_row_that_no_file_uses(tmp_path):
+    shutil.copytree(TOOLS.parent / "src", tmp_path / "src")
+    assert lint("layers", tmp_path).stdout == ""
+    for path in (tmp_path / "src" / "init").glob("*.[ch]"):
+        path.write_text(re.sub(r'#include "plan/.*', "", path.read_text()))
+    assert "the row of init/ lists plan/" in lint("layers", tmp_path).stdout
 
 
 def archive(folder, name, text):

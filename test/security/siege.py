@@ -17,7 +17,7 @@ from daemon import Daemon
 from web import Web
 
 ALICE, BOB = "alice-of-the-first-account", "bob-of-the-second-account"
-BELLS_MAX = 16  # of broker/broker-proto.h
+BELLS_MAX = 16  # of link/broker-proto.h
 # What no answer may tell: where anything of ours lies on this machine.
 INNARDS = re.compile(rb"/(var|home|root|proc|work|run|usr/lib|sys)/|reef-|history\.db|broker\.sock|atolld")
 

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See execute-002.h: from a result (SPEC §3) to what the clients of documents 002 and 001 read. A program's
+ * own words stay as they are; where somebody else ended it, one line behind them says why.
+ */
+#include "compat/execute/execute-002.h"
+
+#include <string.h>
+
+enum { DETAIL_MAX = 1024 };
+
+#define TRACEBACK "Traceback (most recent call last):\n"
+
+static const char *text_at(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static bool status_is(const json_t *result, const char *status)
+{
+	return strcmp(text_at(result, "status"), status) == 0;
+}
+
+/* Bytes of the first n characters of UTF-8 text; all of it when it has no more. */
+static size_t bytes_of_characters(const char *text, size_t len, int64_t n)
+{
+	size_t i = 0;
+
+	for (; i < len; i++)
+		if (((unsigned char)text[i] & 0xc0) != 0x80 && n-- == 0)
+			break;
+	return i;
+}
+
+static struct span stream_of(const json_t *result, const char *key)
+{
+	const json_t *value = json_object_get(result, key);
+	const char *text = json_string_value(value);
+
+	return (struct span){ text ? text : "", json_string_length(value) };
+}
+
+static int put_stream(struct buf *out, struct span text, int64_t characters)
+{
+	size_t n = text.len;
+	int r;
+
+	if (characters >= 0)
+		n = bytes_of_characters(text.data, text.len, characters);
+	/* Room for the marker and a line of ours. */
+	buf_init(out, text.len + DETAIL_MAX);
+	r = buf_append(out, text.data, n);
+	if (r == 0 && n < text.len)
+		r = buf_puts(out, "<output cut>");
+	return r;
+}
+
+/* Where in stderr the report of a program that Python could not even compile begins, behind warnings of the compiler's; or NULL. */
+static const char *uncompiled(const json_t *result, struct span text)
+{
+	static const char *const types[] = { "SyntaxError", "IndentationError", "TabError" };
+	const json_t *error = json_object_get(result, "error");
+	const char *at = NULL, *type = text_at(error, "type");
+	char place[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (strcmp(type, types[i]) == 0)
+			at = text.data;
+	(void)snprintf(place, sizeof(place), "  File \"" EXECUTE_SOURCE "\", line %d\n",
+		       (int)json_integer_value(json_object_get(error, "line")));
+	if (at)
+		at = strstr(at, place);
+	if (!at || strstr(text.data, TRACEBACK) || (at > text.data && at[-1] != '\n'))
+		return NULL;
+	return at;
+}
+
+/* Python opens every traceback with a line but that one; in the originals, which compile the code inside a server, it is there. */
+static int put_errors(struct buf *out, const json_t *result, int64_t characters)
+{
+	struct span text = stream_of(result, "stderr");
+	const char *at = uncompiled(result, text);
+	size_t before = at ? (size_t)(at - text.data) : 0;
+	_cleanup_buf_ struct buf whole = { 0 };
+
+	if (!at)
+		return put_stream(out, text, characters);
+	buf_init(&whole, text.len + sizeof(TRACEBACK));
+	if (buf_append(&whole, text.data, before) < 0 || buf_puts(&whole, TRACEBACK) < 0 ||
+	    buf_append(&whole, at, text.len - before) < 0)
+		return -ENOMEM;
+	return put_stream(out, (struct span){ whole.data, whole.len }, characters);
+}
+
+static int put_line(struct buf *out, const char *prefix, const char *detail)
+{
+	bool open = out->len > 0 && out->data[out->len - 1] != '\n';
+	char first = prefix[0] ? '\0' : detail[0];
+
+	/* A sentence of its own begins with a capital letter. */
+	if (first >= 'a' && first <= 'z')
+		first = (char)(first - 32);
+	return buf_printf(out, "%s%s%.*s%.500s\n", open ? "\n" : "", prefix, first ? 1 : 0, &first,
+			  detail + (first ? 1 : 0));
+}
+
+/* Why it ended, when that was not its own doing. */
+static int put_cause(struct buf *out, const json_t *result)
+{
+	const json_t *cause = json_object_get(result, "cause");
+	char prefix[64] = "";
+
+	if (status_is(result, "success"))
+		return 0;
+	if (status_is(result, "error") && !json_is_integer(json_object_get(result, "signal")))
+		return 0;
+	if (status_is(result, "limit"))
+		(void)snprintf(prefix, sizeof(prefix),
+			       "Limit exceeded (%.32s): ", text_at(cause, "kind"));
+	return put_line(out, prefix, text_at(cause, "detail"));
+}
+
+static json_t *answer_text_of(const struct buf *b)
+{
+	return json_stringn(b->data ? b->data : "", b->len);
+}
+
+json_t *execute_timed_out(void)
+{
+	return json_pack("{s:s, s:s, s:s}", "process_status", "timeout", "stdout", "", "stderr",
+			 "Timed out\n");
+}
+
+static json_t *answer_002(const struct execute_call *call, const json_t *result)
+{
+	const char *status = status_is(result, "success") ? "completed" : "error";
+	_cleanup_buf_ struct buf out = { 0 }, err = { 0 };
+
+	if (status_is(result, "timeout"))
+		return execute_timed_out();
+	if (put_stream(&out, stream_of(result, "stdout"), call->characters_max) < 0 ||
+	    put_errors(&err, result, call->characters_max) < 0 || put_cause(&err, result) < 0)
+		return NULL;
+	return json_pack("{s:s, s:o, s:o}", "process_status", status, "stdout",
+			 answer_text_of(&out), "stderr", answer_text_of(&err));
+}
+
+static int put_error_001(struct buf *out, const json_t *result)
+{
+	double limit = json_number_value(
+		json_object_get(json_object_get(result, "cause"), "limit"));
+	char text[64];
+
+	if (!status_is(result, "timeout"))
+		return put_cause(out, result);
+	(void)snprintf(text, sizeof(text), "Execution timed out after %gs", limit);
+	return put_line(out, "", text);
+}
+
+/* Document 001 has -1 where nothing ran. */
+static int exit_code_of(const json_t *result)
+{
+	const json_t *code = json_object_get(result, "exit_code");
+
+	return json_is_integer(code) ? (int)json_integer_value(code) : -1;
+}
+
+static json_t *answer_001(const struct execute_call *call, const json_t *result)
+{
+	_cleanup_buf_ struct buf out = { 0 }, err = { 0 }, error = { 0 };
+	double duration = json_number_value(json_object_get(result, "duration"));
+
+	if (put_stream(&out, stream_of(result, "stdout"), call->characters_max) < 0 ||
+	    put_errors(&err, result, call->characters_max) < 0 ||
+	    put_errors(&error, result, call->characters_max) < 0 ||
+	    put_error_001(&error, result) < 0)
+		return NULL;
+	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:i, s:f}", "success",
+			 status_is(result, "success"), "stdout", answer_text_of(&out), "stderr",
+			 answer_text_of(&err), "output", answer_text_of(&out), "error",
+			 answer_text_of(&error), "exit_code", exit_code_of(result), "time",
+			 (double)(int64_t)(duration * 1000 + 0.5) / 1000);
+}
+
+json_t *execute_answer(const struct execute_call *call, const json_t *result)
+{
+	return call->form == EXECUTE_DOCUMENT_001 ? answer_001(call, result)
+						  : answer_002(call, result);
+}
+
+int execute_write(const json_t *body, struct buf *out)
+{
+	/* Clients that guess at encodings are right about ASCII; "time" has three decimals. */
+	char *text = json_dumps(body, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12));
+	int r = text ? buf_puts(out, text) : -ENOMEM;
+
+	free(text);
+	return r < 0 ? r : buf_puts(out, "\n");
+}
+
+int64_t execute_memory(int64_t host_bytes, int64_t ceiling_bytes)
+{
+	int64_t bytes = 10 * GiB;
+
+	if (host_bytes > 0)
+		bytes = MIN(bytes, host_bytes);
+	return ceiling_bytes > 0 ? MIN(bytes, ceiling_bytes) : bytes;
+}

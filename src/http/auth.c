@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See auth.h. The Host check is what stops a web page whose name was made to point at 127.0.0.1; the
+ * Origin check is what stops one that posts to us openly. Both cost nothing to other clients.
+ */
+#include "http/auth.h"
+
+#include <stdio.h>
+
+enum { TOKEN_BYTES_MAX = 4096 };
+
+static const struct auth_verdict fine = { 0 };
+
+static void hash_token(struct span text, char ret[SHA256_HEX])
+{
+	struct sha256 h;
+
+	sha256_init(&h);
+	sha256_update(&h, text.data, text.len);
+	sha256_final(&h, ret);
+}
+
+static bool is_plain_token(const char *text)
+{
+	for (const char *c = text; *c; c++)
+		if (*c <= 0x20 || *c >= 0x7f)
+			return false;
+	return text[0];
+}
+
+int token_init(struct access_token *t, const char *name, const char *text)
+{
+	if (!is_plain_token(name) || !is_plain_token(text) || strlen(name) >= sizeof(t->name) ||
+	    strlen(text) > TOKEN_BYTES_MAX)
+		return -EINVAL;
+	*t = (struct access_token){ 0 };
+	(void)snprintf(t->name, sizeof(t->name), "%s", name);
+	hash_token(span_of(text), t->hash);
+	return 0;
+}
+
+/* Takes as long for a near miss as for any other. */
+static bool hash_equal(const char *a, const char *b)
+{
+	unsigned char different = 0;
+
+	for (size_t i = 0; i < SHA256_HEX - 1; i++)
+		different |= (unsigned char)(a[i] ^ b[i]);
+	return different == 0;
+}
+
+/* "name[:port]" in its parts; an IPv6 address keeps its brackets. */
+static void split_host(struct span host, struct span *name, struct span *port)
+{
+	size_t i = host.len;
+
+	while (i > 0 && host.data[i - 1] != ':' && host.data[i - 1] != ']')
+		i--;
+	*name = host;
+	*port = (struct span){ 0 };
+	if (i == 0 || host.data[i - 1] == ']')
+		return;
+	name->len = i - 1;
+	*port = (struct span){ host.data + i, host.len - i };
+}
+
+static bool host_is_ours(const struct conn_peer *peer, struct span name, struct span port)
+{
+	const char *const names[] = { "localhost", "127.0.0.1", "[::1]", peer->local };
+	int64_t number = 0;
+	bool known = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		known = known || (names[i][0] && span_is_nocase(name, names[i]));
+	if (!known || !port.data || peer->is_unix)
+		return known;
+	return span_to_i64(port, &number) == 0 && number == peer->local_port;
+}
+
+static bool host_is_allowed(const struct auth_rules *rules, struct span host, struct span name)
+{
+	for (const char *const *h = rules->allow_hosts; h && *h; h++)
+		if (span_is_nocase(host, *h) || span_is_nocase(name, *h))
+			return true;
+	return false;
+}
+
+/*
+ * No page's name can be made to point at a unix socket, so what programs that use one write as Host means nothing. A browser
+ * in front of a proxy that leads here is another matter.
+ */
+static bool host_matters(const struct conn_peer *peer, const struct http_request *head)
+{
+	return !peer->is_unix || http_request_field(head, "origin").data ||
+	       http_request_field(head, "sec-fetch-site").data;
+}
+
+static struct auth_verdict check_host(const struct auth_rules *rules, const struct conn_peer *peer,
+				      struct span host)
+{
+	struct span name, port;
+
+	if (host.data) {
+		split_host(host, &name, &port);
+		if (host_is_ours(peer, name, port) || host_is_allowed(rules, host, name))
+			return fine;
+	}
+	return (struct auth_verdict){ 421, "wrong_host",
+				      "This server does not answer to that Host; start it with "
+				      "--allow-host NAME to add one." };
+}
+
+/* The same host and port as asked for, over http or https (a proxy in front may speak TLS). */
+static bool origin_is_host(struct span origin, struct span host)
+{
+	static const char *const schemes[] = { "http://", "https://" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
+		size_t n = strlen(schemes[i]);
+
+		if (origin.len == n + host.len &&
+		    span_is_nocase((struct span){ origin.data, n }, schemes[i]) &&
+		    strncasecmp(origin.data + n, host.data, host.len) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool origin_is_allowed(const struct auth_rules *rules, struct span origin)
+{
+	for (const char *const *o = rules->allow_origins; o && *o; o++)
+		if (span_is_nocase(origin, *o))
+			return true;
+	return false;
+}
+
+struct auth_verdict auth_check_origin(const struct auth_rules *rules, const struct conn_peer *peer,
+				      const struct http_request *head)
+{
+	struct span host = http_request_field(head, "host");
+	struct span origin = http_request_field(head, "origin");
+	struct auth_verdict v;
+
+	if (peer->is_unix && peer->uid != rules->uid && peer->uid != 0)
+		return (struct auth_verdict){ 403, "wrong_user",
+					      "This socket serves the user who runs the server." };
+	v = host_matters(peer, head) ? check_host(rules, peer, host) : fine;
+	if (v.status)
+		return v;
+	if (origin.data && (http_head_count(&head->head, "origin") > 1 ||
+			    !(origin_is_host(origin, host) || origin_is_allowed(rules, origin))))
+		return (struct auth_verdict){ 403, "wrong_origin",
+					      "Pages of other origins may not use this server." };
+	return fine;
+}
+
+static struct span bearer(const struct http_request *head)
+{
+	struct span value = http_request_field(head, "authorization"), scheme;
+
+	if (!span_split(&value, ' ', &scheme) || !span_is_nocase(scheme, "bearer"))
+		return (struct span){ 0 };
+	return span_trim(value);
+}
+
+static const struct access_token *find_token(const struct auth_rules *rules, struct span text)
+{
+	const struct access_token *found = NULL;
+	char hash[SHA256_HEX];
+
+	hash_token(text, hash);
+	for (size_t i = 0; i < rules->n_tokens; i++)
+		if (hash_equal(rules->tokens[i].hash, hash))
+			found = &rules->tokens[i];
+	return found;
+}
+
+struct auth_verdict auth_check_caller(const struct auth_rules *rules, const struct conn_peer *peer,
+				      const struct http_request *head, bool token_needed,
+				      struct caller *ret)
+{
+	size_t given = http_head_count(&head->head, "authorization");
+	struct caller caller = { .uid = peer->is_unix ? peer->uid : (uid_t)-1,
+				 .is_operator = peer->is_unix };
+	const struct access_token *token = NULL;
+
+	if (peer->is_unix)
+		(void)snprintf(caller.name, sizeof(caller.name), "uid:%u", peer->uid);
+	else
+		(void)snprintf(caller.name, sizeof(caller.name), "tcp:%s", peer->address);
+	/* Where no tokens are kept, whatever a client's library sends by habit means nothing. */
+	if (given > 0 && rules->n_tokens > 0) {
+		struct span text = bearer(head);
+
+		if (given == 1 && text.len > 0)
+			token = find_token(rules, text);
+		if (!token)
+			return (struct auth_verdict){ 401, "wrong_token",
+						      "The bearer token is wrong." };
+		(void)snprintf(caller.name, sizeof(caller.name), "token:%s", token->name);
+		caller.is_operator = caller.is_operator || token->is_operator;
+	}
+	if (token_needed && !token)
+		return (struct auth_verdict){
+			401, "token_needed", "Send the server's token: Authorization: Bearer TOKEN."
+		};
+	*ret = caller;
+	return fine;
+}

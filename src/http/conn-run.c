@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See conn.h. What moves a connection: bytes that arrive, room to send, a deadline, an answer. Each of these
+ * holds the connection (running) while it works, so that whatever ends it meanwhile cannot free it.
+ */
+#include "http/conn.h"
+
+#include "base/clock.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+enum {
+	HEAD_READ_BYTES = 16 << 10, /* so that what follows a head stays in the kernel */
+	READS_PER_ROUND = 16,	    /* then others have their turn */
+	REQUESTS_PER_ROUND = 32,
+};
+
+/* What to poll for now. While a request is handled, unread bytes are left in the kernel. */
+static uint32_t wanted_events(const struct conn *c)
+{
+	uint32_t events = c->out.bytes > 0 ? EPOLLOUT : 0;
+
+	switch (c->state) {
+	case CONN_IDLE:
+	case CONN_HEAD:
+	case CONN_BODY:
+	case CONN_LINGER:
+		return events | EPOLLIN | EPOLLRDHUP;
+	case CONN_TUNNEL:
+		return c->paused ? events : events | EPOLLIN | EPOLLRDHUP;
+	default:
+		if (c->peer_done)
+			return events;
+		return events | EPOLLRDHUP | (c->has_unread ? 0 : EPOLLIN);
+	}
+}
+
+static void watch_conn(struct conn *c)
+{
+	uint32_t events = wanted_events(c);
+
+	if (events == c->events)
+		return;
+	c->events = events;
+	if (loop_set_events(c->io, events) < 0) {
+		c->broken = true;
+		conn_poke(c);
+	}
+}
+
+/* --- reading --- */
+
+static ssize_t receive_bytes(struct conn *c, size_t max)
+{
+	ssize_t n;
+
+	do
+		n = recv(c->fd, c->server->scratch, max, MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+/* The end of what the client sends. */
+static void read_end(struct conn *c)
+{
+	c->peer_done = true;
+	switch (c->state) {
+	case CONN_BODY:
+		dispatch_refuse(c->ctx, 400, "incomplete_body", "The body ended too early.");
+		break;
+	case CONN_TUNNEL:
+		conn_lost(c);
+		break;
+	default:
+		conn_close(c);
+	}
+}
+
+/* As with answers: large ones share a sum. NULL: it was kept. */
+static const char *keep_piece(struct request_ctx *ctx, struct span piece)
+{
+	struct server *s = ctx->server;
+	int64_t n = (int64_t)piece.len;
+	const char *why = NULL;
+
+	if (ctx->body.len + piece.len > SMALL_BYTES)
+		why = tab_refusal(ctx->tab ? ctx->tab->body_bytes : 0, s->stats.body_bytes, n,
+				  s->config.limits.body_total_bytes);
+	if (why)
+		return why;
+	if (buf_append(&ctx->body, piece.data, piece.len) < 0)
+		return "The server is out of memory; try again later.";
+	s->stats.body_bytes += n;
+	if (ctx->tab)
+		ctx->tab->body_bytes += n;
+	return NULL;
+}
+
+static int take_body(struct conn *c, const char *data, size_t n, size_t *ret_used)
+{
+	struct request_ctx *ctx = c->ctx;
+	struct span rest = { data, n }, piece;
+	const char *why;
+	size_t used = 1;
+	int r = 0;
+
+	while (r == 0 && used > 0) {
+		r = http_body_feed(&c->body, rest, &used, &piece);
+		if (r < 0) {
+			dispatch_refuse(ctx, 400, "malformed_request", c->body.why);
+			return r;
+		}
+		rest.data += used;
+		rest.len -= used;
+		if (piece.len > ctx->body.max - ctx->body.len) {
+			dispatch_refuse(ctx, 413, "body_too_large", "The body is too large.");
+			return -ENOBUFS;
+		}
+		why = keep_piece(ctx, piece);
+		if (why) {
+			(void)!response_header(ctx, "Retry-After", "1");
+			dispatch_refuse(ctx, 503, "busy", why);
+			return -ENOBUFS;
+		}
+	}
+	*ret_used = n - rest.len;
+	return r;
+}
+
+static void consume_in(struct conn *c, size_t n)
+{
+	if (n == 0)
+		return;
+	memmove(c->in.data, c->in.data + n, c->in.len - n);
+	c->in.len -= n;
+}
+
+/* Bytes arrived: to the body at once (they may be many), otherwise into the buffer. */
+static void take_bytes(struct conn *c, const char *data, size_t n)
+{
+	size_t used = 0;
+	int r = 0;
+
+	if (c->state == CONN_TUNNEL) {
+		tunnel_deliver(c, data, n);
+		return;
+	}
+	if (c->state == CONN_LINGER)
+		return;
+	if (c->state == CONN_BODY) {
+		r = take_body(c, data, n, &used);
+		if (r < 0)
+			return;
+		if (r == 0)
+			conn_touch(c);
+	}
+	if (buf_append(&c->in, data + used, n - used) < 0) {
+		conn_close(c);
+		return;
+	}
+	if (c->state == CONN_BODY && r > 0)
+		dispatch_handler(c->ctx);
+}
+
+static bool may_read(const struct conn *c)
+{
+	switch (c->state) {
+	case CONN_IDLE:
+		return c->in.len == 0; /* else a request is here already and has its turn soon */
+	case CONN_HEAD:
+	case CONN_BODY:
+	case CONN_LINGER:
+		return true;
+	case CONN_TUNNEL:
+		return !c->paused && c->in.len == 0; /* what came behind the handshake goes first */
+	default:
+		return false;
+	}
+}
+
+/* --- the machine --- */
+
+static void step_head(struct conn *c)
+{
+	struct request_ctx *ctx = c->ctx;
+	int r = http_request_feed(&ctx->head, c->in.data, c->in.len);
+	size_t head_len = ctx->head.head.len;
+
+	if (r == 0)
+		return;
+	server_waiting(c->server, c, false);
+	/* The head's bytes go with the request; what is behind them stays here. */
+	ctx->head_bytes = c->in;
+	buf_init(&c->in, ctx->head_bytes.max);
+	if (r < 0) {
+		ctx->head.head.base = ctx->head_bytes.data;
+		dispatch_refuse(ctx, ctx->head.head.status, "malformed_request",
+				ctx->head.head.why);
+		return;
+	}
+	if (ctx->head_bytes.len > head_len && buf_append(&c->in, ctx->head_bytes.data + head_len,
+							 ctx->head_bytes.len - head_len) < 0) {
+		conn_close(c);
+		return;
+	}
+	ctx->head_bytes.len = head_len;
+	dispatch_head(ctx);
+}
+
+static void step_body(struct conn *c)
+{
+	size_t used = 0;
+	int r = take_body(c, c->in.data ? c->in.data : "", c->in.len, &used);
+
+	if (r < 0)
+		return;
+	consume_in(c, used);
+	if (r > 0)
+		dispatch_handler(c->ctx);
+}
+
+static void step_flush(struct conn *c)
+{
+	conn_flush(c);
+	if (c->out.bytes > 0 || c->broken)
+		return;
+	if (!c->close_after && !c->server->draining) {
+		c->has_unread = false;
+		conn_set_state(c, CONN_IDLE);
+		return;
+	}
+	if (!c->linger || shutdown(c->fd, SHUT_WR) < 0)
+		conn_close(c);
+	else
+		conn_set_state(c, CONN_LINGER);
+}
+
+static void step_idle(struct conn *c)
+{
+	c->ctx = ctx_new(c);
+	if (c->ctx)
+		conn_set_state(c, CONN_HEAD);
+	else
+		conn_close(c);
+}
+
+/* One step that needs no bytes from the network; false when there is none. */
+static bool step(struct conn *c)
+{
+	enum conn_state before = c->state;
+	size_t in_before = c->in.len;
+
+	switch (c->state) {
+	case CONN_IDLE:
+		if (c->in.len > 0)
+			step_idle(c);
+		break;
+	case CONN_HEAD:
+		step_head(c);
+		break;
+	case CONN_BODY:
+		if (c->in.len > 0)
+			step_body(c);
+		break;
+	case CONN_FLUSH:
+		step_flush(c);
+		break;
+	default:
+		break;
+	}
+	return c->state != before || (c->state != CONN_GONE && c->in.len != in_before);
+}
+
+static void run_steps(struct conn *c)
+{
+	int requests = 0;
+
+	while (step(c)) {
+		if (c->state == CONN_IDLE && c->in.len > 0 && ++requests == REQUESTS_PER_ROUND) {
+			conn_poke(c);
+			return;
+		}
+	}
+}
+
+/* Runs fn with the connection held, then sees to what it left behind. */
+static void run_held(struct conn *c, void (*fn)(struct conn *c))
+{
+	c->running = true;
+	fn(c);
+	if (c->state != CONN_GONE && c->broken && !c->ctx && !c->tunnel)
+		conn_close(c);
+	if (c->state != CONN_GONE)
+		watch_conn(c);
+	c->running = false;
+	if (c->state == CONN_GONE)
+		conn_release(c);
+}
+
+/* Handlers are called from the loop only: whoever answers may be deep in a stack of its own. */
+static void after_answer(struct conn *c)
+{
+	if (c->state == CONN_FLUSH)
+		step_flush(c);
+	if (c->state == CONN_IDLE && c->in.len > 0)
+		conn_poke(c);
+}
+
+void conn_kick(struct conn *c)
+{
+	if (!c->running)
+		run_held(c, after_answer);
+}
+
+/* --- events --- */
+
+static void read_and_run(struct conn *c)
+{
+	for (int i = 0; i < READS_PER_ROUND && may_read(c); i++) {
+		bool small = c->state == CONN_IDLE || c->state == CONN_HEAD;
+		ssize_t n = receive_bytes(c, small ? HEAD_READ_BYTES : SCRATCH_BYTES);
+
+		if (n == -EAGAIN)
+			return;
+		if (n < 0) {
+			conn_lost(c);
+			return;
+		}
+		if (n == 0) {
+			read_end(c);
+			run_steps(c);
+			return;
+		}
+		take_bytes(c, c->server->scratch, (size_t)n);
+		if (c->state == CONN_GONE)
+			return;
+		run_steps(c);
+		/* A short read of a head is all there was: the next would only say EAGAIN. A tunnel's bytes may be many frames. */
+		if ((small && n < HEAD_READ_BYTES) || c->state == CONN_TUNNEL)
+			return;
+	}
+}
+
+/* While a request is handled: what comes is left where it is, and an end is passed on. */
+static void note_while_handling(struct conn *c, uint32_t events)
+{
+	struct request_ctx *ctx = c->ctx;
+
+	if (events & EPOLLIN)
+		c->has_unread = true;
+	if (!(events & EPOLLRDHUP))
+		return;
+	c->peer_done = true;
+	if (c->state != CONN_HANDLING || !ctx || ctx->told_half)
+		return;
+	ctx->told_half = true;
+	if (ctx->on_gone)
+		ctx->on_gone(ctx->gone_data, GONE_HALF);
+}
+
+static void tell_drained(struct conn *c)
+{
+	if (!c->wants_drain || c->broken || c->state == CONN_GONE ||
+	    c->out.bytes > c->server->config.limits.queue_high_bytes / 4)
+		return;
+	c->wants_drain = false;
+	if (c->state == CONN_TUNNEL)
+		tunnel_drained(c);
+	else if (c->state == CONN_HANDLING && c->ctx && c->ctx->on_drain)
+		c->ctx->on_drain(c->ctx->drain_data);
+}
+
+int conn_on_io(void *data, uint32_t events)
+{
+	struct conn *c = data;
+
+	c->running = true;
+	if (events & EPOLLOUT) {
+		conn_flush(c);
+		tell_drained(c);
+	}
+	if (c->state != CONN_GONE && (events & (EPOLLIN | EPOLLRDHUP)) && !c->broken) {
+		if (may_read(c))
+			read_and_run(c);
+		else
+			note_while_handling(c, events);
+	}
+	if (c->state != CONN_GONE && ((events & (EPOLLERR | EPOLLHUP)) || c->broken))
+		conn_lost(c);
+	if (c->state != CONN_GONE)
+		run_steps(c);
+	if (c->state != CONN_GONE)
+		watch_conn(c);
+	c->running = false;
+	if (c->state == CONN_GONE)
+		conn_release(c);
+	return 0;
+}
+
+static void expire(struct conn *c)
+{
+	c->server->stats.timed_out++;
+	switch (c->state) {
+	case CONN_HEAD:
+	case CONN_BODY:
+		dispatch_refuse(c->ctx, 408, "too_slow", "The request did not arrive in time.");
+		break;
+	case CONN_IDLE:
+	case CONN_LINGER:
+		conn_close(c);
+		break;
+	default:
+		conn_lost(c);
+	}
+}
+
+static void on_due(struct conn *c)
+{
+	c->armed_ns = INT64_MAX;
+	if (c->broken) {
+		conn_lost(c);
+		return;
+	}
+	if (c->tunnel && c->in.len > 0 && !c->paused) {
+		struct buf in = c->in;
+
+		buf_init(&c->in, in.max);
+		tunnel_deliver(c, in.data, in.len);
+		buf_done(&in);
+	}
+	tell_drained(c);
+	if (c->state == CONN_GONE)
+		return;
+	if (c->deadline_ns <= clock_now_ns())
+		expire(c);
+	if (c->state != CONN_GONE)
+		run_steps(c);
+	if (c->state != CONN_GONE)
+		conn_set_deadline(c, c->deadline_ns);
+}
+
+int conn_on_timer(void *data, uint32_t events)
+{
+	(void)events;
+	run_held(data, on_due);
+	return 0;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See conn.h. Birth and end of a connection, its deadlines and what it writes. A deadline is only a
+ * number; the timer is moved when it must fire earlier than it is armed for, and looks again when it
+ * fires too early. So a busy connection does not touch the loop's heap at every request.
+ */
+#include "http/conn.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <assert.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+enum { STREAM_SLOWER = 16 }; /* a KiB a second */
+
+int conn_new(struct server *s, int fd, const struct conn_peer *peer, struct conn **ret)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	*c = (struct conn){ .server = s, .fd = fd, .peer = *peer, .events = EPOLLIN | EPOLLRDHUP };
+	c->deadline_ns = c->armed_ns = INT64_MAX;
+	r = loop_add_fd(s->config.loop, fd, c->events, (struct handler){ conn_on_io, c }, &c->io);
+	if (r >= 0)
+		r = loop_add_timer(s->config.loop, INT64_MAX, (struct handler){ conn_on_timer, c },
+				   &c->timer);
+	if (r < 0) {
+		c->io = source_free(c->io);
+		free(c);
+		return r;
+	}
+	buf_init(&c->in, (size_t)s->config.limits.head.line_bytes +
+				 s->config.limits.head.head_bytes + SCRATCH_BYTES + 64);
+	server_conn_opened(s, c);
+	conn_set_state(c, CONN_IDLE);
+	*ret = c;
+	return 0;
+}
+
+void conn_release(struct conn *c)
+{
+	if (c->running)
+		return;
+	free(c);
+}
+
+static void count_queued(struct conn *c, int64_t bytes)
+{
+	c->server->stats.queue_bytes += bytes;
+	if (c->tab)
+		c->tab->queue_bytes += bytes;
+}
+
+void conn_close(struct conn *c)
+{
+	if (c->state == CONN_GONE)
+		return;
+	server_waiting(c->server, c, false);
+	c->state = CONN_GONE;
+	if (c->ctx && !c->ctx->handling)
+		ctx_free(c->ctx);
+	else if (c->ctx)
+		c->ctx->conn = NULL;
+	c->ctx = NULL;
+	c->io = source_free(c->io);
+	c->timer = source_free(c->timer);
+	c->fd = fd_close(c->fd);
+	count_queued(c, -(int64_t)c->out.bytes);
+	c->tab = tab_put(&c->server->tabs, c->tab);
+	outq_done(&c->out);
+	buf_done(&c->in);
+	server_conn_closed(c->server, c);
+	conn_release(c);
+}
+
+void conn_lost(struct conn *c)
+{
+	struct request_ctx *ctx = c->ctx && c->ctx->handling ? c->ctx : NULL;
+	struct tunnel *tunnel = c->tunnel;
+	bool running = c->running;
+
+	/* What is told next may come back to this connection: it must find it closed, not freed. */
+	c->running = true;
+	if (tunnel)
+		tunnel_lost(c);
+	conn_close(c);
+	c->running = running;
+	conn_release(c);
+	if (ctx && ctx->on_gone)
+		ctx->on_gone(ctx->gone_data, GONE_FULL);
+}
+
+static int64_t after_ms(int64_t ms)
+{
+	return clock_now_ns() + ms * NS_PER_MS;
+}
+
+void conn_set_deadline(struct conn *c, int64_t at_ns)
+{
+	c->deadline_ns = at_ns;
+	if (at_ns >= c->armed_ns)
+		return;
+	c->armed_ns = at_ns;
+	source_set_time(c->timer, at_ns);
+}
+
+/* What is moved gives time to move the rest, up to a bound: else who has sent much at once could take hours for the last byte. */
+static int64_t earned_ns(const struct conn *c, size_t bytes)
+{
+	const struct server_limits *l = &c->server->config.limits;
+	int64_t times = c->was_streamed ? STREAM_SLOWER : 1;
+
+	return MIN((int64_t)bytes * times * NS_PER_SEC / l->slow_bytes_per_s,
+		   l->slow_max_ms * NS_PER_MS);
+}
+
+/* Who moves bytes may pause for so long, and may be slow, but not for ever. */
+static int64_t slow_deadline(const struct conn *c, int64_t started_ns, size_t moved_bytes,
+			     int64_t pause_ms)
+{
+	return MIN(after_ms(pause_ms),
+		   started_ns + pause_ms * NS_PER_MS + earned_ns(c, moved_bytes));
+}
+
+void conn_touch(struct conn *c)
+{
+	const struct server_limits *l = &c->server->config.limits;
+
+	switch (c->state) {
+	case CONN_IDLE:
+		conn_set_deadline(c, after_ms(l->idle_ms));
+		break;
+	case CONN_HEAD:
+		conn_set_deadline(c, after_ms(l->head_ms));
+		break;
+	case CONN_BODY:
+		conn_set_deadline(
+			c, slow_deadline(c, c->body_started_ns, c->ctx->body.len, l->body_idle_ms));
+		break;
+	case CONN_FLUSH:
+		/* Unlike one that waits it makes no room for others: it has to come to an end. */
+		conn_set_deadline(c, c->out.bytes > 0 ? slow_deadline(c, c->flush_started_ns,
+								      c->flush_bytes - c->out.bytes,
+								      l->write_stall_ms)
+						      : INT64_MAX);
+		break;
+	case CONN_LINGER:
+		conn_set_deadline(c, after_ms(l->linger_ms));
+		break;
+	default: /* streams and tunnels last as long as somebody reads */
+		conn_set_deadline(c, c->out.bytes > 0 ? after_ms(l->write_stall_ms) : INT64_MAX);
+	}
+}
+
+/* Who was too slow begins the next answer with what is owed of the last; time in which nothing waits for him makes it good. */
+static void begin_flush(struct conn *c)
+{
+	int64_t now_ns = clock_now_ns(), since_ns = now_ns - c->flush_ended_ns;
+
+	c->flush_started_ns = now_ns - MAX(c->owed_ns - since_ns, (int64_t)0);
+	c->flush_bytes = c->out.bytes;
+}
+
+static void end_flush(struct conn *c)
+{
+	c->flush_ended_ns = clock_now_ns();
+	c->owed_ns = c->flush_ended_ns - c->flush_started_ns - earned_ns(c, c->flush_bytes);
+	c->was_streamed = false;
+}
+
+void conn_set_state(struct conn *c, enum conn_state state)
+{
+	assert(c->state != CONN_GONE);
+	if (c->state == CONN_FLUSH)
+		end_flush(c);
+	c->state = state;
+	server_waiting(c->server, c, state == CONN_IDLE || state == CONN_HEAD);
+	if (state == CONN_BODY)
+		c->body_started_ns = clock_now_ns();
+	if (state == CONN_FLUSH)
+		begin_flush(c);
+	conn_touch(c);
+}
+
+void conn_poke(struct conn *c)
+{
+	c->armed_ns = 0;
+	source_set_time(c->timer, 0);
+}
+
+int conn_set_tab(struct conn *c, const char *name)
+{
+	struct tab *t;
+
+	if (c->tab && strcmp(c->tab->name, name) == 0)
+		return 0;
+	t = tab_get(&c->server->tabs, name);
+	if (!t)
+		return -ENOMEM;
+	count_queued(c, -(int64_t)c->out.bytes);
+	(void)tab_put(&c->server->tabs, c->tab);
+	c->tab = t;
+	count_queued(c, (int64_t)c->out.bytes);
+	return 0;
+}
+
+int conn_queue(struct conn *c, const void *data, size_t n)
+{
+	int r = outq_append(&c->out, data, n);
+
+	if (r >= 0)
+		count_queued(c, (int64_t)n);
+	return r;
+}
+
+int conn_queue_take(struct conn *c, char *data, size_t n)
+{
+	int r = outq_take(&c->out, data, n);
+
+	if (r >= 0)
+		count_queued(c, (int64_t)n);
+	return r;
+}
+
+static bool writes_only(const struct conn *c)
+{
+	return c->state == CONN_HANDLING || c->state == CONN_FLUSH || c->state == CONN_TUNNEL;
+}
+
+void conn_flush(struct conn *c)
+{
+	size_t before = c->out.bytes;
+	int64_t sent;
+
+	if (c->broken || before == 0)
+		return;
+	sent = outq_send(&c->out, c->fd);
+	count_queued(c, -(int64_t)(before - c->out.bytes));
+	if (sent < 0) {
+		c->broken = true;
+		conn_poke(c);
+	} else if ((sent > 0 || c->deadline_ns == INT64_MAX) && writes_only(c)) {
+		conn_touch(c);
+	}
+}
+
+int conn_pressure(struct conn *c)
+{
+	const struct server_limits *l = &c->server->config.limits;
+
+	if (c->broken)
+		return -EPIPE;
+	if (c->out.bytes > l->queue_high_bytes)
+		c->wants_drain = true;
+	else if (c->wants_drain && c->out.bytes <= l->queue_high_bytes / 4)
+		conn_poke(c);
+	return c->out.bytes > l->queue_high_bytes;
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a complete head to the call of a handler. The order of the checks is the point: who may talk to us
+ * at all (peer, Host, Origin, token) before what they ask for, and all that the head can tell before the
+ * first byte of the body is kept. A refusal with a body still on its way ends the connection.
+ *
+ * What may take long (a large body, a route that says so) is handled on a fiber: the heavy parts of it go to the worker
+ * (loop/worker.h) while the loop serves everybody else. The client may be gone when they come back.
+ */
+#include "http/conn.h"
+
+#include "base/clock.h"
+#include "codec/negotiate.h"
+#include "loop/fiber.h"
+#include "loop/worker.h"
+#include "spec/yaml.h"
+
+/* 2 bytes of "[0,0,…" become 40 of a tree: what a body may hold is bounded by number too. */
+enum { JSON_VALUES_MAX = 1 << 18 };
+
+struct request_ctx *ctx_new(struct conn *c)
+{
+	struct request_ctx *ctx = calloc(1, sizeof(*ctx));
+	struct server *s = c->server;
+
+	if (!ctx)
+		return NULL;
+	ctx->server = s;
+	ctx->conn = c;
+	ctx->started_ns = clock_now_ns();
+	ctx->length_left = -1;
+	http_request_init(&ctx->head, s->config.limits.head);
+	buf_init(&ctx->extra, HTTP_HEAD_MAX);
+	ctx->next = s->ctxs;
+	if (s->ctxs)
+		s->ctxs->previous = ctx;
+	s->ctxs = ctx;
+	return ctx;
+}
+
+void ctx_free(struct request_ctx *ctx)
+{
+	struct server *s = ctx->server;
+
+	if (ctx->freed)
+		*ctx->freed = true;
+	if (ctx->previous)
+		ctx->previous->next = ctx->next;
+	else
+		s->ctxs = ctx->next;
+	if (ctx->next)
+		ctx->next->previous = ctx->previous;
+	s->stats.body_bytes -= (int64_t)ctx->body.len;
+	if (ctx->tab)
+		ctx->tab->body_bytes -= (int64_t)ctx->body.len;
+	ctx->tab = tab_put(&s->tabs, ctx->tab);
+	buf_done(&ctx->head_bytes);
+	buf_done(&ctx->body);
+	buf_done(&ctx->extra);
+	uri_done(&ctx->uri);
+	route_match_done(&ctx->match);
+	json_decref(ctx->json);
+	free(ctx);
+}
+
+static bool has_body(const struct http_request *head)
+{
+	return head->chunked || head->content_length > 0;
+}
+
+/* In the form that the route's clients read. */
+static void say_refusal(struct request_ctx *ctx, int status, const char *code, const char *detail)
+{
+	const struct route *route = ctx->match.route;
+
+	if (route && route->refuse)
+		(void)route->refuse(ctx, status, detail);
+	else
+		(void)respond_problem(ctx, status, code, "%s", detail);
+}
+
+void dispatch_refuse(struct request_ctx *ctx, int status, const char *code, const char *detail)
+{
+	struct conn *c = ctx->conn;
+
+	c->close_after = true;
+	c->linger = true;
+	ctx->handling = true;
+	conn_set_state(c, CONN_HANDLING);
+	say_refusal(ctx, status, code, detail);
+}
+
+/* A refusal by what the head says; the connection can go on when no body follows. */
+static void refuse_head(struct request_ctx *ctx, int status, const char *code, const char *detail)
+{
+	if (has_body(&ctx->head)) {
+		dispatch_refuse(ctx, status, code, detail);
+		return;
+	}
+	ctx->handling = true;
+	conn_set_state(ctx->conn, CONN_HANDLING);
+	say_refusal(ctx, status, code, detail);
+}
+
+static struct auth_verdict judge_target(struct request_ctx *ctx)
+{
+	static const char *const secrets[] = { "token", "access_token", "api_key" };
+	int r = uri_parse(http_request_target(&ctx->head), &ctx->uri);
+
+	if (r == -ENOMEM)
+		return (struct auth_verdict){ 503, "busy", "The server is out of memory." };
+	if (r < 0)
+		return (struct auth_verdict){
+			400, "malformed_target",
+			"The path or query cannot be decoded, or leads elsewhere."
+		};
+	for (size_t i = 0; i < ARRAY_SIZE(secrets); i++)
+		if (uri_query(&ctx->uri, secrets[i]))
+			return (struct auth_verdict){ 400, "token_in_query",
+						      "Tokens in a URL end up in logs; send it as "
+						      "Authorization: Bearer TOKEN." };
+	return (struct auth_verdict){ 0 };
+}
+
+static struct auth_verdict judge_caller(struct request_ctx *ctx)
+{
+	const struct server_config *config = &ctx->server->config;
+	const struct conn_peer *peer = &ctx->conn->peer;
+	bool open = ctx->match.route && (ctx->match.route->flags & ROUTE_PUBLIC);
+	struct auth_verdict v = auth_check_caller(&config->auth, peer, &ctx->head,
+						  peer->needs_token && !open, &ctx->caller);
+
+	if (v.status == 401 && response_header(ctx, "WWW-Authenticate", "Bearer") < 0)
+		v.status = 503;
+	ctx->caller_known = v.status == 0;
+	if (v.status == 0 && (conn_set_tab(ctx->conn, ctx->caller.name) < 0 ||
+			      !(ctx->tab = tab_get(&ctx->server->tabs, ctx->caller.name))))
+		return (struct auth_verdict){ 503, "busy", "The server is out of memory." };
+	return v;
+}
+
+static struct auth_verdict judge_route(struct request_ctx *ctx)
+{
+	const struct route_match *m = &ctx->match;
+	char allow[ROUTER_ALLOW];
+
+	if (!m->path_known)
+		return (struct auth_verdict){ 404, "not_found", "There is nothing at this path." };
+	if (!m->route) {
+		router_allow(m->methods, allow);
+		if (response_header(ctx, "Allow", allow) < 0)
+			return (struct auth_verdict){ 503, "busy", "The server is out of memory." };
+		return (struct auth_verdict){ 405, "method_not_allowed",
+					      "This path does not take that method; see Allow." };
+	}
+	if (m->route->flags & ROUTE_OPERATOR && !ctx->caller.is_operator)
+		return (struct auth_verdict){ 403, "operator_only",
+					      "This is for operators: ask over the unix socket, or "
+					      "with a token that is marked `operator`." };
+	if (ctx->conn->is_reserve && !(m->route->flags & ROUTE_ALWAYS)) {
+		ctx->conn->close_after = true;
+		(void)!response_header(ctx, "Retry-After", "1");
+		return (struct auth_verdict){ 503, "busy",
+					      "Too many connections; try again later." };
+	}
+	return (struct auth_verdict){ 0 };
+}
+
+static int64_t body_max(const struct request_ctx *ctx)
+{
+	int64_t own = ctx->match.route->body_max_bytes;
+
+	return own > 0 ? own : ctx->server->config.limits.body_max_bytes;
+}
+
+/* Whatever was done to the bytes, we do not undo: what is small here may be large there. */
+static struct auth_verdict judge_encoding(struct request_ctx *ctx)
+{
+	struct span encoding = request_header(ctx, "content-encoding");
+
+	if (!encoding.data || encoding.len == 0 || span_is_nocase(encoding, "identity"))
+		return (struct auth_verdict){ 0 };
+	(void)!response_header(ctx, "Accept-Encoding", "identity");
+	return (struct auth_verdict){ 415, "unsupported_encoding",
+				      "Send the body as it is, without Content-Encoding." };
+}
+
+static struct auth_verdict judge_body(struct request_ctx *ctx)
+{
+	const uint32_t json = ROUTE_JSON | ROUTE_JSON_OPTIONAL;
+	uint32_t flags = ctx->match.route->flags;
+	struct span type = request_header(ctx, "content-type");
+	struct auth_verdict v = { 0 };
+
+	if (!(flags & (json | ROUTE_BYTES)) && has_body(&ctx->head))
+		return (struct auth_verdict){ 400, "unexpected_body",
+					      "This request takes no body." };
+	if ((flags & json) && has_body(&ctx->head) && !content_type_is(type, "application/json"))
+		return (struct auth_verdict){
+			415, "not_json", "The body must be JSON: Content-Type: application/json."
+		};
+	if ((flags & json) && has_body(&ctx->head))
+		v = judge_encoding(ctx);
+	if (v.status != 0)
+		return v;
+	if ((flags & ROUTE_JSON) && !has_body(&ctx->head))
+		return (struct auth_verdict){ 400, "missing_body",
+					      "This request needs a JSON body." };
+	if (ctx->head.content_length > body_max(ctx))
+		return (struct auth_verdict){ 413, "body_too_large", "The body is too large." };
+	return (struct auth_verdict){ 0 };
+}
+
+static void answer_options(struct request_ctx *ctx, uint32_t methods)
+{
+	char allow[ROUTER_ALLOW];
+
+	router_allow(methods, allow);
+	if (has_body(&ctx->head))
+		ctx->conn->close_after = ctx->conn->linger = true;
+	ctx->handling = true;
+	conn_set_state(ctx->conn, CONN_HANDLING);
+	(void)!response_header(ctx, "Allow", allow);
+	(void)respond_empty(ctx, 200);
+}
+
+static void begin_body(struct request_ctx *ctx)
+{
+	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+	struct conn *c = ctx->conn;
+
+	buf_init(&ctx->body, (size_t)body_max(ctx));
+	if (!has_body(&ctx->head)) {
+		dispatch_handler(ctx);
+		return;
+	}
+	http_body_init(&c->body, ctx->head.chunked ? HTTP_BODY_CHUNKED : HTTP_BODY_LENGTH,
+		       ctx->head.content_length);
+	conn_set_state(c, CONN_BODY);
+	if (ctx->head.expect_continue && c->in.len == 0 &&
+	    conn_queue(c, go_on, sizeof(go_on) - 1) >= 0)
+		conn_flush(c);
+}
+
+/* Everything the head can be refused for, in order; status 0: nothing. */
+static struct auth_verdict judge_head(struct request_ctx *ctx)
+{
+	const struct server_config *config = &ctx->server->config;
+	struct auth_verdict v = auth_check_origin(&config->auth, &ctx->conn->peer, &ctx->head);
+	bool all = span_is(http_request_target(&ctx->head), "*");
+
+	if (v.status == 0 && !all)
+		v = judge_target(ctx);
+	if (v.status == 0 && !all &&
+	    router_match(&config->router, ctx->head.method, &ctx->uri, &ctx->match) < 0)
+		v = (struct auth_verdict){ 503, "busy", "The server is out of memory." };
+	if (v.status == 0)
+		v = judge_caller(ctx);
+	if (v.status != 0 || (ctx->head.method == HTTP_OPTIONS && !ctx->match.route &&
+			      (all || ctx->match.path_known)))
+		return v;
+	v = judge_route(ctx);
+	return v.status == 0 ? judge_body(ctx) : v;
+}
+
+void dispatch_head(struct request_ctx *ctx)
+{
+	struct auth_verdict v;
+
+	ctx->server->stats.requests++;
+	ctx->conn->close_after = !ctx->head.keep_alive;
+	ctx->swallow = ctx->head.method == HTTP_HEAD;
+	ctx->head.head.base = ctx->head_bytes.data;
+	v = judge_head(ctx);
+	if (v.status != 0)
+		refuse_head(ctx, v.status, v.code, v.detail);
+	else if (!ctx->match.route)
+		answer_options(ctx, ctx->match.path_known
+					    ? ctx->match.methods
+					    : router_methods(&ctx->server->config.router));
+	else
+		begin_body(ctx);
+}
+
+/* Counts what begins a value, outside of texts. */
+bool request_has_few_values(const struct request_ctx *ctx)
+{
+	struct span text = request_body(ctx);
+	size_t values = 0;
+	bool inside = false;
+
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.data[i];
+
+		if (inside && c == '\\')
+			i++;
+		else if (c == '"')
+			inside = !inside;
+		else if (!inside && (c == ',' || c == '[' || c == '{') &&
+			 ++values > JSON_VALUES_MAX)
+			return false;
+	}
+	return true;
+}
+
+struct body_parsing {
+	const struct request_ctx *ctx;
+	json_t *json;
+	struct error err;
+};
+
+static void parse_json(void *data)
+{
+	struct body_parsing *p = data;
+	struct span body = request_body(p->ctx);
+	struct document doc = { "request", body.data, body.len };
+
+	if (request_has_few_values(p->ctx))
+		(void)!json_parse(&doc, &p->json, &p->err);
+	else
+		(void)error_set(&p->err, ERROR_INPUT, E2BIG, "The JSON holds more than %d values.",
+				JSON_VALUES_MAX);
+}
+
+static int read_json(struct request_ctx *ctx)
+{
+	struct body_parsing p = { .ctx = ctx };
+
+	if (!(ctx->match.route->flags & (ROUTE_JSON | ROUTE_JSON_OPTIONAL)) || ctx->body.len == 0)
+		return 0;
+	worker_call_for(ctx->body.len, parse_json, &p);
+	ctx->json = p.json;
+	if (!ctx->conn) { /* nobody is there any more to do this for */
+		response_abort(ctx);
+		return -EPIPE;
+	}
+	if (p.json)
+		return 0;
+	(void)respond_problem(ctx, 400, "invalid_json", "%s", p.err.text);
+	return -EINVAL;
+}
+
+static void call(struct request_ctx *ctx)
+{
+	bool freed = false;
+	int r;
+
+	ctx->freed = &freed;
+	r = ctx->match.route->handler(ctx);
+	if (freed)
+		return;
+	ctx->freed = NULL;
+	if (r < 0 && response_begun(ctx))
+		response_abort(ctx);
+	else if (r < 0)
+		say_refusal(ctx, 500, "internal", "The server failed; its log says why.");
+}
+
+struct errand {
+	struct server *server;
+	void (*fn)(void *data);
+	void *data;
+};
+
+static void run_errand(void *data)
+{
+	/* Ours: whoever started it goes on as soon as it waits. */
+	const struct errand e = *(const struct errand *)data;
+	struct server *s = e.server;
+
+	s->stats.on_fibers++;
+	e.fn(e.data);
+	s->stats.on_fibers--;
+	/* Whoever frees the server waits for the last of them. */
+	if (s->settling && s->stats.on_fibers == 0)
+		loop_stop(s->config.loop);
+}
+
+int request_take_time(const struct request_ctx *ctx, void (*fn)(void *data), void *data)
+{
+	struct errand e = { ctx->server, fn, data };
+
+	return fiber_start(ctx->server->config.loop, run_errand, &e);
+}
+
+static void handle_on_fiber(void *data)
+{
+	struct request_ctx *ctx = data;
+
+	if (ctx->json || read_json(ctx) >= 0)
+		call(ctx);
+}
+
+static void take_time(struct request_ctx *ctx)
+{
+	if (request_take_time(ctx, handle_on_fiber, ctx) < 0)
+		say_refusal(ctx, 503, "busy", "The server is out of memory.");
+}
+
+static void handle(struct request_ctx *ctx)
+{
+	const struct route *route = ctx->match.route;
+
+	if (read_json(ctx) < 0)
+		return;
+	if (route->is_slow && route->is_slow(ctx))
+		take_time(ctx);
+	else
+		call(ctx);
+}
+
+void dispatch_handler(struct request_ctx *ctx)
+{
+	ctx->handling = true;
+	conn_set_state(ctx->conn, CONN_HANDLING);
+	if ((ctx->match.route->flags & ROUTE_JSON) && ctx->body.len == 0)
+		(void)respond_problem(ctx, 400, "missing_body", "This request needs a JSON body.");
+	else if (ctx->body.len < WORKER_LARGE_BYTES && !(ctx->match.route->flags & ROUTE_SLOW))
+		handle(ctx);
+	else
+		take_time(ctx);
+}

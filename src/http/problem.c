@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See problem.h. What our own failures say in words may name files of this host, so the client of an
+ * internal or storage error gets a sentence of its own; the words belong into the log.
+ */
+#include "http/problem.h"
+
+#include "codec/http-write.h"
+#include "http/respond.h"
+#include "spec/utf8-json.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	int status;
+	const char *code;
+	const char *detail; /* NULL: the error's own */
+} kinds[_ERROR_MAX] = {
+	[ERROR_NONE] = { 500, "internal", "The server failed; its log says why." },
+	[ERROR_INTERNAL] = { 500, "internal", "The server failed; its log says why." },
+	[ERROR_INPUT] = { 400, "invalid_request", NULL },
+	[ERROR_POLICY] = { 403, "policy_refused", NULL },
+	[ERROR_RUNTIME] = { 400, "unknown_language", NULL },
+	[ERROR_STORAGE] = { 503, "storage",
+			    "Storage is full or not writable; try again when there is room." },
+};
+
+static size_t kind_of(const struct error *err)
+{
+	return err->code > ERROR_NONE && err->code < _ERROR_MAX ? (size_t)err->code
+								: ERROR_INTERNAL;
+}
+
+int problem_status(const struct error *err)
+{
+	return kinds[kind_of(err)].status;
+}
+
+struct problem problem_from_error(const struct error *err)
+{
+	size_t kind = kind_of(err);
+	bool named = kind == ERROR_INPUT && err->field[0];
+
+	return (struct problem){
+		.status = kinds[kind].status,
+		.code = named ? "invalid_field" : kinds[kind].code,
+		.detail = kinds[kind].detail ? kinds[kind].detail : err->text,
+		.field = err->field,
+	};
+}
+
+json_t *problem_to_json(const struct problem *p)
+{
+	json_t *root = json_pack("{s:s, s:s, s:i, s:s, s:o}", "type", "about:blank", "title",
+				 http_reason(p->status), "status", p->status, "code", p->code,
+				 "detail", utf8_to_json(p->detail, strlen(p->detail), NULL));
+
+	if (root && p->field && p->field[0] &&
+	    json_object_set_new(root, "field", utf8_to_json(p->field, strlen(p->field), NULL)) <
+		    0) {
+		json_decref(root);
+		return NULL;
+	}
+	return root;
+}
+
+int respond_with(struct request_ctx *ctx, const struct problem *p)
+{
+	json_t *root = problem_to_json(p);
+	char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+
+	json_decref(root);
+	return respond_take(ctx, p->status, "application/problem+json", text,
+			    text ? strlen(text) : 0);
+}
+
+int respond_problem(struct request_ctx *ctx, int status, const char *code, const char *fmt, ...)
+{
+	char detail[512];
+	struct problem p = { .status = status, .code = code, .detail = detail };
+	va_list args;
+
+	va_start(args, fmt);
+	(void)vsnprintf(detail, sizeof(detail), fmt, args);
+	va_end(args);
+	return respond_with(ctx, &p);
+}
+
+int respond_error(struct request_ctx *ctx, const struct error *err)
+{
+	struct problem p = problem_from_error(err);
+
+	return respond_with(ctx, &p);
+}
+
+int respond_field(struct request_ctx *ctx, const char *field, const char *fmt, ...)
+{
+	char detail[512];
+	struct problem p = {
+		.status = 400, .code = "invalid_field", .detail = detail, .field = field
+	};
+	va_list args;
+
+	va_start(args, fmt);
+	(void)vsnprintf(detail, sizeof(detail), fmt, args);
+	va_end(args);
+	return respond_with(ctx, &p);
+}
+
+int respond_not_found(struct request_ctx *ctx, const char *what)
+{
+	return respond_problem(ctx, 404, "not_found", "There is no such %s.", what);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See server.h. Accepting and counting connections. When there are too many, the one that has waited longest
+ * without a request makes room; when all are busy, a few more are let in, for health checks; beyond that, and
+ * when descriptors run out, a new one gets a 503 and is closed.
+ */
+#include "http/conn.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "codec/http-write.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+enum { ACCEPTS_PER_ROUND = 64, EVICT_AFTER_MS = 100 };
+
+struct server_limits server_limits_default(void)
+{
+	return (struct server_limits){
+		.head = HTTP_LIMITS,
+		.body_max_bytes = 320 * MiB,
+		.body_total_bytes = 1 * GiB,
+		.queue_high_bytes = 256 * KiB,
+		.queue_max_bytes = 4 * MiB,
+		.queue_total_bytes = 1 * GiB,
+		.connections = 4096,
+		.connections_reserve = 64,
+		.head_ms = 10000,
+		.body_idle_ms = 30000,
+		.write_stall_ms = 30000,
+		.idle_ms = 75000,
+		.linger_ms = 5000,
+		.slow_bytes_per_s = 16 * KiB,
+		.slow_max_ms = 15 * 60 * 1000,
+	};
+}
+
+int server_new(const struct server_config *config, struct server **ret)
+{
+	struct server *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->config = *config;
+	s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	*ret = s;
+	return 0;
+}
+
+/* --- heads --- */
+
+static const char *date_now(struct server *s)
+{
+	int64_t sec = clock_realtime_ns() / NS_PER_SEC;
+
+	if (sec != s->date_sec) {
+		http_date(sec, s->date);
+		s->date_sec = sec;
+	}
+	return s->date;
+}
+
+/* What every response has, whatever it says. */
+int server_write_common(struct server *s, struct buf *b, int status)
+{
+	int r = http_write_status(b, status);
+
+	return r < 0 ? r
+		     : buf_printf(
+			       b,
+			       "Date: %s\r\n"
+			       "Strict-Transport-Security: max-age=31536000; includeSubDomains\r\n"
+			       "X-Content-Type-Options: nosniff\r\n"
+			       "X-Frame-Options: SAMEORIGIN\r\n"
+			       "X-XSS-Protection: 1; mode=block\r\n"
+			       "Cache-Control: no-store\r\n",
+			       date_now(s));
+}
+
+/* --- lists --- */
+
+#define LIST_LINK(list, c, links)                                                                  \
+	do {                                                                                       \
+		(c)->links = (struct conn_links){ .previous = (list)->last };                      \
+		if ((list)->last)                                                                  \
+			(list)->last->links.next = (c);                                            \
+		else                                                                               \
+			(list)->first = (c);                                                       \
+		(list)->last = (c);                                                                \
+	} while (0)
+
+#define LIST_UNLINK(list, c, links)                                                                \
+	do {                                                                                       \
+		if ((c)->links.previous)                                                           \
+			(c)->links.previous->links.next = (c)->links.next;                         \
+		else                                                                               \
+			(list)->first = (c)->links.next;                                           \
+		if ((c)->links.next)                                                               \
+			(c)->links.next->links.previous = (c)->links.previous;                     \
+		else                                                                               \
+			(list)->last = (c)->links.previous;                                        \
+	} while (0)
+
+void server_conn_opened(struct server *s, struct conn *c)
+{
+	LIST_LINK(&s->all, c, all);
+	s->stats.open++;
+	s->stats.accepted++;
+	s->stats.open_max = MAX(s->stats.open_max, s->stats.open);
+}
+
+void server_conn_closed(struct server *s, struct conn *c)
+{
+	LIST_UNLINK(&s->all, c, all);
+	s->stats.open--;
+}
+
+/* Between requests and while a head is on its way; the time counts from the first of these. */
+void server_waiting(struct server *s, struct conn *c, bool waits)
+{
+	if (waits == c->is_waiting)
+		return;
+	c->is_waiting = waits;
+	if (waits) {
+		c->waiting_since_ns = clock_now_ns();
+		LIST_LINK(&s->waiting, c, waiting);
+	} else {
+		LIST_UNLINK(&s->waiting, c, waiting);
+	}
+}
+
+/* --- accepting --- */
+
+static bool evict_one(struct server *s)
+{
+	struct conn *c = s->waiting.first;
+
+	if (!c || c->running || clock_now_ns() - c->waiting_since_ns < EVICT_AFTER_MS * NS_PER_MS)
+		return false;
+	s->stats.evicted++;
+	conn_close(c);
+	return true;
+}
+
+static void refuse_connection(struct server *s, int fd)
+{
+	_cleanup_buf_ struct buf b = { 0 };
+
+	s->stats.refused++;
+	buf_init(&b, 4096);
+	if (server_write_common(s, &b, 503) >= 0 &&
+	    buf_puts(&b, "Content-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n") >= 0)
+		(void)!send(fd, b.data, b.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)fd_close(fd);
+}
+
+static void name_address(const struct sockaddr_storage *a, char ret[48], uint16_t *port)
+{
+	char text[INET6_ADDRSTRLEN] = "";
+	bool six = a->ss_family == AF_INET6;
+
+	if (six) {
+		const struct sockaddr_in6 *in6 = (const void *)a;
+
+		(void)inet_ntop(AF_INET6, &in6->sin6_addr, text, sizeof(text));
+		*port = ntohs(in6->sin6_port);
+	} else if (a->ss_family == AF_INET) {
+		const struct sockaddr_in *in = (const void *)a;
+
+		(void)inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text));
+		*port = ntohs(in->sin_port);
+	}
+	(void)snprintf(ret, 48, six ? "[%.45s]" : "%.46s", text);
+}
+
+static int read_peer(int fd, const struct listener *l, struct conn_peer *ret)
+{
+	struct conn_peer peer = { .is_unix = l->kind == LISTENER_UNIX,
+				  .needs_token = l->needs_token };
+	struct sockaddr_storage local = { 0 }, remote = { 0 };
+	socklen_t local_len = sizeof(local), remote_len = sizeof(remote);
+	struct ucred cred = { 0 };
+	socklen_t cred_len = sizeof(cred);
+	int on = 1;
+	uint16_t port = 0;
+
+	if (peer.is_unix) {
+		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) < 0)
+			return -errno;
+		peer.uid = cred.uid;
+		*ret = peer;
+		return 0;
+	}
+	if (getsockname(fd, (void *)&local, &local_len) < 0 ||
+	    getpeername(fd, (void *)&remote, &remote_len) < 0)
+		return -errno;
+	name_address(&remote, peer.address, &port);
+	name_address(&local, peer.local, &peer.local_port);
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	*ret = peer;
+	return 0;
+}
+
+static void admit(struct server *s, const struct listener *l, int fd)
+{
+	const struct server_limits *limits = &s->config.limits;
+	bool full = s->stats.open >= limits->connections && !evict_one(s);
+	struct conn *c = NULL;
+	struct conn_peer peer;
+
+	if (full && s->stats.open >= limits->connections + limits->connections_reserve) {
+		refuse_connection(s, fd);
+		return;
+	}
+	if (read_peer(fd, l, &peer) < 0 || conn_new(s, fd, &peer, &c) < 0) {
+		(void)fd_close(fd);
+		return;
+	}
+	c->is_reserve = full;
+}
+
+/* No descriptor is left. Somebody idle gives one up, or the spare one serves to say so. */
+static void out_of_descriptors(struct server *s, int listener)
+{
+	int fd;
+
+	if (evict_one(s))
+		return;
+	s->spare_fd = fd_close(s->spare_fd);
+	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		refuse_connection(s, fd);
+	s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static int on_accept(void *data, uint32_t events)
+{
+	typeof(&((struct server *)NULL)->listeners[0]) own = data;
+	struct server *s = own->server;
+
+	(void)events;
+	for (int i = 0; i < ACCEPTS_PER_ROUND; i++) {
+		int fd = accept4(own->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0) {
+			admit(s, &own->listener, fd);
+			continue;
+		}
+		if (errno == EAGAIN)
+			return 0;
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+			out_of_descriptors(s, own->listener.fd);
+			return 0;
+		}
+		/* ECONNABORTED and the network's errors are that connection's alone. */
+	}
+	return 0;
+}
+
+int server_listen(struct server *s, struct listener listener)
+{
+	_cleanup_close_ int fd = listener.fd;
+	size_t i = s->n_listeners;
+	int r;
+
+	if (i == LISTENERS_MAX)
+		return -ENOSPC;
+	r = fd_set_nonblock(fd, true);
+	if (r < 0)
+		return r;
+	s->listeners[i].server = s;
+	s->listeners[i].listener = listener;
+	r = loop_add_fd(s->config.loop, fd, EPOLLIN,
+			(struct handler){ on_accept, &s->listeners[i] }, &s->listeners[i].source);
+	if (r < 0)
+		return r;
+	(void)TAKE_FD(fd);
+	s->n_listeners++;
+	return 0;
+}
+
+/* --- the end --- */
+
+static void stop_listening(struct server *s)
+{
+	for (; s->n_listeners > 0; s->n_listeners--) {
+		typeof(&s->listeners[0]) l = &s->listeners[s->n_listeners - 1];
+
+		l->source = source_free(l->source);
+		l->listener.fd = fd_close(l->listener.fd);
+	}
+}
+
+void server_set_auth(struct server *s, const struct auth_rules *auth)
+{
+	s->config.auth = *auth;
+}
+
+void server_drain(struct server *s)
+{
+	s->draining = true;
+}
+
+struct server *server_free(struct server *s)
+{
+	if (!s)
+		return NULL;
+	stop_listening(s);
+	/* They wait for the worker and nothing else: they come back, also to clients that are gone. */
+	s->settling = true;
+	while (s->stats.on_fibers > 0 && loop_run(s->config.loop) >= 0)
+		;
+	s->freeing = true;
+	while (s->ctxs) {
+		struct request_ctx *ctx = s->ctxs;
+		struct conn *c = ctx->conn;
+
+		if (ctx->handling && ctx->on_gone)
+			ctx->on_gone(ctx->gone_data, GONE_SERVER);
+		if (c)
+			c->ctx = NULL;
+		ctx_free(ctx);
+	}
+	while (s->all.first) {
+		struct conn *c = s->all.first;
+
+		assert(!c->running);
+		conn_lost(c);
+	}
+	s->spare_fd = fd_close(s->spare_fd);
+	free(s);
+	return NULL;
+}
+
+void server_stats(const struct server *s, struct server_stats *ret)
+{
+	*ret = s->stats;
+	ret->in_requests = ret->arriving = 0;
+	for (const struct conn *c = s->all.first; c; c = c->all.next) {
+		ret->in_requests += c->ctx != NULL;
+		ret->arriving += c->state == CONN_HEAD || c->state == CONN_BODY;
+	}
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The HTTP server: connections over one loop, each a state machine (conn.h), requests dispatched by a
+ * table (router.h) after Host, Origin, token and peer were judged (auth.h). Everything is bounded by
+ * struct server_limits. This header is what a handler sees:
+ *
+ *   static int get_thing(struct request_ctx *ctx)
+ *   {
+ *           struct app *app = request_app(ctx);
+ *           struct thing *t = app_find(app, request_param(ctx, "id"));
+ *
+ *           if (!t)
+ *                   return respond_not_found(ctx, "thing");
+ *           return respond_json(ctx, 200, thing_to_json(t));
+ *   }
+ *   const struct route thing_routes[] = {
+ *           { HTTP_GET, "/v1/things/{id}", get_thing, .summary = "One thing", .response_schema = "Thing" },
+ *           { 0 },
+ *   };
+ *
+ * A handler that answers later keeps the ctx and answers from another callback. One request of a
+ * connection is handled at a time; pipelined ones wait.
+ */
+#pragma once
+
+#include "http/auth.h"
+#include "http/problem.h"
+#include "http/respond.h"
+#include "http/router.h"
+#include "loop/loop.h"
+
+struct server;
+struct request_ctx;
+
+/* --- what was asked; everything lives as long as the ctx --- */
+void *request_app(const struct request_ctx *ctx); /* struct server_config.app */
+struct loop *request_loop(const struct request_ctx *ctx);
+const struct caller *request_caller(const struct request_ctx *ctx);
+const struct route *request_route(const struct request_ctx *ctx);
+const struct http_request *request_head(const struct request_ctx *ctx);
+bool request_is_head(const struct request_ctx *ctx); /* HEAD: bodies are swallowed */
+/* A header's value, .data NULL when absent. */
+struct span request_header(const struct request_ctx *ctx, const char *name);
+size_t request_header_count(const struct request_ctx *ctx, const char *name);
+/* {name} of the pattern, decoded; never NULL for a name that the pattern has. */
+const char *request_param(const struct request_ctx *ctx, const char *name);
+/* ?name=value, decoded; NULL when absent. All pairs: request_uri(). */
+const char *request_query(const struct request_ctx *ctx, const char *name);
+const struct uri *request_uri(const struct request_ctx *ctx);
+struct span request_body(const struct request_ctx *ctx);
+json_t *request_json(const struct request_ctx *ctx); /* borrowed; NULL without a JSON body */
+/* For routes with ROUTE_BYTES that read JSON by themselves: whether its tree would be one of a size we make. */
+bool request_has_few_values(const struct request_ctx *ctx);
+/* The first of the NULL-terminated types that the client likes best (no Accept: the first); NULL: none. */
+const char *request_accepts(const struct request_ctx *ctx, const char *const *types);
+/* fn(data) on a fiber, to answer from: it may wait for the worker; then the client may be gone, but the server is not. -ENOMEM, -ENOSPC. */
+int request_take_time(const struct request_ctx *ctx, void (*fn)(void *data),
+		      void *data) _must_check_;
+int64_t
+request_started_ns(const struct request_ctx *ctx); /* first byte of the request, monotonic */
+
+/* --- the server --- */
+enum listener_kind { LISTENER_TCP, LISTENER_UNIX };
+
+struct listener {
+	int fd; /* bound and listening; taken over by the server */
+	enum listener_kind kind;
+	bool needs_token;
+};
+
+struct server_limits {
+	struct http_limits head;
+	int64_t body_max_bytes; /* one body: 413 */
+	int64_t body_total_bytes; /* all bodies in memory together, half of it for one caller: 503 for large ones */
+	size_t queue_high_bytes;   /* response_write says 1 above it */
+	size_t queue_max_bytes;	   /* response_write refuses above it */
+	int64_t queue_total_bytes; /* all answers not taken yet together, in the same way */
+	uint32_t
+		connections; /* above it the longest idle one goes, else only ROUTE_ALWAYS is answered */
+	uint32_t connections_reserve; /* so many above it; beyond, a 503 and close */
+	int64_t head_ms, body_idle_ms, write_stall_ms, idle_ms, linger_ms;
+	/* A body has body_idle_ms and as long as it takes at this speed, but not longer than that in all; an answer likewise. */
+	int64_t slow_bytes_per_s, slow_max_ms;
+};
+struct server_limits server_limits_default(void);
+
+/* What one answered request was, for logs and metrics. Texts live as long as the call. */
+struct access {
+	const struct caller *caller; /* NULL: refused before it was known */
+	const struct route *route;   /* NULL: none matched */
+	const char *method;
+	struct span target; /* raw, may hold anything printable */
+	int status;
+	uint64_t body_bytes, sent_bytes;
+	int64_t duration_ns;
+};
+
+struct server_config {
+	struct loop *loop;
+	struct router router;
+	struct auth_rules auth;
+	struct server_limits limits;
+	void *app;
+	void (*on_access)(void *app, const struct access *access); /* or NULL */
+};
+
+struct server_stats {
+	uint32_t open, open_max;
+	uint32_t in_requests; /* connections that have a request being read or answered */
+	uint32_t arriving;    /* of these, whose request is not all here yet */
+	uint64_t accepted, evicted, refused, timed_out;
+	uint64_t requests;
+	uint32_t on_fibers;		 /* requests whose handlers wait for the worker */
+	int64_t body_bytes, queue_bytes; /* in memory now */
+};
+
+/* The config's pointers must outlive the server. */
+int server_new(const struct server_config *config, struct server **ret) _must_check_;
+/* Takes over listener.fd, also on failure. At most 16 listeners. */
+int server_listen(struct server *s, struct listener listener) _must_check_;
+/* The rules from now on; the pointers of the old ones may go. */
+void server_set_auth(struct server *s, const struct auth_rules *auth);
+/*
+ * From now on every answer is a connection's last. New ones are taken, and idle ones stay: whoever asks is told by the handlers
+ * what is still done, instead of finding nobody. Whoever frees the server waits for requests that arrive, or cuts them.
+ */
+void server_drain(struct server *s);
+struct server *server_free(struct server *s); /* every ctx gets GONE_SERVER, every tunnel on_gone */
+void server_stats(const struct server *s, struct server_stats *ret);

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records between front and broker, over SOCK_SEQPACKET: fixed size, no pointers, fds by SCM_RIGHTS.
+ *
+ *   front                                   broker
+ *                                      ◀─ HELLO {version, facts}                  first of all, once
+ *   RUN {job, bell} [+ stdin,] + stdout, stderr, ─▶ a small plan is bytes behind the record, another one a
+ *       ticket [, plan]                      sealed memfd
+ *                                      ◀─ STARTED {job, isolation} [+ terminal]   or FAILED {job, error}; may come with DONE
+ *                                      ◀─ STAGE {job, index, wait status, usage}  for each that ended; the last may come with DONE
+ *                                      ◀─ BELL {bell} + eventfd                   when a second RUN has come with that number
+ *   KILL {job, cause}                     ─▶ any time
+ *   SIGNAL {job, number}                  ─▶ to the main process of the stage that runs; to nobody when none does
+ *   USAGE {job}                           ─▶
+ *                                      ◀─ USAGE {job, usage}
+ *                                      ◀─ FILE {job, path, size} + fd             when collection was asked for
+ *                                      ◀─ DONE {job, …} [+ changes]               exactly one DONE or FAILED a RUN
+ *   the socket closes: the broker kills every run that came over it; one that was forked for it ends.
+ *
+ * Bells are of a broker that keeps runtimes ready. A front gives requests that are likely to use the same runtime the
+ * same number, if they come from the same processor. Adding to that bell's eventfd says that a RUN with it is about to
+ * come: the runtime that will most likely get it waits for that as well (warm/zygote-proto.h), and gets ready on another
+ * processor while the front still makes its plan.
+ *
+ * The ticket is an eventfd with one in it. Whoever reads that has it, and nobody else: inside the sandbox, just before the
+ * program begins; or the front, when its broker is gone and the run is to be sent to another one. So it begins once.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "plan/plan.h"
+#include "spec/host-facts.h"
+#include "spec/usage.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+enum record_kind {
+	RECORD_HELLO = 1,
+	RECORD_RUN,
+	RECORD_KILL,
+	RECORD_USAGE,
+	RECORD_STARTED,
+	RECORD_STAGE,
+	RECORD_FILE,
+	RECORD_DONE,
+	RECORD_FAILED,
+	RECORD_SIGNAL,
+	RECORD_BELL,
+};
+
+/* Of a plan that comes behind its RUN: what that takes is less than what a file would. */
+enum { RECORD_FDS_MAX = 5, RECORD_PLAN_MAX = 8192 };
+
+/* Of a front. A RUN with BELLS_MAX has none. */
+enum { BELLS_MAX = 16 };
+
+/*
+ * Both ends are one program, except where a broker stays and another version comes: a change of meaning takes another
+ * number here. Operations that were added, and records of another size, tell themselves.
+ */
+enum { PROTO_VERSION = 7 << 16 | _OP_MAX };
+
+struct record_hello {
+	uint32_t version;	 /* PROTO_VERSION */
+	uint8_t warm;		 /* it keeps runtimes ready */
+	struct host_facts facts; /* what holds is what the broker can do, not what the front can */
+};
+
+struct record_run {
+	int32_t terminal_size; /* rows << 16 | columns; where there is none, anything */
+	uint32_t no_input;     /* 1: no stdin comes along, and the program has nothing to read */
+	uint32_t bell;
+	int32_t cpu; /* where its front was when it rang */
+};
+
+/*
+ * The descriptors that came with a RUN, each in its place: stdin, stdout, stderr, ticket, plan; -EBADF where there is none. False:
+ * not as many came as were agreed.
+ */
+static inline bool record_place_fds(const struct record_run *run, bool plan_is_bytes,
+				    int fds[RECORD_FDS_MAX], size_t n_fds)
+{
+	if (run->no_input > 1 || n_fds != RECORD_FDS_MAX - plan_is_bytes - run->no_input)
+		return false;
+	if (run->no_input) {
+		for (size_t i = n_fds; i > 0; i--)
+			fds[i] = fds[i - 1];
+		fds[0] = -EBADF;
+	}
+	if (plan_is_bytes)
+		fds[RECORD_FDS_MAX - 1] = -EBADF;
+	return true;
+}
+
+struct record_started {
+	int64_t at_ns; /* CLOCK_MONOTONIC, just before the first program was let go */
+	int32_t landlock_abi;
+	uint8_t user_unique;
+	uint8_t cgroup;	  /* enum cgroup_kind */
+	uint8_t proc;	  /* procfs is there */
+	uint8_t warm;	  /* the program was there already */
+	uint32_t missing; /* bits of enum layer, found while setting up */
+	char seccomp[48];
+};
+
+struct record_stage {
+	uint32_t index;
+	int32_t wait_status; /* of the main process, as wait4 gives it */
+	int32_t exec_errno;  /* not 0: it could not be executed at all */
+	int32_t killed_for;  /* enum cause_kind, or -1 */
+	int64_t start_ns, end_ns;
+	struct usage usage;
+	uint8_t last; /* no further stage will run */
+};
+
+struct record_file {
+	char path[PLAN_PATH_MAX]; /* relative to the work directory, raw bytes */
+	int64_t size;
+	uint32_t mode;
+};
+
+/* What became of what a run wrote to its workspace. */
+enum commit_result {
+	COMMIT_NONE,	  /* it had none that it could write to */
+	COMMIT_APPLIED,	  /* also where there was nothing to apply */
+	COMMIT_DISCARDED, /* as the request wants it */
+	COMMIT_OVER_QUOTA,
+	COMMIT_NO_ROOM, /* on the host's disk */
+	COMMIT_BROKEN,	/* errnum */
+	_COMMIT_RESULT_MAX,
+};
+
+struct record_commit {
+	uint32_t result; /* enum commit_result */
+	int32_t errnum;
+	uint32_t omitted; /* changes that are not in the list */
+	int64_t bytes, inodes, quota_bytes,
+		quota_inodes; /* OVER_QUOTA: what it would hold, and may */
+};
+
+struct record_done {
+	uint32_t stages_run;
+	uint8_t files_truncated; /* collection hit a bound */
+	uint8_t settled; /* all output is in the pipes: whoever still holds their ends is dying */
+	uint32_t files_skipped; /* links, devices, fifos, sockets, unreadable names */
+	int64_t largest_file_bytes;
+	struct usage usage;
+	/* STARTED and the last STAGE come along and not by themselves: a front is woken once. */
+	uint8_t has_started, has_stage;
+	struct record_started started;
+	struct record_stage stage;
+	struct record_commit
+		commit; /* a descriptor that comes along is the list of changes (spec/change.h) */
+};
+
+struct record {
+	uint32_t kind;
+	uint32_t job;
+	union {
+		struct record_hello hello;
+		struct record_run run;
+		uint32_t bell;
+		int32_t kill_cause; /* enum cause_kind */
+		int32_t signo;
+		struct record_started started;
+		struct record_stage stage;
+		struct record_file file;
+		struct record_done done;
+		struct error failed;
+		struct usage usage;
+	};
+};

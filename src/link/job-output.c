@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a program prints: two pipes (or a terminal) that are read as long as nobody says to wait, kept in part by capture.h,
+ * written whole to a spool when there is one, and shown to the observer. Unread, a pipe fills and its program stops.
+ */
+#include "link/job-private.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum {
+	LAST_READS = 64,
+	/* How long output may stay in its pipes when nobody looks: less than a program would notice. */
+	QUIET_MS = 3,
+	QUIET_BYTES = 1 << 20, /* a pipe holds no more */
+};
+
+void stream_init(struct job_pipe *s, struct job *j, enum job_stream id)
+{
+	bool is_out = id == JOB_STDOUT;
+	int spool_fd = is_out ? j->in.stdout_fd : j->in.stderr_fd;
+
+	*s = (struct job_pipe){ .job = j,
+				.id = id,
+				.fd = -EBADF,
+				.capture = is_out ? &j->outcome.out : &j->outcome.err,
+				.spool_fd = j->in.use_spool ? spool_fd : -EBADF };
+	capture_init(s->capture, j->in.output_bytes);
+}
+
+void stream_close(struct job_pipe *s)
+{
+	s->source = source_free(s->source);
+	s->fd = fd_close(s->fd);
+}
+
+/* Before it is counted. A spool that fails is given up: the program has nothing to do with it. */
+static void spool(struct job *j, struct job_pipe *s, size_t n)
+{
+	int64_t room = MAX(j->in.output_total_bytes - s->capture->bytes, (int64_t)0);
+	int r;
+
+	if (s->spool_fd < 0)
+		return;
+	r = fd_write_all(s->spool_fd, j->chunk, (size_t)MIN((int64_t)n, room));
+	if (r >= 0)
+		return;
+	s->spool_fd = -EBADF;
+	if (j->outcome.spool_error == 0)
+		j->outcome.spool_error = r;
+}
+
+static void take_output(struct job *j, struct job_pipe *s, size_t n)
+{
+	const struct job_observer *o = &j->in.observer;
+	int r;
+
+	spool(j, s, n);
+	r = capture_add(s->capture, j->chunk, n);
+	if (r < 0)
+		(void)job_fault(j, r);
+	if (o->on_output && o->on_output(o->data, s->id, j->chunk, n) < 0)
+		job_kill(j, CAUSE_CANCELLED);
+	j->active_ns = clock_now_ns();
+	if (s->capture->bytes <= j->in.output_total_bytes)
+		return;
+	job_kill(j, CAUSE_OUTPUT);
+	/* Unread, the pipe fills and the program stops until it is dead; the rest is drained then. */
+	if (j->state != JOB_DRAINING)
+		s->source = source_free(s->source);
+}
+
+int stream_read(struct job_pipe *s)
+{
+	ssize_t n = s->fd >= 0 ? read(s->fd, s->job->chunk, JOB_CHUNK) : 0;
+
+	if (n > 0) {
+		take_output(s->job, s, (size_t)n);
+		return 1;
+	}
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	stream_close(s);
+	return -EPIPE;
+}
+
+void job_last_reads(struct job *j)
+{
+	for (int i = 0; i < LAST_READS && stream_read(&j->out) > 0; i++)
+		;
+	for (int i = 0; i < LAST_READS && stream_read(&j->err) > 0; i++)
+		;
+}
+
+static int on_stream(void *data, uint32_t events)
+{
+	struct job_pipe *s = data;
+
+	(void)events;
+	(void)stream_read(s);
+	return job_maybe_drained(s->job);
+}
+
+int stream_watch(struct job_pipe *s)
+{
+	const struct job *j = s->job;
+
+	if (s->fd < 0 || s->source || (j->paused && j->state != JOB_DRAINING))
+		return 0;
+	return loop_add_fd(j->loop, s->fd, EPOLLIN, (struct handler){ on_stream, s }, &s->source);
+}
+
+static int watch_output(struct job *j)
+{
+	int r = stream_watch(&j->out);
+
+	return r < 0 ? r : stream_watch(&j->err);
+}
+
+void job_pause(struct job *j)
+{
+	if (j->paused || (j->state != JOB_SENT && j->state != JOB_RUNNING))
+		return;
+	j->paused = true;
+	/* Out of the loop: a hang-up would be reported for ever. */
+	j->out.source = source_free(j->out.source);
+	j->err.source = source_free(j->err.source);
+}
+
+void job_resume(struct job *j)
+{
+	int r;
+
+	if (!j->paused)
+		return;
+	j->paused = false;
+	j->active_ns = clock_now_ns();
+	/* One that printed too much is dying, and its rest is taken then. */
+	if ((j->state != JOB_SENT && j->state != JOB_RUNNING) ||
+	    j->outcome.killed_for == CAUSE_OUTPUT)
+		return;
+	r = watch_output(j);
+	if (r < 0)
+		(void)job_fault(j, r);
+}
+
+static int on_quiet_end(void *data, uint32_t events)
+{
+	struct job *j = data;
+	int r = watch_output(j);
+
+	(void)events;
+	return r < 0 ? job_fault(j, r) : 0;
+}
+
+/* A run that is over at once needs no watching: its output is read when it ends, without a wake-up for each piece. */
+int job_expect_output(struct job *j)
+{
+	if (!j->in.quiet || j->in.tty || j->in.output_total_bytes < QUIET_BYTES)
+		return watch_output(j);
+	return loop_add_timer(j->loop, j->outcome.sent_ns + QUIET_MS * NS_PER_MS,
+			      (struct handler){ on_quiet_end, j }, &j->quiet);
+}
+
+static int make_input(struct job *j, int *ret)
+{
+	int pair[2];
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	*ret = pair[0];
+	j->feed.to_fd = pair[1];
+	return 0;
+}
+
+int job_make_stdio(struct job *j, int ret[3])
+{
+	struct run_fds own = { 0 }, w;
+	bool made_ahead = j->in.wires && j->in.wires->made && !j->in.tty;
+	int r = run_fds_take(j->in.wires ? j->in.wires : &own, &w);
+
+	if (r < 0)
+		return r;
+	j->made_ahead = made_ahead;
+	j->ticket_fd = TAKE_FD(w.ticket_fd);
+	ret[1] = TAKE_FD(w.out[1]);
+	ret[2] = TAKE_FD(w.err[1]);
+	/* With a terminal nothing comes through the pipes, and all goes over what STARTED brings. */
+	if (!j->in.tty) {
+		j->out.fd = TAKE_FD(w.out[0]);
+		j->err.fd = TAKE_FD(w.err[0]);
+		if (j->in.stdin_data.data || j->in.stdin_fd >= 0)
+			r = make_input(j, &ret[0]);
+	}
+	run_fds_done(&w);
+	return r;
+}

@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See job.h. Everything happens in callbacks of the loop; the only blocking call is the observer's.
+ * Time spent there is the caller's, so it counts neither as idleness nor as a broker that does not
+ * answer: both are judged only after the link has been emptied once more.
+ */
+#include "link/job-private.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+enum {
+	DRAIN_MS = 1000,
+	KILL_WAIT_MS = 10000,
+	IDLE_PERIOD_MIN_MS = 10,
+	IDLE_PERIOD_MAX_MS = 500,
+	USAGE_PERIOD_MS = 1000,
+	COMMIT_WAIT_MS = 600000, /* for a workspace's changes to be applied */
+};
+
+void job_check(const struct job *j)
+{
+	bool waiting = j->state == JOB_SENT || j->state == JOB_RUNNING;
+
+	assert((j->tick != NULL) <= (j->state == JOB_RUNNING));
+	assert((j->cancel != NULL) <= waiting);
+	assert(j->outcome.n_stages <= PLAN_STAGES_MAX);
+	assert(!j->out.source || j->out.fd >= 0);
+	assert(!j->err.source || j->err.fd >= 0);
+	if (j->state == JOB_RUNNING || j->state == JOB_DRAINING)
+		assert(j->outcome.started);
+	if (j->state == JOB_ENDED)
+		assert(j->out.fd < 0 && j->err.fd < 0 && j->feed.to_fd < 0 && !j->deadline);
+}
+
+static void on_feed_error(void *data, int r)
+{
+	(void)job_fault(data, r);
+}
+
+int job_new(struct link *link, struct loop *loop, const struct job_input *in, struct job **ret)
+{
+	struct job *j = malloc(sizeof(*j));
+
+	if (!j)
+		return -ENOMEM;
+	/* The chunk is written before it is read; clearing it would touch 16 pages for nothing. */
+	memset(j, 0, offsetof(struct job, chunk));
+	j->link = link;
+	j->loop = loop;
+	j->in = *in;
+	j->outcome.killed_for = -1;
+	j->outcome.changes_fd = -EBADF;
+	j->ticket_fd = -EBADF;
+	stream_init(&j->out, j, JOB_STDOUT);
+	stream_init(&j->err, j, JOB_STDERR);
+	feed_init(&j->feed);
+	j->feed.on_error = on_feed_error;
+	j->feed.error_data = j;
+	*ret = j;
+	return 0;
+}
+
+static void release(struct job *j)
+{
+	stream_close(&j->out);
+	stream_close(&j->err);
+	feed_stop(&j->feed);
+	j->outcome.took_input = j->feed.took;
+	j->cancel = source_free(j->cancel);
+	j->resize = source_free(j->resize);
+	j->tick = source_free(j->tick);
+	j->deadline = source_free(j->deadline);
+	j->quiet = source_free(j->quiet);
+	link_detach(j->link, &j->port);
+}
+
+static int send_kill(struct job *j, enum cause_kind cause)
+{
+	struct record record = { .kind = RECORD_KILL, .job = j->port.job };
+
+	record.kill_cause = (int32_t)cause;
+	return link_send(j->link, &record, NULL, 0);
+}
+
+struct job *job_free(struct job *j)
+{
+	bool abandoned;
+
+	if (!j)
+		return NULL;
+	/* A run nobody waits for any more; one that cannot be told so dies with the link. */
+	abandoned = j->port.job != 0 && j->state != JOB_DRAINING && j->state != JOB_ENDED;
+	release(j);
+	if (abandoned && send_kill(j, CAUSE_CANCELLED) < 0)
+		link_give_up(j->link);
+	capture_done(&j->outcome.out);
+	capture_done(&j->outcome.err);
+	(void)fd_close(j->ticket_fd);
+	(void)fd_close(j->outcome.changes_fd);
+	free(j);
+	return NULL;
+}
+
+bool job_has_ended(const struct job *j)
+{
+	return j->state == JOB_ENDED;
+}
+
+bool job_recall(struct job *j)
+{
+	eventfd_t one;
+
+	return j->ticket_fd >= 0 && eventfd_read(j->ticket_fd, &one) == 0;
+}
+
+struct job_outcome *job_outcome(struct job *j)
+{
+	return &j->outcome;
+}
+
+static void tell_stages(struct job *j)
+{
+	const struct job_observer *o = &j->in.observer;
+
+	for (; j->stages_told < j->outcome.n_stages; j->stages_told++)
+		if (o->on_stage)
+			o->on_stage(o->data, j->stages_told);
+}
+
+static int end(struct job *j)
+{
+	release(j);
+	tell_stages(j);
+	j->state = JOB_ENDED;
+	job_check(j);
+	return j->in.observer.on_end ? j->in.observer.on_end(j->in.observer.data) : 0;
+}
+
+void job_kill(struct job *j, enum cause_kind cause)
+{
+	int64_t wait_ns = KILL_WAIT_MS * NS_PER_MS;
+
+	if ((j->state != JOB_SENT && j->state != JOB_RUNNING) || j->outcome.killed_for >= 0)
+		return;
+	j->outcome.killed_for = (int)cause;
+	/* A broker that cannot even be told is given up in the next round. */
+	if (send_kill(j, cause) < 0)
+		wait_ns = 0;
+	source_set_time(j->deadline, clock_now_ns() + wait_ns);
+}
+
+int job_fault(struct job *j, int r)
+{
+	if (r < 0 && j->fault == 0)
+		j->fault = r;
+	job_kill(j, CAUSE_INTERNAL);
+	return 0;
+}
+
+/* Partial output is kept on every kind of end; what is there now is all that is waited for. */
+static int fail_job(struct job *j, const struct error *error)
+{
+	if (j->state == JOB_ENDED)
+		return 0;
+	j->outcome.error = *error;
+	job_last_reads(j);
+	return end(j);
+}
+
+static int broker_gone(struct job *j)
+{
+	struct error error;
+
+	(void)error_set(&error, ERROR_INTERNAL, EPIPE,
+			link_is_shared(j->link)
+				? "the atoll pool died or hung up; run it again"
+				: "the sandbox broker died; its messages, if any, are above");
+	return fail_job(j, &error);
+}
+
+int job_maybe_drained(struct job *j)
+{
+	if (j->state == JOB_DRAINING && j->out.fd < 0 && j->err.fd < 0)
+		return end(j);
+	return 0;
+}
+
+/* Every process is dead, so the ends of the pipes are near: what is there is taken without the loop. */
+static int drain(struct job *j)
+{
+	struct job_pipe *streams[] = { &j->out, &j->err };
+
+	j->state = JOB_DRAINING;
+	j->cancel = source_free(j->cancel);
+	j->tick = source_free(j->tick);
+	j->quiet = source_free(j->quiet);
+	feed_stop(&j->feed);
+	/*
+	 * The program has ended and what it printed is there; its end of the pipes goes a little later, or never where a
+	 * process that the caller forked has it, too.
+	 */
+	if (j->outcome.done.settled || j->made_ahead) {
+		job_last_reads(j);
+		return end(j);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
+		int r;
+
+		while (stream_read(streams[i]) > 0)
+			;
+		r = stream_watch(streams[i]);
+		if (r < 0)
+			stream_close(streams[i]);
+	}
+	source_set_time(j->deadline, clock_now_ns() + DRAIN_MS * NS_PER_MS);
+	return job_maybe_drained(j);
+}
+
+static int on_cancel(void *data, uint32_t events)
+{
+	struct job *j = data;
+
+	(void)events;
+	/* Not read: the descriptor's meaning is its owner's. */
+	j->cancel = source_free(j->cancel);
+	job_kill(j, CAUSE_CANCELLED);
+	return 0;
+}
+
+/* The size of the caller's terminal, or the one the caller has named. */
+static struct winsize find_size(const struct job *j)
+{
+	struct winsize size = { .ws_row = j->in.rows, .ws_col = j->in.columns };
+
+	if (j->in.tty && j->in.terminal_fd >= 0)
+		(void)ioctl(j->in.terminal_fd, TIOCGWINSZ, &size);
+	/* Programs divide by these: what nobody knows is what terminals begin with. */
+	if (size.ws_row == 0)
+		size.ws_row = 24;
+	if (size.ws_col == 0)
+		size.ws_col = 80;
+	return size;
+}
+
+static void set_size(const struct job *j)
+{
+	const struct winsize size = find_size(j);
+
+	if (j->in.tty && j->out.fd >= 0)
+		(void)ioctl(j->out.fd, TIOCSWINSZ, &size);
+}
+
+void job_resize(struct job *j, uint16_t rows, uint16_t columns)
+{
+	j->in.rows = rows;
+	j->in.columns = columns;
+	set_size(j);
+}
+
+int job_signal(struct job *j, int signo)
+{
+	struct record record = { .kind = RECORD_SIGNAL, .job = j->port.job };
+
+	if (j->state != JOB_RUNNING)
+		return -ESRCH;
+	record.signo = signo;
+	return link_send(j->link, &record, NULL, 0);
+}
+
+static int on_resize(void *data, uint32_t events)
+{
+	struct job *j = data;
+	ssize_t n = read(j->in.resize_fd, j->chunk, JOB_CHUNK);
+
+	(void)events;
+	if (n == 0)
+		j->resize = source_free(j->resize);
+	set_size(j);
+	return 0;
+}
+
+static int64_t idle_period_ns(const struct job *j)
+{
+	int64_t ms = j->in.idle_timeout_ms / 5;
+
+	return MIN(MAX(ms, IDLE_PERIOD_MIN_MS), IDLE_PERIOD_MAX_MS) * NS_PER_MS;
+}
+
+static int64_t tick_period_ns(const struct job *j)
+{
+	return j->in.idle_timeout_ms > 0 ? idle_period_ns(j) : USAGE_PERIOD_MS * NS_PER_MS;
+}
+
+static int on_job_tick(void *data, uint32_t events)
+{
+	struct job *j = data;
+	struct record record = { .kind = RECORD_USAGE, .job = j->port.job };
+
+	(void)events;
+	if (!j->usage_asked && link_send(j->link, &record, NULL, 0) >= 0)
+		j->usage_asked = true;
+	source_set_time(j->tick, clock_now_ns() + tick_period_ns(j));
+	return 0;
+}
+
+/* CPU below a hundredth of the time is the noise of a sleeping program; one that waits for us is not idle. */
+static void judge_idleness(struct job *j, const struct usage *usage, int64_t now_ns)
+{
+	int64_t noise_us = MAX(idle_period_ns(j) / 1000 / 100, 1000);
+
+	if (j->paused)
+		j->active_ns = now_ns;
+	if (usage->user_us >= 0 && usage->system_us >= 0) {
+		int64_t cpu_us = usage->user_us + usage->system_us;
+
+		if (cpu_us - j->cpu_us >= noise_us)
+			j->active_ns = now_ns;
+		j->cpu_us = cpu_us;
+	}
+	if (now_ns - j->active_ns >= j->in.idle_timeout_ms * NS_PER_MS)
+		job_kill(j, CAUSE_IDLE);
+}
+
+static void take_usage(struct job *j, const struct usage *usage)
+{
+	const struct job_observer *o = &j->in.observer;
+	int64_t now_ns = clock_now_ns();
+
+	j->usage_asked = false;
+	if (j->state != JOB_RUNNING)
+		return;
+	if (j->in.idle_timeout_ms > 0)
+		judge_idleness(j, usage, now_ns);
+	/* Asked for a little early, so as not to miss a whole period. */
+	if (!o->on_usage || now_ns + tick_period_ns(j) / 2 < j->usage_due_ns)
+		return;
+	j->usage_due_ns = now_ns + USAGE_PERIOD_MS * NS_PER_MS;
+	o->on_usage(o->data, usage);
+}
+
+/* The broker did not answer in time, or the pipes have no end though every process is dead. */
+static int on_job_deadline(void *data, uint32_t events)
+{
+	struct job *j = data;
+	struct error error;
+	int r;
+
+	(void)events;
+	if (j->state == JOB_DRAINING)
+		return end(j);
+	r = link_dispatch(j->link);
+	if (r < 0 || (j->state != JOB_SENT && j->state != JOB_RUNNING))
+		return r;
+	link_detach(j->link, &j->port);
+	link_give_up(j->link);
+	(void)error_set(&error, ERROR_INTERNAL, ETIMEDOUT,
+			"the sandbox broker did not answer; the run was given up");
+	return fail_job(j, &error);
+}
+
+/* The program is let go now: a terminal arrives, idleness begins to count. */
+static int started(struct job *j, const struct record_started *start, struct link_message *m)
+{
+	const struct job_observer *o = &j->in.observer;
+	int r = 0;
+
+	if (j->state != JOB_SENT)
+		return 0;
+	j->state = JOB_RUNNING;
+	j->outcome.started = true;
+	j->outcome.start = *start;
+	j->outcome.start.seccomp[sizeof(j->outcome.start.seccomp) - 1] = '\0';
+	j->active_ns = clock_now_ns();
+	j->usage_due_ns = j->active_ns + USAGE_PERIOD_MS * NS_PER_MS;
+	/* Without one it would wait until its time is up. It comes without, too, when it was killed before it had one. */
+	if (j->in.tty && m->lost_fds) {
+		r = -EMFILE;
+	} else if (j->in.tty && m->n_fds == 1) {
+		j->out.fd = TAKE_FD(m->fds[0]);
+		set_size(j);
+		r = fd_set_nonblock(j->out.fd, true);
+		if (r >= 0)
+			r = stream_watch(&j->out);
+		j->feed.tty = true;
+		j->feed.to_fd = fcntl(j->out.fd, F_DUPFD_CLOEXEC, 3);
+		if (r >= 0)
+			r = j->feed.to_fd < 0 ? -errno
+					      : feed_start(&j->feed, j->loop, j->in.stdin_data,
+							   j->in.stdin_fd);
+	}
+	if (r >= 0 && (j->in.idle_timeout_ms > 0 || o->on_usage))
+		r = loop_add_timer(j->loop, j->active_ns + tick_period_ns(j),
+				   (struct handler){ on_job_tick, j }, &j->tick);
+	if (o->on_started)
+		o->on_started(o->data, &j->outcome.start);
+	return r < 0 ? job_fault(j, r) : 0;
+}
+
+static int take_job_file(struct job *j, struct link_message *m)
+{
+	const struct job_observer *o = &j->in.observer;
+	struct record_file *file = &m->record.file;
+	int r;
+
+	file->path[sizeof(file->path) - 1] = '\0';
+	if (!o->on_file || j->fault < 0)
+		return 0;
+	if (m->n_fds != 1)
+		return job_fault(j, -EMFILE);
+	r = o->on_file(o->data, file, m->fds[0]);
+	return r < 0 ? job_fault(j, r) : 0;
+}
+
+static int failed(struct job *j, struct error *error)
+{
+	error->text[sizeof(error->text) - 1] = '\0';
+	error->field[sizeof(error->field) - 1] = '\0';
+	if (error->code <= ERROR_NONE || error->code >= _ERROR_MAX)
+		error->code = ERROR_INTERNAL;
+	if (error->errnum <= 0)
+		error->errnum = EPROTO;
+	return fail_job(j, error);
+}
+
+static int done(struct job *j, struct link_message *m)
+{
+	const struct record_done *record = &m->record.done;
+	struct error error;
+
+	/* Its one descriptor is no terminal: that would have come with STARTED. */
+	if (m->n_fds == 1)
+		j->outcome.changes_fd = TAKE_FD(m->fds[0]);
+	m->n_fds = 0;
+	if (record->has_started)
+		(void)started(j, &record->started, m);
+	if (j->state != JOB_RUNNING) {
+		(void)error_set(&error, ERROR_INTERNAL, EPROTO,
+				"the sandbox broker reported the end of a run that never began");
+		return fail_job(j, &error);
+	}
+	j->outcome.done = *record;
+	if (record->has_stage && j->outcome.n_stages < PLAN_STAGES_MAX)
+		j->outcome.stages[j->outcome.n_stages++] = record->stage;
+	if (j->fault < 0)
+		(void)error_set(&j->outcome.error, ERROR_INTERNAL, -j->fault,
+				"cannot keep what the program wrote: %s", strerror(-j->fault));
+	return drain(j);
+}
+
+static void take_stage(struct job *j, const struct record_stage *stage)
+{
+	struct job_outcome *o = &j->outcome;
+
+	if (o->n_stages >= PLAN_STAGES_MAX)
+		return;
+	o->stages[o->n_stages++] = *stage;
+	/* It is over; what its workspace takes to be brought up to date is not its time. */
+	if (stage->last && j->deadline)
+		source_set_time(j->deadline, clock_now_ns() + COMMIT_WAIT_MS * NS_PER_MS);
+	/* Nothing of it is left alive, so what it printed is there. The last one is told of at the end. */
+	if (stage->last || j->state != JOB_RUNNING || !j->in.observer.on_stage)
+		return;
+	if (!j->paused)
+		job_last_reads(j);
+	tell_stages(j);
+}
+
+static int on_job_message(void *data, struct link_message *m)
+{
+	struct job *j = data;
+
+	if (!m)
+		return broker_gone(j);
+	switch (m->record.kind) {
+	case RECORD_STARTED:
+		return started(j, &m->record.started, m);
+	case RECORD_STAGE:
+		take_stage(j, &m->record.stage);
+		return 0;
+	case RECORD_USAGE:
+		take_usage(j, &m->record.usage);
+		return 0;
+	case RECORD_FILE:
+		return take_job_file(j, m);
+	case RECORD_DONE:
+		return done(j, m);
+	case RECORD_FAILED:
+		return failed(j, &m->record.failed);
+	default:
+		return 0;
+	}
+}
+
+static int watch_caller(struct job *j)
+{
+	int64_t at_ns = j->in.patience_ms > 0 ? j->outcome.sent_ns + j->in.patience_ms * NS_PER_MS
+					      : INT64_MAX;
+	int r = loop_add_timer(j->loop, at_ns, (struct handler){ on_job_deadline, j },
+			       &j->deadline);
+
+	if (r >= 0 && j->in.cancel_fd >= 0)
+		r = loop_add_fd(j->loop, j->in.cancel_fd, EPOLLIN, (struct handler){ on_cancel, j },
+				&j->cancel);
+	if (r >= 0 && j->in.resize_fd >= 0 && j->in.tty)
+		r = loop_add_fd(j->loop, j->in.resize_fd, EPOLLIN, (struct handler){ on_resize, j },
+				&j->resize);
+	return r;
+}
+
+static int send_run(struct job *j, const int stdio[3])
+{
+	bool small = j->in.plan.len <= RECORD_PLAN_MAX;
+	_cleanup_close_ int plan_fd = -EBADF;
+	const struct winsize size = find_size(j);
+	struct record record = { .kind = RECORD_RUN,
+				 .run = { .terminal_size = size.ws_row << 16 | size.ws_col,
+					  .no_input = stdio[0] < 0,
+					  .bell = j->in.ring.bell,
+					  .cpu = j->in.ring.cpu } };
+	int r;
+
+	if (!small) {
+		plan_fd = fd_sealed_memfd("atoll-plan", j->in.plan.data, j->in.plan.len);
+		if (plan_fd < 0)
+			return plan_fd;
+	}
+	j->port.on_message = on_job_message;
+	j->port.data = j;
+	link_attach(j->link, &j->port);
+	record.job = j->port.job;
+	r = link_send_plan(
+		j->link, &record, small ? j->in.plan : (struct span){ 0 },
+		(int[RECORD_FDS_MAX]){ stdio[0], stdio[1], stdio[2], j->ticket_fd, plan_fd } +
+			record.run.no_input,
+		RECORD_FDS_MAX - small - record.run.no_input);
+	if (r < 0) {
+		/* It never left: there is nothing to take back. */
+		link_detach(j->link, &j->port);
+		j->port.job = 0;
+	}
+	return r;
+}
+
+int job_start(struct job *j, struct error *err)
+{
+	int stdio[3] = { -EBADF, -EBADF, -EBADF };
+	int r;
+
+	assert(j->state == JOB_NEW);
+	j->outcome.sent_ns = clock_now_ns();
+	r = job_make_stdio(j, stdio);
+	if (r >= 0)
+		r = send_run(j, stdio);
+	/* Our copies of the program's ends go, or the pipes would never end. */
+	for (size_t i = 0; i < ARRAY_SIZE(stdio); i++)
+		stdio[i] = fd_close(stdio[i]);
+	if (r >= 0)
+		r = watch_caller(j);
+	if (r >= 0)
+		r = job_expect_output(j);
+	if (r >= 0 && j->feed.to_fd >= 0)
+		r = fd_set_nonblock(j->feed.to_fd, true);
+	if (r >= 0 && j->feed.to_fd >= 0)
+		r = feed_start(&j->feed, j->loop, j->in.stdin_data, j->in.stdin_fd);
+	if (r == -EPIPE)
+		return error_set(err, ERROR_INTERNAL, EPIPE, "the sandbox broker died");
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "cannot start the run: %s", strerror(-r));
+	j->state = JOB_SENT;
+	job_check(j);
+	return 0;
+}

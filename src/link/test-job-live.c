@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What can be done with a job while it goes on, and what is told of it meanwhile. The broker is this very process, at the other
+ * end of a socket pair: it answers between two turns of the loop.
+ */
+#include "link/job.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <pty.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "sys/kernel.h"
+
+struct live_job_bench {
+	struct loop *loop;
+	struct link *link;
+	struct job *job;
+	struct source *stop;
+	int peer_fd, null_fd;
+	int fds[RECORD_FDS_MAX]; /* the program's: stdin, stdout, stderr */
+	uint32_t number;
+	char trace[256];
+	size_t output_bytes;
+	int usages, turns_left;
+};
+
+static void note(struct live_job_bench *b, const char *word)
+{
+	size_t n = strlen(b->trace);
+
+	(void)snprintf(b->trace + n, sizeof(b->trace) - n, "%s ", word);
+}
+
+static void on_started(void *data, const struct record_started *started)
+{
+	note(data, started->warm ? "warm" : "started");
+}
+
+static int on_output(void *data, enum job_stream stream, const void *bytes, size_t n)
+{
+	struct live_job_bench *b = data;
+
+	(void)bytes;
+	b->output_bytes += n;
+	note(b, stream == JOB_STDOUT ? "out" : "err");
+	return 0;
+}
+
+static void on_stage(void *data, size_t index)
+{
+	char word[16];
+
+	(void)snprintf(word, sizeof(word), "stage%zu", index);
+	note(data, word);
+}
+
+static void on_usage(void *data, const struct usage *usage)
+{
+	struct live_job_bench *b = data;
+
+	assert_int_equal(usage->user_us, 5);
+	b->usages++;
+}
+
+static int on_end(void *data)
+{
+	struct live_job_bench *b = data;
+
+	note(b, "end");
+	loop_stop(b->loop);
+	return 0;
+}
+
+static int on_stop(void *data, uint32_t events)
+{
+	struct live_job_bench *b = data;
+
+	(void)events;
+	if (b->turns_left-- > 0)
+		source_set_time(b->stop, 0);
+	else
+		loop_stop(b->loop);
+	return 0;
+}
+
+/* Also when the time is over before it begins, what is there is seen: some turns are left then. */
+static void spin(struct live_job_bench *b, int64_t ms)
+{
+	b->turns_left = 5;
+	source_set_time(b->stop, clock_now_ns() + ms * NS_PER_MS);
+	assert_int_equal(loop_run(b->loop), 0);
+	source_set_time(b->stop, INT64_MAX);
+}
+
+static struct job_input input_of(struct live_job_bench *b)
+{
+	return (struct job_input){
+		.plan = { "p", 1 },
+		.stdin_fd = -1,
+		.cancel_fd = -1,
+		.terminal_fd = -1,
+		.resize_fd = -1,
+		.output_bytes = 1000,
+		.output_total_bytes = MiB,
+		.patience_ms = 20000,
+		.observer = { .data = b,
+			      .on_started = on_started,
+			      .on_output = on_output,
+			      .on_stage = on_stage,
+			      .on_usage = on_usage,
+			      .on_end = on_end },
+	};
+}
+
+static void setup(struct live_job_bench *b)
+{
+	int pair[2];
+
+	*b = (struct live_job_bench){ .loop = loop_new() };
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(link_new(pair[0], 0, &b->link), 0);
+	assert_int_equal(link_watch(b->link, b->loop), 0);
+	assert_int_equal(
+		loop_add_timer(b->loop, INT64_MAX, (struct handler){ on_stop, b }, &b->stop), 0);
+	b->peer_fd = pair[1];
+	b->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (size_t i = 0; i < RECORD_FDS_MAX; i++)
+		b->fds[i] = -EBADF;
+}
+
+/* The next record of the front's; its descriptors, if it has any, replace those of before. */
+static struct record hear(struct live_job_bench *b)
+{
+	struct record rec;
+	int fds[RECORD_FDS_MAX];
+	size_t n = RECORD_FDS_MAX;
+
+	char plan[RECORD_PLAN_MAX];
+	const struct record_parts parts = { &rec, plan, sizeof(rec), sizeof(plan) };
+
+	assert_true(sys_recv_parts(b->peer_fd, &parts, fds, &n) >= (ssize_t)sizeof(rec));
+	if (rec.kind != RECORD_RUN)
+		return rec;
+	assert_true(record_place_fds(&rec.run, true, fds, n));
+	for (size_t i = 0; i < RECORD_FDS_MAX; i++) {
+		(void)fd_close(b->fds[i]);
+		b->fds[i] = fds[i];
+	}
+	return rec;
+}
+
+static void tell(struct live_job_bench *b, struct record rec, int fd)
+{
+	rec.job = b->number;
+	assert_int_equal(sys_send_record(b->peer_fd, &rec, sizeof(rec), &fd, fd >= 0), 0);
+}
+
+static void start(struct live_job_bench *b, const struct job_input *in)
+{
+	struct error err = { 0 };
+	struct record rec;
+
+	assert_int_equal(job_new(b->link, b->loop, in, &b->job), 0);
+	assert_int_equal(job_start(b->job, &err), 0);
+	rec = hear(b);
+	assert_int_equal(rec.kind, RECORD_RUN);
+	b->number = rec.job;
+}
+
+static void begin(struct live_job_bench *b, const struct job_input *in, int terminal_fd)
+{
+	start(b, in);
+	tell(b, (struct record){ .kind = RECORD_STARTED }, terminal_fd);
+	spin(b, 5);
+}
+
+static void print(const struct live_job_bench *b, int stream, const char *text)
+{
+	assert_int_equal(write(b->fds[stream], text, strlen(text)), strlen(text));
+}
+
+static void hang_up(struct live_job_bench *b)
+{
+	for (size_t i = 0; i < RECORD_FDS_MAX; i++)
+		b->fds[i] = fd_close(b->fds[i]);
+}
+
+static void finish(struct live_job_bench *b)
+{
+	hang_up(b);
+	tell(b, (struct record){ .kind = RECORD_STAGE, .stage.last = 1 }, -1);
+	tell(b, (struct record){ .kind = RECORD_DONE }, -1);
+	spin(b, 2000);
+	assert_true(job_has_ended(b->job));
+}
+
+static void teardown(struct live_job_bench *b)
+{
+	(void)job_free(b->job);
+	(void)link_close(b->link);
+	b->stop = source_free(b->stop);
+	(void)loop_free(b->loop);
+	hang_up(b);
+	(void)fd_close(b->peer_fd);
+	(void)fd_close(b->null_fd);
+}
+
+static void test_stages_come_behind_their_output(void **state)
+{
+	struct live_job_bench b;
+	struct job_input in;
+
+	(void)state;
+	setup(&b);
+	in = input_of(&b);
+	begin(&b, &in, -1);
+	/* The record and the bytes are there at once: whichever the loop sees first. */
+	print(&b, 1, "a");
+	tell(&b, (struct record){ .kind = RECORD_STAGE }, -1);
+	spin(&b, 5);
+	print(&b, 2, "b");
+	finish(&b);
+	assert_string_equal(b.trace, "started out stage0 err stage1 end ");
+	teardown(&b);
+}
+
+static void test_paused_output_stays_in_its_pipe(void **state)
+{
+	struct live_job_bench b;
+	struct job_input in;
+
+	(void)state;
+	setup(&b);
+	in = input_of(&b);
+	begin(&b, &in, -1);
+	job_pause(b.job);
+	print(&b, 1, "abc");
+	spin(&b, 10);
+	assert_int_equal(b.output_bytes, 0);
+	job_resume(b.job);
+	spin(&b, 10);
+	assert_int_equal(b.output_bytes, 3);
+	job_pause(b.job);
+	print(&b, 2, "defg");
+	spin(&b, 10);
+	assert_int_equal(b.output_bytes, 3);
+	/* The end does not wait for whoever is slow. */
+	finish(&b);
+	assert_int_equal(b.output_bytes, 7);
+	job_resume(b.job);
+	teardown(&b);
+}
+
+static void test_whoever_waits_for_us_is_not_idle(void **state)
+{
+	struct live_job_bench b;
+	struct job_input in;
+	struct record rec;
+
+	(void)state;
+	setup(&b);
+	in = input_of(&b);
+	in.idle_timeout_ms = 50;
+	begin(&b, &in, -1);
+	job_pause(b.job);
+	for (int i = 0; i < 8; i++) {
+		spin(&b, 15);
+		rec = hear(&b);
+		assert_int_equal(rec.kind, RECORD_USAGE);
+		tell(&b, (struct record){ .kind = RECORD_USAGE, .usage.user_us = 5 }, -1);
+	}
+	assert_int_equal(job_outcome(b.job)->killed_for, -1);
+	job_resume(b.job);
+	do {
+		spin(&b, 15);
+		rec = hear(&b);
+		tell(&b, (struct record){ .kind = RECORD_USAGE, .usage.user_us = 5 }, -1);
+	} while (rec.kind == RECORD_USAGE);
+	assert_int_equal(rec.kind, RECORD_KILL);
+	assert_int_equal(rec.kill_cause, CAUSE_IDLE);
+	finish(&b);
+	teardown(&b);
+}
+
+static void test_usage_is_told_every_second(void **state)
+{
+	struct live_job_bench b;
+	struct job_input in;
+
+	(void)state;
+	setup(&b);
+	in = input_of(&b);
+	begin(&b, &in, -1);
+	for (int i = 0; i < 2; i++) {
+		spin(&b, 1050);
+		assert_int_equal(hear(&b).kind, RECORD_USAGE);
+		tell(&b, (struct record){ .kind = RECORD_USAGE, .usage.user_us = 5 }, -1);
+	}
+	spin(&b, 5);
+	assert_int_equal(b.usages, 2);
+	finish(&b);
+	teardown(&b);
+}
+
+static void test_the_spool_has_what_capture_drops(void **state)
+{
+	struct live_job_bench b;
+	struct job_input in;
+	char text[3000], seen[4000];
+
+	(void)state;
+	setup(&b);
+	in = input_of(&b);
+	in.use_spool = true;
+	in.stdout_fd = memfd_create("out", MFD_CLOEXEC);
+	in.stderr_fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	begin(&b, &in, -1);
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	print(&b, 1, text);
+	spin(&b, 5);
+	print(&b, 1, "end");
+	print(&b, 2, "lost");
+	finish(&b);
+	assert_int_equal(pread(in.stdout_fd, seen, sizeof(seen), 0), 3002);
+	assert_memory_equal(seen + 2996, "xxxend", 6);
+	assert_int_equal(job_outcome(b.job)->spool_error, -ENOSPC);
+	assert_int_equal(job_outcome(b.job)->err.bytes, 4);
+	close(in.stdout_fd);
+	close(in.stderr_fd);
+	teardown(&b);
+}
+
+static void test_the_spool_ends_where_the_limit_is(void **state)
+{
+	struct live_job_bench b;
+	struct job_input in;
+	char seen[64];
+
+	(void)state;
+	setup(&b);
+	in = input_of(&b);
+	in.output_total_bytes = 10;
+	in.use_spool = true;
+	in.stdout_fd = memfd_create("out", MFD_CLOEXEC);
+	in.stderr_fd = -EBADF;
+	begin(&b, &in, -1);
+	print(&b, 1, "0123456789abcdef");
+	spin(&b, 5);
+	assert_int_equal(hear(&b).kill_cause, CAUSE_OUTPUT);
+	finish(&b);
+	assert_int_equal(pread(in.stdout_fd, seen, sizeof(seen), 0), 10);
+	close(in.stdout_fd);
+	teardown(&b);
+}
+
+static void test_signals(void **state)
+{
+	struct live_job_bench b;
+	struct job_input in;
+	struct record rec;
+
+	(void)state;
+	setup(&b);
+	in = input_of(&b);
+	begin(&b, &in, -1);
+	assert_int_equal(job_signal(b.job, SIGUSR1), 0);
+	rec = hear(&b);
+	assert_int_equal(rec.kind, RECORD_SIGNAL);
+	assert_int_equal(rec.signo, SIGUSR1);
+	finish(&b);
+	assert_int_equal(job_signal(b.job, SIGUSR1), -ESRCH);
+	teardown(&b);
+}
+
+static void test_the_terminals_size(void **state)
+{
+	struct winsize size = { 0 };
+	struct job_input in;
+	struct live_job_bench b;
+	int master, program;
+
+	(void)state;
+	setup(&b);
+	in = input_of(&b);
+	in.tty = true;
+	in.rows = 30;
+	in.columns = 100;
+	assert_int_equal(openpty(&master, &program, NULL, NULL, NULL), 0);
+	begin(&b, &in, master);
+	close(master);
+	assert_int_equal(ioctl(program, TIOCGWINSZ, &size), 0);
+	assert_int_equal(size.ws_row, 30);
+	assert_int_equal(size.ws_col, 100);
+	job_resize(b.job, 31, 101);
+	assert_int_equal(ioctl(program, TIOCGWINSZ, &size), 0);
+	assert_int_equal(size.ws_row, 31);
+	assert_int_equal(size.ws_col, 101);
+	/* What is not known is as terminals begin, each by itself. */
+	job_resize(b.job, 0, 102);
+	assert_int_equal(ioctl(program, TIOCGWINSZ, &size), 0);
+	assert_int_equal(size.ws_row, 24);
+	assert_int_equal(size.ws_col, 102);
+	job_resize(b.job, 32, 0);
+	assert_int_equal(ioctl(program, TIOCGWINSZ, &size), 0);
+	assert_int_equal(size.ws_row, 32);
+	assert_int_equal(size.ws_col, 80);
+	close(program);
+	finish(&b);
+	teardown(&b);
+}
+
+/* It would wait for input until its time is up. One that was killed before it had a terminal is no such case. */
+static void test_a_terminal_there_is_no_room_for(void **state)
+{
+	struct rlimit before, full;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	full = before;
+	full.rlim_cur = 0;
+	for (int lost = 0; lost < 2; lost++) {
+		struct job_input in;
+		struct live_job_bench b;
+
+		setup(&b);
+		in = input_of(&b);
+		in.tty = true;
+		start(&b, &in);
+		assert_int_equal(fd_set_nonblock(b.peer_fd, true), 0);
+		tell(&b, (struct record){ .kind = RECORD_STARTED }, lost ? b.null_fd : -1);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &full), 0);
+		spin(&b, 5);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+		if (lost)
+			assert_int_equal(hear(&b).kind, RECORD_KILL);
+		finish(&b);
+		assert_int_equal(job_outcome(b.job)->error.errnum, lost ? EMFILE : 0);
+		teardown(&b);
+	}
+}
+
+/* The broker dies before it could say anything. Whether the program has begun, only its ticket tells. */
+static bool can_be_recalled(bool begun)
+{
+	struct live_job_bench b;
+	struct job_input in;
+	struct error err = { 0 };
+	eventfd_t one;
+	bool recalled;
+
+	setup(&b);
+	in = input_of(&b);
+	assert_int_equal(job_new(b.link, b.loop, &in, &b.job), 0);
+	assert_int_equal(job_start(b.job, &err), 0);
+	assert_int_equal(hear(&b).kind, RECORD_RUN);
+	if (begun)
+		assert_int_equal(eventfd_read(b.fds[3], &one), 0);
+	b.peer_fd = fd_close(b.peer_fd);
+	spin(&b, 100);
+	assert_true(job_has_ended(b.job));
+	recalled = job_recall(b.job);
+	/* Now nobody can have it. */
+	assert_int_equal(eventfd_read(b.fds[3], &one), -1);
+	assert_false(job_recall(b.job));
+	teardown(&b);
+	return recalled;
+}
+
+static void test_what_has_begun_is_not_recalled(void **state)
+{
+	(void)state;
+	assert_true(can_be_recalled(false));
+	assert_false(can_be_recalled(true));
+}
+
+/* As a process does that the caller forked before. What is done is not waited for because of it. */
+static void test_others_hold_ends_that_were_made_ahead(void **state)
+{
+	struct run_fds wires = { 0 };
+	struct live_job_bench b;
+	struct job_input in;
+	int kept;
+
+	(void)state;
+	setup(&b);
+	in = input_of(&b);
+	in.wires = &wires;
+	assert_int_equal(run_fds_make(&wires), 0);
+	kept = fcntl(wires.out[1], F_DUPFD_CLOEXEC, 3);
+	assert_true(kept >= 0);
+	begin(&b, &in, -1);
+	print(&b, 1, "abc");
+	hang_up(&b);
+	tell(&b, (struct record){ .kind = RECORD_STAGE, .stage.last = 1 }, -1);
+	tell(&b, (struct record){ .kind = RECORD_DONE }, -1);
+	spin(&b, 0);
+	assert_true(job_has_ended(b.job));
+	assert_int_equal(b.output_bytes, 3);
+	(void)fd_close(kept);
+	teardown(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stages_come_behind_their_output),
+		cmocka_unit_test(test_paused_output_stays_in_its_pipe),
+		cmocka_unit_test(test_whoever_waits_for_us_is_not_idle),
+		cmocka_unit_test(test_usage_is_told_every_second),
+		cmocka_unit_test(test_the_spool_has_what_capture_drops),
+		cmocka_unit_test(test_the_spool_ends_where_the_limit_is),
+		cmocka_unit_test(test_what_has_begun_is_not_recalled),
+		cmocka_unit_test(test_others_hold_ends_that_were_made_ahead),
+		cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_the_terminals_size),
+		cmocka_unit_test(test_a_terminal_there_is_no_room_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

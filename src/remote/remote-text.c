@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See remote-text.h. */
+#include "remote/remote-text.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "codec/uri.h"
+
+enum { TABLE_BYTES_MAX = 16 << 20, CELL_MAX = 200 };
+
+static bool is_mark_of_direction(const unsigned char *p, size_t n)
+{
+	/* U+200E, U+200F, U+202A … U+202E, U+2066 … U+2069 */
+	return n == 3 && p[0] == 0xe2 &&
+	       ((p[1] == 0x80 &&
+		 (p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xaa && p[2] <= 0xae))) ||
+		(p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
+}
+
+static int escape_one(struct buf *out, const unsigned char *p, size_t n, enum text_lines lines)
+{
+	/* 0xC2 0x80 … 0x9F are the C1 controls; U+2028 and U+2029 end lines. */
+	bool control = n == 1 && (*p < 0x20 || *p == 0x7f);
+	bool c1 = n == 2 && p[0] == 0xc2 && p[1] <= 0x9f;
+	bool breaks = n == 3 && p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9);
+
+	if (control && lines == TEXT_LINES && (*p == '\n' || *p == '\t'))
+		control = false;
+	if (n == 0 || control)
+		return buf_printf(out, "\\x%02x", *p);
+	if (c1)
+		return buf_printf(out, "\\x%02x", p[1]);
+	if (breaks || is_mark_of_direction(p, n))
+		return buf_printf(out, "\\u%04x", 0x2000u | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu));
+	return buf_append(out, p, n);
+}
+
+/* How many bytes from the front need no second look. */
+static size_t plain(const char *data, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && data[i] >= ' ' && data[i] <= '~')
+		i++;
+	return i;
+}
+
+int text_escape(struct buf *out, const char *data, size_t n, enum text_lines lines)
+{
+	int r = 0;
+
+	while (r == 0 && n > 0) {
+		size_t len = plain(data, n);
+
+		if (len > 0) {
+			r = buf_append(out, data, len);
+		} else {
+			len = uri_utf8_char((struct span){ data, n });
+			r = escape_one(out, (const unsigned char *)data, len, lines);
+			len = MAX(len, 1);
+		}
+		data += len;
+		n -= len;
+	}
+	return r;
+}
+
+void text_age(const char *utc, char *ret, size_t size)
+{
+	struct tm tm = { 0 };
+	int64_t age_s;
+
+	(void)snprintf(ret, size, "-");
+	if (!utc || !strptime(utc, "%Y-%m-%dT%H:%M:%S", &tm))
+		return;
+	age_s = MAX(clock_realtime_ns() / NS_PER_SEC - (int64_t)timegm(&tm), (int64_t)0);
+	if (age_s < 60)
+		(void)snprintf(ret, size, "%llds", (long long)age_s);
+	else if (age_s < 3600)
+		(void)snprintf(ret, size, "%lldm", (long long)age_s / 60);
+	else if (age_s < 48 * 3600)
+		(void)snprintf(ret, size, "%lldh", (long long)age_s / 3600);
+	else
+		(void)snprintf(ret, size, "%lldd", (long long)age_s / 86400);
+}
+
+void text_moment(const char *text, char *ret, size_t size)
+{
+	size_t n = strlen(text);
+	char unit = n > 1 ? text[n - 1] : '\0', number[24];
+	int64_t ago_ms = -1, days;
+
+	if (unit == 'd' && n < sizeof(number)) {
+		(void)snprintf(number, sizeof(number), "%.*s", (int)n - 1, text);
+		if (parse_i64(number, &days) == 0 && days < 100000)
+			ago_ms = days * 86400 * MS_PER_SEC;
+	} else if ((unit == 's' || unit == 'm' || unit == 'h') && parse_time(text, &ago_ms) < 0) {
+		ago_ms = -1;
+	}
+	if (ago_ms >= 0)
+		(void)snprintf(ret, size, "%lld",
+			       (long long)(clock_realtime_ns() / NS_PER_SEC - ago_ms / MS_PER_SEC));
+	else
+		(void)snprintf(ret, size, "%s", text);
+}
+
+void text_seconds(const json_t *seconds, char *ret, size_t size)
+{
+	double s = json_number_value(seconds);
+
+	if (!json_is_number(seconds))
+		(void)snprintf(ret, size, "-");
+	else if (s < 0.001)
+		(void)snprintf(ret, size, "%.0f µs", s * 1e6);
+	else if (s < 1)
+		(void)snprintf(ret, size, "%.1f ms", s * 1e3);
+	else if (s < 60)
+		(void)snprintf(ret, size, "%.2f s", s);
+	else
+		(void)snprintf(ret, size, "%lldm %02llds", (long long)s / 60, (long long)s % 60);
+}
+
+void text_bytes(const json_t *bytes, char *ret, size_t size)
+{
+	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
+	double n = json_number_value(bytes) / 1024;
+	size_t i = 0;
+
+	if (!json_is_number(bytes)) {
+		(void)snprintf(ret, size, "-");
+		return;
+	}
+	if (n < 1) {
+		(void)snprintf(ret, size, "%.0f B", n * 1024);
+		return;
+	}
+	for (; n >= 1024 && i + 1 < ARRAY_SIZE(units); i++)
+		n /= 1024;
+	(void)snprintf(ret, size, "%.1f %s", n, units[i]);
+}
+
+const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+int text_pairs(struct buf *out, const json_t *object)
+{
+	size_t start = out->len;
+	const char *name;
+	json_t *value;
+	int r = 0;
+
+	/* jansson iterates without changing; its parameter is not const. */
+	json_object_foreach((json_t *)(uintptr_t)object, name, value)
+	{
+		const char *text = json_string_value(value);
+
+		if (r == 0)
+			r = buf_printf(out, "%s%s=%s", out->len > start ? " " : "", name,
+				       text ? text : "");
+	}
+	return r;
+}
+
+/* Characters; wide ones are rare in what is shown here. */
+static size_t width_of(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+void table_init(struct table *t, const struct column *columns, size_t n)
+{
+	*t = (struct table){ .columns = columns, .n_columns = MIN(n, (size_t)TABLE_COLUMNS_MAX) };
+	buf_init(&t->cells, TABLE_BYTES_MAX);
+	for (size_t i = 0; i < t->n_columns; i++)
+		t->widths[i] = width_of(columns[i].title);
+}
+
+void table_done(struct table *t)
+{
+	buf_done(&t->cells);
+}
+
+int table_add(struct table *t, const char *text)
+{
+	size_t start = t->cells.len, n = text ? strlen(text) : 0;
+	size_t *width = &t->widths[t->n_cells % t->n_columns];
+	int r;
+
+	if (n > CELL_MAX) {
+		n = CELL_MAX;
+		while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+			n--;
+	}
+	r = n > 0 ? text_escape(&t->cells, text, n, TEXT_ONE_LINE) : buf_puts(&t->cells, "-");
+	if (r == 0 && n == CELL_MAX)
+		r = buf_puts(&t->cells, "…");
+	if (r == 0)
+		r = buf_append(&t->cells, "", 1);
+	if (r < 0)
+		return r;
+	*width = MAX(*width, width_of(t->cells.data + start));
+	t->n_cells++;
+	return 0;
+}
+
+static const char *colour_of(const char *status)
+{
+	static const struct {
+		const char *status, *colour;
+	} table[] = {
+		{ "success", "\033[32m" },   { "running", "\033[36m" }, { "queued", "\033[36m" },
+		{ "cancelled", "\033[33m" }, { "timeout", "\033[33m" }, { "limit", "\033[33m" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (strcmp(table[i].status, status) == 0)
+			return table[i].colour;
+	return "\033[31m";
+}
+
+static int print_cell(const struct table *t, size_t column, const char *text, const char *colour,
+		      struct buf *out)
+{
+	const char *end = *colour ? "\033[0m" : "";
+	int pad = (int)(t->widths[column] - width_of(text));
+	bool last = column + 1 == t->n_columns;
+
+	if (t->columns[column].right)
+		return buf_printf(out, "%*s%s%s%s%s", pad, "", colour, text, end,
+				  last ? "\n" : "  ");
+	return buf_printf(out, "%s%s%s%*s%s", colour, text, end, last ? 0 : pad, "",
+			  last ? "\n" : "  ");
+}
+
+int table_print(const struct table *t, bool colour, struct buf *out)
+{
+	const char *cell = t->cells.data;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < t->n_columns; i++)
+		r = print_cell(t, i, t->columns[i].title, colour ? "\033[1m" : "", out);
+	for (size_t i = 0; r == 0 && i < t->n_cells; i++) {
+		bool status = colour && t->columns[i % t->n_columns].status;
+
+		r = print_cell(t, i % t->n_columns, cell, status ? colour_of(cell) : "", out);
+		cell += strlen(cell) + 1;
+	}
+	return r;
+}
+
+bool text_colour(void)
+{
+	const char *no_colour = getenv("NO_COLOR");
+
+	return isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See notice.h. The flag and the value worth trying come from the knob table and the cause. */
+#include "spec/notice.h"
+
+#include "spec/knob.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int notice_text(const struct result *res, char *ret, size_t size)
+{
+	const struct verdict *v = &res->verdict;
+	const struct cause *c = &v->cause;
+	const struct knob *k = c->limit_key ? knob_find(c->limit_key) : NULL;
+	const char *stage = res->n_stages > 0 ? res->stages[res->n_stages - 1].name : "run";
+	const char *who = strcmp(stage, "compile") == 0 ? "the compiler" : "the program";
+	char value[32];
+
+	/* What a program did well and is lost all the same. */
+	if (res->commit.error[0] && v->status == STATUS_SUCCESS)
+		return snprintf(ret, size, "nothing was applied to the workspace: %s",
+				res->commit.error);
+	if (c->kind == CAUSE_EXIT || v->status == STATUS_SUCCESS)
+		return 0;
+	if (k && k->flag && c->suggest > 0 && strcmp(stage, "compile") != 0) {
+		knob_flag_text(k, c->suggest, value, sizeof(value));
+		return snprintf(ret, size, "%s %s; allow more with %s %s", who, c->detail, k->flag,
+				value);
+	}
+	if (c->kind == CAUSE_SETUP)
+		return snprintf(ret, size, "%s", c->detail);
+	/* "killed by…", "cancelled by…", "stopped by…" want a verb; what a limit says has one. */
+	return snprintf(ret, size, "%s %s%s", who, k ? "" : "was ", c->detail);
+}

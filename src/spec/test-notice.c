@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a person is told when a program was ended. */
+#include "spec/notice.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "spec/knob.h"
+
+static struct limits limits;
+
+static const char *notice(const struct ending *end, const char *stage)
+{
+	static char text[512];
+	struct result_stage stages[1] = { 0 };
+	struct result res = { .stages = stages, .n_stages = 1 };
+
+	(void)snprintf(stages[0].name, sizeof(stages[0].name), "%s", stage);
+	limits_presets(&limits);
+	classify(end, &limits, &res.verdict);
+	text[0] = '\0';
+	(void)notice_text(&res, text, sizeof(text));
+	return text;
+}
+
+static void test_limits_name_flag_and_value(void **state)
+{
+	struct ending end = { .wait_status = SIGKILL, .killed_for = CAUSE_TIMEOUT };
+
+	(void)state;
+	assert_string_equal(notice(&end, "run"),
+			    "the program did not end within 30 s; allow more with --timeout 60s");
+	end.killed_for = -1;
+	end.usage.oom_kills = 1;
+	assert_string_equal(
+		notice(&end, "run"),
+		"the program used more than 512 MiB of memory; allow more with --memory 1g");
+}
+
+static void test_compilers_have_limits_of_their_own(void **state)
+{
+	struct ending end = { .wait_status = SIGKILL, .killed_for = CAUSE_TIMEOUT };
+
+	(void)state;
+	assert_string_equal(notice(&end, "compile"), "the compiler did not end within 30 s");
+}
+
+static void test_own_endings(void **state)
+{
+	struct ending end = { .wait_status = 0, .killed_for = -1 };
+
+	(void)state;
+	end.usage.disk_free_bytes = end.usage.disk_free_files = -1;
+	assert_string_equal(notice(&end, "run"), "");
+	end.wait_status = 7 << 8;
+	assert_string_equal(notice(&end, "run"), "");
+	end.wait_status = SIGSEGV;
+	assert_non_null(strstr(notice(&end, "run"), "the program was killed by SIGSEGV"));
+	end = (struct ending){ .wait_status = SIGKILL, .killed_for = CAUSE_INTERRUPTED };
+	assert_string_equal(notice(&end, "run"),
+			    "the program was interrupted: its sandbox was ended while it ran");
+}
+
+static void test_what_was_not_applied(void **state)
+{
+	struct result res = { .verdict = { .status = STATUS_SUCCESS },
+			      .commit = { .present = true, .error = "the disk is full" } };
+	char text[512] = "";
+
+	(void)state;
+	assert_true(notice_text(&res, text, sizeof(text)) > 0);
+	assert_string_equal(text, "nothing was applied to the workspace: the disk is full");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_was_not_applied),
+		cmocka_unit_test(test_limits_name_flag_and_value),
+		cmocka_unit_test(test_compilers_have_limits_of_their_own),
+		cmocka_unit_test(test_own_endings),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent: a shared object that the broker loads into interpreters ahead of their own libraries (LD_PRELOAD, from a
+ * sealed memfd). It knows no language. It stands in for functions of libc:
+ *
+ *   fork()         in a zygote: serves the broker for ever and returns only in children, which by then are programs
+ *                  inside complete sandboxes (agent.c); a program's own children come without its socket
+ *   read(WARM_FD)  in a program: 'w' or 'r' at first, then the request, for which it waits (agent-launch.c)
+ *   __libc_start_main(), open(), fopen()
+ *                  in a zygote whose interpreter does not call fork(), or not in time (agent-entry.c)
+ *
+ * Everything else it does is raw system calls. What it can do, the program it sits in can do as well: it is a
+ * convenience of that process and no boundary.
+ */
+#pragma once
+
+#include "base/macro.h"
+#include "warm/cloner.h"
+
+#include <sched.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum agent_role { AGENT_IDLE, AGENT_IS_ZYGOTE, AGENT_IS_PROGRAM };
+
+enum { AGENT_FDS_MAX = 64 };
+
+struct agent_area {
+	char *start;
+	size_t size;
+};
+
+struct agent {
+	enum agent_role role;
+	pid_t pid; /* whose role it is: a child that the program forks has none */
+	pid_t (*real_fork)(void);
+	ssize_t (*real_read)(int fd, void *buf, size_t n);
+	/* zygote */
+	struct cloner cloner;
+	jmp_buf in_fork;	    /* where a new program goes on */
+	int own_fds[AGENT_FDS_MAX]; /* of the interpreter itself */
+	size_t n_own_fds;
+	struct agent_area words,
+		variables; /* where the kernel looks for /proc/self/cmdline and environ */
+	/* program */
+	char plan[LAUNCH_PLAN_MAX]
+		__attribute__((aligned(8))); /* of the request, while it is put in place */
+	bool noted;	       /* the runner wants a note in front of the request (ATOLL_NOTE) */
+	const char *text_path; /* where most programs' text is put (ATOLL_TEXT), or NULL */
+	int text_fd;	       /* made ahead; 0: it was not */
+	char text_room[LAUNCH_PLAN_MAX + 64]; /* enough for what such a plan says, and more */
+	char *env_room[128];
+	bool asked, parked, launched;
+	int bell_fd;  /* 0: none */
+	int rings;    /* heard so far */
+	bool stirred; /* it has just rung */
+	int cpu;      /* where it is rung */
+	bool moved;   /* from where a program may run: */
+	cpu_set_t cpus;
+	ino_t inode; /* of the socket, once launched: a program may put something else in its place */
+	const char *text; /* the request as the runner reads it */
+	size_t text_len, text_at;
+};
+
+extern struct agent agent;
+
+/* agent-launch.c. As read(): the next bytes for the runner, from the program's process only. */
+ssize_t agent_read(void *buf, size_t n);
+/* agent-file.c. True: the file of most programs' text is there, with TEXT_BLOCK bytes of room. */
+bool agent_make_text(void);
+/* It stays only for a plan that has it. */
+void agent_settle_text(const struct plan_view *v);
+int agent_write_file(const struct plan_view *v, const struct op *op, int64_t time_ns);
+/* In a child that the program has forked: the socket is its parent's alone. */
+void agent_forked(void);
+/* The process leaves through exit(): its last word. */
+void agent_exit(int status, void *data);
+/* For runners that leave without exit(): the same. It returns where nobody listens. */
+void atoll_last_word(int status);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cells of one shape that nobody has claimed. */
+#pragma once
+
+#include "warm/cell.h"
+#include "warm/zygote-set.h"
+
+struct cell_set {
+	struct cell_set *next;
+	struct shape shape;
+	struct zygote_set *family; /* who clones its cells */
+	struct cell *cells;
+	unsigned n_cells, target, failures;
+	int64_t used_ns, shrunk_ns, retry_ns;
+	int64_t limits[_STAGE_LIMIT_MAX]; /* of the latest request */
+};
+
+void cell_set_add(struct cell_set *s, struct cell *cell);
+/* true: it was there. */
+bool cell_set_remove(struct cell_set *s, struct cell *cell);
+/* For a request that rang bell, which may be NULL: READY, or the one to wait for; NULL: none is worth that. */
+struct cell *cell_set_best(const struct cell_set *s, const struct bell *bell);
+/* READY, and nobody's yet; or NULL. */
+struct cell *cell_set_idle(const struct cell_set *s);
+/* A cell has come about, or not. After a few failures in a row there is a pause: whatever is missing may be there again later. */
+void cell_set_note(struct cell_set *s, bool made);
+bool cell_set_may_grow(const struct cell_set *s);

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the broker says to a zygote and to a program that waits for its request, and what these answer.
+ *
+ *   broker                                          zygote (its socket is WARM_FD)
+ *                                              ◀─   READY                              once: warmed, one thread, no shared memory
+ *   FORK {owner, …} + control [, program, net, cgroup] ─▶   (the clone greets over its control socket: init/init.h)
+ *
+ *   broker                                          program (its socket is WARM_FD, too; messages are text but LAUNCH)
+ *                                              ◀─   "P"                                it waits
+ *   EXPECT {processor} [+ bell]                ─▶    now it waits for the bell of a front, too (link/broker-proto.h), and away from
+ *                                                   that processor: when it rings it goes through the motions once more
+ *   LAUNCH {…} [+ 0,] + 1, 2, ticket [, plan]  ─▶    a small plan comes as bytes behind the record
+ *                                                   it takes the ticket, and its program begins;
+ *                                              ◀─   or struct report FAILED
+ *                                              ◀─   decimal exit code: its last word; of the process that said "P" alone
+ */
+#pragma once
+
+#include "plan/plan.h"
+#include "plan/warm-table.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+/* The role of the agent in a process, by this variable; it is gone before main(). */
+#define AGENT_VARIABLE "ATOLL_AGENT"
+#define AGENT_ZYGOTE   "zygote"
+#define AGENT_PROGRAM  "program"
+/* How it is loaded: from WARM_AGENT_FD. */
+#define AGENT_PRELOAD "LD_PRELOAD=/proc/self/fd/101"
+
+/* Where a zygote finds init. */
+enum { ZYGOTE_INIT_FD = 103 };
+
+enum {
+	ZYGOTE_READY = 0x52454459,
+	ZYGOTE_FORK = 0x464f524b,
+	PROGRAM_LAUNCH = 0x4c4e4348,
+	PROGRAM_EXPECT = 0x45585043
+};
+
+struct zygote_record {
+	uint32_t kind;
+	uint32_t owner;	  /* uid that owns the new user namespace; 0: the zygote's own */
+	uint32_t program; /* the program's end of its socket comes along */
+	uint32_t net;	  /* a network namespace comes along */
+	uint32_t cgroup;  /* a cgroup to be cloned into comes along */
+	uint32_t warm_up; /* nobody waits yet: warm up before parking */
+	uint32_t
+		skeleton; /* FORK: its plan is the one the zygote has a skeleton for; READY: there is one */
+};
+
+struct expect_record { /* as a launch_record begins */
+	uint32_t kind;
+	int32_t cpu; /* where the front is likely to be */
+};
+
+struct launch_record {
+	uint32_t kind;
+	uint32_t no_input; /* 1: descriptor 0 does not come along, it is the sandbox's /dev/null */
+	uint64_t cpu_seconds; /* RLIMIT_CPU; 0: none */
+	int64_t files_ns; /* modification time of the caller's files: one that differs was written to */
+};
+
+/* What a program says when it waits, and the longest thing it has to say after its launch. */
+#define PROGRAM_PARKED	    "P"
+#define PROGRAM_PARKED_TEXT "T" /* the same; one file is there for its text, with */
+enum { TEXT_BLOCK = 4096, PROGRAM_WORD_MAX = 4 };
+
+/*
+ * Limits that hold from the launch on: until then a process needs descriptors of high numbers, and may put its heap far away.
+ * The others hold from the beginning.
+ */
+static inline bool rlimit_is_late(const struct op *op)
+{
+	return op->kind == OP_RLIMIT && (op->value == RLIMIT_NOFILE || op->value == RLIMIT_DATA ||
+					 op->value == RLIMIT_AS || op->value == RLIMIT_STACK);
+}
+
+/*
+ * That a program begins is for the broker to look up, so that nobody is woken: it sees whether the ticket (link/broker-proto.h) is
+ * still there. The agent closes it before the program begins.
+ */
+enum { LAUNCH_PLAN_MAX = 8192, LAUNCH_FDS_MAX = 5 };
