@@ -110,6 +110,35 @@ def test_row_that_no_file_uses(tmp_path):
     assert "the row of init/ lists plan/" in lint("layers", tmp_path).stdout
 
 
+# first file, second file, words of the complaint about the second (or None)
+@pytest.mark.parametrize("first, second, words", [
+    (("src/base/a.c", "struct ant {\n};\n"), ("src/sys/b.c", "struct ant;\n/* struct ant { */\n"), None),
+    (("src/base/a.c", "struct ant {\n};\n"), ("src/sys/b.c", "struct ant {\n};\n"), "struct ant is also in src/base/a.c"),
+    (("src/base/a.c", "struct ant {\n};\n"), ("src/sys/test-b.c", "struct ant {\n};\n"), "struct ant is also in"),
+    (("src/base/a.c", "enum ant {\n\tX,\n};\n"), ("src/sys/b.h", "enum ant {\n\tX,\n};\n"), "enum ant is also in"),
+    (("src/base/a.c", ""), ("src/base/a.h", ""), None),
+    (("src/base/a.c", ""), ("src/sys/a.h", ""), "a file of that name is also src/base/a.c"),
+])
+def test_word_twice(tmp_path, first, second, words):
+    plant(tmp_path, *first)
+    plant(tmp_path, *second)
+    done = lint("words", tmp_path)
+    if words:
+        assert done.returncode == 1 and words in done.stdout and done.stdout.startswith(second[0]), done
+    else:
+        assert (done.returncode, done.stdout) == (0, ""), done
+
+
+def test_static_in_three_files(tmp_path):
+    for folder in ("base", "codec"):
+        plant(tmp_path, f"src/{folder}/{folder}.c", "static " + function())
+    assert lint("words", tmp_path).returncode == 0
+    plant(tmp_path, "src/sys/test-sys.c", "static " + function())
+    assert lint("words", tmp_path).returncode == 0
+    plant(tmp_path, "src/sys/sys.c", "static " + function())
+    assert "src/sys/sys.c:1: static probe() is in 3 files" in lint("words", tmp_path).stdout
+
+
 def archive(folder, name, text):
     source, library = folder / f"{name}.c", folder / f"lib{name}.a"
     source.write_text(text)
