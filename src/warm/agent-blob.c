@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiled agent and forge as bytes inside the broker: there is no file that could be swapped. */
+/* Compiled agent and bare zygote as bytes inside the broker: there is no file that could be swapped. */
 #include "warm/agent-blob.h"
 
 #include "atoll-agent-path.h"
-#include "atoll-forge-path.h"
+#include "atoll-bare-zygote-path.h"
 
 #define EMBED(name, path)                                                                          \
 	__asm__(".section .rodata\n"                                                               \
@@ -15,4 +15,4 @@
 		".previous\n")
 
 EMBED("agent_blob", ATOLL_AGENT_PATH);
-EMBED("forge_blob", ATOLL_FORGE_PATH);
+EMBED("bare_zygote_blob", ATOLL_BARE_ZYGOTE_PATH);

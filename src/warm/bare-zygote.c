@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The forge: a zygote with nothing in it, for sandboxes whose program is executed later. A process of a few pages is cloned in
+ * The bare zygote: one with nothing in it, for sandboxes whose program is executed later. A process of a few pages is cloned in
  * a fraction of the time that a copy of the broker takes, and the broker does other things meanwhile. Static against musl, as
  * init is.
  */

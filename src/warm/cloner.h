@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The side of a zygote that clones sandboxes for the broker, whatever the zygote is: an interpreter with the agent in it, or
- * the forge, which is nothing but this. Everything a clone needs is made before; what it does is child_main().
+ * the bare zygote, which is nothing but this. Everything a clone needs is made before; what it does is child_main().
  */
 #pragma once
 

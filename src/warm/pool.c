@@ -290,13 +290,13 @@ static bool make_pool_room(struct pool *p)
 
 static struct zygote_set *find_family(struct pool *p, const struct shape *shape)
 {
-	bool forge = shape->kind != WARM_FORK;
-	const struct warm_runtime *runtime = forge ? NULL : find_runtime(p, shape->runtime);
+	bool bare = shape->kind != WARM_FORK;
+	const struct warm_runtime *runtime = bare ? NULL : find_runtime(p, shape->runtime);
 	const char *const none[] = { NULL };
-	const char *const *modules = forge ? none : shape->modules;
+	const char *const *modules = bare ? none : shape->modules;
 	struct zygote_set *f;
 
-	if (!forge && !runtime)
+	if (!bare && !runtime)
 		return NULL;
 	for (f = p->families; f; f = f->next)
 		if (zygote_set_is(f, runtime, modules)) {
@@ -452,13 +452,13 @@ int pool_new(const struct pool_options *options, struct pool **ret)
 		.loop = options->loop,
 		.agent_fd = fd_sealed_program("agent", agent_blob,
 					      (size_t)(agent_blob_end - agent_blob)),
-		.forge_fd = fd_sealed_program("forge", forge_blob,
-					      (size_t)(forge_blob_end - forge_blob))
+		.bare_fd = fd_sealed_program("bare-zygote", bare_zygote_blob,
+					     (size_t)(bare_zygote_blob_end - bare_zygote_blob))
 	};
 	p->table = options->table;
 	p->bounds = options->bounds;
-	if (p->host.agent_fd < 0 || p->host.forge_fd < 0)
-		return MIN(p->host.agent_fd, p->host.forge_fd);
+	if (p->host.agent_fd < 0 || p->host.bare_fd < 0)
+		return MIN(p->host.agent_fd, p->host.bare_fd);
 	if (options->sandboxes->facts.privileged)
 		p->nets = nets_new();
 	options->sandboxes->keep_groups = true;
@@ -517,7 +517,7 @@ struct pool *pool_free(struct pool *p)
 	p->nets = nets_free(p->nets);
 	prewake_done(&p->expected);
 	p->host.agent_fd = fd_close(p->host.agent_fd);
-	p->host.forge_fd = fd_close(p->host.forge_fd);
+	p->host.bare_fd = fd_close(p->host.bare_fd);
 	free(p);
 	return NULL;
 }

@@ -38,7 +38,7 @@ struct start {
 	const struct shape *shape;
 	uint32_t uid;			       /* 0: stays who it is */
 	int join_fds[CGROUP_JOIN_MAX], n_join; /* of the group of its room */
-	bool forge, guest;
+	bool bare, guest;
 	char room[WORD_ROOM]; /* of words that had to be changed */
 	size_t used;
 };
@@ -48,7 +48,7 @@ struct start {
  * nobody needs goes first: the kernel's trees of knobs and groups. What an interpreter may write to while it loads is its
  * own, and ends with it.
  */
-static int arrange_mounts(const char *runners, bool forge)
+static int arrange_mounts(const char *runners, bool bare)
 {
 	static const char *const unused[] = { "/sys", "/run" };
 	static const char *const writable[] = { "/tmp", "/var/tmp", "/dev/shm" };
@@ -60,9 +60,9 @@ static int arrange_mounts(const char *runners, bool forge)
 	for (size_t i = 0; i < ARRAY_SIZE(unused); i++)
 		(void)!sys_umount_detach(unused[i]);
 	/* Taken while it can be reached. */
-	if (r == 0 && !forge && runners)
+	if (r == 0 && !bare && runners)
 		r = tree = sys_clone_mount(AT_FDCWD, runners);
-	for (size_t i = 0; r >= 0 && !forge && i < ARRAY_SIZE(writable); i++) {
+	for (size_t i = 0; r >= 0 && !bare && i < ARRAY_SIZE(writable); i++) {
 		r = sys_mount(&(struct mount_request){ .source = "tmpfs",
 						       .target = writable[i],
 						       .type = "tmpfs",
@@ -113,7 +113,7 @@ static int keep_capabilities(uint32_t uid)
 
 static int place_fds(const struct start *s)
 {
-	const int from[] = { s->socket_fd, s->forge ? s->host->forge_fd : s->host->agent_fd,
+	const int from[] = { s->socket_fd, s->bare ? s->host->bare_fd : s->host->agent_fd,
 			     s->host->sandboxes->init_fd };
 	const int to[] = { WARM_FD, WARM_AGENT_FD, ZYGOTE_INIT_FD };
 	int pair[2], high[ARRAY_SIZE(from)], r = 0;
@@ -160,7 +160,7 @@ static _noreturn_ void become_zygote(const struct start *s)
 	if (r == 0)
 		r = place_fds(s);
 	if (r == 0 && s->uid)
-		r = arrange_mounts(s->host->runners, s->forge);
+		r = arrange_mounts(s->host->runners, s->bare);
 	if (r == 0 && s->uid)
 		r = s->guest ? sys_setids(s->uid) : keep_capabilities(s->uid);
 	if (r == 0)
@@ -172,7 +172,7 @@ static _noreturn_ void become_zygote(const struct start *s)
 		try_skeleton(s->shape);
 	if (r < 0 || chdir("/") < 0)
 		_exit(126);
-	if (s->forge)
+	if (s->bare)
 		(void)sys_execveat(WARM_AGENT_FD, (char *const *)(uintptr_t)s->argv,
 				   (char *const *)(uintptr_t)s->env);
 	else
@@ -245,7 +245,7 @@ static int spawn(const struct zygote_host *host, const struct zygote_options *op
 {
 	static const char *const agent_env[] = { AGENT_PRELOAD, AGENT_VARIABLE "=" AGENT_ZYGOTE,
 						 NULL };
-	static const char *const forge_argv[] = { "atoll-forge", NULL };
+	static const char *const bare_argv[] = { "atoll-bare", NULL };
 	const struct host_facts *facts = &host->sandboxes->facts;
 	struct start s = { .host = host, .uid = facts->privileged ? facts->uid_base - 1 : 0 };
 	_cleanup_close_ int far_end = -EBADF;
@@ -257,13 +257,13 @@ static int spawn(const struct zygote_host *host, const struct zygote_options *op
 		if (r < 0)
 			return r;
 	}
-	n = add_zygote_words(&s, s.argv, 0, options->runtime ? options->runtime->argv : forge_argv);
+	n = add_zygote_words(&s, s.argv, 0, options->runtime ? options->runtime->argv : bare_argv);
 	(void)add_zygote_words(&s, s.argv, n, options->modules);
 	if (options->runtime) {
 		n = add_zygote_words(&s, s.env, 0, agent_env);
 		(void)add_zygote_words(&s, s.env, n, options->runtime->env);
 	}
-	s.forge = !options->runtime;
+	s.bare = !options->runtime;
 	if (s.uid && options->shape && options->shape->tree) {
 		/* A guest has no right to mount one. */
 		s.shape = s.guest ? NULL : options->shape;

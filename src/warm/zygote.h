@@ -42,7 +42,7 @@ struct zygote {
 };
 
 struct zygote_options {
-	const struct warm_runtime *runtime; /* NULL: the forge, which is no interpreter */
+	const struct warm_runtime *runtime; /* NULL: the bare zygote, which is no interpreter */
 	const char *const *modules;	    /* NULL-terminated */
 	const struct shape *shape;	    /* whose skeleton it makes, or NULL */
 	bool guest;			    /* it gets a room instead of rights */
@@ -55,7 +55,7 @@ struct zygote_host {
 	struct sandbox_host *sandboxes;
 	struct loop *loop;
 	const char *runners;	/* of the table */
-	int agent_fd, forge_fd; /* sealed memfds that hold the two */
+	int agent_fd, bare_fd;	/* sealed memfds that hold the two */
 	struct zygote *retired; /* until they are dead */
 	struct reaper *graves;	/* for rooms */
 };

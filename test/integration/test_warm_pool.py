@@ -169,7 +169,7 @@ def test_zygotes_killed_under_load(own):
     with Load(pool.any_front()) as load:
         begin = time.monotonic()
         while time.monotonic() < begin + (2 if len(load.lines) > 20 and len(killed) > 3 else 40):
-            for pid in pool.zygotes() + pool.zygotes("forge"):
+            for pid in pool.zygotes() + pool.zygotes("atoll-bare"):
                 kill(pid)
                 killed.add(pid)
             time.sleep(0.25)

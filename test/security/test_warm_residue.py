@@ -256,7 +256,7 @@ def test_M06_no_byte_of_a_tenant_stays_outside(own, work):
     while popen.stdout.readline() not in (b"ready\n", b""):
         pass
     holders = [p for p in front.pool.below() if memory_has(p, secret.encode())]
-    during = {p: memory_has(p, secret.encode()) for p in front.pool.zygotes() + front.pool.zygotes("forge")}
+    during = {p: memory_has(p, secret.encode()) for p in front.pool.zygotes() + front.pool.zygotes("atoll-bare")}
     popen.communicate(timeout=25)
     assert popen.returncode == 0 and holders, "the scan finds nothing even where the secret is"
     assert during and not any(during.values()), during
