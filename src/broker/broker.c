@@ -59,11 +59,11 @@ static const struct plan_ceilings local_ceilings = {
 	.files = 1 << 24,
 };
 
-static void tell_failed(struct peer *front, uint32_t job, const struct error *err)
+static void tell_failed(struct peer *peer, uint32_t job, const struct error *err)
 {
 	struct record rec = { .kind = RECORD_FAILED, .job = job, .failed = *err };
 
-	(void)peer_send(front, &rec, -EBADF);
+	(void)peer_send(peer, &rec, -EBADF);
 }
 
 /* A descriptor gets the lowest free number: where one lies high, all below is in use. */
@@ -75,16 +75,16 @@ static bool is_crowded(const struct broker *b, const int fds[RECORD_FDS_MAX])
 	return false;
 }
 
-static void accept_run(struct peer *front, const struct record *rec, struct span plan, int fds[],
+static void accept_run(struct peer *peer, const struct record *rec, struct span plan, int fds[],
 		       size_t n_fds)
 {
-	struct broker *b = front->broker;
+	struct broker *b = peer->broker;
 	struct error err = { 0 };
 
 	if (!record_place_fds(&rec->run, plan.len > 0, fds, n_fds))
 		(void)error_set(&err, ERROR_INTERNAL, EBADMSG,
 				"a run came without its descriptors");
-	else if (task_find(front, rec->job))
+	else if (task_find(peer, rec->job))
 		(void)error_set(&err, ERROR_INTERNAL, EEXIST, "job %u exists already", rec->job);
 	else if (b->closing)
 		(void)error_set(&err, ERROR_INTERNAL, ESHUTDOWN, "the sandbox broker is ending");
@@ -95,26 +95,26 @@ static void accept_run(struct peer *front, const struct record *rec, struct span
 	if (err.code != ERROR_NONE) {
 		for (size_t i = 0; i < RECORD_FDS_MAX; i++)
 			(void)fd_close(fds[i]);
-		tell_failed(front, rec->job, &err);
+		tell_failed(peer, rec->job, &err);
 		return;
 	}
-	(void)!task_new(front, rec, plan, fds);
+	(void)!task_new(peer, rec, plan, fds);
 }
 
 static void end_all(struct broker *b)
 {
 	b->closing = true;
 	pool_close(b->pool);
-	for (struct task *run = b->runs; run; run = run->next[TASK_OF_BROKER])
-		task_kill(run, CAUSE_INTERRUPTED);
+	for (struct task *task = b->tasks; task; task = task->next[TASK_OF_BROKER])
+		task_kill(task, CAUSE_INTERRUPTED);
 	broker_may_end(b);
 }
 
-static int peer_gone(struct peer *front)
+static int peer_gone(struct peer *peer)
 {
-	struct listening_broker *s = (struct listening_broker *)front->broker;
+	struct listening_broker *s = (struct listening_broker *)peer->broker;
 
-	(void)peer_free(front);
+	(void)peer_free(peer);
 	s->n_fronts--;
 	if (s->listen_fd < 0)
 		end_all(&s->broker);
@@ -122,37 +122,37 @@ static int peer_gone(struct peer *front)
 }
 
 /* A run whose descriptors there was no room for. All else of it has come. */
-static void refuse_run(struct peer *front, uint32_t job)
+static void refuse_run(struct peer *peer, uint32_t job)
 {
 	struct error err;
 
 	task_explain_crowd(&err);
-	tell_failed(front, job, &err);
+	tell_failed(peer, job, &err);
 }
 
 static int on_record(void *data, uint32_t events)
 {
-	struct peer *front = data;
+	struct peer *peer = data;
 	struct record rec = { .kind = 0 };
 	char plan[RECORD_PLAN_MAX];
 	const struct record_parts parts = { &rec, plan, sizeof(rec), sizeof(plan) };
 	int fds[RECORD_FDS_MAX] = { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF };
 	size_t n_fds = RECORD_FDS_MAX;
-	ssize_t n = sys_recv_parts(front->fd, &parts, fds, &n_fds);
-	struct task *run;
+	ssize_t n = sys_recv_parts(peer->fd, &parts, fds, &n_fds);
+	struct task *task;
 
 	(void)events;
 	if (n == -EAGAIN)
 		return 0;
-	if (n == -EMFILE && rec.kind == RECORD_RUN && !task_find(front, rec.job)) {
+	if (n == -EMFILE && rec.kind == RECORD_RUN && !task_find(peer, rec.job)) {
 		explicit_bzero(plan, sizeof(plan));
-		refuse_run(front, rec.job);
+		refuse_run(peer, rec.job);
 		return 0;
 	}
 	if (n >= (ssize_t)sizeof(rec) && rec.kind == RECORD_RUN) {
 		size_t len = (size_t)n - sizeof(rec);
 
-		accept_run(front, &rec, (struct span){ plan, len }, fds, n_fds);
+		accept_run(peer, &rec, (struct span){ plan, len }, fds, n_fds);
 		/* It is the tenant's: nothing of it stays behind in our memory. */
 		explicit_bzero(plan, len);
 		return 0;
@@ -160,28 +160,28 @@ static int on_record(void *data, uint32_t events)
 	for (size_t i = 0; i < n_fds; i++)
 		(void)fd_close(fds[i]);
 	if (n != (ssize_t)sizeof(rec))
-		return peer_gone(front);
-	run = task_find(front, rec.job);
-	if (run && rec.kind == RECORD_KILL && rec.kill_cause >= 0 && rec.kill_cause < _CAUSE_MAX)
-		task_kill(run, rec.kill_cause);
-	else if (run && rec.kind == RECORD_USAGE)
-		task_send_usage(run);
-	else if (run && rec.kind == RECORD_SIGNAL)
-		task_signal(run, rec.signo);
+		return peer_gone(peer);
+	task = task_find(peer, rec.job);
+	if (task && rec.kind == RECORD_KILL && rec.kill_cause >= 0 && rec.kill_cause < _CAUSE_MAX)
+		task_kill(task, rec.kill_cause);
+	else if (task && rec.kind == RECORD_USAGE)
+		task_send_usage(task);
+	else if (task && rec.kind == RECORD_SIGNAL)
+		task_signal(task, rec.signo);
 	return 0;
 }
 
-static void say_hello(struct peer *front)
+static void say_hello(struct peer *peer)
 {
-	const struct broker_options *o = ((struct listening_broker *)front->broker)->options;
+	const struct broker_options *o = ((struct listening_broker *)peer->broker)->options;
 	struct record rec = { .kind = RECORD_HELLO };
 
 	rec.hello = (struct record_hello){
 		.version = PROTO_VERSION,
 		.warm = o->warm && o->bounds.spares > 0 && o->bounds.memory_bytes > 0,
-		.facts = front->broker->host.facts,
+		.facts = peer->broker->host.facts,
 	};
-	(void)peer_send(front, &rec, -EBADF);
+	(void)peer_send(peer, &rec, -EBADF);
 }
 
 /* Who may ask for sandboxes: whoever could start a broker like this one without us, and the front we were made for. */
@@ -198,8 +198,8 @@ static bool is_ours(const struct listening_broker *s, int fd)
 
 static void welcome(struct listening_broker *s, int fd)
 {
-	struct peer *front = NULL;
-	int r = s->n_fronts < FRONTS_MAX && is_ours(s, fd) ? peer_new(&s->broker, fd, true, &front)
+	struct peer *peer = NULL;
+	int r = s->n_fronts < FRONTS_MAX && is_ours(s, fd) ? peer_new(&s->broker, fd, true, &peer)
 							   : -EPERM;
 
 	if (r < 0) {
@@ -207,11 +207,11 @@ static void welcome(struct listening_broker *s, int fd)
 		return;
 	}
 	s->n_fronts++;
-	r = peer_watch(front, (struct handler){ on_record, front });
+	r = peer_watch(peer, (struct handler){ on_record, peer });
 	if (r < 0)
-		(void)peer_gone(front);
+		(void)peer_gone(peer);
 	else
-		say_hello(front);
+		say_hello(peer);
 }
 
 /* Whoever waits would be reported again at once; what is short now comes back when a run ends. */
@@ -288,8 +288,8 @@ static void prepare_broker(struct broker *b)
 {
 	int r = sandbox_host_init(&b->host, &b->spare, &b->host_error);
 
-	if (b->fronts)
-		say_hello(b->fronts);
+	if (b->peers)
+		say_hello(b->peers);
 	if (r == 0)
 		r = sandbox_host_open(&b->host, &b->host_error);
 	if (r == 0)
@@ -394,8 +394,8 @@ static int serve_fronts(struct listening_broker *s)
 	if (!b->loop)
 		return -ENOMEM;
 	open_pool(s);
-	if (b->fronts)
-		r = peer_watch(b->fronts, (struct handler){ on_record, b->fronts });
+	if (b->peers)
+		r = peer_watch(b->peers, (struct handler){ on_record, b->peers });
 	if (r == 0 && s->listen_fd >= 0)
 		r = open_doors(s);
 	bound_files(b);
@@ -406,11 +406,11 @@ static void service_done(struct listening_broker *s)
 {
 	struct broker *b = &s->broker;
 
-	while (b->fronts)
-		(void)peer_free(b->fronts);
+	while (b->peers)
+		(void)peer_free(b->peers);
 	/* There are none unless the loop has failed. */
-	while (b->runs)
-		task_abandon(b->runs);
+	while (b->tasks)
+		task_abandon(b->tasks);
 	committers_end(b);
 	s->listener = source_free(s->listener);
 	s->signals = source_free(s->signals);
@@ -430,7 +430,7 @@ int broker_serve(const struct broker_options *options)
 				      .options = options,
 				      .listen_fd = options->listen_fd,
 				      .signal_fd = -EBADF };
-	struct peer *front;
+	struct peer *peer;
 	int r = 0;
 
 	fault_role("broker");
@@ -438,7 +438,7 @@ int broker_serve(const struct broker_options *options)
 	if (options->sources)
 		s.broker.ceilings.sources = options->sources;
 	if (options->front_fd >= 0) {
-		r = peer_new(&s.broker, options->front_fd, s.listen_fd >= 0, &front);
+		r = peer_new(&s.broker, options->front_fd, s.listen_fd >= 0, &peer);
 		s.n_fronts = r == 0;
 	}
 	if (r == 0) {

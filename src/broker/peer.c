@@ -28,7 +28,7 @@ struct pending_record {
 };
 
 struct peer_socket {
-	struct peer front; /* first: a front is a client */
+	struct peer peer; /* first: a front is a client */
 	bool several;
 	struct handler handler;
 	struct record held[HELD_MAX]; /* before all that is pending */
@@ -39,9 +39,9 @@ struct peer_socket {
 	size_t n_pending;
 };
 
-static struct peer_socket *client_of(struct peer *front)
+static struct peer_socket *client_of(struct peer *peer)
 {
-	return (struct peer_socket *)front;
+	return (struct peer_socket *)peer;
 }
 
 int peer_new(struct broker *b, int fd, bool several, struct peer **ret)
@@ -60,18 +60,18 @@ int peer_new(struct broker *b, int fd, bool several, struct peer **ret)
 		free(c);
 		return r;
 	}
-	c->front = (struct peer){ .next = b->fronts, .broker = b, .fd = fd };
+	c->peer = (struct peer){ .next = b->peers, .broker = b, .fd = fd };
 	c->several = several;
 	c->last = &c->first;
-	b->fronts = &c->front;
-	*ret = &c->front;
+	b->peers = &c->peer;
+	*ret = &c->peer;
 	return 0;
 }
 
 /* Hung up on: its own loop event takes it away, so nobody loses a front in the middle of something. */
 static void hang_up(struct peer_socket *c)
 {
-	(void)shutdown(c->front.fd, SHUT_RDWR);
+	(void)shutdown(c->peer.fd, SHUT_RDWR);
 }
 
 static void drop_first(struct peer_socket *c)
@@ -82,35 +82,35 @@ static void drop_first(struct peer_socket *c)
 	if (!c->first)
 		c->last = &c->first;
 	c->n_pending--;
-	c->front.broker->n_pending--;
+	c->peer.broker->n_pending--;
 	(void)fd_close(p->fd);
 	free(p);
 }
 
-struct peer *peer_free(struct peer *front)
+struct peer *peer_free(struct peer *peer)
 {
-	struct peer_socket *c = client_of(front);
-	struct broker *b = front->broker;
+	struct peer_socket *c = client_of(peer);
+	struct broker *b = peer->broker;
 
-	for (struct peer **at = &b->fronts; *at; at = &(*at)->next)
-		if (*at == front) {
-			*at = front->next;
+	for (struct peer **at = &b->peers; *at; at = &(*at)->next)
+		if (*at == peer) {
+			*at = peer->next;
 			break;
 		}
-	while (front->runs) {
-		struct task *run = front->runs;
+	while (peer->tasks) {
+		struct task *task = peer->tasks;
 
-		task_orphan(run);
-		task_kill(run, CAUSE_INTERRUPTED);
+		task_orphan(task);
+		task_kill(task, CAUSE_INTERRUPTED);
 	}
-	front->source = source_free(front->source);
+	peer->source = source_free(peer->source);
 	for (size_t i = 0; i < BELLS_MAX; i++)
-		bell_done(&front->bells[i].bell);
+		bell_done(&peer->bells[i].bell);
 	c->held_timer = source_free(c->held_timer);
 	c->stalled = source_free(c->stalled);
 	while (c->first)
 		drop_first(c);
-	(void)fd_close(front->fd);
+	(void)fd_close(peer->fd);
 	free(c);
 	return NULL;
 }
@@ -132,10 +132,10 @@ static int want_output(struct peer_socket *c)
 	int r = 0;
 
 	if (!c->stalled)
-		r = loop_add_timer(c->front.broker->loop, INT64_MAX,
+		r = loop_add_timer(c->peer.broker->loop, INT64_MAX,
 				   (struct handler){ on_stalled, c }, &c->stalled);
 	if (r == 0)
-		r = loop_set_events(c->front.source, EPOLLIN | EPOLLOUT);
+		r = loop_set_events(c->peer.source, EPOLLIN | EPOLLOUT);
 	if (r == 0)
 		source_set_time(c->stalled, patience_end_ns());
 	return r;
@@ -143,7 +143,7 @@ static int want_output(struct peer_socket *c)
 
 static int keep_record(struct peer_socket *c, const struct record *rec, int fd)
 {
-	struct broker *b = c->front.broker;
+	struct broker *b = c->peer.broker;
 	struct pending_record *p;
 	int r = 0;
 
@@ -174,7 +174,7 @@ static int keep_record(struct peer_socket *c, const struct record *rec, int fd)
 
 static int send_now(struct peer_socket *c, const struct record *rec, int fd)
 {
-	return sys_send_record(c->front.fd, rec, sizeof(*rec), &fd, fd >= 0 ? 1 : 0);
+	return sys_send_record(c->peer.fd, rec, sizeof(*rec), &fd, fd >= 0 ? 1 : 0);
 }
 
 /* A file is told as missing then; a bell can be done without. */
@@ -216,7 +216,7 @@ static bool hold(struct peer_socket *c, const struct record *rec, int fd)
 	if (fd >= 0 || c->n_held == HELD_MAX || c->first ||
 	    (rec->kind != RECORD_STARTED && rec->kind != RECORD_STAGE))
 		return false;
-	if (!c->held_timer && loop_add_timer(c->front.broker->loop, INT64_MAX,
+	if (!c->held_timer && loop_add_timer(c->peer.broker->loop, INT64_MAX,
 					     (struct handler){ on_held, c }, &c->held_timer) < 0)
 		return false;
 	if (c->n_held == 0)
@@ -237,13 +237,13 @@ static int send_whole(struct peer_socket *c, const struct record *rec, int fd)
 	return pass_on(c, &whole, fd);
 }
 
-int peer_send(struct peer *front, const struct record *rec, int fd)
+int peer_send(struct peer *peer, const struct record *rec, int fd)
 {
 	struct peer_socket *c;
 
-	if (!front)
+	if (!peer)
 		return -EPIPE;
-	c = client_of(front);
+	c = client_of(peer);
 	if (hold(c, rec, fd))
 		return 0;
 	if (c->n_held == 1 && rec->kind == RECORD_DONE && c->held[0].kind == RECORD_STARTED &&
@@ -254,10 +254,10 @@ int peer_send(struct peer *front, const struct record *rec, int fd)
 	return pass_on(c, rec, fd);
 }
 
-const struct bell *peer_bell(struct peer *front, uint32_t number, int cpu)
+const struct bell *peer_bell(struct peer *peer, uint32_t number, int cpu)
 {
 	static const struct bell none;
-	struct peer_bell *b = number < BELLS_MAX ? &front->bells[number] : NULL;
+	struct peer_bell *b = number < BELLS_MAX ? &peer->bells[number] : NULL;
 	const struct record rec = { .kind = RECORD_BELL, .bell = number };
 
 	if (!b)
@@ -266,19 +266,19 @@ const struct bell *peer_bell(struct peer *front, uint32_t number, int cpu)
 	if (b->asked && b->bell.serial == 0) {
 		b->bell = bell_new();
 		/* What is left is for runs. */
-		if (b->bell.fd >= front->broker->files_max)
+		if (b->bell.fd >= peer->broker->files_max)
 			bell_done(&b->bell);
 		if (b->bell.serial != 0)
-			(void)peer_send(front, &rec, b->bell.fd);
+			(void)peer_send(peer, &rec, b->bell.fd);
 	}
 	b->asked = true;
 	b->bell.cpu = cpu;
 	return &b->bell;
 }
 
-bool peer_is_behind(struct peer *front)
+bool peer_is_behind(struct peer *peer)
 {
-	return front && client_of(front)->n_pending > PENDING_BEHIND;
+	return peer && client_of(peer)->n_pending > PENDING_BEHIND;
 }
 
 static void flush_peer(struct peer_socket *c)
@@ -295,7 +295,7 @@ static void flush_peer(struct peer_socket *c)
 		drop_first(c);
 		source_set_time(c->stalled, c->first ? patience_end_ns() : INT64_MAX);
 	}
-	if (loop_set_events(c->front.source, EPOLLIN) < 0)
+	if (loop_set_events(c->peer.source, EPOLLIN) < 0)
 		hang_up(c);
 }
 
@@ -309,11 +309,11 @@ static int on_events(void *data, uint32_t events)
 	return events & ~EPOLLOUT ? c->handler.fn(c->handler.data, events) : 0;
 }
 
-int peer_watch(struct peer *front, struct handler handler)
+int peer_watch(struct peer *peer, struct handler handler)
 {
-	struct peer_socket *c = client_of(front);
+	struct peer_socket *c = client_of(peer);
 
 	c->handler = handler;
-	return loop_add_fd(front->broker->loop, front->fd, EPOLLIN,
-			   (struct handler){ on_events, c }, &front->source);
+	return loop_add_fd(peer->broker->loop, peer->fd, EPOLLIN, (struct handler){ on_events, c },
+			   &peer->source);
 }

@@ -17,6 +17,6 @@
 /* Takes fd. `several`: there are other fronts, so never wait for this one. */
 int peer_new(struct broker *b, int fd, bool several, struct peer **ret) _must_check_;
 /* Its records go to handler, with the front as data of the caller's choosing. */
-int peer_watch(struct peer *front, struct handler handler) _must_check_;
+int peer_watch(struct peer *peer, struct handler handler) _must_check_;
 /* Closes its socket, ends its runs. Returns NULL. */
-struct peer *peer_free(struct peer *front);
+struct peer *peer_free(struct peer *peer);

@@ -9,13 +9,13 @@
 
 static int send_file(void *data, const struct collect_file *file)
 {
-	struct task *run = data;
-	struct record rec = { .kind = RECORD_FILE, .job = run->job };
+	struct task *task = data;
+	struct record rec = { .kind = RECORD_FILE, .job = task->job };
 
 	memcpy(rec.file.path, file->path, strlen(file->path) + 1);
 	rec.file.size = file->size;
 	rec.file.mode = file->mode;
-	return peer_send(run->front, &rec, file->fd);
+	return peer_send(task->peer, &rec, file->fd);
 }
 
 static int pass_over(void *data, const struct collect_file *file)
@@ -36,21 +36,21 @@ static void measure_left_files(int dir_fd, struct collect_report *ret)
 		ret->largest_file_bytes = MAX(ret->largest_file_bytes, seen.largest_file_bytes);
 }
 
-void task_collect(struct task *run, struct collect_report *ret)
+void task_collect(struct task *task, struct collect_report *ret)
 {
-	const struct op *op = plan_find(&run->plan.view, OP_COLLECT, -1);
+	const struct op *op = plan_find(&task->plan.view, OP_COLLECT, -1);
 
 	if (op) {
 		struct collect_bounds bounds = { op->value, op->value2 };
 
-		if (collect_files(run->sandbox->work_fd, &bounds,
-				  (struct collector){ send_file, run }, ret) < 0)
+		if (collect_files(task->sandbox->work_fd, &bounds,
+				  (struct collector){ send_file, task }, ret) < 0)
 			ret->truncated = true;
 	}
-	if (!run->wait_status)
+	if (!task->wait_status)
 		return;
 	if (!op)
-		measure_left_files(run->sandbox->work_fd, ret);
-	measure_left_files(run->sandbox->tmp_fd, ret);
-	measure_left_files(run->sandbox->upper_fd, ret);
+		measure_left_files(task->sandbox->work_fd, ret);
+	measure_left_files(task->sandbox->tmp_fd, ret);
+	measure_left_files(task->sandbox->upper_fd, ret);
 }

@@ -39,7 +39,7 @@ enum { TRIES_MAX = 2, LIST_BYTES_MAX = 1 << 20 };
 struct committer {
 	struct committer *next;
 	struct broker *broker;
-	struct task *run; /* NULL: it has its answer */
+	struct task *task; /* NULL: it has its answer */
 	pid_t pid;
 	int socket_fd, list_fd;
 	unsigned tries;
@@ -47,19 +47,19 @@ struct committer {
 	struct source *source;
 };
 
-static const struct op *commit_op(const struct task *run)
+static const struct op *commit_op(const struct task *task)
 {
-	return plan_find(&run->plan.view, OP_COMMIT, -1);
+	return plan_find(&task->plan.view, OP_COMMIT, -1);
 }
 
-static bool is_commit_wanted(const struct task *run)
+static bool is_commit_wanted(const struct task *task)
 {
-	switch (commit_op(run)->value) {
+	switch (commit_op(task)->value) {
 	case COMMIT_NEVER:
 		return false;
 	case COMMIT_ON_SUCCESS:
-		return run->killed_for < 0 && run->wait_status == 0 &&
-		       run->stage + 1 >= run->n_stages && !run->last_stage.stage.exec_errno;
+		return task->killed_for < 0 && task->wait_status == 0 &&
+		       task->stage + 1 >= task->n_stages && !task->last_stage.stage.exec_errno;
 	default:
 		return true;
 	}
@@ -100,10 +100,10 @@ static void list_instead(const struct commit *c, struct commit_outcome *outcome)
 
 static int apply(const struct committer *k, struct commit *c, struct commit_outcome *outcome)
 {
-	const struct task *run = k->run;
-	const struct workspace_place *places = run->broker->host.workspaces;
-	const struct op *op = plan_find(&run->plan.view, OP_WORKSPACE, -1);
-	const char *name = op_a(&run->plan.view, op);
+	const struct task *task = k->task;
+	const struct workspace_place *places = task->broker->host.workspaces;
+	const struct op *op = plan_find(&task->plan.view, OP_WORKSPACE, -1);
+	const char *name = op_a(&task->plan.view, op);
 	const struct workspace_place *place = workspace_find(places, name);
 	struct error err = { 0 };
 	struct stat st;
@@ -130,7 +130,7 @@ static int apply(const struct committer *k, struct commit *c, struct commit_outc
 
 static _noreturn_ void committer_main(const struct committer *k, int socket_fd)
 {
-	const int upper_fd = k->run->sandbox->upper_fd;
+	const int upper_fd = k->task->sandbox->upper_fd;
 	const int keep[] = { socket_fd, k->list_fd, upper_fd };
 	struct commit_outcome outcome = { .state = COMMIT_FAILED };
 	struct commit c = { .mode = k->mode,
@@ -138,8 +138,8 @@ static _noreturn_ void committer_main(const struct committer *k, int socket_fd)
 			    .workspace_fd = -EBADF,
 			    .store_fd = -EBADF,
 			    .list_fd = k->list_fd,
-			    .user_xattr = !k->run->sandbox->trusted_upper,
-			    .mounted_ns = k->run->space_ns,
+			    .user_xattr = !k->task->sandbox->trusted_upper,
+			    .mounted_ns = k->task->space_ns,
 			    .list_bytes_max = LIST_BYTES_MAX };
 	int r;
 
@@ -197,23 +197,23 @@ static enum commit_result result_of(const struct committer *k, const struct comm
 
 static int conclude_commit(struct committer *k, const struct commit_outcome *o)
 {
-	struct task *run = TAKE_PTR(k->run);
-	const struct op *op = plan_find(&run->plan.view, OP_WORKSPACE, -1);
-	const struct workspace_place *place = workspace_find(run->broker->host.workspaces,
-							     op_a(&run->plan.view, op));
+	struct task *task = TAKE_PTR(k->task);
+	const struct op *op = plan_find(&task->plan.view, OP_WORKSPACE, -1);
+	const struct workspace_place *place = workspace_find(task->broker->host.workspaces,
+							     op_a(&task->plan.view, op));
 
-	run->commit = (struct record_commit){ .result = result_of(k, o),
-					      .errnum = o->errnum,
-					      .omitted = o->unlisted,
-					      .bytes = o->bytes_after,
-					      .inodes = o->inodes_after,
-					      .quota_bytes = place->quota_bytes,
-					      .quota_inodes = place->quota_inodes };
+	task->commit = (struct record_commit){ .result = result_of(k, o),
+					       .errnum = o->errnum,
+					       .omitted = o->unlisted,
+					       .bytes = o->bytes_after,
+					       .inodes = o->inodes_after,
+					       .quota_bytes = place->quota_bytes,
+					       .quota_inodes = place->quota_inodes };
 	/* The front believes what it reads there, so the helper must not be able to change it any more. */
 	if (fcntl(k->list_fd, F_ADD_SEALS,
 		  F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
-		run->changes_fd = TAKE_FD(k->list_fd);
-	return task_finish(run);
+		task->changes_fd = TAKE_FD(k->list_fd);
+	return task_finish(task);
 }
 
 static int committer_start(struct committer *k);
@@ -228,12 +228,12 @@ static int on_outcome(void *data, uint32_t events)
 	(void)events;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	if (n == (ssize_t)sizeof(outcome) && k->run)
+	if (n == (ssize_t)sizeof(outcome) && k->task)
 		return conclude_commit(k, &outcome);
 	reap_committer(k);
-	if (k->run && k->tries < TRIES_MAX && committer_start(k) == 0)
+	if (k->task && k->tries < TRIES_MAX && committer_start(k) == 0)
 		return 0;
-	if (k->run) {
+	if (k->task) {
 		outcome = (struct commit_outcome){ .state = COMMIT_FAILED, .errnum = EIO };
 		r = conclude_commit(k, &outcome);
 	}
@@ -269,19 +269,19 @@ static int committer_start(struct committer *k)
 			   (struct handler){ on_outcome, k }, &k->source);
 }
 
-static int committer_new(struct task *run, enum commit_mode mode)
+static int committer_new(struct task *task, enum commit_mode mode)
 {
 	struct committer *k = calloc(1, sizeof(*k));
 	int r;
 
 	if (!k)
 		return -ENOMEM;
-	*k = (struct committer){ .next = run->broker->committers,
-				 .broker = run->broker,
-				 .run = run,
+	*k = (struct committer){ .next = task->broker->committers,
+				 .broker = task->broker,
+				 .task = task,
 				 .socket_fd = -EBADF,
 				 .mode = mode };
-	run->broker->committers = k;
+	task->broker->committers = k;
 	k->list_fd = memfd_create("atoll-changes", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	r = k->list_fd < 0 ? -errno : committer_start(k);
 	if (r < 0) {
@@ -291,29 +291,29 @@ static int committer_new(struct task *run, enum commit_mode mode)
 	return r;
 }
 
-bool task_commit_begin(struct task *run)
+bool task_commit_begin(struct task *task)
 {
 	bool wanted;
 	int r;
 
-	if (!commit_op(run) || run->failure.code != ERROR_NONE || run->sandbox->upper_fd < 0)
+	if (!commit_op(task) || task->failure.code != ERROR_NONE || task->sandbox->upper_fd < 0)
 		return false;
-	wanted = is_commit_wanted(run);
-	run->commit.result = wanted ? COMMIT_APPLIED : COMMIT_DISCARDED;
-	if (is_empty(run->sandbox->upper_fd))
+	wanted = is_commit_wanted(task);
+	task->commit.result = wanted ? COMMIT_APPLIED : COMMIT_DISCARDED;
+	if (is_empty(task->sandbox->upper_fd))
 		return false;
-	r = committer_new(run, wanted ? COMMIT_APPLY : COMMIT_LIST);
+	r = committer_new(task, wanted ? COMMIT_APPLY : COMMIT_LIST);
 	if (r < 0)
-		run->commit = (struct record_commit){ .result = COMMIT_BROKEN, .errnum = -r };
+		task->commit = (struct record_commit){ .result = COMMIT_BROKEN, .errnum = -r };
 	return r == 0;
 }
 
-void task_commit_report(const struct task *run, struct record_commit *ret)
+void task_commit_report(const struct task *task, struct record_commit *ret)
 {
-	*ret = run->commit;
+	*ret = task->commit;
 	/* Told before its death, because it has written nothing: what it writes until then is not applied. */
-	if (ret->result == COMMIT_NONE && commit_op(run) && run->sandbox->upper_fd >= 0)
-		ret->result = is_commit_wanted(run) ? COMMIT_APPLIED : COMMIT_DISCARDED;
+	if (ret->result == COMMIT_NONE && commit_op(task) && task->sandbox->upper_fd >= 0)
+		ret->result = is_commit_wanted(task) ? COMMIT_APPLIED : COMMIT_DISCARDED;
 }
 
 void committers_end(struct broker *b)

@@ -19,16 +19,16 @@ void task_explain_crowd(struct error *err)
 		(unsigned long long)files.rlim_cur);
 }
 
-void task_explain_begun(struct task *run)
+void task_explain_begun(struct task *task)
 {
-	if (run->failure.code == ERROR_INTERNAL && run->failure.errnum == EAGAIN &&
-	    task_ticket_is_taken(run))
-		run->failure.errnum = EMFILE;
+	if (task->failure.code == ERROR_INTERNAL && task->failure.errnum == EAGAIN &&
+	    task_ticket_is_taken(task))
+		task->failure.errnum = EMFILE;
 }
 
-void task_explain_failure(const struct task *run, const struct report *rep, struct error *err)
+void task_explain_failure(const struct task *task, const struct report *rep, struct error *err)
 {
-	const struct plan_view *v = &run->plan.view;
+	const struct plan_view *v = &task->plan.view;
 	const struct op *op = rep->step[0] || rep->stage >= v->n_ops ? NULL : &v->ops[rep->stage];
 
 	if (op && op->kind == OP_FILE && (rep->errnum == ENOSPC || rep->errnum == EDQUOT))
@@ -52,22 +52,22 @@ void task_explain_failure(const struct task *run, const struct report *rep, stru
 				op ? op_table[op->kind].name : rep->step, strerror(rep->errnum));
 }
 
-void task_explain_death(struct task *run, int wait_status)
+void task_explain_death(struct task *task, int wait_status)
 {
-	sandbox_usage(run->sandbox, &run->total);
-	usage_subtract(&run->total, &run->ahead);
-	if (run->state == TASK_PREPARING && run->total.oom_kills > 0)
-		(void)error_set(&run->failure, ERROR_INPUT, ENOMEM,
+	sandbox_usage(task->sandbox, &task->total);
+	usage_subtract(&task->total, &task->ahead);
+	if (task->state == TASK_PREPARING && task->total.oom_kills > 0)
+		(void)error_set(&task->failure, ERROR_INPUT, ENOMEM,
 				"the given files do not fit the memory limit; raise --memory");
-	else if (run->state == TASK_PREPARING)
-		(void)error_set(&run->failure, ERROR_INTERNAL, ECHILD,
+	else if (task->state == TASK_PREPARING)
+		(void)error_set(&task->failure, ERROR_INTERNAL, ECHILD,
 				"the sandbox died while it was prepared; see: atoll doctor");
 	else if (!WIFSIGNALED(wait_status) || WTERMSIG(wait_status) != SIGKILL)
 		/* A program can bring SIGKILL on itself, by using up its memory; anything else is ours. */
-		(void)error_set(&run->failure, ERROR_INTERNAL, ECHILD,
+		(void)error_set(&task->failure, ERROR_INTERNAL, ECHILD,
 				"the sandbox's init ended before its time (wait status %d)",
 				wait_status);
-	else if (run->total.oom_kills == 0 && !run->doomed)
+	else if (task->total.oom_kills == 0 && !task->doomed)
 		/* Nobody inside can do that to pid 1: somebody outside has. */
-		run->killed_for = CAUSE_INTERRUPTED;
+		task->killed_for = CAUSE_INTERRUPTED;
 }

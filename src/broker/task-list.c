@@ -5,55 +5,55 @@
  */
 #include "broker/task.h"
 
-static struct task **slot_of(const struct peer *front, uint32_t job)
+static struct task **slot_of(const struct peer *peer, uint32_t job)
 {
 	/* Fibonacci hashing: neighbours end up far from each other. */
-	uint64_t key = ((uint64_t)(uintptr_t)front + job) * 0x9e3779b97f4a7c15;
+	uint64_t key = ((uint64_t)(uintptr_t)peer + job) * 0x9e3779b97f4a7c15;
 
-	return &front->broker->slots[key >> (64 - TASK_SLOT_BITS)];
+	return &peer->broker->slots[key >> (64 - TASK_SLOT_BITS)];
 }
 
-static void list_task(struct task **head, struct task *run, enum task_list list)
+static void list_task(struct task **head, struct task *task, enum task_list list)
 {
-	run->next[list] = *head;
-	run->at[list] = head;
+	task->next[list] = *head;
+	task->at[list] = head;
 	if (*head)
-		(*head)->at[list] = &run->next[list];
-	*head = run;
+		(*head)->at[list] = &task->next[list];
+	*head = task;
 }
 
-static void drop(struct task *run, enum task_list list)
+static void drop(struct task *task, enum task_list list)
 {
-	*run->at[list] = run->next[list];
-	if (run->next[list])
-		run->next[list]->at[list] = run->at[list];
+	*task->at[list] = task->next[list];
+	if (task->next[list])
+		task->next[list]->at[list] = task->at[list];
 }
 
-void task_enlist(struct task *run)
+void task_enlist(struct task *task)
 {
-	list_task(&run->broker->runs, run, TASK_OF_BROKER);
-	list_task(&run->front->runs, run, TASK_OF_FRONT);
-	list_task(slot_of(run->front, run->job), run, TASK_OF_SLOT);
+	list_task(&task->broker->tasks, task, TASK_OF_BROKER);
+	list_task(&task->peer->tasks, task, TASK_OF_FRONT);
+	list_task(slot_of(task->peer, task->job), task, TASK_OF_SLOT);
 }
 
-void task_orphan(struct task *run)
+void task_orphan(struct task *task)
 {
-	drop(run, TASK_OF_FRONT);
-	drop(run, TASK_OF_SLOT);
-	run->front = NULL;
+	drop(task, TASK_OF_FRONT);
+	drop(task, TASK_OF_SLOT);
+	task->peer = NULL;
 }
 
-void task_delist(struct task *run)
+void task_delist(struct task *task)
 {
-	if (run->front)
-		task_orphan(run);
-	drop(run, TASK_OF_BROKER);
+	if (task->peer)
+		task_orphan(task);
+	drop(task, TASK_OF_BROKER);
 }
 
-struct task *task_find(const struct peer *front, uint32_t job)
+struct task *task_find(const struct peer *peer, uint32_t job)
 {
-	for (struct task *run = *slot_of(front, job); run; run = run->next[TASK_OF_SLOT])
-		if (run->front == front && run->job == job && run->state != TASK_REMOVING)
-			return run;
+	for (struct task *task = *slot_of(peer, job); task; task = task->next[TASK_OF_SLOT])
+		if (task->peer == peer && task->job == job && task->state != TASK_REMOVING)
+			return task;
 	return NULL;
 }

@@ -5,75 +5,75 @@
 #include "base/clock.h"
 #include "spec/layer.h"
 
-static void tell_started(struct task *run)
+static void tell_started(struct task *task)
 {
-	const struct sandbox_host *host = &run->broker->host;
-	const struct op *filter = plan_find(&run->plan.view, OP_SECCOMP, -1);
+	const struct sandbox_host *host = &task->broker->host;
+	const struct op *filter = plan_find(&task->plan.view, OP_SECCOMP, -1);
 	enum filter_profile profile = (enum filter_profile)filter->value;
 	struct record rec = { .kind = RECORD_STARTED };
 
-	if (run->started_sent)
+	if (task->started_sent)
 		return;
-	run->started_sent = true;
+	task->started_sent = true;
 	rec.started = (struct record_started){
-		.at_ns = run->stage_start_ns,
-		.landlock_abi = run->prepared.landlock_abi,
-		.user_unique = run->sandbox->id_reserved,
+		.at_ns = task->stage_start_ns,
+		.landlock_abi = task->prepared.landlock_abi,
+		.user_unique = task->sandbox->id_reserved,
 		.cgroup = (uint8_t)host->facts.cgroup,
-		.proc = !(run->prepared.missing & 1U << LAYER_PROC),
-		.warm = run->warm,
-		.missing = run->prepared.missing,
+		.proc = !(task->prepared.missing & 1U << LAYER_PROC),
+		.warm = task->warm,
+		.missing = task->prepared.missing,
 	};
 	filter_label(profile, &host->filters[profile], rec.started.seccomp,
 		     sizeof(rec.started.seccomp));
-	(void)task_send(run, &rec, run->sandbox->terminal_fd);
+	(void)task_send(task, &rec, task->sandbox->terminal_fd);
 }
 
-void task_end_stage(struct task *run, const struct report *rep)
+void task_end_stage(struct task *task, const struct report *rep)
 {
 	struct record rec = { .kind = RECORD_STAGE };
 	struct record_stage *s = &rec.stage;
 
 	/* It may have ended before it began. */
-	if (!run->stage_start_ns)
-		run->stage_start_ns = rep->at_ns;
-	tell_started(run);
-	run->stage_running = false;
-	task_watch_ended(run);
-	sandbox_usage(run->sandbox, &run->total);
-	run->sandbox->lone = run->total.pids_peak == 1;
-	usage_subtract(&run->total, &run->ahead);
-	usage_complete(&run->total, rep);
+	if (!task->stage_start_ns)
+		task->stage_start_ns = rep->at_ns;
+	tell_started(task);
+	task->stage_running = false;
+	task_watch_ended(task);
+	sandbox_usage(task->sandbox, &task->total);
+	task->sandbox->lone = task->total.pids_peak == 1;
+	usage_subtract(&task->total, &task->ahead);
+	usage_complete(&task->total, rep);
 	/* Where the kernel can, its peak starts anew with each stage's limits. */
-	run->memory_peak_bytes = MAX(run->memory_peak_bytes, run->total.memory_peak_bytes);
-	if (run->total.memory_peak_bytes < 0 && run->memory_peak_bytes > 0)
-		run->total.memory_peak_bytes = run->memory_peak_bytes;
-	s->index = run->stage;
-	s->wait_status = run->wait_status = rep->wait_status;
+	task->memory_peak_bytes = MAX(task->memory_peak_bytes, task->total.memory_peak_bytes);
+	if (task->total.memory_peak_bytes < 0 && task->memory_peak_bytes > 0)
+		task->total.memory_peak_bytes = task->memory_peak_bytes;
+	s->index = task->stage;
+	s->wait_status = task->wait_status = rep->wait_status;
 	s->exec_errno = rep->kind == REPORT_EXEC_FAILED ? rep->errnum : 0;
-	s->killed_for = run->killed_for;
-	s->start_ns = rep->start_ns ? rep->start_ns : run->stage_start_ns;
+	s->killed_for = task->killed_for;
+	s->start_ns = rep->start_ns ? rep->start_ns : task->stage_start_ns;
 	s->end_ns = rep->at_ns;
-	s->usage = run->total;
-	usage_subtract(&s->usage, &run->base);
-	s->last = s->exec_errno || s->wait_status != 0 || run->killed_for >= 0 ||
-		  run->stage + 1 >= run->n_stages;
+	s->usage = task->total;
+	usage_subtract(&s->usage, &task->base);
+	s->last = s->exec_errno || s->wait_status != 0 || task->killed_for >= 0 ||
+		  task->stage + 1 >= task->n_stages;
 	if (!s->last) {
-		(void)task_send(run, &rec, -EBADF);
+		(void)task_send(task, &rec, -EBADF);
 		return;
 	}
 	/* The end follows at once: one wake-up of the front for both. */
-	run->last_stage = rec;
+	task->last_stage = rec;
 }
 
 /* The program is on its way: init has been told, and waits for no further answer. */
-void task_begin_stage(struct task *run)
+void task_begin_stage(struct task *task)
 {
-	if (!run->stage_start_ns)
-		run->stage_start_ns = clock_now_ns();
-	task_watch_started(run);
-	tell_started(run);
+	if (!task->stage_start_ns)
+		task->stage_start_ns = clock_now_ns();
+	task_watch_started(task);
+	tell_started(task);
 	/* Another sandbox would have needed them until now. A program that was there already says when it has got them. */
-	if (!run->warm && run->stage + 1 >= run->n_stages)
-		task_close_stdio(run);
+	if (!task->warm && task->stage + 1 >= task->n_stages)
+		task_close_stdio(task);
 }

@@ -13,34 +13,34 @@
 #include <termios.h>
 #include <unistd.h>
 
-void task_close_stdio(struct task *run)
+void task_close_stdio(struct task *task)
 {
 	for (int i = 0; i < 3; i++)
-		run->stdio[i] = fd_close(run->stdio[i]);
-	run->plan_fd = fd_close(run->plan_fd);
-	run->ticket_fd = fd_close(run->ticket_fd);
+		task->stdio[i] = fd_close(task->stdio[i]);
+	task->plan_fd = fd_close(task->plan_fd);
+	task->ticket_fd = fd_close(task->ticket_fd);
 }
 
-int task_stage_stdio(struct task *run, int ret[3], int *ret_own)
+int task_stage_stdio(struct task *task, int ret[3], int *ret_own)
 {
-	const struct op *op = plan_find(&run->plan.view, OP_STDIN, (int)run->stage);
+	const struct op *op = plan_find(&task->plan.view, OP_STDIN, (int)task->stage);
 	int fd = -EBADF;
 
 	for (int i = 0; i < 3; i++)
-		ret[i] = run->stdio[i];
+		ret[i] = task->stdio[i];
 	/* The caller's stream belongs to the first stage. */
-	if (!run->tty && !op && run->stage == 0 && run->stdio[0] >= 0)
+	if (!task->tty && !op && task->stage == 0 && task->stdio[0] >= 0)
 		return 0;
-	if (run->tty) {
-		fd = ioctl(run->sandbox->terminal_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (task->tty) {
+		fd = ioctl(task->sandbox->terminal_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 		if (fd < 0)
 			return -errno;
 		ret[1] = ret[2] = fd;
 	} else if (op) {
-		fd = fd_sealed_memfd("stdin", op_a(&run->plan.view, op), op->a.len);
+		fd = fd_sealed_memfd("stdin", op_a(&task->plan.view, op), op->a.len);
 		if (fd >= 0)
 			(void)lseek(fd, 0, SEEK_SET);
-	} else if (run->sandbox->own_dev) {
+	} else if (task->sandbox->own_dev) {
 		ret[0] = -EBADF;
 		return 0;
 	} else {

@@ -36,17 +36,17 @@ void usage_complete(struct usage *usage, const struct report *rep)
 	}
 }
 
-void task_send_usage(struct task *run)
+void task_send_usage(struct task *task)
 {
-	struct record rec = { .kind = RECORD_USAGE, .job = run->job };
+	struct record rec = { .kind = RECORD_USAGE, .job = task->job };
 
-	if (!run->sandbox)
+	if (!task->sandbox)
 		return;
-	sandbox_usage(run->sandbox, &rec.usage);
+	sandbox_usage(task->sandbox, &rec.usage);
 	if (rec.usage.user_us < 0) {
-		rec.usage.user_us = sandbox_cpu_us(run->sandbox);
+		rec.usage.user_us = sandbox_cpu_us(task->sandbox);
 		rec.usage.system_us = 0;
 	}
-	usage_subtract(&rec.usage, &run->ahead);
-	(void)peer_send(run->front, &rec, -EBADF);
+	usage_subtract(&rec.usage, &task->ahead);
+	(void)peer_send(task->peer, &rec, -EBADF);
 }

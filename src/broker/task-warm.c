@@ -38,25 +38,26 @@ static_assert((int)RECORD_PLAN_MAX <= (int)LAUNCH_PLAN_MAX, "a plan that has no 
 #define WORK_PREFIX "/sandbox/"
 
 /* Whether the one file still is as it was put there; only names directly in the work directory are looked at. */
-static bool is_untouched(const struct task *run, const char *path)
+static bool is_untouched(const struct task *task, const char *path)
 {
 	struct stat st;
 
 	if (strncmp(path, WORK_PREFIX, strlen(WORK_PREFIX)) != 0)
 		return false;
 	path += strlen(WORK_PREFIX);
-	if (strchr(path, '/') || fstatat(run->sandbox->work_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (strchr(path, '/') ||
+	    fstatat(task->sandbox->work_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	return (int64_t)st.st_mtim.tv_sec * NS_PER_SEC + st.st_mtim.tv_nsec == run->files_ns;
+	return (int64_t)st.st_mtim.tv_sec * NS_PER_SEC + st.st_mtim.tv_nsec == task->files_ns;
 }
 
 /*
  * Whether nothing but the program's own text is in the scratch file system, by its own count, and that is untouched. Other
  * files may have been written to through a mapping, which shows nowhere: those are looked at when everybody is dead.
  */
-static bool scratch_is_untouched(const struct task *run)
+static bool scratch_is_untouched(const struct task *task)
 {
-	const struct plan_view *v = &run->plan.view;
+	const struct plan_view *v = &task->plan.view;
 	int64_t bytes = 0, files = 0;
 	bool pivoted = false;
 
@@ -68,52 +69,52 @@ static bool scratch_is_untouched(const struct task *run)
 			return false;
 		if (op->kind != OP_FILE)
 			continue;
-		if (++files > 1 || !is_untouched(run, op_b(v, op)))
+		if (++files > 1 || !is_untouched(task, op_b(v, op)))
 			return false;
 		bytes += (op->a.len + SCRATCH_BLOCK - 1) / SCRATCH_BLOCK * SCRATCH_BLOCK;
 	}
-	return run->ahead.disk_free_bytes - run->total.disk_free_bytes == bytes &&
-	       run->ahead.disk_free_files - run->total.disk_free_files == files;
+	return task->ahead.disk_free_bytes - task->total.disk_free_bytes == bytes &&
+	       task->ahead.disk_free_files - task->total.disk_free_files == files;
 }
 
-static bool was_alone(const struct task *run)
+static bool was_alone(const struct task *task)
 {
-	return run->ahead.pids_peak > 0 && run->total.pids_peak == run->ahead.pids_peak;
+	return task->ahead.pids_peak > 0 && task->total.pids_peak == task->ahead.pids_peak;
 }
 
 /* What it writes from now on, to its workspace, too, goes with the scratch file system. */
-static bool leaves_nothing(const struct task *run)
+static bool leaves_nothing(const struct task *task)
 {
-	return was_alone(run) && scratch_is_untouched(run);
+	return was_alone(task) && scratch_is_untouched(task);
 }
 
-static void last_word(struct task *run, int code)
+static void last_word(struct task *task, int code)
 {
 	const struct report rep = { .kind = REPORT_EXITED,
 				    .wait_status = code << 8,
-				    .start_ns = run->stage_start_ns,
+				    .start_ns = task->stage_start_ns,
 				    .at_ns = clock_now_ns(),
 				    .max_rss_bytes = -1,
 				    .read_bytes = -1,
 				    .write_bytes = -1 };
 
 	/* It has ended in another way since then, and pid 1 has seen how. */
-	if (sandbox_die_behind(run->sandbox) < 0)
+	if (sandbox_die_behind(task->sandbox) < 0)
 		return;
-	task_end_stage(run, &rep);
-	run->state = TASK_ENDING;
-	if (leaves_nothing(run)) {
-		task_conclude(run, true);
-		run->state = TASK_REMOVING;
-		task_look_later(run);
+	task_end_stage(task, &rep);
+	task->state = TASK_ENDING;
+	if (leaves_nothing(task)) {
+		task_conclude(task, true);
+		task->state = TASK_REMOVING;
+		task_look_later(task);
 		return;
 	}
 	/* The end of all of them is waited for. A program that was alone has got its signal. */
-	sandbox_die_at_once(run->sandbox);
-	if (was_alone(run))
-		task_kill_soon(run);
+	sandbox_die_at_once(task->sandbox);
+	if (was_alone(task))
+		task_kill_soon(task);
 	else
-		task_kill(run, CAUSE_INTERNAL);
+		task_kill(task, CAUSE_INTERNAL);
 }
 
 /* 0 to 255 in decimal, or negative. */
@@ -132,68 +133,69 @@ static int parse_code(const char *word, ssize_t n)
 }
 
 /* It stays the front's to take while it is there. */
-bool task_ticket_is_taken(const struct task *run)
+bool task_ticket_is_taken(const struct task *task)
 {
-	struct pollfd ticket = { .fd = run->ticket_fd, .events = POLLIN };
+	struct pollfd ticket = { .fd = task->ticket_fd, .events = POLLIN };
 
-	return run->ticket_fd >= 0 && poll(&ticket, 1, 0) == 0;
+	return task->ticket_fd >= 0 && poll(&ticket, 1, 0) == 0;
 }
 
-bool task_has_launched(struct task *run)
+bool task_has_launched(struct task *task)
 {
-	if (!run->launched && run->warm && task_ticket_is_taken(run)) {
-		run->launched = true;
+	if (!task->launched && task->warm && task_ticket_is_taken(task)) {
+		task->launched = true;
 		/* It has got them: the front sees their end when the program's own are closed. */
-		task_close_stdio(run);
-		for (int signo = 1; run->signals; signo++, run->signals >>= 1)
-			if (run->signals & 1)
-				(void)!sandbox_signal(run->sandbox, signo);
+		task_close_stdio(task);
+		for (int signo = 1; task->signals; signo++, task->signals >>= 1)
+			if (task->signals & 1)
+				(void)!sandbox_signal(task->sandbox, signo);
 	}
-	return run->launched;
+	return task->launched;
 }
 
 /* The program that waits there for an answer to its last word goes on, and ends by itself. */
-static void stop_listening(struct task *run)
+static void stop_listening(struct task *task)
 {
-	(void)shutdown(run->sandbox->program_fd, SHUT_RDWR);
-	run->program = source_free(run->program);
+	(void)shutdown(task->sandbox->program_fd, SHUT_RDWR);
+	task->program = source_free(task->program);
 }
 
-static void take_failure(struct task *run, struct report *report)
+static void take_failure(struct task *task, struct report *report)
 {
 	struct error err = { 0 };
 
 	report->step[0] = '\0';
-	task_explain_failure(run, report, &err);
-	task_fail(run, &err);
+	task_explain_failure(task, report, &err);
+	task_fail(task, &err);
 }
 
 /* One message, if there is one: true. */
-static bool hear(struct task *run)
+static bool hear(struct task *task)
 {
 	union {
 		char word[PROGRAM_WORD_MAX];
 		struct report report;
 	} said;
 	pid_t pid = 0;
-	ssize_t n = sys_recv_from(run->sandbox->program_fd, &said, sizeof(said), &pid);
+	ssize_t n = sys_recv_from(task->sandbox->program_fd, &said, sizeof(said), &pid);
 	int code;
 
 	if (n == -EAGAIN)
 		return false;
 	if (n < 0 || pid == 0) {
-		stop_listening(run);
+		stop_listening(task);
 		return true;
 	}
-	code = pid == run->sandbox->program_pid ? parse_code(said.word, n) : -EPERM;
-	if (!task_has_launched(run) && code != -EPERM && n == (ssize_t)sizeof(said.report) &&
+	code = pid == task->sandbox->program_pid ? parse_code(said.word, n) : -EPERM;
+	if (!task_has_launched(task) && code != -EPERM && n == (ssize_t)sizeof(said.report) &&
 	    said.report.kind == REPORT_FAILED && said.report.errnum > 0) {
-		take_failure(run, &said.report);
-	} else if (code >= 0 && run->launched && run->state == TASK_RUNNING && run->stage_running) {
-		last_word(run, code);
-		run->program = source_free(run->program);
-	} else if (++run->unheeded == UNHEEDED_MAX) {
-		stop_listening(run);
+		take_failure(task, &said.report);
+	} else if (code >= 0 && task->launched && task->state == TASK_RUNNING &&
+		   task->stage_running) {
+		last_word(task, code);
+		task->program = source_free(task->program);
+	} else if (++task->unheeded == UNHEEDED_MAX) {
+		stop_listening(task);
 	}
 	return true;
 }
@@ -205,145 +207,145 @@ static int on_program(void *data, uint32_t events)
 	return 0;
 }
 
-void task_listen(struct task *run)
+void task_listen(struct task *task)
 {
-	while (run->program && hear(run))
+	while (task->program && hear(task))
 		;
 }
 
-static int launch_task(struct task *run)
+static int launch_task(struct task *task)
 {
 	struct launch_record rec = { .kind = PROGRAM_LAUNCH, .files_ns = clock_realtime_ns() };
 	size_t n_fds = LAUNCH_FDS_MAX;
-	bool small = run->plan.size <= LAUNCH_PLAN_MAX;
-	const struct record_parts parts = { &rec, run->plan.base, sizeof(rec),
-					    small ? run->plan.size : 0 };
+	bool small = task->plan.size <= LAUNCH_PLAN_MAX;
+	const struct record_parts parts = { &rec, task->plan.base, sizeof(rec),
+					    small ? task->plan.size : 0 };
 	_cleanup_close_ int own = -EBADF;
 	int fds[LAUNCH_FDS_MAX], r;
 
-	run->files_ns = run->space_ns = rec.files_ns;
-	if (run->limits[STAGE_CPU_MS])
-		rec.cpu_seconds = (uint64_t)(run->limits[STAGE_CPU_MS] + 1999) / 1000;
-	r = task_stage_stdio(run, fds, &own);
+	task->files_ns = task->space_ns = rec.files_ns;
+	if (task->limits[STAGE_CPU_MS])
+		rec.cpu_seconds = (uint64_t)(task->limits[STAGE_CPU_MS] + 1999) / 1000;
+	r = task_stage_stdio(task, fds, &own);
 	if (r < 0)
 		return r;
-	sandbox_give_stdio(run->sandbox, fds);
-	fds[3] = run->ticket_fd;
-	fds[4] = run->plan_fd;
+	sandbox_give_stdio(task->sandbox, fds);
+	fds[3] = task->ticket_fd;
+	fds[4] = task->plan_fd;
 	rec.no_input = fds[0] < 0;
 	n_fds -= (size_t)small + rec.no_input;
 	/* Who is woken may run, and end, before this process does again. */
-	run->stage_start_ns = clock_now_ns();
-	r = sys_send_parts(run->sandbox->program_fd, &parts, fds + rec.no_input, n_fds);
+	task->stage_start_ns = clock_now_ns();
+	r = sys_send_parts(task->sandbox->program_fd, &parts, fds + rec.no_input, n_fds);
 	/* One that is gone already is seen to be gone. */
 	if (r == -EPIPE || r == -ECONNRESET)
 		r = 0;
 	return r;
 }
 
-static int begin_warm(struct task *run, const struct cell_content *content, struct error *err)
+static int begin_warm(struct task *task, const struct cell_content *content, struct error *err)
 {
 	int r = 0;
 
-	run->state = TASK_RUNNING;
-	run->warm = true;
-	run->prepared = content->prepared;
-	plan_stage_limits(&run->plan.view, 0, run->limits);
-	if (memcmp(run->limits, content->limits, sizeof(run->limits)) != 0)
-		r = sandbox_set_limits(run->sandbox, run->limits, err);
+	task->state = TASK_RUNNING;
+	task->warm = true;
+	task->prepared = content->prepared;
+	plan_stage_limits(&task->plan.view, 0, task->limits);
+	if (memcmp(task->limits, content->limits, sizeof(task->limits)) != 0)
+		r = sandbox_set_limits(task->sandbox, task->limits, err);
 	if (r < 0)
 		return r;
-	source_set_handler(run->program, (struct handler){ on_program, run });
-	r = task_watch_sandbox(run);
-	if (r == 0 && !run->doomed)
-		r = launch_task(run);
+	source_set_handler(task->program, (struct handler){ on_program, task });
+	r = task_watch_sandbox(task);
+	if (r == 0 && !task->doomed)
+		r = launch_task(task);
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the run cannot be started: %s",
 				 strerror(-r));
-	run->stage_running = true;
-	task_begin_stage(run);
-	task_look_later(run);
+	task->stage_running = true;
+	task_begin_stage(task);
+	task_look_later(task);
 	/* Most programs are over at once. */
 	if (content->expected)
-		loop_stay_awake(run->broker->loop, AWAKE_NS);
+		loop_stay_awake(task->broker->loop, AWAKE_NS);
 	return 0;
 }
 
-static void use_cell(struct task *run, struct cell *cell)
+static void use_cell(struct task *task, struct cell *cell)
 {
 	bool warm = cell->shape->kind != WARM_NONE;
 	struct cell_content content;
 	struct error err = { 0 };
 
 	cell_open(cell, &content);
-	run->sandbox = content.sandbox;
-	run->control = content.control;
-	run->program = content.program;
-	run->death = content.death;
-	run->ahead = content.base;
-	if ((warm ? begin_warm(run, &content, &err) : task_go_on(run, &err)) < 0)
-		task_refuse(run, &err);
-	else if (run->doomed)
-		task_kill(run, run->killed_for);
+	task->sandbox = content.sandbox;
+	task->control = content.control;
+	task->program = content.program;
+	task->death = content.death;
+	task->ahead = content.base;
+	if ((warm ? begin_warm(task, &content, &err) : task_go_on(task, &err)) < 0)
+		task_refuse(task, &err);
+	else if (task->doomed)
+		task_kill(task, task->killed_for);
 }
 
 /* The cell is READY, or will never be: then the run makes a sandbox of its own. */
 static void on_cell(void *data, struct cell *cell)
 {
-	struct task *run = data;
+	struct task *task = data;
 	struct error err = { 0 };
 
-	run->cell = NULL;
+	task->cell = NULL;
 	if (cell->state == CELL_READY) {
-		use_cell(run, cell);
+		use_cell(task, cell);
 		return;
 	}
-	pool_discard(run->broker->pool, cell);
-	if (task_begin(run, &err) < 0)
-		task_refuse(run, &err);
-	else if (run->doomed)
-		task_kill(run, run->killed_for);
+	pool_discard(task->broker->pool, cell);
+	if (task_begin(task, &err) < 0)
+		task_refuse(task, &err);
+	else if (task->doomed)
+		task_kill(task, task->killed_for);
 }
 
-bool task_never_began(struct task *run)
+bool task_never_began(struct task *task)
 {
-	return run->warm && !task_has_launched(run) && !run->doomed &&
-	       run->failure.code == ERROR_NONE;
+	return task->warm && !task_has_launched(task) && !task->doomed &&
+	       task->failure.code == ERROR_NONE;
 }
 
-void task_begin_again(struct task *run)
+void task_begin_again(struct task *task)
 {
 	struct error err = { 0 };
 
-	if (run->broker->pool)
-		pool_reap(run->broker->pool, TAKE_PTR(run->sandbox));
+	if (task->broker->pool)
+		pool_reap(task->broker->pool, TAKE_PTR(task->sandbox));
 	else
-		sandbox_destroy(TAKE_PTR(run->sandbox));
-	task_unwatch(run);
-	run->warm = run->stage_running = false;
-	run->stage_start_ns = 0;
-	run->ahead = (struct usage){ 0 };
-	if (task_begin(run, &err) < 0)
-		task_refuse(run, &err);
+		sandbox_destroy(TAKE_PTR(task->sandbox));
+	task_unwatch(task);
+	task->warm = task->stage_running = false;
+	task->stage_start_ns = 0;
+	task->ahead = (struct usage){ 0 };
+	if (task_begin(task, &err) < 0)
+		task_refuse(task, &err);
 }
 
-bool task_take_cell(struct task *run)
+bool task_take_cell(struct task *task)
 {
 	struct cell *cell;
 
 	/* Cells have one program; and a terminal is made for its run. */
-	if (run->tty || (run->n_stages != 1 && plan_warm_kind(&run->plan.view) != WARM_NONE))
+	if (task->tty || (task->n_stages != 1 && plan_warm_kind(&task->plan.view) != WARM_NONE))
 		return false;
-	cell = pool_claim(run->broker->pool, &run->plan.view,
-			  peer_bell(run->front, run->bell, run->cpu));
+	cell = pool_claim(task->broker->pool, &task->plan.view,
+			  peer_bell(task->peer, task->bell, task->cpu));
 	if (!cell)
 		return false;
 	if (cell->state == CELL_READY) {
-		use_cell(run, cell);
+		use_cell(task, cell);
 		return true;
 	}
-	run->state = TASK_WAITING;
-	run->cell = cell;
-	cell->waiter = (struct cell_watcher){ on_cell, run };
+	task->state = TASK_WAITING;
+	task->cell = cell;
+	cell->waiter = (struct cell_watcher){ on_cell, task };
 	return true;
 }

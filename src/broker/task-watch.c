@@ -28,132 +28,132 @@ static int64_t cpu_us(const struct usage *usage)
 }
 
 /* Milliseconds until the next look, or 0: it was reached. */
-static int64_t cpu_wait_ms(struct task *run)
+static int64_t cpu_wait_ms(struct task *task)
 {
-	int64_t base_us = cpu_us(&run->base) + cpu_us(&run->ahead);
-	int64_t used_us = sandbox_cpu_us(run->sandbox), left_ms;
-	int64_t cpu_milli = run->limits[STAGE_CPU_MILLI] ? run->limits[STAGE_CPU_MILLI]
-							 : run->broker->host.facts.cores * 1000LL;
+	int64_t base_us = cpu_us(&task->base) + cpu_us(&task->ahead);
+	int64_t used_us = sandbox_cpu_us(task->sandbox), left_ms;
+	int64_t cpu_milli = task->limits[STAGE_CPU_MILLI] ? task->limits[STAGE_CPU_MILLI]
+							  : task->broker->host.facts.cores * 1000LL;
 
 	if (used_us < 0)
 		return CPU_MS_MIN;
-	left_ms = run->limits[STAGE_CPU_MS] - (used_us - base_us) / US_PER_MS;
+	left_ms = task->limits[STAGE_CPU_MS] - (used_us - base_us) / US_PER_MS;
 	return left_ms <= 0 ? 0 : MAX(left_ms * 1000 / MAX(cpu_milli, 1000), CPU_MS_MIN);
 }
 
 static int on_watch(void *data, uint32_t events)
 {
-	struct task *run = data;
+	struct task *task = data;
 	int64_t wait_ms = INT32_MAX;
 
 	(void)events;
-	if (run->doomed) {
-		sandbox_kill(run->sandbox);
-		source_set_time(run->watch_timer, in_ms(KILL_AGAIN_MS));
+	if (task->doomed) {
+		sandbox_kill(task->sandbox);
+		source_set_time(task->watch_timer, in_ms(KILL_AGAIN_MS));
 		return 0;
 	}
-	if (run->limits[STAGE_CPU_MS]) {
-		wait_ms = cpu_wait_ms(run);
+	if (task->limits[STAGE_CPU_MS]) {
+		wait_ms = cpu_wait_ms(task);
 		if (wait_ms == 0) {
-			task_kill(run, CAUSE_CPU_TIME);
+			task_kill(task, CAUSE_CPU_TIME);
 			return 0;
 		}
 	}
-	if (run->limits[STAGE_MEMORY_BYTES] && run->broker->host.facts.cgroup == CGROUP_NONE) {
-		int64_t bytes = sandbox_memory_bytes(run->sandbox);
+	if (task->limits[STAGE_MEMORY_BYTES] && task->broker->host.facts.cgroup == CGROUP_NONE) {
+		int64_t bytes = sandbox_memory_bytes(task->sandbox);
 
 		/* The quick look counts a page that many share once for each of them. */
-		if (bytes > run->limits[STAGE_MEMORY_BYTES])
-			bytes = sandbox_memory_exact(run->sandbox);
+		if (bytes > task->limits[STAGE_MEMORY_BYTES])
+			bytes = sandbox_memory_exact(task->sandbox);
 
-		run->memory_peak_bytes = MAX(run->memory_peak_bytes, bytes);
-		if (bytes > run->limits[STAGE_MEMORY_BYTES]) {
-			task_kill(run, CAUSE_MEMORY);
+		task->memory_peak_bytes = MAX(task->memory_peak_bytes, bytes);
+		if (bytes > task->limits[STAGE_MEMORY_BYTES]) {
+			task_kill(task, CAUSE_MEMORY);
 			return 0;
 		}
 		wait_ms = MIN(wait_ms, MEMORY_MS);
 	}
 	if (wait_ms < INT32_MAX)
-		source_set_time(run->watch_timer, in_ms(wait_ms));
+		source_set_time(task->watch_timer, in_ms(wait_ms));
 	return 0;
 }
 
 static int on_wall(void *data, uint32_t events)
 {
-	struct task *run = data;
+	struct task *task = data;
 	struct error err = { 0 };
 
 	(void)events;
-	if (run->stage_start_ns) {
-		task_kill(run, CAUSE_TIMEOUT);
+	if (task->stage_start_ns) {
+		task_kill(task, CAUSE_TIMEOUT);
 		return 0;
 	}
 	(void)error_set(&err, ERROR_INTERNAL, ETIMEDOUT,
 			"the sandbox was not ready within %d seconds; see: atoll doctor",
 			START_MS_MAX / 1000);
-	task_fail(run, &err);
+	task_fail(task, &err);
 	return 0;
 }
 
-int task_watch(struct task *run)
+int task_watch(struct task *task)
 {
-	struct loop *loop = run->broker->loop;
-	int r = loop_add_timer(loop, in_ms(START_MS_MAX), (struct handler){ on_wall, run },
-			       &run->wall_timer);
+	struct loop *loop = task->broker->loop;
+	int r = loop_add_timer(loop, in_ms(START_MS_MAX), (struct handler){ on_wall, task },
+			       &task->wall_timer);
 
 	if (r == 0)
-		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_watch, run },
-				   &run->watch_timer);
+		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_watch, task },
+				   &task->watch_timer);
 	return r;
 }
 
-void task_watch_started(struct task *run)
+void task_watch_started(struct task *task)
 {
-	int64_t wall_ms = run->limits[STAGE_WALL_MS];
+	int64_t wall_ms = task->limits[STAGE_WALL_MS];
 
-	source_set_time(run->wall_timer,
-			wall_ms ? run->stage_start_ns + (wall_ms + START_MS) * NS_PER_MS
+	source_set_time(task->wall_timer,
+			wall_ms ? task->stage_start_ns + (wall_ms + START_MS) * NS_PER_MS
 				: INT64_MAX);
-	(void)on_watch(run, 0);
+	(void)on_watch(task, 0);
 }
 
-void task_watch_starting(struct task *run)
+void task_watch_starting(struct task *task)
 {
-	source_set_time(run->wall_timer, in_ms(START_MS_MAX));
+	source_set_time(task->wall_timer, in_ms(START_MS_MAX));
 }
 
-void task_watch_ended(struct task *run)
+void task_watch_ended(struct task *task)
 {
-	source_set_time(run->wall_timer, INT64_MAX);
-	source_set_time(run->watch_timer, run->doomed ? in_ms(KILL_AGAIN_MS) : INT64_MAX);
+	source_set_time(task->wall_timer, INT64_MAX);
+	source_set_time(task->watch_timer, task->doomed ? in_ms(KILL_AGAIN_MS) : INT64_MAX);
 }
 
-void task_kill(struct task *run, int cause)
+void task_kill(struct task *task, int cause)
 {
-	if (run->state == TASK_REMOVING)
+	if (task->state == TASK_REMOVING)
 		return;
-	if (run->killed_for < 0 && run->state < TASK_ENDING && cause != CAUSE_INTERNAL)
-		run->killed_for = cause;
-	run->doomed = true;
+	if (task->killed_for < 0 && task->state < TASK_ENDING && cause != CAUSE_INTERNAL)
+		task->killed_for = cause;
+	task->doomed = true;
 	/* Still waiting for one: what comes is ended at once. */
-	if (!run->sandbox)
+	if (!task->sandbox)
 		return;
 	/* Without a cgroup this is the last look anybody gets. */
-	run->cpu_us = sandbox_cpu_us(run->sandbox);
-	sandbox_kill(run->sandbox);
-	if (run->watch_timer)
-		source_set_time(run->watch_timer, in_ms(KILL_AGAIN_MS));
+	task->cpu_us = sandbox_cpu_us(task->sandbox);
+	sandbox_kill(task->sandbox);
+	if (task->watch_timer)
+		source_set_time(task->watch_timer, in_ms(KILL_AGAIN_MS));
 }
 
-void task_kill_soon(struct task *run)
+void task_kill_soon(struct task *task)
 {
-	run->doomed = true;
-	source_set_time(run->watch_timer, in_ms(KILL_AGAIN_MS));
+	task->doomed = true;
+	source_set_time(task->watch_timer, in_ms(KILL_AGAIN_MS));
 }
 
-void task_fail(struct task *run, const struct error *err)
+void task_fail(struct task *task, const struct error *err)
 {
-	if (run->failure.code == ERROR_NONE)
-		run->failure = *err;
-	task_kill(run, CAUSE_INTERNAL);
+	if (task->failure.code == ERROR_NONE)
+		task->failure = *err;
+	task_kill(task, CAUSE_INTERNAL);
 }

@@ -16,253 +16,253 @@
 
 enum { REMOVE_RETRY_MS = 2, REMOVE_TRIES_MAX = 2500, LOOK_MS = 5, DEATHS_MAX = 3 };
 
-int task_send(struct task *run, struct record *rec, int fd)
+int task_send(struct task *task, struct record *rec, int fd)
 {
-	rec->job = run->job;
-	return peer_send(run->front, rec, fd);
+	rec->job = task->job;
+	return peer_send(task->peer, rec, fd);
 }
 
-void task_unwatch(struct task *run)
+void task_unwatch(struct task *task)
 {
-	run->control = source_free(run->control);
-	run->program = source_free(run->program);
-	run->death = source_free(run->death);
-	run->wall_timer = source_free(run->wall_timer);
-	run->watch_timer = source_free(run->watch_timer);
-	run->remove_timer = source_free(run->remove_timer);
+	task->control = source_free(task->control);
+	task->program = source_free(task->program);
+	task->death = source_free(task->death);
+	task->wall_timer = source_free(task->wall_timer);
+	task->watch_timer = source_free(task->watch_timer);
+	task->remove_timer = source_free(task->remove_timer);
 }
 
-static void task_free(struct task *run)
+static void task_free(struct task *task)
 {
-	struct broker *b = run->broker;
+	struct broker *b = task->broker;
 
-	task_delist(run);
-	task_unwatch(run);
-	task_close_stdio(run);
-	sandbox_free(run->sandbox);
-	task_drop_plan(run);
-	(void)fd_close(run->changes_fd);
-	free(run);
+	task_delist(task);
+	task_unwatch(task);
+	task_close_stdio(task);
+	sandbox_free(task->sandbox);
+	task_drop_plan(task);
+	(void)fd_close(task->changes_fd);
+	free(task);
 	broker_may_end(b);
 }
 
-static void send_last_stage(struct task *run)
+static void send_last_stage(struct task *task)
 {
-	if (run->last_stage.kind)
-		(void)task_send(run, &run->last_stage, -EBADF);
-	run->last_stage.kind = 0;
+	if (task->last_stage.kind)
+		(void)task_send(task, &task->last_stage, -EBADF);
+	task->last_stage.kind = 0;
 }
 
 /* Everything is dead and counted: the front hears of it. What is left to tear down waits for nobody. */
-void task_conclude(struct task *run, bool settled)
+void task_conclude(struct task *task, bool settled)
 {
 	struct record end = { .kind = RECORD_DONE };
 	struct collect_report report = { 0 };
 
-	if (run->failure.code != ERROR_NONE) {
+	if (task->failure.code != ERROR_NONE) {
 		end.kind = RECORD_FAILED;
-		end.failed = run->failure;
-		(void)task_send(run, &end, -EBADF);
+		end.failed = task->failure;
+		(void)task_send(task, &end, -EBADF);
 		return;
 	}
 	/* Files come behind the stage that wrote them; without any, one record says it all. */
 	if (!settled)
-		send_last_stage(run);
-	if (run->sandbox->work_fd >= 0 && !settled)
-		task_collect(run, &report);
+		send_last_stage(task);
+	if (task->sandbox->work_fd >= 0 && !settled)
+		task_collect(task, &report);
 	end.done = (struct record_done){
-		.stages_run = run->stage + 1,
+		.stages_run = task->stage + 1,
 		.files_truncated = report.truncated,
 		.files_skipped = report.skipped,
 		.largest_file_bytes = report.largest_file_bytes,
 		.settled = settled,
-		.usage = run->total,
+		.usage = task->total,
 	};
-	task_commit_report(run, &end.done.commit);
-	end.done.usage.memory_peak_bytes = run->memory_peak_bytes;
-	if (run->last_stage.kind) {
+	task_commit_report(task, &end.done.commit);
+	end.done.usage.memory_peak_bytes = task->memory_peak_bytes;
+	if (task->last_stage.kind) {
 		end.done.has_stage = true;
-		end.done.stage = run->last_stage.stage;
+		end.done.stage = task->last_stage.stage;
 	}
-	(void)task_send(run, &end, run->changes_fd);
+	(void)task_send(task, &end, task->changes_fd);
 }
 
-void task_look_later(struct task *run)
+void task_look_later(struct task *task)
 {
-	source_set_time(run->remove_timer, clock_now_ns() + LOOK_MS * NS_PER_MS);
+	source_set_time(task->remove_timer, clock_now_ns() + LOOK_MS * NS_PER_MS);
 }
 
 /* While it runs: whether its streams can be let go of. Then: whether what it leaves can. */
 static int on_remove(void *data, uint32_t events)
 {
-	struct task *run = data;
+	struct task *task = data;
 	int r;
 
 	(void)events;
-	if (run->state == TASK_COLLECTING)
-		return task_finish(run);
-	if (run->state == TASK_COMMITTING)
+	if (task->state == TASK_COLLECTING)
+		return task_finish(task);
+	if (task->state == TASK_COMMITTING)
 		return 0;
-	if (run->state != TASK_REMOVING) {
-		if (!task_has_launched(run))
-			task_look_later(run);
+	if (task->state != TASK_REMOVING) {
+		if (!task_has_launched(task))
+			task_look_later(task);
 		return 0;
 	}
 	/* Dead in all but name: kept from dying by what runs, or else by its quota. */
-	if (run->sandbox->pid > 0) {
-		(run->remove_tries++ == 0 ? sandbox_die_at_once : sandbox_kill)(run->sandbox);
-		source_set_time(run->remove_timer, clock_now_ns() + KILL_AGAIN_MS * NS_PER_MS);
+	if (task->sandbox->pid > 0) {
+		(task->remove_tries++ == 0 ? sandbox_die_at_once : sandbox_kill)(task->sandbox);
+		source_set_time(task->remove_timer, clock_now_ns() + KILL_AGAIN_MS * NS_PER_MS);
 		return 0;
 	}
-	r = sandbox_vacate(run->sandbox);
-	if (r == -EBUSY && run->remove_tries++ < REMOVE_TRIES_MAX) {
-		source_set_time(run->remove_timer, clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS);
+	r = sandbox_vacate(task->sandbox);
+	if (r == -EBUSY && task->remove_tries++ < REMOVE_TRIES_MAX) {
+		source_set_time(task->remove_timer, clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS);
 		return 0;
 	}
-	task_free(run);
+	task_free(task);
 	return 0;
 }
 
 /* A group counts as busy until its last process has left the processor; a broker that stays need not hurry. */
-static int remove_soon(struct task *run)
+static int remove_soon(struct task *task)
 {
-	if (!run->broker->pool || run->broker->closing)
-		return on_remove(run, 0);
-	source_set_time(run->remove_timer, clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS);
+	if (!task->broker->pool || task->broker->closing)
+		return on_remove(task, 0);
+	source_set_time(task->remove_timer, clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS);
 	return 0;
 }
 
-static int finish_task(struct task *run)
+static int finish_task(struct task *task)
 {
-	if (run->state != TASK_COLLECTING && task_commit_begin(run)) {
+	if (task->state != TASK_COLLECTING && task_commit_begin(task)) {
 		/* The front hears that the program is over: what follows may take longer than it would wait for that. */
-		send_last_stage(run);
-		run->state = TASK_COMMITTING;
+		send_last_stage(task);
+		task->state = TASK_COMMITTING;
 		return 0;
 	}
-	return task_finish(run);
+	return task_finish(task);
 }
 
 /* Of many that end at once, each in its turn: else their files would be more than a front's bound. */
-int task_finish(struct task *run)
+int task_finish(struct task *task)
 {
-	if (peer_is_behind(run->front)) {
-		run->state = TASK_COLLECTING;
-		task_look_later(run);
+	if (peer_is_behind(task->peer)) {
+		task->state = TASK_COLLECTING;
+		task_look_later(task);
 		return 0;
 	}
-	task_conclude(run, false);
-	run->state = TASK_REMOVING;
-	return remove_soon(run);
+	task_conclude(task, false);
+	task->state = TASK_REMOVING;
+	return remove_soon(task);
 }
 
-static int start_stage(struct task *run)
+static int start_stage(struct task *task)
 {
 	struct init_command command = { .kind = COMMAND_START,
-					.stage = run->stage,
-					.tty = run->tty,
-					.last = run->stage + 1 >= run->n_stages,
-					.ticket = run->stage == 0 };
+					.stage = task->stage,
+					.tty = task->tty,
+					.last = task->stage + 1 >= task->n_stages,
+					.ticket = task->stage == 0 };
 	_cleanup_close_ int own = -EBADF;
-	int fds[4] = { [3] = run->ticket_fd }, r;
+	int fds[4] = { [3] = task->ticket_fd }, r;
 
-	plan_stage_limits(&run->plan.view, run->stage, run->limits);
+	plan_stage_limits(&task->plan.view, task->stage, task->limits);
 	/* A belt for hosts whose cgroups cannot count: whole seconds, and only per process. */
-	if (run->limits[STAGE_CPU_MS])
-		command.cpu_seconds = (uint64_t)(run->limits[STAGE_CPU_MS] + 1999) / 1000;
-	r = task_stage_stdio(run, fds, &own);
+	if (task->limits[STAGE_CPU_MS])
+		command.cpu_seconds = (uint64_t)(task->limits[STAGE_CPU_MS] + 1999) / 1000;
+	r = task_stage_stdio(task, fds, &own);
 	if (r == 0)
-		r = sandbox_start(run->sandbox, &command, fds);
+		r = sandbox_start(task->sandbox, &command, fds);
 	if (r < 0)
 		return r;
-	run->stage_running = true;
-	run->stage_start_ns = 0;
-	task_watch_starting(run);
+	task->stage_running = true;
+	task->stage_start_ns = 0;
+	task_watch_starting(task);
 	return 0;
 }
 
-static void next_stage(struct task *run, const struct report *rep)
+static void next_stage(struct task *task, const struct report *rep)
 {
 	bool failed = rep->kind == REPORT_EXEC_FAILED || rep->wait_status != 0;
 	struct error err = { 0 };
 	int r;
 
-	task_end_stage(run, rep);
-	if (failed || run->killed_for >= 0 || run->stage + 1 >= run->n_stages) {
-		run->state = TASK_ENDING;
+	task_end_stage(task, rep);
+	if (failed || task->killed_for >= 0 || task->stage + 1 >= task->n_stages) {
+		task->state = TASK_ENDING;
 		/* init leaves by itself after the last stage; after any other it must be told. */
-		if (run->stage + 1 < run->n_stages || rep->kind == REPORT_EXEC_FAILED)
-			sandbox_kill(run->sandbox);
+		if (task->stage + 1 < task->n_stages || rep->kind == REPORT_EXEC_FAILED)
+			sandbox_kill(task->sandbox);
 		return;
 	}
-	run->stage++;
-	run->base = run->total;
-	plan_stage_limits(&run->plan.view, run->stage, run->limits);
-	r = sandbox_set_limits(run->sandbox, run->limits, &err);
+	task->stage++;
+	task->base = task->total;
+	plan_stage_limits(&task->plan.view, task->stage, task->limits);
+	r = sandbox_set_limits(task->sandbox, task->limits, &err);
 	if (r == 0)
-		r = start_stage(run);
+		r = start_stage(task);
 	if (r < 0 && err.code == ERROR_NONE)
 		(void)error_set(&err, ERROR_INTERNAL, -r, "stage %u cannot be started: %s",
-				run->stage, strerror(-r));
+				task->stage, strerror(-r));
 	if (r < 0)
-		task_fail(run, &err);
+		task_fail(task, &err);
 	else
-		task_begin_stage(run);
+		task_begin_stage(task);
 }
 
 /* It has its size before anybody looks. */
-static void take_terminal(struct task *run, int fd)
+static void take_terminal(struct task *task, int fd)
 {
-	const struct winsize size = { .ws_row = (uint16_t)(run->terminal_size >> 16),
-				      .ws_col = (uint16_t)run->terminal_size };
+	const struct winsize size = { .ws_row = (uint16_t)(task->terminal_size >> 16),
+				      .ws_col = (uint16_t)task->terminal_size };
 
-	run->sandbox->terminal_fd = fd;
+	task->sandbox->terminal_fd = fd;
 	(void)ioctl(fd, TIOCSWINSZ, &size);
 }
 
-static void on_prepared(struct task *run, const struct report *rep, int fds[], size_t n_fds)
+static void on_prepared(struct task *task, const struct report *rep, int fds[], size_t n_fds)
 {
 	struct error err = { 0 };
 	size_t n_dirs;
 	int r;
 
-	run->state = TASK_RUNNING;
-	run->prepared = *rep;
-	n_dirs = sandbox_take_dirs(run->sandbox, rep, fds, n_fds);
+	task->state = TASK_RUNNING;
+	task->prepared = *rep;
+	n_dirs = sandbox_take_dirs(task->sandbox, rep, fds, n_fds);
 	if (n_fds > n_dirs)
-		take_terminal(run, TAKE_FD(fds[n_dirs]));
+		take_terminal(task, TAKE_FD(fds[n_dirs]));
 	/* Without a terminal its START is in the socket already. */
-	r = run->tty ? start_stage(run) : 0;
+	r = task->tty ? start_stage(task) : 0;
 	if (r == 0) {
-		task_begin_stage(run);
+		task_begin_stage(task);
 		return;
 	}
 	(void)error_set(&err, ERROR_INTERNAL, -r, "the terminal cannot be opened: %s",
 			strerror(-r));
-	task_fail(run, &err);
+	task_fail(task, &err);
 }
 
-static void take_report(struct task *run, const struct report *rep, int fds[], size_t n_fds)
+static void take_report(struct task *task, const struct report *rep, int fds[], size_t n_fds)
 {
 	struct error err = { 0 };
 
 	switch (rep->kind) {
 	case REPORT_PREPARED:
-		on_prepared(run, rep, fds, n_fds);
+		on_prepared(task, rep, fds, n_fds);
 		break;
 	case REPORT_EXITED:
 	case REPORT_EXEC_FAILED:
-		if (run->program)
-			task_listen(run);
+		if (task->program)
+			task_listen(task);
 		/* Its death comes next, and then it is begun again. */
-		if (task_never_began(run))
+		if (task_never_began(task))
 			break;
-		if (run->stage_running)
-			next_stage(run, rep);
+		if (task->stage_running)
+			next_stage(task, rep);
 		break;
 	default:
-		task_explain_failure(run, rep, &err);
-		task_fail(run, &err);
+		task_explain_failure(task, rep, &err);
+		task_fail(task, &err);
 	}
 }
 
@@ -270,21 +270,21 @@ static void take_report(struct task *run, const struct report *rep, int fds[], s
  * 1: took one; 0: the other end is closed; negative: nothing there (-EAGAIN), or a failure. Once the program runs, nobody
  * inside can write here but init.
  */
-static int read_report(struct task *run)
+static int read_report(struct task *task)
 {
 	struct report rep;
 	int fds[INIT_REPORT_FDS];
 	size_t n_fds = ARRAY_SIZE(fds);
-	ssize_t n = sys_recv_record(run->sandbox->control_fd, &rep, sizeof(rep), fds, &n_fds);
+	ssize_t n = sys_recv_record(task->sandbox->control_fd, &rep, sizeof(rep), fds, &n_fds);
 
 	/* It went with something of ours unread, which is said once, before what it has left for us. */
 	if (n == -ECONNRESET) {
 		n_fds = ARRAY_SIZE(fds);
-		n = sys_recv_record(run->sandbox->control_fd, &rep, sizeof(rep), fds, &n_fds);
+		n = sys_recv_record(task->sandbox->control_fd, &rep, sizeof(rep), fds, &n_fds);
 	}
 	if (n == (ssize_t)sizeof(rep)) {
 		rep.step[sizeof(rep.step) - 1] = '\0';
-		take_report(run, &rep, fds, n_fds);
+		take_report(task, &rep, fds, n_fds);
 	}
 	for (size_t i = 0; i < n_fds; i++)
 		(void)fd_close(fds[i]);
@@ -295,15 +295,15 @@ static int read_report(struct task *run)
 
 static int on_task_control(void *data, uint32_t events)
 {
-	struct task *run = data;
+	struct task *task = data;
 	struct error err = { 0 };
-	int r = read_report(run);
+	int r = read_report(task);
 
 	(void)events;
 	if (r > 0 || r == -EAGAIN)
 		return 0;
 	/* Closed: pid 1 is on its way out, and the pidfd says when it is gone. */
-	run->control = source_free(run->control);
+	task->control = source_free(task->control);
 	if (r == 0)
 		return 0;
 	if (r == -EMFILE)
@@ -311,7 +311,7 @@ static int on_task_control(void *data, uint32_t events)
 	else
 		(void)error_set(&err, ERROR_INTERNAL, -r,
 				"the sandbox's reports cannot be read: %s", strerror(-r));
-	task_fail(run, &err);
+	task_fail(task, &err);
 	return 0;
 }
 
@@ -319,217 +319,218 @@ static int on_task_control(void *data, uint32_t events)
  * Nothing had begun in it. Who was killed while the sandbox was made, and not for want of memory, was killed from outside:
  * another one does as well, unless whoever did that goes on.
  */
-static bool may_begin_again(struct task *run, int wait_status)
+static bool may_begin_again(struct task *task, int wait_status)
 {
-	if (task_never_began(run))
+	if (task_never_began(task))
 		return true;
-	if (run->state != TASK_PREPARING || run->doomed || run->failure.code != ERROR_NONE ||
+	if (task->state != TASK_PREPARING || task->doomed || task->failure.code != ERROR_NONE ||
 	    wait_status != SIGKILL)
 		return false;
-	sandbox_usage(run->sandbox, &run->total);
-	usage_subtract(&run->total, &run->ahead);
-	return run->total.oom_kills <= 0 && run->deaths++ < DEATHS_MAX;
+	sandbox_usage(task->sandbox, &task->total);
+	usage_subtract(&task->total, &task->ahead);
+	return task->total.oom_kills <= 0 && task->deaths++ < DEATHS_MAX;
 }
 
 /* It was not our doing, and how the program ended is not known. */
-static bool is_unexplained(const struct task *run)
+static bool is_unexplained(const struct task *task)
 {
-	return run->state != TASK_ENDING && run->failure.code == ERROR_NONE && run->killed_for < 0;
+	return task->state != TASK_ENDING && task->failure.code == ERROR_NONE &&
+	       task->killed_for < 0;
 }
 
 /* pid 1 is dead, and so is everything that was below it. */
 static int on_task_death(void *data, uint32_t events)
 {
-	struct task *run = data;
+	struct task *task = data;
 	int wait_status, r;
 
 	(void)events;
 	do
-		r = read_report(run);
+		r = read_report(task);
 	while (r > 0);
 	/* It had got ready, and we have not heard of it: what it began is not to begin again. */
-	if (r == -EMFILE && is_unexplained(run))
-		task_explain_crowd(&run->failure);
-	task_explain_begun(run);
-	run->death = source_free(run->death);
-	run->control = source_free(run->control);
-	run->program = source_free(run->program);
-	wait_status = sandbox_reap(run->sandbox);
-	if (run->state == TASK_REMOVING)
-		return remove_soon(run);
-	if (may_begin_again(run, wait_status)) {
-		task_begin_again(run);
+	if (r == -EMFILE && is_unexplained(task))
+		task_explain_crowd(&task->failure);
+	task_explain_begun(task);
+	task->death = source_free(task->death);
+	task->control = source_free(task->control);
+	task->program = source_free(task->program);
+	wait_status = sandbox_reap(task->sandbox);
+	if (task->state == TASK_REMOVING)
+		return remove_soon(task);
+	if (may_begin_again(task, wait_status)) {
+		task_begin_again(task);
 		return 0;
 	}
-	task_close_stdio(run);
-	if (is_unexplained(run))
-		task_explain_death(run, wait_status);
-	if (run->state != TASK_ENDING && run->failure.code == ERROR_NONE) {
+	task_close_stdio(task);
+	if (is_unexplained(task))
+		task_explain_death(task, wait_status);
+	if (task->state != TASK_ENDING && task->failure.code == ERROR_NONE) {
 		struct report rep = { .kind = REPORT_EXITED,
 				      .wait_status = SIGKILL,
 				      .at_ns = clock_now_ns(),
-				      .user_us = run->cpu_us,
+				      .user_us = task->cpu_us,
 				      .max_rss_bytes = -1,
 				      .read_bytes = -1,
 				      .write_bytes = -1 };
 
-		task_end_stage(run, &rep);
+		task_end_stage(task, &rep);
 	}
-	return finish_task(run);
+	return finish_task(task);
 }
 
-void task_signal(struct task *run, int signo)
+void task_signal(struct task *task, int signo)
 {
-	if (run->state != TASK_RUNNING || !run->stage_running || signo <= 0 || signo >= NSIG)
+	if (task->state != TASK_RUNNING || !task->stage_running || signo <= 0 || signo >= NSIG)
 		return;
 	/* One that was there already gets it when it has begun: before that, what it would do is not the program's doing. */
-	if (run->warm && !task_has_launched(run))
-		run->signals |= 1ULL << (signo - 1);
+	if (task->warm && !task_has_launched(task))
+		task->signals |= 1ULL << (signo - 1);
 	else
-		(void)!sandbox_signal(run->sandbox, signo);
+		(void)!sandbox_signal(task->sandbox, signo);
 }
 
-static int watch_control(struct task *run)
+static int watch_control(struct task *task)
 {
-	const struct handler handler = { on_task_control, run };
+	const struct handler handler = { on_task_control, task };
 	int r;
 
-	if (run->control) {
-		source_set_handler(run->control, handler);
+	if (task->control) {
+		source_set_handler(task->control, handler);
 		return 0;
 	}
-	r = fd_set_nonblock(run->sandbox->control_fd, true);
+	r = fd_set_nonblock(task->sandbox->control_fd, true);
 	return r < 0 ? r
-		     : loop_add_fd(run->broker->loop, run->sandbox->control_fd, EPOLLIN, handler,
-				   &run->control);
+		     : loop_add_fd(task->broker->loop, task->sandbox->control_fd, EPOLLIN, handler,
+				   &task->control);
 }
 
-int task_watch_sandbox(struct task *run)
+int task_watch_sandbox(struct task *task)
 {
-	const struct handler death = { on_task_death, run };
-	struct loop *loop = run->broker->loop;
-	int r = watch_control(run);
+	const struct handler death = { on_task_death, task };
+	struct loop *loop = task->broker->loop;
+	int r = watch_control(task);
 
 	if (r == 0)
-		r = task_watch(run);
+		r = task_watch(task);
 	if (r == 0)
-		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_remove, run },
-				   &run->remove_timer);
+		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_remove, task },
+				   &task->remove_timer);
 	if (r < 0)
 		return r;
 	/* Last: with it the run ends the ordinary way, whatever happens. */
-	if (!run->death)
-		return loop_add_fd(loop, run->sandbox->pidfd, EPOLLIN, death, &run->death);
-	source_set_handler(run->death, death);
+	if (!task->death)
+		return loop_add_fd(loop, task->sandbox->pidfd, EPOLLIN, death, &task->death);
+	source_set_handler(task->death, death);
 	return 0;
 }
 
-static int start_first(struct task *run, struct error *err)
+static int start_first(struct task *task, struct error *err)
 {
 	int r;
 
 	/* The sandbox has it, and we have it mapped. */
-	run->plan_fd = fd_close(run->plan_fd);
-	r = task_watch_sandbox(run);
-	if (r == 0 && !run->tty)
-		r = start_stage(run);
+	task->plan_fd = fd_close(task->plan_fd);
+	r = task_watch_sandbox(task);
+	if (r == 0 && !task->tty)
+		r = start_stage(task);
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the run cannot be started: %s",
 				 strerror(-r));
 	return 0;
 }
 
-int task_begin(struct task *run, struct error *err)
+int task_begin(struct task *task, struct error *err)
 {
-	struct broker *b = run->broker;
+	struct broker *b = task->broker;
 	int r = 0;
 
-	run->state = TASK_PREPARING;
-	run->space_ns = clock_realtime_ns();
-	run->sandbox = TAKE_PTR(b->spare);
-	if (!run->sandbox)
-		r = sandbox_create(&b->host, NULL, &run->sandbox, err);
+	task->state = TASK_PREPARING;
+	task->space_ns = clock_realtime_ns();
+	task->sandbox = TAKE_PTR(b->spare);
+	if (!task->sandbox)
+		r = sandbox_create(&b->host, NULL, &task->sandbox, err);
 	/* Where groups are used again, it has the counters of whoever was there before. */
 	if (r == 0 && b->pool)
-		sandbox_usage(run->sandbox, &run->ahead);
+		sandbox_usage(task->sandbox, &task->ahead);
 	if (r == 0)
-		r = task_seal_plan(run, err);
+		r = task_seal_plan(task, err);
 	if (r == 0)
-		r = sandbox_prepare(run->sandbox, &run->plan.view, run->plan_fd, err);
-	return r < 0 ? r : start_first(run, err);
+		r = sandbox_prepare(task->sandbox, &task->plan.view, task->plan_fd, err);
+	return r < 0 ? r : start_first(task, err);
 }
 
-int task_go_on(struct task *run, struct error *err)
+int task_go_on(struct task *task, struct error *err)
 {
-	int r = task_seal_plan(run, err);
+	int r = task_seal_plan(task, err);
 
 	if (r == 0)
-		r = sandbox_finish(run->sandbox, &run->plan.view, run->plan_fd, err);
-	run->state = TASK_PREPARING;
-	return r < 0 ? r : start_first(run, err);
+		r = sandbox_finish(task->sandbox, &task->plan.view, task->plan_fd, err);
+	task->state = TASK_PREPARING;
+	return r < 0 ? r : start_first(task, err);
 }
 
-void task_abandon(struct task *run)
+void task_abandon(struct task *task)
 {
-	if (run->cell)
-		pool_discard(run->broker->pool, TAKE_PTR(run->cell));
-	task_unwatch(run);
-	sandbox_destroy(TAKE_PTR(run->sandbox));
-	task_free(run);
+	if (task->cell)
+		pool_discard(task->broker->pool, TAKE_PTR(task->cell));
+	task_unwatch(task);
+	sandbox_destroy(TAKE_PTR(task->sandbox));
+	task_free(task);
 }
 
-void task_refuse(struct task *run, const struct error *err)
+void task_refuse(struct task *task, const struct error *err)
 {
 	struct record rec = { .kind = RECORD_FAILED, .failed = *err };
 
 	if (err->errnum == EMFILE || err->errnum == ENFILE)
 		task_explain_crowd(&rec.failed);
-	if (run->sandbox && run->death && run->remove_timer) {
+	if (task->sandbox && task->death && task->remove_timer) {
 		/* It lives already: let it end the ordinary way, with this as the reason. */
-		task_fail(run, &rec.failed);
+		task_fail(task, &rec.failed);
 		return;
 	}
-	(void)task_send(run, &rec, -EBADF);
-	task_abandon(run);
+	(void)task_send(task, &rec, -EBADF);
+	task_abandon(task);
 }
 
-int task_new(struct peer *front, const struct record *record, struct span plan,
+int task_new(struct peer *peer, const struct record *record, struct span plan,
 	     const int fds[RECORD_FDS_MAX])
 {
-	struct broker *b = front->broker;
-	struct task *run = calloc(1, sizeof(*run));
+	struct broker *b = peer->broker;
+	struct task *task = calloc(1, sizeof(*task));
 	struct error err = { 0 };
 	int r;
 
-	if (!run) {
+	if (!task) {
 		struct record rec = { .kind = RECORD_FAILED, .job = record->job };
 
 		for (int i = 0; i < RECORD_FDS_MAX; i++)
 			(void)fd_close(fds[i]);
 		(void)error_set(&rec.failed, ERROR_INTERNAL, ENOMEM, "out of memory");
-		return peer_send(front, &rec, -EBADF);
+		return peer_send(peer, &rec, -EBADF);
 	}
-	*run = (struct task){ .broker = b,
-			      .front = front,
-			      .job = record->job,
-			      .terminal_size = record->run.terminal_size,
-			      .bell = record->run.bell,
-			      .cpu = record->run.cpu,
-			      .ticket_fd = fds[3],
-			      .plan_fd = fds[4],
-			      .stdio = { fds[0], fds[1], fds[2] },
-			      .changes_fd = -EBADF,
-			      .killed_for = -1 };
-	task_enlist(run);
-	r = task_take_plan(run, plan, &err);
+	*task = (struct task){ .broker = b,
+			       .peer = peer,
+			       .job = record->job,
+			       .terminal_size = record->run.terminal_size,
+			       .bell = record->run.bell,
+			       .cpu = record->run.cpu,
+			       .ticket_fd = fds[3],
+			       .plan_fd = fds[4],
+			       .stdio = { fds[0], fds[1], fds[2] },
+			       .changes_fd = -EBADF,
+			       .killed_for = -1 };
+	task_enlist(task);
+	r = task_take_plan(task, plan, &err);
 	if (r == 0) {
-		run->n_stages = plan_stage_count(&run->plan.view);
-		run->tty = plan_has_terminal(&run->plan.view);
-		if (b->pool && task_take_cell(run))
+		task->n_stages = plan_stage_count(&task->plan.view);
+		task->tty = plan_has_terminal(&task->plan.view);
+		if (b->pool && task_take_cell(task))
 			return 0;
-		r = task_begin(run, &err);
+		r = task_begin(task, &err);
 	}
 	if (r < 0)
-		task_refuse(run, &err);
+		task_refuse(task, &err);
 	return r;
 }

@@ -34,21 +34,21 @@ struct peer {
 		bool asked; /* a run has come with its number */
 	} bells[BELLS_MAX];
 	struct source *source;
-	struct task *runs;
+	struct task *tasks;
 };
 
 enum { TASK_SLOT_BITS = 10 };
 
 struct broker {
 	struct loop *loop;
-	struct peer *fronts;
+	struct peer *peers;
 	size_t n_pending; /* records that wait for a front to read, of all of them */
 	struct sandbox_host host;
 	struct error host_error; /* why host could not be set up; code ERROR_NONE: it was */
 	struct plan_ceilings ceilings;
 	struct sandbox *spare; /* made before the first plan came, or NULL */
 	struct pool *pool;     /* NULL: nothing is kept ready */
-	struct task *runs;
+	struct task *tasks;
 	struct task *slots[1 << TASK_SLOT_BITS]; /* the same by front and job */
 	struct committer *committers;		 /* helpers that are at work (task-commit.c) */
 	int files_max; /* no run begins that comes with a descriptor of this number or higher */
@@ -58,16 +58,16 @@ struct broker {
 /* Nothing is left to do for a broker that is closing. */
 static inline void broker_may_end(struct broker *b)
 {
-	if (b->closing && !b->runs && !b->committers)
+	if (b->closing && !b->tasks && !b->committers)
 		loop_stop(b->loop);
 }
 
 /* One record, with a descriptor unless fd is negative. To nobody once the front is gone (NULL). */
-int peer_send(struct peer *front, const struct record *rec, int fd);
+int peer_send(struct peer *peer, const struct record *rec, int fd);
 /* Of a run that comes with that number. It is made, and sent, when there was one before. */
-const struct bell *peer_bell(struct peer *front, uint32_t number, int cpu);
+const struct bell *peer_bell(struct peer *peer, uint32_t number, int cpu);
 /* So much waits for it to read that more should wait until it has. */
-bool peer_is_behind(struct peer *front);
+bool peer_is_behind(struct peer *peer);
 
 /*
  * COMMITTING: every process is dead, and a helper applies what was written to the workspace. COLLECTING: files wait until the front
@@ -90,7 +90,7 @@ struct task {
 	struct task *next[_TASK_LIST_MAX];
 	struct task **at[_TASK_LIST_MAX]; /* what points to it */
 	struct broker *broker;
-	struct peer *front; /* NULL: it is gone, and the run is being ended */
+	struct peer *peer; /* NULL: it is gone, and the run is being ended */
 	uint32_t job;
 	int32_t terminal_size;
 	uint32_t bell;
@@ -137,95 +137,95 @@ struct task {
 };
 
 /* Takes the fds of a RUN record; the last is its plan where that did not come as bytes. A failure has been told already. */
-int task_new(struct peer *front, const struct record *record, struct span plan,
+int task_new(struct peer *peer, const struct record *record, struct span plan,
 	     const int fds[RECORD_FDS_MAX]) _must_check_;
 /* Ends it now and waits for that, without a loop and without a word to its front; then frees it. */
-void task_abandon(struct task *run);
-void task_signal(struct task *run, int signo);
+void task_abandon(struct task *task);
+void task_signal(struct task *task, int signo);
 
 /* task-list.c. What a run costs does not depend on how many there are. */
-void task_enlist(struct task *run); /* its broker, front and job are set */
-void task_delist(struct task *run);
-struct task *task_find(const struct peer *front, uint32_t job);
+void task_enlist(struct task *task); /* its broker, front and job are set */
+void task_delist(struct task *task);
+struct task *task_find(const struct peer *peer, uint32_t job);
 /* Its front is gone. */
-void task_orphan(struct task *run);
+void task_orphan(struct task *task);
 
 /* task.c, for the files beside it. */
-int task_send(struct task *run, struct record *rec, int fd); /* to its front; fd negative: none */
-int task_begin(struct task *run,
+int task_send(struct task *task, struct record *rec, int fd); /* to its front; fd negative: none */
+int task_begin(struct task *task,
 	       struct error *err) _must_check_; /* in a sandbox of its own making */
-int task_go_on(struct task *run,
+int task_go_on(struct task *task,
 	       struct error *err) _must_check_; /* in one that begins with its plan's first part */
-int task_watch_sandbox(struct task *run) _must_check_;
-void task_unwatch(struct task *run);
+int task_watch_sandbox(struct task *task) _must_check_;
+void task_unwatch(struct task *task);
 /* The front is told of the end; settled: all output is in the pipes, and there are no files to collect. */
-void task_conclude(struct task *run, bool settled);
+void task_conclude(struct task *task, bool settled);
 /* Its workspace is settled: files are handed over and the front is told. */
-int task_finish(struct task *run);
+int task_finish(struct task *task);
 /* Ends a run that has no sandbox to watch with an error, and frees it. */
-void task_refuse(struct task *run, const struct error *err);
+void task_refuse(struct task *task, const struct error *err);
 
 /* task-stage.c */
-void task_begin_stage(struct task *run);
-void task_end_stage(struct task *run, const struct report *rep);
+void task_begin_stage(struct task *task);
+void task_end_stage(struct task *task, const struct report *rep);
 
 /* task-plan.c. `bytes` are copied; empty: it is in plan_fd. */
-int task_take_plan(struct task *run, struct span bytes, struct error *err) _must_check_;
-int task_seal_plan(struct task *run, struct error *err) _must_check_; /* plan_fd is there */
-void task_drop_plan(struct task *run);
+int task_take_plan(struct task *task, struct span bytes, struct error *err) _must_check_;
+int task_seal_plan(struct task *task, struct error *err) _must_check_; /* plan_fd is there */
+void task_drop_plan(struct task *task);
 
 /* task-warm.c. True: the run has got, or waits for, a cell. */
-bool task_take_cell(struct task *run);
+bool task_take_cell(struct task *task);
 /* Its program was there already and is gone, but has not begun: nobody's fault, and nothing happened yet. */
-bool task_never_began(struct task *run);
+bool task_never_began(struct task *task);
 /* Somebody has begun it: the program, or a front that gives it to another broker. */
-bool task_ticket_is_taken(const struct task *run);
+bool task_ticket_is_taken(const struct task *task);
 /* It has begun. Then it is the only one that holds its streams. */
-bool task_has_launched(struct task *run);
-void task_look_later(struct task *run);
-void task_begin_again(struct task *run); /* cold, in another sandbox of its own */
+bool task_has_launched(struct task *task);
+void task_look_later(struct task *task);
+void task_begin_again(struct task *task); /* cold, in another sandbox of its own */
 /* What a program that was there already has said by now: it said so before it ended. */
-void task_listen(struct task *run);
+void task_listen(struct task *task);
 
 /*
  * task-stdio.c. What becomes 0, 1, 2: the terminal's program side, or standard streams. *ret_own is the caller's to close. ret[0]
  * negative: the sandbox's own null device.
  */
-int task_stage_stdio(struct task *run, int ret[3], int *ret_own) _must_check_;
-void task_close_stdio(struct task *run); /* ticket and plan, too: whoever runs has got them */
+int task_stage_stdio(struct task *task, int ret[3], int *ret_own) _must_check_;
+void task_close_stdio(struct task *task); /* ticket and plan, too: whoever runs has got them */
 
 /* task-watch.c. The first reason wins. */
-void task_kill(struct task *run, int cause);
+void task_kill(struct task *task, int cause);
 /* The same in a while, if something keeps the processes that have got their signal from dying. */
-void task_kill_soon(struct task *run);
+void task_kill_soon(struct task *task);
 enum { KILL_AGAIN_MS = 20 };
 /* Our failure: the run ends with it. */
-void task_fail(struct task *run, const struct error *err);
-int task_watch(struct task *run) _must_check_; /* makes the timers */
-void task_watch_starting(struct task *run);    /* a stage was told to start */
-void task_watch_started(struct task *run);     /* its program runs */
-void task_watch_ended(struct task *run);       /* it has ended */
+void task_fail(struct task *task, const struct error *err);
+int task_watch(struct task *task) _must_check_; /* makes the timers */
+void task_watch_starting(struct task *task);	/* a stage was told to start */
+void task_watch_started(struct task *task);	/* its program runs */
+void task_watch_ended(struct task *task);	/* it has ended */
 
 /* task-commit.c. Every process is dead: true when there is something to apply or list, and task_finish() will be called later. */
-bool task_commit_begin(struct task *run);
+bool task_commit_begin(struct task *task);
 /* What became of it; zeros for a run that has nothing to do with a workspace. */
-void task_commit_report(const struct task *run, struct record_commit *ret);
+void task_commit_report(const struct task *task, struct record_commit *ret);
 /* Waits for helpers that are still at work. */
 void committers_end(struct broker *b);
 
 /* task-usage.c. */
 void usage_subtract(struct usage *usage, const struct usage *before);
 void usage_complete(struct usage *usage, const struct report *rep);
-void task_send_usage(struct task *run);
+void task_send_usage(struct task *task);
 
 /* task-explain.c. There are no descriptors left for another run. */
 void task_explain_crowd(struct error *err);
 /* It is dead. For want of descriptors, though it had begun: EMFILE and not EAGAIN, it may not be begun again as if it had not. */
-void task_explain_begun(struct task *run);
+void task_explain_begun(struct task *task);
 /* A report FAILED into words. */
-void task_explain_failure(const struct task *run, const struct report *rep, struct error *err);
+void task_explain_failure(const struct task *task, const struct report *rep, struct error *err);
 /* pid 1 died before its work was done and not by our hand: sets run->failure or killed_for, unless the program can have caused it. */
-void task_explain_death(struct task *run, int wait_status);
+void task_explain_death(struct task *task, int wait_status);
 
 /* task-collect.c. Only when everything inside is dead. */
-void task_collect(struct task *run, struct collect_report *ret);
+void task_collect(struct task *task, struct collect_report *ret);

@@ -15,7 +15,7 @@
 
 struct crowd_fixture {
 	struct broker broker;
-	struct peer *front;
+	struct peer *peer;
 	int fd; /* the front's own end */
 	int out, ticket;
 };
@@ -45,9 +45,9 @@ static int enter(void **state)
 	b->ceilings.limits[STAGE_MEMORY_BYTES] = GiB;
 	b->ceilings.limits[STAGE_PIDS] = 100;
 	b->loop = loop_new();
-	r = b->loop ? peer_new(b, pair[1], true, &f->front) : -ENOMEM;
+	r = b->loop ? peer_new(b, pair[1], true, &f->peer) : -ENOMEM;
 	if (r == 0)
-		r = peer_watch(f->front, (struct handler){ ignore, NULL });
+		r = peer_watch(f->peer, (struct handler){ ignore, NULL });
 	if (r == 0)
 		r = sandbox_host_init(&b->host, &b->spare, &err);
 	if (r == 0)
@@ -61,9 +61,9 @@ static int leave(void **state)
 {
 	struct crowd_fixture *f = *state;
 
-	while (f->broker.runs)
-		task_abandon(f->broker.runs);
-	(void)peer_free(f->front);
+	while (f->broker.tasks)
+		task_abandon(f->broker.tasks);
+	(void)peer_free(f->peer);
 	sandbox_destroy(f->broker.spare);
 	sandbox_host_done(&f->broker.host);
 	(void)loop_free(f->broker.loop);
@@ -94,23 +94,23 @@ static int make_plan(const char *script, bool tty)
 static struct task *begin(struct crowd_fixture *f, const char *script, bool tty)
 {
 	const struct record rec = { .kind = RECORD_RUN, .job = 1 };
-	struct task *run;
+	struct task *task;
 	int out[2], r;
 
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
 	f->out = out[0];
 	f->ticket = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = task_new(f->front, &rec, (struct span){ 0 },
+	r = task_new(f->peer, &rec, (struct span){ 0 },
 		     (int[]){ open("/dev/null", O_RDONLY | O_CLOEXEC), out[1],
 			      fcntl(out[1], F_DUPFD_CLOEXEC, 3),
 			      fcntl(f->ticket, F_DUPFD_CLOEXEC, 3), make_plan(script, tty) });
-	run = f->broker.runs;
-	if (r < 0 || !run) {
+	task = f->broker.tasks;
+	if (r < 0 || !task) {
 		print_message("# skipped: no sandbox can be made here\n");
 		skip();
 	}
-	assert_true(wait_readable(run->sandbox->control_fd));
-	return run;
+	assert_true(wait_readable(task->sandbox->control_fd));
+	return task;
 }
 
 /* The loop, without a descriptor to be had, until the run is gone; and what its front was told. */
@@ -126,7 +126,7 @@ static struct error go_on(struct crowd_fixture *f)
 	f->broker.closing = true;
 	assert_int_equal(loop_run(f->broker.loop), 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	assert_null(f->broker.runs);
+	assert_null(f->broker.tasks);
 	assert_int_equal(sys_recv_record(f->fd, &rec, sizeof(rec), NULL, &n_fds), sizeof(rec));
 	if (rec.kind == RECORD_FAILED && rec.failed.code == ERROR_POLICY) {
 		print_message("# skipped: %s\n", rec.failed.text);
@@ -142,11 +142,11 @@ static struct error go_on(struct crowd_fixture *f)
 static void test_dead_and_begun(void **state)
 {
 	struct crowd_fixture *f = *state;
-	struct task *run = begin(f, "echo begun", false);
+	struct task *task = begin(f, "echo begun", false);
 	char out[32] = "";
 
-	assert_true(wait_readable(run->sandbox->pidfd));
-	run->control = source_free(run->control);
+	assert_true(wait_readable(task->sandbox->pidfd));
+	task->control = source_free(task->control);
 	assert_int_equal(go_on(f).errnum, EMFILE);
 	assert_true(read(f->out, out, sizeof(out) - 1) > 0);
 	assert_string_equal(out, "begun\n");
@@ -156,12 +156,12 @@ static void test_dead_and_begun(void **state)
 static void test_killed_and_begun(void **state)
 {
 	struct crowd_fixture *f = *state;
-	struct task *run = begin(f, "echo begun; sleep 60", false);
+	struct task *task = begin(f, "echo begun; sleep 60", false);
 
 	assert_true(wait_readable(f->out));
-	assert_int_equal(kill(run->sandbox->pid, SIGKILL), 0);
-	assert_true(wait_readable(run->sandbox->pidfd));
-	run->control = source_free(run->control);
+	assert_int_equal(kill(task->sandbox->pid, SIGKILL), 0);
+	assert_true(wait_readable(task->sandbox->pidfd));
+	task->control = source_free(task->control);
 	assert_int_equal(go_on(f).errnum, EMFILE);
 }
 
@@ -169,12 +169,12 @@ static void test_killed_and_begun(void **state)
 static void test_dead_and_not_begun(void **state)
 {
 	struct crowd_fixture *f = *state;
-	struct task *run = begin(f, "echo begun", true);
+	struct task *task = begin(f, "echo begun", true);
 	eventfd_t one;
 
-	assert_int_equal(kill(run->sandbox->pid, SIGKILL), 0);
-	assert_true(wait_readable(run->sandbox->pidfd));
-	run->control = source_free(run->control);
+	assert_int_equal(kill(task->sandbox->pid, SIGKILL), 0);
+	assert_true(wait_readable(task->sandbox->pidfd));
+	task->control = source_free(task->control);
 	assert_int_equal(go_on(f).errnum, EAGAIN);
 	assert_int_equal(eventfd_read(f->ticket, &one), 0);
 }
@@ -183,10 +183,10 @@ static void test_dead_and_not_begun(void **state)
 static void test_alive(void **state)
 {
 	struct crowd_fixture *f = *state;
-	struct task *run = begin(f, "echo begun; sleep 60", false);
+	struct task *task = begin(f, "echo begun; sleep 60", false);
 
 	assert_true(wait_readable(f->out));
-	assert_true(run->control != NULL);
+	assert_true(task->control != NULL);
 	assert_int_equal(go_on(f).errnum, EMFILE);
 }
 

@@ -18,8 +18,8 @@
 
 struct scene {
 	struct broker broker;
-	struct peer *front;
-	int peer; /* the front's own end */
+	struct peer *peer;
+	int front_fd; /* the front's own end */
 	int records, gone;
 };
 
@@ -29,12 +29,12 @@ static int on_record(void *data, uint32_t events)
 	struct record rec;
 
 	(void)events;
-	if (sys_recv_record(s->front->fd, &rec, sizeof(rec), NULL, NULL) == sizeof(rec)) {
+	if (sys_recv_record(s->peer->fd, &rec, sizeof(rec), NULL, NULL) == sizeof(rec)) {
 		s->records++;
 		return 0;
 	}
 	s->gone++;
-	s->front = peer_free(s->front);
+	s->peer = peer_free(s->peer);
 	loop_stop(s->broker.loop);
 	return 0;
 }
@@ -64,28 +64,28 @@ static void enter(struct scene *s)
 
 	*s = (struct scene){ .broker.loop = loop_new() };
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	s->peer = pair[0];
-	assert_int_equal(fd_set_nonblock(s->peer, true), 0);
-	assert_int_equal(peer_new(&s->broker, pair[1], true, &s->front), 0);
-	assert_int_equal(peer_watch(s->front, (struct handler){ on_record, s }), 0);
+	s->front_fd = pair[0];
+	assert_int_equal(fd_set_nonblock(s->front_fd, true), 0);
+	assert_int_equal(peer_new(&s->broker, pair[1], true, &s->peer), 0);
+	assert_int_equal(peer_watch(s->peer, (struct handler){ on_record, s }), 0);
 }
 
 /* Sources that were forgotten are caught by the loop. */
 static void leave(struct scene *s)
 {
-	if (s->front)
-		s->front = peer_free(s->front);
-	assert_null(s->broker.fronts);
+	if (s->peer)
+		s->peer = peer_free(s->peer);
+	assert_null(s->broker.peers);
 	assert_int_equal(s->broker.n_pending, 0);
 	loop_free(s->broker.loop);
-	close(s->peer);
+	close(s->front_fd);
 }
 
 static int send_one(struct scene *s, uint32_t job, int fd)
 {
 	struct record rec = { .kind = fd >= 0 ? RECORD_FILE : RECORD_USAGE, .job = job };
 
-	return peer_send(s->front, &rec, fd);
+	return peer_send(s->peer, &rec, fd);
 }
 
 static void test_what_does_not_fit_is_kept_in_order(void **state)
@@ -100,13 +100,13 @@ static void test_what_does_not_fit_is_kept_in_order(void **state)
 	for (uint32_t i = 0; i < RECORDS; i++)
 		assert_int_equal(send_one(&s, i, i % 2 ? fd : -EBADF), 0);
 	assert_true(s.broker.n_pending > RECORDS / 2 && s.broker.n_pending < RECORDS);
-	assert_true(peer_is_behind(s.front));
+	assert_true(peer_is_behind(s.peer));
 	while (next < RECORDS) {
 		struct record rec;
 		int got = -EBADF;
 		size_t n_fds = 1;
 		char text[5] = "";
-		ssize_t n = sys_recv_record(s.peer, &rec, sizeof(rec), &got, &n_fds);
+		ssize_t n = sys_recv_record(s.front_fd, &rec, sizeof(rec), &got, &n_fds);
 
 		if (n == -EAGAIN) {
 			assert_true(s.broker.n_pending > 0);
@@ -122,12 +122,13 @@ static void test_what_does_not_fit_is_kept_in_order(void **state)
 		next++;
 	}
 	assert_int_equal(s.broker.n_pending, 0);
-	assert_false(peer_is_behind(s.front));
+	assert_false(peer_is_behind(s.peer));
 	/* Nothing is pending: what it says is heard, and it is not woken for room any more. */
 	assert_int_equal(send_one(&s, 5, -EBADF), 0);
 	assert_int_equal(s.broker.n_pending, 0);
 	assert_int_equal(
-		sys_send_record(s.peer, &(struct record){ 0 }, sizeof(struct record), NULL, 0), 0);
+		sys_send_record(s.front_fd, &(struct record){ 0 }, sizeof(struct record), NULL, 0),
+		0);
 	turn(&s);
 	assert_int_equal(s.records, 1);
 	close(fd);
@@ -147,14 +148,14 @@ static void test_more_than_the_bound_hangs_up(void **state)
 	assert_int_equal(s.gone, 0);
 	turn(&s);
 	assert_int_equal(s.gone, 1);
-	assert_null(s.front);
+	assert_null(s.peer);
 	leave(&s);
 }
 
 static void expect_record(struct scene *s, uint32_t kind)
 {
 	struct record rec = { 0 };
-	ssize_t n = sys_recv_record(s->peer, &rec, sizeof(rec), NULL, NULL);
+	ssize_t n = sys_recv_record(s->front_fd, &rec, sizeof(rec), NULL, NULL);
 
 	assert_int_equal(n, kind ? (ssize_t)sizeof(rec) : -EAGAIN);
 	assert_int_equal(rec.kind, kind);
@@ -173,21 +174,22 @@ static void test_beginnings_are_held_back(void **state)
 
 	(void)state;
 	enter(&s);
-	assert_int_equal(peer_send(s.front, &started, -EBADF), 0);
+	assert_int_equal(peer_send(s.peer, &started, -EBADF), 0);
 	expect_record(&s, 0);
-	assert_int_equal(peer_send(s.front, &done, -EBADF), 0);
-	assert_int_equal(sys_recv_record(s.peer, &both, sizeof(both), NULL, NULL), sizeof(both));
+	assert_int_equal(peer_send(s.peer, &done, -EBADF), 0);
+	assert_int_equal(sys_recv_record(s.front_fd, &both, sizeof(both), NULL, NULL),
+			 sizeof(both));
 	assert_int_equal(both.kind, RECORD_DONE);
 	assert_true(both.done.has_started);
 	assert_int_equal(both.done.started.landlock_abi, 7);
 	expect_record(&s, 0);
 	/* Of another run: by itself, before. */
-	assert_int_equal(peer_send(s.front, &started, -EBADF), 0);
-	assert_int_equal(peer_send(s.front, &other, -EBADF), 0);
+	assert_int_equal(peer_send(s.peer, &started, -EBADF), 0);
+	assert_int_equal(peer_send(s.peer, &other, -EBADF), 0);
 	expect_record(&s, RECORD_STARTED);
 	expect_record(&s, RECORD_DONE);
 	begin_ns = clock_now_ns();
-	assert_int_equal(peer_send(s.front, &started, -EBADF), 0);
+	assert_int_equal(peer_send(s.peer, &started, -EBADF), 0);
 	turn(&s);
 	/* Unless its time has come already. */
 	if (clock_now_ns() - begin_ns < 2 * NS_PER_MS)
@@ -195,11 +197,11 @@ static void test_beginnings_are_held_back(void **state)
 	usleep(5000);
 	turn(&s);
 	expect_record(&s, RECORD_STARTED);
-	assert_int_equal(peer_send(s.front, &started, fd), 0);
-	assert_true(sys_recv_record(s.peer, &(struct record){ 0 }, sizeof(struct record),
+	assert_int_equal(peer_send(s.peer, &started, fd), 0);
+	assert_true(sys_recv_record(s.front_fd, &(struct record){ 0 }, sizeof(struct record),
 				    &(int){ -1 }, &(size_t){ 1 }) > 0);
 	/* One that leaves takes what was held for it along. */
-	assert_int_equal(peer_send(s.front, &started, -EBADF), 0);
+	assert_int_equal(peer_send(s.peer, &started, -EBADF), 0);
 	close(fd);
 	leave(&s);
 }
@@ -213,10 +215,10 @@ static void test_a_front_that_left_is_no_error(void **state)
 	enter(&s);
 	while (s.broker.n_pending < 10)
 		assert_int_equal(send_one(&s, i++, -EBADF), 0);
-	close(s.peer);
+	close(s.front_fd);
 	turn(&s);
 	assert_int_equal(s.gone, 1);
-	s.peer = -EBADF;
+	s.front_fd = -EBADF;
 	assert_int_equal(peer_send(NULL, &(struct record){ 0 }, -EBADF), -EPIPE);
 	leave(&s);
 }
@@ -231,13 +233,13 @@ static void test_bells_leave_the_reserve(void **state)
 
 	(void)state;
 	enter(&s);
-	assert_int_equal(peer_bell(s.front, 0, 1)->serial, 0);
-	assert_int_equal(peer_bell(s.front, 0, 1)->serial, 0);
-	assert_int_equal(sys_recv_record(s.peer, &rec, sizeof(rec), &fd, &n_fds), -EAGAIN);
-	s.broker.files_max = s.peer + 100;
-	assert_int_not_equal(peer_bell(s.front, 0, 1)->serial, 0);
+	assert_int_equal(peer_bell(s.peer, 0, 1)->serial, 0);
+	assert_int_equal(peer_bell(s.peer, 0, 1)->serial, 0);
+	assert_int_equal(sys_recv_record(s.front_fd, &rec, sizeof(rec), &fd, &n_fds), -EAGAIN);
+	s.broker.files_max = s.front_fd + 100;
+	assert_int_not_equal(peer_bell(s.peer, 0, 1)->serial, 0);
 	n_fds = 1;
-	assert_int_equal(sys_recv_record(s.peer, &rec, sizeof(rec), &fd, &n_fds), sizeof(rec));
+	assert_int_equal(sys_recv_record(s.front_fd, &rec, sizeof(rec), &fd, &n_fds), sizeof(rec));
 	assert_int_equal(rec.kind, RECORD_BELL);
 	assert_int_equal(n_fds, 1);
 	close(fd);

@@ -12,8 +12,8 @@ enum { FRONTS = 100, JOBS = 10, CHAIN_MAX = 10 };
 
 struct task_list_fixture {
 	struct broker broker;
-	struct peer *fronts[FRONTS * JOBS];
-	struct task *runs[FRONTS * JOBS];
+	struct peer *peers[FRONTS * JOBS];
+	struct task *tasks[FRONTS * JOBS];
 };
 
 /* n_fronts with as many jobs each as makes FRONTS * JOBS runs. */
@@ -23,32 +23,32 @@ static struct task_list_fixture *make(int n_fronts)
 
 	assert_non_null(fx);
 	for (int i = 0; i < n_fronts; i++) {
-		fx->fronts[i] = calloc(1, sizeof(struct peer) + 2 * sizeof(struct record));
-		assert_non_null(fx->fronts[i]);
-		fx->fronts[i]->broker = &fx->broker;
+		fx->peers[i] = calloc(1, sizeof(struct peer) + 2 * sizeof(struct record));
+		assert_non_null(fx->peers[i]);
+		fx->peers[i]->broker = &fx->broker;
 	}
 	for (int i = 0; i < FRONTS * JOBS; i++) {
-		struct task *run = fx->runs[i] = calloc(1, sizeof(*run));
+		struct task *task = fx->tasks[i] = calloc(1, sizeof(*task));
 
-		assert_non_null(run);
-		run->broker = &fx->broker;
-		run->front = fx->fronts[i % n_fronts];
-		run->job = (uint32_t)(i / n_fronts + 1);
-		run->state = TASK_RUNNING;
-		task_enlist(run);
+		assert_non_null(task);
+		task->broker = &fx->broker;
+		task->peer = fx->peers[i % n_fronts];
+		task->job = (uint32_t)(i / n_fronts + 1);
+		task->state = TASK_RUNNING;
+		task_enlist(task);
 	}
 	return fx;
 }
 
 static void drop(struct task_list_fixture *fx)
 {
-	assert_null(fx->broker.runs);
+	assert_null(fx->broker.tasks);
 	for (size_t i = 0; i < ARRAY_SIZE(fx->broker.slots); i++)
 		assert_null(fx->broker.slots[i]);
 	for (int i = 0; i < FRONTS * JOBS; i++) {
-		assert_true(!fx->fronts[i] || !fx->fronts[i]->runs);
-		free(fx->fronts[i]);
-		free(fx->runs[i]);
+		assert_true(!fx->peers[i] || !fx->peers[i]->tasks);
+		free(fx->peers[i]);
+		free(fx->tasks[i]);
 	}
 	free(fx);
 }
@@ -59,20 +59,20 @@ static void test_find(void **state)
 
 	(void)state;
 	for (int i = 0; i < FRONTS * JOBS; i++)
-		assert_ptr_equal(task_find(fx->fronts[i % FRONTS], (uint32_t)(i / FRONTS + 1)),
-				 fx->runs[i]);
-	assert_null(task_find(fx->fronts[0], JOBS + 1));
+		assert_ptr_equal(task_find(fx->peers[i % FRONTS], (uint32_t)(i / FRONTS + 1)),
+				 fx->tasks[i]);
+	assert_null(task_find(fx->peers[0], JOBS + 1));
 	/* Its number may be used again as soon as its end was told. */
-	fx->runs[0]->state = TASK_REMOVING;
-	assert_null(task_find(fx->fronts[0], 1));
+	fx->tasks[0]->state = TASK_REMOVING;
+	assert_null(task_find(fx->peers[0], 1));
 	for (int i = 0; i < FRONTS * JOBS; i += 2) {
-		task_delist(fx->runs[i]);
-		assert_null(task_find(fx->fronts[i % FRONTS], (uint32_t)(i / FRONTS + 1)));
+		task_delist(fx->tasks[i]);
+		assert_null(task_find(fx->peers[i % FRONTS], (uint32_t)(i / FRONTS + 1)));
 	}
 	for (int i = 1; i < FRONTS * JOBS; i += 2) {
-		assert_ptr_equal(task_find(fx->fronts[i % FRONTS], (uint32_t)(i / FRONTS + 1)),
-				 fx->runs[i]);
-		task_delist(fx->runs[i]);
+		assert_ptr_equal(task_find(fx->peers[i % FRONTS], (uint32_t)(i / FRONTS + 1)),
+				 fx->tasks[i]);
+		task_delist(fx->tasks[i]);
 	}
 	drop(fx);
 }
@@ -84,20 +84,20 @@ static void test_orphans(void **state)
 	int n = 0;
 
 	(void)state;
-	while (fx->fronts[7]->runs) {
-		assert_ptr_equal(fx->fronts[7]->runs->front, fx->fronts[7]);
-		task_orphan(fx->fronts[7]->runs);
+	while (fx->peers[7]->tasks) {
+		assert_ptr_equal(fx->peers[7]->tasks->peer, fx->peers[7]);
+		task_orphan(fx->peers[7]->tasks);
 		n++;
 	}
 	assert_int_equal(n, JOBS);
-	assert_null(task_find(fx->fronts[7], 1));
-	assert_ptr_equal(task_find(fx->fronts[8], 1), fx->runs[8]);
+	assert_null(task_find(fx->peers[7], 1));
+	assert_ptr_equal(task_find(fx->peers[8], 1), fx->tasks[8]);
 	n = 0;
-	for (struct task *run = fx->broker.runs; run; run = run->next[TASK_OF_BROKER])
+	for (struct task *task = fx->broker.tasks; task; task = task->next[TASK_OF_BROKER])
 		n++;
 	assert_int_equal(n, FRONTS * JOBS);
-	while (fx->broker.runs)
-		task_delist(fx->broker.runs);
+	while (fx->broker.tasks)
+		task_delist(fx->broker.tasks);
 	drop(fx);
 }
 
@@ -108,12 +108,12 @@ static void check_spread(int n_fronts)
 	for (size_t i = 0; i < ARRAY_SIZE(fx->broker.slots); i++) {
 		int n = 0;
 
-		for (struct task *run = fx->broker.slots[i]; run; run = run->next[TASK_OF_SLOT])
+		for (struct task *task = fx->broker.slots[i]; task; task = task->next[TASK_OF_SLOT])
 			n++;
 		assert_in_range(n, 0, CHAIN_MAX);
 	}
-	while (fx->broker.runs)
-		task_delist(fx->broker.runs);
+	while (fx->broker.tasks)
+		task_delist(fx->broker.tasks);
 	drop(fx);
 }
 
