@@ -105,7 +105,7 @@ static void on_execute_end(void *data, struct execution *x)
 	struct calling *c = data;
 	bool large = execution_result_text(x).len >= WORKER_LARGE_BYTES;
 
-	if (!large || request_take_time(c->ctx, write_answer, c) < 0)
+	if (!large || request_take_time(c->ctx, answer_execute, c) < 0)
 		answer_execute(c);
 }
 
