@@ -310,10 +310,10 @@ static int get_root(struct request_ctx *ctx)
 
 const struct route execute_routes[] = {
 	{ HTTP_POST, "/execute", post_execute, .flags = ROUTE_BYTES,
-	  .summary = "Document 002's interface", .request_schema = "ExecuteCall",
+	  .summary = "Run code with the interface of document 002", .request_schema = "ExecuteCall",
 	  .response_schema = "ExecuteAnswer", .body_max_bytes = BODY_MAX_BYTES,
 	  .refuse = refuse_request },
-	{ HTTP_GET, "/", get_root, .flags = ROUTE_PUBLIC, .summary = "It is there",
+	{ HTTP_GET, "/", get_root, .flags = ROUTE_PUBLIC, .summary = "Presence check",
 	  .response_schema = "Status" },
 	{ 0 },
 };

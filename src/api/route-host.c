@@ -216,9 +216,9 @@ static void put_server(struct metric_text *m, struct api *api)
 		{ "atoll_http_connections", "Open connections.", METRIC_GAUGE, s.open },
 		{ "atoll_http_connections_total", "Connections accepted.", METRIC_COUNTER,
 		  (double)s.accepted },
-		{ "atoll_http_connections_evicted_total", "Idle ones closed for others.",
+		{ "atoll_http_connections_evicted_total", "Idle connections closed to make room.",
 		  METRIC_COUNTER, (double)s.evicted },
-		{ "atoll_http_connections_refused_total", "Refused for lack of room.",
+		{ "atoll_http_connections_refused_total", "Connections refused for lack of room.",
 		  METRIC_COUNTER, (double)s.refused },
 		{ "atoll_http_timeouts_total", "Connections closed by a deadline.", METRIC_COUNTER,
 		  (double)s.timed_out },
@@ -239,14 +239,15 @@ static void put_access(struct metric_text *m, const struct access_counts *counts
 	const struct metric_histogram times = { access_bounds, counts->by_time, ACCESS_BOUNDS,
 						counts->seconds };
 
-	metric_begin(m, "atoll_http_requests_total", METRIC_COUNTER, "Answers by class of status.");
+	metric_begin(m, "atoll_http_requests_total", METRIC_COUNTER,
+		     "Answers by class of HTTP status.");
 	for (int i = 1; i < ACCESS_STATUSES; i++) {
 		char class[4] = { (char)('0' + i), 'x', 'x', '\0' };
 
 		metric_sample(m, METRIC_LABELS({ "code", class }), (double)counts->by_class[i]);
 	}
 	metric_begin(m, "atoll_http_request_seconds", METRIC_HISTOGRAM,
-		     "From a request's first byte to the end of its answer.");
+		     "Seconds from the first byte of a request to the end of its answer.");
 	metric_histogram_put(m, NULL, &times);
 }
 
@@ -284,21 +285,20 @@ static int get_openapi(struct request_ctx *ctx)
 
 const struct route host_routes[] = {
 	{ HTTP_GET, "/v1/languages", get_languages,
-	  .summary = "Languages, their versions and whether they are there",
-	  .response_schema = "Languages" },
+	  .summary = "Languages, their versions and availability", .response_schema = "Languages" },
 	{ HTTP_GET, "/v1/policies", get_policies, .summary = "Policies and their limits",
 	  .response_schema = "Policies" },
 	{ HTTP_GET, "/v1/limits", get_limits, .summary = "Limits, defaults and ceilings",
 	  .response_schema = "LimitTable" },
-	{ HTTP_GET, "/v1/doctor", get_doctor, .summary = "What this host can enforce",
+	{ HTTP_GET, "/v1/doctor", get_doctor, .summary = "Isolation that this host can enforce",
 	  .response_schema = "Doctor" },
 	{ HTTP_GET, "/healthz", get_health, .flags = ROUTE_PUBLIC | ROUTE_ALWAYS,
-	  .summary = "It lives", .response_schema = "Status" },
+	  .summary = "Liveness probe", .response_schema = "Status" },
 	{ HTTP_GET, "/readyz", get_ready, .flags = ROUTE_PUBLIC | ROUTE_ALWAYS,
-	  .summary = "It takes work", .response_schema = "Ready" },
+	  .summary = "Readiness probe", .response_schema = "Ready" },
 	{ HTTP_GET, "/metrics", get_metrics, .flags = ROUTE_ALWAYS | ROUTE_OPERATOR,
-	  .summary = "Counters for Prometheus; for operators" },
+	  .summary = "Metrics as Prometheus text, for operators" },
 	{ HTTP_GET, "/openapi.json", get_openapi, .flags = ROUTE_PUBLIC,
-	  .summary = "This description" },
+	  .summary = "This document" },
 	{ 0 },
 };

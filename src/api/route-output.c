@@ -94,13 +94,13 @@ static int get_file(struct request_ctx *ctx)
 
 const struct route output_routes[] = {
 	{ HTTP_GET, "/v1/executions/{id}/stdout", get_stdout, .flags = ROUTE_SLOW,
-	  .summary = "All of its output" },
+	  .summary = "Whole standard output of an execution" },
 	{ HTTP_GET, "/v1/executions/{id}/stderr", get_stderr, .flags = ROUTE_SLOW,
-	  .summary = "All of its messages" },
+	  .summary = "Whole standard error of an execution" },
 	{ HTTP_GET, "/v1/executions/{id}/files", get_files, .flags = ROUTE_SLOW,
-	  .summary = "The files it left: a list, or all of them as a tar",
+	  .summary = "Files that the program wrote: a list, or all as a tar",
 	  .response_schema = "Files" },
 	{ HTTP_GET, "/v1/executions/{id}/files/{path...}", get_file, .flags = ROUTE_SLOW,
-	  .summary = "One of them" },
+	  .summary = "One file that the program wrote" },
 	{ 0 },
 };

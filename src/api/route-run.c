@@ -384,10 +384,11 @@ static int post_replay(struct request_ctx *ctx)
 
 const struct route run_routes[] = {
 	{ HTTP_POST, "/v1/execute", post_execute, .flags = ROUTE_JSON | ROUTE_STREAMS,
-	  .summary = "Run to the end; the result, or events as they happen",
+	  .summary =
+		  "Run a program to its end; answer with its result, or with events as they happen",
 	  .request_schema = "ExecuteRequest", .response_schema = "Result", .is_slow = takes_time },
 	{ HTTP_POST, "/v1/executions", post_executions, .flags = ROUTE_JSON,
-	  .summary = "Accept now, run later", .request_schema = "ExecuteRequest",
+	  .summary = "Accept a job and run it later", .request_schema = "ExecuteRequest",
 	  .response_schema = "Accepted", .is_slow = takes_time },
 	{ HTTP_POST, "/v1/executions/{id}/replay", post_replay,
 	  .flags = ROUTE_JSON_OPTIONAL | ROUTE_SLOW, .summary = "Run the same request again",

@@ -20,8 +20,8 @@ static int cancel_main(const struct command *self, int argc, char **argv)
 const struct command cmd_cancel = {
 	.name = "cancel",
 	.usage = "ID…",
-	.summary = "end executions that run or wait",
-	.details = "What they wrote so far stays in the history, with the status `cancelled`.\n",
+	.summary = "end running and queued executions",
+	.details = "Their output so far stays in the history, with the status `cancelled`.\n",
 	.options = &cancel_options,
 	.main = cancel_main,
 };

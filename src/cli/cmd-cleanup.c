@@ -45,8 +45,9 @@ static int cleanup_main(const struct command *self, int argc, char **argv)
 const struct command cmd_cleanup = {
 	.name = "cleanup",
 	.usage = "[--json]",
-	.summary = "end and remove all of your own executions at the daemon",
-	.details = "Results and outputs go too: `atoll history rm ID` removes single ones.\n",
+	.summary = "end and remove all of your own executions in the daemon",
+	.details = "Results and outputs are removed too. `atoll history rm ID` removes single "
+		   "executions.\n",
 	.options = &cleanup_options,
 	.main = cleanup_main,
 };

@@ -53,7 +53,7 @@ static int debug_main(const struct command *self, int argc, char **argv)
 const struct command cmd_debug = {
 	.name = "debug",
 	.usage = "ID",
-	.summary = "say what went wrong in an execution, and what to do about it",
+	.summary = "explain the failure of an execution and how to fix it",
 	.details = "ID is an id of `atoll history list`, or `last`.\n",
 	.options = &debug_options,
 	.main = debug_main,

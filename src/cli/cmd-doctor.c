@@ -110,7 +110,7 @@ static int doctor_main(const struct command *self, int argc, char **argv)
 const struct command cmd_doctor = {
 	.name = "doctor",
 	.usage = "[--json]",
-	.summary = "say what this host can enforce, what is missing and how to fix it",
+	.summary = "show which isolation this host can enforce, and how to get the rest",
 	.details = "Exits with 0 only when the default policy can be enforced in full.\n",
 	.options = &show_options,
 	.main = doctor_main,

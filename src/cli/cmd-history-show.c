@@ -195,7 +195,7 @@ static int show_main(const struct command *self, int argc, char **argv)
 const struct command history_show = {
 	.name = "history show",
 	.usage = "ID",
-	.summary = "show an execution: how it ended, what it used and wrote",
+	.summary = "show an execution: ending, usage, output",
 	.details = "ID is an id of `atoll history list`, or `last`.\n",
 	.options = &id_list,
 	.main = show_main,

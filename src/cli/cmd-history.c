@@ -25,11 +25,11 @@ struct output_options {
 
 static const struct option output_rows[] = {
 	{ .flag = "--stderr",
-	  .help = "what it wrote to standard error",
+	  .help = "print standard error instead of standard output",
 	  .apply = option_set_true,
 	  .offset = offsetof(struct output_options, err) },
 	{ .flag = "--raw",
-	  .help = "every byte as it was, also to a terminal",
+	  .help = "print every byte unchanged, also to a terminal",
 	  .apply = option_set_true,
 	  .offset = offsetof(struct output_options, raw) },
 	REMOTE_JSON,
@@ -157,7 +157,7 @@ static int output_main(const struct command *self, int argc, char **argv)
 const struct command history_output = {
 	.name = "history output",
 	.usage = "ID",
-	.summary = "print all that an execution wrote",
+	.summary = "print the whole output of an execution",
 	.details =
 		"ID is an id of `atoll history list`, or `last`. On a terminal control characters "
 		"are escaped.\n",
@@ -275,7 +275,7 @@ const struct command history_replay = {
 	.name = "history replay",
 	.usage = "ID",
 	.summary = "run the same request again, as a new execution",
-	.details = "Prints what the program writes and exits as `atoll run` does. ID is an id of "
+	.details = "Prints the program's output and exits as `atoll run` does. ID is an id of "
 		   "`atoll history list`,\nor `last`.\n",
 	.options = &replay_list,
 	.main = replay_main,
@@ -314,6 +314,6 @@ static const struct command *const commands[] = {
 const struct command cmd_history = {
 	.name = "history",
 	.usage = "COMMAND",
-	.summary = "what was run: list, show, compare, run again",
+	.summary = "the history: list, show, compare, run again",
 	.commands = commands,
 };

@@ -85,7 +85,7 @@ static int languages_main(const struct command *self, int argc, char **argv)
 const struct command cmd_languages = {
 	.name = "languages",
 	.usage = "[--json]",
-	.summary = "list the languages, their versions and what is missing",
+	.summary = "list the languages, their versions and missing runtimes",
 	.options = &show_options,
 	.main = languages_main,
 };

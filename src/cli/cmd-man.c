@@ -99,14 +99,13 @@ static int put_command(struct buf *out, const struct command *c)
 
 static int put_page(struct buf *out)
 {
-	int r = buf_puts(out,
-			 ".TH ATOLL 1 \"\" \"atoll " ATOLL_VERSION "\" \"Atoll\"\n"
-			 ".SH NAME\natoll \\- run code that nobody trusts in a sandbox\n"
-			 ".SH SYNOPSIS\n\\fBatoll\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
-			 ".SH DESCRIPTION\n"
-			 "atoll runs code that nobody trusts in a sandbox and says exactly what "
-			 "happened.\n"
-			 ".SH COMMANDS\n");
+	int r = buf_puts(out, ".TH ATOLL 1 \"\" \"atoll " ATOLL_VERSION "\" \"Atoll\"\n"
+			      ".SH NAME\natoll \\- run untrusted code in a sandbox\n"
+			      ".SH SYNOPSIS\n\\fBatoll\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
+			      ".SH DESCRIPTION\n"
+			      "atoll runs untrusted code in a sandbox and reports exactly what "
+			      "happened.\n"
+			      ".SH COMMANDS\n");
 
 	for (const struct command *const *c = all_commands; r == 0 && *c; c++)
 		r = put_command(out, *c);

@@ -61,11 +61,11 @@ static const struct option rows[] = {
 	  .offset = offsetof(struct atoll_pool_options, socket) },
 	{ .flag = "--memory",
 	  .argument = "SIZE",
-	  .help = "all that is kept ready may take [a 16th of the host's, at most 1g]",
+	  .help = "memory of all spares and interpreters [a 16th of the host's, at most 1g]",
 	  .apply = set_memory },
 	{ .flag = "--spares",
 	  .argument = "N",
-	  .help = "keep at most this many ready of one kind [16]",
+	  .help = "keep at most this many spares of one kind [16]",
 	  .apply = set_spares },
 	{ .flag = "--rotate-forks",
 	  .argument = "N",
@@ -74,12 +74,12 @@ static const struct option rows[] = {
 	  .offset = offsetof(struct atoll_pool_options, rotate_forks) },
 	{ .flag = "--rotate-seconds",
 	  .argument = "N",
-	  .help = "and when it is that old [900]",
+	  .help = "replace an interpreter after this many seconds [900]",
 	  .apply = set_number,
 	  .offset = offsetof(struct atoll_pool_options, rotate_seconds) },
 	{ .flag = "--idle-seconds",
 	  .argument = "N",
-	  .help = "let go of what nobody has asked for that long, by halves [20]",
+	  .help = "halve the spares of a kind that was not used for this many seconds [20]",
 	  .apply = set_number,
 	  .offset = offsetof(struct atoll_pool_options, idle_seconds) },
 };
@@ -115,9 +115,10 @@ const struct command cmd_pool = {
 	.name = "pool",
 	.usage = "[OPTIONS]",
 	.summary = "keep sandboxes and runtimes ready for later runs",
-	.details = "Stays until SIGTERM. Runs of the same user find it by its socket, or by the "
-		   "path in\n"
-		   "ATOLL_POOL (`off`: do without).\n",
+	.details =
+		"The pool runs until SIGTERM. Runs of the same user find it by its socket, or by "
+		"the path in\n"
+		"ATOLL_POOL. ATOLL_POOL=off bypasses the pool.\n",
 	.options = &pool_options,
 	.main = pool_main,
 	.hidden = true,

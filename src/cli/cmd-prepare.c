@@ -65,11 +65,12 @@ static int prepare_main(const struct command *self, int argc, char **argv)
 const struct command cmd_prepare = {
 	.name = "prepare",
 	.usage = "[LANGUAGE...]",
-	.summary = "make ready what speeds up first compiles",
+	.summary = "prepare files that speed up first compiles",
 	.details =
-		"Precompiled headers and the like, for each compiler that is installed. They are\n"
-		"kept in the cache directory (root: /var/cache/atoll; $ATOLL_KIT_DIR names "
-		"another).\n",
+		"The files (precompiled headers, a compiled standard library) are made for each "
+		"installed\n"
+		"compiler and kept in the cache directory (root: /var/cache/atoll; $ATOLL_KIT_DIR "
+		"names another).\n",
 	.options = &prepare_options,
 	.main = prepare_main,
 	.hidden = true,

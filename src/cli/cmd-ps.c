@@ -135,7 +135,7 @@ static int ps_main(const struct command *self, int argc, char **argv)
 const struct command cmd_ps = {
 	.name = "ps",
 	.usage = "[--json]",
-	.summary = "list what the daemon runs now, and what waits",
+	.summary = "list running and queued executions of the daemon",
 	.options = &ps_options,
 	.main = ps_main,
 };

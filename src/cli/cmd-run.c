@@ -364,15 +364,16 @@ const struct command cmd_run = {
 	.usage = "[FILE | - | -c CODE] [-l LANG] [OPTIONS] [-- ARGS…]",
 	.summary = "run a program in a sandbox",
 	.details =
-		"The program's output comes out as it is written, standard input goes in, and the "
-		"exit code\n"
-		"is the program's own: 124 after a timeout, 125 when atoll failed, 126 when "
-		"refused by the\n"
-		"policy, 127 for an unknown language or a missing runtime, 128+n after signal n.\n"
+		"The program's output is printed as it is written, and standard input is passed "
+		"in. "
+		"The exit\n"
+		"code is the program's own, or: 124 after a timeout, 125 when atoll failed, 126 "
+		"when the policy\n"
+		"refused, 127 for an unknown language or a missing runtime, 128+n after signal n.\n"
 		"\n"
 		"  atoll run script.py -- a b       run a file with arguments\n"
 		"  atoll run -l bash -c 'echo hi'   run a piece of code\n"
-		"  generate | atoll run -l js -     run what comes on standard input\n"
+		"  generate | atoll run -l js -     run code from standard input\n"
 		"  atoll run sum.c --tests t.json   compile once, judge against each test\n",
 	.options = &run_option_list,
 	.main = run_main,

@@ -120,13 +120,13 @@ static int serve_main(const struct command *self, int argc, char **argv)
 const struct command cmd_serve = {
 	.name = "serve",
 	.usage = "[OPTIONS]",
-	.summary = "the daemon: HTTP, streaming, jobs, history",
-	.details = "Serves until SIGTERM or SIGINT, then lets running executions end. SIGHUP reads "
-		   "the "
-		   "tokens\n"
-		   "and opens the log files again. Settings come from files, ATOLL_* variables and "
-		   "these\n"
-		   "flags, later ones win; doc/atoll.yaml.example explains all of them.\n",
+	.summary = "run the daemon: HTTP, streaming, jobs, history",
+	.details =
+		"After SIGTERM or SIGINT the daemon lets running executions end, then exits. On "
+		"SIGHUP it\n"
+		"reads the tokens and opens the log files again. Settings come from files, ATOLL_* "
+		"variables\n"
+		"and these flags; later ones win. doc/atoll.yaml.example explains every setting.\n",
 	.options = &serve_options,
 	.main = serve_main,
 };

@@ -59,7 +59,7 @@ static int help_all(int fd)
 	int r;
 
 	buf_init(&text, HELP_MAX);
-	r = buf_puts(&text, "atoll runs code that nobody trusts in a sandbox and says exactly what "
+	r = buf_puts(&text, "atoll runs untrusted code in a sandbox and reports exactly what "
 			    "happened.\n\nUsage: atoll COMMAND [OPTIONS]\n");
 	if (r == 0)
 		r = list_commands(&text, all_commands);
