@@ -198,7 +198,7 @@ struct atoll *atoll_free(struct atoll *a)
 		return NULL;
 	a->link = link_close(a->link);
 	a->loop = loop_free(a->loop);
-	run_fds_done(&a->wires);
+	run_fds_done(&a->run_fds);
 	broker_choice_done(&a->broker);
 	memo_done(&a->memo);
 	a->registry = registry_free(a->registry);

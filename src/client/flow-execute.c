@@ -230,7 +230,7 @@ static struct job_input job_input(const struct run *run, const struct sandbox_sp
 	const struct limits *l = &in->decision->limits;
 	struct job_input input = {
 		.ring = in->warm && run->rung ? run->ring : (struct ring){ BELLS_MAX, -1 },
-		.wires = &run->atoll->wires,
+		.run_fds = &run->atoll->run_fds,
 		.tty = in->decision->tty,
 		.quiet = !in->live || !o->on_output,
 		.stdin_data = in->stdin_data,
@@ -322,7 +322,7 @@ static void obey(struct run_control *c, struct job *job, bool live)
 static void use_the_time(const struct run *run)
 {
 	(void)sched_yield();
-	(void)!run_fds_make(&run->atoll->wires);
+	(void)!run_fds_make(&run->atoll->run_fds);
 	free(result_to_text(run->result));
 }
 
@@ -338,7 +338,7 @@ static int await(struct run *run, struct sandbox_watch *w)
 	if (c)
 		obey(c, w->job, w->in->live);
 	if (run->rung)
-		(void)!run_fds_make(&run->atoll->wires);
+		(void)!run_fds_make(&run->atoll->run_fds);
 	while (!job_has_ended(w->job))
 		fiber_wait();
 	if (c) {

@@ -42,10 +42,10 @@ struct atoll {
 	struct loop *loop;
 	struct memo memo;
 	struct broker_choice broker;
-	struct link *link;     /* NULL: no broker yet */
-	struct run_fds wires;  /* of the next run */
-	enum front_kind front; /* what holds this process */
-	bool warm;	       /* its broker keeps runtimes ready: plans say what they can use */
+	struct link *link;	/* NULL: no broker yet */
+	struct run_fds run_fds; /* of the next run */
+	enum front_kind front;	/* what holds this process */
+	bool warm;		/* its broker keeps runtimes ready: plans say what they can use */
 	struct link_keeper *keeper; /* of a service: link is its matter, and runs are on fibers */
 	struct single_flight *flights; /* what several runs would do alike */
 	struct policy_rules {	       /* of a service, for policies whoever they come from */

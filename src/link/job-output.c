@@ -180,8 +180,8 @@ static int make_input(struct job *j, int *ret)
 int job_make_stdio(struct job *j, int ret[3])
 {
 	struct run_fds own = { 0 }, w;
-	bool made_ahead = j->in.wires && j->in.wires->made && !j->in.tty;
-	int r = run_fds_take(j->in.wires ? j->in.wires : &own, &w);
+	bool made_ahead = j->in.run_fds && j->in.run_fds->made && !j->in.tty;
+	int r = run_fds_take(j->in.run_fds ? j->in.run_fds : &own, &w);
 
 	if (r < 0)
 		return r;

@@ -45,9 +45,9 @@ struct job_observer {
 };
 
 struct job_input {
-	struct span plan;      /* encoded; borrowed until job_start() returns */
-	struct ring ring;      /* that has announced it */
-	struct run_fds *wires; /* made ahead, or empty; NULL: it makes its own */
+	struct span plan;	 /* encoded; borrowed until job_start() returns */
+	struct ring ring;	 /* that has announced it */
+	struct run_fds *run_fds; /* made ahead, or empty; NULL: it makes its own */
 	bool tty;
 	bool quiet;		/* nobody looks at output before the end */
 	struct span stdin_data; /* fed first; data NULL: none */

@@ -490,7 +490,7 @@ static void test_what_has_begun_is_not_recalled(void **state)
 /* As a process does that the caller forked before. What is done is not waited for because of it. */
 static void test_others_hold_ends_that_were_made_ahead(void **state)
 {
-	struct run_fds wires = { 0 };
+	struct run_fds run_fds = { 0 };
 	struct live_job_bench b;
 	struct job_input in;
 	int kept;
@@ -498,9 +498,9 @@ static void test_others_hold_ends_that_were_made_ahead(void **state)
 	(void)state;
 	setup(&b);
 	in = input_of(&b);
-	in.wires = &wires;
-	assert_int_equal(run_fds_make(&wires), 0);
-	kept = fcntl(wires.out[1], F_DUPFD_CLOEXEC, 3);
+	in.run_fds = &run_fds;
+	assert_int_equal(run_fds_make(&run_fds), 0);
+	kept = fcntl(run_fds.out[1], F_DUPFD_CLOEXEC, 3);
 	assert_true(kept >= 0);
 	begin(&b, &in, -1);
 	print(&b, 1, "abc");
