@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * POST /execute and GET /: the server of documents 002 and 001 (SPEC §8). What a body means and what is answered is
- * compat/execute-002.h's; here it meets the engine. Whatever happens, clients read those documents' fields.
+ * compat/execute/execute-002.h's; here it meets the engine. Whatever happens, clients read those documents' fields.
  */
 #include <stdio.h>
 #include <string.h>
