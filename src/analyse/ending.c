@@ -33,7 +33,7 @@ static const struct cause_row {
 	{ "policy", "sandbox_error", "policy", false, NULL },
 	{ "setup", "sandbox_error", "setup", false, NULL },
 	{ "cancelled", "cancelled", "cancelled", false,
-	  "Somebody cancelled it: run it again if that was not wanted." },
+	  "The execution was cancelled: run it again if that was not wanted." },
 	{ "interrupted", "sandbox_error", "internal", false,
 	  "Atoll ended while the program ran: run it again." },
 	{ "internal", "sandbox_error", "internal", false,

@@ -101,7 +101,7 @@ static const struct advice advice[] = {
 	  "The assertion on line {line} does not hold: print the values it compares.", NULL },
 	{ "UnhandledPromiseRejection", "%sThe promise rejected with the reason \"%1\".",
 	  "exception",
-	  "Nobody handles the rejection `{1}`: add `.catch()`, or `await` it inside `try`, and "
+	  "The rejection `{1}` is not handled: add `.catch()`, or `await` it inside `try`, and "
 	  "reject with an Error to learn the place.",
 	  NULL },
 	{ "FATAL ERROR", "%sheap out of memory%s", "memory",

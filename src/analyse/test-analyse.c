@@ -108,7 +108,7 @@ static void test_what_is_not_the_program(void **state _unused_)
 	      &(struct expected_ending){ "cancelled", "cancelled", "x", NULL, 0, 0, 137, 9 }, "",
 	      (const char *const[]){
 		      "cancelled", "cancelled",
-		      "Somebody cancelled it: run it again if that was not wanted." });
+		      "The execution was cancelled: run it again if that was not wanted." });
 }
 
 static void test_signals(void **state _unused_)

@@ -137,7 +137,7 @@ static int receive_setup(struct front *f, struct error *err)
 			r = take_record(f, &record, fd, err);
 	} while (r == 0 || r == -EAGAIN);
 	if (r < 0 && err->code == ERROR_NONE)
-		return error_set(err, ERROR_INTERNAL, -r, "the monitor says what nobody expects");
+		return error_set(err, ERROR_INTERNAL, -r, "the monitor sent an unexpected record");
 	if (r > 0 && f->run_fd < 0)
 		return error_set(err, ERROR_INTERNAL, EPROTO, "the monitor named no broker");
 	f->config = f->pending;

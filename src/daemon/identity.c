@@ -42,7 +42,7 @@ int identity_find(const struct config *c, struct identity *ret, struct error *er
 	*ret = (struct identity){ geteuid(), getegid() };
 	if (geteuid() != 0)
 		return *c->user ? error_field(err, "user",
-					      "user: only root can run the front as somebody else; "
+					      "user: only root can run the front as another user; "
 					      "leave it out")
 				: 0;
 	if (!*c->user) {

@@ -106,7 +106,7 @@ static int open_addresses(struct listening_sockets *d, const struct config *c, s
 			return r;
 		}
 		log_say(log, LOG_WARNING,
-			"somebody else listens there; clients of document 002 "
+			"another process listens there; clients of document 002 "
 			"will not find this daemon",
 			LOG_TEXT("address", c->listen[i]));
 	}
@@ -142,7 +142,7 @@ static int clear_path(const char *path, const union address *address, socklen_t 
 				 path);
 	if (somebody_listens(address, size))
 		return error_set(err, ERROR_INPUT, EADDRINUSE,
-				 "somebody listens on '%.200s' already; end that daemon first, or "
+				 "a daemon listens on '%.200s' already; end it first, or "
 				 "give another path with --socket",
 				 path);
 	return unlink(path) < 0

@@ -119,7 +119,8 @@ int poster_check(const struct engine *e, const char *url, struct error *err)
 	bool private_ok;
 
 	if (!e->o.callbacks)
-		return refuse_url(err, ERROR_POLICY, "this server calls nobody back; leave it out");
+		return refuse_url(err, ERROR_POLICY,
+				  "this server allows no callbacks; leave it out");
 	return judge_url(e, url, &private_ok, err);
 }
 

@@ -142,7 +142,7 @@ def test_a_second_daemon_is_refused(start, atoll, work):
     assert said == (f"atoll: the state directory '{daemon.state}' is in use by another daemon (pid {daemon.pid}); end that one "
                     "first, or give this one another with --state-dir")
     said = refused(atoll, "--state-dir", work / "else", "--socket", daemon.socket, "--listen", "127.0.0.1:0")
-    assert said == (f"atoll: somebody listens on '{daemon.socket}' already; end that daemon first, or give another path with "
+    assert said == (f"atoll: a daemon listens on '{daemon.socket}' already; end it first, or give another path with "
                     "--socket")
     assert daemon.popen.poll() is None
 
@@ -167,7 +167,7 @@ def test_the_usual_ports(atoll, work):
         blocker.listen(1)
         daemon = Daemon(atoll, work, listen=())
         try:
-            assert daemon.wait_record("somebody else listens there; clients of document 002 will not find this daemon",
+            assert daemon.wait_record("another process listens there; clients of document 002 will not find this daemon",
                                       address="127.0.0.1:6000")["level"] == "warning"
             assert daemon.address == "127.0.0.1:8700"
             said = refused(atoll, "--state-dir", work / "else", "--socket", "off")
