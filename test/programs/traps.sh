@@ -3,6 +3,7 @@ trap 'echo leaving with $?' EXIT
 trap 'echo usr1' USR1
 kill -USR1 $$
 sleep 30 & pid=$!
+while [ "$(cat /proc/$pid/comm)" != sleep ]; do :; done # a child that has not begun has its parent's traps
 kill $pid
 wait $pid; echo "child ended with $?"
 (exit 9) || echo "sub: $?"
