@@ -5,8 +5,8 @@
  *
  *   service-drive [SOCKET]         over a pool's socket, or a broker of its own
  *
- *   {"op": "start", "key": K, "request": {…}, "quiet", "brief", "interactive", "watch", "spool": DIR, "files": DIR, …}
- *   {"op": "kill" | "pause" | "resume" | "close", "key": K}        {"op": "stdin", "key": K, "text": …}
+ *   {"op": "start", "key": K, "request": {…}, "quiet", "brief", "interactive", "watch", …}
+ *   {"op": "kill" | "close", "key": K}                             {"op": "stdin", "key": K, "text": …}
  *   {"op": "signal", "key": K, "signo": N}                         {"op": "resize", "key": K, "rows": N, "columns": N}
  *   {"op": "ask", "key": K, "what": "languages" | "doctor"}        {"op": "policies", "key": K}
  *   the end of stdin: it ends when every run has.
@@ -30,7 +30,6 @@ struct item {
 	struct item *next;
 	char key[64];
 	struct executor_run *run; /* NULL: it has ended */
-	int stdout_fd, stderr_fd, files_fd;
 	bool in_start;
 };
 
@@ -122,13 +121,9 @@ static void on_end(void *data, struct result *res, const struct error *err)
 	json_t *tree = res ? result_to_json(res) : NULL;
 
 	say(it->key, it->in_start ? "too early" : "end",
-	    json_pack("{s:o?, s:i, s:s, s:i}", "result", tree, "code", err->code, "problem",
-		      err->text, "spool_error", executor_spool_error(it->run)));
+	    json_pack("{s:o?, s:i, s:s}", "result", tree, "code", err->code, "problem", err->text));
 	(void)result_free(res);
 	it->run = NULL;
-	it->stdout_fd = fd_close(it->stdout_fd);
-	it->stderr_fd = fd_close(it->stderr_fd);
-	it->files_fd = fd_close(it->files_fd);
 	maybe_over();
 }
 
@@ -145,14 +140,6 @@ static bool has(const json_t *command, const char *name)
 static int number_of(const json_t *command, const char *name)
 {
 	return (int)json_integer_value(json_object_get(command, name));
-}
-
-static int open_at(const char *dir, const char *key, const char *suffix)
-{
-	char path[4096];
-
-	(void)snprintf(path, sizeof(path), "%s/%s.%s", dir, key, suffix);
-	return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 }
 
 static void refuse(const char *key, const struct error *err)
@@ -176,9 +163,7 @@ static void start(const char *key, const json_t *command)
 	struct item *it = calloc(1, sizeof(*it));
 	struct error err = { 0 };
 
-	*it = (struct item){
-		.next = items, .stdout_fd = -EBADF, .stderr_fd = -EBADF, .files_fd = -EBADF
-	};
+	it->next = items;
 	(void)snprintf(it->key, sizeof(it->key), "%s", key);
 	items = it;
 	if (executor_open(service, json_object_get(command, "request"), &it->run, &err) < 0) {
@@ -197,16 +182,6 @@ static void start(const char *key, const json_t *command)
 		o.hooks.on_usage = on_usage;
 		o.hooks.on_file = on_file;
 		o.hooks.on_stdin = on_stdin;
-	}
-	if (text_of(command, "spool")) {
-		o.use_spool = true;
-		o.stdout_fd = it->stdout_fd = open_at(text_of(command, "spool"), key, "out");
-		o.stderr_fd = it->stderr_fd = open_at(text_of(command, "spool"), key, "err");
-	}
-	if (text_of(command, "files")) {
-		o.use_files = true;
-		o.files_fd = it->files_fd = open(text_of(command, "files"),
-						 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	}
 	it->in_start = true;
 	if (executor_start(it->run, &o, &err) < 0) {
@@ -245,10 +220,6 @@ static void tell(struct item *it, const char *op, const json_t *command)
 
 	if (strcmp(op, "kill") == 0)
 		executor_kill(run, CAUSE_CANCELLED);
-	else if (strcmp(op, "pause") == 0)
-		executor_pause(run);
-	else if (strcmp(op, "resume") == 0)
-		executor_resume(run);
 	else if (strcmp(op, "close") == 0)
 		executor_stdin_close(run);
 	else if (strcmp(op, "stdin") == 0)

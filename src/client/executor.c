@@ -353,27 +353,16 @@ static void take_hooks(struct executor_run *run, const struct executor_hooks *h)
 static int take_options(struct executor_run *run, const struct executor_start_options *o)
 {
 	struct run_control *c = &run->control;
-	int r = 0;
 
 	take_hooks(run, &o->hooks);
 	c->quiet = o->quiet;
-	c->use_spool = o->use_spool;
-	c->stdout_fd = o->stdout_fd;
-	c->stderr_fd = o->stderr_fd;
 	c->rows = o->rows ? o->rows : 24;
 	c->columns = o->columns ? o->columns : 80;
 	run->run.full = !o->brief;
 	run->run.accepted_ns = o->accepted_ns ? o->accepted_ns : clock_now_ns();
 	if (o->id)
 		(void)snprintf(run->run.id, sizeof(run->run.id), "%s", o->id);
-	if (o->use_files) {
-		(void)fd_close(run->run.output_fd);
-		run->run.output_fd = fcntl(o->files_fd, F_DUPFD_CLOEXEC, 3);
-		r = run->run.output_fd < 0 ? -errno : 0;
-	}
-	if (r >= 0 && o->interactive)
-		r = make_stdin(run);
-	return r;
+	return o->interactive ? make_stdin(run) : 0;
 }
 
 int executor_start(struct executor_run *run, const struct executor_start_options *options,
@@ -417,20 +406,6 @@ static struct job *live_job(const struct executor_run *run)
 	return run->control.live ? run->control.job : NULL;
 }
 
-void executor_pause(struct executor_run *run)
-{
-	run->control.paused = true;
-	if (live_job(run))
-		job_pause(live_job(run));
-}
-
-void executor_resume(struct executor_run *run)
-{
-	run->control.paused = false;
-	if (live_job(run))
-		job_resume(live_job(run));
-}
-
 int executor_signal(struct executor_run *run, int signo)
 {
 	if (signo <= 0 || signo >= NSIG)
@@ -444,11 +419,6 @@ void executor_resize(struct executor_run *run, uint16_t rows, uint16_t columns)
 	run->control.columns = columns;
 	if (live_job(run))
 		job_resize(live_job(run), rows, columns);
-}
-
-int executor_spool_error(const struct executor_run *run)
-{
-	return run->control.spool_error;
 }
 
 static int on_stdin_room(void *data, uint32_t events)

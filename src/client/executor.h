@@ -111,13 +111,7 @@ struct executor_start_options {
 	bool interactive;    /* executor_stdin_write() follows the request's own stdin */
 	/* Output may come up to 3 ms late: a run that is over by then wakes us once. */
 	bool quiet;
-	bool brief; /* no version of the runtime, no files but those put somewhere or hooked */
-	/* With use_spool, all output is written there as it comes, up to output_total each; borrowed until on_end. */
-	bool use_spool;
-	int stdout_fd, stderr_fd;
-	/* With use_files, a directory where files are put; borrowed until on_end. */
-	bool use_files;
-	int files_fd;
+	bool brief;		/* no version of the runtime, no files but those hooked */
 	uint16_t rows, columns; /* of a terminal; 0: 24, 80 */
 };
 
@@ -126,20 +120,12 @@ int executor_start(struct executor_run *run, const struct executor_start_options
 		   struct error *err) _must_check_;
 /* The first cause wins. Result, files and on_end come as for any other end. */
 void executor_kill(struct executor_run *run, enum cause_kind cause);
-/*
- * Output is no longer read: the program goes on until its pipe is full. What a pipe holds (64 KiB, 1 MiB at most) still comes
- * when it ends.
- */
-void executor_pause(struct executor_run *run);
-void executor_resume(struct executor_run *run);
 /* How many bytes were taken, less than n or 0 when it is full (64 KiB): on_stdin follows. -EPIPE: closed, or ended. */
 ssize_t executor_stdin_write(struct executor_run *run, const void *bytes, size_t n) _must_check_;
 void executor_stdin_close(struct executor_run *run); /* the end of input, behind what was written */
 /* To the program's main process. -ESRCH: it does not run (yet, or any more); -EINVAL: no signal's number. */
 int executor_signal(struct executor_run *run, int signo) _must_check_;
 void executor_resize(struct executor_run *run, uint16_t rows, uint16_t columns);
-/* Why output is missing in the spool (-ENOSPC …), or 0. */
-int executor_spool_error(const struct executor_run *run);
 
 /* What takes runs of its own to find out; done is called once, the tree (NULL on failure) is the caller's. */
 enum executor_question { EXECUTOR_LANGUAGES, EXECUTOR_DOCTOR };

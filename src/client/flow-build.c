@@ -210,15 +210,7 @@ static void show_compiler_output(struct run *run, enum atoll_stream stream,
 				 const struct result_stream *s)
 {
 	const struct atoll_run_options *o = &run->options;
-	struct run_control *c = run->control;
 
-	if (c && c->use_spool && s->len > 0) {
-		int r = fd_write_all(stream == ATOLL_STDOUT ? c->stdout_fd : c->stderr_fd, s->text,
-				     s->len);
-
-		if (r < 0 && c->spool_error == 0)
-			c->spool_error = r;
-	}
 	/* Nothing is left to cancel, so what the caller answers does not matter. */
 	if (o->on_output && s->len > 0)
 		(void)o->on_output(o->data, stream, s->text, s->len);

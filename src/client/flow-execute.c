@@ -249,9 +249,6 @@ static struct job_input job_input(const struct run *run, const struct sandbox_sp
 		const struct run_control *c = watcher->control;
 
 		input.quiet = input.quiet || c->quiet;
-		input.use_spool = c->use_spool;
-		input.stdout_fd = c->stdout_fd;
-		input.stderr_fd = c->stderr_fd;
 		input.rows = c->rows;
 		input.columns = c->columns;
 	}
@@ -311,8 +308,6 @@ static void obey(struct run_control *c, struct job *job, bool live)
 	c->live = live;
 	if (c->killed)
 		job_kill(job, c->kill_cause);
-	if (c->paused && live)
-		job_pause(job);
 }
 
 /*
@@ -341,11 +336,8 @@ static int await(struct run *run, struct sandbox_watch *w)
 		(void)!run_fds_make(&run->atoll->run_fds);
 	while (!job_has_ended(w->job))
 		fiber_wait();
-	if (c) {
+	if (c)
 		c->job = NULL;
-		if (c->spool_error == 0)
-			c->spool_error = job_outcome(w->job)->spool_error;
-	}
 	return 0;
 }
 

@@ -77,9 +77,6 @@ struct run_control {
 	struct job *job; /* the one that runs now, or NULL */
 	bool live;	 /* and it is the program's: what follows is about it */
 	bool quiet;	 /* nobody minds output being a little late */
-	bool paused;
-	bool use_spool;
-	int stdout_fd, stderr_fd, spool_error;
 	uint16_t rows, columns;
 	/* Whoever watches; any of these may be NULL. */
 	void *data;

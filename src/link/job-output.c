@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program prints: two pipes (or a terminal) that are read as long as nobody says to wait, kept in part by capture.h,
- * written whole to a spool when there is one, and shown to the observer. Unread, a pipe fills and its program stops.
+ * What a program prints: two pipes (or a terminal) that are read as output comes, kept in part by capture.h, and shown to the
+ * observer.
  */
 #include "link/job-private.h"
 
@@ -22,13 +22,11 @@ enum {
 void stream_init(struct job_pipe *s, struct job *j, enum job_stream id)
 {
 	bool is_out = id == JOB_STDOUT;
-	int spool_fd = is_out ? j->in.stdout_fd : j->in.stderr_fd;
 
 	*s = (struct job_pipe){ .job = j,
 				.id = id,
 				.fd = -EBADF,
-				.capture = is_out ? &j->outcome.out : &j->outcome.err,
-				.spool_fd = j->in.use_spool ? spool_fd : -EBADF };
+				.capture = is_out ? &j->outcome.out : &j->outcome.err };
 	capture_init(s->capture, j->in.output_bytes);
 }
 
@@ -38,29 +36,11 @@ void stream_close(struct job_pipe *s)
 	s->fd = fd_close(s->fd);
 }
 
-/* Before it is counted. A spool that fails is given up: the program has nothing to do with it. */
-static void spool(struct job *j, struct job_pipe *s, size_t n)
-{
-	int64_t room = MAX(j->in.output_total_bytes - s->capture->bytes, (int64_t)0);
-	int r;
-
-	if (s->spool_fd < 0)
-		return;
-	r = fd_write_all(s->spool_fd, j->chunk, (size_t)MIN((int64_t)n, room));
-	if (r >= 0)
-		return;
-	s->spool_fd = -EBADF;
-	if (j->outcome.spool_error == 0)
-		j->outcome.spool_error = r;
-}
-
 static void take_output(struct job *j, struct job_pipe *s, size_t n)
 {
 	const struct job_observer *o = &j->in.observer;
-	int r;
+	int r = capture_add(s->capture, j->chunk, n);
 
-	spool(j, s, n);
-	r = capture_add(s->capture, j->chunk, n);
 	if (r < 0)
 		(void)job_fault(j, r);
 	if (o->on_output && o->on_output(o->data, s->id, j->chunk, n) < 0)
@@ -109,7 +89,7 @@ int stream_watch(struct job_pipe *s)
 {
 	const struct job *j = s->job;
 
-	if (s->fd < 0 || s->source || (j->paused && j->state != JOB_DRAINING))
+	if (s->fd < 0 || s->source)
 		return 0;
 	return loop_add_fd(j->loop, s->fd, EPOLLIN, (struct handler){ on_stream, s }, &s->source);
 }
@@ -119,33 +99,6 @@ static int watch_output(struct job *j)
 	int r = stream_watch(&j->out);
 
 	return r < 0 ? r : stream_watch(&j->err);
-}
-
-void job_pause(struct job *j)
-{
-	if (j->paused || (j->state != JOB_SENT && j->state != JOB_RUNNING))
-		return;
-	j->paused = true;
-	/* Out of the loop: a hang-up would be reported for ever. */
-	j->out.source = source_free(j->out.source);
-	j->err.source = source_free(j->err.source);
-}
-
-void job_resume(struct job *j)
-{
-	int r;
-
-	if (!j->paused)
-		return;
-	j->paused = false;
-	j->active_ns = clock_now_ns();
-	/* One that printed too much is dying, and its rest is taken then. */
-	if ((j->state != JOB_SENT && j->state != JOB_RUNNING) ||
-	    j->outcome.killed_for == CAUSE_OUTPUT)
-		return;
-	r = watch_output(j);
-	if (r < 0)
-		(void)job_fault(j, r);
 }
 
 static int on_quiet_end(void *data, uint32_t events)

@@ -13,7 +13,6 @@ struct job_pipe {
 	int fd;
 	struct source *source;
 	struct capture *capture;
-	int spool_fd; /* borrowed; -EBADF: none, or none any more */
 };
 
 struct job {
@@ -31,7 +30,6 @@ struct job {
 	int64_t cpu_us;	      /* as last heard */
 	size_t stages_told;   /* of outcome.stages, to the observer */
 	bool usage_asked;
-	bool paused;	 /* output is left where it is */
 	bool made_ahead; /* its pipes: others may hold their ends */
 	int ticket_fd;	 /* link/broker-proto.h */
 	int fault;	 /* an observer's or our own failure, kept until the end */
@@ -48,7 +46,6 @@ void stream_init(struct job_pipe *s, struct job *j, enum job_stream id);
 void stream_close(struct job_pipe *s);
 /* One read. 1: bytes came; 0: none now; -EPIPE: the end. A terminal's master ends with EIO. */
 int stream_read(struct job_pipe *s);
-/* While it is not paused; a job that drains is not. */
 int stream_watch(struct job_pipe *s) _must_check_;
 /* What is there now; a pipe holds no more than these reads take, however large its owner made it. */
 void job_last_reads(struct job *j);

@@ -313,13 +313,11 @@ static int on_job_tick(void *data, uint32_t events)
 	return 0;
 }
 
-/* CPU below a hundredth of the time is the noise of a sleeping program; one that waits for us is not idle. */
+/* CPU below a hundredth of the time is the noise of a sleeping program. */
 static void judge_idleness(struct job *j, const struct usage *usage, int64_t now_ns)
 {
 	int64_t noise_us = MAX(idle_period_ns(j) / 1000 / 100, 1000);
 
-	if (j->paused)
-		j->active_ns = now_ns;
 	if (usage->user_us >= 0 && usage->system_us >= 0) {
 		int64_t cpu_us = usage->user_us + usage->system_us;
 
@@ -470,8 +468,7 @@ static void take_stage(struct job *j, const struct record_stage *stage)
 	/* Nothing of it is left alive, so what it printed is there. The last one is told of at the end. */
 	if (stage->last || j->state != JOB_RUNNING || !j->in.observer.on_stage)
 		return;
-	if (!j->paused)
-		job_last_reads(j);
+	job_last_reads(j);
 	tell_stages(j);
 }
 

@@ -56,8 +56,6 @@ struct job_input {
 	int terminal_fd;	/* its size is the terminal's size; negative: none */
 	int resize_fd;		/* readable: that size changed; negative: none */
 	uint16_t rows, columns; /* the terminal's size where terminal_fd is none; 0: as it comes */
-	bool use_spool; /* all output is written, as it comes and up to output_total_bytes, to */
-	int stdout_fd, stderr_fd;
 	int64_t output_bytes, output_total_bytes;
 	int64_t idle_timeout_ms; /* 0: none */
 	int64_t patience_ms;	 /* longest time RUN may take in all, our own grace included */
@@ -75,7 +73,6 @@ struct job_outcome {
 	int killed_for;		 /* enum cause_kind we asked for, or -1 */
 	struct error error;	 /* code not ERROR_NONE: it did not run to a DONE */
 	int64_t sent_ns;
-	int spool_error; /* why the spool is not whole, or 0 */
 	bool took_input; /* bytes of stdin_fd went into it */
 };
 
@@ -87,9 +84,6 @@ int job_new(struct link *link, struct loop *loop, const struct job_input *in,
 struct job *job_free(struct job *j);
 int job_start(struct job *j, struct error *err) _must_check_;
 void job_kill(struct job *j, enum cause_kind cause);
-/* Output is left in its pipes until job_resume(); what they hold at the end is read all the same. */
-void job_pause(struct job *j);
-void job_resume(struct job *j);
 /* To the program's main process. -ESRCH: it does not run. */
 int job_signal(struct job *j, int signo) _must_check_;
 void job_resize(struct job *j, uint16_t rows, uint16_t columns);

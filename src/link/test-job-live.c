@@ -237,64 +237,6 @@ static void test_stages_come_behind_their_output(void **state)
 	teardown(&b);
 }
 
-static void test_paused_output_stays_in_its_pipe(void **state)
-{
-	struct live_job_bench b;
-	struct job_input in;
-
-	(void)state;
-	setup(&b);
-	in = input_of(&b);
-	begin(&b, &in, -1);
-	job_pause(b.job);
-	print(&b, 1, "abc");
-	spin(&b, 10);
-	assert_int_equal(b.output_bytes, 0);
-	job_resume(b.job);
-	spin(&b, 10);
-	assert_int_equal(b.output_bytes, 3);
-	job_pause(b.job);
-	print(&b, 2, "defg");
-	spin(&b, 10);
-	assert_int_equal(b.output_bytes, 3);
-	/* The end does not wait for whoever is slow. */
-	finish(&b);
-	assert_int_equal(b.output_bytes, 7);
-	job_resume(b.job);
-	teardown(&b);
-}
-
-static void test_whoever_waits_for_us_is_not_idle(void **state)
-{
-	struct live_job_bench b;
-	struct job_input in;
-	struct record rec;
-
-	(void)state;
-	setup(&b);
-	in = input_of(&b);
-	in.idle_timeout_ms = 50;
-	begin(&b, &in, -1);
-	job_pause(b.job);
-	for (int i = 0; i < 8; i++) {
-		spin(&b, 15);
-		rec = hear(&b);
-		assert_int_equal(rec.kind, RECORD_USAGE);
-		tell(&b, (struct record){ .kind = RECORD_USAGE, .usage.user_us = 5 }, -1);
-	}
-	assert_int_equal(job_outcome(b.job)->killed_for, -1);
-	job_resume(b.job);
-	do {
-		spin(&b, 15);
-		rec = hear(&b);
-		tell(&b, (struct record){ .kind = RECORD_USAGE, .usage.user_us = 5 }, -1);
-	} while (rec.kind == RECORD_USAGE);
-	assert_int_equal(rec.kind, RECORD_KILL);
-	assert_int_equal(rec.kill_cause, CAUSE_IDLE);
-	finish(&b);
-	teardown(&b);
-}
-
 static void test_usage_is_told_every_second(void **state)
 {
 	struct live_job_bench b;
@@ -312,58 +254,6 @@ static void test_usage_is_told_every_second(void **state)
 	spin(&b, 5);
 	assert_int_equal(b.usages, 2);
 	finish(&b);
-	teardown(&b);
-}
-
-static void test_the_spool_has_what_capture_drops(void **state)
-{
-	struct live_job_bench b;
-	struct job_input in;
-	char text[3000], seen[4000];
-
-	(void)state;
-	setup(&b);
-	in = input_of(&b);
-	in.use_spool = true;
-	in.stdout_fd = memfd_create("out", MFD_CLOEXEC);
-	in.stderr_fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
-	begin(&b, &in, -1);
-	memset(text, 'x', sizeof(text) - 1);
-	text[sizeof(text) - 1] = '\0';
-	print(&b, 1, text);
-	spin(&b, 5);
-	print(&b, 1, "end");
-	print(&b, 2, "lost");
-	finish(&b);
-	assert_int_equal(pread(in.stdout_fd, seen, sizeof(seen), 0), 3002);
-	assert_memory_equal(seen + 2996, "xxxend", 6);
-	assert_int_equal(job_outcome(b.job)->spool_error, -ENOSPC);
-	assert_int_equal(job_outcome(b.job)->err.bytes, 4);
-	close(in.stdout_fd);
-	close(in.stderr_fd);
-	teardown(&b);
-}
-
-static void test_the_spool_ends_where_the_limit_is(void **state)
-{
-	struct live_job_bench b;
-	struct job_input in;
-	char seen[64];
-
-	(void)state;
-	setup(&b);
-	in = input_of(&b);
-	in.output_total_bytes = 10;
-	in.use_spool = true;
-	in.stdout_fd = memfd_create("out", MFD_CLOEXEC);
-	in.stderr_fd = -EBADF;
-	begin(&b, &in, -1);
-	print(&b, 1, "0123456789abcdef");
-	spin(&b, 5);
-	assert_int_equal(hear(&b).kill_cause, CAUSE_OUTPUT);
-	finish(&b);
-	assert_int_equal(pread(in.stdout_fd, seen, sizeof(seen), 0), 10);
-	close(in.stdout_fd);
 	teardown(&b);
 }
 
@@ -518,11 +408,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stages_come_behind_their_output),
-		cmocka_unit_test(test_paused_output_stays_in_its_pipe),
-		cmocka_unit_test(test_whoever_waits_for_us_is_not_idle),
 		cmocka_unit_test(test_usage_is_told_every_second),
-		cmocka_unit_test(test_the_spool_has_what_capture_drops),
-		cmocka_unit_test(test_the_spool_ends_where_the_limit_is),
 		cmocka_unit_test(test_what_has_begun_is_not_recalled),
 		cmocka_unit_test(test_others_hold_ends_that_were_made_ahead),
 		cmocka_unit_test(test_signals),
