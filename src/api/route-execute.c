@@ -134,7 +134,7 @@ static int submit(struct calling *c)
 	struct request_ctx *ctx = c->ctx;
 	struct api *api = request_app(ctx);
 	const struct submission in = {
-		.caller = request_caller(ctx)->name,
+		.caller = request_principal(ctx)->name,
 		.request = c->call.request,
 		.accepted_ns = request_started_ns(ctx),
 		/* These clients do not know 429. */

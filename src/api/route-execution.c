@@ -313,7 +313,7 @@ static int post_cleanup(struct request_ctx *ctx)
 	if (!c)
 		return -ENOMEM;
 	c->ctx = ctx;
-	r = engine_cleanup(api->engine, request_caller(ctx)->name,
+	r = engine_cleanup(api->engine, request_principal(ctx)->name,
 			   (struct engine_cleanup_done){ c, on_cleaned }, &err);
 	if (r < 0) {
 		free(c);

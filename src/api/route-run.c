@@ -56,7 +56,7 @@ static int submit(struct request_ctx *ctx, struct submission *in, struct submitt
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	}
 	*p = (struct pending_answer){ .ctx = ctx, .cancels = wants_cancel(ctx) };
-	in->caller = request_caller(ctx)->name;
+	in->caller = request_principal(ctx)->name;
 	in->accepted_ns = request_started_ns(ctx);
 	in->data = p;
 	r = engine_submit(api->engine, in, ret, err);
@@ -151,7 +151,7 @@ static int repeat_whole(struct request_ctx *ctx, const char *id)
 	if (!p)
 		return -ENOMEM;
 	p->ctx = ctx;
-	r = engine_watch(api->engine, request_caller(ctx)->name, id, NULL, &p->watcher);
+	r = engine_watch(api->engine, request_principal(ctx)->name, id, NULL, &p->watcher);
 	if (r < 0) {
 		free(p);
 		return r;
@@ -191,7 +191,8 @@ static int begin_stream(struct request_ctx *ctx, const char *id, struct executio
 	(void)snprintf(location, sizeof(location), "/v1/executions/%s", id);
 	r = response_header(ctx, "Content-Location", location);
 	if (r == 0)
-		r = engine_watch(api->engine, request_caller(ctx)->name, id, NULL, &source.watcher);
+		r = engine_watch(api->engine, request_principal(ctx)->name, id, NULL,
+				 &source.watcher);
 	return r < 0 ? r : stream_begin(ctx, &source);
 }
 
@@ -199,7 +200,7 @@ static int execute_stream(struct request_ctx *ctx, const char *key, enum stream_
 {
 	struct api *api = request_app(ctx);
 	const struct submission in = {
-		.caller = request_caller(ctx)->name,
+		.caller = request_principal(ctx)->name,
 		.request = request_json(ctx),
 		.text = request_body(ctx),
 		.key = key,
@@ -316,7 +317,7 @@ static void on_accepted(void *data, struct execution *x, enum refusal refusal,
 static int respond_existing(struct request_ctx *ctx, const char *id)
 {
 	struct api *api = request_app(ctx);
-	struct execution *x = engine_find(api->engine, request_caller(ctx)->name, id);
+	struct execution *x = engine_find(api->engine, request_principal(ctx)->name, id);
 	enum execution_state state = x ? execution_state(x) : EXECUTION_ENDED;
 
 	(void)execution_unref(x);

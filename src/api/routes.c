@@ -39,7 +39,7 @@ static void on_access(void *app, const struct access *access)
 		LOG_TEXT("method", access->method),
 		LOG_BYTES("target", access->target.data, access->target.len),
 		LOG_I64("status", access->status),
-		LOG_TEXT("caller", access->caller ? access->caller->name : NULL),
+		LOG_TEXT("caller", access->principal ? access->principal->name : NULL),
 		LOG_I64("body", (int64_t)access->body_bytes),
 		LOG_I64("sent", (int64_t)access->sent_bytes),
 		LOG_I64("duration_us", access->duration_ns / 1000));
@@ -112,9 +112,9 @@ bool api_is_quiet(const struct api *api)
 
 const char *request_viewer(const struct request_ctx *ctx)
 {
-	const struct caller *caller = request_caller(ctx);
+	const struct principal *principal = request_principal(ctx);
 
-	return caller->uid == (uid_t)-1 ? caller->name : NULL;
+	return principal->uid == (uid_t)-1 ? principal->name : NULL;
 }
 
 bool request_flag(const struct request_ctx *ctx, const char *name)

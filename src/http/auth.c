@@ -177,17 +177,17 @@ static const struct access_token *find_token(const struct auth_rules *rules, str
 
 struct auth_verdict auth_check_caller(const struct auth_rules *rules, const struct conn_peer *peer,
 				      const struct http_request *head, bool token_needed,
-				      struct caller *ret)
+				      struct principal *ret)
 {
 	size_t given = http_head_count(&head->head, "authorization");
-	struct caller caller = { .uid = peer->is_unix ? peer->uid : (uid_t)-1,
-				 .is_operator = peer->is_unix };
+	struct principal principal = { .uid = peer->is_unix ? peer->uid : (uid_t)-1,
+				       .is_operator = peer->is_unix };
 	const struct access_token *token = NULL;
 
 	if (peer->is_unix)
-		(void)snprintf(caller.name, sizeof(caller.name), "uid:%u", peer->uid);
+		(void)snprintf(principal.name, sizeof(principal.name), "uid:%u", peer->uid);
 	else
-		(void)snprintf(caller.name, sizeof(caller.name), "tcp:%s", peer->address);
+		(void)snprintf(principal.name, sizeof(principal.name), "tcp:%s", peer->address);
 	/* Where no tokens are kept, whatever a client's library sends by habit means nothing. */
 	if (given > 0 && rules->n_tokens > 0) {
 		struct span text = bearer(head);
@@ -197,13 +197,13 @@ struct auth_verdict auth_check_caller(const struct auth_rules *rules, const stru
 		if (!token)
 			return (struct auth_verdict){ 401, "wrong_token",
 						      "The bearer token is wrong." };
-		(void)snprintf(caller.name, sizeof(caller.name), "token:%s", token->name);
-		caller.is_operator = caller.is_operator || token->is_operator;
+		(void)snprintf(principal.name, sizeof(principal.name), "token:%s", token->name);
+		principal.is_operator = principal.is_operator || token->is_operator;
 	}
 	if (token_needed && !token)
 		return (struct auth_verdict){
 			401, "token_needed", "Send the server's token: Authorization: Bearer TOKEN."
 		};
-	*ret = caller;
+	*ret = principal;
 	return fine;
 }

@@ -10,8 +10,8 @@
 
 #include <sys/types.h>
 
-/* The same caller has the same name on every connection: queues, histories and quotas go by it. */
-struct caller {
+/* A caller as one request shows it. The same caller has the same name on every connection: queues, histories and limits go by it. */
+struct principal {
 	char name[64];	  /* "uid:1000" (unix), "token:NAME", "tcp:127.0.0.1" */
 	uid_t uid;	  /* of a unix peer; (uid_t)-1 otherwise */
 	bool is_operator; /* came over the unix socket, or with a token that is marked so */
@@ -23,7 +23,7 @@ struct access_token {
 	char hash[SHA256_HEX];
 	bool is_operator; /* may see what is of the server as a whole */
 };
-/* The name goes into caller.name; refused when either is empty or has blanks or control characters. */
+/* The name goes into principal.name; refused when either is empty or has blanks or control characters. */
 int token_init(struct access_token *t, const char *name, const char *text) _must_check_;
 
 struct auth_rules {
@@ -58,4 +58,4 @@ struct auth_verdict auth_check_origin(const struct auth_rules *rules, const stru
 /* The token, and who it is. token_needed false: an absent one is fine, a wrong one is still refused. */
 struct auth_verdict auth_check_caller(const struct auth_rules *rules, const struct conn_peer *peer,
 				      const struct http_request *head, bool token_needed,
-				      struct caller *ret);
+				      struct principal *ret);

@@ -82,9 +82,9 @@ struct request_ctx {
 	struct buf head_bytes, body;
 	struct uri uri;
 	struct route_match match;
-	struct caller caller;
+	struct principal principal;
 	json_t *json;
-	bool caller_known, handling;
+	bool principal_known, handling;
 	struct tab *tab; /* the caller's; a reference; NULL: not known */
 	int64_t started_ns;
 

@@ -128,13 +128,13 @@ static struct auth_verdict judge_caller(struct request_ctx *ctx)
 	const struct conn_peer *peer = &ctx->conn->peer;
 	bool open = ctx->match.route && (ctx->match.route->flags & ROUTE_PUBLIC);
 	struct auth_verdict v = auth_check_caller(&config->auth, peer, &ctx->head,
-						  peer->needs_token && !open, &ctx->caller);
+						  peer->needs_token && !open, &ctx->principal);
 
 	if (v.status == 401 && response_header(ctx, "WWW-Authenticate", "Bearer") < 0)
 		v.status = 503;
-	ctx->caller_known = v.status == 0;
-	if (v.status == 0 && (conn_set_tab(ctx->conn, ctx->caller.name) < 0 ||
-			      !(ctx->tab = tab_get(&ctx->server->tabs, ctx->caller.name))))
+	ctx->principal_known = v.status == 0;
+	if (v.status == 0 && (conn_set_tab(ctx->conn, ctx->principal.name) < 0 ||
+			      !(ctx->tab = tab_get(&ctx->server->tabs, ctx->principal.name))))
 		return (struct auth_verdict){ 503, "busy", "The server is out of memory." };
 	return v;
 }
@@ -153,7 +153,7 @@ static struct auth_verdict judge_route(struct request_ctx *ctx)
 		return (struct auth_verdict){ 405, "method_not_allowed",
 					      "This path does not take that method; see Allow." };
 	}
-	if (m->route->flags & ROUTE_OPERATOR && !ctx->caller.is_operator)
+	if (m->route->flags & ROUTE_OPERATOR && !ctx->principal.is_operator)
 		return (struct auth_verdict){ 403, "operator_only",
 					      "This is for operators: ask over the unix socket, or "
 					      "with a token that is marked `operator`." };

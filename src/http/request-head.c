@@ -14,9 +14,9 @@ struct loop *request_loop(const struct request_ctx *ctx)
 	return ctx->server->config.loop;
 }
 
-const struct caller *request_caller(const struct request_ctx *ctx)
+const struct principal *request_principal(const struct request_ctx *ctx)
 {
-	return &ctx->caller;
+	return &ctx->principal;
 }
 
 const struct route *request_route(const struct request_ctx *ctx)

@@ -99,7 +99,7 @@ static void report_access(const struct request_ctx *ctx)
 	const struct server_config *config = &ctx->server->config;
 	bool named = ctx->head.target_len > 0 && ctx->head.head.base;
 	struct access access = {
-		.caller = ctx->caller_known ? &ctx->caller : NULL,
+		.principal = ctx->principal_known ? &ctx->principal : NULL,
 		.route = ctx->match.route,
 		.method = http_method_name(ctx->head.method),
 		.target = named ? http_request_target(&ctx->head) : (struct span){ "", 0 },

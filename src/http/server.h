@@ -35,7 +35,7 @@ struct request_ctx;
 /* --- what was asked; everything lives as long as the ctx --- */
 void *request_app(const struct request_ctx *ctx); /* struct server_config.app */
 struct loop *request_loop(const struct request_ctx *ctx);
-const struct caller *request_caller(const struct request_ctx *ctx);
+const struct principal *request_principal(const struct request_ctx *ctx);
 const struct route *request_route(const struct request_ctx *ctx);
 const struct http_request *request_head(const struct request_ctx *ctx);
 bool request_is_head(const struct request_ctx *ctx); /* HEAD: bodies are swallowed */
@@ -86,8 +86,8 @@ struct server_limits server_limits_default(void);
 
 /* What one answered request was, for logs and metrics. Texts live as long as the call. */
 struct access {
-	const struct caller *caller; /* NULL: refused before it was known */
-	const struct route *route;   /* NULL: none matched */
+	const struct principal *principal; /* NULL: refused before it was known */
+	const struct route *route;	   /* NULL: none matched */
 	const char *method;
 	struct span target; /* raw, may hold anything printable */
 	int status;

@@ -12,7 +12,7 @@ struct tab {
 	struct tab *next;
 	unsigned refs;
 	int64_t body_bytes, queue_bytes;
-	char name[sizeof(((struct caller *)NULL)->name)];
+	char name[sizeof(((struct principal *)NULL)->name)];
 };
 
 /* A reference; NULL: no memory. */

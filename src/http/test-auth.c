@@ -134,7 +134,7 @@ static void test_tokens(void **state)
 	};
 	struct access_token tokens[2];
 	struct auth_rules rules = { .tokens = tokens, .n_tokens = 2 };
-	struct caller caller;
+	struct principal principal;
 	struct http_request r;
 
 	(void)state;
@@ -145,24 +145,25 @@ static void test_tokens(void **state)
 		struct auth_verdict v;
 
 		r = head(samples[i].fields);
-		v = auth_check_caller(&rules, &tcp, &r, samples[i].needed, &caller);
+		v = auth_check_caller(&rules, &tcp, &r, samples[i].needed, &principal);
 		if (v.status != samples[i].status)
 			fail_msg("%s gave %d", samples[i].fields, v.status);
 		if (samples[i].caller)
-			assert_string_equal(caller.name, samples[i].caller);
+			assert_string_equal(principal.name, samples[i].caller);
 		if (v.status == 0)
-			assert_int_equal(caller.is_operator, strcmp(caller.name, "token:two") == 0);
+			assert_int_equal(principal.is_operator,
+					 strcmp(principal.name, "token:two") == 0);
 	}
 	/* Without tokens of our own, what a client sends by habit is nobody's. */
 	rules.n_tokens = 0;
 	r = head("Authorization: Bearer dummy\r\n");
-	assert_int_equal(auth_check_caller(&rules, &tcp, &r, false, &caller).status, 0);
-	assert_false(caller.is_operator);
-	assert_int_equal(auth_check_caller(&rules, &tcp, &r, true, &caller).status, 401);
-	assert_int_equal(auth_check_caller(&rules, &local, &r, false, &caller).status, 0);
-	assert_string_equal(caller.name, "uid:1000");
-	assert_true(caller.is_operator);
-	assert_int_equal(caller.uid, 1000);
+	assert_int_equal(auth_check_caller(&rules, &tcp, &r, false, &principal).status, 0);
+	assert_false(principal.is_operator);
+	assert_int_equal(auth_check_caller(&rules, &tcp, &r, true, &principal).status, 401);
+	assert_int_equal(auth_check_caller(&rules, &local, &r, false, &principal).status, 0);
+	assert_string_equal(principal.name, "uid:1000");
+	assert_true(principal.is_operator);
+	assert_int_equal(principal.uid, 1000);
 }
 
 static void test_token_texts(void **state)

@@ -48,7 +48,7 @@ static int post_count(struct request_ctx *ctx)
 {
 	return respond_json(ctx, 200,
 			    json_pack("{s:I, s:s}", "bytes", (json_int_t)request_body(ctx).len,
-				      "caller", request_caller(ctx)->name));
+				      "caller", request_principal(ctx)->name));
 }
 
 static int get_thing(struct request_ctx *ctx)
