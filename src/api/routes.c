@@ -53,6 +53,7 @@ int api_new(const struct api_options *options, struct api **ret, struct error *e
 		.router = { tables, ARRAY_SIZE(tables) },
 		.auth = options->auth,
 		.limits = options->limits,
+		.callers = options->callers,
 		.app = api,
 		.on_access = on_access,
 	};

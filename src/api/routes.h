@@ -22,6 +22,7 @@ struct api_options {
 	struct log *log;
 	struct auth_rules auth;
 	struct server_limits limits;
+	struct callers *callers;	/* of the engine, too */
 	struct execute_options execute; /* all but languages, which are those of data_dir */
 	const char *data_dir;		/* where languages/ is */
 };

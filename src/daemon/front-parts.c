@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "api/routes.h"
+#include "base/caller.h"
 #include "base/fd.h"
 #include "engine/engine.h"
 #include "history/history.h"
@@ -20,6 +21,7 @@
 #include "spec/knob.h"
 
 struct front_parts {
+	struct callers callers; /* for api and engine: one account of each caller */
 	struct history *history;
 	struct engine *engine;
 	struct api *api;
@@ -216,6 +218,7 @@ static int open_api(struct front *f, struct error *err)
 		.service = f->service,
 		.log = &f->log,
 		.limits = make_limits(&f->config),
+		.callers = &f->parts->callers,
 		.execute = make_execute(&f->config),
 		.data_dir = f->config.data_dir,
 	};

@@ -77,31 +77,29 @@ static void read_end(struct conn *c)
 	}
 }
 
-/* As with answers: large ones share a sum. NULL: it was kept. */
-static const char *keep_piece(struct request_ctx *ctx, struct span piece)
+/* As with answers: only large ones are refused for the sum. */
+static int keep_piece(struct request_ctx *ctx, struct span piece, struct error *err)
 {
-	struct server *s = ctx->server;
-	int64_t n = (int64_t)piece.len;
-	const char *why = NULL;
+	const struct slot_demand demand = { SLOT_BODY_BYTES, (int64_t)piece.len, 0 };
+	struct charge *charge = &ctx->body_charge;
+	int r = 0;
 
 	if (ctx->body.len + piece.len > SMALL_BYTES)
-		why = tab_refusal(ctx->tab ? ctx->tab->body_bytes : 0, s->stats.body_bytes, n,
-				  s->config.limits.body_total_bytes);
-	if (why)
-		return why;
+		r = caller_check(charge->callers, charge->caller, demand, err);
+	if (r < 0)
+		return r;
 	if (buf_append(&ctx->body, piece.data, piece.len) < 0)
-		return "The server is out of memory; try again later.";
-	s->stats.body_bytes += n;
-	if (ctx->tab)
-		ctx->tab->body_bytes += n;
-	return NULL;
+		return error_set(err, ERROR_INTERNAL, ENOMEM,
+				 "The server is out of memory; try again later.");
+	charge_add(charge, demand.amount);
+	return 0;
 }
 
 static int take_body(struct conn *c, const char *data, size_t n, size_t *ret_used)
 {
 	struct request_ctx *ctx = c->ctx;
 	struct span rest = { data, n }, piece;
-	const char *why;
+	struct error err = { 0 };
 	size_t used = 1;
 	int r = 0;
 
@@ -117,10 +115,9 @@ static int take_body(struct conn *c, const char *data, size_t n, size_t *ret_use
 			dispatch_refuse(ctx, 413, "body_too_large", "The body is too large.");
 			return -ENOBUFS;
 		}
-		why = keep_piece(ctx, piece);
-		if (why) {
+		if (keep_piece(ctx, piece, &err) < 0) {
 			(void)!response_header(ctx, "Retry-After", "1");
-			dispatch_refuse(ctx, 503, "busy", why);
+			dispatch_refuse(ctx, 503, "busy", err.text);
 			return -ENOBUFS;
 		}
 	}

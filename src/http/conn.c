@@ -35,6 +35,7 @@ int conn_new(struct server *s, int fd, const struct conn_peer *peer, struct conn
 	}
 	buf_init(&c->in, (size_t)s->config.limits.head.line_bytes +
 				 s->config.limits.head.head_bytes + SCRATCH_BYTES + 64);
+	charge_take(&c->answers, s->config.callers, NULL, SLOT_ANSWER_BYTES, 0);
 	server_conn_opened(s, c);
 	conn_set_state(c, CONN_IDLE);
 	*ret = c;
@@ -46,13 +47,6 @@ void conn_release(struct conn *c)
 	if (c->running)
 		return;
 	free(c);
-}
-
-static void count_queued(struct conn *c, int64_t bytes)
-{
-	c->server->stats.queue_bytes += bytes;
-	if (c->tab)
-		c->tab->queue_bytes += bytes;
 }
 
 void conn_close(struct conn *c)
@@ -69,8 +63,7 @@ void conn_close(struct conn *c)
 	c->io = source_free(c->io);
 	c->timer = source_free(c->timer);
 	c->fd = fd_close(c->fd);
-	count_queued(c, -(int64_t)c->out.bytes);
-	c->tab = tab_put(&c->server->tabs, c->tab);
+	charge_done(&c->answers);
 	outq_done(&c->out);
 	buf_done(&c->in);
 	server_conn_closed(c->server, c);
@@ -192,19 +185,18 @@ void conn_poke(struct conn *c)
 	source_set_time(c->timer, 0);
 }
 
-int conn_set_tab(struct conn *c, const char *name)
+int conn_set_caller(struct conn *c, const char *name)
 {
-	struct tab *t;
+	struct callers *callers = c->server->config.callers;
+	struct caller *caller = c->answers.caller;
 
-	if (c->tab && strcmp(c->tab->name, name) == 0)
+	if (caller && strcmp(caller->name, name) == 0)
 		return 0;
-	t = tab_get(&c->server->tabs, name);
-	if (!t)
+	caller = caller_get(callers, name);
+	if (!caller)
 		return -ENOMEM;
-	count_queued(c, -(int64_t)c->out.bytes);
-	(void)tab_put(&c->server->tabs, c->tab);
-	c->tab = t;
-	count_queued(c, (int64_t)c->out.bytes);
+	charge_take(&c->answers, callers, caller, SLOT_ANSWER_BYTES, (int64_t)c->out.bytes);
+	(void)caller_put(callers, caller);
 	return 0;
 }
 
@@ -213,7 +205,7 @@ int conn_queue(struct conn *c, const void *data, size_t n)
 	int r = outq_append(&c->out, data, n);
 
 	if (r >= 0)
-		count_queued(c, (int64_t)n);
+		charge_add(&c->answers, (int64_t)n);
 	return r;
 }
 
@@ -222,7 +214,7 @@ int conn_queue_take(struct conn *c, char *data, size_t n)
 	int r = outq_take(&c->out, data, n);
 
 	if (r >= 0)
-		count_queued(c, (int64_t)n);
+		charge_add(&c->answers, (int64_t)n);
 	return r;
 }
 
@@ -239,7 +231,7 @@ void conn_flush(struct conn *c)
 	if (c->broken || before == 0)
 		return;
 	sent = outq_send(&c->out, c->fd);
-	count_queued(c, -(int64_t)(before - c->out.bytes));
+	charge_add(&c->answers, -(int64_t)(before - c->out.bytes));
 	if (sent < 0) {
 		c->broken = true;
 		conn_poke(c);

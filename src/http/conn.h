@@ -17,10 +17,10 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/caller.h"
 #include "codec/http-body.h"
 #include "http/outq.h"
 #include "http/server.h"
-#include "http/tab.h"
 
 enum conn_state {
 	CONN_IDLE,
@@ -54,6 +54,7 @@ struct conn {
 	struct conn_peer peer;
 	struct buf in; /* bytes that no request has taken yet */
 	struct outq out;
+	struct charge answers;	 /* the bytes of out; its caller asked last, NULL: none yet */
 	struct request_ctx *ctx; /* being read or answered */
 	struct http_body body;
 	int64_t body_started_ns, flush_started_ns, flush_ended_ns;
@@ -61,7 +62,6 @@ struct conn {
 	int64_t owed_ns;    /* by who took the last answer slower than he may */
 	bool was_streamed; /* the answer at hand, in which he might be slower: so he may with its end */
 	struct tunnel *tunnel;
-	struct tab *tab;  /* of who asked last; a reference; NULL: nobody did yet */
 	bool is_waiting;  /* on the list of those */
 	bool is_reserve;  /* above the number of connections: only ROUTE_ALWAYS is answered */
 	bool running;	  /* one of its events is on the stack */
@@ -85,7 +85,7 @@ struct request_ctx {
 	struct principal principal;
 	json_t *json;
 	bool principal_known, handling;
-	struct tab *tab; /* the caller's; a reference; NULL: not known */
+	struct charge body_charge; /* the bytes of body; without a caller until that is known */
 	int64_t started_ns;
 
 	struct buf extra; /* header lines of the handler */
@@ -119,7 +119,6 @@ struct server {
 	size_t n_listeners;
 	struct conn_list all, waiting;
 	struct request_ctx *ctxs;
-	struct tab *tabs;
 	int spare_fd; /* given up for a moment when descriptors run out */
 	bool draining, settling, freeing;
 	int64_t date_sec;
@@ -141,11 +140,11 @@ void conn_poke(struct conn *c);	 /* from the loop, in its next round */
 void conn_set_state(struct conn *c, enum conn_state state);
 /* Sends what it can. */
 void conn_flush(struct conn *c);
-/* Both count in the server's total. Takes over data in the second. */
+/* Both charge the caller. Takes over data in the second. */
 int conn_queue(struct conn *c, const void *data, size_t n) _must_check_;
 int conn_queue_take(struct conn *c, char *data, size_t n) _must_check_;
-/* Who asks is known. -ENOMEM. */
-int conn_set_tab(struct conn *c, const char *name) _must_check_;
+/* The caller is known: what is queued is charged to it from now on. -ENOMEM. */
+int conn_set_caller(struct conn *c, const char *name) _must_check_;
 /* response_write and tunnel_write: 0, 1 or a negative errno. */
 int conn_pressure(struct conn *c);
 

@@ -29,6 +29,7 @@ struct request_ctx *ctx_new(struct conn *c)
 	ctx->conn = c;
 	ctx->started_ns = clock_now_ns();
 	ctx->length_left = -1;
+	charge_take(&ctx->body_charge, s->config.callers, NULL, SLOT_BODY_BYTES, 0);
 	http_request_init(&ctx->head, s->config.limits.head);
 	buf_init(&ctx->extra, HTTP_HEAD_MAX);
 	ctx->next = s->ctxs;
@@ -50,10 +51,7 @@ void ctx_free(struct request_ctx *ctx)
 		s->ctxs = ctx->next;
 	if (ctx->next)
 		ctx->next->previous = ctx->previous;
-	s->stats.body_bytes -= (int64_t)ctx->body.len;
-	if (ctx->tab)
-		ctx->tab->body_bytes -= (int64_t)ctx->body.len;
-	ctx->tab = tab_put(&s->tabs, ctx->tab);
+	charge_done(&ctx->body_charge);
 	buf_done(&ctx->head_bytes);
 	buf_done(&ctx->body);
 	buf_done(&ctx->extra);
@@ -133,9 +131,12 @@ static struct auth_verdict judge_caller(struct request_ctx *ctx)
 	if (v.status == 401 && response_header(ctx, "WWW-Authenticate", "Bearer") < 0)
 		v.status = 503;
 	ctx->principal_known = v.status == 0;
-	if (v.status == 0 && (conn_set_tab(ctx->conn, ctx->principal.name) < 0 ||
-			      !(ctx->tab = tab_get(&ctx->server->tabs, ctx->principal.name))))
+	if (v.status != 0)
+		return v;
+	if (conn_set_caller(ctx->conn, ctx->principal.name) < 0)
 		return (struct auth_verdict){ 503, "busy", "The server is out of memory." };
+	charge_take(&ctx->body_charge, config->callers, ctx->conn->answers.caller, SLOT_BODY_BYTES,
+		    0);
 	return v;
 }
 

@@ -144,36 +144,36 @@ static int respond_static(struct request_ctx *ctx, int status)
 }
 
 /*
- * Large answers that somebody does not take keep other large ones out, first his own, and not those that say how the server is.
- * NULL: there is room.
+ * Large answers that a client does not take keep other large ones out, first those of the same caller. Answers that say how
+ * the server is are not refused.
  */
-static const char *why_no_room(const struct request_ctx *ctx, size_t len)
+static int check_room(const struct request_ctx *ctx, size_t len, struct error *err)
 {
-	const struct server *s = ctx->server;
+	const struct charge *charge = &ctx->body_charge; /* the answer is for the same caller */
+	const struct slot_demand demand = { SLOT_ANSWER_BYTES, (int64_t)len, 0 };
 	const struct route *route = ctx->match.route;
 
 	if (len <= SMALL_BYTES || (route && (route->flags & ROUTE_ALWAYS)))
-		return NULL;
-	return tab_refusal(ctx->tab ? ctx->tab->queue_bytes : 0, s->stats.queue_bytes, (int64_t)len,
-			   s->config.limits.queue_total_bytes);
+		return 0;
+	return caller_check(charge->callers, charge->caller, demand, err);
 }
 
-static int respond_busy(struct request_ctx *ctx, const char *why)
+static int respond_busy(struct request_ctx *ctx, const struct error *err)
 {
 	(void)!response_header(ctx, "Retry-After", "1");
-	return respond_problem(ctx, 503, "busy", "%s", why);
+	return respond_problem(ctx, 503, "busy", "%s", err->text);
 }
 
 int respond_take(struct request_ctx *ctx, int status, const char *content_type, char *data,
 		 size_t len)
 {
-	const char *why = why_no_room(ctx, len);
+	struct error err = { 0 };
 
 	if (!data)
 		return respond_static(ctx, 503);
-	if (why) {
+	if (check_room(ctx, len, &err) < 0) {
 		free(data);
-		return respond_busy(ctx, why);
+		return respond_busy(ctx, &err);
 	}
 	if (begin_response(ctx, status, content_type, (int64_t)len) >= 0 && ctx->conn &&
 	    !ctx->swallow) {
@@ -188,12 +188,13 @@ int respond_take(struct request_ctx *ctx, int status, const char *content_type, 
 
 int respond_bytes(struct request_ctx *ctx, int status, const char *content_type, struct span body)
 {
-	/* Before there is a copy, which may be large. */
-	const char *why = why_no_room(ctx, body.len);
-	char *copy = why ? NULL : malloc(body.len + 1);
+	struct error err = { 0 };
+	char *copy;
 
-	if (why)
-		return respond_busy(ctx, why);
+	/* Before there is a copy, which may be large. */
+	if (check_room(ctx, body.len, &err) < 0)
+		return respond_busy(ctx, &err);
+	copy = malloc(body.len + 1);
 	if (copy && body.len > 0)
 		memcpy(copy, body.data, body.len);
 	return respond_take(ctx, status, content_type, copy, body.len);

@@ -42,6 +42,11 @@ struct server_limits server_limits_default(void)
 	};
 }
 
+static struct slot_rule half_for_one(int64_t max)
+{
+	return (struct slot_rule){ .max = max, .own_max = max / 2, .own_first = true };
+}
+
 int server_new(const struct server_config *config, struct server **ret)
 {
 	struct server *s = calloc(1, sizeof(*s));
@@ -49,6 +54,8 @@ int server_new(const struct server_config *config, struct server **ret)
 	if (!s)
 		return -ENOMEM;
 	s->config = *config;
+	config->callers->rules[SLOT_BODY_BYTES] = half_for_one(config->limits.body_total_bytes);
+	config->callers->rules[SLOT_ANSWER_BYTES] = half_for_one(config->limits.queue_total_bytes);
 	s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	*ret = s;
 	return 0;
@@ -342,6 +349,8 @@ struct server *server_free(struct server *s)
 void server_stats(const struct server *s, struct server_stats *ret)
 {
 	*ret = s->stats;
+	ret->body_bytes = s->config.callers->all[SLOT_BODY_BYTES].used;
+	ret->queue_bytes = s->config.callers->all[SLOT_ANSWER_BYTES].used;
 	ret->in_requests = ret->arriving = 0;
 	for (const struct conn *c = s->all.first; c; c = c->all.next) {
 		ret->in_requests += c->ctx != NULL;

@@ -31,6 +31,7 @@
 
 struct server;
 struct request_ctx;
+struct callers;
 
 /* --- what was asked; everything lives as long as the ctx --- */
 void *request_app(const struct request_ctx *ctx); /* struct server_config.app */
@@ -100,6 +101,7 @@ struct server_config {
 	struct router router;
 	struct auth_rules auth;
 	struct server_limits limits;
+	struct callers *callers; /* the server sets the rules of bodies and answers */
 	void *app;
 	void (*on_access)(void *app, const struct access *access); /* or NULL */
 };

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/caller.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "codec/http-response.h"
@@ -24,6 +25,7 @@
 
 struct server_fixture {
 	struct loop *loop;
+	struct callers callers;
 	struct server *server;
 	struct source *timer;
 	int64_t spun_ns; /* when the last spin() began */
@@ -102,6 +104,7 @@ static inline void fixture_open(struct server_fixture *f, const struct route *ro
 	config.router = (struct router){ f->tables, 1 };
 	config.auth.uid = getuid();
 	config.limits = *limits;
+	config.callers = &f->callers;
 	assert_int_equal(server_new(&config, &f->server), 0);
 	assert_int_equal(
 		loop_add_timer(f->loop, INT64_MAX, (struct handler){ fixture_tick, f }, &f->timer),

@@ -7,6 +7,7 @@
  */
 #include "http/server.h"
 
+#include "base/caller.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/parse.h"
@@ -424,12 +425,14 @@ int main(int argc, char **argv)
 {
 	static const struct route *const tables[] = { routes };
 	struct app app = { .loop = loop_new() };
+	struct callers callers = { 0 };
 	struct access_token token;
 	struct server_config config = {
 		.loop = app.loop,
 		.router = { tables, ARRAY_SIZE(tables) },
 		.auth = { .uid = getuid() },
 		.limits = server_limits_default(),
+		.callers = &callers,
 		.app = &app,
 	};
 	int r;

@@ -331,7 +331,7 @@ static void test_bodies_are_bounded(void **state)
 	spin(&f, 2);
 	server_stats(f.server, &stats);
 	assert_int_equal(stats.body_bytes, 0);
-	assert_null(f.server->tabs);
+	assert_null(f.callers.list);
 	expect_answer(&f, POST("/body", "Transfer-Encoding: chunked\r\n\r\nfff\r\n"), 0, false);
 	client_open(&f, &first);
 	client_send(&first, POST("/body", "Transfer-Encoding: chunked\r\n\r\nfffff\r\n"));

@@ -376,7 +376,7 @@ static void test_callers_share_answers(void **state)
 	client_close(&own);
 	client_close(&other);
 	spin(&f, 2);
-	assert_null(f.server->tabs);
+	assert_null(f.callers.list);
 	fixture_close(&f);
 }
 
