@@ -125,6 +125,7 @@ static int open_engine(struct front *f, struct error *err)
 		.log = &f->log,
 		.audit = &f->audit,
 		.unpacker_fd = f->unpacker_fd,
+		.callers = &f->parts->callers,
 		.running_max = c->queue_running,
 		.queue_max = c->queue_max,
 		.queue_per_caller = c->queue_per_caller,

@@ -91,7 +91,7 @@ void audit_submitted(const struct execution *x)
 	if (e->o.audit->fd < 0)
 		return;
 	log_say(e->o.audit, LOG_INFO, "submitted", LOG_TEXT("id", x->id),
-		LOG_TEXT("caller", x->caller),
+		LOG_TEXT("caller", x->caller->name),
 		LOG_TEXT("code_sha256", *x->code_sha256 ? x->code_sha256 : NULL),
 		LOG_TEXT("language", *x->language ? x->language : NULL),
 		LOG_TEXT("policy", *x->policy ? x->policy : NULL), LOG_BOOL("job", x->job));
@@ -116,7 +116,7 @@ void audit_created(struct execution *x)
 		return;
 	x->audited = true;
 	log_say(x->engine->o.audit, LOG_INFO, "sandbox created", LOG_TEXT("id", x->id),
-		LOG_TEXT("caller", x->caller),
+		LOG_TEXT("caller", x->caller->name),
 		LOG_TEXT("language", *x->language ? x->language : NULL),
 		LOG_MS("timeout", l->timeout_ms), LOG_I64("memory", l->memory_bytes),
 		LOG_MS("cpus", l->cpus_milli), LOG_I64("pids", l->pids),
@@ -137,7 +137,7 @@ void audit_ended(struct execution *x, const struct result *res)
 
 	if (e->o.audit->fd >= 0)
 		log_say(e->o.audit, LOG_INFO, x->was_started ? "sandbox destroyed" : "ended",
-			LOG_TEXT("id", x->id), LOG_TEXT("caller", x->caller),
+			LOG_TEXT("id", x->id), LOG_TEXT("caller", x->caller->name),
 			LOG_TEXT("status", status_name(res->verdict.status)),
 			LOG_I64("exit_code", res->verdict.exit_code),
 			LOG_TEXT("cause", cause_name(res->verdict.cause.kind)),
@@ -146,7 +146,7 @@ void audit_ended(struct execution *x, const struct result *res)
 			LOG_I64("memory_peak", res->usage.memory_peak_bytes),
 			LOG_BOOL("warm", x->warm));
 	if (res->verdict.cause.kind == CAUSE_SIGNAL)
-		count_alert(e, x->caller, ALERT_CRASH);
+		count_alert(e, x->caller->name, ALERT_CRASH);
 	if (is_near(x, res))
-		count_alert(e, x->caller, ALERT_NEAR);
+		count_alert(e, x->caller->name, ALERT_NEAR);
 }

@@ -23,12 +23,12 @@ int engine_enqueue(struct execution *x)
 	int r;
 
 	/* A line of their own, which may be long: others of the same caller take turns with it. */
-	(void)snprintf(line, sizeof(line), "%s%s", x->patient ? "\n" : "", x->caller);
+	(void)snprintf(line, sizeof(line), "%s%s", x->patient ? "\n" : "", x->caller->name);
 	r = queue_push(&e->queue, x->level, line, &x->queue_item);
 
 	if (r < 0)
 		return r;
-	execution_count_as(x, SEAT_WAITING);
+	execution_charge_waiting(x);
 	x->state = EXECUTION_QUEUED;
 	x->started_ns = 0;
 	engine_want_commit(e);
@@ -42,7 +42,7 @@ void engine_unqueue(struct execution *x)
 	if (!x->queue_item.line)
 		return;
 	queue_remove(&e->queue, &x->queue_item);
-	execution_count_as(x, SEAT_NONE);
+	execution_charge_nothing(x);
 }
 
 static struct execution *of_item(const struct queue_item *item)
@@ -52,7 +52,7 @@ static struct execution *of_item(const struct queue_item *item)
 
 static bool may_run(const void *data, const struct queue_item *item)
 {
-	return account_has_room(data, of_item(item)->account);
+	return engine_has_place(data, of_item(item)->caller);
 }
 
 static struct execution *pick(struct engine *e)
@@ -70,8 +70,8 @@ static void pick_all(struct engine *e)
 {
 	struct execution *x;
 
-	while (e->running < e->o.running_max && (x = pick(e))) {
-		execution_count_as(x, SEAT_RUNNING);
+	while (engine_has_place(e, NULL) && (x = pick(e))) {
+		execution_charge_place(x);
 		x->starts = true;
 		x->started_ns = clock_realtime_ns();
 		x->start_next = NULL;
@@ -93,7 +93,7 @@ static void place(struct execution_list *fresh)
 		if (!x->ended && engine_enqueue(x) < 0)
 			x->ended = execution_nothing(STATUS_INTERNAL_ERROR);
 		if (x->ended) {
-			execution_count_as(x, SEAT_NONE);
+			execution_charge_nothing(x);
 			finish_prepare(x);
 		}
 		x->rowless = x->row == 0;
@@ -246,7 +246,7 @@ static void go_on_starting(struct engine *e)
 		e->starting = x->start_next;
 		x->starts = false;
 		if (x->state == EXECUTION_ENDED) { /* never accepted */
-			execution_count_as(x, SEAT_NONE);
+			execution_charge_nothing(x);
 			execution_disown(x);
 		} else if (x->row && is_trouble(x->written)) { /* not now: it stays a queued job */
 			if (engine_enqueue(x) < 0)

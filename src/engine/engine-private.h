@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "base/caller.h"
 #include "base/sha256.h"
 #include "client/executor.h"
 #include "engine/engine-metrics.h"
@@ -34,19 +35,6 @@ struct poster;
 struct alerts;
 struct readback_waiter;
 
-/* Of one caller: account.c. */
-struct account {
-	struct account *next;
-	unsigned refs;
-	int64_t jobs, waited, patient,
-		running;       /* the others: not running yet; waited: not patient ones */
-	int64_t waiting_bytes; /* of the bodies of all that wait */
-	int64_t ghosts, ghost_bytes;
-	char caller[];
-};
-
-enum load_kind { SEAT_NONE, SEAT_WAITING, SEAT_RUNNING };
-
 /* What a list is linked by; an execution is on one such list at a time. */
 struct execution_list {
 	struct execution *first, *last;
@@ -59,14 +47,13 @@ struct execution {
 	struct execution *table_next, *list_next, *start_next, *ghost_next;
 	struct readback_waiter *ghost_waiters; /* as long as it is read back: readback.c */
 	bool ghost, loading;
-	int64_t ghost_ns;    /* since when it is one; monotonic */
-	int64_t ghost_bytes; /* that it is counted with */
+	int64_t ghost_ns; /* since when it is one; monotonic */
 	int load_error;
 	struct queue_item queue_item;
 	char id[HISTORY_ID];
-	struct account *account;
-	const char *caller;  /* the account's */
-	enum load_kind seat; /* what it is counted as */
+	struct caller *caller;		/* a reference */
+	struct charge load, load_bytes; /* execution-charge.c */
+	struct charge readback, readback_bytes;
 	enum execution_state state;
 	bool job, announced, interactive, patient;
 	bool owned;	/* the engine's reference */
@@ -84,7 +71,7 @@ struct execution {
 	int64_t accepted_ns, created_ns, started_ns,
 		ended_ns; /* accepted: monotonic; the others: realtime */
 
-	int64_t body_bytes; /* of its text, wherever that is; set before it has a seat */
+	int64_t body_bytes; /* of its text, wherever that is; set before it is charged */
 	json_t *body;	    /* as submitted; NULL: to be read from the history */
 	/* The same as text, ours; until the row is there. text_filed: its length, and the text is in its file (text-file.h). */
 	struct span text;
@@ -131,14 +118,7 @@ struct engine {
 	struct execution *table[TABLE_SIZE];
 	struct execution
 		*ghosts; /* which have ended and are read, the newest first; no references */
-	int64_t n_ghosts, ghost_bytes;
 	struct queue queue;
-	struct account *accounts;
-	int64_t running, jobs, waited; /* as in accounts, of all */
-	int64_t patient;	       /* of those who are waited for and wait */
-	int64_t waiting_bytes;	       /* as in accounts, of all */
-	int64_t waiting_callers;       /* who have somebody waited for that waits */
-	int64_t running_per_caller;
 	struct execution_list accepting, finishing, unsaved;
 	struct execution *starting, *starting_last; /* during a turn */
 	size_t n_starting;
@@ -155,19 +135,21 @@ struct engine {
 	struct poster *poster;
 };
 
-/* --- account.c --- */
+/* --- execution-charge.c --- */
 /* How many places one caller may take: all but some, so that there is one for the next. */
-int64_t account_running_max(int64_t running_max);
-const struct account *account_find(const struct engine *e, const char *caller); /* NULL: has none */
-struct account *account_get(struct engine *e,
-			    const char *caller);       /* a reference; NULL: no memory */
-void account_put(struct engine *e, struct account *a); /* NULL is fine */
-/* May one more of this caller's run; may one more wait that is waited for? NULL: he has nothing here. */
-bool account_has_room(const struct engine *e, const struct account *a);
-bool account_may_wait(const struct engine *e, const struct account *a);
-/* May a body of that size wait? One that nothing waits beside may always. */
-bool account_may_keep(const struct engine *e, const struct account *a, int64_t bytes);
-void execution_count_as(struct execution *x, enum load_kind seat);
+int64_t places_per_caller(int64_t running_max);
+void engine_set_rules(struct engine *e); /* by its options */
+/* May one more of this caller's run? NULL: a caller that has nothing here. */
+bool engine_has_place(const struct engine *e, const struct caller *c);
+enum caller_slot engine_line_slot(bool job, bool patient);
+/* Each gives back what the execution was charged with before. */
+void execution_charge_waiting(struct execution *x);
+void execution_charge_place(struct execution *x);
+void execution_charge_nothing(struct execution *x);
+static inline int64_t engine_used(const struct engine *e, enum caller_slot slot)
+{
+	return e->o.callers->all[slot].used;
+}
 
 /* --- execution.c --- */
 struct execution *execution_new(struct engine *e, const char *caller, const char *id);

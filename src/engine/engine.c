@@ -146,10 +146,9 @@ int engine_new(const struct engine_options *options, struct engine **ret, struct
 		return error_oom(err);
 	e->o = *options;
 	e->o.running_max = MAX(e->o.running_max, (int64_t)1);
-	e->running_per_caller = account_running_max(e->o.running_max);
 	/* So that as many of one caller's are taken in all, whatever of the places he may have. */
 	if (e->o.waited_max == 0)
-		e->o.waited_max = 2 * e->o.running_max - e->running_per_caller;
+		e->o.waited_max = 2 * e->o.running_max - places_per_caller(e->o.running_max);
 	if (e->o.ended_max == 0)
 		e->o.ended_max = ENDED_MAX;
 	if (e->o.ended_bytes_max == 0)
@@ -158,6 +157,7 @@ int engine_new(const struct engine_options *options, struct engine **ret, struct
 		e->o.adaptive_factor_milli = ADAPTIVE_FACTOR_MILLI;
 	if (e->o.adaptive_min_ms == 0)
 		e->o.adaptive_min_ms = ADAPTIVE_MIN_MS;
+	engine_set_rules(e);
 	e->started_ns = clock_now_ns();
 	e->soon_ns = INT64_MAX;
 	e->mean_us = MEAN_FIRST_US;
@@ -207,9 +207,9 @@ void engine_drain(struct engine *e)
 
 bool engine_is_idle(const struct engine *e)
 {
-	return e->running == 0 && e->waited == 0 && e->patient == 0 && e->accepting.n == 0 &&
-	       e->finishing.n == 0 && e->unsaved.n == 0 && e->fibers == 0 &&
-	       poster_is_idle(e->poster);
+	return engine_used(e, SLOT_PLACES) == 0 && engine_used(e, SLOT_WAITED) == 0 &&
+	       engine_used(e, SLOT_PATIENT) == 0 && e->accepting.n == 0 && e->finishing.n == 0 &&
+	       e->unsaved.n == 0 && e->fibers == 0 && poster_is_idle(e->poster);
 }
 
 void engine_interrupt(struct engine *e)
@@ -232,7 +232,7 @@ struct engine_health engine_health(const struct engine *e)
 		.draining = e->draining,
 		.storage = history_health(e->o.history).degraded,
 		.queued = (int64_t)e->queue.count,
-		.running = e->running,
+		.running = engine_used(e, SLOT_PLACES),
 	};
 
 	h.ready = h.broker && !h.draining && h.storage == 0;

@@ -26,6 +26,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+struct callers;
 struct engine;
 struct execution;
 struct watcher;
@@ -39,6 +40,7 @@ struct engine_options {
 	struct history *history;
 	struct log *log, *audit; /* outlive it too; audit's fd may be negative */
 	int unpacker_fd;	 /* unpacker_start()'s, for archives; outlives it */
+	struct callers *callers; /* outlives it; the engine sets the rules of its slots */
 
 	int64_t running_max;	  /* at once */
 	int64_t queue_max;	  /* jobs that wait */

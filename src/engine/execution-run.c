@@ -42,7 +42,7 @@ struct result *execution_nothing(enum run_status status)
 
 static void over(struct execution *x, struct result *res)
 {
-	execution_count_as(x, SEAT_NONE);
+	execution_charge_nothing(x);
 	x->ended = res;
 	list_add(&x->engine->finishing, x);
 	engine_want_commit(x->engine);
@@ -272,7 +272,7 @@ static void refuse_execution(struct execution *x, const struct error *err)
 {
 	struct result *res = result_from_error(err);
 
-	audit_refused(x->engine, x->caller, err);
+	audit_refused(x->engine, x->caller->name, err);
 	if (res && lacks_broker(err))
 		lost_its_broker(x, res, err);
 	else if (res && lacks_room(x, err))

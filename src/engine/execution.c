@@ -28,8 +28,7 @@ struct execution *execution_new(struct engine *e, const char *caller, const char
 	x->engine = e;
 	x->refs = 1;
 	x->files_fd = -EBADF;
-	x->account = account_get(e, caller);
-	x->caller = x->account ? x->account->caller : NULL;
+	x->caller = caller_get(e->o.callers, caller);
 	if (id)
 		(void)snprintf(x->id, sizeof(x->id), "%s", id);
 	else
@@ -60,9 +59,8 @@ static void execution_free(struct execution *x)
 	free((char *)(uintptr_t)x->result_text.data);
 	free(x->key);
 	free(x->callback_url);
-	if (x->account)
-		execution_count_as(x, SEAT_NONE);
-	account_put(x->engine, x->account);
+	execution_charge_nothing(x);
+	(void)caller_put(x->engine->o.callers, x->caller);
 	free(x);
 }
 
@@ -103,7 +101,7 @@ void execution_disown(struct execution *x)
 
 bool execution_is_callers(const struct execution *x, const char *caller)
 {
-	return !caller || strcmp(x->caller, caller) == 0;
+	return !caller || strcmp(x->caller->name, caller) == 0;
 }
 
 struct execution *engine_find(struct engine *e, const char *caller, const char *id)
@@ -144,7 +142,7 @@ struct history_new execution_new_row(const struct execution *x, bool running)
 
 	return (struct history_new){
 		.id = x->id,
-		.caller = x->caller,
+		.caller = x->caller->name,
 		.language = *x->language ? x->language : NULL,
 		.policy = *x->policy ? x->policy : NULL,
 		.labels = json_is_object(labels) ? labels : NULL,
@@ -174,7 +172,7 @@ const char *execution_id(const struct execution *x)
 
 const char *execution_caller(const struct execution *x)
 {
-	return x->caller;
+	return x->caller->name;
 }
 
 enum execution_state execution_state(const struct execution *x)

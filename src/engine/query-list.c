@@ -19,7 +19,7 @@ static void write_all_rows(struct engine *e)
 {
 	struct error err = { 0 };
 
-	if (history_health(e->o.history).degraded < 0 || e->running == 0)
+	if (history_health(e->o.history).degraded < 0 || engine_used(e, SLOT_PLACES) == 0)
 		return;
 	for (size_t i = 0; i < TABLE_SIZE; i++)
 		for (struct execution *x = e->table[i]; x; x = x->table_next)
@@ -160,10 +160,10 @@ int engine_stats(struct engine *e, const struct engine_query *q, json_t **ret, s
 	if (r < 0)
 		return r;
 	now = json_pack("{s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:b}", "queued",
-			(json_int_t)e->queue.count, "running", (json_int_t)e->running,
-			"running_max", (json_int_t)e->o.running_max, "queue_max",
-			(json_int_t)e->o.queue_max, "uptime",
-			(double)(clock_now_ns() - e->started_ns) / 1e9, "pool_hits",
+			(json_int_t)e->queue.count, "running",
+			(json_int_t)engine_used(e, SLOT_PLACES), "running_max",
+			(json_int_t)e->o.running_max, "queue_max", (json_int_t)e->o.queue_max,
+			"uptime", (double)(clock_now_ns() - e->started_ns) / 1e9, "pool_hits",
 			(json_int_t)e->metrics.warm, "pool_misses", (json_int_t)e->metrics.cold,
 			"storage_ok", health.degraded == 0);
 	if (json_object_set_new(root, "now", now) < 0) {
@@ -203,7 +203,7 @@ int engine_metrics(struct engine *e, struct buf *out)
 	struct history_health health = history_health(e->o.history);
 	const struct gauge gauges[] = {
 		{ "atoll_queue_depth", "Executions that wait.", (int64_t)e->queue.count, false },
-		{ "atoll_running", "Executions that run.", e->running, false },
+		{ "atoll_running", "Executions that run.", engine_used(e, SLOT_PLACES), false },
 		{ "atoll_running_max", "Executions that may run at once.", e->o.running_max,
 		  false },
 		{ "atoll_broker_up", "Whether a broker answers.", executor_is_ready(e->o.service),

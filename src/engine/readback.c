@@ -149,23 +149,16 @@ static int64_t bytes_of(const struct execution *x)
 			 l->capacity * sizeof(*l->marks));
 }
 
-static void count_readback(struct execution *x, int64_t n, int64_t bytes)
-{
-	x->engine->n_ghosts += n;
-	x->account->ghosts += n;
-	x->engine->ghost_bytes += bytes;
-	x->account->ghost_bytes += bytes;
-	x->ghost_bytes += bytes;
-}
-
 static bool are_many(const struct engine *e)
 {
-	return e->n_ghosts > e->o.ended_max || e->ghost_bytes > e->o.ended_bytes_max;
+	return engine_used(e, SLOT_READBACKS) > e->o.ended_max ||
+	       engine_used(e, SLOT_READBACK_BYTES) > e->o.ended_bytes_max;
 }
 
 static void weigh(struct execution *x)
 {
-	count_readback(x, 0, bytes_of(x) - x->ghost_bytes);
+	charge_take(&x->readback_bytes, x->engine->o.callers, x->caller, SLOT_READBACK_BYTES,
+		    bytes_of(x));
 	if (are_many(x->engine))
 		engine_want_commit(x->engine);
 }
@@ -178,7 +171,7 @@ void readback_add(struct execution *x)
 	x->ghost_ns = clock_now_ns();
 	x->ghost_next = x->engine->ghosts;
 	x->engine->ghosts = x;
-	count_readback(x, 1, 0);
+	charge_take(&x->readback, x->engine->o.callers, x->caller, SLOT_READBACKS, 1);
 	weigh(x);
 }
 
@@ -186,34 +179,28 @@ void readback_remove(struct execution *x)
 {
 	struct execution **at = &x->engine->ghosts;
 
+	charge_done(&x->readback);
+	charge_done(&x->readback_bytes);
 	if (!x->ghost)
 		return;
 	while (*at != x)
 		at = &(*at)->ghost_next;
 	*at = x->ghost_next;
 	x->ghost = false;
-	count_readback(x, -1, -x->ghost_bytes);
-}
-
-/* Of what there is too much of. */
-static int64_t share_of(const struct engine *e, const struct account *a)
-{
-	return e->n_ghosts > e->o.ended_max ? a->ghosts : a->ghost_bytes;
 }
 
 /* The oldest that somebody watches, of whoever has most, and not the newest of all. NULL: there is none, or it has time yet. */
 static struct execution *pick(const struct engine *e)
 {
-	bool at_once = e->n_ghosts > e->o.ended_max || e->ghost_bytes > 2 * e->o.ended_bytes_max;
+	bool too_many = engine_used(e, SLOT_READBACKS) > e->o.ended_max;
+	enum caller_slot slot = too_many ? SLOT_READBACKS : SLOT_READBACK_BYTES;
+	bool at_once = too_many || engine_used(e, SLOT_READBACK_BYTES) > 2 * e->o.ended_bytes_max;
 	int64_t until_ns = at_once ? INT64_MAX : clock_now_ns() - safe_ns;
-	const struct account *most = e->accounts;
+	const struct caller *most = caller_with_most(e->o.callers, slot);
 	struct execution *oldest = NULL;
 
-	for (const struct account *a = most; a; a = a->next)
-		if (share_of(e, a) > share_of(e, most))
-			most = a;
 	for (struct execution *x = e->ghosts; x; x = x->ghost_next)
-		if (x->account == most && x->watchers && x != e->ghosts)
+		if (x->caller == most && x->watchers && x != e->ghosts)
 			oldest = x;
 	return oldest && oldest->ghost_ns <= until_ns ? oldest : NULL;
 }

@@ -177,7 +177,7 @@ static void hash_code(const struct request *req, char ret[SHA256_HEX])
 /* Of the same code; where there are none, of the first label that has any. */
 static int past_runs(struct execution *x, const json_t *labels, int64_t ret_us[HISTORY_PAST_MAX])
 {
-	struct history_past past = { .caller = x->caller, .code_sha256 = x->code_sha256 };
+	struct history_past past = { .caller = x->caller->name, .code_sha256 = x->code_sha256 };
 	const char *name;
 	json_t *value;
 	int n = *x->code_sha256 ? history_durations(x->engine->o.history, &past, ret_us) : 0;
@@ -186,7 +186,7 @@ static int past_runs(struct execution *x, const json_t *labels, int64_t ret_us[H
 	{
 		if (n != 0)
 			break;
-		past = (struct history_past){ .caller = x->caller,
+		past = (struct history_past){ .caller = x->caller->name,
 					      .label_name = name,
 					      .label_value = json_string_value(value) };
 		if (past.label_value)
@@ -249,7 +249,7 @@ static json_t *own_name(const struct execution *x, const json_t *given, struct e
 		return NULL;
 	}
 	sha256_init(&h);
-	sha256_update(&h, x->caller, strlen(x->caller));
+	sha256_update(&h, x->caller->name, strlen(x->caller->name));
 	sha256_final(&h, hash);
 	return json_sprintf("%.*s-%s", OWNER_CHARS, hash, text);
 }
@@ -260,7 +260,7 @@ static int own_workspace(const struct execution *x, struct prepared *p, struct e
 	json_t *given = json_object_get(p->request, "workspace"), *name, *copy;
 	int r;
 
-	if (!given || strncmp(x->caller, "uid:", 4) == 0)
+	if (!given || strncmp(x->caller->name, "uid:", 4) == 0)
 		return 0;
 	name = own_name(x, given, err);
 	if (!name)

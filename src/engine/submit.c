@@ -59,58 +59,42 @@ static int refuse_submission(struct submitted *ret, enum refusal refusal, int32_
 	return 0;
 }
 
-/* Who has none there is let in beside those who filled the line: some places are kept for him. */
-static bool may_be_patient(const struct engine *e, const struct account *a)
+static bool begins_at_once(const struct engine *e, const struct caller *c)
 {
-	return e->patient < e->o.queue_max || !a || a->patient == 0;
+	return e->queue.count == 0 && engine_has_place(e, c);
 }
 
-static bool is_full(const struct engine *e, const struct submission *in, const struct account *a)
+static int check_demand(const struct engine *e, const struct caller *c, struct slot_demand demand,
+			struct submitted *ret, struct error *err)
 {
-	if (in->job)
-		return e->jobs >= e->o.queue_max;
-	if (e->queue.count == 0 && account_has_room(e, a))
-		return false;
-	return in->patient ? !may_be_patient(e, a) : !account_may_wait(e, a);
+	int r;
+
+	demand.retry_after_s = engine_retry_after_s(e);
+	r = caller_check(e->o.callers, c, demand, err);
+	if (r < 0)
+		(void)refuse_submission(ret, REFUSAL_BUSY, demand.retry_after_s);
+	return r;
 }
 
 /* Bodies wait on disk or in memory, and how many there are bounds neither. What begins at once does not wait. */
-static int check_space(struct engine *e, const struct submission *in, int64_t bytes,
+static int check_space(const struct engine *e, const struct submission *in, int64_t bytes,
 		       struct submitted *ret, struct error *err)
 {
-	const struct account *a = account_find(e, in->caller);
+	const struct caller *c = caller_find(e->o.callers, in->caller);
 
-	if (!in->job && e->queue.count == 0 && account_has_room(e, a))
+	if (!in->job && begins_at_once(e, c))
 		return 0;
-	if (account_may_keep(e, a, bytes))
-		return 0;
-	(void)refuse_submission(ret, REFUSAL_BUSY, engine_retry_after_s(e));
-	return error_set(
-		err, ERROR_INTERNAL, EBUSY,
-		"the requests that wait hold as many bytes as they may together; try again "
-		"in %d s, or send less at once",
-		(int)ret->retry_after_s);
+	return check_demand(e, c, (struct slot_demand){ SLOT_WAITING_BYTES, bytes, 0 }, ret, err);
 }
 
-static int check_bounds(struct engine *e, const struct submission *in, struct submitted *ret,
+static int check_bounds(const struct engine *e, const struct submission *in, struct submitted *ret,
 			struct error *err)
 {
-	const struct account *a = account_find(e, in->caller);
+	const struct caller *c = caller_find(e->o.callers, in->caller);
+	const struct slot_demand demand = { engine_line_slot(in->job, in->patient), 1, 0 };
+	int r = !in->job && begins_at_once(e, c) ? 0 : check_demand(e, c, demand, ret, err);
 
-	if (is_full(e, in, a)) {
-		(void)refuse_submission(ret, REFUSAL_BUSY, engine_retry_after_s(e));
-		return error_set(err, ERROR_INTERNAL, EBUSY, "the queue is full; try again in %d s",
-				 (int)ret->retry_after_s);
-	}
-	if (in->job && a && a->jobs >= e->o.queue_per_caller) {
-		(void)refuse_submission(ret, REFUSAL_BUSY, engine_retry_after_s(e));
-		return error_set(
-			err, ERROR_INTERNAL, EBUSY,
-			"%lld of your jobs are waiting, as many as one caller may have; try "
-			"again in %d s",
-			(long long)e->o.queue_per_caller, (int)ret->retry_after_s);
-	}
-	return check_space(e, in, (int64_t)in->text.len, ret, err);
+	return r < 0 ? r : check_space(e, in, (int64_t)in->text.len, ret, err);
 }
 
 static int check_gate(struct engine *e, const struct submission *in, struct submitted *ret,
@@ -164,7 +148,8 @@ static int check_key(struct engine *e, const struct candidate *c, struct submitt
 	if (!*c->key_sha256)
 		return error_oom(err);
 	for (const struct execution *x = e->accepting.first; x; x = x->list_next)
-		if (x->key && strcmp(x->key, in->key) == 0 && strcmp(x->caller, in->caller) == 0) {
+		if (x->key && strcmp(x->key, in->key) == 0 &&
+		    strcmp(x->caller->name, in->caller) == 0) {
 			(void)refuse_submission(ret, REFUSAL_PENDING, RETRY_SHORT_S);
 			return error_set(
 				err, ERROR_INTERNAL, EINPROGRESS,
@@ -312,9 +297,9 @@ static void admit(struct execution *x)
 	if (x->job || x->announced) {
 		audit_submitted(x);
 		x->state = EXECUTION_ACCEPTING;
-		execution_count_as(x, SEAT_WAITING);
+		execution_charge_waiting(x);
 		if (x->job &&
-		    (e->queue.count + e->accepting.n > 0 || !account_has_room(e, x->account)))
+		    (e->queue.count + e->accepting.n > 0 || !engine_has_place(e, x->caller)))
 			slim(x);
 		list_add(&e->accepting, x);
 		engine_want_commit(e);
@@ -322,9 +307,9 @@ static void admit(struct execution *x)
 	}
 	x->state = EXECUTION_QUEUED;
 	deadline_waited(x);
-	if (e->queue.count == 0 && account_has_room(e, x->account)) {
+	if (begins_at_once(e, x->caller)) {
 		/* The books are kept while it runs. */
-		execution_count_as(x, SEAT_RUNNING);
+		execution_charge_place(x);
 		execution_begin(x);
 	} else if (engine_enqueue(x) < 0) {
 		execution_end_early(x, STATUS_INTERNAL_ERROR);

@@ -49,7 +49,7 @@ static void run_one(const char *caller, const char *code, char ret_id[HISTORY_ID
 	assert_string_equal(c.status, "success");
 	(void)snprintf(ret_id, HISTORY_ID, "%s", execution_id(c.x));
 	client_done(&c);
-	assert_int_equal(fix.engine->n_ghosts, 0);
+	assert_int_equal(engine_used(fix.engine, SLOT_READBACKS), 0);
 }
 
 static void finish_reading(const struct slow *s, const char *id, const char *expected)
@@ -85,12 +85,12 @@ static void test_bounded_by_number(void **state)
 	watch_others(&others, "other", other);
 	for (int i = 0; i < 3; i++) {
 		run_for_ms(1);
-		assert_int_equal(fix.engine->n_ghosts, 1 + i);
+		assert_int_equal(engine_used(fix.engine, SLOT_READBACKS), 1 + i);
 		watch_slowly(&slow[i], ids[i]);
 	}
 	run_until(&slow[0].lost);
 	assert_true(!slow[1].lost && !slow[2].lost && !others.lost);
-	assert_int_equal(fix.engine->n_ghosts, 3);
+	assert_int_equal(engine_used(fix.engine, SLOT_READBACKS), 3);
 	finish_reading(&slow[0], ids[0], "mine\n");
 	/* Who reads without a pause pushes nobody out. */
 	run_for_ms(1);
@@ -98,8 +98,8 @@ static void test_bounded_by_number(void **state)
 	for (int i = 0; i < 3; i++)
 		reader_done(&slow[i].reader);
 	reader_done(&others.reader);
-	assert_int_equal(fix.engine->n_ghosts, 0);
-	assert_int_equal(fix.engine->ghost_bytes, 0);
+	assert_int_equal(engine_used(fix.engine, SLOT_READBACKS), 0);
+	assert_int_equal(engine_used(fix.engine, SLOT_READBACK_BYTES), 0);
 }
 
 #define PRINTS_32K SH("head -c 32768 /dev/zero | tr '\\\\0' x")
@@ -114,9 +114,9 @@ static void test_each_has_its_time(void **state)
 	run_one("test", PRINTS_32K, ids[0]);
 	run_one("test", PRINTS_32K, ids[1]);
 	watch_slowly(&first, ids[0]);
-	fix.engine->o.ended_bytes_max = fix.engine->ghost_bytes * 3 / 2;
+	fix.engine->o.ended_bytes_max = engine_used(fix.engine, SLOT_READBACK_BYTES) * 3 / 2;
 	watch_slowly(&second, ids[1]);
-	assert_true(fix.engine->ghost_bytes > fix.engine->o.ended_bytes_max);
+	assert_true(engine_used(fix.engine, SLOT_READBACK_BYTES) > fix.engine->o.ended_bytes_max);
 	run_for_ms(10);
 	assert_true(!first.lost && !second.lost);
 	let_pass();
@@ -124,7 +124,7 @@ static void test_each_has_its_time(void **state)
 	assert_false(second.lost);
 	reader_done(&first.reader);
 	reader_done(&second.reader);
-	assert_int_equal(fix.engine->ghost_bytes, 0);
+	assert_int_equal(engine_used(fix.engine, SLOT_READBACK_BYTES), 0);
 }
 
 /* However large it is, what came last can be read; also when it was watched while it ran. Above twice the bound nobody has time. */
@@ -138,7 +138,7 @@ static void test_bounded_by_bytes(void **state)
 	run_one("test", PRINTS_32K, id);
 	fix.engine->o.ended_bytes_max = 16 << 10;
 	watch_slowly(&first, id);
-	assert_true(fix.engine->ghost_bytes > 32 << 10);
+	assert_true(engine_used(fix.engine, SLOT_READBACK_BYTES) > 32 << 10);
 	run_for_ms(1);
 	assert_false(first.lost);
 	assert_int_equal(submit(&c, PRINTS_32K, announced), 0);
@@ -147,11 +147,11 @@ static void test_bounded_by_bytes(void **state)
 	run_until(&first.lost);
 	run_for_ms(1);
 	assert_false(second.lost);
-	assert_int_equal(fix.engine->n_ghosts, 1);
+	assert_int_equal(engine_used(fix.engine, SLOT_READBACKS), 1);
 	client_done(&c);
 	reader_done(&first.reader);
 	reader_done(&second.reader);
-	assert_int_equal(fix.engine->ghost_bytes, 0);
+	assert_int_equal(engine_used(fix.engine, SLOT_READBACK_BYTES), 0);
 }
 
 /* Neither its request nor a tree of its result stays for who only reads events, whatever others ask. */

@@ -196,7 +196,7 @@ static void test_bounds(void **state)
 	client_done(&more);
 	assert_true(submit(&more, SH("echo 1"), other) < 0);
 	assert_int_equal(more.submitted.refusal, REFUSAL_BUSY);
-	assert_int_equal(fix.engine->running, 2);
+	assert_int_equal(engine_used(fix.engine, SLOT_PLACES), 2);
 	run_until(&waiting[0].ended);
 	wait_status(execution_id(waiting[1].x), "success");
 	wait_status(execution_id(waiting[2].x), "success");
@@ -208,7 +208,7 @@ static void test_bounds(void **state)
 		client_done(&waiting[i]);
 	while (!engine_is_idle(fix.engine))
 		run_for_ms(5);
-	assert_int_equal(fix.engine->jobs, 0);
+	assert_int_equal(engine_used(fix.engine, SLOT_JOBS), 0);
 }
 
 static void test_cancel(void **state)
@@ -280,7 +280,7 @@ static void test_cancel_when_accepted(void **state)
 	json_decref(body);
 	run_until(&done);
 	wait_status(execution_id(submitted.execution), "cancelled");
-	assert_int_equal(fix.engine->running, 0);
+	assert_int_equal(engine_used(fix.engine, SLOT_PLACES), 0);
 	(void)execution_unref(submitted.execution);
 }
 

@@ -116,7 +116,9 @@ static void test_crowd(void **state)
 	     i++)
 		run_for_ms(5);
 	assert_int_equal(fix.engine->queue.count, 0);
-	assert_int_equal(fix.engine->running + fix.engine->jobs + fix.engine->waited, 0);
+	assert_int_equal(engine_used(fix.engine, SLOT_PLACES) + engine_used(fix.engine, SLOT_JOBS) +
+				 engine_used(fix.engine, SLOT_WAITED),
+			 0);
 	assert_true(accepted > CLIENTS / 4);
 	for (int i = 0; i < CLIENTS; i++) {
 		struct guest *g = &guests[i];

@@ -39,8 +39,8 @@ static void test_waited(void **state)
 	(void)state;
 	for (int i = 0; i < PER_CALLER + LINE; i++)
 		assert_int_equal(come(&greedy[i], "greedy", "20", false), 0);
-	assert_int_equal(fix.engine->running, PER_CALLER);
-	assert_int_equal(fix.engine->waited, LINE);
+	assert_int_equal(engine_used(fix.engine, SLOT_PLACES), PER_CALLER);
+	assert_int_equal(engine_used(fix.engine, SLOT_WAITED), LINE);
 	assert_true(come(&greedy[PER_CALLER + LINE], "greedy", "0", false) < 0);
 	assert_busy(&greedy[PER_CALLER + LINE]);
 	/* A place is left for somebody else, and a part of the line when that is taken. */
@@ -53,7 +53,7 @@ static void test_waited(void **state)
 	for (int i = 1; i <= LINE / 2; i++)
 		assert_int_equal(come(&modest[i], "modest", "20", false), 0);
 	run_for_ms(1);
-	assert_int_equal(fix.engine->running, PLACES);
+	assert_int_equal(engine_used(fix.engine, SLOT_PLACES), PLACES);
 	assert_true(come(&modest[3], "modest", "0", false) < 0);
 	assert_busy(&modest[3]);
 	/* His place is his to fill again, not the greedy one's. */
@@ -65,7 +65,7 @@ static void test_waited(void **state)
 	leave(greedy, PER_CALLER + LINE);
 	leave(modest, 3);
 	run_for_ms(5);
-	assert_null(fix.engine->accounts);
+	assert_null(fix.callers.list);
 }
 
 static void test_jobs(void **state)
@@ -77,24 +77,25 @@ static void test_jobs(void **state)
 		assert_int_equal(come(&greedy[i], "greedy", "20", true), 0);
 		run_until(&greedy[i].accepted);
 	}
-	assert_int_equal(fix.engine->running, PER_CALLER);
-	assert_int_equal(fix.engine->jobs, ARRAY_SIZE(greedy) - PER_CALLER);
+	assert_int_equal(engine_used(fix.engine, SLOT_PLACES), PER_CALLER);
+	assert_int_equal(engine_used(fix.engine, SLOT_JOBS), ARRAY_SIZE(greedy) - PER_CALLER);
 	/* Jobs behind jobs that may not run now. */
 	assert_int_equal(come(&modest, "modest", "0", true), 0);
 	run_until(&modest.accepted);
 	for (int i = 0; i < 8000 && execution_state(modest.x) != EXECUTION_ENDED; i++)
 		run_for_ms(5);
 	assert_int_equal(execution_state(modest.x), EXECUTION_ENDED);
-	assert_int_equal(fix.engine->running, PER_CALLER);
+	assert_int_equal(engine_used(fix.engine, SLOT_PLACES), PER_CALLER);
 	client_done(&modest);
 	for (size_t i = 0; i < ARRAY_SIZE(greedy); i++)
 		(void)execution_cancel(greedy[i].x);
 	for (int i = 0; i < 8000 && !engine_is_idle(fix.engine); i++)
 		run_for_ms(5);
-	assert_int_equal(fix.engine->jobs + fix.engine->running, 0);
+	assert_int_equal(engine_used(fix.engine, SLOT_JOBS) + engine_used(fix.engine, SLOT_PLACES),
+			 0);
 	for (size_t i = 0; i < ARRAY_SIZE(greedy); i++)
 		client_done(&greedy[i]);
-	assert_null(fix.engine->accounts);
+	assert_null(fix.callers.list);
 }
 
 /* Clients that know no refusal: a long line of their own, which keeps nobody else out. */
@@ -104,6 +105,7 @@ static void test_patient(void **state)
 
 	(void)state;
 	fix.engine->o.queue_max = 10;
+	engine_set_rules(fix.engine);
 	for (size_t i = 0; i < ARRAY_SIZE(line); i++) {
 		bool full = i >= PER_CALLER + 10;
 		int r = submit(&line[i], "{\"language\": \"bash\", \"code\": \"sleep 20\"}",
@@ -113,7 +115,7 @@ static void test_patient(void **state)
 		if (full)
 			assert_int_equal(line[i].submitted.refusal, REFUSAL_BUSY);
 	}
-	assert_int_equal(fix.engine->patient, 10);
+	assert_int_equal(engine_used(fix.engine, SLOT_PATIENT), 10);
 	/* Somebody else's first is taken all the same: there is a place for it. */
 	for (size_t i = 0; i < ARRAY_SIZE(modest); i++)
 		assert_int_equal(submit(&modest[i], SLEEP("0"),
@@ -122,19 +124,20 @@ static void test_patient(void **state)
 	assert_int_equal(modest[1].submitted.refusal, REFUSAL_BUSY);
 	run_until(&modest[0].ended);
 	assert_string_equal(modest[0].status, "success");
-	assert_int_equal(fix.engine->patient, 10);
+	assert_int_equal(engine_used(fix.engine, SLOT_PATIENT), 10);
 	client_done(&modest[0]);
 	/* The same caller's others come second, not eleventh. */
 	assert_int_equal(come(&other, "greedy", "0", false), 0);
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(execution_cancel(line[i].x), 0);
 	run_until(&other.ended);
-	assert_true(fix.engine->patient >= 8);
+	assert_true(engine_used(fix.engine, SLOT_PATIENT) >= 8);
 	for (size_t i = 2; i < PER_CALLER + 10; i++)
 		(void)execution_cancel(line[i].x);
 	for (int i = 0; i < 8000 && !engine_is_idle(fix.engine); i++)
 		run_for_ms(5);
-	assert_int_equal(fix.engine->patient + fix.engine->running, 0);
+	assert_int_equal(
+		engine_used(fix.engine, SLOT_PATIENT) + engine_used(fix.engine, SLOT_PLACES), 0);
 	client_done(&other);
 	for (size_t i = 0; i < PER_CALLER + 10; i++)
 		client_done(&line[i]);
@@ -142,11 +145,11 @@ static void test_patient(void **state)
 
 static void test_places(void **state _unused_)
 {
-	assert_int_equal(account_running_max(1), 1);
-	assert_int_equal(account_running_max(3), 3);
-	assert_int_equal(account_running_max(PLACES), PER_CALLER);
-	assert_int_equal(account_running_max(16), 14);
-	assert_int_equal(account_running_max(512), 448);
+	assert_int_equal(places_per_caller(1), 1);
+	assert_int_equal(places_per_caller(3), 3);
+	assert_int_equal(places_per_caller(PLACES), PER_CALLER);
+	assert_int_equal(places_per_caller(16), 14);
+	assert_int_equal(places_per_caller(512), 448);
 }
 
 /* A request of about that many bytes. */
@@ -172,9 +175,10 @@ static void test_bytes(void **state)
 	struct submitter running, waiting[4], more;
 
 	(void)state;
-	fix.engine->o.running_max = fix.engine->running_per_caller = 1;
+	fix.engine->o.running_max = 1;
 	fix.engine->o.queue_bytes = 1 << 20;
 	fix.engine->o.queue_bytes_per_caller = 600 << 10;
+	engine_set_rules(fix.engine);
 	assert_int_equal(come(&running, "greedy", "20", false), 0);
 	assert_int_equal(wait_with(&waiting[0], "greedy", large), 0);
 	assert_int_equal(wait_with(&waiting[1], "greedy", small), 0);
@@ -188,7 +192,7 @@ static void test_bytes(void **state)
 	assert_true(more.submitted.retry_after_s >= 1);
 	run_until(&waiting[2].accepted);
 	assert_int_equal(execution_cancel(waiting[2].x), 0);
-	for (int i = 0; i < 8000 && fix.engine->waiting_bytes > 600 << 10; i++)
+	for (int i = 0; i < 8000 && engine_used(fix.engine, SLOT_WAITING_BYTES) > 600 << 10; i++)
 		run_for_ms(5);
 	assert_int_equal(wait_with(&waiting[3], "third", large), 0);
 	(void)execution_cancel(running.x);
@@ -196,7 +200,7 @@ static void test_bytes(void **state)
 		(void)execution_cancel(waiting[i].x);
 	for (int i = 0; i < 8000 && !engine_is_idle(fix.engine); i++)
 		run_for_ms(5);
-	assert_int_equal(fix.engine->waiting_bytes, 0);
+	assert_int_equal(engine_used(fix.engine, SLOT_WAITING_BYTES), 0);
 	client_done(&running);
 	for (size_t i = 0; i < ARRAY_SIZE(waiting); i++)
 		client_done(&waiting[i]);

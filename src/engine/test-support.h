@@ -27,6 +27,7 @@ struct engine_fixture {
 	struct loop *loop;
 	struct executor *service;
 	struct history *history;
+	struct callers callers;
 	struct engine *engine;
 	struct engine_options options;
 	struct log log, audit;
@@ -101,8 +102,15 @@ static inline void open_engine(void)
 	fix.options.history = fix.history;
 	fix.options.log = &fix.log;
 	fix.options.audit = &fix.audit;
+	fix.options.callers = &fix.callers;
 	if (engine_new(&fix.options, &fix.engine, &err) < 0)
 		fail_msg("%s", err.text);
+}
+
+static inline void set_places(int64_t n)
+{
+	fix.engine->o.running_max = n;
+	engine_set_rules(fix.engine);
 }
 
 static inline void close_engine(void)

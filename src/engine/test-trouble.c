@@ -357,7 +357,7 @@ static void test_priority_is_kept(void **state)
 	int level;
 
 	(void)state;
-	fix.engine->o.running_max = 0;
+	set_places(0);
 	assert_int_equal(submit(&c, body, job), 0);
 	run_until(&c.accepted);
 	level = c.x->level;

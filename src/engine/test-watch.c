@@ -188,7 +188,7 @@ static void test_cancel_when_told(void **state)
 	assert_int_equal(watcher_next(w, &ev), 0);
 	run_until(&c.ended);
 	assert_string_equal(c.status, "cancelled");
-	assert_int_equal(fix.engine->running, 0);
+	assert_int_equal(engine_used(fix.engine, SLOT_PLACES), 0);
 	(void)watcher_free(w);
 	client_done(&c);
 }

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What executions take of the limits that callers share (base/caller.h). One that runs has a place. One that waits has one of a
+ * line (jobs, waited ones, patient ones) and the bytes of its body.
+ */
+#include "engine/engine-private.h"
+
+enum { RESERVE_FROM = 4, RESERVE_PART = 8 };
+
+int64_t places_per_caller(int64_t running_max)
+{
+	/* Of few places none can be set aside. */
+	if (running_max < RESERVE_FROM)
+		return running_max;
+	return running_max - MAX(running_max / RESERVE_PART, (int64_t)1);
+}
+
+static int64_t or_unbounded(int64_t max)
+{
+	return max == 0 ? SLOT_UNBOUNDED : max;
+}
+
+void engine_set_rules(struct engine *e)
+{
+	const struct engine_options *o = &e->o;
+	struct slot_rule *rules = o->callers->rules;
+
+	rules[SLOT_PLACES] = (struct slot_rule){
+		.max = o->running_max,
+		.own_max = places_per_caller(o->running_max),
+	};
+	rules[SLOT_JOBS] = (struct slot_rule){
+		.max = o->queue_max,
+		.own_max = o->queue_per_caller,
+	};
+	rules[SLOT_WAITED] = (struct slot_rule){
+		.max = SLOT_UNBOUNDED,
+		.own_max = o->waited_max,
+		.divided = true,
+	};
+	/* The lines of other callers keep no caller out: there are places that they may not take. */
+	rules[SLOT_PATIENT] = (struct slot_rule){
+		.max = o->queue_max,
+		.own_max = SLOT_UNBOUNDED,
+		.newcomer = true,
+	};
+	rules[SLOT_WAITING_BYTES] = (struct slot_rule){
+		.max = or_unbounded(o->queue_bytes),
+		.own_max = or_unbounded(o->queue_bytes_per_caller),
+		.own_first = true,
+		.all_first = true,
+	};
+}
+
+bool engine_has_place(const struct engine *e, const struct caller *c)
+{
+	return caller_check(e->o.callers, c, (struct slot_demand){ SLOT_PLACES, 1, 0 }, NULL) == 0;
+}
+
+enum caller_slot engine_line_slot(bool job, bool patient)
+{
+	if (job)
+		return SLOT_JOBS;
+	return patient ? SLOT_PATIENT : SLOT_WAITED;
+}
+
+void execution_charge_waiting(struct execution *x)
+{
+	struct callers *callers = x->engine->o.callers;
+
+	charge_take(&x->load, callers, x->caller, engine_line_slot(x->job, x->patient), 1);
+	charge_take(&x->load_bytes, callers, x->caller, SLOT_WAITING_BYTES, x->body_bytes);
+}
+
+void execution_charge_place(struct execution *x)
+{
+	charge_take(&x->load, x->engine->o.callers, x->caller, SLOT_PLACES, 1);
+	charge_done(&x->load_bytes);
+}
+
+void execution_charge_nothing(struct execution *x)
+{
+	charge_done(&x->load);
+	charge_done(&x->load_bytes);
+}
