@@ -7,7 +7,7 @@
 #include "client/link-keeper.h"
 
 #include "base/clock.h"
-#include "loop/fiber.h"
+#include "loop/fiber-queue.h"
 
 #include <string.h>
 
@@ -24,11 +24,6 @@ struct old_link {
 	struct link *link;
 };
 
-struct link_waiter {
-	struct link_waiter *next;
-	struct fiber *fiber;
-};
-
 struct link_keeper {
 	struct atoll *atoll;
 	struct link_keeper_watch watch;
@@ -36,8 +31,8 @@ struct link_keeper {
 	struct link *link; /* the newest, or NULL; atoll.link once it has said HELLO */
 	struct link_port port;
 	struct old_link *old;
-	struct old_link *next_old; /* made ahead, so that a link can always be put aside */
-	struct link_waiter *waiters;
+	struct old_link *next_old;  /* made ahead, so that a link can always be put aside */
+	struct fiber_queue waiters; /* runs that need a link */
 	uint64_t generation;
 	bool met;
 	int64_t again_ms;
@@ -47,12 +42,6 @@ struct link_keeper {
 static void step_at(struct link_keeper *k, int64_t ms)
 {
 	source_set_time(k->timer, clock_now_ns() + ms * NS_PER_MS);
-}
-
-static void wake_all(struct link_keeper *k)
-{
-	for (struct link_waiter *w = k->waiters; w; w = w->next)
-		fiber_wake(w->fiber);
 }
 
 /* The newest link becomes an old one, and another is looked for at once. */
@@ -92,7 +81,7 @@ static int on_link_message(void *data, struct link_message *m)
 	source_set_time(k->timer, INT64_MAX);
 	if (k->old)
 		step_at(k, LINGER_MS);
-	wake_all(k);
+	fiber_queue_wake(&k->waiters);
 	if (k->watch.on_broker)
 		k->watch.on_broker(k->watch.data, true);
 	return 0;
@@ -212,31 +201,18 @@ void link_keeper_retire(struct link_keeper *k, uint64_t generation)
 		put_aside(k);
 }
 
-static void stop_waiting(struct link_keeper *k, const struct link_waiter *w)
-{
-	for (struct link_waiter **at = &k->waiters; *at; at = &(*at)->next)
-		if (*at == w) {
-			*at = w->next;
-			return;
-		}
-}
-
 int link_keeper_await(struct link_keeper *k, const bool *give_up, struct error *err)
 {
-	int64_t until_ns = clock_now_ns() + AWAIT_MS * NS_PER_MS;
+	const struct patience patience = { give_up, clock_now_ns() + AWAIT_MS * NS_PER_MS };
 
 	while (!k->atoll->link || link_is_broken(k->atoll->link)) {
-		struct link_waiter w = { .next = k->waiters, .fiber = fiber_current() };
-
+		if (fiber_queue_wait(&k->waiters, &patience))
+			continue;
 		if (give_up && *give_up)
 			return error_set(err, ERROR_INTERNAL, ECANCELED,
 					 "it was cancelled before it began");
-		if (clock_now_ns() >= until_ns)
-			return error_set(err, ERROR_INTERNAL, EHOSTUNREACH,
-					 "no sandbox broker answers; try again later");
-		k->waiters = &w;
-		fiber_wait_until(until_ns);
-		stop_waiting(k, &w);
+		return error_set(err, ERROR_INTERNAL, EHOSTUNREACH,
+				 "no sandbox broker answers; try again later");
 	}
 	return 0;
 }

@@ -5,24 +5,16 @@
  */
 #pragma once
 
-#include "loop/fiber.h"
+#include "loop/fiber-queue.h"
 
 #include <stdbool.h>
 
 enum { SINGLE_FLIGHT_KEY_MAX = 96 };
 
-struct single_flight_waiter;
-
 struct single_flight {
 	char key[SINGLE_FLIGHT_KEY_MAX];
 	struct single_flight *next;
-	struct single_flight_waiter *waiters;
-};
-
-/* How long somebody waits for others. */
-struct patience {
-	const bool *give_up; /* until this is true (and the fiber is woken); NULL: no matter */
-	int64_t until_ns;    /* of CLOCK_MONOTONIC */
+	struct fiber_queue waiters;
 };
 
 /*

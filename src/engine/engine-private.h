@@ -20,6 +20,7 @@
 #include "engine/queue.h"
 #include "engine/text-file.h"
 #include "history/history.h"
+#include "loop/fiber-queue.h"
 #include "stream/events.h"
 #include "stream/spool.h"
 
@@ -33,7 +34,6 @@ enum {
 
 struct poster;
 struct alerts;
-struct readback_waiter;
 
 /* What a list is linked by; an execution is on one such list at a time. */
 struct execution_list {
@@ -45,7 +45,7 @@ struct execution {
 	struct engine *engine;
 	unsigned refs;
 	struct execution *table_next, *list_next, *start_next, *ghost_next;
-	struct readback_waiter *ghost_waiters; /* as long as it is read back: readback.c */
+	struct fiber_queue ghost_waiters; /* as long as it is read back: readback.c */
 	bool ghost, loading;
 	int64_t ghost_ns; /* since when it is one; monotonic */
 	int load_error;

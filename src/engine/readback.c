@@ -12,7 +12,6 @@
 #include "engine/engine-private.h"
 
 #include "base/clock.h"
-#include "loop/fiber.h"
 #include "loop/worker.h"
 
 #include <string.h>
@@ -22,11 +21,6 @@
 static const int64_t lost_numbers = 1000000000;
 
 static const int64_t safe_ns = 60 * NS_PER_SEC;
-
-struct readback_waiter {
-	struct readback_waiter *next;
-	struct fiber *fiber;
-};
 
 static int load_stream(struct execution *x, int stream)
 {
@@ -235,28 +229,14 @@ static int load_readback(struct execution *x, struct history_row *row)
 		readback_remove(x);
 	else
 		weigh(x);
-	while (x->ghost_waiters) {
-		struct readback_waiter *w = x->ghost_waiters;
-
-		x->ghost_waiters = w->next;
-		fiber_wake(w->fiber);
-		free(w);
-	}
+	fiber_queue_wake(&x->ghost_waiters);
 	return x->load_error;
 }
 
 static int wait_for_readback(struct execution *x)
 {
-	struct readback_waiter *w = x->loading ? malloc(sizeof(*w)) : NULL;
-
-	if (x->loading && !w)
-		return -ENOMEM;
-	if (w) {
-		*w = (struct readback_waiter){ .next = x->ghost_waiters, .fiber = fiber_current() };
-		x->ghost_waiters = w;
-	}
 	while (x->loading)
-		fiber_wait();
+		(void)fiber_queue_wait(&x->ghost_waiters, /* patience= */ NULL);
 	return x->load_error;
 }
 
