@@ -94,7 +94,7 @@ static void answer_execute(void *data)
 	size_t len;
 
 	buf_init(&a.text, SIZE_MAX / 2);
-	worker_call_for(a.result.len, write_answer, &a);
+	worker_call(a.result.len, write_answer, &a);
 	len = a.text.len;
 	(void)respond_take(c->ctx, 200, "application/json", buf_take(&a.text), len);
 	calling_free(c);
@@ -103,7 +103,7 @@ static void answer_execute(void *data)
 static void on_execute_end(void *data, struct execution *x)
 {
 	struct calling *c = data;
-	bool large = execution_result_text(x).len >= WORKER_LARGE_BYTES;
+	bool large = worker_wants(execution_result_text(x).len);
 
 	if (!large || request_take_time(c->ctx, answer_execute, c) < 0)
 		answer_execute(c);
@@ -194,7 +194,7 @@ static int read_call(struct request_ctx *ctx, struct execute_call *ret)
 	(void)snprintf(content_type, sizeof(content_type), "%.*s", (int)type.len,
 		       type.data ? type.data : "");
 	reading.options.languages = (const char *const *)api->languages;
-	worker_call_for(reading.in.body.len, read_body, &reading);
+	worker_call(reading.in.body.len, read_body, &reading);
 	return reading.r;
 }
 

@@ -91,7 +91,7 @@ static int get_report(struct request_ctx *ctx)
 	if (format ? strcmp(format, "json") == 0 : request_accepts(ctx, types) != types[1])
 		return respond_tree(ctx, 200, tree);
 	m.tree = tree;
-	worker_call(write_markdown, &m);
+	worker_call(WORKER_ALWAYS, write_markdown, &m);
 	json_decref(tree);
 	return respond_take(ctx, 200, "text/markdown; charset=utf-8", m.text,
 			    m.text ? strlen(m.text) : 0);

@@ -7,7 +7,7 @@
 
 #include "api/api-private.h"
 #include "client/executor.h"
-#include "loop/worker.h"
+#include "engine/text-file.h"
 #include "spec/result.h"
 
 /* Seconds; from one warm run to the longest timeout. */
@@ -125,19 +125,6 @@ bool request_flag(const struct request_ctx *ctx, const char *name)
 	return value && (*value == '\0' || strcmp(value, "true") == 0 || strcmp(value, "1") == 0);
 }
 
-struct rendered_tree {
-	json_t *root;
-	size_t flags;
-	char *text;
-};
-
-static void write_tree(void *data)
-{
-	struct rendered_tree *t = data;
-
-	t->text = json_dumps(t->root, JSON_COMPACT | t->flags);
-}
-
 /* A result's own value keeps every digit; of two that are compared none may have one. */
 static size_t tree_flags(const json_t *root)
 {
@@ -150,13 +137,11 @@ static size_t tree_flags(const json_t *root)
 
 int respond_tree(struct request_ctx *ctx, int status, json_t *root)
 {
-	struct rendered_tree t = { .root = root, .flags = tree_flags(root) };
-
 	/* On a fiber: of a route that may have much to say. */
-	if (root)
-		worker_call(write_tree, &t);
+	char *text = root ? text_dump(root, tree_flags(root)) : NULL;
+
 	json_decref(root);
-	return respond_take(ctx, status, "application/json", t.text, t.text ? strlen(t.text) : 0);
+	return respond_take(ctx, status, "application/json", text, text ? strlen(text) : 0);
 }
 
 int respond_refusal(struct request_ctx *ctx, const struct submitted *submitted,

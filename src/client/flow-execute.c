@@ -76,7 +76,7 @@ static int encode_aside(const struct sandbox_spec *in, struct buf *ret, struct e
 	buf_init(ret, PLAN_BYTES_MAX + (PLAN_OPS_MAX + 1) * sizeof(struct op));
 	for (size_t i = 0; i < in->n_files; i++)
 		bytes += in->files[i].data.len;
-	worker_call_for(bytes, encode_on_worker, &e);
+	worker_call(bytes, encode_on_worker, &e);
 	return e.r;
 }
 

@@ -172,7 +172,7 @@ int flow_open(struct run *run, json_t *root, struct error *err)
 	int r;
 
 	/* Of a service only large requests come here on a fiber: there is base64 to decode. */
-	worker_call(parse_request, &p);
+	worker_call(WORKER_ALWAYS, parse_request, &p);
 	run->request = p.request;
 	r = p.r;
 	if (r < 0)

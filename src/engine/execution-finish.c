@@ -133,12 +133,12 @@ static bool is_large(const struct result *res)
 {
 	size_t n = res->out.len + res->err.len;
 
-	for (size_t i = 0; i < res->n_stages && n < WORKER_LARGE_BYTES; i++)
+	for (size_t i = 0; i < res->n_stages && !worker_wants(n); i++)
 		n += text_bytes(res->stages[i].stdout_text) +
 		     text_bytes(res->stages[i].stderr_text);
-	for (size_t i = 0; i < res->n_tests && n < WORKER_LARGE_BYTES; i++)
+	for (size_t i = 0; i < res->n_tests && !worker_wants(n); i++)
 		n += text_bytes(res->tests[i].stdout_text) + text_bytes(res->tests[i].stderr_text);
-	return n >= WORKER_LARGE_BYTES;
+	return worker_wants(n);
 }
 
 static void drop_text(char **text)
@@ -204,7 +204,7 @@ void finish_large(struct execution *x)
 
 	if (!is_large(x->ended))
 		return;
-	worker_call(render, x);
+	worker_call(WORKER_ALWAYS, render, x);
 	/* One that cannot be written goes into the row, where all trouble with the disk is seen to. */
 	if (x->result_text.len >= TEXT_FILE_BYTES)
 		x->result_filed = text_save(&place, x->result_text) == 0;

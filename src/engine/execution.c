@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "loop/worker.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -185,30 +184,18 @@ struct span execution_result_text(const struct execution *x)
 	return x->result_text;
 }
 
-struct text_parsing {
-	struct span text;
-	json_t *tree;
-};
-
-static void parse_request_text(void *data)
-{
-	struct text_parsing *p = data;
-
-	p->tree = json_loadb(p->text.data, p->text.len, JSON_ALLOW_NUL, NULL);
-}
-
 json_t *execution_result(const struct execution *x)
 {
 	struct execution *own = (struct execution *)(uintptr_t)x;
-	struct text_parsing p = { .text = x->result_text };
+	json_t *tree;
 
-	if (x->result || !p.text.data)
+	if (x->result || !x->result_text.data)
 		return x->result;
-	worker_call_for(p.text.len, parse_request_text, &p);
+	tree = text_parse(x->result_text);
 	/* Another fiber may have asked meanwhile. */
 	if (!own->result)
-		own->result = TAKE_PTR(p.tree);
-	json_decref(p.tree);
+		own->result = TAKE_PTR(tree);
+	json_decref(tree);
 	return own->result;
 }
 

@@ -236,7 +236,7 @@ static int make_view(struct engine *e, const char *caller, const char *id, bool 
 		return not_ended(view->err);
 	}
 	memcpy(m.a, pair, sizeof(pair));
-	worker_call(make, &m);
+	worker_call(WORKER_ALWAYS, make, &m);
 	if (!m.made)
 		return error_oom(view->err);
 	*view->ret = m.made;
@@ -271,7 +271,7 @@ int engine_diff(struct engine *e, const char *caller, struct engine_pair ids, js
 	if (r == 0 && (!m.a[1] || !m.b[1]))
 		r = not_ended(err);
 	if (r == 0) {
-		worker_call(make, &m);
+		worker_call(WORKER_ALWAYS, make, &m);
 		*ret = m.made;
 		return m.made ? 0 : error_oom(err);
 	}

@@ -12,7 +12,6 @@
 #include "engine/engine-private.h"
 
 #include "base/clock.h"
-#include "loop/worker.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -102,13 +101,6 @@ static int load_events(struct execution *x)
 	return load_told(x);
 }
 
-static void parse_row(void *data)
-{
-	struct execution *x = data;
-
-	x->result = json_loads(x->result_text.data, JSON_ALLOW_NUL, NULL);
-}
-
 static int fill_readback(struct execution *x, struct history_row *row)
 {
 	const struct text_place place = { .history = x->engine->o.history,
@@ -125,7 +117,7 @@ static int fill_readback(struct execution *x, struct history_row *row)
 	x->created_ns = row->created_ns;
 	x->started_ns = row->started_ns ? row->started_ns : row->created_ns;
 	x->ended_ns = row->ended_ns;
-	worker_call_for(x->result_text.len, parse_row, x);
+	x->result = text_parse(x->result_text);
 	if (!x->result)
 		return -EIO;
 	r = load_stream(x, 0);

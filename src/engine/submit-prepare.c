@@ -102,7 +102,7 @@ static int take_archive(const struct engine *e, json_t *request, const json_t *a
 	if (unshare(request, "files") < 0)
 		return error_oom(err);
 	u.files = json_object_get(request, "files");
-	worker_call(unpack, &u); /* a few bytes may be many when they are unpacked */
+	worker_call(WORKER_ALWAYS, unpack, &u); /* a few bytes may be many when they are unpacked */
 	return u.r;
 }
 
@@ -170,7 +170,7 @@ static void hash_code(const struct request *req, char ret[SHA256_HEX])
 	h.code = code;
 	if (!code.data)
 		return;
-	worker_call_for(code.len, hash, &h);
+	worker_call(code.len, hash, &h);
 	memcpy(ret, h.hex, sizeof(h.hex));
 }
 

@@ -397,7 +397,7 @@ int engine_submit(struct engine *e, const struct submission *in, struct submitte
 
 	/* Of one that comes without its text nobody knows how large it is. */
 	if (in->key)
-		worker_call_for(in->text.data ? in->text.len : SIZE_MAX, hash_body, &c);
+		worker_call(in->text.data ? in->text.len : WORKER_ALWAYS, hash_body, &c);
 	r = check(e, &c, &got, err);
 	if (r == 0)
 		r = submit_new(e, &c, &got, err);

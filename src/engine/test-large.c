@@ -258,7 +258,7 @@ static void hold_worker(void *data)
 
 static void hold_on_fiber(void *data)
 {
-	worker_call(hold_worker, data);
+	worker_call(WORKER_ALWAYS, hold_worker, data);
 }
 
 /* Its request is read until it is unpacked, whoever lets go of it meanwhile. */

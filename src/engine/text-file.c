@@ -34,7 +34,7 @@ int text_save(const struct text_place *place, struct span text)
 
 	if (fd < 0)
 		return fd;
-	worker_call(save, &s);
+	worker_call(WORKER_ALWAYS, save, &s);
 	if (s.r < 0)
 		(void)history_output_delete(place->history, place->id, place->which);
 	return s.r;
@@ -110,10 +110,7 @@ static int load_any(const struct text_place *place, char **row, struct loading *
 		return -ENOENT;
 	}
 	l->fd = fd;
-	if (fd >= 0)
-		worker_call(load_text, l);
-	else
-		worker_call_for(strlen(l->text), load_text, l);
+	worker_call(fd >= 0 ? WORKER_ALWAYS : strlen(l->text), load_text, l);
 	return l->r;
 }
 
@@ -140,6 +137,26 @@ int text_load_json(const struct text_place *place, char **row, json_t **ret)
 	return r;
 }
 
+struct text_parsing {
+	struct span text;
+	json_t *tree;
+};
+
+static void parse_json_text(void *data)
+{
+	struct text_parsing *p = data;
+
+	p->tree = json_loadb(p->text.data, p->text.len, JSON_ALLOW_NUL, NULL);
+}
+
+json_t *text_parse(struct span text)
+{
+	struct text_parsing p = { .text = text };
+
+	worker_call(text.len, parse_json_text, &p);
+	return p.tree;
+}
+
 struct dumping {
 	json_t *tree;
 	size_t flags;
@@ -157,6 +174,6 @@ char *text_dump(json_t *tree, size_t flags)
 {
 	struct dumping d = { .tree = tree, .flags = flags };
 
-	worker_call(dump, &d);
+	worker_call(WORKER_ALWAYS, dump, &d);
 	return d.text;
 }

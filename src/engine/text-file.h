@@ -29,5 +29,7 @@ int64_t text_saved_bytes(const struct text_place *place);
 int text_load(const struct text_place *place, char **row, char **ret) _must_check_;
 /* The same, as JSON. */
 int text_load_json(const struct text_place *place, char **row, json_t **ret) _must_check_;
+/* NULL: the text is no JSON object or array, or no memory. */
+json_t *text_parse(struct span text);
 /* Compact, with these flags of jansson's beside. NULL: no memory. */
 char *text_dump(json_t *tree, size_t flags);

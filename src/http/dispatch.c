@@ -329,7 +329,7 @@ static int read_json(struct request_ctx *ctx)
 
 	if (!(ctx->match.route->flags & (ROUTE_JSON | ROUTE_JSON_OPTIONAL)) || ctx->body.len == 0)
 		return 0;
-	worker_call_for(ctx->body.len, parse_json, &p);
+	worker_call(ctx->body.len, parse_json, &p);
 	ctx->json = p.json;
 	if (!ctx->conn) { /* nobody is there any more to do this for */
 		response_abort(ctx);
@@ -416,7 +416,7 @@ void dispatch_handler(struct request_ctx *ctx)
 	conn_set_state(ctx->conn, CONN_HANDLING);
 	if ((ctx->match.route->flags & ROUTE_JSON) && ctx->body.len == 0)
 		(void)respond_problem(ctx, 400, "missing_body", "This request needs a JSON body.");
-	else if (ctx->body.len < WORKER_LARGE_BYTES && !(ctx->match.route->flags & ROUTE_SLOW))
+	else if (!worker_wants(ctx->body.len) && !(ctx->match.route->flags & ROUTE_SLOW))
 		handle(ctx);
 	else
 		take_time(ctx);

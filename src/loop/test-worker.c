@@ -84,7 +84,7 @@ static void run_one(void *data)
 	int before = w->ticks;
 
 	w->waits = fiber_current();
-	worker_call(do_piece, p);
+	worker_call(WORKER_ALWAYS, do_piece, p);
 	w->waits = NULL;
 	w->ticks_meanwhile = w->ticks - before;
 	assert_true(p->ran);
@@ -112,7 +112,15 @@ static void in_place(void *data)
 {
 	struct work_piece *p = data;
 
-	worker_call(do_piece, p);
+	worker_call(WORKER_ALWAYS, do_piece, p);
+	assert_true(p->ran);
+}
+
+static void few_in_place(void *data)
+{
+	struct work_piece *p = data;
+
+	worker_call(WORKER_LARGE_BYTES - 1, do_piece, p);
 	assert_true(p->ran);
 }
 
@@ -127,11 +135,20 @@ static void test_in_place(void **state)
 	assert_true(pthread_equal(none.ran_on, pthread_self()));
 	world_done(&w);
 	world_init(&w, true);
-	worker_call(do_piece, &outside);
+	worker_call(WORKER_ALWAYS, do_piece, &outside);
 	assert_true(outside.ran && pthread_equal(outside.ran_on, pthread_self()));
-	worker_call_for(WORKER_LARGE_BYTES - 1, do_piece, &few);
+	assert_int_equal(fiber_start(w.loop, few_in_place, &few), 0);
 	assert_true(few.ran && pthread_equal(few.ran_on, pthread_self()));
 	world_done(&w);
+}
+
+static void test_what_the_worker_wants(void **state)
+{
+	(void)state;
+	assert_false(worker_wants(0));
+	assert_false(worker_wants(WORKER_LARGE_BYTES - 1));
+	assert_true(worker_wants(WORKER_LARGE_BYTES));
+	assert_true(worker_wants(WORKER_ALWAYS));
 }
 
 static void run_many(void *data)
@@ -139,7 +156,7 @@ static void run_many(void *data)
 	struct work_piece *p = data;
 	struct worker_world *w = p->world;
 
-	worker_call_for(WORKER_LARGE_BYTES, do_piece, p);
+	worker_call(WORKER_LARGE_BYTES, do_piece, p);
 	assert_true(p->ran && !pthread_equal(p->ran_on, pthread_self()));
 	if (--w->left == 0)
 		loop_stop(w->loop);
@@ -170,9 +187,9 @@ static void run_twice(void *data)
 	struct work_piece *p = data;
 	struct worker_world *w = p->world;
 
-	worker_call(do_piece, p);
+	worker_call(WORKER_ALWAYS, do_piece, p);
 	p->number += MANY;
-	worker_call(do_piece, p);
+	worker_call(WORKER_ALWAYS, do_piece, p);
 	if (--w->left == 0)
 		loop_stop(w->loop);
 }
@@ -216,6 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_loop_goes_on),
 		cmocka_unit_test(test_in_place),
+		cmocka_unit_test(test_what_the_worker_wants),
 		cmocka_unit_test(test_many_in_order),
 		cmocka_unit_test(test_who_came_before_goes_first),
 	};

@@ -217,12 +217,17 @@ struct worker *worker_free(struct worker *w)
 	return NULL;
 }
 
-void worker_call(void (*fn)(void *data), void *data)
+bool worker_wants(size_t bytes)
+{
+	return bytes >= WORKER_LARGE_BYTES;
+}
+
+void worker_call(size_t bytes, void (*fn)(void *data), void *data)
 {
 	struct worker_task task = { .fn = fn, .data = data, .fiber = fiber_current() };
 	struct worker *w = own;
 
-	if (!w || !task.fiber) {
+	if (!w || !task.fiber || !worker_wants(bytes)) {
 		fn(data);
 		return;
 	}
@@ -235,12 +240,4 @@ void worker_call(void (*fn)(void *data), void *data)
 	(void)pthread_mutex_unlock(&w->lock);
 	while (!task.done)
 		fiber_wait();
-}
-
-void worker_call_for(size_t bytes, void (*fn)(void *data), void *data)
-{
-	if (bytes >= WORKER_LARGE_BYTES)
-		worker_call(fn, data);
-	else
-		fn(data);
 }

@@ -5,7 +5,7 @@
  *   fiber ──worker_call──▶ queue ──▶ the worker's thread runs fn(data) ──eventfd──▶ loop ──fiber_wake──▶ fiber goes on
  *
  * Where there is nothing to go on with, fn simply runs in place: in a thread that has no worker, and outside of fibers. So
- * the same sequential code serves a front and a command.
+ * the same sequential code serves a front and a command. Work on few bytes runs in place, too.
  *
  * fn touches what data leads to and nothing else: neither the loop nor fibers nor a handle, and nobody touches data
  * before worker_call() returns. Reading what never changes is fine, and so are system calls on descriptors of its own. What
@@ -20,14 +20,16 @@
 
 struct worker;
 
-enum {
-	WORKER_LARGE_BYTES = 256 << 10
-}; /* what is worth a hand-over: a few milliseconds of parsing */
+/* Work on so many bytes is worth a hand-over: a few milliseconds of parsing. */
+enum { WORKER_LARGE_BYTES = 256 << 10 };
+/* The number of bytes for work that is always handed over: it does system calls, or its size is unknown. */
+#define WORKER_ALWAYS SIZE_MAX
 
 /* One a thread, for the fibers of this loop. */
 int worker_new(struct loop *loop, struct worker **ret) _must_check_;
 /* When nobody waits for it any more. NULL is fine; returns NULL. */
 struct worker *worker_free(struct worker *w);
-void worker_call(void (*fn)(void *data), void *data);
-/* The same for what concerns so many bytes: in place when they are few. */
-void worker_call_for(size_t bytes, void (*fn)(void *data), void *data);
+/* Whether worker_call() hands work on so many bytes over. */
+bool worker_wants(size_t bytes);
+/* Runs fn(data), which works on so many bytes, and returns when it has returned. */
+void worker_call(size_t bytes, void (*fn)(void *data), void *data);
