@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "api/api-private.h"
-#include "api/metric-text.h"
 #include "api/openapi.h"
+#include "base/metric.h"
 #include "client/executor.h"
 #include "spec/knob.h"
 

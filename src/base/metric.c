@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See metric-text.h. Errors stick, so that a page of samples is written without a check behind each. */
-#include "api/metric-text.h"
+/* See metric.h. Errors stick, so that a page of samples is written without a check behind each. */
+#include "base/metric.h"
 
 #include <inttypes.h>
 #include <math.h>

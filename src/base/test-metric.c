@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/metric-text.h"
+#include "base/metric.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
