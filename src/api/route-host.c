@@ -208,11 +208,7 @@ static void put_server(struct metric_text *m, struct api *api)
 	struct server_stats s;
 
 	server_stats(api->server, &s);
-	const struct {
-		const char *name, *help;
-		enum metric_type type;
-		double value;
-	} rows[] = {
+	const struct metric_row rows[] = {
 		{ "atoll_http_connections", "Open connections.", METRIC_GAUGE, s.open },
 		{ "atoll_http_connections_total", "Connections accepted.", METRIC_COUNTER,
 		  (double)s.accepted },
@@ -228,10 +224,7 @@ static void put_server(struct metric_text *m, struct api *api)
 		  METRIC_GAUGE, (double)s.queue_bytes },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		metric_begin(m, rows[i].name, rows[i].type, rows[i].help);
-		metric_sample(m, NULL, rows[i].value);
-	}
+	metric_rows_put(m, rows, ARRAY_SIZE(rows));
 }
 
 static void put_access(struct metric_text *m, const struct access_counts *counts)
@@ -258,7 +251,7 @@ static int get_metrics(struct request_ctx *ctx)
 	struct metric_text m = { .out = &text };
 
 	buf_init(&text, METRICS_BYTES_MAX);
-	m.r = engine_metrics(api->engine, &text);
+	engine_metrics(api->engine, &m);
 	put_server(&m, api);
 	put_access(&m, &api->access);
 	if (m.r < 0)

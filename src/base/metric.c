@@ -63,7 +63,7 @@ static void put_number(struct metric_text *m, double value)
 	if (fabs(value) < 9e15 && value == (double)(int64_t)value)
 		m->r = buf_printf(m->out, " %" PRId64 "\n", (int64_t)value);
 	else
-		m->r = buf_printf(m->out, " %.9g\n", value);
+		m->r = buf_printf(m->out, " %.15g\n", value);
 }
 
 void metric_sample(struct metric_text *m, const struct metric_label *labels, double value)
@@ -71,6 +71,14 @@ void metric_sample(struct metric_text *m, const struct metric_label *labels, dou
 	put_metric_text(m, m->name);
 	put_labels(m, labels, NULL);
 	put_number(m, value);
+}
+
+void metric_rows_put(struct metric_text *m, const struct metric_row *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		metric_begin(m, rows[i].name, rows[i].type, rows[i].help);
+		metric_sample(m, NULL, rows[i].value);
+	}
 }
 
 void metric_histogram_put(struct metric_text *m, const struct metric_label *labels,

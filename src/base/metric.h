@@ -24,6 +24,14 @@ void metric_begin(struct metric_text *m, const char *name, enum metric_type type
 void metric_sample(struct metric_text *m, const struct metric_label *labels, double value);
 #define METRIC_LABELS(...) ((const struct metric_label[]){ __VA_ARGS__, { NULL, NULL } })
 
+/* A family of one sample without labels. */
+struct metric_row {
+	const char *name, *help;
+	enum metric_type type;
+	double value;
+};
+void metric_rows_put(struct metric_text *m, const struct metric_row *rows, size_t n);
+
 /* Counts by upper bound (le), not cumulative; the last one is above all bounds. */
 struct metric_histogram {
 	const double *bounds;

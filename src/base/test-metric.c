@@ -44,6 +44,27 @@ static void test_histogram(void **state)
 				    "t_sum{k=\"v\"} 7.5\nt_count{k=\"v\"} 6\n");
 }
 
+static void test_rows(void **state)
+{
+	static const struct metric_row rows[] = {
+		{ "a_total", "A.", METRIC_COUNTER, 8999999999999999 },
+		{ "b", "B.", METRIC_GAUGE, -1 },
+		{ "c", "C.", METRIC_GAUGE, 123456789.654321 },
+	};
+	_cleanup_buf_ struct buf b = { 0 };
+	struct metric_text m = { .out = &b };
+
+	(void)state;
+	buf_init(&b, 4096);
+	metric_rows_put(&m, rows, ARRAY_SIZE(rows));
+	assert_int_equal(m.r, 0);
+	/* Seconds keep their microseconds for years. */
+	assert_string_equal(b.data, "# HELP a_total A.\n# TYPE a_total counter\n"
+				    "a_total 8999999999999999\n"
+				    "# HELP b B.\n# TYPE b gauge\nb -1\n"
+				    "# HELP c C.\n# TYPE c gauge\nc 123456789.654321\n");
+}
+
 static void test_bound(void **state)
 {
 	_cleanup_buf_ struct buf b = { 0 };
@@ -63,6 +84,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_histogram),
+		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_bound),
 	};
 

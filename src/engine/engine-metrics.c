@@ -7,10 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* 100 µs to 300 s. */
-static const int64_t bounds_us[METRICS_BOUNDS] = {
-	100,   250,    500,    1000,	2500,	 5000,	   10000,    25000,
-	50000, 100000, 250000, 1000000, 2500000, 10000000, 60000000, 300000000,
+static const double bounds_s[METRICS_BOUNDS] = {
+	0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+	0.05,	0.1,	 0.25,	 1,	2.5,	10,    60,   300,
 };
 
 void histogram_add(struct histogram *h, int64_t us)
@@ -19,10 +18,9 @@ void histogram_add(struct histogram *h, int64_t us)
 
 	if (us < 0)
 		return;
-	while (i < METRICS_BOUNDS && us > bounds_us[i])
+	while (i < METRICS_BOUNDS && (double)us / 1e6 > bounds_s[i])
 		i++;
 	h->counts[i]++;
-	h->n++;
 	h->sum_us += us;
 }
 
@@ -53,115 +51,69 @@ void metrics_ended(struct metrics *m, const struct result *res)
 	histogram_add(&m->start, res->verdict.exit_code >= 0 ? res->start_us : -1);
 }
 
-static int print_head(struct buf *out, const char *name, const char *type, const char *help)
+static void put_histogram(struct metric_text *out, const char *name, const char *help,
+			  const struct histogram *h)
 {
-	return buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+	const struct metric_histogram values = { bounds_s, h->counts, METRICS_BOUNDS,
+						 (double)h->sum_us / 1e6 };
+
+	metric_begin(out, name, METRIC_HISTOGRAM, help);
+	metric_histogram_put(out, NULL, &values);
 }
 
-static int print_histogram(struct buf *out, const char *name, const char *help,
-			   const struct histogram *h)
+static void put_ended(struct metric_text *out, const struct metrics *m)
 {
-	uint64_t sum = 0;
-	int r = print_head(out, name, "histogram", help);
-
-	for (size_t i = 0; r >= 0 && i < METRICS_BOUNDS; i++) {
-		sum += h->counts[i];
-		r = buf_printf(out, "%s_bucket{le=\"%g\"} %llu\n", name, (double)bounds_us[i] / 1e6,
-			       (unsigned long long)sum);
-	}
-	if (r < 0)
-		return r;
-	return buf_printf(out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.6f\n%s_count %llu\n", name,
-			  (unsigned long long)h->n, name, (double)h->sum_us / 1e6, name,
-			  (unsigned long long)h->n);
-}
-
-static int print_ended(struct buf *out, const struct metrics *m)
-{
-	int r = print_head(out, "atoll_executions_total", "counter",
-			   "Executions that ended, by language and status.");
-
-	for (size_t i = 0; r >= 0 && i < MAX(m->n_languages, (size_t)1); i++)
-		for (int s = 0; r >= 0 && s < _STATUS_MAX; s++)
+	metric_begin(out, "atoll_executions_total", METRIC_COUNTER,
+		     "Executions that ended, by language and status.");
+	for (size_t i = 0; i < MAX(m->n_languages, (size_t)1); i++)
+		for (int s = 0; s < _STATUS_MAX; s++)
 			if (m->ended[i][s] > 0)
-				r = buf_printf(out,
-					       "atoll_executions_total{language=\"%s\",status=\"%"
-					       "s\"} %llu\n",
-					       m->languages[i], status_name((enum run_status)s),
-					       (unsigned long long)m->ended[i][s]);
-	return r;
+				metric_sample(out,
+					      METRIC_LABELS({ "language", m->languages[i] },
+							    { "status",
+							      status_name((enum run_status)s) }),
+					      (double)m->ended[i][s]);
 }
 
-static int print_refused(struct buf *out, const struct metrics *m)
+static void put_refused(struct metric_text *out, const struct metrics *m)
 {
-	int r = print_head(out, "atoll_refused_total", "counter",
-			   "Submissions that were refused, by reason.");
-
-	for (int i = 1; r >= 0 && i < _REFUSAL_MAX; i++)
-		r = buf_printf(out, "atoll_refused_total{code=\"%s\"} %llu\n",
-			       refusal_code((enum refusal)i), (unsigned long long)m->refused[i]);
-	return r;
+	metric_begin(out, "atoll_refused_total", METRIC_COUNTER,
+		     "Submissions that were refused, by reason.");
+	for (int i = 1; i < _REFUSAL_MAX; i++)
+		metric_sample(out, METRIC_LABELS({ "code", refusal_code((enum refusal)i) }),
+			      (double)m->refused[i]);
 }
 
-static int print_counters(struct buf *out, const struct metrics *m)
+static void put_counters(struct metric_text *out, const struct metrics *m)
 {
-	const struct {
-		const char *name, *help;
-		uint64_t value;
-	} rows[] = {
-		{ "atoll_accepted_total", "Submissions that were accepted.", m->accepted },
+	const struct metric_row rows[] = {
+		{ "atoll_accepted_total", "Submissions that were accepted.", METRIC_COUNTER,
+		  (double)m->accepted },
 		{ "atoll_pool_hits_total", "Runs that used a runtime that was up already.",
-		  m->warm },
-		{ "atoll_pool_misses_total", "Runs that started their runtime.", m->cold },
-		{ "atoll_output_bytes_total", "Bytes that programs printed.", m->output_bytes },
-		{ "atoll_callbacks_sent_total", "Results taken by a callback_url.", m->posts_sent },
-		{ "atoll_callbacks_failed_total", "Results no callback_url took.",
-		  m->posts_failed },
-		{ "atoll_alerts_total", "Alerts in the audit stream.", m->alerts },
+		  METRIC_COUNTER, (double)m->warm },
+		{ "atoll_pool_misses_total", "Runs that started their runtime.", METRIC_COUNTER,
+		  (double)m->cold },
+		{ "atoll_output_bytes_total", "Bytes that programs printed.", METRIC_COUNTER,
+		  (double)m->output_bytes },
+		{ "atoll_callbacks_sent_total", "Results taken by a callback_url.", METRIC_COUNTER,
+		  (double)m->posts_sent },
+		{ "atoll_callbacks_failed_total", "Results no callback_url took.", METRIC_COUNTER,
+		  (double)m->posts_failed },
+		{ "atoll_alerts_total", "Alerts in the audit stream.", METRIC_COUNTER,
+		  (double)m->alerts },
 	};
-	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(rows); i++) {
-		r = print_head(out, rows[i].name, "counter", rows[i].help);
-		if (r >= 0)
-			r = buf_printf(out, "%s %llu\n", rows[i].name,
-				       (unsigned long long)rows[i].value);
-	}
-	return r;
+	metric_rows_put(out, rows, ARRAY_SIZE(rows));
 }
 
-static int print_gauges(struct buf *out, const struct gauge *gauges)
+void metrics_put(const struct metrics *m, struct metric_text *out)
 {
-	int r = 0;
-
-	for (; r >= 0 && gauges->name; gauges++) {
-		r = print_head(out, gauges->name, gauges->counter ? "counter" : "gauge",
-			       gauges->help);
-		if (r >= 0)
-			r = buf_printf(out, "%s %lld\n", gauges->name, (long long)gauges->value);
-	}
-	return r;
-}
-
-int metrics_print(const struct metrics *m, const struct gauge *gauges, struct buf *out)
-{
-	const struct {
-		const char *name, *help;
-		const struct histogram *histogram;
-	} rows[] = {
-		{ "atoll_execution_seconds", "From acceptance to result.", &m->total },
-		{ "atoll_run_seconds", "Time programs ran.", &m->run },
-		{ "atoll_start_seconds", "From acceptance to the program's first instruction.",
-		  &m->start },
-		{ "atoll_queue_seconds", "Time in the queue.", &m->wait },
-	};
-	int r = print_ended(out, m);
-
-	if (r >= 0)
-		r = print_refused(out, m);
-	if (r >= 0)
-		r = print_counters(out, m);
-	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(rows); i++)
-		r = print_histogram(out, rows[i].name, rows[i].help, rows[i].histogram);
-	return r < 0 ? r : print_gauges(out, gauges);
+	put_ended(out, m);
+	put_refused(out, m);
+	put_counters(out, m);
+	put_histogram(out, "atoll_execution_seconds", "From acceptance to result.", &m->total);
+	put_histogram(out, "atoll_run_seconds", "Time programs ran.", &m->run);
+	put_histogram(out, "atoll_start_seconds",
+		      "From acceptance to the program's first instruction.", &m->start);
+	put_histogram(out, "atoll_queue_seconds", "Time in the queue.", &m->wait);
 }

@@ -2,7 +2,7 @@
 /* What the engine counts since its start, and its form as Prometheus text. Plain data; nothing is allocated. */
 #pragma once
 
-#include "base/buf.h"
+#include "base/metric.h"
 #include "spec/result.h"
 
 enum { METRICS_LANGUAGES = 32, METRICS_NAME = 32, METRICS_BOUNDS = 16, METRICS_REFUSALS = 16 };
@@ -10,7 +10,6 @@ enum { METRICS_LANGUAGES = 32, METRICS_NAME = 32, METRICS_BOUNDS = 16, METRICS_R
 /* Of microseconds. */
 struct histogram {
 	uint64_t counts[METRICS_BOUNDS + 1]; /* the last: above all bounds */
-	uint64_t n;
 	int64_t sum_us;
 };
 void histogram_add(struct histogram *h, int64_t us); /* negative: not measured, not counted */
@@ -28,12 +27,4 @@ struct metrics {
 };
 void metrics_ended(struct metrics *m, const struct result *res);
 
-/* Values of this moment that are nobody's counters. */
-struct gauge {
-	const char *name, *help;
-	int64_t value;
-	bool counter;
-};
-/* Ends with a gauge without a name. */
-int metrics_print(const struct metrics *m, const struct gauge *gauges,
-		  struct buf *out) _must_check_;
+void metrics_put(const struct metrics *m, struct metric_text *out);

@@ -15,7 +15,6 @@
  */
 #pragma once
 
-#include "base/buf.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/span.h"
@@ -33,6 +32,7 @@ struct watcher;
 struct tarball;
 struct history;
 struct executor;
+struct metric_text;
 
 struct engine_options {
 	struct loop *loop;
@@ -298,4 +298,4 @@ struct engine_cleanup_done {
 int engine_cleanup(struct engine *e, const char *caller, struct engine_cleanup_done done,
 		   struct error *err) _must_check_;
 /* Prometheus text of everything the engine counts; the caller appends its own. */
-int engine_metrics(struct engine *e, struct buf *out) _must_check_;
+void engine_metrics(struct engine *e, struct metric_text *out);

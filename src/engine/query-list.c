@@ -198,31 +198,35 @@ static int64_t resident_bytes(void)
 	return (int64_t)resident * sysconf(_SC_PAGESIZE);
 }
 
-int engine_metrics(struct engine *e, struct buf *out)
+void engine_metrics(struct engine *e, struct metric_text *out)
 {
 	struct history_health health = history_health(e->o.history);
-	const struct gauge gauges[] = {
-		{ "atoll_queue_depth", "Executions that wait.", (int64_t)e->queue.count, false },
-		{ "atoll_running", "Executions that run.", engine_used(e, SLOT_PLACES), false },
-		{ "atoll_running_max", "Executions that may run at once.", e->o.running_max,
-		  false },
-		{ "atoll_broker_up", "Whether a broker answers.", executor_is_ready(e->o.service),
-		  false },
-		{ "atoll_broker_restarts_total", "Times the broker was lost.", e->broker_losses,
-		  true },
-		{ "atoll_history_rows", "Executions on record.", health.rows, false },
-		{ "atoll_history_bytes", "Bytes on record.", health.bytes, false },
-		{ "atoll_storage_degraded", "Whether nothing new can be stored.",
-		  health.degraded < 0, false },
-		{ "atoll_results_unsaved", "Results that wait for the disk.", (int64_t)e->unsaved.n,
-		  false },
-		{ "process_resident_memory_bytes", "Resident memory of the front.",
-		  resident_bytes(), false },
-		{ "process_open_fds", "Open descriptors of the front.", open_fds(), false },
-		{ NULL, NULL, 0, false },
+	const struct metric_row rows[] = {
+		{ "atoll_queue_depth", "Executions that wait.", METRIC_GAUGE,
+		  (double)e->queue.count },
+		{ "atoll_running", "Executions that run.", METRIC_GAUGE,
+		  (double)engine_used(e, SLOT_PLACES) },
+		{ "atoll_running_max", "Executions that may run at once.", METRIC_GAUGE,
+		  (double)e->o.running_max },
+		{ "atoll_broker_up", "Whether a broker answers.", METRIC_GAUGE,
+		  (double)executor_is_ready(e->o.service) },
+		{ "atoll_broker_restarts_total", "Times the broker was lost.", METRIC_COUNTER,
+		  (double)e->broker_losses },
+		{ "atoll_history_rows", "Executions on record.", METRIC_GAUGE,
+		  (double)health.rows },
+		{ "atoll_history_bytes", "Bytes on record.", METRIC_GAUGE, (double)health.bytes },
+		{ "atoll_storage_degraded", "Whether nothing new can be stored.", METRIC_GAUGE,
+		  health.degraded < 0 },
+		{ "atoll_results_unsaved", "Results that wait for the disk.", METRIC_GAUGE,
+		  (double)e->unsaved.n },
+		{ "process_resident_memory_bytes", "Resident memory of the front.", METRIC_GAUGE,
+		  (double)resident_bytes() },
+		{ "process_open_fds", "Open descriptors of the front.", METRIC_GAUGE,
+		  (double)open_fds() },
 	};
 
-	return metrics_print(&e->metrics, gauges, out);
+	metrics_put(&e->metrics, out);
+	metric_rows_put(out, rows, ARRAY_SIZE(rows));
 }
 
 /* On a fiber: history rows go in steps, the loop goes round in between. */
