@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Between the files of the routes: what a handler finds behind request_app(), and how all of them refuse. Handlers
- * read the request, call the engine (or the service) and render; they decide nothing.
+ * read the request, call the engine (or the executor) and render; they decide nothing.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "engine/engine.h"
 
 /* --- route-host.c --- */
-struct question; /* a question to the service and who waits for its answer */
+struct question; /* a question to the executor and who waits for its answer */
 enum { QUESTIONS = 2 };
 
 /* --- routes.c: what was answered so far --- */
@@ -25,7 +25,7 @@ extern const double access_bounds[ACCESS_BOUNDS];
 struct api {
 	struct api_options options;
 	struct engine *engine;
-	struct executor *service;
+	struct executor *executor;
 	struct server *server;
 	struct router router;
 	char *openapi; /* made once */

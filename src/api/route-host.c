@@ -13,7 +13,7 @@
 
 enum { METRICS_BYTES_MAX = 4 << 20, WAITERS_MAX = 1024 };
 
-/* --- questions to the service --- */
+/* --- questions to the executor --- */
 
 struct question_waiter {
 	struct request_ctx *ctx;
@@ -71,7 +71,7 @@ static int ask(struct api *api, enum executor_question kind, struct error *err)
 	if (!q)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	*q = (struct question){ .api = api, .kind = kind };
-	r = executor_ask(api->service, kind, (struct executor_asker){ q, on_answer }, err);
+	r = executor_ask(api->executor, kind, (struct executor_asker){ q, on_answer }, err);
 	if (r < 0) {
 		free(q);
 		return r;
@@ -132,7 +132,7 @@ static int get_policies(struct request_ctx *ctx)
 	struct api *api = request_app(ctx);
 	struct error err = { 0 };
 	json_t *list = NULL;
-	int r = executor_policies(api->service, &list, &err);
+	int r = executor_policies(api->executor, &list, &err);
 
 	if (r == -EAGAIN)
 		return respond_not_ready(ctx);
@@ -164,7 +164,7 @@ static int get_limits(struct request_ctx *ctx)
 	json_t *list = NULL, *rows = json_array();
 	const json_t *limits = NULL, *policy;
 	size_t i;
-	int r = executor_policies(api->service, &list, &err);
+	int r = executor_policies(api->executor, &list, &err);
 
 	json_array_foreach(list, i, policy)
 	{

@@ -63,7 +63,7 @@ int api_new(const struct api_options *options, struct api **ret, struct error *e
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 	api->options = *options;
 	api->engine = options->engine;
-	api->service = options->service;
+	api->executor = options->executor;
 	api->router = config.router;
 	r = languages_load(api, err);
 	if (r == 0 && server_new(&config, &api->server) < 0)

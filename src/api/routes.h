@@ -18,7 +18,7 @@ struct executor;
 struct api_options {
 	struct loop *loop;
 	struct engine *engine; /* these two and the log outlive the API */
-	struct executor *service;
+	struct executor *executor;
 	struct log *log;
 	struct auth_rules auth;
 	struct server_limits limits;

@@ -95,7 +95,7 @@ static int ask(struct atoll *a, const struct language *lang, const char *image,
 		return memo_version(&a->memo, lang, &prober, ret);
 	prober.run = NULL;
 	r = memo_version(&a->memo, lang, &prober, ret);
-	/* Nobody waits without a fiber in a service, nor for a run that was given up: what is known must do. */
+	/* Nobody waits without a fiber in an executor, nor for a run that was given up: what is known must do. */
 	if (r == 0 || !fiber_current() || (control && control->killed))
 		return r;
 	p = probe_new(a, lang, image);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sees to it that a service's handle has a link to a broker, whatever becomes of brokers: connects (or forks one where there
+ * Sees to it that an executor's handle has a link to a broker, whatever becomes of brokers: connects (or forks one where there
  * is no socket to connect to), waits for HELLO, and starts over when the link is lost. Nothing waits here but fibers.
  *
  *   ┌──▶ none ──connected, or forked──▶ greeting ──HELLO──▶ up: atoll.link ──broken, or retired──┐

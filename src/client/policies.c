@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a run's policy comes from. A policy is a name below policies/, or a file when it looks like a path and paths are
- * allowed. A service has a directory of its own that comes first, and limits that the administrator has set: they stand in for
+ * allowed. An executor has a directory of its own that comes first, and limits that the administrator has set: they stand in for
  * those of `default`, and no other policy's ceilings are above them.
  */
 #include "client/run.h"
@@ -37,7 +37,7 @@ static int no_such(const struct atoll *a, const char *name, struct error *err)
 			   name, a->data_dir);
 }
 
-/* A named one may be of the service's own directory. */
+/* A named one may be of the executor's own directory. */
 static int name_file(const struct atoll *a, const char *name, char *ret, size_t size)
 {
 	struct tool_id file;

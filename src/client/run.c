@@ -171,7 +171,7 @@ int flow_open(struct run *run, json_t *root, struct error *err)
 	struct request_parsing p = { .root = root, .err = err };
 	int r;
 
-	/* Of a service only large requests come here on a fiber: there is base64 to decode. */
+	/* Of an executor only large requests come here on a fiber: there is base64 to decode. */
 	worker_call(WORKER_ALWAYS, parse_request, &p);
 	run->request = p.request;
 	r = p.r;

@@ -141,7 +141,7 @@ static void test_one_that_does_not_answer(void **state)
 	assert_string_equal(settle(*state, lang, "reef@1", &err), "reef");
 }
 
-/* Without a fiber a service asks nobody, and takes nothing for another. */
+/* Without a fiber an executor asks nobody, and takes nothing for another. */
 static void test_a_service_without_a_fiber(void **state)
 {
 	_cleanup_(language_cleanup) struct language *lang = parse(many);

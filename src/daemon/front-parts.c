@@ -4,7 +4,7 @@
  * configured. They are made bottom up and closed top down.
  *
  *   doors ─▶ api (HTTP) ─▶ engine (executions) ─┬▶ history (SQLite, outputs)
- *                                               └▶ service (runs) ─▶ broker
+ *                                               └▶ executor (runs) ─▶ broker
  */
 #include "daemon/front.h"
 
@@ -89,7 +89,7 @@ static int open_service(struct front *f, struct error *err)
 	int r = c->language_text ? config_presets(c, &presets, err) : 0;
 
 	if (r == 0)
-		r = executor_new(f->loop, &options, &f->service, err);
+		r = executor_new(f->loop, &options, &f->executor, err);
 	if (r == 0)
 		note_presets(f, &presets);
 	return r;
@@ -120,7 +120,7 @@ static int open_engine(struct front *f, struct error *err)
 	const struct config *c = &f->config;
 	const struct engine_options options = {
 		.loop = f->loop,
-		.service = f->service,
+		.executor = f->executor,
 		.history = f->parts->history,
 		.log = &f->log,
 		.audit = &f->audit,
@@ -216,7 +216,7 @@ static int open_api(struct front *f, struct error *err)
 	struct api_options options = {
 		.loop = f->loop,
 		.engine = f->parts->engine,
-		.service = f->service,
+		.executor = f->executor,
 		.log = &f->log,
 		.limits = make_limits(&f->config),
 		.callers = &f->parts->callers,
@@ -272,11 +272,11 @@ void front_close(struct front *f)
 
 	p->api = api_free(p->api);
 	/* What could not be ended in time ends with the process; what is on disk is always sound. */
-	if (executor_count(f->service) > 0 || fiber_count() > 0)
+	if (executor_count(f->executor) > 0 || fiber_count() > 0)
 		return;
 	p->engine = engine_free(p->engine);
 	p->history = history_close(p->history);
-	f->service = executor_free(f->service);
+	f->executor = executor_free(f->executor);
 	free(p);
 	f->parts = NULL;
 }

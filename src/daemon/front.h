@@ -39,7 +39,7 @@ struct front {
 
 	bool own_root;	      /* the monitor has given us one */
 	enum front_kind kind; /* what holds us */
-	struct executor *service;
+	struct executor *executor;
 	struct front_parts *parts; /* front-parts.c's own */
 };
 

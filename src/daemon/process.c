@@ -112,7 +112,7 @@ static _noreturn_ void broker_main(const struct process_setup *s, pid_t parent, 
 	char workspaces[PATH_MAX];
 	struct workspace_place places[3];
 	const bool stranger = s->identity.uid != geteuid();
-	const struct pool_settings service = {
+	const struct pool_settings settings = {
 		.data_dir = s->config->data_dir,
 		.listen_fd = s->broker_fd,
 		.lifeline_fd = lifeline_fd,
@@ -133,7 +133,7 @@ static _noreturn_ void broker_main(const struct process_setup *s, pid_t parent, 
 		r = follow_parent(parent, SIGTERM);
 	if (r < 0)
 		fail_process(s, "the broker's process cannot be set up", r);
-	r = pool_serve_at(&service, &err);
+	r = pool_serve_at(&settings, &err);
 	if (r < 0)
 		log_say(s->log, LOG_ERROR, err.text);
 	_exit(r < 0 ? 1 : 0);

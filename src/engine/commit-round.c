@@ -59,7 +59,7 @@ static struct execution *pick(struct engine *e)
 {
 	/* A job's start must be on record, and needs a broker to judge it; who is waited for was judged already. */
 	bool jobs = !e->draining && history_health(e->o.history).degraded == 0 &&
-		    executor_is_ready(e->o.service);
+		    executor_is_ready(e->o.executor);
 	const struct queue_rule rule = { .odd = !jobs, .may = may_run, .data = e };
 	struct queue_item *item = queue_pop(&e->queue, &rule);
 

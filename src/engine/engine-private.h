@@ -5,7 +5,7 @@
  *   submit.c    engine_submit: judged ──▶ e->accepting (jobs, announced ones) or started at once or the queue
  *   commit-round.c      once a round of the loop, one transaction for everything in it:
  *               accepting ──▶ durable ──▶ queue;  queue ──▶ starting ──▶ durable ──▶ execution-run.c;  finishing ──▶ durable ──▶ told
- *   execution-run.c       starts a run of the service; its hooks fill spools and events, and put it on e->finishing
+ *   execution-run.c       starts a run of the executor; its hooks fill spools and events, and put it on e->finishing
  *
  * References: one of the engine's from submission until the result is durable and told, one of each watcher, and the
  * submitter's. What is not referenced is in no list.
@@ -84,7 +84,7 @@ struct execution {
 
 	struct executor_run *run; /* open or running */
 	struct limits limits;	  /* in force */
-	struct result *ended;	  /* handed over by the service, until it is on record */
+	struct result *ended;	  /* handed over by the executor, until it is on record */
 	bool warm, was_started, audited;
 	int files_fd;
 	int64_t files_bytes;
@@ -168,7 +168,7 @@ int32_t engine_retry_after_s(const struct engine *e);
 
 /* --- submit-prepare.c: from a body to a run that is open --- */
 struct prepared {
-	json_t *request;	  /* what the service gets; a reference */
+	json_t *request;	  /* what the executor gets; a reference */
 	const char *callback_url; /* of the body, or NULL */
 	bool adaptive;
 };

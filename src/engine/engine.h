@@ -36,7 +36,7 @@ struct metric_text;
 
 struct engine_options {
 	struct loop *loop;
-	struct executor *service; /* these two outlive the engine */
+	struct executor *executor; /* these two outlive the engine */
 	struct history *history;
 	struct log *log, *audit; /* outlive it too; audit's fd may be negative */
 	int unpacker_fd;	 /* unpacker_start()'s, for archives; outlives it */
@@ -69,7 +69,7 @@ int engine_new(const struct engine_options *options, struct engine **ret,
 	       struct error *err) _must_check_;
 /* After engine_is_idle(), or executor_count() is 0. Watchers must be gone. NULL is fine; returns NULL. */
 struct engine *engine_free(struct engine *e);
-/* The service's on_broker, passed on. */
+/* The executor's on_broker, passed on. */
 void engine_on_broker(struct engine *e, bool up);
 /* No further work; waited ones and what runs may end, queued jobs stay for the next process. */
 void engine_drain(struct engine *e);

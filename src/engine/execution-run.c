@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An execution while it runs: a run of the service, whose hooks fill spools and events and tell the watchers at once. The
+ * An execution while it runs: a run of the executor, whose hooks fill spools and events and tell the watchers at once. The
  * last hook puts it on the list of what has ended; the rest is the turn's. Hooks may be on a fiber's stack.
  */
 #include "engine/engine-private.h"

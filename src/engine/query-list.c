@@ -209,7 +209,7 @@ void engine_metrics(struct engine *e, struct metric_text *out)
 		{ "atoll_running_max", "Executions that may run at once.", METRIC_GAUGE,
 		  (double)e->o.running_max },
 		{ "atoll_broker_up", "Whether a broker answers.", METRIC_GAUGE,
-		  (double)executor_is_ready(e->o.service) },
+		  (double)executor_is_ready(e->o.executor) },
 		{ "atoll_broker_restarts_total", "Times the broker was lost.", METRIC_COUNTER,
 		  (double)e->broker_losses },
 		{ "atoll_history_rows", "Executions on record.", METRIC_GAUGE,

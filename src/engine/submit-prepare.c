@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a body as submitted to a run of the service. Some keys are the engine's own (archive, priority, callback_url, and
+ * From a body as submitted to a run of the executor. Some keys are the engine's own (archive, priority, callback_url, and
  * "adaptive" as timeout) or mean something else for each caller (workspace); they are taken out or replaced in a shallow
  * copy. Most bodies have none of them and go as they are.
  */
@@ -225,7 +225,7 @@ static int choose_timeout(struct execution *x, struct prepared *p, struct error 
 	}
 	json_decref(p->request);
 	p->request = again;
-	return executor_open(x->engine->o.service, p->request, &x->run, err);
+	return executor_open(x->engine->o.executor, p->request, &x->run, err);
 }
 
 enum { OWNER_CHARS = 12 };
@@ -288,7 +288,7 @@ int prepare_run(struct execution *x, struct prepared *p, struct error *err)
 	int r = own_workspace(x, p, err);
 
 	if (r == 0)
-		r = executor_open(x->engine->o.service, p->request, &x->run, err);
+		r = executor_open(x->engine->o.executor, p->request, &x->run, err);
 	if (r < 0)
 		return r;
 	d = executor_decision(x->run);

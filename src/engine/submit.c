@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Submissions. In this order: may anything be taken now (draining, storage, bounds), was it taken before (Idempotency-Key),
- * is it sound (the service's judgement). A waited one that is refused leaves nothing behind; a job that is refused by the
+ * is it sound (the executor's judgement). A waited one that is refused leaves nothing behind; a job that is refused by the
  * last of these is accepted, and its result says why it was not run (SPEC §3).
  *
  * On a fiber the heavy parts (hashing, unpacking, decoding, writing a large body down) are the worker's, and others may be
@@ -234,7 +234,7 @@ static struct execution *make_execution(struct engine *e, const struct candidate
 	return take_text(x, in) < 0 ? execution_unref(x) : x;
 }
 
-/* 0: it can run, or wait for that. Otherwise as the service says. */
+/* 0: it can run, or wait for that. Otherwise as the executor says. */
 static int judge_submission(struct execution *x, struct error *err)
 {
 	struct prepared p = { 0 };

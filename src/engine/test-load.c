@@ -135,7 +135,7 @@ static void test_crowd(void **state)
 	assert_int_equal(rows_of("internal_error") + rows_of("interrupted"), 0);
 	for (size_t i = 0; i < TABLE_SIZE; i++)
 		assert_null(fix.engine->table[i]);
-	assert_int_equal(executor_count(fix.service), 0);
+	assert_int_equal(executor_count(fix.executor), 0);
 }
 
 static int setup_small(void **state)

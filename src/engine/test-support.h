@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An engine over a real service with a broker of its own, and a history in a directory that goes with the test. */
+/* An engine over a real executor with a broker of its own, and a history in a directory that goes with the test. */
 #pragma once
 
 #include "engine/engine-private.h"
@@ -25,7 +25,7 @@ enum { PATIENCE_MS = 60000 };
 struct engine_fixture {
 	char dir[64];
 	struct loop *loop;
-	struct executor *service;
+	struct executor *executor;
 	struct history *history;
 	struct callers callers;
 	struct engine *engine;
@@ -98,7 +98,7 @@ static inline void open_engine(void)
 	struct error err = { 0 };
 
 	fix.options.loop = fix.loop;
-	fix.options.service = fix.service;
+	fix.options.executor = fix.executor;
 	fix.options.history = fix.history;
 	fix.options.log = &fix.log;
 	fix.options.audit = &fix.audit;
@@ -135,7 +135,7 @@ static inline int setup_service_at(const char *pool)
 	if (!fix.loop ||
 	    loop_add_timer(fix.loop, INT64_MAX, (struct handler){ on_guard, NULL }, &fix.guard) < 0)
 		return -1;
-	if (executor_new(fix.loop, &options, &fix.service, &err) < 0) {
+	if (executor_new(fix.loop, &options, &fix.executor, &err) < 0) {
 		print_message("# %s\n", err.text);
 		return -1;
 	}
@@ -162,7 +162,7 @@ static inline int teardown_service(void **state)
 	pid_t pid;
 
 	(void)state;
-	fix.service = executor_free(fix.service);
+	fix.executor = executor_free(fix.executor);
 	fix.guard = source_free(fix.guard);
 	fix.loop = loop_free(fix.loop);
 	fix.audit.fd = fd_close(fix.audit.fd);

@@ -322,7 +322,7 @@ static void test_killed(void **state)
 	assert_int_equal(pipe2(pipe_fd, O_CLOEXEC), 0);
 	pid = fork();
 	if (pid == 0) {
-		/* A service of its own: the parent's is memory that nobody uses. */
+		/* An executor of its own: the parent's is memory that nobody uses. */
 		char dir[sizeof(fix.dir)];
 
 		memcpy(dir, fix.dir, sizeof(dir));

@@ -174,7 +174,7 @@ static void cancel(void *data)
 	(void)execution_cancel(c->x);
 }
 
-/* By somebody who hears that it starts, before the service has it. */
+/* By somebody who hears that it starts, before the executor has it. */
 static void test_cancel_when_told(void **state)
 {
 	struct submitter c;
