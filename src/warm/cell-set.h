@@ -8,7 +8,7 @@
 struct cell_set {
 	struct cell_set *next;
 	struct shape shape;
-	struct zygote_set *family; /* who clones its cells */
+	struct zygote_set *zygotes; /* that clone its cells */
 	struct cell *cells;
 	unsigned n_cells, target, failures;
 	int64_t used_ns, shrunk_ns, retry_ns;

@@ -19,8 +19,8 @@
 #include <string.h>
 
 enum {
-	STOCKS_MAX = 64,
-	FAMILIES_MAX = 16,
+	CELL_SETS_MAX = 64,
+	ZYGOTE_SETS_MAX = 16,
 	REFILL_MS = 1,
 	REFILL_START_MS =
 		4, /* the usual run of a started runtime takes REFILL_MS: its reply goes first */
@@ -37,14 +37,14 @@ struct pool {
 	const struct warm_table *table;
 	struct warm_bounds bounds;
 	struct nets *nets;
-	struct cell_set *stocks;
-	struct zygote_set *families;
-	struct reaper *graves;
+	struct cell_set *cell_sets;
+	struct zygote_set *zygote_sets;
+	struct reaper *reaper;
 	unsigned n_making;    /* cells on their way that nobody waits for */
 	unsigned n_waiting;   /* claimed before they were READY */
 	bool refilling;	      /* the timer is armed */
 	bool pressed;	      /* the host is short of memory */
-	int64_t memory_bytes; /* of READY cells in stock */
+	int64_t memory_bytes; /* of READY cells that nobody has claimed */
 	struct prewake expected;
 	struct source *refill, *tick;
 };
@@ -73,7 +73,7 @@ static void refill_soon(struct pool *p)
 	refill_in(p, REFILL_MS);
 }
 
-/* It is in a stock, and counted there. */
+/* The cell is in a set, and counted there. */
 static void count_cell(struct pool *p, const struct cell *cell, int by)
 {
 	if (cell->ready_ns)
@@ -98,7 +98,7 @@ static void unlink_cell(struct pool *p, struct cell_set *s, struct cell *cell)
 
 static struct cell_set *cell_set_of(struct pool *p, const struct cell *cell)
 {
-	for (struct cell_set *s = p->stocks; s; s = s->next)
+	for (struct cell_set *s = p->cell_sets; s; s = s->next)
 		if (&s->shape == cell->shape)
 			return s;
 	return NULL;
@@ -121,7 +121,7 @@ static void on_cell(void *data, struct cell *cell)
 		count_cell(p, cell, 1);
 	} else {
 		unlink_cell(p, s, cell);
-		reaper_take(p->graves, cell_discard(cell));
+		reaper_take(p->reaper, cell_discard(cell));
 	}
 }
 
@@ -131,7 +131,7 @@ static int make_cell(struct pool *p, struct cell_set *s, bool warm_up, struct ce
 		.shape = &s->shape,
 		.host = &p->host,
 		.nets = p->nets,
-		.zygote = zygote_set_zygote(s->family),
+		.zygote = zygote_set_zygote(s->zygotes),
 		.limits = s->limits,
 		.warm_up = warm_up,
 		.watcher = { on_cell, p },
@@ -174,7 +174,7 @@ static int on_refill(void *data, uint32_t events)
 	/* Whoever waits comes first. */
 	if (p->n_waiting > 0)
 		return 0;
-	for (struct cell_set *s = p->stocks; s && p->n_making < most; s = s->next) {
+	for (struct cell_set *s = p->cell_sets; s && p->n_making < most; s = s->next) {
 		struct cell *cell;
 
 		if (!wants_more(p, s) || make_cell(p, s, true, &cell) < 0)
@@ -195,19 +195,19 @@ static void drop_cells(struct pool *p, struct cell_set *s, unsigned keep)
 		struct cell *cell = s->cells;
 
 		unlink_cell(p, s, cell);
-		reaper_take(p->graves, cell_discard(cell));
+		reaper_take(p->reaper, cell_discard(cell));
 	}
 }
 
 static void cell_set_free(struct pool *p, struct cell_set *s)
 {
-	for (struct cell_set **at = &p->stocks; *at; at = &(*at)->next)
+	for (struct cell_set **at = &p->cell_sets; *at; at = &(*at)->next)
 		if (*at == s) {
 			*at = s->next;
 			break;
 		}
 	drop_cells(p, s, 0);
-	prewake_forget_stock(&p->expected, s);
+	prewake_forget_set(&p->expected, s);
 	shape_done(&s->shape);
 	free(s);
 }
@@ -232,7 +232,7 @@ static int on_pool_tick(void *data, uint32_t events)
 
 	(void)events;
 	p->pressed = memory_is_short(AVAILABLE_SHARE);
-	for (struct cell_set *s = p->stocks, *next; s; s = next) {
+	for (struct cell_set *s = p->cell_sets, *next; s; s = next) {
 		next = s->next;
 		if (p->pressed || p->memory_bytes > p->bounds.memory_bytes)
 			drop_cells(p, s, s->n_cells / 2);
@@ -240,14 +240,14 @@ static int on_pool_tick(void *data, uint32_t events)
 	}
 	sandbox_host_tidy(p->host.sandboxes, now_ns - GROUPS_MS * NS_PER_MS);
 	/* A zygote took longest to make: it goes last. */
-	for (struct zygote_set *f = p->families; f; f = f->next)
+	for (struct zygote_set *f = p->zygote_sets; f; f = f->next)
 		zygote_set_tick(f, now_ns - 4 * idle_ns(p));
 	refill_soon(p);
 	source_set_time(p->tick, now_ns + TICK_MS * NS_PER_MS);
 	return 0;
 }
 
-static void on_family(void *data)
+static void on_zygote_set(void *data)
 {
 	refill_soon(data);
 }
@@ -262,22 +262,22 @@ static const struct warm_runtime *find_runtime(const struct pool *p, const char 
 
 static bool zygote_set_is_used(const struct pool *p, const struct zygote_set *f)
 {
-	for (const struct cell_set *s = p->stocks; s; s = s->next)
-		if (s->family == f)
+	for (const struct cell_set *s = p->cell_sets; s; s = s->next)
+		if (s->zygotes == f)
 			return true;
 	return false;
 }
 
-/* Room for one more, by letting go of one that no stock needs. */
+/* Room for one more, by letting go of one that no cell set needs. */
 static bool make_pool_room(struct pool *p)
 {
 	struct zygote_set **victim = NULL;
 	unsigned n = 0;
 
-	for (struct zygote_set **at = &p->families; *at; at = &(*at)->next, n++)
+	for (struct zygote_set **at = &p->zygote_sets; *at; at = &(*at)->next, n++)
 		if (!zygote_set_is_used(p, *at))
 			victim = at;
-	if (n < FAMILIES_MAX)
+	if (n < ZYGOTE_SETS_MAX)
 		return true;
 	if (victim) {
 		struct zygote_set *f = *victim;
@@ -288,7 +288,7 @@ static bool make_pool_room(struct pool *p)
 	return victim != NULL;
 }
 
-static struct zygote_set *find_family(struct pool *p, const struct shape *shape)
+static struct zygote_set *find_zygote_set(struct pool *p, const struct shape *shape)
 {
 	bool bare = shape->kind != WARM_FORK;
 	const struct warm_runtime *runtime = bare ? NULL : find_runtime(p, shape->runtime);
@@ -298,18 +298,18 @@ static struct zygote_set *find_family(struct pool *p, const struct shape *shape)
 
 	if (!bare && !runtime)
 		return NULL;
-	for (f = p->families; f; f = f->next)
+	for (f = p->zygote_sets; f; f = f->next)
 		if (zygote_set_is(f, runtime, modules)) {
 			zygote_set_serve(f, shape);
 			return f;
 		}
 	if (!make_pool_room(p) || zygote_set_new(&f, &p->host, &p->bounds, runtime, modules) < 0)
 		return NULL;
-	f->on_change = on_family;
+	f->on_change = on_zygote_set;
 	f->data = p;
 	zygote_set_serve(f, shape);
-	f->next = p->families;
-	p->families = f;
+	f->next = p->zygote_sets;
+	p->zygote_sets = f;
 	return f;
 }
 
@@ -318,23 +318,24 @@ static void evict_oldest(struct pool *p)
 	struct cell_set *oldest = NULL;
 	unsigned n = 0;
 
-	for (struct cell_set *s = p->stocks; s; s = s->next, n++)
+	for (struct cell_set *s = p->cell_sets; s; s = s->next, n++)
 		if (!oldest || s->used_ns < oldest->used_ns)
 			oldest = s;
 	/* A cell somebody waits for points to its shape. */
-	if (n >= STOCKS_MAX && p->n_waiting == 0)
+	if (n >= CELL_SETS_MAX && p->n_waiting == 0)
 		cell_set_free(p, oldest);
 }
 
-static struct cell_set *new_stock(struct pool *p, const struct plan_view *plan, enum warm_kind kind)
+static struct cell_set *new_cell_set(struct pool *p, const struct plan_view *plan,
+				     enum warm_kind kind)
 {
 	struct cell_set *s;
 	unsigned n = 0;
 
 	evict_oldest(p);
-	for (s = p->stocks; s; s = s->next)
+	for (s = p->cell_sets; s; s = s->next)
 		n++;
-	s = n < STOCKS_MAX ? calloc(1, sizeof(*s)) : NULL;
+	s = n < CELL_SETS_MAX ? calloc(1, sizeof(*s)) : NULL;
 	if (!s)
 		return NULL;
 	if (shape_init(&s->shape, plan, kind) < 0) {
@@ -342,26 +343,26 @@ static struct cell_set *new_stock(struct pool *p, const struct plan_view *plan, 
 		return NULL;
 	}
 	if (shape_read_runner(&s->shape, p->host.runners) == 0)
-		s->family = find_family(p, &s->shape);
-	if (!s->family) {
+		s->zygotes = find_zygote_set(p, &s->shape);
+	if (!s->zygotes) {
 		shape_done(&s->shape);
 		free(s);
 		return NULL;
 	}
-	s->next = p->stocks;
-	p->stocks = s;
+	s->next = p->cell_sets;
+	p->cell_sets = s;
 	return s;
 }
 
-static struct cell_set *find_stock(struct pool *p, const struct plan_view *plan,
-				   enum warm_kind kind)
+static struct cell_set *find_cell_set(struct pool *p, const struct plan_view *plan,
+				      enum warm_kind kind)
 {
 	uint64_t hash = shape_hash(plan, kind);
 
-	for (struct cell_set *s = p->stocks; s; s = s->next)
+	for (struct cell_set *s = p->cell_sets; s; s = s->next)
 		if (s->shape.hash == hash && shape_fits(&s->shape, plan, kind))
 			return s;
-	return new_stock(p, plan, kind);
+	return new_cell_set(p, plan, kind);
 }
 
 /* A runtime that is started takes as long ahead of a request as with it. */
@@ -373,7 +374,7 @@ static struct cell *make_for_request(struct pool *p, struct cell_set *s)
 	    make_cell(p, s, false, &cell) < 0)
 		return NULL;
 	if (p->n_waiting > 0)
-		zygote_set_widen(s->family);
+		zygote_set_widen(s->zygotes);
 	return cell;
 }
 
@@ -381,7 +382,7 @@ static struct cell *make_for_request(struct pool *p, struct cell_set *s)
 static struct cell *claim(struct pool *p, const struct plan_view *plan, enum warm_kind kind,
 			  const struct bell *bell)
 {
-	struct cell_set *s = find_stock(p, plan, kind);
+	struct cell_set *s = find_cell_set(p, plan, kind);
 	struct cell *cell;
 
 	if (!s)
@@ -424,14 +425,14 @@ struct cell *pool_claim(struct pool *p, const struct plan_view *plan, const stru
 
 void pool_reap(struct pool *p, struct sandbox *sb)
 {
-	reaper_take(p->graves, sb);
+	reaper_take(p->reaper, sb);
 }
 
 void pool_discard(struct pool *p, struct cell *cell)
 {
 	if (cell->state != CELL_READY && cell->state != CELL_BROKEN)
 		p->n_waiting--;
-	reaper_take(p->graves, cell_discard(cell));
+	reaper_take(p->reaper, cell_discard(cell));
 }
 
 static void pool_cleanup(struct pool **p)
@@ -462,8 +463,8 @@ int pool_new(const struct pool_options *options, struct pool **ret)
 	if (options->sandboxes->facts.privileged)
 		p->nets = nets_new();
 	options->sandboxes->keep_groups = true;
-	r = reaper_new(options->loop, &p->graves);
-	p->host.graves = p->graves;
+	r = reaper_new(options->loop, &p->reaper);
+	p->host.reaper = p->reaper;
 	if (r == 0)
 		r = loop_add_timer(options->loop, INT64_MAX, (struct handler){ on_refill, p },
 				   &p->refill);
@@ -483,7 +484,7 @@ void pool_close(struct pool *p)
 	/* Also what is dying already: nobody is left who would come before it. */
 	sandbox_host_lift(p->host.sandboxes);
 	p->bounds.spares = 0;
-	for (struct cell_set *s = p->stocks; s; s = s->next) {
+	for (struct cell_set *s = p->cell_sets; s; s = s->next) {
 		s->target = 0;
 		drop_cells(p, s, 0);
 	}
@@ -495,25 +496,25 @@ struct pool *pool_free(struct pool *p)
 		return NULL;
 	p->refill = source_free(p->refill);
 	p->tick = source_free(p->tick);
-	while (p->stocks) {
-		struct cell_set *s = p->stocks;
+	while (p->cell_sets) {
+		struct cell_set *s = p->cell_sets;
 
-		p->stocks = s->next;
+		p->cell_sets = s->next;
 		for (struct cell *cell = s->cells, *next; cell; cell = next) {
 			next = cell->next;
-			reaper_take(p->graves, cell_discard(cell));
+			reaper_take(p->reaper, cell_discard(cell));
 		}
 		shape_done(&s->shape);
 		free(s);
 	}
-	while (p->families) {
-		struct zygote_set *f = p->families;
+	while (p->zygote_sets) {
+		struct zygote_set *f = p->zygote_sets;
 
-		p->families = f->next;
+		p->zygote_sets = f->next;
 		(void)zygote_set_free(f);
 	}
 	zygote_host_done(&p->host);
-	p->graves = reaper_free(p->graves);
+	p->reaper = reaper_free(p->reaper);
 	p->nets = nets_free(p->nets);
 	prewake_done(&p->expected);
 	p->host.agent_fd = fd_close(p->host.agent_fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a broker keeps ready: cells by shape, and the zygotes they are forked from. How many follows demand: nothing is kept
- * of what nobody has asked for; a request that finds none doubles the stock of its shape, up to a bound; what is idle is
+ * of what nobody has asked for; a request that finds none doubles the cells of its shape, up to a bound; what is idle is
  * let go by halves, then its zygote. While requests wait, nothing is made ahead of others: then each gets a cell of its own.
  */
 #pragma once

@@ -21,7 +21,7 @@ static struct prewake_slot *find_prewake(struct prewake *e, const struct bell *b
 			x = &e->list[i];
 	if (x->bell.serial != bell->serial) {
 		let_go(x);
-		x->stock = NULL;
+		x->set = NULL;
 	}
 	bell_follow(&x->bell, bell);
 	return x;
@@ -36,8 +36,8 @@ void prewake_note(struct prewake *e, const struct bell *bell, struct cell_set *s
 		return;
 	x = find_prewake(e, bell);
 	x->used_ns = e->used_ns;
-	x->steady = x->stock == s;
-	x->stock = s;
+	x->steady = x->set == s;
+	x->set = s;
 }
 
 void prewake_forget_cell(struct prewake *e, const struct cell *cell)
@@ -47,23 +47,23 @@ void prewake_forget_cell(struct prewake *e, const struct cell *cell)
 			e->list[i].cell = NULL;
 }
 
-void prewake_forget_stock(struct prewake *e, const struct cell_set *s)
+void prewake_forget_set(struct prewake *e, const struct cell_set *s)
 {
 	for (size_t i = 0; i < PREWAKE_MAX; i++)
-		if (e->list[i].stock == s)
-			e->list[i].stock = NULL;
+		if (e->list[i].set == s)
+			e->list[i].set = NULL;
 }
 
 /* What waits for it now is right, or becomes so. */
 static void adjust(struct prewake_slot *x)
 {
-	const bool wanted = x->stock && x->steady && x->bell.serial != 0;
+	const bool wanted = x->set && x->steady && x->bell.serial != 0;
 
-	if (x->cell && (!wanted || x->cell->shape != &x->stock->shape))
+	if (x->cell && (!wanted || x->cell->shape != &x->set->shape))
 		let_go(x);
 	if (!wanted || x->cell)
 		return;
-	x->cell = cell_set_idle(x->stock);
+	x->cell = cell_set_idle(x->set);
 	if (x->cell)
 		cell_expect(x->cell, &x->bell);
 }

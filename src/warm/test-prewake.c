@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which cell waits for which bell: two stocks of cells that are nothing but a socket, whose other end shows what they were told. */
+/* Which cell waits for which bell: two sets of cells that are nothing but a socket, whose other end shows what they were told. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ enum { CELLS = 3 };
 
 struct prewake_fixture {
 	struct prewake e;
-	struct cell_set stocks[2];
+	struct cell_set sets[2];
 	struct cell cells[2][CELLS];
 	struct sandbox sandboxes[2][CELLS];
 	int ends[2][CELLS];
@@ -42,9 +42,9 @@ static int setup(void **state)
 			f->sandboxes[s][i].program_fd = pair[0];
 			f->ends[s][i] = pair[1];
 			f->cells[s][i] = (struct cell){ .sandbox = &f->sandboxes[s][i],
-							.shape = &f->stocks[s].shape,
+							.shape = &f->sets[s].shape,
 							.state = CELL_READY };
-			cell_set_add(&f->stocks[s], &f->cells[s][i]);
+			cell_set_add(&f->sets[s], &f->cells[s][i]);
 		}
 	for (size_t i = 0; i < ARRAY_SIZE(f->bells); i++)
 		f->bells[i] = bell_new();
@@ -69,23 +69,23 @@ static int teardown(void **state)
 }
 
 /* As a request does it: claims the cell that is best for it. Returns its number. */
-static int ask(struct prewake_fixture *f, int stock, int bell)
+static int ask(struct prewake_fixture *f, int set, int bell)
 {
-	struct cell_set *s = &f->stocks[stock];
+	struct cell_set *s = &f->sets[set];
 	struct cell *cell = cell_set_best(s, &f->bells[bell]);
 
 	assert_non_null(cell);
 	prewake_note(&f->e, &f->bells[bell], s);
 	assert_true(cell_set_remove(s, cell));
 	prewake_forget_cell(&f->e, cell);
-	return (int)(cell - f->cells[stock]);
+	return (int)(cell - f->cells[set]);
 }
 
 /* One that is made in the place of another. */
-static void refill(struct prewake_fixture *f, int stock, int i)
+static void refill(struct prewake_fixture *f, int set, int i)
 {
-	f->cells[stock][i].bell = 0;
-	cell_set_add(&f->stocks[stock], &f->cells[stock][i]);
+	f->cells[set][i].bell = 0;
+	cell_set_add(&f->sets[set], &f->cells[set][i]);
 }
 
 static void settle(struct prewake_fixture *f)
@@ -97,7 +97,7 @@ static void settle(struct prewake_fixture *f)
 }
 
 /* What a cell was told last: the descriptor of the bell it waits for; -ENOENT: to wait for none; -EAGAIN: nothing. */
-static int told(struct prewake_fixture *f, int stock, int i)
+static int told(struct prewake_fixture *f, int set, int i)
 {
 	int last = -EAGAIN;
 
@@ -105,7 +105,7 @@ static int told(struct prewake_fixture *f, int stock, int i)
 		struct expect_record rec;
 		int fd = -EBADF;
 		size_t n_fds = 1;
-		ssize_t n = sys_recv_record(f->ends[stock][i], &rec, sizeof(rec), &fd, &n_fds);
+		ssize_t n = sys_recv_record(f->ends[set][i], &rec, sizeof(rec), &fd, &n_fds);
 
 		if (n < 0)
 			return last;
@@ -128,13 +128,13 @@ static bool hears(struct prewake_fixture *f, int fd, int bell)
 	return heard;
 }
 
-/* The cell of a stock that waits for a bell; -1: none. There is never more than one. */
-static int waiting(struct prewake_fixture *f, int stock, int bell)
+/* The cell of a set that waits for a bell; -1: none. There is never more than one. */
+static int waiting(struct prewake_fixture *f, int set, int bell)
 {
 	int found = -1;
 
 	for (int i = 0; i < CELLS; i++)
-		if (f->cells[stock][i].bell == f->bells[bell].serial) {
+		if (f->cells[set][i].bell == f->bells[bell].serial) {
 			assert_int_equal(found, -1);
 			found = i;
 		}
@@ -204,7 +204,7 @@ static void test_two_fronts(void **state)
 	one = waiting(f, 0, 0);
 	two = waiting(f, 0, 1);
 	assert_true(one >= 0 && two >= 0 && one != two);
-	assert_int_equal(cell_set_best(&f->stocks[0], NULL)->bell, 0);
+	assert_int_equal(cell_set_best(&f->sets[0], NULL)->bell, 0);
 	assert_int_equal(ask(f, 0, 1), two);
 	assert_int_equal(ask(f, 0, 0), one);
 }
@@ -229,7 +229,7 @@ static void test_not_steady(void **state)
 	assert_int_equal(told(f, 0, fd), -ENOENT);
 }
 
-/* More bells than are remembered: the one that was silent longest is forgotten; so is a stock that is gone. */
+/* More bells than are remembered: the one that was silent longest is forgotten; so is a set that is gone. */
 static void test_forgets(void **state)
 {
 	struct prewake_fixture *f = *state;
@@ -245,7 +245,7 @@ static void test_forgets(void **state)
 	assert_int_equal(waiting(f, 0, 0), -1);
 	assert_int_equal(told(f, 0, kept), -ENOENT);
 	refill(f, 1, ask(f, 1, PREWAKE_MAX));
-	prewake_forget_stock(&f->e, &f->stocks[1]);
+	prewake_forget_set(&f->e, &f->sets[1]);
 	settle(f);
 	for (int i = 0; i <= PREWAKE_MAX; i++)
 		assert_int_equal(waiting(f, 1, i), -1);

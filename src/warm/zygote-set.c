@@ -11,20 +11,20 @@ enum { RETRY_MS = 500, RETRY_SHIFT_MAX = 2 };
 
 static void on_zygote(void *data, struct zygote *z)
 {
-	struct zygote_slot *seat = data;
-	struct zygote_set *f = seat->family;
+	struct zygote_slot *slot = data;
+	struct zygote_set *f = slot->set;
 
 	if (z->state == ZYGOTE_IS_READY) {
-		zygote_retire(seat->serving);
-		seat->serving = z;
-		seat->coming = NULL;
+		zygote_retire(slot->serving);
+		slot->serving = z;
+		slot->coming = NULL;
 		f->failures = 0;
-	} else if (z == seat->serving) {
+	} else if (z == slot->serving) {
 		/* It did serve: nothing speaks against another one at once. */
-		seat->serving = NULL;
+		slot->serving = NULL;
 		zygote_retire(z);
 	} else {
-		seat->coming = NULL;
+		slot->coming = NULL;
 		zygote_retire(z);
 		f->retry_ns = clock_now_ns() +
 			      ((int64_t)RETRY_MS << MIN(f->failures, (unsigned)RETRY_SHIFT_MAX)) *
@@ -34,29 +34,29 @@ static void on_zygote(void *data, struct zygote *z)
 	f->on_change(f->data);
 }
 
-static void start(struct zygote_slot *seat)
+static void start(struct zygote_slot *slot)
 {
-	struct zygote_set *f = seat->family;
+	struct zygote_set *f = slot->set;
 	const struct zygote_options options = { .runtime = f->runtime,
 						.modules = (const char *const *)f->modules,
 						.guest = f->guest,
 						.shape = f->shape.tree ? &f->shape : NULL,
 						.on_change = on_zygote,
-						.data = seat };
+						.data = slot };
 
-	if (seat->coming || clock_now_ns() < f->retry_ns)
+	if (slot->coming || clock_now_ns() < f->retry_ns)
 		return;
-	if (zygote_start(f->host, &options, &seat->coming) < 0) {
-		seat->coming = NULL;
+	if (zygote_start(f->host, &options, &slot->coming) < 0) {
+		slot->coming = NULL;
 		f->retry_ns = clock_now_ns() + RETRY_MS * NS_PER_MS;
 	}
 }
 
-static void vacate(struct zygote_slot *seat)
+static void vacate(struct zygote_slot *slot)
 {
-	zygote_retire(seat->serving);
-	zygote_retire(seat->coming);
-	seat->serving = seat->coming = NULL;
+	zygote_retire(slot->serving);
+	zygote_retire(slot->coming);
+	slot->serving = slot->coming = NULL;
 }
 
 static char **copy_words(const char *const *words)
@@ -103,11 +103,11 @@ int zygote_set_new(struct zygote_set **ret, struct zygote_host *host,
 	f->host = host;
 	f->bounds = bounds;
 	f->runtime = runtime;
-	f->n_seats = 1;
+	f->n_slots = 1;
 	for (; *modules; modules++)
 		f->guest |= !is_of_tiers(runtime, *modules);
-	for (size_t i = 0; i < ZYGOTE_SEATS; i++)
-		f->seats[i].family = f;
+	for (size_t i = 0; i < ZYGOTE_SLOTS; i++)
+		f->slots[i].set = f;
 	*ret = f;
 	return 0;
 }
@@ -116,8 +116,8 @@ struct zygote_set *zygote_set_free(struct zygote_set *f)
 {
 	if (!f)
 		return NULL;
-	for (size_t i = 0; i < ZYGOTE_SEATS; i++)
-		vacate(&f->seats[i]);
+	for (size_t i = 0; i < ZYGOTE_SLOTS; i++)
+		vacate(&f->slots[i]);
 	if (f->shape.tree)
 		shape_done(&f->shape);
 	for (char **m = f->modules; *m; m++)
@@ -164,17 +164,17 @@ static bool is_fresh(const struct zygote_set *f, const struct zygote *z)
 /* The old one serves until the new one is there. */
 static void renew(struct zygote_set *f)
 {
-	for (unsigned i = 0; i < f->n_seats; i++)
-		if (!f->seats[i].serving || !is_fresh(f, f->seats[i].serving))
-			start(&f->seats[i]);
+	for (unsigned i = 0; i < f->n_slots; i++)
+		if (!f->slots[i].serving || !is_fresh(f, f->slots[i].serving))
+			start(&f->slots[i]);
 }
 
 struct zygote *zygote_set_zygote(struct zygote_set *f)
 {
 	f->used_ns = clock_now_ns();
 	renew(f);
-	for (unsigned i = 0; i < f->n_seats; i++) {
-		struct zygote *z = f->seats[f->turn++ % f->n_seats].serving;
+	for (unsigned i = 0; i < f->n_slots; i++) {
+		struct zygote *z = f->slots[f->turn++ % f->n_slots].serving;
 
 		if (z)
 			return z;
@@ -185,19 +185,19 @@ struct zygote *zygote_set_zygote(struct zygote_set *f)
 void zygote_set_widen(struct zygote_set *f)
 {
 	unsigned most = MIN(2 * (unsigned)MAX(f->host->sandboxes->facts.cores, 1),
-			    (unsigned)ZYGOTE_SEATS);
+			    (unsigned)ZYGOTE_SLOTS);
 
 	f->wide_ns = clock_now_ns();
-	if (f->n_seats < most && f->seats[f->n_seats - 1].serving)
-		f->n_seats++;
+	if (f->n_slots < most && f->slots[f->n_slots - 1].serving)
+		f->n_slots++;
 }
 
 static unsigned zygote_set_count(const struct zygote_set *f)
 {
 	unsigned n = 0;
 
-	for (size_t i = 0; i < ZYGOTE_SEATS; i++)
-		n += f->seats[i].serving != NULL;
+	for (size_t i = 0; i < ZYGOTE_SLOTS; i++)
+		n += f->slots[i].serving != NULL;
 	return n;
 }
 
@@ -205,9 +205,9 @@ static unsigned zygote_set_count(const struct zygote_set *f)
 static void look_at_sources(struct zygote_set *f)
 {
 	f->sources = plan_tree_sources(&f->shape.view);
-	for (size_t i = 0; i < ZYGOTE_SEATS; i++)
-		if (f->seats[i].serving && f->seats[i].serving->sources != f->sources)
-			f->seats[i].serving->skeleton = false;
+	for (size_t i = 0; i < ZYGOTE_SLOTS; i++)
+		if (f->slots[i].serving && f->slots[i].serving->sources != f->sources)
+			f->slots[i].serving->skeleton = false;
 }
 
 void zygote_set_tick(struct zygote_set *f, int64_t idle_since_ns)
@@ -215,11 +215,11 @@ void zygote_set_tick(struct zygote_set *f, int64_t idle_since_ns)
 	if (f->shape.tree)
 		look_at_sources(f);
 	if (f->wide_ns < idle_since_ns)
-		f->n_seats = 1;
-	for (unsigned i = f->n_seats; i < ZYGOTE_SEATS; i++)
-		vacate(&f->seats[i]);
+		f->n_slots = 1;
+	for (unsigned i = f->n_slots; i < ZYGOTE_SLOTS; i++)
+		vacate(&f->slots[i]);
 	if (f->used_ns < idle_since_ns)
-		vacate(&f->seats[0]);
+		vacate(&f->slots[0]);
 	else if (zygote_set_count(f) > 0)
 		renew(f);
 }

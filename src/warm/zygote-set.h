@@ -8,10 +8,10 @@
 
 #include "warm/zygote.h"
 
-enum { ZYGOTE_SEATS = 4 };
+enum { ZYGOTE_SLOTS = 4 };
 
 struct zygote_slot {
-	struct zygote_set *family;
+	struct zygote_set *set;
 	struct zygote *serving, *coming;
 };
 
@@ -24,8 +24,8 @@ struct zygote_set {
 	bool guest;	    /* not all of them are of the runtime's tiers: a caller chose them */
 	struct shape shape; /* whose skeleton its zygotes have; tree 0: none yet */
 	uint64_t sources;   /* of that skeleton, as of the last look */
-	struct zygote_slot seats[ZYGOTE_SEATS];
-	unsigned n_seats, turn;
+	struct zygote_slot slots[ZYGOTE_SLOTS];
+	unsigned n_slots, turn;
 	unsigned failures;
 	int64_t retry_ns, used_ns, wide_ns; /* wide: when requests waited last */
 	/* Something changed: somebody may want to fork now. */

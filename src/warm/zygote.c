@@ -237,7 +237,7 @@ static void leave_room(struct zygote *z)
 	if (!z->room)
 		return;
 	room_clear(z->room);
-	reaper_take(z->host->graves, TAKE_PTR(z->room));
+	reaper_take(z->host->reaper, TAKE_PTR(z->room));
 }
 
 static int spawn(const struct zygote_host *host, const struct zygote_options *options,

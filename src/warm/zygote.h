@@ -57,7 +57,7 @@ struct zygote_host {
 	const char *runners;	/* of the table */
 	int agent_fd, bare_fd;	/* sealed memfds that hold the two */
 	struct zygote *retired; /* until they are dead */
-	struct reaper *graves;	/* for rooms */
+	struct reaper *reaper;	/* for rooms */
 };
 
 int zygote_start(struct zygote_host *host, const struct zygote_options *options,
