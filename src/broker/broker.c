@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See broker.h: who is let in, what is done with their records, and the life of the process. What one run does is in
- * task.c, how records get to a front in peer.c.
+ * See broker.h: who is let in, what is done with their records, and the life of the process. What one task does is in
+ * task.c, how records get to a peer in peer.c.
  */
 #include "broker/broker.h"
 
@@ -23,19 +23,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { FRONTS_MAX = 4096, ACCEPT_AGAIN_MS = 100, SWEEP_MS = 2000, SWEEP_SLICE_MS = 5 };
+enum { PEERS_MAX = 4096, ACCEPT_AGAIN_MS = 100, SWEEP_MS = 2000, SWEEP_SLICE_MS = 5 };
 /*
- * Of the limit of open files one in so many is for runs to end with and for whoever knocks, up to a bound; and what is made
- * ahead leaves one in so many to runs.
+ * Of the limit of open files one in so many is for tasks to end with and for whoever knocks, up to a bound; and what is made
+ * ahead leaves one in so many to tasks.
  */
-enum { FILES_RESERVE = 16, FILES_RESERVE_MAX = 1024, FILES_OF_RUNS = 4 };
+enum { FILES_RESERVE = 16, FILES_RESERVE_MAX = 1024, FILES_OF_TASKS = 4 };
 
 /* A broker that others may connect to. */
 struct listening_broker {
-	struct broker broker; /* first: a broker is a service */
+	struct broker broker; /* first: a struct broker * is cast to this */
 	const struct broker_options *options;
 	int listen_fd, signal_fd;
-	size_t n_fronts;
+	size_t n_peers;
 	struct source *listener, *signals, *accept_again, *lifeline, *sweeper;
 };
 
@@ -115,13 +115,13 @@ static int peer_gone(struct peer *peer)
 	struct listening_broker *s = (struct listening_broker *)peer->broker;
 
 	(void)peer_free(peer);
-	s->n_fronts--;
+	s->n_peers--;
 	if (s->listen_fd < 0)
 		end_all(&s->broker);
 	return 0;
 }
 
-/* A run whose descriptors there was no room for. All else of it has come. */
+/* A task whose descriptors there was no room for. All else of it has come. */
 static void refuse_run(struct peer *peer, uint32_t job)
 {
 	struct error err;
@@ -199,14 +199,14 @@ static bool is_ours(const struct listening_broker *s, int fd)
 static void welcome(struct listening_broker *s, int fd)
 {
 	struct peer *peer = NULL;
-	int r = s->n_fronts < FRONTS_MAX && is_ours(s, fd) ? peer_new(&s->broker, fd, true, &peer)
-							   : -EPERM;
+	int r = s->n_peers < PEERS_MAX && is_ours(s, fd) ? peer_new(&s->broker, fd, true, &peer)
+							 : -EPERM;
 
 	if (r < 0) {
 		(void)fd_close(fd);
 		return;
 	}
-	s->n_fronts++;
+	s->n_peers++;
 	r = peer_watch(peer, (struct handler){ on_record, peer });
 	if (r < 0)
 		(void)peer_gone(peer);
@@ -214,7 +214,7 @@ static void welcome(struct listening_broker *s, int fd)
 		say_hello(peer);
 }
 
-/* Whoever waits would be reported again at once; what is short now comes back when a run ends. */
+/* Whoever waits would be reported again at once; what is short now comes back when a task ends. */
 static int accept_later(struct listening_broker *s)
 {
 	source_set_time(s->accept_again, clock_now_ns() + ACCEPT_AGAIN_MS * NS_PER_MS);
@@ -248,7 +248,7 @@ static int on_accept_again(void *data, uint32_t events)
 		       : loop_set_events(s->listener, EPOLLIN);
 }
 
-/* Fronts stay until the last run has ended: each is told how its own did. */
+/* Peers stay until the last task has ended: each is told how its own did. */
 static int on_broker_signal(void *data, uint32_t events)
 {
 	struct listening_broker *s = data;
@@ -283,7 +283,7 @@ static int on_lifeline(void *data, uint32_t events)
 	return 0;
 }
 
-/* The front makes its plan meanwhile. What fails here is told with the first run. */
+/* The front makes its plan meanwhile. What fails here is told with the first task. */
 static void prepare_broker(struct broker *b)
 {
 	int r = sandbox_host_init(&b->host, &b->spare, &b->host_error);
@@ -294,7 +294,7 @@ static void prepare_broker(struct broker *b)
 		r = sandbox_host_open(&b->host, &b->host_error);
 	if (r == 0)
 		r = sandbox_complete(b->spare, &b->host_error);
-	/* Behind the first sandbox, which confines itself: both go on side by side. What was promised holds before the first run. */
+	/* Behind the first sandbox, which confines itself: both go on side by side. What was promised holds before the first task. */
 	if (r == 0 && !b->host.facts.broker_open) {
 		r = confine_enter(CONFINE_BROKER);
 		if (r < 0)
@@ -323,7 +323,7 @@ static int watch_signals(struct listening_broker *s)
 			   (struct handler){ on_broker_signal, s }, &s->signals);
 }
 
-/* A run takes a few descriptors here. */
+/* A task takes a few descriptors here. */
 static void raise_files(void)
 {
 	struct rlimit limit;
@@ -342,7 +342,7 @@ static void bound_files(struct broker *b)
 	(void)getrlimit(RLIMIT_NOFILE, &limit);
 	most = (int)MIN(limit.rlim_cur, (rlim_t)INT_MAX);
 	b->files_max = most - MIN(most / FILES_RESERVE, (int)FILES_RESERVE_MAX);
-	b->host.files_ahead = most - most / FILES_OF_RUNS;
+	b->host.files_ahead = most - most / FILES_OF_TASKS;
 }
 
 static int open_doors(struct listening_broker *s)
@@ -351,7 +351,7 @@ static int open_doors(struct listening_broker *s)
 	int r;
 
 	sandbox_host_lift(&s->broker.host);
-	/* What cannot be finished now is tried again, and told, by the next run that uses that workspace. */
+	/* What cannot be finished now is tried again, and told, by the next task that uses that workspace. */
 	(void)!commit_recover_all(s->broker.host.workspaces);
 	r = watch_signals(s);
 	if (r == 0)
@@ -384,7 +384,7 @@ static void open_pool(struct listening_broker *s)
 		(void)!pool_new(&options, &s->broker.pool);
 }
 
-static int serve_fronts(struct listening_broker *s)
+static int serve_peers(struct listening_broker *s)
 {
 	struct broker *b = &s->broker;
 	int r = 0;
@@ -402,7 +402,7 @@ static int serve_fronts(struct listening_broker *s)
 	return r < 0 ? r : loop_run(b->loop);
 }
 
-static void service_done(struct listening_broker *s)
+static void listening_broker_done(struct listening_broker *s)
 {
 	struct broker *b = &s->broker;
 
@@ -439,12 +439,12 @@ int broker_serve(const struct broker_options *options)
 		s.broker.ceilings.sources = options->sources;
 	if (options->front_fd >= 0) {
 		r = peer_new(&s.broker, options->front_fd, s.listen_fd >= 0, &peer);
-		s.n_fronts = r == 0;
+		s.n_peers = r == 0;
 	}
 	if (r == 0) {
 		prepare_broker(&s.broker);
-		r = serve_fronts(&s);
+		r = serve_peers(&s);
 	}
-	service_done(&s);
+	listening_broker_done(&s);
 	return r < 0 ? 1 : 0;
 }

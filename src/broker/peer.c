@@ -15,7 +15,7 @@ enum {
 	PATIENCE_S = 60,
 	HOLD_MS = 3, /* the most that news without a descriptor wait for the next ones */
 	HELD_MAX = 2,
-	/* Files of a few runs; and of all fronts together, some 70 MB of records. */
+	/* Files of a few tasks; and of all peers together, some 70 MB of records. */
 	PENDING_BEHIND = 512,
 	PENDING_MAX = 4096,
 	PENDING_ALL_MAX = 16384,
@@ -28,7 +28,7 @@ struct pending_record {
 };
 
 struct peer_socket {
-	struct peer peer; /* first: a front is a client */
+	struct peer peer; /* first: socket_of() casts a peer */
 	bool several;
 	struct handler handler;
 	struct record held[HELD_MAX]; /* before all that is pending */
@@ -39,7 +39,7 @@ struct peer_socket {
 	size_t n_pending;
 };
 
-static struct peer_socket *client_of(struct peer *peer)
+static struct peer_socket *socket_of(struct peer *peer)
 {
 	return (struct peer_socket *)peer;
 }
@@ -68,7 +68,7 @@ int peer_new(struct broker *b, int fd, bool several, struct peer **ret)
 	return 0;
 }
 
-/* Hung up on: its own loop event takes it away, so nobody loses a front in the middle of something. */
+/* Hung up on: its own loop event takes it away, so nobody loses a peer in the middle of something. */
 static void hang_up(struct peer_socket *c)
 {
 	(void)shutdown(c->peer.fd, SHUT_RDWR);
@@ -89,7 +89,7 @@ static void drop_first(struct peer_socket *c)
 
 struct peer *peer_free(struct peer *peer)
 {
-	struct peer_socket *c = client_of(peer);
+	struct peer_socket *c = socket_of(peer);
 	struct broker *b = peer->broker;
 
 	for (struct peer **at = &b->peers; *at; at = &(*at)->next)
@@ -189,7 +189,7 @@ static int pass_on(struct peer_socket *c, const struct record *rec, int fd)
 
 	if (r == -EAGAIN && c->several)
 		r = keep_record(c, rec, fd);
-	/* A front that was not told would wait for ever: both ends see a closed socket instead. */
+	/* A peer that was not told would wait for ever: both ends see a closed socket instead. */
 	if (r < 0 && !can_be_missed(rec, r))
 		hang_up(c);
 	return r;
@@ -225,7 +225,7 @@ static bool hold(struct peer_socket *c, const struct record *rec, int fd)
 	return true;
 }
 
-/* The end of a run whose beginning is held. */
+/* The end of a task whose beginning is held. */
 static int send_whole(struct peer_socket *c, const struct record *rec, int fd)
 {
 	struct record whole = *rec;
@@ -243,7 +243,7 @@ int peer_send(struct peer *peer, const struct record *rec, int fd)
 
 	if (!peer)
 		return -EPIPE;
-	c = client_of(peer);
+	c = socket_of(peer);
 	if (hold(c, rec, fd))
 		return 0;
 	if (c->n_held == 1 && rec->kind == RECORD_DONE && c->held[0].kind == RECORD_STARTED &&
@@ -262,10 +262,10 @@ const struct bell *peer_bell(struct peer *peer, uint32_t number, int cpu)
 
 	if (!b)
 		return &none;
-	/* Most fronts send one run and go. */
+	/* Most peers send one task and go. */
 	if (b->asked && b->bell.serial == 0) {
 		b->bell = bell_new();
-		/* What is left is for runs. */
+		/* What is left is for tasks. */
 		if (b->bell.fd >= peer->broker->files_max)
 			bell_done(&b->bell);
 		if (b->bell.serial != 0)
@@ -278,7 +278,7 @@ const struct bell *peer_bell(struct peer *peer, uint32_t number, int cpu)
 
 bool peer_is_behind(struct peer *peer)
 {
-	return peer && client_of(peer)->n_pending > PENDING_BEHIND;
+	return peer && socket_of(peer)->n_pending > PENDING_BEHIND;
 }
 
 static void flush_peer(struct peer_socket *c)
@@ -305,13 +305,13 @@ static int on_events(void *data, uint32_t events)
 
 	if (events & EPOLLOUT && c->first)
 		flush_peer(c);
-	/* Last: the handler may free the front. */
+	/* Last: the handler may free the peer. */
 	return events & ~EPOLLOUT ? c->handler.fn(c->handler.data, events) : 0;
 }
 
 int peer_watch(struct peer *peer, struct handler handler)
 {
-	struct peer_socket *c = client_of(peer);
+	struct peer_socket *c = socket_of(peer);
 
 	c->handler = handler;
 	return loop_add_fd(peer->broker->loop, peer->fd, EPOLLIN, (struct handler){ on_events, c },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a run left behind. Files go to the front when it asked for them. When the program failed, /tmp is looked at too:
+ * What a task left behind. Files go to the peer when it asked for them. When the program failed, /tmp is looked at too:
  * a file as large as file_size allows says why.
  */
 #include "broker/task.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a run that could write to a workspace. What it wrote lies in a layer of its own (sandbox/child-mount.c); when every process
+ * The end of a task that could write to a workspace. What it wrote lies in a layer of its own (sandbox/child-mount.c); when every process
  * is dead, a helper process applies it, or only lists it, because that may take longer than the one thread of a broker may wait:
  *
  *   broker ──clone──▶ helper: opens the workspace, commit_apply() ──outcome over a socket──▶ broker: DONE leaves
  *                     commit_tidy(), exits ──the socket closes──▶ broker: reaps it
  *
- * A run that wrote nothing needs no helper. A helper that is killed is started once more: the journal makes up for what it had begun,
+ * A task that wrote nothing needs no helper. A helper that is killed is started once more: the journal makes up for what it had begun,
  * and what it had applied is no change any more. The helper dies with the broker; then the next commit, or the next broker that
  * uses the workspace, finishes what was journalled.
  *
@@ -65,7 +65,7 @@ static bool is_commit_wanted(const struct task *task)
 	}
 }
 
-/* Nothing but "." and "..": most runs only read. */
+/* Nothing but "." and "..": most tasks only read. */
 static bool is_empty(int dir_fd)
 {
 	_Alignas(struct dirent64) char entries[512];

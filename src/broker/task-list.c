@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where runs are found: all of a broker's, those of one front, and by front and job. A run that is over in an instant must
+ * Where tasks are found: all of a broker's, those of one peer, and by peer and job. A task that is over in an instant must
  * not look at a thousand that sleep.
  */
 #include "broker/task.h"

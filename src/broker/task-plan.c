@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan of a run, as it comes from the front: bytes, which are copied, or a sealed file, or refused; checked against the broker's
+ * The plan of a task, as it comes from the peer: bytes, which are copied, or a sealed file, or refused; checked against the broker's
  * own bounds.
  */
 #include "broker/task.h"

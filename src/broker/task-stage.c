@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stage's beginning and end as the front is told of them: which layers hold it, and what it used of the kernel's counters. */
+/* A stage's beginning and end as the peer is told of them: which layers hold it, and what it used of the kernel's counters. */
 #include "broker/task.h"
 
 #include "base/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic with the kernel's counters: what belongs to a stage or a run, out of what was counted since its group was made. */
+/* Arithmetic with the kernel's counters: what belongs to a stage or a task, out of what was counted since its group was made. */
 #include "broker/task.h"
 
 static int64_t delta(int64_t now, int64_t before)

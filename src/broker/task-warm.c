@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in cells that were made ahead. Where the program is there already, it is handed its request over its own socket and
+ * Tasks in cells that were made ahead. Where the program is there already, it is handed its request over its own socket and
  * says its last word there: DONE(n), which means exit(n). What it says is the program's word about itself and nothing more:
  * at that instant the whole sandbox is killed, and usage and limits come from the kernel's counters. A program that dies
  * without it is taken at its wait status, as any other.
@@ -289,7 +289,7 @@ static void use_cell(struct task *task, struct cell *cell)
 		task_kill(task, task->killed_for);
 }
 
-/* The cell is READY, or will never be: then the run makes a sandbox of its own. */
+/* The cell is READY, or will never be: then the task makes a sandbox of its own. */
 static void on_cell(void *data, struct cell *cell)
 {
 	struct task *task = data;
@@ -333,7 +333,7 @@ bool task_take_cell(struct task *task)
 {
 	struct cell *cell;
 
-	/* Cells have one program; and a terminal is made for its run. */
+	/* Cells have one program; and a terminal is made for its task. */
 	if (task->tty || (task->n_stages != 1 && plan_warm_kind(&task->plan.view) != WARM_NONE))
 		return false;
 	cell = pool_claim(task->broker->pool, &task->plan.view,

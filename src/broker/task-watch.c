@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The deadlines of a run. Wall time is a timer. CPU time is looked at as often as it could be reached; so is memory where no
- * cgroup holds it. Once a run is to end, its sandbox is killed again and again until pid 1 is gone: a storm of forks may
+ * The deadlines of a task. Wall time is a timer. CPU time is looked at as often as it could be reached; so is memory where no
+ * cgroup holds it. Once a task is to end, its sandbox is killed again and again until pid 1 is gone: a storm of forks may
  * outrun one look at who is there.
  */
 #include "broker/task.h"

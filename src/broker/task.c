@@ -2,7 +2,7 @@
 /*
  * See task.h. Deadlines are this file's: wall time by timer, CPU time by looking at the kernel's counter as often as
  * it could be reached. Every end goes the same way: pid 1 dies, the kernel takes the rest, counters are read,
- * files are collected, the front is told, and then the cgroup is removed.
+ * files are collected, the peer is told, and then the cgroup is removed.
  */
 #include "broker/task.h"
 
@@ -53,7 +53,7 @@ static void send_last_stage(struct task *task)
 	task->last_stage.kind = 0;
 }
 
-/* Everything is dead and counted: the front hears of it. What is left to tear down waits for nobody. */
+/* Everything is dead and counted: the peer hears of it. What is left to tear down waits for nobody. */
 void task_conclude(struct task *task, bool settled)
 {
 	struct record end = { .kind = RECORD_DONE };
@@ -135,7 +135,7 @@ static int remove_soon(struct task *task)
 static int finish_task(struct task *task)
 {
 	if (task->state != TASK_COLLECTING && task_commit_begin(task)) {
-		/* The front hears that the program is over: what follows may take longer than it would wait for that. */
+		/* The peer hears that the program is over: what follows may take longer than it would wait for that. */
 		send_last_stage(task);
 		task->state = TASK_COMMITTING;
 		return 0;
@@ -143,7 +143,7 @@ static int finish_task(struct task *task)
 	return task_finish(task);
 }
 
-/* Of many that end at once, each in its turn: else their files would be more than a front's bound. */
+/* Of many that end at once, each in its turn: else their files would be more than a peer's bound. */
 int task_finish(struct task *task)
 {
 	if (peer_is_behind(task->peer)) {
@@ -418,7 +418,7 @@ int task_watch_sandbox(struct task *task)
 				   &task->remove_timer);
 	if (r < 0)
 		return r;
-	/* Last: with it the run ends the ordinary way, whatever happens. */
+	/* Last: with it the task ends the ordinary way, whatever happens. */
 	if (!task->death)
 		return loop_add_fd(loop, task->sandbox->pidfd, EPOLLIN, death, &task->death);
 	source_set_handler(task->death, death);

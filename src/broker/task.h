@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One run inside the broker, from RUN to the removal of its cgroup.
+ * One task inside the broker, from RUN to the removal of its cgroup.
  *
  *   PREPARING ──report PREPARED──▶ RUNNING ──last EXITED, kill or death──▶ ENDING ──pid 1 is gone──▶ REMOVING ──▶ freed
  *     ▲ │└──────────────report FAILED, kill or death──────────────────────────▲
@@ -24,14 +24,14 @@
 
 #include <stdbool.h>
 
-/* Somebody with a socket to us. Its runs end with it. */
+/* Somebody with a socket to us. Its tasks end with it. */
 struct peer {
 	struct peer *next;
 	struct broker *broker;
 	int fd;
 	struct peer_bell {
 		struct bell bell;
-		bool asked; /* a run has come with its number */
+		bool asked; /* a task has come with its number */
 	} bells[BELLS_MAX];
 	struct source *source;
 	struct task *tasks;
@@ -42,17 +42,17 @@ enum { TASK_SLOT_BITS = 10 };
 struct broker {
 	struct loop *loop;
 	struct peer *peers;
-	size_t n_pending; /* records that wait for a front to read, of all of them */
+	size_t n_pending; /* records that wait for a peer to read, of all of them */
 	struct sandbox_host host;
 	struct error host_error; /* why host could not be set up; code ERROR_NONE: it was */
 	struct plan_ceilings ceilings;
 	struct sandbox *spare; /* made before the first plan came, or NULL */
 	struct pool *pool;     /* NULL: nothing is kept ready */
 	struct task *tasks;
-	struct task *slots[1 << TASK_SLOT_BITS]; /* the same by front and job */
+	struct task *slots[1 << TASK_SLOT_BITS]; /* the same by peer and job */
 	struct committer *committers;		 /* helpers that are at work (task-commit.c) */
-	int files_max; /* no run begins that comes with a descriptor of this number or higher */
-	bool closing;  /* end when the last run is freed */
+	int files_max; /* no task begins that comes with a descriptor of this number or higher */
+	bool closing;  /* end when the last task is freed */
 };
 
 /* Nothing is left to do for a broker that is closing. */
@@ -62,15 +62,15 @@ static inline void broker_may_end(struct broker *b)
 		loop_stop(b->loop);
 }
 
-/* One record, with a descriptor unless fd is negative. To nobody once the front is gone (NULL). */
+/* One record, with a descriptor unless fd is negative. To nobody once the peer is gone (NULL). */
 int peer_send(struct peer *peer, const struct record *rec, int fd);
-/* Of a run that comes with that number. It is made, and sent, when there was one before. */
+/* Of a task that comes with that number. It is made, and sent, when there was one before. */
 const struct bell *peer_bell(struct peer *peer, uint32_t number, int cpu);
 /* So much waits for it to read that more should wait until it has. */
 bool peer_is_behind(struct peer *peer);
 
 /*
- * COMMITTING: every process is dead, and a helper applies what was written to the workspace. COLLECTING: files wait until the front
+ * COMMITTING: every process is dead, and a helper applies what was written to the workspace. COLLECTING: files wait until the peer
  * has caught up.
  */
 enum task_state {
@@ -83,14 +83,14 @@ enum task_state {
 	TASK_REMOVING
 };
 
-/* Lists that a run is in: all of the broker's, its front's, and its slot's. */
+/* Lists that a task is in: all of the broker's, its peer's, and its slot's. */
 enum task_list { TASK_OF_BROKER, TASK_OF_FRONT, TASK_OF_SLOT, _TASK_LIST_MAX };
 
 struct task {
 	struct task *next[_TASK_LIST_MAX];
 	struct task **at[_TASK_LIST_MAX]; /* what points to it */
 	struct broker *broker;
-	struct peer *peer; /* NULL: it is gone, and the run is being ended */
+	struct peer *peer; /* NULL: it is gone, and the task is being ended */
 	uint32_t job;
 	int32_t terminal_size;
 	uint32_t bell;
@@ -123,7 +123,7 @@ struct task {
 	int64_t stage_start_ns;
 	struct report prepared;
 	struct usage
-		ahead; /* counters when the run got its sandbox: what was used before is not its own */
+		ahead; /* counters when the task got its sandbox: what was used before is not its own */
 	struct usage base;	     /* counters when the stage began */
 	struct usage total;	     /* counters when it ended */
 	int64_t memory_peak_bytes;   /* of all stages */
@@ -139,30 +139,30 @@ struct task {
 /* Takes the fds of a RUN record; the last is its plan where that did not come as bytes. A failure has been told already. */
 int task_new(struct peer *peer, const struct record *record, struct span plan,
 	     const int fds[RECORD_FDS_MAX]) _must_check_;
-/* Ends it now and waits for that, without a loop and without a word to its front; then frees it. */
+/* Ends it now and waits for that, without a loop and without a word to its peer; then frees it. */
 void task_abandon(struct task *task);
 void task_signal(struct task *task, int signo);
 
-/* task-list.c. What a run costs does not depend on how many there are. */
-void task_enlist(struct task *task); /* its broker, front and job are set */
+/* task-list.c. What a task costs does not depend on how many there are. */
+void task_enlist(struct task *task); /* its broker, peer and job are set */
 void task_delist(struct task *task);
 struct task *task_find(const struct peer *peer, uint32_t job);
-/* Its front is gone. */
+/* Its peer is gone. */
 void task_orphan(struct task *task);
 
 /* task.c, for the files beside it. */
-int task_send(struct task *task, struct record *rec, int fd); /* to its front; fd negative: none */
+int task_send(struct task *task, struct record *rec, int fd); /* to its peer; fd negative: none */
 int task_begin(struct task *task,
 	       struct error *err) _must_check_; /* in a sandbox of its own making */
 int task_go_on(struct task *task,
 	       struct error *err) _must_check_; /* in one that begins with its plan's first part */
 int task_watch_sandbox(struct task *task) _must_check_;
 void task_unwatch(struct task *task);
-/* The front is told of the end; settled: all output is in the pipes, and there are no files to collect. */
+/* The peer is told of the end; settled: all output is in the pipes, and there are no files to collect. */
 void task_conclude(struct task *task, bool settled);
-/* Its workspace is settled: files are handed over and the front is told. */
+/* Its workspace is settled: files are handed over and the peer is told. */
 int task_finish(struct task *task);
-/* Ends a run that has no sandbox to watch with an error, and frees it. */
+/* Ends a task that has no sandbox to watch with an error, and frees it. */
 void task_refuse(struct task *task, const struct error *err);
 
 /* task-stage.c */
@@ -174,7 +174,7 @@ int task_take_plan(struct task *task, struct span bytes, struct error *err) _mus
 int task_seal_plan(struct task *task, struct error *err) _must_check_; /* plan_fd is there */
 void task_drop_plan(struct task *task);
 
-/* task-warm.c. True: the run has got, or waits for, a cell. */
+/* task-warm.c. True: the task has got, or waits for, a cell. */
 bool task_take_cell(struct task *task);
 /* Its program was there already and is gone, but has not begun: nobody's fault, and nothing happened yet. */
 bool task_never_began(struct task *task);
@@ -199,7 +199,7 @@ void task_kill(struct task *task, int cause);
 /* The same in a while, if something keeps the processes that have got their signal from dying. */
 void task_kill_soon(struct task *task);
 enum { KILL_AGAIN_MS = 20 };
-/* Our failure: the run ends with it. */
+/* Our failure: the task ends with it. */
 void task_fail(struct task *task, const struct error *err);
 int task_watch(struct task *task) _must_check_; /* makes the timers */
 void task_watch_starting(struct task *task);	/* a stage was told to start */
@@ -208,7 +208,7 @@ void task_watch_ended(struct task *task);	/* it has ended */
 
 /* task-commit.c. Every process is dead: true when there is something to apply or list, and task_finish() will be called later. */
 bool task_commit_begin(struct task *task);
-/* What became of it; zeros for a run that has nothing to do with a workspace. */
+/* What became of it; zeros for a task that has nothing to do with a workspace. */
 void task_commit_report(const struct task *task, struct record_commit *ret);
 /* Waits for helpers that are still at work. */
 void committers_end(struct broker *b);
@@ -218,13 +218,13 @@ void usage_subtract(struct usage *usage, const struct usage *before);
 void usage_complete(struct usage *usage, const struct report *rep);
 void task_send_usage(struct task *task);
 
-/* task-explain.c. There are no descriptors left for another run. */
+/* task-explain.c. There are no descriptors left for another task. */
 void task_explain_crowd(struct error *err);
 /* It is dead. For want of descriptors, though it had begun: EMFILE and not EAGAIN, it may not be begun again as if it had not. */
 void task_explain_begun(struct task *task);
 /* A report FAILED into words. */
 void task_explain_failure(const struct task *task, const struct report *rep, struct error *err);
-/* pid 1 died before its work was done and not by our hand: sets run->failure or killed_for, unless the program can have caused it. */
+/* pid 1 died before its work was done and not by our hand: sets task->failure or killed_for, unless the program can have caused it. */
 void task_explain_death(struct task *task, int wait_status);
 
 /* task-collect.c. Only when everything inside is dead. */

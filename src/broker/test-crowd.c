@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sandbox that has got ready, and whose word of it finds no descriptors left: what it brings is lost with it. Its run has
+ * A sandbox that has got ready, and whose word of it finds no descriptors left: what it brings is lost with it. Its task has
  * failed; whether its program has begun is asked of its ticket, because who has not may be sent again (EAGAIN) and who
  * has may not (EMFILE). In one process with the broker's parts, so that each of them can be shown what it is to see.
  */
@@ -90,7 +90,7 @@ static int make_plan(const char *script, bool tty)
 	return plan_fd(&p);
 }
 
-/* Its run, until its sandbox has said that it is ready, and we have not heard it. */
+/* Its task, until its sandbox has said that it is ready, and we have not heard it. */
 static struct task *begin(struct crowd_fixture *f, const char *script, bool tty)
 {
 	const struct record rec = { .kind = RECORD_RUN, .job = 1 };
@@ -113,7 +113,7 @@ static struct task *begin(struct crowd_fixture *f, const char *script, bool tty)
 	return task;
 }
 
-/* The loop, without a descriptor to be had, until the run is gone; and what its front was told. */
+/* The loop, without a descriptor to be had, until the task is gone; and what its peer was told. */
 static struct error go_on(struct crowd_fixture *f)
 {
 	struct rlimit before, none = { .rlim_cur = 3 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept for a front that does not read, and when it is hung up on. No sandbox is made. */
+/* What is kept for a peer that does not read, and when it is hung up on. No sandbox is made. */
 #include "broker/peer.h"
 
 #include "base/clock.h"
@@ -183,7 +183,7 @@ static void test_beginnings_are_held_back(void **state)
 	assert_true(both.done.has_started);
 	assert_int_equal(both.done.started.landlock_abi, 7);
 	expect_record(&s, 0);
-	/* Of another run: by itself, before. */
+	/* Of another task: by itself, before. */
 	assert_int_equal(peer_send(s.peer, &started, -EBADF), 0);
 	assert_int_equal(peer_send(s.peer, &other, -EBADF), 0);
 	expect_record(&s, RECORD_STARTED);
@@ -223,7 +223,7 @@ static void test_a_front_that_left_is_no_error(void **state)
 	leave(&s);
 }
 
-/* Descriptors that are left for runs are not for bells. */
+/* Descriptors that are left for tasks are not for bells. */
 static void test_bells_leave_the_reserve(void **state)
 {
 	struct record rec;

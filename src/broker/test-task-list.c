@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs by front and job: each is found, nobody else is, and nobody has to be passed on the way. */
+/* Tasks by peer and job: each is found, nobody else is, and nobody has to be passed on the way. */
 #include "broker/task.h"
 
 #include <setjmp.h>
@@ -8,32 +8,32 @@
 
 #include <cmocka.h>
 
-enum { FRONTS = 100, JOBS = 10, CHAIN_MAX = 10 };
+enum { PEERS = 100, JOBS = 10, CHAIN_MAX = 10 };
 
 struct task_list_fixture {
 	struct broker broker;
-	struct peer *peers[FRONTS * JOBS];
-	struct task *tasks[FRONTS * JOBS];
+	struct peer *peers[PEERS * JOBS];
+	struct task *tasks[PEERS * JOBS];
 };
 
-/* n_fronts with as many jobs each as makes FRONTS * JOBS runs. */
-static struct task_list_fixture *make(int n_fronts)
+/* n_peers with as many jobs each as makes PEERS * JOBS tasks. */
+static struct task_list_fixture *make(int n_peers)
 {
 	struct task_list_fixture *fx = calloc(1, sizeof(*fx));
 
 	assert_non_null(fx);
-	for (int i = 0; i < n_fronts; i++) {
+	for (int i = 0; i < n_peers; i++) {
 		fx->peers[i] = calloc(1, sizeof(struct peer) + 2 * sizeof(struct record));
 		assert_non_null(fx->peers[i]);
 		fx->peers[i]->broker = &fx->broker;
 	}
-	for (int i = 0; i < FRONTS * JOBS; i++) {
+	for (int i = 0; i < PEERS * JOBS; i++) {
 		struct task *task = fx->tasks[i] = calloc(1, sizeof(*task));
 
 		assert_non_null(task);
 		task->broker = &fx->broker;
-		task->peer = fx->peers[i % n_fronts];
-		task->job = (uint32_t)(i / n_fronts + 1);
+		task->peer = fx->peers[i % n_peers];
+		task->job = (uint32_t)(i / n_peers + 1);
 		task->state = TASK_RUNNING;
 		task_enlist(task);
 	}
@@ -45,7 +45,7 @@ static void drop(struct task_list_fixture *fx)
 	assert_null(fx->broker.tasks);
 	for (size_t i = 0; i < ARRAY_SIZE(fx->broker.slots); i++)
 		assert_null(fx->broker.slots[i]);
-	for (int i = 0; i < FRONTS * JOBS; i++) {
+	for (int i = 0; i < PEERS * JOBS; i++) {
 		assert_true(!fx->peers[i] || !fx->peers[i]->tasks);
 		free(fx->peers[i]);
 		free(fx->tasks[i]);
@@ -55,32 +55,32 @@ static void drop(struct task_list_fixture *fx)
 
 static void test_find(void **state)
 {
-	struct task_list_fixture *fx = make(FRONTS);
+	struct task_list_fixture *fx = make(PEERS);
 
 	(void)state;
-	for (int i = 0; i < FRONTS * JOBS; i++)
-		assert_ptr_equal(task_find(fx->peers[i % FRONTS], (uint32_t)(i / FRONTS + 1)),
+	for (int i = 0; i < PEERS * JOBS; i++)
+		assert_ptr_equal(task_find(fx->peers[i % PEERS], (uint32_t)(i / PEERS + 1)),
 				 fx->tasks[i]);
 	assert_null(task_find(fx->peers[0], JOBS + 1));
 	/* Its number may be used again as soon as its end was told. */
 	fx->tasks[0]->state = TASK_REMOVING;
 	assert_null(task_find(fx->peers[0], 1));
-	for (int i = 0; i < FRONTS * JOBS; i += 2) {
+	for (int i = 0; i < PEERS * JOBS; i += 2) {
 		task_delist(fx->tasks[i]);
-		assert_null(task_find(fx->peers[i % FRONTS], (uint32_t)(i / FRONTS + 1)));
+		assert_null(task_find(fx->peers[i % PEERS], (uint32_t)(i / PEERS + 1)));
 	}
-	for (int i = 1; i < FRONTS * JOBS; i += 2) {
-		assert_ptr_equal(task_find(fx->peers[i % FRONTS], (uint32_t)(i / FRONTS + 1)),
+	for (int i = 1; i < PEERS * JOBS; i += 2) {
+		assert_ptr_equal(task_find(fx->peers[i % PEERS], (uint32_t)(i / PEERS + 1)),
 				 fx->tasks[i]);
 		task_delist(fx->tasks[i]);
 	}
 	drop(fx);
 }
 
-/* A front that goes leaves its runs to the broker, and takes nobody else's along. */
+/* A peer that goes leaves its tasks to the broker, and takes nobody else's along. */
 static void test_orphans(void **state)
 {
-	struct task_list_fixture *fx = make(FRONTS);
+	struct task_list_fixture *fx = make(PEERS);
 	int n = 0;
 
 	(void)state;
@@ -95,15 +95,15 @@ static void test_orphans(void **state)
 	n = 0;
 	for (struct task *task = fx->broker.tasks; task; task = task->next[TASK_OF_BROKER])
 		n++;
-	assert_int_equal(n, FRONTS * JOBS);
+	assert_int_equal(n, PEERS * JOBS);
 	while (fx->broker.tasks)
 		task_delist(fx->broker.tasks);
 	drop(fx);
 }
 
-static void check_spread(int n_fronts)
+static void check_spread(int n_peers)
 {
-	struct task_list_fixture *fx = make(n_fronts);
+	struct task_list_fixture *fx = make(n_peers);
 
 	for (size_t i = 0; i < ARRAY_SIZE(fx->broker.slots); i++) {
 		int n = 0;
@@ -121,8 +121,8 @@ static void test_spread(void **state)
 {
 	(void)state;
 	check_spread(1);
-	check_spread(FRONTS);
-	check_spread(FRONTS * JOBS);
+	check_spread(PEERS);
+	check_spread(PEERS * JOBS);
 }
 
 int main(void)

@@ -229,7 +229,7 @@ static void test_becomes_warm(void **state)
 	struct warm_story s;
 
 	warm_up(f);
-	/* More than the stock, and more than a zygote's share of forks. */
+	/* More than the spare cells, and more than a zygote's share of forks. */
 	for (int i = 0; i < WARM_RUNS; i++) {
 		run(f, "print('warm', env)", &s);
 		assert_string_equal(s.out, "warm ['NAME=value']\n");
