@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See executor.h. A service is a handle (struct atoll) whose loop is the caller's and whose link is its keeper's; a run of it is
+ * See executor.h. An executor is a handle (struct atoll) whose loop is the caller's and whose link is its keeper's; a run of it is
  * a struct run with a fiber under it. What the caller asks for reaches the job that runs now through run.control, or waits
  * there until there is one.
  */
@@ -27,7 +27,7 @@ struct executor {
 
 struct executor_run {
 	struct executor_run *next, **at; /* at: what points here */
-	struct executor *service;
+	struct executor *executor;
 	struct run run;
 	struct run_control control;
 	struct executor_hooks hooks;
@@ -203,7 +203,7 @@ static void unlink_run(struct executor_run *run)
 	*run->at = run->next;
 	if (run->next)
 		run->next->at = run->at;
-	run->service->n_runs--;
+	run->executor->n_runs--;
 }
 
 static void run_free(struct executor_run *run)
@@ -227,7 +227,7 @@ int executor_open(struct executor *s, json_t *root, struct executor_run **ret, s
 	run = calloc(1, sizeof(*run));
 	if (!run)
 		return error_oom(err);
-	run->service = s;
+	run->executor = s;
 	run->stdin_fd = run->stdin_read_fd = -EBADF;
 	run->run.atoll = s->atoll;
 	run->run.output_fd = -EBADF;
@@ -372,7 +372,7 @@ int executor_start(struct executor_run *run, const struct executor_start_options
 
 	if (r >= 0) {
 		run->started = run->on_stack = true;
-		r = fiber_start(run->service->atoll->loop, go, run);
+		r = fiber_start(run->executor->atoll->loop, go, run);
 		if (r < 0)
 			run->started = false;
 		run->on_stack = false;
@@ -447,7 +447,7 @@ ssize_t executor_stdin_write(struct executor_run *run, const void *bytes, size_t
 		return -errno;
 	if (written == (ssize_t)n || run->stdin_room)
 		return MAX(written, (ssize_t)0);
-	r = loop_add_fd(run->service->atoll->loop, run->stdin_fd, EPOLLOUT,
+	r = loop_add_fd(run->executor->atoll->loop, run->stdin_fd, EPOLLOUT,
 			(struct handler){ on_stdin_room, run }, &run->stdin_room);
 	return r < 0 && written <= 0 ? r : MAX(written, (ssize_t)0);
 }
@@ -460,7 +460,7 @@ void executor_stdin_close(struct executor_run *run)
 
 /* A question on its fiber. */
 struct inquiry {
-	struct executor *service;
+	struct executor *executor;
 	enum executor_question question;
 	struct executor_asker asker;
 };
@@ -468,7 +468,7 @@ struct inquiry {
 static void inquire(void *data)
 {
 	struct inquiry q = *(struct inquiry *)data;
-	struct atoll *a = q.service->atoll;
+	struct atoll *a = q.executor->atoll;
 	struct prober prober = atoll_prober(a, NULL);
 	struct error err = { 0 };
 	json_t *tree = NULL;
@@ -480,7 +480,7 @@ static void inquire(void *data)
 		(void)!doctor_examine(a->registry, &prober, &a->facts, &tree, &err);
 	else
 		(void)!registry_to_json(a->registry, &prober, &tree, &err);
-	q.service->n_runs--;
+	q.executor->n_runs--;
 	q.asker.done(q.asker.data, tree, &err);
 }
 
@@ -496,7 +496,7 @@ int executor_ask(struct executor *s, enum executor_question question, struct exe
 	if (!q)
 		return error_oom(err);
 	*q = (struct inquiry){ s, question, asker };
-	/* It counts as a run: the service is needed until it is answered. */
+	/* It counts as a run: the executor is needed until it is answered. */
 	s->n_runs++;
 	r = fiber_start(s->atoll->loop, inquire, q);
 	if (r >= 0)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many requests at once for a front: one thread, one loop, one link to a broker. Each run is the flow of run.h on a fiber
- * (loop/fiber.h); nothing here blocks, and nothing but a broker of the service's own is ever forked.
+ * (loop/fiber.h); nothing here blocks, and nothing but a broker of the executor's own is ever forked.
  *
  *   executor_open ──▶ checked: parsed, decided, nothing has happened ──executor_start──▶ runs ──▶ on_end: it is gone
  *        │                          └──────────────executor_discard──▶ gone
  *        └─ refused, with code and field
  *
- * Hooks are called from the loop. They may call anything of this header, also start other runs, but for freeing the service.
+ * Hooks are called from the loop. They may call anything of this header, also start other runs, but for freeing the executor.
  * None but on_end is called after the program has ended and its files are in; on_end is called exactly once for each run that
  * was started, never from inside executor_start(), and afterwards the run's pointer is dead.
  */

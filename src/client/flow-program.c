@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program's own sandbox: described as an execution, run, and turned into a result. A request with
+ * The program's own sandbox: described as a sandbox_spec, run, and turned into a result. A request with
  * `stages` runs those there instead (flow-stages.c).
  */
 #include "client/run.h"

@@ -46,9 +46,9 @@ struct atoll {
 	struct run_fds run_fds; /* of the next run */
 	enum front_kind front;	/* what holds this process */
 	bool warm;		/* its broker keeps runtimes ready: plans say what they can use */
-	struct link_keeper *keeper; /* of a service: link is its matter, and runs are on fibers */
+	struct link_keeper *keeper; /* of an executor: link is its matter, and runs are on fibers */
 	struct single_flight *flights; /* what several runs would do alike */
-	struct policy_rules {	       /* of a service, for policies whoever they come from */
+	struct policy_rules {	       /* of an executor, for policies whoever they come from */
 		bool named;	       /* a path is no policy */
 		char *dir;	       /* looked into before those of data_dir, or NULL */
 		struct limits defaults, ceilings;
@@ -69,7 +69,7 @@ struct prober atoll_prober(struct atoll *a, const char *image);
 
 struct executor_file;
 
-/* A service's hold on a run while it goes on. */
+/* An executor's hold on a run while it goes on. */
 struct run_control {
 	struct fiber *fiber;
 	bool killed; /* whatever is running, or would */
@@ -186,7 +186,7 @@ void flow_stage(const struct job_outcome *o, size_t index, const struct stage_sp
 bool flow_is_compiled(const struct run *run);
 /* 1: there is a product; 0: the compiler failed and the result says so. */
 int flow_build(struct run *run, struct error *err) _must_check_;
-/* The compile stage as an execution, for --explain too. */
+/* The compile stage as a sandbox_spec, for --explain too. */
 int flow_describe_build(struct run *run, struct sandbox_spec *ret, struct error *err) _must_check_;
 
 /* flow-stages.c: the caller's stages */
@@ -200,7 +200,7 @@ int flow_for_builds(struct run *run, int (*fn)(struct run *run, void *data, stru
 		    void *data, struct error *err) _must_check_;
 
 /* flow-program.c, flow-tests.c */
-/* The program, or the caller's stages, as an execution; all of it lives in run.memory. */
+/* The program, or the caller's stages, as a sandbox_spec; all of it lives in run.memory. */
 int flow_describe(struct run *run, struct sandbox_spec *ret, struct error *err) _must_check_;
 int flow_program(struct run *run, struct error *err) _must_check_;
 int flow_tests(struct run *run, struct error *err) _must_check_;

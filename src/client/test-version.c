@@ -142,7 +142,7 @@ static void test_one_that_does_not_answer(void **state)
 }
 
 /* Without a fiber an executor asks nobody, and takes nothing for another. */
-static void test_a_service_without_a_fiber(void **state)
+static void test_an_executor_without_a_fiber(void **state)
 {
 	_cleanup_(language_cleanup) struct language *lang = parse(many);
 	struct atoll *a = *state;
@@ -302,7 +302,7 @@ int main(void)
 		VERSION_TEST(test_none_has_it),
 		VERSION_TEST(test_a_version_without_its_language),
 		VERSION_TEST(test_one_that_does_not_answer),
-		VERSION_TEST(test_a_service_without_a_fiber),
+		VERSION_TEST(test_an_executor_without_a_fiber),
 		VERSION_TEST(test_many_callers),
 		VERSION_TEST(test_given_up),
 	};
