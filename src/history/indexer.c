@@ -177,10 +177,10 @@ enum run_status status_of(const char *name)
 
 static int flush_share(struct history *h, struct tallies *all)
 {
-	const struct share add = { all->caller, all->rows, all->bytes };
+	const struct caller_rows add = { all->caller, all->rows, all->bytes };
 
 	all->rows = all->bytes = 0;
-	return add.rows > 0 ? share_add(h, &add) : 0;
+	return add.rows > 0 ? caller_rows_add(h, &add) : 0;
 }
 
 static int count_share(struct history *h, struct tallies *all, const char *caller, int64_t bytes)

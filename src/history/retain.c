@@ -167,7 +167,7 @@ static int delete_one(struct history *h, const struct victim *v, struct marks *m
 		return r;
 	m->rows--;
 	m->bytes -= v->bytes;
-	return share_add(h, &(struct share){ v->caller, -1, -v->bytes });
+	return caller_rows_add(h, &(struct caller_rows){ v->caller, -1, -v->bytes });
 }
 
 /* The first so many, or fewer when they have many words; how many they were. */
@@ -364,8 +364,8 @@ static int retain_oldest(struct history *h)
 static int retain_share(struct history *h, enum stmt by, int64_t excess)
 {
 	_cleanup_(victims_done) struct victims all = { .n = 0 };
-	struct share_rank top;
-	int r = share_largest(h, by, &top);
+	struct caller_rank top;
+	int r = caller_rows_largest(h, by, &top);
 	sqlite3_stmt *s = r > 0 ? store_stmt(h, STMT_OLDEST_OF, &r) : NULL;
 
 	if (!s)

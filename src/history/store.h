@@ -278,18 +278,18 @@ int retain_full(struct history *h) _must_check_; /* 1: there is more */
 int retain_tallies(struct history *h) _must_check_;
 int retain_leftovers(struct history *h) _must_check_; /* 1: there may be more */
 
-/* share.c */
-struct share {
+/* caller-rows.c */
+struct caller_rows {
 	const char *caller;
 	int64_t rows, bytes;
 };
-int share_add(struct history *h, const struct share *add) _must_check_;
-struct share_rank {
+int caller_rows_add(struct history *h, const struct caller_rows *add) _must_check_;
+struct caller_rank {
 	char caller[HISTORY_NAME_MAX + 1];
 	int64_t amount, next; /* his, and that of whoever has most after him */
 };
 /* 1: who has most, by STMT_SHARE_ROWS or STMT_SHARE_BYTES; 0: nobody has any. */
-int share_largest(struct history *h, enum stmt by, struct share_rank *ret) _must_check_;
+int caller_rows_largest(struct history *h, enum stmt by, struct caller_rank *ret) _must_check_;
 
 /* output-files.c */
 enum { SWEEP_END = 36 * 36 };

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See store.h. What each caller has on record: the rows and bytes that the totals of `marks` are made of. Moves with them, in
- * their transactions, so that retention knows at once whose rows there are too many of.
+ * See store.h. The durable slots of a caller (base/caller.h has those of memory): its rows and bytes on record, of which the
+ * totals of `marks` are made. They change in the transaction of the row, and so a rollback undoes both. Retention reads them to
+ * find the caller with the most.
  */
 #include "history/store.h"
 
 #include <stdio.h>
 
-int share_add(struct history *h, const struct share *add)
+int caller_rows_add(struct history *h, const struct caller_rows *add)
 {
 	int r = 0;
 	sqlite3_stmt *s = store_stmt(h, STMT_SHARE_ADD, &r);
@@ -27,9 +28,9 @@ int share_add(struct history *h, const struct share *add)
 	return store_run(h, s);
 }
 
-int share_largest(struct history *h, enum stmt by, struct share_rank *ret)
+int caller_rows_largest(struct history *h, enum stmt by, struct caller_rank *ret)
 {
-	struct share_rank rank = { 0 };
+	struct caller_rank rank = { 0 };
 	int r = 0;
 	sqlite3_stmt *s = store_stmt(h, by, &r);
 
