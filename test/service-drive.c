@@ -70,12 +70,12 @@ static void on_started(void *data, const struct executor_started *started)
 	say(it->key, "started", json_pack("{s:b}", "warm", started->warm));
 }
 
-static void on_output(void *data, enum job_stream stream, const void *bytes, size_t n)
+static void on_output(void *data, enum output_stream stream, const void *bytes, size_t n)
 {
 	struct item *it = data;
 	json_t *text = json_stringn(bytes, n);
 
-	say(it->key, stream == JOB_STDOUT ? "stdout" : "stderr",
+	say(it->key, stream == OUTPUT_STDOUT ? "stdout" : "stderr",
 	    json_pack("{s:I, s:o*}", "bytes", (json_int_t)n, "text", text));
 }
 

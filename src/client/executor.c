@@ -263,8 +263,8 @@ static int on_run_output(void *data, enum atoll_stream stream, const void *bytes
 {
 	struct executor_run *run = data;
 
-	run->hooks.on_output(run->hooks.data, stream == ATOLL_STDOUT ? JOB_STDOUT : JOB_STDERR,
-			     bytes, n);
+	run->hooks.on_output(run->hooks.data,
+			     stream == ATOLL_STDOUT ? OUTPUT_STDOUT : OUTPUT_STDERR, bytes, n);
 	return 0;
 }
 

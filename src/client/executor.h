@@ -90,7 +90,7 @@ struct executor_hooks {
 	/* The program (not its compiler) runs. Before the first output; not when nothing ran, nor for tests. */
 	void (*on_started)(void *data, const struct executor_started *started);
 	/* As it arrives; of a compiler only when it failed, of tests never. */
-	void (*on_output)(void *data, enum job_stream stream, const void *bytes, size_t n);
+	void (*on_output)(void *data, enum output_stream stream, const void *bytes, size_t n);
 	/* A stage has ended: compile (with the compiler's words), run, or the caller's by name. Not of tests. */
 	void (*on_stage)(void *data, const struct result_stage *stage);
 	void (*on_usage)(void *data, const struct usage *usage); /* once a second while it runs */

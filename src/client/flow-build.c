@@ -24,7 +24,7 @@ bool flow_is_compiled(const struct run *run)
 	       run->request->n_stages == 0;
 }
 
-static int take_product(void *data, const struct record_file *file, int fd);
+static int take_product(struct run *run, const struct run_file *file);
 
 /*
  * The language's words with the caller's among them: where {compiler_args} stands, else at the end, so that the last of two
@@ -95,8 +95,7 @@ static int describe(struct run *run, struct sandbox_spec *ret, struct error *err
 		.files = files,
 		.n_files = run->n_files + 1,
 		.collect = true,
-		.on_file = take_product,
-		.file_data = run,
+		.take_file = take_product,
 	};
 	return 0;
 }
@@ -113,10 +112,9 @@ int flow_describe_build(struct run *run, struct sandbox_spec *ret, struct error 
 }
 
 /* Files below {build} are the product; whatever else the compiler left is not wanted. */
-static int take_product(void *data, const struct record_file *file, int fd)
+static int take_product(struct run *run, const struct run_file *file)
 {
 	static const size_t prefix = sizeof(FLOW_BUILD_DIR "/") - 1;
-	struct run *run = data;
 	struct build_product *p = &run->product;
 	_cleanup_free_ char *bytes = NULL;
 	struct request_file *files;
@@ -129,7 +127,7 @@ static int take_product(void *data, const struct record_file *file, int fd)
 		return -E2BIG;
 	if (file->size > built_bytes_max - run->built_bytes)
 		return -EFBIG;
-	r = flow_read_file(fd, file->size, &bytes);
+	r = flow_read_file(file->fd, file->size, &bytes);
 	if (r < 0)
 		return r;
 	run->built_bytes += file->size;

@@ -83,8 +83,8 @@ static int encode_aside(const struct sandbox_spec *in, struct buf *ret, struct e
 /* A large file, for when the job is over: on a fiber others need not wait until it is read. */
 struct late_file {
 	struct late_file *next;
-	struct record_file file;
-	int fd;
+	struct run_file file;
+	char path[];
 };
 
 struct sandbox_watch {
@@ -107,27 +107,20 @@ static void tell_started(struct sandbox_watch *w, int64_t at_ns, bool warm)
 	w->control->on_started(w->control->data, at_ns, warm);
 }
 
-static void on_job_started(void *data, const struct record_started *started)
+static int tell_output(struct sandbox_watch *w, const struct run_event *event)
 {
-	tell_started(data, started->at_ns, started->warm);
-}
-
-static int on_job_output(void *data, enum job_stream stream, const void *bytes, size_t n)
-{
-	struct sandbox_watch *w = data;
 	const struct atoll_run_options *o = &w->run->options;
 
-	if (!w->in->live || !o->on_output)
-		return 0;
 	/* News of the start can be a little late: a program that prints has begun. */
 	if (w->control)
 		tell_started(w, clock_now_ns(), false);
-	return o->on_output(o->data, stream == JOB_STDOUT ? ATOLL_STDOUT : ATOLL_STDERR, bytes, n);
+	return o->on_output(o->data,
+			    event->output.stream == OUTPUT_STDOUT ? ATOLL_STDOUT : ATOLL_STDERR,
+			    event->output.bytes.data, event->output.bytes.len);
 }
 
-static void on_job_stage(void *data, size_t index)
+static void tell_stage(const struct sandbox_watch *w, size_t index)
 {
-	struct sandbox_watch *w = data;
 	struct result_stage stage;
 
 	if (index >= w->in->n_stages || job_outcome(w->job)->error.code != ERROR_NONE)
@@ -136,23 +129,18 @@ static void on_job_stage(void *data, size_t index)
 	w->control->on_stage(w->control->data, &stage);
 }
 
-static void on_job_usage(void *data, const struct usage *usage)
+static int keep_for_later(struct sandbox_watch *w, const struct run_file *file)
 {
-	struct sandbox_watch *w = data;
-
-	w->control->on_usage(w->control->data, usage);
-}
-
-static int keep_for_later(struct sandbox_watch *w, const struct record_file *file, int fd)
-{
-	struct late_file *later = malloc(sizeof(*later));
+	size_t n = strlen(file->path) + 1;
+	struct late_file *later = malloc(sizeof(*later) + n);
 
 	if (!later)
 		return -ENOMEM;
-	*later = (struct late_file){ .next = w->later,
-				     .file = *file,
-				     .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3) };
-	if (later->fd < 0) {
+	later->next = w->later;
+	later->file = *file;
+	later->file.path = memcpy(later->path, file->path, n);
+	later->file.fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 3);
+	if (later->file.fd < 0) {
 		free(later);
 		return -errno;
 	}
@@ -161,16 +149,35 @@ static int keep_for_later(struct sandbox_watch *w, const struct record_file *fil
 	return 0;
 }
 
-static int on_job_file(void *data, const struct record_file *file, int fd)
+static int take_file(struct sandbox_watch *w, const struct run_file *file)
+{
+	if (w->fiber && file->size > EXECUTOR_FILE_INLINE && w->n_later < LATER_MAX &&
+	    keep_for_later(w, file) == 0)
+		return 0;
+	return w->in->take_file(w->run, file);
+}
+
+static int on_job_event(void *data, const struct run_event *event)
 {
 	struct sandbox_watch *w = data;
 
-	if (!w->in->on_file)
+	switch (event->kind) {
+	case RUN_STARTED:
+		tell_started(w, event->started.at_ns, event->started.warm);
 		return 0;
-	if (w->fiber && file->size > EXECUTOR_FILE_INLINE && w->n_later < LATER_MAX &&
-	    keep_for_later(w, file, fd) == 0)
+	case RUN_OUTPUT:
+		return tell_output(w, event);
+	case RUN_STAGE:
+		tell_stage(w, event->stage.index);
 		return 0;
-	return w->in->on_file(w->in->file_data, file, fd);
+	case RUN_USAGE:
+		w->control->on_usage(w->control->data, event->usage);
+		return 0;
+	case RUN_FILE:
+		return take_file(w, event->file);
+	default:
+		return 0;
+	}
 }
 
 /* What was put off; after a failure only given back. */
@@ -181,8 +188,8 @@ static int take_later(struct sandbox_watch *w, int r)
 
 		w->later = later->next;
 		if (r >= 0)
-			r = w->in->on_file(w->in->file_data, &later->file, later->fd);
-		(void)fd_close(later->fd);
+			r = w->in->take_file(w->run, &later->file);
+		(void)fd_close(later->file.fd);
 		free(later);
 	}
 	return r;
@@ -208,19 +215,22 @@ static int64_t patience_ms(const struct sandbox_spec *in)
 	return ms;
 }
 
-static struct job_observer observer(struct sandbox_watch *w)
+static struct run_observer observer(struct sandbox_watch *w)
 {
 	const struct run_control *c = w->control;
+	uint32_t wants = 0;
 
-	return (struct job_observer){
-		.data = w,
-		.on_started = c && c->on_started ? on_job_started : NULL,
-		.on_output = on_job_output,
-		.on_file = on_job_file,
-		.on_stage = c && c->on_stage ? on_job_stage : NULL,
-		.on_usage = c && c->on_usage ? on_job_usage : NULL,
-		.on_end = on_job_end,
-	};
+	if (w->in->take_file)
+		wants |= run_event_bit(RUN_FILE);
+	if (w->in->live && w->run->options.on_output)
+		wants |= run_event_bit(RUN_OUTPUT);
+	if (c && c->on_started)
+		wants |= run_event_bit(RUN_STARTED);
+	if (c && c->on_stage)
+		wants |= run_event_bit(RUN_STAGE);
+	if (c && c->on_usage)
+		wants |= run_event_bit(RUN_USAGE);
+	return (struct run_observer){ w, wants, on_job_event };
 }
 
 static struct job_input job_input(const struct run *run, const struct sandbox_spec *in,
@@ -243,6 +253,7 @@ static struct job_input job_input(const struct run *run, const struct sandbox_sp
 		.idle_timeout_ms = l->idle_timeout_ms,
 		.patience_ms = patience_ms(in),
 		.observer = observer(watcher),
+		.on_end = on_job_end,
 	};
 
 	if (watcher->control) {

@@ -102,13 +102,13 @@ static bool holds(int fd, struct span bytes)
 }
 
 /* An input the program did not change is not an output. */
-static bool is_unchanged(const struct run *run, const struct record_file *file, int fd)
+static bool is_unchanged(const struct run *run, const struct run_file *file)
 {
 	for (size_t i = 0; i < run->n_files; i++) {
 		const struct build_file *f = &run->files[i];
 
 		if (strcmp(f->path, file->path) == 0 && strcmp(f->base, SANDBOX_WORK) == 0)
-			return (int64_t)f->data.len == file->size && holds(fd, f->data);
+			return (int64_t)f->data.len == file->size && holds(file->fd, f->data);
 	}
 	return false;
 }
@@ -176,8 +176,7 @@ static int copy_hashed(int fd, int to_fd, char ret_hex[SHA256_HEX])
 	return 0;
 }
 
-static int put_file(const struct run *run, const struct record_file *file, int fd,
-		    char ret_hex[SHA256_HEX])
+static int put_file(const struct run *run, const struct run_file *file, char ret_hex[SHA256_HEX])
 {
 	_cleanup_close_ int dir_fd = -EBADF, to_fd = -EBADF;
 	char part[sizeof(run->result->id) + sizeof(FLOW_PRIVATE)];
@@ -192,7 +191,7 @@ static int put_file(const struct run *run, const struct record_file *file, int f
 		       file->mode & 0111 ? 0777 : 0666);
 	if (to_fd < 0)
 		return -errno;
-	r = copy_hashed(fd, to_fd, ret_hex);
+	r = copy_hashed(file->fd, to_fd, ret_hex);
 	if (r >= 0 && renameat(dir_fd, part, dir_fd, name) < 0)
 		r = -errno;
 	if (r < 0)
@@ -201,7 +200,7 @@ static int put_file(const struct run *run, const struct record_file *file, int f
 }
 
 /* By path, whatever order the directory has. */
-static int list_file(struct result *res, const struct record_file *file, const char *hex)
+static int list_file(struct result *res, const struct run_file *file, const char *hex)
 {
 	struct result_file *files = reallocarray(res->files, res->n_files + 1, sizeof(*files));
 	size_t at = res->n_files;
@@ -221,42 +220,41 @@ static int list_file(struct result *res, const struct record_file *file, const c
 	return 0;
 }
 
-static int take_answer(struct run *run, const struct record_file *file, int fd)
+static int take_answer(struct run *run, const struct run_file *file)
 {
 	_cleanup_free_ char *text = NULL;
 	int r;
 
 	if (file->size > ANSWER_MAX)
 		return 0;
-	r = flow_read_file(fd, file->size, &text);
+	r = flow_read_file(file->fd, file->size, &text);
 	if (r < 0)
 		return r;
 	flow_invoke_answer(run, text, (size_t)file->size);
 	return 0;
 }
 
-int flow_take_file(void *data, const struct record_file *file, int fd)
+int flow_take_file(struct run *run, const struct run_file *file)
 {
-	struct run *run = data;
 	char hex[SHA256_HEX];
 	int r;
 
 	if (run->request->invoke_method && strcmp(file->path, FLOW_INVOKE_ANSWER) == 0)
-		return take_answer(run, file, fd);
+		return take_answer(run, file);
 	if (strncmp(file->path, FLOW_PRIVATE, sizeof(FLOW_PRIVATE) - 1) == 0 ||
-	    !glob_any(run->request->collect, file->path) || is_unchanged(run, file, fd))
+	    !glob_any(run->request->collect, file->path) || is_unchanged(run, file))
 		return 0;
 	if (run->output_fd < 0) {
-		r = copy_hashed(fd, -EBADF, hex);
+		r = copy_hashed(file->fd, -EBADF, hex);
 	} else {
-		r = put_file(run, file, fd, hex);
+		r = put_file(run, file, hex);
 		if (r < 0) {
 			/* The run itself is not lost: its result comes with this as the problem. */
 			if (run->output_error.code == ERROR_NONE)
 				(void)error_set(&run->output_error, ERROR_STORAGE, -r,
 						"cannot write '%.200s' to the output directory: %s",
 						file->path, strerror(-r));
-			r = copy_hashed(fd, -EBADF, hex);
+			r = copy_hashed(file->fd, -EBADF, hex);
 		}
 	}
 	if (r >= 0)
@@ -267,6 +265,6 @@ int flow_take_file(void *data, const struct record_file *file, int fd)
 							       .size = file->size,
 							       .mode = file->mode,
 							       .sha256 = hex,
-							       .fd = fd });
+							       .fd = file->fd });
 	return r;
 }

@@ -66,8 +66,7 @@ int flow_describe(struct run *run, struct sandbox_spec *ret, struct error *err)
 		.live = true,
 		.collect = flow_wants_files(run),
 		.build_scratch = flow_is_compiled(run) && run->language->warm.kind != WARMTH_NONE,
-		.on_file = flow_take_file,
-		.file_data = run,
+		.take_file = flow_take_file,
 	};
 	int r = flow_add_stage_files(run, err);
 

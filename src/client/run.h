@@ -171,8 +171,7 @@ struct sandbox_spec {
 	bool build_scratch;	      /* SANDBOX_BUILD can be filled in a finished sandbox */
 	const struct plan_warm *warm; /* how its one stage can be had already running, or NULL */
 	const char *kit;	      /* host directory shown as SANDBOX_KIT, or NULL */
-	int (*on_file)(void *data, const struct record_file *file, int fd);
-	void *file_data;
+	int (*take_file)(struct run *run, const struct run_file *file); /* NULL: none is wanted */
 };
 int flow_plan(const struct sandbox_spec *in, struct plan *ret, struct error *err) _must_check_;
 /* On success the run went to its end; *ret is the caller's to job_free(). */
@@ -218,7 +217,7 @@ int flow_take_changes(struct result *res, const struct job_outcome *o) _must_che
 /* flow-files.c: what a program left behind */
 int flow_open_output(struct run *run, struct error *err) _must_check_;
 bool flow_wants_files(const struct run *run);
-int flow_take_file(void *run, const struct record_file *file, int fd);
+int flow_take_file(struct run *run, const struct run_file *file);
 int flow_read_file(int fd, int64_t size, char **ret) _must_check_; /* whole, NUL-terminated */
 
 /* policies.c: where a run's policy comes from */

@@ -66,10 +66,10 @@ static void on_execution_started(void *data, const struct executor_started *star
 		x->engine->metrics.cold++;
 }
 
-static void on_execution_output(void *data, enum job_stream stream, const void *bytes, size_t n)
+static void on_execution_output(void *data, enum output_stream stream, const void *bytes, size_t n)
 {
 	struct execution *x = data;
-	struct spool *s = &x->spools[stream == JOB_STDERR];
+	struct spool *s = &x->spools[stream == OUTPUT_STDERR];
 	struct error err = { 0 };
 	int before = s->error;
 	size_t kept;
@@ -87,7 +87,7 @@ static void on_execution_output(void *data, enum job_stream stream, const void *
 	if (s->error < 0 && before == 0)
 		log_say(x->engine->o.log, LOG_WARNING, "output is not kept whole",
 			LOG_TEXT("id", x->id), LOG_TEXT("why", strerror(-s->error)));
-	events_add_bytes(&x->events, stream == JOB_STDERR ? EVENT_STDERR : EVENT_STDOUT,
+	events_add_bytes(&x->events, stream == OUTPUT_STDERR ? EVENT_STDERR : EVENT_STDOUT,
 			 (struct span){ bytes, kept }, clock_realtime_ns());
 	watchers_wake(x);
 }

@@ -19,9 +19,9 @@ enum {
 	QUIET_BYTES = 1 << 20, /* a pipe holds no more */
 };
 
-void stream_init(struct job_pipe *s, struct job *j, enum job_stream id)
+void stream_init(struct job_pipe *s, struct job *j, enum output_stream id)
 {
-	bool is_out = id == JOB_STDOUT;
+	bool is_out = id == OUTPUT_STDOUT;
 
 	*s = (struct job_pipe){ .job = j,
 				.id = id,
@@ -38,12 +38,12 @@ void stream_close(struct job_pipe *s)
 
 static void take_output(struct job *j, struct job_pipe *s, size_t n)
 {
-	const struct job_observer *o = &j->in.observer;
+	const struct run_event event = { .kind = RUN_OUTPUT, .output = { s->id, { j->chunk, n } } };
 	int r = capture_add(s->capture, j->chunk, n);
 
 	if (r < 0)
 		(void)job_fault(j, r);
-	if (o->on_output && o->on_output(o->data, s->id, j->chunk, n) < 0)
+	if (run_observer_tell(&j->in.observer, &event) < 0)
 		job_kill(j, CAUSE_CANCELLED);
 	j->active_ns = clock_now_ns();
 	if (s->capture->bytes <= j->in.output_total_bytes)

@@ -9,7 +9,7 @@ enum { JOB_CHUNK = 65536 };
 
 struct job_pipe {
 	struct job *job;
-	enum job_stream id;
+	enum output_stream id;
 	int fd;
 	struct source *source;
 	struct capture *capture;
@@ -42,7 +42,7 @@ int job_fault(struct job *j, int r);
 int job_maybe_drained(struct job *j) _must_check_;
 
 /* job-output.c */
-void stream_init(struct job_pipe *s, struct job *j, enum job_stream id);
+void stream_init(struct job_pipe *s, struct job *j, enum output_stream id);
 void stream_close(struct job_pipe *s);
 /* One read. 1: bytes came; 0: none now; -EPIPE: the end. A terminal's master ends with EIO. */
 int stream_read(struct job_pipe *s);

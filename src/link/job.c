@@ -61,8 +61,8 @@ int job_new(struct link *link, struct loop *loop, const struct job_input *in, st
 	j->outcome.killed_for = -1;
 	j->outcome.changes_fd = -EBADF;
 	j->ticket_fd = -EBADF;
-	stream_init(&j->out, j, JOB_STDOUT);
-	stream_init(&j->err, j, JOB_STDERR);
+	stream_init(&j->out, j, OUTPUT_STDOUT);
+	stream_init(&j->err, j, OUTPUT_STDERR);
 	feed_init(&j->feed);
 	j->feed.on_error = on_feed_error;
 	j->feed.error_data = j;
@@ -128,13 +128,15 @@ struct job_outcome *job_outcome(struct job *j)
 	return &j->outcome;
 }
 
+static int tell(const struct job *j, struct run_event event)
+{
+	return run_observer_tell(&j->in.observer, &event);
+}
+
 static void tell_stages(struct job *j)
 {
-	const struct job_observer *o = &j->in.observer;
-
 	for (; j->stages_told < j->outcome.n_stages; j->stages_told++)
-		if (o->on_stage)
-			o->on_stage(o->data, j->stages_told);
+		(void)tell(j, (struct run_event){ RUN_STAGE, .stage.index = j->stages_told });
 }
 
 static int end(struct job *j)
@@ -143,7 +145,7 @@ static int end(struct job *j)
 	tell_stages(j);
 	j->state = JOB_ENDED;
 	job_check(j);
-	return j->in.observer.on_end ? j->in.observer.on_end(j->in.observer.data) : 0;
+	return j->in.on_end ? j->in.on_end(j->in.observer.data) : 0;
 }
 
 void job_kill(struct job *j, enum cause_kind cause)
@@ -331,7 +333,6 @@ static void judge_idleness(struct job *j, const struct usage *usage, int64_t now
 
 static void take_usage(struct job *j, const struct usage *usage)
 {
-	const struct job_observer *o = &j->in.observer;
 	int64_t now_ns = clock_now_ns();
 
 	j->usage_asked = false;
@@ -340,10 +341,11 @@ static void take_usage(struct job *j, const struct usage *usage)
 	if (j->in.idle_timeout_ms > 0)
 		judge_idleness(j, usage, now_ns);
 	/* Asked for a little early, so as not to miss a whole period. */
-	if (!o->on_usage || now_ns + tick_period_ns(j) / 2 < j->usage_due_ns)
+	if (!run_observer_wants(&j->in.observer, RUN_USAGE) ||
+	    now_ns + tick_period_ns(j) / 2 < j->usage_due_ns)
 		return;
 	j->usage_due_ns = now_ns + USAGE_PERIOD_MS * NS_PER_MS;
-	o->on_usage(o->data, usage);
+	(void)tell(j, (struct run_event){ RUN_USAGE, .usage = usage });
 }
 
 /* The broker did not answer in time, or the pipes have no end though every process is dead. */
@@ -369,7 +371,6 @@ static int on_job_deadline(void *data, uint32_t events)
 /* The program is let go now: a terminal arrives, idleness begins to count. */
 static int started(struct job *j, const struct record_started *start, struct link_message *m)
 {
-	const struct job_observer *o = &j->in.observer;
 	int r = 0;
 
 	if (j->state != JOB_SENT)
@@ -396,26 +397,26 @@ static int started(struct job *j, const struct record_started *start, struct lin
 					      : feed_start(&j->feed, j->loop, j->in.stdin_data,
 							   j->in.stdin_fd);
 	}
-	if (r >= 0 && (j->in.idle_timeout_ms > 0 || o->on_usage))
+	if (r >= 0 && (j->in.idle_timeout_ms > 0 || run_observer_wants(&j->in.observer, RUN_USAGE)))
 		r = loop_add_timer(j->loop, j->active_ns + tick_period_ns(j),
 				   (struct handler){ on_job_tick, j }, &j->tick);
-	if (o->on_started)
-		o->on_started(o->data, &j->outcome.start);
+	(void)tell(j, (struct run_event){ RUN_STARTED, .started = { start->at_ns, start->warm } });
 	return r < 0 ? job_fault(j, r) : 0;
 }
 
 static int take_job_file(struct job *j, struct link_message *m)
 {
-	const struct job_observer *o = &j->in.observer;
-	struct record_file *file = &m->record.file;
+	struct record_file *record = &m->record.file;
+	struct run_file file = { .path = record->path, .size = record->size, .mode = record->mode };
 	int r;
 
-	file->path[sizeof(file->path) - 1] = '\0';
-	if (!o->on_file || j->fault < 0)
+	record->path[sizeof(record->path) - 1] = '\0';
+	if (!run_observer_wants(&j->in.observer, RUN_FILE) || j->fault < 0)
 		return 0;
 	if (m->n_fds != 1)
 		return job_fault(j, -EMFILE);
-	r = o->on_file(o->data, file, m->fds[0]);
+	file.fd = m->fds[0];
+	r = tell(j, (struct run_event){ RUN_FILE, .file = &file });
 	return r < 0 ? job_fault(j, r) : 0;
 }
 
@@ -466,7 +467,8 @@ static void take_stage(struct job *j, const struct record_stage *stage)
 	if (stage->last && j->deadline)
 		source_set_time(j->deadline, clock_now_ns() + COMMIT_WAIT_MS * NS_PER_MS);
 	/* Nothing of it is left alive, so what it printed is there. The last one is told of at the end. */
-	if (stage->last || j->state != JOB_RUNNING || !j->in.observer.on_stage)
+	if (stage->last || j->state != JOB_RUNNING ||
+	    !run_observer_wants(&j->in.observer, RUN_STAGE))
 		return;
 	job_last_reads(j);
 	tell_stages(j);

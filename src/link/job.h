@@ -24,25 +24,9 @@
 #include "link/run-fds.h"
 #include "loop/loop.h"
 #include "spec/request.h"
+#include "spec/run-event.h"
 
 enum job_state { JOB_NEW, JOB_SENT, JOB_RUNNING, JOB_DRAINING, JOB_ENDED };
-
-enum job_stream { JOB_STDOUT = 1, JOB_STDERR = 2 };
-
-/* Whoever wants to see things as they happen. Any member may be NULL. */
-struct job_observer {
-	void *data;
-	void (*on_started)(void *data, const struct record_started *started);
-	/* Negative: cancels the run. May block: then only this front waits. */
-	int (*on_output)(void *data, enum job_stream stream, const void *bytes, size_t n);
-	/* A file of the work directory; fd is closed afterwards. Negative: the job fails with it. */
-	int (*on_file)(void *data, const struct record_file *file, int fd);
-	/* outcome.stages[index] has come, and all it printed; the last one's when the job ends. */
-	void (*on_stage)(void *data, size_t index);
-	void (*on_usage)(void *data, const struct usage *usage); /* every second while it runs */
-	/* Once, from inside the loop, when the job has ended. */
-	int (*on_end)(void *data);
-};
 
 struct job_input {
 	struct span plan;	 /* encoded; borrowed until job_start() returns */
@@ -59,7 +43,13 @@ struct job_input {
 	int64_t output_bytes, output_total_bytes;
 	int64_t idle_timeout_ms; /* 0: none */
 	int64_t patience_ms;	 /* longest time RUN may take in all, our own grace included */
-	struct job_observer observer;
+	/*
+	 * RUN_OUTPUT may block: then only this front waits. RUN_STAGE comes behind all that the stage printed, the last stage's when
+	 * the job ends.
+	 */
+	struct run_observer observer;
+	/* Gets observer.data, once, from inside the loop, when the job has ended. NULL: none. */
+	int (*on_end)(void *data);
 };
 
 struct job_outcome {

@@ -44,35 +44,31 @@ static void note(struct live_job_bench *b, const char *word)
 	(void)snprintf(b->trace + n, sizeof(b->trace) - n, "%s ", word);
 }
 
-static void on_started(void *data, const struct record_started *started)
-{
-	note(data, started->warm ? "warm" : "started");
-}
-
-static int on_output(void *data, enum job_stream stream, const void *bytes, size_t n)
+static int on_event(void *data, const struct run_event *event)
 {
 	struct live_job_bench *b = data;
-
-	(void)bytes;
-	b->output_bytes += n;
-	note(b, stream == JOB_STDOUT ? "out" : "err");
-	return 0;
-}
-
-static void on_stage(void *data, size_t index)
-{
 	char word[16];
 
-	(void)snprintf(word, sizeof(word), "stage%zu", index);
-	note(data, word);
-}
-
-static void on_usage(void *data, const struct usage *usage)
-{
-	struct live_job_bench *b = data;
-
-	assert_int_equal(usage->user_us, 5);
-	b->usages++;
+	switch (event->kind) {
+	case RUN_STARTED:
+		note(b, event->started.warm ? "warm" : "started");
+		break;
+	case RUN_OUTPUT:
+		b->output_bytes += event->output.bytes.len;
+		note(b, event->output.stream == OUTPUT_STDOUT ? "out" : "err");
+		break;
+	case RUN_STAGE:
+		(void)snprintf(word, sizeof(word), "stage%zu", event->stage.index);
+		note(b, word);
+		break;
+	case RUN_USAGE:
+		assert_int_equal(event->usage->user_us, 5);
+		b->usages++;
+		break;
+	default:
+		fail();
+	}
+	return 0;
 }
 
 static int on_end(void *data)
@@ -117,11 +113,10 @@ static struct job_input input_of(struct live_job_bench *b)
 		.output_total_bytes = MiB,
 		.patience_ms = 20000,
 		.observer = { .data = b,
-			      .on_started = on_started,
-			      .on_output = on_output,
-			      .on_stage = on_stage,
-			      .on_usage = on_usage,
-			      .on_end = on_end },
+			      .wants = run_event_bit(RUN_STARTED) | run_event_bit(RUN_OUTPUT) |
+				       run_event_bit(RUN_STAGE) | run_event_bit(RUN_USAGE),
+			      .on_event = on_event },
+		.on_end = on_end,
 	};
 }
 

@@ -276,25 +276,21 @@ struct job_bench {
 
 static struct job_bench bench;
 
-static int on_output(void *data, enum job_stream stream, const void *bytes, size_t n)
-{
-	struct job_bench *b = data;
-
-	(void)stream;
-	n = MIN(n, sizeof(b->live) - b->live_len);
-	memcpy(b->live + b->live_len, bytes, n);
-	b->live_len += n;
-	return b->refuse_output;
-}
-
-static int on_file(void *data, const struct record_file *file, int fd)
+static int on_event(void *data, const struct run_event *event)
 {
 	struct job_bench *b = data;
 	char text[16] = { 0 };
+	size_t n;
 
-	assert_int_equal(pread(fd, text, sizeof(text) - 1, 0), 5);
-	(void)snprintf(b->file, sizeof(b->file), "%s=%s", file->path, text);
-	return 0;
+	if (event->kind == RUN_FILE) {
+		assert_int_equal(pread(event->file->fd, text, sizeof(text) - 1, 0), 5);
+		(void)snprintf(b->file, sizeof(b->file), "%s=%s", event->file->path, text);
+		return 0;
+	}
+	n = MIN(event->output.bytes.len, sizeof(b->live) - b->live_len);
+	memcpy(b->live + b->live_len, event->output.bytes.data, n);
+	b->live_len += n;
+	return b->refuse_output;
 }
 
 static int on_end(void *data)
@@ -329,9 +325,9 @@ static void setup(int (*serve)(int fd))
 		.output_total_bytes = MiB,
 		.patience_ms = 30000, /* a machine may stall for some seconds */
 		.observer = { .data = &bench,
-			      .on_output = on_output,
-			      .on_file = on_file,
-			      .on_end = on_end },
+			      .wants = run_event_bit(RUN_OUTPUT) | run_event_bit(RUN_FILE),
+			      .on_event = on_event },
+		.on_end = on_end,
 	};
 }
 

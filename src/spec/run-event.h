@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is told of a run while it goes on: one struct from the broker's records (link/job.c) to the listener. Layers between the
+ * two handle the kinds that they change and pass on the others. A new event is a kind and a member here, the place that
+ * tells the event, and the listener.
+ */
+#pragma once
+
+#include "base/span.h"
+#include "spec/usage.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct result_stage;
+
+enum output_stream { OUTPUT_STDOUT = 1, OUTPUT_STDERR = 2 };
+
+enum run_event_kind {
+	RUN_STARTED,
+	RUN_OUTPUT,
+	RUN_STAGE,
+	RUN_USAGE, /* once a second while the program runs */
+	RUN_FILE,
+};
+
+struct run_file {
+	const char *path; /* below the work directory; raw bytes */
+	int64_t size;
+	uint32_t mode;
+	int fd;		    /* to pread() from; closed after the event */
+	const char *sha256; /* NULL: not read yet */
+};
+
+/* What an event points to is valid until on_event returns. */
+struct run_event {
+	enum run_event_kind kind;
+	union {
+		struct {
+			int64_t at_ns; /* CLOCK_MONOTONIC */
+			bool warm;     /* a runtime that was up already was used */
+		} started;
+		struct {
+			enum output_stream stream;
+			struct span bytes;
+		} output;
+		struct {
+			size_t index;			   /* in the job's outcome */
+			const struct result_stage *result; /* NULL: not classified yet */
+		} stage;
+		const struct usage *usage;
+		const struct run_file *file;
+	};
+};
+
+struct run_observer {
+	void *data;
+	uint32_t wants; /* run_event_bit() of the kinds that are told */
+	/* Negative: RUN_OUTPUT cancels the run, RUN_FILE fails it; of other kinds nothing. */
+	int (*on_event)(void *data, const struct run_event *event);
+};
+
+static inline uint32_t run_event_bit(enum run_event_kind kind)
+{
+	return UINT32_C(1) << kind;
+}
+
+static inline bool run_observer_wants(const struct run_observer *o, enum run_event_kind kind)
+{
+	return o->wants & run_event_bit(kind);
+}
+
+/* The observer's answer; 0 where the kind is not wanted. */
+static inline int run_observer_tell(const struct run_observer *o, const struct run_event *event)
+{
+	return run_observer_wants(o, event->kind) ? o->on_event(o->data, event) : 0;
+}
