@@ -96,7 +96,7 @@ static void on_usage(void *data, const struct usage *usage)
 	    json_pack("{s:I}", "cpu_us", (json_int_t)(usage->user_us + usage->system_us)));
 }
 
-static void on_file(void *data, const struct executor_file *file)
+static void on_file(void *data, const struct run_file *file)
 {
 	struct item *it = data;
 	char first[16] = "";

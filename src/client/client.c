@@ -230,6 +230,15 @@ static int report_result(const struct run *run, const struct result *res, char *
 	return *result_json ? 0 : error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 }
 
+static int tell_caller(void *data, const struct run_event *event)
+{
+	const struct atoll_run_options *o = data;
+
+	return o->on_output(o->data,
+			    event->output.stream == OUTPUT_STDOUT ? ATOLL_STDOUT : ATOLL_STDERR,
+			    event->output.bytes.data, event->output.bytes.len);
+}
+
 int atoll_run(struct atoll *a, const char *request_json, const struct atoll_run_options *options,
 	      char **result_json, char **problem)
 {
@@ -242,6 +251,9 @@ int atoll_run(struct atoll *a, const char *request_json, const struct atoll_run_
 
 	if (options)
 		memcpy(&run.options, options, MIN(options->size, sizeof(run.options)));
+	if (run.options.on_output)
+		run.observer = (struct run_observer){ &run.options, run_event_bit(RUN_OUTPUT),
+						      tell_caller };
 	run.full = result_json && !run.options.brief;
 	if (run.options.exit_code)
 		*run.options.exit_code = 125;

@@ -259,42 +259,31 @@ const struct decision *executor_decision(const struct executor_run *run)
 	return &run->run.decision;
 }
 
-static int on_run_output(void *data, enum atoll_stream stream, const void *bytes, size_t n)
+static int on_run_event(void *data, const struct run_event *event)
 {
 	struct executor_run *run = data;
+	const struct executor_hooks *h = &run->hooks;
 
-	run->hooks.on_output(run->hooks.data,
-			     stream == ATOLL_STDOUT ? OUTPUT_STDOUT : OUTPUT_STDERR, bytes, n);
+	switch (event->kind) {
+	case RUN_STARTED:
+		h->on_started(h->data, &(struct executor_started){ event->started.at_ns,
+								   event->started.warm });
+		break;
+	case RUN_OUTPUT:
+		h->on_output(h->data, event->output.stream, event->output.bytes.data,
+			     event->output.bytes.len);
+		break;
+	case RUN_STAGE:
+		h->on_stage(h->data, event->stage.result);
+		break;
+	case RUN_USAGE:
+		h->on_usage(h->data, event->usage);
+		break;
+	case RUN_FILE:
+		h->on_file(h->data, event->file);
+		break;
+	}
 	return 0;
-}
-
-static void on_run_started(void *data, int64_t at_ns, bool warm)
-{
-	struct executor_run *run = data;
-
-	run->hooks.on_started(run->hooks.data,
-			      &(struct executor_started){ .at_ns = at_ns, .warm = warm });
-}
-
-static void on_run_stage(void *data, const struct result_stage *stage)
-{
-	struct executor_run *run = data;
-
-	run->hooks.on_stage(run->hooks.data, stage);
-}
-
-static void on_run_usage(void *data, const struct usage *usage)
-{
-	struct executor_run *run = data;
-
-	run->hooks.on_usage(run->hooks.data, usage);
-}
-
-static void on_run_file(void *data, const struct executor_file *file)
-{
-	struct executor_run *run = data;
-
-	run->hooks.on_file(run->hooks.data, file);
 }
 
 /* On its fiber, from the first step to the last. */
@@ -338,16 +327,20 @@ static int make_stdin(struct executor_run *run)
 
 static void take_hooks(struct executor_run *run, const struct executor_hooks *h)
 {
-	struct run_control *c = &run->control;
+	struct run_observer *o = &run->run.observer;
 
 	run->hooks = *h;
-	c->data = run;
-	c->on_started = h->on_started ? on_run_started : NULL;
-	c->on_stage = h->on_stage ? on_run_stage : NULL;
-	c->on_usage = h->on_usage ? on_run_usage : NULL;
-	c->on_file = h->on_file ? on_run_file : NULL;
-	run->run.options.on_output = h->on_output ? on_run_output : NULL;
-	run->run.options.data = run;
+	*o = (struct run_observer){ .data = run, .on_event = on_run_event };
+	if (h->on_started)
+		o->wants |= run_event_bit(RUN_STARTED);
+	if (h->on_output)
+		o->wants |= run_event_bit(RUN_OUTPUT);
+	if (h->on_stage)
+		o->wants |= run_event_bit(RUN_STAGE);
+	if (h->on_usage)
+		o->wants |= run_event_bit(RUN_USAGE);
+	if (h->on_file)
+		o->wants |= run_event_bit(RUN_FILE);
 }
 
 static int take_options(struct executor_run *run, const struct executor_start_options *o)

@@ -76,14 +76,6 @@ struct executor_started {
 
 enum { EXECUTOR_FILE_INLINE = 1 << 20 };
 
-struct executor_file {
-	const char *path; /* below the work directory; raw bytes */
-	int64_t size;
-	uint32_t mode;
-	const char *sha256;
-	int fd; /* to pread() from; closed afterwards */
-};
-
 /* Any of them may be NULL. */
 struct executor_hooks {
 	void *data;
@@ -98,7 +90,7 @@ struct executor_hooks {
 	 * A file that the program wrote and the request wants. Large ones (above EXECUTOR_FILE_INLINE) come on a fiber:
 	 * fiber_yield() now and then while one is copied.
 	 */
-	void (*on_file)(void *data, const struct executor_file *file);
+	void (*on_file)(void *data, const struct run_file *file);
 	void (*on_stdin)(void *data); /* there is room again after a short executor_stdin_write() */
 	/* The result is the hook's to free. err->code: ERROR_NONE, or why it is none of the program's. */
 	void (*on_end)(void *data, struct result *res, const struct error *err);

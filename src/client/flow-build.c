@@ -179,9 +179,9 @@ static int add_stage(struct run *run, struct result_stage *stage)
 		(void)snprintf(stage->name, sizeof(stage->name), "compile:%.55s",
 			       run->request->stages[run->stage - 1].name);
 	r = flow_add_stage(run->result, stage);
-
-	if (r >= 0 && run->control && run->control->on_stage)
-		run->control->on_stage(run->control->data, stage);
+	if (r >= 0)
+		(void)run_observer_tell(&run->observer,
+					&(struct run_event){ RUN_STAGE, .stage.result = stage });
 	return r;
 }
 
@@ -204,14 +204,15 @@ static int from_cache(struct run *run, const char *key)
 	return add_stage(run, &stage);
 }
 
-static void show_compiler_output(struct run *run, enum atoll_stream stream,
+static void show_compiler_output(const struct run *run, enum output_stream stream,
 				 const struct result_stream *s)
 {
-	const struct atoll_run_options *o = &run->options;
+	const struct run_event event = { .kind = RUN_OUTPUT,
+					 .output = { stream, { s->text, s->len } } };
 
-	/* Nothing is left to cancel, so what the caller answers does not matter. */
-	if (o->on_output && s->len > 0)
-		(void)o->on_output(o->data, stream, s->text, s->len);
+	/* Nothing is left to cancel, so what the observer answers does not matter. */
+	if (s->len > 0)
+		(void)run_observer_tell(&run->observer, &event);
 }
 
 /* The compiler failed: its words are the run's output and its end is the run's end. */
@@ -235,8 +236,8 @@ static int compile_failed(struct run *run, const struct result_stage *stage,
 		(void)snprintf(res->verdict.cause.detail, sizeof(res->verdict.cause.detail),
 			       "the compiler ended well but left no program behind");
 	}
-	show_compiler_output(run, ATOLL_STDOUT, &res->out);
-	show_compiler_output(run, ATOLL_STDERR, &res->err);
+	show_compiler_output(run, OUTPUT_STDOUT, &res->out);
+	show_compiler_output(run, OUTPUT_STDERR, &res->err);
 	return 0;
 }
 

@@ -90,8 +90,9 @@ struct late_file {
 struct sandbox_watch {
 	struct run *run;
 	const struct sandbox_spec *in;
-	struct run_control *control; /* of the program's own sandbox, or NULL */
-	struct fiber *fiber;	     /* who waits, or NULL: the loop is run until the end */
+	struct run_control *control;  /* of the program's own sandbox, or NULL */
+	struct run_observer observer; /* of the same; of other sandboxes nothing is told */
+	struct fiber *fiber;	      /* who waits, or NULL: the loop is run until the end */
 	struct job *job;
 	struct buf plan; /* until it is sent */
 	bool started_told;
@@ -99,34 +100,32 @@ struct sandbox_watch {
 	size_t n_later;
 };
 
-static void tell_started(struct sandbox_watch *w, int64_t at_ns, bool warm)
+static int tell_started(struct sandbox_watch *w, int64_t at_ns, bool warm)
 {
-	if (w->started_told || !w->control->on_started)
-		return;
+	if (w->started_told)
+		return 0;
 	w->started_told = true;
-	w->control->on_started(w->control->data, at_ns, warm);
+	return run_observer_tell(&w->observer,
+				 &(struct run_event){ RUN_STARTED, .started = { at_ns, warm } });
 }
 
 static int tell_output(struct sandbox_watch *w, const struct run_event *event)
 {
-	const struct atoll_run_options *o = &w->run->options;
-
 	/* News of the start can be a little late: a program that prints has begun. */
-	if (w->control)
-		tell_started(w, clock_now_ns(), false);
-	return o->on_output(o->data,
-			    event->output.stream == OUTPUT_STDOUT ? ATOLL_STDOUT : ATOLL_STDERR,
-			    event->output.bytes.data, event->output.bytes.len);
+	if (!w->started_told)
+		(void)tell_started(w, clock_now_ns(), false);
+	return run_observer_tell(&w->observer, event);
 }
 
-static void tell_stage(const struct sandbox_watch *w, size_t index)
+static int tell_stage(const struct sandbox_watch *w, size_t index)
 {
 	struct result_stage stage;
 
 	if (index >= w->in->n_stages || job_outcome(w->job)->error.code != ERROR_NONE)
-		return;
+		return 0;
 	flow_stage(job_outcome(w->job), index, &w->in->stages[index], &stage);
-	w->control->on_stage(w->control->data, &stage);
+	return run_observer_tell(&w->observer,
+				 &(struct run_event){ RUN_STAGE, .stage = { index, &stage } });
 }
 
 static int keep_for_later(struct sandbox_watch *w, const struct run_file *file)
@@ -163,20 +162,15 @@ static int on_job_event(void *data, const struct run_event *event)
 
 	switch (event->kind) {
 	case RUN_STARTED:
-		tell_started(w, event->started.at_ns, event->started.warm);
-		return 0;
+		return tell_started(w, event->started.at_ns, event->started.warm);
 	case RUN_OUTPUT:
 		return tell_output(w, event);
 	case RUN_STAGE:
-		tell_stage(w, event->stage.index);
-		return 0;
-	case RUN_USAGE:
-		w->control->on_usage(w->control->data, event->usage);
-		return 0;
+		return tell_stage(w, event->stage.index);
 	case RUN_FILE:
 		return take_file(w, event->file);
 	default:
-		return 0;
+		return run_observer_tell(&w->observer, event);
 	}
 }
 
@@ -215,21 +209,12 @@ static int64_t patience_ms(const struct sandbox_spec *in)
 	return ms;
 }
 
-static struct run_observer observer(struct sandbox_watch *w)
+/* Files go to the sandbox's own taker, and the rest to the run's observer. */
+static struct run_observer observe_job(struct sandbox_watch *w)
 {
-	const struct run_control *c = w->control;
-	uint32_t wants = 0;
+	uint32_t file = run_event_bit(RUN_FILE);
+	uint32_t wants = (w->observer.wants & ~file) | (w->in->take_file ? file : 0);
 
-	if (w->in->take_file)
-		wants |= run_event_bit(RUN_FILE);
-	if (w->in->live && w->run->options.on_output)
-		wants |= run_event_bit(RUN_OUTPUT);
-	if (c && c->on_started)
-		wants |= run_event_bit(RUN_STARTED);
-	if (c && c->on_stage)
-		wants |= run_event_bit(RUN_STAGE);
-	if (c && c->on_usage)
-		wants |= run_event_bit(RUN_USAGE);
 	return (struct run_observer){ w, wants, on_job_event };
 }
 
@@ -242,7 +227,7 @@ static struct job_input job_input(const struct run *run, const struct sandbox_sp
 		.ring = in->warm && run->rung ? run->ring : (struct ring){ BELLS_MAX, -1 },
 		.run_fds = &run->atoll->run_fds,
 		.tty = in->decision->tty,
-		.quiet = !in->live || !o->on_output,
+		.quiet = !run_observer_wants(&watcher->observer, RUN_OUTPUT),
 		.stdin_data = in->stdin_data,
 		.stdin_fd = in->caller_input && o->use_stdin_fd ? o->stdin_fd : -EBADF,
 		.cancel_fd = o->use_cancel_fd ? o->cancel_fd : -EBADF,
@@ -252,7 +237,7 @@ static struct job_input job_input(const struct run *run, const struct sandbox_sp
 		.output_total_bytes = l->output_total_bytes,
 		.idle_timeout_ms = l->idle_timeout_ms,
 		.patience_ms = patience_ms(in),
-		.observer = observer(watcher),
+		.observer = observe_job(watcher),
 		.on_end = on_job_end,
 	};
 
@@ -377,6 +362,8 @@ static int execute_once(struct run *run, const struct sandbox_spec *in, struct j
 	struct sandbox_watch watcher = { .run = run,
 					 .in = in,
 					 .control = in->live ? run->control : NULL,
+					 .observer = in->live ? run->observer
+							      : (struct run_observer){ 0 },
 					 .fiber = fiber_current() };
 	struct job_input input = job_input(run, in, &watcher);
 	_cleanup_(job_cleanup) struct job *job = NULL;

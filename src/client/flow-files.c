@@ -9,7 +9,6 @@
 
 #include "base/fd.h"
 #include "base/sha256.h"
-#include "client/executor.h"
 #include "client/glob.h"
 #include "loop/fiber.h"
 
@@ -47,7 +46,7 @@ bool flow_wants_files(const struct run *run)
 	if (run->decision.read_only)
 		return false;
 	return run->full || run->output_fd >= 0 || run->request->invoke_method ||
-	       (run->control && run->control->on_file);
+	       run_observer_wants(&run->observer, RUN_FILE);
 }
 
 int flow_read_file(int fd, int64_t size, char **ret)
@@ -236,6 +235,7 @@ static int take_answer(struct run *run, const struct run_file *file)
 
 int flow_take_file(struct run *run, const struct run_file *file)
 {
+	struct run_file hashed = *file;
 	char hex[SHA256_HEX];
 	int r;
 
@@ -259,12 +259,8 @@ int flow_take_file(struct run *run, const struct run_file *file)
 	}
 	if (r >= 0)
 		r = list_file(run->result, file, hex);
-	if (r >= 0 && run->control && run->control->on_file)
-		run->control->on_file(run->control->data,
-				      &(struct executor_file){ .path = file->path,
-							       .size = file->size,
-							       .mode = file->mode,
-							       .sha256 = hex,
-							       .fd = file->fd });
-	return r;
+	hashed.sha256 = hex;
+	return r < 0 ? r
+		     : run_observer_tell(&run->observer,
+					 &(struct run_event){ RUN_FILE, .file = &hashed });
 }

@@ -24,6 +24,7 @@
 #include "spec/host-facts.h"
 #include "spec/request.h"
 #include "spec/result.h"
+#include "spec/run-event.h"
 #include "toolchain/buildcache.h"
 #include "toolchain/registry.h"
 
@@ -67,8 +68,6 @@ int atoll_link(struct atoll *a, struct error *err) _must_check_;
 /* How versions are asked for: by runs of this handle. Opens the cache. */
 struct prober atoll_prober(struct atoll *a, const char *image);
 
-struct executor_file;
-
 /* An executor's hold on a run while it goes on. */
 struct run_control {
 	struct fiber *fiber;
@@ -78,18 +77,13 @@ struct run_control {
 	bool live;	 /* and it is the program's: what follows is about it */
 	bool quiet;	 /* nobody minds output being a little late */
 	uint16_t rows, columns;
-	/* Whoever watches; any of these may be NULL. */
-	void *data;
-	void (*on_started)(void *data, int64_t at_ns, bool warm);
-	void (*on_stage)(void *data, const struct result_stage *stage);
-	void (*on_usage)(void *data, const struct usage *usage);
-	void (*on_file)(void *data, const struct executor_file *file);
 };
 
 struct run {
 	struct atoll *atoll;
 	struct atoll_run_options options; /* complete, whatever size the caller's had */
 	struct run_control *control;	  /* NULL: nobody can get at it before it ends */
+	struct run_observer observer;	  /* of the program, and of what a build comes to */
 	char id[sizeof(
 		((struct result *)NULL)->id)]; /* of the result; "": made when it is needed */
 	bool full;			       /* nothing may be left out of the result */
@@ -166,7 +160,7 @@ struct sandbox_spec {
 	size_t n_files;
 	struct span stdin_data;
 	bool caller_input; /* the caller's stdin_fd follows */
-	bool live;	   /* output goes to the caller as it comes */
+	bool live;	   /* the run's observer is told of it */
 	bool collect;
 	bool build_scratch;	      /* SANDBOX_BUILD can be filled in a finished sandbox */
 	const struct plan_warm *warm; /* how its one stage can be had already running, or NULL */

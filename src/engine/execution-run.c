@@ -170,7 +170,7 @@ static int open_file_parent(int root_fd, const char *path, const char **ret_name
 	return fd < 0 ? -errno : TAKE_FD(fd);
 }
 
-static int copy_bytes(const struct executor_file *file, int to_fd)
+static int copy_bytes(const struct run_file *file, int to_fd)
 {
 	_cleanup_free_ char *piece = malloc(COPY_BYTES);
 	int64_t offset = 0;
@@ -194,7 +194,7 @@ static int copy_bytes(const struct executor_file *file, int to_fd)
 	}
 }
 
-static int keep_file(struct execution *x, const struct executor_file *file)
+static int keep_file(struct execution *x, const struct run_file *file)
 {
 	_cleanup_close_ int parent = -EBADF, fd = -EBADF;
 	struct error err = { 0 };
@@ -223,7 +223,7 @@ static int keep_file(struct execution *x, const struct executor_file *file)
 	return r;
 }
 
-static void on_execution_file(void *data, const struct executor_file *file)
+static void on_execution_file(void *data, const struct run_file *file)
 {
 	struct execution *x = data;
 	int r = x->files_error < 0 ? x->files_error : keep_file(x, file);
