@@ -63,56 +63,56 @@ static void maybe_over(void)
 		loop_stop(loop);
 }
 
-static void on_started(void *data, const struct executor_started *started)
+static void say_output(const char *key, enum output_stream stream, struct span bytes)
 {
-	struct item *it = data;
+	json_t *text = json_stringn(bytes.data, bytes.len);
 
-	say(it->key, "started", json_pack("{s:b}", "warm", started->warm));
+	say(key, stream == OUTPUT_STDOUT ? "stdout" : "stderr",
+	    json_pack("{s:I, s:o*}", "bytes", (json_int_t)bytes.len, "text", text));
 }
 
-static void on_output(void *data, enum output_stream stream, const void *bytes, size_t n)
+static void say_file(const char *key, const struct run_file *file)
 {
-	struct item *it = data;
-	json_t *text = json_stringn(bytes, n);
-
-	say(it->key, stream == OUTPUT_STDOUT ? "stdout" : "stderr",
-	    json_pack("{s:I, s:o*}", "bytes", (json_int_t)n, "text", text));
-}
-
-static void on_stage(void *data, const struct result_stage *stage)
-{
-	struct item *it = data;
-
-	say(it->key, "stage",
-	    json_pack("{s:s, s:s}", "name", stage->name, "status",
-		      status_name(stage->verdict.status)));
-}
-
-static void on_usage(void *data, const struct usage *usage)
-{
-	struct item *it = data;
-
-	say(it->key, "usage",
-	    json_pack("{s:I}", "cpu_us", (json_int_t)(usage->user_us + usage->system_us)));
-}
-
-static void on_file(void *data, const struct run_file *file)
-{
-	struct item *it = data;
 	char first[16] = "";
 	ssize_t n = pread(file->fd, first, sizeof(first) - 1, 0);
 
-	say(it->key, "file",
+	say(key, "file",
 	    json_pack("{s:s, s:I, s:s, s:s#, s:b}", "path", file->path, "size",
 		      (json_int_t)file->size, "sha256", file->sha256, "first", first,
 		      n > 0 ? (int)n : 0, "fiber", fiber_current() != NULL));
 }
 
-static void on_stdin(void *data)
+static int on_event(void *data, const struct run_event *event)
 {
-	struct item *it = data;
+	const struct item *it = data;
+	const struct result_stage *stage;
 
-	say(it->key, "room", NULL);
+	switch (event->kind) {
+	case RUN_STARTED:
+		say(it->key, "started", json_pack("{s:b}", "warm", event->started.warm));
+		break;
+	case RUN_OUTPUT:
+		say_output(it->key, event->output.stream, event->output.bytes);
+		break;
+	case RUN_STAGE:
+		stage = event->stage.result;
+		say(it->key, "stage",
+		    json_pack("{s:s, s:s}", "name", stage->name, "status",
+			      status_name(stage->verdict.status)));
+		break;
+	case RUN_USAGE:
+		say(it->key, "usage",
+		    json_pack("{s:I}", "cpu_us",
+			      (json_int_t)(event->usage->user_us + event->usage->system_us)));
+		break;
+	case RUN_FILE:
+		say_file(it->key, event->file);
+		break;
+	case RUN_STDIN_ROOM:
+		say(it->key, "room", NULL);
+		break;
+	}
+	return 0;
 }
 
 static void on_end(void *data, struct result *res, const struct error *err)
@@ -152,7 +152,9 @@ static void refuse(const char *key, const struct error *err)
 static void start(const char *key, const json_t *command)
 {
 	struct executor_start_options o = {
-		.hooks = { .on_started = on_started, .on_stage = on_stage, .on_end = on_end },
+		.observer = { .wants = run_event_bit(RUN_STARTED) | run_event_bit(RUN_STAGE),
+			      .on_event = on_event },
+		.on_end = on_end,
 		.quiet = has(command, "quiet"),
 		.brief = has(command, "brief"),
 		.interactive = has(command, "interactive"),
@@ -176,13 +178,9 @@ static void start(const char *key, const json_t *command)
 		say(key, "discarded", NULL);
 		return;
 	}
-	o.hooks.data = it;
-	if (has(command, "watch")) {
-		o.hooks.on_output = on_output;
-		o.hooks.on_usage = on_usage;
-		o.hooks.on_file = on_file;
-		o.hooks.on_stdin = on_stdin;
-	}
+	o.observer.data = it;
+	if (has(command, "watch"))
+		o.observer.wants = RUN_EVENTS_ALL;
 	it->in_start = true;
 	if (executor_start(it->run, &o, &err) < 0) {
 		refuse(key, &err);

@@ -30,7 +30,7 @@ struct executor_run {
 	struct executor *executor;
 	struct run run;
 	struct run_control control;
-	struct executor_hooks hooks;
+	void (*on_end)(void *data, struct result *res, const struct error *err);
 	bool started, on_stack; /* on_stack: executor_start() has not returned yet */
 	/* An interactive run's input: our end of a pipe that the job reads, and watches once it is full. */
 	int stdin_fd, stdin_read_fd;
@@ -259,33 +259,6 @@ const struct decision *executor_decision(const struct executor_run *run)
 	return &run->run.decision;
 }
 
-static int on_run_event(void *data, const struct run_event *event)
-{
-	struct executor_run *run = data;
-	const struct executor_hooks *h = &run->hooks;
-
-	switch (event->kind) {
-	case RUN_STARTED:
-		h->on_started(h->data, &(struct executor_started){ event->started.at_ns,
-								   event->started.warm });
-		break;
-	case RUN_OUTPUT:
-		h->on_output(h->data, event->output.stream, event->output.bytes.data,
-			     event->output.bytes.len);
-		break;
-	case RUN_STAGE:
-		h->on_stage(h->data, event->stage.result);
-		break;
-	case RUN_USAGE:
-		h->on_usage(h->data, event->usage);
-		break;
-	case RUN_FILE:
-		h->on_file(h->data, event->file);
-		break;
-	}
-	return 0;
-}
-
 /* On its fiber, from the first step to the last. */
 static void go(void *data)
 {
@@ -302,8 +275,8 @@ static void go(void *data)
 	while (run->on_stack)
 		fiber_yield();
 	unlink_run(run);
-	if (run->hooks.on_end)
-		run->hooks.on_end(run->hooks.data, res, &err);
+	if (run->on_end)
+		run->on_end(run->run.observer.data, res, &err);
 	else
 		(void)result_free(res);
 	run_free(run);
@@ -325,29 +298,12 @@ static int make_stdin(struct executor_run *run)
 	return 0;
 }
 
-static void take_hooks(struct executor_run *run, const struct executor_hooks *h)
-{
-	struct run_observer *o = &run->run.observer;
-
-	run->hooks = *h;
-	*o = (struct run_observer){ .data = run, .on_event = on_run_event };
-	if (h->on_started)
-		o->wants |= run_event_bit(RUN_STARTED);
-	if (h->on_output)
-		o->wants |= run_event_bit(RUN_OUTPUT);
-	if (h->on_stage)
-		o->wants |= run_event_bit(RUN_STAGE);
-	if (h->on_usage)
-		o->wants |= run_event_bit(RUN_USAGE);
-	if (h->on_file)
-		o->wants |= run_event_bit(RUN_FILE);
-}
-
 static int take_options(struct executor_run *run, const struct executor_start_options *o)
 {
 	struct run_control *c = &run->control;
 
-	take_hooks(run, &o->hooks);
+	run->run.observer = o->observer;
+	run->on_end = o->on_end;
 	c->quiet = o->quiet;
 	c->rows = o->rows ? o->rows : 24;
 	c->columns = o->columns ? o->columns : 80;
@@ -420,8 +376,7 @@ static int on_stdin_room(void *data, uint32_t events)
 
 	(void)events;
 	run->stdin_room = source_free(run->stdin_room);
-	if (run->hooks.on_stdin)
-		run->hooks.on_stdin(run->hooks.data);
+	(void)run_observer_tell(&run->run.observer, &(struct run_event){ .kind = RUN_STDIN_ROOM });
 	return 0;
 }
 

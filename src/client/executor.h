@@ -7,8 +7,8 @@
  *        │                          └──────────────executor_discard──▶ gone
  *        └─ refused, with code and field
  *
- * Hooks are called from the loop. They may call anything of this header, also start other runs, but for freeing the executor.
- * None but on_end is called after the program has ended and its files are in; on_end is called exactly once for each run that
+ * Observers are told from the loop. They may call anything of this header, also start other runs, but for freeing the executor.
+ * Nothing is told after the program has ended and its files are in; then on_end is called, exactly once for each run that
  * was started, never from inside executor_start(), and afterwards the run's pointer is dead.
  */
 #pragma once
@@ -19,6 +19,7 @@
 #include "policy/policy.h"
 #include "spec/presets.h"
 #include "spec/result.h"
+#include "spec/run-event.h"
 
 #include <jansson.h>
 
@@ -69,41 +70,29 @@ void executor_discard(struct executor_run *run); /* one that was not started */
 /* What was decided: request, policy, language, limits. Valid as long as the run is. */
 const struct decision *executor_decision(const struct executor_run *run);
 
-struct executor_started {
-	int64_t at_ns; /* CLOCK_MONOTONIC */
-	bool warm;     /* a runtime that was up already was used */
-};
-
 enum { EXECUTOR_FILE_INLINE = 1 << 20 };
 
-/* Any of them may be NULL. */
-struct executor_hooks {
-	void *data;
-	/* The program (not its compiler) runs. Before the first output; not when nothing ran, nor for tests. */
-	void (*on_started)(void *data, const struct executor_started *started);
-	/* As it arrives; of a compiler only when it failed, of tests never. */
-	void (*on_output)(void *data, enum output_stream stream, const void *bytes, size_t n);
-	/* A stage has ended: compile (with the compiler's words), run, or the caller's by name. Not of tests. */
-	void (*on_stage)(void *data, const struct result_stage *stage);
-	void (*on_usage)(void *data, const struct usage *usage); /* once a second while it runs */
-	/*
-	 * A file that the program wrote and the request wants. Large ones (above EXECUTOR_FILE_INLINE) come on a fiber:
-	 * fiber_yield() now and then while one is copied.
-	 */
-	void (*on_file)(void *data, const struct run_file *file);
-	void (*on_stdin)(void *data); /* there is room again after a short executor_stdin_write() */
-	/* The result is the hook's to free. err->code: ERROR_NONE, or why it is none of the program's. */
-	void (*on_end)(void *data, struct result *res, const struct error *err);
-};
-
 struct executor_start_options {
-	struct executor_hooks hooks;
+	/*
+	 * RUN_STARTED   the program (not its compiler) runs; before the first output; not when nothing ran, nor for tests
+	 * RUN_OUTPUT    as it arrives; of a compiler only when it failed, of tests never
+	 * RUN_STAGE     a stage has ended: compile (with the compiler's words), run, or the caller's by name; not of tests
+	 * RUN_FILE      a file that the program wrote and the request wants, with its hash. Large ones (above
+	 *               EXECUTOR_FILE_INLINE) come on a fiber: fiber_yield() now and then while one is copied.
+	 * RUN_STDIN_ROOM  after a short executor_stdin_write()
+	 */
+	struct run_observer observer;
+	/*
+	 * Gets observer.data, and the result to free. err->code: ERROR_NONE, or why the result is none of the program's. NULL: nobody
+	 * waits for it.
+	 */
+	void (*on_end)(void *data, struct result *res, const struct error *err);
 	const char *id;	     /* of the result, see flow_make_id(); NULL: made now */
 	int64_t accepted_ns; /* CLOCK_MONOTONIC; usage.start counts from here; 0: now */
 	bool interactive;    /* executor_stdin_write() follows the request's own stdin */
 	/* Output may come up to 3 ms late: a run that is over by then wakes us once. */
 	bool quiet;
-	bool brief;		/* no version of the runtime, no files but those hooked */
+	bool brief;		/* no version of the runtime, no files but those observed */
 	uint16_t rows, columns; /* of a terminal; 0: 24, 80 */
 };
 
@@ -112,7 +101,7 @@ int executor_start(struct executor_run *run, const struct executor_start_options
 		   struct error *err) _must_check_;
 /* The first cause wins. Result, files and on_end come as for any other end. */
 void executor_kill(struct executor_run *run, enum cause_kind cause);
-/* How many bytes were taken, less than n or 0 when it is full (64 KiB): on_stdin follows. -EPIPE: closed, or ended. */
+/* How many bytes were taken, less than n or 0 when it is full (64 KiB): RUN_STDIN_ROOM follows. -EPIPE: closed, or ended. */
 ssize_t executor_stdin_write(struct executor_run *run, const void *bytes, size_t n) _must_check_;
 void executor_stdin_close(struct executor_run *run); /* the end of input, behind what was written */
 /* To the program's main process. -ESRCH: it does not run (yet, or any more); -EINVAL: no signal's number. */

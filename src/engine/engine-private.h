@@ -5,7 +5,7 @@
  *   submit.c    engine_submit: judged ──▶ e->accepting (jobs, announced ones) or started at once or the queue
  *   commit-round.c      once a round of the loop, one transaction for everything in it:
  *               accepting ──▶ durable ──▶ queue;  queue ──▶ starting ──▶ durable ──▶ execution-run.c;  finishing ──▶ durable ──▶ told
- *   execution-run.c       starts a run of the executor; its hooks fill spools and events, and put it on e->finishing
+ *   execution-run.c       starts a run of the executor; its events fill spools and the log, its end puts it on e->finishing
  *
  * References: one of the engine's from submission until the result is durable and told, one of each watcher, and the
  * submitter's. What is not referenced is in no list.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An execution while it runs: a run of the executor, whose hooks fill spools and events and tell the watchers at once. The
- * last hook puts it on the list of what has ended; the rest is the turn's. Hooks may be on a fiber's stack.
+ * An execution while it runs: a run of the executor, whose events fill spools and the event log and are told to the watchers at
+ * once. Its end puts it on the list of what has ended; the rest is the turn's. Events may come on a fiber's stack.
  */
 #include "engine/engine-private.h"
 
@@ -53,48 +53,44 @@ void execution_end_early(struct execution *x, enum run_status status)
 	over(x, execution_nothing(status));
 }
 
-static void on_execution_started(void *data, const struct executor_started *started)
+static void on_execution_started(struct execution *x, int64_t at_ns, bool warm)
 {
-	struct execution *x = data;
-
 	x->was_started = true;
-	x->warm = started->warm;
-	deadline_started(x, started->at_ns);
-	if (started->warm)
+	x->warm = warm;
+	deadline_started(x, at_ns);
+	if (warm)
 		x->engine->metrics.warm++;
 	else
 		x->engine->metrics.cold++;
 }
 
-static void on_execution_output(void *data, enum output_stream stream, const void *bytes, size_t n)
+static void on_execution_output(struct execution *x, enum output_stream stream, struct span bytes)
 {
-	struct execution *x = data;
 	struct spool *s = &x->spools[stream == OUTPUT_STDERR];
 	struct error err = { 0 };
 	int before = s->error;
 	size_t kept;
 
 	/* A file without a row is nobody's. */
-	if (s->error == 0 && spool_needs_file(s, n)) {
+	if (s->error == 0 && spool_needs_file(s, bytes.len)) {
 		s->error = execution_ensure_row(x, &err);
 		/* Bytes that are kept have the number that they were told under. */
 		if (s->error == 0 && x->events.told.end.seq > 0)
 			(void)!execution_keep_event_log(x);
 	}
-	kept = spool_append(s, bytes, n);
+	kept = spool_append(s, bytes.data, bytes.len);
 	if (s->fd < 0 && s->error == 0)
 		deadline_printed(x);
 	if (s->error < 0 && before == 0)
 		log_say(x->engine->o.log, LOG_WARNING, "output is not kept whole",
 			LOG_TEXT("id", x->id), LOG_TEXT("why", strerror(-s->error)));
 	events_add_bytes(&x->events, stream == OUTPUT_STDERR ? EVENT_STDERR : EVENT_STDOUT,
-			 (struct span){ bytes, kept }, clock_realtime_ns());
+			 (struct span){ bytes.data, kept }, clock_realtime_ns());
 	watchers_wake(x);
 }
 
-static void on_execution_stage(void *data, const struct result_stage *stage)
+static void on_execution_stage(struct execution *x, const struct result_stage *stage)
 {
-	struct execution *x = data;
 	int code = stage->verdict.exit_code;
 	json_t *body = json_pack("{s:s, s:s, s:o, s:f}", "name", stage->name, "status",
 				 status_name(stage->verdict.status), "exit_code",
@@ -108,9 +104,8 @@ static void on_execution_stage(void *data, const struct result_stage *stage)
 		executor_kill(x->run, CAUSE_TIMEOUT);
 }
 
-static void on_execution_usage(void *data, const struct usage *usage)
+static void on_execution_usage(struct execution *x, const struct usage *usage)
 {
-	struct execution *x = data;
 	struct error err = { 0 };
 
 	x->usage = *usage;
@@ -136,11 +131,6 @@ json_t *execution_usage_json(const struct usage *u)
 			 "memory_peak", count_or_null(u->memory_peak_bytes), "pids_peak",
 			 count_or_null(u->pids_peak), "io_read", count_or_null(u->io_read_bytes),
 			 "io_write", count_or_null(u->io_write_bytes));
-}
-
-static void on_stdin(void *data)
-{
-	watchers_stdin(data);
 }
 
 /* The directory that a file of this path goes into, made as needed; names were checked. */
@@ -223,9 +213,8 @@ static int keep_file(struct execution *x, const struct run_file *file)
 	return r;
 }
 
-static void on_execution_file(void *data, const struct run_file *file)
+static void on_execution_file(struct execution *x, const struct run_file *file)
 {
-	struct execution *x = data;
 	int r = x->files_error < 0 ? x->files_error : keep_file(x, file);
 
 	if (r < 0 && x->files_error == 0)
@@ -234,6 +223,33 @@ static void on_execution_file(void *data, const struct run_file *file)
 	/* A name that cannot be kept is that file's matter, a full disk everybody's. */
 	if (r < 0 && r != -EINVAL && r != -ENAMETOOLONG)
 		x->files_error = r;
+}
+
+static int on_execution_event(void *data, const struct run_event *event)
+{
+	struct execution *x = data;
+
+	switch (event->kind) {
+	case RUN_STARTED:
+		on_execution_started(x, event->started.at_ns, event->started.warm);
+		break;
+	case RUN_OUTPUT:
+		on_execution_output(x, event->output.stream, event->output.bytes);
+		break;
+	case RUN_STAGE:
+		on_execution_stage(x, event->stage.result);
+		break;
+	case RUN_USAGE:
+		on_execution_usage(x, event->usage);
+		break;
+	case RUN_FILE:
+		on_execution_file(x, event->file);
+		break;
+	case RUN_STDIN_ROOM:
+		watchers_stdin(x);
+		break;
+	}
+	return 0;
 }
 
 /* There was no broker for it, or not until its end. */
@@ -388,14 +404,8 @@ static void drop_run(struct execution *x)
 static void begin_execution(struct execution *x)
 {
 	struct executor_start_options options = {
-		.hooks = { .data = x,
-			   .on_started = on_execution_started,
-			   .on_output = on_execution_output,
-			   .on_stage = on_execution_stage,
-			   .on_usage = on_execution_usage,
-			   .on_file = on_execution_file,
-			   .on_stdin = on_stdin,
-			   .on_end = on_execution_end },
+		.observer = { x, RUN_EVENTS_ALL, on_execution_event },
+		.on_end = on_execution_end,
 		.id = x->id,
 		.accepted_ns = x->accepted_ns,
 		/* Nobody looks before the end. */

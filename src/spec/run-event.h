@@ -22,7 +22,10 @@ enum run_event_kind {
 	RUN_STAGE,
 	RUN_USAGE, /* once a second while the program runs */
 	RUN_FILE,
+	RUN_STDIN_ROOM, /* the program's input takes bytes again after it was full */
 };
+
+#define RUN_EVENTS_ALL UINT32_MAX
 
 struct run_file {
 	const char *path; /* below the work directory; raw bytes */
@@ -55,7 +58,7 @@ struct run_event {
 
 struct run_observer {
 	void *data;
-	uint32_t wants; /* run_event_bit() of the kinds that are told */
+	uint32_t wants; /* run_event_bit() of the kinds that are told, or RUN_EVENTS_ALL */
 	/* Negative: RUN_OUTPUT cancels the run, RUN_FILE fails it; of other kinds nothing. */
 	int (*on_event)(void *data, const struct run_event *event);
 };
