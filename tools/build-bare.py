@@ -30,12 +30,12 @@ def main(kind, compiler, depfile, output, *sources):
         objects = []
         for index, source in enumerate(sources):
             stem = pathlib.Path(scratch) / f"{index}-{pathlib.Path(source).stem}"
-            subprocess.run([compiler, *FLAGS, *flags, "-I", root, "-MD", "-MF", f"{stem}.d", "-c", source,
+            subprocess.run([*compiler.split(), *FLAGS, *flags, "-I", root, "-MD", "-MF", f"{stem}.d", "-c", source,
                             "-o", f"{stem}.o"], check=True)
             text = pathlib.Path(f"{stem}.d").read_text().replace("\\\n", " ")
             needs.update(text.split(":", 1)[1].split())
             objects.append(f"{stem}.o")
-        subprocess.run([compiler, *LINK, *link, "-o", output, *objects], check=True)
+        subprocess.run([*compiler.split(), *LINK, *link, "-o", output, *objects], check=True)
     pathlib.Path(depfile).write_text(f"{output}: {' '.join(sorted(needs))}\n")
 
 
