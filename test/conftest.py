@@ -269,7 +269,7 @@ class Stage:
             if (ROOT / name).is_dir():
                 shutil.copytree(ROOT / name, self.data / name)
         self.driver = self.top / "drive.py"
-        shutil.copy(ROOT / "test" / "integration" / "drive.py", self.driver)
+        shutil.copy(ROOT / "test" / "lib" / "drive.py", self.driver)
         subprocess.run(["chmod", "-R", "a+rX", self.top], check=True)
         self.homes = {}
 

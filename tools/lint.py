@@ -15,7 +15,7 @@ _TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])
 
 
 # Programs that the tests run inside the sandbox: users write them, so our rules do not apply.
-GUESTS = "test/integration/languages"
+GUESTS = "test/languages/cases"
 
 
 def files(root, *folders, suffixes=(".c", ".h")):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Crash-only: what the daemon promised holds whoever of its processes dies, and whatever its memory or clock does.
 
-Names carry the ids of the threat catalogue (C01 to C12). test/chaos.py has the load and the promises; test_crash_disk.py has the disk.
+Names carry the ids of the threat catalogue (C01 to C12). test/lib/chaos.py has the load and the promises; test_crash_disk.py has the disk.
 """
 import contextlib
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Crash-only: what the daemon promised holds when the end of its log is lost or its disk is full, by whoever's fault.
 
-Names carry the ids of the threat catalogue. test/chaos.py has the promises.
+Names carry the ids of the threat catalogue. test/lib/chaos.py has the promises.
 """
 import contextlib
 import os

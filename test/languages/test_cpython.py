@@ -3,7 +3,7 @@
 
 `./dev test` runs the modules of QUICK, which say most for their time. All of them take about ten minutes:
 
-    ATOLL_CPYTHON=all ./dev test test/integration/test_cpython.py
+    ATOLL_CPYTHON=all ./dev test test/languages/test_cpython.py
 
 What a sandbox refuses on purpose is in REFUSED, and in SECURITY.md.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every language of SPEC §1 with the same nine programs, languages/<name>/<case>.<extension>.
+"""Every language of SPEC §1 with the same nine programs, cases/<name>/<case>.<extension>.
 
 hello, args, stdin, env, files, exit7, error, loop (a timeout), alloc (64 MiB, within and beyond the
 limit). The language is told from the extension, so detection is tested on the way.
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAMS = Path(__file__).parent / "languages"
+PROGRAMS = Path(__file__).parent / "cases"
 quick = pytest.mark.quick
 MIB = 1 << 20
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One of the programs that run inside and outside: test/integration/test_programs.py. */
+/* One of the programs that run inside and outside: test/languages/test_programs.py. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -30,7 +30,7 @@ echo $warm, ' ', preg_match_all('/^\S+ \S\S\Ss .*(zero|SYSV|memfd|deleted)/m', f
 
 
 def hello(language):
-    return next((ROOT / "test" / "integration" / "languages" / language).glob("hello.*"))
+    return next((ROOT / "test" / "languages" / "cases" / language).glob("hello.*"))
 
 
 def common_of(pid):

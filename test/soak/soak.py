@@ -5,7 +5,7 @@
     ./dev soak [--seconds 1200] [--kills 200] [--mode root|rootless] [--seed N]
 
 Two parts: 40 % of the time nothing is killed, and what the daemon holds at rest must not grow; then the kills, with every
-promise of test/chaos.py. Watched once a second, and compared from before the first start to after the end:
+promise of test/lib/chaos.py. Watched once a second, and compared from before the first start to after the end:
 
     I1  processes: nobody outlives its parent by two seconds; at rest there are zygotes, and two processes a waiting sandbox
     I2  control groups: bounded; at the end as before       I3  the host's mounts: never change
@@ -28,7 +28,7 @@ from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path[:0] = [str(HERE), str(HERE.parent / "lib"), str(HERE.parent)]
 
 import busy  # noqa: E402
 import chaos  # noqa: E402

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ruby, Perl, PHP, Lua and Bash forked from interpreters that are up: nothing but time tells such a run from a cold one.
 
-warm/<language>.txt holds programs, each below a line `==== NAME [stdin=TEXT] [-- WORD…]`. Each runs with the pool switched
+programs/<language>.txt holds programs, each below a line `==== NAME [stdin=TEXT] [-- WORD…]`. Each runs with the pool switched
 off and through `atoll pool`, and must leave the same output, exit code, signal and files. That a run was warm is told by
 descriptor 100, which only such programs have.
 """
@@ -17,7 +17,7 @@ import pytest
 import resident
 from conftest import MODES, Atoll
 
-TABLES = Path(__file__).parent / "warm"
+TABLES = Path(__file__).parent / "programs"
 LANGUAGES = ["ruby", "perl", "php", "lua", "bash"]
 EXTENSIONS = {"ruby": "rb", "perl": "pl", "php": "php", "lua": "lua", "bash": "sh"}
 # Prints "warm" in a program that was forked.
