@@ -2,7 +2,7 @@
 /* See base64.h. Four characters make 24 bits; bits that padding leaves over must be zero. */
 #include "base/base64.h"
 
-/* What a character stands for, and one more; 0: it is no digit. */
+/* The value of each digit plus one; 0: the character is no digit. */
 static const unsigned char digits[256] = {
 	['A'] = 1,  ['B'] = 2,	['C'] = 3,  ['D'] = 4,	['E'] = 5,  ['F'] = 6,	['G'] = 7,
 	['H'] = 8,  ['I'] = 9,	['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14,
@@ -21,7 +21,7 @@ static int digit(char c)
 	return digits[(unsigned char)c] - 1;
 }
 
-/* Whole groups, as far as there is nothing but digits; returns how many characters they were. */
+/* Decodes whole groups up to the first character that is no digit; returns how many characters were read. */
 static size_t decode_groups(const char *text, size_t len, char *ret)
 {
 	size_t i = 0;

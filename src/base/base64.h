@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Base64 (RFC 4648 §4) with padding; line breaks are skipped, anything else is refused. */
+/* Base64 (RFC 4648 §4) with padding. Line breaks are skipped; any other foreign character is refused. */
 #pragma once
 
 #include "base/macro.h"
 
-/* Room that decoding len characters can need. */
+/* An upper bound for the decoded bytes of len characters. */
 static inline size_t base64_decoded_max(size_t len)
 {
 	return len / 4 * 3 + 3;

@@ -19,7 +19,7 @@ void buf_done(struct buf *b)
 
 static int reserve(struct buf *b, size_t extra)
 {
-	const size_t max = MIN(b->max, (size_t)PTRDIFF_MAX); /* no piece of memory is larger */
+	const size_t max = MIN(b->max, (size_t)PTRDIFF_MAX); /* no object is larger */
 	size_t want, capacity;
 	char *data;
 

@@ -20,10 +20,10 @@ struct buf {
 
 void buf_init(struct buf *b, size_t max);
 void buf_done(struct buf *b);
-/* An append that has to ask for memory, or is refused. */
+/* The slow path of buf_append(): grows the buffer, or refuses. */
 int buf_grow_append(struct buf *b, const void *data, size_t n) _must_check_;
 
-/* Here, because most of what is appended is a few bytes. */
+/* Inline, because most appends are a few bytes. */
 _must_check_ static inline int buf_append(struct buf *b, const void *data, size_t n)
 {
 	if (n >= b->capacity - b->len)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See error.h. Text that does not fit is cut: a shortened sentence beats an allocation here. */
+/* See error.h. A text that does not fit is cut; an allocation here could itself fail. */
 #include "base/error.h"
 
 #include <stdarg.h>

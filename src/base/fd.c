@@ -11,7 +11,7 @@ int fd_close(int fd)
 	if (fd >= 0) {
 		int saved = errno;
 
-		/* Linux releases the descriptor whatever close() answers. */
+		/* Linux releases the descriptor even if close() fails. */
 		(void)close(fd);
 		errno = saved;
 	}
@@ -68,7 +68,8 @@ int fd_sealed_memfd(const char *name, const void *data, size_t n)
 
 int fd_sealed_program(const char *name, const void *data, size_t n)
 {
-	const unsigned mfd_exec = 0x10; /* Linux 6.3; older ones refuse it and need it not */
+	/* since Linux 6.3; older kernels refuse the flag and do not need it */
+	const unsigned mfd_exec = 0x10;
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | mfd_exec);
 
 	if (fd < 0 && errno == EINVAL)

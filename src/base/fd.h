@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-/* Closes fd when it is one, keeps errno, returns -EBADF: `x->fd = fd_close(x->fd);` */
+/* Closes fd unless it is negative, keeps errno, returns -EBADF: `x->fd = fd_close(x->fd);` */
 int fd_close(int fd);
 static inline void fd_cleanup(int *fd)
 {
@@ -20,7 +20,7 @@ static inline void fd_cleanup(int *fd)
 /* Writes all n bytes to a blocking fd. */
 int fd_write_all(int fd, const void *data, size_t n) _must_check_;
 int fd_set_nonblock(int fd, bool on) _must_check_;
-/* A memfd that holds a copy of the bytes and can no longer be changed by anybody. */
+/* A sealed memfd with a copy of the bytes: its content cannot change. */
 int fd_sealed_memfd(const char *name, const void *data, size_t n) _must_check_;
-/* The same for a program: it may be executed also where vm.memfd_noexec forbids it by default. */
+/* The same for a program: the memfd may be executed even if vm.memfd_noexec forbids that by default. */
 int fd_sealed_program(const char *name, const void *data, size_t n) _must_check_;

@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (run(parse_milli, text, &milli) == 0)
 			require(milli == whole * 1000);
 	}
-	/* Without a unit, seconds in milliseconds are thousandths. */
+	/* A number without a unit is seconds; parsed as milliseconds it equals thousandths. */
 	if (run(parse_milli, text, &milli) == 0)
 		require(run(parse_time, text, &ms) == 0 && ms == milli);
 	(void)run(parse_time, text, &ms);

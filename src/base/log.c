@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See log.h. A line is made in a buffer of fixed size, field by field; a field that does not fit is taken back and the line
- * ends with cut=true. Both formats escape in the same way (JSON's), so that no value can look like the end of itself. Writing
- * never waits: a reader of our standard error that sleeps costs records, which the next line counts (lost=N), not the daemon.
+ * See log.h. A line is built field by field in a buffer of fixed size. A field that does not fit is removed,
+ * and the line ends with cut=true. Both formats use JSON's escapes, so no value can end its own quotes. Writing
+ * never blocks: if the reader of standard error does not keep up, records are lost, and the next line counts
+ * them (lost=N).
  */
 #include "base/log.h"
 
@@ -26,7 +27,7 @@ const char *log_format_name(enum log_format format)
 	return format_names[format];
 }
 
-/* One longest escape, the mark of a cut value, its quote and the end of the line always fit. */
+/* Always left free: one longest escape, the mark of a cut value, its quote and the end of the line. */
 enum { TAIL_ROOM = 48, ESCAPE_MAX = 12 };
 
 struct log_line {
@@ -50,7 +51,7 @@ static void puts_line(struct log_line *l, const char *s)
 	put_log_bytes(l, s, strlen(s));
 }
 
-/* Bytes of the character at s, 0 when it is none: overlong forms, surrogates and what is above U+10FFFF are not. */
+/* Bytes of the UTF-8 character at s; 0: an overlong form, a surrogate, above U+10FFFF, or otherwise invalid. */
 static size_t decode_character(const unsigned char *s, size_t n, uint32_t *ret)
 {
 	static const struct {
@@ -82,7 +83,7 @@ static size_t decode_character(const unsigned char *s, size_t n, uint32_t *ret)
 	return 0;
 }
 
-/* Controls, and what makes a terminal or a viewer show another line or another order than what is there. */
+/* Control characters, and characters that make a terminal or a viewer show another line or another order. */
 static bool is_hidden(uint32_t c)
 {
 	static const struct {
@@ -98,7 +99,7 @@ static bool is_hidden(uint32_t c)
 	return false;
 }
 
-/* How one character is written; returns how many bytes were read. */
+/* Writes one character, escaped if it must be; returns how many bytes were read. */
 static size_t escape(const unsigned char *s, size_t n, char ret[ESCAPE_MAX])
 {
 	static const char plain[] = "\n\t\r\"\\", letters[] = "ntr\"\\";
@@ -111,7 +112,7 @@ static size_t escape(const unsigned char *s, size_t n, char ret[ESCAPE_MAX])
 		return 1;
 	}
 	known = c != 0 && c < 0x80 ? strchr(plain, (int)c) : NULL;
-	if (!known && c > 0x1f && c < 0x7f) { /* nearly always */
+	if (!known && c > 0x1f && c < 0x7f) { /* the common case */
 		ret[0] = (char)c;
 		ret[1] = '\0';
 	} else if (known)
@@ -141,7 +142,7 @@ static void put_quoted(struct log_line *l, const char *text, size_t n)
 	puts_line(l, "\"");
 }
 
-/* logfmt writes these without quotes. */
+/* Whether logfmt writes the value without quotes. */
 static bool is_plain_value(const char *text, size_t n)
 {
 	if (n == 0 || n > LOG_VALUE_MAX)
@@ -166,7 +167,7 @@ static void put_text(struct log_line *l, const char *text, size_t n)
 static void put_log_value(struct log_line *l, const struct log_field *f)
 {
 	char number[32];
-	/* Not negated as a signed number, which the smallest one has no room for. */
+	/* Negated as unsigned: the smallest int64_t has no positive counterpart. */
 	uint64_t size = f->number < 0 ? 0 - (uint64_t)f->number : (uint64_t)f->number;
 
 	switch (f->kind) {
@@ -196,7 +197,7 @@ static void put_log_value(struct log_line *l, const struct log_field *f)
 	puts_line(l, number);
 }
 
-/* false: there was no room, and it is not there. */
+/* false: there was no room; the field was removed. */
 static bool put_field(struct log_line *l, const struct log_field *f)
 {
 	size_t before = l->len;

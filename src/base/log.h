@@ -5,9 +5,9 @@
  *	log_say(log, LOG_WARNING, "broker died", LOG_I64("pid", pid), LOG_TEXT("reason", why));
  *	time=2026-11-15T10:00:00.123Z level=warning msg="broker died" pid=4711 reason="signal 9"
  *
- * Values may come from anybody. Whatever they hold, a record stays one line of valid UTF-8 without control characters, quotes
- * do not end early, and a line is at most LOG_LINE_MAX bytes: longer values are cut and end with "…". Keys are ours: literals
- * of lower case letters, digits and _.
+ * Values may come from callers and programs. A record is always one line of valid UTF-8 without control
+ * characters, values cannot end their quotes, and a line has at most LOG_LINE_MAX bytes: longer values are cut
+ * and end with "…". Keys are literals in the source: lower case letters, digits and _.
  */
 #pragma once
 
@@ -42,20 +42,20 @@ struct log_field {
 #define LOG_BYTES(k, v, n)                                                                         \
 	((struct log_field){ .key = (k), .kind = LOG_KIND_BYTES, .text = (v), .len = (n) })
 #define LOG_I64(k, v) ((struct log_field){ .key = (k), .kind = LOG_KIND_I64, .number = (v) })
-/* A time in ms, written in seconds: 1500 is 1.500. */
+/* A time in ms, printed in seconds: 1500 becomes 1.500. */
 #define LOG_MS(k, v)   ((struct log_field){ .key = (k), .kind = LOG_KIND_MS, .number = (v) })
 #define LOG_US(k, v)   ((struct log_field){ .key = (k), .kind = LOG_KIND_US, .number = (v) })
 #define LOG_BOOL(k, v) ((struct log_field){ .key = (k), .kind = LOG_KIND_BOOL, .number = (v) })
 
 struct log {
-	int fd; /* the owner's to close; negative: nothing is written */
+	int fd; /* owned by the caller; negative: nothing is written */
 	enum log_format format;
-	enum log_level level; /* what is below is not written */
+	enum log_level level; /* records below this level are not written */
 	const char *who;      /* "monitor", "front": field `who`, or NULL */
 	uint64_t lost;	      /* records that could not be written */
 };
 
-/* fields ends with one of kind LOG_KIND_NONE. */
+/* The last field has kind LOG_KIND_NONE. */
 void log_record(struct log *l, enum log_level level, const char *message,
 		const struct log_field *fields);
 #define log_say(l, level, message, ...)                                                            \
@@ -65,6 +65,6 @@ void log_record(struct log *l, enum log_level level, const char *message,
 
 const char *log_level_name(enum log_level level);
 const char *log_format_name(enum log_format format);
-/* The line itself, with its newline; returns its length. size is at least LOG_LINE_MAX + 1. */
+/* Formats the line with its newline into ret; returns its length. size is at least LOG_LINE_MAX + 1. */
 size_t log_format_record(const struct log *l, enum log_level level, const char *message,
 			 const struct log_field *fields, char *ret);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See metric.h. Errors stick, so that a page of samples is written without a check behind each. */
+/*
+ * See metric.h. The first error is kept and later calls do nothing, so only the end of a page checks for
+ * errors.
+ */
 #include "base/metric.h"
 
 #include <inttypes.h>
@@ -36,7 +39,7 @@ static void put_label_value(struct metric_text *m, const char *value)
 	}
 }
 
-/* {a="x",b="y"}; further is one more, or NULL. */
+/* {a="x",b="y"}; further is one more label, or NULL. */
 static void put_labels(struct metric_text *m, const struct metric_label *labels,
 		       const struct metric_label *further)
 {

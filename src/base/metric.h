@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prometheus' text format (0.0.4). A family is begun once with its help and type; samples follow. Names are ours,
- * label values may be anybody's and are escaped.
+ * Prometheus' text format (0.0.4). metric_begin() starts a family with its help and type; its samples follow.
+ * Names are literals in the source. Label values may come from callers and are escaped.
  */
 #pragma once
 
@@ -15,12 +15,12 @@ struct metric_label {
 
 struct metric_text {
 	struct buf *out;
-	const char *name; /* of the family that is open */
-	int r;		  /* the first failure; everything behind it does nothing */
+	const char *name; /* of the current family */
+	int r;		  /* the first failure; later calls do nothing */
 };
 
 void metric_begin(struct metric_text *m, const char *name, enum metric_type type, const char *help);
-/* labels ends with one whose name is NULL; NULL: none. */
+/* The last label has the name NULL. labels NULL: no labels. */
 void metric_sample(struct metric_text *m, const struct metric_label *labels, double value);
 #define METRIC_LABELS(...) ((const struct metric_label[]){ __VA_ARGS__, { NULL, NULL } })
 
@@ -32,7 +32,7 @@ struct metric_row {
 };
 void metric_rows_put(struct metric_text *m, const struct metric_row *rows, size_t n);
 
-/* Counts by upper bound (le), not cumulative; the last one is above all bounds. */
+/* Counts by upper bound (le), not cumulative; the last count is for values above all bounds. */
 struct metric_histogram {
 	const double *bounds;
 	const uint64_t *counts; /* n_bounds + 1 */

@@ -81,7 +81,7 @@ static int read_decimal(const char **p, struct decimal *ret)
 	return 0;
 }
 
-/* Upper and lower case are the same; not strcasecmp(), which asks the locale. */
+/* Ignores case. strcasecmp() would depend on the locale. */
 static bool unit_matches(const char *unit, const char *text)
 {
 	for (; *unit && (*unit == *text || *unit == *text + ('a' - 'A')); unit++)
@@ -116,7 +116,7 @@ int parse_i64(const char *text, int64_t *ret)
 {
 	static const struct unit one[] = { { "", 1 } };
 
-	/* A point is no digit: whole numbers only. */
+	/* Whole numbers only: read_digits() stops at a point. */
 	if (strchr(text, '.'))
 		return -EINVAL;
 	return parse_scaled(text, one, ARRAY_SIZE(one), ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sha1.h: the padded message fits two blocks, so there is no state to keep. */
+/* See sha1.h. The padded message has at most two blocks, so no state is kept between calls. */
 #include "base/sha1.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SHA-1 (FIPS 180-4) of a short text. WebSocket's handshake wants it as a checksum; for anything that
- * must resist somebody there is base/sha256.h.
+ * SHA-1 (FIPS 180-4) of a short text. WebSocket's handshake needs it as a checksum. Where a hash must resist an
+ * attacker, use base/sha256.h.
  */
 #pragma once
 

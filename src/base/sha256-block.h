@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the files of SHA-256: whole blocks of 64 bytes into the state. Nobody else includes this. */
+/* Private to the files of SHA-256: feeds whole blocks of 64 bytes into the state. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,6 +9,6 @@
 extern const uint32_t sha256_constants[64];
 
 void sha256_blocks_plain(uint32_t state[8], const uint8_t *data, size_t n);
-/* By the processor's own instructions for it, several times as fast; only where sha256_has_x86(). */
+/* With the processor's SHA instructions, several times as fast. Only if sha256_has_x86(). */
 bool sha256_has_x86(void);
 void sha256_blocks_x86(uint32_t state[8], const uint8_t *data, size_t n);

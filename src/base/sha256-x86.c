@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SHA-256 by the SHA extensions of x86. The instructions want the state as ABEF and CDGH; each sha256rnds2 does two rounds. The
- * four words of the message schedule that a group of rounds used up become those of the fourth group after it.
+ * SHA-256 with the SHA extensions of x86. The instructions take the state as ABEF and CDGH; each sha256rnds2
+ * does two rounds. The four words of the message schedule that a group of rounds has used are replaced by those
+ * of the fourth group after it.
  */
 #include "base/sha256-block.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See sha256.h. Straight from FIPS 180-4: section 6.2.2 is compress(), 5.1.1 the padding. Where the processor can do it by
- * itself, it does (sha256-x86.c).
+ * See sha256.h. Follows FIPS 180-4: section 6.2.2 is compress(), 5.1.1 the padding. If the processor has SHA
+ * instructions, sha256-x86.c does the work.
  */
 #include "base/sha256.h"
 
@@ -81,8 +81,8 @@ static void blocks(uint32_t state[8], const uint8_t *data, size_t n)
 	static _Atomic size_t seen;
 
 	/*
-	 * Asking a virtual machine's processor takes as long as hashing some 8 KiB, so only much data does, or a process that
-	 * stays. Threads that come here together choose the same.
+	 * In a virtual machine CPUID costs as much as hashing about 8 KiB, so it is asked only for large data
+	 * or after many calls. Threads that get here at the same time make the same choice.
 	 */
 	if (!chosen &&
 	    (n >= ASK_BLOCKS ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See span.h. Case folding is ASCII's own, never the locale's. */
+/* See span.h. Case folding is ASCII only and does not depend on the locale. */
 #include "base/span.h"
 
 static char lower(char c)

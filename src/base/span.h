@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A piece of somebody else's bytes: not necessarily NUL-terminated, valid as long as what it points into. */
+/*
+ * A piece of a text that another object owns: not necessarily NUL-terminated, valid as long as the owner keeps
+ * the text.
+ */
 #pragma once
 
 #include "base/macro.h"
@@ -10,7 +13,7 @@
 #include <string.h>
 
 struct span {
-	const char *data; /* NULL: there is none (an empty one has a pointer) */
+	const char *data; /* NULL: no text at all (an empty text has a pointer) */
 	size_t len;
 };
 
@@ -28,7 +31,7 @@ static inline bool span_is(struct span s, const char *text)
 bool span_is_nocase(struct span s, const char *text);
 /* Without spaces and tabs at both ends. */
 struct span span_trim(struct span s);
-/* Takes the part before the separator off the front; false when nothing is left. */
+/* Takes the part before the separator off the front of rest; false: rest was empty. */
 bool span_split(struct span *rest, char separator, struct span *ret);
 /* Decimal digits only, no sign, no leading zero but "0" itself. -EINVAL, -ERANGE. */
 int span_to_i64(struct span s, int64_t *ret) _must_check_;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Optimal string alignment distance (insert, delete, replace, swap of neighbours), two rows back. A
- * candidate counts when at most a third of the word, and at least one letter of it, is wrong.
+ * Optimal string alignment distance (insert, delete, replace, swap of neighbours), computed over three rows. A
+ * candidate counts if at most a third of the word's letters are wrong and at least one letter is right.
  */
 #include "base/suggest.h"
 
@@ -51,7 +51,7 @@ void suggest_offer(struct suggestion *s, const char *word, const char *candidate
 	size_t limit = MAX(strlen(word) / 3, (size_t)1);
 	size_t distance = word_distance(word, candidate);
 
-	/* One letter is not a slip of another one-letter word. */
+	/* A word of which no letter is right is no suggestion. */
 	if (distance > limit || distance >= strlen(word))
 		return;
 	if (!s->best || distance < s->distance)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "Did you mean …": the nearest of some words, when one is near enough to be a slip of the fingers. */
+/* "Did you mean …": finds the nearest of some words, if one is near enough to be a typing error. */
 #pragma once
 
 #include <stddef.h>
@@ -9,5 +9,5 @@ struct suggestion {
 	size_t distance;
 };
 
-/* Offers one more candidate; starts with a zeroed struct. ASCII case does not count. */
+/* Offers one more candidate. A zeroed struct is a valid start. ASCII case is ignored. */
 void suggest_offer(struct suggestion *s, const char *word, const char *candidate);

@@ -42,7 +42,7 @@ static void test_bound(void **state)
 	assert_int_equal(b.len, 8);
 }
 
-/* One that has no bound to speak of grows like any other. */
+/* A buffer with an enormous bound grows like any other. */
 static void test_no_bound(void **state)
 {
 	_cleanup_buf_ struct buf b = { 0 };

@@ -14,7 +14,7 @@
 
 static char line[LOG_LINE_MAX + 1];
 
-/* One record without its time, which nobody can know. */
+/* One record without its time, which differs in each run. */
 static const char *record(struct log *l, const char *message, const struct log_field *fields)
 {
 	size_t n = log_format_record(l, LOG_INFO, message, fields, line);
@@ -59,7 +59,7 @@ static void test_json(void **state)
 	assert_int_equal(strncmp(line, "{\"time\":\"20", 11), 0);
 }
 
-/* A13, O07: whatever a value holds, it stays inside its quotes, on its line, in UTF-8. */
+/* A13, O07: every value stays inside its quotes, on its line, in UTF-8. */
 static void test_escapes(void **state)
 {
 	static const struct {
@@ -133,12 +133,12 @@ static void test_bounds(void **state)
 		assert_true(strlen(text) < LOG_VALUE_MAX + 100);
 		assert_non_null(strstr(text, "x…\""));
 		assert_non_null(strstr(text, "after"));
-		/* More than a line takes: what does not fit is left out, and that is said. */
+		/* Fields that do not fit the line are left out, and cut=true says so. */
 		text = RECORD(logs[i], "m", LOG_TEXT("a", longest), LOG_TEXT("b", longest),
 			      LOG_TEXT("c", longest), LOG_TEXT("d", longest), LOG_I64("e", 1),
 			      LOG_TEXT("f", longest), LOG_I64("g", 7));
 		assert_non_null(strstr(text, i == 0 ? " cut=true" : ",\"cut\":true}"));
-		/* A value just as long as the room that is left, and around it. */
+		/* Values about as long as the room that is left. */
 		for (size_t n = 900; n < 1100; n++) {
 			text = RECORD(logs[i], "m", LOG_BYTES("a", longest, 1000),
 				      LOG_BYTES("b", longest, 1000), LOG_BYTES("c", longest, 1000),
@@ -172,7 +172,7 @@ static void test_writes(void **state)
 	got[n] = '\0';
 	assert_non_null(strstr(got, " level=error msg=loud n=1\n"));
 	assert_null(strstr(got, "quiet"));
-	/* A reader that sleeps costs records, not time; the next line says how many. */
+	/* A reader that does not keep up costs records, not time. The next line says how many. */
 	while (l.lost == 0 && fits++ < 10000)
 		log_say(&l, LOG_ERROR, "flood");
 	assert_int_equal(l.lost, 1);

@@ -28,7 +28,7 @@ static void check(parser *parse, const struct parse_sample *samples, size_t n)
 	}
 }
 
-/* What no parser accepts. */
+/* Texts that no parser accepts. */
 static const struct parse_sample garbage[] = {
 	{ "", -EINVAL, 0 },
 	{ " 1", -EINVAL, 0 },

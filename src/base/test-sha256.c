@@ -58,7 +58,7 @@ static void test_million(void **state)
 			    "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-/* The same million at once, and once more out of step with the blocks. */
+/* The same million bytes in one call, and again at an offset to the blocks. */
 static void test_much_at_once(void **state)
 {
 	static const char sum[] =
@@ -116,7 +116,7 @@ static void test_splits(void **state)
 	}
 }
 
-/* The processor's own way and ours, over many blocks. */
+/* The processor's instructions and the C code agree over many blocks. */
 static void test_both_ways(void **state)
 {
 	uint32_t one[8], other[8];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See timestamp.h. Years 1970 to 9999; a leap second counts as the next one. */
+/* See timestamp.h. Years 1970 to 9999; a leap second counts as the second after it. */
 #include "base/timestamp.h"
 
 #include <stdbool.h>
@@ -38,7 +38,7 @@ static void need_char(struct timestamp_scanner *s, const char *set)
 	s->bad = s->bad || !take_char(s, set);
 }
 
-/* Days since 1970 of a date of the Gregorian calendar. */
+/* Days since 1970-01-01 in the Gregorian calendar. */
 static int64_t days_of(int64_t year, int64_t month, int64_t day)
 {
 	int64_t y = month <= 2 ? year - 1 : year, m = month <= 2 ? month + 9 : month - 3;
@@ -121,7 +121,7 @@ static int parse_seconds(const char *text, int64_t *ret)
 	if (digits == 0 || digits > 10)
 		return -EINVAL;
 	seconds = take_number(&s, (int)digits);
-	/* ns of an int64_t end in the year 2262. */
+	/* An int64_t in ns ends in the year 2262. */
 	ns = take_fraction_ns(&s);
 	if (s.bad || *s.at || seconds >= INT64_MAX / NS_PER_SEC)
 		return -EINVAL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points in time as callers write them. */
+/* Parses points in time as callers write them. */
 #pragma once
 
 #include "base/macro.h"

@@ -17,7 +17,10 @@ static const struct lead leads[] = {
 	{ 0xf0, 0xf0, 3, 0x90, 0xbf }, { 0xf1, 0xf3, 3, 0x80, 0xbf }, { 0xf4, 0xf4, 3, 0x80, 0x8f },
 };
 
-/* How many bytes the character at data has; *broken when it is none: then how many to replace. */
+/*
+ * Bytes of the character at data. If data holds no valid character, *broken is set and the bytes to replace are
+ * returned.
+ */
 static size_t measure_character(const unsigned char *data, size_t len, bool *broken)
 {
 	const struct lead *lead = NULL;
@@ -46,7 +49,7 @@ bool utf8_is_valid(const char *data, size_t len)
 	size_t i = 0;
 
 	while (i < len && !broken) {
-		/* Most text is mostly ASCII. */
+		/* Fast path: most text is mostly ASCII. */
 		if ((unsigned char)data[i] < 0x80)
 			i++;
 		else
@@ -58,7 +61,7 @@ bool utf8_is_valid(const char *data, size_t len)
 int utf8_replace(const char *data, size_t len, struct buf *out)
 {
 	static const char replacement[] = "\xef\xbf\xbd";
-	size_t sound = 0; /* start of the bytes that are not written out yet */
+	size_t sound = 0; /* start of the valid bytes that are not appended yet */
 
 	for (size_t i = 0; i < len;) {
 		bool broken;
