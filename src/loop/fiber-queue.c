@@ -15,7 +15,10 @@ static bool patience_is_over(const struct patience *p)
 	return p && ((p->give_up && *p->give_up) || clock_now_ns() >= p->until_ns);
 }
 
-/* Inlined, GCC would warn that a local's address outlives its function (-Wdangling-pointer): it does not see the way out. */
+/*
+ * Inlined, GCC would warn that a local's address outlives its function (-Wdangling-pointer): GCC does not see
+ * that leaving the queue removes the address.
+ */
 __attribute__((noinline)) static void join_queue(struct fiber_queue *q, struct fiber_waiter *w)
 {
 	*w = (struct fiber_waiter){ .queue = q, .next = q->first, .fiber = fiber_current() };

@@ -13,15 +13,16 @@
 
 struct fiber_waiter;
 
-/* Empty when zero. */
+/* {0} is an empty queue. */
 struct fiber_queue {
 	struct fiber_waiter *first;
 };
 
-/* How long a fiber waits for others. */
+/* How long a fiber is willing to wait. */
 struct patience {
-	const bool *give_up; /* until this is true (and the fiber is woken); NULL: no matter */
-	int64_t until_ns;    /* of CLOCK_MONOTONIC */
+	/* the wait ends when *give_up is true and the fiber is woken; NULL: unused */
+	const bool *give_up;
+	int64_t until_ns; /* of CLOCK_MONOTONIC */
 };
 
 /*
@@ -29,5 +30,5 @@ struct patience {
  * Patience NULL: without end. Other wake-ups of the fiber do not end the wait.
  */
 bool fiber_queue_wait(struct fiber_queue *q, const struct patience *patience);
-/* Wakes all that wait. The queue is empty afterwards and may be freed at once. */
+/* Wakes all waiters. The queue is empty afterwards and may be freed at once. */
 void fiber_queue_wake(struct fiber_queue *q);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See fiber.h. Each fiber has a timer in its loop, and being woken is that timer coming due: so a fiber always runs from the
- * loop, never inside whoever woke it, and needs no list of its own. Stacks are mappings with a guard page below; the struct
- * itself stands at the top of its stack. Those of fibers that have ended are kept for the next ones, up to a bound.
+ * See fiber.h. Each fiber has a timer in its loop. Waking a fiber makes its timer due, so a fiber always runs
+ * from the loop, never inside the function that woke it, and no list of ready fibers is needed. Stacks are
+ * mappings with a guard page below. The struct is at the top of its own stack. The stacks of ended fibers are
+ * kept for new ones, up to a bound.
  */
 #include "loop/fiber.h"
 
@@ -32,9 +33,9 @@ enum { STACK_BYTES = 4 * FIBER_STACK_BYTES };
 enum { STACK_BYTES = FIBER_STACK_BYTES };
 #endif
 
-enum { GUARD_BYTES = 64 << 10 }; /* a page of any size there is */
+enum { GUARD_BYTES = 64 << 10 }; /* at least one page on every architecture */
 
-/* Whose stack it is, for AddressSanitizer; whose thread of events, for ThreadSanitizer. */
+/* The stack as AddressSanitizer knows it, and the fiber as ThreadSanitizer knows it. */
 struct extent {
 	const void *bottom;
 	size_t size;
@@ -43,9 +44,9 @@ struct extent {
 };
 
 struct fiber {
-	ucontext_t here, back; /* where it waits; whoever resumed it */
-	struct fiber *resumer; /* NULL: an ordinary stack */
-	struct fiber *next;    /* while it is kept */
+	ucontext_t here, back; /* where it waits; where its resumer goes on */
+	struct fiber *resumer; /* NULL: it was resumed from a plain stack */
+	struct fiber *next;    /* in the list of kept stacks */
 	struct source *timer;
 	void (*fn)(void *data);
 	void *data;
@@ -58,7 +59,7 @@ struct fiber {
 static _Thread_local struct fiber *current, *kept;
 static _Thread_local size_t n_kept, n_alive;
 
-/* Before a switch away to a stack, and after the switch that came back (or came here first). */
+/* Before a switch to another stack, and after the switch that comes back (or starts a fiber). */
 static void leaving(struct extent *from, const struct extent *to, bool for_good)
 {
 #ifdef FIBER_ASAN
@@ -200,7 +201,7 @@ static int on_due(void *data, uint32_t events)
 	return 0;
 }
 
-/* By itself: getcontext() counts as returning twice, and what a compiler may not keep across that is little here. */
+/* Its own function: getcontext() may return twice, so a compiler may keep little across the call. */
 static int set_out(struct fiber *f)
 {
 	if (getcontext(&f->here) < 0)
@@ -280,7 +281,10 @@ void fiber_wait(void)
 
 void fiber_yield(void)
 {
-	/* Not 0: that would come before all others that are due. Being woken is for the next wait. */
+	/*
+	 * Not 0, which would put this fiber before all other due timers. A pending wake-up stays for the next
+	 * wait.
+	 */
 	rest_until(current, clock_now_ns());
 }
 

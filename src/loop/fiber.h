@@ -4,15 +4,17 @@
  *
  *   fiber_start ──▶ runs, now ──fiber_wait──▶ waits ──fiber_wake──▶ ready ──the loop's next round──▶ runs … returns: it is gone
  *
- * Whoever starts or resumes a fiber gets control back when it waits or returns. A fiber runs only inside fiber_start() and
- * inside callbacks of its loop, so what callbacks see is never half done. Waking never runs anything: the loop does, in the
- * same round or the next. A wake-up without a wait is kept, once; so a condition is waited for by
+ * fiber_start() and a resume return when the fiber waits or returns. A fiber runs only inside fiber_start() and
+ * inside callbacks of its loop, so other callbacks never see its work half done. fiber_wake() does not run the
+ * fiber; the loop does, in the same round or the next. One wake-up without a wait is kept. So a fiber waits for
+ * a condition with
  *
  *	while (!condition)
  *		fiber_wait();
  *
- * with a fiber_wake() wherever it may have become true. A fiber must have returned before its loop is freed: whoever waits for
- * something that does not come any more is told so and woken, never dropped.
+ * with a fiber_wake() wherever the condition may have become true. Every fiber must have returned before its
+ * loop is freed: when the awaited event can no longer happen, the fiber is woken and learns that from its
+ * condition.
  */
 #pragma once
 
@@ -24,25 +26,28 @@ struct fiber;
 
 enum {
 	FIBER_STACK_BYTES =
-		256 << 10,	/* beside a guard page; four times that under AddressSanitizer */
-	FIBER_STACKS_KEPT = 64, /* of fibers that have ended, for the next ones */
+		256 << 10,	/* plus a guard page; four times as much under AddressSanitizer */
+	FIBER_STACKS_KEPT = 64, /* stacks of ended fibers that are kept for new ones */
 };
 
-/* Runs fn(data) until it waits first, or returns. Also from inside another fiber. -ENOMEM, -ENOSPC. */
+/* Runs fn(data) until its first wait or its return. May be called inside another fiber. -ENOMEM, -ENOSPC. */
 int fiber_start(struct loop *loop, void (*fn)(void *data), void *data) _must_check_;
-/* The one that runs now. NULL: none, this is an ordinary stack. */
+/* The fiber that runs now. NULL: the caller runs on a plain stack. */
 struct fiber *fiber_current(void);
-/* Only inside a fiber: until it is woken; returns at once if that has happened since the last wait. */
+/* Only inside a fiber. Returns when the fiber is woken; at once if that happened since the last wait. */
 void fiber_wait(void);
-/* The same, but also when that CLOCK_MONOTONIC instant has come. */
+/* The same, but also returns at that CLOCK_MONOTONIC instant. */
 void fiber_wait_until(int64_t at_ns);
-/* Lets the loop go round once. */
+/* Lets the loop run one round. */
 void fiber_yield(void);
-/* From anywhere, any number of times, as long as the fiber has not returned. */
+/* May be called from any callback or fiber, any number of times, until the fiber has returned. */
 void fiber_wake(struct fiber *f);
-/* How often this was asked of it before. For whoever serves those first that came before: they hold on to what they got. */
+/*
+ * How often the fiber has asked this before. A queue that serves fibers with a higher number first keeps few
+ * results in memory.
+ */
 unsigned fiber_visit(struct fiber *f);
-/* How many have not returned. */
+/* How many fibers have not returned. */
 size_t fiber_count(void);
-/* Gives back the stacks that are kept. */
+/* Frees the kept stacks. */
 void fiber_trim(void);

@@ -18,7 +18,7 @@
 
 enum { LOOP_SOURCES_MAX = 65536, LOOP_EVENTS = 64 };
 
-/* Where a source stands when it is not in the heap. */
+/* The heap index of a source that is not in the heap. */
 #define HEAP_OUT SIZE_MAX
 
 struct source {
@@ -34,7 +34,7 @@ struct source {
 struct loop {
 	int epoll_fd;
 	bool stop, dispatching;
-	int64_t awake_ns; /* until then nobody sleeps; 0: as long as there is nothing to do */
+	int64_t awake_ns; /* until then the loop polls without sleeping; 0: it sleeps when idle */
 	size_t n_sources;
 	struct source **heap; /* armed timers, the nearest first */
 	size_t heap_len, heap_capacity;
@@ -239,7 +239,7 @@ struct source *source_free(struct source *s)
 	assert(!s->dead);
 	l = s->loop;
 	heap_remove(l, s);
-	/* A descriptor the caller closed first has left the set by itself. */
+	/* If the caller closed the descriptor first, the kernel has removed it from the set. */
 	if (s->fd >= 0)
 		(void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
 	l->n_sources--;
@@ -267,7 +267,9 @@ static int wait_ms(const struct loop *l)
 	return (int)MIN(ms, INT_MAX);
 }
 
-/* At most as many as are armed now: timers that re-arm for the past must not starve descriptors. */
+/*
+ * Calls at most as many timers as are armed now: timers that re-arm for the past must not starve descriptors.
+ */
 static int dispatch_timers(struct loop *l)
 {
 	int64_t now_ns = l->heap_len > 0 ? clock_now_ns() : 0;
@@ -302,7 +304,7 @@ static int dispatch(struct loop *l, const struct epoll_event *events, int n)
 	return l->stop ? 0 : dispatch_timers(l);
 }
 
-/* A processor that sleeps takes its time to wake up. */
+/* Polls without sleeping until awake_ns, because waking a sleeping processor takes time. */
 static int wait_for_events(struct loop *l, struct epoll_event events[LOOP_EVENTS])
 {
 	int n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One epoll loop: descriptors and one-shot timers with callbacks, single-threaded. A callback may add
- * and remove any source, its own too. Everything is bounded: LOOP_SOURCES_MAX sources.
+ * One epoll loop: descriptors and one-shot timers with callbacks, single-threaded. A callback may add and
+ * remove any source, its own too. A loop has at most LOOP_SOURCES_MAX sources.
  */
 #pragma once
 
@@ -13,7 +13,8 @@
 struct loop;
 struct source; /* a descriptor or a timer in a loop */
 
-typedef int (*source_fn)(void *data, uint32_t events); /* negative: loop_run() returns it */
+/* a negative return ends loop_run() with that value */
+typedef int (*source_fn)(void *data, uint32_t events);
 
 struct handler {
 	source_fn fn;
@@ -22,19 +23,22 @@ struct handler {
 
 struct loop *loop_new(void); /* NULL: out of memory or descriptors */
 struct loop *loop_free(struct loop *l);
-/* events as epoll's (EPOLLIN…); the fd stays the caller's. */
+/* events are epoll's (EPOLLIN…). The caller keeps the fd. */
 int loop_add_fd(struct loop *l, int fd, uint32_t events, struct handler handler,
 		struct source **ret) _must_check_;
 int loop_set_events(struct source *s, uint32_t events) _must_check_;
-/* From now on its events are somebody else's. */
+/* Later events of the source go to this handler. */
 void source_set_handler(struct source *s, struct handler handler);
 /* Fires once at the CLOCK_MONOTONIC instant; source_set_time re-arms it, INT64_MAX disarms. */
 int loop_add_timer(struct loop *l, int64_t at_ns, struct handler handler,
 		   struct source **ret) _must_check_;
 void source_set_time(struct source *s, int64_t at_ns);
 struct source *source_free(struct source *s); /* NULL is fine; returns NULL */
-/* Until loop_stop() or a callback fails. */
+/* Returns after loop_stop(), or when a callback fails. */
 int loop_run(struct loop *l) _must_check_;
 void loop_stop(struct loop *l);
-/* Something will happen within that time: it is waited for awake. Others may have the processor meanwhile. */
+/*
+ * For that time the loop polls instead of sleeping, because an event is expected soon. It yields the processor
+ * meanwhile.
+ */
 void loop_stay_awake(struct loop *l, int64_t ns);

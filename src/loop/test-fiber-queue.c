@@ -53,7 +53,7 @@ static int on_turn(void *data, uint32_t events)
 	return 0;
 }
 
-/* Everything that is due until then runs before the loop stops. */
+/* Everything that is due before at_ns runs before the loop stops. */
 static void turn_until(struct fiber_queue_world *w, int64_t at_ns)
 {
 	struct source *stop;

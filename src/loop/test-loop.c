@@ -142,7 +142,7 @@ static void test_timer_that_rearms_for_the_past_does_not_starve_descriptors(void
 	loop_free(r.loop);
 }
 
-/* Two descriptors are ready in the same round; whichever comes first frees the other and itself. */
+/* Two descriptors are ready in the same round; the first one frees the other and itself. */
 static int on_kill_all(void *data, uint32_t events)
 {
 	struct trace *t = data;
@@ -243,7 +243,7 @@ static void test_regular_files_are_refused(void **state)
 	loop_free(l);
 }
 
-/* What is due while it waits awake is not late; afterwards it sleeps again. */
+/* Events during the awake time are handled without delay; afterwards the loop sleeps again. */
 static void test_staying_awake(void **state)
 {
 	struct trace t = { .loop = loop_new(), .stop_after = 2 };

@@ -21,7 +21,7 @@ struct worker_world {
 	struct source *ticker;
 	struct fiber *waits;
 	int ticks, ticks_meanwhile, left;
-	int order[MANY], n_order; /* the pieces', as they were done */
+	int order[MANY], n_order; /* in the order in which the pieces were done */
 };
 
 /* What is handed over. */
@@ -101,7 +101,7 @@ static void test_loop_goes_on(void **state)
 	assert_int_equal(loop_add_timer(w.loop, 0, (struct handler){ tick, &w }, &w.ticker), 0);
 	assert_int_equal(fiber_start(w.loop, run_one, &p), 0);
 	assert_int_equal(loop_run(w.loop), 0);
-	/* Woken by everybody all the while, and yet it waited until the work was done. */
+	/* The fiber was woken many times meanwhile, and still waited until the work was done. */
 	assert_true(w.ticks_meanwhile > 5);
 	assert_false(pthread_equal(p.ran_on, pthread_self()));
 	assert_true(p.blocks_all);
@@ -194,7 +194,7 @@ static void run_twice(void *data)
 		loop_stop(w->loop);
 }
 
-/* How many were begun and not done with, at most. */
+/* The largest number of pieces that were begun and not finished. */
 static int most_open(void)
 {
 	static struct work_piece pieces[MANY / 2];
@@ -217,7 +217,10 @@ static int most_open(void)
 	return most;
 }
 
-/* Each is done with before the next but one is begun: results do not pile up, unless the loop is kept from the processor. */
+/*
+ * Each piece is finished before the second next begins, so results do not pile up, unless the loop's thread
+ * gets no processor.
+ */
 static void test_who_came_before_goes_first(void **state)
 {
 	int most = MANY;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See worker.h. Tasks stand on the stacks of the fibers that wait for them: two lists of them under one lock, what is to be
- * done and what is done, are all that the threads share. The thread takes no signal: they are the loop's.
+ * See worker.h. Tasks are on the stacks of the fibers that wait for them. The threads share two lists under one
+ * lock: tasks to do and tasks done. The worker's thread blocks all signals; the loop's thread handles them.
  */
 #include "loop/worker.h"
 
@@ -19,15 +19,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Deep enough for a parser that recurses as far as documents may nest; sanitizers need more. */
+/* The stack is deep enough for a parser that recurses as deep as documents may nest; sanitizers need more. */
 enum { STACK_BYTES = 4 << 20, NICE_BEHIND = 5, TIDY_AFTER_S = 1 };
 
 struct worker_task {
 	struct worker_task *next;
 	void (*fn)(void *data);
 	void *data;
-	struct fiber *fiber; /* who waits */
-	bool done;	     /* the loop's thread alone reads and writes it */
+	struct fiber *fiber; /* the fiber that waits */
+	bool done;	     /* only the loop's thread reads and writes it */
 };
 
 struct tasks {
@@ -76,7 +76,7 @@ static struct worker_task *tasks_take(struct tasks *list)
 	return t;
 }
 
-/* Until there is something to do; the lock is held. True: for a while there was not. */
+/* Waits until there is a task; the lock is held. True: with_limit's time passed without one. */
 static bool wait_for_task(struct worker *w, bool with_limit)
 {
 	struct timespec until;
@@ -88,7 +88,7 @@ static bool wait_for_task(struct worker *w, bool with_limit)
 	return pthread_cond_timedwait(&w->changed, &w->lock, &until) == ETIMEDOUT;
 }
 
-/* Large tasks leave the heap full of holes: what is free goes back to the system when nobody is in a hurry. */
+/* Large tasks fragment the heap. When the worker is idle, free memory goes back to the system. */
 static void tidy(struct worker *w)
 {
 	(void)pthread_mutex_unlock(&w->lock);
@@ -102,7 +102,7 @@ static void *work(void *data)
 	const uint64_t one = 1;
 	bool untidy = false;
 
-	/* Of this thread alone: the loop, which everybody waits for, goes first. */
+	/* Lowers this thread's priority only: all clients wait for the loop's thread, so it goes first. */
 	(void)setpriority(PRIO_PROCESS, 0, NICE_BEHIND);
 	(void)pthread_mutex_lock(&w->lock);
 	for (;;) {
@@ -122,7 +122,10 @@ static void *work(void *data)
 		t->fn(t->data);
 		(void)pthread_mutex_lock(&w->lock);
 		tasks_add(&w->done, t);
-		/* It holds a count, and one is as good as many: it cannot be full of our ones. */
+		/*
+		 * The eventfd holds a counter, and any value above 0 wakes the loop. So a full counter is no
+		 * failure.
+		 */
 		(void)!write(w->event_fd, &one, sizeof(one));
 	}
 	(void)pthread_mutex_unlock(&w->lock);
