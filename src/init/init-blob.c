@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The compiled init as bytes inside whoever creates sandboxes: there is no file that could be swapped. */
+/* The compiled init as bytes inside the program that creates sandboxes: no file on disk could be replaced. */
 #include "init/init-blob.h"
 
 #include "atoll-init-path.h"

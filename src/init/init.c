@@ -5,9 +5,9 @@
  * capability sets as the program, and makes itself non-dumpable so that the program, which has the same user
  * id, can neither read nor trace it.
  *
- * It starts a stage when told, reaps whatever dies, and when the stage's main process ends it kills the rest of
- * the namespace, reaps that too, and only then reports: a stage leaves nothing running behind. When the control
- * socket closes it ends, and the kernel kills everybody else.
+ * init starts a stage on START and reaps every process that dies. When the stage's main process ends, init
+ * kills and reaps all other processes of the namespace, and only then reports: no process outlives its stage.
+ * When the control socket closes, init ends, and the kernel kills the whole namespace.
  */
 #include "init/init.h"
 
@@ -38,7 +38,7 @@ struct init {
 	int signal_fd;
 	pid_t main_pid; /* 0: no stage is running */
 	int64_t start_ns;
-	int exec_errno; /* of the process that was to become the program; 0: it did */
+	int exec_errno; /* why the child could not execute the program; 0: it did */
 	struct init_command stage;
 	char **argv, **envp; /* of the stage */
 };
@@ -53,7 +53,7 @@ static int64_t now_ns(void)
 
 static void report_to_broker(const struct report *rep)
 {
-	/* A broker that is gone cannot be told; the next poll sees the closed socket. */
+	/* If the broker is gone, the report is lost; the next poll sees the closed socket. */
 	(void)send(INIT_FD_CONTROL, rep, sizeof(*rep), MSG_NOSIGNAL);
 }
 
@@ -67,12 +67,12 @@ static int map_plan(struct plan_view *ret)
 	base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, INIT_FD_PLAN, 0);
 	if (base == MAP_FAILED)
 		return -errno;
-	/* The broker has checked these bytes, and the seals keep them as they were. */
+	/* The broker has checked the plan, and the seals keep it unchanged. */
 	*ret = plan_trusted_view(base);
 	return 0;
 }
 
-/* The words of one kind that belong to a stage, as a NULL-terminated array in fresh pages. */
+/* The words of one kind and one stage, as a NULL-terminated array in new pages. */
 static char **stage_words(const struct plan_view *v, uint32_t stage, uint16_t kind)
 {
 	uint32_t current = UINT32_MAX, count = 0;
@@ -92,7 +92,7 @@ static char **stage_words(const struct plan_view *v, uint32_t stage, uint16_t ki
 	return words;
 }
 
-/* A name without a slash is looked for where the sandbox's PATH begins by default. */
+/* A name without a slash is looked up in the first directories of the sandbox's default PATH. */
 static int exec_program(char **argv, char **envp)
 {
 	static const char *const dirs[] = { "/usr/local/bin/", "/usr/bin/", "/bin/" };
@@ -119,7 +119,7 @@ static int exec_program(char **argv, char **envp)
 	return errnum;
 }
 
-/* In memory that it shares with init: it changes nothing of ours but exec_errno. */
+/* Runs after vfork, in memory shared with init: changes nothing but exec_errno. */
 static int become_program(const struct init *init, const int fds[])
 {
 	struct rlimit cpu = { init->stage.cpu_seconds, init->stage.cpu_seconds + 1 };
@@ -127,7 +127,10 @@ static int become_program(const struct init *init, const int fds[])
 
 	if (!init->argv || !init->envp)
 		return ENOMEM;
-	/* take_command() has moved all of them out of the way, so none is overwritten before its turn. */
+	/*
+	 * take_command() has moved all of them to high numbers, so none is overwritten here before it is
+	 * duplicated.
+	 */
 	for (int i = 0; i < 3; i++)
 		if (dup2(fds[i], i) < 0)
 			return errno;
@@ -153,7 +156,7 @@ static void free_words(const struct init *init, char **words)
 		(void)munmap(words, (init->plan.n_ops + 1) * sizeof(char *));
 }
 
-/* vfork: there is nothing of init that a program would need a copy of. We go on when it has been executed, or cannot be. */
+/* vfork, because the program needs no copy of init's memory. init goes on once exec has succeeded or failed. */
 static void start_stage(struct init *init, const int fds[])
 {
 	init->start_ns = now_ns();
@@ -176,7 +179,7 @@ static void start_stage(struct init *init, const int fds[])
 				      .start_ns = init->start_ns,
 				      .at_ns = now_ns() };
 
-		/* The broker ends us after this. */
+		/* The broker ends init after this report. */
 		init->main_pid = 0;
 		report_to_broker(&rep);
 	}
@@ -187,7 +190,7 @@ static int64_t timeval_us(struct timeval tv)
 	return (int64_t)tv.tv_sec * 1000000 + tv.tv_usec;
 }
 
-/* The main process is gone: nothing else may outlive the stage. */
+/* After the main process ended, no other process may outlive the stage. */
 static void end_stage(struct init *init, int wait_status)
 {
 	struct report rep = { .kind = init->exec_errno ? REPORT_EXEC_FAILED : REPORT_EXITED,
@@ -256,13 +259,13 @@ static void take_command(struct init *init)
 	if (n < 0 && errno == EINTR)
 		return;
 	if (n == (ssize_t)sizeof(command) && command.kind == COMMAND_SIGNAL && !c) {
-		/* Nobody but us reaps it, so this is its pid as long as we believe so. */
+		/* Only init reaps the main process, so the pid still names it. */
 		if (init->main_pid > 0)
 			(void)kill(init->main_pid, (int)command.signo);
 		return;
 	}
 	n_fds = 3 + command.n_extra + command.ticket;
-	/* Closed, or not what was agreed: either way the broker we trust is not there any more. */
+	/* The socket is closed, or the record is malformed: in both cases there is no broker to trust. */
 	if (n != (ssize_t)sizeof(command) || command.kind != COMMAND_START ||
 	    command.n_extra > INIT_EXTRA_MAX || command.ticket > 1 || command.no_input > 1 ||
 	    init->main_pid != 0 || !c ||
@@ -272,11 +275,11 @@ static void take_command(struct init *init)
 	memcpy(fds + command.no_input, CMSG_DATA(c), (n_fds - command.no_input) * sizeof(int));
 	if (command.no_input)
 		fds[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	/* Somebody else has it: the broker is dead, and the front has sent this run to another one. */
+	/* If the ticket is taken, the broker is dead and the front has sent this run to another broker. */
 	if (command.ticket && !take_ticket(fds[--n_fds]))
 		_exit(1);
 	for (uint32_t i = 0; i < n_fds; i++) {
-		/* The limit of open files may be low already, but not where a program is started ahead. */
+		/* The limit of open files may be low already. It is not where a program is started ahead. */
 		int high = fcntl(fds[i], F_DUPFD_CLOEXEC,
 				 init->stage.n_extra ? INIT_FD_EXTRA + INIT_EXTRA_MAX : 10);
 
@@ -297,7 +300,7 @@ int main(int argc, char **argv)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)fcntl(INIT_FD_CONTROL, F_SETFD, FD_CLOEXEC);
 	(void)fcntl(INIT_FD_PLAN, F_SETFD, FD_CLOEXEC);
-	/* An interpreter we come from may have ignored it, and then nobody could be waited for. */
+	/* The interpreter this process comes from may have ignored SIGCHLD; then wait would fail. */
 	(void)signal(SIGCHLD, SIG_DFL);
 	(void)sigemptyset(&mask);
 	(void)sigaddset(&mask, SIGCHLD);
@@ -311,9 +314,12 @@ int main(int argc, char **argv)
 
 		init.main_pid = INIT_ADOPTED_PID;
 		init.stage.last = 1;
-		/* Until now this process had an interpreter's memory: nobody's program may run before. */
+		/*
+		 * Until its exec, this process had an interpreter's memory. No program may run before this
+		 * report.
+		 */
 		report_to_broker(&adopted);
-		/* It may have ended while we came here, and then nobody tells us again. */
+		/* The program may have ended before SIGCHLD was handled here, so no signal follows. */
 		reap_children(&init);
 	}
 	for (;;) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What broker and sandbox say to each other over one SOCK_SEQPACKET pair. The sandbox's end belongs first to
- * the cloned child that prepares the sandbox and then, across exec, to init. It is the lifeline too: when it
- * closes, init ends, and the kernel ends everything else in the pid namespace.
+ * The records between broker and sandbox, over one SOCK_SEQPACKET pair. The sandbox's end belongs first to the
+ * cloned child that prepares the sandbox and then, across exec, to init. This socket is also the lifeline: when
+ * it closes, init ends, and the kernel ends everything else in the pid namespace.
  *
  *   broker                          child, then init
  *                            ◀─     HELLO                                 only of one that a zygote cloned
@@ -24,16 +24,16 @@
 /* init's descriptors, set by the child before exec; it has no others. */
 enum { INIT_FD_CONTROL = 0, INIT_FD_PLAN = 1 };
 
-/* argv[1] of an init whose program is there already, as its only child: a child of pid 1 is pid 2. */
+/* argv[1] of an init whose program already runs as its only child. The first child of pid 1 is pid 2. */
 #define INIT_ADOPT "adopt"
 enum { INIT_ADOPTED_PID = 2 };
 
-/* Descriptors beyond 0, 1, 2 that START may bring along, for INIT_FD_EXTRA and up. */
+/* How many descriptors beyond 0, 1, 2 START may bring, and the number of the first. */
 enum { INIT_EXTRA_MAX = 3, INIT_FD_EXTRA = 100 };
 
-/* Directories of scratch that PREPARED hands over: work, tmp. */
+/* Scratch directories that PREPARED hands over: work, tmp. */
 enum { INIT_SCRATCH_DIRS = 2 };
-/* All of its descriptors: with the upper directory of the workspace, and the terminal. */
+/* All descriptors of PREPARED: scratch, the workspace's upper directory, the terminal. */
 enum { INIT_REPORT_FDS = INIT_SCRATCH_DIRS + 2 };
 
 enum command_kind {
@@ -49,20 +49,24 @@ enum command_kind {
 struct init_command {
 	uint32_t kind;
 	/* JOIN */
-	uint32_t shared_uid; /* others of the host have the uid, too */
-	/* GO: what this host can do, for the child */
+	uint32_t shared_uid; /* other processes of the host have this uid, too */
+	/* GO: what this host supports */
 	uint32_t landlock_abi, overlay, proc;
-	uint32_t partial; /* the plan ends with the pivot; REST brings the whole one */
+	uint32_t partial; /* the plan ends with the pivot; REST brings the whole plan */
 	/* START */
 	uint32_t stage;
-	uint32_t no_input;    /* 1: 0 does not come along, it is the sandbox's /dev/null */
-	uint32_t n_extra;     /* descriptors behind 0, 1, 2 */
-	uint32_t ticket;      /* 1: one more behind them, to be taken first (link/broker-proto.h) */
+	uint32_t no_input; /* 1: descriptor 0 is not sent; it is the sandbox's /dev/null */
+	uint32_t n_extra;  /* descriptors after 0, 1, 2 */
+	/*
+	 * 1: a ticket descriptor comes last; init takes the ticket before the program starts
+	 * (link/broker-proto.h)
+	 */
+	uint32_t ticket;
 	uint32_t tty;	      /* descriptor 0 is a terminal: make it the controlling one */
 	uint32_t last;	      /* no further stage: init ends by itself afterwards */
 	uint64_t cpu_seconds; /* RLIMIT_CPU of the stage; 0: none */
 	/* SIGNAL */
-	uint32_t signo; /* for the stage's main process; to nobody when none runs */
+	uint32_t signo; /* for the stage's main process; ignored when no stage runs */
 };
 
 enum report_kind {
@@ -79,13 +83,14 @@ struct report {
 	uint32_t stage; /* or, for FAILED, index of the operation */
 	int32_t errnum;
 	int32_t wait_status;
-	int64_t start_ns, at_ns; /* CLOCK_MONOTONIC: when the stage began, and now */
+	int64_t start_ns, at_ns; /* CLOCK_MONOTONIC: the stage's begin, and now */
 	/* PREPARED */
 	int32_t landlock_abi;
 	uint32_t missing;   /* bits of enum layer */
 	uint32_t n_scratch; /* descriptors of scratch directories that came along */
-	uint32_t has_upper; /* the workspace's upper directory's behind them, the terminal's last */
-	char step[32];	    /* FAILED: what was being done when it was no operation */
-	/* EXITED: of everything init has reaped so far */
+	/* the upper directory of the workspace follows them; a terminal comes last */
+	uint32_t has_upper;
+	char step[32]; /* FAILED outside of operations: the step that failed */
+	/* EXITED: sums over all processes that init has reaped so far */
 	int64_t user_us, system_us, max_rss_bytes, read_bytes, write_bytes;
 };
