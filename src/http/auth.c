@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See auth.h. The Host check is what stops a web page whose name was made to point at 127.0.0.1; the
- * Origin check is what stops one that posts to us openly. Both cost nothing to other clients.
+ * See auth.h. The Host check stops a web page whose name resolves to 127.0.0.1 (DNS rebinding). The Origin
+ * check stops a page that posts here openly. Neither check hinders other clients.
  */
 #include "http/auth.h"
 
@@ -39,7 +39,7 @@ int token_init(struct access_token *t, const char *name, const char *text)
 	return 0;
 }
 
-/* Takes as long for a near miss as for any other. */
+/* Takes the same time for every wrong token. */
 static bool hash_equal(const char *a, const char *b)
 {
 	unsigned char different = 0;
@@ -49,7 +49,7 @@ static bool hash_equal(const char *a, const char *b)
 	return different == 0;
 }
 
-/* "name[:port]" in its parts; an IPv6 address keeps its brackets. */
+/* Splits "name[:port]"; an IPv6 address keeps its brackets. */
 static void split_host(struct span host, struct span *name, struct span *port)
 {
 	size_t i = host.len;
@@ -86,8 +86,8 @@ static bool host_is_allowed(const struct auth_rules *rules, struct span host, st
 }
 
 /*
- * No page's name can be made to point at a unix socket, so what programs that use one write as Host means nothing. A browser
- * in front of a proxy that leads here is another matter.
+ * A page's host name cannot resolve to a unix socket, so the Host that a client of the unix socket sends is not
+ * checked. It is checked if a header shows that a proxy forwards a browser's request.
  */
 static bool host_matters(const struct conn_peer *peer, const struct http_request *head)
 {
@@ -188,7 +188,10 @@ struct auth_verdict auth_check_caller(const struct auth_rules *rules, const stru
 		(void)snprintf(principal.name, sizeof(principal.name), "uid:%u", peer->uid);
 	else
 		(void)snprintf(principal.name, sizeof(principal.name), "tcp:%s", peer->address);
-	/* Where no tokens are kept, whatever a client's library sends by habit means nothing. */
+	/*
+	 * If the server has no tokens, an Authorization header is ignored: some client libraries always send
+	 * one.
+	 */
 	if (given > 0 && rules->n_tokens > 0) {
 		struct span text = bearer(head);
 

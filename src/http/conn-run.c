@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See conn.h. What moves a connection: bytes that arrive, room to send, a deadline, an answer. Each of these
- * holds the connection (running) while it works, so that whatever ends it meanwhile cannot free it.
+ * See conn.h. Four events drive a connection: bytes arrive, the socket has room, a deadline passes, an answer
+ * is given. Each of them sets `running` while it works, so that a close meanwhile does not free the connection.
  */
 #include "http/conn.h"
 
@@ -11,12 +11,12 @@
 #include <sys/socket.h>
 
 enum {
-	HEAD_READ_BYTES = 16 << 10, /* so that what follows a head stays in the kernel */
-	READS_PER_ROUND = 16,	    /* then others have their turn */
+	HEAD_READ_BYTES = 16 << 10, /* the body's bytes stay in the kernel until they are wanted */
+	READS_PER_ROUND = 16,	    /* then other connections are served */
 	REQUESTS_PER_ROUND = 32,
 };
 
-/* What to poll for now. While a request is handled, unread bytes are left in the kernel. */
+/* The epoll events to wait for. While a request is handled, unread bytes stay in the kernel. */
 static uint32_t wanted_events(const struct conn *c)
 {
 	uint32_t events = c->out.bytes > 0 ? EPOLLOUT : 0;
@@ -61,7 +61,7 @@ static ssize_t receive_bytes(struct conn *c, size_t max)
 	return n < 0 ? -errno : n;
 }
 
-/* The end of what the client sends. */
+/* The client sends no more bytes. */
 static void read_end(struct conn *c)
 {
 	c->peer_done = true;
@@ -77,7 +77,7 @@ static void read_end(struct conn *c)
 	}
 }
 
-/* As with answers: only large ones are refused for the sum. */
+/* As with answers, only a large body is refused when all bodies together are too many. */
 static int keep_piece(struct request_ctx *ctx, struct span piece, struct error *err)
 {
 	const struct slot_demand demand = { SLOT_BODY_BYTES, (int64_t)piece.len, 0 };
@@ -133,7 +133,7 @@ static void consume_in(struct conn *c, size_t n)
 	c->in.len -= n;
 }
 
-/* Bytes arrived: to the body at once (they may be many), otherwise into the buffer. */
+/* Arrived bytes go to the body at once (they may be many), or into the buffer. */
 static void take_bytes(struct conn *c, const char *data, size_t n)
 {
 	size_t used = 0;
@@ -164,13 +164,15 @@ static bool may_read(const struct conn *c)
 {
 	switch (c->state) {
 	case CONN_IDLE:
-		return c->in.len == 0; /* else a request is here already and has its turn soon */
+		/* otherwise the next request is already here and is handled soon */
+		return c->in.len == 0;
 	case CONN_HEAD:
 	case CONN_BODY:
 	case CONN_LINGER:
 		return true;
 	case CONN_TUNNEL:
-		return !c->paused && c->in.len == 0; /* what came behind the handshake goes first */
+		return !c->paused &&
+		       c->in.len == 0; /* bytes that came with the handshake go first */
 	default:
 		return false;
 	}
@@ -187,7 +189,7 @@ static void step_head(struct conn *c)
 	if (r == 0)
 		return;
 	server_waiting(c->server, c, false);
-	/* The head's bytes go with the request; what is behind them stays here. */
+	/* The head's bytes move to the request; bytes after the head stay in c->in. */
 	ctx->head_bytes = c->in;
 	buf_init(&c->in, ctx->head_bytes.max);
 	if (r < 0) {
@@ -242,7 +244,7 @@ static void step_idle(struct conn *c)
 		conn_close(c);
 }
 
-/* One step that needs no bytes from the network; false when there is none. */
+/* Takes one step that needs no more bytes; false: there is none. */
 static bool step(struct conn *c)
 {
 	enum conn_state before = c->state;
@@ -281,7 +283,7 @@ static void run_steps(struct conn *c)
 	}
 }
 
-/* Runs fn with the connection held, then sees to what it left behind. */
+/* Runs fn with the connection held, then frees or closes it if fn asked for that. */
 static void run_held(struct conn *c, void (*fn)(struct conn *c))
 {
 	c->running = true;
@@ -295,7 +297,7 @@ static void run_held(struct conn *c, void (*fn)(struct conn *c))
 		conn_release(c);
 }
 
-/* Handlers are called from the loop only: whoever answers may be deep in a stack of its own. */
+/* Handlers run from the loop only: the code that answers may be deep in another call. */
 static void after_answer(struct conn *c)
 {
 	if (c->state == CONN_FLUSH)
@@ -333,13 +335,16 @@ static void read_and_run(struct conn *c)
 		if (c->state == CONN_GONE)
 			return;
 		run_steps(c);
-		/* A short read of a head is all there was: the next would only say EAGAIN. A tunnel's bytes may be many frames. */
+		/*
+		 * A short read of a head means that the socket is empty; another read would give EAGAIN. A
+		 * tunnel may have many frames to read.
+		 */
 		if ((small && n < HEAD_READ_BYTES) || c->state == CONN_TUNNEL)
 			return;
 	}
 }
 
-/* While a request is handled: what comes is left where it is, and an end is passed on. */
+/* While a request is handled, arriving bytes stay in the kernel; an end of the client's stream is passed on. */
 static void note_while_handling(struct conn *c, uint32_t events)
 {
 	struct request_ctx *ctx = c->ctx;

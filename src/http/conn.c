@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See conn.h. Birth and end of a connection, its deadlines and what it writes. A deadline is only a
- * number; the timer is moved when it must fire earlier than it is armed for, and looks again when it
- * fires too early. So a busy connection does not touch the loop's heap at every request.
+ * See conn.h. Creation and end of a connection, its deadlines and its output. A deadline is a number. The timer
+ * is moved only if it must fire earlier than it is armed for; a timer that fires too early is armed again. So a
+ * busy connection does not change the loop's heap at every request.
  */
 #include "http/conn.h"
 
@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-enum { STREAM_SLOWER = 16 }; /* a KiB a second */
+enum { STREAM_SLOWER = 16 }; /* KiB a second */
 
 int conn_new(struct server *s, int fd, const struct conn_peer *peer, struct conn **ret)
 {
@@ -76,7 +76,7 @@ void conn_lost(struct conn *c)
 	struct tunnel *tunnel = c->tunnel;
 	bool running = c->running;
 
-	/* What is told next may come back to this connection: it must find it closed, not freed. */
+	/* The callback may come back to this connection: it must find it closed, not freed. */
 	c->running = true;
 	if (tunnel)
 		tunnel_lost(c);
@@ -101,7 +101,10 @@ void conn_set_deadline(struct conn *c, int64_t at_ns)
 	source_set_time(c->timer, at_ns);
 }
 
-/* What is moved gives time to move the rest, up to a bound: else who has sent much at once could take hours for the last byte. */
+/*
+ * Each moved byte extends the deadline, up to a bound. Without the bound, a client that sent much at once could
+ * take hours for the last byte.
+ */
 static int64_t earned_ns(const struct conn *c, size_t bytes)
 {
 	const struct server_limits *l = &c->server->config.limits;
@@ -111,7 +114,7 @@ static int64_t earned_ns(const struct conn *c, size_t bytes)
 		   l->slow_max_ms * NS_PER_MS);
 }
 
-/* Who moves bytes may pause for so long, and may be slow, but not for ever. */
+/* A client that moves bytes may pause for some time and may be slow, but not without limit. */
 static int64_t slow_deadline(const struct conn *c, int64_t started_ns, size_t moved_bytes,
 			     int64_t pause_ms)
 {
@@ -135,7 +138,7 @@ void conn_touch(struct conn *c)
 			c, slow_deadline(c, c->body_started_ns, c->ctx->body.len, l->body_idle_ms));
 		break;
 	case CONN_FLUSH:
-		/* Unlike one that waits it makes no room for others: it has to come to an end. */
+		/* A connection that flushes is not closed to make room for others, so it needs a deadline. */
 		conn_set_deadline(c, c->out.bytes > 0 ? slow_deadline(c, c->flush_started_ns,
 								      c->flush_bytes - c->out.bytes,
 								      l->write_stall_ms)
@@ -144,12 +147,15 @@ void conn_touch(struct conn *c)
 	case CONN_LINGER:
 		conn_set_deadline(c, after_ms(l->linger_ms));
 		break;
-	default: /* streams and tunnels last as long as somebody reads */
+	default: /* streams and tunnels last as long as the client reads */
 		conn_set_deadline(c, c->out.bytes > 0 ? after_ms(l->write_stall_ms) : INT64_MAX);
 	}
 }
 
-/* Who was too slow begins the next answer with what is owed of the last; time in which nothing waits for him makes it good. */
+/*
+ * A client that was too slow begins the next answer with the time it owes from the last. Time without pending
+ * bytes reduces the debt.
+ */
 static void begin_flush(struct conn *c)
 {
 	int64_t now_ns = clock_now_ns(), since_ns = now_ns - c->flush_ended_ns;

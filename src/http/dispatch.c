@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a complete head to the call of a handler. The order of the checks is the point: who may talk to us
- * at all (peer, Host, Origin, token) before what they ask for, and all that the head can tell before the
- * first byte of the body is kept. A refusal with a body still on its way ends the connection.
+ * From a complete head to the call of a handler. The order of the checks matters: peer, Host, Origin and token
+ * come before the route, and every check that needs only the head comes before the first byte of the body is
+ * kept. A refusal while a body is still arriving closes the connection.
  *
- * What may take long (a large body, a route that says so) is handled on a fiber: the heavy parts of it go to the worker
- * (loop/worker.h) while the loop serves everybody else. The client may be gone when they come back.
+ * A request that may take long (a large body, or a route with ROUTE_SLOW) is handled on a fiber: its heavy
+ * parts go to the worker (loop/worker.h) while the loop serves other connections. The client may be gone when
+ * they return.
  */
 #include "http/conn.h"
 
@@ -15,7 +16,7 @@
 #include "loop/worker.h"
 #include "spec/yaml.h"
 
-/* 2 bytes of "[0,0,…" become 40 of a tree: what a body may hold is bounded by number too. */
+/* 2 bytes of "[0,0,…" become 40 bytes of a tree, so the number of values is bounded, too. */
 enum { JSON_VALUES_MAX = 1 << 18 };
 
 struct request_ctx *ctx_new(struct conn *c)
@@ -66,7 +67,7 @@ static bool has_body(const struct http_request *head)
 	return head->chunked || head->content_length > 0;
 }
 
-/* In the form that the route's clients read. */
+/* Refuses in the form that the route's clients read. */
 static void say_refusal(struct request_ctx *ctx, int status, const char *code, const char *detail)
 {
 	const struct route *route = ctx->match.route;
@@ -88,7 +89,7 @@ void dispatch_refuse(struct request_ctx *ctx, int status, const char *code, cons
 	say_refusal(ctx, status, code, detail);
 }
 
-/* A refusal by what the head says; the connection can go on when no body follows. */
+/* A refusal after the head. If no body follows, the connection stays open. */
 static void refuse_head(struct request_ctx *ctx, int status, const char *code, const char *detail)
 {
 	if (has_body(&ctx->head)) {
@@ -174,7 +175,7 @@ static int64_t body_max(const struct request_ctx *ctx)
 	return own > 0 ? own : ctx->server->config.limits.body_max_bytes;
 }
 
-/* Whatever was done to the bytes, we do not undo: what is small here may be large there. */
+/* Encoded bodies are refused: a small compressed body may be large when unpacked. */
 static struct auth_verdict judge_encoding(struct request_ctx *ctx)
 {
 	struct span encoding = request_header(ctx, "content-encoding");
@@ -243,7 +244,7 @@ static void begin_body(struct request_ctx *ctx)
 		conn_flush(c);
 }
 
-/* Everything the head can be refused for, in order; status 0: nothing. */
+/* All checks of the head, in order; status 0: accepted. */
 static struct auth_verdict judge_head(struct request_ctx *ctx)
 {
 	const struct server_config *config = &ctx->server->config;
@@ -283,7 +284,7 @@ void dispatch_head(struct request_ctx *ctx)
 		begin_body(ctx);
 }
 
-/* Counts what begins a value, outside of texts. */
+/* Counts the characters that begin a value, outside of strings. */
 bool request_has_few_values(const struct request_ctx *ctx)
 {
 	struct span text = request_body(ctx);
@@ -331,7 +332,7 @@ static int read_json(struct request_ctx *ctx)
 		return 0;
 	worker_call(ctx->body.len, parse_json, &p);
 	ctx->json = p.json;
-	if (!ctx->conn) { /* nobody is there any more to do this for */
+	if (!ctx->conn) { /* the client is gone */
 		response_abort(ctx);
 		return -EPIPE;
 	}
@@ -365,15 +366,15 @@ struct errand {
 
 static void run_errand(void *data)
 {
-	/* Ours: whoever started it goes on as soon as it waits. */
+	/* A copy: fiber_start()'s caller goes on when this fiber first waits. */
 	const struct errand e = *(const struct errand *)data;
 	struct server *s = e.server;
 
 	s->stats.on_fibers++;
 	e.fn(e.data);
 	s->stats.on_fibers--;
-	/* Whoever frees the server waits for the last of them. */
-	if (s->settling && s->stats.on_fibers == 0)
+	/* server_free() waits for the last fiber. */
+	if (s->waits_for_fibers && s->stats.on_fibers == 0)
 		loop_stop(s->config.loop);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See outq.h. A list of pieces, sent many at a time; the last one has room for small appends. */
+/* See outq.h. A list of pieces; one call sends many. The last piece has room for small appends. */
 #include "http/outq.h"
 
 #include <string.h>

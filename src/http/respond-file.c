@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers that are made while they are sent: a file, or whatever gives its bytes when it is asked for more. Read in pieces, and
- * only as fast as the client takes them, so that one of any size costs one piece of memory. After a few pieces the loop
- * has its turn.
+ * Answers that are produced while they are sent: a file, or a source that gives bytes on demand. Pieces are
+ * read only as fast as the client takes them, so an answer of any size needs one piece of memory. After a few
+ * pieces the loop serves other connections.
  */
 #include "http/conn.h"
 
@@ -86,7 +86,7 @@ int respond_pieces(struct request_ctx *ctx, const struct piece_head *head,
 	return 0;
 }
 
-/* --- of a file --- */
+/* --- files --- */
 
 struct part {
 	int fd;
@@ -109,7 +109,7 @@ static ssize_t part_read(void *data, void *bytes, size_t n)
 	if (p->left == 0)
 		return 0;
 	got = pread(p->fd, bytes, (size_t)MIN(p->left, (int64_t)n), p->at);
-	if (got <= 0) /* 0: it is shorter than it was */
+	if (got <= 0) /* 0: the file has become shorter */
 		return got < 0 ? -errno : -ENODATA;
 	p->at += got;
 	p->left -= got;
@@ -128,11 +128,13 @@ static int set_range(struct request_ctx *ctx, int64_t size, struct byte_range ra
 	return response_header(ctx, "Content-Range", text);
 }
 
-/* Status and part of the file that the request asks for; negative: answered already. */
+/* The status and the part of the file that the request asks for; negative: already answered. */
 static int choose_part(struct request_ctx *ctx, int64_t size, struct byte_range *ret)
 {
 	struct byte_range range = { 0, size };
-	/* We name no version of a file, so the one that If-Range names is none of ours: all of it (RFC 9110 §13.1.5). */
+	/*
+	 * Files have no ETag here, so an If-Range never matches and the whole file is sent (RFC 9110 §13.1.5).
+	 */
 	int r = request_header(ctx, "if-range").data
 			? 1
 			: range_parse(request_header(ctx, "range"), size, &range);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See respond.h. An answer is bytes in the connection's queue, sent at once as far as the socket takes
- * them. Without a connection (the client is gone) they go nowhere, and the request ends all the same.
+ * See respond.h. An answer is bytes in the connection's queue; as many as the socket takes are sent at once. If
+ * the client is gone, the bytes are dropped, and the request ends all the same.
  */
 #include "http/conn.h"
 
@@ -30,7 +30,7 @@ static bool is_bodiless(int status)
 	return status < 200 || status == 204 || status == 304;
 }
 
-/* How the end of the body is known: by length, by chunks, or (HTTP/1.0) by the end of the connection. */
+/* Says how the body ends: by length, by chunks, or (HTTP/1.0) with the connection. */
 static int write_framing(struct request_ctx *ctx, struct buf *b, int status, int64_t length)
 {
 	if (is_bodiless(status))
@@ -66,7 +66,7 @@ static int write_head(struct request_ctx *ctx, int status, const char *type, int
 	return r < 0 ? r : conn_queue(c, b.data, b.len);
 }
 
-/* The connection cannot carry the answer any more. */
+/* The connection cannot carry the rest of the answer. */
 static void fail_response(struct request_ctx *ctx)
 {
 	struct conn *c = ctx->conn;
@@ -129,7 +129,7 @@ void ctx_finish(struct request_ctx *ctx)
 	conn_kick(c);
 }
 
-/* Instead of an answer there is no memory for. */
+/* The answer when there is no memory for another one. */
 static int respond_static(struct request_ctx *ctx, int status)
 {
 	static const char text[] = "{\"type\":\"about:blank\",\"title\":\"Service Unavailable\","
@@ -144,12 +144,12 @@ static int respond_static(struct request_ctx *ctx, int status)
 }
 
 /*
- * Large answers that a client does not take keep other large ones out, first those of the same caller. Answers that say how
- * the server is are not refused.
+ * If clients do not take their large answers, further large ones are refused, those of the same caller first.
+ * Answers of ROUTE_ALWAYS are never refused.
  */
 static int check_room(const struct request_ctx *ctx, size_t len, struct error *err)
 {
-	const struct charge *charge = &ctx->body_charge; /* the answer is for the same caller */
+	const struct charge *charge = &ctx->body_charge; /* the answer belongs to the same caller */
 	const struct slot_demand demand = { SLOT_ANSWER_BYTES, (int64_t)len, 0 };
 	const struct route *route = ctx->match.route;
 
@@ -191,7 +191,7 @@ int respond_bytes(struct request_ctx *ctx, int status, const char *content_type,
 	struct error err = { 0 };
 	char *copy;
 
-	/* Before there is a copy, which may be large. */
+	/* Checked before the copy, which may be large. */
 	if (check_room(ctx, body.len, &err) < 0)
 		return respond_busy(ctx, &err);
 	copy = malloc(body.len + 1);
@@ -275,7 +275,7 @@ int response_write(struct request_ctx *ctx, const void *data, size_t n)
 	ctx->sent_bytes += n;
 	conn_flush(c);
 	r = conn_pressure(c);
-	/* Not on the stack of its events: what is left must be polled for. */
+	/* None of the connection's events is on the stack, so the loop must be told to wait for room. */
 	if (c->out.bytes > 0)
 		conn_kick(c);
 	return r;

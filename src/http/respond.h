@@ -9,11 +9,11 @@
  *
  * After whole answers, response_end, response_abort and response_upgrade the ctx is gone: do not touch it.
  *
- * The client may vanish at any time. The ctx stays the handler's all the same until it has answered;
- * what is written then goes nowhere (-EPIPE from response_write). response_on_gone() tells it early.
+ * The client may disconnect at any time. The handler still owns the ctx until it answers; bytes written then
+ * are dropped (-EPIPE from response_write). response_on_gone() reports the disconnect.
  *
  * Security headers, Date, Content-Length or chunking, Connection and keep-alive are added here, to every
- * response. Functions that return 0 in any case say so by returning void or "0".
+ * response. "Returns 0" below means: in every case.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ struct request_ctx;
 
 /* Adds a header, before the answer begins. A value with control characters is refused (-EINVAL). */
 int response_header(struct request_ctx *ctx, const char *name, const char *value) _must_check_;
-/* Content-Disposition: attachment with a safe file name, whatever the name holds. */
+/* Content-Disposition: attachment, with a file name that is safe for every value of filename. */
 int response_attachment(struct request_ctx *ctx, const char *filename) _must_check_;
 
 /* Takes over root (NULL: 500, so that a failed json_pack needs no check of its own). Returns 0. */
@@ -40,8 +40,8 @@ int respond_take(struct request_ctx *ctx, int status, const char *content_type, 
 int respond_text(struct request_ctx *ctx, int status, const char *text); /* text/plain; returns 0 */
 int respond_empty(struct request_ctx *ctx, int status); /* 202, 204…; returns 0 */
 /*
- * Bytes that are made as the client takes them: read gives some, 0 at the end, negative when they cannot be had (the
- * connection is cut). free is called once, whatever becomes of it. length_bytes as of response_begin(). Returns 0.
+ * An answer that is produced as the client takes it: read() gives some bytes, 0 at the end, negative on failure
+ * (the connection is cut). free() is called exactly once. length_bytes as in response_begin(). Returns 0.
  */
 struct piece_head {
 	int status;
@@ -56,8 +56,8 @@ struct piece_source {
 int respond_pieces(struct request_ctx *ctx, const struct piece_head *head,
 		   struct piece_source source);
 /*
- * A regular file, piece by piece as the client reads it; takes over fd. An ended or unfinished Range
- * header is honoured (206, 416). size: how much of the file there is now. Returns 0.
+ * A regular file, read as the client takes it; takes over fd. A Range header with one range is honoured (206,
+ * 416). size: the bytes that the file has now. Returns 0.
  */
 struct file_body {
 	int fd;
@@ -67,40 +67,43 @@ struct file_body {
 int respond_file(struct request_ctx *ctx, const struct file_body *file);
 
 /*
- * A stream. length_bytes -1: unknown (chunked, or until close for HTTP/1.0). Each response_write goes out
- * at once. It gives 0; 1 when the bytes are queued but more than `queue_high_bytes` are waiting (stop
- * until on_drain); -EPIPE when the client is gone; -ENOBUFS, nothing queued, above `queue_max_bytes`.
+ * A stream. length_bytes -1: unknown (chunked, or until close for HTTP/1.0). Each response_write is sent at
+ * once. It returns 0; 1 when the bytes are queued but more than `queue_high_bytes` are waiting (stop until
+ * on_drain); -EPIPE when the client is gone; -ENOBUFS, with nothing queued, above `queue_max_bytes`.
  */
 int response_begin(struct request_ctx *ctx, int status, const char *content_type,
 		   int64_t length_bytes) _must_check_;
 int response_write(struct request_ctx *ctx, const void *data, size_t n) _must_check_;
 size_t response_queued(const struct request_ctx *ctx); /* bytes that the client has not taken yet */
 void response_end(struct request_ctx *ctx);
-/* It cannot be finished: the connection is cut, so that the client sees that something is missing. */
+/* The answer cannot be completed: the connection is cut, so that the client notices. */
 void response_abort(struct request_ctx *ctx);
 bool response_begun(const struct request_ctx *ctx);
 
-/* Called (from the loop) each time the queue has fallen under a quarter of queue_high_bytes after a 1. */
-/* It is called in the next round in any case: for whoever has written a lot and lets others go first. */
+/* fn is called from the loop each time the queue falls below a quarter of queue_high_bytes after a 1. */
+/* Calls on_drain in the next round in any case, so that a long writer lets other connections go first. */
 void response_yield(struct request_ctx *ctx);
 void response_on_drain(struct request_ctx *ctx, void (*fn)(void *data), void *data);
 
 enum gone {
-	GONE_HALF,   /* it will send nothing more, and may or may not read the answer */
-	GONE_FULL,   /* it is gone; answer all the same, to end the ctx */
-	GONE_SERVER, /* the server goes; the ctx is invalid when fn returns */
+	GONE_HALF,   /* the client sends no more, and may or may not read the answer */
+	GONE_FULL,   /* the client is gone; answer all the same, to end the ctx */
+	GONE_SERVER, /* the server ends; the ctx is invalid when fn returns */
 };
-/* At most once each, HALF before FULL. Not called after the answer is complete, nor for what was before: see below. */
+/*
+ * fn is called at most once for each, HALF before FULL, and not after the answer is complete. An event before
+ * this call is not reported: ask response_is_gone().
+ */
 void response_on_gone(struct request_ctx *ctx, void (*fn)(void *data, enum gone how), void *data);
-/* HALF or FULL came already: for whoever was on a fiber before it could say what to call. */
+/* HALF or FULL has happened: for a handler that was on a fiber before it could call response_on_gone(). */
 bool response_is_gone(const struct request_ctx *ctx);
 
 /*
- * WebSocket: checks the handshake (a bad one is answered 400 or 426 and gives -EINVAL: return 0 from the
- * handler then), sends 101 with the protocol (or NULL), ends the ctx and gives the connection as a tunnel.
- * on_data gets raw bytes (frames are wslay's matter), on_gone ends it: the tunnel is gone when it
- * returns. tunnel_close() ends it from this side (queued bytes are still sent); no callback follows.
- * on_drain as above. A tunnel has no deadline but the write stall; pings are its owner's.
+ * WebSocket: checks the handshake. A bad one is answered with 400 or 426 and gives -EINVAL; return 0 from the
+ * handler then. Sends 101 with the protocol (or NULL), ends the ctx and gives the connection as a tunnel.
+ * on_data gets raw bytes (wslay reads the frames). on_gone ends the tunnel: it is invalid when on_gone returns.
+ * tunnel_close() ends it from this side: queued bytes are still sent, no callback follows. on_drain as above. A
+ * tunnel has no deadline but the write stall; its owner sends pings.
  */
 struct tunnel;
 struct tunnel_ops {
@@ -111,8 +114,10 @@ struct tunnel_ops {
 };
 int response_upgrade(struct request_ctx *ctx, const char *protocol, const struct tunnel_ops *ops,
 		     struct tunnel **ret) _must_check_;
-int tunnel_write(struct tunnel *t, const void *data, size_t n) _must_check_; /* as response_write */
+/* returns as response_write */
+int tunnel_write(struct tunnel *t, const void *data, size_t n) _must_check_;
 size_t tunnel_queued(const struct tunnel *t);
-void tunnel_yield(struct tunnel *t);		  /* on_drain in another round: others go first */
-void tunnel_pause(struct tunnel *t, bool paused); /* stop reading: the client's sends will block */
+void tunnel_yield(struct tunnel *t); /* on_drain is called in another round */
+void tunnel_pause(struct tunnel *t,
+		  bool paused); /* stops reading, so that the client's sends block */
 void tunnel_close(struct tunnel *t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See router.h. A few dozen rows are compared one by one. Of those that fit a path the most literal
- * counts: its rank has two bits a segment (plain 3, {name} 2, {name...} 1), the first segment highest.
+ * See router.h. A few dozen rows are compared one by one. Of the patterns that match a path, the most literal
+ * wins: its rank has two bits a segment (plain 3, {name} 2, {name...} 1), the first segment highest.
  */
 #include "http/router.h"
 
@@ -29,7 +29,7 @@ static bool rest_is_full(const struct uri *uri, size_t from)
 	return from < uri->n_segments;
 }
 
-/* The rank of the pattern for this path; 0: it does not fit. */
+/* The rank of the pattern for this path; 0: no match. */
 static uint64_t rank(const char *pattern, const struct uri *uri)
 {
 	struct span rest = span_of(pattern + 1), part;
@@ -89,7 +89,7 @@ static int read_params(const struct uri *uri, struct route_match *m)
 	return 0;
 }
 
-/* Every row, table after table; NULL behind the last. */
+/* All rows, table after table; NULL after the last. */
 static const struct route *next_row(const struct router *router, size_t *table, size_t *row)
 {
 	for (; *table < router->n_tables; (*table)++, *row = 0) {

@@ -17,25 +17,25 @@ enum { ROUTE_PARAMS_MAX = 4 };
 struct request_ctx;
 
 /*
- * Called when the whole body is there. It answers now or later, exactly once (respond.h). A negative
- * return without an answer begun is answered with 500 by the server.
+ * Called when the whole body has arrived. The handler answers now or later, exactly once (respond.h). If it
+ * returns a negative errno before an answer has begun, the server answers 500.
  */
 typedef int (*route_fn)(struct request_ctx *ctx);
 
 enum route_flags {
-	/* What body the route takes. None of these: no body, a request with one is refused with 400. */
+	/* The body of the route. Without any of these flags, a request with a body is refused with 400. */
 	ROUTE_JSON = 1 << 0,	      /* must be JSON: 415, 400; request_json() */
 	ROUTE_JSON_OPTIONAL = 1 << 1, /* may be absent: request_json() is NULL then */
-	ROUTE_BYTES = 1 << 2,	      /* anything, of any type: request_body() */
-	/* Who may ask. */
+	ROUTE_BYTES = 1 << 2,	      /* any bytes of any type: request_body() */
+	/* Access. */
 	ROUTE_PUBLIC = 1 << 3,	 /* needs no token */
-	ROUTE_ALWAYS = 1 << 4,	 /* answered also when connections run out: cheap and synchronous */
+	ROUTE_ALWAYS = 1 << 4,	 /* answered even when connections run out: cheap and synchronous */
 	ROUTE_OPERATOR = 1 << 9, /* only over the unix socket, or with an operator's token: 403 */
-	/* What OpenAPI says about it; ROUTE_STREAMS and ROUTE_UPGRADES take no HEAD. */
+	/* For OpenAPI. ROUTE_STREAMS and ROUTE_UPGRADES take no HEAD. */
 	ROUTE_STREAMS = 1 << 5,	 /* may answer with text/event-stream or application/x-ndjson */
 	ROUTE_UPGRADES = 1 << 6, /* WebSocket */
 	ROUTE_HIDDEN = 1 << 7,	 /* not listed in /openapi.json */
-	/* How it is called: on a fiber, as whatever has a large body, because what it asks for may be large. */
+	/* The handler runs on a fiber, as it does for a large body: its answer may be large. */
 	ROUTE_SLOW = 1 << 8,
 };
 
@@ -51,19 +51,20 @@ struct route {
 	/* How this route's clients read a refusal (401, 413, 503 …); NULL: problem+json. */
 	int (*refuse)(struct request_ctx *ctx, int status, const char *detail);
 	bool (*is_slow)(
-		const struct request_ctx *ctx); /* as ROUTE_SLOW, by what was sent; or NULL */
+		const struct request_ctx *ctx); /* decides per request, as ROUTE_SLOW; or NULL */
 };
 
 struct route_param {
-	struct span name;  /* in the pattern */
-	const char *value; /* decoded, NUL-terminated; in the uri, or `joined` */
+	struct span name;  /* as in the pattern */
+	const char *value; /* decoded, NUL-terminated; inside the uri, or `joined` */
 };
 
 struct route_match {
 	const struct route *route; /* NULL: none */
-	bool path_known;	   /* some row has this path: 405 rather than 404 */
+	bool path_known;	   /* some row has this path: 405 instead of 404 */
 	uint32_t
-		methods; /* bits 1 << enum http_method that the path takes; GET brings HEAD, all OPTIONS */
+		/* bits 1 << enum http_method of the path; GET brings HEAD, every path has OPTIONS */
+		methods;
 	size_t n_params;
 	struct route_param params[ROUTE_PARAMS_MAX];
 	char *joined; /* the value of {name...} */
@@ -82,8 +83,8 @@ const char *route_match_param(const struct route_match *m, const char *name); /*
 /* "GET, HEAD, OPTIONS" */
 enum { ROUTER_ALLOW = 96 };
 void router_allow(uint32_t methods, char ret[ROUTER_ALLOW]);
-/* Of all rows together: OPTIONS * */
+/* The methods of all rows together, for OPTIONS * */
 uint32_t router_methods(const struct router *router);
-/* Calls for each row that is not hidden, in order; stops at a negative return. */
+/* Calls fn for each row that is not hidden, in order; stops at a negative return. */
 int router_each(const struct router *router, int (*fn)(void *data, const struct route *route),
 		void *data) _must_check_;

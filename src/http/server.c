@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See server.h. Accepting and counting connections. When there are too many, the one that has waited longest
- * without a request makes room; when all are busy, a few more are let in, for health checks; beyond that, and
- * when descriptors run out, a new one gets a 503 and is closed.
+ * See server.h. Accepts and counts connections. At the limit, the connection that has waited longest without a
+ * request is closed. If all are busy, a few more are accepted for health checks. Beyond that, and when
+ * descriptors run out, a new connection gets a 503 and is closed.
  */
 #include "http/conn.h"
 
@@ -74,7 +74,7 @@ static const char *date_now(struct server *s)
 	return s->date;
 }
 
-/* What every response has, whatever it says. */
+/* The header lines of every response. */
 int server_write_common(struct server *s, struct buf *b, int status)
 {
 	int r = http_write_status(b, status);
@@ -129,7 +129,7 @@ void server_conn_closed(struct server *s, struct conn *c)
 	s->stats.open--;
 }
 
-/* Between requests and while a head is on its way; the time counts from the first of these. */
+/* Waiting: between requests, and while a head arrives. The time counts from the beginning of the wait. */
 void server_waiting(struct server *s, struct conn *c, bool waits)
 {
 	if (waits == c->is_waiting)
@@ -233,7 +233,7 @@ static void admit(struct server *s, const struct listener *l, int fd)
 	c->is_reserve = full;
 }
 
-/* No descriptor is left. Somebody idle gives one up, or the spare one serves to say so. */
+/* No descriptor is left: an idle connection is closed, or the spare descriptor is used to answer 503. */
 static void out_of_descriptors(struct server *s, int listener)
 {
 	int fd;
@@ -266,7 +266,7 @@ static int on_accept(void *data, uint32_t events)
 			out_of_descriptors(s, own->listener.fd);
 			return 0;
 		}
-		/* ECONNABORTED and the network's errors are that connection's alone. */
+		/* ECONNABORTED and network errors concern that one connection only. */
 	}
 	return 0;
 }
@@ -320,8 +320,8 @@ struct server *server_free(struct server *s)
 	if (!s)
 		return NULL;
 	stop_listening(s);
-	/* They wait for the worker and nothing else: they come back, also to clients that are gone. */
-	s->settling = true;
+	/* These fibers wait only for the worker, so they return, even if their clients are gone. */
+	s->waits_for_fibers = true;
 	while (s->stats.on_fibers > 0 && loop_run(s->config.loop) >= 0)
 		;
 	s->freeing = true;

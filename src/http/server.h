@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP server: connections over one loop, each a state machine (conn.h), requests dispatched by a
- * table (router.h) after Host, Origin, token and peer were judged (auth.h). Everything is bounded by
- * struct server_limits. This header is what a handler sees:
+ * The HTTP server: connections over one loop, each a state machine (conn.h), requests dispatched by a table
+ * (router.h) after Host, Origin, token and peer were judged (auth.h). struct server_limits bounds everything.
+ * Handlers see this header:
  *
  *   static int get_thing(struct request_ctx *ctx)
  *   {
@@ -18,8 +18,8 @@
  *           { 0 },
  *   };
  *
- * A handler that answers later keeps the ctx and answers from another callback. One request of a
- * connection is handled at a time; pipelined ones wait.
+ * A handler that answers later keeps the ctx and answers from another callback. A connection handles one
+ * request at a time; pipelined requests wait.
  */
 #pragma once
 
@@ -33,13 +33,13 @@ struct server;
 struct request_ctx;
 struct callers;
 
-/* --- what was asked; everything lives as long as the ctx --- */
+/* --- the request; all values live as long as the ctx --- */
 void *request_app(const struct request_ctx *ctx); /* struct server_config.app */
 struct loop *request_loop(const struct request_ctx *ctx);
 const struct principal *request_principal(const struct request_ctx *ctx);
 const struct route *request_route(const struct request_ctx *ctx);
 const struct http_request *request_head(const struct request_ctx *ctx);
-bool request_is_head(const struct request_ctx *ctx); /* HEAD: bodies are swallowed */
+bool request_is_head(const struct request_ctx *ctx); /* HEAD: bodies are not sent */
 /* A header's value, .data NULL when absent. */
 struct span request_header(const struct request_ctx *ctx, const char *name);
 size_t request_header_count(const struct request_ctx *ctx, const char *name);
@@ -50,11 +50,14 @@ const char *request_query(const struct request_ctx *ctx, const char *name);
 const struct uri *request_uri(const struct request_ctx *ctx);
 struct span request_body(const struct request_ctx *ctx);
 json_t *request_json(const struct request_ctx *ctx); /* borrowed; NULL without a JSON body */
-/* For routes with ROUTE_BYTES that read JSON by themselves: whether its tree would be one of a size we make. */
+/* For ROUTE_BYTES routes that parse JSON themselves: whether the body has few enough values for a tree. */
 bool request_has_few_values(const struct request_ctx *ctx);
-/* The first of the NULL-terminated types that the client likes best (no Accept: the first); NULL: none. */
+/* The type of the NULL-terminated list that the client prefers (without Accept: the first); NULL: none. */
 const char *request_accepts(const struct request_ctx *ctx, const char *const *types);
-/* fn(data) on a fiber, to answer from: it may wait for the worker; then the client may be gone, but the server is not. -ENOMEM, -ENOSPC. */
+/*
+ * Runs fn(data) on a fiber, where it answers. fn may wait for the worker; afterwards the client may be gone,
+ * the server is not. -ENOMEM, -ENOSPC.
+ */
 int request_take_time(const struct request_ctx *ctx, void (*fn)(void *data),
 		      void *data) _must_check_;
 int64_t
@@ -72,25 +75,30 @@ struct listener {
 struct server_limits {
 	struct http_limits head;
 	int64_t body_max_bytes; /* one body: 413 */
-	int64_t body_total_bytes; /* all bodies in memory together, half of it for one caller: 503 for large ones */
-	size_t queue_high_bytes;   /* response_write says 1 above it */
+	/* all bodies in memory; half of it for one caller; large ones get 503 beyond */
+	int64_t body_total_bytes;
+	size_t queue_high_bytes;   /* response_write returns 1 above it */
 	size_t queue_max_bytes;	   /* response_write refuses above it */
-	int64_t queue_total_bytes; /* all answers not taken yet together, in the same way */
+	int64_t queue_total_bytes; /* all bytes of answers not yet sent; limited as bodies are */
 	uint32_t
-		connections; /* above it the longest idle one goes, else only ROUTE_ALWAYS is answered */
-	uint32_t connections_reserve; /* so many above it; beyond, a 503 and close */
+		/* above it the longest idle connection is closed, or only ROUTE_ALWAYS is answered */
+		connections;
+	uint32_t connections_reserve; /* so many more are accepted; beyond, 503 and close */
 	int64_t head_ms, body_idle_ms, write_stall_ms, idle_ms, linger_ms;
-	/* A body has body_idle_ms and as long as it takes at this speed, but not longer than that in all; an answer likewise. */
+	/*
+	 * The time for a body is body_idle_ms plus its size at this speed, but at most slow_max_ms; the same
+	 * for an answer.
+	 */
 	int64_t slow_bytes_per_s, slow_max_ms;
 };
 struct server_limits server_limits_default(void);
 
-/* What one answered request was, for logs and metrics. Texts live as long as the call. */
+/* One answered request, for logs and metrics. Texts live as long as the call. */
 struct access {
-	const struct principal *principal; /* NULL: refused before it was known */
+	const struct principal *principal; /* NULL: refused before the principal was known */
 	const struct route *route;	   /* NULL: none matched */
 	const char *method;
-	struct span target; /* raw, may hold anything printable */
+	struct span target; /* raw; any printable characters */
 	int status;
 	uint64_t body_bytes, sent_bytes;
 	int64_t duration_ns;
@@ -101,31 +109,33 @@ struct server_config {
 	struct router router;
 	struct auth_rules auth;
 	struct server_limits limits;
-	struct callers *callers; /* the server sets the rules of bodies and answers */
+	struct callers *callers; /* the server sets the rules for bodies and answers */
 	void *app;
 	void (*on_access)(void *app, const struct access *access); /* or NULL */
 };
 
 struct server_stats {
 	uint32_t open, open_max;
-	uint32_t in_requests; /* connections that have a request being read or answered */
-	uint32_t arriving;    /* of these, whose request is not all here yet */
+	uint32_t in_requests; /* connections whose request is being read or answered */
+	uint32_t arriving;    /* of these, requests that are not complete yet */
 	uint64_t accepted, evicted, refused, timed_out;
 	uint64_t requests;
 	uint32_t on_fibers;		 /* requests whose handlers wait for the worker */
-	int64_t body_bytes, queue_bytes; /* in memory now */
+	int64_t body_bytes, queue_bytes; /* bytes in memory now */
 };
 
 /* The config's pointers must outlive the server. */
 int server_new(const struct server_config *config, struct server **ret) _must_check_;
 /* Takes over listener.fd, also on failure. At most 16 listeners. */
 int server_listen(struct server *s, struct listener listener) _must_check_;
-/* The rules from now on; the pointers of the old ones may go. */
+/* Replaces the rules; the pointers of the old rules may be freed. */
 void server_set_auth(struct server *s, const struct auth_rules *auth);
 /*
- * From now on every answer is a connection's last. New ones are taken, and idle ones stay: whoever asks is told by the handlers
- * what is still done, instead of finding nobody. Whoever frees the server waits for requests that arrive, or cuts them.
+ * From now on each connection closes after its next answer. New connections are accepted and idle ones stay:
+ * their requests are answered by the handlers. The caller then waits for arriving requests, or cuts them with
+ * server_free().
  */
 void server_drain(struct server *s);
-struct server *server_free(struct server *s); /* every ctx gets GONE_SERVER, every tunnel on_gone */
+/* every ctx gets GONE_SERVER, every tunnel gets on_gone */
+struct server *server_free(struct server *s);
 void server_stats(const struct server *s, struct server_stats *ret);

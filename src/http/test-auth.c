@@ -60,7 +60,7 @@ static void test_hosts_and_origins(void **state)
 		{ &lan, "Host: 10.0.0.6\r\n", 421 },
 		{ &local, "Host: localhost\r\n", 0 },
 		{ &local, "Host: localhost:1\r\n", 0 },
-		/* What no browser sent may call a unix socket what it likes. */
+		/* A client that is no browser may send any Host over a unix socket. */
 		{ &local, "Host: docker\r\n", 0 },
 		{ &local, "Host: x:1\r\n", 0 },
 		{ &local, "", 0 },
@@ -154,7 +154,7 @@ static void test_tokens(void **state)
 			assert_int_equal(principal.is_operator,
 					 strcmp(principal.name, "token:two") == 0);
 	}
-	/* Without tokens of our own, what a client sends by habit is nobody's. */
+	/* If the server has no tokens, an Authorization header is ignored. */
 	rules.n_tokens = 0;
 	r = head("Authorization: Bearer dummy\r\n");
 	assert_int_equal(auth_check_caller(&rules, &tcp, &r, false, &principal).status, 0);

@@ -43,7 +43,7 @@ struct test_client {
 	bool ended;
 };
 
-/* Some rounds more after the time is over: a loaded machine may not have had one before. */
+/* Some more rounds after the time is over: on a loaded machine there may have been none before. */
 static inline int fixture_tick(void *data, uint32_t events)
 {
 	struct server_fixture *f = data;
@@ -65,7 +65,7 @@ static inline void spin(struct server_fixture *f, int64_t ms)
 	assert_int_equal(loop_run(f->loop), 0);
 }
 
-/* Only where the machine let us look in time. */
+/* Only if this process got the processor in time. */
 static inline void assert_early(const struct server_fixture *f, bool truth)
 {
 	assert_true(truth || clock_now_ns() - f->spun_ns > 100 * NS_PER_MS);
@@ -142,7 +142,7 @@ static inline void client_open(struct server_fixture *f, struct test_client *c)
 	assert_int_equal(buf_puts(&c->got, ""), 0);
 }
 
-/* From another address than the others. */
+/* From another address than the other clients. */
 static inline void client_open_as(struct server_fixture *f, struct test_client *c,
 				  const char *address)
 {
@@ -164,7 +164,7 @@ static inline void client_send(struct test_client *c, const char *text)
 	assert_int_equal(send(c->fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
 }
 
-/* Takes what is there. */
+/* Receives the bytes that are there. */
 static inline void client_receive(struct test_client *c)
 {
 	char piece[16 << 10];
@@ -181,7 +181,7 @@ static inline void client_wait(struct server_fixture *f, struct test_client *c)
 	client_receive(c);
 }
 
-/* Takes one answer off what was received and gives its status; 0: there is none. The body in *ret. */
+/* Takes one answer off the received bytes and gives its status; 0: none. The body goes to *ret. */
 static inline int client_answer(struct test_client *c, struct buf *ret)
 {
 	struct http_response r;
@@ -214,7 +214,7 @@ static inline int client_answer(struct test_client *c, struct buf *ret)
 	return r.status;
 }
 
-/* One request and its answer; the connection must be ended afterwards, or not. */
+/* One request and its answer; `ended` says whether the connection must be closed afterwards. */
 static inline void expect_answer(struct server_fixture *f, const char *text, int status, bool ended)
 {
 	_cleanup_buf_ struct buf body = { 0 };

@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 
-/* Byte n of what is sent: every piece is recognised by its place. */
+/* Byte n of the stream, so that every piece shows its place. */
 static char byte_at(size_t n)
 {
 	return (char)('a' + n * 7 % 26 + n / 4096 % 3);

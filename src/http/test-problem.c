@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Problems: members, which status and code an error has, and that our own words stay here (A14). */
+/* Problems: members, status and code of an error; internal texts are not sent (A14). */
 #include "http/problem.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths against a table: who wins, what is allowed, what the parameters hold. */
+/* Paths against a table: which row wins, which methods are allowed, which values the parameters have. */
 #include "http/router.h"
 
 #include <setjmp.h>
@@ -100,7 +100,7 @@ static void test_matches(void **state)
 		if (!m.route != !samples[i].pattern ||
 		    (m.route && strcmp(m.route->pattern, samples[i].pattern) != 0))
 			fail_msg("%s went to %s", samples[i].target,
-				 m.route ? m.route->pattern : "nobody");
+				 m.route ? m.route->pattern : "no route");
 		assert_int_equal(m.path_known, samples[i].allow != NULL);
 		router_allow(m.methods, allow);
 		assert_string_equal(allow, samples[i].allow ? samples[i].allow : "");

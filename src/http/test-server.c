@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests and answers: dispatch, refusals, pipelining, limits, deadlines, clients that vanish. */
+/* Requests and answers: dispatch, refusals, pipelining, limits, deadlines, clients that disconnect. */
 #include "http/test-client.h"
 
 static int echo_id(struct request_ctx *ctx)
@@ -256,14 +256,14 @@ static void test_vanished_client(void **state)
 	assert_int_equal(f->gone[GONE_FULL], 1);
 	assert_true(response_is_gone(f->held));
 	assert_int_equal(fixture_open_conns(f), 0);
-	/* Its request is there until it is answered. */
+	/* The request stays valid until it is answered. */
 	assert_string_equal(request_head(f->held)->head.base ? "yes" : "no", "yes");
 	assert_true(span_is(request_header(f->held, "host"), "localhost:8700"));
-	(void)respond_text(f->held, 200, "nobody hears this");
+	(void)respond_text(f->held, 200, "the client is gone");
 	assert_int_equal(f->last_status, 200);
 }
 
-/* A12: the client vanishes after each byte of a request, and shuts down after each byte of another. */
+/* A12: the client disconnects after each byte of a request, and shuts down after each byte of another. */
 static void test_vanish_after_each_byte(void **state)
 {
 	static const char text[] = POST("/body", "Transfer-Encoding: chunked\r\n\r\n"
@@ -319,7 +319,7 @@ static void test_bodies_are_bounded(void **state)
 		client_send(&others[i], big);
 		client_wait(&f, &others[i]);
 	}
-	/* All together are more than the server keeps. */
+	/* The bodies together are more than the server keeps. */
 	assert_int_equal(client_answer(&others[0], &body), 0);
 	assert_int_equal(client_answer(&others[1], &body), 503);
 	client_close(&others[1]);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clients that take their answers slowly, or send their requests so: what they may have of the server, and what others have then. */
+/*
+ * Clients that read answers or send requests slowly: what they may hold of the server, and what is left for
+ * others.
+ */
 #include "http/test-client.h"
 
 #include <sys/un.h>
@@ -16,7 +19,7 @@ static int get_large(struct request_ctx *ctx)
 	return respond_bytes(ctx, 200, "text/plain", (struct span){ large, sizeof(large) });
 }
 
-/* All of it at once, but as one that was read meanwhile. */
+/* Queues the whole answer at once, as a stream. */
 static int get_stream(struct request_ctx *ctx)
 {
 	static const char piece[200 << 10];
@@ -45,7 +48,7 @@ static const struct route routes[] = {
 
 #define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
 
-/* The newest connection has little room on its way. */
+/* Makes the socket buffers of the newest connection small. */
 static void make_narrow(struct server_fixture *f)
 {
 	const int room = 1;
@@ -54,7 +57,7 @@ static void make_narrow(struct server_fixture *f)
 		setsockopt(f->server->all.last->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
 }
 
-/* Takes nothing of a large answer. */
+/* A client that reads nothing of a large answer. */
 static void open_stuck(struct server_fixture *f, struct test_client *c)
 {
 	client_open(f, c);
@@ -63,7 +66,7 @@ static void open_stuck(struct server_fixture *f, struct test_client *c)
 	spin(f, 2);
 }
 
-/* By what he has himself, or by what all have. */
+/* Refused because of the caller's own bytes (own), or because of all callers' bytes. */
 static void expect_busy(struct server_fixture *f, struct test_client *c, bool own)
 {
 	static const char his[] = "Too many of your large requests or answers are under way",
@@ -121,7 +124,7 @@ static void test_large_answers_are_bounded(void **state)
 	fixture_close(&f);
 }
 
-/* On a name that the kernel chose. */
+/* On an abstract name that the kernel chooses. */
 static struct sockaddr_un listen_somewhere(struct server_fixture *f, socklen_t *ret_len)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -147,7 +150,7 @@ static void client_connect(struct server_fixture *f, struct test_client *c,
 	spin(f, 1);
 }
 
-/* Many answers one behind the other are no way to have more time for each. */
+/* Many small answers in a row give a slow client no more time for each. */
 static void test_slow_reader_of_many(void **state)
 {
 	struct server_limits limits = small_limits();
@@ -169,7 +172,7 @@ static void test_slow_reader_of_many(void **state)
 	client_send(&c, GET("/large"));
 	client_wait(&f, &c);
 	assert_true(conn->state == CONN_FLUSH && conn->deadline_ns < now_ns + 25 * NS_PER_SEC);
-	/* What is taken in time makes it good. */
+	/* Answers taken in time pay the debt back. */
 	for (int i = 0; i < 200 && conn->state == CONN_FLUSH; i++)
 		client_wait(&f, &c);
 	assert_true(conn->state == CONN_IDLE && conn->owed_ns < 0);
@@ -177,7 +180,7 @@ static void test_slow_reader_of_many(void **state)
 	fixture_close(&f);
 }
 
-/* Who takes a little of an answer now and then has a connection for a while, not for ever. */
+/* A client that reads a little now and then keeps its connection for some time, not for ever. */
 static void test_slow_readers(void **state)
 {
 	struct server_limits limits = small_limits();
@@ -212,7 +215,7 @@ static void test_slow_readers(void **state)
 	client_receive(&c);
 	assert_int_equal(client_answer(&c, &body), 503);
 	client_close(&c);
-	/* As if it had gone on like that for an hour. */
+	/* As if an hour had passed. */
 	for (struct conn *conn = f.server->all.first; conn; conn = conn->all.next)
 		conn->flush_started_ns -= 3600 * NS_PER_SEC;
 	for (size_t i = 0; i < ARRAY_SIZE(slow); i++)
@@ -231,7 +234,7 @@ static void test_slow_readers(void **state)
 	fixture_close(&f);
 }
 
-/* Who was allowed to read a stream slowly has its last bytes, too. */
+/* A client that read a stream slowly gets its last bytes, too. */
 static void test_slow_reader_of_a_stream(void **state)
 {
 	struct server_limits limits = small_limits();
@@ -249,7 +252,7 @@ static void test_slow_reader_of_a_stream(void **state)
 	for (int i = 0; i < 200 && c.got.len < 100 << 10; i++)
 		client_wait(&f, &c);
 	assert_true(conn->state == CONN_FLUSH && conn->out.bytes > 0);
-	/* More than it is by now for an answer that was all there. */
+	/* More time than a whole answer would have. */
 	conn->flush_started_ns -= 50 * NS_PER_SEC;
 	for (int i = 0; i < 200 && conn->state == CONN_FLUSH; i++)
 		client_wait(&f, &c);
@@ -286,7 +289,7 @@ static int answer_to(struct server_fixture *f, struct test_client *c, struct buf
 	return status;
 }
 
-/* Who has sent nearly all at once has no more time for the last byte than anybody needs for the whole. */
+/* A client that sent nearly everything at once has no more time for the last byte than for the whole body. */
 static void test_slow_body(void **state)
 {
 	struct server_limits limits = small_limits();
@@ -304,7 +307,7 @@ static void test_slow_body(void **state)
 	client_send(&c, POST_BODY(5000000));
 	send_bytes(&f, &c, 4 << 20);
 	assert_int_equal(conn->state, CONN_BODY);
-	/* It may be slow. */
+	/* Slow, but within the deadline. */
 	conn->body_started_ns -= 10 * 60 * NS_PER_SEC;
 	send_bytes(&f, &c, 1);
 	assert_true(conn->state == CONN_BODY && conn->deadline_ns > clock_now_ns());
@@ -316,7 +319,7 @@ static void test_slow_body(void **state)
 	fixture_close(&f);
 }
 
-/* Large requests of one caller keep his own out, and nobody's small ones. */
+/* One caller's large requests keep its own further ones out, but no caller's small ones. */
 static void test_callers_share_bodies(void **state)
 {
 	struct server_limits limits = small_limits();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lasts: streams and their backpressure, files, tunnels, deadlines, eviction, the server's end. */
+/* Long answers: streams and their backpressure, files, tunnels, deadlines, eviction, the server's end. */
 #include "http/test-client.h"
 
 #include <sys/mman.h>
@@ -144,7 +144,7 @@ static void test_stream_for_http10_ends_with_the_connection(void **state)
 	client_close(&c);
 }
 
-/* Fills the queue; says how many bytes went in. */
+/* Fills the queue; returns how many bytes went in. */
 static size_t fill(struct server_fixture *f, int until)
 {
 	static const char piece[8192];
@@ -173,7 +173,7 @@ static void test_backpressure(void **state)
 	assert_true(response_queued(f->held) < 80 << 10);
 	spin(f, 5);
 	assert_int_equal(f->drains, 0);
-	/* Whoever does not listen is stopped. */
+	/* A writer that ignores the 1 is refused. */
 	sent += fill(f, -ENOBUFS);
 	assert_true(response_queued(f->held) <= 256 << 10);
 	server_stats(f->server, &stats);
@@ -235,7 +235,7 @@ static void test_vanished_reader(void **state)
 	client_send(&c, GET("/stream", ""));
 	client_wait(f, &c);
 	client_close(&c);
-	/* Found out by writing: the callback comes from the loop, not from inside the write. */
+	/* The write notices the disconnect; the callback comes from the loop, not from inside the write. */
 	assert_int_equal(response_write(f->held, "x", 1), -EPIPE);
 	assert_int_equal(f->gone[GONE_FULL], 0);
 	spin(f, 1);
@@ -343,7 +343,7 @@ static void test_crowd(void **state)
 	for (int i = 0; i < 3; i++)
 		client_open(f, &c[i]);
 	first = f->server->all.first;
-	/* As accepting does it: above the number, only what is always answered. */
+	/* As server.c does for a connection above the limit: only ROUTE_ALWAYS is answered. */
 	first->is_reserve = true;
 	client_send(&c[0], GET("/health", ""));
 	client_wait(f, &c[0]);
@@ -382,7 +382,7 @@ static void test_tunnel(void **state)
 	client_send(&c, " later");
 	client_wait(f, &c);
 	assert_string_equal(echo.got.data, "early later");
-	/* No deadline of requests holds here. */
+	/* Deadlines of requests do not apply to a tunnel. */
 	spin(f, 450);
 	client_send(&c, "!");
 	client_wait(f, &c);
@@ -406,7 +406,7 @@ static void test_tunnel(void **state)
 	assert_int_equal(fixture_open_conns(f), 0);
 }
 
-/* Much comes behind the handshake at once: more than a head's buffer holds. */
+/* More bytes than a head's buffer holds come with the handshake. */
 static void test_tunnel_eager(void **state)
 {
 	static char much[sizeof(UPGRADE) + (180 << 10)] = UPGRADE;
@@ -442,7 +442,7 @@ static void test_tunnel_ends(void **state)
 	spin(f, 2);
 	assert_true(echo.gone);
 	expect_answer(f, GET("/tunnel", ""), 426, false);
-	/* One that is open when the server goes (tear_down) is told as well. */
+	/* A tunnel that is open when the server ends (tear_down) gets on_gone, too. */
 	echo.gone = false;
 	client_open(f, &c);
 	client_send(&c, UPGRADE);
@@ -490,7 +490,7 @@ static void test_drain(void **state)
 	assert_non_null(strstr(busy.got.data, "Connection: close\r\n"));
 	assert_int_equal(client_answer(&busy, &body), 200);
 	assert_true(busy.ended);
-	/* Who was there already, and who comes now. */
+	/* An old connection and a new one. */
 	client_open(f, &late);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
 		assert_false(others[i]->ended);
@@ -502,7 +502,7 @@ static void test_drain(void **state)
 		client_close(others[i]);
 	}
 	client_close(&busy);
-	/* Whoever ends the server knows of a request that is on its way. */
+	/* A request that is arriving is counted, so that the server's owner can wait for it. */
 	client_open(f, &late);
 	client_wait(f, &late);
 	server_stats(f->server, &stats);

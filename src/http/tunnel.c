@@ -58,7 +58,7 @@ int response_upgrade(struct request_ctx *ctx, const char *protocol, const struct
 	}
 	*t = (struct tunnel){ c, *ops };
 	ctx->status = 101;
-	/* The request ends, the connection does not. */
+	/* The request ends; the connection stays. */
 	ctx->conn = NULL;
 	c->ctx = NULL;
 	ctx_finish(ctx);
@@ -66,7 +66,7 @@ int response_upgrade(struct request_ctx *ctx, const char *protocol, const struct
 	c->close_after = c->linger = c->was_streamed = true;
 	conn_set_state(c, CONN_TUNNEL);
 	conn_flush(c);
-	/* What came behind the handshake is delivered when the caller has the tunnel. */
+	/* Bytes that came with the handshake are delivered after the caller has the tunnel. */
 	if (c->in.len > 0)
 		conn_poke(c);
 	conn_kick(c);
@@ -89,7 +89,7 @@ void tunnel_lost(struct conn *c)
 {
 	struct tunnel *t = TAKE_PTR(c->tunnel);
 
-	/* Whatever on_gone calls finds no connection. */
+	/* Calls that on_gone makes on the tunnel find no connection. */
 	t->conn = NULL;
 	t->ops.on_gone(t->ops.data);
 	free(t);
@@ -109,7 +109,7 @@ int tunnel_write(struct tunnel *t, const void *data, size_t n)
 	r = conn_queue(c, data, n);
 	if (r < 0)
 		return r;
-	/* Behind bytes that the socket did not take there is nothing to try. */
+	/* If earlier bytes are still queued, the socket is full. */
 	if (!waits)
 		conn_flush(c);
 	r = conn_pressure(c);
