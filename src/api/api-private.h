@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between the files of the routes: what a handler finds behind request_app(), and how all of them refuse. Handlers
- * read the request, call the engine (or the executor) and render; they decide nothing.
+ * Shared by the files of the routes: what request_app() points to, and how all routes refuse. Handlers read the
+ * request, call the engine (or the executor) and render the answer; they make no decisions.
  */
 #pragma once
 
@@ -10,10 +10,10 @@
 #include "engine/engine.h"
 
 /* --- route-host.c --- */
-struct question; /* a question to the executor and who waits for its answer */
+struct question; /* a question to the executor, and the requests that wait for its answer */
 enum { QUESTIONS = 2 };
 
-/* --- routes.c: what was answered so far --- */
+/* --- routes.c: counts of answers --- */
 enum { ACCESS_STATUSES = 6, ACCESS_BOUNDS = 12 };
 struct access_counts {
 	uint64_t by_class[ACCESS_STATUSES]; /* 1xx … 5xx, at their first digit */
@@ -31,11 +31,15 @@ struct api {
 	char *openapi; /* made once */
 	struct question *questions[QUESTIONS];
 	struct access_counts access;
-	char **languages;      /* names and aliases, as POST /execute takes them; NULL-terminated */
-	char **language_names; /* beside each of them: of which language */
+	/* names and aliases of languages, as POST /execute takes them; NULL-terminated */
+	char **languages;
+	char **language_names; /* the language of each of them */
 };
 
-/* Whose executions this caller sees: the socket's peers are the operator, who sees everybody's (NULL). */
+/*
+ * The caller whose executions this request may see. NULL: all of them, for peers of the unix socket
+ * (operators).
+ */
 const char *request_viewer(const struct request_ctx *ctx);
 /* ?name, ?name=true, ?name=1 */
 bool request_flag(const struct request_ctx *ctx, const char *name);
@@ -43,9 +47,9 @@ bool request_flag(const struct request_ctx *ctx, const char *name);
 /* Each answers and returns 0. */
 int respond_refusal(struct request_ctx *ctx, const struct submitted *submitted,
 		    const struct error *err);
-/* What a call by id gave: 404, 409 for one that has not ended, else by the error's kind. */
+/* After a failed call by id: 404, 409 if the execution has not ended, otherwise by the error's kind. */
 int respond_failure(struct request_ctx *ctx, int r, const struct error *err);
-/* Compact, seconds as people write them. Takes over root; NULL: 503. */
+/* Compact, with seconds as people write them. Takes over root; NULL: 503. */
 int respond_tree(struct request_ctx *ctx, int status, json_t *root);
 
 /* --- tables, each ending with an empty row --- */
@@ -60,22 +64,22 @@ enum stream_format { STREAM_SSE, STREAM_NDJSON };
 struct stream_source {
 	struct watcher *watcher; /* taken over, also on failure */
 	enum stream_format format;
-	/* Cancelled when the client goes; the stream takes its own reference. NULL: nothing. */
+	/* Cancelled when the client disconnects. The stream takes its own reference. NULL: none. */
 	struct execution *cancels;
 };
-/* Bytes that lie in several places, on their way out; the first place that is empty ends them. */
+/* Bytes to send that are in several places; an empty part ends the list. */
 struct pieces {
 	struct span parts[3];
-	size_t part, written; /* what is out: so many parts, and so much of the next */
+	size_t part, written; /* how many parts are sent, and how much of the next */
 };
-struct span pieces_next(const struct pieces *p, size_t max); /* len 0: that was all */
+struct span pieces_next(const struct pieces *p, size_t max); /* len 0: all is sent */
 void pieces_taken(struct pieces *p, size_t n);
 /*
- * An event as JSON, with its "id" for clients that have no other place for it. What is at hand as text (event->text, it may be
- * large) is left out: out ends where it belongs, and "}" follows it.
+ * An event as JSON; with_id adds "id" for formats without another place for it. A value that exists as text
+ * (event->text, may be large) is left out: out ends where the text belongs, and "}" follows the text.
  */
 int event_write_head(const struct event *event, bool with_id, struct buf *out) _must_check_;
-/* Answers with events until the last; negative: nothing was answered. */
+/* Answers with events until the last one; negative: nothing was answered. */
 int stream_begin(struct request_ctx *ctx, const struct stream_source *source) _must_check_;
 
 /* --- route-host.c --- */
@@ -84,5 +88,5 @@ void questions_free(struct api *api);
 /* --- route-execute.c --- */
 int languages_load(struct api *api, struct error *err) _must_check_;
 void languages_free(struct api *api);
-/* The name of the language that has this name or alias, in any case; the word itself where there is none. */
+/* The language with this name or alias, ignoring case; word itself if there is none. */
 const char *language_called(const struct api *api, const char *word);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See attach.c: what the client has for the program, as bytes or as messages. It waits here until the program takes it. */
+/*
+ * See attach.c: the client's bytes and messages for the program. They wait here until the program takes them.
+ */
 #include <signal.h>
 #include <string.h>
 
@@ -8,7 +10,7 @@
 #include "spec/yaml.h"
 
 enum {
-	ANSWERS_MAX = 16, /* pongs and complaints that wait, before we stop reading */
+	ANSWERS_MAX = 16, /* pongs and error messages that wait, before reading stops */
 	SIGNAL_RETRY_MS = 5,
 };
 
@@ -92,7 +94,7 @@ static void take_eof(struct attach *a, const json_t *message _unused_)
 	a->input_ends = true;
 }
 
-/* Output of a program may be here before the word that it runs. */
+/* Signals wait for "running": the first output may arrive before that event. */
 static void send_signals(struct attach *a)
 {
 	struct execution *x = watcher_execution(a->watcher);
@@ -135,7 +137,7 @@ static void take_resize(struct attach *a, const json_t *message)
 {
 	json_int_t rows = json_integer_value(json_object_get(message, "rows"));
 	const json_t *given = json_object_get(message, "columns");
-	/* Terminals in browsers say "cols". */
+	/* Terminals in browsers send "cols". */
 	json_int_t columns = json_integer_value(given ? given : json_object_get(message, "cols"));
 	struct execution *x = watcher_execution(a->watcher);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/executions/{id}/attach: a WebSocket at a running program. Frames are wslay's, but for large results; bytes the tunnel's.
+ * GET /v1/executions/{id}/attach: a WebSocket to a running program. wslay makes the frames, except those of
+ * large results; the tunnel carries the bytes.
  *
  *   in    binary                                     standard input, as it is
  *         {"type": "stdin", "data": TEXT}            the same as text
@@ -11,12 +12,12 @@
  *         a message that makes no sense. With ?output=bytes stdout and stderr come as binary frames: a byte 1 or 2, then the
  *         program's. Behind the result comes a close frame with 1000.
  *
- * A job that was sent without `stdin` waits a second for somebody to attach, and its input ends when the last one goes; with
- * ?interactive=true it waits for ever. Input for any other is answered with an error.
+ * A job that was sent without `stdin` waits a second for a client to attach; its input ends when the last one
+ * detaches. With ?interactive=true it waits without limit. Input for any other job is answered with an error.
  *
- * Both directions wait for their reader: events are fetched when the frames before them are in the tunnel and the tunnel
- * has room; while the program does not take its input, or the client not our answers to it, the socket is not read. A
- * client that goes leaves the program alone.
+ * Both directions wait for their reader. Events are fetched when the frames before them are in the tunnel and
+ * the tunnel has room. While the program does not read its input, or the client does not read the answers to
+ * it, the socket is not read. Disconnecting does not stop the program.
  */
 #include <string.h>
 
@@ -27,13 +28,13 @@
 enum {
 	MESSAGE_BYTES_MAX = 1 << 20,
 	FRAME_BYTES_MAX = 1 << 30, /* of an event with a body of its own */
-	LARGE_BYTES = 64 << 10,	   /* so that its length is told in eight bytes */
+	LARGE_BYTES = 64 << 10,	   /* larger frames have an eight-byte length */
 	SEND_BYTES = 16 << 10,
-	FRAGMENTS_MAX = 1024, /* of a message: wslay keeps each by itself */
+	FRAGMENTS_MAX = 1024, /* of one message: wslay allocates each separately */
 	PING_S = 20,
 	CLOSE_S = 5,
-	EVENTS_PER_ROUND = 8,	 /* of up to 64 KiB */
-	ROUND_BYTES = 512 << 10, /* of a large result */
+	EVENTS_PER_ROUND = 8,	 /* each up to 64 KiB */
+	ROUND_BYTES = 512 << 10, /* bytes of a large result sent in one round */
 };
 
 static void attach_free(struct attach *a)
@@ -50,7 +51,7 @@ static void attach_free(struct attach *a)
 
 /* --- frames out --- */
 
-/* What is handed over next: wslay gives a frame's header by itself, then the rest of it in pieces. */
+/* wslay hands over a frame's header, then the rest in pieces. This counts what is left of the frame. */
 static void count_sent(struct attach *a, const uint8_t *data, size_t n)
 {
 	unsigned size = a->sending == 0 ? data[1] & 0x7f : 0, more = size == 127 ? 8 : 2;
@@ -79,9 +80,9 @@ static ssize_t on_send(wslay_event_context_ptr frames, const uint8_t *data, size
 	int r;
 
 	(void)flags;
-	/* A frame may be larger than all that a connection may have waiting: what is left comes here again. */
+	/* A frame may be larger than the connection's queue: wslay calls again with the rest. */
 	len = MIN(len, (size_t)SEND_BYTES);
-	/* For what is no frame at all wslay closes without a word. */
+	/* wslay closes without a close frame if the input is no frame at all. */
 	if (a->full)
 		r = -ENOBUFS;
 	else if (a->bad && is_bare_close(a, data))
@@ -109,7 +110,9 @@ static bool has_result(const struct attach *a)
 	return pieces_next(&a->result, 1).len > 0;
 }
 
-/* Before anything of wslay's: it was handed over when there was no other frame. After some of it others have a turn. */
+/*
+ * Sent before wslay's frames, because it was begun when no other frame was under way. Each round sends a part.
+ */
 static int send_result(struct attach *a)
 {
 	struct span piece;
@@ -131,7 +134,7 @@ static int send_result(struct attach *a)
 	return 0;
 }
 
-/* wslay stops behind every piece that was taken: it is asked until nothing is left, or nothing more is taken. */
+/* wslay stops after every piece: it is called until it has nothing left, or the tunnel is full. */
 static int send_frames(struct attach *a)
 {
 	int r = send_result(a);
@@ -192,7 +195,7 @@ static int queue_bytes(struct attach *a, const struct event *event)
 	return r < 0 ? r : queue_frame(a, WSLAY_BINARY_FRAME, frame.data, frame.len);
 }
 
-/* A large one is sent from where it lies: many may read it, each as slowly as they like. */
+/* A large result is sent from the memory that holds it: many clients may read it, each at its own speed. */
 static int begin_result(struct attach *a, const struct event *event)
 {
 	const uint8_t header[10] = { 0x80 | WSLAY_TEXT_FRAME, 127 };
@@ -288,13 +291,13 @@ static void end(struct attach *a)
 	tunnel_close(tunnel);
 }
 
-/* Then nothing follows ours. wslay sees to its own frames, but a large result is none of these. */
+/* Nothing follows a close frame. wslay checks that for its own frames; a large result is not among them. */
 static bool is_closed(const struct attach *a)
 {
 	return wslay_event_get_close_received(a->frames) || wslay_event_get_close_sent(a->frames);
 }
 
-/* Events into frames, as long as there is room; after some of them others have a turn. */
+/* Turns events into frames while there is room; a round is limited, so that others are served. */
 static int fetch(struct attach *a)
 {
 	struct event event;
@@ -332,10 +335,13 @@ static void pump(struct attach *a)
 		r = fetch(a);
 	if (r == 0)
 		attach_feed(a);
-	/* What there was to say of the input. */
+	/* Error messages about the input. */
 	if (r == 0)
 		r = send_frames(a);
-	/* The client's close frame, or a broken one, ends it as soon as ours is out. */
+	/*
+	 * After the client's close frame, or a broken frame, the tunnel ends as soon as the own close frame is
+	 * sent.
+	 */
 	if (r < 0 || (!wslay_event_want_read(a->frames) && !wslay_event_want_write(a->frames)))
 		end(a);
 }
@@ -347,8 +353,7 @@ static void on_data(void *data, const void *bytes, size_t n)
 	a->in = (struct span){ bytes, n };
 	if (wslay_event_recv(a->frames) < 0) {
 		a->bad = true;
-		a->broken = !wslay_event_want_write(
-			a->frames); /* there was no memory for a close frame */
+		a->broken = !wslay_event_want_write(a->frames); /* no memory for a close frame */
 		begin_close(a);
 	}
 	a->in = (struct span){ NULL, 0 };
@@ -373,7 +378,7 @@ static void on_event(void *data)
 	pump(data);
 }
 
-/* Its frames wait for a client that does not take them: no other would come behind them in time. */
+/* The client does not take its frames, so a close frame would not arrive in time. */
 static void on_lost(void *data)
 {
 	end(data);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the two files of a WebSocket at a program: frames and events (attach.c), what the client has for the program. */
+/*
+ * Shared by the two files of the attach WebSocket: attach.c (frames and events) and attach-input.c (input for
+ * the program).
+ */
 #pragma once
 
 #include "api/api-private.h"
@@ -15,20 +18,20 @@ struct attach {
 	struct source *timer;
 	struct span in;		  /* bytes of the tunnel that wslay has not taken yet */
 	struct buf input;	  /* for the program */
-	size_t taken;		  /* of it */
-	bool input_ends;	  /* behind that */
-	int signals[SIGNALS_MAX]; /* that came before the program was known to run */
+	size_t taken;		  /* bytes of input that the program has taken */
+	bool input_ends;	  /* standard input ends after input */
+	int signals[SIGNALS_MAX]; /* signals that came before the program ran */
 	size_t n_signals;
 	struct source *retry;
-	int fragments;	      /* of the message that arrives */
+	int fragments;	      /* of the message that is arriving */
 	bool bytes;	      /* ?output=bytes */
-	bool full;	      /* until on_drain */
-	bool closing;	      /* a close frame is on its way */
-	bool bad;	      /* what the client sent is no frame */
-	uint64_t sending;     /* of wslay's frame that is on its way out: so many bytes to come */
-	struct pieces result; /* a frame of ours */
-	struct buf head;      /* what of it is in front of the result's text */
-	bool broken;	      /* nothing can be sent any more */
+	bool full;	      /* the tunnel is full, until on_drain */
+	bool closing;	      /* a close frame is queued */
+	bool bad;	      /* the client sent something that is no frame */
+	uint64_t sending;     /* bytes left of the wslay frame that is being sent */
+	struct pieces result; /* a frame with a large result, made here */
+	struct buf head;      /* its bytes before the result's text */
+	bool broken;	      /* nothing can be sent */
 };
 
 /* --- attach.c --- */
@@ -36,8 +39,8 @@ void attach_complain(struct attach *a, const char *detail);
 void attach_close(struct attach *a, uint16_t code);
 
 /* --- attach-input.c --- */
-void attach_take_bytes(struct attach *a, const void *bytes, size_t n); /* of standard input */
+void attach_take_bytes(struct attach *a, const void *bytes, size_t n); /* for standard input */
 void attach_take_text(struct attach *a, const char *text, size_t n);   /* a message */
-/* To the program what it takes. */
+/* Gives the program as much input as it takes. */
 void attach_feed(struct attach *a);
 int attach_on_retry(void *data, uint32_t events);

@@ -6,8 +6,8 @@
  *                         ▲                                 │ 1: enough
  *                         └──────────── on_drain ◀──────────┘
  *
- * Nothing is queued here but the event at hand: a slow reader's events wait where the engine keeps them. A stream of
- * events that says nothing for a while sends a comment, so that neither side takes the other for dead.
+ * Only one event is held here: the events of a slow reader wait in the engine. After some time without an
+ * event, a comment is sent, so that neither side takes the other for dead.
  */
 #include <string.h>
 
@@ -19,8 +19,8 @@
 enum {
 	PIECE_BYTES = 64 << 10,
 	EVENTS_PER_ROUND = 64,
-	ROUND_BYTES = 128 << 10,       /* of event text: about a millisecond */
-	ROUND_WRITTEN_MAX = 512 << 10, /* of a result, which is only copied */
+	ROUND_BYTES = 128 << 10,       /* event text in one round: about a millisecond */
+	ROUND_WRITTEN_MAX = 512 << 10, /* bytes of a result in one round; they are only copied */
 	EVENT_TEXT_MAX = 1 << 30
 };
 static const int64_t ping_ns = 15 * NS_PER_SEC;
@@ -31,10 +31,10 @@ struct event_response {
 	struct execution *cancels;
 	struct source *pinger;
 	enum stream_format format;
-	struct buf text;      /* the event at hand, all but a result */
-	struct pieces pieces; /* of it */
-	bool full;	      /* until on_drain */
-	int64_t said_ns;      /* when something was written last */
+	struct buf text;      /* the current event, without a result's text */
+	struct pieces pieces; /* of the current event */
+	bool full;	      /* the client's queue is full, until on_drain */
+	int64_t said_ns;      /* time of the last write */
 };
 
 static void stream_free(struct event_response *s)
@@ -76,14 +76,14 @@ static int encode_event(struct event_response *s, const struct event *event)
 		r = event_write_head(event, !lines, &s->text);
 	if (r >= 0 && !event->text.data)
 		r = buf_puts(&s->text, end);
-	s->pieces =
-		(struct pieces){ .parts = {
-					 { s->text.data, s->text.len },
-					 event->text, /* the execution's, which the watcher holds */
-					 { lines ? "}\n\n" : "}\n", !event->text.data ? 0
-								    : lines	      ? 3
-										      : 2 },
-				 } };
+	s->pieces = (struct pieces){ .parts = {
+					     { s->text.data, s->text.len },
+					     /* the execution's memory, which the watcher holds */
+					     event->text,
+					     { lines ? "}\n\n" : "}\n", !event->text.data ? 0
+									: lines		  ? 3
+											  : 2 },
+				     } };
 	return r;
 }
 
@@ -110,7 +110,9 @@ static bool has_more(const struct event_response *s)
 	return pieces_next(&s->pieces, 1).len > 0;
 }
 
-/* 1: the client has enough for now. Of a large one there may be more: who reads as fast as we write is not all there is. */
+/*
+ * 1: the client's queue is full, or the round's share of a large result is written and others are served first.
+ */
 static int write_text(struct event_response *s)
 {
 	struct span piece;
@@ -133,7 +135,7 @@ static void finish_stream(struct event_response *s, int r)
 {
 	struct request_ctx *ctx = s->ctx;
 
-	/* A write may be the first to find out that the client is gone. */
+	/* The write may be the first call that notices a disconnect. */
 	if (s->cancels && r != -ENODATA)
 		(void)execution_cancel(s->cancels);
 	stream_free(s);
@@ -246,7 +248,7 @@ int stream_begin(struct request_ctx *ctx, const struct stream_source *source)
 	if (s->format == STREAM_SSE)
 		r = loop_add_timer(request_loop(ctx), s->said_ns + ping_ns,
 				   (struct handler){ on_ping, s }, &s->pinger);
-	/* Proxies that collect answers before they pass them on (nginx) leave this one alone. */
+	/* Tells proxies that buffer answers (nginx) not to buffer this one. */
 	if (r >= 0)
 		r = response_header(ctx, "X-Accel-Buffering", "no");
 	if (r >= 0)
@@ -295,7 +297,7 @@ int stream_get_events(struct request_ctx *ctx)
 	if (r < 0)
 		return respond_failure(ctx, r, NULL);
 	source.format = request_accepts(ctx, types) == types[1] ? STREAM_NDJSON : STREAM_SSE;
-	/* A browser's EventSource connects again whenever a stream ends, unless it is told that there is nothing more. */
+	/* A browser's EventSource reconnects when a stream ends, unless it gets a 204. */
 	if (source.format == STREAM_SSE && watcher_has_all(source.watcher)) {
 		(void)watcher_free(source.watcher);
 		return respond_empty(ctx, 204);

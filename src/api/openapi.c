@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See openapi.h. Paths, methods, bodies and answers come from the rows of the router; what a row has no room for
- * (query and header parameters, further media types and statuses) stands in tables here, looked up by pattern.
+ * See openapi.h. Paths, methods, bodies and answers come from the router's rows. Query and header parameters,
+ * further media types and statuses are in the tables here, looked up by pattern.
  */
 #include "api/openapi.h"
 
@@ -67,7 +67,7 @@ static const struct api_parameter {
 	{ "/v1/stats", "query", "until", "string", NULL },
 };
 
-/* Answers that are not just JSON with 200. */
+/* Answers other than JSON with 200. */
 static const struct answer {
 	enum http_method method;
 	const char *pattern;
@@ -89,7 +89,7 @@ static const struct answer {
 	{ HTTP_GET, "/metrics", 200, { "text/plain" } },
 };
 
-/* What comes with other statuses and is no problem+json. */
+/* Answers with other statuses that are not problem+json. */
 static const struct other_answer {
 	enum http_method method;
 	const char *pattern, *status, *media, *schema, *help; /* media NULL: no body */
@@ -123,7 +123,7 @@ static const struct answer *answer_of(const struct route *route)
 	return &usual;
 }
 
-/* "{path...}" is {path} to OpenAPI. */
+/* OpenAPI writes "{path...}" as {path}. */
 static int write_path(const char *pattern, struct buf *out)
 {
 	for (const char *at = pattern; *at;) {

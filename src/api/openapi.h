@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /openapi.json: OpenAPI 3.1 of a router's table; nothing is listed that does not exist, nor the reverse. */
+/* /openapi.json: OpenAPI 3.1, made from the router's table. It lists exactly the routes that exist. */
 #pragma once
 
 #include "http/router.h"

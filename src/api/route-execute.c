@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /execute and GET /: the server of documents 002 and 001 (SPEC §8). What a body means and what is answered is
- * compat/execute/execute-002.h's; here it meets the engine. Whatever happens, clients read those documents' fields.
+ * POST /execute and GET /: the server of documents 002 and 001 (SPEC §8). compat/execute/execute-002.h reads
+ * bodies and writes answers; this file calls the engine. Every answer, also a failure, has the documents'
+ * fields.
  */
 #include <stdio.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static int respond_body(struct request_ctx *ctx, int status, json_t *body)
 	return respond_take(ctx, status, "application/json", buf_take(&text), len);
 }
 
-/* Before a body is read it is not known which document speaks; 002's fields serve both. */
+/* Before the body is read, the document that the client follows is unknown; 002's fields serve both. */
 static int refuse_request(struct request_ctx *ctx, int status, const char *detail)
 {
 	const struct execute_call unknown = { .form = EXECUTE_DOCUMENT_002 };
@@ -52,7 +53,7 @@ static int refuse_request(struct request_ctx *ctx, int status, const char *detai
 	return respond_body(ctx, status, execute_failure(&unknown, detail));
 }
 
-/* What the request itself is wrong in is an answer like any other; that we cannot run it now is not. */
+/* A wrong request gets a normal answer; only a server that cannot run it now gets another status. */
 static int status_of(enum refusal refusal)
 {
 	return refusal == REFUSAL_INPUT || refusal == REFUSAL_POLICY || refusal == REFUSAL_TOO_LARGE
@@ -109,7 +110,7 @@ static void on_execute_end(void *data, struct execution *x)
 		answer_execute(c);
 }
 
-/* The client's clock has run out; that the sandbox takes long to go is not its matter. */
+/* The client's timeout has passed: answers without waiting for the sandbox's end. */
 static void on_timeout(void *data, struct execution *x)
 {
 	struct calling *c = data;
@@ -137,7 +138,7 @@ static int submit(struct calling *c)
 		.caller = request_principal(ctx)->name,
 		.request = c->call.request,
 		.accepted_ns = request_started_ns(ctx),
-		/* These clients do not know 429. */
+		/* these clients do not know 429 */
 		.patient = true,
 		.data = c,
 		.on_end = on_execute_end,
@@ -174,7 +175,7 @@ static void read_body(void *data)
 {
 	struct execute_parsing *reading = data;
 
-	/* Bodies that would become too large a tree are refused before execute_read() makes one. */
+	/* A body with too many values is refused before execute_read() makes a tree of it. */
 	if (!request_has_few_values(reading->ctx))
 		reading->in.body = (struct span){ "", 0 };
 	reading->r = execute_read(&reading->in, &reading->options, reading->ret);
@@ -204,7 +205,10 @@ static int post_execute(struct request_ctx *ctx)
 	json_t *answer;
 	int r;
 
-	/* A caller that counts on the state it left must not get a fresh sandbox without a word. */
+	/*
+	 * Sessions do not exist, so a request that names one is refused: a fresh sandbox would lack the state
+	 * it counts on.
+	 */
 	if (request_header(ctx, "x-session-id").data)
 		return refuse_request(
 			ctx, 400,
@@ -241,7 +245,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp((*x)->name, (*y)->name);
 }
 
-/* In the order in which they are shown to people. */
+/* In the order in which languages are shown to users. */
 static int take_names(struct api *api, const struct language **list, size_t n)
 {
 	size_t i, count = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executions by id and by the page: state or result, events, analysis, reports, comparison, cancelling, statistics. */
+/*
+ * Executions by id and in lists: state or result, events, analysis, reports, comparison, cancelling,
+ * statistics.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -108,7 +111,7 @@ static int get_diff(struct request_ctx *ctx)
 	return r < 0 ? respond_failure(ctx, r, &err) : respond_tree(ctx, 200, tree);
 }
 
-/* --- many --- */
+/* --- lists and statistics --- */
 
 static int read_instant(const struct request_ctx *ctx, const char *name, int64_t *ret,
 			struct error *err)
@@ -131,16 +134,16 @@ static int read_limit(const struct request_ctx *ctx, int64_t *ret, struct error 
 	return error_field(err, "limit", "limit: give a whole number from 1 to 1000.");
 }
 
-/* What a question about many may be narrowed by, and whether a filter may stand there more than once. */
+/* The filters of a list or statistic, and whether a filter may be repeated. */
 struct filters {
 	int (*ask)(struct engine *, const struct engine_query *, json_t **, struct error *);
 	struct query_filter {
 		const char *name;
 		bool often;
-	} list[9]; /* ends with an empty one */
+	} list[9]; /* ends with an empty row */
 };
 
-/* A filter that nobody knows, or that counts once and is there twice, would be one that silently does nothing. */
+/* Refuses unknown filters, and repeated ones that count once: they would silently do nothing. */
 static int check_names(const struct request_ctx *ctx, const struct filters *filters,
 		       struct error *err)
 {
@@ -185,7 +188,7 @@ static int check_statuses(const struct request_ctx *ctx, struct error *err)
 	return 0;
 }
 
-/* The second and further ones of a name; the list ends with NULL. */
+/* The second and further values of a name; the list ends with NULL. */
 static void read_more(const struct request_ctx *ctx, const char *name,
 		      const char *ret[URI_PAIRS_MAX])
 {
@@ -283,7 +286,7 @@ static void on_cleaned(void *data, int64_t cancelled, int64_t deleted)
 	free(c);
 }
 
-/* Whoever names something to choose by must not lose all the rest with it. */
+/* The first key of the query or the body. A caller that names a choice must not lose everything. */
 static const char *chosen_by(const struct request_ctx *ctx)
 {
 	const struct uri *uri = request_uri(ctx);

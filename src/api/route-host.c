@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What there is here: languages, policies, limits, the host, and whether we are well. Languages and the doctor take runs of
- * their own to find out; who asks while an answer is under way gets the same one.
+ * Languages, policies, limits, the host's isolation, health. Languages and the doctor need runs of their own; a
+ * request that comes while the answer is being made gets the same answer.
  */
 #include <string.h>
 
@@ -22,7 +22,7 @@ struct question_waiter {
 };
 
 struct question {
-	struct api *api; /* NULL: the API is gone, the answer is nobody's */
+	struct api *api; /* NULL: the API is gone; the answer is dropped */
 	enum executor_question kind;
 	struct question_waiter *waiters;
 	size_t n_waiters;
@@ -156,7 +156,7 @@ static json_t *limit_row(const struct knob *k, const json_t *limits)
 			 k->help);
 }
 
-/* Under the policy that holds when none is named. */
+/* The limits under the default policy. */
 static int get_limits(struct request_ctx *ctx)
 {
 	struct api *api = request_app(ctx);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program wrote: its streams as far as they have come (Range works while it runs, too), the list of its files, one of
- * them, or all of them as a tar that is made while it is sent. Whatever the bytes are, a browser only saves them.
+ * Outputs of a program: its streams so far (Range works while it runs, too), the list of its files, one file,
+ * or all files as a tar that is made while it is sent. The headers make a browser save the bytes, never show
+ * them.
  */
 #include <string.h>
 
@@ -18,7 +19,7 @@ static int respond_stream(struct request_ctx *ctx, enum engine_stream stream)
 
 	if (r < 0)
 		return respond_failure(ctx, r, NULL);
-	/* Whether these are all the bytes that there are, or will be. */
+	/* Whether these are all bytes that the stream will ever have. */
 	(void)!response_header(ctx, "Atoll-Complete", file.growing || file.cut ? "false" : "true");
 	return respond_file(ctx, &(struct file_body){ file.fd, file.size_bytes, BYTES });
 }

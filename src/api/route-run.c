@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Running something: POST /v1/execute (answered with the result, or with events as they happen), POST /v1/executions (answered
- * when it is durable) and replay, which is the latter with an older request. A client that goes does not end its run
- * (the result is in the history); with ?disconnect=cancel it does.
+ * Runs requests: POST /v1/execute (answers with the result, or with events), POST /v1/executions (answers when
+ * the job is durable) and replay, which sends an older request as a job. Disconnecting does not stop a run, and
+ * its result is in the history; with ?disconnect=cancel it does.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ enum { KEY_MAX = 255 };
 /* A request that is answered when the engine calls back. */
 struct pending_answer {
 	struct request_ctx *ctx;
-	struct execution *execution; /* a reference; NULL only while it is submitted */
+	struct execution *execution; /* a reference; NULL only during the submission */
 	bool cancels;
 };
 
@@ -43,7 +43,10 @@ static bool wants_cancel(const struct request_ctx *ctx)
 	return word && strcmp(word, "cancel") == 0;
 }
 
-/* Submits with *in's kind and callbacks; the rest of it is filled here. On success *ret is the request's pending answer. */
+/*
+ * Submits with the kind and callbacks of *in; this function fills the rest. On success *ret is the pending
+ * answer.
+ */
 static int submit(struct request_ctx *ctx, struct submission *in, struct submitted *ret,
 		  struct error *err)
 {
@@ -66,7 +69,7 @@ static int submit(struct request_ctx *ctx, struct submission *in, struct submitt
 	}
 	p->execution = ret->execution;
 	response_on_gone(ctx, on_answer_gone, p);
-	/* Its client may have gone while it was judged on a fiber. */
+	/* The client may have disconnected while the request was judged on a fiber. */
 	if (p->cancels && response_is_gone(ctx))
 		(void)execution_cancel(ret->execution);
 	return 0;
@@ -97,7 +100,7 @@ static void on_refused(void *data, struct execution *x, const struct submitted *
 	pending_free(p);
 }
 
-/* --- a request that was sent before: its first one's result, which may still be to come --- */
+/* --- a repeated request: gets the first request's result, which may still be to come --- */
 
 struct repeat {
 	struct request_ctx *ctx;
@@ -110,7 +113,7 @@ static void repeat_free(struct repeat *p)
 	free(p);
 }
 
-/* Events are passed over: the last one is the result. */
+/* Skips events until the last one, which is the result. */
 static void repeat_pump(void *data)
 {
 	struct repeat *p = data;
@@ -167,7 +170,7 @@ static int execute_whole(struct request_ctx *ctx, const char *key)
 	struct submission in = { .request = request_json(ctx),
 				 .text = request_body(ctx),
 				 .key = key,
-				 /* What is known by a key is on record before it runs. */
+				 /* An execution with a key is recorded before it runs. */
 				 .announced = key != NULL,
 				 .on_end = on_answer_end,
 				 .on_refused = on_refused };
@@ -179,7 +182,7 @@ static int execute_whole(struct request_ctx *ctx, const char *key)
 	return submitted.existing[0] ? repeat_whole(ctx, submitted.existing) : 0;
 }
 
-/* x may be NULL, of a request that was sent before: that one's disconnect does not end it. */
+/* x is NULL for a repeated request: its disconnect does not cancel the first one's execution. */
 static int begin_stream(struct request_ctx *ctx, const char *id, struct execution *x,
 			enum stream_format format)
 {
@@ -218,14 +221,19 @@ static int execute_stream(struct request_ctx *ctx, const char *key, enum stream_
 	if (submitted.existing[0])
 		return begin_stream(ctx, submitted.existing, NULL, format);
 	r = begin_stream(ctx, execution_id(submitted.execution), submitted.execution, format);
-	/* Who is gone finds it in the history, unless it was to end with him; who is told of a failure does not look there. */
+	/*
+	 * After a disconnect the execution goes on, unless disconnect=cancel. After another failure it is
+	 * cancelled: a client that was told of a failure does not look for the result.
+	 */
 	if ((gone || r == -EPIPE) ? cancels : r < 0)
 		(void)execution_cancel(submitted.execution);
 	(void)execution_unref(submitted.execution);
 	return r;
 }
 
-/* Whether a runtime is that version is for the runtime to say. A small archive may be large when it is unpacked. */
+/*
+ * Resolving a version may run the runtime, and a small archive may be large when unpacked: both go to a fiber.
+ */
 static bool takes_time(const struct request_ctx *ctx)
 {
 	const json_t *body = request_json(ctx);
@@ -234,7 +242,7 @@ static bool takes_time(const struct request_ctx *ctx)
 	return (language && strchr(language, '@')) || json_object_get(body, "archive");
 }
 
-/* Visible ASCII, so that it is the same in every log; and one, so that it is clear which of two counts. */
+/* One key of visible ASCII: it reads the same in every log, and two keys would be ambiguous. */
 static int read_key(struct request_ctx *ctx, char ret[KEY_MAX + 1])
 {
 	struct span key = request_header(ctx, "idempotency-key");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See routes.h: the tables put together, the life of the API, and what all handlers share. */
+/* See routes.h: joins the tables, creates and frees the API, holds what all handlers share. */
 #include "api/routes.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "engine/text-file.h"
 #include "spec/result.h"
 
-/* Seconds; from one warm run to the longest timeout. */
+/* Seconds: from one warm run to the longest timeout. */
 const double access_bounds[ACCESS_BOUNDS] = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
 					      0.1,   0.5,    1,	    5,	  30,	 300 };
 
@@ -103,7 +103,7 @@ void api_drain(struct api *api)
 	server_drain(api->server);
 }
 
-bool api_is_quiet(const struct api *api)
+bool api_is_idle(const struct api *api)
 {
 	struct server_stats stats;
 
@@ -125,7 +125,7 @@ bool request_flag(const struct request_ctx *ctx, const char *name)
 	return value && (*value == '\0' || strcmp(value, "true") == 0 || strcmp(value, "1") == 0);
 }
 
-/* A result's own value keeps every digit; of two that are compared none may have one. */
+/* A single result prints every digit of its numbers. In a comparison neither result is dumped that way. */
 static size_t tree_flags(const json_t *root)
 {
 	const json_t *value = json_object_get(root, "value");
@@ -137,7 +137,7 @@ static size_t tree_flags(const json_t *root)
 
 int respond_tree(struct request_ctx *ctx, int status, json_t *root)
 {
-	/* On a fiber: of a route that may have much to say. */
+	/* On a fiber if the route may have a large answer. */
 	char *text = root ? text_dump(root, tree_flags(root)) : NULL;
 
 	json_decref(root);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All of HTTP as one thing: a server with the routes of SPEC §5 and §8 over an engine. Made by daemon/, which fills the
+ * The HTTP API: a server with the routes of SPEC §5 and §8 over an engine. daemon/ creates it and fills the
  * options from its settings.
  *
- *   api_new ─▶ api_listen… ─▶ (serves) ─▶ api_drain ─▶ api_is_quiet ─▶ api_free, then the engine's end
+ *   api_new ─▶ api_listen… ─▶ (serves) ─▶ api_drain ─▶ api_is_idle ─▶ api_free, then the engine's end
  */
 #pragma once
 
@@ -22,8 +22,8 @@ struct api_options {
 	struct log *log;
 	struct auth_rules auth;
 	struct server_limits limits;
-	struct callers *callers;	/* of the engine, too */
-	struct execute_options execute; /* all but languages, which are those of data_dir */
+	struct callers *callers;	/* shared with the engine */
+	struct execute_options execute; /* all but languages, which come from data_dir */
 	const char *data_dir;		/* where languages/ is */
 };
 
@@ -32,8 +32,8 @@ int api_new(const struct api_options *options, struct api **ret, struct error *e
 struct api *api_free(struct api *api); /* NULL is fine; returns NULL */
 /* As server_listen(). */
 int api_listen(struct api *api, struct listener listener) _must_check_;
-/* Tokens and hosts from now on; the old ones may go. */
+/* Replaces tokens and hosts; the old ones may be freed. */
 void api_set_auth(struct api *api, const struct auth_rules *auth);
 void api_drain(struct api *api);
-/* Nothing waits to be taken by a client, and no request is on its way. */
-bool api_is_quiet(const struct api *api);
+/* No answer waits to be taken by a client, and no request is arriving. */
+bool api_is_idle(const struct api *api);

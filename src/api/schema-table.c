@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shapes of SPEC §3, §5 and §12 as tables; see schema.h. A test holds results against them. */
+/* The shapes of SPEC §3, §5 and §12 as tables; see schema.h. A test checks results against them. */
 #include "api/schema.h"
 
 #define STATUS "success|error|timeout|limit|cancelled|denied|setup_error|interrupted|internal_error"

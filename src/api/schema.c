@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See schema.h: from the tables to JSON Schema. */
+/* See schema.h: makes JSON Schema from the tables. */
 #include "api/schema.h"
 
 #include <string.h>
@@ -80,7 +80,7 @@ static int add_field(json_t *properties, const struct schema_field *field)
 
 	if (!value)
 		return -ENOMEM;
-	/* A $ref may have neighbours in 3.1. */
+	/* OpenAPI 3.1 allows keys beside $ref. */
 	if (field->help &&
 	    json_object_set_new(value, "description", json_string(field->help)) < 0) {
 		json_decref(value);
@@ -134,7 +134,7 @@ static json_t *schema_make(const struct schema *schema)
 			 "properties", properties, "required", required);
 }
 
-/* A number, or a text with a unit, where the kind has one. */
+/* A number; also a text with a unit, if the knob's kind has units. */
 static json_t *knob_schema(const struct knob *k)
 {
 	const bool has_unit = k->kind == KNOB_SIZE || k->kind == KNOB_TIME;

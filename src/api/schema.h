@@ -26,10 +26,10 @@ struct schema {
 	const char *required;
 };
 
-/* All shapes that routes name; ends with a row whose name is NULL. `Limits` is made from spec/knob.h. */
+/* All shapes that routes name; the last row has the name NULL. `Limits` is made from spec/knob.h. */
 extern const struct schema api_schemas[];
 
 /* JSON Schema (2020-12) of a type; NULL: no memory, or no such type. */
 json_t *schema_type(const char *type);
-/* {NAME: schema} of all. NULL: no memory. */
+/* {NAME: schema} of all shapes. NULL: no memory. */
 json_t *schemas_make(void);

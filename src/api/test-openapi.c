@@ -116,7 +116,7 @@ static void check_references(const json_t *all, const json_t *tree)
 	size_t i;
 
 	if (ref && !json_object_get(all, strrchr(json_string_value(ref), '/') + 1))
-		fail_msg("nobody made %s", json_string_value(ref));
+		fail_msg("no schema makes %s", json_string_value(ref));
 	json_object_foreach((json_t *)(uintptr_t)tree, key, value) check_references(all, value);
 	json_array_foreach(tree, i, value) check_references(all, value);
 }

@@ -302,7 +302,7 @@ void front_drain(struct front *f)
 bool front_is_idle(const struct front *f)
 {
 	/* A runtime may be asked for its version though nobody waits for the answer any more. */
-	return engine_is_idle(f->parts->engine) && api_is_quiet(f->parts->api) &&
+	return engine_is_idle(f->parts->engine) && api_is_idle(f->parts->api) &&
 	       fiber_count() == 0;
 }
 
