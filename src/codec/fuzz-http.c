@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzz target of the HTTP codec. Beyond "no crash": a request read at once and byte by byte ends the
- * same way, one that is taken cannot carry what smuggling needs, whatever decodes holds no "..", and what
- * is written from it is a head of exactly the lines that were meant.
+ * Fuzz target of the HTTP codec. Beyond "no crash": a request read at once and byte by byte gives the same
+ * outcome; an accepted request has nothing that smuggling needs; a decoded target has no ".."; a head written
+ * from it has exactly the intended lines.
  */
 #include "base/buf.h"
 #include "codec/http-response.h"
@@ -33,7 +33,7 @@ static void check_target(const struct http_request *r)
 		require(strcmp(u.segments[i], "..") != 0 && !strchr(u.segments[i], '/'));
 }
 
-/* A head with one line for the status, one for the field, one for the file name and an empty one. */
+/* The head has one line for the status, one for the field, one for the file name, and an empty one. */
 static void check_written(struct span value, const char *name)
 {
 	_cleanup_buf_ struct buf b = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The body of a message as it arrives: of a known length, in chunks, or (responses) until the end of
- * the connection. Bytes in, pieces of the body out, nothing kept. Chunk extensions and trailers are
- * refused: nobody needs them, and readers disagree about where they end.
+ * The body of a message as it arrives: of a known length, in chunks, or (responses) until the end of the
+ * connection. Takes bytes, gives pieces of the body, keeps nothing. Chunk extensions and trailers are refused:
+ * no known client sends them, and readers disagree about where they end.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ struct http_body {
 	enum http_body_kind kind;
 	uint8_t state;
 	uint8_t digits;
-	int64_t left;	 /* of the body or of this chunk */
+	int64_t left;	 /* bytes left of the body or of this chunk */
 	const char *why; /* when refused */
 };
 

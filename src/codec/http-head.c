@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See http-head.h. RFC 9112 lets a server be lenient about bare LF, folded lines, blanks before a
- * colon and repeated lengths. We never are: each has been used to make two servers see two different
+ * See http-head.h. RFC 9112 lets a server be lenient about bare LF, folded lines, blanks before a colon and
+ * repeated lengths. This reader is strict: attackers have used each of them to make two servers see different
  * requests in the same bytes.
  */
 #include "codec/http-head.h"
@@ -22,7 +22,7 @@ int http_head_refuse(struct http_head *h, int status, const char *why)
 	return -EBADMSG;
 }
 
-/* The byte at `scanned`: may it stand in a line, after what came before? */
+/* Whether the byte at `scanned` is allowed in a line after the bytes before it. */
 static int judge_byte(struct http_head *h)
 {
 	const char *at = h->base + h->scanned;
@@ -39,7 +39,7 @@ static int judge_byte(struct http_head *h)
 
 static int judge_length(struct http_head *h)
 {
-	/* The line's own end does not count, nor the empty line at the end of the head. */
+	/* The line's own end does not count, nor does the empty line at the end of the head. */
 	size_t used = h->scanned + 1 - h->line;
 
 	if (h->fields_at == 0 && used > (size_t)h->limits.line_bytes + 2)

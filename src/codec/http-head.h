@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What heads of requests and responses share: lines that end in CRLF, bounded, of allowed bytes, and
- * header fields. Each byte is judged once, in order, so the outcome does not depend on how the bytes
- * were cut into calls. The bytes stay in the caller's buffer, which may move between calls; the head
- * keeps offsets and gives spans into it.
+ * The common part of request and response heads: lines that end in CRLF, bounded, of allowed bytes, and header
+ * fields. Each byte is judged once, in order, so the outcome does not depend on how the bytes were cut into
+ * calls. The bytes stay in the caller's buffer, which may move between calls; the head keeps offsets and gives
+ * spans into it.
  */
 #pragma once
 
@@ -27,21 +27,22 @@ struct http_field {
 };
 
 struct http_head {
-	const char *base; /* of the buffer given last */
+	const char *base; /* of the buffer given in the last call */
 	size_t len;	  /* with the empty line; set when complete */
 	size_t n_fields;
 	struct http_field fields[HTTP_FIELDS_MAX];
 
-	/* When refused: the status to answer and why, a sentence for the client. */
+	/* If refused: the status to answer, and a sentence for the client. */
 	int status;
 	const char *why;
 
 	struct http_limits limits;
 	size_t scanned, line,
-		fields_at; /* offsets: looked at, start of this line, of the first field */
+		/* offsets: next byte to look at, start of this line, start of the first field */
+		fields_at;
 };
 
-/* What a message's fields say about the length of its body and the connection. */
+/* What the fields say about the length of the body and about the connection. */
 struct http_framing {
 	int64_t content_length; /* -1: not given */
 	bool chunked;
@@ -56,10 +57,10 @@ int http_head_line(struct http_head *h, const char *data, size_t len,
 int http_head_refuse(struct http_head *h, int status, const char *why);
 int http_head_add_field(struct http_head *h, struct span line) _must_check_;
 int http_head_framing(struct http_head *h, struct http_framing *ret) _must_check_;
-/* The value without blanks around it; .data NULL when there is no such field. The first of several. */
+/* The value without blanks around it; of several fields, the first. .data NULL: no such field. */
 struct span http_head_field(const struct http_head *h, const char *name);
 size_t http_head_count(const struct http_head *h, const char *name);
 
 bool http_is_token(struct span s);
-/* True when the comma-separated list has the word, letters' case aside. */
+/* Whether the comma-separated list has the word, ignoring case. */
 bool http_list_has(struct span list, const char *word);

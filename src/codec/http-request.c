@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See http-request.h. A line is judged when its end has arrived, the fields together when the empty
- * line has. Only the origin form of a target is taken (and "*" with OPTIONS): this server is no proxy.
+ * See http-request.h. A line is judged when its end has arrived; the fields together, when the empty line has.
+ * A target must have the origin form (or be "*" with OPTIONS): this server is no proxy.
  */
 #include "codec/http-request.h"
 
@@ -32,7 +32,7 @@ static int read_method(struct http_request *r, struct span text)
 	return 0;
 }
 
-/* What RFC 3986 lets stand in a path and query, and "[]", which curl and browsers send as they are. */
+/* Characters that RFC 3986 allows in a path and query, and "[]", which curl and browsers send unencoded. */
 static bool is_target_char(char c)
 {
 	return c > 0x20 && c < 0x7f && !strchr("\"#<>\\^`{|}", c);
@@ -74,7 +74,7 @@ static int read_request_line(struct http_request *r, struct span line)
 {
 	struct span rest = line, method, target;
 
-	/* Exactly two spaces: a third would end up in the version, which then is none. */
+	/* Exactly two spaces: a third would be part of the version and make it invalid. */
 	if (!span_split(&rest, ' ', &method) || !span_split(&rest, ' ', &target) || !rest.data)
 		return http_head_refuse(&r->head, 400,
 					"The request line is not METHOD PATH HTTP/1.1.");
@@ -159,7 +159,7 @@ static int take_line(struct http_request *r, struct span line)
 		return line.len == 0 ? finish_request_head(r) : http_head_add_field(&r->head, line);
 	if (line.len > 0)
 		return read_request_line(r, line);
-	/* Some clients end a body with a CRLF too many. */
+	/* Some clients send one CRLF too many after a body. */
 	if (r->skipped_blank)
 		return http_head_refuse(&r->head, 400, "The request line is empty.");
 	r->skipped_blank = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head of an HTTP/1.1 request (RFC 9112), read strictly: whatever two readers could understand
- * differently is refused, because that is how requests are smuggled.
+ * The head of an HTTP/1.1 request (RFC 9112), read strictly: bytes that two readers could understand
+ * differently are refused, because request smuggling uses them.
  *
  *   http_request_init ──▶ http_request_feed (more bytes)… ──1──▶ complete: head.len bytes are the head
  *                                     └──negative──▶ refused: answer head.status, then close
@@ -11,7 +11,7 @@
 #include "codec/http-head.h"
 
 enum http_method {
-	HTTP_OTHER, /* a token we have no name for */
+	HTTP_OTHER, /* an unknown token */
 	HTTP_GET,
 	HTTP_HEAD,
 	HTTP_POST,
@@ -30,13 +30,15 @@ struct http_request {
 	bool has_line, skipped_blank;
 	uint32_t target, target_len;
 
-	/* What the fields mean together; set when complete. */
+	/* What the fields mean together; set when the head is complete. */
 	int64_t content_length; /* 0 without a body, -1 when chunked */
 	bool chunked, keep_alive, expect_continue, upgrade;
 };
 
 void http_request_init(struct http_request *r, struct http_limits limits);
-/* All bytes so far, the earlier ones included. 0: more are needed; 1: complete; negative: refused. */
+/*
+ * data holds all bytes so far, the earlier ones included. 0: more are needed; 1: complete; negative: refused.
+ */
 int http_request_feed(struct http_request *r, const char *data, size_t len) _must_check_;
 /* "/path?query", or "*" for OPTIONS. */
 struct span http_request_target(const struct http_request *r);

@@ -114,7 +114,7 @@ int http_write_end(struct buf *b)
 	return buf_puts(b, "\r\n");
 }
 
-/* Marks that turn the direction of writing, or are not seen at all: "exe.fdp" must not read "pdf.exe". */
+/* Marks that reverse the direction of writing, or are invisible: "exe.fdp" must not read "pdf.exe". */
 static bool is_deceiving(const unsigned char *c)
 {
 	if (c[0] == 0xe2 && c[1] == 0x80)
@@ -125,7 +125,10 @@ static bool is_deceiving(const unsigned char *c)
 	       (c[0] == 0xd8 && c[1] == 0x9c); /* U+FEFF, U+061C */
 }
 
-/* One character of the name: plain gets a byte of ASCII, full what can be shown. Returns its bytes. */
+/*
+ * Reads one character of the name. plain gets an ASCII byte, full the bytes that can be shown. Returns its
+ * length.
+ */
 static size_t name_char(const char *at, char *plain, struct span *full)
 {
 	const unsigned char *c = (const unsigned char *)at;
@@ -184,7 +187,7 @@ size_t http_chunk_head(size_t n, char ret[HTTP_CHUNK_HEAD])
 	return (size_t)snprintf(ret, HTTP_CHUNK_HEAD, "%zx\r\n", n);
 }
 
-/* Days since 1970-01-01 to a date, by the calendar's cycle of 400 years beginning in March. */
+/* The date of a day counted from 1970-01-01, by the calendar's cycle of 400 years beginning in March. */
 static void civil_date(int64_t days, int *year, int *month, int *day)
 {
 	int64_t z = days + 719468, era = (z >= 0 ? z : z - 146096) / 146097;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See negotiate.h. Accept is RFC 9110 §12.5.1, Range §14; what is malformed in either is ignored. */
+/* See negotiate.h. Accept is RFC 9110 §12.5.1, Range §14. Malformed parts of either are ignored. */
 #include "codec/negotiate.h"
 
 /* "q=0.5" in thousandths; -1: not a weight. */
@@ -21,7 +21,10 @@ static int read_weight(struct span text)
 	return weight > 1000 ? -1 : weight;
 }
 
-/* How closely a range of an Accept header fits a type: 3 exactly, 2 by its first half, 1 as anything, 0 not. */
+/*
+ * How closely a range of an Accept header matches a type: 3 exactly, 2 by its first half, 1 by a wildcard, 0
+ * not.
+ */
 static int closeness(struct span range, const char *type)
 {
 	size_t main_len = strcspn(type, "/") + 1;
@@ -38,7 +41,7 @@ static int closeness(struct span range, const char *type)
 	return 2;
 }
 
-/* The weight of a type: that of the closest range that fits it, 0 without one. */
+/* The weight of a type: that of the closest matching range; 0 without one. */
 static int weigh(struct span accept, const char *type)
 {
 	int best = 0, weight = 0;
@@ -88,7 +91,7 @@ bool content_type_is(struct span value, const char *type)
 	return span_split(&value, ';', &media) && span_is_nocase(span_trim(media), type);
 }
 
-/* Digits, leading zeros too; a number that is too large means "to the end". */
+/* Digits, leading zeros allowed; a number that is too large means "to the end". */
 static int read_position(struct span s, int64_t *ret)
 {
 	while (s.len > 1 && s.data[0] == '0') {
@@ -119,7 +122,7 @@ int range_parse(struct span value, int64_t size, struct byte_range *ret)
 		return 1;
 	(void)span_split(&value, '-', &first);
 	if (first.len == 0) {
-		/* "-5": the last five. */
+		/* "-5": the last five bytes. */
 		if (read_position(value, &to) < 0)
 			return 1;
 		if (to == 0 || size == 0)

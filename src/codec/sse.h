@@ -16,7 +16,7 @@ struct sse_event {
 
 /* -EINVAL: a name with a line break. */
 int sse_write(struct buf *b, const struct sse_event *event) _must_check_;
-/* Nothing, visibly: keeps a connection alive. */
+/* An empty comment, which keeps a connection alive. */
 int sse_write_comment(struct buf *b) _must_check_;
 /* One line; -EINVAL: the JSON has a line break (it was not dumped compactly). */
 int ndjson_write(struct buf *b, struct span json) _must_check_;

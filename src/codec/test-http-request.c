@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests as they must be and as they must not: each at once and byte by byte, with one outcome. */
+/* Valid and invalid requests: each at once and byte by byte, with one outcome. */
 #include "codec/http-request.h"
 
 #include <setjmp.h>
@@ -238,7 +238,7 @@ static void test_malformed(void **state)
 	check_all(malformed, ARRAY_SIZE(malformed));
 }
 
-/* Each limit: what just fits is taken, one more is refused, also when the line never ends. */
+/* Each limit: the largest allowed size is accepted, one more is refused, also when the line never ends. */
 static void check_limit(const char *front, size_t n, const char *back, int status)
 {
 	_cleanup_buf_ struct buf b = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Targets and what they decode to; what could mean another place is refused (A09). */
+/* Targets and what they decode to; a target that could mean another place is refused (A09). */
 #include "codec/uri.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See uri.h. Everything is decoded once, into one block that is never longer than the target; parts
- * are cut before they are decoded, so an encoded separator never separates.
+ * See uri.h. Everything is decoded once, into one block that is never longer than the target. Parts are split
+ * before they are decoded, so an encoded separator never separates.
  */
 #include "codec/uri.h"
 
@@ -69,7 +69,7 @@ static int decode_byte(struct span text, size_t *i, bool in_query)
 	return high < 0 || low < 0 ? -EINVAL : high * 16 + low;
 }
 
-/* Decodes to *at and moves that behind the NUL; there is room, because decoding never lengthens. */
+/* Decodes to *at and moves *at behind the NUL. There is room, because decoding never lengthens. */
 static int decode_uri_part(struct span text, bool in_query, char **at, const char **ret)
 {
 	char *out = *at;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The target of a request: a path of decoded segments and the decoded pairs of the query. What could
- * mean another place than it shows is refused: "..", ".", %2F, %00 and encodings that are not two
- * hexadecimal digits. Decoded text is UTF-8 and NUL-terminated.
+ * The target of a request: decoded segments of the path and decoded pairs of the query. Targets that could mean
+ * another place than they show are refused: "..", ".", %2F, %00 and a '%' without two hexadecimal digits.
+ * Decoded text is UTF-8 and NUL-terminated.
  */
 #pragma once
 
@@ -15,13 +15,13 @@ struct uri_pair {
 };
 
 struct uri {
-	char *text; /* what everything below points into */
+	char *text; /* everything below points into it */
 	size_t n_segments, n_pairs;
-	const char *segments[URI_SEGMENTS_MAX]; /* "/": none; "/a/" has a last one that is empty */
+	const char *segments[URI_SEGMENTS_MAX]; /* "/": none; "/a/": the last one is empty */
 	struct uri_pair pairs[URI_PAIRS_MAX];
 };
 
-/* -EINVAL: not a path we take; -E2BIG: too many parts; -ENOMEM. */
+/* -EINVAL: a refused target; -E2BIG: too many parts; -ENOMEM. */
 int uri_parse(struct span target, struct uri *ret) _must_check_;
 void uri_done(struct uri *u);
 #define _cleanup_uri_ _cleanup_(uri_done)

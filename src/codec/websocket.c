@@ -35,7 +35,7 @@ void websocket_accept(struct span key, char ret[WEBSOCKET_ACCEPT])
 	encode_accept(hash, ret);
 }
 
-/* 16 bytes in base64: 22 digits, of the last only two bits count, and "==". */
+/* 16 bytes in base64: 22 digits, of which the last has two significant bits, and "==". */
 static bool is_key(struct span key)
 {
 	if (key.len != KEY_BYTES || key.data[22] != '=' || key.data[23] != '=' ||
