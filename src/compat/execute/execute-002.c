@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See execute-002.h. The checks stand in a table in the order the originals make them; the first that has
- * something to say ends the reading. What Python's json module reads and ours does not (NaN, numbers out
- * of range) is told apart from malformed JSON, because that is what clients in Python send.
+ * See execute-002.h. The checks are in a table, in the order in which the originals make them; the first one
+ * that fails gives the answer. Texts that Python's json module reads and jansson does not (NaN, numbers out of
+ * range) are treated apart from malformed JSON, because clients in Python send them.
  */
 #include "compat/execute/execute-002.h"
 
@@ -18,7 +18,7 @@ enum { OK = 200, BAD_REQUEST = 400, LANGUAGE_MAX = 64 };
 
 static const double TIMEOUT_MIN = 0.001; /* seconds: the least a run can have */
 
-/* What a check sees, and where it writes. */
+/* The input of a check, and where it writes its answer. */
 struct execute_reading {
 	const struct execute_options *options;
 	struct execute_call *call;
@@ -95,14 +95,14 @@ static struct verdict_002 check_language(struct execute_reading *r)
 	const char *name = value ? json_string_value(value) : "python";
 	struct verdict_002 verdict = { OK, "error", r->text };
 
-	/* With a NUL inside it is no name; too long ones would not fit a message. */
+	/* A name with a NUL inside is no name; a name that is too long would not fit a message. */
 	if (value && name && json_string_length(value) != strlen(name))
 		name = NULL;
 	if (name && strlen(name) > LANGUAGE_MAX)
 		name = "of more than 64 characters";
 	r->language = name;
 	if (r->call->form == EXECUTE_DOCUMENT_001)
-		return passed; /* it has more to say: read_001() */
+		return passed; /* read_001() checks it further */
 	if (!r->options->all_languages) {
 		verdict.text = "Only python execution is supported";
 		return name && strcmp(name, "python") == 0 ? passed : verdict;
@@ -164,7 +164,7 @@ static struct verdict_002 (*const checks[])(struct execute_reading *) = {
 	check_timeout, check_texts,	 check_characters,    check_time_left,
 };
 
-/* Flask's rule: application/json or application/…+json, whatever parameters follow. */
+/* Flask's rule: application/json or application/…+json, with any parameters. */
 static bool is_json_type(const char *type)
 {
 	struct span name;
@@ -188,13 +188,13 @@ static json_t *load_body(struct span body, json_error_t *problem)
 
 static json_t *decode_body(struct span body, bool *overflow)
 {
-	/* As null: neither a number nor a text, so where one is needed it is refused. */
+	/* Replaced by null, which is neither a number nor a text and is refused where one is needed. */
 	static const char *const nulls[JSON_CONSTANTS] = { "null", "null", "null" };
 	_cleanup_buf_ struct buf plain = { 0 };
 	json_error_t problem;
 	json_t *root;
 
-	/* Python's json module passes over a byte order mark. */
+	/* Python's json module skips a byte order mark. */
 	if (body.len >= 3 && memcmp(body.data, "\xef\xbb\xbf", 3) == 0)
 		body = (struct span){ body.data + 3, body.len - 3 };
 	root = load_body(body, &problem);
@@ -220,7 +220,7 @@ static int add_member(json_t *object, const char *key, json_t *value)
 	return json_object_set_new(object, key, value) < 0 ? -ENOMEM : 0;
 }
 
-/* What both documents' requests have in common. */
+/* The part that the requests of both documents share. */
 static json_t *native(const struct execute_reading *r, const char *language, struct span code)
 {
 	json_t *input = json_object_get(r->body, "std_input");
@@ -238,7 +238,10 @@ static json_t *native(const struct execute_reading *r, const char *language, str
 	return NULL;
 }
 
-/* Interpreters stop at a NUL, pass it over or cut the line there, each in its way; none of that is what was sent. */
+/*
+ * Interpreters stop at a NUL, skip it or cut the line there. Each would run something else than was sent, so it
+ * is refused.
+ */
 static int refuse_nul(struct execute_reading *r, struct span code, const char *language)
 {
 	const char *nul = memchr(code.data, '\0', code.len);
@@ -306,7 +309,10 @@ static int refuse_001(struct execute_reading *r, struct span name)
 	return r->call->answer ? 0 : -ENOMEM;
 }
 
-/* Its limits are the native defaults, but for a timeout that is asked for; one that is no time is none. */
+/*
+ * Limits are the native defaults, except for a timeout in the request. A timeout that is no time counts as
+ * none.
+ */
 static int limit_001(const struct execute_reading *r, json_t *request)
 {
 	double timeout = timeout_of(r);
@@ -317,7 +323,7 @@ static int limit_001(const struct execute_reading *r, json_t *request)
 	return add_member(request, "limits", json_pack("{s:f}", "timeout", timeout));
 }
 
-/* Document 001's names are trimmed and in any case. */
+/* Names of document 001 are trimmed, and case is ignored. */
 static int read_001(struct execute_reading *r)
 {
 	const json_t *code = json_object_get(r->body, "code");
@@ -366,7 +372,7 @@ static int read_body(struct execute_reading *r)
 	return call->form == EXECUTE_DOCUMENT_001 ? read_001(r) : read_002(r);
 }
 
-/* The only number of a request is its timeout: one out of range is that. */
+/* The only number of a request is its timeout, so a number out of range is an invalid timeout. */
 static int read_fixed(struct execute_call *call, const char *text)
 {
 	call->status = BAD_REQUEST;

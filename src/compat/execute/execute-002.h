@@ -5,8 +5,8 @@
  *   content type, body ──execute_read──▶ a fixed answer, or a native request
  *   native result      ──execute_answer──▶ {"process_status", "stdout", "stderr"}
  *
- * Which document speaks is told by the body: `generated_code` is 002's, `code` without it 001's. Nothing
- * else differs for the caller of these functions.
+ * The body tells which document the client follows: `generated_code` is 002's, `code` without it 001's. For the
+ * caller of these functions nothing else differs.
  */
 #pragma once
 
@@ -18,26 +18,26 @@
 #include <stdbool.h>
 
 struct execute_options {
-	/* Names and aliases, NULL-terminated; what a request may name is compared letter by letter. */
+	/* Names and aliases, NULL-terminated; a request's name is compared with case. */
 	const char *const *languages;
-	bool all_languages;    /* document 002's body may name them, too, and not only python */
-	double timeout_max;    /* seconds; more is clamped */
+	bool all_languages;    /* document 002's body may name all of them, not only python */
+	double timeout_max;    /* seconds; larger values are clamped */
 	int64_t memory_bytes;  /* execute_memory() */
 	double cpus;	       /* the host's cores */
-	int64_t pids;	       /* EXECUTE_PIDS, or the ceiling where that is less */
-	int64_t output_bytes;  /* EXECUTE_OUTPUT_BYTES, or the ceiling where that is less */
-	int64_t disk_bytes;    /* of scratch, and what the workspace may hold: EXECUTE_DISK_BYTES */
+	int64_t pids;	       /* EXECUTE_PIDS, or the ceiling if that is less */
+	int64_t output_bytes;  /* EXECUTE_OUTPUT_BYTES, or the ceiling if that is less */
+	int64_t disk_bytes;    /* of scratch, and of the workspace: EXECUTE_DISK_BYTES */
 	int64_t files;	       /* the same in files: EXECUTE_FILES */
-	const char *workspace; /* name of the workspace all requests share */
-	const char
-		*policy; /* EXECUTE_POLICY, whose ceilings allow all this; NULL: the default one */
+	const char *workspace; /* the workspace that all requests share */
+	const char *
+		policy; /* EXECUTE_POLICY, whose ceilings allow all this; NULL: the default policy */
 };
 
 #define EXECUTE_POLICY	   "execute"
-#define EXECUTE_SOURCE	   "/sandbox/main.py" /* where Python code lies, as tracebacks show it */
+#define EXECUTE_SOURCE	   "/sandbox/main.py" /* the file of Python code, as tracebacks show it */
 #define EXECUTE_DISK_BYTES (4 * GiB)
 enum { EXECUTE_PIDS = 1024, EXECUTE_OUTPUT_BYTES = 4 << 20, EXECUTE_FILES = 1 << 20 };
-/* What a program may have here: 10 GiB, what the host has, and what the policy allows. */
+/* The memory of a program: 10 GiB, bounded by the host and by the policy. */
 int64_t execute_memory(int64_t host_bytes, int64_t ceiling_bytes);
 
 enum execute_form { EXECUTE_DOCUMENT_002, EXECUTE_DOCUMENT_001 };
@@ -45,7 +45,7 @@ enum execute_form { EXECUTE_DOCUMENT_002, EXECUTE_DOCUMENT_001 };
 struct execute_call {
 	enum execute_form form;
 	int64_t characters_max; /* of each stream; -1: all */
-	json_t *request;	/* for the engine; NULL: it is answered already */
+	json_t *request;	/* for the engine; NULL: already answered */
 	json_t *answer;		/* the body, with this status */
 	int status;
 };
@@ -61,9 +61,9 @@ void execute_done(struct execute_call *call);
 
 /* The body for a result (SPEC §3); the status is 200. NULL: no memory. */
 json_t *execute_answer(const struct execute_call *call, const json_t *result);
-/* The body for one of document 002's that did not end in time; it needs no result. */
+/* The body for document 002 when the program did not end in time; needs no result. */
 json_t *execute_timed_out(void);
-/* The body for a refusal or failure that is not the program's; whatever the status, clients read the body. */
+/* The body for a refusal or a failure of the server. Clients read the body with every status. */
 json_t *execute_failure(const struct execute_call *call, const char *text);
-/* As bytes: ASCII, without spaces, in the order of the fields, a line. */
+/* As bytes: ASCII, without spaces, fields in order, one line. */
 int execute_write(const json_t *body, struct buf *out) _must_check_;

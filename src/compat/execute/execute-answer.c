@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See execute-002.h: from a result (SPEC §3) to what the clients of documents 002 and 001 read. A program's
- * own words stay as they are; where somebody else ended it, one line behind them says why.
+ * See execute-002.h: from a result (SPEC §3) to the answer for clients of documents 002 and 001. The program's
+ * own output stays as it is. If the program was ended by a limit or by the server, one more line says why.
  */
 #include "compat/execute/execute-002.h"
 
@@ -23,7 +23,7 @@ static bool status_is(const json_t *result, const char *status)
 	return strcmp(text_at(result, "status"), status) == 0;
 }
 
-/* Bytes of the first n characters of UTF-8 text; all of it when it has no more. */
+/* Bytes of the first n characters of UTF-8 text, or of all if there are fewer. */
 static size_t bytes_of_characters(const char *text, size_t len, int64_t n)
 {
 	size_t i = 0;
@@ -49,7 +49,7 @@ static int put_stream(struct buf *out, struct span text, int64_t characters)
 
 	if (characters >= 0)
 		n = bytes_of_characters(text.data, text.len, characters);
-	/* Room for the marker and a line of ours. */
+	/* Room for the marker and one added line. */
 	buf_init(out, text.len + DETAIL_MAX);
 	r = buf_append(out, text.data, n);
 	if (r == 0 && n < text.len)
@@ -57,7 +57,10 @@ static int put_stream(struct buf *out, struct span text, int64_t characters)
 	return r;
 }
 
-/* Where in stderr the report of a program that Python could not even compile begins, behind warnings of the compiler's; or NULL. */
+/*
+ * The start in stderr of Python's report about code that does not compile, after the compiler's warnings; or
+ * NULL.
+ */
 static const char *uncompiled(const json_t *result, struct span text)
 {
 	static const char *const types[] = { "SyntaxError", "IndentationError", "TabError" };
@@ -77,7 +80,10 @@ static const char *uncompiled(const json_t *result, struct span text)
 	return at;
 }
 
-/* Python opens every traceback with a line but that one; in the originals, which compile the code inside a server, it is there. */
+/*
+ * Python begins every traceback with a header line, except for code that does not compile. The originals
+ * compile the code inside a server, where the header is printed, so it is added here.
+ */
 static int put_errors(struct buf *out, const json_t *result, int64_t characters)
 {
 	struct span text = stream_of(result, "stderr");
@@ -99,14 +105,14 @@ static int put_line(struct buf *out, const char *prefix, const char *detail)
 	bool open = out->len > 0 && out->data[out->len - 1] != '\n';
 	char first = prefix[0] ? '\0' : detail[0];
 
-	/* A sentence of its own begins with a capital letter. */
+	/* The sentence begins with a capital letter. */
 	if (first >= 'a' && first <= 'z')
 		first = (char)(first - 32);
 	return buf_printf(out, "%s%s%.*s%.500s\n", open ? "\n" : "", prefix, first ? 1 : 0, &first,
 			  detail + (first ? 1 : 0));
 }
 
-/* Why it ended, when that was not its own doing. */
+/* Why the program ended, if it did not end by itself. */
 static int put_cause(struct buf *out, const json_t *result)
 {
 	const json_t *cause = json_object_get(result, "cause");
@@ -159,7 +165,7 @@ static int put_error_001(struct buf *out, const json_t *result)
 	return put_line(out, "", text);
 }
 
-/* Document 001 has -1 where nothing ran. */
+/* Document 001 has -1 if nothing ran. */
 static int exit_code_of(const json_t *result)
 {
 	const json_t *code = json_object_get(result, "exit_code");
@@ -192,7 +198,7 @@ json_t *execute_answer(const struct execute_call *call, const json_t *result)
 
 int execute_write(const json_t *body, struct buf *out)
 {
-	/* Clients that guess at encodings are right about ASCII; "time" has three decimals. */
+	/* ASCII, because some clients guess the encoding; "time" has three decimals. */
 	char *text = json_dumps(body, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12));
 	int r = text ? buf_puts(out, text) : -ENOMEM;
 

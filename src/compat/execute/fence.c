@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See fence.h. The text is gone through line by line, once. Beside it runs a small reader of Python's
- * quotes, which knows for each line whether it begins inside a text: there no fence opens or closes. In
- * prose the reader is confused by an apostrophe for no longer than the line, because only tripled
- * quotes, or a backslash at the end, carry a text into the next one.
+ * See fence.h. The text is read line by line, once. A small reader of Python's quotes runs beside it and knows
+ * for each line whether the line begins inside a string: there no fence opens or closes. An apostrophe in prose
+ * confuses the reader only to the end of its line, because only tripled quotes, or a backslash at the end,
+ * carry a string into the next line.
  */
 #include "compat/execute/fence.h"
 
@@ -14,8 +14,8 @@
 
 enum { TICKS_MIN = 3 };
 
-struct quoting {   /* where a reader of Python stands at the start of a line */
-	char mark; /* 0: outside of texts */
+struct quoting {   /* the state of Python's quotes at the start of a line */
+	char mark; /* 0: outside of strings */
 	bool triple;
 };
 
@@ -63,7 +63,7 @@ bool fence_names_python(struct span word)
 	return false;
 }
 
-/* One character of a text that is open: its end, something shielded, or content. */
+/* One character inside a string: its end, an escaped character, or content. */
 static size_t step_inside(struct quoting *q, struct span line, size_t i)
 {
 	if (line.data[i] == '\\')
@@ -101,12 +101,12 @@ static void quoting_read(struct quoting *q, struct span line)
 		line.len--;
 	while (i < line.len)
 		i += q->mark ? step_inside(q, line, i) : step_outside(q, line, i);
-	/* Past the end: a backslash was the last character. */
+	/* i is past the end: a backslash was the last character. */
 	if (q->mark && !q->triple && i == line.len)
 		q->mark = 0;
 }
 
-/* "python", "{.python}", "python title=x" are information; "print(1)" or "import os" is a program. */
+/* "python", "{.python}", "python title=x" are an info string; "print(1)" or "import os" is a program. */
 static bool is_info(struct span info)
 {
 	size_t word = 0;
@@ -161,7 +161,7 @@ static struct span between(const char *start, const char *end)
 	return (struct span){ start, (size_t)(end - start) };
 }
 
-/* Where the last closing line begins; NULL: there is none. */
+/* Where the last closing line begins; NULL: none. */
 static const char *last_closing(struct span text, size_t ticks)
 {
 	const char *found = NULL;
@@ -180,7 +180,7 @@ static struct fence fence_open(struct span text, struct span line, const struct 
 			       .named = info_names_python(opening->info) };
 }
 
-/* *rest is behind the opening line; it is moved behind the closing one. */
+/* *rest begins after the opening line; it is moved after the closing line. */
 static void take_block(struct span *rest, size_t ticks, struct fence *f)
 {
 	struct span body = *rest, line;
@@ -195,7 +195,7 @@ static void take_block(struct span *rest, size_t ticks, struct fence *f)
 		}
 		quoting_read(&q, line);
 	}
-	/* A program whose own quotes are broken hides its end. */
+	/* If the program's own quotes are broken, the reader misses the closing line. */
 	end = last_closing(body, ticks);
 	f->closed = end != NULL;
 	f->code = between(body.data, end ? end : body.data + body.len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes as the body of POST /execute: it is answered or becomes a request that the native reader takes for one. */
+/* Bytes as the body of POST /execute: either an answer, or a request that the native reader accepts. */
 #include <assert.h>
 #include <string.h>
 

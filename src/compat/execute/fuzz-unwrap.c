@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes as what a model wrote. Whatever comes out lies inside what went in or in memory of its own, is no
- * longer than it, and stays as it is when the same text is looked at twice.
+ * Bytes as the text of a model. The result is part of the input or owned memory, is not longer than the input,
+ * and stays the same when unwrapped again.
  */
 #include <assert.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See literal.h. A recursive descent whose depth is bounded; each function moves `at` behind what it
- * took and returns false where the text is no literal, after which nobody looks at it again. Decoded
- * text is written only where somebody wants it: keys of the outermost dictionary and one value.
+ * See literal.h. A recursive descent with bounded depth. Each function moves `at` behind what it has read, and
+ * returns false if the text is no literal; parsing then stops. Decoded text is written only for keys of the
+ * outermost dictionary and for one value.
  */
 #include "compat/execute/literal.h"
 
@@ -17,7 +17,7 @@ struct parser {
 	bool no_memory;
 };
 
-struct pick { /* what is looked for in the outermost dictionary */
+struct pick { /* what to find in the outermost dictionary */
 	const char *key;
 	struct buf *ret;
 	bool found;
@@ -114,7 +114,7 @@ static bool is_surrogate(uint32_t c)
 	return c >= 0xd800 && c <= 0xdfff;
 }
 
-/* Behind the letter of \xhh, \uhhhh or \Uhhhhhhhh; JSON writes one character as two surrogates. */
+/* After the letter of \xhh, \uhhhh or \Uhhhhhhhh; JSON writes one character as two surrogates. */
 static bool take_hex_escape(struct parser *p, struct buf *out)
 {
 	const char *start = p->at - 2;
@@ -138,7 +138,7 @@ static bool take_hex_escape(struct parser *p, struct buf *out)
 	return true;
 }
 
-/* Behind the `N` of a named character: kept as it stands, which means the same in a program's text. */
+/* After the `N` of a named character: kept as written, which means the same in a program's text. */
 static bool take_named(struct parser *p, struct buf *out)
 {
 	const char *start = p->at - 2;
@@ -163,7 +163,7 @@ static void take_octal(struct parser *p, struct buf *out)
 	put_code_point(p, out, c);
 }
 
-/* `at` is on the character behind the backslash. */
+/* `at` is on the character after the backslash. */
 static bool take_escape(struct parser *p, struct buf *out, bool bytes)
 {
 	static const char letters[] = "\\'\"abfnrtv", meanings[] = "\\'\"\a\b\f\n\r\t\v";
@@ -198,7 +198,7 @@ static bool take_escape(struct parser *p, struct buf *out, bool bytes)
 	default:
 		break;
 	}
-	/* No escape: the backslash stays, and so does what follows it. */
+	/* No escape: the backslash and the next character stay. */
 	p->at--;
 	put_literal_bytes(p, out, "\\", 1);
 	return true;
@@ -232,7 +232,7 @@ static bool parse_body(struct parser *p, const struct quotes *q, struct buf *out
 				return false;
 			continue;
 		}
-		/* A run of ordinary characters; in raw text a backslash shields the next one. */
+		/* A run of ordinary characters; in raw text a backslash protects the next one. */
 		do {
 			if (*p->at == '\\' && p->end - p->at > 1)
 				p->at++;
@@ -245,7 +245,7 @@ static bool parse_body(struct parser *p, const struct quotes *q, struct buf *out
 	return false;
 }
 
-/* How long a prefix of quotes stands here: 0 to 2; -1: this is no text. */
+/* The length of the string prefix here: 0 to 2; -1: no string begins here. */
 static int prefix_of(const struct parser *p, struct quotes *q)
 {
 	int n = 0;
@@ -271,7 +271,7 @@ static int prefix_of(const struct parser *p, struct quotes *q)
 	return -1;
 }
 
-/* One text, or several that stand side by side; all of them texts, or all of them bytes. */
+/* One string, or several side by side; all of them text, or all of them bytes. */
 static bool parse_text(struct parser *p, struct buf *out, enum literal_kind *kind)
 {
 	struct quotes q;
@@ -358,7 +358,7 @@ static bool parse_word(struct parser *p)
 	return false;
 }
 
-/* "key: value" behind the key: decodes the value when it is the one that is looked for. */
+/* The value after "key:"; decoded if it is the wanted one. */
 static bool parse_member(struct parser *p, const struct buf *key, struct pick *pick)
 {
 	bool wanted = pick && key->len == strlen(pick->key) &&
@@ -375,7 +375,7 @@ static bool parse_member(struct parser *p, const struct buf *key, struct pick *p
 	return true;
 }
 
-/* What stands between brackets, up to and with the closing one. Only braces hold pairs. */
+/* The items up to and with the closing bracket. Only braces hold pairs. */
 static bool parse_items(struct parser *p, char closing, struct pick *pick)
 {
 	_cleanup_buf_ struct buf key = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POST /execute as tables: every answer that needs no run, what is run otherwise, and what becomes of results. */
+/* POST /execute as tables: answers that need no run, the requests that run, and the answers for results. */
 #include "compat/execute/execute-002.h"
 
 #include <setjmp.h>
@@ -60,7 +60,7 @@ struct fixed {
 #define NO_CODE	    ERROR("Missing required field: generated_code")
 
 static const struct fixed fixed_answers[] = {
-	/* Content type first, whatever the body. */
+	/* The content type is checked first, with any body. */
 	{ NULL, "{}", 400, ERROR("Request must be JSON") },
 	{ "", "{}", 400, ERROR("Request must be JSON") },
 	{ "text/plain", "not json", 400, ERROR("Request must be JSON") },
@@ -136,7 +136,7 @@ static const struct fixed fixed_answers[] = {
 	  ERROR("Invalid max_output_characters") },
 	{ JSON, "{\"generated_code\": \"x\", \"timeout\": 1, \"max_output_characters\": \"9\"}",
 	  400, ERROR("Invalid max_output_characters") },
-	/* No time. */
+	/* No time at all. */
 	{ JSON, "{\"generated_code\": \"x\", \"timeout\": 0}", 200, TIMEOUT },
 	{ JSON, "{\"generated_code\": \"x\", \"timeout\": -0.5}", 200, TIMEOUT },
 	{ JSON, "{\"generated_code\": \"x\", \"timeout\": -1e300}", 200, TIMEOUT },
@@ -315,11 +315,11 @@ static const struct expected_answer outcomes[] = {
 	{ -1, RESULT("error", "a\\n", "Traceback…\\n", CAUSE("exit", "exited with 1")),
 	  ANSWER("error", "a\\n", "Traceback\\u2026\\n") },
 	{ -1, RESULT("error", "", "", CAUSE("exit", "exited with 3")), ANSWER("error", "", "") },
-	/* What was printed so far is not shown. */
+	/* Output before a timeout is not shown. */
 	{ -1, RESULT("timeout", "partial", "x", CAUSE("timeout", "did not end within 30 s")),
 	  TIMEOUT },
 	{ -1, RESULT("timeout", "partial", "x", CAUSE("idle", "printed nothing")), TIMEOUT },
-	/* Ended by others: one line more. */
+	/* Ended by a limit: one more line. */
 	{ -1, RESULT("limit", "a", "", CAUSE("memory", "used more than 10 GiB of memory")),
 	  ANSWER("error", "a", "Limit exceeded (memory): used more than 10 GiB of memory\\n") },
 	{ -1, RESULT("limit", "a", "x", CAUSE("pids", "wanted more than 1024 processes")),
@@ -414,7 +414,7 @@ static void test_failure(void **state _unused_)
 	json_decref(body);
 }
 
-/* A megabyte comes back as it is, and control characters do not get it past a bound. */
+/* A megabyte is returned unchanged, and control characters do not exceed a bound. */
 static void test_large(void **state _unused_)
 {
 	enum { SIZE = 3 << 20 };

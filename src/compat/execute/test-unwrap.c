@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What clients wrap programs in, what is taken off, and what must stay as it is. */
+/* Wrappings of programs: what is removed, and what must stay. */
 #include "compat/execute/unwrap.h"
 
 #include <setjmp.h>
@@ -65,7 +65,7 @@ static const struct unwrap_row dictionaries[] = {
 	{ "{'generated_code': '\\ud83d\\ude00'}", "\xf0\x9f\x98\x80" },
 	{ "{'generated_code': '\\U0001F600 \xc3\xa9 \xf0\x9f\x98\x80'}",
 	  "\xf0\x9f\x98\x80 \xc3\xa9 \xf0\x9f\x98\x80" },
-	/* What UTF-8 or this parser does not have stays as written, which a program reads the same. */
+	/* Characters that UTF-8 or this parser lacks stay as written; a program reads them the same. */
 	{ "{'generated_code': 'print(\"\\ud800 \\N{BULLET}\")'}",
 	  "print(\"\\ud800 \\N{BULLET}\")" },
 	/* A line that ends inside quotes: the client unescaped once too often. */
@@ -123,7 +123,7 @@ static const struct unwrap_row fences[] = {
 };
 
 static const struct unwrap_row others[] = {
-	/* What is left when a client strips backticks itself. */
+	/* What is left after a client strips backticks itself. */
 	{ "python\nprint(1)\n", "print(1)\n" },
 	{ "py\nprint(1)", "print(1)" },
 	{ "Python \r\nprint(1)", "print(1)" },
@@ -245,7 +245,7 @@ static void test_programs(void **state _unused_)
 		check(&(struct unwrap_row){ programs[i], programs[i] }, true);
 }
 
-/* In other languages a backtick or a name of Python's may well be the program's. */
+/* In other languages a backtick or the word "python" may belong to the program. */
 static void test_other_languages(void **state _unused_)
 {
 	static const struct unwrap_row rows[] = {
@@ -264,7 +264,7 @@ static void test_other_languages(void **state _unused_)
 		check(&rows[i], false);
 }
 
-/* Depth and number of layers are bounded; what lies deeper stays wrapped. */
+/* Depth and number of layers are bounded; deeper wrappings stay. */
 static void test_bounds(void **state _unused_)
 {
 	char deep[512], *at = deep;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See unwrap.h. Each kind of wrapping is a step that either takes it off or leaves the text alone; they
- * are tried in turn until none applies. Every step makes the text shorter, and there is a bound besides.
+ * See unwrap.h. Each kind of wrapping is a step that removes it or leaves the text alone. The steps are tried
+ * until none applies. Every step makes the text shorter, and the number of steps is bounded.
  */
 #include "compat/execute/unwrap.h"
 
@@ -23,7 +23,7 @@ static void replace_program(struct unwrapped *u, char *owned, size_t len)
 	u->code = (struct span){ owned ? owned : "", owned ? len : 0 };
 }
 
-/* JSON first: where a text is both, JSON's escapes (\/, pairs of surrogates) are what was meant. */
+/* JSON first: if a text is both, JSON's escapes (\/, pairs of surrogates) were meant. */
 static int pick_json(struct span text, struct buf *ret)
 {
 	json_error_t problem;
@@ -59,7 +59,7 @@ static int unwrap_dictionary(struct unwrapped *u, bool python _unused_)
 	return 1;
 }
 
-/* Each line of an indented block loses what its opening line was indented by. */
+/* Each line of an indented block loses the indentation of the opening line. */
 static int dedent(struct unwrapped *u, struct span code, size_t indent)
 {
 	_cleanup_buf_ struct buf out = { 0 };
@@ -85,13 +85,16 @@ static int unwrap_fence(struct unwrapped *u, bool python)
 	struct span text = fence_trim(u->code);
 	struct fence f;
 
-	/* The first line keeps its indentation, by which the others are measured, and the last its end. */
+	/*
+	 * The first line keeps its indentation, which the other lines are measured by; the last line keeps its
+	 * end.
+	 */
 	while (text.data > u->code.data && (text.data[-1] == ' ' || text.data[-1] == '\t'))
 		text.data--;
 	text.len = (size_t)(u->code.data + u->code.len - text.data);
 	if (!(python ? fence_find_python(text, &f) : fence_find_first(text, &f)))
 		return 0;
-	/* Only the end of a block is left when its opening line was part of the question. */
+	/* Only a closing fence is there if the opening line was part of the prompt. */
 	if (!f.closed && fence_trim(f.code).len == 0 && fence_trim(f.before).len > 0) {
 		u->code = f.before;
 		return 1;
@@ -108,7 +111,7 @@ static int unwrap_first_line(struct unwrapped *u, bool python)
 
 	if (!python)
 		return 0;
-	/* The end of the line must be there: a lone word is a program, if not a good one. */
+	/* Only with a line end after it: a lone word is a program. */
 	rest.len = (size_t)(u->code.data + u->code.len - rest.data);
 	if (!memchr(rest.data, '\n', rest.len) || !fence_next_line(&rest, &line) ||
 	    !fence_names_python(fence_trim(line)))
@@ -135,7 +138,7 @@ static size_t trailing_ticks(struct span text)
 	return n;
 }
 
-/* "```python print(1)```": the word between fence and program in one line. */
+/* Skips the language name in "```python print(1)```". */
 static struct span skip_name(struct span text)
 {
 	size_t word = 0;
@@ -152,7 +155,7 @@ static int unwrap_ticks(struct unwrapped *u, bool python)
 	struct span text = fence_trim(u->code);
 	size_t head = leading_ticks(text), tail = trailing_ticks(text);
 
-	/* Other languages have programs that begin and end with one. */
+	/* In other languages a program may begin and end with a backtick. */
 	if (head == 0 || (!python && (head < 3 || tail < 3)))
 		return 0;
 	if (head == text.len) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From what a language model wrote to the program it meant: a dictionary with the key generated_code,
- * a Markdown fence (alone, between prose, without its opening or closing line), a first line that only
- * names Python, surrounding backticks, and any of these inside another.
+ * Finds the program in the text of a language model. Removes: a dictionary with the key generated_code, a
+ * Markdown fence (alone, between prose, without its opening or closing line), a first line that only names
+ * Python, surrounding backticks, and any of these inside another.
  *
- * A program is never changed: each wrapping is taken off only where the text as it stands could be no
- * program. Outside texts and comments Python knows no backtick, so a line that begins with one inside
- * a text (""" … """) is the program's and stays. For other languages, where that is not so, only what
- * encloses the whole is taken off.
+ * A program is never changed: a wrapping is removed only if the text could not be a program as it is. Python
+ * has no backtick outside strings and comments, so a line that begins with one inside a string (""" … """)
+ * belongs to the program and stays. Other languages have backticks, so there only a wrapping around the whole
+ * text is removed.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 #include <stdbool.h>
 
 struct unwrapped {
-	struct span code; /* in the text that was given, or in owned */
+	struct span code; /* inside the given text, or in owned */
 	char *owned;	  /* or NULL */
 };
 
