@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Landlock for our own processes: see confine_files(). */
+/* Landlock for Atoll's own processes: see confine_files(). */
 #include "confine/confine.h"
 
 #include "base/fd.h"
@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-/* What a file, as opposed to a directory, can be given. */
+/* Rights that apply to a file; the others need a directory. */
 static const uint64_t of_files = LL_EXECUTE | LL_WRITE_FILE | LL_READ_FILE | LL_TRUNCATE |
 				 LL_IOCTL_DEV;
 
@@ -24,7 +24,7 @@ static uint64_t rights_of(const struct confine_path *path)
 						: read;
 }
 
-/* A path that is not there is nothing to be let at. */
+/* A path that does not exist gets no rule. */
 static int allow(int ruleset_fd, const struct confine_path *path, uint64_t known)
 {
 	_cleanup_close_ int fd = sys_open(path->path, O_PATH, 0);
@@ -53,7 +53,7 @@ int confine_files(const struct confine_path *paths)
 		attr.scoped = LL_SCOPE_ABSTRACT_UNIX | LL_SCOPE_SIGNAL;
 	fd = sys_landlock_create(&attr);
 	if (fd == -EINVAL &&
-	    attr.scoped) { /* announced without the scopes, by some vendors' kernels */
+	    attr.scoped) { /* some vendors' kernels report the ABI but lack the scopes */
 		attr.scoped = 0;
 		fd = sys_landlock_create(&attr);
 	}

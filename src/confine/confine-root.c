@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A root that holds some paths of the host and nothing else: see confine_root(). Each path is taken first (a copy of its mount that is
- * attached nowhere), then an empty file system is put together of them, then it becomes the root. A path is called inside as it is on
- * the host, because settings and databases name it so.
+ * A root that holds some paths of the host and nothing else: see confine_root(). First each path is copied as a
+ * detached mount. Then an empty file system is built from the copies, and it becomes the root. A path has the
+ * same name inside as on the host, because settings and databases name it so.
  */
 #include "confine/confine.h"
 
@@ -18,13 +18,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where the new root is put together; the mount hides it from this process alone. All paths have been taken by then. */
+/* The new root is built here. The mount hides /proc from this process only, after all paths were copied. */
 #define STAGE "/proc"
 
 struct root_piece {
 	const struct confine_path *path;
-	char link[64]; /* what a link says; "": it is none */
-	int fd;	       /* the mount; negative: there is nothing */
+	char link[64]; /* the target of a symbolic link; "": no link */
+	int fd;	       /* the mount; negative: the path does not exist */
 	bool is_dir;
 };
 
@@ -44,7 +44,10 @@ static int piece_take(struct root_piece *p, const struct confine_path *path)
 	return 0;
 }
 
-/* The directories that lead there, and what the mount is put on. They may be there, in a mount that was put on before. */
+/*
+ * Makes the directories that lead there, and the mount point. They may exist already, in a mount that was
+ * attached before.
+ */
 static int make_place(char *target, bool is_dir)
 {
 	for (char *slash = strchr(target + strlen(STAGE) + 1, '/'); slash;
@@ -82,7 +85,7 @@ static int piece_put(const struct root_piece *p)
 						   : sys_mount_harden_tree(target);
 }
 
-/* What lies below another comes after it. */
+/* A path below another one comes after it. */
 static void sort_pieces(struct root_piece *pieces, size_t n)
 {
 	for (size_t i = 1; i < n; i++)

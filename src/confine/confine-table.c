@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of confine.h. Rows name calls; their numbers are those of the programs' table (plan/filter-table.c). A call without
- * a row gets the role's answer: the broker that of programs, the front EPERM (ENOSYS where the table does not know it, so
- * that libraries fall back), unpacker and archive death.
+ * The tables of confine.h. Rows name calls; their numbers come from the programs' table (plan/filter-table.c).
+ * A call without a row gets the role's default: for the broker that of programs; for the front EPERM (ENOSYS if
+ * the table does not know the call, so that libraries fall back); for unpacker and archive the process is
+ * killed.
  */
 #include "confine/confine.h"
 
@@ -22,7 +23,7 @@ struct confine_row {
 	uint8_t roles;
 };
 
-/* In the order of the alphabet. The broker's are those that programs do not have. */
+/* Sorted by name. The broker's rows are calls that programs do not have. */
 static const struct confine_row allowed[] = {
 	{ "accept", F },
 	{ "accept4", F },
@@ -215,7 +216,7 @@ static const struct confine_row allowed[] = {
 	{ "writev", F | U | A },
 };
 
-/* Looked at more closely. */
+/* Calls with other verdicts than allow. */
 static const struct {
 	char name[12];
 	uint8_t role, to;
@@ -229,16 +230,16 @@ static const struct {
 	{ "prlimit64", CONFINE_FRONT, TO_PRLIMIT },
 	{ "prlimit64", CONFINE_UNPACKER, TO_PRLIMIT },
 	{ "socket", CONFINE_FRONT, TO_SOCKET },
-	/* A library that looks for a character set's tables does without. */
+	/* iconv looks for a character set's tables and works without them. */
 	{ "openat", CONFINE_ARCHIVE, TO_EPERM },
-	/* glibc falls back to clone, whose flags a filter can see. */
+	/* glibc falls back to clone, whose flags a filter can check. */
 	{ "clone3", CONFINE_FRONT, TO_ENOSYS },
 	{ "clone3", CONFINE_UNPACKER, TO_ENOSYS },
 };
 
 /*
- * No line of the front's code and none of its libraries makes these calls. The first one that is made ends the process, before an
- * attacker can try the next; the monitor writes that down and starts another.
+ * Neither the front's code nor its libraries make these calls. The first one kills the process, before an
+ * attacker can try another. The monitor logs that and starts a new front.
  */
 static const char hostile[][24] = {
 	"add_key",
@@ -284,7 +285,7 @@ static const char hostile[][24] = {
 	"vfork",
 };
 
-/* A sanitizer looks at its own maps when it starts threads and when it has something to say (SANITIZED: meson.build). */
+/* A sanitizer reads its own maps when it starts threads and when it reports (SANITIZED: meson.build). */
 static const char sanitizer_calls[][12] = { "getrlimit", "lseek", "openat", "prctl", "readlink" };
 
 /*
@@ -335,7 +336,7 @@ static bool is_hostile(const char *name)
 	return false;
 }
 
-/* Without a row. */
+/* The verdict for a call without a row. */
 static enum target otherwise(enum confine_role role, const struct syscall_row *row)
 {
 	if (role == CONFINE_UNPACKER || role == CONFINE_ARCHIVE || is_hostile(row->name))
@@ -345,7 +346,7 @@ static enum target otherwise(enum confine_role role, const struct syscall_row *r
 
 enum target confine_target(enum confine_role role, const struct syscall_row *row)
 {
-	/* What programs may call with some arguments only, their own filter looks at. */
+	/* Calls that programs may make with some arguments only: the program's own filter checks those. */
 	if (role == CONFINE_BROKER && (row->to == TO_ALLOW || row->to >= _TO_ANSWER_MAX))
 		return TO_ALLOW;
 	if (is_allowed(role, row->name))

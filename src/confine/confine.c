@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See confine.h: taking the rights away, in the order in which each step is still possible. */
+/* See confine.h: gives rights up in an order in which each step is still possible. */
 #include "confine/confine.h"
 
 #include "sys/kernel.h"
@@ -30,7 +30,7 @@ int confine_enter(enum confine_role role)
 	struct filter filter;
 	int r = confine_build(role, filter_native(), &filter);
 
-	/* An archive's process comes from the unpacker, which has no rights to give up and could not ask for any. */
+	/* The archive process is forked by the unpacker, which has no rights left to give up. */
 	if (r == 0 && role != CONFINE_ARCHIVE)
 		r = drop_rights(role);
 	return r < 0 ? r : sys_seccomp_install(filter.insns, filter.len);

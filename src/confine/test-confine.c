@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The roles' tables (every name is a call, the compiled programs say what the tables say, the broker may do what programs may) and
- * the roles in force: a process enters one, then tries what an attacker would.
+ * The roles' tables (every name is a call, the compiled filters agree with the tables, the broker may do what
+ * programs may) and the roles in force: a process enters a role, then tries what an attacker would.
  */
 #include "confine/confine.h"
 
@@ -47,7 +47,7 @@ static uint32_t answer_of(const struct filter *f, enum machine machine, uint32_t
 	return emulator_run(f->insns, &data, NULL);
 }
 
-/* A name that is not found in its table by halving is out of order, or no name of a call. */
+/* A name that a binary search does not find is out of order, or no name of a call. */
 static void test_names(void **state)
 {
 	static const struct {
@@ -92,7 +92,10 @@ static void test_programs(void **state)
 		}
 }
 
-/* Its sandboxes inherit the broker's filter: it must not take anything from them, nor look at arguments (the kernel's bitmap). */
+/*
+ * Sandboxes inherit the broker's filter: it must not take anything from them, nor check arguments (the kernel's
+ * bitmap).
+ */
 static void test_broker_holds_programs(void **state)
 {
 	(void)state;
@@ -260,7 +263,7 @@ static void test_attempts(void **state)
 	}
 }
 
-/* As /proc/self/status has it, in hexadecimal. */
+/* A hexadecimal field of /proc/self/status. */
 static uint64_t status_field(const char *name)
 {
 	char text[4096], label[32], *at;
@@ -327,7 +330,7 @@ static int open_as(const char *path, int flags)
 	return fd < 0 ? errno : 0;
 }
 
-/* The number of the first attempt that ends otherwise than it should; 0: there is none. */
+/* The number of the first attempt with an unexpected outcome; 0: none. */
 static int look_around(int refused)
 {
 	const struct {
@@ -362,7 +365,7 @@ static int look_from_root(void)
 
 	if (r == 0)
 		r = look_around(ENOENT);
-	/* Neither the root nor what is shown can be written to, nor can what is stored be executed. */
+	/* Neither the root nor shown paths can be written to; stored files cannot be executed. */
 	if (r == 0 && open_as("/usr/new", O_WRONLY | O_CREAT) != EROFS)
 		r = 50;
 	if (r == 0 && open_as("/new", O_WRONLY | O_CREAT) != EROFS)
