@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See policy.h. Each question is one step that fills its members of the decision or refuses: are
- * the required layers there, is the network allowed, does every asked limit lie below its ceiling,
- * does the request fit the language. A default is not a request: where a host has less than the
- * policy's default, the default shrinks; where a caller asked for more, the caller is told.
+ * See policy.h. Each step answers one question, and fills its members of the decision or refuses: does the host
+ * have the required layers, is the network allowed, is every asked limit below its ceiling, does the request
+ * fit the language. If the host has less than the policy's default, the default shrinks. If the caller asked
+ * for more than the ceiling, the request is refused.
  */
 #include "policy/policy.h"
 
@@ -13,7 +13,7 @@
 #include "spec/knob.h"
 #include "spec/read.h"
 
-/* The ceiling of one limit here: the policy's, or what the host has when that is less. */
+/* The ceiling of one limit on this host: the policy's, or the host's if that is less. */
 static struct knob_range ceiling_of(const struct decision *d, const struct knob *k)
 {
 	struct knob_range range = { k->min, knob_get(k, &d->policy->ceilings),
@@ -87,10 +87,10 @@ static int check_network(struct decision *d, struct error *err)
 	return 0;
 }
 
-/* A claimed set of limits and where in the request it stands. */
+/* A set of limits in the request, and where it stands there. */
 struct claims {
 	const char *where;
-	const json_t *json; /* the object, for the caller's own words */
+	const json_t *json; /* the object, to quote the caller's value */
 	const struct limits *limits;
 	uint32_t set;
 };
@@ -115,7 +115,7 @@ static int check_claims(const struct decision *d, const struct claims *claims, s
 		claim.given = given.text;
 		claim.field = at.field;
 		if (claim.value == 0 && k->none_ok) {
-			/* Asking for no limit is asking for more than any. */
+			/* "none" asks for more than any ceiling. */
 			if (knob_get(k, &d->policy->defaults) == 0)
 				continue;
 			claim.value = INT64_MAX;
@@ -192,7 +192,7 @@ void decision_stage_limits(const struct decision *d, const struct limits *over, 
 	*ret = l;
 }
 
-/* The program's own file must not be among the files that come with it, nor a directory of one. */
+/* The program's own file must be neither one of the request's files nor a directory of one. */
 static int check_name(const struct request *req, const char *name, const char *what,
 		      struct error *err)
 {
@@ -208,7 +208,7 @@ static int check_name(const struct request *req, const char *name, const char *w
 	return 0;
 }
 
-/* Code that is a word of a command can be as long as a word. */
+/* Code that is passed as an argument can be at most as long as one argument. */
 static int check_command(const struct decision *d, size_t stage, struct error *err)
 {
 	size_t len = strlen(d->request->stages[stage].code);
@@ -284,7 +284,7 @@ static bool is_permitted(const char *const *const *lists, const char *module)
 	return *lists;
 }
 
-/* "numpy, pandas", each once; what does not fit is left out. */
+/* "numpy, pandas", each once; names that do not fit are left out. */
 static void name_permitted(const char *const *const *lists, struct buf *ret)
 {
 	for (const char *const *const *list = lists; *list; list++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layers of isolation: their names, whether a host has them, and the sentence that helps when it
- * has not. One row a layer; the probe's own reason, when there is one, beats the row's advice.
+ * Layers of isolation: their names, whether a host has them, and the advice if it has not. One row a layer. If
+ * the probe gives a reason of its own, that replaces the row's advice.
  */
 #include "policy/policy.h"
 
@@ -71,8 +71,8 @@ static const struct layer_row {
 	const char *name;
 	bool (*there)(const struct host_facts *f);
 	const char *what;
-	const char *fix_root; /* what an administrator runs */
-	const char *fix_user; /* what helps without root; NULL: the same */
+	const char *fix_root; /* the command for an administrator */
+	const char *fix_user; /* the advice without root; NULL: the same */
 	const char *controller;
 } layers[_LAYER_MAX] = {
 	[LAYER_USERNS] = { .name = "userns",
@@ -143,7 +143,7 @@ uint32_t layers_missing(const struct host_facts *facts)
 	return missing;
 }
 
-/* The command that gives a controller depends on how the host mounts cgroups and who we are. */
+/* The command that gives a controller depends on how the host mounts cgroups and on the user. */
 static void fix_cgroup(const struct layer_row *row, const struct host_facts *f, char *ret,
 		       size_t size)
 {

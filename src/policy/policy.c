@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See policy.h. A policy file is read like a request, by tables; what it leaves out keeps the value
- * of the knob table. A file whose defaults pass its own ceilings is refused when it is read.
+ * See policy.h. Tables read a policy file as they read a request. A key that is missing keeps the value of the
+ * knob table. A file whose defaults exceed its own ceilings is refused.
  */
 #include "policy/policy.h"
 
@@ -12,7 +12,7 @@
 
 enum { NAME_BYTES_MAX = 64, PATH_BYTES_MAX = 512, PATHS_COUNT_MAX = 64, MODULES_COUNT_MAX = 256 };
 
-/* The policy and what only matters while it is read. */
+/* The policy, and what is needed only while it is read. */
 struct draft {
 	struct policy *policy;
 	uint32_t required_privileged;
@@ -54,7 +54,7 @@ static int read_policy_limits(const struct reader *r, const struct key_rule *rul
 	return read_object(r, value, KEY_TABLE(rules), object);
 }
 
-/* An absolute path in normal form: '/' and then what a relative name may be. */
+/* An absolute path in normal form: '/' and a valid relative name. */
 static int read_usr(const struct reader *r, const struct key_rule *rule, const json_t *value,
 		    void *object)
 {
@@ -214,7 +214,10 @@ static const struct key_rule policy_rules[] = {
 	{ .key = "require_privileged", .read = read_require_privileged },
 };
 
-/* What the file names must fit together; what it leaves out follows its ceilings down. */
+/*
+ * Defaults in the file must not exceed its ceilings; a default that is not in the file is lowered to its
+ * ceiling.
+ */
 static int check_limits(const struct reader *r, const struct draft *d)
 {
 	struct reader limits = reader_at(r, "limits"), defaults = reader_at(&limits, "defaults");
@@ -229,7 +232,7 @@ static int check_limits(const struct reader *r, const struct draft *d)
 		char given[32];
 		int e;
 
-		/* Cores are the host's matter: a policy may be written for a larger one. */
+		/* Cores depend on the host: a policy may be written for a larger one. */
 		if (!(d->defaults_set & knob_bit(k)) ||
 		    (k->kind == KNOB_CPUS && !(d->ceilings_set & knob_bit(k)))) {
 			knob_set(k, &d->policy->defaults, MIN(preset, ceiling));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A policy: defaults and ceilings of limits, what of the file system is seen, which layers must be
- * there. Parsed from YAML text; pure. decide() joins request, policy, language and host into a
- * decision, or a refusal that says which rule and what to do. A request can only tighten.
+ * A policy: defaults and ceilings of limits, the visible part of the file system, the required layers. Parsed
+ * from YAML text; pure. decide() joins request, policy, language and host into a decision, or a refusal that
+ * names the rule and says what to do. A request can only tighten a policy.
  */
 #pragma once
 
@@ -19,14 +19,14 @@
 #include <jansson.h>
 
 const char *layer_name(enum layer layer); /* "cgroup-memory" */
-/* One sentence: what is missing and the command that fixes it on this host. */
+/* One sentence: the missing part, and the command that fixes it on this host. */
 void layer_fix(enum layer layer, const struct host_facts *facts, char *ret, size_t size);
 uint32_t layers_missing(const struct host_facts *facts); /* bits of enum layer */
 
-/* Which modules a request's `preload` may name. Their code runs in a process outside of any sandbox. */
+/* Modules that a request's `preload` may name. Their code runs in a process outside of any sandbox. */
 enum preload_rule {
-	PRELOAD_TIERS, /* those of the language's own tiers */
-	PRELOAD_NAMED, /* those of the policy's list */
+	PRELOAD_TIERS, /* those in the language's own tiers */
+	PRELOAD_NAMED, /* those in the policy's list */
 	PRELOAD_ANY,
 };
 
@@ -36,8 +36,9 @@ struct policy {
 	const char *name;
 	struct limits defaults, ceilings;
 	uint32_t
-		required; /* bits of enum layer, for this host: require, and require_privileged where it applies */
-	bool read_only;		   /* force read_only for every request */
+		/* bits of enum layer for this host: require, and require_privileged if it applies */
+		required;
+	bool read_only;		   /* every request is read-only */
 	const char **usr;	   /* host directories shown read-only: "/usr", … */
 	const char **etc;	   /* entries of /etc shown to every program */
 	enum network_mode network; /* the most a request may ask for: NETWORK_NONE or NETWORK_OFF */
@@ -61,44 +62,45 @@ struct decision {
 	enum network_mode network;
 	bool read_only;
 	bool tty;
-	const char *workspace; /* name of the one that is there, or NULL */
-	bool workdir;	       /* and programs start in it */
+	const char *workspace; /* name of the mounted workspace, or NULL */
+	bool workdir;	       /* programs start in the workspace */
 	enum commit_when commit;
-	uint32_t missing; /* layers that will not hold, none of them required */
+	uint32_t missing; /* layers that this host lacks; none of them is required */
 	const struct request *request;
 	const struct policy *policy;
 	const struct language *language; /* NULL for stages without a language */
 	const struct host_facts *facts;
 	const struct limits *presets; /* the administrator's for this language, or NULL … */
-	uint32_t presets_set; /* … of which these count; below the request's, above the policy's */
+	/* … of which these are set; they override the policy's, the request overrides them */
+	uint32_t presets_set;
 };
 
 /*
- * What a limit was refused for while the request was read, where only the widest bounds are known, is said again with the caller's
- * own, the policy's and the host's. Of *d it needs policy and facts; err stays as it is where it is about something else.
+ * While the request is read, only the widest bounds are known. This rewrites a refusal of a limit with the
+ * bounds of this policy and host. Needs policy and facts of *d. An err about something else stays as it is.
  */
 void decide_restate(const struct decision *d, const json_t *root, struct error *err);
 /* The caller fills request, policy, language, facts and presets of *d; decide() fills the rest or refuses. */
 int decide(struct decision *d, struct error *err) _must_check_;
 /*
- * The limits of one stage: the decision's, with the members that the language (compile) or the
- * caller's stage names instead, none above what policy and host allow.
+ * The limits of one stage: the decision's, overridden by the language's (compile) or by the request's stage,
+ * and never above what policy and host allow.
  */
 struct knob;
 
-/* The most that may be asked for here. */
+/* The largest value that a request may ask for. */
 int64_t decision_ceiling(const struct decision *d, const struct knob *k);
 void decision_stage_limits(const struct decision *d, const struct limits *over, uint32_t set,
 			   struct limits *ret);
-/* For --explain: which rule gave each field. */
+/* For --explain: the rule behind each field. */
 struct decision_row {
 	const char *field, *value, *rule;
-	const struct knob *knob; /* number is one of these; NULL: value says it all */
+	const struct knob *knob; /* number belongs to this knob; NULL: value is complete */
 	int64_t number;
-	const bool *truth; /* NULL: value is more than yes or no */
+	const bool *truth; /* NULL: value is no yes or no */
 };
-/* Calls fn for each, in order, while it answers 0. */
+/* Calls fn for each row, in order, while it returns 0. */
 int decision_tell(const struct decision *d, int (*fn)(void *data, const struct decision_row *row),
 		  void *data) _must_check_;
-/* As a table for people. */
+/* The rows as a table. */
 int decision_print(const struct decision *d, struct buf *out) _must_check_;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was decided, row by row: each field, its value, and the rule that gave it; and a table of it for people. */
+/* The decision row by row: each field, its value, and the rule behind it; and the table for --explain. */
 #include "policy/policy.h"
 
 #include <stdio.h>
@@ -57,7 +57,7 @@ static int tell_limits(const struct decision *d, const struct decision_sink *to)
 	return 0;
 }
 
-/* Only what a stage says itself; the rest is as above. */
+/* Only limits that a stage sets itself; the others are as above. */
 struct stage_row {
 	const char *where, *name;
 	const struct limits *limits;
@@ -103,7 +103,7 @@ static int tell_stages(const struct decision *d, const struct decision_sink *to)
 		r = tell_stage(d, &row, to);
 	}
 	for (size_t i = 0; r == 0 && i < req->n_stages; i++) {
-		/* One of the request's may be named `compile`, too. */
+		/* A stage of the request may be named `compile`, too. */
 		struct stage_row row = { "stages.", req->stages[i].name, &req->stages[i].limits,
 					 req->stages[i].limits_set, "request" };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decisions on invented hosts: refusals by their words, and goldens of what --explain prints. A
- * golden is test/golden/spec-NAME.json (the request) and spec-NAME.txt (the decision);
- * ATOLL_GOLDEN_UPDATE=1 writes the latter anew.
+ * Decisions on invented hosts: refusals by their messages, and goldens of --explain. A golden is
+ * test/golden/spec-NAME.json (the request) and spec-NAME.txt (the decision); ATOLL_GOLDEN_UPDATE=1 writes the
+ * latter anew.
  */
 #include "policy/policy.h"
 
@@ -153,7 +153,7 @@ static void test_refusals(void **state _unused_)
 	}
 }
 
-/* What is a word of a command can be as long as a word; what is a file, as long as a program. */
+/* Code that is an argument can be as long as an argument; code that is a file, as long as a program. */
 static void test_long_stages(void **state _unused_)
 {
 	static const char shell[] = "name: sh\ntitle: Sh\nsource: main.sh\nruntime: /bin/sh\n"
@@ -178,7 +178,7 @@ static void test_long_stages(void **state _unused_)
 	}
 }
 
-/* An empty list wishes for nothing, so every request can have it. */
+/* An empty list asks for nothing, so every policy allows it. */
 static void test_preload(void **state _unused_)
 {
 	static const char forked[] =
@@ -241,7 +241,7 @@ static void test_required_layer(void **state _unused_)
 		"/sys/fs/cgroup/memory");
 	fixture_done(&f);
 
-	/* Without root the same host runs, and says what did not hold. */
+	/* Without root the same host runs it, and says which layers did not hold. */
 	f.facts.privileged = false;
 	f.facts.cgroup = CGROUP_NONE;
 	assert_int_equal(decide_with(&f, yaml, language_text, "{\"code\": \"\"}"), 0);
@@ -261,7 +261,10 @@ static void test_small_host(void **state _unused_)
 	fixture_done(&f);
 }
 
-/* An administrator's defaults for a language: over the policy's, under the request's, never over a ceiling. */
+/*
+ * An administrator's defaults for a language override the policy's, are overridden by the request's, and never
+ * exceed a ceiling.
+ */
 static void test_presets(void **state _unused_)
 {
 	const struct limits presets = { .memory_bytes = 3 * GiB, .timeout_ms = 20000, .pids = 7 };
@@ -340,7 +343,7 @@ static void test_goldens(void **state _unused_)
 	check_golden("stages", policy, good_host);
 }
 
-/* What was decided about is a version, not its language. */
+/* The table names the version that was decided about. */
 static void test_print_names_the_version(void **state _unused_)
 {
 	struct decide_fixture f = { .facts = good_host };
