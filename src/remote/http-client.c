@@ -47,7 +47,7 @@ static int bad_url(const char *text, struct error *err)
 			 text);
 }
 
-/* "127.0.0.1", "[::1]" or "localhost", taken apart from what follows it. */
+/* Parses "127.0.0.1", "[::1]" or "localhost" and the port after it. */
 static int parse_host(struct span host, int64_t port, struct http_address *ret)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)&ret->socket;
@@ -134,7 +134,7 @@ int http_client_open(const struct http_address *address, struct http_client **re
 	c = malloc(sizeof(*c));
 	if (!c)
 		return -ENOMEM;
-	/* All but the buffer, which is large and written before it is read. */
+	/* Everything but the buffer, which is large and written before it is read. */
 	memset(c, 0, offsetof(struct http_client, buffer));
 	c->address = address;
 	c->fd = TAKE_FD(fd);
@@ -187,7 +187,7 @@ static int write_head(struct buf *head, const struct http_client *c, const struc
 	return r < 0 ? r : http_write_end(head);
 }
 
-/* false: the connection takes no more. */
+/* false: the connection takes no more bytes. */
 static bool send_all(int fd, const char *data, size_t n)
 {
 	while (n > 0) {
@@ -210,7 +210,7 @@ int http_client_send(struct http_client *c, const struct http_call *call, struct
 
 	buf_init(&head, REQUEST_HEAD_MAX);
 	r = write_head(&head, c, call);
-	/* What is small leaves in one piece. */
+	/* A small request is sent in one piece. */
 	if (r == 0 && call->body.len <= REQUEST_HEAD_MAX - head.len)
 		r = buf_append(&head, call->body.data, call->body.len);
 	else if (r == 0)
@@ -239,7 +239,7 @@ static int malformed(const struct http_client *c, const char *why, struct error 
 			 c->address->text, why ? why : "no HTTP");
 }
 
-/* Until there is something to read; a wish to cancel on the way is passed on. */
+/* Waits until there is something to read; if cancel_fd becomes readable, hangs up. */
 static int wait_readable(struct http_client *c)
 {
 	for (;;) {
@@ -258,7 +258,7 @@ static int wait_readable(struct http_client *c)
 	}
 }
 
-/* More bytes behind those that are there. 0: the other side has ended. */
+/* Reads more bytes behind the ones in the buffer. 0: the other side has closed. */
 static ssize_t fill_http_buffer(struct http_client *c, struct error *err)
 {
 	ssize_t n;
@@ -276,7 +276,7 @@ static ssize_t fill_http_buffer(struct http_client *c, struct error *err)
 	return n;
 }
 
-/* One head, an interim one too. */
+/* Reads one head, which may be an interim one. */
 static int read_head(struct http_client *c, struct error *err)
 {
 	int r;

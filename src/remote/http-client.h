@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small blocking HTTP/1.1 client: one connection, one request, one answer. Heads and bodies are read by codec/, so what
- * our server could not have written is refused. Memory is bounded: the body comes in pieces of the client's own buffer.
+ * A small blocking HTTP/1.1 client: one connection, one request, one answer. codec/ reads heads and bodies, so
+ * an answer that Atoll's server cannot have written is refused. Memory is bounded: the body comes in pieces of
+ * the client's own buffer.
  *
  *   http_client_open ─▶ http_client_send ─▶ http_client_head ─▶ http_client_read… ─▶ http_client_free
  */
@@ -14,14 +15,16 @@
 #include <sys/socket.h>
 
 struct http_address {
-	char text[128]; /* as it was given, for messages */
+	char text[128]; /* as given, for messages */
 	char host[80];	/* of the Host header */
 	struct sockaddr_storage socket;
 	socklen_t socket_len;
 	bool is_unix;
 };
 
-/* "/path", "unix:/path", "http://127.0.0.1:8700". Hosts are numbers or localhost: `atoll` resolves no names. */
+/*
+ * "/path", "unix:/path", "http://127.0.0.1:8700". A host is a number or localhost: `atoll` resolves no names.
+ */
 int http_address_parse(const char *text, struct http_address *ret, struct error *err) _must_check_;
 
 enum { HTTP_CLIENT_BUFFER = 160 << 10 };
@@ -30,15 +33,15 @@ struct http_client {
 	const struct http_address *address;
 	int fd;
 	/*
-	 * Readable: the server is told that we have gone (it cancels: ?disconnect=cancel), then the rest of its answer is read,
-	 * for a while. -EBADF: none.
+	 * When readable: the client half-closes (the server then cancels: ?disconnect=cancel) and reads the
+	 * rest of the answer for some time. -EBADF: none.
 	 */
 	int cancel_fd;
 	int timeout_ms; /* of silence; -1: none */
-	bool sent;	/* every byte of the request: only then can it have been acted upon */
+	bool sent;	/* every byte of the request; the server cannot have acted on it before */
 	bool over;	/* the body is complete */
 	struct http_response response;
-	size_t at, len; /* what of buffer is still to be looked at */
+	size_t at, len; /* the part of buffer that is not read yet */
 	char buffer[HTTP_CLIENT_BUFFER];
 };
 
@@ -52,7 +55,7 @@ struct http_call {
 	struct span body;	   /* JSON; data NULL: none */
 };
 
-/* Connects. No words: the caller knows best what it means that nobody is there. */
+/* Connects. Sets no message: the caller knows what a missing server means. */
 int http_client_open(const struct http_address *address, struct http_client **ret) _must_check_;
 struct http_client *http_client_free(struct http_client *c); /* NULL is fine; returns NULL */
 static inline void http_client_cleanup(struct http_client **c)
@@ -62,16 +65,16 @@ static inline void http_client_cleanup(struct http_client **c)
 #define _cleanup_http_client_ _cleanup_(http_client_cleanup)
 
 /*
- * A server may answer before it has read everything (413), so a connection that breaks in the middle is no failure yet:
- * `sent` stays false, and the head says what happened.
+ * A server may answer before it has read everything (413). So a connection that breaks meanwhile is no failure
+ * yet: `sent` stays false, and the head tells what happened.
  */
 int http_client_send(struct http_client *c, const struct http_call *call,
 		     struct error *err) _must_check_;
-/* Until the head is there: response.status, which may be 101. */
+/* Waits for the head: response.status, which may be 101. */
 int http_client_head(struct http_client *c, struct error *err) _must_check_;
-/* 1: a piece of the body, valid until the next call; 0: that was all. */
+/* 1: a piece of the body, valid until the next call; 0: the body is complete. */
 int http_client_read(struct http_client *c, struct span *ret, struct error *err) _must_check_;
-/* Behind a 101: bytes as they come, valid until the next call; 0: the end. */
+/* After a 101: bytes as they come, valid until the next call; 0: the end. */
 int http_client_receive(struct http_client *c, struct span *ret, struct error *err) _must_check_;
-/* What cancel_fd does. */
+/* The same as a readable cancel_fd. */
 void http_client_hang_up(struct http_client *c);

@@ -40,7 +40,7 @@ static int escape_one(struct buf *out, const unsigned char *p, size_t n, enum te
 	return buf_append(out, p, n);
 }
 
-/* How many bytes from the front need no second look. */
+/* How many bytes from the front need no escaping. */
 static size_t plain(const char *data, size_t n)
 {
 	size_t i = 0;
@@ -170,7 +170,7 @@ int text_pairs(struct buf *out, const json_t *object)
 	return r;
 }
 
-/* Characters; wide ones are rare in what is shown here. */
+/* Counts characters; wide ones are rare in these tables. */
 static size_t width_of(const char *text)
 {
 	size_t n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What came from programs and other callers, as text for a terminal: nothing of it can move the cursor, set a title or turn
- * the direction of writing. And tables of it.
+ * Text of programs and other callers for a terminal, and tables of it. Escaped text cannot move the cursor, set
+ * a title or reverse the direction of writing.
  */
 #pragma once
 
@@ -12,20 +12,20 @@
 
 enum text_lines {
 	TEXT_ONE_LINE, /* line breaks and tabs are escaped too */
-	TEXT_LINES,    /* they stay */
+	TEXT_LINES,    /* line breaks and tabs stay */
 };
-/* Control characters and bytes that are not UTF-8 come out as \xNN, marks of direction as \uNNNN. */
+/* Control characters and bytes that are not UTF-8 become \xNN, marks of direction \uNNNN. */
 int text_escape(struct buf *out, const char *data, size_t n, enum text_lines lines) _must_check_;
 
-/* "12s", "5m", "3h", "2d" since a moment in UTC, "2026-11-15T10:00:00.123Z"; "-" when it is none. */
+/* "12s", "5m", "3h", "2d" since a time in UTC, "2026-11-15T10:00:00.123Z"; "-" if utc is no time. */
 void text_age(const char *utc, char *ret, size_t size);
-/* "2h" and "7d" ago become seconds since 1970; anything else stays as it is, for the daemon to judge. */
+/* "2h" and "7d" ago become seconds since 1970; other text is copied, for the daemon to check. */
 void text_moment(const char *text, char *ret, size_t size);
-/* "840 µs", "2.1 ms", "1.50 s", "2m 05s"; "-" when it is no number. */
+/* "840 µs", "2.1 ms", "1.50 s", "2m 05s"; "-" if it is no number. */
 void text_seconds(const json_t *seconds, char *ret, size_t size);
 /* "12 B", "9.0 MiB"; "-". */
 void text_bytes(const json_t *bytes, char *ret, size_t size);
-/* "" when there is no such text. */
+/* "" if there is no such text. */
 const char *text_of(const json_t *object, const char *key);
 /* "a=1 b=2" of an object of texts. */
 int text_pairs(struct buf *out, const json_t *object) _must_check_;
@@ -33,14 +33,14 @@ int text_pairs(struct buf *out, const json_t *object) _must_check_;
 struct column {
 	const char *title;
 	bool right;  /* numbers */
-	bool status; /* coloured on a terminal */
+	bool status; /* coloured by status on a terminal */
 };
 enum { TABLE_COLUMNS_MAX = 12 };
 
 struct table {
 	const struct column *columns;
 	size_t n_columns;
-	struct buf cells; /* escaped, each with a NUL behind it */
+	struct buf cells; /* escaped, each followed by a NUL */
 	size_t n_cells;
 	size_t widths[TABLE_COLUMNS_MAX];
 };

@@ -190,7 +190,7 @@ static void test_silence(void **state)
 	disconnect(&p);
 }
 
-/* The server learns that we have gone, and what it still says is read. */
+/* The server learns of the hang-up, and the rest of its answer is read. */
 static void test_cancel(void **state)
 {
 	_cleanup_buf_ struct buf body = { .max = 100 };
