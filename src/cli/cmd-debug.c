@@ -36,7 +36,7 @@ static int debug_main(const struct command *self, int argc, char **argv)
 	if (r < 0)
 		return say_error(&err);
 	buf_init(&out, REPORT_BYTES_MAX);
-	/* The report quotes the program. */
+	/* The report quotes the program, so it is escaped. */
 	if (options.remote.json)
 		r = buf_append(&out, text.data, text.len);
 	else

@@ -11,7 +11,7 @@
 
 enum { LISTING_MAX = 1 << 20 };
 
-/* No word: what sandboxes have. */
+/* Without a word: the filter of sandboxes. */
 static int set_profile(void *data, const char *word, struct error *err)
 {
 	enum filter_profile *profile = data;

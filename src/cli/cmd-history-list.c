@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `atoll history list` and `atoll history stats`: many executions at once. */
+/* `atoll history list` and `atoll history stats`: queries over many executions. */
 #include "cli/cmd-history.h"
 
 #include <stdio.h>
@@ -154,7 +154,7 @@ static int ask_page(const struct remote *remote, const struct list_options *o, i
 	return remote_json(remote, &call, ret, err);
 }
 
-/* {"executions": […], "next": …} of as many pages as it takes; o->cursor is used up. */
+/* {"executions": […], "next": …} of as many pages as needed; o->cursor is consumed. */
 static int gather(const struct remote *remote, struct list_options *o, int64_t wanted, json_t **ret,
 		  struct error *err)
 {

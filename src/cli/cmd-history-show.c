@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `atoll history show` and `atoll history diff`: one execution, or two side by side, for people. */
+/* `atoll history show` and `atoll history diff`: one execution, or two compared, as text. */
 #include "cli/cmd-history.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static const struct option_list id_list = { .rows = rows,
 					    .n = ARRAY_SIZE(rows),
 					    .word = remote_add_id };
 
-/* A line of the summary; what came from outside is escaped. */
+/* A line of the summary; values are escaped. */
 static int line(struct buf *out, const char *name, const char *value)
 {
 	int r;
@@ -108,7 +108,7 @@ static int show_files(struct buf *out, const json_t *files)
 	return r;
 }
 
-/* One of its streams; `name` is also the key. */
+/* One stream; `name` is also the key. */
 static int show_stream(struct buf *out, const json_t *x, const char *name, const char *key_bytes)
 {
 	const json_t *text = json_object_get(x, name);
@@ -151,7 +151,7 @@ static int show_execution(struct buf *out, const json_t *x)
 	return r < 0 ? r : show_stream(out, x, "stderr", "stderr_bytes");
 }
 
-/* Prints what fn makes of the answer, or the answer. */
+/* Prints fn's text for the answer, or with --json the answer. */
 static int print_answer(const json_t *answer, bool json, int (*fn)(struct buf *, const json_t *))
 {
 	_cleanup_buf_ struct buf out = { 0 };

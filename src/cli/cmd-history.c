@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `atoll history`: its commands; those that print one execution's output, run it again or remove it are here. */
+/*
+ * `atoll history`: its commands. Those that print an execution's output, run it again or remove it are in this
+ * file.
+ */
 #include "cli/cmd-history.h"
 
 #include <stdio.h>
@@ -39,7 +42,7 @@ static const struct option_list output_list = { .rows = output_rows,
 						.n = ARRAY_SIZE(output_rows),
 						.word = remote_add_id };
 
-/* A character may lie across two pieces: bytes of one that is not whole are kept for the next. */
+/* A character may be split between two pieces: the bytes of an incomplete one are kept for the next. */
 static size_t open_tail(const char *data, size_t n)
 {
 	for (size_t back = 1; back <= MIN(n, (size_t)3); back++) {
@@ -88,11 +91,11 @@ static int copy_output(struct http_client *c, bool escape, struct error *err)
 	return r;
 }
 
-/* With the keys of a result, but for complete: whether it is all that the program wrote. */
+/* Prints the keys of a result, and `complete`: whether this is all that the program wrote. */
 static int print_stream(struct http_client *c, const char *id, const char *name, struct error *err)
 {
 	_cleanup_buf_ struct buf bytes = { 0 };
-	/* Now: the body comes to lie where the head is. */
+	/* Read now: the body overwrites the head. */
 	bool complete = span_is(http_head_field(&c->response.head, "atoll-complete"), "true");
 	char count[32], binary[32];
 	bool is_binary = false;
@@ -199,7 +202,7 @@ static int follow(const struct remote *remote, const char *id, bool output, json
 		r = remote_call(remote, &call, &f.client, err);
 	if (r < 0)
 		return r;
-	f.client->timeout_ms = -1; /* it may wait in a queue, and say nothing for long */
+	f.client->timeout_ms = -1; /* the execution may wait in a queue and send nothing for long */
 	r = remote_follow(&f, err);
 	(void)http_client_free(f.client);
 	if (r == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of `atoll history`, one file for those that belong together. */
+/* The commands of `atoll history`. */
 #pragma once
 
 #include "cli/cmd.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `atoll languages`: a table of what can be run here, from the library's JSON. */
+/* `atoll languages`: the library's JSON of languages as a table. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `atoll man`, hidden: atoll(1) as roff, from the same tables as --help. The build installs what it prints.
- */
+/* `atoll man`, hidden: atoll(1) as roff, from the tables of --help. The build installs its output. */
 #include <string.h>
 #include <unistd.h>
 
@@ -11,7 +9,7 @@
 
 enum { PAGE_MAX = 256 << 10 };
 
-/* Text as it is: a letter that roff would read as an instruction is none. */
+/* Escapes characters that roff would read as instructions. */
 static int put_man_text(struct buf *out, const char *text)
 {
 	bool begins = true;
@@ -31,7 +29,7 @@ static int put_man_text(struct buf *out, const char *text)
 	return r;
 }
 
-/* What stands before the text (a macro, or an escape), the text, what stands behind it. */
+/* Writes before (a macro, or an escape), the text, and behind. */
 static int put_between(struct buf *out, const char *before, const char *text, const char *behind)
 {
 	int r = buf_puts(out, before);
@@ -65,7 +63,7 @@ static int put_options(struct buf *out, const struct option_list *list)
 	return r;
 }
 
-/* Paragraphs of help are set already: lines are kept as they are. */
+/* Help paragraphs are already laid out: their lines stay. */
 static int put_details(struct buf *out, const char *details)
 {
 	int r = buf_puts(out, ".PP\n.nf\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `atoll pool`: a broker that stays, with runtimes kept ready, for every later `atoll run` and library caller of this
- * user. It says one line when it listens and then nothing, until it is told to end.
+ * `atoll pool`: a broker that stays, with runtimes kept ready, for every later `atoll run` and library caller
+ * of this user. It prints one line when it listens, and runs until a signal ends it.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static int set_spares(void *data, const struct option *self, const char *value, 
 	return 0;
 }
 
-/* A whole number of what the flag names; 0: the usual. */
+/* A whole number; 0: the default. */
 static int set_number(void *data, const struct option *self, const char *value, struct error *err)
 {
 	int64_t n;

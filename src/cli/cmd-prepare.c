@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `atoll prepare`: makes ahead what compilers would make anew for each first compile (toolchain/kit.h). A pool does the same by
- * itself, behind its work.
+ * `atoll prepare`: makes files ahead that a compiler would otherwise make at its first compile
+ * (toolchain/kit.h). A pool does the same by itself, after its other work.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `atoll ps`: what the daemon runs now, and what waits. */
+/* `atoll ps`: executions that the daemon runs now, and those that wait. */
 #include <string.h>
 
 #include "cli/remote.h"
@@ -24,7 +24,10 @@ static int gather(const struct remote *remote, const char *target, json_t *list,
 	return r;
 }
 
-/* What it uses now; a list does not have that. One that has ended meanwhile stays as it was. */
+/*
+ * Asks for the current usage, which a list does not have. An execution that has ended meanwhile stays as
+ * listed.
+ */
 static void add_usage(const struct remote *remote, json_t *list)
 {
 	json_t *execution, *now;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `atoll run`. Everything goes through the public library; this file is about being a good process:
- * output is passed on as it comes, signals cancel the run instead of killing us in the middle of it
- * (a signalfd is what the library watches), a reader that went away ends the run quietly, and a
- * terminal is always put back as it was.
+ * `atoll run`. The public library does the work; this file is about the process: output is passed on as it
+ * comes, signals cancel the run instead of killing the process (the library watches a signalfd), a reader that
+ * closes the output ends the run without a message, and a terminal is always restored.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -21,7 +20,7 @@
 #include "client/executor.h"
 #include "spec/result.h"
 
-/* A pipe that polls as writable takes this much without blocking. */
+/* A writable pipe takes this much without blocking. */
 enum { CHUNK = 4096 };
 
 /* Waits until fd takes bytes; -ECANCELED when a signal comes first. */
@@ -93,7 +92,7 @@ int run_signal_taken(int fd)
 	return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
 }
 
-/* A directory that can be written; made when its parent is there. */
+/* Makes the directory if its parent exists; it must be writable. */
 static int prepare_output_dir(const char *dir, struct error *err)
 {
 	struct stat st;
@@ -125,7 +124,7 @@ static int print_line(const char *text)
 	return r < 0 ? EXIT_OURS : 0;
 }
 
-/* What every result carries; request may be NULL. */
+/* Fields of every result; request may be NULL. */
 static void sign(struct result *res, const json_t *request)
 {
 	const char *language = json_string_value(json_object_get(request, "language"));
@@ -137,7 +136,7 @@ static void sign(struct result *res, const json_t *request)
 		res->node[0] = '\0';
 }
 
-/* What was refused, by us before the library was asked or by a daemon, is a result too when one was asked for. */
+/* If a result was asked for, a refusal by this process or by a daemon is printed as a result, too. */
 static int fail_run(const struct run_options *o, const json_t *request, const struct error *err)
 {
 	struct result *res;
@@ -257,7 +256,7 @@ static int explain_request(struct atoll *atoll, const struct run_options *o, con
 	return fail_run(o, request, &err);
 }
 
-/* A daemon's run, or one of our own. */
+/* Runs it through the daemon, or here. */
 static int perform(struct atoll *atoll, struct run_remote *daemon, struct run_options *o,
 		   json_t *request)
 {
@@ -290,7 +289,7 @@ static int run_with(struct atoll *atoll, struct run_remote *daemon, struct run_o
 	return code;
 }
 
-/* Whether one of the words is among the options, before they are read: what it says must be known sooner. */
+/* Whether one of the words is among the options, before options are parsed. */
 static bool has_word(int argc, char **argv, const char *const *words, size_t n)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -300,7 +299,7 @@ static bool has_word(int argc, char **argv, const char *const *words, size_t n)
 	return false;
 }
 
-/* Whether a broker is worth starting, or a daemon worth looking for: nothing asks for words only. */
+/* Whether the words ask for a run, so that a broker or a daemon is needed; --help and the like do not. */
 static bool is_to_run(int argc, char **argv)
 {
 	static const char *const words_only[] = { "--help", "-h", "--explain" };
@@ -327,22 +326,22 @@ static int run_main(const struct command *self, int argc, char **argv)
 	struct run_remote daemon = { 0 };
 	struct error err = { 0 }, misled = { 0 };
 	/*
-	 * Never freed: when a run has ended all its processes are dead, and the broker tidies up and goes by itself as
-	 * our end of its socket closes. Waiting for that would add a tenth to the time of a short run.
+	 * Never freed: after a run all its processes are dead, and the broker cleans up by itself when this
+	 * process closes its socket. Waiting for that would add a tenth to the time of a short run.
 	 */
 	static struct atoll *atoll;
 	int code, r, found = find_daemon(argc, argv, &daemon, &misled), started;
 
 	how.start_broker = found == 0 && !daemon.is_there && is_to_run(argc, argv);
 	started = atoll_new(&how, &atoll, &problem);
-	/* A reader that goes away is an answer to write(), not a reason to die in the middle of a run. */
+	/* A closed reader must be an error of write(), not a signal that kills this process during a run. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	options.overrides = json_object();
 	r = options_parse(self->options, &args, &options, &err);
 	if (r > 0) {
 		code = help_command(self);
 	} else if (r < 0) {
-		/* It may stand behind the option that could not be read. */
+		/* --json may come after the option that could not be parsed. */
 		options.json = has_word(argc, argv, as_json, ARRAY_SIZE(as_json));
 		code = fail_run(&options, NULL, &err);
 	} else if (found < 0) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pieces of `atoll run`. Options fill a struct and a tree of overrides; run_body() joins them
- * with --request, FILE and the program's words into one request body; run_remote() hands it to a
- * running daemon, or cmd-run.c to the public library; both stream. run_report() prints what the result
- * holds beyond the program's own output.
+ * The pieces of `atoll run`. Options fill a struct and a tree of overrides. run_body() joins them with
+ * --request, FILE and the program's words into one request body. run_remote() sends it to a running daemon, or
+ * cmd-run.c gives it to the public library; both stream. run_report() prints parts of the result beyond the
+ * program's own output.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 struct run_options {
-	json_t *overrides; /* what flags say, in the shape of a request body */
+	json_t *overrides; /* the flags, in the shape of a request body */
 	const char *file;  /* FILE or "-"; NULL: none */
 	const char *code;  /* of -c */
 	const char *request_file;
@@ -24,28 +24,28 @@ struct run_options {
 	const char *output_dir;
 	bool json, quiet, explain, no_daemon;
 	bool stdin_is_code; /* standard input was read as the program */
-	bool stdin_begun;   /* what came of it so far is the request's "stdin" … */
-	bool stdin_over;    /* … and that was all */
+	bool stdin_begun;   /* the part read so far is the request's "stdin" … */
+	bool stdin_over;    /* … and it is complete */
 };
 
 extern const struct option_list run_option_list;
 
-/* The whole request body; the caller owns it. words: what stood after "--", NULL-terminated. */
+/* The whole request body; the caller owns it. words: those after "--", NULL-terminated. */
 int run_body(struct run_options *options, struct atoll *atoll, char *const *words, json_t **ret,
 	     struct error *err) _must_check_;
 
 /* Reads a whole file; "-" is standard input. */
 int host_file_read(const char *path, size_t max, struct buf *ret, struct error *err) _must_check_;
-/* A text where the bytes are UTF-8 without NUL, else {"base64": …}. */
+/* A text if the bytes are UTF-8 without NUL, otherwise {"base64": …}. */
 json_t *bytes_to_json(const char *data, size_t len);
 /* Adds SRC, or every file below it, to files as DEST. */
 int host_tree_add(json_t *files, const char *dest, const char *source,
 		  struct error *err) _must_check_;
 
-/* Prints the tests' verdicts or the invoked method's value; gives the exit code. */
+/* Prints the tests' verdicts or the invoked method's value; returns the exit code. */
 int run_report(const char *json, int exit_code);
 
-/* Our terminal in raw mode while a --tty run lasts. */
+/* The user's terminal, in raw mode while a --tty run lasts. */
 struct terminal {
 	int fd; /* -EBADF: none */
 	void *saved;
@@ -53,26 +53,26 @@ struct terminal {
 void terminal_raw(struct terminal *t, int fd);
 void terminal_restore(struct terminal *t);
 
-/* The outcome of one run: what it printed for us, and how to exit. */
+/* The outcome of one run: its result, and how to exit. */
 struct run_outcome {
 	char *json, *notice, *problem;
 	int exit_code;
-	int signal; /* that cancelled it, or 0 */
-	int broken; /* errno: our output could not be written any more; or 0 */
+	int signal; /* the signal that cancelled it, or 0 */
+	int broken; /* errno: the output could not be written; or 0 */
 };
 
-/* Our own standard output and error while a program runs. */
+/* Standard output and error of this process while a program runs. */
 struct run_stream {
 	int cancel_fd;
-	int broken; /* errno, of what could not be written; or 0 */
+	int broken; /* errno: the output could not be written; or 0 */
 };
 /* Writes everything; -ECANCELED when a signal comes first. */
 int run_output(struct run_stream *s, int fd, const char *bytes, size_t n);
-/* Signals that cancel a run, as a descriptor; they do not kill us any more. */
+/* Signals that cancel a run, as a descriptor; they no longer kill this process. */
 int run_signal_fd(struct error *err) _must_check_;
 /* The signal that cancelled the run, or 0. */
 int run_signal_taken(int fd);
-/* Whether the program reads (the rest of) our standard input. */
+/* Whether the program reads (the rest of) standard input. */
 bool run_feeds_stdin(const struct run_options *o, const json_t *request);
 
 /* --- run-remote.c --- */
@@ -82,9 +82,11 @@ struct run_remote {
 	struct http_client *client;
 	int64_t opened_ns;
 };
-/* Nobody being there is no failure. */
+/* Connects. A missing daemon is no failure. */
 int run_remote_open(struct run_remote *d, struct error *err) _must_check_;
 void run_remote_close(struct run_remote *d);
-/* 1: *out has what happened; 0: run it here (request may have got a part of standard input); negative: refused. */
+/*
+ * 1: *out has the outcome; 0: run it here (request may have got a part of standard input); negative: refused.
+ */
 int run_remote(struct run_remote *d, struct run_options *o, json_t *request,
 	       struct run_outcome *out, struct error *err) _must_check_;

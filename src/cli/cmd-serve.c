@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `atoll serve`: the daemon. Its flags come from the table of settings (daemon/settings.h); what they do is the monitor's
- * business.
+ * `atoll serve`: the daemon. Its flags come from the table of settings (daemon/settings.h); the monitor does
+ * the rest.
  */
 #include <stdio.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static int set_any(void *data, const struct option *self, const char *value, str
 	return add_flag(serve, serve->keys[serve->n_flags], equals + 1, err);
 }
 
-/* The settings that have a flag of their own, in the order of their table. */
+/* The settings with a flag of their own, in the order of their table. */
 static const struct option *setting_row(size_t number)
 {
 	static struct option row;

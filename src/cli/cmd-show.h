@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands that show what the library says, as a table or, with --json, as it is. */
+/* Commands that show a report of the library as a table or, with --json, unchanged. */
 #pragma once
 
 #include "atoll/atoll.h"

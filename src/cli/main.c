@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `atoll`: finds the subcommand in the table and hands over. */
+/* `atoll`: finds the subcommand in the table and calls it. */
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static const struct command *find_command(const struct command *const *list, con
 	return NULL;
 }
 
-/* parent: whose commands they are, or NULL. */
+/* parent: the command whose subcommand was looked for, or NULL. */
 static int unknown_command(const struct command *parent, const char *word)
 {
 	const char *name = parent ? parent->name : "", *space = parent ? " " : "";
@@ -135,7 +135,7 @@ static int help_main(int argc, char **argv)
 	return help_command(command);
 }
 
-/* Hands over to the command that the words name, through those that only have commands of their own. */
+/* Calls the command that the words name, descending through commands that have subcommands. */
 static int run_command(const struct command *command, int argc, char **argv)
 {
 	while (command->commands) {
@@ -168,7 +168,7 @@ static int version_main(void)
 		       : print_help(STDOUT_FILENO, &text);
 }
 
-/* Started without standard streams, the first files we open would take their numbers. */
+/* If the process is started without standard streams, the first opened files would get their numbers. */
 static bool fill_standard_streams(void)
 {
 	int fd;

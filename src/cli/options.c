@@ -7,11 +7,11 @@
 
 #include "base/suggest.h"
 
-/* One flag as it stands on the command line. */
+/* One flag on the command line. */
 struct flag {
-	const char *text;  /* the word itself, for messages */
+	const char *text;  /* the whole word, for messages */
 	char name[64];	   /* "--memory" or "-m" */
-	const char *value; /* attached to it, or NULL */
+	const char *value; /* in the same word, or NULL */
 };
 
 int option_set_true(void *data, const struct option *self, const char *value _unused_,
@@ -47,7 +47,7 @@ static bool names(const char *flag, char letter, const char *name)
 	return letter && letter == name[1];
 }
 
-/* NULL behind the last. */
+/* NULL after the last row. */
 static const struct option *row_at(const struct option_list *list, size_t i)
 {
 	if (i < list->n)
@@ -96,7 +96,7 @@ static int unknown_flag(const struct option_list *list, const struct flag *flag,
 			 flag->name);
 }
 
-/* The attached value, or the next word, which is then used up. */
+/* The attached value, or the next word, which is then consumed. */
 static int take_value(struct flag *flag, struct arguments *args, int *at, struct error *err)
 {
 	if (flag->value)

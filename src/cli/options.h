@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command-line options from tables. A row says how an option is written, explained and applied; limit
- * flags come from limit_knobs[]. Long options take "--flag value" or "--flag=value", letters "-l value"
- * or "-lvalue"; "--" ends them. Nothing is abbreviated, and an unknown flag is answered with the
- * nearest known one.
+ * Command-line options from tables. A row says how an option is written, explained and applied; limit flags
+ * come from limit_knobs[]. Long options take "--flag value" or "--flag=value", letters "-l value" or "-lvalue";
+ * "--" ends them. Flags cannot be abbreviated; the message about an unknown flag names the nearest known one.
  */
 #pragma once
 
@@ -20,13 +19,13 @@ struct option {
 	const char *help;
 	/* data is the command's own struct; value is NULL when there is no argument. */
 	int (*apply)(void *data, const struct option *self, const char *value, struct error *err);
-	size_t offset; /* for the shared functions below: of the member in data */
+	size_t offset; /* offset of the member in data, for the shared functions below */
 };
 
 struct option_list {
 	const struct option *rows;
 	size_t n;
-	/* Rows that follow from another table, by number; NULL behind the last. Itself NULL: there are none. */
+	/* Rows from another table, by number; NULL after the last. NULL itself: none. */
 	const struct option *(*more)(size_t i);
 	/* Applies a limit flag; NULL: the command has none. */
 	int (*limit)(void *data, const struct knob *knob, const char *value, struct error *err);
@@ -44,18 +43,18 @@ struct arguments {
 	int rest;    /* first word after "--"; argc when there is none */
 };
 
-/* 0; 1 when --help was among them (nothing further was applied); negative with a message. */
+/* 0; 1: --help was given (nothing after it was applied); negative with a message. */
 int options_parse(const struct option_list *list, struct arguments *args, void *data,
 		  struct error *err) _must_check_;
-/* An option as help shows it, whichever table it comes from. */
+/* An option as the help shows it, from either table. */
 struct option_text {
 	char letter;	/* or 0 */
 	char left[64];	/* "--output-dir DIR" */
-	char help[200]; /* with the default, where it is a limit's */
-	bool is_limit;	/* these come behind all others */
+	char help[200]; /* with the default, if it is a limit */
+	bool is_limit;	/* limits come after all others */
 };
 #define OPTIONS_LIMITS "Limits (sizes like 512m, times like 500ms, 10s or 2m; defaults in brackets)"
-/* The i-th; false: there are no more. */
+/* The i-th option; false: there are no more. */
 bool options_describe(const struct option_list *list, size_t i, struct option_text *ret);
 /* The two-column list of options for the help. */
 int options_print(const struct option_list *list, struct buf *out) _must_check_;

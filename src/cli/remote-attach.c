@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See remote.h. An execution that reads our standard input: /v1/executions/{id}/attach as a WebSocket (RFC 6455), of which a
- * client needs little. Input goes out in binary frames, at most one of them on its way, so that nothing is read that the
- * program does not take; output comes in binary frames (a byte 1 or 2, then the program's), the result as text.
+ * See remote.h. An execution that reads this process's standard input, over /v1/executions/{id}/attach: a
+ * WebSocket (RFC 6455), of which a client needs little. Input is sent in binary frames, at most one at a time,
+ * so that no input is read which the program does not take. Output comes in binary frames (a byte 1 or 2, then
+ * the program's bytes), the result as text.
  *
  *   input_fd ─▶ frame ─▶ socket ─▶ in ─▶ frames ─▶ output, result
  *
- * The request that began the execution has a connection of its own, which lives as long as we do: the daemon cancels
- * when it goes. It tells the same again; what comes there is thrown away.
+ * The request that began the execution has a connection of its own, which stays open as long as this process:
+ * the daemon cancels when it closes. The same events come over that connection and are thrown away.
  */
 #include "cli/remote.h"
 
@@ -24,7 +25,7 @@
 #include "remote/remote-text.h"
 
 enum {
-	FRAME_MAX = 256 << 20, /* a result's; the others are small */
+	FRAME_MAX = 256 << 20, /* of a result; other frames are small */
 	PIECE_MAX = 16 << 10,
 	HEAD_MAX = 14,
 	CANCEL_MS = 5000,
@@ -43,13 +44,13 @@ enum {
 struct attachment {
 	struct remote_attach *a;
 	struct http_client *client; /* after its 101 */
-	struct buf in;		    /* frames, the first from its beginning */
-	struct buf out;		    /* one frame on its way */
-	size_t sent;		    /* of it */
-	int input_fd;		    /* -1: over */
-	int cancel_fd;		    /* -1: done */
-	bool muted;		    /* nobody takes output any more */
-	bool leaving;		    /* the daemon was told that we have gone */
+	struct buf in;		    /* received frames; begins with the beginning of a frame */
+	struct buf out;		    /* the frame that is being sent */
+	size_t sent;		    /* bytes of out that are sent */
+	int input_fd;		    /* -1: ended */
+	int cancel_fd;		    /* -1: used */
+	bool muted;		    /* the output cannot be written */
+	bool leaving;		    /* the daemon was told of the hang-up */
 	bool over;
 };
 
@@ -131,7 +132,7 @@ static int queue_frame(struct attachment *t, uint8_t opcode, const char *data, s
 	return r;
 }
 
-/* As much as the socket takes. */
+/* Sends as much as the socket takes. */
 static int send_some(struct attachment *t)
 {
 	while (t->sent < t->out.len) {
@@ -140,8 +141,7 @@ static int send_some(struct attachment *t)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <
-		    0) /* a daemon that has closed has said why, or is met when it is read from */
+		if (n < 0) /* if the daemon has closed, reading shows why */
 			return errno == EAGAIN || errno == EPIPE || errno == ECONNRESET ? 0
 											: -errno;
 		t->sent += (size_t)n;
@@ -161,7 +161,7 @@ static int take_input(struct attachment *t)
 		return 0;
 	if (n > 0) {
 		r = queue_frame(t, OP_BINARY, piece, (size_t)n);
-	} else { /* an input that cannot be read has ended */
+	} else { /* an input that cannot be read counts as ended */
 		t->input_fd = -1;
 		r = queue_frame(t, OP_TEXT, eof, strlen(eof));
 	}
@@ -219,7 +219,10 @@ static int on_frame(struct attachment *t, uint8_t opcode, struct span payload, s
 	}
 }
 
-/* The frame at the front. 0: it is not whole yet; 1: *ret is it, *ret_len with its head. Servers do not mask. */
+/*
+ * The first frame. 0: incomplete; 1: *ret is its payload, *ret_len its length with the head. Servers do not
+ * mask.
+ */
 static int first_frame(struct span in, struct span *ret, size_t *ret_len)
 {
 	const uint8_t *p = (const uint8_t *)in.data;
@@ -282,7 +285,7 @@ static int receive_frames(struct attachment *t, struct error *err)
 	return r;
 }
 
-/* What the other connection says; when it ends there is nothing left to say. */
+/* Reads and drops what comes over the other connection; its end is no failure. */
 static void empty(struct http_client *c)
 {
 	char nothing[16 << 10];
@@ -334,7 +337,7 @@ int remote_attach(struct remote_attach *a, const char *id, struct error *err)
 	buf_init(&t.in, FRAME_MAX + HTTP_CLIENT_BUFFER);
 	buf_init(&t.out, 2 * (PIECE_MAX + HEAD_MAX));
 	r = shake_hands(&t, id, err);
-	/* What came right behind the handshake no poll() tells. */
+	/* Bytes that came with the handshake are already read, so poll() would not report them. */
 	if (r == 0 && t.client->at < t.client->len)
 		r = receive_frames(&t, err);
 	while (r == 0 && !t.over)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See remote.h. Events of an execution come as lines of JSON. They hold output as text; a stream that turns out to have bytes
- * that no text can hold ("binary") is read as bytes from then on, from where it stands, whenever an event says that there
- * is more.
+ * See remote.h. Events of an execution come as lines of JSON, with output as text. When a stream turns out to
+ * hold bytes that no text can hold ("binary"), it is read as bytes from that position on, whenever an event
+ * says that there is more.
  */
 #include "cli/remote.h"
 
@@ -28,7 +28,7 @@ struct events_reading {
 	struct buf line;
 	struct remote_stream streams[2];
 	char id[64];
-	bool muted; /* nobody takes output any more */
+	bool muted; /* the output cannot be written */
 };
 
 static void pass_on(struct events_reading *g, const struct remote_stream *s, const char *bytes,
@@ -40,7 +40,7 @@ static void pass_on(struct events_reading *g, const struct remote_stream *s, con
 	}
 }
 
-/* Everything behind what was passed on. */
+/* Reads the bytes after those passed on. */
 static int read_raw(struct events_reading *g, struct remote_stream *s, struct error *err)
 {
 	_cleanup_http_client_ struct http_client *c = NULL;
@@ -59,7 +59,7 @@ static int read_raw(struct events_reading *g, struct remote_stream *s, struct er
 						     .accept = "*/*",
 						     .range = range },
 				&c, err);
-	if (r == -ERANGE) { /* nothing behind it */
+	if (r == -ERANGE) { /* there are no more */
 		*err = (struct error){ 0 };
 		return 0;
 	}
@@ -82,7 +82,7 @@ static int on_remote_output(struct events_reading *g, struct remote_stream *s, c
 	if (!g->f->output || !bytes)
 		return 0;
 	s->raw = s->raw || json_is_true(json_object_get(event, "binary"));
-	if (s->raw) /* what lies before `at` came with an earlier reading */
+	if (s->raw) /* bytes before `at` came with an earlier read */
 		return offset < s->at ? 0 : read_raw(g, s, err);
 	pass_on(g, s, bytes, n);
 	s->at += (int64_t)n;
@@ -114,7 +114,7 @@ static int on_event(struct events_reading *g, const json_t *event, struct error 
 	return strcmp(name, "result") == 0 ? on_result(g, event, err) : 0;
 }
 
-/* Whole lines of what has come; the rest stays. */
+/* Handles whole lines; the rest stays for later. */
 static int take_lines(struct events_reading *g, struct span piece, struct error *err)
 {
 	const char *end;

@@ -7,23 +7,23 @@
 enum { REMOTE_IDS_MAX = 1000 };
 
 struct remote_ids {
-	struct remote_options remote; /* first: the shared rows go by it */
+	struct remote_options remote; /* first: the shared option rows use its offset */
 	const char *ids[REMOTE_IDS_MAX];
 	size_t n;
 };
 
 /* For option_list.word. */
 int remote_add_id(void *data, const char *word, struct error *err);
-/* Refuses any other number of ids than n; n 0: at least one. */
+/* Refuses any number of ids other than n; n 0: at least one. */
 int remote_need_ids(const struct command *self, const struct remote_ids *ids,
 		    size_t n) _must_check_;
 
-/* DELETE with "?only=cancel" or "?only=delete": the daemon decides, so nothing can happen in between. */
+/* DELETE with "?only=cancel" or "?only=delete": the daemon checks the state, so there is no race. */
 int remote_delete(const struct remote *remote, const char *id, const char *only, json_t **ret,
 		  struct error *err) _must_check_;
 /*
- * A command on ids, at least one: does it to each, says what went wrong and goes on; with --json the answers are printed as
- * they come. An exit code.
+ * A command on one or more ids: does it for each, reports failures and goes on; with --json prints the answers
+ * as they come. Returns an exit code.
  */
 int remote_each(const struct command *self, struct arguments *args,
 		int (*one)(const struct remote *remote, const char *id, json_t **ret,

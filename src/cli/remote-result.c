@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See remote.h. A result that came as JSON, turned back into as much of a struct as the exit code and the sentence about its
- * end need, so that a run says the same whether a daemon ran it or we did.
+ * See remote.h. Turns a result in JSON back into the parts of a struct that the exit code and the sentence
+ * about the end need, so that a run prints the same through a daemon and without one.
  */
 #include "cli/remote.h"
 
@@ -50,7 +50,9 @@ void remote_end(const json_t *result, struct remote_ending *ret)
 	const json_t *stages = json_object_get(result, "stages");
 	const json_t *last = json_array_get(stages, json_array_size(stages) - 1);
 	struct result_stage stage = { 0 };
-	/* A daemon says of what it cannot set up in a result only that a runtime is missing; the rest it refuses. */
+	/*
+	 * The only setup failure that a daemon reports in a result is a missing runtime; it refuses the others.
+	 */
 	struct result res = { .refusal = ERROR_RUNTIME,
 			      .stages = &stage,
 			      .n_stages = last != NULL };
@@ -63,7 +65,7 @@ void remote_end(const json_t *result, struct remote_ending *ret)
 	(void)snprintf(res.commit.error, sizeof(res.commit.error), "%s",
 		       text_of(result, "apply_error"));
 	ret->exit_code = result_exit_code(&res);
-	/* What never ran is no notice about a program: it is said as a problem, also when --quiet. */
+	/* If nothing ran, the text is a problem and not a notice: it is printed also with --quiet. */
 	ret->is_problem = res.verdict.status >= STATUS_DENIED;
 	if (ret->is_problem)
 		(void)snprintf(ret->text, sizeof(ret->text), "%s", res.verdict.cause.detail);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See remote.h. Each question is a connection of its own: a unix socket's costs next to nothing. */
+/* See remote.h. Each question has a connection of its own: over a unix socket that costs next to nothing. */
 #include "cli/remote.h"
 
 #include <fcntl.h>
@@ -18,10 +18,10 @@ enum {
 	ANSWER_BYTES_MAX = 256 << 20,
 	PROBLEM_BYTES_MAX = 64 << 10,
 	TOKEN_FILE_MAX = 64 << 10,
-	ANSWER_MS = 120000, /* of silence: cleaning up many executions takes a while */
+	ANSWER_MS = 120000, /* of silence: cleaning up many executions takes time */
 };
 
-/* Where the daemon's own socket is: as daemon/config.c finds it, but for what stands in files and flags. */
+/* The daemon's default socket, as daemon/config.c finds it, without its files and flags. */
 static int default_path(char *ret, size_t size)
 {
 	const char *named = getenv("ATOLL_SOCKET");
@@ -51,7 +51,7 @@ static bool set_token(struct remote *remote, struct span text)
 	return true;
 }
 
-/* $ATOLL_TOKEN, or the first line of $ATOLL_TOKEN_FILE that is no comment. Only TCP asks for one. */
+/* $ATOLL_TOKEN, or the first line of $ATOLL_TOKEN_FILE that is no comment. Only TCP needs one. */
 static int find_token(struct remote *remote, struct error *err)
 {
 	const char *token = getenv("ATOLL_TOKEN");
@@ -79,7 +79,7 @@ static int find_token(struct remote *remote, struct error *err)
 		line = span_trim(line);
 		if (line.len == 0 || line.data[0] == '#')
 			continue;
-		/* Behind it may stand that it is an operator's. */
+		/* The operator's mark may follow the token. */
 		(void)span_split(&line, ' ', &word);
 		if (set_token(remote, word))
 			return 0;
@@ -127,7 +127,7 @@ static int not_there(const struct remote *remote, int errnum, struct error *err)
 			 remote->address.text);
 }
 
-/* What is left of the body. */
+/* Reads the rest of the body. */
 int remote_body(struct http_client *c, struct buf *ret, struct error *err)
 {
 	struct span piece;
@@ -323,7 +323,7 @@ int remote_print_json(const json_t *tree)
 		say("out of memory");
 		return EXIT_OURS;
 	}
-	/* It may be large, and is of no use as a string any more. */
+	/* The text may be large, and a newline replaces its NUL. */
 	n = strlen(json);
 	json[n] = '\n';
 	return print_bytes(json, n + 1);
@@ -336,7 +336,7 @@ int remote_begin(const struct command *self, struct arguments *args, void *optio
 	struct error err = { 0 };
 	int r = options_parse(self->options, args, options, &err);
 
-	/* A reader that goes away is an answer to write(). */
+	/* A closed reader must be an error of write(). */
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (r > 0) {
 		*ret_code = help_command(self);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A running daemon, for the commands that ask one. Where it is: --url, $ATOLL_URL, or the socket that `atoll serve` opens by
- * default. Its refusals (problem+json) become errors with the exit codes of our own.
+ * A running daemon, for the commands that ask one. Its address: --url, $ATOLL_URL, or the default socket of
+ * `atoll serve`. Its refusals (problem+json) become errors with Atoll's own exit codes.
  */
 #pragma once
 
@@ -32,7 +32,10 @@ struct remote_options {
 		.offset = offsetof(struct remote_options, json)                                    \
 	}
 
-/* Where the daemon would be; nothing is asked yet. url NULL: as said above. -ENOENT without words: nowhere, or "off". */
+/*
+ * Finds the daemon's address; connects to nothing. url NULL: as above. -ENOENT without a message: no address,
+ * or "off".
+ */
 int remote_find(const char *url, struct remote *ret, struct error *err) _must_check_;
 
 /* A whole answer; body is bounded. Any status but 2xx is an error. */
@@ -40,15 +43,15 @@ int remote_text(const struct remote *remote, const struct http_call *call, struc
 		struct error *err) _must_check_;
 int remote_json(const struct remote *remote, const struct http_call *call, json_t **ret,
 		struct error *err) _must_check_;
-/* Sends and reads the head; 2xx or an error. The caller reads the body. */
+/* Sends, and reads the head; any status but 2xx is an error. The caller reads the body. */
 int remote_call(const struct remote *remote, const struct http_call *call, struct http_client **ret,
 		struct error *err) _must_check_;
-/* The whole body of such an answer, into what has a bound. */
+/* Reads the whole body into ret, up to its bound. */
 int remote_body(struct http_client *c, struct buf *ret, struct error *err) _must_check_;
-/* What an answer other than 2xx means; reads its body. Negative always. */
+/* The error of an answer other than 2xx; reads its body. Always negative. */
 int remote_refusal(struct http_client *c, struct error *err) _must_check_;
 
-/* "/v1/executions/ID" and what follows it, of an id as it was typed; "last" is the newest execution. */
+/* "/v1/executions/ID" and what follows, for an id as typed; "last" is the newest execution. */
 struct remote_target {
 	char id[64];
 	char text[512];
@@ -56,18 +59,18 @@ struct remote_target {
 int remote_target(const struct remote *remote, const char *id, const char *rest,
 		  struct remote_target *ret, struct error *err) _must_check_;
 
-/* Prints to standard output; an exit code. */
+/* Prints to standard output; returns an exit code. */
 int remote_print(const struct buf *text);
-/* Compact; seconds as people write them, but every digit where a result has a value of the program's. NULL: no memory. */
+/* Compact, with seconds as people write them, but every digit in a program's own value. NULL: no memory. */
 char *remote_dump(const json_t *tree);
 int remote_print_json(const json_t *tree);
-/* The usual start of a command: 0: go on; otherwise *ret_code is the exit code. */
+/* The usual start of a command. 0: go on; otherwise *ret_code is the exit code. */
 int remote_begin(const struct command *self, struct arguments *args, void *options,
 		 struct remote *ret, int *ret_code);
 
 /* --- remote-events.c: an execution as it happens ------------------------------------------------------------------- */
 
-/* What becomes of output: 0, or a negative errno, which ends the reading. */
+/* Takes output. A negative errno ends the reading. */
 typedef int (*remote_output_fn)(void *data, int fd, const char *bytes, size_t n);
 
 struct remote_follow {
@@ -75,18 +78,18 @@ struct remote_follow {
 	struct http_client *client; /* its head is read: application/x-ndjson */
 	remote_output_fn output;    /* NULL: not wanted */
 	void *data;
-	json_t *result; /* the last event's; the caller's */
+	json_t *result; /* of the last event; the caller owns it */
 };
-/* Until the result. Where the output breaks, the server is told that we have gone, and the rest is only read. */
+/* Reads until the result. If the output cannot be written, hangs up, and only reads the rest. */
 int remote_follow(struct remote_follow *f, struct error *err) _must_check_;
-/* To standard output and standard error as they are. */
+/* Writes to standard output and standard error unchanged. */
 int remote_output_plain(void *data, int fd, const char *bytes, size_t n);
 
 /* --- remote-attach.c: the same with standard input, over a WebSocket ----------------------------------------------- */
 
 struct remote_attach {
 	struct remote_follow
-		follow; /* its client is only kept open and emptied: closing it cancels */
+		follow; /* its client is only kept open and drained: closing it would cancel */
 	int input_fd;	/* what the program reads */
 	int cancel_fd;	/* as http_client's */
 };
@@ -97,6 +100,6 @@ int remote_attach(struct remote_attach *a, const char *id, struct error *err) _m
 struct remote_ending {
 	int exit_code;	 /* SPEC §4 */
 	bool is_problem; /* nothing ran: text says why */
-	char text[512];	 /* a sentence about an end that was not the program's own; "": none */
+	char text[512];	 /* about an end that was not the program's own; "": none */
 };
 void remote_end(const json_t *result, struct remote_ending *ret);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of the host into a request. A directory is walked by descriptors, so a link that appears in
- * the middle of the walk is met by O_NOFOLLOW and refused like any other; what --file names itself
- * may not be one either. The program, FILE, may be reached through links: that the caller meant it
- * is plain.
+ * Reads files of the host into a request. A directory is walked by descriptors, so a link that appears during
+ * the walk meets O_NOFOLLOW and is refused like any other. The path of --file itself may not be a link either.
+ * FILE, the program, may be reached through links, because the caller named it.
  */
 #include "cli/cmd-run.h"
 
@@ -88,8 +87,8 @@ json_t *bytes_to_json(const char *data, size_t len)
 }
 
 /*
- * One walk: the open directories from the top down to where it is, and the two names of that place,
- * inside the sandbox and on the host. Going down appends to the names, coming up cuts them.
+ * One walk: the open directories from the top to the current one, and the two names of the current place,
+ * inside the sandbox and on the host. Descending appends to the names; ascending cuts them.
  */
 struct host_tree {
 	json_t *files;
@@ -148,7 +147,7 @@ static int tree_enter(struct host_tree *t, int fd, struct error *err)
 	return 0;
 }
 
-/* Adds the file, or enters the directory, that the tree's names stand for now. */
+/* Adds the file, or enters the directory, that the tree's names denote. */
 static int tree_visit(struct host_tree *t, int dir_fd, const char *name, struct error *err)
 {
 	_cleanup_close_ int fd = openat(dir_fd, name,
@@ -176,7 +175,7 @@ static bool name_extend(char *text, size_t size, size_t len, const char *name)
 	return snprintf(text + len, size - len, "/%s", name) < (int)(size - len);
 }
 
-/* One entry of the deepest open directory; at its end one level up. */
+/* Handles one entry of the deepest open directory; at its end, goes one level up. */
 static int tree_step(struct host_tree *t, struct error *err)
 {
 	const struct tree_level *level = &t->levels[t->depth - 1];

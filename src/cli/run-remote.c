@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `atoll run` through a running daemon: the same request as POST /v1/execute, with its events as they happen, or with --json
- * the result as it comes. The daemon is looked for before anything else (one connect() to a path), so that without one nothing
- * is lost, and with one no broker is started.
+ * `atoll run` through a running daemon: the same request as POST /v1/execute, with its events as they happen,
+ * or with --json the result as it comes. The daemon is looked for first (one connect() to a path): without a
+ * daemon that costs nothing, and with one no broker is started.
  *
- * What stays here, in this process, although a daemon is there:
+ * These runs stay in this process although a daemon listens:
  *
- *   --tty                         our terminal's size and modes are the library's business
- *   --output-dir                  files are put there by the library as they are collected
- *   --image DIR, --policy FILE    the caller's own files, which the daemon has no business to open
- *   --explain                     it is about this host and this user
- *   413, 421, 429, 503            it does not want it: nothing ran yet
+ *   --tty                         the library handles the terminal's size and modes
+ *   --output-dir                  the library stores files there as they are collected
+ *   --image DIR, --policy FILE    the caller's own files, which the daemon must not open
+ *   --explain                     the answer is about this host and this user
+ *   413, 421, 429, 503            the daemon refuses; nothing ran yet
  *
- * Standard input: what ends within STDIN_MS goes with the request, as its "stdin"; what goes on, and a terminal, follows
- * over a WebSocket (remote_attach).
+ * Standard input that ends within STDIN_MS is sent with the request, as its "stdin". Longer input, and a
+ * terminal's, follows over a WebSocket (remote_attach).
  */
 #include "cli/cmd-run.h"
 
@@ -32,7 +32,7 @@ enum {
 	STDIN_MAX = 1 << 20,
 	RESULT_MAX = 256 << 20,
 	NAMES_MAX = 400,
-	OPEN_MS = 1000, /* a connection older than that may have been closed for saying nothing */
+	OPEN_MS = 1000, /* the daemon may have closed an older idle connection */
 };
 
 int run_remote_open(struct run_remote *d, struct error *err)
@@ -101,11 +101,11 @@ static bool take_input(struct run_options *o, json_t *request)
 	if (isatty(STDIN_FILENO))
 		return true;
 	buf_init(&text, STDIN_MAX);
-	/* One that cannot be read has ended. */
+	/* An input that cannot be read counts as ended. */
 	o->stdin_over = read_input(&text) != 0;
 	if (text.len > 0) {
 		value = bytes_to_json(text.data, text.len);
-		/* Out of memory here is met again by whoever runs it. */
+		/* If memory is out here, the run fails later for the same reason. */
 		o->stdin_begun = json_object_set_new(request, "stdin", value) == 0;
 	}
 	return !o->stdin_over;
@@ -117,7 +117,7 @@ struct passage {
 	const struct run_options *o;
 	struct run_outcome *out;
 	struct run_stream stream;
-	bool wants_result; /* as text */
+	bool wants_result; /* the client wants it as text */
 	bool interactive;  /* input follows */
 };
 
@@ -148,7 +148,7 @@ static int read_whole(struct passage *p, json_t **ret, struct error *err)
 	return *ret ? 0 : error_set(err, ERROR_INTERNAL, EBADMSG, "the daemon's result is no JSON");
 }
 
-/* "/v1/executions/ID": where the run can be found. */
+/* "/v1/executions/ID", the address of the run. */
 static int read_id(const struct http_client *c, char *ret, size_t size, struct error *err)
 {
 	struct span location = http_head_field(&c->response.head, "content-location");
@@ -201,13 +201,15 @@ static void conclude(struct passage *p, const json_t *result)
 		p->out->notice = text;
 }
 
-/* With --json there is nothing to say before the result. */
+/* With --json nothing is printed before the result. */
 static bool is_whole(const struct passage *p)
 {
 	return p->o->json && !p->interactive;
 }
 
-/* The daemon's sentence names a route of HTTP; who is at a command line is given the names themselves. */
+/*
+ * The daemon's message names an HTTP route; on the command line the names of the policies are listed instead.
+ */
 static void name_policies(const struct remote *remote, const json_t *request, struct error *err)
 {
 	const struct http_call call = { .method = HTTP_GET, .target = "/v1/policies" };
@@ -220,7 +222,7 @@ static void name_policies(const struct remote *remote, const json_t *request, st
 	if (!asked || !strstr(err->text, call.target) ||
 	    remote_json(remote, &call, &list, &ignored) < 0)
 		return;
-	/* What does not fit into a sentence is not listed. */
+	/* Names that do not fit the sentence are left out. */
 	json_array_foreach(json_object_get(list, "policies"), i, one)
 	{
 		(void)!buf_printf(&names, "%s%s", i > 0 ? ", " : "",
@@ -234,7 +236,7 @@ static void name_policies(const struct remote *remote, const json_t *request, st
 	json_decref(list);
 }
 
-/* 1: it runs; 0: not here; negative: refused. */
+/* 1: it runs; 0: run it here; negative: refused. */
 static int begin_passage(struct passage *p, const char *body, struct error *err)
 {
 	static const int local[] = { 413, 421, 429, 503 };
@@ -266,7 +268,7 @@ static int begin_passage(struct passage *p, const char *body, struct error *err)
 	return d->client->response.status == 200 ? 1 : remote_refusal(d->client, err);
 }
 
-/* A signal ends the program, and then us: what the daemon could not say any more does not matter. */
+/* A signal ends the program, then this process: the rest of the daemon's answer does not matter. */
 static int pass_through(struct passage *p, const char *body, struct error *err)
 {
 	json_t *result = NULL;

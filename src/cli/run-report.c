@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the command line prints of a result besides the program's own output: the verdicts of tests and
- * the answer of an invoked method. Everything else is `--json`.
+ * Parts of a result that the command line prints besides the program's own output: verdicts of tests, and the
+ * value of an invoked method. `--json` prints everything.
  */
 #include "cli/cmd-run.h"
 

@@ -24,7 +24,7 @@ static int set_new(json_t *object, const char *key, json_t *value, struct error 
 	return json_object_set_new(object, key, value) < 0 ? error_oom(err) : 0;
 }
 
-/* A text from the command line; what is not UTF-8 cannot stand in a request. */
+/* Sets a text of the command line; a text that is not UTF-8 is refused. */
 static int set_text(json_t *object, const char *key, const char *text, struct error *err)
 {
 	if (json_object_set_new(object, key, json_string(text)) < 0)
@@ -32,7 +32,7 @@ static int set_text(json_t *object, const char *key, const char *text, struct er
 	return 0;
 }
 
-/* The object or list below key, made when it is not there. */
+/* The object or list below key, created if absent. */
 static json_t *below(json_t *object, const char *key, json_t *(*make)(void))
 {
 	if (!json_object_get(object, key))
@@ -109,7 +109,7 @@ static int apply_stage(void *data, const struct option *self, const char *value,
 	if (!*pair.value)
 		return error_set(err, ERROR_INPUT, EINVAL, "%s wants %s, not '%.200s'", self->flag,
 				 self->argument, value);
-	/* Not "code", which would be of the language that -l names. */
+	/* Not "code", which would be in the language that -l names. */
 	stage = json_pack("{s:s, s:[s, s, s]}", "name", pair.name, "argv", "/bin/sh", "-c",
 			  pair.value);
 	if (json_array_append_new(below(o->overrides, "stages", json_array), stage) < 0)
@@ -337,7 +337,7 @@ static int add_request_words(json_t *request, char *const *words, struct error *
 	return set_new(request, "args", args, err);
 }
 
-/* "Class.method", with the last dot as the border. */
+/* "Class.method"; the last dot separates them. */
 static int add_invoke(json_t *request, const struct run_options *o, struct error *err)
 {
 	const char *dot = o->invoke ? strrchr(o->invoke, '.') : NULL;
@@ -393,7 +393,7 @@ static int detect(json_t *request, struct atoll *atoll, const char *path, const 
 	return set_new(request, "language", json_string(language), err);
 }
 
-/* One that tracebacks may show as it is: what a terminal or a compiler could stumble over has none. */
+/* A name that tracebacks can show unchanged: no characters that disturb a terminal or a compiler. */
 static bool is_plain_name(const char *name)
 {
 	if (request_check_path(name, strlen(name), NULL) < 0 || strlen(name) > NAME_MAX ||
@@ -405,7 +405,7 @@ static bool is_plain_name(const char *name)
 	return true;
 }
 
-/* The program keeps FILE's own name; without a plain one it gets the language's usual. */
+/* The program keeps FILE's name if that is plain; otherwise it gets the language's default. */
 static int add_name(json_t *request, const char *path, struct error *err)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

@@ -28,7 +28,7 @@ void say(const char *fmt, ...)
 	if (buf_puts(&line, "atoll: ") < 0 ||
 	    text_escape(&line, text, strlen(text), TEXT_ONE_LINE) < 0 ||
 	    buf_puts(&line, "\n") < 0 || fd_write_all(STDERR_FILENO, line.data, line.len) < 0)
-		return; /* there is nobody left to tell */
+		return; /* writing to standard error failed, so nothing can be reported */
 }
 
 int error_exit_code(enum error_code code)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cmd-run.h. Nothing is changed when fd is no terminal; restoring twice is harmless. */
+/* See cmd-run.h. If fd is no terminal, nothing is changed; restoring twice is harmless. */
 #include "cli/cmd-run.h"
 
 #include <termios.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nothing that is shown can drive a terminal; numbers and tables look as they should; endings give SPEC §4's codes. */
+/* Shown text cannot control a terminal; numbers and tables have their format; endings give SPEC §4's codes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

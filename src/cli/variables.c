@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Variables that begin with ATOLL_ and mean nothing: a slip of the fingers in one would otherwise leave a setting at its default
- * without a word. Those of a daemon count as known everywhere, because a shell has one environment for all commands.
+ * Reports unknown variables that begin with ATOLL_: a typing error would otherwise leave a setting at its
+ * default without notice. A daemon's variables count as known in every command, because a shell has one
+ * environment for all of them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +25,7 @@ static const char *const own_variables[] = {
 	"ATOLL_FORCE_OFF", "ATOLL_FAULT", "ATOLL_FAULT_LOG",  "ATOLL_FAULT_PROCESS",
 };
 
-/* Calls fn for the names of all variables there are, until it says true. */
+/* Calls fn for the name of each known variable, until fn returns true. */
 static bool for_each(bool (*fn)(const char *known, void *data), void *data)
 {
 	static const char *const groups[] = { "defaults", "ceilings" };
