@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may come in: addresses and whether other machines reach them, and the file of tokens. Addresses are numbers (and
- * "localhost"): a name that resolves differently tomorrow is no place to listen.
+ * Access: listening addresses, whether other machines can reach them, and the file of tokens. An address is a
+ * number or "localhost": a name could resolve differently tomorrow.
  */
 #include "daemon/config.h"
 
@@ -91,7 +91,10 @@ static int refuse_access(const struct config *c, const char *why, struct error *
 	return error_field(err, "token_file", "token_file: '%.200s' %s", c->token_file, why);
 }
 
-/* One token a line, an operator's with its mark behind it; empty lines and what begins with # are skipped. */
+/*
+ * One token a line; an operator's token has the mark after it. Empty lines and lines that begin with # are
+ * skipped.
+ */
 static int take_line(struct config *c, const char *line, size_t n, struct error *err)
 {
 	const size_t mark = strlen(CONFIG_OPERATOR_MARK);

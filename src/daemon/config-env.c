@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings from the environment: ATOLL_ and the key for every row of the table and every limit, then the variables of the
- * systems whose clients we serve (SPEC §13), each of which stands for one of ours.
+ * Settings from the environment: ATOLL_ and the key for every row of the table and every limit, then the
+ * variables of the systems whose clients Atoll serves (SPEC §13); each of them sets one of Atoll's settings.
  */
 #include "daemon/config-layer.h"
 
@@ -32,7 +32,7 @@ static int apply_limits(const struct config_source *source, const char *group, s
 		const char *name = limit_knobs[i].key;
 		char key[64];
 
-		/* Two halves of one thing: said by cpus here. */
+		/* cpus stands for both. */
 		if (strcmp(name, "cpu_quota") == 0 || strcmp(name, "cpu_period") == 0)
 			continue;
 		(void)snprintf(key, sizeof(key), "limits.%s.%s", group, name);
@@ -41,14 +41,17 @@ static int apply_limits(const struct config_source *source, const char *group, s
 	return r;
 }
 
-/* A variable of somebody else's, what it means here, what it counts (NULL: it is taken as it is) and how we write that. */
+/*
+ * A foreign variable, the setting it means, its unit (NULL: the text is used as it is) and how the unit is
+ * written here.
+ */
 static const struct foreign {
 	const char *variable, *key, *counts, *unit;
 } foreigners[] = {
 	{ "SANDBOX_GLOBAL_MAX_TIMEOUT_SECONDS", "limits.ceilings.timeout", "seconds", "s" },
 	{ "SANDBOX_DEFAULT_TIMEOUT_SECONDS", "limits.defaults.timeout", "seconds", "s" },
 	{ "SANDBOX_DEFAULT_MEMORY_LIMIT_MB", "limits.defaults.memory", "MiB", "m" },
-	/* Of a core. */
+	/* Percent of a core. */
 	{ "SANDBOX_DEFAULT_CPU_QUOTA_PERCENT", "limits.defaults.cpus", "percent", NULL },
 	{ "SANDBOX_PID_LIMIT", "limits.defaults.pids", NULL, NULL },
 	{ "SANDBOX_LANGUAGE_CONFIG_FILE", "language_config", NULL, NULL },
@@ -73,7 +76,7 @@ static int apply_foreign(const struct foreign *f, const char *text, struct confi
 			 : error_set(err, ERROR_INPUT, E2BIG, "%s is too long", f->variable);
 }
 
-/* Where the port of document 002 is; 8700 stays. A list that somebody gave stands. */
+/* Adds the port of document 002 beside 8700, unless the listening addresses are given. */
 static int apply_place(const struct config_source *source, struct config *c, struct error *err)
 {
 	const char *host = config_variable(source, "SANDBOX_HOST");
@@ -88,7 +91,7 @@ static int apply_place(const struct config_source *source, struct config *c, str
 	return list ? config_apply("SANDBOX_HOST, SANDBOX_PORT", "listen", list, c, err) : -ENOMEM;
 }
 
-/* Debugging on, as the scripts of document 002 switch it. */
+/* Debug logging, as the scripts of document 002 switch it on. */
 static int apply_debug(const struct config_source *source, struct config *c, struct error *err)
 {
 	const char *text = config_variable(source, "DEBUG");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file of defaults by language (SANDBOX_LANGUAGE_CONFIG_FILE). The monitor reads it, because the front may not be able
- * to, and looks whether it makes sense, so that a mistake is a refusal to start and no surprise later.
+ * The file of defaults by language (SANDBOX_LANGUAGE_CONFIG_FILE). The monitor reads it, because the front may
+ * not have access, and checks it, so that a mistake stops the start.
  */
 #include "daemon/config.h"
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the files that read settings. Nobody else includes this. */
+/* Private to the files that read settings. */
 #pragma once
 
 #include "daemon/config.h"
 
 #define CONFIG_LISTEN	     "127.0.0.1:8700"
-#define CONFIG_LISTEN_COMPAT "127.0.0.1:6000" /* where clients of document 002 look */
+#define CONFIG_LISTEN_COMPAT "127.0.0.1:6000" /* where clients of document 002 connect */
 
 enum { CONFIG_PATH_MAX = 4096 };
 
-/* printf into the settings' memory. NULL: none, or longer than a path may be. */
+/* printf into the settings' memory. NULL: no memory, or longer than a path may be. */
 const char *config_text(struct config *c, const char *fmt, ...) _printf_(2, 3);
 /* NULL: not set, or empty. */
 const char *config_variable(const struct config_source *source, const char *name);
-/* One setting, by its key, from text; origin is named in a refusal. */
+/* Sets one setting, by its key, from text; a refusal names origin. */
 int config_apply(const char *origin, const char *key, const char *text, struct config *c,
 		 struct error *err) _must_check_;
 /* ATOLL_*, then SANDBOX_*, OUTPUT_DATA_PATH and DEBUG. */

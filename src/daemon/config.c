@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See config.h: the layers in their order, then what depends on several settings at once. Each layer says where a refused
- * value stood: the file, the variable or the flag.
+ * See config.h: applies the layers in order, then fills settings that depend on several others. A refusal names
+ * the place of the value: the file, the variable or the flag.
  */
 #include "daemon/config.h"
 
@@ -39,7 +39,7 @@ const char *config_variable(const struct config_source *source, const char *name
 	return NULL;
 }
 
-/* Nothing but comments, and the marks around a document: no settings. */
+/* The file has only comments and document markers. */
 static bool says_nothing(const struct buf *text)
 {
 	const char *end = text->len > 0 ? text->data + text->len : NULL;
@@ -90,7 +90,7 @@ static int read_file(const char *path, bool needed, struct config *c, struct err
 	doc.len = text.len;
 	r = yaml_parse(&doc, &root, err);
 	if (r < 0)
-		return r; /* it names file and line */
+		return r; /* err names file and line */
 	r = settings_apply_tree(root, c, err);
 	json_decref(root);
 	return r < 0 ? error_wrap(err, r, "%.200s", path) : 0;
@@ -116,7 +116,7 @@ static int read_files(const struct config_source *source, struct config *c, stru
 	return r;
 }
 
-/* Where people type, a path may be relative to where they are. */
+/* On the command line a path may be relative to the current directory. */
 static const char *absolute(const char *key, const char *text, struct config *c)
 {
 	const struct setting *s = setting_find(key);
@@ -137,7 +137,7 @@ int config_apply(const char *origin, const char *key, const char *text, struct c
 	return r < 0 ? error_wrap(err, r, "%s", origin) : 0;
 }
 
-/* Every flag of this list's, as one. */
+/* All flags of one list setting, joined. */
 static const char *join_flags(const struct config_source *source, size_t first, struct config *c)
 {
 	const char *joined = source->flags[first].value;
@@ -173,7 +173,7 @@ static int apply_flags(const struct config_source *source, struct config *c, str
 	return 0;
 }
 
-/* Directories that depend on who we are. */
+/* Directories that depend on the user. */
 static int find_places(const struct config_source *source, struct config *c, struct error *err)
 {
 	const char *state = config_variable(source, "XDG_STATE_HOME");
@@ -205,7 +205,7 @@ static int find_places(const struct config_source *source, struct config *c, str
 	return 0;
 }
 
-/* A default that nobody asked for gives way to a ceiling; one that somebody asked for must fit. */
+/* A shipped default is lowered to a configured ceiling; a configured default above the ceiling is refused. */
 static int settle_limits(int32_t cores, struct config *c, struct error *err)
 {
 	struct limits defaults, ceilings;
@@ -240,7 +240,7 @@ static int settle_limits(int32_t cores, struct config *c, struct error *err)
 	return 0;
 }
 
-/* Most programs wait or are short; those that are not share the cores by their cgroups. */
+/* More than cores: most programs wait or are short, and cgroups share the cores between the others. */
 static int64_t usual_running(const struct config_source *source)
 {
 	int64_t by_cores = MAX(source->cores, 1) * 8LL;
@@ -322,7 +322,7 @@ static int put_config_value(json_t *root, const char *key, json_t *value)
 	return json_object_set_new(object, dot + 1, value);
 }
 
-/* What somebody said; the rest is found out again in the same way. cpus stands for a quota, too. */
+/* Only the limits that were set; the others are derived again in the same way. cpus stands for a quota, too. */
 static json_t *limits_said(const struct limits *l, uint32_t set)
 {
 	json_t *object = json_object();

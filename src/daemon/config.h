@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon's settings. One table (settings-table.c) gives each its key in atoll.yaml, its variable, its flag, type, bounds,
- * default and help; all readers, the example file and the refusals come from it. The variable of `queue.max` is
- * ATOLL_QUEUE_MAX; limits are `limits.defaults.KEY` and `limits.ceilings.KEY` of spec/knob.h, as ATOLL_LIMITS_DEFAULTS_KEY.
+ * The daemon's settings. One table (settings-table.c) gives each its key in atoll.yaml, its variable, its flag,
+ * type, bounds, default and help; all readers, the example file and the messages come from that table. The
+ * variable of `queue.max` is ATOLL_QUEUE_MAX; limits are `limits.defaults.KEY` and `limits.ceilings.KEY` of
+ * spec/knob.h, as ATOLL_LIMITS_DEFAULTS_KEY.
  *
  *   /etc/atoll/atoll.yaml < $XDG_CONFIG_HOME/atoll/atoll.yaml < --config < ATOLL_* < SANDBOX_*, OUTPUT_DATA_PATH, DEBUG < flags
  *
- * The monitor reads them once and hands them to the front as JSON in a sealed memfd (config_to_json, config_from_json), tokens
- * included: the front needs no access to files of root's. Nothing below daemon/ includes this: front-main.c gives the engine
- * and the API what they need in their own option structs.
+ * The monitor reads the settings once and hands them to the front as JSON in a sealed memfd (config_to_json,
+ * config_from_json), tokens included, so the front needs no access to root's files. No other folder includes
+ * this header: front-parts.c fills the option structs of engine and API.
  */
 #pragma once
 
@@ -21,7 +22,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* Behind a token in its file, and in config.tokens: whose it is may see what is of the server as a whole. */
+/* After a token in its file, and in config.tokens: its owner may read what concerns the whole server. */
 #define CONFIG_OPERATOR_MARK " operator"
 
 enum {
@@ -31,61 +32,66 @@ enum {
 	CONFIG_TOKEN_MAX = 512
 };
 
-/* The workspace of POST /execute, which output_data_path puts elsewhere. */
+/* The workspace of POST /execute; output_data_path moves it. */
 #define CONFIG_EXECUTE_WORKSPACE "execute"
 
 enum config_durability { DURABILITY_NORMAL, DURABILITY_FULL };
 enum config_execute { EXECUTE_PYTHON, EXECUTE_ALL };
 
-/* Texts and lists live in memory and are never NULL unless it says so; lists end with NULL. Times in ms, sizes in bytes. */
+/*
+ * Texts and lists are in `memory` and not NULL unless the comment says so; lists end with NULL. Times in ms,
+ * sizes in bytes.
+ */
 struct config {
 	struct arena memory;
 
-	/* Doors */
+	/* Listening */
 	const char *const *listen; /* "127.0.0.1:8700", "[::1]:8700" */
-	bool listen_named;	/* somebody said where: every address is needed, also port 6000 */
-	const char *socket;	/* unix, 0600; "": none */
-	const char *token_file; /* "": none */
-	const char *const *tokens; /* its lines; any of them opens the door. config_read_tokens() */
-	bool token_readable, token_short; /* the file is open to other users; one may be guessed */
+	bool listen_named;	   /* addresses were given: all of them must open, also port 6000 */
+	const char *socket;	   /* unix, 0600; "": none */
+	const char *token_file;	   /* "": none */
+	/* lines of token_file; each one gives access. config_read_tokens() */
+	const char *const *tokens;
+	/* other users can read the file; a token is short enough to guess */
+	bool token_readable, token_short;
 	bool allow_unauthenticated;
-	const char *const *allow_hosts; /* of Host, beside the addresses listened on */
+	const char *const *allow_hosts; /* names accepted in Host, beside the listening addresses */
 	const char *const *allow_origins;
 
-	/* Places */
+	/* Directories and files */
 	const char *state_dir;	      /* 0700: history, outputs, workspaces */
-	const char *data_dir;	      /* languages/, policies/, runners/; "": found by itself */
-	const char *policies_dir;     /* further policies; "": those of data_dir alone */
+	const char *data_dir;	      /* languages/, policies/, runners/; "": searched for */
+	const char *policies_dir;     /* further policies; "": only those of data_dir */
 	const char *const *images;    /* directories below which an image may be; empty: none */
 	const char *output_data_path; /* /workspace of POST /execute; "": in the state directory */
 	const char *language_config;  /* SANDBOX_LANGUAGE_CONFIG_FILE; "": none */
-	const char *language_text;    /* what is in it, JSON; or NULL. config_read_languages() */
-	const char *user; /* whom the front runs as when we are root; "": atoll, or FRONT_UID */
+	const char *language_text;    /* its content, JSON; or NULL. config_read_languages() */
+	const char *user; /* the front's user when the monitor is root; "": atoll, or FRONT_UID */
 
-	/* What may be run */
-	int32_t execute_languages;	  /* enum config_execute */
-	struct limits defaults, ceilings; /* complete: shipped values where nobody said anything */
-	uint32_t defaults_set, ceilings_set; /* knob_bit()s of what somebody said */
+	/* What may run */
+	int32_t execute_languages;	     /* enum config_execute */
+	struct limits defaults, ceilings;    /* complete: shipped values where none was set */
+	uint32_t defaults_set, ceilings_set; /* knob_bit()s of the limits that were set */
 	int64_t adaptive_factor_milli;	     /* of the mean of past runs */
 	int64_t adaptive_min_ms;
 
-	/* How much of it */
+	/* Queue */
 	int64_t queue_max, queue_per_caller; /* waiting */
 	int64_t queue_bytes, queue_bytes_per_caller;
-	int64_t queue_running; /* at once; never 0: from cores and memory when nobody said */
-	int64_t drain_ms;      /* what runs may take to end on SIGTERM */
+	int64_t queue_running; /* at once; never 0: derived from cores and memory if not set */
+	int64_t drain_ms;      /* time for runs to end after SIGTERM */
 
 	/* HTTP */
 	int64_t http_connections_max;
 	int64_t http_body_bytes_max;
-	int64_t http_header_ms; /* to get a request's head, and to get going with its body */
+	int64_t http_header_ms; /* for a request's head, and for the first byte of its body */
 	int64_t http_idle_ms;	/* between two requests */
-	int64_t http_write_ms;	/* without a byte taken by a reader */
+	int64_t http_write_ms;	/* a reader takes no byte for that time */
 
 	/* History */
 	int32_t durability; /* enum config_durability */
 	int64_t retention_age_ms, retention_count, retention_bytes;
-	int64_t idempotency_ms; /* how long a key is remembered */
+	int64_t idempotency_ms; /* how long an idempotency key is remembered */
 
 	/* Callbacks */
 	bool callbacks;
@@ -93,23 +99,23 @@ struct config {
 		*callback_hosts; /* "host", "host:port", "*.domain"; empty: any public address */
 	int64_t callback_timeout_ms, callback_attempts;
 
-	/* Warm runtimes, kept by the broker */
-	int64_t workspace_bytes, workspace_files; /* of each; 0: no bound */
-	int64_t pool_memory_bytes;		  /* 0: a 16th of the host's, 1 GiB at most */
-	int64_t pool_spares;			  /* of one kind; 0: none */
+	/* Workspaces and warm runtimes, which the broker keeps */
+	int64_t workspace_bytes, workspace_files; /* of each workspace; 0: no bound */
+	int64_t pool_memory_bytes; /* 0: a 16th of the host's memory, at most 1 GiB */
+	int64_t pool_spares;	   /* of one shape; 0: none */
 
 	/* Logs */
 	int32_t log_format;	 /* enum log_format */
 	int32_t log_level;	 /* enum log_level */
 	const char *log_file;	 /* "": standard error */
 	const char *audit_file;	 /* "": none */
-	int64_t audit_bytes;	 /* of it, then it is rotated; 0: no bound */
-	int64_t audit_files;	 /* that are kept beside it */
+	int64_t audit_bytes;	 /* size at which it is rotated; 0: no bound */
+	int64_t audit_files;	 /* rotated files that are kept */
 	int64_t alert_count;	 /* crashes, denials or near-limit runs of one caller … */
 	int64_t alert_window_ms; /* … within this time make an alert */
 };
 
-/* Where settings come from; tests give their own. */
+/* The sources of settings; tests give their own. */
 struct config_flag {
 	const char *key, *value;
 };
@@ -128,25 +134,28 @@ struct config_source {
 int config_load(const struct config_source *source, struct config *ret,
 		struct error *err) _must_check_;
 void config_done(struct config *c);
-/* Fills tokens from token_file, which nobody but its owner (us, or root) may write. No file named: none. */
+/*
+ * Fills tokens from token_file, which only its owner (the user, or root) may be able to write. No file: no
+ * tokens.
+ */
 int config_read_tokens(struct config *c, struct error *err) _must_check_;
-/* Says what is accepted and yet unwise about them. */
+/* Logs what is accepted and yet unwise about the tokens. */
 void config_warn_of_tokens(const struct config *c, struct log *log);
-/* Fills language_text from language_config, once it is known to make sense. No file named: none. */
+/* Fills language_text from language_config after checking it. No file: NULL. */
 int config_read_languages(struct config *c, struct error *err) _must_check_;
-/* What it says; only where there is one. */
+/* Parses language_text, which must not be NULL. */
 int config_presets(const struct config *c, struct presets *ret, struct error *err) _must_check_;
-/* Is everything listened on out of reach of other machines? Otherwise: tokens, or allow_unauthenticated, or a refusal. */
+/* If other machines can reach a listening address, tokens or allow_unauthenticated are required. */
 int config_check_exposure(const struct config *c, struct error *err) _must_check_;
 
-/* All of it, tokens too. NULL: no memory. */
+/* All settings, tokens too. NULL: no memory. */
 json_t *config_to_json(const struct config *c);
 int config_from_json(const json_t *root, struct config *ret, struct error *err) _must_check_;
 
-/* An address of `listen`, taken apart. */
+/* One address of `listen`, parsed. */
 struct config_address {
 	char host[64]; /* numeric, without brackets */
-	uint16_t port; /* 0: any that is free */
+	uint16_t port; /* 0: a free port */
 	bool loopback, v6;
 };
 int config_address_parse(const char *text, struct config_address *ret,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What monitor and front say to each other, over one SOCK_SEQPACKET pair: a record each, with at most one descriptor. Its end is
- * the lifeline: a front whose monitor is gone ends.
+ * The records between monitor and front, over one SOCK_SEQPACKET pair; each has at most one descriptor. The
+ * socket is also the lifeline: when the monitor's end closes, the front ends.
  *
  *   monitor ──CONFIG, LOG, AUDIT, LOCK, RUN, LISTEN …, GO──▶ front     at start
  *   monitor ──CONFIG, LOG, AUDIT, RELOAD──▶ front                      on SIGHUP
@@ -21,7 +21,7 @@ enum control_kind {
 	CONTROL_LOCK,	    /* fd: the lock of the state directory, which the front holds too */
 	CONTROL_RUN,	    /* fd: the directory where the broker's socket is */
 	CONTROL_LISTEN, /* fd: a listening socket; text: its address, or the path of a unix socket */
-	CONTROL_GO,	/* that was all */
+	CONTROL_GO,	/* the setup is complete */
 	CONTROL_RELOAD,
 	CONTROL_PING,
 	CONTROL_PONG,
@@ -35,9 +35,9 @@ struct control_record {
 	char text[508];
 };
 
-/* fd negative: none; it stays the caller's. */
+/* fd negative: none. The caller keeps fd. */
 int control_send(int sock, enum control_kind kind, const char *text, int fd) _must_check_;
-/* 1; 0: the other side is gone; -EAGAIN: nothing there. *ret_fd is -EBADF where there is none. */
+/* 1: a record; 0: the other side is gone; -EAGAIN: none yet. *ret_fd is -EBADF if no descriptor came. */
 int control_receive(int sock, struct control_record *ret, int *ret_fd) _must_check_;
 
 /* The broker's socket in the directory of CONTROL_RUN. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * atolld: the front, as a process. The monitor gives it everything it may touch over one socket (control.h); the end of that
- * socket is the end of the front. SIGTERM drains: no further work, then what runs may end by itself until the deadline.
+ * atolld: the front's process. The monitor gives it everything it may touch over one socket (control.h); when
+ * that socket closes, the front ends. SIGTERM drains: no new work, and running programs may end by themselves
+ * until the deadline.
  */
 #include "daemon/front.h"
 
@@ -30,7 +31,7 @@ enum {
 	SETUP_WAIT_MS = 10 * 1000,
 	CONFIG_BYTES_MAX = 1 << 20,
 	TICK_MS = 20,	       /* while draining */
-	INTERRUPTED_MS = 2000, /* what interrupted runs may take to be written down */
+	INTERRUPTED_MS = 2000, /* time to record interrupted runs */
 	LARGE_BLOCK_BYTES = 256 << 10,
 	EXIT_FAILED = 1,
 	EXIT_ALONE = 125,
@@ -44,7 +45,7 @@ static int read_config(int fd, struct config *ret, struct error *err)
 	int r;
 
 	buf_init(&text, CONFIG_BYTES_MAX);
-	/* The descriptor is shared with whoever wrote it, and so is its offset. */
+	/* The descriptor and its offset are shared with the monitor, which wrote the file. */
 	r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : buf_read_fd(&text, fd);
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the settings cannot be read: %s",
@@ -78,7 +79,7 @@ static int take_door(struct front *f, const struct control_record *record, int *
 	return 0;
 }
 
-/* One record of the setup or of a reload. 1: it was the last. */
+/* Handles one record of the setup or of a reload. 1: it was the last. */
 static int take_record(struct front *f, const struct control_record *record, int record_fd,
 		       struct error *err)
 {
@@ -148,7 +149,7 @@ static int receive_setup(struct front *f, struct error *err)
 	return r < 0 ? r : 0;
 }
 
-/* The monitor's descriptor of the directory would lead out of our root. */
+/* The monitor's descriptor of the directory leads out of the front's root, so the directory is opened again. */
 static int find_run(struct front *f, struct error *err)
 {
 	char path[PATH_MAX];
@@ -190,7 +191,7 @@ static int on_front_control(void *data, uint32_t events)
 	(void)events;
 	if (r == -EAGAIN)
 		return 0;
-	/* Nobody looks after us any more, and somebody may wait for the lock. Starting again is recovery. */
+	/* The monitor is gone, and a new daemon may wait for the lock. The next start recovers. */
 	if (r <= 0)
 		_exit(EXIT_FAILED);
 	if (record.kind == CONTROL_PING) {
@@ -237,7 +238,10 @@ static int on_front_signal(void *data, uint32_t events)
 	return 0;
 }
 
-/* It only ever waits and forks. If it has gone all the same, archives could not be read any more: starting again is recovery. */
+/*
+ * The unpacker only waits and forks. If it is gone, archives cannot be read: the front ends, and its restart
+ * recovers.
+ */
 static int on_unpacker(void *data, uint32_t events)
 {
 	struct front *f = data;
@@ -285,7 +289,7 @@ static int serve_front(struct front *f, struct error *err)
 {
 	int r;
 
-	/* Before it could inherit a token or a thread. */
+	/* Forked before there is a token or a thread to inherit. */
 	f->unpacker_fd = unpacker_start(&unpacker_defaults);
 	if (f->unpacker_fd < 0)
 		return error_set(err, ERROR_INTERNAL, -f->unpacker_fd,
@@ -328,17 +332,17 @@ int main(int argc, char **argv)
 		return EXIT_ALONE;
 	}
 	(void)fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
-	/* What is large goes back to the system when it is freed, by whichever thread. */
+	/* Large blocks go back to the system when they are freed, in either thread. */
 	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
 	r = serve_front(&f, &err);
 	if (r < 0) {
 		log_say(&f.log, LOG_ERROR, err.text);
 		(void)!control_send(CONTROL_FD, CONTROL_FAILED, err.text, -EBADF);
-		/* Crash-only: what is on disk is always sound. */
+		/* Crash-only: the files on disk are valid at any time. */
 		_exit(EXIT_FAILED);
 	}
 	front_close(&f);
-	/* What could not be ended in time still holds on to the loop. */
+	/* Runs that did not end in time still use the loop. */
 	if (f.parts)
 		_exit(0);
 	f.signals = source_free(f.signals);

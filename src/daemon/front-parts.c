@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See front.h. Parts get their own option structs, filled from the settings here: nothing below knows how a daemon is
- * configured. They are made bottom up and closed top down.
+ * See front.h. Each part gets its own option struct, filled from the settings here: the parts do not know the
+ * settings. Parts are made bottom up and closed top down.
  *
- *   doors ─▶ api (HTTP) ─▶ engine (executions) ─┬▶ history (SQLite, outputs)
+ *   sockets ─▶ api (HTTP) ─▶ engine (executions) ─┬▶ history (SQLite, outputs)
  *                                               └▶ executor (runs) ─▶ broker
  */
 #include "daemon/front.h"
@@ -21,7 +21,7 @@
 #include "spec/knob.h"
 
 struct front_parts {
-	struct callers callers; /* for api and engine: one account of each caller */
+	struct callers callers; /* shared by api and engine: one account for each caller */
 	struct history *history;
 	struct engine *engine;
 	struct api *api;
@@ -41,7 +41,7 @@ static void on_broker(void *data, bool up)
 		front_is_ready(f);
 }
 
-/* What was asked for and is not given, said once. */
+/* Logs once which presets are asked for and not available. */
 static void note_presets(struct front *f, const struct presets *all)
 {
 	for (size_t i = 0; i < all->n; i++) {
@@ -140,14 +140,14 @@ static int open_engine(struct front *f, struct error *err)
 		.alert_window_ms = c->alert_window_ms,
 		.adaptive_factor_milli = c->adaptive_factor_milli,
 		.adaptive_min_ms = c->adaptive_min_ms,
-		/* Callers that can be told apart have each their own. */
+		/* With tokens, each caller has a workspace of its own. */
 		.shared_workspace = *c->token_file ? NULL : CONFIG_EXECUTE_WORKSPACE,
 	};
 
 	return engine_new(&options, &f->parts->engine, err);
 }
 
-/* A token has no name in its file; its caller is known by the beginning of its hash. */
+/* Tokens have no names in their file, so a caller is named by the beginning of its token's hash. */
 static int make_auth(struct front *f, struct auth_rules *ret)
 {
 	struct front_parts *p = f->parts;
@@ -189,7 +189,10 @@ static struct server_limits make_limits(const struct config *c)
 	return limits;
 }
 
-/* SPEC §8: generous, within what the host has and the administrator allows; policies/execute.yaml has the rest. */
+/*
+ * SPEC §8: generous limits, within the host's resources and the administrator's ceilings; policies/execute.yaml
+ * has the rest.
+ */
 static struct execute_options make_execute(const struct config *c)
 {
 	const long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -230,7 +233,7 @@ static int open_api(struct front *f, struct error *err)
 	return api_new(&options, &f->parts->api, err);
 }
 
-/* The sockets are the server's from here on. */
+/* The server owns the sockets afterwards. */
 static int open_doors(struct front *f, struct error *err)
 {
 	const bool guarded = f->tokens[0] && !f->config.allow_unauthenticated;
@@ -271,7 +274,7 @@ void front_close(struct front *f)
 	struct front_parts *p = f->parts;
 
 	p->api = api_free(p->api);
-	/* What could not be ended in time ends with the process; what is on disk is always sound. */
+	/* Runs that did not end in time end with the process; the files on disk are valid at any time. */
 	if (executor_count(f->executor) > 0 || fiber_count() > 0)
 		return;
 	p->engine = engine_free(p->engine);
@@ -301,9 +304,8 @@ void front_drain(struct front *f)
 
 bool front_is_idle(const struct front *f)
 {
-	/* A runtime may be asked for its version though nobody waits for the answer any more. */
-	return engine_is_idle(f->parts->engine) && api_is_idle(f->parts->api) &&
-	       fiber_count() == 0;
+	/* The question for a runtime's version may still run after its client has gone. */
+	return engine_is_idle(f->parts->engine) && api_is_idle(f->parts->api) && fiber_count() == 0;
 }
 
 void front_interrupt(struct front *f)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See identity.h. What the user may do is tried by a process that has become that user: group, capabilities and all. */
+/*
+ * See identity.h. Access is tried by a process that has become the front's user, with its groups and without
+ * capabilities.
+ */
 #include "daemon/identity.h"
 
 #include "base/parse.h"
@@ -18,7 +21,7 @@
 
 enum { PASSED = 0, CANNOT_TRY = 255 };
 
-/* By reading the file: a static program has no other way to ask. 1: found; 0: not. */
+/* Reads /etc/passwd, because a static program cannot use NSS. 1: found; 0: not. */
 static int find_user(const char *name, struct identity *ret)
 {
 	FILE *file = fopen("/etc/passwd", "re");
@@ -77,7 +80,7 @@ int identity_become(const struct identity *id)
 	return r < 0 ? r : sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0);
 }
 
-/* What `attempt` returns when it is made by the front's user: a number below CANNOT_TRY. */
+/* The return value of `attempt` when the front's user makes it: a number below CANNOT_TRY. */
 static int try_as(const struct identity *id, int (*attempt)(const char *path), const char *path)
 {
 	int status;
@@ -85,7 +88,7 @@ static int try_as(const struct identity *id, int (*attempt)(const char *path), c
 
 	if (pid == 0)
 		_exit(identity_become(id) < 0 ? CANNOT_TRY : attempt(path));
-	/* Where it cannot be tried, whoever needs it says what is wrong. */
+	/* If access cannot be tried, a later step fails with its own message. */
 	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) ||
 	    WEXITSTATUS(status) == CANNOT_TRY)
 		return PASSED;
@@ -111,7 +114,7 @@ int identity_check_data(const struct identity *id, const char *data_dir, struct 
 	return 0;
 }
 
-/* How many names of the path lead to the first directory that does not let us pass, plus one; 0: all do. */
+/* The number of path components up to the first directory that cannot be passed, plus one; 0: all can. */
 static int attempt_pass(const char *path)
 {
 	char partial[PATH_MAX];
@@ -128,7 +131,7 @@ static int attempt_pass(const char *path)
 	return PASSED;
 }
 
-/* What there is of the way to the state directory, without links in it. */
+/* The existing part of the path to the state directory, without links. */
 static char *find_way(const char *state_dir)
 {
 	_cleanup_free_ char *head = strdup(state_dir);
@@ -139,7 +142,7 @@ static char *find_way(const char *state_dir)
 	while (head && (slash = strrchr(head, '/'))) {
 		char *way;
 
-		/* Itself it is handed to the front. */
+		/* The directory itself is handed to the front. */
 		*slash = '\0';
 		way = realpath(*head ? head : "/", NULL);
 		if (way)

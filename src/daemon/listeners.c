@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See listeners.h. A unix socket is replaced only when nobody listens behind it, and is born with its mode. */
+/*
+ * See listeners.h. A unix socket is replaced only if no process listens on it, and has its mode from its
+ * creation.
+ */
 #include "daemon/listeners.h"
 
 #include "base/fd.h"
@@ -53,14 +56,14 @@ static int listen_tcp(const struct config_address *a)
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (a->v6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-	/* Answers are small and waited for; accepted sockets inherit it. */
+	/* Answers are small, and clients wait for them; accepted sockets inherit the option. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (bind(fd, &address.any, size) < 0 || listen(fd, BACKLOG) < 0)
 		return -errno;
 	return TAKE_FD(fd);
 }
 
-/* Port 0 is one that the kernel has chosen. */
+/* The port that the kernel chose for port 0. */
 static uint16_t port_of(int fd)
 {
 	union address address = { 0 };
@@ -124,7 +127,7 @@ static bool somebody_listens(const union address *address, socklen_t size)
 {
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	/* A queue that is full is one that somebody has. */
+	/* EAGAIN: the queue is full, so a process listens. */
 	return fd >= 0 && (connect(fd, &address->any, size) == 0 || errno == EAGAIN);
 }
 
@@ -151,7 +154,7 @@ static int clear_path(const char *path, const union address *address, socklen_t 
 		       : 0;
 }
 
-/* Binds with the mode 0600 from its first moment. */
+/* Binds with mode 0600 from the first moment. */
 static int bind_private(int type, const union address *address, socklen_t size)
 {
 	_cleanup_close_ int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -167,7 +170,7 @@ static int bind_private(int type, const union address *address, socklen_t size)
 	return TAKE_FD(fd);
 }
 
-/* What to remove at the end, and how to tell it from another's. */
+/* Remembers the socket file, to remove it at the end and to tell it from another one. */
 static int note_socket(struct listening_sockets *d, const char *path, struct error *err)
 {
 	struct stat st;
@@ -240,7 +243,7 @@ void listening_close(struct listening_sockets *d)
 {
 	struct stat st;
 
-	/* Nobody may listen there by now, so somebody else may have put a socket of its own there. */
+	/* Between the daemon's last accept and now another process may have made its own socket there. */
 	if (d->socket_path && lstat(d->socket_path, &st) == 0 && st.st_dev == d->socket_dev &&
 	    st.st_ino == d->socket_ino)
 		(void)unlink(d->socket_path);
@@ -256,11 +259,11 @@ int listen_for_broker(int dir_fd)
 	int fd;
 
 	(void)unlinkat(dir_fd, CONTROL_BROKER, 0);
-	/* A state directory's own path may be longer than a socket's may be. */
+	/* The path of a state directory may be too long for a socket address. */
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/" CONTROL_BROKER, dir_fd);
 	size = fill_unix(path, &address);
 	fd = bind_private(SOCK_SEQPACKET, &address, size);
-	/* Who may connect is asked for by uid; the front's has to get that far. */
+	/* The broker checks the peer's uid; the front's user must be able to connect. */
 	if (fd >= 0 && fchmodat(dir_fd, CONTROL_BROKER, 0666, 0) < 0) {
 		int r = -errno;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listening sockets. The monitor opens them, and they stay open over restarts of what answers: who connects meanwhile waits
- * instead of being refused.
+ * Listening sockets. The monitor opens them, and they stay open while the front restarts: clients that connect
+ * meanwhile wait instead of being refused.
  */
 #pragma once
 
@@ -13,24 +13,24 @@ enum { LISTENING_MAX = CONFIG_LISTEN_MAX + 1 };
 
 struct listening_socket {
 	int fd;
-	char name[128]; /* "127.0.0.1:8700" with the port it really has, or the path */
+	char name[128]; /* "127.0.0.1:8700" with the actual port, or the path */
 };
 
 struct listening_sockets {
 	struct listening_socket list[LISTENING_MAX];
 	size_t n;
-	const char *socket_path; /* ours to remove, or NULL */
-	dev_t socket_dev;	 /* what we made there */
+	const char *socket_path; /* to be removed at the end, or NULL */
+	dev_t socket_dev;	 /* identifies the file that was made there */
 	ino_t socket_ino;
 };
 
-/* An address of the usual two that is taken is told to the log when it is 6000's, else it is a refusal. */
+/* If a default address is taken: port 6000 is only logged, any other is refused. */
 int listening_open(struct listening_sockets *d, const struct config *c, struct log *log,
 		   struct error *err) _must_check_;
-/* Stops holding them open; who was given them listens on, and the socket stays where it is. */
+/* Closes them here; the front goes on listening, and the socket file stays. */
 void listening_leave(struct listening_sockets *d);
-/* The socket goes, too. */
+/* Closes them and removes the socket file. */
 void listening_close(struct listening_sockets *d);
 
-/* SOCK_SEQPACKET, in the directory of dir_fd; whatever is there is replaced. Negative errno. */
+/* SOCK_SEQPACKET, in the directory dir_fd; replaces an existing file. Negative errno. */
 int listen_for_broker(int dir_fd) _must_check_;

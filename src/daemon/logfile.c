@@ -19,7 +19,7 @@ enum {
 	LOG_MODE = 0640
 };
 
-/* Where a path leads from the state directory on; false: it does not lead there. */
+/* The part of path below the state directory; false: path is not below it. */
 static bool leads_inside(const char *state, const char *path, char ret[PATH_MAX])
 {
 	size_t n = strlen(state);
@@ -36,7 +36,7 @@ static bool leads_inside(const char *state, const char *path, char ret[PATH_MAX]
 	return false;
 }
 
-/* No link is followed below it. */
+/* Follows no link below the state directory. */
 static int open_beneath(const char *state, const char *path, const struct open_how *flags)
 {
 	struct open_how how = *flags;
@@ -50,7 +50,10 @@ static int open_beneath(const char *state, const char *path, const struct open_h
 	return fd < 0 ? -errno : fd;
 }
 
-/* The front owns that directory: whatever it has put there, no link is followed, and no file of two names is written to. */
+/*
+ * The front owns the state directory, so no link in it is followed, and no file with a second name is written
+ * to.
+ */
 static int open_inside(const char *state, const char *path)
 {
 	const struct open_how how = { .flags = LOG_FLAGS | O_NOFOLLOW, .mode = LOG_MODE };
@@ -80,7 +83,7 @@ int logfile_open(const struct config *c, const char *path, struct error *err)
 		      : fd;
 }
 
-/* The directory of a log, and its name there. */
+/* Opens the directory of a log; *ret_base is its name there. */
 static int open_log_parent(const struct config *c, const char *path, const char **ret_base)
 {
 	const struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The monitor's children: how each is started, and how often. The first restart comes at once; later ones are twice as far from
- * the start before each, up to ten seconds; who has lived for half a minute has a clean record again. So whoever dies now and
- * then is back at once (a broker's start also speeds up the end of what the one before left), and who dies at once is not.
+ * The monitor's children: how each is started, and how often. The first restart is immediate. Each later one
+ * comes at twice the distance from the start before it, up to ten seconds. After half a minute of life the
+ * count begins again. So a child that dies rarely is back at once (and a new broker speeds up the cleanup after
+ * the old one), and a child that dies at once is not restarted in a tight loop.
  */
 #include "daemon/monitor-state.h"
 
@@ -24,10 +25,10 @@ enum {
 	HEALTHY_MS = 30 * 1000,
 	AGAIN_FIRST_MS = 100,
 	AGAIN_MOST_MS = 10 * 1000,
-	FAILURES_AT_START = 5, /* before it was ever ready */
+	FAILURES_AT_START = 5, /* before it was ready for the first time */
 };
 
-/* From now on. What it has lived counts: only who dies young has to wait. */
+/* From now on. The time it has lived counts: only a child that died young waits. */
 static int64_t delay_ms(const struct monitored_process *c)
 {
 	int64_t lived_ms = (clock_now_ns() - c->started_ns) / NS_PER_MS, apart_ms = AGAIN_MOST_MS;
@@ -84,7 +85,7 @@ void monitor_reap(struct monitor *m)
 	int status;
 	pid_t pid;
 
-	/* The others are orphans: what a broker that was killed left behind. */
+	/* The others are orphans that a killed broker left. */
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid == m->broker.pid)
 			child_ended(&m->broker, status);
@@ -122,7 +123,7 @@ int child_begin(struct monitored_process *c)
 			      &c->again);
 }
 
-/* From a pid to something that is watched. */
+/* Watches a new pid. */
 static int watch_child(struct monitored_process *c, pid_t pid, struct error *err)
 {
 	if (pid < 0)
@@ -200,7 +201,9 @@ static int on_child_control(void *data, uint32_t events)
 	if (r == -EAGAIN)
 		return 0;
 	if (r <= 0) {
-		/* It ends, which we see elsewhere, or it has broken the protocol, and is ended. */
+		/*
+		 * The front has closed the socket and is ending, or it has broken the protocol and is killed.
+		 */
 		m->control = source_free(m->control);
 		if (r < 0)
 			child_kill(&m->front, SIGKILL);
@@ -238,7 +241,7 @@ int monitor_start_front(struct monitor *m, struct error *err)
 		return r;
 	r = loop_add_fd(m->loop, m->control_fd, EPOLLIN, (struct handler){ on_child_control, m },
 			&m->control);
-	/* It lives: whatever is wrong, its end is seen like any other, and only then comes another. */
+	/* The front runs: if setup failed, it is killed, and its end leads to a restart. */
 	if (r < 0 || tell_all(m) < 0)
 		child_kill(&m->front, SIGKILL);
 	return 0;

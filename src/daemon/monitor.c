@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See monitor.h: from settings to a daemon that serves, and its end. One loop: signals (a child's end is one) by signalfd, the
- * front's words by its socket. Nothing here reads a byte that came from a caller.
+ * See monitor.h: from settings to a serving daemon, and its end. One loop: signals (also a child's end) by
+ * signalfd, the front's records by its socket. The monitor reads no byte that came from a caller.
  */
 #include "daemon/monitor-state.h"
 
@@ -28,11 +28,12 @@
 
 enum {
 	PING_MS = 10 * 1000,
-	ROTATE_MS = 1000,    /* from one look at the audit log's size to the next */
-	PONG_MS = 60 * 1000, /* a front that has not answered for that long hangs */
-	STOP_MS = 5 * 1000,  /* what cleaning up may take */
+	ROTATE_MS = 1000,    /* interval of checks of the audit log's size */
+	PONG_MS = 60 * 1000, /* a front without an answer for that long hangs */
+	STOP_MS = 5 * 1000,  /* time for the cleanup */
 	FILES_A_RUN =
-		30, /* a dozen, as many of one that is being removed, and its share of what others need */
+		/* a dozen for a sandbox, as many for one that is being removed, and its share of common ones */
+	30,
 };
 
 static void set_deadline(struct monitor *m, int64_t in_ms)
@@ -40,7 +41,7 @@ static void set_deadline(struct monitor *m, int64_t in_ms)
 	source_set_time(m->deadline, clock_now_ns() + in_ms * NS_PER_MS);
 }
 
-/* The front is gone: now the broker. */
+/* The front has ended: stops the broker. */
 static void stop(struct monitor *m)
 {
 	m->stage = MONITOR_STOPPING;
@@ -55,7 +56,10 @@ static void drain(struct monitor *m)
 {
 	m->stage = MONITOR_DRAINING;
 	notify_send("STOPPING=1");
-	/* The front tells who comes now that it ends; when it is gone nobody is to wait in a queue that is not looked at. */
+	/*
+	 * While the front drains, it answers new clients itself. Once it is gone, no client may wait in a queue
+	 * that is not served.
+	 */
 	listening_leave(&m->doors);
 	log_say(&m->log, LOG_INFO, "draining", LOG_MS("at_most", m->config.drain_ms));
 	if (m->front.pid == 0) {
@@ -77,7 +81,7 @@ void monitor_fail(struct monitor *m, const struct error *why)
 	child_kill(&m->front, SIGKILL);
 }
 
-/* Positive: it is to be started again. */
+/* Positive: start the child again. */
 int monitor_child_ended(struct monitored_process *c, const char *how)
 {
 	struct monitor *m = c->monitor;
@@ -126,7 +130,7 @@ void monitor_ready(struct monitor *m)
 	m->ever_ready = true;
 }
 
-/* Both or none; what was open before is replaced. */
+/* Opens both or none; replaces the ones that were open. */
 static int open_logs(struct monitor *m, struct error *err)
 {
 	_cleanup_close_ int log_fd = -EBADF, audit_fd = -EBADF;
@@ -172,7 +176,7 @@ static void reload(struct monitor *m)
 	log_say(&m->log, LOG_INFO, "tokens were read and logs opened again");
 }
 
-/* Audit events: the file that is full becomes the first of the old ones. Tried again a second later where that fails. */
+/* When the audit file is full it becomes FILE.1. If that fails, it is tried again a second later. */
 static int on_rotate(void *data, uint32_t events)
 {
 	struct monitor *m = data;
@@ -233,7 +237,7 @@ static int on_ping(void *data, uint32_t events)
 		m->ready = false;
 		return 0;
 	}
-	/* A full socket is a front that does not read; it has until then. */
+	/* If the socket is full, the front does not read; it has time until PONG_MS. */
 	(void)!control_send(m->control_fd, CONTROL_PING, NULL, -EBADF);
 	return 0;
 }
@@ -252,7 +256,10 @@ static int watch_signals(struct monitor *m)
 		return -errno;
 	(void)sigdelset(&set, SIGPIPE);
 	(void)signal(SIGCHLD, SIG_DFL);
-	/* What a killed broker leaves is reaped at once, whoever pid 1 is: a zombie keeps its cgroup. */
+	/*
+	 * Orphans of a killed broker are reaped at once, independent of pid 1: a zombie would keep its cgroup
+	 * busy.
+	 */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	m->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return m->signal_fd < 0
@@ -266,7 +273,7 @@ static int watch_all(struct monitor *m, struct error *err)
 	int64_t watchdog_ms = notify_watchdog_ms();
 	int r;
 
-	/* Before a service manager would lose its patience with all of us. */
+	/* Well before a service manager's watchdog would kill the service. */
 	m->ping_ms = watchdog_ms > 0 ? MIN(MAX(watchdog_ms / 6, 1), PING_MS) : PING_MS;
 	m->pong_ms = watchdog_ms > 0 ? MIN(MAX(watchdog_ms / 2, 1), PONG_MS) : PONG_MS;
 	m->broker = (struct monitored_process){ "broker", m, monitor_start_broker,
@@ -292,7 +299,7 @@ static int watch_all(struct monitor *m, struct error *err)
 		     : 0;
 }
 
-/* By their real names: what a sandbox is shown is compared with them, and no link is followed to a workspace. */
+/* Resolves links: paths shown in a sandbox are compared with these, and no link is followed to a workspace. */
 static int use_real_path(struct config *c, const char **path, struct error *err)
 {
 	_cleanup_free_ char *real = realpath(*path, NULL);
@@ -304,7 +311,7 @@ static int use_real_path(struct config *c, const char **path, struct error *err)
 	return *path ? 0 : error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 }
 
-/* What programs write there is stored as its owner, who is not to be root. */
+/* Programs' files there belong to the directory's owner, which must not be root. */
 static int make_output_path(const struct config *c, const struct identity *id, struct error *err)
 {
 	int r = state_dir_make_parents(c->output_data_path, err);
@@ -345,20 +352,20 @@ static int settle_paths(struct monitor *m, struct error *err)
 	return r;
 }
 
-/* Root's kits lie where the users that sandboxes run as can reach them. */
+/* As root, kits are in a directory that the users of sandboxes can reach. */
 static void choose_kit_place(const struct config *c)
 {
 	char path[4096 + 16];
 
 	(void)snprintf(path, sizeof(path), "%s/kits", c->state_dir);
 	(void)setenv("ATOLL_KIT_DIR", geteuid() == 0 ? "/var/cache/atoll" : path, 0);
-	/* It must be there when the front is shown what there is. */
+	/* It must exist before the front's view is made. */
 	(void)fd_close(kit_place_open(-EBADF));
 }
 
 /*
- * Broker and front have so many descriptors each. More runs at once than these are enough for would be begun and refused
- * instead of queued.
+ * Broker and front have a limited number of descriptors. Runs beyond what these allow would be started and
+ * refused instead of queued.
  */
 static void bound_running(struct monitor *m)
 {
@@ -445,7 +452,7 @@ static void close_all(struct monitor *m)
 	m->setup.program_fd = fd_close(m->setup.program_fd);
 	m->log_fd = fd_close(m->log_fd);
 	m->audit_fd = fd_close(m->audit_fd);
-	/* Last: whoever gets the lock finds the rest gone. */
+	/* Last: the next daemon that gets the lock finds the rest gone. */
 	state_dir_close(&m->place);
 	config_done(&m->config);
 }
@@ -483,7 +490,7 @@ int monitor_serve(const struct config_source *source, struct error *err)
 		*err = m.error;
 		r = m.result;
 	}
-	/* Those that still run end with their lifelines. */
+	/* Children that still run end with their lifelines. */
 	close_all(&m);
 	return r;
 }

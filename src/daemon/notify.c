@@ -36,7 +36,7 @@ int64_t notify_watchdog_ms(void)
 
 	if (!period || parse_i64(period, &us) < 0 || us <= 0)
 		return 0;
-	/* Meant for another process of the same service. */
+	/* The variables are meant for another process of the same service. */
 	if (whom && (parse_i64(whom, &pid) < 0 || pid != getpid()))
 		return 0;
 	return MAX(us / US_PER_MS, 1);

@@ -45,7 +45,7 @@ int process_find_front(struct error *err)
 			 exe);
 }
 
-/* What both have in common. Between fork and exec: system calls only. */
+/* For both children. Between fork and exec: system calls only. */
 static int detach(const int *keep, size_t n_keep)
 {
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -59,7 +59,7 @@ static int detach(const int *keep, size_t n_keep)
 	return sys_close_others(keep, n_keep);
 }
 
-/* The monitor may be gone already, in which case nobody would send us the signal. */
+/* The monitor may have ended before prctl(); then no death signal would come. */
 static int follow_parent(pid_t parent, int signo)
 {
 	int r = sys_prctl(PR_SET_PDEATHSIG, (unsigned long)signo, 0);
@@ -67,7 +67,7 @@ static int follow_parent(pid_t parent, int signo)
 	return r == 0 && getppid() != parent ? -ESRCH : r;
 }
 
-/* What a front that is somebody's puppet may have shown in a sandbox: what requests need, and nothing else of the host. */
+/* Host paths that a front under an attacker's control may have shown in a sandbox: those that requests need. */
 static const char *const *list_sources(const struct config *c, const char **ret, size_t max)
 {
 	static const char *const host[] = { "/usr",   "/bin",	 "/sbin", "/lib", "/lib32",
@@ -86,7 +86,7 @@ static const char *const *list_sources(const struct config *c, const char **ret,
 	return ret;
 }
 
-/* All below the state directory, but the one that every POST /execute has where somebody wants it. */
+/* All workspaces below the state directory, except that of POST /execute if output_data_path moves it. */
 static void list_workspaces(const struct config *c, const char *all, struct workspace_place ret[3])
 {
 	size_t n = 0;
@@ -98,7 +98,7 @@ static void list_workspaces(const struct config *c, const char *all, struct work
 	ret[n] = (struct workspace_place){ 0 };
 }
 
-/* The last words of a child that did not get far. */
+/* Reports why the child could not start, and ends it. */
 static _noreturn_ void fail_process(const struct process_setup *s, const char *what, int r)
 {
 	log_say(s->log, LOG_ERROR, what, LOG_TEXT("why", strerror(-r)));
@@ -119,7 +119,7 @@ static _noreturn_ void broker_main(const struct process_setup *s, pid_t parent, 
 		.front_uid = s->identity.uid,
 		.spares = (uint32_t)s->config->pool_spares,
 		.memory_bytes = s->config->pool_memory_bytes,
-		/* A front that is the same user as we are has no need of us to look at files. */
+		/* A front with the monitor's own uid could read the files anyway. */
 		.sources = stranger ? list_sources(s->config, sources, ARRAY_SIZE(sources)) : NULL,
 		.workspaces = places,
 	};
@@ -144,7 +144,7 @@ pid_t process_start_broker(const struct process_setup *s, int lifeline_fd)
 	sigset_t ends, before;
 	pid_t parent = getpid(), pid;
 
-	/* Theirs to read from the first moment: a broker that is told to end cleans up. */
+	/* The children handle these signals from the start: a broker that gets SIGTERM cleans up. */
 	(void)sigemptyset(&ends);
 	(void)sigaddset(&ends, SIGTERM);
 	(void)sigaddset(&ends, SIGINT);
@@ -157,7 +157,7 @@ pid_t process_start_broker(const struct process_setup *s, int lifeline_fd)
 	return pid < 0 ? -errno : pid;
 }
 
-/* Connections, files of outputs and a few for each run. */
+/* Enough for connections, files of outputs and a few for each run. */
 static void raise_files(void)
 {
 	struct rlimit limit;
@@ -170,7 +170,7 @@ static void raise_files(void)
 	(void)setrlimit(RLIMIT_CORE, &limit);
 }
 
-/* A home of its own, and what is ours or tells a library how to behave. */
+/* A home of its own, Atoll's variables, and those that configure libraries. */
 static char **front_env(const struct config *c, char **ret)
 {
 	static const char *const kept[] = {
@@ -194,17 +194,17 @@ static char **front_env(const struct config *c, char **ret)
 	return ret;
 }
 
-/* From here on its socket has the number it is looked for at. */
+/* Moves the control socket to the number that the front expects. */
 static int state_dir_control(int control_fd)
 {
-	/* dup2 to itself would leave close-on-exec as it is. */
+	/* dup2 onto itself would keep close-on-exec. */
 	int r = control_fd == CONTROL_FD ? fcntl(control_fd, F_SETFD, 0)
 					 : dup2(control_fd, CONTROL_FD);
 
 	return r < 0 ? -errno : 0;
 }
 
-/* Without one it serves all the same, and says so in its results. */
+/* If no root can be made, the front serves without one, and results say so. */
 static int make_root(const struct process_setup *s)
 {
 	struct confine_path paths[CONFINE_PATHS_MAX];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The monitor's two children, as processes. Both get a session of their own (a terminal's signals are the monitor's to pass
- * on), nothing of the monitor's descriptors but what is named here, and end when it ends.
+ * Starts the monitor's two children. Both get a session of their own (the monitor passes a terminal's signals
+ * on), only the descriptors that are named here, and a death signal from the monitor's end.
  *
- * The broker is a fork that goes on in this program. The front is another program, atolld; when we are root it runs as a user of
- * its own without capabilities, and never gets any (no_new_privs).
+ * The broker is a fork that goes on in this program. The front is another program, atolld. When the monitor is
+ * root, the front runs as a user of its own without capabilities, and can never gain any (no_new_privs).
  */
 #pragma once
 
@@ -14,10 +14,10 @@
 
 #include <sys/types.h>
 
-/* The front's argument where the monitor gave it a root of its own (view.h). */
+/* The front's argument if the monitor gave it a root of its own (view.h). */
 #define PROCESS_OWN_ROOT "own-root"
 
-/* The front's program: beside ours, or in libexec. Returns a descriptor. */
+/* The front's program: beside this one, or in libexec. Returns a descriptor. */
 int process_find_front(struct error *err) _must_check_;
 
 struct process_setup {
@@ -25,10 +25,10 @@ struct process_setup {
 	struct identity identity; /* of the front */
 	struct log *log;
 	int broker_fd;	/* the broker's listening socket */
-	int program_fd; /* the front's */
+	int program_fd; /* the front's program */
 };
 
-/* lifeline_fd: the end that the child gets. The pid, or a negative errno. */
+/* lifeline_fd: the child's end. Returns the pid, or a negative errno. */
 pid_t process_start_broker(const struct process_setup *s, int lifeline_fd) _must_check_;
 pid_t process_start_front(const struct process_setup *s, int control_fd) _must_check_;
 

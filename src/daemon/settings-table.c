@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See settings.h. doc/atoll.yaml.example shows all of it, and a test holds the two together. */
+/* See settings.h. doc/atoll.yaml.example shows all settings; a test compares the two. */
 #include "daemon/settings.h"
 
 #include "client/broker-choice.h"
@@ -19,7 +19,7 @@
 	{                                                                                          \
 		.kind = KNOB_SIZE, .min = (low), .max = (high), .preset = (usual)                  \
 	}
-/* With "none" (0) for no bound at all. */
+/* 0 is written "none": no bound. */
 #define OR_NONE(unit, low, high, usual)                                                            \
 	{                                                                                          \
 		.kind = (unit), .min = (low), .max = (high), .preset = (usual), .none_ok = true,   \

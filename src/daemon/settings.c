@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See settings.h. A file's tree is walked by the dotted keys of the table: a path that is a row gets its value, one that rows
- * begin with must be an object, any other is unknown. Numbers are read by spec/knob.c, so they are refused in the same words
- * as a request's limits.
+ * See settings.h. A file's tree is walked by the dotted keys of the table: a path that is a row gets its value,
+ * a path that rows begin with must be an object, any other is unknown. spec/knob.c reads numbers, so messages
+ * are those of a request's limits.
  */
 #include "daemon/settings.h"
 
@@ -43,7 +43,7 @@ static int refuse_value(const struct setting *s, const json_t *value, const char
 	return error_field(err, s->key, "%s: %s is not %s", s->key, quote_json(value).text, wanted);
 }
 
-/* A text that may stand in a message or be opened: no NUL, no control characters. */
+/* A text that is safe to open or to print: no NUL, no control characters. */
 static bool is_clean(const json_t *value, size_t max)
 {
 	const unsigned char *p = (const unsigned char *)json_string_value(value);
@@ -144,7 +144,7 @@ int setting_apply(const struct setting *s, const json_t *value, struct config *c
 		[SETTING_PATH] = apply_text,	 [SETTING_WORDS] = apply_words,
 	};
 
-	/* As in a request: a null counts as not given. */
+	/* As in a request, null counts as not given. */
 	return json_is_null(value) ? 0 : apply[s->kind](s, value, c, err);
 }
 
@@ -232,7 +232,7 @@ json_t *setting_to_json(const struct setting *s, const struct config *c)
 	switch (s->kind) {
 	case SETTING_NUMBER:
 		number = *(const int64_t *)at;
-		/* Not null, which would be "not given". */
+		/* Not null, which would mean "not given". */
 		return number == 0 ? json_integer(0) : knob_to_json(&s->number, number);
 	case SETTING_BOOL:
 		return json_boolean(*(const bool *)at);
@@ -348,7 +348,7 @@ int settings_apply_text(const char *key, const char *text, struct config *c, str
 	if (!s)
 		return refuse_setting_key(key, err);
 	value = setting_value_of_text(s, text);
-	/* Out of memory, or bytes that are no text. */
+	/* No memory, or the bytes are no text. */
 	if (!value)
 		return error_field(err, key, "%s: %s is not text", key, quote_text(text).text);
 	r = setting_apply(s, value, c, err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table behind config.h: one row a setting. A value is a JSON tree (from a file, or made of text as it stands in
- * variables and flags); a refusal names key, value and what is allowed. Limits are not in it: they have spec/knob.h.
+ * The table behind config.h: one row a setting. A value is a JSON tree (from a file, or made from the text of a
+ * variable or flag). A refusal names key, value and the allowed values. Limits are not in this table: they are
+ * in spec/knob.h.
  */
 #pragma once
 
@@ -25,7 +26,7 @@ struct setting {
 	size_t offset;		    /* in struct config */
 	struct knob number;	    /* unit, bounds and default of numbers; default of choices */
 	const char *const *choices; /* the index is the value; ends with NULL */
-	const char *preset;	    /* of texts and lists; NULL: config_load() finds out */
+	const char *preset;	    /* of texts and lists; NULL: config_load() derives it */
 	const char *help;
 };
 
@@ -44,8 +45,8 @@ json_t *setting_value_of_text(const struct setting *s, const char *text);
 /* NULL: no memory. */
 json_t *setting_to_json(const struct setting *s, const struct config *c);
 
-/* A whole tree of settings and limits, as in a file. */
+/* Applies a whole tree of settings and limits, as in a file. */
 int settings_apply_tree(const json_t *root, struct config *c, struct error *err) _must_check_;
-/* One, by its whole key, in text. */
+/* Applies one setting, by its whole key, from text. */
 int settings_apply_text(const char *key, const char *text, struct config *c,
 			struct error *err) _must_check_;

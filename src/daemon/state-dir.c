@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See state-dir.h. The front owns the directory and may be somebody's puppet one day: as root we follow no link in it and make
- * nothing there by a name it could have prepared; a run/ that is not ours is refused.
+ * See state-dir.h. The front owns the directory and an attacker may control the front. So as root the monitor
+ * follows no link in it and creates nothing under a name that the front could have prepared; a run/ of another
+ * owner is refused.
  */
 #include "daemon/state-dir.h"
 
@@ -21,7 +22,7 @@
 
 enum { LOCK_WAIT_MS = 5000, LOCK_STEP_MS = 20 };
 
-/* Whatever our umask: what is to be kept from others lies below, and the front must get there. */
+/* Independent of the umask: private files are below, and the front must be able to pass. */
 static int make_open(const char *path)
 {
 	mode_t before = umask(022);
@@ -56,7 +57,9 @@ static int refuse_state_dir(const struct state_dir *p, int errnum, const char *w
 			 what, strerror(errnum));
 }
 
-/* It is the front's, or becomes so if it was root's; anybody else's is left alone. */
+/*
+ * The directory belongs to the front, or is given to it if it was root's; with any other owner it is refused.
+ */
 static int take_over(struct state_dir *p, uid_t uid, gid_t gid, struct error *err)
 {
 	struct stat st;
@@ -91,7 +94,7 @@ static int open_state(struct state_dir *p, uid_t uid, gid_t gid, struct error *e
 	return take_over(p, uid, gid, err);
 }
 
-/* The monitor that holds it, from what it wrote there; 0: it cannot be told. */
+/* The pid of the monitor that holds the lock, as written in the file; 0: unknown. */
 static pid_t holder(int lock_fd)
 {
 	char text[32] = "";
@@ -103,7 +106,7 @@ static pid_t holder(int lock_fd)
 	return n > 0 && parse_i64(text, &pid) == 0 && pid <= INT_MAX ? (pid_t)pid : 0;
 }
 
-/* A daemon that lives is not waited for; what a dead one left ends within two seconds. */
+/* If the holder lives, the start is refused; what a dead daemon left ends within two seconds. */
 static int wait_for_lock(struct state_dir *p, struct error *err)
 {
 	const struct timespec step = { .tv_nsec = LOCK_STEP_MS * NS_PER_MS };
@@ -136,7 +139,7 @@ static int lock_state_dir(struct state_dir *p, struct error *err)
 			    0600);
 	if (p->lock_fd < 0 || fstat(p->lock_fd, &st) < 0)
 		return refuse_state_dir(p, errno, "has a lock that cannot be opened", err);
-	/* One with a second name may be any file of ours. */
+	/* A file with a second name may be any file of the monitor's user. */
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
 		return refuse_state_dir(p, EPERM, "has a lock that is not the daemon's", err);
 	r = wait_for_lock(p, err);
@@ -147,7 +150,7 @@ static int lock_state_dir(struct state_dir *p, struct error *err)
 	return 0;
 }
 
-/* Whatever lies in it is of a daemon that is gone: we have the lock. */
+/* Its content is of a daemon that is gone, because this one has the lock. */
 static int open_run(struct state_dir *p, struct error *err)
 {
 	struct stat st;

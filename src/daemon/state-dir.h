@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state directory and its lock. One daemon has it at a time: the lock is an flock() on <state>/lock, held by the monitor
- * and its front, so a second daemon is refused, and one that comes right after a kill -9 waits for what is left of the first.
+ * The state directory and its lock. One daemon uses it at a time: the lock is an flock() on <state>/lock, held
+ * by the monitor and its front. A second daemon is refused. A daemon that starts right after a kill -9 waits
+ * until the first one's processes have ended.
  *
  *   <state>/       0700, the front's: history, outputs, workspaces
  *   <state>/lock   the monitor's pid
@@ -19,9 +20,9 @@ struct state_dir {
 	int state_fd, lock_fd, run_fd; /* -EBADF */
 };
 
-/* uid and gid: whose it is to be (the front's). */
+/* uid and gid: the owner (the front's). */
 int state_dir_open(struct state_dir *p, uid_t uid, gid_t gid, struct error *err) _must_check_;
 void state_dir_close(struct state_dir *p);
 
-/* Makes the directories that lead to a file, 0755, where they are missing. */
+/* Creates missing directories of a file's path, with mode 0755. */
 int state_dir_make_parents(const char *path, struct error *err) _must_check_;

@@ -54,7 +54,7 @@ static int setup(void **state)
 	(void)snprintf(f->named, sizeof(f->named), "%s/named.yaml", f->dir);
 	(void)snprintf(f->tokens, sizeof(f->tokens), "%s/tokens", f->dir);
 	set_variable(f, "XDG_CONFIG_HOME", f->dir);
-	set_variable(f, "HOME", "/home/somebody");
+	set_variable(f, "HOME", "/home/person");
 	f->source = (struct config_source){ .system_file = f->system,
 					    .env = (const char *const *)f->env,
 					    .flags = f->flags,
@@ -110,9 +110,9 @@ static void test_presets(void **state)
 	assert_string_equal(c->listen[1], "127.0.0.1:6000");
 	assert_null(c->listen[2]);
 	assert_false(c->listen_named);
-	assert_string_equal(c->state_dir, "/home/somebody/.local/state/atoll");
-	assert_string_equal(c->socket, "/home/somebody/.local/state/atoll/atoll.sock");
-	assert_string_equal(c->audit_file, "/home/somebody/.local/state/atoll/audit.log");
+	assert_string_equal(c->state_dir, "/home/person/.local/state/atoll");
+	assert_string_equal(c->socket, "/home/person/.local/state/atoll/atoll.sock");
+	assert_string_equal(c->audit_file, "/home/person/.local/state/atoll/audit.log");
 	assert_int_equal(c->log_level, LOG_INFO);
 	assert_int_equal(c->queue_running, 32);
 	assert_memory_equal(&c->defaults, &presets, sizeof(presets));
@@ -140,7 +140,7 @@ static void test_places(void **state)
 	assert_string_equal(f->config.audit_file, "");
 }
 
-/* Each layer changes what the one before said, and leaves alone what it says nothing about. */
+/* Each layer overrides the one before, and keeps what it does not name. */
 static void test_precedence(void **state)
 {
 	struct config_fixture *f = *state;
@@ -254,7 +254,7 @@ static void test_foreign_variables(void **state)
 	assert_string_equal(f->config.listen[0], "127.0.0.1:1");
 }
 
-/* A default that nobody asked for gives way to a lower ceiling; one that somebody asked for is refused. */
+/* A shipped default is lowered to a lower ceiling; a configured one is refused. */
 static void test_defaults_and_ceilings(void **state)
 {
 	struct config_fixture *f = *state;
@@ -442,7 +442,7 @@ static void test_tokens(void **state)
 	assert_null(f->config.tokens[2]);
 }
 
-/* What a stranger writes the plain way opens the door, and is told what to do. */
+/* Weak tokens are accepted, and the log says what to do. */
 static void test_unwise_tokens(void **state)
 {
 	struct config_fixture *f = *state;
@@ -457,7 +457,7 @@ static void test_unwise_tokens(void **state)
 	assert_true(f->config.token_readable && f->config.token_short);
 }
 
-/* Comments alone are no settings, and no mistake. */
+/* A file with only comments is valid. */
 static void test_no_settings(void **state)
 {
 	struct config_fixture *f = *state;
@@ -474,7 +474,7 @@ static void test_no_settings(void **state)
 	free(example);
 }
 
-/* What the front reads is what the monitor has read. */
+/* The front reads back what the monitor has read. */
 static void test_round_trip(void **state)
 {
 	struct config_fixture *f = *state;
@@ -529,7 +529,7 @@ static void check_example(const struct setting *s, const json_t *root, struct co
 	json_decref(read);
 }
 
-/* The example names every setting with its default, and can be read once its comments are taken away. */
+/* The example names every setting with its default, and can be parsed once its comment marks are removed. */
 static void test_example(void **state)
 {
 	struct config_fixture *f = *state;
@@ -559,7 +559,7 @@ static void test_example(void **state)
 	settings_presets(&c);
 	for (size_t i = 0; i < settings_count; i++)
 		check_example(&settings[i], root, &c);
-	/* And nothing that is no setting. */
+	/* And nothing else. */
 	if (settings_apply_tree(root, &c, &f->err) < 0)
 		fail_msg("%s", f->err.text);
 	json_decref(root);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See view.h. A path that is not there on this host is passed over. */
+/* See view.h. A path that does not exist on this host is skipped. */
 #include "daemon/view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const struct confine_path host_paths[] = {
-	/* Runtimes are looked for and hashed; libraries. */
+	/* Runtimes, which are searched and hashed, and libraries. */
 	{ "/usr", CONFINE_READ, false },
 	{ "/bin", CONFINE_READ, true },
 	{ "/sbin", CONFINE_READ, true },
@@ -33,7 +33,7 @@ static const struct confine_path host_paths[] = {
 	{ "/etc/pki/ca-trust", CONFINE_READ, false },
 	{ "/etc/gnutls", CONFINE_READ, false },
 	{ "/etc/crypto-policies", CONFINE_READ, false },
-	/* Itself, and no other process. */
+	/* This process only. */
 	{ "/proc/self", CONFINE_READ, false },
 	{ "/dev/null", CONFINE_DEVICE, false },
 	{ "/dev/urandom", CONFINE_DEVICE, false },
