@@ -20,7 +20,7 @@ static const char *const hierarchy_names[_HIERARCHY_V1_MAX] = {
 	[HIERARCHY_CPUACCT] = "cpuacct",
 };
 
-/* A stretch of text, not terminated. */
+/* A piece of text, not NUL-terminated. */
 struct cgroup_word {
 	const char *at;
 	size_t len;
@@ -65,7 +65,9 @@ static struct cgroup_word next_word(const char **p, const char *end)
 	return (struct cgroup_word){ start, (size_t)(at - start) };
 }
 
-/* "36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/root rw": false when it is not that. */
+/*
+ * Parses "36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/root rw"; false: the line has another form.
+ */
 static bool parse_mount_line(const char *p, const char *end, struct mount_line *ret)
 {
 	struct cgroup_word w;
@@ -91,7 +93,7 @@ static bool octal(char c)
 	return c >= '0' && c <= '7';
 }
 
-/* mountinfo writes space, tab, newline and backslash as \ooo. False when it does not fit. */
+/* mountinfo writes space, tab, newline and backslash as \ooo. False: ret is too small. */
 static bool unescape(struct cgroup_word w, char *ret, size_t size)
 {
 	size_t n = 0;
@@ -112,7 +114,7 @@ static bool unescape(struct cgroup_word w, char *ret, size_t size)
 	return true;
 }
 
-/* Our path in hierarchy h as /proc/self/cgroup has it; an empty word when it is not listed. */
+/* This process's path in hierarchy h, from /proc/self/cgroup; an empty word if h is not listed. */
 static struct cgroup_word own_path(const char *text, enum hierarchy h)
 {
 	while (*text) {
@@ -135,8 +137,8 @@ static struct cgroup_word own_path(const char *text, enum hierarchy h)
 }
 
 /*
- * Directory = mount point + (own path - the mount's root). A path outside the mount's root ("/../x" in
- * a cgroup namespace, or a bind of something else) leaves the mount point: what we see starts there.
+ * Directory = mount point + (own path - the mount's root). If the path is outside of the mount's root ("/../x"
+ * in a cgroup namespace, or a bind of something else), it is the mount point itself.
  */
 static void join_path(const struct mount_line *m, struct cgroup_word own, char ret[CGROUP_PATH_MAX])
 {
@@ -158,7 +160,7 @@ static void join_path(const struct mount_line *m, struct cgroup_word own, char r
 	(void)snprintf(ret, CGROUP_PATH_MAX, "%s%.*s", point, (int)own.len, own.at);
 }
 
-/* Later mounts lie on top of earlier ones, but a read-only view must not hide a writable one. */
+/* A later mount covers an earlier one, but a read-only mount must not hide a writable one. */
 static void take_mount(const struct mount_line *m, const char *cgroup_text, bool writable[],
 		       struct cgroup_paths *ret)
 {
@@ -203,7 +205,7 @@ void cgroup_paths_parse(const char *cgroup_text, const char *mountinfo_text,
 	}
 }
 
-/* One line of /proc/self/cgroup, "4:memory:/path", as the place where its hierarchy usually is mounted. */
+/* One line of /proc/self/cgroup, "4:memory:/path", as a directory at the usual mount point of its hierarchy. */
 static void guess_line(const char *line, const char *end, struct cgroup_paths *ret)
 {
 	const char *names = memchr(line, ':', (size_t)(end - line));
@@ -231,7 +233,7 @@ bool cgroup_paths_guess(const char *cgroup_text, struct cgroup_paths *ret)
 		guess_line(p, end, ret);
 		p = *end ? end + 1 : end;
 	}
-	/* A wrong guess names a directory that is not there, or one that is no cgroup. */
+	/* A wrong guess names a directory that does not exist, or one that is no cgroup. */
 	for (int h = 0; h < _HIERARCHY_V1_MAX; h++) {
 		char file[CGROUP_PATH_MAX + 16];
 
@@ -261,7 +263,7 @@ uint32_t cgroup_controllers_parse(const char *text)
 	return bits;
 }
 
-/* Every process of the group runs our own executable: the client and its broker. */
+/* Whether every process of the group runs Atoll's own executable: the client and its broker. */
 static bool processes_are_ours(int dirfd)
 {
 	char text[4096], path[32];
@@ -294,7 +296,7 @@ static bool may_write(int dirfd, const char *file)
 	return faccessat(dirfd, file, W_OK, AT_EACCESS) == 0;
 }
 
-/* Can groups with controllers be made below dir? Fills ret and returns true, or explains. */
+/* Whether groups with controllers can be made below dir. Fills ret and returns true, or sets the reason. */
 static bool judge_v2(const char *dir, struct cgroup_home *ret)
 {
 	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -319,7 +321,7 @@ static bool judge_v2(const char *dir, struct cgroup_home *ret)
 	if (textfile_read_at(fd, "cgroup.subtree_control", enabled, sizeof(enabled)) < 0)
 		return false;
 	ret->move_self = false;
-	/* Only the real top of the hierarchy, which has no cgroup.type, may hold processes too. */
+	/* Only the real top of the hierarchy, which has no cgroup.type, may hold processes as well. */
 	if (faccessat(fd, "cgroup.type", F_OK, 0) == 0 &&
 	    (cgroup_controllers_parse(enabled) & bits) != bits) {
 		if (!processes_are_ours(fd)) {
@@ -335,7 +337,7 @@ static bool judge_v2(const char *dir, struct cgroup_home *ret)
 	return true;
 }
 
-/* The swap file exists in every group but the top one, so any group of ours or the kernel tells. */
+/* The swap file exists in every group but the top one, so any other group shows whether swap is limited. */
 static bool v2_has_swap(const struct cgroup_paths *paths)
 {
 	_cleanup_close_ int fd = open(paths->own[HIERARCHY_UNIFIED],
@@ -343,7 +345,7 @@ static bool v2_has_swap(const struct cgroup_paths *paths)
 
 	if (fd >= 0 && faccessat(fd, "memory.swap.max", F_OK, 0) == 0)
 		return true;
-	/* At the top nothing shows it: a kernel with swap has it there. */
+	/* At the top nothing shows it; a kernel with swap has /proc/swaps. */
 	return access("/proc/swaps", F_OK) == 0;
 }
 
@@ -353,7 +355,7 @@ static bool find_v2(const struct cgroup_paths *paths, struct cgroup_home *ret)
 	size_t n, leaf = strlen("/" CGROUP_SELF_LEAF);
 	bool found = false;
 
-	/* A controller is either v1's or v2's: where v1 has memory, v2 cannot limit it. */
+	/* A controller belongs to v1 or to v2: if v1 has memory, v2 cannot limit it. */
 	if (!paths->unified_mount[0] || paths->own[HIERARCHY_MEMORY][0])
 		return false;
 	(void)snprintf(own, sizeof(own), "%s", paths->own[HIERARCHY_UNIFIED]);

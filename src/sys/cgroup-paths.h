@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where this process stands in the cgroup file systems, and where groups of our own can be made.
+ * This process's place in the cgroup file systems, and the directory where Atoll can make groups.
  *
- * /proc/self/cgroup names a path per hierarchy and /proc/self/mountinfo says where each hierarchy is
- * mounted; joined they give directories. Paths differ between hierarchies (a container manager may
- * nest only memory), so each is looked up on its own. cgroup_home_find() turns that into one decision
- * that the probe reports and the back ends in sandbox/ follow, so the two cannot disagree.
+ * /proc/self/cgroup names a path per hierarchy and /proc/self/mountinfo says where each hierarchy is mounted;
+ * together they give directories. Paths differ between hierarchies (a container manager may nest only memory),
+ * so each is looked up separately. cgroup_home_find() turns that into one decision that the probe reports and
+ * the back ends in sandbox/ follow, so the two cannot disagree.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 
 enum { CGROUP_PATH_MAX = 1024 };
 
-/* pids stands first: making its directory is what reserves a sandbox's name. */
+/* pids comes first: making its directory reserves a sandbox's name. */
 enum hierarchy {
 	HIERARCHY_PIDS,
 	HIERARCHY_MEMORY,
@@ -26,36 +26,38 @@ enum hierarchy {
 };
 
 struct cgroup_paths {
-	char own[_HIERARCHY_MAX][CGROUP_PATH_MAX]; /* directory of our own group; "": not mounted */
-	char unified_mount[CGROUP_PATH_MAX];	   /* top of what we see of cgroup v2; "": none */
+	/* directory of this process's group; "": not mounted */
+	char own[_HIERARCHY_MAX][CGROUP_PATH_MAX];
+	char unified_mount[CGROUP_PATH_MAX]; /* top of the visible part of cgroup v2; "": none */
 };
 
-/* The name of the leaf that our own processes move to where v2 forbids them to stay. */
+/* The leaf that Atoll's own processes move to if v2 forbids them to stay. */
 #define CGROUP_SELF_LEAF "atoll-self"
 
 struct cgroup_home {
 	enum cgroup_kind kind;
 	uint32_t controllers;	    /* as host_facts.cgroup_controllers */
 	char base[CGROUP_PATH_MAX]; /* v2: groups are made below <base>/atoll */
-	uint32_t hierarchies;	    /* v1: bits of enum hierarchy that groups can be made in */
-	bool move_self;	  /* v2: base's processes, all ours, must go to CGROUP_SELF_LEAF first */
+	uint32_t hierarchies;	    /* v1: bits of enum hierarchy in which groups can be made */
+	bool move_self; /* v2: base's processes, all Atoll's, must move to CGROUP_SELF_LEAF first */
 	char reason[160]; /* why kind is CGROUP_NONE, with the command that fixes it */
 };
 
-/* Both together: all that is needed to make groups without looking again. */
+/* Both together, enough to make groups without another search. */
 struct cgroup_site {
 	struct cgroup_paths paths;
 	struct cgroup_home home;
 };
 
-/* Pure: from the two files' texts. */
+/* Pure: works on the two files' texts. */
 void cgroup_paths_parse(const char *cgroup_text, const char *mountinfo_text,
 			struct cgroup_paths *ret);
 /*
- * v1 where everybody mounts it: without reading the table of mounts, which takes longer than all else. false: read it.
+ * v1 at its usual mount points, without reading the table of mounts, which would take longest. false: read the
+ * table.
  */
 bool cgroup_paths_guess(const char *cgroup_text, struct cgroup_paths *ret);
-/* Decides between v2, v1 and none. Reads and asks for permissions, changes nothing. */
+/* Decides between v2, v1 and none. Only reads and checks permissions. */
 void cgroup_home_find(const struct cgroup_paths *paths, struct cgroup_home *ret);
 /* Bits for the names in a cgroup.controllers-like text; pure. */
 uint32_t cgroup_controllers_parse(const char *text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See fault.h. Runs in the cloned child too: no heap, no stdio. The log line is how a test knows that
- * the fault was reached.
+ * See fault.h. Also runs in the cloned child: no heap, no stdio. A test sees from the log line that the fault
+ * was reached.
  */
 #include "sys/fault.h"
 

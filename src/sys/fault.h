@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fault points, for builds with -Dfaults=true only: every wrapper of sys/kernel.h asks here first, and
- * the N-th call of the chosen process fails. In other builds the question costs nothing.
+ * Fault points, for builds with -Dfaults=true only: every wrapper of sys/kernel.h calls fault_point() first,
+ * and the N-th call of the chosen process fails. In other builds the call is compiled out.
  *
  *   ATOLL_FAULT=N[:ERRNO]   ATOLL_FAULT_PROCESS=front|broker|child   ATOLL_FAULT_LOG=file
  */
 #pragma once
 
 #ifdef ATOLL_FAULTS
-/* 0, or the errno this call is to fail with. */
+/* 0, or the errno that this call must fail with. */
 int fault_point(void);
-/* Names the calling process; counting begins anew. `role` must be a string constant. */
+/* Names the calling process; counting restarts. `role` must be a string constant. */
 void fault_role(const char *role);
 #else
 static inline int fault_point(void)

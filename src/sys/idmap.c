@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See idmap.h. A namespace is born with a process. This one shares our memory (no page table is copied), does nothing but
- * wait for its end, and is gone before we return; it goes with us, too, should we go first.
+ * See idmap.h. A user namespace is created together with a process. This process shares the caller's memory (no
+ * page table is copied), only waits for its end, and is gone before the function returns. If the caller dies
+ * first, it dies, too.
  */
 #include "sys/idmap.h"
 

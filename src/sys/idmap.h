@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which owner a file system's files have through a mount: a user namespace that nobody lives in, and that says of one user and
- * one group who they are seen as. For the MOUNT_ATTR_IDMAP of a mount.
+ * The owner that files have through a mount: a user namespace without processes that maps one stored user and
+ * group to one seen id. For the MOUNT_ATTR_IDMAP of a mount.
  */
 #pragma once
 

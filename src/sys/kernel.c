@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See kernel.h. Each wrapper is one line of kernel, one fault point, one errno convention. */
+/* See kernel.h. Each wrapper is one system call, one fault point, one errno convention. */
 #include "sys/kernel.h"
 
 #include "sys/fault.h"
@@ -44,7 +44,7 @@ static pid_t clone_legacy(const struct clone_request *req, int *ret_pidfd)
 static pid_t clone_any(const struct clone_request *req, int *ret_pidfd)
 {
 	bool into_cgroup = req->flags & CLONE_INTO_CGROUP;
-	/* A clone that fails late has written a number here that is no descriptor any more. */
+	/* A clone that fails late has written a number here that is no descriptor. */
 	int pidfd = -EBADF;
 	struct clone_args args = {
 		.flags = req->flags | CLONE_PIDFD,
@@ -54,7 +54,7 @@ static pid_t clone_any(const struct clone_request *req, int *ret_pidfd)
 	};
 	pid_t pid = req->no_clone3 ? -ENOSYS : CALL(syscall(SYS_clone3, &args, sizeof(args)));
 
-	/* The older call cannot place the child in a group, and outside of it the child must not run. */
+	/* The older call cannot place the child in a group, and the child must not run outside of it. */
 	if (pid == -ENOSYS && !into_cgroup)
 		pid = clone_legacy(req, &pidfd);
 	if (pid > 0)
@@ -62,7 +62,7 @@ static pid_t clone_any(const struct clone_request *req, int *ret_pidfd)
 	return pid;
 }
 
-/* Raw: glibc's wrapper signals other threads, and in the clone there is no such thing. */
+/* Raw: glibc's wrapper signals other threads, which do not exist in the clone. */
 static int set_euid(uint32_t id)
 {
 	return CALL(syscall(SYS_setresuid, -1, id, -1));
@@ -78,10 +78,10 @@ pid_t sys_clone(const struct clone_request *req, int *ret_pidfd)
 	r = set_euid(req->owner);
 	if (r < 0)
 		return r;
-	/* The cgroup to clone into is root's: files are still opened as root. */
+	/* The cgroup to clone into belongs to root: files are still opened as root. */
 	(void)syscall(SYS_setfsuid, 0);
 	pid = clone_any(req, ret_pidfd);
-	/* Back to what we were, capabilities included: root is still our real uid, so this cannot be refused. */
+	/* Back to root with its capabilities: root is still the real uid, so this cannot be refused. */
 	if (pid != 0)
 		(void)syscall(SYS_setresuid, -1, 0, -1);
 	return pid;
@@ -94,7 +94,7 @@ int sys_pidfd_send_signal(int pidfd, int sig)
 
 int sys_pidfd_open(pid_t pid)
 {
-	/* Close-on-exec by itself. */
+	/* The kernel makes it close-on-exec. */
 	return CALL(syscall(SYS_pidfd_open, pid, 0));
 }
 
@@ -341,7 +341,7 @@ int sys_sethostname(const char *name)
 
 int sys_join_session_keyring(void)
 {
-	/* Answers the new keyring's number. */
+	/* Returns the new keyring's number. */
 	int r = CALL(syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL));
 
 	return r < 0 ? r : 0;
@@ -349,7 +349,7 @@ int sys_join_session_keyring(void)
 
 int sys_setids(uint32_t id)
 {
-	/* Raw calls: glibc's wrappers signal other threads, and after clone there is no such thing. */
+	/* Raw calls: glibc's wrappers signal other threads, which do not exist after clone. */
 	int r = CALL(syscall(SYS_setresgid, id, id, id));
 
 	return r < 0 ? r : CALL(syscall(SYS_setresuid, id, id, id));
@@ -357,7 +357,7 @@ int sys_setids(uint32_t id)
 
 void sys_default_signals(void)
 {
-	/* Fails for the two that cannot be changed, and for glibc's own. */
+	/* Fails for the two signals that cannot be changed, and for glibc's own. */
 	for (int sig = 1; sig < NSIG; sig++)
 		(void)signal(sig, SIG_DFL);
 }
@@ -375,7 +375,7 @@ int sys_drop_bounding(void)
 	do
 		r = CALL(prctl(PR_CAPBSET_DROP, cap++, 0, 0, 0));
 	while (r == 0);
-	/* The first capability this kernel does not know. */
+	/* -EINVAL: the first capability that this kernel does not know. */
 	return r == -EINVAL ? 0 : r;
 }
 
@@ -385,7 +385,10 @@ int sys_keep_caps(uint64_t kept)
 	struct __user_cap_data_struct caps[2] = { 0 };
 	int r = 0;
 
-	/* Until the first capability this kernel does not know. Without CAP_SETPCAP no_new_privs alone keeps the others away. */
+	/*
+	 * Up to the first capability that this kernel does not know. Without CAP_SETPCAP, no_new_privs alone
+	 * prevents gaining others.
+	 */
 	for (unsigned long cap = 0; r == 0; cap++)
 		if (cap >= 64 || !(kept >> cap & 1))
 			r = CALL(prctl(PR_CAPBSET_DROP, cap, 0, 0, 0));
@@ -428,7 +431,7 @@ int sys_set_fs_ids(uint32_t id)
 	if (r < 0)
 		return r;
 	(void)syscall(SYS_setfsgid, id);
-	/* Takes those that are about files out of effect. */
+	/* Takes the capabilities about files out of the effective set. */
 	(void)syscall(SYS_setfsuid, id);
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
 		sets[i].effective = sets[i].permitted;
@@ -442,7 +445,7 @@ int sys_setrlimit(int resource, uint64_t limit)
 
 	if (r != -EPERM)
 		return r;
-	/* Root without CAP_SYS_RESOURCE cannot raise: a tighter limit that is there already stays. */
+	/* Root without CAP_SYS_RESOURCE cannot raise a limit: a tighter one stays. */
 	r = CALL(syscall(SYS_prlimit64, 0, resource, NULL, &now));
 	if (r < 0)
 		return r;
@@ -486,7 +489,7 @@ uint64_t sys_landlock_rights(int abi)
 
 int sys_landlock_create(const struct landlock_attr *attr)
 {
-	/* Older kernels refuse trailing members they do not know, unless these are zero. */
+	/* Older kernels refuse trailing members that they do not know, unless these are zero. */
 	return CALL(syscall(SYS_landlock_create_ruleset, attr, sizeof(*attr), 0));
 }
 

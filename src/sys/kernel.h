@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Thin wrappers of the system calls the sandbox is built with: negative errno instead of -1, a fault
- * point in each, and what glibc 2.36 or Debian 12's headers lack. No decisions, no heap, no stdio, so all
- * of it may run between clone and exec.
+ * Thin wrappers of the system calls that make a sandbox: negative errno instead of -1, a fault point in each,
+ * and calls that glibc 2.36 or Debian 12's headers lack. No decisions, no heap, no stdio, so all of them may
+ * run between clone and exec.
  */
 #pragma once
 
@@ -43,11 +43,11 @@ struct clone_request {
 	uint64_t flags; /* CLONE_NEW*, CLONE_INTO_CGROUP */
 	int cgroup_fd;	/* with CLONE_INTO_CGROUP */
 	/*
-	 * Not 0: the uid that is to own a new user namespace. Kernel objects made inside are charged to it and not to
-	 * root, whose share every sandbox of the host would otherwise draw from.
+	 * Not 0: the owner of a new user namespace. Kernel objects made inside are charged to this uid.
+	 * Otherwise they are charged to root, and all sandboxes of the host would share root's limits.
 	 */
 	uint32_t owner;
-	bool no_clone3; /* the kernel or an outer filter lacks it */
+	bool no_clone3; /* the kernel or an outer filter lacks clone3 */
 };
 
 /* Like fork: 0 in the child, pid in the parent with *ret_pidfd set, negative errno. */
@@ -58,7 +58,7 @@ int sys_setns(int fd, int type);
 int sys_unshare(int flags);
 int sys_open(const char *path, int flags, mode_t mode);
 int sys_openat(int dirfd, const char *path, int flags, mode_t mode);
-/* Below dirfd only: no links, no magic links, no mount crossings. Falls back where openat2 is missing. */
+/* Opens below dirfd only: no links, no magic links, no mount crossings. Has a fallback without openat2. */
 int sys_open_beneath(int dirfd, const char *name, int flags);
 int sys_mkdir(const char *path, mode_t mode);
 int sys_mkdirat(int dirfd, const char *name, mode_t mode);
@@ -69,8 +69,8 @@ int sys_linkat(int from_fd, const char *from, int to_fd, const char *to);
 int sys_renameat(int from_fd, const char *from, int to_fd, const char *to);
 int sys_unlinkat(int dirfd, const char *name, int flags);
 int sys_write(int fd, const void *data, size_t n); /* all of it */
-int sys_cloexec_from(unsigned first); /* every descriptor from this one on closes at exec */
-/* Every descriptor from 3 on but these. */
+int sys_cloexec_from(unsigned first); /* every descriptor from first on closes at exec */
+/* Closes every descriptor from 3 on, except these. */
 int sys_close_others(const int *keep, size_t n);
 int sys_dup_above(int from, int least);
 int sys_dup2(int from, int to);
@@ -83,19 +83,21 @@ struct mount_request {
 int sys_mount(const struct mount_request *m);
 /* Read-only, nosuid, nodev on a whole tree. */
 int sys_mount_harden_tree(const char *path);
-/* nosuid, nodev and noexec on a whole tree that is written to. */
+/* nosuid, nodev and noexec on a whole writable tree. */
 int sys_mount_harden_store(const char *path);
-/* A bound device: its inode cannot be changed through this mount, what is behind it still reads and writes. */
+/* A bound device: its inode cannot be changed through this mount; the device itself still reads and writes. */
 int sys_mount_harden_node(const char *path);
-/* A tmpfs that is mounted nowhere yet; nosuid, noexec, but with devices. */
+/* A detached tmpfs; nosuid, noexec, with devices. */
 int sys_tmpfs_detached(const char *size);
 int sys_mount_readonly(int mount_fd);
-/* A copy of the mount at path ("": of the one dir_fd is), attached nowhere. */
+/* A detached copy of the mount at path ("": of the mount dir_fd). */
 int sys_clone_mount(int dir_fd, const char *path);
-/* The same with all that is mounted below it. */
+/* The same, with all mounts below it. */
 int sys_clone_tree(const char *path);
 int sys_move_mount(int mount_fd, const char *target);
-/* A directory once more, mounted nowhere yet, without what is mounted below it; nosuid, nodev. users_fd: as sys_idmap_open(). */
+/*
+ * A detached bind mount of a directory, without mounts below it; nosuid, nodev. users_fd: as sys_idmap_open().
+ */
 int sys_bind_detached(int dir_fd, int users_fd);
 int sys_pivot_root(const char *root, const char *old);
 int sys_umount_detach(const char *path);
@@ -103,19 +105,20 @@ int sys_chdir(const char *path);
 int sys_sethostname(const char *name);
 int sys_join_session_keyring(void);
 int sys_setids(uint32_t id); /* gid and uid, real, effective, saved */
-/* Files are made as that user from now on, with the capabilities that the process has. */
+/* Later files are created as that user; the process keeps its capabilities. */
 int sys_set_fs_ids(uint32_t id);
-/* Every disposition back to its default: what is ignored would stay so across exec. */
+/* Sets every signal to its default: an ignored signal would stay ignored across exec. */
 void sys_default_signals(void);
 int sys_prctl(int option, unsigned long a, unsigned long b);
-int sys_drop_bounding(void);	  /* the bounding set; needs no plan and takes nothing away yet */
-int sys_keep_caps(uint64_t kept); /* of those it has; all others leave the bounding set, too */
-int sys_drop_caps(void);	  /* bounding, ambient, all sets; securebits locked */
+int sys_drop_bounding(void); /* the bounding set; takes effect at the next exec only */
+/* keeps those of `kept` that it has; all others leave the bounding set, too */
+int sys_keep_caps(uint64_t kept);
+int sys_drop_caps(void); /* bounding, ambient, all sets; securebits locked */
 int sys_setrlimit(int resource, uint64_t limit);
 int sys_loopback_up(void);
 
-int sys_landlock_abi(void);	       /* 0: not there */
-uint64_t sys_landlock_rights(int abi); /* of the file system, all that this ABI knows */
+int sys_landlock_abi(void);	       /* 0: the kernel has no Landlock */
+uint64_t sys_landlock_rights(int abi); /* all rights on the file system that this ABI knows */
 int sys_landlock_create(const struct landlock_attr *attr);
 int sys_landlock_add_path(int ruleset, int path_fd, uint64_t access);
 int sys_landlock_restrict(int ruleset);
@@ -125,11 +128,11 @@ int sys_execveat(int fd, char *const argv[], char *const envp[]);
 /* Sends one record with up to a few fds over a SOCK_SEQPACKET socket. */
 int sys_send_record(int sock, const void *record, size_t n, const int *fds, size_t n_fds);
 /*
- * Receives one record; fds are O_CLOEXEC; *n_fds is the capacity in, the count out (0 on failure, so that whoever closes
- * that many is always right). 0: end of file.
+ * Receives one record; fds are O_CLOEXEC. *n_fds is the capacity in and the count out (0 on failure, so a
+ * caller may always close that many). 0: end of file.
  */
 ssize_t sys_recv_record(int sock, void *record, size_t n, int *fds, size_t *n_fds);
-/* The same for a record with something of any length behind it; tail_len is 0 where there is none, or its room. */
+/* The same for a record with a tail of any length. tail_len is the room in, the length out; 0: no tail. */
 struct record_parts {
 	void *head, *tail;
 	size_t head_len, tail_len;
@@ -137,7 +140,7 @@ struct record_parts {
 int sys_send_parts(int sock, const struct record_parts *parts, const int *fds, size_t n_fds);
 ssize_t sys_recv_parts(int sock, const struct record_parts *parts, int *fds, size_t *n_fds);
 /*
- * The same without descriptors; the socket has SO_PASSCRED, and *ret_pid is the sender's process, as seen from here. 0: no
- * message came, but the end of the socket.
+ * The same without descriptors. The socket has SO_PASSCRED, and *ret_pid is the sender's pid in this process's
+ * namespace. 0: the end of the socket.
  */
 ssize_t sys_recv_from(int sock, void *record, size_t n, pid_t *ret_pid);

@@ -4,5 +4,5 @@
 
 #include <stdbool.h>
 
-/* Less than one part in `share` of all memory is available, or the kernel does not tell. */
+/* Less than one part in `share` of the memory is available, or the kernel does not say. */
 bool memory_is_short(long long share);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See probe.h. What files say can be wrong (a chroot, an LSM or an outer filter may refuse), so a child
- * builds a miniature of a sandbox's namespaces and mounts and writes what worked to a shared page. The
- * page starts all false: a child that dies early has proved nothing.
+ * See probe.h. Files can be wrong (a chroot, an LSM or an outer filter may refuse), so a child builds a
+ * miniature of a sandbox's namespaces and mounts, and writes to a shared page what worked. The page starts all
+ * false: a child that dies early has proved nothing.
  */
 #include "sys/probe.h"
 
@@ -31,7 +31,7 @@ static bool write_file(const char *path, const char *text)
 	return fd >= 0 && fd_write_all(fd, text, strlen(text)) == 0;
 }
 
-/* Root inside, ourselves outside: one line each is all an unprivileged process may write. */
+/* Maps root inside to the caller outside: an unprivileged process may write one line each. */
 static bool map_self(uint32_t uid, uint32_t gid)
 {
 	char users[32], groups[32];
@@ -42,7 +42,7 @@ static bool map_self(uint32_t uid, uint32_t gid)
 	       write_file("/proc/self/gid_map", groups) && write_file("/proc/self/uid_map", users);
 }
 
-/* The shape a sandbox's root has: read-only, a host directory over an empty one. */
+/* As a sandbox's root: read-only, a host directory over an empty one. */
 static bool try_overlay(void)
 {
 	if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=64k") < 0)
@@ -58,7 +58,7 @@ static bool try_proc(void)
 	return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid") == 0;
 }
 
-/* Runs as pid 1 of the new pid namespace, where a procfs belongs to it. */
+/* Runs as pid 1 of the new pid namespace, which a procfs mounted here shows. */
 static void probe_inner(struct findings *found)
 {
 	found->pidns = getpid() == 1;
@@ -106,7 +106,7 @@ static void probe_outer(struct findings *found, uint32_t uid, uint32_t gid)
 		(void)wait_for_child(pid);
 }
 
-/* What was tried beats what was read; a feature the files deny stays denied. */
+/* A tried feature overrides a read one; a feature that the files deny stays denied. */
 static void merge_findings(struct host_facts *facts, const struct findings *found)
 {
 	if (facts->userns && !found->userns) {

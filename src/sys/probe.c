@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See probe.h. Calls that take pointers are asked with arguments that cannot succeed: an error other
- * than ENOSYS proves that the kernel, and any filter we run under, knows them.
+ * See probe.h. Calls that take pointers are tested with arguments that cannot succeed: an error other than
+ * ENOSYS proves that the kernel, and any outer filter, knows the call.
  */
 #include "sys/probe.h"
 
@@ -87,7 +87,7 @@ bool probe_id_range(const char *map_text, uint32_t *ret_base, uint32_t *ret_coun
 
 bool probe_proc_masked(const char *mountinfo_text)
 {
-	/* Directories the kernel made to be mounted on; they do not count as hiding anything. */
+	/* Directories that the kernel made as mount points; a mount there hides nothing. */
 	static const char *const harmless[] = { "/proc/sys/fs/binfmt_misc ", "/proc/fs/nfsd ",
 						"/proc/xen ", "/proc/openprom " };
 	const char *p = mountinfo_text;
@@ -142,7 +142,7 @@ static void off_landlock(struct host_facts *facts)
 static const struct {
 	const char *name;
 	size_t flag;			    /* offset of the bool to clear, or… */
-	void (*clear)(struct host_facts *); /* …what takes it away */
+	void (*clear)(struct host_facts *); /* …the function that removes the feature */
 } force_table[] = {
 	{ "landlock", 0, off_landlock },
 	{ "cgroup", 0, off_cgroup },
@@ -222,7 +222,7 @@ static void probe_privilege(struct host_facts *ret)
 	ret->uid_count = count;
 }
 
-/* Every kernel since 4.6 has them all unless it was built without; host_probe_deep() tries. */
+/* Every kernel since 4.6 has all of them unless it was built without; host_probe_deep() tries. */
 static void probe_namespaces(struct host_facts *ret)
 {
 	bool there = probe_kernel_at_least(ret->kernel, 4, 6);
@@ -231,7 +231,7 @@ static void probe_namespaces(struct host_facts *ret)
 	ret->ipcns = ret->utsns = ret->cgroupns = there;
 }
 
-/* The switches distributions have put in front of user namespaces, and how to turn each. */
+/* Switches of distributions that forbid user namespaces, and the command for each. */
 static void probe_userns(struct host_facts *ret)
 {
 	static const struct {
@@ -252,7 +252,7 @@ static void probe_userns(struct host_facts *ret)
 		(void)snprintf(ret->userns_reason, sizeof(ret->userns_reason), "%s",
 			       "this kernel has no user namespaces: boot one built with "
 			       "CONFIG_USER_NS=y");
-	/* Root is told by clone itself, and need not pay for asking. */
+	/* As root, clone itself would fail, so the files need not be read. */
 	for (size_t i = 0; ret->userns && !ret->privileged && i < ARRAY_SIZE(table); i++) {
 		int64_t value;
 
@@ -269,7 +269,7 @@ static void probe_calls(struct host_facts *ret)
 {
 	uint32_t action = SECCOMP_RET_KILL_PROCESS;
 
-	/* An argument no kernel takes: one that knows the call says EINVAL. */
+	/* An argument that no kernel accepts: a kernel that knows the call gives EINVAL. */
 	ret->pidfd = syscall(SYS_pidfd_open, -1, ~0U) < 0 && errno == EINVAL;
 	ret->clone3 = syscall(SYS_clone3, NULL, 0) < 0 && errno != ENOSYS && errno != EPERM;
 	ret->openat2 = syscall(SYS_openat2, AT_FDCWD, "/", NULL, 0) < 0 && errno != ENOSYS &&
@@ -278,7 +278,7 @@ static void probe_calls(struct host_facts *ret)
 	ret->landlock_abi = MAX(0, sys_landlock_abi());
 }
 
-/* What the table of mounts says; only where the cgroups' places cannot be guessed. */
+/* Reads the table of mounts; only if the cgroups' directories cannot be guessed. */
 static int probe_mount_table(struct host_facts *ret, const char *groups, struct cgroup_site *site)
 {
 	_cleanup_buf_ struct buf mounts = { 0 };
@@ -298,9 +298,12 @@ static void probe_mounts(struct host_facts *ret, struct cgroup_site *site)
 	char groups[8192];
 	int r;
 
-	/* The first that mounts it in a user namespace. Whether it is built in shows when it is mounted. */
+	/*
+	 * The first version that mounts overlay in a user namespace. A kernel without overlay fails when it is
+	 * mounted.
+	 */
 	ret->overlay = probe_kernel_at_least(ret->kernel, 5, 11);
-	/* subset=pid came with 5.8. Whether part of /proc is hidden here shows when it is mounted, too. */
+	/* subset=pid came with 5.8. If part of /proc is hidden here, mounting fails. */
 	ret->proc_mount = probe_kernel_at_least(ret->kernel, 5, 8);
 	r = textfile_read_at(AT_FDCWD, "/proc/self/cgroup", groups, sizeof(groups));
 	if (r >= 0 && !cgroup_paths_guess(groups, &site->paths))

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds out what this host can enforce. host_probe() must be cheap (it runs on every `atoll run`): it
- * reads files and asks the kernel, and does not fork. host_probe_deep() forks children that really try
- * (user namespace, overlay, procfs mounts) and is what `atoll doctor` uses.
+ * Finds out what this host can enforce. host_probe() must be cheap (it runs on every `atoll run`): it reads
+ * files and asks the kernel, and does not fork. host_probe_deep() forks children that try each feature (user
+ * namespace, overlay, procfs mounts); `atoll doctor` uses it.
  *
- * ATOLL_FORCE_OFF=landlock,overlay,… makes either pretend that a feature is missing, which is how tests
- * take layers away. It can only ever remove.
+ * ATOLL_FORCE_OFF=landlock,overlay,… makes either report a feature as missing; tests use it. The variable can
+ * only remove features.
  */
 #pragma once
 
 #include "spec/host-facts.h"
 #include "sys/cgroup-paths.h"
 
-/* The ids sandboxes get where they can be had: far from what distributions and subuid ranges give out. */
+/* The uids of sandboxes, if available: far from the ranges that distributions and subuid files use. */
 enum { PROBE_UID_BASE = 0x70000000, PROBE_UID_COUNT = 1 << 20 };
 
 void host_probe(struct host_facts *ret);
-/* The same, and where cgroups can be made: for whoever is about to. */
+/* The same, and the place for cgroups, for callers that make groups. */
 void host_probe_site(struct host_facts *ret, struct cgroup_site *ret_site);
 void host_probe_deep(struct host_facts *ret);
 
 /* The pure parts, for tests. */
 
-/* Ids for sandboxes from the text of uid_map: false when no stretch is large enough. */
+/* Ids for sandboxes from the text of uid_map; false: no range is large enough. */
 bool probe_id_range(const char *map_text, uint32_t *ret_base, uint32_t *ret_count);
 /* Is the whole range mapped by the text of uid_map or gid_map? */
 bool probe_id_covered(const char *map_text, uint32_t base, uint32_t count);
@@ -30,5 +30,5 @@ bool probe_id_covered(const char *map_text, uint32_t base, uint32_t count);
 bool probe_proc_masked(const char *mountinfo_text);
 /* "6.1.0-54-amd64" is at least 6.1? */
 bool probe_kernel_at_least(const char *release, int major, int minor);
-/* Takes away from facts what the comma list names; names it does not know are ignored. */
+/* Removes from facts the features in the comma-separated list; unknown names are ignored. */
 void probe_force_off(struct host_facts *facts, const char *list);

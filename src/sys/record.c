@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records with descriptors over SOCK_SEQPACKET: one message is one record, so there is no framing and
- * no partial state. A record with more descriptors than the receiver has room for is an error, and none of them stays.
+ * Records with descriptors over SOCK_SEQPACKET: one message is one record, so there is no framing and no
+ * partial state. If a record has more descriptors than the receiver has room for, it is an error, and all of
+ * them are closed.
  */
 #include "sys/kernel.h"
 
@@ -15,7 +16,7 @@ enum { FDS_MAX = 8 };
 
 union control {
 	struct cmsghdr header;
-	/* Credentials come along where the socket has SO_PASSCRED. */
+	/* Credentials come with the record if the socket has SO_PASSCRED. */
 	char bytes[CMSG_SPACE(sizeof(int) * FDS_MAX) + CMSG_SPACE(sizeof(struct ucred))];
 };
 
@@ -82,7 +83,7 @@ static size_t take_fds(struct msghdr *msg, int *fds, size_t capacity)
 	return count;
 }
 
-/* One message with whatever came along in control, which msg points into afterwards. */
+/* Receives one message and its control data, which msg points into afterwards. */
 static ssize_t receive_record(int sock, const struct record_parts *parts, union control *control,
 			      struct msghdr *msg)
 {
@@ -120,7 +121,7 @@ ssize_t sys_recv_parts(int sock, const struct record_parts *parts, int *fds, siz
 	if (count > capacity || msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
 		for (size_t i = 0; i < MIN(count, capacity); i++)
 			(void)fd_close(fds[i]);
-		/* There was room for more of them here, but not in our table. */
+		/* The array had room, but this process's descriptor table did not. */
 		return count < capacity && !(msg.msg_flags & MSG_TRUNC) ? -EMFILE : -EBADMSG;
 	}
 	if (n_fds)
@@ -137,7 +138,7 @@ ssize_t sys_recv_record(int sock, void *record, size_t n, int *fds, size_t *n_fd
 
 ssize_t sys_recv_from(int sock, void *record, size_t n, pid_t *ret_pid)
 {
-	/* Room for nothing but credentials: descriptors that come along are never ours. */
+	/* Room for credentials only: descriptors in the message are dropped by the kernel. */
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(sizeof(struct ucred))];

@@ -126,7 +126,7 @@ static void test_samples(void **state)
 	}
 }
 
-/* A path longer than we hold is as good as none: it must not be cut into another directory's name. */
+/* A path that is too long counts as none: cut, it would name another directory. */
 static void test_long_path(void **state)
 {
 	struct cgroup_paths paths;
@@ -150,7 +150,7 @@ static void test_controllers(void **state)
 	assert_int_equal(cgroup_controllers_parse("cpuset cpuacct memoryx"), 0);
 }
 
-/* No hierarchy at all: none, with a reason a user can act on. */
+/* No hierarchy at all: none, with a reason that a user can act on. */
 static void test_home_none(void **state)
 {
 	struct cgroup_paths paths;
@@ -174,8 +174,8 @@ static void assert_same_directory(const char *one, const char *other)
 }
 
 /*
- * On a host with v1 in its usual place the guess names the directories that the table of mounts names; elsewhere it says so.
- * By path they may differ: a container engine beside us mounts hierarchies a second time.
+ * On a host with v1 at its usual place, the guess names the directories of the table of mounts; on other hosts
+ * it fails. The paths may differ: a container engine on the host mounts hierarchies a second time.
  */
 static void test_guess(void **state)
 {

@@ -105,7 +105,7 @@ static void test_force_off(void **state)
 	assert_non_null(strstr(f.userns_reason, "ATOLL_FORCE_OFF"));
 }
 
-/* What the probe says of the machine it runs on must agree with itself. */
+/* The facts about this machine must be consistent. */
 static void test_live(void **state)
 {
 	struct host_facts f;
@@ -125,7 +125,7 @@ static void test_live(void **state)
 		assert_false(f.privileged);
 }
 
-/* Trying may only take away what reading promised, and leaves no child behind. */
+/* The deep probe may only remove facts, and leaves no child. */
 static void test_live_deep(void **state)
 {
 	struct host_facts f, deep;

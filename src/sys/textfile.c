@@ -45,7 +45,7 @@ int textfile_read_i64_fd(int fd, int64_t *ret)
 	char text[64];
 	ssize_t n;
 
-	/* A number comes in one piece. */
+	/* A number comes with one read. */
 	do
 		n = pread(fd, text, sizeof(text) - 1, 0);
 	while (n < 0 && errno == EINTR);

@@ -9,7 +9,7 @@
 int textfile_read_at(int dirfd, const char *path, char *ret, size_t size) _must_check_;
 /* A file that is one non-negative decimal number. */
 int textfile_read_i64_at(int dirfd, const char *path, int64_t *ret) _must_check_;
-/* The same from a file that is open; again and again. */
+/* The same from an open file, which can be read repeatedly. */
 int textfile_read_i64_fd(int fd, int64_t *ret) _must_check_;
 /* Appends the file to b, which ends up NUL-terminated; -EFBIG beyond b's bound. */
 int textfile_read_buf(const char *path, struct buf *b) _must_check_;
