@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * File format: 8 bytes magic, 64 hex digits of SHA-256 over all that follows, then a record per file:
- * lengths and mode, path with NUL, bytes. A loaded product borrows everything from the one block it
- * was read into. Reading an entry touches it, so the sweep after a store removes what was not used
- * for longest.
+ * File format: 8 bytes magic, 64 hex digits of SHA-256 over all that follows, then a record per file: lengths
+ * and mode, path with NUL, bytes. A loaded product borrows everything from the one block it was read into.
+ * Loading an entry updates its time, so the sweep after a store removes the least recently used ones.
  */
 #include "toolchain/buildcache.h"
 
@@ -25,7 +24,7 @@ enum {
 	MAGIC_LEN = 8,
 	HASH_LEN = SHA256_HEX - 1,
 	HEADER_LEN = MAGIC_LEN + HASH_LEN,
-	ENTRIES_MAX = 65536, /* looked at by one sweep */
+	ENTRIES_MAX = 65536, /* read by one sweep */
 	STALE_SECONDS = 3600,
 };
 
@@ -119,7 +118,7 @@ static void hash_block(const char *bytes, size_t n, char ret[SHA256_HEX])
 	sha256_final(&hash, ret);
 }
 
-/* Takes one record off [*p, end). The hash has matched, so a bad length means a bug or a forger. */
+/* Takes one record off [*p, end). The hash has matched, so a bad length means a bug or a forgery. */
 static int record_take(char **p, const char *end, struct request_file *ret)
 {
 	struct record_header head;
@@ -238,7 +237,7 @@ static bool is_stale_build(const char *name, const struct stat *st)
 	return strncmp(name, ".new-", 5) == 0 && st->st_mtim.tv_sec + STALE_SECONDS < time(NULL);
 }
 
-/* Fills *ret with every entry; what a crashed writer left is removed on the way. */
+/* Fills *ret with every entry; removes files that a crashed writer left. */
 static size_t list_entries(DIR *dir, struct cached_build **ret)
 {
 	struct cached_build *entries = NULL;

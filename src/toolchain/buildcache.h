@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products of compile stages, kept by content: <cache>/build/<key> is one file that holds them all and
- * begins with the hash of the rest. The key covers sources, words, variables and the identity of the
- * toolchain. An entry is written beside its place and renamed into it, so readers see all or nothing
- * and concurrent writers do no harm; one that does not match its hash is removed and counts as a
- * miss. The directory is the caller's own and never shown to a sandbox.
+ * Products of compile stages, kept by content: <cache>/build/<key> is one file that holds them all and begins
+ * with the hash of the rest. The key covers sources, words, variables and the identity of the toolchain. An
+ * entry is written beside its place and renamed into it, so readers see all or nothing and concurrent writers
+ * do no harm. An entry that does not match its hash is removed and counts as a miss. The directory belongs to
+ * the caller and is never shown to a sandbox.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ struct buildcache_input {
 	const char *const *env;	 /* "K=V", NULL-terminated */
 };
 
-/* The runtime and every file of `needs` must be there; -ENOENT otherwise. */
+/* The runtime and every file of `needs` must exist; otherwise -ENOENT. */
 int buildcache_key(const struct buildcache_input *in, char ret[SHA256_HEX]) _must_check_;
 
 struct build_product {
@@ -36,6 +36,9 @@ void build_product_done(struct build_product *p);
 
 /* -ENOENT: a miss (or no cache: cache_fd negative). */
 int buildcache_load(int cache_fd, const char *key, struct build_product *ret) _must_check_;
-/* Oldest entries leave when the sum passes max_bytes; a product above max_bytes/4 is not kept (-EFBIG). */
+/*
+ * The oldest entries are removed when the sum exceeds max_bytes; a product above max_bytes/4 is not kept
+ * (-EFBIG).
+ */
 int buildcache_store(int cache_fd, const char *key, const struct build_product *product,
 		     int64_t max_bytes) _must_check_;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding files. The data directory is trusted (it is part of the installation) and named explicitly,
- * or found relative to the running program so that build/atoll works in the source tree. The cache
- * directory lies in the caller's home: it is opened step by step without following a link at its
- * end, and is used only when nobody else can write there.
+ * Finds files. The data directory is trusted (it is part of the installation). It is named explicitly, or found
+ * relative to the running program so that build/atoll works in the source tree. The cache directory is in the
+ * caller's home: it is opened step by step without following a link at its end, and is used only if no other
+ * user can write there.
  */
 #include "toolchain/data.h"
 
@@ -37,7 +37,7 @@ static int keep_data_dir(const char *dir, char **ret)
 	return 0;
 }
 
-/* A directory somebody named is used or refused; it is never silently replaced by another. */
+/* A directory that was named is used or refused, and never silently replaced by another. */
 static int use_named(const char *dir, const char *origin, char **ret, struct error *err)
 {
 	if (!has_languages(dir))
@@ -47,7 +47,7 @@ static int use_named(const char *dir, const char *origin, char **ret, struct err
 	return keep_data_dir(dir, ret);
 }
 
-/* What is merely found beside us must belong to us, to root or to the owner of the program. */
+/* A directory that was found beside the program must belong to the user, to root or to the program's owner. */
 static bool is_trusted(const char *dir)
 {
 	struct stat exe, st;
@@ -59,7 +59,7 @@ static bool is_trusted(const char *dir)
 	return !(st.st_mode & S_IWOTH);
 }
 
-/* <exe>/.. when it is a source tree, <exe>/../share/atoll when installed. */
+/* <exe>/.. in a source tree, <exe>/../share/atoll if installed. */
 static int find_beside_program(char **ret)
 {
 	static const char *const places[] = { "/..", "/../share/atoll" };
@@ -126,7 +126,9 @@ int data_read(const char *dir, const char *relative, struct buf *ret, struct err
 	return 0;
 }
 
-/* Opens name below dir_fd, made on demand; only a directory of ours that others cannot write to. */
+/*
+ * Opens name below dir_fd and creates it on demand; it must belong to the user and not be writable by others.
+ */
 static int open_private(int dir_fd, const char *name)
 {
 	_cleanup_close_ int fd = -EBADF;

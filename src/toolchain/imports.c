@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See imports.h. One pass from left to right that never goes back: comments and strings are skipped, words are
- * looked at only where a statement can begin, and `import`, `from`, `__import__(…)` and `import_module(…)` read on
- * from there. Text that is not Python makes it find nonsense, but neither more work nor a byte past the end.
+ * See imports.h. One pass from left to right without going back: comments and strings are skipped; words are
+ * looked at only where a statement can begin; `import`, `from`, `__import__(…)` and `import_module(…)` read on
+ * from there. In text that is no Python it finds nonsense, but does no more work and reads no byte past the
+ * end.
  */
 #include "toolchain/imports.h"
 
@@ -13,7 +14,7 @@
 
 enum {
 	SCAN_BYTES_MAX = 1 << 20
-}; /* imports stand at the top; what comes later is started with less loaded */
+}; /* imports are at the top; a later import only means that less is loaded ahead */
 
 struct import_scan {
 	const char *p, *end;
@@ -27,7 +28,7 @@ struct import_word {
 	size_t len;
 };
 
-/* Letters of an identifier; what is not ASCII is taken for one. */
+/* Letters of an identifier; a byte that is not ASCII counts as one. */
 static bool is_import_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
@@ -83,7 +84,7 @@ static bool at_triple(const struct import_scan *s, char quote)
 	return s->end - s->p >= 3 && s->p[0] == quote && s->p[1] == quote && s->p[2] == quote;
 }
 
-/* A string that is never closed ends with its line, or with the text when it has three quotes. */
+/* An unclosed string ends with its line; with three quotes, with the text. */
 static void skip_string(struct import_scan *s)
 {
 	char quote = *s->p;
@@ -104,7 +105,7 @@ static void skip_string(struct import_scan *s)
 	}
 }
 
-/* a.b.c; the name is that of a. False: there is none, or it is relative. */
+/* Reads a.b.c; the name is that of a. False: no name, or a relative one. */
 static bool take_module(struct import_scan *s, struct import_word *ret)
 {
 	skip_blanks(s);
@@ -121,7 +122,7 @@ static bool take_module(struct import_scan *s, struct import_word *ret)
 	return true;
 }
 
-/* `import a.b as c, d` from behind its first word. */
+/* `import a.b as c, d`, after its first word. */
 static void take_import(struct import_scan *s)
 {
 	struct import_word module;
@@ -143,7 +144,7 @@ static void take_import(struct import_scan *s)
 	}
 }
 
-/* `from a.b import c` from behind its first word. */
+/* `from a.b import c`, after its first word. */
 static void take_from(struct import_scan *s)
 {
 	struct import_word module;
@@ -152,7 +153,7 @@ static void take_from(struct import_scan *s)
 		s->found(s->data, module.text, module.len);
 }
 
-/* `("a.b"` of a call whose argument is known. */
+/* `("a.b"` of a call with a literal argument. */
 static void take_call(struct import_scan *s)
 {
 	struct import_scan inside;
@@ -192,10 +193,10 @@ static void take_statement(struct import_scan *s)
 void imports_scan(const char *code, size_t len,
 		  void (*found)(void *data, const char *name, size_t len), void *data)
 {
-	static const char mark[] = "\xef\xbb\xbf"; /* of byte order, which editors put there */
+	static const char mark[] = "\xef\xbb\xbf"; /* a byte order mark, which some editors write */
 	struct import_scan s = { code, code + MIN(len, (size_t)SCAN_BYTES_MAX), found, data, true };
 
-	/* Most programs that need nothing are told by this alone. */
+	/* Fast path: most programs without imports do not contain the word. */
 	if (!memmem(code, (size_t)(s.end - s.p), "import", strlen("import")))
 		return;
 	if (s.end - s.p >= 3 && memcmp(s.p, mark, 3) == 0)
@@ -212,7 +213,7 @@ void imports_scan(const char *code, size_t len,
 			skip_string(&s);
 			s.fresh = false;
 		} else {
-			/* `if x: import y`, `a; import b`; a colon elsewhere stands before no keyword. */
+			/* `if x: import y`, `a; import b`. A colon elsewhere is not followed by a keyword. */
 			s.fresh = *s.p == '\n' || *s.p == '\r' || *s.p == ';' || *s.p == ':';
 			s.p++;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between kit.c and kit-make.c; nobody else includes this. A manifest is a header, then a record a file: its identity (as
- * toolchain.h), for files of the kit its content's hash, its path.
+ * Private to kit.c and kit-make.c. A manifest is a header, then a record per file: its identity (as
+ * toolchain.h), for files of the kit the hash of the content, its path.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ enum {
 
 struct kit_header {
 	char magic[KIT_MAGIC_LEN];
-	char sum[KIT_HASH_LEN]; /* of all that follows it */
+	char sum[KIT_HASH_LEN]; /* over everything after it */
 	int64_t bytes;		/* of the tree */
 };
 
@@ -33,14 +33,14 @@ struct kit_record {
 
 bool kit_is_key(const char *key);
 int kit_open_dir(int dir_fd, const char *name) _must_check_;
-/* The path of a directory, fit for a plan. */
+/* The path of a directory, in a form that a plan accepts. */
 int kit_path_of(int fd, char *ret, size_t size) _must_check_;
-/* Of a regular file below the tree. */
+/* Identifies a regular file below the tree. */
 int kit_identify(int tree_fd, const char *path, struct tool_id *ret) _must_check_;
-/* Over a manifest behind its sum. */
+/* Hashes a manifest after its sum. */
 void kit_sum(const struct buf *manifest, char ret[SHA256_HEX]);
 
-/* A kit that was opened: its manifest is whole, its files have not been looked at. */
+/* An opened kit: its manifest is complete, its files have not been checked. */
 struct kit_opened {
 	int dir_fd, tree_fd, manifest_fd;
 	struct buf manifest;
@@ -50,6 +50,6 @@ struct kit_opened {
 	{                                                                                          \
 		-EBADF, -EBADF, -EBADF, { 0 }, 0                                                   \
 	}
-/* k is KIT_CLOSED. */
+/* k must be KIT_CLOSED. */
 int kit_open(int place_fd, const char *key, struct kit_opened *k) _must_check_;
 void kit_opened_done(struct kit_opened *k);

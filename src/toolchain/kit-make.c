@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making kits: a draft is a directory beside its place that becomes a kit by one rename. What leaves goes the other way:
- * renamed out of sight first, removed then.
+ * Makes kits: a draft is a directory beside its place, and one rename makes it a kit. Removing goes the other
+ * way: a rename hides the kit, then its files are removed.
  */
 #include "toolchain/kit-file.h"
 
@@ -18,7 +18,7 @@
 #include "base/fd.h"
 #include "spec/request.h"
 
-/* Deep enough for any kit; what lies deeper is not one and stays. */
+/* Deep enough for any kit; deeper directories belong to no kit and stay. */
 enum { DEPTH_MAX = 8, STALE_SECONDS = 3600, SWEEP_MAX = 256 };
 
 struct removal {
@@ -72,7 +72,7 @@ static int random_name(const char *prefix, char *ret, size_t size)
 	return 0;
 }
 
-/* Out of everybody's sight in one step, then removed piece by piece. */
+/* Hidden from all users in one step, then removed file by file. */
 static void discard(int place_fd, const char *name)
 {
 	char old[32];
@@ -128,7 +128,7 @@ static int add_own(struct buf *out, int tree_fd, const struct kit_file *file, in
 	if (r < 0 || strlen(file->sha256) != KIT_HASH_LEN)
 		return -EINVAL;
 	memcpy(rec.sha256, file->sha256, KIT_HASH_LEN);
-	/* Sandboxes of root run as others. */
+	/* Sandboxes of root run as other users. */
 	if (fchmodat(tree_fd, file->path, 0644, 0) < 0)
 		return -errno;
 	r = kit_identify(tree_fd, file->path, &rec.id);
@@ -138,7 +138,7 @@ static int add_own(struct buf *out, int tree_fd, const struct kit_file *file, in
 	return add_record(out, rec, file->path);
 }
 
-/* A line that is no absolute path, or names nothing, says that the recipe and this host do not fit. */
+/* If a line is no absolute path, or names no file, the recipe does not fit this host. */
 static int add_inputs(struct buf *out, int tree_fd)
 {
 	_cleanup_close_ int fd = openat(tree_fd, KIT_INPUTS, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -184,7 +184,7 @@ static int write_manifest(int dir_fd, struct buf *out, int64_t bytes)
 	if (fd < 0)
 		return -errno;
 	r = fd_write_all(fd, out->data, out->len);
-	/* After a crash there is all of it or nothing; nobody waits for this. */
+	/* After a crash there is the whole kit or none. No request waits for this. */
 	if (r == 0 && syncfs(fd) < 0)
 		r = -errno;
 	return r;
@@ -231,7 +231,7 @@ void kit_draft_end(struct kit_draft *draft)
 	draft->name[0] = '\0';
 }
 
-/* Listed by a sweep. */
+/* A kit in the list of a sweep. */
 struct cached_kit {
 	char name[KIT_HASH_LEN + 1];
 	int64_t bytes;
@@ -268,7 +268,7 @@ static bool look_at_kit(int place_fd, const char *name, struct cached_kit *ret)
 	return true;
 }
 
-/* What is no whole kit leaves on the way. */
+/* Lists complete kits; removes the others. */
 static size_t list_kits(int place_fd, DIR *dir, struct cached_kit *ret, size_t max)
 {
 	struct dirent *d;

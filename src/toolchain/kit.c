@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding a kit reads its manifest and looks at each file without opening it: a thousand of them take less than a
- * millisecond. Content is compared only by kit_verify(), for which a request has no time.
+ * Finding a kit reads its manifest and stats each file without opening it: a thousand files take less than a
+ * millisecond. Only kit_verify() compares contents; that takes too long for a request.
  */
 #include "toolchain/kit-file.h"
 
@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "toolchain/data.h"
 
-enum { PATH_BYTES_MAX = 1023 /* what a plan takes */, CHUNK = 65536 };
+enum { PATH_BYTES_MAX = 1023 /* the longest path in a plan */, CHUNK = 65536 };
 
 static int hash_tool(struct sha256 *hash, const char *path)
 {
@@ -57,7 +57,7 @@ bool kit_is_key(const char *key)
 	return strlen(key) == KIT_HASH_LEN && strspn(key, "0123456789abcdef") == KIT_HASH_LEN;
 }
 
-/* Others may look into it: there is nothing secret in a kit, and sandboxes run as others. */
+/* Other users may read it: a kit holds no secrets, and sandboxes run as other users. */
 static int open_shared(const char *path)
 {
 	_cleanup_close_ int fd = -EBADF;
@@ -68,7 +68,7 @@ static int open_shared(const char *path)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	/* Of our own, or made by root for everybody. */
+	/* Owned by this user, or made by root for all users. */
 	if ((st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & 022))
 		return -EPERM;
 	return TAKE_FD(fd);
@@ -95,7 +95,7 @@ int kit_path_of(int fd, char *ret, size_t size)
 	if ((size_t)n >= size || n > PATH_BYTES_MAX)
 		return -ENAMETOOLONG;
 	ret[n] = '\0';
-	/* An overlay gives these a meaning of their own, so a plan with them is refused. */
+	/* These characters have a meaning in an overlay's options, so a plan with them is refused. */
 	return ret[0] != '/' || strpbrk(ret, ":,\\\"") ? -EINVAL : 0;
 }
 

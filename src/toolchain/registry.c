@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loading is lazy. registry_find() opens languages/<name>.yaml; when that is not there (an alias), and
- * for detection, the directory is read and a file is parsed only if its text holds the word looked
- * for at all: parsing is what costs, a tenth of a cold run for all of them. Files that are broken make
- * their own language fail, and the list, but not a run of another language.
+ * Languages are loaded on demand. registry_find() opens languages/<name>.yaml. If there is no such file (an
+ * alias), and for detection, the directory is read, and a file is parsed only if its text contains the word:
+ * parsing all of them would cost a tenth of a cold run. A broken file makes its own language and the list fail,
+ * but no run of another language.
  */
 #include "toolchain/registry.h"
 
@@ -79,7 +79,7 @@ static const struct language *loaded(const struct registry *reg, const char *ste
 	return NULL;
 }
 
-/* As a word of its own: "sh" is in nearly every file somewhere. */
+/* As a whole word: "sh" is part of nearly every file. */
 static bool has_word(const char *text, const char *word)
 {
 	size_t n = strlen(word);
@@ -94,8 +94,8 @@ static bool has_word(const char *text, const char *word)
 }
 
 /*
- * Loads languages/<stem>.yaml unless it is there already. With a needle, a file whose text does not
- * hold it is passed over: 0 with *ret NULL.
+ * Loads languages/<stem>.yaml unless it is loaded. With a needle, a file without it is skipped: 0 with *ret
+ * NULL.
  */
 static int load_language(struct registry *reg, const char *stem, const char *needle,
 			 const struct language **ret, struct error *err)
@@ -135,7 +135,7 @@ static int load_language(struct registry *reg, const char *stem, const char *nee
 	return 0;
 }
 
-/* What may be a file name's stem: lower case, short, nothing that leads elsewhere. */
+/* A possible stem of a file name: lower case, short, nothing that leads to another directory. */
 static bool is_stem(const char *s)
 {
 	size_t n = strlen(s);
@@ -146,8 +146,8 @@ static bool is_stem(const char *s)
 }
 
 /*
- * Calls load() for every file of the directory, in the directory's order. With a needle a file that
- * is broken is passed over: it is reported when its own language or the whole list is wanted.
+ * Loads every file of the directory, in the directory's order. With a needle a broken file is skipped: it is
+ * reported when its own language or the whole list is asked for.
  */
 static int load_all(struct registry *reg, const char *needle, struct error *err)
 {
@@ -201,7 +201,7 @@ static int complete(struct registry *reg, struct error *err)
 /* "unknown language 'foo'; known: …; did you mean 'go'?" */
 static int unknown(struct registry *reg, const char *name, struct error *err)
 {
-	_cleanup_buf_ struct buf known = { .max = 280 }; /* what does not fit is not listed */
+	_cleanup_buf_ struct buf known = { .max = 280 }; /* names that do not fit are left out */
 	struct suggestion s = { 0 };
 	int r = complete(reg, err);
 
@@ -224,7 +224,7 @@ static int unknown(struct registry *reg, const char *name, struct error *err)
 	return r;
 }
 
-/* Without a version: 0, or -ENOENT. */
+/* A name without a version: 0, or -ENOENT. */
 static int find_plain(struct registry *reg, const char *stem, const struct language **ret,
 		      struct error *err)
 {
@@ -245,7 +245,9 @@ static int find_plain(struct registry *reg, const char *stem, const struct langu
 	return r < 0 ? r : -ENOENT;
 }
 
-/* "py@3.12": a file of that name, what python's file says of it, a file python@3.12, or python itself. */
+/*
+ * "py@3.12": a file of that name, a version that python's file defines, a file python@3.12, or python itself.
+ */
 static int find_version(struct registry *reg, const char *stem, const struct language **ret,
 			struct error *err)
 {
@@ -418,7 +420,7 @@ static json_t *words_to_json(const char *const *words)
 	return array;
 }
 
-/* What is so of a language and of each of its versions. */
+/* Fields of a language and of each of its versions. */
 static int add_state(json_t *object, const struct language *lang, const struct prober *p)
 {
 	struct error problem = { 0 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The languages of a data directory. A name is looked for as languages/<name>.yaml first, so that the
- * usual run reads one small file; only aliases, detection and listing read them all. Languages belong
- * to the registry and live as long as it does.
+ * The languages of a data directory. A name is first looked up as languages/<name>.yaml, so that the usual run
+ * reads one small file; only aliases, detection and listing read all files. The registry owns its languages.
  */
 #pragma once
 
@@ -23,8 +22,9 @@ static inline void registry_cleanup(struct registry **reg)
 }
 
 /*
- * By name or alias, in any case. "python@3.12" is the version that python's file defines; where it defines no such one, it is
- * python itself, and the next says so. Unknown: -ENOPKG, with what is known.
+ * By name or alias, ignoring case. "python@3.12" is the version that python's file defines; if the file defines
+ * no such version, it is python itself, and registry_open_version() gives the version to confirm. Unknown:
+ * -ENOPKG, with the known names.
  */
 int registry_find(struct registry *reg, const char *name, const struct language **ret,
 		  struct error *err) _must_check_;
@@ -38,10 +38,10 @@ struct registry_sample {
 };
 int registry_detect(struct registry *reg, const struct registry_sample *sample,
 		    const struct language **ret, struct error *err) _must_check_;
-/* At least every language whose file holds the word; broken files are passed over. *ret is the registry's. */
+/* At least every language whose file contains the word; broken files are skipped. The registry owns *ret. */
 int registry_list(struct registry *reg, const char *word, const struct language *const **ret,
 		  size_t *n, struct error *err) _must_check_;
-/* What runners/<name> holds, read once. Negative: it cannot be read; asked once too. */
+/* The content of runners/<name>, read once; a failure is remembered, too. */
 int registry_runner(struct registry *reg, const char *name, struct span *ret) _must_check_;
 /* The list of `atoll languages --json` and GET /v1/languages. */
 int registry_to_json(struct registry *reg, const struct prober *p, json_t **ret,

@@ -183,7 +183,7 @@ static void test_bad_products(void **state _unused_)
 	assert_int_equal(each_entry(NULL), 0);
 }
 
-/* Entries of 1096 bytes, and room for four of them: the one not used for longest leaves. */
+/* Entries of 1096 bytes, and room for four: the least recently used one is removed. */
 static void test_sweep(void **state _unused_)
 {
 	static char bytes[1000];
@@ -202,7 +202,7 @@ static void test_sweep(void **state _unused_)
 		assert_int_equal(utimensat(dir, keys[i], times, 0), 0);
 	}
 	assert_int_equal(each_entry(NULL), 5);
-	/* Using the oldest makes the second oldest the one to go. */
+	/* Using the oldest entry makes the second oldest the next to go. */
 	assert_int_equal(buildcache_load(cache_fd, keys[0], &loaded), 0);
 	build_product_done(&loaded);
 	assert_int_equal(buildcache_store(cache_fd, keys[4], &p, 4400), 0);

@@ -67,7 +67,7 @@ static void test_find_named(void **state _unused_)
 	assert_int_equal(data_find(NULL, &dir, &err), 0);
 	assert_string_equal(dir, base);
 	free(dir);
-	/* What was named is used or refused, never replaced. */
+	/* A named directory is used or refused, never replaced. */
 	assert_int_equal(setenv("ATOLL_DATA_DIR", "/nonexistent", 1), 0);
 	assert_int_equal(data_find(NULL, &dir, &err), -ENOENT);
 	assert_int_equal(unsetenv("ATOLL_DATA_DIR"), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Python programs import, as far as their text says. */
+/* The imports of Python programs, as found in their text. */
 #include "toolchain/imports.h"
 
 #include <setjmp.h>
@@ -131,7 +131,7 @@ static void test_strings_end(void **state _unused_)
 	check("b'' '' \"\"; import a", "a");
 }
 
-/* Each of these would take minutes if a byte were looked at more than a few times. */
+/* Each of these would take minutes if a byte were read more than a few times. */
 static void test_large(void **state _unused_)
 {
 	static const char *const units[] = { "import a\n", "import a,",	   "from a.", "'",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kits on disk: whole or not there, whatever happens to their files; and the section that describes them. */
+/* Kits on disk: complete or not used, after any change of their files; and the section that describes them. */
 #include "toolchain/kit.h"
 
 #include <dirent.h>
@@ -22,7 +22,7 @@ static int place_fd = -EBADF;
 
 static const char key_a[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 static const char key_b[] = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
-/* Of "hello" */
+/* Of "hello". */
 static const char sum_hello[] = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
 static void write_file(const char *path, const char *text)
@@ -65,7 +65,7 @@ static int teardown(void **state _unused_)
 	return rmdir(place);
 }
 
-/* A kit of two files, "hello" each, one in a directory; with the line as its input when there is one. */
+/* A kit of two files, "hello" each, one in a directory; input is its KIT_INPUTS line, or NULL. */
 static int make(const char *key, const char *input)
 {
 	const struct kit_file files[] = { { "a.gch", sum_hello },
@@ -106,7 +106,7 @@ static void test_publish(void **state _unused_)
 	assert_int_equal(kit_find(place_fd, key_a, path, sizeof(path)), 0);
 	(void)snprintf(file, sizeof(file), "%s/bits/b.gch", path);
 	assert_int_equal(stat(file, &st), 0);
-	/* For sandboxes, which run as others; written by nobody. */
+	/* Readable for sandboxes, which run as other users; writable for its owner only. */
 	assert_int_equal(st.st_mode & 0777, 0644);
 	assert_int_equal(kit_verify(place_fd, key_a), 0);
 	assert_int_equal(make(key_a, NULL), 0);
@@ -182,7 +182,7 @@ static void test_damage(void **state _unused_)
 	assert_true(is_there(key_a));
 }
 
-/* What only reading shows: same size, same time. */
+/* A change that only reading shows: same size, same time. */
 static void test_verify(void **state _unused_)
 {
 	struct timespec times[2];
@@ -248,7 +248,7 @@ static void test_sweep(void **state _unused_)
 	age(path, 100);
 	kit_sweep(place_fd, 20, 16);
 	assert_int_equal(count_entries(), 2);
-	/* Ten bytes each: the one not used for longest leaves. */
+	/* Ten bytes each: the least recently used one is removed. */
 	kit_sweep(place_fd, 19, 16);
 	assert_true(is_there(key_b));
 	assert_false(is_there(key_a));
@@ -261,7 +261,7 @@ static void test_sweep(void **state _unused_)
 	kit_sweep(place_fd, 1000, 1);
 	assert_true(is_there(key_a));
 	assert_false(is_there(key_b));
-	/* What a maker left that crashed. */
+	/* A draft that a crashed maker left. */
 	assert_int_equal(kit_draft_begin(place_fd, &draft), 0);
 	kit_sweep(place_fd, 1000, 16);
 	assert_int_equal(count_entries(), 2);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the unit tests of client/ share that lay out files. */
+/* Helpers of unit tests that lay out files. */
 #pragma once
 
 #include <stdint.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A directory with all that is in it; 0, or -1: it is still there. */
+/* Removes a directory with everything in it; 0, or -1: it still exists. */
 static inline int remove_tree(char *path)
 {
 	char *argv[] = { (char *)(uintptr_t) "rm", (char *)(uintptr_t) "-rf", path, NULL };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Identity is (size, mtime, inode, device) of the file that a path leads to inside the root. For an
- * image the path is walked by hand, because its absolute links mean the image's own root. Nothing
- * depends on a race here: the answer only words messages and keys caches; the sandbox itself opens
- * what it runs.
+ * Identity is (size, mtime, inode, device) of the file that a path leads to inside the root. For an image the
+ * path is walked by hand, because its absolute links mean the image's own root. A race does no harm: the answer
+ * only words messages and keys caches, and the sandbox itself opens the programs it runs.
  */
 #include "toolchain/toolchain.h"
 
@@ -22,11 +21,11 @@
 
 enum { LINKS_MAX = 40, VERSION_MAX = 64, PROBE_OUTPUT_MAX = 64 << 10 };
 
-/* One walk through an image: `at` is what has been resolved, `rest` what has not. */
+/* One walk through an image: `at` is the resolved part, `rest` the other. */
 struct image_walk {
 	char at[PATH_MAX];
 	char rest[PATH_MAX];
-	size_t root_len; /* `at` never gets shorter than the root */
+	size_t root_len; /* `at` is never shorter than the root */
 	unsigned links;
 };
 
@@ -38,7 +37,7 @@ static void walk_up(struct image_walk *w)
 		*slash = '\0';
 }
 
-/* Puts the link's text in front of what is left; an absolute one starts at the root again. */
+/* Puts the link's text in front of the rest; an absolute link starts at the root again. */
 static int walk_link(struct image_walk *w, const char *rest)
 {
 	char target[PATH_MAX], joined[PATH_MAX];
@@ -199,7 +198,7 @@ static int version_key(const struct language *lang, const char *image, char ret[
 	return 0;
 }
 
-/* What the cache holds was printed by a sandboxed program; it is text of a few bytes or nothing. */
+/* A sandboxed program printed the cached text: only a few bytes of plain text are accepted. */
 static int version_load(int dir_fd, const char *key, char *ret, size_t size)
 {
 	_cleanup_close_ int fd = openat(dir_fd, key, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -290,7 +289,7 @@ int language_version(const struct language *lang, const struct prober *p, char *
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* runners/<lang>/libraries.<ext> beside the invoke runner; it prints one JSON object. */
+/* runners/<lang>/libraries.<ext>, beside the invoke runner; prints one JSON object. */
 static int library_script(const struct language *lang, const struct prober *p, struct buf *ret)
 {
 	char relative[PATH_MAX];
