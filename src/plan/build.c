@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 
 enum {
-	/* The root has few sizes, so that sandboxes made ahead fit whatever comes. */
+	/* The root has few sizes, so that sandboxes made ahead fit many requests. */
 	ROOT_BYTES = 8 << 20,
 	ROOT_INODES = 4096,
 	BLOCK_BYTES = 4096,
@@ -22,7 +22,7 @@ enum {
 	COLLECT_FILES_MAX = 1000,
 };
 
-/* Adds and remembers the first failure, so that a list of adds reads as a list. */
+/* Remembers the first failure, so that a list of adds needs no checks. */
 struct plan_builder {
 	struct plan *plan;
 	int r;
@@ -51,7 +51,7 @@ static void add_show(struct plan_builder *b, const char *path, uint16_t flags)
 	       (struct op_args){ .a = path, .b = path });
 }
 
-/* The same path of an image, if there is one. */
+/* The same path inside an image, if there is one. */
 static void add_show_of(struct plan_builder *b, const char *image, const char *path, uint16_t flags)
 {
 	char source[PLAN_PATH_MAX];
@@ -63,7 +63,7 @@ static void add_show_of(struct plan_builder *b, const char *image, const char *p
 	       (struct op_args){ .a = source, .b = path });
 }
 
-/* Makes the directories above a file, without those in its first bytes; repeats are harmless: the child skips them. */
+/* Makes the directories above a file, except those in its first `skip` bytes. The child skips repeats. */
 static void add_parents(struct plan_builder *b, const char *path, size_t skip)
 {
 	char dir[PLAN_PATH_MAX];
@@ -116,7 +116,7 @@ static void add_etc(struct plan_builder *b, const struct decision *d)
 				add_etc_entry(b, *e);
 }
 
-/* In steps: what is always there, and room for the files of SANDBOX_BUILD when they lie here. */
+/* Rounded to steps: the fixed content, and room for the files of SANDBOX_BUILD if they are here. */
 static struct op root_op(const struct plan_input *in)
 {
 	int64_t bytes = 0, inodes = 0;
@@ -191,7 +191,7 @@ static void add_work(struct plan_builder *b, const struct plan_input *in)
 	if (in->build_scratch)
 		add_op(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 },
 		       (struct op_args){ .a = "build", .b = SANDBOX_BUILD });
-	/* What is written there lies on scratch, too, until the run has ended. */
+	/* Until the run has ended, writes to the workspace are on scratch, too. */
 	if (d->workspace)
 		add_op(b, (struct op){ .kind = OP_WORKSPACE, .flags = d->workdir ? OP_WORKDIR : 0 },
 		       (struct op_args){ .a = d->workspace, .b = SANDBOX_SPACE });
@@ -274,7 +274,7 @@ static void add_lockdown(struct plan_builder *b, const struct plan_input *in)
 		{ RLIMIT_RTPRIO, 0 },
 		{ RLIMIT_NICE, 0 },
 		{ RLIMIT_SIGPENDING, 1024 },
-		/* init is a process of this user too; a cgroup that counts must be the first to refuse. */
+		/* init counts as a process of this user; a cgroup's limit must be reached first. */
 		{ RLIMIT_NPROC, l->pids + (d->facts->cgroup_controllers & CGROUP_PIDS ? 64 : 1) },
 	};
 
@@ -307,7 +307,7 @@ const char *const plan_base_env[] = {
 	"HOME=/sandbox",
 	"USER=sandbox",
 	"LOGNAME=sandbox",
-	/* Not LANG: of all its categories only this one differs from C, and each costs a file at start-up. */
+	/* Not LANG: only this category differs from C, and each category costs a file at start-up. */
 	"LC_CTYPE=C.UTF-8",
 	"TMPDIR=/tmp",
 	NULL,
@@ -324,7 +324,7 @@ static bool env_is_replaced(const char *word, const char *const *later)
 	return false;
 }
 
-/* The base environment and what stands on top of it, the last word of each variable only. */
+/* The base environment and the words on top of it; of each variable only the last word. */
 static void add_env(struct plan_builder *b, enum op_kind kind, const char *const *env)
 {
 	const struct op op = { .kind = (uint16_t)kind };
@@ -339,7 +339,10 @@ static void add_env(struct plan_builder *b, enum op_kind kind, const char *const
 
 static void add_word_ops(struct plan_builder *b, enum op_kind kind, const char *const *words)
 {
-	/* An empty word is a span of length 0, which op_args cannot tell from "use strlen": same thing. */
+	/*
+	 * An empty word is a span of length 0, which op_args cannot distinguish from "use strlen". The result
+	 * is the same.
+	 */
 	for (; words && *words; words++)
 		add_op(b, (struct op){ .kind = (uint16_t)kind }, (struct op_args){ .a = *words });
 }
@@ -368,7 +371,7 @@ static void add_warm(struct plan_builder *b, const struct plan_warm *warm)
 static void add_stage(struct plan_builder *b, const struct decision *d,
 		      const struct stage_spec *stage)
 {
-	static const char term[] = "TERM=xterm"; /* what any terminal of today understands */
+	static const char term[] = "TERM=xterm"; /* understood by every current terminal */
 	const struct limits *l = stage->limits;
 	const int64_t limits[_STAGE_LIMIT_MAX] = {
 		[STAGE_WALL_MS] = l->timeout_ms,

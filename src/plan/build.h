@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decision → plan. Pure: what of the host is a link, a file or a directory is found out by OP_SHOW. */
+/* decision → plan. Pure: OP_SHOW finds out later whether a host path is a link, a file or a directory. */
 #pragma once
 
 #include "plan/plan.h"
@@ -25,15 +25,14 @@ struct build_file {	  /* goes below SANDBOX_WORK or SANDBOX_BUILD */
 	uint32_t mode;
 };
 
-/* How the one stage of a plan can be had already running; the stage itself says what happens otherwise. */
+/* How the one stage of a plan can be ready before the request; the stage itself describes the cold way. */
 struct plan_warm {
 	enum warm_kind kind;
 	const char *name;	    /* of the runtime */
-	const char *const *modules; /* WARM_FORK: loaded in it; NULL-terminated lists, or NULL */
+	const char *const *modules; /* WARM_FORK: loaded modules; NULL-terminated lists, or NULL */
 	const char *const *argv;    /* WARM_START: the command */
 	const char *const *env;	    /* and its variables, on top of the base environment */
-	const char
-		*file; /* WARM_START: of the runners, what it finds as WARM_FILE_FD; NULL: none */
+	const char *file; /* WARM_START: the runner that it finds as WARM_FILE_FD; NULL: none */
 };
 
 struct plan_input {
@@ -42,13 +41,14 @@ struct plan_input {
 	size_t n_stages;
 	const struct build_file *files;
 	size_t n_files;
-	bool collect; /* the work directory's files are wanted afterwards */
-	bool build_scratch; /* SANDBOX_BUILD is a scratch directory: it can be filled in a finished sandbox */
+	bool collect; /* the files of the work directory are collected afterwards */
+	/* SANDBOX_BUILD is a scratch directory: it can be filled in a finished sandbox */
+	bool build_scratch;
 	const struct plan_warm *warm; /* or NULL */
-	const char *kit; /* host directory that is shown as SANDBOX_KIT when it is there, or NULL */
+	const char *kit; /* host directory shown as SANDBOX_KIT if it exists, or NULL */
 };
 
-/* The variables every program gets; NULL-terminated. */
+/* The variables of every program; NULL-terminated. */
 extern const char *const plan_base_env[];
 
 int plan_build(const struct plan_input *in, struct plan *ret, struct error *err) _must_check_;

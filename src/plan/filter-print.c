@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The listing of --dump-seccomp: the table by answer, the rules of checked calls in words, then the
- * program with absolute jump targets. Made from the same data as the filter, so it cannot lie.
+ * The listing of --dump-seccomp: the table by answer, the rules of checked calls, then the program with
+ * absolute jump targets. Made from the same data as the filter, so both always agree.
  */
 #include <linux/seccomp.h>
 #include <string.h>
@@ -83,7 +83,7 @@ static int print_to(struct buf *out, uint8_t to)
 	return buf_printf(out, "look at argument %d", filter_switches[to].arg);
 }
 
-/* "0x1, 0x5 to 0x7 → allow, " with the arrow only where the next case leads elsewhere. */
+/* "0x1, 0x5 to 0x7 → allow, "; the arrow only if the next case has another target. */
 static int print_case(struct buf *out, const struct arg_switch *s, size_t i)
 {
 	const struct switch_case *c = &s->cases[i];

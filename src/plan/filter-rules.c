@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules for arguments: one switch a target, one row a range of values. A value without a row leads to `otherwise`, so a
- * switch whose `otherwise` refuses is an allow-list. Constants are written out for the reason that filter-table.c gives.
+ * The rules for arguments: one switch a target, one row a range of values. A value without a row leads to
+ * `otherwise`, so a switch whose `otherwise` refuses is an allow-list. Constants are written out for the reason
+ * that filter-table.c gives.
  *
- * What the kernel does for one process must not cost the others anything. A static key that is switched rewrites kernel code
- * while every CPU of the host waits in an interrupt, and some calls interrupt every CPU by themselves. Both are what the lists of
- * socket options, socket ioctls, memory advice and barriers below keep away; test/security/test_interrupts.py makes every call
- * that is left and counts.
+ * A call of one process must not slow down others. Switching a static key rewrites kernel code while every CPU
+ * of the host waits in an interrupt, and some calls interrupt every CPU by themselves. The lists of socket
+ * options, socket ioctls, memory advice and barriers below leave such calls out;
+ * test/security/test_interrupts.py makes every allowed call and counts interrupts.
  */
 #include "plan/filter-table.h"
 
@@ -27,8 +28,9 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 		},
 	},
 	/*
-	 * SOCK_NONBLOCK and SOCK_CLOEXEC stand above the type's four bits. For a pair of type and protocol that it lacks the
-	 * kernel has the host load a module, whoever asks; and to MPTCP Landlock's rules for TCP may not apply.
+	 * SOCK_NONBLOCK and SOCK_CLOEXEC are above the type's four bits. For an unknown pair of type and
+	 * protocol the kernel loads a module on behalf of any user. Landlock's rules for TCP may not apply to
+	 * MPTCP.
 	 */
 	[TO_SOCKET_TYPE] = {
 		.arg = 1, .mask = 0xf, .otherwise = TO_EAFNOSUPPORT, .n_cases = 2,
@@ -51,13 +53,13 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 		.cases = { { 1, 1, TO_ALLOW } }, /* AF_UNIX */
 	},
 	/*
-	 * getsockopt and setsockopt(fd, level, option): an allow-list. Left out is what
-	 *  - switches static keys: SO_TIMESTAMP*, SO_TIMESTAMPING*, UDP_ENCAP, UDP_GRO, TCP_MD5SIG, TCP_AO*, TCP_TX_DELAY, IP_MINTTL,
+	 * getsockopt and setsockopt(fd, level, option): an allow-list. Left out are options that
+	 *  - switch static keys: SO_TIMESTAMP*, SO_TIMESTAMPING*, UDP_ENCAP, UDP_GRO, TCP_MD5SIG, TCP_AO*, TCP_TX_DELAY, IP_MINTTL,
 	 *    IPV6_MINHOPCOUNT, IPV6_FLOWLABEL_MGR;
-	 *  - leaves something behind in the network namespace, which may be used again: group memberships, flow labels;
-	 *  - runs or loads code: SO_ATTACH_*, TCP_ULP, TCP_CONGESTION, the firewall's options from 64 on;
-	 *  - hands out a process: SO_PEERPIDFD;
-	 *  - few programs need and kernel bugs liked: SO_ZEROCOPY, IPV6_ADDRFORM, IP_OPTIONS, TCP_REPAIR, TCP_ZEROCOPY_RECEIVE.
+	 *  - leave state in the network namespace, which may be used again: group memberships, flow labels;
+	 *  - run or load code: SO_ATTACH_*, TCP_ULP, TCP_CONGESTION, the firewall's options from 64 on;
+	 *  - give access to a process: SO_PEERPIDFD;
+	 *  - few programs need and that have had kernel bugs: SO_ZEROCOPY, IPV6_ADDRFORM, IP_OPTIONS, TCP_REPAIR, TCP_ZEROCOPY_RECEIVE.
 	 */
 	[TO_SOCKOPT] = {
 		.arg = 1, .mask = WHOLE, .otherwise = TO_ENOPROTOOPT, .n_cases = 4,
@@ -112,7 +114,7 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 			{ 66, 67, TO_ALLOW }, /* IPV6_RECVTCLASS, TCLASS */
 		},
 	},
-	/* Without MSG_OOB. The number is the flags' place among the arguments. */
+	/* Without MSG_OOB. The number is the position of the flags among the arguments. */
 	[TO_MESSAGE_FLAGS_2] = {
 		.arg = 2, .mask = 1, .otherwise = TO_EOPNOTSUPP, .n_cases = 1,
 		.cases = { { 0, 0, TO_ALLOW } },
@@ -122,9 +124,9 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 		.cases = { { 0, 0, TO_ALLOW } },
 	},
 	/*
-	 * fcntl(fd, command, argument). A lease makes another process's open wait for its holder. A pipe holds 64 KiB; a larger one
-	 * draws on its user's share of pipe pages, which rootless sandboxes have in common. Commands from 1039 on are newer than this
-	 * table.
+	 * fcntl(fd, command, argument). A lease makes another process's open wait for the holder. A pipe holds
+	 * 64 KiB; a larger one counts against its user's limit of pipe pages, which rootless sandboxes share.
+	 * Commands from 1039 on are newer than this table.
 	 */
 	[TO_FCNTL] = {
 		.arg = 1, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 3,
@@ -143,12 +145,15 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 		.arg = 1, .mask = 0x4, .otherwise = TO_EPERM, .n_cases = 1,
 		.cases = { { 0, 0, TO_ALLOW } }, /* no MFD_HUGETLB */
 	},
-	/* Its own limits only: another process's are set by uid, which init shares. */
+	/*
+	 * A process's own limits only: the kernel allows to set those of another process by uid, and init has
+	 * the same uid.
+	 */
 	[TO_PRLIMIT] = {
 		.arg = 0, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 1,
 		.cases = { { 0, 0, TO_ALLOW } },
 	},
-	/* init has the program's user id: nobody may slow it down, it is what ends a run. */
+	/* init has the program's user id and must not be slowed down, because it ends the run. */
 	[TO_OTHER_PROCESS] = {
 		.arg = 0, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 1,
 		.cases = { { 1, 1, TO_EPERM } },
@@ -159,7 +164,7 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 	},
 	[TO_PRIORITY] = {
 		.arg = 0, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 2,
-		/* PRIO_PROCESS; PRIO_USER: init is one of them. */
+		/* PRIO_PROCESS; PRIO_USER would include init. */
 		.cases = { { 0, 0, TO_PRIORITY_WHO }, { 2, 2, TO_EPERM } },
 	},
 	[TO_PERSONALITY] = {
@@ -190,8 +195,9 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 		.cases = { { 0x10000, 0x10000, TO_ALLOW } }, /* CLONE_THREAD */
 	},
 	/*
-	 * Sockets' ioctls: an allow-list. Of what is left out, SIOCGSTAMP and SIOCGSTAMPNS (in both forms) switch a static key; bridge's,
-	 * dlci's and 8021q's have the host load a module, on any socket; SIOCSHWTSTAMP and private ones are for drivers.
+	 * An allow-list of socket ioctls. Of those left out, SIOCGSTAMP and SIOCGSTAMPNS (in both forms) switch
+	 * a static key; those of bridge, dlci and 8021q make the host load a module, on any socket;
+	 * SIOCSHWTSTAMP and private ones are for drivers.
 	 */
 	[TO_SOCKET_IOCTL] = {
 		.arg = 1, .mask = WHOLE, .otherwise = TO_EINVAL, .n_cases = 3,
@@ -201,7 +207,10 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 			{ 0x8942, 0x8942, TO_ALLOW }, /* SIOCGIFTXQLEN */
 		},
 	},
-	/* What types into or takes over a terminal, the caller's own included. Sockets' aside: the way to the rest stays short. */
+	/*
+	 * Refuses ioctls that type into or take over a terminal, also the caller's own. Socket ioctls have
+	 * their own switch, which keeps the path to the others short.
+	 */
 	[TO_IOCTL] = {
 		.arg = 1, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 5,
 		.cases = {
@@ -212,7 +221,9 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 			{ 0x80108906, 0x80108907, TO_EINVAL }, /* SIOCGSTAMP_NEW, SIOCGSTAMPNS_NEW */
 		},
 	},
-	/* MADV_COLLAPSE interrupts every CPU. MADV_MERGEABLE tells by its speed which pages another tenant has. */
+	/*
+	 * MADV_COLLAPSE interrupts every CPU. The speed of MADV_MERGEABLE shows which pages another tenant has.
+	 */
 	[TO_MADVISE] = {
 		.arg = 2, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 2,
 		.cases = { { 12, 12, TO_EINVAL }, { 25, 25, TO_EINVAL } },

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The default profile (notes on every group below; the rules for arguments are in filter-rules.c), and at the end what other
- * profiles answer otherwise.
- * Numbers and constants are written out instead of taken from the build machine's headers: those are
- * older than the kernels we meet, and the policy must not depend on where it was compiled.
- * test-filter-libseccomp.c compares them with libseccomp's.
+ * The default profile, with notes on every group (the rules for arguments are in filter-rules.c), and at the
+ * end the differences of other profiles. Numbers and constants are written out instead of taken from the build
+ * machine's headers: those headers are older than many kernels, and the policy must not depend on where it was
+ * compiled. test-filter-libseccomp.c compares them with libseccomp's.
  */
 #include "plan/filter-table.h"
 
@@ -32,7 +31,7 @@ const uint32_t filter_arches[_MACHINE_MAX] = {
 const struct syscall_row filter_syscalls[] = {
 	/* name, { x86-64, aarch64 }, target */
 
-	/* Allowed whatever the arguments. */
+	/* Allowed with any arguments. */
 	{ "accept", { 43, 202 }, TO_ALLOW },
 	{ "accept4", { 288, 242 }, TO_ALLOW },
 	{ "access", { 21, NR_NONE }, TO_ALLOW },
@@ -278,7 +277,7 @@ const struct syscall_row filter_syscalls[] = {
 	{ "write", { 1, 64 }, TO_ALLOW },
 	{ "writev", { 20, 66 }, TO_ALLOW },
 
-	/* Allowed or not by an argument: see filter-rules.c. */
+	/* Decided by an argument: see filter-rules.c. */
 	{ "clone", { 56, 220 }, TO_CLONE },
 	{ "fcntl", { 72, 25 }, TO_FCNTL },
 	{ "getsockopt", { 55, 209 }, TO_SOCKOPT },
@@ -303,7 +302,7 @@ const struct syscall_row filter_syscalls[] = {
 	{ "socket", { 41, 198 }, TO_SOCKET },
 	{ "socketpair", { 53, 199 }, TO_SOCKETPAIR },
 
-	/* Known and refused: a clear answer beats one that looks like an old kernel. */
+	/* Known and refused: EPERM is a clearer answer than ENOSYS, which suggests an old kernel. */
 	{ "_sysctl", { 156, NR_NONE }, TO_EPERM },
 	{ "acct", { 163, 89 }, TO_EPERM },
 	{ "add_key", { 248, 217 }, TO_EPERM },
@@ -381,12 +380,12 @@ const struct syscall_row filter_syscalls[] = {
 	{ "splice", { 275, 76 }, TO_EINVAL },
 	{ "tee", { 276, 77 }, TO_EINVAL },
 
-	/* It would write what all of the host has not written yet, and a program's own files are in memory. */
+	/* sync would write all pending data of the host; a program's own files are in memory. */
 	{ "sync", { 162, 81 }, TO_OK },
 
 	/*
-	 * As if the kernel did not have them: libc and runtimes fall back. Same as having no row; named
-	 * here so that listings can say what the number is.
+	 * Answered as if the kernel lacked them: libc and runtimes fall back. The same as no row; named here so
+	 * that listings show the number's name.
 	 */
 	{ "afs_syscall", { 183, NR_NONE }, TO_ENOSYS },
 	{ "cachestat", { 451, 451 }, TO_ENOSYS },
@@ -433,7 +432,7 @@ const struct syscall_row filter_syscalls[] = {
 	{ "", { NR_NONE, NR_NONE }, TO_ENOSYS },
 };
 
-/* What a profile answers otherwise. */
+/* Differences of other profiles. */
 const struct filter_override filter_overrides[] = {
 	{ FILTER_OFF, "socket", TO_SOCKETPAIR },
 	{ _FILTER_MAX, "", TO_ENOSYS },

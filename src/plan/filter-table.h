@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The filter's policy as data, and the seam between it, the compiler and the listing. Everything is a
- * switch: the program switches on the system call number, a checked call switches on an argument,
- * and where a switch leads is a target: an answer, or one more switch. Only the low 32 bits of an
- * argument are looked at, because those are all the kernel uses of the arguments checked here.
+ * The filter's policy as data, shared by table, compiler and listing. Everything is a switch: the program
+ * switches on the system call number, a checked call switches on an argument. A switch leads to a target: an
+ * answer, or another switch. Only the low 32 bits of an argument are compared, because the kernel uses only
+ * those of the arguments checked here.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 enum machine { MACHINE_X86_64, MACHINE_AARCH64, _MACHINE_MAX };
 
-/* Jumps only go forward, so a switch may lead only to targets that stand before it here. */
+/* Jumps only go forward, so a switch may lead only to targets listed before it. */
 enum target {
 	TO_ENOSYS,
 	TO_ALLOW,
@@ -20,7 +20,7 @@ enum target {
 	TO_EAFNOSUPPORT,
 	TO_ENOPROTOOPT,
 	TO_EOPNOTSUPP,
-	TO_OK, /* nothing is done, 0 is returned */
+	TO_OK, /* the call does nothing and returns 0 */
 	TO_KILL,
 	_TO_ANSWER_MAX,
 	TO_STREAM_PROTOCOL = _TO_ANSWER_MAX,
@@ -48,19 +48,19 @@ enum target {
 	TO_PERSONALITY,
 	TO_PRCTL,
 	TO_CLONE,
-	TO_THREAD, /* only of our own processes' filters (confine/) */
+	TO_THREAD, /* only in filters of Atoll's own processes (confine/) */
 	TO_SOCKET_IOCTL,
 	TO_IOCTL,
 	_TO_MAX,
 };
 
 enum {
-	NR_NONE = -1,	/* this machine does not have the call */
+	NR_NONE = -1,	/* this machine lacks the call */
 	NR_KNOWN = 512, /* every number in the table is below this */
 	SWITCH_CASES_MAX = 9,
 };
 
-/* Numbers from here on are the x32 ABI's on x86-64 and nobody's elsewhere. */
+/* Numbers from here on belong to the x32 ABI on x86-64, and to no ABI elsewhere. */
 #define NR_FOREIGN UINT32_C(0x40000000)
 
 struct syscall_row {
@@ -69,7 +69,7 @@ struct syscall_row {
 	uint8_t to;
 };
 
-/* A row that this profile and all behind it answer otherwise than the table. */
+/* A row whose verdict differs in this profile and all after it. */
 struct filter_override {
 	uint8_t profile;
 	char name[12];
@@ -96,10 +96,12 @@ extern const struct arg_switch filter_switches[_TO_MAX];
 extern const uint32_t filter_answers[_TO_ANSWER_MAX]; /* SECCOMP_RET_* */
 extern const uint32_t filter_arches[_MACHINE_MAX];    /* AUDIT_ARCH_* */
 
-/* Where a row leads in a profile. */
+/* The target of a row in a profile. */
 enum target filter_target(enum filter_profile profile, const struct syscall_row *row);
 
-/* A program from the target of each number, for filters whose rows stand elsewhere (confine/). It scribbles over the array. */
+/*
+ * A program from the target of each number, for filters with their own rows (confine/). Overwrites the array.
+ */
 int filter_compile_numbers(uint8_t to_of[NR_KNOWN], enum machine machine,
 			   struct filter *ret) _must_check_;
 /* As filter_build() and filter_expect(), for any machine. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The compiler. A switch becomes ranges of values with one target each, the ranges a balanced tree of
- * "at least" comparisons. A single value inside a range that leads elsewhere ("allow 0 to 100, but
- * not 41") is cheaper as one "equals" at the leaf than as two more leaves, so such values are folded
- * into the range around them first.
+ * The compiler. A switch becomes ranges of values with one target each, the ranges a balanced tree of "at
+ * least" comparisons. A single value inside a range that leads elsewhere ("allow 0 to 100, but not 41") is
+ * cheaper as one "equals" at the leaf than as two more leaves, so such values are folded into the range around
+ * them first.
  *
  *   ld arch; jeq native ─▶ ld nr; jeq ioctl; tree over numbers │ a block per switch │ ret per answer
  *
- * Instructions are laid down once, front to back, their jumps naming labels; labels become offsets at
- * the end. Answers stand last because classic BPF jumps only forward, and no farther than 255: with
- * fewer than 256 instructions everything is in reach, with more builder_link() refuses.
+ * Instructions are emitted once, front to back, with labels as jump targets; labels become offsets at the end.
+ * Answers come last, because classic BPF jumps only forward, and at most 255 instructions. With fewer than 256
+ * instructions every label is in reach; with more, builder_link() refuses.
  */
 #include "plan/filter.h"
 
@@ -23,7 +23,7 @@
 #include "plan/filter-table.h"
 
 enum {
-	RANGES_MAX = NR_KNOWN + 2, /* what ranges_add can be called for at most, so never full */
+	RANGES_MAX = NR_KNOWN + 2, /* the most that ranges_add can be called for, so never full */
 	EXCEPTIONS_MAX = 2,	   /* per range: more would lengthen the chain at the leaf */
 	JUMP_MAX = 255,
 	/* Labels: an instruction's index below this, above it a target. */
@@ -32,8 +32,8 @@ enum {
 };
 
 /*
- * The one checked call that programs make often (isatty, FIONREAD): asked for before the tree. The
- * kernel answers unchecked calls from its bitmap without running the program at all.
+ * The one checked call that programs make often (isatty, FIONREAD): tested before the tree. The kernel answers
+ * unchecked calls from its bitmap without running the program.
  */
 static const enum target hot = TO_IOCTL;
 
@@ -63,7 +63,7 @@ struct filter_builder {
 	struct sock_filter insns[FILTER_INSNS_MAX];
 	struct jump jumps[FILTER_INSNS_MAX];
 	uint16_t start[_TO_MAX];
-	uint16_t n; /* may pass FILTER_INSNS_MAX: then nothing was stored */
+	uint16_t n; /* may exceed FILTER_INSNS_MAX: then nothing was stored */
 };
 
 enum machine filter_native(void)
@@ -80,14 +80,14 @@ enum machine filter_native(void)
 enum target filter_target(enum filter_profile profile, const struct syscall_row *row)
 {
 	for (const struct filter_override *o = filter_overrides; o->name[0]; o++) {
-		/* Both are filled up with zeros. */
+		/* Both are padded with zeros. */
 		if (o->profile <= profile && memcmp(o->name, row->name, sizeof(o->name)) == 0)
 			return (enum target)o->to;
 	}
 	return (enum target)row->to;
 }
 
-/* Says that values from `first` on lead to `to`; calls come in ascending order. */
+/* Values from `first` on lead to `to`; calls come in ascending order. */
 static void ranges_add(struct ranges *r, uint32_t first, uint8_t to)
 {
 	struct call_range *last = r->n > 0 ? &r->at[r->n - 1] : NULL;
@@ -137,7 +137,7 @@ static void emit_load(struct filter_builder *b, size_t offset)
 	(void)emit(b, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, (struct jump){ 0 });
 }
 
-/* The exceptions one after the other, then the range's own target. */
+/* The exceptions one by one, then the range's own target. */
 static uint16_t emit_leaf(struct filter_builder *b, const struct call_range *range)
 {
 	uint16_t own = (uint16_t)(LABEL_TARGET + range->to);
@@ -201,7 +201,7 @@ static void emit_numbers(struct filter_builder *b, uint8_t to[NR_KNOWN])
 		if (to[nr] == hot) {
 			struct jump jump = { (uint16_t)(LABEL_TARGET + hot), LABEL_NEXT };
 
-			/* Never seen by the tree, so it may lead where its neighbour does. */
+			/* The tree never sees this number, so it may have its neighbour's target. */
 			(void)emit(b, BPF_JMP | BPF_JEQ | BPF_K, nr, jump);
 			to[nr] = to[nr > 0 ? nr - 1 : 1];
 		}
@@ -245,7 +245,10 @@ static int builder_link(const struct filter_builder *b, struct filter *ret)
 	return 0;
 }
 
-/* Whether anything laid down so far leads there: some calls are not every machine's, some rules not every profile's. */
+/*
+ * Whether an emitted instruction leads there: some calls are not on every machine, some rules not in every
+ * profile.
+ */
 static bool is_target_wanted(const struct filter_builder *b, int to)
 {
 	for (uint16_t i = 0; i < MIN(b->n, FILTER_INSNS_MAX); i++)

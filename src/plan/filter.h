@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The seccomp filter as a table and its compiler. The policy is data: a verdict per system
- * call name and what a profile answers otherwise (filter-table.c), rules for the arguments of some (filter-rules.c).
- * filter_build() compiles it into one classic-BPF program: ranges of equal verdict found by a balanced
- * tree of comparisons, so that it is short (install cost grows with length) and its depth is logarithmic.
- * Pure.
+ * The seccomp filter as a table and its compiler. The policy is data: a verdict per system call name and the
+ * differences of profiles (filter-table.c), rules for the arguments of some calls (filter-rules.c).
+ * filter_build() compiles it into one classic-BPF program: a balanced tree of comparisons finds ranges of equal
+ * verdict, so the program is short (install cost grows with length) and its depth is logarithmic. Pure.
  */
 #pragma once
 
@@ -15,7 +14,7 @@
 #include "base/buf.h"
 #include "base/macro.h"
 
-/* Each refuses what the one before it refuses, and more. */
+/* Each profile refuses what the one before it refuses, and more. */
 enum filter_profile {
 	FILTER_DEFAULT,
 	FILTER_OFF, /* no sockets but AF_UNIX */
@@ -34,7 +33,7 @@ const char *filter_profile_name(enum filter_profile profile);
 int filter_build_all(struct filter ret[_FILTER_MAX]) _must_check_;
 /* First 8 hex digits of a hash of the compiled program: "default@3f2a91c0". */
 void filter_label(enum filter_profile profile, const struct filter *f, char *ret, size_t size);
-/* What the table (not the compiled program) says, for tests and --dump-seccomp: a SECCOMP_RET_* value. */
+/* The table's verdict (not the compiled program's), for tests and --dump-seccomp: a SECCOMP_RET_* value. */
 uint32_t filter_expect(enum filter_profile profile, uint32_t arch, uint32_t nr,
 		       const uint64_t args[6]);
 /* Human listing of table and program. */

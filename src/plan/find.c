@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking things up in a plan that plan_check() has accepted. */
+/* Lookups in a plan that plan_check() has accepted. */
 #include "plan/plan.h"
 
 #include <string.h>

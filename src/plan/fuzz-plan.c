@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes the plan decoder: whatever it accepts must be printable without leaving the bytes it was given. */
+/* Fuzzes the plan decoder: an accepted plan must be printable without reading outside of the given bytes. */
 #include "plan/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

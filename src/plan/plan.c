@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See plan.h. op_table is the single description of every operation: plan_add, plan_print and the
- * decoder (wire.c) are all driven by it.
+ * See plan.h. op_table is the only description of each operation: plan_add, plan_print and the decoder (wire.c)
+ * use it.
  */
 #include "plan/plan.h"
 
@@ -109,7 +109,7 @@ int plan_add(struct plan *p, struct op op, struct op_args args)
 	return buf_append(&p->ops, &op, sizeof(op));
 }
 
-/* Text that a terminal can take: one line, control bytes as \xNN, cut after a while. */
+/* Text that is safe for a terminal: one line, control bytes as \xNN, cut at a bound. */
 static int print_quoted(struct buf *out, const char *text, size_t len)
 {
 	const size_t shown_max = 120;

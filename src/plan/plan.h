@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plan is what a decision becomes before anything happens: an ordered list of operations as data.
+ * A plan is a decision as an ordered list of operations, as data.
  *
  *   decision ──plan_build──▶ plan ──wire──▶ sealed memfd ──▶ broker: plan_open + plan_check ──▶ sandbox, init
  *
- * Every operation is one fixed-size record with two numbers and two byte spans; what they mean is a
- * row of op_table. One representation serves building, printing (--explain), sending, checking and
- * executing, so what is shown is what runs. The records stand in phases, in this order:
+ * Every operation is one fixed-size record with two numbers and two byte spans; its row of op_table says what
+ * they mean. The same bytes are built, printed (--explain), sent, checked and executed. The records come in
+ * phases, in this order:
  *
- *   prepare  what a warm pool can do ahead of time: file system, namespaces, confinement
- *   launch   what a request adds: files, stages with their words, variables and limits
+ *   prepare  a warm pool can do it ahead of time: file system, namespaces, confinement
+ *   launch   added by a request: files, stages with their words, variables and limits
  *
- * Spans point into one data area. A span of kind text is NUL-terminated there, so the child can use
- * it as it lies: no copy, no heap after clone.
+ * Spans point into one data area. A span of kind text is NUL-terminated there, so the child can use it in
+ * place: no copy, no heap after clone.
  */
 #pragma once
 
@@ -35,27 +35,27 @@ enum op_kind {
 	OP_TMPFS,    /* b: target; value: bytes, value2: inodes; mode */
 	OP_SCRATCH,  /* value: bytes, value2: inodes; the one tmpfs of work directory and /tmp */
 	OP_SCRATCH_DIR, /* a: name inside scratch, b: target; mode */
-	OP_WORKSPACE, /* a: name of a workspace, b: target; seen through a layer that lies on scratch */
-	OP_DEV,	      /* b: target */
-	OP_DEVPTS,   /* b: target; own instance; value: 1 the program gets a terminal of it */
-	OP_PROC,     /* b: target; subset=pid */
-	OP_LOOPBACK, /* bring lo up */
-	OP_PIVOT,    /* the new root becomes /; the old one is gone */
-	OP_FILE,     /* a: bytes, b: target below a scratch or tmpfs target; mode */
-	OP_READONLY, /* b: mount point that becomes read-only */
-	OP_RLIMIT,   /* value: RLIMIT_*, value2: soft and hard */
-	OP_LANDLOCK, /* b: path; value: enum landlock_access */
-	OP_REQUIRE,  /* value: bits of enum layer; fails where one of them did not come about */
-	OP_SECCOMP,  /* value: enum filter_profile */
+	OP_WORKSPACE,	/* a: name of a workspace, b: target; seen through a layer on scratch */
+	OP_DEV,		/* b: target */
+	OP_DEVPTS,	/* b: target; own instance; value: 1 the program gets a terminal of it */
+	OP_PROC,	/* b: target; subset=pid */
+	OP_LOOPBACK,	/* bring lo up */
+	OP_PIVOT,	/* the new root becomes /; the old one is gone */
+	OP_FILE,	/* a: bytes, b: target below a scratch or tmpfs target; mode */
+	OP_READONLY,	/* b: mount point that becomes read-only */
+	OP_RLIMIT,	/* value: RLIMIT_*, value2: soft and hard */
+	OP_LANDLOCK,	/* b: path; value: enum landlock_access */
+	OP_REQUIRE,	/* value: bits of enum layer; fails if one of them does not hold */
+	OP_SECCOMP,	/* value: enum filter_profile */
 	/* launch */
-	OP_STAGE,   /* a: name; the ops below belong to it until the next one */
+	OP_STAGE,   /* a: name; the ops after it belong to it, up to the next stage */
 	OP_ARG,	    /* a: word */
 	OP_ENV,	    /* a: NAME=value */
 	OP_STDIN,   /* a: bytes given as standard input instead of the caller's stream */
 	OP_LIMIT,   /* value: enum stage_limit, value2: amount */
 	OP_COLLECT, /* value: most files, value2: most bytes */
-	OP_COMMIT, /* value: enum commit_when: what is done with the workspace's layer at the end */
-	/* launch, ahead of the stage: how the one stage of this plan can be had already running */
+	OP_COMMIT, /* value: enum commit_when: whether the workspace's layer is applied at the end */
+	/* launch, before the stage: how the one stage of this plan can be ready ahead */
 	OP_WARM,      /* value: enum warm_kind; a: name of the runtime */
 	OP_PRELOAD,   /* a: module that the runtime has loaded (WARM_FORK) */
 	OP_WARM_ARG,  /* a: word of the command that is started ahead (WARM_START) */
@@ -65,15 +65,14 @@ enum op_kind {
 };
 
 enum {
-	OP_OPTIONAL = 1 << 0, /* what is not there is passed over */
-	OP_READABLE =
-		1 << 1, /* so is what the sandbox's user may not read: it has no business inside */
-	OP_WORKDIR = 1 << 2, /* of a workspace: programs start there */
-	/* A directory of links and small files: where a copy is kept, it does as well. */
+	OP_OPTIONAL = 1 << 0, /* a missing source is skipped */
+	OP_READABLE = 1 << 1, /* so is a source that the sandbox's user may not read */
+	OP_WORKDIR = 1 << 2,  /* for a workspace: programs start there */
+	/* A directory of links and small files: a kept copy may be used instead. */
 	OP_SMALL = 1 << 3,
 };
 
-enum { PLAN_SMALL_DEPTH = 4 }; /* directories below such a one, each in the other */
+enum { PLAN_SMALL_DEPTH = 4 }; /* nested directories below such a directory */
 
 enum warm_kind {
 	WARM_NONE,
@@ -118,13 +117,13 @@ enum {
 	PLAN_DEPTH_MAX = 64,
 };
 
-/* What is built: grows, owns its bytes. */
+/* A plan that is being built: grows, owns its bytes. */
 struct plan {
 	struct buf ops;	 /* struct op[] */
 	struct buf data; /* spans */
 };
 
-/* What is read: borrows one contiguous block that plan_check has accepted. */
+/* A plan to read: borrows one contiguous block that plan_check has accepted. */
 struct plan_view {
 	const struct op *ops;
 	uint32_t n_ops;
@@ -132,7 +131,7 @@ struct plan_view {
 	uint64_t data_len;
 };
 
-/* Where an op's span points. Only after plan_check: no bounds are looked at here. */
+/* The bytes of an op's span. Only after plan_check: bounds are not checked here. */
 static inline const char *op_a(const struct plan_view *v, const struct op *op)
 {
 	return v->data + op->a.offset;
@@ -142,7 +141,7 @@ static inline const char *op_b(const struct plan_view *v, const struct op *op)
 	return v->data + op->b.offset;
 }
 
-/* Where programs start; for init and the agent, too, which have no other function of ours. */
+/* The directory where programs start. Inline, for init and the agent, which link no code of Atoll. */
 static inline const char *plan_workdir(const struct plan_view *v)
 {
 	for (uint32_t i = 0; v && i < v->n_ops; i++)
@@ -153,7 +152,7 @@ static inline const char *plan_workdir(const struct plan_view *v)
 
 void plan_init(struct plan *p);
 void plan_done(struct plan *p);
-/* What plan_add may say beyond the record's numbers. NULL data: none. */
+/* Arguments of plan_add beyond the record's numbers. NULL data: none. */
 struct op_args {
 	const char *a;
 	size_t a_len; /* 0 with a set: strlen(a) */
@@ -176,7 +175,7 @@ struct op_info {
 	enum op_phase phase;
 	enum span_kind a, b;
 	int64_t value_max, value2_max; /* each from 0 */
-	uint32_t count_max;	       /* how often it may stand in a plan */
+	uint32_t count_max;	       /* how often it may occur in a plan */
 };
 extern const struct op_info op_table[_OP_MAX];
 const char *stage_limit_name(enum stage_limit limit);
@@ -189,7 +188,7 @@ const struct op *plan_find(const struct plan_view *v, enum op_kind kind, int sta
 /* Whether the program gets a terminal. */
 bool plan_has_terminal(const struct plan_view *v);
 
-/* What follows an operation's name: its words, each with a space before it. */
+/* The text after an operation's name: its words, each after a space. */
 int plan_print_op(const struct plan_view *v, const struct op *op, struct buf *out) _must_check_;
 /* --explain: one line an operation. */
 int plan_print(const struct plan_view *v, struct buf *out) _must_check_;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans as golden text and bytes: a change of what a sandbox is made of shows up as a diff to be read. */
+/* Plans as golden text and bytes: a change of a sandbox's content shows as a diff. */
 #include "plan/build.h"
 
 #include "plan/filter.h"
@@ -98,7 +98,7 @@ static void test_image_tty_read_only(void **state)
 	check_print(&s, "test/golden/plan-image.txt");
 }
 
-/* Started ahead, with a product that goes into a finished sandbox. */
+/* Started ahead, with a product that is put into a finished sandbox. */
 static void test_warm_start(void **state)
 {
 	static const char *const argv[] = { "/usr/bin/java", "-cp", "/proc/self/fd/102", NULL };
@@ -168,7 +168,7 @@ static void test_workspace(void **state)
 	s.input.n_stages = 1;
 	check_print(&s, "test/golden/plan-workspace.txt");
 
-	/* Read-only it is as the rest: nothing but /tmp and /dev/shm takes anything. */
+	/* A read-only workspace is like the rest: only /tmp and /dev/shm are writable. */
 	s.decision.read_only = true;
 	s.decision.workdir = false;
 	assert_int_equal(plan_build(&s.input, &p, NULL), 0);
@@ -185,7 +185,7 @@ static void test_workspace(void **state)
 	}
 }
 
-/* Root file systems of few sizes: what goes to the work directory does not count. */
+/* Few sizes of root file systems: files of the work directory do not count. */
 static void test_root_steps(void **state)
 {
 	static const struct {

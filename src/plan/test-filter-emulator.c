@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See test-filter-emulator.h. Only the instructions that our compiler and libseccomp make. */
+/* See test-filter-emulator.h. Only the instructions that filter.c and libseccomp emit. */
 #include "plan/test-filter-emulator.h"
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@ static bool is_known(uint16_t code)
 	return false;
 }
 
-/* Where instruction i can go; a return goes nowhere, so both are i itself. */
+/* Where instruction i can go; after a return nowhere, so both are i itself. */
 static void successors(const struct sock_filter *insns, size_t i, size_t ret[2])
 {
 	const struct sock_filter *insn = &insns[i];

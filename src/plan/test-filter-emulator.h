@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /*
- * What the kernel demands before it accepts a program (bpf_check_classic, seccomp_check_filter).
- * NULL, or what is wrong.
+ * The kernel's checks before it accepts a program (bpf_check_classic, seccomp_check_filter). NULL, or the
+ * fault.
  */
 const char *emulator_check(const struct sock_filter *insns, size_t len);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the policy answers, as files that a reviewer reads in a diff: the listing of --dump-seccomp, and
- * a line a number for test/security, which makes every call in a real sandbox and compares. They lie
- * in the source tree, named by ATOLL_SOURCE_ROOT; with ATOLL_GOLDEN_UPDATE=1 they are written anew.
+ * The policy's verdicts, as files that a reviewer reads in a diff: the listing of --dump-seccomp, and a line a
+ * number for test/security, which makes every call in a real sandbox and compares. The files are in the source
+ * tree, named by ATOLL_SOURCE_ROOT; ATOLL_GOLDEN_UPDATE=1 writes them again.
  */
 #include <linux/seccomp.h>
 
@@ -63,7 +63,7 @@ static const char *answer_name(uint32_t value)
 	return NULL;
 }
 
-/* What a checked call answers when its argument is refused. */
+/* The answer of a checked call when its argument is refused. */
 static const char *refusal(const struct arg_switch *s)
 {
 	uint8_t to = s->otherwise != TO_ALLOW ? s->otherwise : s->cases[s->n_cases - 1].to;
@@ -72,8 +72,8 @@ static const char *refusal(const struct arg_switch *s)
 }
 
 /*
- * What may come instead, because the kernel answers by itself: calls it lets pass without asking
- * filters, calls it may be too old for, and one that needs a capability nobody has.
+ * Other possible answers, because the kernel answers by itself: calls that bypass filters, calls that it may be
+ * too old for, and one that needs a capability which no sandbox has.
  */
 static const char *kernel_answer(const struct syscall_row *row, enum target to)
 {
@@ -112,7 +112,7 @@ static void print_row(struct buf *out, enum filter_profile profile, uint32_t nr)
 	assert_int_equal(buf_puts(out, "}"), 0);
 }
 
-/* Of other profiles, what they answer otherwise than the default one. */
+/* For other profiles, only the differences to the default one. */
 static void test_syscall_table(void **state)
 {
 	static const char *const files[_FILTER_MAX] = {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A second opinion. libseccomp knows the numbers of each machine, and compiles the same policy by its
- * own way; both programs then run in the emulator over all numbers and sampled arguments.
+ * A second opinion. libseccomp knows the numbers of each machine and compiles the same policy in its own way;
+ * both programs then run in the emulator over all numbers and sampled arguments.
  *
- * libseccomp cannot say "otherwise refuse" per call, only per program, so the checked calls have
- * programs of their own, written out by hand, whose default is what their rule answers otherwise.
+ * libseccomp has a default per program, not per call, so each checked call has a program of its own, written by
+ * hand, with its rule's default.
  */
 #include <linux/audit.h>
 #include <seccomp.h>
@@ -126,7 +126,7 @@ static void build_families(void)
 	export(ctx, &families);
 }
 
-/* First and last of the options that are allowed, by level. */
+/* First and last of the allowed options, by level. */
 static const struct {
 	uint32_t level, first, last;
 } options[] = {
@@ -168,7 +168,10 @@ static void refuse_oob(scmp_filter_ctx ctx)
 	refuse(ctx, EOPNOTSUPP, SYS_recvmsg, BITS(2, 1, 1));
 }
 
-/* F_SETLEASE, every command from 1039 on, and F_SETPIPE_SZ above 65536, said in bits: libseccomp compares ranges in 64 of them. */
+/*
+ * F_SETLEASE, every command from 1039 on, and F_SETPIPE_SZ above 65536, expressed in bits: libseccomp compares
+ * ranges in 64 bits.
+ */
 static void refuse_fcntls(scmp_filter_ctx ctx)
 {
 	refuse(ctx, EINVAL, SYS_fcntl, BITS(1, LOW32, 1024));
@@ -190,7 +193,7 @@ static void refuse_fcntls(scmp_filter_ctx ctx)
 	}
 }
 
-/* Advice, barriers, and what terminals and sockets are asked by ioctl. */
+/* Memory advice, barriers, and ioctls of terminals and sockets. */
 static void refuse_commands(scmp_filter_ctx ctx)
 {
 	static const uint32_t terminal[] = { 0x5412, 0x541c, 0x541d, 0x5423 };
@@ -329,7 +332,7 @@ static void test_names_and_numbers(void **state)
 	assert_true(known > 600);
 }
 
-/* The other way round: no call that libseccomp knows of lacks a row. */
+/* And in reverse: every call that libseccomp knows has a row. */
 static void test_no_call_is_missing(void **state)
 {
 	(void)state;
@@ -361,8 +364,8 @@ static void test_programs_are_sound(void **state)
 }
 
 /*
- * Up to the x32 bit and beyond, less -1: libseccomp lets that one pass as "no call", we kill it as
- * any other number from 0x40000000 on.
+ * Up to the x32 bit and beyond, except -1: libseccomp lets that pass as "no call"; this filter kills it as any
+ * other number from 0x40000000 on.
  */
 static void test_all_numbers(void **state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the policy must be, whatever the table says: a hand-written list for each profile, asked of the table and of the
- * compiled program in the emulator, with rubbish in the high halves of arguments. And a child installs the real thing.
+ * The required policy, independent of the table: a hand-written list for each profile, checked against the
+ * table and against the compiled program in the emulator, with garbage in the high halves of arguments. A child
+ * also installs the real filter.
  */
 #include "plan/filter.h"
 
@@ -39,7 +40,7 @@ static uint32_t run(const struct filter *f, uint32_t arch, uint32_t nr, const ui
 	return emulator_run(f->insns, &data, NULL);
 }
 
-/* The policy in numbers from the headers, not from our table. */
+/* The policy in numbers from the headers, not from the table. */
 struct filter_verdict {
 	long nr;
 	uint64_t args[4];
@@ -208,7 +209,7 @@ static const struct filter_verdict policy[] = {
 	{ SYS_memfd_create, { 0, (UINT64_C(21) << 26) | 4 }, DENY(EPERM) },
 };
 
-/* The second profile is as the first, but for sockets. */
+/* The second profile differs from the first in sockets only. */
 static uint32_t wanted(enum filter_profile profile, const struct filter_verdict *v)
 {
 	if (profile == FILTER_OFF && v->nr == SYS_socket && v->args[0] != AF_UNIX)
@@ -246,7 +247,7 @@ static void test_policy(void **state)
 		check_verdicts((enum filter_profile)p, policy, ARRAY_SIZE(policy));
 }
 
-/* What programs get of socket options, by level: every other number is refused, getting as setting. */
+/* Socket options that programs may use, by level: every other number is refused, for getting and setting. */
 static const struct {
 	uint64_t level;
 	uint8_t options[32];
@@ -289,7 +290,7 @@ static void test_socket_options(void **state)
 		for (int p = 0; p < _FILTER_MAX; p++)
 			check_verdicts((enum filter_profile)p, list, ARRAY_SIZE(list));
 	}
-	/* The table's numbers are the headers'. */
+	/* The table's numbers equal the headers'. */
 	assert_true(is_socket_option(SOL_SOCKET, SO_REUSEPORT) &&
 		    is_socket_option(SOL_SOCKET, SO_PEERCRED));
 	assert_true(is_socket_option(SOL_SOCKET, SO_ACCEPTCONN) &&
@@ -302,7 +303,7 @@ static void test_socket_options(void **state)
 		     is_socket_option(IPPROTO_IP, IP_ADD_MEMBERSHIP));
 }
 
-/* Internet sockets: whatever is neither TCP nor UDP is refused, not left to the kernel. */
+/* Internet sockets: everything but TCP and UDP is refused by the filter, not left to the kernel. */
 static void test_internet_sockets(void **state)
 {
 	enum { TYPES = 16, PROTOCOLS = 300 };
@@ -401,7 +402,10 @@ static int live_check(const struct filter *f, enum filter_profile profile)
 	if ((socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP) >= 0) != internet ||
 	    (socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP) >= 0) != internet)
 		return 12;
-	/* The option that switches a static key, and one that every server sets, with rubbish in the high halves. */
+	/*
+	 * An option that switches a static key, and one that every server sets, with garbage in the high
+	 * halves.
+	 */
 	if (syscall(SYS_setsockopt, -1, UINT64_C(0xabcdef00000011), 104, 0, 0) != -1 ||
 	    errno != ENOPROTOOPT)
 		return 13;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The compiled programs against the table, by emulation, for every profile and machine: all numbers, foreign
- * machines, and for checked calls all combinations of boundary arguments with rubbish in the high
- * halves. test-filter-policy.c says what the policy must be whatever the table says.
+ * machines, and for checked calls all combinations of boundary arguments with garbage in the high halves.
+ * test-filter-policy.c checks the table itself.
  */
 #include "plan/filter.h"
 
@@ -89,7 +89,7 @@ static void compare(const struct variant *v, uint32_t nr, const uint64_t args[6]
 			 (unsigned long long)args[2], (unsigned long long)args[3], got, want);
 }
 
-/* What the compiler takes for granted. */
+/* Assumptions of the compiler. */
 static void test_table_is_sound(void **state)
 {
 	(void)state;
@@ -132,7 +132,7 @@ static const struct syscall_row *find_row(const char *name)
 	return row->name[0] ? row : NULL;
 }
 
-/* Each names a call, once, and says something else than the table: stricter, never the other way. */
+/* Each override names a call, once, and is stricter than the table. */
 static void test_overrides_are_sound(void **state)
 {
 	(void)state;
@@ -258,7 +258,7 @@ static void values_add(struct values *v, uint32_t value)
 	v->at[v->n++] = value;
 }
 
-/* Every edge of every switch that looks at this argument, also just outside its mask. */
+/* Every edge of every switch on this argument, also just outside its mask. */
 static void collect_boundaries(uint8_t to, uint8_t arg, struct values *ret)
 {
 	const struct arg_switch *s = &filter_switches[to];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The decoder against plans that lie: each case is a good plan with one thing wrong. */
+/* The decoder against malformed plans: each case is a good plan with one fault. */
 #include "plan/wire.h"
 
 #include "plan/filter.h"
@@ -35,7 +35,7 @@ static void add_limit(struct plan *p, enum stage_limit limit, int64_t amount)
 	must_add(p, (struct op){ .kind = OP_LIMIT, .value = limit, .value2 = amount }, NULL, NULL);
 }
 
-/* What is before and after the place where a test puts its own prepare records. */
+/* The records before and after a test's own prepare records. */
 static void sample_head(struct plan *p)
 {
 	plan_init(p);
@@ -221,7 +221,7 @@ static void test_targets_behind_links(void **state)
 	}
 }
 
-/* Afterwards everything is inside. */
+/* After the pivot everything is inside. */
 static void test_links_after_pivot(void **state)
 {
 	_cleanup_(plan_done) struct plan p = { 0 }, whole = { 0 };
@@ -231,7 +231,7 @@ static void test_links_after_pivot(void **state)
 	sample_head(&p);
 	must_add(&p, (struct op){ .kind = OP_SYMLINK }, "/var/tmp", "/link");
 	sample_tail(&p);
-	/* The directory takes the place of the Landlock rule, which moves to that of the filter. */
+	/* The directory replaces the Landlock rule, which moves to the place of the filter. */
 	plan_init(&whole);
 	ops = (struct op *)(void *)p.ops.data;
 	assert_int_equal(buf_append(&whole.data, p.data.data, p.data.len), 0);
@@ -308,7 +308,7 @@ static void test_ceilings(void **state)
 	c.files--;
 	assert_int_equal(check(&p, &c), -EBADMSG);
 	c.files++;
-	/* The root lives in memory. */
+	/* The root is in memory. */
 	((struct op *)(void *)p.ops.data)[AT_ROOT].value++;
 	assert_int_equal(check(&p, &c), -EBADMSG);
 	((struct op *)(void *)p.ops.data)[AT_ROOT].value--;
@@ -318,7 +318,7 @@ static void test_ceilings(void **state)
 	assert_int_equal(check(&p, &c), 0);
 }
 
-/* A zygote loads it outside of any sandbox: whatever a front says, it is no path. */
+/* A zygote loads modules outside of any sandbox: a module name is never a path. */
 static void test_modules(void **state)
 {
 	static const char *const good[] = { "numpy", "matplotlib.pyplot", "_a1.B_2", "List.Util" };
@@ -378,12 +378,12 @@ static void test_stage_without_limits(void **state)
 
 	(void)state;
 	sample(&p);
-	/* 0 means unlimited, and the last word counts. */
+	/* 0 means unlimited, and the last limit counts. */
 	add_limit(&p, STAGE_MEMORY_BYTES, 0);
 	assert_int_equal(check(&p, &c), -EBADMSG);
 	add_limit(&p, STAGE_MEMORY_BYTES, 4096);
 	assert_int_equal(check(&p, &c), 0);
-	/* What one stage has, the next one has not. */
+	/* A limit of one stage does not hold for the next. */
 	must_add(&p, (struct op){ .kind = OP_STAGE }, "second", NULL);
 	assert_int_equal(check(&p, &c), -EBADMSG);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See wire.h. The decoder reads bytes an attacker may have written: it looks at nothing before its
- * bounds are known, keeps no state, and refuses with the index of the record at fault.
+ * See wire.h. An attacker may have written the bytes: the decoder reads nothing before its bounds are known,
+ * keeps no state, and refuses with the index of the bad record.
  */
 #include "plan/wire.h"
 
@@ -80,8 +80,8 @@ static bool is_module_letter(char c)
 }
 
 /*
- * Words with a dot between them. A zygote loads what is named so, in nobody's sandbox, and some runtimes make a path of it: it may
- * not lead where somebody else can write, nor name what would run.
+ * Words with dots between them. A zygote loads such a module outside of any sandbox, and some runtimes make a
+ * path of it. So a name may not lead to a directory that others can write to, nor name a program to run.
  */
 static bool name_is_module(const char *name, size_t len)
 {
@@ -97,7 +97,7 @@ static bool name_is_module(const char *name, size_t len)
 	return name[len - 1] != '.';
 }
 
-/* Characters that overlay's option string gives a meaning to. */
+/* Without characters that have a meaning in overlay's option string. */
 static bool source_is_plain(const char *path)
 {
 	return !strpbrk(path, ":,\\\"");
@@ -142,11 +142,11 @@ static const char *op_fault(const struct plan_view *v, const struct op *op)
 		return "its mode has more than permission bits";
 	if (op->flags & ~(OP_OPTIONAL | OP_READABLE | OP_WORKDIR | OP_SMALL))
 		return "it has an unknown flag";
-	/* For tmpfs, 0 means without any bound. */
+	/* For tmpfs, 0 means no bound. */
 	if ((op->kind == OP_ROOT || op->kind == OP_TMPFS || op->kind == OP_SCRATCH) &&
 	    (op->value == 0 || op->value2 == 0))
 		return "it is a file system without a bound";
-	/* What lies on top of the root is not what a remount of the root reaches. */
+	/* A remount of the root does not reach what is mounted over it. */
 	if (op->kind == OP_WORKSPACE && op->b.len <= 1)
 		return "a workspace cannot be the root";
 	fault = span_fault(v, info->a, op->a);
@@ -161,8 +161,8 @@ static bool path_is_below(const char *path, const char *top)
 }
 
 /*
- * Before the pivot an absolute link leads to the host: nothing may be made through one. What is shown may turn out to be
- * a link, which only the child can know; and a workspace holds whatever links programs have left there.
+ * Before the pivot an absolute link leads to the host, so nothing may be made through one. A shown path may
+ * turn out to be a link, which only the child can see, and a workspace may hold links that programs made.
  */
 static bool target_may_pass_link(const struct plan_view *v, uint32_t index)
 {
@@ -180,7 +180,7 @@ static bool target_may_pass_link(const struct plan_view *v, uint32_t index)
 	return false;
 }
 
-/* What the records before this one allow. */
+/* Checks the order: what the records before this one allow. */
 static const char *order_fault(const struct plan_view *v, uint32_t index, const uint32_t counts[])
 {
 	const struct op *op = &v->ops[index];
@@ -197,7 +197,7 @@ static const char *order_fault(const struct plan_view *v, uint32_t index, const 
 		return "it stands after the filter";
 	if (has_target && counts[OP_ROOT] == 0)
 		return "it stands before the root";
-	/* Directories may be made on either side. */
+	/* Directories may be made before and after the pivot. */
 	if (op->kind != OP_DIR && op->kind != OP_PIVOT && (op->kind > OP_PIVOT) != pivoted)
 		return pivoted ? "it stands after the pivot" : "it stands before the pivot";
 	if (has_target && !pivoted && target_may_pass_link(v, index))
@@ -279,14 +279,14 @@ static const char *ceiling_fault(const struct plan_view *v, const struct op *op,
 		return "a limit is above the broker's ceiling";
 	if (op->kind == OP_SCRATCH && (op->value > c->disk_bytes || op->value2 > c->files))
 		return "its disk space is above the broker's ceiling";
-	/* The others live in memory and say so. */
+	/* Root and tmpfs are in memory: their sizes count. */
 	if ((op->kind == OP_ROOT || op->kind == OP_TMPFS) &&
 	    op->value > c->limits[STAGE_MEMORY_BYTES])
 		return "a file system is above the broker's ceiling of memory";
 	return NULL;
 }
 
-/* A limit of 0, or none, is no limit: the two that guard the host must be there for every stage. */
+/* A limit of 0 is no limit: the two that protect the host must be present for every stage. */
 static bool stage_is_bounded(const struct plan_view *v, uint32_t index)
 {
 	int64_t memory_bytes = 0, pids = 0;

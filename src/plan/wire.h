@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan as bytes: header, records, data, in one sealed memfd. The reader trusts nothing: it
- * demands the seals (so what was checked cannot change), maps it read-only, and checks every record
- * against op_table, its own ceilings and the list of host paths that may be shown.
+ * The plan as bytes: header, records, data, in one sealed memfd. The reader trusts nothing: it requires the
+ * seals (so checked bytes cannot change), maps the memfd read-only, and checks every record against op_table,
+ * its own ceilings and the list of host paths that may be shown.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ struct plan_header {
 	uint64_t data_len;
 };
 
-/* What the broker accepts at most, whatever the plan says. */
+/* The broker's own bounds, independent of the plan. */
 struct plan_ceilings {
 	const char *const
 		*sources; /* host paths that may be shown, with all below; NULL-terminated */
@@ -36,7 +36,7 @@ int plan_decode(const void *bytes, size_t len, struct plan_view *ret,
 int plan_check(const struct plan_view *v, const struct plan_ceilings *c,
 	       struct error *err) _must_check_;
 int plan_encode(const struct plan *p, struct buf *ret) _must_check_;
-/* A view on bytes that plan_decode has accepted and that are sealed: no check at all. */
+/* A view on sealed bytes that plan_decode has accepted: no check at all. */
 static inline struct plan_view plan_trusted_view(const void *bytes)
 {
 	const struct plan_header *h = bytes;
@@ -47,5 +47,5 @@ static inline struct plan_view plan_trusted_view(const void *bytes)
 				   .data = (const char *)(ops + h->n_ops),
 				   .data_len = h->data_len };
 }
-/* A view on a plan in the making, for --explain and tests. */
+/* A view on a plan that is being built, for --explain and tests. */
 struct plan_view plan_as_view(const struct plan *p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where workspaces lie. A plan only says a name (OP_WORKSPACE); places are told to the broker when it starts, by whoever
- * started it.
+ * Directories of workspaces. A plan names only a workspace (OP_WORKSPACE); the process that starts the broker
+ * gives it the places.
  */
 #pragma once
 
@@ -9,18 +9,19 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Of each workspace, unless the configuration says otherwise. */
+/* Of each workspace, unless configured. */
 #define WORKSPACE_BYTES (8LL << 30)
 enum { WORKSPACE_INODES = 1 << 20 };
 
 struct workspace_place {
 	const char *name; /* NULL: any name, for a directory of that name below path */
 	const char *
-		path; /* absolute and without links: what lies above is nobody's but the administrator's */
+		/* absolute and without links; only the administrator may write to the directories above */
+		path;
 	int64_t quota_bytes, quota_inodes; /* of each workspace there; 0: no bound */
 };
 
-/* The list ends with a path that is NULL; rows with a name come first. NULL: nowhere. */
+/* The list ends with a NULL path; rows with a name come first. NULL: no place for that name. */
 static inline const struct workspace_place *workspace_find(const struct workspace_place *places,
 							   const char *name)
 {
