@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from conftest import FRONT, Atoll
 from daemon import Daemon
+from program import FRONT, Atoll
 from resident import wait_until
 from web import Served
 

@@ -17,9 +17,10 @@ import pytest
 import chaos
 import oracle
 from chaos import (GOOD, TARGETS, Ledger, Load, Reef, check_database, check_deaths, check_keys, check_results, check_state, in_background,
-                   problem, start)  # noqa: F401, a fixture
-from conftest import FRONT
+                   start)  # noqa: F401, a fixture
+from program import FRONT
 from resident import wait_until
+from web import problem
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 KILLS = {"root": 20, "rootless": 10}

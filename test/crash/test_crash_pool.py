@@ -11,7 +11,7 @@ import pytest
 
 import oracle
 from chaos import Ledger, start  # noqa: F401, a fixture
-from conftest import FRONT
+from program import FRONT
 
 pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.alone]
 DEATH_MAX_S = 10.0  # the promise is two, on a machine that is not stalled; who is not helped takes a minute

@@ -17,9 +17,9 @@ import zipfile
 import pytest
 
 import oracle
-from conftest import FRONT, Atoll
+from program import FRONT, Atoll
 from resident import wait_until
-from web import Served, WebSocket
+from web import Served, WebSocket, problem
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
@@ -35,13 +35,6 @@ def served(mode, stage):
 @pytest.fixture
 def web(served):
     return served.web
-
-
-def problem(answer, status, field):
-    assert answer.status == status, answer
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert answer.json().get("field") == field, answer.json()
-    return answer.json()["detail"]
 
 
 def test_new_connections_hear_of_the_end(mode, stage):
@@ -125,17 +118,17 @@ def test_a_report_by_its_format(web):
     text = web.get(path + "?format=markdown")
     assert text.headers["content-type"].startswith("text/markdown") and b"ZeroDivisionError" in text.body
     assert web.get(path + "?format=json", headers={"Accept": "text/markdown"}).json()["status"] == "failure"
-    assert "markdown or json" in problem(web.get(path + "?format=pdf"), 400, "format")
+    assert "markdown or json" in problem(web.get(path + "?format=pdf"), 400, field="format")
 
 
 @quick
 def test_replay_takes_nothing_else(web):
     id = web.execute("bash", "echo again")["id"]
     path = f"/v1/executions/{id}/replay"
-    assert "POST /v1/executions" in problem(web.post(path, {"limits": {"timeout": 1}}), 400, "limits")
-    problem(web.post(path, {}, headers={"Idempotency-Key": ""}), 400, "Idempotency-Key")
+    assert "POST /v1/executions" in problem(web.post(path, {"limits": {"timeout": 1}}), 400, field="limits")
+    problem(web.post(path, {}, headers={"Idempotency-Key": ""}), 400, field="Idempotency-Key")
     for body, words in ((b"[1]", "send no body"), (b"[]", "send no body"), (b"5", "it is not JSON")):
-        assert words in problem(web.post(path, body, headers={"Content-Type": "application/json"}), 400, None)
+        assert words in problem(web.post(path, body, headers={"Content-Type": "application/json"}), 400)
     first = web.post(path, {}, headers={"Idempotency-Key": "replay-1"})
     second = web.post(path, {}, headers={"Idempotency-Key": "replay-1"})
     assert first.status == second.status == 202 and first.json()["id"] == second.json()["id"] != id
@@ -149,13 +142,13 @@ def test_a_bomb_has_a_field(web):
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as z:
         z.writestr("big", bytes(300 << 20))
     body = {"language": "python", "entry": "big", "archive": base64.b64encode(packed.getvalue()).decode()}
-    assert "too large when unpacked" in problem(web.post("/v1/execute", body), 413, "archive")
+    assert "too large when unpacked" in problem(web.post("/v1/execute", body), 413, field="archive")
 
 
 @quick
 def test_a_workspace_is_called_as_the_caller_calls_it(web):
     body = {"language": "bash", "code": "true", "workspace": "a/b"}
-    assert problem(web.post("/v1/execute", body), 400, "workspace").startswith("workspace: 'a/b' is not a name")
+    assert problem(web.post("/v1/execute", body), 400, field="workspace").startswith("workspace: 'a/b' is not a name")
 
 
 @quick
@@ -348,15 +341,15 @@ def test_numbers_of_a_comparison_are_short(web):
 @quick
 def test_words_that_mean_nothing(web):
     body = {"language": "bash", "code": "true"}
-    assert "cancel or keep" in problem(web.post("/v1/execute?disconnect=maybe", body), 400, "disconnect")
+    assert "cancel or keep" in problem(web.post("/v1/execute?disconnect=maybe", body), 400, field="disconnect")
     assert web.post("/v1/execute?disconnect=keep", body).status == 200
     path = f"/v1/executions/{web.execute('bash', 'true')['id']}"
-    assert "bytes or json" in problem(web.get(path + "/attach?output=hex"), 400, "output")
-    assert problem(web.get(path + "/events?after=what"), 400, "after").startswith("after:")
-    problem(web.get(path + "/events?after=1", headers={"Last-Event-ID": "what"}), 400, "Last-Event-ID")
-    problem(web.get("/v1/executions?since=2026-02-30"), 400, "since")
+    assert "bytes or json" in problem(web.get(path + "/attach?output=hex"), 400, field="output")
+    assert problem(web.get(path + "/events?after=what"), 400, field="after").startswith("after:")
+    problem(web.get(path + "/events?after=1", headers={"Last-Event-ID": "what"}), 400, field="Last-Event-ID")
+    problem(web.get("/v1/executions?since=2026-02-30"), 400, field="since")
     for query in ("status=bogus", "status=error&status=bogus"):
-        said = problem(web.get("/v1/executions?" + query), 400, "status")
+        said = problem(web.get("/v1/executions?" + query), 400, field="status")
         assert "'bogus'" in said and "setup_error" in said
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from conftest import FRONT, Atoll
+from program import FRONT, Atoll
 from web import Served
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 import oracle
-from conftest import FRONT
 from daemon import Daemon
 from oracle import IS_ROOT, NOBODY
+from program import FRONT
 from resident import sweep, wait_until
 from web import Web
 

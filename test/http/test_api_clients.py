@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import oracle
-from conftest import FRONT, ROOT, Atoll
 from oracle import PYTHON
+from program import FRONT, ROOT, Atoll
 from resident import wait_until
 from web import Served, WebSocket
 

@@ -6,9 +6,8 @@ import time
 
 import pytest
 
-from conftest import FRONT, Atoll
-from test_api_run import problem
-from web import Served, WebSocket
+from program import FRONT, Atoll
+from web import Served, WebSocket, problem
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick

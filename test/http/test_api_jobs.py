@@ -9,7 +9,7 @@ import time
 import pytest
 
 import oracle
-from conftest import FRONT, Atoll
+from program import FRONT, Atoll
 from web import Served, Web, WebSocket, sse
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
@@ -97,21 +97,6 @@ def test_cancelling_what_ends_loses_nothing(web):
         assert web.wait(id)["status"] in ("success", "cancelled")
 
 
-def kill_front(served):
-    seen = len(served.daemon.records)
-    os.kill(served.daemon.child("front"), signal.SIGKILL)
-    served.daemon.wait_record("started", seen, process="front")
-    end = time.monotonic() + 60
-    while True:
-        try:
-            if served.web.get("/readyz").status == 200:
-                return
-        except OSError:
-            pass
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def wait_output(web, id, stream, size):
     end = time.monotonic() + 60
     while len(web.get(f"/v1/executions/{id}/{stream}").body) < size:
@@ -142,7 +127,7 @@ def test_partial_output_after_a_crash(mode, stage):
         while not any(name.startswith(unseen) for name in outputs(served)):
             assert time.monotonic() < end
             time.sleep(0.01)
-        kill_front(served)
+        served.kill_front()
         result = web.wait(few)
         assert (result["status"], result["stdout"], result["stderr"]) == ("interrupted", "first\n", "trouble\n"), result
         assert (result["stdout_bytes"], result["stderr_bytes"], result["stdout_truncated"]) == (6, 8, False), result
@@ -184,7 +169,7 @@ def test_interactive_after_a_crash(mode, stage):
         web.wait(blocks, "running")
         id = web.submit("bash", "read line; echo got $line", "?interactive=true")
         plain = web.submit("bash", "read line; echo got $line")
-        kill_front(served)
+        served.kill_front()
         web.wait(id, "running")
         socket = WebSocket(web, f"/v1/executions/{id}/attach")
         socket.send({"type": "stdin", "data": "here\n"})

@@ -14,25 +14,13 @@ import zlib
 import pytest
 
 import oracle
-from conftest import FRONT, Atoll
+from program import FRONT, Atoll
 from resident import wait_until
-from web import Served, Web, output, sse
+from web import Served, Web, output, problem, sse
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
 ID = re.compile(r"ex_[0-9a-z]{26}")
-
-
-def problem(answer, status, code=None, field=None):
-    """A problem of that kind; its sentence."""
-    assert answer.status == status, answer
-    assert answer.headers["content-type"] == "application/problem+json", answer
-    found = answer.json()
-    assert found["status"] == status and found["type"] == "about:blank" and found["title"], answer
-    assert code is None or found["code"] == code, answer
-    assert field is None or found.get("field") == field, answer
-    assert found["detail"], answer
-    return found["detail"]
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import FRONT, Atoll
 from oracle import IS_ROOT, NOBODY
+from program import FRONT, Atoll
 from web import SANITIZED, Served
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")

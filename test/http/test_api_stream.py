@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import FRONT, Atoll
-from test_api_jobs import kill_front
-from test_api_run import problem
-from web import SANITIZED, Served, WebSocket, output, sse
+from program import FRONT, Atoll
+from web import SANITIZED, Served, WebSocket, output, problem, sse
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
@@ -141,7 +139,7 @@ def test_numbers_in_the_next_process(mode, stage):
                 seen[dies].append(data)
                 if output(seen[dies]).endswith("5\n") and output(seen[dies], "stderr").endswith("5\n"):
                     break
-        kill_front(served)
+        served.kill_front()
         assert web.wait(dies)["status"] == "interrupted"
         for id, events in seen.items():
             assert len(events) > 2, events

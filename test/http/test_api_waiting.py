@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 import oracle
-from conftest import FRONT, Atoll
 from daemon import Daemon
+from program import FRONT, Atoll
 from resident import wait_until
-from test_api_run import problem
-from web import LocalWeb, Served, Web
+from web import LocalWeb, Served, Web, problem
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick

@@ -2,9 +2,8 @@
 """The daemon's HTTP interface and the command line beside it: answers that say what to do next."""
 import pytest
 
-from conftest import FRONT, Atoll
-from test_api_run import problem
-from web import Served, sse
+from program import FRONT, Atoll
+from web import Served, problem, sse
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
+from program import ROOT
 
 SCRIPTS = ROOT / "compat" / "002"
 quick, foreign = pytest.mark.quick, pytest.mark.foreign

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BINARY
+from program import BINARY
 
 PROGRAM = Path(os.environ.get("ATOLL_HTTP_TEST_SERVER", BINARY.parent / "src" / "http" / "http-test-server"))
 SANITIZED = b"__asan_init" in PROGRAM.read_bytes() if PROGRAM.exists() else False

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conftest import BINARY, MODES, Atoll
+from program import BINARY, MODES, Atoll
 
 quick = pytest.mark.quick
 CASES = Path(__file__).parent.parent / "analysis"

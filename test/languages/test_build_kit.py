@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import NOBODY, Atoll
+from oracle import NOBODY
+from program import Atoll
 
 HEADERS = "bits/stdc++.h iostream algorithm vector string map cmath sstream fstream"
 

@@ -13,7 +13,7 @@ import time
 import pytest
 
 import oracle
-from conftest import FRONT, Atoll
+from program import FRONT, Atoll
 from resident import wait_until
 from web import Served
 

@@ -567,10 +567,3 @@ def in_background(work):
 
     yield result
     thread.join(60)
-
-
-def problem(answer, status, code):
-    assert answer.status == status and answer.headers["content-type"] == "application/problem+json", answer
-    body = answer.json()
-    assert body["status"] == status and body["code"] == code and body["detail"], body
-    return body

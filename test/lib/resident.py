@@ -15,7 +15,7 @@ import time
 import pytest
 
 import oracle
-from conftest import Atoll
+from program import Atoll
 
 NOT_WARM, NOT_CLOSED = 211, 212
 GUARD = f"__import__('os').path.exists('/proc/self/fd/100') or __import__('os')._exit({NOT_WARM})\n"

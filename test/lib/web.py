@@ -5,13 +5,14 @@ import contextlib
 import http.client
 import json
 import os
+import signal
 import socket
 import struct
 import time
 
 import oracle
-from conftest import FRONT
 from daemon import Daemon
+from program import FRONT
 
 # A sanitizer keeps what was freed for a while and says a word of its own.
 SANITIZED = FRONT.exists() and b"__asan_init" in FRONT.read_bytes()
@@ -27,6 +28,18 @@ class Answer:
 
     def __repr__(self):
         return f"{self.status} {self.headers} {self.body[:2000]!r}"
+
+
+def problem(answer, status, code=None, field=None):
+    """Asserts that the answer is an API error (RFC 9457) of that status, code and field; its detail."""
+    assert answer.status == status, answer
+    assert answer.headers["content-type"] == "application/problem+json", answer
+    found = answer.json()
+    assert found["status"] == status and found["type"] == "about:blank" and found["title"], answer
+    assert code is None or found["code"] == code, answer
+    assert field is None or found.get("field") == field, answer
+    assert found["detail"], answer
+    return found["detail"]
 
 
 class Web:
@@ -230,10 +243,22 @@ class Served:
         oracle.KEPT.add(self.daemon.pid)  # what it keeps warm is no leak of the test that runs
         self.web = Web(self.daemon.host, self.daemon.port)
         self.web.operator = LocalWeb(self.daemon.socket)
-        end = time.monotonic() + 60
-        while self.web.get("/readyz").status != 200:
-            assert time.monotonic() < end, self.web.get("/readyz")
+        self.wait_ready()
+
+    def wait_ready(self):
+        end, answer = time.monotonic() + 60, None
+        while answer is None or answer.status != 200:
+            assert time.monotonic() < end, answer
             time.sleep(0.02)
+            with contextlib.suppress(OSError):
+                answer = self.web.get("/readyz")
+
+    def kill_front(self):
+        """Kills the front with SIGKILL and waits until the monitor's new one is ready."""
+        seen = len(self.daemon.records)
+        os.kill(self.daemon.child("front"), signal.SIGKILL)
+        self.daemon.wait_record("started", seen, process="front")
+        self.wait_ready()
 
     def end(self):
         """In order, with nothing left."""

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import oracle
-from conftest import FRONT
 from daemon import Daemon
+from program import FRONT
 from resident import own, wait_until
 from web import Web
 

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import FRONT, PYTHON, Atoll
-from oracle import NOBODY
+from oracle import NOBODY, PYTHON
+from program import FRONT, Atoll
 from siege import ALICE, BOB, Siege, discreet, status_of
 from web import Web, WebSocket, sse
 

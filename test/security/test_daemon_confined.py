@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import FRONT, Atoll
+from program import FRONT, Atoll
 from siege import Siege
 from web import SANITIZED
 

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from conftest import FRONT, Atoll
 from daemon import Daemon
+from program import FRONT, Atoll
 from siege import INNARDS, Siege, discreet, frame, read_all, records, reset, status_of
 from web import LocalWeb, WebSocket, sse
 

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import FRONT, Atoll
+from program import FRONT, Atoll
 from siege import Pulse, Siege, discreet, frame, read_all, status_of
 from web import WebSocket
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import oracle
-from conftest import Library
+from library import Library
 from resident import own, wait_until
 
 pytestmark = [pytest.mark.cold("it has warm programs of its own"),

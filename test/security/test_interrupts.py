@@ -15,7 +15,7 @@ import time
 import pytest
 
 import oracle
-from conftest import ROOT
+from program import ROOT
 
 SLICE_MS = 5
 TURNS = 8

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import oracle
-from conftest import ROOT
 from probe import NR, probe
+from program import ROOT
 from resident import own  # noqa: F401 (a fixture)
 
 SAMPLE = ["/usr/bin/env", "/usr/bin/bash", "/usr/bin/python3.11", "/usr/bin/su", "/etc/passwd", "/usr/bin/cat",

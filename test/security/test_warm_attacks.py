@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import oracle
-from conftest import Atoll
+from program import Atoll
 from resident import front, own
 
 pytestmark = pytest.mark.cold("it is about warm cells")

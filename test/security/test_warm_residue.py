@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import oracle
-from conftest import Atoll
+from program import Atoll
 from residue import RESIDUE, SEARCH, a_secret, differences, processes_with, residue, soiled
 from resident import front, own
 

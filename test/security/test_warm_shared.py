@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import oracle
-from conftest import ROOT
+from program import ROOT
 from resident import own, wait_until
 
 pytestmark = pytest.mark.cold("it is about warm cells")

@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from library import Library
 from probe import probe
 from residue import differences, processes_with, residue
-from conftest import Library
 from resident import front, own, wait_until
 
 pytestmark = pytest.mark.cold("it is about warm cells")

@@ -28,12 +28,14 @@ from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "lib"), str(HERE.parent)]
+sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
 
 import busy  # noqa: E402
 import chaos  # noqa: E402
 import hostile  # noqa: E402
 import oracle  # noqa: E402
+from canary import Canary  # noqa: E402
+from program import MODES, Atoll, Stage  # noqa: E402
 
 STEADY_SHARE, HOSTILE_SHARE = 0.4, 0.4
 RUNNING, SPARES = 4, 4
@@ -343,18 +345,17 @@ class Soak:
 
 
 def main():
-    import conftest
     parser = argparse.ArgumentParser(description="soak test of the daemon")
     parser.add_argument("--seconds", type=float, default=1200)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--mode", choices=conftest.MODES, default=conftest.MODES[0])
+    parser.add_argument("--mode", choices=MODES, default=MODES[0])
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     options = parser.parse_args()
     random.seed(options.seed)
     print(f"seed {options.seed}, {options.seconds:.0f} s, {options.kills} kills, {options.mode}", flush=True)
-    stage, canary = conftest.Stage(), conftest.Canary()
+    stage, canary = Stage(), Canary()
     try:
-        soak = Soak(conftest.Atoll(options.mode, stage), stage.scratch(options.mode, "soak"), canary,
+        soak = Soak(Atoll(options.mode, stage), stage.scratch(options.mode, "soak"), canary,
                     say=lambda text: print(text, flush=True))
         report = soak.run(options.seconds, options.kills)
     finally:

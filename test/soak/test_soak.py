@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from conftest import FRONT
+from program import FRONT
 from soak import Soak
 
 SECONDS = float(os.environ.get("ATOLL_SOAK_SECONDS", 60))

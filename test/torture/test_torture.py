@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, Atoll
 from oracle import leaked_since, snapshot
+from program import ROOT, Atoll
 
 QUIET = 15  # so many calls in a row that were not reached: the scenario is over
 MOST = 600

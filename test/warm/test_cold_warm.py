@@ -11,7 +11,7 @@ import time
 import pytest
 
 import resident
-from conftest import MODES, Atoll
+from program import MODES, Atoll
 
 SEEN = ("status", "exit_code", "signal", "stdout", "stderr", "error", "denials")
 NEEDS_DAEMON = "it needs a daemon; start one with `atoll serve`, or leave it out"

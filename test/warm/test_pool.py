@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 import oracle
-from conftest import Atoll, Library
+from library import Library
 from oracle import IS_ROOT, NOBODY, below, parents
+from program import Atoll
 from resident import Pool, end_pools, wait_until
 
 quick = pytest.mark.quick

@@ -12,8 +12,8 @@ from collections import defaultdict
 import pytest
 
 import oracle
-from conftest import BINARY
 from oracle import parents
+from program import BINARY
 from resident import Pool, end_pools, sweep, wait_until
 
 DRIVE = BINARY.parent / "test" / "service-drive"

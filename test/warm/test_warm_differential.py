@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from conftest import Library
+from library import Library
 from resident import own
 
 HEAD = """import atexit, ctypes, os, signal, socket, subprocess, sys, threading, time

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import oracle
-from conftest import Atoll
+from program import Atoll
 from resident import Pool, end_pools, gone, own, wait_until
 
 quick = pytest.mark.quick

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import resident
-from conftest import MODES, Atoll
+from program import MODES, Atoll
 
 
 class Program:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import oracle
-from conftest import Atoll, Library
+from library import Library
+from program import Atoll
 from resident import GUARD, wait_until
 
 quick = pytest.mark.quick

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import resident
-from conftest import MODES, Atoll
+from program import MODES, Atoll
 
 TABLES = Path(__file__).parent / "programs"
 LANGUAGES = ["ruby", "perl", "php", "lua", "bash"]

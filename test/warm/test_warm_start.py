@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import resident
-from conftest import ROOT, Atoll
+from program import ROOT, Atoll
 
 # name -> code, or a dictionary of code, files, args, stdin, env
 JAVASCRIPT = {
