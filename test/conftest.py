@@ -29,6 +29,8 @@ from program import BINARY, FRONT, LAST, LIBRARY, MODES, NOBODY, ROOT, Atoll, St
 
 # ------------------------------------------------------------------------------------------ hooks
 
+CPU_BEFORE = pytest.StashKey()  # how much CPU time the test process's room had used when the test began
+
 
 def pytest_configure(config):
     if config.option.basetemp:  # named by the process that gives out the tests, which may live in another room than this one
@@ -37,6 +39,8 @@ def pytest_configure(config):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
+    if call.when == "teardown" and busy.IS_ROOM:
+        item.user_properties.append(("cpu", f"{busy.own_seconds() - item.stash[CPU_BEFORE]:.2f}"))
     report = (yield).get_result()
     if report.failed and LAST:
         report.sections.append(("last command", repr(LAST["done"])))
@@ -46,6 +50,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item):
+    item.stash[CPU_BEFORE] = busy.own_seconds()
     with turns.alone() if item.get_closest_marker("alone") or item.get_closest_marker("apart") else turns.shared():
         yield
 

@@ -82,29 +82,37 @@ def outcomes_of(folder):
 
 
 def durations_of(folder):
-    """(seconds, step, file or program, test) of whatever has run."""
+    """(seconds, seconds of CPU, step, file or program, test) of each test. meson does not tell the CPU time."""
     for path in sorted(folder.iterdir()):
         if path.suffix == ".json":
             for record in map(json.loads, path.read_text().splitlines()):
-                yield record.get("duration") or 0.0, path.stem, record["name"].split(" / ")[-1], ""
+                yield record.get("duration") or 0.0, 0.0, path.stem, record["name"].split(" / ")[-1], ""
         elif path.suffix == ".xml":
             for case in xml.parse(path).iter("testcase"):
-                yield float(case.get("time") or 0), path.stem, case.get("classname"), case.get("name")
+                cpu = sum(float(p.get("value")) for p in case.iter("property") if p.get("name") == "cpu")
+                yield float(case.get("time") or 0), cpu, path.stem, case.get("classname"), case.get("name")
 
 
 def print_times(folder):
-    """Where the time went: by step (tests that run beside each other have more seconds than their step), by file, by test."""
+    """Where the time went: by step (tests that run beside each other have more seconds than their step), by file, by test.
+
+    Files are also told by CPU time. When all processors are busy, that is what a file costs."""
     tests = list(durations_of(folder))
-    inside, files = collections.Counter(), collections.Counter()
-    for seconds, step, file, _ in tests:
+    inside, files, used, used_by = (collections.Counter() for _ in range(4))
+    for seconds, cpu, step, file, _ in tests:
         inside[step] += seconds
         files[f"{step} {file}"] += seconds
+        used[step] += cpu
+        used_by[f"{step} {file}"] += cpu
     for line in (folder / "times.tsv").read_text().splitlines():
         seconds, _, name = line.partition("\t")
-        print(f"TIME {int(seconds):6} s  {name}" + (f"  (its tests: {inside[name]:.0f} s)" if inside[name] else ""))
+        details = [f"its tests: {inside[name]:.0f} s"] * bool(inside[name]) + [f"CPU: {used[name]:.0f} s"] * bool(used[name])
+        print(f"TIME {int(seconds):6} s  {name}" + (f"  ({', '.join(details)})" if details else ""))
     for name, seconds in files.most_common(LONGEST):
         print(f"FILE {seconds:6.1f} s  {name}")
-    for seconds, step, file, test in sorted(tests, reverse=True)[:LONGEST]:
+    for name, seconds in (+used_by).most_common(LONGEST):
+        print(f"CPU  {seconds:6.1f} s  {name}")
+    for seconds, _, step, file, test in sorted(tests, reverse=True)[:LONGEST]:
         print(f"TEST {seconds:6.1f} s  {step} {file}{test and '.' + test}")
 
 

@@ -20,6 +20,12 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # That of the whole session: a test process may have a room within it.
 GROUP = Path("/sys/fs/cgroup/cpuacct" + re.sub(r"(/reef-\d+)/.*", r"\1", oracle.OWN_GROUPS.get("cpuacct", "")))
 IS_ROOM = "/reef-" in str(GROUP)
+OWN_USAGE = f"/sys/fs/cgroup/cpuacct{oracle.OWN_GROUPS.get('cpuacct', '')}/cpuacct.usage"
+
+
+def own_seconds():
+    """CPU time of this test process's room: the tests, and all they started; 0 without a room."""
+    return int(oracle.read(OWN_USAGE)) / 1e9 if IS_ROOM else 0.0
 
 
 def seconds():

@@ -46,13 +46,13 @@ def test_counts_every_kind(tmp_path):
 def test_where_the_time_went(tmp_path):
     (tmp_path / "times.tsv").write_text("70\tbuild gcc\n9\tintegration\n")
     (tmp_path / "integration.xml").write_text(
-        '<testsuites><testsuite><testcase classname="a" name="b" time="3.5"/><testcase classname="a" name="c" time="8"/>'
-        '<testcase classname="d" name="e" time="9"/></testsuite></testsuites>')
+        '<testsuites><testsuite><testcase classname="a" name="b" time="3.5"/><testcase classname="a" name="c" time="8">'
+        '<properties><property name="cpu" value="6.25"/></properties></testcase><testcase classname="d" name="e" time="9"/></testsuite></testsuites>')
     (tmp_path / "unit.json").write_text(json.dumps({"name": "atoll:unit / loop", "result": "OK", "duration": 4.25}) + "\n")
     code, lines = tally(tmp_path)
     assert code == 0 and [" ".join(line.split()) for line in lines] == [
-        "TIME 70 s build gcc", "TIME 9 s integration (its tests: 20 s)",
-        "FILE 11.5 s integration a", "FILE 9.0 s integration d", "FILE 4.2 s unit loop",
+        "TIME 70 s build gcc", "TIME 9 s integration (its tests: 20 s, CPU: 6 s)",
+        "FILE 11.5 s integration a", "FILE 9.0 s integration d", "FILE 4.2 s unit loop", "CPU 6.2 s integration a",
         "TEST 9.0 s integration d.e", "TEST 8.0 s integration a.c", "TEST 4.2 s unit loop", "TEST 3.5 s integration a.b",
         "4 passed, 0 failed, 0 skipped"]
 
