@@ -17,6 +17,7 @@ enum { FLAGS_MAX = 256 };
 
 struct serve {
 	const char *config;
+	bool until_eof;
 	struct config_flag flags[FLAGS_MAX];
 	char keys[FLAGS_MAX][64]; /* of --set */
 	size_t n_flags;
@@ -82,6 +83,10 @@ static const struct option rows[] = {
 	  .argument = "KEY=VALUE",
 	  .help = "any setting by its name in that file, such as queue.max=100 (repeatable)",
 	  .apply = set_any },
+	{ .flag = "--until-eof",
+	  .help = "end when standard input ends: for a program that starts a daemon of its own",
+	  .apply = option_set_true,
+	  .offset = offsetof(struct serve, until_eof) },
 };
 
 static const struct option_list serve_options = { .rows = rows,
@@ -111,6 +116,7 @@ static int serve_main(const struct command *self, int argc, char **argv)
 	if (r > 0)
 		return help_command(self);
 	source.named_file = serve.config;
+	source.until_eof = serve.until_eof;
 	source.n_flags = serve.n_flags;
 	if (r == 0)
 		r = monitor_serve(&source, &err);

@@ -127,6 +127,7 @@ struct config_source {
 		*flags; /* in order; keys as in the file, values as text; lists: each adds */
 	size_t n_flags;
 	bool root;
+	bool until_eof; /* the daemon ends when its standard input ends */
 	int32_t cores;
 	int64_t memory_bytes; /* of the host */
 };

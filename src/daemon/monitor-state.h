@@ -37,7 +37,7 @@ struct monitor {
 	int lifeline_fd; /* the monitor's end of the broker's lifeline */
 	int control_fd;	 /* to the front */
 	int signal_fd;
-	struct source *signals, *control, *pinger, *rotator, *deadline;
+	struct source *signals, *owner, *control, *pinger, *rotator, *deadline;
 	int64_t began_ns, pong_ns;
 	int64_t ping_ms, pong_ms; /* interval of pings; the longest time to an answer */
 	bool ready, ever_ready;	  /* the front is ready; was ready once */

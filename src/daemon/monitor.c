@@ -268,7 +268,23 @@ static int watch_signals(struct monitor *m)
 				     (struct handler){ on_monitor_signal, m }, &m->signals);
 }
 
-static int watch_all(struct monitor *m, struct error *err)
+/* The program that started this daemon for itself has gone, and with it every reader of results: nothing is waited for. */
+static int on_owner(void *data, uint32_t events)
+{
+	struct monitor *m = data;
+	char bytes[256];
+
+	(void)events;
+	if (read(STDIN_FILENO, bytes, sizeof(bytes)) > 0)
+		return 0;
+	m->owner = source_free(m->owner);
+	if (m->stage == MONITOR_SERVING)
+		drain(m);
+	child_kill(&m->front, SIGKILL);
+	return 0;
+}
+
+static int watch_all(struct monitor *m, bool until_eof, struct error *err)
 {
 	int64_t watchdog_ms = notify_watchdog_ms();
 	int r;
@@ -281,6 +297,9 @@ static int watch_all(struct monitor *m, struct error *err)
 	m->front = (struct monitored_process){ "front", m, monitor_start_front, .pidfd = -EBADF };
 	m->loop = loop_new();
 	r = m->loop ? watch_signals(m) : -ENOMEM;
+	if (r == 0 && until_eof)
+		r = loop_add_fd(m->loop, STDIN_FILENO, EPOLLIN, (struct handler){ on_owner, m },
+				&m->owner);
 	if (r == 0)
 		r = child_begin(&m->broker);
 	if (r == 0)
@@ -437,6 +456,7 @@ static void close_all(struct monitor *m)
 	m->broker.again = source_free(m->broker.again);
 	m->front.again = source_free(m->front.again);
 	m->signals = source_free(m->signals);
+	m->owner = source_free(m->owner);
 	m->control = source_free(m->control);
 	m->pinger = source_free(m->pinger);
 	m->rotator = source_free(m->rotator);
@@ -475,7 +495,7 @@ int monitor_serve(const struct config_source *source, struct error *err)
 	m.setup.config = &m.config;
 	m.setup.log = &m.log;
 	if (r == 0)
-		r = watch_all(&m, err);
+		r = watch_all(&m, source->until_eof, err);
 	if (r == 0)
 		r = monitor_start_broker(&m, err);
 	if (r == 0)
