@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Atoll: run code that is not trusted, and get an exact account of what happened.
+
+>>> import atoll
+>>> atoll.run("print(sum(range(10)))").stdout
+'45\\n'
+
+``run`` talks to a running daemon (``ATOLL_URL``, or the default socket) or starts a private one that ends with this
+process. ``Client`` and ``AsyncClient`` give everything that the API offers.
+"""
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, Mapping, Optional, Sequence, Union
+
+from ._async_client import AsyncClient
+from ._calls import Files
+from ._client import Client, OnText
+from ._errors import (APIError, AtollError, AuthenticationFailed, Busy, Conflict, ConnectionFailed, ExecutionError,
+                      InvalidRequest, NotFound, PolicyRefusal)
+from ._result import Cause, Result
+from ._wire import VERSION as __version__
+
+__all__ = ["APIError", "AsyncClient", "AtollError", "AuthenticationFailed", "Busy", "Cause", "Client", "Conflict",
+           "ConnectionFailed", "ExecutionError", "InvalidRequest", "NotFound", "PolicyRefusal", "Result", "__version__",
+           "default_client", "run"]
+
+_lock = threading.Lock()
+_default: Optional[Client] = None
+_default_pid = 0
+
+
+def default_client() -> Client:
+    """The client that ``run`` and the documented interfaces share; made by the first call in a process."""
+    global _default, _default_pid
+    with _lock:
+        if _default is None or _default_pid != os.getpid():
+            _default, _default_pid = Client(), os.getpid()
+        return _default
+
+
+def run(code: Optional[str] = None, language: Optional[str] = "python", *,
+        stdin: Union[str, bytes, None] = None, args: Optional[Sequence[str]] = None,
+        env: Optional[Mapping[str, str]] = None, files: Optional[Files] = None,
+        timeout: Union[float, str, None] = None, memory: Union[int, str, None] = None,
+        network: Optional[str] = None, workspace: Optional[str] = None, policy: Optional[str] = None,
+        on_stdout: Optional[OnText] = None, on_stderr: Optional[OnText] = None,
+        check: bool = False, **more: Any) -> Result:
+    """Runs a program in a sandbox and gives its result, as ``Client.run``.
+
+    >>> run("echo $NAME; exit 3", "bash", env={"NAME": "reef"}).exit_code
+    3
+    """
+    return default_client().run(code, language, stdin=stdin, args=args, env=env, files=files, timeout=timeout,
+                                memory=memory, network=network, workspace=workspace, policy=policy,
+                                on_stdout=on_stdout, on_stderr=on_stderr, check=check, **more)

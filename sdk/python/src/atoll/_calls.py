@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One function a route: arguments in, ``Call`` out. Both clients send these calls.
+
+``request_body`` turns keywords into the body of an execution. Limits may stand beside the other keywords
+(``timeout=5``) or in ``limits``, where the two that collide with other keywords (``files``) have their place.
+"""
+from __future__ import annotations
+
+import base64
+import difflib
+import json
+from typing import Any, Dict, Mapping, Optional, Union
+from urllib.parse import quote, urlencode
+
+from ._wire import Call
+
+Files = Mapping[str, Union[str, bytes]]
+
+#: Limits that may be given as keywords of their own.
+LIMITS = frozenset((
+    "timeout", "cpu_time", "idle_timeout", "memory", "swap", "cpus", "pids", "output", "output_total", "disk",
+    "file_size", "open_files", "stack", "cpu_quota", "cpu_period", "cpu_shares"))
+#: Every other key of a request's body.
+KEYS = frozenset((
+    "args", "stdin", "env", "files", "limits", "network", "policy", "workspace", "commit", "read_only", "image", "tty",
+    "preload", "compiler_args", "stages", "tests", "invoke", "eval", "archive", "entry", "labels", "collect", "priority",
+    "host_functions", "callback_url"))
+
+
+def dump(value: Any) -> bytes:
+    """JSON as it travels."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("utf-8")
+
+
+def encode_bytes(data: bytes) -> Dict[str, str]:
+    """Bytes as a value of the API."""
+    return {"base64": base64.b64encode(data).decode("ascii")}
+
+
+def encode_files(files: Files) -> Dict[str, Any]:
+    """Files as the API takes them: text as text, bytes as base64."""
+    return {name: encode_bytes(data) if isinstance(data, bytes) else data for name, data in files.items()}
+
+
+def _unknown(name: str) -> TypeError:
+    near = difflib.get_close_matches(name, sorted(LIMITS | KEYS), 1)
+    hint = "; did you mean %r?" % near[0] if near else ""
+    return TypeError("%r is neither a limit nor a key of a request%s" % (name, hint))
+
+
+def request_body(code: Optional[str], language: Optional[str], options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The body of an execution.
+
+    >>> request_body("print(1)", "python", {"timeout": 5, "env": {"A": "b"}})
+    {'code': 'print(1)', 'language': 'python', 'env': {'A': 'b'}, 'limits': {'timeout': 5}}
+    """
+    body: Dict[str, Any] = {}
+    if code is not None:
+        body["code"] = code
+    if language is not None:
+        body["language"] = language
+    limits: Dict[str, Any] = dict(options.get("limits") or {})
+    for name, value in options.items():
+        if name not in LIMITS and name not in KEYS:
+            raise _unknown(name)
+        if value is None or name == "limits":
+            continue
+        if name in LIMITS:
+            limits[name] = value
+        elif name == "files":
+            body[name] = encode_files(value)
+        elif name in ("stdin", "archive") and isinstance(value, bytes):
+            body[name] = encode_bytes(value) if name == "stdin" else encode_bytes(value)["base64"]
+        else:
+            body[name] = value
+    if limits:
+        body["limits"] = limits
+    return body
+
+
+def execute(body: Mapping[str, Any], stream: bool) -> Call:
+    """Runs to the end. The program ends when the client goes away."""
+    accept = "application/x-ndjson" if stream else "application/json"
+    return Call("POST", "/v1/execute?disconnect=cancel", dump(body), accept)
+
+
+def submit(body: Mapping[str, Any], key: Optional[str]) -> Call:
+    """Accepts an execution that runs on its own."""
+    headers = {"Idempotency-Key": key} if key else {}
+    return Call("POST", "/v1/executions", dump(body), headers=headers, idempotent=key is not None)
+
+
+def get(path: str, accept: str = "application/json", **query: Any) -> Call:
+    """A GET of a path that is encoded already."""
+    words = urlencode({name: value for name, value in query.items() if value is not None}, doseq=True)
+    return Call("GET", path + ("?" + words if words else ""), accept=accept, idempotent=True)
+
+
+def execution_path(execution_id: str, *rest: str) -> str:
+    """The path of an execution, or of something below it."""
+    return "/".join(["/v1/executions", quote(execution_id, safe="")] + [quote(part) for part in rest])
+
+
+def cancel(execution_id: str) -> Call:
+    """Ends an execution that has not ended."""
+    return Call("DELETE", execution_path(execution_id) + "?only=cancel")
+
+
+def delete(execution_id: str) -> Call:
+    """Removes an execution that has ended."""
+    return Call("DELETE", execution_path(execution_id) + "?only=delete")
+
+
+def replay(execution_id: str) -> Call:
+    """Runs the same request again."""
+    return Call("POST", execution_path(execution_id, "replay"), dump({}))
+
+
+def cleanup() -> Call:
+    """Ends and removes everything of this caller."""
+    return Call("POST", "/v1/cleanup", b"{}")

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interface of document 000: ``SandboxExecutor``.
+
+``run`` writes the tool's code and the runner below into a sandbox, where the runner makes an instance of the class and calls
+the method. The runner's answer is a file, so a tool may print what it likes: its output is kept in ``last_result``.
+
+>>> executor = SandboxExecutor(timeout_seconds=5)
+>>> executor.run("class Adder:\\n    def add(self, a, b):\\n        return a + b", "Adder", "add", {"a": 2, "b": 3})
+(5, None)
+"""
+from __future__ import annotations
+
+import json
+import traceback
+from typing import Any, Dict, Optional, Tuple
+
+from . import default_client
+from ._client import Client
+from ._errors import NotFound
+from ._result import Result
+
+__all__ = ["DEFAULT_SANDBOX_TIMEOUT", "SANDBOX_RUNNER_SCRIPT_TEMPLATE", "SandboxExecutor"]
+
+DEFAULT_SANDBOX_TIMEOUT = 10
+
+TOOL_FILE = "_sandboxed_tool.py"
+RUNNER_FILE = "_sandbox_runner.py"
+PARAMS_FILE = "_sandbox_params.json"
+ANSWER_FILE = "_sandbox_answer.json"
+
+#: What runs in the sandbox, beside the tool. Its words are the tool's file, class, method, the file of the parameters and
+#: the file of the answer, {"result", "error", "traceback"}.
+SANDBOX_RUNNER_SCRIPT_TEMPLATE = '''\
+import importlib.util
+import json
+import sys
+import traceback
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location("sandboxed_tool_module_" + path.rsplit("/", 1)[-1][:-3], path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def instantiate(tool_class, name):
+    try:
+        return tool_class(config={})
+    except TypeError:
+        try:
+            return tool_class()
+        except Exception as error:
+            text = "Failed to initialize '%s' with default attempts (config={} or no args): %s" % (name, error)
+            try:
+                wrapped = type(error)(text)
+            except Exception:
+                wrapped = RuntimeError(text)
+            raise wrapped from error
+
+
+def answer_of(tool, class_name, method_name, params):
+    answer = {"result": None, "error": None, "traceback": None}
+    try:
+        instance = instantiate(getattr(load(tool), class_name), class_name)
+        answer["result"] = getattr(instance, method_name)(**params)
+    except Exception as error:
+        answer["error"], answer["traceback"] = str(error) or type(error).__name__, traceback.format_exc()
+    try:
+        return json.dumps(answer)
+    except (TypeError, ValueError, RecursionError) as error:
+        kind = type(answer["result"]).__name__
+        text = "Non-serializable result. Serialization error: %s" % error
+        if answer["error"]:
+            text += " | Original execution error: %s" % answer["error"]
+        return json.dumps({"result": "Result of type %s is not JSON serializable." % kind, "error": text,
+                           "traceback": traceback.format_exc()})
+
+
+def main(tool, class_name, method_name, params_path, answer_path):
+    with open(params_path, encoding="utf-8") as file:
+        params = json.load(file)
+    text = answer_of(tool, class_name, method_name, params)
+    with open(answer_path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+main(*sys.argv[1:])
+'''
+
+
+class SandboxExecutor:
+    """Calls methods of classes that untrusted code defines.
+
+    The timeout is strict: code that takes longer is killed, and never run again. With ``use_execution_monitoring`` the sandbox's
+    account of the last call (time, memory, cause of its end) is kept in ``last_result``.
+    """
+
+    def __init__(self, timeout_seconds: float = DEFAULT_SANDBOX_TIMEOUT, use_execution_monitoring: bool = True, *,
+                 client: Optional[Client] = None) -> None:
+        self.timeout_seconds = timeout_seconds
+        self.use_execution_monitoring = use_execution_monitoring
+        self.last_result: Optional[Result] = None
+        self._client = client
+
+    def run(self, code_string: str, class_name: str, method_name: str,
+            method_params: Dict[str, Any]) -> Tuple[Any, Optional[str]]:
+        """The method's result and None, or None and the text of the error."""
+        try:
+            client = self._client or default_client()
+            files = {TOOL_FILE: code_string, PARAMS_FILE: json.dumps(method_params)}
+            words = [TOOL_FILE, class_name, method_name, PARAMS_FILE, ANSWER_FILE]
+            result = client.run(SANDBOX_RUNNER_SCRIPT_TEMPLATE, "python", entry=RUNNER_FILE, files=files, args=words,
+                                timeout=self.timeout_seconds, collect=[ANSWER_FILE])
+            if self.use_execution_monitoring:
+                self.last_result = result
+            return self._outcome(result, _read_answer(client, result))
+        except Exception as error:  # pylint: disable=broad-except; the document promises a text for every failure
+            return None, "Error in sandbox executor system: %s\n%s" % (error, traceback.format_exc())
+
+    def _outcome(self, result: Result, answer: Optional[Dict[str, Any]]) -> Tuple[Any, Optional[str]]:
+        """The document's mapping; the order of its cases matters."""
+        if result.status == "timeout":
+            return None, "Sandbox execution timed out after %s seconds." % self.timeout_seconds
+        if answer is not None:
+            if answer.get("error") or answer.get("traceback"):
+                return None, "Error during sandboxed tool execution: %s\nTraceback:\n%s" % (answer.get("error"), answer.get("traceback"))
+            if result.stderr:
+                return answer.get("result"), ("Sandbox execution had stderr output (but valid JSON result from stdout):\n"
+                                              + result.stderr)
+            return answer.get("result"), None
+        if result.stderr and result.stdout:
+            return None, "Sandbox execution error (stderr):\n%s\nSandbox stdout (non-JSON):\n%s" % (result.stderr, result.stdout)
+        if result.stderr:
+            return None, "Sandbox execution error (stderr):\n%s" % result.stderr
+        if result.stdout:
+            return None, "Sandbox execution produced non-JSON output: %s" % result.stdout
+        if result.exit_code == 0:
+            return None, "Sandbox execution completed with no output."
+        return None, ("Sandbox execution failed with return code %s and no specific error output captured."
+                      % result.exit_code)
+
+
+def _read_answer(client: Client, result: Result) -> Optional[Dict[str, Any]]:
+    """The runner's answer, or None when the tool ended the process before it was written."""
+    if not any(file.get("path") == ANSWER_FILE for file in result.files):
+        return None
+    try:
+        answer = json.loads(client.file(result.id, ANSWER_FILE).decode("utf-8"))
+    except (NotFound, ValueError):
+        return None
+    return answer if isinstance(answer, dict) else None

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package `atoll`: the native client, its private daemon, its installation and its types."""
+import asyncio
+import doctest
+import importlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import zipfile
+
+import pytest
+
+from conftest import BINARY, FRONT, ROOT, Atoll
+from oracle import PYTHON
+from resident import wait_until
+from web import Served
+
+SDK = ROOT / "sdk" / "python"
+sys.path.insert(0, str(SDK / "src"))
+import atoll as package  # noqa: E402
+from atoll import AsyncClient, Client  # noqa: E402
+
+pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root")]
+MODULES = ["atoll", "atoll._address", "atoll._async_client", "atoll._calls", "atoll._client", "atoll._result",
+           "atoll.code_execution", "atoll.code_sandbox", "atoll.executor"]
+
+
+@pytest.fixture(scope="module")
+def daemon(mode, stage):
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "sdk"))
+    yield served.daemon
+    served.end()
+
+
+@pytest.fixture
+def client(daemon):
+    with Client("unix:%s" % daemon.socket) as one:
+        yield one
+
+
+def run_script(code, **env):
+    """A Python program that uses the package, without any daemon but its own."""
+    variables = {key: value for key, value in os.environ.items() if not key.startswith(("ATOLL", "XDG"))}
+    variables.update({"PYTHONPATH": str(SDK / "src"), "ATOLL_BIN": str(BINARY)}, **env)
+    return subprocess.Popen([PYTHON, "-c", code], env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+
+
+def test_run(client):
+    result = client.run("import sys, os; print(sys.stdin.read() + os.environ['A'], sys.argv[1:]); open('out', 'w').write('x')",
+                        stdin="in ", env={"A": "env"}, args=["one"], files={"data/b": b"\xff"}, timeout="5s", memory="128m",
+                        labels={"of": "sdk"})
+    assert (result.status, result.ok, result.exit_code, result.stdout) == ("success", True, 0, "in env ['one']\n")
+    assert result.raw["labels"] == {"of": "sdk"} and [file["path"] for file in result.files] == ["out"]
+    assert client.file(result.id, "out") == b"x" and client.output(result.id) == b"in env ['one']\n"
+
+
+def test_failures_are_results(client):
+    result = client.run("prices = {}\nprices['tea']")
+    assert not result.ok and result.explain() == "KeyError: 'tea' (line 2)"
+    with pytest.raises(package.ExecutionError, match="KeyError") as caught:
+        client.run("{}['tea']", check=True)
+    assert caught.value.result.status == "error"
+    slow = client.run("while True: pass", timeout=0.3)
+    assert slow.status == "timeout" and slow.cause.kind == "timeout" and slow.exit_code == 124
+
+
+def test_refusals(client, daemon):
+    with pytest.raises(package.InvalidRequest) as caught:
+        client.run("1", timeout=-1)
+    assert (caught.value.status, caught.value.field) == (400, "limits.timeout")
+    with pytest.raises(TypeError, match="did you mean 'memory'"):
+        client.run("1", memorry="1g")
+    with pytest.raises(package.NotFound):
+        client.get("ex_none")
+    with pytest.raises(package.ConnectionFailed, match="start one with `atoll serve`"):
+        Client("http://127.0.0.1:9").run("1")
+    with pytest.raises(package.AtollError, match="no address of a daemon"):
+        Client("ftp://x")
+    with Client("http://%s" % daemon.address) as over_tcp:
+        assert over_tcp.run("print(1)").ok
+
+
+def test_streams(client):
+    seen, marks = [], []
+    result = client.run("import sys, time\nfor n in range(3):\n    print(n, flush=True); time.sleep(0.05)\nprint('e', file=sys.stderr)",
+                        on_stdout=seen.append, on_stderr=marks.append)
+    assert result.ok and "".join(seen) == "0\n1\n2\n" and len(seen) > 1 and marks == ["e\n"]
+    events = list(client.stream("print(1)"))
+    assert events[0]["event"] == "start" and events[-1]["event"] == "result"
+
+
+def test_leaving_a_stream_cancels(client):
+    for event in client.stream("import time\nprint('on', flush=True); time.sleep(60)", labels={"left": "yes"}):
+        if event["event"] == "stdout":
+            break
+    wait_until(lambda: [x["status"] for x in client.history(label="left=yes")] == ["cancelled"])
+
+
+def test_jobs(client):
+    name = client.submit("print(7)", idempotency_key="sdk-job")
+    assert client.submit("print(7)", idempotency_key="sdk-job") == name
+    assert client.wait(name).stdout == "7\n" and client.get(name)["status"] == "success"
+    again = client.replay(name)
+    assert client.wait(again).stdout == "7\n" and again != name
+    failed = client.run("1/0")
+    assert client.analysis(failed.id)["exception"] == "ZeroDivisionError"
+    assert client.debug_report(failed.id)["status"] == "failure"
+    client.delete(name)
+    with pytest.raises(package.NotFound):
+        client.get(name)
+    running = client.submit("import time; time.sleep(60)")
+    client.cancel(running)
+    assert client.wait(running).status == "cancelled"
+    assert "python" in [row["name"] for row in client.languages()] and client.limits() and client.doctor() and client.stats()
+
+
+def test_connections_are_kept(client):
+    """Also over a restart of the front: an idle connection that was closed is noticed before anything is sent on it."""
+    client.run("1")
+    idle = client._transport._idle[0]
+    client.run("1")
+    assert client._transport._idle == [idle]
+
+
+def test_a_restarted_front_is_met_again(mode, stage, work):
+    served = Served(Atoll(mode, stage), work)
+    with Client("unix:%s" % served.daemon.socket) as one:
+        assert one.run("print(1)").ok
+        n = len(served.daemon.records)
+        os.kill(served.daemon.child("front"), signal.SIGKILL)
+        served.daemon.wait_record("ready", n)
+        assert one.run("print(2)").stdout == "2\n"
+    served.end()
+
+
+def test_threads(client):
+    outputs = [None] * 16
+
+    def one(number):
+        outputs[number] = client.run("print(%d)" % number).stdout
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outputs == ["%d\n" % number for number in range(16)]
+
+
+def test_a_thousand_at_once(daemon):
+    async def main():
+        async with AsyncClient("unix:%s" % daemon.socket) as one:
+            results = await asyncio.gather(*[one.run("echo %d" % number, "bash") for number in range(1000)])
+            assert [result.stdout for result in results] == ["%d\n" % number for number in range(1000)]
+
+    asyncio.run(main())
+
+
+def test_asyncio(daemon):
+    async def main():
+        async with AsyncClient("unix:%s" % daemon.socket) as one:
+            seen = []
+
+            async def take(text):
+                seen.append(text)
+
+            assert (await one.run("print(1)", on_stdout=take)).ok and seen == ["1\n"]
+            assert [event["event"] async for event in one.stream("print(1)")][-1] == "result"
+            name = await one.submit("print(8)", labels={"in": "asyncio"})
+            assert (await one.wait(name)).stdout == "8\n" and (await one.get(name))["status"] == "success"
+            assert await one.output(name) == b"8\n"
+            task = asyncio.ensure_future(one.run("import time; time.sleep(60)", labels={"task": "gone"}))
+            while not await one.history(label="task=gone") and not (await one.stats())["now"]["running"]:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            while [x["status"] for x in await one.history(label="task=gone")] != ["cancelled"]:
+                await asyncio.sleep(0.01)
+            with pytest.raises(package.InvalidRequest):
+                await one.run("1", timeout=-1)
+        with pytest.raises(package.ConnectionFailed):
+            await AsyncClient("http://127.0.0.1:9").run("1")
+
+    asyncio.run(main())
+
+
+def daemons():
+    """The private daemons that run."""
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            with open("/proc/%s/cmdline" % name, "rb") as file:
+                if b"--until-eof" in file.read().split(b"\0"):
+                    found.append(int(name))
+        except OSError:
+            pass
+    return found
+
+
+@pytest.mark.parametrize("how", ["exit", "kill"])
+def test_private_daemon(stage, how):
+    script = run_script("import atoll, time\nprint(atoll.run('print(6 * 7)').stdout, atoll.run('import os; print(os.getpid())').ok, flush=True)\n"
+                        + ("" if how == "exit" else "time.sleep(60)"))
+    assert script.stdout.readline() == "42\n" and script.stdout.readline() == " True\n", script.stderr.read()
+    if how == "kill":
+        assert daemons()
+        script.kill()
+    out, err = script.communicate(timeout=60)
+    assert how == "kill" or (script.returncode, out, err) == (0, "", "")
+    wait_until(lambda: not daemons())
+
+
+def test_interrupt_cancels(daemon):
+    script = run_script("import atoll\natoll.run('import time; time.sleep(60)', labels={'int': 'yes'})", ATOLL_URL="unix:%s" % daemon.socket)
+    with Client("unix:%s" % daemon.socket) as one:
+        wait_until(lambda: one.stats()["now"]["running"] == 1)
+        script.send_signal(signal.SIGINT)
+        _, err = script.communicate(timeout=30)
+        assert "KeyboardInterrupt" in err
+        wait_until(lambda: [x["status"] for x in one.history(label="int=yes")] == ["cancelled"])
+
+
+def test_no_program():
+    script = run_script("import atoll\ntry: atoll.run('1')\nexcept atoll.ConnectionFailed as error: print(error)", ATOLL_BIN="/nowhere/atoll")
+    assert "the private daemon ended at once: " in (said := script.communicate(timeout=30)[0]) and "/nowhere/atoll: not found" in said
+
+
+def test_doctests(daemon, monkeypatch):
+    monkeypatch.setenv("ATOLL_URL", "unix:%s" % daemon.socket)
+    for name in MODULES:
+        module = importlib.import_module(name)
+        results = doctest.testmod(module)
+        assert results.failed == 0 and results.attempted > 0, name
+
+
+def test_installs_without_network(tmp_path):
+    subprocess.run([PYTHON, "-m", "venv", tmp_path / "venv"], check=True)
+    pip = [tmp_path / "venv" / "bin" / "pip", "--no-cache-dir", "--disable-pip-version-check"]
+    copy = tmp_path / "copy"
+    shutil.copytree(SDK, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run([*pip, "install", "--quiet", "--no-index", copy], check=True)
+    done = subprocess.run([tmp_path / "venv" / "bin" / "python", "-c", "import atoll; print(atoll.__version__, atoll.__file__)"],
+                          check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.startswith("0.1.0 %s" % (tmp_path / "venv"))
+    code = "import sys; sys.path.insert(0, 'build_backend'); import backend; print(backend.build_sdist('.')); print(backend.build_wheel('.'))"
+    built = subprocess.run([PYTHON, "-c", code], cwd=copy, check=True, capture_output=True, text=True).stdout.split()
+    assert built == ["atoll-0.1.0.tar.gz", "atoll-0.1.0-py3-none-any.whl"]
+    assert "atoll/py.typed" in zipfile.ZipFile(copy / built[1]).namelist()
+    subprocess.run([*pip, "install", "--quiet", "--no-index", "--force-reinstall", copy / built[0]], check=True)
+
+
+def test_types():
+    done = subprocess.run([PYTHON, "-m", "mypy", "--strict", "--cache-dir", os.devnull, "src/atoll"], cwd=SDK, capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_both_clients_have_the_same_methods():
+    def public(kind):
+        return {name for name in vars(kind) if not name.startswith("_")}
+
+    assert public(Client) == public(AsyncClient)
