@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a run changed in its workspace: a list of records, one behind the other, as the broker's helper writes it
- * (sandbox/commit.h) and the front reads it. Plain data without JSON, because both sides speak it.
+ * The changes of a run to its workspace: a list of records. The broker's helper writes it (sandbox/commit.h)
+ * and the front reads it. Plain data without JSON, because the broker has none.
  *
- * A record is struct change up to the path's final NUL, filled up with NULs to a multiple of 8 bytes; `length` counts all of it.
+ * A record is struct change up to the path's final NUL, padded with NULs to a multiple of 8 bytes; `length`
+ * counts all of it.
  */
 #pragma once
 
@@ -12,10 +13,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* When what a run wrote to its workspace is applied there. */
+/* When the writes of a run to its workspace are applied. */
 enum commit_when {
-	COMMIT_ALWAYS,	   /* however the run ended */
-	COMMIT_ON_SUCCESS, /* when its main process ended with 0, of all stages */
+	COMMIT_ALWAYS,	   /* after every ending */
+	COMMIT_ON_SUCCESS, /* if the main process of every stage ended with 0 */
 	COMMIT_NEVER,
 	_COMMIT_WHEN_MAX,
 };
@@ -29,9 +30,9 @@ static inline const char *commit_when_name(enum commit_when when)
 
 enum change_kind {
 	CHANGE_ADDED,
-	CHANGE_CHANGED, /* content, mode, or what a link says */
+	CHANGE_CHANGED, /* content, mode, or a link's target */
 	CHANGE_REMOVED,
-	CHANGE_SKIPPED, /* not applied; `skip` says why, the rest is applied all the same */
+	CHANGE_SKIPPED, /* not applied; `skip` says why. The other changes are applied */
 	_CHANGE_MAX,
 };
 
@@ -39,7 +40,7 @@ enum change_type {
 	CHANGE_FILE,
 	CHANGE_DIRECTORY,
 	CHANGE_LINK,
-	CHANGE_OTHER, /* skipped, or a node of the host's that was removed */
+	CHANGE_OTHER, /* skipped, or a special file of the host that was removed */
 	_CHANGE_TYPE_MAX,
 };
 
@@ -58,16 +59,16 @@ enum { CHANGE_PATH_MAX = 4096, CHANGE_SHA256_HEX = 65 };
 struct change {
 	uint32_t length; /* of this record */
 	uint8_t kind, type, skip;
-	uint8_t conflict; /* changed by another after the run's workspace was mounted */
-	uint32_t mode;	  /* & 0777; of what was removed: as it was */
-	int64_t size;	  /* of a file; else 0 */
-	char sha256[CHANGE_SHA256_HEX]; /* of an added or changed file; else "" */
+	uint8_t conflict; /* another run changed it after this run's workspace was mounted */
+	uint32_t mode;	  /* & 0777; of a removed entry: its last mode */
+	int64_t size;	  /* of a file; otherwise 0 */
+	char sha256[CHANGE_SHA256_HEX]; /* of an added or changed file; otherwise "" */
 	char path[CHANGE_PATH_MAX];	/* relative, raw bytes */
 };
 
 /*
- * The record at the start of n bytes, *ret_length bytes long with its path ended by NUL; NULL at the end of a list, or where what
- * follows is no whole record. The bytes are aligned to 8.
+ * The record at the start of n bytes, *ret_length bytes long, its path ended by NUL. NULL: the end of the list,
+ * or no complete record. The bytes are aligned to 8.
  */
 static inline const struct change *change_at(const void *bytes, size_t n, size_t *ret_length)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which type of a Java source file names the file. A small scanner yields identifiers and single
- * characters, skipping comments, strings, character literals and text blocks; a type is declared
- * where `class`, `interface`, `enum` or `record` and a name stand outside all braces and
- * parentheses. `public` before it decides at once; otherwise `void main (` inside its body does.
+ * Finds the type of a Java source file that names the file. A small scanner yields identifiers and single
+ * characters, and skips comments, strings, character literals and text blocks. A type is declared where
+ * `class`, `interface`, `enum` or `record` and a name are outside of all braces and parentheses. A type with
+ * `public` wins at once; otherwise one with `void main (` in its body.
  */
 #include "spec/language.h"
 
@@ -32,7 +32,7 @@ static bool starts(const struct class_scanner *s, const char *text)
 	return (size_t)(s->end - s->at) >= len && memcmp(s->at, text, len) == 0;
 }
 
-/* Moves past the next `text`, or to the end. Backslashes hide the character after them. */
+/* Moves past the next `text`, or to the end. A backslash hides the character after it. */
 static void skip_past(struct class_scanner *s, const char *text, bool escapes)
 {
 	while (s->at < s->end && !starts(s, text))

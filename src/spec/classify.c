@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an ending means (SPEC §3). The order of judgement:
+ * Classifies an ending (SPEC §3). The order of the rules:
  *
- *   1. we killed it              the reason we had is the cause
+ *   1. Atoll killed it           its reason is the cause
  *   2. a limit was hit, end != 0 status limit; the exit code stays the program's own
  *   3. a limit was hit, end == 0 success; the hit is listed
  *   4. otherwise                 exit or signal
  *
- * Whether a limit was hit is read from kernel counters, each by one row of hit_table. Rows stand in
- * the order in which they explain an ending best: a signal that names its limit before counters.
+ * Kernel counters show whether a limit was hit, each by one row of hit_table. The rows are in the order in
+ * which they explain an ending best: a signal that names its limit comes before counters.
  */
 #include "spec/result.h"
 
@@ -19,10 +19,10 @@
 
 #include "spec/knob.h"
 
-struct view { /* what the rows look at */
+struct view { /* the input of the rows */
 	const struct ending *end;
 	const struct limits *limits;
-	int signal; /* 0: it exited */
+	int signal; /* 0: the process exited */
 	int64_t cpu_us;
 };
 
@@ -71,7 +71,7 @@ static bool hit_file_size(const struct view *v)
 
 static bool never(const struct view *v _unused_)
 {
-	return false; /* only our own killing tells */
+	return false; /* only Atoll's own kill shows it */
 }
 
 static int64_t peak_wall(const struct view *v)
@@ -123,7 +123,7 @@ static const struct hit {
 	const char *key;
 	bool (*test)(const struct view *v);
 	int64_t (*peak)(const struct view *v); /* in the unit of the limit */
-	const char *detail;		       /* the limit stands for %s */
+	const char *detail;		       /* %s is the limit */
 } hit_table[] = {
 	{ CAUSE_DISK, "file_size", hit_file_size_signal, peak_file_size,
 	  "wrote a file of more than %s" },
@@ -194,7 +194,7 @@ static const struct hit *find_hit(enum cause_kind kind, const struct view *v)
 	return fallback;
 }
 
-/* We ended it: the reason we had is the cause, whatever the counters say. */
+/* Atoll killed the program: its reason is the cause, independent of the counters. */
 static void judge_kill(const struct view *v, struct verdict *ret)
 {
 	static const struct {
@@ -239,7 +239,7 @@ static void judge_end(const struct view *v, struct verdict *ret)
 	for (size_t i = 0; i < ARRAY_SIZE(hit_table); i++) {
 		if (!hit_table[i].test(v))
 			continue;
-		/* A file of exactly the limit may be what the program wanted. */
+		/* A program may have wanted a file of exactly the limit. */
 		if (ret->exit_code == 0 && hit_table[i].test != hit_file_size)
 			ret->limit_hits |= UINT32_C(1) << hit_table[i].kind;
 		if (!first)

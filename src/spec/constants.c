@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See constants.h. Strings are passed over by their quotes; what else is no JSON stays so. */
+/* See constants.h. Strings are skipped by their quotes; other invalid JSON is left for the parser. */
 #include "spec/constants.h"
 
 #include <string.h>
 
-/* Which word stands here; JSON_CONSTANTS: none. */
+/* The index of the constant at the start of rest; JSON_CONSTANTS: none. */
 static size_t constant_at(struct span rest, size_t *len)
 {
 	static const char *const words[JSON_CONSTANTS] = { "NaN", "Infinity", "-Infinity" };

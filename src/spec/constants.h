@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words that other JSON libraries write and read (Python's among them) and JSON does not have: NaN, Infinity, -Infinity. */
+/*
+ * NaN, Infinity, -Infinity: other JSON libraries (Python's among them) read and write these words, which JSON
+ * does not have.
+ */
 #pragma once
 
 #include "base/buf.h"

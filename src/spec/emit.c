@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See emit.h. Every function does its part for both forms, so that they cannot grow apart. */
+/* See emit.h. Every function serves both forms, so they stay equal. */
 #include "spec/emit.h"
 
 #include "base/utf8.h"
@@ -53,14 +53,14 @@ static void put_comma(struct emitter *e)
 	e->comma = true;
 }
 
-/* A value of its own, as text. */
+/* A complete value, as text. */
 static void put_emitted_value(struct emitter *e, const char *data, size_t n)
 {
 	put_comma(e);
 	put_emitted(e, data, n);
 }
 
-/* Takes the value; NULL: there was no memory for it. */
+/* Takes over the value; NULL: no memory for it. */
 static void add_tree_value(struct emitter *e, json_t *value)
 {
 	json_t *in = e->depth > 0 ? e->open[e->depth - 1] : NULL;
@@ -130,7 +130,7 @@ static void put_escaped(struct emitter *e, unsigned char c)
 		put_emitted(e, (char[]){ '\\', 'u', '0', '0', digits[c >> 4], digits[c & 15] }, 6);
 }
 
-/* UTF-8 already. */
+/* data must be UTF-8. */
 static void put_string(struct emitter *e, const char *data, size_t len)
 {
 	size_t from = 0;
@@ -177,7 +177,7 @@ void emit_word(struct emitter *e, const char *text)
 		emit_null(e);
 }
 
-/* From behind; returns where the digits begin. */
+/* Writes backwards from end; returns where the digits begin. */
 static char *digits_of(uint64_t value, char *end)
 {
 	do
@@ -238,7 +238,7 @@ void emit_real(struct emitter *e, double value)
 		add_tree_value(e, real);
 		return;
 	}
-	/* Fifteen digits say 0.1 as it was meant. */
+	/* Fifteen digits print 0.1 as 0.1. */
 	put_dump(e, real, JSON_REAL_PRECISION(15));
 	json_decref(real);
 }
@@ -265,6 +265,6 @@ void emit_value(struct emitter *e, json_t *value)
 		emit_null(e);
 	else if (e->tree)
 		add_tree_value(e, json_incref(value));
-	else /* Seventeen digits say every double exactly. */
+	else /* Seventeen digits print every double exactly. */
 		put_dump(e, value, JSON_REAL_PRECISION(17));
 }

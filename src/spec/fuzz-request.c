@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes as a JSON request; what parses must survive its own bounds. */
+/* Bytes as a JSON request; an accepted request must keep within its bounds. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this host can enforce, as plain data. sys/probe.c fills it once; everything that decides
- * (policy, plan) only reads it, so decisions can be tested with invented hosts.
+ * What this host can enforce, as plain data. sys/probe.c fills it once; policy and plan only read it, so
+ * decisions can be tested with invented hosts.
  */
 #pragma once
 
@@ -15,10 +15,10 @@ enum {
 	CGROUP_MEMORY = 1 << 0,
 	CGROUP_PIDS = 1 << 1,
 	CGROUP_CPU = 1 << 2,
-	CGROUP_SWAP = 1 << 3, /* memory+swap accounting is there */
+	CGROUP_SWAP = 1 << 3, /* memory+swap accounting is available */
 };
 
-/* The process that asks: a caller's own is not ours to confine, the daemon's is. */
+/* The process that sends requests: a caller's own process is not confined, the daemon's front is. */
 enum front_kind { FRONT_CALLER, FRONT_CONFINED, FRONT_PARTLY, FRONT_OPEN, _FRONT_KIND_MAX };
 
 struct host_facts {
@@ -26,13 +26,13 @@ struct host_facts {
 	char node[65];	 /* host name, for the result's "node" */
 	int32_t cores;
 	int64_t memory_bytes;
-	uint32_t uid, gid; /* ours */
+	uint32_t uid, gid; /* of this process */
 	bool privileged; /* root with CAP_SYS_ADMIN and CAP_SETUID: unique host uids are possible */
-	uint32_t uid_base; /* first of the ids reserved for sandboxes; 0 when not privileged */
+	uint32_t uid_base; /* first of the ids reserved for sandboxes; 0: not privileged */
 	uint32_t uid_count;
 	bool userns, pidns, netns, mntns, ipcns, utsns, cgroupns;
 	bool seccomp;
-	int32_t landlock_abi; /* 0: not there */
+	int32_t landlock_abi; /* 0: none */
 	bool overlay;	      /* overlay can be mounted inside a user namespace */
 	bool proc_mount;      /* a fresh procfs with subset=pid can be mounted there */
 	bool clone3, openat2, pidfd;

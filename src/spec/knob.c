@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See knob.h. A value passes three gates: its type (text, whole number, real), the hard bounds of
- * its row, and later, in policy/, the ceiling of the policy in force. All of them speak through
- * knob_check(), so a refusal reads the same wherever it comes from.
+ * See knob.h. A value is checked three times: its type (text, whole number, real), the hard bounds of its row,
+ * and later, in policy/, the ceiling of the policy in force. knob_check() words every refusal, so the messages
+ * are the same everywhere.
  */
 #include "spec/knob.h"
 
@@ -177,7 +177,7 @@ static_assert(ARRAY_SIZE(limit_knobs) <= 32, "a bit per row must fit 32 bits");
 static_assert(sizeof(struct limits) == ARRAY_SIZE(limit_knobs) * sizeof(int64_t),
 	      "every member has a row");
 
-/* How the text form is read, and what a right value looks like. */
+/* Reads the text form, and names a valid value for messages. */
 static int parse_count(const char *text, int64_t *ret);
 static const struct {
 	int (*parse)(const char *text, int64_t *ret);
@@ -317,13 +317,13 @@ static int refuse_type(const struct knob *k, const struct knob_claim *claim, str
 			   claim->given, kinds[k->kind].wanted, min, max);
 }
 
-/* A daemon takes the word out of what it is sent (engine/submit-prepare.c). */
+/* A daemon replaces the word before this is called (engine/submit-prepare.c). */
 static bool is_adaptive(const struct knob *k, const char *text)
 {
 	return k == knob_find("timeout") && strcmp(text, "adaptive") == 0;
 }
 
-/* Fills claim->value. A limit's "none" is said with that word or null: a 0 that somebody worked out is no such wish. */
+/* Fills claim->value. "none" or null mean no limit; 0 does not, because a computed 0 is likely a mistake. */
 static int parse_text(const struct knob *k, const char *text, struct knob_claim *claim,
 		      struct error *err)
 {
@@ -364,7 +364,7 @@ static int parse_number(const struct knob *k, const json_t *json, struct knob_cl
 		value = scaled < 0 ? INT64_MIN : INT64_MAX;
 	} else {
 		value = (int64_t)(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
-		/* Not even one base unit: rounding up would let it pass. */
+		/* Less than one base unit: rounding up would accept it. */
 		if (scaled > 0 && scaled < 1)
 			value = 0;
 		if (kinds[k->kind].whole && (double)value != scaled)
@@ -444,7 +444,7 @@ static int refuse_limit_key(const struct reader *at, const char *key)
 	return reader_refuse(at, "there is no such limit");
 }
 
-/* Docker's way to say cpus: so many microseconds of every period. */
+/* Docker's way to give cpus: so many microseconds of every period. */
 static int apply_quota(const struct reader *r, struct limits *l, uint32_t *set)
 {
 	const struct knob *cpus = knob_find("cpus"), *quota = knob_find("cpu_quota"),

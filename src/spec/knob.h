@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one table of limits. A row gives JSON key, command-line flag, kind, bounds, default, ceiling
- * and help; the command line, the JSON and YAML readers, the policies and later the HTTP, MCP and
- * OpenAPI descriptions are all made from it. Adding a limit is adding a member and a row.
+ * The one table of limits. A row gives JSON key, command-line flag, kind, bounds, default, ceiling and help.
+ * The command line, the JSON and YAML readers, the policies and the HTTP and OpenAPI descriptions are made from
+ * it. A new limit is a member and a row.
  */
 #pragma once
 
@@ -19,12 +19,13 @@ struct knob {
 	const char *flag; /* "--memory", or NULL */
 	char letter;	  /* 'm', or 0 */
 	enum knob_kind kind;
-	size_t offset;	  /* of the int64_t in struct limits */
-	int64_t min, max; /* hard bounds of the type; max is what a config may raise a ceiling to */
-	int64_t preset;	  /* default; 0 with none_ok: none */
-	int64_t ceiling;  /* shipped ceiling; KNOB_CPUS: 0 = the host's cores */
-	bool none_ok;	  /* "none" and null are values */
-	bool zero_ok;	  /* 0 is another word for that: of settings, not of limits */
+	size_t offset; /* of the int64_t in struct limits */
+	int64_t min,
+		max;	/* hard bounds of the type; a configuration may raise a ceiling up to max */
+	int64_t preset; /* default; 0 with none_ok: none */
+	int64_t ceiling; /* shipped ceiling; KNOB_CPUS: 0 = the host's cores */
+	bool none_ok;	 /* "none" and null are values */
+	bool zero_ok;	 /* 0 means "none", too: for settings, not for limits */
 	const char *help;
 };
 
@@ -36,7 +37,7 @@ extern const size_t limit_knobs_count;
 const struct knob *knob_find(const char *key);
 int64_t knob_get(const struct knob *k, const struct limits *l);
 void knob_set(const struct knob *k, struct limits *l, int64_t value);
-/* A bit per row: which members a request or policy named. */
+/* A bit per row, for sets of members that a request or policy names. */
 uint32_t knob_bit(const struct knob *k);
 
 /* Text as on the command line ("512m", "500ms", "1.5"); checks type and hard bounds. */
@@ -45,21 +46,19 @@ int knob_parse_text(const struct knob *k, const char *text, int64_t *ret,
 /* A JSON number or string. The error names key, value and bounds; field is "limits.<key>". */
 int knob_parse_json(const struct knob *k, const json_t *value, int64_t *ret,
 		    struct error *err) _must_check_;
-/* The same for a number that stands elsewhere, with a row of its reader's own: the error's field is as given. */
+/* The same for a number elsewhere, with a row of the caller's own: the error's field is as given. */
 int knob_parse_at(const char *field, const struct knob *k, const json_t *value, int64_t *ret,
 		  struct error *err) _must_check_;
-/*
- * Why a value is refused, as knob_parse_at(), with the bounds of somebody who may have less than the row allows. 0: it is not.
- */
+/* Refuses a value as knob_parse_at() does, but with the narrower bounds in range. 0: the value is accepted. */
 int knob_refuse(const char *field, const struct knob *k, const json_t *value,
 		const struct knob_range *range, struct error *err) _must_check_;
 /*
- * A whole {"memory": …} object; unknown keys are refused. Sets members and their bits in *set.
- * cpu_quota (with cpu_period) sets cpus as well, so nobody else needs to know of them.
+ * A whole {"memory": …} object; unknown keys are refused. Sets members and their bits in *set. cpu_quota (with
+ * cpu_period) also sets cpus, so other code need not know them.
  */
 int limits_parse_json(const json_t *object, struct limits *l, uint32_t *set,
 		      struct error *err) _must_check_;
-/* The same for an object that stands elsewhere: fields are "<where>.<key>". */
+/* The same for an object elsewhere: fields are "<where>.<key>". */
 int limits_parse_at(const char *where, const json_t *object, struct limits *l, uint32_t *set,
 		    struct error *err) _must_check_;
 void limits_presets(struct limits *ret);		 /* every member's default */
@@ -74,12 +73,12 @@ void knob_flag_text(const struct knob *k, int64_t value, char *ret, size_t size)
 json_t *knob_to_json(const struct knob *k, int64_t value);
 json_t *limits_to_json(const struct limits *l);
 
-/* What somebody asked for, in their words. */
+/* A value that was asked for, as it was written. */
 struct knob_claim {
 	const char *field; /* "limits.memory" */
 	const char *given; /* "20g" */
 	int64_t value;
-	const struct knob_range *range; /* what they may have; NULL: the row's own bounds */
+	const struct knob_range *range; /* the allowed range; NULL: the row's own bounds */
 };
 struct knob_range {
 	int64_t min, max;

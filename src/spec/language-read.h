@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the files of the language reader. Nobody else includes this. */
+/* Private to the files of the language reader. */
 #pragma once
 
 #include "spec/language.h"
@@ -19,9 +19,9 @@ int language_read_workspace(const struct reader *r, const struct key_rule *rule,
 /* The section `kit`; object is the language. */
 int language_read_kit(const struct reader *r, const struct key_rule *rule, const json_t *value,
 		      void *object) _must_check_;
-/* The section `versions`: checked here, made by the next. */
+/* The section `versions`: checked here, built by the next function. */
 int language_read_versions(const struct reader *r, const struct key_rule *rule, const json_t *value,
 			   void *object) _must_check_;
 int language_make_versions(const struct reader *r, struct language *lang) _must_check_;
-/* A whole language; takes over root. The reader is only asked where in the file this is, and for its error. */
+/* A whole language; takes over root. The reader only gives the place in the file and its error. */
 int language_read_tree(const struct reader *r, json_t *root, struct language **ret) _must_check_;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The section `versions` of a language file (see language.h). A version is the language's own tree with some keys replaced,
- * read like any other; so everything that can be said of a language can be said of its versions.
+ * The section `versions` of a language file (see language.h). A version is the language's own tree with some
+ * keys replaced, and is read like a language; so a version can have every key of a language.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { VERSIONS_MAX = 32, VERSION_BYTES_MAX = 24 };
 
-/* What a name, a file or a runtime that is kept ready leads to is the language itself. */
+/* Names, files and warm runtimes lead to the language itself, so versions do not have these keys. */
 static const char *const not_of_versions[] = { "aliases",  "extensions", "name",
 					       "shebangs", "versions",	 "warm" };
 
@@ -54,7 +54,7 @@ int language_read_versions(const struct reader *r, const struct key_rule *rule _
 	return 0;
 }
 
-/* The language's keys, and over them the version's; NULL: no memory. A null takes a key away. */
+/* The language's keys, overridden by the version's; NULL: no memory. A null removes a key. */
 static json_t *make_tree(const struct language *lang, const char *name, const json_t *keys)
 {
 	json_t *tree = json_copy(lang->root);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The section `warm` of a language file (see language.h), and what it says about a request's variables. */
+/* The section `warm` of a language file (see language.h), and its rule for a request's variables. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 enum {
 	WARM_WORDS_MAX = 48
-}; /* with the base and the language's variables less than a plan takes */
+}; /* together with the base and the language's variables less than a plan takes */
 
 int language_read_env(const struct reader *r, const struct key_rule *rule, const json_t *value,
 		      void *object)
@@ -121,7 +121,7 @@ static int warm_tiers(const struct reader *r, const struct key_rule *rule, const
 	return 0;
 }
 
-/* "NAME", or "NAME*" for all that begin so. */
+/* "NAME", or "NAME*" for all names that begin so. */
 static int warm_cold_env(const struct reader *r, const struct key_rule *rule, const json_t *value,
 			 void *object)
 {
@@ -157,7 +157,7 @@ static const struct key_rule warm_rules[] = {
 	{ .key = "cold_env", .read = warm_cold_env, WARM_WORDS(cold_env) },
 };
 
-/* Where the agent itself knows when to fork, there is none. */
+/* If the agent itself knows when to fork, there is no runner. */
 static bool names_runner(const struct language_warm *warm)
 {
 	for (const char **word = warm->argv; *word; word++)
@@ -219,7 +219,7 @@ static bool matches_any(const char *const *patterns, const char *name)
 
 bool language_wants_cold(const struct language *lang, const char *variable)
 {
-	/* What the C library and the loader read once, before a program's first instruction or soon after. */
+	/* Read once by the C library and the loader, before or soon after a program's first instruction. */
 	static const char *const always[] = { "LD_*", "MALLOC_*", "GLIBC_TUNABLES",
 					      "LC_*", "LANG",	  "LANGUAGE",
 					      "TZ",   NULL };

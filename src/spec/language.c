@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See language.h. The YAML file becomes a tree, the tree is read by a table, and the struct points
- * into the tree. Everything is checked when the file is read, so users of a language check nothing.
+ * See language.h. The YAML file becomes a tree, a table reads the tree, and the struct points into the tree.
+ * Everything is checked when the file is read, so users of a language need no checks.
  */
 #include "spec/language.h"
 
@@ -175,7 +175,7 @@ static int check_whole(const struct reader *r, const struct language *lang)
 	return 0;
 }
 
-/* Lists are never NULL: each starts as the one empty list. */
+/* Lists are never NULL: each begins as the one empty list. */
 static int init_lists(const struct reader *r, struct language *lang)
 {
 	const char **empty = arena_alloc(r->arena, sizeof(*empty));
@@ -249,7 +249,7 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Not strcasecmp(), which asks the locale. */
+/* strcasecmp() would depend on the locale. */
 static bool equal_folded(const char *a, const char *b)
 {
 	while (*a && lower(*a) == lower(*b)) {
@@ -333,7 +333,7 @@ bool language_has_shebang(const struct language *lang, const char *line, size_t 
 	return holds_span(lang->shebangs, word);
 }
 
-/* Compilers tell by the extension what they are given, and Java by the class; an interpreter takes any name. */
+/* Compilers recognise a file by its extension, and Java by the class; an interpreter takes any name. */
 static bool keeps_name(const struct language *lang, const char *name)
 {
 	const char *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');

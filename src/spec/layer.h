@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layers of isolation by name: what a policy may require and a result may report as missing. */
+/* The layers of isolation by name: a policy may require them, and a result may report them as missing. */
 #pragma once
 
 enum layer {
@@ -12,7 +12,7 @@ enum layer {
 	LAYER_CGROUP_CPU,
 	LAYER_OVERLAY,
 	LAYER_PROC,
-	LAYER_BROKER, /* our own processes: confine/ */
+	LAYER_BROKER, /* Atoll's own processes: confine/ */
 	LAYER_FRONT,
 	_LAYER_MAX,
 };

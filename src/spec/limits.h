@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The limits of one run, in base units. `knob.h` holds the table that describes each member: its
- * JSON key, flag, bounds, default and help. 0 means "none" only where the table says so.
+ * The limits of one run, in base units. `knob.h` holds the table that describes each member: its JSON key,
+ * flag, bounds, default and help. 0 means "none" only if the table says so.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ struct limits {
 	int64_t memory_bytes;
 	int64_t swap_bytes;
 	int64_t cpus_milli;   /* thousandths of a core */
-	int64_t cpu_quota_us; /* with cpu_period_us another way to say cpus; 0: not given */
+	int64_t cpu_quota_us; /* with cpu_period_us another form of cpus; 0: not given */
 	int64_t cpu_period_us;
 	int64_t cpu_shares; /* 0: not given */
 	int64_t pids;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See notice.h. The flag and the value worth trying come from the knob table and the cause. */
+/* See notice.h. The flag and the value to try come from the knob table and the cause. */
 #include "spec/notice.h"
 
 #include "spec/knob.h"
@@ -16,7 +16,7 @@ int notice_text(const struct result *res, char *ret, size_t size)
 	const char *who = strcmp(stage, "compile") == 0 ? "the compiler" : "the program";
 	char value[32];
 
-	/* What a program did well and is lost all the same. */
+	/* The program succeeded, but its changes to the workspace were not applied. */
 	if (res->commit.error[0] && v->status == STATUS_SUCCESS)
 		return snprintf(ret, size, "nothing was applied to the workspace: %s",
 				res->commit.error);
@@ -29,6 +29,6 @@ int notice_text(const struct result *res, char *ret, size_t size)
 	}
 	if (c->kind == CAUSE_SETUP)
 		return snprintf(ret, size, "%s", c->detail);
-	/* "killed by…", "cancelled by…", "stopped by…" want a verb; what a limit says has one. */
+	/* "killed by…", "cancelled by…", "stopped by…" need a verb; a limit's text has one. */
 	return snprintf(ret, size, "%s %s%s", who, k ? "" : "was ", c->detail);
 }

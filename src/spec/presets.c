@@ -14,7 +14,7 @@ enum { FOREIGN_TEXT_MAX = 4096 };
 
 struct preset_entry {
 	struct preset preset;
-	const char *image, *seccomp_profile; /* read, and no more */
+	const char *image, *seccomp_profile; /* read and ignored */
 };
 
 static int read_memory(const struct reader *r, const struct key_rule *rule _unused_,
@@ -28,7 +28,7 @@ static int read_memory(const struct reader *r, const struct key_rule *rule _unus
 		return reader_refuse(r, "%s is not a whole number of MiB from %lld to %lld",
 				     quote_json(value).text, (long long)(k->min / MiB),
 				     (long long)(k->max / MiB));
-	/* What `limits` says of it goes before. */
+	/* A value in `limits` wins. */
 	if (p->set & knob_bit(k))
 		return 0;
 	p->limits.memory_bytes = mib * MiB;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Defaults by language, as an administrator gives them (SPEC §13, SANDBOX_LANGUAGE_CONFIG_FILE): document 004's object of
- * languages. Of its keys `default_memory_mb` counts; `limits`, as in requests, is ours. `image` and `seccomp_profile` are
- * containers' and mean nothing here. Pure.
+ * Defaults by language, as an administrator gives them (SPEC §13, SANDBOX_LANGUAGE_CONFIG_FILE): document 004's
+ * object of languages. Of its keys `default_memory_mb` is used. `limits`, as in requests, is an addition.
+ * `image` and `seccomp_profile` are for containers and ignored. Pure.
  *
  *   {"python3.10": {"image": "…", "seccomp_profile": "…", "default_memory_mb": 512, "allow_network": false,
  *                   "limits": {"timeout": 20}}}
@@ -19,14 +19,12 @@ enum { PRESETS_MAX = 64, PRESET_NAME_MAX = 40 };
 
 struct preset {
 	char name[PRESET_NAME_MAX + 1]; /* as given: "python3.10" */
-	char language
-		[PRESET_NAME_MAX +
-		 1]; /* without its version: "python"; "" once it is known that there is none */
-	char version
-		[PRESET_NAME_MAX +
-		 1]; /* "3.10": counts where a request names that version; "": of the language */
+	char language[PRESET_NAME_MAX +
+		      1]; /* without its version: "python"; "": no such language */
+	char version[PRESET_NAME_MAX +
+		     1]; /* "3.10": for requests of that version; "": for the language */
 	struct limits limits;
-	uint32_t set; /* knob_bit()s of what is there */
+	uint32_t set; /* knob_bit()s of the members that are given */
 	bool allow_network;
 };
 

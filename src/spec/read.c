@@ -15,7 +15,7 @@ struct quoted quote(const char *data, size_t len)
 	size_t room = sizeof(q.text) - sizeof(cut);
 	size_t n = MIN(len, room);
 
-	/* Never cut inside a character. */
+	/* Never cuts inside a character. */
 	if (len > room)
 		while (n > 0 && ((unsigned char)data[n] & 0xc0) == 0x80)
 			n--;
@@ -90,7 +90,10 @@ bool words_are_close(const char *a, const char *b)
 	return row[lb] <= (MIN(la, lb) > 4 ? 2u : 1u);
 }
 
-/* Every key of every request comes by here: no printf. A path too deep is cut; the message still says what is wrong. */
+/*
+ * Called for every key of every request: no printf. A path that is too long is cut; the message still names the
+ * fault.
+ */
 static struct reader descend(const struct reader *r, const char *between, const char *word)
 {
 	struct reader child = *r;
@@ -143,7 +146,7 @@ static const struct key_rule *find_rule(struct key_table table, const char *key)
 	return NULL;
 }
 
-/* A limit outside of a request's limits: what most people try first. */
+/* A limit outside of "limits": a frequent mistake. */
 static bool is_limit(struct key_table table, const char *key)
 {
 	if (!find_rule(table, "limits") || !find_rule(table, "code"))
@@ -172,11 +175,11 @@ int read_object(const struct reader *r, const json_t *value, struct key_table ta
 	const char *key;
 	const json_t *member;
 
-	/* The text itself is not repeated: where a whole file is wrong, it may be somebody's secret. */
+	/* The text is not quoted: if a whole file is wrong, it may be a secret. */
 	if (!json_is_object(value))
 		return reader_refuse(r, "%s is not an object",
 				     json_is_string(value) ? "a text" : quote_json(value).text);
-	/* The macro wants a non-const tree but only walks it. */
+	/* The macro needs a non-const tree but does not change it. */
 	json_object_foreach((json_t *)(uintptr_t)value, key, member)
 	{
 		const struct key_rule *rule = find_rule(table, key);
@@ -262,7 +265,7 @@ static bool is_module(const char *name)
 				      "0123456789.";
 	const size_t n_first = sizeof(letters) - 1 - strlen("0123456789.");
 
-	/* What `python3 -m` would run is no module to have ready: it would run, and in nobody's sandbox. */
+	/* No module to preload: `python3 -m` would run it, outside of any sandbox. */
 	return *name && memchr(letters, *name, n_first) && !name[strspn(name, letters)] &&
 	       !strstr(name, "__main__");
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps that every reader of a JSON tree shares: an object is read by a table with one row a
- * key, and each refusal names the field ("stages[1].env.PATH: …"). Text that came from a caller
- * passes through quote() before it stands in a message.
+ * Shared by all readers of a JSON tree: a table with one row a key reads an object, and each refusal names the
+ * field ("stages[1].env.PATH: …"). Text from a caller passes through quote() before it is part of a message.
  */
 #pragma once
 
@@ -18,12 +17,12 @@ struct reader {
 	char field[64]; /* where in the tree; "" is the top */
 };
 
-/* A row: which key, how it is read, where it goes and how long it may be. */
+/* A row: the key, how it is read, where the value goes and how long it may be. */
 struct key_rule {
 	const char *key;
 	int (*read)(const struct reader *r, const struct key_rule *rule, const json_t *value,
 		    void *object);
-	size_t offset; /* for the shared readers below: of the member in object */
+	size_t offset; /* of the member in object, for the shared readers below */
 	size_t max;    /* most bytes of a text or a word */
 	size_t max_count;
 };
@@ -34,7 +33,7 @@ struct key_table {
 };
 #define KEY_TABLE(array) ((struct key_table){ (array), ARRAY_SIZE(array) })
 
-/* A reader for what lies below: "key" or "field.key". */
+/* A reader for a value below this one: "key" or "field.key". */
 struct reader reader_at(const struct reader *r, const char *key);
 struct reader reader_index(const struct reader *r, size_t index);
 /* -EINVAL, with "field: text" as the message. */
@@ -51,21 +50,21 @@ int read_bool(const struct reader *r, const struct key_rule *rule, const json_t 
 	      void *object) _must_check_;
 int read_words(const struct reader *r, const struct key_rule *rule, const json_t *value,
 	       void *object) _must_check_;
-/* Words that are names of modules: letters, digits, _ and ., none of them twice. */
+/* Names of modules: letters, digits, _ and ., no name twice. */
 int read_modules(const struct reader *r, const struct key_rule *rule, const json_t *value,
 		 void *object) _must_check_;
-enum { MODULE_BYTES_MAX = 63 }; /* what a plan takes as a name */
+enum { MODULE_BYTES_MAX = 63 }; /* the longest name in a plan */
 /* A text without NUL of at most max bytes. */
 int read_string(const struct reader *r, const json_t *value, size_t max,
 		const char **ret) _must_check_;
 
-/* Caller's text made fit for a message: control characters become '?', long text is cut with "…". */
+/* A caller's text, safe for a message: control characters become '?', long text is cut with "…". */
 struct quoted {
 	char text[56];
 };
 struct quoted quote(const char *data, size_t len);
 struct quoted quote_text(const char *text);
-/* "a list", "true", "512": what stands there, for messages about wrong types. */
+/* "a list", "true", "512": describes a value, for messages about wrong types. */
 struct quoted quote_json(const json_t *value);
-/* True when the two differ by a slip of the keyboard: one or two letters. */
+/* Whether the two differ by a typing error: one or two letters. */
 bool words_are_close(const char *a, const char *b);

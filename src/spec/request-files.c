@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that come with a request. A name is taken only in normal form (no empty, "." or ".."
- * component), so equal files have equal names and one that is a directory of another is found by
- * sorting: with '/' as the smallest letter, "a" is followed directly by all that starts with "a/".
+ * Files of a request. A name must be in normal form (no empty, "." or ".." component), so equal files have
+ * equal names. Sorting finds a file that is a directory of another: with '/' as the smallest letter, "a" is
+ * followed directly by all that starts with "a/".
  */
 #include "spec/request-read.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of a request that have an inside: variables, stages, tests, invoke. */
+/* The structured parts of a request: variables, stages, tests, invoke. */
 #include "spec/request-read.h"
 
 #include <stdio.h>
@@ -131,7 +131,7 @@ static const struct key_rule stage_rules[] = {
 	{ .key = "limits", .read = stage_limits },
 };
 
-/* A stage without a name is called after its place. */
+/* A stage without a name is named after its position. */
 static int default_name(const struct reader *r, struct request_stage *stage, size_t index)
 {
 	char name[32];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the files of the request reader: readers of one value each. Nobody else includes this. */
+/* Private to the files of the request reader: readers of one value each. */
 #pragma once
 
 #include "spec/read.h"
 #include "spec/request.h"
 
-/* Bytes: a text, or {"base64": …}. NUL bytes are welcome. data is never NULL afterwards. */
+/* Bytes: a text, or {"base64": …}. May hold NUL bytes. data is never NULL afterwards. */
 int request_read_bytes(const struct reader *r, const json_t *value, struct span *ret) _must_check_;
 /* The rows of request.c's table that need more than a shared reader; object is the request. */
 int request_read_files(const struct reader *r, const struct key_rule *rule, const json_t *value,
@@ -23,6 +23,6 @@ struct var_list {
 };
 int request_read_env(const struct reader *r, const json_t *value,
 		     struct var_list *ret) _must_check_;
-/* Refuses words and variables that together pass what the kernel takes at exec. */
+/* Refuses words and variables that together exceed the kernel's limit for exec. */
 int request_check_words(const struct reader *r, const char *const *words,
 			struct var_list env) _must_check_;

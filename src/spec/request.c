@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See request.h. One row a key of the request body (SPEC §5); a row either names a shared reader
- * with its member or a reader of its own. Keys that belong to later steps have rows that refuse
- * them by name, so nothing a caller says is ignored silently. Rules between keys follow when all
- * are read.
+ * See request.h. One row a key of the request body (SPEC §5); a row names a shared reader with its member, or a
+ * reader of its own. Keys of later steps have rows that refuse them by name, so no key is ignored silently.
+ * Rules between keys are checked when all are read.
  */
 #include "spec/request.h"
 
@@ -101,7 +100,7 @@ static int read_image(const struct reader *r, const struct key_rule *rule, const
 	if (req->image[0] != '/')
 		return reader_refuse(r, "'%s' is not an absolute path",
 				     quote_text(req->image).text);
-	/* /proc/self/root is the host under another name. */
+	/* /proc/self/root would be the host's root. */
 	for (size_t i = 0; i < ARRAY_SIZE(kernel_dirs); i++) {
 		size_t n = strlen(kernel_dirs[i]);
 
@@ -219,7 +218,7 @@ static int read_labels(const struct reader *r, const struct key_rule *rule _unus
 		if (!*key || strlen(key) > LABEL_KEY_MAX)
 			return reader_refuse(&at, "a label's name has 1 to %d bytes",
 					     LABEL_KEY_MAX);
-		/* ?label=NAME=VALUE would never find it. */
+		/* ?label=NAME=VALUE could not find it. */
 		if (strchr(key, '='))
 			return reader_refuse(&at, "a label's name has no '='");
 	}
@@ -227,7 +226,9 @@ static int read_labels(const struct reader *r, const struct key_rule *rule _unus
 	return 0;
 }
 
-/* A pattern that no file of the work directory can have: a part of it is none of a path below. */
+/*
+ * A pattern that no file of the work directory can match, because a component is no component of a path below.
+ */
 static int check_glob(const struct reader *r, const char *pattern)
 {
 	const char *part = pattern;
@@ -270,7 +271,7 @@ static int refuse_later(const struct reader *r, const struct key_rule *rule _unu
 	return reader_refuse(r, "it is not available yet; leave it out");
 }
 
-/* A daemon takes these out of what it is sent before it comes here. */
+/* A daemon removes these keys before it calls this reader. */
 static int refuse_here(const struct reader *r, const struct key_rule *rule _unused_,
 		       const json_t *value _unused_, void *object _unused_)
 {
@@ -325,7 +326,7 @@ static const struct key_rule request_rules[] = {
 	{ .key = "callback_url", .read = refuse_here },
 };
 
-/* Given in a way that matters: not null, false or an empty list or object. */
+/* Given with an effect: not null, false or an empty list or object. */
 static bool is_given(const json_t *root, const char *key)
 {
 	const json_t *value = json_object_get(root, key);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a caller asks for: SPEC §5's request body as a struct. It borrows every string from the JSON
- * tree it was parsed from and holds a reference on that tree, so it is cheap and has one owner.
- * Parsing checks shape, types, names and bounds; whether the caller may have it is policy's matter.
+ * The request of a caller: SPEC §5's request body as a struct. It borrows every string from the JSON tree it
+ * was parsed from and holds a reference on that tree, so it is cheap and has one owner. Parsing checks shape,
+ * types, names and bounds; policy/ decides whether the caller may have it.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 enum network_mode {
-	NETWORK_NONE, /* a loopback of its own and nothing else */
+	NETWORK_NONE, /* a loopback interface and nothing else */
 	NETWORK_OFF,  /* no sockets but AF_UNIX */
 	NETWORK_ALLOW,
 	NETWORK_HOST,
@@ -90,11 +90,11 @@ struct request {
 	const char *image;	  /* host directory, or NULL */
 	const char *workspace;	  /* name, or NULL */
 	bool workspace_cwd;	  /* programs start in it */
-	enum commit_when commit;  /* when what was written there is applied */
+	enum commit_when commit;  /* when the writes to it are applied */
 	bool read_only;
 	bool tty;
 	const char *
-		entry; /* of the files, the one to run; with code: the name code is stored under; or NULL */
+		entry; /* the file of `files` to run; with code: the name of the code's file; or NULL */
 	struct request_stage *stages;
 	size_t n_stages;
 	struct request_test *tests;
@@ -103,7 +103,7 @@ struct request {
 	const json_t *invoke_params;		  /* object, or NULL */
 	const char **collect;			  /* globs, NULL-terminated; NULL: everything */
 	const json_t *labels;			  /* object of strings, or NULL */
-	const char **preload;	    /* modules to have loaded, NULL-terminated; NULL: not said */
+	const char **preload;	    /* modules to load ahead, NULL-terminated; NULL: not given */
 	const char **compiler_args; /* words for the compile stage, NULL-terminated; NULL: none */
 };
 
@@ -117,5 +117,5 @@ static inline void request_cleanup(struct request **req)
 
 /* One plain component: a letter or digit, then letters, digits, dots, underscores, dashes; of any length. */
 bool request_is_workspace(const char *name);
-/* One relative file name: no "", ".", "..", absolute, NUL, over-long or over-deep path. */
+/* Checks a relative file name: no "", ".", "..", absolute, NUL, over-long or over-deep path. */
 int request_check_path(const char *path, size_t len, struct error *err) _must_check_;

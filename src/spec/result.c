@@ -283,7 +283,7 @@ static void emit_stages(struct emitter *e, const struct result *res)
 		member_seconds(e, "cpu_time", cpu_us(&s->usage));
 		member_count(e, "memory_peak", s->usage.memory_peak_bytes);
 		emit_cause(e, &s->verdict.cause);
-		/* Only where a stage has streams of its own: a compiler's words. */
+		/* Only for stages with streams of their own: the compiler's output. */
 		if (s->stdout_text)
 			member_word(e, "stdout", s->stdout_text);
 		if (s->stderr_text)
@@ -420,7 +420,7 @@ static void emit_skipped(struct emitter *e, const struct change *c)
 	emit_close(e, '}');
 }
 
-/* Those that were skipped, or the others. How many they were. */
+/* The skipped changes, or the others. Returns how many. */
 static size_t emit_changes(struct emitter *e, const struct result_commit *commit, bool skipped)
 {
 	const char *at = commit->changes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happened: SPEC §3's result as a struct, and its JSON form. Filled by link/ from what the
- * broker reported (kernel counters and wait status only) and from what output capture kept.
+ * The outcome of a run: SPEC §3's result as a struct, and its JSON form. Filled from the broker's reports
+ * (kernel counters and wait status only) and from the captured output.
  */
 #pragma once
 
@@ -34,12 +34,13 @@ struct cause {
 	bool retryable;
 };
 
-struct verdict { /* what status, exit code and cause say of one stage or of the whole run */
+struct verdict { /* status, exit code and cause of one stage or of the whole run */
 	enum run_status status;
 	int exit_code; /* -1: nothing ran; null in the result */
 	int signal;    /* 0: none */
 	struct cause cause;
-	uint32_t limit_hits; /* bits of cause_kind that were hit though the end was 0 */
+	uint32_t
+		limit_hits; /* bits of cause_kind that were hit although the program ended with 0 */
 };
 
 struct result_stage {
@@ -47,7 +48,7 @@ struct result_stage {
 	struct verdict verdict;
 	int64_t duration_us;
 	struct usage usage;
-	char *stdout_text; /* compile stages: what the compiler said; NULL otherwise */
+	char *stdout_text; /* compile stages: the compiler's output; otherwise NULL */
 	char *stderr_text;
 };
 
@@ -69,24 +70,24 @@ struct result_test {
 };
 
 struct result_stream {
-	char *text; /* what is kept, NUL-terminated; raw bytes, may hold NULs */
+	char *text; /* the kept part, NUL-terminated; raw bytes, may hold NULs */
 	size_t len;
-	int64_t bytes; /* what the program wrote, exactly */
+	int64_t bytes; /* bytes that the program wrote */
 	bool truncated;
 };
 
-/* What became of what was written to a workspace; all absent from the result when `present` is not set. */
+/* What happened to the writes to a workspace. Without `present`, the result has none of it. */
 struct result_commit {
 	bool present;
 	bool applied;
-	char error[256]; /* why it was not applied though it was wanted, or "" */
-	void *changes;	 /* records of spec/change.h, aligned as malloc() does */
+	char error[256]; /* why wanted changes were not applied, or "" */
+	void *changes;	 /* records of spec/change.h, aligned as by malloc() */
 	size_t changes_len;
-	uint64_t omitted; /* more than are listed */
+	uint64_t omitted; /* changes that are not listed */
 };
 
 struct isolation {
-	const char *tier;	 /* "full", or "reduced" when anything is missing */
+	const char *tier;	 /* "full", or "reduced" if a layer is missing */
 	const char *user;	 /* "unique", "shared" */
 	const char *cgroup;	 /* "v2", "v1", "none" */
 	char seccomp[48];	 /* "default@3f2a91c0" */
@@ -94,7 +95,7 @@ struct isolation {
 	const char *proc;	 /* "pid", "none" */
 	const char *net;	 /* "none", "off" */
 	const char *broker;	 /* "confined", "open" */
-	const char *front;	 /* the same, "partly", or "caller": not ours to confine */
+	const char *front;	 /* the same, "partly", or "caller": a caller's own process */
 	const char *missing[16]; /* names of layers, NULL-terminated */
 };
 
@@ -102,12 +103,12 @@ struct result {
 	char id[32];
 	char *language; /* or NULL */
 	struct verdict verdict;
-	enum error_code refusal; /* why nothing ran; ERROR_NONE when something did */
+	enum error_code refusal; /* why nothing ran; ERROR_NONE: the program ran */
 	struct result_stream out, err;
 	json_t *value; /* or NULL */
 	struct result_file *files;
 	size_t n_files;
-	bool files_truncated; /* more were written than collection's bounds allow */
+	bool files_truncated; /* more files were written than may be collected */
 	struct result_commit commit;
 	int64_t duration_us;
 	struct usage usage;
@@ -136,26 +137,29 @@ static inline void result_cleanup(struct result **res)
 }
 /* SPEC §3's object, every key present. Invalid UTF-8 becomes U+FFFD and `stdout_binary` is set. */
 json_t *result_to_json(const struct result *res);
-/* The same as compact text, for the caller to free; our seconds print as 0.0021, a value of the program's keeps every bit. */
+/*
+ * The same as compact text, for the caller to free. Atoll's seconds print as 0.0021; a program's value keeps
+ * every bit.
+ */
 char *result_to_text(const struct result *res);
 enum { RESULT_TEXT_MAX = 1 << 30 };
 /*
- * For json_dumps() of a result, or of what has one as its "result": our seconds print as 0.0021, not 0.0020999999999999999; a
- * value of the program's keeps every bit.
+ * Flags for json_dumps() of a result, or of a tree with one as its "result": Atoll's seconds print as 0.0021,
+ * not 0.0020999999999999999; a program's value keeps every bit.
  */
 size_t result_json_flags(const json_t *tree);
-/* A result for what never ran: denied, setup_error or internal_error, from the error's code. */
+/* The result of a request that never ran: denied, setup_error or internal_error, by the error's code. */
 struct result *result_from_error(const struct error *err);
 /* The exit code of the command line for a result (SPEC §4). */
 int result_exit_code(const struct result *res);
 
-/* Everything classify needs; it is pure, so every rule of SPEC §3 is a unit test. */
+/* The input of classify(). It is pure, so every rule of SPEC §3 has a unit test. */
 struct ending {
 	int wait_status; /* as from waitid/wait4, of the main process */
-	int killed_for;	 /* enum cause_kind we killed it for, or -1 */
+	int killed_for;	 /* the enum cause_kind that Atoll killed it for, or -1 */
 	struct usage usage;
-	int64_t largest_file_bytes; /* among files found; for file_size */
-	int64_t output_bytes;	    /* larger of the two streams */
+	int64_t largest_file_bytes; /* of the files found; for file_size */
+	int64_t output_bytes;	    /* of the larger stream */
 	int64_t duration_us;
 };
 void classify(const struct ending *end, const struct limits *limits, struct verdict *ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is told of a run while it goes on: one struct from the broker's records (link/job.c) to the listener. Layers between the
- * two handle the kinds that they change and pass on the others. A new event is a kind and a member here, the place that
- * tells the event, and the listener.
+ * Events of a run while it lasts: one struct from the broker's records (link/job.c) to the listener. Layers
+ * between the two handle the kinds that they change and pass on the others. A new event is a kind and a member
+ * here, the place that reports it, and the listener.
  */
 #pragma once
 
@@ -35,13 +35,13 @@ struct run_file {
 	const char *sha256; /* NULL: not read yet */
 };
 
-/* What an event points to is valid until on_event returns. */
+/* Pointers in an event are valid until on_event returns. */
 struct run_event {
 	enum run_event_kind kind;
 	union {
 		struct {
 			int64_t at_ns; /* CLOCK_MONOTONIC */
-			bool warm;     /* a runtime that was up already was used */
+			bool warm;     /* a warm runtime was used */
 		} started;
 		struct {
 			enum output_stream stream;
@@ -58,8 +58,8 @@ struct run_event {
 
 struct run_observer {
 	void *data;
-	uint32_t wants; /* run_event_bit() of the kinds that are told, or RUN_EVENTS_ALL */
-	/* Negative: RUN_OUTPUT cancels the run, RUN_FILE fails it; of other kinds nothing. */
+	uint32_t wants; /* run_event_bit() of the kinds that are reported, or RUN_EVENTS_ALL */
+	/* Negative: RUN_OUTPUT cancels the run, RUN_FILE fails it; for other kinds it is ignored. */
 	int (*on_event)(void *data, const struct run_event *event);
 };
 
@@ -73,7 +73,7 @@ static inline bool run_observer_wants(const struct run_observer *o, enum run_eve
 	return o->wants & run_event_bit(kind);
 }
 
-/* The observer's answer; 0 where the kind is not wanted. */
+/* The return value of on_event; 0 if the kind is not wanted. */
 static inline int run_observer_tell(const struct run_observer *o, const struct run_event *event)
 {
 	return run_observer_wants(o, event->kind) ? o->on_event(o->data, event) : 0;

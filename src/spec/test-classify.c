@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each rule of SPEC §3 about what an ending means, one row each. */
+/* Each rule of SPEC §3 about endings, one row each. */
 #include <signal.h>
 
 #include "spec/knob.h"

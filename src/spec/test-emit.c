@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text and tree say the same; the text is JSON whatever the bytes are. */
+/* Text and tree agree; the text is JSON for any bytes. */
 #include "spec/emit.h"
 
 #include "spec/test-support.h"

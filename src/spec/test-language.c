@@ -350,7 +350,7 @@ static void test_versions(void **state _unused_)
 	assert_string_equal(two->run_argv[1], "-o");
 	assert_null(two->env[0]);
 	assert_string_equal(two->libraries[0], "l");
-	/* Neither found by a name or a file of the language's, nor in a runtime of its. */
+	/* Neither a name or file of the language nor its warm runtime leads to a version. */
 	assert_null(two->aliases[0]);
 	assert_null(two->extensions[0]);
 	assert_int_equal(two->warm.kind, WARMTH_NONE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a person is told when a program was ended. */
+/* The sentences for programs that a limit or a signal ended. */
 #include "spec/notice.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every key of the request body: what is taken, and the words of each refusal. */
+/* Every key of the request body: accepted values, and the message of each refusal. */
 #include "spec/request.h"
 
 #include "spec/knob.h"

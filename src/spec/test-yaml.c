@@ -119,7 +119,7 @@ static void test_json(void **state _unused_)
 	assert_string_equal(err.text, "r:1:12: it is not JSON: duplicate object key near '\"a\"'");
 	assert_int_equal(json_parse(&bad[5], &root, &err), -EINVAL);
 	assert_string_equal(err.text, "r: it is nested deeper than 64 levels");
-	/* What other languages' JSON writers make of a number that is none, or too large for one. */
+	/* Words and numbers that other languages' JSON writers produce for values which JSON cannot hold. */
 	assert_int_equal(json_parse(&(struct document){ "r", "{\"a\":\nNaN}", 10 }, &root, &err),
 			 -EINVAL);
 	assert_string_equal(err.text, "a: NaN is not a number that JSON has");

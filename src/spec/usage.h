@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel counted for a run, and why a run may end. Plain data without JSON, because the broker and the
- * sandbox speak it too.
+ * Kernel counters of a run, and the causes of an end. Plain data without JSON, because broker and sandbox use
+ * it, too.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ enum cause_kind {
 	_CAUSE_MAX,
 };
 
-/* Kernel counters of one run or stage. -1: this host could not measure it. */
+/* Counters of one run or stage. -1: this host could not measure it. */
 struct usage {
 	int64_t user_us, system_us;
 	int64_t memory_peak_bytes;

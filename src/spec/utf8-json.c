@@ -7,7 +7,7 @@ json_t *utf8_to_json(const char *data, size_t len, bool *binary)
 	_cleanup_buf_ struct buf clean = { .max = 3 * len }; /* a byte becomes three at worst */
 	json_t *text;
 
-	/* Most output is text already, and the constructor checks. */
+	/* Most output is valid UTF-8, which json_stringn() checks. */
 	text = json_stringn(len ? data : "", len);
 	if (binary)
 		*binary = !text;

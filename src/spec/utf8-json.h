@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 /*
- * A JSON string of these bytes, replaced as above; *binary (may be NULL) says whether something was. NULL: no memory.
+ * A JSON string of these bytes, repaired as base/utf8.h does; *binary (may be NULL) says whether bytes were
+ * replaced. NULL: no memory.
  */
 json_t *utf8_to_json(const char *data, size_t len, bool *binary);

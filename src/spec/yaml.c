@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See yaml.h. libyaml's events drive a stack of open containers; the explicit stack is what bounds
- * the depth. A mapping on the stack either waits for a key or holds one and waits for its value.
- * Numbers are rewritten into JSON's notation and read by jansson, so both formats share one reader.
+ * See yaml.h. libyaml's events drive an explicit stack of open containers, which bounds the depth. A mapping on
+ * the stack either waits for a key, or has one and waits for its value. Numbers are rewritten into JSON's
+ * notation and read by jansson, so both formats share one reader.
  */
 #include "spec/yaml.h"
 
@@ -14,8 +14,8 @@
 #include "spec/read.h"
 
 struct yaml_frame {
-	json_t *node; /* array or object, owned by what holds it */
-	char *key;    /* object: the key whose value comes next, or NULL */
+	json_t *node; /* array or object, owned by its container */
+	char *key;    /* object: the key of the next value, or NULL */
 };
 
 struct yaml_builder {
@@ -38,7 +38,7 @@ static int refuse_for_memory(const struct yaml_builder *b)
 	return error_set(b->err, ERROR_INTERNAL, ENOMEM, "%s: out of memory", b->doc->name);
 }
 
-/* Takes the reference on node in every case. */
+/* Takes over node in every case. */
 static int add_node(struct yaml_builder *b, json_t *node)
 {
 	struct yaml_frame *top;
@@ -277,7 +277,7 @@ int yaml_parse(const struct document *doc, json_t **ret, struct error *err)
 				 doc->name, YAML_BYTES_MAX);
 	if (!yaml_parser_initialize(&parser))
 		return refuse_for_memory(&b);
-	/* Named, else a byte order mark could switch to UTF-16. */
+	/* Set explicitly: otherwise a byte order mark could switch to UTF-16. */
 	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)doc->text, doc->len);
 	r = build_yaml_tree(&b, &parser);
@@ -316,7 +316,10 @@ static bool json_too_deep(const char *text, size_t len)
 	return false;
 }
 
-/* A constant in a tree: a NUL and its name. Of limits it becomes the name, which no limit takes; elsewhere it is refused here. */
+/*
+ * A constant in the tree is a string of a NUL and its name. In limits it becomes the name, which no limit
+ * accepts; elsewhere it is refused here.
+ */
 static int settle_constants(const struct reader *r, json_t *tree, bool in_limits)
 {
 	const char *key;
@@ -352,7 +355,10 @@ static int settle_constants(const struct reader *r, json_t *tree, bool in_limits
 	return 0;
 }
 
-/* What Python's json module sends for a float that is no number: refused like any bad value, by its key. */
+/*
+ * Python's json module sends these words for floats that are no numbers: each is refused as a bad value of its
+ * key.
+ */
 static int parse_constants(const struct document *doc, json_t **ret, struct error *err)
 {
 	static const char *const marks[JSON_CONSTANTS] = { "\"\\u0000NaN\"", "\"\\u0000Infinity\"",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * YAML text into a jansson tree, so that files, policies and API bodies share one validator.
- * Only the JSON-like core is taken: mappings with unique string keys, sequences, scalars (plain
- * scalars become null, booleans, integers, reals or strings as in YAML 1.2's core schema; quoted
- * ones are strings). Anchors, aliases, tags and several documents are refused; depth is bounded.
+ * YAML text into a jansson tree, so that files, policies and API bodies share one validator. Only the JSON-like
+ * core is accepted: mappings with unique string keys, sequences, scalars (plain scalars become null, booleans,
+ * integers, reals or strings as in YAML 1.2's core schema; quoted ones are strings). Anchors, aliases, tags and
+ * several documents are refused; depth is bounded.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ enum {
 	JSON_BYTES_MAX = 320 << 20
 };
 
-/* A piece of text and the name messages give it ("policies/default.yaml:3: …"). */
+/* A text, and its name in messages ("policies/default.yaml:3: …"). */
 struct document {
 	const char *name;
 	const char *text;
