@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See broker-choice.h. A pool's socket lies in a directory of its user's and is of mode 0600; who connects is asked for by uid all the
- * same, at both ends. A lock file beside the socket says whether its pool lives: a socket without a holder of the lock is
- * stale and replaced.
+ * See broker-choice.h. A pool's socket is in a directory of its user and has mode 0600; both ends also check
+ * the peer's uid. A lock file beside the socket shows whether the pool lives: if no process holds the lock, the
+ * socket is stale and replaced.
  */
 #include "client/broker-choice.h"
 
@@ -25,7 +25,7 @@
 
 enum { POOL_SPARES = 128, POOL_BACKLOG = 4096, LOCK_TRIES = 16 };
 
-/* Of all spares together, unless the caller says otherwise. */
+/* The default for all spares together. */
 static int64_t default_memory_bytes(void)
 {
 	int64_t pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
@@ -33,7 +33,7 @@ static int64_t default_memory_bytes(void)
 	return pages > 0 && page_bytes > 0 ? MIN(pages / 16 * page_bytes, GiB) : 64 * MiB;
 }
 
-/* Where a pool of this user's listens. *ret NULL: nowhere that we know of. */
+/* The usual socket of this user's pool. *ret NULL: no known place. */
 static int default_path(char **ret)
 {
 	const char *dir = geteuid() == 0 ? "/run" : getenv("XDG_RUNTIME_DIR");
@@ -44,7 +44,7 @@ static int default_path(char **ret)
 	return asprintf(ret, "%s/atoll/pool.sock", dir) < 0 ? -ENOMEM : 0;
 }
 
-/* The longest part of a path that is there, without links in it; what is missing follows as it is. */
+/* The existing part of a path, with links resolved; the missing part follows unchanged. */
 static int resolve(const char *path, char **ret)
 {
 	for (size_t n = strlen(path);;) {
@@ -63,7 +63,7 @@ static int resolve(const char *path, char **ret)
 	}
 }
 
-/* Where this user's workspaces lie when nobody says otherwise. *ret NULL: nowhere that we know of. */
+/* The default directory of this user's workspaces. *ret NULL: no known place. */
 static int workspaces_path(char **ret)
 {
 	const char *state = getenv("ATOLL_STATE_DIR"), *home = getenv("HOME");
@@ -85,12 +85,12 @@ static int workspaces_path(char **ret)
 		path = NULL;
 		return -ENOMEM;
 	}
-	/* One that cannot be looked at is said so when somebody wants it. */
+	/* A directory that cannot be read is reported when a run needs it. */
 	r = resolve(path, ret);
 	return r == -ENOMEM ? r : 0;
 }
 
-/* 0, or what the variable says if that is a bound: as the daemon's setting of the same name. */
+/* The bound in the variable if it is valid, otherwise preset; as the daemon's setting of the same name. */
 static int64_t bound_of(const char *variable, int64_t preset)
 {
 	const char *text = getenv(variable);
@@ -110,7 +110,7 @@ static struct workspace_place workspaces_below(const char *path)
 	};
 }
 
-/* The caller's word, $ATOLL_POOL, the usual place. "" and "off" mean never. */
+/* The caller's option, $ATOLL_POOL, the usual place. "" and "off" mean none. */
 static int find_path(const char *option, char **ret)
 {
 	const char *word = option ? option : getenv("ATOLL_POOL");
@@ -155,7 +155,7 @@ struct link *broker_connect(const struct broker_choice *c)
 	return c->path && link_connect(c->path, &link) == 0 ? link : NULL;
 }
 
-/* In the broker's process. */
+/* Runs in the broker's process. */
 static int serve_own_broker(void *data, int fd)
 {
 	const struct broker_choice *c = data;
@@ -176,7 +176,7 @@ int broker_start(struct broker_choice *c, struct link **ret, struct error *err)
 	return link_spawn((struct link_server){ serve_own_broker, c }, ret, err);
 }
 
-/* The other end: a pool's place in the file system. */
+/* The listening side: a pool's files. */
 struct pool_place {
 	char *path, *lock_path;
 	int lock_fd, listen_fd;
@@ -201,7 +201,7 @@ static int make_directory(struct pool_place *p, struct error *err)
 	return 0;
 }
 
-/* 1: it is ours; 0: whoever had it took its file away meanwhile, try again. */
+/* 1: locked; 0: the previous holder removed the file meanwhile, try again. */
 static int try_lock(struct pool_place *p)
 {
 	_cleanup_close_ int fd = open(p->lock_path,
@@ -234,7 +234,7 @@ static int lock_place(struct pool_place *p, struct error *err)
 	return 0;
 }
 
-/* With the lock in hand nobody listens there, whatever lies there. */
+/* This process holds the lock, so no pool listens there. */
 static int remove_stale(const char *path, struct error *err)
 {
 	struct stat st;
@@ -262,7 +262,7 @@ static int listen_at(struct pool_place *p, struct error *err)
 				 sizeof(address.sun_path) - 1, p->path);
 	memcpy(address.sun_path, p->path, n);
 	p->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* The mode it is born with: nobody else can connect in between. */
+	/* Created with its mode: no other user can connect in between. */
 	if (p->listen_fd < 0 || fchmod(p->listen_fd, 0600) < 0 ||
 	    bind(p->listen_fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
 	    listen(p->listen_fd, POOL_BACKLOG) < 0)
@@ -294,11 +294,13 @@ static void place_done(struct pool_place *p)
 	if (p->listen_fd >= 0)
 		(void)unlink(p->path);
 	p->listen_fd = fd_close(p->listen_fd);
-	/* Removed while it is held: who opened it before sees that it is another file's now. */
+	/*
+	 * Removed while locked: a process that opened it before sees that the name now belongs to another file.
+	 */
 	if (p->lock_fd >= 0)
 		(void)unlink(p->lock_path);
 	p->lock_fd = fd_close(p->lock_fd);
-	/* Unless somebody put something else there. */
+	/* Unless the directory holds other files. */
 	if (p->made_dir)
 		(void)rmdir(p->dir);
 	free(p->dir);
@@ -397,7 +399,7 @@ int atoll_pool(const struct atoll_pool_options *options, char **problem)
 
 	if (options)
 		memcpy(&given, options, MIN(options->size, sizeof(given)));
-	/* From here on they are the broker's to read; ours would leave the socket behind. */
+	/* The broker reads these signals itself. This process's handlers would leave the socket behind. */
 	(void)sigemptyset(&ends);
 	(void)sigaddset(&ends, SIGTERM);
 	(void)sigaddset(&ends, SIGINT);

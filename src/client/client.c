@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The public interface (atoll/atoll.h) over the flow of run.h. A handle keeps what is worth keeping
- * between runs: the languages and policies read so far, the host's abilities, the loop, and a broker. Where no pool
- * listens the broker is forked at the very start of a run, while this process is small, and prepares itself while we parse.
+ * The public interface (atoll/atoll.h) over the flow of run.h. A handle keeps between runs: languages and
+ * policies read so far, the host's facts, the loop, and a broker. If no pool listens, the broker is forked at
+ * the very start of a run, while this process is small, and prepares itself while the request is parsed.
  */
 #include "client/run.h"
 
@@ -22,7 +22,7 @@ static int refuse_call(const struct error *err, int r, char **problem)
 	return r;
 }
 
-/* Waits until the broker has said what it can do. */
+/* Waits for the broker's HELLO. */
 static int greet(struct atoll *a)
 {
 	int r = link_hello(a->link, &a->facts);
@@ -34,7 +34,7 @@ static int greet(struct atoll *a)
 
 const struct host_facts *atoll_facts(struct atoll *a)
 {
-	/* A broker knows best; without one, what it would find is what we find. */
+	/* The broker's facts are preferred; without a broker this process probes the same. */
 	if (!a->probed && (!a->link || greet(a) < 0))
 		host_probe(&a->facts);
 	a->facts.front = a->front;
@@ -46,7 +46,7 @@ int atoll_cache(struct atoll *a)
 {
 	if (a->cache_fd == -EBADF) {
 		a->cache_fd = cache_open(a->cache_option);
-		/* Asked once: -EBADF would mean not asked yet. */
+		/* Tried once: -EBADF means not tried yet. */
 		if (a->cache_fd == -EBADF)
 			a->cache_fd = -ENOENT;
 	}
@@ -63,7 +63,7 @@ static int watch_broker(struct atoll *a, struct error *err)
 	return 0;
 }
 
-/* A broker of our own. One that keeps runtimes ready must know which before it is started. */
+/* Starts an own broker. A warm one must know its runtimes before it starts. */
 static int start_broker(struct atoll *a, struct error *err)
 {
 	int r = 0;
@@ -78,7 +78,7 @@ int atoll_link(struct atoll *a, struct error *err)
 {
 	int r;
 
-	/* One that serves others too may have gone since the last run. */
+	/* A shared broker may have ended since the last run. */
 	if (a->link && link_is_shared(a->link))
 		(void)!link_dispatch(a->link);
 	if (a->link && link_is_broken(a->link))
@@ -89,7 +89,7 @@ int atoll_link(struct atoll *a, struct error *err)
 		if (r < 0)
 			return r;
 	}
-	/* One that is of another version, or does not answer, is done without. */
+	/* A pool of another version, or without an answer, is not used. */
 	if (a->link && link_is_shared(a->link) && greet(a) < 0)
 		a->link = link_close(a->link);
 	if (a->link)
@@ -98,7 +98,7 @@ int atoll_link(struct atoll *a, struct error *err)
 	return r < 0 ? r : watch_broker(a, err);
 }
 
-/* A version is asked for by an ordinary run whose result nobody sees. */
+/* A version is asked for by an ordinary run; only its output is used. */
 static int probe_run(void *data, const json_t *request, struct buf *out)
 {
 	struct run run = { .atoll = data, .output_fd = -EBADF, .accepted_ns = clock_now_ns() };
@@ -211,7 +211,7 @@ struct atoll *atoll_free(struct atoll *a)
 	return NULL;
 }
 
-/* Hands out what the caller asked to be told. */
+/* Gives the caller the results that it asked for. */
 static int report_result(const struct run *run, const struct result *res, char **result_json,
 			 struct error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a program printed what was expected, as judges of contests compare. Pure. */
+/* Compares a program's output with the expected one, as contest judges do. Pure. */
 #pragma once
 
 #include "spec/request.h"

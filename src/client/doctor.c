@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See doctor.h. Every section is a table. "ok" is the promise of the last line: all layers hold, so
- * a run's isolation.tier is "full". Settings only ever warn: the sandbox does not depend on them, they are
- * a second line of defence for the host itself.
+ * See doctor.h. Every section is a table. "ok" stands for the last line: all layers hold, so a run's
+ * isolation.tier is "full". Settings only warn: the sandbox does not depend on them; they are a second line of
+ * defence for the host.
  */
 #include "client/doctor.h"
 
@@ -102,7 +102,7 @@ static int report_namespaces(json_t *checks, const struct doctor_input *in)
 				   .word = there ? WORD_OK : WORD_MISSING };
 
 		(void)snprintf(c.value, sizeof(c.value), "%s", there ? "yes" : "no");
-		/* Without a user namespace none of the others could be tried. */
+		/* Without a user namespace the others could not be tried. */
 		if (!there && f->userns)
 			(void)snprintf(c.fix, sizeof(c.fix),
 				       "boot a kernel built with all namespaces: apt-get install "
@@ -129,7 +129,7 @@ static int report_cgroups(json_t *checks, const struct doctor_input *in)
 	static const struct {
 		const char *name;
 		uint32_t bit;
-		int layer; /* enum layer, or -1: only measured where it is */
+		int layer; /* enum layer, or -1: only measured */
 	} table[] = {
 		{ "memory", CGROUP_MEMORY, LAYER_CGROUP_MEMORY },
 		{ "pids", CGROUP_PIDS, LAYER_CGROUP_PIDS },
@@ -153,7 +153,7 @@ static int report_cgroups(json_t *checks, const struct doctor_input *in)
 		(void)snprintf(c.value, sizeof(c.value), "%s", there ? "yes" : "no");
 		if (!there)
 			c.word = table[i].layer < 0 ? WORD_WARN : WORD_MISSING;
-		/* With no cgroups at all the row above has said it. */
+		/* If there are no cgroups at all, the row above says so. */
 		if (!there && f->cgroup != CGROUP_NONE) {
 			if (table[i].layer >= 0)
 				layer_fix((enum layer)table[i].layer, f, c.fix, sizeof(c.fix));
@@ -221,7 +221,7 @@ static int report_confinement(json_t *checks, const struct doctor_input *in)
 	return report_devices(checks, f);
 }
 
-/* Calls with a slower way round them; nothing is lost without. */
+/* Calls that have a slower replacement; without them nothing is lost. */
 static int report_calls(json_t *checks, const struct doctor_input *in)
 {
 	static const struct {
@@ -249,7 +249,7 @@ static int report_calls(json_t *checks, const struct doctor_input *in)
 	return 0;
 }
 
-/* Settings of the host, each with the values that are well. */
+/* Settings of the host, each with its good values. */
 struct sysctl_setting {
 	const char *name; /* as sysctl writes it */
 	const char *path; /* below /proc/sys/ */
@@ -301,7 +301,7 @@ static int report_settings(json_t *checks, const struct doctor_input *in)
 		int64_t value;
 		int r = in->read_setting(s->path, &value);
 
-		if (r < 0) { /* unknown to this kernel, so nothing is switched on or off by it */
+		if (r < 0) { /* unknown to this kernel, so it has no effect */
 			(void)snprintf(c.value, sizeof(c.value), "not on this kernel");
 		} else {
 			(void)snprintf(c.value, sizeof(c.value), "%" PRId64, value);
@@ -365,7 +365,7 @@ static json_t *missing_list(uint32_t missing)
 	return list;
 }
 
-/* The layer whose fix is worth naming: one that refuses runs before one that only weakens them. */
+/* The layer whose fix is named: one that refuses runs comes before one that only weakens them. */
 static enum layer first_layer(uint32_t missing, uint32_t required)
 {
 	uint32_t bits = missing & required ? missing & required : missing;
@@ -438,7 +438,7 @@ json_t *doctor_report(const struct doctor_input *in)
 
 		r = checks ? table[i].fill(checks, in) : -ENOMEM;
 	}
-	/* Takes sections over also when it fails. */
+	/* Takes over sections also on failure. */
 	if (json_object_set_new(report, "sections", sections) < 0 || r < 0) {
 		json_decref(report);
 		return NULL;
@@ -455,7 +455,7 @@ static int read_setting(const char *path, int64_t *ret)
 	r = textfile_read_i64_at(AT_FDCWD, full, ret);
 	if (r != -EINVAL)
 		return r;
-	/* perf_event_paranoid may be -1; all that matters here is that it is below every bound. */
+	/* perf_event_paranoid may be -1, which is below every bound. */
 	r = textfile_read_at(AT_FDCWD, full, text, sizeof(text));
 	if (r < 0)
 		return r;

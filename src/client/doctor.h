@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The report of `atoll doctor`: what this host can enforce, what is missing, and what to type to change
- * that. doctor_report() is made of what it is given; doctor_examine() really looks at the host.
+ * The report of `atoll doctor`: what this host can enforce, what is missing, and the commands that change that.
+ * doctor_report() works on the given facts; doctor_examine() probes the host.
  *
  *   {"ok", "summary", "fix", "missing": [layers], "cgroup": "v2", "landlock": 7, "rootless": false,
  *    "sections": [{"name", "checks": [{"name", "value", "verdict": "ok|warn|missing", "fix"}]}]}
@@ -19,7 +19,7 @@ struct doctor_input {
 	const struct host_facts *facts; /* of host_probe_deep() */
 	const struct policy *policy;	/* the default one */
 	json_t *languages;		/* the list of registry_to_json(); borrowed */
-	/* The content of a file of /proc/sys, a single number; negative errno when there is none. */
+	/* The content of a file of /proc/sys, a single number; negative errno: no such file. */
 	int (*read_setting)(const char *path, int64_t *ret);
 };
 
@@ -27,7 +27,8 @@ struct doctor_input {
 json_t *doctor_report(const struct doctor_input *in);
 
 /*
- * Reads policies/default.yaml of p->data_dir and asks reg for the runtimes. facts NULL: probes the host, which takes children.
+ * Reads policies/default.yaml of p->data_dir and asks reg for the runtimes. facts NULL: probes the host, which
+ * forks children.
  */
 int doctor_examine(struct registry *reg, const struct prober *p, const struct host_facts *facts,
 		   json_t **ret, struct error *err) _must_check_;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See executor.h. An executor is a handle (struct atoll) whose loop is the caller's and whose link is its keeper's; a run of it is
- * a struct run with a fiber under it. What the caller asks for reaches the job that runs now through run.control, or waits
- * there until there is one.
+ * See executor.h. An executor is a handle (struct atoll) with the caller's loop and its keeper's link; each of
+ * its runs is a struct run with a fiber. The caller's commands reach the current job through run.control, or
+ * wait there until there is a job.
  */
 #include "client/executor.h"
 
@@ -26,13 +26,15 @@ struct executor {
 };
 
 struct executor_run {
-	struct executor_run *next, **at; /* at: what points here */
+	struct executor_run *next, **at; /* at: the pointer to this entry */
 	struct executor *executor;
 	struct run run;
 	struct run_control control;
 	void (*on_end)(void *data, struct result *res, const struct error *err);
 	bool started, on_stack; /* on_stack: executor_start() has not returned yet */
-	/* An interactive run's input: our end of a pipe that the job reads, and watches once it is full. */
+	/*
+	 * Input of an interactive run: this side of a pipe that the job reads, watched once the pipe is full.
+	 */
 	int stdin_fd, stdin_read_fd;
 	struct source *stdin_room;
 };
@@ -140,7 +142,7 @@ struct executor *executor_free(struct executor *s)
 	if (!s)
 		return NULL;
 	(void)link_keeper_free(s->atoll->keeper);
-	/* The caller's. */
+	/* The caller owns the loop. */
 	s->atoll->loop = NULL;
 	(void)atoll_free(s->atoll);
 	free(s);
@@ -166,7 +168,7 @@ static int not_met(const struct executor *s, struct error *err)
 			 "the sandbox broker is not there yet; try again");
 }
 
-/* By its text: whoever could put a link there could as well put the image. */
+/* Compares texts: a user who could put a link there could also put the image there. */
 static bool lies_below(const char *path, const char *dir)
 {
 	size_t n = strlen(dir);
@@ -176,7 +178,7 @@ static bool lies_below(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (!path[n] || path[n] == '/') && !strstr(path, "/..");
 }
 
-/* Before anything is looked at there: what is on this host is not for callers to find out. */
+/* Before anything on the host is touched: a caller must not learn which paths exist. */
 static int check_image(const struct executor *s, const json_t *root, struct error *err)
 {
 	const char *image = json_string_value(json_object_get(root, "image"));
@@ -259,7 +261,7 @@ const struct decision *executor_decision(const struct executor_run *run)
 	return &run->run.decision;
 }
 
-/* On its fiber, from the first step to the last. */
+/* The fiber of a run, from the first step to the last. */
 static void go(void *data)
 {
 	struct executor_run *run = data;
@@ -271,7 +273,7 @@ static void go(void *data)
 		err = (struct error){ 0 };
 	if (!res)
 		res = flow_refusal(&run->run, &err);
-	/* Nobody is told of an end before they know of the start. */
+	/* on_end must not come before executor_start() has returned. */
 	while (run->on_stack)
 		fiber_yield();
 	unlink_run(run);
@@ -286,7 +288,7 @@ static int make_stdin(struct executor_run *run)
 {
 	int pair[2];
 
-	/* One that could not be started may be tried again. */
+	/* A run that could not start may be tried again. */
 	if (run->stdin_fd >= 0)
 		return 0;
 	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -388,7 +390,7 @@ ssize_t executor_stdin_write(struct executor_run *run, const void *bytes, size_t
 	if (run->stdin_fd < 0)
 		return -EPIPE;
 	do {
-		/* Our own end of it is open too, so there is no SIGPIPE. */
+		/* This process holds the read end, too, so there is no SIGPIPE. */
 		written = write(run->stdin_fd, bytes, n);
 	} while (written < 0 && errno == EINTR);
 	if (written < 0 && errno != EAGAIN)
@@ -406,7 +408,7 @@ void executor_stdin_close(struct executor_run *run)
 	run->stdin_fd = fd_close(run->stdin_fd);
 }
 
-/* A question on its fiber. */
+/* A question on its own fiber. */
 struct inquiry {
 	struct executor *executor;
 	enum executor_question question;
@@ -422,7 +424,7 @@ static void inquire(void *data)
 	json_t *tree = NULL;
 
 	free(data);
-	/* As for a run: not before the caller knows that it was asked. */
+	/* As for a run: not before executor_ask() has returned. */
 	fiber_yield();
 	if (q.question == EXECUTOR_DOCTOR)
 		(void)!doctor_examine(a->registry, &prober, &a->facts, &tree, &err);
@@ -444,7 +446,7 @@ int executor_ask(struct executor *s, enum executor_question question, struct exe
 	if (!q)
 		return error_oom(err);
 	*q = (struct inquiry){ s, question, asker };
-	/* It counts as a run: the executor is needed until it is answered. */
+	/* Counts as a run: the executor is needed until the answer. */
 	s->n_runs++;
 	r = fiber_start(s->atoll->loop, inquire, q);
 	if (r >= 0)

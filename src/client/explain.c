@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `atoll run --explain`: decision and plans, from the very structs that would run; as text, or (with --json) as
+ * `atoll run --explain`: decision and plans, from the same structs that would run; as text, or (with --json) as
  * {"decision": {FIELD: {"value", "rule"}}, "plans": [{"name", "operations": [{"phase", "name", "text"}]}]}.
  */
 #include "client/run.h"
@@ -13,7 +13,7 @@
 
 enum { EXPLAIN_MAX = 64 << 20 };
 
-/* Where it goes: one of the two. */
+/* The destination: one of the two. */
 struct explain_sink {
 	struct buf *text;
 	json_t *tree;
@@ -57,7 +57,7 @@ static json_t *op_to_json(const struct plan_view *v, const struct op *op)
 
 	if (plan_print_op(v, op, &words) < 0)
 		return NULL;
-	/* Long words are cut, perhaps within a character. */
+	/* Long words are cut, possibly inside a character. */
 	text = words.len > 0 ? utf8_to_json(words.data + 1, words.len - 1, NULL) : json_string("");
 	return json_pack("{s:s, s:s, s:o}", "phase", phases[info->phase], "name", info->name,
 			 "text", text);

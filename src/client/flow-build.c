@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The compile stage: a sandbox of its own, with the language's own limits, whose product is whatever it
- * leaves below {build}. The product is kept by hash of sources, words and toolchain, and shown to the
- * program read-only at /build. What a compiler says is part of the stage's entry; only when it fails does
- * it become the run's output, because then there is no other.
+ * The compile stage: a sandbox of its own, with the language's own limits. Its product is the files below
+ * {build}. The product is cached by a hash of sources, words and toolchain, and shown to the program read-only
+ * at /build. The compiler's output is part of the stage's entry. Only if the compiler fails, its output becomes
+ * the run's output.
  */
 #include "client/flow-kit.h"
 
@@ -15,7 +15,7 @@
 
 #define KEEP FLOW_BUILD_DIR "/.keep" /* makes the directory exist */
 
-/* Of all compile stages of a run: each may have been done with a kit first, and then without. */
+/* Of all compile stages of a run: each may run with a kit first, and again without. */
 static const int64_t built_bytes_max = 2LL * PLAN_BYTES_MAX;
 
 bool flow_is_compiled(const struct run *run)
@@ -27,8 +27,8 @@ bool flow_is_compiled(const struct run *run)
 static int take_product(struct run *run, const struct run_file *file);
 
 /*
- * The language's words with the caller's among them: where {compiler_args} stands, else at the end, so that the last of two
- * contrary flags is the caller's. NULL: no memory.
+ * The language's words with the caller's compiler_args: in place of {compiler_args}, otherwise at the end, so
+ * that the caller's flag comes last. NULL: no memory.
  */
 static const char **compile_words(struct run *run, const struct word_context *c)
 {
@@ -66,7 +66,7 @@ static int describe(struct run *run, struct sandbox_spec *ret, struct error *err
 	if (!d || !stage || !files)
 		return error_oom(err);
 	*d = run->decision;
-	/* What is built comes from the request alone. */
+	/* A build depends on the request only. */
 	d->workspace = NULL;
 	decision_stage_limits(&run->decision, &run->language->compile_limits,
 			      run->language->compile_limits_set, &d->limits);
@@ -111,7 +111,7 @@ int flow_describe_build(struct run *run, struct sandbox_spec *ret, struct error 
 	return kit && flow_use_kit(run, kit, ret) < 0 ? error_oom(err) : 0;
 }
 
-/* Files below {build} are the product; whatever else the compiler left is not wanted. */
+/* Takes files below {build}; ignores other files that the compiler left. */
 static int take_product(struct run *run, const struct run_file *file)
 {
 	static const size_t prefix = sizeof(FLOW_BUILD_DIR "/") - 1;
@@ -147,7 +147,7 @@ static int take_product(struct run *run, const struct run_file *file)
 	return 0;
 }
 
-/* 0 with a key, or a negative errno: the build cannot be kept. */
+/* 0 with a key, or a negative errno: the build cannot be cached. */
 static int cache_key(struct run *run, const struct stage_spec *stage, char ret[SHA256_HEX])
 {
 	_cleanup_free_ struct request_file *files = calloc(run->n_files + 1, sizeof(*files));
@@ -210,12 +210,12 @@ static void show_compiler_output(const struct run *run, enum output_stream strea
 	const struct run_event event = { .kind = RUN_OUTPUT,
 					 .output = { stream, { s->text, s->len } } };
 
-	/* Nothing is left to cancel, so what the observer answers does not matter. */
+	/* The run is over, so the observer's return value does not matter. */
 	if (s->len > 0)
 		(void)run_observer_tell(&run->observer, &event);
 }
 
-/* The compiler failed: its words are the run's output and its end is the run's end. */
+/* The compiler failed: its output is the run's output, and its end is the run's end. */
 static int compile_failed(struct run *run, const struct result_stage *stage,
 			  const struct job_outcome *o)
 {
@@ -256,7 +256,7 @@ static int keep_texts(const struct job_outcome *o, struct result_stage *stage)
 	return 0;
 }
 
-/* With a kit when there is one; when it might have to do with how that ended, without. */
+/* With a kit if there is one; if the kit may be the reason for the outcome, again without it. */
 static int execute(struct run *run, const struct sandbox_spec *in, struct job **ret,
 		   struct error *err)
 {
@@ -279,7 +279,10 @@ static int execute(struct run *run, const struct sandbox_spec *in, struct job **
 	return flow_execute(run, in, ret, err);
 }
 
-/* 1: there is a product; 0: the compiler failed, which is the run's result. *ret_whole: nothing of the product was left out. */
+/*
+ * 1: there is a product; 0: the compiler failed, which is the run's result. *ret_whole: no file of the product
+ * is missing.
+ */
 static int compile(struct run *run, const struct sandbox_spec *in, bool *ret_whole,
 		   struct error *err)
 {
@@ -326,9 +329,9 @@ static int compile_and_keep(struct run *run, const struct sandbox_spec *in, cons
 	bool whole = false;
 	int r = compile(run, in, &whole, err);
 
-	/* One that collection cut is good for this run at most. */
+	/* An incomplete product is used for this run only. */
 	if (r > 0 && whole && key[0] && atoll_cache(run->atoll) >= 0) {
-		/* A cache that is full or gone costs the next caller a compile, no more. */
+		/* If the cache is full or gone, the next caller compiles again. */
 		int stored = buildcache_store(atoll_cache(run->atoll), key, &run->product,
 					      BUILDCACHE_BYTES_MAX);
 
@@ -353,7 +356,7 @@ int flow_build(struct run *run, struct error *err)
 	if (from_cache(run, key) >= 0)
 		return 1;
 	leads = single_flight_join(flights, &flight, key, &patience);
-	/* Somebody else was at it, and may have left it there. */
+	/* Another run was compiling the same, and may have stored it. */
 	if (!leads && fiber_current() && from_cache(run, key) >= 0)
 		return 1;
 	r = compile_and_keep(run, &in, key, err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program did to its workspace, from the broker's last word into the result. Several programs of one request (tests) each have
- * their own transaction: their lists stand one behind the other, and `applied` is true when all of them were.
+ * A program's changes to its workspace, from the broker's last record into the result. If one request runs
+ * several programs (tests), each has its own transaction: their lists are joined, and `applied` is true if all
+ * of them were applied.
  */
 #include "client/run.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One sandbox: plan, job, loop, outcome. What is a failure of ours becomes an error here; what the program did is
- * left in the job's outcome. Waiting for the end is running the loop, or, on a fiber, letting it run.
+ * One sandbox: plan, job, loop, outcome. A failure of Atoll becomes an error here; the program's end is left in
+ * the job's outcome. Waiting for the end means running the loop, or, on a fiber, waiting while it runs.
  */
 #include "client/run.h"
 
@@ -67,7 +67,7 @@ static void encode_on_worker(void *data)
 	e->r = encode_plan(e->in, e->ret, e->err);
 }
 
-/* Files of the request are in it. */
+/* The plan holds the request's files, which may be large. */
 static int encode_aside(const struct sandbox_spec *in, struct buf *ret, struct error *err)
 {
 	struct encoding e = { .in = in, .ret = ret, .err = err };
@@ -80,7 +80,7 @@ static int encode_aside(const struct sandbox_spec *in, struct buf *ret, struct e
 	return e.r;
 }
 
-/* A large file, for when the job is over: on a fiber others need not wait until it is read. */
+/* A large file, read after the job's end: on a fiber, so that others need not wait. */
 struct late_file {
 	struct late_file *next;
 	struct run_file file;
@@ -90,9 +90,10 @@ struct late_file {
 struct sandbox_watch {
 	struct run *run;
 	const struct sandbox_spec *in;
-	struct run_control *control;  /* of the program's own sandbox, or NULL */
-	struct run_observer observer; /* of the same; of other sandboxes nothing is told */
-	struct fiber *fiber;	      /* who waits, or NULL: the loop is run until the end */
+	struct run_control *control; /* of the program's own sandbox, or NULL */
+	/* for the program's own sandbox; other sandboxes have no events */
+	struct run_observer observer;
+	struct fiber *fiber; /* the waiting fiber, or NULL: the loop runs until the end */
 	struct job *job;
 	struct buf plan; /* until it is sent */
 	bool started_told;
@@ -111,7 +112,7 @@ static int tell_started(struct sandbox_watch *w, int64_t at_ns, bool warm)
 
 static int tell_output(struct sandbox_watch *w, const struct run_event *event)
 {
-	/* News of the start can be a little late: a program that prints has begun. */
+	/* The record of the start can be late: a program that prints has begun. */
 	if (!w->started_told)
 		(void)tell_started(w, clock_now_ns(), false);
 	return run_observer_tell(&w->observer, event);
@@ -174,7 +175,7 @@ static int on_job_event(void *data, const struct run_event *event)
 	}
 }
 
-/* What was put off; after a failure only given back. */
+/* Handles postponed files; after a failure only frees them. */
 static int take_later(struct sandbox_watch *w, int r)
 {
 	while (w->later) {
@@ -209,7 +210,7 @@ static int64_t patience_ms(const struct sandbox_spec *in)
 	return ms;
 }
 
-/* Files go to the sandbox's own taker, and the rest to the run's observer. */
+/* Files go to the sandbox's take_file, other events to the run's observer. */
 static struct run_observer observe_job(struct sandbox_watch *w)
 {
 	uint32_t file = run_event_bit(RUN_FILE);
@@ -256,9 +257,9 @@ static void job_cleanup(struct job **job)
 	(void)job_free(*job);
 }
 
-/* Which broker a run went to. By the time it is over the handle may have another. */
+/* The broker of a run. When the run ends, the handle may have another one. */
 struct broker_used {
-	bool can_go; /* without us: it serves others too, or somebody sees to another one */
+	bool can_go; /* it may end on its own: it is shared, or the keeper replaces it */
 	uint64_t generation;
 };
 
@@ -286,8 +287,8 @@ static void give_up_broker(struct atoll *a, const struct broker_used *used)
 }
 
 /*
- * A broker that ends takes nobody's run with it that had not begun: another one does it. Not when the caller's own input is
- * gone into it, or somebody was told that it begins.
+ * If a broker ends, runs that had not begun are sent to another one. Not if the caller's own input was already
+ * passed on, or RUN_STARTED was reported.
  */
 static bool lost_with_broker(const struct broker_used *used, struct job *job)
 {
@@ -297,7 +298,7 @@ static bool lost_with_broker(const struct broker_used *used, struct job *job)
 	       (o->error.errnum == EPIPE || o->error.errnum == ESHUTDOWN);
 }
 
-/* What was asked for before there was a job to ask it of. */
+/* Applies commands that came before there was a job. */
 static void obey(struct run_control *c, struct job *job, bool live)
 {
 	c->job = job;
@@ -307,8 +308,8 @@ static void obey(struct run_control *c, struct job *job, bool live)
 }
 
 /*
- * Nobody needs this processor once the broker has done its part: the next run's descriptors are made, and what telling a result
- * takes comes into its caches.
+ * Called after the broker has its part of a run: this processor is idle meanwhile. Makes the next run's descriptors, and
+ * brings the code that writes a result into the caches.
  */
 static void use_the_time(const struct run *run)
 {
@@ -337,7 +338,7 @@ static int await(struct run *run, struct sandbox_watch *w)
 	return 0;
 }
 
-/* Sends it and waits. -EPIPE, with words in the outcome: the broker was gone before. */
+/* Sends it and waits. -EPIPE, with a message in the outcome: the broker was gone before. */
 static int send_and_wait(struct run *run, struct sandbox_watch *w, struct job_input *input,
 			 struct error *err)
 {
@@ -348,14 +349,14 @@ static int send_and_wait(struct run *run, struct sandbox_watch *w, struct job_in
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "cannot start the run: %s", strerror(-r));
 	r = job_start(w->job, err);
-	/* The broker has its own by now; what it takes to free ours is spent while the program runs. */
+	/* The broker has its copy; this one is freed while the program runs. */
 	buf_done(&w->plan);
 	if (r == -EPIPE)
 		job_outcome(w->job)->error = *err;
 	return r < 0 ? r : await(run, w);
 }
 
-/* 0: it went to its end; 1: to be done again. */
+/* 0: the job ended; 1: to be repeated. */
 static int execute_once(struct run *run, const struct sandbox_spec *in, struct job **ret,
 			struct error *err)
 {
@@ -368,7 +369,10 @@ static int execute_once(struct run *run, const struct sandbox_spec *in, struct j
 	struct job_input input = job_input(run, in, &watcher);
 	_cleanup_(job_cleanup) struct job *job = NULL;
 	struct broker_used used = { 0 };
-	/* On a fiber that may take a while: which broker there is, is asked afterwards. Else one is started meanwhile. */
+	/*
+	 * On a fiber encoding may take time, so the broker is chosen afterwards. Without a fiber, a broker
+	 * starts meanwhile.
+	 */
 	int r = watcher.fiber ? encode_aside(in, &watcher.plan, err) : 0;
 
 	if (r >= 0)
@@ -381,7 +385,7 @@ static int execute_once(struct run *run, const struct sandbox_spec *in, struct j
 	job = watcher.job;
 	if (r < 0 && !job)
 		return r;
-	/* With its ticket in hand: whatever is left of the dead one's sandboxes cannot begin it any more. */
+	/* With the ticket taken, sandboxes of the dead broker cannot begin the run. */
 	if (job && lost_with_broker(&used, job) && job_recall(job)) {
 		give_up_broker(run->atoll, &used);
 		(void)take_later(&watcher, -ECANCELED);
@@ -412,7 +416,7 @@ int flow_execute(struct run *run, const struct sandbox_spec *in, struct job **re
 				  "two sandbox brokers ended before the run could begin");
 }
 
-/* A program that could not be executed at all says so the way a shell does: 127 or 126. */
+/* A program that could not be executed ends as in a shell: 127 or 126. */
 static void not_executed(const struct stage_spec *spec, int errnum, struct verdict *ret)
 {
 	*ret = (struct verdict){
@@ -427,7 +431,7 @@ static void not_executed(const struct stage_spec *spec, int errnum, struct verdi
 void flow_stage(const struct job_outcome *o, size_t index, const struct stage_spec *spec,
 		struct result_stage *ret)
 {
-	/* Killed before this stage had a report: only what we asked for is known. */
+	/* Killed before this stage was reported: only the reason is known. */
 	const struct record_stage unreported = {
 		.wait_status = SIGKILL,
 		.killed_for = o->killed_for >= 0 ? o->killed_for : (int)CAUSE_INTERNAL,

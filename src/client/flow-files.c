@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program left behind. Descriptors come from the broker once every process is dead, so nothing can
- * change under us. Names and bytes are the program's: in the output directory each step of a path is made
- * and opened without following a link, and a file is written under a name of our own, then renamed, which
- * replaces a link instead of following it.
+ * Files that a program wrote. Descriptors come from the broker once every process is dead, so the files cannot
+ * change. Names and bytes are untrusted: in the output directory each step of a path is made and opened without
+ * following a link, and a file is written under a private name, then renamed, which replaces a link instead of
+ * following it.
  */
 #include "client/run.h"
 
@@ -42,7 +42,7 @@ int flow_open_output(struct run *run, struct error *err)
 
 bool flow_wants_files(const struct run *run)
 {
-	/* What cannot be written cannot be left behind. */
+	/* Without a writable directory there are no files. */
 	if (run->decision.read_only)
 		return false;
 	return run->full || run->output_fd >= 0 || run->request->invoke_method ||
@@ -75,7 +75,7 @@ int flow_read_file(int fd, int64_t size, char **ret)
 	return 0;
 }
 
-/* Others have their turn too, wherever a file is large. */
+/* Lets other fibers run while a large file is copied. */
 static void give_way(off_t at)
 {
 	if (at % COPY_TURN == 0 && fiber_current())
@@ -100,7 +100,7 @@ static bool holds(int fd, struct span bytes)
 	return chunk != NULL;
 }
 
-/* An input the program did not change is not an output. */
+/* An input that the program did not change is no output. */
 static bool is_unchanged(const struct run *run, const struct run_file *file)
 {
 	for (size_t i = 0; i < run->n_files; i++) {
@@ -112,7 +112,7 @@ static bool is_unchanged(const struct run *run, const struct run_file *file)
 	return false;
 }
 
-/* The directory of path below dir_fd, made step by step; *name is the last component. */
+/* The directory of path below dir_fd, made step by step; *ret_name is the last component. */
 static int open_output_parent(int dir_fd, const char *path, const char **ret_name)
 {
 	_cleanup_close_ int at = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
@@ -142,7 +142,7 @@ static int open_output_parent(int dir_fd, const char *path, const char **ret_nam
 	return TAKE_FD(at);
 }
 
-/* Hashes, and copies when to_fd is one. */
+/* Hashes, and copies to to_fd unless it is negative. */
 static int copy_hashed(int fd, int to_fd, char ret_hex[SHA256_HEX])
 {
 	_cleanup_free_ char *chunk = malloc(COPY_CHUNK);
@@ -198,7 +198,7 @@ static int put_file(const struct run *run, const struct run_file *file, char ret
 	return r;
 }
 
-/* By path, whatever order the directory has. */
+/* Sorted by path, independent of the directory's order. */
 static int list_file(struct result *res, const struct run_file *file, const char *hex)
 {
 	struct result_file *files = reallocarray(res->files, res->n_files + 1, sizeof(*files));
@@ -249,7 +249,7 @@ int flow_take_file(struct run *run, const struct run_file *file)
 	} else {
 		r = put_file(run, file, hex);
 		if (r < 0) {
-			/* The run itself is not lost: its result comes with this as the problem. */
+			/* The run is not lost: its result reports this as the problem. */
 			if (run->output_error.code == ERROR_NONE)
 				(void)error_set(&run->output_error, ERROR_STORAGE, -r,
 						"cannot write '%.200s' to the output directory: %s",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `invoke`: the language's runner is the program, the caller's code lies beside it as the tool. The answer
- * comes in a file, so that what the tool prints stays plain output. The file is the program's word: parsed
- * as untrusted JSON, and never more than the value or the error of its own run.
+ * `invoke`: the language's runner is the program, and the caller's code is beside it as the tool. The answer
+ * comes in a file, so that the tool's prints stay plain output. The program can write that file: it is parsed
+ * as untrusted JSON and can only set the value or the error of its own run.
  */
 #include "client/run.h"
 
@@ -110,7 +110,7 @@ static json_t *trace_error(const struct run *run, const char *trace)
 	return analysis_error(&in);
 }
 
-/* The tool's own exception, with the place in the caller's code where its traceback has one. */
+/* The tool's own exception, with the place in the caller's code if its traceback has one. */
 static json_t *answer_error(const struct run *run, const json_t *answer)
 {
 	json_t *message = json_object_get(answer, "error");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A compile stage that finds a kit is described with it. It can only make a compile faster: one that ends in a
- * way the kit may have to do with is done again without it. So a kit that is damaged, vanishes or does not fit
+ * If there is a kit for a compile stage, the stage uses it. A kit only makes a compile faster: if the outcome
+ * may depend on the kit, the compile is repeated without it. So a kit that is damaged, vanishes or does not fit
  * costs time and nothing else.
  */
 #include "client/flow-kit.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* A source that speaks of it would see whether there is one. */
+/* A source that mentions the kit's path could detect the kit. */
 static bool is_mentioned(const struct run *run)
 {
 	for (size_t i = 0; i < run->n_files; i++) {
@@ -27,7 +27,7 @@ static bool is_mentioned(const struct run *run)
 	return false;
 }
 
-/* A kit that comes with words of its own was made for the language's own flags. */
+/* A kit with words of its own was made for the language's own flags. */
 static bool has_other_flags(const struct run *run)
 {
 	const char **args = run->request->compiler_args;
@@ -107,7 +107,7 @@ static bool is_doubtful(const struct language_kit *k, const struct result_stream
 	return false;
 }
 
-/* What was said might read differently without the kit. */
+/* The messages might differ without the kit. */
 static bool words_differ(const struct run *run, const struct job_outcome *o)
 {
 	const struct language_kit *k = &run->language->kit;
@@ -136,7 +136,7 @@ bool flow_kit_stands(const struct run *run, const struct sandbox_spec *in,
 	case CAUSE_TIMEOUT:
 	case CAUSE_CPU_TIME:
 	case CAUSE_IDLE:
-		/* Without a kit it takes longer. */
+		/* Without a kit it would take longer, not shorter. */
 	case CAUSE_CANCELLED:
 	case CAUSE_INTERRUPTED:
 		return true;

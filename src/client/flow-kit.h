@@ -6,8 +6,8 @@
 
 /* The host path of the kit that fits this compile, in run.memory; NULL: none. */
 const char *flow_kit(struct run *run);
-/* Turns the compile stage into one that uses it. */
+/* Changes the compile stage into one that uses the kit. */
 int flow_use_kit(struct run *run, const char *kit, struct sandbox_spec *in) _must_check_;
-/* False: it has to be done again without the kit. */
+/* False: compile again without the kit. */
 bool flow_kit_stands(const struct run *run, const struct sandbox_spec *in,
 		     const struct job_outcome *o);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program's own sandbox: described as a sandbox_spec, run, and turned into a result. A request with
- * `stages` runs those there instead (flow-stages.c).
+ * The program's own sandbox: described as a sandbox_spec, run, and turned into a result. If a request has
+ * `stages`, they run in this sandbox instead (flow-stages.c).
  */
 #include "client/run.h"
 
@@ -158,7 +158,7 @@ static int fill_stages(struct run *run, const struct sandbox_spec *in, const str
 	return 0;
 }
 
-/* What ended by itself, and not as it should; exit codes that a kill leaves are no words of the program's. */
+/* It failed by itself. An exit code after a kill is not the program's own. */
 static bool failed_by_itself(const struct verdict *v)
 {
 	return v->status == STATUS_ERROR || (v->status == STATUS_LIMIT && v->signal == 0 &&
@@ -179,7 +179,7 @@ void flow_find_error(struct run *run, const char *stage)
 
 	if (res->error || !failed_by_itself(&res->verdict))
 		return;
-	/* Some compilers complain on standard output. */
+	/* Some compilers print errors on standard output. */
 	if (s->len == 0 && stage && strncmp(stage, "compile", strlen("compile")) == 0)
 		s = &res->out;
 	in.words = s->text;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `stages`: several programs in one sandbox, in order. What has `argv` is a command. What has `code` is a program of the
- * request's language, in a file of its own (main-2.py), or a shell command where there is no language or the language is a
- * shell. Stages of a compiled language are all built before the first one runs, each as if it were the only program; the
- * product of the second lies in /build/2.
+ * `stages`: several programs in one sandbox, in order. A stage with `argv` is a command. A stage with `code` is
+ * a program of the request's language, in a file of its own (main-2.py), or a shell command if there is no
+ * language or the language is a shell. Stages of a compiled language are all built before the first one runs,
+ * each as if it were the only program; the product of the second is in /build/2.
  */
 #include "client/run.h"
 
@@ -12,7 +12,7 @@
 
 enum { NAME_ROOM = 256 };
 
-/* Whether the code of a stage lies in a file. */
+/* Whether the code of a stage is in a file. */
 static bool is_program(const struct run *run, size_t index)
 {
 	return run->language && !run->language->command[0] && run->request->stages[index].code;
@@ -23,7 +23,7 @@ static bool is_built(const struct run *run, size_t index)
 	return is_program(run, index) && run->language->compile_argv[0];
 }
 
-/* The file of a stage's code, to be put into the work directory. */
+/* The file of a stage's code, for the work directory. */
 static int stage_file(struct run *run, size_t index, struct build_file *ret, struct error *err)
 {
 	const char *code = run->request->stages[index].code;
@@ -39,7 +39,7 @@ static int stage_file(struct run *run, size_t index, struct build_file *ret, str
 	return ret->path ? 0 : error_oom(err);
 }
 
-/* A list in the place of run->files, with room for so many more. */
+/* A list in place of run->files, with room for so many more. */
 static int grow_files(struct run *run, size_t more, struct error *err)
 {
 	struct build_file *files = arena_alloc(&run->memory,
@@ -59,7 +59,7 @@ int flow_add_stage_files(struct run *run, struct error *err)
 	int r = n > 0 ? grow_files(run, n, err) : 0;
 
 	for (size_t i = 0; r >= 0 && i < n; i++) {
-		/* Two of Java may have the same name; what was built needs no source. */
+		/* Two Java sources may have the same name; a built stage needs no source. */
 		if (!is_program(run, i) || is_built(run, i))
 			continue;
 		r = stage_file(run, i, &run->files[run->n_files], err);
@@ -71,7 +71,7 @@ int flow_add_stage_files(struct run *run, struct error *err)
 
 /* --- words --- */
 
-/* A word without a slash is looked for in PATH by env; a relative one is below the work directory. */
+/* env looks up a word without a slash in PATH; a relative one is below the work directory. */
 static const char **command_argv(struct run *run, const struct request_stage *s)
 {
 	static const char *const shell[] = { "/bin/sh", "-c", NULL };
@@ -177,7 +177,7 @@ int flow_describe_stages(struct run *run, struct sandbox_spec *in, struct error 
 
 /* --- builds --- */
 
-/* What a run knows of its program, while the code of a stage is in its place. */
+/* A run's fields about its program, saved while the code of a stage takes their place. */
 struct staged_program {
 	char source[sizeof(((struct run *)NULL)->source)];
 	char class_name[sizeof(((struct run *)NULL)->class_name)];
@@ -234,7 +234,7 @@ int flow_for_builds(struct run *run, int (*fn)(struct run *run, void *data, stru
 	return r;
 }
 
-/* The product of the stage that was built, as files of the sandbox to come. */
+/* The product of the built stage, as files of the later sandbox. */
 static int keep_product(struct run *run, struct build_file *ret)
 {
 	for (size_t i = 0; i < run->product.n_files; i++) {
@@ -243,7 +243,10 @@ static int keep_product(struct run *run, struct build_file *ret)
 		char *path = arena_alloc(&run->memory, size);
 		struct span data = f->data;
 
-		/* What comes from the cache is in a block that goes with the product; what was built is in run.memory already. */
+		/*
+		 * A product from the cache is in a block of its own, which is freed with it; a built one is in
+		 * run.memory.
+		 */
 		if (run->product.bytes)
 			data.data = arena_strndup(&run->memory, f->data.data, f->data.len);
 		if (!path || !data.data)
@@ -261,7 +264,7 @@ struct built {
 	size_t n, bytes;
 };
 
-/* All of them are in memory until the run is over: what no plan could hold is not collected first. */
+/* All products are in memory until the run is over, so products that no plan could hold are refused early. */
 static int count_product(const struct build_product *product, struct built *b, struct error *err)
 {
 	for (size_t i = 0; i < product->n_files; i++)

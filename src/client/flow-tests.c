@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tests`: the one build, then a fresh sandbox for each test, so that none sees what another left. A test
- * passes when the program ended well and printed what was expected, as judges compare: white space at the
- * ends of lines and at the end of the output does not count. Every test gets a verdict, also one that was
- * never begun: then it says why. What they printed is compared whole; kept of all of them together is as much
- * as of one run, and of each at least its first and its last kilobyte.
+ * `tests`: one build, then a fresh sandbox for each test, so that no test sees another's files. A test passes
+ * if the program ended well and printed the expected output, as judges compare: white space at the ends of
+ * lines and at the end of the output is ignored. Every test gets a verdict; for a test that was never begun,
+ * the verdict says why. Whole outputs are compared. All tests together keep as much output as one run, but at
+ * least the first and last kilobyte of each.
  */
 #include "client/run.h"
 
@@ -15,15 +15,15 @@
 #include <string.h>
 
 enum {
-	TEXTS_MIN = 2 << 20, /* of all together, where the limit of one stream is small */
+	TEXTS_MIN = 2 << 20, /* of all together, if the limit of one stream is small */
 	TEXT_SURE = 2 << 10, /* of each stream */
-	MARKS = 128,	     /* more than the words for what was left out of two streams */
+	MARKS = 128,	     /* more than the marks of omitted bytes in two streams */
 };
 
 struct testing {
 	struct run *run;
 	struct sandbox_spec in;
-	size_t left; /* of what may be kept of all */
+	size_t left; /* bytes that may still be kept */
 };
 
 static const char *verdict_word(const struct verdict *v, bool same)
@@ -67,7 +67,7 @@ int flow_tests_skip(const struct run *run, struct result *res, const struct verd
 	return 0;
 }
 
-/* Counters of all tests: what adds up is added, of peaks the highest is kept. */
+/* Counters of all tests: sums, or the maximum of peaks. */
 static void add_usage(struct usage *sum, const struct usage *u)
 {
 	sum->user_us += MAX(u->user_us, 0);
@@ -82,14 +82,14 @@ static void add_usage(struct usage *sum, const struct usage *u)
 	sum->disk_free_files = u->disk_free_files;
 }
 
-/* Head and tail, as if no more had been kept of it in the first place. */
+/* Keeps head and tail, as if the limit had been max. */
 static int shorten(struct result_stream *s, size_t max)
 {
 	struct result_stream cut = { 0 };
 	struct capture c;
 	int r;
 
-	/* Where its own limit was reached, words stand in the middle that go with the rest. */
+	/* If its own limit was reached, the mark in the middle is dropped with the rest. */
 	capture_init(&c, (int64_t)(s->truncated ? MIN(max, s->len - MARKS) : max));
 	r = capture_add(&c, s->text, s->len);
 	c.bytes = s->bytes;
@@ -184,7 +184,10 @@ static int run_test(struct testing *t, size_t index, struct error *err)
 	return r;
 }
 
-/* The run as a whole: a success when all passed; the first that did not says how it failed, unless it was cancelled. */
+/*
+ * The whole run is a success if all tests passed. Otherwise the first failed one gives the verdict, unless the
+ * run was cancelled.
+ */
 static void sum_up(struct result *res, size_t n_asked)
 {
 	const struct result_test *bad = NULL;
@@ -233,7 +236,7 @@ int flow_tests(struct run *run, struct error *err)
 			return r;
 		last = &res->tests[res->n_tests - 1].run;
 		if (last->status == STATUS_CANCELLED)
-			(void)!flow_tests_skip(run, res, last, NULL); /* their list is there */
+			(void)!flow_tests_skip(run, res, last, NULL); /* the list exists already */
 	}
 	sum_up(res, n);
 	return 0;

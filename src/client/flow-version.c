@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Versions of runtimes, as far as runs have to do with them: what a result says, and whether "python@3.11" is what is installed.
- * Only the runtime knows its version, and it is asked once (memo.h, toolchain.h). A run whose language names no version begins
- * without the answer. One that does not come in time, or while somebody has given up, is done without; it is known to the next.
+ * Versions of runtimes in runs: the version in a result, and whether "python@3.11" is installed. Only the
+ * runtime knows its version, and it is asked once (memo.h, toolchain.h). If the request names no version, the
+ * run begins without the answer. If the answer does not come in time, or the run is cancelled, the result has
+ * no version; the next run finds the answer.
  */
 #include "client/run.h"
 
@@ -13,14 +14,17 @@
 
 enum { ANSWER_WITHIN_MS = 10000 };
 
-/* A runtime being asked, on a fiber of its own: whoever waits for the answer may stop waiting, and others find it later. */
+/*
+ * A runtime that is being asked, on a fiber of its own: a run may stop waiting, and later runs still find the
+ * answer.
+ */
 struct version_probe {
 	struct atoll *atoll;
 	const struct language *language;
 	char *image; /* or NULL */
 	struct single_flight flight;
-	char *version; /* once it is known */
-	int holders;   /* the fiber, and who began it */
+	char *version; /* once known */
+	int holders;   /* the fiber, and the run that began it */
 };
 
 static void probe_release(struct version_probe *p)
@@ -58,7 +62,7 @@ static struct version_probe *probe_new(struct atoll *a, const struct language *l
 	return NULL;
 }
 
-/* Of several that want to know it first, one asks. What it cannot learn, the others do not learn now either. */
+/* Of several runs that need the answer, one asks. If it fails, the others get no answer either. */
 static char *wait_for_answer(struct version_probe *p, const struct patience *patience)
 {
 	struct single_flight **flights = &p->atoll->flights, again;
@@ -74,7 +78,7 @@ static char *wait_for_answer(struct version_probe *p, const struct patience *pat
 		single_flight_leave(flights, &p->flight);
 		return NULL;
 	}
-	/* Behind it, like everybody else; unless it was quick. */
+	/* Waits like the others, unless the answer is already there. */
 	if (single_flight_join(flights, &again, key, patience))
 		single_flight_leave(flights, &again);
 	return TAKE_PTR(p->version);
@@ -95,7 +99,7 @@ static int ask(struct atoll *a, const struct language *lang, const char *image,
 		return memo_version(&a->memo, lang, &prober, ret);
 	prober.run = NULL;
 	r = memo_version(&a->memo, lang, &prober, ret);
-	/* Nobody waits without a fiber in an executor, nor for a run that was given up: what is known must do. */
+	/* Without a fiber in an executor, and for a cancelled run, only a known version is used. */
 	if (r == 0 || !fiber_current() || (control && control->killed))
 		return r;
 	p = probe_new(a, lang, image);
@@ -124,12 +128,12 @@ static const char *number_of(const struct language *lang, const char *version)
 		       : version;
 }
 
-/* A language and its versions while one of them is looked for. */
+/* A search among a language and its versions. */
 struct version_search {
 	struct atoll *atoll;
 	const char *image, *wanted;
-	struct buf *there;	       /* what would have done: "3.11.2, 3.12" */
-	const struct language *silent; /* the first that would not say, though it could */
+	struct buf *there;	       /* versions that are installed: "3.11.2, 3.12" */
+	const struct language *silent; /* the first installed one that did not tell its version */
 };
 
 static bool is_version_wanted(struct version_search *s, const struct language *lang)
@@ -148,7 +152,7 @@ static bool is_version_wanted(struct version_search *s, const struct language *l
 		return true;
 	if (!name && version)
 		name = number_of(lang, version);
-	if (name) /* what does not fit in a message is not listed */
+	if (name) /* names that do not fit a message are left out */
 		(void)!buf_printf(s->there, "%s%s", s->there->len > 0 ? ", " : "", name);
 	return false;
 }
@@ -180,7 +184,7 @@ int atoll_settle_version(struct atoll *a, const char *asked, const char *image,
 
 	if (!s.wanted)
 		return 0;
-	/* One of its versions may be here, though the language itself is not. */
+	/* One of its versions may be installed although the language's own runtime is not. */
 	r = base->n_versions == 0 ? language_available(base, image, err) : 0;
 	if (r < 0)
 		return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a run can be had warm, and in which runtime. Everything here is a wish: a broker that cannot fulfil it starts
- * the stage as it stands, with the same result. So whatever is in doubt is left cold, and nothing here is a failure.
+ * Whether a run can be warm, and in which runtime. The result is only a hint: a broker without such a runtime
+ * starts the stage cold, with the same result. So every doubtful case stays cold, and nothing here fails.
  */
 #include "client/run.h"
 
@@ -12,9 +12,9 @@
 #include <string.h>
 
 enum {
-	WARM_WORDS_MAX = 64, /* as many as a plan takes of each kind */
+	WARM_WORDS_MAX = 64, /* as many as a plan holds of each kind */
 	RING_CODE_MAX =
-		4096, /* of a program that are looked at in a hurry; imports stand at its beginning */
+		4096, /* bytes of a program that are scanned; imports are at its beginning */
 };
 
 static size_t count_module_words(const char *const *words)
@@ -32,7 +32,7 @@ static size_t top_len(const char *module)
 	return strcspn(module, ".");
 }
 
-/* Which modules of each tier are imported; a bit a module. */
+/* The modules of each tier that are imported, as bits. */
 struct wanted_modules {
 	const char *const *const *tiers;
 	uint32_t hits[WARM_TIERS_MAX];
@@ -52,7 +52,7 @@ static void want(void *data, const char *name, size_t len)
 			}
 }
 
-/* The smallest of the tiers that have most of what is imported; NULL: nothing of them is. */
+/* The smallest of the tiers that have most of the imported modules; NULL: no tier has any. */
 static const char *const *tier_of_code(const struct language *lang, struct span code)
 {
 	struct wanted_modules w = { .tiers = (const char *const *const *)lang->warm.tiers };
@@ -93,7 +93,7 @@ static bool has_all(const char *const *list, const char *const *words)
 	return true;
 }
 
-/* Those the caller named. Two that name the same in another order mean the same runtime. */
+/* The modules that the request names, sorted: another order means the same runtime. */
 static const char *const *named_modules(const struct run *run)
 {
 	const char **named = run->request->preload;
@@ -108,7 +108,7 @@ static const char *const *named_modules(const struct run *run)
 	return (const char *const *)named;
 }
 
-/* True when a file of the caller's would be imported instead: "numpy.py", "numpy/__init__.py". */
+/* Whether a file of the request would be imported instead: "numpy.py", "numpy/__init__.py". */
 static bool is_shadowed(const struct run *run, const char *const *modules)
 {
 	for (size_t i = 0; i < run->n_files; i++)
@@ -135,7 +135,7 @@ static bool uses(const char *const *words, const char *mark)
 	return false;
 }
 
-/* The command that is started ahead: nothing of the request may be in it but its limits. */
+/* The command that is started ahead: of the request only its limits may be in it. */
 static bool describe_start(struct run *run, const struct word_context *words, struct plan_warm *ret)
 {
 	const struct language *lang = run->language;
@@ -166,7 +166,7 @@ static bool describe_start(struct run *run, const struct word_context *words, st
 	return true;
 }
 
-/* A finished sandbox whose work directory is read-only cannot be given the program. */
+/* If the work directory is read-only, a finished sandbox cannot be given the program. */
 static bool can_be_warm(const struct run *run)
 {
 	const struct request *req = run->request;

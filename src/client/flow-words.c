@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Words of a language file into words of a program. A word may hold {source}, {work}, {build}, {class},
- * {stem}, {memory_mb} and {cpus}, one of a `warm` section what stands for its runner too, and of a zygote's variables
- * {usual}; any other brace stands for itself.
+ * Turns words of a language file into words of a program. A word may hold {source}, {work}, {build}, {class},
+ * {stem}, {memory_mb} and {cpus}; words of a `warm` section also their runner's placeholders, and variables of
+ * a zygote {usual}. Any other brace stands for itself.
  */
 #include "client/run.h"
 
@@ -63,7 +63,7 @@ const char *flow_expand(struct arena *memory, const char *word, const struct wor
 	stem_of(c->source, stem);
 	(void)snprintf(memory_mb, sizeof(memory_mb), "%" PRId64,
 		       (int64_t)MAX(c->limits->memory_bytes / MiB, 1));
-	/* Whole processors, at least one: what thread pools are sized by. */
+	/* Whole processors, at least one: thread pools are sized by it. */
 	(void)snprintf(cpus, sizeof(cpus), "%" PRId64, (c->limits->cpus_milli + 999) / 1000);
 	buf_init(&out, WORD_MAX);
 	while (*word) {
@@ -132,7 +132,7 @@ static size_t count_words(const char *const *words)
 
 static const char *const no_words[] = { NULL };
 
-/* What the language's section `workspace` adds to this run. */
+/* The additions of the language's section `workspace` to this run. */
 static const struct language_workspace *in_workspace(const struct run *run)
 {
 	const struct language *lang = run->language;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many directories deep a pattern and a path may be: what is behind is the last part, slashes and all. */
+/* How deep a pattern and a path may be; deeper components form the last part, slashes included. */
 enum { PARTS_MAX = 64, PART_BYTES = 256 };
 
 struct parts {
@@ -43,7 +43,7 @@ static bool part_matches(const struct parts *pattern, size_t i, const struct par
 	return fnmatch(wanted, name, 0) == 0;
 }
 
-/* Row by row: reached[k] says whether what was read of the pattern can be the first k parts of the path. */
+/* Row by row: reached[k] says whether the pattern so far matches the first k parts of the path. */
 static bool parts_match(const struct parts *pattern, const struct parts *path)
 {
 	bool reached[PARTS_MAX + 1] = { true };
@@ -54,7 +54,7 @@ static bool parts_match(const struct parts *pattern, const struct parts *path)
 
 		for (size_t k = 0; k <= path->n; k++) {
 			if (any)
-				/* At the end it is the files below, not the directory itself. */
+				/* At the end `**` matches the files below, not the directory itself. */
 				next[k] = (reached[k] && !last) || (k > 0 && next[k - 1]) ||
 					  (k > 0 && reached[k - 1]);
 			else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making kits. Each comes from an ordinary run of its language's recipe: a sandbox that sees what every
- * sandbox sees and nothing of any caller. The files that run leaves are the kit.
+ * Makes kits. Each comes from an ordinary run of its language's recipe: a sandbox that sees what every sandbox
+ * sees and nothing of any caller. The files of that run are the kit.
  */
 #include "client/kit-prepare.h"
 
@@ -25,7 +25,7 @@
 
 enum { NICE_LEAST = 19, SHARES_USUAL = 1024, SHARES_BEHIND = 128 };
 
-/* What makes a kit, as a request. shares: of the processors, beside others' 1024. */
+/* The recipe as a request. shares: CPU shares; other sandboxes have 1024. */
 static json_t *make_request(const struct language *lang, int shares)
 {
 	json_t *argv = json_array();
@@ -38,7 +38,7 @@ static json_t *make_request(const struct language *lang, int shares)
 			 "cpu_shares", shares);
 }
 
-/* The policy of such a run says what of the host it sees, so the key comes with it. */
+/* The policy of such a run says which part of the host it sees, so it is part of the key. */
 static int find_key(struct atoll *a, const struct language *lang, char ret[SHA256_HEX],
 		    struct error *err)
 {
@@ -154,7 +154,7 @@ static bool is_cancelled(const struct kit_watch *w)
 	return w->cancel_fd >= 0 && poll(&p, 1, 0) > 0;
 }
 
-/* Whoever names a language wants to know when that makes no sense. */
+/* If a language was named, a failure is reported. */
 static int prepare_named(const struct kit_making *m, struct error *err)
 {
 	int r = 0;
@@ -173,7 +173,9 @@ static int prepare_named(const struct kit_making *m, struct error *err)
 	return r;
 }
 
-/* NULL: not a file of a language that has a kit and is installed. Broken files are told to whoever asks for them. */
+/*
+ * NULL: no file of an installed language with a kit. A broken file is reported when its language is asked for.
+ */
 static const struct language *language_of_file(const struct kit_making *m, const char *file)
 {
 	size_t n = strcspn(file, ".");
@@ -191,7 +193,7 @@ static const struct language *language_of_file(const struct kit_making *m, const
 	return lang;
 }
 
-/* One that fails does not keep the others from being made; the last failure is told. */
+/* A failure does not stop the others; the last failure is returned. */
 static int prepare_all(const struct kit_making *m, struct error *err)
 {
 	char path[PATH_MAX];
@@ -221,7 +223,7 @@ int kit_prepare(struct atoll *a, const struct kit_watch *watch, struct error *er
 	if (m.place_fd < 0)
 		return error_set(err, ERROR_STORAGE, -m.place_fd, "there is no place for kits: %s",
 				 strerror(-m.place_fd));
-	/* One maker at a time: what another one makes would be there when its turn comes. */
+	/* One maker at a time: kits of another maker are found afterwards. */
 	if (flock(m.place_fd, watch->behind ? LOCK_EX | LOCK_NB : LOCK_EX) < 0) {
 		int errnum = errno;
 
@@ -231,7 +233,7 @@ int kit_prepare(struct atoll *a, const struct kit_watch *watch, struct error *er
 							 "the place for kits cannot be locked: %s",
 							 strerror(errnum));
 	}
-	/* Sandboxes of root run as others, who must be able to look into it. */
+	/* Sandboxes of root run as other users, who must be able to read the kit. */
 	mask = umask(022);
 	r = named ? prepare_named(&m, err) : prepare_all(&m, err);
 	(void)umask(mask);
@@ -240,7 +242,7 @@ int kit_prepare(struct atoll *a, const struct kit_watch *watch, struct error *er
 	return r;
 }
 
-/* In a process of its own that nobody waits for: it ends with the one it serves. */
+/* In a process of its own, which ends with the process it serves. */
 static void prepare_alone(const char *data_dir, int served_fd)
 {
 	const struct atoll_options options = { .size = sizeof(options),
@@ -257,7 +259,7 @@ static void prepare_alone(const char *data_dir, int served_fd)
 	if (atoll_new(&options, &a, NULL) == 0) {
 		int r = kit_prepare(a, &watch, &err);
 
-		(void)r; /* without a kit, compiles take as long as ever */
+		(void)r; /* without a kit, compiles are slower */
 		(void)atoll_free(a);
 	}
 }
@@ -273,7 +275,7 @@ void kit_prepare_behind(const char *data_dir)
 			;
 	if (pid != 0)
 		return;
-	/* Twice, so that it is nobody's child: who serves runs does not look out for it. */
+	/* Forked twice, so that the serving process need not reap it. */
 	if (fork() != 0)
 		_exit(0);
 	(void)syscall(SYS_close_range, 3U, ~0U, 0U);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making the kits of kit.h: by `atoll prepare`, and by a pool behind its work. Never while a request waits. */
+/*
+ * Makes the kits of kit.h: for `atoll prepare`, and for a pool after its other work. Never while a request
+ * waits.
+ */
 #pragma once
 
 #include "atoll/atoll.h"
@@ -11,10 +14,10 @@ struct kit_watch {
 	void (*say)(void *data, const char *title, const char *text); /* or NULL */
 	void *data;
 	const char *const *only; /* names of languages, NULL-terminated; NULL: all */
-	bool behind;		 /* others have work to do that matters more */
-	int cancel_fd;		 /* readable: give up; negative: none */
+	bool behind;		 /* at low priority */
+	int cancel_fd;		 /* readable: stop; negative: none */
 };
-/* Makes whatever kit is missing, one language after the other. */
+/* Makes the missing kits, one language after the other. */
 int kit_prepare(struct atoll *a, const struct kit_watch *watch, struct error *err) _must_check_;
 /* The same in a process of its own at the lowest priority, which ends with this one. */
 void kit_prepare_behind(const char *data_dir);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See link-keeper.h. All of it happens in callbacks of one timer and one port. Links are closed from the timer alone: a link that
- * has just broken may still be telling its other ports so. The timer runs on the loop's own stack, which is where a broker
- * must be forked.
+ * See link-keeper.h. Everything happens in callbacks of one timer and one port. Links are closed only from the
+ * timer, because a link that has just broken may still be notifying its other ports. The timer runs on the
+ * loop's own stack, where a broker must be forked.
  */
 #include "client/link-keeper.h"
 
@@ -15,8 +15,8 @@ enum {
 	HELLO_MS = 5000,
 	AGAIN_MS_MIN = 5,
 	AGAIN_MS_MAX = 100,
-	LINGER_MS = 20,	  /* between two looks at links that are still in use */
-	AWAIT_MS = 15000, /* a run waits no longer for a broker */
+	LINGER_MS = 20,	  /* between two checks of links that are still in use */
+	AWAIT_MS = 15000, /* the longest wait of a run for a broker */
 };
 
 struct old_link {
@@ -28,10 +28,10 @@ struct link_keeper {
 	struct atoll *atoll;
 	struct link_keeper_watch watch;
 	struct source *timer;
-	struct link *link; /* the newest, or NULL; atoll.link once it has said HELLO */
+	struct link *link; /* the newest, or NULL; atoll.link after its HELLO */
 	struct link_port port;
 	struct old_link *old;
-	struct old_link *next_old;  /* made ahead, so that a link can always be put aside */
+	struct old_link *next_old;  /* allocated ahead, so that putting a link aside cannot fail */
 	struct fiber_queue waiters; /* runs that need a link */
 	uint64_t generation;
 	bool met;
@@ -44,7 +44,7 @@ static void step_at(struct link_keeper *k, int64_t ms)
 	source_set_time(k->timer, clock_now_ns() + ms * NS_PER_MS);
 }
 
-/* The newest link becomes an old one, and another is looked for at once. */
+/* The newest link becomes an old one, and a new connection is tried at once. */
 static void put_aside(struct link_keeper *k)
 {
 	struct old_link *o = TAKE_PTR(k->next_old);
@@ -70,7 +70,7 @@ static int on_link_message(void *data, struct link_message *m)
 	}
 	if (m->record.kind != RECORD_HELLO || a->link)
 		return 0;
-	/* It is there already, so nothing is waited for. */
+	/* HELLO has arrived, so this does not wait. */
 	if (link_hello(k->link, &a->facts) < 0)
 		return 0;
 	a->facts.front = a->front;
@@ -141,7 +141,7 @@ static int on_step(void *data, uint32_t events)
 		k->again_ms = MIN(k->again_ms * 2, (int64_t)AGAIN_MS_MAX);
 	} else if (!k->atoll->link && now_ns >= k->hello_until_ns) {
 		k->again_ms = AGAIN_MS_MAX;
-		link_give_up(k->link); /* which puts it aside */
+		link_give_up(k->link); /* this puts it aside */
 	} else if (k->old) {
 		step_at(k, LINGER_MS);
 	} else if (!k->atoll->link) {

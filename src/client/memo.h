@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a handle remembers between runs, so that a run reads no file it has read before: policies as they were built,
- * versions of runtimes. Each stands for a file as it was; one stat() says whether it still is.
+ * Remembers policies and versions of runtimes between runs, so that a run reads no file again. Each entry
+ * belongs to one state of a file; one stat() shows whether the file has changed.
  */
 #pragma once
 
@@ -15,8 +15,8 @@ struct memo_policy {
 	char *name;
 	struct tool_id file;
 	struct policy *policy;
-	uint64_t used;	/* when, in turns */
-	size_t holders; /* the memo is one as long as it knows it */
+	uint64_t used;	/* number of the last use */
+	size_t holders; /* the memo is one while it keeps the entry */
 };
 
 struct memo {
@@ -30,13 +30,13 @@ struct memo {
 	size_t next_version;
 };
 
-/* The caller holds it until memo_release(). NULL: not known, or its file has changed. */
+/* The caller holds it until memo_release(). NULL: unknown, or its file has changed. */
 struct memo_policy *memo_policy(struct memo *m, const char *name, const struct tool_id *file);
-/* Takes the policy, in the place of the one that was used longest ago. NULL: no memory, and it is still the caller's. */
+/* Takes over the policy, in place of the least recently used one. NULL: no memory; the caller still owns it. */
 struct memo_policy *memo_keep_policy(struct memo *m, const char *name, const struct tool_id *file,
 				     struct policy *policy);
 void memo_release(struct memo_policy *p); /* NULL is fine */
-/* language_version() of a language of this host's, asked once. */
+/* language_version() of a language of this host, asked once. */
 int memo_version(struct memo *m, const struct language *lang, const struct prober *p,
 		 char **ret) _must_check_;
 void memo_done(struct memo *m);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a run's policy comes from. A policy is a name below policies/, or a file when it looks like a path and paths are
- * allowed. An executor has a directory of its own that comes first, and limits that the administrator has set: they stand in for
- * those of `default`, and no other policy's ceilings are above them.
+ * Finds the policy of a run. A policy is a name below policies/, or a file if it looks like a path and paths
+ * are allowed. An executor has a directory of its own that comes first, and limits of the administrator: they
+ * replace those of `default` and cap the ceilings of every other policy.
  */
 #include "client/run.h"
 
@@ -37,7 +37,7 @@ static int no_such(const struct atoll *a, const char *name, struct error *err)
 			   name, a->data_dir);
 }
 
-/* A named one may be of the executor's own directory. */
+/* A name may be in the executor's own directory. */
 static int name_file(const struct atoll *a, const char *name, char *ret, size_t size)
 {
 	struct tool_id file;
@@ -69,7 +69,7 @@ static int read_policy(const struct atoll *a, const char *name, const char *path
 	return 0;
 }
 
-/* What the administrator has set goes before what any file says. */
+/* The administrator's limits override those of the file. */
 static void apply_rules(const struct policy_rules *rules, struct policy *policy)
 {
 	bool is_default = strcmp(policy->name, "default") == 0;
@@ -104,7 +104,7 @@ static int parse_policy(struct atoll *a, const char *name, const char *path, str
 		return r;
 	r = yaml_parse(&(struct document){ name, text.data ? text.data : "", text.len }, &root,
 		       err);
-	/* As late as can be: the broker may still be finding out. */
+	/* As late as possible: the broker may still be probing. */
 	if (r >= 0)
 		r = policy_build(root, name, atoll_facts(a), ret, err);
 	json_decref(root);
@@ -129,7 +129,7 @@ int flow_load_policy(struct run *run, const char *name, struct error *err)
 	r = name_file(a, name, path, sizeof(path));
 	if (r < 0)
 		return error_field(err, "policy", "policy: the name is too long");
-	/* Before it is read: should it change in between, it is read again the next time. A pipe has no size. */
+	/* Before it is read: if it changes meanwhile, the next run reads it again. A pipe has no size. */
 	known = tool_identify(NULL, path, &file) == 0 && file.size > 0;
 	if (known)
 		run->held = memo_policy(&a->memo, name, &file);
@@ -155,7 +155,7 @@ static int is_policy_file(const struct dirent *entry)
 	       strcmp(entry->d_name + n - suffix, SUFFIX) == 0;
 }
 
-/* Adds what is not there already, so the first directory wins. */
+/* Adds new names only, so the first directory wins. */
 static int add_names(json_t *names, const char *dir)
 {
 	struct dirent **entries = NULL;
@@ -175,7 +175,7 @@ static int add_names(json_t *names, const char *dir)
 	return n < 0 ? -errno : 0;
 }
 
-/* What the file says, and the limits as they hold here. */
+/* The content of the file, and the limits in force. */
 static json_t *describe(struct atoll *a, const char *name)
 {
 	struct policy *policy = NULL;

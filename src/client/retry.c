@@ -12,7 +12,7 @@ enum {
 		20, /* a program that used less than one part in so many of its time has waited */
 };
 
-/* What a runtime needs beside the one large piece, and the step in which limits are suggested. */
+/* Memory that a runtime needs beside one large object, and the step of suggested limits. */
 static const int64_t overhead_bytes = 64 * MiB, step_bytes = 256 * MiB;
 
 static bool span_contains(struct span text, const char *word)
@@ -20,7 +20,7 @@ static bool span_contains(struct span text, const char *word)
 	return text.len > 0 && memmem(text.data, text.len, word, strlen(word));
 }
 
-/* The program waited, and its output or text says that it was for a network. More time brings none. */
+/* The program waited, and its output or source shows that it was for a network, which more time cannot give. */
 static bool waited_for_network(const struct retry_view *v)
 {
 	static const char *const said[] = {
@@ -56,7 +56,7 @@ static void refine_memory(struct cause *cause, const struct retry_view *v)
 	int64_t said = demand_in_words(v->err), written = demand_in_code(v->code);
 	int64_t need = MAX(said, written);
 
-	/* What fits is no reason: many pieces made it too much. */
+	/* If the object would have fit, the sum of many was too much. */
 	if (need + overhead_bytes <= cause->suggest || need <= cause->limit / 2)
 		return;
 	need = (need + overhead_bytes + step_bytes - 1) / step_bytes * step_bytes;

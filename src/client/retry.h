@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a higher limit is worth a retry, and which. classify() doubles the limit that was hit; here that is held against what may
- * be asked for, what the program wanted at once, and what it waited for. A suggestion that cannot work is none.
+ * Decides whether a higher limit is worth a retry, and which. classify() doubles the limit that was hit; here
+ * that is compared with the ceiling, the memory that the program wanted at once, and what it waited for. A
+ * suggestion that cannot help is dropped.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a request to a result: see run.h for the order. Nothing is started before everything that can be
- * refused has been looked at: request, language, runtime, policy, output directory.
+ * From a request to a result: see run.h for the order. Everything that can be refused is checked before
+ * anything is started: request, language, runtime, policy, output directory.
  */
 #include "client/run.h"
 
@@ -55,7 +55,7 @@ static const struct span *entry_data(const struct request *req)
 	return NULL;
 }
 
-/* Where the program lies below the work directory, and the class it is (Java). */
+/* The program's path below the work directory, and its class (Java). */
 static int name_source(struct run *run, struct error *err)
 {
 	const struct request *req = run->request;
@@ -118,11 +118,11 @@ static int list_run_files(struct run *run, struct error *err)
 	return 0;
 }
 
-/* As with the administrator's other defaults, the policies that are his own speak for themselves. */
+/* Like the administrator's other defaults, presets apply only under the policy `default`. */
 static void take_preset(struct run *run)
 {
 	const struct presets *all = run->atoll->rules.presets;
-	/* "python@3.10": what is said of that version goes before what is said of the language. */
+	/* "python@3.10": a preset of that version comes before one of the language. */
 	const char *asked = run->request->language ? strchr(run->request->language, '@') : NULL;
 
 	if (!all || !run->language || strcmp(run->policy->name, "default") != 0)
@@ -153,7 +153,7 @@ static void parse_request(void *data)
 	p->r = request_parse(p->root, &p->request, p->err);
 }
 
-/* A limit that was refused is refused with the bounds that this caller has. */
+/* A refused limit is reported with this caller's bounds. */
 static void restate(struct run *run, const json_t *root, struct error *err)
 {
 	const char *policy = json_string_value(json_object_get(root, "policy"));
@@ -171,7 +171,7 @@ int flow_open(struct run *run, json_t *root, struct error *err)
 	struct request_parsing p = { .root = root, .err = err };
 	int r;
 
-	/* Of an executor only large requests come here on a fiber: there is base64 to decode. */
+	/* In an executor only large requests come here on a fiber: they may hold base64. */
 	worker_call(WORKER_ALWAYS, parse_request, &p);
 	run->request = p.request;
 	r = p.r;
@@ -236,7 +236,7 @@ struct result *flow_refusal(struct run *run, const struct error *err)
 	return res;
 }
 
-/* What every result carries, whatever became of the request. */
+/* Fields of every result. */
 static void sign(struct run *run, struct result *res, const json_t *root)
 {
 	const json_t *language = json_object_get(root, "language");
@@ -248,13 +248,13 @@ static void sign(struct run *run, struct result *res, const json_t *root)
 	if (run->request && run->request->labels)
 		res->labels = json_deep_copy(run->request->labels);
 	(void)snprintf(res->node, sizeof(res->node), "%s", atoll_facts(run->atoll)->node);
-	/* A version that cannot be learnt is no reason to fail a run that went well. */
+	/* If the version cannot be found out, the run does not fail. */
 	if (run->full && run->language && res->refusal == ERROR_NONE &&
 	    flow_version(run, &res->runtime) < 0)
 		res->runtime = NULL;
 }
 
-/* A failure keeps what was seen before it: output, stages, tests, isolation. */
+/* After a failure the result keeps what there was before: output, stages, tests, isolation. */
 static struct result *failed_result(struct run *run, const struct error *err)
 {
 	struct result *res = result_from_error(err), *old = run->result;
@@ -275,7 +275,7 @@ static struct result *failed_result(struct run *run, const struct error *err)
 	return res;
 }
 
-/* The program ran, yet its files are not where they were asked for: our failure, its output kept. */
+/* The program ran, but its files could not be stored: an internal failure that keeps the output. */
 static void not_delivered(struct result *res, const struct error *err)
 {
 	res->refusal = (enum error_code)err->code;
@@ -286,7 +286,7 @@ static void not_delivered(struct result *res, const struct error *err)
 		       err->text);
 }
 
-/* Killed before there was anything to kill: the end that was asked for, and none of our failures. */
+/* Killed before a job existed: the result has the requested end, not a failure. */
 static void was_killed(struct run *run, struct result *res)
 {
 	enum cause_kind kind = run->control->kill_cause;
@@ -314,7 +314,7 @@ static int begin_run(struct run *run, struct error *err)
 	return 0;
 }
 
-/* r is what opening it, or performing it, came to. */
+/* r is the outcome of opening or performing it. */
 static int finish_run(struct run *run, const json_t *root, int r, struct result **ret,
 		      struct error *err)
 {
@@ -336,7 +336,7 @@ static int finish_run(struct run *run, const json_t *root, int r, struct result 
 		}
 	}
 	if (res) {
-		/* Those that failed or were cancelled in the middle; what there is no memory for is left out. */
+		/* For tests that were not reached; without memory they are left out. */
 		(void)!flow_tests_skip(run, res, &res->verdict, NULL);
 		sign(run, res, root);
 	}

@@ -8,8 +8,7 @@
  *                   flow_tests     … or one sandbox a test
  *   flow_close
  *
- * Everything a run needs hangs off struct run; flow_execute() is the one place where a plan meets a
- * broker.
+ * struct run holds everything a run needs. flow_execute() is the only place where a plan is sent to a broker.
  */
 #pragma once
 
@@ -28,15 +27,15 @@
 #include "toolchain/buildcache.h"
 #include "toolchain/registry.h"
 
-/* Names in the work directory that are ours: callers may not use them, results do not list them. */
+/* Reserved names in the work directory: callers may not use them, results do not list them. */
 #define FLOW_PRIVATE	   ".atoll-"
-#define FLOW_BUILD_DIR	   ".atoll-build"	/* where a compile stage leaves its product */
-#define FLOW_INVOKE_ANSWER ".atoll-invoke.json" /* what an invoke runner writes */
+#define FLOW_BUILD_DIR	   ".atoll-build"	/* the product of a compile stage */
+#define FLOW_INVOKE_ANSWER ".atoll-invoke.json" /* the answer of an invoke runner */
 
 struct atoll {
 	char *data_dir;
 	char *cache_option;
-	int cache_fd; /* -EBADF: not asked for yet; other negative: there is none */
+	int cache_fd; /* -EBADF: not opened yet; other negative: there is none */
 	struct registry *registry;
 	struct host_facts facts;
 	bool probed;
@@ -45,88 +44,87 @@ struct atoll {
 	struct broker_choice broker;
 	struct link *link;	/* NULL: no broker yet */
 	struct run_fds run_fds; /* of the next run */
-	enum front_kind front;	/* what holds this process */
-	bool warm;		/* its broker keeps runtimes ready: plans say what they can use */
-	struct link_keeper *keeper; /* of an executor: link is its matter, and runs are on fibers */
-	struct single_flight *flights; /* what several runs would do alike */
-	struct policy_rules {	       /* of an executor, for policies whoever they come from */
-		bool named;	       /* a path is no policy */
-		char *dir;	       /* looked into before those of data_dir, or NULL */
+	enum front_kind front;	/* how this process is confined */
+	bool warm;		/* the broker keeps runtimes ready: plans say which they can use */
+	struct link_keeper *keeper;    /* of an executor: owns link; runs are on fibers */
+	struct single_flight *flights; /* work that several runs would repeat */
+	struct policy_rules {	       /* of an executor, for all policies */
+		bool named;	       /* only names, no paths */
+		char *dir;	       /* searched before data_dir, or NULL */
 		struct limits defaults, ceilings;
 		uint32_t defaults_set, ceilings_set;
-		struct presets *presets; /* by language, as that is called here; or NULL */
+		struct presets *presets; /* by language, under its name here; or NULL */
 	} rules;
 };
 
-/* data_dir, languages and cache, as the options say. */
+/* data_dir, languages and cache, from the options. */
 int atoll_open_data(struct atoll *a, const struct atoll_options *o, struct error *err) _must_check_;
-/* The host's abilities and the caller's cache, found out once a handle. */
+/* The host's facts and the caller's cache, found once per handle. */
 const struct host_facts *atoll_facts(struct atoll *a);
 int atoll_cache(struct atoll *a);
-/* A broker that answers, started when there is none. */
+/* A broker that answers, started if there is none. */
 int atoll_link(struct atoll *a, struct error *err) _must_check_;
-/* How versions are asked for: by runs of this handle. Opens the cache. */
+/* Versions are asked for by runs of this handle. Opens the cache. */
 struct prober atoll_prober(struct atoll *a, const char *image);
 
-/* An executor's hold on a run while it goes on. */
+/* An executor's control of a running run. */
 struct run_control {
 	struct fiber *fiber;
-	bool killed; /* whatever is running, or would */
+	bool killed; /* ends the current job and later ones */
 	enum cause_kind kill_cause;
-	struct job *job; /* the one that runs now, or NULL */
-	bool live;	 /* and it is the program's: what follows is about it */
-	bool quiet;	 /* nobody minds output being a little late */
+	struct job *job; /* the current job, or NULL */
+	bool live;	 /* the job is the program's: the members below apply to it */
+	bool quiet;	 /* output may come a little late */
 	uint16_t rows, columns;
 };
 
 struct run {
 	struct atoll *atoll;
-	struct atoll_run_options options; /* complete, whatever size the caller's had */
-	struct run_control *control;	  /* NULL: nobody can get at it before it ends */
-	struct run_observer observer;	  /* of the program, and of what a build comes to */
-	char id[sizeof(
-		((struct result *)NULL)->id)]; /* of the result; "": made when it is needed */
-	bool full;			       /* nothing may be left out of the result */
+	struct atoll_run_options options; /* complete, for every size of the caller's struct */
+	struct run_control *control;	  /* NULL: the run cannot be controlled */
+	struct run_observer observer;	  /* of the program, and of a build's outcome */
+	char id[sizeof(((struct result *)NULL)->id)]; /* of the result; "": made when needed */
+	bool full;				      /* the result must be complete */
 	int64_t accepted_ns;
 	struct arena memory; /* words, variables, lists of files */
 	struct request *request;
 	const struct language *language; /* NULL: stages only */
-	struct memo_policy *held;	 /* what keeps policy, or NULL */
+	struct memo_policy *held;	 /* holds policy, or NULL */
 	const struct policy *policy;
 	struct decision decision;
 	char source[REQUEST_PATH_MAX + 1]; /* of the program, below the work directory; "": none */
-	struct span code;		   /* what lies there */
+	struct span code;		   /* its content */
 	char class_name[512];		   /* Java: with its package */
 	struct build_file *files; /* the program and the caller's files, below SANDBOX_WORK */
 	size_t n_files;
 	struct build_product product;
 	bool rung; /* flow_ring() has: */
 	struct ring ring;
-	int64_t built_bytes; /* what compile stages have left in memory so far, wanted or not */
-	size_t stage;	     /* that is being built, counted from 1; 0: the program is */
+	int64_t built_bytes; /* bytes that compile stages have left in memory so far */
+	size_t stage;	     /* the stage that is being built, counted from 1; 0: the program */
 	int output_fd;	     /* the caller's output directory, or -EBADF */
-	struct error output_error; /* why a file could not be put there */
+	struct error output_error; /* why a file could not be stored there */
 	struct result *result;
 };
 
 int flow_open(struct run *run, json_t *root, struct error *err) _must_check_;
-/* The result is filled also when this fails after a program began. */
+/* Fills the result also if this fails after a program began. */
 int flow_perform(struct run *run, struct error *err) _must_check_;
 void flow_close(struct run *run);
-/* All of it for a request that is a tree already; *ret is set whenever there is a result. */
+/* The whole flow for a request tree; *ret is set whenever there is a result. */
 int flow_run(struct run *run, json_t *root, struct result **ret, struct error *err);
-/* The same for a run that is open. */
+/* The same for an open run. */
 int flow_run_open(struct run *run, struct result **ret, struct error *err);
-/* The result of what could not even be read as a request. */
+/* The result of a body that could not be read as a request. */
 struct result *flow_refusal(struct run *run, const struct error *err);
 
 /* flow-words.c: from a language's words to a program's. NULL: no memory. */
 struct word_context {
-	const char *source; /* what {source} is */
-	const char *build;  /* what {build} is */
+	const char *source; /* the value of {source} */
+	const char *build;  /* the value of {build} */
 	const struct limits *limits;
 	const char *class_name;
-	/* NULL where words know nothing of runners, which is everywhere but in `warm`: */
+	/* Only in `warm`; otherwise NULL: */
 	const char *runner, *runner_text, *runner_fd;
 	const char *usual; /* variables; for zygotes only */
 };
@@ -134,7 +132,7 @@ const char *flow_expand(struct arena *memory, const char *word, const struct wor
 struct word_context flow_words(struct run *run, const char *build, const struct limits *limits);
 const char **flow_expand_all(struct run *run, const char *const *words,
 			     const struct word_context *c, size_t spare);
-/* The words of the language's `run`, with room for more behind them. */
+/* The words of the language's `run`, with room for `spare` more. */
 const char **flow_run_words(struct run *run, const struct word_context *c, size_t spare);
 /* Variables of the language, of the request, and those of one stage (or NULL). */
 const char **flow_env(struct run *run, const struct request_stage *stage,
@@ -142,12 +140,15 @@ const char **flow_env(struct run *run, const struct request_stage *stage,
 
 /* flow-warm.c: rings for what this request, of which nothing was looked at yet, will most likely want. A hint, no more. */
 void flow_ring(struct run *run, const json_t *root);
-/* How the language's own run can be had already running. NULL: not at all, it starts cold. */
+/* How the language's own run can be warm. NULL: it starts cold. */
 const struct plan_warm *flow_warm(struct run *run, const struct word_context *c);
 
 /* flow-version.c: "Python 3.11.2", asked once */
 int flow_version(struct run *run, char **ret) _must_check_;
-/* *lang as the registry found it: where that leaves a version open, the one of the language's that has it. Free without an @. */
+/*
+ * Resolves the version in `asked`: *lang is the registry's result, and becomes the version of the language that
+ * matches. Does nothing without an @.
+ */
 int atoll_settle_version(struct atoll *a, const char *asked, const char *image,
 			 const struct language **lang, struct error *err) _must_check_;
 
@@ -160,18 +161,19 @@ struct sandbox_spec {
 	size_t n_files;
 	struct span stdin_data;
 	bool caller_input; /* the caller's stdin_fd follows */
-	bool live;	   /* the run's observer is told of it */
+	bool live;	   /* the run's observer gets its events */
 	bool collect;
 	bool build_scratch;	      /* SANDBOX_BUILD can be filled in a finished sandbox */
-	const struct plan_warm *warm; /* how its one stage can be had already running, or NULL */
+	const struct plan_warm *warm; /* how its one stage can be warm, or NULL */
 	const char *kit;	      /* host directory shown as SANDBOX_KIT, or NULL */
-	int (*take_file)(struct run *run, const struct run_file *file); /* NULL: none is wanted */
+	int (*take_file)(struct run *run,
+			 const struct run_file *file); /* NULL: files are not wanted */
 };
 int flow_plan(const struct sandbox_spec *in, struct plan *ret, struct error *err) _must_check_;
-/* On success the run went to its end; *ret is the caller's to job_free(). */
+/* On success the sandbox ran to its end; the caller frees *ret with job_free(). */
 int flow_execute(struct run *run, const struct sandbox_spec *in, struct job **ret,
 		 struct error *err) _must_check_;
-/* What became of one stage of it, as an entry of result.stages without texts. */
+/* The outcome of one stage, as an entry of result.stages without texts. */
 void flow_stage(const struct job_outcome *o, size_t index, const struct stage_spec *spec,
 		struct result_stage *ret);
 
@@ -183,12 +185,12 @@ int flow_build(struct run *run, struct error *err) _must_check_;
 int flow_describe_build(struct run *run, struct sandbox_spec *ret, struct error *err) _must_check_;
 
 /* flow-stages.c: the caller's stages */
-/* Their sources into run.files; once, and nothing without stages. */
+/* Adds their sources to run.files, once; does nothing without stages. */
 int flow_add_stage_files(struct run *run, struct error *err) _must_check_;
 int flow_describe_stages(struct run *run, struct sandbox_spec *in, struct error *err) _must_check_;
-/* As flow_build() for each that must be, which is none without stages. */
+/* flow_build() for each stage that is compiled. */
 int flow_build_stages(struct run *run, struct error *err) _must_check_;
-/* Calls fn as if the code of such a stage were the program, of one after the other while it answers 1. */
+/* Calls fn for each such stage, with its code in place of the program, while fn returns 1. */
 int flow_for_builds(struct run *run, int (*fn)(struct run *run, void *data, struct error *err),
 		    void *data, struct error *err) _must_check_;
 
@@ -197,27 +199,27 @@ int flow_for_builds(struct run *run, int (*fn)(struct run *run, void *data, stru
 int flow_describe(struct run *run, struct sandbox_spec *ret, struct error *err) _must_check_;
 int flow_program(struct run *run, struct error *err) _must_check_;
 int flow_tests(struct run *run, struct error *err) _must_check_;
-/* Verdicts for those of the request's tests that have none: the word, or one that says why (NULL). */
+/* Verdicts for tests without one: the word, or one that says why (NULL). */
 int flow_tests_skip(const struct run *run, struct result *res, const struct verdict *why,
 		    const char *word) _must_check_;
 /* Moves the stage's texts into the result. */
 int flow_add_stage(struct result *res, const struct result_stage *stage) _must_check_;
-/* Which layers held the run, from what the broker reported. */
+/* The layers that held the run, from the broker's report. */
 void flow_isolation(struct run *run, const struct record_started *start);
 
-/* flow-changes.c: what it did to its workspace */
+/* flow-changes.c: changes to the workspace */
 int flow_take_changes(struct result *res, const struct job_outcome *o) _must_check_;
 
-/* flow-files.c: what a program left behind */
+/* flow-files.c: files that a program wrote */
 int flow_open_output(struct run *run, struct error *err) _must_check_;
 bool flow_wants_files(const struct run *run);
 int flow_take_file(struct run *run, const struct run_file *file);
 int flow_read_file(int fd, int64_t size, char **ret) _must_check_; /* whole, NUL-terminated */
 
-/* policies.c: where a run's policy comes from */
+/* policies.c: the policy of a run */
 int flow_load_policy(struct run *run, const char *name,
 		     struct error *err) _must_check_; /* NULL: default */
-/* [{"name", "policy"}, …] of all that have a name. */
+/* [{"name", "policy"}, …] of all named policies. */
 int policies_to_json(struct atoll *a, json_t **ret, struct error *err) _must_check_;
 
 /* flow-invoke.c: calling a method of the program through runners/<language> */
@@ -225,7 +227,7 @@ int flow_describe_invoke(struct run *run, struct sandbox_spec *ret, struct error
 void flow_invoke_answer(struct run *run, const char *text, size_t len);
 
 /*
- * flow-program.c: finds result.error in what the program, or the compiler of this stage (NULL: the program itself), printed before it
- * ended badly.
+ * flow-program.c: finds result.error in the output of a failed program, or of the compiler of this stage (NULL:
+ * the program itself).
  */
 void flow_find_error(struct run *run, const char *stage);

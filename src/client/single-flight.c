@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See single-flight.h. Everything lies on the stacks of those who take part. */
+/* See single-flight.h. Everything is on the stacks of the participating fibers. */
 #include "client/single-flight.h"
 
 #include <stdio.h>

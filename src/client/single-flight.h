@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work that several fibers would do alike at the same time: one does it, the others wait and then look at what it has left in
- * a cache. Nobody waits twice: when the first one failed, each goes on by itself.
+ * Work that several fibers would repeat at the same time: one does it, the others wait and then look for its
+ * result in a cache. A fiber waits only once: if the first one failed, each goes on by itself.
  */
 #pragma once
 
@@ -18,8 +18,8 @@ struct single_flight {
 };
 
 /*
- * True: f stands in the list until single_flight_leave(), and others that join wait for that. False: somebody else did it meanwhile,
- * patience is over, or this is no fiber and so alone.
+ * True: f is in the list until single_flight_leave(), and fibers that join wait for that. False: another fiber
+ * did the work meanwhile, patience is over, or the caller is no fiber.
  */
 bool single_flight_join(struct single_flight **list, struct single_flight *f, const char *key,
 			const struct patience *patience);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a test's output is compared with what was expected. */
+/* Comparing a test's output with the expected one. */
 #include "client/compare.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report for invented hosts: what it promises must follow from the facts alone. */
+/* The report for invented hosts: its promises must follow from the facts alone. */
 #include "client/doctor.h"
 
 #include <setjmp.h>
@@ -48,7 +48,7 @@ static int loose_settings(const char *path, int64_t *ret)
 	return 0;
 }
 
-/* Of a kernel that nothing was said to. */
+/* Settings of a kernel in its default state. */
 static int usual_settings(const char *path, int64_t *ret)
 {
 	*ret = strcmp(path, "debug/exception-trace") == 0;
@@ -68,7 +68,7 @@ static json_t *report_of(const struct host_facts *facts, uint32_t required, json
 	return report;
 }
 
-/* The check of that name, wherever it stands; fails the test when there is none. */
+/* The check of that name in any section; fails the test if there is none. */
 static json_t *check_named(json_t *report, const char *name)
 {
 	json_t *section, *check;
@@ -112,7 +112,7 @@ static void test_full(void **state)
 	json_decref(report);
 }
 
-/* Whatever is taken away: not ok, named as missing, and its row says what to do. */
+/* For each removed layer: not ok, named as missing, and its row says what to do. */
 static void test_each_layer(void **state)
 {
 	static const struct {
@@ -157,7 +157,7 @@ static void test_each_layer(void **state)
 	}
 }
 
-/* A layer that the policy does not require weakens, it does not refuse; a required one is named first. */
+/* A layer that the policy does not require weakens, but does not refuse; a required one is named first. */
 static void test_rootless(void **state)
 {
 	struct host_facts facts = rich_host();
@@ -199,7 +199,7 @@ static void test_no_cgroups(void **state)
 	json_decref(report);
 }
 
-/* No layer speaks of the net namespace, yet without it nothing can be promised. */
+/* No layer is named after the net namespace, but without it "ok" is false. */
 static void test_missing_namespace(void **state)
 {
 	struct host_facts facts = rich_host();
@@ -231,10 +231,10 @@ static void test_settings(void **state)
 			    "ok");
 	assert_string_equal(word_of(check_named(report, "debug.exception-trace"), "verdict"), "ok");
 	assert_string_equal(word_of(check_named(report, "devices"), "verdict"), "ok");
-	/* Root does not need what this one forbids. */
+	/* Root does not need what this setting forbids. */
 	check = check_named(report, "kernel.unprivileged_userns_clone");
 	assert_string_equal(word_of(check, "verdict"), "ok");
-	/* Settings alone break no promise. */
+	/* Settings alone do not change "ok". */
 	assert_true(json_is_true(json_object_get(report, "ok")));
 	json_decref(report);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which warm runtime a request asks for, and which of them a broker is told to keep, with languages of our own. */
+/*
+ * The warm runtime that a request asks for, and the runtimes that a broker keeps, with languages made for the
+ * test.
+ */
 #include "client/run.h"
 #include "client/warm-languages.h"
 #include "toolchain/test-support.h"
@@ -81,7 +84,7 @@ static int teardown(void **state _unused_)
 	return remove_tree(base);
 }
 
-/* A request as far as flow_warm() looks at it. */
+/* The part of a request that flow_warm() reads. */
 struct warm_wish {
 	const char *language, *code, *variable, *file;
 	const char *preload[4];

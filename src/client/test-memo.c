@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a handle remembers: told apart by name and by what the file was, the oldest goes first. */
+/* The memo distinguishes entries by name and by state of the file; the oldest is dropped first. */
 #include "client/memo.h"
 
 #include <setjmp.h>
@@ -51,7 +51,7 @@ static void test_policies(void **state)
 	assert_true(is_known(&m, "first", &file));
 	assert_false(is_known(&m, "other", &file));
 	assert_false(is_known(&m, "first", &changed));
-	/* What is used stays, however many others come. */
+	/* An entry in use stays, however many others come. */
 	for (int i = 0; i < 3 * MEMO_POLICIES; i++) {
 		(void)snprintf(name, sizeof(name), "p%d", i);
 		keep(&m, name, &file);
@@ -88,7 +88,7 @@ static void test_a_policy_in_use_outlives_its_place(void **state)
 	memo_release(again);
 }
 
-/* A version that is found out by asking once, and how often that was. */
+/* A version that is found by asking once, and how often it was asked. */
 static int asked;
 
 static int tell(void *data, const json_t *request, struct buf *out)
@@ -121,7 +121,7 @@ static void test_versions(void **state)
 		free(version);
 	}
 	assert_int_equal(asked, 1);
-	/* An image is another root: what is known of the host says nothing about it. */
+	/* An image is another root, so the host's version does not count. */
 	assert_int_equal(memo_version(&m, &lang, &image, &version), 0);
 	assert_string_equal(version, "Thing 1.2");
 	free(version);

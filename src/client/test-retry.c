@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which limit is worth a retry: one that is not to be had, too small, or no help is not suggested. */
+/* Suggested limits: a value above the ceiling, too small, or without effect is not suggested. */
 #include "client/retry.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One does the work, the others wait for it; nobody waits twice, or for somebody who is gone. */
+/* One fiber does the work, the others wait for it; no fiber waits twice, or for a fiber that is gone. */
 #include "client/single-flight.h"
 
 #include <setjmp.h>
@@ -88,7 +88,7 @@ static void test_one_leads_and_the_rest_follow(void **state)
 	assert_int_equal(w.leads, 1);
 	assert_int_equal(w.follows, 4);
 	assert_null(w.flights);
-	/* It is over: the next one is the first again. */
+	/* The work is over: the next fiber is the first again. */
 	assert_int_equal(fiber_start(w.loop, work, &w), 0);
 	assert_int_equal(w.leads, 2);
 	fiber_wake(w.leader);
@@ -112,7 +112,7 @@ static void test_a_waiter_may_give_up(void **state)
 	fiber_wake(w.waiter);
 	turn(&w);
 	assert_int_equal(w.follows, 1);
-	/* The leader has nobody left to wake. */
+	/* The leader finds no waiter. */
 	fiber_wake(w.leader);
 	turn(&w);
 	assert_int_equal(fiber_count(), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which version of a language somebody means, told by runtimes that answer here as each test wants. */
+/* The version of a language that a request means, with runtimes that answer as each test wants. */
 #include "client/run.h"
 
 #include <setjmp.h>
@@ -20,7 +20,7 @@ static const char many[] = HEAD SAYS "runtime: /bin/sh\n"
 static const char only_versions[] = HEAD SAYS "runtime: /nowhere/at/all\n"
 					      "versions: {'2.0': {runtime: /bin/bash}}\n";
 
-/* How runtimes are asked. */
+/* How the runtimes answer. */
 static struct {
 	bool fail, wait;
 	struct fiber *waits;
@@ -40,14 +40,14 @@ static int tell(void *data, const json_t *request, struct buf *out)
 	return world.fail ? -EPIPE : buf_puts(out, strchr(id, '@') ? "v2.0.7" : "v1.2.3");
 }
 
-/* The linker puts it in the place of client.c's. */
+/* The linker replaces client.c's function with this one. */
 struct prober __wrap_atoll_prober(struct atoll *a, const char *image);
 struct prober __wrap_atoll_prober(struct atoll *a, const char *image)
 {
 	return (struct prober){ .run = tell, .data = a, .image = image, .cache_fd = -ENOENT };
 }
 
-/* The id of what was settled on, or NULL with words. */
+/* The id of the resolved version, or NULL with an error. */
 static const char *settle(struct atoll *a, const struct language *lang, const char *asked,
 			  struct error *err)
 {
@@ -99,7 +99,7 @@ static void test_one_has_it(void **state)
 	assert_int_equal(world.asked, 2);
 }
 
-/* What is not installed has no say, and is no version that is here. */
+/* A runtime that is not installed is not asked, and is not listed as present. */
 static void test_none_has_it(void **state)
 {
 	_cleanup_(language_cleanup) struct language *lang = parse(many);
@@ -112,7 +112,7 @@ static void test_none_has_it(void **state)
 			    "unknown language 'reef@3'; versions of Reef here: 1.2.3, 2.0");
 }
 
-/* An error is left behind by what failed, and by nothing else. */
+/* An error is set only by a failed call. */
 static void test_a_version_without_its_language(void **state)
 {
 	_cleanup_(language_cleanup) struct language *lang = parse(only_versions);
@@ -133,7 +133,7 @@ static void test_one_that_does_not_answer(void **state)
 	assert_int_equal(err.code, ERROR_INTERNAL);
 	assert_int_equal(err.errnum, EAGAIN);
 	assert_string_equal(err.text, "Reef cannot be asked for its version now; try again");
-	/* Trying again helps where there is a way to ask. */
+	/* Trying again helps if the version can be asked for. */
 	assert_null(settle(*state, mute, "reef@1", &err));
 	assert_int_equal(err.code, ERROR_RUNTIME);
 	err = (struct error){ 0 };
@@ -141,14 +141,14 @@ static void test_one_that_does_not_answer(void **state)
 	assert_string_equal(settle(*state, lang, "reef@1", &err), "reef");
 }
 
-/* Without a fiber an executor asks nobody, and takes nothing for another. */
+/* Without a fiber an executor asks no runtime, and takes no version for another. */
 static void test_an_executor_without_a_fiber(void **state)
 {
 	_cleanup_(language_cleanup) struct language *lang = parse(many);
 	struct atoll *a = *state;
 	struct error err = { 0 };
 
-	a->keeper = (struct link_keeper *)a; /* there is one; nobody looks at it */
+	a->keeper = (struct link_keeper *)a; /* a keeper exists; it is not used */
 	assert_null(settle(a, lang, "reef@2", &err));
 	assert_int_equal(err.errnum, EAGAIN);
 	assert_int_equal(world.asked, 0);
@@ -189,7 +189,7 @@ static void turn(struct loop *loop)
 	(void)source_free(stop);
 }
 
-/* However many want to know: one sandbox at a time, and what it comes to is everybody's answer. */
+/* Many callers: one sandbox at a time, and its answer goes to all of them. */
 static void check_many_callers(struct atoll *a, bool fail)
 {
 	_cleanup_(language_cleanup) struct language *lang = parse(one);
@@ -213,7 +213,7 @@ static void check_many_callers(struct atoll *a, bool fail)
 		assert_true(callers[i].over);
 		assert_int_equal(callers[i].r, fail ? -EAGAIN : 0);
 	}
-	/* Another root is another question, whoever is asking. */
+	/* Another root is another question, for every caller. */
 	callers[0].over = false;
 	memo_done(&a->memo);
 	assert_int_equal(fiber_start(loop, call, &callers[0]), 0);
@@ -248,7 +248,7 @@ static void end(void *data)
 	e->over = true;
 }
 
-/* Who is cancelled does not wait; the answer is there for the next. */
+/* A cancelled run does not wait; the next one finds the answer. */
 static void test_given_up(void **state)
 {
 	_cleanup_(language_cleanup) struct language *lang = parse(one);
@@ -267,7 +267,7 @@ static void test_given_up(void **state)
 	}
 	turn(a->loop);
 	assert_false(enders[0].over || enders[1].over);
-	/* The first of them is the one who asked. */
+	/* The first of them is the one that asked. */
 	enders[0].control.killed = true;
 	fiber_wake(enders[0].control.fiber);
 	turn(a->loop);

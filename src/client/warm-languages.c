@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See warm-languages.h. A zygote is not any one request's: its words know only the runner, and it has one processor, because
- * libraries that start threads when they are loaded could not be forked from afterwards.
+ * See warm-languages.h. A zygote belongs to no request: its words know only the runner. It has one processor,
+ * because a process with threads could not be forked from.
  */
 #include "client/warm-languages.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whether the last word about a variable is this one. */
+/* Whether this is the last word about its variable. */
 static bool is_last(const char *const *list, size_t n, size_t index)
 {
 	size_t len = strcspn(list[index], "=");
@@ -23,7 +23,7 @@ static bool is_last(const char *const *list, size_t n, size_t index)
 	return true;
 }
 
-/* Lists of variables, one on top of the other, each variable once; NULL: no memory. */
+/* Joins lists of variables, later ones override; each variable once. NULL: no memory. */
 static const char *const *join_env(const char *const *const parts[], size_t n_parts,
 				   const struct word_context *c, struct arena *memory)
 {
@@ -50,7 +50,7 @@ static const char *const *join_env(const char *const *const parts[], size_t n_pa
 	return (const char *const *)env;
 }
 
-/* {usual}: the variables of a request that says nothing of variables or processors, a line each; NULL: no memory. */
+/* {usual}: the variables of a request that names no variables or processors, a line each; NULL: no memory. */
 static const char *usual_env(const struct language *lang, const struct word_context *c,
 			     struct arena *memory)
 {
@@ -95,7 +95,7 @@ static const char *const *zygote_argv(const struct language *lang, const struct 
 	return (const char *const *)argv;
 }
 
-/* 1: it is in the table now; 0: it is not forked, or not there. */
+/* 1: added to the table; 0: the language does not fork, or its runtime is missing. */
 static int add_runtime(const struct language *lang, const char *data_dir, struct arena *memory,
 		       struct warm_runtime *ret)
 {

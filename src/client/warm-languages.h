@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a broker is told to keep ready: the table of interpreters it may fork from, out of languages/. */
+/* The table of interpreters that a broker may keep and fork from, made from languages/. */
 #pragma once
 
 #include "base/arena.h"
@@ -8,8 +8,9 @@
 #include "toolchain/registry.h"
 
 /*
- * One row for each language whose `warm` section says fork, and whose runtime and runner are on this host. It lives
- * as long as memory and the registry. A broken language file is passed over: whoever asks for that language is told.
+ * One row for each language whose `warm` section says fork, if its runtime and runner are on this host. The
+ * table lives as long as memory and the registry. A broken language file is skipped; it is reported when its
+ * language is asked for.
  */
 int registry_warm_table(struct registry *reg, const char *data_dir, struct arena *memory,
 			struct warm_table *ret, struct error *err) _must_check_;
