@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cgroup-file.h. What changes the host has a fault point; reading is left alone. */
+/* See cgroup-file.h. Calls that change the host have a fault point; reads have none. */
 #include "sandbox/cgroup-file.h"
 
 #include <fcntl.h>

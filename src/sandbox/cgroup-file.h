@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Control files of cgroups, reached from a held directory fd: one open, one read or write, one close.
- * Shared by the back ends.
+ * Control files of cgroups, reached from a held directory fd: one open, one read or write, one close. Shared by
+ * the back ends.
  */
 #pragma once
 
@@ -21,25 +21,25 @@ int cgroup_write_i64(int dirfd, const char *file, int64_t value) _must_check_;
 int cgroup_read_key(int dirfd, const char *file, const char *key, int64_t *ret) _must_check_;
 /* Pure: as above, from the file's text. -ENODATA: no such key. */
 int cgroup_text_key(const char *text, const char *key, int64_t *ret) _must_check_;
-/* A handle to reach files from; it cannot be listed. */
+/* A handle to open files from; the directory cannot be listed. */
 int cgroup_open_dir(int dirfd, const char *path) _must_check_;
 int cgroup_mkdir(int dirfd, const char *name) _must_check_;
-/* Removes an empty group; one that is gone already is fine. -EBUSY: something lives in it. */
+/* Removes an empty group; a missing one is fine. -EBUSY: a process is in it. */
 int cgroup_rmdir(int dirfd, const char *name) _must_check_;
-/* Where a sweep has got to; all zero: it begins. */
+/* The position of a sweep; all zero: at the beginning. */
 struct cgroup_sweep {
 	DIR *dir;
 };
 /*
- * Removes groups in there, of names that begin like this, that are empty and too old to be just being filled: a living run's
- * group is empty only between mkdir and clone, which is a matter of milliseconds. Looks at some, which takes a fraction of
- * a millisecond however many there are. True: there are more; then it is called again, or ended.
+ * Removes groups whose names have the prefix, if they are empty and old: a live run's group is empty only
+ * between mkdir and clone, for milliseconds. Each call looks at some, which takes a fraction of a millisecond.
+ * True: there are more; call again, or end the sweep.
  */
 bool cgroup_sweep(struct cgroup_sweep *sweep, int parent_fd, const char *path, const char *prefix);
 void cgroup_sweep_end(struct cgroup_sweep *sweep);
-/* None of them is in the background any more, whoever's it is: that is a matter of milliseconds, too. */
+/* Takes all of them, of every broker, out of the background. Takes milliseconds. */
 void cgroup_lift(int parent_fd, const char *path, const char *prefix);
-/* Both joined into ret; -ENAMETOOLONG. */
+/* Joins both into ret; -ENAMETOOLONG. */
 int cgroup_name(const char *prefix, const char *name, char ret[CGROUP_NAME_MAX]) _must_check_;
 /* Sets err to "cannot set memory.max …" and returns r. */
 int cgroup_limit_error(struct error *err, int r, const char *file);

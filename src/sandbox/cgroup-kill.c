@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cgroup-kill.h. Processes are held some at a time: they may be more than a broker has descriptors. */
+/*
+ * See cgroup-kill.h. Processes are held some at a time: there may be more of them than a broker has
+ * descriptors.
+ */
 #include "sandbox/cgroup-kill.h"
 
 #include "base/fd.h"
@@ -16,14 +19,14 @@ struct held {
 	int pid, fd;
 };
 
-/* The next number of the text; 0: no more. */
+/* The next number of the text; 0: none left. */
 static int next_pid(const char **text)
 {
 	int pid, used;
 
 	while (sscanf(*text, "%d%n", &pid, &used) == 1) {
 		*text += used;
-		/* 0: a process of another pid namespace than ours. */
+		/* 0: a process outside of this pid namespace. */
 		if (pid > 1)
 			return pid;
 	}

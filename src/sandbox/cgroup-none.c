@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The back end for hosts without usable cgroups: everything succeeds, nothing is limited or measured. */
+/* The back end for hosts without usable cgroups: every call succeeds; nothing is limited or measured. */
 #include "sandbox/cgroup.h"
 
 #include "base/macro.h"

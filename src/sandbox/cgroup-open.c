@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cgroup-open.h. Evicted groups are not in the list, so making room looks at nobody twice. */
+/* See cgroup-open.h. Evicted groups are not in the list, so making room never looks at a group twice. */
 #include "sandbox/cgroup-open.h"
 
 #include "base/fd.h"
@@ -57,7 +57,7 @@ bool open_files_keep(struct open_files *files, int place, int fd)
 {
 	struct open_budget *b = files->budget;
 
-	/* It may be its own turn. */
+	/* This group itself may be the oldest. */
 	while (!files->evicted && b->n >= b->max && b->oldest != b->newest)
 		evict(b->oldest);
 	if (files->evicted)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup v1 and hybrid. Each controller has a hierarchy of its own, or shares one, so a sandbox's group
- * is one directory in each: <our own path there>/atoll-<name>. Directories are made in the order of enum
- * hierarchy and removed in reverse, so the first one (pids) exists as long as any does: having made it
- * is what owns the name.
+ * cgroup v1 and hybrid. Each controller has a hierarchy of its own, or shares one, so a sandbox's group is one
+ * directory in each: <the broker's own path there>/atoll-<name>. Directories are made in the order of enum
+ * hierarchy and removed in reverse, so the first one (pids) exists as long as any does: the broker that made it
+ * owns the name.
  *
- * The child joins by writing "0" to each `tasks` file. A process that moves itself needs no waiting in
- * the kernel (0.05 ms), moving another one does (6 to 15 ms).
+ * The child joins by writing "0" to each `tasks` file. Moving itself takes a process 0.05 ms; moving another
+ * process takes 6 to 15 ms.
  */
 #include "sandbox/cgroup.h"
 
@@ -30,24 +30,24 @@
 #include "sys/textfile.h"
 
 #define CGROUP_PREFIX "atoll-"
-/* What cpu.shares takes: the least, and what a group is born with. */
+/* The smallest value of cpu.shares, and the initial one. */
 #define CPU_SHARES_MIN	 "2"
 #define CPU_SHARES_USUAL "1024"
 
 enum {
 	CPU_PERIOD_US = 100000,
 	CPU_QUOTA_US_MIN = 1000,
-	ROOM_BYTES = 128 << 20, /* what any sandbox needs to be made, and more */
+	ROOM_BYTES = 128 << 20, /* more than the making of any sandbox needs */
 	ROOM_PIDS = 8,
-	REST_BYTES = 1 << 20, /* of the kernel's own, which it gives back when it likes */
-	TICK_NS = 1000000,    /* the shortest a kernel has */
+	REST_BYTES = 1 << 20,		     /* kernel memory that is released later */
+	TICK_NS = 1000000,		     /* the shortest clock tick of a kernel */
 	MEMORY_NEAR_BYTES = 4 * 1024 * 1024, /* charges come in batches, one a processor */
-	OPEN_SHARE = 10,    /* of a broker's descriptors one in so many is for these files */
-	FILE_NAME_MAX = 40, /* of a group's files */
-	TOUCH_MS = 2000,    /* well before another atoll takes an empty group for left behind */
+	OPEN_SHARE = 10,    /* one in so many of a broker's descriptors is for these files */
+	FILE_NAME_MAX = 40, /* of a group's file */
+	TOUCH_MS = 2000,    /* well before another atoll takes an empty group for abandoned */
 };
 
-/* Files that each run reads or writes, kept open (cgroup-open.h), each in the place of its number. */
+/* Files that each run reads or writes, kept open (cgroup-open.h), each at the place of its number. */
 enum counter {
 	COUNTER_CPU,
 	COUNTER_CPU_USER,
@@ -61,7 +61,7 @@ enum counter {
 	_COUNTER_MAX,
 };
 
-/* Behind them the tasks files, one a hierarchy. */
+/* After them come the tasks files, one a hierarchy. */
 static_assert((int)_COUNTER_MAX + (int)_HIERARCHY_V1_MAX <= (int)OPEN_FILES_MAX,
 	      "a group's files must all fit");
 
@@ -84,26 +84,28 @@ static const struct {
 struct cgroup_root {
 	struct open_budget open;
 	struct cgroup_sweep sweep;
-	int sweep_at;		      /* the hierarchy it is in */
+	int sweep_at;		      /* the hierarchy of the sweep */
 	int n;			      /* distinct hierarchies */
-	int fd[_HIERARCHY_V1_MAX];    /* our own group in each */
-	int index[_HIERARCHY_V1_MAX]; /* enum hierarchy → place in fd, -1: not there */
+	int fd[_HIERARCHY_V1_MAX];    /* the broker's own group in each */
+	int index[_HIERARCHY_V1_MAX]; /* enum hierarchy → place in fd, -1: none */
 };
 
 struct cgroup {
 	struct cgroup_root *root;
 	char name[CGROUP_NAME_MAX]; /* "atoll-<name>" */
-	int made;		    /* directories that exist, counted from the first */
+	int made;		    /* number of existing directories, from the first on */
 	struct open_files open;
-	int64_t limits[_STAGE_LIMIT_MAX]; /* that are set; 0: none */
-	int64_t oom_kills, pids_refused;  /* as last seen */
-	bool limited;			  /* set_limits was called before: counters start anew */
+	int64_t limits[_STAGE_LIMIT_MAX]; /* as set; 0: none */
+	int64_t oom_kills, pids_refused;  /* at the last reading */
+	bool limited;			  /* set_limits was called before: counters start again */
 	bool background;
-	int64_t touched_ns;  /* when its directories were marked as being in use */
-	uint32_t limits_set; /* bits of enum stage_limit that hold a value */
+	int64_t touched_ns;  /* last time its directories were marked as used */
+	uint32_t limits_set; /* bits of enum stage_limit that have a value */
 };
 
-/* From our own group on: a directory held for each sandbox would be one more descriptor in each hierarchy. */
+/*
+ * Relative to the broker's own group: a held directory per sandbox would cost one descriptor in each hierarchy.
+ */
 struct group_path {
 	char text[CGROUP_NAME_MAX + FILE_NAME_MAX];
 };
@@ -116,7 +118,7 @@ static struct group_path path_of(const struct cgroup *cg, const char *file)
 	return path;
 }
 
-/* In each hierarchy by itself: callers may share some of them and not others. */
+/* Each hierarchy separately: brokers may share some of them and not others. */
 static bool v1_sweep(struct cgroup_root *root)
 {
 	if (cgroup_sweep(&root->sweep, root->fd[root->sweep_at], ".", CGROUP_PREFIX))
@@ -133,7 +135,7 @@ static void v1_lift(const struct cgroup_root *root)
 		cgroup_lift(root->fd[i], ".", CGROUP_PREFIX);
 }
 
-/* Swept here, where nobody waits for it. */
+/* Sweeps here, where no request waits. */
 static struct cgroup_root *v1_root_free(struct cgroup_root *root)
 {
 	if (!root)
@@ -148,7 +150,7 @@ static struct cgroup_root *v1_root_free(struct cgroup_root *root)
 	return NULL;
 }
 
-/* Hierarchy h, unless a co-mounted one has its directory already. */
+/* Opens hierarchy h, unless a co-mounted one has its directory. */
 static int add_hierarchy(struct cgroup_root *root, const struct cgroup_paths *paths, int h)
 {
 	int fd;
@@ -190,7 +192,7 @@ static int v1_root_open(struct cgroup_root **ret, const struct cgroup_site *site
 	return 0;
 }
 
-/* What a group's files are reached from. */
+/* The directory that a group's files are opened from. */
 static int group_fd(const struct cgroup *cg, enum hierarchy h)
 {
 	int i = cg->root->index[h];
@@ -216,7 +218,7 @@ static int group_read_key(const struct cgroup *cg, enum hierarchy h, const char 
 	return cgroup_read_key(group_fd(cg, h), path_of(cg, file).text, key, ret);
 }
 
-/* The file, open; *ret_close: for this once. */
+/* The open file; *ret_close: the caller closes it after use. */
 static int counter_open(struct cgroup *cg, enum counter c, bool *ret_close)
 {
 	int dir = group_fd(cg, counters[c].hierarchy), fd = cg->open.fd[c];
@@ -262,7 +264,7 @@ static int counter_write(struct cgroup *cg, enum counter c, const char *text)
 	return r;
 }
 
-/* Takes back what create made so far; the group is empty, so this cannot be refused for long. */
+/* Removes what create made so far. The group is empty, so this succeeds soon. */
 static void discard(struct cgroup *cg)
 {
 	open_files_done(&cg->open);
@@ -285,7 +287,7 @@ static int open_tasks(struct cgroup *cg, int i)
 	return fd;
 }
 
-/* mkdir, open its tasks file. */
+/* Makes the directory and opens its tasks file. */
 static int make_one(struct cgroup *cg, int i)
 {
 	int r = cgroup_mkdir(cg->root->fd[i], cg->name);
@@ -330,15 +332,15 @@ static void v1_set_background(struct cgroup *cg, bool on)
 	if (cg->background == on)
 		return;
 	cg->background = on;
-	/* Linux 5.15: everybody else goes first, at once. Before that: next to no share. */
+	/* Since Linux 5.15, cpu.idle puts all other groups first. Before that, the smallest share. */
 	if (counter_write(cg, COUNTER_IDLE, on ? "1" : "0") < 0)
 		(void)!counter_write(cg, COUNTER_SHARES, on ? CPU_SHARES_MIN : CPU_SHARES_USUAL);
 	cg->limits[STAGE_CPU_SHARES] = 0;
 }
 
 /*
- * The kernel keeps memory ≤ memory+swap at every moment, so the order depends on the direction: refused
- * with EINVAL means that memory+swap has to be raised first.
+ * The kernel keeps memory ≤ memory+swap at every moment, so the order depends on the direction: EINVAL means
+ * that memory+swap must be raised first.
  */
 static int set_memory(struct cgroup *cg, const int64_t limits[], struct error *err)
 {
@@ -369,8 +371,10 @@ static int set_cpu(struct cgroup *cg, const int64_t limits[], struct error *err)
 	int64_t quota = limits[STAGE_CPU_MILLI] * CPU_PERIOD_US / 1000;
 	int r;
 
-	/* Groups are born with a period of 100 ms. A quota above the parent's is EINVAL; then the
-	 * parent's, which is tighter, holds, and not that of who had this group before. */
+	/*
+	 * Groups begin with a period of 100 ms. A quota above the parent's is EINVAL; then the parent's quota,
+	 * which is tighter, must hold, and not that of this group's previous user.
+	 */
 	r = group_write_i64(cg, HIERARCHY_CPU, "cpu.cfs_quota_us",
 			    quota ? MAX(quota, CPU_QUOTA_US_MIN) : -1);
 	if (r == -EINVAL)
@@ -379,7 +383,7 @@ static int set_cpu(struct cgroup *cg, const int64_t limits[], struct error *err)
 		return cgroup_limit_error(err, r, "cpu.cfs_quota_us");
 	if (limits[STAGE_CPU_SHARES])
 		r = group_write_i64(cg, HIERARCHY_CPU, "cpu.shares", limits[STAGE_CPU_SHARES]);
-	else if (cg->limits_set & 1u << STAGE_CPU_SHARES) /* somebody else's, before */
+	else if (cg->limits_set & 1u << STAGE_CPU_SHARES) /* set by the group's previous user */
 		r = group_write(cg, HIERARCHY_CPU, "cpu.shares", CPU_SHARES_USUAL);
 	else
 		r = 0;
@@ -400,7 +404,7 @@ static int v1_set_limits(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MA
 {
 	static const struct {
 		enum hierarchy hierarchy;
-		uint32_t knobs; /* bits of enum stage_limit that it sets */
+		uint32_t knobs; /* bits of enum stage_limit that it writes */
 		int (*set)(struct cgroup *cg, const int64_t limits[], struct error *err);
 	} table[] = {
 		{ HIERARCHY_MEMORY, 1u << STAGE_MEMORY_BYTES, set_memory },
@@ -433,7 +437,7 @@ static int v1_set_limits(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MA
 
 static int v1_join_fds(struct cgroup *cg, int ret[CGROUP_JOIN_MAX])
 {
-	/* Whoever joins has only begun; and from now on nobody else's files take these away. */
+	/* The group has a new user: it becomes the newest, so its files stay open. */
 	open_files_renew(&cg->open);
 	for (int i = 0; i < cg->root->n; i++) {
 		ret[i] = open_tasks(cg, i);
@@ -449,8 +453,8 @@ static int v1_clone_fd(struct cgroup *cg _unused_)
 }
 
 /*
- * pid 1 takes the rest with it, but does so in its own time: among many busy processes, below a CPU quota, that may be
- * long after the deadline. So everybody is told, and nobody is throttled any more.
+ * The death of pid 1 kills the rest, but among many busy processes below a CPU quota that may take long. So
+ * every process is killed directly, and the quota is lifted.
  */
 static int v1_kill(struct cgroup *cg)
 {
@@ -463,8 +467,9 @@ static int v1_kill(struct cgroup *cg)
 }
 
 /*
- * cpuacct.usage is exact. Its split is sampled at clock ticks, so a short run may show neither part; the
- * exact sum is divided in their ratio, as the kernel itself does for v2. Before the first tick there is no ratio.
+ * cpuacct.usage is exact. Its split is sampled at clock ticks, so a short run may show neither part. The exact
+ * sum is divided in the ratio of the samples, as the kernel does for v2. Before the first tick there is no
+ * ratio.
  */
 static void read_cpu(struct cgroup *cg, struct usage *usage)
 {
@@ -482,7 +487,10 @@ static void read_cpu(struct cgroup *cg, struct usage *usage)
 	usage->system_us = system;
 }
 
-/* Nobody is killed or refused for a limit that was never come near; each file costs microseconds that a reply waits for. */
+/*
+ * If the peak never came near the limit, no process was killed or refused for it, and the file need not be
+ * read: each read delays the reply by microseconds.
+ */
 static bool may_have_hit(int64_t peak, int64_t limit, int64_t near)
 {
 	return peak < 0 || (limit > 0 && peak >= limit - near);
@@ -497,7 +505,7 @@ static int v1_read_usage(struct cgroup *cg, struct usage *usage)
 		if (counter_read(cg, COUNTER_MEMORY_PEAK, &value) >= 0)
 			usage->memory_peak_bytes = value;
 		usage->oom_kills = cg->oom_kills;
-		/* memory.failcnt stays 0 on some kernels even when tasks were killed. */
+		/* memory.failcnt stays 0 on some kernels even if tasks were killed. */
 		if (may_have_hit(usage->memory_peak_bytes, cg->limits[STAGE_MEMORY_BYTES],
 				 MEMORY_NEAR_BYTES) &&
 		    group_read_key(cg, HIERARCHY_MEMORY, "memory.oom_control", "oom_kill",
@@ -534,19 +542,19 @@ static int v1_settle(struct cgroup *cg, int64_t pids_peak)
 		return -EOPNOTSUPP;
 	if (value > 0)
 		return -EBUSY;
-	/* It is never reset, and whoever is being killed may still have forked. */
+	/* The peak is never reset, and a dying process may still have forked. */
 	if (counter_read(cg, COUNTER_PIDS_PEAK, &value) < 0 || value > pids_peak)
 		return -EOPNOTSUPP;
 	if (counter_read(cg, COUNTER_MEMORY, &value) < 0 || value > REST_BYTES)
 		return -EOPNOTSUPP;
-	/* Here it can be refused; and whoever waits for the next run does not wait for this. */
+	/* The write can be refused here; and no request waits for it. */
 	if (counter_write(cg, COUNTER_MEMORY_PEAK, "0") < 0)
 		return -EOPNOTSUPP;
 	v1_set_background(cg, false);
 	if (now_ns - cg->touched_ns < TOUCH_MS * NS_PER_MS)
 		return 0;
 	cg->touched_ns = now_ns;
-	/* As good as new: else another atoll's sweep takes it for left behind. */
+	/* Marks it as used, so that another atoll's sweep does not remove it. */
 	for (int i = 0; i < cg->root->n; i++)
 		if (utimensat(cg->root->fd[i], cg->name, NULL, 0) < 0)
 			return -EOPNOTSUPP;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup v2: one directory a sandbox, <base>/atoll/<name>. The base is the top of the hierarchy for root,
- * or a subtree that was delegated to us; cgroup_home_find() chose it. Controllers are switched on for the
- * base's and the parent's children. A delegated base may not hold processes itself then, so ours move to
- * a leaf beside the parent first.
+ * cgroup v2: one directory a sandbox, <base>/atoll/<name>. The base is the top of the hierarchy for root, or a
+ * subtree that was delegated to the user; cgroup_home_find() chose it. Controllers are switched on for the
+ * base's and the parent's children. A delegated base may not hold processes itself then, so Atoll's own
+ * processes first move to a leaf beside the parent.
  *
- * systemd may switch controllers off again behind our back, and another atoll that ends may take the
- * empty parent away: create() looks for the files it needs and repeats the preparation where they are
- * missing.
+ * systemd may switch controllers off again, and another atoll that ends may remove the empty parent. So
+ * create() checks for the files it needs and repeats the preparation if they are missing.
  */
 #include "sandbox/cgroup.h"
 
@@ -35,12 +34,12 @@ struct cgroup {
 	struct cgroup_root *root;
 	char name[CGROUP_NAME_MAX]; /* "atoll/<name>" */
 	int fd;
-	int peak_fd;	     /* memory.peak: writing resets it for this reader (Linux 6.12) */
-	uint32_t limits_set; /* bits of enum stage_limit that hold a value */
+	int peak_fd;	     /* memory.peak: a write resets it for this descriptor (Linux 6.12) */
+	uint32_t limits_set; /* bits of enum stage_limit that have a value */
 	bool limited;
 };
 
-/* Each in a write of its own: one refusal must not take the others along. */
+/* One write each: a refusal of one must not prevent the others. */
 static int enable_controllers(int dirfd, uint32_t controllers)
 {
 	static const struct {
@@ -58,12 +57,12 @@ static int enable_controllers(int dirfd, uint32_t controllers)
 		if (r < 0)
 			return r;
 	}
-	/* Only measures; nothing depends on it. */
+	/* For counters only. */
 	(void)!cgroup_write(dirfd, "cgroup.subtree_control", "+io");
 	return 0;
 }
 
-/* Moves every process of the base, which are all ours, to a leaf. */
+/* Moves every process of the base, which all are Atoll's, to a leaf. */
 static int move_self(int base)
 {
 	char text[4096], *line = text;
@@ -125,7 +124,7 @@ static struct cgroup_root *v2_root_free(struct cgroup_root *root)
 	if (!root)
 		return NULL;
 	cgroup_sweep_end(&root->sweep);
-	/* Fails while another atoll has groups there, which is as it should be. */
+	/* Fails while another atoll has groups there; then the parent stays. */
 	if (root->fd >= 0)
 		(void)!cgroup_rmdir(root->fd, CGROUP_PARENT);
 	(void)fd_close(root->fd);
@@ -156,7 +155,7 @@ static int v2_root_open(struct cgroup_root **ret, const struct cgroup_site *site
 	return 0;
 }
 
-/* Have the controllers reached the new group? */
+/* Whether the controllers' files exist in the new group. */
 static bool has_files(const struct cgroup *cg)
 {
 	static const struct {
@@ -247,7 +246,7 @@ static int64_t pids(const int64_t limits[])
 	return limits[STAGE_PIDS];
 }
 
-/* Swap belongs to the memory limit: none of it unless it was asked for. */
+/* Swap is part of the memory limit: none unless the request asks for it. */
 static int set_swap(struct cgroup *cg, const int64_t limits[], struct error *err)
 {
 	int r = limits[STAGE_MEMORY_BYTES]
@@ -256,19 +255,19 @@ static int set_swap(struct cgroup *cg, const int64_t limits[], struct error *err
 
 	if (r < 0 && r != -ENOENT)
 		return cgroup_limit_error(err, r, "memory.swap.max");
-	/* A sandbox that lost a process to the limit is not worth going on with. */
+	/* If one process was killed for memory, the kernel kills the whole sandbox. */
 	r = cg->limited ? 0 : cgroup_write(cg->fd, "memory.oom.group", "1");
 	return r < 0 && r != -ENOENT ? cgroup_limit_error(err, r, "memory.oom.group") : 0;
 }
 
 static void v2_set_background(struct cgroup *cg, bool on)
 {
-	/* Linux 5.15: everybody else goes first, at once. Before that: next to no share. */
+	/* Since Linux 5.15, cpu.idle puts all other groups first. Before that, the smallest share. */
 	if (cgroup_write(cg->fd, "cpu.idle", on ? "1" : "0") < 0)
 		(void)!cgroup_write_i64(cg->fd, "cpu.weight", on ? 1 : 100);
 }
 
-/* Older kernels refuse: the peak is the run's then. */
+/* Older kernels refuse; then the peak is that of the whole run. */
 static void v2_reset_peak(struct cgroup *cg)
 {
 	if (cg->peak_fd >= 0)
@@ -280,7 +279,7 @@ static int v2_set_limits(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MA
 {
 	static const struct {
 		const char *file;
-		const char *none; /* what stands for no limit */
+		const char *none; /* the text for no limit */
 		uint32_t controller;
 		enum stage_limit knob;
 		int64_t (*value)(const int64_t limits[]);
@@ -341,7 +340,9 @@ static int v2_kill(struct cgroup *cg)
 {
 	int r;
 
-	/* Dying takes a processor, too: nothing that dies waits for its next share. */
+	/*
+	 * Dying needs a processor, too: the quota is lifted, so that no dying process waits for its next share.
+	 */
 	if (cg->limits_set & 1u << STAGE_CPU_MILLI)
 		(void)!cgroup_write(cg->fd, "cpu.max", "max");
 	r = cgroup_write(cg->fd, "cgroup.kill", "1");
@@ -355,7 +356,7 @@ static void read_peak(struct cgroup *cg, struct usage *usage)
 	ssize_t n = cg->peak_fd < 0 ? -1 : pread(cg->peak_fd, text, sizeof(text) - 1, 0);
 
 	if (n <= 0) {
-		/* Opened read-only where the file may not be written. */
+		/* Opened read-only if the file cannot be written. */
 		if (textfile_read_i64_at(cg->fd, "memory.peak", &value) >= 0)
 			usage->memory_peak_bytes = value;
 		return;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroups behind one vtable: v2, v1/hybrid, none. The broker owns one `struct cgroup_root` (where
- * sandboxes' groups are made) and one `struct cgroup` per sandbox.
+ * cgroups behind one vtable: v2, v1/hybrid, none. The broker owns one `struct cgroup_root` (where sandboxes'
+ * groups are made) and one `struct cgroup` per sandbox.
  *
- * The name of a sandbox's group is the host uid given to it: mkdir is atomic and exclusive, so the
- * group is the uid's reservation too, and a uid stays out of use until its group is empty and gone.
+ * The name of a sandbox's group is its host uid. mkdir is atomic and exclusive, so the group also reserves the
+ * uid, and a uid is not used again until its group is empty and removed.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 
 enum { CGROUP_JOIN_MAX = 6 }; /* fds a child must write "0" to, v1: one a hierarchy */
 
-struct cgroup_root; /* opaque: paths or dirfds of where groups are made */
+struct cgroup_root; /* opaque: where groups are made */
 struct cgroup;	    /* opaque: one sandbox's group(s) */
 
 struct cgroup_ops {
@@ -25,47 +25,55 @@ struct cgroup_ops {
 	int (*root_open)(struct cgroup_root **ret, const struct cgroup_site *site,
 			 struct error *err);
 	/*
-	 * Removes groups that a killed atoll left behind: empty, and too old to be just being filled. A few at a time; true: there
-	 * are more to look at. NULL: there are none.
+	 * Removes groups that a killed atoll left: empty and old ones. Some at a time; true: there are more.
+	 * NULL: unused.
 	 */
 	bool (*sweep)(struct cgroup_root *root);
-	/* No group is in the background any more: one that was when its atoll was killed would take for ever to die. Or NULL. */
+	/*
+	 * Takes every group out of the background: the group of a killed atoll would otherwise take for ever to
+	 * die. Or NULL.
+	 */
 	void (*lift)(const struct cgroup_root *root);
-	/* Removes what it made, if empty. */
+	/* Removes the parent that it made, if empty. */
 	struct cgroup_root *(*root_free)(struct cgroup_root *root);
 	/* -EEXIST: that name is taken, try another. */
 	int (*create)(struct cgroup_root *root, const char *name, struct cgroup **ret,
 		      struct error *err);
 	/*
-	 * limits[enum stage_limit]; 0: unlimited (swap 0: none, where memory is limited). May be
-	 * called again for the next stage, which also starts memory_peak_bytes anew where the kernel
-	 * can (v1; v2 from Linux 6.12); the other counters go on from where they were.
+	 * limits[enum stage_limit]; 0: unlimited (swap 0: none, if memory is limited). May be called again for
+	 * the next stage, which also resets memory_peak_bytes if the kernel can (v1; v2 from Linux 6.12); the
+	 * other counters go on.
 	 */
 	int (*set_limits)(struct cgroup *cg, const int64_t limits[_STAGE_LIMIT_MAX],
 			  struct error *err);
-	/* memory_peak_bytes starts anew where the kernel can. */
+	/* Resets memory_peak_bytes if the kernel can. */
 	void (*reset_peak)(struct cgroup *cg);
-	/* Its processes run when nobody else would; until set_limits or `false`. Best effort. */
+	/*
+	 * Its processes run only when no others want the processor; until set_limits or `false`. Best effort.
+	 */
 	void (*set_background)(struct cgroup *cg, bool on);
 	/* Fds the new child writes "0" to (v1), borrowed until the next call for any group; returns how many. v2: 0. */
 	int (*join_fds)(struct cgroup *cg, int ret[CGROUP_JOIN_MAX]);
 	/* The directory fd for CLONE_INTO_CGROUP (v2), borrowed; -EBADF otherwise. */
 	int (*clone_fd)(struct cgroup *cg);
-	/* Puts in from outside who was not cloned into it: clone3 is not to be had, or there was no group yet. NULL without clone_fd. */
+	/*
+	 * Moves a process into the group that was not cloned into it: clone3 is missing, or the group did not
+	 * exist yet. NULL without clone_fd.
+	 */
 	int (*attach)(struct cgroup *cg, int32_t pid, struct error *err);
-	/* Kills every member; -EOPNOTSUPP where only the end of the pid namespace does that (v1, none). */
+	/* Kills every member; -EOPNOTSUPP if only the end of the pid namespace can (v1, none). */
 	int (*kill)(struct cgroup *cg);
-	/* Fills what it can measure; members it cannot stay as they are. */
+	/* Fills the members that it can measure, and leaves the others. */
 	int (*read_usage)(struct cgroup *cg, struct usage *usage);
-	/* Microseconds of CPU used so far, or -errno: the cheap call for watching cpu_time. */
+	/* Microseconds of CPU used so far, or -errno: the cheap call for checking cpu_time. */
 	int64_t (*read_cpu_us)(struct cgroup *cg);
 	/*
-	 * Whether it can be used again, by another sandbox and with other limits: -EBUSY while something lives in it, -EOPNOTSUPP
-	 * where too much of the one before is left, or there were ever more processes than pids_peak. Its counters go on from
-	 * where they are.
+	 * Whether another sandbox may use the group, with other limits. -EBUSY: a process is in it.
+	 * -EOPNOTSUPP: too much is left of the previous sandbox, or it ever had more processes than pids_peak.
+	 * Counters go on.
 	 */
 	int (*settle)(struct cgroup *cg, int64_t pids_peak);
-	/* Removes the group; -EBUSY while something lives in it. Frees cg only on success. */
+	/* Removes the group; -EBUSY: a process is in it. Frees cg only on success. */
 	int (*remove)(struct cgroup *cg);
 };
 

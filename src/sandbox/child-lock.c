@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps that take rights away for good. Landlock rules are collected as their records come and enforced
- * together with the filter, after the capabilities are gone.
+ * The steps that give rights up for good. Landlock rules are collected as their records come, and enforced
+ * together with the filter, after the capabilities are dropped.
  */
 #include "sandbox/child.h"
 
@@ -57,7 +57,7 @@ static int open_ruleset(struct child *c, bool close_tcp)
 		attr.scoped = LL_SCOPE_ABSTRACT_UNIX | LL_SCOPE_SIGNAL;
 	c->ruleset_fd = sys_landlock_create(&attr);
 	if (c->ruleset_fd == -EINVAL && attr.scoped) {
-		/* Some vendor kernels announce ABI 6 without the scopes. */
+		/* Some vendor kernels report ABI 6 without the scopes. */
 		attr.scoped = 0;
 		abi = 5;
 		c->ruleset_fd = sys_landlock_create(&attr);

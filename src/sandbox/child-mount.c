@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file system of a sandbox, built in the clone's own mount namespace. Nothing of a tenant exists while it is
- * built. Layout while building, on a tmpfs over some host directory S:
+ * Builds the file system of a sandbox, in the clone's own mount namespace, before any byte of a tenant is
+ * there. Layout while building, on a tmpfs over some host directory S:
  *
  *   S/root     becomes / (tmpfs; the working directory, so every target is its path without the slash)
  *   S/scratch  the tmpfs of work directory and /tmp, bound into root
  *   S/empty    second lower of the read-only overlays: one lower alone is refused
- *   S/lower    the workspace as it lies on the host, under the overlay that the program sees
+ *   S/lower    the workspace of the host, under the overlay that the program sees
  *
  * After pivot_root the whole old tree, S with it, is detached by one umount.
  */
@@ -25,7 +25,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* A fixed text put together without stdio; overflow is remembered and reported once. */
+/* A text of fixed size, joined without stdio; an overflow is remembered and reported once. */
 struct text {
 	char data[PLAN_PATH_MAX + 128];
 	size_t len;
@@ -94,7 +94,7 @@ static bool plan_shows_below(const struct child *c, const char *dir)
 	return false;
 }
 
-/* A host directory that may be covered: no host path the plan shows lies below it. The first is the likeliest. */
+/* A host directory to cover: no host path of the plan is below it. The first one nearly always fits. */
 static const char *find_cover(const struct child *c)
 {
 	static const char *const candidates[] = { "/sys", "/mnt", "/srv", "/media", "/tmp" };
@@ -208,7 +208,7 @@ int child_do_root(struct child *c, const struct op *op)
 	return r < 0 ? r : sys_chdir("root");
 }
 
-/* Whether this is in the skeleton. What follows the pivot is the request's. */
+/* Whether the skeleton has it. Operations after the pivot belong to the request. */
 static bool is_there(const struct child *c)
 {
 	return c->skeleton && !c->pivoted;
@@ -238,7 +238,7 @@ int child_do_text(struct child *c, const struct op *op)
 	return r;
 }
 
-/* Without overlay the inodes are the host's own: locks and inotify then reach across sandboxes. */
+/* Without overlay the inodes are the host's: locks and inotify then work across sandboxes. */
 static int show_by_bind(struct child *c, const char *source, const char *where)
 {
 	int r = sys_mount(&(struct mount_request){
@@ -257,11 +257,11 @@ static int show_dir(struct child *c, const char *source, const char *where)
 	if (!c->command.overlay)
 		return show_by_bind(c, source, where);
 	r = mount_overlay(c, source, where);
-	/* A mount below the source, or too deep a stack of overlays. */
+	/* A mount below the source, or too many stacked overlays. */
 	return r == -EINVAL || r == -ENODEV ? show_by_bind(c, source, where) : r;
 }
 
-/* Small files of /etc: a copy has an inode of its own, so that sandboxes share no lock on it. */
+/* Small files of /etc: a copy has its own inode, so sandboxes share no lock on it. */
 static int show_file(const char *source, const char *where)
 {
 	char chunk[16384];
@@ -361,7 +361,7 @@ int child_do_scratch_dir(struct child *c, const struct op *op)
 		r = make_dir(target(c, op), 0755);
 	if (r < 0)
 		return r;
-	/* Work directory and /tmp, held for when everything inside is dead. */
+	/* Work directory and /tmp, held open for collection after the last process has died. */
 	if (c->n_scratch < ARRAY_SIZE(c->scratch_fds)) {
 		int fd = sys_open(source.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
@@ -373,7 +373,7 @@ int child_do_scratch_dir(struct child *c, const struct op *op)
 		.source = source.data, .target = target(c, op), .flags = MS_BIND });
 }
 
-/* The program's own terminal: the broker holds its other end. */
+/* The program's terminal: the broker holds the other end. */
 static int open_terminal(struct child *c, const char *where)
 {
 	struct text path = { 0 };
@@ -387,7 +387,10 @@ static int open_terminal(struct child *c, const char *where)
 	return ioctl(c->terminal_fd, TIOCSPTLCK, &unlocked) < 0 ? -errno : 0;
 }
 
-/* All sandboxes share the kernel's count of terminals (kernel.pty.max less the host's reserve), so each has few. */
+/*
+ * All sandboxes share the kernel's limit of terminals (kernel.pty.max less the host's reserve), so each may
+ * open few.
+ */
 int child_do_devpts(struct child *c, const struct op *op)
 {
 	int r = make_dir(target(c, op), 0755);
@@ -399,7 +402,7 @@ int child_do_devpts(struct child *c, const struct op *op)
 			.type = "devpts",
 			.flags = MS_NOSUID | MS_NOEXEC,
 			.data = "newinstance,ptmxmode=0666,mode=0620,max=16" });
-	/* A kernel without them: a program that asks for a terminal fails then, others do without. */
+	/* The kernel has none: only a program that needs a terminal fails. */
 	if (op->value == 0)
 		return r == -ENODEV ? 0 : r;
 	return r < 0 ? r : open_terminal(c, target(c, op));
@@ -419,7 +422,7 @@ int child_do_proc(struct child *c, const struct op *op)
 							 .data = "subset=pid,hidepid=invisible" })
 		    : -EPERM;
 	if (r < 0)
-		/* Refused below a masked /proc: none at all, never the host's. */
+		/* Refused below a masked /proc: then the sandbox has none, and never the host's. */
 		c->missing |= 1U << LAYER_PROC;
 	return r == -EPERM || r == -EINVAL ? 0 : r;
 }
@@ -440,7 +443,7 @@ int child_do_pivot(struct child *c, const struct op *op)
 		r = sys_chdir("/");
 	if (r < 0)
 		return r;
-	/* Believe nothing: a working directory outside the root is CVE-2024-21626. */
+	/* Check the result: a working directory outside of the root is CVE-2024-21626. */
 	if (stat("/", &after) < 0 || after.st_dev == before.st_dev || !getcwd(cwd, sizeof(cwd)) ||
 	    strcmp(cwd, "/") != 0)
 		return -EXDEV;
@@ -478,7 +481,10 @@ static int copy_entry(const char *source, const char *where, const struct dirent
 	return depth > 0 ? copy_tree(from.data, to.data, depth - 1) : -ELOOP;
 }
 
-/* Links, files and directories. Never half a copy: after a failure there is no skeleton, and the directory is shown as it is. */
+/*
+ * Copies links, files and directories. After a failure there is no skeleton, and the directory itself is shown:
+ * never half a copy.
+ */
 static int copy_tree(const char *source, const char *where, int depth)
 {
 	_Alignas(struct dirent64) char entries[8192];

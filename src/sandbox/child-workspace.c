@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The child's side of a workspace (layers.h): the lower layer and the directories of the upper one, and the overlay of both, or a word
- * to the mounter that mounts it. Every path is relative to the root that is being built, which is the working directory.
+ * The child's side of a workspace (layers.h): makes the lower layer, the directories of the upper one, and the
+ * overlay of both, or asks the mounter to mount it. Every path is relative to the root that is being built,
+ * which is the working directory.
  */
 #include "sandbox/child.h"
 
@@ -30,7 +31,7 @@ int child_mount_layers(const char *target, bool trusted)
 								  : "userxattr," OVERLAY_DIRS });
 }
 
-/* Without privilege: the directory is there already, and its path leads to it here as well. */
+/* Without privilege: the directory exists already, and its path leads to it here as well. */
 static int bind_workspace(const struct child *c, const char *name)
 {
 	const struct workspace_place *place = workspace_find(c->host->workspaces, name);
@@ -65,7 +66,7 @@ static int make_upper(struct child *c)
 	return c->upper_fd < 0 ? c->upper_fd : 0;
 }
 
-/* Tells the mounter which target, and takes its answer. */
+/* Sends the target to the mounter, and waits for its answer. */
 static int ask_mounter(int fd, const char *target)
 {
 	int32_t answer = 0;

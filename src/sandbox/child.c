@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the clone, from its first instruction to the exec of init. It holds all capabilities of its new user
- * namespace and none outside; every step takes some of that away, and the filter comes last:
+ * Runs in the clone, from its first instruction to the exec of init. The clone has all capabilities of its new
+ * user namespace and none outside. The steps give rights up, and the filter comes last:
  *
  *   namespaces, wait for JOIN, cgroups, own cgroup namespace, become the mapped user, new keyring,
  *   wait for GO, prepare[] from the plan, drop capabilities, no_new_privs, Landlock, seccomp, init
@@ -30,7 +30,7 @@ static int do_hostname(struct child *c, const struct op *op)
 static int do_loopback(struct child *c, const struct op *op)
 {
 	(void)op;
-	/* In a namespace that was made ahead it is up already. */
+	/* In a namespace that was made ahead, lo is up already. */
 	return c->net_given ? 0 : sys_loopback_up();
 }
 
@@ -69,8 +69,8 @@ static _noreturn_ void fail_child(struct child *c, int r)
 }
 
 /*
- * The clone holds all that the broker holds, the broker's end of this very socket too: while it does, the death of the
- * broker cannot be seen here, nor by the front.
+ * The clone has copies of all the broker's descriptors, also of the broker's end of this socket. As long as it
+ * keeps them, neither the child nor the front can notice the broker's death.
  */
 static int let_go(struct child *c)
 {
@@ -80,7 +80,7 @@ static int let_go(struct child *c)
 	return sys_close_others(keep, ARRAY_SIZE(keep));
 }
 
-/* What needs neither identity nor plan: done while the broker maps ids and makes the cgroup. */
+/* Steps that need neither ids nor plan: done while the broker maps ids and makes the cgroup. */
 static int make_namespaces(struct child *c)
 {
 	int r;
@@ -120,7 +120,7 @@ int child_wait(struct child *c, enum command_kind kind, int *fds, size_t *n_fds)
 	return 0;
 }
 
-/* With the identity the broker has: the group's files were opened by it, /proc is still the host's. */
+/* With the broker's identity: the broker opened the group's files, and /proc is still the host's. */
 static int join(struct child *c)
 {
 	int fds[CGROUP_JOIN_MAX];
@@ -135,9 +135,9 @@ static int join(struct child *c)
 		if (r < 0)
 			return r;
 	}
-	/* When the whole host runs out of memory, sandboxes go first. Best effort. */
+	/* When the host runs out of memory, sandboxes are killed first. Best effort. */
 	try_write("/proc/self/oom_score_adj", "500");
-	/* One sandbox may not use up what all of this user's programs share. */
+	/* One sandbox may not use up what all programs of this user share. */
 	if (c->command.shared_uid)
 		try_write("/proc/sys/user/max_inotify_instances", "32");
 	return 0;
@@ -193,7 +193,7 @@ static int take_plan(struct child *c, enum command_kind kind, struct plan_view *
 	return 0;
 }
 
-/* From c->op_index to the end of the plan, or of what it prepares. */
+/* From c->op_index to the end of the plan, or to the end of its prepare part. */
 static void prepare_child(struct child *c)
 {
 	for (; c->op_index < c->plan->n_ops; c->op_index++) {
@@ -247,7 +247,7 @@ static int become_init(struct child *c)
 	if (r < 0)
 		return r;
 	c->step = "start init";
-	/* Out of the way first: either could sit on the number the other one needs. */
+	/* Moved to high numbers first: each could have the number that the other one needs. */
 	control_fd = sys_dup_above(c->control_fd, 3);
 	plan_fd = sys_dup_above(c->plan_fd, 3);
 	if (control_fd < 0 || plan_fd < 0)
@@ -286,7 +286,7 @@ void child_main(struct child *c)
 		fail_child(c, r);
 	prepare_child(c);
 	if (c->command.partial) {
-		/* What is done so far is what this plan begins with. */
+		/* The partial plan is the beginning of this one. */
 		r = take_plan(c, COMMAND_REST, &plan);
 		if (r < 0)
 			fail_child(c, r);

@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The code that runs between clone and exec: no heap, no stdio, only what is in sys/kernel.h. A failure is one
- * record over the control socket, then _exit; the broker turns (operation, errno) into words.
+ * The code between clone and exec: no heap, no stdio, only sys/kernel.h. A failure is one record over the
+ * control socket, then _exit; the broker turns (operation, errno) into a message.
  */
 #pragma once
 
 #include "sandbox/sandbox.h"
 
-/* What the clone is given; everything in it was made before clone. */
+/* The input of the clone; all of it was made before clone. */
 struct child {
 	const struct sandbox_host *host;
 	int control_fd;
-	bool net_given;	   /* its network namespace is the one it was cloned in */
-	bool signals_kept; /* what is done about signals is right as it is */
-	bool skeleton;	   /* there is one, for this very plan: see child_make_skeleton() */
+	bool net_given;	   /* the clone was started in its network namespace */
+	bool signals_kept; /* signal dispositions are right already */
+	bool skeleton;	   /* it has a skeleton of this plan: see child_make_skeleton() */
 	/*
-	 * Where the program is forked from the clone itself, once everything is locked: 0 in the program, which must not
-	 * return from it, the program's pid in the clone. NULL: init executes it.
+	 * If the program is forked from the clone itself, once everything is locked: returns 0 in the program,
+	 * which must not return from the function, and the program's pid in the clone. NULL: init executes the
+	 * program.
 	 */
 	pid_t (*fork_program)(struct child *c);
-	int keep_fd; /* what that needs, or -EBADF */
-	/* came with GO */
+	int keep_fd; /* a descriptor that fork_program needs, or -EBADF */
+	/* from GO */
 	int plan_fd;
-	void *plan_base; /* where it is mapped */
+	void *plan_base; /* the mapped plan */
 	size_t plan_size;
 	const struct plan_view *plan;
 	struct init_command command; /* JOIN, then GO */
-	/* found while preparing */
+	/* set while preparing */
 	int scratch_fds[INIT_SCRATCH_DIRS];
 	size_t n_scratch;
-	int upper_fd; /* what is written to the workspace; -EBADF: it has none */
+	int upper_fd; /* the upper directory of the workspace; -EBADF: none */
 	int terminal_fd, ruleset_fd;
 	int landlock_abi;
 	uint64_t open_files; /* see child_limit_files(); 0: no limit */
@@ -42,20 +43,21 @@ struct child {
 /* Never returns. */
 _noreturn_ void child_main(struct child *c);
 
-/* The next command, which must be of that kind. */
+/* Waits for the next command, which must be of that kind. */
 int child_wait(struct child *c, enum command_kind kind, int *fds, size_t *n_fds);
 
 /* child-mount.c: the operations on the file system, in the order a plan has them. 0 or -errno. */
 int child_staging(struct child *c);
-/* The plan is there: moves the place if it hides something that the plan shows. */
+/* With the plan known: moves the staging directory if it hides a path that the plan shows. */
 int child_staging_check(struct child *c);
 /*
- * What the root has besides mounts (directories, links, small files), made once for all the sandboxes whose mount namespaces
- * are copies of this one: each mounts it read-only through an overlay of its own. It holds copies of what
- * the caller can read. So that needs CAP_SYS_ADMIN, and a user who may read no more than a sandbox's.
+ * The parts of the root other than mounts (directories, links, small files), made once for all sandboxes whose
+ * mount namespaces are copies of this one: each mounts it read-only through its own overlay. It holds copies of
+ * files that the caller can read. So the caller needs CAP_SYS_ADMIN and a user that can read no more than a
+ * sandbox's user.
  */
 int child_make_skeleton(struct child *c);
-/* Where a skeleton is built; nothing that a plan shows may lie there. */
+/* Where a skeleton is built; no shown path may be below it. */
 #define CHILD_SKELETON_PLACE "/sys"
 int child_do_root(struct child *c, const struct op *op);
 int child_do_dir(struct child *c, const struct op *op);
@@ -71,16 +73,19 @@ int child_do_pivot(struct child *c, const struct op *op);
 int child_do_readonly(struct child *c, const struct op *op);
 /* child-workspace.c */
 int child_do_workspace(struct child *c, const struct op *op);
-/* The overlay over what is there already; trusted: marked by trusted xattrs, for which the caller needs privilege on the host. */
+/*
+ * Mounts the overlay of the existing layers; trusted: marked by trusted xattrs, which need privilege on the
+ * host.
+ */
 int child_mount_layers(const char *target, bool trusted);
-/* child-lock.c: what takes rights away for good. */
+/* child-lock.c: steps that give rights up for good. */
 int child_do_rlimit(struct child *c, const struct op *op);
 /*
- * In force when the last descriptor was sent: the kernel measures what is in flight by it, of all that our user has sent, and
- * without privilege that is also what programs have.
+ * Sets the limit of open files after the last descriptor was sent: the kernel counts all descriptors that this
+ * user has in flight against it, and without privilege programs have the same user.
  */
 int child_limit_files(const struct child *c);
 int child_do_landlock(struct child *c, const struct op *op);
-/* Refuses to go on without a layer that the policy demands. */
+/* Fails if a layer is missing that the policy requires. */
 int child_do_require(struct child *c, const struct op *op);
 int child_do_seccomp(struct child *c, const struct op *op);

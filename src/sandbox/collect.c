@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See collect.h. The walk is iterative with an explicit stack of directory descriptors, so that depth is bounded by
- * an array and not by luck. Entries that are not regular files are counted and passed over; a file or directory the
- * program made unreadable is opened up first, which is safe because its owner is dead.
+ * See collect.h. The walk is iterative with an explicit stack of directory descriptors, whose size bounds the
+ * depth. Entries that are not regular files are counted and skipped. A file or directory that the program made
+ * unreadable is made readable first, which is safe because its owner is dead.
  */
 #include "sandbox/collect.h"
 
@@ -28,13 +28,14 @@ struct collect_walk {
 	collect_fn fn;
 	void *data;
 	int64_t files, bytes;
-	int64_t entries; /* looked at, of any kind: bounds the time spent on a directory full of links */
+	/* visited entries of any kind: bounds the time for a directory full of links */
+	int64_t entries;
 	struct collect_report report;
 };
 
 enum { ENTRIES_MAX = 100000, HOLES_BYTES_MAX = 16 << 20 };
 
-/* Readable is not enough: the entries of a directory without the x bit cannot be looked at. */
+/* Read permission is not enough: without the x bit entries of a directory cannot be opened. */
 static void open_up(int dir_fd)
 {
 	struct stat st;
@@ -74,7 +75,7 @@ static int open_entry(int dir_fd, const char *name, mode_t mode)
 
 	if (fd != -EACCES)
 		return fd;
-	/* fchmodat follows links, but this entry was just seen not to be one, and nobody can change it. */
+	/* fchmodat follows links, but this entry is no link, and no process is left that could change it. */
 	if (fchmodat(dir_fd, name, S_ISDIR(mode) ? 0700 : 0600, 0) < 0)
 		return -errno;
 	return sys_open_beneath(dir_fd, name, flags);
@@ -84,7 +85,7 @@ static int take_collected_file(struct collect_walk *w, int fd, const struct stat
 {
 	if (w->report.largest_file_bytes < st->st_size)
 		w->report.largest_file_bytes = st->st_size;
-	/* Whoever reads it reads its holes too: a file that is mostly holes costs time that no limit was paid for. */
+	/* A reader also reads holes: a sparse file would cost time beyond any limit. */
 	if (w->files >= w->bounds->files_max || st->st_size > w->bounds->bytes_max - w->bytes ||
 	    st->st_size - (int64_t)st->st_blocks * 512 > HOLES_BYTES_MAX) {
 		w->report.truncated = true;
@@ -133,7 +134,7 @@ int collect_files(int top_fd, const struct collect_bounds *bounds, struct collec
 	int fd, r;
 
 	open_up(top_fd);
-	/* Opened anew: a directory's position is shared by all copies of its descriptor. */
+	/* Opened again: all copies of a descriptor share the directory's position. */
 	fd = sys_openat(top_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return fd;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files out of a dead sandbox. Only after every process in it is gone, from a directory held since before the
- * program ran, one component at a time without following links: nothing can be swapped under the walk.
+ * Collects files from a dead sandbox: only after every process in it is gone, from a directory held since
+ * before the program ran, one component at a time without following links. So nothing can be swapped during the
+ * walk.
  */
 #pragma once
 
@@ -20,7 +21,7 @@ struct collect_report {
 };
 struct collect_file {
 	const char *path; /* relative, raw bytes */
-	int fd;		  /* open for reading; stays the walk's */
+	int fd;		  /* open for reading; closed by the walk */
 	int64_t size;
 	uint32_t mode;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of a commit: compared, copied with their holes, hashed on the way. The time this takes is bounded by what the run was allowed
- * to write, and by file_size for holes.
+ * Files of a commit: compared, copied with their holes, hashed meanwhile. The run's disk limit bounds the time,
+ * and file_size for holes.
  */
 #include "sandbox/commit-private.h"
 
@@ -88,7 +88,7 @@ static int copy_sparse(struct commit_work *w, struct copying *c)
 			return -errno;
 		r = copy_data(w, c, MIN(hole, c->f->size));
 	}
-	/* A hole at the end is no write. */
+	/* The hole at the end is not written. */
 	if (r == 0 && c->f->to_fd >= 0 && ftruncate(c->f->to_fd, c->f->size) < 0)
 		return -errno;
 	return r;
@@ -118,8 +118,8 @@ int file_finish(const struct commit_work *w, int fd, const struct stat *like, mo
 }
 
 /*
- * `depth` directories lie above the link within the workspace. It may climb at its beginning only: what it goes down through may be
- * links themselves, and then climbing again would count from elsewhere.
+ * `depth` directories are above the link within the workspace. A link may climb only at its beginning:
+ * directories it descends through may be links themselves, and climbing again would then start elsewhere.
  */
 bool link_stays_inside(const char *target, int depth)
 {

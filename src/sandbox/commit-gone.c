@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lies in the workspace at the paths that a run changed, and what of it goes. */
+/* Entries of the workspace at changed paths, and their removal. */
 #include "sandbox/commit-private.h"
 
 #include "base/fd.h"
@@ -53,11 +53,11 @@ static int gone_entry(struct commit_work *w, const char *name)
 	if (r < 0 || !S_ISDIR(past.st.st_mode) || w->other.depth == COMMIT_DEPTH_MAX)
 		return r;
 	fd = sys_open_beneath(walk_fd(&w->other), name, O_RDONLY | O_DIRECTORY);
-	/* Closed to us, or the host's mount: it goes with its directory, unseen. */
+	/* Unreadable, or a mount of the host: it goes with its directory, without a list. */
 	return fd < 0 ? 0 : walk_enter(&w->other, fd);
 }
 
-/* Lists what is inside a directory of the workspace that goes. */
+/* Lists the content of a directory of the workspace that is removed. */
 int gone_list(struct commit_work *w, int dir_fd, const char *name)
 {
 	int fd = sys_open_beneath(dir_fd, name, O_RDONLY | O_DIRECTORY);
@@ -78,7 +78,7 @@ int gone_list(struct commit_work *w, int dir_fd, const char *name)
 	return r;
 }
 
-/* The entry of the workspace whose path is the walk's. */
+/* Removes the entry of the workspace at the walk's path. */
 int gone_remove(struct commit_work *w, int dir_fd, const char *name)
 {
 	struct past past;
@@ -100,7 +100,10 @@ int gone_remove(struct commit_work *w, int dir_fd, const char *name)
 			   &(struct journal_op){ .kind = JOURNAL_REMOVE, .number = ++w->number });
 }
 
-/* An opaque directory: what its lower one held at the time of the mount is gone; what was born later the run never saw. */
+/*
+ * An opaque directory: entries that its lower directory had when it was mounted are removed; the run never saw
+ * later ones.
+ */
 static int clear_name(struct commit_work *w, const char *name)
 {
 	size_t above = w->walk.path_len[w->walk.depth - 1], n = strlen(name);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See commit-journal.h. Operations come in the order of a walk, so the directory of the last one is kept open. Paths are gone down
- * one component at a time, never through a link: the workspace's owner, who is not trusted, may write there at any time.
+ * See commit-journal.h. Operations come in the order of a walk, so the directory of the last one is kept open.
+ * Paths are opened one component at a time, never through a link: the workspace's owner is not trusted and may
+ * write there at any time.
  */
 #include "sandbox/commit-journal.h"
 
@@ -82,7 +83,7 @@ int journal_commit(struct journal *j, int store_fd, const struct tree_size *size
 	return sys_renameat(store_fd, STORE_NEW, store_fd, STORE_JOURNAL);
 }
 
-/* The next piece of the file behind what is left in the buffer; *at is where that begins. */
+/* Reads the next piece of the file after the rest in the buffer; *at is where that rest begins. */
 static int refill(struct journal *j, size_t *at)
 {
 	ssize_t n;
@@ -103,7 +104,7 @@ static int rewind_to_ops(struct journal *j)
 	return lseek(j->fd, sizeof(j->head), SEEK_SET) < 0 ? -errno : 0;
 }
 
-/* 1: it is whole; 0: it is torn, so nothing of it was done. */
+/* 1: complete; 0: torn, so none of its operations were done. */
 static int check(struct journal *j)
 {
 	char hex[SHA256_HEX];
@@ -142,7 +143,7 @@ static int step_down(int dir_fd, const char *name)
 	return S_ISDIR(st.st_mode) ? entry_open(dir_fd, name, st.st_mode) : -ENOTDIR;
 }
 
-/* Opens the directory of a path unless it is the last one's. *ret_base: the path's last component. */
+/* Opens the directory of a path, unless it is already open. *ret_base: the path's last component. */
 static int open_journal_parent(struct journal *j, int top_fd, const char *path,
 			       const char **ret_base)
 {
@@ -174,7 +175,7 @@ static int open_journal_parent(struct journal *j, int top_fd, const char *path,
 	return 0;
 }
 
-/* A directory that moves must be writable itself, because its ".." changes. */
+/* A directory that is moved must be writable itself, because its ".." changes. */
 static int move(int from_fd, const char *from, int to_fd, const char *to)
 {
 	int r = sys_renameat(from_fd, from, to_fd, to);
@@ -208,7 +209,10 @@ static int take_away(const struct journal *j, const struct journal_places *at, u
 	return r == -ENOENT ? 0 : r;
 }
 
-/* With privilege, only what belongs to the workspace's owner, who may have put a link of another's file there. */
+/*
+ * With privilege, only files of the workspace's owner are changed: the owner may have put a link to another
+ * user's file there.
+ */
 static bool may_set(int workspace_fd, int fd)
 {
 	struct stat owner, st;
@@ -218,7 +222,7 @@ static bool may_set(int workspace_fd, int fd)
 	return fstat(workspace_fd, &owner) == 0 && fstat(fd, &st) == 0 && st.st_uid == owner.st_uid;
 }
 
-/* What is closed to us, or is another's, keeps what it has: its content is right all the same. */
+/* An unreadable file, or one of another user, keeps its mode and time; its content is right all the same. */
 static int set(const struct journal *j, int workspace_fd, const struct journal_op *op,
 	       const char *base)
 {
@@ -244,7 +248,7 @@ static int redo_one(struct journal *j, const struct journal_places *at, const st
 	const char *base;
 	int r = open_journal_parent(j, at->workspace_fd, path, &base);
 
-	/* Removed on the host in between: what belongs inside goes with it. */
+	/* Removed on the host meanwhile: its entries are dropped with it. */
 	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
 		return 0;
 	if (r < 0)
@@ -272,7 +276,7 @@ static int redo_all(struct journal *j, const struct journal_places *at)
 		if (r < 0)
 			return r;
 		op = (const struct journal_op *)(j->bytes + pos);
-		/* Whole by its sum, so this is a journal of another make. */
+		/* The sum is right, so another version wrote this journal. */
 		if (j->n - pos < sizeof(*op) || j->n - pos - sizeof(*op) < op->path_bytes)
 			return -EBADMSG;
 		r = redo_one(j, at, op, (const char *)(op + 1));

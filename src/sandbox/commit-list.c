@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See commit.h: records that say what a run changed, written in pieces, counted beyond their bound. */
+/* See commit.h: the records of changes, written in pieces; beyond their bound they are only counted. */
 #include "sandbox/commit-private.h"
 
 #include "sys/kernel.h"

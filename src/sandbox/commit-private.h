@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of a commit share: the names in a store, and the state of the one commit that a process is at.
+ * Shared by the files of a commit: the names in a store, and the state of the process's one commit.
  *
- * commit.c       the transaction, from the lock to the journal
- * commit-visit.c what each entry of the upper layer means for the workspace
- * commit-gone.c  what goes from the workspace
- * commit-file.c  comparing, copying and hashing files
- * commit-list.c  the records that say what changed
- * commit-store.c where stores lie; finishing what a kill left
+ * commit.c       the transaction, from the lock to the journal commit-visit.c the effect of each entry of the
+ * upper layer on the workspace commit-gone.c  removals from the workspace commit-file.c  comparing, copying and
+ * hashing files commit-list.c  the records of changes commit-store.c places of stores; recovery after a kill
  */
 #pragma once
 
 #include "sandbox/commit-journal.h"
 #include "sandbox/commit.h"
 
-/* Beside workspaces; inside one that is a mount point. */
+/* Beside workspaces; inside a workspace that is a mount point. */
 #define STORE_DIR     ".atoll-commit"
 #define STORE_STAGE   "stage"
 #define STORE_TRASH   "trash"
@@ -24,13 +21,13 @@
 
 enum { COPY_BYTES = 128 << 10, LIST_BYTES = 32 << 10 };
 
-/* What belongs to one directory of the walk through the upper layer. */
+/* One directory of the walk through the upper layer. */
 struct commit_level {
-	int workspace_fd; /* of the same directory, which is merged; -EBADF: there is none */
+	int workspace_fd; /* the same directory of the workspace, if it is merged; -EBADF: none */
 	int stage_fd; /* of the new directory that is being staged; -EBADF: none, or COMMIT_LIST */
 	bool opaque, xattr_whiteouts;
 	struct stat upper,
-		old; /* before anything was opened up; `old`: only where workspace_fd is */
+		old; /* before anything was made readable; `old`: only with workspace_fd */
 };
 
 struct commit_work {
@@ -39,7 +36,7 @@ struct commit_work {
 	struct journal_places at;
 	bool locked; /* the store */
 	bool journal_open;
-	uint64_t number; /* of the last thing that was staged */
+	uint64_t number; /* of the last staged entry */
 	struct tree_size added, removed;
 	struct commit_walk walk; /* of the upper layer */
 	struct commit_level levels[COMMIT_DEPTH_MAX];
@@ -68,7 +65,7 @@ static inline void tree_size_add(struct tree_size *size, const struct stat *st)
 	size->bytes += entry_bytes(st);
 }
 
-/* An operation on the walk's path; and a record that it is passed over. */
+/* Adds an operation on the walk's path; or a record that the path is skipped. */
 int work_add_op(struct commit_work *w, const struct journal_op *op) _must_check_;
 int work_skip(struct commit_work *w, const struct stat *st, enum change_skip why) _must_check_;
 
@@ -78,24 +75,24 @@ void store_close_places(struct journal_places *at);
 int store_read_size(int store_fd, struct tree_size *ret) _must_check_;
 void store_note_size(int store_fd, const struct tree_size *size);
 
-/* What lies at a path of the workspace. */
+/* The entry at a path of the workspace. */
 struct past {
 	struct stat st;
 	int64_t born_ns;
-	bool mounted; /* by the host, over it */
+	bool mounted; /* the host has mounted something over it */
 };
 
 /* commit-gone.c */
 int past_look(int dir_fd, const char *name, struct past *ret) _must_check_;
 bool past_is_newer(const struct commit_work *w, const struct stat *st); /* than the mount */
-/* Lists what is inside a directory of the workspace that goes; its path is the walk's. */
+/* Lists the content of a directory of the workspace that is removed; its path is the walk's. */
 int gone_list(struct commit_work *w, int dir_fd, const char *name) _must_check_;
-/* The entry of the workspace whose path is the walk's. */
+/* Removes the entry of the workspace at the walk's path. */
 int gone_remove(struct commit_work *w, int dir_fd, const char *name) _must_check_;
-/* What an opaque directory hides. */
+/* Removes what an opaque directory hides. */
 int gone_clear(struct commit_work *w) _must_check_;
 
-/* commit-visit.c: one entry of the upper directory that the walk is in; and the end of that directory. */
+/* commit-visit.c: one entry of the walk's upper directory; and the end of that directory. */
 int visit_entry(struct commit_work *w, const char *name) _must_check_;
 int visit_begin(struct commit_work *w) _must_check_;
 int visit_leave(struct commit_work *w) _must_check_;
@@ -111,7 +108,7 @@ struct file_copy {
 int file_copy(struct commit_work *w, struct file_copy *f) _must_check_;
 /* 1: the same bytes; 0: not. Both have that size. */
 int file_compare(struct commit_work *w, int a_fd, int b_fd, int64_t size) _must_check_;
-/* Owner, mode & 0777 and time of something staged. */
+/* Owner, mode & 0777 and time of a staged entry. */
 int file_finish(const struct commit_work *w, int fd, const struct stat *like,
 		mode_t mode) _must_check_;
 bool link_stays_inside(const char *target, int depth);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See commit.h. A store is the process's own: nobody else may write there, or a forged journal would be done with the broker's rights. The
- * lock is one on the store's directory, so that it goes with the last process that holds it.
+ * See commit.h. Only this process's user may be able to write to a store: a forged journal would be done with
+ * the broker's rights. The lock is on the store's directory, so it ends with the last process that holds it.
  */
 #include "sandbox/commit-private.h"
 
@@ -22,7 +22,7 @@ struct size_note {
 
 static struct commit_work store_work;
 
-/* A directory of ours below another, made when it is not there and wanted. */
+/* A directory of this user below another, created if missing and wanted. */
 static int own_dir(int dir_fd, const char *name, bool make)
 {
 	struct stat st;
@@ -40,7 +40,7 @@ static int own_dir(int dir_fd, const char *name, bool make)
 	return fd;
 }
 
-/* A rename leads from one to the other: the same file system, seen through the same mount. */
+/* Whether a rename works between them: the same file system, through the same mount. */
 static bool is_near(int a_fd, int b_fd)
 {
 	struct statx a, b;
@@ -74,7 +74,7 @@ int commit_store_open(const struct workspace_place *places, const char *name, in
 {
 	int fd = own_dir(workspace_fd, STORE_DIR, false);
 
-	/* Where one has been inside it stays there: it may hold a journal. */
+	/* If there is a store inside, it stays there: it may hold a journal. */
 	if (fd != -ENOENT && fd != -ENOTDIR && fd != -ELOOP && fd != -EPERM)
 		return fd;
 	fd = open_beside(places, name, true);
@@ -122,7 +122,7 @@ int store_read_size(int store_fd, struct tree_size *ret)
 	return 0;
 }
 
-/* Only a hint: what cannot be noted is counted again. */
+/* Only a hint: without it, the size is counted again. */
 void store_note_size(int store_fd, const struct tree_size *size)
 {
 	_cleanup_close_ int fd = -EBADF;
@@ -137,7 +137,7 @@ void store_note_size(int store_fd, const struct tree_size *size)
 	(void)sys_unlinkat(store_fd, STORE_USAGE, 0);
 }
 
-/* The store is locked. A journal of a workspace that is gone has nothing left to be done to. */
+/* The store is locked. If the workspace is gone, its journal is dropped. */
 static int finish_journal(int store_fd, int workspace_fd)
 {
 	struct journal_places at = { .workspace_fd = workspace_fd,
@@ -158,7 +158,8 @@ static int finish_journal(int store_fd, int workspace_fd)
 }
 
 enum recovery {
-	RECOVER_JOURNAL, /* what is left beside it waits for the next commit: a run's start should not */
+	/* only the journal; other leftovers wait for the next commit, so that a run's start need not */
+	RECOVER_JOURNAL,
 	RECOVER_ALL,
 };
 
@@ -179,7 +180,7 @@ static bool is_absent(int r)
 	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP;
 }
 
-/* Not made where it is not there. */
+/* Does not create a missing one. */
 static int find_workspace(const struct workspace_place *places, const char *name)
 {
 	const struct workspace_place *place = workspace_find(places, name);

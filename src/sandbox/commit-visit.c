@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each entry of the upper layer means for the workspace as it is now. A directory that is there on both sides is merged: its
- * entries become operations of their own. One that is new is staged as a whole, and one operation puts it in place.
+ * The effect of each entry of the upper layer on the current workspace. A directory that exists on both sides
+ * is merged: its entries become operations of their own. A new directory is staged as a whole, and one
+ * operation puts it in place.
  */
 #include "sandbox/commit-private.h"
 
@@ -17,10 +18,10 @@ struct visited_entry {
 	const char *name;
 	struct stat st;
 	bool exists;
-	struct past old; /* where it exists */
+	struct past old; /* if it exists */
 };
 
-/* Only the attributes of the overlay's own kind mean something: the others a program can set. */
+/* Only attributes of the overlay's own kind count: a program can set the others. */
 static const char *const opaque_names[] = { "trusted.overlay.opaque", "user.overlay.opaque" };
 static const char *const whiteout_names[] = { "trusted.overlay.whiteout", "user.overlay.whiteout" };
 
@@ -43,7 +44,7 @@ int work_skip(struct commit_work *w, const struct stat *st, enum change_skip why
 		w, &(struct list_entry){ .kind = CHANGE_SKIPPED, .skip = why, .st = st });
 }
 
-/* Where the next thing is staged: in the new directory that the walk is in, or by itself under a number, to be put in place. */
+/* Where the next entry is staged: in the new directory of the walk, or by itself under a number. */
 struct spot {
 	int dir_fd;
 	struct number_text number;
@@ -64,7 +65,7 @@ static int find_spot(struct commit_work *w, const struct visited_entry *e, struc
 	return work_add_op(w, &(struct journal_op){ .kind = JOURNAL_PUT, .number = w->number });
 }
 
-/* What is replaced by something of another kind, or by other content. */
+/* Replaces an entry by one of another kind, or with other content. */
 static int replace_entry(struct commit_work *w, const struct visited_entry *e)
 {
 	if (!e->exists)
@@ -106,7 +107,10 @@ static int write_staged(struct commit_work *w, const struct spot *spot, const st
 	return r;
 }
 
-/* The staged names of one file of the upper layer are links of each other: the first is found by its inode number. */
+/*
+ * Staged names of one file of the upper layer are hard links of each other: the first is found by its inode
+ * number.
+ */
 static int stage_linked(struct commit_work *w, const struct spot *spot, const struct stat *st,
 			struct file_copy *f)
 {
@@ -147,7 +151,7 @@ static int is_same_file(struct commit_work *w, const struct visited_entry *e, in
 	if (!e->exists || !S_ISREG(e->old.st.st_mode) || e->old.st.st_size != e->st.st_size)
 		return 0;
 	old_fd = sys_open_beneath(commit_top(w)->workspace_fd, e->name, O_RDONLY | O_NONBLOCK);
-	/* Closed to us: nothing is known of it. */
+	/* Unreadable: its content is unknown. */
 	return old_fd < 0 ? 0 : file_compare(w, fd, old_fd, e->st.st_size);
 }
 
@@ -162,13 +166,13 @@ static bool is_same_time(const struct visited_entry *e)
 	       e->st.st_mtim.tv_nsec == e->old.st.st_mtim.tv_nsec;
 }
 
-/* Of a file with several names in the workspace only this one changes: the run's copy is no link any more. */
+/* If a file has several names in the workspace, only this one changes: the run's copy is no link. */
 static bool may_be_set(const struct visited_entry *e)
 {
 	return e->old.st.st_nlink == 1 || (is_same_mode(e) && is_same_time(e));
 }
 
-/* Same content: there is nothing to copy. */
+/* The content is the same: nothing is copied. */
 static int set_file(struct commit_work *w, const struct visited_entry *e, struct file_copy *f)
 {
 	const struct journal_op op = { .kind = JOURNAL_SET,
@@ -232,7 +236,7 @@ static int stage_link(struct commit_work *w, const struct visited_entry *e)
 	return 0;
 }
 
-/* Its length; the kernel has none that is longer. */
+/* Returns its length; the kernel has no longer one. */
 static ssize_t read_link(int dir_fd, const char *name, char ret[CHANGE_PATH_MAX])
 {
 	ssize_t n = readlinkat(dir_fd, name, ret, CHANGE_PATH_MAX - 1);
@@ -316,7 +320,7 @@ static int visit_directory(struct commit_work *w, const struct visited_entry *e)
 		return fd;
 	mark = overlay_mark(w, fd);
 	next.xattr_whiteouts = mark == 'x';
-	/* Below one that hides its lower directory nothing is merged, marked or not. */
+	/* Below an opaque directory nothing is merged, with or without a mark. */
 	next.opaque = mark == 'y' || commit_top(w)->opaque;
 	if (e->exists && S_ISDIR(e->old.st.st_mode)) {
 		next.old = e->old.st;
@@ -373,7 +377,7 @@ int visit_begin(struct commit_work *w)
 	struct commit_level top = { .stage_fd = -EBADF };
 	int fd;
 
-	/* Opened anew: a directory's position is shared by all copies of its descriptor. */
+	/* Opened again: all copies of a descriptor share the directory's position. */
 	top.workspace_fd = sys_openat(w->c->workspace_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	if (top.workspace_fd < 0)
 		return top.workspace_fd;
@@ -389,7 +393,10 @@ int visit_begin(struct commit_work *w)
 	return enter_directory(w, fd, &top);
 }
 
-/* A merged directory: its mode may have changed; without privilege it may have been opened up for the walk, and will be again. */
+/*
+ * A merged directory: its mode may have changed. Without privilege it may have been made accessible for the
+ * walk, and may be again.
+ */
 static int leave_merged(struct commit_work *w, const struct commit_level *level)
 {
 	const struct visited_entry e = { .st = level->upper, .exists = true, .old.st = level->old };
@@ -411,7 +418,7 @@ static int leave_merged(struct commit_work *w, const struct commit_level *level)
 
 static int leave_staged(struct commit_work *w, const struct commit_level *level)
 {
-	/* One that is to move needs to be writable, because its ".." changes. */
+	/* A directory that is moved must be writable, because its ".." changes. */
 	const bool late = geteuid() != 0 && !(level->upper.st_mode & 0200) &&
 			  w->levels[w->walk.depth - 2].stage_fd < 0;
 	struct stat staged;
@@ -454,7 +461,7 @@ int visit_leave(struct commit_work *w)
 
 void visit_drop(struct commit_work *w)
 {
-	/* What was opened up for the walk is closed again. */
+	/* Restores the modes that were changed for the walk. */
 	for (; w->walk.depth > 0; leave(w))
 		if (commit_top(w)->workspace_fd >= 0 && w->walk.depth > 1 && geteuid() != 0)
 			(void)fchmod(commit_top(w)->workspace_fd,

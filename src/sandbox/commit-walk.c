@@ -75,7 +75,7 @@ int walk_next(struct commit_walk *w, const char **ret)
 	size_t above = w->path_len[w->depth - 1], n;
 	int r = names_next(&w->levels[w->depth - 1], ret);
 
-	/* The directory's own path again, without the slash. */
+	/* Back to the directory's own path, without the slash. */
 	w->path[above ? above - 1 : 0] = '\0';
 	if (r <= 0)
 		return r < 0 ? r : WALK_END;
@@ -104,7 +104,10 @@ int entry_open(int dir_fd, const char *name, mode_t mode)
 	const int flags = O_RDONLY | O_NONBLOCK | (S_ISDIR(mode) ? O_DIRECTORY : 0);
 	const mode_t needed = S_ISDIR(mode) ? 0700 : 0400;
 
-	/* fchmodat() follows links; without privilege that reaches nothing that the workspace's owner could not change. */
+	/*
+	 * fchmodat() follows links; without privilege that reaches only files that the workspace's owner could
+	 * change anyway.
+	 */
 	if (geteuid() != 0 && (mode & needed) != needed &&
 	    fchmodat(dir_fd, name, (mode & 0777) | needed, 0) < 0)
 		return -errno;
@@ -118,14 +121,14 @@ int64_t entry_bytes(const struct stat *st)
 	return S_ISDIR(st->st_mode) ? bytes : bytes / (int64_t)MAX(st->st_nlink, 1);
 }
 
-/* Deeper than the stack: moved up to the top, where the walk finds it later. */
+/* Deeper than the stack: moved to the top, where the walk finds it later. */
 static int lift(const struct commit_walk *w, const char *name)
 {
 	static uint64_t lifted;
 	char to[NUMBER_TEXT + 1] = "d";
 	int r;
 
-	/* A wipe that was killed may have left some of these names. */
+	/* A killed wipe may have left some of these names. */
 	do {
 		memcpy(to + 1, number_text(++lifted).text, NUMBER_TEXT);
 		r = sys_renameat(walk_fd(w), name, w->levels[0].fd, to);
@@ -151,7 +154,7 @@ static int wipe_entry(struct commit_walk *w, const char *name)
 	return fd < 0 ? fd : walk_enter(w, fd);
 }
 
-/* The last component; walk.path is kept for nothing else here. */
+/* The last component of walk.path, which has no other use here. */
 static const char *base_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -159,7 +162,7 @@ static const char *base_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Begins again at the top of a directory whose entries were removed while it was read: none is passed over. */
+/* Starts again at the top if entries were removed while the directory was read, so that none is missed. */
 int tree_wipe(struct commit_walk *w, int dir_fd)
 {
 	int fd = sys_openat(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -179,7 +182,7 @@ int tree_wipe(struct commit_walk *w, int dir_fd)
 		} else if (r == WALK_END && w->depth > 1) {
 			walk_leave(w);
 			r = sys_unlinkat(walk_fd(w), base_of(w->path), AT_REMOVEDIR);
-			/* More than a buffer of entries, or one that came up late: the next pass finds it. */
+			/* More entries than one buffer, or a new one: the next pass finds them. */
 			r = r == -ENOTEMPTY || r == -EEXIST ? 0 : r;
 		} else if (r == WALK_END && again && lseek(walk_fd(w), 0, SEEK_SET) == 0) {
 			again = false;
@@ -196,7 +199,7 @@ static int measure_entry(struct commit_walk *w, const char *name, struct tree_si
 	struct stat st;
 	int fd;
 
-	/* What is staged inside is no part of it. */
+	/* The store inside is no part of the workspace. */
 	if (w->depth == 1 && strcmp(name, STORE_DIR) == 0)
 		return 0;
 	if (fstatat(walk_fd(w), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -206,7 +209,7 @@ static int measure_entry(struct commit_walk *w, const char *name, struct tree_si
 	if (!S_ISDIR(st.st_mode) || w->depth == COMMIT_DEPTH_MAX)
 		return 0;
 	fd = sys_open_beneath(walk_fd(w), name, O_RDONLY | O_DIRECTORY);
-	/* It was there a moment ago; it is closed to us; it is another file system: none of that is the workspace's to pay for. */
+	/* Gone meanwhile, unreadable, or another file system: not counted for the workspace. */
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -EACCES || fd == -EXDEV || fd == -ELOOP)
 		return 0;
 	return fd < 0 ? fd : walk_enter(w, fd);

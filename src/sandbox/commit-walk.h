@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Going through a tree with fixed memory: a stack of open directories, one buffer of entries and one path. A directory that is on
- * the stack is held open, so a rename elsewhere cannot lead the walk out of the tree.
+ * Walks a tree with fixed memory: a stack of open directories, one buffer of entries and one path. Directories
+ * on the stack are held open, so a rename elsewhere cannot lead the walk out of the tree.
  */
 #pragma once
 
@@ -17,23 +17,23 @@ struct directory_names {
 	int at, n;
 	_Alignas(8) char bytes[NAMES_BYTES];
 };
-/* 1 and a name that holds until the next call; 0: no more. */
+/* 1 and a name that is valid until the next call; 0: no more. */
 int names_next(struct directory_names *names, const char **ret);
 
 struct commit_walk {
 	int depth;
 	struct directory_names levels[COMMIT_DEPTH_MAX];
 	size_t path_len[COMMIT_DEPTH_MAX]; /* of the path above a level's entries, with its slash */
-	char path[CHANGE_PATH_MAX];	   /* of the entry that was given last */
+	char path[CHANGE_PATH_MAX];	   /* of the last entry */
 };
 
 enum walk_step {
 	WALK_END,  /* of this directory: walk_leave() */
 	WALK_NAME, /* its path is walk.path */
-	WALK_LONG, /* its path does not fit; walk.path is its directory's */
+	WALK_LONG, /* its path does not fit; walk.path is that of its directory */
 };
 
-/* Both take the descriptor, also when they fail, which is with -ENAMETOOLONG: too deep. */
+/* Both take over the descriptor, also on failure. -ENAMETOOLONG: too deep. */
 int walk_begin(struct commit_walk *w, int dir_fd, const char *path) _must_check_;
 int walk_enter(struct commit_walk *w, int dir_fd) _must_check_;
 /* enum walk_step, or negative. */
@@ -46,11 +46,11 @@ static inline int walk_fd(const struct commit_walk *w)
 }
 
 /*
- * An entry of a directory, opened without following links or crossing mounts. Without privilege, one that is closed to its
- * owner, who we are, is opened up first; its mode is st_mode before that.
+ * Opens an entry of a directory without following links or crossing mounts. Without privilege, an entry that
+ * its owner (this user) cannot read is made readable first; its mode is st_mode before that.
  */
 int entry_open(int dir_fd, const char *name, mode_t mode);
-/* Frees everything in a directory, which stays. */
+/* Removes everything in a directory, which stays. */
 int tree_wipe(struct commit_walk *w, int dir_fd) _must_check_;
 struct tree_size {
 	int64_t bytes, inodes; /* on disk; a file with several names counts for each in part */

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 enum {
-	REDO_BLOCK_BYTES = 4096, /* what one rename may need in a directory that grows */
-	REDO_BYTES = 64 << 10,	 /* and all of them together */
+	REDO_BLOCK_BYTES = 4096, /* bytes that one rename may need in a directory that grows */
+	REDO_BYTES = 64 << 10,	 /* the most that all of them together need */
 };
 
-/* One commit at a time: what it needs is far too much for a stack and known at start. */
+/* One commit at a time: its state is too large for a stack and has a fixed size. */
 static struct commit_work work;
 
 static int lock_store(int store_fd)
@@ -27,7 +27,7 @@ static int lock_store(int store_fd)
 	return 0;
 }
 
-/* The store as an earlier commit should have left it. */
+/* Puts the store into the state that an earlier commit should have left. */
 static int apply_commit(struct commit_work *w)
 {
 	int r = lock_store(w->at.store_fd);
@@ -78,7 +78,7 @@ static void project(struct commit_work *w, const struct tree_size *before)
 	w->out->inodes_after = MAX(before->inodes + w->added.inodes - w->removed.inodes, 0);
 }
 
-/* One that is over its quota may stay so, or nothing could make room in it, but not grow. */
+/* A workspace over its quota may stay so, or nothing could make room in it, but may not grow. */
 static bool commit_fits(const struct commit_work *w)
 {
 	const struct commit *c = w->c;
@@ -90,7 +90,7 @@ static bool commit_fits(const struct commit_work *w)
 		 o->inodes_after > o->inodes_before);
 }
 
-/* The size that the last commit noted is believed as long as it does not refuse: the host may have made room since. */
+/* The size that the last commit noted is used unless it would refuse: the host may have made room since. */
 static int judge_commit(struct commit_work *w)
 {
 	struct tree_size before;
@@ -111,14 +111,14 @@ static int judge_commit(struct commit_work *w)
 	return commit_fits(w) ? 0 : -EDQUOT;
 }
 
-/* Directories may grow when names come into them, and there is no way back from the journal. */
+/* Directories may grow when names are added, and a committed journal cannot be undone. */
 static int has_room(const struct commit_work *w)
 {
 	struct statfs fs;
 
 	if (fstatfs(w->at.store_fd, &fs) < 0)
 		return -errno;
-	if (fs.f_blocks == 0) /* it does not say */
+	if (fs.f_blocks == 0) /* the file system does not say */
 		return 0;
 	return (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize <
 			       w->journal.head.ops * REDO_BLOCK_BYTES + REDO_BYTES
@@ -192,7 +192,7 @@ int commit_apply(const struct commit *c, struct commit_outcome *ret)
 	return r;
 }
 
-/* What cannot be freed now the next commit frees. A journal that waits keeps what it needs. */
+/* What cannot be freed now, the next commit frees. A pending journal keeps what it needs. */
 void commit_tidy(const struct commit *c)
 {
 	struct journal_places at = { c->workspace_fd, c->store_fd, -EBADF, -EBADF };

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 struct node {
-	const char *host; /* its path there; behind "/dev/" its name here */
+	const char *host; /* its path on the host; after "/dev/" its name here */
 	unsigned major, minor;
 };
 
@@ -35,7 +35,7 @@ static const char *node_name(const struct node *node)
 	return node->host + strlen("/dev/");
 }
 
-/* The links, and mount points for what plans mount below it. */
+/* The links, and mount points for what plans mount below. */
 static int make_links(int dir_fd)
 {
 	int r = 0;
@@ -71,7 +71,10 @@ int dev_tree_again(int tree_fd)
 	return sys_clone_mount(tree_fd, "");
 }
 
-/* A node of the host's, read-only: it is writable for all, which is enough to set its times. */
+/*
+ * Binds a node of the host read-only: the node is writable for all users, which would be enough to set its
+ * times.
+ */
 static int bind_node(int dir_fd, const struct node *node)
 {
 	const char *name = node_name(node);
@@ -87,7 +90,7 @@ static int bind_node(int dir_fd, const struct node *node)
 
 static int bind_nodes(void)
 {
-	/* The working directory is the target: names are enough. */
+	/* The working directory is the target, so names are enough. */
 	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++) {
 		int r = bind_node(AT_FDCWD, &nodes[i]);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a sandbox ends: pid 1 dies and takes the rest along; then what it held goes, or is kept for another one. */
+/*
+ * How a sandbox ends: pid 1 dies, and the kernel kills the rest; then its resources are freed, or kept for
+ * another sandbox.
+ */
 #include "sandbox/sandbox.h"
 
 #include "base/clock.h"
@@ -24,10 +27,10 @@ void sandbox_kill(struct sandbox *sb)
 		(void)sys_pidfd_send_signal(sb->program_pidfd, SIGKILL);
 	if (sys_pidfd_send_signal(sb->pidfd, SIGKILL) < 0)
 		(void)kill(sb->pid, SIGKILL);
-	/* Also dying takes a processor, and what runs behind everybody else may wait for one for seconds. */
+	/* Dying needs a processor, and a process in the background may wait seconds for one. */
 	if (sb->cgroup)
 		sb->host->cgroups->set_background(sb->cgroup, false);
-	/* The kernel sees to the rest. It is quicker when everybody is told at once. */
+	/* The death of pid 1 kills the rest. It is faster if every process gets the signal at once. */
 	if (!sb->cgroup || sb->host->cgroups->kill(sb->cgroup) < 0)
 		tree_kill(sb->pid);
 }
@@ -36,9 +39,11 @@ int sandbox_die_behind(struct sandbox *sb)
 {
 	int r;
 
-	/* Before the signal, which wakes the program: its death would have the processor that the reply needs. */
+	/*
+	 * Before the signal, which wakes the program: its death would take the processor that the reply needs.
+	 */
 	sb->host->cgroups->set_background(sb->cgroup, true);
-	/* By itself: what the death of pid 1 does to the rest of its namespace, pid 1 does in its own time. */
+	/* The program is killed directly, because pid 1's death kills the rest of its namespace only later. */
 	r = sys_pidfd_send_signal(sb->program_pidfd, SIGKILL);
 	if (r < 0) {
 		sb->host->cgroups->set_background(sb->cgroup, false);
@@ -99,7 +104,7 @@ void sandbox_free(struct sandbox *sb)
 	sb->program_fd = fd_close(sb->program_fd);
 	sb->program_pidfd = fd_close(sb->program_pidfd);
 	sandbox_give_dev_back(sb);
-	/* Nobody lives in it any more: its cgroup is gone. */
+	/* If its cgroup is gone, no process is left in it. */
 	net_give_back(sb->net, !sb->cgroup);
 	free(sb);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all sandboxes of a broker share: the host's abilities, the filters, init as a sealed program, the place of cgroups. */
+/*
+ * What all sandboxes of a broker share: the host's facts, the filters, init as a sealed program, the place of
+ * cgroups.
+ */
 #include "sandbox/sandbox.h"
 
 #include "base/fd.h"
@@ -67,7 +70,7 @@ void sandbox_give_dev_back(struct sandbox *sb)
 	sb->dev_fd = fd_close(sb->dev_fd);
 }
 
-/* What every clone must find in its memory. */
+/* State that every clone must find in its memory. */
 static int host_init_early(struct sandbox_host *host, struct error *err)
 {
 	int r = filter_build_all(host->filters);
@@ -78,9 +81,9 @@ static int host_init_early(struct sandbox_host *host, struct error *err)
 	if (host->init_fd < 0)
 		return error_set(err, ERROR_INTERNAL, -host->init_fd, "init cannot be loaded: %s",
 				 strerror(-host->init_fd));
-	/* Modes are said in full wherever something is made. */
+	/* Modes are given in full wherever a file is made. */
 	(void)umask(0);
-	/* A sandbox inherits supplementary groups; nothing in it may hold root's. */
+	/* A sandbox inherits supplementary groups, so root's are dropped. */
 	if (geteuid() == 0 && setgroups(0, NULL) < 0 && errno != EPERM)
 		return error_set(err, ERROR_INTERNAL, errno,
 				 "supplementary groups cannot be dropped: %s", strerror(errno));
@@ -88,8 +91,8 @@ static int host_init_early(struct sandbox_host *host, struct error *err)
 }
 
 /*
- * The first sandbox is cloned before we look at the host: making its namespaces takes as long as looking does, and goes
- * on beside it. Not where a group must come first, nor where a test takes features away.
+ * The first sandbox is cloned before the host is probed: making its namespaces takes as long as the probe and
+ * runs beside it. Not if a group must exist first, nor if a test removes features.
  */
 static bool may_clone_first(void)
 {
@@ -111,7 +114,7 @@ int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare, str
 	spare = sandbox_new(host);
 	if (!spare)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-	/* Where this fails, sandbox_complete() fails for the same reason, or does better with what it knows. */
+	/* If this fails, sandbox_complete() fails for the same reason, or tries again with more knowledge. */
 	spare->owned = geteuid() == 0;
 	if (may_clone_first() &&
 	    sandbox_choose_id(spare, PROBE_UID_BASE, PROBE_UID_COUNT, err) == 0)

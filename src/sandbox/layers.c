@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See layers.h. The broker's side; the child's is child-workspace.c. What the mounter does:
+ * See layers.h. The broker's side; the child's is child-workspace.c. The mounter's steps:
  *
  *   child: lower and scratch are mounted, directories made ──a byte──▶ mounter: setns, fchdir to the child's working directory,
  *          mount as the sandbox's uid with all capabilities ──errno──▶ child goes on; the mounter exits
  *
- * The mounter's uid matters: what overlay makes by itself in its work directory must belong to a user that the scratch file
- * system knows, and it knows the sandbox's alone.
+ * The mounter's uid matters: files that overlay makes in its work directory must belong to a user that the
+ * scratch file system knows, and it knows only the sandbox's.
  */
 #include "sandbox/layers.h"
 
@@ -27,7 +27,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* Whether the upper layer can be marked by the child: asked of the kernel once. */
+/* Whether the child can mark the upper layer; the kernel is asked once. */
 static bool has_user_xattrs(void)
 {
 	static int known; /* 0: not asked yet */
@@ -123,7 +123,7 @@ int layers_open(struct sandbox *sb, const char *name, struct layers *ret, struct
 
 	if (dir < 0)
 		return dir;
-	/* What a killed broker had journalled is part of what this run sees. */
+	/* Operations that a killed broker had journalled are part of what this run sees. */
 	r = commit_recover(sb->host->workspaces, name);
 	if (r < 0)
 		return error_set(err, ERROR_STORAGE, -r,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See net.h. A namespace is held by its descriptor. When it comes back, its counters are compared with those of a new one, and
- * the routes the kernel has cached in it are dropped. The files for that are opened inside it, and stay open with namespaces that
- * come back again and again: what lives long has none.
+ * See net.h. A namespace is held by its descriptor. When it comes back, its counters are compared with those of
+ * a new one, and its cached routes are dropped. The files for that are opened inside it, and stay open for
+ * namespaces that come back often: a long-lived one keeps none.
  *
- * snmp and snmp6 count every packet and every send that failed, netstat every state of TCP. Three things leave none of that: a
- * datagram socket of IPv6 that was only connected has a route (rt6_stats), one of IPv4 too (dropped), and a socket that is still in
- * a message nobody has received lives until the kernel collects it (sockstat).
+ * snmp and snmp6 count every packet and every failed send, netstat every state of TCP. Three things leave no
+ * trace there: a connected IPv6 datagram socket has a route (rt6_stats), an IPv4 one too (dropped), and a
+ * socket in a message that was never received lives until the kernel collects it (sockstat).
  */
 #include "sandbox/net.h"
 
@@ -25,13 +25,13 @@ enum {
 	NETS_KEPT_MAX = 64,
 	COUNTERS_BYTES_MAX = 16384,
 	OPEN_MAX = 512,	 /* files of namespaces, and */
-	OPEN_SHARE = 40, /* of a broker's descriptors at most one in so many */
+	OPEN_SHARE = 40, /* at most one in so many of a broker's descriptors */
 };
 
 enum look {
-	LOOK_ALL,	 /* the file reads as on the first day */
+	LOOK_ALL,	 /* the file reads as in a new namespace */
 	LOOK_FIRST_LINE, /* its first line does: the rest is about the whole host */
-	LOOK_FLUSH,	 /* it takes a word that empties a cache */
+	LOOK_FLUSH,	 /* a write to it empties a cache */
 };
 
 static const struct {
@@ -47,13 +47,12 @@ static const struct {
 };
 
 struct nets {
-	int home_fd; /* where this thread belongs */
+	int home_fd; /* the broker's own namespace */
 	struct open_budget open;
 	struct net *kept;
 	unsigned n_kept, n_lent;
 	bool closing;
-	char *pristine[ARRAY_SIZE(
-		looks)]; /* of a new one; "": that file is missing; NULL: not compared */
+	char *pristine[ARRAY_SIZE(looks)]; /* of a new one; "": no such file; NULL: not compared */
 	char scratch[COUNTERS_BYTES_MAX];
 };
 
@@ -107,13 +106,13 @@ struct nets *nets_free(struct nets *n)
 		net_destroy(net);
 	}
 	n->closing = true;
-	/* The last one that comes back takes the rest along. */
+	/* The last one that comes back frees the rest. */
 	if (n->n_lent == 0)
 		nets_destroy(n);
 	return NULL;
 }
 
-/* What counts of file i in scratch; its length, or a negative errno. One read has all of it. */
+/* The compared part of file i, in scratch; its length, or a negative errno. One read gets all of it. */
 static ssize_t read_counters(struct nets *n, size_t i, int fd)
 {
 	ssize_t len = pread(fd, n->scratch, sizeof(n->scratch), 0);
@@ -138,7 +137,7 @@ static bool is_pristine(struct nets *n, size_t i, int fd)
 	       memcmp(n->scratch, n->pristine[i], (size_t)len) == 0;
 }
 
-/* Inside it. */
+/* Inside the namespace. */
 static bool opens_as_new(struct net *net, size_t i)
 {
 	int fd = sys_open(looks[i].path, looks[i].look == LOOK_FLUSH ? O_WRONLY : O_RDONLY, 0);
@@ -172,7 +171,7 @@ static bool is_as_new(struct net *net)
 	return is_new;
 }
 
-/* How file i of a new namespace reads. One that is missing (a kernel without IPv6) reads as nothing. */
+/* The content of file i in a new namespace. A missing file (a kernel without IPv6) counts as empty. */
 static int learn_one(struct nets *n, size_t i)
 {
 	_cleanup_close_ int fd = sys_open(looks[i].path, O_RDONLY, 0);
@@ -184,7 +183,7 @@ static int learn_one(struct nets *n, size_t i)
 	return n->pristine[i] ? 0 : -ENOMEM;
 }
 
-/* The first one tells how all begin. */
+/* The first namespace shows how a new one reads. */
 static int learn(struct nets *n)
 {
 	int r = 0;
@@ -258,7 +257,9 @@ int net_enter(const struct net *net)
 
 void net_leave(const struct net *net)
 {
-	/* A broker that cannot go home would put later sandboxes and its own sockets into a tenant's namespace. */
+	/*
+	 * A broker that cannot return would put later sandboxes and its own sockets into a tenant's namespace.
+	 */
 	if (sys_setns(net->nets->home_fd, CLONE_NEWNET) < 0)
 		abort();
 }

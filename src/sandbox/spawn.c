@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Creating, steering and ending sandboxes from the broker's side; the other side is child.c. All that can fail for
- * lack of memory or descriptors happens before clone.
+ * Creates, controls and ends sandboxes on the broker's side; the other side is child.c. Everything that can
+ * fail for lack of memory or descriptors happens before clone.
  */
 #include "sandbox/sandbox.h"
 
@@ -28,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of a process's flags in /proc/PID/stat, as the kernel has it in sched.h. */
+/* A process flag in /proc/PID/stat, as in the kernel's sched.h. */
 enum { PF_EXITING = 4 };
 
 int sandbox_choose_id(struct sandbox *sb, uint32_t base, uint32_t count, struct error *err)
@@ -50,14 +50,16 @@ static int make_group(struct sandbox *sb, struct error *err)
 	if (snprintf(name, sizeof(name), "%u", sb->host_id) < 0)
 		return -EINVAL;
 	r = sb->host->cgroups->create(sb->host->cgroup_root, name, &sb->cgroup, err);
-	/* Somebody else has it: no failure, there are others. */
+	/* Another broker has it: try the next. */
 	if (r == -EEXIST && err)
 		*err = (struct error){ 0 };
 	sb->id_reserved = r == 0 && facts->privileged && facts->cgroup != CGROUP_NONE;
 	return r;
 }
 
-/* The cgroup's name is the uid: whoever made the directory has the uid until it is removed. */
+/*
+ * The cgroup's name is the uid: the broker that made the directory has the uid until the directory is removed.
+ */
 static int reserve_id(struct sandbox *sb, struct error *err)
 {
 	const struct host_facts *facts = &sb->host->facts;
@@ -99,9 +101,9 @@ static int write_proc(pid_t pid, const char *file, const char *text)
 }
 
 /*
- * The last process of a mount namespace takes it down before anybody hears of its end, which costs 0.3 ms. Held here, that
- * happens in sandbox_free(). Not where the program itself tells us of its end: then that is none of our time. Not worth a
- * failure.
+ * The last process of a mount namespace tears it down before its end is reported, which costs 0.3 ms. Held
+ * here, that happens in sandbox_free(). Not if the program itself reports its end: then the reply does not wait
+ * for it. A failure here does not matter.
  */
 static void hold_mounts(struct sandbox *sb)
 {
@@ -193,7 +195,7 @@ struct sandbox *sandbox_new(struct sandbox_host *host)
 	return sb;
 }
 
-/* The sandbox's end of the socket; ours stays here. */
+/* The sandbox's end of the socket; the broker keeps the other. */
 static int make_control(struct sandbox *sb, struct error *err)
 {
 	int pair[2];
@@ -221,7 +223,7 @@ int sandbox_clone(struct sandbox *sb, struct error *err)
 	return clone_child(sb, &child, err);
 }
 
-/* Ends what was cloned too early to be of use: another uid is needed after all. */
+/* Ends a clone that was made too early: another uid is needed. */
 static void unclone(struct sandbox *sb)
 {
 	sandbox_kill(sb);
@@ -239,7 +241,7 @@ static bool clone_fits(const struct sandbox *sb)
 	return !sb->owned || sb->host_id - facts->uid_base < facts->uid_count;
 }
 
-/* A group that is empty, and the uid that is its name. */
+/* Takes an unused group, and the uid that is its name. */
 static bool take_group(struct sandbox *sb)
 {
 	struct sandbox_host *host = sb->host;
@@ -253,7 +255,7 @@ static bool take_group(struct sandbox *sb)
 	return true;
 }
 
-/* The uid a clone has got already, unless somebody else has it; any uid otherwise. */
+/* The uid that a clone already has, unless another sandbox has it; otherwise any uid. */
 static int settle_id(struct sandbox *sb, struct error *err)
 {
 	if (sb->pid > 0 && clone_fits(sb)) {
@@ -269,8 +271,8 @@ static int settle_id(struct sandbox *sb, struct error *err)
 }
 
 /*
- * One that is gone already is not told, and that is no failure here: it has left word of what went wrong, which whoever
- * watches it will read.
+ * If the child is already gone, the command is lost, and that is no failure here: the child has left a report,
+ * which the broker reads later.
  */
 static int send_command(struct sandbox *sb, const struct init_command *command, const int *fds,
 			size_t n)
@@ -303,7 +305,7 @@ static int send_join(struct sandbox *sb, struct error *err)
 		     : tell_init(sb, &join, fds, (size_t)n, err);
 }
 
-/* It lives: it gets its ids, and may join its group. */
+/* The child runs: gives it its ids and lets it join its group. */
 static int settle_in(struct sandbox *sb, struct error *err)
 {
 	int r = map_ids(sb);
@@ -316,7 +318,7 @@ static int settle_in(struct sandbox *sb, struct error *err)
 	return send_join(sb, err);
 }
 
-/* Dead, or about to be: it has let go of its memory, and with that of what makes its files in /proc ours. */
+/* Dead or dying: it has released its memory, and its files in /proc then belong to root. */
 static bool is_ending(const struct sandbox *sb)
 {
 	char path[64], text[512];
@@ -337,11 +339,11 @@ int sandbox_complete(struct sandbox *sb, struct error *err)
 	if (r == 0 && sb->pid == 0)
 		r = sandbox_clone(sb, err);
 	else if (r == 0 && cgroups->clone_fd(sb->cgroup) >= 0)
-		/* Cloned before the group it should have been cloned into. */
+		/* It was cloned before its group existed. */
 		r = cgroups->attach(sb->cgroup, sb->pid, err);
 	if (r == 0)
 		r = settle_in(sb, err);
-	/* Nor can one that is gone be given anything: as with send_command(), whoever watches it sees its end. */
+	/* If the child is gone, this fails; as with send_command(), its end is noticed elsewhere. */
 	if (r == 0 || !sb->cgroup || !is_ending(sb))
 		return r;
 	if (err)
@@ -396,14 +398,14 @@ int sandbox_expect(struct sandbox_host *host, struct net *net, struct sandbox **
 	far_end = make_control(sb, err);
 	if (far_end < 0)
 		return far_end;
-	/* The lowest free number is what one gets: all below is in use. The rest is for what is asked for. */
+	/* A new descriptor has the lowest free number, so all below are in use. The rest is for requests. */
 	if (host->files_ahead && sb->control_fd >= host->files_ahead)
 		return error_set(err, ERROR_INTERNAL, EMFILE,
 				 "too few descriptors are left to make a sandbox ahead");
 	r = settle_id(sb, err);
 	if (r < 0)
 		return r;
-	/* Whoever greets says by that which process it is. */
+	/* HELLO carries the sender's credentials, which name its process. */
 	if (setsockopt(sb->control_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
 		return error_set(err, ERROR_INTERNAL, errno, "a socket cannot be set up: %s",
 				 strerror(errno));
@@ -423,7 +425,7 @@ int sandbox_arrive(struct sandbox *sb, struct error *err)
 		return clone_failed(-rep.errnum, err);
 	if (n != (ssize_t)sizeof(rep) || rep.kind != REPORT_HELLO || pid <= 1)
 		return error_set(err, ERROR_INTERNAL, EPROTO, "a zygote made no sandbox");
-	/* It is our child and nobody has waited for it: the number cannot mean another process yet. */
+	/* It is a child of this process and not waited for, so its number cannot mean another process. */
 	sb->pid = pid;
 	sb->pidfd = sys_pidfd_open(pid);
 	if (sb->pidfd < 0)
@@ -446,7 +448,7 @@ int sandbox_meet_program(struct sandbox *sb, pid_t pid)
 	sb->program_pidfd = sys_pidfd_open(pid);
 	if (sb->program_pidfd < 0)
 		return sb->program_pidfd;
-	/* The other end is open, so the process that holds it lived on until now: the number did not mean another one. */
+	/* The other end is open, so the process that holds it is alive: its number cannot mean another one. */
 	if (recv(sb->program_fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) >= 0 ||
 	    errno != EAGAIN)
 		return -ESRCH;
@@ -486,7 +488,10 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 
 	if (r < 0)
 		return r;
-	/* The child is at work; what it needs later, and what must hold before a program starts, follows. */
+	/*
+	 * The child is working. Steps that it needs later, or that must be done before a program starts,
+	 * follow.
+	 */
 	if (sb->program_fd < 0)
 		hold_mounts(sb);
 	if (dev && facts->privileged)
@@ -496,7 +501,7 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 		r = tell_init(sb, &equip, &dev_fd, dev_fd >= 0 ? 1 : 0, err);
 	if (r == 0 && workspace)
 		r = give_workspace(sb, op_a(plan, workspace), err);
-	/* Where a program waits for its request, its limits are its cell's business. */
+	/* If a program waits for its request, its cell sets the limits. */
 	if (r < 0 || sb->program_fd >= 0 || plan_stage_count(plan) == 0)
 		return r;
 	plan_stage_limits(plan, 0, limits);
@@ -516,8 +521,8 @@ int sandbox_finish(struct sandbox *sb, const struct plan_view *plan, int plan_fd
 }
 
 /*
- * Without this, opening /dev/stdout inside fails: the pipe would belong to somebody else. Pipes only: what else a stage is
- * given stays whose it is.
+ * Without this, opening /dev/stdout inside fails, because the pipe belongs to another user. Pipes only: other
+ * files keep their owner.
  */
 static void give_pipe(int fd, uint32_t id)
 {
@@ -558,7 +563,7 @@ int64_t sandbox_cpu_us(struct sandbox *sb)
 	return us < 0 && sb->pid > 0 ? tree_cpu_us(sb->pid) : us;
 }
 
-/* Files in memory are the sandbox's, too. */
+/* Adds the sandbox's files in memory. */
 static int64_t with_files(const struct sandbox *sb, int64_t bytes)
 {
 	struct statfs fs;

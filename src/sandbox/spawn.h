@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of making a sandbox, for whoever takes them in another order: host.c clones its first one early. */
+/* The steps of making a sandbox, for callers with another order: host.c clones its first one early. */
 #pragma once
 
 #include "sandbox/sandbox.h"
 
-/* init is a member of the cgroup, but not of what the caller asked for. */
+/* init is a member of the cgroup, but does not count for the caller's limit. */
 enum { INIT_PROCESSES = 1 };
 
 struct sandbox *sandbox_new(struct sandbox_host *host); /* NULL: no memory */
-/* Any uid of the range; nobody is asked whether it is free. */
+/* Any uid of the range, without a check that it is free. */
 int sandbox_choose_id(struct sandbox *sb, uint32_t base, uint32_t count,
 		      struct error *err) _must_check_;
-/* Needs the group only where the kernel can clone into one (v2). */
+/* Needs the group only if the kernel can clone into one (v2). */
 int sandbox_clone(struct sandbox *sb, struct error *err) _must_check_;
 
-/* host.c. A mount of a tree of /dev that is this sandbox's alone, or negative: it has to do without. */
+/* host.c. A mount of a tree of /dev for this sandbox alone, or negative: it does without. */
 int sandbox_take_dev(struct sandbox *sb);
 void sandbox_give_dev_back(struct sandbox *sb);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Only a process that is listed before and after it is held is killed. The list is a fifo here that gives way
- * to a file once it is open: the second reading finds another text.
+ * Only a process that is listed before and after it is held is killed. Here the list is a fifo that is replaced
+ * by a file once it is open, so the second read finds another text.
  */
 #include "sandbox/cgroup-kill.h"
 
@@ -57,7 +57,7 @@ static pid_t start_sleeper(void)
 	return pid;
 }
 
-/* The first reader is given one text, those after it the other. */
+/* The first reader gets one text, later ones the other. */
 static pid_t start_lister(const char *first, const char *second)
 {
 	pid_t pid;

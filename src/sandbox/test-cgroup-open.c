@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose files stay open when there are more groups than descriptors for them: first by itself, then on real groups. */
+/*
+ * Which files stay open when there are more groups than descriptors for them: first alone, then on real groups.
+ */
 #include "sandbox/cgroup-open.h"
 
 #include <dirent.h>
@@ -61,12 +63,12 @@ static void test_oldest_gives(void **state)
 	open_files_init(&b, &budget);
 	assert_true(keep(&b, 0) && keep(&a, 0) && keep(&a, 7) && keep(&b, 1));
 	open_files_init(&c, &budget);
-	/* All of them: it would have to open the others anyway. */
+	/* All its files: it would have to open the others anyway. */
 	assert_true(keep(&c, 3));
 	assert_int_equal(count_open(&a), 0);
 	assert_int_equal(count_open(&b), 2);
 	assert_int_equal(budget.n, 3);
-	/* Nothing of the newer ones goes for its sake, even where there is room. */
+	/* Newer groups lose nothing for it, even if there is room. */
 	assert_false(keep(&a, 0));
 	assert_int_equal(budget.n, 3);
 	open_files_renew(&a);
@@ -82,7 +84,7 @@ static void test_oldest_gives(void **state)
 	assert_null(budget.newest);
 }
 
-/* The oldest of several does not push the newer ones out, but goes itself. */
+/* The oldest of several does not evict newer ones, but itself. */
 static void test_own_turn(void **state)
 {
 	struct open_budget budget = { .max = 2 };
@@ -96,7 +98,7 @@ static void test_own_turn(void **state)
 	assert_int_equal(count_open(&a), 0);
 	assert_int_equal(count_open(&b), 1);
 	open_files_done(&a);
-	/* Alone it has what it needs, whatever the bound. */
+	/* A single group has what it needs, with any bound. */
 	assert_true(keep(&b, 1) && keep(&b, 2));
 	assert_int_equal(budget.n, 3);
 	open_files_close(&b, 1);
@@ -131,7 +133,7 @@ static void test_leave_in_any_order(void **state)
 
 enum { GROUPS = 6, BUDGET_FILES = 30, MEMBER_BYTES = 8 << 20, MEMBER_CPU_MS = 20 };
 
-/* The group and its files, as far as this process has them open. */
+/* The group and its files that this process has open. */
 static int count_in_group(const char *name)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -166,7 +168,7 @@ static _noreturn_ void be_member(void)
 	_exit(0);
 }
 
-/* n at once: each the child of the one before, which waits for it. */
+/* n at once: each is the child of the one before, which waits for it. */
 static _noreturn_ void be_members(int n)
 {
 	for (; n > 1; n--) {
@@ -251,11 +253,11 @@ static void test_groups(void **state)
 	}
 	assert_int_equal(count_in_group(names[0]), 0);
 	assert_true(count_in_group(names[GROUPS - 1]) >= 5);
-	/* Each for this once; so nobody else loses any. */
+	/* Opened for one use each, so no other group loses any. */
 	check_usage(groups[0]);
 	assert_int_equal(count_in_group(names[0]), 0);
 	assert_true(count_in_group(names[GROUPS - 1]) >= 5);
-	/* Taken up again, it is as good as new. */
+	/* Used again, it becomes the newest. */
 	run_member(groups[0]);
 	check_usage(groups[0]);
 	assert_true(count_in_group(names[0]) >= 5);
@@ -299,7 +301,7 @@ static struct cgroup *open_group(const char *what, struct cgroup_root **ret_root
 	return group;
 }
 
-/* What it says once nobody lives in it. */
+/* The answer once the group is empty. */
 static int settle(struct cgroup *group, int64_t pids_peak)
 {
 	int r = cgroup_v1_ops.settle(group, pids_peak);
@@ -312,7 +314,7 @@ static int settle(struct cgroup *group, int64_t pids_peak)
 	return r;
 }
 
-/* Whoever gets the group next is not told of a peak of the one before. */
+/* The next user of a group does not see the previous one's peak. */
 static void test_peak_of_a_group_used_again(void **state)
 {
 	struct usage usage = { .memory_peak_bytes = -1 };
@@ -329,7 +331,7 @@ static void test_peak_of_a_group_used_again(void **state)
 	(void)cgroup_v1_ops.root_free(root);
 }
 
-/* That cannot be made forgotten: its next program would not have been alone. */
+/* More processes than allowed cannot be forgotten: the next program would not have been alone. */
 static void test_group_that_had_more_members(void **state)
 {
 	struct cgroup_root *root = NULL;
@@ -338,7 +340,7 @@ static void test_group_that_had_more_members(void **state)
 	(void)state;
 	run_members(group, 3);
 	assert_int_equal(settle(group, 2), -EOPNOTSUPP);
-	/* What a sanitizer's processes leave charged to it is too much for that. */
+	/* The processes of a sanitizer leave too much charged to the group. */
 	if (!getenv("ASAN_OPTIONS"))
 		assert_int_equal(settle(group, 3), 0);
 	assert_int_equal(cgroup_v1_ops.remove(group), 0);

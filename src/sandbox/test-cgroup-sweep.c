@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sweeping a piece at a time, on plain directories: what may be removed of them is what may be removed of groups. */
+/* Sweeping a piece at a time, on plain directories; the rules are those for groups. */
 #include "sandbox/cgroup-file.h"
 
 #include <fcntl.h>
@@ -71,7 +71,7 @@ static void test_pieces(void **state)
 	assert_in_range(pieces, OLD / SLICE_MAX, OLD);
 	assert_null(sweep.dir);
 	assert_int_equal(count("atoll-"), 0);
-	/* One that stops half-way leaves nothing open. */
+	/* A sweep that stops half-way leaves nothing open. */
 	for (int i = 0; i < SLICE_MAX; i++) {
 		(void)snprintf(name, sizeof(name), "atoll-%d", i);
 		make(dir, name, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The back end this host offers, on real groups: v1 on some machines, v2 in test/kernels. Without the
- * right to make groups only "none" and the text parsers are tested, and the rest says so by skipping.
+ * The back end of this host, on real groups: v1 on some machines, v2 in test/kernels. Without the right to make
+ * groups only "none" and the text parsers are tested, and the other tests are skipped.
  */
 #include "sandbox/cgroup.h"
 
@@ -125,7 +125,10 @@ static int wait_status(pid_t pid)
 	return status;
 }
 
-/* What the kernel says of a child by itself: on a slow or emulated processor starting and ending take longer than what it does. */
+/*
+ * CPU time of a child, from the kernel: on a slow or emulated processor, starting and ending take longer than
+ * its work.
+ */
 static int64_t wait_cpu_us(pid_t pid, int exit_code)
 {
 	struct rusage usage;
@@ -268,7 +271,7 @@ static void test_pids_limit(void **state)
 
 		while (made < 10 && fork() > 0)
 			made++;
-		/* Children of the loop end up here with made < 10 as well, and just go. */
+		/* Children of the loop come here with made < 10 as well, and exit. */
 		_exit(made);
 	}
 	assert_int_equal(WEXITSTATUS(wait_status(pid)), 3); /* and itself: 4 */
@@ -298,7 +301,7 @@ static void test_limits_again(void **state)
 }
 
 /* A quarter of a core stretches 100 ms of CPU. */
-/* Also where groups have no shares (v2, which uses none again). */
+/* Also true if groups have no shares (v2, which uses none again). */
 static bool has_usual_share(struct cgroup *cg)
 {
 	int fds[CGROUP_JOIN_MAX], n = ops->join_fds(cg, fds);
@@ -341,7 +344,7 @@ static void test_cpu_quota(void **state)
 	}
 	assert_int_equal(wait_status(pid), 0);
 	wall_us = (clock_now_ns() - start) / 1000;
-	/* Whoever has the group next, and asks for no share, has the usual one. */
+	/* The next user of the group, which asks for no share, has the default. */
 	limits[STAGE_CPU_SHARES] = 0;
 	assert_int_equal(ops->set_limits(fx->cg, limits, &err), 0);
 	assert_true(has_usual_share(fx->cg));
@@ -375,7 +378,7 @@ static void test_attach(void **state)
 	pid_t pid;
 
 	if (!ops->attach) {
-		/* Nobody is cloned into a group, so everybody joins it himself. */
+		/* No process is cloned into a group here, so each one joins by itself. */
 		assert_int_equal(ops->clone_fd(fx->cg), -EBADF);
 		return;
 	}
@@ -391,7 +394,7 @@ static void test_attach(void **state)
 	assert_int_equal(ops->attach(fx->cg, pid, &err), -ESRCH);
 }
 
-/* Two atolls side by side: one that ends takes the shared parent away if it is empty. */
+/* Two atolls side by side: the one that ends removes the shared parent if it is empty. */
 static void test_shared_parent(void **state)
 {
 	struct cgroup_fixture *fx = FIXTURE(state);
@@ -405,7 +408,7 @@ static void test_shared_parent(void **state)
 	assert_int_equal(ops->remove(fx->cg), 0);
 	fx->cg = NULL;
 	assert_int_equal(ops->root_open(&other, &site, &err), 0);
-	(void)ops->root_free(other); /* empty: goes, unless somebody else runs sandboxes now */
+	(void)ops->root_free(other); /* empty: removed, unless another process runs sandboxes now */
 	assert_int_equal(ops->create(fx->root, fx->name, &fx->cg, &err), 0);
 	set_limits(fx->cg, 64 * MiB, 10);
 }
@@ -435,7 +438,7 @@ static void age(const char *dir, int64_t seconds)
 	assert_int_equal(utimensat(AT_FDCWD, dir, times, 0), 0);
 }
 
-/* What a killed atoll left is swept by the next one; what is young or in use stays. */
+/* The next atoll sweeps what a killed one left; young or used groups stay. */
 static void test_sweep(void **state)
 {
 	struct cgroup_fixture *fx = FIXTURE(state);
@@ -470,7 +473,7 @@ static void test_sweep(void **state)
 	assert_int_equal(remove_soon(old), 0);
 }
 
-/* Its cpu.idle: '0', '1', or 0 where there is none. */
+/* Its cpu.idle: '0', '1', or 0 if there is none. */
 static char read_idle(struct cgroup *cg)
 {
 	int fds[CGROUP_JOIN_MAX], n = ops->join_fds(cg, fds);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The collector against what a program may leave behind. Each test builds a tree in a fresh directory and walks it as an
- * ordinary user, because no mode stops root.
+ * The collector against hostile trees. Each test builds a tree in a fresh directory and walks it as an ordinary
+ * user, because modes do not stop root.
  */
 #include "sandbox/collect.h"
 
@@ -33,10 +33,10 @@ struct collected_files {
 	char last_path[PLAN_PATH_MAX];
 	char last_text[16];
 	uint32_t last_mode;
-	int fail_at; /* the how manyth call fails; 0: none */
+	int fail_at; /* number of the call that fails; 0: none */
 };
 
-/* Into the directory, as somebody without privileges: effective ids only, so that leave() can come back. */
+/* Enters the directory without privileges: effective ids only, so that leave() can come back. */
 static int enter(void **state)
 {
 	struct collect_place *p = calloc(1, sizeof(*p));
@@ -140,7 +140,7 @@ static void test_regular_files_only(void **state)
 	assert_false(report.truncated);
 }
 
-/* The owner is dead; what it locked is opened up. */
+/* The owner is dead; unreadable entries are made readable. */
 static void test_locked_entries(void **state)
 {
 	struct collected_files found = { 0 };
@@ -180,7 +180,7 @@ static void test_bounds(void **state)
 	assert_true(report.truncated);
 }
 
-/* A file may claim far more than it holds. */
+/* A file may claim to be far larger than its content. */
 static void test_sparse(void **state)
 {
 	struct collected_files found = { 0 };
@@ -196,7 +196,7 @@ static void test_sparse(void **state)
 	assert_int_equal(report.largest_file_bytes, GiB);
 }
 
-/* Deeper than the walk goes: the rest is announced as left out. */
+/* Deeper than the walk goes: the rest is reported as left out. */
 static void test_depth(void **state)
 {
 	_cleanup_close_ int at = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -248,7 +248,7 @@ static void test_long_paths(void **state)
 	assert_true(report.truncated);
 }
 
-/* The receiver's failure ends the walk, and no descriptor stays behind. */
+/* The receiver's failure ends the walk, and no descriptor stays open. */
 static void test_receiver_fails(void **state)
 {
 	struct collected_files found = { .fail_at = 1 };

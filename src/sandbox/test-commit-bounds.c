@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bounds of a commit: depth, list, quota, a full disk; several at once; where a store lies. */
+/* The bounds of a commit: depth, list, quota, a full disk; concurrent commits; the place of a store. */
 #include "sandbox/test-commit-run.h"
 
 #include <sys/mount.h>
@@ -29,7 +29,7 @@ static void test_deep(void **state _unused_)
 	assert_int_equal(commit_now(), 0);
 	assert_int_equal(out.skipped, 1);
 	assert_int_equal(out.added, COMMIT_DEPTH_MAX);
-	/* One that the host made deeper goes as a whole. */
+	/* A deeper directory that the host made is removed as a whole. */
 	tree_remove(in("upper", "d"));
 	tree_remove(in("root/w", "d"));
 	make_deep("root/w", 3 * COMMIT_DEPTH_MAX);
@@ -69,7 +69,7 @@ static void test_quota(void **state _unused_)
 	c.quota_inodes = 4;
 	assert_int_equal(commit_with(&c), 0);
 	assert_string_equal(tree_read(in("root", "w")), "a=1 b=2 c=3 d=4 ");
-	/* Full: replacing and removing are fine, and so is what a removal makes room for. */
+	/* At the quota: replacing and removing work, and so does adding what a removal makes room for. */
 	tree_make("upper", "a- c=9 e=5");
 	assert_int_equal(unlink(in("upper", "d")), 0);
 	c = commit_make();
@@ -77,7 +77,7 @@ static void test_quota(void **state _unused_)
 	assert_int_equal(commit_with(&c), 0);
 	assert_int_equal(out.inodes_after, 4);
 	assert_string_equal(tree_read(in("root", "w")), "b=2 c=9 d=4 e=5 ");
-	/* The host made room: the noted size is not believed when it would refuse. */
+	/* The host made room: the noted size is not used when it would refuse. */
 	assert_int_equal(unlink(in("root/w", "b")) + unlink(in("root/w", "d")), 0);
 	tree_make("upper", "f=1");
 	c = commit_make();
@@ -104,7 +104,7 @@ static void test_quota_bytes(void **state _unused_)
 	assert_true(out.bytes_after >= 3999998 && out.bytes_after < 5 << 20);
 }
 
-/* Two at once: the lock lets one after the other, both are applied, the later one wins. */
+/* Two at once: the lock orders them, both are applied, the later one wins. */
 static void test_two_at_once(void **state _unused_)
 {
 	enum { RUNS = 8 };
@@ -144,7 +144,7 @@ static void test_two_at_once(void **state _unused_)
 	check_store_empty();
 }
 
-/* A disk that is full: all is as it was, and nothing is left behind. */
+/* A full disk: nothing has changed, and no file is left over. */
 static void full_disk(void)
 {
 	struct statvfs before, after;
@@ -195,7 +195,7 @@ static void test_full(void **state _unused_)
 	assert_int_equal(status, 0);
 }
 
-/* A workspace that is a mount of its own keeps its store inside, out of what is counted and applied. */
+/* A workspace that is a mount of its own has its store inside, which is neither counted nor applied. */
 static void test_inside(void **state _unused_)
 {
 	struct workspace_place closed[] = { { .name = "w" }, { 0 } };
@@ -226,7 +226,7 @@ static void test_store_of_another(void **state _unused_)
 	assert_int_equal(mkdir(in("root", ".atoll-commit"), 0777), 0);
 	assert_int_equal(chmod(in("root", ".atoll-commit"), 0777), 0);
 	store = commit_store_open(places, "w", fd, &err);
-	/* Not trusted: the one inside, which is new and ours, is. */
+	/* It is not trusted; the new one inside, owned by this user, is. */
 	assert_true(store >= 0);
 	assert_int_equal(access(in("root/w", ".atoll-commit"), F_OK), 0);
 	assert_int_equal(access(in("root", ".atoll-commit/w"), F_OK), -1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A commit that is killed just before its n-th call that changes something, for every n, and one whose n-th such call fails: afterwards
- * the workspace is as it was or as it should be, never between. The process is traced for that, so no special build is needed.
+ * A commit that is killed just before its n-th call that changes something, for every n, and one whose n-th
+ * such call fails: afterwards the workspace is as before or as it should be, never in between. The process is
+ * traced, so no special build is needed.
  */
 #include "sandbox/test-commit-tree.h"
 
@@ -53,7 +54,7 @@ static bool try_place(const char *format)
 	return false;
 }
 
-/* In memory, where hundreds of trees take a second; before Linux 6.6 that has no such attributes. */
+/* In memory, where hundreds of trees take a second; before Linux 6.6 tmpfs lacks the attributes. */
 static int setup(void **state _unused_)
 {
 	if (!try_place("/dev/shm/atoll-commit-XXXXXX") && !try_place("/tmp/atoll-commit-XXXXXX"))
@@ -98,7 +99,7 @@ static enum ending commit_once(const char *upper)
 	return r < 0 ? ENDED_NOT : out.state == COMMIT_DONE ? ENDED_APPLIED : ENDED_PENDING;
 }
 
-/* Stops the process before each call that may change something, and at no other. */
+/* Stops the process before each call that may change something. */
 static int stop_at_changes(void)
 {
 	static const int calls[] = { SYS_openat,   SYS_mkdirat,	  SYS_symlinkat, SYS_linkat,
@@ -128,7 +129,7 @@ static bool wait_stop(pid_t pid, int *ret_status)
 	return WIFSTOPPED(*ret_status);
 }
 
-/* openat() changes something only where it makes a file. */
+/* openat() changes something only if it creates a file. */
 static bool is_change(pid_t pid, struct user_regs_struct *ret)
 {
 	assert_int_equal(ptrace(PTRACE_GETREGS, pid, NULL, ret), 0);
@@ -159,7 +160,7 @@ static pid_t start_traced(void)
 	return pid;
 }
 
-/* *n: the call that meets its fate; afterwards how many there were. */
+/* *n: the call that fails or is killed; afterwards the number of calls. */
 static enum ending commit_traced(enum fate fate, int *n)
 {
 	pid_t pid = start_traced();
@@ -225,7 +226,7 @@ static void test_killed(void **state _unused_)
 		else
 			assert_int_equal(commit_once("empty"), ENDED_APPLIED);
 		check_one_of_both(i);
-		/* From the commit on it stays one. */
+		/* Once committed, it stays so. */
 		assert_true(is_after() >= applied);
 		applied = is_after();
 		if (access(in("root", ".atoll-commit/w/stage"), F_OK) == 0)
@@ -257,7 +258,7 @@ static void test_failed(void **state _unused_)
 	}
 }
 
-/* Killed again while the journal is done once more. */
+/* Killed again while the journal is redone. */
 static void test_killed_twice(void **state _unused_)
 {
 	int total = count_calls();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commits of real overlays: programs of random operations see a workspace through an overlay, and afterwards the workspace is what
- * the last of their processes saw. Each round goes on with what the one before left.
+ * Commits of real overlays: random operations see a workspace through an overlay, and afterwards the workspace
+ * equals what the last process saw. Each round continues with the result of the previous one.
  */
 #include "sandbox/test-commit-tree.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One commit of a workspace and an upper layer that was made by hand, and what it said. */
+/* One commit of a workspace and a hand-made upper layer, and its report. */
 #pragma once
 
 #include "sandbox/test-commit-tree.h"
@@ -22,7 +22,7 @@ static int setup(void **state _unused_)
 	write_file(in("upper", "probe"), "", 0600);
 	user_xattr = setxattr(in("upper", "probe"), "user.overlay.x", "y", 1, 0) == 0;
 	(void)unlink(in("upper", "probe"));
-	mounted_ns = INT64_MAX; /* nothing is newer, unless the test says so */
+	mounted_ns = INT64_MAX; /* nothing is newer, unless the test sets it */
 	return 0;
 }
 
@@ -35,7 +35,7 @@ static int teardown(void **state _unused_)
 static const char *const kinds[] = { "+", "*", "-", "?" };
 static const char *const skips[] = { "", "special", "link", "deep", "own", "mount" };
 
-/* The records in words, sorted: + added, * changed, - removed, ? skipped and why, ! a conflict. */
+/* The records as text, sorted: + added, * changed, - removed, ? skipped and why, ! a conflict. */
 static void say_changes(int fd)
 {
 	static _Alignas(8) char bytes[1 << 20];

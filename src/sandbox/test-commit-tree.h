@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees for the tests of commits: made from short words, and read back as text. */
+/* Trees for the tests of commits: made from short texts, and read back as text. */
 #pragma once
 
 #include "sandbox/commit.h"
@@ -34,7 +34,7 @@ static int remove_one(const char *path, const struct stat *st _unused_, int kind
 	return remove(path);
 }
 
-/* Also what is closed to its owner. */
+/* Also entries that their owner cannot read. */
 static int open_one(const char *path, const struct stat *st, int kind _unused_,
 		    struct FTW *at _unused_)
 {
@@ -95,8 +95,9 @@ static mode_t octal(const char *digits)
 }
 
 /*
- * One entry below top/dir: "name/" a directory, "name/!" an opaque one, "name-" a whiteout, "name>target" a link, "name|" a
- * fifo, "name=text" a file, "name=text@mode" with that mode; all of an old time. Its path may not have these signs.
+ * One entry below top/dir: "name/" a directory, "name/!" an opaque one, "name-" a whiteout, "name>target" a
+ * link, "name|" a fifo, "name=text" a file, "name=text@mode" with that mode; all with an old time. The path may
+ * not contain these signs.
  */
 static void tree_make_one(const char *dir, const char *word)
 {
@@ -218,7 +219,7 @@ static void tree_list(struct tree_text *t, int dir_fd, const char *below)
 		(void)closedir(dir);
 }
 
-/* In the words of tree_make(), sorted, with a space behind each. */
+/* In the words of tree_make(), sorted, each followed by a space. */
 static const char *tree_read(const char *path)
 {
 	static struct tree_text texts[4];
@@ -238,7 +239,7 @@ static int become(int argc, char **argv)
 		return 0;
 	if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
 		return -1;
-	return prctl(PR_SET_DUMPABLE, 1); /* else /proc/self stays root's */
+	return prctl(PR_SET_DUMPABLE, 1); /* otherwise /proc/self stays root's */
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -250,7 +251,7 @@ static inline void write_proc(const char *file, const char *text)
 	(void)!write(fd, text, strlen(text));
 }
 
-/* A mount namespace; of an ordinary user in a user namespace, where it has these ids. false: there is none to be had here. */
+/* A mount namespace; for an ordinary user in a user namespace, with these ids. false: not possible here. */
 static inline bool enter_namespaces(int inside_uid, int inside_gid)
 {
 	int uid = (int)geteuid(), gid = (int)getegid();

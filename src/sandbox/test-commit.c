@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a commit does with each kind of entry, what it lists, and what it refuses. The upper layer is made by hand here. */
+/* The effect of a commit on each kind of entry, its list, and its refusals. The upper layer is made by hand. */
 #include "sandbox/test-commit-run.h"
 
-/* Past the tick that inodes take their times from. */
+/* Waits past the clock tick that inodes take their times from. */
 static void let_time_pass(void)
 {
 	(void)usleep(20000);
 }
 
-/* The workspace, the upper layer; then the workspace after it, and the list. */
+/* Workspace and upper layer before; workspace and list after. */
 static void check(const char *before, const char *upper, const char *after, const char *list)
 {
 	tree_make("root/w", before);
@@ -57,7 +57,10 @@ static void test_copied_up(void **state _unused_)
 	assert_int_equal(after.st_mtime, 1500000000);
 }
 
-/* Root changes no file in place that is not the workspace's owner's: it may be a link of anything. */
+/*
+ * Root changes no file in place that does not belong to the workspace's owner: it may be a hard link to any
+ * file.
+ */
 static void test_anothers_file(void **state _unused_)
 {
 	struct stat st;
@@ -90,7 +93,7 @@ static void test_directory_mode(void **state _unused_)
 	assert_int_equal(commit_now(), 0);
 	assert_string_equal(tree_read(in("root", "w")), "d/@500 d/f=1 d/g=2 e/ n/@500 n/f=1 ");
 	assert_string_equal(changes, "d* d/g+ n+ n/f+ ");
-	/* And into one that is closed, which is closed again afterwards. */
+	/* Also into an unreadable directory, whose mode is restored. */
 	assert_int_equal(chmod(in("upper", "d"), 0700), 0);
 	tree_make("upper", "d/h=3");
 	assert_int_equal(chmod(in("upper", "d"), 0500), 0);
@@ -112,7 +115,7 @@ static void test_opaque(void **state _unused_)
 	      "d/ d/keep=new d/m/ d/n=1 ", "d/keep* d/m/z- d/n+ d/s- d/s/y- d/x- ");
 }
 
-/* A program can set the attribute of the other kind: it means nothing. */
+/* A program can set the attribute of the other kind: it has no effect. */
 static void test_foreign_opaque(void **state _unused_)
 {
 	tree_make("root/w", "d/ d/x=1");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Network namespaces that are used again: only clean ones, and without descriptors for what lives long. Needs root. */
+/* Reused network namespaces: only clean ones, and without open files for long-lived ones. Needs root. */
 #include "sandbox/net.h"
 
 #include "base/buf.h"
@@ -59,7 +59,7 @@ static int open_socket(const struct net *net, int family, int type)
 	return fd;
 }
 
-/* As a program would: there is no way out, and that is counted. */
+/* As a program would: there is no route out, which is counted. */
 static void use(const struct net *net)
 {
 	const struct sockaddr_in nowhere = { .sin_family = AF_INET,
@@ -114,7 +114,7 @@ static void do_datagram(const struct net *net)
 	close(fd);
 }
 
-/* Both ends close at once: one of them stays for a minute (TIME_WAIT). */
+/* Both ends close at once: one stays for a minute (TIME_WAIT). */
 static void do_connection(const struct net *net)
 {
 	int listener = listen_here(net), fd = open_socket(net, AF_INET, SOCK_STREAM);
@@ -191,7 +191,7 @@ static void test_only_clean_ones_are_used_again(void **state)
 	net_give_back(net, true);
 	net = nets_take(n);
 	assert_int_equal(open_counters(), 0);
-	/* Its first time, when its files are opened for that. */
+	/* The first use opens its files. */
 	use(net);
 	net_give_back(net, true);
 	assert_int_equal(open_counters(), 0);
@@ -200,7 +200,7 @@ static void test_only_clean_ones_are_used_again(void **state)
 	net_give_back(net, true);
 	net = nets_take(n);
 	assert_int_equal(inode_of(net), first);
-	/* Somebody may still be in there. */
+	/* A process may still be in it. */
 	net_give_back(net, false);
 	assert_int_equal(open_counters(), 0);
 	(void)nets_free(n);
@@ -234,7 +234,7 @@ static void test_loopback_that_was_touched(void **state)
 	(void)nets_free(n);
 }
 
-/* Routes that were looked up because none was cached, on all of the host. */
+/* Route lookups without a cached route, over the whole host. */
 static unsigned lookups(void)
 {
 	_cleanup_close_ int fd = open("/proc/thread-self/net/stat/rt_cache", O_RDONLY | O_CLOEXEC);
@@ -249,7 +249,10 @@ static unsigned lookups(void)
 	return sum;
 }
 
-/* On one processor, where the cache is. Others of the host count as well, so only this direction can be told. */
+/*
+ * On one processor, where the cache is. Other processes of the host count as well, so only this direction can
+ * be tested.
+ */
 static void test_routes_are_dropped(void **state)
 {
 	struct nets *n = make();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The name of a sandbox's cgroup is its uid, and brokers that know nothing of each other draw them: some day two draw the same
- * one. Real namespaces, cgroups that are pretended. Where the host allows no sandboxes at all the tests are skipped.
+ * The name of a sandbox's cgroup is its uid. Brokers draw uids independently, so two may draw the same one.
+ * Real namespaces, faked cgroups. If the host allows no sandboxes, the tests are skipped.
  */
 #include "sandbox/sandbox.h"
 
@@ -16,9 +16,9 @@
 enum { ALL = 1000 };
 
 static int n_made;
-static int n_taken;  /* how many of the names that are tried next are somebody else's */
-static bool kills;   /* the clone, before it is completed */
-static bool is_full; /* no group can be made at all */
+static int n_taken;  /* so many of the names tried next belong to other sandboxes */
+static bool kills;   /* kills the clone before it is completed */
+static bool is_full; /* no group can be made */
 static struct cgroup_ops ops;
 
 static int create(struct cgroup_root *root, const char *name, struct cgroup **ret,
@@ -49,7 +49,7 @@ static void kill_clone(struct sandbox *sb)
 	assert_int_equal(waitid(P_PID, (id_t)sb->pid, &info, WEXITED | WNOWAIT), 0);
 }
 
-/* One that was cloned before its group could be made, as a broker's first is. */
+/* A sandbox that was cloned before its group was made, as a broker's first one is. */
 static int complete(int taken, struct error *err)
 {
 	struct sandbox_host host = { 0 };
@@ -79,7 +79,7 @@ static void test_a_taken_name_is_no_failure(void **state)
 		struct error err = { 0 };
 
 		assert_int_equal(complete(taken, &err), 0);
-		/* A broker's first sandbox leaves word of what failed for the runs that follow: here nothing did. */
+		/* A broker's first sandbox keeps its error for later runs: here there is none. */
 		assert_int_equal(err.code, ERROR_NONE);
 		assert_int_equal(n_taken, 0);
 	}
@@ -95,7 +95,10 @@ static void test_there_is_an_end(void **state)
 	assert_true(n_taken > 0);
 }
 
-/* Its death is for others to see, but not what failed besides: without a group there is nothing to go on with. */
+/*
+ * The clone's death is noticed elsewhere, but another failure is reported: without a group the sandbox cannot
+ * go on.
+ */
 static void test_a_dead_clone_hides_nothing(void **state)
 {
 	struct error err = { 0 };
@@ -109,7 +112,7 @@ static void test_a_dead_clone_hides_nothing(void **state)
 	kills = is_full = false;
 }
 
-/* One that is refused for want of descriptors takes no group, neither a new one nor one that was kept. */
+/* A sandbox that is refused for lack of descriptors takes no group, neither a new nor a kept one. */
 static void test_what_is_refused_takes_no_group(void **state)
 {
 	struct sandbox_host host = { 0 };

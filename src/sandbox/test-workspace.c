@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which directory a name leads to, what is made on the way there, and what is refused. */
+/* The directory that a name leads to, the directories made on the way, and the refusals. */
 #include "sandbox/workspace.h"
 
 #include <fcntl.h>
@@ -97,7 +97,7 @@ static void test_links(void **state _unused_)
 	check_refused("trap", -ENOTDIR);
 	assert_int_equal(symlink("w", below(root, "alias")), 0);
 	check_refused("alias", -ENOTDIR);
-	/* Whoever owns the state directory may exchange what lies in it. */
+	/* The owner of the state directory may replace its entries. */
 	assert_int_equal(rename(root, below(top, "moved")), 0);
 	assert_int_equal(symlink("/etc", root), 0);
 	check_refused("ssl", -ENOTDIR);

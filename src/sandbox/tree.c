@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process and all below it, from /proc, for hosts without a cgroup that counts. A sandbox's processes are all descendants
- * of its pid 1. CPU time that was reaped is added to the one that reaped it, so the sum over the living is complete; its
- * grain is the clock tick.
+ * A process and all its descendants, from /proc, for hosts without a cgroup that counts. All processes of a
+ * sandbox are descendants of its pid 1. The CPU time of a reaped process is added to its parent's, so the sum
+ * over the living ones is complete. Its resolution is the clock tick.
  */
 #include "sandbox/tree.h"
 
@@ -18,7 +18,7 @@
 
 enum { TREE_MAX = 4096 };
 
-/* utime, stime, cutime, cstime: the 14th to 17th field, counted behind the name, which may hold anything. */
+/* utime, stime, cutime, cstime: fields 14 to 17, counted after the name, which may hold any character. */
 static int64_t process_ticks(pid_t pid)
 {
 	unsigned long long ticks[4] = { 0 };
@@ -47,7 +47,7 @@ static size_t add_list(const char *path, pid_t *list, size_t n)
 	return n;
 }
 
-/* A child belongs to the thread that made it. A process that is gone has none. */
+/* A child belongs to the thread that made it. An ended process has none. */
 static size_t add_children(pid_t pid, pid_t *list, size_t n)
 {
 	const struct dirent *entry;
@@ -97,7 +97,7 @@ int64_t tree_cpu_us(pid_t root)
 	return ticks * tick_us;
 }
 
-/* Resident and not of a file, every page of every process counted. */
+/* Resident memory without file pages; every page of every process counts. */
 static int64_t process_memory(pid_t pid)
 {
 	const long page = sysconf(_SC_PAGESIZE);
@@ -111,7 +111,7 @@ static int64_t process_memory(pid_t pid)
 	return (resident - shared) * page;
 }
 
-/* The same with its share of each; a kernel that does not say so has the other number. */
+/* The same with shared pages divided; if the kernel cannot tell, the value above. */
 static int64_t process_share(pid_t pid)
 {
 	static const char key[] = "Pss_Anon:";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See workspace.h. No component of a path is ever followed when it is a link: who may write above it is not trusted. */
+/* See workspace.h. A link in a path is never followed: users who may write above it are not trusted. */
 #include "sandbox/workspace.h"
 
 #include "base/fd.h"
@@ -17,7 +17,7 @@ static int cannot(struct error *err, const char *name, int r)
 			 strerror(-r));
 }
 
-/* A new directory belongs to whoever has the one it lies in. */
+/* A new directory gets the owner of its parent. */
 static int make_below(int dir_fd, const char *name, mode_t mode)
 {
 	struct stat st;
@@ -27,7 +27,7 @@ static int make_below(int dir_fd, const char *name, mode_t mode)
 		return r == -EEXIST ? 0 : r;
 	if (fstat(dir_fd, &st) < 0)
 		return -errno;
-	/* Without privilege both are ours. */
+	/* Without privilege both belong to this user. */
 	if (geteuid() == 0 && fchownat(dir_fd, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	return 0;
@@ -35,11 +35,11 @@ static int make_below(int dir_fd, const char *name, mode_t mode)
 
 struct workspace_way {
 	const char *path;
-	size_t len; /* so far down */
-	bool make;  /* what is not there */
+	size_t len; /* length of the resolved part */
+	bool make;  /* create missing directories */
 };
 
-/* One step down, never through a link. The last one is opened for reading. */
+/* One step down, never through a link. The last directory is opened for reading. */
 static int step_down(int dir_fd, const char *name, const struct workspace_way *way, bool last)
 {
 	const int flags = (last ? O_RDONLY : O_PATH) | O_DIRECTORY | O_NOFOLLOW;
@@ -74,7 +74,7 @@ static int open_way(const struct workspace_way *way)
 	return TAKE_FD(fd);
 }
 
-/* Below a directory of workspaces all belong to its owner: another's was not put there by us. */
+/* All workspaces of a directory belong to its owner: a directory of another owner was not made by Atoll. */
 static int open_named(int root_fd, const char *name)
 {
 	struct stat root, st;
@@ -123,7 +123,7 @@ int workspace_open_parent(const struct workspace_place *places, const char *name
 	if (place->name) {
 		const char *slash = strrchr(place->path, '/');
 
-		/* With a slash at its end it has no name there. */
+		/* A path with a slash at its end has no last component. */
 		if (!slash[1])
 			return -EACCES;
 		way.len = (size_t)(slash - place->path);

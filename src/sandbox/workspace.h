@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Workspaces: directories of the host that sandboxes write to and that stay.
+ * Workspaces: persistent directories of the host that sandboxes write to.
  *
- * What a sandbox writes is stored as the owner of the workspace's own directory, whichever uid the sandbox has: the mount it is
- * given maps the one to the other. So sandboxes, and whoever owns the directory, are at home with each other's files. Without
- * privilege sandboxes have the owner's uid anyway, and bind the directory themselves.
+ * A sandbox's files are stored as the owner of the workspace's directory, for every uid of a sandbox: the mount
+ * maps one to the other. So sandboxes and the directory's owner can use each other's files. Without privilege
+ * sandboxes have the owner's uid anyway, and bind the directory themselves.
  */
 #pragma once
 
@@ -13,11 +13,11 @@
 
 #include <stdbool.h>
 
-/* Its directory, made when it is not there; open for reading. */
+/* Opens its directory for reading; creates it if missing. */
 int workspace_open(const struct workspace_place *places, const char *name,
 		   struct error *err) _must_check_;
-/* The directory that it lies in, and its name there; -ENOENT when that is not there and not to be made. */
+/* Opens its parent directory and gives its name there; -ENOENT: missing, and not to be created. */
 int workspace_open_parent(const struct workspace_place *places, const char *name, bool make,
 			  const char **ret_base) _must_check_;
-/* A mount of it that is nowhere yet, in which its owner is seen as that uid. Needs privilege. */
+/* A detached mount of it, in which its owner appears as that uid. Needs privilege. */
 int workspace_mount(int dir_fd, uint32_t seen_id, struct error *err) _must_check_;
