@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See analyse.h: document 000's rule, without what it says of terminals. */
+/* See analyse.h: document 000's rule, without its part about terminals. */
 #include "analyse/analyse.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ struct adaptive_timeout adaptive_choose(const int64_t *durations_ms, size_t n,
 	n = MIN(n, (size_t)ADAPTIVE_RUNS_MAX);
 	for (size_t i = 0; i < n; i++)
 		sum += MIN(MAX(durations_ms[i], 0),
-			   ceiling_ms); /* no run took longer than it may */
+			   ceiling_ms); /* no run took longer than it was allowed */
 	mean = n > 0 ? sum / (int64_t)n : 0;
 	wanted = n > 0 ? sum * rules->factor_milli / 1000 / (int64_t)n : rules->preset_ms;
 	ret.timeout_ms = MAX(MIN(wanted, ceiling_ms), least);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See advice.h. The family's rows are tried in order, then the common ones, for the error itself; when
- * none fits, for what caused it. A row that asks for it gets the word of the program that is most like
- * the unknown one, by edit distance. All of a message is data: pieces are cut and stripped of line ends
- * before they stand in a sentence.
+ * See advice.h. The family's rows are tried in order, then the common ones, for the error itself; if none fits,
+ * for its cause. A row may ask for the word of the program that is nearest to the unknown one, by edit
+ * distance. A message is untrusted: its pieces are cut, and line ends removed, before they are part of a
+ * sentence.
  */
 #include "analyse/advice.h"
 
@@ -57,8 +57,8 @@ static bool is_advice_word_char(unsigned char c)
 struct word_search {
 	char word[WORD_MAX + 1];
 	struct suggestion best;
-	char *near;  /* a copy of what is best so far */
-	size_t left; /* bytes that may still be looked at */
+	char *near;  /* a copy of the best candidate */
+	size_t left; /* bytes that may still be searched */
 };
 
 /* Offers every word of a text. */
@@ -89,7 +89,7 @@ static void offer_words(struct word_search *search, struct span text)
 	}
 }
 
-/* The last part of a.b.c, without what is no letter. */
+/* The last part of a.b.c, without characters that are no letters. */
 static void last_word(struct span s, char ret[WORD_MAX + 1])
 {
 	size_t n = 0;
@@ -110,7 +110,7 @@ static void find_near(struct sentence *s)
 	json_t *file;
 
 	last_word(slot(&s->slots, '1'), search.word);
-	if (strlen(search.word) < 3) /* anything is like two letters */
+	if (strlen(search.word) < 3) /* two letters are near to too many words */
 		return;
 	offer_words(&search, source_code(s->in->source));
 	json_object_foreach((json_t *)(uintptr_t)files, name, file)
@@ -122,7 +122,7 @@ static void find_near(struct sentence *s)
 			offer_words(&search, (struct span){ json_string_value(file),
 							    json_string_length(file) });
 	}
-	/* Of two that are equally near, the program's own was offered first. */
+	/* Of two equally near words, the program's own was offered first. */
 	if (s->in->family && s->in->family->words) {
 		search.left = strlen(s->in->family->words);
 		offer_words(&search, span_of(s->in->family->words));
@@ -134,7 +134,7 @@ static int put_piece(struct buf *out, struct span piece)
 	int r = 0;
 	size_t n = MIN(piece.len, (size_t)PIECE_MAX);
 
-	/* Not in the middle of a character. */
+	/* Not inside a character. */
 	while (n > 0 && n < piece.len && (piece.data[n] & 0xc0) == 0x80)
 		n--;
 	for (size_t i = 0; i < n && r >= 0; i++)
@@ -206,7 +206,10 @@ static int put_package(struct sentence *s)
 	return r < 0 ? r : buf_puts(s->out, " on the host");
 }
 
-/* The memory limit in force: asked for, else the default. And what one allocation wanted, where the message says so. */
+/*
+ * The memory limit in force: the request's, or the default; and what one allocation asked for, if the message
+ * says so.
+ */
 static int put_limit(struct sentence *s)
 {
 	const struct knob *k = knob_find("memory");

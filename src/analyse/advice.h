@@ -5,7 +5,7 @@
 #include "analyse/family.h"
 
 struct advice_input {
-	const struct family *family; /* NULL: only what is common */
+	const struct family *family; /* NULL: only the common rows */
 	const struct finding *finding;
 	struct program_source *source;
 	const json_t *result;
@@ -16,5 +16,5 @@ struct advice_output {
 	struct buf text;
 };
 
-/* ret->text is the caller's to buf_done(). */
+/* The caller frees ret->text with buf_done(). */
 int advice_find(const struct advice_input *in, struct advice_output *ret) _must_check_;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One analysis. How the run ended decides first (ending.c): a limit or a refusal is the error, whatever
- * was printed. Otherwise what was printed is read by the tables of the language (finding.c), placed in
- * the program's text (source.c) and given its category and suggestion (advice.c).
+ * One analysis. The way the run ended decides first (ending.c): a limit or a refusal is the error, independent
+ * of the output. Otherwise the tables of the language read the output (finding.c), the error is located in the
+ * program's text (source.c) and gets its category and suggestion (advice.c).
  */
 #include "analyse/analyse.h"
 
@@ -21,7 +21,7 @@ struct analysis_work {
 	struct program_source source;
 	struct finding finding;
 	struct advice_output advice;
-	char name[40];		 /* of the program, where the language alone does not say it */
+	char name[40];		 /* of the program, if the language alone does not give it */
 	char path[FINDING_PATH]; /* of finding.file; "" without a line */
 };
 
@@ -33,7 +33,7 @@ static void work_done(struct analysis_work *w)
 	source_done(&w->source);
 }
 
-/* Where the program lies when a place is known only by its text. */
+/* The program's path if a place is known only by its text. */
 static const char *program_name(const char *language)
 {
 	static const struct {
@@ -63,7 +63,7 @@ static const char *language_of(const struct analysis_work *w)
 	return name ? name : "";
 }
 
-/* The program's file, or that of the stage that is it. */
+/* The program's file, or that of the failed stage. */
 static struct span place_program(struct analysis_work *w)
 {
 	const char *name = program_name(language_of(w)), *dot = strrchr(name, '.');
@@ -111,7 +111,7 @@ static int64_t true_column(struct analysis_work *w, const char *path, int64_t li
 	return column + indent;
 }
 
-/* What was killed by us was not ended by anything it printed. */
+/* If Atoll killed the program, its output does not explain the end. */
 static bool words_count(const struct analysis_work *w)
 {
 	if (!w->family || !w->view.words)
@@ -151,7 +151,7 @@ static json_t *positive_or_null(int64_t n)
 	return n > 0 ? json_integer(n) : json_null();
 }
 
-/* The innermost first, whatever order they were printed in. */
+/* The innermost first, independent of the printed order. */
 static json_t *frames_to_json(struct analysis_work *w)
 {
 	const struct finding *f = &w->finding;
@@ -200,7 +200,7 @@ static struct span message_of(const struct analysis_work *w)
 		return span_of(w->view.detail);
 	if (w->finding.found && w->finding.message.len > 0)
 		return (struct span){ w->finding.message.data, w->finding.message.len };
-	/* The last words explain an exit; a type alone needs none. */
+	/* The last line explains an exit; a type alone needs none. */
 	if (w->finding.found || last.len == 0)
 		return w->finding.found ? (struct span){ 0 } : span_of(w->view.detail);
 	return last;
@@ -335,7 +335,7 @@ json_t *analysis_error(const struct error_input *in)
 		return NULL;
 	type = exception_of(&w);
 	message = message_of(&w);
-	/* Words alone, without a type or a place, are no error that was recognised. */
+	/* A message alone, without a type or a place, is no recognised error. */
 	if (type.len == 0 && (!w.finding.found || !w.path[0]))
 		return NULL;
 	if (type.len == 0)

@@ -18,16 +18,16 @@ json_t *analysis_make(const json_t *request, const json_t *result);
 struct error_input {
 	const json_t *request; /* may be NULL */
 	const char *language;
-	const char *stage; /* name of the one that ended badly; NULL: of a program without stages */
+	const char *stage;  /* of the stage that failed; NULL: a program without stages */
 	const char *detail; /* of the cause; NULL: none */
 	int signal;	    /* that ended it, or 0 */
-	const char *words;  /* what it printed last: stderr, of a silent compiler stdout */
+	const char *words;  /* its last output: stderr, or stdout of a compiler without stderr */
 	size_t words_len;
 };
 
 /*
- * result.error: {"type", "message", "file", "line"} of what ended a program or its compiler by itself, as analysis_make() has them;
- * where the language names no type, the analysis's error_type. NULL: nothing is known of it, or no memory.
+ * result.error: {"type", "message", "file", "line"} of the error that ended a program or its compiler, as in
+ * analysis_make(). If the language names no type, the analysis's error_type. NULL: unknown, or no memory.
  */
 json_t *analysis_error(const struct error_input *in);
 
@@ -41,7 +41,7 @@ struct report_input {
 
 /* Document 001's fields, and the analysis, limits against peaks, denials. NULL: no memory. */
 json_t *debug_report_make(const struct report_input *in);
-/* The report for people; the caller frees it. NULL: no memory. */
+/* The report as Markdown; the caller frees it. NULL: no memory. */
 char *debug_report_markdown(const json_t *report);
 
 struct adaptive_timeout {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See demand.h. Two tables: what stands before a size in a message, and what stands before one in a program. */
+/* See demand.h. Two tables: texts before a size in a message, and texts before a size in a program. */
 #include "analyse/demand.h"
 
 #include "base/macro.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much memory a program wanted at once, where that can be told: by what its runtime said when it got none, or by a constant in
- * its text. A limit below that is not worth a retry. Pure.
+ * How much memory a program wanted at once, if it can be known: from its runtime's message about a failed
+ * allocation, or from a constant in its text. A limit below that is not worth a retry. Pure.
  */
 #pragma once
 

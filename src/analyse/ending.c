@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See ending.h. One table of causes, one of signals. A limit's sentence names the flag and the value
- * worth retrying with, both from the knob table and the cause, so they are those of the command line.
+ * See ending.h. One table of causes, one of signals. A limit's sentence names the flag and the value to retry
+ * with, both from the knob table and the cause, as on the command line.
  */
 #include "analyse/ending.h"
 
@@ -17,7 +17,7 @@ static const struct cause_row {
 	const char *kind;
 	const char *error_type, *category;
 	bool is_limit;
-	const char *advice; /* a limit's: what to do instead of raising it */
+	const char *advice; /* for a limit: an alternative to raising it */
 } causes[] = {
 	{ "timeout", "timeout", "timeout", true,
 	  "look for a loop that does not end or a wait for input that never comes" },
@@ -57,7 +57,7 @@ static const struct signal_row {
 	{ SIGKILL, "It was killed by SIGKILL, from inside: Atoll did not do it." },
 	{ SIGTERM, "It was asked to end by SIGTERM, from inside." },
 	{ SIGINT, "It was interrupted by SIGINT." },
-	{ SIGPIPE, "It wrote into a pipe that nobody reads any more." },
+	{ SIGPIPE, "It wrote into a pipe whose reader has closed it." },
 	{ SIGSYS, "It made a system call that the sandbox forbids: leave it out." },
 	{ SIGTRAP, "It hit a trap: look for a failed check of the compiler's or of the runtime." },
 	{ SIGXCPU, "It used up its CPU time: raise `--cpu-time`." },
@@ -96,7 +96,7 @@ void ending_read(const json_t *result, struct ending_view *ret)
 	ret->success = strcmp(ret->status, "success") == 0;
 	ret->last = last ? text_at(last, "name") : "";
 	ret->compiling = !ret->success && ending_is_compiler(ret->last);
-	/* tsc and others complain on standard output. */
+	/* tsc and others print errors on standard output. */
 	if (ret->compiling && json_string_length(words) == 0)
 		words = json_object_get(last, "stdout");
 	ret->words = json_string_value(words);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the way a run ended tells by itself: limits, signals, exit codes, refusals (SPEC §3's cause). */
+/* What the end of a run tells by itself: limits, signals, exit codes, refusals (SPEC §3's cause). */
 #pragma once
 
 #include "base/buf.h"
@@ -15,16 +15,16 @@ struct ending_view {
 	const char *status, *kind, *detail;
 	int64_t exit_code, signal; /* signal 0: none */
 	bool success;
-	bool compiling;	   /* it was the compiler that ended badly */
-	const char *words; /* stderr of what ended badly */
+	bool compiling;	   /* the compiler failed */
+	const char *words; /* stderr of the failed stage */
 	size_t words_len;
 };
 
 struct ending_advice {
 	const char *error_type, *category;
-	bool decides;	 /* no error that was printed can change error_type and category */
+	bool decides;	 /* no printed error can change error_type and category */
 	char name[16];	 /* "SIGSEGV", or "" */
-	struct buf text; /* the suggestion; the caller's to buf_done() */
+	struct buf text; /* the suggestion; the caller frees it with buf_done() */
 };
 
 void ending_read(const json_t *result, struct ending_view *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * C and C++: gcc, g++ and the linker, of whose messages the first counts; and what libc and the C++
- * runtime print before they abort. Crashes print nothing: their place is not known.
+ * C and C++: gcc, g++ and the linker, of whose messages the first counts; and the messages of libc and the C++
+ * runtime before they abort. Crashes print nothing: their place is unknown.
  */
 #include "analyse/family.h"
 
@@ -232,7 +232,7 @@ static void find_throw(struct finding *f, struct program_source *src, const char
 		source_locate(src, f, (struct span){ text.data, text.len }, SEARCH_ONLY);
 }
 
-/* Linkers know no lines: the last use of the name is taken. Nor does the C++ runtime. */
+/* Linkers and the C++ runtime give no lines: the last use of the name is taken. */
 static void refine_c(struct finding *f, struct program_source *src)
 {
 	struct slots s;

@@ -263,7 +263,7 @@ static const struct package_hint packages[] = {
 	{ 0 },
 };
 
-/* An error of the system that names no file; that it was about a connection is told by the frames. */
+/* A system error that names no file: the frames show whether it was about a connection. */
 static void refine_python(struct finding *f, struct program_source *src _unused_)
 {
 	bool nameless = f->message.len > 0 && memcmp(f->message.data, "[Errno ", 7) == 0 &&

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of a family of languages: how it words its errors and what to say to them. */
+/* A family of languages: the forms of its errors, and the advice for them. */
 #pragma once
 
 #include "analyse/finding.h"
 #include "analyse/source.h"
 
 /*
- * One piece of advice. The first row whose type and message fit decides category and suggestion.
- * In texts: {1} {2} {3} what the message's holes took, {near} the word of the program most like {1},
- * {line} the line, {package} how to get module {1}, {send} how to get file {1} there, {limit} the
- * memory limit and, where the program said it, what it asked for.
+ * One piece of advice. The first row whose type and message fit decides category and suggestion. In texts: {1}
+ * {2} {3} the pieces that the message's holes took, {near} the word of the program most like {1}, {line} the
+ * line, {package} how to get module {1}, {send} how to get file {1} there, {limit} the memory limit and, if the
+ * message says so, the requested size.
  */
 struct advice {
 	const char *exception; /* NULL: any; "A*": begins with A */
 	const char *message;   /* NULL: any; see match-text.h */
 	const char *category;
 	const char *text;
-	const char
-		*near; /* said instead where a similar word was found; NULL: none is looked for */
+	const char *near; /* used instead if a similar word was found; NULL: no search */
 };
 
 #define ADVICE_NO_NETWORK                                                                          \
@@ -48,11 +47,11 @@ struct family {
 	const struct package_hint *package; /* may be NULL */
 	const char *words;		    /* well-known names, blank-separated; may be NULL */
 	const char *registry;		    /* "pip"; how a module is called there: {1} */
-	const char *debian; /* how Debian calls a module by rule; NULL: by no rule */
-	bool inner_last;    /* the last frame printed is the innermost one */
-	bool dedents;	    /* shows lines without their indentation */
-	int tabs;	    /* columns count tabs by this width; 0: as one byte */
-	/* What only the program's text can add, such as a line number. May be NULL. */
+	const char *debian;		    /* Debian's rule for a module's name; NULL: none */
+	bool inner_last;		    /* the last frame printed is the innermost one */
+	bool dedents;			    /* shows lines without their indentation */
+	int tabs;			    /* columns count tabs by this width; 0: as one byte */
+	/* Adds what only the program's text can tell, such as a line number. May be NULL. */
 	void (*refine)(struct finding *f, struct program_source *src);
 };
 
@@ -61,5 +60,5 @@ extern const struct family family_python, family_node, family_shell, family_ruby
 
 /* By name of the language; NULL: none. */
 const struct family *family_find(const char *language);
-/* Rows for what any language's system calls say. */
+/* Rows for errors of system calls in any language. */
 extern const struct advice advice_common[];

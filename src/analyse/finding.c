@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See finding.h. Each line is given to the first row that fits it in the present state. Text of a
- * program is data: it may imitate, repeat or cut any form, and then the finding is wrong or empty, but
- * bounded: lines, frames and message have their limits here, the cost of a line has its in match-text.c.
+ * See finding.h. Each line goes to the first row that matches it in the current state. Output is untrusted: it
+ * may imitate, repeat or cut any form. The finding is then wrong or empty, but bounded: lines, frames and
+ * message have limits here, the cost of a line has one in match-text.c.
  */
 #include "analyse/finding.h"
 
@@ -31,7 +31,7 @@ static void take_place(struct finding *f, const struct find_row *row, const stru
 	f->column = slot(s, 'c').data ? slot_number(s, 'c') + (row->flags & FIND_ZERO ? 1 : 0) : 0;
 }
 
-/* A message that is full stays as it is. */
+/* A full message stays as it is. */
 static int add_text(struct finding *f, struct span text)
 {
 	int r = f->message.len > 0 ? buf_puts(&f->message, "\n") : 0;
@@ -90,7 +90,7 @@ static void take_calls(struct finding *f, struct span list)
 	}
 }
 
-/* Python takes the indentation away from the line it shows, so columns count from the first byte. */
+/* Python shows the line without its indentation, so columns count from the first byte. */
 static void take_caret(struct finding *f, struct span line, bool to_frame)
 {
 	int64_t at = text_caret(line);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The error that ended a program, found in what it (or its compiler) printed last. A language describes
- * its messages in a table of rows; one small machine reads all of them (finding.c).
+ * The error that ended a program, found in its (or its compiler's) last output. A language describes its
+ * messages in a table of rows; one small machine reads all of them (finding.c).
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#define ANALYSE_WORK "/sandbox" /* where programs lie, and what messages show */
+#define ANALYSE_WORK "/sandbox" /* where programs are, and the path in messages */
 
 enum {
 	FINDING_FRAMES = 40,	  /* kept: the first and the last half */
@@ -19,21 +19,21 @@ enum {
 };
 
 enum find_kind {
-	FIND_SKIP = 1, /* part of nothing */
-	FIND_BEGIN,    /* what came before is forgotten; may hold a place */
-	FIND_ERROR,    /* type, message, place, as far as it has them */
+	FIND_SKIP = 1, /* ignored */
+	FIND_BEGIN,    /* forgets everything before; may hold a place */
+	FIND_ERROR,    /* type, message, place, if it has them */
 	FIND_MORE,     /* more of the message; may hold the place */
 	FIND_WHERE,    /* the place of an error that has none yet */
 	FIND_NAME,     /* function of the next frame */
 	FIND_FRAME,
 	FIND_CALLS,	  /* a -> b -> c in %m */
 	FIND_CARET,	  /* marks the column in the line above; its pattern is not used */
-	FIND_CAUSE,	  /* what led to the error */
-	FIND_CAUSE_WHERE, /* and where that was: the first place in the caller's files */
-	FIND_CHAIN,	  /* what was found so far led to what follows */
+	FIND_CAUSE,	  /* the cause of the error */
+	FIND_CAUSE_WHERE, /* the place of the cause: the first one in the caller's files */
+	FIND_CHAIN,	  /* the error so far caused the one that follows */
 };
 
-/* States of the machine. They mean what a table makes of them; FIND_IN_END ends the reading. */
+/* States of the machine. Each table gives them their meaning; FIND_IN_END ends the reading. */
 enum {
 	FIND_IN_START = 1,
 	FIND_IN_A = 2,
@@ -45,9 +45,9 @@ enum {
 
 enum find_flag {
 	FIND_FIRST = 1,	 /* later errors do not replace it */
-	FIND_WEAK = 2,	 /* counts only where nothing better is found */
+	FIND_WEAK = 2,	 /* counts only if nothing better is found */
 	FIND_OPEN = 4,	 /* lines that match no row belong to its message */
-	FIND_KEEP = 8,	 /* place and frames that came before it are its own */
+	FIND_KEEP = 8,	 /* place and frames before it belong to it */
 	FIND_RESET = 16, /* as FIND_BEGIN, then as its kind says */
 	FIND_ZERO = 32,	 /* columns count from 0 */
 	FIND_WHOLE = 64, /* the message is the whole line */
@@ -56,10 +56,10 @@ enum find_flag {
 struct find_row {
 	const char *pattern; /* see match-text.h */
 	enum find_kind kind;
-	unsigned in; /* states it is looked at in; 0: all */
+	unsigned in; /* states in which the row is tried; 0: all */
 	unsigned to; /* state after it; 0: the same */
 	unsigned flags;
-	const char *exception; /* where the text names no type */
+	const char *exception; /* if the text names no type */
 };
 
 struct frame {
@@ -68,20 +68,20 @@ struct frame {
 };
 
 struct finding {
-	struct buf text;    /* what was read; every span points into it */
+	struct buf text;    /* the read text; every span points into it */
 	struct buf message; /* without the final newline */
 	struct span exception, cause_exception, cause_message;
-	struct span line_text, first; /* the line that told of the error, and of it the message */
+	struct span line_text, first; /* the line of the error, and the message in it */
 	struct span file;
 	int64_t line, column;
 	struct frame frames[FINDING_FRAMES]; /* as printed */
 	size_t n_frames;
 	bool found;
 	int64_t cause_line;
-	/* Where refine() knows more than the message: the category, and the suggestion or NULL. */
+	/* Set if refine() knows more than the message: the category, and the suggestion or NULL. */
 	const char *category, *said;
 
-	/* Of the machine. */
+	/* State of the machine. */
 	struct span name, before;
 	unsigned state;
 	bool strong, weak, open, chained;
@@ -96,9 +96,9 @@ void finding_done(struct finding *f);
 #define _cleanup_finding_ _cleanup_(finding_done)
 
 /*
- * Where it happened: the error's own place when that is in the caller's files, else the innermost frame
- * that is. Moves it to file, line and column.
+ * Locates the error: its own place if that is in the caller's files, otherwise the innermost frame that is.
+ * Sets file, line and column.
  */
 void finding_locate(struct finding *f, bool inner_last);
-/* The path as a program sees it; false when it is not one of the caller's files. */
+/* The path as a program sees it; false: it is none of the caller's files. */
 bool path_normal(struct span path, char ret[FINDING_PATH]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first byte picks a language and whether its compiler speaks, the rest is the program's text and,
- * after a NUL, what was printed. Whatever that is, an analysis and a report come out, and they are JSON.
+ * The first byte selects a language and whether its compiler failed; the rest is the program's text and, after
+ * a NUL, the output. For all input an analysis and a report are made, and they are JSON.
  */
 #include <assert.h>
 #include <string.h>

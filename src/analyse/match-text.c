@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See match-text.h. Matching tries the shortest piece for each hole and goes back where the rest does not
- * fit. A budget of steps a line keeps hostile text from costing more than linear time: a line that
- * uses it up does not match.
+ * See match-text.h. Matching tries the shortest piece for each hole and backtracks if the rest does not match.
+ * A budget of steps per line keeps hostile text from costing more than linear time: a line that exceeds it does
+ * not match.
  */
 #include "analyse/match-text.h"
 
@@ -19,7 +19,7 @@ struct matcher {
 
 static bool match_from(struct matcher *m, const char *pattern, size_t at);
 
-/* One row a kind of hole: where its piece goes, which bytes it takes, how few it may be. */
+/* One row a kind of hole: the slot of its piece, the bytes it accepts, its minimum length. */
 static bool takes_any(unsigned char c)
 {
 	return c != '\0';
@@ -87,7 +87,7 @@ static bool match_hole(struct matcher *m, const struct hole *hole, const char *r
 			return false;
 		if (n < hole->least)
 			continue;
-		/* Nothing follows: all the rest or nothing. */
+		/* Nothing follows the hole: it takes all the rest. */
 		if (!*rest && at + n < m->text.len)
 			continue;
 		if (--m->steps < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program printed, as lines to be matched against patterns. */
+/* A program's output, as lines to match against patterns. */
 #pragma once
 
 #include "base/buf.h"
@@ -28,7 +28,7 @@ struct slots {
 };
 
 bool text_match(const char *pattern, struct span line, struct slots *ret);
-/* What the hole with this letter took; data NULL: the pattern has none. */
+/* The piece that the hole with this letter took; data NULL: the pattern has none. */
 struct span slot(const struct slots *s, char letter);
 int64_t slot_number(const struct slots *s, char letter); /* 0: none, or too long */
 

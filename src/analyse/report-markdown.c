@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The debug report as Markdown. What a program printed stands between fences longer than any row of
- * backticks in it, and in cells without line ends and bars, so that no text can leave its place.
+ * The debug report as Markdown. A program's output is between fences longer than any row of backticks in it,
+ * and in table cells without line ends and bars, so that no text can leave its place.
  */
 #include "analyse/analyse.h"
 
@@ -62,7 +62,7 @@ static bool is_markdown_word_char(unsigned char c)
 	       (c >= 'A' && c <= 'Z');
 }
 
-/* Inside a word a low line begins nothing: names stay as they are written. */
+/* Inside a word an underscore begins no markup: names stay as written. */
 static bool is_markup(struct span text, size_t i)
 {
 	const char *bytes = text.data;
@@ -74,7 +74,7 @@ static bool is_markup(struct span text, size_t i)
 	       !is_markdown_word_char((unsigned char)bytes[i + 1]);
 }
 
-/* An id or a key: one word with a low line in it. */
+/* An id or a key: one word with an underscore in it. */
 static bool is_name(struct span text)
 {
 	bool low = false;
@@ -89,7 +89,7 @@ static bool is_name(struct span text)
 	return low && text.len <= CELL_BYTES;
 }
 
-/* One line without what would end a cell or begin markup. */
+/* One line without characters that would end a cell or begin markup. */
 static int put_plain(struct buf *out, struct span text)
 {
 	size_t n = MIN(text.len, (size_t)CELL_BYTES);

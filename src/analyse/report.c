@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The debug report: document 001's fields (status, exit_code, execution_time, timestamp, language,
- * container_id, output, resource_usage; error_type and error_message of a failure; output_files), then
- * ours. Everything is read from the result; the limits are those of the request over the defaults unless
- * the caller knows the ones in force.
+ * container_id, output, resource_usage; error_type and error_message of a failure; output_files), then Atoll's
+ * own. Everything is read from the result. The limits are those of the request over the defaults, unless the
+ * caller gives the ones in force.
  */
 #include "analyse/analyse.h"
 
@@ -39,7 +39,7 @@ static json_t *rounded(double value)
 			  : json_null();
 }
 
-/* Limits as numbers in the units of the result; a value that is no limit's counts as not given. */
+/* Limits as numbers in the units of the result; an invalid value counts as not given. */
 static json_t *limits_of(const struct report_input *in)
 {
 	const json_t *asked = at(in->request, "limits");
@@ -61,7 +61,7 @@ static json_t *limits_of(const struct report_input *in)
 	return limits_to_json(&limits);
 }
 
-/* What was used of a limit, or -1. */
+/* The used amount of a limit, or -1. */
 static double peak_of(const json_t *result, const char *key)
 {
 	static const struct {
@@ -107,7 +107,7 @@ static json_t *limits_against_peaks(const struct report_input *in)
 		double limit = number_at(limits, shown[i]), peak = peak_of(in->result, shown[i]);
 		bool hit = was_hit(in->result, shown[i]);
 
-		/* The cause measured what the counters of the result do not hold. */
+		/* The cause has a peak that the result's counters lack. */
 		if (hit && peak < 0)
 			peak = number_at(at(in->result, "cause"), "peak");
 		if (json_array_append_new(
@@ -145,7 +145,7 @@ static json_t *usage_of(const json_t *result)
 			 share(at(usage, "io_write")));
 }
 
-/* Document 001's words for a timeout, the runtime's own for an exception; our sentence otherwise. */
+/* Document 001's text for a timeout, the runtime's own for an exception, otherwise Atoll's sentence. */
 static json_t *error_message(const json_t *result, const json_t *analysis)
 {
 	const char *type = json_string_value(at(analysis, "error_type"));
@@ -159,7 +159,7 @@ static json_t *error_message(const json_t *result, const json_t *analysis)
 		return limit == (double)(int64_t)MIN(limit, 1e12)
 			       ? json_sprintf("Execution timed out after %.0fs", limit)
 			       : json_sprintf("Execution timed out after %gs", limit);
-	/* Of a limit or a signal the sentence is ours and names all there is. */
+	/* For a limit or a signal, Atoll's sentence is complete. */
 	if (exception && kind && strcmp(kind, "exit") == 0)
 		return message ? json_sprintf("%s: %s", exception, message)
 			       : json_string(exception);

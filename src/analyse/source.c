@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See source.h. A request holds the program as `code`, further files in `files`; in the sandbox the
- * program is main.<ext>, what `entry` says, or its public class's name. A path that is no file of the request and looks
- * like one of those is the program. The code of the second of several stages is main-2.<ext>.
+ * See source.h. A request holds the program as `code`, and further files in `files`. In the sandbox the program
+ * is main.<ext>, the name in `entry`, or its public class's name. A path that is no file of the request and
+ * looks like one of those is the program. The code of the second of several stages is main-2.<ext>.
  */
 #include "analyse/source.h"
 
@@ -85,7 +85,7 @@ struct span source_code(struct program_source *src)
 	return src->stage > 0 ? bytes_of(src, stage_code(src, src->stage)) : program_code(src);
 }
 
-/* The program's, by the name it has in the sandbox; data NULL: no such name. */
+/* The program's text, by its name in the sandbox; data NULL: no such name. */
 static struct span program_text(struct program_source *src, const char *name)
 {
 	const char *entry = json_string_value(json_object_get(src->request, "entry"));
@@ -132,7 +132,7 @@ struct span source_line(struct span text, int64_t number)
 	return line;
 }
 
-/* Whether the words stand in the line, blanks counting in neither. */
+/* Whether the line contains the words; blanks are ignored in both. */
 static bool line_has(struct span line, struct span words)
 {
 	for (size_t from = 0; from < line.len; from++) {
@@ -156,7 +156,7 @@ static bool line_has(struct span line, struct span words)
 	return false;
 }
 
-/* Looks at no more than *left bytes, and takes them off. */
+/* Searches at most *left bytes, and subtracts them. */
 static bool search(struct span text, struct span words, enum source_search how, size_t *left,
 		   int64_t *ret)
 {
@@ -193,7 +193,7 @@ void source_locate(struct program_source *src, struct finding *f, struct span wo
 	if (words.len == 0)
 		return;
 	if (language && search(source_code(src), words, how, &left, &line)) {
-		f->file = (struct span){ 0 }; /* the program, under whatever name */
+		f->file = (struct span){ 0 }; /* the program, under any name */
 		f->line = line;
 		return;
 	}
@@ -218,7 +218,7 @@ static int show_line(struct buf *out, struct span line, int64_t number, int widt
 	return r < 0 ? r : buf_puts(out, "\n");
 }
 
-/* Tabs before the column stay tabs, so that the mark stands below it whatever their width. */
+/* Tabs before the column stay tabs, so that the mark is below it for every tab width. */
 static int show_caret(struct buf *out, struct span line, int64_t column, int width)
 {
 	int r = buf_printf(out, "  %*s | ", width, "");
@@ -241,7 +241,7 @@ json_t *source_excerpt(struct program_source *src, const char *path, int64_t lin
 
 	if (line < 1 || text.len == 0)
 		return NULL;
-	/* The end of a file is often said to be the line after its last. */
+	/* Messages often give the line after the last one for the end of a file. */
 	if (!source_line(text, line).data && source_line(text, line - 1).data) {
 		line--;
 		column = 0;

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-/* What an ending looks like in a result. */
+/* An ending, as a result shows it. */
 struct expected_ending {
 	const char *status, *kind, *detail, *limit_key;
 	double limit, suggest;
@@ -127,7 +127,7 @@ static void test_signals(void **state _unused_)
 				     "It was ended by SIGUSR1, from inside." });
 }
 
-/* What a killed program printed before did not kill it. */
+/* Output before a kill did not cause the kill. */
 static void test_words_before_a_kill_do_not_count(void **state _unused_)
 {
 	static const struct expected_ending killed = { "limit", "memory", "used more", "memory",
@@ -222,7 +222,7 @@ static void test_stages(void **state _unused_)
 	json_decref(request);
 }
 
-/* Where a message names no file, it is that of the stage. */
+/* If a message names no file, it is the stage's. */
 static void test_place_in_a_stage(void **state _unused_)
 {
 	json_t *request = json_pack("{s:s, s:[{s:s}, {s:s, s:s}]}", "language", "r", "stages",
@@ -306,7 +306,7 @@ static void test_packages(void **state _unused_)
 	}
 }
 
-/* No setting opens the network: none is named. */
+/* No setting opens the network, so none is named. */
 static void test_network_errors_name_no_setting(void **state _unused_)
 {
 	static const struct {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much a program wanted at once: messages of runtimes, constants in programs, and what is neither. */
+/*
+ * How much a program wanted at once: messages of runtimes, constants in programs, and texts that are neither.
+ */
 #include "analyse/demand.h"
 
 #include <setjmp.h>

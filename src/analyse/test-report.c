@@ -100,7 +100,7 @@ static void test_document_001(void **state _unused_)
 	json_decref(result);
 }
 
-/* An exception speaks for itself, also without a message; of a limit that made one the limit is told. */
+/* An exception's own message is used, also an empty one; if a limit caused it, the limit's. */
 static void test_error_message(void **state _unused_)
 {
 	static const struct {
