@@ -10,7 +10,7 @@
 // of ours with nothing below it on the stack and with ticks and promises run behind it exactly as behind a main
 // module, so that the program's stack traces and the order of its callbacks are those of an ordinary start.
 //
-// The end is told by the last listener of 'exit', which is added when Node looks process.emit up to emit it, or by
+// The end is reported by the last listener of 'exit', which is added when Node looks process.emit up to emit it, or by
 // process.reallyExit; other ways out end as ever. process.stdout and process.stderr are made ahead, on a pipe that the
 // agent replaces. NODE_PRESERVE_SYMLINKS_MAIN is set because the link to this file leads to no path.
 //
@@ -31,7 +31,7 @@ const vm = require('vm');
 const CONTROL = 100;
 const ENTRY = 'internal/main/run_main_module';
 
-// What the end of the process needs, taken before a program can replace it.
+// Functions that the end of the process needs, saved before a program can replace them.
 const { prototype: emitter } = require('events');
 const { apply } = Reflect;
 const { captureStackTrace } = Error;
@@ -43,7 +43,7 @@ const runTicks = process._tickCallback;
 const reallyExit = process.reallyExit;
 const home = process.env.HOME;
 
-// Everything up to the end of the launch text. It is short, and the first read has it all.
+// Reads up to the end of the launch text. It is short, so the first read has all of it.
 function readControl() {
 	let block = Buffer.allocUnsafeSlow(1 << 16);
 	let length = 0;
@@ -57,8 +57,8 @@ function readControl() {
 	}
 }
 
-// Tells the broker that the program has ended; everything it wrote has left the process by then. Whoever reads it ends us:
-// leaving by ourselves would keep the processor busy with our memory meanwhile. The program may have put something else there.
+// Reports the program's end to the broker; all its output has left the process by then. The broker then kills this process:
+// an ordinary exit would keep the processor busy with freeing memory. The program may have replaced the descriptor.
 function done(code, fd = CONTROL) {
 	try {
 		if (fd === CONTROL && fstatSync(fd).ino !== inode)
@@ -67,7 +67,7 @@ function done(code, fd = CONTROL) {
 		if (fd === CONTROL)
 			readSync(fd, lastBlock, 0, 1, null);
 	} catch {
-		// The program closed the descriptor: its wait status tells the same, later.
+		// The program closed the descriptor: its wait status gives the same, later.
 	}
 }
 
@@ -94,8 +94,8 @@ function calledByNode(callee) {
 }
 
 // Node tears its heap down between the last event and exit(), which takes longer than most programs. So the end is
-// told behind the last listener of 'exit', instead of the event where it has none, or from the call that process.exit() ends
-// with. Every other way out (an exit code, an uncaught exception, a signal) is left as it is.
+// reported after the last listener of 'exit', instead of the event if it has none, or from the call that ends
+// process.exit(). Every other way out (an exit code, an uncaught exception, a signal) is left as it is.
 function finish() {
 	apply(runTicks, process, []);
 	if (!process.exitCode) {
@@ -104,7 +104,7 @@ function finish() {
 	}
 }
 
-// Node's C++ looks process.emit up right before it emits 'exit': the moment to become its last listener.
+// Node's C++ looks up process.emit right before it emits 'exit': then the last listener is added.
 function getEmit() {
 	if (process._exiting && calledByNode(getEmit)) {
 		const events = process._events;
@@ -131,8 +131,8 @@ function watchExit() {
 }
 
 // A standard stream as a program finds it, made ahead: the agent puts the program's pipe below the same descriptor. Node
-// makes a pipe non-blocking when its stream is first used, and not before, because children share it. Answers what makes
-// the stream seem untouched.
+// makes a pipe non-blocking when its stream is first used, and not before, because children share it. Returns a function that
+// makes the stream look unused.
 function openStream(name) {
 	const { _handle: handle } = process[name];
 	const property = Object.getOwnPropertyDescriptor(process, name);
@@ -148,7 +148,7 @@ function openStream(name) {
 	};
 }
 
-// What this module left behind where a program would see it.
+// Removes traces of this module that a program could see.
 function forget() {
 	delete process.mainModule;
 	for (const name of Object.keys(require.cache))
@@ -168,8 +168,8 @@ function become(text) {
 		Module._initPaths();
 }
 
-// A handle that is being closed makes Node go round its loop once more, as it does behind a main module: without that
-// 'beforeExit' would not come again.
+// A closing handle makes Node run its loop once more, as after a main module. Without it 'beforeExit' would not be emitted
+// again.
 function loopTurner() {
 	const { Pipe, constants } = process.binding('pipe_wrap');
 	const handle = new Pipe(constants.SOCKET);
@@ -197,16 +197,16 @@ function entry() {
 	return start(park, Module).bind(undefined);
 }
 
-// V8 compiles what was called often in batches, and a batch that the warm-up had nearly filled would be the program's to wait
-// for (0.1 ms). So nothing is put into one here. Not from the beginning: Node's modules come with code for the usual flags only.
+// V8 compiles frequently called functions in batches. A program would wait 0.1 ms for a batch that the warm-up had nearly filled,
+// so the warm-up adds nothing to one. Not from the beginning: Node's modules come with code for the usual flags only.
 const { setFlagsFromString: setFlags } = require('v8');
 
-// Each thing is done often enough for V8 to keep what it learns about it.
+// Each step is repeated often enough for V8 to keep its type feedback.
 const OFTEN = 3;
 
-// What is printed here goes into a pipe that nobody reads and that is gone before the program comes; and to standard error
-// only, because a program could ask how much was written to its standard output. In the end, when the last write is told to
-// be over, the console forgets both.
+// Output of the warm-up goes into a pipe without a reader, which is closed before the program comes. It goes to standard
+// error only, because a program can read how much was written to its standard output. After the last write the console
+// drops both streams.
 async function printOften() {
 	if (!fs.fstatSync(1).isFIFO() || !fs.fstatSync(2).isFIFO())
 		return;
@@ -275,7 +275,7 @@ function mapOften() {
 }
 
 async function warmUp() {
-	// The number that a program's first file gets: libuv opens a descriptor for itself with its first stream, and keeps it.
+	// Keeps the number of a program's first file: libuv opens a descriptor for itself with its first stream, and keeps it.
 	const first = fs.openSync('/dev/null');
 	await import('data:text/javascript,export default 1');
 	await printOften();

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # A Perl to fork programs from: PERL5OPT="-M-strict;BEGIN{require('zygote.pl')}" perl /sandbox/main.pl MODULE…
 #
-# Perl opens its script, then runs what -M says, then compiles the script from the handle it has. We sit in between and fork;
-# all that is left to do in a child is to put the request's script behind that handle, and its words and variables in their places.
+# Perl opens its script, then runs what -M says, then compiles the script from the handle it has. This file forks in between:
+# a child only puts the request's script behind that handle, and its words and variables in their places.
 # Perl itself then compiles and runs the script as ever, so messages, DATA, $0, exit codes, BEGIN and END are its own. What
 # is open at first is some other file: see ATOLL_ENTRY in languages/perl.yaml.
 #
@@ -35,7 +35,7 @@ fcntl $handle, 2, 1;
 $^F = 2;
 read $handle, $text, -s $handle;
 seek $handle, 0, 0;
-# Of another name, or for another interpreter (Perl then executes that one with our words): it must begin anew.
+# Of another name, or for another interpreter (Perl then executes that one with these words): it must start again.
 exec { $argv[0] } @argv if $argv[1] ne $0 || $text =~ /\A#!(?!.*perl)/;
 
 # What a script does not use it does not find loaded.

@@ -4,7 +4,7 @@
     invoke.py TOOL CLASS METHOD     parameters in .atoll-params.json, answer in .atoll-invoke.json
 
 The answer is one JSON object {"result", "error", "traceback", "type"}, written in a file of its own, so
-that whatever the tool prints stays plain output. Exit status 0: no error, 1: an error is in the answer.
+that the tool's prints stay plain output. Exit status 0: no error, 1: an error is in the answer.
 """
 import importlib.util
 import json
@@ -21,7 +21,7 @@ MODULE = "sandboxed_tool_module__sandboxed_tool"
 def load(path):
     spec = importlib.util.spec_from_file_location(MODULE, path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[MODULE] = module  # dataclasses and pickle look their module up
+    sys.modules[MODULE] = module  # dataclasses and pickle look up their module
     spec.loader.exec_module(module)
     return module
 

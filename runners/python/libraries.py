@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints which of the modules named as arguments are there, with their versions, as one JSON object.
+"""Prints which of the modules named as arguments are installed, with their versions, as one JSON object.
 
 Nothing is imported: the metadata and the path of a package are enough, and importing all of them takes
 seconds.

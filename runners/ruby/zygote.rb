@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # A Ruby to fork programs from: RUBYOPT="-rzygote.rb -ratoll" ruby /sandbox/main.rb MODULE…
 #
-# Ruby opens its script, then loads what -r names, then reads the script. We sit in between: the first -r loads this file, the
-# second calls `require` of the main object, which forks. All that is left to do in a child is to put the request's script behind
-# the file that is open and its words into ARGV. Ruby itself then reads and runs the script as ever, so backtraces, DATA, $0, exit
+# Ruby opens its script, then loads what -r names, then reads the script. This file forks in between: the first -r loads it, the
+# second calls `require` of the main object, which forks. A child only puts the request's script behind the open file and its
+# words into ARGV. Ruby itself then reads and runs the script as ever, so backtraces, DATA, $0, exit
 # codes and at_exit are its own. What is open at first is some other file: see ATOLL_ENTRY in languages/ruby.yaml.
 #
 # Known to differ from a cold run: the seed of hashes and addresses are shared by the children of one zygote; counters of
@@ -29,7 +29,7 @@ def self.require(_)
   words = words.first(count.to_i)
   script.reopen(words[1])
   first = script.readline("\n", 256) unless script.eof?
-  # Of another name, or with options in its first line: Ruby has done with those and must begin anew.
+  # Of another name, or with options in its first line: Ruby has already read those and must start again.
   exec([words[0], words[0]], *words.drop(1)) if words[1] != $0 || first&.match?(/\A#!(?!.*ruby[\d.]*\n?\z)/n)
   script.rewind
   ARGV.replace(words.drop(2).map { |word| word.force_encoding(Encoding.default_external).freeze })

@@ -11,10 +11,10 @@ Three devices make that exact:
 - The program runs below no frame of ours (program.py): a SystemExit is raised whose destruction, after the last frame is
   gone, runs it as the finalizer of an object. What the program raises comes to sys.unraisablehook; the finalizer of a
   second object ends the process (ending.py).
-- Whatever is out of the ordinary (syntax errors, modules that the program's own files shadow, odd arguments) is handed to
-  a new interpreter by exec.
+- Unusual programs (syntax errors, modules that the program's own files shadow, odd arguments) are run by a new interpreter,
+  by exec.
 
-The end leaves out what only frees memory, but destroys the program's modules in the interpreter's order.
+The end skips steps that only free memory, but destroys the program's modules in the interpreter's order.
 
 Most requests differ in their code only. A child prepares for such a one before it waits (program.expect), so that it has only to be
 compiled then.
@@ -23,7 +23,7 @@ zygote.py is the life of the zygote and of a child until its program begins; pro
 environment, streams.py the standard streams; samples.py is what is rehearsed, pages.py the pages children ask for early.
 
 Known to differ from a cold run: the seed of hash() is shared by the children of one zygote; numpy and pandas, in their tiers,
-are in sys.modules before the program imports them; gc.collect() counts no garbage of the interpreter's start; a module that an
-imported file (not the program) gives sys.unraisablehook hears of the program's own end; sys.flags.safe_path says nothing of -P. BLAS has one thread, whatever
-OMP_NUM_THREADS says, because a zygote must not have threads.
+are in sys.modules before the program imports them; gc.collect() counts no garbage of the interpreter's start; a
+sys.unraisablehook that an imported file (not the program) sets is called at the program's own end; sys.flags.safe_path does
+not show -P. BLAS has one thread for every value of OMP_NUM_THREADS, because a zygote must not have threads.
 """

@@ -52,7 +52,7 @@ def join():
 
 
 def flush_io():
-    """flush_io (pythonrun.c), once the program's file has run: exit functions may leave at once. What fails is told of later.
+    """flush_io (pythonrun.c), once the program's file has run: exit functions may leave at once. A failure is reported later.
     It is below no tracer, as in pythonrun.c."""
     for name in ("stderr", "stdout"):
         try:
@@ -65,15 +65,15 @@ def end():
     """Ends the process."""
     try:
         finish()
-    except BaseException:  # a program that took the interpreter apart
+    except BaseException:  # the program has broken the interpreter
         pass
     leave(state.code)
 
 
 def tell(code):
-    """Where there is no agent's function for it. Whoever reads it ends us."""
+    """Without the agent's function. The broker reads the code and kills this process."""
     try:
-        if getpid() == state.owner and fstat(state.control).st_ino == state.inode:  # the program may have put something else there
+        if getpid() == state.owner and fstat(state.control).st_ino == state.inode:  # the program may have replaced the descriptor
             write(state.control, b"%d" % code)
             read(state.control, 1)
     except OSError:  # the program closed it: the wait status says the same
@@ -92,9 +92,9 @@ class State:
     def __init__(self):
         self.control = 100       # the agent's descriptor
         self.inode = None
-        self.owner = None        # the process that tells
+        self.owner = None        # the process that reports the end
         self.done = tell
-        self.launch = []         # what is raised: to be had once, and by nobody else
+        self.launch = []         # raised once, and never given to the program
         self.program = None      # the function that is running
         self.finalizers = False  # it may have some
         self.fortran = False     # it may have used some
@@ -112,12 +112,12 @@ def unraisable(args):
     """sys.unraisablehook of a program: its own end comes here as well."""
     if args.object is state.program and args.object is not None:
         state.code = end_of(args.exc_type, args.exc_value, args.exc_traceback)
-    elif args.object is not call_exits:  # 3.9 has told already
+    elif args.object is not call_exits:  # 3.9 has reported it already
         sys.__unraisablehook__(args)
 
 
 def end_of(kind, value, trace):
-    """What the interpreter does about an exception that nobody caught; the exit code."""
+    """Handles an uncaught exception as the interpreter does; returns the exit code."""
     if issubclass(kind, SystemExit):
         return exit_code(value)
     sys.last_type, sys.last_value, sys.last_traceback = kind, value, trace
@@ -140,7 +140,7 @@ def end_of(kind, value, trace):
 
 
 def exit_code(value):
-    """What SystemExit means."""
+    """The exit code of a SystemExit."""
     try:
         code = value.code
     except BaseException:

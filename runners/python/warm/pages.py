@@ -18,8 +18,8 @@ GAP = 0          # pages between two ranges that are cheaper to take along than 
 SPECIAL = (b"[vvar]", b"[vdso]", b"[vsyscall]", b"[vvar_vclock]")
 
 libc = madvise = None
-last_word = leave = None   # of the agent: flushes libc's streams, tells the broker how we ended; exit() of libc
-kept = []        # pieces of memory that nobody shall get
+last_word = leave = None   # of the agent: flushes libc's streams and reports the end to the broker; exit() of libc
+kept = []        # blocks of memory that are never freed
 spans = []       # (start, end, writable) of the zygote's private mappings
 entries = None   # of /proc/self/pagemap, all spans together, in memory that probe and zygote share
 answer = None    # of the probe: as wanted, in such memory

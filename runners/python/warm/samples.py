@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that use what programs use.
+"""Sample programs with common operations.
 
 The zygote runs all of them, so that caches are filled and bytecode is specialised before the fork. The probe (pages.py) runs
 BASE, one of REPEATED, SIZES and FAILING: what they touch every child gets before it waits.
@@ -104,7 +104,7 @@ statistics heapq bisect traceback textwrap pathlib threading queue logging csv a
 base64 decimal fractions operator inspect hashlib uuid pprint urllib.parse calendar zlib glob cmath numbers secrets timeit
 signal errno contextlib ast types html difflib unicodedata ctypes mmap""".split()
 
-# Who wants the first will want the others.
+# Programs that use the first usually use the others.
 COMPANIONS = {"matplotlib": ["matplotlib.pyplot", "matplotlib.backends.backend_agg"]}
 
 AHEAD = {None: [BASE, STANDARD], "numpy": [NUMPY_MORE, NUMPY], "pandas": [PANDAS_MORE, PANDAS], "matplotlib": [FIGURE]}

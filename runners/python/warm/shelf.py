@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules that are loaded, but in sys.modules only once somebody imports them.
+"""Modules that are loaded, but enter sys.modules only when they are imported.
 
-While modules are loaded ahead, a Recorder notes who imports whom. Then they go to the shelf. An import of one takes back
+While modules are loaded ahead, a Recorder notes which module imports which. Then they go to the shelf. An import of one takes back
 everything it reaches. Three things that an import leaves elsewhere are kept off as well and come back with it: attributes of
-packages (`import urllib; urllib.parse` fails unless somebody imported the latter), functions for atexit, warning filters.
+packages (`import urllib; urllib.parse` fails unless the latter was imported), functions for atexit, warning filters.
 """
 import atexit
 import builtins
@@ -39,7 +39,7 @@ system_path = set(sys.path)
 class Recorder:
     """Notes what the execution of which module imports, and what goes to atexit and to os.register_at_fork.
 
-    What a function imports when it is called later belongs to nobody: the program will make that call, or not."""
+    An import inside a function that is called later is not recorded: the program may make that call, or not."""
 
     def __init__(self):
         self.stack = ["__main__"]

@@ -19,7 +19,7 @@ def stream(fd, like):
 
 
 class Scratch:
-    """Makes the three descriptors a pipe that nobody reads, of the kind that a program's are, for a while."""
+    """Replaces the three descriptors for a while by a pipe without a reader, of the kind that programs have."""
 
     def __enter__(self):
         self.kept = [os.dup(fd) for fd in range(3)]

@@ -65,9 +65,9 @@ def reseed():
 
 
 class ScratchDirectory:
-    """A variable names a new directory for as long as modules are loaded. An ordinary user's is on the host, so who removes it
-    is another process: it waits for the end of a pipe, which comes as well when the zygote is killed. Where that one was killed
-    with it, the next zygote of this user has it removed: nobody holds its lock."""
+    """A variable names a new directory for as long as modules are loaded. An ordinary user's is on the host, so another
+    process removes it: the process waits for the end of a pipe, which comes also when the zygote is killed. If both were
+    killed, the next zygote of this user removes the directory, because its lock is free."""
 
     PREFIX, DIGITS, OLD_NS, MOST = "atoll-", 16, 60 * 10**9, 50
 
@@ -254,7 +254,7 @@ def load(cold, names):
 def main(native, cold, names):
     """Never returns: in children it raises Launch."""
     place = sys.path.pop(0)
-    sys.argv = [""]  # modules that look there find no words of anybody
+    sys.argv = [""]  # modules that look there find no arguments
     for name in [name for name in modules if name.partition(".")[0] == "warm"]:
         del modules[name]
     for entry in [entry for entry in sys.path_importer_cache if entry.startswith(place)]:
