@@ -296,7 +296,7 @@ static void empty(struct http_client *c)
 
 /* --- both --- */
 
-static int turn(struct attachment *t, struct error *err)
+static int step_attachment(struct attachment *t, struct error *err)
 {
 	struct http_client *first = t->a->follow.client;
 	bool busy = t->sent < t->out.len;
@@ -341,7 +341,7 @@ int remote_attach(struct remote_attach *a, const char *id, struct error *err)
 	if (r == 0 && t.client->at < t.client->len)
 		r = receive_frames(&t, err);
 	while (r == 0 && !t.over)
-		r = turn(&t, err);
+		r = step_attachment(&t, err);
 	if (r == 0 && !a->follow.result)
 		r = error_set(err, ERROR_INTERNAL, EPROTO,
 			      "the daemon ended before the program did; see its log");

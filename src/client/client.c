@@ -230,7 +230,7 @@ static int report_result(const struct run *run, const struct result *res, char *
 	return *result_json ? 0 : error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
 }
 
-static int tell_caller(void *data, const struct run_event *event)
+static int pass_output(void *data, const struct run_event *event)
 {
 	const struct atoll_run_options *o = data;
 
@@ -247,13 +247,13 @@ int atoll_run(struct atoll *a, const char *request_json, const struct atoll_run_
 	struct result *res = NULL;
 	struct error err = { 0 };
 	json_t *root = NULL;
-	int r, told;
+	int r, reported;
 
 	if (options)
 		memcpy(&run.options, options, MIN(options->size, sizeof(run.options)));
 	if (run.options.on_output)
 		run.observer = (struct run_observer){ &run.options, run_event_bit(RUN_OUTPUT),
-						      tell_caller };
+						      pass_output };
 	run.full = result_json && !run.options.brief;
 	if (run.options.exit_code)
 		*run.options.exit_code = 125;
@@ -269,9 +269,9 @@ int atoll_run(struct atoll *a, const char *request_json, const struct atoll_run_
 		r = flow_run(&run, root, &res, &err);
 	else
 		res = flow_refusal(&run, &err);
-	told = report_result(&run, res, result_json, &err);
+	reported = report_result(&run, res, result_json, &err);
 	if (r >= 0)
-		r = told;
+		r = reported;
 	(void)result_free(res);
 	flow_close(&run);
 	json_decref(root);

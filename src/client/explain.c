@@ -31,7 +31,8 @@ static int add_explain_row(void *data, const struct decision_row *row)
 	return json_object_set_new(data, row->field, entry) < 0 ? -ENOMEM : 0;
 }
 
-static int tell_decision(const struct decision *d, const struct explain_sink *to, struct error *err)
+static int explain_decision(const struct decision *d, const struct explain_sink *to,
+			    struct error *err)
 {
 	json_t *rows;
 
@@ -39,7 +40,7 @@ static int tell_decision(const struct decision *d, const struct explain_sink *to
 		return decision_print(d, to->text) < 0 ? error_oom(err) : 0;
 	rows = json_object();
 	if (!rows || json_object_set_new(to->tree, "decision", rows) < 0 ||
-	    decision_tell(d, add_explain_row, rows) < 0)
+	    decision_each(d, add_explain_row, rows) < 0)
 		return error_oom(err);
 	return 0;
 }
@@ -84,8 +85,8 @@ static int print_plan(const struct plan_view *v, const char *name, struct buf *o
 	return r < 0 ? r : plan_print(v, out);
 }
 
-static int tell_plan(const struct sandbox_spec *in, const char *name, const struct explain_sink *to,
-		     struct error *err)
+static int explain_plan(const struct sandbox_spec *in, const char *name,
+			const struct explain_sink *to, struct error *err)
 {
 	_cleanup_(plan_done) struct plan plan = { 0 };
 	struct plan_view view;
@@ -100,13 +101,13 @@ static int tell_plan(const struct sandbox_spec *in, const char *name, const stru
 	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "the plan is too long to print") : 0;
 }
 
-static int tell_build(struct run *run, void *data, struct error *err)
+static int explain_build(struct run *run, void *data, struct error *err)
 {
 	struct sandbox_spec in;
 	int r = flow_describe_build(run, &in, err);
 
 	if (r >= 0)
-		r = tell_plan(&in, "compile", data, err);
+		r = explain_plan(&in, "compile", data, err);
 	return r < 0 ? r : 1;
 }
 
@@ -117,15 +118,15 @@ static int explain_run(struct run *run, json_t *root, struct explain_sink *to, s
 
 	if (r < 0)
 		return r;
-	r = tell_decision(&run->decision, to, err);
+	r = explain_decision(&run->decision, to, err);
 	if (r < 0)
 		return r;
-	r = flow_is_compiled(run) ? tell_build(run, to, err)
-				  : flow_for_builds(run, tell_build, to, err);
+	r = flow_is_compiled(run) ? explain_build(run, to, err)
+				  : flow_for_builds(run, explain_build, to, err);
 	if (r < 0)
 		return r;
 	r = flow_describe(run, &in, err);
-	return r < 0 ? r : tell_plan(&in, "run", to, err);
+	return r < 0 ? r : explain_plan(&in, "run", to, err);
 }
 
 static int explain_to(struct atoll *a, const char *request_json, struct explain_sink *to,

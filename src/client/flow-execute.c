@@ -96,29 +96,29 @@ struct sandbox_watch {
 	struct fiber *fiber; /* the waiting fiber, or NULL: the loop runs until the end */
 	struct job *job;
 	struct buf plan; /* until it is sent */
-	bool started_told;
+	bool started_notified;
 	struct late_file *later;
 	size_t n_later;
 };
 
-static int tell_started(struct sandbox_watch *w, int64_t at_ns, bool warm)
+static int notify_started(struct sandbox_watch *w, int64_t at_ns, bool warm)
 {
-	if (w->started_told)
+	if (w->started_notified)
 		return 0;
-	w->started_told = true;
+	w->started_notified = true;
 	return run_observer_tell(&w->observer,
 				 &(struct run_event){ RUN_STARTED, .started = { at_ns, warm } });
 }
 
-static int tell_output(struct sandbox_watch *w, const struct run_event *event)
+static int notify_output(struct sandbox_watch *w, const struct run_event *event)
 {
 	/* The record of the start can be late: a program that prints has begun. */
-	if (!w->started_told)
-		(void)tell_started(w, clock_now_ns(), false);
+	if (!w->started_notified)
+		(void)notify_started(w, clock_now_ns(), false);
 	return run_observer_tell(&w->observer, event);
 }
 
-static int tell_stage(const struct sandbox_watch *w, size_t index)
+static int notify_stage(const struct sandbox_watch *w, size_t index)
 {
 	struct result_stage stage;
 
@@ -163,11 +163,11 @@ static int on_job_event(void *data, const struct run_event *event)
 
 	switch (event->kind) {
 	case RUN_STARTED:
-		return tell_started(w, event->started.at_ns, event->started.warm);
+		return notify_started(w, event->started.at_ns, event->started.warm);
 	case RUN_OUTPUT:
-		return tell_output(w, event);
+		return notify_output(w, event);
 	case RUN_STAGE:
-		return tell_stage(w, event->stage.index);
+		return notify_stage(w, event->stage.index);
 	case RUN_FILE:
 		return take_file(w, event->file);
 	default:

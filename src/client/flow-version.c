@@ -174,8 +174,8 @@ static int refuse_version(const struct version_search *s, const struct language 
 	return r;
 }
 
-int atoll_settle_version(struct atoll *a, const char *asked, const char *image,
-			 const struct language **lang, struct error *err)
+int atoll_resolve_version(struct atoll *a, const char *asked, const char *image,
+			  const struct language **lang, struct error *err)
 {
 	const struct language *base = *lang, *found = NULL;
 	_cleanup_buf_ struct buf there = { .max = 200 };

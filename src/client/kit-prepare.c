@@ -118,7 +118,7 @@ static int make_kit(const struct kit_making *m, const struct language *lang, con
 	return r;
 }
 
-static void tell_kit_watch(const struct kit_watch *w, const struct language *lang, const char *text)
+static void report_kit(const struct kit_watch *w, const struct language *lang, const char *text)
 {
 	if (w->say)
 		w->say(w->data, lang->title, text);
@@ -134,7 +134,7 @@ static int prepare_language(const struct kit_making *m, const struct language *l
 	if (r >= 0)
 		r = find_key(m->atoll, lang, key, err);
 	if (r >= 0 && kit_verify(m->place_fd, key) == 0) {
-		tell_kit_watch(m->watch, lang, "was there");
+		report_kit(m->watch, lang, "was there");
 		return 0;
 	}
 	if (r >= 0)
@@ -143,7 +143,7 @@ static int prepare_language(const struct kit_making *m, const struct language *l
 		return error_wrap(err, r, "kit of %s", lang->title);
 	(void)snprintf(text, sizeof(text), "made in %.1f s",
 		       (double)(clock_now_ns() - begin_ns) / (double)NS_PER_SEC);
-	tell_kit_watch(m->watch, lang, text);
+	report_kit(m->watch, lang, text);
 	return 0;
 }
 
@@ -164,9 +164,9 @@ static int prepare_named(const struct kit_making *m, struct error *err)
 
 		r = registry_find(m->atoll->registry, *name, &lang, err);
 		if (r >= 0)
-			r = atoll_settle_version(m->atoll, *name, NULL, &lang, err);
+			r = atoll_resolve_version(m->atoll, *name, NULL, &lang, err);
 		if (r >= 0 && !language_has_kit(lang))
-			tell_kit_watch(m->watch, lang, "has no kit");
+			report_kit(m->watch, lang, "has no kit");
 		else if (r >= 0)
 			r = prepare_language(m, lang, err);
 	}

@@ -17,7 +17,7 @@ struct memo_policy *memo_policy(struct memo *m, const char *name, const struct t
 
 		if (!p || strcmp(p->name, name) != 0 || !is_same_tool(&p->file, file))
 			continue;
-		p->used = ++m->turn;
+		p->used = ++m->uses;
 		p->holders++;
 		return p;
 	}
@@ -49,7 +49,7 @@ struct memo_policy *memo_keep_policy(struct memo *m, const char *name, const str
 			place = &m->policies[i];
 	memo_release(*place);
 	*p = (struct memo_policy){
-		.name = copy, .file = *file, .policy = policy, .used = ++m->turn, .holders = 2
+		.name = copy, .file = *file, .policy = policy, .used = ++m->uses, .holders = 2
 	};
 	*place = p;
 	return p;

@@ -26,7 +26,7 @@ struct memo {
 		struct tool_id runtime;
 		char *version;
 	} versions[MEMO_VERSIONS];
-	uint64_t turn;
+	uint64_t uses;
 	size_t next_version;
 };
 

@@ -40,8 +40,8 @@ static int find_language(struct run *run, struct error *err)
 		return 0;
 	r = registry_find(run->atoll->registry, run->request->language, &run->language, err);
 	if (r >= 0)
-		r = atoll_settle_version(run->atoll, run->request->language, run->request->image,
-					 &run->language, err);
+		r = atoll_resolve_version(run->atoll, run->request->language, run->request->image,
+					  &run->language, err);
 	if (r < 0)
 		return r;
 	return language_available(run->language, run->request->image, err);

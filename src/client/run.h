@@ -149,8 +149,8 @@ int flow_version(struct run *run, char **ret) _must_check_;
  * Resolves the version in `asked`: *lang is the registry's result, and becomes the version of the language that
  * matches. Does nothing without an @.
  */
-int atoll_settle_version(struct atoll *a, const char *asked, const char *image,
-			 const struct language **lang, struct error *err) _must_check_;
+int atoll_resolve_version(struct atoll *a, const char *asked, const char *image,
+			  const struct language **lang, struct error *err) _must_check_;
 
 /* flow-execute.c: one sandbox */
 struct sandbox_spec {

@@ -26,7 +26,7 @@ static int on_turn(void *data, uint32_t events)
 	return 0;
 }
 
-static void turn(struct flight_world *w)
+static void run_rounds(struct flight_world *w)
 {
 	struct source *stop;
 
@@ -83,8 +83,8 @@ static void test_one_leads_and_the_rest_follow(void **state)
 	assert_int_equal(w.follows, 0);
 	assert_int_equal(fiber_count(), 5);
 	fiber_wake(w.leader);
-	turn(&w);
-	turn(&w);
+	run_rounds(&w);
+	run_rounds(&w);
 	assert_int_equal(w.leads, 1);
 	assert_int_equal(w.follows, 4);
 	assert_null(w.flights);
@@ -92,7 +92,7 @@ static void test_one_leads_and_the_rest_follow(void **state)
 	assert_int_equal(fiber_start(w.loop, work, &w), 0);
 	assert_int_equal(w.leads, 2);
 	fiber_wake(w.leader);
-	turn(&w);
+	run_rounds(&w);
 	assert_int_equal(fiber_count(), 0);
 	fiber_trim();
 	(void)loop_free(w.loop);
@@ -106,15 +106,15 @@ static void test_a_waiter_may_give_up(void **state)
 	assert_int_equal(fiber_start(w.loop, work, &w), 0);
 	assert_int_equal(fiber_start(w.loop, impatient, &w), 0);
 	fiber_wake(w.waiter);
-	turn(&w);
+	run_rounds(&w);
 	assert_int_equal(w.follows, 0);
 	w.give_up = true;
 	fiber_wake(w.waiter);
-	turn(&w);
+	run_rounds(&w);
 	assert_int_equal(w.follows, 1);
 	/* The leader finds no waiter. */
 	fiber_wake(w.leader);
-	turn(&w);
+	run_rounds(&w);
 	assert_int_equal(fiber_count(), 0);
 	fiber_trim();
 	(void)loop_free(w.loop);

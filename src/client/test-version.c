@@ -48,10 +48,10 @@ struct prober __wrap_atoll_prober(struct atoll *a, const char *image)
 }
 
 /* The id of the resolved version, or NULL with an error. */
-static const char *settle(struct atoll *a, const struct language *lang, const char *asked,
-			  struct error *err)
+static const char *resolve_id(struct atoll *a, const struct language *lang, const char *asked,
+			      struct error *err)
 {
-	int r = atoll_settle_version(a, asked, NULL, &lang, err);
+	int r = atoll_resolve_version(a, asked, NULL, &lang, err);
 
 	assert_int_equal(r, -err->errnum);
 	return r == 0 ? lang->id : NULL;
@@ -91,11 +91,11 @@ static void test_one_has_it(void **state)
 	_cleanup_(language_cleanup) struct language *lang = parse(many);
 	struct error err = { 0 };
 
-	assert_string_equal(settle(*state, lang, "reef", &err), "reef");
+	assert_string_equal(resolve_id(*state, lang, "reef", &err), "reef");
 	assert_int_equal(world.asked, 0);
-	assert_string_equal(settle(*state, lang, "reef@1", &err), "reef");
-	assert_string_equal(settle(*state, lang, "reef@2", &err), "reef@2.0");
-	assert_string_equal(settle(*state, lang, "reef@2.0.7", &err), "reef@2.0");
+	assert_string_equal(resolve_id(*state, lang, "reef@1", &err), "reef");
+	assert_string_equal(resolve_id(*state, lang, "reef@2", &err), "reef@2.0");
+	assert_string_equal(resolve_id(*state, lang, "reef@2.0.7", &err), "reef@2.0");
 	assert_int_equal(world.asked, 2);
 }
 
@@ -105,7 +105,7 @@ static void test_none_has_it(void **state)
 	_cleanup_(language_cleanup) struct language *lang = parse(many);
 	struct error err = { 0 };
 
-	assert_null(settle(*state, lang, "reef@3", &err));
+	assert_null(resolve_id(*state, lang, "reef@3", &err));
 	assert_int_equal(err.code, ERROR_RUNTIME);
 	assert_string_equal(err.field, "language");
 	assert_string_equal(err.text,
@@ -118,7 +118,7 @@ static void test_a_version_without_its_language(void **state)
 	_cleanup_(language_cleanup) struct language *lang = parse(only_versions);
 	struct error err = { 0 };
 
-	assert_string_equal(settle(*state, lang, "reef@2", &err), "reef@2.0");
+	assert_string_equal(resolve_id(*state, lang, "reef@2", &err), "reef@2.0");
 	assert_int_equal(err.code, ERROR_NONE);
 	assert_string_equal(err.text, "");
 }
@@ -129,16 +129,16 @@ static void test_one_that_does_not_answer(void **state)
 	struct error err = { 0 };
 
 	world.fail = true;
-	assert_null(settle(*state, lang, "reef@1", &err));
+	assert_null(resolve_id(*state, lang, "reef@1", &err));
 	assert_int_equal(err.code, ERROR_INTERNAL);
 	assert_int_equal(err.errnum, EAGAIN);
 	assert_string_equal(err.text, "Reef cannot be asked for its version now; try again");
 	/* Trying again helps if the version can be asked for. */
-	assert_null(settle(*state, mute, "reef@1", &err));
+	assert_null(resolve_id(*state, mute, "reef@1", &err));
 	assert_int_equal(err.code, ERROR_RUNTIME);
 	err = (struct error){ 0 };
 	world.fail = false;
-	assert_string_equal(settle(*state, lang, "reef@1", &err), "reef");
+	assert_string_equal(resolve_id(*state, lang, "reef@1", &err), "reef");
 }
 
 /* Without a fiber an executor asks no runtime, and takes no version for another. */
@@ -149,7 +149,7 @@ static void test_an_executor_without_a_fiber(void **state)
 	struct error err = { 0 };
 
 	a->keeper = (struct link_keeper *)a; /* a keeper exists; it is not used */
-	assert_null(settle(a, lang, "reef@2", &err));
+	assert_null(resolve_id(a, lang, "reef@2", &err));
 	assert_int_equal(err.errnum, EAGAIN);
 	assert_int_equal(world.asked, 0);
 	a->keeper = NULL;
@@ -169,7 +169,7 @@ static void call(void *data)
 	const struct language *lang = c->lang;
 	struct error err = { 0 };
 
-	c->r = atoll_settle_version(c->atoll, "reef@1", c->image, &lang, &err);
+	c->r = atoll_resolve_version(c->atoll, "reef@1", c->image, &lang, &err);
 	c->over = true;
 }
 
@@ -180,7 +180,7 @@ static int on_turn(void *data, uint32_t events)
 	return 0;
 }
 
-static void turn(struct loop *loop)
+static void run_rounds(struct loop *loop)
 {
 	struct source *stop;
 
@@ -206,8 +206,8 @@ static void check_many_callers(struct atoll *a, bool fail)
 	}
 	assert_int_equal(world.asked, 1);
 	fiber_wake(world.waits);
-	turn(loop);
-	turn(loop);
+	run_rounds(loop);
+	run_rounds(loop);
 	assert_int_equal(world.asked, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(callers); i++) {
 		assert_true(callers[i].over);
@@ -221,8 +221,8 @@ static void check_many_callers(struct atoll *a, bool fail)
 	assert_int_equal(fiber_start(loop, call, &other), 0);
 	assert_int_equal(world.asked, 3);
 	fiber_wake(world.waits);
-	turn(loop);
-	turn(loop);
+	run_rounds(loop);
+	run_rounds(loop);
 	assert_true(callers[0].over && other.over);
 	assert_int_equal(other.r, fail ? -EAGAIN : 0);
 	assert_int_equal(fiber_count(), 0);
@@ -265,18 +265,18 @@ static void test_given_up(void **state)
 					      .control = &enders[i].control };
 		assert_int_equal(fiber_start(a->loop, end, &enders[i]), 0);
 	}
-	turn(a->loop);
+	run_rounds(a->loop);
 	assert_false(enders[0].over || enders[1].over);
 	/* The first of them is the one that asked. */
 	enders[0].control.killed = true;
 	fiber_wake(enders[0].control.fiber);
-	turn(a->loop);
+	run_rounds(a->loop);
 	assert_true(enders[0].over);
 	assert_int_equal(enders[0].r, -ENODATA);
 	assert_false(enders[1].over);
 	fiber_wake(world.waits);
-	turn(a->loop);
-	turn(a->loop);
+	run_rounds(a->loop);
+	run_rounds(a->loop);
 	assert_true(enders[1].over);
 	assert_int_equal(enders[1].r, 0);
 	assert_string_equal(enders[1].version, "Reef 1.2.3");

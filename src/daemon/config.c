@@ -206,7 +206,7 @@ static int find_places(const struct config_source *source, struct config *c, str
 }
 
 /* A shipped default is lowered to a configured ceiling; a configured default above the ceiling is refused. */
-static int settle_limits(int32_t cores, struct config *c, struct error *err)
+static int fit_defaults(int32_t cores, struct config *c, struct error *err)
 {
 	struct limits defaults, ceilings;
 
@@ -271,7 +271,7 @@ static int complete_config(const struct config_source *source, struct config *c,
 		if (c->images[i][0] != '/')
 			r = error_field(err, "images", "images: %.200s is not an absolute path",
 					c->images[i]);
-	return r < 0 ? r : settle_limits(source->cores, c, err);
+	return r < 0 ? r : fit_defaults(source->cores, c, err);
 }
 
 int config_load(const struct config_source *source, struct config *ret, struct error *err)

@@ -68,14 +68,14 @@ static void set_log(struct log *log, int fd, const struct config *c)
 
 static int take_door(struct front *f, const struct control_record *record, int *fd)
 {
-	struct listening_socket *door = &f->doors.list[f->doors.n];
+	struct listening_socket *listening = &f->sockets.list[f->sockets.n];
 
-	if (f->doors.n == LISTENING_MAX || *fd < 0)
+	if (f->sockets.n == LISTENING_MAX || *fd < 0)
 		return -EPROTO;
-	(void)snprintf(door->name, sizeof(door->name), "%.*s", (int)sizeof(door->name) - 1,
-		       record->text);
-	door->fd = TAKE_FD(*fd);
-	f->doors.n++;
+	(void)snprintf(listening->name, sizeof(listening->name), "%.*s",
+		       (int)sizeof(listening->name) - 1, record->text);
+	listening->fd = TAKE_FD(*fd);
+	f->sockets.n++;
 	return 0;
 }
 

@@ -234,21 +234,21 @@ static int open_api(struct front *f, struct error *err)
 }
 
 /* The server owns the sockets afterwards. */
-static int open_doors(struct front *f, struct error *err)
+static int serve_sockets(struct front *f, struct error *err)
 {
 	const bool guarded = f->tokens[0] && !f->config.allow_unauthenticated;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < f->doors.n; i++) {
-		struct listening_socket *door = &f->doors.list[i];
-		const bool is_unix = door->name[0] == '/';
-		struct listener listener = { TAKE_FD(door->fd),
+	for (size_t i = 0; r == 0 && i < f->sockets.n; i++) {
+		struct listening_socket *listening = &f->sockets.list[i];
+		const bool is_unix = listening->name[0] == '/';
+		struct listener listener = { TAKE_FD(listening->fd),
 					     is_unix ? LISTENER_UNIX : LISTENER_TCP,
 					     guarded && !is_unix };
 
 		r = api_listen(f->parts->api, listener);
 	}
-	listening_close(&f->doors);
+	listening_close(&f->sockets);
 	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "cannot serve: %s", strerror(-r)) : 0;
 }
 
@@ -266,7 +266,7 @@ int front_open(struct front *f, struct error *err)
 		r = open_engine(f, err);
 	if (r == 0)
 		r = open_api(f, err);
-	return r < 0 ? r : open_doors(f, err);
+	return r < 0 ? r : serve_sockets(f, err);
 }
 
 void front_close(struct front *f)

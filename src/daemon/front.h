@@ -24,11 +24,11 @@ struct front {
 	struct config pending;	   /* of a reload that is arriving */
 	const char *const *tokens; /* the current ones */
 	struct log log;
-	struct log audit;		/* fd negative: no audit log */
-	int lock_fd;			/* held, not used */
-	int run_fd;			/* the directory of the broker's socket */
-	char broker_path[64];		/* through run_fd */
-	struct listening_sockets doors; /* owned by the front */
+	struct log audit;		  /* fd negative: no audit log */
+	int lock_fd;			  /* held, not used */
+	int run_fd;			  /* the directory of the broker's socket */
+	char broker_path[64];		  /* through run_fd */
+	struct listening_sockets sockets; /* owned by the front */
 	struct loop *loop;
 	struct worker *worker;
 	struct source *signals, *control, *ticker, *unpacker;

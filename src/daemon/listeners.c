@@ -77,7 +77,7 @@ static uint16_t port_of(int fd)
 
 static int open_address(struct listening_sockets *d, const char *text, struct error *err)
 {
-	struct listening_socket *door = &d->list[d->n];
+	struct listening_socket *listening = &d->list[d->n];
 	struct config_address a;
 	int r = config_address_parse(text, &a, err), fd;
 
@@ -87,8 +87,8 @@ static int open_address(struct listening_sockets *d, const char *text, struct er
 	if (fd < 0)
 		return error_set(err, ERROR_INPUT, -fd, "cannot listen on %s: %s", text,
 				 strerror(-fd));
-	door->fd = fd;
-	(void)snprintf(door->name, sizeof(door->name), a.v6 ? "[%s]:%u" : "%s:%u", a.host,
+	listening->fd = fd;
+	(void)snprintf(listening->name, sizeof(listening->name), a.v6 ? "[%s]:%u" : "%s:%u", a.host,
 		       (unsigned)port_of(fd));
 	d->n++;
 	return 0;
@@ -186,7 +186,7 @@ static int note_socket(struct listening_sockets *d, const char *path, struct err
 
 static int open_socket(struct listening_sockets *d, const char *path, struct error *err)
 {
-	struct listening_socket *door = &d->list[d->n];
+	struct listening_socket *listening = &d->list[d->n];
 	union address address;
 	socklen_t size = fill_unix(path, &address);
 	int r;
@@ -206,8 +206,8 @@ static int open_socket(struct listening_sockets *d, const char *path, struct err
 	if (r < 0)
 		return error_set(err, ERROR_STORAGE, -r, "cannot listen on '%.200s': %s", path,
 				 strerror(-r));
-	door->fd = r;
-	(void)snprintf(door->name, sizeof(door->name), "%s", path);
+	listening->fd = r;
+	(void)snprintf(listening->name, sizeof(listening->name), "%s", path);
 	d->n++;
 	r = note_socket(d, path, err);
 	if (r < 0)

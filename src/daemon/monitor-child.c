@@ -160,7 +160,7 @@ int monitor_start_broker(struct monitor *m, struct error *err)
 	return r;
 }
 
-int monitor_tell_settings(struct monitor *m)
+int monitor_send_settings(struct monitor *m)
 {
 	json_t *tree = config_to_json(&m->config);
 	char *text = tree ? json_dumps(tree, JSON_COMPACT) : NULL;
@@ -176,17 +176,17 @@ int monitor_tell_settings(struct monitor *m)
 	return r;
 }
 
-static int tell_all(struct monitor *m)
+static int send_setup(struct monitor *m)
 {
-	int r = monitor_tell_settings(m);
+	int r = monitor_send_settings(m);
 
 	if (r == 0)
 		r = control_send(m->control_fd, CONTROL_LOCK, NULL, m->place.lock_fd);
 	if (r == 0)
 		r = control_send(m->control_fd, CONTROL_RUN, NULL, m->place.run_fd);
-	for (size_t i = 0; r == 0 && i < m->doors.n; i++)
-		r = control_send(m->control_fd, CONTROL_LISTEN, m->doors.list[i].name,
-				 m->doors.list[i].fd);
+	for (size_t i = 0; r == 0 && i < m->sockets.n; i++)
+		r = control_send(m->control_fd, CONTROL_LISTEN, m->sockets.list[i].name,
+				 m->sockets.list[i].fd);
 	return r < 0 ? r : control_send(m->control_fd, CONTROL_GO, NULL, -EBADF);
 }
 
@@ -242,7 +242,7 @@ int monitor_start_front(struct monitor *m, struct error *err)
 	r = loop_add_fd(m->loop, m->control_fd, EPOLLIN, (struct handler){ on_child_control, m },
 			&m->control);
 	/* The front runs: if setup failed, it is killed, and its end leads to a restart. */
-	if (r < 0 || tell_all(m) < 0)
+	if (r < 0 || send_setup(m) < 0)
 		child_kill(&m->front, SIGKILL);
 	return 0;
 }

@@ -30,7 +30,7 @@ struct monitor {
 	struct log log;
 	int log_fd, audit_fd; /* opened by the monitor, or -EBADF */
 	struct state_dir place;
-	struct listening_sockets doors;
+	struct listening_sockets sockets;
 	struct process_setup setup;
 	struct loop *loop;
 	struct monitored_process broker, front;
@@ -55,7 +55,7 @@ void monitor_reap(struct monitor *m);
 int monitor_start_broker(struct monitor *m, struct error *err) _must_check_;
 int monitor_start_front(struct monitor *m, struct error *err) _must_check_;
 /* Sends CONFIG, LOG and AUDIT, then the rest or RELOAD. */
-int monitor_tell_settings(struct monitor *m) _must_check_;
+int monitor_send_settings(struct monitor *m) _must_check_;
 
 /* monitor.c */
 int monitor_child_ended(struct monitored_process *c, const char *how);

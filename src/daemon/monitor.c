@@ -45,7 +45,7 @@ static void set_deadline(struct monitor *m, int64_t in_ms)
 static void stop(struct monitor *m)
 {
 	m->stage = MONITOR_STOPPING;
-	listening_close(&m->doors);
+	listening_close(&m->sockets);
 	child_kill(&m->broker, SIGTERM);
 	set_deadline(m, STOP_MS);
 	if (m->broker.pid == 0)
@@ -60,7 +60,7 @@ static void drain(struct monitor *m)
 	 * While the front drains, it answers new clients itself. Once it is gone, no client may wait in a queue
 	 * that is not served.
 	 */
-	listening_leave(&m->doors);
+	listening_leave(&m->sockets);
 	log_say(&m->log, LOG_INFO, "draining", LOG_MS("at_most", m->config.drain_ms));
 	if (m->front.pid == 0) {
 		stop(m);
@@ -115,11 +115,11 @@ void monitor_ready(struct monitor *m)
 	char names[1024] = "";
 
 	notify_send("READY=1\nSTATUS=serving");
-	for (size_t i = 0; i < m->doors.n; i++) {
+	for (size_t i = 0; i < m->sockets.n; i++) {
 		size_t n = strlen(names);
 
 		(void)snprintf(names + n, sizeof(names) - n, "%s%s", i ? " " : "",
-			       m->doors.list[i].name);
+			       m->sockets.list[i].name);
 	}
 	log_say(&m->log, LOG_INFO, "ready", LOG_TEXT("listen", names),
 		LOG_TEXT("state_dir", m->config.state_dir),
@@ -153,9 +153,9 @@ static int open_logs(struct monitor *m, struct error *err)
 	return 0;
 }
 
-static void tell_again(struct monitor *m)
+static void send_reload(struct monitor *m)
 {
-	if (m->control && (monitor_tell_settings(m) < 0 ||
+	if (m->control && (monitor_send_settings(m) < 0 ||
 			   control_send(m->control_fd, CONTROL_RELOAD, NULL, -EBADF) < 0))
 		child_kill(&m->front, SIGKILL);
 }
@@ -172,7 +172,7 @@ static void reload(struct monitor *m)
 		return;
 	}
 	config_warn_of_tokens(&m->config, &m->log);
-	tell_again(m);
+	send_reload(m);
 	log_say(&m->log, LOG_INFO, "tokens were read and logs opened again");
 }
 
@@ -193,7 +193,7 @@ static int on_rotate(void *data, uint32_t events)
 	if (r == 0)
 		r = open_logs(m, &why);
 	if (r == 0)
-		tell_again(m);
+		send_reload(m);
 	else
 		log_say(&m->log, LOG_ERROR, "the audit log cannot be rotated",
 			LOG_TEXT("why", *why.text ? why.text : strerror(-r)));
@@ -349,7 +349,7 @@ static int make_output_path(const struct config *c, const struct identity *id, s
 	return 0;
 }
 
-static int settle_paths(struct monitor *m, struct error *err)
+static int resolve_paths(struct monitor *m, struct error *err)
 {
 	_cleanup_free_ char *found = NULL;
 	struct config *c = &m->config;
@@ -426,14 +426,14 @@ static int open_all(struct monitor *m, const struct config_source *source, struc
 	m->place.path = m->config.state_dir;
 	r = state_dir_open(&m->place, m->setup.identity.uid, m->setup.identity.gid, err);
 	if (r == 0)
-		r = settle_paths(m, err);
+		r = resolve_paths(m, err);
 	if (r == 0)
 		r = open_logs(m, err);
 	if (r < 0)
 		return r;
 	config_warn_of_tokens(&m->config, &m->log);
 	bound_running(m);
-	r = listening_open(&m->doors, &m->config, &m->log, err);
+	r = listening_open(&m->sockets, &m->config, &m->log, err);
 	if (r < 0)
 		return r;
 	choose_kit_place(&m->config);
@@ -465,7 +465,7 @@ static void close_all(struct monitor *m)
 	m->signal_fd = fd_close(m->signal_fd);
 	m->control_fd = fd_close(m->control_fd);
 	m->lifeline_fd = fd_close(m->lifeline_fd);
-	listening_close(&m->doors);
+	listening_close(&m->sockets);
 	if (m->setup.broker_fd >= 0)
 		(void)unlinkat(m->place.run_fd, CONTROL_BROKER, 0);
 	m->setup.broker_fd = fd_close(m->setup.broker_fd);

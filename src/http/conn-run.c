@@ -354,14 +354,14 @@ static void note_while_handling(struct conn *c, uint32_t events)
 	if (!(events & EPOLLRDHUP))
 		return;
 	c->peer_done = true;
-	if (c->state != CONN_HANDLING || !ctx || ctx->told_half)
+	if (c->state != CONN_HANDLING || !ctx || ctx->half_reported)
 		return;
-	ctx->told_half = true;
+	ctx->half_reported = true;
 	if (ctx->on_gone)
 		ctx->on_gone(ctx->gone_data, GONE_HALF);
 }
 
-static void tell_drained(struct conn *c)
+static void call_on_drain(struct conn *c)
 {
 	if (!c->wants_drain || c->broken || c->state == CONN_GONE ||
 	    c->out.bytes > c->server->config.limits.queue_high_bytes / 4)
@@ -380,7 +380,7 @@ int conn_on_io(void *data, uint32_t events)
 	c->running = true;
 	if (events & EPOLLOUT) {
 		conn_flush(c);
-		tell_drained(c);
+		call_on_drain(c);
 	}
 	if (c->state != CONN_GONE && (events & (EPOLLIN | EPOLLRDHUP)) && !c->broken) {
 		if (may_read(c))
@@ -431,7 +431,7 @@ static void on_due(struct conn *c)
 		tunnel_deliver(c, in.data, in.len);
 		buf_done(&in);
 	}
-	tell_drained(c);
+	call_on_drain(c);
 	if (c->state == CONN_GONE)
 		return;
 	if (c->deadline_ns <= clock_now_ns())

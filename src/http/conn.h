@@ -99,7 +99,7 @@ struct request_ctx {
 	void *drain_data;
 	void (*on_gone)(void *data, enum gone how);
 	void *gone_data;
-	bool told_half;
+	bool half_reported;
 	bool *freed; /* set when the ctx is freed while its handler is on the stack */
 };
 

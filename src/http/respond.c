@@ -326,5 +326,5 @@ void response_on_gone(struct request_ctx *ctx, void (*fn)(void *data, enum gone 
 
 bool response_is_gone(const struct request_ctx *ctx)
 {
-	return !ctx->conn || ctx->conn->broken || ctx->told_half;
+	return !ctx->conn || ctx->conn->broken || ctx->half_reported;
 }

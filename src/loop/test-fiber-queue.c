@@ -54,7 +54,7 @@ static int on_turn(void *data, uint32_t events)
 }
 
 /* Everything that is due before at_ns runs before the loop stops. */
-static void turn_until(struct fiber_queue_world *w, int64_t at_ns)
+static void run_until(struct fiber_queue_world *w, int64_t at_ns)
 {
 	struct source *stop;
 
@@ -64,9 +64,9 @@ static void turn_until(struct fiber_queue_world *w, int64_t at_ns)
 	source_free(stop);
 }
 
-static void turn(struct fiber_queue_world *w)
+static void run_rounds(struct fiber_queue_world *w)
 {
-	turn_until(w, 1);
+	run_until(w, 1);
 }
 
 static void test_wake_is_for_all_and_frees_the_queue(void **state)
@@ -83,7 +83,7 @@ static void test_wake_is_for_all_and_frees_the_queue(void **state)
 	assert_int_equal(w.woken, 0);
 	free(w.queue);
 	w.queue = NULL;
-	turn(&w);
+	run_rounds(&w);
 	assert_int_equal(w.woken, 3);
 	world_done(&w);
 }
@@ -96,10 +96,10 @@ static void test_other_wakes_do_not_end_the_wait(void **state)
 	world_init(&w, NULL);
 	assert_int_equal(fiber_start(w.loop, wait_in_queue, &w), 0);
 	fiber_wake(w.last);
-	turn(&w);
+	run_rounds(&w);
 	assert_int_equal(w.woken + w.impatient, 0);
 	fiber_queue_wake(w.queue);
-	turn(&w);
+	run_rounds(&w);
 	assert_int_equal(w.woken, 1);
 	world_done(&w);
 }
@@ -119,14 +119,14 @@ static void test_one_of_three_gives_up(void **state)
 	w.patience = NULL;
 	assert_int_equal(fiber_start(w.loop, wait_in_queue, &w), 0);
 	fiber_wake(middle);
-	turn(&w);
+	run_rounds(&w);
 	assert_int_equal(w.impatient, 0);
 	w.give_up = true;
 	fiber_wake(middle);
-	turn(&w);
+	run_rounds(&w);
 	assert_int_equal(w.impatient, 1);
 	fiber_queue_wake(w.queue);
-	turn(&w);
+	run_rounds(&w);
 	assert_int_equal(w.woken, 2);
 	world_done(&w);
 }
@@ -140,7 +140,7 @@ static void test_time_ends_the_wait(void **state)
 	world_init(&w, &patience);
 	assert_int_equal(fiber_start(w.loop, wait_in_queue, &w), 0);
 	assert_int_equal(w.impatient, 0);
-	turn_until(&w, patience.until_ns + 5 * NS_PER_MS);
+	run_until(&w, patience.until_ns + 5 * NS_PER_MS);
 	assert_int_equal(w.impatient, 1);
 	assert_null(w.queue->first);
 	/* The instant has passed: the next one does not wait at all. */
@@ -161,7 +161,7 @@ static void test_woken_wins(void **state)
 	assert_int_equal(fiber_start(w.loop, wait_in_queue, &w), 0);
 	w.give_up = true;
 	fiber_queue_wake(w.queue);
-	turn(&w);
+	run_rounds(&w);
 	assert_int_equal(w.woken, 1);
 	assert_int_equal(w.impatient, 0);
 	world_done(&w);

@@ -104,7 +104,7 @@ enum target filter_target(enum filter_profile profile, const struct syscall_row 
  */
 int filter_compile_numbers(uint8_t to_of[NR_KNOWN], enum machine machine,
 			   struct filter *ret) _must_check_;
-/* As filter_build() and filter_expect(), for any machine. */
+/* As filter_build() and filter_lookup(), for any machine. */
 int filter_compile(enum filter_profile profile, enum machine machine,
 		   struct filter *ret) _must_check_;
 uint32_t filter_evaluate(enum filter_profile profile, enum machine machine, uint32_t arch,

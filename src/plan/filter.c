@@ -331,7 +331,7 @@ int filter_build_all(struct filter ret[_FILTER_MAX])
 	return r;
 }
 
-uint32_t filter_expect(enum filter_profile profile, uint32_t arch, uint32_t nr,
+uint32_t filter_lookup(enum filter_profile profile, uint32_t arch, uint32_t nr,
 		       const uint64_t args[6])
 {
 	if (profile >= _FILTER_MAX)

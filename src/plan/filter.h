@@ -34,7 +34,7 @@ int filter_build_all(struct filter ret[_FILTER_MAX]) _must_check_;
 /* First 8 hex digits of a hash of the compiled program: "default@3f2a91c0". */
 void filter_label(enum filter_profile profile, const struct filter *f, char *ret, size_t size);
 /* The table's verdict (not the compiled program's), for tests and --dump-seccomp: a SECCOMP_RET_* value. */
-uint32_t filter_expect(enum filter_profile profile, uint32_t arch, uint32_t nr,
+uint32_t filter_lookup(enum filter_profile profile, uint32_t arch, uint32_t nr,
 		       const uint64_t args[6]);
 /* Human listing of table and program. */
 int filter_print(enum filter_profile profile, struct buf *out) _must_check_;

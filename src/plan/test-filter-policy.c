@@ -231,7 +231,7 @@ static void check_verdicts(enum filter_profile profile, const struct filter_verd
 			for (size_t arg = 0; arg < ARRAY_SIZE(list[i].args); arg++)
 				args[arg] = highs[h] | list[i].args[arg];
 			got = run(&f, arch, (uint32_t)list[i].nr, args);
-			expected = filter_expect(profile, arch, (uint32_t)list[i].nr, args);
+			expected = filter_lookup(profile, arch, (uint32_t)list[i].nr, args);
 			if (got != want || expected != want)
 				fail_msg("%s, row %zu, call %ld: 0x%x and 0x%x instead of 0x%x",
 					 filter_profile_name(profile), i, list[i].nr, got, expected,
@@ -341,7 +341,7 @@ static void test_unknown_profile(void **state)
 	(void)state;
 	assert_int_equal(filter_build(_FILTER_MAX, &f), -EINVAL);
 	assert_int_equal(f.len, 77);
-	assert_int_equal(filter_expect(_FILTER_MAX, filter_arches[filter_native()], 0, args),
+	assert_int_equal(filter_lookup(_FILTER_MAX, filter_arches[filter_native()], 0, args),
 			 SECCOMP_RET_KILL_PROCESS);
 }
 

@@ -100,7 +100,7 @@ struct decision_row {
 	const bool *truth; /* NULL: value is no yes or no */
 };
 /* Calls fn for each row, in order, while it returns 0. */
-int decision_tell(const struct decision *d, int (*fn)(void *data, const struct decision_row *row),
+int decision_each(const struct decision *d, int (*fn)(void *data, const struct decision_row *row),
 		  void *data) _must_check_;
 /* The rows as a table. */
 int decision_print(const struct decision *d, struct buf *out) _must_check_;

@@ -13,12 +13,12 @@ struct decision_sink {
 	void *data;
 };
 
-static int tell_row(const struct decision_sink *to, const struct decision_row *row)
+static int give_row(const struct decision_sink *to, const struct decision_row *row)
 {
 	return to->fn(to->data, row);
 }
 
-static int tell_limit(const struct decision_sink *to, const struct knob *k, int64_t number,
+static int give_limit(const struct decision_sink *to, const struct knob *k, int64_t number,
 		      const struct decision_row *names)
 {
 	struct decision_row row = *names;
@@ -28,7 +28,7 @@ static int tell_limit(const struct decision_sink *to, const struct knob *k, int6
 	row.value = value;
 	row.knob = k;
 	row.number = number;
-	return tell_row(to, &row);
+	return give_row(to, &row);
 }
 
 static const char *limit_rule(const struct decision *d, const struct knob *k)
@@ -40,7 +40,7 @@ static const char *limit_rule(const struct decision *d, const struct knob *k)
 	return "policy default";
 }
 
-static int tell_limits(const struct decision *d, const struct decision_sink *to)
+static int give_limits(const struct decision *d, const struct decision_sink *to)
 {
 	for (size_t i = 0; i < limit_knobs_count; i++) {
 		const struct knob *k = &limit_knobs[i];
@@ -50,7 +50,7 @@ static int tell_limits(const struct decision *d, const struct decision_sink *to)
 
 		(void)snprintf(field, sizeof(field), "limits.%s", k->key);
 		row.field = field;
-		r = tell_limit(to, k, knob_get(k, &d->limits), &row);
+		r = give_limit(to, k, knob_get(k, &d->limits), &row);
 		if (r < 0)
 			return r;
 	}
@@ -65,7 +65,7 @@ struct stage_row {
 	const char *rule;
 };
 
-static int tell_stage(const struct decision *d, const struct stage_row *stage,
+static int give_stage(const struct decision *d, const struct stage_row *stage,
 		      const struct decision_sink *to)
 {
 	struct limits limits;
@@ -84,14 +84,14 @@ static int tell_stage(const struct decision *d, const struct stage_row *stage,
 			       k->key);
 		(void)snprintf(rule, sizeof(rule), "%s%s", stage->rule,
 			       cut ? ", cut to the ceiling" : "");
-		r = tell_limit(to, k, knob_get(k, &limits), &row);
+		r = give_limit(to, k, knob_get(k, &limits), &row);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int tell_stages(const struct decision *d, const struct decision_sink *to)
+static int give_stages(const struct decision *d, const struct decision_sink *to)
 {
 	const struct request *req = d->request;
 	int r = 0;
@@ -100,19 +100,19 @@ static int tell_stages(const struct decision *d, const struct decision_sink *to)
 		struct stage_row row = { "", "compile", &d->language->compile_limits,
 					 d->language->compile_limits_set, "language" };
 
-		r = tell_stage(d, &row, to);
+		r = give_stage(d, &row, to);
 	}
 	for (size_t i = 0; r == 0 && i < req->n_stages; i++) {
 		/* A stage of the request may be named `compile`, too. */
 		struct stage_row row = { "stages.", req->stages[i].name, &req->stages[i].limits,
 					 req->stages[i].limits_set, "request" };
 
-		r = tell_stage(d, &row, to);
+		r = give_stage(d, &row, to);
 	}
 	return r;
 }
 
-static int tell_layers(const struct decision *d, const struct decision_sink *to)
+static int give_layers(const struct decision *d, const struct decision_sink *to)
 {
 	for (unsigned i = 0; i < _LAYER_MAX; i++) {
 		uint32_t bit = UINT32_C(1) << i;
@@ -125,14 +125,14 @@ static int tell_layers(const struct decision *d, const struct decision_sink *to)
 		int r;
 
 		(void)snprintf(field, sizeof(field), "layer.%s", layer_name((enum layer)i));
-		r = tell_row(to, &row);
+		r = give_row(to, &row);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int tell_head(const struct decision *d, const struct decision_sink *to)
+static int give_head(const struct decision *d, const struct decision_sink *to)
 {
 	const struct request *req = d->request;
 	static const char *const networks[] = { [NETWORK_NONE] = "none",
@@ -171,7 +171,7 @@ static int tell_head(const struct decision *d, const struct decision_sink *to)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		int r = tell_row(to, &rows[i]);
+		int r = give_row(to, &rows[i]);
 
 		if (r < 0)
 			return r;
@@ -179,12 +179,12 @@ static int tell_head(const struct decision *d, const struct decision_sink *to)
 	return 0;
 }
 
-int decision_tell(const struct decision *d, int (*fn)(void *data, const struct decision_row *row),
+int decision_each(const struct decision *d, int (*fn)(void *data, const struct decision_row *row),
 		  void *data)
 {
 	static int (*const parts[])(const struct decision *,
-				    const struct decision_sink *) = { tell_head, tell_limits,
-								      tell_stages, tell_layers };
+				    const struct decision_sink *) = { give_head, give_limits,
+								      give_stages, give_layers };
 	const struct decision_sink to = { fn, data };
 	int r = 0;
 
@@ -203,5 +203,5 @@ int decision_print(const struct decision *d, struct buf *out)
 {
 	int r = buf_puts(out, "decision\n");
 
-	return r < 0 ? r : decision_tell(d, print_row, out);
+	return r < 0 ? r : decision_each(d, print_row, out);
 }

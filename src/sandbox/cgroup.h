@@ -72,7 +72,7 @@ struct cgroup_ops {
 	 * -EOPNOTSUPP: too much is left of the previous sandbox, or it ever had more processes than pids_peak.
 	 * Counters go on.
 	 */
-	int (*settle)(struct cgroup *cg, int64_t pids_peak);
+	int (*renew)(struct cgroup *cg, int64_t pids_peak);
 	/* Removes the group; -EBUSY: a process is in it. Frees cg only on success. */
 	int (*remove)(struct cgroup *cg);
 };

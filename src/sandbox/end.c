@@ -77,7 +77,7 @@ int sandbox_vacate(struct sandbox *sb)
 	if (!sb->cgroup)
 		return 0;
 	if (host->keep_groups && sb->lone && host->n_groups < SANDBOX_GROUPS_MAX)
-		r = host->cgroups->settle(sb->cgroup, INIT_PROCESSES + 1);
+		r = host->cgroups->renew(sb->cgroup, INIT_PROCESSES + 1);
 	if (r == 0) {
 		host->groups[host->n_groups].cgroup = sb->cgroup;
 		host->groups[host->n_groups].since_ns = clock_now_ns();

@@ -256,7 +256,7 @@ static bool take_group(struct sandbox *sb)
 }
 
 /* The uid that a clone already has, unless another sandbox has it; otherwise any uid. */
-static int settle_id(struct sandbox *sb, struct error *err)
+static int claim_id(struct sandbox *sb, struct error *err)
 {
 	if (sb->pid > 0 && clone_fits(sb)) {
 		int r = make_group(sb, err);
@@ -282,8 +282,8 @@ static int send_command(struct sandbox *sb, const struct init_command *command, 
 	return r == -EPIPE || r == -ECONNRESET ? 0 : r;
 }
 
-static int tell_init(struct sandbox *sb, const struct init_command *command, const int *fds,
-		     size_t n, struct error *err)
+static int command_init(struct sandbox *sb, const struct init_command *command, const int *fds,
+			size_t n, struct error *err)
 {
 	int r = send_command(sb, command, fds, n);
 
@@ -302,11 +302,11 @@ static int send_join(struct sandbox *sb, struct error *err)
 
 	return n < 0 ? error_set(err, ERROR_INTERNAL, -n, "a cgroup cannot be joined: %s",
 				 strerror(-n))
-		     : tell_init(sb, &join, fds, (size_t)n, err);
+		     : command_init(sb, &join, fds, (size_t)n, err);
 }
 
 /* The child runs: gives it its ids and lets it join its group. */
-static int settle_in(struct sandbox *sb, struct error *err)
+static int admit_child(struct sandbox *sb, struct error *err)
 {
 	int r = map_ids(sb);
 
@@ -334,7 +334,7 @@ static bool is_ending(const struct sandbox *sb)
 int sandbox_complete(struct sandbox *sb, struct error *err)
 {
 	const struct cgroup_ops *cgroups = sb->host->cgroups;
-	int r = settle_id(sb, err);
+	int r = claim_id(sb, err);
 
 	if (r == 0 && sb->pid == 0)
 		r = sandbox_clone(sb, err);
@@ -342,7 +342,7 @@ int sandbox_complete(struct sandbox *sb, struct error *err)
 		/* It was cloned before its group existed. */
 		r = cgroups->attach(sb->cgroup, sb->pid, err);
 	if (r == 0)
-		r = settle_in(sb, err);
+		r = admit_child(sb, err);
 	/* If the child is gone, this fails; as with send_command(), its end is noticed elsewhere. */
 	if (r == 0 || !sb->cgroup || !is_ending(sb))
 		return r;
@@ -376,7 +376,7 @@ int sandbox_reserve(struct sandbox_host *host, struct sandbox **ret, struct erro
 
 	if (!sb)
 		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-	r = settle_id(sb, err);
+	r = claim_id(sb, err);
 	if (r == 0)
 		*ret = TAKE_PTR(sb);
 	return r;
@@ -402,7 +402,7 @@ int sandbox_expect(struct sandbox_host *host, struct net *net, struct sandbox **
 	if (host->files_ahead && sb->control_fd >= host->files_ahead)
 		return error_set(err, ERROR_INTERNAL, EMFILE,
 				 "too few descriptors are left to make a sandbox ahead");
-	r = settle_id(sb, err);
+	r = claim_id(sb, err);
 	if (r < 0)
 		return r;
 	/* HELLO carries the sender's credentials, which name its process. */
@@ -438,7 +438,7 @@ int sandbox_arrive(struct sandbox *sb, struct error *err)
 		if (r < 0)
 			return r;
 	}
-	return settle_in(sb, err);
+	return admit_child(sb, err);
 }
 
 int sandbox_meet_program(struct sandbox *sb, pid_t pid)
@@ -463,8 +463,8 @@ static int give_workspace(struct sandbox *sb, const char *name, struct error *er
 	int r = layers_open(sb, name, &layers, err);
 
 	if (r == 0)
-		r = tell_init(sb, &command, (int[]){ layers.lower_fd, layers.mounter_fd },
-			      layers_count(&layers), err);
+		r = command_init(sb, &command, (int[]){ layers.lower_fd, layers.mounter_fd },
+				 layers_count(&layers), err);
 	(void)fd_close(layers.lower_fd);
 	(void)fd_close(layers.mounter_fd);
 	return r;
@@ -484,7 +484,7 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	const struct op *workspace = plan_find(plan, OP_WORKSPACE, -1);
 	_cleanup_close_ int dev_fd = -EBADF;
 	int64_t limits[_STAGE_LIMIT_MAX];
-	int r = tell_init(sb, &go, &plan_fd, 1, err);
+	int r = command_init(sb, &go, &plan_fd, 1, err);
 
 	if (r < 0)
 		return r;
@@ -498,7 +498,7 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 		dev_fd = sandbox_take_dev(sb);
 	sb->own_dev = dev_fd >= 0;
 	if (dev)
-		r = tell_init(sb, &equip, &dev_fd, dev_fd >= 0 ? 1 : 0, err);
+		r = command_init(sb, &equip, &dev_fd, dev_fd >= 0 ? 1 : 0, err);
 	if (r == 0 && workspace)
 		r = give_workspace(sb, op_a(plan, workspace), err);
 	/* If a program waits for its request, its cell sets the limits. */
@@ -512,7 +512,7 @@ int sandbox_finish(struct sandbox *sb, const struct plan_view *plan, int plan_fd
 {
 	const struct init_command rest = { .kind = COMMAND_REST };
 	int64_t limits[_STAGE_LIMIT_MAX];
-	int r = tell_init(sb, &rest, &plan_fd, 1, err);
+	int r = command_init(sb, &rest, &plan_fd, 1, err);
 
 	if (r < 0)
 		return r;

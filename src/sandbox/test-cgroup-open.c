@@ -302,14 +302,14 @@ static struct cgroup *open_group(const char *what, struct cgroup_root **ret_root
 }
 
 /* The answer once the group is empty. */
-static int settle(struct cgroup *group, int64_t pids_peak)
+static int renew(struct cgroup *group, int64_t pids_peak)
 {
-	int r = cgroup_v1_ops.settle(group, pids_peak);
+	int r = cgroup_v1_ops.renew(group, pids_peak);
 
 	for (int tries = 0; r == -EBUSY; tries++) {
 		assert_true(tries < 20000);
 		(void)usleep(1000);
-		r = cgroup_v1_ops.settle(group, pids_peak);
+		r = cgroup_v1_ops.renew(group, pids_peak);
 	}
 	return r;
 }
@@ -324,7 +324,7 @@ static void test_peak_of_a_group_used_again(void **state)
 	(void)state;
 	run_member(group);
 	check_usage(group);
-	assert_int_equal(settle(group, 1), 0);
+	assert_int_equal(renew(group, 1), 0);
 	assert_int_equal(cgroup_v1_ops.read_usage(group, &usage), 0);
 	assert_in_range(usage.memory_peak_bytes, 0, MEMBER_BYTES - 1);
 	assert_int_equal(cgroup_v1_ops.remove(group), 0);
@@ -339,10 +339,10 @@ static void test_group_that_had_more_members(void **state)
 
 	(void)state;
 	run_members(group, 3);
-	assert_int_equal(settle(group, 2), -EOPNOTSUPP);
+	assert_int_equal(renew(group, 2), -EOPNOTSUPP);
 	/* The processes of a sanitizer leave too much charged to the group. */
 	if (!getenv("ASAN_OPTIONS"))
-		assert_int_equal(settle(group, 3), 0);
+		assert_int_equal(renew(group, 3), 0);
 	assert_int_equal(cgroup_v1_ops.remove(group), 0);
 	(void)cgroup_v1_ops.root_free(root);
 }

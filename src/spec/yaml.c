@@ -320,7 +320,7 @@ static bool json_too_deep(const char *text, size_t len)
  * A constant in the tree is a string of a NUL and its name. In limits it becomes the name, which no limit
  * accepts; elsewhere it is refused here.
  */
-static int settle_constants(const struct reader *r, json_t *tree, bool in_limits)
+static int resolve_constants(const struct reader *r, json_t *tree, bool in_limits)
 {
 	const char *key;
 	json_t *value;
@@ -336,7 +336,7 @@ static int settle_constants(const struct reader *r, json_t *tree, bool in_limits
 		if (text && json_string_length(value) > 1 && text[0] == '\0' && in_limits)
 			e = json_object_set_new(tree, key, json_string(text + 1));
 		else
-			e = settle_constants(&at, value, strcmp(key, "limits") == 0);
+			e = resolve_constants(&at, value, strcmp(key, "limits") == 0);
 		if (e < 0)
 			return e;
 	}
@@ -344,7 +344,7 @@ static int settle_constants(const struct reader *r, json_t *tree, bool in_limits
 	{
 		struct reader at = reader_index(r, i);
 
-		e = settle_constants(&at, value, false);
+		e = resolve_constants(&at, value, false);
 		if (e < 0)
 			return e;
 	}
@@ -374,7 +374,7 @@ static int parse_constants(const struct document *doc, json_t **ret, struct erro
 			  JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 	if (!root)
 		return 0;
-	e = settle_constants(&r, root, false);
+	e = resolve_constants(&r, root, false);
 	if (e < 0) {
 		json_decref(root);
 		return e;

@@ -93,7 +93,7 @@ static void add_calls(void)
 		int nr = row->nr[filter_native()];
 
 		if (nr == NR_NONE || is_left_out(row->name) ||
-		    filter_expect(FILTER_DEFAULT, filter_arches[filter_native()], (uint32_t)nr,
+		    filter_lookup(FILTER_DEFAULT, filter_arches[filter_native()], (uint32_t)nr,
 				  args) != filter_answers[TO_ALLOW])
 			continue;
 		(void)snprintf(name, sizeof(name), "call %s", row->name);
