@@ -10,7 +10,7 @@ import lint
 FILE_LINES = 600
 FUNCTION_LINES = 70
 PARAMETERS = 5
-# Whose parameters somebody else has chosen: SQLite's xConnect.
+# SQLite has chosen the parameters of its xConnect.
 FOREIGN = {("src/history/search-vtab.c", "on_connect"): 6}
 
 

@@ -68,6 +68,11 @@ PLANTED = [
     ("opening", "tools/a.py", "#!/usr/bin/python3\n# SPDX-License-Identifier: Apache-2.0\n", "#!/usr/bin/python3\n", "SPDX"),
     ("readme", "src/base/README.md", "# base\n\nWords.\n", "word\n" * 61, "61 lines"),
     ("readme", "src/base/README.md", "# base\n\nWords.\n", "# base\n", "says nothing"),
+    ("prose", "src/base/a.c", "/* The caller waits. */\n", "/* Whoever calls waits. */\n", '"Whoever" is no subject'),
+    ("prose", "src/base/a.h", 'char a[] = "nobody:x:65534:";\n', "/* Nobody reads it. */\n", '"Nobody"'),
+    ("prose", "include/atoll/atoll.h", "/* The account nobody. */\n", "/* Frees whatever is left. */\n", '"whatever"'),
+    ("prose", "doc/a.md", 'Never write "somebody".\n', "Somebody writes.\n", '"Somebody"'),
+    ("prose", "README.md", "Each caller.\n", "For everybody.\n", '"everybody"'),
     ("format", "src/base/a.c", "int a;\n", "int  a;\n", "clang-formatted"),
     ("format", "dev", "#!/bin/bash\necho hi\n", "#!/bin/bash\necho $1\n", "quote"),
 ]
