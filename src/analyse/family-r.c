@@ -72,7 +72,7 @@ static const struct advice advice[] = {
 	{ 0 },
 };
 
-/* What stands in quotes after "in", its last line. */
+/* The last line of the quoted text after "in". */
 static struct span snippet(const struct finding *f)
 {
 	struct span text = { f->message.data, f->message.len }, line = { 0 };

@@ -124,7 +124,7 @@ static void test_divided(void **state _unused_)
 	assert_null(caller_put(&cs, b));
 }
 
-/* What passes although it is too much: each of the three exceptions alone. */
+/* Demands above a bound that are accepted: each of the three exceptions alone. */
 static void test_firsts(void **state _unused_)
 {
 	struct callers cs = {

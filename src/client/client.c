@@ -257,7 +257,7 @@ int atoll_run(struct atoll *a, const char *request_json, const struct atoll_run_
 	run.full = result_json && !run.options.brief;
 	if (run.options.exit_code)
 		*run.options.exit_code = 125;
-	/* A broker of our own starts while we parse; one that serves others too is looked at behind the ring. */
+	/* An own broker starts while the request is parsed; a shared one is checked after the bell was rung. */
 	r = a->link ? 0 : atoll_link(a, &err);
 	if (r >= 0)
 		r = json_parse(&doc, &root, &err);

@@ -53,7 +53,7 @@ static const struct request_sample good[] = {
 	R("1.0 without Host", "GET / HTTP/1.0\r\n\r\n", 200),
 	R("1.0 with Host", "GET / HTTP/1.0\r\n" H "\r\n", 200),
 	R("options *", "OPTIONS * HTTP/1.1\r\n" H "\r\n", 200),
-	R("a method we have no name for", "BREW /pot HTTP/1.1\r\n" H "\r\n", 200),
+	R("an unknown method", "BREW /pot HTTP/1.1\r\n" H "\r\n", 200),
 	R("length 0", POST("Content-Length: 0\r\n\r\n"), 200),
 	R("length 5", POST("Content-Length: 5\r\n\r\n12345"), 200),
 	R("blanks around a length", POST("Content-Length: \t5 \t\r\n\r\n12345"), 200),

@@ -24,7 +24,7 @@ struct worker_world {
 	int order[MANY], n_order; /* in the order in which the pieces were done */
 };
 
-/* What is handed over. */
+/* One piece of work for the worker. */
 struct work_piece {
 	struct worker_world *world;
 	int number;

@@ -87,7 +87,7 @@ static int check_network(struct decision *d, struct error *err)
 	return 0;
 }
 
-/* A set of limits in the request, and where it stands there. */
+/* A set of limits in the request, and its place there. */
 struct claims {
 	const char *where;
 	const json_t *json; /* the object, to quote the caller's value */

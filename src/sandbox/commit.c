@@ -192,7 +192,7 @@ int commit_apply(const struct commit *c, struct commit_outcome *ret)
 	return r;
 }
 
-/* What cannot be freed now, the next commit frees. A pending journal keeps what it needs. */
+/* Files that cannot be freed now are freed by the next commit. A pending journal keeps its files. */
 void commit_tidy(const struct commit *c)
 {
 	struct journal_places at = { c->workspace_fd, c->store_fd, -EBADF, -EBADF };

@@ -403,7 +403,7 @@ static const struct classify_row rows[] = {
 	  -1,
 	  "interrupted: its sandbox was ended while it ran",
 	  0 },
-	{ "killed for a reason of ours",
+	{ "killed by Atoll",
 	  { .wait_status = SIGKILL, .killed_for = CAUSE_INTERNAL, .usage = { NOTHING_HIT } },
 	  STATUS_INTERNAL_ERROR,
 	  137,

@@ -71,7 +71,7 @@ static const struct unwrap_row dictionaries[] = {
 	/* A line that ends inside quotes: the client unescaped once too often. */
 	{ "{'generated_code': 'import os\nprint(os.name)'}", "import os\nprint(os.name)" },
 	{ "{\"generated_code\": \"import os\nprint(1)\", \"final\": true}", "import os\nprint(1)" },
-	/* Everything that may stand beside it. */
+	/* All kinds of values beside it. */
 	{ "{'a': [1, -2.5e3, +1_000, 0x1F, 0o17, 0b11, .5, 5., 1j, -1+2j, ...], 'b': {'c': (1,), "
 	  "'d': "
 	  "()}, 'e': {1, 2}, 'f': set(), 3: b'x' br'\\d' Rb\"\"\"y\"\"\", None: True, "
