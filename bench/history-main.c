@@ -6,8 +6,8 @@
  * them. A store that is there already is not filled again; `bench-history ROWS DIR KIND` measures one kind of pages, to be
  * counted by valgrind (--tool=callgrind --toggle-collect=history_list).
  *
- * A few rows lie evenly among all others, equally many in a store of any size: somebody who comes seldom, with a
- * language, a label, a status and a word of their own.
+ * A few rows lie evenly among all others, equally many in a store of any size: those of a caller who comes seldom, with a
+ * language, a label, a status and a word of its own.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,8 +22,8 @@ enum {
 	TRIES = 1000,
 	PAGES = 200,
 	PAGE_ROWS = 50,
-	STARTS = 8,	  /* pages begin so many rows apart: */
-	START_ROWS = 137, /* together an epoch of search, at any place of which one may begin, … */
+	STARTS = 8,	       /* places where pages begin, … */
+	START_ROWS = 137,      /* … so many rows apart, … */
 	START_ROWS_SHARE = 50, /* … or no more than this part of a small store */
 	ROUNDS = 3,	       /* of all, each with lines of its own: the best is taken */
 	US_APART = 1000,
@@ -319,10 +319,7 @@ static int next_page(struct bench *b, struct pages *p, char cursor[HISTORY_CURSO
 	return r;
 }
 
-/*
- * Pages that begin here and there among the newest rows, over and over: what one costs depends on how its rows lie in
- * their epoch (history/search.h). Then on from there, once, as far as there are more.
- */
+/* Pages that begin here and there among the newest rows, over and over. Then on from there, once, as far as there are more. */
 static int measure_pages(struct bench *b, struct pages p)
 {
 	const int64_t until_ns = p.filter.until_ns > 0 ? p.filter.until_ns : b->now_ns;
@@ -425,6 +422,7 @@ static int measure_all_pages(struct bench *b)
 		{ "page_no_word", { .text = "nobody" } },
 		{ "page_no_words", { .text = "answer nobody" } },
 		{ "page_disjoint_words", { .text = "shade6 shade7" } },
+		{ "page_disjoint_words_caller", { .text = "shade6 shade7", .caller = "bob" } },
 		{ "page_word_time", { .text = "answer", .until_ns = past_ns } },
 		{ "page_rare_word_time", { .text = "shade7", .until_ns = past_ns } },
 		{ "page_few_word_time", { .text = "seldom", .until_ns = past_ns } },

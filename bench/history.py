@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does the history cost the same with a million rows as with a thousand? Runs bench-history for both and compares.
+"""Does the history cost the same with a million rows as with ten thousand? Runs bench-history for both and compares.
 
     bench/history.py [--rows N] [--build DIR] [--keep DIR]     exit status 1 when a bar was missed
 
-The small store is measured before and after the large one and the better of the two counts for it: a busy moment
-then makes the bar stricter, not looser. Pages of 50 begin at eight places among the newest rows in both; those of `_time`
-where a quarter of all rows is newer. `few` are as many in both stores, and so lie a thousand times further apart in the
-large one. What asks for something else in each has a bound of its own, and the reason is printed. `tick_wordy`, where p99
-is the slowest, is history_tick() after executions of which each wrote 8 KiB of words that nobody had before.
---keep uses a large store that an earlier call left there, or leaves one.
+Writes and pages without words are judged by the ratio of the large store to the small one. A search of words has a bound of
+its own, on its first page. The small store is measured before and after the large one and the better of the two counts for
+it: a busy moment then makes the bar stricter, not looser. Pages of 50 begin at eight places among the newest rows in both;
+those of `_time` begin where a quarter of all rows is newer. `few` are as many in both stores, and so lie a hundred times
+further apart in the large one. `tick_wordy`, where p99 is the slowest, is history_tick() after executions of which each wrote
+8 KiB of new words. --keep uses a large store that an earlier call left there, or leaves one.
 """
 
 import argparse
@@ -23,28 +23,21 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BAR = 1.5
 BOUND_US = 1000
-SMALL = 1000
+WORDS_BOUND_US = 50000
+SMALL = 10000
 JUDGED = ("insert", "finish", "record", "both_in_groups_of_8", "page", "page_time", "page_status", "page_rare_status", "page_few_status",
           "page_statuses", "page_language", "page_few_language", "page_label", "page_rare_label", "page_few_label", "page_labels",
           "page_caller", "page_caller_time", "page_few_caller", "page_caller_language", "page_caller_success", "page_caller_status",
           "page_caller_label", "page_few_caller_success", "page_few_caller_status", "page_few_caller_label", "page_few_caller_few_status",
-          "page_language_status", "page_language_label", "page_few_language_label", "page_few_status_label", "page_word",
-          "page_rare_word", "page_few_word", "page_words", "page_mixed_words", "page_word_time", "page_rare_word_time",
-          "page_few_word_time", "page_words_time", "page_mixed_words_time", "page_word_caller", "page_word_few_caller",
-          "page_few_word_caller", "page_word_language", "page_word_few_language", "page_word_label", "page_word_few_label",
-          "page_word_rare_status", "page_rare_word_status")
-# No like questions: why, and so a bound in place of the ratio.
-ALL_NEAR = "in a small store all of them lie in one epoch, in a large one in 80, and their texts are read"
-BOUNDED = {
-    "page_few_words": ALL_NEAR,
-    "page_rare_word_few_caller": ALL_NEAR,
-    "page_word_few_status": ALL_NEAR,
-    "page_no_word": "nothing is found: what is left is FTS5 looking into its pieces, more of them the more rows there are",
-    "page_no_words": "as page_no_word; a small store ends with its only epoch before FTS5 is asked",
-    "page_disjoint_words": "nothing is found: a small store ends with its only epoch, in a large one eight are looked at in a call",
-    "past": "of the 5000 programs, few of a small store's ran before, in a large one each did 200 times",
-    "stats": "a small store's rows ended in one minute, a large one's in 17, and sums of each are read",
-}
+          "page_language_status", "page_language_label", "page_few_language_label", "page_few_status_label")
+WORDS = ("page_word", "page_rare_word", "page_few_word", "page_words", "page_mixed_words", "page_few_words", "page_no_word",
+         "page_no_words", "page_disjoint_words", "page_word_time", "page_rare_word_time", "page_few_word_time", "page_words_time",
+         "page_mixed_words_time", "page_word_caller", "page_disjoint_words_caller", "page_word_few_caller", "page_rare_word_few_caller",
+         "page_few_word_caller", "page_word_language", "page_word_few_language", "page_word_label", "page_word_few_label",
+         "page_word_rare_status", "page_word_few_status", "page_rare_word_status")
+# No like questions, and so a bound in place of the ratio: of the 5000 programs, each ran 200 times in a large store and twice in
+# a small one; a large store's rows ended in 17 minutes, and the sums of each minute are read.
+BOUNDED = {**{name: WORDS_BOUND_US for name in WORDS}, "past": BOUND_US, "stats": BOUND_US}
 SHOWN = JUDGED + tuple(BOUNDED) + ("tick", "tick_wordy")
 LIMIT_S = 480  # of all together
 
@@ -95,17 +88,14 @@ def table(report):
             deep = f"{row['deep']:>14.1f}" if row["deep"] else ""
             yield f"{name:<27}{mark}{row['small']:>10.1f}{row['large']:>12.1f}{row['ratio']:>8.2f}{row['p99']:>10.1f}{deep}"
     worst = max(row["ratio"] for row in report["costs"].values())
-    slowest = max(report["shown"][name]["large"] for name in BOUNDED)
-    yield (f"worst of * {worst:.2f}, bar {BAR}; slowest of the rest {slowest:.0f} µs, bound {BOUND_US}; "
+    slowest = max(report["shown"][name]["large"] for name in WORDS)
+    yield (f"worst of * {worst:.2f}, bar {BAR}; slowest search {slowest / 1000:.1f} ms, bar {WORDS_BOUND_US // 1000}; "
            f"digest {report['digest_us_a_row']:.1f} µs a row; filled in {report['fill_s']:.0f} s")
-    yield f"bound {BOUND_US} µs in place of the ratio:"
-    for name, reason in BOUNDED.items():
-        yield f"  {name}: {reason}"
 
 
 def is_met(report):
     return (all(row["ratio"] <= BAR for row in report["costs"].values()) and
-            all(report["shown"][name]["large"] <= BOUND_US for name in BOUNDED))
+            all(report["shown"][name]["large"] <= bound for name, bound in BOUNDED.items()))
 
 
 def main():

@@ -271,7 +271,7 @@ class Run:
         self.report["stream"] = stats.describe(taken)
 
     def history(self):
-        """The store by itself, with a thousand rows and with many."""
+        """The store by itself, with ten thousand rows and with many."""
         self.report["history"] = history.compare(self.program.parent.parent, self.options.rows, self.bench.folder)
 
     # --- all of it ------------------------------------------------------------------------------------
@@ -376,10 +376,10 @@ def judge(report):
 
 
 def judge_history(report):
-    """What is asked for alike in both stores by the ratio, the rest by a bound."""
+    """Writes and pages without words by the ratio, the rest by a bound."""
     full = report["rows"] >= 1_000_000
-    lines = [(name, "1,000,000 rows ÷ 1,000, p50", "×", row["ratio"], history.BAR) for name, row in report["costs"].items()]
-    lines += [(name, "1,000,000 rows, p50", "µs", report["shown"][name]["large"], history.BOUND_US) for name in history.BOUNDED]
+    lines = [(name, "1,000,000 rows ÷ 10,000, p50", "×", row["ratio"], history.BAR) for name, row in report["costs"].items()]
+    lines += [(name, "1,000,000 rows, p50", "µs", report["shown"][name]["large"], bound) for name, bound in history.BOUNDED.items()]
     return [{"what": f"history, {name.replace('_', ' ')}: {how}", "unit": unit, "measured": value if full else None, "sign": "≤",
              "bar": bar, "met": value <= bar if full else None} for name, how, unit, value, bar in lines]
 

@@ -82,8 +82,8 @@ static const char version_3[] =
 	"DELETE FROM meta WHERE name = 'indexed';";
 
 /*
- * Words are indexed again, with their epochs: search.h. What every run asks before it begins, how long its code took
- * before, is read from the index alone.
+ * Words are indexed again, with their epochs, which version 7 removes. What every run asks before it begins, how long its
+ * code took before, is read from the index alone.
  */
 static const char version_4[] =
 	"DROP INDEX execution_code;"
@@ -102,17 +102,29 @@ static const char version_5[] =
 	"INSERT INTO search(search) VALUES('delete-all');"
 	"DELETE FROM meta WHERE name = 'indexed' OR name LIKE 'epoch%';";
 
-/* Not one row for each word of an epoch, but pieces (posting.h); the words of some that are gone (retain.c). */
-#define EMPTY_SEARCH "DELETE FROM epoch; INSERT INTO search(search) VALUES('delete-all');"
+/* Not one row for each word of an epoch, but pieces; the results of deleted rows whose words are still indexed. */
 static const char version_6[] =
 	"DROP TABLE posting;"
 	"CREATE TABLE posting(epoch INTEGER NOT NULL, word BLOB NOT NULL, low INTEGER NOT NULL,"
 	"  ats BLOB NOT NULL, PRIMARY KEY(epoch, word, low)) WITHOUT ROWID;"
-	"CREATE TABLE leftover(n INTEGER PRIMARY KEY, status TEXT NOT NULL);" EMPTY_SEARCH
+	"CREATE TABLE leftover(n INTEGER PRIMARY KEY, status TEXT NOT NULL);"
+	"DELETE FROM epoch;"
+	"INSERT INTO search(search) VALUES('delete-all');"
 	"DELETE FROM meta WHERE name = 'indexed' OR name LIKE 'epoch%';";
 
+/* FTS5 alone knows the words: its index stays, less the words of rows that are gone. */
+static const char version_7[] =
+	"INSERT INTO search(search, rowid, words) SELECT 'delete', -at, words"
+	"  FROM leftover CROSS JOIN result USING(n) WHERE words IS NOT NULL"
+	"  AND n <= (SELECT value FROM meta WHERE name = 'indexed') ORDER BY at DESC;"
+	"DELETE FROM result WHERE n IN (SELECT n FROM leftover);"
+	"DROP TABLE leftover;"
+	"DROP TABLE posting;"
+	"DROP TABLE epoch;"
+	"DELETE FROM meta WHERE name LIKE 'epoch%';";
+
 static const char *const steps[] = {
-	version_1, version_2, version_3, version_4, version_5, version_6,
+	version_1, version_2, version_3, version_4, version_5, version_6, version_7,
 };
 
 #define SELECT_ROWS "SELECT " ROW_COLUMNS " FROM execution "
@@ -174,8 +186,6 @@ const char *const statements[_STMT_MAX] = {
 	[STMT_LIST_TEXT] = "SELECT " ROW_COLUMNS " FROM search CROSS JOIN execution"
 			   " ON execution.at = -search.rowid WHERE search MATCH ?3"
 			   " AND search.rowid <= -?1 AND search.rowid > -?2 ORDER BY search.rowid",
-	[STMT_LIST_FOUND] = "SELECT " ROW_COLUMNS " FROM found CROSS JOIN execution"
-			    " ON execution.at = found.at",
 	[STMT_NTH_FAILURE] = SELECT_NTH
 	"status = ?3 AND state = 2 AND status <> 'success' AND " NTH,
 	[STMT_NTH_LANGUAGE] = SELECT_NTH "language = ?3 AND " NTH,
@@ -183,6 +193,8 @@ const char *const statements[_STMT_MAX] = {
 	[STMT_NTH_CALLER_LANGUAGE] = SELECT_NTH "caller = ?3 AND language = ?4 AND " NTH,
 	[STMT_NTH_LABEL] = "SELECT at FROM label WHERE name = ?3 AND value = ?4 AND at >= ?1"
 			   " AND at < ?2 ORDER BY at DESC LIMIT 1 OFFSET ?5",
+	[STMT_NTH_TEXT] = "SELECT -rowid FROM search WHERE search MATCH ?3 AND rowid <= -?1"
+			  " AND rowid > -?2 ORDER BY rowid LIMIT 1 OFFSET ?5",
 	[STMT_WORDS] = "SELECT words FROM execution CROSS JOIN result ON result.n = execution.n"
 		       " WHERE execution.at = ?1",
 	[STMT_PAST_CODE] = "SELECT duration_us, status, caller FROM execution WHERE code_key = ?1"
@@ -199,37 +211,19 @@ const char *const statements[_STMT_MAX] = {
 	[STMT_DELETE] = "DELETE FROM execution WHERE at = ?1",
 	[STMT_DELETE_REQUEST] = "DELETE FROM request WHERE at = ?1",
 	[STMT_DELETE_RESULT] = "DELETE FROM result WHERE n = ?1",
-	[STMT_SEARCH_TEXT] = "SELECT words, status FROM result CROSS JOIN execution USING(at)"
-			     " WHERE result.n = ?1",
+	[STMT_SEARCH_TEXT] = "SELECT words FROM result WHERE n = ?1",
 	[STMT_UNCOUNTED] =
 		"SELECT result.n, ended_us, status, duration_us, caller, language, labels,"
 		" bytes FROM result CROSS JOIN execution USING(at) WHERE result.n > ?1"
 		" ORDER BY result.n LIMIT ?2",
 	[STMT_UNINDEXED_BYTES] = "SELECT n, words FROM result WHERE n > ?1 ORDER BY n LIMIT ?2",
 	/* In the order of `search`, which is the order in which it takes them cheaply. */
-	[STMT_UNINDEXED] = "SELECT at, words, status FROM result CROSS JOIN execution USING(at)"
-			   " WHERE result.n > ?1 AND result.n <= ?2 ORDER BY at DESC",
+	[STMT_UNINDEXED] = "SELECT at, words FROM result WHERE n > ?1 AND n <= ?2 AND words IS"
+			   " NOT NULL ORDER BY at DESC",
 	[STMT_SEARCH_ADD] = "INSERT INTO search(rowid, words) VALUES(-?1, ?2)",
 	[STMT_SEARCH_DELETE] = "INSERT INTO search(search, rowid, words) VALUES('delete', -?1, ?2)",
+	[STMT_SEARCH_EMPTY] = "INSERT INTO search(search) VALUES('delete-all')",
 	[STMT_SEARCH_MERGE] = "INSERT INTO search(search, rank) VALUES('merge', ?1)",
-	[STMT_POSTING_GET] = "SELECT low, ats FROM posting WHERE epoch = ?1 AND word = ?2"
-			     " AND low <= ?3 ORDER BY low DESC",
-	[STMT_POSTING_ADD] = "INSERT INTO posting(epoch, word, low, ats) SELECT ?1, ?2, ?3, ?4"
-			     " WHERE NOT EXISTS (SELECT 1 FROM posting WHERE epoch = ?1"
-			     " AND word = ?2)",
-	[STMT_POSTING_SET] = "REPLACE INTO posting(epoch, word, low, ats) VALUES(?1, ?2, ?3, ?4)",
-	[STMT_POSTING_DELETE] = "DELETE FROM posting WHERE epoch = ?1 AND word = ?2 AND low = ?3"
-				" AND ats = ifnull(?4, ats)",
-	[STMT_LEFTOVER_ADD] = "INSERT INTO leftover(n, status) SELECT n, status FROM execution"
-			      " WHERE at = ?1",
-	[STMT_LEFTOVER_EMPTY] = "UPDATE result SET text = '' WHERE n = ?1",
-	[STMT_LEFTOVER_FIND] = "SELECT n, result.at, words, leftover.status FROM leftover"
-			       " CROSS JOIN result USING(n) WHERE leftover.n > ?1"
-			       " ORDER BY leftover.n LIMIT ?2",
-	[STMT_LEFTOVER_DELETE] = "DELETE FROM leftover WHERE n = ?1",
-	[STMT_EPOCH_ADD] = "REPLACE INTO epoch(start, id) VALUES(?1, ?2)",
-	[STMT_EPOCH_FIND] =
-		"SELECT id, start FROM epoch WHERE start <= ?1 ORDER BY start DESC LIMIT 1",
 	[STMT_TALLY_GET] = "SELECT data FROM tally WHERE span = ?1 AND bucket = ?2 AND caller = ?3"
 			   " AND kind = ?4 AND name = ?5",
 	[STMT_TALLY_SET] = "REPLACE INTO tally(span, bucket, caller, kind, name, data)"
@@ -270,16 +264,6 @@ static int get_number(struct history *h, const char *sql, int64_t *ret)
 		*ret = sqlite3_column_int64(s, 0);
 	(void)sqlite3_finalize(s);
 	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : store_error(h, rc);
-}
-
-int schema_empty_search(struct history *h)
-{
-	static const char sql[] = "DELETE FROM posting;"
-				  "DELETE FROM result WHERE n IN (SELECT n FROM leftover);"
-				  "DELETE FROM leftover;" EMPTY_SEARCH;
-	int rc = sqlite3_exec(h->db, sql, NULL, NULL, NULL);
-
-	return rc == SQLITE_OK ? 0 : store_error(h, rc);
 }
 
 static int take_step(struct history *h, int version)
@@ -336,10 +320,6 @@ int schema_load(struct history *h)
 		{ "SELECT value FROM meta WHERE name = 'indexed'", &h->marks.indexed },
 		{ "SELECT value FROM meta WHERE name = 'rows'", &h->marks.rows },
 		{ "SELECT value FROM meta WHERE name = 'bytes'", &h->marks.bytes },
-		{ "SELECT value FROM meta WHERE name = 'epoch'", &h->marks.epoch },
-		{ "SELECT value FROM meta WHERE name = 'epoch_start'", &h->marks.epoch_start },
-		{ "SELECT value FROM meta WHERE name = 'epoch_rows'", &h->marks.epoch_rows },
-		{ "SELECT value FROM meta WHERE name = 'epoch_last'", &h->marks.epoch_last },
 		{ "SELECT max(n) FROM result", &h->last_n },
 		{ "SELECT max(at) FROM execution", &h->last_at },
 	};

@@ -268,8 +268,8 @@ static int tick_checkpoint(struct history *h)
 bool history_tick(struct history *h)
 {
 	static int (*const work[])(struct history *) = {
-		tick_list,	  tick_count,	  tick_index, retain_some,
-		retain_leftovers, retain_tallies, tick_sweep, tick_checkpoint,
+		tick_list,	tick_count, tick_index,	     retain_some,
+		retain_tallies, tick_sweep, tick_checkpoint,
 	};
 	bool more = false;
 

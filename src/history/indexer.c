@@ -13,9 +13,10 @@
 enum {
 	COUNT_BATCH = 512,
 	INDEX_BATCH = 128,
-	MERGE_PAGES = 64,   /* of the search index, tidied up with each batch */
-	OPEN_TALLIES = 32,  /* in memory at once */
-	LABELS_COUNTED = 8, /* of one execution */
+	INDEX_BYTES = 64 << 10, /* of words in a batch, unless one execution has more: some 10 ms */
+	MERGE_PAGES = 64,	/* of the search index, tidied up with each batch */
+	OPEN_TALLIES = 32,	/* in memory at once */
+	LABELS_COUNTED = 8,	/* of one execution */
 	LABELS_IN_BUCKET =
 		100, /* different ones, so that labels made up for each run do not fill the disk */
 };
@@ -245,18 +246,6 @@ static int count_batch(struct history *h, struct marks *m)
 	return r < 0 ? r : n;
 }
 
-static int index_row(struct history *h, sqlite3_stmt *from, struct marks *m, struct postings *to)
-{
-	const char *words = (const char *)sqlite3_column_text(from, 1);
-	const struct indexed x = {
-		.at = sqlite3_column_int64(from, 0),
-		.words = { words, (size_t)sqlite3_column_bytes(from, 1) },
-		.status = (const char *)sqlite3_column_text(from, 2),
-	};
-
-	return words ? search_add(h, &x, m, to) : 0;
-}
-
 static int tidy(struct history *h)
 {
 	int r = 0;
@@ -268,7 +257,7 @@ static int tidy(struct history *h)
 	return store_run(h, s);
 }
 
-/* How many come next, and up to which n: one at least, whatever it has. */
+/* How many results come next, and up to which n: at least one, of any size. */
 static int measure_batch(struct history *h, int64_t *ret_n)
 {
 	int64_t bytes = 0;
@@ -281,7 +270,7 @@ static int measure_batch(struct history *h, int64_t *ret_n)
 	(void)sqlite3_bind_int(s, 2, INDEX_BATCH);
 	while ((r = store_step(h, s)) > 0) {
 		bytes += sqlite3_column_bytes(s, 1);
-		if (n > 0 && bytes > POSTINGS_BYTES)
+		if (n > 0 && bytes > INDEX_BYTES)
 			break;
 		*ret_n = sqlite3_column_int64(s, 0);
 		n++;
@@ -297,9 +286,8 @@ static int measure_batch(struct history *h, int64_t *ret_n)
 
 static int index_batch(struct history *h, struct marks *m)
 {
-	_cleanup_postings_ struct postings postings = { .forget = false };
 	const int64_t after = m->indexed;
-	int r = search_begin(h, m), n = r < 0 ? r : measure_batch(h, &m->indexed);
+	int r = 0, n = measure_batch(h, &m->indexed);
 	sqlite3_stmt *s = n < 0 ? NULL : store_stmt(h, STMT_UNINDEXED, &r);
 
 	if (!s)
@@ -307,16 +295,14 @@ static int index_batch(struct history *h, struct marks *m)
 	(void)sqlite3_bind_int64(s, 1, after);
 	(void)sqlite3_bind_int64(s, 2, m->indexed);
 	while ((r = store_step(h, s)) > 0) {
-		r = index_row(h, s, m, &postings);
+		r = search_change(h, STMT_SEARCH_ADD, sqlite3_column_int64(s, 0),
+				  column_span(s, 1));
 		if (r < 0)
 			break;
 	}
 	(void)sqlite3_reset(s);
-	/* What was there before: FTS5 writes what it was just given when the postings' statements begin, or at commit. */
 	if (r >= 0 && n > 0)
 		r = tidy(h);
-	if (r >= 0)
-		r = postings_apply(h, &postings);
 	return r < 0 ? r : n;
 }
 
@@ -355,16 +341,18 @@ int indexer_count(struct history *h, int max)
 		      max);
 }
 
-/* Words that are not what was written are forgotten, all of them, and made again from the results. */
+/* A damaged index of words is emptied, and made again from the results. */
 static int mend(struct history *h)
 {
 	struct marks m = h->marks;
 	int r = store_begin(h);
+	sqlite3_stmt *s;
 
 	if (r < 0)
 		return r;
-	m.indexed = m.epoch = m.epoch_start = m.epoch_rows = m.epoch_last = 0;
-	r = schema_empty_search(h);
+	m.indexed = 0;
+	s = store_stmt(h, STMT_SEARCH_EMPTY, &r);
+	r = s ? store_run(h, s) : r;
 	r = store_end(h, r < 0 ? r : store_save_marks(h, &m));
 	if (r < 0)
 		return r;

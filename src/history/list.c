@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See history.h. Pages of rows, newest first. One condition of the filter, the one that leaves least from where the
- * page begins, is given to SQLite and answered by an index in the order of the page; the others are checked here row by
- * row. How many rows that do not fit one call looks at is bounded, so that no page costs more than one of a store that
- * has no more rows: one that ran into the bound carries a cursor from which to go on.
+ * See history.h. Pages of rows, newest first. One condition of the filter leads: SQLite answers it from an index in the order
+ * of the page, and the other conditions are checked here, row by row. Words are such a condition, and FTS5 is their index.
  *
- * A cursor is the last row's time of acceptance, so that rows that come or go between two pages change neither.
+ * The condition that leads is the one whose 32nd row, counted from where the page begins, is the oldest: it leaves the fewest
+ * rows. So a caller with few executions finds them at once beside any other condition.
+ *
+ * A call looks at a bounded number of rows that do not fit, so that a page costs the same in a store of any size. A page that
+ * ran into the bound carries a cursor from which to go on. A cursor is the last row's time of acceptance, so rows that come or
+ * go between two pages change neither page.
  */
 #include "history/search.h"
 
@@ -18,13 +21,11 @@
 enum {
 	MISSES_MAX = 1000,	/* rows looked at that do not fit, of a page … */
 	MISSES_COUNTED = 10000, /* … and of a count */
-	TEXT_MISSES = 8,  /* a text costs as much as so many rows, and one more for each … */
-	TEXT_BYTES = 256, /* … so many bytes */
-	EPOCHS_LOOKED_AT = 8,
-	HITS_FEW =
-		4, /* of the first epoch, of which little may be left: fewer, and the words may be rare */
-	NTH = 32,	    /* the condition whose row of this number is oldest leaves least */
-	LABEL_WAYS = 5,	    /* labels that are asked for that */
+	TEXT_MISSES = 8,	/* reading a text costs as much as so many rows, and one more … */
+	TEXT_BYTES = 256,	/* … for each so many bytes */
+	NTH = 32,		/* the condition whose row of this number is oldest leads */
+	LABEL_WAYS = 5,		/* labels that may lead */
+	WAYS_MAX = LABEL_WAYS + 3,
 	INDEX_FIRST = 1024, /* ended executions a search may add to the index before it looks */
 };
 
@@ -32,20 +33,15 @@ enum {
 struct list_index {
 	enum stmt list, nth;
 	const char *value, *second;
-	int64_t reach; /* its next rows go back so far; beyond everything when there are few */
+	int64_t reach; /* `at` of its NTH row; -INT64_MAX when it has fewer */
 };
 
 struct list_scan {
 	const struct history_filter *filter;
 	const char *state; /* "queued" or "running" when the filter asks for it, else NULL */
 	int64_t from, to;  /* of `at` */
-	int epochs;	   /* how many words were looked for in; then follows the rest, up to … */
-	int64_t rest;	   /* … this, or nothing when it is `from` */
-	struct ats found;  /* in the last of them … */
-	struct buf match;  /* … or, when all of the rest was asked, FTS5's query */
-	int hits;	   /* what the last of them gave */
-	bool dense;	   /* none of the words is rare */
-	bool reads_words;  /* of each row: the statement knows of one word at most */
+	struct buf match;  /* FTS5's query for the filter's text */
+	bool reads_words;  /* another condition leads: the text of each row is read */
 	sqlite3_stmt *stmt;
 	int missed, misses_max;
 	int64_t last; /* the row looked at last */
@@ -56,7 +52,6 @@ static void scan_done(struct list_scan *scan)
 	if (scan->stmt)
 		(void)sqlite3_reset(scan->stmt);
 	buf_done(&scan->match);
-	ats_done(&scan->found);
 }
 
 static bool has_more_statuses(const struct history_filter *f)
@@ -64,7 +59,7 @@ static bool has_more_statuses(const struct history_filter *f)
 	return f->more_statuses && *f->more_statuses;
 }
 
-/* The one failure it asks for, or NULL. One of several statuses is no condition for an index. */
+/* The one failure that the filter asks for, or NULL. Several statuses are no condition for an index. */
 static const char *failure_of(const struct history_filter *f)
 {
 	return !f->status || has_more_statuses(f) || strcmp(f->status, "success") == 0 ? NULL
@@ -112,130 +107,38 @@ static int read_range(struct list_scan *scan, struct error *err)
 	return 0;
 }
 
-/* Whether few rows are newer: to pass over those costs less than to ask once more. */
-static bool is_newest(const struct history *h, int64_t epoch)
+static struct list_index label_way(const char *name, const char *value)
 {
-	const bool begun = h->marks.epoch_rows < EPOCH_ROWS / 2;
-
-	return epoch >= h->marks.epoch - begun;
+	return (struct list_index){ STMT_LIST_LABEL, STMT_NTH_LABEL, name, value, 0 };
 }
 
-/*
- * 1: this word is to be asked for in the whole. A single one, where the whole begins, and when it gave little; one of
- * several, when it is rare in an epoch at least.
- */
-static int find_rare(struct history *h, struct list_scan *scan, int64_t epoch, struct rarest *ret)
+static size_t find_ways(const struct list_scan *scan, struct list_index ways[WAYS_MAX])
 {
-	const int enough = scan->epochs == 1 ? HITS_FEW : HITS_MANY;
-	const char *text = scan->filter->text;
-	const bool single = search_words(text) == 1 && !failure_of(scan->filter);
-	int r;
-
-	if (scan->epochs == 0 ? !single || !is_newest(h, epoch) : scan->hits >= enough)
-		return 0;
-	if (single) {
-		(void)snprintf(ret->word, sizeof(ret->word), "%s", text);
-		return 1;
-	}
-	if (scan->dense)
-		return 0;
-	r = search_rarest(h, text, epoch, ret);
-	scan->dense = r >= 0 && ret->hits >= HITS_MANY;
-	scan->reads_words = !scan->dense;
-	return r < 0 ? r : !scan->dense;
-}
-
-/* All that is older, for a word. */
-static int ask_whole(struct history *h, struct list_scan *scan, const char *word)
-{
-	int r;
-
-	buf_done(&scan->match);
-	r = search_match(word, &scan->match, NULL);
-	scan->stmt = r < 0 ? NULL : store_stmt(h, STMT_LIST_TEXT, &r);
-	if (!scan->stmt)
-		return r;
-	(void)sqlite3_bind_int64(scan->stmt, 1, scan->from);
-	(void)sqlite3_bind_int64(scan->stmt, 2, scan->rest);
-	bind_text(scan->stmt, 3, scan->match.data);
-	scan->rest = scan->from;
-	return 1;
-}
-
-static int ask_epoch(struct history *h, struct list_scan *scan, const struct epoch *epoch)
-{
-	struct stretch in = { epoch->id, MAX(epoch->start, scan->from), scan->rest };
-	int r;
-
-	ats_done(&scan->found);
-	r = search_find(h, scan->filter->text, failure_of(scan->filter), &in, &scan->found);
-	scan->stmt = r < 0 ? NULL : store_stmt(h, STMT_LIST_FOUND, &r);
-	if (!scan->stmt)
-		return r;
-	h->found = (struct search_rows){ .ats = scan->found.list,
-					 .begin = ats_until(&scan->found, scan->rest),
-					 .end = ats_until(&scan->found, in.from) };
-	scan->rest = in.from;
-	return 1;
-}
-
-/* 1: a search goes on among older ones; 0: there are none; -EAGAIN: looked at enough. */
-static int next_part(struct history *h, struct list_scan *scan)
-{
-	struct epoch epoch;
-	struct rarest rare;
-	int r;
-
-	if (scan->rest <= scan->from)
-		return 0;
-	r = search_epoch(h, scan->rest - 1, &epoch);
-	if (r > 0)
-		r = find_rare(h, scan, epoch.id, &rare);
-	else if (r == 0) /* nothing was indexed yet */
-		epoch = (struct epoch){ 0, scan->from };
-	if (r < 0)
-		return r;
-	if (r == 0 && scan->epochs >= EPOCHS_LOOKED_AT) {
-		scan->last = scan->rest;
-		return -EAGAIN;
-	}
-	scan->epochs++;
-	scan->hits = 0;
-	return r > 0 ? ask_whole(h, scan, rare.word) : ask_epoch(h, scan, &epoch);
-}
-
-static size_t find_ways(const struct history_filter *f, struct list_index ways[LABEL_WAYS + 2])
-{
+	const struct history_filter *f = scan->filter;
 	const struct history_label *more = f->more_labels;
+	const char *failure = failure_of(f);
 	size_t n = 0;
 
 	if (f->label_name)
-		ways[n++] = (struct list_index){ .list = STMT_LIST_LABEL,
-						 .nth = STMT_NTH_LABEL,
-						 .value = f->label_name,
-						 .second = f->label_value };
+		ways[n++] = label_way(f->label_name, f->label_value);
 	for (; more && more->name && n < LABEL_WAYS; more++)
-		ways[n++] = (struct list_index){ .list = STMT_LIST_LABEL,
-						 .nth = STMT_NTH_LABEL,
-						 .value = more->name,
-						 .second = more->value };
-	if (failure_of(f))
-		ways[n++] = (struct list_index){ .list = STMT_LIST_FAILURE,
-						 .nth = STMT_NTH_FAILURE,
-						 .value = f->status };
+		ways[n++] = label_way(more->name, more->value);
+	if (failure)
+		ways[n++] = (struct list_index){ STMT_LIST_FAILURE, STMT_NTH_FAILURE, failure, NULL,
+						 0 };
 	if (f->caller && f->language)
-		ways[n++] = (struct list_index){ .list = STMT_LIST_CALLER_LANGUAGE,
-						 .nth = STMT_NTH_CALLER_LANGUAGE,
-						 .value = f->caller,
-						 .second = f->language };
+		ways[n++] = (struct list_index){ STMT_LIST_CALLER_LANGUAGE,
+						 STMT_NTH_CALLER_LANGUAGE, f->caller, f->language,
+						 0 };
 	else if (f->caller)
-		ways[n++] = (struct list_index){ .list = STMT_LIST_CALLER,
-						 .nth = STMT_NTH_CALLER,
-						 .value = f->caller };
+		ways[n++] = (struct list_index){ STMT_LIST_CALLER, STMT_NTH_CALLER, f->caller, NULL,
+						 0 };
 	else if (f->language)
-		ways[n++] = (struct list_index){ .list = STMT_LIST_LANGUAGE,
-						 .nth = STMT_NTH_LANGUAGE,
-						 .value = f->language };
+		ways[n++] = (struct list_index){ STMT_LIST_LANGUAGE, STMT_NTH_LANGUAGE, f->language,
+						 NULL, 0 };
+	if (f->text)
+		ways[n++] = (struct list_index){ STMT_LIST_TEXT, STMT_NTH_TEXT, scan->match.data,
+						 NULL, 0 };
 	return n;
 }
 
@@ -259,7 +162,7 @@ static int find_reach(struct history *h, const struct list_scan *scan, struct li
 	return 0;
 }
 
-/* Which of the ways has the fewest rows there. */
+/* The way with the fewest rows there. */
 static int find_sparsest(struct history *h, const struct list_scan *scan, struct list_index *ways,
 			 size_t n, struct list_index *ret)
 {
@@ -278,58 +181,22 @@ static int find_sparsest(struct history *h, const struct list_scan *scan, struct
 	return 0;
 }
 
-/* 1: the words are everywhere, and the way's rows far apart: their texts are read. */
-static int is_better_read(struct history *h, const struct list_scan *scan,
-			  const struct list_index *way)
-{
-	struct rarest rarest;
-	struct epoch epoch;
-	int r = search_epoch(h, scan->to - 1, &epoch);
-
-	/* Most often it is not beyond this one. */
-	if (r > 0 && way->reach < epoch.start)
-		r = search_epoch(h, epoch.start - 1, &epoch);
-	if (r <= 0 || way->reach >= epoch.start)
-		return MIN(r, 0);
-	r = search_rarest(h, scan->filter->text, epoch.id, &rarest);
-	return r < 0 ? r : rarest.hits >= HITS_MANY;
-}
-
-/* The way that leaves least. */
-static int find_way(struct history *h, struct list_scan *scan, struct list_index *ret)
-{
-	const struct history_filter *f = scan->filter;
-	struct list_index ways[LABEL_WAYS + 2];
-	/* In an empty range there is nothing to find, nor words to ask for (next_part()). */
-	const bool empty = scan->to <= scan->from;
-	size_t n = scan->state || empty ? 0 : find_ways(f, ways);
-	int r = 0;
-
-	if (n == 1 && !f->text)
-		*ret = ways[0];
-	else if (n > 0)
-		r = find_sparsest(h, scan, ways, n, ret);
-	if (r >= 0 && n > 0 && f->text) {
-		r = is_better_read(h, scan, ret);
-		scan->reads_words = r > 0;
-	}
-	if (r < 0 || (n > 0 && (!f->text || r > 0)))
-		return r;
-	ret->list = scan->state				 ? STMT_LIST_LIVE
-		    : f->text && !empty			 ? STMT_LIST_TEXT
-		    : f->status && !has_more_statuses(f) ? STMT_LIST_SUCCESS
-							 : STMT_LIST;
-	return 0;
-}
-
-/* The statement for the filter's strongest condition, with its values. */
+/* Sets the statement for the strongest condition of the filter, with its values. */
 static int choose(struct history *h, struct list_scan *scan)
 {
-	struct list_index way = { 0 };
-	int r = find_way(h, scan, &way);
+	const struct history_filter *f = scan->filter;
+	const bool success = f->status && !has_more_statuses(f) && !scan->state;
+	struct list_index ways[WAYS_MAX], way = { .list = success ? STMT_LIST_SUCCESS : STMT_LIST };
+	size_t n = scan->state ? 0 : find_ways(scan, ways);
+	int r = 0;
 
-	if (r >= 0 && way.list == STMT_LIST_TEXT)
-		return next_part(h, scan);
+	if (scan->state)
+		way.list = STMT_LIST_LIVE;
+	else if (n == 1)
+		way = ways[0];
+	else if (n > 1)
+		r = find_sparsest(h, scan, ways, n, &way);
+	scan->reads_words = f->text && way.list != STMT_LIST_TEXT;
 	scan->stmt = r < 0 ? NULL : store_stmt(h, way.list, &r);
 	if (!scan->stmt)
 		return r;
@@ -358,7 +225,6 @@ static int scan_open(struct history *h, const struct history_filter *filter, str
 	if (r >= 0)
 		r = read_range(scan, err);
 	if (r >= 0 && filter->text) {
-		scan->rest = scan->to;
 		r = search_match(filter->text, &scan->match, err);
 		if (r >= 0 && !h->group && !h->health.degraded)
 			r = store_say(err, indexer_index(h, INDEX_FIRST));
@@ -425,8 +291,7 @@ static int has_words(struct history *h, struct list_scan *scan)
 	r = store_step(h, s);
 	if (r <= 0)
 		return r;
-	words.data = (const char *)sqlite3_column_text(s, 0);
-	words.len = words.data ? (size_t)sqlite3_column_bytes(s, 0) : 0;
+	words = column_span(s, 0);
 	r = search_has(scan->filter->text, words);
 	if (r == 0)
 		scan->missed += TEXT_MISSES + (int)(words.len / TEXT_BYTES);
@@ -441,13 +306,10 @@ static int scan_next(struct history *h, struct list_scan *scan)
 
 	while (scan->missed < scan->misses_max) {
 		r = store_step(h, scan->stmt);
-		if (r == 0 && scan->epochs > 0 && (r = next_part(h, scan)) > 0)
-			continue;
 		if (r <= 0)
 			return r;
-		scan->hits++;
 		scan->last = sqlite3_column_int64(scan->stmt, 0);
-		/* Of those alive no text is known yet. */
+		/* The text of a live execution is not known yet. */
 		r = row_fits(scan->stmt, scan->filter) && !(scan->state && scan->filter->text);
 		if (r > 0 && scan->reads_words)
 			r = has_words(h, scan);

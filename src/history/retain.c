@@ -16,8 +16,8 @@
 
 enum {
 	DELETE_BATCH = 32,
-	LEFTOVERS = 32,
-	COUNT_FIRST = 4096, /* so that statistics know what is deleted */
+	DELETE_BYTES = 64 << 10, /* of words: some 10 ms */
+	COUNT_FIRST = 4096,	 /* so that statistics know what is deleted */
 	PRUNE_EVERY_S = 600,
 	HOURS_KEPT_S = 400 * 86400,
 };
@@ -76,19 +76,12 @@ static int run_with(struct history *h, enum stmt which, int64_t value)
 	return store_run(h, s);
 }
 
-/* Where there is no room for changing what its words point to: they find nobody any more, and go later. */
-static int leave_words(struct history *h, const struct victim *v)
-{
-	int r = run_with(h, STMT_LEFTOVER_ADD, v->at);
-
-	return r < 0 ? r : run_with(h, STMT_LEFTOVER_EMPTY, v->n);
-}
-
-static int forget_words(struct history *h, const struct victim *v, struct postings *from_epochs)
+/* How many bytes they were, or a negative errno. */
+static int forget_words(struct history *h, const struct victim *v)
 {
 	int r = 0;
 	sqlite3_stmt *from = store_stmt(h, STMT_SEARCH_TEXT, &r);
-	const char *words;
+	struct span words;
 
 	if (!from)
 		return r;
@@ -96,17 +89,10 @@ static int forget_words(struct history *h, const struct victim *v, struct postin
 	r = store_step(h, from);
 	if (r <= 0)
 		return r;
-	words = (const char *)sqlite3_column_text(from, 0);
-	if (words)
-		r = search_forget(h,
-				  &(struct indexed){
-					  .at = v->at,
-					  .words = { words, (size_t)sqlite3_column_bytes(from, 0) },
-					  .status = (const char *)sqlite3_column_text(from, 1),
-				  },
-				  from_epochs);
+	words = column_span(from, 0);
+	r = words.data ? search_change(h, STMT_SEARCH_DELETE, v->at, words) : 0;
 	(void)sqlite3_reset(from);
-	return MIN(r, 0);
+	return r < 0 ? r : (int)words.len;
 }
 
 static int forget_labels(struct history *h, const struct victim *v)
@@ -144,132 +130,70 @@ static int forget_key(struct history *h, const struct victim *v)
 	return store_run(h, s);
 }
 
-/* words NULL: they are left. */
-static int delete_one(struct history *h, const struct victim *v, struct marks *m,
-		      struct postings *words)
+/* How many bytes its words had, or a negative errno. */
+static int delete_one(struct history *h, const struct victim *v, struct marks *m)
 {
-	const bool indexed = v->n <= m->indexed;
-	int r = indexed && words ? forget_words(h, v, words) : 0;
+	static const enum stmt by_at[] = { STMT_DELETE_REQUEST, STMT_INTERACTIVE_DELETE,
+					   STMT_DELETE };
+	/* A damaged index is made again: what it has is of no matter. */
+	const bool indexed = v->n <= m->indexed && !h->words_damaged;
+	int words = indexed ? forget_words(h, v) : 0;
+	int r = words < 0 ? words : forget_labels(h, v);
 
-	if (r >= 0)
-		r = forget_labels(h, v);
 	if (r >= 0)
 		r = forget_key(h, v);
 	if (r >= 0)
-		r = indexed && !words ? leave_words(h, v) : run_with(h, STMT_DELETE_RESULT, v->n);
-	if (r >= 0)
-		r = run_with(h, STMT_DELETE_REQUEST, v->at);
-	if (r >= 0)
-		r = run_with(h, STMT_INTERACTIVE_DELETE, v->at);
-	if (r >= 0)
-		r = run_with(h, STMT_DELETE, v->at);
-	if (r < 0 || v->n > m->counted)
-		return r;
-	m->rows--;
-	m->bytes -= v->bytes;
-	return caller_rows_add(h, &(struct caller_rows){ v->caller, -1, -v->bytes });
+		r = run_with(h, STMT_DELETE_RESULT, v->n);
+	for (size_t i = 0; i < ARRAY_SIZE(by_at) && r >= 0; i++)
+		r = run_with(h, by_at[i], v->at);
+	if (r >= 0 && v->n <= m->counted) {
+		m->rows--;
+		m->bytes -= v->bytes;
+		r = caller_rows_add(h, &(struct caller_rows){ v->caller, -1, -v->bytes });
+	}
+	return r < 0 ? r : words;
 }
 
-/* The first so many, or fewer when they have many words; how many they were. */
-static int delete_first(struct history *h, struct victims *all, size_t n, bool leave)
+/*
+ * The first n, or the last of these when they have many words; how many they were. FTS5 is given words of the newest first: it
+ * writes a piece of its index whenever the numbers of its rows go back.
+ */
+static int delete_first(struct history *h, struct victims *all, size_t n)
 {
-	_cleanup_postings_ struct postings words = { .forget = true };
 	struct marks m = h->marks;
-	int r = arrivals_list(h, ARRIVALS_MAX);
+	int r = arrivals_list(h, ARRIVALS_MAX), words = 0;
 
 	all->tried = 0;
-	/* What is deleted while it lies in `arrivals` would come again. */
+	/* A row that is deleted while it lies in `arrivals` would come again. */
 	if (r >= 0)
 		r = arrivals_empty(h);
 	if (r >= 0)
 		r = store_begin(h);
 	if (r < 0)
 		return r;
-	for (; all->tried < n && r >= 0 && words.text.len < POSTINGS_BYTES; all->tried++)
-		r = delete_one(h, &all->list[all->tried], &m, leave ? NULL : &words);
-	if (r >= 0)
-		r = postings_apply(h, &words);
+	for (; all->tried < n && r >= 0 && words < DELETE_BYTES; all->tried++, words += MAX(r, 0))
+		r = delete_one(h, &all->list[n - 1 - all->tried], &m);
 	if (r >= 0)
 		r = store_save_marks(h, &m);
 	r = store_end(h, r);
 	if (r < 0)
 		return r;
 	h->marks = m;
-	for (size_t i = 0; i < all->tried; i++)
+	for (size_t i = n - all->tried; i < n; i++)
 		files_delete(h, all->list[i].id);
 	return (int)all->tried;
 }
 
-/*
- * Full disks are made empty by deleting, which must be possible then: with the reserve, or fewer of them at once, for
- * each word of each of them may lie in another page. How many went: one at least.
- */
+/* Deleting makes room on a full disk, and needs some: the reserve, or fewer rows at once. How many went: at least one. */
 static int delete_with_reserve(struct history *h, struct victims *all)
 {
-	int r = delete_first(h, all, all->n, false);
+	int r = delete_first(h, all, all->n);
 
-	if (r == -ENOSPC && disk_reserve_spend(h))
-		r = delete_first(h, all, all->n, false);
+	if ((r == -ENOSPC && disk_reserve_spend(h)) || (r == -EIO && h->words_damaged))
+		r = delete_first(h, all, all->n);
 	while (r == -ENOSPC && all->tried > 1)
-		r = delete_first(h, all, all->tried / 2, false);
-	return r == -ENOSPC || (r == -EIO && h->words_damaged) ? delete_first(h, all, 1, true) : r;
-}
-
-/* Of those that were deleted without them. */
-static int forget_leftover(struct history *h, sqlite3_stmt *s, struct postings *from)
-{
-	const int64_t n = sqlite3_column_int64(s, 0);
-	const struct indexed x = {
-		.at = sqlite3_column_int64(s, 1),
-		.words = { (const char *)sqlite3_column_text(s, 2),
-			   (size_t)sqlite3_column_bytes(s, 2) },
-		.status = (const char *)sqlite3_column_text(s, 3),
-	};
-	int r = x.words.data && n <= h->marks.indexed ? search_forget(h, &x, from) : 0;
-
-	if (r >= 0)
-		r = run_with(h, STMT_DELETE_RESULT, n);
-	return r < 0 ? r : run_with(h, STMT_LEFTOVER_DELETE, n);
-}
-
-static int forget_leftovers(struct history *h, int max)
-{
-	_cleanup_postings_ struct postings words = { .forget = true };
-	int n = 0, r = 0;
-	sqlite3_stmt *s = store_stmt(h, STMT_LEFTOVER_FIND, &r);
-
-	if (!s)
-		return r;
-	(void)sqlite3_bind_int64(s, 1, -1);
-	(void)sqlite3_bind_int(s, 2, max);
-	while (words.text.len < POSTINGS_BYTES && (r = store_step(h, s)) > 0) {
-		r = forget_leftover(h, s, &words);
-		if (r < 0)
-			break;
-		n++;
-	}
-	(void)sqlite3_reset(s);
-	if (r >= 0)
-		r = postings_apply(h, &words);
-	return r < 0 ? r : n;
-}
-
-int retain_leftovers(struct history *h)
-{
-	int r = 0;
-	sqlite3_stmt *s = store_stmt(h, STMT_LEFTOVER_FIND, &r);
-
-	/* Most often there are none. */
-	if (!s)
-		return r;
-	(void)sqlite3_bind_int64(s, 1, -1);
-	(void)sqlite3_bind_int(s, 2, 1);
-	r = store_step(h, s);
-	(void)sqlite3_reset(s);
-	if (r <= 0)
-		return r;
-	r = store_begin(h);
-	return r < 0 ? r : store_end(h, forget_leftovers(h, LEFTOVERS)) > 0;
+		r = delete_first(h, all, all->tried / 2);
+	return r;
 }
 
 static int count_first(struct history *h)
@@ -353,7 +277,7 @@ static int retain_oldest(struct history *h)
 	(void)sqlite3_reset(s);
 	if (r < 0 || all.n == 0)
 		return MIN(r, 0);
-	r = delete_first(h, &all, all.n, false);
+	r = delete_first(h, &all, all.n);
 	return r < 0 ? r : r < (int)all.n || all.n == DELETE_BATCH;
 }
 

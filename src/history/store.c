@@ -52,7 +52,9 @@ int store_error(struct history *h, int rc)
 	for (size_t i = 0; i < ARRAY_SIZE(meanings); i++)
 		if ((rc & 0xff) == meanings[i].rc)
 			r = meanings[i].r;
-	if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB)
+	if (rc == SQLITE_CORRUPT_VTAB)
+		h->words_damaged = true;
+	else if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB)
 		h->damaged = true;
 	if (r == -EIO && (system == ENOSPC || system == EDQUOT || system == EFBIG))
 		r = -ENOSPC;
@@ -201,6 +203,13 @@ void bind_span(sqlite3_stmt *s, int i, struct span text)
 				  SQLITE_UTF8);
 }
 
+struct span column_span(sqlite3_stmt *s, int i)
+{
+	const char *text = (const char *)sqlite3_column_text(s, i);
+
+	return (struct span){ text, text ? (size_t)sqlite3_column_bytes(s, i) : 0 };
+}
+
 static int nibble(char c)
 {
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
@@ -247,10 +256,6 @@ int store_save_marks(struct history *h, const struct marks *m)
 		{ "indexed", m->indexed },
 		{ "rows", m->rows },
 		{ "bytes", m->bytes },
-		{ "epoch", m->epoch },
-		{ "epoch_start", m->epoch_start },
-		{ "epoch_rows", m->epoch_rows },
-		{ "epoch_last", m->epoch_last },
 	};
 	int r = 0;
 
@@ -332,8 +337,6 @@ int store_connect(struct history *h, struct error *err)
 
 	for (size_t i = 0; rc == SQLITE_OK && i < ARRAY_SIZE(pragmas); i++)
 		rc = sqlite3_exec(h->db, pragmas[i], NULL, NULL, NULL);
-	if (rc == SQLITE_OK)
-		rc = search_rows_register(h);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(h->db, h->options.full ? sync_full : sync_off, NULL, NULL, NULL);
 	if (rc != SQLITE_OK) {

@@ -10,10 +10,7 @@
  *   result      n ─▶ the result's text and what search reads; n counts in order of ending
  *   label, idempotency   ways to an `at`
  *   tally       sums for statistics     } both made from `result` later, by history_tick(): `counted` and
- *   search      full text index (FTS5)  } `indexed` say up to which n. Rows of search are numbered -at
- *   epoch       spans of `at` that search has words of their own for (search.h) …
- *   posting     … and those words, each with who has it (posting.h)
- *   leftover    the n of results whose row is gone, but not yet their words: there was no room for that (retain.c)
+ *   search      full text index (FTS5)  } `indexed` say up to which n
  *   meta        those marks, and the totals that retention needs
  *   share       the same totals by caller
  *   interactive the `at` of those whose input comes while they run
@@ -53,12 +50,12 @@ enum stmt {
 	STMT_LIST_CALLER_LANGUAGE,
 	STMT_LIST_LABEL,
 	STMT_LIST_TEXT,
-	STMT_LIST_FOUND,
 	STMT_NTH_FAILURE,
 	STMT_NTH_LANGUAGE,
 	STMT_NTH_CALLER,
 	STMT_NTH_CALLER_LANGUAGE,
 	STMT_NTH_LABEL,
+	STMT_NTH_TEXT,
 	STMT_WORDS,
 	STMT_PAST_CODE,
 	STMT_PAST_LABEL,
@@ -74,17 +71,8 @@ enum stmt {
 	STMT_UNINDEXED,
 	STMT_SEARCH_ADD,
 	STMT_SEARCH_DELETE,
+	STMT_SEARCH_EMPTY,
 	STMT_SEARCH_MERGE,
-	STMT_POSTING_GET,
-	STMT_POSTING_ADD,
-	STMT_POSTING_SET,
-	STMT_POSTING_DELETE,
-	STMT_LEFTOVER_ADD,
-	STMT_LEFTOVER_EMPTY,
-	STMT_LEFTOVER_FIND,
-	STMT_LEFTOVER_DELETE,
-	STMT_EPOCH_ADD,
-	STMT_EPOCH_FIND,
 	STMT_TALLY_GET,
 	STMT_TALLY_SET,
 	STMT_TALLY_NAMES,
@@ -107,8 +95,6 @@ enum stmt {
 struct marks {
 	int64_t counted, indexed; /* result.n */
 	int64_t rows, bytes;
-	/* Of search: the newest epoch, where it begins, how many it has, and the newest `at` of all. */
-	int64_t epoch, epoch_start, epoch_rows, epoch_last;
 };
 
 /* What lies in the file `arrivals`, oldest first; the first `listed` are in the database too, and only counted here. */
@@ -123,16 +109,9 @@ struct arrivals {
 	bool torn; /* behind these bytes lies something that is no record */
 };
 
-/* What STMT_LIST_FOUND is about, until it is reset. */
-struct search_rows {
-	const int64_t *ats;
-	size_t begin, end;
-};
-
 struct history {
 	sqlite3 *db;
 	sqlite3_stmt *stmts[_STMT_MAX];
-	struct search_rows found;
 	int dir_fd, lock_fd, outputs_fd, files_fd, reserve_fd;
 	char *database; /* path */
 	struct history_options options;
@@ -151,7 +130,7 @@ struct history {
 	bool reserve_spent; /* given up for those that must still write */
 	bool recovery_waits; /* rows of a dead process still say `running`: there was no room for results */
 	bool damaged;	     /* SQLite said that the file is not what it wrote */
-	bool words_damaged;  /* the index of words is not what we wrote */
+	bool words_damaged;  /* FTS5 said so of its index, which is then made again */
 	int64_t prune_at_ns; /* monotonic: when old sums are next removed */
 	bool unsettled;	     /* something was written since everything was last on the disk */
 	int64_t written_ns;  /* monotonic: the last commit */
@@ -194,20 +173,16 @@ bool store_is_trouble(int r);
 
 /* Values of statements; empty and NULL are told apart by the pointer. The text must live until the step. */
 void bind_text(sqlite3_stmt *s, int i, const char *text);
+struct span column_span(sqlite3_stmt *s, int i); /* until the next step; NULL: data NULL */
 void bind_span(sqlite3_stmt *s, int i, struct span text);
 void bind_hash(sqlite3_stmt *s, int i, const char *hex);  /* 64 digits as 32 bytes; NULL: NULL */
 void bind_measure(sqlite3_stmt *s, int i, int64_t value); /* negative: NULL */
 int64_t hash_key(const char *hex); /* the first half of a hash as a number to index by */
 
-/* search-vtab.c: tells SQLite of h->found; its answer. */
-int search_rows_register(struct history *h) _must_check_;
-
 /* db-schema.c: brings the database to this version. */
 int schema_migrate(struct history *h, struct error *err) _must_check_;
 /* Reads the marks and the last numbers given. */
 int schema_load(struct history *h) _must_check_;
-/* Nothing is indexed any more, within the caller's transaction. */
-int schema_empty_search(struct history *h) _must_check_;
 extern const char *const statements[_STMT_MAX];
 
 /* disk-reserve.c: trouble and its end */
@@ -276,7 +251,6 @@ int retain_some(struct history *h) _must_check_; /* 1: there is more */
 /* The disk is full. If it is we who have filled it, half of it is all that we keep; otherwise its owner has to see to it. */
 int retain_full(struct history *h) _must_check_; /* 1: there is more */
 int retain_tallies(struct history *h) _must_check_;
-int retain_leftovers(struct history *h) _must_check_; /* 1: there may be more */
 
 /* caller-rows.c */
 struct caller_rows {

@@ -108,14 +108,14 @@ static void test_kill(void **state)
 				assert_string_equal(row.status, "success");
 		}
 		if (round % 4 == 0)
-			assert_postings(f);
+			assert_indexed(f);
 		f->h = history_close(f->h);
 		assert_sound(f->dir);
 	}
 	/* Sums and index were in step with the rows at every one of those moments. */
 	reopen(f);
 	settle(f);
-	assert_postings(f);
+	assert_indexed(f);
 	struct history_count all = { 0 }, found = { 0 };
 	json_t *stats = NULL;
 
@@ -419,7 +419,7 @@ static int count_one(struct history_fixture *f, const char *word)
 	return (int)page.n;
 }
 
-/* What is indexed: each word of each of them lies in a page of its own, more than the reserve has room for. */
+/* Executions with many indexed words, on a disk without a free byte: some go, and their words with them. */
 _noreturn_ static void delete_words_on_full_disk(struct history_fixture *f)
 {
 	enum { ROWS = 80 };
@@ -448,23 +448,20 @@ _noreturn_ static void delete_words_on_full_disk(struct history_fixture *f)
 	MUST(history_open(&f->options, &f->h, NULL) == 0);
 	(void)snprintf(word, sizeof(word), "%08x", 10000 * 2654435761u);
 	MUST(count_one(f, word) == 1);
-	/* One of many, and it finds nobody any more. */
-	MUST(history_delete_some(f->h, NULL, NULL) == 1);
+	MUST(history_delete(f->h, NULL, make_id(id, 1), NULL) == 0);
 	MUST(history_health(f->h).degraded == -ENOSPC);
-	MUST(get_number(f, "SELECT count(*) FROM leftover") == 1);
 	MUST(history_get(f->h, NULL, make_id(id, 1), &(struct history_row){ 0 }) == -ENOENT);
 	MUST(count_one(f, word) == 0);
-	MUST(history_delete(f->h, NULL, make_id(id, 2), NULL) == 0);
-	MUST(get_number(f, "SELECT count(*) FROM leftover") == 2);
+	for (int i = 0; i < 5; i++)
+		MUST(history_delete_some(f->h, NULL, NULL) > 0);
+	assert_indexed(f);
 	/* Then there is room for the rest. */
 	MUST(ftruncate(fd, 0) == 0);
 	settle(f);
-	MUST(history_health(f->h).degraded == 0 && history_health(f->h).rows == ROWS - 2);
-	MUST(get_number(f, "SELECT count(*) FROM result") == ROWS - 2);
-	assert_postings(f);
+	MUST(history_health(f->h).degraded == 0);
 	while ((r = history_delete_some(f->h, NULL, NULL)) > 0)
 		;
-	MUST(r == 0 && count_postings(f) == 0);
+	MUST(r == 0 && count_entries(f) == 0);
 	f->h = history_close(f->h);
 	_exit(0);
 }

@@ -187,7 +187,7 @@ static bool fail_at(struct history_fixture *f, int n)
 	check(f, done);
 	assert_false(history_health(f->h).replaced);
 	settle(f);
-	assert_postings(f);
+	assert_indexed(f);
 	/* The next one is not to be checked with all before it. */
 	while (history_delete_some(f->h, NULL, NULL) > 0)
 		;

@@ -248,12 +248,13 @@ static void test_words_go_with_rows(void **state)
 	assert_int_equal(history_health(f->h).backlog, 0);
 }
 
-/* A database of an old version: every page is as before, and words are found once history_tick() was there. */
+/* A database of an old version: every page is as before, and words are found, at the latest after history_tick(). */
 static void test_old_database(void **state)
 {
-	static void (*const become[])(
-		struct history_fixture *) = { become_version_1, become_version_2, become_version_3,
-					      become_version_4, become_version_5 };
+	static void (*const become[])(struct history_fixture *) = {
+		become_version_1, become_version_2, become_version_3,
+		become_version_4, become_version_5, become_version_6
+	};
 	struct history_fixture *f = *state;
 
 	for (int i = 0; i < 1500; i++)
@@ -263,10 +264,12 @@ static void test_old_database(void **state)
 		settle(f);
 		become[i](f);
 		reopen(f);
-		assert_int_equal(history_health(f->h).backlog, 1501);
+		/* The newest kept its words; the others are indexed again. */
+		assert_int_equal(history_health(f->h).backlog,
+				 become[i] == become_version_6 ? 0 : 1501);
 		settle(f);
 		assert_int_equal(history_health(f->h).backlog, 0);
-		assert_int_equal(f->h->marks.epoch, 2);
+		assert_indexed(f);
 		assert_int_equal(
 			count(f, (struct history_filter){ .text = "needle odd", .since_ns = 1 }),
 			750);
@@ -370,8 +373,8 @@ static size_t walk(struct history_fixture *f, struct history_filter filter)
 	return found;
 }
 
-/* Pages go on from epoch to epoch and then over everything; what took long lies in an old one. */
-static void test_epochs(void **state)
+/* Words of many batches, of an execution that took long, and of none that was deleted. */
+static void test_words_of_batches(void **state)
 {
 	struct history_fixture *f = *state;
 	char id[HISTORY_ID], late[HISTORY_ID];
@@ -380,21 +383,18 @@ static void test_epochs(void **state)
 	int64_t at = 0, middle = 0;
 
 	assert_int_equal(history_accept(f->h, &in, &at, NULL), 0);
-	for (int epoch = 1; epoch <= 6; epoch++) {
+	for (int batch = 1; batch <= 6; batch++) {
 		for (int i = 0; i < 20; i++)
-			put_words(f, i % 10 ? "needle" : "needle rare", epoch == 2 ? "second" : "",
+			put_words(f, i % 10 ? "needle" : "needle rare", batch == 2 ? "second" : "",
 				  "");
-		if (epoch == 3)
+		if (batch == 3)
 			middle = f->h->last_at;
 		settle(f);
-		assert_int_equal(f->h->marks.epoch, epoch);
-		assert_int_equal(f->h->marks.epoch_rows, 20);
-		f->h->marks.epoch_rows = EPOCH_ROWS;
 	}
 	end.code = SPAN("late needle");
 	assert_int_equal(history_finish(f->h, at, &end, NULL), 0);
 	settle(f);
-	assert_postings(f);
+	assert_indexed(f);
 	assert_int_equal(walk(f, (struct history_filter){ .text = "needle" }), 121);
 	assert_int_equal(walk(f, (struct history_filter){ .text = "RARE needle" }), 12);
 	assert_int_equal(walk(f, (struct history_filter){ .text = "second" }), 20);
@@ -408,19 +408,17 @@ static void test_epochs(void **state)
 		walk(f, (struct history_filter){ .text = "needle", .since_ns = middle * 1000 }),
 		61);
 	assert_int_equal(count(f, (struct history_filter){ .text = "rare" }), 12);
-	/* They are forgotten with what belongs to their epoch. */
 	assert_int_equal(history_delete(f->h, NULL, late, NULL), 0);
 	assert_int_equal(history_delete(f->h, NULL, make_id(id, 22), NULL), 0);
-	assert_postings(f);
+	assert_indexed(f);
 	assert_int_equal(walk(f, (struct history_filter){ .text = "late" }), 0);
 	assert_int_equal(walk(f, (struct history_filter){ .text = "second" }), 19);
 	reopen(f);
-	assert_int_equal(f->h->marks.epoch, 7);
 	assert_int_equal(walk(f, (struct history_filter){ .text = "needle" }), 119);
 }
 
-/* An epoch that was begun for executions that were deleted is begun again by the next process. */
-static void test_epoch_of_nothing(void **state)
+/* An execution that was deleted before it was indexed leaves no backlog. */
+static void test_deleted_before_indexed(void **state)
 {
 	struct history_fixture *f = *state;
 	char id[HISTORY_ID];
@@ -434,6 +432,76 @@ static void test_epoch_of_nothing(void **state)
 	settle(f);
 	assert_int_equal(history_health(f->h).backlog, 0);
 	assert_int_equal(count(f, (struct history_filter){ .text = "needle" }), 1);
+}
+
+/* However many words there are, a call indexes or deletes some of them: of 8 KiB, eight times. */
+static void test_many_words(void **state)
+{
+	enum { ROWS = 60 };
+	struct history_fixture *f = *state;
+	static char text[8 << 10];
+	int64_t left = ROWS;
+	int r;
+
+	for (int i = 0; i < ROWS; i++) {
+		size_t n = 0;
+
+		for (int k = 0; n + 16 < sizeof(text); k++)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "w%dx%d ", i, k);
+		put_words(f, "", text, "");
+	}
+	assert_int_equal(arrivals_list(f->h, ARRIVALS_MAX), 0);
+	while (left > 20) {
+		assert_true(history_tick(f->h));
+		assert_in_range(history_health(f->h).backlog, left - 9, left - 8);
+		left = history_health(f->h).backlog;
+	}
+	settle(f);
+	assert_indexed(f);
+	assert_int_equal(count(f, (struct history_filter){ .text = "w17x400 W17x0" }), 1);
+	assert_in_range(history_delete_some(f->h, NULL, NULL), 8, 9);
+	assert_indexed(f);
+	while ((r = history_delete_some(f->h, NULL, NULL)) > 0)
+		;
+	assert_int_equal(r, 0);
+	assert_int_equal(count_entries(f), 0);
+}
+
+/* Damage of the index is an error once, to a search or to a deletion; then the words are all there again. */
+static void test_damaged_words(void **state)
+{
+	struct history_fixture *f = *state;
+
+	for (int i = 0; i < 3; i++)
+		put_words(f, "cat dog", "", "");
+	for (int i = 0; i < 3; i++) {
+		const struct history_filter filter = { .text = "cat dog", .limit = 10 };
+		struct history_page page = { 0 };
+		char id[HISTORY_ID];
+
+		settle(f);
+		reopen(f);
+		assert_indexed(f);
+		assert_int_equal(
+			sqlite3_exec(f->h->db,
+				     "UPDATE search_data SET block = x'0000' WHERE id > 10", NULL,
+				     NULL, NULL),
+			SQLITE_OK);
+		if (i == 0)
+			assert_int_equal(history_list(f->h, &filter, &page, NULL), -EIO);
+		else if (i == 1)
+			put_words(f, "cat", "", "");
+		else
+			assert_int_equal(history_delete(f->h, NULL, make_id(id, 1), NULL), 0);
+		assert_true(i > 0 || f->h->words_damaged);
+		f->h->words_damaged = true;
+		(void)history_tick(f->h);
+		assert_int_equal(history_health(f->h).degraded, 0);
+		settle(f);
+		assert_indexed(f);
+		assert_int_equal(count(f, (struct history_filter){ .text = "cat" }),
+				 history_health(f->h).rows);
+	}
 }
 
 static void test_refused_filters(void **state)
@@ -513,7 +581,6 @@ static void test_indexes(void **state)
 		{ STMT_QUEUED, "execution_live" },
 		{ STMT_RUNNING, "execution_live" },
 		{ STMT_GET, "execution_id" },
-		{ STMT_EPOCH_FIND, "INTEGER PRIMARY KEY" },
 		{ STMT_OLDEST, "INTEGER PRIMARY KEY" },
 		{ STMT_OLDEST_OF, "INDEX execution_caller (" },
 	};
@@ -559,8 +626,10 @@ int main(void)
 		CASE(test_words_go_with_rows),
 		CASE(test_words_in_order),
 		CASE(test_old_database),
-		CASE(test_epochs),
-		CASE(test_epoch_of_nothing),
+		CASE(test_words_of_batches),
+		CASE(test_deleted_before_indexed),
+		CASE(test_many_words),
+		CASE(test_damaged_words),
 		CASE(test_words_and_more),
 		CASE(test_refused_filters),
 		CASE(test_plans),

@@ -125,12 +125,34 @@ static inline void settle(struct history_fixture *f)
 	"DROP INDEX execution_code; CREATE INDEX execution_code ON execution(code_key)"            \
 	" WHERE state = 2 AND code_key IS NOT NULL;"
 
-/* Makes of the open database, until it is opened again, one that an old Atoll wrote. */
+/*
+ * Each makes of the open database, until it is opened again, one that an old Atoll wrote. Version 6 had words by epoch beside
+ * FTS5's, and the results of deleted rows whose words were still indexed: here n = 9000.
+ */
+static inline void become_version_6(struct history_fixture *f)
+{
+	static const char undo[] =
+		"CREATE TABLE epoch(start INTEGER PRIMARY KEY, id INTEGER NOT NULL);"
+		"INSERT INTO epoch(start, id) VALUES(0, 1);"
+		"CREATE TABLE posting(epoch INTEGER NOT NULL, word BLOB NOT NULL,"
+		"  low INTEGER NOT NULL, ats BLOB NOT NULL,"
+		"  PRIMARY KEY(epoch, word, low)) WITHOUT ROWID;"
+		"INSERT INTO posting(epoch, word, low, ats) VALUES(1, CAST('odd' AS BLOB), 0, "
+		"x'05');"
+		"CREATE TABLE leftover(n INTEGER PRIMARY KEY, status TEXT NOT NULL);"
+		"INSERT INTO leftover(n, status) VALUES(9000, 'success');"
+		"INSERT INTO result(n, at, words, text) VALUES(9000, 5, 'odd one', '');"
+		"INSERT INTO search(rowid, words) VALUES(-5, 'odd one');"
+		"REPLACE INTO meta(name, value) VALUES('indexed', 9000), ('counted', 9000),"
+		"  ('epoch', 1), ('epoch_start', 0), ('epoch_rows', 1), ('epoch_last', 5);"
+		"DELETE FROM migration WHERE version > 6; PRAGMA user_version = 6";
+
+	assert_int_equal(sqlite3_exec(f->h->db, undo, NULL, NULL, NULL), SQLITE_OK);
+}
+
 static inline void become_version_2(struct history_fixture *f)
 {
 	static const char undo[] = OLD_CODE_INDEX
-		"DROP TABLE epoch; DROP TABLE posting; DROP TABLE leftover;"
-		"DELETE FROM meta WHERE name LIKE 'epoch%';"
 		"DROP INDEX execution_success; DROP INDEX execution_failure;"
 		"DROP INDEX execution_caller_language;"
 		"CREATE INDEX execution_status ON execution(status) WHERE state = 2;"
@@ -155,8 +177,6 @@ static inline void become_version_1(struct history_fixture *f)
 static inline void become_version_3(struct history_fixture *f)
 {
 	static const char undo[] = OLD_CODE_INDEX
-		"DROP TABLE epoch; DROP TABLE posting; DROP TABLE leftover;"
-		"DELETE FROM meta WHERE name LIKE 'epoch%';"
 		"INSERT INTO search(search) VALUES('delete-all');"
 		"INSERT INTO search(rowid, words) SELECT -at, words FROM result WHERE words IS NOT "
 		"NULL;"
@@ -165,11 +185,10 @@ static inline void become_version_3(struct history_fixture *f)
 	assert_int_equal(sqlite3_exec(f->h->db, undo, NULL, NULL, NULL), SQLITE_OK);
 }
 
-/* Words had their epochs in them; that they are there is enough: what is wrong with them must not stay. */
 static inline void become_version_4(struct history_fixture *f)
 {
 	static const char undo[] =
-		"DROP TABLE posting; DROP TABLE leftover;"
+		"CREATE TABLE epoch(start INTEGER PRIMARY KEY, id INTEGER NOT NULL);"
 		"DELETE FROM migration WHERE version > 4; PRAGMA user_version = 4";
 
 	assert_int_equal(sqlite3_exec(f->h->db, undo, NULL, NULL, NULL), SQLITE_OK);
@@ -178,7 +197,7 @@ static inline void become_version_4(struct history_fixture *f)
 static inline void become_version_5(struct history_fixture *f)
 {
 	static const char undo[] =
-		"DROP TABLE posting; DROP TABLE leftover;"
+		"CREATE TABLE epoch(start INTEGER PRIMARY KEY, id INTEGER NOT NULL);"
 		"CREATE TABLE posting(epoch INTEGER NOT NULL, word BLOB NOT NULL,"
 		"  ats BLOB NOT NULL, PRIMARY KEY(epoch, word)) WITHOUT ROWID;"
 		"INSERT INTO posting(epoch, word, ats) VALUES(1, CAST('odd' AS BLOB), x'05');"
@@ -231,37 +250,34 @@ static inline int64_t get_number(struct history_fixture *f, const char *sql)
 	return n;
 }
 
-/* How many entries there are: each ends with a byte below 0x80. */
-static inline size_t count_postings(struct history_fixture *f)
+/* How many entries the index has: one for each word of each execution. */
+static inline int64_t count_entries(struct history_fixture *f)
 {
-	sqlite3_stmt *s = NULL;
-	size_t n = 0;
-
-	assert_int_equal(sqlite3_prepare_v2(f->h->db, "SELECT ats FROM posting", -1, &s, NULL),
+	assert_int_equal(sqlite3_exec(f->h->db,
+				      "CREATE VIRTUAL TABLE IF NOT EXISTS temp.entries"
+				      " USING fts5vocab(main, search, row)",
+				      NULL, NULL, NULL),
 			 SQLITE_OK);
-	while (sqlite3_step(s) == SQLITE_ROW) {
-		const unsigned char *data = sqlite3_column_blob(s, 0);
-		int len = sqlite3_column_bytes(s, 0);
-
-		assert_in_range(len, 1, POSTING_PIECE * 10);
-		for (int i = 0; i < len; i++)
-			n += data[i] < 0x80;
-	}
-	(void)sqlite3_finalize(s);
-	return n;
+	return get_number(f, "SELECT ifnull(sum(doc), 0) FROM temp.entries");
 }
 
-static inline bool is_posted(struct history_fixture *f, int64_t at, struct span word)
+static inline bool is_indexed(struct history_fixture *f, int64_t at, struct span word)
 {
-	_cleanup_ats_ struct ats ats = { 0 };
-	struct epoch epoch = { 0 };
-	size_t i;
+	char match[64];
+	sqlite3_stmt *s = NULL;
+	bool found;
 
-	assert_int_equal(search_epoch(f->h, at, &epoch), 1);
-	assert_int_equal(posting_read(f->h, &(struct stretch){ epoch.id, at, at + 1 }, word, &ats),
-			 0);
-	i = ats_until(&ats, at);
-	return i > 0 && ats.list[i - 1] == at;
+	(void)snprintf(match, sizeof(match), "\"%.*s\"", (int)word.len, word.data);
+	assert_int_equal(
+		sqlite3_prepare_v2(f->h->db,
+				   "SELECT 1 FROM search WHERE search MATCH ?1 AND rowid = -?2", -1,
+				   &s, NULL),
+		SQLITE_OK);
+	bind_text(s, 1, match);
+	(void)sqlite3_bind_int64(s, 2, at);
+	found = sqlite3_step(s) == SQLITE_ROW;
+	(void)sqlite3_finalize(s);
+	return found;
 }
 
 static inline int compare_spans(const void *a, const void *b)
@@ -272,58 +288,50 @@ static inline int compare_spans(const void *a, const void *b)
 	return r != 0 ? r : x->len < y->len ? -1 : x->len > y->len;
 }
 
-/* Whether each word of one is there; how many different ones it has. */
-static inline size_t check_words(struct history_fixture *f, int64_t at, char *words,
-				 const char *status)
+/* Whether each word of a text is there; how many different ones it has. */
+static inline int64_t check_words(struct history_fixture *f, int64_t at, const char *words)
 {
 	static struct span list[40000];
-	char mark[64];
-	size_t n = 0, different = 0;
+	size_t n = 0;
+	int64_t different = 0;
 
-	for (char *c = words; *c;) {
+	for (const char *c = words; *c;) {
 		size_t len = 0;
 
 		while (isalnum((unsigned char)c[len]) || (unsigned char)c[len] >= 0x80)
 			len++;
-		if (len > 0 && len <= SEARCH_TEXT_MAX)
+		if (len > 0)
 			list[n++] = (struct span){ c, len };
 		c += len + (c[len] != '\0');
 	}
-	(void)snprintf(mark, sizeof(mark), "\xee\x80\x80%s", status);
-	if (strcmp(status, "success") != 0)
-		list[n++] = SPAN(mark);
 	if (n > 0)
 		qsort(list, n, sizeof(*list), compare_spans);
 	for (size_t i = 0; i < n; i++) {
 		if (i > 0 && compare_spans(&list[i - 1], &list[i]) == 0)
 			continue;
-		if (!is_posted(f, at, list[i]))
+		/* Some of many: each is a query. */
+		if ((n < 100 || i % 61 == 0) && !is_indexed(f, at, list[i]))
 			fail_msg("%.*s is not there", (int)list[i].len, list[i].data);
 		different++;
 	}
 	return different;
 }
 
-/* `posting` says what `result` says as far as it is indexed, and nothing else. */
-static inline void assert_postings(struct history_fixture *f)
+/* FTS5 has the words that `result` has as far as it is indexed, and no others. */
+static inline void assert_indexed(struct history_fixture *f)
 {
 	sqlite3_stmt *s = NULL;
-	size_t wanted = 0;
+	int64_t wanted = 0;
 
-	assert_int_equal(
-		sqlite3_prepare_v2(f->h->db,
-				   "SELECT result.at, words, status FROM result JOIN execution"
-				   " USING(n) WHERE n <= ?1 AND words IS NOT NULL",
-				   -1, &s, NULL),
-		SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(f->h->db,
+					    "SELECT at, words FROM result WHERE n <= ?1"
+					    " AND words IS NOT NULL",
+					    -1, &s, NULL),
+			 SQLITE_OK);
 	(void)sqlite3_bind_int64(s, 1, f->h->marks.indexed);
-	while (sqlite3_step(s) == SQLITE_ROW) {
-		_cleanup_free_ char *words = strdup((const char *)sqlite3_column_text(s, 1));
-
-		wanted += check_words(f, sqlite3_column_int64(s, 0), words,
-				      (const char *)sqlite3_column_text(s, 2));
-	}
+	while (sqlite3_step(s) == SQLITE_ROW)
+		wanted += check_words(f, sqlite3_column_int64(s, 0),
+				      (const char *)sqlite3_column_text(s, 1));
 	(void)sqlite3_finalize(s);
-	assert_int_equal(get_number(f, "SELECT count(*) FROM leftover"), 0);
-	assert_int_equal(count_postings(f), wanted);
+	assert_int_equal(count_entries(f), wanted);
 }
