@@ -121,6 +121,45 @@ static inline void settle(struct history_fixture *f)
 		;
 }
 
+static inline size_t list(struct history_fixture *f, struct history_filter filter,
+			  struct history_page *page)
+{
+	struct error err = { 0 };
+
+	if (filter.limit == 0)
+		filter.limit = HISTORY_PAGE_MAX;
+	if (history_list(f->h, &filter, page, &err) < 0)
+		fail_msg("%s", err.text);
+	return page->n;
+}
+
+static inline size_t count(struct history_fixture *f, struct history_filter filter)
+{
+	_cleanup_history_page_ struct history_page page = { 0 };
+	struct history_count c = { 0 };
+	size_t n = list(f, filter, &page);
+
+	assert_int_equal(history_count(f->h, &filter, &c, NULL), 0);
+	assert_int_equal(c.n, n);
+	assert_true(c.exact);
+	return n;
+}
+
+/* One that ended, with these words in its parts. */
+static inline void put_words(struct history_fixture *f, const char *code, const char *out,
+			     const char *err_text)
+{
+	char id[HISTORY_ID];
+	struct history_new in = new_of(f, "alice", id);
+	struct history_end end = end_with(STATUS_SUCCESS);
+	int64_t at = 0;
+
+	end.code = SPAN(code);
+	end.stdout_text = SPAN(out);
+	end.stderr_text = SPAN(err_text);
+	assert_int_equal(history_record(f->h, &in, &end, &at, NULL), 0);
+}
+
 #define OLD_CODE_INDEX                                                                             \
 	"DROP INDEX execution_code; CREATE INDEX execution_code ON execution(code_key)"            \
 	" WHERE state = 2 AND code_key IS NOT NULL;"
