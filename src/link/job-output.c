@@ -19,7 +19,7 @@ enum {
 	QUIET_BYTES = 1 << 20, /* a pipe holds no more */
 };
 
-void stream_init(struct job_pipe *s, struct job *j, enum output_stream id)
+void job_pipe_init(struct job_pipe *s, struct job *j, enum output_stream id)
 {
 	bool is_out = id == OUTPUT_STDOUT;
 
@@ -30,7 +30,7 @@ void stream_init(struct job_pipe *s, struct job *j, enum output_stream id)
 	capture_init(s->capture, j->in.output_bytes);
 }
 
-void stream_close(struct job_pipe *s)
+void job_pipe_close(struct job_pipe *s)
 {
 	s->source = source_free(s->source);
 	s->fd = fd_close(s->fd);
@@ -54,7 +54,7 @@ static void take_output(struct job *j, struct job_pipe *s, size_t n)
 		s->source = source_free(s->source);
 }
 
-int stream_read(struct job_pipe *s)
+int job_pipe_read(struct job_pipe *s)
 {
 	ssize_t n = s->fd >= 0 ? read(s->fd, s->job->chunk, JOB_CHUNK) : 0;
 
@@ -64,15 +64,15 @@ int stream_read(struct job_pipe *s)
 	}
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	stream_close(s);
+	job_pipe_close(s);
 	return -EPIPE;
 }
 
 void job_last_reads(struct job *j)
 {
-	for (int i = 0; i < LAST_READS && stream_read(&j->out) > 0; i++)
+	for (int i = 0; i < LAST_READS && job_pipe_read(&j->out) > 0; i++)
 		;
-	for (int i = 0; i < LAST_READS && stream_read(&j->err) > 0; i++)
+	for (int i = 0; i < LAST_READS && job_pipe_read(&j->err) > 0; i++)
 		;
 }
 
@@ -81,11 +81,11 @@ static int on_stream(void *data, uint32_t events)
 	struct job_pipe *s = data;
 
 	(void)events;
-	(void)stream_read(s);
+	(void)job_pipe_read(s);
 	return job_maybe_drained(s->job);
 }
 
-int stream_watch(struct job_pipe *s)
+int job_pipe_watch(struct job_pipe *s)
 {
 	const struct job *j = s->job;
 
@@ -96,9 +96,9 @@ int stream_watch(struct job_pipe *s)
 
 static int watch_output(struct job *j)
 {
-	int r = stream_watch(&j->out);
+	int r = job_pipe_watch(&j->out);
 
-	return r < 0 ? r : stream_watch(&j->err);
+	return r < 0 ? r : job_pipe_watch(&j->err);
 }
 
 static int on_quiet_end(void *data, uint32_t events)

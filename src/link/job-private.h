@@ -42,11 +42,11 @@ int job_fault(struct job *j, int r);
 int job_maybe_drained(struct job *j) _must_check_;
 
 /* job-output.c */
-void stream_init(struct job_pipe *s, struct job *j, enum output_stream id);
-void stream_close(struct job_pipe *s);
+void job_pipe_init(struct job_pipe *s, struct job *j, enum output_stream id);
+void job_pipe_close(struct job_pipe *s);
 /* One read. 1: bytes came; 0: none now; -EPIPE: the end. A terminal's master ends with EIO. */
-int stream_read(struct job_pipe *s);
-int stream_watch(struct job_pipe *s) _must_check_;
+int job_pipe_read(struct job_pipe *s);
+int job_pipe_watch(struct job_pipe *s) _must_check_;
 /* What is there now; a pipe holds no more than these reads take, however large its owner made it. */
 void job_last_reads(struct job *j);
 /* The program's three descriptors, and the ticket; ret holds what goes to the broker. */

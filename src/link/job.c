@@ -61,8 +61,8 @@ int job_new(struct link *link, struct loop *loop, const struct job_input *in, st
 	j->outcome.killed_for = -1;
 	j->outcome.changes_fd = -EBADF;
 	j->ticket_fd = -EBADF;
-	stream_init(&j->out, j, OUTPUT_STDOUT);
-	stream_init(&j->err, j, OUTPUT_STDERR);
+	job_pipe_init(&j->out, j, OUTPUT_STDOUT);
+	job_pipe_init(&j->err, j, OUTPUT_STDERR);
 	feed_init(&j->feed);
 	j->feed.on_error = on_feed_error;
 	j->feed.error_data = j;
@@ -72,8 +72,8 @@ int job_new(struct link *link, struct loop *loop, const struct job_input *in, st
 
 static void release(struct job *j)
 {
-	stream_close(&j->out);
-	stream_close(&j->err);
+	job_pipe_close(&j->out);
+	job_pipe_close(&j->err);
 	feed_stop(&j->feed);
 	j->outcome.took_input = j->feed.took;
 	j->cancel = source_free(j->cancel);
@@ -218,11 +218,11 @@ static int drain(struct job *j)
 	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
 		int r;
 
-		while (stream_read(streams[i]) > 0)
+		while (job_pipe_read(streams[i]) > 0)
 			;
-		r = stream_watch(streams[i]);
+		r = job_pipe_watch(streams[i]);
 		if (r < 0)
-			stream_close(streams[i]);
+			job_pipe_close(streams[i]);
 	}
 	source_set_time(j->deadline, clock_now_ns() + DRAIN_MS * NS_PER_MS);
 	return job_maybe_drained(j);
@@ -389,7 +389,7 @@ static int started(struct job *j, const struct record_started *start, struct lin
 		set_size(j);
 		r = fd_set_nonblock(j->out.fd, true);
 		if (r >= 0)
-			r = stream_watch(&j->out);
+			r = job_pipe_watch(&j->out);
 		j->feed.tty = true;
 		j->feed.to_fd = fcntl(j->out.fd, F_DUPFD_CLOEXEC, 3);
 		if (r >= 0)
