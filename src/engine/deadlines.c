@@ -68,25 +68,12 @@ void deadline_printed(struct execution *x)
 
 void execution_keep_output(struct execution *x)
 {
-	struct error err = { 0 };
-	int r = 0;
+	int r;
 
-	x->file_due_ns = 0;
 	if (history_health(x->engine->o.history).degraded < 0)
 		return;
-	/* First: bytes that are kept have the number that they were told under. */
-	if (x->events.told.end.seq > 0)
-		r = execution_keep_event_log(x);
-	for (int i = 0; r == 0 && i < 2; i++) {
-		struct spool *s = &x->spools[i];
-
-		if (s->fd >= 0 || s->error < 0 || s->size == 0)
-			continue;
-		r = execution_ensure_row(x, &err);
-		if (r == 0)
-			r = spool_keep(s);
-	}
-	/* It is in memory all the same, and tried again with the next output. */
+	r = stream_keep(&x->stream);
+	/* The output is still in memory; the next output sets the deadline again. */
 	if (r < 0)
 		log_say(x->engine->o.log, LOG_WARNING, "output is not in its file yet",
 			LOG_TEXT("id", x->id), LOG_TEXT("why", strerror(-r)));
@@ -94,7 +81,7 @@ void execution_keep_output(struct execution *x)
 
 static void end_input(struct execution *x)
 {
-	if (x->run && x->input_waits && x->attached == 0)
+	if (x->run && x->input_waits && x->stream.attached == 0)
 		executor_stdin_close(x->run);
 }
 
@@ -111,7 +98,7 @@ static bool is_being_built(const struct execution *x)
 
 	/* Whatever is built is the first of its stages. */
 	return language && language->compile_argv[0] && !x->was_started &&
-	       x->events.n_controls == 1;
+	       x->stream.events.n_controls == 1;
 }
 
 static bool may_go_on(const struct engine *e)

@@ -21,8 +21,7 @@
 #include "engine/text-file.h"
 #include "history/history.h"
 #include "loop/fiber-queue.h"
-#include "stream/events.h"
-#include "stream/spool.h"
+#include "stream/stream.h"
 
 enum {
 	TABLE_SIZE = 4096,
@@ -90,12 +89,9 @@ struct execution {
 	int64_t files_bytes;
 	int files_error;
 
-	struct spool spools[2];
-	struct events events;
+	struct stream stream; /* its output and events; references of watchers are ours */
 	struct usage usage;
 	bool has_usage;
-	struct watcher *watchers, *watcher_next; /* next: to be told, while telling */
-	unsigned attached;			 /* watchers that may write to it */
 	bool input_waits; /* a job without input of its own: open for somebody to attach */
 	int64_t file_due_ns, input_due_ns,
 		answer_due_ns; /* deadlines.c; monotonic; 0: nothing is */
@@ -219,11 +215,7 @@ void finish_tell(
 		x); /* events, on_end, callback, audit, metrics; gives the engine's reference back */
 
 /* --- watch.c --- */
-/* What events are numbered goes to its file, which is made where there is none. */
-int execution_keep_event_log(struct execution *x) _must_check_;
-void watchers_wake(struct execution *x);
-void watchers_stdin(struct execution *x);
-void watchers_lose(struct execution *x); /* it is not kept for them any longer */
+extern const struct stream_ops execution_stream_ops;
 
 /* --- callback.c --- */
 struct poster *poster_new(struct engine *e);

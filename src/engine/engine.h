@@ -20,7 +20,7 @@
 #include "base/span.h"
 #include "loop/loop.h"
 #include "spec/usage.h"
-#include "stream/event.h"
+#include "stream/watcher.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -28,7 +28,6 @@
 struct callers;
 struct engine;
 struct execution;
-struct watcher;
 struct tarball;
 struct history;
 struct executor;
@@ -181,37 +180,17 @@ void execution_resize(struct execution *x, uint16_t rows, uint16_t columns);
 
 /* --- Events ------------------------------------------------------------------------------------------------------- */
 
-struct watcher_ops {
-	void *data;
-	/* After watcher_next() said 0: there may be more. From the loop, in the turn in which it happened. */
-	void (*on_ready)(void *data);
-	void (*on_stdin)(void *data); /* there is room again; or NULL */
-	/*
-	 * It ended, others are to be read, and this one is not kept any longer for who reads so slowly: watcher_next() gives
-	 * -ESTALE. Who watches it again goes on behind the last id. From the loop; or NULL.
-	 */
-	void (*on_lost)(void *data);
-};
-
 /*
  * Events of an execution behind `after` (an event's id or seq; NULL or "": from the beginning), living or ended, in memory or
  * in the history. ret's first watcher_next() may be called at once. -ENOENT; -EINVAL (input, field Last-Event-ID).
+ *
+ * watcher_attach(): the standard input of a job that came without any stays open if a watcher attaches within a second of the
+ * start. It ends when the last such watcher is freed.
  */
 int engine_watch(struct engine *e, const char *caller, const char *id, const char *after,
 		 struct watcher **ret) _must_check_;
-void watcher_set_ops(struct watcher *w, const struct watcher_ops *ops);
-/* 1: an event, valid until the next call; 0: none now, on_ready follows; -ENODATA: the result was the last. Else: gone, lost. */
-int watcher_next(struct watcher *w, struct event *ret) _must_check_;
-/* There is nothing behind where it is, nor will there ever be: it has the result. */
-bool watcher_has_all(const struct watcher *w);
-/* Its execution while it is in memory (borrowed), or NULL. */
+/* The execution of a watcher, borrowed. */
 struct execution *watcher_execution(struct watcher *w);
-/*
- * This one may write: the standard input of a job that came without any stays open for it, if it is there within a second of
- * the start, and ends when the last such watcher is freed. Once is enough.
- */
-void watcher_attach(struct watcher *w);
-struct watcher *watcher_free(struct watcher *w); /* NULL is fine; also from inside on_ready */
 /*
  * {"event", "seq", "time", …}: what NDJSON has a line of, and SSE as data; a result's text is no part of it. Bytes are text with
  * U+FFFD; NULL: no memory.

@@ -55,7 +55,7 @@ static void keep_streams(struct execution *x)
 	struct error err = { 0 };
 
 	for (int i = 0; i < 2; i++) {
-		struct spool *s = &x->spools[i];
+		struct spool *s = &x->stream.spools[i];
 		int r = 0;
 
 		if (s->fd < 0 && s->error == 0 && s->size > 0 && !is_whole(streams[i])) {
@@ -68,7 +68,7 @@ static void keep_streams(struct execution *x)
 			   (s->size <= SPOOL_MEMORY_MAX || streams[i]->bytes != s->size) &&
 			   is_whole(streams[i]);
 		if (streams[i]->bytes != s->size && !s->spare)
-			spool_cut(s);
+			spool_cut(s->fd);
 		if (r == 0 && s->fd >= 0 && !s->spare && x->engine->o.full && fdatasync(s->fd) < 0)
 			r = -errno;
 		if (r < 0)
@@ -78,38 +78,38 @@ static void keep_streams(struct execution *x)
 }
 
 /*
- * Who reads it back without the log counts the same: a beginning, what was printed, and the result's stages, which need not be
- * those that were told. A process that died may have told more than it had kept: see readback.c.
+ * Must the log of events be kept? Not if no watcher can know a number, nor if a reader of the stored result counts the same
+ * without the log: the start, the output, the stages of the result, which need not be those that were told. A process that died
+ * may have told more than it had kept: see readback.c.
  */
-static bool needs_told(const struct execution *x)
+static bool needs_log(const struct execution *x)
 {
-	return (x->events.told.end.seq > 0 || x->watchers) &&
+	const struct events *l = &x->stream.events;
+
+	return x->stream.watched &&
 	       (x->ended->verdict.status == STATUS_INTERRUPTED ||
-		x->events.n_controls != 1 + x->ended->n_stages || !events_are_plain(&x->events));
+		l->n_controls != 1 + x->ended->n_stages || !events_are_plain(l));
 }
 
-static void keep_told(struct execution *x)
+static void keep_log(struct execution *x)
 {
-	int r = execution_keep_event_log(x);
+	const struct events *l = &x->stream.events;
+	int r = stream_keep_log(&x->stream);
 
-	if (r == 0 && x->engine->o.full && fdatasync(x->events.told.fd) < 0)
+	if (l->log_ended)
+		spool_cut(l->log.fd);
+	if (r == 0 && x->engine->o.full && l->log.fd >= 0 && fdatasync(l->log.fd) < 0)
 		r = -errno;
 	if (r < 0)
 		log_say(x->engine->o.log, LOG_WARNING, "the order of output is not kept",
 			LOG_TEXT("id", x->id), LOG_TEXT("why", strerror(-r)));
 }
 
-/* As with the streams, one may have been made only in case this process died. */
-static void settle_told(struct execution *x)
+/* The file may have been made only in case this process died. */
+static void drop_log(struct execution *x)
 {
-	const struct event_log *t = &x->events.told;
-
-	if (needs_told(x)) {
-		if (t->fd < 0 || t->memory.len > 0)
-			keep_told(x);
-	} else if (t->fd >= 0) {
+	if (x->stream.events.log.fd >= 0 && !needs_log(x))
 		(void)history_output_delete(x->engine->o.history, x->id, HISTORY_EVENTS);
-	}
 }
 
 static void render(void *data)
@@ -225,9 +225,10 @@ void finish_prepare(struct execution *x)
 {
 	x->ended_ns = clock_realtime_ns();
 	make_text(x);
+	stream_finish(&x->stream, x->ended_ns);
 	if (x->ended && x->result_text.data) {
-		if (needs_told(x))
-			keep_told(x);
+		if (needs_log(x))
+			keep_log(x);
 		keep_streams(x);
 	}
 }
@@ -279,8 +280,8 @@ int finish_record(struct execution *x, struct error *err)
 		.duration_us = ran ? res->duration_us : -1,
 		.cpu_us = ran ? res->usage.user_us + res->usage.system_us : -1,
 		.memory_peak_bytes = ran ? res->usage.memory_peak_bytes : -1,
-		.kept_bytes = kept_bytes(&x->spools[0]) + kept_bytes(&x->spools[1]) +
-			      x->files_bytes + (needs_told(x) ? x->events.told.filed : 0) +
+		.kept_bytes = kept_bytes(&x->stream.spools[0]) + kept_bytes(&x->stream.spools[1]) +
+			      x->files_bytes + (needs_log(x) ? x->stream.events.log.filed : 0) +
 			      (x->result_filed ? (int64_t)x->result_text.len : 0),
 		.language = res->language,
 		.policy = res->policy,
@@ -316,19 +317,19 @@ void finish_forget(struct execution *x)
 	struct error err = { 0 };
 
 	if (x->ended)
-		settle_told(x);
+		drop_log(x);
 	/* Who reads now has it open. */
 	for (int i = 0; i < 2; i++)
-		if (x->spools[i].spare)
+		if (x->stream.spools[i].spare)
 			(void)history_output_delete(x->engine->o.history, x->id,
-						    x->spools[i].stream);
+						    x->stream.spools[i].stream);
 	if (x->remove)
 		(void)!history_delete(x->engine->o.history, NULL, x->id, &err);
 	x->ended = result_free(x->ended);
 	/* Of a request that may be large, others have no use. */
 	json_decref(x->body);
 	x->body = NULL;
-	if (x->events.has_result)
+	if (x->stream.watchers)
 		readback_add(x);
 	execution_disown(x);
 }
@@ -354,9 +355,8 @@ void finish_tell(struct execution *x)
 	bool saved = x->written == 0 || x->written == -EALREADY || x->written == -ENOENT;
 
 	x->state = EXECUTION_ENDED;
-	/* Whoever comes later reads it back, unless it stays. */
-	if ((x->watchers || !saved) && x->result_text.data)
-		events_set_result(&x->events, x->ended_ns);
+	if (x->result_text.data)
+		stream_end(&x->stream, x->result_text, x->ended_ns);
 	/* Whoever is told may let go of it. The books come behind them. */
 	(void)execution_ref(x);
 	if (x->refused)
@@ -366,7 +366,10 @@ void finish_tell(struct execution *x)
 	x->on_end = NULL;
 	x->on_refused = NULL;
 	x->on_timeout = NULL;
-	watchers_wake(x);
+	if (x->result_text.data)
+		watchers_wake(&x->stream);
+	else
+		watchers_lose(&x->stream); /* there was no memory for a result */
 	if (x->callback_url && !x->refused)
 		poster_post(e->poster, x);
 	if (x->ended && !x->refused) {

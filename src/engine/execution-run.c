@@ -66,27 +66,15 @@ static void on_execution_started(struct execution *x, int64_t at_ns, bool warm)
 
 static void on_execution_output(struct execution *x, enum output_stream stream, struct span bytes)
 {
-	struct spool *s = &x->spools[stream == OUTPUT_STDERR];
-	struct error err = { 0 };
-	int before = s->error;
-	size_t kept;
+	enum event_kind kind = stream == OUTPUT_STDERR ? EVENT_STDERR : EVENT_STDOUT;
+	const struct spool *s = stream_spool(&x->stream, kind);
+	int r = stream_print(&x->stream, kind, bytes);
 
-	/* A file without a row is nobody's. */
-	if (s->error == 0 && spool_needs_file(s, bytes.len)) {
-		s->error = execution_ensure_row(x, &err);
-		/* Bytes that are kept have the number that they were told under. */
-		if (s->error == 0 && x->events.told.end.seq > 0)
-			(void)!execution_keep_event_log(x);
-	}
-	kept = spool_append(s, bytes.data, bytes.len);
 	if (s->fd < 0 && s->error == 0)
 		deadline_printed(x);
-	if (s->error < 0 && before == 0)
+	if (r < 0)
 		log_say(x->engine->o.log, LOG_WARNING, "output is not kept whole",
-			LOG_TEXT("id", x->id), LOG_TEXT("why", strerror(-s->error)));
-	events_add_bytes(&x->events, stream == OUTPUT_STDERR ? EVENT_STDERR : EVENT_STDOUT,
-			 (struct span){ bytes.data, kept }, clock_realtime_ns());
-	watchers_wake(x);
+			LOG_TEXT("id", x->id), LOG_TEXT("why", strerror(-r)));
 }
 
 static void on_execution_stage(struct execution *x, const struct result_stage *stage)
@@ -97,8 +85,7 @@ static void on_execution_stage(struct execution *x, const struct result_stage *s
 				 code < 0 ? json_null() : json_integer(code), "duration",
 				 (double)stage->duration_us / 1e6);
 
-	(void)!events_add_control(&x->events, EVENT_STAGE, body, clock_realtime_ns());
-	watchers_wake(x);
+	stream_add_control(&x->stream, EVENT_STAGE, body);
 	/* It is built, and that was all there was time for. */
 	if (x->late)
 		executor_kill(x->run, CAUSE_TIMEOUT);
@@ -113,8 +100,7 @@ static void on_execution_usage(struct execution *x, const struct usage *usage)
 	/* Whatever lasts so long is worth a row: should we die, it has a result. */
 	if (history_health(x->engine->o.history).degraded == 0)
 		(void)!execution_ensure_row(x, &err);
-	events_add_usage(&x->events, execution_usage_json(usage), clock_realtime_ns());
-	watchers_wake(x);
+	stream_add_usage(&x->stream, execution_usage_json(usage));
 }
 
 /* What nobody measures here is null, as in results. */
@@ -246,7 +232,7 @@ static int on_execution_event(void *data, const struct run_event *event)
 		on_execution_file(x, event->file);
 		break;
 	case RUN_STDIN_ROOM:
-		watchers_stdin(x);
+		watchers_stdin(&x->stream);
 		break;
 	}
 	return 0;
@@ -381,8 +367,7 @@ static void announce(struct execution *x)
 	clock_format_utc(x->created_ns, created, sizeof(created));
 	body = json_pack("{s:s, s:s*, s:s}", "id", x->id, "language",
 			 *x->language ? x->language : NULL, "created_at", created);
-	(void)!events_add_control(&x->events, EVENT_START, body, clock_realtime_ns());
-	watchers_wake(x);
+	stream_add_control(&x->stream, EVENT_START, body);
 }
 
 /* Somebody may attach to a job and type; what has an input of its own, or none at all, has no use for that. */
@@ -409,7 +394,7 @@ static void begin_execution(struct execution *x)
 		.id = x->id,
 		.accepted_ns = x->accepted_ns,
 		/* Nobody looks before the end. */
-		.quiet = !x->job && !x->announced && !x->watchers,
+		.quiet = !x->job && !x->announced && !x->stream.watchers,
 	};
 	struct error err = { 0 };
 	int r = x->run ? 0 : open_again(x, &err);

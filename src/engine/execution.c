@@ -32,9 +32,9 @@ struct execution *execution_new(struct engine *e, const char *caller, const char
 		(void)snprintf(x->id, sizeof(x->id), "%s", id);
 	else
 		flow_make_id(x->id, sizeof(x->id));
-	events_init(&x->events);
-	spool_init(&x->spools[0], e->o.history, x->id, HISTORY_STDOUT);
-	spool_init(&x->spools[1], e->o.history, x->id, HISTORY_STDERR);
+	stream_init(&x->stream, e->o.history, x->id);
+	x->stream.ops = &execution_stream_ops;
+	x->stream.owner = x;
 	return x->caller ? x : execution_unref(x);
 }
 
@@ -44,9 +44,7 @@ static void execution_free(struct execution *x)
 	if (x->run)
 		executor_discard(x->run);
 	x->ended = result_free(x->ended);
-	events_done(&x->events);
-	spool_done(&x->spools[0]);
-	spool_done(&x->spools[1]);
+	stream_done(&x->stream);
 	x->files_fd = fd_close(x->files_fd);
 	json_decref(x->body);
 	json_decref(x->result);

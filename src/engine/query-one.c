@@ -43,7 +43,7 @@ static void execution_cleanup(struct execution **x)
 /* As long as somebody reads its events it stays, and the tree is no part of what that is counted with: readback.c. */
 static void drop_tree(struct execution *x)
 {
-	if (!x->ghost || !x->watchers)
+	if (!x->ghost || !x->stream.watchers)
 		return;
 	json_decref(x->result);
 	x->result = NULL;
@@ -65,8 +65,8 @@ static json_t *state_to_json(const struct execution *x)
 			 running ? "running" : "queued", "language",
 			 *x->language ? x->language : NULL, "policy", *x->policy ? x->policy : NULL,
 			 "created_at", created, "started_at", running ? started : NULL,
-			 "stdout_bytes", (json_int_t)x->spools[0].size, "stderr_bytes",
-			 (json_int_t)x->spools[1].size);
+			 "stdout_bytes", (json_int_t)x->stream.spools[0].size, "stderr_bytes",
+			 (json_int_t)x->stream.spools[1].size);
 	if (!root)
 		return NULL;
 	(void)json_object_set_new(
@@ -327,7 +327,7 @@ static bool is_cut(struct execution *x, enum engine_stream stream)
 		[ENGINE_STDOUT] = { "stdout_bytes", "stdout_truncated", "stdout_binary" },
 		[ENGINE_STDERR] = { "stderr_bytes", "stderr_truncated", "stderr_binary" },
 	};
-	const struct spool *s = &x->spools[stream == ENGINE_STDERR];
+	const struct spool *s = &x->stream.spools[stream == ENGINE_STDERR];
 	const json_t *result = execution_result(x);
 
 	if (was_interrupted(json_string_value(json_object_get(result, "status"))))
@@ -355,7 +355,7 @@ int engine_output(struct engine *e, const char *caller, const char *id, enum eng
 	/* What was shown stays, whoever dies. */
 	if (x->state == EXECUTION_RUNNING)
 		execution_keep_output(x);
-	s = &x->spools[stream == ENGINE_STDERR];
+	s = &x->stream.spools[stream == ENGINE_STDERR];
 	r = spool_open(s);
 	if (r < 0)
 		return r;

@@ -16,15 +16,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* More than were ever told and are not in the log: by a process that died before there was a file, or while log or disk were full. */
-static const int64_t lost_numbers = 1000000000;
-
 static const int64_t safe_ns = 60 * NS_PER_SEC;
 
 static int load_stream(struct execution *x, int stream)
 {
 	static const char *const keys[] = { "stdout", "stderr" };
-	struct spool *s = &x->spools[stream];
+	struct spool *s = &x->stream.spools[stream];
 	const json_t *text;
 	struct stat st;
 
@@ -40,38 +37,22 @@ static int load_stream(struct execution *x, int stream)
 	return spool_set(s, json_string_value(text), json_string_length(text));
 }
 
-/* The beginning is always the first. */
-static int skip_lost(struct events *l)
+/* More may have been told than the log has: by a process that died, or when the log was full. */
+static int load_log(struct execution *x)
 {
-	struct event_cursor c = { 0 };
-	struct step step;
-	int r = l->at.seq == 0 ? events_next(l, &c, &step) : 0;
-
-	if (r == 1) {
-		events_tell(l, &step);
-		step_done(&step);
-	}
-	return r < 0 ? r : event_log_skip(&l->told, lost_numbers);
-}
-
-static int load_told(struct execution *x)
-{
-	static const char *const died = "interrupted";
-	struct events *l = &x->events;
+	const int64_t bytes[] = { x->stream.spools[0].size, x->stream.spools[1].size };
 	const char *status = json_string_value(json_object_get(x->result, "status"));
+	bool died = status && strcmp(status, status_name(STATUS_INTERRUPTED)) == 0;
 	int fd = history_output_open(x->engine->o.history, x->id, HISTORY_EVENTS);
-	int r = fd < 0 && fd != -ENOENT ? fd : event_log_open(&l->told, fd < 0 ? -EBADF : fd);
 
-	l->at = l->told.end;
-	if (r == 0 && !l->at.over && ((status && strcmp(status, died) == 0) || l->told.lost))
-		r = skip_lost(l);
-	l->at = l->told.end;
-	return r;
+	if (fd < 0 && fd != -ENOENT)
+		return fd;
+	return events_replay(&x->stream.events, bytes, fd, died || (fd >= 0 && spool_is_cut(fd)));
 }
 
 static int load_events(struct execution *x)
 {
-	struct events *l = &x->events;
+	struct events *l = &x->stream.events;
 	const json_t *stage;
 	json_t *start;
 	size_t i;
@@ -94,11 +75,10 @@ static int load_events(struct execution *x)
 		else
 			json_decref(body);
 	}
-	if (r < 0)
-		return r;
-	events_replay(l, (const int64_t[]){ x->spools[0].size, x->spools[1].size });
-	events_set_result(l, x->ended_ns);
-	return load_told(x);
+	if (r == 0)
+		r = load_log(x);
+	stream_end(&x->stream, x->result_text, x->ended_ns);
+	return r;
 }
 
 static int fill_readback(struct execution *x, struct history_row *row)
@@ -128,11 +108,7 @@ static int fill_readback(struct execution *x, struct history_row *row)
 
 static int64_t bytes_of(const struct execution *x)
 {
-	const struct events *l = &x->events;
-
-	return (int64_t)(sizeof(*x) + x->result_text.len + x->spools[0].memory.len +
-			 x->spools[1].memory.len + l->told.memory.len +
-			 l->capacity * sizeof(*l->marks));
+	return (int64_t)(sizeof(*x) + x->result_text.len) + stream_memory_bytes(&x->stream);
 }
 
 static bool are_many(const struct engine *e)
@@ -186,7 +162,7 @@ static struct execution *pick(const struct engine *e)
 	struct execution *oldest = NULL;
 
 	for (struct execution *x = e->ghosts; x; x = x->ghost_next)
-		if (x->caller == most && x->watchers && x != e->ghosts)
+		if (x->caller == most && x->stream.watchers && x != e->ghosts)
 			oldest = x;
 	return oldest && oldest->ghost_ns <= until_ns ? oldest : NULL;
 }
@@ -197,7 +173,7 @@ void readbacks_trim(struct engine *e)
 
 	while (are_many(e) && (x = pick(e))) {
 		readback_remove(x); /* who comes again reads it anew */
-		watchers_lose(x);
+		watchers_lose(&x->stream);
 	}
 }
 

@@ -233,7 +233,7 @@ static void test_cancel(void **state)
 			 0);
 	assert_true(cancelled);
 	wait_status(execution_id(waits.x), "cancelled");
-	for (int i = 0; i < 8000 && runs.x->spools[0].size < 5; i++)
+	for (int i = 0; i < 8000 && runs.x->stream.spools[0].size < 5; i++)
 		run_for_ms(5);
 	assert_int_equal(engine_delete(fix.engine, "other", execution_id(runs.x), &cancelled, &err),
 			 -ENOENT);

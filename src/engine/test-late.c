@@ -112,7 +112,7 @@ static void test_output_goes_to_its_file(void **state)
 	(void)state;
 	assert_int_equal(
 		submit(&c, "{\"language\": \"bash\", \"code\": \"echo one; sleep 20\"}", job), 0);
-	s = &c.x->spools[0];
+	s = &c.x->stream.spools[0];
 	for (int i = 0; i < 20000 && s->size == 0; i++)
 		run_for_ms(1);
 	assert_int_equal(s->size, 4);

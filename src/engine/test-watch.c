@@ -146,7 +146,6 @@ static void test_characters_stay_whole(void **state)
 /* What is told without its order is cut between characters, too. */
 static void test_characters_in_front(void **state)
 {
-	static const int64_t nothing[2] = { 0, 0 };
 	struct execution *x = execution_new(fix.engine, "test", NULL);
 	struct event_reader r;
 
@@ -154,10 +153,10 @@ static void test_characters_in_front(void **state)
 	assert_non_null(x);
 	execution_own(x);
 	x->state = EXECUTION_RUNNING;
-	events_replay(&x->events, nothing);
 	for (int i = 0; i < 20000; i++)
-		assert_int_equal(spool_append(&x->spools[0], "\342\202\254", 3), 3);
-	events_replay(&x->events, (const int64_t[]){ 60000, 0 });
+		assert_int_equal(spool_append(&x->stream.spools[0], "\342\202\254", 3), 3);
+	assert_int_equal(
+		events_replay(&x->stream.events, (const int64_t[]){ 60000, 0 }, -EBADF, false), 0);
 	watch(&r, x->id, NULL);
 	pull(&r);
 	assert_int_equal(r.n, 2);

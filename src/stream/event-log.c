@@ -74,7 +74,7 @@ static int parse_event_record(const uint8_t *at, size_t n, struct event_record *
 	struct event_record r = { 0 };
 	size_t us, len;
 
-	if (n == 0 || at[0] == 0 || at[0] > _EVENT_MAX)
+	if (n == 0 || at[0] == 0 || at[0] > EVENT_RESULT) /* a result is in no log */
 		return 0;
 	r.kind = (enum event_kind)(at[0] - 1);
 	us = get_number(at + 1, n - 1, &r.us);
@@ -95,8 +95,6 @@ static void advance(struct event_cursor *c, const struct event_record *r)
 	c->offset += (int64_t)r->size;
 	if (is_stream(r->kind))
 		c->bytes[r->kind == EVENT_STDERR] += (int64_t)r->n;
-	else if (r->kind == EVENT_RESULT)
-		c->over = true;
 	else if (r->kind != EVENT_USAGE)
 		c->controls++;
 }
@@ -160,7 +158,6 @@ static ssize_t load_block(const struct event_log *t, struct event_cursor *c,
 	int64_t block = c->offset / EVENT_LOG_BLOCK;
 	size_t at = (size_t)(c->offset % EVENT_LOG_BLOCK);
 	ssize_t n = at > 0 ? read_log_at(t, c->offset, ret, EVENT_LOG_BLOCK - at) : 0;
-	bool over = c->over;
 	int r;
 
 	if (n != 0 && (n < 0 || ret[0] != 0))
@@ -168,7 +165,6 @@ static ssize_t load_block(const struct event_log *t, struct event_cursor *c,
 	r = block_begin(t, at > 0 ? block + 1 : block, c);
 	if (r < 0)
 		return r == -ENODATA ? 0 : r;
-	c->over = over;
 	return read_log_at(t, c->offset, ret, EVENT_LOG_BLOCK - HEAD_BYTES);
 }
 
@@ -200,42 +196,28 @@ int event_log_next(const struct event_log *t, const struct event_cursor *from, s
 	return 1;
 }
 
-/* Has a reader that has as much as *most all that is in front of c? Numbers, bytes and controls only grow. */
-static bool is_within(const struct event_cursor *c, const struct event_cursor *most)
-{
-	return c->seq <= most->seq && c->bytes[0] <= most->bytes[0] &&
-	       c->bytes[1] <= most->bytes[1] && c->controls <= most->controls &&
-	       (!c->over || most->over);
-}
-
-/* As far as that in the cursor's block. */
-static int scan(const struct event_log *t, const struct event_cursor *most, struct event_cursor *c)
+/* Moves the cursor on in its block, as far as numbers are not above seq. */
+static int scan(const struct event_log *t, int64_t seq, struct event_cursor *c)
 {
 	uint8_t bytes[EVENT_LOG_BLOCK];
 	ssize_t n = read_log_at(t, c->offset, bytes,
 				EVENT_LOG_BLOCK - (size_t)(c->offset % EVENT_LOG_BLOCK));
-	struct event_cursor next = *c;
 	struct event_record r;
 
-	for (size_t at = 0; n > 0 && parse_event_record(bytes + at, (size_t)n - at, &r);
-	     at += r.size) {
-		advance(&next, &r);
-		if (!is_within(&next, most))
-			break;
-		*c = next;
-	}
+	for (size_t at = 0;
+	     n > 0 && c->seq < seq && parse_event_record(bytes + at, (size_t)n - at, &r);
+	     at += r.size)
+		advance(c, &r);
 	return n < 0 ? (int)n : 0;
 }
 
-/* Behind the last event that is within *most. */
-static int find_cursor(const struct event_log *t, const struct event_cursor *most,
-		       struct event_cursor *ret)
+int event_log_find(const struct event_log *t, int64_t seq, struct event_cursor *ret)
 {
 	int64_t low = 0, high = (t->end.offset + EVENT_LOG_BLOCK - 1) / EVENT_LOG_BLOCK;
 	struct event_cursor c = { 0 }, middle;
 	int r;
 
-	if (is_within(&t->end, most) || high == 0) {
+	if (t->end.seq <= seq) {
 		*ret = t->end;
 		return 0;
 	}
@@ -243,44 +225,17 @@ static int find_cursor(const struct event_log *t, const struct event_cursor *mos
 		r = block_begin(t, low + (high - low) / 2, &middle);
 		if (r < 0 && r != -ENODATA)
 			return r;
-		if (r == 0 && is_within(&middle, most)) {
+		if (r == 0 && middle.seq <= seq) {
 			c = middle;
 			low = middle.offset / EVENT_LOG_BLOCK + 1;
 		} else {
 			high = low + (high - low) / 2;
 		}
 	}
-	r = scan(t, most, &c);
+	r = scan(t, seq, &c);
 	if (r == 0)
 		*ret = c;
 	return r;
-}
-
-static const struct event_cursor everything = {
-	.seq = INT64_MAX, .bytes = { INT64_MAX, INT64_MAX }, .controls = INT64_MAX, .over = true
-};
-
-int event_log_find(const struct event_log *t, int64_t seq, struct event_cursor *ret)
-{
-	struct event_cursor most = everything;
-
-	most.seq = seq;
-	return find_cursor(t, &most, ret);
-}
-
-int event_log_find_having(const struct event_log *t, const struct event_cursor *has,
-			  struct event_cursor *ret)
-{
-	struct event_cursor most = *has;
-
-	most.seq = INT64_MAX;
-	most.over = false;
-	return find_cursor(t, &most, ret);
-}
-
-static int64_t whole_blocks(int64_t bytes)
-{
-	return (bytes + EVENT_LOG_BLOCK - 1) / EVENT_LOG_BLOCK * EVENT_LOG_BLOCK;
 }
 
 int event_log_open(struct event_log *t, int fd)
@@ -290,25 +245,19 @@ int event_log_open(struct event_log *t, int fd)
 	int r = 0;
 
 	t->fd = fd;
-	t->read_only = true;
-	buf_done(&t->memory);
-	buf_init(&t->memory, EVENT_LOG_REPLAY_MAX);
-	if (fd < 0)
-		return 0;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	t->filed = t->end.offset = st.st_size;
 	for (int64_t b = (st.st_size - 1) / EVENT_LOG_BLOCK; b >= 0; b--) {
 		r = block_begin(t, b, &c);
 		if (r == 0)
-			r = scan(t, &everything, &c);
+			r = scan(t, INT64_MAX, &c);
 		if (r != -ENODATA)
 			break;
 		r = 0;
 	}
 	t->end = c;
 	t->filed = c.offset;
-	t->lost = st.st_size >= whole_blocks(c.offset) + EVENT_LOG_BLOCK;
 	return r;
 }
 
@@ -321,15 +270,6 @@ static int pad(struct event_log *t)
 
 	if (r == 0 && at > 0)
 		t->end.offset += EVENT_LOG_BLOCK - (int64_t)at;
-	return r;
-}
-
-int event_log_skip(struct event_log *t, int64_t n)
-{
-	int r = pad(t);
-
-	if (r == 0)
-		t->end.seq += n;
 	return r;
 }
 
@@ -347,12 +287,12 @@ static int begin_block(struct event_log *t)
 	return r;
 }
 
-bool event_log_is_full(const struct event_log *t)
+static bool is_log_full(const struct event_log *t)
 {
 	return t->end.offset > EVENT_LOG_FILE_MAX - 2 * EVENT_LOG_BLOCK;
 }
 
-int event_log_add(struct event_log *t, struct step *step)
+int event_log_add(struct event_log *t, const struct step *step)
 {
 	int64_t ns = MAX(step->time_ns - t->end.time_ns, (int64_t)0);
 	struct event_record r = { .kind = step->kind, .us = (uint64_t)ns / 1000, .n = step->n };
@@ -362,10 +302,7 @@ int event_log_add(struct event_log *t, struct step *step)
 	int ret;
 
 	if (!is_stream(r.kind)) {
-		/* The result has a file of its own. */
-		body = step->body && r.kind != EVENT_RESULT
-			       ? json_dumps(step->body, JSON_COMPACT | JSON_ENCODE_ANY)
-			       : NULL;
+		body = step->body ? json_dumps(step->body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 		r.n = body && strlen(body) <= BODY_MAX ? strlen(body) : 0;
 	}
 	head[n++] = (uint8_t)(r.kind + 1);
@@ -373,8 +310,7 @@ int event_log_add(struct event_log *t, struct step *step)
 	n += put_number(head + n, r.n);
 	r.size = n + (is_stream(r.kind) ? 0 : (size_t)r.n);
 	/* With everything that goes in front of it. */
-	if ((event_log_is_full(t) && !t->read_only) ||
-	    t->memory.len + r.size + EVENT_LOG_BLOCK > t->memory.max)
+	if (is_log_full(t) || t->memory.len + r.size + EVENT_LOG_BLOCK > t->memory.max)
 		return -ENOBUFS;
 	if (t->end.offset % EVENT_LOG_BLOCK == 0 ||
 	    r.size > EVENT_LOG_BLOCK - (size_t)(t->end.offset % EVENT_LOG_BLOCK)) {
@@ -391,13 +327,10 @@ int event_log_add(struct event_log *t, struct step *step)
 	if (ret < 0)
 		return ret;
 	advance(&t->end, &r);
-	step->seq = t->end.seq;
-	step->time_ns = t->end.time_ns;
-	step->after = t->end;
 	return 0;
 }
 
-static int write_all(struct event_log *t)
+int event_log_keep(struct event_log *t)
 {
 	size_t done = 0;
 
@@ -414,16 +347,4 @@ static int write_all(struct event_log *t)
 	t->filed += (int64_t)done;
 	t->memory.len = 0;
 	return 0;
-}
-
-int event_log_keep(struct event_log *t)
-{
-	int r = write_all(t);
-	bool lacks = r < 0 || t->lost;
-
-	/* A block that has no bytes says so, and needs no room on the disk. */
-	if ((r < 0 || lacks != t->marked) &&
-	    ftruncate(t->fd, lacks ? whole_blocks(t->end.offset) + EVENT_LOG_BLOCK : t->filed) == 0)
-		t->marked = lacks;
-	return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One event of a stream: what happened, as a reader is told. */
+/* One event of a stream, as a reader gets it. */
 #pragma once
 
 #include "base/span.h"
@@ -23,7 +23,7 @@ enum { EVENT_ID = 88, EVENT_BYTES_MAX = 32 << 10 };
 
 struct event {
 	enum event_kind kind;
-	int64_t seq; /* from 1, without gaps; the same event for every watcher, also after the end */
+	int64_t seq; /* from 1, given when it was captured; the same event for every watcher, also after the end */
 	int64_t time_ns; /* realtime */
 	char id[EVENT_ID]; /* for Last-Event-ID: everything behind this event, nothing twice. Plain ASCII, no spaces */
 	struct span bytes; /* stdout, stderr: at most EVENT_BYTES_MAX */

@@ -7,7 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MARKS_FIRST = 8 };
+/* The offset of a cursor that is no longer in the log. */
+static const int64_t behind_log = INT64_MAX;
+
+/* More events than any process told and did not keep. */
+static const int64_t lost_numbers = 1000000000;
 
 static const char *const names[_EVENT_MAX] = {
 	[EVENT_START] = "start",   [EVENT_STDOUT] = "stdout", [EVENT_STDERR] = "stderr",
@@ -64,80 +68,32 @@ int cursor_parse(const char *text, struct event_cursor *ret, bool *ret_plain)
 void events_init(struct events *l)
 {
 	*l = (struct events){ 0 };
-	event_log_init(&l->told);
+	event_log_init(&l->log);
 }
 
 void events_done(struct events *l)
 {
-	for (size_t i = 0; i < l->n; i++)
-		json_decref(l->marks[(l->first + i) % l->capacity].body);
 	for (size_t i = 0; i < l->n_controls; i++)
 		json_decref(l->controls[i].body);
-	free(l->marks);
 	free(l->controls);
-	event_log_done(&l->told);
+	event_log_done(&l->log);
 	*l = (struct events){ 0 };
 }
 
-static const struct event_mark *mark_at(const struct events *l, size_t i)
+/* The log has every event up to its end: after the first that it does not take, it takes none. */
+static void put_event(struct events *l, const struct step *step)
 {
-	return &l->marks[(l->first + i) % l->capacity];
+	if (!l->log_ended && event_log_add(&l->log, step) < 0)
+		l->log_ended = true;
 }
 
-static void drop_oldest(struct events *l)
+void events_close(struct events *l)
 {
-	struct event_mark *oldest = &l->marks[l->first];
-
-	memcpy(l->base_bytes, oldest->bytes, sizeof(l->base_bytes));
-	l->base_controls = oldest->controls;
-	json_decref(oldest->body);
-	oldest->body = NULL;
-	l->first = (l->first + 1) % l->capacity;
-	l->n--;
-}
-
-/* Room for one more mark; false: there is none at all. */
-static bool make_mark_room(struct events *l)
-{
-	size_t capacity = l->capacity ? l->capacity * 2 : MARKS_FIRST;
-	struct event_mark *marks;
-
-	if (l->n < l->capacity)
-		return true;
-	if (capacity <= EVENTS_MARKS_MAX) {
-		marks = calloc(capacity, sizeof(*marks));
-		if (marks) {
-			for (size_t i = 0; i < l->n; i++)
-				marks[i] = *mark_at(l, i);
-			free(l->marks);
-			l->marks = marks;
-			l->first = 0;
-			l->capacity = capacity;
-			return true;
-		}
-	}
-	if (l->n == 0)
-		return false;
-	drop_oldest(l);
-	return true;
-}
-
-/* The state is the log's as it is now. */
-static void add_mark(struct events *l, enum event_kind kind, json_t *body, int64_t time_ns)
-{
-	if (!make_mark_room(l)) {
-		memcpy(l->base_bytes, l->bytes, sizeof(l->base_bytes));
-		l->base_controls = (int64_t)l->n_controls;
-		json_decref(body);
-		return;
-	}
-	l->marks[(l->first + l->n) % l->capacity] =
-		(struct event_mark){ .kind = kind,
-				     .time_ns = time_ns,
-				     .bytes = { l->bytes[0], l->bytes[1] },
-				     .controls = (int64_t)l->n_controls,
-				     .body = body };
-	l->n++;
+	if (l->open.n > 0)
+		put_event(l, &(struct step){ .kind = l->open.kind,
+					     .time_ns = l->open.time_ns,
+					     .n = l->open.n });
+	l->open.n = 0;
 }
 
 size_t utf8_open_tail(const char *bytes, size_t n)
@@ -155,7 +111,7 @@ size_t utf8_open_tail(const char *bytes, size_t n)
 	return 0;
 }
 
-/* How many of the bytes are whole characters; what is behind them is kept in mind. */
+/* How many of the bytes are whole characters; open remembers the rest. */
 static size_t whole_bytes(struct open_end *open, struct span bytes)
 {
 	char end[2 * sizeof(open->bytes)];
@@ -173,41 +129,38 @@ static size_t whole_bytes(struct open_end *open, struct span bytes)
 	return all - tail;
 }
 
-/* How many bytes the last mark can take besides; 0: it is of something else. */
-static size_t room_in_last(const struct events *l, enum event_kind stream)
+static void add_whole(struct events *l, enum event_kind output, size_t n, int64_t time_ns)
 {
-	int s = stream == EVENT_STDERR;
-	int64_t from;
-
-	if (l->n == 0 || mark_at(l, l->n - 1)->kind != stream)
-		return 0;
-	from = l->n > 1 ? mark_at(l, l->n - 2)->bytes[s] : l->base_bytes[s];
-	return (size_t)MAX(EVENTS_MARK_BYTES - (l->bytes[s] - from), (int64_t)0);
-}
-
-void events_add_bytes(struct events *l, enum event_kind stream, struct span bytes, int64_t time_ns)
-{
-	int s = stream == EVENT_STDERR;
-	size_t held = l->open[s].n, n = whole_bytes(&l->open[s], bytes), done = 0, part;
-
-	if (n > 0 && n <= room_in_last(l, stream)) {
-		l->bytes[s] += (int64_t)n;
-		l->marks[(l->first + l->n - 1) % l->capacity].bytes[s] = l->bytes[s];
+	l->bytes[output == EVENT_STDERR] += (int64_t)n;
+	l->time_ns = time_ns;
+	if (l->open.n > 0 && l->open.kind == output && l->open.n + n <= EVENTS_MARK_BYTES) {
+		l->open.n += n;
 		return;
 	}
-	for (; done < n; done += part) {
+	events_close(l);
+	l->open = (struct open_event){ output, time_ns, n };
+}
+
+void events_add_bytes(struct events *l, enum event_kind output, struct span bytes, int64_t time_ns)
+{
+	struct open_end *end = &l->ends[output == EVENT_STDERR];
+	size_t held = end->n, n = whole_bytes(end, bytes), part;
+
+	for (size_t done = 0; done < n; done += part) {
 		part = MIN(n - done, (size_t)EVENTS_MARK_BYTES);
 		if (done + part < n && bytes.data)
 			part -= utf8_open_tail(bytes.data, done + part - held);
-		l->bytes[s] += (int64_t)part;
-		add_mark(l, stream, NULL, time_ns);
+		add_whole(l, output, part, time_ns);
 	}
 }
 
 void events_add_usage(struct events *l, json_t *body, int64_t time_ns)
 {
+	events_close(l);
 	if (body)
-		add_mark(l, EVENT_USAGE, body, time_ns);
+		put_event(l,
+			  &(struct step){ .kind = EVENT_USAGE, .time_ns = time_ns, .body = body });
+	json_decref(body);
 }
 
 int events_add_control(struct events *l, enum event_kind kind, json_t *body, int64_t time_ns)
@@ -220,39 +173,55 @@ int events_add_control(struct events *l, enum event_kind kind, json_t *body, int
 		json_decref(body);
 		return l->n_controls < EVENTS_CONTROLS_MAX ? -ENOMEM : -ENOBUFS;
 	}
+	events_close(l);
 	l->controls = controls;
 	l->controls[l->n_controls++] = (struct control){ kind, time_ns, body };
-	add_mark(l, kind, NULL, time_ns);
+	l->time_ns = time_ns;
+	put_event(l, &(struct step){ .kind = kind, .time_ns = time_ns, .body = body });
 	return 0;
+}
+
+void events_finish(struct events *l, int64_t time_ns)
+{
+	for (int i = 0; i < 2; i++) {
+		size_t n = l->ends[i].n;
+
+		l->ends[i].n = 0;
+		if (n > 0)
+			add_whole(l, i ? EVENT_STDERR : EVENT_STDOUT, n, time_ns);
+	}
+	events_close(l);
 }
 
 void events_set_result(struct events *l, int64_t time_ns)
 {
+	events_finish(l, time_ns);
 	l->has_result = true;
-	l->result_time_ns = time_ns;
-	for (int i = 0; i < 2; i++) {
-		l->bytes[i] += (int64_t)l->open[i].n;
-		l->open[i].n = 0;
-	}
+	l->time_ns = time_ns;
 }
 
-void events_replay(struct events *l, const int64_t bytes[2])
+int events_replay(struct events *l, const int64_t bytes[2], int log_fd, bool incomplete)
 {
-	while (l->n > 0)
-		drop_oldest(l);
-	for (int i = 0; i < 2; i++)
-		l->bytes[i] = l->base_bytes[i] = bytes[i];
+	int r;
+
+	event_log_done(&l->log);
+	event_log_init(&l->log);
+	r = log_fd < 0 ? 0 : event_log_open(&l->log, log_fd);
+	l->log_ended = true;
+	l->gap = incomplete ? lost_numbers : 0;
+	memcpy(l->bytes, bytes, sizeof(l->bytes));
+	return r;
 }
 
-static int bytes_step(int stream, int64_t end, struct step *ret)
+static int bytes_step(const struct events *l, int output, struct step *ret)
 {
-	int64_t rest = end - ret->after.bytes[stream];
+	int64_t rest = l->bytes[output] - ret->after.bytes[output];
 
-	ret->kind = stream ? EVENT_STDERR : EVENT_STDOUT;
-	ret->offset = ret->after.bytes[stream];
+	ret->kind = output ? EVENT_STDERR : EVENT_STDOUT;
+	ret->offset = ret->after.bytes[output];
 	ret->n = (size_t)MIN(rest, (int64_t)EVENTS_MARK_BYTES);
 	ret->cut = ret->n < (size_t)rest;
-	ret->after.bytes[stream] += (int64_t)ret->n;
+	ret->after.bytes[output] += (int64_t)ret->n;
 	return 1;
 }
 
@@ -266,68 +235,29 @@ static int control_step(const struct events *l, struct step *ret)
 	return 1;
 }
 
-/* What is in front of some place, in an order that needs none; the step comes with what a reader has. 0: it has all of it. */
-static int catch_up(const struct events *l, const struct event_cursor *to, struct step *ret)
+/* The next event by the position alone. */
+static int tail_step(const struct events *l, const struct event_cursor *c, struct step *ret)
 {
-	bool start = l->n_controls > 0 && l->controls[0].kind == EVENT_START;
-	int64_t controls = MIN(to->controls, (int64_t)l->n_controls);
+	bool first = c->controls == 0 && l->n_controls > 0 && l->controls[0].kind == EVENT_START;
+	int64_t before = MAX(c->seq, l->log.end.seq + l->gap);
 
-	if (ret->after.controls == 0 && start && controls > 0)
+	/* The start is number 1 in any case. */
+	*ret = (struct step){ .seq = first && c->seq == 0 ? 1 : before + 1,
+			      .time_ns = l->time_ns,
+			      .after = *c };
+	ret->after.seq = ret->seq;
+	if (first)
 		return control_step(l, ret);
 	for (int i = 0; i < 2; i++)
-		if (ret->after.bytes[i] < to->bytes[i])
-			return bytes_step(i, to->bytes[i], ret);
-	return ret->after.controls < controls ? control_step(l, ret) : 0;
-}
-
-static int mark_step(const struct events *l, const struct event_mark *mark, struct step *ret)
-{
-	int stream = mark->kind == EVENT_STDERR;
-
-	ret->is_oldest = true;
-	ret->time_ns = mark->time_ns;
-	if (mark->kind == EVENT_STDOUT || mark->kind == EVENT_STDERR) {
-		ret->kind = mark->kind;
-		ret->offset = ret->after.bytes[stream];
-		ret->n = (size_t)(mark->bytes[stream] - ret->offset);
-		ret->after.bytes[stream] = mark->bytes[stream];
-		return 1;
-	}
-	if (mark->kind != EVENT_USAGE)
+		if (c->bytes[i] < l->bytes[i])
+			return bytes_step(l, i, ret);
+	if (c->controls < (int64_t)l->n_controls)
 		return control_step(l, ret);
-	ret->kind = EVENT_USAGE;
-	ret->body = json_incref(mark->body);
-	return 1;
-}
-
-/* The beginning of a character that nothing followed, and the result. */
-static int last_step(const struct events *l, struct step *ret)
-{
-	ret->time_ns = l->result_time_ns;
-	for (int i = 0; i < 2; i++)
-		if (ret->after.bytes[i] < l->bytes[i])
-			return bytes_step(i, l->bytes[i], ret);
+	if (!l->has_result)
+		return 0;
 	ret->kind = EVENT_RESULT;
 	ret->after.over = true;
 	return 1;
-}
-
-/* What nobody was told of yet. */
-static int fresh_step(const struct events *l, struct step *ret)
-{
-	const struct event_cursor base = { .bytes = { l->base_bytes[0], l->base_bytes[1] },
-					   .controls = l->base_controls };
-
-	if (l->at.over)
-		return 0;
-	*ret = (struct step){ .seq = l->at.seq + 1, .fresh = true, .after = l->at };
-	ret->after.seq++;
-	ret->time_ns = l->n > 0 ? mark_at(l, 0)->time_ns : l->result_time_ns;
-	if (catch_up(l, &base, ret))
-		return 1;
-	if (l->n > 0)
-		return mark_step(l, mark_at(l, 0), ret);
-	return l->has_result ? last_step(l, ret) : 0;
 }
 
 /* The log has no large bodies. */
@@ -339,78 +269,57 @@ static int with_body(const struct events *l, const struct event_cursor *c, struc
 	return 1;
 }
 
-int events_next(const struct events *l, const struct event_cursor *c, struct step *ret)
+int events_next(struct events *l, const struct event_cursor *c, struct step *ret)
 {
 	int r;
 
 	if (c->over)
 		return 0;
-	if (c->offset < l->told.end.offset) {
-		r = event_log_next(&l->told, c, ret);
+	if (c->offset == l->log.end.offset)
+		events_close(l);
+	if (c->offset < l->log.end.offset) {
+		r = event_log_next(&l->log, c, ret);
 		if (r != 0)
 			return r < 0 ? r : with_body(l, c, ret);
 	}
-	/* The log ends before that: the bytes, then the number that others have. */
-	if (c->seq < l->at.seq && l->at.seq != l->told.end.seq) {
-		*ret = (struct step){ .seq = c->seq + 1, .time_ns = l->at.time_ns, .after = *c };
-		ret->after.seq++;
-		if (catch_up(l, &l->at, ret))
-			return 1;
-		if (l->at.over)
-			return last_step(l, ret);
+	return tail_step(l, c, ret);
+}
+
+static bool is_same_position(const struct event_cursor *a, const struct event_cursor *b)
+{
+	return a->seq == b->seq && a->bytes[0] == b->bytes[0] && a->bytes[1] == b->bytes[1] &&
+	       a->controls == b->controls;
+}
+
+int events_find(struct events *l, const struct event_cursor *has, struct event_cursor *ret)
+{
+	struct event_cursor c;
+	int r;
+
+	events_close(l);
+	r = event_log_find(&l->log, has->seq, &c);
+	if (r < 0)
+		return r;
+	if (!is_same_position(&c, has)) {
+		c = *has;
+		c.offset = behind_log;
 	}
-	return fresh_step(l, ret);
-}
-
-void events_tell(struct events *l, struct step *step)
-{
-	if (l->at.seq == l->told.end.seq && event_log_add(&l->told, step) == 0) {
-		step->after = l->told.end;
-	} else {
-		step->after.time_ns = step->time_ns;
-		l->told.lost = true;
-	}
-	l->at = step->after;
-	if (step->is_oldest)
-		drop_oldest(l);
-	step->fresh = false;
-}
-
-static int rank_of(enum event_kind kind)
-{
-	static const int ranks[_EVENT_MAX] = { [EVENT_START] = 1,
-					       [EVENT_STDOUT] = 2,
-					       [EVENT_STDERR] = 3,
-					       [EVENT_STAGE] = 4,
-					       [EVENT_RESULT] = 5 };
-
-	return ranks[kind];
-}
-
-/* start, then all of stdout, all of stderr, the stages. */
-static bool follows(int *rank, enum event_kind kind)
-{
-	int before = *rank;
-
-	*rank = rank_of(kind);
-	return before == 0 ? *rank == 1 : *rank > before || (*rank == 4 && before == 4);
+	*ret = c;
+	return 0;
 }
 
 bool events_are_plain(const struct events *l)
 {
-	struct event_cursor c = { 0 };
-	struct step step;
-	bool plain = l->at.seq == l->told.end.seq && l->open[0].n + l->open[1].n == 0 &&
-		     l->at.bytes[0] >= l->base_bytes[0] && l->at.bytes[1] >= l->base_bytes[1] &&
-		     l->at.controls >= l->base_controls;
-	int rank = 0;
+	struct event_cursor c = { 0 }, tail = { 0 };
+	struct step a, b = { 0 };
+	bool plain = !l->log_ended;
 
-	while (plain && c.offset < l->told.end.offset && event_log_next(&l->told, &c, &step) == 1) {
-		step_done(&step);
-		plain = follows(&rank, step.kind);
-		c = step.after;
+	while (plain && event_log_next(&l->log, &c, &a) == 1) {
+		plain = tail_step(l, &tail, &b) == 1 && a.kind == b.kind && a.n == b.n && !b.cut;
+		step_done(&a);
+		step_done(&b);
+		c = a.after;
+		tail = b.after;
 	}
-	for (size_t i = 0; plain && i < l->n; i++)
-		plain = follows(&rank, mark_at(l, i)->kind);
-	return plain && rank > 0;
+	return plain;
 }

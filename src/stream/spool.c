@@ -111,10 +111,10 @@ ssize_t spool_read(const struct spool *s, int64_t offset, void *ret, size_t n)
 	return got < 0 ? -errno : got;
 }
 
-void spool_cut(const struct spool *s)
+void spool_cut(int fd)
 {
-	if (s->fd >= 0)
-		(void)!fchmod(s->fd, S_IRUSR);
+	if (fd >= 0)
+		(void)!fchmod(fd, S_IRUSR);
 }
 
 bool spool_is_cut(int fd)

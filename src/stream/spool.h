@@ -33,8 +33,8 @@ size_t spool_append(struct spool *s, const void *bytes, size_t n);
 int spool_keep(struct spool *s) _must_check_;
 /* Up to n bytes from offset. */
 ssize_t spool_read(const struct spool *s, int64_t offset, void *ret, size_t n) _must_check_;
-/* Its file is not all that was written, and says so for ever: by its mode, nobody may write there any more. */
-void spool_cut(const struct spool *s);
+/* Marks a file that lacks something of what happened, for ever: the file becomes read-only. */
+void spool_cut(int fd);
 bool spool_is_cut(int fd);
 /* A descriptor of the caller's own to read everything there is now from. */
 int spool_open(const struct spool *s) _must_check_;

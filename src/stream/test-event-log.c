@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log of what was told: found by number and by bytes, large, full, cut off, broken. */
+/* The log of events: found by number, large, full, cut off, broken. */
 #include "stream/test-events.h"
 
-#include "base/fd.h"
-
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,7 +15,7 @@ static void test_many_blocks(void **state)
 
 	(void)state;
 	events_init(&l);
-	l.told.fd = memfd_create("told", MFD_CLOEXEC);
+	l.log.fd = memfd_create("log", MFD_CLOEXEC);
 	assert_int_equal(events_add_control(&l, EVENT_START, word("start"), 5000), 0);
 	for (int i = 0; i < EVENTS; i++) {
 		events_add_bytes(&l, i % 3 ? EVENT_STDERR : EVENT_STDOUT,
@@ -26,28 +23,21 @@ static void test_many_blocks(void **state)
 		while (next_of(&l, &c, &step) == 1)
 			c = step.after;
 		if (i % 5 == 0)
-			assert_int_equal(event_log_keep(&l.told), 0);
+			assert_int_equal(event_log_keep(&l.log), 0);
 	}
-	assert_true(l.told.end.offset > 10LL * EVENT_LOG_BLOCK);
-	assert_true(l.told.end.offset < 6LL * EVENTS);
+	assert_true(l.log.end.offset > 10LL * EVENT_LOG_BLOCK);
+	assert_true(l.log.end.offset < 6LL * EVENTS);
 	/* Walked once and found each time, both say the same. */
 	for (c = (struct event_cursor){ 0 }; next_of(&l, &c, &step) == 1; c = step.after) {
-		assert_int_equal(event_log_find(&l.told, c.seq, &at), 0);
+		assert_int_equal(event_log_find(&l.log, c.seq, &at), 0);
 		assert_int_equal(at.seq, c.seq);
 		assert_memory_equal(at.bytes, c.bytes, sizeof(c.bytes));
-		assert_int_equal(event_log_find_having(&l.told, &c, &at), 0);
-		assert_int_equal(at.seq, c.seq);
+		assert_int_equal(events_find(&l, &c, &at), 0);
+		assert_memory_equal(at.bytes, c.bytes, sizeof(c.bytes));
 		assert_true(step.time_ns >= c.time_ns && step.time_ns <= EVENTS * 7000LL);
 	}
-	assert_int_equal(c.seq, l.at.seq);
+	assert_int_equal(c.seq, l.log.end.seq);
 	assert_int_equal(c.bytes[0], l.bytes[0]);
-	/* Who says to have more than there is has all, but for what he lacks. */
-	c.bytes[0] = c.bytes[1] = INT64_MAX;
-	assert_int_equal(event_log_find_having(&l.told, &c, &at), 0);
-	assert_int_equal(at.seq, l.at.seq);
-	c.bytes[1] = 0;
-	assert_int_equal(event_log_find_having(&l.told, &c, &at), 0);
-	assert_int_equal(at.seq, 2);
 	events_done(&l);
 }
 
@@ -64,7 +54,7 @@ static struct event_log reopen(int fd)
 /* A file that grew and was not written to its end, as power cuts leave them: what is in front of that is there. */
 static void test_zeroes_at_the_end(void **state)
 {
-	int fd = memfd_create("told", MFD_CLOEXEC);
+	int fd = memfd_create("log", MFD_CLOEXEC);
 	struct event_cursor c = { 0 };
 	struct step step;
 	struct events l;
@@ -73,16 +63,16 @@ static void test_zeroes_at_the_end(void **state)
 
 	(void)state;
 	events_init(&l);
-	l.told.fd = fd;
+	l.log.fd = fd;
 	for (int i = 0; i < 3000; i++) {
 		events_add_bytes(&l, i % 2 ? EVENT_STDERR : EVENT_STDOUT, (struct span){ NULL, 1 },
 				 i);
 		while (next_of(&l, &c, &step) == 1)
 			c = step.after;
 	}
-	assert_int_equal(event_log_keep(&l.told), 0);
+	assert_int_equal(event_log_keep(&l.log), 0);
 	size = lseek(fd, 0, SEEK_END);
-	assert_true(size == l.told.end.offset && size > 2 * EVENT_LOG_BLOCK);
+	assert_true(size == l.log.end.offset && size > 2 * EVENT_LOG_BLOCK);
 	for (int blocks = 0; blocks < 4; blocks++) {
 		assert_int_equal(
 			ftruncate(fd, blocks ? (size / EVENT_LOG_BLOCK + blocks) * EVENT_LOG_BLOCK
@@ -90,42 +80,12 @@ static void test_zeroes_at_the_end(void **state)
 			0);
 		back = reopen(fd);
 		assert_int_equal(back.end.seq, 3000);
-		assert_int_equal(back.lost, blocks > 1);
 		event_log_done(&back);
 	}
 	events_done(&l);
 }
 
-/* A disk that is full for a while: the file says that it lacks something until it does not. */
-static void test_disk_is_full(void **state)
-{
-	int sealed = memfd_create("told", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int fd = memfd_create("told", MFD_CLOEXEC);
-	struct event_cursor c = { 0 };
-	struct step step;
-	struct events l;
-	struct event_log back;
-
-	(void)state;
-	assert_int_equal(fcntl(sealed, F_ADD_SEALS, F_SEAL_WRITE), 0);
-	fill(&l);
-	while (next_of(&l, &c, &step) == 1)
-		c = step.after;
-	l.told.fd = sealed;
-	assert_int_equal(event_log_keep(&l.told), -EPERM);
-	back = reopen(sealed);
-	assert_true(back.lost && back.end.seq == 0);
-	event_log_done(&back);
-	assert_int_equal(fd_close(sealed), -EBADF);
-	l.told.fd = fd;
-	assert_int_equal(event_log_keep(&l.told), 0);
-	back = reopen(fd);
-	assert_true(!back.lost && back.end.seq == l.at.seq);
-	event_log_done(&back);
-	events_done(&l);
-}
-
-/* A log that has all it may: everything is told all the same. */
+/* A log that has all it may: bytes are told all the same, behind it. */
 static void test_full_log(void **state)
 {
 	struct event_cursor c = { 0 }, late = { 0 };
@@ -133,25 +93,24 @@ static void test_full_log(void **state)
 	struct step step;
 	struct events l;
 	struct event_log back;
-	int64_t n = 0;
 
 	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	events_init(&l);
-	l.told.fd = memfd_create("told", MFD_CLOEXEC);
+	l.log.fd = memfd_create("log", MFD_CLOEXEC);
 	for (int i = 0; i < EVENT_LOG_FILE_MAX / EVENT_LOG_BLOCK + 100; i++) {
 		events_add_usage(&l, word(text), i);
 		events_add_bytes(&l, EVENT_STDOUT, (struct span){ "ab", 2 }, i);
 		for (; next_of(&l, &c, &step) == 1; c = step.after)
-			assert_int_equal(step.seq, ++n);
-		assert_int_equal(event_log_keep(&l.told), 0);
+			assert_int_equal(step.seq, c.seq + 1);
+		assert_int_equal(event_log_keep(&l.log), 0);
 	}
-	assert_true(event_log_is_full(&l.told) && l.told.end.offset <= EVENT_LOG_FILE_MAX);
-	back = reopen(l.told.fd);
-	assert_true(back.lost && back.end.seq == l.told.end.seq);
+	assert_true(l.log_ended && l.log.end.offset <= EVENT_LOG_FILE_MAX);
+	back = reopen(l.log.fd);
+	assert_int_equal(back.end.seq, l.log.end.seq);
 	event_log_done(&back);
-	assert_true(l.told.end.seq < n);
+	assert_true(l.log.end.seq < c.seq);
 	assert_int_equal(c.bytes[0], l.bytes[0]);
 	events_set_result(&l, 8);
 	for (; next_of(&l, &late, &step) == 1; late = step.after)
@@ -173,7 +132,7 @@ static void test_broken_log(void **state)
 		struct event_cursor c = { 0 };
 		struct step step;
 		struct event_log t;
-		int fd = memfd_create("told", MFD_CLOEXEC), r = 1;
+		int fd = memfd_create("log", MFD_CLOEXEC), r = 1;
 
 		for (size_t i = 0; i < sizeof(bytes); i++) {
 			random = random * 1664525 + 1013904223;
@@ -204,8 +163,9 @@ static void test_broken_log(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_many_blocks),  cmocka_unit_test(test_zeroes_at_the_end),
-		cmocka_unit_test(test_disk_is_full), cmocka_unit_test(test_full_log),
+		cmocka_unit_test(test_many_blocks),
+		cmocka_unit_test(test_zeroes_at_the_end),
+		cmocka_unit_test(test_full_log),
 		cmocka_unit_test(test_broken_log),
 	};
 

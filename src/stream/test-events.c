@@ -62,7 +62,6 @@ static void test_resume_everywhere(void **state)
 		"usage stage result ",
 		"stage result ",
 		"result ",
-		"",
 	};
 	struct events l;
 	struct event_cursor c = { 0 }, again;
@@ -73,7 +72,7 @@ static void test_resume_everywhere(void **state)
 	events_set_result(&l, 8);
 	expect(&l, &c, "result ");
 	for (size_t i = 0; i < ARRAY_SIZE(rest); i++) {
-		assert_int_equal(event_log_find(&l.told, (int64_t)i, &again), 0);
+		assert_int_equal(event_log_find(&l.log, (int64_t)i, &again), 0);
 		assert_int_equal(again.seq, i);
 		expect(&l, &again, rest[i]);
 	}
@@ -97,7 +96,7 @@ static void drain(struct events *l, struct event_cursor *c, int64_t got[2], size
 	}
 }
 
-/* A hundred thousand alternations: memory is bounded, and readers of any pace get all, under the same numbers. */
+/* A hundred thousand alternations and no file: memory is bounded, readers of any pace get every byte once, and numbers grow. */
 static void test_slow_reader(void **state)
 {
 	struct event_cursor slow = { 0 }, late = { 0 };
@@ -116,7 +115,7 @@ static void test_slow_reader(void **state)
 		if (i % 100 == 0)
 			drain(&l, &slow, slow_got, 3);
 	}
-	assert_true(l.capacity <= EVENTS_MARKS_MAX);
+	assert_true(l.log_ended && l.log.memory.len <= EVENT_LOG_MEMORY_MAX);
 	events_set_result(&l, 8);
 	drain(&l, &slow, slow_got, SIZE_MAX);
 	drain(&l, &late, late_got, SIZE_MAX);
@@ -125,51 +124,10 @@ static void test_slow_reader(void **state)
 		assert_int_equal(late_got[i], total[i]);
 	}
 	assert_true(slow.over && late.over);
-	assert_int_equal(slow.seq, late.seq);
 	events_done(&l);
 }
 
-/* No file for the log, which then has no room: bytes come once all the same, and numbers grow. */
-static void test_no_room_for_the_log(void **state)
-{
-	struct event_cursor first = { 0 }, late = { 0 };
-	int64_t got[2] = { 0 }, total[2] = { 0 };
-	struct events l;
-	struct step step;
-
-	(void)state;
-	events_init(&l);
-	assert_int_equal(events_add_control(&l, EVENT_START, word("start"), 1), 0);
-	for (int i = 0; i < 50000; i++) {
-		events_add_bytes(&l, i % 2 ? EVENT_STDERR : EVENT_STDOUT, (struct span){ NULL, 3 },
-				 i);
-		drain(&l, &first, got, SIZE_MAX);
-		total[i % 2] += 3;
-	}
-	assert_true(l.told.end.seq < l.at.seq && l.told.memory.len <= EVENT_LOG_MEMORY_MAX);
-	events_set_result(&l, 8);
-	drain(&l, &first, got, SIZE_MAX);
-	assert_int_equal(got[0], total[0]);
-	assert_int_equal(got[1], total[1]);
-	assert_true(first.over);
-	got[0] = got[1] = 0;
-	while (next_of(&l, &late, &step) == 1) {
-		assert_true(step.seq > late.seq && step.seq <= first.seq);
-		late = step.after;
-		if (step.kind == EVENT_STDOUT || step.kind == EVENT_STDERR) {
-			int stream = step.kind == EVENT_STDERR;
-
-			assert_int_equal(step.offset, got[stream]);
-			got[stream] += (int64_t)step.n;
-		}
-	}
-	assert_true(late.over);
-	assert_int_equal(got[0], total[0]);
-	assert_int_equal(got[1], total[1]);
-	events_done(&l);
-}
-
-/* Read back without a log: no order, the same bytes, and always the same numbers. */
+/* Read back without a log: no order, the same bytes, and always the same numbers. A position is enough to go on from. */
 static void test_after_the_end(void **state)
 {
 	static const int64_t bytes[2] = { 8, 2 };
@@ -178,104 +136,105 @@ static void test_after_the_end(void **state)
 
 	(void)state;
 	fill(&dead);
-	events_replay(&dead, bytes);
+	assert_int_equal(events_replay(&dead, bytes, -EBADF, false), 0);
 	events_set_result(&dead, 8);
 	expect(&dead, &c, "start o0+8 e0+2 stage result ");
 	assert_true(c.over);
-	assert_int_equal(event_log_find(&dead.told, 2, &again), 0);
-	expect(&dead, &again, "e0+2 stage result ");
+	c = (struct event_cursor){ .seq = 2, .bytes = { 5, 0 }, .controls = 1 };
+	assert_int_equal(events_find(&dead, &c, &again), 0);
+	expect(&dead, &again, "o5+3 e0+2 stage result ");
 	events_done(&dead);
 }
 
-/* Read back with the log of what was told: that comes again as it was, whatever was behind it. */
+/* Read back with the log: its events come again as they were, the rest behind them. */
 static void test_log_outlives(void **state)
 {
 	static const int64_t bytes[2] = { 8, 2 };
 	struct event_cursor c = { 0 }, again;
 	struct events l, dead;
-	int fd = memfd_create("told", MFD_CLOEXEC);
+	int fd = memfd_create("log", MFD_CLOEXEC);
 
 	(void)state;
 	fill(&l);
-	{
-		_cleanup_buf_ struct buf out = { 0 };
-
-		buf_init(&out, 1 << 10);
-		read_some(&l, &c, 3, &out);
-		assert_string_equal(out.data, "start o0+3 e0+2 ");
-		l.told.fd = dup(fd);
-		assert_int_equal(event_log_keep(&l.told), 0);
-		read_some(&l, &c, 2, &out);
-		assert_int_equal(event_log_keep(&l.told), 0);
-		assert_string_equal(out.data, "start o0+3 e0+2 o3+5 usage ");
-	}
-	fill(&dead);
-	events_replay(&dead, bytes);
-	events_set_result(&dead, 8);
+	events_close(&l);
+	l.log.fd = dup(fd);
+	assert_int_equal(event_log_keep(&l.log), 0);
+	assert_int_equal(l.log.end.seq, 6);
 	/* The last event was not written to its end. */
-	assert_int_equal(ftruncate(fd, l.told.filed - 1), 0);
-	assert_int_equal(event_log_open(&dead.told, fd), 0);
-	dead.at = dead.told.end;
-	assert_int_equal(dead.at.seq, 4);
-	c = (struct event_cursor){ 0 };
-	expect(&dead, &c, "start o0+3 e0+2 o3+5 stage result ");
-	assert_int_equal(event_log_find(&dead.told, 2, &again), 0);
-	expect(&dead, &again, "e0+2 o3+5 stage result ");
+	assert_int_equal(ftruncate(fd, l.log.filed - 1), 0);
+	fill(&dead);
+	assert_int_equal(events_replay(&dead, bytes, fd, false), 0);
+	events_set_result(&dead, 8);
+	assert_int_equal(dead.log.end.seq, 5);
+	expect(&dead, &c, "start o0+3 e0+2 o3+5 usage stage result ");
+	assert_int_equal(event_log_find(&dead.log, 2, &again), 0);
+	expect(&dead, &again, "e0+2 o3+5 usage stage result ");
 	events_done(&l);
 	events_done(&dead);
 }
 
-/* Numbers whose meaning went with a process are nobody's. */
+/* Events whose numbers went with a process: no other event gets their numbers. */
 static void test_lost_numbers(void **state)
 {
-	struct event_cursor c = { 0 }, again;
-	struct events l;
+	static const int64_t bytes[2] = { 8, 2 };
+	struct event_cursor c = { 0 };
+	struct events dead;
 	struct step step;
 
 	(void)state;
-	fill(&l);
-	assert_int_equal(next_of(&l, &c, &step), 1);
-	assert_int_equal(event_log_skip(&l.told, 100), 0);
-	l.at = l.told.end;
-	for (int64_t seq = 1; seq <= 101; seq += 50) {
-		assert_int_equal(event_log_find(&l.told, seq, &again), 0);
-		assert_int_equal(next_of(&l, &again, &step), 1);
-		assert_int_equal(step.kind, EVENT_STDOUT);
-		assert_int_equal(step.seq, 102);
-	}
-	again = step.after;
-	expect(&l, &again, "e0+2 o3+5 usage stage ");
-	events_done(&l);
+	fill(&dead);
+	assert_int_equal(events_replay(&dead, bytes, -EBADF, true), 0);
+	events_set_result(&dead, 8);
+	assert_int_equal(next_of(&dead, &c, &step), 1);
+	assert_true(step.kind == EVENT_START && step.seq == 1);
+	c = step.after;
+	assert_int_equal(next_of(&dead, &c, &step), 1);
+	assert_true(step.kind == EVENT_STDOUT && step.seq > 1000000000);
+	c = step.after;
+	expect(&dead, &c, "e0+2 stage result ");
+	events_done(&dead);
 }
 
-/* Which need no log: read back they are the same without. */
+/* Streams that need no log: read back they are the same without. */
 static void test_plain_ones(void **state)
 {
-	struct event_cursor c = { 0 };
 	struct events l;
 
 	(void)state;
 	events_init(&l);
 	assert_int_equal(events_add_control(&l, EVENT_START, word("start"), 1), 0);
 	events_add_bytes(&l, EVENT_STDOUT, (struct span){ "a\xc3", 2 }, 2);
-	expect(&l, &c, "start o0+1 ");
+	events_add_bytes(&l, EVENT_STDERR, (struct span){ "b", 1 }, 2);
+	assert_int_equal(events_add_control(&l, EVENT_STAGE, word("run"), 3), 0);
+	events_close(&l);
+	assert_true(events_are_plain(&l));
+	/* Half a character is an event of its own at the end. */
+	events_finish(&l, 4);
 	assert_false(events_are_plain(&l));
 	events_done(&l);
 
-	c = (struct event_cursor){ 0 };
-	events_init(&l);
-	assert_false(events_are_plain(&l));
-	assert_int_equal(events_add_control(&l, EVENT_START, word("start"), 1), 0);
-	events_add_bytes(&l, EVENT_STDOUT, (struct span){ "a", 1 }, 2);
-	expect(&l, &c, "start o0+1 ");
-	events_add_bytes(&l, EVENT_STDERR, (struct span){ "b", 1 }, 2);
-	assert_int_equal(events_add_control(&l, EVENT_STAGE, word("run"), 3), 0);
-	assert_true(events_are_plain(&l));
-	events_add_bytes(&l, EVENT_STDOUT, (struct span){ "c", 1 }, 2);
+	fill(&l);
+	events_close(&l);
 	assert_false(events_are_plain(&l));
 	events_done(&l);
-	fill(&l);
-	assert_false(events_are_plain(&l));
+}
+
+/* The open event grows until a reader takes it; from then on its number stands for its bytes. */
+static void test_open_event(void **state)
+{
+	struct event_cursor first = { 0 }, second = { 0 };
+	struct events l;
+
+	(void)state;
+	events_init(&l);
+	events_add_bytes(&l, EVENT_STDOUT, (struct span){ "ab", 2 }, 1);
+	events_add_bytes(&l, EVENT_STDOUT, (struct span){ "c", 1 }, 2);
+	expect(&l, &first, "o0+3 ");
+	events_add_bytes(&l, EVENT_STDOUT, (struct span){ "d", 1 }, 3);
+	events_add_bytes(&l, EVENT_STDOUT, (struct span){ "e", 1 }, 4);
+	expect(&l, &second, "o0+3 o3+2 ");
+	expect(&l, &first, "o3+2 ");
+	assert_int_equal(first.seq, 2);
 	events_done(&l);
 }
 
@@ -398,7 +357,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_in_order),       cmocka_unit_test(test_resume_everywhere),
-		cmocka_unit_test(test_slow_reader),    cmocka_unit_test(test_no_room_for_the_log),
+		cmocka_unit_test(test_slow_reader),    cmocka_unit_test(test_open_event),
 		cmocka_unit_test(test_after_the_end),  cmocka_unit_test(test_log_outlives),
 		cmocka_unit_test(test_lost_numbers),   cmocka_unit_test(test_plain_ones),
 		cmocka_unit_test(test_no_gaps),	       cmocka_unit_test(test_large_pieces),

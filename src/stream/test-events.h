@@ -16,14 +16,11 @@ static inline json_t *word(const char *text)
 	return json_string(text);
 }
 
-/* As a watcher does: whatever is fresh is told. */
 static inline int next_of(struct events *l, const struct event_cursor *c, struct step *ret)
 {
 	int r = events_next(l, c, ret);
 
 	assert_true(r >= 0);
-	if (r == 1 && ret->fresh)
-		events_tell(l, ret);
 	if (r == 1)
 		assert_true(ret->kind == EVENT_STDOUT || ret->kind == EVENT_STDERR ||
 			    ret->kind == EVENT_RESULT || ret->body);
