@@ -27,27 +27,11 @@ static int not_ended(struct error *err)
 			 "the execution has not ended yet; ask again then");
 }
 
-/* Living, or read back: the same from then on. */
-static int find_any(struct engine *e, const char *caller, const char *id, struct execution **ret)
-{
-	*ret = engine_find(e, caller, id);
-	return *ret ? 0 : readback_load(e, caller, id, ret);
-}
-
 static void execution_cleanup(struct execution **x)
 {
 	(void)execution_unref(*x);
 }
 #define _cleanup_execution_ _cleanup_(execution_cleanup)
-
-/* As long as somebody reads its events it stays, and the tree is no part of what that is counted with: readback.c. */
-static void drop_tree(struct execution *x)
-{
-	if (!x->ghost || !x->stream.watchers)
-		return;
-	json_decref(x->result);
-	x->result = NULL;
-}
 
 static json_t *state_to_json(const struct execution *x)
 {
@@ -297,46 +281,89 @@ static bool was_interrupted(const char *status)
 	return status && strcmp(status, status_name(STATUS_INTERRUPTED)) == 0;
 }
 
-/* 1: a file of its own has the stream of one that has ended; its result need not be read for it. */
-static int open_kept(struct engine *e, const char *caller, const char *id,
-		     enum engine_stream stream, struct engine_file *ret)
+struct stream_keys { /* of a result */
+	const char *text, *bytes, *truncated, *binary;
+};
+
+static const struct stream_keys *keys_of(enum engine_stream stream)
+{
+	static const struct stream_keys keys[] = {
+		[ENGINE_STDOUT] = { "stdout", "stdout_bytes", "stdout_truncated", "stdout_binary" },
+		[ENGINE_STDERR] = { "stderr", "stderr_bytes", "stderr_truncated", "stderr_binary" },
+	};
+
+	return &keys[stream];
+}
+
+/* Does a result hold less of the stream than the program wrote, when it holds `size` bytes? */
+static bool is_cut_in_result(const json_t *result, enum engine_stream stream, int64_t size)
+{
+	const struct stream_keys *keys = keys_of(stream);
+
+	return json_integer_value(json_object_get(result, keys->bytes)) != size ||
+	       json_is_true(json_object_get(result, keys->truncated)) ||
+	       json_is_true(json_object_get(result, keys->binary));
+}
+
+/* A stream that has no file: its bytes are in the result. */
+static int open_in_result(struct engine *e, struct history_row *row, enum engine_stream stream,
+			  struct engine_file *ret)
+{
+	const struct text_place place = { .history = e->o.history,
+					  .id = row->id,
+					  .which = HISTORY_RESULT };
+	const json_t *text;
+	json_t *result;
+	int r = text_load_json(&place, &row->result, &result);
+
+	if (r < 0)
+		return r;
+	text = json_object_get(result, keys_of(stream)->text);
+	r = fd_sealed_memfd("atoll-output", json_is_string(text) ? json_string_value(text) : "",
+			    json_string_length(text));
+	if (r >= 0)
+		*ret = (struct engine_file){
+			.fd = r,
+			.size_bytes = (int64_t)json_string_length(text),
+			.cut = was_interrupted(row->status) ||
+			       is_cut_in_result(result, stream, (int64_t)json_string_length(text)),
+		};
+	json_decref(result);
+	return MIN(r, 0);
+}
+
+/* One stream of an execution that has ended. Neither the other stream nor the events are read for it. */
+static int open_stored(struct engine *e, const char *caller, const char *id,
+		       enum engine_stream stream, struct engine_file *ret)
 {
 	_cleanup_history_row_ struct history_row row = { 0 };
 	_cleanup_close_ int fd = -EBADF;
 	struct stat st;
 	int r = history_get(e->o.history, caller, id, &row);
 
-	if (r < 0)
-		return r;
+	if (r < 0 || !row.result)
+		return r < 0 ? r : -ENOENT;
 	fd = history_output_open(e->o.history, id,
 				 stream == ENGINE_STDERR ? HISTORY_STDERR : HISTORY_STDOUT);
 	if (fd < 0)
-		return 0;
+		return open_in_result(e, &row, stream, ret);
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	*ret = (struct engine_file){ .size_bytes = st.st_size,
 				     .cut = spool_is_cut(fd) || was_interrupted(row.status) };
 	ret->fd = TAKE_FD(fd);
-	return 1;
+	return 0;
 }
 
-/* Of one that has ended: has it all that was written? */
+/* The execution has ended, and is still in memory: has the spool all that the program wrote? */
 static bool is_cut(struct execution *x, enum engine_stream stream)
 {
-	static const char *const keys[][3] = {
-		[ENGINE_STDOUT] = { "stdout_bytes", "stdout_truncated", "stdout_binary" },
-		[ENGINE_STDERR] = { "stderr_bytes", "stderr_truncated", "stderr_binary" },
-	};
 	const struct spool *s = &x->stream.spools[stream == ENGINE_STDERR];
 	const json_t *result = execution_result(x);
 
 	if (was_interrupted(json_string_value(json_object_get(result, "status"))))
 		return true;
-	if (s->fd >= 0)
-		return spool_is_cut(s->fd);
-	return json_integer_value(json_object_get(result, keys[stream][0])) != s->size ||
-	       json_is_true(json_object_get(result, keys[stream][1])) ||
-	       json_is_true(json_object_get(result, keys[stream][2]));
+	return s->fd >= 0 ? spool_is_cut(s->fd) : is_cut_in_result(result, stream, s->size);
 }
 
 int engine_output(struct engine *e, const char *caller, const char *id, enum engine_stream stream,
@@ -344,15 +371,11 @@ int engine_output(struct engine *e, const char *caller, const char *id, enum eng
 {
 	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
 	const struct spool *s;
-	int r = x ? 0 : open_kept(e, caller, id, stream, ret);
+	int r;
 
-	if (r > 0)
-		return 0;
-	if (r == 0 && !x)
-		r = readback_load(e, caller, id, &x);
-	if (r < 0)
-		return r;
-	/* What was shown stays, whoever dies. */
+	if (!x)
+		return open_stored(e, caller, id, stream, ret);
+	/* What a client has seen outlives this process. */
 	if (x->state == EXECUTION_RUNNING)
 		execution_keep_output(x);
 	s = &x->stream.spools[stream == ENGINE_STDERR];
@@ -363,25 +386,40 @@ int engine_output(struct engine *e, const char *caller, const char *id, enum eng
 				     .size_bytes = s->size,
 				     .growing = x->state != EXECUTION_ENDED,
 				     .cut = x->state == EXECUTION_ENDED && is_cut(x, stream) };
-	drop_tree(x);
 	return 0;
+}
+
+/* A new reference; NULL, and 0: the execution has not ended. */
+static int load_result(struct engine *e, const char *caller, const char *id, json_t **ret)
+{
+	const struct text_place place = { .history = e->o.history,
+					  .id = id,
+					  .which = HISTORY_RESULT };
+	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
+	_cleanup_history_row_ struct history_row row = { 0 };
+	int r;
+
+	if (x) {
+		*ret = json_incref(execution_result(x));
+		return 0;
+	}
+	r = history_get(e->o.history, caller, id, &row);
+	return r < 0 ? r : text_load_json(&place, &row.result, ret);
 }
 
 int engine_files(struct engine *e, const char *caller, const char *id, json_t **ret,
 		 struct error *err)
 {
-	const json_t *result;
-	_cleanup_execution_ struct execution *x = NULL;
-	int r = find_any(e, caller, id, &x);
+	json_t *result;
+	int r = load_result(e, caller, id, &result);
 
 	if (r < 0)
 		return not_found(err, r);
-	result = execution_result(x);
 	if (!result)
 		return not_ended(err);
-	*ret = json_pack("{s:s, s:O?, s:b}", "id", x->id, "files", json_object_get(result, "files"),
+	*ret = json_pack("{s:s, s:O?, s:b}", "id", id, "files", json_object_get(result, "files"),
 			 "truncated", json_is_true(json_object_get(result, "files_truncated")));
-	drop_tree(x);
+	json_decref(result);
 	return *ret ? 0 : error_oom(err);
 }
 

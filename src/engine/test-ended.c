@@ -154,7 +154,7 @@ static void test_bounded_by_bytes(void **state)
 	assert_int_equal(engine_used(fix.engine, SLOT_READBACK_BYTES), 0);
 }
 
-/* Neither its request nor a tree of its result stays for who only reads events, whatever others ask. */
+/* For readers of events, neither the request nor a tree of the result stays in memory, whatever other callers ask for. */
 static void test_keeps_texts_only(void **state)
 {
 	struct slow live, late;
@@ -185,13 +185,49 @@ static void test_keeps_texts_only(void **state)
 	client_done(&c);
 }
 
+static void damage_events(const char *id)
+{
+	int fd = history_output_create(fix.history, id, HISTORY_EVENTS);
+	char bytes[4096];
+
+	memset(bytes, 0xff, sizeof(bytes));
+	assert_int_equal(fd_write_all(fd, bytes, sizeof(bytes)), 0);
+	(void)fd_close(fd);
+}
+
+/* Reading one stored stream reads that stream: no events are rebuilt for it, and no other reader waits or is counted. */
+static void test_one_stream_alone(void **state)
+{
+	static const char *const expected[] = { "out\n", "err\n" };
+	char id[HISTORY_ID], bytes[16];
+	struct engine_file out;
+	struct error err = { 0 };
+	struct watcher *w;
+	json_t *files;
+
+	(void)state;
+	run_one("test", SH("echo out; echo err >&2"), id);
+	damage_events(id);
+	assert_int_equal(engine_watch(fix.engine, "test", id, NULL, &w), -EIO);
+	for (enum engine_stream i = ENGINE_STDOUT; i <= ENGINE_STDERR; i++) {
+		assert_int_equal(engine_output(fix.engine, "test", id, i, &out), 0);
+		assert_true(out.size_bytes == 4 && !out.growing && !out.cut);
+		assert_int_equal(pread(out.fd, bytes, sizeof(bytes), 0), 4);
+		assert_memory_equal(bytes, expected[i], 4);
+		out.fd = fd_close(out.fd);
+	}
+	assert_int_equal(engine_files(fix.engine, "test", id, &files, &err), 0);
+	json_decref(files);
+	assert_int_equal(engine_output(fix.engine, "other", id, ENGINE_STDOUT, &out), -ENOENT);
+	assert_int_equal(engine_used(fix.engine, SLOT_READBACKS), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ENGINE_TEST(test_bounded_by_number),
-		ENGINE_TEST(test_each_has_its_time),
-		ENGINE_TEST(test_bounded_by_bytes),
-		ENGINE_TEST(test_keeps_texts_only),
+		ENGINE_TEST(test_bounded_by_number), ENGINE_TEST(test_each_has_its_time),
+		ENGINE_TEST(test_bounded_by_bytes),  ENGINE_TEST(test_keeps_texts_only),
+		ENGINE_TEST(test_one_stream_alone),
 	};
 
 	return cmocka_run_group_tests(tests, setup_service, teardown_service);
