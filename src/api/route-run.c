@@ -171,7 +171,7 @@ static int execute_whole(struct request_ctx *ctx, const char *key)
 				 .text = request_body(ctx),
 				 .key = key,
 				 /* An execution with a key is recorded before it runs. */
-				 .announced = key != NULL,
+				 .mode = key ? SUBMIT_ANNOUNCED : SUBMIT_WAITED,
 				 .on_end = on_answer_end,
 				 .on_refused = on_refused };
 	struct submitted submitted = { 0 };
@@ -207,7 +207,7 @@ static int execute_stream(struct request_ctx *ctx, const char *key, enum stream_
 		.request = request_json(ctx),
 		.text = request_body(ctx),
 		.key = key,
-		.announced = true,
+		.mode = SUBMIT_ANNOUNCED,
 		.interactive = request_flag(ctx, "interactive"),
 		.accepted_ns = request_started_ns(ctx),
 	};
@@ -338,7 +338,7 @@ static int submit_job(struct request_ctx *ctx, struct submission *in)
 	struct error err = { 0 };
 	int r;
 
-	in->job = true;
+	in->mode = SUBMIT_DETACHED;
 	in->on_accepted = on_accepted;
 	in->interactive = request_flag(ctx, "interactive") ||
 			  json_is_true(json_object_get(in->request, "tty"));

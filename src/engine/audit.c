@@ -94,7 +94,8 @@ void audit_submitted(const struct execution *x)
 		LOG_TEXT("caller", x->caller->name),
 		LOG_TEXT("code_sha256", *x->code_sha256 ? x->code_sha256 : NULL),
 		LOG_TEXT("language", *x->language ? x->language : NULL),
-		LOG_TEXT("policy", *x->policy ? x->policy : NULL), LOG_BOOL("job", x->job));
+		LOG_TEXT("policy", *x->policy ? x->policy : NULL),
+		LOG_BOOL("job", execution_is_job(x)));
 }
 
 void audit_refused(struct engine *e, const char *caller, const struct error *err)

@@ -198,7 +198,7 @@ static void tell_accepted(struct execution *x)
 									      : REFUSAL_INTERNAL;
 	bool good = x->written == 0;
 
-	if (!good && !x->job) {
+	if (!good && !execution_is_job(x)) {
 		/* Its client waits for a result; it runs all the same, with a row when there can be one. */
 		return;
 	}
@@ -223,7 +223,7 @@ static void go_on_fresh(struct execution_list *fresh)
 	struct execution *x;
 
 	while ((x = list_take(fresh))) {
-		bool lost = x->written < 0 && x->job && !x->row, starts = x->starts;
+		bool lost = x->written < 0 && execution_is_job(x) && !x->row, starts = x->starts;
 
 		tell_accepted(x);
 		x->fresh = false;

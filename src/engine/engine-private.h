@@ -54,7 +54,8 @@ struct execution {
 	struct charge load, load_bytes; /* execution-charge.c */
 	struct charge readback, readback_bytes;
 	enum execution_state state;
-	bool job, announced, interactive, patient;
+	enum submit_mode mode;
+	bool interactive, patient;
 	bool owned;	/* the engine's reference */
 	bool cancelled; /* somebody wants it no more */
 	bool remove;	/* nobody wants the row once it ended */
@@ -137,7 +138,7 @@ int64_t places_per_caller(int64_t running_max);
 void engine_set_rules(struct engine *e); /* by its options */
 /* May one more of this caller's run? NULL: a caller that has nothing here. */
 bool engine_has_place(const struct engine *e, const struct caller *c);
-enum caller_slot engine_line_slot(bool job, bool patient);
+enum caller_slot engine_line_slot(enum submit_mode mode, bool patient);
 /* Each gives back what the execution was charged with before. */
 void execution_charge_waiting(struct execution *x);
 void execution_charge_place(struct execution *x);
@@ -151,6 +152,10 @@ static inline int64_t engine_used(const struct engine *e, enum caller_slot slot)
 struct execution *execution_new(struct engine *e, const char *caller, const char *id);
 void execution_own(struct execution *x);    /* the engine's reference, and its place in the table */
 void execution_disown(struct execution *x); /* gives it back */
+static inline bool execution_is_job(const struct execution *x)
+{
+	return x->mode == SUBMIT_DETACHED;
+}
 void list_add(struct execution_list *l, struct execution *x);
 struct execution *list_take(struct execution_list *l); /* NULL: empty */
 bool execution_is_callers(const struct execution *x, const char *caller);

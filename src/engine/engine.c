@@ -78,7 +78,7 @@ static int take_up(struct engine *e, const struct history_row *row)
 
 	if (!x)
 		return -ENOMEM;
-	x->job = true;
+	x->mode = SUBMIT_DETACHED;
 	x->row = row->row;
 	x->created_ns = row->created_ns;
 	x->accepted_ns = clock_now_ns();

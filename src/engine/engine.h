@@ -104,16 +104,24 @@ enum refusal {
 int refusal_status(enum refusal refusal);	/* HTTP's */
 const char *refusal_code(enum refusal refusal); /* problem's: "queue_full" */
 
+/* How a submission is answered. */
+enum submit_mode {
+	SUBMIT_WAITED, /* with its result: on_end */
+	SUBMIT_ANNOUNCED, /* with its result; its id is told before (streams), so its row comes first */
+	SUBMIT_DETACHED, /* a job: on_accepted, once its row is durable */
+};
+
 struct submitted;
 struct submission {
 	const char *caller; /* never NULL */
 	json_t *request; /* SPEC §5's body; a reference is taken, nobody may change it afterwards */
 	struct span text; /* the same as text, when it is at hand; data NULL: made from request */
-	bool job;	  /* answered before it runs */
-	bool announced; /* waited, but its id is told before the end (streams): its row comes first */
+	enum submit_mode mode;
 	bool interactive; /* execution_stdin_write() will follow */
-	/* Waited, by a client that does not know 429: it waits as long as a job would, up to queue_max of them; a caller's
-	 * first also beyond that. */
+	/*
+	 * SUBMIT_WAITED, by a client that does not know 429: it waits as long as a job would, up to queue_max of them; a caller's
+	 * first also beyond that.
+	 */
 	bool patient;
 	const char *key;     /* Idempotency-Key of a job or an announced one, or NULL */
 	int64_t accepted_ns; /* CLOCK_MONOTONIC; 0: now */

@@ -57,9 +57,9 @@ bool engine_has_place(const struct engine *e, const struct caller *c)
 	return caller_check(e->o.callers, c, (struct slot_demand){ SLOT_PLACES, 1, 0 }, NULL) == 0;
 }
 
-enum caller_slot engine_line_slot(bool job, bool patient)
+enum caller_slot engine_line_slot(enum submit_mode mode, bool patient)
 {
-	if (job)
+	if (mode == SUBMIT_DETACHED)
 		return SLOT_JOBS;
 	return patient ? SLOT_PATIENT : SLOT_WAITED;
 }
@@ -68,7 +68,7 @@ void execution_charge_waiting(struct execution *x)
 {
 	struct callers *callers = x->engine->o.callers;
 
-	charge_take(&x->load, callers, x->caller, engine_line_slot(x->job, x->patient), 1);
+	charge_take(&x->load, callers, x->caller, engine_line_slot(x->mode, x->patient), 1);
 	charge_take(&x->load_bytes, callers, x->caller, SLOT_WAITING_BYTES, x->body_bytes);
 }
 

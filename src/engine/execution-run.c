@@ -375,7 +375,7 @@ static bool waits_for_input(const struct execution *x)
 {
 	const json_t *input = json_object_get(x->body, "stdin");
 
-	return x->job && !x->interactive && (!input || json_is_null(input)) &&
+	return execution_is_job(x) && !x->interactive && (!input || json_is_null(input)) &&
 	       !json_object_get(x->body, "tests");
 }
 
@@ -394,7 +394,7 @@ static void begin_execution(struct execution *x)
 		.id = x->id,
 		.accepted_ns = x->accepted_ns,
 		/* Nobody looks before the end. */
-		.quiet = !x->job && !x->announced && !x->stream.watchers,
+		.quiet = x->mode == SUBMIT_WAITED && !x->stream.watchers,
 	};
 	struct error err = { 0 };
 	int r = x->run ? 0 : open_again(x, &err);

@@ -151,7 +151,7 @@ struct history_new execution_new_row(const struct execution *x, bool running)
 		.created_ns = x->created_ns,
 		.running = running,
 		.started_ns = x->started_ns,
-		.interactive = x->job && x->interactive,
+		.interactive = execution_is_job(x) && x->interactive,
 	};
 }
 

@@ -46,7 +46,7 @@ int prepare_level(const struct execution *x, const json_t *body)
 	int priority = 0;
 
 	(void)!read_priority(json_object_get(body, "priority"), &priority, &err);
-	return 2 * (priority + PRIORITY_MAX) + !x->job;
+	return 2 * (priority + PRIORITY_MAX) + !execution_is_job(x);
 }
 
 static int read_callback(const struct engine *e, const json_t *value, const char **ret,

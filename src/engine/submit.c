@@ -82,7 +82,7 @@ static int check_space(const struct engine *e, const struct submission *in, int6
 {
 	const struct caller *c = caller_find(e->o.callers, in->caller);
 
-	if (!in->job && begins_at_once(e, c))
+	if (in->mode != SUBMIT_DETACHED && begins_at_once(e, c))
 		return 0;
 	return check_demand(e, c, (struct slot_demand){ SLOT_WAITING_BYTES, bytes, 0 }, ret, err);
 }
@@ -91,8 +91,10 @@ static int check_bounds(const struct engine *e, const struct submission *in, str
 			struct error *err)
 {
 	const struct caller *c = caller_find(e->o.callers, in->caller);
-	const struct slot_demand demand = { engine_line_slot(in->job, in->patient), 1, 0 };
-	int r = !in->job && begins_at_once(e, c) ? 0 : check_demand(e, c, demand, ret, err);
+	const struct slot_demand demand = { engine_line_slot(in->mode, in->patient), 1, 0 };
+	int r = in->mode != SUBMIT_DETACHED && begins_at_once(e, c)
+			? 0
+			: check_demand(e, c, demand, ret, err);
 
 	return r < 0 ? r : check_space(e, in, (int64_t)in->text.len, ret, err);
 }
@@ -213,18 +215,17 @@ static struct execution *make_execution(struct engine *e, const struct candidate
 
 	if (!x)
 		return NULL;
-	x->job = in->job;
-	x->announced = in->announced;
+	x->mode = in->mode;
 	x->interactive = in->interactive;
 	x->patient = in->patient;
 	x->accepted_ns = in->accepted_ns ? in->accepted_ns : clock_now_ns();
 	x->created_ns = e->created_ns = next_created_ns(e->created_ns);
 	x->body = json_incref(in->request);
 	x->data = in->data;
-	x->on_accepted = in->job ? in->on_accepted : NULL;
-	x->on_end = in->job ? NULL : in->on_end;
-	x->on_timeout = in->job ? NULL : in->on_timeout;
-	x->on_refused = in->job || in->announced ? NULL : in->on_refused;
+	x->on_accepted = in->mode == SUBMIT_DETACHED ? in->on_accepted : NULL;
+	x->on_end = in->mode == SUBMIT_DETACHED ? NULL : in->on_end;
+	x->on_timeout = in->mode == SUBMIT_DETACHED ? NULL : in->on_timeout;
+	x->on_refused = in->mode == SUBMIT_WAITED ? in->on_refused : NULL;
 	if (in->key) {
 		x->key = strdup(in->key);
 		if (!x->key)
@@ -274,8 +275,8 @@ static bool becomes_result(const struct execution *x, const struct error *err)
 {
 	if (err->code == ERROR_RUNTIME && !*err->field)
 		return true; /* a runtime that is not installed */
-	return x->job && (err->code == ERROR_INPUT || err->code == ERROR_POLICY ||
-			  err->code == ERROR_RUNTIME);
+	return execution_is_job(x) && (err->code == ERROR_INPUT || err->code == ERROR_POLICY ||
+				       err->code == ERROR_RUNTIME);
 }
 
 /* A job that waits needs little memory: what it is run with can be made again. */
@@ -294,11 +295,11 @@ static void admit(struct execution *x)
 
 	execution_own(x);
 	e->metrics.accepted++;
-	if (x->job || x->announced) {
+	if (x->mode != SUBMIT_WAITED) {
 		audit_submitted(x);
 		x->state = EXECUTION_ACCEPTING;
 		execution_charge_waiting(x);
-		if (x->job &&
+		if (execution_is_job(x) &&
 		    (e->queue.count + e->accepting.n > 0 || !engine_has_place(e, x->caller)))
 			slim(x);
 		list_add(&e->accepting, x);
@@ -356,7 +357,7 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 	}
 	r = judge_submission(x, &why);
 	/* A broker that has never answered judges nothing; a job can wait for it. */
-	if (r == -EAGAIN && x->job)
+	if (r == -EAGAIN && execution_is_job(x))
 		r = 0;
 	if (r < 0 && becomes_result(x, &why)) {
 		audit_refused(e, c->in->caller, &why);
@@ -377,7 +378,7 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 		return r;
 	}
 	ret->execution = execution_ref(x);
-	if (x->ended && !x->job) {
+	if (x->ended && !execution_is_job(x)) {
 		execution_own(x);
 		list_add(&e->finishing, x);
 		engine_want_commit(e);

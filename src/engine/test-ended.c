@@ -41,7 +41,7 @@ static void watch_others(struct slow *s, const char *caller, const char *id)
 
 static void run_one(const char *caller, const char *code, char ret_id[HISTORY_ID])
 {
-	struct submission in = { .announced = true, .caller = caller };
+	struct submission in = { .mode = SUBMIT_ANNOUNCED, .caller = caller };
 	struct submitter c;
 
 	assert_int_equal(submit(&c, code, in), 0);

@@ -4,7 +4,7 @@
 
 #define SH(code) "{\"language\": \"bash\", \"code\": \"" code "\"}"
 
-static const struct submission waited, job = { .job = true };
+static const struct submission waited, job = { .mode = SUBMIT_DETACHED };
 
 static json_t *get(const char *id)
 {
@@ -142,7 +142,7 @@ static void test_job(void **state)
 
 static void test_keys(void **state)
 {
-	struct submission keyed = { .job = true, .key = "k1" };
+	struct submission keyed = { .mode = SUBMIT_DETACHED, .key = "k1" };
 	struct submitter a, b;
 
 	(void)state;
@@ -171,7 +171,7 @@ static void test_keys(void **state)
 static void test_bounds(void **state)
 {
 	struct submitter running[2], waiting[3], more;
-	struct submission other = { .caller = "other", .job = true };
+	struct submission other = { .caller = "other", .mode = SUBMIT_DETACHED };
 
 	(void)state;
 	close_engine();
@@ -269,7 +269,7 @@ static void test_cancel_when_accepted(void **state)
 	bool done = false;
 	struct submission in = { .caller = "test",
 				 .request = body,
-				 .job = true,
+				 .mode = SUBMIT_DETACHED,
 				 .data = &done,
 				 .on_accepted = cancel_at_once };
 	struct submitted submitted;
@@ -435,7 +435,7 @@ static void on_clean(void *data, int64_t cancelled, int64_t deleted)
 
 static void test_cleanup(void **state)
 {
-	struct submission mine = { .caller = "cleaner", .job = true };
+	struct submission mine = { .caller = "cleaner", .mode = SUBMIT_DETACHED };
 	struct submitter ended, runs, others;
 	struct error err = { 0 };
 	bool done = false;

@@ -9,7 +9,7 @@
 
 #define SH(code) "{\"language\": \"bash\", \"code\": \"" code "\"}"
 
-static const struct submission others = { .job = true, .caller = "other" };
+static const struct submission others = { .mode = SUBMIT_DETACHED, .caller = "other" };
 
 static json_t *get(const char *id)
 {
@@ -265,7 +265,7 @@ static void hold_on_fiber(void *data)
 static void test_archive_of_a_job_that_is_cancelled(void **state)
 {
 	struct submitter c = { 0 };
-	struct submission in = { .job = true,
+	struct submission in = { .mode = SUBMIT_DETACHED,
 				 .caller = "test",
 				 .request = make_body(),
 				 .data = &c,
@@ -350,7 +350,9 @@ static void submit_on_fiber(void *data)
 /* A replay has no text that says how large it is: the worker hashes it. */
 static void test_keys_of_replays_are_the_workers(void **state)
 {
-	const struct submission keyed = { .job = true, .key = "once", .caller = "test" };
+	const struct submission keyed = { .mode = SUBMIT_DETACHED,
+					  .key = "once",
+					  .caller = "test" };
 	struct submitting again = { .in = keyed };
 	struct worker *worker;
 	struct submitter c;

@@ -105,7 +105,7 @@ static void test_nothing_goes_on_at_the_end(void **state)
 static void test_output_goes_to_its_file(void **state)
 {
 	enum { SOON_MS = 20 };
-	static const struct submission job = { .job = true };
+	static const struct submission job = { .mode = SUBMIT_DETACHED };
 	struct submitter c;
 	const struct spool *s;
 

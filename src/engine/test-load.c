@@ -61,14 +61,13 @@ static void arrive(struct guest *g, int index)
 	static const char *const callers[CALLERS] = { "a", "b", "c", "d", "e" };
 	char body[256];
 	struct submission in = { .caller = callers[dice(CALLERS)],
-				 .job = dice(2),
-				 .announced = dice(3) == 0 };
+				 .mode = (enum submit_mode)dice(3) };
 
 	(void)snprintf(body, sizeof(body),
 		       "{\"language\": \"bash\", \"code\": \"%s\", \"priority\": %d, \"labels\": "
 		       "{\"n\": \"%d\"}}",
 		       codes[dice(ARRAY_SIZE(codes))], (int)dice(21) - 10, index);
-	g->job = in.job;
+	g->job = in.mode == SUBMIT_DETACHED;
 	if (submit(&g->client, body, in) < 0) {
 		assert_int_equal(g->client.submitted.refusal, REFUSAL_BUSY);
 		g->refused = true;

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-static const struct submission waited, job = { .job = true };
+static const struct submission waited, job = { .mode = SUBMIT_DETACHED };
 
 /* What becomes of a run: the broker has been told to end; so it has, when it has input; it dies. */
 enum deed { DEED_ENDS, DEED_ENDS_LATER, DEED_DIES };

@@ -6,7 +6,7 @@
 
 #define SH(code) "{\"language\": \"bash\", \"code\": \"" code "\"}"
 
-static const struct submission announced __attribute__((unused)) = { .announced = true };
+static const struct submission announced __attribute__((unused)) = { .mode = SUBMIT_ANNOUNCED };
 
 struct event_reader {
 	struct watcher *watcher;

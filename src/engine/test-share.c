@@ -10,7 +10,9 @@ static int come(struct submitter *c, const char *caller, const char *seconds, bo
 	char body[96];
 
 	(void)snprintf(body, sizeof(body), SLEEP("%s"), seconds);
-	return submit(c, body, (struct submission){ .caller = caller, .job = job });
+	return submit(c, body,
+		      (struct submission){ .caller = caller,
+					   .mode = job ? SUBMIT_DETACHED : SUBMIT_WAITED });
 }
 
 static void leave(struct submitter *clients, size_t n)
@@ -165,7 +167,7 @@ static char *make_large(size_t bytes)
 
 static int wait_with(struct submitter *c, const char *caller, const char *body)
 {
-	return submit(c, body, (struct submission){ .caller = caller, .job = true });
+	return submit(c, body, (struct submission){ .caller = caller, .mode = SUBMIT_DETACHED });
 }
 
 /* Bodies that wait, in memory and in files, have a bound of bytes for each caller and in all. */

@@ -9,7 +9,7 @@
 
 #define SH(code) "{\"language\": \"bash\", \"code\": \"" code "\"}"
 
-static const struct submission waited, job = { .job = true };
+static const struct submission waited, job = { .mode = SUBMIT_DETACHED };
 
 static bool has_status(const char *id, const char *status)
 {
@@ -114,7 +114,7 @@ static void test_full_disk_and_a_row(void **state)
 	open_on_small_disk();
 	for (int i = 0; i < 2; i++) {
 		x[i] = make_one();
-		x[i]->announced = true;
+		x[i]->mode = SUBMIT_ANNOUNCED;
 		x[i]->ended = execution_nothing(STATUS_CANCELLED);
 		(void)snprintf(ids[i], HISTORY_ID, "%s", x[i]->id);
 	}

@@ -215,7 +215,7 @@ static void test_leaving_while_told(void **state)
 
 static void test_input_and_signals(void **state)
 {
-	struct submission interactive = { .announced = true, .interactive = true };
+	struct submission interactive = { .mode = SUBMIT_ANNOUNCED, .interactive = true };
 	struct submitter c;
 	struct event_reader r;
 	ssize_t n;
@@ -325,7 +325,7 @@ static void test_callback(void **state)
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	socklen_t len = sizeof(at);
 	struct callback_server l = { .connection = -EBADF };
-	struct submission job = { .job = true };
+	struct submission job = { .mode = SUBMIT_DETACHED };
 	struct submitter c;
 	char body[256];
 
