@@ -27,9 +27,9 @@ void attach_feed(struct attach *a)
 	struct execution *x = watcher_execution(a->watcher);
 	ssize_t n = 0;
 
-	if (!x || execution_state(x) == EXECUTION_ENDED) {
+	if (!x || execution_has_ended(x)) {
 		a->taken = a->input.len;
-	} else if (execution_state(x) == EXECUTION_RUNNING) {
+	} else if (execution_is_running(x)) {
 		if (a->taken < a->input.len)
 			n = execution_stdin_write(x, a->input.data + a->taken,
 						  a->input.len - a->taken);
@@ -101,7 +101,7 @@ static void send_signals(struct attach *a)
 	size_t sent = 0;
 
 	while (sent < a->n_signals) {
-		if (!x || execution_state(x) == EXECUTION_ENDED)
+		if (!x || execution_has_ended(x))
 			sent = a->n_signals;
 		else if (execution_signal(x, a->signals[sent]) == -ESRCH)
 			break;

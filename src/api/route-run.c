@@ -286,17 +286,20 @@ static int post_execute(struct request_ctx *ctx)
 
 /* --- jobs --- */
 
-static int respond_accepted(struct request_ctx *ctx, const char *id, enum execution_state state)
+static const char *phase_of(const struct execution *x)
 {
-	static const char *const names[] = { [EXECUTION_ACCEPTING] = "queued",
-					     [EXECUTION_QUEUED] = "queued",
-					     [EXECUTION_RUNNING] = "running",
-					     [EXECUTION_ENDED] = "ended" };
+	if (!x || execution_has_ended(x))
+		return "ended";
+	return execution_is_running(x) ? "running" : "queued";
+}
+
+static int respond_accepted(struct request_ctx *ctx, const char *id, const char *phase)
+{
 	char location[64];
 
 	(void)snprintf(location, sizeof(location), "/v1/executions/%s", id);
 	(void)!response_header(ctx, "Location", location);
-	return respond_json(ctx, 202, json_pack("{s:s, s:s}", "id", id, "status", names[state]));
+	return respond_json(ctx, 202, json_pack("{s:s, s:s}", "id", id, "status", phase));
 }
 
 static int respond_late_refusal(struct request_ctx *ctx, enum refusal refusal,
@@ -318,7 +321,7 @@ static void on_accepted(void *data, struct execution *x, enum refusal refusal,
 	if (refusal != REFUSAL_NONE)
 		(void)respond_late_refusal(p->ctx, refusal, err);
 	else
-		(void)respond_accepted(p->ctx, execution_id(x), execution_state(x));
+		(void)respond_accepted(p->ctx, execution_id(x), phase_of(x));
 	pending_free(p);
 }
 
@@ -326,10 +329,10 @@ static int respond_existing(struct request_ctx *ctx, const char *id)
 {
 	struct api *api = request_app(ctx);
 	struct execution *x = engine_find(api->engine, request_principal(ctx)->name, id);
-	enum execution_state state = x ? execution_state(x) : EXECUTION_ENDED;
+	const char *phase = phase_of(x);
 
 	(void)execution_unref(x);
-	return respond_accepted(ctx, id, state);
+	return respond_accepted(ctx, id, phase);
 }
 
 static int submit_job(struct request_ctx *ctx, struct submission *in)

@@ -92,9 +92,9 @@ void audit_submitted(const struct execution *x)
 		return;
 	log_say(e->o.audit, LOG_INFO, "submitted", LOG_TEXT("id", x->id),
 		LOG_TEXT("caller", x->caller->name),
-		LOG_TEXT("code_sha256", *x->code_sha256 ? x->code_sha256 : NULL),
-		LOG_TEXT("language", *x->language ? x->language : NULL),
-		LOG_TEXT("policy", *x->policy ? x->policy : NULL),
+		LOG_TEXT("code_sha256", *x->record.code_sha256 ? x->record.code_sha256 : NULL),
+		LOG_TEXT("language", *x->record.language ? x->record.language : NULL),
+		LOG_TEXT("policy", *x->record.policy ? x->record.policy : NULL),
 		LOG_BOOL("job", execution_is_job(x)));
 }
 
@@ -113,12 +113,11 @@ void audit_created(struct execution *x)
 {
 	const struct limits *l = &x->limits;
 
-	if (x->engine->o.audit->fd < 0 || !x->run || x->state != EXECUTION_RUNNING || x->audited)
+	if (x->engine->o.audit->fd < 0)
 		return;
-	x->audited = true;
 	log_say(x->engine->o.audit, LOG_INFO, "sandbox created", LOG_TEXT("id", x->id),
 		LOG_TEXT("caller", x->caller->name),
-		LOG_TEXT("language", *x->language ? x->language : NULL),
+		LOG_TEXT("language", *x->record.language ? x->record.language : NULL),
 		LOG_MS("timeout", l->timeout_ms), LOG_I64("memory", l->memory_bytes),
 		LOG_MS("cpus", l->cpus_milli), LOG_I64("pids", l->pids),
 		LOG_I64("disk", l->disk_bytes), LOG_I64("output_total", l->output_total_bytes));
@@ -128,7 +127,7 @@ static bool is_near(const struct execution *x, const struct result *res)
 {
 	if (res->verdict.status == STATUS_LIMIT || res->verdict.status == STATUS_TIMEOUT)
 		return true;
-	return x->was_started && x->limits.memory_bytes > 0 &&
+	return x->program_ns && x->limits.memory_bytes > 0 &&
 	       res->usage.memory_peak_bytes / NEAR_PERCENT >= x->limits.memory_bytes / 100;
 }
 
@@ -137,7 +136,7 @@ void audit_ended(struct execution *x, const struct result *res)
 	struct engine *e = x->engine;
 
 	if (e->o.audit->fd >= 0)
-		log_say(e->o.audit, LOG_INFO, x->was_started ? "sandbox destroyed" : "ended",
+		log_say(e->o.audit, LOG_INFO, x->program_ns ? "sandbox destroyed" : "ended",
 			LOG_TEXT("id", x->id), LOG_TEXT("caller", x->caller->name),
 			LOG_TEXT("status", status_name(res->verdict.status)),
 			LOG_I64("exit_code", res->verdict.exit_code),

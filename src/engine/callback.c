@@ -153,7 +153,7 @@ static void post_free(struct post *post)
 		at = &(*at)->next;
 	*at = post->next;
 	p->n--;
-	p->bytes -= post->execution->result_text.len;
+	p->bytes -= post->execution->record.result_text.len;
 	if (post->curl) {
 		(void)curl_multi_remove_handle(p->multi, post->curl);
 		curl_easy_cleanup(post->curl);
@@ -178,7 +178,7 @@ static void give_up(struct post *post, const char *why)
 static bool set_options(struct post *post)
 {
 	const struct engine *e = post->poster->engine;
-	struct span body = post->execution->result_text;
+	struct span body = post->execution->record.result_text;
 	CURL *c = post->curl;
 	bool ok = true;
 
@@ -380,7 +380,7 @@ static struct post *post_new(struct poster *p, struct execution *x)
 	*post = (struct post){ .poster = p, .next = p->posts, .execution = execution_ref(x) };
 	p->posts = post;
 	p->n++;
-	p->bytes += x->result_text.len;
+	p->bytes += x->record.result_text.len;
 	post->headers = curl_slist_append(NULL, "Content-Type: application/json");
 	post->curl = curl_easy_init();
 	if (!post->headers || !post->curl || !set_options(post) ||
@@ -397,8 +397,8 @@ void poster_post(struct poster *p, struct execution *x)
 {
 	struct post *post = NULL;
 
-	if (p->multi && x->result_text.data && p->n < POSTS_MAX &&
-	    p->bytes + x->result_text.len <= POSTS_BYTES_MAX)
+	if (p->multi && x->record.result_text.data && p->n < POSTS_MAX &&
+	    p->bytes + x->record.result_text.len <= POSTS_BYTES_MAX)
 		post = post_new(p, x);
 	if (post) {
 		(void)attempt(post, 0);

@@ -29,8 +29,8 @@ int engine_enqueue(struct execution *x)
 	if (r < 0)
 		return r;
 	execution_charge_waiting(x);
-	x->state = EXECUTION_QUEUED;
-	x->started_ns = 0;
+	execution_move(x, EXECUTION_QUEUED);
+	x->record.started_ns = 0;
 	engine_want_commit(e);
 	return 0;
 }
@@ -72,8 +72,10 @@ static void pick_all(struct engine *e)
 
 	while (engine_has_place(e, NULL) && (x = pick(e))) {
 		execution_charge_place(x);
-		x->starts = true;
-		x->started_ns = clock_realtime_ns();
+		execution_move(x, EXECUTION_STARTING);
+		x->record.row_before = x->record.row;
+		x->record.written = 0;
+		x->record.started_ns = clock_realtime_ns();
 		x->start_next = NULL;
 		if (e->starting_last)
 			e->starting_last->start_next = x;
@@ -88,15 +90,16 @@ static void pick_all(struct engine *e)
 static void place(struct execution_list *fresh)
 {
 	for (struct execution *x = fresh->first; x; x = x->list_next) {
-		if (x->cancelled && !x->ended)
-			x->ended = execution_nothing(STATUS_CANCELLED);
-		if (!x->ended && engine_enqueue(x) < 0)
-			x->ended = execution_nothing(STATUS_INTERNAL_ERROR);
-		if (x->ended) {
+		if (x->cancel_wanted && !x->record.ended)
+			x->record.ended = execution_nothing(STATUS_CANCELLED);
+		if (!x->record.ended && engine_enqueue(x) < 0)
+			x->record.ended = execution_nothing(STATUS_INTERNAL_ERROR);
+		if (x->record.ended) {
 			execution_charge_nothing(x);
+			execution_move(x, EXECUTION_ENDING);
 			finish_prepare(x);
 		}
-		x->rowless = x->row == 0;
+		x->record.row_before = x->record.row;
 	}
 }
 
@@ -109,32 +112,31 @@ static bool is_trouble(int r)
 /* One without a text, for want of memory, has not come near the history: it is tried again, alone. */
 static int write_end(struct execution *x)
 {
-	int r = x->written = finish_record(x, &x->trouble);
+	int r = x->record.written = finish_record(x, &x->record.trouble);
 
-	return x->result_text.data ? r : 0;
+	return x->record.result_text.data ? r : 0;
 }
 
 static int write_fresh(struct execution *x)
 {
 	struct history_new row;
 
-	if (x->ended)
+	if (x->record.ended)
 		return write_end(x);
-	row = execution_new_row(x, x->starts);
+	row = execution_new_row(x, x->state == EXECUTION_STARTING);
 	if (row.request.len > HISTORY_BODY_MAX) /* its file could not be written */
-		return x->written = error_set(
-			       &x->trouble, ERROR_STORAGE, E2BIG,
+		return x->record.written = error_set(
+			       &x->record.trouble, ERROR_STORAGE, E2BIG,
 			       "the server cannot store a request of this size now; try again "
 			       "later");
-	return x->written = history_accept(x->engine->o.history, &row, &x->row, &x->trouble);
+	return x->record.written = history_accept(x->engine->o.history, &row, &x->record.row,
+						  &x->record.trouble);
 }
 
 static int write_start(struct execution *x)
 {
-	/* One that is new was written as running; who is waited for gets a row at its end. */
-	if (x->fresh || !x->row)
-		return 0;
-	return history_start(x->engine->o.history, x->row, x->started_ns, &x->trouble);
+	return x->record.written = history_start(x->engine->o.history, x->record.row,
+						 x->record.started_ns, &x->record.trouble);
 }
 
 static int write_all(struct engine *e, const struct execution_list *fresh,
@@ -145,8 +147,9 @@ static int write_all(struct engine *e, const struct execution_list *fresh,
 	for (struct execution *x = fresh->first; x && !is_trouble(r); x = x->list_next)
 		r = write_fresh(x);
 	for (struct execution *x = e->starting; x && !is_trouble(r); x = x->start_next)
-		if (!x->fresh)
-			r = x->written = write_start(x);
+		/* A new row was written as running; an execution that a caller waits for gets its row at the end. */
+		if (x->record.row_before)
+			r = write_start(x);
 	for (struct execution *x = ended->first; x && !is_trouble(r); x = x->list_next)
 		r = write_end(x);
 	return is_trouble(r) ? r : 0;
@@ -157,17 +160,18 @@ static void write_again(struct engine *e, const struct execution_list *fresh,
 			const struct execution_list *ended, const struct error *err)
 {
 	for (struct execution *x = fresh->first; x; x = x->list_next) {
-		x->row = x->rowless ? 0 : x->row;
-		x->written = -EIO;
-		x->trouble = *err;
-		if (x->row) /* its end made one before the group */
-			x->written = finish_record(x, &x->trouble);
+		x->record.row = x->record.row_before;
+		x->record.written = -EIO;
+		x->record.trouble = *err;
+		if (x->record.row) /* its end made one before the group */
+			x->record.written = finish_record(x, &x->record.trouble);
 	}
 	for (struct execution *x = e->starting; x; x = x->start_next)
-		x->written = x->row || x->fresh ? -EIO : 0;
+		if (x->record.row_before)
+			x->record.written = -EIO;
 	for (struct execution *x = ended->first; x; x = x->list_next) {
-		x->row = x->rowless ? 0 : x->row;
-		x->written = finish_record(x, &x->trouble);
+		x->record.row = x->record.row_before;
+		x->record.written = finish_record(x, &x->record.trouble);
 	}
 }
 
@@ -192,30 +196,41 @@ static void write_group(struct engine *e, const struct execution_list *fresh,
 	write_again(e, fresh, ended, &err);
 }
 
-static void tell_accepted(struct execution *x)
+static void tell_accepted(struct execution *x, enum refusal refusal)
 {
-	enum refusal refusal = is_trouble(x->written) || x->written == -E2BIG ? REFUSAL_STORAGE
-									      : REFUSAL_INTERNAL;
-	bool good = x->written == 0;
+	if (x->to.on_accepted)
+		x->to.on_accepted(x->to.data, x, refusal,
+				  refusal == REFUSAL_NONE ? NULL : &x->record.trouble);
+	x->to.on_accepted = NULL;
+}
 
-	if (!good && !execution_is_job(x)) {
-		/* Its client waits for a result; it runs all the same, with a row when there can be one. */
-		return;
+/* The row of a job could not be written. The job is gone before its client is told. */
+static void refuse_fresh(struct execution *x)
+{
+	int r = x->record.written;
+	bool starting = x->state == EXECUTION_STARTING;
+
+	(void)execution_ref(x);
+	engine_unqueue(x);
+	execution_disown(x);
+	tell_accepted(x, is_trouble(r) || r == -E2BIG ? REFUSAL_STORAGE : REFUSAL_INTERNAL);
+	/* In the list of those that start, go_on_starting() gives the reference back. */
+	if (!starting)
+		(void)execution_unref(x);
+}
+
+/* The row has the request: a job that waits needs no copy of a large one. */
+static void drop_request(struct execution *x)
+{
+	struct execution_record *r = &x->record;
+
+	if (execution_is_job(x) && x->state == EXECUTION_QUEUED && !x->run &&
+	    r->text.len > REQUEST_MEMORY_MAX) {
+		json_decref(r->body);
+		r->body = NULL;
 	}
-	if (!good && !x->ended) {
-		engine_unqueue(x);
-		x->state = EXECUTION_ENDED;
-	}
-	/* Who is told that it was not taken wants no row of it. */
-	x->remove = x->remove || !good;
-	if (x->on_accepted)
-		x->on_accepted(x->data, x, good ? REFUSAL_NONE : refusal,
-			       good ? NULL : &x->trouble);
-	x->on_accepted = NULL;
-	if (good && x->state == EXECUTION_QUEUED && !x->run && x->text.len > REQUEST_MEMORY_MAX) {
-		json_decref(x->body);
-		x->body = NULL;
-	}
+	free((char *)(uintptr_t)r->text.data);
+	r->text = (struct span){ NULL, r->text_filed ? r->text.len : 0 };
 }
 
 static void go_on_fresh(struct execution_list *fresh)
@@ -223,18 +238,19 @@ static void go_on_fresh(struct execution_list *fresh)
 	struct execution *x;
 
 	while ((x = list_take(fresh))) {
-		bool lost = x->written < 0 && execution_is_job(x) && !x->row, starts = x->starts;
+		/* Not one that its client cancels when it is told: that ends in the next round. */
+		bool ended = x->state == EXECUTION_ENDING;
 
-		tell_accepted(x);
-		x->fresh = false;
-		if (x->row) {
-			free((char *)(uintptr_t)x->text.data);
-			x->text = (struct span){ NULL, x->text_filed ? x->text.len : 0 };
+		if (execution_is_job(x) && !x->record.row) {
+			refuse_fresh(x);
+			continue;
 		}
-		if (x->ended && !lost)
+		/* Without a row, a client that waits for the result gets it all the same. */
+		tell_accepted(x, REFUSAL_NONE);
+		if (x->record.row)
+			drop_request(x);
+		if (ended)
 			finish_tell(x);
-		else if (lost && !starts)
-			execution_disown(x);
 	}
 }
 
@@ -244,19 +260,19 @@ static void go_on_starting(struct engine *e)
 
 	while ((x = e->starting)) {
 		e->starting = x->start_next;
-		x->starts = false;
 		if (x->state == EXECUTION_ENDED) { /* never accepted */
 			execution_charge_nothing(x);
-			execution_disown(x);
-		} else if (x->row && is_trouble(x->written)) { /* not now: it stays a queued job */
+			(void)execution_unref(x);
+		} else if (x->record.row &&
+			   is_trouble(x->record.written)) { /* not now: it stays a queued job */
 			if (engine_enqueue(x) < 0)
 				execution_end_early(x, STATUS_INTERNAL_ERROR);
-		} else if (x->row && x->written < 0) { /* somebody ended or deleted the row */
+		} else if (x->record.row &&
+			   x->record.written < 0) { /* somebody ended or deleted the row */
 			execution_end_early(x, STATUS_INTERRUPTED);
-		} else if (x->cancelled) { /* by whoever was told that it is accepted */
+		} else if (x->cancel_wanted) { /* by the client that was told of its acceptance */
 			execution_end_early(x, STATUS_CANCELLED);
-		} else {
-			execution_begin(x);
+		} else if (execution_begin(x)) {
 			audit_created(x);
 		}
 	}
@@ -281,14 +297,12 @@ int engine_commit_round(void *data, uint32_t events)
 	e->turn_due = false;
 	readbacks_trim(e);
 	e->accepting = (struct execution_list){ 0 };
-	for (struct execution *x = fresh.first; x; x = x->list_next)
-		x->fresh = true;
 	place(&fresh);
 	ended = e->finishing;
 	e->finishing = (struct execution_list){ 0 };
 	for (struct execution *x = ended.first; x; x = x->list_next) {
 		finish_prepare(x);
-		x->rowless = x->row == 0;
+		x->record.row_before = x->record.row;
 	}
 	pick_all(e);
 	if (fresh.n + e->n_starting + ended.n == 0)

@@ -37,11 +37,11 @@ static void arm(struct engine *e, int64_t at_ns)
 /* The first deadline counts: who waits does not care which of them takes long. */
 static void answer_by(struct execution *x, int64_t at_ns)
 {
-	if (!x->on_timeout || x->limits.timeout_ms <= 0)
+	if (!x->to.on_timeout || x->limits.timeout_ms <= 0)
 		return;
 	at_ns += (x->limits.timeout_ms + ANSWER_AFTER_MS) * NS_PER_MS;
-	x->answer_due_ns = x->answer_due_ns ? MIN(x->answer_due_ns, at_ns) : at_ns;
-	arm(x->engine, x->answer_due_ns);
+	x->due.answer_ns = x->due.answer_ns ? MIN(x->due.answer_ns, at_ns) : at_ns;
+	arm(x->engine, x->due.answer_ns);
 }
 
 void deadline_waited(struct execution *x)
@@ -51,19 +51,19 @@ void deadline_waited(struct execution *x)
 
 void deadline_started(struct execution *x, int64_t at_ns)
 {
-	if (x->input_waits && !x->input_due_ns) {
-		x->input_due_ns = at_ns + INPUT_GRACE_MS * NS_PER_MS;
-		arm(x->engine, x->input_due_ns);
+	if (x->input == INPUT_ATTACHABLE && !x->due.input_ns) {
+		x->due.input_ns = at_ns + INPUT_GRACE_MS * NS_PER_MS;
+		arm(x->engine, x->due.input_ns);
 	}
 	answer_by(x, at_ns);
 }
 
 void deadline_printed(struct execution *x)
 {
-	if (x->file_due_ns)
+	if (x->due.file_ns)
 		return;
-	x->file_due_ns = clock_now_ns() + FILE_AFTER_MS * NS_PER_MS;
-	arm(x->engine, x->file_due_ns);
+	x->due.file_ns = clock_now_ns() + FILE_AFTER_MS * NS_PER_MS;
+	arm(x->engine, x->due.file_ns);
 }
 
 void execution_keep_output(struct execution *x)
@@ -81,14 +81,14 @@ void execution_keep_output(struct execution *x)
 
 static void end_input(struct execution *x)
 {
-	if (x->run && x->input_waits && x->stream.attached == 0)
+	if (x->input == INPUT_ATTACHABLE && x->stream.attached == 0)
 		executor_stdin_close(x->run);
 }
 
 void deadline_detached(struct execution *x)
 {
 	/* Within the grace somebody else may come. */
-	if (x->state == EXECUTION_RUNNING && !x->input_due_ns)
+	if (execution_is_running(x) && !x->due.input_ns)
 		end_input(x);
 }
 
@@ -97,7 +97,7 @@ static bool is_being_built(const struct execution *x)
 	const struct language *language = executor_decision(x->run)->language;
 
 	/* Whatever is built is the first of its stages. */
-	return language && language->compile_argv[0] && !x->was_started &&
+	return language && language->compile_argv[0] && !x->program_ns &&
 	       x->stream.events.n_controls == 1;
 }
 
@@ -107,7 +107,7 @@ static bool may_go_on(const struct engine *e)
 
 	for (size_t i = 0; i < TABLE_SIZE; i++)
 		for (const struct execution *x = e->table[i]; x; x = x->table_next)
-			others += x->late && x->run;
+			others += x->state == EXECUTION_OVERDUE;
 	return !e->draining && e->o.running_max > 1 &&
 	       others < MAX(e->o.running_max / LATE_SHARE, (int64_t)1);
 }
@@ -116,29 +116,30 @@ void deadline_drain(struct engine *e)
 {
 	for (size_t i = 0; i < TABLE_SIZE; i++)
 		for (struct execution *x = e->table[i]; x; x = x->table_next)
-			if (x->late && x->run)
+			if (x->state == EXECUTION_OVERDUE)
 				executor_kill(x->run, CAUSE_TIMEOUT);
 }
 
 static void answer_late(struct execution *x)
 {
-	void (*on_timeout)(void *data, struct execution *x) = x->on_timeout;
+	void (*on_timeout)(void *data, struct execution *x) = x->to.on_timeout;
 
-	x->on_timeout = NULL;
-	if (!on_timeout || !x->on_end || !x->run)
+	x->to.on_timeout = NULL;
+	if (!on_timeout || !x->to.on_end || !x->run)
 		return;
 	if (x->state == EXECUTION_RUNNING) {
-		x->late = is_being_built(x) && may_go_on(x->engine);
-		if (!x->late)
+		if (is_being_built(x) && may_go_on(x->engine))
+			execution_move(x, EXECUTION_OVERDUE);
+		else
 			executor_kill(x->run, CAUSE_TIMEOUT);
 	} else {
 		/* Nobody waits for what it would say: its place in the line is another's. */
 		engine_unqueue(x);
 		execution_end_early(x, STATUS_TIMEOUT);
 	}
-	x->on_end = NULL;
-	x->on_refused = NULL;
-	on_timeout(x->data, x);
+	x->to.on_end = NULL;
+	x->to.on_refused = NULL;
+	on_timeout(x->to.data, x);
 }
 
 /* Is it due? Otherwise it counts for the next time. */
@@ -156,12 +157,12 @@ static bool take_due(int64_t *due_ns, int64_t now_ns, int64_t *next_ns)
 
 static void look_at_deadlines(struct execution *x, int64_t now_ns, int64_t *next_ns)
 {
-	if (take_due(&x->file_due_ns, now_ns, next_ns))
+	if (take_due(&x->due.file_ns, now_ns, next_ns))
 		execution_keep_output(x);
-	if (take_due(&x->input_due_ns, now_ns, next_ns))
+	if (take_due(&x->due.input_ns, now_ns, next_ns))
 		end_input(x);
 	/* The last: whoever is told may let go of it. */
-	if (take_due(&x->answer_due_ns, now_ns, next_ns))
+	if (take_due(&x->due.answer_ns, now_ns, next_ns))
 		answer_late(x);
 }
 
@@ -178,7 +179,7 @@ int engine_deadlines(void *data, uint32_t events)
 		/* Those in the table are the engine's own until their result is told, which is the turn's. */
 		for (struct execution *x = e->table[i]; x; x = next) {
 			next = x->table_next;
-			if ((x->state == EXECUTION_RUNNING && x->run) || x->queue_item.line)
+			if (execution_is_running(x) || x->state == EXECUTION_QUEUED)
 				look_at_deadlines(x, now_ns, &next_ns);
 		}
 	}

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the engine. An execution goes through its lists in this order; each step is one function:
+ * Inside the engine. struct execution has four parts, each in a header of its own:
  *
- *   submit.c    engine_submit: judged ──▶ e->accepting (jobs, announced ones) or started at once or the queue
- *   commit-round.c      once a round of the loop, one transaction for everything in it:
- *               accepting ──▶ durable ──▶ queue;  queue ──▶ starting ──▶ durable ──▶ execution-run.c;  finishing ──▶ durable ──▶ told
- *   execution-run.c       starts a run of the executor; its events fill spools and the log, its end puts it on e->finishing
+ *   state     what it may do next: execution-state.h, with the diagram
+ *   record    what is durable, or will be: execution-record.h
+ *   stream    output, events, watchers: stream/stream.h
+ *   readback  the copy that readers of an ended execution share: readback.h
  *
- * References: one of the engine's from submission until the result is durable and told, one of each watcher, and the
- * submitter's. What is not referenced is in no list.
+ * Each move is one function:
+ *
+ *   submit.c         NEW ──▶ ACCEPTING (jobs, announced ones), STARTING or QUEUED
+ *   commit-round.c   once a round of the loop, one transaction: ACCEPTING ──▶ QUEUED ──▶ STARTING, ENDING ──▶ TOLD
+ *   execution-run.c  STARTING ──▶ RUNNING: a run of the executor. Its events fill the stream; its end is the move to ENDING
+ *
+ * References: one of the engine's (execution-state.h), one of each watcher, and the submitter's. An execution without references
+ * is in no list.
  */
 #pragma once
 
@@ -17,7 +23,10 @@
 #include "client/executor.h"
 #include "engine/engine-metrics.h"
 #include "engine/engine.h"
+#include "engine/execution-record.h"
+#include "engine/execution-state.h"
 #include "engine/queue.h"
+#include "engine/readback.h"
 #include "engine/text-file.h"
 #include "history/history.h"
 #include "loop/fiber-queue.h"
@@ -28,7 +37,6 @@ enum {
 	PRIORITY_MAX = 10, /* and -10 */
 	REQUEST_MEMORY_MAX =
 		16 << 10, /* larger requests of waiting jobs are read again from the history */
-	NAME_BYTES = 128,
 };
 
 struct poster;
@@ -40,67 +48,19 @@ struct execution_list {
 	size_t n;
 };
 
-struct execution {
-	struct engine *engine;
-	unsigned refs;
-	struct execution *table_next, *list_next, *start_next, *ghost_next;
-	struct fiber_queue ghost_waiters; /* as long as it is read back: readback.c */
-	bool ghost, loading;
-	int64_t ghost_ns; /* since when it is one; monotonic */
-	int load_error;
-	struct queue_item queue_item;
-	char id[HISTORY_ID];
-	struct caller *caller;		/* a reference */
-	struct charge load, load_bytes; /* execution-charge.c */
-	struct charge readback, readback_bytes;
-	enum execution_state state;
-	enum submit_mode mode;
-	bool interactive, patient;
-	bool owned;	/* the engine's reference */
-	bool cancelled; /* somebody wants it no more */
-	bool remove;	/* nobody wants the row once it ended */
-	bool judged;	/* a fiber is at it, before it begins */
-	bool late;	/* who waited was told that its time is over; it is still being built */
-	bool refused;	/* the broker had no room to begin it */
-	/* During a turn: it was accepted in this one; it is about to run; what became of writing that down. */
-	bool fresh, starts, rowless; /* rowless: it had no row before the group */
-	int written;
-	struct error trouble;
-	int level;   /* of the queue */
-	int64_t row; /* 0: none yet */
-	int64_t accepted_ns, created_ns, started_ns,
-		ended_ns; /* accepted: monotonic; the others: realtime */
+/* The time at which something is due, CLOCK_MONOTONIC; 0: nothing is. */
+struct execution_deadlines {
+	int64_t file_ns, input_ns, answer_ns;
+};
 
-	int64_t body_bytes; /* of its text, wherever that is; set before it is charged */
-	json_t *body;	    /* as submitted; NULL: to be read from the history */
-	/* The same as text, ours; until the row is there. text_filed: its length, and the text is in its file (text-file.h). */
-	struct span text;
-	bool text_filed;
-	char *key, key_sha256[SHA256_HEX];
-	char code_sha256[SHA256_HEX]; /* "": no code */
-	char language[NAME_BYTES], policy[NAME_BYTES];
-	char *callback_url;
-	json_t *timeout_chosen;
+/* How the program's standard input is filled. */
+enum input_mode {
+	INPUT_GIVEN,	   /* by the request, or not at all */
+	INPUT_ATTACHABLE,  /* a job without input: open for a watcher to attach, for a second */
+	INPUT_INTERACTIVE, /* by execution_stdin_write(), without limit */
+};
 
-	struct executor_run *run; /* open or running */
-	struct limits limits;	  /* in force */
-	struct result *ended;	  /* handed over by the executor, until it is on record */
-	bool warm, was_started, audited;
-	int files_fd;
-	int64_t files_bytes;
-	int files_error;
-
-	struct stream stream; /* its output and events; references of watchers are ours */
-	struct usage usage;
-	bool has_usage;
-	bool input_waits; /* a job without input of its own: open for somebody to attach */
-	int64_t file_due_ns, input_due_ns,
-		answer_due_ns; /* deadlines.c; monotonic; 0: nothing is */
-
-	json_t *result;		 /* made of the text when it is asked for: execution_result() */
-	struct span result_text; /* ours; of an ended one */
-	bool result_filed;	 /* it is in its file, too */
-
+struct execution_callbacks { /* of the submission; data may be gone when all are NULL */
 	void *data;
 	void (*on_accepted)(void *data, struct execution *x, enum refusal refusal,
 			    const struct error *err);
@@ -110,11 +70,42 @@ struct execution {
 			   const struct error *err);
 };
 
+struct execution {
+	struct engine *engine;
+	unsigned refs;
+	char id[HISTORY_ID];
+	struct caller *caller; /* a reference */
+	enum execution_state state;
+	struct execution *table_next, *list_next, *start_next;
+
+	enum submit_mode mode;
+	bool patient;	    /* waits in a line of its own: struct submission */
+	bool cancel_wanted; /* by a client, while it could not be ended at once */
+	enum input_mode input;
+	int level; /* of the queue */
+	struct queue_item queue_item;
+	struct charge load, load_bytes; /* execution-charge.c */
+	int64_t accepted_ns;		/* CLOCK_MONOTONIC */
+	char *callback_url;
+	struct execution_callbacks to;
+	struct execution_deadlines due;
+
+	struct executor_run *run; /* open or running */
+	struct limits limits;	  /* in force */
+	int64_t program_ns;	  /* CLOCK_MONOTONIC: when the program began; 0: it has not */
+	bool warm;		  /* the program began in a cell */
+	struct usage usage;	  /* as measured last */
+
+	struct execution_record record;
+	struct stream stream;
+	struct readback readback;
+};
+
 struct engine {
 	struct engine_options o;
 	struct execution *table[TABLE_SIZE];
 	struct execution
-		*ghosts; /* which have ended and are read, the newest first; no references */
+		*readbacks; /* ended executions that are read, the newest first; no references */
 	struct queue queue;
 	struct execution_list accepting, finishing, unsaved;
 	struct execution *starting, *starting_last; /* during a turn */
@@ -150,8 +141,10 @@ static inline int64_t engine_used(const struct engine *e, enum caller_slot slot)
 
 /* --- execution.c --- */
 struct execution *execution_new(struct engine *e, const char *caller, const char *id);
+/* The only function that changes a state. */
+void execution_move(struct execution *x, enum execution_state to);
 void execution_own(struct execution *x);    /* the engine's reference, and its place in the table */
-void execution_disown(struct execution *x); /* gives it back */
+void execution_disown(struct execution *x); /* gives it back, and moves it to ENDED */
 static inline bool execution_is_job(const struct execution *x)
 {
 	return x->mode == SUBMIT_DETACHED;
@@ -189,10 +182,13 @@ int engine_enqueue(struct execution *x) _must_check_;
 void engine_unqueue(struct execution *x);
 
 /* --- execution-run.c --- */
-void execution_begin(struct execution *x); /* whatever goes wrong becomes its result */
+/* From STARTING. Trouble becomes its result. true: it runs; false: it ended, or a fiber prepares it first. */
+bool execution_begin(struct execution *x);
 /* A result for what did not run: cancelled, interrupted, internal_error. NULL: no memory. */
 struct result *execution_nothing(enum run_status status);
-/* The same as the end of an execution that is on no list. */
+/* Moves it to ENDING with this result, which is taken over; NULL: there was no memory for one. */
+void execution_end(struct execution *x, struct result *res);
+/* The same, with execution_nothing(). */
 void execution_end_early(struct execution *x, enum run_status status);
 
 json_t *execution_usage_json(const struct usage *u);
@@ -235,7 +231,7 @@ struct alerts *alerts_new(void);
 struct alerts *alerts_free(struct alerts *a);
 void audit_submitted(const struct execution *x);
 void audit_refused(struct engine *e, const char *caller, const struct error *err);
-void audit_created(struct execution *x); /* once it runs; more often does no harm */
+void audit_created(struct execution *x); /* it runs */
 void audit_ended(struct execution *x, const struct result *res);
 
 /* --- query-one.c --- */
@@ -244,13 +240,3 @@ struct execution_view { /* where an answer goes */
 	struct error *err;
 };
 int query_open_below(int dir_fd, const char *path, int64_t *ret_size) _must_check_;
-
-/* --- readback.c: an execution that is read back --- */
-/* A reference: the one that others read, or a new one. */
-int readback_load(struct engine *e, const char *caller, const char *id,
-		  struct execution **ret) _must_check_;
-/* It has ended, and whoever comes while others read its end reads with them. */
-void readback_add(struct execution *x);
-void readback_remove(struct execution *x); /* if it is one */
-/* There are as many as there may be. From the loop: watchers are told. */
-void readbacks_trim(struct engine *e);

@@ -27,7 +27,7 @@ static void save_again(struct engine *e)
 		return;
 	e->unsaved = (struct execution_list){ 0 };
 	while ((x = list_take(&later))) {
-		int r = finish_record(x, &x->trouble);
+		int r = finish_record(x, &x->record.trouble);
 
 		if (r == 0 || r == -EALREADY || r == -ENOENT)
 			finish_forget(x);
@@ -61,13 +61,14 @@ static void take_request(struct execution *x)
 	json_t *body = NULL;
 
 	if (history_get(x->engine->o.history, NULL, x->id, &row) == 0) {
-		x->text_filed = !*row.request;
-		x->body_bytes = x->text_filed ? text_saved_bytes(&place)
-					      : (int64_t)strlen(row.request);
+		x->record.text_filed = !*row.request;
+		x->record.body_bytes = x->record.text_filed ? text_saved_bytes(&place)
+							    : (int64_t)strlen(row.request);
 		(void)!text_load_json(&place, &row.request, &body);
 	}
 	x->level = prepare_level(x, body);
-	x->interactive = history_is_interactive(x->engine->o.history, x->row);
+	if (history_is_interactive(x->engine->o.history, x->record.row))
+		x->input = INPUT_INTERACTIVE;
 	json_decref(body);
 }
 
@@ -79,13 +80,16 @@ static int take_up(struct engine *e, const struct history_row *row)
 	if (!x)
 		return -ENOMEM;
 	x->mode = SUBMIT_DETACHED;
-	x->row = row->row;
-	x->created_ns = row->created_ns;
+	x->record.row = row->row;
+	x->record.created_ns = row->created_ns;
 	x->accepted_ns = clock_now_ns();
 	take_request(x);
-	(void)snprintf(x->language, sizeof(x->language), "%s", row->language ? row->language : "");
-	(void)snprintf(x->policy, sizeof(x->policy), "%s", row->policy ? row->policy : "");
-	(void)snprintf(x->code_sha256, sizeof(x->code_sha256), "%s", row->code_sha256);
+	(void)snprintf(x->record.language, sizeof(x->record.language), "%s",
+		       row->language ? row->language : "");
+	(void)snprintf(x->record.policy, sizeof(x->record.policy), "%s",
+		       row->policy ? row->policy : "");
+	(void)snprintf(x->record.code_sha256, sizeof(x->record.code_sha256), "%s",
+		       row->code_sha256);
 	execution_own(x);
 	r = engine_enqueue(x);
 	(void)execution_unref(x);

@@ -162,15 +162,14 @@ int engine_submit(struct engine *e, const struct submission *in, struct submitte
 
 /* --- One execution that is known in memory: it lives, or has ended a moment ago ------------------------------------- */
 
-enum execution_state { EXECUTION_ACCEPTING, EXECUTION_QUEUED, EXECUTION_RUNNING, EXECUTION_ENDED };
-
 /* A new reference, or NULL: it ended a while ago (engine_get_text() knows), or never was, or is another's. */
 struct execution *engine_find(struct engine *e, const char *caller, const char *id);
 struct execution *execution_ref(struct execution *x);
 struct execution *execution_unref(struct execution *x); /* NULL is fine; returns NULL */
 const char *execution_id(const struct execution *x);
 const char *execution_caller(const struct execution *x);
-enum execution_state execution_state(const struct execution *x);
+bool execution_is_running(const struct execution *x);
+bool execution_has_ended(const struct execution *x); /* and its result was told */
 /* JSON text of the result; {NULL, 0} until it ended. As long as the reference. */
 struct span execution_result_text(const struct execution *x);
 /* The same as a tree, borrowed; NULL until it ended. On a fiber, a large one is made on the worker. */

@@ -69,7 +69,7 @@ void execution_charge_waiting(struct execution *x)
 	struct callers *callers = x->engine->o.callers;
 
 	charge_take(&x->load, callers, x->caller, engine_line_slot(x->mode, x->patient), 1);
-	charge_take(&x->load_bytes, callers, x->caller, SLOT_WAITING_BYTES, x->body_bytes);
+	charge_take(&x->load_bytes, callers, x->caller, SLOT_WAITING_BYTES, x->record.body_bytes);
 }
 
 void execution_charge_place(struct execution *x)

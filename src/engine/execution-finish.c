@@ -17,27 +17,27 @@ enum { MEAN_WEIGHT = 8 };
 
 static void complete(struct execution *x)
 {
-	struct result *res = x->ended;
+	struct result *res = x->record.ended;
 
 	memcpy(res->id, x->id, sizeof(x->id));
 	/* The row's, whoever else looked at a clock. */
-	res->created_realtime_ns = x->created_ns;
+	res->created_realtime_ns = x->record.created_ns;
 	/* Of refusals nobody has filled these. */
-	if (!res->language && *x->language)
-		res->language = strdup(x->language);
-	if (!res->policy && *x->policy)
-		res->policy = strdup(x->policy);
-	if (!res->labels && json_is_object(json_object_get(x->body, "labels")))
-		res->labels = json_incref(json_object_get(x->body, "labels"));
+	if (!res->language && *x->record.language)
+		res->language = strdup(x->record.language);
+	if (!res->policy && *x->record.policy)
+		res->policy = strdup(x->record.policy);
+	if (!res->labels && json_is_object(json_object_get(x->record.body, "labels")))
+		res->labels = json_incref(json_object_get(x->record.body, "labels"));
 }
 
 /* With what is no part of a run. */
 static char *extend(const struct execution *x)
 {
-	json_t *root = result_to_json(x->ended);
+	json_t *root = result_to_json(x->record.ended);
 	char *text = NULL;
 
-	if (root && json_object_set(root, "timeout_chosen", x->timeout_chosen) == 0)
+	if (root && json_object_set(root, "timeout_chosen", x->record.timeout_chosen) == 0)
 		text = json_dumps(root, JSON_COMPACT | result_json_flags(root));
 	json_decref(root);
 	return text;
@@ -51,7 +51,7 @@ static bool is_whole(const struct result_stream *stream)
 
 static void keep_streams(struct execution *x)
 {
-	const struct result_stream *streams[] = { &x->ended->out, &x->ended->err };
+	const struct result_stream *streams[] = { &x->record.ended->out, &x->record.ended->err };
 	struct error err = { 0 };
 
 	for (int i = 0; i < 2; i++) {
@@ -87,8 +87,8 @@ static bool needs_log(const struct execution *x)
 	const struct events *l = &x->stream.events;
 
 	return x->stream.watched &&
-	       (x->ended->verdict.status == STATUS_INTERRUPTED ||
-		l->n_controls != 1 + x->ended->n_stages || !events_are_plain(l));
+	       (x->record.ended->verdict.status == STATUS_INTERRUPTED ||
+		l->n_controls != 1 + x->record.ended->n_stages || !events_are_plain(l));
 }
 
 static void keep_log(struct execution *x)
@@ -119,9 +119,9 @@ static void render(void *data)
 
 	/* A tree is made of it only where somebody asks: execution_result(). */
 	complete(x);
-	text = x->timeout_chosen ? extend(x) : result_to_text(x->ended);
+	text = x->record.timeout_chosen ? extend(x) : result_to_text(x->record.ended);
 	if (text)
-		x->result_text = (struct span){ text, strlen(text) };
+		x->record.result_text = (struct span){ text, strlen(text) };
 }
 
 static size_t text_bytes(const char *text)
@@ -187,13 +187,14 @@ static void strip(struct result *res)
 /* A text that the row can hold, or none: then there is no memory at all. */
 static void settle_text(struct execution *x)
 {
-	if (x->result_filed || (x->result_text.data && x->result_text.len <= HISTORY_BODY_MAX))
+	if (x->record.result_filed ||
+	    (x->record.result_text.data && x->record.result_text.len <= HISTORY_BODY_MAX))
 		return;
 	log_say(x->engine->o.log, LOG_WARNING, "a result is too large to be kept",
 		LOG_TEXT("id", x->id));
-	free((char *)(uintptr_t)x->result_text.data);
-	x->result_text = (struct span){ 0 };
-	strip(x->ended);
+	free((char *)(uintptr_t)x->record.result_text.data);
+	x->record.result_text = (struct span){ 0 };
+	strip(x->record.ended);
 	render(x);
 }
 
@@ -202,20 +203,20 @@ void finish_large(struct execution *x)
 	const struct text_place place = { x->engine->o.history, x->id, HISTORY_RESULT,
 					  x->engine->o.full };
 
-	if (!is_large(x->ended))
+	if (!is_large(x->record.ended))
 		return;
 	worker_call(WORKER_ALWAYS, render, x);
 	/* One that cannot be written goes into the row, where all trouble with the disk is seen to. */
-	if (x->result_text.len >= TEXT_FILE_BYTES)
-		x->result_filed = text_save(&place, x->result_text) == 0;
+	if (x->record.result_text.len >= TEXT_FILE_BYTES)
+		x->record.result_filed = text_save(&place, x->record.result_text) == 0;
 	settle_text(x);
 }
 
 static void make_text(struct execution *x)
 {
-	if (!x->ended)
-		x->ended = execution_nothing(STATUS_INTERNAL_ERROR);
-	if (!x->ended || x->result_text.data)
+	if (!x->record.ended)
+		x->record.ended = execution_nothing(STATUS_INTERNAL_ERROR);
+	if (!x->record.ended || x->record.result_text.data)
 		return;
 	render(x);
 	settle_text(x);
@@ -223,10 +224,10 @@ static void make_text(struct execution *x)
 
 void finish_prepare(struct execution *x)
 {
-	x->ended_ns = clock_realtime_ns();
+	x->record.ended_ns = clock_realtime_ns();
 	make_text(x);
-	stream_finish(&x->stream, x->ended_ns);
-	if (x->ended && x->result_text.data) {
+	stream_finish(&x->stream, x->record.ended_ns);
+	if (x->record.ended && x->record.result_text.data) {
 		if (needs_log(x))
 			keep_log(x);
 		keep_streams(x);
@@ -266,38 +267,39 @@ int finish_record(struct execution *x, struct error *err)
 	bool ran;
 
 	make_text(x); /* of which there is one, unless there was no memory for any */
-	res = x->ended;
-	if (!res || !x->result_text.data)
+	res = x->record.ended;
+	if (!res || !x->record.result_text.data)
 		return error_oom(err);
-	if (x->refused && !x->row)
+	if (x->record.no_room && !x->record.row)
 		return 0;
 	/* A compiler that failed, and tests, too. */
-	ran = x->was_started || res->n_stages > 0 || finish_tests_ran(res);
+	ran = x->program_ns || res->n_stages > 0 || finish_tests_ran(res);
 	end = (struct history_end){
 		.status = res->verdict.status,
 		.exit_code = res->verdict.exit_code,
-		.ended_ns = x->ended_ns,
+		.ended_ns = x->record.ended_ns,
 		.duration_us = ran ? res->duration_us : -1,
 		.cpu_us = ran ? res->usage.user_us + res->usage.system_us : -1,
 		.memory_peak_bytes = ran ? res->usage.memory_peak_bytes : -1,
 		.kept_bytes = kept_bytes(&x->stream.spools[0]) + kept_bytes(&x->stream.spools[1]) +
-			      x->files_bytes + (needs_log(x) ? x->stream.events.log.filed : 0) +
-			      (x->result_filed ? (int64_t)x->result_text.len : 0),
+			      x->record.files_bytes +
+			      (needs_log(x) ? x->stream.events.log.filed : 0) +
+			      (x->record.result_filed ? (int64_t)x->record.result_text.len : 0),
 		.language = res->language,
 		.policy = res->policy,
-		.result = x->result_filed ? (struct span){ "", 0 } : x->result_text,
-		.code = result_text_of(json_object_get(x->body, "code")),
+		.result = x->record.result_filed ? (struct span){ "", 0 } : x->record.result_text,
+		.code = result_text_of(json_object_get(x->record.body, "code")),
 		.stdout_text = head_of(&res->out),
 		.stderr_text = head_of(&res->err),
 		.error_message = result_text_of(json_object_get(res->error, "message")),
 	};
-	if (x->row)
-		return history_finish(h, x->row, &end, err);
+	if (x->record.row)
+		return history_finish(h, x->record.row, &end, err);
 	row = execution_new_row(x, true);
 	/* Its file could not be written, and no row holds it: whoever asks for the request is told that it is gone. */
 	if (row.request.len > HISTORY_BODY_MAX)
 		row.request = (struct span){ "", 0 };
-	return history_record(h, &row, &end, &x->row, err);
+	return history_record(h, &row, &end, &x->record.row, err);
 }
 
 static void measure_streams(struct execution *x)
@@ -305,10 +307,11 @@ static void measure_streams(struct execution *x)
 	struct engine *e = x->engine;
 	int64_t total_us = (clock_now_ns() - x->accepted_ns) / 1000;
 
-	metrics_ended(&e->metrics, x->ended);
+	metrics_ended(&e->metrics, x->record.ended);
 	histogram_add(&e->metrics.total, total_us);
-	if (x->was_started && x->started_ns)
-		e->mean_us += ((x->ended_ns - x->started_ns) / 1000 - e->mean_us) / MEAN_WEIGHT;
+	if (x->program_ns && x->record.started_ns)
+		e->mean_us += ((x->record.ended_ns - x->record.started_ns) / 1000 - e->mean_us) /
+			      MEAN_WEIGHT;
 }
 
 /* It is on record, or never will be. */
@@ -316,19 +319,19 @@ void finish_forget(struct execution *x)
 {
 	struct error err = { 0 };
 
-	if (x->ended)
+	if (x->record.ended)
 		drop_log(x);
 	/* Who reads now has it open. */
 	for (int i = 0; i < 2; i++)
 		if (x->stream.spools[i].spare)
 			(void)history_output_delete(x->engine->o.history, x->id,
 						    x->stream.spools[i].stream);
-	if (x->remove)
+	if (x->record.unwanted)
 		(void)!history_delete(x->engine->o.history, NULL, x->id, &err);
-	x->ended = result_free(x->ended);
+	x->record.ended = result_free(x->record.ended);
 	/* Of a request that may be large, others have no use. */
-	json_decref(x->body);
-	x->body = NULL;
+	json_decref(x->record.body);
+	x->record.body = NULL;
 	if (x->stream.watchers)
 		readback_add(x);
 	execution_disown(x);
@@ -345,42 +348,43 @@ static void tell_refused(struct execution *x)
 	(void)error_set(&err, ERROR_INTERNAL, EBUSY,
 			"the server has no room for another run; try again in %d s",
 			(int)why.retry_after_s);
-	if (x->on_refused)
-		x->on_refused(x->data, x, &why, &err);
+	if (x->to.on_refused)
+		x->to.on_refused(x->to.data, x, &why, &err);
 }
 
 void finish_tell(struct execution *x)
 {
 	struct engine *e = x->engine;
-	bool saved = x->written == 0 || x->written == -EALREADY || x->written == -ENOENT;
+	bool saved = x->record.written == 0 || x->record.written == -EALREADY ||
+		     x->record.written == -ENOENT;
 
-	x->state = EXECUTION_ENDED;
-	if (x->result_text.data)
-		stream_end(&x->stream, x->result_text, x->ended_ns);
+	execution_move(x, EXECUTION_TOLD);
+	if (x->record.result_text.data)
+		stream_end(&x->stream, x->record.result_text, x->record.ended_ns);
 	/* Whoever is told may let go of it. The books come behind them. */
 	(void)execution_ref(x);
-	if (x->refused)
+	if (x->record.no_room)
 		tell_refused(x);
-	else if (x->on_end)
-		x->on_end(x->data, x);
-	x->on_end = NULL;
-	x->on_refused = NULL;
-	x->on_timeout = NULL;
-	if (x->result_text.data)
+	else if (x->to.on_end)
+		x->to.on_end(x->to.data, x);
+	x->to.on_end = NULL;
+	x->to.on_refused = NULL;
+	x->to.on_timeout = NULL;
+	if (x->record.result_text.data)
 		watchers_wake(&x->stream);
 	else
 		watchers_lose(&x->stream); /* there was no memory for a result */
-	if (x->callback_url && !x->refused)
+	if (x->callback_url && !x->record.no_room)
 		poster_post(e->poster, x);
-	if (x->ended && !x->refused) {
+	if (x->record.ended && !x->record.no_room) {
 		measure_streams(x);
-		audit_ended(x, x->ended);
+		audit_ended(x, x->record.ended);
 	}
 	if (saved) {
 		finish_forget(x);
 	} else {
 		log_say(e->o.log, LOG_ERROR, "a result is not on record yet", LOG_TEXT("id", x->id),
-			LOG_TEXT("why", x->trouble.text));
+			LOG_TEXT("why", x->record.trouble.text));
 		list_add(&e->unsaved, x);
 	}
 	if (e->queue.count > 0)

@@ -40,22 +40,29 @@ struct result *execution_nothing(enum run_status status)
 	return res;
 }
 
-static void over(struct execution *x, struct result *res)
+/* The end is written with the next round. */
+static void list_end(struct execution *x)
 {
 	execution_charge_nothing(x);
-	x->ended = res;
 	list_add(&x->engine->finishing, x);
 	engine_want_commit(x->engine);
 }
 
+void execution_end(struct execution *x, struct result *res)
+{
+	execution_move(x, EXECUTION_ENDING);
+	x->record.ended = res;
+	list_end(x);
+}
+
 void execution_end_early(struct execution *x, enum run_status status)
 {
-	over(x, execution_nothing(status));
+	execution_end(x, execution_nothing(status));
 }
 
 static void on_execution_started(struct execution *x, int64_t at_ns, bool warm)
 {
-	x->was_started = true;
+	x->program_ns = at_ns;
 	x->warm = warm;
 	deadline_started(x, at_ns);
 	if (warm)
@@ -87,7 +94,7 @@ static void on_execution_stage(struct execution *x, const struct result_stage *s
 
 	stream_add_control(&x->stream, EVENT_STAGE, body);
 	/* It is built, and that was all there was time for. */
-	if (x->late)
+	if (x->state == EXECUTION_OVERDUE)
 		executor_kill(x->run, CAUSE_TIMEOUT);
 }
 
@@ -96,7 +103,6 @@ static void on_execution_usage(struct execution *x, const struct usage *usage)
 	struct error err = { 0 };
 
 	x->usage = *usage;
-	x->has_usage = true;
 	/* Whatever lasts so long is worth a row: should we die, it has a result. */
 	if (history_health(x->engine->o.history).degraded == 0)
 		(void)!execution_ensure_row(x, &err);
@@ -179,15 +185,15 @@ static int keep_file(struct execution *x, const struct run_file *file)
 
 	if (r < 0)
 		return r;
-	if (x->files_fd < 0) {
+	if (x->record.files_fd < 0) {
 		r = execution_ensure_row(x, &err);
 		if (r < 0)
 			return r;
-		x->files_fd = history_files_create(x->engine->o.history, x->id);
-		if (x->files_fd < 0)
-			return x->files_fd;
+		x->record.files_fd = history_files_create(x->engine->o.history, x->id);
+		if (x->record.files_fd < 0)
+			return x->record.files_fd;
 	}
-	parent = open_file_parent(x->files_fd, file->path, &name);
+	parent = open_file_parent(x->record.files_fd, file->path, &name);
 	if (parent < 0)
 		return parent;
 	fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -195,20 +201,20 @@ static int keep_file(struct execution *x, const struct run_file *file)
 		return -errno;
 	r = copy_bytes(file, fd);
 	if (r == 0)
-		x->files_bytes += file->size;
+		x->record.files_bytes += file->size;
 	return r;
 }
 
 static void on_execution_file(struct execution *x, const struct run_file *file)
 {
-	int r = x->files_error < 0 ? x->files_error : keep_file(x, file);
+	int r = x->record.files_error < 0 ? x->record.files_error : keep_file(x, file);
 
-	if (r < 0 && x->files_error == 0)
+	if (r < 0 && x->record.files_error == 0)
 		log_say(x->engine->o.log, LOG_WARNING, "files are not kept", LOG_TEXT("id", x->id),
 			LOG_TEXT("why", strerror(-r)));
 	/* A name that cannot be kept is that file's matter, a full disk everybody's. */
 	if (r < 0 && r != -EINVAL && r != -ENAMETOOLONG)
-		x->files_error = r;
+		x->record.files_error = r;
 }
 
 static int on_execution_event(void *data, const struct run_event *event)
@@ -248,7 +254,7 @@ static bool lacks_broker(const struct error *err)
 /* Nor room in a broker that is there: EAGAIN; EMFILE where the program may have begun, and nobody has heard of it. */
 static bool lacks_room(const struct execution *x, const struct error *err)
 {
-	return err->code == ERROR_INTERNAL && !x->was_started &&
+	return err->code == ERROR_INTERNAL && !x->program_ns &&
 	       (err->errnum == EAGAIN || err->errnum == EMFILE);
 }
 
@@ -258,7 +264,7 @@ static void lost_its_broker(const struct execution *x, struct result *res, const
 	struct cause *cause = &res->verdict.cause;
 	bool none_died = err->errnum == EHOSTUNREACH || lacks_room(x, err);
 	const char *why = none_died ? err->text
-			  : x->was_started
+			  : x->program_ns
 				  ? "the sandbox broker died while this was running: run it again"
 				  : "the sandbox broker died before this could begin: run it again";
 
@@ -279,7 +285,7 @@ static void refuse_execution(struct execution *x, const struct error *err)
 		lost_its_broker(x, res, err);
 	else if (res && lacks_room(x, err))
 		res->verdict.cause.retryable = true;
-	over(x, res);
+	execution_end(x, res);
 }
 
 /* What it came to after that is of no account: on record is what was answered. */
@@ -302,28 +308,30 @@ static void took_too_long(struct result *res)
 /* Nothing of it has begun, and who waits for it can be told so: then nothing is left of it. */
 static bool is_refused(const struct execution *x, const struct result *res, const struct error *err)
 {
-	return lacks_room(x, err) && err->errnum == EAGAIN && x->on_refused && !x->late &&
-	       !x->cancelled && !finish_tests_ran(res);
+	return lacks_room(x, err) && err->errnum == EAGAIN && x->to.on_refused &&
+	       x->state != EXECUTION_OVERDUE && !x->cancel_wanted && !finish_tests_ran(res);
 }
 
 static void on_execution_end(void *data, struct result *res, const struct error *err)
 {
 	struct execution *x = data;
+	bool overdue = x->state == EXECUTION_OVERDUE;
 
 	x->run = NULL;
-	x->refused = res && is_refused(x, res, err);
-	x->remove = x->remove || (x->refused && x->row);
+	x->record.no_room = res && is_refused(x, res, err);
+	x->record.unwanted = x->record.unwanted || (x->record.no_room && x->record.row);
 	if (res && (lacks_broker(err) || lacks_room(x, err)))
 		lost_its_broker(x, res, err);
 	if (err->code == ERROR_INTERNAL && !(res && lacks_broker(err)))
 		log_say(x->engine->o.log, LOG_ERROR, "a run failed", LOG_TEXT("id", x->id),
 			LOG_TEXT("why", err->text));
-	x->ended = res ? res : result_from_error(err);
-	if (x->late && x->ended)
-		took_too_long(x->ended);
-	if (x->ended)
+	x->record.ended = res ? res : result_from_error(err);
+	if (overdue && x->record.ended)
+		took_too_long(x->record.ended);
+	execution_move(x, EXECUTION_ENDING);
+	if (x->record.ended)
 		finish_large(x);
-	over(x, x->ended);
+	list_end(x);
 }
 
 /* A job that waited comes with little: what it needs is made again. */
@@ -334,7 +342,7 @@ static int open_again(struct execution *x, struct error *err)
 					  .which = HISTORY_REQUEST };
 	_cleanup_history_row_ struct history_row row = { 0 };
 	/* A reference of our own: whoever cancels it meanwhile ends it, and then it has none. */
-	json_t *body = json_incref(x->body);
+	json_t *body = json_incref(x->record.body);
 	struct prepared p = { 0 };
 	int r;
 
@@ -345,8 +353,8 @@ static int open_again(struct execution *x, struct error *err)
 		if (!body)
 			return error_set(err, ERROR_STORAGE, EIO,
 					 "its request cannot be read back");
-		if (!x->cancelled)
-			x->body = json_incref(body);
+		if (x->state < EXECUTION_ENDING)
+			x->record.body = json_incref(body);
 	}
 	r = prepare_body(x->engine, body, &p, err);
 	/* One that the last process accepted comes without. */
@@ -364,19 +372,19 @@ static void announce(struct execution *x)
 	char created[32];
 	json_t *body;
 
-	clock_format_utc(x->created_ns, created, sizeof(created));
+	clock_format_utc(x->record.created_ns, created, sizeof(created));
 	body = json_pack("{s:s, s:s*, s:s}", "id", x->id, "language",
-			 *x->language ? x->language : NULL, "created_at", created);
+			 *x->record.language ? x->record.language : NULL, "created_at", created);
 	stream_add_control(&x->stream, EVENT_START, body);
 }
 
 /* Somebody may attach to a job and type; what has an input of its own, or none at all, has no use for that. */
 static bool waits_for_input(const struct execution *x)
 {
-	const json_t *input = json_object_get(x->body, "stdin");
+	const json_t *input = json_object_get(x->record.body, "stdin");
 
-	return execution_is_job(x) && !x->interactive && (!input || json_is_null(input)) &&
-	       !json_object_get(x->body, "tests");
+	return execution_is_job(x) && x->input == INPUT_GIVEN && (!input || json_is_null(input)) &&
+	       !json_object_get(x->record.body, "tests");
 }
 
 static void drop_run(struct execution *x)
@@ -400,23 +408,23 @@ static void begin_execution(struct execution *x)
 	int r = x->run ? 0 : open_again(x, &err);
 	bool cancelled = false;
 
-	/* Cancelled meanwhile, and told so. */
-	if (x->judged && x->cancelled) {
+	/* Cancelled while it was prepared: it has its end. */
+	if (x->state >= EXECUTION_ENDING) {
 		drop_run(x);
 		return;
 	}
-	x->judged = false;
 	if (r >= 0) {
-		x->state = EXECUTION_RUNNING;
-		/* Now its body is there, also of one that waited. */
-		x->input_waits = waits_for_input(x);
-		options.interactive = x->interactive || x->input_waits;
-		if (!x->started_ns)
-			x->started_ns = clock_realtime_ns();
+		execution_move(x, EXECUTION_RUNNING);
+		/* Now its body is there, also that of a job that waited. */
+		if (waits_for_input(x))
+			x->input = INPUT_ATTACHABLE;
+		options.interactive = x->input != INPUT_GIVEN;
+		if (!x->record.started_ns)
+			x->record.started_ns = clock_realtime_ns();
 		histogram_add(&x->engine->metrics.wait, (clock_now_ns() - x->accepted_ns) / 1000);
 		announce(x);
-		/* Whoever was told of it may have cancelled it. */
-		cancelled = x->cancelled;
+		/* A watcher that was told of the start may have cancelled it. */
+		cancelled = x->cancel_wanted;
 		if (!cancelled)
 			r = executor_start(x->run, &options, &err);
 	}
@@ -434,7 +442,7 @@ static void begin_on_fiber(void *data)
 	struct execution *x = data;
 
 	begin_execution(x);
-	if (!x->judged)
+	if (execution_is_running(x))
 		audit_created(x);
 	x->engine->fibers--;
 	(void)execution_unref(x);
@@ -443,24 +451,24 @@ static void begin_on_fiber(void *data)
 /* What has to be read again takes time, and so does judging it: a runtime is asked for its version, an archive is unpacked. */
 static bool is_quick(const struct execution *x)
 {
-	const char *language = json_string_value(json_object_get(x->body, "language"));
+	const char *language = json_string_value(json_object_get(x->record.body, "language"));
 
-	return x->run || (x->body && !(language && strchr(language, '@')) &&
-			  !json_object_get(x->body, "archive"));
+	return x->run || (x->record.body && !(language && strchr(language, '@')) &&
+			  !json_object_get(x->record.body, "archive"));
 }
 
-void execution_begin(struct execution *x)
+bool execution_begin(struct execution *x)
 {
 	if (is_quick(x)) {
 		begin_execution(x);
-		return;
+		return execution_is_running(x);
 	}
-	x->judged = true;
+	execution_move(x, EXECUTION_PREPARING);
 	x->engine->fibers++;
 	if (fiber_start(x->engine->o.loop, begin_on_fiber, execution_ref(x)) == 0)
-		return;
-	x->judged = false;
+		return false;
 	x->engine->fibers--;
 	(void)execution_unref(x);
 	execution_end_early(x, STATUS_INTERNAL_ERROR);
+	return false;
 }

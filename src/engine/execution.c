@@ -3,8 +3,8 @@
 #include "engine/engine-private.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 
+#include <assert.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,6 +18,10 @@ static size_t slot_of(const char *id)
 	return hash % TABLE_SIZE;
 }
 
+static const struct usage unmeasured = {
+	.memory_peak_bytes = -1, .pids_peak = -1, .io_read_bytes = -1, .io_write_bytes = -1
+};
+
 struct execution *execution_new(struct engine *e, const char *caller, const char *id)
 {
 	struct execution *x = calloc(1, sizeof(*x));
@@ -26,7 +30,8 @@ struct execution *execution_new(struct engine *e, const char *caller, const char
 		return NULL;
 	x->engine = e;
 	x->refs = 1;
-	x->files_fd = -EBADF;
+	execution_record_init(&x->record);
+	x->usage = unmeasured;
 	x->caller = caller_get(e->o.callers, caller);
 	if (id)
 		(void)snprintf(x->id, sizeof(x->id), "%s", id);
@@ -43,18 +48,8 @@ static void execution_free(struct execution *x)
 	readback_remove(x);
 	if (x->run)
 		executor_discard(x->run);
-	x->ended = result_free(x->ended);
 	stream_done(&x->stream);
-	x->files_fd = fd_close(x->files_fd);
-	json_decref(x->body);
-	json_decref(x->result);
-	json_decref(x->timeout_chosen);
-	free((char *)(uintptr_t)x->text.data);
-	/* It came to nothing. */
-	if (x->text_filed && !x->row)
-		(void)history_output_delete(x->engine->o.history, x->id, HISTORY_REQUEST);
-	free((char *)(uintptr_t)x->result_text.data);
-	free(x->key);
+	execution_record_done(&x->record, x->engine->o.history, x->id);
 	free(x->callback_url);
 	execution_charge_nothing(x);
 	(void)caller_put(x->engine->o.callers, x->caller);
@@ -80,19 +75,16 @@ void execution_own(struct execution *x)
 
 	x->table_next = *slot;
 	*slot = execution_ref(x);
-	x->owned = true;
 }
 
 void execution_disown(struct execution *x)
 {
 	struct execution **at = &x->engine->table[slot_of(x->id)];
 
-	if (!x->owned)
-		return;
 	while (*at != x)
 		at = &(*at)->table_next;
 	*at = x->table_next;
-	x->owned = false;
+	execution_move(x, EXECUTION_ENDED);
 	(void)execution_unref(x);
 }
 
@@ -135,23 +127,23 @@ struct execution *list_take(struct execution_list *l)
 
 struct history_new execution_new_row(const struct execution *x, bool running)
 {
-	const json_t *labels = json_object_get(x->body, "labels");
+	const json_t *labels = json_object_get(x->record.body, "labels");
 
 	return (struct history_new){
 		.id = x->id,
 		.caller = x->caller->name,
-		.language = *x->language ? x->language : NULL,
-		.policy = *x->policy ? x->policy : NULL,
+		.language = *x->record.language ? x->record.language : NULL,
+		.policy = *x->record.policy ? x->record.policy : NULL,
 		.labels = json_is_object(labels) ? labels : NULL,
-		.request = x->text_filed ? (struct span){ "", 0 } : x->text,
-		.kept_bytes = x->text_filed ? (int64_t)x->text.len : 0,
-		.code_sha256 = *x->code_sha256 ? x->code_sha256 : NULL,
-		.key = x->key,
-		.key_sha256 = x->key ? x->key_sha256 : NULL,
-		.created_ns = x->created_ns,
+		.request = x->record.text_filed ? (struct span){ "", 0 } : x->record.text,
+		.kept_bytes = x->record.text_filed ? (int64_t)x->record.text.len : 0,
+		.code_sha256 = *x->record.code_sha256 ? x->record.code_sha256 : NULL,
+		.key = x->record.key,
+		.key_sha256 = x->record.key ? x->record.key_sha256 : NULL,
+		.created_ns = x->record.created_ns,
 		.running = running,
-		.started_ns = x->started_ns,
-		.interactive = execution_is_job(x) && x->interactive,
+		.started_ns = x->record.started_ns,
+		.interactive = execution_is_job(x) && x->input == INPUT_INTERACTIVE,
 	};
 }
 
@@ -159,7 +151,7 @@ int execution_ensure_row(struct execution *x, struct error *err)
 {
 	struct history_new row = execution_new_row(x, true);
 
-	return x->row ? 0 : history_accept(x->engine->o.history, &row, &x->row, err);
+	return x->record.row ? 0 : history_accept(x->engine->o.history, &row, &x->record.row, err);
 }
 
 const char *execution_id(const struct execution *x)
@@ -172,14 +164,25 @@ const char *execution_caller(const struct execution *x)
 	return x->caller->name;
 }
 
-enum execution_state execution_state(const struct execution *x)
+void execution_move(struct execution *x, enum execution_state to)
 {
-	return x->state;
+	assert(execution_may_move(x->state, to));
+	x->state = to;
+}
+
+bool execution_is_running(const struct execution *x)
+{
+	return x->state == EXECUTION_RUNNING || x->state == EXECUTION_OVERDUE;
+}
+
+bool execution_has_ended(const struct execution *x)
+{
+	return x->state >= EXECUTION_TOLD;
 }
 
 struct span execution_result_text(const struct execution *x)
 {
-	return x->result_text;
+	return x->record.result_text;
 }
 
 json_t *execution_result(const struct execution *x)
@@ -187,38 +190,31 @@ json_t *execution_result(const struct execution *x)
 	struct execution *own = (struct execution *)(uintptr_t)x;
 	json_t *tree;
 
-	if (x->result || !x->result_text.data)
-		return x->result;
-	tree = text_parse(x->result_text);
+	if (x->record.result || !x->record.result_text.data)
+		return x->record.result;
+	tree = text_parse(x->record.result_text);
 	/* Another fiber may have asked meanwhile. */
-	if (!own->result)
-		own->result = TAKE_PTR(tree);
+	if (!own->record.result)
+		own->record.result = TAKE_PTR(tree);
 	json_decref(tree);
-	return own->result;
+	return own->record.result;
 }
 
 void execution_forget(struct execution *x)
 {
-	x->on_accepted = NULL;
-	x->on_end = NULL;
-	x->on_timeout = NULL;
-	x->on_refused = NULL;
+	x->to = (struct execution_callbacks){ 0 };
 }
 
 int execution_cancel(struct execution *x)
 {
-	if (x->state == EXECUTION_ENDED || x->ended)
+	if (x->state >= EXECUTION_ENDING)
 		return -EALREADY;
-	/* Also for what is about to run: see execution_begin(). */
-	x->cancelled = true;
-	if (x->run && x->state == EXECUTION_RUNNING) {
+	/* In other states the next move finds this. */
+	x->cancel_wanted = true;
+	if (execution_is_running(x)) {
 		executor_kill(x->run, CAUSE_CANCELLED);
-		return 0;
-	}
-	if (x->queue_item.line) {
+	} else if (x->state == EXECUTION_QUEUED || x->state == EXECUTION_PREPARING) {
 		engine_unqueue(x);
-		execution_end_early(x, STATUS_CANCELLED);
-	} else if (x->judged) { /* which goes on, and comes to nothing */
 		execution_end_early(x, STATUS_CANCELLED);
 	}
 	return 0;
@@ -233,7 +229,7 @@ ssize_t execution_stdin_write(struct execution *x, const void *bytes, size_t n)
 
 void execution_stdin_close(struct execution *x)
 {
-	if (x->run && x->state == EXECUTION_RUNNING)
+	if (execution_is_running(x))
 		executor_stdin_close(x->run);
 }
 
@@ -241,11 +237,11 @@ int execution_signal(struct execution *x, int signo)
 {
 	if (signo <= 0 || signo > 64)
 		return -EINVAL;
-	return x->run && x->state == EXECUTION_RUNNING ? executor_signal(x->run, signo) : -ESRCH;
+	return execution_is_running(x) ? executor_signal(x->run, signo) : -ESRCH;
 }
 
 void execution_resize(struct execution *x, uint16_t rows, uint16_t columns)
 {
-	if (x->run && x->state == EXECUTION_RUNNING)
+	if (execution_is_running(x))
 		executor_resize(x->run, rows, columns);
 }

@@ -23,7 +23,7 @@ static void write_all_rows(struct engine *e)
 		return;
 	for (size_t i = 0; i < TABLE_SIZE; i++)
 		for (struct execution *x = e->table[i]; x; x = x->table_next)
-			if (x->state == EXECUTION_RUNNING && !x->ended)
+			if (execution_is_running(x))
 				(void)!execution_ensure_row(x, &err);
 }
 
@@ -243,7 +243,7 @@ static size_t living(const struct engine *e, const char *caller)
 
 	for (size_t i = 0; i < TABLE_SIZE; i++)
 		for (const struct execution *x = e->table[i]; x; x = x->table_next)
-			n += x->state != EXECUTION_ENDED && x->remove &&
+			n += !execution_has_ended(x) && x->record.unwanted &&
 			     execution_is_callers(x, caller);
 	return n;
 }
@@ -287,8 +287,8 @@ int engine_cleanup(struct engine *e, const char *caller, struct engine_cleanup_d
 	/* Cancelling changes lists, not the table. */
 	for (size_t i = 0; i < TABLE_SIZE; i++)
 		for (struct execution *x = e->table[i]; x; x = x->table_next)
-			if (x->state != EXECUTION_ENDED && execution_is_callers(x, caller)) {
-				x->remove = true;
+			if (!execution_has_ended(x) && execution_is_callers(x, caller)) {
+				x->record.unwanted = true;
 				c->cancelled += execution_cancel(x) == 0;
 			}
 	e->fibers++;

@@ -35,29 +35,25 @@ static void execution_cleanup(struct execution **x)
 
 static json_t *state_to_json(const struct execution *x)
 {
-	bool running = x->state == EXECUTION_RUNNING;
+	bool running = x->state >= EXECUTION_RUNNING && x->record.started_ns;
 	char created[32], started[32];
-	/* Until the first measurement. */
-	static const struct usage nothing = {
-		.memory_peak_bytes = -1, .pids_peak = -1, .io_read_bytes = -1, .io_write_bytes = -1
-	};
 	json_t *root;
 
-	clock_format_utc(x->created_ns, created, sizeof(created));
-	clock_format_utc(x->started_ns, started, sizeof(started));
+	clock_format_utc(x->record.created_ns, created, sizeof(created));
+	clock_format_utc(x->record.started_ns, started, sizeof(started));
 	root = json_pack("{s:s, s:s, s:s?, s:s?, s:s, s:s?, s:I, s:I}", "id", x->id, "status",
 			 running ? "running" : "queued", "language",
-			 *x->language ? x->language : NULL, "policy", *x->policy ? x->policy : NULL,
-			 "created_at", created, "started_at", running ? started : NULL,
-			 "stdout_bytes", (json_int_t)x->stream.spools[0].size, "stderr_bytes",
+			 *x->record.language ? x->record.language : NULL, "policy",
+			 *x->record.policy ? x->record.policy : NULL, "created_at", created,
+			 "started_at", running ? started : NULL, "stdout_bytes",
+			 (json_int_t)x->stream.spools[0].size, "stderr_bytes",
 			 (json_int_t)x->stream.spools[1].size);
 	if (!root)
 		return NULL;
-	(void)json_object_set_new(
-		root, "usage",
-		running ? execution_usage_json(x->has_usage ? &x->usage : &nothing) : json_null());
-	if (json_is_object(json_object_get(x->body, "labels")))
-		(void)json_object_set(root, "labels", json_object_get(x->body, "labels"));
+	(void)json_object_set_new(root, "usage",
+				  running ? execution_usage_json(&x->usage) : json_null());
+	if (json_is_object(json_object_get(x->record.body, "labels")))
+		(void)json_object_set(root, "labels", json_object_get(x->record.body, "labels"));
 	return root;
 }
 
@@ -70,12 +66,12 @@ int engine_get_text(struct engine *e, const char *caller, const char *id, char *
 	char *text;
 	int r;
 
-	if (x && x->state != EXECUTION_ENDED) {
+	if (x && !execution_has_ended(x)) {
 		state = state_to_json(x);
 		text = state ? json_dumps(state, JSON_COMPACT | result_json_flags(state)) : NULL;
 		json_decref(state);
-	} else if (x && x->result_text.data) {
-		text = strdup(x->result_text.data);
+	} else if (x && x->record.result_text.data) {
+		text = strdup(x->record.result_text.data);
 	} else {
 		r = history_get(e->o.history, caller, id, &row);
 		if (r == 0)
@@ -114,10 +110,10 @@ int engine_remove(struct engine *e, const char *caller, const char *id, struct e
 	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
 	int r;
 
-	if (x && !x->ended && x->state != EXECUTION_ENDED)
+	if (x && x->state < EXECUTION_ENDING)
 		return error_set(err, ERROR_INPUT, EBUSY, "the execution has not ended yet");
 	if (x) { /* it ends in this very moment */
-		x->remove = true;
+		x->record.unwanted = true;
 		return 0;
 	}
 	r = history_delete(e->o.history, caller, id, err);
@@ -145,8 +141,8 @@ static int load_pair(struct engine *e, const char *caller, const char *id, json_
 	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
 	int r;
 
-	if (x && x->body && x->state != EXECUTION_ENDED) {
-		ret[0] = json_incref(x->body);
+	if (x && x->record.body && !execution_has_ended(x)) {
+		ret[0] = json_incref(x->record.body);
 		ret[1] = NULL;
 		return 0;
 	}
@@ -376,7 +372,7 @@ int engine_output(struct engine *e, const char *caller, const char *id, enum eng
 	if (!x)
 		return open_stored(e, caller, id, stream, ret);
 	/* What a client has seen outlives this process. */
-	if (x->state == EXECUTION_RUNNING)
+	if (execution_is_running(x))
 		execution_keep_output(x);
 	s = &x->stream.spools[stream == ENGINE_STDERR];
 	r = spool_open(s);
@@ -384,8 +380,8 @@ int engine_output(struct engine *e, const char *caller, const char *id, enum eng
 		return r;
 	*ret = (struct engine_file){ .fd = r,
 				     .size_bytes = s->size,
-				     .growing = x->state != EXECUTION_ENDED,
-				     .cut = x->state == EXECUTION_ENDED && is_cut(x, stream) };
+				     .growing = !execution_has_ended(x),
+				     .cut = execution_has_ended(x) && is_cut(x, stream) };
 	return 0;
 }
 

@@ -33,7 +33,7 @@ static int load_stream(struct execution *x, int stream)
 		return 0;
 	}
 	s->fd = -EBADF;
-	text = json_object_get(x->result, keys[stream]);
+	text = json_object_get(x->record.result, keys[stream]);
 	return spool_set(s, json_string_value(text), json_string_length(text));
 }
 
@@ -41,7 +41,7 @@ static int load_stream(struct execution *x, int stream)
 static int load_log(struct execution *x)
 {
 	const int64_t bytes[] = { x->stream.spools[0].size, x->stream.spools[1].size };
-	const char *status = json_string_value(json_object_get(x->result, "status"));
+	const char *status = json_string_value(json_object_get(x->record.result, "status"));
 	bool died = status && strcmp(status, status_name(STATUS_INTERRUPTED)) == 0;
 	int fd = history_output_open(x->engine->o.history, x->id, HISTORY_EVENTS);
 
@@ -59,10 +59,10 @@ static int load_events(struct execution *x)
 	int r;
 
 	start = json_pack("{s:s, s:O?, s:O?}", "id", x->id, "language",
-			  json_object_get(x->result, "language"), "created_at",
-			  json_object_get(x->result, "created_at"));
-	r = events_add_control(l, EVENT_START, start, x->started_ns);
-	json_array_foreach(json_object_get(x->result, "stages"), i, stage)
+			  json_object_get(x->record.result, "language"), "created_at",
+			  json_object_get(x->record.result, "created_at"));
+	r = events_add_control(l, EVENT_START, start, x->record.started_ns);
+	json_array_foreach(json_object_get(x->record.result, "stages"), i, stage)
 	{
 		json_t *body = json_pack("{s:O?, s:O?, s:O?, s:O?}", "name",
 					 json_object_get(stage, "name"), "status",
@@ -71,13 +71,13 @@ static int load_events(struct execution *x)
 					 json_object_get(stage, "duration"));
 
 		if (r == 0)
-			r = events_add_control(l, EVENT_STAGE, body, x->ended_ns);
+			r = events_add_control(l, EVENT_STAGE, body, x->record.ended_ns);
 		else
 			json_decref(body);
 	}
 	if (r == 0)
 		r = load_log(x);
-	stream_end(&x->stream, x->result_text, x->ended_ns);
+	stream_end(&x->stream, x->record.result_text, x->record.ended_ns);
 	return r;
 }
 
@@ -91,14 +91,14 @@ static int fill_readback(struct execution *x, struct history_row *row)
 
 	if (r < 0)
 		return r;
-	x->result_text = (struct span){ text, strlen(text) };
-	x->state = EXECUTION_ENDED;
-	x->row = row->row;
-	x->created_ns = row->created_ns;
-	x->started_ns = row->started_ns ? row->started_ns : row->created_ns;
-	x->ended_ns = row->ended_ns;
-	x->result = text_parse(x->result_text);
-	if (!x->result)
+	x->record.result_text = (struct span){ text, strlen(text) };
+	execution_move(x, EXECUTION_ENDED);
+	x->record.row = row->row;
+	x->record.created_ns = row->created_ns;
+	x->record.started_ns = row->started_ns ? row->started_ns : row->created_ns;
+	x->record.ended_ns = row->ended_ns;
+	x->record.result = text_parse(x->record.result_text);
+	if (!x->record.result)
 		return -EIO;
 	r = load_stream(x, 0);
 	if (r == 0)
@@ -108,7 +108,7 @@ static int fill_readback(struct execution *x, struct history_row *row)
 
 static int64_t bytes_of(const struct execution *x)
 {
-	return (int64_t)(sizeof(*x) + x->result_text.len) + stream_memory_bytes(&x->stream);
+	return (int64_t)(sizeof(*x) + x->record.result_text.len) + stream_memory_bytes(&x->stream);
 }
 
 static bool are_many(const struct engine *e)
@@ -119,7 +119,7 @@ static bool are_many(const struct engine *e)
 
 static void weigh(struct execution *x)
 {
-	charge_take(&x->readback_bytes, x->engine->o.callers, x->caller, SLOT_READBACK_BYTES,
+	charge_take(&x->readback.bytes, x->engine->o.callers, x->caller, SLOT_READBACK_BYTES,
 		    bytes_of(x));
 	if (are_many(x->engine))
 		engine_want_commit(x->engine);
@@ -127,28 +127,28 @@ static void weigh(struct execution *x)
 
 void readback_add(struct execution *x)
 {
-	if (x->ghost)
+	if (x->readback.state != READBACK_NONE)
 		return;
-	x->ghost = true;
-	x->ghost_ns = clock_now_ns();
-	x->ghost_next = x->engine->ghosts;
-	x->engine->ghosts = x;
-	charge_take(&x->readback, x->engine->o.callers, x->caller, SLOT_READBACKS, 1);
+	x->readback.state = READBACK_READY;
+	x->readback.since_ns = clock_now_ns();
+	x->readback.next = x->engine->readbacks;
+	x->engine->readbacks = x;
+	charge_take(&x->readback.count, x->engine->o.callers, x->caller, SLOT_READBACKS, 1);
 	weigh(x);
 }
 
 void readback_remove(struct execution *x)
 {
-	struct execution **at = &x->engine->ghosts;
+	struct execution **at = &x->engine->readbacks;
 
-	charge_done(&x->readback);
-	charge_done(&x->readback_bytes);
-	if (!x->ghost)
+	charge_done(&x->readback.count);
+	charge_done(&x->readback.bytes);
+	if (x->readback.state == READBACK_NONE)
 		return;
 	while (*at != x)
-		at = &(*at)->ghost_next;
-	*at = x->ghost_next;
-	x->ghost = false;
+		at = &(*at)->readback.next;
+	*at = x->readback.next;
+	x->readback.state = READBACK_NONE;
 }
 
 /* The oldest that somebody watches, of whoever has most, and not the newest of all. NULL: there is none, or it has time yet. */
@@ -161,10 +161,10 @@ static struct execution *pick(const struct engine *e)
 	const struct caller *most = caller_with_most(e->o.callers, slot);
 	struct execution *oldest = NULL;
 
-	for (struct execution *x = e->ghosts; x; x = x->ghost_next)
-		if (x->caller == most && x->stream.watchers && x != e->ghosts)
+	for (struct execution *x = e->readbacks; x; x = x->readback.next)
+		if (x->caller == most && x->stream.watchers && x != e->readbacks)
 			oldest = x;
-	return oldest && oldest->ghost_ns <= until_ns ? oldest : NULL;
+	return oldest && oldest->readback.since_ns <= until_ns ? oldest : NULL;
 }
 
 void readbacks_trim(struct engine *e)
@@ -180,32 +180,34 @@ void readbacks_trim(struct engine *e)
 /* NULL also where it is being read and we cannot wait for that. */
 static struct execution *find_readback(struct engine *e, const struct history_row *row)
 {
-	for (struct execution *x = e->ghosts; x; x = x->ghost_next)
-		if (x->row == row->row && strcmp(x->id, row->id) == 0)
-			return x->loading && !fiber_current() ? NULL : execution_ref(x);
+	for (struct execution *x = e->readbacks; x; x = x->readback.next)
+		if (x->record.row == row->row && strcmp(x->id, row->id) == 0)
+			return x->readback.state == READBACK_LOADING && !fiber_current()
+				       ? NULL
+				       : execution_ref(x);
 	return NULL;
 }
 
 static int load_readback(struct execution *x, struct history_row *row)
 {
-	x->row = row->row;
-	x->loading = true;
+	x->record.row = row->row;
 	readback_add(x);
-	x->load_error = fill_readback(x, row);
-	x->loading = false;
-	if (x->load_error < 0)
+	x->readback.state = READBACK_LOADING;
+	x->readback.error = fill_readback(x, row);
+	x->readback.state = READBACK_READY;
+	if (x->readback.error < 0)
 		readback_remove(x);
 	else
 		weigh(x);
-	fiber_queue_wake(&x->ghost_waiters);
-	return x->load_error;
+	fiber_queue_wake(&x->readback.waiters);
+	return x->readback.error;
 }
 
 static int wait_for_readback(struct execution *x)
 {
-	while (x->loading)
-		(void)fiber_queue_wait(&x->ghost_waiters, /* patience= */ NULL);
-	return x->load_error;
+	while (x->readback.state == READBACK_LOADING)
+		(void)fiber_queue_wait(&x->readback.waiters, /* patience= */ NULL);
+	return x->readback.error;
 }
 
 int readback_load(struct engine *e, const char *caller, const char *id, struct execution **ret)

@@ -177,10 +177,11 @@ static void hash_code(const struct request *req, char ret[SHA256_HEX])
 /* Of the same code; where there are none, of the first label that has any. */
 static int past_runs(struct execution *x, const json_t *labels, int64_t ret_us[HISTORY_PAST_MAX])
 {
-	struct history_past past = { .caller = x->caller->name, .code_sha256 = x->code_sha256 };
+	struct history_past past = { .caller = x->caller->name,
+				     .code_sha256 = x->record.code_sha256 };
 	const char *name;
 	json_t *value;
-	int n = *x->code_sha256 ? history_durations(x->engine->o.history, &past, ret_us) : 0;
+	int n = *x->record.code_sha256 ? history_durations(x->engine->o.history, &past, ret_us) : 0;
 
 	json_object_foreach((json_t *)(uintptr_t)labels, name, value)
 	{
@@ -212,12 +213,12 @@ static int choose_timeout(struct execution *x, struct prepared *p, struct error 
 					  .ceiling_ms = d->policy->ceilings.timeout_ms });
 	executor_discard(x->run);
 	x->run = NULL;
-	x->timeout_chosen = json_pack("{s:f, s:s}", "timeout",
-				      (double)chosen.timeout_ms / MS_PER_SEC, "reason",
-				      chosen.reason);
+	x->record.timeout_chosen = json_pack("{s:f, s:s}", "timeout",
+					     (double)chosen.timeout_ms / MS_PER_SEC, "reason",
+					     chosen.reason);
 	/* executor_open() holds a reference on the tree it was given: a new one. */
 	json_t *again = json_copy(p->request);
-	if (!x->timeout_chosen || !again || unshare(again, "limits") < 0 ||
+	if (!x->record.timeout_chosen || !again || unshare(again, "limits") < 0 ||
 	    json_object_set_new(json_object_get(again, "limits"), "timeout",
 				json_real((double)chosen.timeout_ms / MS_PER_SEC)) < 0) {
 		json_decref(again);
@@ -292,7 +293,7 @@ int prepare_run(struct execution *x, struct prepared *p, struct error *err)
 	if (r < 0)
 		return r;
 	d = executor_decision(x->run);
-	hash_code(d->request, x->code_sha256);
+	hash_code(d->request, x->record.code_sha256);
 	if (p->adaptive) {
 		r = choose_timeout(x, p, err);
 		if (r < 0)
@@ -300,8 +301,8 @@ int prepare_run(struct execution *x, struct prepared *p, struct error *err)
 		d = executor_decision(x->run);
 	}
 	x->limits = d->limits;
-	(void)snprintf(x->language, sizeof(x->language), "%s",
+	(void)snprintf(x->record.language, sizeof(x->record.language), "%s",
 		       d->language ? d->language->name : "");
-	(void)snprintf(x->policy, sizeof(x->policy), "%s", d->policy->name);
+	(void)snprintf(x->record.policy, sizeof(x->record.policy), "%s", d->policy->name);
 	return 0;
 }

@@ -150,7 +150,7 @@ static int check_key(struct engine *e, const struct candidate *c, struct submitt
 	if (!*c->key_sha256)
 		return error_oom(err);
 	for (const struct execution *x = e->accepting.first; x; x = x->list_next)
-		if (x->key && strcmp(x->key, in->key) == 0 &&
+		if (x->record.key && strcmp(x->record.key, in->key) == 0 &&
 		    strcmp(x->caller->name, in->caller) == 0) {
 			(void)refuse_submission(ret, REFUSAL_PENDING, RETRY_SHORT_S);
 			return error_set(
@@ -184,11 +184,11 @@ static int take_text(struct execution *x, const struct submission *in)
 
 	if (!text.data)
 		return -ENOMEM;
-	x->body_bytes = (int64_t)text.len;
+	x->record.body_bytes = (int64_t)text.len;
 	/* One that cannot be written goes into the row, where all trouble with the disk is seen to. */
 	if (text.len >= TEXT_FILE_BYTES && text_save(&place, text) == 0) {
-		x->text = (struct span){ NULL, text.len };
-		x->text_filed = true;
+		x->record.text = (struct span){ NULL, text.len };
+		x->record.text_filed = true;
 		return 0;
 	}
 	copy = made ? TAKE_PTR(made) : malloc(text.len + 1);
@@ -196,7 +196,7 @@ static int take_text(struct execution *x, const struct submission *in)
 		return -ENOMEM;
 	if (copy != text.data)
 		memcpy(copy, text.data, text.len);
-	x->text = (struct span){ copy, text.len };
+	x->record.text = (struct span){ copy, text.len };
 	return 0;
 }
 
@@ -216,21 +216,21 @@ static struct execution *make_execution(struct engine *e, const struct candidate
 	if (!x)
 		return NULL;
 	x->mode = in->mode;
-	x->interactive = in->interactive;
+	x->input = in->interactive ? INPUT_INTERACTIVE : INPUT_GIVEN;
 	x->patient = in->patient;
 	x->accepted_ns = in->accepted_ns ? in->accepted_ns : clock_now_ns();
-	x->created_ns = e->created_ns = next_created_ns(e->created_ns);
-	x->body = json_incref(in->request);
-	x->data = in->data;
-	x->on_accepted = in->mode == SUBMIT_DETACHED ? in->on_accepted : NULL;
-	x->on_end = in->mode == SUBMIT_DETACHED ? NULL : in->on_end;
-	x->on_timeout = in->mode == SUBMIT_DETACHED ? NULL : in->on_timeout;
-	x->on_refused = in->mode == SUBMIT_WAITED ? in->on_refused : NULL;
+	x->record.created_ns = e->created_ns = next_created_ns(e->created_ns);
+	x->record.body = json_incref(in->request);
+	x->to.data = in->data;
+	x->to.on_accepted = in->mode == SUBMIT_DETACHED ? in->on_accepted : NULL;
+	x->to.on_end = in->mode == SUBMIT_DETACHED ? NULL : in->on_end;
+	x->to.on_timeout = in->mode == SUBMIT_DETACHED ? NULL : in->on_timeout;
+	x->to.on_refused = in->mode == SUBMIT_WAITED ? in->on_refused : NULL;
 	if (in->key) {
-		x->key = strdup(in->key);
-		if (!x->key)
+		x->record.key = strdup(in->key);
+		if (!x->record.key)
 			return execution_unref(x);
-		memcpy(x->key_sha256, c->key_sha256, sizeof(x->key_sha256));
+		memcpy(x->record.key_sha256, c->key_sha256, sizeof(x->record.key_sha256));
 	}
 	return take_text(x, in) < 0 ? execution_unref(x) : x;
 }
@@ -239,11 +239,11 @@ static struct execution *make_execution(struct engine *e, const struct candidate
 static int judge_submission(struct execution *x, struct error *err)
 {
 	struct prepared p = { 0 };
-	int r = prepare_body(x->engine, x->body, &p, err);
+	int r = prepare_body(x->engine, x->record.body, &p, err);
 
 	if (r < 0)
 		return r;
-	x->level = prepare_level(x, x->body);
+	x->level = prepare_level(x, x->record.body);
 	if (p.callback_url) {
 		x->callback_url = strdup(p.callback_url);
 		if (!x->callback_url)
@@ -285,19 +285,20 @@ static void slim(struct execution *x)
 	if (x->run)
 		executor_discard(x->run);
 	x->run = NULL;
-	json_decref(x->timeout_chosen);
-	x->timeout_chosen = NULL;
+	json_decref(x->record.timeout_chosen);
+	x->record.timeout_chosen = NULL;
 }
 
 static void admit(struct execution *x)
 {
 	struct engine *e = x->engine;
+	bool begun = false;
 
 	execution_own(x);
 	e->metrics.accepted++;
 	if (x->mode != SUBMIT_WAITED) {
 		audit_submitted(x);
-		x->state = EXECUTION_ACCEPTING;
+		execution_move(x, EXECUTION_ACCEPTING);
 		execution_charge_waiting(x);
 		if (execution_is_job(x) &&
 		    (e->queue.count + e->accepting.n > 0 || !engine_has_place(e, x->caller)))
@@ -306,17 +307,18 @@ static void admit(struct execution *x)
 		engine_want_commit(e);
 		return;
 	}
-	x->state = EXECUTION_QUEUED;
 	deadline_waited(x);
 	if (begins_at_once(e, x->caller)) {
 		/* The books are kept while it runs. */
 		execution_charge_place(x);
-		execution_begin(x);
+		execution_move(x, EXECUTION_STARTING);
+		begun = execution_begin(x);
 	} else if (engine_enqueue(x) < 0) {
 		execution_end_early(x, STATUS_INTERNAL_ERROR);
 	}
 	audit_submitted(x);
-	audit_created(x);
+	if (begun)
+		audit_created(x);
 }
 
 /* May it be taken, now? 1: it was, before. Known keys first: also a server that takes nothing new knows what it took. */
@@ -333,11 +335,11 @@ static void take_language(struct execution *x)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				      "0123456789+#.@_-";
-	const char *word = json_string_value(json_object_get(x->body, "language"));
+	const char *word = json_string_value(json_object_get(x->record.body, "language"));
 	size_t n = word ? strspn(word, letters) : 0;
 
-	if (!*x->language && n > 0 && n < sizeof(x->language) && !word[n])
-		(void)snprintf(x->language, sizeof(x->language), "%s", word);
+	if (!*x->record.language && n > 0 && n < sizeof(x->record.language) && !word[n])
+		(void)snprintf(x->record.language, sizeof(x->record.language), "%s", word);
 }
 
 static int submit_new(struct engine *e, const struct candidate *c, struct submitted *ret,
@@ -350,7 +352,7 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 	if (!x)
 		return error_oom(err);
 	/* Of one that came without its text this is known only now. */
-	r = c->in->text.data ? 0 : check_space(e, c->in, x->body_bytes, ret, err);
+	r = c->in->text.data ? 0 : check_space(e, c->in, x->record.body_bytes, ret, err);
 	if (r < 0) {
 		(void)execution_unref(x);
 		return r;
@@ -362,8 +364,8 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 	if (r < 0 && becomes_result(x, &why)) {
 		audit_refused(e, c->in->caller, &why);
 		take_language(x);
-		x->ended = result_from_error(&why);
-		r = x->ended ? 0 : error_oom(&why);
+		x->record.ended = result_from_error(&why);
+		r = x->record.ended ? 0 : error_oom(&why);
 	}
 	if (r < 0) {
 		(void)refuse_submission(ret, refusal_of(&why),
@@ -378,10 +380,9 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 		return r;
 	}
 	ret->execution = execution_ref(x);
-	if (x->ended && !execution_is_job(x)) {
+	if (x->record.ended && !execution_is_job(x)) {
 		execution_own(x);
-		list_add(&e->finishing, x);
-		engine_want_commit(e);
+		execution_end(x, x->record.ended);
 	} else {
 		admit(x);
 	}

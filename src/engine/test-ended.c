@@ -67,8 +67,8 @@ static void finish_reading(const struct slow *s, const char *id, const char *exp
 /* As if all had been here for more than a minute. */
 static void let_pass(void)
 {
-	for (struct execution *x = fix.engine->ghosts; x; x = x->ghost_next)
-		x->ghost_ns -= 61 * NS_PER_SEC;
+	for (struct execution *x = fix.engine->readbacks; x; x = x->readback.next)
+		x->readback.since_ns -= 61 * NS_PER_SEC;
 }
 
 /* The oldest of whoever has most go; who comes back goes on where it was. */
@@ -167,18 +167,19 @@ static void test_keeps_texts_only(void **state)
 	assert_int_equal(submit(&c, SH("echo some"), announced), 0);
 	execution_forget(c.x); /* who is told of the end asks for the tree */
 	watch_slowly(&live, execution_id(c.x));
-	for (int i = 0; i < 8000 && !c.x->ghost; i++)
+	for (int i = 0; i < 8000 && c.x->readback.state != READBACK_READY; i++)
 		run_for_ms(5);
-	assert_true(c.x->ghost && !c.x->body && !c.x->result && c.x->result_text.data);
+	assert_true(c.x->readback.state == READBACK_READY && !c.x->record.body &&
+		    !c.x->record.result && c.x->record.result_text.data);
 	watch_slowly(&late, execution_id(c.x));
 	assert_ptr_equal(watcher_execution(late.reader.watcher), c.x);
 	assert_int_equal(engine_files(fix.engine, NULL, execution_id(c.x), &files, &err), 0);
 	json_decref(files);
-	assert_null(c.x->result);
+	assert_null(c.x->record.result);
 	assert_int_equal(engine_output(fix.engine, NULL, execution_id(c.x), ENGINE_STDOUT, &out),
 			 0);
 	out.fd = fd_close(out.fd);
-	assert_null(c.x->result);
+	assert_null(c.x->record.result);
 	reader_done(&live.reader);
 	reader_done(&late.reader);
 	assert_non_null(execution_result(c.x));

@@ -132,7 +132,7 @@ static void test_job(void **state)
 
 	(void)state;
 	assert_int_equal(submit(&c, SH("sleep 0.1; echo done"), job), 0);
-	assert_int_equal(execution_state(c.x), EXECUTION_ACCEPTING);
+	assert_int_equal(c.x->state, EXECUTION_ACCEPTING);
 	run_until(&c.accepted);
 	(void)snprintf(id, sizeof(id), "%s", execution_id(c.x));
 	client_done(&c);

@@ -42,8 +42,8 @@ static struct execution *make_ended(void)
 {
 	struct execution *x = make_one();
 
-	x->ended = execution_nothing(STATUS_CANCELLED);
-	assert_non_null(x->ended);
+	x->record.ended = execution_nothing(STATUS_CANCELLED);
+	assert_non_null(x->record.ended);
 	return x;
 }
 
@@ -72,7 +72,7 @@ static void end_beside_a_job(struct execution *x, char ret_id[HISTORY_ID])
 
 	(void)snprintf(ret_id, HISTORY_ID, "%s", x->id);
 	assert_int_equal(submit(&c, SH("echo fine"), others), 0);
-	list_add(&fix.engine->finishing, x);
+	execution_end(x, x->record.ended);
 	(void)execution_unref(x);
 	engine_want_commit(fix.engine);
 	run_until(&c.accepted);
@@ -93,13 +93,13 @@ static void test_result_too_large_for_a_row(void **state)
 	json_t *result;
 
 	(void)state;
-	x->ended->out = (struct result_stream){ .text = make_text(N), .len = N, .bytes = N };
-	x->ended->n_tests = 1;
-	x->ended->tests = calloc(1, sizeof(*x->ended->tests));
-	assert_non_null(x->ended->tests);
-	x->ended->tests[0].verdict = "passed";
-	x->ended->tests[0].stdout_text = strdup("some");
-	x->ended->tests[0].stderr_text = strdup("");
+	x->record.ended->out = (struct result_stream){ .text = make_text(N), .len = N, .bytes = N };
+	x->record.ended->n_tests = 1;
+	x->record.ended->tests = calloc(1, sizeof(*x->record.ended->tests));
+	assert_non_null(x->record.ended->tests);
+	x->record.ended->tests[0].verdict = "passed";
+	x->record.ended->tests[0].stdout_text = strdup("some");
+	x->record.ended->tests[0].stderr_text = strdup("");
 	end_beside_a_job(x, id);
 	result = get(id);
 	assert_string_equal(text_at(result, "status"), "internal_error");
@@ -123,19 +123,19 @@ static void test_texts_of_tests_count(void **state)
 
 	(void)state;
 	finish_large(x);
-	assert_null(x->result_text.data);
-	x->ended->n_tests = x->ended->n_stages = 1;
-	x->ended->tests = test = calloc(1, sizeof(*test));
-	x->ended->stages = calloc(1, sizeof(*x->ended->stages));
-	assert_true(test && x->ended->stages);
+	assert_null(x->record.result_text.data);
+	x->record.ended->n_tests = x->record.ended->n_stages = 1;
+	x->record.ended->tests = test = calloc(1, sizeof(*test));
+	x->record.ended->stages = calloc(1, sizeof(*x->record.ended->stages));
+	assert_true(test && x->record.ended->stages);
 	test->stdout_text = make_text(N);
 	test->stderr_text = strdup("");
 	finish_large(x);
-	assert_null(x->result_text.data);
-	x->ended->stages[0].stderr_text = make_text(N);
+	assert_null(x->record.result_text.data);
+	x->record.ended->stages[0].stderr_text = make_text(N);
 	finish_large(x);
-	assert_non_null(x->result_text.data);
-	assert_true(x->result_filed);
+	assert_non_null(x->record.result_text.data);
+	assert_true(x->record.result_filed);
 	end_beside_a_job(x, id);
 	wait_status(id, "cancelled");
 	fd = history_output_open(fix.history, id, HISTORY_RESULT);
@@ -150,7 +150,7 @@ static void test_request_too_large_for_a_row(void **state)
 	char id[HISTORY_ID];
 
 	(void)state;
-	x->text.len = (size_t)HISTORY_BODY_MAX + 1; /* nobody reads it */
+	x->record.text.len = (size_t)HISTORY_BODY_MAX + 1; /* nobody reads it */
 	end_beside_a_job(x, id);
 	wait_status(id, "cancelled");
 }
@@ -163,7 +163,7 @@ static void test_job_too_large_for_a_row(void **state)
 	(void)state;
 	assert_int_equal(submit(&large, SH("echo no"), others), 0);
 	assert_int_equal(submit(&small, SH("echo yes"), others), 0);
-	large.x->text.len = (size_t)HISTORY_BODY_MAX + 1;
+	large.x->record.text.len = (size_t)HISTORY_BODY_MAX + 1;
 	run_until(&small.accepted);
 	run_until(&large.accepted);
 	assert_int_equal(small.refusal, REFUSAL_NONE);
@@ -239,10 +239,10 @@ static void test_archive_of_a_job_that_waited(void **state)
 	assert_int_equal(submit(&c, text, others), 0);
 	run_until(&c.accepted);
 	assert_null(c.x->run);
-	assert_non_null(c.x->body);
+	assert_non_null(c.x->record.body);
 	set_places(4);
 	assert_int_equal(engine_commit_round(fix.engine, 0), 0);
-	assert_true(c.x->judged);
+	assert_int_equal(c.x->state, EXECUTION_PREPARING);
 	wait_status(execution_id(c.x), "success");
 	client_done(&c);
 	wait_idle();
@@ -285,10 +285,10 @@ static void test_archive_of_a_job_that_is_cancelled(void **state)
 	assert_int_equal(fiber_start(fix.loop, hold_on_fiber, &hold), 0);
 	set_places(4);
 	assert_int_equal(engine_commit_round(fix.engine, 0), 0);
-	assert_true(c.x->judged);
+	assert_int_equal(c.x->state, EXECUTION_PREPARING);
 	assert_int_equal(execution_cancel(c.x), 0);
 	wait_status(execution_id(c.x), "cancelled");
-	assert_null(c.x->body);
+	assert_null(c.x->record.body);
 	/* Ours, and whose is waiting for the worker. */
 	assert_true(archive->refcount > 1);
 	json_decref(archive);
@@ -319,7 +319,7 @@ static void test_input_of_a_job_that_waited(void **state)
 	set_places(0);
 	assert_int_equal(submit(&c, text, others), 0);
 	run_until(&c.accepted);
-	assert_null(c.x->body);
+	assert_null(c.x->record.body);
 	set_places(4);
 	assert_int_equal(engine_commit_round(fix.engine, 0), 0);
 	wait_status(execution_id(c.x), "success");

@@ -49,9 +49,9 @@ static void ask(struct submitter *c, json_t *body)
 
 static void wait_end(struct submitter *c, const char *status)
 {
-	for (int i = 0; i < 8000 && execution_state(c->x) != EXECUTION_ENDED; i++)
+	for (int i = 0; i < 8000 && !execution_has_ended(c->x); i++)
 		run_for_ms(5);
-	assert_int_equal(execution_state(c->x), EXECUTION_ENDED);
+	assert_true(execution_has_ended(c->x));
 	assert_string_equal(text_at(execution_result(c->x), "status"), status);
 }
 
@@ -69,11 +69,11 @@ static void test_who_asks_again_finds_it(void **state)
 	(void)state;
 	ask(&first, slow_program("100ms", "again"));
 	run_until(&timed_out);
-	assert_true(first.x->late);
+	assert_int_equal(first.x->state, EXECUTION_OVERDUE);
 	/* There is room for one of them: others end. */
 	ask(&second, slow_program("100ms", "other"));
 	run_until(&timed_out);
-	assert_false(second.x->late);
+	assert_int_not_equal(second.x->state, EXECUTION_OVERDUE);
 	wait_end(&second, "timeout");
 	wait_end(&first, "timeout");
 	assert_string_equal(stage_status(&first, 0), "success");
@@ -94,7 +94,7 @@ static void test_nothing_goes_on_at_the_end(void **state)
 	(void)state;
 	ask(&c, slow_program("100ms", "drain"));
 	run_until(&timed_out);
-	assert_true(c.x->late);
+	assert_int_equal(c.x->state, EXECUTION_OVERDUE);
 	engine_drain(fix.engine);
 	wait_end(&c, "timeout");
 	assert_string_not_equal(stage_status(&c, 0), "success");
@@ -117,11 +117,11 @@ static void test_output_goes_to_its_file(void **state)
 		run_for_ms(1);
 	assert_int_equal(s->size, 4);
 	assert_true(s->fd >= 0 ||
-		    (c.x->file_due_ns && c.x->file_due_ns - clock_now_ns() <= SOON_MS * NS_PER_MS));
+		    (c.x->due.file_ns && c.x->due.file_ns - clock_now_ns() <= SOON_MS * NS_PER_MS));
 	for (int i = 0; i < 20000 && s->fd < 0; i++)
 		run_for_ms(1);
 	assert_true(s->fd >= 0);
-	assert_int_equal(execution_state(c.x), EXECUTION_RUNNING);
+	assert_true(execution_is_running(c.x));
 	assert_int_equal(execution_cancel(c.x), 0);
 	wait_end(&c, "cancelled");
 	client_done(&c);

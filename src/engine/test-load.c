@@ -126,7 +126,7 @@ static void test_crowd(void **state)
 			continue;
 		assert_true(g->job ? g->client.accepted : g->client.ended);
 		assert_true(!g->watcher || g->over);
-		assert_int_equal(execution_state(g->client.x), EXECUTION_ENDED);
+		assert_true(execution_has_ended(g->client.x));
 		client_done(&g->client);
 	}
 	assert_int_equal(rows_of(NULL), accepted);

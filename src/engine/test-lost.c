@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Brokers that die at the worst instant. The one here is none: it greets, takes runs, and does to them what a test says. Whatever
- * that is, an execution is begun elsewhere or interrupted, or can be run again as it is.
+ * Brokers that die at the worst instant. The one here is none: it greets, takes runs, and does to them what a test says. In
+ * each case an execution is begun elsewhere or interrupted, or can be run again as it is.
  */
 #include "engine/test-support.h"
 
@@ -183,9 +183,9 @@ static void test_ends_with_the_input(void **state)
 	run_until(&c.accepted);
 	for (int i = 0; i < 8000 && execution_stdin_write(c.x, "x", 1) != 1; i++)
 		run_for_ms(1);
-	for (int i = 0; i < PATIENCE_MS / 5 && execution_state(c.x) != EXECUTION_ENDED; i++)
+	for (int i = 0; i < PATIENCE_MS / 5 && !execution_has_ended(c.x); i++)
 		run_for_ms(5);
-	assert_int_equal(execution_state(c.x), EXECUTION_ENDED);
+	assert_true(execution_has_ended(c.x));
 	assert_interrupted(execution_result(c.x), before);
 	client_done(&c);
 }

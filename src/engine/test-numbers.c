@@ -26,7 +26,7 @@ static void test_numbers_stay(void **state)
 	log_events(id, NULL, &live);
 	client_done(&c);
 	r.watcher = watcher_free(r.watcher);
-	assert_null(fix.engine->ghosts);
+	assert_null(fix.engine->readbacks);
 	for (int again = 0; again < 2; again++) {
 		for (size_t n = 0; n <= r.n; n++) {
 			_cleanup_buf_ struct buf dead = { 0 };
@@ -193,7 +193,7 @@ static void test_shared_ghost(void **state)
 	assert_int_equal(x->refs, READERS);
 	for (size_t i = 0; i < READERS; i++)
 		reader_done(&readers[i]);
-	assert_null(fix.engine->ghosts);
+	assert_null(fix.engine->readbacks);
 	watch(&readers[0], id, NULL);
 	watch(&readers[1], id, NULL);
 	assert_ptr_equal(watcher_execution(readers[0].watcher),
@@ -207,7 +207,7 @@ static void test_shared_ghost(void **state)
 	assert_string_equal(readers[0].bytes[0].data, "x\nz\n");
 	reader_done(&readers[0]);
 	reader_done(&readers[1]);
-	assert_null(fix.engine->ghosts);
+	assert_null(fix.engine->readbacks);
 }
 
 /* What nobody watches has no log, nor has what is told in the order that anybody would expect. */
@@ -240,12 +240,12 @@ static struct execution *pretend(void)
 
 	assert_non_null(x);
 	x->state = EXECUTION_RUNNING;
-	x->created_ns = x->started_ns = clock_realtime_ns();
-	x->text = (struct span){ strdup("{}"), 2 };
+	x->record.created_ns = x->record.started_ns = clock_realtime_ns();
+	x->record.text = (struct span){ strdup("{}"), 2 };
 	execution_own(x);
-	assert_int_equal(
-		events_add_control(&x->stream.events, EVENT_START, json_object(), x->started_ns),
-		0);
+	assert_int_equal(events_add_control(&x->stream.events, EVENT_START, json_object(),
+					    x->record.started_ns),
+			 0);
 	return x;
 }
 
@@ -261,13 +261,13 @@ static void print(struct execution *x, enum event_kind stream, const char *text)
 
 static void end(struct execution *x, const char *text)
 {
-	x->ended = execution_nothing(STATUS_CANCELLED);
-	assert_non_null(x->ended);
-	x->ended->out = (struct result_stream){ .text = strdup(text),
-						.len = strlen(text),
-						.bytes = (int64_t)strlen(text) };
-	list_add(&fix.engine->finishing, x);
-	engine_want_commit(fix.engine);
+	struct result *res = execution_nothing(STATUS_CANCELLED);
+
+	assert_non_null(res);
+	res->out = (struct result_stream){ .text = strdup(text),
+					   .len = strlen(text),
+					   .bytes = (int64_t)strlen(text) };
+	execution_end(x, res);
 }
 
 /* Stages that the result does not have were told, or the other way round: then the order of things alone says nothing. */
@@ -283,9 +283,9 @@ static void test_stages_that_were_told(void **state)
 	watch(&r, id, NULL);
 	pull(&r);
 	print(x, EVENT_STDOUT, "a");
-	assert_int_equal(
-		events_add_control(&x->stream.events, EVENT_STAGE, json_object(), x->started_ns),
-		0);
+	assert_int_equal(events_add_control(&x->stream.events, EVENT_STAGE, json_object(),
+					    x->record.started_ns),
+			 0);
 	watchers_wake(&x->stream);
 	end(x, "a");
 	(void)execution_unref(x);
@@ -293,7 +293,7 @@ static void test_stages_that_were_told(void **state)
 	assert_string_equal(r.kinds.data, "start stage result ");
 	log_events(id, NULL, &live);
 	reader_done(&r);
-	assert_null(fix.engine->ghosts);
+	assert_null(fix.engine->readbacks);
 	log_events(id, NULL, &dead);
 	assert_string_equal(dead.data, live.data);
 }
@@ -329,9 +329,9 @@ static void test_made_up_ids(void **state)
 	assert_int_equal(other.n, 0);
 	reader_done(&other);
 	/* The reader lacks the start and the stage. */
-	assert_int_equal(
-		events_add_control(&x->stream.events, EVENT_STAGE, json_object(), x->started_ns),
-		0);
+	assert_int_equal(events_add_control(&x->stream.events, EVENT_STAGE, json_object(),
+					    x->record.started_ns),
+			 0);
 	watchers_wake(&x->stream);
 	watch(&other, execution_id(x), bytes_only);
 	pull(&other);

@@ -62,7 +62,7 @@ static void test_waited(void **state)
 	assert_int_equal(execution_cancel(modest[0].x), 0);
 	run_until(&modest[0].ended);
 	run_for_ms(1);
-	assert_int_equal(execution_state(modest[1].x), EXECUTION_RUNNING);
+	assert_true(execution_is_running(modest[1].x));
 	modest[3].x = greedy[PER_CALLER + LINE].x = NULL;
 	leave(greedy, PER_CALLER + LINE);
 	leave(modest, 3);
@@ -84,9 +84,9 @@ static void test_jobs(void **state)
 	/* Jobs behind jobs that may not run now. */
 	assert_int_equal(come(&modest, "modest", "0", true), 0);
 	run_until(&modest.accepted);
-	for (int i = 0; i < 8000 && execution_state(modest.x) != EXECUTION_ENDED; i++)
+	for (int i = 0; i < 8000 && !execution_has_ended(modest.x); i++)
 		run_for_ms(5);
-	assert_int_equal(execution_state(modest.x), EXECUTION_ENDED);
+	assert_true(execution_has_ended(modest.x));
 	assert_int_equal(engine_used(fix.engine, SLOT_PLACES), PER_CALLER);
 	client_done(&modest);
 	for (size_t i = 0; i < ARRAY_SIZE(greedy); i++)

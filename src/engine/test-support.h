@@ -222,7 +222,7 @@ static inline void client_ended(void *data, struct execution *x)
 {
 	struct submitter *c = data;
 
-	assert_int_equal(execution_state(x), EXECUTION_ENDED);
+	assert_true(execution_has_ended(x));
 	assert_non_null(execution_result_text(x).data);
 	c->result = json_incref(execution_result(x));
 	(void)snprintf(c->status, sizeof(c->status), "%s",
@@ -262,9 +262,9 @@ static inline struct execution *make_one(void)
 	struct execution *x = execution_new(fix.engine, "test", NULL);
 
 	assert_non_null(x);
-	x->body = json_pack("{s:s}", "code", "#");
-	x->text = (struct span){ strdup("{}"), 2 };
-	x->created_ns = clock_realtime_ns();
+	x->record.body = json_pack("{s:s}", "code", "#");
+	x->record.text = (struct span){ strdup("{}"), 2 };
+	x->record.created_ns = clock_realtime_ns();
 	execution_own(x);
 	return x;
 }

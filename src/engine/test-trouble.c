@@ -89,9 +89,8 @@ static void test_full_disk_at_the_end(void **state)
 	for (int i = 0; i < 2; i++) {
 		struct execution *x = make_one();
 
-		x->ended = execution_nothing(STATUS_CANCELLED);
 		(void)snprintf(ids[i], HISTORY_ID, "%s", x->id);
-		list_add(&fix.engine->finishing, x);
+		execution_end_early(x, STATUS_CANCELLED);
 		(void)execution_unref(x);
 	}
 	engine_want_commit(fix.engine);
@@ -115,12 +114,13 @@ static void test_full_disk_and_a_row(void **state)
 	for (int i = 0; i < 2; i++) {
 		x[i] = make_one();
 		x[i]->mode = SUBMIT_ANNOUNCED;
-		x[i]->ended = execution_nothing(STATUS_CANCELLED);
+		x[i]->record.ended = execution_nothing(STATUS_CANCELLED);
 		(void)snprintf(ids[i], HISTORY_ID, "%s", x[i]->id);
 	}
 	assert_int_equal(execution_ensure_row(x[0], &err), 0);
 	filler = fill_disk();
 	for (int i = 0; i < 2; i++) {
+		execution_move(x[i], EXECUTION_ACCEPTING);
 		list_add(&fix.engine->accepting, x[i]);
 		(void)execution_unref(x[i]);
 	}
@@ -173,8 +173,7 @@ static void test_full_disk_and_numbers(void **state)
 	assert_true(told > 10 && told < EVENTS && x->stream.events.log_ended);
 	before = told;
 	assert_int_equal(ftruncate(filler, 0), 0);
-	x->ended = execution_nothing(STATUS_CANCELLED);
-	list_add(&fix.engine->finishing, x);
+	execution_end_early(x, STATUS_CANCELLED);
 	(void)execution_unref(x);
 	engine_want_commit(fix.engine);
 	for (int i = 0; i < 8000 && (!engine_is_idle(fix.engine) || told == before); i++) {
@@ -183,7 +182,7 @@ static void test_full_disk_and_numbers(void **state)
 	}
 	assert_int_equal(told, before + 1);
 	(void)watcher_free(w);
-	assert_null(fix.engine->ghosts);
+	assert_null(fix.engine->readbacks);
 	assert_int_equal(engine_watch(fix.engine, "test", id, NULL, &w), 0);
 	tell_all(w, &again);
 	assert_true(again > 1000000000);
@@ -271,9 +270,9 @@ static void test_full_disk(void **state)
 	assert_int_equal(more.submitted.refusal, REFUSAL_STORAGE);
 	assert_int_equal(refusal_status(more.submitted.refusal), 503);
 	assert_true(engine_health(fix.engine).storage < 0);
-	for (int i = 0; i < 8000 && execution_state(runs.x) != EXECUTION_ENDED; i++)
+	for (int i = 0; i < 8000 && !execution_has_ended(runs.x); i++)
 		run_for_ms(5);
-	assert_int_equal(execution_state(runs.x), EXECUTION_ENDED);
+	assert_true(execution_has_ended(runs.x));
 	assert_string_equal(text_at(execution_result(runs.x), "stdout"), "out\n");
 	client_done(&runs);
 	assert_int_equal(ftruncate(filler, 0), 0);

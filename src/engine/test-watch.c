@@ -230,7 +230,7 @@ static void test_input_and_signals(void **state)
 	assert_int_equal(execution_signal(c.x, SIGUSR1), -ESRCH);
 	watch(&r, execution_id(c.x), NULL);
 	pull(&r);
-	for (int i = 0; i < 8000 && execution_state(c.x) != EXECUTION_RUNNING; i++)
+	for (int i = 0; i < 8000 && !execution_is_running(c.x); i++)
 		run_for_ms(5);
 	n = execution_stdin_write(c.x, "line\n", 5);
 	assert_int_equal(n, 5);

@@ -45,9 +45,9 @@ int engine_watch(struct engine *e, const char *caller, const char *id, const cha
 	if (ended)
 		readback_add(x);
 	/* Readers of events have no use for the tree. */
-	if (x->state == EXECUTION_ENDED) {
-		json_decref(x->result);
-		x->result = NULL;
+	if (execution_has_ended(x)) {
+		json_decref(x->record.result);
+		x->record.result = NULL;
 	}
 	r = watcher_new(&x->stream, after, ret);
 	(void)execution_unref(x);
