@@ -32,7 +32,7 @@ static uint32_t read32(const uint8_t *at)
 	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* Only 2000::/3 is in use for everybody; in it are some that carry or stand for others. */
+/* Only 2000::/3 is public; parts of it carry or stand for other addresses. */
 static bool is_public6(const uint8_t a[16])
 {
 	static const uint8_t zero[12], mapped[12] = { [10] = 0xff, [11] = 0xff };

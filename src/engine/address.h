@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* Reachable for everybody: no loopback, link-local, private, shared, reserved, multicast or documentation range. */
+/* A public address: no loopback, link-local, private, shared, reserved, multicast or documentation range. */
 bool address_is_public(const struct sockaddr *address);
 
 struct callback_target {

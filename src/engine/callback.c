@@ -187,7 +187,7 @@ static bool set_options(struct post *post)
 	ok = ok && !curl_easy_setopt(c, CURLOPT_PROXY, "");
 	ok = ok && !curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
 	ok = ok && !curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)e->o.callback_timeout_ms);
-	/* Nobody waits for a resolver's thread that has no answer yet. */
+	/* The end does not wait for a resolver's thread that has no answer yet. */
 	ok = ok && !curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L);
 	ok = ok && !curl_easy_setopt(c, CURLOPT_HTTPHEADER, post->headers);
 	ok = ok && !curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);

@@ -2,7 +2,7 @@
 /*
  * The engine's turn, once in a round of the loop in which something happened: everything that has to be durable before it
  * goes on (accepted, started, ended) is one transaction, then all of it goes on. Under load many share the cost of a commit;
- * a single one waits for nobody, because timers come behind descriptors in the same round.
+ * a single execution does not wait for others, because timers come behind descriptors in the same round.
  */
 #include "engine/engine-private.h"
 
@@ -57,7 +57,7 @@ static bool may_run(const void *data, const struct queue_item *item)
 
 static struct execution *pick(struct engine *e)
 {
-	/* A job's start must be on record, and needs a broker to judge it; who is waited for was judged already. */
+	/* A job's start must be on record, and a broker must judge it; an execution that a caller waits for was judged already. */
 	bool jobs = !e->draining && history_health(e->o.history).degraded == 0 &&
 		    executor_is_ready(e->o.executor);
 	const struct queue_rule rule = { .odd = !jobs, .may = may_run, .data = e };
@@ -268,7 +268,7 @@ static void go_on_starting(struct engine *e)
 			if (engine_enqueue(x) < 0)
 				execution_end_early(x, STATUS_INTERNAL_ERROR);
 		} else if (x->record.row &&
-			   x->record.written < 0) { /* somebody ended or deleted the row */
+			   x->record.written < 0) { /* the row was ended or deleted */
 			execution_end_early(x, STATUS_INTERRUPTED);
 		} else if (x->cancel_wanted) { /* by the client that was told of its acceptance */
 			execution_end_early(x, STATUS_CANCELLED);

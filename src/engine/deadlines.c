@@ -4,10 +4,10 @@
  * earliest; when it is over, all are looked at. So a run that ends at once pays for nothing here.
  *
  *   output that has lain in memory for a while     goes to its file: it outlives this process
- *   standard input that nobody has attached to     ends
- *   whose deadline has passed                      is told to whoever waits, before its sandbox is gone, or has come
+ *   standard input without an attached watcher     ends
+ *   a deadline that has passed                     is told to the waiting caller, before the sandbox is gone, or has come
  *
- * A compiler goes on behind that answer: what it makes is kept, and who asks again finds it.
+ * A compiler goes on after that answer: its output is kept for the next request with the same code.
  */
 #include "engine/engine-private.h"
 
@@ -20,9 +20,9 @@ enum {
 	INPUT_GRACE_MS = 1000,
 	/* Behind the broker's own end of the same deadline: most are gone by then, and have a result. */
 	ANSWER_AFTER_MS = 20,
-	/* Of what comes before the program (its turn, a sandbox, a compiler) who waits lends this much. */
+	/* The time before the program (its turn, a sandbox, a compiler) extends the deadline by this much at most. */
 	ANSWER_START_MS = 30,
-	/* One of so many places may be of those who were answered. */
+	/* One of so many places may be held by executions that are OVERDUE. */
 	LATE_SHARE = 8,
 };
 
@@ -34,7 +34,7 @@ static void arm(struct engine *e, int64_t at_ns)
 	source_set_time(e->soon, at_ns);
 }
 
-/* The first deadline counts: who waits does not care which of them takes long. */
+/* The first deadline counts, whichever part takes long. */
 static void answer_by(struct execution *x, int64_t at_ns)
 {
 	if (!x->to.on_timeout || x->limits.timeout_ms <= 0)
@@ -87,7 +87,7 @@ static void end_input(struct execution *x)
 
 void deadline_detached(struct execution *x)
 {
-	/* Within the grace somebody else may come. */
+	/* Within the grace another watcher may attach. */
 	if (execution_is_running(x) && !x->due.input_ns)
 		end_input(x);
 }
@@ -96,7 +96,7 @@ static bool is_being_built(const struct execution *x)
 {
 	const struct language *language = executor_decision(x->run)->language;
 
-	/* Whatever is built is the first of its stages. */
+	/* The build is the first of the stages. */
 	return language && language->compile_argv[0] && !x->program_ns &&
 	       x->stream.events.n_controls == 1;
 }
@@ -133,7 +133,7 @@ static void answer_late(struct execution *x)
 		else
 			executor_kill(x->run, CAUSE_TIMEOUT);
 	} else {
-		/* Nobody waits for what it would say: its place in the line is another's. */
+		/* No caller waits for its result: its place in the queue is free for the next. */
 		engine_unqueue(x);
 		execution_end_early(x, STATUS_TIMEOUT);
 	}
@@ -161,7 +161,7 @@ static void look_at_deadlines(struct execution *x, int64_t now_ns, int64_t *next
 		execution_keep_output(x);
 	if (take_due(&x->due.input_ns, now_ns, next_ns))
 		end_input(x);
-	/* The last: whoever is told may let go of it. */
+	/* The last: the caller that is told may drop its reference. */
 	if (take_due(&x->due.answer_ns, now_ns, next_ns))
 		answer_late(x);
 }

@@ -167,7 +167,7 @@ struct prepared {
 	bool adaptive;
 };
 void prepared_done(struct prepared *p);
-/* The level of the queue. Waited ones go first among equals: somebody sits there. */
+/* The level of the queue. Within a priority, executions whose caller waits come before jobs. */
 int prepare_level(const struct execution *x, const json_t *body);
 /* Takes out what is the engine's own: archive, priority, callback_url, timeout "adaptive". */
 int prepare_body(struct engine *e, json_t *body, struct prepared *ret,
@@ -199,7 +199,7 @@ void deadline_waited(struct execution *x);	   /* for its turn, from now on */
 void deadline_started(struct execution *x, int64_t at_ns);
 void deadline_printed(struct execution *x); /* there are bytes in memory only */
 void deadline_detached(struct execution *x);
-void deadline_drain(struct engine *e); /* nothing goes on that nobody waits for */
+void deadline_drain(struct engine *e); /* ends executions that are OVERDUE */
 /* What is in memory goes to the files, and there is a row for them. */
 void execution_keep_output(struct execution *x);
 

@@ -96,7 +96,7 @@ static int take_up(struct engine *e, const struct history_row *row)
 	return r;
 }
 
-/* Accepted is accepted: they run now, though whoever sent them may be gone. */
+/* Jobs that the last process accepted run now, also when their clients are gone. */
 static int recover_executions(struct engine *e)
 {
 	int64_t after = 0;
@@ -150,7 +150,7 @@ int engine_new(const struct engine_options *options, struct engine **ret, struct
 		return error_oom(err);
 	e->o = *options;
 	e->o.running_max = MAX(e->o.running_max, (int64_t)1);
-	/* So that as many of one caller's are taken in all, whatever of the places he may have. */
+	/* So one caller's running and waiting executions together have the same bound, however many places it may take. */
 	if (e->o.waited_max == 0)
 		e->o.waited_max = 2 * e->o.running_max - places_per_caller(e->o.running_max);
 	if (e->o.ended_max == 0)

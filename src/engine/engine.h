@@ -11,7 +11,7 @@
  * What happens to an execution is a series of events (events.h's order): watchers read them at their own pace.
  *
  * Callbacks come from the loop, never from inside a call of this header, and may call everything here but engine_free().
- * A `caller` that is NULL sees everybody's executions; another's looks as if it did not exist (-ENOENT).
+ * A `caller` that is NULL sees all executions. An execution of another caller looks as if it did not exist (-ENOENT).
  */
 #pragma once
 
@@ -48,7 +48,7 @@ struct engine_options {
 	int64_t queue_bytes_per_caller;
 	/* Waited ones that wait, of one caller; callers that wait at the same time share it. 0: about as many as may run. */
 	int64_t waited_max;
-	/* Which have ended and are kept in memory because somebody reads their events; twice the bytes for a minute. 0: a usual bound. */
+	/* Ended executions that are kept in memory for readers of their events; twice the bytes for a minute. 0: a usual bound. */
 	int64_t ended_max, ended_bytes_max;
 
 	bool full; /* durability: outputs reach the disk before their result */
@@ -114,7 +114,7 @@ enum submit_mode {
 struct submitted;
 struct submission {
 	const char *caller; /* never NULL */
-	json_t *request; /* SPEC §5's body; a reference is taken, nobody may change it afterwards */
+	json_t *request;  /* SPEC §5's body; a reference is taken; it must not change afterwards */
 	struct span text; /* the same as text, when it is at hand; data NULL: made from request */
 	enum submit_mode mode;
 	bool interactive; /* execution_stdin_write() will follow */
@@ -131,13 +131,13 @@ struct submission {
 	void (*on_accepted)(void *data, struct execution *x, enum refusal refusal,
 			    const struct error *err);
 	/*
-	 * Waited: once, when the result is there: execution_result_text(). Whatever goes wrong after engine_submit() is a
+	 * Waited: once, when the result is there: execution_result_text(). A failure after engine_submit() is a
 	 * result too (cancelled, interrupted, internal_error). May be NULL.
 	 */
 	void (*on_end)(void *data, struct execution *x);
 	/*
 	 * Waited: instead of on_end, when its time is over, and it was killed and takes long to go, or is still being compiled,
-	 * which goes on for whoever asks again. Its result is on record once it is gone. NULL: on_end comes then.
+	 * which goes on for the next request with the same code. Its result is on record once it is gone. NULL: on_end comes then.
 	 */
 	void (*on_timeout)(void *data, struct execution *x);
 	/*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of an execution: result as JSON and text, files of the streams where that does not hold every byte, the row, and
- * then everybody who waits. A result that cannot be written is told all the same, and written when the disk is back. One that
- * could never be written, because neither a row nor our memory can hold it, is made short before anybody hears of it.
+ * then the waiting caller and the watchers. A result that cannot be written is told all the same, and written when the disk is back. One that
+ * could never be written, because neither a row nor our memory can hold it, is made short before it is told.
  */
 #include "engine/engine-private.h"
 
@@ -20,9 +20,9 @@ static void complete(struct execution *x)
 	struct result *res = x->record.ended;
 
 	memcpy(res->id, x->id, sizeof(x->id));
-	/* The row's, whoever else looked at a clock. */
+	/* The row's time, not the executor's. */
 	res->created_realtime_ns = x->record.created_ns;
-	/* Of refusals nobody has filled these. */
+	/* The result of a refusal comes without these. */
 	if (!res->language && *x->record.language)
 		res->language = strdup(x->record.language);
 	if (!res->policy && *x->record.policy)
@@ -117,7 +117,7 @@ static void render(void *data)
 	struct execution *x = data;
 	char *text;
 
-	/* A tree is made of it only where somebody asks: execution_result(). */
+	/* A tree is made only on demand: execution_result(). */
 	complete(x);
 	text = x->record.timeout_chosen ? extend(x) : result_to_text(x->record.ended);
 	if (text)
@@ -296,7 +296,7 @@ int finish_record(struct execution *x, struct error *err)
 	if (x->record.row)
 		return history_finish(h, x->record.row, &end, err);
 	row = execution_new_row(x, true);
-	/* Its file could not be written, and no row holds it: whoever asks for the request is told that it is gone. */
+	/* Its file could not be written, and no row holds it: a request for its body is answered that it is gone. */
 	if (row.request.len > HISTORY_BODY_MAX)
 		row.request = (struct span){ "", 0 };
 	return history_record(h, &row, &end, &x->record.row, err);
@@ -321,7 +321,7 @@ void finish_forget(struct execution *x)
 
 	if (x->record.ended)
 		drop_log(x);
-	/* Who reads now has it open. */
+	/* Present readers have it open. */
 	for (int i = 0; i < 2; i++)
 		if (x->stream.spools[i].spare)
 			(void)history_output_delete(x->engine->o.history, x->id,
@@ -361,7 +361,7 @@ void finish_tell(struct execution *x)
 	execution_move(x, EXECUTION_TOLD);
 	if (x->record.result_text.data)
 		stream_end(&x->stream, x->record.result_text, x->record.ended_ns);
-	/* Whoever is told may let go of it. The books come behind them. */
+	/* A caller that is told may drop its reference; counting and auditing follow. */
 	(void)execution_ref(x);
 	if (x->record.no_room)
 		tell_refused(x);

@@ -103,13 +103,13 @@ static void on_execution_usage(struct execution *x, const struct usage *usage)
 	struct error err = { 0 };
 
 	x->usage = *usage;
-	/* Whatever lasts so long is worth a row: should we die, it has a result. */
+	/* A run that lasts so long gets a row, so that it has a result if this process dies. */
 	if (history_health(x->engine->o.history).degraded == 0)
 		(void)!execution_ensure_row(x, &err);
 	stream_add_usage(&x->stream, execution_usage_json(usage));
 }
 
-/* What nobody measures here is null, as in results. */
+/* A counter that the host does not have is null, as in results. */
 static json_t *count_or_null(int64_t n)
 {
 	return n < 0 ? json_null() : json_integer(n);
@@ -212,7 +212,7 @@ static void on_execution_file(struct execution *x, const struct run_file *file)
 	if (r < 0 && x->record.files_error == 0)
 		log_say(x->engine->o.log, LOG_WARNING, "files are not kept", LOG_TEXT("id", x->id),
 			LOG_TEXT("why", strerror(-r)));
-	/* A name that cannot be kept is that file's matter, a full disk everybody's. */
+	/* A name that cannot be kept concerns that file; a full disk concerns all further files. */
 	if (r < 0 && r != -EINVAL && r != -ENAMETOOLONG)
 		x->record.files_error = r;
 }
@@ -251,7 +251,7 @@ static bool lacks_broker(const struct error *err)
 	       (err->errnum == EPIPE || err->errnum == ESHUTDOWN || err->errnum == EHOSTUNREACH);
 }
 
-/* Nor room in a broker that is there: EAGAIN; EMFILE where the program may have begun, and nobody has heard of it. */
+/* The broker has no room: EAGAIN; EMFILE where the program may have begun without a record of it. */
 static bool lacks_room(const struct execution *x, const struct error *err)
 {
 	return err->code == ERROR_INTERNAL && !x->program_ns &&
@@ -305,7 +305,7 @@ static void took_too_long(struct result *res)
 		       "its time was over before it was compiled");
 }
 
-/* Nothing of it has begun, and who waits for it can be told so: then nothing is left of it. */
+/* Nothing has begun, and the waiting caller can be told so: then nothing is kept. */
 static bool is_refused(const struct execution *x, const struct result *res, const struct error *err)
 {
 	return lacks_room(x, err) && err->errnum == EAGAIN && x->to.on_refused &&
@@ -341,7 +341,7 @@ static int open_again(struct execution *x, struct error *err)
 					  .id = x->id,
 					  .which = HISTORY_REQUEST };
 	_cleanup_history_row_ struct history_row row = { 0 };
-	/* A reference of our own: whoever cancels it meanwhile ends it, and then it has none. */
+	/* A reference of our own: an execution that is cancelled meanwhile drops its body. */
 	json_t *body = json_incref(x->record.body);
 	struct prepared p = { 0 };
 	int r;
@@ -378,7 +378,7 @@ static void announce(struct execution *x)
 	stream_add_control(&x->stream, EVENT_START, body);
 }
 
-/* Somebody may attach to a job and type; what has an input of its own, or none at all, has no use for that. */
+/* A watcher may attach to a job without input of its own and write to it. */
 static bool waits_for_input(const struct execution *x)
 {
 	const json_t *input = json_object_get(x->record.body, "stdin");
@@ -401,7 +401,7 @@ static void begin_execution(struct execution *x)
 		.on_end = on_execution_end,
 		.id = x->id,
 		.accepted_ns = x->accepted_ns,
-		/* Nobody looks before the end. */
+		/* No reader needs events before the end. */
 		.quiet = x->mode == SUBMIT_WAITED && !x->stream.watchers,
 	};
 	struct error err = { 0 };

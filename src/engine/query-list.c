@@ -256,7 +256,7 @@ static void clean(void *data)
 	int r = 1;
 
 	free(data);
-	/* Nobody is told before they know that it began. */
+	/* done comes from the loop, after engine_cleanup() has returned. */
 	fiber_yield();
 	while (living(c.engine, c.caller) > 0 && clock_now_ns() < until_ns)
 		fiber_wait_until(clock_now_ns() + CLEANUP_POLL_MS * NS_PER_MS);

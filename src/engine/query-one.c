@@ -419,7 +419,7 @@ int engine_files(struct engine *e, const char *caller, const char *id, json_t **
 	return *ret ? 0 : error_oom(err);
 }
 
-/* Nothing but what lies below, and no link: whoever made these names was not us. */
+/* Only files below dir_fd, and no link: the names are the program's. */
 int query_open_below(int dir_fd, const char *path, int64_t *ret_size)
 {
 	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See queue.h. A line exists as long as somebody stands in it; the lines of a level are a ring. */
+/* See queue.h. A line exists as long as it has items; the lines of a level are a ring. */
 #include "engine/queue.h"
 
 #include <string.h>

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executions that ended a while ago, read back from the history as if they were in memory: watching and reading one is the
- * same code for the living and the dead. What was told of it while it lived comes again as it was (event-log.h); of the rest the order
- * of the two streams is not known any more, everything else is.
+ * Executions that ended a while ago, read back from the history: watching one is the same code for the living and the ended. Events
+ * that the log has come again as they were; of the others, the order of the two outputs is not known (stream/events.h).
  *
- * All who read one at the same time share it, those who came before its end too. It goes with the last of them, or when there are
- * too many, or these are too large (ended_max, ended_bytes_max): then the oldest of whoever has most go, and who reads these may
- * come again and go on behind the last id. Large ones have a minute, or two who read fast would push each other out for ever; above
- * twice the bytes nobody has. The newest stays, however large.
+ * All readers of an ended execution share one copy. The copy goes with its last reader, or when there are more copies than
+ * ended_max, or more bytes than ended_bytes_max: then the oldest copies of the caller with the most are dropped, and their
+ * readers go on behind their last id when they come again. For bytes alone, a copy is dropped only after a minute, because two fast
+ * readers would push each other out for ever; above twice the bytes it is dropped at once. The newest copy stays, however large.
  */
 #include "engine/engine-private.h"
 
@@ -151,7 +150,7 @@ void readback_remove(struct execution *x)
 	x->readback.state = READBACK_NONE;
 }
 
-/* The oldest that somebody watches, of whoever has most, and not the newest of all. NULL: there is none, or it has time yet. */
+/* The oldest watched copy of the caller with the most, but not the newest of all. NULL: there is none, or it has time yet. */
 static struct execution *pick(const struct engine *e)
 {
 	bool too_many = engine_used(e, SLOT_READBACKS) > e->o.ended_max;
@@ -172,7 +171,7 @@ void readbacks_trim(struct engine *e)
 	struct execution *x;
 
 	while (are_many(e) && (x = pick(e))) {
-		readback_remove(x); /* who comes again reads it anew */
+		readback_remove(x); /* a watcher that comes again reads it anew */
 		watchers_lose(&x->stream);
 	}
 }

@@ -231,7 +231,7 @@ static int choose_timeout(struct execution *x, struct prepared *p, struct error 
 
 enum { OWNER_CHARS = 12 };
 
-/* "name" as "OWNER-name", the owner by his hash. NULL: it is nothing to be owned, or everybody's. */
+/* "name" as "OWNER-name", the owner by its hash. NULL: the workspace is shared, or no name. */
 static json_t *own_name(const struct execution *x, const json_t *given, struct error *err)
 {
 	const json_t *name = json_is_object(given) ? json_object_get(given, "name") : given;

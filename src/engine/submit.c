@@ -330,7 +330,7 @@ static int check(struct engine *e, const struct candidate *c, struct submitted *
 	return r == 0 ? check_gate(e, c->in, ret, err) : r;
 }
 
-/* What was refused before anybody looked its language up is of the one it named. */
+/* A request that was refused before its language was looked up counts for the language that it named. */
 static void take_language(struct execution *x)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -397,7 +397,7 @@ int engine_submit(struct engine *e, const struct submission *in, struct submitte
 	struct submitted got = { 0 };
 	int r;
 
-	/* Of one that comes without its text nobody knows how large it is. */
+	/* The size of a request without its text is not known. */
 	if (in->key)
 		worker_call(in->text.data ? in->text.len : WORKER_ALWAYS, hash_body, &c);
 	r = check(e, &c, &got, err);

@@ -22,7 +22,7 @@ struct tarball {
 	int64_t left;	/* of it */
 	int64_t time_ns;
 	bool closed;
-	struct buf ready; /* bytes nobody has taken yet, from `taken` on */
+	struct buf ready; /* bytes not taken yet, from `taken` on */
 	size_t taken;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has ended and is still read: how much of it is kept, for whom, and what becomes of who reads the rest. */
+/* Ended executions that are still read: how many copies are kept, for which callers, and how their readers go on. */
 #include "engine/test-reader.h"
 
 /* Takes one event and stops; is told when there is nothing more to take. */
@@ -71,7 +71,7 @@ static void let_pass(void)
 		x->readback.since_ns -= 61 * NS_PER_SEC;
 }
 
-/* The oldest of whoever has most go; who comes back goes on where it was. */
+/* The oldest copies of the caller with the most go; a reader that comes back goes on where it was. */
 static void test_bounded_by_number(void **state)
 {
 	char ids[3][HISTORY_ID], other[HISTORY_ID];
@@ -92,7 +92,7 @@ static void test_bounded_by_number(void **state)
 	assert_true(!slow[1].lost && !slow[2].lost && !others.lost);
 	assert_int_equal(engine_used(fix.engine, SLOT_READBACKS), 3);
 	finish_reading(&slow[0], ids[0], "mine\n");
-	/* Who reads without a pause pushes nobody out. */
+	/* A reader without pauses pushes no copy out. */
 	run_for_ms(1);
 	assert_true(!slow[1].lost && !slow[2].lost && !others.lost);
 	for (int i = 0; i < 3; i++)
@@ -127,7 +127,7 @@ static void test_each_has_its_time(void **state)
 	assert_int_equal(engine_used(fix.engine, SLOT_READBACK_BYTES), 0);
 }
 
-/* However large it is, what came last can be read; also when it was watched while it ran. Above twice the bound nobody has time. */
+/* The newest copy can be read, however large; also one that was watched while it ran. Above twice the bound the others go at once. */
 static void test_bounded_by_bytes(void **state)
 {
 	struct slow first, second;
@@ -154,7 +154,7 @@ static void test_bounded_by_bytes(void **state)
 	assert_int_equal(engine_used(fix.engine, SLOT_READBACK_BYTES), 0);
 }
 
-/* For readers of events, neither the request nor a tree of the result stays in memory, whatever other callers ask for. */
+/* For readers of events, neither the request nor a tree of the result stays in memory. */
 static void test_keeps_texts_only(void **state)
 {
 	struct slow live, late;

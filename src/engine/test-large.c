@@ -64,7 +64,7 @@ static void wait_idle(void)
 	assert_true(engine_is_idle(fix.engine));
 }
 
-/* In the turn of somebody else's job, which is none the worse for it. */
+/* In the round of another caller's job, which is not affected. */
 static void end_beside_a_job(struct execution *x, char ret_id[HISTORY_ID])
 {
 	struct submitter c;
@@ -150,7 +150,7 @@ static void test_request_too_large_for_a_row(void **state)
 	char id[HISTORY_ID];
 
 	(void)state;
-	x->record.text.len = (size_t)HISTORY_BODY_MAX + 1; /* nobody reads it */
+	x->record.text.len = (size_t)HISTORY_BODY_MAX + 1; /* it is not read */
 	end_beside_a_job(x, id);
 	wait_status(id, "cancelled");
 }
@@ -261,7 +261,7 @@ static void hold_on_fiber(void *data)
 	worker_call(WORKER_ALWAYS, hold_worker, data);
 }
 
-/* Its request is read until it is unpacked, whoever lets go of it meanwhile. */
+/* Its request is read until it is unpacked, also when the execution drops it meanwhile. */
 static void test_archive_of_a_job_that_is_cancelled(void **state)
 {
 	struct submitter c = { 0 };

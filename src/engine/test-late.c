@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whoever waits is answered at the deadline; what is being compiled then is compiled to its end. And what was printed is not only in
+ * A waiting caller is answered at the deadline; a compiler that runs then goes on to its end. And what was printed is not only in
  * memory for long.
  */
 #include "engine/test-support.h"
@@ -15,7 +15,7 @@ static void on_timeout(void *data, struct execution *x)
 	loop_stop(fix.loop);
 }
 
-/* A program that takes a second or two to be compiled, and that nobody has compiled before. */
+/* A program that takes a second or two to be compiled, and that was not compiled before. */
 static json_t *slow_program(const char *timeout, const char *name)
 {
 	static const char *const code =

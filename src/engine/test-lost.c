@@ -191,7 +191,7 @@ static void test_ends_with_the_input(void **state)
 }
 
 /*
- * A job that waited over a restart names a version, and whoever could say which one is there dies. That cannot be told from a
+ * A job that waited over a restart names a version, and the broker that could say which one is there dies. That cannot be told from a
  * runtime that does not answer.
  */
 static void test_dies_while_it_is_judged(void **state)
@@ -228,7 +228,7 @@ static void test_dies_while_it_is_judged(void **state)
 	json_decref(root);
 }
 
-/* Nobody comes after it, for longer than anybody waits. */
+/* No broker follows, for longer than an execution waits. */
 static void test_no_other_comes(void **state)
 {
 	struct submitter c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of events: the same for everybody and for ever. And ended executions that many read. */
+/* Numbers of events: the same for every reader and for ever. And ended executions that many read. */
 #include "engine/test-reader.h"
 
 #include <time.h>
@@ -43,7 +43,7 @@ static void test_numbers_stay(void **state)
 	reader_done(&r);
 }
 
-/* Whoever was told something before the end keeps its numbers, and so does what nobody had heard of when they left. */
+/* Events that were told before the end keep their numbers, and so do those that were captured after the watcher left. */
 static void test_numbers_of_who_left(void **state)
 {
 	_cleanup_buf_ struct buf first = { 0 }, second = { 0 }, rest = { 0 };
@@ -164,7 +164,7 @@ static void test_numbers_of_a_dead_process(void **state)
 }
 
 /* Many who read one that has ended share it, also with those who saw its end; it goes with the last. */
-static void test_shared_ghost(void **state)
+static void test_shared_readback(void **state)
 {
 	enum { READERS = 20 };
 	struct event_reader readers[READERS];
@@ -199,7 +199,7 @@ static void test_shared_ghost(void **state)
 	assert_ptr_equal(watcher_execution(readers[0].watcher),
 			 watcher_execution(readers[1].watcher));
 	assert_int_equal(readback_load(fix.engine, "other", id, &other), -ENOENT);
-	/* One that was deleted is read to its end by those who do, and by nobody else. */
+	/* A deleted execution is read to its end by its present readers, and by no others. */
 	assert_int_equal(engine_remove(fix.engine, "test", id, &err), 0);
 	assert_int_equal(engine_watch(fix.engine, "test", id, NULL, &w), -ENOENT);
 	pull(&readers[0]);
@@ -210,7 +210,7 @@ static void test_shared_ghost(void **state)
 	assert_null(fix.engine->readbacks);
 }
 
-/* What nobody watches has no log, nor has what is told in the order that anybody would expect. */
+/* No log is kept of an execution without watchers, nor of one whose events have the order of a stored result. */
 static void test_no_log_without_need(void **state)
 {
 	struct submitter c;
@@ -349,7 +349,7 @@ int main(void)
 		ENGINE_TEST(test_numbers_stay),
 		ENGINE_TEST(test_numbers_of_who_left),
 		ENGINE_TEST(test_numbers_of_a_dead_process),
-		ENGINE_TEST(test_shared_ghost),
+		ENGINE_TEST(test_shared_readback),
 		ENGINE_TEST(test_no_log_without_need),
 		ENGINE_TEST(test_stages_that_were_told),
 		ENGINE_TEST(test_made_up_ids),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is next: levels, callers in turn, nobody starves. */
+/* The order of starts: levels, callers in turn, no starvation. */
 #include "engine/queue.h"
 
 #include <setjmp.h>
@@ -75,7 +75,7 @@ static void test_levels_come_first(void **state)
 }
 
 /* With more than enough in a high level, the lowest still gets every eighth place. */
-static void test_nobody_starves(void **state)
+static void test_no_starvation(void **state)
 {
 	struct queue q = { 0 };
 	int turns = 0;
@@ -151,7 +151,7 @@ int main(void)
 		cmocka_unit_test(test_callers_take_turns),
 		cmocka_unit_test(test_one_who_comes_back_waits_for_the_others),
 		cmocka_unit_test(test_levels_come_first),
-		cmocka_unit_test(test_nobody_starves),
+		cmocka_unit_test(test_no_starvation),
 		cmocka_unit_test(test_only_odd_levels),
 		cmocka_unit_test(test_some_have_enough),
 		cmocka_unit_test(test_removal),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callers beside each other: nobody has all places, neither to run nor to wait. */
+/* Callers beside each other: no caller has all places, neither to run nor to wait. */
 #include "engine/test-support.h"
 
 enum { PLACES = 4, PER_CALLER = 3, LINE = 2 * PLACES - PER_CALLER };
@@ -45,7 +45,7 @@ static void test_waited(void **state)
 	assert_int_equal(engine_used(fix.engine, SLOT_WAITED), LINE);
 	assert_true(come(&greedy[PER_CALLER + LINE], "greedy", "0", false) < 0);
 	assert_busy(&greedy[PER_CALLER + LINE]);
-	/* A place is left for somebody else, and a part of the line when that is taken. */
+	/* A place is left for another caller, and a part of the line when that is taken. */
 	assert_int_equal(come(&modest[0], "modest", "0", false), 0);
 	run_until(&modest[0].ended);
 	assert_string_equal(modest[0].status, "success");
@@ -100,7 +100,7 @@ static void test_jobs(void **state)
 	assert_null(fix.callers.list);
 }
 
-/* Clients that know no refusal: a long line of their own, which keeps nobody else out. */
+/* Clients that know no refusal: a long line of their own, which keeps no other client out. */
 static void test_patient(void **state)
 {
 	struct submitter line[PER_CALLER + 12] = { 0 }, other = { 0 }, modest[2] = { 0 };
@@ -118,7 +118,7 @@ static void test_patient(void **state)
 			assert_int_equal(line[i].submitted.refusal, REFUSAL_BUSY);
 	}
 	assert_int_equal(engine_used(fix.engine, SLOT_PATIENT), 10);
-	/* Somebody else's first is taken all the same: there is a place for it. */
+	/* The first execution of another caller is accepted: there is a place for it. */
 	for (size_t i = 0; i < ARRAY_SIZE(modest); i++)
 		assert_int_equal(submit(&modest[i], SLEEP("0"),
 					(struct submission){ .caller = "modest", .patient = true }),

@@ -77,7 +77,7 @@ static void close_small_disk(int filler)
 	open_engine();
 }
 
-/* Two that nobody has written down end in the same turn, and their transaction fails. */
+/* Two executions without rows end in the same round, and their transaction fails. */
 static void test_full_disk_at_the_end(void **state)
 {
 	char ids[2][HISTORY_ID];
@@ -258,7 +258,7 @@ static void test_full_disk(void **state)
 	(void)snprintf(ids[1], HISTORY_ID, "%s", execution_id(waits.x));
 	client_done(&waits);
 	filler = fill_disk();
-	/* The first ones find out; nobody gets an answer that is not true. */
+	/* The first ones find out; no client gets an answer that is not true. */
 	do {
 		r = submit(&more, SH("echo no"), job);
 		if (r == 0) {
@@ -322,7 +322,7 @@ static void test_killed(void **state)
 	assert_int_equal(pipe2(pipe_fd, O_CLOEXEC), 0);
 	pid = fork();
 	if (pid == 0) {
-		/* An executor of its own: the parent's is memory that nobody uses. */
+		/* An executor of its own: the parent's is unused memory here. */
 		char dir[sizeof(fix.dir)];
 
 		memcpy(dir, fix.dir, sizeof(dir));

@@ -74,7 +74,7 @@ static void test_resume(void **state)
 	assert_string_equal(dead.bytes[0].data, "1\n2\n3\n4\n5\n6\n");
 	assert_string_equal(dead.bytes[1].data, "e1\ne2\ne3\ne4\ne5\ne6\n");
 	assert_kinds(&dead, "stage result ");
-	/* Whoever has the result gets nothing more. */
+	/* A reader that has the result gets nothing more. */
 	watch(&live, id, dead.last_id);
 	pull(&live);
 	assert_true(live.over);
@@ -173,7 +173,7 @@ static void cancel(void *data)
 	(void)execution_cancel(c->x);
 }
 
-/* By somebody who hears that it starts, before the executor has it. */
+/* By a watcher that is told of the start, before the executor has the run. */
 static void test_cancel_when_told(void **state)
 {
 	struct submitter c;
@@ -346,7 +346,7 @@ static void test_callback(void **state)
 	fix.options.callbacks = true;
 	open_history();
 	open_engine();
-	/* Not listed: a loopback address is nobody's to call. It is found out when it is dialled. */
+	/* Not listed: a loopback address may not be called. That is found out when it is dialled. */
 	assert_int_equal(submit(&c, body, job), 0);
 	run_until(&c.accepted);
 	client_done(&c);

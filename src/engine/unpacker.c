@@ -121,7 +121,7 @@ static _noreturn_ void unpacker_main(const struct unpacker_options *o, int sock,
 
 	forget_environment();
 	sys_default_signals();
-	/* Its children are nobody's to wait for. */
+	/* No process waits for its children. */
 	(void)signal(SIGCHLD, SIG_IGN);
 	archive_locale();
 	if (r == 0)

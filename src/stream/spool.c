@@ -143,7 +143,7 @@ int spool_set(struct spool *s, const char *bytes, size_t n)
 	int r;
 
 	buf_done(&s->memory);
-	/* A result's text is bounded by whoever read it. */
+	/* The reader of a result bounds its text. */
 	buf_init(&s->memory, n);
 	r = n > 0 ? buf_append(&s->memory, bytes, n) : 0;
 	if (r == 0)

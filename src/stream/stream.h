@@ -55,13 +55,13 @@ int stream_print(struct stream *s, enum event_kind output, struct span bytes);
 /* Take over body. */
 void stream_add_usage(struct stream *s, json_t *body);
 void stream_add_control(struct stream *s, enum event_kind kind, json_t *body);
-/* Puts what is in memory into files. The log of events only if somebody can know its numbers. */
+/* Puts what is in memory into files. The log of events only if a watcher can know its numbers. */
 int stream_keep(struct stream *s) _must_check_;
 /* The log alone. */
 int stream_keep_log(struct stream *s) _must_check_;
 /* No output follows. The result comes with stream_end(). */
 void stream_finish(struct stream *s, int64_t time_ns);
-/* result stays valid as long as the stream. Wakes nobody. */
+/* result stays valid as long as the stream. Wakes no watcher. */
 void stream_end(struct stream *s, struct span result, int64_t time_ns);
 /* 1: the event behind the cursor; 0: none yet. Bytes end where a character does. */
 int stream_next(struct stream *s, const struct event_cursor *c, struct step *ret) _must_check_;

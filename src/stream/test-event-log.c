@@ -121,7 +121,7 @@ static void test_full_log(void **state)
 	events_done(&l);
 }
 
-/* Whatever a disk made of it: an end, or an error. */
+/* Random bytes in a file: reading comes to an end, or to an error. */
 static void test_broken_log(void **state)
 {
 	uint32_t random = 1;

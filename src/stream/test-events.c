@@ -238,7 +238,7 @@ static void test_open_event(void **state)
 	events_done(&l);
 }
 
-/* A reader that keeps up sees every number, whatever pieces characters come in; so does one who comes later. */
+/* A reader that keeps up sees every number, however characters are split; so does a later reader. */
 static void test_no_gaps(void **state)
 {
 	static const char *const pieces[] = { "a",     "\xe2", "\x82",	   "\xac",
@@ -279,7 +279,7 @@ static void test_no_gaps(void **state)
 	events_done(&l);
 }
 
-/* Large pieces are not cut inside of a character, whatever was held back before. */
+/* Large pieces are not cut inside of a character, also when bytes were held back before. */
 static void test_large_pieces(void **state)
 {
 	static char text[3 * 40000];
@@ -301,7 +301,7 @@ static void test_large_pieces(void **state)
 	events_done(&l);
 }
 
-static void test_ids_of_anybody(void **state)
+static void test_invented_ids(void **state)
 {
 	static const char *const bad[] = { "-",
 					   "1-2",
@@ -356,12 +356,12 @@ static void test_open_characters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_in_order),       cmocka_unit_test(test_resume_everywhere),
-		cmocka_unit_test(test_slow_reader),    cmocka_unit_test(test_open_event),
-		cmocka_unit_test(test_after_the_end),  cmocka_unit_test(test_log_outlives),
-		cmocka_unit_test(test_lost_numbers),   cmocka_unit_test(test_plain_ones),
-		cmocka_unit_test(test_no_gaps),	       cmocka_unit_test(test_large_pieces),
-		cmocka_unit_test(test_ids_of_anybody), cmocka_unit_test(test_open_characters),
+		cmocka_unit_test(test_in_order),      cmocka_unit_test(test_resume_everywhere),
+		cmocka_unit_test(test_slow_reader),   cmocka_unit_test(test_open_event),
+		cmocka_unit_test(test_after_the_end), cmocka_unit_test(test_log_outlives),
+		cmocka_unit_test(test_lost_numbers),  cmocka_unit_test(test_plain_ones),
+		cmocka_unit_test(test_no_gaps),	      cmocka_unit_test(test_large_pieces),
+		cmocka_unit_test(test_invented_ids),  cmocka_unit_test(test_open_characters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
