@@ -262,6 +262,18 @@ def test_all_languages(mode, stage):
         served.end()
 
 
+def test_a_refused_commit_is_told(mode, stage):
+    """The program ended well, and its files are lost: the answer must say so, and why."""
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "quota"), env={"ATOLL_WORKSPACES_BYTES": "1m"})
+    try:
+        status, out, err = call(served.web, "open('large', 'wb').write(bytes(3 << 20))\nprint('written')")
+        assert (status, out) == ("completed", "written\n"), (status, out, err)
+        assert len(err.splitlines()) == 1 and err.startswith("Nothing was kept in the workspace: ") and "workspaces.bytes" in err, err
+        assert call(served.web, "import os; print(os.listdir())") == ("completed", "[]\n", "")
+    finally:
+        served.end()
+
+
 def test_refusals_have_its_fields(mode, stage):
     """Whatever the reason: its clients read nothing else."""
     work = stage.scratch(mode, "tokens")

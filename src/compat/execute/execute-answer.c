@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { DETAIL_MAX = 1024 };
+enum { DETAIL_MAX = 2048 };
 
 #define TRACEBACK "Traceback (most recent call last):\n"
 
@@ -49,7 +49,7 @@ static int put_stream(struct buf *out, struct span text, int64_t characters)
 
 	if (characters >= 0)
 		n = bytes_of_characters(text.data, text.len, characters);
-	/* Room for the marker and one added line. */
+	/* Room for the marker and the added lines. */
 	buf_init(out, text.len + DETAIL_MAX);
 	r = buf_append(out, text.data, n);
 	if (r == 0 && n < text.len)
@@ -128,6 +128,14 @@ static int put_cause(struct buf *out, const json_t *result)
 	return put_line(out, prefix, text_at(cause, "detail"));
 }
 
+/* The program's files are lost although the program itself may have ended well. */
+static int put_refused_commit(struct buf *out, const json_t *result)
+{
+	const char *why = text_at(result, "apply_error");
+
+	return *why ? put_line(out, "Nothing was kept in the workspace: ", why) : 0;
+}
+
 static json_t *answer_text_of(const struct buf *b)
 {
 	return json_stringn(b->data ? b->data : "", b->len);
@@ -147,7 +155,8 @@ static json_t *answer_002(const struct execute_call *call, const json_t *result)
 	if (status_is(result, "timeout"))
 		return execute_timed_out();
 	if (put_stream(&out, stream_of(result, "stdout"), call->characters_max) < 0 ||
-	    put_errors(&err, result, call->characters_max) < 0 || put_cause(&err, result) < 0)
+	    put_errors(&err, result, call->characters_max) < 0 || put_cause(&err, result) < 0 ||
+	    put_refused_commit(&err, result) < 0)
 		return NULL;
 	return json_pack("{s:s, s:o, s:o}", "process_status", status, "stdout",
 			 answer_text_of(&out), "stderr", answer_text_of(&err));
@@ -181,7 +190,7 @@ static json_t *answer_001(const struct execute_call *call, const json_t *result)
 	if (put_stream(&out, stream_of(result, "stdout"), call->characters_max) < 0 ||
 	    put_errors(&err, result, call->characters_max) < 0 ||
 	    put_errors(&error, result, call->characters_max) < 0 ||
-	    put_error_001(&error, result) < 0)
+	    put_error_001(&error, result) < 0 || put_refused_commit(&error, result) < 0)
 		return NULL;
 	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:i, s:f}", "success",
 			 status_is(result, "success"), "stdout", answer_text_of(&out), "stderr",

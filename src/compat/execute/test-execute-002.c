@@ -337,6 +337,16 @@ static const struct expected_answer outcomes[] = {
 	  RESULT("setup_error", "", "",
 		 CAUSE("setup", "Python is not installed; apt install python3")),
 	  ANSWER("error", "", "Python is not installed; apt install python3\\n") },
+	/* The commit was refused: a line behind that. */
+	{ -1,
+	  RESULT("success", "a", "", "\"applied\": false, \"apply_error\": \"the disk is full\""),
+	  ANSWER("completed", "a", "Nothing was kept in the workspace: the disk is full\\n") },
+	{ -1,
+	  RESULT("limit", "a", "x",
+		 CAUSE("pids", "too many") ", \"applied\": false, \"apply_error\": \"it is full\""),
+	  ANSWER("error", "a",
+		 "x\\nLimit exceeded (pids): too many\\nNothing was kept in the workspace: it is "
+		 "full\\n") },
 	{ -1, RESULT("denied", "", "", CAUSE("policy", "memory: too much")),
 	  ANSWER("error", "", "Memory: too much\\n") },
 	{ -1,
@@ -398,6 +408,13 @@ static void test_outcomes_001(void **state _unused_)
 		  "\"stderr\": \"e\", \"duration\": 1.5, " CAUSE("memory", "used up") "}",
 		  "{\"success\":false,\"stdout\":\"\",\"stderr\":\"e\",\"output\":\"\",\"error\":"
 		  "\"e\\nLimit exceeded (memory): used up\\n\",\"exit_code\":137,\"time\":1.5}\n" },
+		{ -1,
+		  "{\"status\": \"success\", \"exit_code\": 0, \"stdout\": \"a\", \"stderr\": "
+		  "\"\", "
+		  "\"duration\": 1, \"apply_error\": \"it is full\"}",
+		  "{\"success\":true,\"stdout\":\"a\",\"stderr\":\"\",\"output\":\"a\",\"error\":"
+		  "\"Nothing was kept in the workspace: it is "
+		  "full\\n\",\"exit_code\":0,\"time\":1.0}\n" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
