@@ -10,7 +10,6 @@
 #include "sandbox/layers.h"
 #include "sandbox/net.h"
 #include "sandbox/spawn.h"
-#include "sandbox/tree.h"
 #include "sys/kernel.h"
 
 #include <signal.h>
@@ -31,8 +30,8 @@ void sandbox_kill(struct sandbox *sb)
 	if (sb->cgroup)
 		sb->host->cgroups->set_background(sb->cgroup, false);
 	/* The death of pid 1 kills the rest. It is faster if every process gets the signal at once. */
-	if (!sb->cgroup || sb->host->cgroups->kill(sb->cgroup) < 0)
-		tree_kill(sb->pid);
+	if (sb->cgroup)
+		(void)sb->host->cgroups->kill(sb->cgroup);
 }
 
 int sandbox_die_behind(struct sandbox *sb)

@@ -11,7 +11,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -137,13 +136,4 @@ int64_t tree_memory_bytes(pid_t root, bool shared_out)
 	for (size_t i = 0; i < n; i++)
 		bytes += shared_out ? process_share(list[i]) : process_memory(list[i]);
 	return bytes;
-}
-
-void tree_kill(pid_t root)
-{
-	size_t n = 0;
-	_cleanup_free_ pid_t *list = list_tree(root, &n);
-
-	for (size_t i = 1; i < n; i++)
-		(void)kill(list[i], SIGKILL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tree of processes, measured and killed without a cgroup. */
+/* A tree of processes, measured without a cgroup. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,5 +13,3 @@ int64_t tree_cpu_us(pid_t root);
  * are counted once, which takes longer.
  */
 int64_t tree_memory_bytes(pid_t root, bool shared_out);
-/* SIGKILL for all descendants of root at that moment. */
-void tree_kill(pid_t root);
