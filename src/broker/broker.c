@@ -288,6 +288,7 @@ static void prepare_broker(struct broker *b)
 {
 	int r = sandbox_host_init(&b->host, &b->spare, &b->host_error);
 
+	(void)sys_short_turns();
 	if (b->peers)
 		say_hello(b->peers);
 	if (r == 0)

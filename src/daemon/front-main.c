@@ -14,6 +14,7 @@
 #include "daemon/view.h"
 #include "engine/unpacker.h"
 #include "spec/yaml.h"
+#include "sys/kernel.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -334,6 +335,7 @@ int main(int argc, char **argv)
 	(void)fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
 	/* Large blocks go back to the system when they are freed, in either thread. */
 	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
+	(void)sys_short_turns();
 	r = serve_front(&f, &err);
 	if (r < 0) {
 		log_say(&f.log, LOG_ERROR, err.text);

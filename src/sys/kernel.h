@@ -109,6 +109,11 @@ int sys_setids(uint32_t id); /* gid and uid, real, effective, saved */
 int sys_set_fs_ids(uint32_t id);
 /* Sets every signal to its default: an ignored signal would stay ignored across exec. */
 void sys_default_signals(void);
+/*
+ * Short turns for this process, not for its children: it runs soon after each event, also among a thousand processes that
+ * compute. Kernels before 6.12 ignore it.
+ */
+int sys_short_turns(void);
 int sys_prctl(int option, unsigned long a, unsigned long b);
 int sys_drop_bounding(void); /* the bounding set; takes effect at the next exec only */
 /* keeps those of `kept` that it has; all others leave the bounding set, too */
