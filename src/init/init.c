@@ -8,12 +8,17 @@
  * init starts a stage on START and reaps every process that dies. When the stage's main process ends, init
  * kills and reaps all other processes of the namespace, and only then reports: no process outlives its stage.
  * When the control socket closes, init ends, and the kernel kills the whole namespace.
+ *
+ * A crowd is a sandbox with more than CROWD_TASKS tasks. Where no cgroup bounds processors, each task of a crowd would get as much
+ * of them as the broker, which then needs seconds to notice a deadline and to kill a thousand processes. So init looks at the
+ * sandbox's processes from time to time and lowers the priority of the crowd.
  */
 #include "init/init.h"
 
 #include "plan/plan.h"
 #include "plan/wire.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -33,10 +38,14 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { CROWD_TASKS = 64, CROWD_LOOK_MS = 20, CROWD_NICE = 19 };
+
 struct init {
 	struct plan_view plan;
 	int signal_fd;
-	pid_t main_pid; /* 0: no stage is running */
+	int proc_fd;	 /* of /proc; -1: no looking at crowds */
+	int64_t look_ns; /* when to look next */
+	pid_t main_pid;	 /* 0: no stage is running */
 	int64_t start_ns;
 	int exec_errno; /* why the child could not execute the program; 0: it did */
 	struct init_command stage;
@@ -230,6 +239,63 @@ static void reap_children(struct init *init)
 		}
 }
 
+/* Its links are the threads of the process; a process that has ended has one. */
+static unsigned count_tasks(const struct init *init, const char *process)
+{
+	static const char name[] = "/task";
+	char path[16 + sizeof(name)];
+	size_t n = strlen(process);
+	struct stat st;
+
+	if (n > 16)
+		return 1;
+	memcpy(path, process, n);
+	memcpy(path + n, name, sizeof(name));
+	return fstatat(init->proc_fd, path, &st, 0) == 0 && st.st_nlink > 2 ? st.st_nlink - 2 : 1;
+}
+
+static pid_t pid_of(const char *name)
+{
+	pid_t pid = 0;
+
+	for (; *name >= '0' && *name <= '9'; name++)
+		pid = pid * 10 + (*name - '0');
+	return *name ? 0 : pid;
+}
+
+/* A group at once: that is every thread of its processes. init is in none of the program's groups, and keeps its priority. */
+static void lower_priority(pid_t pid)
+{
+	pid_t group = getpgid(pid);
+
+	if (group > 1 && getpriority(PRIO_PROCESS, (id_t)pid) < CROWD_NICE)
+		(void)setpriority(PRIO_PGRP, (id_t)group, CROWD_NICE);
+}
+
+/* What was forked meanwhile, and had its parent's priority of before, is found at the next look. */
+static void look_for_crowd(struct init *init)
+{
+	char entries[4096] __attribute__((aligned(_Alignof(struct dirent))));
+	unsigned tasks = 0;
+	int n;
+
+	(void)lseek(init->proc_fd, 0, SEEK_SET);
+	while ((n = getdents(init->proc_fd, (struct dirent *)entries, sizeof(entries))) > 0)
+		for (int at = 0; at < n;) {
+			const struct dirent *d = (const struct dirent *)(entries + at);
+			pid_t pid = pid_of(d->d_name);
+
+			at += d->d_reclen;
+			if (pid <= 1)
+				continue;
+			if (tasks <= CROWD_TASKS)
+				tasks += count_tasks(init, d->d_name);
+			if (tasks > CROWD_TASKS)
+				lower_priority(pid);
+		}
+	init->look_ns = now_ns() + CROWD_LOOK_MS * NS_PER_MS;
+}
+
 static bool take_ticket(int fd)
 {
 	eventfd_t one;
@@ -291,9 +357,17 @@ static void take_command(struct init *init)
 	start_stage(init, fds);
 }
 
-int main(int argc, char **argv)
+static bool argv_has(char **argv, const char *word)
 {
-	struct init init = { 0 };
+	for (; *argv; argv++)
+		if (strcmp(*argv, word) == 0)
+			return true;
+	return false;
+}
+
+int main(int argc _unused_, char **argv)
+{
+	struct init init = { .proc_fd = -1 };
 	sigset_t mask;
 
 	(void)prctl(PR_SET_DUMPABLE, 0);
@@ -309,7 +383,9 @@ int main(int argc, char **argv)
 	init.signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (init.signal_fd < 0)
 		_exit(1);
-	if (argc > 1 && strcmp(argv[1], INIT_ADOPT) == 0) {
+	if (argv_has(argv, INIT_CROWDS))
+		init.proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (argv_has(argv, INIT_ADOPT)) {
 		const struct report adopted = { .kind = REPORT_ADOPTED, .at_ns = now_ns() };
 
 		init.main_pid = INIT_ADOPTED_PID;
@@ -326,8 +402,11 @@ int main(int argc, char **argv)
 		struct pollfd fds[] = { { .fd = INIT_FD_CONTROL, .events = POLLIN },
 					{ .fd = init.signal_fd, .events = POLLIN } };
 
-		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
+		if (poll(fds, ARRAY_SIZE(fds), init.proc_fd >= 0 ? CROWD_LOOK_MS : -1) < 0 &&
+		    errno != EINTR)
 			_exit(1);
+		if (init.proc_fd >= 0 && now_ns() >= init.look_ns)
+			look_for_crowd(&init);
 		if (fds[1].revents)
 			reap_children(&init);
 		if (fds[0].revents)

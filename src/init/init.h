@@ -24,9 +24,11 @@
 /* init's descriptors, set by the child before exec; it has no others. */
 enum { INIT_FD_CONTROL = 0, INIT_FD_PLAN = 1 };
 
-/* argv[1] of an init whose program already runs as its only child. The first child of pid 1 is pid 2. */
+/* A word of argv, of an init whose program already runs as its only child. The first child of pid 1 is pid 2. */
 #define INIT_ADOPT "adopt"
 enum { INIT_ADOPTED_PID = 2 };
+/* Another word of argv: no cgroup bounds the processors of the sandbox, so init keeps crowds in the background. */
+#define INIT_CROWDS "crowds"
 
 /* How many descriptors beyond 0, 1, 2 START may bring, and the number of the first. */
 enum { INIT_EXTRA_MAX = 3, INIT_FD_EXTRA = 100 };
@@ -52,7 +54,8 @@ struct init_command {
 	uint32_t shared_uid; /* other processes of the host have this uid, too */
 	/* GO: what this host supports */
 	uint32_t landlock_abi, overlay, proc;
-	uint32_t partial; /* the plan ends with the pivot; REST brings the whole plan */
+	uint32_t no_cgroup; /* INIT_CROWDS */
+	uint32_t partial;   /* the plan ends with the pivot; REST brings the whole plan */
 	/* START */
 	uint32_t stage;
 	uint32_t no_input; /* 1: descriptor 0 is not sent; it is the sandbox's /dev/null */

@@ -91,6 +91,7 @@ static int make_namespaces(struct child *c)
 		return r;
 	if (!c->signals_kept)
 		sys_default_signals();
+	(void)sys_short_turns();
 	c->step = "empty the bounding set";
 	return sys_drop_bounding();
 }
@@ -210,10 +211,8 @@ static void prepare_child(struct child *c)
 
 static int become_init(struct child *c)
 {
-	static char name[] = "init", adopt[] = INIT_ADOPT;
-	char *const argv[] = { name, c->fork_program ? adopt : NULL, NULL }, *const envp[] = {
-		NULL
-	};
+	static char name[] = "init", adopt[] = INIT_ADOPT, crowds[] = INIT_CROWDS;
+	char *argv[4] = { name }, **word = argv + 1, *const envp[] = { NULL };
 	struct report rep = { .kind = REPORT_PREPARED,
 			      .landlock_abi = c->landlock_abi,
 			      .missing = c->missing };
@@ -221,7 +220,10 @@ static int become_init(struct child *c)
 	size_t n = 0;
 	int control_fd, plan_fd, r;
 
+	if (c->command.no_cgroup)
+		*word++ = crowds;
 	if (c->fork_program) {
+		*word++ = adopt;
 		c->step = "fork the program";
 		r = c->fork_program(c);
 		if (r < 0)

@@ -478,6 +478,7 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 					 .landlock_abi = (uint32_t)facts->landlock_abi,
 					 .overlay = facts->overlay,
 					 .proc = facts->proc_mount,
+					 .no_cgroup = facts->cgroup == CGROUP_NONE,
 					 .partial = !plan_find(plan, OP_SECCOMP, -1) };
 	const struct init_command equip = { .kind = COMMAND_DEV };
 	const struct op *dev = plan_find(plan, OP_DEV, -1);

@@ -4,6 +4,7 @@
 Rootless on a host without a delegated cgroup has no kernel counters for memory and pids: rlimits
 hold instead, the program sees the refusal itself, and the result says which layers are missing.
 """
+import os
 import subprocess
 from pathlib import Path
 
@@ -523,3 +524,51 @@ def test_ways_to_write_a_time(atoll, text, seconds):
 def test_ways_to_write_a_size(atoll, text, size):
     result = atoll.bash("df -B1 --output=size /tmp | tail -1", options=["--disk", text])
     assert int(result["stdout"]) == size
+
+
+def test_suggestions_can_work(atoll):
+    """A limit worth retrying with covers what was asked for in one piece; no time is enough for a network that is not there."""
+    piece = atoll.python("x = bytearray(10**9)", options=["--memory", "64m"])
+    if needs_cgroup(piece):
+        assert piece["cause"]["kind"] == "memory" and piece["cause"]["suggest"] >= 10**9, piece["cause"]
+    waits = atoll.python("""
+import time, urllib.request
+while True:
+    try:
+        urllib.request.urlopen("http://example.org/")
+    except OSError as e:
+        print(e, flush=True)
+    time.sleep(0.3)
+""", options=["--timeout", "2"])
+    assert (waits["cause"]["kind"], waits["cause"]["suggest"], waits["cause"]["retryable"]) == ("timeout", None, False), waits["cause"]
+
+
+CROWD = """
+import os, sys, time
+children = []
+def add(n):
+    for _ in range(n):
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(60)
+            os._exit(0)
+        children.append(pid)
+def nice():
+    return sorted({os.getpriority(os.PRIO_PROCESS, pid) for pid in children})
+add(8)
+time.sleep(0.2)
+few = nice()
+add(72)
+end = time.monotonic() + float(sys.argv[1])
+while nice() != [19] and time.monotonic() < end:
+    time.sleep(0.01)
+print(few, nice())
+"""
+
+
+def test_crowds_are_in_the_background(atoll):
+    """Without a cgroup each of a thousand processes would get as much of the processors as the broker that is to end them."""
+    has_cgroup = needs_cgroup(atoll.bash("true"))
+    result = atoll.python(CROWD, "0.3" if has_cgroup else "20")
+    usual = os.nice(0)
+    assert result["stdout"] == f"[{usual}] [{usual if has_cgroup else 19}]\n", result
