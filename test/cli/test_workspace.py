@@ -213,9 +213,6 @@ def fill(path, mib):
 def test_bytes_are_exact(box, place):
     """What is written quickly, what has no name any more, what was there before and is written to: all of it counts at once."""
     disk = (*W, "--disk", "16m")
-    quick_one = box.python(fill("/workspace/big", 200), options=disk)
-    assert (quick_one["status"], quick_one["cause"]["kind"], quick_one["cause"]["limit_key"]) == ("limit", "disk", "disk"), quick_one
-    assert quick_one["applied"] and (place / "w" / "big").stat().st_size <= 16 << 20
     unlinked = box.probe("""
 import errno, json, os
 f = open("/workspace/nameless", "wb", buffering=0)
@@ -228,6 +225,9 @@ except OSError as e:
     print(json.dumps([held, e.errno == errno.ENOSPC]))
 """, options=disk)
     assert unlinked[0] <= 16 << 20 and unlinked[1], unlinked
+    quick_one = box.python(fill("/workspace/big", 200), options=disk)
+    assert (quick_one["status"], quick_one["cause"]["kind"], quick_one["cause"]["limit_key"]) == ("limit", "disk", "disk"), quick_one
+    assert quick_one["applied"] and (place / "w" / "big").stat().st_size <= 16 << 20
     # What is over already may be read, and made less; a copy of it that does not fit is refused when it would be made.
     (place / "w" / "big").write_bytes(bytes(20 << 20))
     os.chown(place / "w" / "big", place.stat().st_uid, place.stat().st_gid)
