@@ -6,8 +6,8 @@
 run made must be gone a few seconds after the run (oracle.py). `canary` stands for the host's files and sockets (canary.py).
 
 Tests may run in several processes. A test marked `alone` has the machine for itself, and one marked `apart` is the only test that runs
-(turns.py). When a test marked `alone` or `undisturbed` fails while processes outside of the session use much of the machine,
-it is skipped as "too busy" (busy.py).
+(turns.py). When a statement about a time fails in a test marked `alone` or `undisturbed` while processes outside of the session use
+much of the machine, the test is skipped as "too busy" (busy.py).
 """
 import json
 import shutil
@@ -68,6 +68,8 @@ def pytest_pyfunc_call(pyfuncitem):
         else:
             pyfuncitem.obj(**arguments)
     except (AssertionError, TimeoutError, subprocess.TimeoutExpired) as error:
+        if not busy.is_about_time(error) and not pyfuncitem.get_closest_marker("brief"):
+            raise
         watch.judge(error)
     return True
 

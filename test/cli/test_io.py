@@ -343,6 +343,7 @@ def test_tty_without_a_terminal_outside(atoll):
 
 
 @pytest.mark.undisturbed
+@pytest.mark.brief
 def test_timeout_puts_the_terminal_back(atoll):
     term = Terminal(atoll, ["run", "--tty", "--timeout", "2", "-l", "bash", "-c", "echo ready; sleep 20"])
     term.until(b"ready")
@@ -397,6 +398,7 @@ def test_only_regular_files_are_collected(atoll, work, canary):
 
 
 @pytest.mark.undisturbed
+@pytest.mark.brief
 def test_files_are_kept_on_every_kind_of_end(atoll):
     for code, options in (("echo x > f; exit 3", []), ("echo x > f; kill -9 $$", []),
                           ("echo x > f; sleep 30", ["--timeout", "0.9"])):

@@ -196,6 +196,7 @@ def test_compiler_error_ends_it(atoll):
 
 
 @pytest.mark.undisturbed
+@pytest.mark.brief
 def test_verdicts(library):
     rc, result, problem = library.run({
         "language": "python",

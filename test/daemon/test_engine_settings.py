@@ -80,6 +80,7 @@ def test_adaptive_rules(served):
 
 
 @pytest.mark.undisturbed
+@pytest.mark.brief
 def test_keys_are_forgotten(served):
     key = {"Idempotency-Key": f"soon-gone-{secrets.token_hex(8)}"}
     first = served.web.submit("python", "print(1)", headers=key)

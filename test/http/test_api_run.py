@@ -48,6 +48,7 @@ def test_run_to_the_end(web):
 
 @quick
 @pytest.mark.undisturbed
+@pytest.mark.brief
 def test_a_programs_failure_is_a_result(web):
     result = web.execute("python", "import sys; print('x'); sys.exit(3)")
     assert (result["status"], result["exit_code"], result["stdout"]) == ("error", 3, "x\n"), result
@@ -143,6 +144,7 @@ def test_tests_have_verdicts(web):
 
 @quick
 @pytest.mark.undisturbed
+@pytest.mark.brief
 def test_jobs(web):
     answer = web.post("/v1/executions", {"language": "bash", "code": "sleep 2; echo done"})
     assert answer.status == 202, answer

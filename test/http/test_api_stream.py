@@ -408,6 +408,7 @@ READER = "import sys\nprint('ready', flush=True)\nfor line in sys.stdin: print('
 
 
 @pytest.mark.undisturbed
+@pytest.mark.brief
 def test_attach_to_any_job(web):
     """One that came without input waits a second for somebody, and then for as long as he is there."""
     id = web.submit("python", READER)
@@ -422,6 +423,7 @@ def test_attach_to_any_job(web):
 
 
 @pytest.mark.undisturbed
+@pytest.mark.brief
 def test_who_attached_goes(web):
     id = web.submit("python", READER)
     ws = WebSocket(web, f"/v1/executions/{id}/attach")

@@ -475,6 +475,7 @@ def test_large_bodies_leave_memory_alone(serve):
 
 
 @pytest.mark.undisturbed
+@pytest.mark.brief
 def test_bodies_together_are_bounded(serve):
     server = serve(body_max=4 << 20, body_total=16 << 20)  # half of it for one caller
     held = []

@@ -5,10 +5,15 @@ A promise of time can only be judged on a machine that is ours. `Watch` tells wh
 outside of this test session's room (tools/room, whose cpuacct group counts what is ours), stolen time of a virtual machine
 included. A test that fails while this share is large proves nothing: it is skipped, and its reason gives the evidence.
 Without a room nothing is known of others, and nothing is excused.
+
+Only a statement about a time is excused: one that names a time, or that waited too long. A test marked `brief` gives its programs so
+little time that any of its statements may fail on a slow machine.
 """
+import ast
 import os
 import re
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -26,6 +31,22 @@ OWN_USAGE = f"/sys/fs/cgroup/cpuacct{oracle.OWN_GROUPS.get('cpuacct', '')}/cpuac
 def own_seconds():
     """CPU time of this test process's room: the tests, and all they started; 0 without a room."""
     return int(oracle.read(OWN_USAGE)) / 1e9 if IS_ROOM else 0.0
+
+TIMES = re.compile(r"elapsed|taken|took|monotonic|duration|median|most\(\)|ratio|times\b|starts\b|slow\b|seconds|deadline|timeout|p50")
+
+
+def statement(path, line):
+    """The source of the innermost statement at this line of a file."""
+    text = Path(path).read_text()
+    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt) and node.lineno <= line <= node.end_lineno]
+    return ast.get_source_segment(text, max(found, key=lambda node: node.lineno)) if found else ""
+
+
+def is_about_time(error):
+    if not isinstance(error, AssertionError):
+        return True
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and bool(TIMES.search(statement(frames[-1].filename, frames[-1].lineno)))
 
 
 def seconds():

@@ -75,6 +75,7 @@ def test_idle(atoll):
 
 
 @pytest.mark.undisturbed
+@pytest.mark.brief
 def test_idle_is_held_off_by_output(atoll):
     result = atoll.bash("for i in 1 2 3 4 5 6; do sleep 0.3; echo $i; done",
                         options=["--idle-timeout", "1.5", "--timeout", "40"])
@@ -82,6 +83,7 @@ def test_idle_is_held_off_by_output(atoll):
 
 
 @pytest.mark.undisturbed
+@pytest.mark.brief
 def test_idle_is_held_off_by_work(atoll):
     code = "import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: pass\nprint('done')"
     result = atoll.python(code, options=["--idle-timeout", "1.3", "--timeout", "40"])
@@ -272,6 +274,7 @@ def test_cpus_share(atoll, cpus, processes):
 
 @pytest.mark.undisturbed
 @pytest.mark.modes("root")
+@pytest.mark.brief
 def test_quota_and_period_are_another_way_to_say_cpus(library):
     code = SPIN.format(extra=0, wall=1)
     shares = []

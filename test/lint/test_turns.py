@@ -79,3 +79,24 @@ def test_a_busy_machine_is_an_excuse_with_evidence(monkeypatch):
         monkeypatch.setattr(busy, "seconds", lambda others=others: (106.0 + others, 56.0))
         with pytest.raises(raised, match="35%.*too slow" if raised is not AssertionError else "^too slow$"):
             watch.judge(AssertionError("too slow"))
+
+
+def test_only_a_time_is_excused():
+    took = 3
+    for check, excused in ((lambda: wrong_time(took), True), (lambda: wrong_answer(took), False), (late, True)):
+        with pytest.raises((AssertionError, TimeoutError)) as caught:
+            check()
+        assert busy.is_about_time(caught.value) is excused
+
+
+def wrong_time(took):
+    assert (took
+            < 2), "late"
+
+
+def wrong_answer(answer):
+    assert answer == 4
+
+
+def late():
+    raise TimeoutError

@@ -172,7 +172,7 @@ while time.monotonic() < end:
     assert result["_elapsed"] < 7, result["_elapsed"]
 
 
-@pytest.mark.alone  # about who gets the processor
+@pytest.mark.apart  # the storm has every processor
 def test_fork_storm_at_the_moment_of_death(atoll, compile_c):
     """Every process forks and leaves at random while the main one exits: the code is right, nothing stays."""
     storm = compile_c("""
@@ -294,6 +294,7 @@ def test_peak_is_that_of_the_hungriest_stage(atoll):
 
 
 @pytest.mark.undisturbed
+@pytest.mark.brief
 def test_busy_is_not_idle(atoll):
     """Also where no cgroup counts the processor time."""
     result = atoll.python("import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: pass",
