@@ -21,6 +21,7 @@
 enum {
 	CELL_SETS_MAX = 64,
 	ZYGOTE_SETS_MAX = 16,
+	GUEST_SETS_MAX = 4, /* of them; one zygote each */
 	REFILL_MS = 1,
 	REFILL_START_MS =
 		4, /* the usual run of a started runtime takes REFILL_MS: its reply goes first */
@@ -268,16 +269,21 @@ static bool zygote_set_is_used(const struct pool *p, const struct zygote_set *f)
 	return false;
 }
 
-/* Room for one more, by letting go of one that no cell set needs. */
-static bool make_pool_room(struct pool *p)
+/*
+ * Room for one more, by letting go of one that no cell set needs. Sets of modules that callers chose are few, and make room for
+ * each other only: no caller pushes out the zygotes that all callers use.
+ */
+static bool make_pool_room(struct pool *p, bool guest)
 {
 	struct zygote_set **victim = NULL;
-	unsigned n = 0;
+	unsigned n = 0, n_guests = 0;
 
-	for (struct zygote_set **at = &p->zygote_sets; *at; at = &(*at)->next, n++)
-		if (!zygote_set_is_used(p, *at))
+	for (struct zygote_set **at = &p->zygote_sets; *at; at = &(*at)->next, n++) {
+		n_guests += (*at)->guest;
+		if (!zygote_set_is_used(p, *at) && (!guest || (*at)->guest))
 			victim = at;
-	if (n < ZYGOTE_SETS_MAX)
+	}
+	if (n < ZYGOTE_SETS_MAX && (!guest || n_guests < GUEST_SETS_MAX))
 		return true;
 	if (victim) {
 		struct zygote_set *f = *victim;
@@ -303,7 +309,8 @@ static struct zygote_set *find_zygote_set(struct pool *p, const struct shape *sh
 			zygote_set_serve(f, shape);
 			return f;
 		}
-	if (!make_pool_room(p) || zygote_set_new(&f, &p->host, &p->bounds, runtime, modules) < 0)
+	if (!make_pool_room(p, zygote_set_would_be_guest(runtime, modules)) ||
+	    zygote_set_new(&f, &p->host, &p->bounds, runtime, modules) < 0)
 		return NULL;
 	f->on_change = on_zygote_set;
 	f->data = p;

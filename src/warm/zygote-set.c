@@ -88,6 +88,14 @@ static bool is_of_tiers(const struct warm_runtime *runtime, const char *module)
 	return false;
 }
 
+bool zygote_set_would_be_guest(const struct warm_runtime *runtime, const char *const *modules)
+{
+	for (; *modules; modules++)
+		if (!is_of_tiers(runtime, *modules))
+			return true;
+	return false;
+}
+
 int zygote_set_new(struct zygote_set **ret, struct zygote_host *host,
 		   const struct warm_bounds *bounds, const struct warm_runtime *runtime,
 		   const char *const *modules)
@@ -104,8 +112,7 @@ int zygote_set_new(struct zygote_set **ret, struct zygote_host *host,
 	f->bounds = bounds;
 	f->runtime = runtime;
 	f->n_slots = 1;
-	for (; *modules; modules++)
-		f->guest |= !is_of_tiers(runtime, *modules);
+	f->guest = zygote_set_would_be_guest(runtime, modules);
 	for (size_t i = 0; i < ZYGOTE_SLOTS; i++)
 		f->slots[i].set = f;
 	*ret = f;
@@ -188,7 +195,7 @@ void zygote_set_widen(struct zygote_set *f)
 			    (unsigned)ZYGOTE_SLOTS);
 
 	f->wide_ns = clock_now_ns();
-	if (f->n_slots < most && f->slots[f->n_slots - 1].serving)
+	if (!f->guest && f->n_slots < most && f->slots[f->n_slots - 1].serving)
 		f->n_slots++;
 }
 

@@ -37,6 +37,8 @@ int zygote_set_new(struct zygote_set **ret, struct zygote_host *host,
 		   const struct warm_bounds *bounds, const struct warm_runtime *runtime,
 		   const char *const *modules) _must_check_;
 struct zygote_set *zygote_set_free(struct zygote_set *f);
+/* A caller chose one of these modules: the runtime's tiers do not have it. */
+bool zygote_set_would_be_guest(const struct warm_runtime *runtime, const char *const *modules);
 bool zygote_set_is(const struct zygote_set *f, const struct warm_runtime *runtime,
 		   const char *const *modules);
 /* Its zygotes will serve this shape, among others: the first one's skeleton is made in each. */

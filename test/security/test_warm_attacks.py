@@ -308,6 +308,22 @@ def test_modules_of_a_caller_are_loaded_without_rights(own, stage, work, module_
     assert not [pid for pid in oracle.parents() if word in oracle.command_line(pid)]
 
 
+def test_lists_of_modules_are_few(own, stage, work):
+    """However many lists callers name: few have a zygote, the others run cold, and the zygotes of the tiers stay."""
+    text = (stage.data / "policies" / "default.yaml").read_text()
+    (work / "any.yaml").write_text(text.replace("preload: tiers", "preload: any"))
+    (work / "any.yaml").chmod(0o644)
+    pool = own()
+    pool.front().until_warm()
+    front, plain = pool.any_front(), set(pool.zygotes())
+    names = ["aifc", "cgi", "chunk", "colorsys", "imghdr", "mailbox", "sndhdr", "wave"]
+    for name in names * 2:
+        assert front.python(f"import {name}\nprint(1)", options=["--policy", work / "any.yaml", "--preload", name])["stdout"] == "1\n"
+    lists = [name for pid in pool.zygotes() for name in names if name in oracle.command_line(pid).split()]
+    assert 0 < len(set(lists)) <= 4 and len(lists) <= 8, lists
+    assert plain <= set(pool.zygotes())
+
+
 @needs_root
 def test_a_zygote_that_waits_has_no_capability_in_effect(own):
     """They are, while a clone is made; a moment later nothing is left of that."""
