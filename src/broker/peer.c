@@ -104,8 +104,6 @@ struct peer *peer_free(struct peer *peer)
 		task_kill(task, CAUSE_INTERRUPTED);
 	}
 	peer->source = source_free(peer->source);
-	for (size_t i = 0; i < BELLS_MAX; i++)
-		bell_done(&peer->bells[i].bell);
 	c->held_timer = source_free(c->held_timer);
 	c->stalled = source_free(c->stalled);
 	while (c->first)
@@ -177,10 +175,10 @@ static int send_now(struct peer_socket *c, const struct record *rec, int fd)
 	return sys_send_record(c->peer.fd, rec, sizeof(*rec), &fd, fd >= 0 ? 1 : 0);
 }
 
-/* A file is told as missing then; a bell can be done without. */
+/* The peer is told that the file is missing. */
 static bool can_be_missed(const struct record *rec, int r)
 {
-	return r == -ETOOMANYREFS && (rec->kind == RECORD_FILE || rec->kind == RECORD_BELL);
+	return r == -ETOOMANYREFS && rec->kind == RECORD_FILE;
 }
 
 static int pass_on(struct peer_socket *c, const struct record *rec, int fd)
@@ -252,28 +250,6 @@ int peer_send(struct peer *peer, const struct record *rec, int fd)
 	if (c->n_held > 0)
 		release(c);
 	return pass_on(c, rec, fd);
-}
-
-const struct bell *peer_bell(struct peer *peer, uint32_t number, int cpu)
-{
-	static const struct bell none;
-	struct peer_bell *b = number < BELLS_MAX ? &peer->bells[number] : NULL;
-	const struct record rec = { .kind = RECORD_BELL, .bell = number };
-
-	if (!b)
-		return &none;
-	/* Most peers send one task and go. */
-	if (b->asked && b->bell.serial == 0) {
-		b->bell = bell_new();
-		/* What is left is for tasks. */
-		if (b->bell.fd >= peer->broker->files_max)
-			bell_done(&b->bell);
-		if (b->bell.serial != 0)
-			(void)peer_send(peer, &rec, b->bell.fd);
-	}
-	b->asked = true;
-	b->bell.cpu = cpu;
-	return &b->bell;
 }
 
 bool peer_is_behind(struct peer *peer)

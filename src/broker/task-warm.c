@@ -30,7 +30,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SCRATCH_BLOCK = 4096, AWAKE_NS = 400000, UNHEEDED_MAX = 16 };
+enum { SCRATCH_BLOCK = 4096, UNHEEDED_MAX = 16 };
 
 /* What came as bytes goes on as bytes. */
 static_assert((int)RECORD_PLAN_MAX <= (int)LAUNCH_PLAN_MAX, "a plan that has no file must fit");
@@ -265,9 +265,6 @@ static int begin_warm(struct task *task, const struct cell_content *content, str
 	task->stage_running = true;
 	task_begin_stage(task);
 	task_look_later(task);
-	/* Most programs are over at once. */
-	if (content->expected)
-		loop_stay_awake(task->broker->loop, AWAKE_NS);
 	return 0;
 }
 
@@ -336,8 +333,7 @@ bool task_take_cell(struct task *task)
 	/* Cells have one program; and a terminal is made for its task. */
 	if (task->tty || (task->n_stages != 1 && plan_warm_kind(&task->plan.view) != WARM_NONE))
 		return false;
-	cell = pool_claim(task->broker->pool, &task->plan.view,
-			  peer_bell(task->peer, task->bell, task->cpu));
+	cell = pool_claim(task->broker->pool, &task->plan.view);
 	if (!cell)
 		return false;
 	if (cell->state == CELL_READY) {

@@ -29,10 +29,6 @@ struct peer {
 	struct peer *next;
 	struct broker *broker;
 	int fd;
-	struct peer_bell {
-		struct bell bell;
-		bool asked; /* a task has come with its number */
-	} bells[BELLS_MAX];
 	struct source *source;
 	struct task *tasks;
 };
@@ -64,8 +60,6 @@ static inline void broker_may_end(struct broker *b)
 
 /* One record, with a descriptor unless fd is negative. To nobody once the peer is gone (NULL). */
 int peer_send(struct peer *peer, const struct record *rec, int fd);
-/* Of a task that comes with that number. It is made, and sent, when there was one before. */
-const struct bell *peer_bell(struct peer *peer, uint32_t number, int cpu);
 /* So much waits for it to read that more should wait until it has. */
 bool peer_is_behind(struct peer *peer);
 
@@ -93,8 +87,6 @@ struct task {
 	struct peer *peer; /* NULL: it is gone, and the task is being ended */
 	uint32_t job;
 	int32_t terminal_size;
-	uint32_t bell;
-	int32_t cpu;
 	enum task_state state;
 	struct plan_map plan;
 	int plan_fd;   /* the same, sealed; negative: it came as bytes and nobody needs it so */

@@ -223,29 +223,6 @@ static void test_a_front_that_left_is_no_error(void **state)
 	leave(&s);
 }
 
-/* Descriptors that are left for tasks are not for bells. */
-static void test_bells_leave_the_reserve(void **state)
-{
-	struct record rec;
-	struct scene s;
-	int fd;
-	size_t n_fds = 1;
-
-	(void)state;
-	enter(&s);
-	assert_int_equal(peer_bell(s.peer, 0, 1)->serial, 0);
-	assert_int_equal(peer_bell(s.peer, 0, 1)->serial, 0);
-	assert_int_equal(sys_recv_record(s.front_fd, &rec, sizeof(rec), &fd, &n_fds), -EAGAIN);
-	s.broker.files_max = s.front_fd + 100;
-	assert_int_not_equal(peer_bell(s.peer, 0, 1)->serial, 0);
-	n_fds = 1;
-	assert_int_equal(sys_recv_record(s.front_fd, &rec, sizeof(rec), &fd, &n_fds), sizeof(rec));
-	assert_int_equal(rec.kind, RECORD_BELL);
-	assert_int_equal(n_fds, 1);
-	close(fd);
-	leave(&s);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,7 +230,6 @@ int main(void)
 		cmocka_unit_test(test_more_than_the_bound_hangs_up),
 		cmocka_unit_test(test_beginnings_are_held_back),
 		cmocka_unit_test(test_a_front_that_left_is_no_error),
-		cmocka_unit_test(test_bells_leave_the_reserve),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,8 +54,6 @@ struct warm_front {
 	int fd;
 	pid_t broker;
 	uint32_t job;
-	int bells[2];
-	bool other; /* the next run is of another shape, and has the other bell */
 	int ticket;
 	bool taken; /* before the next run is sent */
 };
@@ -79,7 +77,7 @@ static int enter(void **state)
 
 	if (!f)
 		return -1;
-	f->fd = f->ticket = f->bells[0] = f->bells[1] = -EBADF;
+	f->fd = f->ticket = -EBADF;
 	f->broker = fork_broker(options, &f->fd);
 	*state = f;
 	if (!wait_readable(f->fd) ||
@@ -95,8 +93,6 @@ static int leave(void **state)
 
 	f->fd = fd_close(f->fd);
 	f->ticket = fd_close(f->ticket);
-	for (size_t i = 0; i < ARRAY_SIZE(f->bells); i++)
-		f->bells[i] = fd_close(f->bells[i]);
 	if (f->broker > 0 && waitpid(f->broker, &status, 0) != f->broker)
 		return -1;
 	if (status)
@@ -106,11 +102,9 @@ static int leave(void **state)
 }
 
 /* A program as the zygote's; what would be executed instead prints "cold". */
-static void plan_make(struct plan *p, const char *program, bool other)
+static void plan_make(struct plan *p, const char *program)
 {
 	plan_root(p);
-	if (other)
-		add(p, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0777 }, "other", "/other");
 	add(p, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0777 }, "tmp", "/tmp");
 	add(p, (struct op){ .kind = OP_PROC }, NULL, "/proc");
 	add(p, (struct op){ .kind = OP_PIVOT }, NULL, NULL);
@@ -131,10 +125,10 @@ static void send_run(struct warm_front *f, const char *program, int out_fd)
 {
 	_cleanup_(plan_done) struct plan plan = { 0 };
 	_cleanup_close_ int fd = -EBADF, null_fd = sys_open("/dev/null", O_RDWR, 0);
-	const struct record rec = { .kind = RECORD_RUN, .job = ++f->job, .run.bell = f->other };
+	const struct record rec = { .kind = RECORD_RUN, .job = ++f->job };
 	int fds[RECORD_FDS_MAX];
 
-	plan_make(&plan, program, f->other);
+	plan_make(&plan, program);
 	fd = plan_fd(&plan);
 	assert_true(null_fd >= 0);
 	fds[0] = null_fd;
@@ -146,15 +140,8 @@ static void send_run(struct warm_front *f, const char *program, int out_fd)
 	assert_int_equal(sys_send_record(f->fd, &rec, sizeof(rec), fds, ARRAY_SIZE(fds)), 0);
 }
 
-static void take_record(struct warm_front *f, struct warm_story *s, const struct record *rec,
-			int fd)
+static void take_record(struct warm_story *s, const struct record *rec, int fd)
 {
-	if (rec->kind == RECORD_BELL) {
-		assert_in_range(rec->bell, 0, 1);
-		assert_int_equal(f->bells[rec->bell], -EBADF);
-		f->bells[rec->bell] = fd;
-		return;
-	}
 	if (rec->kind == RECORD_STARTED)
 		s->started = rec->started;
 	else if (rec->kind == RECORD_STAGE)
@@ -188,7 +175,7 @@ static void run(struct warm_front *f, const char *program, struct warm_story *re
 		assert_true(wait_readable(f->fd));
 		n = sys_recv_record(f->fd, &rec, sizeof(rec), &fd, &n_fds);
 		assert_int_equal(n, sizeof(rec));
-		take_record(f, ret, &rec, n_fds ? fd : -EBADF);
+		take_record(ret, &rec, n_fds ? fd : -EBADF);
 	}
 	/* A settled end leaves everything in the pipe, whoever still holds it. */
 	flags = fcntl(out[0], F_GETFL);
@@ -381,82 +368,6 @@ static void test_ticket(void **state)
 	}
 }
 
-/* Whoever waits for a request wakes up, and waits on: whether one comes or not, at once, later, or in the middle of it. */
-static void test_bell(void **state)
-{
-	static const useconds_t pauses_us[] = { 0, 20, 100, 500, 20000 };
-	static const char program[] =
-		"import os\n"
-		"kinds = [os.readlink(f'/proc/self/fd/{n}') for n in range(100) "
-		"if os.path.islink(f'/proc/self/fd/{n}')]\n"
-		"print('warm', len(os.sched_getaffinity(0)), [k for k in kinds if 'event' in k])";
-	struct warm_front *f = *state;
-	char expected[64];
-	cpu_set_t cpus;
-	struct warm_story s;
-
-	assert_int_equal(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
-	(void)snprintf(expected, sizeof(expected), "warm %d []\n", CPU_COUNT(&cpus));
-	warm_up(f);
-	f->other = true;
-	warm_up(f);
-	for (size_t i = 0; i < 6 * ARRAY_SIZE(pauses_us); i++) {
-		f->other = i % 3 == 1;
-		(void)usleep(20000);
-		for (size_t k = 0; i > 2 && k <= i; k++)
-			assert_int_equal(eventfd_write(f->bells[(i + k) % 2], 1 + i), 0);
-		(void)usleep(pauses_us[i % ARRAY_SIZE(pauses_us)]);
-		run(f, program, &s);
-		assert_string_equal(s.out, expected);
-		assert_int_equal(s.stage.wait_status, 0);
-		assert_true(s.started.warm);
-	}
-}
-
-/* What a cell did when it was rung for is nobody's time; and it does not listen for ever. */
-static void test_bell_costs_nobody(void **state)
-{
-	struct warm_front *f = *state;
-	int64_t used_us = INT64_MAX;
-	struct warm_story s;
-
-	warm_up(f);
-	for (int i = 0; i < 4; i++) {
-		run(f, "print('warm')", &s);
-		(void)usleep(20000);
-	}
-	/* The least of some: what a machine that is busy with others takes longer for is not what it did. */
-	for (int tries = 0; tries < 10 && used_us >= 8000; tries++) {
-		for (int i = 0; i < 100; i++) {
-			assert_int_equal(eventfd_write(f->bells[0], 1), 0);
-			(void)usleep(1000);
-		}
-		run(f, "print('warm')", &s);
-		assert_true(s.started.warm);
-		used_us = s.started.cgroup == CGROUP_NONE
-				  ? 0
-				  : s.stage.usage.user_us + s.stage.usage.system_us;
-	}
-	assert_true(used_us < 8000);
-}
-
-/* Its flags are the front's to change; nobody waits in it all the same. */
-static void test_bell_that_blocks(void **state)
-{
-	struct warm_front *f = *state;
-	struct warm_story s;
-
-	warm_up(f);
-	run(f, "print('warm')", &s);
-	assert_int_equal(fcntl(f->bells[0], F_SETFL, 0), 0);
-	for (int i = 0; i < WARM_RUNS; i++) {
-		(void)usleep(20000);
-		run(f, "print('warm')", &s);
-		assert_string_equal(s.out, "warm\n");
-		assert_int_equal(s.stage.wait_status, 0);
-	}
-}
-
 /* With runs in every state: one that waits for a cell, one that is warm. Whoever has the pipe is gone afterwards. */
 static void test_loop_fails(void **state)
 {
@@ -490,9 +401,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_files_are_collected, enter, leave),
 		cmocka_unit_test_setup_teardown(test_cancel, enter, leave),
 		cmocka_unit_test_setup_teardown(test_ticket, enter, leave),
-		cmocka_unit_test_setup_teardown(test_bell, enter, leave),
-		cmocka_unit_test_setup_teardown(test_bell_costs_nobody, enter, leave),
-		cmocka_unit_test_setup_teardown(test_bell_that_blocks, enter, leave),
 		cmocka_unit_test_setup_teardown(test_loop_fails, enter, leave),
 	};
 

@@ -257,14 +257,10 @@ int atoll_run(struct atoll *a, const char *request_json, const struct atoll_run_
 	run.full = result_json && !run.options.brief;
 	if (run.options.exit_code)
 		*run.options.exit_code = 125;
-	/* An own broker starts while the request is parsed; a shared one is checked after the bell was rung. */
-	r = a->link ? 0 : atoll_link(a, &err);
+	/* A forked broker starts while this process parses. */
+	r = atoll_link(a, &err);
 	if (r >= 0)
 		r = json_parse(&doc, &root, &err);
-	if (r >= 0) {
-		flow_ring(&run, root);
-		r = atoll_link(a, &err);
-	}
 	if (r >= 0)
 		r = flow_run(&run, root, &res, &err);
 	else

@@ -240,7 +240,6 @@ int executor_open(struct executor *s, json_t *root, struct executor_run **ret, s
 		run->next->at = &run->next;
 	s->runs = run;
 	s->n_runs++;
-	flow_ring(&run->run, root);
 	r = flow_open(&run->run, root, err);
 	if (r < 0) {
 		executor_discard(run);

@@ -225,7 +225,6 @@ static struct job_input job_input(const struct run *run, const struct sandbox_sp
 	const struct atoll_run_options *o = &run->options;
 	const struct limits *l = &in->decision->limits;
 	struct job_input input = {
-		.ring = in->warm && run->rung ? run->ring : (struct ring){ BELLS_MAX, -1 },
 		.run_fds = &run->atoll->run_fds,
 		.tty = in->decision->tty,
 		.quiet = !run_observer_wants(&watcher->observer, RUN_OUTPUT),
@@ -323,13 +322,13 @@ static int await(struct run *run, struct sandbox_watch *w)
 	struct run_control *c = run->control;
 
 	if (!w->fiber) {
-		if (run->rung && w->in->live && w->in->warm)
+		if (w->in->live && w->in->warm)
 			use_the_time(run);
 		return loop_run(run->atoll->loop);
 	}
 	if (c)
 		obey(c, w->job, w->in->live);
-	if (run->rung)
+	if (w->in->warm)
 		(void)!run_fds_make(&run->atoll->run_fds);
 	while (!job_has_ended(w->job))
 		fiber_wait();

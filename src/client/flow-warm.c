@@ -11,11 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-	WARM_WORDS_MAX = 64, /* as many as a plan holds of each kind */
-	RING_CODE_MAX =
-		4096, /* bytes of a program that are scanned; imports are at its beginning */
-};
+enum { WARM_WORDS_MAX = 64 }; /* as many as a plan holds of each kind */
 
 static size_t count_module_words(const char *const *words)
 {
@@ -178,31 +174,6 @@ static bool can_be_warm(const struct run *run)
 		if (language_wants_cold(run->language, req->env[i].name))
 			return false;
 	return true;
-}
-
-/* Languages and their tiers are where they are for as long as there is a handle; lists that callers made come and go. */
-static uint64_t key_of(const struct language *lang, const json_t *root)
-{
-	const json_t *code = json_object_get(root, "code");
-	const struct span head = { json_string_value(code),
-				   MIN(json_string_length(code), (size_t)RING_CODE_MAX) };
-	bool named = json_array_size(json_object_get(root, "preload")) > 0;
-
-	return (uintptr_t)lang + (named ? 1 : (uintptr_t)tier_of_code(lang, head) * 31);
-}
-
-void flow_ring(struct run *run, const json_t *root)
-{
-	const char *name = json_string_value(json_object_get(root, "language"));
-	const struct language *lang;
-	struct error unknown;
-
-	if (!run->atoll->link || !name ||
-	    registry_find(run->atoll->registry, name, &lang, &unknown) < 0 ||
-	    lang->warm.kind == WARMTH_NONE)
-		return;
-	run->ring = link_ring(run->atoll->link, key_of(lang, root));
-	run->rung = true;
 }
 
 const struct plan_warm *flow_warm(struct run *run, const struct word_context *c)

@@ -98,8 +98,6 @@ struct run {
 	struct build_file *files; /* the program and the caller's files, below SANDBOX_WORK */
 	size_t n_files;
 	struct build_product product;
-	bool rung; /* flow_ring() has: */
-	struct ring ring;
 	int64_t built_bytes; /* bytes that compile stages have left in memory so far */
 	size_t stage;	     /* the stage that is being built, counted from 1; 0: the program */
 	int output_fd;	     /* the caller's output directory, or -EBADF */
@@ -138,9 +136,7 @@ const char **flow_run_words(struct run *run, const struct word_context *c, size_
 const char **flow_env(struct run *run, const struct request_stage *stage,
 		      const struct word_context *c);
 
-/* flow-warm.c: rings for what this request, of which nothing was looked at yet, will most likely want. A hint, no more. */
-void flow_ring(struct run *run, const json_t *root);
-/* How the language's own run can be warm. NULL: it starts cold. */
+/* flow-warm.c. How the language's own run can be warm. NULL: it starts cold. */
 const struct plan_warm *flow_warm(struct run *run, const struct word_context *c);
 
 /* flow-version.c: "Python 3.11.2", asked once */

@@ -4,11 +4,10 @@
  *
  *   front                                   broker
  *                                      ◀─ HELLO {version, facts}                  first of all, once
- *   RUN {job, bell} [+ stdin,] + stdout, stderr, ─▶ a small plan is bytes behind the record, another one a
+ *   RUN {job} [+ stdin,] + stdout, stderr, ─▶ a small plan is bytes behind the record, another one a
  *       ticket [, plan]                      sealed memfd
  *                                      ◀─ STARTED {job, isolation} [+ terminal]   or FAILED {job, error}; may come with DONE
  *                                      ◀─ STAGE {job, index, wait status, usage}  for each that ended; the last may come with DONE
- *                                      ◀─ BELL {bell} + eventfd                   when a second RUN has come with that number
  *   KILL {job, cause}                     ─▶ any time
  *   SIGNAL {job, number}                  ─▶ to the main process of the stage that runs; to nobody when none does
  *   USAGE {job}                           ─▶
@@ -16,11 +15,6 @@
  *                                      ◀─ FILE {job, path, size} + fd             when collection was asked for
  *                                      ◀─ DONE {job, …} [+ changes]               exactly one DONE or FAILED a RUN
  *   the socket closes: the broker kills every run that came over it; one that was forked for it ends.
- *
- * Bells are of a broker that keeps runtimes ready. A front gives requests that are likely to use the same runtime the
- * same number, if they come from the same processor. Adding to that bell's eventfd says that a RUN with it is about to
- * come: the runtime that will most likely get it waits for that as well (warm/zygote-proto.h), and gets ready on another
- * processor while the front still makes its plan.
  *
  * The ticket is an eventfd with one in it. Whoever reads that has it, and nobody else: inside the sandbox, just before the
  * program begins; or the front, when its broker is gone and the run is to be sent to another one. So it begins once.
@@ -46,20 +40,16 @@ enum record_kind {
 	RECORD_DONE,
 	RECORD_FAILED,
 	RECORD_SIGNAL,
-	RECORD_BELL,
 };
 
 /* Of a plan that comes behind its RUN: what that takes is less than what a file would. */
 enum { RECORD_FDS_MAX = 5, RECORD_PLAN_MAX = 8192 };
 
-/* Of a front. A RUN with BELLS_MAX has none. */
-enum { BELLS_MAX = 16 };
-
 /*
  * Both ends are one program, except where a broker stays and another version comes: a change of meaning takes another
  * number here. Operations that were added, and records of another size, tell themselves.
  */
-enum { PROTO_VERSION = 7 << 16 | _OP_MAX };
+enum { PROTO_VERSION = 8 << 16 | _OP_MAX };
 
 struct record_hello {
 	uint32_t version;	 /* PROTO_VERSION */
@@ -70,8 +60,6 @@ struct record_hello {
 struct record_run {
 	int32_t terminal_size; /* rows << 16 | columns; where there is none, anything */
 	uint32_t no_input;     /* 1: no stdin comes along, and the program has nothing to read */
-	uint32_t bell;
-	int32_t cpu; /* where its front was when it rang */
 };
 
 /*
@@ -160,7 +148,6 @@ struct record {
 	union {
 		struct record_hello hello;
 		struct record_run run;
-		uint32_t bell;
 		int32_t kill_cause; /* enum cause_kind */
 		int32_t signo;
 		struct record_started started;

@@ -523,9 +523,7 @@ static int send_run(struct job *j, const int stdio[3])
 	const struct winsize size = find_size(j);
 	struct record record = { .kind = RECORD_RUN,
 				 .run = { .terminal_size = size.ws_row << 16 | size.ws_col,
-					  .no_input = stdio[0] < 0,
-					  .bell = j->in.ring.bell,
-					  .cpu = j->in.ring.cpu } };
+					  .no_input = stdio[0] < 0 } };
 	int r;
 
 	if (!small) {

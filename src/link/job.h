@@ -30,7 +30,6 @@ enum job_state { JOB_NEW, JOB_SENT, JOB_RUNNING, JOB_DRAINING, JOB_ENDED };
 
 struct job_input {
 	struct span plan;	 /* encoded; borrowed until job_start() returns */
-	struct ring ring;	 /* that has announced it */
 	struct run_fds *run_fds; /* made ahead, or empty; NULL: it makes its own */
 	bool tty;
 	bool quiet;		/* nobody looks at output before the end */

@@ -49,12 +49,6 @@ struct link {
 	bool broken;
 	bool greeted;
 	struct record_hello hello; /* once greeted */
-	struct link_bell {
-		uint64_t key;  /* of requests that it is rung for; 0: free */
-		uint32_t used; /* when, in turns */
-		int fd;	       /* -EBADF: none yet */
-	} bells[BELLS_MAX];
-	uint32_t turn;
 	uint32_t next_job;
 	struct source *source;
 	struct link_port *ports;
@@ -74,8 +68,6 @@ int link_new(int fd, pid_t pid, struct link **ret)
 		return -ENOMEM;
 	l->fd = fd;
 	l->pid = pid;
-	for (size_t i = 0; i < BELLS_MAX; i++)
-		l->bells[i].fd = -EBADF;
 	l->next_job = 1;
 	l->last = &l->first;
 	*ret = l;
@@ -221,8 +213,6 @@ struct link *link_close(struct link *l)
 	link_unwatch(l);
 	drop_unsent(l);
 	l->fd = fd_close(l->fd);
-	for (size_t i = 0; i < BELLS_MAX; i++)
-		l->bells[i].fd = fd_close(l->bells[i].fd);
 	if (l->pid > 0)
 		reap_broker(l->pid);
 	free(l);
@@ -388,33 +378,6 @@ int link_send_plan(struct link *l, const struct record *record, struct span plan
 	}
 }
 
-static bool is_alone(const struct link *l)
-{
-	for (const struct link_port *p = l->ports; p; p = p->next)
-		if (p->job)
-			return false;
-	return true;
-}
-
-struct ring link_ring(struct link *l, uint64_t key)
-{
-	const int cpu = sched_getcpu();
-	uint32_t at = 0;
-
-	/* Whoever wakes up does so on another processor. Where there are two, that is one or the other. */
-	key = key * 0x9e3779b97f4a7c15 + (uint64_t)cpu + 1;
-	for (uint32_t i = 1; i < BELLS_MAX && l->bells[at].key != key; i++)
-		if (l->bells[i].key == key || l->bells[i].used < l->bells[at].used)
-			at = i;
-	l->bells[at].used = ++l->turn;
-	/* One that was rung for something else is heard by the wrong runtime. */
-	if (l->bells[at].key != key)
-		l->bells[at].key = key;
-	else if (l->bells[at].fd >= 0 && !l->broken && is_alone(l))
-		(void)eventfd_write(l->bells[at].fd, 1);
-	return (struct ring){ at, cpu };
-}
-
 int link_send(struct link *l, const struct record *record, const int *fds, size_t n_fds)
 {
 	return link_send_plan(l, record, (struct span){ 0 }, fds, n_fds);
@@ -473,12 +436,6 @@ static int route(struct link *l, struct link_message *m)
 			return break_link(l);
 		l->greeted = true;
 		l->hello = m->record.hello;
-	}
-	if (m->record.kind == RECORD_BELL && m->record.bell < BELLS_MAX) {
-		struct link_bell *b = &l->bells[m->record.bell];
-
-		(void)fd_close(b->fd);
-		b->fd = TAKE_FD(m->fds[0]);
 	}
 	for (struct link_port *p = l->ports; p; p = p->next) {
 		if (p->job == m->record.job)

@@ -75,15 +75,6 @@ int link_send(struct link *l, const struct record *record, const int *fds,
 /* The same with at most RECORD_PLAN_MAX bytes behind the record. */
 int link_send_plan(struct link *l, const struct record *record, struct span plan, const int *fds,
 		   size_t n_fds) _must_check_;
-/*
- * A RUN is about to be sent, which will want the same runtime as others of that key (not 0): rings the broker's bell, if there
- * is one for it and no other run is under way.
- */
-struct ring {
-	uint32_t bell; /* its number; BELLS_MAX: none */
-	int cpu;       /* where we were */
-};
-struct ring link_ring(struct link *l, uint64_t key);
 /* Hands out every record that has arrived, without waiting. Also done from the loop. */
 int link_dispatch(struct link *l) _must_check_;
 /* The broker no longer answers: it is killed (its sandboxes die with it) and the link is broken. */

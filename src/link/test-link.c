@@ -497,58 +497,6 @@ static void test_slow_records_share_the_loop(void **state)
 	finish(&s);
 }
 
-static uint64_t rings(int fd)
-{
-	eventfd_t n = 0;
-
-	return eventfd_read(fd, &n) < 0 ? 0 : n;
-}
-
-/* Each kind of request has a number; its bell is rung by nobody else, nor while another run is under way. */
-static void test_bells(void **state)
-{
-	const int cpu = sched_getcpu(), bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	struct record r = { .kind = RECORD_BELL };
-	cpu_set_t all, here;
-	struct link_seen s;
-	struct ring first;
-	int pair[2];
-
-	(void)state;
-	CPU_ZERO(&here);
-	CPU_SET((size_t)cpu, &here);
-	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
-	assert_int_equal(sched_setaffinity(0, sizeof(here), &here), 0);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	start(&s, pair[0]);
-	first = link_ring(s.link, 1);
-	assert_int_equal(first.cpu, cpu);
-	assert_in_range(first.bell, 0, BELLS_MAX - 1);
-	r.bell = first.bell;
-	assert_int_equal(sys_send_record(pair[1], &r, sizeof(r), &bell, 1), 0);
-	r.bell = BELLS_MAX; /* nonsense */
-	assert_int_equal(sys_send_record(pair[1], &r, sizeof(r), &bell, 1), 0);
-	assert_int_equal(link_dispatch(s.link), 0);
-	assert_int_equal(link_ring(s.link, 1).bell, first.bell);
-	assert_int_equal(rings(bell), 0);
-	link_detach(s.link, &s.port);
-	assert_int_equal(link_ring(s.link, 1).bell, first.bell);
-	assert_int_equal(rings(bell), 1);
-	for (uint64_t key = 2; key <= BELLS_MAX; key++)
-		assert_int_not_equal(link_ring(s.link, key).bell, first.bell);
-	assert_int_equal(rings(bell), 0);
-	assert_int_equal(link_ring(s.link, 1).bell, first.bell);
-	assert_int_equal(rings(bell), 1);
-	/* The number that was silent longest goes to somebody else, for whom that bell is wrong at first. */
-	for (uint64_t key = BELLS_MAX + 1; key <= 2 * BELLS_MAX; key++)
-		(void)link_ring(s.link, key);
-	assert_int_equal(rings(bell), 0);
-	(void)close(pair[1]);
-	(void)close(bell);
-	finish(&s);
-	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -564,7 +512,6 @@ int main(void)
 		cmocka_unit_test(test_what_was_not_sent_goes_with_the_link),
 		cmocka_unit_test(test_the_keeper_hears_of_hello_and_of_the_end),
 		cmocka_unit_test(test_slow_records_share_the_loop),
-		cmocka_unit_test(test_bells),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,6 @@ struct source {
 struct loop {
 	int epoll_fd;
 	bool stop, dispatching;
-	int64_t awake_ns; /* until then the loop polls without sleeping; 0: it sleeps when idle */
 	size_t n_sources;
 	struct source **heap; /* armed timers, the nearest first */
 	size_t heap_len, heap_capacity;
@@ -304,21 +303,6 @@ static int dispatch(struct loop *l, const struct epoll_event *events, int n)
 	return l->stop ? 0 : dispatch_timers(l);
 }
 
-/* Polls without sleeping until awake_ns, because waking a sleeping processor takes time. */
-static int wait_for_events(struct loop *l, struct epoll_event events[LOOP_EVENTS])
-{
-	int n = 0;
-
-	while (l->awake_ns && n == 0 && wait_ms(l) != 0) {
-		n = epoll_wait(l->epoll_fd, events, LOOP_EVENTS, 0);
-		if (n == 0)
-			(void)sched_yield();
-		if (n != 0 || clock_now_ns() >= l->awake_ns)
-			l->awake_ns = 0;
-	}
-	return n != 0 ? n : epoll_wait(l->epoll_fd, events, LOOP_EVENTS, wait_ms(l));
-}
-
 int loop_run(struct loop *l)
 {
 	struct epoll_event events[LOOP_EVENTS];
@@ -327,7 +311,7 @@ int loop_run(struct loop *l)
 	assert(!l->dispatching);
 	l->stop = false;
 	while (r >= 0 && !l->stop) {
-		int n = wait_for_events(l, events);
+		int n = epoll_wait(l->epoll_fd, events, LOOP_EVENTS, wait_ms(l));
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
@@ -337,11 +321,6 @@ int loop_run(struct loop *l)
 		bury(l);
 	}
 	return r;
-}
-
-void loop_stay_awake(struct loop *l, int64_t ns)
-{
-	l->awake_ns = clock_now_ns() + ns;
 }
 
 void loop_stop(struct loop *l)

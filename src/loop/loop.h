@@ -37,8 +37,3 @@ struct source *source_free(struct source *s); /* NULL is fine; returns NULL */
 /* Returns after loop_stop(), or when a callback fails. */
 int loop_run(struct loop *l) _must_check_;
 void loop_stop(struct loop *l);
-/*
- * For that time the loop polls instead of sleeping, because an event is expected soon. It yields the processor
- * meanwhile.
- */
-void loop_stay_awake(struct loop *l, int64_t ns);

@@ -243,31 +243,6 @@ static void test_regular_files_are_refused(void **state)
 	loop_free(l);
 }
 
-/* Events during the awake time are handled without delay; afterwards the loop sleeps again. */
-static void test_staying_awake(void **state)
-{
-	struct trace t = { .loop = loop_new(), .stop_after = 2 };
-	struct trace_mark marks[] = { { &t, 1 }, { &t, 2 } };
-	int64_t start_ns = clock_now_ns();
-	clock_t busy = clock();
-
-	(void)state;
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(loop_add_timer(t.loop, start_ns + (i ? 1500 : 5) * NS_PER_MS,
-						(struct handler){ on_mark, &marks[i] },
-						&t.sources[i]),
-				 0);
-	loop_stay_awake(t.loop, 50 * NS_PER_MS);
-	assert_int_equal(loop_run(t.loop), 0);
-	assert_int_equal(t.order[0], 1);
-	assert_int_equal(t.order[1], 2);
-	assert_true(clock_now_ns() - start_ns >= 1500 * NS_PER_MS);
-	assert_true(clock() - busy < CLOCKS_PER_SEC);
-	for (int i = 0; i < 2; i++)
-		t.sources[i] = source_free(t.sources[i]);
-	loop_free(t.loop);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,7 +253,6 @@ int main(void)
 		cmocka_unit_test(test_callback_error_ends_the_loop),
 		cmocka_unit_test(test_events_can_be_masked),
 		cmocka_unit_test(test_regular_files_are_refused),
-		cmocka_unit_test(test_staying_awake),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,13 +27,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { AWAKE_NS = 300000, RINGS_MAX = 32 };
-
 struct launch_request { /* one LAUNCH */
-	union {
-		struct launch_record record;
-		struct expect_record expected; /* or one of these, without fds but a bell */
-	};
+	struct launch_record record;
 	int fds[LAUNCH_FDS_MAX]; /* 0, 1, 2, ticket, a large plan */
 	struct plan_view plan;
 	void *base;
@@ -294,109 +289,6 @@ static int take_stdio(const struct launch_request *req)
 	return 0;
 }
 
-/* Away from the processor of who rings, so that what we do delays nobody there. Where there is no other, we stay. */
-static void move_away(void)
-{
-	cpu_set_t others;
-
-	if (agent.cpu < 0 || agent.cpu >= CPU_SETSIZE || agent.moved ||
-	    sched_getaffinity(0, sizeof(agent.cpus), &agent.cpus) < 0)
-		return;
-	others = agent.cpus;
-	CPU_CLR((size_t)agent.cpu, &others);
-	agent.moved = sched_setaffinity(0, sizeof(others), &others) == 0;
-}
-
-/* Whatever runs here may run everywhere again. */
-static void come_back(void)
-{
-	if (agent.moved)
-		(void)sched_setaffinity(0, sizeof(agent.cpus), &agent.cpus);
-	agent.moved = false;
-}
-
-static void forget_bell(void)
-{
-	come_back();
-	if (agent.bell_fd > 0)
-		(void)close(agent.bell_fd);
-	agent.bell_fd = 0;
-}
-
-/*
- * Never waits: others listen as well, and the front, who shares the descriptor's flags with us, may have said that reading it
- * does. A bell that cannot be read so is not listened to.
- */
-static bool take_rings(void)
-{
-	eventfd_t rings;
-	const struct iovec to = { &rings, sizeof(rings) };
-
-	if (preadv2(agent.bell_fd, &to, 1, -1, RWF_NOWAIT) == sizeof(rings))
-		return true;
-	if (errno != EAGAIN)
-		agent.rings = RINGS_MAX;
-	return false;
-}
-
-/* What rang before belongs to requests that others have got. No bell: it is over. */
-static void expect(int cpu, int bell_fd)
-{
-	forget_bell();
-	if (bell_fd < 0)
-		return;
-	agent.bell_fd = bell_fd;
-	agent.cpu = cpu;
-	agent.rings = 0;
-	(void)take_rings();
-	move_away();
-}
-
-static bool is_asked(void)
-{
-	struct pollfd fd = { .fd = WARM_FD, .events = POLLIN };
-
-	return poll(&fd, 1, 0) != 0;
-}
-
-/*
- * A processor that fell asleep takes as long to wake as a short program runs: for a moment we wait awake, but leave the processor
- * to everybody who wants it.
- */
-static void wait_awake(void)
-{
-	int64_t end_ns = clock_now_ns() + AWAKE_NS;
-
-	come_back();
-	while (!is_asked()) {
-		if (clock_now_ns() >= end_ns) {
-			move_away();
-			return;
-		}
-		(void)sched_yield();
-	}
-}
-
-/* Until the broker has something for us, or the bell has rung: true. Who rings and rings is not listened to. */
-static bool is_stirred(void)
-{
-	struct pollfd fds[] = { { .fd = WARM_FD, .events = POLLIN },
-				{ .fd = agent.bell_fd, .events = POLLIN } };
-
-	while (agent.bell_fd > 0 && agent.rings < RINGS_MAX) {
-		int n = poll(fds, ARRAY_SIZE(fds), -1);
-
-		if (n > 0 && fds[0].revents)
-			return false;
-		if (n > 0 && take_rings()) {
-			agent.rings++;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* 0: it is no launch, and was dealt with. */
 static int receive_launch(struct launch_request *req)
 {
 	const struct record_parts parts = { &req->record, agent.plan, sizeof(req->record),
@@ -405,10 +297,6 @@ static int receive_launch(struct launch_request *req)
 	struct stat st;
 	ssize_t n = sys_recv_parts(WARM_FD, &parts, req->fds, &n_fds);
 
-	if (n == (ssize_t)sizeof(struct expect_record) && req->record.kind == PROGRAM_EXPECT) {
-		expect(req->expected.cpu, n_fds == 1 ? req->fds[0] : -EBADF);
-		return 0;
-	}
 	/* Closed: the broker has thrown this sandbox away. */
 	if (n < (ssize_t)sizeof(req->record) || req->record.kind != PROGRAM_LAUNCH)
 		_exit(1);
@@ -433,7 +321,7 @@ static int receive_launch(struct launch_request *req)
 	}
 	/* The broker has checked these bytes. */
 	req->plan = plan_trusted_view(req->base);
-	return 1;
+	return 0;
 }
 
 /* Of what is WARM_FD now; 0: nothing. */
@@ -450,17 +338,13 @@ void agent_forked(void)
 		(void)close(WARM_FD);
 }
 
-/* Unless it was no launch that came. */
 static void launch_program(void)
 {
 	struct launch_request req = { 0 };
 	eventfd_t ticket;
 	int r = receive_launch(&req);
 
-	if (r == 0)
-		return;
-	forget_bell();
-	if (r > 0) {
+	if (r == 0) {
 		agent_settle_text(&req.plan);
 		r = put_in_place(&req);
 	}
@@ -520,20 +404,8 @@ ssize_t agent_read(void *buf, size_t n)
 	}
 	if (!agent.parked)
 		park();
-	while (!agent.launched) {
-		/* A runner that is in a hurry has gone through its own motions, and a request is there by now. */
-		if (agent.stirred && !agent.noted && !is_asked())
-			rehearse();
-		if (agent.stirred)
-			wait_awake();
-		agent.stirred = is_stirred();
-		if (!agent.stirred)
-			launch_program();
-		else if (agent.noted && n > 0) {
-			*(char *)buf = 's';
-			return 1;
-		}
-	}
+	if (!agent.launched)
+		launch_program();
 	len = MIN(n, agent.text_len - agent.text_at);
 	memcpy(buf, agent.text + agent.text_at, len);
 	agent.text_at += len;

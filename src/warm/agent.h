@@ -52,12 +52,6 @@ struct agent {
 	char text_room[LAUNCH_PLAN_MAX + 64]; /* enough for what such a plan says, and more */
 	char *env_room[128];
 	bool asked, parked, launched;
-	int bell_fd;  /* 0: none */
-	int rings;    /* heard so far */
-	bool stirred; /* it has just rung */
-	int cpu;      /* where it is rung */
-	bool moved;   /* from where a program may run: */
-	cpu_set_t cpus;
 	ino_t inode; /* of the socket, once launched: a program may put something else in its place */
 	const char *text; /* the request as the runner reads it */
 	size_t text_len, text_at;

@@ -25,34 +25,17 @@ bool cell_set_remove(struct cell_set *s, struct cell *cell)
 	return false;
 }
 
-/* How well a READY cell serves whoever rang that bell: best the one that heard it, rather none that listens for another. */
-static int merit(const struct cell *cell, const struct bell *bell)
+/* A runtime that is being started takes longer than starting the program itself, so no request waits for one. */
+struct cell *cell_set_best(const struct cell_set *s)
 {
-	if (cell->bell == 0)
-		return 2;
-	return bell && bell->serial == cell->bell ? 3 : 1;
-}
-
-/* Else the one that began first; but a runtime that is being started takes longer than starting the program itself. */
-struct cell *cell_set_best(const struct cell_set *s, const struct bell *bell)
-{
-	struct cell *first = NULL, *ready = NULL;
+	struct cell *first = NULL;
 
 	for (struct cell *cell = s->cells; cell; cell = cell->next) {
-		if (cell->state == CELL_READY && (!ready || merit(cell, bell) > merit(ready, bell)))
-			ready = cell;
+		if (cell->state == CELL_READY)
+			return cell;
 		first = cell;
 	}
-	return ready || s->shape.kind == WARM_START ? ready : first;
-}
-
-struct cell *cell_set_idle(const struct cell_set *s)
-{
-	struct cell *cell = s->cells;
-
-	while (cell && (cell->state != CELL_READY || cell->bell != 0))
-		cell = cell->next;
-	return cell;
+	return s->shape.kind == WARM_START ? NULL : first;
 }
 
 void cell_set_note(struct cell_set *s, bool made)

@@ -18,10 +18,8 @@ struct cell_set {
 void cell_set_add(struct cell_set *s, struct cell *cell);
 /* true: it was there. */
 bool cell_set_remove(struct cell_set *s, struct cell *cell);
-/* For a request that rang bell, which may be NULL: READY, or the one to wait for; NULL: none is worth that. */
-struct cell *cell_set_best(const struct cell_set *s, const struct bell *bell);
-/* READY, and nobody's yet; or NULL. */
-struct cell *cell_set_idle(const struct cell_set *s);
+/* The cell that serves a request soonest: a READY one, or one to wait for. NULL: no cell is worth waiting for. */
+struct cell *cell_set_best(const struct cell_set *s);
 /* A cell has come about, or not. After a few failures in a row there is a pause: whatever is missing may be there again later. */
 void cell_set_note(struct cell_set *s, bool made);
 bool cell_set_may_grow(const struct cell_set *s);

@@ -359,36 +359,11 @@ void cell_hurry(struct cell *cell, int64_t ms)
 		set_background(cell, false);
 }
 
-void cell_expect(struct cell *cell, const struct bell *bell)
-{
-	const struct expect_record rec = { PROGRAM_EXPECT, bell ? bell->cpu : -1 };
-
-	if (cell->sandbox->program_fd < 0)
-		return;
-	cell->bell = bell ? bell->serial : 0;
-	cell->woken |= bell != NULL;
-	(void)!sys_send_record(cell->sandbox->program_fd, &rec, sizeof(rec),
-			       bell ? &bell->fd : NULL, bell ? 1 : 0);
-}
-
-/* What it did when bells rang was not the request's either. */
-static void count_again(struct cell *cell)
-{
-	struct sandbox *sb = cell->sandbox;
-	int64_t us = cell->base.user_us < 0 ? -1 : sb->host->cgroups->read_cpu_us(sb->cgroup);
-
-	if (us >= 0)
-		cell->base.user_us = us - cell->base.system_us;
-}
-
 void cell_open(struct cell *cell, struct cell_content *ret)
 {
-	if (cell->woken)
-		count_again(cell);
 	*ret = (struct cell_content){ .sandbox = TAKE_PTR(cell->sandbox),
 				      .prepared = cell->prepared,
 				      .base = cell->base,
-				      .expected = cell->bell != 0,
 				      .control = TAKE_PTR(cell->control),
 				      .program = TAKE_PTR(cell->program),
 				      .death = TAKE_PTR(cell->death) };

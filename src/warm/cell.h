@@ -13,7 +13,6 @@
 
 #include "loop/loop.h"
 #include "sandbox/sandbox.h"
-#include "warm/prewake-bell.h"
 #include "warm/shape.h"
 #include "warm/zygote.h"
 
@@ -43,8 +42,6 @@ struct cell {
 	struct usage base;		  /* counters when it was READY */
 	int64_t limits[_STAGE_LIMIT_MAX]; /* what it is limited to */
 	int64_t ready_ns;		  /* 0: it is not, or was not yet */
-	uint64_t bell;			  /* that its program waits for, too; 0: none */
-	bool woken;			  /* it does, or has done so */
 	struct source *control, *program, *death, *deadline;
 	struct cell_watcher watcher; /* the pool */
 	struct cell_watcher waiter; /* a run that has taken it before it was READY; fn NULL: none */
@@ -63,14 +60,11 @@ struct cell_options {
 int cell_new(const struct cell_options *options, struct cell **ret, struct error *err) _must_check_;
 /* Not READY within that time: BROKEN. */
 void cell_hurry(struct cell *cell, int64_t ms);
-/* A READY one: its program, if there is one, waits for that bell as well, on another processor than who rings it. NULL: not any more. */
-void cell_expect(struct cell *cell, const struct bell *bell);
 /* What a run goes on with. */
 struct cell_content {
 	struct sandbox *sandbox;
 	struct report prepared; /* not of WARM_NONE */
 	struct usage base;
-	bool expected; /* it was rung for */
 	int64_t limits[_STAGE_LIMIT_MAX];
 	/* Of pid 1's socket and of the program's (NULL with WARM_NONE), and of pid 1's death: to be given handlers. */
 	struct source *control, *program, *death;

@@ -11,7 +11,6 @@
 #include "sys/memory.h"
 #include "warm/agent-blob.h"
 #include "warm/cell-set.h"
-#include "warm/prewake.h"
 #include "warm/reaper.h"
 
 #include <fcntl.h>
@@ -46,7 +45,6 @@ struct pool {
 	bool refilling;	      /* the timer is armed */
 	bool pressed;	      /* the host is short of memory */
 	int64_t memory_bytes; /* of READY cells that nobody has claimed */
-	struct prewake expected;
 	struct source *refill, *tick;
 };
 
@@ -93,7 +91,6 @@ static void unlink_cell(struct pool *p, struct cell_set *s, struct cell *cell)
 {
 	if (!cell_set_remove(s, cell))
 		return;
-	prewake_forget_cell(&p->expected, cell);
 	count_cell(p, cell, -1);
 }
 
@@ -185,8 +182,6 @@ static int on_refill(void *data, uint32_t events)
 		refill_soon(p);
 		break;
 	}
-	if (p->n_making == 0 && !prewake_next(&p->expected))
-		refill_in(p, PREWAKE_MS);
 	return 0;
 }
 
@@ -208,7 +203,6 @@ static void cell_set_free(struct pool *p, struct cell_set *s)
 			break;
 		}
 	drop_cells(p, s, 0);
-	prewake_forget_set(&p->expected, s);
 	shape_done(&s->shape);
 	free(s);
 }
@@ -385,9 +379,7 @@ static struct cell *make_for_request(struct pool *p, struct cell_set *s)
 	return cell;
 }
 
-/* With a bell it is what the request would like best, so there should be more of it. */
-static struct cell *claim(struct pool *p, const struct plan_view *plan, enum warm_kind kind,
-			  const struct bell *bell)
+static struct cell *claim(struct pool *p, const struct plan_view *plan, enum warm_kind kind)
 {
 	struct cell_set *s = find_cell_set(p, plan, kind);
 	struct cell *cell;
@@ -396,10 +388,9 @@ static struct cell *claim(struct pool *p, const struct plan_view *plan, enum war
 		return NULL;
 	s->used_ns = clock_now_ns();
 	plan_stage_limits(plan, 0, s->limits);
-	cell = cell_set_best(s, bell);
-	if (bell)
-		prewake_note(&p->expected, bell, s);
-	if (bell && (!cell || cell->state != CELL_READY))
+	cell = cell_set_best(s);
+	/* A set that only stands in for the request's own kind does not grow. */
+	if (kind == plan_warm_kind(plan) && (!cell || cell->state != CELL_READY))
 		s->target = MIN(MAX(s->target * 2, (unsigned)TARGET_FIRST), p->bounds.spares);
 	if (cell)
 		unlink_cell(p, s, cell);
@@ -408,7 +399,7 @@ static struct cell *claim(struct pool *p, const struct plan_view *plan, enum war
 	return cell;
 }
 
-struct cell *pool_claim(struct pool *p, const struct plan_view *plan, const struct bell *bell)
+struct cell *pool_claim(struct pool *p, const struct plan_view *plan)
 {
 	enum warm_kind kind = plan_warm_kind(plan);
 	struct cell *cell;
@@ -416,9 +407,9 @@ struct cell *pool_claim(struct pool *p, const struct plan_view *plan, const stru
 	/* Without privilege the clone needs to know where the workspace lies, and a zygote's does not. */
 	if (plan_find(plan, OP_WORKSPACE, -1) && !p->host.sandboxes->facts.privileged)
 		return NULL;
-	cell = claim(p, plan, kind, bell);
+	cell = claim(p, plan, kind);
 	if (!cell && kind != WARM_NONE)
-		cell = claim(p, plan, WARM_NONE, NULL);
+		cell = claim(p, plan, WARM_NONE);
 	refill_in(p, cell && kind == WARM_START ? REFILL_START_MS : REFILL_MS);
 	if (!cell)
 		return NULL;
@@ -523,7 +514,6 @@ struct pool *pool_free(struct pool *p)
 	zygote_host_done(&p->host);
 	p->reaper = reaper_free(p->reaper);
 	p->nets = nets_free(p->nets);
-	prewake_done(&p->expected);
 	p->host.agent_fd = fd_close(p->host.agent_fd);
 	p->host.bare_fd = fd_close(p->host.bare_fd);
 	free(p);

@@ -24,10 +24,9 @@ void pool_close(struct pool *p);
 struct pool *pool_free(struct pool *p);
 /*
  * A cell for that plan, claimed: READY, or one to wait for (set cell->waiter). NULL: none can be had soon, the run makes its
- * own sandbox. A cell ends with cell_open() or pool_discard(), exactly once. The caller rings bell before it asks for its next
- * one, most likely like this.
+ * own sandbox. A cell ends with cell_open() or pool_discard(), exactly once.
  */
-struct cell *pool_claim(struct pool *p, const struct plan_view *plan, const struct bell *bell);
+struct cell *pool_claim(struct pool *p, const struct plan_view *plan);
 void pool_discard(struct pool *p, struct cell *cell);
 /* A sandbox that a run has got out of a cell and cannot use. */
 void pool_reap(struct pool *p, struct sandbox *sb);

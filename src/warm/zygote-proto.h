@@ -8,8 +8,6 @@
  *
  *   broker                                          program (its socket is WARM_FD, too; messages are text but LAUNCH)
  *                                              ◀─   "P"                                it waits
- *   EXPECT {processor} [+ bell]                ─▶    now it waits for the bell of a front, too (link/broker-proto.h), and away from
- *                                                   that processor: when it rings it goes through the motions once more
  *   LAUNCH {…} [+ 0,] + 1, 2, ticket [, plan]  ─▶    a small plan comes as bytes behind the record
  *                                                   it takes the ticket, and its program begins;
  *                                              ◀─   or struct report FAILED
@@ -34,12 +32,7 @@
 /* Where a zygote finds init. */
 enum { ZYGOTE_INIT_FD = 103 };
 
-enum {
-	ZYGOTE_READY = 0x52454459,
-	ZYGOTE_FORK = 0x464f524b,
-	PROGRAM_LAUNCH = 0x4c4e4348,
-	PROGRAM_EXPECT = 0x45585043
-};
+enum { ZYGOTE_READY = 0x52454459, ZYGOTE_FORK = 0x464f524b, PROGRAM_LAUNCH = 0x4c4e4348 };
 
 struct zygote_record {
 	uint32_t kind;
@@ -50,11 +43,6 @@ struct zygote_record {
 	uint32_t warm_up; /* nobody waits yet: warm up before parking */
 	uint32_t
 		skeleton; /* FORK: its plan is the one the zygote has a skeleton for; READY: there is one */
-};
-
-struct expect_record { /* as a launch_record begins */
-	uint32_t kind;
-	int32_t cpu; /* where the front is likely to be */
 };
 
 struct launch_record {

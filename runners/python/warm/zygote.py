@@ -188,9 +188,6 @@ def learn_pages(names):
 def receive():
     """The launch text."""
     text = more = os.read(state.control, ROOM)
-    while text == b"s":
-        program.stir()
-        text = more = os.read(state.control, ROOM)
     while len(more) == ROOM:
         more = os.read(state.control, ROOM)
         text += more
