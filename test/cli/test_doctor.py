@@ -66,3 +66,11 @@ def test_agrees_with_a_run(atoll):
     assert isolation["cgroup"] in text
     if isolation["landlock"]:
         assert str(isolation["landlock"]) in next(line for line in text.splitlines() if "andlock" in line)
+
+
+def test_recommends(atoll):
+    """What a program could use against its host: its own name in the kernel's log, and nodes that it shares with the host."""
+    checks = {check["name"]: check for section in atoll.run(["doctor", "--json"]).json()["sections"] for check in section["checks"]}
+    trace = checks["debug.exception-trace"]
+    assert (trace["verdict"], "sysctl -w debug.exception-trace=0" in (trace["fix"] or "")) in (("ok", False), ("warn", True)), trace
+    assert ("host" in checks["devices"]["value"]) is atoll.rootless, checks["devices"]

@@ -138,3 +138,22 @@ def test_no_room_for_a_job(daemon):
         assert (result["status"], result["stdout"]) == ("interrupted", ""), result
         assert result["cause"]["retryable"] is True and "too many runs" in result["cause"]["detail"], result
     assert web.wait(web.submit(**PROGRAM))["stdout"] == "ran\n"
+
+
+def test_bytes_that_wait_are_bounded(mode, stage, work):
+    """A few large bodies fill a disk as well as many small ones do."""
+    with contextlib.closing(contextlib.ExitStack()) as stack:
+        served = Served(Atoll(mode, stage), work, "--running", "1", "--set", "queue.bytes_per_caller=4m")
+        stack.callback(served.end)
+        web = served.web
+        holder = web.submit("bash", "read line", query="?interactive=1")
+        web.wait(holder, "running")
+        large = {"language": "bash", "code": "true", "stdin": "x" * (3 << 20)}
+        first = web.post("/v1/executions", large)
+        assert first.status == 202, first
+        assert "bytes" in problem(web.post("/v1/executions", large), 429, "queue_full").lower()
+        small = web.submit("bash", "true")
+        assert web.delete(f"/v1/executions/{holder}").status in (200, 202)
+        for id in (first.json()["id"], small):
+            assert web.wait(id)["status"] == "success"
+        assert web.post("/v1/executions", large).status == 202
