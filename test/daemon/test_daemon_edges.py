@@ -151,6 +151,7 @@ def test_a_workspace_is_called_as_the_caller_calls_it(web):
     assert problem(web.post("/v1/execute", body), 400, field="workspace").startswith("workspace: 'a/b' is not a name")
 
 
+@pytest.mark.undisturbed
 @quick
 def test_document_001_with_a_timeout(web):
     begin = time.monotonic()

@@ -58,6 +58,7 @@ def test_memory_of_a_language(served, mode):
                               language="python3.10")
 
 
+@pytest.mark.undisturbed
 def test_timeout_of_a_language(served):
     result = served.web.execute("bash", "sleep 30")
     assert result["status"] == "timeout" and result["duration"] < 10, result

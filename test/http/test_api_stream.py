@@ -182,6 +182,7 @@ def test_many_watch_one(web):
     assert got == ["".join(f"{i}\n" for i in range(30))] * 8
 
 
+@pytest.mark.undisturbed
 def test_a_slow_reader(web, served):
     """Nobody waits for a reader that takes nothing: not the program, not others; and memory stays."""
     before = resident(served.daemon.child("front"))
@@ -434,6 +435,7 @@ def test_who_attached_goes(web):
     assert web.wait(id)["stdout"] == "ready\nend\n"
 
 
+@pytest.mark.undisturbed
 def test_attach_too_late(web):
     """Nobody came: its input has ended. Who comes then is told; so is he who sends to one that had its own."""
     id = web.submit("python", READER)

@@ -108,6 +108,7 @@ def test_uncaught_error(run, language):
     assert re.search(pattern, result["stderr"], re.S), result["stderr"]
 
 
+@pytest.mark.undisturbed
 @each
 @pytest.mark.modes("root")
 def test_endless_loop(run, language):

@@ -328,8 +328,8 @@ def stays(found, seconds):
     return found
 
 
-def leaked_since(before, patience=5.0):
-    """What is there now, was not before, and stays for `patience` seconds."""
+def leaked_since(before, patience=20.0):
+    """What is there now, was not before, and stays for `patience` seconds: a machine with a load of 15 tears down slowly."""
     global latest
     latest = None
     now = snapshot()

@@ -214,6 +214,7 @@ os._exit(5)
     assert result["exit_code"] == 5 and result["cause"]["kind"] == "exit", result
 
 
+@pytest.mark.undisturbed
 def test_descriptors_in_flight_do_not_outlive_the_run(atoll):
     """A cycle of sockets that carry each other, standard output and a file of the work directory."""
     result = atoll.python("""
@@ -321,6 +322,7 @@ def test_reserved_names_are_the_products(atoll, work):
         assert done.returncode == 125 and b"reserved" in done.stderr, done
 
 
+@pytest.mark.undisturbed
 @pytest.mark.cold("nothing runs")
 @pytest.mark.parametrize("text", [
     "a: &a [x, x]\nb: [*a, *a]\nlanguage: bash\ncode: 'true'\n",

@@ -368,6 +368,7 @@ def hostile_archives():
     }
 
 
+@pytest.mark.undisturbed
 def test_F19_archives_in(siege, alice):
     before = siege.rss()
     ran = {}

@@ -406,6 +406,7 @@ def test_K09_clock_and_names(box):
     assert set(seen.values()) == {"EPERM"}, seen
 
 
+@pytest.mark.undisturbed
 def test_K10_ordinary_calls_work(box):
     seen = probe(box, """
 import time, random, tempfile, threading, select, signal, resource

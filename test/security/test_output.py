@@ -74,6 +74,7 @@ def test_O05_order_within_streams(box):
     assert done.stderr == b"".join(b"e%d\n" % i for i in range(3000))
 
 
+@pytest.mark.undisturbed
 @pytest.mark.parametrize("code", [
     "import os; os.close(1); os.close(2); os._exit(4)", "import os; os.closerange(0, 1024); os._exit(4)",
     "import os; os.dup2(1, 0); os.dup2(0, 2); os._exit(4)", "import os, time; os.close(1); time.sleep(0.3); os._exit(4)",

@@ -182,6 +182,7 @@ def test_P09_bombs_are_bounded(box, compile_c, kind):
         assert result["usage"]["pids_peak"] <= 34
 
 
+@pytest.mark.undisturbed
 @pytest.mark.parametrize("code", ["kill -STOP $$", "kill -STOP 0", "kill -STOP -1; kill -STOP $$",
                                   "(sleep 9 &) ; (kill -STOP 0 &); sleep 9"])
 @pytest.mark.any_landlock
@@ -199,6 +200,7 @@ HOLDS = {
 }
 
 
+@pytest.mark.undisturbed
 @pytest.mark.parametrize("how", list(HOLDS))
 @pytest.mark.any_landlock
 def test_P11_every_hold_times_out(box, how):

@@ -78,7 +78,7 @@ def test_every_call_may_fail(mode, stage, faulty, work, scenario, process, error
             continue
         finally:
             shutil.rmtree(target, ignore_errors=True)
-        left = leaked_since(before, patience=5.0)
+        left = leaked_since(before)
         if left:
             wrong.append((n, "left", left))
         right = done.returncode == code and done.stdout == out and (err is None or done.stderr == err)
