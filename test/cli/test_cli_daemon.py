@@ -263,7 +263,7 @@ def conflict(code):
 
 
 def test_cancel_and_rm_say_what_they_mean(fake):
-    """One request each, that does one thing: nobody looks first and is wrong a moment later."""
+    """One request each, that does one thing: a look before it could be wrong a moment later."""
     fake.table["DELETE", f"/v1/executions/{ID}"] = {"id": ID, "cancelled": True, "deleted": False}
     assert fake.atoll.run(["cancel", ID]).returncode == 0
     assert [call[:2] for call in fake.seen] == [("DELETE", f"/v1/executions/{ID}?only=cancel")]

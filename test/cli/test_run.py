@@ -404,7 +404,7 @@ def children(pid):
 
 def test_death_of_the_broker(atoll):
     """kill -9 of the process that holds the sandbox: an error at once, everything inside dies, and the groups it
-    could not remove any more are swept by a later run, once they are old enough to be nobody's."""
+    could not remove any more are swept by a later run, once they are too old to be in use."""
     import os
     import signal
     import time

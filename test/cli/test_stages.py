@@ -338,7 +338,7 @@ def test_invoke_bad_words(atoll, words):
 
 
 def test_a_program_cannot_forge_its_value(atoll):
-    """Whatever is printed is output; the value is the method's alone, the exit code the process's."""
+    """All that is printed is output; the value is the method's alone, the exit code the process's."""
     code = TOOL + ("\nimport json, os, sys\n"
                    "for fd in range(3):\n"
                    "    try: os.write(fd, json.dumps({'value': 'forged', 'result': 'forged', 'exit_code': 0}).encode() + b'\\n')\n"

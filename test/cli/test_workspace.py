@@ -47,7 +47,7 @@ def test_two_runs_see_each_others_files(box, place):
                       options=W)
     assert second["stdout"] == "from one1000\n1000\n"
     assert box.probe("import json; print(json.dumps(open('/workspace/d/a.txt').read()))", options=W) == "from one and two\n"
-    # On disk all of it belongs to whoever has the directory, and can be read by others.
+    # On disk all of it belongs to the owner of the directory, and can be read by others.
     owner = place.stat().st_uid
     for path, mode in ((place / "w", 0o755), (place / "w" / "d", 0o755), (place / "w" / "d" / "a.txt", 0o644)):
         assert (path.stat().st_uid, path.stat().st_gid, stat.S_IMODE(path.stat().st_mode)) == (owner, place.stat().st_gid, mode)
@@ -155,7 +155,7 @@ def canary_file(work):
 
 
 def test_a_link_is_no_workspace(box, work, place, canary_file):
-    """Whoever can write beside workspaces, and so exchange one, gets no other directory shown by that."""
+    """A user who can write beside workspaces, and so exchange one, gets no other directory shown by that."""
     box.bash("true", options=W)
     (place / "trap").symlink_to(work)
     result = box.bash("ls /workspace", options=("--workspace", "trap"))
@@ -473,7 +473,7 @@ def test_killed_while_it_is_applied(box, place):
         assert not (store / "journal").exists()
         box.bash("echo > /workspace/next", options=W)
         wait_until(lambda: not any((store / name).exists() and any((store / name).iterdir()) for name in ("stage", "trash")),
-                   why="what a commit no longer needs goes behind its answer")
+                   why="what a commit needs no more goes behind its answer")
     sweep(box)
 
 
@@ -496,7 +496,7 @@ def test_rest_is_private(box):
 
 
 def test_through_a_pool(own, work):
-    """Where the broker stays it is the broker's workspaces that count, whoever asks; without privilege such runs are cold."""
+    """With a pool, the broker's workspaces count, not the caller's; without privilege such runs are cold."""
     front = own(env={"ATOLL_STATE_DIR": str(work / "state")}).any_front()
     for n in range(3):
         assert front.bash(f"ls /workspace | wc -l; echo x > /workspace/{n}", options=W)["stdout"] == f"{n}\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Crash-only: what the daemon promised holds whoever of its processes dies, and whatever its memory or clock does.
+"""Crash-only: the promises of the daemon hold when one of its processes dies, its memory ends or its clock jumps.
 
 Names carry the ids of the threat catalogue (C01 to C12). test/lib/chaos.py has the load and the promises; test_crash_disk.py has the disk.
 """
@@ -27,7 +27,7 @@ KILLS = {"root": 20, "rootless": 10}
 
 
 def quiet_groups(before):
-    """Groups that nobody lives in or keeps. Killed brokers cannot remove theirs; the next one does, once they are old."""
+    """Groups without a process or a keeper. A killed broker cannot remove its groups; the next broker does, once they are old."""
     return {g for g in oracle.list_empty_cgroups() - before if os.path.exists(g)}
 
 
@@ -35,7 +35,7 @@ def quiet_groups(before):
 
 
 def kill_many(reef, ledger, n):
-    """Everybody gets his turn, in any order."""
+    """Each target gets its turn, in any order."""
     order = [TARGETS[i % len(TARGETS)] for i in range(n)]
     random.shuffle(order)
     for target in order:
@@ -96,7 +96,7 @@ def test_C01_everybody_at_once(start, work):
 def test_the_watch_itself(start):
     """An orphan is seen; what should be there is not taken for one."""
     reef = start()
-    # Once it is ready, it has kits made by a process that is nobody's child, once: that ends by itself, and no other comes.
+    # Once the daemon is ready, a process without a parent makes its kits, once: that process ends by itself, and no other comes.
     chaos.wait_until(lambda: not reef.strays(), chaos.ORPHANS_MAX_S, lambda: f"no orphans: {chaos.describe(reef.strays())}")
     subprocess.run(["/bin/sh", "-c", "sleep 60 & sleep 60 & true"], check=True)
     seen = reef.strays()
@@ -176,7 +176,7 @@ def test_C06_drain(start):
         # The monitor says so before the front has heard of it, which then closes what is idle.
         with contextlib.suppress(*chaos.LOST):
             wait_until(lambda: web.get("/readyz", keep=asked).status == 503, 25, "the front is not told")
-        # No new work, by any way in: an old connection is told, a new one is told or finds nobody.
+        # No new work, by any way in: an old connection is told, a new one is told or refused.
         for connection in (idle, None):
             with contextlib.suppress(*chaos.LOST):
                 answer = web.post("/v1/executions", {"language": "bash", "code": "echo new"}, keep=connection)
@@ -238,7 +238,7 @@ def memory_group(limit_bytes):
     try:
         yield group
     finally:
-        chaos.wait_until(lambda: not (group / "cgroup.procs").read_text(), 60, "somebody lives in it")
+        chaos.wait_until(lambda: not (group / "cgroup.procs").read_text(), 60, "a process lives in it")
         group.rmdir()
 
 

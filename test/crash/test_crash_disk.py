@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Crash-only: what the daemon promised holds when the end of its log is lost or its disk is full, by whoever's fault.
+"""Crash-only: the promises of the daemon hold when the end of its log is lost, and when the daemon or another program fills the disk.
 
 Names carry the ids of the threat catalogue. test/lib/chaos.py has the promises.
 """
@@ -134,7 +134,7 @@ def test_C11_disk_full(start, work):
 
 @pytest.mark.modes("root")
 def test_output_that_the_disk_has_no_room_for(start, work):
-    """It is cut and says so, also later; the rest of the history is nobody's to delete while others fill the disk."""
+    """It is cut and says so, also later. While other programs fill the disk, no history is deleted."""
     disk = SmallDisk(start, work, "--running", "2", size="64m")
     web = disk.web
     before = web.execute("python", "print('before' * 20000)", limits={"output": "4k"})
@@ -167,7 +167,7 @@ def storable(web, ids):
 
 @pytest.mark.modes("root")
 def test_disk_that_our_own_outputs_have_filled(start, work):
-    """Nobody has to come: when it is the history that fills the disk, the oldest of it go until there is room."""
+    """When the history fills the disk, its oldest rows go until there is room; no request has to come for that."""
     disk = SmallDisk(start, work, "--running", "2", size="40m")
     web = disk.web
     for i in range(3):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run whose broker dies is begun once: by another broker if it had not begun, and else by nobody, whenever that was.
+"""A run whose broker dies is begun once: if it had not begun, another broker begins it; else none does.
 
 `Between` stands between a front and a pool and is the broker that dies: at an instant that a test picks, and no other.
 """
@@ -127,7 +127,7 @@ def run(request, work, pool):
 
 
 def test_lost_before_it_began(run):
-    """Nobody has seen it: another broker does it."""
+    """The broker had not begun it: another broker does it."""
     done, runs = run(lambda number, data, fds, far: number > 1)
     assert (done.returncode, done.stdout, runs) == (0, b"begun\n", 2), (done, runs)
 
@@ -164,6 +164,6 @@ def test_what_comes_too_late_does_not_begin(run):
     with kept[2]:
         kept[2].settimeout(PATIENCE_S)
         close(kept[1])
-        # Whoever could have printed is gone then.
+        # Every process that could have printed is gone then.
         assert os.read(late, 100) == b""
     os.close(late)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How soon everything is gone that a killed daemon kept warm: two seconds, whatever else the machine does."""
+"""Everything that a killed daemon kept warm is gone within two seconds, on a busy machine as well."""
 import contextlib
 import os
 import signal
@@ -37,7 +37,7 @@ def fill_pool(reef, least=30):
 
 
 def put_behind(pids, most):
-    """Puts sandboxes behind everybody else, as they are while they are made and after their reply: also their death is."""
+    """Gives sandboxes the lowest weight of all processes, as they have while they are made and after their reply: their death is slow, too."""
     groups = set()
     for pid in pids:
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an ordinary user's zygote has on the host while it loads modules: it is gone in the end, whoever was killed.
+"""What an ordinary user's zygote has on the host while it loads modules is gone in the end, whichever process was killed.
 
-test_warm_pool.py kills one of those who make it; here it is the one who removes it, or everybody in one instant.
+test_warm_pool.py kills a process that makes it; here the victim is the process that removes it, or all of them in one instant.
 """
 import os
 import secrets
@@ -52,7 +52,7 @@ def make_old(place):
 
 @pytest.fixture
 def plant():
-    """plant(user): an old directory as a zygote makes it, and its lock, which nobody holds yet."""
+    """plant(user): an old directory as a zygote makes it, and its lock, which no process holds yet."""
     made = []
 
     def make(user, prefix="/tmp/atoll-", mode=0o700):
@@ -82,7 +82,7 @@ def test_the_remover_is_killed(own):
 
 
 def test_everybody_is_killed_at_once(own, plant):
-    """The next zygote of this user removes it, and nothing that somebody may still use."""
+    """The next zygote of this user removes it, and nothing that another process may still use."""
     user = oracle.NOBODY if oracle.IS_ROOT else os.geteuid()
     _, run, place, victims = struck(own, lambda pool, remover: oracle.parents()[remover][0], lambda pool, remover: pool.pid)
     run.communicate(timeout=30)

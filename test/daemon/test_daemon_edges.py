@@ -38,7 +38,7 @@ def web(served):
 
 
 def test_new_connections_hear_of_the_end(mode, stage):
-    """While it drains who comes is told so, over both kinds of door; what ran is answered, then nobody is there."""
+    """While the daemon drains, new connections are told so, over TCP and the unix socket. Running requests are answered, then the daemon ends."""
     served = Served(Atoll(mode, stage), stage.scratch(mode, "end"))
     web, got = served.web, []
     done = web.execute("bash", "echo before")["id"]
@@ -86,7 +86,7 @@ def test_an_upload_is_answered_at_the_end(mode, stage):
 
 @pytest.mark.undisturbed
 def test_the_time_of_a_compiler_counts(mode, stage):
-    """POST /execute is answered at the deadline, whatever takes the time."""
+    """POST /execute is answered at the deadline, in a compiler as in a program."""
     served = Served(Atoll(mode, stage), stage.scratch(mode, "compiler"), "--execute-languages", "all")
     try:
         code = ("template<int N, int M> struct F { enum { v = (F<N - 1, M>::v + F<N, M - 1>::v) % 1000 }; };\n"
@@ -107,7 +107,7 @@ def test_parts_of_a_stream(web):
     path = f"/v1/executions/{web.execute('bash', 'echo hello')['id']}/stdout"
     part = web.get(path, headers={"Range": "bytes=0-1"})
     assert (part.status, part.body) == (206, b"he")
-    # Whoever has a part of another version gets all of this one.
+    # A client that has a part of another version gets all of this one.
     whole = web.get(path, headers={"Range": "bytes=0-1", "If-Range": '"other"'})
     assert (whole.status, whole.body) == (200, b"hello\n") and "content-range" not in whole.headers
 
@@ -174,7 +174,7 @@ def test_a_window_in_columns_or_cols(web):
 
 @quick
 def test_a_terminal_for_nobody(atoll):
-    """A program that asks for the size of its terminal gets one, also when nobody has one here."""
+    """A program that asks for the size of its terminal gets one, also when the caller has no terminal."""
     assert atoll.bash("stty size", options=("--tty",))["stdout"].split() == ["24", "80"]
 
 
@@ -264,7 +264,7 @@ def fits(document, schema, value):
 
 @quick
 def test_answers_are_as_described(web):
-    """Whatever status, type and shape an answer has, /openapi.json has it too."""
+    """/openapi.json has the status, type and shape of every answer."""
     document = web.get("/openapi.json").json()
     result = web.execute("python", "import sys\nopen('a.txt', 'w').write('abc')\nprint('x')\n1/0", labels={"edge": "described"})
     id, other = result["id"], web.execute("c", "int main(")["id"]

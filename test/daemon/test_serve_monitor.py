@@ -163,7 +163,7 @@ def test_the_usual_ports(atoll, work):
         try:
             blocker.bind(("127.0.0.1", 6000))
         except OSError:
-            pytest.skip("somebody else has port 6000")
+            pytest.skip("another process has port 6000")
         blocker.listen(1)
         daemon = Daemon(atoll, work, listen=())
         try:
@@ -494,7 +494,7 @@ def procs(group):
 
 @pytest.mark.modes("root")
 def test_groups_of_a_killed_broker(start):
-    """They go by themselves once they are old enough not to be somebody's who has just begun."""
+    """They are removed once they are too old to belong to a run that has just begun."""
     daemon = start()
     popen, mark = sleeper(daemon)
     lives = {str(pid) for pid in oracle.who_runs(mark)}
@@ -539,7 +539,7 @@ def test_who_may_ask_the_broker(start):
 @quick
 @pytest.mark.modes("root")
 def test_what_the_broker_shows(start, work):
-    """A front that is somebody's puppet can have nothing of the host shown but what runs need."""
+    """A front that an attacker controls can have nothing of the host shown but the files that runs need."""
     (work / "image" / "usr" / "bin").mkdir(parents=True)
     shutil.copy("/usr/bin/bash", work / "image" / "usr" / "bin")
     daemon = start()

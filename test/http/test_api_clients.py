@@ -173,7 +173,7 @@ def test_the_operator_sees_all(web, served):
 
 
 def test_drain(mode, stage):
-    """On SIGTERM: what runs ends well and is answered, nobody new is let in."""
+    """On SIGTERM, running requests end well and are answered; new ones are refused."""
     import signal
     import threading
     served = Served(Atoll(mode, stage), stage.scratch(mode, "drain"))

@@ -223,7 +223,7 @@ def test_many_at_once(web):
 
 
 def test_two_hundred_at_once(web):
-    """They wait for their turn: nobody who wrote such a client knows 429. Those of /v1 keep their own bounds meanwhile."""
+    """They wait for their turn: clients of this interface do not know 429. Requests of /v1 keep their own bounds meanwhile."""
     results = []
     threads = [threading.Thread(target=lambda: results.append(call(web, "print(1)", timeout=50))) for _ in range(200)]
     for t in threads:
@@ -275,7 +275,7 @@ def test_a_refused_commit_is_told(mode, stage):
 
 
 def test_refusals_have_its_fields(mode, stage):
-    """Whatever the reason: its clients read nothing else."""
+    """A refusal has the three fields of a result: clients of this interface read nothing else."""
     work = stage.scratch(mode, "tokens")
     (work / "tokens").write_text("hidden-word-of-32-characters-0001\n")
     (work / "tokens").chmod(0o600)

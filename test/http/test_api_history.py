@@ -67,7 +67,7 @@ def test_range_while_it_runs(web):
         assert answer.status in (206, 416) or (answer.status == 200 and not seen), answer
         seen += answer.body if answer.status != 416 else b""
         steps += answer.status == 206
-        if len(seen) in (200, 400):  # it waits until somebody has seen so much
+        if len(seen) in (200, 400):  # the program waits until a watcher has seen so much
             ws.send({"type": "stdin", "data": "on\n"})
         if web.state(id)["status"] == "success":
             break
@@ -248,7 +248,7 @@ def test_callers_are_apart_and_clean_up_their_own(mode, stage):
         assert two.post(f"/v1/executions/{id}/replay").status == 404
         assert two.get("/v1/executions").json()["executions"] == []
         assert two.post("/v1/cleanup").json() == {"cancelled": 0, "deleted": 0}
-        # Whoever names something to choose by loses nothing.
+        # A request that names what to choose by loses nothing.
         for path, body, field in (("/v1/cleanup", {"status": "error"}, "status"), ("/v1/cleanup?older=1h", None, "older"),
                                   ("/v1/cleanup", [], None)):
             refused = one.post(path, body)

@@ -33,7 +33,7 @@ def row_of(web, id):
 
 
 def test_one_time_of_creation(web):
-    """Told when it began, in the result, in the row: the same instant, whoever ran before it."""
+    """The event of the start, the result and the row tell the same instant of creation."""
     for body in ({"language": "bash", "code": "echo 1"}, {"language": "c", "code": "int main(void) { return 0; }"},
                  {"language": "bash", "code": "x", "limits": {"timeout": "adaptive"}}):
         result = web.post("/v1/execute", body).json()
@@ -122,7 +122,7 @@ def test_partial_output_after_a_crash(mode, stage):
         wait_output(web, many, "stdout", 270000)
         for id in (unseen, early):
             web.wait(id, "running")
-        # A moment later it is in its file, also when nobody has asked for it.
+        # A moment later it is in its file, also when no client has asked for it.
         end = time.monotonic() + 60
         while not any(name.startswith(unseen) for name in outputs(served)):
             assert time.monotonic() < end

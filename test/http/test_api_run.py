@@ -434,7 +434,7 @@ def test_callbacks(web, mode, stage):
         result = served.web.wait(answer.json()["id"])
         end = time.monotonic() + 60
         while not server.got:
-            assert time.monotonic() < end, "nobody called"
+            assert time.monotonic() < end, "no callback came"
             time.sleep(0.02)
         headers, text = server.got[0]
         assert json.loads(text) == result and headers["Content-Type"] == "application/json"

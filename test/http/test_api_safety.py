@@ -100,7 +100,7 @@ def test_a05_the_unix_socket(served, mode):
     assert status(ask()) == 200
     if not IS_ROOT:
         return
-    # Even somebody whom the file's mode lets in is looked at.
+    # A peer that the file's mode lets in is checked as well.
     os.chmod(path, 0o666)
     read, write = os.pipe()
     pid = os.fork()
@@ -215,7 +215,7 @@ def test_a09_ids_say_nothing(web):
 
 
 def test_a12_pipelined_and_cut(web):
-    """Pipelined requests are answered in order; connections cut anywhere harm nobody."""
+    """Pipelined requests are answered in order; connections cut anywhere harm no other request."""
     one = head(web, "POST /v1/execute HTTP/1.1", "Content-Type: application/json", f"Content-Length: {len(BODY)}") + BODY
     last = head(web, "GET /healthz HTTP/1.1", "Connection: close")
     answer = raw(web, one + one + last)
@@ -269,7 +269,7 @@ def test_exposed_without_a_token(mode, stage):
 
 
 def test_log_injection(web, served):
-    """A13: a request is one record, whatever it holds."""
+    """A13: a request is one record, also with line breaks, quotes and escapes in it."""
     web.ask("GET", "/v1/executions/%0a%0dlevel=error%22x", headers={"User-Agent": "a\tb"})
     web.execute("python", "print('\\x1b]0;x\\x07')", labels={"a": "x\ny"})
     assert served.daemon.other == [] or SANITIZED

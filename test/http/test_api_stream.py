@@ -127,7 +127,7 @@ def test_numbers_without_gaps(web):
 
 
 def test_numbers_in_the_next_process(mode, stage):
-    """Whoever has seen an event goes on behind it by its number: after the end, and after the server died, whatever it died of."""
+    """A client that has seen an event goes on behind it by its number: after the end, and after a process of the server died."""
     served = Served(Atoll(mode, stage), stage.scratch(mode, "numbers"))
     try:
         web, code = served.web, "for i in 1 2 3 4 5; do echo out $i; echo err $i >&2; sleep 0.03; done"
@@ -184,7 +184,7 @@ def test_many_watch_one(web):
 
 @pytest.mark.undisturbed
 def test_a_slow_reader(web, served):
-    """Nobody waits for a reader that takes nothing: not the program, not others; and memory stays."""
+    """Neither the program nor other readers wait for a reader that takes nothing; and memory stays."""
     before = resident(served.daemon.child("front"))
     body = {"language": "python", "code": "import sys\nfor i in range(30): sys.stdout.write('x' * (1 << 20))",
             "labels": {"slow": "reader"}, "limits": {"output_total": "64m", "output": "64k"}}
@@ -218,7 +218,7 @@ def test_a_slow_reader(web, served):
 @pytest.mark.modes("root")  # half a GiB, and the same code either way
 def test_ended_ones_that_nobody_takes(web):
     """What has ended is kept for its readers up to a sum: then the longest there is cut off, and goes on from where it was."""
-    # Six bytes each in a result: three are 576 MiB, more than twice the bound, so that nobody has his minute.
+    # Six bytes each in a result: three are 576 MiB, more than twice the bound, so that no reader has its minute.
     code = "import sys\nfor stream in (sys.stdout, sys.stderr): stream.write('\\x01' * (16 << 20))"
     ids = [web.submit("python", code, limits={"output": "16m", "output_total": "64m"}) for _ in range(3)]
     for id in ids:
@@ -411,7 +411,7 @@ READER = "import sys\nprint('ready', flush=True)\nfor line in sys.stdin: print('
 @pytest.mark.undisturbed
 @pytest.mark.brief
 def test_attach_to_any_job(web):
-    """One that came without input waits a second for somebody, and then for as long as he is there."""
+    """A program that came without input waits a second for a client to attach, and then for as long as that client stays."""
     id = web.submit("python", READER)
     ws = WebSocket(web, f"/v1/executions/{id}/attach")
     assert ws.until("stdout")["data"] == "ready\n"
@@ -437,7 +437,7 @@ def test_who_attached_goes(web):
 
 @pytest.mark.undisturbed
 def test_attach_too_late(web):
-    """Nobody came: its input has ended. Who comes then is told; so is he who sends to one that had its own."""
+    """When no client attached in time, the input has ended. A later client is told so, and so is one that sends to a program with input of its own."""
     id = web.submit("python", READER)
     result = web.wait(id)
     assert result["stdout"] == "ready\nend\n" and 0.9 < result["duration"] < 10, result

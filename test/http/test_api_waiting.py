@@ -90,7 +90,7 @@ def test_when_it_started(mode, stage):
         # In the queue, from the start to the end, and the program itself: one after the other.
         assert at(listed["started_at"]) - at(listed["created_at"]) <= result["usage"]["start"] + 0.05, (listed, result)
         assert listed["duration"] == result["duration"] <= at(listed["ended_at"]) - at(listed["started_at"]) + 0.01, listed
-        # Nobody listed it while it ran.
+        # No client listed it while it ran.
         alone = row(web, web.execute("bash", "true")["id"])
         assert 0 <= at(alone["started_at"]) - at(alone["created_at"]) < 15 and alone["started_at"] <= alone["ended_at"], alone
     finally:
@@ -119,7 +119,7 @@ def test_no_room_for_who_waits(daemon):
     with full(daemon):
         answer = web.post("/v1/execute", PROGRAM)
         assert "no room" in problem(answer, 429, "queue_full") and 1 <= int(answer.headers["retry-after"]) <= 60
-        # Whoever lists while it is tried makes a row of it; that goes, too.
+        # A list that is asked for while it is tried makes a row of it; that row goes, too.
         with ThreadPoolExecutor(4) as threads:
             answers = list(threads.map(lambda n: web.post("/v1/execute", PROGRAM) if n % 2 else web.get("/v1/executions"), range(8)))
         assert {answer.status for answer in answers[1::2]} <= {429}, answers

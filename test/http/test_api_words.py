@@ -23,7 +23,7 @@ def web(served):
 
 @quick
 def test_nothing_follows_a_result(web):
-    """204: an EventSource that has the result stops. Others, and whoever lacks it, get a stream."""
+    """204: an EventSource that has the result stops. Other clients, and one that lacks the result, get a stream."""
     id = web.submit("bash", "echo one")
     path = f"/v1/executions/{id}/events"
     with web.stream("GET", path) as response:
@@ -40,7 +40,7 @@ def test_nothing_follows_a_result(web):
         with web.stream("GET", path, headers={"Last-Event-ID": asked}) as response:
             got = [data for _, _, data in sse(response)]
         assert len(got) == n and got[-1]["event"] == "result", (asked, got)
-    # What runs has an end to come, whatever is asked for.
+    # An execution that runs has an end to come, after any number.
     id = web.submit("bash", "sleep 0.5")
     with web.stream("GET", f"/v1/executions/{id}/events", headers={"Last-Event-ID": "999"}) as response:
         assert [event for _, event, _ in sse(response)][-1] == "result"
@@ -62,7 +62,7 @@ def test_numbers_that_are_none(web, number, code, words):
 
 @quick
 def test_policies_by_name_on_the_command_line(served):
-    """Somebody at a terminal has no use for the name of a route."""
+    """A person at a terminal has no use for the name of a route."""
     env = {"ATOLL_URL": f"http://{served.web.host}:{served.web.port}"}
     done = served.daemon.atoll.run(["run", "--policy", "nope", "-l", "bash", "-c", ":"], env=env)
     assert done.returncode == 125 and done.err.count("\n") == 1, done

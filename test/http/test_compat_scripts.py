@@ -170,7 +170,7 @@ def test_curl_request_tells_failure(answering):
 
 
 def free_port():
-    """Of those that nobody gets who does not ask for it: others take theirs from a range of the kernel's."""
+    """A port outside of the range from which the kernel gives ports to programs that ask for any."""
     for port in random.sample(range(10240, int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])), 100):
         with socket.socket() as s, contextlib.suppress(OSError):
             s.bind(("127.0.0.1", port))
@@ -188,7 +188,7 @@ def wait_for(url, popen):
         except urllib.error.HTTPError:
             return
         except OSError:
-            assert time.monotonic() < end, f"nobody answers at {url}"
+            assert time.monotonic() < end, f"no server answers at {url}"
             time.sleep(0.05)
 
 

@@ -318,7 +318,7 @@ def test_tokens(serve):
     assert b"token:test" in server.ask("PUT", "/count", b"", {"Authorization": "Bearer s3cret"})[2]
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root to become somebody else")
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to become another user")
 def test_unix_socket_of_another_user(serve):
     server = serve()
     script = """
@@ -409,7 +409,7 @@ def test_more_connections_than_allowed(serve):
     for s in idle + more:
         s.close()
     time.sleep(0.2)
-    # Busy ones do not: then only health is answered, and beyond that nobody.
+    # Busy ones do not: then only health is answered, and beyond that no request.
     busy = [server.connect() for _ in range(100)]
     for s in busy:
         s.sendall(f"GET /later?ms=6000 HTTP/1.1\r\n{server.host}\r\n".encode())

@@ -72,7 +72,7 @@ def differences(case, answer):
 
 
 def error_differences(case, answer):
-    """result.error has what the analysis knows, of whatever ended by itself."""
+    """result.error has what the analysis knows of each program that ended by itself."""
     analysis, result = answer["analysis"], answer["result"]
     known = result["status"] == "error" and (analysis["exception"] or analysis["line"])
     want = {"type": analysis["exception"] or analysis["error_type"], "message": analysis["message"] or "", "file": analysis["file"],

@@ -369,7 +369,7 @@ def test_prepare_mends(kits, how):
 
 @pytest.mark.modes("root")
 def test_place_of_others_is_not_used(kits, work):
-    """A directory that others can write to, or that is somebody else's, has no kits."""
+    """A directory that others can write to, or that another user owns, has no kits."""
     for mode, owner in ((0o777, 0), (0o755, NOBODY)):
         place = work / f"place-{owner}"
         shutil.copytree(kits.place, place, copy_function=os.link)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The build cache: a second run of the same source needs no compiler; nobody inside or beside can poison it."""
+"""The build cache: a second run of the same source needs no compiler; no program inside and no other user can poison it."""
 import os
 import secrets
 from pathlib import Path

@@ -157,7 +157,7 @@ def serve(mode, stage):
 @pytest.mark.modes("root")
 @pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 def test_a_job_that_waited_runs_what_it_named(serve):
-    """Also when nobody knows any more which version is which: it is found out again, and nothing else is run."""
+    """Also when it is forgotten which version is which: it is found out again, and nothing else is run."""
     served = serve(DEFINED, "--running", "1")
     web, daemon = served.web, served.daemon
     first = web.submit("bash", "sleep 60")
@@ -190,7 +190,7 @@ def test_a_runtime_that_does_not_answer(serve):
 @pytest.mark.modes("root")
 @pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 def test_a_job_cancelled_while_its_version_is_asked_for(serve):
-    """It ends at once, whatever the runtime takes to answer; and what that comes to in the end changes nothing."""
+    """It ends at once, before the runtime has answered; and the late answer changes nothing."""
     served = serve(DEFINED.replace("echo reef 1", "sleep 2; echo reef 1"), "--running", "1")
     web, daemon = served.web, served.daemon
     web.wait(web.submit("bash", "sleep 60"), "running")
@@ -231,7 +231,7 @@ def test_a_client_that_goes_while_its_version_is_asked_for(serve, query, accept,
         wait_until(lambda: oracle.who_runs(nap))
         if reset:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    # The server has seen that when it answers somebody who comes later.
+    # The server has seen that when it answers a later request.
     assert web.get("/healthz").status == 200
     oracle.wake(nap)
     wait_until(lambda: web.get("/v1/executions").json()["executions"], why="it was not taken")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A daemon under load whose processes are killed, and what must hold all the same.
 
-`Reef` is the daemon over all its lives, `Load` the clients, `Ledger` what they were promised. Whoever uses this is the
+`Reef` is the daemon over all its lives, `Load` the clients, `Ledger` what they were promised. A test that uses this is the
 subreaper of everything below, so that nothing that outlives its parent can hide: `Reef.strays()` is exact.
 
-The promises: a killed process leaves nobody behind for more than two seconds; whatever was acknowledged (202, a stream's
+The promises: a killed process leaves no other behind for more than two seconds; all that was acknowledged (202, a stream's
 first event, a result) has one result for ever; a key names one execution for ever, and that begins once at most; the database
 is sound at every instant.
 """
@@ -76,7 +76,7 @@ class Reef:
         self.daemon = self.web = None
         self.state = work / "state"
         self.faults = []  # (time, target), realtime
-        self.deaths = {target: [] for target in TARGETS}  # seconds until nobody was left
+        self.deaths = {target: [] for target in TARGETS}  # seconds until no process was left
         self.start()
 
     def start(self):
@@ -140,7 +140,7 @@ class Reef:
         return random.choice([max(fit), random.choice(fit)]) if fit else None
 
     def strike(self, target, mark):
-        """kill -9: who must not outlive it. None if there was nobody."""
+        """kill -9: the processes that must not outlive it. None if there was no such process."""
         pid = self.pick(target)
         if pid is None:
             return None
@@ -160,7 +160,7 @@ class Reef:
         return family
 
     def sleeper(self, ledger):
-        """A job that runs until somebody ends it; what its processes are known by. It has begun for everybody to see: else
+        """A job that runs until it is ended; what its processes are known by. All see that it has begun: else
         a new broker would run it in the place of one that died."""
         mark = f"60.{random.randrange(10**9):09d}"
         program = Program("bash", f"echo begun; sleep {mark}", "begun\n", ("interrupted",), limits={"timeout": 100})
@@ -250,9 +250,9 @@ def check_database(state):
         assert not bad, f"results beside their executions: {bad[:5]}"
         assert len({row[0] for row in rows}) == len(rows)
         lone = db.execute("SELECT count(*) FROM result WHERE at NOT IN (SELECT at FROM execution)").fetchone()
-        assert lone == (0,), "results of nobody"
+        assert lone == (0,), "results without an execution"
         for (text,) in db.execute("SELECT text FROM result WHERE at IN (SELECT at FROM execution WHERE status = 'internal_error')"):
-            print("our own failure:", text[:1000])  # for whoever finds that there should be none
+            print("our own failure:", text[:1000])  # for a reader who expected none
         db.close()
     finally:
         shutil.rmtree(place)
@@ -266,9 +266,9 @@ def check_state(state, rows):
     known = {"history.db", "history.db-wal", "history.lock", "arrivals", "reserve", "outputs", "files"}
     assert {p.name for p in (state / "history").iterdir()} <= known
     for path in (state / "history" / "outputs").glob("*/*"):
-        assert path.name.split(".")[0] in rows, f"{path} is nobody's"
+        assert path.name.split(".")[0] in rows, f"{path} belongs to no row"
     for path in (state / "history" / "files").glob("*/*"):
-        assert path.name in rows, f"{path} is nobody's"
+        assert path.name in rows, f"{path} belongs to no row"
     # An id may spell anything.
     left = [p for p in state.rglob("*") if ("tmp" in p.name and not p.name.startswith("ex_")) or p.name.startswith(".#")]
     assert not left, left
@@ -278,7 +278,7 @@ def check_state(state, rows):
 
 
 class Program:
-    """One thing to run, and what must come of it when nobody disturbs it."""
+    """One thing to run, and what must come of it when nothing disturbs it."""
 
     def __init__(self, language, code, stdout=None, statuses=("success",), limits=None, weight=4, check=None):
         self.language, self.code, self.stdout, self.statuses = language, code, stdout, statuses
@@ -330,7 +330,7 @@ class Ledger:
     def __init__(self):
         self.lock = threading.Lock()
         self.accepted = {}  # id -> (program, when)
-        self.results = {}  # id -> the result somebody was given
+        self.results = {}  # id -> the result that a client was given
         self.keys = {}  # key -> (id, body)
         self.wrong = []
         self.refused, self.lost, self.seconds = {}, 0, []
@@ -509,7 +509,7 @@ def check_once(reef, ledger, results):
 
 
 def check_results(reef, ledger):
-    """Everything accepted has the one result that whoever waited was given; what was undisturbed did what it should."""
+    """Each accepted execution has the one result that its client was given; an undisturbed one did what it should."""
     results, interrupted = read_results(reef, ledger), 0
     for id, result in results.items():
         program, _ = ledger.accepted[id]

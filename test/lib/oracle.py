@@ -70,7 +70,7 @@ def list_cgroups():
 
 
 def list_empty_cgroups():
-    """Those that nobody lives in, nor below: what still runs is list_processes' business."""
+    """Those without a process, also below them: list_processes() finds what still runs."""
     empty = list_cgroups()
     for group in list(empty):
         try:
@@ -99,7 +99,7 @@ def names(path):
 
 
 def list_holders():
-    """Who may hold a group: everybody, but first those who had one when they were looked at last."""
+    """The processes that may hold a group: all of them, those first that had one at the last look."""
     last = dict.fromkeys(path.split("/")[2] for path in HOLDERS.values())
     yield from last
     yield from (entry for entry in os.listdir("/proc") if entry.isdigit() and entry not in last)
@@ -188,7 +188,7 @@ def wake(mark):
     end = time.monotonic() + 25
     # Not a clone that is still called as its front is: it becomes an init, which this signal does nothing to.
     while not (found := {pid for pid in who_runs(mark) if command_line(pid).startswith("sleep ")}):
-        assert time.monotonic() < end, f"nobody sleeps {mark}"
+        assert time.monotonic() < end, f"no process sleeps {mark}"
         time.sleep(0.01)
     for pid in found:
         with contextlib.suppress(ProcessLookupError):
@@ -224,9 +224,9 @@ def tell_apart(pid, uid):
 
 
 def list_processes():
-    """The product's processes that are ours or nobody's: its name, a sandbox's uid, or the rootless user's.
+    """The product's processes that are ours or orphans: by its name, a sandbox's uid, or the rootless user's.
 
-    One that hangs below somebody else's living process (another run of this suite, a developer's shell)
+    One that hangs below another living process (another run of this suite, a developer's shell)
     is theirs.
     """
     above, suspects = {}, {}

@@ -230,7 +230,7 @@ class Stage:
         if mode not in self.homes:
             path = self.top / f"home-{mode}"
             path.mkdir()
-            path.chmod(0o711)  # root's daemon has a front that is somebody else
+            path.chmod(0o711)  # the front of root's daemon is another user
             if mode == "rootless" and IS_ROOT:
                 os.chown(path, NOBODY, NOBODY)
             self.homes[mode] = path
@@ -240,7 +240,7 @@ class Stage:
         """A fresh directory that the mode's user may write to."""
         path = self.home(mode) / f"{name}-{secrets.token_hex(4)}"
         path.mkdir()
-        path.chmod(0o755)  # a daemon of root's runs its front as somebody else
+        path.chmod(0o755)  # the front of root's daemon is another user
         if plain_mode(mode) == "rootless" and IS_ROOT:
             os.chown(path, NOBODY, NOBODY)
         return path

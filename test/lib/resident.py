@@ -84,7 +84,7 @@ class WarmAtoll(Atoll):
         assert self.run(["run", "-l", "python", "-c", "pass"]).returncode == 0
 
     def until_spare(self):
-        """Whoever comes next is warm, and has no second try: what made sure of that took a spare itself."""
+        """Waits until the next run is certain to be warm, for a run that gets no second try: the run that made sure took a spare itself."""
         end = time.monotonic() + 60
         self.until_warm()
         while not self.pool.spares():
@@ -120,13 +120,13 @@ class Pool:
         return oracle.below(self.pid)
 
     def zygotes(self, word="zygote"):
-        """Interpreters to fork from: direct children whose command names a runner, and that are nobody's pid 1."""
+        """Interpreters to fork from: direct children whose command names a runner, and that are not pid 1 of a namespace."""
         table = oracle.parents()
         return sorted(p for p in self.below() if table.get(p, (0,))[0] == self.pid and word in oracle.command_line(p)
                       and not oracle.has_own_pids(p))
 
     def spares(self):
-        """Python programs that wait for somebody: forked, below an init of their own, and not yet called by another name."""
+        """Python programs that wait for a request: forked, below an init of their own, and not yet called by another name."""
         table = oracle.parents()
         inits = {p for p, (above, _) in table.items() if above == self.pid}
         return [p for p, (above, state) in table.items() if above in inits and state != "Z" and "python/zygote" in oracle.command_line(p)

@@ -3,8 +3,8 @@
 
 Every test shares the machine, or has it alone if it is marked so. `alone()` is for the moments of a test that look at, or
 change, what belongs to all. A test marked `undisturbed` measures what others may spoil but rarely do: it shares the machine,
-and what fails then is tried again alone. Two locks, on files of the tests themselves: whoever waits for the room holds
-the door, so that others cannot keep it waiting by taking turns.
+and what fails then is tried again alone. Two locks, on files of the tests themselves: a process that waits for the room
+holds the door, so that others cannot keep it waiting by taking turns.
 """
 import contextlib
 import os

@@ -69,7 +69,7 @@ def let_go(run):
 @quick
 @pytest.mark.parametrize("kind", ["warm", "cold"])
 def test_what_a_live_run_takes(own, kind):
-    """And that is all: whatever else is kept open for runs is within a share of the limit, however many there are."""
+    """And that is all: the control files that a broker keeps open for runs stay within a share of the limit, however many runs there are."""
     limit, spares = 480, int(kind == "warm")
     pool = own("--spares", str(spares), wrap=few_files(limit))
     if spares:
@@ -112,7 +112,7 @@ def test_something_is_ready_beside_many(own):
 @quick
 @pytest.mark.parametrize("limit", [128, 200])
 def test_a_pool_without_descriptors(own, limit):
-    """Who finds no room is told so and can come again; whoever runs is none the worse for it."""
+    """A request that finds no room is refused and may be sent again; the runs that are under way are not disturbed."""
     pool = own("--spares", "2", wrap=few_files(limit))
     front = pool.any_front()
     with ThreadPoolExecutor(8) as threads:

@@ -63,7 +63,7 @@ def nobody():
 
 @pytest.mark.skipif(not oracle.IS_ROOT, reason="needs a second user")
 def test_processes(nobody, monkeypatch):
-    """Whose parent is ours is ours, and whose parent is somebody else's is theirs; below what is kept they may stay."""
+    """A child of ours is ours, and a child of another process is not; below a process that is kept, children may stay."""
     def is_found():
         return any(text.startswith(f"pid {nobody[0]} (sh) uid {oracle.NOBODY} started ") for text in oracle.list_processes())
 

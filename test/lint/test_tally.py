@@ -83,7 +83,7 @@ def junit(path, **outcomes):
 
 def test_only_what_passes_every_time_alone_is_unstable(tmp_path):
     junit(tmp_path / "suite.xml", good=True, stalled=False, wrong=False, once=False)
-    junit(tmp_path / "other.xml", stalled=False)  # the same name in a suite that nobody looked at again
+    junit(tmp_path / "other.xml", stalled=False)  # the same name in a suite that did not run again
     junit(tmp_path / "again/1/suite.xml", stalled=True, wrong=False, once=True)
     assert tally(tmp_path)[1][-1] == "1 passed, 4 failed, 0 skipped"
     junit(tmp_path / "again/2/suite.xml", stalled=True, wrong=False, once=False)

@@ -138,7 +138,7 @@ def discreet(answer):
 
 class Pulse:
     """Asks for the health all the time, from a process of its own; what it took. A connection each, as a health check has.
-    And asks somebody who has nothing else to do, as often: what that takes is the machine's doing, not the daemon's."""
+    And asks an idle process, as often: the time that takes is the machine's, not the daemon's."""
 
     CODE = """
 import http.client, json, select, socket, sys, threading, time
@@ -179,7 +179,7 @@ print(json.dumps([took, usual]))
         self.usual = statistics.median(self.others)
 
     def median(self):
-        """What half of them took more than twice what the machine would let anybody have."""
+        """What half of them took more than twice what the machine would let any process have."""
         return statistics.median(self.took) - 2 * self.usual
 
     def most(self):

@@ -92,7 +92,7 @@ except OSError:
 
 @pytest.mark.modes("root")
 def test_inotify_of_host_and_neighbours_stays_usable(atoll):
-    """The kernel counts inotify instances of a sandbox against whoever made its user namespace, too."""
+    """The kernel counts inotify instances of a sandbox against the user who made its user namespace, too."""
     hog = """
 import ctypes, os
 libc = ctypes.CDLL(None)
@@ -268,7 +268,7 @@ os.write(1, b'end')
 
 
 def test_answer_of_an_invoked_method_is_bounded(atoll, work, measure):
-    """Twenty megabytes of `[],` are a gigabyte for whoever parses them outside of the sandbox."""
+    """Twenty megabytes of `[],` are a gigabyte for the process that parses them outside of the sandbox."""
     tool = work / "tool.py"
     tool.write_text("import os\nclass T:\n    def m(self):\n"
                     "        with open('/sandbox/.atoll-invoke.json', 'w') as f:\n"

@@ -81,7 +81,7 @@ def test_M07_nothing_of_another(siege, alice, bob):
     stats = bob.get("/v1/stats")
     assert stats.json()["total"] == bob.get("/v1/executions?limit=1000").json()["executions"].__len__(), stats
     assert secret.encode() not in stats.body and secret.encode() not in bob.get("/metrics").body
-    # A page's cursor shows its own account's only, whoever made it.
+    # A page's cursor shows the rows of the asking account only, also a cursor that another account got.
     alice.execute("bash", "true")
     cursor = alice.get("/v1/executions?limit=1").json()["next"]
     seen = bob.get(f"/v1/executions?cursor={urllib.parse.quote(cursor)}")
@@ -162,7 +162,7 @@ def test_M07_state_is_private(siege, mode):
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
     assert stat.S_IMODE(siege.daemon.socket.stat().st_mode) == 0o600
     for path in (state / "history").rglob("*"):
-        with contextlib.suppress(FileNotFoundError):  # what somebody else's run has there comes and goes
+        with contextlib.suppress(FileNotFoundError):  # what another run has there comes and goes
             assert path.stat().st_mode & 0o077 == 0, path
     assert (state / "audit.log").stat().st_mode & 0o007 == 0
     for pid in (siege.daemon.pid, siege.front, siege.daemon.child("broker")):
@@ -228,7 +228,7 @@ def test_A05_the_socket_of_another_user(siege):
         return subprocess.run([PYTHON, "-c", OTHER_USER, path, target], user=uid, group=uid, extra_groups=[], capture_output=True, text=True, timeout=30).stdout.strip()
 
     assert ask(0) == "200" and ask(NOBODY) == "PermissionError"
-    path.chmod(0o666)  # somebody's mistake: the peer is still judged
+    path.chmod(0o666)  # a mistake of the owner: the peer is still judged
     try:
         assert ask(NOBODY) == ask(NOBODY, "/healthz") == "403" and ask(0) == "200"
     finally:
@@ -303,7 +303,7 @@ def test_O09_names_of_files_in_headers(siege, alice):
 
 @quick
 def test_F18_archives_out(siege, alice):
-    """What a program left comes as plain files with relative names, whatever it left."""
+    """All that a program left comes as plain files with relative names; links, pipes and sockets do not."""
     id = alice.execute("bash", """
 mkdir -p d/e; echo one > d/e/one; echo two > -two; ln -s /etc/passwd sym; ln -s ../../../../etc dir; ln d/e/one hard; mkfifo pipe; echo x > $'new\\nline'
 mkdir empty; chmod 4755 d/e/one; truncate -s 3m sparse; python3 -c "import socket; socket.socket(socket.AF_UNIX).bind('sock')"; chmod 000 -- -two
@@ -339,7 +339,7 @@ def zipped(*members):
 
 
 def dump(name, gib=1):
-    """A directory of GNU's dumps, whose contents nobody wants: a reader that passes over them unpacks them all the same."""
+    """A directory of GNU's dumps, whose contents are not wanted: a reader that passes over them unpacks them all the same."""
     info = tarfile.TarInfo(name)
     info.type, info.size = b"D", gib << 30
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
@@ -383,8 +383,8 @@ def test_F19_archives_in(siege, alice):
         else:
             assert answer.status in (400, 413), (name, answer)
             discreet(answer)
-        assert took[-1] < 5, f"{name} keeps everybody waiting: {took}"
-    # Names with a line break are names; whatever else is here must not run.
+        assert took[-1] < 5, f"{name} keeps other clients waiting: {took}"
+    # Names with a line break are names; nothing of this may run.
     assert set(ran) <= {"control"}, ran
     assert siege.rss() < before + 64, (before, siege.rss())
     good = tar(("main.sh", tarfile.REGTYPE, "cat dir/data"), ("dir", tarfile.DIRTYPE, ""), ("dir/data", tarfile.REGTYPE, "fine\n"))

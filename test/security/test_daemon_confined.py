@@ -63,7 +63,7 @@ def test_each_process_has_its_filter(siege, mode):
         for kind in ("CapEff", "CapPrm", "CapBnd", "CapAmb"):
             caps = int(status(broker)[kind], 16)
             assert not [cap for cap in NEVER if caps >> cap & 1], f"{kind}: {caps:x}"
-    # Non-dumpable: its files in /proc are root's, whoever it is.
+    # Non-dumpable: its files in /proc are root's, though its user is another.
     assert os.stat(f"/proc/{front}/environ").st_uid == 0 or SANITIZED
 
 

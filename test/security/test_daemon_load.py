@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A07, A08, R16 and the abuse of streams, WebSockets and callbacks against `atoll serve`: what many, slow or greedy clients do
-to everybody else. Memory is the front's; health is asked for all the while."""
+to all other clients. Memory is the front's; health is asked for all the while."""
 import contextlib
 import base64
 import json
@@ -84,7 +84,7 @@ def test_A07_slow_and_idle(siege):
 
 @pytest.mark.undisturbed
 def test_A07_slow_body(siege):
-    """A body that trickles is waited for, but not for ever, and holds nobody up; one that stops costs nothing."""
+    """A body that trickles is waited for, but not for ever, and holds no other request up; one that stops costs nothing."""
     head = f"POST /v1/execute HTTP/1.1\r\n{siege.headers}Content-Type: application/json\r\nContent-Length: 60000000\r\n\r\n"
     before = siege.rss()
     with contextlib.ExitStack() as all_, Pulse(siege) as pulse:
@@ -136,7 +136,7 @@ def large_bodies():
 @pytest.mark.undisturbed
 @pytest.mark.alone
 def test_A08_large_bodies(fresh_siege):
-    """60 MB of JSON, two at a time: neither the health nor anybody's small run waits for them; the memory goes back."""
+    """60 MB of JSON, two at a time: neither health nor a small run waits for them; the memory goes back."""
     siege = fresh_siege
 
     def post(body):
@@ -249,7 +249,7 @@ def test_R16_ten_times_too_much(siege):
 
 
 def test_R16_one_account_does_not_fill_the_queue(siege):
-    """Alice may have 10 jobs waiting, whatever she tries; Bob's still get in, and his turn comes before her tenth."""
+    """Alice may have 10 jobs waiting and no more; Bob's still get in, and his turn comes before her tenth."""
     mine = [siege.alice.post("/v1/executions", {"language": "bash", "code": "sleep 25", "labels": {"n": str(n)}}) for n in range(30)]
     assert [a.status for a in mine].count(429) >= 30 - 10 - 4 - 2, [a.status for a in mine]
     his = siege.bob.post("/v1/executions", {"language": "bash", "code": "true"})
@@ -392,7 +392,7 @@ def urls(port):
 
 
 def test_N11_callbacks(mode, stage, siege):
-    """Refused where nobody allowed them; where they are, no address of this machine or its network is ever dialled."""
+    """Refused unless the settings allow them; where they do, no address of this machine or its network is ever dialled."""
     body, trap = {"language": "bash", "code": "true"}, Trap()
     try:
         for url in urls(trap.port)[:3]:

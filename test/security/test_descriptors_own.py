@@ -61,7 +61,7 @@ def everything_else(but):
 
 
 def programs(top):
-    """Sandbox -> its processes but pid 1, below that process: whoever runs there can reach what they hold."""
+    """Sandbox -> its processes but pid 1, below that process: a program there can reach what they hold."""
     found = {}
     for pid in oracle.below(top):
         try:
@@ -118,7 +118,7 @@ def test_descriptors_of_cold_programs(atoll):
         try:
             tops = {run.pid for run in runs}
             wait_until(lambda: len(up(tops)) == 2, 25, what)
-            # A broker is the front's own fork, and nobody's pid 1.
+            # A broker is the front's own fork, and not pid 1 of a namespace.
             brokers = {pid for top in tops for pid in oracle.below(top) if not oracle.has_own_pids(pid)}
             check(up(tops), tops | brokers, what, atoll.rootless)
         finally:

@@ -23,7 +23,7 @@ try: socket.getaddrinfo('example.com', 80); out['dns'] = 'ok'
 except OSError as e: out['dns'] = 'no'
 say(out)
 """)
-    # A datagram to one's own loopback is sent, and nobody has it.
+    # A datagram to the sandbox's own loopback is sent, and no program outside receives it.
     assert seen.pop("udp 127.0.0.1") == "ok"
     assert {name for name, answer in seen.items() if answer in ("ok", "EACCES")} == set(), seen
     assert not canary.reached

@@ -120,7 +120,7 @@ def test_descriptor_100_can_be_the_programs(front, what):
 
 
 def test_a_flow_label_is_not_left(front):
-    """It outlives its socket by up to 150 seconds, is counted nowhere, and holds 128 bits of anybody's choice."""
+    """It outlives its socket by up to 150 seconds, is counted nowhere, and holds 128 bits of the program's choice."""
     code = """
 import json, os, socket, struct
 path = '/proc/self/net/ip6_flowlabel'
@@ -156,7 +156,7 @@ def write_new(path, bits):
 
 @pytest.fixture
 def host_etc(stage, work):
-    """A host with files of its own in /etc, which nobody else sees: (its /etc, what goes before a command there, options)."""
+    """A host with files of its own in /etc, which no other process sees: (its /etc, what goes before a command there, options)."""
     etc = work / "etc"
     subprocess.run(["cp", "-a", "/etc", etc], check=True)
     text = (stage.data / "policies" / "default.yaml").read_text()
@@ -171,7 +171,7 @@ def host_etc(stage, work):
 @needs_root
 @pytest.mark.modes("root")
 def test_a_skeleton_holds_what_a_sandbox_may_read(own, host_etc):
-    """It holds copies, for whoever comes: nothing that only root can read, as in a cold run."""
+    """It holds copies for later programs: nothing that only root can read, as in a cold run."""
     _, there, options = host_etc
     pool = own(wrap=there)
     _, *cold = pool.atoll.variant(wrap=there).probe(SEES, options=options)
@@ -230,7 +230,7 @@ def limits_of(pid):
 @pytest.mark.modes("root")
 @pytest.mark.parametrize("shares", [[], ["--cpu-shares", "77"]])
 def test_what_starts_ahead_is_limited(own, stage, work, shares):
-    """A front that was taken over may have any command started, and nobody waits for it: it has what its request would have."""
+    """A front that was taken over may have any command started, and no client waits for it: the command has the rights of its request."""
     data = shutil.copytree(stage.data, work / "data")
     (data / "languages" / "greedy.yaml").write_text(STARTS)
     pool = own("--spares", "1", env={"ATOLL_DATA_DIR": str(data)})
@@ -337,7 +337,7 @@ def test_a_zygote_that_waits_has_no_capability_in_effect(own):
 
 
 def test_programs_cannot_look_into_pid_1(front):
-    """At their first instruction, in cells that were made while somebody waited for them."""
+    """At their first instruction, in cells that were made while a request waited for them."""
     code = ("import json, os\nseen = []\nfor name in ('maps', 'environ', 'mem', 'fd', 'root'):\n"
             "    seen.append(os.path.exists('/proc/1/' + name))\nprint(json.dumps(seen))")
     assert [front.probe(code) for _ in range(10)] == [[False] * 5] * 10

@@ -30,7 +30,7 @@ needs_root = pytest.mark.skipif(not oracle.IS_ROOT, reason="looks into other use
 
 @quick
 def test_M01_secrets_are_not_found(front):
-    """Beside the tenant that has them, and by everybody who comes next: in files, sockets, counters and memory."""
+    """Beside the tenant that has them, and by every later tenant: in files, sockets, counters and memory."""
     secret = a_secret()
     with soiled(front, secret):
         beside = [probe_search(front) for _ in range(2)]
@@ -46,7 +46,7 @@ def probe_search(front):
 
 
 def test_M02_a_cell_is_as_on_the_first_day(front):
-    """All that can be seen of it: before anybody was there, beside a tenant that changed all it could, and after."""
+    """All that can be seen of it: before the first tenant, beside a tenant that changed all it could, and after."""
     first = residue(front)
     with soiled(front, a_secret()):
         assert differences(first, residue(front)) == {}

@@ -87,7 +87,7 @@ def lines_of(pool, seconds):
 @needs_opcache
 @pytest.mark.modes("root")
 def test_M01_php_keeps_no_cache_that_all_can_write_to(own, work):
-    """Whatever the host's php.ini says of it: the cache would be one for all programs of a zygote."""
+    """Off, even where the host's php.ini turns it on: the cache would be one for all programs of a zygote."""
     settings = work / OPCACHE.name
     settings.write_text("zend_extension=opcache.so\nopcache.enable_cli=1\n")
     there = ["unshare", "--mount", "sh", "-c", f'mount --bind {settings} {OPCACHE} && exec "$@"', "sh"]
@@ -104,7 +104,7 @@ def test_M01_php_keeps_no_cache_that_all_can_write_to(own, work):
 @needs_opcache
 @pytest.mark.parametrize("more", ["", "opcache.protect_memory=1"])
 def test_M01_a_zygote_with_common_memory_serves_nobody(own, stage, work, more):
-    """Of whatever language: here one whose words ask for it. With `protect_memory` it is read-only until somebody changes that."""
+    """In every language: here one whose words ask for it. With `protect_memory` it is read-only until the program changes that."""
     data = shutil.copytree(stage.data, work / "data")
     words = (data / "languages" / "php.yaml").read_text()
     changed = words.replace("opcache.enable_cli=0", "opcache.enable_cli=1")

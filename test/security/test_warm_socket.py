@@ -67,14 +67,14 @@ SAYINGS = {
 
 @pytest.mark.parametrize("what", list(SAYINGS))
 def test_M04_only_an_exit_code_is_understood(front, what):
-    """Whatever else is said: the run goes on, and ends with what the kernel tells of it."""
+    """After other words the run goes on, and ends with what the kernel tells of it."""
     result = front.python(f"import os, time\nos.write(100, {SAYINGS[what]!r})\ntime.sleep(0.05)\nprint('on', flush=True)\nos._exit(7)")
     assert (result["stdout"], result["status"], result["exit_code"], result["cause"]["kind"]) == ("on\n", "error", 7, "exit"), result
 
 
 @pytest.mark.apart  # the kernel counts descriptors in flight by user, and rootless sandboxes are all one user's
 def test_M04_floods_and_descriptors(front):
-    front.until_warm()  # a pool that nobody has asked yet has none of its spares
+    front.until_warm()  # a pool without requests so far has none of its spares
     before = pool_fds(front)
     flood = """
 import array, os, socket, time
@@ -118,7 +118,7 @@ WORDS = {
 
 @pytest.mark.parametrize("who", list(WORDS))
 def test_M04_the_last_word_is_the_last(front, who):
-    """However early the main process says it: it means exit(5), at once, for everybody in the sandbox."""
+    """However early the main process says it: it means exit(5), at once, for every process in the sandbox."""
     tag = "reef" + secrets.token_hex(4)
     code = (f"import ctypes, os, sys, threading, time\nctypes.CDLL(None).prctl(15, b'{tag}', 0, 0, 0)\nprint('before', flush=True)\n"
             f"{WORDS[who]}\ntime.sleep(8)\nprint('after', flush=True)\nopen('late', 'w').write('x')\ntime.sleep(20)")

@@ -7,7 +7,7 @@
 Two parts: 40 % of the time nothing is killed, and what the daemon holds at rest must not grow; then the kills, with every
 promise of test/lib/chaos.py. Watched once a second, and compared from before the first start to after the end:
 
-    I1  processes: nobody outlives its parent by two seconds; at rest there are zygotes, and two processes a waiting sandbox
+    I1  processes: none outlives its parent by two seconds; at rest there are zygotes, and two processes a waiting sandbox
     I2  control groups: bounded; at the end as before       I3  the host's mounts: never change
     I4  open files of monitor, broker and front, by kind     I5  their memory
     I6  the state directory: every file is an execution's, its bytes in bounds; nothing in /tmp, /run, /dev/shm
@@ -92,7 +92,7 @@ def host_facts():
 
 
 def kernel_facts():
-    """What the kernel holds and would keep for ever if nobody gave it back (I9)."""
+    """What the kernel holds for us, and would keep for ever if we did not give it back (I9)."""
     inodes, free = map(int, Path("/proc/sys/fs/inode-nr").read_text().split()[:2])
     slab = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("SUnreclaim:"))
     return {"files": int(Path("/proc/sys/fs/file-nr").read_text().split()[0]), "inodes": inodes - free,
@@ -208,7 +208,7 @@ def rest(reef):
         if {n: h[0] for n, h in held.items()} == before:
             break
         before = {n: h[0] for n, h in held.items()}
-    assert not chaos.who_runs(hostile.ESCAPED), "somebody escaped"
+    assert not chaos.who_runs(hostile.ESCAPED), "a program escaped"
     chaos.wait_until(lambda: not too_many(reef), 60, lambda: f"at rest, and yet: {chaos.describe(too_many(reef))}")
     return held
 

@@ -147,7 +147,7 @@ def test_a_dead_ones_socket_is_replaced(atoll, start):
     first = start(atoll)
     first.end(signal.SIGKILL)
     assert stat.S_ISSOCK(first.path.stat().st_mode)
-    # Whoever comes meanwhile finds nobody, and does without.
+    # A run that begins meanwhile finds no pool, and does without.
     assert first.any_front().bash("echo alone")["stdout"] == "alone\n"
     second = start(atoll)
     popen, mark = sleeper(second.any_front(), 25)
@@ -354,7 +354,7 @@ def test_a_handle_outlives_its_pool(atoll, start):
     try:
         request = {"language": "bash", "code": "echo hello"}
         assert lib.run(request)[1]["stdout"] == "hello\n"
-        assert lib.health()["children"] == []  # nobody was forked
+        assert lib.health()["children"] == []  # no broker was forked
         pool.end(signal.SIGKILL)
         rc, result, problem = lib.run(request)
         assert (rc, problem) == (0, None) and result["stdout"] == "hello\n"

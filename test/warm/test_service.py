@@ -201,7 +201,7 @@ def run_two_hundred(drive):
         check(drive.result(f"e{i}"), ("error", None, 1))
         assert "nothing" in drive.text(f"e{i}", "stderr")
         assert drive.result(f"k{i}")["status"] == "cancelled"
-    # One of them compiled, whoever waited took what it had left.
+    # One of them compiled; those that waited took its product.
     assert sum(drive.result(f"c{i}")["cached_build"] for i in range(8)) == 7
     ids = {drive.result(key)["id"] for key in list(drive.events) if drive.all(key, "end")}
     assert len(ids) == 184 + 24

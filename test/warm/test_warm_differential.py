@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two hundred programs, cold and warm: how each ends is told alike, whatever processes and threads it has left, whatever it has done to
-its descriptors and whatever was said on the socket that only warm programs have. All that differs in a result is times and memory.
+"""Two hundred programs, cold and warm: both results tell the same end. The programs leave processes and threads behind, change their
+descriptors, and write to the socket that only warm programs have. Only times and memory may differ in a result.
 
 Programs are made of what is done first and how it ends. Each writes ^ to its standard error first where it is warm, ~ where it is cold.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pool with warm programs, when things go wrong around it: nobody who asks is told of it, and it gets warm again.
+"""A pool with warm programs, when things go wrong around it: no caller notices, and the pool gets warm again.
 
 Runs through `front()` are warm, or the test fails (resident.py); those through `any_front()` may be either.
 """
@@ -180,7 +180,7 @@ def test_zygotes_killed_under_load(own):
 @quick
 @needs_root
 def test_killed_spares_cost_no_request(own):
-    """The program that waits, or its init; while nobody looks, and while requests come."""
+    """The program that waits, or its init; between requests, and while requests come."""
     pool = own("--spares", "4")
     until_ready(pool, 2)
     for n, pid in enumerate(spares(pool)):
@@ -201,7 +201,7 @@ def test_killed_spares_cost_no_request(own):
                     kill(oracle.parents().get(victim, (0,))[0] or victim) if rng.random() < 0.3 else None
                     killed += 1
             time.sleep(0.05)
-    # A victim may have become somebody's run in between: such a run is told that it was killed or interrupted, and nothing else.
+    # A victim may have become a caller's run in between: such a run is told that it was killed or interrupted, and nothing else.
     told = [w for w in load.wrong if any(word in str(w) for word in ("137", "killed", "interrupted"))]
     assert told == load.wrong and len(told) <= max(killed / 2, 4), load.wrong[:3]
     until_ready(pool)
@@ -409,7 +409,7 @@ def test_a_group_is_used_again_without_its_past(own):
     burn = "import time\nend = time.process_time() + 1.2\nwhile time.process_time() < end: pass\nprint(1)"
     for _ in range(3):
         assert front.result(["-l", "python", "-c", burn])["cpu_time"] > 1
-        # Cold, and in a sandbox that nobody made ahead: it has a terminal.
+        # Cold, and in a sandbox that was not made ahead: it has a terminal.
         after = front.result(["-l", "python", "--tty", "--cpu-time", "1", "-c", "print(1)"])
         assert after["status"] == "success" and after["cpu_time"] < 0.9, after
 

@@ -468,7 +468,7 @@ def any_module(stage, pair):
 
 
 def test_modules_that_the_caller_names(pair, any_module):
-    """--preload: another zygote, for programs whose imports nobody could guess."""
+    """--preload: another zygote, for programs whose imports cannot be told from their source."""
     code = "m = __import__('wave' + '')\nimport os\nprint(m.__name__, os.path.exists('/proc/self/fd/100'))"
     end = time.monotonic() + 90
     while pair.warm.python(code, options=[*any_module, "wave"])["stdout"] != "wave True\n":

@@ -399,7 +399,7 @@ def test_limits_hold_in_a_started_runtime(pair):
     for options, code in ((["--timeout", "1"], "for (;;) {}"),
                           (["--cpu-time", "1"], "for (;;) {}"),
                           (["--memory", "128m"], "const a = []; for (;;) a.push(Buffer.alloc(8 << 20, 1))"),
-                          # Not by console.log(): what the pipe has no room for it keeps, and the memory ends first if nobody reads for a while.
+                          # Not by console.log(): what the pipe has no room for it keeps, and the memory ends first when the front does not read for a while.
                           (["--output-total", "100k"], "for (;;) require('fs').writeSync(1, 'x'.repeat(100))")):
         cold, warm = (atoll.result(["-l", "javascript", *options, "-c", code]) for atoll in (pair.cold, pair.warm))
         assert cold["status"] != "success"
