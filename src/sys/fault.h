@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fault points, for builds with -Dfaults=true only: every wrapper of sys/kernel.h calls fault_point() first,
- * and the N-th call of the chosen process fails. In other builds the call is compiled out.
+ * Fault points, for the program atoll-faults only (test/meson.build, test/torture): every wrapper of sys/kernel.h calls fault_point() first,
+ * and the N-th call of the chosen process fails. In other programs the call is compiled out.
  *
  *   ATOLL_FAULT=N[:ERRNO]   ATOLL_FAULT_PROCESS=front|broker|child   ATOLL_FAULT_LOG=file
  */
