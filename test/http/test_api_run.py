@@ -400,8 +400,9 @@ def test_archives_that_are_refused(web, members):
 
 
 def test_archive_bombs(web, served):
-    bomb = zlib.compressobj(9, zlib.DEFLATED, 31)
-    data = b"".join(bomb.compress(bytes(1 << 20)) for _ in range(1024)) + bomb.flush()
+    """A gzip file of 1 GiB: the same block 1024 times, which stands by itself behind a full flush."""
+    block = zlib.compressobj(9, zlib.DEFLATED, -15)
+    data = b"\x1f\x8b\x08" + bytes(6) + b"\x03" + (block.compress(bytes(1 << 20)) + block.flush(zlib.Z_FULL_FLUSH)) * 1024 + block.flush()
     body = {"language": "python", "archive": base64.b64encode(data).decode(), "entry": "x"}
     assert web.post("/v1/execute", body).status in (400, 413)
     problem(web.post("/v1/execute", {"language": "python", "archive": "!!!", "entry": "x"}), 400)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from program import FRONT, Atoll
+from resident import wait_until
 from web import SANITIZED, Served, WebSocket, output, problem, sse
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
@@ -221,8 +222,7 @@ def test_ended_ones_that_nobody_takes(web):
     # Six bytes each in a result: three are 576 MiB, more than twice the bound, so that no reader has its minute.
     code = "import sys\nfor stream in (sys.stdout, sys.stderr): stream.write('\\x01' * (16 << 20))"
     ids = [web.submit("python", code, limits={"output": "16m", "output_total": "64m"}) for _ in range(3)]
-    for id in ids:
-        assert web.wait(id)["stdout_truncated"] is False
+    wait_until(lambda: {row["status"] for row in web.get("/v1/executions?limit=3").json()["executions"]} == {"success"}, 60)
     ws = WebSocket(web, f"/v1/executions/{ids[0]}/attach")
     with web.stream("GET", f"/v1/executions/{ids[1]}/events") as second:
         with web.stream("GET", f"/v1/executions/{ids[2]}/events"), pytest.raises(AssertionError, match="inside a frame"):

@@ -31,6 +31,7 @@ OUTSIDE = {
 EXCEPTIONS = {}
 
 FILES = sorted(p.name for p in PROGRAMS.iterdir())
+SLOW_TO_COMPILE = (".cpp", ".go", ".java", ".rs")
 LOOPBACK = [name for name in FILES if name.lower().startswith("net")]
 
 
@@ -79,7 +80,15 @@ def test_warm(front, tmp_path, name):
     compare(front.pool.any_front(), name, tmp_path)
 
 
+@pytest.mark.modes("root")
 @pytest.mark.parametrize("name", LOOPBACK)
 def test_loopback_cold(atoll, tmp_path, name):
-    """Every language's servers, as root and rootless, without anything made ahead."""
+    """Every language's servers, without anything made ahead."""
+    compare(atoll, name, tmp_path)
+
+
+@pytest.mark.modes("rootless")
+@pytest.mark.parametrize("name", [name for name in LOOPBACK if not name.endswith(SLOW_TO_COMPILE)])
+def test_loopback_of_an_ordinary_user(atoll, tmp_path, name):
+    """Interpreters, and C for all compilers: these are the same for every user."""
     compare(atoll, name, tmp_path)

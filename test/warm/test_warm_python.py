@@ -493,7 +493,7 @@ OF_THE_USER = """globals main-module argv path own-module own-package shadow imp
     traceback-module syntax-error exit-3 exit-text os-exit abort kill-self sigint segfault exec-self excepthook memory-error atexit
     unclosed-file tempdir threads-joined executor fork fork-child-fails fork-parent-first subprocess system multiprocessing-fork
     multiprocessing-spawn asyncio signals alarm sigpipe process descriptors closerange logging locale faulthandler tempfile platform
-    sqlite numpy numpy-file pandas figure""".split()
+    sqlite numpy numpy-file figure""".split()
 
 
 @pytest.mark.parametrize("pair", MODES[1:], indirect=True)
