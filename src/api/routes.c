@@ -125,7 +125,7 @@ bool request_flag(const struct request_ctx *ctx, const char *name)
 	return value && (*value == '\0' || strcmp(value, "true") == 0 || strcmp(value, "1") == 0);
 }
 
-/* A single result prints every digit of its numbers. In a comparison neither result is dumped that way. */
+/* A program's value prints every digit. A comparison of two results without a value has none. */
 static size_t tree_flags(const json_t *root)
 {
 	const json_t *value = json_object_get(root, "value");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Optimal string alignment distance (insert, delete, replace, swap of neighbours), computed over three rows. A
- * candidate counts if at most a third of the word's letters are wrong and at least one letter is right.
+ * candidate counts if its distance is at most a third of the word's length (for short words 1) and less than the
+ * length.
  */
 #include "base/suggest.h"
 
@@ -51,7 +52,7 @@ void suggest_offer(struct suggestion *s, const char *word, const char *candidate
 	size_t limit = MAX(strlen(word) / 3, (size_t)1);
 	size_t distance = word_distance(word, candidate);
 
-	/* A word of which no letter is right is no suggestion. */
+	/* For a word of one letter every other letter would count. */
 	if (distance > limit || distance >= strlen(word))
 		return;
 	if (!s->best || distance < s->distance)
