@@ -26,7 +26,7 @@ import stats
 from dockerd import Unavailable, reap
 
 ROOT = peers.ROOT
-PHASES = ("latency", "rate", "live", "memory")
+PHASES = ("latency", "rate", "cost", "live", "memory")
 HTTP = "http"  # the daemon's bars, by a program of their own
 LEVELS = (2, 8, 32)  # concurrency
 # Sleeps, and has a library mapped that nothing else loads: by that its sandbox is found among the spares.
@@ -38,6 +38,8 @@ FEWER = {("runsc", "pandas"): 60, ("runsc", "node"): 100, ("runsc", "bash"): 100
 # Runs per second are measured for every workload only where that is cheap.
 CHEAP = ("python", "bash")
 BARRED = {("python", 8), ("bash", 8)}  # ratios that are held against a bar: more windows
+# What a run costs when no pause follows it: of these workloads, at these levels.
+COSTED, COST_LEVELS = ("python", "ready", "bash"), (1, 8)
 
 
 class Wrong(Exception):
@@ -89,7 +91,7 @@ class Run:
         self.workloads = [w for w in peers.WORKLOADS if not options.workloads or w.name in options.workloads]
         self.ready, self.driver, self.jobs = [], None, {}
         self.report = {"machine": machine(), "options": {k: v for k, v in vars(options).items() if k != "atoll"},
-                       "methods": {}, "latency": {}, "rate": {}, "live": {}, "memory": {}}
+                       "methods": {}, "latency": {}, "rate": {}, "cost": {}, "live": {}, "memory": {}}
 
     def say(self, words):
         print(f"bench: {words}", file=sys.stderr, flush=True)
@@ -199,6 +201,31 @@ class Run:
             workload, method = self.jobs[name]
             rates = self.report["rate"].setdefault(workload.name, {}).setdefault(method.name, {})
             rates[str(level)] = runs * 1e9 / ns
+
+    def cost(self):
+        """Runs without pauses, of bare processes and Atoll in turn: p50 of one caller; CPU and page faults of a run."""
+        options, taken, spent = self.options, {}, {}
+        jobs = {name: pair for name, pair in self.jobs.items() if pair[1].name in ("bare", "warm") and pair[0].name in COSTED}
+        for window in range(options.windows):
+            for name in jobs:
+                samples = self.driver.ask(do="round", jobs=[[name, 0]] * (options.back_to_back + 30))["samples"][30:]
+                taken.setdefault(name, []).extend(ns for _, ns, _ in samples)
+                for level in COST_LEVELS:
+                    spent.setdefault((name, level), []).append(self.spend(name, level))
+            self.say(f"cost: pass {window + 1} of {options.windows}")
+        for name, (workload, method) in jobs.items():
+            rows = {str(level): stats.per_run(spent[name, level]) for level in COST_LEVELS}
+            self.report["cost"].setdefault(workload.name, {})[method.name] = {**stats.describe(taken[name]), "levels": rows}
+
+    def spend(self, name, level):
+        """(runs, seconds of CPU, page faults) of a window, of the driver, the pool and all that both started."""
+        pool = self.method("warm")
+        roots = [self.driver.process.pid, *([pool.pool.process.pid] if pool else [])]
+        self.driver.ask(do="rate", job=name, threads=level, warm_up=0, seconds=self.options.warm_up)
+        before = memory.spent(*roots)
+        runs = self.driver.ask(do="rate", job=name, threads=level, warm_up=0, seconds=self.options.seconds)["runs"]
+        after = memory.spent(*roots)
+        return (runs, *(b - a for a, b in zip(before, after)))
 
     def live(self):
         """A warm call beside 1, 100 and 1,000 sandboxes whose programs sleep; in turn, several times."""
@@ -340,6 +367,7 @@ def print_report(run):
         print(f"\n{workload.title} (milliseconds)")
         for line in stats.latency_table(rows, bare):
             print("  " + line)
+    print_cost(run, titles)
     print_live(report)
     print_memory(report, titles)
     missing = {m["title"]: m["reason"] for m in report["methods"].values() if "reason" in m}
@@ -348,6 +376,15 @@ def print_report(run):
     print()
     for line in stats.bars_table(report["bars"]):
         print(line)
+
+
+def print_cost(run, titles):
+    for workload in run.workloads:
+        found = run.report["cost"].get(workload.name, {})
+        if found:
+            print(f"\n{workload.title}, back to back: p50 of one caller in milliseconds; CPU and page faults of a run")
+            for line in stats.cost_table([(titles[name], row) for name, row in found.items()], found.get("bare", {}).get("p50")):
+                print("  " + line)
 
 
 def print_live(report):
@@ -420,10 +457,10 @@ def parse_arguments():
     options = parser.parse_args()
     options.full = not (options.quick or options.workloads or options.methods or options.samples < 300 or
                         "latency" not in options.phases)
-    settings = {"slow_samples": options.samples, "warm_up": 1, "seconds": 2, "windows": 3, "blocks": 3,
+    settings = {"slow_samples": options.samples, "warm_up": 1, "seconds": 2, "windows": 3, "blocks": 3, "back_to_back": 200,
                 "live": (1, 100, 1000), "sleepers": 100, "spares": 100, "burst": 6}
     if options.quick:
-        settings = {"slow_samples": 3, "warm_up": 0.2, "seconds": 0.5, "windows": 1, "blocks": 1,
+        settings = {"slow_samples": 3, "warm_up": 0.2, "seconds": 0.5, "windows": 1, "blocks": 1, "back_to_back": 20,
                     "live": (1, 10, 50), "sleepers": 10, "spares": 24, "burst": 3}
         options.samples = min(options.samples, 12)
     vars(options).update(settings)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who has how much memory: processes by the sandbox they are in, and the kernel's own."""
+"""Memory of processes, by the sandbox they are in, and of the kernel; CPU time and page faults of process trees."""
 
 import os
 import pathlib
 import time
 
 KIB = 1024
+TICKS = os.sysconf("SC_CLK_TCK")
 # What a sandbox makes the kernel keep. Stacks are part of VmallocUsed where the kernel maps them (6.18 does).
 KERNEL_FIELDS = ("Slab", "PageTables", "Percpu", "VmallocUsed")
 
@@ -61,6 +62,22 @@ def descendants(*roots):
         if current in found:
             found.update(chain)
     return found
+
+
+def spent(*roots):
+    """
+    (seconds of CPU, page faults) of the trees below these processes. The sum stays true when one of them ends: its parent, which
+    waits for it, is then charged with its share.
+    """
+    seconds = faults = 0
+    for pid in descendants(*roots):
+        try:
+            stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        faults += int(stat[7]) + int(stat[8])
+        seconds += sum(map(int, stat[11:15])) / TICKS
+    return seconds, faults
 
 
 def of_process(pid):

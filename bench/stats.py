@@ -74,6 +74,24 @@ def latency_table(rows, bare):
     return columns(text, right=range(1, len(text[0])))
 
 
+def per_run(windows):
+    """windows: (runs, seconds of CPU, page faults); what one run took of both, in milliseconds and faults."""
+    runs, seconds, faults = (sum(column) for column in zip(*windows))
+    return {"runs": runs, "cpu_ms": seconds * 1e3 / runs, "faults": faults / runs}
+
+
+def cost_table(rows, bare):
+    """rows: (title, {"p50": ms, "levels": {concurrency: per_run()}}); bare: the p50 everybody is compared with."""
+    levels = sorted({level for _, row in rows for level in row["levels"]}, key=int)
+    heads = [f"{what} at {level}" for level in levels for what in ("CPU ms", "faults")]
+    text = [["", "p50", "p90", "× bare", *heads]]
+    for title, row in rows:
+        cells = [cell for level in levels for cell in (milliseconds(row["levels"][level]["cpu_ms"]),
+                                                       f"{row['levels'][level]['faults']:,.0f}")]
+        text.append([title, milliseconds(row["p50"]), milliseconds(row["p90"]), f"{row['p50'] / bare:.3g}" if bare else "–", *cells])
+    return columns(text, right=range(1, len(text[0])))
+
+
 # --- bars ---------------------------------------------------------------------------------------------
 
 def _p50(report, workload, method):
@@ -86,6 +104,10 @@ def _ratio_p50(workload, method, other_workload, other):
 
 def _ratio_rate(workload, level):
     return lambda report: report["rate"][workload]["warm"][level] / report["rate"][workload]["bare"][level]
+
+
+def _ratio_busy(workload):
+    return lambda report: report["cost"][workload]["warm"]["p50"] / report["cost"][workload]["bare"]["p50"]
 
 
 def _live(report):
@@ -107,6 +129,7 @@ BARS = (
     ("  a sum of numpy's instead ÷ docker run print(1)", _ratio_p50("pandas", "warm", "python", "docker-run"), "≤", 0.003, "×"),
     ("Python warm, runs/s at 8 ÷ bare", _ratio_rate("python", "8"), "≥", 2.5, "×"),
     ("Bash warm, runs/s at 8 ÷ bare", _ratio_rate("bash", "8"), "≥", 0.45, "×"),
+    ("Python warm, back to back, p50 ÷ bare", _ratio_busy("python"), "≤", 0.17, "×"),
     ("Node warm, p50 ÷ bare node -e 1", _ratio_p50("node", "warm", "node", "bare"), "≤", 0.05, "×"),
     ("  the same, bare with the caller's environment", _ratio_p50("node", "warm", "node", "bare-env"), "≤", 0.05, "×"),
     ("parked numpy+pandas spare, Private_Dirty", lambda r: r["memory"]["spare"]["private_dirty_mib"], "≤", 6, "MiB"),

@@ -91,3 +91,25 @@ def test_descendants_are_found_and_measured():
             os.kill(pid, 9)
         shell.wait()
         shell.stdout.close()
+
+
+def test_what_a_tree_spent_outlives_its_processes():
+    shell = subprocess.Popen(["/bin/sh", "-c", "read -r go; /bin/true; /bin/true; echo done; read -r go"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        seconds, faults = memory.spent(shell.pid)
+        shell.stdin.write(b"\n")
+        shell.stdin.flush()
+        assert shell.stdout.readline() == b"done\n"
+        later, more = memory.spent(shell.pid)
+        assert later >= seconds and more > faults + 50  # two processes that ended took about a hundred
+    finally:
+        shell.kill()
+        shell.communicate()
+
+
+def test_cost_is_a_run_s_share():
+    row = stats.per_run([(100, 0.2, 40_000), (300, 1.0, 120_000)])
+    assert row == {"runs": 400, "cpu_ms": pytest.approx(3.0), "faults": 400}
+    table = list(stats.cost_table([("warm", {"p50": 2.0, "p90": 3.0, "levels": {"1": row, "8": row}})], 8.0))
+    assert table[0].split("  ")[-1] == "faults at 8" and "0.25" in table[1]
