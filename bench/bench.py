@@ -218,13 +218,11 @@ class Run:
             self.report["cost"].setdefault(workload.name, {})[method.name] = {**stats.describe(taken[name]), "levels": rows}
 
     def spend(self, name, level):
-        """(runs, seconds of CPU, page faults) of a window, of the driver, the pool and all that both started."""
-        pool = self.method("warm")
-        roots = [self.driver.process.pid, *([pool.pool.process.pid] if pool else [])]
+        """(runs, seconds of CPU, page faults) of a window."""
         self.driver.ask(do="rate", job=name, threads=level, warm_up=0, seconds=self.options.warm_up)
-        before = memory.spent(*roots)
+        before = memory.spent()
         runs = self.driver.ask(do="rate", job=name, threads=level, warm_up=0, seconds=self.options.seconds)["runs"]
-        after = memory.spent(*roots)
+        after = memory.spent()
         return (runs, *(b - a for a, b in zip(before, after)))
 
     def live(self):

@@ -30,6 +30,7 @@
 
 #define ENTRY_VARIABLE "ATOLL_ENTRY"
 #define NOTE_VARIABLE  "ATOLL_NOTE"
+#define PAGES_VARIABLE "ATOLL_PAGES"
 #define TEXT_VARIABLE  "ATOLL_TEXT"
 
 typedef int main_fn(int argc, char **argv, char **env);
@@ -201,6 +202,8 @@ static void read_variables(void)
 		(void)unsetenv(ENTRY_VARIABLE);
 	agent.noted = getenv(NOTE_VARIABLE) != NULL;
 	(void)unsetenv(NOTE_VARIABLE);
+	agent.probing = getenv(PAGES_VARIABLE) != NULL;
+	(void)unsetenv(PAGES_VARIABLE);
 	text = getenv(TEXT_VARIABLE);
 	agent.text_path = text ? strdup(text) : NULL;
 	(void)unsetenv(TEXT_VARIABLE);

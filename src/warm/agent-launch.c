@@ -399,9 +399,13 @@ ssize_t agent_read(void *buf, size_t n)
 	if (!agent.asked) {
 		agent.asked = true;
 		if (n > 0)
-			*(char *)buf = agent.cloner.warm_up ? 'w' : 'r';
+			*(char *)buf = agent.role == AGENT_IS_PROBE ? 'p'
+				       : agent.cloner.warm_up	    ? 'w'
+								    : 'r';
 		return MIN(n, (size_t)1);
 	}
+	if (agent.role == AGENT_IS_PROBE)
+		agent_probe_end();
 	if (!agent.parked)
 		park();
 	if (!agent.launched)
@@ -435,21 +439,22 @@ void agent_exit(int status, void *data)
 	_exit(status);
 }
 
-EXPORT void atoll_last_word(int status)
-{
-	agent_exit(status, NULL);
-}
-
 static bool is_ours(int fd)
 {
-	return fd == WARM_FD && agent.role == AGENT_IS_PROGRAM && (agent.text || !agent.launched) &&
+	return fd == WARM_FD && agent.role != AGENT_IDLE && (agent.text || !agent.launched) &&
 	       agent.pid == getpid();
 }
 
 EXPORT ssize_t read(int fd, void *buf, size_t n)
 {
+	/* Ours: it returns in programs, and in the probe. */
+	if (is_ours(fd) && agent.role == AGENT_IS_ZYGOTE && fork() != 0)
+		_exit(1);
 	if (is_ours(fd))
 		return agent_read(buf, n);
+	/* A runner is about to end: libc's streams are flushed as by exit(). */
+	if (fd == WARM_FD && n == 0)
+		(void)fflush(NULL);
 	/* Before our constructor ran: others may read in theirs. */
 	return agent.real_read ? agent.real_read(fd, buf, n) : syscall(SYS_read, fd, buf, n);
 }

@@ -110,6 +110,7 @@ static void become_program(void)
 {
 	const int keep[] = { WARM_FD };
 
+	agent_ask_pages();
 	if (dup3(agent.cloner.cell.keep_fd, WARM_FD, O_CLOEXEC) < 0 ||
 	    sys_close_others(keep, ARRAY_SIZE(keep)) < 0 || replace_fds() < 0 ||
 	    chdir(workdir()) < 0)
@@ -127,6 +128,11 @@ EXPORT pid_t fork(void)
 {
 	if (agent.role != AGENT_IS_ZYGOTE || agent.pid != getpid())
 		return agent.real_fork();
+	if (agent.probing && agent_probe()) {
+		agent.role = AGENT_IS_PROBE;
+		agent.pid = getpid();
+		return 0;
+	}
 	if (setjmp(agent.in_fork) == 0)
 		serve_forks();
 	become_program();

@@ -5,7 +5,9 @@
  *
  *   fork()         in a zygote: serves the broker for ever and returns only in children, which by then are programs
  *                  inside complete sandboxes (agent.c); a program's own children come without its socket
- *   read(WARM_FD)  in a program: 'w' or 'r' at first, then the request, for which it waits (agent-launch.c)
+ *   read(WARM_FD)  in a zygote: as fork(), then as in a program
+ *                  in a program: 'w' or 'r' at first, then the request, for which it waits (agent-launch.c)
+ *                  in a probe: 'p' at first, then the probe has run its sample (agent-pages.c)
  *   __libc_start_main(), open(), fopen()
  *                  in a zygote whose interpreter does not call fork(), or not in time (agent-entry.c)
  *
@@ -22,7 +24,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum agent_role { AGENT_IDLE, AGENT_IS_ZYGOTE, AGENT_IS_PROGRAM };
+enum agent_role { AGENT_IDLE, AGENT_IS_ZYGOTE, AGENT_IS_PROBE, AGENT_IS_PROGRAM };
 
 enum { AGENT_FDS_MAX = 64 };
 
@@ -41,6 +43,7 @@ struct agent {
 	jmp_buf in_fork;	    /* where a new program goes on */
 	int own_fds[AGENT_FDS_MAX]; /* of the interpreter itself */
 	size_t n_own_fds;
+	bool probing; /* a probe finds out which pages programs touch (ATOLL_PAGES) */
 	struct agent_area words,
 		variables; /* where the kernel looks for /proc/self/cmdline and environ */
 	/* program */
@@ -61,6 +64,12 @@ extern struct agent agent;
 
 /* agent-launch.c. As read(): the next bytes for the runner, from the program's process only. */
 ssize_t agent_read(void *buf, size_t n);
+/* agent-pages.c. Forks the probe; true in it. */
+bool agent_probe(void);
+/* In the probe, which ends: these are the pages. */
+_noreturn_ void agent_probe_end(void);
+/* In a program: asks for them. */
+void agent_ask_pages(void);
 /* agent-file.c. True: the file of most programs' text is there, with TEXT_BLOCK bytes of room. */
 bool agent_make_text(void);
 /* It stays only for a plan that has it. */
@@ -70,5 +79,3 @@ int agent_write_file(const struct plan_view *v, const struct op *op, int64_t tim
 void agent_forked(void);
 /* The process leaves through exit(): its last word. */
 void agent_exit(int status, void *data);
-/* For runners that leave without exit(): the same. It returns where nobody listens. */
-void atoll_last_word(int status);

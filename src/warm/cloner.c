@@ -119,27 +119,41 @@ static bool is_common_memory(const char *line)
 	       errno != EACCES;
 }
 
-/* Read in pieces, of which a line may have several: its beginning is all that counts. Also true where it cannot be known. */
-static bool has_common_memory(void)
+/* The file is read in pieces, of which a line may have several. */
+int cloner_read_maps(void (*tell)(void *data, const char *line), void *data)
 {
 	int fd = sys_open("/proc/self/maps", O_RDONLY, 0);
 	char piece[1024], line[MAPS_HEAD + 1] = "";
-	bool found = fd < 0;
 	size_t len = 0;
-	ssize_t n = 0;
+	ssize_t n = fd;
 
-	while (!found && (n = read(fd, piece, sizeof(piece))) > 0)
-		for (ssize_t i = 0; !found && i < n; i++) {
+	while (fd >= 0 && (n = read(fd, piece, sizeof(piece))) > 0)
+		for (ssize_t i = 0; i < n; i++) {
 			if (piece[i] != '\n' && len < MAPS_HEAD)
 				line[len++] = piece[i];
 			if (piece[i] != '\n')
 				continue;
 			line[len] = '\0';
-			found = is_common_memory(line);
+			tell(data, line);
 			len = 0;
 		}
 	(void)close(fd);
-	return found || n < 0;
+	return n < 0 ? -EIO : 0;
+}
+
+static void note_common_memory(void *data, const char *line)
+{
+	bool *found = data;
+
+	*found = *found || is_common_memory(line);
+}
+
+/* Also true where it cannot be known. */
+static bool has_common_memory(void)
+{
+	bool found = false;
+
+	return cloner_read_maps(note_common_memory, &found) < 0 || found;
 }
 
 static __attribute__((noinline)) int clone_cell(struct cloner *c, const struct zygote_record *req,

@@ -27,5 +27,7 @@ int cloner_open(struct cloner *c) _must_check_;
  * all others would see it (-EPERM).
  */
 int cloner_ready(void) _must_check_;
+/* Tells the beginning of each line of /proc/self/maps (addresses, rights), without a heap. */
+int cloner_read_maps(void (*tell)(void *data, const char *line), void *data) _must_check_;
 /* Serves one request. Ends the process when the broker is gone. */
 void cloner_serve(struct cloner *c);

@@ -51,6 +51,31 @@ def test_M05_siblings_draw_different_numbers(own, tier):
     assert tier == "base" or "rand" in draws[0]
 
 
+FORKS = """
+import os
+# By a route that imports nothing: the generator behind the functions of a module that was loaded ahead.
+found = [c.__subclasses__() for c in object.__subclasses__() if c.__module__ == "_random"]
+numbers = [found[0][0].seed.__globals__["_inst"].getrandbits(128)] if found else []
+import json, random
+reader, writer = os.pipe()
+for _ in range(4):
+    if os.fork() == 0:
+        os.write(writer, b"%d " % random.getrandbits(128))
+        os._exit(0)
+    os.wait()
+numbers += [random.getrandbits(128), *map(int, os.read(reader, 4096).split())]
+print(json.dumps(dict(enumerate(numbers))))
+"""
+
+
+def test_M05_children_and_hidden_generators_draw_different_numbers(own):
+    """What a program forks draws its own numbers, and a generator that the program finds without an import is seeded."""
+    front = own("--spares", "4").front()
+    front.probe(FORKS)
+    draws = [number for _ in range(4) for number in front.probe(FORKS).values()]
+    assert len(set(draws)) == len(draws)
+
+
 SCRIPTS = {
     "ruby": "require 'securerandom'; require 'tmpdir'; puts [rand, Random.rand, Random.new.rand, SecureRandom.hex(8), [*1..40].shuffle.join, Random.new_seed, Dir.mktmpdir].join(' ')",
     "perl": "use File::Temp 'tempfile'; my ($h, $n) = tempfile(); print join ' ', rand, int(rand(1e15)), $n, join('', sort { rand() <=> rand() } 'a'..'p')",

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Python that programs are forked from.
 
-The zygote loads modules and what most programs use, runs samples of everything so that caches are filled, and calls
-fork(). That call comes back in children only, each already in its sandbox (contract: runners/README.md). A child
-runs a few samples once more to take its page faults early, waits for a program, and runs it as `python3 SCRIPT` would.
+The zygote loads modules and what most programs use, runs samples of everything so that caches are filled, and reads its
+request. That call comes back in children only, each already in its sandbox (contract: runners/README.md). A child seeds the
+random generators, waits for a program, and runs it as `python3 SCRIPT` would.
 Three devices make that exact:
 
 - Modules loaded ahead are taken out of sys.modules and come back, with all that they need, when they are imported
@@ -20,7 +20,8 @@ Most requests differ in their code only. A child prepares for such a one before 
 compiled then.
 
 zygote.py is the life of the zygote and of a child until its program begins; program.py sets up main module, arguments and
-environment, streams.py the standard streams; samples.py is what is rehearsed, pages.py the pages children ask for early.
+environment, streams.py the standard streams; samples.py is what is rehearsed; pages.py keeps
+what children allocate on few pages.
 
 Known to differ from a cold run: the seed of hash() is shared by the children of one zygote; numpy and pandas, in their tiers,
 are in sys.modules before the program imports them; gc.collect() counts no garbage of the interpreter's start; a

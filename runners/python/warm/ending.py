@@ -13,7 +13,7 @@ from _weakref import ref
 from gc import collect, get_stats, isenabled
 from posix import _exit, fstat, getpid, kill, read, write
 
-from warm import pages, shelf
+from warm import shelf
 
 __builtins__ = dict(builtins.__dict__)  # programs may change theirs, and any attribute of any module
 BY_SIGINT = -1
@@ -71,7 +71,11 @@ def end():
 
 
 def tell(code):
-    """Without the agent's function. The broker reads the code and kills this process."""
+    """The broker reads the code and kills this process."""
+    try:
+        read(state.control, 0)  # the agent flushes libc's streams
+    except OSError:
+        pass
     try:
         if getpid() == state.owner and fstat(state.control).st_ino == state.inode:  # the program may have replaced the descriptor
             write(state.control, b"%d" % code)
@@ -93,11 +97,12 @@ class State:
         self.control = 100       # the agent's descriptor
         self.inode = None
         self.owner = None        # the process that reports the end
-        self.done = tell
+        self.sample = b""        # the launch text of the agent's probe
+        self.seeders = []        # functions that seed random generators
         self.launch = []         # raised once, and never given to the program
         self.program = None      # the function that is running
         self.finalizers = False  # it may have some
-        self.fortran = False     # it may have used some
+        self.exit = None         # that of libc, for a program that may have used Fortran
         self.collections = -1    # of garbage, before it began
         self.code = 0            # how it ended
 
@@ -244,7 +249,8 @@ def destroy(names, finalizers=False):
 
 
 def finish():
-    state.fortran = "scipy" in modules
+    if "scipy" in modules:
+        state.exit = modules["ctypes"].PyDLL(None).exit
     if not flush():
         state.code = 120
     destroy(["__main__", *shelf.foreign()], state.finalizers)
@@ -255,7 +261,7 @@ def leave(code):
     if code == BY_SIGINT:
         signal(SIGINT, SIG_DFL)
         kill(getpid(), SIGINT)
-    if state.fortran and pages.leave is not None:  # its library writes what is left in its buffers when the process calls exit()
-        pages.leave(code)
-    state.done(code)
+    if state.exit is not None:  # Fortran's library writes what is left in its buffers when the process calls exit()
+        state.exit(code)
+    tell(code)
     _exit(code)

@@ -10,7 +10,7 @@ import warnings
 from posix import O_CLOEXEC, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, close, fstat, listdir, open, read
 from stat import S_ISREG
 
-from warm import ending, shelf, streams
+from warm import shelf, streams
 from warm.ending import state
 
 modules = sys.modules
@@ -23,7 +23,6 @@ native = {}      # globals of a main program, in order
 loader = None
 PLACE = "/sandbox"
 PROGRAM = "/sandbox/main.py"  # what most programs are called
-SAMPLE = b"import sys\nname = str(1)\n"
 usual = b""      # how the launch text of most programs begins: all but the program
 
 
@@ -133,12 +132,6 @@ def as_expected(text):
     for message in held:
         warnings._showwarnmsg(message)
     return function_type(code, modules["__main__"].__dict__)
-
-
-def stir():
-    """A request is about to come: does what it will need, so that it is in the processor's caches."""
-    function_type(compile(SAMPLE, PROGRAM, "exec", 0, True), {})()
-    ending.flush()
 
 
 def split(text):

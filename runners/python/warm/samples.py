@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sample programs with common operations.
 
-The zygote runs all of them, so that caches are filled and bytecode is specialised before the fork. The probe (pages.py) runs
-BASE, one of REPEATED, SIZES and FAILING: what they touch every child gets before it waits.
+The zygote runs all of them, so that caches are filled and bytecode is specialised before the fork. The agent's probe runs
+usual() (src/warm/agent-pages.c).
 """
 
 BASE = """
@@ -85,11 +85,6 @@ axes.legend(); axes.grid(True)
 figure.savefig(io.BytesIO(), format="png"); plt.close("all"); plt.figure(); plt.scatter([1], [2]); plt.close("all")
 """
 
-# Objects of every size that the interpreter has pools for: a program's code may be of any.
-SIZES = """
-for size in range(0, 480, 16): bytes(size)
-"""
-
 FAILING = """
 def inner(): return {}["missing"]
 def outer():
@@ -103,6 +98,12 @@ STOCK = """re json math random datetime time collections.abc itertools functools
 statistics heapq bisect traceback textwrap pathlib threading queue logging csv argparse struct subprocess tempfile shutil
 base64 decimal fractions operator inspect hashlib uuid pprint urllib.parse calendar zlib glob cmath numbers secrets timeit
 signal errno contextlib ast types html difflib unicodedata ctypes mmap""".split()
+
+
+def usual(names):
+    """The sample of the agent's probe: every child gets the pages that this touches before it does anything else."""
+    return "".join([f"import {name}\n" for name in names if name in REPEATED]) + "print(1)\n"
+
 
 # Programs that use the first usually use the others.
 COMPANIONS = {"matplotlib": ["matplotlib.pyplot", "matplotlib.backends.backend_agg"]}

@@ -11,8 +11,8 @@ from warm.ending import Launch, Run, state
 
 modules = sys.modules
 ROOM = 1 << 14
-# Modules whose functions for after a fork children can do without: there is one thread and no lock is held, reseed() is for
-# random, and forget() for the open fonts of matplotlib.
+# Modules whose functions for after a fork children can do without: there is one thread and no lock is held, seeders() are for
+# random, and forget() for the open fonts of matplotlib. They would copy about 75 pages that programs do not touch.
 QUIET_FORKERS = {"concurrent.futures.thread", "logging", "matplotlib.font_manager", "random", "threading"}
 
 
@@ -50,18 +50,38 @@ def rehearse_failure():
     sys.unraisablehook = hook
 
 
-def reseed():
-    """Random states, all that are loaded: see fork()."""
-    loaded = shelf.everything
+def numpy_seeder(numpy):
+    """A function that puts random bytes where numpy's generator has its state. numpy's own functions would copy a hundred pages. None:
+    the state lies elsewhere."""
+    generator, ctypes = numpy.random.mtrand._rand, numpy.ctypeslib.ctypes
+    generator.set_state(("MT19937", generator.get_state()[1], 623))  # as a new one is
+    key = (ctypes.c_char * 2496).from_address(generator._bit_generator.ctypes.state_address.value)
+    if key.raw != generator.get_state()[1].tobytes():
+        return None
+    place = memoryview(key).cast("B")
+    return lambda: place.__setitem__(slice(2496), os.urandom(2496))
+
+
+def seeders():
+    """Functions that give the generators of all loaded modules new states. No program may see a state of the zygote, so every child
+    calls all of them; they copy few pages."""
+    loaded, found = shelf.everything, []
     if "random" in loaded:
-        loaded["random"]._inst.seed()
+        generator = loaded["random"]._inst
+        generator.seed()  # drops what a sample left beside the state
+        found.append(super(loaded["random"].Random, generator).seed)
     if "numpy.random" in loaded:
-        key = loaded["numpy"].frombuffer(os.urandom(2496), "u4")
-        loaded["numpy.random"].set_state(("MT19937", key, 623))
+        numpy = loaded["numpy"]
+        try:
+            found.append(numpy_seeder(numpy) or numpy.random.seed)
+        except AttributeError:  # another numpy
+            found.append(numpy.random.seed)
     if "ssl" in loaded:
-        loaded["ssl"].RAND_add(os.urandom(32), 32.0)
+        found.append(lambda: loaded["ssl"].RAND_add(os.urandom(32), 32.0))
     if "multiprocessing.process" in loaded:
-        loaded["multiprocessing.process"].current_process().authkey = os.urandom(32)
+        process = loaded["multiprocessing.process"].current_process()
+        found.append(lambda: setattr(process, "authkey", os.urandom(32)))
+    return found
 
 
 class ScratchDirectory:
@@ -155,34 +175,17 @@ def forget():
         dict.__setitem__(pyplot.rcParamsDefault, "backend", loaded["matplotlib.rcsetup"]._auto_backend_sentinel)
 
 
-def act(names):
-    """In the probe: becomes a child that was sent a sample."""
-    text = (samples.BASE + repeated(names) + samples.SIZES + samples.FAILING).encode()
-    state.control, writer = os.pipe()
-    os.write(writer, b"r" + program.usual + text)
-    os.close(writer)
-    state.done = pages.tell
-    streams.Scratch().__enter__()
-    os.dup(0)
-    os.dup2(os.open("/dev/null", os.O_RDONLY), 0)  # most programs have no input
-
-
-def learn_pages(names):
-    loaded = shelf.everything
-    if "ctypes" not in loaded or "mmap" not in loaded:  # a minimal Python
-        return
-    if "numpy" in loaded:
-        pages.fill_arrays(loaded["numpy"])
-    pages.tighten(loaded["ctypes"])
-    state.done = pages.last_word
-    if not hasattr(pages.libc, "_Fork") or not hasattr(pages.libc, "PyOS_BeforeFork"):  # an old libc or Python
-        return
-    for _ in range(2):  # the first changes what the second finds
-        gc.collect()
-        Run(gc.isenabled)  # so that children know where its finalizer is
-        if pages.learn(loaded["mmap"]):
-            act(names)
-            child()
+def settle(names):
+    """The zygote's last step: after it the zygote allocates and frees nothing, so that children find the memory that the probe found."""
+    if "numpy" in shelf.everything:
+        pages.fill_arrays(shelf.everything["numpy"])
+    state.sample = program.usual + samples.usual(names).encode()
+    state.seeders = seeders()
+    gc.collect()
+    Run(gc.isenabled)  # so that children know where its finalizer is
+    pages.fill_pools()
+    gc.freeze()
+    state.collections = ending.collections()
 
 
 def receive():
@@ -204,21 +207,21 @@ def begin(text):
 
 
 def child():
+    """The read, or fork(), returns only in children, each already in its sandbox, and in the agent's probe (agent.h)."""
+    if shelf.forkers - QUIET_FORKERS:
+        os.fork()
+    kind = os.read(state.control, 1)
     state.owner = os.getpid()
-    reseed()
+    for seed in state.seeders:
+        seed()
     main_thread = shelf.everything["threading"]._main_thread
     if hasattr(main_thread, "_native_id"):
         main_thread._native_id = get_native_id()
     state.inode = os.fstat(state.control).st_ino
-    if os.read(state.control, 1) == b"w":
-        pages.populate()
-    gc.freeze()
-    state.collections = ending.collections()
     program.expect()
-    program.stir()  # so that it copies no page later
     sys.unraisablehook = ending.unraisable
     state.launch.append(Launch())
-    state.program_is(begin(receive()))
+    state.program_is(begin(state.sample if kind == b"p" else receive()))
     logging = shelf.everything.get("logging")
     if logging is not None:  # %(relativeCreated)d counts from there
         logging._startTime = time() if isinstance(logging._startTime, float) else time_ns()
@@ -226,15 +229,6 @@ def child():
         shelf.everything["multiprocessing.process"].ORIGINAL_DIR = os.getcwd()
     gc.enable()
     raise state.launch.pop()
-
-
-def fork():
-    """os.fork() calls what modules registered for children; these then copy about 75 pages that programs do not touch. So where
-    all of them are known, libc's fork() is called directly."""
-    if pages.libc is None or shelf.forkers - QUIET_FORKERS:
-        os.fork()
-    else:
-        pages.libc.fork()
 
 
 def load(cold, names):
@@ -273,8 +267,5 @@ def main(native, cold, names):
         rehearse(samples.BASE + repeated(names))
     shelf.put_back()
     forget()
-    gc.collect()
-    gc.freeze()
-    learn_pages(names)
-    fork()
+    settle(names)
     child()
