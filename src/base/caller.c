@@ -81,11 +81,11 @@ static bool exceeds_all(const struct callers *cs, const struct slot_demand *d, i
 }
 
 /* own, all: which of the two bounds is exceeded. */
-static int refuse_demand(const struct callers *cs, const struct slot_demand *d, bool own, bool all,
-			 struct error *err)
+static int say_demand(const struct callers *cs, const struct slot_demand *d, bool own, bool all,
+		      struct error *err)
 {
 	if (d->slot == SLOT_JOBS && !all)
-		return error_set(err, ERROR_INTERNAL, EBUSY,
+		return error_set(err, ERROR_BUSY, EBUSY,
 				 "%lld of your jobs are waiting, as many as one caller may have; "
 				 "try again in %d s",
 				 (long long)cs->rules[d->slot].own_max, (int)d->retry_after_s);
@@ -93,17 +93,17 @@ static int refuse_demand(const struct callers *cs, const struct slot_demand *d, 
 	case SLOT_BODY_BYTES:
 	case SLOT_ANSWER_BYTES:
 		return error_set(
-			err, ERROR_INTERNAL, EBUSY,
+			err, ERROR_NO_ROOM, EBUSY,
 			"Too many %slarge requests or answers are under way; try again later.",
 			own ? "of your " : "");
 	case SLOT_WAITING_BYTES:
 		return error_set(
-			err, ERROR_INTERNAL, EBUSY,
+			err, ERROR_BUSY, EBUSY,
 			"the requests that wait hold as many bytes as they may together; try again "
 			"in %d s, or send less at once",
 			(int)d->retry_after_s);
 	default:
-		return error_set(err, ERROR_INTERNAL, EBUSY, "the queue is full; try again in %d s",
+		return error_set(err, ERROR_BUSY, EBUSY, "the queue is full; try again in %d s",
 				 (int)d->retry_after_s);
 	}
 }
@@ -114,7 +114,9 @@ int caller_check(const struct callers *cs, const struct caller *c, struct slot_d
 	int64_t held = c ? c->used[demand.slot] : 0;
 	bool own = exceeds_own(cs, &demand, held), all = exceeds_all(cs, &demand, held);
 
-	return own || all ? refuse_demand(cs, &demand, own, all, err) : 0;
+	if (!own && !all)
+		return 0;
+	return error_retry(err, say_demand(cs, &demand, own, all, err), demand.retry_after_s);
 }
 
 /* --- Charges ------------------------------------------------------------------------------------------------------ */

@@ -68,9 +68,9 @@ const struct caller *caller_with_most(const struct callers *cs, enum caller_slot
 struct slot_demand {
 	enum caller_slot slot;
 	int64_t amount;
-	int32_t retry_after_s; /* for the words */
+	int32_t retry_after_s; /* for the error */
 };
-/* 0: the caller may have that much more. -EBUSY: err says why not. c NULL: a caller that holds nothing. err may be NULL. */
+/* 0: the caller may have that much more. -EBUSY: ERROR_BUSY, or ERROR_NO_ROOM for bodies and answers. c NULL: a caller that holds nothing. err may be NULL. */
 int caller_check(const struct callers *cs, const struct caller *c, struct slot_demand demand,
 		 struct error *err) _must_check_;
 

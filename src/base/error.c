@@ -21,6 +21,7 @@ int error_set(struct error *err, enum error_code code, int errnum, const char *f
 
 		err->code = (int32_t)code;
 		err->errnum = cause;
+		err->retry_after_s = 0;
 		err->field[0] = '\0';
 		va_start(ap, fmt);
 		set_text(err, fmt, ap);
@@ -36,6 +37,7 @@ int error_field(struct error *err, const char *field, const char *fmt, ...)
 
 		err->code = ERROR_INPUT;
 		err->errnum = EINVAL;
+		err->retry_after_s = 0;
 		if (snprintf(err->field, sizeof(err->field), "%s", field) < 0)
 			err->field[0] = '\0';
 		va_start(ap, fmt);
@@ -43,6 +45,13 @@ int error_field(struct error *err, const char *field, const char *fmt, ...)
 		va_end(ap);
 	}
 	return -EINVAL;
+}
+
+int error_retry(struct error *err, int r, int32_t after_s)
+{
+	if (err)
+		err->retry_after_s = after_s;
+	return r;
 }
 
 int error_wrap(struct error *err, int r, const char *fmt, ...)

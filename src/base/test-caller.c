@@ -162,8 +162,9 @@ static void assert_words(const struct callers *cs, const struct caller *c, enum 
 	struct error err = { 0 };
 
 	assert_int_equal(caller_check(cs, c, demand, &err), -EBUSY);
-	assert_int_equal(err.code, ERROR_INTERNAL);
+	assert_int_equal(err.code, slot == SLOT_BODY_BYTES ? ERROR_NO_ROOM : ERROR_BUSY);
 	assert_int_equal(err.errnum, EBUSY);
+	assert_int_equal(err.retry_after_s, demand.retry_after_s);
 	assert_string_equal(err.text, words);
 }
 

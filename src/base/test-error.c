@@ -48,6 +48,22 @@ static void test_field(void **state)
 	assert_int_equal(strlen(err.field), sizeof(err.field) - 1);
 }
 
+static void test_retry(void **state)
+{
+	struct error err;
+
+	(void)state;
+	assert_int_equal(error_retry(&err, error_set(&err, ERROR_BUSY, EBUSY, "full"), 7), -EBUSY);
+	assert_int_equal(err.retry_after_s, 7);
+	assert_string_equal(err.text, "full");
+	(void)error_set(&err, ERROR_INTERNAL, EIO, "x");
+	assert_int_equal(err.retry_after_s, 0);
+	(void)error_retry(&err, 0, 7);
+	(void)error_field(&err, "f", "x");
+	assert_int_equal(err.retry_after_s, 0);
+	assert_int_equal(error_retry(NULL, -EIO, 1), -EIO);
+}
+
 static void test_wrap(void **state)
 {
 	struct error err;
@@ -85,9 +101,13 @@ static void test_null(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_set),   cmocka_unit_test(test_set_without_cause),
-		cmocka_unit_test(test_field), cmocka_unit_test(test_wrap),
-		cmocka_unit_test(test_null),  cmocka_unit_test(test_long_text_is_cut),
+		cmocka_unit_test(test_set),
+		cmocka_unit_test(test_set_without_cause),
+		cmocka_unit_test(test_field),
+		cmocka_unit_test(test_wrap),
+		cmocka_unit_test(test_retry),
+		cmocka_unit_test(test_null),
+		cmocka_unit_test(test_long_text_is_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

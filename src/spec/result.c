@@ -93,19 +93,27 @@ struct result *result_free(struct result *res)
 	return NULL;
 }
 
+static void judge_error(enum error_code code, struct verdict *ret)
+{
+	switch (code) {
+	case ERROR_INPUT:
+	case ERROR_TOO_LARGE:
+	case ERROR_RUNTIME:
+		ret->status = STATUS_SETUP_ERROR;
+		ret->cause.kind = CAUSE_SETUP;
+		break;
+	case ERROR_POLICY:
+		ret->status = STATUS_DENIED;
+		ret->cause.kind = CAUSE_POLICY;
+		break;
+	default:
+		ret->status = STATUS_INTERNAL_ERROR;
+		ret->cause.kind = CAUSE_INTERNAL;
+	}
+}
+
 struct result *result_from_error(const struct error *err)
 {
-	static const struct {
-		enum run_status status;
-		enum cause_kind kind;
-	} meaning[_ERROR_MAX] = {
-		[ERROR_NONE] = { STATUS_INTERNAL_ERROR, CAUSE_INTERNAL },
-		[ERROR_INTERNAL] = { STATUS_INTERNAL_ERROR, CAUSE_INTERNAL },
-		[ERROR_INPUT] = { STATUS_SETUP_ERROR, CAUSE_SETUP },
-		[ERROR_POLICY] = { STATUS_DENIED, CAUSE_POLICY },
-		[ERROR_RUNTIME] = { STATUS_SETUP_ERROR, CAUSE_SETUP },
-		[ERROR_STORAGE] = { STATUS_INTERNAL_ERROR, CAUSE_INTERNAL },
-	};
 	struct result *res = result_new();
 	int32_t code = err->code > ERROR_NONE && err->code < _ERROR_MAX ? err->code
 									: ERROR_INTERNAL;
@@ -113,8 +121,7 @@ struct result *result_from_error(const struct error *err)
 	if (!res)
 		return NULL;
 	res->refusal = (enum error_code)code;
-	res->verdict.status = meaning[code].status;
-	res->verdict.cause.kind = meaning[code].kind;
+	judge_error(res->refusal, &res->verdict);
 	(void)snprintf(res->verdict.cause.detail, sizeof(res->verdict.cause.detail), "%s",
 		       err->text);
 	return res;
