@@ -87,7 +87,7 @@ static void accept_run(struct peer *peer, const struct record *rec, struct span 
 	else if (task_find(peer, rec->job))
 		(void)error_set(&err, ERROR_INTERNAL, EEXIST, "job %u exists already", rec->job);
 	else if (b->closing)
-		(void)error_set(&err, ERROR_INTERNAL, ESHUTDOWN, "the sandbox broker is ending");
+		(void)error_set(&err, ERROR_LOST, ESHUTDOWN, "the sandbox broker is ending");
 	else if (b->host_error.code != ERROR_NONE)
 		err = b->host_error;
 	else if (is_crowded(b, fds))

@@ -13,7 +13,7 @@ void task_explain_crowd(struct error *err)
 	(void)getrlimit(RLIMIT_NOFILE, &files);
 	*err = (struct error){ 0 };
 	(void)error_set(
-		err, ERROR_INTERNAL, EAGAIN,
+		err, ERROR_BUSY, EAGAIN,
 		"the sandbox broker has too many runs for its limit of %llu open files: try again "
 		"when one has ended, or raise the limit (ulimit -n, LimitNOFILE=)",
 		(unsigned long long)files.rlim_cur);
@@ -21,9 +21,10 @@ void task_explain_crowd(struct error *err)
 
 void task_explain_begun(struct task *task)
 {
-	if (task->failure.code == ERROR_INTERNAL && task->failure.errnum == EAGAIN &&
-	    task_ticket_is_taken(task))
-		task->failure.errnum = EMFILE;
+	if (task->failure.code != ERROR_BUSY || !task_ticket_is_taken(task))
+		return;
+	task->failure.code = ERROR_INTERNAL;
+	task->failure.errnum = EMFILE;
 }
 
 void task_explain_failure(const struct task *task, const struct report *rep, struct error *err)

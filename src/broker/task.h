@@ -212,7 +212,7 @@ void task_send_usage(struct task *task);
 
 /* task-explain.c. There are no descriptors left for another task. */
 void task_explain_crowd(struct error *err);
-/* It is dead. For want of descriptors, though it had begun: EMFILE and not EAGAIN, it may not be begun again as if it had not. */
+/* For a dead task. When it failed for want of descriptors but had begun, ERROR_BUSY becomes ERROR_INTERNAL with EMFILE: it may not be sent again. */
 void task_explain_begun(struct task *task);
 /* A report FAILED into words. */
 void task_explain_failure(const struct task *task, const struct report *rep, struct error *err);

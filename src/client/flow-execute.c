@@ -293,8 +293,7 @@ static bool lost_with_broker(const struct broker_used *used, struct job *job)
 {
 	const struct job_outcome *o = job_outcome(job);
 
-	return used->can_go && !o->started && !o->took_input && o->error.code == ERROR_INTERNAL &&
-	       (o->error.errnum == EPIPE || o->error.errnum == ESHUTDOWN);
+	return used->can_go && !o->started && !o->took_input && o->error.code == ERROR_LOST;
 }
 
 /* Applies commands that came before there was a job. */
@@ -411,7 +410,7 @@ int flow_execute(struct run *run, const struct sandbox_spec *in, struct job **re
 		r = execute_once(run, in, ret, err);
 	}
 	return r <= 0 ? r
-		      : error_set(err, ERROR_INTERNAL, EPIPE,
+		      : error_set(err, ERROR_LOST, EPIPE,
 				  "two sandbox brokers ended before the run could begin");
 }
 

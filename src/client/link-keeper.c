@@ -211,7 +211,7 @@ int link_keeper_await(struct link_keeper *k, const bool *give_up, struct error *
 		if (give_up && *give_up)
 			return error_set(err, ERROR_INTERNAL, ECANCELED,
 					 "it was cancelled before it began");
-		return error_set(err, ERROR_INTERNAL, EHOSTUNREACH,
+		return error_set(err, ERROR_LOST, EHOSTUNREACH,
 				 "no sandbox broker answers; try again later");
 	}
 	return 0;

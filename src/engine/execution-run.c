@@ -244,18 +244,11 @@ static int on_execution_event(void *data, const struct run_event *event)
 	return 0;
 }
 
-/* There was no broker for it, or not until its end. */
-static bool lacks_broker(const struct error *err)
-{
-	return err->code == ERROR_INTERNAL &&
-	       (err->errnum == EPIPE || err->errnum == ESHUTDOWN || err->errnum == EHOSTUNREACH);
-}
-
-/* The broker has no room: EAGAIN; EMFILE where the program may have begun without a record of it. */
+/* The broker has no room. EMFILE: the program may have begun without a record of it. */
 static bool lacks_room(const struct execution *x, const struct error *err)
 {
-	return err->code == ERROR_INTERNAL && !x->program_ns &&
-	       (err->errnum == EAGAIN || err->errnum == EMFILE);
+	return !x->program_ns && (err->code == ERROR_BUSY || err->code == ERROR_NOT_READY ||
+				  (err->code == ERROR_INTERNAL && err->errnum == EMFILE));
 }
 
 /* What failed it was not the program: it can be run again as it is. */
@@ -281,7 +274,7 @@ static void refuse_execution(struct execution *x, const struct error *err)
 	struct result *res = result_from_error(err);
 
 	audit_refused(x->engine, x->caller->name, err);
-	if (res && lacks_broker(err))
+	if (res && err->code == ERROR_LOST)
 		lost_its_broker(x, res, err);
 	else if (res && lacks_room(x, err))
 		res->verdict.cause.retryable = true;
@@ -308,7 +301,7 @@ static void took_too_long(struct result *res)
 /* Nothing has begun, and the waiting caller can be told so: then nothing is kept. */
 static bool is_refused(const struct execution *x, const struct result *res, const struct error *err)
 {
-	return lacks_room(x, err) && err->errnum == EAGAIN && x->to.on_refused &&
+	return lacks_room(x, err) && err->code != ERROR_INTERNAL && x->to.on_refused &&
 	       x->state != EXECUTION_OVERDUE && !x->cancel_wanted && !finish_tests_ran(res);
 }
 
@@ -320,9 +313,9 @@ static void on_execution_end(void *data, struct result *res, const struct error 
 	x->run = NULL;
 	x->record.no_room = res && is_refused(x, res, err);
 	x->record.unwanted = x->record.unwanted || (x->record.no_room && x->record.row);
-	if (res && (lacks_broker(err) || lacks_room(x, err)))
+	if (res && (err->code == ERROR_LOST || lacks_room(x, err)))
 		lost_its_broker(x, res, err);
-	if (err->code == ERROR_INTERNAL && !(res && lacks_broker(err)))
+	if (err->code == ERROR_INTERNAL || err->code == ERROR_BUSY)
 		log_say(x->engine->o.log, LOG_ERROR, "a run failed", LOG_TEXT("id", x->id),
 			LOG_TEXT("why", err->text));
 	x->record.ended = res ? res : result_from_error(err);

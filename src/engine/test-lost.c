@@ -31,7 +31,7 @@ static void answer(int fd, const struct record *run, int stdin_fd)
 
 	if (*fake.deed == DEED_ENDS_LATER && read(stdin_fd, &byte, 1) != 1)
 		_exit(1);
-	(void)error_set(&failed.failed, ERROR_INTERNAL, ESHUTDOWN, "the sandbox broker is ending");
+	(void)error_set(&failed.failed, ERROR_LOST, ESHUTDOWN, "the sandbox broker is ending");
 	if (sys_send_record(fd, &failed, sizeof(failed), NULL, 0) < 0)
 		_exit(1);
 }

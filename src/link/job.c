@@ -183,7 +183,7 @@ static int broker_gone(struct job *j)
 {
 	struct error error;
 
-	(void)error_set(&error, ERROR_INTERNAL, EPIPE,
+	(void)error_set(&error, ERROR_LOST, EPIPE,
 			link_is_shared(j->link)
 				? "the atoll pool died or hung up; run it again"
 				: "the sandbox broker died; its messages, if any, are above");
@@ -570,7 +570,7 @@ int job_start(struct job *j, struct error *err)
 	if (r >= 0 && j->feed.to_fd >= 0)
 		r = feed_start(&j->feed, j->loop, j->in.stdin_data, j->in.stdin_fd);
 	if (r == -EPIPE)
-		return error_set(err, ERROR_INTERNAL, EPIPE, "the sandbox broker died");
+		return error_set(err, ERROR_LOST, EPIPE, "the sandbox broker died");
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "cannot start the run: %s", strerror(-r));
 	j->state = JOB_SENT;

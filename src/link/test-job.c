@@ -430,13 +430,13 @@ static void test_broker_death(void **state)
 	(void)state;
 	setup(serve_dies_at_once);
 	o = run();
-	assert_int_equal(o->error.code, ERROR_INTERNAL);
+	assert_int_equal(o->error.code, ERROR_LOST);
 	assert_non_null(strstr(o->error.text, "the sandbox broker died"));
 	teardown();
 
 	setup(serve_dies_running);
 	o = run();
-	assert_int_equal(o->error.code, ERROR_INTERNAL);
+	assert_int_equal(o->error.code, ERROR_LOST);
 	assert_true(o->started);
 	assert_int_equal(o->out.bytes, 7);
 	teardown();
