@@ -45,8 +45,6 @@ const char *request_viewer(const struct request_ctx *ctx);
 bool request_flag(const struct request_ctx *ctx, const char *name);
 
 /* Each answers and returns 0. */
-int respond_refusal(struct request_ctx *ctx, const struct submitted *submitted,
-		    const struct error *err);
 /* After a failed call by id: 404, 409 if the execution has not ended, otherwise by the error's kind. */
 int respond_failure(struct request_ctx *ctx, int r, const struct error *err);
 /* Compact, with seconds as people write them. Takes over root; NULL: 503. */

@@ -53,21 +53,6 @@ static int refuse_request(struct request_ctx *ctx, int status, const char *detai
 	return respond_body(ctx, status, execute_failure(&unknown, detail));
 }
 
-/* A wrong request gets a normal answer; only a server that cannot run it now gets another status. */
-static int status_of(enum refusal refusal)
-{
-	return refusal == REFUSAL_INPUT || refusal == REFUSAL_POLICY || refusal == REFUSAL_TOO_LARGE
-		       ? 200
-		       : refusal_status(refusal);
-}
-
-static const char *refusal_text_of(enum refusal refusal, const struct error *err)
-{
-	if (refusal == REFUSAL_STORAGE)
-		return "Storage is full or not writable; try again when there is room.";
-	return refusal == REFUSAL_INTERNAL ? "The server failed; its log says why." : err->text;
-}
-
 struct answering {
 	const struct execute_call *call;
 	struct span result;
@@ -146,19 +131,17 @@ static int submit(struct calling *c)
 	};
 	struct submitted submitted = { 0 };
 	struct error err = { 0 };
-	char seconds[16];
+	json_t *body;
+	int status;
 
 	if (engine_submit(api->engine, &in, &submitted, &err) == 0) {
 		c->execution = submitted.execution;
 		response_on_gone(ctx, on_execute_gone, c);
 		return 0;
 	}
-	if (submitted.retry_after_s > 0) {
-		(void)snprintf(seconds, sizeof(seconds), "%d", submitted.retry_after_s);
-		(void)!response_header(ctx, "Retry-After", seconds);
-	}
-	(void)respond_body(ctx, status_of(submitted.refusal),
-			   execute_failure(&c->call, refusal_text_of(submitted.refusal, &err)));
+	response_retry_after(ctx, err.retry_after_s);
+	body = execute_refusal(&c->call, &err, &status);
+	(void)respond_body(ctx, status, body);
 	calling_free(c);
 	return 0;
 }

@@ -54,10 +54,8 @@ static int submit(struct request_ctx *ctx, struct submission *in, struct submitt
 	struct pending_answer *p = calloc(1, sizeof(*p));
 	int r;
 
-	if (!p) {
-		ret->refusal = REFUSAL_INTERNAL;
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
-	}
+	if (!p)
+		return error_oom(err);
 	*p = (struct pending_answer){ .ctx = ctx, .cancels = wants_cancel(ctx) };
 	in->caller = request_principal(ctx)->name;
 	in->accepted_ns = request_started_ns(ctx);
@@ -90,13 +88,12 @@ static void on_answer_end(void *data, struct execution *x)
 	pending_free(p);
 }
 
-static void on_refused(void *data, struct execution *x, const struct submitted *why,
-		       const struct error *err)
+static void on_refused(void *data, struct execution *x, const struct error *err)
 {
 	struct pending_answer *p = data;
 
 	(void)x;
-	(void)respond_refusal(p->ctx, why, err);
+	(void)respond_error(p->ctx, err);
 	pending_free(p);
 }
 
@@ -178,7 +175,7 @@ static int execute_whole(struct request_ctx *ctx, const char *key)
 	struct error err = { 0 };
 
 	if (submit(ctx, &in, &submitted, &err) < 0)
-		return respond_refusal(ctx, &submitted, &err);
+		return respond_error(ctx, &err);
 	return submitted.existing[0] ? repeat_whole(ctx, submitted.existing) : 0;
 }
 
@@ -217,7 +214,7 @@ static int execute_stream(struct request_ctx *ctx, const char *key, enum stream_
 	bool cancels = wants_cancel(ctx), gone = response_is_gone(ctx);
 
 	if (r < 0)
-		return respond_refusal(ctx, &submitted, &err);
+		return respond_error(ctx, &err);
 	if (submitted.existing[0])
 		return begin_stream(ctx, submitted.existing, NULL, format);
 	r = begin_stream(ctx, execution_id(submitted.execution), submitted.execution, format);
@@ -302,24 +299,12 @@ static int respond_accepted(struct request_ctx *ctx, const char *id, const char 
 	return respond_json(ctx, 202, json_pack("{s:s, s:s}", "id", id, "status", phase));
 }
 
-static int respond_late_refusal(struct request_ctx *ctx, enum refusal refusal,
-				const struct error *err)
-{
-	const struct submitted submitted = {
-		.refusal = refusal,
-		.retry_after_s = refusal_status(refusal) >= 429 ? 1 : 0,
-	};
-
-	return respond_refusal(ctx, &submitted, err);
-}
-
-static void on_accepted(void *data, struct execution *x, enum refusal refusal,
-			const struct error *err)
+static void on_accepted(void *data, struct execution *x, const struct error *err)
 {
 	struct pending_answer *p = data;
 
-	if (refusal != REFUSAL_NONE)
-		(void)respond_late_refusal(p->ctx, refusal, err);
+	if (err)
+		(void)respond_error(p->ctx, err);
 	else
 		(void)respond_accepted(p->ctx, execution_id(x), phase_of(x));
 	pending_free(p);
@@ -347,7 +332,7 @@ static int submit_job(struct request_ctx *ctx, struct submission *in)
 			  json_is_true(json_object_get(in->request, "tty"));
 	r = submit(ctx, in, &submitted, &err);
 	if (r < 0)
-		return respond_refusal(ctx, &submitted, &err);
+		return respond_error(ctx, &err);
 	return submitted.existing[0] ? respond_existing(ctx, submitted.existing) : 0;
 }
 

@@ -144,23 +144,6 @@ int respond_tree(struct request_ctx *ctx, int status, json_t *root)
 	return respond_take(ctx, status, "application/json", text, text ? strlen(text) : 0);
 }
 
-int respond_refusal(struct request_ctx *ctx, const struct submitted *submitted,
-		    const struct error *err)
-{
-	enum refusal refusal = submitted->refusal;
-	char seconds[16];
-
-	if (submitted->retry_after_s > 0) {
-		(void)snprintf(seconds, sizeof(seconds), "%d", submitted->retry_after_s);
-		(void)!response_header(ctx, "Retry-After", seconds);
-	}
-	if (refusal == REFUSAL_INPUT || refusal == REFUSAL_POLICY || refusal == REFUSAL_STORAGE ||
-	    refusal == REFUSAL_INTERNAL || refusal == REFUSAL_NONE)
-		return respond_error(ctx, err);
-	return respond_with(ctx, &(struct problem){ refusal_status(refusal), refusal_code(refusal),
-						    err->text, err->field });
-}
-
 int respond_failure(struct request_ctx *ctx, int r, const struct error *err)
 {
 	static const struct error failed = { .code = ERROR_INTERNAL };

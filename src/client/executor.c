@@ -18,6 +18,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+enum { RETRY_S = 1 };
+
 struct executor {
 	struct atoll *atoll;
 	const char *const *images;
@@ -164,8 +166,10 @@ static int not_met(const struct executor *s, struct error *err)
 {
 	if (link_keeper_has_met(s->atoll->keeper))
 		return 0;
-	return error_set(err, ERROR_INTERNAL, EAGAIN,
-			 "the sandbox broker is not there yet; try again");
+	return error_retry(err,
+			   error_set(err, ERROR_NOT_READY, EAGAIN,
+				     "the sandbox broker is not there yet; try again"),
+			   RETRY_S);
 }
 
 /* Compares texts: a user who could put a link there could also put the image there. */

@@ -71,7 +71,7 @@ void executor_kill_all(struct executor *s, enum cause_kind cause);
 
 /*
  * Reads and decides a request; its policy must be a name, not a path. Refusals: ERROR_INPUT, ERROR_POLICY,
- * ERROR_RUNTIME, with err->field if a field is at fault. -EAGAIN: no broker has sent its facts yet. Takes its
+ * ERROR_RUNTIME, with err->field if a field is at fault. ERROR_NOT_READY: no broker has sent its facts yet. Takes its
  * own reference on root, which must not change afterwards.
  */
 int executor_open(struct executor *s, json_t *root, struct executor_run **ret,
@@ -131,7 +131,7 @@ int executor_ask(struct executor *s, enum executor_question question, struct exe
 		 struct error *err) _must_check_;
 /*
  * [{"name", "policy": content of its file, "limits": {"defaults", "ceilings"} in force here}, …], those of
- * policies_dir first; broken files with "error" instead. -EAGAIN as executor_open().
+ * policies_dir first; broken files with "error" instead. ERROR_NOT_READY as executor_open().
  */
 int executor_policies(struct executor *s, json_t **ret, struct error *err) _must_check_;
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ANSWER_WITHIN_MS = 10000 };
+enum { ANSWER_WITHIN_MS = 10000, RETRY_S = 1 };
 
 /*
  * A runtime that is being asked, on a fiber of its own: a run may stop waiting, and later runs still find the
@@ -162,10 +162,12 @@ static int refuse_version(const struct version_search *s, const struct language 
 {
 	int r;
 
-	if (s->silent)
-		return error_set(err, ERROR_INTERNAL, EAGAIN,
-				 "%s cannot be asked for its version now; try again",
-				 s->silent->title);
+	if (s->silent) {
+		r = error_set(err, ERROR_NOT_READY, EAGAIN,
+			      "%s cannot be asked for its version now; try again",
+			      s->silent->title);
+		return error_retry(err, r, RETRY_S);
+	}
 	r = error_set(err, ERROR_RUNTIME, ENOPKG,
 		      "unknown language '%.40s'; versions of %s here: %s", asked, lang->title,
 		      s->there->len > 0 ? s->there->data : "none that is known");

@@ -39,8 +39,8 @@ int archive_refuse(struct error *err, int errnum, const char *name, const char *
 	for (; name && name[n] && n < sizeof(shown) - 1; n++)
 		shown[n] = name[n] < ' ' || name[n] == 127 ? '?' : name[n];
 	shown[n] = '\0';
-	(void)error_set(err, ERROR_INPUT, errnum, "archive: %s%s%s%s", n ? "'" : "", shown,
-			n ? "' " : "", why);
+	(void)error_set(err, errnum == EFBIG ? ERROR_TOO_LARGE : ERROR_INPUT, errnum,
+			"archive: %s%s%s%s", n ? "'" : "", shown, n ? "' " : "", why);
 	if (err)
 		(void)snprintf(err->field, sizeof(err->field), "archive");
 	return -errnum;

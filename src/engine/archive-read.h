@@ -29,7 +29,7 @@ struct archive_sink {
 	void *data;
 };
 
-/* Names are text of the thread's locale: archive_locale() makes it UTF-8. Refusals: ERROR_INPUT, field archive; -EFBIG: too large. */
+/* Names are text of the thread's locale: archive_locale() makes it UTF-8. Refusals: ERROR_INPUT, ERROR_TOO_LARGE (-EFBIG); field archive. */
 int archive_read_all(struct span packed, const struct archive_sink *sink,
 		     struct error *err) _must_check_;
 /* For the rest of this process's life; reads files of libc's, so that later conversions need none. */

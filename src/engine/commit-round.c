@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 
+enum { RETRY_S = 1 }; /* told with a job that could not be stored */
+
 void engine_want_commit(struct engine *e)
 {
 	if (e->turn_due)
@@ -196,24 +198,24 @@ static void write_group(struct engine *e, const struct execution_list *fresh,
 	write_again(e, fresh, ended, &err);
 }
 
-static void tell_accepted(struct execution *x, enum refusal refusal)
+/* err NULL: its row is durable. */
+static void tell_accepted(struct execution *x, const struct error *err)
 {
 	if (x->to.on_accepted)
-		x->to.on_accepted(x->to.data, x, refusal,
-				  refusal == REFUSAL_NONE ? NULL : &x->record.trouble);
+		x->to.on_accepted(x->to.data, x, err);
 	x->to.on_accepted = NULL;
 }
 
 /* The row of a job could not be written. The job is gone before its client is told. */
 static void refuse_fresh(struct execution *x)
 {
-	int r = x->record.written;
 	bool starting = x->state == EXECUTION_STARTING;
 
 	(void)execution_ref(x);
 	engine_unqueue(x);
 	execution_disown(x);
-	tell_accepted(x, is_trouble(r) || r == -E2BIG ? REFUSAL_STORAGE : REFUSAL_INTERNAL);
+	(void)error_retry(&x->record.trouble, 0, RETRY_S);
+	tell_accepted(x, &x->record.trouble);
 	/* In the list of those that start, go_on_starting() gives the reference back. */
 	if (!starting)
 		(void)execution_unref(x);
@@ -246,7 +248,7 @@ static void go_on_fresh(struct execution_list *fresh)
 			continue;
 		}
 		/* Without a row, a client that waits for the result gets it all the same. */
-		tell_accepted(x, REFUSAL_NONE);
+		tell_accepted(x, NULL);
 		if (x->record.row)
 			drop_request(x);
 		if (ended)

@@ -75,13 +75,35 @@ static void put_ended(struct metric_text *out, const struct metrics *m)
 					      (double)m->ended[i][s]);
 }
 
+/* The reasons that are counted, as the label says them; all other codes count as internal. */
+static const char *const reasons[_ERROR_MAX] = {
+	[ERROR_INPUT] = "invalid_request",
+	[ERROR_POLICY] = "policy_refused",
+	[ERROR_TOO_LARGE] = "too_large",
+	[ERROR_KEY_PENDING] = "idempotency_pending",
+	[ERROR_KEY_REUSED] = "idempotency_mismatch",
+	[ERROR_BUSY] = "queue_full",
+	[ERROR_STORAGE] = "storage",
+	[ERROR_STOPPING] = "draining",
+	[ERROR_NOT_READY] = "not_ready",
+	[ERROR_INTERNAL] = "internal",
+};
+
+void metrics_refused(struct metrics *m, enum error_code code)
+{
+	if (code == ERROR_RUNTIME)
+		code = ERROR_INPUT;
+	m->refused[code < _ERROR_MAX && reasons[code] ? code : ERROR_INTERNAL]++;
+}
+
 static void put_refused(struct metric_text *out, const struct metrics *m)
 {
 	metric_begin(out, "atoll_refused_total", METRIC_COUNTER,
 		     "Submissions that were refused, by reason.");
-	for (int i = 1; i < _REFUSAL_MAX; i++)
-		metric_sample(out, METRIC_LABELS({ "code", refusal_code((enum refusal)i) }),
-			      (double)m->refused[i]);
+	for (int i = 0; i < _ERROR_MAX; i++)
+		if (reasons[i])
+			metric_sample(out, METRIC_LABELS({ "code", reasons[i] }),
+				      (double)m->refused[i]);
 }
 
 static void put_counters(struct metric_text *out, const struct metrics *m)

@@ -5,7 +5,7 @@
 #include "base/metric.h"
 #include "spec/result.h"
 
-enum { METRICS_LANGUAGES = 32, METRICS_NAME = 32, METRICS_BOUNDS = 16, METRICS_REFUSALS = 16 };
+enum { METRICS_LANGUAGES = 32, METRICS_NAME = 32, METRICS_BOUNDS = 16 };
 
 /* Of microseconds. */
 struct histogram {
@@ -19,12 +19,13 @@ struct metrics {
 		      [METRICS_NAME]; /* [0] is "", for what has none, and for the overflow */
 	size_t n_languages;
 	uint64_t ended[METRICS_LANGUAGES][_STATUS_MAX];
-	uint64_t refused[METRICS_REFUSALS]; /* enum refusal */
+	uint64_t refused[_ERROR_MAX];
 	struct histogram total, run, start,
 		wait; /* acceptance to result, program, acceptance to exec, in the queue */
 	uint64_t warm, cold;
 	uint64_t accepted, output_bytes, posts_sent, posts_failed, alerts;
 };
 void metrics_ended(struct metrics *m, const struct result *res);
+void metrics_refused(struct metrics *m, enum error_code code);
 
 void metrics_put(const struct metrics *m, struct metric_text *out);

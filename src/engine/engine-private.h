@@ -62,12 +62,10 @@ enum input_mode {
 
 struct execution_callbacks { /* of the submission; data may be gone when all are NULL */
 	void *data;
-	void (*on_accepted)(void *data, struct execution *x, enum refusal refusal,
-			    const struct error *err);
+	void (*on_accepted)(void *data, struct execution *x, const struct error *err);
 	void (*on_end)(void *data, struct execution *x);
 	void (*on_timeout)(void *data, struct execution *x);
-	void (*on_refused)(void *data, struct execution *x, const struct submitted *why,
-			   const struct error *err);
+	void (*on_refused)(void *data, struct execution *x, const struct error *err);
 };
 
 struct execution {

@@ -4,7 +4,7 @@
  *
  *   engine_submit ─▶ ACCEPTING ─▶ QUEUED ─▶ RUNNING ─▶ ENDED ─▶ result in the history, forgotten after a while
  *        │                └───────────┴── cancel ──────▲
- *        └─ refused (struct submitted.refusal says which HTTP status)
+ *        └─ refused: struct error says why
  *
  * Two kinds of submission. A *job* (POST /v1/executions) is acknowledged once its row is durable: `on_accepted`. A *waited* one
  * (POST /v1/execute) is answered with its result: `on_end`. Both share the queue: priorities, callers in turn inside one, bounds.
@@ -87,23 +87,6 @@ struct engine_health engine_health(const struct engine *e);
 
 /* --- Submitting --------------------------------------------------------------------------------------------------- */
 
-enum refusal {
-	REFUSAL_NONE,
-	REFUSAL_INPUT,	   /* 400, err->field */
-	REFUSAL_POLICY,	   /* 403 */
-	REFUSAL_TOO_LARGE, /* 413: an archive's contents */
-	REFUSAL_PENDING,   /* 409: the same key, not yet durably accepted */
-	REFUSAL_KEY,	   /* 422: the key was used with another body */
-	REFUSAL_BUSY,	   /* 429, retry_after_s */
-	REFUSAL_STORAGE,   /* 503 from here */
-	REFUSAL_DRAINING,
-	REFUSAL_NOT_READY, /* no broker yet */
-	REFUSAL_INTERNAL,  /* 500 */
-	_REFUSAL_MAX,
-};
-int refusal_status(enum refusal refusal);	/* HTTP's */
-const char *refusal_code(enum refusal refusal); /* problem's: "queue_full" */
-
 /* How a submission is answered. */
 enum submit_mode {
 	SUBMIT_WAITED, /* with its result: on_end */
@@ -111,7 +94,6 @@ enum submit_mode {
 	SUBMIT_DETACHED, /* a job: on_accepted, once its row is durable */
 };
 
-struct submitted;
 struct submission {
 	const char *caller; /* never NULL */
 	json_t *request;  /* SPEC §5's body; a reference is taken; it must not change afterwards */
@@ -119,7 +101,7 @@ struct submission {
 	enum submit_mode mode;
 	bool interactive; /* execution_stdin_write() will follow */
 	/*
-	 * SUBMIT_WAITED, by a client that does not know 429: it waits as long as a job would, up to queue_max of them; a caller's
+	 * SUBMIT_WAITED, by a client that does not know ERROR_BUSY: it waits as long as a job would, up to queue_max of them; a caller's
 	 * first also beyond that.
 	 */
 	bool patient;
@@ -128,8 +110,7 @@ struct submission {
 
 	void *data;
 	/* A job: once, when its row is durable (err NULL), or why it is not: then the execution is gone. */
-	void (*on_accepted)(void *data, struct execution *x, enum refusal refusal,
-			    const struct error *err);
+	void (*on_accepted)(void *data, struct execution *x, const struct error *err);
 	/*
 	 * Waited: once, when the result is there: execution_result_text(). A failure after engine_submit() is a
 	 * result too (cancelled, interrupted, internal_error). May be NULL.
@@ -141,22 +122,22 @@ struct submission {
 	 */
 	void (*on_timeout)(void *data, struct execution *x);
 	/*
-	 * Waited, not announced: instead of on_end, when there was no room to begin it: it is gone, as if engine_submit() had
-	 * refused it (BUSY). NULL: on_end comes, as interrupted.
+	 * Waited, not announced: instead of on_end, when there was no room to begin it. The execution is gone, as if
+	 * engine_submit() had refused it with ERROR_BUSY. NULL: on_end comes, as interrupted.
 	 */
-	void (*on_refused)(void *data, struct execution *x, const struct submitted *why,
-			   const struct error *err);
+	void (*on_refused)(void *data, struct execution *x, const struct error *err);
 };
 
 struct submitted {
 	struct execution *execution; /* a reference of the caller's: execution_unref() */
-	enum refusal refusal;
-	int32_t retry_after_s; /* of BUSY, STORAGE, DRAINING, NOT_READY */
-	char existing
-		[32]; /* the key was used before: that execution's id, durable; execution is NULL, no callback comes */
+	/* The key was used before: the id of that execution, which is durable. Then execution is NULL, and no callback comes. */
+	char existing[32];
 };
 
-/* 0, also for `existing`; negative: ret->refusal says what it is, err has the words. */
+/*
+ * 0, also for `existing`. Refusals: ERROR_INPUT, ERROR_POLICY, ERROR_RUNTIME, ERROR_TOO_LARGE (an archive's contents),
+ * ERROR_KEY_PENDING, ERROR_KEY_REUSED, ERROR_BUSY, ERROR_STORAGE, ERROR_STOPPING, ERROR_NOT_READY; err is never NULL.
+ */
 int engine_submit(struct engine *e, const struct submission *in, struct submitted *ret,
 		  struct error *err) _must_check_;
 

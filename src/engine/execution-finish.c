@@ -340,16 +340,15 @@ void finish_forget(struct execution *x)
 static void tell_refused(struct execution *x)
 {
 	struct engine *e = x->engine;
-	const struct submitted why = { .refusal = REFUSAL_BUSY,
-				       .retry_after_s = engine_retry_after_s(e) };
+	int32_t retry_s = engine_retry_after_s(e);
 	struct error err = { 0 };
 
-	e->metrics.refused[REFUSAL_BUSY]++;
-	(void)error_set(&err, ERROR_INTERNAL, EBUSY,
-			"the server has no room for another run; try again in %d s",
-			(int)why.retry_after_s);
+	metrics_refused(&e->metrics, ERROR_BUSY);
+	(void)error_set(&err, ERROR_BUSY, EBUSY,
+			"the server has no room for another run; try again in %d s", (int)retry_s);
+	(void)error_retry(&err, 0, retry_s);
 	if (x->to.on_refused)
-		x->to.on_refused(x->to.data, x, &why, &err);
+		x->to.on_refused(x->to.data, x, &err);
 }
 
 void finish_tell(struct execution *x)

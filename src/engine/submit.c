@@ -15,33 +15,6 @@
 
 #include <string.h>
 
-static const struct {
-	int status;
-	const char *code;
-} refusals[_REFUSAL_MAX] = {
-	[REFUSAL_NONE] = { 200, "none" },
-	[REFUSAL_INPUT] = { 400, "invalid_request" },
-	[REFUSAL_POLICY] = { 403, "policy_refused" },
-	[REFUSAL_TOO_LARGE] = { 413, "too_large" },
-	[REFUSAL_PENDING] = { 409, "idempotency_pending" },
-	[REFUSAL_KEY] = { 422, "idempotency_mismatch" },
-	[REFUSAL_BUSY] = { 429, "queue_full" },
-	[REFUSAL_STORAGE] = { 503, "storage" },
-	[REFUSAL_DRAINING] = { 503, "draining" },
-	[REFUSAL_NOT_READY] = { 503, "not_ready" },
-	[REFUSAL_INTERNAL] = { 500, "internal" },
-};
-
-int refusal_status(enum refusal refusal)
-{
-	return refusals[refusal].status;
-}
-
-const char *refusal_code(enum refusal refusal)
-{
-	return refusals[refusal].code;
-}
-
 enum { RETRY_SHORT_S = 1, RETRY_STORAGE_S = 5, RETRY_MAX_S = 60 };
 
 int32_t engine_retry_after_s(const struct engine *e)
@@ -52,68 +25,56 @@ int32_t engine_retry_after_s(const struct engine *e)
 			    (int64_t)RETRY_MAX_S);
 }
 
-static int refuse_submission(struct submitted *ret, enum refusal refusal, int32_t retry_s)
-{
-	ret->refusal = refusal;
-	ret->retry_after_s = retry_s;
-	return 0;
-}
-
 static bool begins_at_once(const struct engine *e, const struct caller *c)
 {
 	return e->queue.count == 0 && engine_has_place(e, c);
 }
 
 static int check_demand(const struct engine *e, const struct caller *c, struct slot_demand demand,
-			struct submitted *ret, struct error *err)
+			struct error *err)
 {
-	int r;
-
 	demand.retry_after_s = engine_retry_after_s(e);
-	r = caller_check(e->o.callers, c, demand, err);
-	if (r < 0)
-		(void)refuse_submission(ret, REFUSAL_BUSY, demand.retry_after_s);
-	return r;
+	return caller_check(e->o.callers, c, demand, err);
 }
 
-/* Bodies wait on disk or in memory, and how many there are bounds neither. What begins at once does not wait. */
+/* Bodies that wait are bounded by their bytes, not only by their number. A request that begins at once does not wait. */
 static int check_space(const struct engine *e, const struct submission *in, int64_t bytes,
-		       struct submitted *ret, struct error *err)
+		       struct error *err)
 {
 	const struct caller *c = caller_find(e->o.callers, in->caller);
 
 	if (in->mode != SUBMIT_DETACHED && begins_at_once(e, c))
 		return 0;
-	return check_demand(e, c, (struct slot_demand){ SLOT_WAITING_BYTES, bytes, 0 }, ret, err);
+	return check_demand(e, c, (struct slot_demand){ SLOT_WAITING_BYTES, bytes, 0 }, err);
 }
 
-static int check_bounds(const struct engine *e, const struct submission *in, struct submitted *ret,
-			struct error *err)
+static int check_bounds(const struct engine *e, const struct submission *in, struct error *err)
 {
 	const struct caller *c = caller_find(e->o.callers, in->caller);
 	const struct slot_demand demand = { engine_line_slot(in->mode, in->patient), 1, 0 };
 	int r = in->mode != SUBMIT_DETACHED && begins_at_once(e, c)
 			? 0
-			: check_demand(e, c, demand, ret, err);
+			: check_demand(e, c, demand, err);
 
-	return r < 0 ? r : check_space(e, in, (int64_t)in->text.len, ret, err);
+	return r < 0 ? r : check_space(e, in, (int64_t)in->text.len, err);
 }
 
-static int check_gate(struct engine *e, const struct submission *in, struct submitted *ret,
-		      struct error *err)
+static int check_gate(struct engine *e, const struct submission *in, struct error *err)
 {
+	int degraded = history_health(e->o.history).degraded, r;
+
 	if (e->draining) {
-		(void)refuse_submission(ret, REFUSAL_DRAINING, RETRY_STORAGE_S);
-		return error_set(err, ERROR_INTERNAL, ESHUTDOWN,
-				 "the server is stopping; try again when it is back");
+		r = error_set(err, ERROR_STOPPING, ESHUTDOWN,
+			      "the server is stopping; try again when it is back");
+		return error_retry(err, r, RETRY_STORAGE_S);
 	}
-	if (history_health(e->o.history).degraded < 0) {
-		(void)refuse_submission(ret, REFUSAL_STORAGE, RETRY_STORAGE_S);
-		return error_set(err, ERROR_STORAGE, -history_health(e->o.history).degraded,
-				 "the server cannot store anything now (%s); try again later",
-				 strerror(-history_health(e->o.history).degraded));
+	if (degraded < 0) {
+		r = error_set(err, ERROR_STORAGE, -degraded,
+			      "the server cannot store anything now (%s); try again later",
+			      strerror(-degraded));
+		return error_retry(err, r, RETRY_STORAGE_S);
 	}
-	return check_bounds(e, in, ret, err);
+	return check_bounds(e, in, err);
 }
 
 /* A submission, and what is found out about it on the way. */
@@ -137,39 +98,39 @@ static void hash_body(void *data)
 	sha256_final(&h, c->key_sha256);
 }
 
-/* 1: ret->existing has its id. */
-static int check_key(struct engine *e, const struct candidate *c, struct submitted *ret,
+static bool is_key_pending(const struct engine *e, const struct submission *in)
+{
+	for (const struct execution *x = e->accepting.first; x; x = x->list_next)
+		if (x->record.key && strcmp(x->record.key, in->key) == 0 &&
+		    strcmp(x->caller->name, in->caller) == 0)
+			return true;
+	return false;
+}
+
+/* 1: existing has the id of the execution that has this key. */
+static int check_key(struct engine *e, const struct candidate *c, char existing[HISTORY_ID],
 		     struct error *err)
 {
 	const struct submission *in = c->in;
-	char id[HISTORY_ID];
 	int r;
 
 	if (!in->key)
 		return 0;
 	if (!*c->key_sha256)
 		return error_oom(err);
-	for (const struct execution *x = e->accepting.first; x; x = x->list_next)
-		if (x->record.key && strcmp(x->record.key, in->key) == 0 &&
-		    strcmp(x->caller->name, in->caller) == 0) {
-			(void)refuse_submission(ret, REFUSAL_PENDING, RETRY_SHORT_S);
-			return error_set(
-				err, ERROR_INTERNAL, EINPROGRESS,
-				"a request with this Idempotency-Key is being accepted; try "
-				"again");
-		}
-	r = history_find_key(e->o.history, in->caller, in->key, c->key_sha256, id);
-	if (r > 0)
-		(void)snprintf(ret->existing, sizeof(ret->existing), "%s", id);
-	if (r == -EEXIST) {
-		(void)refuse_submission(ret, REFUSAL_KEY, 0);
-		return error_set(err, ERROR_INPUT, EEXIST,
-				 "this Idempotency-Key was used with another body; take a new one");
+	if (is_key_pending(e, in)) {
+		r = error_set(err, ERROR_KEY_PENDING, EINPROGRESS,
+			      "a request with this Idempotency-Key is being accepted; try again");
+		return error_retry(err, r, RETRY_SHORT_S);
 	}
+	r = history_find_key(e->o.history, in->caller, in->key, c->key_sha256, existing);
+	if (r == -EEXIST)
+		return error_set(err, ERROR_KEY_REUSED, EEXIST,
+				 "this Idempotency-Key was used with another body; take a new one");
 	if (r < 0) {
-		(void)refuse_submission(ret, REFUSAL_STORAGE, RETRY_STORAGE_S);
-		return error_set(err, ERROR_STORAGE, -r, "the history cannot be read: %s",
-				 strerror(-r));
+		r = error_set(err, ERROR_STORAGE, -r, "the history cannot be read: %s",
+			      strerror(-r));
+		return error_retry(err, r, RETRY_STORAGE_S);
 	}
 	return r;
 }
@@ -255,28 +216,13 @@ static int judge_submission(struct execution *x, struct error *err)
 	return r;
 }
 
-static enum refusal refusal_of(const struct error *err)
-{
-	static const enum refusal by_code[_ERROR_MAX] = {
-		[ERROR_NONE] = REFUSAL_INTERNAL, [ERROR_INTERNAL] = REFUSAL_INTERNAL,
-		[ERROR_INPUT] = REFUSAL_INPUT,	 [ERROR_POLICY] = REFUSAL_POLICY,
-		[ERROR_RUNTIME] = REFUSAL_INPUT, [ERROR_STORAGE] = REFUSAL_STORAGE,
-	};
-
-	if (err->code == ERROR_INPUT && err->errnum == EFBIG)
-		return REFUSAL_TOO_LARGE;
-	if (err->code == ERROR_INTERNAL && err->errnum == EAGAIN)
-		return REFUSAL_NOT_READY;
-	return by_code[err->code];
-}
-
-/* What is a result rather than a refusal. */
+/* Errors that become the result of the execution instead of a refusal. */
 static bool becomes_result(const struct execution *x, const struct error *err)
 {
 	if (err->code == ERROR_RUNTIME && !*err->field)
 		return true; /* a runtime that is not installed */
-	return execution_is_job(x) && (err->code == ERROR_INPUT || err->code == ERROR_POLICY ||
-				       err->code == ERROR_RUNTIME);
+	return execution_is_job(x) && (err->code == ERROR_INPUT || err->code == ERROR_TOO_LARGE ||
+				       err->code == ERROR_POLICY || err->code == ERROR_RUNTIME);
 }
 
 /* A job that waits needs little memory: what it is run with can be made again. */
@@ -322,12 +268,12 @@ static void admit(struct execution *x)
 }
 
 /* May it be taken, now? 1: it was, before. Known keys first: also a server that takes nothing new knows what it took. */
-static int check(struct engine *e, const struct candidate *c, struct submitted *ret,
+static int check(struct engine *e, const struct candidate *c, char existing[HISTORY_ID],
 		 struct error *err)
 {
-	int r = check_key(e, c, ret, err);
+	int r = check_key(e, c, existing, err);
 
-	return r == 0 ? check_gate(e, c->in, ret, err) : r;
+	return r == 0 ? check_gate(e, c->in, err) : r;
 }
 
 /* A request that was refused before its language was looked up counts for the language that it named. */
@@ -352,14 +298,14 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 	if (!x)
 		return error_oom(err);
 	/* Of one that came without its text this is known only now. */
-	r = c->in->text.data ? 0 : check_space(e, c->in, x->record.body_bytes, ret, err);
+	r = c->in->text.data ? 0 : check_space(e, c->in, x->record.body_bytes, err);
 	if (r < 0) {
 		(void)execution_unref(x);
 		return r;
 	}
 	r = judge_submission(x, &why);
 	/* A broker that has never answered judges nothing; a job can wait for it. */
-	if (r == -EAGAIN && execution_is_job(x))
+	if (r < 0 && why.code == ERROR_NOT_READY && execution_is_job(x))
 		r = 0;
 	if (r < 0 && becomes_result(x, &why)) {
 		audit_refused(e, c->in->caller, &why);
@@ -368,13 +314,11 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 		r = x->record.ended ? 0 : error_oom(&why);
 	}
 	if (r < 0) {
-		(void)refuse_submission(ret, refusal_of(&why),
-					refusal_of(&why) == REFUSAL_NOT_READY);
 		(void)execution_unref(x);
 		*err = why;
 		return r;
 	}
-	r = fiber_current() ? check(e, c, ret, err) : 0;
+	r = fiber_current() ? check(e, c, ret->existing, err) : 0;
 	if (r != 0) {
 		(void)execution_unref(x);
 		return r;
@@ -400,15 +344,13 @@ int engine_submit(struct engine *e, const struct submission *in, struct submitte
 	/* The size of a request without its text is not known. */
 	if (in->key)
 		worker_call(in->text.data ? in->text.len : WORKER_ALWAYS, hash_body, &c);
-	r = check(e, &c, &got, err);
+	r = check(e, &c, got.existing, err);
 	if (r == 0)
 		r = submit_new(e, &c, &got, err);
 	if (r < 0) {
-		if (got.refusal == REFUSAL_NONE)
-			got.refusal = REFUSAL_INTERNAL;
-		e->metrics.refused[got.refusal]++;
+		metrics_refused(&e->metrics, (enum error_code)err->code);
 		/* Too many at once is for the metrics: a line each would be a load of its own. */
-		if (got.refusal != REFUSAL_BUSY && got.refusal != REFUSAL_PENDING)
+		if (err->code != ERROR_BUSY && err->code != ERROR_KEY_PENDING)
 			audit_refused(e, in->caller, err);
 	}
 	*ret = got;

@@ -67,20 +67,20 @@ static void test_refusals_of_waited_ones(void **state)
 {
 	static const struct {
 		const char *body, *field;
-		enum refusal refusal;
+		enum error_code code;
 	} cases[] = {
-		{ "{\"language\": \"bash\"}", "code", REFUSAL_INPUT },
-		{ "{\"language\": \"nope\", \"code\": \"\"}", "language", REFUSAL_INPUT },
-		{ "{\"language\": \"bash\", \"code\": \"\", \"x\": 1}", "x", REFUSAL_INPUT },
+		{ "{\"language\": \"bash\"}", "code", ERROR_INPUT },
+		{ "{\"language\": \"nope\", \"code\": \"\"}", "language", ERROR_RUNTIME },
+		{ "{\"language\": \"bash\", \"code\": \"\", \"x\": 1}", "x", ERROR_INPUT },
 		{ "{\"language\": \"bash\", \"code\": \"\", \"priority\": 11}", "priority",
-		  REFUSAL_INPUT },
+		  ERROR_INPUT },
 		{ "{\"language\": \"bash\", \"code\": \"\", \"archive\": \"eA==\"}", "archive",
-		  REFUSAL_INPUT },
+		  ERROR_INPUT },
 		{ "{\"language\": \"bash\", \"code\": \"\", \"callback_url\": \"http://h/\"}",
-		  "callback_url", REFUSAL_POLICY },
+		  "callback_url", ERROR_POLICY },
 		{ "{\"language\": \"bash\", \"code\": \"\", \"network\": \"host\"}", "network",
-		  REFUSAL_POLICY },
-		{ "[]", "", REFUSAL_INPUT },
+		  ERROR_POLICY },
+		{ "[]", "", ERROR_INPUT },
 	};
 	struct engine_query query = { .status = NULL };
 	struct error err = { 0 };
@@ -92,7 +92,7 @@ static void test_refusals_of_waited_ones(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_true(submit(&c, cases[i].body, waited) < 0);
 		assert_null(c.x);
-		assert_int_equal(c.submitted.refusal, cases[i].refusal);
+		assert_int_equal(c.err.code, cases[i].code);
 		assert_string_equal(c.err.field, cases[i].field);
 	}
 	assert_int_equal(engine_list(fix.engine, &query, &after, &err), 0);
@@ -119,7 +119,7 @@ static void test_refusals_of_jobs(void **state)
 
 		assert_int_equal(submit(&c, cases[i].body, job), 0);
 		run_until(&c.accepted);
-		assert_int_equal(c.refusal, REFUSAL_NONE);
+		assert_int_equal(c.err.code, ERROR_NONE);
 		expect_status(execution_id(c.x), cases[i].status);
 		client_done(&c);
 	}
@@ -149,19 +149,19 @@ static void test_keys(void **state)
 	assert_int_equal(submit(&a, SH("echo 1"), keyed), 0);
 	/* Not durable yet. */
 	assert_true(submit(&b, SH("echo 1"), keyed) < 0);
-	assert_int_equal(b.submitted.refusal, REFUSAL_PENDING);
+	assert_int_equal(b.err.code, ERROR_KEY_PENDING);
 	run_until(&a.accepted);
 	/* The same in another spelling; never run again. */
 	assert_int_equal(submit(&b, "{\"code\": \"echo 1\",   \"language\": \"bash\"}", keyed), 0);
 	assert_null(b.x);
 	assert_string_equal(b.submitted.existing, execution_id(a.x));
 	assert_true(submit(&b, SH("echo 2"), keyed) < 0);
-	assert_int_equal(b.submitted.refusal, REFUSAL_KEY);
+	assert_int_equal(b.err.code, ERROR_KEY_REUSED);
 	/* Another's key is another key. */
 	keyed.caller = "other";
 	assert_int_equal(submit(&b, SH("echo 2"), keyed), 0);
 	run_until(&b.accepted);
-	assert_int_equal(b.refusal, REFUSAL_NONE);
+	assert_int_equal(b.err.code, ERROR_NONE);
 	wait_status(execution_id(b.x), "success");
 	wait_status(execution_id(a.x), "success");
 	client_done(&a);
@@ -185,17 +185,17 @@ static void test_bounds(void **state)
 		assert_int_equal(submit(&running[i], SH("sleep 2"), waited), 0);
 	assert_int_equal(submit(&waiting[0], SH("echo 1"), waited), 0);
 	assert_true(submit(&more, SH("echo 1"), waited) < 0);
-	assert_int_equal(more.submitted.refusal, REFUSAL_BUSY);
+	assert_int_equal(more.err.code, ERROR_BUSY);
 	assert_true(more.submitted.retry_after_s >= 1);
 	for (int i = 1; i < 3; i++)
 		assert_int_equal(submit(&waiting[i], SH("echo 1"), job), 0);
 	assert_true(submit(&more, SH("echo 1"), job) < 0);
-	assert_int_equal(more.submitted.refusal, REFUSAL_BUSY);
+	assert_int_equal(more.err.code, ERROR_BUSY);
 	assert_int_equal(submit(&more, SH("echo 1"), other), 0);
 	run_until(&more.accepted);
 	client_done(&more);
 	assert_true(submit(&more, SH("echo 1"), other) < 0);
-	assert_int_equal(more.submitted.refusal, REFUSAL_BUSY);
+	assert_int_equal(more.err.code, ERROR_BUSY);
 	assert_int_equal(engine_used(fix.engine, SLOT_PLACES), 2);
 	run_until(&waiting[0].ended);
 	wait_status(execution_id(waiting[1].x), "success");
@@ -252,10 +252,8 @@ static void test_cancel(void **state)
 	client_done(&fresh);
 }
 
-static void cancel_at_once(void *data, struct execution *x, enum refusal refusal,
-			   const struct error *err)
+static void cancel_at_once(void *data, struct execution *x, const struct error *err)
 {
-	assert_int_equal(refusal, REFUSAL_NONE);
 	assert_null(err);
 	assert_int_equal(execution_cancel(x), 0);
 	*(bool *)data = true;
@@ -308,8 +306,7 @@ static void test_drain(void **state)
 	expect_status(ids[0], "success");
 	expect_status(ids[1], "queued");
 	client_done(&runs);
-	assert_true(submit(&runs, SH("echo"), waited) < 0 &&
-		    runs.submitted.refusal == REFUSAL_DRAINING);
+	assert_true(submit(&runs, SH("echo"), waited) < 0 && runs.err.code == ERROR_STOPPING);
 	client_done(&waits);
 	close_engine();
 	open_history();

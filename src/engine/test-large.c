@@ -76,7 +76,7 @@ static void end_beside_a_job(struct execution *x, char ret_id[HISTORY_ID])
 	(void)execution_unref(x);
 	engine_want_commit(fix.engine);
 	run_until(&c.accepted);
-	assert_int_equal(c.refusal, REFUSAL_NONE);
+	assert_int_equal(c.err.code, ERROR_NONE);
 	assert_int_equal(fix.engine->unsaved.n, 0);
 	(void)snprintf(id, sizeof(id), "%s", execution_id(c.x));
 	client_done(&c);
@@ -166,8 +166,8 @@ static void test_job_too_large_for_a_row(void **state)
 	large.x->record.text.len = (size_t)HISTORY_BODY_MAX + 1;
 	run_until(&small.accepted);
 	run_until(&large.accepted);
-	assert_int_equal(small.refusal, REFUSAL_NONE);
-	assert_int_equal(large.refusal, REFUSAL_STORAGE);
+	assert_int_equal(small.err.code, ERROR_NONE);
+	assert_int_equal(large.err.code, ERROR_STORAGE);
 	wait_status(execution_id(small.x), "success");
 	assert_int_equal(fix.engine->unsaved.n, 0);
 	client_done(&small);

@@ -69,7 +69,7 @@ static void arrive(struct guest *g, int index)
 		       codes[dice(ARRAY_SIZE(codes))], (int)dice(21) - 10, index);
 	g->job = in.mode == SUBMIT_DETACHED;
 	if (submit(&g->client, body, in) < 0) {
-		assert_int_equal(g->client.submitted.refusal, REFUSAL_BUSY);
+		assert_int_equal(g->client.err.code, ERROR_BUSY);
 		g->refused = true;
 		return;
 	}

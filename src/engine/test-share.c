@@ -29,7 +29,7 @@ static void leave(struct submitter *clients, size_t n)
 
 static void assert_busy(const struct submitter *c)
 {
-	assert_int_equal(c->submitted.refusal, REFUSAL_BUSY);
+	assert_int_equal(c->err.code, ERROR_BUSY);
 	assert_true(c->submitted.retry_after_s > 0);
 	assert_non_null(strstr(c->err.text, "the queue is full"));
 }
@@ -115,7 +115,7 @@ static void test_patient(void **state)
 
 		assert_int_equal(r < 0, full);
 		if (full)
-			assert_int_equal(line[i].submitted.refusal, REFUSAL_BUSY);
+			assert_int_equal(line[i].err.code, ERROR_BUSY);
 	}
 	assert_int_equal(engine_used(fix.engine, SLOT_PATIENT), 10);
 	/* The first execution of another caller is accepted: there is a place for it. */
@@ -123,7 +123,7 @@ static void test_patient(void **state)
 		assert_int_equal(submit(&modest[i], SLEEP("0"),
 					(struct submission){ .caller = "modest", .patient = true }),
 				 i == 0 ? 0 : -EBUSY);
-	assert_int_equal(modest[1].submitted.refusal, REFUSAL_BUSY);
+	assert_int_equal(modest[1].err.code, ERROR_BUSY);
 	run_until(&modest[0].ended);
 	assert_string_equal(modest[0].status, "success");
 	assert_int_equal(engine_used(fix.engine, SLOT_PATIENT), 10);
@@ -185,12 +185,12 @@ static void test_bytes(void **state)
 	assert_int_equal(wait_with(&waiting[0], "greedy", large), 0);
 	assert_int_equal(wait_with(&waiting[1], "greedy", small), 0);
 	assert_true(wait_with(&more, "greedy", large) < 0);
-	assert_int_equal(more.submitted.refusal, REFUSAL_BUSY);
+	assert_int_equal(more.err.code, ERROR_BUSY);
 	assert_true(more.submitted.retry_after_s >= 1);
 	assert_int_equal(wait_with(&waiting[2], "modest", large), 0);
 	/* Not too much for this one, but for all together. */
 	assert_true(wait_with(&more, "third", large) < 0);
-	assert_int_equal(more.submitted.refusal, REFUSAL_BUSY);
+	assert_int_equal(more.err.code, ERROR_BUSY);
 	assert_true(more.submitted.retry_after_s >= 1);
 	run_until(&waiting[2].accepted);
 	assert_int_equal(execution_cancel(waiting[2].x), 0);

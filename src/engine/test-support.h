@@ -199,22 +199,20 @@ static inline int teardown_engine(void **state)
 struct submitter {
 	struct execution *x;
 	struct submitted submitted;
-	struct error err;
+	struct error err; /* why it was refused, at once or later */
 	bool accepted, ended;
-	enum refusal refusal;
 	char status[24];
 	json_t *result;
 };
 
-static inline void client_accepted(void *data, struct execution *x, enum refusal refusal,
-				   const struct error *err)
+static inline void client_accepted(void *data, struct execution *x, const struct error *err)
 {
 	struct submitter *c = data;
 
 	(void)x;
-	assert_true(refusal != REFUSAL_NONE || !err);
 	c->accepted = true;
-	c->refusal = refusal;
+	if (err)
+		c->err = *err;
 	loop_stop(fix.loop);
 }
 

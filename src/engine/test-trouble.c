@@ -267,8 +267,7 @@ static void test_full_disk(void **state)
 		}
 	} while (r == 0 && ++tries < 20);
 	assert_true(r < 0);
-	assert_int_equal(more.submitted.refusal, REFUSAL_STORAGE);
-	assert_int_equal(refusal_status(more.submitted.refusal), 503);
+	assert_int_equal(more.err.code, ERROR_STORAGE);
 	assert_true(engine_health(fix.engine).storage < 0);
 	for (int i = 0; i < 8000 && !execution_has_ended(runs.x); i++)
 		run_for_ms(5);

@@ -120,7 +120,7 @@ static void refused(const char *why, int errnum)
 	struct error err = { 0 };
 
 	assert_int_equal(unpack_archive(unpacker_fd, packed, files, &err), -errnum);
-	assert_int_equal(err.code, ERROR_INPUT);
+	assert_int_equal(err.code, errnum == EFBIG ? ERROR_TOO_LARGE : ERROR_INPUT);
 	assert_string_equal(err.field, "archive");
 	if (!strstr(err.text, why))
 		fail_msg("'%s' does not say '%s'", err.text, why);

@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-/* Adds to files ({path: text | {"base64" | "text", "mode"}}). Refusals: ERROR_INPUT, field archive; -EFBIG: too large. */
+/* Adds to files ({path: text | {"base64" | "text", "mode"}}). Refusals: ERROR_INPUT, ERROR_TOO_LARGE (-EFBIG); field archive. */
 int unpack_archive(int unpacker_fd, struct span packed, json_t *files,
 		   struct error *err) _must_check_;
 /* The same from base64 text. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See problem.h. What our own failures say in words may name files of this host, so the client of an
- * internal or storage error gets a sentence of its own; the words belong into the log.
+ * See problem.h. The words of our own failures may name files of this host, so the client of an internal or storage error
+ * gets a fixed sentence. The words belong into the log.
  */
 #include "http/problem.h"
 
@@ -13,18 +13,32 @@
 #include <stdio.h>
 #include <string.h>
 
+#define FAILED 500, "internal", "The server failed; its log says why."
+
+/* The one map from errors to our API: status, `code`, and `detail` where the error's own text is not for clients. */
 static const struct {
 	int status;
 	const char *code;
 	const char *detail; /* NULL: the error's own */
 } kinds[_ERROR_MAX] = {
-	[ERROR_NONE] = { 500, "internal", "The server failed; its log says why." },
-	[ERROR_INTERNAL] = { 500, "internal", "The server failed; its log says why." },
+	[ERROR_NONE] = { FAILED },
+	[ERROR_INTERNAL] = { FAILED },
 	[ERROR_INPUT] = { 400, "invalid_request", NULL },
 	[ERROR_POLICY] = { 403, "policy_refused", NULL },
 	[ERROR_RUNTIME] = { 400, "unknown_language", NULL },
 	[ERROR_STORAGE] = { 503, "storage",
 			    "Storage is full or not writable; try again when there is room." },
+	[ERROR_TOO_LARGE] = { 413, "too_large", NULL },
+	[ERROR_NOT_FOUND] = { 404, "not_found", NULL },
+	[ERROR_NOT_ENDED] = { 409, "not_ended", NULL },
+	[ERROR_ENDED] = { 409, "already_ended", NULL },
+	[ERROR_KEY_PENDING] = { 409, "idempotency_pending", NULL },
+	[ERROR_KEY_REUSED] = { 422, "idempotency_mismatch", NULL },
+	[ERROR_BUSY] = { 429, "queue_full", NULL },
+	[ERROR_NO_ROOM] = { 503, "busy", NULL },
+	[ERROR_NOT_READY] = { 503, "not_ready", NULL },
+	[ERROR_STOPPING] = { 503, "draining", NULL },
+	[ERROR_LOST] = { FAILED },
 };
 
 static size_t kind_of(const struct error *err)
@@ -92,6 +106,7 @@ int respond_error(struct request_ctx *ctx, const struct error *err)
 {
 	struct problem p = problem_from_error(err);
 
+	response_retry_after(ctx, err->retry_after_s);
 	return respond_with(ctx, &p);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Errors of ours as RFC 9457 problem+json: {"type", "title", "status", "code", "detail", "field"?}.
+ * API errors as RFC 9457 problem+json: {"type", "title", "status", "code", "detail", "field"?}.
  * `code` is for programs (a stable snake_case word), `detail` for people: one sentence without host
- * paths that says what to do. A program's failure is no problem but a result (200).
+ * paths that says what to do. problem.c maps every code of base/error.h in one table. Problems of HTTP itself (a method, an
+ * encoding, a range) have their status where they are found. A program's failure is no problem but a result (200).
  */
 #pragma once
 
@@ -21,7 +22,6 @@ struct problem {
 
 /* NULL: no memory. */
 json_t *problem_to_json(const struct problem *p);
-/* input 400, policy 403, runtime 400, storage 503, internal 500 */
 int problem_status(const struct error *err);
 /* For an error that carries its own words; the text lives as long as err. */
 struct problem problem_from_error(const struct error *err);
@@ -30,6 +30,7 @@ struct problem problem_from_error(const struct error *err);
 int respond_with(struct request_ctx *ctx, const struct problem *p);
 int respond_problem(struct request_ctx *ctx, int status, const char *code, const char *fmt, ...)
 	_printf_(4, 5);
+/* With Retry-After where the error says when. */
 int respond_error(struct request_ctx *ctx, const struct error *err);
 /* 400, code "invalid_field" */
 int respond_field(struct request_ctx *ctx, const char *field, const char *fmt, ...) _printf_(3, 4);

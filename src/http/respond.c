@@ -15,6 +15,16 @@ int response_header(struct request_ctx *ctx, const char *name, const char *value
 	return http_write_field(&ctx->extra, name, span_of(value));
 }
 
+void response_retry_after(struct request_ctx *ctx, int32_t seconds)
+{
+	char text[16];
+
+	if (seconds <= 0)
+		return;
+	(void)snprintf(text, sizeof(text), "%d", seconds);
+	(void)!response_header(ctx, "Retry-After", text);
+}
+
 int response_attachment(struct request_ctx *ctx, const char *filename)
 {
 	return http_write_attachment(&ctx->extra, filename);

@@ -27,6 +27,8 @@ struct request_ctx;
 
 /* Adds a header, before the answer begins. A value with control characters is refused (-EINVAL). */
 int response_header(struct request_ctx *ctx, const char *name, const char *value) _must_check_;
+/* Retry-After, when seconds is above 0. */
+void response_retry_after(struct request_ctx *ctx, int32_t seconds);
 /* Content-Disposition: attachment, with a file name that is safe for every value of filename. */
 int response_attachment(struct request_ctx *ctx, const char *filename) _must_check_;
 

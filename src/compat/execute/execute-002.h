@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/error.h"
 #include "base/macro.h"
 #include "base/span.h"
 
@@ -65,5 +66,7 @@ json_t *execute_answer(const struct execute_call *call, const json_t *result);
 json_t *execute_timed_out(void);
 /* The body for a refusal or a failure of the server. Clients read the body with every status. */
 json_t *execute_failure(const struct execute_call *call, const char *text);
+/* The body for a request that was refused, and its status. */
+json_t *execute_refusal(const struct execute_call *call, const struct error *err, int *ret_status);
 /* As bytes: ASCII, without spaces, fields in order, one line. */
 int execute_write(const json_t *body, struct buf *out) _must_check_;

@@ -205,6 +205,31 @@ json_t *execute_answer(const struct execute_call *call, const json_t *result)
 						  : answer_002(call, result);
 }
 
+json_t *execute_refusal(const struct execute_call *call, const struct error *err, int *ret_status)
+{
+	/* A request that is wrong in itself is answered like one that ran (200). Every other code: the server failed (500). */
+	static const struct {
+		int status;
+		const char *text; /* NULL: the error's own */
+	} failed = { 500, "The server failed; its log says why." }, kinds[_ERROR_MAX] = {
+		[ERROR_INPUT] = { 200, NULL },
+		[ERROR_POLICY] = { 200, NULL },
+		[ERROR_RUNTIME] = { 200, NULL },
+		[ERROR_TOO_LARGE] = { 200, NULL },
+		[ERROR_BUSY] = { 429, NULL },
+		[ERROR_NO_ROOM] = { 503, NULL },
+		[ERROR_NOT_READY] = { 503, NULL },
+		[ERROR_STOPPING] = { 503, NULL },
+		[ERROR_STORAGE] = { 503, "Storage is full or not writable; try again when there "
+					 "is room." },
+	};
+	bool known = err->code > ERROR_NONE && err->code < _ERROR_MAX && kinds[err->code].status;
+	const char *text = known ? kinds[err->code].text : failed.text;
+
+	*ret_status = known ? kinds[err->code].status : failed.status;
+	return execute_failure(call, text ? text : err->text);
+}
+
 int execute_write(const json_t *body, struct buf *out)
 {
 	/* ASCII, because some clients guess the encoding; "time" has three decimals. */
