@@ -186,7 +186,7 @@ static void test_bounds(void **state)
 	assert_int_equal(submit(&waiting[0], SH("echo 1"), waited), 0);
 	assert_true(submit(&more, SH("echo 1"), waited) < 0);
 	assert_int_equal(more.err.code, ERROR_BUSY);
-	assert_true(more.submitted.retry_after_s >= 1);
+	assert_true(more.err.retry_after_s >= 1);
 	for (int i = 1; i < 3; i++)
 		assert_int_equal(submit(&waiting[i], SH("echo 1"), job), 0);
 	assert_true(submit(&more, SH("echo 1"), job) < 0);

@@ -30,7 +30,7 @@ static void leave(struct submitter *clients, size_t n)
 static void assert_busy(const struct submitter *c)
 {
 	assert_int_equal(c->err.code, ERROR_BUSY);
-	assert_true(c->submitted.retry_after_s > 0);
+	assert_true(c->err.retry_after_s > 0);
 	assert_non_null(strstr(c->err.text, "the queue is full"));
 }
 
@@ -186,12 +186,12 @@ static void test_bytes(void **state)
 	assert_int_equal(wait_with(&waiting[1], "greedy", small), 0);
 	assert_true(wait_with(&more, "greedy", large) < 0);
 	assert_int_equal(more.err.code, ERROR_BUSY);
-	assert_true(more.submitted.retry_after_s >= 1);
+	assert_true(more.err.retry_after_s >= 1);
 	assert_int_equal(wait_with(&waiting[2], "modest", large), 0);
 	/* Not too much for this one, but for all together. */
 	assert_true(wait_with(&more, "third", large) < 0);
 	assert_int_equal(more.err.code, ERROR_BUSY);
-	assert_true(more.submitted.retry_after_s >= 1);
+	assert_true(more.err.retry_after_s >= 1);
 	run_until(&waiting[2].accepted);
 	assert_int_equal(execution_cancel(waiting[2].x), 0);
 	for (int i = 0; i < 8000 && engine_used(fix.engine, SLOT_WAITING_BYTES) > 600 << 10; i++)

@@ -45,6 +45,41 @@ static void test_errors(void **state)
 	assert_int_equal(problem_status(&err), 500);
 }
 
+/* Every code has a row. */
+static void test_codes(void **state)
+{
+	static const struct {
+		enum error_code code;
+		int status;
+		const char *word;
+	} rows[] = {
+		{ ERROR_RUNTIME, 400, "unknown_language" },
+		{ ERROR_STORAGE, 503, "storage" },
+		{ ERROR_TOO_LARGE, 413, "too_large" },
+		{ ERROR_NOT_FOUND, 404, "not_found" },
+		{ ERROR_NOT_ENDED, 409, "not_ended" },
+		{ ERROR_ENDED, 409, "already_ended" },
+		{ ERROR_KEY_PENDING, 409, "idempotency_pending" },
+		{ ERROR_KEY_REUSED, 422, "idempotency_mismatch" },
+		{ ERROR_BUSY, 429, "queue_full" },
+		{ ERROR_NO_ROOM, 503, "busy" },
+		{ ERROR_NOT_READY, 503, "not_ready" },
+		{ ERROR_STOPPING, 503, "draining" },
+		{ ERROR_LOST, 500, "internal" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct error err = { .code = (int32_t)rows[i].code };
+		struct problem p = problem_from_error(&err);
+
+		assert_int_equal(p.status, rows[i].status);
+		assert_string_equal(p.code, rows[i].word);
+	}
+	for (int32_t code = 0; code < _ERROR_MAX; code++)
+		assert_true(problem_status(&(struct error){ .code = code }) >= 400);
+}
+
 static void test_bytes(void **state)
 {
 	const struct problem p = { .status = 400, .code = "x", .detail = "a\xff\"\r\n" };
@@ -61,6 +96,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_codes),
 		cmocka_unit_test(test_bytes),
 	};
 

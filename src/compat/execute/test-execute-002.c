@@ -431,6 +431,41 @@ static void test_failure(void **state _unused_)
 	json_decref(body);
 }
 
+/* A wrong request is answered as one that ran; our own failures have fixed words. */
+static void test_refusals_by_error(void **state _unused_)
+{
+	static const struct {
+		enum error_code code;
+		int status;
+		const char *body;
+	} rows[] = {
+		{ ERROR_INPUT, 200, ERROR("why") },
+		{ ERROR_POLICY, 200, ERROR("why") },
+		{ ERROR_RUNTIME, 200, ERROR("why") },
+		{ ERROR_TOO_LARGE, 200, ERROR("why") },
+		{ ERROR_BUSY, 429, ERROR("why") },
+		{ ERROR_NOT_READY, 503, ERROR("why") },
+		{ ERROR_STOPPING, 503, ERROR("why") },
+		{ ERROR_STORAGE, 503,
+		  ERROR("Storage is full or not writable; try again when there is room.") },
+		{ ERROR_INTERNAL, 500, ERROR("The server failed; its log says why.") },
+		{ ERROR_LOST, 500, ERROR("The server failed; its log says why.") },
+		{ _ERROR_MAX, 500, ERROR("The server failed; its log says why.") },
+	};
+	const struct execute_call call = { .form = EXECUTE_DOCUMENT_002 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct error err = { .code = (int32_t)rows[i].code, .text = "why" };
+		int status;
+		json_t *body = execute_refusal(&call, &err, &status);
+		_cleanup_free_ char *text = bytes_of(body);
+
+		assert_int_equal(status, rows[i].status);
+		assert_string_equal(text, rows[i].body);
+		json_decref(body);
+	}
+}
+
 /* A megabyte is returned unchanged, and control characters do not exceed a bound. */
 static void test_large(void **state _unused_)
 {
@@ -466,8 +501,8 @@ int main(void)
 		cmocka_unit_test(test_fixed),	      cmocka_unit_test(test_native),
 		cmocka_unit_test(test_all_languages), cmocka_unit_test(test_document_001_refusals),
 		cmocka_unit_test(test_outcomes),      cmocka_unit_test(test_outcomes_001),
-		cmocka_unit_test(test_failure),	      cmocka_unit_test(test_large),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_failure),	      cmocka_unit_test(test_refusals_by_error),
+		cmocka_unit_test(test_large),	      cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
