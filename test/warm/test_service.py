@@ -18,6 +18,7 @@ from resident import Pool, end_pools, sweep, wait_until
 
 DRIVE = BINARY.parent / "test" / "service-drive"
 NO_ERROR, INTERNAL, INPUT, POLICY, RUNTIME = range(5)
+LOST = 16
 
 
 class Drive:
@@ -408,7 +409,7 @@ def test_a_broker_killed_under_fifty_runs(atoll, start, drives):
     for i in range(50):
         end = drive.wait(f"k{i}")
         assert end["result"]["status"] == "internal_error" and end["result"]["stdout"] == f"{i}\n", end
-        assert end["code"] == INTERNAL
+        assert end["code"] == LOST
     drive.wait("", "lost")
     # Those that come meanwhile wait for the next one.
     for i in range(20):
