@@ -69,7 +69,7 @@ static int ask(struct api *api, enum executor_question kind, struct error *err)
 		return 0;
 	q = calloc(1, sizeof(*q));
 	if (!q)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	*q = (struct question){ .api = api, .kind = kind };
 	r = executor_ask(api->executor, kind, (struct executor_asker){ q, on_answer }, err);
 	if (r < 0) {
@@ -89,9 +89,19 @@ void questions_free(struct api *api)
 
 static int respond_not_ready(struct request_ctx *ctx)
 {
-	(void)!response_header(ctx, "Retry-After", "1");
-	return respond_problem(ctx, 503, "not_ready",
-			       "The daemon has no broker yet; try again in a second.");
+	static const struct error not_ready = {
+		.code = ERROR_NOT_READY,
+		.retry_after_s = 1,
+		.text = "The daemon has no broker yet; try again in a second.",
+	};
+
+	return respond_error(ctx, &not_ready);
+}
+
+/* For a question that the executor could not take. */
+static int respond_unanswered(struct request_ctx *ctx, const struct error *err)
+{
+	return err->code == ERROR_NOT_READY ? respond_not_ready(ctx) : respond_error(ctx, err);
 }
 
 static int respond_question(struct request_ctx *ctx, enum executor_question kind)
@@ -101,10 +111,8 @@ static int respond_question(struct request_ctx *ctx, enum executor_question kind
 	struct question_waiter *w;
 	int r = ask(api, kind, &err);
 
-	if (r == -EAGAIN)
-		return respond_not_ready(ctx);
 	if (r < 0)
-		return respond_error(ctx, &err);
+		return respond_unanswered(ctx, &err);
 	w = api->questions[kind]->n_waiters < WAITERS_MAX ? calloc(1, sizeof(*w)) : NULL;
 	if (!w)
 		return respond_not_ready(ctx);
@@ -134,10 +142,8 @@ static int get_policies(struct request_ctx *ctx)
 	json_t *list = NULL;
 	int r = executor_policies(api->executor, &list, &err);
 
-	if (r == -EAGAIN)
-		return respond_not_ready(ctx);
 	if (r < 0)
-		return respond_error(ctx, &err);
+		return respond_unanswered(ctx, &err);
 	return respond_tree(ctx, 200, json_pack("{s:o}", "policies", list));
 }
 
@@ -175,12 +181,12 @@ static int get_limits(struct request_ctx *ctx)
 	}
 	for (i = 0; r == 0 && i < limit_knobs_count; i++)
 		if (json_array_append_new(rows, limit_row(&limit_knobs[i], limits)) < 0)
-			r = error_set(&err, ERROR_INTERNAL, ENOMEM, "out of memory");
+			r = error_oom(&err);
 	json_decref(list);
 	if (r == 0)
 		return respond_tree(ctx, 200, json_pack("{s:o}", "limits", rows));
 	json_decref(rows);
-	return r == -EAGAIN ? respond_not_ready(ctx) : respond_error(ctx, &err);
+	return respond_unanswered(ctx, &err);
 }
 
 /* --- health --- */
@@ -196,7 +202,7 @@ static int get_ready(struct request_ctx *ctx)
 	struct engine_health h = engine_health(api->engine);
 
 	if (!h.ready)
-		(void)!response_header(ctx, "Retry-After", "1");
+		response_retry_after(ctx, 1);
 	return respond_json(ctx, h.ready ? 200 : 503,
 			    json_pack("{s:s, s:b, s:b, s:b}", "status",
 				      h.ready ? "ready" : "not_ready", "broker", h.broker,

@@ -83,8 +83,7 @@ static void on_answer_end(void *data, struct execution *x)
 	if (text.data)
 		(void)respond_bytes(p->ctx, 200, "application/json", text);
 	else
-		(void)respond_problem(p->ctx, 500, "internal",
-				      "The server failed; its log says why.");
+		(void)respond_internal(p->ctx);
 	pending_free(p);
 }
 
@@ -113,6 +112,10 @@ static void repeat_free(struct repeat *p)
 /* Skips events until the last one, which is the result. */
 static void repeat_pump(void *data)
 {
+	static const struct error lost = {
+		.code = ERROR_NOT_READY,
+		.text = "The first request's result is not at hand; ask again.",
+	};
 	struct repeat *p = data;
 	struct event event = { 0 };
 	int r = 1;
@@ -124,8 +127,7 @@ static void repeat_pump(void *data)
 	if (r > 0)
 		(void)respond_bytes(p->ctx, 200, "application/json", event.text);
 	else
-		(void)respond_problem(p->ctx, 503, "not_ready",
-				      "The first request's result is not at hand; ask again.");
+		(void)respond_error(p->ctx, &lost);
 	repeat_free(p);
 }
 

@@ -9,8 +9,6 @@
 
 enum { TOKEN_BYTES_MAX = 4096 };
 
-static const struct auth_verdict fine = { 0 };
-
 static void hash_token(struct span text, char ret[SHA256_HEX])
 {
 	struct sha256 h;
@@ -95,19 +93,19 @@ static bool host_matters(const struct conn_peer *peer, const struct http_request
 	       http_request_field(head, "sec-fetch-site").data;
 }
 
-static struct auth_verdict check_host(const struct auth_rules *rules, const struct conn_peer *peer,
-				      struct span host)
+static struct problem check_host(const struct auth_rules *rules, const struct conn_peer *peer,
+				 struct span host)
 {
 	struct span name, port;
 
 	if (host.data) {
 		split_host(host, &name, &port);
 		if (host_is_ours(peer, name, port) || host_is_allowed(rules, host, name))
-			return fine;
+			return NO_PROBLEM;
 	}
-	return (struct auth_verdict){ 421, "wrong_host",
-				      "This server does not answer to that Host; start it with "
-				      "--allow-host NAME to add one." };
+	return PROBLEM(421, "wrong_host",
+		       "This server does not answer to that Host; start it with "
+		       "--allow-host NAME to add one.");
 }
 
 /* The same host and port as asked for, over http or https (a proxy in front may speak TLS). */
@@ -134,24 +132,24 @@ static bool origin_is_allowed(const struct auth_rules *rules, struct span origin
 	return false;
 }
 
-struct auth_verdict auth_check_origin(const struct auth_rules *rules, const struct conn_peer *peer,
-				      const struct http_request *head)
+struct problem auth_check_origin(const struct auth_rules *rules, const struct conn_peer *peer,
+				 const struct http_request *head)
 {
 	struct span host = http_request_field(head, "host");
 	struct span origin = http_request_field(head, "origin");
-	struct auth_verdict v;
+	struct problem v;
 
 	if (peer->is_unix && peer->uid != rules->uid && peer->uid != 0)
-		return (struct auth_verdict){ 403, "wrong_user",
-					      "This socket serves the user who runs the server." };
-	v = host_matters(peer, head) ? check_host(rules, peer, host) : fine;
+		return PROBLEM(403, "wrong_user",
+			       "This socket serves the user who runs the server.");
+	v = host_matters(peer, head) ? check_host(rules, peer, host) : NO_PROBLEM;
 	if (v.status)
 		return v;
 	if (origin.data && (http_head_count(&head->head, "origin") > 1 ||
 			    !(origin_is_host(origin, host) || origin_is_allowed(rules, origin))))
-		return (struct auth_verdict){ 403, "wrong_origin",
-					      "Pages of other origins may not use this server." };
-	return fine;
+		return PROBLEM(403, "wrong_origin",
+			       "Pages of other origins may not use this server.");
+	return NO_PROBLEM;
 }
 
 static struct span bearer(const struct http_request *head)
@@ -175,9 +173,9 @@ static const struct access_token *find_token(const struct auth_rules *rules, str
 	return found;
 }
 
-struct auth_verdict auth_check_caller(const struct auth_rules *rules, const struct conn_peer *peer,
-				      const struct http_request *head, bool token_needed,
-				      struct principal *ret)
+struct problem auth_check_caller(const struct auth_rules *rules, const struct conn_peer *peer,
+				 const struct http_request *head, bool token_needed,
+				 struct principal *ret)
 {
 	size_t given = http_head_count(&head->head, "authorization");
 	struct principal principal = { .uid = peer->is_unix ? peer->uid : (uid_t)-1,
@@ -198,15 +196,13 @@ struct auth_verdict auth_check_caller(const struct auth_rules *rules, const stru
 		if (given == 1 && text.len > 0)
 			token = find_token(rules, text);
 		if (!token)
-			return (struct auth_verdict){ 401, "wrong_token",
-						      "The bearer token is wrong." };
+			return PROBLEM(401, "wrong_token", "The bearer token is wrong.");
 		(void)snprintf(principal.name, sizeof(principal.name), "token:%s", token->name);
 		principal.is_operator = principal.is_operator || token->is_operator;
 	}
 	if (token_needed && !token)
-		return (struct auth_verdict){
-			401, "token_needed", "Send the server's token: Authorization: Bearer TOKEN."
-		};
+		return PROBLEM(401, "token_needed",
+			       "Send the server's token: Authorization: Bearer TOKEN.");
 	*ret = principal;
-	return fine;
+	return NO_PROBLEM;
 }

@@ -7,6 +7,7 @@
 
 #include "base/sha256.h"
 #include "codec/http-request.h"
+#include "http/problem.h"
 
 #include <sys/types.h>
 
@@ -49,19 +50,13 @@ struct conn_peer {
 	uint16_t local_port;
 };
 
-/* status 0: accepted. */
-struct auth_verdict {
-	int status;
-	const char *code, *detail;
-};
-
-/* Checks everything but the token; also for public routes. */
-struct auth_verdict auth_check_origin(const struct auth_rules *rules, const struct conn_peer *peer,
-				      const struct http_request *head);
+/* Both give NO_PROBLEM when they accept. This one checks everything but the token; also for public routes. */
+struct problem auth_check_origin(const struct auth_rules *rules, const struct conn_peer *peer,
+				 const struct http_request *head);
 /*
  * Checks the token and names the principal. If token_needed is false, a missing token is accepted and a wrong
  * one still refused.
  */
-struct auth_verdict auth_check_caller(const struct auth_rules *rules, const struct conn_peer *peer,
-				      const struct http_request *head, bool token_needed,
-				      struct principal *ret);
+struct problem auth_check_caller(const struct auth_rules *rules, const struct conn_peer *peer,
+				 const struct http_request *head, bool token_needed,
+				 struct principal *ret);

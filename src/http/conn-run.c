@@ -67,7 +67,8 @@ static void read_end(struct conn *c)
 	c->peer_done = true;
 	switch (c->state) {
 	case CONN_BODY:
-		dispatch_refuse(c->ctx, 400, "incomplete_body", "The body ended too early.");
+		dispatch_refuse(c->ctx,
+				PROBLEM(400, "incomplete_body", "The body ended too early."));
 		break;
 	case CONN_TUNNEL:
 		conn_lost(c);
@@ -80,7 +81,7 @@ static void read_end(struct conn *c)
 /* As with answers, only a large body is refused when all bodies together are too many. */
 static int keep_piece(struct request_ctx *ctx, struct span piece, struct error *err)
 {
-	const struct slot_demand demand = { SLOT_BODY_BYTES, (int64_t)piece.len, 0 };
+	const struct slot_demand demand = { SLOT_BODY_BYTES, (int64_t)piece.len, BUSY_RETRY_S };
 	struct charge *charge = &ctx->body_charge;
 	int r = 0;
 
@@ -88,9 +89,11 @@ static int keep_piece(struct request_ctx *ctx, struct span piece, struct error *
 		r = caller_check(charge->callers, charge->caller, demand, err);
 	if (r < 0)
 		return r;
-	if (buf_append(&ctx->body, piece.data, piece.len) < 0)
-		return error_set(err, ERROR_INTERNAL, ENOMEM,
-				 "The server is out of memory; try again later.");
+	if (buf_append(&ctx->body, piece.data, piece.len) < 0) {
+		r = error_set(err, ERROR_NO_ROOM, ENOMEM,
+			      "The server is out of memory; try again later.");
+		return error_retry(err, r, BUSY_RETRY_S);
+	}
 	charge_add(charge, demand.amount);
 	return 0;
 }
@@ -106,18 +109,19 @@ static int take_body(struct conn *c, const char *data, size_t n, size_t *ret_use
 	while (r == 0 && used > 0) {
 		r = http_body_feed(&c->body, rest, &used, &piece);
 		if (r < 0) {
-			dispatch_refuse(ctx, 400, "malformed_request", c->body.why);
+			dispatch_refuse(ctx, PROBLEM(400, "malformed_request", c->body.why));
 			return r;
 		}
 		rest.data += used;
 		rest.len -= used;
 		if (piece.len > ctx->body.max - ctx->body.len) {
-			dispatch_refuse(ctx, 413, "body_too_large", "The body is too large.");
+			dispatch_refuse(ctx,
+					PROBLEM(413, "body_too_large", "The body is too large."));
 			return -ENOBUFS;
 		}
 		if (keep_piece(ctx, piece, &err) < 0) {
-			(void)!response_header(ctx, "Retry-After", "1");
-			dispatch_refuse(ctx, 503, "busy", err.text);
+			response_retry_after(ctx, err.retry_after_s);
+			dispatch_refuse(ctx, problem_from_error(&err));
 			return -ENOBUFS;
 		}
 	}
@@ -194,8 +198,8 @@ static void step_head(struct conn *c)
 	buf_init(&c->in, ctx->head_bytes.max);
 	if (r < 0) {
 		ctx->head.head.base = ctx->head_bytes.data;
-		dispatch_refuse(ctx, ctx->head.head.status, "malformed_request",
-				ctx->head.head.why);
+		dispatch_refuse(ctx, PROBLEM(ctx->head.head.status, "malformed_request",
+					     ctx->head.head.why));
 		return;
 	}
 	if (ctx->head_bytes.len > head_len && buf_append(&c->in, ctx->head_bytes.data + head_len,
@@ -406,7 +410,8 @@ static void expire(struct conn *c)
 	switch (c->state) {
 	case CONN_HEAD:
 	case CONN_BODY:
-		dispatch_refuse(c->ctx, 408, "too_slow", "The request did not arrive in time.");
+		dispatch_refuse(c->ctx,
+				PROBLEM(408, "too_slow", "The request did not arrive in time."));
 		break;
 	case CONN_IDLE:
 	case CONN_LINGER:

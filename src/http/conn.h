@@ -106,6 +106,7 @@ struct request_ctx {
 enum {
 	LISTENERS_MAX = 16,
 	SCRATCH_BYTES = 64 << 10,
+	BUSY_RETRY_S = 1, /* told with ERROR_NO_ROOM */
 	SMALL_BYTES =
 		/* smaller bodies and answers are not counted; the number of connections bounds them */
 	64 << 10,
@@ -168,7 +169,7 @@ void dispatch_head(struct request_ctx *ctx);
 /* The body is complete. */
 void dispatch_handler(struct request_ctx *ctx);
 /* Answers a request that cannot be read further, and closes the connection after the answer. */
-void dispatch_refuse(struct request_ctx *ctx, int status, const char *code, const char *detail);
+void dispatch_refuse(struct request_ctx *ctx, struct problem problem);
 
 /* --- respond.c --- */
 /* The answer is complete, or the client is gone: logs, frees the ctx, lets the connection go on. */

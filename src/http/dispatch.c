@@ -68,17 +68,17 @@ static bool has_body(const struct http_request *head)
 }
 
 /* Refuses in the form that the route's clients read. */
-static void say_refusal(struct request_ctx *ctx, int status, const char *code, const char *detail)
+static void say_refusal(struct request_ctx *ctx, struct problem problem)
 {
 	const struct route *route = ctx->match.route;
 
 	if (route && route->refuse)
-		(void)route->refuse(ctx, status, detail);
+		(void)route->refuse(ctx, problem.status, problem.detail);
 	else
-		(void)respond_problem(ctx, status, code, "%s", detail);
+		(void)respond_with(ctx, &problem);
 }
 
-void dispatch_refuse(struct request_ctx *ctx, int status, const char *code, const char *detail)
+void dispatch_refuse(struct request_ctx *ctx, struct problem problem)
 {
 	struct conn *c = ctx->conn;
 
@@ -86,86 +86,83 @@ void dispatch_refuse(struct request_ctx *ctx, int status, const char *code, cons
 	c->linger = true;
 	ctx->handling = true;
 	conn_set_state(c, CONN_HANDLING);
-	say_refusal(ctx, status, code, detail);
+	say_refusal(ctx, problem);
 }
 
 /* A refusal after the head. If no body follows, the connection stays open. */
-static void refuse_head(struct request_ctx *ctx, int status, const char *code, const char *detail)
+static void refuse_head(struct request_ctx *ctx, struct problem problem)
 {
 	if (has_body(&ctx->head)) {
-		dispatch_refuse(ctx, status, code, detail);
+		dispatch_refuse(ctx, problem);
 		return;
 	}
 	ctx->handling = true;
 	conn_set_state(ctx->conn, CONN_HANDLING);
-	say_refusal(ctx, status, code, detail);
+	say_refusal(ctx, problem);
 }
 
-static struct auth_verdict judge_target(struct request_ctx *ctx)
+static struct problem judge_target(struct request_ctx *ctx)
 {
 	static const char *const secrets[] = { "token", "access_token", "api_key" };
 	int r = uri_parse(http_request_target(&ctx->head), &ctx->uri);
 
 	if (r == -ENOMEM)
-		return (struct auth_verdict){ 503, "busy", "The server is out of memory." };
+		return problem_no_memory();
 	if (r < 0)
-		return (struct auth_verdict){
-			400, "malformed_target",
-			"The path or query cannot be decoded, or leads elsewhere."
-		};
+		return PROBLEM(400, "malformed_target",
+			       "The path or query cannot be decoded, or leads elsewhere.");
 	for (size_t i = 0; i < ARRAY_SIZE(secrets); i++)
 		if (uri_query(&ctx->uri, secrets[i]))
-			return (struct auth_verdict){ 400, "token_in_query",
-						      "Tokens in a URL end up in logs; send it as "
-						      "Authorization: Bearer TOKEN." };
-	return (struct auth_verdict){ 0 };
+			return PROBLEM(400, "token_in_query",
+				       "Tokens in a URL end up in logs; send it as "
+				       "Authorization: Bearer TOKEN.");
+	return NO_PROBLEM;
 }
 
-static struct auth_verdict judge_caller(struct request_ctx *ctx)
+static struct problem judge_caller(struct request_ctx *ctx)
 {
 	const struct server_config *config = &ctx->server->config;
 	const struct conn_peer *peer = &ctx->conn->peer;
 	bool open = ctx->match.route && (ctx->match.route->flags & ROUTE_PUBLIC);
-	struct auth_verdict v = auth_check_caller(&config->auth, peer, &ctx->head,
-						  peer->needs_token && !open, &ctx->principal);
+	struct problem v = auth_check_caller(&config->auth, peer, &ctx->head,
+					     peer->needs_token && !open, &ctx->principal);
 
 	if (v.status == 401 && response_header(ctx, "WWW-Authenticate", "Bearer") < 0)
-		v.status = 503;
+		v = problem_no_memory();
 	ctx->principal_known = v.status == 0;
 	if (v.status != 0)
 		return v;
 	if (conn_set_caller(ctx->conn, ctx->principal.name) < 0)
-		return (struct auth_verdict){ 503, "busy", "The server is out of memory." };
+		return problem_no_memory();
 	charge_take(&ctx->body_charge, config->callers, ctx->conn->answers.caller, SLOT_BODY_BYTES,
 		    0);
 	return v;
 }
 
-static struct auth_verdict judge_route(struct request_ctx *ctx)
+static struct problem judge_route(struct request_ctx *ctx)
 {
 	const struct route_match *m = &ctx->match;
 	char allow[ROUTER_ALLOW];
 
 	if (!m->path_known)
-		return (struct auth_verdict){ 404, "not_found", "There is nothing at this path." };
+		return PROBLEM(404, "not_found", "There is nothing at this path.");
 	if (!m->route) {
 		router_allow(m->methods, allow);
 		if (response_header(ctx, "Allow", allow) < 0)
-			return (struct auth_verdict){ 503, "busy", "The server is out of memory." };
-		return (struct auth_verdict){ 405, "method_not_allowed",
-					      "This path does not take that method; see Allow." };
+			return problem_no_memory();
+		return PROBLEM(405, "method_not_allowed",
+			       "This path does not take that method; see Allow.");
 	}
 	if (m->route->flags & ROUTE_OPERATOR && !ctx->principal.is_operator)
-		return (struct auth_verdict){ 403, "operator_only",
-					      "This is for operators: ask over the unix socket, or "
-					      "with a token that is marked `operator`." };
+		return PROBLEM(403, "operator_only",
+			       "This is for operators: ask over the unix socket, or "
+			       "with a token that is marked `operator`.");
 	if (ctx->conn->is_reserve && !(m->route->flags & ROUTE_ALWAYS)) {
 		ctx->conn->close_after = true;
-		(void)!response_header(ctx, "Retry-After", "1");
-		return (struct auth_verdict){ 503, "busy",
-					      "Too many connections; try again later." };
+		response_retry_after(ctx, BUSY_RETRY_S);
+		return PROBLEM(503, "busy", "Too many connections; try again later.");
 	}
-	return (struct auth_verdict){ 0 };
+	return NO_PROBLEM;
 }
 
 static int64_t body_max(const struct request_ctx *ctx)
@@ -176,41 +173,38 @@ static int64_t body_max(const struct request_ctx *ctx)
 }
 
 /* Encoded bodies are refused: a small compressed body may be large when unpacked. */
-static struct auth_verdict judge_encoding(struct request_ctx *ctx)
+static struct problem judge_encoding(struct request_ctx *ctx)
 {
 	struct span encoding = request_header(ctx, "content-encoding");
 
 	if (!encoding.data || encoding.len == 0 || span_is_nocase(encoding, "identity"))
-		return (struct auth_verdict){ 0 };
+		return NO_PROBLEM;
 	(void)!response_header(ctx, "Accept-Encoding", "identity");
-	return (struct auth_verdict){ 415, "unsupported_encoding",
-				      "Send the body as it is, without Content-Encoding." };
+	return PROBLEM(415, "unsupported_encoding",
+		       "Send the body as it is, without Content-Encoding.");
 }
 
-static struct auth_verdict judge_body(struct request_ctx *ctx)
+static struct problem judge_body(struct request_ctx *ctx)
 {
 	const uint32_t json = ROUTE_JSON | ROUTE_JSON_OPTIONAL;
 	uint32_t flags = ctx->match.route->flags;
 	struct span type = request_header(ctx, "content-type");
-	struct auth_verdict v = { 0 };
+	struct problem v = NO_PROBLEM;
 
 	if (!(flags & (json | ROUTE_BYTES)) && has_body(&ctx->head))
-		return (struct auth_verdict){ 400, "unexpected_body",
-					      "This request takes no body." };
+		return PROBLEM(400, "unexpected_body", "This request takes no body.");
 	if ((flags & json) && has_body(&ctx->head) && !content_type_is(type, "application/json"))
-		return (struct auth_verdict){
-			415, "not_json", "The body must be JSON: Content-Type: application/json."
-		};
+		return PROBLEM(415, "not_json",
+			       "The body must be JSON: Content-Type: application/json.");
 	if ((flags & json) && has_body(&ctx->head))
 		v = judge_encoding(ctx);
 	if (v.status != 0)
 		return v;
 	if ((flags & ROUTE_JSON) && !has_body(&ctx->head))
-		return (struct auth_verdict){ 400, "missing_body",
-					      "This request needs a JSON body." };
+		return PROBLEM(400, "missing_body", "This request needs a JSON body.");
 	if (ctx->head.content_length > body_max(ctx))
-		return (struct auth_verdict){ 413, "body_too_large", "The body is too large." };
-	return (struct auth_verdict){ 0 };
+		return PROBLEM(413, "body_too_large", "The body is too large.");
+	return NO_PROBLEM;
 }
 
 static void answer_options(struct request_ctx *ctx, uint32_t methods)
@@ -245,17 +239,17 @@ static void begin_body(struct request_ctx *ctx)
 }
 
 /* All checks of the head, in order; status 0: accepted. */
-static struct auth_verdict judge_head(struct request_ctx *ctx)
+static struct problem judge_head(struct request_ctx *ctx)
 {
 	const struct server_config *config = &ctx->server->config;
-	struct auth_verdict v = auth_check_origin(&config->auth, &ctx->conn->peer, &ctx->head);
+	struct problem v = auth_check_origin(&config->auth, &ctx->conn->peer, &ctx->head);
 	bool all = span_is(http_request_target(&ctx->head), "*");
 
 	if (v.status == 0 && !all)
 		v = judge_target(ctx);
 	if (v.status == 0 && !all &&
 	    router_match(&config->router, ctx->head.method, &ctx->uri, &ctx->match) < 0)
-		v = (struct auth_verdict){ 503, "busy", "The server is out of memory." };
+		v = problem_no_memory();
 	if (v.status == 0)
 		v = judge_caller(ctx);
 	if (v.status != 0 || (ctx->head.method == HTTP_OPTIONS && !ctx->match.route &&
@@ -267,7 +261,7 @@ static struct auth_verdict judge_head(struct request_ctx *ctx)
 
 void dispatch_head(struct request_ctx *ctx)
 {
-	struct auth_verdict v;
+	struct problem v;
 
 	ctx->server->stats.requests++;
 	ctx->conn->close_after = !ctx->head.keep_alive;
@@ -275,7 +269,7 @@ void dispatch_head(struct request_ctx *ctx)
 	ctx->head.head.base = ctx->head_bytes.data;
 	v = judge_head(ctx);
 	if (v.status != 0)
-		refuse_head(ctx, v.status, v.code, v.detail);
+		refuse_head(ctx, v);
 	else if (!ctx->match.route)
 		answer_options(ctx, ctx->match.path_known
 					    ? ctx->match.methods
@@ -344,6 +338,7 @@ static int read_json(struct request_ctx *ctx)
 
 static void call(struct request_ctx *ctx)
 {
+	static const struct error failed = { .code = ERROR_INTERNAL };
 	bool freed = false;
 	int r;
 
@@ -355,7 +350,7 @@ static void call(struct request_ctx *ctx)
 	if (r < 0 && response_begun(ctx))
 		response_abort(ctx);
 	else if (r < 0)
-		say_refusal(ctx, 500, "internal", "The server failed; its log says why.");
+		say_refusal(ctx, problem_from_error(&failed));
 }
 
 struct errand {
@@ -396,7 +391,7 @@ static void handle_on_fiber(void *data)
 static void take_time(struct request_ctx *ctx)
 {
 	if (request_take_time(ctx, handle_on_fiber, ctx) < 0)
-		say_refusal(ctx, 503, "busy", "The server is out of memory.");
+		say_refusal(ctx, problem_no_memory());
 }
 
 static void handle(struct request_ctx *ctx)

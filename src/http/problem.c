@@ -65,6 +65,14 @@ struct problem problem_from_error(const struct error *err)
 	};
 }
 
+struct problem problem_no_memory(void)
+{
+	static const struct error err = { .code = ERROR_NO_ROOM,
+					  .text = "The server is out of memory." };
+
+	return problem_from_error(&err);
+}
+
 json_t *problem_to_json(const struct problem *p)
 {
 	json_t *root = json_pack("{s:s, s:s, s:i, s:s, s:o}", "type", "about:blank", "title",
@@ -126,5 +134,20 @@ int respond_field(struct request_ctx *ctx, const char *field, const char *fmt, .
 
 int respond_not_found(struct request_ctx *ctx, const char *what)
 {
-	return respond_problem(ctx, 404, "not_found", "There is no such %s.", what);
+	struct error err = { 0 };
+
+	(void)error_set(&err, ERROR_NOT_FOUND, ENOENT, "There is no such %s.", what);
+	return respond_error(ctx, &err);
+}
+
+int respond_internal(struct request_ctx *ctx)
+{
+	return respond_error(ctx, &(struct error){ .code = ERROR_INTERNAL });
+}
+
+int respond_no_memory(struct request_ctx *ctx)
+{
+	struct problem p = problem_no_memory();
+
+	return respond_with(ctx, &p);
 }

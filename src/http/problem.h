@@ -14,17 +14,22 @@
 struct request_ctx;
 
 struct problem {
-	int status;
+	int status;	    /* 0: no problem */
 	const char *code;   /* "not_found" */
 	const char *detail; /* any text: control characters and bad UTF-8 are replaced */
 	const char *field;  /* the request's key at fault, or NULL or "" */
 };
+
+#define NO_PROBLEM ((struct problem){ 0 })
+#define PROBLEM(status_, code_, detail_)                                                           \
+	((struct problem){ .status = (status_), .code = (code_), .detail = (detail_) })
 
 /* NULL: no memory. */
 json_t *problem_to_json(const struct problem *p);
 int problem_status(const struct error *err);
 /* For an error that carries its own words; the text lives as long as err. */
 struct problem problem_from_error(const struct error *err);
+struct problem problem_no_memory(void);
 
 /* Answers a request with it (respond.h's rules). Each returns 0 so that `return respond_…` reads well. */
 int respond_with(struct request_ctx *ctx, const struct problem *p);
@@ -36,3 +41,5 @@ int respond_error(struct request_ctx *ctx, const struct error *err);
 int respond_field(struct request_ctx *ctx, const char *field, const char *fmt, ...) _printf_(3, 4);
 /* 404, code "not_found": what is one word, "execution" */
 int respond_not_found(struct request_ctx *ctx, const char *what);
+int respond_internal(struct request_ctx *ctx);	/* the server failed */
+int respond_no_memory(struct request_ctx *ctx); /* it may work later */

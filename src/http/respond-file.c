@@ -71,7 +71,7 @@ int respond_pieces(struct request_ctx *ctx, const struct piece_head *head,
 
 	if (!s) {
 		source.free(source.data);
-		return respond_problem(ctx, 503, "busy", "The server is out of memory.");
+		return respond_no_memory(ctx);
 	}
 	s->ctx = ctx;
 	s->source = source;
@@ -163,7 +163,7 @@ int respond_file(struct request_ctx *ctx, const struct file_body *file)
 		return respond_problem(ctx, 416, "range", "The range lies outside of the file.");
 	p = status < 0 ? NULL : malloc(sizeof(*p));
 	if (!p)
-		return respond_problem(ctx, 503, "busy", "The server is out of memory.");
+		return respond_no_memory(ctx);
 	*p = (struct part){ TAKE_FD(fd), range.from, request_is_head(ctx) ? 0 : range.length };
 	return respond_pieces(ctx, &(struct piece_head){ status, file->content_type, range.length },
 			      (struct piece_source){ p, part_read, part_free });

@@ -160,18 +160,12 @@ static int respond_static(struct request_ctx *ctx, int status)
 static int check_room(const struct request_ctx *ctx, size_t len, struct error *err)
 {
 	const struct charge *charge = &ctx->body_charge; /* the answer belongs to the same caller */
-	const struct slot_demand demand = { SLOT_ANSWER_BYTES, (int64_t)len, 0 };
+	const struct slot_demand demand = { SLOT_ANSWER_BYTES, (int64_t)len, BUSY_RETRY_S };
 	const struct route *route = ctx->match.route;
 
 	if (len <= SMALL_BYTES || (route && (route->flags & ROUTE_ALWAYS)))
 		return 0;
 	return caller_check(charge->callers, charge->caller, demand, err);
-}
-
-static int respond_busy(struct request_ctx *ctx, const struct error *err)
-{
-	(void)!response_header(ctx, "Retry-After", "1");
-	return respond_problem(ctx, 503, "busy", "%s", err->text);
 }
 
 int respond_take(struct request_ctx *ctx, int status, const char *content_type, char *data,
@@ -183,7 +177,7 @@ int respond_take(struct request_ctx *ctx, int status, const char *content_type, 
 		return respond_static(ctx, 503);
 	if (check_room(ctx, len, &err) < 0) {
 		free(data);
-		return respond_busy(ctx, &err);
+		return respond_error(ctx, &err);
 	}
 	if (begin_response(ctx, status, content_type, (int64_t)len) >= 0 && ctx->conn &&
 	    !ctx->swallow) {
@@ -203,7 +197,7 @@ int respond_bytes(struct request_ctx *ctx, int status, const char *content_type,
 
 	/* Checked before the copy, which may be large. */
 	if (check_room(ctx, body.len, &err) < 0)
-		return respond_busy(ctx, &err);
+		return respond_error(ctx, &err);
 	copy = malloc(body.len + 1);
 	if (copy && body.len > 0)
 		memcpy(copy, body.data, body.len);
@@ -215,8 +209,7 @@ int respond_json(struct request_ctx *ctx, int status, json_t *root)
 	char *text;
 
 	if (!root)
-		return respond_problem(ctx, 500, "internal",
-				       "The server failed; its log says why.");
+		return respond_internal(ctx);
 	text = json_dumps(root, JSON_COMPACT);
 	json_decref(root);
 	return respond_take(ctx, status, "application/json", text, text ? strlen(text) : 0);

@@ -87,7 +87,7 @@ static void test_hosts_and_origins(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
 		struct http_request r = head(samples[i].fields);
-		struct auth_verdict v = auth_check_origin(&rules, samples[i].peer, &r);
+		struct problem v = auth_check_origin(&rules, samples[i].peer, &r);
 
 		if (v.status != samples[i].status)
 			fail_msg("%s gave %d", samples[i].fields, v.status);
@@ -142,7 +142,7 @@ static void test_tokens(void **state)
 	assert_int_equal(token_init(&tokens[1], "two", "secret-two"), 0);
 	tokens[1].is_operator = true;
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
-		struct auth_verdict v;
+		struct problem v;
 
 		r = head(samples[i].fields);
 		v = auth_check_caller(&rules, &tcp, &r, samples[i].needed, &principal);
