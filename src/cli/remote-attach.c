@@ -98,7 +98,7 @@ static int shake_hands(struct attachment *t, const char *id, struct error *err)
 		r = http_client_head(t->client, err);
 	if (r < 0)
 		return r;
-	if (t->client->response.status != 101)
+	if (http_client_answer(t->client) != HTTP_ANSWER_SWITCHED)
 		return remote_refusal(t->client, err);
 	if (!span_is(http_head_field(&t->client->response.head, "sec-websocket-accept"), wanted))
 		return no_daemon(err);

@@ -39,10 +39,10 @@ int remote_delete(const struct remote *remote, const char *id, const char *only,
 
 	if (r == 0)
 		r = remote_json(remote, &call, ret, err);
-	if (r == -EALREADY)
-		return error_set(err, ERROR_INPUT, EALREADY, "%s has ended already", target.id);
-	if (r == -EAGAIN)
-		return error_set(err, ERROR_INPUT, EBUSY,
+	if (r < 0 && err->code == ERROR_ENDED)
+		return error_set(err, ERROR_ENDED, EALREADY, "%s has ended already", target.id);
+	if (r < 0 && err->code == ERROR_NOT_ENDED)
+		return error_set(err, ERROR_NOT_ENDED, EBUSY,
 				 "%s has not ended; end it with `atoll cancel %s` first", target.id,
 				 target.id);
 	return r;

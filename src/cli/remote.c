@@ -140,7 +140,7 @@ int remote_body(struct http_client *c, struct buf *ret, struct error *err)
 					 "the daemon's answer is larger than %zu MiB",
 					 ret->max >> 20);
 		if (r < 0)
-			return error_set(err, ERROR_INTERNAL, -r, "out of memory");
+			return error_oom(err);
 	}
 	return r;
 }
@@ -158,16 +158,21 @@ int remote_refusal(struct http_client *c, struct error *err)
 		{ "invalid_field", ERROR_INPUT, EINVAL, NULL },
 		{ "invalid_request", ERROR_INPUT, EINVAL, NULL },
 		{ "storage", ERROR_STORAGE, ENOSPC, NULL },
+		{ "too_large", ERROR_TOO_LARGE, EMSGSIZE, NULL },
+		{ "queue_full", ERROR_BUSY, EBUSY, NULL },
+		{ "busy", ERROR_NO_ROOM, EBUSY, NULL },
+		{ "not_ready", ERROR_NOT_READY, EAGAIN, NULL },
+		{ "draining", ERROR_STOPPING, ESHUTDOWN, NULL },
 		{ "range", ERROR_INTERNAL, ERANGE, NULL },
-		{ "already_ended", ERROR_INPUT, EALREADY, NULL },
-		{ "not_ended", ERROR_INPUT, EAGAIN,
+		{ "already_ended", ERROR_ENDED, EALREADY, NULL },
+		{ "not_ended", ERROR_NOT_ENDED, EAGAIN,
 		  "it has not ended yet; `atoll ps` shows what is queued and runs" },
 		{ "token_needed", ERROR_INPUT, EACCES,
 		  "the daemon wants a token; put it in ATOLL_TOKEN, or the name of its file in "
 		  "ATOLL_TOKEN_FILE" },
 		{ "wrong_token", ERROR_INPUT, EACCES,
 		  "the daemon does not know the token of ATOLL_TOKEN or ATOLL_TOKEN_FILE" },
-		{ "not_found", ERROR_INPUT, ENOENT,
+		{ "not_found", ERROR_NOT_FOUND, ENOENT,
 		  "there is no such execution; `atoll history list` shows those there are" },
 	};
 	_cleanup_buf_ struct buf text = { 0 };
@@ -210,7 +215,7 @@ int remote_call(const struct remote *remote, const struct http_call *call, struc
 	r = http_client_send(c, &whole, err);
 	if (r == 0)
 		r = http_client_head(c, err);
-	if (r == 0 && c->response.status / 100 != 2)
+	if (r == 0 && http_client_answer(c) != HTTP_ANSWER_GOOD)
 		r = remote_refusal(c, err);
 	if (r == 0)
 		*ret = TAKE_PTR(c);

@@ -10,7 +10,7 @@
  *   --output-dir                  the library stores files there as they are collected
  *   --image DIR, --policy FILE    the caller's own files, which the daemon must not open
  *   --explain                     the answer is about this host and this user
- *   413, 421, 429, 503            the daemon refuses; nothing ran yet
+ *   HTTP_ANSWER_DECLINED          the daemon has no room, or does not serve here; nothing ran yet
  *
  * Standard input that ends within STDIN_MS is sent with the request, as its "stdin". Longer input, and a
  * terminal's, follows over a WebSocket (remote_attach).
@@ -239,7 +239,6 @@ static void name_policies(const struct remote *remote, const json_t *request, st
 /* 1: it runs; 0: run it here; negative: refused. */
 static int begin_passage(struct passage *p, const char *body, struct error *err)
 {
-	static const int local[] = { 413, 421, 429, 503 };
 	struct run_remote *d = p->d;
 	const struct http_call call = {
 		.method = HTTP_POST,
@@ -262,10 +261,14 @@ static int begin_passage(struct passage *p, const char *body, struct error *err)
 		r = http_client_head(d->client, err);
 	if (r < 0)
 		return d->client->sent ? r : 0;
-	for (size_t i = 0; i < ARRAY_SIZE(local); i++)
-		if (d->client->response.status == local[i])
-			return 0;
-	return d->client->response.status == 200 ? 1 : remote_refusal(d->client, err);
+	switch (http_client_answer(d->client)) {
+	case HTTP_ANSWER_GOOD:
+		return 1;
+	case HTTP_ANSWER_DECLINED:
+		return 0;
+	default:
+		return remote_refusal(d->client, err);
+	}
 }
 
 /* A signal ends the program, then this process: the rest of the daemon's answer does not matter. */
@@ -300,7 +303,7 @@ int run_remote(struct run_remote *d, struct run_options *o, json_t *request,
 	p.interactive = take_input(o, request);
 	body = json_dumps(request, JSON_COMPACT);
 	if (!body)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	p.stream.cancel_fd = run_signal_fd(err);
 	if (p.stream.cancel_fd < 0)
 		return p.stream.cancel_fd;

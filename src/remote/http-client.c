@@ -297,6 +297,21 @@ static int read_head(struct http_client *c, struct error *err)
 	return 0;
 }
 
+enum http_answer http_client_answer(const struct http_client *c)
+{
+	switch (c->response.status) {
+	case 101:
+		return HTTP_ANSWER_SWITCHED;
+	case 413:
+	case 421:
+	case 429:
+	case 503:
+		return HTTP_ANSWER_DECLINED;
+	default:
+		return c->response.status / 100 == 2 ? HTTP_ANSWER_GOOD : HTTP_ANSWER_REFUSED;
+	}
+}
+
 int http_client_head(struct http_client *c, struct error *err)
 {
 	for (int i = 0; i < INTERIM_MAX; i++) {

@@ -70,8 +70,16 @@ static inline void http_client_cleanup(struct http_client **c)
  */
 int http_client_send(struct http_client *c, const struct http_call *call,
 		     struct error *err) _must_check_;
-/* Waits for the head: response.status, which may be 101. */
+/* Waits for the head. */
 int http_client_head(struct http_client *c, struct error *err) _must_check_;
+/* The meaning of the status in that head. */
+enum http_answer {
+	HTTP_ANSWER_GOOD,     /* 2xx */
+	HTTP_ANSWER_SWITCHED, /* 101: http_client_receive() */
+	HTTP_ANSWER_DECLINED, /* 413, 421, 429, 503: this server does not do it now; nothing was done */
+	HTTP_ANSWER_REFUSED, /* any other: the body says why */
+};
+enum http_answer http_client_answer(const struct http_client *c);
 /* 1: a piece of the body, valid until the next call; 0: the body is complete. */
 int http_client_read(struct http_client *c, struct span *ret, struct error *err) _must_check_;
 /* After a 101: bytes as they come, valid until the next call; 0: the end. */
