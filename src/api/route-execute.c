@@ -285,9 +285,7 @@ int languages_load(struct api *api, struct error *err)
 	sorted = malloc((n + 1) * sizeof(*sorted));
 	if (sorted && n > 0)
 		memcpy(sorted, list, n * sizeof(*sorted));
-	return sorted && take_names(api, sorted, n) == 0
-		       ? 0
-		       : error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	return sorted && take_names(api, sorted, n) == 0 ? 0 : error_oom(err);
 }
 
 static int get_root(struct request_ctx *ctx)

@@ -60,14 +60,14 @@ int api_new(const struct api_options *options, struct api **ret, struct error *e
 	int r;
 
 	if (!api)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	api->options = *options;
 	api->engine = options->engine;
 	api->executor = options->executor;
 	api->router = config.router;
 	r = languages_load(api, err);
 	if (r == 0 && server_new(&config, &api->server) < 0)
-		r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		r = error_oom(err);
 	if (r < 0) {
 		(void)api_free(api);
 		return r;

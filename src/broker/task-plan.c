@@ -91,7 +91,7 @@ int task_take_plan(struct task *task, struct span bytes, struct error *err)
 	if (bytes.len == 0)
 		r = open_plan(task, err);
 	else if (make_plan_room(&task->plan, bytes.len) < 0)
-		r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		r = error_oom(err);
 	else
 		memcpy(task->plan.base, bytes.data, bytes.len);
 	if (r < 0)

@@ -507,7 +507,7 @@ int task_new(struct peer *peer, const struct record *record, struct span plan,
 
 		for (int i = 0; i < RECORD_FDS_MAX; i++)
 			(void)fd_close(fds[i]);
-		(void)error_set(&rec.failed, ERROR_INTERNAL, ENOMEM, "out of memory");
+		(void)error_oom(&rec.failed);
 		return peer_send(peer, &rec, -EBADF);
 	}
 	*task = (struct task){ .broker = b,

@@ -117,7 +117,7 @@ static int print_stream(struct http_client *c, const char *id, const char *name,
 	root = json_pack("{s:s, s:o, s:I, s:b, s:b}", "id", id, name, text, count,
 			 (json_int_t)bytes.len, binary, is_binary, "complete", complete);
 	if (!root)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	r = remote_print_json(root);
 	json_decref(root);
 	return r;

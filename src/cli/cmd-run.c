@@ -207,7 +207,7 @@ static int launch_run(struct atoll *atoll, const struct run_options *o, const js
 	if (cancel_fd < 0)
 		return cancel_fd;
 	if (!text)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	if (tty)
 		terminal_raw(&terminal, STDIN_FILENO);
 	(void)atoll_run(atoll, text, &options, wants_result ? &out->json : NULL, &out->problem);

@@ -128,7 +128,7 @@ int broker_choice_init(struct broker_choice *c, const struct atoll_options *o, s
 {
 	*c = (struct broker_choice){ .warm = o->warm != 0 };
 	if (find_path(o->pool, &c->path) < 0 || workspaces_path(&c->workspaces) < 0)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	return 0;
 }
 
@@ -192,7 +192,7 @@ static int make_directory(struct pool_place *p, struct error *err)
 		return 0;
 	p->dir = strndup(p->path, (size_t)(slash - p->path));
 	if (!p->dir)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	p->made_dir = mkdir(p->dir, 0700) == 0;
 	if (!p->made_dir && errno != EEXIST)
 		return error_set(err, ERROR_STORAGE, errno,
@@ -277,7 +277,7 @@ static int take_place(struct pool_place *p, struct error *err)
 
 	if (!p->path || asprintf(&p->lock_path, "%s.lock", p->path) < 0) {
 		p->lock_path = NULL;
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	}
 	r = make_directory(p, err);
 	if (r >= 0)
@@ -319,7 +319,7 @@ static int find_place(const char *option, struct pool_place *p, struct error *er
 			err, ERROR_INPUT, ENOENT,
 			"no place for the pool's socket: XDG_RUNTIME_DIR is not set; give a "
 			"path");
-	return p->path ? 0 : error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	return p->path ? 0 : error_oom(err);
 }
 
 int pool_serve_at(const struct pool_settings *s, struct error *err)
@@ -361,7 +361,7 @@ static int pool_serve(const struct atoll_pool_options *o, struct error *err)
 	int r = data_find(o->data_dir, &data_dir, err);
 
 	if (r >= 0 && workspaces_path(&choice.workspaces) < 0)
-		r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		r = error_oom(err);
 	workspaces[0] = workspaces_below(choice.workspaces);
 	if (r >= 0)
 		r = registry_new(data_dir, &reg, err);

@@ -140,7 +140,7 @@ int atoll_open_data(struct atoll *a, const struct atoll_options *o, struct error
 	if (o->cache_dir) {
 		a->cache_option = strdup(o->cache_dir);
 		if (!a->cache_option)
-			return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+			return error_oom(err);
 	}
 	r = data_find(o->data_dir, &a->data_dir, err);
 	return r < 0 ? r : registry_new(a->data_dir, &a->registry, err);
@@ -178,7 +178,7 @@ int atoll_new(const struct atoll_options *options, struct atoll **ret, char **pr
 	int r;
 
 	if (!a) {
-		(void)error_set(&err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		(void)error_oom(&err);
 		return refuse_call(&err, -ENOMEM, problem);
 	}
 	if (options)
@@ -227,7 +227,7 @@ static int report_result(const struct run *run, const struct result *res, char *
 	if (!result_json)
 		return 0;
 	*result_json = result_to_text(res);
-	return *result_json ? 0 : error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	return *result_json ? 0 : error_oom(err);
 }
 
 static int pass_output(void *data, const struct run_event *event)
@@ -282,7 +282,7 @@ static int hand_out(json_t *tree, char **json, char **problem)
 	json_decref(tree);
 	if (*json)
 		return 0;
-	(void)error_set(&err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	(void)error_oom(&err);
 	return refuse_call(&err, -ENOMEM, problem);
 }
 

@@ -173,7 +173,7 @@ static int run_test(struct testing *t, size_t index, struct error *err)
 		r = -o->error.errnum;
 	} else if (flow_take_changes(res, o) < 0 ||
 		   judge_test(t, o, &test->expected, &res->tests[res->n_tests]) < 0) {
-		r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		r = error_oom(err);
 	} else {
 		res->n_tests++;
 		flow_isolation(run, &o->start);
@@ -227,7 +227,7 @@ int flow_tests(struct run *run, struct error *err)
 	res->usage = (struct usage){ 0 };
 	res->tests = calloc(n, sizeof(*res->tests));
 	if (!res->tests)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	while (res->n_tests < n) {
 		const struct verdict *last;
 

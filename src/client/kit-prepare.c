@@ -44,8 +44,7 @@ static int find_key(struct atoll *a, const struct language *lang, char ret[SHA25
 {
 	struct run run = { .atoll = a, .output_fd = -EBADF };
 	json_t *root = make_request(lang, SHARES_USUAL);
-	int r = root ? flow_open(&run, root, err)
-		     : error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	int r = root ? flow_open(&run, root, err) : error_oom(err);
 
 	if (r >= 0) {
 		r = kit_key(lang, run.policy, ret);
@@ -65,7 +64,7 @@ static int publish(struct kit_draft *draft, const char *key, const struct result
 	int r;
 
 	if (!files)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	if (res->verdict.status != STATUS_SUCCESS)
 		return error_set(err, ERROR_RUNTIME, ENOEXEC,
 				 "its recipe ended with status '%s', exit code %d: %.200s",
@@ -109,8 +108,7 @@ static int make_kit(const struct kit_making *m, const struct language *lang, con
 		.cancel_fd = m->watch->cancel_fd,
 	};
 	root = make_request(lang, m->watch->behind ? SHARES_BEHIND : SHARES_USUAL);
-	r = root ? flow_run(&run, root, &res, err)
-		 : error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	r = root ? flow_run(&run, root, &res, err) : error_oom(err);
 	if (r >= 0)
 		r = publish(&draft, key, res, err);
 	flow_close(&run);

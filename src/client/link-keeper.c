@@ -156,7 +156,7 @@ int link_keeper_new(struct atoll *a, struct link_keeper_watch watch, struct erro
 	int r;
 
 	if (!k)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	k->atoll = a;
 	k->watch = watch;
 	k->again_ms = AGAIN_MS_MIN;

@@ -141,7 +141,7 @@ int flow_load_policy(struct run *run, const char *name, struct error *err)
 	}
 	if (!run->held) {
 		(void)policy_free(policy);
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	}
 	run->policy = run->held->policy;
 	return 0;

@@ -100,7 +100,7 @@ static int list_run_files(struct run *run, struct error *err)
 		return r;
 	run->files = arena_alloc(&run->memory, (req->n_files + 1) * sizeof(*run->files));
 	if (!run->files)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	if (run->source[0] && req->code.data)
 		run->files[run->n_files++] = (struct build_file){
 			.base = SANDBOX_WORK, .path = run->source, .data = req->code, .mode = 0644
@@ -217,7 +217,7 @@ int flow_perform(struct run *run, struct error *err)
 
 		if (r == 0 &&
 		    flow_tests_skip(run, run->result, &run->result->verdict, "compile_error") < 0)
-			r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+			r = error_oom(err);
 		if (r <= 0)
 			return r;
 	}
@@ -306,7 +306,7 @@ static int begin_run(struct run *run, struct error *err)
 {
 	run->result = result_new();
 	if (!run->result)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	if (!run->id[0])
 		flow_make_id(run->id, sizeof(run->id));
 	memcpy(run->result->id, run->id, sizeof(run->result->id));

@@ -133,7 +133,7 @@ static int take_tokens(struct config *c, const struct buf *text, struct error *e
 		line += whole + 1;
 	}
 	if (!tokens)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	if (n_tokens == 0)
 		return refuse_access(
 			c, "holds no token; put one of at least 16 characters on a line", err);

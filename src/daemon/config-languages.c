@@ -54,6 +54,6 @@ int config_read_languages(struct config *c, struct error *err)
 		return refuse_languages(c, "it is not a text of at most 64 KiB", err);
 	c->language_text = arena_strndup(&c->memory, text.len ? text.data : "", text.len);
 	if (!c->language_text)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	return config_presets(c, &presets, err);
 }

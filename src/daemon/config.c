@@ -402,7 +402,7 @@ int config_from_json(const json_t *root, struct config *ret, struct error *err)
 		c.language_text = arena_strndup(&c.memory, json_string_value(languages),
 						json_string_length(languages));
 		if (!c.language_text)
-			r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+			r = error_oom(err);
 	}
 	if (r == 0)
 		r = complete_config(&here, &c, err);

@@ -258,7 +258,7 @@ int front_open(struct front *f, struct error *err)
 
 	f->parts = calloc(1, sizeof(*f->parts));
 	if (!f->parts)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	r = open_service(f, err);
 	if (r == 0)
 		r = open_history(f, err);

@@ -327,7 +327,7 @@ static int use_real_path(struct config *c, const char **path, struct error *err)
 		return error_set(err, ERROR_STORAGE, errno, "cannot find '%.200s': %s", *path,
 				 strerror(errno));
 	*path = arena_strndup(&c->memory, real, strlen(real));
-	return *path ? 0 : error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+	return *path ? 0 : error_oom(err);
 }
 
 /* Programs' files there belong to the directory's owner, which must not be root. */

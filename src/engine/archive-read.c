@@ -57,7 +57,7 @@ static int open_archive(struct span packed, struct archive **ret, struct error *
 	_cleanup_(archive_cleanup) struct archive *a = archive_read_new();
 
 	if (!a)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	if (archive_read_support_format_tar(a) != ARCHIVE_OK ||
 	    archive_read_support_format_zip_seekable(a) != ARCHIVE_OK ||
 	    archive_read_support_filter_gzip(a) != ARCHIVE_OK)
@@ -100,7 +100,7 @@ static int read_content(struct archive *a, const char *name, struct buf *ret, st
 	ssize_t n;
 
 	if (!piece)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	while ((n = archive_read_data(a, piece, PIECE_BYTES)) > 0)
 		if (buf_append(ret, piece, (size_t)n) < 0)
 			return archive_refuse(err, EFBIG, name, "is too large when unpacked");
@@ -153,7 +153,7 @@ static int take_entry(struct archive_reading *r, struct archive_entry *entry, st
 				      "has a name that is no UTF-8");
 	copy = strdup(raw);
 	if (!copy)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	e = check_entry(entry, copy, err);
 	if (e < 0)
 		return e;

@@ -121,7 +121,7 @@ static int take_unpacked_file(int fd, struct intake *in, const struct unpack_rec
 	in->bytes_left -= r->size;
 	data = malloc(r->size + 1);
 	if (!data)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	if (receive_all(fd, name, r->name_len) < 0 || receive_all(fd, data, r->size) < 0)
 		return broken(err);
 	name[r->name_len] = '\0';
@@ -131,7 +131,7 @@ static int take_unpacked_file(int fd, struct intake *in, const struct unpack_rec
 		return archive_refuse(err, EINVAL, name, "is there twice");
 	if (json_object_set_new(in->files, name,
 				file_to_json((struct span){ data, r->size }, r->executable)) < 0)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	return 0;
 }
 
@@ -200,7 +200,7 @@ int unpack_base64(int unpacker_fd, const json_t *text, json_t *files, struct err
 		return archive_refuse(err, EFBIG, NULL, "it is too large");
 	packed = malloc(base64_decoded_max(len));
 	if (!packed)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	if (base64_decode(json_string_value(text), len, packed, &n) < 0)
 		return archive_refuse(err, EINVAL, NULL, "it is not valid base64");
 	return unpack_archive(unpacker_fd, (struct span){ packed, n }, files, err);

@@ -73,7 +73,6 @@ int store_say(struct error *err, int r)
 		{ -ENOSPC, ERROR_STORAGE,
 		  "the disk that holds the history is full: free some space" },
 		{ -EIO, ERROR_STORAGE, "the history cannot be read or written: look at its disk" },
-		{ -ENOMEM, ERROR_INTERNAL, "out of memory" },
 		{ -EALREADY, ERROR_INTERNAL, "this execution has its result already" },
 		{ -ENOENT, ERROR_INPUT, "there is no such execution" },
 		{ -EEXIST, ERROR_INPUT, "this execution is there already" },
@@ -83,6 +82,8 @@ int store_say(struct error *err, int r)
 
 	if (r >= 0)
 		return r;
+	if (r == -ENOMEM)
+		return error_oom(err);
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (words[i].r == r)
 			return error_set(err, words[i].code, -r, "%s", words[i].text);

@@ -18,7 +18,7 @@ static int none_root_open(struct cgroup_root **ret, const struct cgroup_site *si
 	struct cgroup_root *root = calloc(1, sizeof(*root));
 
 	if (!root)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	*ret = root;
 	return 0;
 }
@@ -35,7 +35,7 @@ static int none_create(struct cgroup_root *root _unused_, const char *name _unus
 	struct cgroup *cg = calloc(1, sizeof(*cg));
 
 	if (!cg)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	*ret = cg;
 	return 0;
 }

@@ -174,7 +174,7 @@ static int v1_root_open(struct cgroup_root **ret, const struct cgroup_site *site
 	struct rlimit files;
 
 	if (!root)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0)
 		root->open.max = (int)MIN(files.rlim_max / OPEN_SHARE, (rlim_t)INT_MAX);
 	for (int h = 0; h < _HIERARCHY_V1_MAX; h++)
@@ -306,7 +306,7 @@ static int v1_create(struct cgroup_root *root, const char *name, struct cgroup *
 	int r;
 
 	if (!cg)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	cg->root = root;
 	cg->touched_ns = clock_now_ns();
 	open_files_init(&cg->open, &root->open);

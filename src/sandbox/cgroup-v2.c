@@ -138,7 +138,7 @@ static int v2_root_open(struct cgroup_root **ret, const struct cgroup_site *site
 	int r;
 
 	if (!root)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	root->controllers = site->home.controllers;
 	root->fd = cgroup_open_dir(AT_FDCWD, site->home.base);
 	r = root->fd < 0 ? root->fd : 0;
@@ -203,7 +203,7 @@ static int v2_create(struct cgroup_root *root, const char *name, struct cgroup *
 	int r;
 
 	if (!cg)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	*cg = (struct cgroup){ .root = root, .fd = -EBADF, .peak_fd = -EBADF };
 	r = cgroup_name(CGROUP_PARENT "/", name, cg->name);
 	if (r == 0)

@@ -113,7 +113,7 @@ int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare, str
 		return r;
 	spare = sandbox_new(host);
 	if (!spare)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	/* If this fails, sandbox_complete() fails for the same reason, or tries again with more knowledge. */
 	spare->owned = geteuid() == 0;
 	if (may_clone_first() &&

@@ -359,7 +359,7 @@ int sandbox_create(struct sandbox_host *host, struct net *net, struct sandbox **
 
 	if (!sb) {
 		net_give_back(net, true);
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	}
 	sb->net = net;
 	r = sandbox_complete(sb, err);
@@ -375,7 +375,7 @@ int sandbox_reserve(struct sandbox_host *host, struct sandbox **ret, struct erro
 	int r;
 
 	if (!sb)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	r = claim_id(sb, err);
 	if (r == 0)
 		*ret = TAKE_PTR(sb);
@@ -392,7 +392,7 @@ int sandbox_expect(struct sandbox_host *host, struct net *net, struct sandbox **
 
 	if (!sb) {
 		net_give_back(net, true);
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	}
 	sb->net = net;
 	far_end = make_control(sb, err);

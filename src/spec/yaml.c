@@ -35,7 +35,7 @@ static int refuse_yaml(const struct yaml_builder *b, const char *text)
 
 static int refuse_for_memory(const struct yaml_builder *b)
 {
-	return error_set(b->err, ERROR_INTERNAL, ENOMEM, "%s: out of memory", b->doc->name);
+	return error_wrap(b->err, error_oom(b->err), "%s", b->doc->name);
 }
 
 /* Takes over node in every case. */
@@ -369,7 +369,7 @@ static int parse_constants(const struct document *doc, json_t **ret, struct erro
 	int e;
 
 	if (json_replace_constants((struct span){ doc->text, doc->len }, marks, &text) < 0)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	root = json_loadb(text.data ? text.data : "", text.len,
 			  JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 	if (!root)

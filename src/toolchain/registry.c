@@ -48,7 +48,7 @@ int registry_new(const char *data_dir, struct registry **ret, struct error *err)
 	}
 	if (!reg || !reg->data_dir || !reg->languages) {
 		(void)registry_free(reg);
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	}
 	*ret = reg;
 	return 0;
@@ -480,7 +480,7 @@ int registry_to_json(struct registry *reg, const struct prober *p, json_t **ret,
 
 	for (size_t i = 0; r == 0 && i < reg->n; i++) {
 		if (json_array_append_new(list, language_to_json(reg->languages[i], p)) < 0)
-			r = error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+			r = error_oom(err);
 	}
 	if (r < 0) {
 		json_decref(list);
@@ -488,7 +488,7 @@ int registry_to_json(struct registry *reg, const struct prober *p, json_t **ret,
 	}
 	root = json_pack("{s:o}", "languages", list);
 	if (!root)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	*ret = root;
 	return 0;
 }

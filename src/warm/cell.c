@@ -335,7 +335,7 @@ int cell_new(const struct cell_options *o, struct cell **ret, struct error *err)
 	int r;
 
 	if (!cell)
-		return error_set(err, ERROR_INTERNAL, ENOMEM, "out of memory");
+		return error_oom(err);
 	*cell = (struct cell){ .shape = o->shape,
 			       .loop = o->host->loop,
 			       .agent_fd = o->host->agent_fd,

@@ -73,6 +73,12 @@ PLANTED = [
     ("prose", "include/atoll/atoll.h", "/* The account nobody. */\n", "/* Frees whatever is left. */\n", '"whatever"'),
     ("prose", "doc/a.md", 'Never write "somebody".\n', "Somebody writes.\n", '"Somebody"'),
     ("prose", "README.md", "Each caller.\n", "For everybody.\n", '"everybody"'),
+    ("errors", "src/engine/a.c", 'p("429"); n = 429u; m = x.429;\n', "return 429;\n", "429 is an HTTP status"),
+    ("errors", "src/cli/a.c", "n = 400 * 500;\n", "if (c->status == 400)\n", "400 is an HTTP status"),
+    ("errors", "src/cli/a.c", "status = 200 << 10;\n", "ok = r.status / 100 == 2;\n", "100 is an HTTP status"),
+    ("errors", "src/base/a.h", "/* BUSY */\n", "/* BUSY: 429 */\n", "429 is an HTTP status"),
+    ("errors", "src/base/a.c", "return error_oom(err);\n",
+     'return error_set(err, ERROR_INTERNAL, ENOMEM,\n\t"out of memory");\n', "use error_oom()"),
     ("format", "src/base/a.c", "int a;\n", "int  a;\n", "clang-formatted"),
     ("format", "dev", "#!/bin/bash\necho hi\n", "#!/bin/bash\necho $1\n", "quote"),
 ]
@@ -90,6 +96,12 @@ def test_planted(tmp_path, name, path, good, bad, words):
     plant(tmp_path, path, bad)
     found = lint(name, tmp_path)
     assert found.returncode == 1 and words in found.stdout and found.stdout.startswith(path), found
+
+
+def test_statuses_where_they_belong(tmp_path):
+    for path in ("src/http/a.c", "src/api/a.c", "src/compat/a/a.c", "src/codec/a.c", "src/remote/a.c", "src/engine/callback.c"):
+        plant(tmp_path, path, "status = 404;\n")
+    assert lint("errors", tmp_path).returncode == 0
 
 
 def test_exit_in_main_file(tmp_path):
