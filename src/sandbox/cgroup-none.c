@@ -80,11 +80,6 @@ static int64_t none_read_cpu_us(struct cgroup *cg _unused_)
 	return -EOPNOTSUPP;
 }
 
-static int none_renew(struct cgroup *cg _unused_, int64_t pids_peak _unused_)
-{
-	return -EOPNOTSUPP;
-}
-
 static int none_remove(struct cgroup *cg)
 {
 	free(cg);
@@ -104,6 +99,5 @@ const struct cgroup_ops cgroup_none_ops = {
 	.kill = none_kill,
 	.read_usage = none_read_usage,
 	.read_cpu_us = none_read_cpu_us,
-	.renew = none_renew,
 	.remove = none_remove,
 };

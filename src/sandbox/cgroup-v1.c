@@ -531,7 +531,7 @@ static int64_t v1_read_cpu_us(struct cgroup *cg)
 	return r < 0 ? r : ns / 1000;
 }
 
-static int v1_renew(struct cgroup *cg, int64_t pids_peak)
+int cgroup_v1_renew(struct cgroup *cg, int64_t pids_peak)
 {
 	int64_t now_ns = clock_now_ns(), value;
 
@@ -591,6 +591,5 @@ const struct cgroup_ops cgroup_v1_ops = {
 	.kill = v1_kill,
 	.read_usage = v1_read_usage,
 	.read_cpu_us = v1_read_cpu_us,
-	.renew = v1_renew,
 	.remove = v1_remove,
 };

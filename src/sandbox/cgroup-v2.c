@@ -425,11 +425,6 @@ static int64_t v2_read_cpu_us(struct cgroup *cg)
 	return r < 0 ? r : value;
 }
 
-static int v2_renew(struct cgroup *cg _unused_, int64_t pids_peak _unused_)
-{
-	return -EOPNOTSUPP;
-}
-
 static int v2_remove(struct cgroup *cg)
 {
 	int r = cgroup_rmdir(cg->root->fd, cg->name);
@@ -458,6 +453,5 @@ const struct cgroup_ops cgroup_v2_ops = {
 	.kill = v2_kill,
 	.read_usage = v2_read_usage,
 	.read_cpu_us = v2_read_cpu_us,
-	.renew = v2_renew,
 	.remove = v2_remove,
 };

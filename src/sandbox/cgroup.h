@@ -67,15 +67,15 @@ struct cgroup_ops {
 	int (*read_usage)(struct cgroup *cg, struct usage *usage);
 	/* Microseconds of CPU used so far, or -errno: the cheap call for checking cpu_time. */
 	int64_t (*read_cpu_us)(struct cgroup *cg);
-	/*
-	 * Whether another sandbox may use the group, with other limits. -EBUSY: a process is in it.
-	 * -EOPNOTSUPP: too much is left of the previous sandbox, or it ever had more processes than pids_peak.
-	 * Counters go on.
-	 */
-	int (*renew)(struct cgroup *cg, int64_t pids_peak);
 	/* Removes the group; -EBUSY: a process is in it. Frees cg only on success. */
 	int (*remove)(struct cgroup *cg);
 };
 
 extern const struct cgroup_ops cgroup_v1_ops, cgroup_v2_ops, cgroup_none_ops;
 const struct cgroup_ops *cgroup_ops_for(enum cgroup_kind kind);
+/*
+ * Whether another sandbox may use the group, with other limits. -EBUSY: a process is in it.
+ * -EOPNOTSUPP: too much is left of the previous sandbox, or it ever had more processes than pids_peak.
+ * Counters go on.
+ */
+int cgroup_v1_renew(struct cgroup *cg, int64_t pids_peak) _must_check_;

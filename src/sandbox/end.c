@@ -5,7 +5,6 @@
  */
 #include "sandbox/sandbox.h"
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "sandbox/layers.h"
 #include "sandbox/net.h"
@@ -70,20 +69,14 @@ int sandbox_reap(struct sandbox *sb)
 
 int sandbox_vacate(struct sandbox *sb)
 {
-	struct sandbox_host *host = sb->host;
-	int r = -EOPNOTSUPP;
+	int r;
 
 	if (!sb->cgroup)
 		return 0;
-	if (host->keep_groups && sb->lone && host->n_groups < SANDBOX_GROUPS_MAX)
-		r = host->cgroups->renew(sb->cgroup, INIT_PROCESSES + 1);
-	if (r == 0) {
-		host->groups[host->n_groups].cgroup = sb->cgroup;
-		host->groups[host->n_groups].since_ns = clock_now_ns();
-		host->groups[host->n_groups++].host_id = sb->host_id;
-	} else if (r != -EBUSY) {
-		r = host->cgroups->remove(sb->cgroup);
-	}
+	r = group_reuse_keep(sb);
+	if (r != -EOPNOTSUPP)
+		return r;
+	r = sb->host->cgroups->remove(sb->cgroup);
 	if (r == 0)
 		sb->cgroup = NULL;
 	return r;

@@ -16,16 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void sandbox_host_tidy(struct sandbox_host *host, int64_t since_ns)
-{
-	size_t n = 0;
-
-	while (n < host->n_groups && host->groups[n].since_ns < since_ns)
-		(void)!host->cgroups->remove(host->groups[n++].cgroup);
-	host->n_groups -= n;
-	memmove(host->groups, host->groups + n, host->n_groups * sizeof(host->groups[0]));
-}
-
 bool sandbox_host_sweep(const struct sandbox_host *host)
 {
 	return host->cgroups->sweep && host->cgroup_root && host->cgroups->sweep(host->cgroup_root);
@@ -39,7 +29,7 @@ void sandbox_host_lift(const struct sandbox_host *host)
 
 void sandbox_host_done(struct sandbox_host *host)
 {
-	sandbox_host_tidy(host, INT64_MAX);
+	group_reuse_tidy(&host->groups, INT64_MAX);
 	while (host->n_devs > 0)
 		(void)fd_close(host->devs[--host->n_devs]);
 	host->init_fd = fd_close(host->init_fd);
@@ -52,7 +42,7 @@ int sandbox_take_dev(struct sandbox *sb)
 	struct sandbox_host *host = sb->host;
 	int fd;
 
-	if (!host->keep_groups)
+	if (!host->groups.on)
 		return dev_tree_make();
 	sb->dev_fd = host->n_devs > 0 ? host->devs[--host->n_devs] : dev_tree_make();
 	if (sb->dev_fd < 0)

@@ -20,6 +20,7 @@
 #include "plan/wire.h"
 #include "plan/workspace-place.h"
 #include "sandbox/cgroup.h"
+#include "sandbox/group-reuse.h"
 #include "spec/host-facts.h"
 
 #include <sys/types.h>
@@ -27,7 +28,7 @@
 struct net;
 struct nets;
 
-enum { SANDBOX_GROUPS_MAX = 32, SANDBOX_DEVS_MAX = 32 };
+enum { SANDBOX_DEVS_MAX = 32 };
 
 struct sandbox_host {
 	struct host_facts facts;
@@ -38,14 +39,7 @@ struct sandbox_host {
 	int init_fd;	 /* sealed memfd that holds init */
 	int files_ahead; /* nothing is made ahead with descriptors from this number on; 0: no bound */
 	const struct workspace_place *workspaces; /* NULL: none */
-	/* Unused groups, and with them uids: making and removing one is expensive for the whole kernel. */
-	bool keep_groups;
-	struct {
-		struct cgroup *cgroup;
-		uint32_t host_id;
-		int64_t since_ns;
-	} groups[SANDBOX_GROUPS_MAX]; /* the longest unused first */
-	size_t n_groups;
+	struct group_reuse groups;		  /* unused ones */
 	/*
 	 * Unused trees of /dev. They are read-only, so the next sandbox finds nothing of the previous one
 	 * there.
@@ -91,8 +85,6 @@ int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare,
 /* Opens the place where cgroups are made. */
 int sandbox_host_open(struct sandbox_host *host, struct error *err) _must_check_;
 void sandbox_host_done(struct sandbox_host *host);
-/* Removes groups that are unused since then. */
-void sandbox_host_tidy(struct sandbox_host *host, int64_t since_ns);
 /* Removes what killed brokers left, a piece at a time. True: there is more. */
 bool sandbox_host_sweep(const struct sandbox_host *host);
 /* Gives dying sandboxes of killed brokers their share of the processors back. */

@@ -241,20 +241,6 @@ static bool clone_fits(const struct sandbox *sb)
 	return !sb->owned || sb->host_id - facts->uid_base < facts->uid_count;
 }
 
-/* Takes an unused group, and the uid that is its name. */
-static bool take_group(struct sandbox *sb)
-{
-	struct sandbox_host *host = sb->host;
-
-	if (host->n_groups == 0)
-		return false;
-	host->n_groups--;
-	sb->cgroup = host->groups[host->n_groups].cgroup;
-	sb->host_id = host->groups[host->n_groups].host_id;
-	sb->id_reserved = true;
-	return true;
-}
-
 /* The uid that a clone already has, unless another sandbox has it; otherwise any uid. */
 static int claim_id(struct sandbox *sb, struct error *err)
 {
@@ -267,7 +253,7 @@ static int claim_id(struct sandbox *sb, struct error *err)
 	if (sb->pid > 0)
 		unclone(sb);
 	sb->owned = sb->host->facts.privileged;
-	return take_group(sb) ? 0 : reserve_id(sb, err);
+	return group_reuse_take(sb) ? 0 : reserve_id(sb, err);
 }
 
 /*

@@ -304,12 +304,12 @@ static struct cgroup *open_group(const char *what, struct cgroup_root **ret_root
 /* The answer once the group is empty. */
 static int renew(struct cgroup *group, int64_t pids_peak)
 {
-	int r = cgroup_v1_ops.renew(group, pids_peak);
+	int r = cgroup_v1_renew(group, pids_peak);
 
 	for (int tries = 0; r == -EBUSY; tries++) {
 		assert_true(tries < 20000);
 		(void)usleep(1000);
-		r = cgroup_v1_ops.renew(group, pids_peak);
+		r = cgroup_v1_renew(group, pids_peak);
 	}
 	return r;
 }

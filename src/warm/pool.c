@@ -233,7 +233,7 @@ static int on_pool_tick(void *data, uint32_t events)
 			drop_cells(p, s, s->n_cells / 2);
 		shrink(p, s, now_ns);
 	}
-	sandbox_host_tidy(p->host.sandboxes, now_ns - GROUPS_MS * NS_PER_MS);
+	group_reuse_tidy(&p->host.sandboxes->groups, now_ns - GROUPS_MS * NS_PER_MS);
 	/* A zygote took longest to make: it goes last. */
 	for (struct zygote_set *f = p->zygote_sets; f; f = f->next)
 		zygote_set_tick(f, now_ns - 4 * idle_ns(p));
@@ -460,7 +460,7 @@ int pool_new(const struct pool_options *options, struct pool **ret)
 		return MIN(p->host.agent_fd, p->host.bare_fd);
 	if (options->sandboxes->facts.privileged)
 		p->nets = nets_new();
-	options->sandboxes->keep_groups = true;
+	options->sandboxes->groups.on = true;
 	r = reaper_new(options->loop, &p->reaper);
 	p->host.reaper = p->reaper;
 	if (r == 0)
