@@ -4,15 +4,16 @@ import os
 
 import pytest
 
-# They take the longest, in this order: what starts last should not be one of them (tools/tally.py tells the seconds of each).
-FIRST_FILES = ("test_build_kit.py", "test_programs.py", "test_kernel61.py", "test_soak.py", "test_crash.py", "test_cpython.py",
-               "test_warm_pool.py", "test_warm_start.py", "test_process.py", "test_torture.py", "test_service.py", "test_serve_monitor.py",
-               "test_resources.py", "test_languages.py", "test_enosys.py", "test_kernel.py", "test_filesystem.py", "test_warm_same.py",
-               "test_warm_python.py", "test_cli_serve.py", "test_api_clients.py", "test_crash_disk.py", "test_api_run.py",
-               "test_api_stream.py", "test_warm_scripts.py", "test_limits.py")
+# These files take the longest, in this order: none of them should start last (tools/tally.py tells the seconds of each).
+FIRST_FILES = ("test_build_kit.py", "test_kernel61.py", "test_soak.py", "test_warm_start.py", "test_programs.py", "test_warm_python.py",
+               "test_torture.py", "test_api_stream.py", "test_languages.py", "test_warm_pool.py", "test_resources.py", "test_warm_scripts.py",
+               "test_process.py", "test_limits.py", "test_api_run.py", "test_kernel.py", "test_cpython.py", "test_crash.py", "test_serve_monitor.py",
+               "test_cli_serve.py", "test_service.py", "test_warm_same.py", "test_stages.py", "test_enosys.py", "test_filesystem.py",
+               "test_api_clients.py", "test_workspace.py", "test_crash_disk.py")
 # Those of them that two test processes may share, by mode: nothing that takes long is made for both modes at once.
-SHARED_FILES = ("test_process.py", "test_torture.py", "test_service.py", "test_serve_monitor.py", "test_crash.py", "test_resources.py",
-                "test_enosys.py", "test_kernel.py", "test_filesystem.py", "test_api_run.py", "test_api_stream.py", "test_limits.py")
+SHARED_FILES = ("test_build_kit.py", "test_warm_python.py", "test_torture.py", "test_api_stream.py", "test_languages.py", "test_warm_pool.py",
+                "test_resources.py", "test_process.py", "test_limits.py", "test_api_run.py", "test_kernel.py", "test_crash.py", "test_serve_monitor.py",
+                "test_service.py", "test_warm_same.py", "test_stages.py", "test_enosys.py", "test_filesystem.py", "test_workspace.py")
 
 
 def pytest_collection_modifyitems(items):

@@ -281,7 +281,7 @@ class Pair(resident.Pair):
         end = time.monotonic() + 120
         while self.warm.result(["-l", language, "-c", TELL[language]], timeout=60)["stdout"] != "warm\n":
             assert time.monotonic() < end, f"{language} does not get warm"
-            time.sleep(0.1)
+            time.sleep(0.5)  # each try costs a cold runtime, and so does what is started ahead
 
 
 @pytest.fixture(scope="module", params=["root"])
