@@ -23,9 +23,9 @@ from canary import Canary
 from compiler import MEASURE, Compiler
 from library import Library
 from modes import pytest_generate_tests  # noqa: F401, a hook
-from oracle import PYTHON, leaked_since, snapshot  # noqa: F401
+from oracle import leaked_since, snapshot
 from portions import pytest_collection_modifyitems, pytest_xdist_make_scheduler  # noqa: F401, hooks
-from program import BINARY, FRONT, LAST, LIBRARY, MODES, NOBODY, ROOT, Atoll, Stage, plain_mode  # noqa: F401
+from program import BINARY, LAST, LIBRARY, ROOT, Atoll, Stage, plain_mode
 
 # ------------------------------------------------------------------------------------------ hooks
 

@@ -69,7 +69,7 @@ def test_cache_is_private(atoll):
 @pytest.mark.modes("root")
 def test_users_do_not_share(stage):
     """What root built is not taken by another user, nor the other way round."""
-    from conftest import Atoll
+    from program import Atoll
     code = source()
     root, other = Atoll("root", stage), Atoll("rootless", stage)
     assert not root.result(["-l", "c", "-c", code]).get("cached_build")

@@ -13,7 +13,7 @@ import zipfile
 
 import pytest
 
-from conftest import BINARY, FRONT, ROOT, Atoll
+from program import BINARY, FRONT, ROOT, Atoll
 from oracle import PYTHON
 from resident import wait_until
 from web import Served

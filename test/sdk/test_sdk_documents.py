@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from conftest import FRONT, ROOT, Atoll
+from program import FRONT, ROOT, Atoll
 from web import Served
 
 sys.path.insert(0, str(ROOT / "sdk" / "python" / "src"))
@@ -77,6 +77,7 @@ def test_000_errors(client, body, text):
     assert "Traceback:" in text or error == text
 
 
+@pytest.mark.undisturbed
 def test_000_both(client):
     """A result and an error at once, a class that is not there, a timeout that is strict, parameters that JSON cannot hold."""
     assert call(client, "def m(self):\n    import sys; sys.stderr.write('w'); return 1")[1] == \
@@ -176,7 +177,7 @@ def test_001_more(sandbox, client):
 
 
 def test_001_command_line(stage, monkeypatch):
-    from conftest import BINARY
+    from program import BINARY
     monkeypatch.setenv("ATOLL_BIN", str(BINARY))
     monkeypatch.setenv("HOME", str(stage.home("root")))
     result = CodeSandbox(use_docker_api=False).execute("print(input())", "python", files={"a": "b"})
