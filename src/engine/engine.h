@@ -2,13 +2,13 @@
 /*
  * Executions from acceptance to result. One thread, one loop; nothing here waits for anything but the disk.
  *
- *   engine_submit ─▶ ACCEPTING ─▶ QUEUED ─▶ RUNNING ─▶ ENDED ─▶ result in the history, forgotten after a while
+ *   engine_submit ─▶ accepted ─▶ queued ─▶ running ─▶ ended ─▶ result in the history (states: execution-state.h)
  *        │                └───────────┴── cancel ──────▲
  *        └─ refused: struct error says why
  *
  * Two kinds of submission. A *job* (POST /v1/executions) is acknowledged once its row is durable: `on_accepted`. A *waited* one
  * (POST /v1/execute) is answered with its result: `on_end`. Both share the queue: priorities, callers in turn inside one, bounds.
- * What happens to an execution is a series of events (events.h's order): watchers read them at their own pace.
+ * Output and other events of an execution are its stream (stream/stream.h): watchers read it at their own pace.
  *
  * Callbacks come from the loop, never from inside a call of this header, and may call everything here but engine_free().
  * A `caller` that is NULL sees all executions. An execution of another caller looks as if it did not exist (-ENOENT).
