@@ -111,12 +111,12 @@ def compile_time(result):
 
 
 FIRST = {
-    "iostream": ("cpp", '#include <iostream>\nint main() { std::cout << "%s\\n"; }', 0.8, "root rootless"),
+    "iostream": ("cpp", '#include <iostream>\nint main() { std::cout << "%s\\n"; }', 0.8),
     "bits/stdc++.h": ("cpp", '#include <bits/stdc++.h>\nint main() { std::map<int, int> m; m[1]++; '
-                      'std::cout << "%s\\n"; }', 0.8, "root"),
-    "net": ("go", 'package main\nimport ("fmt"; "net")\nfunc main() { fmt.Println(net.IPv4zero, "%s") }', 0.8, "root"),
+                      'std::cout << "%s\\n"; }', 0.8),
+    "net": ("go", 'package main\nimport ("fmt"; "net")\nfunc main() { fmt.Println(net.IPv4zero, "%s") }', 0.8),
     "java": ("java", 'public class Main { public static void main(String[] a) { System.out.println("%s"); } }',
-             0.9, "root rootless"),
+             0.9),
 }
 
 
@@ -132,13 +132,11 @@ def assert_faster(kits, language, code, most, options=()):
     assert ratio <= most, took
 
 
+@pytest.mark.modes("root")
 @pytest.mark.undisturbed
 @pytest.mark.parametrize("name", FIRST)
 def test_first_compile_is_faster(kits, name):
-    language, code, most, modes = FIRST[name]
-    if kits.atoll.mode not in modes.split():
-        pytest.skip("this kit is made in the other mode only")
-    assert_faster(kits, language, code, most)
+    assert_faster(kits, *FIRST[name])
 
 
 PRODUCTS = {
@@ -193,6 +191,7 @@ def test_product_of_an_ordinary_user_is_the_same(kits, name):
     assert_same_product(kits, name)
 
 
+@pytest.mark.modes("root")
 @pytest.mark.undisturbed
 def test_go_modules(kits, work):
     """A module asks the cache for more than a single file does."""
@@ -231,16 +230,16 @@ def told(result):
             [re.sub(r"/tmp/cc\w+", "/tmp/ccX", text or "") for text in texts])
 
 
+@pytest.mark.modes("root")
 @pytest.mark.parametrize("language", WRONG)
 def test_messages_are_the_same(kits, language):
-    """All of them once: who runs the compiler is nothing that it tells of."""
-    heads = ["#include <iostream>\n#include <vector>\n"] if language == "cpp" else [""]
-    bodies = WRONG[language] if kits.atoll.mode == "root" else WRONG[language][:3]
-    if language == "cpp" and kits.atoll.mode == "root":
-        heads.append("#include <vector>\n#include <iostream>\nusing namespace std;\n")
+    """As root: a compiler does not tell who runs it."""
+    heads = [""]
+    if language == "cpp":
+        heads = ["#include <iostream>\n#include <vector>\n", "#include <vector>\n#include <iostream>\nusing namespace std;\n"]
     differ = []
     for n, head in enumerate(heads):
-        for body in bodies[n::len(heads)]:
+        for body in WRONG[language][n::len(heads)]:
             with_kit, without = (told(kits.run(language, head + body + "\n", kit)) for kit in (True, False))
             if with_kit != without:
                 differ.append((head + body, with_kit, without))

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The soak of soak.py, for a minute; $ATOLL_SOAK_SECONDS makes it longer."""
+"""The soak of soak.py, for 40 seconds; $ATOLL_SOAK_SECONDS makes it longer."""
 import os
 
 import pytest
 
+from chaos import TARGETS
 from program import FRONT
 from soak import Soak
 
-SECONDS = float(os.environ.get("ATOLL_SOAK_SECONDS", 60))
+SECONDS = float(os.environ.get("ATOLL_SOAK_SECONDS", 40))
 
 
 @pytest.mark.modes("root" if os.geteuid() == 0 else "rootless")
 @pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 def test_soak(atoll, work, canary):
-    print(Soak(atoll, work, canary).run(SECONDS, kills=max(5, int(SECONDS / 6))))
+    print(Soak(atoll, work, canary).run(SECONDS, kills=max(len(TARGETS), int(SECONDS / 6))))
