@@ -6,7 +6,7 @@
  * them. A store that is there already is not filled again; `bench-history ROWS DIR KIND` measures one kind of pages, to be
  * counted by valgrind (--tool=callgrind --toggle-collect=history_list).
  *
- * A few rows lie evenly among all others, equally many in a store of any size: those of a caller who comes seldom, with a
+ * A few rows lie evenly among all others, equally many in a store of any size: those of a caller that comes seldom, with a
  * language, a label, a status and a word of its own.
  */
 #include <stdio.h>
@@ -87,7 +87,7 @@ static void code_hash(uint64_t which, char ret[65])
 enum kind {
 	ACCEPTED, /* running */
 	FINISHED, /* that, and then its end */
-	RECORDED, /* both at once, as one that somebody waited for */
+	RECORDED, /* both at once, as one whose caller waited */
 };
 
 static int put(struct bench *b, enum kind kind, int64_t *row)
@@ -273,7 +273,7 @@ static int measure_writes(struct bench *b)
 	return r;
 }
 
-/* How long the loop of a daemon stands still at most when much is to be indexed. */
+/* How long the loop of a daemon stands still at most when there is much to index. */
 static int measure_wordy(struct bench *b)
 {
 	static char text[WORDY_BYTES + 32];
@@ -419,8 +419,8 @@ static int measure_all_pages(struct bench *b)
 		{ "page_words", { .text = "answer program" } },
 		{ "page_mixed_words", { .text = "answer shade7" } },
 		{ "page_few_words", { .text = "answer seldom" } },
-		{ "page_no_word", { .text = "nobody" } },
-		{ "page_no_words", { .text = "answer nobody" } },
+		{ "page_no_word", { .text = "absent" } },
+		{ "page_no_words", { .text = "answer absent" } },
 		{ "page_disjoint_words", { .text = "shade6 shade7" } },
 		{ "page_disjoint_words_caller", { .text = "shade6 shade7", .caller = "bob" } },
 		{ "page_word_time", { .text = "answer", .until_ns = past_ns } },

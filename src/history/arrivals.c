@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See store.h. What ended while its caller waited is not put into the database at once: its row alone would touch a
- * dozen pages, all to be written again for the next one. It is appended to a file, `arrivals`, with one write, which is
- * as durable as the database's log; some at a time are put into the database later, by history_tick() or by whoever
- * wants to read, so that nobody sees a history without them; only a group (history_begin()), where nobody is to wait
- * for others' work, goes on without. The file is emptied when the database is settled on the disk, or earlier when it
+ * See store.h. An execution that ended while its caller waited is not put into the database at once: its row touches a
+ * dozen pages, and the next row writes all of them again. The execution is appended to a file, `arrivals`, with one
+ * write, which is as durable as the database's log. history_tick() moves some of the file into the database at a time; a
+ * reader first moves all, so no reader sees a history without them. A group (history_begin()) does not wait for that
+ * move, and reads without them. The file is emptied when the database is settled on the disk, or earlier when the file
  * is half full.
  *
- * A process that dies leaves the file behind: the next one takes up what is whole in it. A row that had reached the
- * database is known by its id and left out; one that a power cut took from the database's log comes back. Nothing is
- * deleted from the database while the file holds anything, because that row would come again. What follows the last
- * whole record is cut off before anything is written there: it may be part of a program's output, and that must never
- * be read as a record.
+ * A process that dies leaves the file behind, and the next process takes up the whole records in it. A row that had
+ * reached the database is known by its id and left out. A row that a power cut took from the database's log comes back.
+ * Nothing is deleted from the database while the file holds a record, because that row would come again. Bytes behind
+ * the last whole record are cut off before anything is written there: they may be part of a program's output, which must
+ * never be read as a record.
  *
- * What does not fit, because it is large, comes with an Idempotency-Key or must reach the disk itself (`full`), and
- * what cannot be written here for any reason, goes straight into the database.
+ * An execution that is large, comes with an Idempotency-Key, is part of a group or must reach the disk itself (`full`),
+ * and any that cannot be written to the file, goes straight into the database.
  */
 #include "history/store.h"
 
@@ -335,7 +335,7 @@ int arrivals_list(struct history *h, size_t max)
 		if (r < 0)
 			return r;
 		forget(all, n);
-		/* Also when the database had them all and nothing was written: the file is to be emptied. */
+		/* Also when the database had them all and nothing was written: the file must be emptied. */
 		h->unsettled = true;
 	}
 	if (all->n > ARRIVALS_MAX / 2 || all->bytes > FILE_MAX / 2)

@@ -47,7 +47,7 @@ static const char version_1[] =
 	"INSERT INTO search(search, rank) VALUES('automerge', 0);"
 	"INSERT INTO search(search, rank) VALUES('crisismerge', 64);";
 
-/* Who has how much of it; whose standard input is still to come, should they be run by another process. */
+/* Rows and bytes by caller; the executions whose standard input is still to come, for a process that runs them later. */
 static const char version_2[] =
 	"CREATE TABLE interactive(at INTEGER PRIMARY KEY);"
 	"CREATE TABLE share(caller TEXT PRIMARY KEY, rows INTEGER NOT NULL, bytes INTEGER NOT NULL)"

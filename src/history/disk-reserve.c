@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See history.h. Storage trouble and its end. While all is well a file holds a few MiB that nobody uses. When
+ * See history.h. Storage trouble and its end. While all is well a file holds a few MiB without content. When
  * the disk is full that room is given up: results of what was accepted can still be written, new work is refused.
  * The trouble is over when the room can be taken back and a write goes through.
  */

@@ -43,7 +43,7 @@ static int open_state_dir(struct history *h, struct error *err)
 	if (h->dir_fd < 0 || fstat(h->dir_fd, &st) < 0)
 		return error_set(err, ERROR_STORAGE, errno, "%s cannot be opened: %s",
 				 h->options.dir, strerror(errno));
-	/* Programs' inputs and outputs are nobody else's business. */
+	/* Other users must not read the programs' inputs and outputs. */
 	if ((st.st_mode & 077) != 0 && fchmod(h->dir_fd, 0700) < 0)
 		return error_set(
 			err, ERROR_STORAGE, errno,
@@ -112,7 +112,7 @@ static int open_database(struct history *h, struct error *err)
 	return r < 0 ? r : store_say(err, schema_load(h));
 }
 
-/* The old database is kept beside the new one: nothing is thrown away that somebody may want to look into. */
+/* The old database is kept beside the new one, for an operator who wants to look into it. */
 static int replace_connection(struct history *h, struct error *err)
 {
 	char aside[64];
@@ -254,7 +254,7 @@ static int tick_index(struct history *h)
 
 static int tick_sweep(struct history *h)
 {
-	/* Files of what is on its way are nobody's yet. */
+	/* The files of an arrival have no row yet. */
 	return arrivals_waiting(h) > 0 ? 0 : files_sweep(h);
 }
 

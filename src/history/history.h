@@ -13,7 +13,7 @@
  * finishing it again is -EALREADY.
  *
  * Callers are kept apart here: a query that names a caller sees that caller's rows only and answers -ENOENT
- * for others'; NULL is the operator, who sees all.
+ * for others'; NULL is the operator, who sees all rows.
  *
  * Storage trouble: any call may return -ENOSPC or -EIO (error code ERROR_STORAGE). The store is `degraded` from
  * then on: history_accept and history_record refuse at once, the rest keeps trying, with space that was set
@@ -136,7 +136,7 @@ int history_record(struct history *h, const struct history_new *in, const struct
 /* Ended rows only: -EBUSY for others. Its files go too. */
 int history_delete(struct history *h, const char *caller, const char *id,
 		   struct error *err) _must_check_;
-/* Deletes some of the caller's ended rows (NULL: anybody's); returns how many, 0 when none is left. */
+/* Deletes some of the caller's ended rows (NULL: every caller's); returns how many, 0 when none is left. */
 int history_delete_some(struct history *h, const char *caller, struct error *err) _must_check_;
 
 /* --- Reading: row-read.c, list.c -------------------------------------------------------------------------------- */
@@ -168,7 +168,7 @@ struct history_label {
 };
 
 struct history_filter {
-	const char *caller;   /* NULL: everybody's */
+	const char *caller;   /* NULL: every caller's */
 	const char *status;   /* "queued", "running", or a result's status; NULL: any */
 	const char *language; /* as decided; NULL: any */
 	const char *label_name, *label_value; /* both or none */
@@ -215,7 +215,7 @@ bool history_is_interactive(struct history *h, int64_t row);
 
 /* Durations of past runs that went to their end (success, error) of one code or one label, newest first. */
 struct history_past {
-	const char *caller;	 /* NULL: everybody's */
+	const char *caller;	 /* NULL: every caller's */
 	const char *code_sha256; /* or … */
 	const char *label_name, *label_value;
 };
@@ -232,7 +232,7 @@ int history_durations(struct history *h, const struct history_past *past,
  * than six hours ago). Seconds; percentiles are within 5 %. Rates and latencies of nothing are null.
  */
 struct history_window {
-	const char *caller;	    /* NULL: everybody's */
+	const char *caller;	    /* NULL: every caller's */
 	int64_t since_ns, until_ns; /* 0: open */
 	/* Only of one language, or with one label ("name=value"): sums are kept of each, not of both together. */
 	const char *language, *label;
@@ -257,7 +257,7 @@ enum history_stream {
 /* A new descriptor, O_RDWR, of an empty file. Several processes' worth of bytes: the caller bounds them. */
 int history_output_create(struct history *h, const char *id,
 			  enum history_stream stream) _must_check_;
-/* O_RDONLY; -ENOENT: none was kept. Who may read is asked with history_get() first. */
+/* O_RDONLY; -ENOENT: none was kept. history_get() says first who may read. */
 int history_output_open(struct history *h, const char *id, enum history_stream stream) _must_check_;
 int history_output_delete(struct history *h, const char *id, enum history_stream stream);
 /* The directory files/<2>/<id> for files that a program left. */

@@ -306,7 +306,7 @@ static int index_batch(struct history *h, struct marks *m)
 	return r < 0 ? r : n;
 }
 
-/* What is to be done: how, in batches of which size, and what says how far that is. */
+/* One kind of later work: how a batch is done, its size, and the mark that says how far the work is. */
 struct indexer_work {
 	int (*batch)(struct history *h, struct marks *m);
 	int size;

@@ -287,7 +287,7 @@ bool files_empty_gone(struct history *h)
 	remove_some(&r, h->files_fd, gone, 0);
 	h->has_gone = faccessat(h->files_fd, gone, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
 		      errno != ENOENT;
-	/* There may be no descriptor for it now, or a name that we may not remove: nobody waits for that. */
+	/* There may be no descriptor for it now, or a name that we may not remove: no caller waits for that. */
 	if (r.removed == 0)
 		h->gone_at_ns = clock_now_ns() + GONE_AGAIN_S * NS_PER_SEC;
 	return files_are_going(h);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See history.h. How rows go: because somebody says so, or because they are too old, too many or too large. The
+ * See history.h. How rows go: because a caller deletes them, or because they are too old, too many or too large. The
  * row goes first, in a transaction with everything that points to it; its files go afterwards, and when we die
  * in between the sweep of the next start finds them.
  */
@@ -282,8 +282,8 @@ static int retain_oldest(struct history *h)
 }
 
 /*
- * Too much in all: it is the oldest of whoever has most that go, and no more of his than bring him level with the next, so
- * nobody's past is crowded out by somebody else's flood. -ENOENT: nobody has any.
+ * There is too much in all: the caller with the most loses its oldest, down to the amount of the next caller. So the flood of
+ * one caller does not crowd out the rows of another. -ENOENT: no caller has any.
  */
 static int retain_share(struct history *h, enum stmt by, int64_t excess)
 {

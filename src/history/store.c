@@ -5,11 +5,11 @@
  * One process owns the database (a lock file says so, and SQLite's exclusive mode, in which the index of the
  * write-ahead log lives in memory and no locks are taken for a transaction).
  *
- * Durability. `normal`: a commit is a few pwrite()s, for the page cache is enough to survive kill -9, and nothing
- * waits for the disk while there is work; once there is none for a moment, history_tick() brings everything to
- * the disk in the right order. So a power cut costs nothing on an idle host; under load it costs the newest
- * rows and may cost the database, which open would then find out, set aside and begin anew. `full`: every commit
- * and checkpoint waits for the disk, and a power cut costs nothing that was acknowledged.
+ * Durability. `normal`: a commit is some pwrite()s, because the page cache is enough to survive kill -9. No call
+ * waits for the disk while there is work. After two idle seconds history_tick() brings everything to the disk in the
+ * right order. So a power cut costs nothing on an idle host. Under load it costs the newest rows and may cost the
+ * database; the next open notices that, sets the database aside and begins a new one. `full`: every commit and
+ * checkpoint waits for the disk, and a power cut costs nothing that was acknowledged.
  *
  * Checkpoints are history_tick()'s work too; a commit makes one only when the log has grown out of proportion.
  */
@@ -23,7 +23,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "history/wal-vfs.h"
 
 enum {
 	WAL_PAGES_MAX = 4096, /* 16 MiB, some 7 ms to copy: a commit makes the checkpoint itself */
@@ -334,7 +333,7 @@ int store_connect(struct history *h, struct error *err)
 	};
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
 		    SQLITE_OPEN_EXRESCODE;
-	int rc = sqlite3_open_v2(h->database, &h->db, flags, wal_vfs());
+	int rc = sqlite3_open_v2(h->database, &h->db, flags, NULL);
 
 	for (size_t i = 0; rc == SQLITE_OK && i < ARRAY_SIZE(pragmas); i++)
 		rc = sqlite3_exec(h->db, pragmas[i], NULL, NULL, NULL);

@@ -218,7 +218,7 @@ enum { WORDS_CODE = 16 << 10, WORDS_STREAM = 8 << 10, WORDS_MESSAGE = 1 << 10 };
 /* arrivals.c: ended executions on their way to the database */
 int arrivals_open(struct history *h, struct error *err) _must_check_;
 void arrivals_close(struct history *h);
-/* true: it is on record, and will be in the database before anybody looks, a group excepted. false: insert it. */
+/* true: it is on record, and in the database before the next reader, a group excepted. false: insert it. */
 bool arrivals_take(struct history *h, const struct history_new *in, const struct history_end *end,
 		   int64_t *ret_row) _must_check_;
 size_t arrivals_waiting(const struct history *h);
@@ -226,7 +226,7 @@ size_t arrivals_waiting(const struct history *h);
 int arrivals_list(struct history *h, size_t max) _must_check_;
 /* What the database has need not lie in the file any more: it is on the disk, or about to be deleted. 0: it is empty. */
 int arrivals_empty(struct history *h);
-/* All of them, for who is about to read; storage trouble is no reason not to read the rest. */
+/* All of them, before a read; storage trouble is no reason not to read the rest. */
 int arrivals_settle(struct history *h) _must_check_;
 /* As history_durations(), of those still on their way, by code. */
 int arrivals_durations(const struct history *h, const struct history_past *past,
@@ -248,7 +248,7 @@ enum run_status status_of(const char *name);
 
 /* retain.c */
 int retain_some(struct history *h) _must_check_; /* 1: there is more */
-/* The disk is full. If it is we who have filled it, half of it is all that we keep; otherwise its owner has to see to it. */
+/* The disk is full. If the history fills more than half of it, retention deletes rows; otherwise nothing is deleted. */
 int retain_full(struct history *h) _must_check_; /* 1: there is more */
 int retain_tallies(struct history *h) _must_check_;
 
@@ -260,9 +260,9 @@ struct caller_rows {
 int caller_rows_add(struct history *h, const struct caller_rows *add) _must_check_;
 struct caller_rank {
 	char caller[HISTORY_NAME_MAX + 1];
-	int64_t amount, next; /* his, and that of whoever has most after him */
+	int64_t amount, next; /* of this caller, and of the caller with the most after it */
 };
-/* 1: who has most, by STMT_SHARE_ROWS or STMT_SHARE_BYTES; 0: nobody has any. */
+/* 1: the caller with the most, by STMT_SHARE_ROWS or STMT_SHARE_BYTES; 0: no caller has any. */
 int caller_rows_largest(struct history *h, enum stmt by, struct caller_rank *ret) _must_check_;
 
 /* output-files.c */

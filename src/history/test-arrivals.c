@@ -44,7 +44,7 @@ static void assert_past(struct history_fixture *f, int n)
 	assert_int_equal(history_durations(f->h, &by_label, us), n);
 }
 
-/* Whoever asks sees at once what was recorded, though it reaches the database later. */
+/* A reader sees at once what was recorded, though it reaches the database later. */
 static void test_arrivals(void **state)
 {
 	struct history_fixture *f = *state;
@@ -176,7 +176,7 @@ static unsigned count_first(struct history *h, unsigned n)
 	return found;
 }
 
-/* A process that died while recorded executions were on their way to the database, at whatever moment. */
+/* A process that died while recorded executions were on their way to the database, at any moment. */
 static void test_torn_arrivals(void **state)
 {
 	enum { ROWS = 40 };

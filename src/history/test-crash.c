@@ -258,7 +258,7 @@ static void test_orphans(void **state)
 	/* Files are dated with a clock that stands still for some milliseconds. */
 	(void)usleep(30000);
 	reopen(f);
-	/* Somebody has just sent it: its row follows. */
+	/* A file that was made just now: its row follows. */
 	(void)close(history_output_create(f->h, coming, HISTORY_REQUEST));
 	settle(f);
 	assert_int_equal(history_output_open(f->h, other, HISTORY_STDOUT), -ENOENT);

@@ -530,7 +530,7 @@ static void test_many_files_go_in_steps(void **state)
 	assert_int_equal(count_below(f->dir), FILES);
 	settle(f);
 	assert_int_equal(count_below(f->dir), 0);
-	/* Who closes leaves nothing. */
+	/* A close leaves nothing. */
 	(void)put(f, "alice", STATUS_SUCCESS);
 	make_files(f, make_id(ids[0], f->ids), FILES);
 	assert_int_equal(history_delete_some(f->h, NULL, NULL), 1);
@@ -538,7 +538,7 @@ static void test_many_files_go_in_steps(void **state)
 	assert_int_equal(count_below(f->dir), 0);
 }
 
-/* Who has no descriptor to look with has not emptied anything; and nobody waits until that is over. */
+/* A store without a free descriptor has not emptied anything, and no call waits until that is over. */
 static void test_files_that_do_not_go_now(void **state)
 {
 	struct history_fixture *f = *state;

@@ -91,7 +91,7 @@ static void test_few_are_found_at_once(void **state)
 	}
 }
 
-/* Nothing is in an empty range, whatever is looked for; callers' names are no expressions of a search. */
+/* An empty range has no rows under any filter; callers' names are no expressions of a search. */
 static void test_empty_ranges(void **state)
 {
 	const struct history_filter cases[] = {

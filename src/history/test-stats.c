@@ -206,7 +206,7 @@ static int64_t rows_of(struct history_fixture *f, const char *caller)
 	return count.n;
 }
 
-/* Who has most gives way, although the others' rows are older. */
+/* The caller with the most gives way, although the others' rows are older. */
 static void test_retention_is_fair(void **state)
 {
 	struct history_fixture *f = *state;
