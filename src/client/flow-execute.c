@@ -327,7 +327,7 @@ static int await(struct run *run, struct sandbox_watch *w)
 	}
 	if (c)
 		obey(c, w->job, w->in->live);
-	if (w->in->warm)
+	if (run->language && run->language->warm.kind != WARMTH_NONE)
 		(void)!run_fds_make(&run->atoll->run_fds);
 	while (!job_has_ended(w->job))
 		fiber_wait();
