@@ -45,8 +45,6 @@ const char *request_viewer(const struct request_ctx *ctx);
 bool request_flag(const struct request_ctx *ctx, const char *name);
 
 /* Each answers and returns 0. */
-/* After a failed call by id: 404, 409 if the execution has not ended, otherwise by the error's kind. */
-int respond_failure(struct request_ctx *ctx, int r, const struct error *err);
 /* Compact, with seconds as people write them. Takes over root; NULL: 503. */
 int respond_tree(struct request_ctx *ctx, int status, json_t *root);
 

@@ -400,7 +400,8 @@ static int on_time(void *data, uint32_t events)
 	return 0;
 }
 
-static int prepare_attach(struct request_ctx *ctx, struct attach *a)
+/* err stays untouched where the server failed. */
+static int prepare_attach(struct request_ctx *ctx, struct attach *a, struct error *err)
 {
 	static const struct wslay_event_callbacks callbacks = {
 		.recv_callback = on_receive,
@@ -410,8 +411,8 @@ static int prepare_attach(struct request_ctx *ctx, struct attach *a)
 	};
 	struct api *api = request_app(ctx);
 	const char *output = request_query(ctx, "output");
-	int r = engine_watch(api->engine, request_viewer(ctx), request_param(ctx, "id"),
-			     request_query(ctx, "after"), &a->watcher);
+	const struct engine_place place = { request_param(ctx, "id"), request_query(ctx, "after") };
+	int r = engine_watch(api->engine, request_viewer(ctx), place, &a->watcher, err);
 
 	if (r < 0)
 		return r;
@@ -434,6 +435,7 @@ int attach_get(struct request_ctx *ctx)
 	const struct tunnel_ops tunnel = { on_data, on_drain, on_attach_gone, a };
 	const struct watcher_ops watcher = { a, on_event, on_event, on_lost };
 	const char *output = request_query(ctx, "output");
+	struct error err = { 0 };
 	int r;
 
 	if (!a)
@@ -442,13 +444,12 @@ int attach_get(struct request_ctx *ctx)
 		attach_free(a);
 		return respond_field(ctx, "output", "output: give bytes or json.");
 	}
-	r = prepare_attach(ctx, a);
+	r = prepare_attach(ctx, a, &err);
 	if (r < 0) {
 		attach_free(a);
-		if (r == -EINVAL)
-			return respond_field(ctx, "after",
-					     "after: give the id of an event of this execution.");
-		return respond_failure(ctx, r, NULL);
+		if (err.code == ERROR_INPUT)
+			return respond_field(ctx, "after", "after: %s", err.text);
+		return respond_error(ctx, &err);
 	}
 	if (response_upgrade(ctx, NULL, &tunnel, &a->tunnel) < 0) {
 		attach_free(a);

@@ -264,7 +264,7 @@ int stream_begin(struct request_ctx *ctx, const struct stream_source *source)
 	return 0;
 }
 
-static int read_last_id(const struct request_ctx *ctx, char ret[EVENT_ID])
+static int read_last_id(const struct request_ctx *ctx, char ret[EVENT_ID], struct error *err)
 {
 	struct span header = request_header(ctx, "last-event-id");
 	const char *query = request_query(ctx, "after");
@@ -272,7 +272,8 @@ static int read_last_id(const struct request_ctx *ctx, char ret[EVENT_ID])
 
 	ret[0] = '\0';
 	if (text.len >= EVENT_ID || memchr(text.data ? text.data : "", '\0', text.len))
-		return -EINVAL;
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "give the id of an event of this execution.");
 	if (text.len > 0)
 		memcpy(ret, text.data, text.len);
 	ret[text.len] = '\0';
@@ -286,16 +287,17 @@ int stream_get_events(struct request_ctx *ctx)
 	struct stream_source source = { 0 };
 	const char *name = request_header(ctx, "last-event-id").data ? "Last-Event-ID" : "after";
 	char after[EVENT_ID];
-	int r = read_last_id(ctx, after);
+	struct error err = { 0 };
+	int r = read_last_id(ctx, after, &err);
 
 	if (r == 0)
-		r = engine_watch(api->engine, request_viewer(ctx), request_param(ctx, "id"), after,
-				 &source.watcher);
-	if (r == -EINVAL)
-		return respond_field(ctx, name, "%s: give the id of an event of this execution.",
-				     name);
+		r = engine_watch(api->engine, request_viewer(ctx),
+				 (struct engine_place){ request_param(ctx, "id"), after },
+				 &source.watcher, &err);
+	if (err.code == ERROR_INPUT)
+		return respond_field(ctx, name, "%s: %s", name, err.text);
 	if (r < 0)
-		return respond_failure(ctx, r, NULL);
+		return respond_error(ctx, &err);
 	source.format = request_accepts(ctx, types) == types[1] ? STREAM_NDJSON : STREAM_SSE;
 	/* A browser's EventSource reconnects when a stream ends, unless it gets a 204. */
 	if (source.format == STREAM_SSE && watcher_has_all(source.watcher)) {

@@ -21,7 +21,7 @@ static int get_execution(struct request_ctx *ctx)
 				&err);
 
 	if (r < 0)
-		return respond_failure(ctx, r, &err);
+		return respond_error(ctx, &err);
 	return respond_take(ctx, 200, "application/json", text, strlen(text));
 }
 
@@ -42,11 +42,8 @@ static int delete_execution(struct request_ctx *ctx)
 		r = engine_remove(api->engine, request_viewer(ctx), id, &err);
 	else
 		return respond_field(ctx, "only", "only: give cancel or delete.");
-	if (r == -EALREADY)
-		return respond_problem(ctx, 409, "already_ended",
-				       "The execution has ended already; it was left as it is.");
 	if (r < 0)
-		return respond_failure(ctx, r, &err);
+		return respond_error(ctx, &err);
 	return respond_json(ctx, 200,
 			    json_pack("{s:s, s:b, s:b}", "id", id, "cancelled", cancelled,
 				      "deleted", !cancelled));
@@ -60,7 +57,7 @@ static int get_analysis(struct request_ctx *ctx)
 	int r = engine_analysis(api->engine, request_viewer(ctx), request_param(ctx, "id"), &tree,
 				&err);
 
-	return r < 0 ? respond_failure(ctx, r, &err) : respond_tree(ctx, 200, tree);
+	return r < 0 ? respond_error(ctx, &err) : respond_tree(ctx, 200, tree);
 }
 
 struct markdown {
@@ -90,7 +87,7 @@ static int get_report(struct request_ctx *ctx)
 	r = engine_debug_report(api->engine, request_viewer(ctx), request_param(ctx, "id"), &tree,
 				&err);
 	if (r < 0)
-		return respond_failure(ctx, r, &err);
+		return respond_error(ctx, &err);
 	if (format ? strcmp(format, "json") == 0 : request_accepts(ctx, types) != types[1])
 		return respond_tree(ctx, 200, tree);
 	m.tree = tree;
@@ -108,7 +105,7 @@ static int get_diff(struct request_ctx *ctx)
 	json_t *tree = NULL;
 	int r = engine_diff(api->engine, request_viewer(ctx), ids, &tree, &err);
 
-	return r < 0 ? respond_failure(ctx, r, &err) : respond_tree(ctx, 200, tree);
+	return r < 0 ? respond_error(ctx, &err) : respond_tree(ctx, 200, tree);
 }
 
 /* --- lists and statistics --- */
@@ -232,7 +229,7 @@ static int answer_query(struct request_ctx *ctx, const struct filters *filters)
 		r = read_limit(ctx, &query.limit, &err);
 	if (r == 0)
 		r = filters->ask(api->engine, &query, &tree, &err);
-	return r < 0 ? respond_failure(ctx, r, &err) : respond_tree(ctx, 200, tree);
+	return r < 0 ? respond_error(ctx, &err) : respond_tree(ctx, 200, tree);
 }
 
 static int get_executions(struct request_ctx *ctx)
@@ -320,7 +317,7 @@ static int post_cleanup(struct request_ctx *ctx)
 			   (struct engine_cleanup_done){ c, on_cleaned }, &err);
 	if (r < 0) {
 		free(c);
-		return respond_failure(ctx, r, &err);
+		return respond_error(ctx, &err);
 	}
 	response_on_gone(ctx, on_cleanup_gone, c);
 	return 0;

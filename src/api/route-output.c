@@ -14,11 +14,12 @@ static int respond_stream(struct request_ctx *ctx, enum engine_stream stream)
 {
 	struct api *api = request_app(ctx);
 	struct engine_file file = { .fd = -EBADF };
-	int r = engine_output(api->engine, request_viewer(ctx), request_param(ctx, "id"), stream,
-			      &file);
+	const struct engine_output which = { request_param(ctx, "id"), stream };
+	struct error err = { 0 };
+	int r = engine_output(api->engine, request_viewer(ctx), which, &file, &err);
 
 	if (r < 0)
-		return respond_failure(ctx, r, NULL);
+		return respond_error(ctx, &err);
 	/* Whether these are all bytes that the stream will ever have. */
 	(void)!response_header(ctx, "Atoll-Complete", file.growing || file.cut ? "false" : "true");
 	return respond_file(ctx, &(struct file_body){ file.fd, file.size_bytes, BYTES });
@@ -56,7 +57,7 @@ static int respond_tar(struct request_ctx *ctx)
 			       &err);
 
 	if (r < 0)
-		return respond_failure(ctx, r, &err);
+		return respond_error(ctx, &err);
 	(void)!response_attachment(ctx, "files.tar");
 	return respond_pieces(ctx, &head, (struct piece_source){ tarball, read_tar, free_tar });
 }
@@ -75,7 +76,7 @@ static int get_files(struct request_ctx *ctx)
 	if (format ? strcmp(format, "tar") == 0 : request_accepts(ctx, types) == types[1])
 		return respond_tar(ctx);
 	r = engine_files(api->engine, request_viewer(ctx), request_param(ctx, "id"), &tree, &err);
-	return r < 0 ? respond_failure(ctx, r, &err) : respond_tree(ctx, 200, tree);
+	return r < 0 ? respond_error(ctx, &err) : respond_tree(ctx, 200, tree);
 }
 
 static int get_file(struct request_ctx *ctx)
@@ -83,12 +84,11 @@ static int get_file(struct request_ctx *ctx)
 	struct api *api = request_app(ctx);
 	const struct engine_path which = { request_param(ctx, "id"), request_param(ctx, "path") };
 	struct engine_file file = { .fd = -EBADF };
-	int r = engine_file(api->engine, request_viewer(ctx), which, &file);
+	struct error err = { 0 };
+	int r = engine_file(api->engine, request_viewer(ctx), which, &file, &err);
 
-	if (r == -ENOENT)
-		return respond_not_found(ctx, "file");
 	if (r < 0)
-		return respond_failure(ctx, r, NULL);
+		return respond_error(ctx, &err);
 	(void)!response_attachment(ctx, which.path);
 	return respond_file(ctx, &(struct file_body){ file.fd, file.size_bytes, BYTES });
 }

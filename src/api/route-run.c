@@ -153,7 +153,8 @@ static int repeat_whole(struct request_ctx *ctx, const char *id)
 	if (!p)
 		return -ENOMEM;
 	p->ctx = ctx;
-	r = engine_watch(api->engine, request_principal(ctx)->name, id, NULL, &p->watcher);
+	r = engine_watch(api->engine, request_principal(ctx)->name,
+			 (struct engine_place){ id, NULL }, &p->watcher, NULL);
 	if (r < 0) {
 		free(p);
 		return r;
@@ -193,8 +194,8 @@ static int begin_stream(struct request_ctx *ctx, const char *id, struct executio
 	(void)snprintf(location, sizeof(location), "/v1/executions/%s", id);
 	r = response_header(ctx, "Content-Location", location);
 	if (r == 0)
-		r = engine_watch(api->engine, request_principal(ctx)->name, id, NULL,
-				 &source.watcher);
+		r = engine_watch(api->engine, request_principal(ctx)->name,
+				 (struct engine_place){ id, NULL }, &source.watcher, NULL);
 	return r < 0 ? r : stream_begin(ctx, &source);
 }
 
@@ -373,7 +374,7 @@ static int post_replay(struct request_ctx *ctx)
 	r = engine_request(api->engine, request_viewer(ctx), request_param(ctx, "id"), &request,
 			   &err);
 	if (r < 0)
-		return respond_failure(ctx, r, &err);
+		return respond_error(ctx, &err);
 	in.key = key[0] ? key : NULL;
 	in.request = request;
 	r = submit_job(ctx, &in);

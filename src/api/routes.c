@@ -143,15 +143,3 @@ int respond_tree(struct request_ctx *ctx, int status, json_t *root)
 	json_decref(root);
 	return respond_take(ctx, status, "application/json", text, text ? strlen(text) : 0);
 }
-
-int respond_failure(struct request_ctx *ctx, int r, const struct error *err)
-{
-	static const struct error failed = { .code = ERROR_INTERNAL };
-
-	if (r == -ENOENT)
-		return respond_not_found(ctx, "execution");
-	if (r == -EAGAIN || r == -EBUSY)
-		return respond_problem(ctx, 409, "not_ended",
-				       "The execution has not ended yet; ask again when it has.");
-	return respond_error(ctx, err && err->code != ERROR_NONE ? err : &failed);
-}

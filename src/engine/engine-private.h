@@ -237,4 +237,6 @@ struct execution_view { /* where an answer goes */
 	json_t **ret;
 	struct error *err;
 };
+/* A negative r of looking an execution up, in words; otherwise: the code of every failure but "not found". */
+int query_say(struct error *err, int r, enum error_code otherwise);
 int query_open_below(int dir_fd, const char *path, int64_t *ret_size) _must_check_;

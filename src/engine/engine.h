@@ -11,7 +11,7 @@
  * Output and other events of an execution are its stream (stream/stream.h): watchers read it at their own pace.
  *
  * Callbacks come from the loop, never from inside a call of this header, and may call everything here but engine_free().
- * A `caller` that is NULL sees all executions. An execution of another caller looks as if it did not exist (-ENOENT).
+ * A `caller` that is NULL sees all executions. An execution of another caller looks as if it did not exist (ERROR_NOT_FOUND).
  */
 #pragma once
 
@@ -170,13 +170,17 @@ void execution_resize(struct execution *x, uint16_t rows, uint16_t columns);
 
 /*
  * Events of an execution behind `after` (an event's id or seq; NULL or "": from the beginning), living or ended, in memory or
- * in the history. ret's first watcher_next() may be called at once. -ENOENT; -EINVAL (input, field Last-Event-ID).
+ * in the history. ret's first watcher_next() may be called at once. ERROR_NOT_FOUND; ERROR_INPUT: there is no such event.
  *
  * watcher_attach(): the standard input of a job that came without any stays open if a watcher attaches within a second of the
  * start. It ends when the last such watcher is freed.
  */
-int engine_watch(struct engine *e, const char *caller, const char *id, const char *after,
-		 struct watcher **ret) _must_check_;
+struct engine_place {
+	const char *id;
+	const char *after; /* behind this event; NULL or "": from the beginning */
+};
+int engine_watch(struct engine *e, const char *caller, struct engine_place place,
+		 struct watcher **ret, struct error *err) _must_check_;
 /* The execution of a watcher, borrowed. */
 struct execution *watcher_execution(struct watcher *w);
 /*
@@ -190,10 +194,10 @@ json_t *event_to_json(const struct event *event);
 /* JSON text: the result; of one that has not ended {"id", "status": "queued" | "running", "usage", …}. *ret is to be freed. */
 int engine_get_text(struct engine *e, const char *caller, const char *id, char **ret,
 		    struct error *err) _must_check_;
-/* Ends one. -EALREADY: it has ended. */
+/* Ends one. ERROR_ENDED: it has ended. */
 int engine_cancel(struct engine *e, const char *caller, const char *id,
 		  struct error *err) _must_check_;
-/* Deletes one that has ended. -EBUSY: it has not. */
+/* Deletes one that has ended. ERROR_NOT_ENDED: it has not. */
 int engine_remove(struct engine *e, const char *caller, const char *id,
 		  struct error *err) _must_check_;
 /* Cancels a living one (*ret_cancelled true), deletes one that has ended. */
@@ -202,7 +206,7 @@ int engine_delete(struct engine *e, const char *caller, const char *id, bool *re
 /* The request it was submitted with, for a replay: engine_submit() it. A new reference. */
 int engine_request(struct engine *e, const char *caller, const char *id, json_t **ret,
 		   struct error *err) _must_check_;
-/* {is_error, …}, SPEC §12. -EAGAIN (ERROR_INPUT): it has not ended. */
+/* {is_error, …}, SPEC §12. ERROR_NOT_ENDED: it has not ended. */
 int engine_analysis(struct engine *e, const char *caller, const char *id, json_t **ret,
 		    struct error *err) _must_check_;
 int engine_debug_report(struct engine *e, const char *caller, const char *id, json_t **ret,
@@ -222,8 +226,12 @@ struct engine_file {
 	bool cut;     /* of a stream: something of it could not be kept */
 };
 enum engine_stream { ENGINE_STDOUT, ENGINE_STDERR };
-int engine_output(struct engine *e, const char *caller, const char *id, enum engine_stream stream,
-		  struct engine_file *ret) _must_check_;
+struct engine_output {
+	const char *id;
+	enum engine_stream stream;
+};
+int engine_output(struct engine *e, const char *caller, struct engine_output which,
+		  struct engine_file *ret, struct error *err) _must_check_;
 /* {"files": [{"path", "size", "sha256"}], "truncated"} */
 int engine_files(struct engine *e, const char *caller, const char *id, json_t **ret,
 		 struct error *err) _must_check_;
@@ -231,7 +239,7 @@ struct engine_path {
 	const char *id, *path;
 };
 int engine_file(struct engine *e, const char *caller, struct engine_path which,
-		struct engine_file *ret) _must_check_;
+		struct engine_file *ret, struct error *err) _must_check_;
 /* All of them as a tar, in pieces: tarball_read() gives bytes, 0 at the end. */
 int engine_tarball(struct engine *e, const char *caller, const char *id, struct tarball **ret,
 		   struct error *err) _must_check_;

@@ -14,17 +14,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int not_found(struct error *err, int r)
+int query_say(struct error *err, int r, enum error_code otherwise)
 {
 	if (r == -ENOENT)
-		return error_set(err, ERROR_INPUT, ENOENT, "there is no such execution");
-	return error_set(err, ERROR_STORAGE, -r, "the history cannot be read: %s", strerror(-r));
+		return error_set(err, ERROR_NOT_FOUND, ENOENT, "There is no such execution.");
+	return error_set(err, otherwise, -r, "the execution cannot be read: %s", strerror(-r));
 }
 
 static int not_ended(struct error *err)
 {
-	return error_set(err, ERROR_INPUT, EAGAIN,
-			 "the execution has not ended yet; ask again then");
+	return error_set(err, ERROR_NOT_ENDED, EAGAIN,
+			 "The execution has not ended yet; ask again when it has.");
 }
 
 static void execution_cleanup(struct execution **x)
@@ -80,7 +80,7 @@ int engine_get_text(struct engine *e, const char *caller, const char *id, char *
 							    .which = HISTORY_RESULT },
 				      &row.result, &text);
 		if (r < 0)
-			return not_found(err, r);
+			return query_say(err, r, ERROR_STORAGE);
 	}
 	if (!text)
 		return error_oom(err);
@@ -90,7 +90,8 @@ int engine_get_text(struct engine *e, const char *caller, const char *id, char *
 
 static int has_ended(struct error *err)
 {
-	return error_set(err, ERROR_INPUT, EALREADY, "the execution has ended already");
+	return error_set(err, ERROR_ENDED, EALREADY,
+			 "The execution has ended already; it was left as it is.");
 }
 
 int engine_cancel(struct engine *e, const char *caller, const char *id, struct error *err)
@@ -102,22 +103,20 @@ int engine_cancel(struct engine *e, const char *caller, const char *id, struct e
 	if (x)
 		return execution_cancel(x) < 0 ? has_ended(err) : 0;
 	r = history_get(e->o.history, caller, id, &row);
-	return r < 0 ? not_found(err, r) : has_ended(err);
+	return r < 0 ? query_say(err, r, ERROR_STORAGE) : has_ended(err);
 }
 
 int engine_remove(struct engine *e, const char *caller, const char *id, struct error *err)
 {
 	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
-	int r;
 
 	if (x && x->state < EXECUTION_ENDING)
-		return error_set(err, ERROR_INPUT, EBUSY, "the execution has not ended yet");
+		return not_ended(err);
 	if (x) { /* it ends in this very moment */
 		x->record.unwanted = true;
 		return 0;
 	}
-	r = history_delete(e->o.history, caller, id, err);
-	return r == -ENOENT ? not_found(err, r) : r;
+	return history_delete(e->o.history, caller, id, err);
 }
 
 int engine_delete(struct engine *e, const char *caller, const char *id, bool *ret_cancelled,
@@ -148,7 +147,7 @@ static int load_pair(struct engine *e, const char *caller, const char *id, json_
 	}
 	r = history_get(e->o.history, caller, id, &row);
 	if (r < 0)
-		return not_found(err, r);
+		return query_say(err, r, ERROR_STORAGE);
 	ret[0] = ret[1] = NULL;
 	/* What cannot be read back is missing, no more. */
 	(void)!text_load_json(&place, &row.request, &ret[0]);
@@ -362,22 +361,25 @@ static bool is_cut(struct execution *x, enum engine_stream stream)
 	return s->fd >= 0 ? spool_is_cut(s->fd) : is_cut_in_result(result, stream, s->size);
 }
 
-int engine_output(struct engine *e, const char *caller, const char *id, enum engine_stream stream,
-		  struct engine_file *ret)
+int engine_output(struct engine *e, const char *caller, struct engine_output which,
+		  struct engine_file *ret, struct error *err)
 {
-	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
+	_cleanup_execution_ struct execution *x = engine_find(e, caller, which.id);
+	enum engine_stream stream = which.stream;
 	const struct spool *s;
 	int r;
 
-	if (!x)
-		return open_stored(e, caller, id, stream, ret);
+	if (!x) {
+		r = open_stored(e, caller, which.id, stream, ret);
+		return r < 0 ? query_say(err, r, ERROR_INTERNAL) : 0;
+	}
 	/* What a client has seen outlives this process. */
 	if (execution_is_running(x))
 		execution_keep_output(x);
 	s = &x->stream.spools[stream == ENGINE_STDERR];
 	r = spool_open(s);
 	if (r < 0)
-		return r;
+		return query_say(err, r, ERROR_INTERNAL);
 	*ret = (struct engine_file){ .fd = r,
 				     .size_bytes = s->size,
 				     .growing = !execution_has_ended(x),
@@ -410,7 +412,7 @@ int engine_files(struct engine *e, const char *caller, const char *id, json_t **
 	int r = load_result(e, caller, id, &result);
 
 	if (r < 0)
-		return not_found(err, r);
+		return query_say(err, r, ERROR_STORAGE);
 	if (!result)
 		return not_ended(err);
 	*ret = json_pack("{s:s, s:O?, s:b}", "id", id, "files", json_object_get(result, "files"),
@@ -439,8 +441,8 @@ int query_open_below(int dir_fd, const char *path, int64_t *ret_size)
 	return TAKE_FD(fd);
 }
 
-int engine_file(struct engine *e, const char *caller, struct engine_path which,
-		struct engine_file *ret)
+static int open_result_file(struct engine *e, const char *caller, struct engine_path which,
+			    struct engine_file *ret)
 {
 	_cleanup_close_ int dir = -EBADF;
 	int64_t size;
@@ -458,4 +460,14 @@ int engine_file(struct engine *e, const char *caller, struct engine_path which,
 		return r;
 	*ret = (struct engine_file){ .fd = r, .size_bytes = size };
 	return 0;
+}
+
+int engine_file(struct engine *e, const char *caller, struct engine_path which,
+		struct engine_file *ret, struct error *err)
+{
+	int r = open_result_file(e, caller, which, ret);
+
+	if (r == -ENOENT)
+		return error_set(err, ERROR_NOT_FOUND, ENOENT, "There is no such file.");
+	return r < 0 ? query_say(err, r, ERROR_INTERNAL) : 0;
 }

@@ -34,7 +34,9 @@ static void watch_others(struct slow *s, const char *caller, const char *id)
 {
 	*s = (struct slow){ 0 };
 	buf_init(&s->reader.kinds, 1 << 20);
-	assert_int_equal(engine_watch(fix.engine, caller, id, NULL, &s->reader.watcher), 0);
+	assert_int_equal(engine_watch(fix.engine, caller, (struct engine_place){ id, NULL },
+				      &s->reader.watcher, NULL),
+			 0);
 	watcher_set_ops(s->reader.watcher,
 			&(struct watcher_ops){ .data = s, .on_ready = pull, .on_lost = on_lost });
 }
@@ -176,7 +178,9 @@ static void test_keeps_texts_only(void **state)
 	assert_int_equal(engine_files(fix.engine, NULL, execution_id(c.x), &files, &err), 0);
 	json_decref(files);
 	assert_null(c.x->record.result);
-	assert_int_equal(engine_output(fix.engine, NULL, execution_id(c.x), ENGINE_STDOUT, &out),
+	assert_int_equal(engine_output(fix.engine, NULL,
+				       (struct engine_output){ execution_id(c.x), ENGINE_STDOUT },
+				       &out, NULL),
 			 0);
 	out.fd = fd_close(out.fd);
 	assert_null(c.x->record.result);
@@ -209,9 +213,13 @@ static void test_one_stream_alone(void **state)
 	(void)state;
 	run_one("test", SH("echo out; echo err >&2"), id);
 	damage_events(id);
-	assert_int_equal(engine_watch(fix.engine, "test", id, NULL, &w), -EIO);
+	assert_int_equal(
+		engine_watch(fix.engine, "test", (struct engine_place){ id, NULL }, &w, NULL),
+		-EIO);
 	for (enum engine_stream i = ENGINE_STDOUT; i <= ENGINE_STDERR; i++) {
-		assert_int_equal(engine_output(fix.engine, "test", id, i, &out), 0);
+		assert_int_equal(engine_output(fix.engine, "test", (struct engine_output){ id, i },
+					       &out, NULL),
+				 0);
 		assert_true(out.size_bytes == 4 && !out.growing && !out.cut);
 		assert_int_equal(pread(out.fd, bytes, sizeof(bytes), 0), 4);
 		assert_memory_equal(bytes, expected[i], 4);
@@ -219,7 +227,9 @@ static void test_one_stream_alone(void **state)
 	}
 	assert_int_equal(engine_files(fix.engine, "test", id, &files, &err), 0);
 	json_decref(files);
-	assert_int_equal(engine_output(fix.engine, "other", id, ENGINE_STDOUT, &out), -ENOENT);
+	assert_int_equal(engine_output(fix.engine, "other",
+				       (struct engine_output){ id, ENGINE_STDOUT }, &out, NULL),
+			 -ENOENT);
 	assert_int_equal(engine_used(fix.engine, SLOT_READBACKS), 0);
 }
 

@@ -329,18 +329,24 @@ static void test_large_and_binary_output(void **state)
 	assert_true(json_is_true(json_object_get(c.result, "stdout_truncated")));
 	(void)snprintf(id, sizeof(id), "%s", execution_id(c.x));
 	client_done(&c);
-	assert_int_equal(engine_output(fix.engine, "test", id, ENGINE_STDOUT, &file), 0);
+	assert_int_equal(engine_output(fix.engine, "test",
+				       (struct engine_output){ id, ENGINE_STDOUT }, &file, NULL),
+			 0);
 	assert_int_equal(file.size_bytes, 3000003);
 	assert_int_equal(pread(file.fd, bytes, 4, 2999999), 4);
 	assert_memory_equal(bytes, "xEND", 4);
 	(void)fd_close(file.fd);
-	assert_int_equal(engine_output(fix.engine, "other", id, ENGINE_STDOUT, &file), -ENOENT);
+	assert_int_equal(engine_output(fix.engine, "other",
+				       (struct engine_output){ id, ENGINE_STDOUT }, &file, NULL),
+			 -ENOENT);
 	/* Small, but no text. */
 	assert_int_equal(submit(&c, SH("printf '\\\\377\\\\376x'"), waited), 0);
 	run_until(&c.ended);
 	(void)snprintf(id, sizeof(id), "%s", execution_id(c.x));
 	client_done(&c);
-	assert_int_equal(engine_output(fix.engine, "test", id, ENGINE_STDOUT, &file), 0);
+	assert_int_equal(engine_output(fix.engine, "test",
+				       (struct engine_output){ id, ENGINE_STDOUT }, &file, NULL),
+			 0);
 	assert_int_equal(file.size_bytes, 3);
 	assert_int_equal(pread(file.fd, bytes, 3, 0), 3);
 	assert_memory_equal(bytes, "\377\376x", 3);
@@ -370,16 +376,19 @@ static void test_files(void **state)
 	assert_int_equal(json_array_size(json_object_get(list, "files")), 2);
 	json_decref(list);
 	assert_int_equal(
-		engine_file(fix.engine, "test", (struct engine_path){ id, "a/b/c" }, &file), 0);
+		engine_file(fix.engine, "test", (struct engine_path){ id, "a/b/c" }, &file, NULL),
+		0);
 	assert_int_equal(file.size_bytes, 5);
 	(void)fd_close(file.fd);
-	assert_int_equal(engine_file(fix.engine, "test", (struct engine_path){ id, "a/b" }, &file),
-			 -ENOENT);
 	assert_int_equal(
-		engine_file(fix.engine, "test", (struct engine_path){ id, "../../x" }, &file),
+		engine_file(fix.engine, "test", (struct engine_path){ id, "a/b" }, &file, NULL),
 		-ENOENT);
-	assert_int_equal(engine_file(fix.engine, "test", (struct engine_path){ id, "l" }, &file),
-			 -ENOENT);
+	assert_int_equal(
+		engine_file(fix.engine, "test", (struct engine_path){ id, "../../x" }, &file, NULL),
+		-ENOENT);
+	assert_int_equal(
+		engine_file(fix.engine, "test", (struct engine_path){ id, "l" }, &file, NULL),
+		-ENOENT);
 	assert_int_equal(engine_tarball(fix.engine, "test", id, &tar, &err), 0);
 	assert_true((n = tarball_read(tar, bytes, sizeof(bytes))) > 0);
 	do {

@@ -383,7 +383,9 @@ static void watch_on_fiber(void *data)
 {
 	struct watching *w = data;
 
-	assert_int_equal(engine_watch(fix.engine, NULL, w->id, "999999999", &w->watcher), 0);
+	assert_int_equal(engine_watch(fix.engine, NULL, (struct engine_place){ w->id, "999999999" },
+				      &w->watcher, NULL),
+			 0);
 	w->done = true;
 	loop_stop(fix.loop);
 }

@@ -75,7 +75,10 @@ static void arrive(struct guest *g, int index)
 	}
 	(void)snprintf(g->id, sizeof(g->id), "%s", execution_id(g->client.x));
 	if (dice(3) == 0) {
-		assert_int_equal(engine_watch(fix.engine, NULL, g->id, NULL, &g->watcher), 0);
+		assert_int_equal(engine_watch(fix.engine, NULL,
+					      (struct engine_place){ g->id, NULL }, &g->watcher,
+					      NULL),
+				 0);
 		watcher_set_ops(g->watcher, &(struct watcher_ops){ .data = g, .on_ready = pull });
 		pull(g);
 	}

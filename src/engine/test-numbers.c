@@ -201,7 +201,9 @@ static void test_shared_readback(void **state)
 	assert_int_equal(readback_load(fix.engine, "other", id, &other), -ENOENT);
 	/* A deleted execution is read to its end by its present readers, and by no others. */
 	assert_int_equal(engine_remove(fix.engine, "test", id, &err), 0);
-	assert_int_equal(engine_watch(fix.engine, "test", id, NULL, &w), -ENOENT);
+	assert_int_equal(
+		engine_watch(fix.engine, "test", (struct engine_place){ id, NULL }, &w, NULL),
+		-ENOENT);
 	pull(&readers[0]);
 	assert_true(readers[0].over);
 	assert_string_equal(readers[0].bytes[0].data, "x\nz\n");

@@ -85,7 +85,8 @@ static inline void log_events(const char *id, const char *after, struct buf *out
 
 	buf_init(out, 1 << 20);
 	assert_int_equal(buf_puts(out, ""), 0);
-	assert_int_equal(engine_watch(fix.engine, "test", id, after, &w), 0);
+	assert_int_equal(
+		engine_watch(fix.engine, "test", (struct engine_place){ id, after }, &w, NULL), 0);
 	while (watcher_next(w, &ev) == 1) {
 		_cleanup_free_ char *text = NULL;
 		json_t *line = event_to_json(&ev);
@@ -111,7 +112,9 @@ static inline void watch(struct event_reader *r, const char *id, const char *aft
 	buf_init(&r->bytes[0], 64 << 20);
 	buf_init(&r->bytes[1], 64 << 20);
 	buf_init(&r->kinds, 1 << 20);
-	assert_int_equal(engine_watch(fix.engine, "test", id, after, &r->watcher), 0);
+	assert_int_equal(engine_watch(fix.engine, "test", (struct engine_place){ id, after },
+				      &r->watcher, NULL),
+			 0);
 	watcher_set_ops(r->watcher, &(struct watcher_ops){ .data = r, .on_ready = pull });
 }
 

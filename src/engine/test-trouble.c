@@ -161,7 +161,8 @@ static void test_full_disk_and_numbers(void **state)
 	memset(text, 'x', BODY);
 	(void)snprintf(id, sizeof(id), "%s", x->id);
 	assert_int_equal(events_add_control(&x->stream.events, EVENT_START, json_object(), 1), 0);
-	assert_int_equal(engine_watch(fix.engine, "test", id, NULL, &w), 0);
+	assert_int_equal(
+		engine_watch(fix.engine, "test", (struct engine_place){ id, NULL }, &w, NULL), 0);
 	tell_all(w, &told);
 	assert_int_equal(stream_keep_log(&x->stream), 0);
 	filler = fill_disk();
@@ -183,7 +184,8 @@ static void test_full_disk_and_numbers(void **state)
 	assert_int_equal(told, before + 1);
 	(void)watcher_free(w);
 	assert_null(fix.engine->readbacks);
-	assert_int_equal(engine_watch(fix.engine, "test", id, NULL, &w), 0);
+	assert_int_equal(
+		engine_watch(fix.engine, "test", (struct engine_place){ id, NULL }, &w, NULL), 0);
 	tell_all(w, &again);
 	assert_true(again > 1000000000);
 	(void)watcher_free(w);

@@ -82,8 +82,12 @@ static void test_resume(void **state)
 	reader_done(&live);
 	reader_done(&dead);
 	reader_done(&first);
-	assert_int_equal(engine_watch(fix.engine, "test", id, "nonsense", &live.watcher), -EINVAL);
-	assert_int_equal(engine_watch(fix.engine, "other", id, NULL, &live.watcher), -ENOENT);
+	assert_int_equal(engine_watch(fix.engine, "test", (struct engine_place){ id, "nonsense" },
+				      &live.watcher, NULL),
+			 -EINVAL);
+	assert_int_equal(engine_watch(fix.engine, "other", (struct engine_place){ id, NULL },
+				      &live.watcher, NULL),
+			 -ENOENT);
 }
 
 /* One that does not read: the program and the other watcher are not held up, and it gets all in the end. */
@@ -182,7 +186,9 @@ static void test_cancel_when_told(void **state)
 
 	(void)state;
 	assert_int_equal(submit(&c, SH("sleep 20"), announced), 0);
-	assert_int_equal(engine_watch(fix.engine, "test", execution_id(c.x), NULL, &w), 0);
+	assert_int_equal(engine_watch(fix.engine, "test",
+				      (struct engine_place){ execution_id(c.x), NULL }, &w, NULL),
+			 0);
 	watcher_set_ops(w, &(struct watcher_ops){ .data = &c, .on_ready = cancel });
 	assert_int_equal(watcher_next(w, &ev), 0);
 	run_until(&c.ended);

@@ -32,15 +32,15 @@ static void unref_owner(void *owner)
 
 const struct stream_ops execution_stream_ops = { on_file, on_detached, ref_owner, unref_owner };
 
-int engine_watch(struct engine *e, const char *caller, const char *id, const char *after,
-		 struct watcher **ret)
+int engine_watch(struct engine *e, const char *caller, struct engine_place place,
+		 struct watcher **ret, struct error *err)
 {
-	struct execution *x = engine_find(e, caller, id);
+	struct execution *x = engine_find(e, caller, place.id);
 	bool ended = !x;
-	int r = ended ? readback_load(e, caller, id, &x) : 0;
+	int r = ended ? readback_load(e, caller, place.id, &x) : 0;
 
 	if (r < 0)
-		return r;
+		return query_say(err, r, ERROR_INTERNAL);
 	/* While this fiber waited for the reading, other watchers may have lost the copy. */
 	if (ended)
 		readback_add(x);
@@ -49,9 +49,12 @@ int engine_watch(struct engine *e, const char *caller, const char *id, const cha
 		json_decref(x->record.result);
 		x->record.result = NULL;
 	}
-	r = watcher_new(&x->stream, after, ret);
+	r = watcher_new(&x->stream, place.after, ret);
 	(void)execution_unref(x);
-	return r;
+	if (r == -EINVAL)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "give the id of an event of this execution.");
+	return r < 0 ? query_say(err, r, ERROR_INTERNAL) : 0;
 }
 
 struct execution *watcher_execution(struct watcher *w)

@@ -72,11 +72,12 @@ int store_say(struct error *err, int r)
 		{ -ENOSPC, ERROR_STORAGE,
 		  "the disk that holds the history is full: free some space" },
 		{ -EIO, ERROR_STORAGE, "the history cannot be read or written: look at its disk" },
-		{ -EALREADY, ERROR_INTERNAL, "this execution has its result already" },
-		{ -ENOENT, ERROR_INPUT, "there is no such execution" },
+		{ -EALREADY, ERROR_ENDED, "this execution has its result already" },
+		{ -ENOENT, ERROR_NOT_FOUND, "There is no such execution." },
 		{ -EEXIST, ERROR_INPUT, "this execution is there already" },
 		{ -E2BIG, ERROR_INPUT, "this request or result is too large to be kept" },
-		{ -EBUSY, ERROR_INPUT, "this execution has not ended: cancel it first" },
+		{ -EBUSY, ERROR_NOT_ENDED,
+		  "The execution has not ended yet; ask again when it has." },
 	};
 
 	if (r >= 0)

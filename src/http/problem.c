@@ -132,14 +132,6 @@ int respond_field(struct request_ctx *ctx, const char *field, const char *fmt, .
 	return respond_with(ctx, &p);
 }
 
-int respond_not_found(struct request_ctx *ctx, const char *what)
-{
-	struct error err = { 0 };
-
-	(void)error_set(&err, ERROR_NOT_FOUND, ENOENT, "There is no such %s.", what);
-	return respond_error(ctx, &err);
-}
-
 int respond_internal(struct request_ctx *ctx)
 {
 	return respond_error(ctx, &(struct error){ .code = ERROR_INTERNAL });

@@ -39,7 +39,5 @@ int respond_problem(struct request_ctx *ctx, int status, const char *code, const
 int respond_error(struct request_ctx *ctx, const struct error *err);
 /* 400, code "invalid_field" */
 int respond_field(struct request_ctx *ctx, const char *field, const char *fmt, ...) _printf_(3, 4);
-/* 404, code "not_found": what is one word, "execution" */
-int respond_not_found(struct request_ctx *ctx, const char *what);
 int respond_internal(struct request_ctx *ctx);	/* the server failed */
 int respond_no_memory(struct request_ctx *ctx); /* it may work later */

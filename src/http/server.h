@@ -10,7 +10,7 @@
  *           struct thing *t = app_find(app, request_param(ctx, "id"));
  *
  *           if (!t)
- *                   return respond_not_found(ctx, "thing");
+ *                   return respond_problem(ctx, 404, "not_found", "There is no such thing.");
  *           return respond_json(ctx, 200, thing_to_json(t));
  *   }
  *   const struct route thing_routes[] = {
