@@ -5,7 +5,7 @@
  * A forked program shares all pages with its zygote and copies each at its first write; pages of mapped files have to be found
  * anew. A page fault costs 2 to 2.6 µs, a page that is asked for with its neighbours 0.1 (of a file) to 1.6 µs. So a zygote that
  * wants it (ATOLL_PAGES) forks a probe first: a child of its own that runs a sample to its end. The probe then reads
- * /proc/self/pagemap, and every program asks for the same pages before it does anything else.
+ * /proc/self/pagemap, and every program that is made ahead asks for the same pages first.
  *
  * Between probe and programs the zygote allocates and frees nothing, so they find the same pieces of memory free.
  */

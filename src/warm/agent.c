@@ -110,7 +110,9 @@ static void become_program(void)
 {
 	const int keep[] = { WARM_FD };
 
-	agent_ask_pages();
+	/* A request that waits already touches fewer pages than the probe did: its program copies what it needs. */
+	if (agent.cloner.warm_up)
+		agent_ask_pages();
 	if (dup3(agent.cloner.cell.keep_fd, WARM_FD, O_CLOEXEC) < 0 ||
 	    sys_close_others(keep, ARRAY_SIZE(keep)) < 0 || replace_fds() < 0 ||
 	    chdir(workdir()) < 0)

@@ -101,7 +101,7 @@ signal errno contextlib ast types html difflib unicodedata ctypes mmap""".split(
 
 
 def usual(names):
-    """The sample of the agent's probe: every child gets the pages that this touches before it does anything else."""
+    """The sample of the agent's probe: a child made ahead gets the pages that this touches before it does anything else."""
     return "".join([f"import {name}\n" for name in names if name in REPEATED]) + "print(1)\n"
 
 
