@@ -38,13 +38,19 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CROWD_TASKS = 64, CROWD_LOOK_MS = 20, CROWD_NICE = 19 };
+enum {
+	CROWD_TASKS = 64,
+	CROWD_NICE = 19,
+	CROWD_LOOK_MS = 20,  /* while there is a crowd, or may soon be one */
+	CROWD_REST_MS = 100, /* otherwise: a sandbox at rest costs next to nothing */
+};
 
 struct init {
 	struct plan_view plan;
 	int signal_fd;
 	int proc_fd;	 /* of /proc; -1: no looking at crowds */
 	int64_t look_ns; /* when to look next */
+	int look_ms;	 /* how long until then; -1: for ever */
 	pid_t main_pid;	 /* 0: no stage is running */
 	int64_t start_ns;
 	int exec_errno; /* why the child could not execute the program; 0: it did */
@@ -293,7 +299,8 @@ static void look_for_crowd(struct init *init)
 			if (tasks > CROWD_TASKS)
 				lower_priority(pid);
 		}
-	init->look_ns = now_ns() + CROWD_LOOK_MS * NS_PER_MS;
+	init->look_ms = tasks > CROWD_TASKS / 8 ? CROWD_LOOK_MS : CROWD_REST_MS;
+	init->look_ns = now_ns() + init->look_ms * NS_PER_MS;
 }
 
 static bool take_ticket(int fd)
@@ -367,7 +374,7 @@ static bool argv_has(char **argv, const char *word)
 
 int main(int argc _unused_, char **argv)
 {
-	struct init init = { .proc_fd = -1 };
+	struct init init = { .proc_fd = -1, .look_ms = -1 };
 	sigset_t mask;
 
 	(void)prctl(PR_SET_DUMPABLE, 0);
@@ -385,6 +392,8 @@ int main(int argc _unused_, char **argv)
 		_exit(1);
 	if (argv_has(argv, INIT_CROWDS))
 		init.proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (init.proc_fd >= 0)
+		init.look_ms = CROWD_REST_MS;
 	if (argv_has(argv, INIT_ADOPT)) {
 		const struct report adopted = { .kind = REPORT_ADOPTED, .at_ns = now_ns() };
 
@@ -402,8 +411,7 @@ int main(int argc _unused_, char **argv)
 		struct pollfd fds[] = { { .fd = INIT_FD_CONTROL, .events = POLLIN },
 					{ .fd = init.signal_fd, .events = POLLIN } };
 
-		if (poll(fds, ARRAY_SIZE(fds), init.proc_fd >= 0 ? CROWD_LOOK_MS : -1) < 0 &&
-		    errno != EINTR)
+		if (poll(fds, ARRAY_SIZE(fds), init.look_ms) < 0 && errno != EINTR)
 			_exit(1);
 		if (init.proc_fd >= 0 && now_ns() >= init.look_ns)
 			look_for_crowd(&init);
