@@ -454,10 +454,14 @@ def test_killed_while_it_is_applied(box, place):
     n, store = 500, place / ".atoll-commit" / "w"
     code = f"import os\nos.chdir('/workspace')\nfor i in range({n}):\n    with open(str(i), 'w') as f: f.write(str(i))\nprint('written')"
     for moment in ("stage/1", "journal"):
-        box.bash("rm -f /workspace/*", options=W)
-        run = box.popen(["run", "--json", *W, "-l", "python", "-c", code], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-        while run.poll() is None and not (store / moment).exists():
-            pass
+        for _ in range(20):  # the moment is short, and a run may end before this process sees it
+            box.bash("rm -f /workspace/*", options=W)
+            run = box.popen(["run", "--json", *W, "-l", "python", "-c", code], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            while run.poll() is None and not (store / moment).exists():
+                pass
+            if run.poll() is None:
+                break
+            run.communicate()
         journalled = (store / "journal").exists()
         pids = [run.pid, *oracle.below(run.pid)]
         for pid in pids:
