@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See broker.h: who is let in, what is done with their records, and the life of the process. What one task does is in
- * task.c, how records get to a peer in peer.c.
+ * See broker.h: admission of fronts, dispatch of their records, and the life of the process. One task is in task.c, the
+ * sending of records to a peer in peer.c.
  */
 #include "broker/broker.h"
 
@@ -25,12 +25,12 @@
 
 enum { PEERS_MAX = 4096, ACCEPT_AGAIN_MS = 100, SWEEP_MS = 2000, SWEEP_SLICE_MS = 5 };
 /*
- * Of the limit of open files one in so many is for tasks to end with and for whoever knocks, up to a bound; and what is made
- * ahead leaves one in so many to tasks.
+ * Shares of the limit of open files: 1/FILES_RESERVE, at most FILES_RESERVE_MAX, is for ending tasks and for new connections.
+ * Sandboxes made ahead leave 1/FILES_OF_TASKS to tasks.
  */
 enum { FILES_RESERVE = 16, FILES_RESERVE_MAX = 1024, FILES_OF_TASKS = 4 };
 
-/* A broker that others may connect to. */
+/* Also used for a forked broker: then listen_fd is negative. */
 struct listening_broker {
 	struct broker broker; /* first: a struct broker * is cast to this */
 	const struct broker_options *options;
@@ -40,8 +40,8 @@ struct listening_broker {
 };
 
 /*
- * The caller of `atoll run` and its broker are the same user, so any path that user can read may be shown. Numbers are
- * bounded whatever a plan says.
+ * The caller of `atoll run` and its broker are the same user, so any path that user can read may be shown. Numbers have
+ * bounds in every plan.
  */
 static const char *const any_source[] = { "/", NULL };
 static const struct plan_ceilings local_ceilings = {
@@ -66,7 +66,7 @@ static void tell_failed(struct peer *peer, uint32_t job, const struct error *err
 	(void)peer_send(peer, &rec, -EBADF);
 }
 
-/* A descriptor gets the lowest free number: where one lies high, all below is in use. */
+/* A new descriptor gets the lowest free number: if that is high, all below are in use. */
 static bool is_crowded(const struct broker *b, const int fds[RECORD_FDS_MAX])
 {
 	for (size_t i = 0; i < RECORD_FDS_MAX; i++)
@@ -121,7 +121,7 @@ static int peer_gone(struct peer *peer)
 	return 0;
 }
 
-/* A task whose descriptors there was no room for. All else of it has come. */
+/* For a RUN whose record arrived, but whose descriptors exceeded the limit of open files. */
 static void refuse_run(struct peer *peer, uint32_t job)
 {
 	struct error err;
@@ -153,7 +153,7 @@ static int on_record(void *data, uint32_t events)
 		size_t len = (size_t)n - sizeof(rec);
 
 		accept_run(peer, &rec, (struct span){ plan, len }, fds, n_fds);
-		/* It is the tenant's: nothing of it stays behind in our memory. */
+		/* The plan holds the tenant's data: no copy may stay in the broker's memory. */
 		explicit_bzero(plan, len);
 		return 0;
 	}
@@ -184,7 +184,7 @@ static void say_hello(struct peer *peer)
 	(void)peer_send(peer, &rec, -EBADF);
 }
 
-/* Who may ask for sandboxes: whoever could start a broker like this one without us, and the front we were made for. */
+/* Allowed are the broker's own user, who could start such a broker anyway, and the user of the broker's front. */
 static bool is_ours(const struct listening_broker *s, int fd)
 {
 	struct ucred peer;
@@ -214,7 +214,7 @@ static void welcome(struct listening_broker *s, int fd)
 		say_hello(peer);
 }
 
-/* Whoever waits would be reported again at once; what is short now comes back when a task ends. */
+/* Stops listening for a while: the loop would report a waiting connection again at once, before a task frees descriptors. */
 static int accept_later(struct listening_broker *s)
 {
 	source_set_time(s->accept_again, clock_now_ns() + ACCEPT_AGAIN_MS * NS_PER_MS);
@@ -248,7 +248,7 @@ static int on_accept_again(void *data, uint32_t events)
 		       : loop_set_events(s->listener, EPOLLIN);
 }
 
-/* Peers stay until the last task has ended: each is told how its own did. */
+/* Peers stay until the last task has ended: each is told the outcome of its own tasks. */
 static int on_broker_signal(void *data, uint32_t events)
 {
 	struct listening_broker *s = data;
@@ -261,7 +261,7 @@ static int on_broker_signal(void *data, uint32_t events)
 	return 0;
 }
 
-/* Also of the one before us, if it was killed: its groups are too young when we begin. */
+/* Repeated: if the previous broker was killed just before this one started, its groups are still too young at the start. */
 static int on_sweep(void *data, uint32_t events)
 {
 	struct listening_broker *s = data;
@@ -283,7 +283,7 @@ static int on_lifeline(void *data, uint32_t events)
 	return 0;
 }
 
-/* The front makes its plan meanwhile. What fails here is told with the first task. */
+/* The front makes its plan meanwhile. A failure here is the answer to each RUN. */
 static void prepare_broker(struct broker *b)
 {
 	int r = sandbox_host_init(&b->host, &b->spare, &b->host_error);
@@ -295,7 +295,7 @@ static void prepare_broker(struct broker *b)
 		r = sandbox_host_open(&b->host, &b->host_error);
 	if (r == 0)
 		r = sandbox_complete(b->spare, &b->host_error);
-	/* Behind the first sandbox, which confines itself: both go on side by side. What was promised holds before the first task. */
+	/* After the first sandbox was let go, so that both confine themselves at the same time; before the first task is taken. */
 	if (r == 0 && !b->host.facts.broker_open) {
 		r = confine_enter(CONFINE_BROKER);
 		if (r < 0)
@@ -324,7 +324,7 @@ static int watch_signals(struct listening_broker *s)
 			   (struct handler){ on_broker_signal, s }, &s->signals);
 }
 
-/* A task takes a few descriptors here. */
+/* A task takes a few descriptors of the broker. */
 static void raise_files(void)
 {
 	struct rlimit limit;
@@ -352,7 +352,7 @@ static int open_doors(struct listening_broker *s)
 	int r;
 
 	sandbox_host_lift(&s->broker.host);
-	/* What cannot be finished now is tried again, and told, by the next task that uses that workspace. */
+	/* On failure the next task that uses the workspace tries again, and reports the error. */
 	(void)!commit_recover_all(s->broker.host.workspaces);
 	r = watch_signals(s);
 	if (r == 0)
@@ -372,7 +372,7 @@ static int open_doors(struct listening_broker *s)
 	return r;
 }
 
-/* One that cannot be had costs speed and nothing else. */
+/* Without a pool every task is slower, but works. */
 static void open_pool(struct listening_broker *s)
 {
 	const struct pool_options options = { .sandboxes = &s->broker.host,
@@ -409,7 +409,7 @@ static void listening_broker_done(struct listening_broker *s)
 
 	while (b->peers)
 		(void)peer_free(b->peers);
-	/* There are none unless the loop has failed. */
+	/* Tasks are left only if the loop has failed. */
 	while (b->tasks)
 		task_abandon(b->tasks);
 	committers_end(b);

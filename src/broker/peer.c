@@ -13,9 +13,9 @@
 
 enum {
 	PATIENCE_S = 60,
-	HOLD_MS = 3, /* the most that news without a descriptor wait for the next ones */
+	HOLD_MS = 3, /* the longest time that a held record waits for the next one */
 	HELD_MAX = 2,
-	/* Files of a few tasks; and of all peers together, some 70 MB of records. */
+	/* One peer: the files of a few tasks. All peers together: some 70 MB of records. */
 	PENDING_BEHIND = 512,
 	PENDING_MAX = 4096,
 	PENDING_ALL_MAX = 16384,
@@ -31,10 +31,10 @@ struct peer_socket {
 	struct peer peer; /* first: socket_of() casts a peer */
 	bool several;
 	struct handler handler;
-	struct record held[HELD_MAX]; /* before all that is pending */
+	struct record held[HELD_MAX]; /* sent before the pending records */
 	size_t n_held;
 	struct source *held_timer;
-	struct source *stalled; /* armed while something is pending */
+	struct source *stalled; /* armed while a record is pending */
 	struct pending_record *first, **last;
 	size_t n_pending;
 };
@@ -68,7 +68,7 @@ int peer_new(struct broker *b, int fd, bool several, struct peer **ret)
 	return 0;
 }
 
-/* Hung up on: its own loop event takes it away, so nobody loses a peer in the middle of something. */
+/* The peer's loop event sees the shutdown and frees the peer later, so callers of peer_send() may go on using the peer. */
 static void hang_up(struct peer_socket *c)
 {
 	(void)shutdown(c->peer.fd, SHUT_RDWR);
@@ -153,7 +153,7 @@ static int keep_record(struct peer_socket *c, const struct record *rec, int fd)
 	*p = (struct pending_record){ .rec = *rec, .fd = -EBADF };
 	if (fd >= 0) {
 		p->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-		/* As when the kernel holds too many in flight: this file is left out. */
+		/* The same error as for too many descriptors in flight: this file is left out. */
 		r = p->fd < 0 ? -ETOOMANYREFS : 0;
 	}
 	if (r == 0 && !c->first)
@@ -175,7 +175,7 @@ static int send_now(struct peer_socket *c, const struct record *rec, int fd)
 	return sys_send_record(c->peer.fd, rec, sizeof(*rec), &fd, fd >= 0 ? 1 : 0);
 }
 
-/* The peer is told that the file is missing. */
+/* A file may be left out: task_collect() then reports that files are missing. */
 static bool can_be_missed(const struct record *rec, int r)
 {
 	return r == -ETOOMANYREFS && rec->kind == RECORD_FILE;
@@ -187,7 +187,7 @@ static int pass_on(struct peer_socket *c, const struct record *rec, int fd)
 
 	if (r == -EAGAIN && c->several)
 		r = keep_record(c, rec, fd);
-	/* A peer that was not told would wait for ever: both ends see a closed socket instead. */
+	/* A peer that misses a record would wait for ever: it sees a closed socket instead. */
 	if (r < 0 && !can_be_missed(rec, r))
 		hang_up(c);
 	return r;
@@ -223,7 +223,7 @@ static bool hold(struct peer_socket *c, const struct record *rec, int fd)
 	return true;
 }
 
-/* The end of a task whose beginning is held. */
+/* Sends DONE together with the task's held STARTED. */
 static int send_whole(struct peer_socket *c, const struct record *rec, int fd)
 {
 	struct record whole = *rec;

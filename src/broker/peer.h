@@ -2,21 +2,21 @@
 /*
  * A front as the broker sees it: a socket, and the records that did not fit into it yet.
  *
- * The one peer of a forked broker may make it wait, for a minute at most: nobody else is kept waiting, and a burst of
- * files costs no memory. With several peers nobody is waited for: what a socket does not take is kept, within bounds, and
- * goes when it can; tasks that have ended keep their files until the peer has caught up. A peer that reads nothing for a
- * minute, or lets more pile up than the bound, is hung up on.
+ * A forked broker has one peer and blocks on its full socket, for a minute at most: no other peer waits, and a burst of
+ * files costs no memory. A broker with several peers never blocks: records that do not fit into a socket are queued,
+ * within bounds. Ended tasks keep their files until their peer has caught up. If a peer reads nothing for a minute, or its
+ * queue reaches the bound, the broker hangs up on it.
  *
- * That a program has begun is news that can wait: it goes with the next record, so that a peer is woken once for a task
- * that is over in an instant.
+ * STARTED and STAGE without a descriptor are held for a few milliseconds and go with the next record, so that a short task
+ * wakes its peer once.
  */
 #pragma once
 
 #include "broker/task.h"
 
-/* Takes fd. `several`: there are other peers, so never wait for this one. */
+/* Takes fd. `several`: there may be other peers, so sending never blocks. */
 int peer_new(struct broker *b, int fd, bool several, struct peer **ret) _must_check_;
-/* Its records go to handler, with the peer as data of the caller's choosing. */
+/* Calls the handler when the peer has sent a record or has gone. */
 int peer_watch(struct peer *peer, struct handler handler) _must_check_;
 /* Closes its socket, ends its tasks. Returns NULL. */
 struct peer *peer_free(struct peer *peer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a task left behind. Files go to the peer when it asked for them. When the program failed, /tmp is looked at too:
- * a file as large as file_size allows says why.
+ * The files that a task left behind. If the plan asks for files, they go to the peer. If the program failed, the size of the
+ * largest file is measured, also in /tmp and in the workspace's upper layer: a file as large as file_size allows says why.
  */
 #include "broker/task.h"
 
@@ -25,7 +25,7 @@ static int pass_over(void *data, const struct collect_file *file)
 	return 0;
 }
 
-/* For the largest file only: that nothing is taken is no loss to announce. */
+/* Measures the largest file only: `truncated` and `skipped` of this walk are dropped. */
 static void measure_left_files(int dir_fd, struct collect_report *ret)
 {
 	const struct collect_bounds none = { 0 };

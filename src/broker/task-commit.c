@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a task that could write to a workspace. What it wrote lies in a layer of its own (sandbox/child-mount.c); when every process
- * is dead, a helper process applies it, or only lists it, because that may take longer than the one thread of a broker may wait:
+ * The end of a task that could write to a workspace. Its changes lie in a layer of its own (sandbox/child-mount.c). When every process
+ * is dead, a helper process applies the changes, or only lists them: that may take longer than the broker's one thread may wait.
  *
  *   broker ──clone──▶ helper: opens the workspace, commit_apply() ──outcome over a socket──▶ broker: DONE leaves
  *                     commit_tidy(), exits ──the socket closes──▶ broker: reaps it
  *
- * A task that wrote nothing needs no helper. A helper that is killed is started once more: the journal makes up for what it had begun,
- * and what it had applied is no change any more. The helper dies with the broker; then the next commit, or the next broker that
- * uses the workspace, finishes what was journalled.
+ * A task that wrote nothing needs no helper. If a helper is killed, it is started once more: the journal completes a change that it had
+ * begun, and a change that it had applied is no change any more. The helper dies with the broker; then the next commit, or the next
+ * broker that uses the workspace, finishes the journalled changes.
  *
  * A helper makes the calls that commit.h lists, and clone, close_range, prctl, openat, openat2, mkdirat, fstat, sendto, exit_group.
  */
@@ -39,7 +39,7 @@ enum { TRIES_MAX = 2, LIST_BYTES_MAX = 1 << 20 };
 struct committer {
 	struct committer *next;
 	struct broker *broker;
-	struct task *task; /* NULL: it has its answer */
+	struct task *task; /* NULL: the outcome has been received */
 	pid_t pid;
 	int socket_fd, list_fd;
 	unsigned tries;
@@ -65,7 +65,7 @@ static bool is_commit_wanted(const struct task *task)
 	}
 }
 
-/* Nothing but "." and "..": most tasks only read. */
+/* The directory has no entries but "." and ".."; most tasks only read their workspace. */
 static bool is_empty(int dir_fd)
 {
 	_Alignas(struct dirent64) char entries[512];
@@ -86,7 +86,7 @@ static int empty_list(int fd)
 	return ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
 }
 
-/* What could not be applied is told whole, too. */
+/* After a failure: the list must name all changes, also those that commit_apply() did not reach. */
 static void list_instead(const struct commit *c, struct commit_outcome *outcome)
 {
 	struct commit_outcome listed;
@@ -209,7 +209,7 @@ static int conclude_commit(struct committer *k, const struct commit_outcome *o)
 					       .inodes = o->inodes_after,
 					       .quota_bytes = place->quota_bytes,
 					       .quota_inodes = place->quota_inodes };
-	/* The front believes what it reads there, so the helper must not be able to change it any more. */
+	/* The front trusts this list, so the helper must not be able to change it any more. */
 	if (fcntl(k->list_fd, F_ADD_SEALS,
 		  F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
 		task->changes_fd = TAKE_FD(k->list_fd);
@@ -311,7 +311,7 @@ bool task_commit_begin(struct task *task)
 void task_commit_report(const struct task *task, struct record_commit *ret)
 {
 	*ret = task->commit;
-	/* Told before its death, because it has written nothing: what it writes until then is not applied. */
+	/* DONE of a warm task may leave before its death, if it has written nothing. Later writes are not applied. */
 	if (ret->result == COMMIT_NONE && commit_op(task) && task->sandbox->upper_fd >= 0)
 		ret->result = is_commit_wanted(task) ? COMMIT_APPLIED : COMMIT_DISCARDED;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What went wrong inside a sandbox, in words: all that comes out of it is an operation's index, an errno, a wait status. */
+/* Puts failures of a sandbox into words. The sandbox reports only an operation's index, an errno and a wait status. */
 #include "broker/task.h"
 
 #include <string.h>
@@ -64,11 +64,11 @@ void task_explain_death(struct task *task, int wait_status)
 		(void)error_set(&task->failure, ERROR_INTERNAL, ECHILD,
 				"the sandbox died while it was prepared; see: atoll doctor");
 	else if (!WIFSIGNALED(wait_status) || WTERMSIG(wait_status) != SIGKILL)
-		/* A program can bring SIGKILL on itself, by using up its memory; anything else is ours. */
+		/* A program can cause a SIGKILL of pid 1, by using up its memory; any other death is atoll's fault. */
 		(void)error_set(&task->failure, ERROR_INTERNAL, ECHILD,
 				"the sandbox's init ended before its time (wait status %d)",
 				wait_status);
 	else if (task->total.oom_kills == 0 && !task->doomed)
-		/* Nobody inside can do that to pid 1: somebody outside has. */
+		/* No process of the sandbox can kill pid 1: a process of the host did. */
 		task->killed_for = CAUSE_INTERRUPTED;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where tasks are found: all of a broker's, those of one peer, and by peer and job. A task that is over in an instant must
- * not look at a thousand that sleep.
+ * Lists of tasks: all of a broker, those of one peer, and a hash table by peer and job. A short task must not pay for a
+ * thousand sleeping ones.
  */
 #include "broker/task.h"
 
 static struct task **slot_of(const struct peer *peer, uint32_t job)
 {
-	/* Fibonacci hashing: neighbours end up far from each other. */
+	/* Fibonacci hashing: neighbouring keys get distant slots. */
 	uint64_t key = ((uint64_t)(uintptr_t)peer + job) * 0x9e3779b97f4a7c15;
 
 	return &peer->broker->slots[key >> (64 - TASK_SLOT_BITS)];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan of a task, as it comes from the peer: bytes, which are copied, or a sealed file, or refused; checked against the broker's
- * own bounds.
+ * The plan of a task. The peer sends it as bytes, which are copied, or as a sealed file; an unsealed file is refused. Every plan is
+ * checked against the broker's own bounds.
  */
 #include "broker/task.h"
 
@@ -26,7 +26,7 @@ static int make_plan_room(struct plan_map *plan, size_t size)
 	return 0;
 }
 
-/* A small one is read, which takes less than mapping it. */
+/* A small plan is read, which is faster than mapping it. */
 static int load_plan(struct task *task, size_t size)
 {
 	struct plan_map *plan = &task->plan;
@@ -66,7 +66,7 @@ static int open_plan(struct task *task, struct error *err)
 
 void task_drop_plan(struct task *task)
 {
-	/* It is the tenant's: nothing of it stays behind in our memory. */
+	/* The plan holds the tenant's data: no copy may stay in the broker's memory. */
 	if (task->plan.copied) {
 		explicit_bzero(task->plan.base, task->plan.size);
 		free(task->plan.base);

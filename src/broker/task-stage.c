@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stage's beginning and end as the peer is told of them: which layers hold it, and what it used of the kernel's counters. */
+/* The records STARTED and STAGE: the layers that isolate a stage, and its usage by the kernel's counters. */
 #include "broker/task.h"
 
 #include "base/clock.h"
@@ -34,7 +34,7 @@ void task_end_stage(struct task *task, const struct report *rep)
 	struct record rec = { .kind = RECORD_STAGE };
 	struct record_stage *s = &rec.stage;
 
-	/* It may have ended before it began. */
+	/* The task may have been killed before this stage began. */
 	if (!task->stage_start_ns)
 		task->stage_start_ns = rep->at_ns;
 	tell_started(task);
@@ -44,7 +44,7 @@ void task_end_stage(struct task *task, const struct report *rep)
 	task->sandbox->lone = task->total.pids_peak == 1;
 	usage_subtract(&task->total, &task->ahead);
 	usage_complete(&task->total, rep);
-	/* Where the kernel can, its peak starts anew with each stage's limits. */
+	/* On kernels that can reset it, the peak starts again with each stage's limits. */
 	task->memory_peak_bytes = MAX(task->memory_peak_bytes, task->total.memory_peak_bytes);
 	if (task->total.memory_peak_bytes < 0 && task->memory_peak_bytes > 0)
 		task->total.memory_peak_bytes = task->memory_peak_bytes;
@@ -62,18 +62,18 @@ void task_end_stage(struct task *task, const struct report *rep)
 		(void)task_send(task, &rec, -EBADF);
 		return;
 	}
-	/* The end follows at once: one wake-up of the front for both. */
+	/* The task's end follows at once and includes this record: one wake-up of the front for both. */
 	task->last_stage = rec;
 }
 
-/* The program is on its way: init has been told, and waits for no further answer. */
+/* init has its START and waits for nothing more, so the program begins now. */
 void task_begin_stage(struct task *task)
 {
 	if (!task->stage_start_ns)
 		task->stage_start_ns = clock_now_ns();
 	task_watch_started(task);
 	tell_started(task);
-	/* Another sandbox would have needed them until now. A program that was there already says when it has got them. */
+	/* Until now a replacement sandbox would have needed the streams. A warm program takes its ticket when it has them. */
 	if (!task->warm && task->stage + 1 >= task->n_stages)
 		task_close_stdio(task);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The descriptors that came with a task, on their way to its programs. None of them is a file of the host's, or of another sandbox: what
- * one program does to such a file (locks, times, watches) others would see. So where there is nothing to read, a program
- * gets the null device of its own sandbox, or an empty file of its own where the nodes of /dev are the host's.
+ * The descriptors that came with a task, on their way to its programs. None of them is a file of the host or of another sandbox:
+ * other processes would see what a program does to such a file (locks, times, watches). So if there is no input, the program gets
+ * the null device of its own sandbox, or an empty file of its own if the nodes of /dev are the host's.
  */
 #include "broker/task.h"
 

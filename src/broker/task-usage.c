@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic with the kernel's counters: what belongs to a stage or a task, out of what was counted since its group was made. */
+/* Arithmetic with the kernel's counters: they count since the group was made; this is the part of one stage or task. */
 #include "broker/task.h"
 
 static int64_t delta(int64_t now, int64_t before)
@@ -7,7 +7,7 @@ static int64_t delta(int64_t now, int64_t before)
 	return now < 0 ? -1 : MAX(now - MAX(before, 0), 0);
 }
 
-/* What was used since then. The sum of CPU time is exact, its parts are not: one of them may seem to have shrunk. */
+/* The usage since `before`. The sum of CPU time is exact, but user or system time alone may seem to have shrunk. */
 void usage_subtract(struct usage *usage, const struct usage *before)
 {
 	if (usage->user_us >= 0) {
@@ -21,7 +21,7 @@ void usage_subtract(struct usage *usage, const struct usage *before)
 	usage->pids_refused = delta(usage->pids_refused, before->pids_refused);
 }
 
-/* Where there is no cgroup, what init saw of the children it reaped is the kernel's word too. */
+/* Without a cgroup, the numbers of the children that init reaped are used: they come from the kernel, too. */
 void usage_complete(struct usage *usage, const struct report *rep)
 {
 	if (usage->user_us < 0) {

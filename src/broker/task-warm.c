@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tasks in cells that were made ahead. Where the program is there already, it is handed its request over its own socket and
- * says its last word there: DONE(n), which means exit(n). What it says is the program's word about itself and nothing more:
- * at that instant the whole sandbox is killed, and usage and limits come from the kernel's counters. A program that dies
- * without it is taken at its wait status, as any other.
+ * Tasks in cells that were made ahead. In a warm cell the runtime is started already. The broker sends it the request over the
+ * program's socket, and the program sends its exit code there at its end, in decimal. The broker trusts this message for nothing
+ * else: it kills the whole sandbox at once, and takes usage and limits from the kernel's counters. If a program dies without
+ * this message, its wait status counts, as for a cold program.
  *
- * Only the main process has a word. The kernel says with each message which process it is from; children may have kept the
- * socket, and what they say is passed over. So is nonsense. Of either there may be a few messages; then the socket is shut,
- * and the end is pid 1's to tell.
+ * Only the main process may send the exit code. The kernel tells the sender of each message. Messages of children, which may
+ * have kept the socket, and malformed messages are ignored. After UNHEEDED_MAX of them the broker shuts the socket, and the end is
+ * reported by pid 1.
  *
- * The reply leaves before the death, when there is nothing left that the death could change: no other process or thread was
- * ever there, and the scratch file system, on which what is written to a workspace lies as well, holds what the caller put there,
- * untouched. Otherwise it leaves when every process is dead. What the main process prints between its word and its death
- * may be in the result or not.
+ * DONE leaves before the program's death if the death can change nothing: no other process or thread ever existed, and
+ * the scratch file system, which also holds changes to a workspace, holds only the caller's file, untouched. Otherwise DONE leaves
+ * when every process is dead. Output that the main process prints between its exit code and its death may be missing.
  */
 #include "broker/task.h"
 
@@ -32,12 +31,12 @@
 
 enum { SCRATCH_BLOCK = 4096, UNHEEDED_MAX = 16 };
 
-/* What came as bytes goes on as bytes. */
+/* A plan that came as bytes is passed on as bytes. */
 static_assert((int)RECORD_PLAN_MAX <= (int)LAUNCH_PLAN_MAX, "a plan that has no file must fit");
 
 #define WORK_PREFIX "/sandbox/"
 
-/* Whether the one file still is as it was put there; only names directly in the work directory are looked at. */
+/* Whether the given file has its first modification time. False for files that are not directly in the work directory. */
 static bool is_untouched(const struct task *task, const char *path)
 {
 	struct stat st;
@@ -52,8 +51,8 @@ static bool is_untouched(const struct task *task, const char *path)
 }
 
 /*
- * Whether nothing but the program's own text is in the scratch file system, by its own count, and that is untouched. Other
- * files may have been written to through a mapping, which shows nowhere: those are looked at when everybody is dead.
+ * Whether the scratch file system holds at most one given file, untouched, by the file system's free space and inodes. With more
+ * given files or with directories, false: a write through a mapping would not show, so files are collected after every process is dead.
  */
 static bool scratch_is_untouched(const struct task *task)
 {
@@ -82,7 +81,7 @@ static bool was_alone(const struct task *task)
 	return task->ahead.pids_peak > 0 && task->total.pids_peak == task->ahead.pids_peak;
 }
 
-/* What it writes from now on, to its workspace, too, goes with the scratch file system. */
+/* If true, later writes, also to the workspace, are lost with the scratch file system. */
 static bool leaves_nothing(const struct task *task)
 {
 	return was_alone(task) && scratch_is_untouched(task);
@@ -98,7 +97,7 @@ static void last_word(struct task *task, int code)
 				    .read_bytes = -1,
 				    .write_bytes = -1 };
 
-	/* It has ended in another way since then, and pid 1 has seen how. */
+	/* The program has ended by itself after its message, and pid 1 reports how. */
 	if (sandbox_die_behind(task->sandbox) < 0)
 		return;
 	task_end_stage(task, &rep);
@@ -109,7 +108,7 @@ static void last_word(struct task *task, int code)
 		task_look_later(task);
 		return;
 	}
-	/* The end of all of them is waited for. A program that was alone has got its signal. */
+	/* The death of all processes is awaited. A program that was alone has got its signal already. */
 	sandbox_die_at_once(task->sandbox);
 	if (was_alone(task))
 		task_kill_soon(task);
@@ -132,7 +131,7 @@ static int parse_code(const char *word, ssize_t n)
 	return code <= 0xff ? code : -EBADMSG;
 }
 
-/* It stays the front's to take while it is there. */
+/* Only looks: an untaken ticket stays for the program or the front to take. */
 bool task_ticket_is_taken(const struct task *task)
 {
 	struct pollfd ticket = { .fd = task->ticket_fd, .events = POLLIN };
@@ -144,7 +143,7 @@ bool task_has_launched(struct task *task)
 {
 	if (!task->launched && task->warm && task_ticket_is_taken(task)) {
 		task->launched = true;
-		/* It has got them: the front sees their end when the program's own are closed. */
+		/* The program has the streams: when it closes them, the front sees their end. */
 		task_close_stdio(task);
 		for (int signo = 1; task->signals; signo++, task->signals >>= 1)
 			if (task->signals & 1)
@@ -153,7 +152,7 @@ bool task_has_launched(struct task *task)
 	return task->launched;
 }
 
-/* The program that waits there for an answer to its last word goes on, and ends by itself. */
+/* A program that has sent a message and waits on the socket sees it closed, goes on, and ends by itself. */
 static void stop_listening(struct task *task)
 {
 	(void)shutdown(task->sandbox->program_fd, SHUT_RDWR);
@@ -169,7 +168,7 @@ static void take_failure(struct task *task, struct report *report)
 	task_fail(task, &err);
 }
 
-/* One message, if there is one: true. */
+/* Handles one message. False: there is none. */
 static bool hear(struct task *task)
 {
 	union {
@@ -234,10 +233,10 @@ static int launch_task(struct task *task)
 	fds[4] = task->plan_fd;
 	rec.no_input = fds[0] < 0;
 	n_fds -= (size_t)small + rec.no_input;
-	/* Who is woken may run, and end, before this process does again. */
+	/* Before sending: the woken program may run, and end, before this process continues. */
 	task->stage_start_ns = clock_now_ns();
 	r = sys_send_parts(task->sandbox->program_fd, &parts, fds + rec.no_input, n_fds);
-	/* One that is gone already is seen to be gone. */
+	/* If the program is gone already, the watch on its death reports it. */
 	if (r == -EPIPE || r == -ECONNRESET)
 		r = 0;
 	return r;
@@ -286,7 +285,7 @@ static void use_cell(struct task *task, struct cell *cell)
 		task_kill(task, task->killed_for);
 }
 
-/* The cell is READY, or will never be: then the task makes a sandbox of its own. */
+/* The cell is READY, or has failed: then the task makes a sandbox of its own. */
 static void on_cell(void *data, struct cell *cell)
 {
 	struct task *task = data;
@@ -330,7 +329,7 @@ bool task_take_cell(struct task *task)
 {
 	struct cell *cell;
 
-	/* Cells have one program; and a terminal is made for its task. */
+	/* A warm cell has one program, and no cell has a terminal. */
 	if (task->tty || (task->n_stages != 1 && plan_warm_kind(&task->plan.view) != WARM_NONE))
 		return false;
 	cell = pool_claim(task->broker->pool, &task->plan.view);

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The deadlines of a task. Wall time is a timer. CPU time is looked at as often as it could be reached; so is memory where no
- * cgroup holds it. Once a task is to end, its sandbox is killed again and again until pid 1 is gone: a storm of forks may
- * outrun one look at who is there.
+ * The deadlines of a task. Wall time is a timer. CPU time is read as often as its limit could be reached; memory is read
+ * periodically if no cgroup limits it. A killed task's sandbox is killed again and again until pid 1 is dead: a fork bomb can
+ * outrun one pass over the list of processes.
  */
 #include "broker/task.h"
 
 #include "base/clock.h"
 
 enum {
-	START_MS_MAX =
-		60000, /* from being told to start until the program runs: more than any host needs */
-	START_MS =
-		1, /* from init being told to the program's first instruction: not at its expense */
+	START_MS_MAX = 60000, /* from START until the program runs: more than any host needs */
+	START_MS = 1,	      /* added to wall time: the way from START to the first instruction */
 	CPU_MS_MIN = 2,
 	MEMORY_MS = 50,
-	MEMORY_SHARE = 10, /* looking takes at most one part in so many of the broker's time */
+	MEMORY_SHARE = 10, /* reading memory takes at most 1/MEMORY_SHARE of the broker's time */
 };
 
 static int64_t in_ms(int64_t ms)
@@ -28,7 +26,7 @@ static int64_t cpu_us(const struct usage *usage)
 	return usage->user_us < 0 ? 0 : usage->user_us + usage->system_us;
 }
 
-/* Milliseconds until the next look, or 0: it was reached. */
+/* Milliseconds until the next reading, or 0: the limit is reached. */
 static int64_t cpu_wait_ms(struct task *task)
 {
 	int64_t base_us = cpu_us(&task->base) + cpu_us(&task->ahead);
@@ -64,7 +62,7 @@ static int on_watch(void *data, uint32_t events)
 		int64_t look_ns = clock_now_ns();
 		int64_t bytes = sandbox_memory_bytes(task->sandbox);
 
-		/* The quick look counts a page that many share once for each of them. */
+		/* The quick reading counts a shared page once for each process. */
 		if (bytes > task->limits[STAGE_MEMORY_BYTES])
 			bytes = sandbox_memory_exact(task->sandbox);
 
@@ -73,7 +71,7 @@ static int on_watch(void *data, uint32_t events)
 			task_kill(task, CAUSE_MEMORY);
 			return 0;
 		}
-		/* A thousand processes take tens of milliseconds, in which the broker does nothing else. */
+		/* Reading a thousand processes blocks the broker for tens of milliseconds. */
 		look_ns = clock_now_ns() - look_ns;
 		wait_ms = MIN(wait_ms, MAX(MEMORY_MS, look_ns * MEMORY_SHARE / NS_PER_MS));
 	}
@@ -139,10 +137,10 @@ void task_kill(struct task *task, int cause)
 	if (task->killed_for < 0 && task->state < TASK_ENDING && cause != CAUSE_INTERNAL)
 		task->killed_for = cause;
 	task->doomed = true;
-	/* Still waiting for one: what comes is ended at once. */
+	/* The task still waits for a cell: its sandbox is killed as soon as it has one. */
 	if (!task->sandbox)
 		return;
-	/* Without a cgroup this is the last look anybody gets. */
+	/* Without a cgroup, CPU time cannot be read any more after the kill. */
 	task->cpu_us = sandbox_cpu_us(task->sandbox);
 	sandbox_kill(task->sandbox);
 	if (task->watch_timer)

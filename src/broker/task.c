@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See task.h. Deadlines are this file's: wall time by timer, CPU time by looking at the kernel's counter as often as
- * it could be reached. Every end goes the same way: pid 1 dies, the kernel takes the rest, counters are read,
- * files are collected, the peer is told, and then the cgroup is removed.
+ * See task.h. Every task ends in this order: pid 1 dies, the kernel kills the other processes, counters are read, files are
+ * collected, the peer is told, the cgroup is removed.
  */
 #include "broker/task.h"
 
@@ -53,7 +52,7 @@ static void send_last_stage(struct task *task)
 	task->last_stage.kind = 0;
 }
 
-/* Everything is dead and counted: the peer hears of it. What is left to tear down waits for nobody. */
+/* Counters are read, and every process is dead or, if settled, killed. The cgroup and mounts are removed after this. */
 void task_conclude(struct task *task, bool settled)
 {
 	struct record end = { .kind = RECORD_DONE };
@@ -65,7 +64,7 @@ void task_conclude(struct task *task, bool settled)
 		(void)task_send(task, &end, -EBADF);
 		return;
 	}
-	/* Files come behind the stage that wrote them; without any, one record says it all. */
+	/* Files come after the STAGE of the stage that wrote them. Without files, DONE includes STAGE. */
 	if (!settled)
 		send_last_stage(task);
 	if (task->sandbox->work_fd >= 0 && !settled)
@@ -92,7 +91,7 @@ void task_look_later(struct task *task)
 	source_set_time(task->remove_timer, clock_now_ns() + LOOK_MS * NS_PER_MS);
 }
 
-/* While it runs: whether its streams can be let go of. Then: whether what it leaves can. */
+/* While a warm task runs: looks whether it has begun, so that its streams can be closed. In REMOVING: tries to remove it. */
 static int on_remove(void *data, uint32_t events)
 {
 	struct task *task = data;
@@ -108,7 +107,7 @@ static int on_remove(void *data, uint32_t events)
 			task_look_later(task);
 		return 0;
 	}
-	/* Dead in all but name: kept from dying by what runs, or else by its quota. */
+	/* pid 1 was killed but has not died yet: other processes have the CPU, or its quota is used up. */
 	if (task->sandbox->pid > 0) {
 		(task->remove_tries++ == 0 ? sandbox_die_at_once : sandbox_kill)(task->sandbox);
 		source_set_time(task->remove_timer, clock_now_ns() + KILL_AGAIN_MS * NS_PER_MS);
@@ -123,7 +122,7 @@ static int on_remove(void *data, uint32_t events)
 	return 0;
 }
 
-/* A group counts as busy until its last process has left the processor; a broker that stays need not hurry. */
+/* A group is busy until its last process has left the processor. A broker with a pool waits; any other tries at once. */
 static int remove_soon(struct task *task)
 {
 	if (!task->broker->pool || task->broker->closing)
@@ -135,7 +134,7 @@ static int remove_soon(struct task *task)
 static int finish_task(struct task *task)
 {
 	if (task->state != TASK_COLLECTING && task_commit_begin(task)) {
-		/* The peer hears that the program is over: what follows may take longer than it would wait for that. */
+		/* Tell the peer now that the program has ended: the commit may take longer than the peer waits for that. */
 		send_last_stage(task);
 		task->state = TASK_COMMITTING;
 		return 0;
@@ -143,7 +142,7 @@ static int finish_task(struct task *task)
 	return task_finish(task);
 }
 
-/* Of many that end at once, each in its turn: else their files would be more than a peer's bound. */
+/* If many tasks end at once, each waits until the peer has caught up: all their files would exceed the peer's bound. */
 int task_finish(struct task *task)
 {
 	if (peer_is_behind(task->peer)) {
@@ -167,7 +166,7 @@ static int start_stage(struct task *task)
 	int fds[4] = { [3] = task->ticket_fd }, r;
 
 	plan_stage_limits(&task->plan.view, task->stage, task->limits);
-	/* A belt for hosts whose cgroups cannot count: whole seconds, and only per process. */
+	/* A second limit, for hosts whose cgroups do not count CPU time: whole seconds, and only per process. */
 	if (task->limits[STAGE_CPU_MS])
 		command.cpu_seconds = (uint64_t)(task->limits[STAGE_CPU_MS] + 1999) / 1000;
 	r = task_stage_stdio(task, fds, &own);
@@ -190,7 +189,7 @@ static void next_stage(struct task *task, const struct report *rep)
 	task_end_stage(task, rep);
 	if (failed || task->killed_for >= 0 || task->stage + 1 >= task->n_stages) {
 		task->state = TASK_ENDING;
-		/* init leaves by itself after the last stage; after any other it must be told. */
+		/* After the last stage init exits by itself; after any other it must be killed. */
 		if (task->stage + 1 < task->n_stages || rep->kind == REPORT_EXEC_FAILED)
 			sandbox_kill(task->sandbox);
 		return;
@@ -210,7 +209,7 @@ static void next_stage(struct task *task, const struct report *rep)
 		task_begin_stage(task);
 }
 
-/* It has its size before anybody looks. */
+/* Sets the terminal's size before the program starts. */
 static void take_terminal(struct task *task, int fd)
 {
 	const struct winsize size = { .ws_row = (uint16_t)(task->terminal_size >> 16),
@@ -231,7 +230,7 @@ static void on_prepared(struct task *task, const struct report *rep, int fds[], 
 	n_dirs = sandbox_take_dirs(task->sandbox, rep, fds, n_fds);
 	if (n_fds > n_dirs)
 		take_terminal(task, TAKE_FD(fds[n_dirs]));
-	/* Without a terminal its START is in the socket already. */
+	/* Without a terminal, start_first() has sent START already. */
 	r = task->tty ? start_stage(task) : 0;
 	if (r == 0) {
 		task_begin_stage(task);
@@ -254,7 +253,7 @@ static void take_report(struct task *task, const struct report *rep, int fds[], 
 	case REPORT_EXEC_FAILED:
 		if (task->program)
 			task_listen(task);
-		/* Its death comes next, and then it is begun again. */
+		/* pid 1's death comes next; then the task begins again. */
 		if (task_never_began(task))
 			break;
 		if (task->stage_running)
@@ -267,8 +266,8 @@ static void take_report(struct task *task, const struct report *rep, int fds[], 
 }
 
 /*
- * 1: took one; 0: the other end is closed; negative: nothing there (-EAGAIN), or a failure. Once the program runs, nobody
- * inside can write here but init.
+ * 1: took a report; 0: the other end is closed; -EAGAIN: no report yet; other negative: a failure. Once the program runs, only
+ * init can write to this socket.
  */
 static int read_report(struct task *task)
 {
@@ -277,7 +276,7 @@ static int read_report(struct task *task)
 	size_t n_fds = ARRAY_SIZE(fds);
 	ssize_t n = sys_recv_record(task->sandbox->control_fd, &rep, sizeof(rep), fds, &n_fds);
 
-	/* It went with something of ours unread, which is said once, before what it has left for us. */
+	/* pid 1 died with unread commands. The kernel reports that once, before the reports that pid 1 had sent. */
 	if (n == -ECONNRESET) {
 		n_fds = ARRAY_SIZE(fds);
 		n = sys_recv_record(task->sandbox->control_fd, &rep, sizeof(rep), fds, &n_fds);
@@ -302,7 +301,7 @@ static int on_task_control(void *data, uint32_t events)
 	(void)events;
 	if (r > 0 || r == -EAGAIN)
 		return 0;
-	/* Closed: pid 1 is on its way out, and the pidfd says when it is gone. */
+	/* Closed: pid 1 is dying, and its pidfd tells when it is dead. */
 	task->control = source_free(task->control);
 	if (r == 0)
 		return 0;
@@ -316,8 +315,8 @@ static int on_task_control(void *data, uint32_t events)
 }
 
 /*
- * Nothing had begun in it. Who was killed while the sandbox was made, and not for want of memory, was killed from outside:
- * another one does as well, unless whoever did that goes on.
+ * The program had not begun. If pid 1 was killed while the sandbox was made, and not for want of memory, it was killed from
+ * outside: the task gets another sandbox, at most DEATHS_MAX times.
  */
 static bool may_begin_again(struct task *task, int wait_status)
 {
@@ -331,14 +330,14 @@ static bool may_begin_again(struct task *task, int wait_status)
 	return task->total.oom_kills <= 0 && task->deaths++ < DEATHS_MAX;
 }
 
-/* It was not our doing, and how the program ended is not known. */
+/* The broker neither killed nor failed the task, and the end of its program was not reported. */
 static bool is_unexplained(const struct task *task)
 {
 	return task->state != TASK_ENDING && task->failure.code == ERROR_NONE &&
 	       task->killed_for < 0;
 }
 
-/* pid 1 is dead, and so is everything that was below it. */
+/* pid 1 is dead, and so is every other process of the sandbox. */
 static int on_task_death(void *data, uint32_t events)
 {
 	struct task *task = data;
@@ -348,7 +347,7 @@ static int on_task_death(void *data, uint32_t events)
 	do
 		r = read_report(task);
 	while (r > 0);
-	/* It had got ready, and we have not heard of it: what it began is not to begin again. */
+	/* PREPARED was lost for want of descriptors: its program may have begun, so the task must not begin again. */
 	if (r == -EMFILE && is_unexplained(task))
 		task_explain_crowd(&task->failure);
 	task_explain_begun(task);
@@ -383,7 +382,7 @@ void task_signal(struct task *task, int signo)
 {
 	if (task->state != TASK_RUNNING || !task->stage_running || signo <= 0 || signo >= NSIG)
 		return;
-	/* One that was there already gets it when it has begun: before that, what it would do is not the program's doing. */
+	/* A warm program gets the signal when it has begun: before that, the signal would hit the runtime, not the program. */
 	if (task->warm && !task_has_launched(task))
 		task->signals |= 1ULL << (signo - 1);
 	else
@@ -418,7 +417,7 @@ int task_watch_sandbox(struct task *task)
 				   &task->remove_timer);
 	if (r < 0)
 		return r;
-	/* Last: with it the task ends the ordinary way, whatever happens. */
+	/* Last: once pid 1's death is watched, every later failure ends the task the ordinary way. */
 	if (!task->death)
 		return loop_add_fd(loop, task->sandbox->pidfd, EPOLLIN, death, &task->death);
 	source_set_handler(task->death, death);
@@ -429,7 +428,7 @@ static int start_first(struct task *task, struct error *err)
 {
 	int r;
 
-	/* The sandbox has it, and we have it mapped. */
+	/* The sandbox has its own descriptor, and the broker has the plan in memory. */
 	task->plan_fd = fd_close(task->plan_fd);
 	r = task_watch_sandbox(task);
 	if (r == 0 && !task->tty)
@@ -450,7 +449,7 @@ int task_begin(struct task *task, struct error *err)
 	task->sandbox = TAKE_PTR(b->spare);
 	if (!task->sandbox)
 		r = sandbox_create(&b->host, NULL, &task->sandbox, err);
-	/* Where groups are used again, it has the counters of whoever was there before. */
+	/* With a pool the group may be a used one: its counters include those of earlier tasks. */
 	if (r == 0 && b->pool)
 		sandbox_usage(task->sandbox, &task->ahead);
 	if (r == 0)
@@ -486,7 +485,7 @@ void task_refuse(struct task *task, const struct error *err)
 	if (err->errnum == EMFILE || err->errnum == ENFILE)
 		task_explain_crowd(&rec.failed);
 	if (task->sandbox && task->death && task->remove_timer) {
-		/* It lives already: let it end the ordinary way, with this as the reason. */
+		/* The sandbox is watched already: the task ends the ordinary way, with this error. */
 		task_fail(task, &rec.failed);
 		return;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sandbox that has got ready, and whose word of it finds no descriptors left: what it brings is lost with it. Its task has
- * failed; whether its program has begun is asked of its ticket, because who has not may be sent again (EAGAIN) and who
- * has may not (EMFILE). In one process with the broker's parts, so that each of them can be shown what it is to see.
+ * A sandbox reports PREPARED when the broker has no descriptors left: the descriptors of the report are lost, and the task fails.
+ * The ticket tells whether the program has begun: if not, the run may be sent again (EAGAIN); if so, it may not (EMFILE). The
+ * broker's parts run in the test's own process, so that the test can choose which events they see.
  */
 #include "broker/peer.h"
 #include "broker/task.h"
@@ -90,7 +90,7 @@ static int make_plan(const char *script, bool tty)
 	return plan_fd(&p);
 }
 
-/* Its task, until its sandbox has said that it is ready, and we have not heard it. */
+/* Starts a task, and waits until its sandbox has sent PREPARED, which is not read yet. */
 static struct task *begin(struct crowd_fixture *f, const char *script, bool tty)
 {
 	const struct record rec = { .kind = RECORD_RUN, .job = 1 };
@@ -113,7 +113,7 @@ static struct task *begin(struct crowd_fixture *f, const char *script, bool tty)
 	return task;
 }
 
-/* The loop, without a descriptor to be had, until the task is gone; and what its peer was told. */
+/* Runs the loop, with no descriptors left, until the task is gone. Returns the error that its peer got. */
 static struct error go_on(struct crowd_fixture *f)
 {
 	struct rlimit before, none = { .rlim_cur = 3 };
@@ -139,7 +139,7 @@ static struct error go_on(struct crowd_fixture *f)
 	return rec.failed;
 }
 
-/* Its death is seen first: the loop looks at nothing else of it. */
+/* The loop sees the death first: the control socket is not watched. */
 static void test_dead_and_begun(void **state)
 {
 	struct crowd_fixture *f = *state;
@@ -153,7 +153,7 @@ static void test_dead_and_begun(void **state)
 	assert_string_equal(out, "begun\n");
 }
 
-/* Who is killed while a sandbox is made is replaced, but not who has begun and was not heard of. */
+/* A sandbox that is killed while it is made is replaced, but not if its program has begun and PREPARED was lost. */
 static void test_killed_and_begun(void **state)
 {
 	struct crowd_fixture *f = *state;
@@ -166,7 +166,7 @@ static void test_killed_and_begun(void **state)
 	assert_int_equal(go_on(f).errnum, EMFILE);
 }
 
-/* With a terminal nothing begins before we have said so: killed then, it could be made again, were there room. */
+/* With a terminal, the program waits for START, so it has not begun when the sandbox is killed: the run may be sent again. */
 static void test_dead_and_not_begun(void **state)
 {
 	struct crowd_fixture *f = *state;
@@ -180,7 +180,7 @@ static void test_dead_and_not_begun(void **state)
 	assert_int_equal(eventfd_read(f->ticket, &one), 0);
 }
 
-/* It lives, or its word comes before its death: it is ended, and that it was heard of too late is the reason. */
+/* The sandbox lives when PREPARED is lost: it is killed, and the task fails for want of descriptors. */
 static void test_alive(void **state)
 {
 	struct crowd_fixture *f = *state;

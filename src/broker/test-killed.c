@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kill -9 of a sandbox's pid 1, from outside: while it waits for its first run, while it is made, while its program runs. What
- * has not begun begins in another one; what has is told as interrupted. Neither is a failure of ours.
+ * kill -9 of a sandbox's pid 1, from outside: while it waits for its first run, while it is made, while its program runs. A run
+ * that has not begun begins in another sandbox; a run that has begun is reported as interrupted. Neither is an error.
  */
 #include "broker/broker.h"
 
@@ -15,9 +15,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-/* Directories of a plan: so many that nobody has made them all before he is killed. */
+/* DIRECTORIES: so many that a sandbox is killed before it has made them all. */
 enum { KILLS_MAX = 8, DIRECTORIES = 8000, LOOKS_MAX = 20000 };
-/* So many sandboxes may be killed while they are made, and the run goes on; see DEATHS_MAX. */
+/* The run goes on if no more sandboxes than this are killed while they are made; see DEATHS_MAX. */
 enum { DEATHS_ALLOWED = 3 };
 
 static const struct warm_table nothing_warm;
@@ -41,7 +41,7 @@ static int enter_with(void **state, struct broker_options options)
 	f->out = -EBADF;
 	f->broker = fork_broker(options, &f->fd);
 	*state = f;
-	/* On a busy host, too, whoever kills comes before whoever makes sandboxes. */
+	/* On a busy host, too, this test must run before the broker, which makes sandboxes. */
 	if (f->broker > 0)
 		(void)setpriority(PRIO_PROCESS, (id_t)f->broker, 19);
 	if (f->broker < 0 || !wait_readable(f->fd) ||
@@ -55,7 +55,7 @@ static int enter(void **state)
 	return enter_with(state, (struct broker_options){ 0 });
 }
 
-/* Every sandbox is one of its cells, whatever runs in it. */
+/* A broker with a pool: every sandbox without a terminal is a cell. */
 static int enter_pool(void **state)
 {
 	return enter_with(state,
@@ -85,7 +85,7 @@ static bool was_killed(const struct killed_front *f, int pid)
 	return false;
 }
 
-/* pid 1 of a sandbox, unlike what clones them for a pool. */
+/* Whether the process is pid 1 of a sandbox, and not the zygote that clones them for a pool. */
 static bool is_sandbox(int pid)
 {
 	char path[64], line[128];
@@ -174,7 +174,7 @@ static void send_script(struct killed_front *f, const char *script, int director
 	send_plan(f, script, directories, false);
 }
 
-/* Its STAGE, if it had one, and its end. */
+/* Reads records until the run's end. Returns its STAGE, or zeros. */
 static struct record_stage listen_to(struct killed_front *f, struct record *ret)
 {
 	struct record_stage stage = { 0 };
@@ -207,13 +207,13 @@ static void assert_ran(struct killed_front *f)
 		fail_msg("%s", end.failed.text);
 	assert_int_equal(stage.killed_for, -1);
 	assert_int_equal(stage.wait_status, 0);
-	/* Once, and nobody holds the other end any more. */
+	/* The program has printed once, and no process holds the other end any more. */
 	assert_true(read(f->out, out, sizeof(out) - 1) > 0);
 	assert_string_equal(out, "begun\n");
 	assert_int_equal(read(f->out, out, sizeof(out)), 0);
 }
 
-/* The one that is made before the first run comes. */
+/* Kills the sandbox that is made before the first run comes. */
 static void test_spare(void **state)
 {
 	struct killed_front *f = *state;
@@ -233,7 +233,7 @@ static void test_while_made(void **state)
 	assert_ran(f);
 }
 
-/* Its terminal is a new one each time. */
+/* Each sandbox makes a new terminal. */
 static void test_while_made_with_terminal(void **state)
 {
 	struct killed_front *f = *state;
@@ -250,7 +250,7 @@ static void test_while_made_with_terminal(void **state)
 	assert_int_equal(stage.wait_status, 0);
 }
 
-/* It has a cell that was made ahead; both, this and what stands in for it, may be killed, and what is there besides. */
+/* The run has a cell that was made ahead. That cell, its replacement and other spare cells are killed. */
 static void test_while_made_in_a_cell(void **state)
 {
 	struct killed_front *f = *state;
@@ -263,7 +263,7 @@ static void test_while_made_in_a_cell(void **state)
 	assert_ran(f);
 }
 
-/* Where every sandbox is killed, there is something to be found out about the host. */
+/* If every sandbox is killed, the run fails, so that the user looks at the host. */
 static void test_all_of_them(void **state)
 {
 	struct killed_front *f = *state;
@@ -292,7 +292,7 @@ static void test_while_it_runs(void **state)
 	stage = listen_to(f, &end);
 	assert_int_equal(end.kind, RECORD_DONE);
 	assert_int_equal(stage.wait_status, SIGKILL);
-	/* Where nobody counts whom the kernel killed for want of memory, nobody knows. */
+	/* If the host does not count OOM kills, the cause of the death is not known. */
 	assert_int_equal(stage.killed_for, stage.usage.oom_kills < 0 ? -1 : CAUSE_INTERRUPTED);
 }
 

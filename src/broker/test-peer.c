@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept for a peer that does not read, and when it is hung up on. No sandbox is made. */
+/* The queue for a peer that does not read, and when the broker hangs up on it. No sandbox is made. */
 #include "broker/peer.h"
 
 #include "base/clock.h"
@@ -46,7 +46,7 @@ static int on_tick(void *data, uint32_t events)
 	return 0;
 }
 
-/* The loop, until there is nothing to do now. */
+/* Runs the loop until no event is left. */
 static void turn(struct scene *s)
 {
 	struct source *tick = NULL;
@@ -70,7 +70,7 @@ static void enter(struct scene *s)
 	assert_int_equal(peer_watch(s->peer, (struct handler){ on_record, s }), 0);
 }
 
-/* Sources that were forgotten are caught by the loop. */
+/* loop_free() catches sources that were not freed. */
 static void leave(struct scene *s)
 {
 	if (s->peer)
@@ -123,7 +123,7 @@ static void test_what_does_not_fit_is_kept_in_order(void **state)
 	}
 	assert_int_equal(s.broker.n_pending, 0);
 	assert_false(peer_is_behind(s.peer));
-	/* Nothing is pending: what it says is heard, and it is not woken for room any more. */
+	/* The queue is empty: records are sent at once, and the peer's records are read. */
 	assert_int_equal(send_one(&s, 5, -EBADF), 0);
 	assert_int_equal(s.broker.n_pending, 0);
 	assert_int_equal(
@@ -161,7 +161,7 @@ static void expect_record(struct scene *s, uint32_t kind)
 	assert_int_equal(rec.kind, kind);
 }
 
-/* That a program began is told with what follows, or a little later, or at once with its terminal. */
+/* STARTED is sent with the next record, or a little later, or at once if it has a terminal. */
 static void test_beginnings_are_held_back(void **state)
 {
 	const struct record started = { .kind = RECORD_STARTED, .started.landlock_abi = 7 };
@@ -183,7 +183,7 @@ static void test_beginnings_are_held_back(void **state)
 	assert_true(both.done.has_started);
 	assert_int_equal(both.done.started.landlock_abi, 7);
 	expect_record(&s, 0);
-	/* Of another task: by itself, before. */
+	/* DONE of another task: STARTED is sent before it, as a record of its own. */
 	assert_int_equal(peer_send(s.peer, &started, -EBADF), 0);
 	assert_int_equal(peer_send(s.peer, &other, -EBADF), 0);
 	expect_record(&s, RECORD_STARTED);
@@ -191,7 +191,7 @@ static void test_beginnings_are_held_back(void **state)
 	begin_ns = clock_now_ns();
 	assert_int_equal(peer_send(s.peer, &started, -EBADF), 0);
 	turn(&s);
-	/* Unless its time has come already. */
+	/* Not checked on a slow machine, where the hold time may be over already. */
 	if (clock_now_ns() - begin_ns < 2 * NS_PER_MS)
 		expect_record(&s, 0);
 	usleep(5000);
@@ -200,7 +200,7 @@ static void test_beginnings_are_held_back(void **state)
 	assert_int_equal(peer_send(s.peer, &started, fd), 0);
 	assert_true(sys_recv_record(s.front_fd, &(struct record){ 0 }, sizeof(struct record),
 				    &(int){ -1 }, &(size_t){ 1 }) > 0);
-	/* One that leaves takes what was held for it along. */
+	/* Freeing a peer drops the records that are held for it. */
 	assert_int_equal(peer_send(s.peer, &started, -EBADF), 0);
 	close(fd);
 	leave(&s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the unit tests of broker/ share that run real sandboxes: a broker to talk to, and plans made by hand. */
+/* Shared by the unit tests of broker/ that run real sandboxes: a broker to talk to, and plans made by hand. */
 #pragma once
 
 #include "base/fd.h"
@@ -27,7 +27,7 @@ static inline bool wait_readable(int fd)
 	return poll(&p, 1, WAIT_MS) == 1;
 }
 
-/* In the broker, at SIGUSR1: its loop waits for something that nobody can wait for, and so fails. */
+/* Runs in the broker, at SIGUSR1: replaces the loop's epoll descriptor by another file, so that the loop fails. */
 static inline void break_loop(int sig)
 {
 	struct epoll_event event;
@@ -38,7 +38,7 @@ static inline void break_loop(int sig)
 			(void)dup3(STDIN_FILENO, fd, O_CLOEXEC);
 }
 
-/* A broker with us as its only front: its pid, or -1. */
+/* Forks a broker with the test as its only front. Returns its pid, or -1. */
 static inline pid_t fork_broker(struct broker_options options, int *ret_fd)
 {
 	int pair[2];
@@ -69,7 +69,7 @@ static inline void add_limit(struct plan *p, enum stage_limit limit, int64_t amo
 	add(p, (struct op){ .kind = OP_LIMIT, .value = limit, .value2 = amount }, NULL, NULL);
 }
 
-/* A root with programs, devices and a work directory. More mounts may follow, then the pivot must. */
+/* A root with programs, devices and a work directory. The caller may add mounts, and must add the pivot. */
 static inline void plan_root(struct plan *p)
 {
 	static const char *const shown[] = { "/bin", "/lib", "/lib64", "/usr" };
@@ -92,7 +92,7 @@ static inline void plan_lock(struct plan *p)
 	add(p, (struct op){ .kind = OP_SECCOMP }, NULL, NULL);
 }
 
-/* Behind the stage they are for. */
+/* Adds limits to the stage before. */
 static inline void plan_limit(struct plan *p)
 {
 	add_limit(p, STAGE_MEMORY_BYTES, 64 * MiB);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks by peer and job: each is found, nobody else is, and nobody has to be passed on the way. */
+/* Tasks by peer and job: each is found, no other task is found instead, and chains are short. */
 #include "broker/task.h"
 
 #include <setjmp.h>
@@ -16,7 +16,7 @@ struct task_list_fixture {
 	struct task *tasks[PEERS * JOBS];
 };
 
-/* n_peers with as many jobs each as makes PEERS * JOBS tasks. */
+/* Makes n_peers peers, and PEERS * JOBS tasks in all. */
 static struct task_list_fixture *make(int n_peers)
 {
 	struct task_list_fixture *fx = calloc(1, sizeof(*fx));
@@ -62,7 +62,7 @@ static void test_find(void **state)
 		assert_ptr_equal(task_find(fx->peers[i % PEERS], (uint32_t)(i / PEERS + 1)),
 				 fx->tasks[i]);
 	assert_null(task_find(fx->peers[0], JOBS + 1));
-	/* Its number may be used again as soon as its end was told. */
+	/* A job number may be used again as soon as the end of its task was sent. */
 	fx->tasks[0]->state = TASK_REMOVING;
 	assert_null(task_find(fx->peers[0], 1));
 	for (int i = 0; i < PEERS * JOBS; i += 2) {
@@ -77,7 +77,7 @@ static void test_find(void **state)
 	drop(fx);
 }
 
-/* A peer that goes leaves its tasks to the broker, and takes nobody else's along. */
+/* When a peer goes, the broker keeps its tasks, and the tasks of other peers stay. */
 static void test_orphans(void **state)
 {
 	struct task_list_fixture *fx = make(PEERS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The broker from the front's side: real sandboxes, plans made by hand, and a front that lies, leaves or changes its
- * mind. Where the host allows no sandboxes at all the tests say so and are skipped.
+ * The broker from the front's side: real sandboxes, plans made by hand, and a front that lies, leaves or cancels. If the
+ * host allows no sandboxes at all, the tests say so and are skipped.
  */
 #include "broker/broker.h"
 
@@ -22,12 +22,12 @@ enum { JOB = 7 };
 struct task_front {
 	int fd;
 	pid_t broker;
-	int out; /* what the program writes to 1 and 2 */
+	int out; /* the read end of the program's 1 and 2 */
 	int ticket;
-	bool taken; /* before the next run is sent */
+	bool taken; /* take the ticket before the next run is sent */
 };
 
-/* What one run said, until its end. */
+/* The records of one run. */
 struct task_story {
 	int n_started, n_stages, n_files;
 	struct record_stage stages[4];
@@ -47,7 +47,7 @@ static int enter(void **state)
 	return f->broker < 0;
 }
 
-/* However a test went, the broker must end by itself once the socket is closed. */
+/* After every test the broker must end by itself once the socket is closed. */
 static int leave(void **state)
 {
 	struct task_front *f = *state;
@@ -62,7 +62,7 @@ static int leave(void **state)
 	return status;
 }
 
-/* Until everybody who could write is gone. */
+/* Reads until every process that could write is gone. */
 static void read_out(struct task_front *f, char *ret, size_t size)
 {
 	size_t len = 0;
@@ -146,7 +146,7 @@ static void plan_script(struct plan *p, const char *script)
 	plan_stage(p, "/bin/sh", script);
 }
 
-/* RUN with bytes behind it, or with whatever stands for the plan, which is closed. */
+/* Sends RUN, with the plan's bytes behind it or with the descriptor `plan`, which may be no plan and is closed. */
 static void send_parts(struct task_front *f, struct span bytes, int plan, size_t n_fds)
 {
 	struct record rec = { .kind = RECORD_RUN, .job = JOB };
@@ -181,7 +181,7 @@ static void send_kill(struct task_front *f, int32_t cause)
 	assert_int_equal(sys_send_record(f->fd, &rec, sizeof(rec), NULL, 0), 0);
 }
 
-/* This host cannot have sandboxes. */
+/* ERROR_POLICY: this host allows no sandboxes. */
 static void skip_if_refused(const struct record *end)
 {
 	if (end->kind == RECORD_FAILED && end->failed.code == ERROR_POLICY) {
@@ -249,7 +249,7 @@ static void test_plans_as_bytes(void **state)
 	send_parts(f, (struct span){ "ATOLLPL1 and no sense", 21 }, -EBADF, RECORD_FDS_MAX - 1);
 	listen_to(f, &story);
 	assert_failed(&story, "the plan is refused");
-	/* Either way, never both. */
+	/* Bytes and a descriptor together are refused. */
 	send_parts(f, (struct span){ "x", 1 }, fd_sealed_memfd("too", "x", 1), RECORD_FDS_MAX);
 	listen_to(f, &story);
 	assert_failed(&story, "descriptors");
@@ -282,14 +282,14 @@ static void test_one_run(void **state)
 	assert_int_equal(story.stages[0].killed_for, -1);
 	assert_true(story.stages[0].start_ns > 0);
 	assert_true(story.stages[0].end_ns >= story.stages[0].start_ns);
-	/* A sandbox is given pipes, never the host's own nodes. */
+	/* A sandbox gets pipes, never the host's own device nodes. */
 	assert_int_equal(stat("/dev/null", &after), 0);
 	assert_int_equal(after.st_uid, before.st_uid);
 	assert_int_equal(after.st_ctim.tv_sec, before.st_ctim.tv_sec);
 	assert_int_equal(after.st_ctim.tv_nsec, before.st_ctim.tv_nsec);
 }
 
-/* The second and third do not get the sandbox that was made ahead. */
+/* Only the first run gets the sandbox that was made ahead. */
 static void test_runs_in_turn(void **state)
 {
 	for (int i = 0; i < 3; i++) {
@@ -331,7 +331,7 @@ static void test_two_stages(void **state)
 	plan_lock(&p);
 	plan_stage(&p, "/bin/sh", "cat; echo one > file; sleep 1000 & exit 0");
 	add(&p, (struct op){ .kind = OP_STDIN }, "given\n", NULL);
-	/* Nobody of the first stage is left, and there is no input. */
+	/* No process of the first stage is left, and there is no input. */
 	plan_stage(&p, "/bin/sh", "cat; cat file; kill -0 -1 || echo alone");
 	run_plan(*state, &p, &story);
 	assert_done(&story, 2);
@@ -386,7 +386,7 @@ static void test_cpu_deadline(void **state)
 	add_limit(&p, STAGE_WALL_MS, 60000);
 	run_plan(*state, &p, &story);
 	assert_done(&story, 1);
-	/* Where nothing counts, the kernel's own limit ends it: SIGXCPU, after whole seconds. */
+	/* Without a counter of CPU time, RLIMIT_CPU ends the program: SIGXCPU, after whole seconds. */
 	if (story.stages[0].killed_for == CAUSE_CPU_TIME)
 		assert_int_equal(story.stages[0].wait_status, SIGKILL);
 	else
@@ -403,7 +403,7 @@ static void test_kill_while_preparing(void **state)
 
 		plan_script(&p, "sleep 1000");
 		send_run(f, plan_fd(&p), RECORD_FDS_MAX);
-		/* Later with every round, so that the other steps are met too. */
+		/* Later with every round, so that the kill meets each step of the preparation. */
 		(void)usleep((useconds_t)(i * 300));
 		send_kill(f, -1);
 		send_kill(f, CAUSE_CANCELLED);
@@ -416,7 +416,7 @@ static void test_kill_while_preparing(void **state)
 	}
 }
 
-/* The program's end is seen at its pipe, the broker's at its exit. */
+/* The pipe shows the program's end, the exit status the broker's. */
 static void test_front_leaves(void **state)
 {
 	struct task_front *f = *state;
@@ -431,7 +431,7 @@ static void test_front_leaves(void **state)
 		send_run(f, plan_fd(&p), RECORD_FDS_MAX);
 		if (i == 0 && receive(f, &rec, NULL) && rec.kind == RECORD_FAILED)
 			skip();
-		/* The first leaves while its program runs, the second at once. */
+		/* The first front leaves while its program runs, the second at once. */
 		f->fd = fd_close(f->fd);
 		read_out(f, out, sizeof(out));
 		assert_int_equal(waitpid(f->broker, &status, 0), f->broker);
@@ -443,7 +443,7 @@ static void test_front_leaves(void **state)
 	}
 }
 
-/* Killed outright: the sandbox that waits for its plan must not keep the socket, nor a running one its program. */
+/* When a broker is killed, its waiting sandbox must not keep the socket open, and a running sandbox must end its program. */
 static void test_broker_dies(void **state)
 {
 	struct task_front *f = *state;
@@ -451,7 +451,7 @@ static void test_broker_dies(void **state)
 	struct record rec;
 	char out[64];
 
-	/* Its greeting says that it has cloned. */
+	/* The broker has cloned its first sandbox when HELLO comes. */
 	assert_true(wait_readable(f->fd));
 	assert_int_equal(kill(f->broker, SIGKILL), 0);
 	assert_int_equal(waitpid(f->broker, NULL, 0), f->broker);
@@ -473,7 +473,7 @@ static void test_broker_dies(void **state)
 		;
 }
 
-/* Nobody can be told anything any more, but nothing may stay, and the exit code says that something went wrong. */
+/* A broker whose loop fails sends no DONE, but must leave no process behind, and exits with 1. */
 static void test_loop_fails(void **state)
 {
 	struct task_front *f = *state;
@@ -495,7 +495,7 @@ static void test_loop_fails(void **state)
 		assert_int_not_equal(rec.kind, RECORD_DONE);
 }
 
-/* Whoever begins has the ticket then; without it nobody begins, however it came to that. */
+/* The program takes the ticket before it begins; if the ticket is taken already, the program does not begin. */
 static void test_ticket(void **state)
 {
 	struct task_front *f = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Warm runs from the front's side: a broker that keeps cells ready, a zygote of a few lines of Python, real sandboxes. What
- * is checked is the machinery: who is where, what is inherited, what a program can and cannot say about itself.
+ * Warm runs from the front's side: a broker that keeps cells ready, a zygote of a few lines of Python, real sandboxes. The
+ * tests check that runs become warm, what a program inherits, and which messages of a program count.
  */
 #include "broker/broker.h"
 
@@ -20,7 +20,7 @@
 
 enum { WARM_RUNS = 6 };
 
-/* The smallest runner there can be: the program is its first argument, as Python. */
+/* A minimal runner: the program is its first argument, as Python. */
 static const char runner[] =
 	"import os, sys\n"
 	"def launch():\n"
@@ -55,7 +55,7 @@ struct warm_front {
 	pid_t broker;
 	uint32_t job;
 	int ticket;
-	bool taken; /* before the next run is sent */
+	bool taken; /* take the ticket before the next run is sent */
 };
 
 struct warm_story {
@@ -63,7 +63,7 @@ struct warm_story {
 	struct record_stage stage;
 	struct record end;
 	char out[4096];
-	char files[256]; /* names, a space behind each */
+	char files[256]; /* names, each followed by a space */
 };
 
 static int enter(void **state)
@@ -101,7 +101,7 @@ static int leave(void **state)
 	return status;
 }
 
-/* A program as the zygote's; what would be executed instead prints "cold". */
+/* A plan whose warm program is `program`, and whose cold program prints "cold". */
 static void plan_make(struct plan *p, const char *program)
 {
 	plan_root(p);
@@ -177,7 +177,7 @@ static void run(struct warm_front *f, const char *program, struct warm_story *re
 		assert_int_equal(n, sizeof(rec));
 		take_record(ret, &rec, n_fds ? fd : -EBADF);
 	}
-	/* A settled end leaves everything in the pipe, whoever still holds it. */
+	/* If DONE is settled, all output is in the pipe, even if a process still holds the write end. */
 	flags = fcntl(out[0], F_GETFL);
 	if (ret->end.kind == RECORD_DONE && ret->end.done.settled)
 		(void)fcntl(out[0], F_SETFL, flags | O_NONBLOCK);
@@ -194,7 +194,7 @@ static bool is_warm(const struct warm_story *s)
 	return strncmp(s->out, "warm", 4) == 0;
 }
 
-/* Cold at first, while the zygote starts; then for ever warm. */
+/* Runs are cold while the zygote starts; repeats until one is warm. */
 static void warm_up(struct warm_front *f)
 {
 	struct warm_story s;
@@ -221,7 +221,7 @@ static void test_becomes_warm(void **state)
 		run(f, "print('warm', env)", &s);
 		assert_string_equal(s.out, "warm ['NAME=value']\n");
 		assert_int_equal(s.stage.wait_status, 0);
-		/* Where nobody counts processes, the end waits for the death of all. */
+		/* Without a count of processes, DONE waits for the death of all. */
 		assert_int_equal(s.end.done.settled, s.started.cgroup != CGROUP_NONE);
 		assert_true(s.started.landlock_abi > 0 || s.started.missing);
 		assert_true(s.end.done.usage.memory_peak_bytes != 0);
@@ -258,7 +258,7 @@ static void test_exit_codes(void **state)
 	warm_up(f);
 	run(f, "print('warm'); raise SystemExit(7)", &s);
 	assert_int_equal(s.stage.wait_status, 7 << 8);
-	/* Deaths without a last word are the kernel's to tell. */
+	/* If a program dies without sending its exit code, the kernel's wait status counts. */
 	run(f, "import os; os.write(1, b'warm'); os._exit(9)", &s);
 	assert_int_equal(s.stage.wait_status, 9 << 8);
 	assert_false(s.end.done.settled);
@@ -281,7 +281,7 @@ static void test_last_word_ends_everything(void **state)
 	    "time.sleep(60)\n",
 	    &s);
 	assert_int_equal(s.stage.wait_status, 3 << 8);
-	/* Somebody else was there: the end waited for the death of all. */
+	/* The program had a child: DONE waited for the death of both. */
 	assert_false(s.end.done.settled);
 }
 
@@ -301,7 +301,7 @@ static void test_nonsense_is_not_listened_to(void **state)
 		run(f, program, &s);
 		assert_int_equal(s.stage.wait_status, 5 << 8);
 	}
-	/* Descriptors sent along go nowhere. */
+	/* Descriptors in a message are dropped. */
 	run(f,
 	    "import os, socket\n"
 	    "os.write(1, b'warm')\n"
@@ -351,7 +351,7 @@ static void test_cancel(void **state)
 	}
 }
 
-/* Whoever begins has the ticket then; without it a program that waits does not begin, nor does a cold one in its place. */
+/* If the ticket is taken already, the warm program does not begin, nor does a cold one in its place. */
 static void test_ticket(void **state)
 {
 	struct warm_front *f = *state;
@@ -368,7 +368,7 @@ static void test_ticket(void **state)
 	}
 }
 
-/* With runs in every state: one that waits for a cell, one that is warm. Whoever has the pipe is gone afterwards. */
+/* The loop fails with runs in several states, waiting for a cell and warm. No process holds the pipe afterwards. */
 static void test_loop_fails(void **state)
 {
 	struct warm_front *f = *state;
