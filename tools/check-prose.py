@@ -14,7 +14,7 @@ ACCOUNT = re.compile(r"\bnobody:|:nobody\b|\baccount nobody\b|\bNOBODY\b")
 SUFFIXES = (".c", ".h", ".md", ".build", ".py", ".js", ".rb", ".pl", ".yaml")
 FOLDERS = ("src", "include", "doc", "languages", "policies", "runners", "examples", "tools")
 # Folders that still have such words.
-LATER = ("src/history", "src/link", "src/warm")
+LATER = ("src/history", "src/warm")
 
 
 def documents(root):

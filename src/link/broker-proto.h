@@ -7,17 +7,17 @@
  *   RUN {job} [+ stdin,] + stdout, stderr, ─▶ a small plan is bytes behind the record, another one a
  *       ticket [, plan]                      sealed memfd
  *                                      ◀─ STARTED {job, isolation} [+ terminal]   or FAILED {job, error}; may come with DONE
- *                                      ◀─ STAGE {job, index, wait status, usage}  for each that ended; the last may come with DONE
+ *                                      ◀─ STAGE {job, index, wait status, usage}  for each ended stage; the last may come with DONE
  *   KILL {job, cause}                     ─▶ any time
- *   SIGNAL {job, number}                  ─▶ to the main process of the stage that runs; to nobody when none does
+ *   SIGNAL {job, number}                  ─▶ to the main process of the running stage; dropped when none runs
  *   USAGE {job}                           ─▶
  *                                      ◀─ USAGE {job, usage}
- *                                      ◀─ FILE {job, path, size} + fd             when collection was asked for
+ *                                      ◀─ FILE {job, path, size} + fd             if the plan asks for files
  *                                      ◀─ DONE {job, …} [+ changes]               exactly one DONE or FAILED a RUN
- *   the socket closes: the broker kills every run that came over it; one that was forked for it ends.
+ *   the socket closes: the broker kills every run that came over it; a forked broker then ends.
  *
- * The ticket is an eventfd with one in it. Whoever reads that has it, and nobody else: inside the sandbox, just before the
- * program begins; or the front, when its broker is gone and the run is to be sent to another one. So it begins once.
+ * The ticket is an eventfd with the value 1. Only the first reader gets it: the sandbox, just before the program begins; or the
+ * front, if its broker is gone and the front wants to send the run to another broker. So a run begins at most once.
  */
 #pragma once
 
@@ -42,29 +42,29 @@ enum record_kind {
 	RECORD_SIGNAL,
 };
 
-/* Of a plan that comes behind its RUN: what that takes is less than what a file would. */
+/* RECORD_PLAN_MAX: a plan up to this size comes as bytes behind its RUN, which is faster than a sealed file. */
 enum { RECORD_FDS_MAX = 5, RECORD_PLAN_MAX = 8192 };
 
 /*
- * Both ends are one program, except where a broker stays and another version comes: a change of meaning takes another
- * number here. Operations that were added, and records of another size, tell themselves.
+ * Both ends are the same program, unless a front of another version connects to a listening broker. So a change of meaning
+ * takes another number here. Added operations change _OP_MAX; records of another size are refused by their size.
  */
 enum { PROTO_VERSION = 8 << 16 | _OP_MAX };
 
 struct record_hello {
 	uint32_t version;	 /* PROTO_VERSION */
-	uint8_t warm;		 /* it keeps runtimes ready */
-	struct host_facts facts; /* what holds is what the broker can do, not what the front can */
+	uint8_t warm;		 /* the broker keeps runtimes ready */
+	struct host_facts facts; /* the abilities of the broker, not of the front */
 };
 
 struct record_run {
-	int32_t terminal_size; /* rows << 16 | columns; where there is none, anything */
-	uint32_t no_input;     /* 1: no stdin comes along, and the program has nothing to read */
+	int32_t terminal_size; /* rows << 16 | columns; ignored without a terminal */
+	uint32_t no_input;     /* 1: RUN brings no stdin, and the program has nothing to read */
 };
 
 /*
- * The descriptors that came with a RUN, each in its place: stdin, stdout, stderr, ticket, plan; -EBADF where there is none. False:
- * not as many came as were agreed.
+ * Puts each descriptor of a RUN in its place: stdin, stdout, stderr, ticket, plan; -EBADF: none. False: RUN brought more or fewer
+ * descriptors than it must.
  */
 static inline bool record_place_fds(const struct record_run *run, bool plan_is_bytes,
 				    int fds[RECORD_FDS_MAX], size_t n_fds)
@@ -82,12 +82,12 @@ static inline bool record_place_fds(const struct record_run *run, bool plan_is_b
 }
 
 struct record_started {
-	int64_t at_ns; /* CLOCK_MONOTONIC, just before the first program was let go */
+	int64_t at_ns; /* CLOCK_MONOTONIC, just before the first program began */
 	int32_t landlock_abi;
 	uint8_t user_unique;
 	uint8_t cgroup;	  /* enum cgroup_kind */
-	uint8_t proc;	  /* procfs is there */
-	uint8_t warm;	  /* the program was there already */
+	uint8_t proc;	  /* the sandbox has procfs */
+	uint8_t warm;	  /* the program's runtime was started ahead */
 	uint32_t missing; /* bits of enum layer, found while setting up */
 	char seccomp[48];
 };
@@ -95,7 +95,7 @@ struct record_started {
 struct record_stage {
 	uint32_t index;
 	int32_t wait_status; /* of the main process, as wait4 gives it */
-	int32_t exec_errno;  /* not 0: it could not be executed at all */
+	int32_t exec_errno;  /* not 0: the program could not be executed */
 	int32_t killed_for;  /* enum cause_kind, or -1 */
 	int64_t start_ns, end_ns;
 	struct usage usage;
@@ -108,11 +108,11 @@ struct record_file {
 	uint32_t mode;
 };
 
-/* What became of what a run wrote to its workspace. */
+/* The outcome of a run's changes to its workspace. */
 enum commit_result {
-	COMMIT_NONE,	  /* it had none that it could write to */
-	COMMIT_APPLIED,	  /* also where there was nothing to apply */
-	COMMIT_DISCARDED, /* as the request wants it */
+	COMMIT_NONE,	  /* the run had no writable workspace */
+	COMMIT_APPLIED,	  /* also if there were no changes */
+	COMMIT_DISCARDED, /* as the request asks */
 	COMMIT_OVER_QUOTA,
 	COMMIT_NO_ROOM, /* on the host's disk */
 	COMMIT_BROKEN,	/* errnum */
@@ -123,23 +123,23 @@ struct record_commit {
 	uint32_t result; /* enum commit_result */
 	int32_t errnum;
 	uint32_t omitted; /* changes that are not in the list */
-	int64_t bytes, inodes, quota_bytes,
-		quota_inodes; /* OVER_QUOTA: what it would hold, and may */
+	/* OVER_QUOTA: the size that the workspace would have, and its limits. */
+	int64_t bytes, inodes, quota_bytes, quota_inodes;
 };
 
 struct record_done {
 	uint32_t stages_run;
 	uint8_t files_truncated; /* collection hit a bound */
-	uint8_t settled; /* all output is in the pipes: whoever still holds their ends is dying */
+	uint8_t settled; /* all output is in the pipes: any process that holds an end is dying */
 	uint32_t files_skipped; /* links, devices, fifos, sockets, unreadable names */
 	int64_t largest_file_bytes;
 	struct usage usage;
-	/* STARTED and the last STAGE come along and not by themselves: a front is woken once. */
+	/* STARTED and the last STAGE may be part of DONE: then the front is woken once. */
 	uint8_t has_started, has_stage;
 	struct record_started started;
 	struct record_stage stage;
-	struct record_commit
-		commit; /* a descriptor that comes along is the list of changes (spec/change.h) */
+	/* DONE brings a descriptor if there is a list of changes (spec/change.h). */
+	struct record_commit commit;
 };
 
 struct record {

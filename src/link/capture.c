@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capture.h. Buffers grow by doubling up to their share, so a quiet program costs nothing. */
+/* See capture.h. Buffers grow by doubling up to their maximum, so a program without output costs no memory. */
 #include "link/capture.h"
 
 #include <assert.h>
@@ -23,7 +23,7 @@ void capture_done(struct capture *c)
 	*c = (struct capture){ 0 };
 }
 
-/* Makes room for `want` bytes (at most max, which the caller saw to). */
+/* Makes room for `want` bytes, which are at most max. */
 static int grow(char **data, size_t *capacity, size_t want, size_t max)
 {
 	size_t size = *capacity ? *capacity : MIN(max, CAPTURE_FIRST);
@@ -43,7 +43,7 @@ static int grow(char **data, size_t *capacity, size_t want, size_t max)
 	return 0;
 }
 
-/* Fills the part of the ring that was never written; returns how much it took. */
+/* Fills the part of the ring that was never written; *ret_taken: the number of bytes. */
 static int fill_tail(struct capture *c, const char *p, size_t n, size_t *ret_taken)
 {
 	size_t take = MIN(n, c->tail_max - c->tail_len);
@@ -58,7 +58,7 @@ static int fill_tail(struct capture *c, const char *p, size_t n, size_t *ret_tak
 	return 0;
 }
 
-/* The ring is full: the oldest bytes give way. */
+/* Overwrites the oldest bytes of a full ring. */
 static void turn_tail(struct capture *c, const char *p, size_t n)
 {
 	if (c->tail_max == 0)
@@ -137,7 +137,7 @@ static size_t partial_at_start(const char *p, size_t n)
 	return i < UTF8_MAX ? i : 0;
 }
 
-/* The ring's bytes in the order they came. */
+/* Copies the ring's bytes in the order of their arrival. */
 static void unroll(const struct capture *c, char *ret)
 {
 	size_t first = c->tail_len - c->tail_next;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is kept of one output stream. The first half of the limit fills `head`, the second half is a
- * ring over the most recent bytes: the head has the cause, the tail has the end. Whatever arrives,
- * memory stays below the limit and `bytes` counts exactly.
+ * The kept part of one output stream. The first half of the limit fills `head`, the second half is a
+ * ring over the most recent bytes: the head has the cause, the tail has the end. For any amount of
+ * output, memory stays within the limit and `bytes` counts exactly.
  *
  * Invariant: head_len + tail_len + dropped == bytes, and dropped == 0 as long as bytes <= limit.
  */
@@ -17,7 +17,7 @@ struct capture {
 	size_t head_len, head_capacity;
 	char *tail;
 	size_t tail_len, tail_capacity;
-	size_t tail_next; /* where the ring is written next, once it is full */
+	size_t tail_next; /* the next place to write in the ring, once the ring is full */
 	int64_t bytes;
 };
 
@@ -25,7 +25,7 @@ void capture_init(struct capture *c, int64_t limit_bytes);
 void capture_done(struct capture *c);
 int capture_add(struct capture *c, const void *data, size_t n) _must_check_;
 /*
- * What is kept as one text. When something was dropped, a marker "\n... [N bytes omitted] ...\n" stands
+ * The kept bytes as one text. If bytes were dropped, a marker "\n... [N bytes omitted] ...\n" stands
  * between head and tail, both cut where a UTF-8 sequence begins; N counts the bytes of those cuts too.
  */
 int capture_text(const struct capture *c, struct result_stream *ret) _must_check_;

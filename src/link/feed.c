@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See feed.h. The source descriptor is the caller's and often shared with other processes (a shell's
- * terminal), so it is not made non-blocking: it is read only when the loop says that it is readable.
+ * See feed.h. The source descriptor belongs to the caller and is often shared with other processes (a
+ * shell's terminal), so it stays blocking, and is read only when the loop reports it readable.
  * Regular files, which cannot be polled, never block and are read as the program takes the bytes.
- * While bytes are pending the source is out of the loop: a hang-up there would be reported for ever.
+ * While bytes are pending, the source is not in the loop, which would report a hang-up for ever.
  */
 #include "link/feed.h"
 
@@ -44,7 +44,7 @@ static ssize_t write_quietly(int fd, const void *data, size_t n)
 	(void)pthread_sigmask(SIG_BLOCK, &pipe_set, &before);
 	written = write(fd, data, n);
 	saved = errno;
-	/* Only a signal that this write raised is taken away. */
+	/* Remove the pending SIGPIPE only if this write raised it. */
 	if (written < 0 && saved == EPIPE && sigismember(&pending, SIGPIPE) == 0)
 		(void)sigtimedwait(&pipe_set, NULL, &now);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -52,7 +52,7 @@ static ssize_t write_quietly(int fd, const void *data, size_t n)
 	return written;
 }
 
-/* 1: all pending bytes are written; 0: the other side is full; negative: nobody reads any more. */
+/* 1: all pending bytes are written; 0: the target is full; negative: the target has no reader any more. */
 static int flush_pending(struct feed *f)
 {
 	while (f->pending.len > 0) {
@@ -70,7 +70,7 @@ static int flush_pending(struct feed *f)
 	return 1;
 }
 
-/* One read from the source; its end and its errors are both the end of input. */
+/* One read from the source; an error counts as the end of input, too. */
 static int fill_feed(struct feed *f)
 {
 	ssize_t n;
@@ -92,7 +92,7 @@ static int fill_feed(struct feed *f)
 	return 0;
 }
 
-/* A terminal's input ends with ^D, which counts only at the start of a line: one more flushes a rest. */
+/* A terminal's input ends with ^D at the start of a line. After an incomplete line a first ^D flushes that line. */
 static struct span end_of_terminal(const struct feed *f)
 {
 	bool at_line_start = f->last == '\0' || f->last == '\n';
@@ -102,7 +102,7 @@ static struct span end_of_terminal(const struct feed *f)
 
 static int step(struct feed *f);
 
-/* What a callback returns. */
+/* The return value of a callback: passes an error to on_error, if there is one. */
 static int result(struct feed *f, int r)
 {
 	if (r >= 0 || !f->on_error)
@@ -133,7 +133,7 @@ static int on_target(void *data, uint32_t events)
 	return result(f, step(f));
 }
 
-/* The target's errors are always watched, its readiness only while bytes wait. */
+/* The target's errors are always watched, its readiness only while bytes are pending. */
 static int watch_target(struct feed *f, uint32_t events)
 {
 	if (f->to)
@@ -141,7 +141,7 @@ static int watch_target(struct feed *f, uint32_t events)
 	return loop_add_fd(f->loop, f->to_fd, events, (struct handler){ on_target, f }, &f->to);
 }
 
-/* 1: the source is in the loop; 0: it can be read right away. */
+/* 1: the source is in the loop; 0: the source is a regular file, which can be read at once. */
 static int watch_source(struct feed *f)
 {
 	int r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program prints: two pipes (or a terminal) that are read as output comes, kept in part by capture.h, and shown to the
- * observer.
+ * The output of a program: two pipes (or a terminal) are read as output comes. A part is kept (capture.h), and the observer gets
+ * all.
  */
 #include "link/job-private.h"
 
@@ -14,9 +14,9 @@
 
 enum {
 	LAST_READS = 64,
-	/* How long output may stay in its pipes when nobody looks: less than a program would notice. */
+	/* With job_input.quiet, output may stay in its pipes this long: a program does not notice the delay. */
 	QUIET_MS = 3,
-	QUIET_BYTES = 1 << 20, /* a pipe holds no more */
+	QUIET_BYTES = 1 << 20, /* the most that a pipe can hold */
 };
 
 void job_pipe_init(struct job_pipe *s, struct job *j, enum output_stream id)
@@ -49,7 +49,7 @@ static void take_output(struct job *j, struct job_pipe *s, size_t n)
 	if (s->capture->bytes <= j->in.output_total_bytes)
 		return;
 	job_kill(j, CAUSE_OUTPUT);
-	/* Unread, the pipe fills and the program stops until it is dead; the rest is drained then. */
+	/* The pipe is not read any more, so it fills and blocks the program until the kill; drain() reads the rest. */
 	if (j->state != JOB_DRAINING)
 		s->source = source_free(s->source);
 }
@@ -110,7 +110,7 @@ static int on_quiet_end(void *data, uint32_t events)
 	return r < 0 ? job_fault(j, r) : 0;
 }
 
-/* A run that is over at once needs no watching: its output is read when it ends, without a wake-up for each piece. */
+/* With `quiet`, the pipes are watched only after QUIET_MS: a short run's output is read at its end, without further wake-ups. */
 int job_expect_output(struct job *j)
 {
 	if (!j->in.quiet || j->in.tty || j->in.output_total_bytes < QUIET_BYTES)
@@ -142,7 +142,7 @@ int job_make_stdio(struct job *j, int ret[3])
 	j->ticket_fd = TAKE_FD(w.ticket_fd);
 	ret[1] = TAKE_FD(w.out[1]);
 	ret[2] = TAKE_FD(w.err[1]);
-	/* With a terminal nothing comes through the pipes, and all goes over what STARTED brings. */
+	/* With a terminal the pipes are not used: input and output go over the terminal that STARTED brings. */
 	if (!j->in.tty) {
 		j->out.fd = TAKE_FD(w.out[0]);
 		j->err.fd = TAKE_FD(w.err[0]);

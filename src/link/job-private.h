@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The job's own files share its struct: job.c is the state machine, job-output.c its pipes. */
+/* The struct that the job's files share: job.c is the state machine, job-output.c its pipes. */
 #pragma once
 
 #include "link/feed.h"
@@ -25,20 +25,20 @@ struct job {
 	struct job_pipe out, err;
 	struct feed feed;
 	struct source *cancel, *resize, *tick, *deadline, *quiet;
-	int64_t active_ns;    /* last sign of life: output, or CPU */
-	int64_t usage_due_ns; /* when the observer wants to hear of it next */
-	int64_t cpu_us;	      /* as last heard */
-	size_t stages_told;   /* of outcome.stages, to the observer */
+	int64_t active_ns;    /* last output, or use of CPU */
+	int64_t usage_due_ns; /* time of the observer's next RUN_USAGE */
+	int64_t cpu_us;	      /* in the last USAGE */
+	size_t stages_told;   /* number of outcome.stages that the observer has got */
 	bool usage_asked;
-	bool made_ahead; /* its pipes: others may hold their ends */
+	bool made_ahead; /* its pipes were: forked processes of the caller may hold their ends */
 	int ticket_fd;	 /* link/broker-proto.h */
-	int fault;	 /* an observer's or our own failure, kept until the end */
+	int fault;	 /* first error of the observer or of the job, kept until the end */
 	char chunk[JOB_CHUNK];
 };
 
-/* Our own failure while the program runs: it is killed, and the job ends with the error. Returns 0. */
+/* The front fails while the program runs: kills the program, and the job ends with the error. Returns 0. */
 int job_fault(struct job *j, int r);
-/* Ends a job that drains and has seen the end of both pipes. */
+/* Ends the job if it drains and both pipes are at their end. */
 int job_maybe_drained(struct job *j) _must_check_;
 
 /* job-output.c */
@@ -47,8 +47,8 @@ void job_pipe_close(struct job_pipe *s);
 /* One read. 1: bytes came; 0: none now; -EPIPE: the end. A terminal's master ends with EIO. */
 int job_pipe_read(struct job_pipe *s);
 int job_pipe_watch(struct job_pipe *s) _must_check_;
-/* What is there now; a pipe holds no more than these reads take, however large its owner made it. */
+/* Reads all that the pipes hold now: the bound on reads covers the largest pipe. */
 void job_last_reads(struct job *j);
-/* The program's three descriptors, and the ticket; ret holds what goes to the broker. */
+/* Makes the pipes and the ticket; ret: the ends that the program gets. */
 int job_make_stdio(struct job *j, int ret[3]) _must_check_;
 int job_expect_output(struct job *j) _must_check_;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See job.h. Everything happens in callbacks of the loop; the only blocking call is the observer's.
- * Time spent there is the caller's, so it counts neither as idleness nor as a broker that does not
- * answer: both are judged only after the link has been emptied once more.
+ * See job.h. All work happens in callbacks of the loop; only the observer may block. Its time counts
+ * neither as idleness of the program nor as a broker that does not answer: the job decides that only
+ * after it has read the records that have arrived.
  */
 #include "link/job-private.h"
 
@@ -53,7 +53,7 @@ int job_new(struct link *link, struct loop *loop, const struct job_input *in, st
 
 	if (!j)
 		return -ENOMEM;
-	/* The chunk is written before it is read; clearing it would touch 16 pages for nothing. */
+	/* The chunk is not cleared: that would touch 16 pages, and it is always written before it is read. */
 	memset(j, 0, offsetof(struct job, chunk));
 	j->link = link;
 	j->loop = loop;
@@ -98,7 +98,7 @@ struct job *job_free(struct job *j)
 
 	if (!j)
 		return NULL;
-	/* A run nobody waits for any more; one that cannot be told so dies with the link. */
+	/* The caller frees a job whose run goes on: the run is killed. If KILL cannot be sent, the link is given up. */
 	abandoned = j->port.job != 0 && j->state != JOB_DRAINING && j->state != JOB_ENDED;
 	release(j);
 	if (abandoned && send_kill(j, CAUSE_CANCELLED) < 0)
@@ -155,7 +155,7 @@ void job_kill(struct job *j, enum cause_kind cause)
 	if ((j->state != JOB_SENT && j->state != JOB_RUNNING) || j->outcome.killed_for >= 0)
 		return;
 	j->outcome.killed_for = (int)cause;
-	/* A broker that cannot even be told is given up in the next round. */
+	/* If KILL cannot be sent, the broker is given up in the next round of the loop. */
 	if (send_kill(j, cause) < 0)
 		wait_ns = 0;
 	source_set_time(j->deadline, clock_now_ns() + wait_ns);
@@ -169,7 +169,7 @@ int job_fault(struct job *j, int r)
 	return 0;
 }
 
-/* Partial output is kept on every kind of end; what is there now is all that is waited for. */
+/* Every kind of end keeps the partial output: the pipes are read once more, without waiting. */
 static int fail_job(struct job *j, const struct error *error)
 {
 	if (j->state == JOB_ENDED)
@@ -197,7 +197,7 @@ int job_maybe_drained(struct job *j)
 	return 0;
 }
 
-/* Every process is dead, so the ends of the pipes are near: what is there is taken without the loop. */
+/* After DONE every process is dead or dying, so the pipes end soon: they are read without the loop first. */
 static int drain(struct job *j)
 {
 	struct job_pipe *streams[] = { &j->out, &j->err };
@@ -208,8 +208,8 @@ static int drain(struct job *j)
 	j->quiet = source_free(j->quiet);
 	feed_stop(&j->feed);
 	/*
-	 * The program has ended and what it printed is there; its end of the pipes goes a little later, or never where a
-	 * process that the caller forked has it, too.
+	 * All output is in the pipes. Their write ends are closed a little later, or never if a process that the caller forked
+	 * holds them, too.
 	 */
 	if (j->outcome.done.settled || j->made_ahead) {
 		job_last_reads(j);
@@ -233,20 +233,20 @@ static int on_cancel(void *data, uint32_t events)
 	struct job *j = data;
 
 	(void)events;
-	/* Not read: the descriptor's meaning is its owner's. */
+	/* The descriptor is not read: it belongs to the caller. */
 	j->cancel = source_free(j->cancel);
 	job_kill(j, CAUSE_CANCELLED);
 	return 0;
 }
 
-/* The size of the caller's terminal, or the one the caller has named. */
+/* The size of the caller's terminal, or job_input's rows and columns. */
 static struct winsize find_size(const struct job *j)
 {
 	struct winsize size = { .ws_row = j->in.rows, .ws_col = j->in.columns };
 
 	if (j->in.tty && j->in.terminal_fd >= 0)
 		(void)ioctl(j->in.terminal_fd, TIOCGWINSZ, &size);
-	/* Programs divide by these: what nobody knows is what terminals begin with. */
+	/* Programs divide by these numbers: an unknown one gets the usual default. */
 	if (size.ws_row == 0)
 		size.ws_row = 24;
 	if (size.ws_col == 0)
@@ -315,7 +315,7 @@ static int on_job_tick(void *data, uint32_t events)
 	return 0;
 }
 
-/* CPU below a hundredth of the time is the noise of a sleeping program. */
+/* A sleeping program uses some CPU: less than a hundredth of the time does not count. */
 static void judge_idleness(struct job *j, const struct usage *usage, int64_t now_ns)
 {
 	int64_t noise_us = MAX(idle_period_ns(j) / 1000 / 100, 1000);
@@ -340,7 +340,7 @@ static void take_usage(struct job *j, const struct usage *usage)
 		return;
 	if (j->in.idle_timeout_ms > 0)
 		judge_idleness(j, usage, now_ns);
-	/* Asked for a little early, so as not to miss a whole period. */
+	/* Half a tick early is in time: otherwise the observer would wait for another whole period. */
 	if (!run_observer_wants(&j->in.observer, RUN_USAGE) ||
 	    now_ns + tick_period_ns(j) / 2 < j->usage_due_ns)
 		return;
@@ -348,7 +348,7 @@ static void take_usage(struct job *j, const struct usage *usage)
 	(void)tell(j, (struct run_event){ RUN_USAGE, .usage = usage });
 }
 
-/* The broker did not answer in time, or the pipes have no end though every process is dead. */
+/* The broker did not answer in time; or, in JOB_DRAINING, the pipes have not ended though every process is dead. */
 static int on_job_deadline(void *data, uint32_t events)
 {
 	struct job *j = data;
@@ -368,7 +368,7 @@ static int on_job_deadline(void *data, uint32_t events)
 	return fail_job(j, &error);
 }
 
-/* The program is let go now: a terminal arrives, idleness begins to count. */
+/* The program begins: its terminal, if any, has arrived, and idleness begins to count. */
 static int started(struct job *j, const struct record_started *start, struct link_message *m)
 {
 	int r = 0;
@@ -381,7 +381,10 @@ static int started(struct job *j, const struct record_started *start, struct lin
 	j->outcome.start.seccomp[sizeof(j->outcome.start.seccomp) - 1] = '\0';
 	j->active_ns = clock_now_ns();
 	j->usage_due_ns = j->active_ns + USAGE_PERIOD_MS * NS_PER_MS;
-	/* Without one it would wait until its time is up. It comes without, too, when it was killed before it had one. */
+	/*
+	 * If the terminal was lost for want of descriptors, the program would wait for input until its timeout: kill it. A run that
+	 * was killed before it had a terminal has none either, and is no error.
+	 */
 	if (j->in.tty && m->lost_fds) {
 		r = -EMFILE;
 	} else if (j->in.tty && m->n_fds == 1) {
@@ -436,7 +439,7 @@ static int done(struct job *j, struct link_message *m)
 	const struct record_done *record = &m->record.done;
 	struct error error;
 
-	/* Its one descriptor is no terminal: that would have come with STARTED. */
+	/* A descriptor of DONE is the list of changes; a terminal comes only with a STARTED of its own. */
 	if (m->n_fds == 1)
 		j->outcome.changes_fd = TAKE_FD(m->fds[0]);
 	m->n_fds = 0;
@@ -463,10 +466,10 @@ static void take_stage(struct job *j, const struct record_stage *stage)
 	if (o->n_stages >= PLAN_STAGES_MAX)
 		return;
 	o->stages[o->n_stages++] = *stage;
-	/* It is over; what its workspace takes to be brought up to date is not its time. */
+	/* The program is over, and the commit of its workspace has a time limit of its own. */
 	if (stage->last && j->deadline)
 		source_set_time(j->deadline, clock_now_ns() + COMMIT_WAIT_MS * NS_PER_MS);
-	/* Nothing of it is left alive, so what it printed is there. The last one is told of at the end. */
+	/* The stage's processes are dead, so its output is in the pipes. The observer gets the last stage when the job ends. */
 	if (stage->last || j->state != JOB_RUNNING ||
 	    !run_observer_wants(&j->in.observer, RUN_STAGE))
 		return;
@@ -541,7 +544,7 @@ static int send_run(struct job *j, const int stdio[3])
 			record.run.no_input,
 		RECORD_FDS_MAX - small - record.run.no_input);
 	if (r < 0) {
-		/* It never left: there is nothing to take back. */
+		/* RUN was not sent: there is no run to kill. */
 		link_detach(j->link, &j->port);
 		j->port.job = 0;
 	}
@@ -558,7 +561,7 @@ int job_start(struct job *j, struct error *err)
 	r = job_make_stdio(j, stdio);
 	if (r >= 0)
 		r = send_run(j, stdio);
-	/* Our copies of the program's ends go, or the pipes would never end. */
+	/* Close the front's copies of the program's ends, or the pipes would never end. */
 	for (size_t i = 0; i < ARRAY_SIZE(stdio); i++)
 		stdio[i] = fd_close(stdio[i]);
 	if (r >= 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See link.h. The socket is non-blocking on our side. What does not fit into it is kept, within a bound, and goes when the
- * loop says that there is room; before the link is watched, sending waits a bounded time instead. The broker is trusted
- * more than we are, yet lengths and descriptor counts are checked: a protocol error must be an error, not memory.
+ * See link.h. The front's end of the socket is non-blocking. Records that do not fit into it are queued, within a bound, and sent
+ * when the loop reports room; before the link is watched, sending waits a bounded time instead. The broker has more rights than
+ * the front, but lengths and descriptor counts are checked: a protocol error must not corrupt memory.
  */
 #include "link/link.h"
 
@@ -28,15 +28,15 @@ enum {
 	LINK_SEND_WAIT_MS = 5000,
 	LINK_EXIT_WAIT_MS = 10000,
 	LINK_CONNECT_WAIT_MS = 2000,
-	LINK_UNSENT_MAX = 4096, /* records; each may hold four descriptors */
-	LINK_ROUND_MS = 2, /* of one round of the loop: files are read when their record comes */
+	LINK_UNSENT_MAX = 4096, /* records; each may hold RECORD_FDS_MAX descriptors */
+	LINK_ROUND_MS = 2, /* for records in one round of the loop: handling FILE reads a file */
 };
 
-/* A record that waits for room. Ours are all header, but for a plan: there is no need to keep the rest. */
+/* A queued record. A front's records use only the first bytes of struct record, so the rest is not kept. */
 struct unsent {
 	struct unsent *next;
 	uint32_t kind, job;
-	struct record_run run; /* or kill_cause, or signo: they begin alike */
+	struct record_run run; /* or kill_cause, or signo: all at the start of the union */
 	int fds[RECORD_FDS_MAX];
 	size_t n_fds;
 	size_t n_plan;
@@ -45,10 +45,10 @@ struct unsent {
 
 struct link {
 	int fd;
-	pid_t pid; /* 0: not ours to wait for */
+	pid_t pid; /* of a forked broker; 0: none to wait for */
 	bool broken;
 	bool greeted;
-	struct record_hello hello; /* once greeted */
+	struct record_hello hello; /* valid if greeted */
 	uint32_t next_job;
 	struct source *source;
 	struct link_port *ports;
@@ -75,8 +75,8 @@ int link_new(int fd, pid_t pid, struct link **ret)
 }
 
 /*
- * The caller's mask is not the broker's, nor is what it does about children. Its other dispositions do no harm here: a
- * session of its own keeps signals away, and sandboxes start from defaults.
+ * The broker must not inherit the caller's signal mask and SIGCHLD disposition. The caller's other dispositions do no harm: a
+ * session of its own keeps signals away from the broker, and sandboxes start with default dispositions.
  */
 static void reset_signals(void)
 {
@@ -88,9 +88,9 @@ static void reset_signals(void)
 }
 
 /*
- * The child. Only what fork() leaves sound is used before serve(): no stdio, no heap. Everything but
- * the socket and stderr is closed, so a broker never holds a pipe end or a file of the caller's. A
- * session of its own keeps the terminal's signals away: what ends the broker is the socket.
+ * Runs in the child. Before serve() only calls that are safe after fork() are used: no stdio, no heap. All descriptors
+ * but the socket and stderr are closed, so a broker never holds a pipe end or a file of the caller. A session of its own
+ * keeps the terminal's signals away: the broker ends when the socket closes.
  */
 static _noreturn_ void child_serve(int fd, struct link_server server)
 {
@@ -109,7 +109,7 @@ static _noreturn_ void child_serve(int fd, struct link_server server)
 	_exit(server.serve(server.data, 3));
 }
 
-/* Both ends above the standard three, which a caller may have closed. */
+/* Both ends get numbers above 2, also if the caller has closed standard streams. */
 static int socket_pair(int ret[2])
 {
 	int pair[2];
@@ -153,7 +153,7 @@ int link_spawn(struct link_server server, struct link **ret, struct error *err)
 				 strerror(errno));
 	if (pid == 0)
 		child_serve(theirs, server);
-	/* It has a sandbox to make meanwhile: a kernel that packs processes would start it when we wait, on our processor. */
+	/* Lets the broker make its first sandbox now: some kernels would start it on this processor only when the front waits. */
 	(void)sched_yield();
 	r = link_new(ours, pid, ret);
 	if (r < 0) {
@@ -167,7 +167,7 @@ int link_spawn(struct link_server server, struct link **ret, struct error *err)
 	return 0;
 }
 
-/* The broker ends by itself once the socket is closed; one that does not is ended. */
+/* The broker ends by itself once the socket is closed; if it does not in time, it is killed. */
 static void reap_broker(pid_t pid)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -222,7 +222,7 @@ struct link *link_close(struct link *l)
 void link_attach(struct link *l, struct link_port *port)
 {
 	port->job = l->next_job++;
-	/* 0 is nobody's but the keeper's. */
+	/* 0 is the keeper's number (link_attach_keeper). */
 	if (l->next_job == 0)
 		l->next_job = 1;
 	port->next = l->ports;
@@ -277,7 +277,7 @@ static int break_link(struct link *l)
 	l->broken = true;
 	l->source = source_free(l->source);
 	drop_unsent(l);
-	/* One that is not ours to kill ends our runs when it sees this. */
+	/* A broker that the front did not fork ends the front's runs when it sees this. */
 	(void)shutdown(l->fd, SHUT_RDWR);
 	for (struct link_port *p = l->ports, *next; p; p = next) {
 		int r;
@@ -383,7 +383,7 @@ int link_send(struct link *l, const struct record *record, const int *fds, size_
 	return link_send_plan(l, record, (struct span){ 0 }, fds, n_fds);
 }
 
-/* 0: all that was kept has gone, or the socket is full again; negative: the broker is gone. */
+/* 0: the queue is empty, or the socket is full again; negative: the broker is gone. */
 static int flush_link(struct link *l)
 {
 	while (l->first) {
@@ -406,7 +406,7 @@ static void close_fds(struct link_message *m)
 		m->fds[i] = fd_close(m->fds[i]);
 }
 
-/* 1: a record; 0: nothing there now; negative: the link is of no more use. */
+/* 1: a record; 0: no record now; negative: the link must be broken. */
 static int receive_message(struct link *l, struct link_message *ret)
 {
 	ssize_t n;
@@ -416,7 +416,7 @@ static int receive_message(struct link *l, struct link_message *ret)
 	ret->n_fds = RECORD_FDS_MAX;
 	ret->record.kind = ret->record.job = 0;
 	n = sys_recv_record(l->fd, &ret->record, sizeof(ret->record), ret->fds, &ret->n_fds);
-	/* Without its descriptors it is one run's trouble. */
+	/* A record without its descriptors fails one run, not the link. */
 	ret->lost_fds = n == -EMFILE;
 	if (ret->lost_fds)
 		return 1;
@@ -444,7 +444,10 @@ static int route(struct link *l, struct link_message *m)
 	return 0;
 }
 
-/* `all`: also what nobody waits for, and so the end of the other side. Otherwise the rest may be for the next round. */
+/*
+ * `all`: reads until the socket is empty or closed. Otherwise stops when no port is left or the round's time is over; the rest
+ * is read in the next round.
+ */
 static int dispatch(struct link *l, bool all)
 {
 	int64_t until_ns = clock_now_ns() + LINK_ROUND_MS * NS_PER_MS;
@@ -474,7 +477,7 @@ int link_dispatch(struct link *l)
 
 int link_hello(struct link *l, struct host_facts *ret)
 {
-	/* A pool that does not answer can be done without, so it has less time. */
+	/* A listening broker gets less time: the caller can do without it. */
 	int wait_ms = l->pid > 0 ? LINK_SEND_WAIT_MS : LINK_CONNECT_WAIT_MS;
 
 	while (!l->greeted) {
@@ -489,7 +492,7 @@ int link_hello(struct link *l, struct host_facts *ret)
 	return 0;
 }
 
-/* Whoever can give us sandboxes has us in its hand: nobody but our own user, or root. */
+/* A broker controls the runs of its fronts, so only brokers of the front's own user or of root are trusted. */
 static bool is_trusted(int fd)
 {
 	struct ucred peer;
@@ -509,7 +512,7 @@ int link_connect(const char *path, struct link **ret)
 	if (n >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	memcpy(address.sun_path, path, n);
-	/* Non-blocking: a broker whose queue is full is one to do without. */
+	/* Non-blocking: if the broker's queue of connections is full, the caller does without this broker. */
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;

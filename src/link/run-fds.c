@@ -12,7 +12,7 @@ static int make_pipe(int ret[2])
 {
 	if (pipe2(ret, O_CLOEXEC) < 0)
 		return -errno;
-	/* Ours only: what is said of the program's end it would see. */
+	/* Only the front's end is non-blocking: the program would see the flag on its own end. */
 	return fcntl(ret[0], F_SETFL, O_RDONLY | O_NONBLOCK) < 0 ? -errno : 0;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The descriptors that a run takes: the ends of its two output pipes, and its ticket. Making them is a twentieth of a
- * warm run, so a handle makes those of the next one while it has to wait for this one's end.
+ * The descriptors of a run: the ends of its two output pipes, and its ticket. Making them takes a twentieth of a warm run, so a
+ * handle makes those of the next run while it waits for the end of the current one.
  *
- * Whatever the caller forks meanwhile holds the ends, too, until it executes something or ends. So the run that gets them does not
- * wait for its pipes to end: when the broker says that it is done, everybody is dead, and what was printed is there.
+ * A process that the caller forks meanwhile holds the ends, too, until it calls exec or ends. So a run with such pipes does not
+ * wait for their end: at DONE all its output is in the pipes.
  */
 #pragma once
 
@@ -13,12 +13,12 @@
 #include <stdbool.h>
 
 struct run_fds {
-	bool made;	    /* else there is nothing in here */
-	int out[2], err[2]; /* [0]: what we read, without waiting; [1]: the program's */
+	bool made;	    /* false: the rest is not valid */
+	int out[2], err[2]; /* [0]: the front's end, non-blocking; [1]: the program's */
 	int ticket_fd;	    /* link/broker-proto.h */
 };
 
 int run_fds_make(struct run_fds *w) _must_check_;
-/* What is in there, which is empty then; or new ones. */
+/* Moves the descriptors of w to ret, or makes new ones if w is empty. */
 int run_fds_take(struct run_fds *w, struct run_fds *ret) _must_check_;
 void run_fds_done(struct run_fds *w);

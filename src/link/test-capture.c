@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output capture: exact at and around the limit, never more than the limit, cut between characters. */
+/* Output capture: exact at and around the limit, never more than the limit, cut between UTF-8 characters. */
 #include "link/capture.h"
 
 #include <setjmp.h>
@@ -136,7 +136,7 @@ static void test_nul_bytes_are_bytes(void **state)
 	capture_done(&c);
 }
 
-/* Against a plain model: the last half and the first half of one long string. */
+/* Compares with a simple model: the first and the last bytes of one long string. */
 static void test_random_chunks_against_a_model(void **state)
 {
 	enum { LIMIT = 1000, TOTAL = 20000 };

@@ -72,7 +72,7 @@ static void setup(bool reading)
 		loop_add_timer(b->loop, INT64_MAX, (struct handler){ on_time, b }, &b->timer), 0);
 }
 
-/* Also when the time is over before it begins, what is there is seen: some turns are left then. */
+/* Runs the loop for ms. On a stalled machine, too, it makes some turns, so that pending events are seen. */
 static void run_for(int64_t ms)
 {
 	bench.turns_left = 5;
@@ -159,7 +159,7 @@ static void test_regular_files_are_read(void **state)
 	teardown();
 }
 
-/* A program that never reads: one chunk is taken from the source, no more, and nothing spins. */
+/* If the program never reads, the feed takes one chunk from the source and no more, and the loop does not spin. */
 static void test_reader_that_never_reads(void **state)
 {
 	static char block[65536];
@@ -179,7 +179,7 @@ static void test_reader_that_never_reads(void **state)
 	}
 	/* Target pipe, one chunk, source pipe. */
 	assert_true(taken <= 3 * 65536);
-	/* The writer leaves while bytes are pending: still no spinning, still not ended. */
+	/* The writer leaves while bytes are pending: the loop does not spin, and the feed has not ended. */
 	close(pair[1]);
 	run_for(5);
 	assert_true(bench.feed.to_fd >= 0);
@@ -210,7 +210,7 @@ static void test_no_sigpipe(void **state)
 	(void)state;
 	setup(false);
 	bench.read_fd = fd_close(bench.read_fd);
-	/* The default disposition would end this process. */
+	/* SIGPIPE has its default disposition, which would end this process. */
 	assert_int_equal(feed_start(&bench.feed, bench.loop, (struct span){ big, sizeof(big) }, -1),
 			 0);
 	assert_true(bench.feed.to_fd < 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be done with a job while it goes on, and what is told of it meanwhile. The broker is this very process, at the other
- * end of a socket pair: it answers between two turns of the loop.
+ * Calls on a running job, and the events that its observer gets. The test itself plays the broker, at the other end of a socket
+ * pair: it answers between two turns of the loop.
  */
 #include "link/job.h"
 
@@ -92,7 +92,7 @@ static int on_stop(void *data, uint32_t events)
 	return 0;
 }
 
-/* Also when the time is over before it begins, what is there is seen: some turns are left then. */
+/* Runs the loop for ms. On a stalled machine, too, it makes some turns, so that pending events are seen. */
 static void spin(struct live_job_bench *b, int64_t ms)
 {
 	b->turns_left = 5;
@@ -136,7 +136,7 @@ static void setup(struct live_job_bench *b)
 		b->fds[i] = -EBADF;
 }
 
-/* The next record of the front's; its descriptors, if it has any, replace those of before. */
+/* The next record from the front; its descriptors, if it has any, replace those in b->fds. */
 static struct record hear(struct live_job_bench *b)
 {
 	struct record rec;
@@ -222,7 +222,7 @@ static void test_stages_come_behind_their_output(void **state)
 	setup(&b);
 	in = input_of(&b);
 	begin(&b, &in, -1);
-	/* The record and the bytes are there at once: whichever the loop sees first. */
+	/* Output and STAGE arrive at the same time: the order of events must not depend on which the loop sees first. */
 	print(&b, 1, "a");
 	tell(&b, (struct record){ .kind = RECORD_STAGE }, -1);
 	spin(&b, 5);
@@ -294,7 +294,7 @@ static void test_the_terminals_size(void **state)
 	assert_int_equal(ioctl(program, TIOCGWINSZ, &size), 0);
 	assert_int_equal(size.ws_row, 31);
 	assert_int_equal(size.ws_col, 101);
-	/* What is not known is as terminals begin, each by itself. */
+	/* An unknown number of rows or columns gets its default, independent of the other. */
 	job_resize(b.job, 0, 102);
 	assert_int_equal(ioctl(program, TIOCGWINSZ, &size), 0);
 	assert_int_equal(size.ws_row, 24);
@@ -308,7 +308,7 @@ static void test_the_terminals_size(void **state)
 	teardown(&b);
 }
 
-/* It would wait for input until its time is up. One that was killed before it had a terminal is no such case. */
+/* A job whose terminal is lost for want of descriptors kills its run. A STARTED that brings no terminal is no error. */
 static void test_a_terminal_there_is_no_room_for(void **state)
 {
 	struct rlimit before, full;
@@ -338,7 +338,7 @@ static void test_a_terminal_there_is_no_room_for(void **state)
 	}
 }
 
-/* The broker dies before it could say anything. Whether the program has begun, only its ticket tells. */
+/* The broker dies before it sends a record. Only the ticket tells whether the program has begun. */
 static bool can_be_recalled(bool begun)
 {
 	struct live_job_bench b;
@@ -358,7 +358,7 @@ static bool can_be_recalled(bool begun)
 	spin(&b, 100);
 	assert_true(job_has_ended(b.job));
 	recalled = job_recall(b.job);
-	/* Now nobody can have it. */
+	/* The ticket cannot be taken again. */
 	assert_int_equal(eventfd_read(b.fds[3], &one), -1);
 	assert_false(job_recall(b.job));
 	teardown(&b);
@@ -372,7 +372,7 @@ static void test_what_has_begun_is_not_recalled(void **state)
 	assert_false(can_be_recalled(true));
 }
 
-/* As a process does that the caller forked before. What is done is not waited for because of it. */
+/* The test keeps a write end, as a process forked by the caller would. The job must end without waiting for it. */
 static void test_others_hold_ends_that_were_made_ahead(void **state)
 {
 	struct run_fds run_fds = { 0 };

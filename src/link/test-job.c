@@ -189,7 +189,7 @@ static int serve_usage(int fd)
 			cpu_us += 9000;
 		peer_send(&p, (struct record){ .kind = RECORD_USAGE, .usage.user_us = cpu_us }, -1);
 	}
-	/* stages_run carries how often it was asked. */
+	/* stages_run carries the number of USAGE requests. */
 	peer_send(&p, (struct record){ .kind = RECORD_STAGE, .stage.killed_for = r.kill_cause },
 		  -1);
 	for (int i = 0; i < 3; i++)
@@ -200,7 +200,7 @@ static int serve_usage(int fd)
 	return 0;
 }
 
-static uint8_t settled; /* what its DONE says, and that STARTED comes with it */
+static uint8_t settled; /* 1: serve_keeps_pipes() sends a settled DONE that includes STARTED */
 
 static int serve_keeps_pipes(int fd)
 {
@@ -347,7 +347,7 @@ static void teardown(void)
 {
 	job_free(bench.job);
 	link_close(bench.link);
-	/* Sources that were forgotten are caught here. */
+	/* Catches sources that were not freed. */
 	loop_free(bench.loop);
 }
 
@@ -451,7 +451,7 @@ static void test_output_flood_is_killed(void **state)
 	o = run();
 	assert_int_equal(o->killed_for, CAUSE_OUTPUT);
 	assert_int_equal(o->stages[0].killed_for, CAUSE_OUTPUT);
-	/* The limit, one read and what the pipe held. */
+	/* The limit, one read and the content of the pipe. */
 	assert_in_range(o->out.bytes, MiB + 1, MiB + 3 * 65536);
 	assert_true(o->out.head_capacity + o->out.tail_capacity <= 1000);
 	teardown();
@@ -485,7 +485,7 @@ static void test_idle(void **state)
 	bench.in.idle_timeout_ms = 100;
 	o = run();
 	assert_int_equal(o->stages[0].killed_for, CAUSE_IDLE);
-	/* Ten busy samples of 20 ms first, then 100 ms of nothing: five more, or fewer on a machine that stalls. */
+	/* Ten busy samples of 20 ms, then 100 ms without CPU: five more samples, or fewer on a machine that stalls. */
 	assert_true(o->done.stages_run > 10);
 	assert_true(bench.took_ms >= 290 && bench.took_ms < 10000);
 	teardown();
@@ -507,7 +507,7 @@ static void test_pipe_held_open_ends_after_a_second(void **state)
 static void test_settled_output_is_not_waited_for(void **state _unused_)
 {
 	settled = 1;
-	/* To wait for it takes a second each time; a machine may stall for as long, but not always. */
+	/* A job that waited for its pipes would take a second each time. A machine may stall that long, but not five times. */
 	for (int i = 0; i == 0 || (i < 5 && bench.took_ms >= 900); i++) {
 		setup(serve_keeps_pipes);
 		bench.in.quiet = true;

@@ -177,7 +177,7 @@ static void test_wrong_sizes_and_too_many_fds_break_the_link(void **state)
 	breaks_with(&r, sizeof(r), RECORD_FDS_MAX + 2);
 }
 
-/* What comes with a descriptor when there are none left comes without it; nobody else's run suffers. */
+/* If no descriptors are left, a record arrives without its own, and the link goes on for other runs. */
 static void test_no_room_for_descriptors(void **state)
 {
 	struct record r = { .kind = RECORD_FILE, .job = 1 };
@@ -211,7 +211,7 @@ static void test_no_room_for_descriptors(void **state)
 
 static int inspected;
 
-/* What a forked broker must look like: fds 0-3 only, a session of its own. Reports by exit code. */
+/* Checks that a forked broker has fds 0-3 only and a session of its own. Reports by exit code. */
 static int serve_inspect(void *data, int fd)
 {
 	struct record r = { .kind = RECORD_DONE, .job = 1 };
@@ -224,7 +224,7 @@ static int serve_inspect(void *data, int fd)
 	if (n != 7 || fd != 3 || data != &inspected || getsid(0) != getpid())
 		return 1;
 	(void)!write(fd, &r, sizeof(r));
-	/* Ends when the front closes. */
+	/* Waits until the front closes the socket. */
 	return read(fd, &r, sizeof(r)) == 0 ? 0 : 2;
 }
 
@@ -250,7 +250,7 @@ static void test_spawned_broker_holds_only_its_socket(void **state)
 	finish(&s);
 }
 
-/* A broker that listens: greets as told, then waits until we leave. */
+/* A listening broker: sends the given greeting, then waits until the test leaves. */
 struct host {
 	char path[64];
 	int listen_fd;
@@ -349,7 +349,7 @@ static void test_nobody_listens(void **state)
 
 enum { BURST = 500 };
 
-/* All that fits into the socket is read, record by record, with what came along. */
+/* Reads all records in the socket, with their descriptors. */
 static uint32_t read_burst(int fd, uint32_t next)
 {
 	for (;;) {
@@ -475,7 +475,7 @@ static int on_slow_message(void *data, struct link_message *m)
 	return on_message(data, m);
 }
 
-/* Whoever takes long over records keeps nobody else waiting: the rest is for the next rounds. */
+/* A slow handler must not block the loop: after its time is over, the rest is read in the next rounds. */
 static void test_slow_records_share_the_loop(void **state)
 {
 	struct record r = { .kind = RECORD_FILE, .job = 1 };
@@ -490,7 +490,7 @@ static void test_slow_records_share_the_loop(void **state)
 		peer_send(pair[1], &r, sizeof(r), 0);
 	one_turn(s.loop);
 	assert_int_equal(s.messages, 1);
-	/* Asked for all of them, all come. */
+	/* link_dispatch() reads all of them. */
 	assert_int_equal(link_dispatch(s.link), 0);
 	assert_int_equal(s.messages, 4);
 	close(pair[1]);

@@ -41,7 +41,7 @@ static void test_made_ahead(void **state)
 	assert_int_equal(run_fds_take(&ahead, &first), 0);
 	assert_int_equal(first.out[0], out);
 	assert_false(ahead.made);
-	/* There is nothing left to take: new ones. */
+	/* `ahead` is empty now, so new descriptors are made. */
 	assert_int_equal(run_fds_take(&ahead, &second), 0);
 	assert_int_not_equal(second.out[0], out);
 	assert_int_equal(count_fds(), before + 10);
@@ -51,7 +51,7 @@ static void test_made_ahead(void **state)
 	assert_int_equal(count_fds(), before);
 }
 
-/* Only our ends never wait; nothing survives an exec; the ticket can be taken once. */
+/* Only the front's ends are non-blocking; all are close-on-exec; the ticket can be taken once. */
 static void test_ends(void **state)
 {
 	struct run_fds w = { 0 };
@@ -75,7 +75,7 @@ static void test_ends(void **state)
 	run_fds_done(&w);
 }
 
-/* However many there is room for: all or nothing. */
+/* With room for any smaller number of descriptors, run_fds_make() fails and leaves none open. */
 static void test_no_room(void **state)
 {
 	int before = count_fds();
