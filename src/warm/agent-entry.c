@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See agent.h: where a zygote is forked when its interpreter has no fork() of its own, or none in time. The variable
- * ATOLL_ENTRY says it:
+ * See agent.h: the place where a zygote is forked if its interpreter does not call fork(), or not in time. The
+ * variable ATOLL_ENTRY names the place:
  *
  *   main           where main() would begin. All that exec and the dynamic linker do is done; words and variables are
  *                  then the request's, so nothing of the zygote shows
- *   moved          the same, with a heap at a place of its own: Lua makes its random numbers out of that
- *   open:PATH      where the interpreter opens PATH, its script. It has read its words by then: a request with other
- *                  words is executed in the sandbox as the cold path does it
- *   instead:PATH   nowhere here: a runner forks, but the interpreter loads it only once its script is open. Opening PATH
- *                  gives another file, and the runner puts the request's in its place
+ *   moved          the same, with a heap at a place of its own: Lua makes its random numbers out of the heap's place
+ *   open:PATH      where the interpreter opens PATH, its script. The interpreter has read its words by then: if the
+ *                  request has other words, the agent executes the interpreter in the sandbox as the cold path does
+ *   instead:PATH   not here: the runner forks, but the interpreter loads the runner only once the script is open.
+ *                  Opening PATH gives another file, and the runner puts the request's in its place
  */
 #include "warm/agent.h"
 
@@ -62,7 +62,7 @@ static const struct {
 	      { "open:", ENTRY_OPEN },
 	      { "instead:", ENTRY_INSTEAD } };
 
-/* Waits for the request; what it says stays where the agent has put it. */
+/* Waits for the request. Its words stay where the agent has put them. */
 static int take_words(struct entry_words *ret)
 {
 	char *p, **argv, byte;
@@ -85,7 +85,7 @@ static int take_words(struct entry_words *ret)
 	return 0;
 }
 
-/* Best effort: what fails leaves the heap where it is. */
+/* Best effort: if a step fails, the heap stays where it is. */
 static void move_heap(void)
 {
 	const uintptr_t page = 4096;
@@ -101,7 +101,7 @@ static void move_heap(void)
 	end = (uintptr_t)sbrk(0) & ~(page - 1);
 	if (end > begin)
 		(void)munmap((void *)begin, end - begin);
-	/* What is free below the gap goes first, in blocks of ever smaller size; none of them is used. */
+	/* All free blocks below the gap are taken first, in ever smaller sizes; none of them is used. */
 	for (size_t size = OLD_HEAP_BLOCK; size >= 16; size /= 2) {
 		void *block = malloc(size);
 
@@ -116,7 +116,7 @@ static struct entry_words enter_main(void)
 {
 	struct entry_words words;
 
-	/* Ours: it returns in programs only. */
+	/* This is the agent's fork(): it returns in children only. */
 	if (fork() != 0)
 		_exit(1);
 	if (entry.kind == ENTRY_MOVED)
@@ -136,7 +136,7 @@ static bool has_same_words(const struct entry_words *words)
 	return true;
 }
 
-/* Which file is opened under this name. */
+/* The file to open under this name. */
 static const char *entry_open(const char *path)
 {
 	struct entry_words words;
@@ -144,7 +144,7 @@ static const char *entry_open(const char *path)
 	if (entry.kind < ENTRY_OPEN || agent.role != AGENT_IS_ZYGOTE || !path ||
 	    strcmp(path, entry.path) != 0)
 		return path;
-	/* Any plain file; no program gets its descriptor. */
+	/* Any plain file will do: no program gets its descriptor. */
 	if (entry.kind == ENTRY_INSTEAD)
 		return "/proc/self/exe";
 	words = enter_main();
@@ -156,8 +156,8 @@ static const char *entry_open(const char *path)
 }
 
 /*
- * The locale that programs will set: libc keeps what it has loaded, tables and converters, so that they find it there. Until
- * main() sets it, the locale is "C" as ever.
+ * Loads the locale that programs will set. libc keeps the tables and converters that it has loaded, so programs
+ * find them there. Until main() sets a locale, it is "C" as ever.
  */
 static void load_locale(void)
 {
@@ -177,7 +177,10 @@ static int entry_main(int argc, char **argv, char **env)
 	(void)argc;
 	(void)argv;
 	(void)env;
-	/* Not where a program's heap must begin at a place of its own: this leaves pieces in the old one. */
+	/*
+	 * Not for ENTRY_MOVED: loading a locale leaves pieces in the old heap, and the program's heap must
+	 * begin at a place of its own.
+	 */
 	if (entry.kind == ENTRY_MAIN)
 		load_locale();
 	words = enter_main();
@@ -209,7 +212,7 @@ static void read_variables(void)
 	(void)unsetenv(TEXT_VARIABLE);
 }
 
-/* Copies: PHP overwrites the ones it was given. */
+/* Keeps copies of the words: PHP overwrites the ones it was given. */
 static void keep_words(int argc, char **argv)
 {
 	entry.argv = calloc((size_t)argc + 1, sizeof(*entry.argv));
@@ -228,7 +231,7 @@ typedef int start_fn(main_fn *program, int argc, char **argv, ...);
 typedef int open_fn(const char *path, int flags, ...);
 typedef FILE *fopen_fn(const char *path, const char *mode);
 
-/* The strings of such a list lie side by side, as exec has put them: from there to the end of the last. */
+/* The area from start to the end of the list's last string: exec has put the strings side by side. */
 static struct agent_area area_of(char *start, char **list)
 {
 	char *end = start;
@@ -238,7 +241,10 @@ static struct agent_area area_of(char *start, char **list)
 	return (struct agent_area){ end > start ? start : NULL, (size_t)(end - start) };
 }
 
-/* What the program's first instructions call; our constructor has run. Four more pointers are handed on. */
+/*
+ * The program's first instructions call this function, after the agent's constructor has run. Four more
+ * pointers are handed on.
+ */
 static int start_instead(main_fn *program, int argc, char **argv, ...)
 {
 	start_fn *real = REAL("__libc_start_main", start_fn);
@@ -252,7 +258,7 @@ static int start_instead(main_fn *program, int argc, char **argv, ...)
 		more[i] = va_arg(ap, void *);
 	va_end(ap);
 	agent.words = area_of(argv[0], argv);
-	/* Those that our constructor has taken away lie in front. */
+	/* Variables that the agent's constructor has removed lie in front. */
 	if (agent.words.start)
 		agent.variables = area_of(agent.words.start + agent.words.size, argv + argc + 1);
 	if (agent.role == AGENT_IS_ZYGOTE)
@@ -288,7 +294,7 @@ static FILE *fopen_instead(const char *path, const char *mode)
 	return real(entry_open(path), mode);
 }
 
-/* The 64 says nothing where every offset has that size. */
+/* Where every offset has 64 bits, open64() and fopen64() are the same as open() and fopen(). */
 EXPORT start_fn __libc_start_main __attribute__((alias("start_instead")));
 EXPORT open_fn open __attribute__((alias("open_instead")));
 EXPORT open_fn open64 __attribute__((alias("open_instead")));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See agent.h: the caller's files. The one that nearly all requests bring, the program's text, is made before anybody waits:
- * empty, with its first block. Making both takes as long as compiling two lines, and whoever waits has only to have them
- * filled. A request that brings something else finds it gone.
+ * See agent.h: the caller's files. Nearly all requests bring one file, the program's text. When a program warms
+ * up, the agent makes this file ahead: empty, with its first block. Making file and block takes as long as
+ * compiling two lines; the request then only fills them. If a request brings no such text, the agent removes
+ * the file.
  */
 #include "warm/agent.h"
 
@@ -33,7 +34,10 @@ bool agent_make_text(void)
 	return false;
 }
 
-/* An empty one would keep its block, which the broker expects of none. */
+/*
+ * A file made ahead keeps its block even if the request's text is empty, but the broker expects no block of an
+ * empty file. So the agent removes the file in this case, too.
+ */
 void agent_settle_text(const struct plan_view *v)
 {
 	for (uint32_t i = 0; v && agent.text_fd > 0 && i < v->n_ops; i++)
@@ -54,7 +58,7 @@ static int open_file(const char *path, uint32_t mode)
 	if (fd <= 0 || strcmp(path, agent.text_path) != 0)
 		return sys_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 	agent.text_fd = 0;
-	/* Its directory, where we are, would have been changed now. */
+	/* Making the file now would have changed the time of its directory, which is the current one. */
 	(void)utimensat(AT_FDCWD, ".", NULL, 0);
 	if (mode == TEXT_MODE || fchmod(fd, mode) == 0)
 		return fd;

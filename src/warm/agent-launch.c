@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See agent.h: the program's half, from the moment it waits to its last word. It runs in the sandbox, as the program's own
- * process: files it writes for the caller are charged to the sandbox, and limits it sets are its own.
+ * See agent.h: the program's half, from its wait for a request to its exit code. This code runs in the sandbox,
+ * as the program's own process: files it writes for the caller are charged to the sandbox, and limits it sets
+ * are its own.
  */
 #include "warm/agent.h"
 
@@ -43,7 +44,10 @@ static int make_dir(const struct plan_view *v, const struct op *op)
 	return r == -EEXIST ? 0 : r;
 }
 
-/* What a plan says between its pivot and its stage and was not done when the sandbox was made. */
+/*
+ * Does the records ahead of the stage that were left out when the sandbox was made: directories behind the
+ * pivot, files, late limits.
+ */
 static int put_in_place(struct launch_request *req)
 {
 	bool pivoted = false;
@@ -70,7 +74,10 @@ static int put_in_place(struct launch_request *req)
 	return r;
 }
 
-/* Pieces of memory of the sizes that words and variables have, so that those are on pages of our own. */
+/*
+ * Allocates and frees pieces of the sizes that words and variables have, so that these will lie on pages that
+ * this process owns.
+ */
 static void rehearse_text(void)
 {
 	char *pieces[8][6];
@@ -86,7 +93,7 @@ static void rehearse_text(void)
 			free(pieces[i][k]);
 }
 
-/* The program's own file, if it is small text and the only thing that was put into the work directory. */
+/* The program's own file, if it is small text and the plan puts nothing else into the work directory. */
 static const struct op *only_file(const struct plan_view *v)
 {
 	static const char place[] = "/sandbox/";
@@ -104,7 +111,7 @@ static const struct op *only_file(const struct plan_view *v)
 			return NULL;
 		found = op;
 	}
-	/* Its name is the second word. */
+	/* The second word of the command must be the file's name. */
 	for (; found && i < v->n_ops; i++)
 		if (v->ops[i].kind == OP_ARG && ++n_words == 2)
 			return strcmp(op_a(v, &v->ops[i]), op_b(v, found)) == 0 &&
@@ -114,7 +121,10 @@ static const struct op *only_file(const struct plan_view *v)
 	return NULL;
 }
 
-/* What a descriptor is, in a letter. An empty file is to its reader what the null device is. */
+/*
+ * The kind of a descriptor: 'p' a pipe, 'n' the null device, 'o' another one. An empty file counts as the null
+ * device: both read the same.
+ */
 static char kind_of(int fd)
 {
 	struct stat st;
@@ -128,7 +138,10 @@ static char kind_of(int fd)
 	return S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3) ? 'n' : 'o';
 }
 
-/* In front of the words, for runners that are in a hurry: what the three streams are. Behind the variables: only_file(). */
+/*
+ * For runners that ask for it (ATOLL_NOTE): the kinds of the three streams, in front of the words. The text of
+ * only_file() follows the variables.
+ */
 static size_t write_note(const struct launch_request *req, char *text)
 {
 	if (!agent.noted)
@@ -140,9 +153,10 @@ static size_t write_note(const struct launch_request *req, char *text)
 }
 
 /*
- * Room for so many variables. From the heap, as each of them: Perl frees what it finds in environ. Not with calloc(), which
- * passes the pieces that we rehearsed with by. A runner in a hurry frees nothing, and has them where the text is: to ask a
- * heap that was shared until now for many pieces is to copy a page for each.
+ * Room for n variables. The list comes from the heap, and so does each variable, because Perl frees what it
+ * finds in environ. calloc() would not reuse the pieces of the rehearsal. A runner with a note frees nothing,
+ * so its variables lie in the text: in a heap that was shared until now, many new pieces would copy a page
+ * each.
  */
 static char **new_environ(size_t n)
 {
@@ -222,7 +236,9 @@ static void write_area(struct agent_area area, const struct plan_view *v, enum o
 	}
 }
 
-/* /proc/self/cmdline and environ are the program's from now on, as far as there is room. */
+/*
+ * From now on /proc/self/cmdline and environ show the program's words and variables, as far as there is room.
+ */
 static void take_title(const struct plan_view *v)
 {
 	write_area(agent.words, v, OP_ARG);
@@ -236,8 +252,8 @@ static void touch(struct agent_area area)
 }
 
 /*
- * Goes through the motions of a launch, so that the pages it touches are this process's own before anybody waits. What
- * it makes is thrown away.
+ * Rehearses a launch before a request comes, so that the pages that a launch touches are this process's own by
+ * then. The results are thrown away.
  */
 static void rehearse(void)
 {
@@ -297,7 +313,7 @@ static int receive_launch(struct launch_request *req)
 	struct stat st;
 	ssize_t n = sys_recv_parts(WARM_FD, &parts, req->fds, &n_fds);
 
-	/* Closed: the broker has thrown this sandbox away. */
+	/* If the socket is closed, the broker has discarded this sandbox. */
 	if (n < (ssize_t)sizeof(req->record) || req->record.kind != PROGRAM_LAUNCH)
 		_exit(1);
 	req->base = agent.plan;
@@ -324,7 +340,7 @@ static int receive_launch(struct launch_request *req)
 	return 0;
 }
 
-/* Of what is WARM_FD now; 0: nothing. */
+/* The inode of the socket at WARM_FD; 0: there is no socket. */
 static ino_t socket_inode(void)
 {
 	struct stat st;
@@ -366,7 +382,10 @@ static void launch_program(void)
 		_exit(1);
 	}
 	take_title(&req.plan);
-	/* Behind this nothing but an exit code is listened to. Without it this run is somebody else's by now. */
+	/*
+	 * After this the broker accepts only an exit code from the program. If the ticket is taken, the front
+	 * has sent this run to another broker.
+	 */
 	if (eventfd_read(req.fds[3], &ticket) < 0 || close(req.fds[3]) < 0)
 		_exit(1);
 	if (req.base == agent.plan)
@@ -413,7 +432,10 @@ ssize_t agent_read(void *buf, size_t n)
 	len = MIN(n, agent.text_len - agent.text_at);
 	memcpy(buf, agent.text + agent.text_at, len);
 	agent.text_at += len;
-	/* The end was read (a runner with a note knows it by less than it asked for): now this is an ordinary descriptor. */
+	/*
+	 * The runner has read the whole request (one with a note: less than it asked for). From now on WARM_FD
+	 * is an ordinary descriptor.
+	 */
 	if (len == 0 || (agent.noted && len < n))
 		agent.text = NULL;
 	return (ssize_t)len;
@@ -431,8 +453,8 @@ void agent_exit(int status, void *data)
 		return;
 	n = snprintf(word, sizeof(word), "%d", status & 0xff);
 	/*
-	 * Whoever reads it ends us. Leaving by ourselves would keep the processor busy with taking our memory apart while
-	 * the broker waits for it.
+	 * The broker kills this process when it has read the code. If the process exited by itself, freeing its
+	 * memory would keep the processor busy while the broker waits.
 	 */
 	if (send(WARM_FD, word, (size_t)n, MSG_NOSIGNAL) == n)
 		(void)agent.real_read(WARM_FD, word, sizeof(word));
@@ -447,15 +469,15 @@ static bool is_ours(int fd)
 
 EXPORT ssize_t read(int fd, void *buf, size_t n)
 {
-	/* Ours: it returns in programs, and in the probe. */
+	/* This is the agent's fork(): it returns in programs and in the probe. */
 	if (is_ours(fd) && agent.role == AGENT_IS_ZYGOTE && fork() != 0)
 		_exit(1);
 	if (is_ours(fd))
 		return agent_read(buf, n);
-	/* A runner is about to end: libc's streams are flushed as by exit(). */
+	/* A runner reads 0 bytes when it is about to end: libc's streams are flushed as by exit(). */
 	if (fd == WARM_FD && n == 0)
 		(void)fflush(NULL);
-	/* Before our constructor ran: others may read in theirs. */
+	/* Before the agent's constructor has run, other constructors may read. */
 	return agent.real_read ? agent.real_read(fd, buf, n) : syscall(SYS_read, fd, buf, n);
 }
 

@@ -2,12 +2,13 @@
 /*
  * See agent.h: the pages that nearly every program of a zygote touches.
  *
- * A forked program shares all pages with its zygote and copies each at its first write; pages of mapped files have to be found
- * anew. A page fault costs 2 to 2.6 µs, a page that is asked for with its neighbours 0.1 (of a file) to 1.6 µs. So a zygote that
- * wants it (ATOLL_PAGES) forks a probe first: a child of its own that runs a sample to its end. The probe then reads
- * /proc/self/pagemap, and every program that is made ahead asks for the same pages first.
+ * A forked program shares all pages with its zygote and copies each at its first write; pages of mapped files have
+ * to be found again. A page fault costs 2 to 2.6 µs, a page that is asked for with its neighbours 0.1 (of a file) to
+ * 1.6 µs. So a zygote with ATOLL_PAGES forks a probe first: a child of its own that runs a sample to its end. The
+ * probe then reads /proc/self/pagemap, and every program that is made ahead asks for the same pages first.
  *
- * Between probe and programs the zygote allocates and frees nothing, so they find the same pieces of memory free.
+ * Between probe and programs the zygote allocates and frees nothing, so programs find the same pieces of memory free
+ * as the probe did.
  */
 #include "warm/agent.h"
 
@@ -30,7 +31,10 @@
 enum {
 	PAGE = 4096,
 	RANGES_MAX = 1020,
-	/* Pages of a file between two wanted ones: to ask for all costs less than another call. */
+	/*
+	 * So many pages of a file between two wanted ones are asked for as well: that costs less than another
+	 * call.
+	 */
 	FILE_GAP = 16,
 	ENTRIES = 512, /* of the page map, read at once */
 	HEAP_PIECE = 64 << 10,
@@ -65,7 +69,7 @@ static void add_page(uintptr_t page, int advice)
 		found->ranges[found->n++] = (struct page_range){ page, 1, advice };
 }
 
-/* Pages that are the probe's own, and those that it has of files. */
+/* Adds the pages of a mapping that are the probe's own, and its present pages of files. */
 static void add_mapping(int pagemap, uintptr_t start, uintptr_t end, bool writable)
 {
 	uint64_t entries[ENTRIES];
@@ -103,7 +107,7 @@ _noreturn_ void agent_probe_end(void)
 {
 	int pagemap;
 
-	/* Otherwise that file is root's. */
+	/* If a process is not dumpable, its page map belongs to root. */
 	(void)prctl(PR_SET_DUMPABLE, 1);
 	pagemap = sys_open("/proc/self/pagemap", O_RDONLY, 0);
 	if (pagemap < 0 || cloner_read_maps(add_line, &pagemap) < 0)
@@ -111,7 +115,7 @@ _noreturn_ void agent_probe_end(void)
 	_exit(0);
 }
 
-/* Neither the broker's socket nor the zygote's log is a probe's to write to. */
+/* A probe must write neither to the broker's socket nor to the zygote's log. */
 static void hide_streams(void)
 {
 	int null = sys_open("/dev/null", O_RDWR, 0);
@@ -123,7 +127,7 @@ static void hide_streams(void)
 	(void)close(null);
 }
 
-/* Takes all free pieces of the heap, so that what programs get lies side by side at its end. */
+/* Takes all free pieces of the heap, so that the pieces that programs get lie side by side at its end. */
 static void fill_heap(void)
 {
 	size_t size = HEAP_PIECE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See agent.h: what makes a process a zygote, and a child of it a program. The cloning itself is cloner.c's.
+ * See agent.h: turns a process into a zygote, and a child of it into a program. The cloning itself is in
+ * cloner.c.
  */
 #include "warm/agent.h"
 
@@ -20,7 +21,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Of <pthread.h>, where the rest is for threads. */
+/* As in <pthread.h>, whose other functions are for threads. */
 int pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
 struct agent agent;
@@ -35,7 +36,7 @@ static pid_t fork_program(struct child *c)
 	return pid < 0 ? -errno : pid;
 }
 
-/* Descriptors the interpreter keeps for itself: no program may share them with another. */
+/* Notes the descriptors that the interpreter keeps for itself: no program may share them with another. */
 static void remember_fds(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -74,8 +75,8 @@ static _noreturn_ void serve_forks(void)
 }
 
 /*
- * Nothing that leads out of the sandbox stays open, but an interpreter that closes its own descriptors after a fork must find
- * something there: an empty file of this sandbox's own.
+ * No descriptor that leads out of the sandbox stays open. But an interpreter may close its own descriptors
+ * after a fork and must find them open, so each becomes an empty file of this sandbox's own.
  */
 static int replace_fds(void)
 {
@@ -95,7 +96,7 @@ static int replace_fds(void)
 	return 0;
 }
 
-/* The plan is mapped still; the view on it lay on the stack of the clone. */
+/* The plan is still mapped, but its view lay on the stack of the clone, so this makes another view. */
 static const char *workdir(void)
 {
 	struct plan_view plan = { 0 };
@@ -110,7 +111,10 @@ static void become_program(void)
 {
 	const int keep[] = { WARM_FD };
 
-	/* A request that waits already touches fewer pages than the probe did: its program copies what it needs. */
+	/*
+	 * If a request waits already, its program copies the pages that it needs: it touches fewer than the
+	 * probe did.
+	 */
 	if (agent.cloner.warm_up)
 		agent_ask_pages();
 	if (dup3(agent.cloner.cell.keep_fd, WARM_FD, O_CLOEXEC) < 0 ||
@@ -158,13 +162,13 @@ static __attribute__((constructor)) void agent_open(void)
 	(void)close(WARM_AGENT_FD);
 	(void)fcntl(WARM_FD, F_SETFD, FD_CLOEXEC);
 	agent.pid = getpid();
-	/* Registered before anybody else's, so it runs after all of them. */
+	/* Registered before all other exit handlers, so it runs after them. */
 	(void)on_exit(agent_exit, NULL);
-	/* Also where libc forks by itself: daemon(), forkpty(). */
+	/* This also covers forks by libc itself: daemon(), forkpty(). */
 	if (pthread_atfork(NULL, NULL, agent_forked) != 0)
 		_exit(1);
 	agent.cloner.fork_program = fork_program;
-	/* One that was started ahead has the time; a zygote is told with each request. */
+	/* A runtime that was started ahead has the time to warm up. A zygote is told with each request. */
 	agent.cloner.warm_up = true;
 	if (zygote && cloner_open(&agent.cloner) < 0)
 		_exit(1);

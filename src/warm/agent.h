@@ -11,8 +11,7 @@
  *   __libc_start_main(), open(), fopen()
  *                  in a zygote whose interpreter does not call fork(), or not in time (agent-entry.c)
  *
- * Everything else it does is raw system calls. What it can do, the program it sits in can do as well: it is a
- * convenience of that process and no boundary.
+ * The agent is no boundary: the program in the same process can do everything that the agent can do.
  */
 #pragma once
 
@@ -35,7 +34,7 @@ struct agent_area {
 
 struct agent {
 	enum agent_role role;
-	pid_t pid; /* whose role it is: a child that the program forks has none */
+	pid_t pid; /* the process that has the role: a child that the program forks has none */
 	pid_t (*real_fork)(void);
 	ssize_t (*real_read)(int fd, void *buf, size_t n);
 	/* zygote */
@@ -48,14 +47,14 @@ struct agent {
 		variables; /* where the kernel looks for /proc/self/cmdline and environ */
 	/* program */
 	char plan[LAUNCH_PLAN_MAX]
-		__attribute__((aligned(8))); /* of the request, while it is put in place */
+		__attribute__((aligned(8))); /* of the request, until it is put in place */
 	bool noted;	       /* the runner wants a note in front of the request (ATOLL_NOTE) */
-	const char *text_path; /* where most programs' text is put (ATOLL_TEXT), or NULL */
-	int text_fd;	       /* made ahead; 0: it was not */
-	char text_room[LAUNCH_PLAN_MAX + 64]; /* enough for what such a plan says, and more */
+	const char *text_path; /* the file that holds most programs' text (ATOLL_TEXT), or NULL */
+	int text_fd;	       /* that file, made ahead; 0: it was not made */
+	char text_room[LAUNCH_PLAN_MAX + 64]; /* more than such a plan needs */
 	char *env_room[128];
 	bool asked, parked, launched;
-	ino_t inode; /* of the socket, once launched: a program may put something else in its place */
+	ino_t inode; /* of the socket, once launched: a program may put another descriptor in its place */
 	const char *text; /* the request as the runner reads it */
 	size_t text_len, text_at;
 };
@@ -64,18 +63,18 @@ extern struct agent agent;
 
 /* agent-launch.c. As read(): the next bytes for the runner, from the program's process only. */
 ssize_t agent_read(void *buf, size_t n);
-/* agent-pages.c. Forks the probe; true in it. */
+/* agent-pages.c. Forks the probe; true in the probe. */
 bool agent_probe(void);
-/* In the probe, which ends: these are the pages. */
+/* Ends the probe, after it has noted the pages that it touched. */
 _noreturn_ void agent_probe_end(void);
-/* In a program: asks for them. */
+/* In a program: asks for the pages that the probe touched. */
 void agent_ask_pages(void);
-/* agent-file.c. True: the file of most programs' text is there, with TEXT_BLOCK bytes of room. */
+/* agent-file.c. Makes the file for the program's text. True: it is there, with TEXT_BLOCK bytes of room. */
 bool agent_make_text(void);
-/* It stays only for a plan that has it. */
+/* Removes that file unless the plan fills it. */
 void agent_settle_text(const struct plan_view *v);
 int agent_write_file(const struct plan_view *v, const struct op *op, int64_t time_ns);
-/* In a child that the program has forked: the socket is its parent's alone. */
+/* In a child that the program has forked: closes the socket, which is the program's alone. */
 void agent_forked(void);
-/* The process leaves through exit(): its last word. */
+/* The process leaves through exit(): sends its exit code. */
 void agent_exit(int status, void *data);

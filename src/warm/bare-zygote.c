@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bare zygote: one with nothing in it, for sandboxes whose program is executed later. A process of a few pages is cloned in
- * a fraction of the time that a copy of the broker takes, and the broker does other things meanwhile. Static against musl, as
- * init is.
+ * The bare zygote: a zygote without an interpreter, for sandboxes whose program is executed later. A process of
+ * a few pages is cloned in a fraction of the time that a copy of the broker takes, and the broker does other
+ * work meanwhile. Linked statically against musl, as init is.
  */
 #include "warm/cloner.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cells of one shape that nobody has claimed. */
+/* The cells of one shape that no run has claimed. */
 #pragma once
 
 #include "warm/cell.h"
@@ -8,7 +8,7 @@
 struct cell_set {
 	struct cell_set *next;
 	struct shape shape;
-	struct zygote_set *zygotes; /* that clone its cells */
+	struct zygote_set *zygotes; /* the zygotes that clone its cells */
 	struct cell *cells;
 	unsigned n_cells, target, failures;
 	int64_t used_ns, shrunk_ns, retry_ns;
@@ -16,10 +16,13 @@ struct cell_set {
 };
 
 void cell_set_add(struct cell_set *s, struct cell *cell);
-/* true: it was there. */
+/* True: the cell was in the set. */
 bool cell_set_remove(struct cell_set *s, struct cell *cell);
 /* The cell that serves a request soonest: a READY one, or one to wait for. NULL: no cell is worth waiting for. */
 struct cell *cell_set_best(const struct cell_set *s);
-/* A cell has come about, or not. After a few failures in a row there is a pause: whatever is missing may be there again later. */
+/*
+ * Notes that a cell became READY or failed. After a few failures in a row the set pauses: their cause may be
+ * gone later.
+ */
 void cell_set_note(struct cell_set *s, bool made);
 bool cell_set_may_grow(const struct cell_set *s);

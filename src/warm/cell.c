@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cell.h. Everything happens in callbacks of the loop; a cell that has not come about within a while is BROKEN. */
+/* See cell.h. All steps are callbacks of the loop. A cell that is not READY in time is BROKEN. */
 #include "warm/cell.h"
 
 #include "base/clock.h"
@@ -16,9 +16,9 @@
 enum {
 	CELL_MS_MAX = 20000,
 	BACKGROUND_MS =
-		50, /* on a busy host what only gets what is left over would never be ready */
+		50, /* then a cell leaves the background, where a busy host gives it no CPU time */
 	START_CPU_MILLI =
-		2000, /* what a runtime starts with, at least: others wait for their turn to be made */
+		2000, /* at least, so that a runtime starts soon and other cells can be made */
 };
 
 static void unwatch(struct cell *cell)
@@ -29,7 +29,7 @@ static void unwatch(struct cell *cell)
 	cell->deadline = source_free(cell->deadline);
 }
 
-/* Once: what is READY may still break, but whoever has taken it hears of that by itself. */
+/* The waiter is called once: if a READY cell breaks later, its run notices by itself. */
 static void set_cell_state(struct cell *cell, enum cell_state state)
 {
 	struct cell_watcher waiter = cell->waiter;
@@ -60,7 +60,7 @@ static int watch_death(struct cell *cell)
 			   (struct handler){ on_cell_death, cell }, &cell->death);
 }
 
-/* Nobody waits for it: those who wait for something else come first. */
+/* While no request waits for the cell, all other work comes first. */
 static void set_background(struct cell *cell, bool on)
 {
 	if (cell->sandbox->pid > 0)
@@ -68,7 +68,10 @@ static void set_background(struct cell *cell, bool on)
 	cell->background = on;
 }
 
-/* Its words are a caller's: nothing that they start has more than the request would have, but for processors. */
+/*
+ * A caller chose the runtime's command, so the runtime starts within the request's limits. Only its CPU limit
+ * may be higher.
+ */
 static int limit_start(struct cell *cell, struct error *err)
 {
 	int64_t limits[_STAGE_LIMIT_MAX];
@@ -90,7 +93,7 @@ static int on_cell_deadline(void *data, uint32_t events)
 		return 0;
 	}
 	set_background(cell, false);
-	/* Whoever leaves it has the usual shares. */
+	/* Leaving the background resets the CPU shares, so the limits are set again. */
 	if (cell->shape->kind == WARM_START && limit_start(cell, &err) < 0) {
 		set_cell_state(cell, CELL_BROKEN);
 		return 0;
@@ -99,7 +102,7 @@ static int on_cell_deadline(void *data, uint32_t events)
 	return 0;
 }
 
-/* It waits for a request from now on, so what it has used so far is not the request's. */
+/* From now on the cell waits for a request. Resources used so far are not charged to the request. */
 static int become_ready(struct cell *cell)
 {
 	struct error err = { 0 };
@@ -112,7 +115,7 @@ static int become_ready(struct cell *cell)
 		return r;
 	cell->sandbox->host->cgroups->reset_peak(cell->sandbox->cgroup);
 	sandbox_usage(cell->sandbox, &cell->base);
-	/* As it would be without: the request's own file takes its place. */
+	/* As without the file made ahead: the request's own file takes its place. */
 	if (cell->has_text) {
 		cell->base.disk_free_bytes += TEXT_BLOCK;
 		cell->base.disk_free_files++;
@@ -122,7 +125,7 @@ static int become_ready(struct cell *cell)
 	return 0;
 }
 
-/* pid 1 reports and the program waits, in either order. */
+/* The cell is READY when pid 1 has reported and the program waits; either may come first. */
 static int go_on(struct cell *cell)
 {
 	return cell->state == CELL_PARKING && cell->parked ? become_ready(cell) : 0;
@@ -138,7 +141,7 @@ static int on_program(void *data, uint32_t events)
 	(void)events;
 	if (n == -EAGAIN)
 		return 0;
-	/* One word, and nothing more before it is asked. */
+	/* A program sends one message, and no other before its launch. */
 	cell->has_text = n == 1 && word[0] == PROGRAM_PARKED_TEXT[0] &&
 			 cell->shape->kind == WARM_FORK;
 	if (cell->parked || n != 1 || (word[0] != PROGRAM_PARKED[0] && !cell->has_text) ||
@@ -159,8 +162,9 @@ static int watch_program(struct cell *cell)
 }
 
 /*
- * The runtime that waits in this sandbox is its first and only stage. It gets streams of the kind that its program will have, so that
- * it can make its own of them: a pipe from its output to its input. All three are replaced when the program comes.
+ * The runtime that waits in this sandbox is its first and only stage. Its streams are of the same kind as its
+ * program's will be, so that the runtime can prepare for them: a pipe from its output to its input. The
+ * request's streams replace all three.
  */
 static int start_runtime(struct cell *cell)
 {
@@ -179,7 +183,7 @@ static int start_runtime(struct cell *cell)
 	fds[n++] = out_fd;
 	fds[n++] = cell->far_end;
 	fds[n++] = cell->agent_fd;
-	/* A file of its own: locks on it, and its position, are nobody else's. */
+	/* Each cell has a file of its own, so cells share neither its locks nor its position. */
 	if (runner->len > 0) {
 		file_fd = fd_sealed_memfd("runner", runner->data, runner->len);
 		if (file_fd < 0)
@@ -200,7 +204,9 @@ static int on_prepared(struct cell *cell, const struct report *rep, int fds[], s
 	    sandbox_take_dirs(sb, rep, fds, n_fds) < INIT_SCRATCH_DIRS)
 		return -EPROTO;
 	cell->prepared = *rep;
-	/* A clone of an interpreter still has its memory, until it has become init. */
+	/*
+	 * A clone of an interpreter still has the zygote's memory. ADOPTED follows when it has executed init.
+	 */
 	if (cell->shape->kind != WARM_FORK)
 		cell->state = CELL_PARKING;
 	return 0;
@@ -232,13 +238,13 @@ static int take_report(struct cell *cell)
 	return r < 0 ? r : go_on(cell);
 }
 
-/* It has greeted: what follows depends on how its program comes about. */
+/* The sandbox has sent HELLO. */
 static int arrive(struct cell *cell)
 {
 	struct error err = { 0 };
 	int r = sandbox_arrive(cell->sandbox, &err);
 
-	/* In the background it has no shares that could be set. */
+	/* The limits come first: a group in the background has no shares to set. */
 	if (r == 0 && cell->shape->kind == WARM_START)
 		r = limit_start(cell, &err);
 	if (r == 0 && cell->background)
@@ -250,10 +256,13 @@ static int arrive(struct cell *cell)
 	if (r < 0)
 		return r;
 	cell->state = CELL_PREPARING;
-	/* It lies in the socket until init is there to read it. */
+	/* START lies in the socket until init reads it. */
 	if (cell->shape->kind == WARM_START)
 		return start_runtime(cell);
-	/* Whatever is left to do, the request's part follows it. */
+	/*
+	 * The cell need not wait for the end of its preparation: the request's records follow in the same
+	 * socket.
+	 */
 	if (cell->shape->kind == WARM_NONE) {
 		sandbox_usage(cell->sandbox, &cell->base);
 		cell->ready_ns = clock_now_ns();
@@ -288,7 +297,7 @@ static int watch_control(struct cell *cell)
 	return r;
 }
 
-/* The socket between us and the program; its end is in cell->far_end. */
+/* Makes the socket between broker and program; the program's end is cell->far_end. */
 static int make_program_socket(struct cell *cell)
 {
 	const int on = 1;
@@ -298,7 +307,10 @@ static int make_program_socket(struct cell *cell)
 		return -errno;
 	cell->sandbox->program_fd = pair[0];
 	cell->far_end = pair[1];
-	/* Each message says which process it is from. (The kernel gives such a socket a name at random, which leads nowhere.) */
+	/*
+	 * Each message names the process that sent it. (The kernel gives such a socket a random name; it is not
+	 * used.)
+	 */
 	if (setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
 		return -errno;
 	r = fd_set_nonblock(pair[0], true);
@@ -307,7 +319,7 @@ static int make_program_socket(struct cell *cell)
 
 static int begin_cell(struct cell *cell, const struct cell_options *o, struct error *err)
 {
-	/* A guest cannot enter a namespace of ours. */
+	/* A guest zygote cannot enter a network namespace that the broker made. */
 	struct net *net = o->shape->loopback && !o->zygote->room ? nets_take(o->nets) : NULL;
 	_cleanup_close_ int control = -EBADF;
 	int r = sandbox_expect(o->host->sandboxes, net, &cell->sandbox, &control, err);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See cloner.h. Where programs are forked from clones, the clone shares our memory, which waits meanwhile (as with vfork), so
- * the interpreter's pages are copied once and not twice:
+ * See cloner.h. If programs are forked from clones, the clone shares the zygote's memory and the zygote waits (as
+ * with vfork), so the interpreter's pages are copied once and not twice:
  *
  *   zygote ──clone3, memory shared──▶ pid 1: child_main(): namespaces, mounts, lock-down
  *      ┊ waits                          ├─ fork ─▶ pid 2: the program, returns from the interpreter's fork()
  *      ◀──────────── goes on ────────── └─ exec ─▶ init
  *
- * A clone is the broker's child (CLONE_PARENT), so a zygote can end without taking sandboxes along.
+ * A clone is the broker's child (CLONE_PARENT), so sandboxes live on when their zygote ends.
  */
 #include "warm/cloner.h"
 
@@ -24,10 +24,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The two capabilities a privileged broker leaves us, in use only while a clone is made. */
+/* The two capabilities that a privileged broker leaves the zygote, effective only while a clone is made. */
 enum { CLONE_CAPS = 1U << CAP_SETUID | 1U << CAP_SYS_ADMIN };
 
-/* Of a line of /proc/self/maps: two addresses and the rights. */
+/* The beginning of a line of /proc/self/maps: two addresses and the rights. */
 enum { MAPS_HEAD = 48 };
 
 static bool has_capabilities(void)
@@ -51,15 +51,19 @@ static void use_capabilities(bool on)
 	(void)syscall(SYS_capset, &header, caps);
 }
 
-/* Whatever changes who we are takes this away; while a clone shares our memory nothing else would reach us. */
+/*
+ * A change of credentials clears the death signal. While a clone shares the zygote's memory, the zygote waits,
+ * and nothing else would end it when the broker dies.
+ */
 static void end_with_broker(void)
 {
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 }
 
 /*
- * Where memory is shared this returns twice on one stack: what the clone pushes lies below, and it never returns from its first
- * call. Inline, because the return address of a wrapper would not survive that.
+ * If memory is shared, this returns twice on one stack. The clone's frames lie below the zygote's, and the
+ * clone never returns from the first function it calls. Inline, because a wrapper's return address would be
+ * overwritten.
  */
 static inline __attribute__((always_inline)) long clone_raw(struct clone_args *args)
 {
@@ -102,9 +106,9 @@ static bool is_single_threaded(void)
 }
 
 /*
- * A line of /proc/self/maps, "start-end rwxs …": whether all children would write to one and the same memory there. What
- * cannot be written to now must not be made so either; a file that was opened for reading (libc's table of converters) is
- * refused that with EACCES.
+ * Whether a line of /proc/self/maps, "start-end rwxs …", is memory that all children could write to and share.
+ * Memory that is read-only now counts if mprotect() could make it writable. It cannot if the mapped file was
+ * opened for reading (libc's table of converters): EACCES.
  */
 static bool is_common_memory(const char *line)
 {
@@ -119,7 +123,7 @@ static bool is_common_memory(const char *line)
 	       errno != EACCES;
 }
 
-/* The file is read in pieces, of which a line may have several. */
+/* The file is read in pieces; a line may lie in several of them. */
 int cloner_read_maps(void (*tell)(void *data, const char *line), void *data)
 {
 	int fd = sys_open("/proc/self/maps", O_RDONLY, 0);
@@ -148,7 +152,7 @@ static void note_common_memory(void *data, const char *line)
 	*found = *found || is_common_memory(line);
 }
 
-/* Also true where it cannot be known. */
+/* Also true if the maps cannot be read. */
 static bool has_common_memory(void)
 {
 	bool found = false;
@@ -172,7 +176,7 @@ static __attribute__((noinline)) int clone_cell(struct cloner *c, const struct z
 		if (r < 0)
 			return (int)r;
 	}
-	/* Files are opened as root all the same: the cgroup's, which is root's. */
+	/* The file system uid is root's: cloning into a cgroup needs access to its files, which are root's. */
 	if (req->owner &&
 	    (syscall(SYS_setresuid, -1, req->owner, -1) < 0 || syscall(SYS_setfsuid, 0) < 0))
 		return -errno;
@@ -183,7 +187,10 @@ static __attribute__((noinline)) int clone_cell(struct cloner *c, const struct z
 	return (int)r;
 }
 
-/* The clone has become init, or has failed and said so: everything of it that is left here goes. */
+/*
+ * Takes back what was changed for a clone: user, network namespace and capabilities. A clone that shares memory
+ * has executed init by now, or has failed and reported it, so its plan is unmapped as well.
+ */
 static void clean_up(struct cloner *c, const struct zygote_record *req)
 {
 	if (req->owner)
@@ -204,7 +211,7 @@ void cloner_serve(struct cloner *c)
 	ssize_t n = sys_recv_record(WARM_FD, &req, sizeof(req), fds, &n_fds);
 	int program_fd = -EBADF, net_fd = -EBADF, cgroup_fd = -EBADF, r = -EBUSY;
 
-	/* Closed: the broker has no more use for us. */
+	/* If the socket is closed, the broker does not need this zygote any more. */
 	if (n != (ssize_t)sizeof(req) || req.kind != ZYGOTE_FORK ||
 	    n_fds != 1U + (req.program != 0) + (req.net != 0) + (req.cgroup != 0))
 		_exit(0);
@@ -246,10 +253,13 @@ int cloner_open(struct cloner *c)
 
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	use_capabilities(false);
-	/* Nobody of the host's but root looks into what has capabilities; an ordinary user's broker must. */
+	/*
+	 * Only root may look into a zygote with capabilities. An ordinary user's broker must be able to look
+	 * into its zygotes, which have none.
+	 */
 	if (has_capabilities())
 		(void)prctl(PR_SET_DUMPABLE, 0);
-	/* Out of the way of the descriptors an interpreter counts on. */
+	/* Above the numbers that an interpreter uses. */
 	home_fd = sys_open("/proc/self/ns/net", O_RDONLY, 0);
 	c->home_net_fd = home_fd < 0 ? home_fd : sys_dup_above(home_fd, ZYGOTE_INIT_FD + 1);
 	(void)close(home_fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See pool.h. One timer makes what is wanted a moment after the last request took something, so that refilling does not
- * stand in the way of the request it follows; another looks every second for what is idle, old or too much.
+ * See pool.h. One timer makes the missing cells a moment after a request took one, so that refilling does not
+ * delay that request. Another timer looks every second for cells and zygotes that are idle, old or too many.
  */
 #include "warm/pool.h"
 
@@ -26,9 +26,9 @@ enum {
 		4, /* the usual run of a started runtime takes REFILL_MS: its reply goes first */
 	TICK_MS = 1000,
 	TARGET_FIRST = 2,
-	WAIT_MS_MAX = 2000, /* a request waits for a cell; then it makes its own sandbox */
-	GROUPS_MS = 4000,   /* well before another atoll takes an empty group for left behind */
-	CELL_KERNEL_BYTES = 512 * 1024, /* what the kernel keeps for a sandbox */
+	WAIT_MS_MAX = 2000, /* a request's wait for a cell; then it makes its own sandbox */
+	GROUPS_MS = 4000,   /* well before another atoll takes an empty group for abandoned */
+	CELL_KERNEL_BYTES = 512 * 1024, /* kernel memory of a sandbox */
 	AVAILABLE_SHARE = 16, /* of all memory: with less available, nothing is kept ready */
 };
 
@@ -40,11 +40,11 @@ struct pool {
 	struct cell_set *cell_sets;
 	struct zygote_set *zygote_sets;
 	struct reaper *reaper;
-	unsigned n_making;    /* cells on their way that nobody waits for */
-	unsigned n_waiting;   /* claimed before they were READY */
+	unsigned n_making;    /* cells being made that no request waits for */
+	unsigned n_waiting;   /* cells claimed before they were READY */
 	bool refilling;	      /* the timer is armed */
 	bool pressed;	      /* the host is short of memory */
-	int64_t memory_bytes; /* of READY cells that nobody has claimed */
+	int64_t memory_bytes; /* of READY cells that no run has claimed */
 	struct source *refill, *tick;
 };
 
@@ -58,7 +58,7 @@ static int64_t cell_bytes(const struct cell *cell)
 	return MAX(cell->base.memory_peak_bytes, 0) + CELL_KERNEL_BYTES;
 }
 
-/* Once: putting it off with each request would be never. */
+/* An armed timer is left alone: if each request put it off, it would never fire. */
 static void refill_in(struct pool *p, int64_t ms)
 {
 	if (p->refilling)
@@ -72,7 +72,7 @@ static void refill_soon(struct pool *p)
 	refill_in(p, REFILL_MS);
 }
 
-/* The cell is in a set, and counted there. */
+/* Counts a cell of a set: a READY one by its memory, another one as being made. */
 static void count_cell(struct pool *p, const struct cell *cell, int by)
 {
 	if (cell->ready_ns)
@@ -102,7 +102,7 @@ static struct cell_set *cell_set_of(struct pool *p, const struct cell *cell)
 	return NULL;
 }
 
-/* A cell has come about, or has not. */
+/* The cell is READY or BROKEN. */
 static void on_cell(void *data, struct cell *cell)
 {
 	struct pool *p = data;
@@ -145,7 +145,7 @@ static int make_cell(struct pool *p, struct cell_set *s, bool warm_up, struct ce
 	return r;
 }
 
-/* For those that are being made and one more, each as large as one that is there. */
+/* Room for the cells being made and one more, each as large as a READY one of this set. */
 static bool has_room(const struct pool *p, const struct cell_set *s)
 {
 	const struct cell *made = s->cells;
@@ -169,7 +169,7 @@ static int on_refill(void *data, uint32_t events)
 
 	(void)events;
 	p->refilling = false;
-	/* Whoever waits comes first. */
+	/* Requests that wait for a cell come first. */
 	if (p->n_waiting > 0)
 		return 0;
 	for (struct cell_set *s = p->cell_sets; s && p->n_making < most; s = s->next) {
@@ -178,7 +178,7 @@ static int on_refill(void *data, uint32_t events)
 		if (!wants_more(p, s) || make_cell(p, s, true, &cell) < 0)
 			continue;
 		link_cell(p, s, cell);
-		/* One at a time: what came in meanwhile goes first. */
+		/* One cell at a time: requests that came in meanwhile go first. */
 		refill_soon(p);
 		break;
 	}
@@ -207,7 +207,7 @@ static void cell_set_free(struct pool *p, struct cell_set *s)
 	free(s);
 }
 
-/* Half of it, once per idle time: a pause of a few seconds should not cost everything. */
+/* Halves an idle set once per idle time: a pause of a few seconds does not cost all its cells. */
 static void shrink(struct pool *p, struct cell_set *s, int64_t now_ns)
 {
 	if (now_ns - MAX(s->used_ns, s->shrunk_ns) < idle_ns(p))
@@ -234,7 +234,7 @@ static int on_pool_tick(void *data, uint32_t events)
 		shrink(p, s, now_ns);
 	}
 	group_reuse_tidy(&p->host.sandboxes->groups, now_ns - GROUPS_MS * NS_PER_MS);
-	/* A zygote took longest to make: it goes last. */
+	/* A zygote takes longest to make, so it ends last. */
 	for (struct zygote_set *f = p->zygote_sets; f; f = f->next)
 		zygote_set_tick(f, now_ns - 4 * idle_ns(p));
 	refill_soon(p);
@@ -264,8 +264,9 @@ static bool zygote_set_is_used(const struct pool *p, const struct zygote_set *f)
 }
 
 /*
- * Room for one more, by letting go of one that no cell set needs. Sets of modules that callers chose are few, and make room for
- * each other only: no caller pushes out the zygotes that all callers use.
+ * Makes room for one more zygote set, if need be by ending one that no cell set uses. Only a few sets
+ * (GUEST_SETS_MAX) may have modules that callers chose. Such a set takes only another such set's place, so no
+ * caller pushes out the zygotes that all callers use.
  */
 static bool make_pool_room(struct pool *p, bool guest)
 {
@@ -322,7 +323,7 @@ static void evict_oldest(struct pool *p)
 	for (struct cell_set *s = p->cell_sets; s; s = s->next, n++)
 		if (!oldest || s->used_ns < oldest->used_ns)
 			oldest = s;
-	/* A cell somebody waits for points to its shape. */
+	/* A cell that a request waits for points to the shape in its set. */
 	if (n >= CELL_SETS_MAX && p->n_waiting == 0)
 		cell_set_free(p, oldest);
 }
@@ -366,7 +367,7 @@ static struct cell_set *find_cell_set(struct pool *p, const struct plan_view *pl
 	return new_cell_set(p, plan, kind);
 }
 
-/* A runtime that is started takes as long ahead of a request as with it. */
+/* Makes no cell with a started runtime: the request would wait as long as without a cell. */
 static struct cell *make_for_request(struct pool *p, struct cell_set *s)
 {
 	struct cell *cell;
@@ -389,7 +390,7 @@ static struct cell *claim(struct pool *p, const struct plan_view *plan, enum war
 	s->used_ns = clock_now_ns();
 	plan_stage_limits(plan, 0, s->limits);
 	cell = cell_set_best(s);
-	/* A set that only stands in for the request's own kind does not grow. */
+	/* If the set is only a substitute for one of the request's own kind, it does not grow. */
 	if (kind == plan_warm_kind(plan) && (!cell || cell->state != CELL_READY))
 		s->target = MIN(MAX(s->target * 2, (unsigned)TARGET_FIRST), p->bounds.spares);
 	if (cell)
@@ -404,7 +405,10 @@ struct cell *pool_claim(struct pool *p, const struct plan_view *plan)
 	enum warm_kind kind = plan_warm_kind(plan);
 	struct cell *cell;
 
-	/* Without privilege the clone needs to know where the workspace lies, and a zygote's does not. */
+	/*
+	 * Without privilege, the clone itself mounts the workspace and must know its place. A zygote's clone
+	 * does not know it.
+	 */
 	if (plan_find(plan, OP_WORKSPACE, -1) && !p->host.sandboxes->facts.privileged)
 		return NULL;
 	cell = claim(p, plan, kind);
@@ -479,7 +483,7 @@ void pool_close(struct pool *p)
 {
 	if (!p)
 		return;
-	/* Also what is dying already: nobody is left who would come before it. */
+	/* Dying sandboxes leave the background as well: no request is left that should come first. */
 	sandbox_host_lift(p->host.sandboxes);
 	p->bounds.spares = 0;
 	for (struct cell_set *s = p->cell_sets; s; s = s->next) {

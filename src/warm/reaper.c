@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See reaper.h. A timer looks after them: how soon one is gone matters to nobody. */
+/* See reaper.h. A timer checks the sandboxes: no request depends on how soon one is gone. */
 #include "warm/reaper.h"
 
 #include "base/clock.h"
@@ -24,8 +24,8 @@ struct reaper {
 };
 
 /*
- * A sandbox that a zygote was asked for may come after nobody wants it any more: its greeting says which process it is. True:
- * there is no process to wait for.
+ * A zygote may clone a sandbox after the pool has discarded it. Its greeting then names its process, which is
+ * killed. True: there is no process to wait for.
  */
 static bool never_came(struct sandbox *sb)
 {
@@ -40,12 +40,12 @@ static bool never_came(struct sandbox *sb)
 		sandbox_kill(sb);
 		return false;
 	}
-	/* Closed, or a report of why it never was. */
+	/* The socket was closed, or holds a report why the clone failed. */
 	sb->control_fd = fd_close(sb->control_fd);
 	return true;
 }
 
-/* True: nothing is left of it. */
+/* True: nothing is left of the sandbox, and it is freed. */
 static bool is_gone(struct sandbox *sb)
 {
 	if (sb->pid == 0 && !never_came(sb))
@@ -62,7 +62,7 @@ static bool is_gone(struct sandbox *sb)
 	return true;
 }
 
-/* How soon to look again, in milliseconds. */
+/* Checks all sandboxes. Returns the milliseconds until the next check. */
 static int64_t look(struct reaper *g)
 {
 	int64_t ms = LOOK_SELDOM_MS;
@@ -79,7 +79,7 @@ static int64_t look(struct reaper *g)
 		if (grave->looks++ < LOOKS_OFTEN)
 			ms = LOOK_MS;
 		else
-			/* One that never came has nobody to talk to when it does, and ends by itself. */
+			/* A sandbox that arrives later finds its control socket closed and ends by itself. */
 			grave->sandbox->control_fd = fd_close(grave->sandbox->control_fd);
 	}
 	return ms;
@@ -138,7 +138,10 @@ void reaper_take(struct reaper *g, struct sandbox *sb)
 	}
 	grave->sandbox = sb;
 	grave->next = g->first;
-	/* Armed already, if there are others: putting it off again and again would be never. */
+	/*
+	 * If there are other sandboxes, the timer is armed. Setting it again each time would put it off for
+	 * ever.
+	 */
 	if (!g->first)
 		source_set_time(g->timer, clock_now_ns() + LOOK_MS * NS_PER_MS);
 	g->first = grave;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sandboxes that nobody wants any more, until every process, group and mount of theirs is gone. Nobody waits for that. */
+/*
+ * Sandboxes that are not needed any more, until all their processes, groups and mounts are gone. No request
+ * waits for that.
+ */
 #pragma once
 
 #include "loop/loop.h"
@@ -8,7 +11,7 @@
 struct reaper;
 
 int reaper_new(struct loop *loop, struct reaper **ret) _must_check_;
-/* Waits for what is left, a bounded time each. NULL is fine. */
+/* Waits for the sandboxes that are left, some seconds at most. NULL is fine. */
 struct reaper *reaper_free(struct reaper *g);
-/* Kills it and takes it over. NULL is fine. */
+/* Kills the sandbox and takes it over. NULL is fine. */
 void reaper_take(struct reaper *g, struct sandbox *sb);

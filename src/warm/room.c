@@ -35,12 +35,12 @@ void room_clear(const struct sandbox *room)
 {
 	pid_t pid;
 
-	/* Another sandbox could have the same uid. */
+	/* If the uid is not reserved, another sandbox could have the same one. */
 	if (!room->id_reserved)
 		return;
 	pid = fork();
 	if (pid == 0) {
-		/* To a user that is not root "all processes" are its own. */
+		/* For a user other than root, -1 means that user's processes only. */
 		if (sys_setids(room->host_id) == 0)
 			(void)kill(-1, SIGKILL);
 		_exit(0);

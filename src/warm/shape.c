@@ -91,7 +91,10 @@ uint64_t shape_hash(const struct plan_view *v, enum warm_kind kind)
 	return hash;
 }
 
-/* Of records that put something into the root, apart from how large the mounts may become. */
+/*
+ * A hash of the records that put something into the root, without the sizes of mounts. 0: a skeleton cannot
+ * serve, because a shown path lies below its place.
+ */
 static uint64_t tree_hash(const struct plan_view *v)
 {
 	uint64_t hash = 1;
@@ -117,7 +120,10 @@ static uint64_t mix_stat(uint64_t hash, const struct stat *st)
 		   (uint64_t)st->st_ctim.tv_sec * 1000000000U + (uint64_t)st->st_ctim.tv_nsec);
 }
 
-/* Files and directories of one that is copied. A link cannot change without its directory. Takes dir_fd over. */
+/*
+ * Mixes in the files and directories of a copied directory. A link needs no look: it cannot change without its
+ * directory. Takes dir_fd over.
+ */
 static uint64_t mix_tree(uint64_t hash, int dir_fd, int depth)
 {
 	DIR *dir = dir_fd < 0 ? NULL : fdopendir(dir_fd);
@@ -155,7 +161,9 @@ uint64_t plan_tree_sources(const struct plan_view *v)
 			continue;
 		(void)lstat(op_a(v, op), &st);
 		hash = mix(hash, st.st_mode);
-		/* Directories are shown as they are, but for small ones. */
+		/*
+		 * Small directories are copied. Others are shown as they are, so their content does not count.
+		 */
 		if (!S_ISDIR(st.st_mode))
 			hash = mix_stat(hash, &st);
 		else if (op->flags & OP_SMALL)
@@ -204,10 +212,12 @@ static int add_shape_op(struct plan *p, const struct op *op, const char *a, cons
 					  .b = info->b == SPAN_NONE ? NULL : b });
 }
 
-/* The agent comes first of all that is loaded, and takes both out of the environment again. */
+/* The agent is loaded ahead of all libraries and takes both variables out of the environment again. */
 static const char *const agent_env[] = { AGENT_PRELOAD, AGENT_VARIABLE "=" AGENT_PROGRAM };
 
-/* What is started ahead is the stage of the shape's plan, for init to execute. */
+/*
+ * The command of the runtime that is started ahead becomes the stage of the shape's plan, which init executes.
+ */
 static int add_command(struct shape *s, const struct plan_view *v)
 {
 	const struct op stage = { .kind = OP_STAGE }, env = { .kind = OP_ENV };
@@ -239,7 +249,7 @@ static int build_shape(struct shape *s, const struct plan_view *v)
 	return r == 0 && s->kind == WARM_START ? add_command(s, v) : r;
 }
 
-/* The plan is complete: what points into it stays where it is. */
+/* The plan is complete, so pointers into it stay valid. */
 static int point_into(struct shape *s)
 {
 	size_t n = 0;
@@ -265,7 +275,10 @@ int shape_init(struct shape *s, const struct plan_view *v, enum warm_kind kind)
 	int r;
 
 	*s = (struct shape){ .hash = shape_hash(v, kind), .kind = kind, .plan_fd = -EBADF };
-	/* Behind the pivot, the request of one that is not complete may put things into its root. */
+	/*
+	 * If a sandbox is complete only with its request, the request may put things into its root behind the
+	 * pivot.
+	 */
 	s->tree = kind == WARM_NONE ? 0 : tree_hash(v);
 	plan_init(&s->plan);
 	buf_init(&s->runner, RUNNER_BYTES_MAX);
@@ -292,7 +305,7 @@ int shape_read_runner(struct shape *s, const char *runners)
 
 	if (!op)
 		return 0;
-	/* The name is a caller's. */
+	/* A caller chose the name. */
 	if (!runners || name[0] == '/' || strstr(name, "..") ||
 	    snprintf(path, sizeof(path), "%s/%s", runners, name) >= (int)sizeof(path))
 		return -EINVAL;

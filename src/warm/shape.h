@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a sandbox looks like that is made before its request: the part of a plan that many requests have in common, as a plan
- * of its own. Nothing of a request is in it: files, words, variables and limits stay out.
+ * A shape: the part of a plan that many requests have in common, as a plan of its own. Sandboxes are made from a
+ * shape before their requests. A shape holds nothing of a request: no files, words, variables or limits.
  *
  *   program executed by init (WARM_NONE)    the records up to the pivot; the rest follows with the request (COMMAND_REST)
- *   program there already                   everything that is prepared but files and some limits, which the program puts in place
- *                                           itself; and, where it is started and not forked, its command
+ *   program forked or started ahead         all records of the preparation but files and some limits, which the program puts in
+ *                                           place itself; for a started runtime, its command as well
  */
 #pragma once
 
@@ -20,8 +20,8 @@ struct shape {
 	struct plan_view view; /* the same */
 	int plan_fd;	       /* the same, sealed */
 	struct buf runner; /* OP_WARM_FILE's bytes, for each cell a file of its own; empty: none */
-	uint64_t tree;	   /* what skeleton it needs; 0: none serves */
-	bool loopback;	   /* its network namespace has lo up: it may be one made ahead */
+	uint64_t tree;	   /* names the skeleton it needs; 0: no skeleton serves */
+	bool loopback;	   /* its network namespace has lo up and may be one made ahead */
 	const char *runtime;  /* WARM_FORK: points into plan */
 	const char **modules; /* WARM_FORK: NULL-terminated; point into plan */
 };
@@ -34,7 +34,7 @@ int shape_init(struct shape *s, const struct plan_view *v, enum warm_kind kind) 
 /* Reads the runner that OP_WARM_FILE names, if any, from the runners' directory. */
 int shape_read_runner(struct shape *s, const char *runners) _must_check_;
 void shape_done(struct shape *s);
-/* What the files are now that the skeleton of a plan has copies of: equal numbers, equal files. */
+/* A number for the state of the files that a plan's skeleton has copies of: equal numbers, equal files. */
 uint64_t plan_tree_sources(const struct plan_view *v);
-/* How the one stage of a plan could be had already running. */
+/* The way in which the one stage of a plan can run before its request. */
 enum warm_kind plan_warm_kind(const struct plan_view *v);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes: what makes two requests share one, and that nothing of a request gets into it. */
+/* Shapes: when two requests share one, and that nothing of a request gets into it. */
 #include "warm/shape.h"
 
 #include "base/fd.h"
@@ -66,7 +66,7 @@ static void make(struct plan *p, const struct shape_wish *w, enum warm_kind kind
 	    NULL, NULL);
 }
 
-/* Whether a cell made for the one serves the other. */
+/* Whether a cell made for one wish serves the other. */
 static bool share(const struct shape_wish *one, const struct shape_wish *other, enum warm_kind kind)
 {
 	struct plan a, b;
@@ -123,7 +123,7 @@ static void test_sandbox_does(void **state)
 		assert_false(share(&usual, &w, kinds[i]));
 		w = usual;
 		w.read_only = true;
-		/* What follows the pivot comes with the request where init executes it. */
+		/* If init executes the program, the records behind the pivot come with the request. */
 		assert_int_equal(share(&usual, &w, kinds[i]), kinds[i] == WARM_NONE);
 	}
 }
@@ -170,7 +170,7 @@ static void test_nothing_of_a_request(void **state)
 			assert_int_not_equal(shape.view.ops[k].kind, OP_FILE);
 			assert_int_not_equal(shape.view.ops[k].kind, OP_LIMIT);
 		}
-		/* What is started ahead is a stage of its own; nothing else has one. */
+		/* Only the shape of a started runtime has a stage. */
 		assert_int_equal(plan_stage_count(&shape.view), kinds[i] == WARM_START);
 		shape_done(&shape);
 		plan_done(&plan);
@@ -188,7 +188,7 @@ static void write_text(const char *path, const char *text)
 	(void)usleep(20000);
 }
 
-/* What a plan names is read once, from the runners and from nowhere else. */
+/* The runner that a plan names is read once, from the runners' directory and from nowhere else. */
 static void test_runner(void **state)
 {
 	static const struct {
@@ -225,7 +225,7 @@ static void test_runner(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-/* A skeleton holds copies: it must be known when what was copied has changed, and nothing else matters. */
+/* A skeleton holds copies: the number changes when a copied file has changed, and only then. */
 static void test_sources_of_a_skeleton(void **state)
 {
 	char dir[] = "/tmp/atoll-shape-XXXXXX", file[64], link[64], other[64], below[64], deep[80];
@@ -268,7 +268,7 @@ static void test_sources_of_a_skeleton(void **state)
 	write_text(deep, "two");
 	assert_int_not_equal(plan_tree_sources(&v), before);
 	before = plan_tree_sources(&v);
-	/* A directory that is shown whole is always as it is. */
+	/* A directory that is shown whole is not copied, so its content does not count. */
 	(void)snprintf(other, sizeof(other), "%s/new", dir);
 	write_text(other, "new");
 	assert_int_equal(plan_tree_sources(&v), before);

@@ -20,7 +20,7 @@ static void on_zygote(void *data, struct zygote *z)
 		slot->coming = NULL;
 		f->failures = 0;
 	} else if (z == slot->serving) {
-		/* It did serve: nothing speaks against another one at once. */
+		/* The zygote has served, so its runtime works: the next one may start at once. */
 		slot->serving = NULL;
 		zygote_retire(z);
 	} else {
@@ -157,7 +157,10 @@ void zygote_set_serve(struct zygote_set *f, const struct shape *shape)
 		f->sources = plan_tree_sources(&f->shape.view);
 }
 
-/* Young enough to be forked from: what children of one zygote share may not be shared by too many, nor for long. */
+/*
+ * Whether the zygote may serve on. Its children have its state in common, so their number and its age are
+ * bounded. Its skeleton must be up to date.
+ */
 static bool is_fresh(const struct zygote_set *f, const struct zygote *z)
 {
 	uint32_t forks = f->bounds->forks ? f->bounds->forks : WARM_FORKS;
@@ -168,7 +171,7 @@ static bool is_fresh(const struct zygote_set *f, const struct zygote *z)
 		(z->tree == f->shape.tree && z->sources == f->sources));
 }
 
-/* The old one serves until the new one is there. */
+/* Starts the successors of used-up zygotes. An old zygote serves until its successor is READY. */
 static void renew(struct zygote_set *f)
 {
 	for (unsigned i = 0; i < f->n_slots; i++)
@@ -208,7 +211,10 @@ static unsigned zygote_set_count(const struct zygote_set *f)
 	return n;
 }
 
-/* A skeleton whose files have changed serves no more: until there is a new one, sandboxes are made without. */
+/*
+ * A skeleton is not used any more when its files have changed: until a new zygote has a new one, sandboxes are
+ * made without.
+ */
 static void look_at_sources(struct zygote_set *f)
 {
 	f->sources = plan_tree_sources(&f->shape.view);

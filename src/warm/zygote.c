@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See zygote.h. What runs between fork and exec uses no heap and no stdio: its words were made before. */
+/* See zygote.h. Code between fork and exec uses no heap and no stdio: its words are made before the fork. */
 #include "warm/zygote.h"
 
 #include "base/clock.h"
@@ -30,23 +30,23 @@
 
 enum { ZYGOTE_WORDS_MAX = 128, WORD_ROOM = 4 * PATH_MAX, START_MS_MAX = 30000, END_MS_MAX = 5000 };
 
-/* All that the process between fork and exec needs. */
+/* Everything that the process between fork and exec needs. */
 struct start {
 	const struct zygote_host *host;
 	const char *argv[ZYGOTE_WORDS_MAX + 1], *env[ZYGOTE_WORDS_MAX + 1];
 	int socket_fd;
 	const struct shape *shape;
-	uint32_t uid;			       /* 0: stays who it is */
+	uint32_t uid;			       /* 0: the uid stays */
 	int join_fds[CGROUP_JOIN_MAX], n_join; /* of the group of its room */
 	bool bare, guest;
-	char room[WORD_ROOM]; /* of words that had to be changed */
+	char room[WORD_ROOM]; /* for changed words */
 	size_t used;
 };
 
 /*
- * A mount namespace of its own. Every sandbox begins with a copy of it and takes that down again, so what no plan shows and
- * nobody needs goes first: the kernel's trees of knobs and groups. What an interpreter may write to while it loads is its
- * own, and ends with it.
+ * Gives the zygote a mount namespace of its own. Every sandbox begins with a copy of it and takes that down
+ * again. So trees that no plan shows and no program needs are unmounted here: the kernel's knobs and groups.
+ * Directories that an interpreter may write to while it loads are its own, and end with it.
  */
 static int arrange_mounts(const char *runners, bool bare)
 {
@@ -59,7 +59,7 @@ static int arrange_mounts(const char *runners, bool bare)
 			&(struct mount_request){ .target = "/", .flags = MS_REC | MS_PRIVATE });
 	for (size_t i = 0; i < ARRAY_SIZE(unused); i++)
 		(void)!sys_umount_detach(unused[i]);
-	/* Taken while it can be reached. */
+	/* The mounts below may hide the runners, so their tree is cloned first. */
 	if (r == 0 && !bare && runners)
 		r = tree = sys_clone_mount(AT_FDCWD, runners);
 	for (size_t i = 0; r >= 0 && !bare && i < ARRAY_SIZE(writable); i++) {
@@ -79,8 +79,9 @@ static int arrange_mounts(const char *runners, bool bare)
 }
 
 /*
- * Programs can read all that is copied into it, so whoever makes it may read no more than they: not as root. Not worth a
- * failure: without it each sandbox makes its own.
+ * Makes the skeleton. Programs can read all files that are copied into it. So the zygote makes it not as root
+ * but as its own user, which can read no more than programs can. If this fails, the zygote goes on: each
+ * sandbox then makes its own root.
  */
 static void try_skeleton(const struct shape *shape)
 {
@@ -90,7 +91,10 @@ static void try_skeleton(const struct shape *shape)
 		(void)!sys_umount_detach(CHILD_SKELETON_PLACE);
 }
 
-/* Across exec a user other than root keeps only ambient capabilities; the agent takes them out of effect at once. */
+/*
+ * Across exec a user other than root keeps only ambient capabilities; cloner_open() takes them out of effect at
+ * once.
+ */
 static int keep_capabilities(uint32_t uid)
 {
 	static const unsigned long kept[] = { CAP_SETUID, CAP_SYS_ADMIN };
@@ -118,10 +122,12 @@ static int place_fds(const struct start *s)
 	const int to[] = { WARM_FD, WARM_AGENT_FD, ZYGOTE_INIT_FD };
 	int pair[2], high[ARRAY_SIZE(from)], r = 0;
 
-	/* Streams that are pipes, as a program's are: an interpreter looks at them once, when it starts. */
+	/*
+	 * The streams are pipes, as a program's are: an interpreter looks at its streams once, when it starts.
+	 */
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return -errno;
-	/* Out of the way first: any of them may sit on a number that another one needs. */
+	/* All descriptors move to high numbers first: any of them may have a number that another one needs. */
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(pair); i++)
 		r = pair[i] = sys_dup_above(pair[i], ZYGOTE_INIT_FD + 1);
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(from); i++)
@@ -149,7 +155,10 @@ static _noreturn_ void become_zygote(const struct start *s)
 	sigset_t none;
 	int r = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0);
 
-	/* Its sandboxes have it from here: when the host runs out of memory, they go first. Best effort. */
+	/*
+	 * Sandboxes inherit this from the zygote: when the host runs out of memory, they are killed first. Best
+	 * effort.
+	 */
 	write_text("/proc/self/oom_score_adj", "500");
 	sys_default_signals();
 	(void)sigemptyset(&none);
@@ -165,7 +174,7 @@ static _noreturn_ void become_zygote(const struct start *s)
 		r = s->guest ? sys_setids(s->uid) : keep_capabilities(s->uid);
 	if (r == 0)
 		r = sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0);
-	/* A change of user clears it. */
+	/* A change of user clears the death signal. */
 	if (r == 0)
 		r = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0);
 	if (r == 0 && s->uid && s->shape)
@@ -181,7 +190,7 @@ static _noreturn_ void become_zygote(const struct start *s)
 	_exit(126);
 }
 
-/* A word as the zygote must have it: with the runners where it finds them. NULL: there is no room. */
+/* The word, with the runners' directory replaced by its place in the zygote. NULL: there is no room. */
 static const char *localize(struct start *s, const char *word)
 {
 	const char *runners = s->uid ? s->host->runners : NULL;
@@ -221,7 +230,7 @@ static int take_room(const struct zygote_host *host, struct start *s, struct zyg
 	return MIN(s->n_join, 0);
 }
 
-/* Where a process cannot join by itself. */
+/* Puts the zygote into the cgroup of its room, where a process cannot join by itself. */
 static int enter_room(const struct zygote *z)
 {
 	const struct cgroup_ops *cgroups = z->host->sandboxes->cgroups;
@@ -265,7 +274,7 @@ static int spawn(const struct zygote_host *host, const struct zygote_options *op
 	}
 	s.bare = !options->runtime;
 	if (s.uid && options->shape && options->shape->tree) {
-		/* A guest has no right to mount one. */
+		/* A guest has no right to mount, so it has no skeleton. */
 		s.shape = s.guest ? NULL : options->shape;
 		z->sources = plan_tree_sources(&options->shape->view);
 		z->tree = options->shape->tree;
@@ -298,7 +307,10 @@ static void change(struct zygote *z, enum zygote_state state)
 		z->on_change(z->data, z);
 }
 
-/* Data from a process that runs no tenant's code; still, only one thing is listened to. */
+/*
+ * The zygote runs no tenant's code. Still, the broker accepts nothing but READY from it, and kills it for
+ * anything else.
+ */
 static int on_socket(void *data, uint32_t events)
 {
 	struct zygote *z = data;
@@ -319,7 +331,7 @@ static int on_socket(void *data, uint32_t events)
 	return 0;
 }
 
-/* It did not come up, or does not end. */
+/* The zygote is not READY in time, or does not end in time. */
 static int on_zygote_deadline(void *data, uint32_t events)
 {
 	struct zygote *z = data;
@@ -371,7 +383,7 @@ void zygote_retire(struct zygote *z)
 
 void zygote_host_done(struct zygote_host *host)
 {
-	/* All at once: each takes its time to die. */
+	/* All zygotes are killed before the broker waits for the first: each takes its time to die. */
 	for (const struct zygote *z = host->retired; z; z = z->next)
 		if (z->pid > 0)
 			(void)kill(z->pid, SIGKILL);
