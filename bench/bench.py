@@ -131,7 +131,7 @@ class Run:
             self.jobs[name] = (workload, method)
 
     def check_memory(self, method):
-        """A program that takes 40 MiB must be seen to: so a peak is neither a constant nor somebody else's."""
+        """The method must report the peak of a program that takes 40 MiB, not a constant or another process's peak."""
         job = {**method.job(peers.HUNGRY), "memory_min": peers.HUNGRY_BYTES, "memory_max": 2 * peers.HUNGRY_BYTES}
         self.driver.ask(do="define", job=f"hungry/{method.name}", expected=peers.HUNGRY.expected, **job)
         self.driver.ask(do="round", jobs=[[f"hungry/{method.name}", 0]] * 3)

@@ -11,8 +11,8 @@
  *	{"do": "idle", "request": "…", "count": 100}	{}
  *	{"do": "release"}	{}
  *
- * or with {"wrong": "one sentence"}. A round is timed as a whole before anything is said, so that nobody wakes up
- * between two samples. Usage: bench-drive DATA_DIR [SOCKET OF A POOL]
+ * or with {"wrong": "one sentence"}. A round is timed as a whole before the answer is written, so that bench.py
+ * does not wake up between two samples. Usage: bench-drive DATA_DIR [SOCKET OF A POOL]
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * More work than a server can take: one thread, many connections kept alive. At a pace, requests leave when their time has
- * come on any connection that is free, whatever the answers do; so a slow server is not offered less. A moment at
- * which no connection was free is counted as missed: many of them mean that the pace was not kept.
+ * Offers more work than a server can take: one thread, many connections kept alive. With a rate, a request
+ * leaves when its time has come, on any free connection, even if earlier answers are missing; so a slow server
+ * is not offered less. A moment at which no connection was free is counted as missed: many of them mean that
+ * the rate was not kept.
  */
 #include <string.h>
 #include <sys/epoll.h>

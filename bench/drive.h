@@ -40,7 +40,7 @@ struct lane {
 
 struct sample {
 	int64_t ns;
-	int64_t memory_bytes; /* peak; 0 for commands, nobody counts theirs */
+	int64_t memory_bytes; /* peak; 0 for commands: theirs is not measured */
 };
 
 int job_define(json_t *definition, struct job *ret, struct error *err) _must_check_;
@@ -52,7 +52,7 @@ void lane_close(struct lane *lane);
 int lane_sample(struct lane *lane, const struct job *job, struct sample *ret,
 		struct error *err) _must_check_;
 
-/* A result object: success, the output, nothing on stderr, and a peak of memory that somebody measured. */
+/* Checks a result object: success, the output, nothing on stderr, and a measured peak of memory. */
 int job_check_result(const struct job *job, const char *text, struct sample *sample,
 		     struct error *err) _must_check_;
 

@@ -296,7 +296,7 @@ class Run:
             raise problem[0]
 
     def stop(self):
-        """Ends all that was started, whatever it was doing."""
+        """Ends all processes that were started, also in the middle of a part."""
         if self.driver:
             self.driver.process.kill()
             self.driver.process.wait()
@@ -460,7 +460,7 @@ def main():
     if status:
         run.say(f"stopped: {run.report['stopped']}")
     sys.stdout.flush()
-    # A part that hangs has a thread that nobody joins.
+    # If a part hangs, its thread still runs: os._exit() ends it, too.
     os._exit(status)
 
 

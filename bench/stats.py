@@ -26,8 +26,8 @@ def describe(nanoseconds):
 
 def spread(jobs, rounds, wanted, seed):
     """
-    `rounds` lists of jobs, each in another random order: whoever runs next to a noisy neighbour does so as
-    rarely as all others. A job that wants fewer samples than there are rounds has them spread evenly.
+    `rounds` lists of jobs, each in another random order: each job runs next to a noisy one as rarely as all others.
+    If a job wants fewer samples than there are rounds, they are spread evenly.
     """
     shuffle = random.Random(seed)
     plan = []
@@ -63,7 +63,7 @@ def columns(rows, right=()):
 
 
 def latency_table(rows, bare):
-    """rows: (title, description, {concurrency: runs a second}); bare: the p50 everybody is compared with."""
+    """rows: (title, description, {concurrency: runs a second}); bare: the p50 that all rows are compared with."""
     levels = sorted({level for _, _, rates in rows for level in rates})
     text = [["", "p50", "p25–p75", "p90", "p99", "× bare", "n", *(f"runs/s at {level}" for level in levels)]]
     for title, d, rates in rows:
@@ -81,7 +81,7 @@ def per_run(windows):
 
 
 def cost_table(rows, bare):
-    """rows: (title, {"p50": ms, "levels": {concurrency: per_run()}}); bare: the p50 everybody is compared with."""
+    """rows: (title, {"p50": ms, "levels": {concurrency: per_run()}}); bare: the p50 that all rows are compared with."""
     levels = sorted({level for _, row in rows for level in row["levels"]}, key=int)
     heads = [f"{what} at {level}" for level in levels for what in ("CPU ms", "faults")]
     text = [["", "p50", "p90", "× bare", *heads]]
