@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A private daemon: started when no other is known, gone with this process.
 
-The daemon's standard input is a pipe that this process holds. When this process ends, in whatever way, the pipe closes and
+The daemon's standard input is a pipe that this process holds. When this process ends, also by kill -9, the pipe closes and
 the daemon ends (``atoll serve --until-eof``). Its state lies in a temporary directory. A shell waits for the daemon's end and removes
 that directory, because this process may have been killed by then.
 """
