@@ -19,6 +19,16 @@ void task_explain_crowd(struct error *err)
 		(unsigned long long)files.rlim_cur);
 }
 
+int task_explain_start(int r, struct error *err)
+{
+	/* The kernel counts descriptors on their way for all processes of a user, against the limit of open files. */
+	if (r == -ETOOMANYREFS) {
+		task_explain_crowd(err);
+		return -EAGAIN;
+	}
+	return error_set(err, ERROR_INTERNAL, -r, "the run cannot be started: %s", strerror(-r));
+}
+
 void task_explain_begun(struct task *task)
 {
 	if (task->failure.code != ERROR_BUSY || !task_ticket_is_taken(task))

@@ -259,8 +259,7 @@ static int begin_warm(struct task *task, const struct cell_content *content, str
 	if (r == 0 && !task->doomed)
 		r = launch_task(task);
 	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "the run cannot be started: %s",
-				 strerror(-r));
+		return task_explain_start(r, err);
 	task->stage_running = true;
 	task_begin_stage(task);
 	task_look_later(task);

@@ -434,8 +434,7 @@ static int start_first(struct task *task, struct error *err)
 	if (r == 0 && !task->tty)
 		r = start_stage(task);
 	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "the run cannot be started: %s",
-				 strerror(-r));
+		return task_explain_start(r, err);
 	return 0;
 }
 

@@ -209,6 +209,8 @@ void task_send_usage(struct task *task);
 
 /* task-explain.c. ERROR_BUSY: the broker has no descriptors left for another task. */
 void task_explain_crowd(struct error *err);
+/* A task could not hand its descriptors to the sandbox. Returns the negative errno of err. */
+int task_explain_start(int r, struct error *err) _must_check_;
 /*
  * For a dead task. If it failed for want of descriptors but had begun, ERROR_BUSY becomes ERROR_INTERNAL with EMFILE: it
  * must not be sent again.

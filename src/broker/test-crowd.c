@@ -197,6 +197,18 @@ static void test_alive_and_not_begun(void **state)
 	assert_int_equal(go_on(*state).errnum, EAGAIN);
 }
 
+/* The kernel refuses to pass on descriptors: that is a crowd, and nothing has begun. */
+static void test_too_many_on_their_way(void **state)
+{
+	struct error err = { 0 };
+
+	(void)state;
+	assert_int_equal(task_explain_start(-ETOOMANYREFS, &err), -EAGAIN);
+	assert_int_equal(err.code, ERROR_BUSY);
+	assert_int_equal(task_explain_start(-ENOMEM, &err), -ENOMEM);
+	assert_int_equal(err.code, ERROR_INTERNAL);
+}
+
 #define WITH_BROKER(test) cmocka_unit_test_setup_teardown(test, enter, leave)
 
 int main(void)
@@ -204,7 +216,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_BROKER(test_dead_and_begun),      WITH_BROKER(test_killed_and_begun),
 		WITH_BROKER(test_dead_and_not_begun),  WITH_BROKER(test_alive),
-		WITH_BROKER(test_alive_and_not_begun),
+		WITH_BROKER(test_alive_and_not_begun), cmocka_unit_test(test_too_many_on_their_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
