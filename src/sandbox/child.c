@@ -91,7 +91,6 @@ static int make_namespaces(struct child *c)
 		return r;
 	if (!c->signals_kept)
 		sys_default_signals();
-	(void)sys_short_turns();
 	c->step = "empty the bounding set";
 	return sys_drop_bounding();
 }
@@ -286,6 +285,8 @@ void child_main(struct child *c)
 		r = child_staging_check(c);
 	if (r < 0)
 		fail_child(c, r);
+	if (c->command.no_cgroup)
+		(void)sys_short_turns();
 	prepare_child(c);
 	if (c->command.partial) {
 		/* The partial plan is the beginning of this one. */
