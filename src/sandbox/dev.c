@@ -66,6 +66,11 @@ int dev_tree_make(void)
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
+int dev_tree_again(int tree_fd)
+{
+	return sys_clone_mount(tree_fd, "");
+}
+
 /*
  * Binds a node of the host read-only: the node is writable for all users, which would be enough to set its
  * times.

@@ -11,5 +11,7 @@
 
 /* A detached, read-only mount of the whole directory; a negative errno if that is not possible. */
 int dev_tree_make(void);
+/* Another mount of the same tree, for the next sandbox after the previous one is dead. Linux 6.15 and later. */
+int dev_tree_again(int tree_fd);
 /* In the child: mounts the directory at its target, from the tree that DEV brings or from the host's nodes. */
 int child_do_dev(struct child *c, const struct op *op);

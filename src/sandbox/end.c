@@ -95,6 +95,7 @@ void sandbox_free(struct sandbox *sb)
 	sb->mounts_fd = fd_close(sb->mounts_fd);
 	sb->program_fd = fd_close(sb->program_fd);
 	sb->program_pidfd = fd_close(sb->program_pidfd);
+	sandbox_give_dev_back(sb);
 	/* If its cgroup is gone, no process is left in it. */
 	net_give_back(sb->net, !sb->cgroup);
 	free(sb);

@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "init/init-blob.h"
+#include "sandbox/dev.h"
 #include "sandbox/spawn.h"
 #include "sys/probe.h"
 
@@ -29,9 +30,34 @@ void sandbox_host_lift(const struct sandbox_host *host)
 void sandbox_host_done(struct sandbox_host *host)
 {
 	group_reuse_tidy(&host->groups, INT64_MAX);
+	while (host->n_devs > 0)
+		(void)fd_close(host->devs[--host->n_devs]);
 	host->init_fd = fd_close(host->init_fd);
 	if (host->cgroups)
 		host->cgroup_root = host->cgroups->root_free(host->cgroup_root);
+}
+
+int sandbox_take_dev(struct sandbox *sb)
+{
+	struct sandbox_host *host = sb->host;
+	int fd;
+
+	if (!host->groups.on)
+		return dev_tree_make();
+	sb->dev_fd = host->n_devs > 0 ? host->devs[--host->n_devs] : dev_tree_make();
+	if (sb->dev_fd < 0)
+		return sb->dev_fd;
+	fd = dev_tree_again(sb->dev_fd);
+	return fd < 0 ? TAKE_FD(sb->dev_fd) : fd;
+}
+
+void sandbox_give_dev_back(struct sandbox *sb)
+{
+	struct sandbox_host *host = sb->host;
+
+	if (sb->dev_fd >= 0 && host->n_devs < SANDBOX_DEVS_MAX)
+		host->devs[host->n_devs++] = TAKE_FD(sb->dev_fd);
+	sb->dev_fd = fd_close(sb->dev_fd);
 }
 
 /* State that every clone must find in its memory. */

@@ -28,6 +28,8 @@
 struct net;
 struct nets;
 
+enum { SANDBOX_DEVS_MAX = 32 };
+
 struct sandbox_host {
 	struct host_facts facts;
 	struct cgroup_site site; /* where groups are made */
@@ -38,6 +40,12 @@ struct sandbox_host {
 	int files_ahead; /* nothing is made ahead with descriptors from this number on; 0: no bound */
 	const struct workspace_place *workspaces; /* NULL: none */
 	struct group_reuse groups;		  /* unused ones */
+	/*
+	 * Unused trees of /dev. They are read-only, so the next sandbox finds nothing of the previous one
+	 * there.
+	 */
+	int devs[SANDBOX_DEVS_MAX];
+	size_t n_devs;
 };
 
 struct sandbox {
@@ -51,6 +59,7 @@ struct sandbox {
 	pid_t mounter;	     /* process that mounts its workspace; 0: none */
 	int terminal_fd;     /* master of its terminal, or -EBADF */
 	int mounts_fd;	     /* its mount namespace */
+	int dev_fd;	     /* its tree of /dev, for reuse; or -EBADF */
 	/* its /dev nodes are shared neither with another sandbox nor with the host */
 	bool own_dev;
 	int program_fd; /* the broker's end of the socket of an adopted program, or -EBADF */

@@ -189,6 +189,7 @@ struct sandbox *sandbox_new(struct sandbox_host *host)
 					.upper_fd = -EBADF,
 					.terminal_fd = -EBADF,
 					.mounts_fd = -EBADF,
+					.dev_fd = -EBADF,
 					.program_fd = -EBADF,
 					.program_pidfd = -EBADF };
 	return sb;
@@ -481,7 +482,7 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	if (sb->program_fd < 0)
 		hold_mounts(sb);
 	if (dev && facts->privileged)
-		dev_fd = dev_tree_make();
+		dev_fd = sandbox_take_dev(sb);
 	sb->own_dev = dev_fd >= 0;
 	if (dev)
 		r = command_init(sb, &equip, &dev_fd, dev_fd >= 0 ? 1 : 0, err);

@@ -13,3 +13,7 @@ int sandbox_choose_id(struct sandbox *sb, uint32_t base, uint32_t count,
 		      struct error *err) _must_check_;
 /* Needs the group only if the kernel can clone into one (v2). */
 int sandbox_clone(struct sandbox *sb, struct error *err) _must_check_;
+
+/* host.c. A mount of a tree of /dev for this sandbox alone, or negative: it does without. */
+int sandbox_take_dev(struct sandbox *sb);
+void sandbox_give_dev_back(struct sandbox *sb);
