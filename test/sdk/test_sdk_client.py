@@ -28,19 +28,6 @@ MODULES = ["atoll", "atoll._address", "atoll._async_client", "atoll._calls", "at
            "atoll.code_execution", "atoll.code_sandbox", "atoll.executor"]
 
 
-@pytest.fixture(scope="module")
-def daemon(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "sdk"))
-    yield served.daemon
-    served.end()
-
-
-@pytest.fixture
-def client(daemon):
-    with Client("unix:%s" % daemon.socket) as one:
-        yield one
-
-
 def run_script(code, **env):
     """A Python program that uses the package, without any daemon but its own."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("ATOLL", "XDG"))}

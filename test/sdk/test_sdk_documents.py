@@ -5,29 +5,14 @@ import sys
 
 import pytest
 
-from program import FRONT, ROOT, Atoll
-from web import Served
+from program import FRONT, ROOT
 
 sys.path.insert(0, str(ROOT / "sdk" / "python" / "src"))
-from atoll import Client  # noqa: E402
 from atoll.code_execution import LocalSandbox, get_sandbox  # noqa: E402
 from atoll.code_sandbox import AutoDebuggerIntegration, CodeSandbox, ResourceLimits  # noqa: E402
 from atoll.executor import SANDBOX_RUNNER_SCRIPT_TEMPLATE, SandboxExecutor  # noqa: E402
 
 pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root")]
-
-
-@pytest.fixture(scope="module")
-def daemon(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "documents"))
-    yield served.daemon
-    served.end()
-
-
-@pytest.fixture
-def client(daemon):
-    with Client("unix:%s" % daemon.socket) as one:
-        yield one
 
 
 # --- document 000 -----------------------------------------------------------------------------------------------------
@@ -108,10 +93,12 @@ def sandbox(client):
     ("python", "print(6 * 7)"), ("PYTHON3", "print(6 * 7)"), ("javascript", "console.log(6 * 7)"), (" js ", "console.log(6 * 7)"),
     ("bash", "echo $((6 * 7))"), ("sh", "echo 42"), ("ruby", "puts 6 * 7"),
     ("go", 'package main\nimport "fmt"\nfunc main() { fmt.Println(6 * 7) }')])
-def test_001_languages(sandbox, language, code):
+def test_001_languages(sandbox, client, language, code):
     result = sandbox.execute(code, language)
     assert (result.success, result.exit_code, result.stdout, result.error_message) == (True, 0, "42\n", None)
-    assert result.language.startswith(language.lower().strip() + " (") and result.container_id
+    ran = client.get(result.container_id)["runtime"]
+    name, _, runtime = result.language.partition(" (")
+    assert name == language.lower().strip() and ran.startswith(runtime.rstrip(")")) and runtime != ")", "the runtime that ran"
     assert result.memory_used > 0 and set(result.resource_usage) == {"memory_usage", "cpu_percent", "timestamp"}
 
 

@@ -11,6 +11,7 @@ execution, and its id stands in ``container_id``.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import threading
 import time
@@ -228,10 +229,10 @@ class CodeSandbox:
         try:
             raw = self._run(code, row, dict(options, limits=limits.to_limits()))
             result = _from_result(raw, limits)
+            result.language = "%s (%s)" % (name, _short_runtime(raw) or row.runtime)
         except (AtollError, OSError, ValueError) as error:
-            result = ExecutionResult(False, -1, "", "", 0.0, error_message=_failure_text(error))
+            result = ExecutionResult(False, -1, "", "", 0.0, error_message=_failure_text(error), language=name)
         result.execution_time = round(time.monotonic() - began, 3)
-        result.language = "%s (%s)" % (name, row.runtime)
         return self._keep(code, name, result)
 
     def _run(self, code: Optional[str], row: _Language, options: Dict[str, Any]) -> Result:
@@ -278,6 +279,16 @@ class CodeSandbox:
 
 def _ignore(_text: str) -> None:
     """Takes output that no callback wants."""
+
+
+def _short_runtime(result: Result) -> str:
+    """The runtime that ran, as the document writes it: name, major and minor version.
+
+    >>> _short_runtime(Result.from_json({"runtime": "Python 3.11.2"}))
+    'Python 3.11'
+    """
+    found = re.match(r"\D*\d+(\.\d+)?", str(result.raw.get("runtime") or ""))
+    return found.group() if found else ""
 
 
 def _network(enabled: bool) -> Optional[str]:
