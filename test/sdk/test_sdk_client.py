@@ -24,7 +24,8 @@ import atoll as package  # noqa: E402
 from atoll import AsyncClient, Client  # noqa: E402
 
 pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root")]
-MODULES = ["atoll", "atoll._address", "atoll._async_client", "atoll._calls", "atoll._client", "atoll._result",
+MODULES = ["atoll", "atoll._address", "atoll._async_client", "atoll._calls", "atoll._client", "atoll._host",
+           "atoll._manager", "atoll._manager_config", "atoll._result",
            "atoll.code_execution", "atoll.code_sandbox", "atoll.executor"]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of document 000: ``SandboxExecutor``.
+"""The interface of document 000: ``SandboxExecutor`` and ``ExecutionManager``.
 
 ``run`` writes the tool's code and the runner below into a sandbox, where the runner makes an instance of the class and calls
 the method. The runner's answer is a file, so a tool may print what it likes: its output is kept in ``last_result``.
@@ -10,16 +10,20 @@ the method. The runner's answer is a file, so a tool may print what it likes: it
 """
 from __future__ import annotations
 
+import hashlib
 import json
 import traceback
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from . import default_client
 from ._client import Client
-from ._errors import NotFound
+from ._errors import AtollError, NotFound
+from ._manager import ExecutionManager, ExecutionResult, ExecutionStatus, TerminalStatus, get_execution_manager
+from ._manager_config import ExecutionManagerConfig
 from ._result import Result
 
-__all__ = ["DEFAULT_SANDBOX_TIMEOUT", "SANDBOX_RUNNER_SCRIPT_TEMPLATE", "SandboxExecutor"]
+__all__ = ["DEFAULT_SANDBOX_TIMEOUT", "ExecutionManager", "ExecutionManagerConfig", "ExecutionResult", "ExecutionStatus",
+           "SANDBOX_RUNNER_SCRIPT_TEMPLATE", "SandboxExecutor", "TerminalStatus", "get_execution_manager"]
 
 DEFAULT_SANDBOX_TIMEOUT = 10
 
@@ -93,16 +97,18 @@ main(*sys.argv[1:])
 class SandboxExecutor:
     """Calls methods of classes that untrusted code defines.
 
-    The timeout is strict: code that takes longer is killed, and never run again. With ``use_execution_monitoring`` the sandbox's
-    account of the last call (time, memory, cause of its end) is kept in ``last_result``.
+    The timeout is strict: code that takes longer is killed, and never run again. With ``use_execution_monitoring`` the calls are
+    counted by an ``ExecutionManager`` (``manager``, else the one of this process), which may lower the timeout of a call that
+    it has seen before with the same code and parameters. The sandbox's account of the last call is in ``last_result``.
     """
 
     def __init__(self, timeout_seconds: float = DEFAULT_SANDBOX_TIMEOUT, use_execution_monitoring: bool = True, *,
-                 client: Optional[Client] = None) -> None:
+                 client: Optional[Client] = None, manager: Optional[ExecutionManager] = None) -> None:
         self.timeout_seconds = timeout_seconds
         self.use_execution_monitoring = use_execution_monitoring
         self.last_result: Optional[Result] = None
         self._client = client
+        self._manager = manager or (ExecutionManager(client=client) if client else None)
 
     def run(self, code_string: str, class_name: str, method_name: str,
             method_params: Dict[str, Any]) -> Tuple[Any, Optional[str]]:
@@ -111,18 +117,35 @@ class SandboxExecutor:
             client = self._client or default_client()
             files = {TOOL_FILE: code_string, PARAMS_FILE: json.dumps(method_params)}
             words = [TOOL_FILE, class_name, method_name, PARAMS_FILE, ANSWER_FILE]
-            result = client.run(SANDBOX_RUNNER_SCRIPT_TEMPLATE, "python", entry=RUNNER_FILE, files=files, args=words,
-                                timeout=self.timeout_seconds, collect=[ANSWER_FILE])
+
+            def start(limits: Dict[str, Any]) -> Result:
+                return client.run(SANDBOX_RUNNER_SCRIPT_TEMPLATE, "python", entry=RUNNER_FILE, files=files, args=words,
+                                  collect=[ANSWER_FILE], **limits)
+
+            timeout = self.timeout_seconds
             if self.use_execution_monitoring:
-                self.last_result = result
-            return self._outcome(result, _read_answer(client, result))
+                result, timeout = self._run_watched("\0".join([*files.values(), class_name, method_name]), start)
+            else:
+                result = start({"timeout": timeout})
+            self.last_result = result
+            return self._outcome(result, _read_answer(client, result), timeout)
         except Exception as error:  # pylint: disable=broad-except; the document promises a text for every failure
             return None, "Error in sandbox executor system: %s\n%s" % (error, traceback.format_exc())
 
-    def _outcome(self, result: Result, answer: Optional[Dict[str, Any]]) -> Tuple[Any, Optional[str]]:
+    def _run_watched(self, content: str, start: Callable[[Dict[str, Any]], Result]) -> Tuple[Result, float]:
+        """The result under a manager's care, and the timeout that it was given."""
+        manager = self._manager or get_execution_manager()
+        key = "tool " + hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+        ended = manager.execute(key, start, self.timeout_seconds)
+        if ended.result is None:
+            raise AtollError(ended.error_message or ended.status.value)
+        return ended.result, ended.timeout_used
+
+    @staticmethod
+    def _outcome(result: Result, answer: Optional[Dict[str, Any]], timeout: float) -> Tuple[Any, Optional[str]]:
         """The document's mapping; the order of its cases matters."""
         if result.status == "timeout":
-            return None, "Sandbox execution timed out after %s seconds." % self.timeout_seconds
+            return None, "Sandbox execution timed out after %s seconds." % timeout
         if answer is not None:
             if answer.get("error") or answer.get("traceback"):
                 return None, "Error during sandboxed tool execution: %s\nTraceback:\n%s" % (answer.get("error"), answer.get("traceback"))
