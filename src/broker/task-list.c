@@ -32,13 +32,13 @@ static void drop(struct task *task, enum task_list list)
 void task_enlist(struct task *task)
 {
 	list_task(&task->broker->tasks, task, TASK_OF_BROKER);
-	list_task(&task->peer->tasks, task, TASK_OF_FRONT);
+	list_task(&task->peer->tasks, task, TASK_OF_PEER);
 	list_task(slot_of(task->peer, task->job), task, TASK_OF_SLOT);
 }
 
 void task_orphan(struct task *task)
 {
-	drop(task, TASK_OF_FRONT);
+	drop(task, TASK_OF_PEER);
 	drop(task, TASK_OF_SLOT);
 	task->peer = NULL;
 }

@@ -78,7 +78,7 @@ enum task_state {
 };
 
 /* Lists that a task is in: all of the broker's, its peer's, and its slot's. */
-enum task_list { TASK_OF_BROKER, TASK_OF_FRONT, TASK_OF_SLOT, _TASK_LIST_MAX };
+enum task_list { TASK_OF_BROKER, TASK_OF_PEER, TASK_OF_SLOT, _TASK_LIST_MAX };
 
 struct task {
 	struct task *next[_TASK_LIST_MAX];
