@@ -175,7 +175,7 @@ static int send_now(struct peer_socket *c, const struct record *rec, int fd)
 	return sys_send_record(c->peer.fd, rec, sizeof(*rec), &fd, fd >= 0 ? 1 : 0);
 }
 
-/* A file may be left out: task_collect() then reports that files are missing. */
+/* A file may be left out. If it was queued, note_missed() reports that; otherwise task_collect() does. */
 static bool can_be_missed(const struct record *rec, int r)
 {
 	return r == -ETOOMANYREFS && rec->kind == RECORD_FILE;
@@ -257,6 +257,16 @@ bool peer_is_behind(struct peer *peer)
 	return peer && socket_of(peer)->n_pending > PENDING_BEHIND;
 }
 
+/* A queued file is left out. task_conclude() has queued the DONE of its task behind it: that DONE says that files are missing. */
+static void note_missed(struct pending_record *file)
+{
+	for (struct pending_record *p = file->next; p; p = p->next)
+		if (p->rec.kind == RECORD_DONE && p->rec.job == file->rec.job) {
+			p->rec.done.files_truncated = true;
+			return;
+		}
+}
+
 static void flush_peer(struct peer_socket *c)
 {
 	while (c->first) {
@@ -268,6 +278,8 @@ static void flush_peer(struct peer_socket *c)
 			hang_up(c);
 			return;
 		}
+		if (r < 0)
+			note_missed(c->first);
 		drop_first(c);
 		source_set_time(c->stalled, c->first ? patience_end_ns() : INT64_MAX);
 	}
