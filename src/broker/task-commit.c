@@ -241,6 +241,7 @@ static int on_outcome(void *data, uint32_t events)
 	return r;
 }
 
+/* The clone comes last: a helper that runs may apply the changes, so nothing may fail after it. */
 static int committer_start(struct committer *k)
 {
 	const struct clone_request req = { .cgroup_fd = -EBADF,
@@ -256,6 +257,9 @@ static int committer_start(struct committer *k)
 	k->socket_fd = pair[0];
 	far_end = pair[1];
 	r = empty_list(k->list_fd);
+	if (r == 0)
+		r = loop_add_fd(k->broker->loop, k->socket_fd, EPOLLIN,
+				(struct handler){ on_outcome, k }, &k->source);
 	if (r < 0)
 		return r;
 	pid = sys_clone(&req, &pidfd);
@@ -265,8 +269,7 @@ static int committer_start(struct committer *k)
 		return pid;
 	k->pid = pid;
 	k->tries++;
-	return loop_add_fd(k->broker->loop, k->socket_fd, EPOLLIN,
-			   (struct handler){ on_outcome, k }, &k->source);
+	return 0;
 }
 
 static int committer_new(struct task *task, enum commit_mode mode)
@@ -284,10 +287,8 @@ static int committer_new(struct task *task, enum commit_mode mode)
 	task->broker->committers = k;
 	k->list_fd = memfd_create("atoll-changes", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	r = k->list_fd < 0 ? -errno : committer_start(k);
-	if (r < 0) {
-		reap_committer(k);
+	if (r < 0)
 		committer_free(k);
-	}
 	return r;
 }
 
