@@ -120,6 +120,14 @@ struct reaper *reaper_free(struct reaper *g)
 		(void)look(g);
 		(void)usleep(1000);
 	}
+	/* The groups of these stay behind: a broker removes them later (sandbox_host_sweep). */
+	while (g->first) {
+		struct grave *grave = g->first;
+
+		g->first = grave->next;
+		sandbox_free(grave->sandbox);
+		free(grave);
+	}
 	g->timer = source_free(g->timer);
 	free(g);
 	return NULL;

@@ -11,7 +11,7 @@
 struct reaper;
 
 int reaper_new(struct loop *loop, struct reaper **ret) _must_check_;
-/* Waits for the sandboxes that are left, some seconds at most. NULL is fine. */
+/* Waits for the sandboxes that are left, some seconds at most, and frees them. NULL is fine. */
 struct reaper *reaper_free(struct reaper *g);
 /* Kills the sandbox and takes it over. NULL is fine. */
 void reaper_take(struct reaper *g, struct sandbox *sb);
