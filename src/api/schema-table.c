@@ -169,6 +169,9 @@ static const struct schema_field result[] = {
 	{ "stages", "[Stage]", NULL },
 	{ "tests", "[object]", "verdict and output of each test of the request" },
 	{ "error", "object?", "{\"type\", \"message\", \"file\", \"line\"}" },
+	{ "warnings", "[string]",
+	  "parts of the request that had no effect, such as a module to preload that does not "
+	  "exist; absent without" },
 	{ "denials", "[object]", NULL },
 	{ "isolation", "Isolation", NULL },
 	{ "network", "[object]", NULL },

@@ -55,7 +55,8 @@ void remote_end(const json_t *result, struct remote_ending *ret)
 	 */
 	struct result res = { .refusal = ERROR_RUNTIME,
 			      .stages = &stage,
-			      .n_stages = last != NULL };
+			      .n_stages = last != NULL,
+			      .warnings = json_object_get(result, "warnings") };
 
 	*ret = (struct remote_ending){ 0 };
 	(void)snprintf(stage.name, sizeof(stage.name), "%s", text_of(last, "name"));

@@ -147,6 +147,9 @@ static void test_endings(void **state)
 		{ "{'status': 'success', 'exit_code': 0, 'cause': {'kind': 'exit'}}", 0, false,
 		  "" },
 		{ "{'status': 'error', 'exit_code': 3, 'cause': {'kind': 'exit'}}", 3, false, "" },
+		{ "{'status': 'success', 'exit_code': 0, 'cause': {'kind': 'exit'}, 'warnings': "
+		  "['first', 'second']}",
+		  0, false, "first" },
 		{ "{'status': 'timeout', 'exit_code': 124, 'cause': {'kind': 'timeout', 'detail': "
 		  "'ran for "
 		  "more than 1 s', 'limit_key': 'timeout', 'suggest': 2}}",

@@ -104,18 +104,24 @@ static const char *const *named_modules(const struct run *run)
 	return (const char *const *)named;
 }
 
-/* Whether a file of the request would be imported instead: "numpy.py", "numpy/__init__.py". */
-static bool is_shadowed(const struct run *run, const char *const *modules)
+bool flow_is_shadowed(const struct run *run, const char *module)
 {
-	for (size_t i = 0; i < run->n_files; i++)
-		for (const char *const *m = modules; *m; m++) {
-			const char *path = run->files[i].path;
-			size_t n = top_len(*m);
+	size_t n = top_len(module);
 
-			if (strncmp(path, *m, n) == 0 && (path[n] == '.' || path[n] == '/'))
-				return true;
-		}
+	for (size_t i = 0; i < run->n_files; i++) {
+		const char *path = run->files[i].path;
+
+		if (strncmp(path, module, n) == 0 && (path[n] == '.' || path[n] == '/'))
+			return true;
+	}
 	return false;
+}
+
+static bool is_any_shadowed(const struct run *run, const char *const *modules)
+{
+	while (*modules && !flow_is_shadowed(run, *modules))
+		modules++;
+	return *modules;
 }
 
 static const char *const *choose_modules(const struct run *run)
@@ -190,7 +196,7 @@ const struct plan_warm *flow_warm(struct run *run, const struct word_context *c)
 	if (run->language->warm.kind == WARMTH_FORK) {
 		warm->kind = WARM_FORK;
 		modules = choose_modules(run);
-		if (modules && !is_shadowed(run, modules))
+		if (modules && !is_any_shadowed(run, modules))
 			warm->modules = modules;
 		return warm;
 	}

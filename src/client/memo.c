@@ -90,11 +90,42 @@ int memo_version(struct memo *m, const struct language *lang, const struct probe
 	return 0;
 }
 
+bool memo_has_module(struct memo *m, const struct language *lang, const char *name)
+{
+	struct tool_id runtime;
+
+	if (tool_identify(NULL, lang->runtime, &runtime) < 0)
+		return false;
+	for (size_t i = 0; i < MEMO_MODULES; i++)
+		if (m->modules[i].language == lang && strcmp(m->modules[i].name, name) == 0 &&
+		    is_same_tool(&m->modules[i].runtime, &runtime))
+			return true;
+	return false;
+}
+
+void memo_keep_module(struct memo *m, const struct language *lang, const char *name)
+{
+	struct memo_module *slot;
+	struct tool_id runtime;
+	char *copy;
+
+	if (memo_has_module(m, lang, name) || tool_identify(NULL, lang->runtime, &runtime) < 0)
+		return;
+	copy = strdup(name);
+	if (!copy)
+		return;
+	slot = &m->modules[m->next_module++ % MEMO_MODULES];
+	free(slot->name);
+	*slot = (struct memo_module){ lang, runtime, copy };
+}
+
 void memo_done(struct memo *m)
 {
 	for (size_t i = 0; i < MEMO_POLICIES; i++)
 		memo_release(m->policies[i]);
 	for (size_t i = 0; i < MEMO_VERSIONS; i++)
 		free(m->versions[i].version);
+	for (size_t i = 0; i < MEMO_MODULES; i++)
+		free(m->modules[i].name);
 	*m = (struct memo){ 0 };
 }

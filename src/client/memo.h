@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Remembers policies and versions of runtimes between runs, so that a run reads no file again. Each entry
+ * Remembers policies, versions of runtimes and their modules between runs, so that a run reads no file again. Each entry
  * belongs to one state of a file; one stat() shows whether the file has changed.
  */
 #pragma once
@@ -8,7 +8,7 @@
 #include "policy/policy.h"
 #include "toolchain/toolchain.h"
 
-enum { MEMO_POLICIES = 8, MEMO_VERSIONS = 32 };
+enum { MEMO_POLICIES = 8, MEMO_VERSIONS = 32, MEMO_MODULES = 32 };
 
 /* A policy that runs may be using: it outlives its place in the memo. */
 struct memo_policy {
@@ -26,8 +26,13 @@ struct memo {
 		struct tool_id runtime;
 		char *version;
 	} versions[MEMO_VERSIONS];
+	struct memo_module {			 /* that a runtime has */
+		const struct language *language; /* NULL: free */
+		struct tool_id runtime;
+		char *name;
+	} modules[MEMO_MODULES];
 	uint64_t uses;
-	size_t next_version;
+	size_t next_version, next_module;
 };
 
 /* The caller holds it until memo_release(). NULL: unknown, or its file has changed. */
@@ -39,4 +44,7 @@ void memo_release(struct memo_policy *p); /* NULL is fine */
 /* language_version() of a language of this host, asked once. */
 int memo_version(struct memo *m, const struct language *lang, const struct prober *p,
 		 char **ret) _must_check_;
+/* Whether memo_keep_module() was told that this language of this host has the module. */
+bool memo_has_module(struct memo *m, const struct language *lang, const char *name);
+void memo_keep_module(struct memo *m, const struct language *lang, const char *name);
 void memo_done(struct memo *m);

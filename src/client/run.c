@@ -252,6 +252,8 @@ static void sign(struct run *run, struct result *res, const json_t *root)
 	if (run->full && run->language && res->refusal == ERROR_NONE &&
 	    flow_version(run, &res->runtime) < 0)
 		res->runtime = NULL;
+	if (run->full || run->options.notice)
+		flow_warn_modules(run, res);
 }
 
 /* After a failure the result keeps what there was before: output, stages, tests, isolation. */

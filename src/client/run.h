@@ -138,6 +138,10 @@ const char **flow_env(struct run *run, const struct request_stage *stage,
 
 /* flow-warm.c. How the language's own run can be warm. NULL: it starts cold. */
 const struct plan_warm *flow_warm(struct run *run, const struct word_context *c);
+/* Whether a file of the request would be imported instead: "numpy.py", "numpy/__init__.py". */
+bool flow_is_shadowed(const struct run *run, const char *module);
+/* flow-modules.c. Adds a warning to the result for each module of `preload` that does not exist. */
+void flow_warn_modules(struct run *run, struct result *res);
 
 /* flow-version.c: "Python 3.11.2", asked once */
 int flow_version(struct run *run, char **ret) _must_check_;

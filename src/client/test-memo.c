@@ -134,9 +134,35 @@ static void test_versions(void **state)
 	memo_done(&m);
 }
 
+static void test_modules(void **state)
+{
+	struct language lang = { .runtime = "/bin/sh" }, other = { .runtime = "/bin/sh" },
+			gone = { .runtime = "/nowhere/at/all" };
+	struct memo m = { 0 };
+	char name[16];
+
+	(void)state;
+	assert_false(memo_has_module(&m, &lang, "first"));
+	memo_keep_module(&m, &lang, "first");
+	memo_keep_module(&m, &gone, "first");
+	assert_true(memo_has_module(&m, &lang, "first"));
+	assert_false(memo_has_module(&m, &lang, "second"));
+	assert_false(memo_has_module(&m, &other, "first"));
+	assert_false(memo_has_module(&m, &gone, "first"));
+	for (int i = 0; i < MEMO_MODULES; i++) {
+		(void)snprintf(name, sizeof(name), "m%d", i);
+		memo_keep_module(&m, &lang, name);
+		assert_true(memo_has_module(&m, &lang, name));
+	}
+	assert_false(memo_has_module(&m, &lang, "first"));
+	assert_true(memo_has_module(&m, &lang, "m0"));
+	memo_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_modules),
 		cmocka_unit_test(test_policies),
 		cmocka_unit_test(test_a_policy_in_use_outlives_its_place),
 		cmocka_unit_test(test_versions),

@@ -14,6 +14,7 @@ int notice_text(const struct result *res, char *ret, size_t size)
 	const struct knob *k = c->limit_key ? knob_find(c->limit_key) : NULL;
 	const char *stage = res->n_stages > 0 ? res->stages[res->n_stages - 1].name : "run";
 	const char *who = strcmp(stage, "compile") == 0 ? "the compiler" : "the program";
+	const char *warning = json_string_value(json_array_get(res->warnings, 0));
 	char value[32];
 
 	/* The program succeeded, but its changes to the workspace were not applied. */
@@ -21,7 +22,7 @@ int notice_text(const struct result *res, char *ret, size_t size)
 		return snprintf(ret, size, "nothing was applied to the workspace: %s",
 				res->commit.error);
 	if (c->kind == CAUSE_EXIT || v->status == STATUS_SUCCESS)
-		return 0;
+		return warning ? snprintf(ret, size, "%s", warning) : 0;
 	if (k && k->flag && c->suggest > 0 && strcmp(stage, "compile") != 0) {
 		knob_flag_text(k, c->suggest, value, sizeof(value));
 		return snprintf(ret, size, "%s %s; allow more with %s %s", who, c->detail, k->flag,

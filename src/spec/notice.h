@@ -6,6 +6,6 @@
 
 /*
  * "the program used more than 512 MiB of memory; allow more with --memory 1g". If the program ended by itself,
- * returns 0 and writes nothing.
+ * the first warning of the result; without one, returns 0 and writes nothing.
  */
 int notice_text(const struct result *res, char *ret, size_t size);

@@ -89,6 +89,7 @@ struct result *result_free(struct result *res)
 	json_decref(res->value);
 	json_decref(res->error);
 	json_decref(res->labels);
+	json_decref(res->warnings);
 	free(res);
 	return NULL;
 }
@@ -480,6 +481,8 @@ static void emit_context(struct emitter *e, const struct result *res)
 	member_word(e, "runtime", res->runtime);
 	member_word(e, "policy", res->policy);
 	member_boolean(e, "cached_build", res->cached_build);
+	if (res->warnings)
+		member_value(e, "warnings", res->warnings);
 	member_word(e, "created_at", created);
 	member_word(e, "node", res->node);
 }

@@ -117,7 +117,8 @@ struct result {
 	size_t n_stages;
 	struct result_test *tests;
 	size_t n_tests;
-	json_t *error; /* {"type","message","file","line"} or NULL */
+	json_t *error;	  /* {"type","message","file","line"} or NULL */
+	json_t *warnings; /* texts: parts of the request that had no effect; NULL: none */
 	struct isolation isolation;
 	json_t *labels; /* or NULL */
 	char *runtime;	/* "Python 3.11.2" or NULL */

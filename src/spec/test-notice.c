@@ -77,9 +77,27 @@ static void test_what_was_not_applied(void **state)
 	assert_string_equal(text, "nothing was applied to the workspace: the disk is full");
 }
 
+/* An ending has the one line that a terminal gets; else a warning has it. */
+static void test_warnings(void **state)
+{
+	struct result res = { .verdict = { .status = STATUS_SUCCESS },
+			      .warnings = json_pack("[s, s]", "one", "two") };
+	char text[512] = "";
+
+	(void)state;
+	assert_int_equal(notice_text(&res, text, sizeof(text)), 3);
+	assert_string_equal(text, "one");
+	res.verdict = (struct verdict){ .status = STATUS_ERROR,
+					.cause = { .kind = CAUSE_SIGNAL, .detail = "killed" } };
+	assert_true(notice_text(&res, text, sizeof(text)) > 0);
+	assert_string_equal(text, "the program was killed");
+	json_decref(res.warnings);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_warnings),
 		cmocka_unit_test(test_what_was_not_applied),
 		cmocka_unit_test(test_limits_name_flag_and_value),
 		cmocka_unit_test(test_compilers_have_limits_of_their_own),

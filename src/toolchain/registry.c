@@ -465,7 +465,8 @@ static json_t *language_to_json(const struct language *lang, const struct prober
 	(void)json_object_set_new(object, "versions", versions_to_json(lang, p));
 	if (lang->libraries[0]) {
 		bool available = json_is_true(json_object_get(object, "available"));
-		json_t *libraries = available ? language_libraries(lang, p) : NULL;
+		const char *const *names = (const char *const *)lang->libraries;
+		json_t *libraries = available ? language_libraries(lang, names, p) : NULL;
 
 		(void)json_object_set_new(object, "libraries",
 					  libraries ? libraries : json_object());

@@ -307,19 +307,20 @@ static int library_script(const struct language *lang, const struct prober *p, s
 	return data_read(p->data_dir, relative, ret, NULL);
 }
 
-json_t *language_libraries(const struct language *lang, const struct prober *p)
+json_t *language_libraries(const struct language *lang, const char *const *modules,
+			   const struct prober *p)
 {
 	_cleanup_buf_ struct buf script = { .max = DATA_FILE_MAX },
 				 out = { .max = PROBE_OUTPUT_MAX };
 	json_t *request, *args, *libraries = NULL;
 
-	if (!lang->libraries[0] || !p->run || library_script(lang, p, &script) < 0)
+	if (!modules[0] || !p->run || library_script(lang, p, &script) < 0)
 		return NULL;
 	args = json_array();
-	for (const char **word = lang->libraries; *word; word++)
-		(void)json_array_append_new(args, json_string(*word));
-	request = json_pack("{s:s, s:s, s:o}", "language", lang->id, "code",
-			    script.data ? script.data : "", "args", args);
+	for (; *modules; modules++)
+		(void)json_array_append_new(args, json_string(*modules));
+	request = json_pack("{s:s, s:s, s:o, s:{s:i}}", "language", lang->id, "code",
+			    script.data ? script.data : "", "args", args, "limits", "timeout", 20);
 	if (!request)
 		return NULL;
 	if (p->image)

@@ -41,5 +41,6 @@ struct prober {
 
 /* "Python 3.11.2". Asks the cache; on a miss runs version_argv when p->run is set, else -ENODATA. */
 int language_version(const struct language *lang, const struct prober *p, char **ret) _must_check_;
-/* {"numpy": "1.24.2", …}: those of `libraries` that are installed; NULL: unknown. */
-json_t *language_libraries(const struct language *lang, const struct prober *p);
+/* {"numpy": "1.24.2", …}: those of the modules that are installed; NULL: unknown. Ends with NULL. */
+json_t *language_libraries(const struct language *lang, const char *const *modules,
+			   const struct prober *p);

@@ -358,6 +358,19 @@ def test_preload_is_the_policys_to_permit(atoll, work):
     assert atoll.run([*words, "--policy", work / "mine.yaml"]).out == "1\n"
 
 
+def test_preload_of_a_module_that_is_not_there(atoll, work):
+    """A typing error has no effect on the run, and is not silent either."""
+    (work / "any.yaml").write_text("name: any\nfilesystem: {usr: [/usr]}\npreload: any\n")
+    (work / "any.yaml").chmod(0o644)
+    words = ["run", "-l", "python", "--policy", work / "any.yaml", "-c", "print(1)", "--preload"]
+    done = atoll.run([*words, "wave,wavve,xml.nothing"])
+    assert (done.returncode, done.out) == (0, "1\n")
+    assert done.err == "atoll: preload: Python has no module 'wavve': nothing was loaded ahead for it\n", done
+    result = json.loads(atoll.run([*words, "wave,wavve,xml.nothing", "--json"]).out)
+    assert [text.split("'")[1] for text in result["warnings"]] == ["wavve", "xml.nothing"]
+    assert "warnings" not in json.loads(atoll.run([*words, "wave,xml.dom", "--json"]).out)
+
+
 @pytest.mark.modes("rootless")
 def test_no_words_at_all(atoll):
     done = atoll.run([])

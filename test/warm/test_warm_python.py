@@ -472,15 +472,17 @@ def test_modules_that_the_caller_names(pair, any_module):
     """--preload: another zygote, for programs whose imports cannot be told from their source."""
     code = "m = __import__('wave' + '')\nimport os\nprint(m.__name__, os.path.exists('/proc/self/fd/100'))"
     end = time.monotonic() + 90
-    while pair.warm.python(code, options=[*any_module, "wave"])["stdout"] != "wave True\n":
+    while (result := pair.warm.python(code, options=[*any_module, "wave"]))["stdout"] != "wave True\n":
         assert time.monotonic() < end
         time.sleep(0.05)
+    assert "warnings" not in result
 
 
 def test_a_module_that_is_not_there(pair, any_module):
     for _ in range(3):
-        result = pair.warm.python("print(1)\nimport nothing_there", options=[*any_module, "nothing_there"])
+        result = pair.warm.python("print(1)\nimport nothing_there", options=[*any_module, "nothing_there,wave"])
         assert result["stdout"] == "1\n" and "No module named 'nothing_there'" in result["stderr"]
+        assert result["warnings"] == ["preload: Python has no module 'nothing_there': nothing was loaded ahead for it"]
         time.sleep(0.3)
 
 
