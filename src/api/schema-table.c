@@ -367,7 +367,7 @@ const struct schema api_schemas[] = {
 	{ "Files", "All files that a program wrote.", files, "*" },
 	{ "Isolation", "Isolation layers that held the program.", isolation, "*" },
 	{ "Result", "Result of an execution.", result,
-	  "*-tests changes changes_omitted skipped applied apply_error" },
+	  "*-tests warnings changes changes_omitted skipped applied apply_error" },
 	{ "Execution", "A Result, or the state of a queued or running execution.", execution,
 	  "id status" },
 	{ "Accepted", "An accepted job.", accepted, "*" },
