@@ -8,6 +8,7 @@
 #include "api/routes.h"
 #include "compat/execute/execute-002.h"
 #include "engine/engine.h"
+#include "session/session.h"
 
 /* --- route-host.c --- */
 struct question; /* a question to the executor, and the requests that wait for its answer */
@@ -26,6 +27,7 @@ struct api {
 	struct api_options options;
 	struct engine *engine;
 	struct executor *executor;
+	struct sessions *sessions;
 	struct server *server;
 	struct router router;
 	char *openapi; /* made once */
@@ -50,7 +52,18 @@ int respond_tree(struct request_ctx *ctx, int status, json_t *root);
 
 /* --- tables, each ending with an empty row --- */
 extern const struct route run_routes[], execution_routes[], output_routes[], host_routes[],
-	execute_routes[];
+	execute_routes[], session_routes[];
+
+/* --- route-run.c --- */
+/* Runs the body of the request and answers with the result or with events. session NULL: in a sandbox of its own. */
+int respond_execution(struct request_ctx *ctx, struct session *session);
+
+/* --- route-session.c, route-session-file.c --- */
+struct session *session_of(struct request_ctx *ctx); /* of the path; NULL: the request is answered */
+int session_get_files(struct request_ctx *ctx);
+int session_get_file(struct request_ctx *ctx);
+int session_put_file(struct request_ctx *ctx);
+int session_delete_file(struct request_ctx *ctx);
 
 int stream_get_events(struct request_ctx *ctx); /* event-stream.c */
 int attach_get(struct request_ctx *ctx);	/* attach.c */

@@ -43,24 +43,31 @@ static bool wants_cancel(const struct request_ctx *ctx)
 	return word && strcmp(word, "cancel") == 0;
 }
 
-/*
- * Submits with the kind and callbacks of *in; this function fills the rest. On success *ret is the pending
- * answer.
- */
-static int submit(struct request_ctx *ctx, struct submission *in, struct submitted *ret,
-		  struct error *err)
+/* session NULL: an execution with a sandbox of its own. */
+static int send_submission(struct request_ctx *ctx, struct session *session, struct submission *in,
+			   struct submitted *ret, struct error *err)
 {
 	struct api *api = request_app(ctx);
+
+	in->caller = request_principal(ctx)->name;
+	in->accepted_ns = request_started_ns(ctx);
+	if (session)
+		return session_execute(session, in->request, in, ret, err);
+	return engine_submit(api->engine, in, ret, err);
+}
+
+/* Submits with the kind and callbacks of *in. On success *ret is the pending answer. */
+static int submit(struct request_ctx *ctx, struct session *session, struct submission *in,
+		  struct submitted *ret, struct error *err)
+{
 	struct pending_answer *p = calloc(1, sizeof(*p));
 	int r;
 
 	if (!p)
 		return error_oom(err);
 	*p = (struct pending_answer){ .ctx = ctx, .cancels = wants_cancel(ctx) };
-	in->caller = request_principal(ctx)->name;
-	in->accepted_ns = request_started_ns(ctx);
 	in->data = p;
-	r = engine_submit(api->engine, in, ret, err);
+	r = send_submission(ctx, session, in, ret, err);
 	if (r < 0 || !ret->execution) {
 		free(p);
 		return r;
@@ -165,7 +172,7 @@ static int repeat_whole(struct request_ctx *ctx, const char *id)
 	return 0;
 }
 
-static int execute_whole(struct request_ctx *ctx, const char *key)
+static int execute_whole(struct request_ctx *ctx, struct session *session, const char *key)
 {
 	struct submission in = { .request = request_json(ctx),
 				 .text = request_body(ctx),
@@ -177,7 +184,7 @@ static int execute_whole(struct request_ctx *ctx, const char *key)
 	struct submitted submitted = { 0 };
 	struct error err = { 0 };
 
-	if (submit(ctx, &in, &submitted, &err) < 0)
+	if (submit(ctx, session, &in, &submitted, &err) < 0)
 		return respond_error(ctx, &err);
 	return submitted.existing[0] ? repeat_whole(ctx, submitted.existing) : 0;
 }
@@ -187,7 +194,10 @@ static int begin_stream(struct request_ctx *ctx, const char *id, struct executio
 			enum stream_format format)
 {
 	struct api *api = request_app(ctx);
-	struct stream_source source = { .format = format, .cancels = wants_cancel(ctx) ? x : NULL };
+	/* Host calls of a client that has gone would wait for their answers in vain. */
+	bool answers = json_object_get(request_json(ctx), "host_functions") != NULL;
+	struct stream_source source = { .format = format,
+					.cancels = answers || wants_cancel(ctx) ? x : NULL };
 	char location[64];
 	int r;
 
@@ -199,21 +209,25 @@ static int begin_stream(struct request_ctx *ctx, const char *id, struct executio
 	return r < 0 ? r : stream_begin(ctx, &source);
 }
 
-static int execute_stream(struct request_ctx *ctx, const char *key, enum stream_format format)
+struct stream_wish {
+	struct session *session; /* NULL: a sandbox of its own */
+	const char *key;
+	enum stream_format format;
+};
+
+static int execute_stream(struct request_ctx *ctx, const struct stream_wish *wish)
 {
-	struct api *api = request_app(ctx);
-	const struct submission in = {
-		.caller = request_principal(ctx)->name,
+	struct submission in = {
 		.request = request_json(ctx),
 		.text = request_body(ctx),
-		.key = key,
+		.key = wish->key,
 		.mode = SUBMIT_ANNOUNCED,
-		.interactive = request_flag(ctx, "interactive"),
-		.accepted_ns = request_started_ns(ctx),
+		.interactive = !wish->session && request_flag(ctx, "interactive"),
 	};
+	enum stream_format format = wish->format;
 	struct submitted submitted = { 0 };
 	struct error err = { 0 };
-	int r = engine_submit(api->engine, &in, &submitted, &err);
+	int r = send_submission(ctx, wish->session, &in, &submitted, &err);
 	bool cancels = wants_cancel(ctx), gone = response_is_gone(ctx);
 
 	if (r < 0)
@@ -265,7 +279,7 @@ static int respond_bad_key(struct request_ctx *ctx)
 			     "Idempotency-Key: one, of 1 to %d visible ASCII characters.", KEY_MAX);
 }
 
-static int post_execute(struct request_ctx *ctx)
+int respond_execution(struct request_ctx *ctx, struct session *session)
 {
 	static const char *const types[] = { "application/json", "text/event-stream",
 					     "application/x-ndjson", NULL };
@@ -278,10 +292,16 @@ static int post_execute(struct request_ctx *ctx)
 	if (read_key(ctx, key) < 0)
 		return respond_bad_key(ctx);
 	known = key[0] ? key : NULL;
-	if (type == types[1])
-		return execute_stream(ctx, known, STREAM_SSE);
-	return type == types[2] ? execute_stream(ctx, known, STREAM_NDJSON)
-				: execute_whole(ctx, known);
+	if (type == types[0] || !type)
+		return execute_whole(ctx, session, known);
+	return execute_stream(
+		ctx, &(struct stream_wish){ session, known,
+					    type == types[1] ? STREAM_SSE : STREAM_NDJSON });
+}
+
+static int post_execute(struct request_ctx *ctx)
+{
+	return respond_execution(ctx, NULL);
 }
 
 /* --- jobs --- */
@@ -333,7 +353,7 @@ static int submit_job(struct request_ctx *ctx, struct submission *in)
 	in->on_accepted = on_accepted;
 	in->interactive = request_flag(ctx, "interactive") ||
 			  json_is_true(json_object_get(in->request, "tty"));
-	r = submit(ctx, in, &submitted, &err);
+	r = submit(ctx, NULL, in, &submitted, &err);
 	if (r < 0)
 		return respond_error(ctx, &err);
 	return submitted.existing[0] ? respond_existing(ctx, submitted.existing) : 0;

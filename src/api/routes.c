@@ -15,7 +15,7 @@ const double access_bounds[ACCESS_BOUNDS] = { 0.001, 0.0025, 0.005, 0.01, 0.025,
 					      0.1,   0.5,    1,	    5,	  30,	 300 };
 
 static const struct route *const tables[] = { run_routes, execution_routes, output_routes,
-					      host_routes, execute_routes };
+					      host_routes, execute_routes, session_routes };
 
 static void count_access(struct access_counts *counts, const struct access *access)
 {
@@ -64,6 +64,7 @@ int api_new(const struct api_options *options, struct api **ret, struct error *e
 	api->options = *options;
 	api->engine = options->engine;
 	api->executor = options->executor;
+	api->sessions = options->sessions;
 	api->router = config.router;
 	r = languages_load(api, err);
 	if (r == 0 && server_new(&config, &api->server) < 0)

@@ -14,11 +14,13 @@
 struct api;
 struct engine;
 struct executor;
+struct sessions;
 
 struct api_options {
 	struct loop *loop;
 	struct engine *engine; /* these two and the log outlive the API */
 	struct executor *executor;
+	struct sessions *sessions;
 	struct log *log;
 	struct auth_rules auth;
 	struct server_limits limits;

@@ -159,7 +159,8 @@ static const struct schema_field result[] = {
 	  "stdout has bytes that are not UTF-8; they are shown as U+FFFD" },
 	{ "stderr_binary", "boolean", NULL },
 	{ "value", "any", "value that the invoked method returned" },
-	{ "outputs", "[object]", NULL },
+	{ "value_type", "string", "name of the value's type; only of evaluated programs" },
+	{ "outputs", "[object]", "rich outputs: {\"data\": {MIME type: content}, \"metadata\"}" },
 	{ "files", "[File]", "files that the program wrote in the work directory" },
 	{ "files_truncated", "boolean", NULL },
 	{ "duration", "number?", "seconds" },
@@ -183,7 +184,10 @@ static const struct schema_field result[] = {
 	  "leave it" },
 	{ "applied", "boolean", "true: all changes were applied; false: none" },
 	{ "apply_error", "string", "reason why wanted changes were not applied" },
-	{ "host_calls", "[object]", NULL },
+	{ "host_calls", "[object]",
+	  "{\"call_id\", \"name\", \"duration\", \"error\"} of each call" },
+	{ "session", "object",
+	  "{\"id\", \"state\": kept or lost}; only of executions in a session" },
 	{ "timeout_chosen", "any", "value and reason of an \"adaptive\" timeout" },
 	{ "labels", "{string}", NULL },
 	{ "runtime", "string?", NULL },
@@ -319,6 +323,79 @@ static const struct schema_field doctor[] = {
 	{ 0 },
 };
 
+static const struct schema_field session_request[] = {
+	{ "language", "string", "python, javascript, ruby or bash [python]" },
+	{ "name", "string", "a name of the caller's own, once at a time" },
+	{ "limits", "Limits", "of each execution; memory, pids and disk of the session" },
+	{ "policy", "string", "a name of GET /v1/policies" },
+	{ "files", "{any}", "path below /sandbox: text, or {\"base64\": …}" },
+	{ "env", "{string}", "environment variables" },
+	{ "network", "string", "as of an execution" },
+	{ "preload", "[string]", "modules that the interpreter begins with" },
+	{ "labels", "{string}", "labels" },
+	{ "read_only", "boolean", "only /tmp is writable" },
+	{ "workspace", "any", "name of a persistent directory, shown at /workspace" },
+	{ "host_functions", "[string]", "functions of the client that every execution may call" },
+	{ "rules", "object", "rules of the language's own, for Python: imports, filesystem" },
+	{ "idle_timeout", "number", "seconds without use until the session ends [600]" },
+	{ 0 },
+};
+
+static const struct schema_field session_fields[] = {
+	{ "id", "string", NULL },
+	{ "name", "string", NULL },
+	{ "language", "string", NULL },
+	{ "state", "starting|idle|busy", NULL },
+	{ "created_at", "string", NULL },
+	{ "expires_at", "string", "when it ends if it is not used" },
+	{ "idle_timeout", "number", "seconds" },
+	{ "executions", "integer", "how many have ended" },
+	{ "waiting", "integer", "executions that wait or run" },
+	{ "limits", "object", "of an execution that names none" },
+	{ "labels", "{string}", NULL },
+	{ "isolation", "object", "as of a result" },
+	{ "parent", "string?", "the session that it was forked from" },
+	{ 0 },
+};
+
+static const struct schema_field session_list[] = {
+	{ "sessions", "[Session]", NULL },
+	{ 0 },
+};
+
+static const struct schema_field turn_request[] = {
+	{ "code", "string", "the program" },
+	{ "limits", "Limits", "of this execution" },
+	{ "host_functions", "[string]", "functions of the client that this execution may call" },
+	{ "globals", "{any}", "variables to set before it begins" },
+	{ "labels", "{string}", "labels to search for" },
+	{ 0 },
+};
+
+static const struct schema_field interrupted[] = {
+	{ "interrupted", "boolean", "false: no code ran" },
+	{ "state", "kept|lost", "whether the session's variables are still there" },
+	{ 0 },
+};
+
+static const struct schema_field logs[] = {
+	{ "stdout", "string", NULL },
+	{ "stderr", "string", NULL },
+	{ "truncated", "boolean", "bytes in the middle were left out" },
+	{ 0 },
+};
+
+static const struct schema_field call_answer[] = {
+	{ "result", "any", "the function's result" },
+	{ "error", "any", "{\"type\", \"message\"} of the exception, or a text" },
+	{ 0 },
+};
+
+static const struct schema_field session_files[] = {
+	{ "files", "[object]", "{\"path\", \"size\", \"type\", \"mtime\"}" },
+	{ 0 },
+};
+
 static const struct schema_field status_only[] = {
 	{ "status", "string", NULL },
 	{ 0 },
@@ -367,7 +444,8 @@ const struct schema api_schemas[] = {
 	{ "Files", "All files that a program wrote.", files, "*" },
 	{ "Isolation", "Isolation layers that held the program.", isolation, "*" },
 	{ "Result", "Result of an execution.", result,
-	  "*-tests warnings changes changes_omitted skipped applied apply_error" },
+	  "*-tests value_type session warnings changes changes_omitted skipped applied "
+	  "apply_error" },
 	{ "Execution", "A Result, or the state of a queued or running execution.", execution,
 	  "id status" },
 	{ "Accepted", "An accepted job.", accepted, "*" },
@@ -384,6 +462,16 @@ const struct schema api_schemas[] = {
 	{ "LimitTable", "Every limit with bounds, default and ceiling.", limit_table, "*" },
 	{ "Stats", "Counts, rates and latencies.", stats, "*" },
 	{ "Doctor", "Isolation that this host can enforce.", doctor, "*" },
+	{ "SessionRequest", "What a session is made with.", session_request, NULL },
+	{ "Session", "A live interpreter.", session_fields,
+	  "id language state created_at expires_at idle_timeout executions waiting limits labels "
+	  "isolation parent" },
+	{ "Sessions", "The caller's sessions.", session_list, "*" },
+	{ "TurnRequest", "One execution in a session.", turn_request, "code" },
+	{ "Interrupted", "Outcome of an interrupt.", interrupted, "*" },
+	{ "Logs", "Everything that was printed.", logs, "*" },
+	{ "CallAnswer", "Answer to a host call: result or error.", call_answer, NULL },
+	{ "SessionFiles", "Files of a work directory.", session_files, "*" },
 	{ "Status", "One word.", status_only, "*" },
 	{ "Ready", "Readiness, and the reason if the daemon is not ready.", ready, "*" },
 	{ "ExecuteCall", "Body of document 002; the body of document 001 has code and language.",

@@ -2,6 +2,8 @@
 /* See base64.h. Four characters make 24 bits; bits that padding leaves over must be zero. */
 #include "base/base64.h"
 
+#include <stdlib.h>
+
 /* The value of each digit plus one; 0: the character is no digit. */
 static const unsigned char digits[256] = {
 	['A'] = 1,  ['B'] = 2,	['C'] = 3,  ['D'] = 4,	['E'] = 5,  ['F'] = 6,	['G'] = 7,
@@ -92,4 +94,26 @@ int base64_decode(const char *text, size_t len, char *ret, size_t *ret_len)
 	}
 	*ret_len = n;
 	return 0;
+}
+
+char *base64_encode(const void *data, size_t len)
+{
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				       "abcdefghijklmnopqrstuvwxyz0123456789+/";
+	const unsigned char *in = data;
+	char *text = malloc((len + 2) / 3 * 4 + 1), *out = text;
+
+	for (size_t i = 0; text && i < len; i += 3) {
+		size_t left = len - i;
+		uint32_t bits = (uint32_t)in[i] << 16 | (left > 1 ? (uint32_t)in[i + 1] << 8 : 0) |
+				(left > 2 ? in[i + 2] : 0);
+
+		*out++ = alphabet[bits >> 18];
+		*out++ = alphabet[bits >> 12 & 63];
+		*out++ = left > 1 ? alphabet[bits >> 6 & 63] : '=';
+		*out++ = left > 2 ? alphabet[bits & 63] : '=';
+	}
+	if (text)
+		*out = '\0';
+	return text;
 }

@@ -102,6 +102,11 @@ static int say_demand(const struct callers *cs, const struct slot_demand *d, boo
 			"the requests that wait hold as many bytes as they may together; try again "
 			"in %d s, or send less at once",
 			(int)d->retry_after_s);
+	case SLOT_SESSIONS:
+		return error_set(err, ERROR_BUSY, EBUSY,
+				 "%s as many sessions as there may be; close one, or try again "
+				 "later",
+				 own ? "you have" : "this server has");
 	default:
 		return error_set(err, ERROR_BUSY, EBUSY, "the queue is full; try again in %d s",
 				 (int)d->retry_after_s);

@@ -28,6 +28,7 @@ enum caller_slot {
 	SLOT_WAITING_BYTES,  /* request bodies of all executions that wait */
 	SLOT_READBACKS,	     /* ended executions in memory */
 	SLOT_READBACK_BYTES, /* their bytes */
+	SLOT_SESSIONS,	     /* live sessions */
 	_SLOT_MAX,
 };
 

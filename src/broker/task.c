@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "sys/kernel.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -380,11 +381,12 @@ static int on_task_death(void *data, uint32_t events)
 
 void task_signal(struct task *task, int signo)
 {
-	if (task->state != TASK_RUNNING || !task->stage_running || signo <= 0 || signo >= NSIG)
+	if (task->state != TASK_RUNNING || !task->stage_running || signo == 0 || signo <= -NSIG ||
+	    signo >= NSIG)
 		return;
 	/* A warm program gets the signal when it has begun: before that, the signal would hit the runtime, not the program. */
 	if (task->warm && !task_has_launched(task))
-		task->signals |= 1ULL << (signo - 1);
+		task->signals |= 1ULL << (abs(signo) - 1);
 	else
 		(void)!sandbox_signal(task->sandbox, signo);
 }

@@ -18,7 +18,12 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { RETRY_S = 1 };
+enum {
+	RETRY_S = 1,
+	/* Of a session's output the job keeps this much for the case that the sandbox dies; the session keeps its own. */
+	SESSION_KEPT_BYTES = 4096,
+	SESSION_RUNNER_MAX = 256 << 10,
+};
 
 struct executor {
 	struct atoll *atoll;
@@ -253,6 +258,65 @@ int executor_open(struct executor *s, json_t *root, struct executor_run **ret, s
 	return 0;
 }
 
+/* The files of a language's session runner, joined. */
+static int read_session_runner(struct executor *s, const struct language *lang, struct buf *ret,
+			       struct error *err)
+{
+	for (const char **name = lang->session; *name; name++) {
+		struct span text = { 0 };
+		int r = registry_runner(s->atoll->registry, *name, &text);
+
+		if (r >= 0)
+			r = buf_append(ret, text.data, text.len);
+		if (r < 0)
+			return error_set(err, ERROR_INTERNAL, -r, "runners/%s cannot be read: %s",
+					 *name, strerror(-r));
+	}
+	return 0;
+}
+
+/* The runner's text stands where a request has its code. */
+static int add_session_code(struct executor *s, json_t *request, struct error *err)
+{
+	const char *name = json_string_value(json_object_get(request, "language"));
+	_cleanup_buf_ struct buf text = { 0 };
+	const struct language *lang = NULL;
+	int r = registry_find(s->atoll->registry, name ? name : "python", &lang, err);
+
+	if (r < 0)
+		return r;
+	if (!lang->session)
+		return error_field(err, "language",
+				   "language: %s has no sessions; take python, javascript, ruby or "
+				   "bash",
+				   lang->name);
+	buf_init(&text, SESSION_RUNNER_MAX);
+	r = read_session_runner(s, lang, &text, err);
+	if (r < 0)
+		return r;
+	/* Modules that the runner names must not choose the runtime: the caller does. */
+	if (!json_object_get(request, "preload") && lang->warm.tiers && lang->warm.tiers[0])
+		r = json_object_set_new(request, "preload", json_array());
+	if (r < 0 || json_object_set_new(request, "language", json_string(lang->name)) < 0 ||
+	    json_object_set_new(request, "code", json_stringn(text.data, text.len)) < 0)
+		return error_oom(err);
+	return 0;
+}
+
+int executor_open_session(struct executor *s, const json_t *root, struct executor_run **ret,
+			  struct error *err)
+{
+	json_t *request = json_copy((json_t *)(uintptr_t)root);
+	int r = request ? not_met(s, err) : error_oom(err);
+
+	if (r >= 0)
+		r = add_session_code(s, request, err);
+	if (r >= 0)
+		r = executor_open(s, request, ret, err);
+	json_decref(request);
+	return r;
+}
+
 void executor_discard(struct executor_run *run)
 {
 	unlink_run(run);
@@ -303,6 +367,19 @@ static int make_stdin(struct executor_run *run)
 	return 0;
 }
 
+/* The limits of one execution are not those of the sandbox in which many follow one another. */
+static void outlive_turns(struct executor_run *run, const struct executor_start_options *o)
+{
+	struct limits *l = &run->run.decision.limits;
+
+	run->run.channel_fd = o->channel_fd;
+	l->timeout_ms = o->life_ms;
+	l->cpu_time_ms = 0;
+	l->idle_timeout_ms = 0;
+	l->output_bytes = SESSION_KEPT_BYTES;
+	l->output_total_bytes = INT64_MAX;
+}
+
 static int take_options(struct executor_run *run, const struct executor_start_options *o)
 {
 	struct run_control *c = &run->control;
@@ -316,6 +393,8 @@ static int take_options(struct executor_run *run, const struct executor_start_op
 	run->run.accepted_ns = o->accepted_ns ? o->accepted_ns : clock_now_ns();
 	if (o->id)
 		(void)snprintf(run->run.id, sizeof(run->run.id), "%s", o->id);
+	if (o->channel_fd > 0)
+		outlive_turns(run, o);
 	return o->interactive ? make_stdin(run) : 0;
 }
 
@@ -365,6 +444,22 @@ int executor_signal(struct executor_run *run, int signo)
 	if (signo <= 0 || signo >= NSIG)
 		return -EINVAL;
 	return live_job(run) ? job_signal(live_job(run), signo) : -ESRCH;
+}
+
+int executor_interrupt(struct executor_run *run)
+{
+	return live_job(run) ? job_signal(live_job(run), -SIGINT) : -ESRCH;
+}
+
+void executor_take_output(struct executor_run *run)
+{
+	if (live_job(run))
+		job_take_output(live_job(run));
+}
+
+int executor_ask_usage(struct executor_run *run)
+{
+	return live_job(run) ? job_ask_usage(live_job(run)) : -ESRCH;
 }
 
 void executor_resize(struct executor_run *run, uint16_t rows, uint16_t columns)

@@ -76,6 +76,12 @@ void executor_kill_all(struct executor *s, enum cause_kind cause);
  */
 int executor_open(struct executor *s, json_t *root, struct executor_run **ret,
 		  struct error *err) _must_check_;
+/*
+ * The same for a session: the program is the runner of the request's language, and the request has no code. ERROR_INPUT: the
+ * language has no sessions.
+ */
+int executor_open_session(struct executor *s, const json_t *root, struct executor_run **ret,
+			  struct error *err) _must_check_;
 void executor_discard(struct executor_run *run); /* a run that was not started */
 /* The decision: request, policy, language, limits. Valid as long as the run. */
 const struct decision *executor_decision(const struct executor_run *run);
@@ -104,6 +110,12 @@ struct executor_start_options {
 	bool quiet;
 	bool brief;		/* no version of the runtime, no files except observed ones */
 	uint16_t rows, columns; /* of a terminal; 0: 24, 80 */
+	/*
+	 * Of executor_open_session(): the runner's end of the channel (link/channel.h), which stays the caller's; 0: none. The
+	 * sandbox lives for life_ms instead of the request's timeout, and its output is not bounded: the caller bounds turns.
+	 */
+	int channel_fd;
+	int64_t life_ms;
 };
 
 /* On failure no callback was called and the caller still owns the run. *options is copied. */
@@ -119,6 +131,11 @@ ssize_t executor_stdin_write(struct executor_run *run, const void *bytes, size_t
 void executor_stdin_close(struct executor_run *run); /* the end of input, after the written bytes */
 /* To the program's main process. -ESRCH: it does not run (yet, or any more); -EINVAL: no valid signal. */
 int executor_signal(struct executor_run *run, int signo) _must_check_;
+/* SIGINT to its process group, as ^C at a terminal. -ESRCH as above. */
+int executor_interrupt(struct executor_run *run) _must_check_;
+/* Of a session: the output that is in its pipes comes now; RUN_USAGE comes soon. */
+void executor_take_output(struct executor_run *run);
+int executor_ask_usage(struct executor_run *run) _must_check_;
 void executor_resize(struct executor_run *run, uint16_t rows, uint16_t columns);
 
 /* Questions that need runs of their own. done is called once; the caller owns the tree (NULL on failure). */

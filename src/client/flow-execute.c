@@ -103,11 +103,19 @@ struct sandbox_watch {
 
 static int notify_started(struct sandbox_watch *w, int64_t at_ns, bool warm)
 {
+	const struct isolation *isolation = NULL;
+
 	if (w->started_notified)
 		return 0;
 	w->started_notified = true;
-	return run_observer_tell(&w->observer,
-				 &(struct run_event){ RUN_STARTED, .started = { at_ns, warm } });
+	/* Output may have come before the record that says how the program is isolated. */
+	if (w->job && job_outcome(w->job)->started) {
+		flow_isolation(w->run, &job_outcome(w->job)->start);
+		isolation = &w->run->result->isolation;
+	}
+	return run_observer_tell(
+		&w->observer,
+		&(struct run_event){ RUN_STARTED, .started = { at_ns, warm, isolation } });
 }
 
 static int notify_output(struct sandbox_watch *w, const struct run_event *event)
@@ -230,6 +238,7 @@ static struct job_input job_input(const struct run *run, const struct sandbox_sp
 		.quiet = !run_observer_wants(&watcher->observer, RUN_OUTPUT),
 		.stdin_data = in->stdin_data,
 		.stdin_fd = in->caller_input && o->use_stdin_fd ? o->stdin_fd : -EBADF,
+		.channel_fd = in->live ? run->channel_fd : 0,
 		.cancel_fd = o->use_cancel_fd ? o->cancel_fd : -EBADF,
 		.terminal_fd = o->use_terminal_fd ? o->terminal_fd : -EBADF,
 		.resize_fd = o->use_resize_fd ? o->resize_fd : -EBADF,

@@ -3,8 +3,8 @@
  * See front.h. Each part gets its own option struct, filled from the settings here: the parts do not know the
  * settings. Parts are made bottom up and closed top down.
  *
- *   sockets ─▶ api (HTTP) ─▶ engine (executions) ─┬▶ history (SQLite, outputs)
- *                                               └▶ executor (runs) ─▶ broker
+ *   sockets ─▶ api (HTTP) ─▶ sessions ─▶ engine (executions) ─┬▶ history (SQLite, outputs)
+ *                                                           └▶ executor (runs) ─▶ broker
  */
 #include "daemon/front.h"
 
@@ -18,12 +18,14 @@
 #include "engine/engine.h"
 #include "history/history.h"
 #include "loop/fiber.h"
+#include "session/session.h"
 #include "spec/knob.h"
 
 struct front_parts {
 	struct callers callers; /* shared by api and engine: one account for each caller */
 	struct history *history;
 	struct engine *engine;
+	struct sessions *sessions;
 	struct api *api;
 	struct access_token tokens[CONFIG_WORDS_MAX];
 	char history_dir[4096];
@@ -147,6 +149,21 @@ static int open_engine(struct front *f, struct error *err)
 	return engine_new(&options, &f->parts->engine, err);
 }
 
+static int open_sessions(struct front *f, struct error *err)
+{
+	const struct sessions_options options = {
+		.loop = f->loop,
+		.executor = f->executor,
+		.engine = f->parts->engine,
+		.callers = &f->parts->callers,
+		.log = &f->log,
+		.max = f->config.sessions_max,
+		.max_per_caller = f->config.sessions_per_caller,
+	};
+
+	return sessions_new(&options, &f->parts->sessions) < 0 ? error_oom(err) : 0;
+}
+
 /* Tokens have no names in their file, so a caller is named by the beginning of its token's hash. */
 static int make_auth(struct front *f, struct auth_rules *ret)
 {
@@ -220,6 +237,7 @@ static int open_api(struct front *f, struct error *err)
 		.loop = f->loop,
 		.engine = f->parts->engine,
 		.executor = f->executor,
+		.sessions = f->parts->sessions,
 		.log = &f->log,
 		.limits = make_limits(&f->config),
 		.callers = &f->parts->callers,
@@ -265,6 +283,8 @@ int front_open(struct front *f, struct error *err)
 	if (r == 0)
 		r = open_engine(f, err);
 	if (r == 0)
+		r = open_sessions(f, err);
+	if (r == 0)
 		r = open_api(f, err);
 	return r < 0 ? r : serve_sockets(f, err);
 }
@@ -277,6 +297,7 @@ void front_close(struct front *f)
 	/* Runs that did not end in time end with the process; the files on disk are valid at any time. */
 	if (executor_count(f->executor) > 0 || fiber_count() > 0)
 		return;
+	p->sessions = sessions_free(p->sessions);
 	p->engine = engine_free(p->engine);
 	p->history = history_close(p->history);
 	f->executor = executor_free(f->executor);
@@ -299,6 +320,7 @@ void front_reload(struct front *f)
 void front_drain(struct front *f)
 {
 	api_drain(f->parts->api);
+	sessions_close_all(f->parts->sessions);
 	engine_drain(f->parts->engine);
 }
 

@@ -68,23 +68,31 @@ static struct execution *pick(struct engine *e)
 	return item ? of_item(item) : NULL;
 }
 
+/* It begins in this round, once its start is on record. */
+static void list_start(struct execution *x)
+{
+	struct engine *e = x->engine;
+
+	execution_move(x, EXECUTION_STARTING);
+	x->record.row_before = x->record.row;
+	x->record.written = 0;
+	x->record.started_ns = clock_realtime_ns();
+	x->start_next = NULL;
+	if (e->starting_last)
+		e->starting_last->start_next = x;
+	else
+		e->starting = x;
+	e->starting_last = x;
+	e->n_starting++;
+}
+
 static void pick_all(struct engine *e)
 {
 	struct execution *x;
 
 	while (engine_has_place(e, NULL) && (x = pick(e))) {
 		execution_charge_place(x);
-		execution_move(x, EXECUTION_STARTING);
-		x->record.row_before = x->record.row;
-		x->record.written = 0;
-		x->record.started_ns = clock_realtime_ns();
-		x->start_next = NULL;
-		if (e->starting_last)
-			e->starting_last->start_next = x;
-		else
-			e->starting = x;
-		e->starting_last = x;
-		e->n_starting++;
+		list_start(x);
 	}
 }
 
@@ -94,7 +102,9 @@ static void place(struct execution_list *fresh)
 	for (struct execution *x = fresh->first; x; x = x->list_next) {
 		if (x->cancel_wanted && !x->record.ended)
 			x->record.ended = execution_nothing(STATUS_CANCELLED);
-		if (!x->record.ended && engine_enqueue(x) < 0)
+		if (!x->record.ended && execution_is_turn(x))
+			list_start(x);
+		else if (!x->record.ended && engine_enqueue(x) < 0)
 			x->record.ended = execution_nothing(STATUS_INTERNAL_ERROR);
 		if (x->record.ended) {
 			execution_charge_nothing(x);

@@ -82,7 +82,7 @@ void execution_keep_output(struct execution *x)
 static void end_input(struct execution *x)
 {
 	if (x->input == INPUT_ATTACHABLE && x->stream.attached == 0)
-		executor_stdin_close(x->run);
+		x->carrier->stdin_close(x->run);
 }
 
 void deadline_detached(struct execution *x)
@@ -94,7 +94,9 @@ void deadline_detached(struct execution *x)
 
 static bool is_being_built(const struct execution *x)
 {
-	const struct language *language = executor_decision(x->run)->language;
+	const struct language *language = execution_is_turn(x)
+						  ? NULL
+						  : executor_decision(x->run)->language;
 
 	/* The build is the first of the stages. */
 	return language && language->compile_argv[0] && !x->program_ns &&
@@ -117,7 +119,7 @@ void deadline_drain(struct engine *e)
 	for (size_t i = 0; i < TABLE_SIZE; i++)
 		for (struct execution *x = e->table[i]; x; x = x->table_next)
 			if (x->state == EXECUTION_OVERDUE)
-				executor_kill(x->run, CAUSE_TIMEOUT);
+				x->carrier->kill(x->run, CAUSE_TIMEOUT);
 }
 
 static void answer_late(struct execution *x)
@@ -131,7 +133,7 @@ static void answer_late(struct execution *x)
 		if (is_being_built(x) && may_go_on(x->engine))
 			execution_move(x, EXECUTION_OVERDUE);
 		else
-			executor_kill(x->run, CAUSE_TIMEOUT);
+			x->carrier->kill(x->run, CAUSE_TIMEOUT);
 	} else {
 		/* No caller waits for its result: its place in the queue is free for the next. */
 		engine_unqueue(x);

@@ -21,6 +21,7 @@
 #include "base/caller.h"
 #include "base/sha256.h"
 #include "client/executor.h"
+#include "engine/carrier.h"
 #include "engine/engine-metrics.h"
 #include "engine/engine.h"
 #include "engine/execution-record.h"
@@ -88,11 +89,12 @@ struct execution {
 	struct execution_callbacks to;
 	struct execution_deadlines due;
 
-	struct executor_run *run; /* open or running */
-	struct limits limits;	  /* in force */
-	int64_t program_ns;	  /* CLOCK_MONOTONIC: when the program began; 0: it has not */
-	bool warm;		  /* the program began in a cell */
-	struct usage usage;	  /* as measured last */
+	const struct carrier *carrier; /* carries out run */
+	void *run;		       /* open or running; of the executor: struct executor_run */
+	struct limits limits;	       /* in force */
+	int64_t program_ns;	       /* CLOCK_MONOTONIC: when the program began; 0: it has not */
+	bool warm;		       /* the program began in a cell */
+	struct usage usage;	       /* as measured last */
 
 	struct execution_record record;
 	struct stream stream;
@@ -143,6 +145,11 @@ struct execution *execution_new(struct engine *e, const char *caller, const char
 void execution_move(struct execution *x, enum execution_state to);
 void execution_own(struct execution *x);    /* the engine's reference, and its place in the table */
 void execution_disown(struct execution *x); /* gives it back, and moves it to ENDED */
+/* A turn of a session: it needs no place, because its session has a sandbox already. */
+static inline bool execution_is_turn(const struct execution *x)
+{
+	return x->carrier != &executor_carrier;
+}
 static inline bool execution_is_job(const struct execution *x)
 {
 	return x->mode == SUBMIT_DETACHED;

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/span.h"
 #include "loop/loop.h"
+#include "spec/limits.h"
 #include "spec/usage.h"
 #include "stream/watcher.h"
 
@@ -26,6 +27,7 @@
 #include <stdbool.h>
 
 struct callers;
+struct carrier;
 struct engine;
 struct execution;
 struct tarball;
@@ -94,6 +96,14 @@ enum submit_mode {
 	SUBMIT_DETACHED, /* a job: on_accepted, once its row is durable */
 };
 
+/* A turn of a session as the engine gets it: decided already, and carried out by the session. */
+struct submission_turn {
+	const struct carrier *carrier; /* NULL: no turn, the executor decides */
+	void *run;		       /* the engine's from engine_submit()'s success on */
+	const struct limits *limits;
+	const char *language, *policy;
+};
+
 struct submission {
 	const char *caller; /* never NULL */
 	json_t *request;  /* SPEC §5's body; a reference is taken; it must not change afterwards */
@@ -105,8 +115,9 @@ struct submission {
 	 * first also beyond that.
 	 */
 	bool patient;
-	const char *key;     /* Idempotency-Key of a job or an announced one, or NULL */
-	int64_t accepted_ns; /* CLOCK_MONOTONIC; 0: now */
+	const char *key;	     /* Idempotency-Key of a job or an announced one, or NULL */
+	int64_t accepted_ns;	     /* CLOCK_MONOTONIC; 0: now */
+	struct submission_turn turn; /* never of a job */
 
 	void *data;
 	/* A job: once, when its row is durable (err NULL), or why it is not: then the execution is gone. */

@@ -95,7 +95,7 @@ static void on_execution_stage(struct execution *x, const struct result_stage *s
 	stream_add_control(&x->stream, EVENT_STAGE, body);
 	/* It is built, and that was all there was time for. */
 	if (x->state == EXECUTION_OVERDUE)
-		executor_kill(x->run, CAUSE_TIMEOUT);
+		x->carrier->kill(x->run, CAUSE_TIMEOUT);
 }
 
 static void on_execution_usage(struct execution *x, const struct usage *usage)
@@ -240,6 +240,12 @@ static int on_execution_event(void *data, const struct run_event *event)
 	case RUN_STDIN_ROOM:
 		watchers_stdin(&x->stream);
 		break;
+	case RUN_RICH:
+		stream_add_control(&x->stream, EVENT_OUTPUT, json_incref(event->body));
+		break;
+	case RUN_HOST_CALL:
+		stream_add_control(&x->stream, EVENT_HOST_CALL, json_incref(event->body));
+		break;
 	}
 	return 0;
 }
@@ -383,7 +389,7 @@ static bool waits_for_input(const struct execution *x)
 static void drop_run(struct execution *x)
 {
 	if (x->run)
-		executor_discard(x->run);
+		x->carrier->discard(x->run);
 	x->run = NULL;
 }
 
@@ -419,7 +425,7 @@ static void begin_execution(struct execution *x)
 		/* A watcher that was told of the start may have cancelled it. */
 		cancelled = x->cancel_wanted;
 		if (!cancelled)
-			r = executor_start(x->run, &options, &err);
+			r = x->carrier->start(x->run, &options, &err);
 	}
 	if (r >= 0 && !cancelled)
 		return;

@@ -196,6 +196,16 @@ static int past_runs(struct execution *x, const json_t *labels, int64_t ret_us[H
 	return MAX(n, 0);
 }
 
+static int open_run(struct execution *x, json_t *request, struct error *err)
+{
+	struct executor_run *run = NULL;
+	int r = executor_open(x->engine->o.executor, request, &run, err);
+
+	if (r >= 0)
+		x->run = run;
+	return r;
+}
+
 static int choose_timeout(struct execution *x, struct prepared *p, struct error *err)
 {
 	const struct decision *d = executor_decision(x->run);
@@ -211,7 +221,7 @@ static int choose_timeout(struct execution *x, struct prepared *p, struct error 
 					  .min_ms = x->engine->o.adaptive_min_ms,
 					  .preset_ms = d->limits.timeout_ms,
 					  .ceiling_ms = d->policy->ceilings.timeout_ms });
-	executor_discard(x->run);
+	x->carrier->discard(x->run);
 	x->run = NULL;
 	x->record.timeout_chosen = json_pack("{s:f, s:s}", "timeout",
 					     (double)chosen.timeout_ms / MS_PER_SEC, "reason",
@@ -226,7 +236,7 @@ static int choose_timeout(struct execution *x, struct prepared *p, struct error 
 	}
 	json_decref(p->request);
 	p->request = again;
-	return executor_open(x->engine->o.executor, p->request, &x->run, err);
+	return open_run(x, p->request, err);
 }
 
 enum { OWNER_CHARS = 12 };
@@ -289,7 +299,7 @@ int prepare_run(struct execution *x, struct prepared *p, struct error *err)
 	int r = own_workspace(x, p, err);
 
 	if (r == 0)
-		r = executor_open(x->engine->o.executor, p->request, &x->run, err);
+		r = open_run(x, p->request, err);
 	if (r < 0)
 		return r;
 	d = executor_decision(x->run);

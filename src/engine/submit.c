@@ -43,7 +43,7 @@ static int check_space(const struct engine *e, const struct submission *in, int6
 {
 	const struct caller *c = caller_find(e->o.callers, in->caller);
 
-	if (in->mode != SUBMIT_DETACHED && begins_at_once(e, c))
+	if (in->turn.carrier || (in->mode != SUBMIT_DETACHED && begins_at_once(e, c)))
 		return 0;
 	return check_demand(e, c, (struct slot_demand){ SLOT_WAITING_BYTES, bytes, 0 }, err);
 }
@@ -52,7 +52,7 @@ static int check_bounds(const struct engine *e, const struct submission *in, str
 {
 	const struct caller *c = caller_find(e->o.callers, in->caller);
 	const struct slot_demand demand = { engine_line_slot(in->mode, in->patient), 1, 0 };
-	int r = in->mode != SUBMIT_DETACHED && begins_at_once(e, c)
+	int r = in->turn.carrier || (in->mode != SUBMIT_DETACHED && begins_at_once(e, c))
 			? 0
 			: check_demand(e, c, demand, err);
 
@@ -196,6 +196,16 @@ static struct execution *make_execution(struct engine *e, const struct candidate
 	return take_text(x, in) < 0 ? execution_unref(x) : x;
 }
 
+/* A turn was decided by its session. */
+static void take_turn(struct execution *x, const struct submission_turn *turn)
+{
+	x->carrier = turn->carrier;
+	x->run = turn->run;
+	x->limits = *turn->limits;
+	(void)snprintf(x->record.language, sizeof(x->record.language), "%s", turn->language);
+	(void)snprintf(x->record.policy, sizeof(x->record.policy), "%s", turn->policy);
+}
+
 /* 0: it can run, or wait for that. Otherwise as the executor says. */
 static int judge_submission(struct execution *x, struct error *err)
 {
@@ -229,7 +239,7 @@ static bool becomes_result(const struct execution *x, const struct error *err)
 static void slim(struct execution *x)
 {
 	if (x->run)
-		executor_discard(x->run);
+		x->carrier->discard(x->run);
 	x->run = NULL;
 	json_decref(x->record.timeout_chosen);
 	x->record.timeout_chosen = NULL;
@@ -254,9 +264,10 @@ static void admit(struct execution *x)
 		return;
 	}
 	deadline_waited(x);
-	if (begins_at_once(e, x->caller)) {
+	if (execution_is_turn(x) || begins_at_once(e, x->caller)) {
 		/* The books are kept while it runs. */
-		execution_charge_place(x);
+		if (!execution_is_turn(x))
+			execution_charge_place(x);
 		execution_move(x, EXECUTION_STARTING);
 		begun = execution_begin(x);
 	} else if (engine_enqueue(x) < 0) {
@@ -303,7 +314,7 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 		(void)execution_unref(x);
 		return r;
 	}
-	r = judge_submission(x, &why);
+	r = c->in->turn.carrier ? 0 : judge_submission(x, &why);
 	/* A broker that has never answered judges nothing; a job can wait for it. */
 	if (r < 0 && why.code == ERROR_NOT_READY && execution_is_job(x))
 		r = 0;
@@ -323,6 +334,8 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 		(void)execution_unref(x);
 		return r;
 	}
+	if (c->in->turn.carrier)
+		take_turn(x, &c->in->turn);
 	ret->execution = execution_ref(x);
 	if (x->record.ended && !execution_is_job(x)) {
 		execution_own(x);

@@ -334,7 +334,8 @@ static void take_command(struct init *init)
 	if (n == (ssize_t)sizeof(command) && command.kind == COMMAND_SIGNAL && !c) {
 		/* Only init reaps the main process, so the pid still names it. */
 		if (init->main_pid > 0)
-			(void)kill(init->main_pid, (int)command.signo);
+			(void)kill(command.signo < 0 ? -init->main_pid : init->main_pid,
+				   command.signo < 0 ? -command.signo : command.signo);
 		return;
 	}
 	n_fds = 3 + command.n_extra + command.ticket;

@@ -69,7 +69,8 @@ struct init_command {
 	uint32_t last;	      /* no further stage: init ends by itself afterwards */
 	uint64_t cpu_seconds; /* RLIMIT_CPU of the stage; 0: none */
 	/* SIGNAL */
-	uint32_t signo; /* for the stage's main process; ignored when no stage runs */
+	/* For the stage's main process; negative: for its process group, as ^C at a terminal. Ignored when no stage runs. */
+	int32_t signo;
 };
 
 enum report_kind {

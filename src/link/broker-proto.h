@@ -9,7 +9,8 @@
  *                                      ◀─ STARTED {job, isolation} [+ terminal]   or FAILED {job, error}; may come with DONE
  *                                      ◀─ STAGE {job, index, wait status, usage}  for each ended stage; the last may come with DONE
  *   KILL {job, cause}                     ─▶ any time
- *   SIGNAL {job, number}                  ─▶ to the main process of the running stage; dropped when none runs
+ *   SIGNAL {job, number}                  ─▶ to the main process of the running stage, a negative one to its process
+ *                                            group; dropped when none runs
  *   USAGE {job}                           ─▶
  *                                      ◀─ USAGE {job, usage}
  *                                      ◀─ FILE {job, path, size} + fd             if the plan asks for files
@@ -49,7 +50,7 @@ enum { RECORD_FDS_MAX = 5, RECORD_PLAN_MAX = 8192 };
  * Both ends are the same program, unless a front of another version connects to a listening broker. So a change of meaning
  * takes another number here. Added operations change _OP_MAX; records of another size are refused by their size.
  */
-enum { PROTO_VERSION = 8 << 16 | _OP_MAX };
+enum { PROTO_VERSION = 9 << 16 | _OP_MAX };
 
 struct record_hello {
 	uint32_t version;	 /* PROTO_VERSION */

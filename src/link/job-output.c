@@ -76,6 +76,12 @@ void job_last_reads(struct job *j)
 		;
 }
 
+void job_take_output(struct job *j)
+{
+	if (j->state == JOB_RUNNING)
+		job_last_reads(j);
+}
+
 static int on_stream(void *data, uint32_t events)
 {
 	struct job_pipe *s = data;
@@ -130,6 +136,12 @@ static int make_input(struct job *j, int *ret)
 	return 0;
 }
 
+static int copy_channel(const struct job *j, int *ret)
+{
+	*ret = fcntl(j->in.channel_fd, F_DUPFD_CLOEXEC, 3);
+	return *ret < 0 ? -errno : 0;
+}
+
 int job_make_stdio(struct job *j, int ret[3])
 {
 	struct run_fds own = { 0 }, w;
@@ -146,7 +158,9 @@ int job_make_stdio(struct job *j, int ret[3])
 	if (!j->in.tty) {
 		j->out.fd = TAKE_FD(w.out[0]);
 		j->err.fd = TAKE_FD(w.err[0]);
-		if (j->in.stdin_data.data || j->in.stdin_fd >= 0)
+		if (j->in.channel_fd > 0)
+			r = copy_channel(j, &ret[0]);
+		else if (j->in.stdin_data.data || j->in.stdin_fd >= 0)
 			r = make_input(j, &ret[0]);
 	}
 	run_fds_done(&w);

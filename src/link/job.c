@@ -279,6 +279,21 @@ int job_signal(struct job *j, int signo)
 	return link_send(j->link, &record, NULL, 0);
 }
 
+int job_ask_usage(struct job *j)
+{
+	struct record record = { .kind = RECORD_USAGE, .job = j->port.job };
+	int r;
+
+	if (j->state != JOB_RUNNING)
+		return -ESRCH;
+	j->usage_due_ns = 0;
+	if (j->usage_asked)
+		return 0;
+	r = link_send(j->link, &record, NULL, 0);
+	j->usage_asked = r >= 0;
+	return r;
+}
+
 static int on_resize(void *data, uint32_t events)
 {
 	struct job *j = data;
@@ -400,7 +415,8 @@ static int started(struct job *j, const struct record_started *start, struct lin
 					      : feed_start(&j->feed, j->loop, j->in.stdin_data,
 							   j->in.stdin_fd);
 	}
-	if (r >= 0 && (j->in.idle_timeout_ms > 0 || run_observer_wants(&j->in.observer, RUN_USAGE)))
+	if (r >= 0 && (j->in.idle_timeout_ms > 0 ||
+		       (j->in.channel_fd == 0 && run_observer_wants(&j->in.observer, RUN_USAGE))))
 		r = loop_add_timer(j->loop, j->active_ns + tick_period_ns(j),
 				   (struct handler){ on_job_tick, j }, &j->tick);
 	(void)tell(j, (struct run_event){ RUN_STARTED, .started = { start->at_ns, start->warm } });

@@ -35,6 +35,11 @@ struct job_input {
 	bool quiet;		/* the caller needs no output before the end */
 	struct span stdin_data; /* fed first; data NULL: none */
 	int stdin_fd;		/* then this until its end; negative: none */
+	/*
+	 * The program's descriptor 0 is a copy of this socket instead (channel.h), and RUN_USAGE comes only after job_ask_usage().
+	 * 0: none.
+	 */
+	int channel_fd;
 	int cancel_fd;		/* readable: cancel; negative: none */
 	int terminal_fd;	/* the caller's terminal, whose size is copied; negative: none */
 	int resize_fd;		/* readable: that size changed; negative: none */
@@ -73,8 +78,12 @@ int job_new(struct link *link, struct loop *loop, const struct job_input *in,
 struct job *job_free(struct job *j);
 int job_start(struct job *j, struct error *err) _must_check_;
 void job_kill(struct job *j, enum cause_kind cause);
-/* Sends a signal to the program's main process. -ESRCH: the program does not run. */
+/* Sends a signal to the program's main process; a negative one to its process group. -ESRCH: the program does not run. */
 int job_signal(struct job *j, int signo) _must_check_;
+/* Tells the output that is in the pipes now. */
+void job_take_output(struct job *j);
+/* The observer's next RUN_USAGE comes at once. -ESRCH as above. */
+int job_ask_usage(struct job *j) _must_check_;
 void job_resize(struct job *j, uint16_t rows, uint16_t columns);
 bool job_has_ended(const struct job *j);
 /* Takes the ticket. True, once: the program has not begun and never will. */

@@ -538,7 +538,7 @@ int sandbox_start(struct sandbox *sb, const struct init_command *command, const 
 
 int sandbox_signal(struct sandbox *sb, int signo)
 {
-	const struct init_command command = { .kind = COMMAND_SIGNAL, .signo = (uint32_t)signo };
+	const struct init_command command = { .kind = COMMAND_SIGNAL, .signo = signo };
 
 	return send_command(sb, &command, NULL, 0);
 }

@@ -87,6 +87,10 @@ struct result *result_free(struct result *res)
 	free(res->runtime);
 	free(res->policy);
 	json_decref(res->value);
+	free(res->value_type);
+	json_decref(res->outputs);
+	json_decref(res->host_calls);
+	json_decref(res->session);
 	json_decref(res->error);
 	json_decref(res->labels);
 	json_decref(res->warnings);
@@ -203,6 +207,14 @@ static void member_empty(struct emitter *e, const char *key)
 {
 	member_open(e, key, '[');
 	emit_close(e, ']');
+}
+
+static void member_list(struct emitter *e, const char *key, json_t *list)
+{
+	if (list)
+		member_value(e, key, list);
+	else
+		member_empty(e, key);
 }
 
 static void member_limit(struct emitter *e, const char *key, const struct knob *k, int64_t value)
@@ -325,7 +337,7 @@ static void emit_tests(struct emitter *e, const struct result *res)
 
 static void emit_isolation(struct emitter *e, const struct isolation *is)
 {
-	member_open(e, "isolation", '{');
+	emit_open(e, '{');
 	member_word(e, "tier", is->tier);
 	member_word(e, "user", is->user);
 	member_word(e, "cgroup", is->cgroup);
@@ -378,7 +390,9 @@ static void emit_head(struct emitter *e, const struct result *res)
 static void emit_measures(struct emitter *e, const struct result *res)
 {
 	member_value(e, "value", res->value);
-	member_empty(e, "outputs");
+	if (res->value_type)
+		member_word(e, "value_type", res->value_type);
+	member_list(e, "outputs", res->outputs);
 	emit_files(e, res);
 	member_boolean(e, "files_truncated", res->files_truncated);
 	member_seconds(e, "duration", res->duration_us);
@@ -467,10 +481,13 @@ static void emit_context(struct emitter *e, const struct result *res)
 
 	clock_format_utc(res->created_realtime_ns, created, sizeof(created));
 	member_empty(e, "denials");
+	emit_key(e, "isolation");
 	emit_isolation(e, &res->isolation);
 	member_empty(e, "network");
 	emit_commit(e, &res->commit);
-	member_empty(e, "host_calls");
+	member_list(e, "host_calls", res->host_calls);
+	if (res->session)
+		member_value(e, "session", res->session);
 	member_value(e, "timeout_chosen", NULL);
 	if (res->labels) {
 		member_value(e, "labels", res->labels);
@@ -504,6 +521,15 @@ json_t *result_to_json(const struct result *res)
 
 	emit_init_tree(&e);
 	emit_result(&e, res);
+	return emit_tree(&e);
+}
+
+json_t *isolation_to_json(const struct isolation *is)
+{
+	struct emitter e;
+
+	emit_init_tree(&e);
+	emit_isolation(&e, is);
 	return emit_tree(&e);
 }
 

@@ -105,7 +105,11 @@ struct result {
 	struct verdict verdict;
 	enum error_code refusal; /* why nothing ran; ERROR_NONE: the program ran */
 	struct result_stream out, err;
-	json_t *value; /* or NULL */
+	json_t *value;	  /* or NULL */
+	char *value_type; /* of an evaluated program: the type's name; NULL: nothing was evaluated */
+	json_t *outputs;  /* rich outputs, or NULL */
+	json_t *host_calls; /* or NULL */
+	json_t *session;    /* {"id", "state"}; NULL: no turn of a session */
 	struct result_file *files;
 	size_t n_files;
 	bool files_truncated; /* more files were written than may be collected */
@@ -138,6 +142,8 @@ static inline void result_cleanup(struct result **res)
 }
 /* SPEC §3's object, every key present. Invalid UTF-8 becomes U+FFFD and `stdout_binary` is set. */
 json_t *result_to_json(const struct result *res);
+/* Its member `isolation` alone. */
+json_t *isolation_to_json(const struct isolation *is);
 /*
  * The same as compact text, for the caller to free. Atoll's seconds print as 0.0021; a program's value keeps
  * every bit.

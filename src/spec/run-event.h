@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct isolation;
 struct result_stage;
 
 enum output_stream { OUTPUT_STDOUT = 1, OUTPUT_STDERR = 2 };
@@ -23,6 +24,8 @@ enum run_event_kind {
 	RUN_USAGE, /* once a second while the program runs */
 	RUN_FILE,
 	RUN_STDIN_ROOM, /* the program's input takes bytes again after it was full */
+	RUN_RICH,	/* a rich output of an evaluated program */
+	RUN_HOST_CALL,	/* the program calls a function of its client */
 };
 
 #define RUN_EVENTS_ALL UINT32_MAX
@@ -40,8 +43,9 @@ struct run_event {
 	enum run_event_kind kind;
 	union {
 		struct {
-			int64_t at_ns; /* CLOCK_MONOTONIC */
-			bool warm;     /* a warm runtime was used */
+			int64_t at_ns;			   /* CLOCK_MONOTONIC */
+			bool warm;			   /* a warm runtime was used */
+			const struct isolation *isolation; /* NULL: not known yet */
 		} started;
 		struct {
 			enum output_stream stream;
@@ -53,6 +57,7 @@ struct run_event {
 		} stage;
 		const struct usage *usage;
 		const struct run_file *file;
+		struct json_t *body; /* RUN_RICH, RUN_HOST_CALL: as in the event stream; borrowed */
 	};
 };
 

@@ -383,6 +383,26 @@ static int parse_constants(const struct document *doc, json_t **ret, struct erro
 	return 1;
 }
 
+/* Counts the characters that begin a value, outside of strings. */
+bool json_has_few_values(struct span text)
+{
+	size_t values = 0;
+	bool inside = false;
+
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.data[i];
+
+		if (inside && c == '\\')
+			i++;
+		else if (c == '"')
+			inside = !inside;
+		else if (!inside && (c == ',' || c == '[' || c == '{') &&
+			 ++values > JSON_VALUES_MAX)
+			return false;
+	}
+	return true;
+}
+
 int json_parse(const struct document *doc, json_t **ret, struct error *err)
 {
 	json_error_t problem;

@@ -8,8 +8,10 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/span.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 
 enum {
 	YAML_DEPTH_MAX = 32,
@@ -27,4 +29,7 @@ struct document {
 
 int yaml_parse(const struct document *doc, json_t **ret, struct error *err) _must_check_;
 /* JSON with duplicate keys refused, size and depth bounded. Strings may hold NUL bytes. */
+/* At most JSON_VALUES_MAX values: a tree of them takes 64 times the memory of its text. */
+enum { JSON_VALUES_MAX = 1 << 18 };
+bool json_has_few_values(struct span text);
 int json_parse(const struct document *doc, json_t **ret, struct error *err) _must_check_;

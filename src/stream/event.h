@@ -11,10 +11,11 @@ enum event_kind {
 	EVENT_START,  /* body: {"id", "language", "created_at"} */
 	EVENT_STDOUT, /* bytes, as the program wrote them; also a failed compiler's */
 	EVENT_STDERR,
-	EVENT_OUTPUT, /* rich; body */
-	EVENT_STAGE,  /* body: {"name", "status", "exit_code", "duration"} */
-	EVENT_USAGE,  /* body: {"cpu_time", "memory_peak", "pids_peak", …} */
-	EVENT_RESULT, /* text: the result; always the last */
+	EVENT_OUTPUT,	 /* rich; body */
+	EVENT_HOST_CALL, /* body: {"call_id", "name", "args", "kwargs"} */
+	EVENT_STAGE,	 /* body: {"name", "status", "exit_code", "duration"} */
+	EVENT_USAGE,	 /* body: {"cpu_time", "memory_peak", "pids_peak", …} */
+	EVENT_RESULT,	 /* text: the result; always the last */
 	_EVENT_MAX,
 };
 const char *event_name(enum event_kind kind); /* "stdout" */

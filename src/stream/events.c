@@ -14,9 +14,9 @@ static const int64_t behind_log = INT64_MAX;
 static const int64_t lost_numbers = 1000000000;
 
 static const char *const names[_EVENT_MAX] = {
-	[EVENT_START] = "start",   [EVENT_STDOUT] = "stdout", [EVENT_STDERR] = "stderr",
-	[EVENT_OUTPUT] = "output", [EVENT_STAGE] = "stage",   [EVENT_USAGE] = "usage",
-	[EVENT_RESULT] = "result",
+	[EVENT_START] = "start",   [EVENT_STDOUT] = "stdout",	    [EVENT_STDERR] = "stderr",
+	[EVENT_OUTPUT] = "output", [EVENT_HOST_CALL] = "host_call", [EVENT_STAGE] = "stage",
+	[EVENT_USAGE] = "usage",   [EVENT_RESULT] = "result",
 };
 
 const char *event_name(enum event_kind kind)

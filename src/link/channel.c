@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See channel.h. The socket is read in pieces of 32 KiB; what the socket does not take is queued and sent when there is room. */
+#include "link/channel.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { PIECE_BYTES = 32 << 10, PIECES_A_TURN = 64 };
+
+void channel_close(struct channel *c)
+{
+	c->source = source_free(c->source);
+	if (c->fd > 0)
+		(void)fd_close(c->fd);
+	c->fd = 0;
+	buf_done(&c->in);
+	buf_done(&c->out);
+	c->out_sent = 0;
+}
+
+static void fail_channel(struct channel *c, int r)
+{
+	channel_close(c);
+	c->to.on_closed(c->to.data, r);
+}
+
+static int watch_channel(struct channel *c)
+{
+	bool waits = c->out.len > c->out_sent;
+
+	return loop_set_events(c->source, waits ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+static int flush_channel(struct channel *c)
+{
+	while (c->out_sent < c->out.len) {
+		ssize_t n = send(c->fd, c->out.data + c->out_sent, c->out.len - c->out_sent,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -errno;
+		c->out_sent += (size_t)n;
+	}
+	/* The memory of a large line is not kept. */
+	buf_done(&c->out);
+	buf_init(&c->out, CHANNEL_QUEUE_MAX);
+	c->out_sent = 0;
+	return 0;
+}
+
+/* The bytes of the process that speaks. 0: none now; -EPIPE: the end. */
+static ssize_t read_piece(struct channel *c, char *piece)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(struct ucred))];
+	} control = { 0 };
+	struct iovec part = { piece, PIECE_BYTES };
+	struct msghdr msg = { .msg_iov = &part,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	/* There is room for the sender's name only: descriptors that come along are closed by the kernel. */
+	ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *h = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+	struct ucred sender = { 0 };
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -EPIPE;
+	if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_CREDENTIALS)
+		memcpy(&sender, CMSG_DATA(h), sizeof(sender));
+	if (c->speaker == 0)
+		c->speaker = sender.pid;
+	return sender.pid == c->speaker ? n : -EAGAIN;
+}
+
+/* Tells each complete line. False: the listener has closed the channel. */
+static bool tell_lines(struct channel *c, size_t searched)
+{
+	size_t begin = 0;
+	char *end;
+
+	while ((end = memchr(c->in.data + begin + searched, '\n', c->in.len - begin - searched))) {
+		size_t at = (size_t)(end - c->in.data);
+
+		c->to.on_line(c->to.data, (struct span){ c->in.data + begin, at - begin });
+		if (c->fd == 0)
+			return false;
+		begin = at + 1;
+		searched = 0;
+	}
+	if (begin == 0)
+		return true;
+	memmove(c->in.data, c->in.data + begin, c->in.len - begin);
+	c->in.len -= begin;
+	if (c->in.len == 0) {
+		buf_done(&c->in);
+		buf_init(&c->in, CHANNEL_LINE_MAX);
+	}
+	return true;
+}
+
+static int on_channel(void *data, uint32_t events)
+{
+	struct channel *c = data;
+	char piece[PIECE_BYTES];
+	int r = events & EPOLLOUT ? flush_channel(c) : 0;
+
+	for (int i = 0; r == 0 && i < PIECES_A_TURN; i++) {
+		size_t before = c->in.len;
+		ssize_t n = read_piece(c, piece);
+
+		if (n == -EAGAIN)
+			continue;
+		if (n == 0)
+			break;
+		r = n < 0 ? (int)n : buf_append(&c->in, piece, (size_t)n);
+		if (r == 0 && !tell_lines(c, before))
+			return 0;
+	}
+	if (r == 0)
+		r = watch_channel(c);
+	if (r < 0)
+		fail_channel(c, r == -EPIPE || r == -ECONNRESET ? 0
+				: r == -ENOBUFS			? -EMSGSIZE
+								: r);
+	return 0;
+}
+
+int channel_open(struct channel *c, struct loop *loop, struct channel_listener to, int *ret_fd)
+{
+	const int on = 1;
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	*c = (struct channel){ .loop = loop, .to = to, .fd = pair[0] };
+	buf_init(&c->in, CHANNEL_LINE_MAX);
+	buf_init(&c->out, CHANNEL_QUEUE_MAX);
+	r = setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ? -errno : 0;
+	if (r == 0)
+		r = loop_add_fd(loop, pair[0], EPOLLIN, (struct handler){ on_channel, c },
+				&c->source);
+	if (r < 0) {
+		channel_close(c);
+		(void)fd_close(pair[1]);
+		return r;
+	}
+	*ret_fd = pair[1];
+	return 0;
+}
+
+int channel_send(struct channel *c, struct span line)
+{
+	int r;
+
+	if (c->fd == 0)
+		return -EPIPE;
+	if (c->out.len + line.len + 1 > CHANNEL_QUEUE_MAX)
+		return -ENOBUFS;
+	r = buf_append(&c->out, line.data, line.len);
+	if (r == 0)
+		r = buf_append(&c->out, "\n", 1);
+	if (r == 0)
+		r = flush_channel(c);
+	return r == 0 ? watch_channel(c) : r;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A two-way connection with a program that runs in a sandbox: lines over a stream socket, of which the program has the other end as its
+ * descriptor 0. What the program says is data about itself. Lines are bounded, descriptors that come with them are dropped, and
+ * only the process that spoke first is heard: the runner speaks before any code of the caller runs, and processes that this
+ * code forks are others.
+ *
+ *   channel_open ──▶ on_line for each line … ──▶ on_closed, once: the program has closed its end or broken a bound
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/span.h"
+#include "loop/loop.h"
+
+#include <sys/types.h>
+
+enum { CHANNEL_LINE_MAX = 48 << 20, CHANNEL_QUEUE_MAX = 64 << 20 };
+
+struct channel_listener {
+	void *data;
+	/* Without the newline; valid until it returns. May call channel_close(). */
+	void (*on_line)(void *data, struct span line);
+	/* 0: the end; -EMSGSIZE: a line that is too long; another errno. The channel is closed. */
+	void (*on_closed)(void *data, int r);
+};
+
+struct channel {
+	struct loop *loop;
+	struct channel_listener to;
+	int fd; /* 0: closed */
+	struct source *source;
+	pid_t speaker; /* 0: nothing was said yet */
+	struct buf in, out;
+	size_t out_sent;
+};
+
+/* ret_fd: the program's end, the caller's to close. */
+int channel_open(struct channel *c, struct loop *loop, struct channel_listener to,
+		 int *ret_fd) _must_check_;
+/* Sends or queues the line and a newline. -ENOBUFS: the program does not read; -EPIPE: closed. */
+int channel_send(struct channel *c, struct span line) _must_check_;
+void channel_close(struct channel *c); /* {0} and closed ones are fine; on_closed is not called */

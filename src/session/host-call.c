@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls from a session's code to functions of its client. The runner's call becomes an event of the execution; the client's answer
+ * goes back to the runner. Names, numbers and sizes are bounded here, because the runner's own bounds are in reach of the code.
+ */
+#include "session/session-private.h"
+
+#include "base/clock.h"
+#include "base/parse.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static bool is_allowed(const struct turn *t, const char *name)
+{
+	size_t i;
+	json_t *value;
+
+	json_array_foreach(t->allowed, i,
+			   value) if (strcmp(json_string_value(value), name) == 0) return true;
+	return false;
+}
+
+/* Why a call is not passed on; NULL: it is. */
+static const char *refusal_of(const struct turn *t, const char *name, size_t bytes)
+{
+	if (!name || !is_allowed(t, name))
+		return "there is no such host function";
+	if (t->n_calls >= HOST_CALLS_MAX)
+		return "an execution makes at most 100 host calls";
+	return bytes > HOST_VALUE_MAX ? "the arguments of a host call are at most 1 MiB" : NULL;
+}
+
+static void refuse_call(struct session *s, int64_t number, const char *why)
+{
+	json_t *message = json_pack("{s:s, s:I, s:{s:s, s:s}}", "op", "return", "call",
+				    (json_int_t)number, "error", "type", "RuntimeError", "message",
+				    why);
+
+	(void)!life_send(s->life, message);
+	json_decref(message);
+}
+
+static int list_call(struct turn *t, int64_t number, const char *name)
+{
+	struct host_call *call = calloc(1, sizeof(*call));
+	json_t *entry = json_pack("{s:o, s:s, s:n, s:n}", "call_id",
+				  json_sprintf("%" PRId64, number), "name", name, "duration",
+				  "error");
+
+	if (!t->calls)
+		t->calls = json_array();
+	if (!call || !entry || json_array_append_new(t->calls, entry) < 0) {
+		free(call);
+		return -ENOMEM;
+	}
+	*call = (struct host_call){
+		.next = t->open_calls, .number = number, .asked_ns = clock_now_ns(), .entry = entry
+	};
+	t->open_calls = call;
+	t->n_calls++;
+	return 0;
+}
+
+void host_call_take(struct session *s, const json_t *message, size_t bytes)
+{
+	struct turn *t = s->life->turn;
+	const char *name = json_string_value(json_object_get(message, "name")), *why;
+	int64_t number = json_integer_value(json_object_get(message, "call"));
+	json_t *args = json_object_get(message, "args"),
+	       *kwargs = json_object_get(message, "kwargs");
+	json_t *body;
+
+	if (!t || t->file.fn || s->state != SESSION_BUSY)
+		return;
+	why = refusal_of(t, name, bytes);
+	if (!why && list_call(t, number, name) < 0)
+		why = "the server ran out of memory";
+	if (why) {
+		refuse_call(s, number, why);
+		return;
+	}
+	body = json_pack("{s:o, s:s, s:O*, s:O*}", "call_id", json_sprintf("%" PRId64, number),
+			 "name", name, "args", json_is_array(args) ? args : NULL, "kwargs",
+			 json_is_object(kwargs) ? kwargs : NULL);
+	if (body)
+		(void)run_observer_tell(&t->to.observer,
+					&(struct run_event){ RUN_HOST_CALL, .body = body });
+	json_decref(body);
+}
+
+static void close_call(struct host_call *call, json_t *error)
+{
+	int64_t us = (clock_now_ns() - call->asked_ns) / 1000;
+
+	(void)json_object_set_new(call->entry, "duration", json_real((double)us / 1e6));
+	if (error)
+		(void)json_object_set(call->entry, "error", error);
+	free(call);
+}
+
+void host_calls_done(struct turn *t)
+{
+	while (t->open_calls) {
+		struct host_call *call = t->open_calls;
+		json_t *words = json_string("the execution ended before there was an answer");
+
+		t->open_calls = call->next;
+		close_call(call, words);
+		json_decref(words);
+	}
+}
+
+/* {"type", "message"}, also of a client that gives only a text. */
+static json_t *error_of(json_t *given)
+{
+	const char *type = json_string_value(json_object_get(given, "type"));
+	const char *message = json_is_string(given)
+				      ? json_string_value(given)
+				      : json_string_value(json_object_get(given, "message"));
+
+	return json_pack("{s:s, s:s}", "type", type ? type : "RuntimeError", "message",
+			 message ? message : "");
+}
+
+static struct host_call *take_call(struct turn *t, const char *call_id)
+{
+	int64_t number;
+
+	if (!t || parse_i64(call_id, &number) < 0)
+		return NULL;
+	for (struct host_call **at = &t->open_calls; *at; at = &(*at)->next)
+		if ((*at)->number == number) {
+			struct host_call *call = *at;
+
+			*at = call->next;
+			return call;
+		}
+	return NULL;
+}
+
+int session_answer(struct session *s, const char *call_id, const json_t *body, struct error *err)
+{
+	json_t *result = json_object_get(body, "result"), *given = json_object_get(body, "error");
+	json_t *error = given && !json_is_null(given) ? error_of(given) : NULL, *message;
+	struct host_call *call;
+	int r;
+
+	if (!error && !result) {
+		return error_field(err, "result", "result: give the call's result, or error");
+	}
+	call = take_call(s->life ? s->life->turn : NULL, call_id);
+	if (!call) {
+		json_decref(error);
+		return error_set(err, ERROR_NOT_FOUND, ENOENT,
+				 "there is no open call with this id; it was answered, or its "
+				 "execution has ended");
+	}
+	message = json_pack("{s:s, s:I, s:O}", "op", "return", "call", (json_int_t)call->number,
+			    error ? "error" : "result", error ? error : result);
+	close_call(call, json_object_get(error, "message"));
+	r = life_send(s->life, message);
+	json_decref(message);
+	json_decref(error);
+	return r == -ENOMEM ? error_oom(err) : 0;
+}

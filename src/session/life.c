@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One sandbox of a session, from its start to its end: a run of the executor that has a channel. A life that ends or is killed leaves
+ * its session at once, so that the next one can begin while the old sandbox goes. The turn that ran in it is finished when the
+ * sandbox is gone: a result never leaves before.
+ */
+#include "session/session-private.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <string.h>
+
+enum {
+	LIFE_MS = 24 * 3600 * 1000,
+	START_MS = 30000,
+	/* A program that ends closes its channel a little before the broker reports its end. */
+	MUTE_MS = 1000,
+};
+
+static void close_program_end(struct session_life *life)
+{
+	if (life->program_fd > 0)
+		(void)fd_close(life->program_fd);
+	life->program_fd = 0;
+}
+
+static void life_free(struct session_life *life)
+{
+	channel_close(&life->channel);
+	close_program_end(life);
+	(void)session_unref(life->session);
+	free(life);
+}
+
+static void leave_session(struct session_life *life)
+{
+	struct session *s = life->session;
+
+	if (s->life != life)
+		return;
+	s->life = NULL;
+	s->kept = false;
+	session_move(s, SESSION_COLD, INT64_MAX);
+}
+
+void life_kill(struct session *s, enum cause_kind cause)
+{
+	struct session_life *life = s->life;
+
+	if (!life)
+		return;
+	leave_session(life);
+	channel_close(&life->channel);
+	if (!life->turn)
+		session_tell(&s->stop_waits, s, NULL);
+	executor_kill(life->run, cause);
+}
+
+int life_send(struct session_life *life, const json_t *message)
+{
+	char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	int r = text ? channel_send(&life->channel, (struct span){ text, strlen(text) }) : -ENOMEM;
+
+	free(text);
+	return r;
+}
+
+static void on_life_line(void *data, struct span line)
+{
+	struct session_life *life = data;
+
+	if (life->session->life == life)
+		session_on_line(life->session, line);
+}
+
+static void on_life_closed(void *data, int r)
+{
+	struct session_life *life = data;
+	struct session *s = life->session;
+
+	(void)r;
+	life->is_mute = true;
+	if (s->life == life) {
+		s->deadline_ns = MIN(s->deadline_ns, clock_now_ns() + MUTE_MS * NS_PER_MS);
+		session_set_due(s);
+	}
+}
+
+static void on_life_output(struct session_life *life, enum output_stream stream, struct span bytes)
+{
+	struct session *s = life->session;
+
+	(void)!capture_add(stream == OUTPUT_STDERR ? &s->err : &s->out, bytes.data, bytes.len);
+	if (life->turn && !life->turn->file.fn && !life->turn->done)
+		turn_output(life->turn, stream, bytes);
+}
+
+static void on_life_usage(struct session_life *life, const struct usage *usage)
+{
+	struct session *s = life->session;
+
+	life->usage = *usage;
+	if (s->life != life)
+		return;
+	if (s->state == SESSION_MEASURING)
+		session_turn_measured(s);
+	else if (s->state == SESSION_BUSY && !life->turn->file.fn)
+		turn_usage(life->turn, usage);
+}
+
+static int on_life_event(void *data, const struct run_event *event)
+{
+	struct session_life *life = data;
+
+	switch (event->kind) {
+	case RUN_STARTED:
+		life->has_started = true;
+		life->warm = event->started.warm;
+		if (event->started.isolation)
+			life->session->isolation = *event->started.isolation;
+		close_program_end(life);
+		if (life->session->life == life)
+			session_advance(life->session);
+		break;
+	case RUN_OUTPUT:
+		on_life_output(life, event->output.stream, event->output.bytes);
+		break;
+	case RUN_USAGE:
+		on_life_usage(life, event->usage);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+/* The runner closed its channel and went on: the kill was ours, but the reason is the program's. */
+static void explain_mute(struct result *res)
+{
+	struct verdict *v = &res->verdict;
+
+	v->status = STATUS_ERROR;
+	v->cause.kind = CAUSE_EXIT;
+	(void)snprintf(v->cause.detail, sizeof(v->cause.detail),
+		       "the program closed the channel of its session");
+}
+
+/* An interpreter that ends before it is ready will do so again: what waits for it is told why. */
+static void fail_waiting(struct session *s, const struct result *res, const struct error *err)
+{
+	struct error why = *err;
+	struct turn *t;
+
+	if (why.code == ERROR_NONE)
+		(void)error_set(&why, ERROR_INTERNAL, EPIPE,
+				"the session's interpreter did not start: %.200s; %.150s",
+				res->verdict.cause.detail, res->err.text ? res->err.text : "");
+	session_tell(&s->ready_waits, s, &why);
+	while ((t = s->first)) {
+		s->first = t->next;
+		if (!s->first)
+			s->last = NULL;
+		turn_finish(t, NULL, &why);
+	}
+}
+
+static void on_life_end(void *data, struct result *res, const struct error *err)
+{
+	struct session_life *life = data;
+	struct session *s = life->session;
+	struct turn *t = TAKE_PTR(life->turn);
+	bool current = s->life == life, failed = err->code != ERROR_NONE || !res;
+
+	(void)session_ref(s);
+	leave_session(life);
+	if (res && life->is_mute && res->verdict.status == STATUS_CANCELLED)
+		explain_mute(res);
+	if (t)
+		turn_finish(t, failed ? NULL : res, failed ? err : NULL);
+	session_tell(&s->stop_waits, s, NULL);
+	if (current && !life->is_ready && !s->closed)
+		fail_waiting(s, res, err);
+	(void)result_free(res);
+	life_free(life);
+	if (!s->closed)
+		session_advance(s);
+	(void)session_unref(s);
+}
+
+int life_begin(struct session *s, struct error *err)
+{
+	const struct sessions_options *o = &s->all->o;
+	struct session_life *life = calloc(1, sizeof(*life));
+	struct executor_start_options options = {
+		.observer = { life,
+			      run_event_bit(RUN_STARTED) | run_event_bit(RUN_OUTPUT) |
+				      run_event_bit(RUN_USAGE),
+			      on_life_event },
+		.on_end = on_life_end,
+		.life_ms = LIFE_MS,
+		.brief = true,
+	};
+	const struct channel_listener listener = { life, on_life_line, on_life_closed };
+	int r;
+
+	if (!life)
+		return error_oom(err);
+	life->session = session_ref(s);
+	r = executor_open_session(o->executor, s->request, &life->run, err);
+	if (r >= 0) {
+		r = channel_open(&life->channel, o->loop, listener, &life->program_fd);
+		if (r < 0)
+			(void)error_set(err, ERROR_NO_ROOM, -r, "no channel for a session: %s",
+					strerror(-r));
+	}
+	options.channel_fd = life->program_fd;
+	if (r >= 0)
+		r = executor_start(life->run, &options, err);
+	if (r < 0) {
+		if (life->run)
+			executor_discard(life->run);
+		life_free(life);
+		return r;
+	}
+	s->life = life;
+	session_move(s, SESSION_STARTING, clock_now_ns() + START_MS * NS_PER_MS);
+	return 0;
+}

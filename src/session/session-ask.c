@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Turns from the caller's words: an execution's body, or an operation on files, as the line that the runner gets. An
+ * execution's row in the history has a body that runs the same code without a session, so that it can be replayed.
+ */
+#include "session/session-private.h"
+
+#include "base/base64.h"
+#include "spec/request.h"
+
+#include <string.h>
+
+enum { FUNCTIONS_MAX = 100, FUNCTION_NAME_MAX = 64, FILE_BYTES_MAX = 32 << 20 };
+
+static const char *const execute_keys[] = { "code",    "limits", "host_functions",
+					    "globals", "labels", NULL };
+
+static int check_keys(const json_t *body, struct error *err)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)body, key, value)
+	{
+		const char *const *known = execute_keys;
+
+		while (*known && strcmp(*known, key) != 0)
+			known++;
+		if (!*known)
+			return error_field(err, key,
+					   "%.64s: an execution in a session takes code, limits, "
+					   "host_functions, globals and labels",
+					   key);
+	}
+	if (!json_is_string(json_object_get(body, "code")))
+		return error_field(err, "code", "code: give the program as a text");
+	return 0;
+}
+
+int session_check_functions(const json_t *names, struct error *err)
+{
+	size_t i;
+	json_t *name;
+
+	if (!names || json_is_null(names))
+		return 0;
+	if (!json_is_array(names) || json_array_size(names) > FUNCTIONS_MAX)
+		return error_field(err, "host_functions",
+				   "host_functions: give a list of at most %d names",
+				   FUNCTIONS_MAX);
+	json_array_foreach(names, i, name)
+	{
+		const char *text = json_string_value(name);
+		size_t len = text ? strspn(text, "abcdefghijklmnopqrstuvwxyz"
+						 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+				  : 0;
+
+		if (len == 0 || text[len] || len > FUNCTION_NAME_MAX ||
+		    (text[0] >= '0' && text[0] <= '9'))
+			return error_field(err, "host_functions",
+					   "host_functions: a name has letters, digits and _, at "
+					   "most %d of them",
+					   FUNCTION_NAME_MAX);
+	}
+	return 0;
+}
+
+/* The limits of this execution: judged as a run with the session's request and these limits would be. */
+static int decide_limits(struct session *s, json_t *limits, struct limits *ret, struct error *err)
+{
+	json_t *request, *merged;
+	struct executor_run *run = NULL;
+	int r = 0;
+
+	*ret = s->limits;
+	if (!limits || json_is_null(limits))
+		return 0;
+	if (!json_is_object(limits))
+		return error_field(err, "limits", "limits: give an object");
+	request = json_copy(s->request);
+	merged = json_object_get(request, "limits") ? json_copy(json_object_get(request, "limits"))
+						    : json_object();
+	if (!request || !merged || json_object_update(merged, limits) < 0 ||
+	    json_object_set(request, "limits", merged) < 0)
+		r = error_oom(err);
+	if (r == 0)
+		r = executor_open_session(s->all->o.executor, request, &run, err);
+	if (r >= 0) {
+		*ret = executor_decision(run)->limits;
+		executor_discard(run);
+	}
+	json_decref(merged);
+	json_decref(request);
+	return r;
+}
+
+/* `code` is the last key: the runner of Bash cuts it out as text. */
+static char *run_line(const struct session *s, const struct turn *t, const json_t *body)
+{
+	bool plain = strcmp(s->language, "bash") == 0;
+	json_t *globals = plain ? NULL : json_object_get(body, "globals");
+	json_t *message = json_pack("{s:s, s:I, s:O*, s:O*, s:O*, s:O}", "op", "run", "n",
+				    (json_int_t)t->number, "host_functions",
+				    plain ? NULL : t->allowed, "globals",
+				    json_is_object(globals) ? globals : NULL, "rules",
+				    plain ? NULL : s->rules, "code", json_object_get(body, "code"));
+	char *line = message ? json_dumps(message, JSON_COMPACT) : NULL;
+
+	json_decref(message);
+	return line;
+}
+
+static json_t *replayable_body(const struct session *s, const json_t *body)
+{
+	json_t *limits = json_object_get(body, "limits"), *labels = json_object_get(body, "labels");
+
+	if (!limits || json_is_null(limits))
+		limits = json_object_get(s->request, "limits");
+	return json_pack("{s:s, s:O, s:O*, s:O*}", "language", s->language, "code",
+			 json_object_get(body, "code"), "limits", limits, "labels",
+			 json_is_object(labels) ? labels : NULL);
+}
+
+static int check_line(const struct session *s, struct error *err)
+{
+	int r;
+
+	if (s->n_turns_open < SESSION_WAITING_MAX)
+		return 0;
+	r = error_set(err, ERROR_BUSY, EBUSY,
+		      "%d executions wait in this session already; try again later",
+		      SESSION_WAITING_MAX);
+	return error_retry(err, r, 1);
+}
+
+static int make_turn(struct session *s, json_t *body, struct turn *t, struct error *err)
+{
+	json_t *functions = json_object_get(body, "host_functions");
+	int r = session_check_functions(functions, err);
+
+	if (r >= 0)
+		r = decide_limits(s, json_object_get(body, "limits"), &t->limits, err);
+	if (r < 0)
+		return r;
+	t->allowed = json_is_array(functions) ? json_copy(functions) : json_array();
+	if (!t->allowed ||
+	    (s->host_functions && json_array_extend(t->allowed, s->host_functions) < 0))
+		return error_oom(err);
+	t->line = run_line(s, t, body);
+	return t->line ? 0 : error_oom(err);
+}
+
+int session_execute(struct session *s, json_t *body, struct submission *in, struct submitted *ret,
+		    struct error *err)
+{
+	json_t *request = NULL;
+	struct turn *t = NULL;
+	int r = check_keys(body, err);
+
+	if (r >= 0)
+		r = check_line(s, err);
+	if (r < 0)
+		return r;
+	t = turn_new(s);
+	request = t ? replayable_body(s, body) : NULL;
+	r = request ? make_turn(s, body, t, err) : error_oom(err);
+	if (r >= 0) {
+		in->caller = s->caller->name;
+		in->request = request;
+		in->text = (struct span){ 0 };
+		in->turn = (struct submission_turn){ .carrier = &session_carrier,
+						     .run = t,
+						     .limits = &t->limits,
+						     .language = s->language,
+						     .policy = s->policy };
+		r = engine_submit(s->all->o.engine, in, ret, err);
+	}
+	json_decref(request);
+	if (r < 0 && t)
+		turn_free(t);
+	return r;
+}
+
+static char *file_line(const struct turn *t, const struct session_file *file, const char *base64)
+{
+	static const char *const ops[] = { [SESSION_LIST] = "list",
+					   [SESSION_READ] = "read",
+					   [SESSION_WRITE] = "write",
+					   [SESSION_REMOVE] = "remove" };
+	json_t *message = json_pack("{s:s, s:I, s:s, s:s*}", "op", ops[file->op], "n",
+				    (json_int_t)t->number, "path", file->path, "base64", base64);
+	char *line = message ? json_dumps(message, JSON_COMPACT) : NULL;
+
+	json_decref(message);
+	return line;
+}
+
+int session_file(struct session *s, const struct session_file *file,
+		 struct session_file_reply reply, struct error *err)
+{
+	_cleanup_free_ char *base64 = NULL;
+	struct turn *t;
+	int r = check_line(s, err);
+
+	if (r >= 0 && strcmp(file->path, ".") != 0 &&
+	    request_check_path(file->path, strlen(file->path), NULL) < 0)
+		r = error_field(err, "path",
+				"path: give a relative path without .. below the work directory");
+	if (r >= 0 && file->bytes.len > FILE_BYTES_MAX)
+		r = error_set(err, ERROR_TOO_LARGE, EFBIG, "a file of a session is at most 32 MiB");
+	if (r >= 0 && file->op == SESSION_WRITE) {
+		base64 = base64_encode(file->bytes.data, file->bytes.len);
+		r = base64 ? 0 : error_oom(err);
+	}
+	if (r < 0)
+		return r;
+	t = turn_new(s);
+	if (t)
+		t->line = file_line(t, file, base64);
+	if (!t || !t->line) {
+		if (t)
+			turn_free(t);
+		return error_oom(err);
+	}
+	t->file = reply;
+	session_line_up(s, t);
+	return 0;
+}

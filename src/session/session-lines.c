@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lines of a runner. The code in the sandbox can write any line: a line is parsed as untrusted JSON of bounded size, can only concern
+ * its own session, and is ignored where it does not belong. Time, usage and the end of a process come from the kernel.
+ */
+#include "session/session-private.h"
+
+#include "spec/yaml.h"
+
+#include <string.h>
+
+static void on_ready_line(struct session *s, json_t *message, size_t bytes)
+{
+	(void)message;
+	(void)bytes;
+	s->life->is_ready = true;
+	session_advance(s);
+}
+
+/* The turn that runs, if the line is about it. */
+static struct turn *turn_of(const struct session *s, const json_t *message)
+{
+	struct turn *t = s->life->turn;
+
+	return t && json_integer_value(json_object_get(message, "n")) == t->number ? t : NULL;
+}
+
+static void on_rich_line(struct session *s, json_t *message, size_t bytes)
+{
+	struct turn *t = turn_of(s, message);
+
+	if (t && !t->file.fn && !t->done)
+		turn_rich(t, message, bytes);
+}
+
+static void on_done_line(struct session *s, json_t *message, size_t bytes)
+{
+	(void)bytes;
+	if (turn_of(s, message))
+		session_turn_done(s, message);
+}
+
+static void on_call_line(struct session *s, json_t *message, size_t bytes)
+{
+	host_call_take(s, message, bytes);
+}
+
+static const struct runner_word {
+	const char *op;
+	void (*fn)(struct session *s, json_t *message, size_t bytes);
+} runner_words[] = {
+	{ "ready", on_ready_line }, { "output", on_rich_line }, { "done", on_done_line },
+	{ "file", on_done_line },   { "call", on_call_line },
+};
+
+void session_on_line(struct session *s, struct span line)
+{
+	const struct document doc = { "a session's line", line.data, line.len };
+	json_t *message = NULL;
+	const char *op;
+
+	if (!json_has_few_values(line) || json_parse(&doc, &message, NULL) < 0)
+		return;
+	op = json_string_value(json_object_get(message, "op"));
+	for (size_t i = 0; op && i < ARRAY_SIZE(runner_words); i++)
+		if (strcmp(runner_words[i].op, op) == 0) {
+			runner_words[i].fn(s, message, line.len);
+			break;
+		}
+	json_decref(message);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the sessions. A *life* is one sandbox of a session; a session has one or none, and lives that were killed end by
+ * themselves. A *turn* is one thing that the runner is asked to do: an execution, or an operation on files. Turns wait in line.
+ *
+ *   COLD ──▶ STARTING ──ready──▶ IDLE ──turn──▶ BUSY ──done──▶ MEASURING ──usage──▶ IDLE
+ *    ▲                                           └─ stop ─▶ STOPPING ─done──▲
+ *    └──────── the life has ended or was killed, in any state
+ *
+ * References: a session is held by the list, by each turn and by each life.
+ */
+#pragma once
+
+#include "base/caller.h"
+#include "client/executor.h"
+#include "engine/carrier.h"
+#include "link/capture.h"
+#include "link/channel.h"
+#include "session/session.h"
+#include "spec/result.h"
+
+enum session_state {
+	SESSION_COLD, /* no life */
+	SESSION_STARTING,
+	SESSION_IDLE,
+	SESSION_BUSY,	   /* the life's turn runs */
+	SESSION_STOPPING,  /* its code was interrupted */
+	SESSION_MEASURING, /* its code has ended; the kernel's counters are asked for */
+};
+
+enum {
+	SESSION_NAME_MAX = 64,
+	SESSION_WAITING_MAX = 32,
+	TURN_OUTPUTS_MAX = 100,
+	TURN_OUTPUT_BYTES_MAX = 64 << 20, /* of all rich outputs of an execution, as text */
+	HOST_CALLS_MAX = 100,
+	HOST_VALUE_MAX = 1 << 20,
+};
+
+/* A host call that waits for its answer. */
+struct host_call {
+	struct host_call *next;
+	int64_t number;
+	int64_t asked_ns;
+	json_t *entry; /* in the list of the result; borrowed */
+};
+
+struct turn {
+	struct turn *next;
+	struct session *session;   /* a reference */
+	struct session_life *life; /* in which it runs; NULL: it waits */
+	int64_t number;
+	char *line;			/* what the runner is told, until it is told */
+	struct session_file_reply file; /* fn NULL: an execution */
+
+	/* Of an execution: */
+	struct executor_start_options to;
+	struct limits limits;
+	json_t *allowed; /* names of host functions, or NULL */
+	int stop_cause;	 /* enum cause_kind, or -1 */
+	int64_t start_ns, end_ns;
+	struct usage before; /* of the sandbox, when the turn began */
+	struct capture out, err;
+	json_t *done; /* the runner's answer */
+	json_t *outputs, *calls;
+	size_t outputs_bytes;
+	struct host_call *open_calls;
+	size_t n_calls;
+};
+
+struct session_life {
+	struct session *session; /* a reference */
+	struct executor_run *run;
+	struct channel channel;
+	int program_fd; /* the runner's end, until the runner has it; 0: none */
+	bool is_ready, has_started;
+	bool is_mute; /* the runner has closed its channel */
+	bool warm;
+	struct turn *turn; /* that runs in it, or NULL */
+	struct usage usage;
+};
+
+struct session_wait {
+	struct session_wait *next;
+	struct session_reply reply;
+};
+
+struct session {
+	struct sessions *all;
+	struct session *next;
+	unsigned refs;
+	char id[32], name[SESSION_NAME_MAX + 1];
+	struct caller *caller; /* a reference */
+	struct charge charge;
+	json_t *request;		/* what a sandbox is made with */
+	json_t *host_functions, *rules; /* or NULL */
+	char language[64], policy[128];
+	struct limits limits; /* of an execution that names none */
+
+	enum session_state state;
+	bool closed; /* it is off the list */
+	bool kept;   /* the state of the last execution */
+	struct session_life *life;
+	struct turn *first, *last; /* that wait */
+	size_t n_turns_open;	   /* waiting, running, and not started by the engine yet */
+	struct session_wait *ready_waits, *stop_waits;
+	struct source *due;
+	int64_t deadline_ns; /* of the state; INT64_MAX: none */
+	int64_t tick_ns;     /* when the usage of the running turn is asked for */
+
+	struct capture out, err; /* everything printed */
+	struct isolation isolation;
+	int64_t created_ns; /* realtime */
+	int64_t used_ns;    /* monotonic */
+	int64_t idle_ms;
+	int64_t n_turns, n_executions;
+};
+
+struct sessions {
+	struct sessions_options o;
+	struct session *list;
+	bool closed;
+};
+
+/* --- session.c --- */
+struct session *session_ref(struct session *s);
+struct session *session_unref(struct session *s); /* returns NULL */
+void session_move(struct session *s, enum session_state to, int64_t deadline_ns);
+void session_advance(struct session *s);
+void session_line_up(struct session *s, struct turn *t);
+/* Ends the running code: by an interrupt first, then by killing the sandbox. cause -1: a caller's interrupt. */
+void session_stop(struct session *s, int cause);
+void session_turn_done(struct session *s, json_t *done);
+void session_turn_measured(struct session *s);
+void session_set_due(struct session *s);
+int session_watch_time(struct session *s) _must_check_;
+void session_tell(struct session_wait **waits, struct session *s, const struct error *err);
+
+/* --- session-ask.c --- */
+int session_check_functions(const json_t *names, struct error *err) _must_check_;
+
+/* --- life.c --- */
+int life_begin(struct session *s, struct error *err) _must_check_;
+/* The session has no life any more; the turn in it ends when the sandbox is gone. */
+void life_kill(struct session *s, enum cause_kind cause);
+int life_send(struct session_life *life, const json_t *message) _must_check_;
+
+/* --- session-lines.c --- */
+void session_on_line(struct session *s, struct span line);
+
+/* --- turn.c --- */
+extern const struct carrier session_carrier; /* runs are struct turn */
+struct turn *turn_new(struct session *s);
+void turn_free(struct turn *t);
+void turn_output(struct turn *t, enum output_stream stream, struct span bytes);
+void turn_usage(struct turn *t, const struct usage *usage);
+void turn_rich(struct turn *t, const json_t *message, size_t bytes);
+/* Tells the turn's end and frees it. ended: how its sandbox ended, or NULL; err not NULL: why it could not run. */
+void turn_finish(struct turn *t, const struct result *ended, const struct error *err);
+
+/* --- host-call.c --- */
+void host_call_take(struct session *s, const json_t *message, size_t bytes);
+void host_calls_done(struct turn *t); /* those without an answer are listed so */

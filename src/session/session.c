@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One session: its states, its line of turns, and its one timer. See session-private.h. */
+#include "session/session-private.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+enum {
+	STOP_MS = 1000,	  /* an interrupted program has this long to come to its end */
+	MEASURE_MS = 500, /* the broker has this long to read the counters */
+	TICK_MS = 1000,
+	FILE_TURN_MS = 30000,
+};
+
+struct session *session_ref(struct session *s)
+{
+	s->refs++;
+	return s;
+}
+
+static void session_free(struct session *s)
+{
+	s->due = source_free(s->due);
+	charge_done(&s->charge);
+	(void)caller_put(s->all->o.callers, s->caller);
+	json_decref(s->request);
+	json_decref(s->host_functions);
+	json_decref(s->rules);
+	capture_done(&s->out);
+	capture_done(&s->err);
+	free(s);
+}
+
+struct session *session_unref(struct session *s)
+{
+	if (s && --s->refs == 0)
+		session_free(s);
+	return NULL;
+}
+
+void session_move(struct session *s, enum session_state to, int64_t deadline_ns)
+{
+	s->state = to;
+	s->deadline_ns = deadline_ns;
+	session_set_due(s);
+}
+
+void session_tell(struct session_wait **waits, struct session *s, const struct error *err)
+{
+	struct session_wait *w;
+
+	while ((w = *waits)) {
+		*waits = w->next;
+		w->reply.fn(w->reply.data, err ? NULL : s, err);
+		free(w);
+	}
+}
+
+static bool has_stopped_turn(const struct session *s)
+{
+	for (const struct turn *t = s->first; t; t = t->next)
+		if (t->stop_cause >= 0)
+			return true;
+	return false;
+}
+
+void session_set_due(struct session *s)
+{
+	bool unused = (s->state == SESSION_IDLE || s->state == SESSION_COLD) && !s->first;
+	int64_t at_ns = s->deadline_ns;
+
+	if (s->state == SESSION_BUSY)
+		at_ns = MIN(at_ns, s->tick_ns);
+	if (unused)
+		at_ns = MIN(at_ns, s->used_ns + s->idle_ms * NS_PER_MS);
+	if (has_stopped_turn(s))
+		at_ns = 0;
+	if (s->due)
+		source_set_time(s->due, s->closed ? INT64_MAX : at_ns);
+}
+
+void session_line_up(struct session *s, struct turn *t)
+{
+	if (s->last)
+		s->last->next = t;
+	else
+		s->first = t;
+	s->last = t;
+	session_advance(s);
+}
+
+static struct turn *take_turn(struct session *s)
+{
+	struct turn *t = s->first;
+
+	s->first = t->next;
+	if (!s->first)
+		s->last = NULL;
+	t->next = NULL;
+	return t;
+}
+
+static void begin_turn(struct session *s)
+{
+	struct turn *t = take_turn(s);
+	struct session_life *life = s->life;
+	int64_t now_ns = clock_now_ns();
+	int64_t limit_ms = t->file.fn ? FILE_TURN_MS : t->limits.timeout_ms;
+
+	t->life = life;
+	life->turn = t;
+	t->start_ns = now_ns;
+	t->before = life->usage;
+	s->tick_ns = t->file.fn ? INT64_MAX : now_ns + TICK_MS * NS_PER_MS;
+	session_move(s, SESSION_BUSY, now_ns + limit_ms * NS_PER_MS);
+	if (!t->file.fn)
+		(void)run_observer_tell(
+			&t->to.observer,
+			&(struct run_event){ RUN_STARTED,
+					     .started = { .at_ns = now_ns, .warm = life->warm } });
+	/* A runner that does not read is stuck: its sandbox goes, and the turn ends with it. */
+	if (channel_send(&life->channel, (struct span){ t->line, strlen(t->line) }) < 0)
+		life_kill(s, CAUSE_INTERNAL);
+	free(t->line);
+	t->line = NULL;
+}
+
+/* A sandbox that cannot be made fails the turn that needs it. */
+static void begin_first_life(struct session *s)
+{
+	struct error err = { 0 };
+
+	if (life_begin(s, &err) >= 0)
+		return;
+	session_tell(&s->ready_waits, s, &err);
+	if (s->first)
+		turn_finish(take_turn(s), NULL, &err);
+	session_set_due(s);
+}
+
+void session_advance(struct session *s)
+{
+	if (s->state == SESSION_STARTING && s->life->is_ready && s->life->has_started) {
+		s->used_ns = clock_now_ns();
+		session_move(s, SESSION_IDLE, INT64_MAX);
+		session_tell(&s->ready_waits, s, NULL);
+	}
+	if (s->state == SESSION_IDLE && s->first)
+		begin_turn(s);
+	else if (s->state == SESSION_COLD && s->first && !s->closed)
+		begin_first_life(s);
+	session_set_due(s);
+}
+
+void session_stop(struct session *s, int cause)
+{
+	struct turn *t = s->life ? s->life->turn : NULL;
+
+	if (!t || (s->state != SESSION_BUSY && s->state != SESSION_STOPPING))
+		return;
+	if (s->state == SESSION_STOPPING) {
+		if (cause >= 0 && cause != t->stop_cause)
+			life_kill(s, (enum cause_kind)cause);
+		return;
+	}
+	t->stop_cause = cause;
+	session_move(s, SESSION_STOPPING, clock_now_ns() + STOP_MS * NS_PER_MS);
+	if (executor_interrupt(s->life->run) < 0)
+		life_kill(s, cause < 0 ? CAUSE_CANCELLED : (enum cause_kind)cause);
+}
+
+void session_turn_done(struct session *s, json_t *done)
+{
+	struct turn *t = s->life->turn;
+
+	if (s->state != SESSION_BUSY && s->state != SESSION_STOPPING)
+		return;
+	/* What was printed before the answer is in the pipes. */
+	executor_take_output(s->life->run);
+	t->done = json_incref(done);
+	t->end_ns = clock_now_ns();
+	session_move(s, SESSION_MEASURING, t->end_ns + MEASURE_MS * NS_PER_MS);
+	if (t->file.fn || executor_ask_usage(s->life->run) < 0)
+		session_turn_measured(s);
+}
+
+void session_turn_measured(struct session *s)
+{
+	struct turn *t = TAKE_PTR(s->life->turn);
+
+	s->used_ns = clock_now_ns();
+	s->kept = true;
+	session_move(s, SESSION_IDLE, INT64_MAX);
+	(void)session_ref(s);
+	turn_finish(t, NULL, NULL);
+	session_tell(&s->stop_waits, s, NULL);
+	session_advance(s);
+	(void)session_unref(s);
+}
+
+/* Turns that were cancelled while they waited. */
+static void end_stopped_turns(struct session *s)
+{
+	struct turn *t, *kept = NULL, **at = &kept, *last = NULL;
+
+	while ((t = s->first)) {
+		(void)take_turn(s);
+		if (t->stop_cause >= 0) {
+			turn_finish(t, NULL, NULL);
+			continue;
+		}
+		*at = last = t;
+		at = &t->next;
+	}
+	s->first = kept;
+	s->last = last;
+}
+
+static void pass_deadline(struct session *s)
+{
+	struct turn *t = s->life ? s->life->turn : NULL;
+
+	if (s->state == SESSION_MEASURING)
+		session_turn_measured(s);
+	else if (s->life && s->life->is_mute)
+		life_kill(s, CAUSE_CANCELLED);
+	else if (s->state == SESSION_BUSY && !t->file.fn)
+		session_stop(s, CAUSE_TIMEOUT);
+	else if (s->state == SESSION_STOPPING)
+		life_kill(s, t->stop_cause < 0 ? CAUSE_CANCELLED : (enum cause_kind)t->stop_cause);
+	else
+		life_kill(s, CAUSE_INTERNAL);
+}
+
+static int on_session_due(void *data, uint32_t events)
+{
+	struct session *s = session_ref(data);
+	int64_t now_ns = clock_now_ns();
+
+	(void)events;
+	end_stopped_turns(s);
+	if (now_ns >= s->deadline_ns) {
+		pass_deadline(s);
+	} else if (s->state == SESSION_BUSY && now_ns >= s->tick_ns) {
+		s->tick_ns = now_ns + TICK_MS * NS_PER_MS;
+		(void)!executor_ask_usage(s->life->run);
+	} else if ((s->state == SESSION_IDLE || s->state == SESSION_COLD) && !s->first &&
+		   now_ns >= s->used_ns + s->idle_ms * NS_PER_MS) {
+		session_close(s);
+	}
+	session_set_due(s);
+	(void)session_unref(s);
+	return 0;
+}
+
+int session_watch_time(struct session *s)
+{
+	return loop_add_timer(s->all->o.loop, INT64_MAX, (struct handler){ on_session_due, s },
+			      &s->due);
+}
+
+void session_close(struct session *s)
+{
+	static const struct error ended = { .code = ERROR_NOT_FOUND,
+					    .errnum = ENOENT,
+					    .text = "the session has ended" };
+	struct session **at = &s->all->list;
+
+	if (s->closed)
+		return;
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	s->closed = true;
+	(void)session_ref(s);
+	life_kill(s, CAUSE_CANCELLED);
+	session_tell(&s->ready_waits, s, &ended);
+	session_tell(&s->stop_waits, s, &ended);
+	while (s->first)
+		turn_finish(take_turn(s), NULL, &ended);
+	s->due = source_free(s->due);
+	(void)session_unref(s);
+	(void)session_unref(s); /* the list's */
+}
+
+static int wait_for(struct session_wait **waits, struct session_reply reply)
+{
+	struct session_wait *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	*w = (struct session_wait){ .next = *waits, .reply = reply };
+	*waits = w;
+	return 0;
+}
+
+int session_interrupt(struct session *s, struct session_reply reply, struct error *err)
+{
+	if (s->state != SESSION_BUSY && s->state != SESSION_STOPPING)
+		return error_set(err, ERROR_ENDED, EALREADY, "no code runs in this session");
+	if (wait_for(&s->stop_waits, reply) < 0)
+		return error_oom(err);
+	session_stop(s, -1);
+	return 0;
+}
+
+int session_reset(struct session *s, struct session_reply reply, struct error *err)
+{
+	int r;
+
+	if (wait_for(&s->ready_waits, reply) < 0)
+		return error_oom(err);
+	life_kill(s, CAUSE_CANCELLED);
+	r = life_begin(s, err);
+	if (r < 0) {
+		struct session_wait *w = s->ready_waits;
+
+		s->ready_waits = w->next;
+		free(w);
+	}
+	return r;
+}
+
+bool session_kept(const struct session *s)
+{
+	return s->kept;
+}
+
+const char *session_id(const struct session *s)
+{
+	return s->id;
+}

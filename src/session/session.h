@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions: one live interpreter in one sandbox, in which executions follow one another and find the state of those before. The
+ * sandbox is an ordinary run of the executor whose program is the language's session runner (runners/); the two speak over a
+ * channel (link/channel.h). An execution of a session is an execution of the engine like any other; the session is its carrier.
+ *
+ *   session_create ─▶ session_execute … session_execute ─▶ session_close, or idle for too long
+ *
+ * When the sandbox dies (an exit, a limit, a timeout that the language cannot stop), the session stays: its next execution
+ * finds a new interpreter, and the result of the one that ended it says that the state is lost.
+ *
+ * A session of another caller looks as if it did not exist (ERROR_NOT_FOUND). Replies come from the loop, exactly once, never from inside a
+ * call of this header; a session that ends answers them with ERROR_NOT_FOUND.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/log.h"
+#include "engine/engine.h"
+
+#include <jansson.h>
+
+struct sessions;
+struct session;
+
+struct sessions_options {
+	struct loop *loop;
+	struct executor *executor;
+	struct engine *engine;
+	struct callers *callers; /* these outlive the sessions */
+	struct log *log;
+	int64_t max, max_per_caller;
+};
+
+int sessions_new(const struct sessions_options *options, struct sessions **ret) _must_check_;
+/* After sessions_close_all(), when the executor has no run any more. NULL is fine; returns NULL. */
+struct sessions *sessions_free(struct sessions *all);
+void sessions_close_all(struct sessions *all); /* and takes no new ones */
+/* Ends those of one caller; NULL: of all. Returns how many. */
+int64_t sessions_close_of(struct sessions *all, const char *caller);
+
+struct session_reply {
+	void *data;
+	void (*fn)(void *data, struct session *s,
+		   const struct error *err); /* s NULL: err says why */
+};
+/* The reply comes when the interpreter is ready. body: SPEC §6. 0: the reply follows. */
+int session_create(struct sessions *all, const char *caller, json_t *body,
+		   struct session_reply reply, struct error *err) _must_check_;
+/* Borrowed, until control returns to the loop. caller NULL: of any caller. */
+int session_find(struct sessions *all, const char *caller, const char *id, struct session **ret,
+		 struct error *err) _must_check_;
+/* The caller's session with this name (`name` at creation), or NULL. */
+struct session *session_named(struct sessions *all, const char *caller, const char *name);
+const char *session_id(const struct session *s);
+json_t *session_to_json(const struct session *s);		    /* NULL: no memory */
+json_t *sessions_to_json(struct sessions *all, const char *caller); /* {"sessions": […]} */
+json_t *session_logs(const struct session *s); /* {"stdout", "stderr", "truncated"} */
+
+/*
+ * One execution: as engine_submit(), of which the caller fills mode and callbacks, and of which this function fills the rest.
+ * body: {"code", "limits", "host_functions", "globals", "labels"}. ERROR_BUSY: too many wait already.
+ */
+int session_execute(struct session *s, json_t *body, struct submission *in, struct submitted *ret,
+		    struct error *err) _must_check_;
+/* Stops the running code. The reply comes when it has stopped; *ret_state of the reply: session_state_kept(). */
+int session_interrupt(struct session *s, struct session_reply reply,
+		      struct error *err) _must_check_;
+/* A new interpreter, with the files that the session began with. */
+int session_reset(struct session *s, struct session_reply reply, struct error *err) _must_check_;
+void session_close(struct session *s);
+/* Whether the state of the last execution was kept. */
+bool session_kept(const struct session *s);
+/* Answers a host call. body: {"result"} or {"error"}. */
+int session_answer(struct session *s, const char *call_id, const json_t *body,
+		   struct error *err) _must_check_;
+
+enum session_file_op { SESSION_LIST, SESSION_READ, SESSION_WRITE, SESSION_REMOVE };
+struct session_file {
+	enum session_file_op op;
+	const char *path;  /* below /sandbox */
+	struct span bytes; /* to write */
+};
+/* answer: {"entries"} or {"base64"}; borrowed. */
+struct session_file_reply {
+	void *data;
+	void (*fn)(void *data, const json_t *answer, const struct error *err);
+};
+/* Waits for its turn like an execution. */
+int session_file(struct session *s, const struct session_file *file,
+		 struct session_file_reply reply, struct error *err) _must_check_;

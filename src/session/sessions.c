@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The set of sessions: creating, finding, listing, closing. A session of another caller does not exist for a caller. */
+#include "session/session-private.h"
+
+#include "base/clock.h"
+#include "spec/knob.h"
+#include "spec/utf8-json.h"
+
+#include <string.h>
+
+enum { LOG_BYTES_MAX = 1 << 20, IDLE_DEFAULT_MS = 600000, IDLE_MAX_MS = 24 * 3600 * 1000 };
+
+int sessions_new(const struct sessions_options *options, struct sessions **ret)
+{
+	struct sessions *all = calloc(1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	all->o = *options;
+	all->o.callers->rules[SLOT_SESSIONS] = (struct slot_rule){
+		.max = options->max,
+		.own_max = options->max_per_caller,
+	};
+	*ret = all;
+	return 0;
+}
+
+struct sessions *sessions_free(struct sessions *all)
+{
+	free(all);
+	return NULL;
+}
+
+static bool is_callers(const struct session *s, const char *caller)
+{
+	return !caller || strcmp(s->caller->name, caller) == 0;
+}
+
+int64_t sessions_close_of(struct sessions *all, const char *caller)
+{
+	struct session *s, *next;
+	int64_t n = 0;
+
+	for (s = all->list; s; s = next) {
+		next = s->next;
+		if (is_callers(s, caller)) {
+			session_close(s);
+			n++;
+		}
+	}
+	return n;
+}
+
+void sessions_close_all(struct sessions *all)
+{
+	all->closed = true;
+	(void)sessions_close_of(all, NULL);
+}
+
+/* --- creating --- */
+
+/* Keys of the session itself; the others make its sandbox. */
+static const char *const own_keys[] = { "idle_timeout", "name", "host_functions", "rules", NULL };
+static const char *const sandbox_keys[] = { "language",	 "limits",    "policy",	 "files",
+					    "env",	 "network",   "preload", "labels",
+					    "read_only", "workspace", NULL };
+
+static bool is_session_key(const char *const *list, const char *key)
+{
+	while (*list && strcmp(*list, key) != 0)
+		list++;
+	return *list;
+}
+
+static int read_idle_time(struct session *s, const json_t *value, struct error *err)
+{
+	double seconds = json_number_value(value);
+
+	s->idle_ms = IDLE_DEFAULT_MS;
+	if (!value || json_is_null(value))
+		return 0;
+	if (!json_is_number(value) || seconds < 1 || seconds > IDLE_MAX_MS / (double)MS_PER_SEC)
+		return error_field(err, "idle_timeout",
+				   "idle_timeout: give seconds from 1 to 86400");
+	s->idle_ms = (int64_t)(seconds * MS_PER_SEC);
+	return 0;
+}
+
+static int read_session_name(struct session *s, const json_t *value, struct error *err)
+{
+	const char *text = json_string_value(value);
+
+	if (!value || json_is_null(value))
+		return 0;
+	if (!text || !*text || strlen(text) != json_string_length(value) ||
+	    strlen(text) > SESSION_NAME_MAX)
+		return error_field(err, "name", "name: give a text of 1 to %d bytes",
+				   SESSION_NAME_MAX);
+	if (session_named(s->all, s->caller->name, text)) {
+		(void)error_field(err, "name", "name: there is a session with this name");
+		err->code = ERROR_KEY_REUSED;
+		return -EEXIST;
+	}
+	(void)snprintf(s->name, sizeof(s->name), "%s", text);
+	return 0;
+}
+
+static int read_own_keys(struct session *s, const json_t *body, struct error *err)
+{
+	json_t *functions = json_object_get(body, "host_functions");
+	json_t *rules = json_object_get(body, "rules");
+	int r = read_idle_time(s, json_object_get(body, "idle_timeout"), err);
+
+	if (r >= 0)
+		r = read_session_name(s, json_object_get(body, "name"), err);
+	if (r >= 0)
+		r = session_check_functions(functions, err);
+	if (r >= 0 && rules && !json_is_object(rules) && !json_is_null(rules))
+		r = error_field(err, "rules", "rules: give an object");
+	if (r < 0)
+		return r;
+	s->host_functions = json_is_array(functions) ? json_incref(functions) : NULL;
+	s->rules = json_is_object(rules) ? json_incref(rules) : NULL;
+	return 0;
+}
+
+static int read_session_body(struct session *s, json_t *body, struct error *err)
+{
+	const char *key;
+	json_t *value;
+
+	s->request = json_object();
+	if (!s->request)
+		return error_oom(err);
+	json_object_foreach(body, key, value)
+	{
+		if (is_session_key(own_keys, key) || json_is_null(value))
+			continue;
+		if (!is_session_key(sandbox_keys, key))
+			return error_field(err, key, "%.64s: a session has no such field", key);
+		if (json_object_set(s->request, key, value) < 0)
+			return error_oom(err);
+	}
+	return read_own_keys(s, body, err);
+}
+
+/* What an execution in this session is, before its own limits. */
+static int decide_session(struct session *s, struct error *err)
+{
+	struct executor_run *run = NULL;
+	const struct decision *d;
+	int r = executor_open_session(s->all->o.executor, s->request, &run, err);
+
+	if (r < 0)
+		return r;
+	d = executor_decision(run);
+	s->limits = d->limits;
+	(void)snprintf(s->language, sizeof(s->language), "%s", d->language->name);
+	(void)snprintf(s->policy, sizeof(s->policy), "%s", d->policy->name);
+	executor_discard(run);
+	return 0;
+}
+
+static struct session *new_session(struct sessions *all, const char *caller)
+{
+	struct session *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->all = all;
+	s->refs = 1;
+	s->caller = caller_get(all->o.callers, caller);
+	if (!s->caller || session_watch_time(s) < 0)
+		return session_unref(s);
+	flow_make_id(s->id, sizeof(s->id));
+	memcpy(s->id, "se", 2);
+	s->created_ns = clock_realtime_ns();
+	s->used_ns = clock_now_ns();
+	s->deadline_ns = INT64_MAX;
+	s->kept = true;
+	capture_init(&s->out, LOG_BYTES_MAX);
+	capture_init(&s->err, LOG_BYTES_MAX);
+	return s;
+}
+
+int session_create(struct sessions *all, const char *caller, json_t *body,
+		   struct session_reply reply, struct error *err)
+{
+	const struct slot_demand demand = { SLOT_SESSIONS, 1, 5 };
+	struct session *s;
+	int r;
+
+	if (all->closed)
+		return error_set(err, ERROR_STOPPING, ESHUTDOWN,
+				 "the server is stopping; try again when it is back");
+	r = caller_check(all->o.callers, caller_find(all->o.callers, caller), demand, err);
+	if (r < 0)
+		return r;
+	s = new_session(all, caller);
+	if (!s)
+		return error_oom(err);
+	r = read_session_body(s, body, err);
+	if (r >= 0)
+		r = decide_session(s, err);
+	if (r >= 0) {
+		s->next = all->list;
+		all->list = s;
+		charge_take(&s->charge, all->o.callers, s->caller, SLOT_SESSIONS, 1);
+		r = session_reset(s, reply, err);
+		if (r < 0)
+			session_close(s);
+		return r;
+	}
+	(void)session_unref(s);
+	return r;
+}
+
+/* --- finding --- */
+
+int session_find(struct sessions *all, const char *caller, const char *id, struct session **ret,
+		 struct error *err)
+{
+	for (struct session *s = all->list; s; s = s->next)
+		if (strcmp(s->id, id) == 0 && is_callers(s, caller)) {
+			*ret = s;
+			return 0;
+		}
+	return error_set(err, ERROR_NOT_FOUND, ENOENT,
+			 "there is no session %.40s; it has ended, or never was", id);
+}
+
+struct session *session_named(struct sessions *all, const char *caller, const char *name)
+{
+	for (struct session *s = all->list; s; s = s->next)
+		if (strcmp(s->name, name) == 0 && is_callers(s, caller))
+			return s;
+	return NULL;
+}
+
+/* --- as JSON --- */
+
+static const char *state_word(const struct session *s)
+{
+	static const char *const words[] = {
+		[SESSION_COLD] = "idle",     [SESSION_STARTING] = "starting",
+		[SESSION_IDLE] = "idle",     [SESSION_BUSY] = "busy",
+		[SESSION_STOPPING] = "busy", [SESSION_MEASURING] = "busy",
+	};
+
+	return words[s->state];
+}
+
+json_t *session_to_json(const struct session *s)
+{
+	json_t *labels = json_object_get(s->request, "labels");
+	int64_t left_ns = s->used_ns + s->idle_ms * NS_PER_MS - clock_now_ns();
+	char created[32], expires[32];
+
+	clock_format_utc(s->created_ns, created, sizeof(created));
+	clock_format_utc(clock_realtime_ns() + MAX(left_ns, (int64_t)0), expires, sizeof(expires));
+	return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:s, s:f, s:I, s:I, s:o, s:o, s:o, s:n}", "id",
+			 s->id, "name", *s->name ? s->name : NULL, "language", s->language, "state",
+			 state_word(s), "created_at", created, "expires_at", expires,
+			 "idle_timeout", (double)s->idle_ms / MS_PER_SEC, "executions",
+			 (json_int_t)s->n_executions, "waiting", (json_int_t)s->n_turns_open,
+			 "limits", limits_to_json(&s->limits), "labels",
+			 labels ? json_incref(labels) : json_object(), "isolation",
+			 isolation_to_json(&s->isolation), "parent");
+}
+
+json_t *sessions_to_json(struct sessions *all, const char *caller)
+{
+	json_t *list = json_array();
+
+	for (const struct session *s = all->list; s; s = s->next)
+		if (is_callers(s, caller))
+			(void)json_array_append_new(list, session_to_json(s));
+	return json_pack("{s:o}", "sessions", list);
+}
+
+json_t *session_logs(const struct session *s)
+{
+	struct result_stream streams[2] = { 0 };
+	json_t *tree = NULL;
+
+	if (capture_text(&s->out, &streams[0]) >= 0 && capture_text(&s->err, &streams[1]) >= 0)
+		tree = json_pack("{s:o, s:o, s:b}", "stdout",
+				 utf8_to_json(streams[0].text, streams[0].len, NULL), "stderr",
+				 utf8_to_json(streams[1].text, streams[1].len, NULL), "truncated",
+				 streams[0].truncated || streams[1].truncated);
+	free(streams[0].text);
+	free(streams[1].text);
+	return tree;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One turn of a session: its memory, its events while it runs, and its result. The engine sees an execution's turn as a run
+ * (carrier.h). Of the runner's answer, value, outputs, exit code and error are taken; duration, usage and the reason of a stop are ours.
+ */
+#include "session/session-private.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+enum { EXIT_MAX = 255 };
+
+struct turn *turn_new(struct session *s)
+{
+	struct turn *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->session = session_ref(s);
+	s->n_turns_open++;
+	t->number = ++s->n_turns;
+	t->stop_cause = -1;
+	return t;
+}
+
+void turn_free(struct turn *t)
+{
+	host_calls_done(t);
+	capture_done(&t->out);
+	capture_done(&t->err);
+	json_decref(t->allowed);
+	json_decref(t->done);
+	json_decref(t->outputs);
+	json_decref(t->calls);
+	free(t->line);
+	t->session->n_turns_open--;
+	(void)session_unref(t->session);
+	free(t);
+}
+
+void turn_output(struct turn *t, enum output_stream stream, struct span bytes)
+{
+	struct capture *c = stream == OUTPUT_STDERR ? &t->err : &t->out;
+
+	if (c->bytes > t->limits.output_total_bytes)
+		return;
+	(void)!capture_add(c, bytes.data, bytes.len);
+	(void)run_observer_tell(&t->to.observer,
+				&(struct run_event){ RUN_OUTPUT, .output = { stream, bytes } });
+	if (c->bytes > t->limits.output_total_bytes)
+		session_stop(t->session, CAUSE_OUTPUT);
+}
+
+static int64_t difference(int64_t now, int64_t before)
+{
+	return now < 0 || before < 0 ? now : MAX(now - before, (int64_t)0);
+}
+
+/* Counters since the turn began; peaks are those of the sandbox. */
+static struct usage usage_since(const struct usage *now, const struct usage *before)
+{
+	struct usage u = *now;
+
+	u.user_us = difference(now->user_us, before->user_us);
+	u.system_us = difference(now->system_us, before->system_us);
+	u.io_read_bytes = difference(now->io_read_bytes, before->io_read_bytes);
+	u.io_write_bytes = difference(now->io_write_bytes, before->io_write_bytes);
+	u.oom_kills = difference(now->oom_kills, before->oom_kills);
+	u.pids_refused = difference(now->pids_refused, before->pids_refused);
+	return u;
+}
+
+void turn_usage(struct turn *t, const struct usage *usage)
+{
+	const struct usage since = usage_since(usage, &t->before);
+
+	(void)run_observer_tell(&t->to.observer, &(struct run_event){ RUN_USAGE, .usage = &since });
+	if (t->limits.cpu_time_ms > 0 &&
+	    since.user_us + since.system_us > t->limits.cpu_time_ms * US_PER_MS)
+		session_stop(t->session, CAUSE_CPU_TIME);
+}
+
+void turn_rich(struct turn *t, const json_t *message, size_t bytes)
+{
+	json_t *data = json_object_get(message, "data"), *metadata, *body;
+
+	if (!json_is_object(data) || json_array_size(t->outputs) >= TURN_OUTPUTS_MAX ||
+	    t->outputs_bytes + bytes > TURN_OUTPUT_BYTES_MAX)
+		return;
+	metadata = json_object_get(message, "metadata");
+	body = json_pack("{s:O, s:o}", "data", data, "metadata",
+			 json_is_object(metadata) ? json_incref(metadata) : json_object());
+	if (!t->outputs)
+		t->outputs = json_array();
+	if (!body || json_array_append(t->outputs, body) < 0) {
+		json_decref(body);
+		return;
+	}
+	t->outputs_bytes += bytes;
+	(void)run_observer_tell(&t->to.observer, &(struct run_event){ RUN_RICH, .body = body });
+	json_decref(body);
+}
+
+/* --- the result --- */
+
+static json_t *text_or_null(const json_t *value)
+{
+	return json_is_string(value) ? json_incref((json_t *)(uintptr_t)value) : json_null();
+}
+
+/* The runner's error, without keys that no result has. */
+static json_t *error_of(const json_t *given)
+{
+	const json_t *line = json_object_get(given, "line");
+
+	if (!json_is_object(given))
+		return NULL;
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o}", "type", text_or_null(json_object_get(given, "type")),
+		"message", text_or_null(json_object_get(given, "message")), "file",
+		text_or_null(json_object_get(given, "file")), "line",
+		json_is_integer(line) ? json_integer(json_integer_value(line)) : json_null(),
+		"traceback", text_or_null(json_object_get(given, "traceback")));
+}
+
+static void take_value(struct result *res, const json_t *done)
+{
+	json_t *value = json_object_get(done, "value"), *repr = json_object_get(done, "value_repr");
+	const char *type = json_string_value(json_object_get(done, "value_type"));
+
+	if (!value && json_is_string(repr))
+		value = repr;
+	if (value && !json_is_null(value))
+		res->value = json_incref(value);
+	res->value_type = strdup(type ? type : "NoneType");
+}
+
+static void judge_turn(const struct turn *t, struct result *res)
+{
+	json_int_t code = json_integer_value(json_object_get(t->done, "exit_code"));
+	const struct ending end = {
+		.wait_status = (int)MIN(MAX(code, (json_int_t)0), (json_int_t)EXIT_MAX) << 8,
+		.killed_for = t->stop_cause,
+		.usage = res->usage,
+		.output_bytes = MAX(t->out.bytes, t->err.bytes),
+		.duration_us = res->duration_us,
+	};
+
+	classify(&end, &t->limits, &res->verdict);
+}
+
+static struct result *make_turn_result(struct turn *t, const struct result *ended)
+{
+	const struct session *s = t->session;
+	struct result *res = result_new();
+
+	if (!res || capture_text(&t->out, &res->out) < 0 || capture_text(&t->err, &res->err) < 0)
+		return result_free(res);
+	res->language = strdup(s->language);
+	res->policy = strdup(s->policy);
+	res->isolation = s->isolation;
+	res->duration_us = ((t->end_ns ? t->end_ns : clock_now_ns()) - t->start_ns) / 1000;
+	res->start_us = (t->start_ns - t->to.accepted_ns) / 1000;
+	res->usage = usage_since(ended ? &ended->usage : &t->life->usage, &t->before);
+	res->outputs = TAKE_PTR(t->outputs);
+	host_calls_done(t);
+	res->host_calls = TAKE_PTR(t->calls);
+	res->session = json_pack("{s:s, s:s}", "id", s->id, "state", ended ? "lost" : "kept");
+	if (ended) {
+		res->verdict = ended->verdict;
+		return res;
+	}
+	take_value(res, t->done);
+	res->error = error_of(json_object_get(t->done, "error"));
+	judge_turn(t, res);
+	return res;
+}
+
+static void finish_file(struct turn *t, const struct result *ended, const struct error *why)
+{
+	const char *code = json_string_value(json_object_get(t->done, "error"));
+	const char *words = json_string_value(json_object_get(t->done, "message"));
+	struct error err = { 0 };
+
+	if (why)
+		err = *why;
+	else if (ended)
+		(void)error_set(&err, ERROR_LOST, EPIPE,
+				"the session's sandbox ended; its files are lost");
+	else if (code && (strcmp(code, "ENOENT") == 0 || strcmp(code, "ENOTDIR") == 0))
+		(void)error_set(&err, ERROR_NOT_FOUND, ENOENT,
+				"there is no such file in this session");
+	else if (code)
+		(void)error_set(&err, ERROR_INPUT, EINVAL, "the file cannot be used: %.200s",
+				words ? words : code);
+	t->file.fn(t->file.data, t->done, &err);
+	turn_free(t);
+}
+
+/* It was cancelled while it waited. */
+static struct result *make_unbegun_result(const struct turn *t)
+{
+	const struct ending end = { .killed_for = t->stop_cause };
+	struct result *res = result_new();
+
+	if (!res)
+		return NULL;
+	classify(&end, &t->limits, &res->verdict);
+	res->verdict.exit_code = -1;
+	return res;
+}
+
+void turn_finish(struct turn *t, const struct result *ended, const struct error *err)
+{
+	static const struct error none = { 0 };
+	struct result *res = NULL;
+
+	if (t->file.fn) {
+		finish_file(t, ended, err);
+		return;
+	}
+	if (t->life)
+		t->session->n_executions++;
+	if (err)
+		res = result_from_error(err);
+	else
+		res = t->life ? make_turn_result(t, ended) : make_unbegun_result(t);
+	t->to.on_end(t->to.observer.data, res, err ? err : &none);
+	turn_free(t);
+}
+
+/* --- the engine's side --- */
+
+static int start_turn(void *run, const struct executor_start_options *options, struct error *err)
+{
+	struct turn *t = run;
+
+	if (t->session->closed)
+		return error_set(err, ERROR_NOT_FOUND, ENOENT, "the session has ended");
+	t->to = *options;
+	if (!t->to.accepted_ns)
+		t->to.accepted_ns = clock_now_ns();
+	capture_init(&t->out, t->limits.output_bytes);
+	capture_init(&t->err, t->limits.output_bytes);
+	session_line_up(t->session, t);
+	return 0;
+}
+
+static void discard_turn(void *run)
+{
+	turn_free(run);
+}
+
+static void kill_turn(void *run, enum cause_kind cause)
+{
+	struct turn *t = run;
+	struct session *s = t->session;
+
+	if (s->life && s->life->turn == t) {
+		session_stop(s, (int)cause);
+	} else if (!t->life && t->stop_cause < 0) {
+		t->stop_cause = (int)cause;
+		session_set_due(s);
+	}
+}
+
+/* The code of a session has no input. */
+static ssize_t write_turn(void *run, const void *bytes, size_t n)
+{
+	(void)run;
+	(void)bytes;
+	(void)n;
+	return -EPIPE;
+}
+
+static void close_turn(void *run)
+{
+	(void)run;
+}
+
+static int signal_turn(void *run, int signo)
+{
+	const struct turn *t = run;
+	const struct session *s = t->session;
+
+	return s->life && s->life->turn == t ? executor_signal(s->life->run, signo) : -ESRCH;
+}
+
+static void resize_turn(void *run, uint16_t rows, uint16_t columns)
+{
+	(void)run;
+	(void)rows;
+	(void)columns;
+}
+
+const struct carrier session_carrier = {
+	.start = start_turn,
+	.discard = discard_turn,
+	.kill = kill_turn,
+	.stdin_write = write_turn,
+	.stdin_close = close_turn,
+	.signal = signal_turn,
+	.resize = resize_turn,
+};
