@@ -59,7 +59,8 @@ extern const struct route run_routes[], execution_routes[], output_routes[], hos
 int respond_execution(struct request_ctx *ctx, struct session *session);
 
 /* --- route-session.c, route-session-file.c --- */
-struct session *session_of(struct request_ctx *ctx); /* of the path; NULL: the request is answered */
+struct session *
+session_of(struct request_ctx *ctx); /* of the path; NULL: the request is answered */
 int session_get_files(struct request_ctx *ctx);
 int session_get_file(struct request_ctx *ctx);
 int session_put_file(struct request_ctx *ctx);
