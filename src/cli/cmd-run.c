@@ -154,9 +154,15 @@ static int fail_run(const struct run_options *o, const json_t *request, const st
 	return error_exit_code((enum error_code)err->code);
 }
 
+bool run_wants_result(const struct run_options *o, const json_t *request)
+{
+	return o->json || json_object_get(request, "tests") || json_object_get(request, "invoke") ||
+	       json_is_true(json_object_get(request, "eval"));
+}
+
 bool run_feeds_stdin(const struct run_options *o, const json_t *request)
 {
-	static const char *const keys[] = { "stdin", "tests", "invoke" };
+	static const char *const keys[] = { "stdin", "tests", "invoke", "eval" };
 
 	if (o->stdin_begun || o->stdin_over)
 		return !o->stdin_over;
@@ -178,8 +184,7 @@ static int launch_run(struct atoll *atoll, const struct run_options *o, const js
 		      struct run_outcome *out, struct error *err)
 {
 	static const int resize_signal[] = { SIGWINCH };
-	bool wants_result = o->json || json_object_get(request, "tests") ||
-			    json_object_get(request, "invoke");
+	bool wants_result = run_wants_result(o, request);
 	bool tty = json_is_true(json_object_get(request, "tty"));
 	_cleanup_free_ char *text = json_dumps(request, JSON_COMPACT);
 	_cleanup_close_ int cancel_fd = run_signal_fd(err);

@@ -73,6 +73,7 @@ int run_signal_fd(struct error *err) _must_check_;
 /* The signal that cancelled the run, or 0. */
 int run_signal_taken(int fd);
 /* Whether the program reads (the rest of) standard input. */
+bool run_wants_result(const struct run_options *o, const json_t *request);
 bool run_feeds_stdin(const struct run_options *o, const json_t *request);
 
 /* --- run-remote.c --- */

@@ -298,8 +298,7 @@ int run_remote(struct run_remote *d, struct run_options *o, json_t *request,
 
 	if (!d->is_there || !suits(o, request))
 		return 0;
-	p.wants_result = o->json || json_object_get(request, "tests") ||
-			 json_object_get(request, "invoke");
+	p.wants_result = run_wants_result(o, request);
 	p.interactive = take_input(o, request);
 	body = json_dumps(request, JSON_COMPACT);
 	if (!body)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parts of a result that the command line prints besides the program's own output: verdicts of tests, and the
- * value of an invoked method. `--json` prints everything.
+ * value of an invoked method or of the last expression. `--json` prints everything.
  */
 #include "cli/cmd-run.h"
 
@@ -54,6 +54,8 @@ static void report_error(const json_t *error)
 int run_report(const char *json, int exit_code)
 {
 	json_t *result = json_loads(json, JSON_ALLOW_NUL, NULL), *tests, *value, *error;
+	/* Evaluated code prints its errors itself. */
+	bool evaluated = json_object_get(result, "value_type") != NULL;
 	_cleanup_buf_ struct buf out = { 0 };
 	int r = 0;
 
@@ -63,9 +65,10 @@ int run_report(const char *json, int exit_code)
 	error = json_object_get(result, "error");
 	if (json_array_size(tests) > 0)
 		r = report_tests(tests, &out, &exit_code);
-	else if (json_is_object(error))
+	else if (json_is_object(error) && !evaluated)
 		report_error(error);
-	else if (json_is_true(json_object_get(result, "success")))
+	else if (json_is_true(json_object_get(result, "success")) &&
+		 !(evaluated && json_is_null(value)))
 		r = report_value(value, &out);
 	if (r == 0 && out.len > 0)
 		r = fd_write_all(STDOUT_FILENO, out.data, out.len);

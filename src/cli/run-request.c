@@ -173,6 +173,14 @@ static int apply_read_only(void *data, const struct option *self _unused_,
 	return set_new(o->overrides, "read_only", json_true(), err);
 }
 
+static int apply_eval(void *data, const struct option *self _unused_, const char *value _unused_,
+		      struct error *err)
+{
+	struct run_options *o = data;
+
+	return set_new(o->overrides, "eval", json_true(), err);
+}
+
 static int apply_discard(void *data, const struct option *self _unused_, const char *value _unused_,
 			 struct error *err)
 {
@@ -235,6 +243,8 @@ static const struct option run_rows[] = {
 	{ "--image", 0, "DIR", "a root file system instead of the host's /usr", apply_image, 0 },
 	{ "--stage", 0, "NAME=CMD", "run a shell command as a stage of its own (repeatable)",
 	  apply_stage, 0 },
+	{ "--eval", 0, NULL, "print the value of the last expression (Python, JavaScript)",
+	  apply_eval, 0 },
 	{ "--invoke", 0, "CLASS.METHOD", "call a method of a class that the code defines",
 	  option_set_text, MEMBER(invoke) },
 	{ "--params", 0, "JSON", "arguments of the method, a JSON object", option_set_text,

@@ -22,7 +22,6 @@ enum {
 	RETRY_S = 1,
 	/* Of a session's output the job keeps this much for the case that the sandbox dies; the session keeps its own. */
 	SESSION_KEPT_BYTES = 4096,
-	SESSION_RUNNER_MAX = 256 << 10,
 };
 
 struct executor {
@@ -258,23 +257,6 @@ int executor_open(struct executor *s, json_t *root, struct executor_run **ret, s
 	return 0;
 }
 
-/* The files of a language's session runner, joined. */
-static int read_session_runner(struct executor *s, const struct language *lang, struct buf *ret,
-			       struct error *err)
-{
-	for (const char **name = lang->session; *name; name++) {
-		struct span text = { 0 };
-		int r = registry_runner(s->atoll->registry, *name, &text);
-
-		if (r >= 0)
-			r = buf_append(ret, text.data, text.len);
-		if (r < 0)
-			return error_set(err, ERROR_INTERNAL, -r, "runners/%s cannot be read: %s",
-					 *name, strerror(-r));
-	}
-	return 0;
-}
-
 /* The runner's text stands where a request has its code. */
 static int add_session_code(struct executor *s, json_t *request, struct error *err)
 {
@@ -290,8 +272,7 @@ static int add_session_code(struct executor *s, json_t *request, struct error *e
 				   "language: %s has no sessions; take python, javascript, ruby or "
 				   "bash",
 				   lang->name);
-	buf_init(&text, SESSION_RUNNER_MAX);
-	r = read_session_runner(s, lang, &text, err);
+	r = session_runner(s->atoll, lang, &text, err);
 	if (r < 0)
 		return r;
 	/* Modules that the runner names must not choose the runtime: the caller does. */

@@ -70,6 +70,8 @@ int flow_describe(struct run *run, struct sandbox_spec *ret, struct error *err)
 	};
 	int r = flow_add_stage_files(run, err);
 
+	if (r >= 0 && run->request->eval)
+		r = flow_put_runner(run, err);
 	if (r >= 0)
 		r = list_program_files(run, &in, err);
 	if (r < 0)
@@ -222,17 +224,22 @@ int flow_program(struct run *run, struct error *err)
 	struct sandbox_spec in;
 	struct job_outcome *o;
 	struct job *job;
+	_cleanup_(flow_eval_end) struct flow_eval eval = { 0 };
 	int r = flow_build_stages(run, err);
 
 	if (r <= 0)
 		return r;
-	r = flow_describe(run, &in, err);
-	if (r < 0)
-		return r;
-	r = flow_execute(run, &in, &job, err);
+	if (run->request->eval)
+		r = flow_eval_begin(&eval, run, err);
+	if (r >= 0)
+		r = flow_describe(run, &in, err);
+	if (r >= 0)
+		r = flow_execute(run, &in, &job, err);
 	if (r < 0)
 		return r;
 	o = job_outcome(job);
+	if (run->request->eval)
+		evaluation_fill(&eval.answer, run->result);
 	r = fill_result(run, &in, o);
 	if (r < 0) {
 		r = error_oom(err);

@@ -15,8 +15,10 @@
 #include "atoll/atoll.h"
 #include "base/arena.h"
 #include "client/broker-choice.h"
+#include "client/evaluation.h"
 #include "client/memo.h"
 #include "client/single-flight.h"
+#include "link/channel.h"
 #include "link/job.h"
 #include "plan/build.h"
 #include "policy/policy.h"
@@ -222,6 +224,21 @@ int flow_load_policy(struct run *run, const char *name,
 		     struct error *err) _must_check_; /* NULL: default */
 /* [{"name", "policy"}, …] of all named policies. */
 int policies_to_json(struct atoll *a, json_t **ret, struct error *err) _must_check_;
+
+/* flow-eval.c: code that is evaluated by the language's session runner */
+struct flow_eval {
+	struct run *run; /* NULL: none */
+	struct channel channel;
+	bool sent; /* the code, to the runner */
+	struct evaluation answer;
+};
+/* The text of the runner; ret is to be freed by buf_done(), also on failure. */
+int session_runner(struct atoll *a, const struct language *lang, struct buf *ret,
+		   struct error *err) _must_check_;
+/* The runner takes the place of the program's file; the code stays in run.code. */
+int flow_put_runner(struct run *run, struct error *err) _must_check_;
+int flow_eval_begin(struct flow_eval *e, struct run *run, struct error *err) _must_check_;
+void flow_eval_end(struct flow_eval *e); /* {0} is fine */
 
 /* flow-invoke.c: calling a method of the program through runners/<language> */
 int flow_describe_invoke(struct run *run, struct sandbox_spec *ret, struct error *err) _must_check_;

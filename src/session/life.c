@@ -92,7 +92,7 @@ static void on_life_output(struct session_life *life, enum output_stream stream,
 	struct session *s = life->session;
 
 	(void)!capture_add(stream == OUTPUT_STDERR ? &s->err : &s->out, bytes.data, bytes.len);
-	if (life->turn && !life->turn->file.fn && !life->turn->done)
+	if (life->turn && !life->turn->file.fn && !life->turn->answer.done)
 		turn_output(life->turn, stream, bytes);
 }
 

@@ -116,8 +116,8 @@ static json_t *replayable_body(const struct session *s, const json_t *body)
 
 	if (!limits || json_is_null(limits))
 		limits = json_object_get(s->request, "limits");
-	return json_pack("{s:s, s:O, s:O*, s:O*}", "language", s->language, "code",
-			 json_object_get(body, "code"), "limits", limits, "labels",
+	return json_pack("{s:s, s:O, s:b, s:O*, s:O*}", "language", s->language, "code",
+			 json_object_get(body, "code"), "eval", 1, "limits", limits, "labels",
 			 json_is_object(labels) ? labels : NULL);
 }
 

@@ -29,7 +29,7 @@ static void on_rich_line(struct session *s, json_t *message, size_t bytes)
 {
 	struct turn *t = turn_of(s, message);
 
-	if (t && !t->file.fn && !t->done)
+	if (t && !t->file.fn && !t->answer.done)
 		turn_rich(t, message, bytes);
 }
 

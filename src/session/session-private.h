@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/caller.h"
+#include "client/evaluation.h"
 #include "client/executor.h"
 #include "engine/carrier.h"
 #include "link/capture.h"
@@ -31,8 +32,6 @@ enum session_state {
 enum {
 	SESSION_NAME_MAX = 64,
 	SESSION_WAITING_MAX = 32,
-	TURN_OUTPUTS_MAX = 100,
-	TURN_OUTPUT_BYTES_MAX = 64 << 20, /* of all rich outputs of an execution, as text */
 	HOST_CALLS_MAX = 100,
 	HOST_VALUE_MAX = 1 << 20,
 };
@@ -61,9 +60,8 @@ struct turn {
 	int64_t start_ns, end_ns;
 	struct usage before; /* of the sandbox, when the turn began */
 	struct capture out, err;
-	json_t *done; /* the runner's answer */
-	json_t *outputs, *calls;
-	size_t outputs_bytes;
+	struct evaluation answer;
+	json_t *calls;
 	struct host_call *open_calls;
 	size_t n_calls;
 };

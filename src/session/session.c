@@ -178,7 +178,7 @@ void session_turn_done(struct session *s, json_t *done)
 		return;
 	/* What was printed before the answer is in the pipes. */
 	executor_take_output(s->life->run);
-	t->done = json_incref(done);
+	t->answer.done = json_incref(done);
 	t->end_ns = clock_now_ns();
 	session_move(s, SESSION_MEASURING, t->end_ns + MEASURE_MS * NS_PER_MS);
 	if (t->file.fn || executor_ask_usage(s->life->run) < 0)

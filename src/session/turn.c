@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-enum { EXIT_MAX = 255 };
-
 struct turn *turn_new(struct session *s)
 {
 	struct turn *t = calloc(1, sizeof(*t));
@@ -30,8 +28,7 @@ void turn_free(struct turn *t)
 	capture_done(&t->out);
 	capture_done(&t->err);
 	json_decref(t->allowed);
-	json_decref(t->done);
-	json_decref(t->outputs);
+	evaluation_done(&t->answer);
 	json_decref(t->calls);
 	free(t->line);
 	t->session->n_turns_open--;
@@ -83,64 +80,19 @@ void turn_usage(struct turn *t, const struct usage *usage)
 
 void turn_rich(struct turn *t, const json_t *message, size_t bytes)
 {
-	json_t *data = json_object_get(message, "data"), *metadata, *body;
+	json_t *output = evaluation_add(&t->answer, message, bytes);
 
-	if (!json_is_object(data) || json_array_size(t->outputs) >= TURN_OUTPUTS_MAX ||
-	    t->outputs_bytes + bytes > TURN_OUTPUT_BYTES_MAX)
-		return;
-	metadata = json_object_get(message, "metadata");
-	body = json_pack("{s:O, s:o}", "data", data, "metadata",
-			 json_is_object(metadata) ? json_incref(metadata) : json_object());
-	if (!t->outputs)
-		t->outputs = json_array();
-	if (!body || json_array_append(t->outputs, body) < 0) {
-		json_decref(body);
-		return;
-	}
-	t->outputs_bytes += bytes;
-	(void)run_observer_tell(&t->to.observer, &(struct run_event){ RUN_RICH, .body = body });
-	json_decref(body);
+	if (output)
+		(void)run_observer_tell(&t->to.observer,
+					&(struct run_event){ RUN_RICH, .body = output });
 }
 
 /* --- the result --- */
 
-static json_t *text_or_null(const json_t *value)
-{
-	return json_is_string(value) ? json_incref((json_t *)(uintptr_t)value) : json_null();
-}
-
-/* The runner's error, without keys that no result has. */
-static json_t *error_of(const json_t *given)
-{
-	const json_t *line = json_object_get(given, "line");
-
-	if (!json_is_object(given))
-		return NULL;
-	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o}", "type", text_or_null(json_object_get(given, "type")),
-		"message", text_or_null(json_object_get(given, "message")), "file",
-		text_or_null(json_object_get(given, "file")), "line",
-		json_is_integer(line) ? json_integer(json_integer_value(line)) : json_null(),
-		"traceback", text_or_null(json_object_get(given, "traceback")));
-}
-
-static void take_value(struct result *res, const json_t *done)
-{
-	json_t *value = json_object_get(done, "value"), *repr = json_object_get(done, "value_repr");
-	const char *type = json_string_value(json_object_get(done, "value_type"));
-
-	if (!value && json_is_string(repr))
-		value = repr;
-	if (value && !json_is_null(value))
-		res->value = json_incref(value);
-	res->value_type = strdup(type ? type : "NoneType");
-}
-
 static void judge_turn(const struct turn *t, struct result *res)
 {
-	json_int_t code = json_integer_value(json_object_get(t->done, "exit_code"));
 	const struct ending end = {
-		.wait_status = (int)MIN(MAX(code, (json_int_t)0), (json_int_t)EXIT_MAX) << 8,
+		.wait_status = evaluation_exit_code(&t->answer) << 8,
 		.killed_for = t->stop_cause,
 		.usage = res->usage,
 		.output_bytes = MAX(t->out.bytes, t->err.bytes),
@@ -163,24 +115,22 @@ static struct result *make_turn_result(struct turn *t, const struct result *ende
 	res->duration_us = ((t->end_ns ? t->end_ns : clock_now_ns()) - t->start_ns) / 1000;
 	res->start_us = (t->start_ns - t->to.accepted_ns) / 1000;
 	res->usage = usage_since(ended ? &ended->usage : &t->life->usage, &t->before);
-	res->outputs = TAKE_PTR(t->outputs);
 	host_calls_done(t);
 	res->host_calls = TAKE_PTR(t->calls);
 	res->session = json_pack("{s:s, s:s}", "id", s->id, "state", ended ? "lost" : "kept");
+	evaluation_fill(&t->answer, res);
 	if (ended) {
 		res->verdict = ended->verdict;
 		return res;
 	}
-	take_value(res, t->done);
-	res->error = error_of(json_object_get(t->done, "error"));
 	judge_turn(t, res);
 	return res;
 }
 
 static void finish_file(struct turn *t, const struct result *ended, const struct error *why)
 {
-	const char *code = json_string_value(json_object_get(t->done, "error"));
-	const char *words = json_string_value(json_object_get(t->done, "message"));
+	const char *code = json_string_value(json_object_get(t->answer.done, "error"));
+	const char *words = json_string_value(json_object_get(t->answer.done, "message"));
 	struct error err = { 0 };
 
 	if (why)
@@ -194,7 +144,7 @@ static void finish_file(struct turn *t, const struct result *ended, const struct
 	else if (code)
 		(void)error_set(&err, ERROR_INPUT, EINVAL, "the file cannot be used: %.200s",
 				words ? words : code);
-	t->file.fn(t->file.data, t->done, &err);
+	t->file.fn(t->file.data, t->answer.done, &err);
 	turn_free(t);
 }
 

@@ -265,10 +265,11 @@ static int read_globs(const struct reader *r, const struct key_rule *rule, const
 	return e;
 }
 
-static int refuse_later(const struct reader *r, const struct key_rule *rule _unused_,
+static int refuse_calls(const struct reader *r, const struct key_rule *rule _unused_,
 			const json_t *value _unused_, void *object _unused_)
 {
-	return reader_refuse(r, "it is not available yet; leave it out");
+	return reader_refuse(r, "code calls functions of its client in a session only; start one "
+				"with POST /v1/sessions");
 }
 
 /* A daemon removes these keys before it calls this reader. */
@@ -319,10 +320,10 @@ static const struct key_rule request_rules[] = {
 	  .max_count = REQUEST_COMPILER_ARGS_MAX },
 	{ .key = "workspace", .read = read_workspace, .max = REQUEST_WORKSPACE_MAX },
 	{ .key = "commit", .read = read_commit, .max = REQUEST_WORKSPACE_MAX },
-	{ .key = "eval", .read = refuse_later },
+	{ .key = "eval", .read = read_bool, MEMBER(eval) },
 	{ .key = "archive", .read = refuse_here },
 	{ .key = "priority", .read = refuse_here },
-	{ .key = "host_functions", .read = refuse_later },
+	{ .key = "host_functions", .read = refuse_calls },
 	{ .key = "callback_url", .read = refuse_here },
 };
 
@@ -343,6 +344,8 @@ static int check_pairs(const struct reader *r, const json_t *root)
 	static const char *const apart[][2] = {
 		{ "tests", "stages" }, { "tests", "invoke" },  { "tests", "stdin" },
 		{ "tests", "tty" },    { "stages", "invoke" }, { "invoke", "tty" },
+		{ "eval", "tests" },   { "eval", "stages" },   { "eval", "invoke" },
+		{ "eval", "tty" },     { "eval", "stdin" },    { "eval", "args" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(apart); i++) {

@@ -99,6 +99,7 @@ struct request {
 	size_t n_stages;
 	struct request_test *tests;
 	size_t n_tests;
+	bool eval;				  /* the value of the last expression is wanted */
 	const char *invoke_class, *invoke_method; /* method NULL: no invoke */
 	const json_t *invoke_params;		  /* object, or NULL */
 	const char **collect;			  /* globs, NULL-terminated; NULL: everything */

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See evaluation.h. Keys that no result has are left out; values of another type count as not given. */
+#include "client/evaluation.h"
+
+#include <string.h>
+
+enum { EXIT_CODE_MAX = 255 };
+
+void evaluation_done(struct evaluation *e)
+{
+	json_decref(e->done);
+	json_decref(e->outputs);
+	*e = (struct evaluation){ 0 };
+}
+
+json_t *evaluation_add(struct evaluation *e, const json_t *line, size_t bytes)
+{
+	json_t *data = json_object_get(line, "data"), *metadata, *output;
+
+	if (!json_is_object(data) || json_array_size(e->outputs) >= EVALUATION_OUTPUTS_MAX ||
+	    e->outputs_bytes + bytes > EVALUATION_BYTES_MAX)
+		return NULL;
+	metadata = json_object_get(line, "metadata");
+	output = json_pack("{s:O, s:o}", "data", data, "metadata",
+			   json_is_object(metadata) ? json_incref(metadata) : json_object());
+	if (!e->outputs)
+		e->outputs = json_array();
+	if (!output || json_array_append_new(e->outputs, output) < 0)
+		return NULL;
+	e->outputs_bytes += bytes;
+	return output;
+}
+
+static json_t *text_or_null(const json_t *value)
+{
+	return json_is_string(value) ? json_incref((json_t *)(uintptr_t)value) : json_null();
+}
+
+static json_t *copy_error(const json_t *given)
+{
+	const json_t *line = json_object_get(given, "line");
+
+	if (!json_is_object(given))
+		return NULL;
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o}", "type", text_or_null(json_object_get(given, "type")),
+		"message", text_or_null(json_object_get(given, "message")), "file",
+		text_or_null(json_object_get(given, "file")), "line",
+		json_is_integer(line) ? json_integer(json_integer_value(line)) : json_null(),
+		"traceback", text_or_null(json_object_get(given, "traceback")));
+}
+
+void evaluation_fill(const struct evaluation *e, struct result *res)
+{
+	json_t *value = json_object_get(e->done, "value");
+	json_t *repr = json_object_get(e->done, "value_repr");
+	const char *type = json_string_value(json_object_get(e->done, "value_type"));
+
+	if (!value && json_is_string(repr))
+		value = repr;
+	if (value && !json_is_null(value))
+		res->value = json_incref(value);
+	if (e->done)
+		res->value_type = strdup(type ? type : "NoneType");
+	res->outputs = json_incref(e->outputs);
+	res->error = copy_error(json_object_get(e->done, "error"));
+}
+
+int evaluation_exit_code(const struct evaluation *e)
+{
+	json_int_t code = json_integer_value(json_object_get(e->done, "exit_code"));
+
+	return (int)MIN(MAX(code, (json_int_t)0), (json_int_t)EXIT_CODE_MAX);
+}

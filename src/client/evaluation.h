@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a session runner (runners/) says about code that it has evaluated: value, rich outputs, error. The code can forge all of it; it is
+ * data about that code's own run, of bounded size.
+ */
+#pragma once
+
+#include "spec/result.h"
+
+enum { EVALUATION_OUTPUTS_MAX = 100, EVALUATION_BYTES_MAX = 64 << 20 };
+
+struct evaluation {
+	json_t *done;	 /* the runner's last line, or NULL */
+	json_t *outputs; /* or NULL */
+	size_t outputs_bytes;
+};
+
+void evaluation_done(struct evaluation *e);
+/*
+ * Takes a rich output from a line of this many bytes. Borrowed, as the list and the event stream have it; NULL: it is none, or there
+ * are too many.
+ */
+json_t *evaluation_add(struct evaluation *e, const json_t *line, size_t bytes);
+/* Fills value, value_type, outputs and error of a result. */
+void evaluation_fill(const struct evaluation *e, struct result *res);
+int evaluation_exit_code(const struct evaluation *e);
