@@ -12,12 +12,13 @@
 #include "loop/worker.h"
 #include "toolchain/registry.h"
 
-enum { TYPE_MAX_BYTES = 256, BODY_MAX_BYTES = 32 << 20 };
+enum { TYPE_MAX_BYTES = 256, BODY_MAX_BYTES = 32 << 20, SESSION_ID_MAX = 64 };
 
 struct calling {
-	struct request_ctx *ctx;
-	struct execution *execution;
+	struct request_ctx *ctx;     /* NULL: the server is gone */
+	struct execution *execution; /* NULL: its session is being made */
 	struct execute_call call;
+	char session[SESSION_ID_MAX + 16]; /* its name; "": none */
 };
 
 static void calling_free(struct calling *c)
@@ -111,15 +112,55 @@ static void on_execute_gone(void *data, enum gone how)
 
 	if (how != GONE_SERVER)
 		return;
+	c->ctx = NULL;
+	/* The session's reply frees it. */
+	if (!c->execution)
+		return;
 	execution_forget(c->execution);
 	calling_free(c);
 }
 
-static int submit(struct calling *c)
+/* The part of the request that is one execution of a session. */
+static json_t *turn_body(const json_t *request)
+{
+	json_t *limits = json_object_get(request, "limits");
+
+	return json_pack("{s:O, s:{s:O*, s:O*}}", "code", json_object_get(request, "code"),
+			 "limits", "timeout", json_object_get(limits, "timeout"), "output",
+			 json_object_get(limits, "output"));
+}
+
+static int send_call(struct calling *c, struct session *session, struct submission *in,
+		     struct submitted *ret, struct error *err)
+{
+	struct api *api = request_app(c->ctx);
+	json_t *body;
+	int r;
+
+	if (!session)
+		return engine_submit(api->engine, in, ret, err);
+	body = turn_body(c->call.request);
+	r = body ? session_execute(session, body, in, ret, err) : error_oom(err);
+	json_decref(body);
+	return r;
+}
+
+static void refuse_call(struct calling *c, const struct error *err)
+{
+	json_t *body;
+	int status;
+
+	response_retry_after(c->ctx, err->retry_after_s);
+	body = execute_refusal(&c->call, err, &status);
+	(void)respond_body(c->ctx, status, body);
+	calling_free(c);
+}
+
+/* session NULL: a sandbox of its own. */
+static int submit(struct calling *c, struct session *session)
 {
 	struct request_ctx *ctx = c->ctx;
-	struct api *api = request_app(ctx);
-	const struct submission in = {
+	struct submission in = {
 		.caller = request_principal(ctx)->name,
 		.request = c->call.request,
 		.accepted_ns = request_started_ns(ctx),
@@ -131,19 +172,94 @@ static int submit(struct calling *c)
 	};
 	struct submitted submitted = { 0 };
 	struct error err = { 0 };
-	json_t *body;
-	int status;
 
-	if (engine_submit(api->engine, &in, &submitted, &err) == 0) {
-		c->execution = submitted.execution;
-		response_on_gone(ctx, on_execute_gone, c);
+	if (send_call(c, session, &in, &submitted, &err) < 0) {
+		refuse_call(c, &err);
 		return 0;
 	}
-	response_retry_after(ctx, err.retry_after_s);
-	body = execute_refusal(&c->call, &err, &status);
-	(void)respond_body(ctx, status, body);
-	calling_free(c);
+	c->execution = submitted.execution;
+	response_on_gone(ctx, on_execute_gone, c);
 	return 0;
+}
+
+/* --- X-Session-ID: the state is kept for each id, in a session of that name --- */
+
+static void on_call_session(void *data, struct session *s, const struct error *err)
+{
+	struct calling *c = data;
+
+	if (!c->ctx)
+		calling_free(c);
+	else if (err)
+		refuse_call(c, err);
+	else
+		(void)submit(c, s);
+}
+
+/* The part of the request that a session is made with. Its files stay in the session, so it has no workspace. */
+static json_t *session_body(const struct calling *c)
+{
+	json_t *body = json_copy(c->call.request), *limits;
+	static const char *const others[] = { "code", "stdin", "workspace" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		(void)json_object_del(body, others[i]);
+	limits = json_copy(json_object_get(body, "limits"));
+	(void)json_object_del(limits, "timeout");
+	if (limits && json_object_set_new(body, "limits", limits) < 0) {
+		json_decref(body);
+		return NULL;
+	}
+	if (body && json_object_set_new(body, "name", json_string(c->session)) < 0) {
+		json_decref(body);
+		return NULL;
+	}
+	return body;
+}
+
+static int submit_to_session(struct calling *c)
+{
+	struct api *api = request_app(c->ctx);
+	const char *caller = request_principal(c->ctx)->name;
+	struct session *s = session_named(api->sessions, caller, c->session);
+	struct error err = { 0 };
+	json_t *body;
+	int r;
+
+	if (json_object_get(c->call.request, "stdin")) {
+		(void)error_set(&err, ERROR_INPUT, EINVAL,
+				"std_input cannot be given with X-Session-ID");
+		refuse_call(c, &err);
+		return 0;
+	}
+	if (s)
+		return submit(c, s);
+	body = session_body(c);
+	r = body ? session_create(api->sessions, caller, body,
+				  (struct session_reply){ c, on_call_session }, &err)
+		 : error_oom(&err);
+	json_decref(body);
+	if (r < 0)
+		refuse_call(c, &err);
+	else
+		response_on_gone(c->ctx, on_execute_gone, c);
+	return 0;
+}
+
+/* False: the id is not usable. */
+static bool read_session_id(const struct request_ctx *ctx, struct calling *c)
+{
+	struct span id = request_header(ctx, "x-session-id");
+
+	if (!id.data)
+		return true;
+	if (id.len == 0 || id.len > SESSION_ID_MAX)
+		return false;
+	for (size_t i = 0; i < id.len; i++)
+		if (id.data[i] <= ' ' || id.data[i] > '~')
+			return false;
+	(void)snprintf(c->session, sizeof(c->session), "execute/%.*s", (int)id.len, id.data);
+	return true;
 }
 
 struct execute_parsing {
@@ -188,26 +304,22 @@ static int post_execute(struct request_ctx *ctx)
 	json_t *answer;
 	int r;
 
-	/*
-	 * Sessions do not exist, so a request that names one is refused: a fresh sandbox would lack the state
-	 * it counts on.
-	 */
-	if (request_header(ctx, "x-session-id").data)
-		return refuse_request(
-			ctx, 400,
-			"X-Session-ID: sessions are not available yet; leave the header out "
-			"and send all the code in one request");
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	c->ctx = ctx;
+	if (!read_session_id(ctx, c)) {
+		free(c);
+		return refuse_request(ctx, 400,
+				      "X-Session-ID: give 1 to 64 visible ASCII characters");
+	}
 	r = read_call(ctx, &c->call);
 	if (r < 0) {
 		free(c);
 		return r;
 	}
 	if (c->call.request)
-		return submit(c);
+		return *c->session ? submit_to_session(c) : submit(c, NULL);
 	answer = TAKE_PTR(c->call.answer);
 	r = c->call.status;
 	calling_free(c);

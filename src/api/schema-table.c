@@ -336,7 +336,6 @@ static const struct schema_field session_request[] = {
 	{ "preload", "[string]", "modules that the interpreter begins with" },
 	{ "labels", "{string}", "labels" },
 	{ "read_only", "boolean", "only /tmp is writable" },
-	{ "workspace", "any", "name of a persistent directory, shown at /workspace" },
 	{ "host_functions", "[string]", "functions of the client that every execution may call" },
 	{ "rules", "object", "rules of the language's own, for Python: imports, filesystem" },
 	{ "idle_timeout", "number", "seconds without use until the session ends [600]" },

@@ -61,9 +61,8 @@ void sessions_close_all(struct sessions *all)
 
 /* Keys of the session itself; the others make its sandbox. */
 static const char *const own_keys[] = { "idle_timeout", "name", "host_functions", "rules", NULL };
-static const char *const sandbox_keys[] = { "language",	 "limits",    "policy",	 "files",
-					    "env",	 "network",   "preload", "labels",
-					    "read_only", "workspace", NULL };
+static const char *const sandbox_keys[] = { "language", "limits",  "policy", "files",	  "env",
+					    "network",	"preload", "labels", "read_only", NULL };
 
 static bool is_session_key(const char *const *list, const char *key)
 {
