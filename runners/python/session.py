@@ -340,7 +340,7 @@ class Session:
         self.rules = Rules(self.place, self.is_own)
         self.files = Files(self.work)
         self.n = None              # number of the running execution
-        self.outputs = 0
+        self.outputs = self.exit_code = 0
         self.is_armed = self.is_pending = self.was_interrupted = False
         self.loop = self.task = self.context = None
         self.futures = 0
@@ -412,7 +412,7 @@ class Session:
             self.task = None
 
     def evaluate(self, message):
-        source, path = message["code"], f"{self.place}cell-{self.n}.py"
+        source, path = message["code"], message.get("file") or f"{self.place}cell-{self.n}.py"
         self.remember(path, source)
         self.rules.set(message.get("rules") or {})
         self.host.bind(message.get("host_functions") or (), self.names)
@@ -480,6 +480,7 @@ class Session:
         self.n = None
         if _signal.getsignal(_signal.SIGINT) != self.on_interrupt:
             _signal.signal(_signal.SIGINT, self.on_interrupt)
+        self.exit_code = done["exit_code"]
         self.channel.send(done)
         try:
             self.reserve = self.reserve or bytes(RESERVE)
@@ -517,6 +518,7 @@ def main():
     HostError.__module__ = "builtins"
     watch_imports()
     session.serve()
+    sys.exit(session.exit_code)
 
 
 main()

@@ -160,13 +160,24 @@ def test_many_megabytes(web):
 
 
 @quick
-def test_session_header_is_refused(web):
-    """Ignored, a client would count on variables that are not there."""
-    answer = web.ask("POST", "/execute", json.dumps({"generated_code": "print(1)", "timeout": 5}).encode(),
-                     {"Content-Type": "application/json", "X-Session-ID": "abc"})
-    body = answer.json()
-    assert answer.status == 400 and list(body) == ["process_status", "stdout", "stderr"], answer
-    assert (body["process_status"], body["stdout"]) == ("error", "") and "X-Session-ID" in body["stderr"] and "leave" in body["stderr"]
+def test_session_header_keeps_the_state(web):
+    """Variables are kept for each id, also over a timeout; another id and a request without one know nothing of them."""
+    def ask(code, session, timeout=10, **more):
+        headers = {"Content-Type": "application/json", **({"X-Session-ID": session} if session else {})}
+        answer = web.ask("POST", "/execute", json.dumps({"generated_code": code, "timeout": timeout, **more}).encode(), headers)
+        body = answer.json()
+        assert list(body) == ["process_status", "stdout", "stderr"], body
+        return answer.status, body["process_status"], body["stdout"], body["stderr"]
+
+    assert ask("x = 20", "abc") == (200, "completed", "", "")
+    assert ask("while True: pass", "abc", 0.3) == (200, "timeout", "", "Timed out\n")
+    assert ask("print(x + 1)", "abc") == (200, "completed", "21\n", "")
+    for other in ("abd", None):
+        status, word, out, err = ask("print(x)", other)
+        assert (status, word, out) == (200, "error", "") and err.endswith("NameError: name 'x' is not defined\n"), err
+    assert ask("x", "abc", std_input="1")[1::2] == ("error", "std_input cannot be given with X-Session-ID")
+    for bad in ("a" * 65, "a b"):
+        assert ask("x", bad)[::3] == (400, "X-Session-ID: give 1 to 64 visible ASCII characters")
 
 
 @quick

@@ -23,6 +23,7 @@ native = {}      # globals of a main program, in order
 loader = None
 PLACE = "/sandbox"
 PROGRAM = "/sandbox/main.py"  # what most programs are called
+session = None   # the program of sessions, and its code, compiled ahead
 usual = b""      # how the launch text of most programs begins: all but the program
 
 
@@ -32,10 +33,14 @@ class Unusual(Exception):
 
 def learn(names):
     """Takes the globals that this interpreter gave to its main program, and the variables that most programs have."""
-    global loader, usual
+    global loader, session, usual
     variables = filter(None, os.environb.pop(b"ATOLL_USUAL", b"").split(b"\n"))
     usual = b"\0".join([streams.USUAL, b"2", executable, os.fsencode(PROGRAM), *variables, b""])
     native.update(names, __doc__=None)
+    beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    parts = [source_of(f"{beside}/{name}") for name in os.environ.pop("ATOLL_SESSION", "").split()]
+    if parts:
+        session = b"".join(parts), compile(b"".join(parts), PROGRAM, "exec", 0, True)
     loader = type(names["__loader__"])
     finder = sys.path_hooks[-1]("/")
     finder.path = PLACE  # there is no such directory yet
@@ -76,6 +81,8 @@ def source_of(path):
 
 def compiled(text, path):
     """The code, and warnings to show once nothing can go wrong any more."""
+    if session and text == session[0] and path == PROGRAM:
+        return session[1], ()
     if b"unraisablehook" in text:  # it would see how its own end is found out
         raise Unusual
     if not text.isascii():  # compile() lets bad bytes in comments pass
