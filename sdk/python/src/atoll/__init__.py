@@ -5,8 +5,13 @@
 >>> atoll.run("print(sum(range(10)))").stdout
 '45\\n'
 
+>>> with atoll.Sandbox() as sandbox:
+...     _ = sandbox.run("import math; radius = 2")
+...     round(sandbox.run("math.pi * radius ** 2").value, 2)
+12.57
+
 ``run`` talks to a running daemon (``ATOLL_URL``, or the default socket) or starts a private one that ends with this
-process. ``Client`` and ``AsyncClient`` give everything that the API offers.
+process. ``Sandbox`` is a live interpreter that keeps its state. ``Client`` and ``AsyncClient`` give everything that the API offers.
 """
 from __future__ import annotations
 
@@ -15,16 +20,20 @@ import threading
 from typing import Any, Mapping, Optional, Sequence, Union
 
 from ._async_client import AsyncClient
+from ._async_session import AsyncSandbox, AsyncSessionFiles
 from ._calls import Files
 from ._client import Client, OnText
 from ._errors import (APIError, AtollError, AuthenticationFailed, Busy, Conflict, ConnectionFailed, ExecutionError,
                       InvalidRequest, NotFound, PolicyRefusal)
+from ._output import Output
 from ._result import Cause, Result
+from ._session import Sandbox, SessionFiles
+from ._session_calls import FileInfo, HostFunction, Logs
 from ._wire import VERSION as __version__
 
-__all__ = ["APIError", "AsyncClient", "AtollError", "AuthenticationFailed", "Busy", "Cause", "Client", "Conflict",
-           "ConnectionFailed", "ExecutionError", "InvalidRequest", "NotFound", "PolicyRefusal", "Result", "__version__",
-           "default_client", "run"]
+__all__ = ["APIError", "AsyncClient", "AsyncSandbox", "AsyncSessionFiles", "AtollError", "AuthenticationFailed", "Busy", "Cause",
+           "Client", "Conflict", "ConnectionFailed", "ExecutionError", "FileInfo", "HostFunction", "InvalidRequest", "Logs",
+           "NotFound", "Output", "PolicyRefusal", "Result", "Sandbox", "SessionFiles", "__version__", "default_client", "run"]
 
 _lock = threading.Lock()
 _default: Optional[Client] = None

@@ -70,6 +70,7 @@ class AsyncClient:
         return result.check() if check else result
 
     async def _run_streamed(self, body: Mapping[str, Any], listeners: Mapping[str, Optional[OnText]]) -> Result:
+        result: Optional[Result] = None  # the stream is read to its end, so that its connection can be used again
         async for event in self._events(_calls.execute(body, True)):
             listener = listeners.get(event["event"])
             if listener:
@@ -77,8 +78,10 @@ class AsyncClient:
                 if inspect.isawaitable(returned):
                     await returned
             if event["event"] == "result":
-                return Result.from_json(event["data"])
-        raise EOFError("the daemon ended the stream of events without a result")
+                result = Result.from_json(event["data"])
+        if result is None:
+            raise EOFError("the daemon ended the stream of events without a result")
+        return result
 
     async def _events(self, call: Call) -> AsyncIterator[Dict[str, Any]]:
         async for line in self._transport.lines(call):
@@ -143,6 +146,10 @@ class AsyncClient:
     async def debug_report(self, execution_id: str) -> Dict[str, Any]:
         """The debug report of an execution."""
         return await self._read(_calls.execution_path(execution_id, "debug-report"))
+
+    async def sessions(self) -> List[Dict[str, Any]]:
+        """The sessions of this caller."""
+        return list((await self._read("/v1/sessions"))["sessions"])
 
     async def languages(self) -> List[Dict[str, Any]]:
         """The languages, their versions and whether their runtime is installed."""

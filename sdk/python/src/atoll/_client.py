@@ -72,13 +72,16 @@ class Client:
         return result.check() if check else result
 
     def _run_streamed(self, body: Mapping[str, Any], listeners: Mapping[str, Optional[OnText]]) -> Result:
+        result: Optional[Result] = None  # the stream is read to its end, so that its connection can be used again
         for event in self._events(body):
             listener = listeners.get(event["event"])
             if listener:
                 listener(event["data"])
             if event["event"] == "result":
-                return Result.from_json(event["data"])
-        raise EOFError("the daemon ended the stream of events without a result")
+                result = Result.from_json(event["data"])
+        if result is None:
+            raise EOFError("the daemon ended the stream of events without a result")
+        return result
 
     def _events(self, body: Mapping[str, Any]) -> Iterator[Dict[str, Any]]:
         return events_in(self._transport.lines(_calls.execute(body, True)))
@@ -145,6 +148,10 @@ class Client:
     def debug_report(self, execution_id: str) -> Dict[str, Any]:
         """The debug report of an execution."""
         return self._read(_calls.execution_path(execution_id, "debug-report"))
+
+    def sessions(self) -> List[Dict[str, Any]]:
+        """The sessions of this caller."""
+        return list(self._read("/v1/sessions")["sessions"])
 
     def languages(self) -> List[Dict[str, Any]]:
         """The languages, their versions and whether their runtime is installed."""

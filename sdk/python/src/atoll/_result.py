@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional
 
+from ._output import Output
+from ._values import decode
+
 
 @dataclass(frozen=True)
 class Cause:
@@ -25,6 +28,9 @@ class Cause:
 class Result:
     """The account of one execution.
 
+    ``value`` is the value of the last expression or of a top-level ``return``, and ``value_type`` its type's name. Of a value that
+    cannot cross the boundary, ``value`` is the repr. ``session_state`` is "kept" or "lost" for an execution in a session.
+
     >>> result = Result.from_json({"id": "ex_1", "status": "success", "success": True, "exit_code": 0, "stdout": "42\\n"})
     >>> result.ok, result.stdout
     (True, '42\\n')
@@ -40,6 +46,7 @@ class Result:
     stdout_truncated: bool
     stderr_truncated: bool
     value: Any
+    value_type: Optional[str]
     duration: float
     cpu_time: float
     memory_peak: int
@@ -47,12 +54,13 @@ class Result:
     cause: Cause
     error: Optional[Dict[str, Any]]
     files: List[Dict[str, Any]]
-    outputs: List[Dict[str, Any]]
+    outputs: List[Output]
     changes: List[Dict[str, Any]]
     host_calls: List[Dict[str, Any]]
     stages: List[Dict[str, Any]]
     tests: List[Dict[str, Any]]
     isolation: Dict[str, Any]
+    session_state: Optional[str]
     raw: Dict[str, Any] = field(repr=False)
 
     @classmethod
@@ -70,7 +78,8 @@ class Result:
             stderr=str(raw.get("stderr") or ""),
             stdout_truncated=bool(raw.get("stdout_truncated")),
             stderr_truncated=bool(raw.get("stderr_truncated")),
-            value=raw.get("value"),
+            value=decode(raw.get("value")),
+            value_type=raw.get("value_type"),
             duration=float(raw.get("duration") or 0.0),
             cpu_time=float(raw.get("cpu_time") or 0.0),
             memory_peak=int(raw.get("memory_peak") or 0),
@@ -78,12 +87,13 @@ class Result:
             cause=Cause(**{key: value for key, value in cause.items() if key in known}),
             error=raw.get("error"),
             files=list(raw.get("files") or []),
-            outputs=list(raw.get("outputs") or []),
+            outputs=[Output.from_json(output) for output in raw.get("outputs") or []],
             changes=list(raw.get("changes") or []),
             host_calls=list(raw.get("host_calls") or []),
             stages=list(raw.get("stages") or []),
             tests=list(raw.get("tests") or []),
             isolation=dict(raw.get("isolation") or {}),
+            session_state=(raw.get("session") or {}).get("state"),
             raw=dict(raw),
         )
 
