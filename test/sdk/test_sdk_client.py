@@ -24,9 +24,10 @@ import atoll as package  # noqa: E402
 from atoll import AsyncClient, Client  # noqa: E402
 
 pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root")]
-MODULES = ["atoll", "atoll._address", "atoll._async_client", "atoll._calls", "atoll._client", "atoll._host",
-           "atoll._manager", "atoll._manager_config", "atoll._result",
-           "atoll.code_execution", "atoll.code_sandbox", "atoll.executor"]
+MODULES = ["atoll", "atoll._address", "atoll._async_client", "atoll._async_session", "atoll._calls", "atoll._client", "atoll._code_rules",
+           "atoll._environment_limits", "atoll._host", "atoll._manager", "atoll._manager_config", "atoll._output", "atoll._result",
+           "atoll._session", "atoll._session_calls", "atoll._tool_executor", "atoll._values", "atoll.code_execution", "atoll.code_sandbox",
+           "atoll.environment", "atoll.executor", "atoll.tools"]
 
 
 def run_script(code, **env):
@@ -218,7 +219,7 @@ def test_no_program():
     assert "the private daemon ended at once: " in (said := script.communicate(timeout=30)[0]) and "/nowhere/atoll: not found" in said
 
 
-def test_doctests(daemon, monkeypatch):
+def test_doctests(daemon, monkeypatch, can_fork):
     monkeypatch.setenv("ATOLL_URL", "unix:%s" % daemon.socket)
     for name in MODULES:
         module = importlib.import_module(name)
@@ -244,6 +245,15 @@ def test_installs_without_network(tmp_path):
 
 def test_types():
     done = subprocess.run([PYTHON, "-m", "mypy", "--strict", "--cache-dir", os.devnull, "src/atoll"], cwd=SDK, capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_types_by_another_checker(tmp_path):
+    pyright = ROOT / "build" / "npm" / "node_modules" / ".bin" / "pyright"
+    if not pyright.exists():
+        pytest.skip("pyright is not installed: `./dev test` takes it from npm")
+    done = subprocess.run([pyright, "-p", "pyproject.toml"], cwd=SDK, env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, text=True,
                           check=False)
     assert done.returncode == 0, done.stdout
 
