@@ -181,12 +181,24 @@ static bool can_be_missed(const struct record *rec, int r)
 	return r == -ETOOMANYREFS && rec->kind == RECORD_FILE;
 }
 
+/* DONE leaves without its list of changes: the peer reads that at least one change is missing. */
+static void note_lost_list(struct record *done)
+{
+	done->done.commit.omitted++;
+}
+
 static int pass_on(struct peer_socket *c, const struct record *rec, int fd)
 {
 	int r = c->first ? -EAGAIN : send_now(c, rec, fd);
 
 	if (r == -EAGAIN && c->several)
 		r = keep_record(c, rec, fd);
+	if (r == -ETOOMANYREFS && rec->kind == RECORD_DONE) {
+		struct record without = *rec;
+
+		note_lost_list(&without);
+		return pass_on(c, &without, -EBADF);
+	}
 	/* A peer that misses a record would wait for ever: it sees a closed socket instead. */
 	if (r < 0 && !can_be_missed(rec, r))
 		hang_up(c);
@@ -274,6 +286,11 @@ static void flush_peer(struct peer_socket *c)
 
 		if (r == -EAGAIN)
 			return;
+		if (r == -ETOOMANYREFS && c->first->rec.kind == RECORD_DONE) {
+			note_lost_list(&c->first->rec);
+			c->first->fd = fd_close(c->first->fd);
+			continue;
+		}
 		if (r < 0 && !can_be_missed(&c->first->rec, r)) {
 			hang_up(c);
 			return;

@@ -123,7 +123,7 @@ enum commit_result {
 struct record_commit {
 	uint32_t result; /* enum commit_result */
 	int32_t errnum;
-	uint32_t omitted; /* changes that are not in the list */
+	uint32_t omitted; /* changes that are not in the list; at least 1 if the list is lost */
 	/* OVER_QUOTA: the size that the workspace would have, and its limits. */
 	int64_t bytes, inodes, quota_bytes, quota_inodes;
 };

@@ -467,6 +467,8 @@ static int done(struct job *j, struct link_message *m)
 		return fail_job(j, &error);
 	}
 	j->outcome.done = *record;
+	if (m->lost_fds)
+		j->outcome.done.commit.omitted++;
 	if (record->has_stage && j->outcome.n_stages < PLAN_STAGES_MAX)
 		j->outcome.stages[j->outcome.n_stages++] = record->stage;
 	if (j->fault < 0)
@@ -590,6 +592,8 @@ int job_start(struct job *j, struct error *err)
 		r = feed_start(&j->feed, j->loop, j->in.stdin_data, j->in.stdin_fd);
 	if (r == -EPIPE)
 		return error_set(err, ERROR_LOST, EPIPE, "the sandbox broker died");
+	if (r == -ETOOMANYREFS)
+		return link_explain_crowd(err);
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "cannot start the run: %s", strerror(-r));
 	j->state = JOB_SENT;

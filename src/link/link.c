@@ -383,23 +383,6 @@ int link_send(struct link *l, const struct record *record, const int *fds, size_
 	return link_send_plan(l, record, (struct span){ 0 }, fds, n_fds);
 }
 
-/* 0: the queue is empty, or the socket is full again; negative: the broker is gone. */
-static int flush_link(struct link *l)
-{
-	while (l->first) {
-		const struct unsent *u = l->first;
-		const struct record record = { .kind = u->kind, .job = u->job, .run = u->run };
-		int r = send_parts(l, &record, (struct span){ u->plan, u->n_plan }, u->fds,
-				   u->n_fds);
-		if (r == -EAGAIN)
-			return 0;
-		if (r < 0)
-			return r;
-		drop_first(l);
-	}
-	return loop_set_events(l->source, EPOLLIN);
-}
-
 static void close_fds(struct link_message *m)
 {
 	for (size_t i = 0; i < m->n_fds; i++)
@@ -442,6 +425,45 @@ static int route(struct link *l, struct link_message *m)
 			return p->on_message(p->data, m);
 	}
 	return 0;
+}
+
+int link_explain_crowd(struct error *err)
+{
+	return error_set(
+		err, ERROR_BUSY, EAGAIN,
+		"too many descriptors of this user are on their way between processes: try again "
+		"when a run has ended, or raise the limit of open files (ulimit -n, LimitNOFILE=)");
+}
+
+/* The kernel does not pass on the descriptors of the first queued RUN: that run fails, and the link stays. */
+static int refuse_first(struct link *l)
+{
+	struct link_message m = { .record = { .kind = RECORD_FAILED, .job = l->first->job } };
+
+	drop_first(l);
+	(void)link_explain_crowd(&m.record.failed);
+	return route(l, &m);
+}
+
+/* 0: the queue is empty, the socket is full again, or the link is broken; negative: the broker is gone. */
+static int flush_link(struct link *l)
+{
+	while (l->first) {
+		const struct unsent *u = l->first;
+		const struct record record = { .kind = u->kind, .job = u->job, .run = u->run };
+		int r = send_parts(l, &record, (struct span){ u->plan, u->n_plan }, u->fds,
+				   u->n_fds);
+
+		if (r == -EAGAIN)
+			return 0;
+		if (r == 0)
+			drop_first(l);
+		else if (r == -ETOOMANYREFS)
+			r = refuse_first(l);
+		if (r < 0)
+			return r;
+	}
+	return l->broken ? 0 : loop_set_events(l->source, EPOLLIN);
 }
 
 /*

@@ -68,10 +68,13 @@ bool link_is_idle(const struct link *l); /* no port is attached */
 
 /*
  * Sends one record (RUN, KILL, USAGE, SIGNAL). The descriptors stay the caller's. If the socket is full, the record is queued, and
- * the loop sends it. -ENOBUFS: the queue is full. -EPIPE: the broker is gone.
+ * the loop sends it. -ENOBUFS: the queue is full. -EPIPE: the broker is gone. -ETOOMANYREFS: the kernel passes on no further
+ * descriptor of this user now.
  */
 int link_send(struct link *l, const struct record *record, const int *fds,
 	      size_t n_fds) _must_check_;
+/* ERROR_BUSY, for a RUN that could not be sent: -ETOOMANYREFS. A queued RUN gets it as RECORD_FAILED. Returns -EAGAIN. */
+int link_explain_crowd(struct error *err);
 /* The same with at most RECORD_PLAN_MAX bytes behind the record. */
 int link_send_plan(struct link *l, const struct record *record, struct span plan, const int *fds,
 		   size_t n_fds) _must_check_;

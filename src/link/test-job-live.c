@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "sys/kernel.h"
+#include "sys/test-descriptors.h"
 
 struct live_job_bench {
 	struct loop *loop;
@@ -338,6 +339,56 @@ static void test_a_terminal_there_is_no_room_for(void **state)
 	}
 }
 
+/* A list of changes that is lost for want of descriptors is no list of nothing. */
+static void test_a_list_there_is_no_room_for(void **state)
+{
+	struct rlimit before, full;
+	struct live_job_bench b;
+	struct job_input in;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	full = before;
+	full.rlim_cur = 0;
+	setup(&b);
+	in = input_of(&b);
+	begin(&b, &in, -1);
+	hang_up(&b);
+	tell(&b, (struct record){ .kind = RECORD_DONE }, b.null_fd);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &full), 0);
+	spin(&b, 2000);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_true(job_has_ended(b.job));
+	assert_int_equal(job_outcome(b.job)->error.code, ERROR_NONE);
+	assert_int_equal(job_outcome(b.job)->changes_fd, -EBADF);
+	assert_int_equal(job_outcome(b.job)->done.commit.omitted, 1);
+	teardown(&b);
+}
+
+/* The kernel passes on no descriptors: the run has not begun, and may be sent again. */
+static void test_descriptors_that_are_not_passed_on(void **state)
+{
+	struct run_fds ahead = { 0 };
+	struct error err = { 0 };
+	struct live_job_bench b, crowd;
+	struct job_input in;
+
+	(void)state;
+	setup(&crowd);
+	tell(&crowd, (struct record){ .kind = RECORD_DONE }, crowd.null_fd);
+	setup(&b);
+	in = input_of(&b);
+	in.run_fds = &ahead;
+	assert_int_equal(run_fds_make(&ahead), 0);
+	assert_int_equal(job_new(b.link, b.loop, &in, &b.job), 0);
+	refuse_descriptors(true);
+	assert_int_equal(job_start(b.job, &err), -EAGAIN);
+	refuse_descriptors(false);
+	assert_int_equal(err.code, ERROR_BUSY);
+	teardown(&b);
+	teardown(&crowd);
+}
+
 /* The broker dies before it sends a record. Only the ticket tells whether the program has begun. */
 static bool can_be_recalled(bool begun)
 {
@@ -409,6 +460,8 @@ int main(void)
 		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_the_terminals_size),
 		cmocka_unit_test(test_a_terminal_there_is_no_room_for),
+		cmocka_unit_test(test_a_list_there_is_no_room_for),
+		cmocka_unit_test(test_descriptors_that_are_not_passed_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "sys/kernel.h"
+#include "sys/test-descriptors.h"
 
 struct link_seen {
 	struct loop *loop;
@@ -27,6 +28,7 @@ struct link_seen {
 	struct link_port port;
 	int messages, gone;
 	uint32_t kind;
+	int code;
 	size_t n_fds;
 	bool lost_fds;
 	int fd;
@@ -43,6 +45,7 @@ static int on_message(void *data, struct link_message *m)
 	}
 	s->messages++;
 	s->kind = m->record.kind;
+	s->code = m->record.failed.code;
 	s->n_fds = m->n_fds;
 	s->lost_fds = m->lost_fds;
 	if (m->n_fds > 0)
@@ -423,6 +426,47 @@ static void test_what_does_not_fit_goes_later_and_in_order(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
+/* The kernel passes on no descriptors: a queued RUN fails as busy. The link stays, and so do the records behind that RUN. */
+static void test_descriptors_that_are_not_passed_on(void **state)
+{
+	int pair[2], crowd[2], null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct record rec = { .kind = RECORD_KILL }, run = { .kind = RECORD_RUN };
+	struct link_seen s;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, crowd), 0);
+	peer_send(crowd[0], &rec, sizeof(rec), 1);
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+	start(&s, pair[0]);
+	for (int i = 0; i < BURST; i++)
+		assert_int_equal(link_send(s.link, &rec, NULL, 0), 0);
+	run.job = s.port.job;
+	assert_int_equal(link_send(s.link, &run, &null_fd, 1), 0);
+	rec.job = 77;
+	assert_int_equal(link_send(s.link, &rec, NULL, 0), 0);
+	refuse_descriptors(true);
+	rec.job = 0;
+	for (int i = 0; i < 4 * BURST && rec.job != 77; i++) {
+		if (sys_recv_record(pair[1], &rec, sizeof(rec), NULL, NULL) < 0)
+			one_turn(s.loop);
+		assert_int_equal(rec.kind, RECORD_KILL);
+	}
+	assert_int_equal(rec.job, 77);
+	assert_int_equal(s.messages, 1);
+	assert_int_equal(s.kind, RECORD_FAILED);
+	assert_int_equal(s.code, ERROR_BUSY);
+	one_turn(s.loop);
+	assert_int_equal(link_send(s.link, &run, &null_fd, 1), -ETOOMANYREFS);
+	assert_false(link_is_broken(s.link));
+	refuse_descriptors(false);
+	close(null_fd);
+	close(pair[1]);
+	close(crowd[0]);
+	close(crowd[1]);
+	finish(&s);
+}
+
 static void test_what_was_not_sent_goes_with_the_link(void **state)
 {
 	int before = open_fds(), pair[2], null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), r = 0;
@@ -509,6 +553,7 @@ int main(void)
 		cmocka_unit_test(test_a_broker_of_another_version_is_left_alone),
 		cmocka_unit_test(test_nobody_listens),
 		cmocka_unit_test(test_what_does_not_fit_goes_later_and_in_order),
+		cmocka_unit_test(test_descriptors_that_are_not_passed_on),
 		cmocka_unit_test(test_what_was_not_sent_goes_with_the_link),
 		cmocka_unit_test(test_the_keeper_hears_of_hello_and_of_the_end),
 		cmocka_unit_test(test_slow_records_share_the_loop),
