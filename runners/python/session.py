@@ -159,6 +159,7 @@ class Host:
         number = self.begin(name, args, kwargs, None)
         try:
             while True:
+                session.deliver()  # a signal that found another function than the wait
                 wait_readable(self.channel.fd, LOOK_UP_MS)
                 with self.reading:
                     if number in self.open:
