@@ -7,6 +7,8 @@
  *    └────────────────────┴──────────────┘  └▶ PREPARING └▶ OVERDUE
  *      a caller waits: no row comes first
  *
+ * A turn of a session needs no place, so it goes from ACCEPTING to STARTING.
+ *
  * Every state before ENDING may also go to ENDING: refused, cancelled, out of time, interrupted. Every state may also go to ENDED:
  * a job whose row cannot be written, the end of the engine, and NEW for an execution that is read back from the history.
  *

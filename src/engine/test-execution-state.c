@@ -28,8 +28,13 @@ static void test_ways(void **state)
 		EXECUTION_NEW,	  EXECUTION_STARTING, EXECUTION_RUNNING, EXECUTION_OVERDUE,
 		EXECUTION_ENDING, EXECUTION_TOLD,     EXECUTION_ENDED,
 	};
+	static const enum execution_state announced_turn[] = {
+		EXECUTION_NEW,	  EXECUTION_ACCEPTING, EXECUTION_STARTING, EXECUTION_RUNNING,
+		EXECUTION_ENDING, EXECUTION_TOLD,      EXECUTION_ENDED,
+	};
 
 	(void)state;
+	assert_way(announced_turn, ARRAY_SIZE(announced_turn));
 	assert_way(job, ARRAY_SIZE(job));
 	assert_way(waited, ARRAY_SIZE(waited));
 }
