@@ -66,8 +66,9 @@ int session_get_file(struct request_ctx *ctx);
 int session_put_file(struct request_ctx *ctx);
 int session_delete_file(struct request_ctx *ctx);
 
-int stream_get_events(struct request_ctx *ctx); /* event-stream.c */
-int attach_get(struct request_ctx *ctx);	/* attach.c */
+int stream_get_events(struct request_ctx *ctx);	 /* event-stream.c */
+int attach_get(struct request_ctx *ctx);	 /* attach.c */
+int session_attach_get(struct request_ctx *ctx); /* attach-session.c */
 
 /* --- event-stream.c --- */
 enum stream_format { STREAM_SSE, STREAM_NDJSON };
@@ -84,11 +85,17 @@ struct pieces {
 };
 struct span pieces_next(const struct pieces *p, size_t max); /* len 0: all is sent */
 void pieces_taken(struct pieces *p, size_t n);
+struct event_keys {
+	bool id; /* for formats without another place for it */
+	const char
+		*execution; /* its id, where events of several come over one connection; or NULL */
+};
 /*
- * An event as JSON; with_id adds "id" for formats without another place for it. A value that exists as text
- * (event->text, may be large) is left out: out ends where the text belongs, and "}" follows the text.
+ * An event as JSON. A value that exists as text (event->text, may be large) is left out: out ends where the text belongs, and
+ * "}" follows the text.
  */
-int event_write_head(const struct event *event, bool with_id, struct buf *out) _must_check_;
+int event_write_head(const struct event *event, struct event_keys with,
+		     struct buf *out) _must_check_;
 /* Answers with events until the last one; negative: nothing was answered. */
 int stream_begin(struct request_ctx *ctx, const struct stream_source *source) _must_check_;
 

@@ -9,10 +9,7 @@
 #include "base/clock.h"
 #include "spec/yaml.h"
 
-enum {
-	ANSWERS_MAX = 16, /* pongs and error messages that wait, before reading stops */
-	SIGNAL_RETRY_MS = 5,
-};
+enum { SIGNAL_RETRY_MS = 5 };
 
 static void drop_input(struct attach *a)
 {
@@ -22,7 +19,7 @@ static void drop_input(struct attach *a)
 		   "start to a job sent without stdin, or send it with ?interactive=true.");
 }
 
-void attach_feed(struct attach *a)
+bool attach_feed(struct attach *a)
 {
 	struct execution *x = watcher_execution(a->watcher);
 	ssize_t n = 0;
@@ -47,8 +44,7 @@ void attach_feed(struct attach *a)
 		buf_init(&a->input, INPUT_BYTES_MAX);
 		a->taken = 0;
 	}
-	tunnel_pause(a->tunnel,
-		     a->input.len > 0 || wslay_event_get_queued_msg_count(a->frames) > ANSWERS_MAX);
+	return a->input.len > 0;
 }
 
 void attach_take_bytes(struct attach *a, const void *bytes, size_t n)
@@ -58,7 +54,7 @@ void attach_take_bytes(struct attach *a, const void *bytes, size_t n)
 		return;
 	}
 	if (buf_append(&a->input, bytes, n) < 0)
-		attach_close(a, WSLAY_CODE_MESSAGE_TOO_BIG);
+		event_socket_close(&a->socket, WSLAY_CODE_MESSAGE_TOO_BIG);
 }
 
 static int signal_number(const json_t *value)

@@ -46,12 +46,14 @@ static void stream_free(struct event_response *s)
 	free(s);
 }
 
-int event_write_head(const struct event *event, bool with_id, struct buf *out)
+int event_write_head(const struct event *event, struct event_keys with, struct buf *out)
 {
 	_cleanup_free_ char *json = NULL;
 	json_t *tree = event_to_json(event);
 
-	if (tree && with_id)
+	if (tree && with.execution)
+		(void)json_object_set_new(tree, "execution", json_string(with.execution));
+	if (tree && with.id)
 		(void)json_object_set_new(tree, "id", json_string(event->id));
 	json = tree ? json_dumps(tree, JSON_COMPACT | result_json_flags(tree)) : NULL;
 	json_decref(tree);
@@ -73,7 +75,7 @@ static int encode_event(struct event_response *s, const struct event *event)
 		r = buf_printf(&s->text, "id: %s\nevent: %s\ndata: ", event->id,
 			       event_name(event->kind));
 	if (r >= 0)
-		r = event_write_head(event, !lines, &s->text);
+		r = event_write_head(event, (struct event_keys){ .id = !lines }, &s->text);
 	if (r >= 0 && !event->text.data)
 		r = buf_puts(&s->text, end);
 	s->pieces = (struct pieces){ .parts = {

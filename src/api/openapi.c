@@ -86,6 +86,7 @@ static const struct answer {
 	  200,
 	  { "application/json", "text/markdown" } },
 	{ HTTP_GET, "/v1/executions/{id}/attach", 101, { NULL } },
+	{ HTTP_GET, "/v1/sessions/{id}/attach", 101, { NULL } },
 	{ HTTP_GET, "/metrics", 200, { "text/plain" } },
 };
 

@@ -189,15 +189,12 @@ static int execute_whole(struct request_ctx *ctx, struct session *session, const
 	return submitted.existing[0] ? repeat_whole(ctx, submitted.existing) : 0;
 }
 
-/* x is NULL for a repeated request: its disconnect does not cancel the first one's execution. */
-static int begin_stream(struct request_ctx *ctx, const char *id, struct execution *x,
+/* cancels: the execution that ends when the client disconnects, or NULL. */
+static int begin_stream(struct request_ctx *ctx, const char *id, struct execution *cancels,
 			enum stream_format format)
 {
 	struct api *api = request_app(ctx);
-	/* Host calls of a client that has gone would wait for their answers in vain. */
-	bool answers = json_object_get(request_json(ctx), "host_functions") != NULL;
-	struct stream_source source = { .format = format,
-					.cancels = answers || wants_cancel(ctx) ? x : NULL };
+	struct stream_source source = { .format = format, .cancels = cancels };
 	char location[64];
 	int r;
 
@@ -215,6 +212,13 @@ struct stream_wish {
 	enum stream_format format;
 };
 
+/* Host calls of a client that has gone would wait for their answers in vain. */
+static bool wants_cancel_stream(const struct request_ctx *ctx, const struct session *session)
+{
+	return wants_cancel(ctx) || json_object_get(request_json(ctx), "host_functions") ||
+	       (session && session_calls_host(session));
+}
+
 static int execute_stream(struct request_ctx *ctx, const struct stream_wish *wish)
 {
 	struct submission in = {
@@ -228,13 +232,15 @@ static int execute_stream(struct request_ctx *ctx, const struct stream_wish *wis
 	struct submitted submitted = { 0 };
 	struct error err = { 0 };
 	int r = send_submission(ctx, wish->session, &in, &submitted, &err);
-	bool cancels = wants_cancel(ctx), gone = response_is_gone(ctx);
+	bool cancels = wants_cancel_stream(ctx, wish->session), gone = response_is_gone(ctx);
 
 	if (r < 0)
 		return respond_error(ctx, &err);
+	/* The disconnect of a repeated request does not cancel the first one's execution. */
 	if (submitted.existing[0])
 		return begin_stream(ctx, submitted.existing, NULL, format);
-	r = begin_stream(ctx, execution_id(submitted.execution), submitted.execution, format);
+	r = begin_stream(ctx, execution_id(submitted.execution),
+			 cancels ? submitted.execution : NULL, format);
 	/*
 	 * After a disconnect the execution goes on, unless disconnect=cancel. After another failure it is
 	 * cancelled: a client that was told of a failure does not look for the result.

@@ -205,6 +205,8 @@ const struct route session_routes[] = {
 	  .summary = "Everything that a session has printed", .response_schema = "Logs" },
 	{ HTTP_POST, "/v1/sessions/{id}/calls/{call}", post_call, .flags = ROUTE_JSON,
 	  .summary = "Answer a host call", .request_schema = "CallAnswer" },
+	{ HTTP_GET, "/v1/sessions/{id}/attach", session_attach_get, .flags = ROUTE_UPGRADES,
+	  .summary = "WebSocket: takes code, answers to host calls and interrupts, sends events" },
 	{ HTTP_GET, "/v1/sessions/{id}/files", session_get_files,
 	  .summary = "Files of a session's work directory", .response_schema = "SessionFiles" },
 	{ HTTP_GET, "/v1/sessions/{id}/files/{path...}", session_get_file,

@@ -8,6 +8,7 @@
 #include "base/base64.h"
 #include "spec/request.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { FUNCTIONS_MAX = 100, FUNCTION_NAME_MAX = 64, FILE_BYTES_MAX = 32 << 20 };
@@ -174,6 +175,12 @@ int session_execute(struct session *s, json_t *body, struct submission *in, stru
 						     .language = s->language,
 						     .policy = s->policy };
 		r = engine_submit(s->all->o.engine, in, ret, err);
+	}
+	if (r >= 0 && ret->execution) {
+		s->all->counts.executions++;
+		(void)snprintf(t->execution, sizeof(t->execution), "%s",
+			       execution_id(ret->execution));
+		session_tell_execution(s, t->execution);
 	}
 	json_decref(request);
 	if (r < 0 && t)

@@ -53,6 +53,7 @@ struct turn {
 	struct session_file_reply file; /* fn NULL: an execution */
 
 	/* Of an execution: */
+	char execution[32]; /* its id */
 	struct executor_start_options to;
 	struct limits limits;
 	json_t *allowed; /* names of host functions, or NULL */
@@ -102,6 +103,7 @@ struct session {
 	struct turn *first, *last; /* that wait */
 	size_t n_turns_open;	   /* waiting, running, and not started by the engine yet */
 	struct session_wait *ready_waits, *stop_waits;
+	struct session_listener *listeners;
 	struct source *due;
 	int64_t deadline_ns; /* of the state; INT64_MAX: none */
 	int64_t tick_ns;     /* when the usage of the running turn is asked for */
@@ -118,6 +120,7 @@ struct sessions {
 	struct sessions_options o;
 	struct session *list;
 	bool closed;
+	struct sessions_counts counts; /* without `live` */
 };
 
 /* --- session.c --- */
@@ -136,6 +139,10 @@ void session_tell(struct session_wait **waits, struct session *s, const struct e
 
 /* --- session-ask.c --- */
 int session_check_functions(const json_t *names, struct error *err) _must_check_;
+
+/* --- session-listener.c --- */
+void session_tell_execution(struct session *s, const char *id);
+void session_tell_closed(struct session *s);
 
 /* --- life.c --- */
 int life_begin(struct session *s, struct error *err) _must_check_;

@@ -67,7 +67,8 @@ static bool has_stopped_turn(const struct session *s)
 
 void session_set_due(struct session *s)
 {
-	bool unused = (s->state == SESSION_IDLE || s->state == SESSION_COLD) && !s->first;
+	bool unused = (s->state == SESSION_IDLE || s->state == SESSION_COLD) && !s->first &&
+		      !s->listeners;
 	int64_t at_ns = s->deadline_ns;
 
 	if (s->state == SESSION_BUSY)
@@ -246,7 +247,7 @@ static int on_session_due(void *data, uint32_t events)
 		s->tick_ns = now_ns + TICK_MS * NS_PER_MS;
 		(void)!executor_ask_usage(s->life->run);
 	} else if ((s->state == SESSION_IDLE || s->state == SESSION_COLD) && !s->first &&
-		   now_ns >= s->used_ns + s->idle_ms * NS_PER_MS) {
+		   !s->listeners && now_ns >= s->used_ns + s->idle_ms * NS_PER_MS) {
 		session_close(s);
 	}
 	session_set_due(s);
@@ -277,6 +278,7 @@ void session_close(struct session *s)
 	life_kill(s, CAUSE_CANCELLED);
 	session_tell(&s->ready_waits, s, &ended);
 	session_tell(&s->stop_waits, s, &ended);
+	session_tell_closed(s);
 	while (s->first)
 		turn_finish(take_turn(s), NULL, &ended);
 	s->due = source_free(s->due);

@@ -75,6 +75,28 @@ bool session_kept(const struct session *s);
 int session_answer(struct session *s, const char *call_id, const json_t *body,
 		   struct error *err) _must_check_;
 
+/* Whether its executions may call functions of the client that no execution names. */
+bool session_calls_host(const struct session *s);
+
+/* A client that follows a session. A session with such a client is not idle. */
+struct session_listener {
+	struct session_listener *next;
+	struct session *session; /* NULL: it has ended */
+	void *data;
+	/* These two come from inside other calls of this header, and may call none. */
+	void (*on_execution)(void *data, const char *id); /* a client has sent it */
+	void (*on_closed)(void *data);
+};
+/* Tells of the executions that have not ended, at once. */
+void session_listen(struct session *s, struct session_listener *l);
+void session_unlisten(struct session_listener *l);
+
+/* Counts since the start, of all callers. */
+struct sessions_counts {
+	int64_t live, created, executions;
+};
+struct sessions_counts sessions_count(const struct sessions *all);
+
 enum session_file_op { SESSION_LIST, SESSION_READ, SESSION_WRITE, SESSION_REMOVE };
 struct session_file {
 	enum session_file_op op;

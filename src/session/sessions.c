@@ -204,6 +204,7 @@ int session_create(struct sessions *all, const char *caller, json_t *body,
 	if (r >= 0) {
 		s->next = all->list;
 		all->list = s;
+		all->counts.created++;
 		charge_take(&s->charge, all->o.callers, s->caller, SLOT_SESSIONS, 1);
 		r = session_reset(s, reply, err);
 		if (r < 0)

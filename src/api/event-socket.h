@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A WebSocket that sends events, and takes messages. Its owner has it as a member, gives the next event when it is asked for
+ * one, and handles the messages. attach.c and attach-session.c are owners.
+ */
+#pragma once
+
+#include "api/api-private.h"
+
+#include <wslay/wslay.h>
+
+struct event_socket;
+
+struct event_socket_ops {
+	size_t message_bytes_max; /* of the client's messages */
+	/* As watcher_next(); -ENODATA closes the socket. The event is valid until the next call. */
+	int (*next)(struct event_socket *s, struct event *ret);
+	void (*on_text)(struct event_socket *s, struct span text);
+	void (*on_bytes)(struct event_socket *s, struct span bytes);
+	/* After each round; true: no more messages are read for now. */
+	bool (*on_pumped)(struct event_socket *s);
+	/* The socket is gone: calls event_socket_done() and frees what it is a member of. */
+	void (*on_gone)(struct event_socket *s);
+};
+
+struct event_socket {
+	const struct event_socket_ops *ops;
+	struct tunnel *tunnel;
+	struct event_keys keys; /* that each event has beside its own */
+	bool bytes; /* stdout and stderr are binary frames: a byte 1 or 2, then the program's */
+	wslay_event_context_ptr frames;
+	struct source *timer;
+	struct span in;	      /* bytes of the tunnel that wslay has not taken yet */
+	int fragments;	      /* of the message that is arriving */
+	bool full;	      /* the tunnel is full, until on_drain */
+	bool closing;	      /* a close frame is queued */
+	bool bad;	      /* the client sent something that is no frame */
+	uint64_t sending;     /* bytes left of the wslay frame that is being sent */
+	struct pieces result; /* a frame with a large result, made here */
+	struct buf head;      /* its bytes before the result's text */
+	bool broken;	      /* nothing can be sent */
+};
+
+int event_socket_init(struct event_socket *s, const struct event_socket_ops *ops,
+		      struct loop *loop) _must_check_;
+void event_socket_done(struct event_socket *s);
+/* As response_upgrade(). The owner calls event_socket_pump() when it is ready. */
+int event_socket_upgrade(struct event_socket *s, struct request_ctx *ctx) _must_check_;
+/* Sends what there is. May end in on_gone: never from inside a callback of the ops. */
+void event_socket_pump(struct event_socket *s);
+/* Queues a text frame; takes over the tree. NULL: -ENOMEM. */
+int event_socket_send(struct event_socket *s, json_t *tree);
+/* Queues a close frame. */
+void event_socket_close(struct event_socket *s, uint16_t code);
+/* Ends the connection without one: the client does not take its frames. */
+void event_socket_drop(struct event_socket *s);
