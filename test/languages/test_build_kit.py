@@ -98,8 +98,9 @@ MADE = {}  # by mode: a fixture would be made anew each time the mode changes
 def kits(mode, stage):
     if mode not in MADE:
         made = Kits(mode, stage)
-        said = made.prepare()
-        for title in ("C++", "Go", "Java", "Shell compiler"):
+        # An ordinary user's kits are made as root's are: two of them show it.
+        said = made.prepare(*(["cpp", "shellc"] if mode == "rootless" else []))
+        for title in ("C++", "Shell compiler") if mode == "rootless" else ("C++", "Go", "Java", "Shell compiler"):
             assert re.search(rf"^{re.escape(title)} +made in", said, re.M), said
         MADE[mode] = made
     return MADE[mode]
@@ -112,8 +113,6 @@ def compile_time(result):
 
 FIRST = {
     "iostream": ("cpp", '#include <iostream>\nint main() { std::cout << "%s\\n"; }', 0.8),
-    "bits/stdc++.h": ("cpp", '#include <bits/stdc++.h>\nint main() { std::map<int, int> m; m[1]++; '
-                      'std::cout << "%s\\n"; }', 0.8),
     "net": ("go", 'package main\nimport ("fmt"; "net")\nfunc main() { fmt.Println(net.IPv4zero, "%s") }', 0.8),
     "java": ("java", 'public class Main { public static void main(String[] a) { System.out.println("%s"); } }',
              0.9),
@@ -124,7 +123,7 @@ def assert_faster(kits, language, code, most, options=()):
     """By the median: of one if there is no doubt, of up to seven where the machine is busy with other things as well. %s in the
     code is another word each time."""
     took, ratio = {True: [], False: []}, 1
-    while ratio > (most / 2 if len(took[True]) < 3 else most) and len(took[True]) < 7:
+    while ratio > (0.85 * most if len(took[True]) < 3 else most) and len(took[True]) < 7:
         for kit in took:
             source = code.replace("%s", secrets.token_hex(6))
             took[kit].append(compile_time(kits.run(language, source, kit, options=options)))
@@ -185,7 +184,7 @@ def test_product_is_the_same(kits, name):
 
 
 @pytest.mark.modes("rootless")
-@pytest.mark.parametrize("name", ["first", "none", "go", "java"])
+@pytest.mark.parametrize("name", ["first", "none"])
 def test_product_of_an_ordinary_user_is_the_same(kits, name):
     """With a kit that fits and with none: what a compiler makes of a kit does not depend on who runs it."""
     assert_same_product(kits, name)
@@ -207,14 +206,26 @@ def test_go_modules(kits, work):
     assert told(kits.run("go", wrong, options=options)) == told(kits.run("go", wrong, kit=False, options=options))
 
 
+# What a compiler says of many mistakes in one source is compared as a whole; those after which it says no more have one of their own.
 WRONG = {
-    "cpp": ["int main() { return x; }", "int main() { std::strin s; }", "int main() { std::string s = 5; }",
-            "int main() { std::vector<int> v; v.pushback(1); }", "struct S {}; int main() { std::cout << S(); }",
-            "int main() { std::unordered_map<int, int> m; }", "#include <nosuch.h>\nint main() {}",
-            "int f(int); int main() { return f(1); }", "int main() { std::cout << std::endl }", "#warning hi\nint main() {}",
-            "int f() {} int main() { char b[2]; b[7] = 1; return b[7]; }", "int main() { printf(\"%s\", 1); }",
-            "template <class T> T f(T a, T b) { return a; } int main() { f(1, 2.0); }", "static_assert(sizeof(int) == 8, \"\");",
-            "int main() { std::unique_ptr<int> a, b = a; }", "int main() { for (auto x : 5); }", "#error no"],
+    "cpp": ["""int a() { return x; }
+void b() { std::strin s; }
+void c() { std::string s = 5; }
+void d() { std::vector<int> v; v.pushback(1); }
+struct S {};
+void e() { std::cout << S(); }
+void f() { std::unordered_map<int, int> m; }
+#warning hi
+int g() {}
+void h() { printf("%s", 1); }
+template <class T> T i(T a, T b) { return a; }
+void j() { i(1, 2.0); }
+static_assert(sizeof(int) == 8, "");
+void k() { std::unique_ptr<int> a, b = a; }
+void l() { for (auto x : 5); }
+#error no""",
+            "#include <nosuch.h>\nint main() {}", "int f(int); int main() { return f(1); }", "int main() { std::cout << std::endl }",
+            "#warning hi\nint f() {} int main() { char b[2]; b[7] = 1; printf(\"%s\", 1); return b[7]; }"],
     "go": ['package main\nimport "nosuch/x"\nfunc main() { x.F() }', 'package main\nfunc main() { return 1 }',
            'package main\nimport ("fmt"; "net")\nfunc main() { fmt.Println(net.X, y); var z int }', "package main\nfunc"],
     "java": ["public class Main { public static void main(String[] a) { int x = \"s\"; } }", "class Main { void f( }",
@@ -296,7 +307,9 @@ def test_hostile_source_cannot_change_it(kits):
     assert sorted(os.listdir(kits.place)) == sorted({p.split("/")[0] for p in before})
 
 
+@pytest.mark.modes("root")
 def test_hostile_include_cannot_change_it(kits):
+    """A compiler's own ways to a kit; what a program may do to it, test_hostile_source_cannot_change_it shows for each user."""
     before = kits.tree()
     for code in ('#include "/kit/../kit/iostream"\n#include_next <iostream>\nint main() { std::cout << 1; }',
                  '#pragma GCC pch_preprocess "/kit/iostream.gch"\n#include <iostream>\nint main() {}',
