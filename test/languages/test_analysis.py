@@ -25,8 +25,8 @@ AT_ONCE = 2
 
 @pytest.fixture(scope="session")
 def front(stage):
-    """With the kits of this host, if it has any: they only save time."""
-    return Atoll(MODES[0], stage, env={"ATOLL_KIT_DIR": None})
+    """With a kit, which only saves time."""
+    return Atoll(MODES[0], stage, env={"ATOLL_KIT_DIR": stage.java_kit()})
 
 
 @pytest.fixture

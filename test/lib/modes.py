@@ -20,7 +20,8 @@ def warm_ways(metafunc):
 
 
 def is_foreign(mode, path):
-    """The daemon's front is the same program for root and for an ordinary user; what it starts is not."""
+    """The daemon's front is the same program for root and for an ordinary user, so what an ordinary user's front does the quick tests
+    show. What it starts is not the same: the tests of the command line run for both."""
     is_of_front = path.name.startswith("test_api_") or path.name in ("test_daemon_edges.py", "test_cli_daemon.py")
     return is_of_front and mode == "rootless" and "root" in MODES
 
@@ -30,6 +31,8 @@ def pytest_generate_tests(metafunc):
     if "mode" in metafunc.fixturenames:
         marker = metafunc.definition.get_closest_marker("modes")
         wanted = list(marker.args if marker else ("root", "rootless"))
+        if not marker and not metafunc.definition.get_closest_marker("quick"):
+            wanted = [mode for mode in wanted if not is_foreign(mode, metafunc.definition.path)]
         if not has_landlock and warm_ways(metafunc):
             wanted += [f"{m}-warm" for m in wanted]
         metafunc.parametrize("mode", [

@@ -225,6 +225,12 @@ class Stage:
         subprocess.run(["chmod", "-R", "a+rX", self.top], check=True)
         self.homes = {}
 
+    def java_kit(self):
+        """A place with Java's kit, made once for all test processes: with it a first compile takes half as long."""
+        place = BINARY.parent / "test-kits"
+        Atoll(MODES[0], self, env={"ATOLL_KIT_DIR": str(place)}).run(["prepare", "java"])
+        return str(place)
+
     def home(self, mode):
         mode = plain_mode(mode)
         if mode not in self.homes:

@@ -41,7 +41,8 @@ def pair(stage):
     try:
         for tier in ("", "import matplotlib\n"):
             end = time.monotonic() + 120
-            while it.warm.python(tier + "import os\nprint(os.path.exists('/proc/self/fd/100'))")["stdout"] != "True\n":
+            # A cold program leaves before it imports anything.
+            while it.warm.python(resident.GUARD + tier + "import os\nprint(os.path.exists('/proc/self/fd/100'))")["stdout"] != "True\n":
                 assert time.monotonic() < end, f"{tier!r} does not get warm"
                 time.sleep(0.05)
         time.sleep(WAITED)

@@ -288,8 +288,7 @@ class Pair(resident.Pair):
 def pair(request, stage):
     it = Pair(Atoll(request.param, stage), stage.scratch(request.param, "pool") / "pool.sock")
     # Every program is compiled once, cold. With a kit that takes less; the pool has none, it would make all the others.
-    it.cold = it.cold.variant(env={"ATOLL_KIT_DIR": str(stage.top / "kits-of-java")})
-    assert it.cold.run(["prepare", "java"]).returncode == 0
+    it.cold = it.cold.variant(env={"ATOLL_KIT_DIR": stage.java_kit()})
     yield it
     it.end()
 
