@@ -2,7 +2,6 @@
 #include <fstream>
 #include <iomanip>
 #include <iostream>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <unordered_map>
@@ -20,10 +19,8 @@ int main(int argc, char **argv)
 	std::ifstream in("d/e/f.txt");
 	while (std::getline(in, line)) std::cout << line << '|';
 	std::cout << fs::file_size("d/e/f.txt") << ' ' << fs::relative("d/e", "d").string() << ' ' << fs::remove_all("d") << '\n';
-	std::smatch m;
 	std::string text = "key=value; n=42";
-	std::regex_search(text, m, std::regex("n=(\\d+)"));
-	std::cout << m[1] << ' ' << std::hex << std::setw(6) << std::setfill('0') << 255 << std::dec << ' ' << std::fixed << std::setprecision(2) << 3.14159 << '\n';
+	std::cout << text.substr(text.find("n=") + 2) << ' ' << std::hex << std::setw(6) << std::setfill('0') << 255 << std::dec << ' ' << std::fixed << std::setprecision(2) << 3.14159 << '\n';
 	std::istringstream s("1 2 x");
 	int n, total = 0;
 	while (s >> n) total += n;

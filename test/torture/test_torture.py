@@ -13,7 +13,7 @@ import pytest
 from oracle import leaked_since, snapshot
 from program import BINARY, Atoll
 
-QUIET = 15  # so many calls in a row that were not reached: the scenario is over
+QUIET = 6  # so many calls in a row that were not reached: the scenario is over
 MOST = 600
 
 

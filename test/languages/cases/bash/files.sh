@@ -1,1 +1,0 @@
-cat data/input.txt

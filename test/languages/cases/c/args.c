@@ -1,8 +1,0 @@
-#include <stdio.h>
-
-int main(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++)
-		puts(argv[i]);
-	return 0;
-}

@@ -1,7 +1,0 @@
-#include <cstdlib>
-#include <iostream>
-
-int main()
-{
-	std::cout << std::getenv("GREETING") << "\n";
-}

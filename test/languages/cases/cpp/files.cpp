@@ -1,7 +1,0 @@
-#include <fstream>
-#include <iostream>
-
-int main()
-{
-	std::cout << std::ifstream("data/input.txt").rdbuf();
-}

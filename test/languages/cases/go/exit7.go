@@ -1,7 +1,0 @@
-package main
-
-import "os"
-
-func main() {
-	os.Exit(7)
-}

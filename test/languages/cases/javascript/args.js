@@ -1,2 +1,0 @@
-for (const word of process.argv.slice(2))
-	console.log(word);

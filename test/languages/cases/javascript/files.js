@@ -1,1 +1,0 @@
-process.stdout.write(require('fs').readFileSync('data/input.txt', 'utf8'));

@@ -1,3 +1,0 @@
-for _, word in ipairs(arg) do
-  print(word)
-end

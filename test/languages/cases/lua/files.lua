@@ -1,1 +1,0 @@
-io.write(io.open("data/input.txt"):read("a"))

@@ -1,1 +1,0 @@
-print("got: " .. io.read("l"))

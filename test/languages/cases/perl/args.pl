@@ -1,1 +1,0 @@
-print "$_\n" for @ARGV;

@@ -1,2 +1,0 @@
-open(my $file, "<", "data/input.txt") or die;
-print <$file>;

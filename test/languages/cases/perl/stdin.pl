@@ -1,2 +1,0 @@
-my $line = <STDIN>;
-print "got: $line";

@@ -1,4 +1,0 @@
-import sys
-
-for word in sys.argv[1:]:
-    print(word)

@@ -1,1 +1,0 @@
-print(open("data/input.txt").read(), end="")

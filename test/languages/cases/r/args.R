@@ -1,1 +1,0 @@
-for (word in commandArgs(trailingOnly = TRUE)) cat(word, "\n", sep = "")

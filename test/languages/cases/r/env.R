@@ -1,1 +1,0 @@
-cat(Sys.getenv("GREETING"), "\n", sep = "")

@@ -1,1 +1,0 @@
-quit(status = 7)

@@ -1,1 +1,0 @@
-writeLines(readLines("data/input.txt"))

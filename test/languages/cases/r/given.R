@@ -1,0 +1,5 @@
+for (word in commandArgs(trailingOnly = TRUE)) cat(word, "\n", sep = "")
+cat("got: ", readLines(file("stdin"), n = 1), "\n", sep = "")
+cat(Sys.getenv("GREETING"), "\n", sep = "")
+writeLines(readLines("data/input.txt"))
+quit(status = 7)

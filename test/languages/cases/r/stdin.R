@@ -1,2 +1,0 @@
-line <- readLines(file("stdin"), n = 1)
-cat("got: ", line, "\n", sep = "")

@@ -1,1 +1,0 @@
-ARGV.each { |word| puts word }

@@ -1,1 +1,0 @@
-puts ENV.fetch('GREETING')

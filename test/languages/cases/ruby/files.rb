@@ -1,1 +1,0 @@
-print File.read('data/input.txt')

@@ -1,1 +1,0 @@
-puts "got: #{$stdin.gets.chomp}"

@@ -1,2 +1,0 @@
-const greeting: string | undefined = process.env.GREETING;
-console.log(greeting);

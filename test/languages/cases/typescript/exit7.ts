@@ -1,2 +1,0 @@
-const code: number = 7;
-process.exit(code);

@@ -1,3 +1,0 @@
-import { readFileSync } from 'fs';
-
-process.stdout.write(readFileSync('data/input.txt', 'utf8'));
