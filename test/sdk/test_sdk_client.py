@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package `atoll`: the native client, its private daemon, its installation and its types."""
+import ast
 import asyncio
 import doctest
 import importlib
@@ -241,6 +242,11 @@ def test_installs_without_network(tmp_path):
     assert built == ["atoll-0.1.0.tar.gz", "atoll-0.1.0-py3-none-any.whl"]
     assert "atoll/py.typed" in zipfile.ZipFile(copy / built[1]).namelist()
     subprocess.run([*pip, "install", "--quiet", "--no-index", "--force-reinstall", copy / built[0]], check=True)
+
+
+def test_the_oldest_python_can_read_it():
+    for path in sorted((SDK / "src").rglob("*.py")):
+        ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 8))
 
 
 def test_types():

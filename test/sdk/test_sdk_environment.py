@@ -291,6 +291,8 @@ def test_004_sessions(client):
     assert execute_code("python", "x = 1", session_id="one", client=client)["status"] == "success"
     assert execute_code("python", "print(x)", session_id="one", client=client)["stdout"] == "1\n"
     assert execute_code("python", "print(x)", session_id="two", client=client)["status"] == "execution_error"
+    tools_module._sessions.clear()
+    assert execute_code("python", "print(x)", session_id="one", client=client)["stdout"] == "1\n", "another process finds it by its name"
     for ignored in ("", "a b", "x" * 65, 7, None):
         assert execute_code("python", "print(x)", session_id=ignored, client=client)["status"] == "execution_error"
     slow = execute_code("python", "while True: pass", session_id="one", timeout=1, client=client)

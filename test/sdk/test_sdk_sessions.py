@@ -10,8 +10,9 @@ import time
 
 import pytest
 
-from program import FRONT, ROOT
+from program import FRONT, ROOT, Atoll
 from resident import wait_until
+from web import Served
 
 sys.path.insert(0, str(ROOT / "sdk" / "python" / "src"))
 import atoll as package  # noqa: E402
@@ -160,6 +161,10 @@ def test_lives(client):
         del again
         gc.collect()
         assert sandbox.run("2").value == 2
+    kept = Sandbox(client=client).detach()
+    gc.collect()
+    with Sandbox.connect(kept, client=client) as found:
+        assert found.run("3").value == 3
     left = Sandbox(client=client)
     name = left.id
     del left
@@ -230,3 +235,38 @@ def test_a_client_that_vanishes(daemon, client):
         script.kill()
         script.communicate()
         assert sandbox.run("1 + 1").value == 2
+
+
+def test_values_of_programs(client):
+    """One-shot programs give values and outputs as well, when they are asked for."""
+    result = client.run("import math\nmath.sqrt(16), {1, 2}", eval=True)
+    assert result.value == (4.0, {1, 2}) and result.value_type == "tuple"
+    assert client.run("display({'a': 1})", eval=True).outputs[0].text == "{'a': 1}"
+
+
+def test_a_daemon_that_dies(mode, stage, work):
+    """Its clients say so, in words that a caller can handle."""
+    served = Served(Atoll(mode, stage), work)
+    url = "unix:%s" % served.daemon.socket
+
+    def kill_front():
+        os.kill(served.daemon.child("front"), signal.SIGKILL)
+
+    async def main():
+        async with AsyncClient(url) as one:
+            async with AsyncSandbox(client=one) as sandbox:
+                with pytest.raises(package.ConnectionFailed, match="closed the connection in the middle of an answer"):
+                    await sandbox.run("die()", host_functions={"die": kill_front})
+
+    with package.Client(url) as one:
+        with Sandbox(client=one) as sandbox:
+            n = len(served.daemon.records)
+            with pytest.raises(package.ConnectionFailed):
+                sandbox.run("die()", host_functions={"die": kill_front})
+            served.daemon.wait_record("ready", n)
+            with pytest.raises(package.NotFound):
+                sandbox.run("1")
+    n = len(served.daemon.records)
+    asyncio.run(main())
+    served.daemon.wait_record("ready", n)
+    served.end()

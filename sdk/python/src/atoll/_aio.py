@@ -11,7 +11,7 @@ from typing import AsyncIterator, Dict, List, Optional, Tuple
 
 from ._address import Address
 from ._errors import AtollError, Busy
-from ._sync import CONNECT_SECONDS, IDLE_MAX, connection_failed
+from ._sync import CONNECT_SECONDS, IDLE_MAX, answer_cut, connection_failed
 from ._wire import Answer, Call, Patience, refusal
 
 LINE_MAX = 64 << 20  # an event's line: a result with both of its streams at their ceilings
@@ -36,12 +36,15 @@ class _Body:
                 return b""
             data = await self._reader.read(min(self._left, 1 << 18))
             if not data:
-                raise AtollError("the daemon closed the connection in the middle of an answer")
+                raise answer_cut()
             self._left -= len(data)
             return data
-        size = int((await self._reader.readuntil(b"\r\n")).split(b";")[0], 16)
-        data = await self._reader.readexactly(size)
-        await self._reader.readuntil(b"\r\n")
+        try:
+            size = int((await self._reader.readuntil(b"\r\n")).split(b";")[0], 16)
+            data = await self._reader.readexactly(size)
+            await self._reader.readuntil(b"\r\n")
+        except (OSError, EOFError) as error:
+            raise answer_cut() from error
         self.complete = size == 0
         return data
 

@@ -13,6 +13,7 @@ from ._calls import Files
 from ._client import _object
 from ._daemon import private_address
 from ._result import Result
+from ._sync import answer_cut
 from ._wire import Call, event_of
 
 OnText = Callable[[str], Any]  # may return an awaitable
@@ -80,7 +81,7 @@ class AsyncClient:
             if event["event"] == "result":
                 result = Result.from_json(event["data"])
         if result is None:
-            raise EOFError("the daemon ended the stream of events without a result")
+            raise answer_cut()
         return result
 
     async def _events(self, call: Call) -> AsyncIterator[Dict[str, Any]]:

@@ -22,6 +22,7 @@ from ._output import Output
 from ._result import Result
 from ._session import OnOutput, end_quietly
 from ._session_calls import FileInfo, HostFunction, HostFunctions, Logs
+from ._sync import answer_cut
 from ._wire import Call, event_of
 
 
@@ -139,6 +140,12 @@ class AsyncSandbox:
     def __repr__(self) -> str:
         return "<AsyncSandbox %s %s>" % (self._id, self.language)
 
+    def detach(self) -> str:
+        """Lets the session go on when this object is gone; its id, for ``connect``."""
+        if self._ending is not None:
+            self._ending.detach()
+        return self.id
+
     async def close(self) -> None:
         """Ends the session; what it held is gone."""
         if self._ending is not None:
@@ -203,7 +210,7 @@ class AsyncSandbox:
                 answer.cancel()
             await events.aclose()  # type: ignore[attr-defined]
         if result is None:
-            raise EOFError("the daemon ended the stream of events without a result")
+            raise answer_cut()
         return result
 
     async def _answer(self, functions: HostFunctions, call: Mapping[str, Any]) -> None:

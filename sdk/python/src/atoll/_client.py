@@ -10,7 +10,7 @@ from ._address import find_address, find_token
 from ._calls import Files
 from ._daemon import private_address
 from ._result import Result
-from ._sync import Transport
+from ._sync import Transport, answer_cut
 from ._wire import events_in
 
 OnText = Callable[[str], Any]
@@ -80,7 +80,7 @@ class Client:
             if event["event"] == "result":
                 result = Result.from_json(event["data"])
         if result is None:
-            raise EOFError("the daemon ended the stream of events without a result")
+            raise answer_cut()
         return result
 
     def _events(self, body: Mapping[str, Any]) -> Iterator[Dict[str, Any]]:

@@ -20,7 +20,7 @@ from ._errors import AtollError
 from ._output import Output
 from ._result import Result
 from ._session_calls import FileInfo, HostFunction, HostFunctions, Logs
-from ._sync import Transport
+from ._sync import Transport, answer_cut
 from ._wire import events_in
 
 OnOutput = Callable[[Output], Any]
@@ -142,6 +142,11 @@ class Sandbox:
     def __repr__(self) -> str:
         return "<Sandbox %s %s>" % (self.id, self.language)
 
+    def detach(self) -> str:
+        """Lets the session go on when this object is gone; its id, for ``connect``."""
+        self._ending.detach()
+        return self.id
+
     def close(self) -> None:
         """Ends the session; what it held is gone."""
         self._ending.detach()
@@ -202,7 +207,7 @@ class Sandbox:
             if helpers:
                 helpers.shutdown(wait=False)
         if result is None:
-            raise EOFError("the daemon ended the stream of events without a result")
+            raise answer_cut()
         return result
 
     def _answer(self, functions: HostFunctions, call: Mapping[str, Any]) -> None:

@@ -111,6 +111,9 @@ class Transport:
         try:
             response = self._open(connection, call)
             body = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise error if isinstance(error, ConnectionFailed) else answer_cut() from error
         except BaseException:
             connection.close()
             raise
@@ -135,7 +138,7 @@ class Transport:
             if response.status >= 400:
                 headers = {name.lower(): value for name, value in response.getheaders()}
                 raise refusal(response.status, headers, response.read())
-            for line in iter(response.readline, b""):
+            for line in iter(lambda: _next_line(response), b""):
                 yield line
             whole = True
         finally:
@@ -143,6 +146,19 @@ class Transport:
                 self._give_back(connection)
             else:
                 connection.close()
+
+
+def _next_line(response: http.client.HTTPResponse) -> bytes:
+    """A line, b"" at the end."""
+    try:
+        return response.readline()
+    except (OSError, http.client.HTTPException) as error:
+        raise answer_cut() from error
+
+
+def answer_cut() -> ConnectionFailed:
+    """The exception for a daemon that went away while it answered."""
+    return ConnectionFailed("the daemon closed the connection in the middle of an answer")
 
 
 def connection_failed(address: Address, error: BaseException) -> ConnectionFailed:

@@ -14,7 +14,7 @@ from typing import Any, Dict, Optional, Tuple
 
 from . import default_client
 from ._client import Client
-from ._errors import AtollError, ConnectionFailed, NotFound
+from ._errors import AtollError, ConnectionFailed, InvalidRequest, NotFound
 from ._result import Result
 from ._session import Sandbox
 
@@ -39,8 +39,8 @@ def execute_code(language: str, code: str, stdin: Optional[str] = None, timeout:
     """Executes code: ``stdout``, ``stderr``, ``exit_code``, ``execution_time``, ``status``, ``error_message``, ``execution_id``, ``cause``.
 
     ``status`` is success, timeout, execution_error or setup_error. ``timeout`` is clamped to 1–300 seconds. With a ``session_id``
-    (alphanumerics, ``_``, ``-``; at most 64; anything else is ignored) python, javascript, bash and ruby keep their state between calls;
-    ``stdin`` is then not given. No exception is raised for what the code does.
+    (alphanumerics, ``_``, ``-``; at most 64; anything else is ignored) python, javascript, bash and ruby keep their state between calls, in
+    the daemon, until it was not used for ten minutes; ``stdin`` is then not given. No exception is raised for what the code does.
 
     >>> execute_code("python", "x = 1", session_id="tour")["status"], execute_code("python", "print(x)", session_id="tour")["stdout"]
     ('success', '1\\n')
@@ -103,12 +103,25 @@ def _run_in_session(client: Client, session_id: str, language: str, code: str, s
             return session.run(code, timeout=seconds)
         except NotFound:
             pass  # it was idle for too long; its state is gone
-    limits = dict(LIMITS, timeout=_ceiling())
-    del limits["output"]
-    session = Sandbox(language, limits=limits, labels={"session_id": session_id}, client=client)
+    session = _open_session(client, "%s.%s" % (language, session_id), language)
     with _sessions_lock:
         _sessions[key] = session
     return session.run(code, timeout=seconds)
+
+
+def _open_session(client: Client, name: str, language: str) -> Sandbox:
+    """The daemon's session of that name, which other processes may share; it is made when there is none, and ends when it is idle."""
+    limits = dict(LIMITS, timeout=_ceiling())
+    del limits["output"]  # of a session it would bound the log
+    try:
+        session = Sandbox(language, name=name, limits=limits, client=client)
+        session.detach()
+        return session
+    except InvalidRequest as error:
+        found = [session["id"] for session in client.sessions() if session.get("name") == name] if error.field == "name" else []
+        if not found:
+            raise
+        return Sandbox.connect(found[0], client=client)
 
 
 def _setup_error(stderr: str, message: str) -> Dict[str, Any]:
