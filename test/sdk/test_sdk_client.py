@@ -242,6 +242,9 @@ def test_installs_without_network(tmp_path):
     assert built == ["atoll-0.1.0.tar.gz", "atoll-0.1.0-py3-none-any.whl"]
     assert "atoll/py.typed" in zipfile.ZipFile(copy / built[1]).namelist()
     subprocess.run([*pip, "install", "--quiet", "--no-index", "--force-reinstall", copy / built[0]], check=True)
+    if subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0:  # Debian's own
+        subprocess.run([PYTHON, "-m", "pip", "install", "--quiet", "--no-index", "--no-cache-dir", "--target", tmp_path / "own", copy], check=True)
+        assert (tmp_path / "own" / "atoll" / "py.typed").exists()
 
 
 def test_the_oldest_python_can_read_it():

@@ -41,6 +41,7 @@ def test_003_values_and_state(environment):
     assert run(environment.execute_code("import asyncio\nawait asyncio.sleep(0)\nprint('said')")) is None
     assert environment.get_logs() == {"stdout": "said\n", "stderr": ""}
     environment.reset()
+    assert environment.get_logs()["stdout"] == "said\n"
     with pytest.raises(NameError, match="name 'result' is not defined"):
         run(environment.execute_code("result"))
 
@@ -55,6 +56,17 @@ def test_003_async_functions(environment):
     environment.limits.max_tool_calls = 2
     with pytest.raises(RuntimeError, match=r"Exceeded max tool calls \(2\)\. Consider optimizing your code or increasing the limit\."):
         run(environment.execute_code("[fetch(n) for n in range(3)]"))
+
+
+def test_003_at_once(client):
+    environment = SandboxEnvironment(client=client)
+    before = len(client.sessions())
+
+    async def main():
+        return await asyncio.gather(*[environment.execute_code("return %d" % n) for n in range(4)])
+
+    assert run(main()) == [0, 1, 2, 3] and len(client.sessions()) == before + 1
+    environment.close()
 
 
 @pytest.mark.parametrize("code, kind, text", [

@@ -45,6 +45,16 @@ def test_state(sandbox):
     assert sandbox.run("'x' in globals()").value is False
 
 
+def test_two_threads_take_turns(sandbox):
+    values = []
+    threads = [threading.Thread(target=lambda: values.append(sandbox.run("import time\ntime.sleep(0.05)\nlen('ab')").value)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert values == [2] * 4
+
+
 def test_streams(sandbox):
     seen = []
     result = sandbox.run("import sys, time\nprint(1, flush=True); time.sleep(0.05); print(2, flush=True); sys.stderr.write('e')",
@@ -112,7 +122,7 @@ def test_files(client):
         assert sandbox.files.read_text("out") == "späte" and sandbox.files.read("in.txt") == b"text"
         files = {file.path: file for file in sandbox.files.list()}
         assert files["out"].type == "file" and files["out"].size == 6 and "a b/ü.txt" in files
-        assert [file.path for file in sandbox.files.list("raw") if file.type == "file"] == ["raw/b"]
+        assert [file.path for file in sandbox.files.list("raw")] == ["raw/b"]
         sandbox.files.remove("out")
         with pytest.raises(package.NotFound):
             sandbox.files.read("out")

@@ -134,10 +134,10 @@ def remove_file(session_id: str, path: str) -> Call:
 
 
 def files_in(answer_json: Mapping[str, Any], path: str) -> List[FileInfo]:
-    """The files at or below a path, sorted."""
+    """The files below a directory, sorted."""
     files = sorted(FileInfo.from_json(raw) for raw in answer_json.get("files") or [])
     base = path.strip("/")
-    return files if base in ("", ".") else [file for file in files if file.path == base or file.path.startswith(base + "/")]
+    return files if base in ("", ".") else [file for file in files if file.path.startswith(base + "/")]
 
 
 def error_body(error: BaseException) -> Dict[str, Any]:

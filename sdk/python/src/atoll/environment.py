@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence
@@ -87,19 +88,22 @@ class SandboxEnvironment:
         self.filesystem_access = filesystem_access or self.limits.allow_file_io
         self._client = client
         self._session: Optional[Sandbox] = None
+        self._starting = threading.Lock()  # executions may begin at once
         self._functions: Dict[str, Callable[..., Any]] = {}
 
     def _start(self) -> Sandbox:
+        with self._starting:
+            session = self._session or self._make()
+            self._session = session
+            return session
+
+    def _make(self) -> Sandbox:
         rules = {"imports": {"allow": self.allowed_imports}, "filesystem": self.filesystem_access, "subprocess": False}
         network = "allow:*" if self.limits.allow_network else None
         return Sandbox(rules=rules, network=network, limits=self.limits.to_limits(), client=self._client or default_client())
 
     async def _started(self) -> Sandbox:
-        session = self._session
-        if session is None:
-            session = await asyncio.get_running_loop().run_in_executor(None, self._start)
-            self._session = session
-        return session
+        return self._session or await asyncio.get_running_loop().run_in_executor(None, self._start)
 
     async def execute_code(self, code: str, globals_dict: Optional[Mapping[str, Any]] = None) -> Any:
         """The value of a top-level ``return``, or of the last expression. ``await`` is allowed.
@@ -140,7 +144,7 @@ class SandboxEnvironment:
                 self._session = None
 
     def get_logs(self) -> Dict[str, str]:
-        """What the code printed since the environment was made or reset: ``stdout`` and ``stderr``."""
+        """What the code printed since the environment was made: ``stdout`` and ``stderr``."""
         if self._session is None:
             return {"stdout": "", "stderr": ""}
         logs = self._session.logs()
