@@ -149,6 +149,7 @@ class Host:
                 raise RuntimeError(f"{name}() is a function of the host: no execution is running")
             self.count = number = message["call"] = self.count + 1
             line = self.channel.encode(message, "strict")
+            check_parts(line, message)
             if len(line) > ARGUMENTS_MOST:
                 raise ValueError(f"arguments of {name}() take {len(line)} bytes; at most {ARGUMENTS_MOST} are allowed")
             self.open[number] = waiter
@@ -336,13 +337,14 @@ class Session:
         self.work = os.getcwd()
         self.place = f"{self.work}/"
         self.pid, self.thread = os.getpid(), get_ident()
+        self.is_armed = self.is_pending = self.was_interrupted = False
+        _signal.signal(_signal.SIGINT, self.on_interrupt)  # before the other side knows that there is a process
         self.channel = Channel()
         self.host = Host(self.channel)
         self.rules = Rules(self.place, self.is_own)
         self.files = Files(self.work)
         self.n = None              # number of the running execution
         self.outputs = self.exit_code = 0
-        self.is_armed = self.is_pending = self.was_interrupted = False
         self.loop = self.task = self.context = None
         self.futures = 0
         self.cells = {}            # file name -> entry of linecache
@@ -446,9 +448,11 @@ class Session:
         found, size = {"value_type": type(value).__name__}, VALUE_MOST + 1
         try:
             tagged = tag(value)
-            size = len(self.channel.encode(tagged, "strict"))
+            line = self.channel.encode(tagged, "strict")
+            size = len(line)
+            check_parts(line, tagged)
         except (TypeError, ValueError, RecursionError):
-            pass
+            size = VALUE_MOST + 1
         if size <= VALUE_MOST:
             found["value"] = tagged
         if size <= VALUE_WITH_REPR or size > VALUE_MOST:
@@ -513,7 +517,6 @@ def main():
     sys.modules["atoll_session"], __name__ = sys.modules["__main__"], "atoll_session"
     sys.argv[0] = ""
     session = Session()
-    _signal.signal(_signal.SIGINT, session.on_interrupt)
     sys.stdout.reconfigure(line_buffering=True)
     builtins.display, builtins.HostError = display, HostError
     HostError.__module__ = "builtins"

@@ -15,7 +15,8 @@ LINE_MOST = 32 << 20   # bytes of one output, and of a file that is read
 TEXT_MOST = 64 << 10   # characters of the text beside a rich output
 OUTPUTS_MOST = 100     # rich outputs of an execution
 ENTRIES_MOST = 10_000  # entries of a list of files
-DEPTH_MOST = 100       # levels of a value
+DEPTH_MOST = 60        # levels of a value as JSON
+PARTS_MOST = 250_000   # parts of a value as JSON
 
 AWAIT = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 FUTURES = 0x1FE0000    # flags of `from __future__ import`, which hold for later executions
@@ -44,13 +45,13 @@ def tag_float(value, depth):
 
 def tag_dict(value, depth):
     keys = [*value]
-    if all(isinstance(key, str) for key in keys) and not (len(keys) == 1 and keys[0].startswith("$")):
+    if all(isinstance(key, str) and "\0" not in key for key in keys) and not (len(keys) == 1 and keys[0].startswith("$")):
         return {str.__str__(key): tag(item, depth) for key, item in value.items()}
-    return {"$dict": [[tag(key, depth), tag(item, depth)] for key, item in value.items()]}
+    return {"$dict": [[tag(key, depth + 2), tag(item, depth + 2)] for key, item in value.items()]}
 
 
 def tag_items(name):
-    return lambda value, depth: {name: [tag(item, depth) for item in value]}
+    return lambda value, depth: {name: [tag(item, depth + 1) for item in value]}
 
 
 TAGS = {
@@ -84,6 +85,28 @@ def tag(value, depth=0):
         if function:
             return function(value, depth + 1)
     raise TypeError(f"{type(value).__name__} cannot cross the boundary of the sandbox")
+
+
+def check_tree(tree):
+    """Refuses JSON that the front does not read: with more levels or parts, larger numbers, or NUL in a name."""
+    todo, parts = [(tree, 0)], 0
+    while todo:
+        item, depth = todo.pop()
+        if isinstance(item, int) and not -2**63 <= item < 2**63:
+            raise ValueError("number has more than 64 bits")
+        if isinstance(item, dict) and any(isinstance(key, str) and "\0" in key for key in item):
+            raise ValueError("name has a NUL byte")
+        if isinstance(item, (dict, list, tuple)):
+            parts += len(item)
+            if parts > PARTS_MOST or depth > DEPTH_MOST:
+                raise ValueError(f"value has more than {PARTS_MOST} parts or {DEPTH_MOST} levels")
+            todo += [(child, depth + 1) for child in (item.values() if isinstance(item, dict) else item)]
+
+
+def check_parts(line, tree):
+    """Refuses what tag() made when it has too many parts."""
+    if line.count(b",") + line.count(b"[") + line.count(b"{") > PARTS_MOST:
+        check_tree(tree)
 
 
 def imported(module, name):
@@ -264,11 +287,13 @@ def fitting(n, data, metadata):
     data = {str(mime): b64(item) if isinstance(item, (bytes, bytearray)) else item for mime, item in data.items()}
     for mime, item in [*data.items()]:
         try:
+            check_tree(item)
             session.channel.encoder(item)
         except (TypeError, ValueError, RecursionError):
             del data[mime]
     while True:
         try:
+            check_tree(metadata)
             line = session.channel.encode({"op": "output", "n": n, "data": data, "metadata": metadata})
         except (TypeError, ValueError, RecursionError):
             metadata = {}

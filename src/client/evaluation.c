@@ -2,6 +2,10 @@
 /* See evaluation.h. Keys that no result has are left out; values of another type count as not given. */
 #include "client/evaluation.h"
 
+#include "spec/yaml.h"
+
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { EXIT_CODE_MAX = 255 };
@@ -11,6 +15,30 @@ void evaluation_done(struct evaluation *e)
 	json_decref(e->done);
 	json_decref(e->outputs);
 	*e = (struct evaluation){ 0 };
+}
+
+/* The runner begins the line of an end with these words. */
+static json_t *unreadable_end(struct span line)
+{
+	char head[48];
+	int64_t n;
+
+	(void)snprintf(head, sizeof(head), "%.*s", (int)MIN(line.len, sizeof(head) - 1), line.data);
+	if (sscanf(head, "{\"op\":\"done\",\"n\":%" SCNd64, &n) != 1)
+		return NULL;
+	return json_pack("{s:s, s:I, s:i, s:{s:s, s:s}}", "op", "done", "n", (json_int_t)n,
+			 "exit_code", 1, "error", "type", "ValueError", "message",
+			 "the value cannot be told: it has too many parts or levels");
+}
+
+json_t *evaluation_read(struct span line)
+{
+	const struct document doc = { "the runner's line", line.data, line.len };
+	json_t *tree = NULL;
+
+	if (!json_has_few_values(line) || json_parse(&doc, &tree, NULL) < 0)
+		return unreadable_end(line);
+	return tree;
 }
 
 json_t *evaluation_add(struct evaluation *e, const json_t *line, size_t bytes)

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/span.h"
 #include "spec/result.h"
 
 enum { EVALUATION_OUTPUTS_MAX = 100, EVALUATION_BYTES_MAX = 64 << 20 };
@@ -16,6 +17,11 @@ struct evaluation {
 };
 
 void evaluation_done(struct evaluation *e);
+/*
+ * A line of the runner as a tree; NULL: it breaks a bound of JSON (spec/yaml.h) and is passed over. An end (`done`) that breaks one is
+ * still an end: the tree has an error instead of the value.
+ */
+json_t *evaluation_read(struct span line);
 /*
  * Takes a rich output from a line of this many bytes. Borrowed, as the list and the event stream have it; NULL: it is none, or there
  * are too many.

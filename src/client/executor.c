@@ -260,14 +260,18 @@ int executor_open(struct executor *s, json_t *root, struct executor_run **ret, s
 /* The runner's text stands where a request has its code. */
 static int add_session_code(struct executor *s, json_t *request, struct error *err)
 {
-	const char *name = json_string_value(json_object_get(request, "language"));
+	const json_t *given = json_object_get(request, "language");
+	const char *name = given ? json_string_value(given) : "python";
 	_cleanup_buf_ struct buf text = { 0 };
 	const struct language *lang = NULL;
-	int r = registry_find(s->atoll->registry, name ? name : "python", &lang, err);
+	int r;
 
+	if (!name)
+		return error_field(err, "language", "language: give the name of a language");
+	r = registry_find(s->atoll->registry, name, &lang, err);
 	if (r < 0)
 		return r;
-	if (!lang->session)
+	if (!lang->session || !*lang->session)
 		return error_field(err, "language",
 				   "language: %s has no sessions; take python, javascript, ruby or "
 				   "bash",

@@ -7,7 +7,6 @@
 #include "client/run.h"
 
 #include "base/fd.h"
-#include "spec/yaml.h"
 
 #include <string.h>
 
@@ -71,14 +70,10 @@ static void take_rich(struct flow_eval *e, const json_t *line, size_t bytes)
 
 static void on_eval_line(void *data, struct span text)
 {
-	const struct document doc = { "the runner's line", text.data, text.len };
 	struct flow_eval *e = data;
-	json_t *line = NULL;
-	const char *op;
+	json_t *line = evaluation_read(text);
+	const char *op = json_string_value(json_object_get(line, "op"));
 
-	if (!json_has_few_values(text) || json_parse(&doc, &line, NULL) < 0)
-		return;
-	op = json_string_value(json_object_get(line, "op"));
 	if (op && strcmp(op, "ready") == 0 && !e->sent) {
 		e->sent = true;
 		if (send_code(e) < 0)

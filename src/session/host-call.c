@@ -31,7 +31,7 @@ static const char *refusal_of(const struct turn *t, const char *name, size_t byt
 	return bytes > HOST_VALUE_MAX ? "the arguments of a host call are at most 1 MiB" : NULL;
 }
 
-static void refuse_call(struct session *s, int64_t number, const char *why)
+static void refuse_host_call(struct session *s, int64_t number, const char *why)
 {
 	json_t *message = json_pack("{s:s, s:I, s:{s:s, s:s}}", "op", "return", "call",
 				    (json_int_t)number, "error", "type", "RuntimeError", "message",
@@ -77,7 +77,7 @@ void host_call_take(struct session *s, const json_t *message, size_t bytes)
 	if (!why && list_call(t, number, name) < 0)
 		why = "the server ran out of memory";
 	if (why) {
-		refuse_call(s, number, why);
+		refuse_host_call(s, number, why);
 		return;
 	}
 	body = json_pack("{s:o, s:s, s:O*, s:O*}", "call_id", json_sprintf("%" PRId64, number),

@@ -35,6 +35,9 @@ static int check_keys(const json_t *body, struct error *err)
 	}
 	if (!json_is_string(json_object_get(body, "code")))
 		return error_field(err, "code", "code: give the program as a text");
+	value = json_object_get(body, "globals");
+	if (value && !json_is_object(value) && !json_is_null(value))
+		return error_field(err, "globals", "globals: give an object of names and values");
 	return 0;
 }
 
@@ -56,7 +59,7 @@ int session_check_functions(const json_t *names, struct error *err)
 						 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 				  : 0;
 
-		if (len == 0 || text[len] || len > FUNCTION_NAME_MAX ||
+		if (len == 0 || len != json_string_length(name) || len > FUNCTION_NAME_MAX ||
 		    (text[0] >= '0' && text[0] <= '9'))
 			return error_field(err, "host_functions",
 					   "host_functions: a name has letters, digits and _, at "
@@ -66,31 +69,80 @@ int session_check_functions(const json_t *names, struct error *err)
 	return 0;
 }
 
-/* The limits of this execution: judged as a run with the session's request and these limits would be. */
-static int decide_limits(struct session *s, json_t *limits, struct limits *ret, struct error *err)
-{
-	json_t *request, *merged;
-	struct executor_run *run = NULL;
-	int r = 0;
+/* The other limits are the sandbox's, which is there already. */
+static const char *const turn_limits[] = { "timeout", "cpu_time", "output", "output_total", NULL };
 
-	*ret = s->limits;
-	if (!limits || json_is_null(limits))
-		return 0;
+static int check_limits(const json_t *limits, struct error *err)
+{
+	const char *key;
+	json_t *value;
+	char field[80];
+
 	if (!json_is_object(limits))
 		return error_field(err, "limits", "limits: give an object");
-	request = json_copy(s->request);
-	merged = json_object_get(request, "limits") ? json_copy(json_object_get(request, "limits"))
-						    : json_object();
-	if (!request || !merged || json_object_update(merged, limits) < 0 ||
-	    json_object_set(request, "limits", merged) < 0)
-		r = error_oom(err);
+	json_object_foreach((json_t *)(uintptr_t)limits, key, value)
+	{
+		const char *const *known = turn_limits;
+
+		while (*known && strcmp(*known, key) != 0)
+			known++;
+		if (*known)
+			continue;
+		(void)snprintf(field, sizeof(field), "limits.%.64s", key);
+		return error_field(err, field,
+				   "%s: an execution in a session has limits of timeout, cpu_time, "
+				   "output and output_total; give others when the session is made",
+				   field);
+	}
+	return 0;
+}
+
+/* The session's request with the limits and labels of one execution; NULL: no memory. */
+static json_t *turn_request(const struct session *s, json_t *limits, json_t *labels)
+{
+	json_t *request = json_copy(s->request), *merged = json_object();
+	json_t *own = json_object_get(request, "limits");
+	int r = merged && request ? 0 : -1;
+
+	if (r == 0 && own)
+		r = json_object_update(merged, own);
+	if (r == 0 && limits)
+		r = json_object_update(merged, limits);
 	if (r == 0)
-		r = executor_open_session(s->all->o.executor, request, &run, err);
+		r = json_object_set(request, "limits", merged);
+	if (r == 0 && labels)
+		r = json_object_set(request, "labels", labels);
+	json_decref(merged);
+	if (r == 0)
+		return request;
+	json_decref(request);
+	return NULL;
+}
+
+static json_t *given(const json_t *body, const char *key)
+{
+	json_t *value = json_object_get(body, key);
+
+	return json_is_null(value) ? NULL : value;
+}
+
+/* Limits and labels are judged as those of a run with the session's request. */
+static int decide_turn(struct session *s, const json_t *body, struct limits *ret, struct error *err)
+{
+	json_t *limits = given(body, "limits"), *labels = given(body, "labels"), *request;
+	struct executor_run *run = NULL;
+	int r = limits ? check_limits(limits, err) : 0;
+
+	*ret = s->limits;
+	if (r < 0 || (!limits && !labels))
+		return r;
+	request = turn_request(s, limits, labels);
+	r = request ? executor_open_session(s->all->o.executor, request, &run, err)
+		    : error_oom(err);
 	if (r >= 0) {
 		*ret = executor_decision(run)->limits;
 		executor_discard(run);
 	}
-	json_decref(merged);
 	json_decref(request);
 	return r;
 }
@@ -140,7 +192,7 @@ static int make_turn(struct session *s, json_t *body, struct turn *t, struct err
 	int r = session_check_functions(functions, err);
 
 	if (r >= 0)
-		r = decide_limits(s, json_object_get(body, "limits"), &t->limits, err);
+		r = decide_turn(s, body, &t->limits, err);
 	if (r < 0)
 		return r;
 	t->allowed = json_is_array(functions) ? json_copy(functions) : json_array();

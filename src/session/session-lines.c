@@ -5,8 +5,6 @@
  */
 #include "session/session-private.h"
 
-#include "spec/yaml.h"
-
 #include <string.h>
 
 static void on_ready_line(struct session *s, json_t *message, size_t bytes)
@@ -55,13 +53,9 @@ static const struct runner_word {
 
 void session_on_line(struct session *s, struct span line)
 {
-	const struct document doc = { "a session's line", line.data, line.len };
-	json_t *message = NULL;
-	const char *op;
+	json_t *message = evaluation_read(line);
+	const char *op = json_string_value(json_object_get(message, "op"));
 
-	if (!json_has_few_values(line) || json_parse(&doc, &message, NULL) < 0)
-		return;
-	op = json_string_value(json_object_get(message, "op"));
 	for (size_t i = 0; op && i < ARRAY_SIZE(runner_words); i++)
 		if (strcmp(runner_words[i].op, op) == 0) {
 			runner_words[i].fn(s, message, line.len);
