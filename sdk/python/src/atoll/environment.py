@@ -103,7 +103,8 @@ class SandboxEnvironment:
         return Sandbox(rules=rules, network=network, limits=self.limits.to_limits(), client=self._client or default_client())
 
     async def _started(self) -> Sandbox:
-        return self._session or await asyncio.get_running_loop().run_in_executor(None, self._start)
+        session = self._session
+        return await asyncio.get_running_loop().run_in_executor(None, self._start) if session is None else session
 
     async def execute_code(self, code: str, globals_dict: Optional[Mapping[str, Any]] = None) -> Any:
         """The value of a top-level ``return``, or of the last expression. ``await`` is allowed.
