@@ -221,11 +221,39 @@ static void add_file_ops(struct plan_builder *b, const struct plan_input *in)
 	}
 }
 
+/* The right to read one entry of /etc, if the host has it. */
+static void add_etc_access(struct plan_builder *b, const char *name)
+{
+	char path[PLAN_PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "/etc/%s", name);
+	add_op(b,
+	       (struct op){ .kind = OP_LANDLOCK,
+			    .flags = OP_OPTIONAL,
+			    .value = ACCESS_READ,
+			    .value2 = 1 },
+	       (struct op_args){ .b = path });
+}
+
 static void add_landlock(struct plan_builder *b, const char *path, int64_t access, bool no_tcp)
 {
 	/* value2: TCP is handled too, that is, closed. */
 	add_op(b, (struct op){ .kind = OP_LANDLOCK, .value = access, .value2 = no_tcp },
 	       (struct op_args){ .b = path });
+}
+
+/* A program without files: it reads its runtime, its libraries and itself, and writes nothing. */
+static void add_library_paths(struct plan_builder *b, const struct decision *d)
+{
+	for (const char **usr = d->policy->usr; *usr; usr++)
+		add_landlock(b, *usr, ACCESS_READ, true);
+	for (const char **e = d->policy->etc; *e; e++)
+		add_etc_access(b, *e);
+	for (const char **e = d->language ? d->language->etc : NULL; e && *e; e++)
+		if (!word_list_has(d->policy->etc, *e))
+			add_etc_access(b, *e);
+	add_landlock(b, SANDBOX_WORK, ACCESS_READ, true);
+	add_landlock(b, "/dev", ACCESS_DEVICE, true);
 }
 
 static void add_paths(struct plan_builder *b, const struct plan_input *in)
@@ -234,6 +262,10 @@ static void add_paths(struct plan_builder *b, const struct plan_input *in)
 	const int64_t write = ACCESS_READ | ACCESS_WRITE;
 	const bool no_tcp = d->network == NETWORK_OFF;
 
+	if (d->policy->libraries_only) {
+		add_library_paths(b, d);
+		return;
+	}
 	add_landlock(b, "/", ACCESS_READ, no_tcp);
 	if (!d->read_only)
 		add_landlock(b, SANDBOX_WORK, write, no_tcp);

@@ -44,7 +44,7 @@ enum op_kind {
 	OP_FILE,	/* a: bytes, b: target below a scratch or tmpfs target; mode */
 	OP_READONLY,	/* b: mount point that becomes read-only */
 	OP_RLIMIT,	/* value: RLIMIT_*, value2: soft and hard */
-	OP_LANDLOCK,	/* b: path; value: enum landlock_access */
+	OP_LANDLOCK,	/* b: path; value: enum landlock_access; OP_OPTIONAL: it may be missing */
 	OP_REQUIRE,	/* value: bits of enum layer; fails if one of them does not hold */
 	OP_SECCOMP,	/* value: enum filter_profile */
 	/* launch */

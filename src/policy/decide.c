@@ -362,6 +362,14 @@ static int check_language(const struct decision *d, struct error *err)
 		return error_field(err, "eval",
 				   "eval: %s code cannot be evaluated; take Python or JavaScript",
 				   d->language->title);
+	if (d->policy->libraries_only && d->language && d->language->compile_argv[0]) {
+		r = error_field(err, "language",
+				"language: the policy %.64s runs no compilers; take an interpreted "
+				"language, or another policy",
+				d->policy->name);
+		err->code = ERROR_POLICY;
+		return r;
+	}
 	r = check_preload(d, err);
 	if (r == 0)
 		r = check_compiler_args(d, err);

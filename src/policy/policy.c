@@ -87,6 +87,18 @@ static int read_etc(const struct reader *r, const struct key_rule *rule, const j
 	return e;
 }
 
+static int read_access(const struct reader *r, const struct key_rule *rule _unused_,
+		       const json_t *value, void *object)
+{
+	const char *word = json_string_value(value);
+	struct policy *policy = object;
+
+	if (!word || (strcmp(word, "full") != 0 && strcmp(word, "libraries") != 0))
+		return reader_refuse(r, "%s is not full or libraries", quote_json(value).text);
+	policy->libraries_only = strcmp(word, "libraries") == 0;
+	return 0;
+}
+
 static int read_filesystem(const struct reader *r, const struct key_rule *rule _unused_,
 			   const json_t *value, void *object)
 {
@@ -94,6 +106,7 @@ static int read_filesystem(const struct reader *r, const struct key_rule *rule _
 		{ .key = "read_only",
 		  .read = read_bool,
 		  .offset = offsetof(struct policy, read_only) },
+		{ .key = "access", .read = read_access, .max = NAME_BYTES_MAX },
 		{ .key = "usr",
 		  .read = read_usr,
 		  .offset = offsetof(struct policy, usr),

@@ -38,9 +38,10 @@ struct policy {
 	uint32_t
 		/* bits of enum layer for this host: require, and require_privileged if it applies */
 		required;
-	bool read_only;		   /* every request is read-only */
-	const char **usr;	   /* host directories shown read-only: "/usr", … */
-	const char **etc;	   /* entries of /etc shown to every program */
+	bool read_only;	     /* every request is read-only */
+	bool libraries_only; /* programs read their runtime and libraries, and no other file */
+	const char **usr;    /* host directories shown read-only: "/usr", … */
+	const char **etc;    /* entries of /etc shown to every program */
 	enum network_mode network; /* the most a request may ask for: NETWORK_NONE or NETWORK_OFF */
 	enum preload_rule preload;
 	const char **preload_names; /* of PRELOAD_NAMED; NULL otherwise */

@@ -70,6 +70,9 @@ static int open_ruleset(struct child *c, bool close_tcp)
 
 int child_do_landlock(struct child *c, const struct op *op)
 {
+	const uint64_t file_rights = LL_EXECUTE | LL_READ_FILE | LL_WRITE_FILE | LL_TRUNCATE |
+				     LL_IOCTL_DEV;
+	uint64_t rights;
 	int fd, r;
 
 	if (c->command.landlock_abi == 0) {
@@ -82,11 +85,15 @@ int child_do_landlock(struct child *c, const struct op *op)
 			return r;
 	}
 	fd = sys_open(op_b(c->plan, op), O_PATH, 0);
+	if (fd == -ENOENT && op->flags & OP_OPTIONAL)
+		return 0;
 	if (fd < 0)
 		return fd;
-	r = sys_landlock_add_path(c->ruleset_fd, fd,
-				  rights_of_access(op->value) &
-					  sys_landlock_rights(c->landlock_abi));
+	rights = rights_of_access(op->value) & sys_landlock_rights(c->landlock_abi);
+	r = sys_landlock_add_path(c->ruleset_fd, fd, rights);
+	/* A file takes no rights of directories. */
+	if (r == -EINVAL)
+		r = sys_landlock_add_path(c->ruleset_fd, fd, rights & file_rights);
 	(void)close(fd);
 	return r;
 }
