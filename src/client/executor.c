@@ -282,7 +282,8 @@ static int add_session_code(struct executor *s, json_t *request, struct error *e
 	/* Modules that the runner names must not choose the runtime: the caller does. */
 	if (!json_object_get(request, "preload") && lang->warm.tiers && lang->warm.tiers[0])
 		r = json_object_set_new(request, "preload", json_array());
-	if (r < 0 || json_object_set_new(request, "language", json_string(lang->name)) < 0 ||
+	if (r < 0 || json_object_set_new(request, "eval", json_true()) < 0 ||
+	    json_object_set_new(request, "language", json_string(lang->name)) < 0 ||
 	    json_object_set_new(request, "code", json_stringn(text.data, text.len)) < 0)
 		return error_oom(err);
 	return 0;

@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { SESSION_RUNNER_MAX = 256 << 10 };
@@ -31,25 +32,33 @@ int session_runner(struct atoll *a, const struct language *lang, struct buf *ret
 int flow_put_runner(struct run *run, struct error *err)
 {
 	_cleanup_buf_ struct buf text = { 0 };
+	const char *dot = strrchr(run->source, '.');
+	char *kept, *name;
 	int r = session_runner(run->atoll, run->language, &text, err);
-	char *kept;
 
 	if (r < 0)
 		return r;
 	kept = arena_strndup(&run->memory, text.data, text.len);
-	if (!kept)
+	name = arena_alloc(&run->memory, sizeof(run->source));
+	if (!kept || !name)
 		return error_oom(err);
+	(void)snprintf(name, sizeof(run->source), FLOW_RUNNER "%.32s", dot ? dot : "");
 	for (size_t i = 0; i < run->n_files; i++)
-		if (strcmp(run->files[i].path, run->source) == 0)
+		if (strcmp(run->files[i].path, run->source) == 0) {
+			run->files[i].path = name;
 			run->files[i].data = (struct span){ kept, text.len };
+		}
+	(void)snprintf(run->source, sizeof(run->source), "%s", name);
 	return 0;
 }
 
 static int send_code(struct flow_eval *e)
 {
 	struct run *run = e->run;
-	json_t *line = json_pack("{s:s, s:i, s:o, s:s%}", "op", "run", "n", 1, "file",
-				 json_sprintf(SANDBOX_WORK "/%s", run->source), "code",
+	json_t *imports = (json_t *)(uintptr_t)run->policy->imports;
+	json_t *rules = imports ? json_pack("{s:O}", "imports", imports) : NULL;
+	json_t *line = json_pack("{s:s, s:i, s:o, s:o*, s:s%}", "op", "run", "n", 1, "file",
+				 json_sprintf(SANDBOX_WORK "/%s", e->file), "rules", rules, "code",
 				 run->code.data, run->code.len);
 	char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
 	int r = text ? channel_send(&e->channel, (struct span){ text, strlen(text) }) : -ENOMEM;
@@ -100,6 +109,7 @@ int flow_eval_begin(struct flow_eval *e, struct run *run, struct error *err)
 	int r;
 
 	e->run = run;
+	(void)snprintf(e->file, sizeof(e->file), "%s", run->source);
 	r = channel_open(&e->channel, run->atoll->loop, listener, &run->channel_fd);
 	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "no channel to the program: %s",
 				 strerror(-r))

@@ -229,7 +229,8 @@ int flow_program(struct run *run, struct error *err)
 
 	if (r <= 0)
 		return r;
-	if (run->request->eval)
+	/* A session has its channel already. */
+	if (run->request->eval && run->channel_fd == 0)
 		r = flow_eval_begin(&eval, run, err);
 	if (r >= 0)
 		r = flow_describe(run, &in, err);
@@ -238,7 +239,7 @@ int flow_program(struct run *run, struct error *err)
 	if (r < 0)
 		return r;
 	o = job_outcome(job);
-	if (run->request->eval)
+	if (eval.run)
 		evaluation_fill(&eval.answer, run->result);
 	r = fill_result(run, &in, o);
 	if (r < 0) {

@@ -31,7 +31,8 @@
 
 /* Reserved names in the work directory: callers may not use them, results do not list them. */
 #define FLOW_PRIVATE	   ".atoll-"
-#define FLOW_BUILD_DIR	   ".atoll-build"	/* the product of a compile stage */
+#define FLOW_BUILD_DIR	   ".atoll-build" /* the product of a compile stage */
+#define FLOW_RUNNER	   ".atoll-session" /* with the language's extension: the program of sessions */
 #define FLOW_INVOKE_ANSWER ".atoll-invoke.json" /* the answer of an invoke runner */
 
 struct atoll {
@@ -229,13 +230,14 @@ int policies_to_json(struct atoll *a, json_t **ret, struct error *err) _must_che
 struct flow_eval {
 	struct run *run; /* NULL: none */
 	struct channel channel;
-	bool sent; /* the code, to the runner */
+	bool sent;			 /* the code, to the runner */
+	char file[REQUEST_PATH_MAX + 1]; /* the name of the code in tracebacks */
 	struct evaluation answer;
 };
 /* The text of the runner; ret is to be freed by buf_done(), also on failure. */
 int session_runner(struct atoll *a, const struct language *lang, struct buf *ret,
 		   struct error *err) _must_check_;
-/* The runner takes the place of the program's file; the code stays in run.code. */
+/* The runner, under its own name, takes the place of the program's file; the code stays in run.code. */
 int flow_put_runner(struct run *run, struct error *err) _must_check_;
 int flow_eval_begin(struct flow_eval *e, struct run *run, struct error *err) _must_check_;
 void flow_eval_end(struct flow_eval *e); /* {0} is fine */

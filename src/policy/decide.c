@@ -370,6 +370,16 @@ static int check_language(const struct decision *d, struct error *err)
 		err->code = ERROR_POLICY;
 		return r;
 	}
+	if (d->policy->imports && d->language && !req->eval &&
+	    strcmp(d->language->name, "python") == 0) {
+		r = error_field(
+			err, "eval",
+			"eval: the policy %.64s has rules for imports, which hold in sessions "
+			"and for evaluated code; set eval to true",
+			d->policy->name);
+		err->code = ERROR_POLICY;
+		return r;
+	}
 	r = check_preload(d, err);
 	if (r == 0)
 		r = check_compiler_args(d, err);

@@ -149,6 +149,25 @@ static int read_network(const struct reader *r, const struct key_rule *rule _unu
 	return read_object(r, value, KEY_TABLE(rules), d->policy);
 }
 
+/* {"allow": [modules]} or {"deny": [modules]}. */
+static int read_imports(const struct reader *r, const struct key_rule *rule, const json_t *value,
+			void *object)
+{
+	const json_t *allow = json_object_get(value, "allow"),
+		     *deny = json_object_get(value, "deny");
+	struct draft *d = object;
+	struct {
+		const char **names;
+	} ignored = { 0 };
+	const struct key_rule names = { .max = rule->max, .max_count = rule->max_count };
+	struct reader at = reader_at(r, allow ? "allow" : "deny");
+
+	if (!json_is_object(value) || json_object_size(value) != 1 || (!allow && !deny))
+		return reader_refuse(r, "give a list of modules as allow, or as deny");
+	d->policy->imports = value;
+	return read_modules(&at, &names, allow ? allow : deny, &ignored);
+}
+
 /* "tiers", "any", or a list of names. */
 static int read_preload(const struct reader *r, const struct key_rule *rule, const json_t *value,
 			void *object)
@@ -218,6 +237,10 @@ static const struct key_rule policy_rules[] = {
 	{ .key = "limits", .read = read_policy_limits },
 	{ .key = "filesystem", .read = read_filesystem },
 	{ .key = "network", .read = read_network },
+	{ .key = "imports",
+	  .read = read_imports,
+	  .max = MODULE_BYTES_MAX,
+	  .max_count = MODULES_COUNT_MAX },
 	{ .key = "preload",
 	  .read = read_preload,
 	  .offset = offsetof(struct policy, preload_names),

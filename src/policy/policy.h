@@ -43,6 +43,7 @@ struct policy {
 	const char **usr;    /* host directories shown read-only: "/usr", … */
 	const char **etc;    /* entries of /etc shown to every program */
 	enum network_mode network; /* the most a request may ask for: NETWORK_NONE or NETWORK_OFF */
+	const json_t *imports; /* {"allow" | "deny": [modules]} of Python code, of root; or NULL */
 	enum preload_rule preload;
 	const char **preload_names; /* of PRELOAD_NAMED; NULL otherwise */
 };

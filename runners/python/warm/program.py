@@ -23,6 +23,7 @@ native = {}      # globals of a main program, in order
 loader = None
 PLACE = "/sandbox"
 PROGRAM = "/sandbox/main.py"  # what most programs are called
+SESSION = "/sandbox/.atoll-session.py"  # the program of sessions
 session = None   # the program of sessions, and its code, compiled ahead
 usual = b""      # how the launch text of most programs begins: all but the program
 
@@ -40,7 +41,7 @@ def learn(names):
     beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parts = [source_of(f"{beside}/{name}") for name in os.environ.pop("ATOLL_SESSION", "").split()]
     if parts:
-        session = b"".join(parts), compile(b"".join(parts), PROGRAM, "exec", 0, True)
+        session = b"".join(parts), compile(b"".join(parts), SESSION, "exec", 0, True)
     loader = type(names["__loader__"])
     finder = sys.path_hooks[-1]("/")
     finder.path = PLACE  # there is no such directory yet
@@ -81,7 +82,7 @@ def source_of(path):
 
 def compiled(text, path):
     """The code, and warnings to show once nothing can go wrong any more."""
-    if session and text == session[0] and path == PROGRAM:
+    if path == SESSION and session and text == session[0]:
         return session[1], ()
     if b"unraisablehook" in text:  # it would see how its own end is found out
         raise Unusual
