@@ -174,7 +174,7 @@ static bool can_be_warm(const struct run *run)
 	const struct request *req = run->request;
 
 	if (!run->atoll->warm || run->language->warm.kind == WARMTH_NONE || run->decision.tty ||
-	    run->decision.read_only || run->policy->libraries_only || req->image)
+	    run->decision.read_only || run->decision.libraries_only || req->image)
 		return false;
 	for (size_t i = 0; i < req->n_env; i++)
 		if (language_wants_cold(run->language, req->env[i].name))

@@ -262,7 +262,7 @@ static void add_paths(struct plan_builder *b, const struct plan_input *in)
 	const int64_t write = ACCESS_READ | ACCESS_WRITE;
 	const bool no_tcp = d->network == NETWORK_OFF;
 
-	if (d->policy->libraries_only) {
+	if (d->libraries_only) {
 		add_library_paths(b, d);
 		return;
 	}

@@ -402,6 +402,7 @@ int decide(struct decision *d, struct error *err)
 	if (r < 0)
 		return r;
 	out.read_only = out.policy->read_only || out.request->read_only;
+	out.libraries_only = out.policy->libraries_only;
 	out.tty = out.request->tty;
 	out.workspace = out.request->workspace;
 	out.workdir = out.request->workspace_cwd;

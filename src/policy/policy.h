@@ -63,6 +63,7 @@ struct decision {
 	struct limits limits; /* complete */
 	enum network_mode network;
 	bool read_only;
+	bool libraries_only; /* as the policy says */
 	bool tty;
 	const char *workspace; /* name of the mounted workspace, or NULL */
 	bool workdir;	       /* programs start in the workspace */
