@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the executions of one JavaScript session on Node.js (runners/README.md describes the lines of the channel).
+//
+// Executions are evaluated by V8's own console mode, through an inspector session of this thread: `await` works outside of functions, let, const
+// and class persist and may be declared again, and the completion value is the value. The console mode knows no `return` and no import() outside of
+// functions; acorn, which Node carries for its own console, finds them, and they are replaced by calls of ours.
+//
+// Node cannot duplicate a descriptor, so the channel stays descriptor 0. Instead process.stdin is an empty stream, reads of descriptor 0 find its
+// end, and children never inherit it.
+//
+// SIGINT: Node's watchdog of SIGINT has the signal all the time. While code runs synchronously, vm's breakOnSigint ends it: V8 terminates the
+// code wherever it is, so in that time nothing is written to the channel, and console writes without a stream that could be left
+// half-way. While the execution waits for a promise, a timer looks for the signal and ends the execution; the promise itself goes
+// on. A signal between executions is dropped by the next one. Synchronous code that runs after an `await` or in a callback cannot be interrupted, and
+// a termination in the instant in which code ends can end Node: then the state is lost, and the front says so.
+'use strict';
+
+const childProcess = require('child_process');
+const { Console } = require('console');
+const fs = require('fs');
+const inspector = require('inspector');
+const Module = require('module');
+const net = require('net');
+const path = require('path');
+const { Readable } = require('stream');
+const util = require('util');
+const vm = require('vm');
+
+const LINE_MOST = 32 << 20; // bytes of one output, and of a file that is read
+const VALUE_MOST = 8 << 20; // bytes of a value
+const VALUE_WITH_REPR = 64 << 10; // bytes of a value that is sent with its text
+const REPR_MOST = 1 << 20; // characters of a text that stands for a value
+const ARGUMENTS_MOST = 1 << 20; // bytes of the arguments of a host call
+const TEXT_MOST = 64 << 10;
+const OUTPUTS_MOST = 100;
+const ENTRIES_MOST = 10000;
+const DEPTH_MOST = 100;
+const LOOK_UP_MS = 20;
+const FLUSH_TRIES = 5000;
+const WORK = process.cwd();
+const SELF = Symbol.for('atoll.session'); // what rewritten code calls
+const RETURNED = Symbol('returned');
+const { nextTick } = process;
+
+// ------------------------------------------------------------------------------------------ values
+
+const kindOf = (value) => (value === null ? 'null' : typeof value === 'object' ? value.constructor?.name || 'Object' : typeof value);
+
+function tagNumber(value) {
+	if (Number.isFinite(value))
+		return value;
+	return { $float: Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf' };
+}
+
+const OBJECT_TAGS = [
+	[Array.isArray, (value, depth) => Array.from(value, (item) => tag(item, depth))],
+	[(value) => value instanceof Uint8Array, (value) => ({ $bytes: Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64') })],
+	[(value) => value instanceof ArrayBuffer, (value) => ({ $bytes: Buffer.from(value).toString('base64') })],
+	[(value) => value instanceof Date && !Number.isNaN(value.getTime()), (value) => ({ $datetime: value.toISOString() })],
+	[(value) => value instanceof Set, (value, depth) => ({ $set: Array.from(value, (item) => tag(item, depth)) })],
+	[(value) => value instanceof Map, (value, depth) => ({ $dict: Array.from(value, ([key, item]) => [tag(key, depth), tag(item, depth)]) })],
+	[(value) => [Object.prototype, null].includes(Object.getPrototypeOf(value)), tagObject],
+];
+
+function tagObject(value, depth) {
+	const keys = Object.keys(value).filter((key) => value[key] !== undefined);
+	if (keys.length === 1 && keys[0].startsWith('$'))
+		return { $dict: [[keys[0], tag(value[keys[0]], depth)]] };
+	// A key named __proto__ must not become the prototype.
+	return Object.fromEntries(keys.map((key) => [key, tag(value[key], depth)]));
+}
+
+function tag(value, depth = 0) {
+	if (depth > DEPTH_MOST)
+		throw new TypeError(`value has more than ${DEPTH_MOST} levels`);
+	switch (typeof value) {
+	case 'undefined':
+		return null;
+	case 'string':
+		if (value.isWellFormed())
+			return value;
+		break;
+	case 'boolean':
+		return value;
+	case 'number':
+		return tagNumber(value);
+	case 'bigint':
+		return { $int: String(value) };
+	case 'object': {
+		if (value === null)
+			return null;
+		const found = OBJECT_TAGS.find(([is]) => is(value));
+		if (found)
+			return found[1](value, depth + 1);
+	}
+	}
+	throw new TypeError(`${kindOf(value)} cannot cross the boundary of the sandbox`);
+}
+
+const UNTAGS = {
+	$bytes: (text) => Buffer.from(text, 'base64'),
+	$tuple: (items) => items.map(untag),
+	$set: (items) => new Set(items.map(untag)),
+	$frozenset: (items) => new Set(items.map(untag)),
+	$complex: ([re, im]) => ({ re: untag(re), im: untag(im) }),
+	$datetime: (text) => new Date(text),
+	$date: (text) => new Date(text),
+	$time: (text) => text,
+	$timedelta: (seconds) => seconds,
+	$decimal: (text) => text,
+	$float: (text) => ({ nan: NaN, inf: Infinity, '-inf': -Infinity })[text],
+	$int: (text) => BigInt(text),
+	$dict: (pairs) => new Map(pairs.map(([key, value]) => [untag(key), untag(value)])),
+};
+
+function untag(value) {
+	if (Array.isArray(value))
+		return value.map(untag);
+	if (value === null || typeof value !== 'object')
+		return value;
+	const keys = Object.keys(value);
+	if (keys.length === 1 && keys[0].startsWith('$')) {
+		if (!Object.hasOwn(UNTAGS, keys[0]))
+			throw new TypeError(`unknown tag ${keys[0]}`);
+		return UNTAGS[keys[0]](value[keys[0]]);
+	}
+	return Object.fromEntries(keys.map((key) => [key, untag(value[key])]));
+}
+
+const shortened = (text, most) => (text.length <= most ? text : `${text.slice(0, most)}… (${text.length} characters)`).toWellFormed();
+
+// ---------------------------------------------------------------------------------------- channel
+
+const channel = new net.Socket({ fd: 0, readable: true, writable: true });
+let pieces = []; // of a line whose end has not come yet
+let held = null; // lines of synchronous code
+
+function write(line) {
+	if (held)
+		held.push(line);
+	else
+		channel.write(line);
+}
+
+function send(message) {
+	write(`${JSON.stringify(message)}\n`);
+}
+
+channel.on('data', (data) => {
+	for (let end; (end = data.indexOf(10)) >= 0; data = data.subarray(end + 1)) {
+		const line = Buffer.concat([...pieces, data.subarray(0, end)]);
+		pieces = [];
+		receive(JSON.parse(line.toString()));
+	}
+	pieces.push(data);
+});
+channel.on('error', () => process.reallyExit(0));
+channel.on('end', () => channel.destroy()); // Node exits when nothing else is left to do
+
+function receive(message) {
+	if (message.op === 'return')
+		answerCall(message);
+	else if (message.op === 'run')
+		execute(message);
+	else
+		send(answerFile(message));
+}
+
+function hideInput() {
+	let input;
+	Object.defineProperty(process, 'stdin', { configurable: true, enumerable: true, get: () => (input ??= Object.assign(Readable.from([]), { fd: 0 })) });
+	const { readSync, readFileSync } = fs;
+	fs.readSync = (fd, ...rest) => (fd === 0 ? 0 : readSync(fd, ...rest));
+	fs.readFileSync = (file, ...rest) => readFileSync(file === 0 || file === '/dev/stdin' ? '/dev/null' : file, ...rest);
+	const isInput = (item) => item === 'inherit' || item === 0 || item === input;
+	const without = (options) => {
+		const { stdio } = options ?? {};
+		if (stdio === 'inherit')
+			return { ...options, stdio: ['ignore', 'inherit', 'inherit'] };
+		return Array.isArray(stdio) && isInput(stdio[0]) ? { ...options, stdio: ['ignore', ...stdio.slice(1)] } : options;
+	};
+	const { spawn } = childProcess.ChildProcess.prototype;
+	childProcess.ChildProcess.prototype.spawn = function (options) {
+		return spawn.call(this, without(options));
+	};
+	for (const name of ['spawnSync', 'execFileSync', 'execSync']) {
+		const original = childProcess[name];
+		childProcess[name] = (...args) => original(...args.map((arg) => (Array.isArray(arg) || typeof arg !== 'object' ? arg : without(arg))));
+	}
+}
+
+// ---------------------------------------------------------------------------------- host functions
+
+class HostError extends Error {
+	constructor(error) {
+		super(error.message);
+		this.name = 'HostError';
+		this.type = error.type;
+	}
+}
+
+const KNOWN_ERRORS = { Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
+const calls = new Map(); // number -> functions that settle the promise
+let callCount = 0;
+const hostFunctions = new Map();
+
+// Puts the functions into the namespace, and takes those away that this execution does not have.
+function bindHost(names) {
+	for (const [name, call] of hostFunctions) {
+		if (!names.includes(name) && hostFunctions.delete(name) && globalThis[name] === call)
+			delete globalThis[name];
+	}
+	for (const name of names) {
+		if (!hostFunctions.has(name))
+			hostFunctions.set(name, hostFunction(name));
+		globalThis[name] = hostFunctions.get(name);
+	}
+}
+
+function hostFunction(name) {
+	const call = (...args) => new Promise((resolve, reject) => {
+		if (!current)
+			throw new Error(`${name}() is a function of the host: no execution is running`);
+		const line = JSON.stringify({ op: 'call', call: callCount + 1, name, args: args.map((arg) => tag(arg)), kwargs: {} });
+		if (Buffer.byteLength(line) > ARGUMENTS_MOST)
+			throw new RangeError(`arguments of ${name}() take ${Buffer.byteLength(line)} bytes; at most ${ARGUMENTS_MOST} are allowed`);
+		calls.set(++callCount, { resolve, reject });
+		write(`${line}\n`);
+	});
+	return Object.defineProperty(call, 'name', { value: name });
+}
+
+function answerCall({ call, result, error }) {
+	const waiter = calls.get(call);
+	if (!waiter || !calls.delete(call))
+		return;
+	try {
+		if (error)
+			waiter.reject(KNOWN_ERRORS[error.type] ? new KNOWN_ERRORS[error.type](error.message) : new HostError(error));
+		else
+			waiter.resolve(untag(result));
+	} catch (trouble) {
+		waiter.reject(trouble);
+	}
+}
+
+// ------------------------------------------------------------------------------------- rich outputs
+
+const MIMES = { toHTML: 'text/html', _toHtml: 'text/html', toSVG: 'image/svg+xml', _toSvg: 'image/svg+xml', toPNG: 'image/png', _toPng: 'image/png' };
+const SIGNATURES = [['image/png', Buffer.from('\x89PNG\r\n', 'latin1')], ['image/jpeg', Buffer.from('\xff\xd8\xff', 'latin1')]];
+
+function rich(value) {
+	if (value === null || typeof value !== 'object')
+		return {};
+	if (Buffer.isBuffer(value)) {
+		const found = SIGNATURES.find(([, start]) => value.subarray(0, start.length).equals(start));
+		return found ? { [found[0]]: value } : {};
+	}
+	const data = {};
+	for (const name of [Symbol.for('Jupyter.display'), '_toMime']) {
+		if (typeof value[name] === 'function')
+			Object.assign(data, value[name]());
+	}
+	for (const [name, mime] of Object.entries(MIMES)) {
+		if (typeof value[name] === 'function')
+			data[mime] ??= value[name]();
+	}
+	return data;
+}
+
+function publish(value, data) {
+	if (!current || ++current.outputs > OUTPUTS_MOST) {
+		if (current?.outputs === OUTPUTS_MOST + 1)
+			process.stderr.write(`More than ${OUTPUTS_MOST} outputs in one execution: the rest is left out.\n`);
+		return;
+	}
+	const all = { 'text/plain': shortened(util.inspect(value), TEXT_MOST) };
+	for (const [mime, item] of Object.entries(data))
+		all[mime] = item instanceof Uint8Array ? Buffer.from(item).toString('base64') : typeof item === 'string' ? item.toWellFormed() : item;
+	let line = JSON.stringify({ op: 'output', n: current.n, data: all, metadata: {} });
+	if (Buffer.byteLength(line) > LINE_MOST) {
+		const text = `output of ${Buffer.byteLength(line)} bytes is too large; at most ${LINE_MOST} are allowed`;
+		line = JSON.stringify({ op: 'output', n: current.n, data: { 'text/plain': text }, metadata: {} });
+	}
+	write(`${line}\n`);
+}
+
+function display(...values) {
+	for (const value of values)
+		publish(value, rich(value));
+}
+
+// ------------------------------------------------------------------------------------------- errors
+
+const OUR_FRAME = /^\s+at .*(node:inspector:|node:vm:|processImmediate|\.atoll-session\.js)/;
+
+// The text of an exception as Node prints one that is not caught, without frames of the runner.
+function describeError(error, details, { file, lines }) {
+	const isError = util.types.isNativeError(error);
+	const text = isError ? util.inspect(error).split('\n').filter((line) => !OUR_FRAME.test(line)).join('\n') :
+		`Uncaught ${util.inspect(error)}`;
+	const frame = text.match(new RegExp(`(${WORK.replace(/[^\w/]/g, '\\$&')}/[^():\n]+):(\\d+):(\\d+)`));
+	const place = frame ? { file: frame[1], line: Number(frame[2]), column: Number(frame[3]) } :
+		details ? { file, line: Math.min(details.lineNumber + 1, lines.length), column: details.columnNumber + 1 } : { file: null, line: null };
+	const source = place.file === file && lines[place.line - 1];
+	const head = source ? `${place.file}:${place.line}\n${source}\n${' '.repeat(Math.min(place.column - 1, source.length))}^\n\n` : '';
+	const traceback = `${head}${text}\n`;
+	process.stderr.write(traceback);
+	return { type: isError ? String(error.name) : kindOf(error), message: shortened(isError ? String(error.message) : util.inspect(error), TEXT_MOST),
+		file: place.file, line: place.line, traceback: shortened(traceback, 4 * TEXT_MOST) };
+}
+
+// --------------------------------------------------------------------------------------- executions
+
+class Exit {
+	constructor(code) {
+		this.code = code;
+	}
+}
+
+const session = new inspector.Session();
+const watchdog = process.binding('contextify');
+const turn = new vm.Script(`globalThis[Symbol.for('atoll.session')].turn()`, { filename: '.atoll-session.js' });
+const self = {};
+let current = null; // the running execution
+let parser;
+
+// Replaces `return` outside of functions, and import(), by calls.
+function adapt(code) {
+	if (!/\breturn\b|\bimport\s*\(/.test(code))
+		return code;
+	if (!parser) {
+		const exports = {};
+		new Function('exports', 'module', 'define', process.binding('natives')['internal/deps/acorn/acorn/dist/acorn'])(exports, { exports });
+		parser = exports;
+	}
+	const edits = [];
+	const visit = (node, inFunction) => {
+		if (Array.isArray(node))
+			return node.forEach((item) => visit(item, inFunction));
+		if (typeof node?.type !== 'string')
+			return;
+		if (node.type === 'ReturnStatement' && !inFunction)
+			edits.push([node.start, node.start + 6, 'throw globalThis[Symbol.for("atoll.session")].returned('], [node.argument?.end ?? node.start + 6, node.end, ');']);
+		if (node.type === 'ImportExpression')
+			edits.push([node.start, node.start + 6, 'globalThis[Symbol.for("atoll.session")].load']);
+		Object.values(node).forEach((item) => visit(item, inFunction || /Function/.test(node.type) || node.type === 'StaticBlock'));
+	};
+	try {
+		visit(parser.parse(code, { ecmaVersion: 'latest', allowReturnOutsideFunction: true, allowAwaitOutsideFunction: true, allowHashBang: true }));
+	} catch {
+		return code; // V8 will tell what is wrong
+	}
+	for (const [start, end, text] of edits.sort((a, b) => b[0] - a[0]))
+		code = code.slice(0, start) + text + code.slice(end);
+	return code;
+}
+
+// The objects behind what the inspector describes.
+function fetch(remote) {
+	if (!remote.objectId)
+		return remote.unserializableValue ? vm.runInThisContext(`(${remote.unserializableValue})`) : remote.value;
+	session.post('Runtime.callFunctionOn', { objectId: remote.objectId, arguments: [{ objectId: remote.objectId }],
+		functionDeclaration: 'function (value) { globalThis[Symbol.for("atoll.session")].fetched = value; }' });
+	const value = self.fetched;
+	self.fetched = undefined;
+	return value;
+}
+
+function evaluate(execution, code) {
+	// The answer waits until SIGINT can no longer end this function.
+	session.post('Runtime.evaluate', { expression: `${adapt(code)}\n//# sourceURL=${execution.file}`, replMode: true, objectGroup: 'cell' },
+		(error, answer) => nextTick(conclude, execution, error, answer));
+}
+
+function conclude(execution, error, answer) {
+	if (execution !== current)
+		return;
+	const details = answer?.exceptionDetails;
+	if (error)
+		finish(execution, { error: new Error(error.message), failed: true });
+	else if (details)
+		settle(execution, fetch(details.exception), details);
+	else
+		finish(execution, { value: fetch(answer.result) });
+}
+
+// An exception has left the code.
+function settle(execution, error, details) {
+	if (error instanceof Exit)
+		finish(execution, { exitCode: error.code });
+	else if (error?.[RETURNED])
+		finish(execution, { value: error.value });
+	else
+		finish(execution, { error, details, failed: true });
+}
+
+function execute({ n, code, host_functions: names, globals }) {
+	const execution = current = { n, outputs: 0, file: path.join(WORK, `cell-${n}.js`), lines: code.split('\n') };
+	watchdog.startSigintWatchdog();
+	watchdog.stopSigintWatchdog(); // drops signals that have come before
+	execution.timer = setInterval(() => watchdog.watchdogHasPendingSigint() && interrupt(), LOOK_UP_MS);
+	held = [];
+	let failure;
+	try {
+		bindHost(names ?? []);
+		for (const [name, value] of Object.entries(globals ?? {}))
+			globalThis[name] = untag(value);
+		self.turn = () => evaluate(execution, code);
+		turn.runInThisContext({ breakOnSigint: true });
+	} catch (error) {
+		failure = { error };
+	}
+	const lines = held.join('');
+	held = null;
+	if (lines)
+		write(lines);
+	if (failure?.error?.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED')
+		interrupt();
+	else if (failure)
+		finish(execution, { ...failure, failed: true });
+}
+
+function interrupt() {
+	if (!current)
+		return;
+	process.stderr.write('KeyboardInterrupt\n');
+	finish(current, { described: { type: 'KeyboardInterrupt', message: '', file: null, line: null, traceback: 'KeyboardInterrupt\n' }, interrupted: true, exitCode: 1 });
+}
+
+function describeValue(value) {
+	if (value === undefined)
+		return {};
+	const data = rich(value);
+	if (Object.keys(data).length)
+		publish(value, data);
+	const found = { value_type: kindOf(value) };
+	let size = VALUE_MOST + 1;
+	try {
+		const tagged = tag(value);
+		size = Buffer.byteLength(JSON.stringify(tagged));
+		if (size <= VALUE_MOST)
+			found.value = tagged;
+	} catch {
+		// The text has to do.
+	}
+	if (size <= VALUE_WITH_REPR || size > VALUE_MOST)
+		found.value_repr = shortened(util.inspect(value), REPR_MOST);
+	return found;
+}
+
+function finish(execution, end) {
+	if (execution !== current)
+		return;
+	let described = {};
+	if (!end.failed && end.exitCode === undefined) {
+		try {
+			described = describeValue(end.value);
+		} catch (error) {
+			end = { error, failed: true };
+		}
+	}
+	const error = end.failed ? describeError(end.error, end.details, execution) : end.described ?? null;
+	const exitCode = end.exitCode ?? (error ? 1 : Number(process.exitCode ?? 0) & 255);
+	process.exitCode = undefined;
+	current = null;
+	clearInterval(execution.timer);
+	calls.clear();
+	session.post('Runtime.releaseObjectGroup', { objectGroup: 'cell' });
+	const done = { op: 'done', n: execution.n, ...described, error, exit_code: exitCode, interrupted: Boolean(end.interrupted) };
+	flush(() => send(done));
+}
+
+// Calls the function when all output is written. A stream that a termination has left half-way is not waited for.
+function flush(then, tries = FLUSH_TRIES) {
+	if (tries > 0 && [process.stdout, process.stderr].some((stream) => stream.writableLength > 0))
+		setTimeout(flush, 1, then, tries - 1);
+	else
+		then();
+}
+
+// Writes without a stream. A descriptor that Node has made non-blocking may be full for a while.
+function sink(fd) {
+	const cell = new Int32Array(new SharedArrayBuffer(4));
+	const { writeSync } = fs;
+	return { write(text) {
+		for (let data = Buffer.from(text); data.length > 0;) {
+			try {
+				data = data.subarray(writeSync(fd, data));
+			} catch (error) {
+				if (error.code !== 'EAGAIN')
+					return;
+				Atomics.wait(cell, 0, 0, 1);
+			}
+		}
+	} };
+}
+
+// -------------------------------------------------------------------------------------------- files
+
+const KINDS = [['isFile', 'file'], ['isDirectory', 'directory'], ['isSymbolicLink', 'link']];
+
+function entryOf(full) {
+	const found = fs.lstatSync(full);
+	const kind = KINDS.find(([is]) => found[is]());
+	return kind && { path: path.relative(WORK, full), size: found.size, type: kind[1], mtime: found.mtimeMs / 1000 };
+}
+
+function listed(full, entries) {
+	for (const name of fs.readdirSync(full).sort()) {
+		const entry = entries.length < ENTRIES_MOST && entryOf(path.join(full, name));
+		if (entry)
+			entries.push(entry);
+		if (entry?.type === 'directory')
+			listed(path.join(full, name), entries);
+	}
+	return entries;
+}
+
+function fail(code, text) {
+	throw Object.assign(new Error(text), { code, text });
+}
+
+const FILE_CALLS = {
+	list(full) {
+		const entry = entryOf(full);
+		return { entries: entry?.type === 'directory' ? listed(full, []) : entry ? [entry] : [] };
+	},
+	read(full) {
+		const found = fs.statSync(full);
+		if (found.isDirectory())
+			fail('EISDIR', 'illegal operation on a directory');
+		if (!found.isFile())
+			fail('EINVAL', 'invalid argument');
+		if (found.size > LINE_MOST)
+			fail('EFBIG', 'file too large');
+		return { base64: fs.readFileSync(full).toString('base64') };
+	},
+	write(full, { base64 }) {
+		fs.mkdirSync(path.dirname(full), { recursive: true });
+		fs.writeFileSync(full, Buffer.from(base64, 'base64'));
+		return {};
+	},
+	remove(full) {
+		fs.rmSync(full, { recursive: true });
+		return {};
+	},
+};
+
+function answerFile(message) {
+	const answer = { op: 'file', n: message.n, error: null };
+	try {
+		return { ...answer, ...FILE_CALLS[message.op](path.join(WORK, message.path), message) };
+	} catch (error) {
+		return { ...answer, error: error.code ?? 'EIO', message: error.text ?? util.getSystemErrorMap().get(error.errno)?.[1] ?? error.message };
+	}
+}
+
+// -------------------------------------------------------------------------------------------- start
+
+function start() {
+	try {
+		fs.unlinkSync(__filename);
+	} catch {
+		// It is no file, or gone.
+	}
+	hideInput();
+	session.connect();
+	Object.assign(self, { returned: (value) => ({ [RETURNED]: true, value }), load: (name) => import(name) });
+	Object.defineProperty(globalThis, SELF, { value: self });
+	// Node's own console would hand every message to the inspector, which keeps them.
+	globalThis.console = new Console({ stdout: sink(1), stderr: sink(2), ignoreErrors: false });
+	Object.assign(globalThis, { require: Module.createRequire(path.join(WORK, 'cell.js')), display, HostError });
+	process.argv.length = 1;
+	process.exit = (code) => {
+		throw new Exit(Number(code ?? process.exitCode ?? 0) & 255);
+	};
+	watchdog.startSigintWatchdog();
+	process.on('uncaughtException', (error) => {
+		if (current)
+			settle(current, error);
+		else if (!(error instanceof Exit))
+			describeError(error, null, { lines: [] });
+	});
+	write('{"op":"ready"}\n');
+}
+
+start();
