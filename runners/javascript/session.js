@@ -23,6 +23,7 @@ const Module = require('module');
 const net = require('net');
 const path = require('path');
 const { Readable } = require('stream');
+const { EFBIG, EINVAL, EISDIR } = require('os').constants.errno;
 const util = require('util');
 const vm = require('vm');
 
@@ -31,12 +32,8 @@ const VALUE_MOST = 8 << 20; // bytes of a value
 const VALUE_WITH_REPR = 64 << 10; // bytes of a value that is sent with its text
 const REPR_MOST = 1 << 20; // characters of a text that stands for a value
 const ARGUMENTS_MOST = 1 << 20; // bytes of the arguments of a host call
-const TEXT_MOST = 64 << 10;
-const OUTPUTS_MOST = 100;
-const ENTRIES_MOST = 10000;
-const DEPTH_MOST = 100;
-const LOOK_UP_MS = 20;
-const FLUSH_TRIES = 5000;
+const [TEXT_MOST, OUTPUTS_MOST, ENTRIES_MOST, DEPTH_MOST] = [64 << 10, 100, 10000, 100];
+const [LOOK_UP_MS, FLUSH_TRIES] = [20, 5000];
 const WORK = process.cwd();
 const SELF = Symbol.for('atoll.session'); // what rewritten code calls
 const RETURNED = Symbol('returned');
@@ -155,7 +152,10 @@ channel.on('data', (data) => {
 	pieces.push(data);
 });
 channel.on('error', () => process.reallyExit(0));
-channel.on('end', () => channel.destroy()); // Node exits when nothing else is left to do
+channel.on('end', () => {
+	process.exitCode = lastExitCode;
+	channel.destroy(); // Node exits when nothing else is left to do
+});
 
 function receive(message) {
 	if (message.op === 'return')
@@ -165,6 +165,25 @@ function receive(message) {
 	else
 		send(answerFile(message));
 }
+
+// Writes without a stream. A descriptor that Node has made non-blocking may be full for a while.
+function sink(fd) {
+	const cell = new Int32Array(new SharedArrayBuffer(4));
+	const { writeSync } = fs;
+	return { write(text) {
+		for (let data = Buffer.from(text); data.length > 0;) {
+			try {
+				data = data.subarray(writeSync(fd, data));
+			} catch (error) {
+				if (error.code !== 'EAGAIN')
+					return;
+				Atomics.wait(cell, 0, 0, 1);
+			}
+		}
+	} };
+}
+
+const standardError = sink(2);
 
 function hideInput() {
 	let input;
@@ -218,14 +237,24 @@ function bindHost(names) {
 }
 
 function hostFunction(name) {
-	const call = (...args) => new Promise((resolve, reject) => {
+	const call = (...args) => new Promise((resolve, fail) => {
+		const here = {};
+		Error.captureStackTrace(here, call);
+		const reject = (error) => {
+			error.stack = [`${error.name}: ${error.message}`, ...here.stack.split('\n').slice(1)].join('\n');
+			fail(error);
+		};
 		if (!current)
-			throw new Error(`${name}() is a function of the host: no execution is running`);
-		const line = JSON.stringify({ op: 'call', call: callCount + 1, name, args: args.map((arg) => tag(arg)), kwargs: {} });
-		if (Buffer.byteLength(line) > ARGUMENTS_MOST)
-			throw new RangeError(`arguments of ${name}() take ${Buffer.byteLength(line)} bytes; at most ${ARGUMENTS_MOST} are allowed`);
-		calls.set(++callCount, { resolve, reject });
-		write(`${line}\n`);
+			return reject(new Error(`${name}() is a function of the host: no execution is running`));
+		try {
+			const line = JSON.stringify({ op: 'call', call: callCount + 1, name, args: args.map((arg) => tag(arg)), kwargs: {} });
+			if (Buffer.byteLength(line) > ARGUMENTS_MOST)
+				throw new RangeError(`arguments of ${name}() take ${Buffer.byteLength(line)} bytes; at most ${ARGUMENTS_MOST} are allowed`);
+			calls.set(++callCount, { resolve, reject });
+			write(`${line}\n`);
+		} catch (error) {
+			reject(error);
+		}
 	});
 	return Object.defineProperty(call, 'name', { value: name });
 }
@@ -271,7 +300,7 @@ function rich(value) {
 function publish(value, data) {
 	if (!current || ++current.outputs > OUTPUTS_MOST) {
 		if (current?.outputs === OUTPUTS_MOST + 1)
-			process.stderr.write(`More than ${OUTPUTS_MOST} outputs in one execution: the rest is left out.\n`);
+			standardError.write(`More than ${OUTPUTS_MOST} outputs in one execution: the rest is left out.\n`);
 		return;
 	}
 	const all = { 'text/plain': shortened(util.inspect(value), TEXT_MOST) };
@@ -292,20 +321,30 @@ function display(...values) {
 
 // ------------------------------------------------------------------------------------------- errors
 
-const OUR_FRAME = /^\s+at .*(node:inspector:|node:vm:|processImmediate|\.atoll-session\.js)/;
+// Takes the frames below the call that evaluates code out of the stacks of an error and its causes: they are the runner's.
+function hideRunner(error, depth = 0) {
+	if (!util.types.isNativeError(error) || depth > DEPTH_MOST)
+		return;
+	const frames = String(error.stack).split('\n');
+	const ours = frames.findIndex((line) => /^\s+at .*\(node:inspector:/.test(line));
+	if (ours >= 0)
+		error.stack = frames.slice(0, ours).join('\n');
+	for (const other of [error.cause, ...(Array.isArray(error.errors) ? error.errors : [])])
+		hideRunner(other, depth + 1);
+}
 
 // The text of an exception as Node prints one that is not caught, without frames of the runner.
 function describeError(error, details, { file, lines }) {
 	const isError = util.types.isNativeError(error);
-	const text = isError ? util.inspect(error).split('\n').filter((line) => !OUR_FRAME.test(line)).join('\n') :
-		`Uncaught ${util.inspect(error)}`;
+	hideRunner(error);
+	const text = isError ? util.inspect(error) : `Uncaught ${util.inspect(error)}`;
 	const frame = text.match(new RegExp(`(${WORK.replace(/[^\w/]/g, '\\$&')}/[^():\n]+):(\\d+):(\\d+)`));
 	const place = frame ? { file: frame[1], line: Number(frame[2]), column: Number(frame[3]) } :
 		details ? { file, line: Math.min(details.lineNumber + 1, lines.length), column: details.columnNumber + 1 } : { file: null, line: null };
 	const source = place.file === file && lines[place.line - 1];
 	const head = source ? `${place.file}:${place.line}\n${source}\n${' '.repeat(Math.min(place.column - 1, source.length))}^\n\n` : '';
 	const traceback = `${head}${text}\n`;
-	process.stderr.write(traceback);
+	standardError.write(traceback);
 	return { type: isError ? String(error.name) : kindOf(error), message: shortened(isError ? String(error.message) : util.inspect(error), TEXT_MOST),
 		file: place.file, line: place.line, traceback: shortened(traceback, 4 * TEXT_MOST) };
 }
@@ -320,9 +359,10 @@ class Exit {
 
 const session = new inspector.Session();
 const watchdog = process.binding('contextify');
-const turn = new vm.Script(`globalThis[Symbol.for('atoll.session')].turn()`, { filename: '.atoll-session.js' });
+const turn = new vm.Script(`globalThis[Symbol.for('atoll.session')].turn()`);
 const self = {};
 let current = null; // the running execution
+let lastExitCode = 0;
 let parser;
 
 // Replaces `return` outside of functions, and import(), by calls.
@@ -395,8 +435,8 @@ function settle(execution, error, details) {
 		finish(execution, { error, details, failed: true });
 }
 
-function execute({ n, code, host_functions: names, globals }) {
-	const execution = current = { n, outputs: 0, file: path.join(WORK, `cell-${n}.js`), lines: code.split('\n') };
+function execute({ n, file, code, host_functions: names, globals }) {
+	const execution = current = { n, outputs: 0, file: file ?? path.join(WORK, `cell-${n}.js`), lines: code.split('\n') };
 	watchdog.startSigintWatchdog();
 	watchdog.stopSigintWatchdog(); // drops signals that have come before
 	execution.timer = setInterval(() => watchdog.watchdogHasPendingSigint() && interrupt(), LOOK_UP_MS);
@@ -424,7 +464,7 @@ function execute({ n, code, host_functions: names, globals }) {
 function interrupt() {
 	if (!current)
 		return;
-	process.stderr.write('KeyboardInterrupt\n');
+	standardError.write('KeyboardInterrupt\n');
 	finish(current, { described: { type: 'KeyboardInterrupt', message: '', file: null, line: null, traceback: 'KeyboardInterrupt\n' }, interrupted: true, exitCode: 1 });
 }
 
@@ -441,9 +481,7 @@ function describeValue(value) {
 		size = Buffer.byteLength(JSON.stringify(tagged));
 		if (size <= VALUE_MOST)
 			found.value = tagged;
-	} catch {
-		// The text has to do.
-	}
+	} catch {} // the text has to do
 	if (size <= VALUE_WITH_REPR || size > VALUE_MOST)
 		found.value_repr = shortened(util.inspect(value), REPR_MOST);
 	return found;
@@ -463,6 +501,7 @@ function finish(execution, end) {
 	const error = end.failed ? describeError(end.error, end.details, execution) : end.described ?? null;
 	const exitCode = end.exitCode ?? (error ? 1 : Number(process.exitCode ?? 0) & 255);
 	process.exitCode = undefined;
+	lastExitCode = exitCode;
 	current = null;
 	clearInterval(execution.timer);
 	calls.clear();
@@ -477,23 +516,6 @@ function flush(then, tries = FLUSH_TRIES) {
 		setTimeout(flush, 1, then, tries - 1);
 	else
 		then();
-}
-
-// Writes without a stream. A descriptor that Node has made non-blocking may be full for a while.
-function sink(fd) {
-	const cell = new Int32Array(new SharedArrayBuffer(4));
-	const { writeSync } = fs;
-	return { write(text) {
-		for (let data = Buffer.from(text); data.length > 0;) {
-			try {
-				data = data.subarray(writeSync(fd, data));
-			} catch (error) {
-				if (error.code !== 'EAGAIN')
-					return;
-				Atomics.wait(cell, 0, 0, 1);
-			}
-		}
-	} };
 }
 
 // -------------------------------------------------------------------------------------------- files
@@ -517,10 +539,6 @@ function listed(full, entries) {
 	return entries;
 }
 
-function fail(code, text) {
-	throw Object.assign(new Error(text), { code, text });
-}
-
 const FILE_CALLS = {
 	list(full) {
 		const entry = entryOf(full);
@@ -528,12 +546,9 @@ const FILE_CALLS = {
 	},
 	read(full) {
 		const found = fs.statSync(full);
-		if (found.isDirectory())
-			fail('EISDIR', 'illegal operation on a directory');
-		if (!found.isFile())
-			fail('EINVAL', 'invalid argument');
-		if (found.size > LINE_MOST)
-			fail('EFBIG', 'file too large');
+		const errno = found.isDirectory() ? EISDIR : !found.isFile() ? EINVAL : found.size > LINE_MOST ? EFBIG : 0;
+		if (errno)
+			throw { errno: -errno };
 		return { base64: fs.readFileSync(full).toString('base64') };
 	},
 	write(full, { base64 }) {
@@ -552,24 +567,21 @@ function answerFile(message) {
 	try {
 		return { ...answer, ...FILE_CALLS[message.op](path.join(WORK, message.path), message) };
 	} catch (error) {
-		return { ...answer, error: error.code ?? 'EIO', message: error.text ?? util.getSystemErrorMap().get(error.errno)?.[1] ?? error.message };
+		const [name, text] = util.getSystemErrorMap().get(error.errno) ?? ['EIO', String(error.message)];
+		return { ...answer, error: name, message: text };
 	}
 }
 
 // -------------------------------------------------------------------------------------------- start
 
 function start() {
-	try {
-		fs.unlinkSync(__filename);
-	} catch {
-		// It is no file, or gone.
-	}
+	fs.rmSync(__filename, { force: true });
 	hideInput();
 	session.connect();
 	Object.assign(self, { returned: (value) => ({ [RETURNED]: true, value }), load: (name) => import(name) });
 	Object.defineProperty(globalThis, SELF, { value: self });
 	// Node's own console would hand every message to the inspector, which keeps them.
-	globalThis.console = new Console({ stdout: sink(1), stderr: sink(2), ignoreErrors: false });
+	globalThis.console = new Console({ stdout: sink(1), stderr: standardError, ignoreErrors: false });
 	Object.assign(globalThis, { require: Module.createRequire(path.join(WORK, 'cell.js')), display, HostError });
 	process.argv.length = 1;
 	process.exit = (code) => {

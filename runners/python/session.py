@@ -29,7 +29,7 @@ ARGUMENTS_MOST = 1 << 20     # bytes of the arguments of a host call
 CELLS_MOST, CELLS_SIZE = 256, 8 << 20  # executions whose source tracebacks can show, and their characters
 LOOK_UP_MS = 20
 RESERVE = 4 << 20            # bytes that are set free when the program runs out of memory, to go on with
-FILE, BOOTSTRAP = sys._getframe().f_code.co_filename, "<frozen importlib._bootstrap>"
+BOOTSTRAP = "<frozen importlib._bootstrap>"
 INNER = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>"}
 
 
@@ -268,7 +268,7 @@ def strip(error):
             if entry.tb_frame.f_globals is not globals():
                 kept.append(entry)
             entry = entry.tb_next
-        first = next((place for place, entry in enumerate(kept) if session.is_own(entry.tb_frame.f_code.co_filename)), 0)
+        first = next((place for place, entry in enumerate(kept) if session.is_own(entry.tb_frame)), 0)
         kept = kept[first:]
         for entry, following in zip(kept, [*kept[1:], None]):
             entry.tb_next = following
@@ -297,11 +297,11 @@ def report(error):
 
 def place_of(error):
     """File and line: of the program's innermost code if there is any."""
-    if isinstance(error, SyntaxError) and session.is_own(str(error.filename)):
+    if isinstance(error, SyntaxError) and str(error.filename).startswith(session.place):
         return error.filename, error.lineno
     found, own, entry = (None, None), False, error.__traceback__
     while entry is not None:
-        here = session.is_own(entry.tb_frame.f_code.co_filename)
+        here = session.is_own(entry.tb_frame)
         if here or not own:
             found, own = (entry.tb_frame.f_code.co_filename, entry.tb_lineno), here
         entry = entry.tb_next
@@ -354,8 +354,9 @@ class Session:
         self.names = main.__dict__
         self.names.update(__builtins__=builtins, __annotations__={})
 
-    def is_own(self, path):
-        return path.startswith(self.place) and path != FILE
+    def is_own(self, frame):
+        """Whether the frame runs code of the program. The name of a file tells nothing: the program may have one of our name."""
+        return frame.f_code.co_filename.startswith(self.place) and frame.f_globals is not globals()
 
     def on_interrupt(self, number, frame):
         if self.is_armed:
@@ -365,12 +366,12 @@ class Session:
     def interrupt(self, frame):
         """The signal reaches code on top of the stack. Library code belongs to its caller. No module of a library is left half loaded, and a
         task that has ended cannot be cancelled."""
-        while frame is not None and not self.is_own(frame.f_code.co_filename) and frame.f_code is not wait_readable.__code__:
+        while frame is not None and not self.is_own(frame) and frame.f_code is not wait_readable.__code__:
             if frame.f_code is Session.await_.__code__ and self.task is not None:
                 self.is_pending = not self.task.cancel()
                 self.loop.call_soon_threadsafe(int)  # wakes the loop
                 return
-            if frame.f_code.co_filename in (FILE, BOOTSTRAP):
+            if frame.f_globals is globals() or frame.f_code.co_filename == BOOTSTRAP:
                 self.is_pending = True
                 return
             frame = frame.f_back
@@ -381,7 +382,7 @@ class Session:
         """The signal has come while our functions were on top, and now they return to their caller."""
         if self.is_pending and self.is_armed and get_ident() == self.thread:
             frame = sys._getframe(1)
-            while frame is not None and frame.f_code.co_filename == FILE and frame.f_code is not Session.await_.__code__:
+            while frame is not None and frame.f_globals is globals() and frame.f_code is not Session.await_.__code__:
                 frame = frame.f_back
             self.interrupt(frame)
 

@@ -431,7 +431,7 @@ class Rules:
             if name.startswith("<frozen"):
                 return False
             if name[:1] != "<" and not name.endswith("/pathlib.py"):
-                return self.is_own(name)
+                return self.is_own(frame)
             frame = frame.f_back
         return False
 

@@ -34,7 +34,7 @@ class Runner:
         interpreter, extension, parts = LANGUAGES[language]
         self.directory = tempfile.TemporaryDirectory(prefix="atoll-runner-")
         self.work = os.path.realpath(self.directory.name)
-        self.script = Path(self.work, f".atoll-session.{extension}")
+        self.script = Path(self.work, f"main.{extension}")
         self.script.write_text("".join((RUNNERS / part).read_text() for part in parts))
         self.channel, theirs = socket.socketpair()
         environment = {**ENVIRONMENT, "HOME": self.work, "MPLCONFIGDIR": f"{tempfile.gettempdir()}/atoll-runner-matplotlib", **(env or {})}

@@ -104,7 +104,7 @@ def test_errors(runner):
     assert runner.error("setTimeout(() => { throw new Error('late') }, 1); await new Promise(() => {})") == ("Error", "late")
     assert runner.error("Promise.reject(new Error('lost')); await new Promise((r) => setTimeout(r, 1000))") == ("Error", "lost")
     assert runner.error("class E extends Error { constructor() { super('m', {cause: new Error('c')}); this.name = 'E' } }; throw new E()") == ("E", "m")
-    assert b"cause" in runner.stderr and b".atoll-session" not in runner.stderr
+    assert b"cause" in runner.stderr and b"/main.js" not in runner.stderr
     runner.done("setTimeout(() => { throw new Error('between') }, 1)")
     time.sleep(0.1)
     assert runner.value("1") == 1
@@ -138,7 +138,10 @@ def test_host_functions(runner):
     assert runner.receive()["value"] == [{"$bytes": "eA=="}] * 2
     for kind, known in (("TypeError", "TypeError"), ("ValueError", "HostError")):
         answer = {"error": {"type": kind, "message": "no"}}
-        assert runner.error("await multiply(1)", host_functions=["multiply"], host=lambda *_: answer) == (known, "no")
+        done = runner.done("\nawait multiply(1)", host_functions=["multiply"], host=lambda *_: answer)
+        path = f"{runner.work}/cell-{runner.count}.js"
+        text = f"{path}:2\nawait multiply(1)\n      ^\n\n{known}: no\n    at {path}:2:7" + ("" if known == "TypeError" else " {\n  type: 'ValueError'\n}") + "\n"
+        assert done["error"] == {"type": known, "message": "no", "file": path, "line": 2, "traceback": text}
     assert runner.value("try { await multiply(1) } catch (e) { [e.type, e instanceof HostError] }", host_functions=["multiply"],
                         host=lambda *_: {"error": {"type": "Odd", "message": ""}}) == ["Odd", True]
     assert runner.error("await multiply(() => 1)", **functions) == ("TypeError", "function cannot cross the boundary of the sandbox")
@@ -240,6 +243,16 @@ def test_a_thousand_executions_do_not_grow(runner):
     for n in range(1000):
         runner.done(f"var x{n % 10} = {n}; [{n}]")
     assert runner.value(size) - before < 40 << 20
+
+
+def test_code_may_have_the_name_of_the_runner():
+    with Runner("javascript") as runner:
+        path = str(runner.script)
+        done = runner.done("let x = 1;\nthrow new Error('e')", file=path)
+        assert done["error"] == {"type": "Error", "message": "e", "file": path, "line": 2,
+                                 "traceback": f"{path}:2\nthrow new Error('e')\n      ^\n\nError: e\n    at {path}:2:7\n"}
+        runner.done("process.exit(7)", file=path)
+        assert runner.end() == 7
 
 
 @pytest.mark.parametrize("code,text", [("1", b""), ("setTimeout(() => console.log('later'), 50)", b"later\n")])

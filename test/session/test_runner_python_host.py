@@ -6,7 +6,7 @@ import json
 import pytest
 
 from runner_driver import Runner
-from test_runner_python import NOTHING, value_of
+from test_runner_python import NOTHING, RUNNER_NAME, value_of
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ def test_denied_imports(runner, code, name):
     for rules in (ALLOW, DENY):
         done = runner.done(code, **rules)
         assert (done["error"]["type"], done["error"]["message"]) == ("ImportError", f"Import '{name}' not allowed")
-        assert ".atoll-session" not in done["error"]["traceback"]
+        assert RUNNER_NAME not in done["error"]["traceback"]
     assert runner.value("import os\nos.getpid() > 0") is True  # no rules, no check
 
 
