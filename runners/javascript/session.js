@@ -32,7 +32,8 @@ const VALUE_MOST = 8 << 20; // bytes of a value
 const VALUE_WITH_REPR = 64 << 10; // bytes of a value that is sent with its text
 const REPR_MOST = 1 << 20; // characters of a text that stands for a value
 const ARGUMENTS_MOST = 1 << 20; // bytes of the arguments of a host call
-const [TEXT_MOST, OUTPUTS_MOST, ENTRIES_MOST, DEPTH_MOST] = [64 << 10, 100, 10000, 100];
+const [TEXT_MOST, OUTPUTS_MOST, ENTRIES_MOST] = [64 << 10, 100, 10000];
+const [DEPTH_MOST, PARTS_MOST, INTEGER_MOST] = [60, 250000, 2 ** 63]; // of JSON that the front reads
 const [LOOK_UP_MS, FLUSH_TRIES] = [20, 5000];
 const WORK = process.cwd();
 const SELF = Symbol.for('atoll.session'); // what rewritten code calls
@@ -44,6 +45,8 @@ const { nextTick } = process;
 const kindOf = (value) => (value === null ? 'null' : typeof value === 'object' ? value.constructor?.name || 'Object' : typeof value);
 
 function tagNumber(value) {
+	if (Number.isInteger(value) && Math.abs(value) >= INTEGER_MOST)
+		return { $int: String(BigInt(value)) };
 	if (Number.isFinite(value))
 		return value;
 	return { $float: Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf' };
@@ -54,43 +57,40 @@ const OBJECT_TAGS = [
 	[(value) => value instanceof Uint8Array, (value) => ({ $bytes: Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64') })],
 	[(value) => value instanceof ArrayBuffer, (value) => ({ $bytes: Buffer.from(value).toString('base64') })],
 	[(value) => value instanceof Date && !Number.isNaN(value.getTime()), (value) => ({ $datetime: value.toISOString() })],
-	[(value) => value instanceof Set, (value, depth) => ({ $set: Array.from(value, (item) => tag(item, depth)) })],
-	[(value) => value instanceof Map, (value, depth) => ({ $dict: Array.from(value, ([key, item]) => [tag(key, depth), tag(item, depth)]) })],
+	[(value) => value instanceof Set, (value, depth) => ({ $set: Array.from(value, (item) => tag(item, depth + 1)) })],
+	[(value) => value instanceof Map, tagPairs],
 	[(value) => [Object.prototype, null].includes(Object.getPrototypeOf(value)), tagObject],
 ];
 
-function tagObject(value, depth) {
-	const keys = Object.keys(value).filter((key) => value[key] !== undefined);
-	if (keys.length === 1 && keys[0].startsWith('$'))
-		return { $dict: [[keys[0], tag(value[keys[0]], depth)]] };
-	// A key named __proto__ must not become the prototype.
-	return Object.fromEntries(keys.map((key) => [key, tag(value[key], depth)]));
+function tagPairs(pairs, depth) {
+	return { $dict: Array.from(pairs, ([key, item]) => (parts++, [tag(key, depth + 2), tag(item, depth + 2)])) };
 }
 
+function tagObject(value, depth) {
+	const pairs = Object.entries(value).filter(([, item]) => item !== undefined);
+	if (pairs.length === 1 && pairs[0][0].startsWith('$') || pairs.some(([key]) => key.includes('\0') || !key.isWellFormed()))
+		return tagPairs(pairs, depth);
+	// A key named __proto__ must not become the prototype.
+	return Object.fromEntries(pairs.map(([key, item]) => [key, tag(item, depth)]));
+}
+
+let parts = 0; // of the value that is being tagged
+
 function tag(value, depth = 0) {
-	if (depth > DEPTH_MOST)
-		throw new TypeError(`value has more than ${DEPTH_MOST} levels`);
-	switch (typeof value) {
-	case 'undefined':
+	parts = depth === 0 ? 0 : parts + 1;
+	if (depth > DEPTH_MOST || parts > PARTS_MOST)
+		throw new TypeError(`value has more than ${DEPTH_MOST} levels or ${PARTS_MOST} parts`);
+	if (value === undefined || value === null)
 		return null;
-	case 'string':
-		if (value.isWellFormed())
-			return value;
-		break;
-	case 'boolean':
+	if (typeof value === 'boolean' || typeof value === 'string' && value.isWellFormed())
 		return value;
-	case 'number':
+	if (typeof value === 'number')
 		return tagNumber(value);
-	case 'bigint':
+	if (typeof value === 'bigint')
 		return { $int: String(value) };
-	case 'object': {
-		if (value === null)
-			return null;
-		const found = OBJECT_TAGS.find(([is]) => is(value));
-		if (found)
-			return found[1](value, depth + 1);
-	}
-	}
+	const found = typeof value === 'object' && OBJECT_TAGS.find(([is]) => is(value));
+	if (found)
+		return found[1](value, depth + 1);
 	throw new TypeError(`${kindOf(value)} cannot cross the boundary of the sandbox`);
 }
 
@@ -305,7 +305,7 @@ function publish(value, data) {
 	}
 	const all = { 'text/plain': shortened(util.inspect(value), TEXT_MOST) };
 	for (const [mime, item] of Object.entries(data))
-		all[mime] = item instanceof Uint8Array ? Buffer.from(item).toString('base64') : typeof item === 'string' ? item.toWellFormed() : item;
+		all[mime] = item instanceof Uint8Array ? Buffer.from(item).toString('base64') : typeof item === 'string' ? item.toWellFormed() : tag(item);
 	let line = JSON.stringify({ op: 'output', n: current.n, data: all, metadata: {} });
 	if (Buffer.byteLength(line) > LINE_MOST) {
 		const text = `output of ${Buffer.byteLength(line)} bytes is too large; at most ${LINE_MOST} are allowed`;

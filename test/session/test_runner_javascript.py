@@ -71,6 +71,15 @@ def test_large_values(shared):
     assert "value" not in done and done["value_repr"].endswith("... 9427184 more characters")
 
 
+def test_values_that_the_front_does_not_read(shared):
+    assert shared.value("[1e20, -1e20, 1e300 * 0 + 1e22]") == [{"$int": str(10**20)}, {"$int": str(-10**20)}, {"$int": str(10**22)}]
+    assert shared.value("({'a\\0': 1})") == {"$dict": [["a\0", 1]]}
+    assert "value" in shared.done("var deep = []; for (let i = 0; i < 58; i++) deep = [deep]; deep")
+    assert "value" not in shared.done("deep = new Set([new Map([[1, [deep]]])])")
+    assert "value" in shared.done("Array(240000).fill(1)")
+    assert "value" not in shared.done("Array(260000).fill(1)")
+
+
 def test_state(runner):
     assert runner.done("let a = 1; const b = 2; class C { x = 3 }; var d = 4; function e() { return a + b + d }") == NOTHING
     assert runner.value("[a, b, new C().x, d, e()]") == [1, 2, 3, 4, 7]
