@@ -88,6 +88,19 @@ def test_003_exceptions(environment, code, kind, text):
     assert text in str(caught.value) and not caught.value.result.ok
 
 
+def test_003_the_kernel_holds_it(client):
+    """The rules of Python are a convenience: calls that go round them find the same."""
+    environment = SandboxEnvironment(allowed_imports=["ctypes", "errno"], client=client)
+    code = """
+import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+def word(call, *args):
+    return "done" if call(*args) >= 0 else errno.errorcode[ctypes.get_errno()]
+return [word(libc.open, b"/etc/passwd", 0), word(libc.open, b"/tmp/x", 0o101, 0o600), word(libc.fork), word(libc.socket, 2, 1, 0)]
+"""
+    assert run(environment.execute_code(code)) == ["EACCES", "EACCES", "EAGAIN", "EAFNOSUPPORT"]
+
+
 @pytest.mark.parametrize("module", ["json", "math", "datetime", "asyncio", "typing"])
 def test_003_safe_imports(environment, module):
     assert run(environment.execute_code("import %s as m\nm.__name__" % module)) == module

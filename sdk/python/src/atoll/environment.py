@@ -100,7 +100,9 @@ class SandboxEnvironment:
     def _make(self) -> Sandbox:
         rules = {"imports": {"allow": self.allowed_imports}, "filesystem": self.filesystem_access, "subprocess": False}
         network = "allow:*" if self.limits.allow_network else None
-        return Sandbox(rules=rules, network=network, limits=self.limits.to_limits(), client=self._client or default_client())
+        # The rules are a convenience. Without files, the kernel holds what they say: the policy's code reads libraries only and is one process.
+        policy = None if self.filesystem_access or self.limits.allow_network else "pure"
+        return Sandbox(rules=rules, policy=policy, network=network, limits=self.limits.to_limits(), client=self._client or default_client())
 
     async def _started(self) -> Sandbox:
         session = self._session
