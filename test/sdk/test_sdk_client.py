@@ -252,6 +252,12 @@ def test_the_oldest_python_can_read_it():
         ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 8))
 
 
+def test_asyncio_is_loaded_when_it_is_needed():
+    said = run_script("import sys, atoll\nprint('asyncio' in sys.modules, hasattr(atoll, 'x'), set(atoll.__all__) - set(dir(atoll)))\n"
+                      "print(atoll.AsyncSandbox.__name__, 'asyncio' in sys.modules)").communicate(timeout=30)[0]
+    assert said.splitlines()[0].startswith("False False ") and said.splitlines()[1] == "AsyncSandbox True"
+
+
 def test_types():
     done = subprocess.run([PYTHON, "-m", "mypy", "--strict", "--cache-dir", os.devnull, "src/atoll"], cwd=SDK, capture_output=True, text=True,
                           check=False)

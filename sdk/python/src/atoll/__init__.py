@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Mapping, Optional, Sequence, Union
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
-from ._async_client import AsyncClient
-from ._async_session import AsyncSandbox, AsyncSessionFiles
 from ._calls import Files
 from ._client import Client, OnText
 from ._errors import (APIError, AtollError, AuthenticationFailed, Busy, Conflict, ConnectionFailed, ExecutionError,
@@ -31,13 +30,25 @@ from ._session import Sandbox, SessionFiles
 from ._session_calls import FileInfo, HostFunction, Logs
 from ._wire import VERSION as __version__
 
+if TYPE_CHECKING:
+    from ._async_client import AsyncClient
+    from ._async_session import AsyncSandbox, AsyncSessionFiles
+
 __all__ = ["APIError", "AsyncClient", "AsyncSandbox", "AsyncSessionFiles", "AtollError", "AuthenticationFailed", "Busy", "Cause",
            "Client", "Conflict", "ConnectionFailed", "ExecutionError", "FileInfo", "HostFunction", "InvalidRequest", "Logs",
            "NotFound", "Output", "PolicyRefusal", "Result", "Sandbox", "SessionFiles", "__version__", "default_client", "run"]
 
+_LATER = {"AsyncClient": "._async_client", "AsyncSandbox": "._async_session", "AsyncSessionFiles": "._async_session"}
 _lock = threading.Lock()
 _default: Optional[Client] = None
 _default_pid = 0
+
+
+def __getattr__(name: str) -> Any:
+    """Loads what needs asyncio when it is asked for: asyncio takes longer to load than all the rest."""
+    if name not in _LATER:
+        raise AttributeError("module %r has no attribute %r" % (__name__, name))
+    return getattr(import_module(_LATER[name], __name__), name)
 
 
 def default_client() -> Client:

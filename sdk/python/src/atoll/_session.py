@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import weakref
-from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Type, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Set, Type, Union
 
 from . import _calls, _session_calls
 from ._address import Address
@@ -22,6 +21,9 @@ from ._result import Result
 from ._session_calls import FileInfo, HostFunction, HostFunctions, Logs
 from ._sync import Transport, answer_cut
 from ._wire import events_in
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 OnOutput = Callable[[Output], Any]
 
@@ -186,7 +188,7 @@ class Sandbox:
         return result.check() if check else result
 
     def _run_streamed(self, body: Mapping[str, Any], functions: HostFunctions, listeners: Mapping[str, Any]) -> Result:
-        helpers = ThreadPoolExecutor(self._host_threads) if self._host_threads > 1 else None
+        helpers = self._threads()
         result: Optional[Result] = None  # the stream is read to its end, so that its connection can be used again
         answers: "Set[Future[None]]" = set()
         try:
@@ -209,6 +211,14 @@ class Sandbox:
         if result is None:
             raise answer_cut()
         return result
+
+    def _threads(self) -> "Optional[ThreadPoolExecutor]":
+        """Threads for host functions, where they do not run in the caller's."""
+        if self._host_threads <= 1:
+            return None
+        from concurrent.futures import ThreadPoolExecutor
+
+        return ThreadPoolExecutor(self._host_threads)
 
     def _answer(self, functions: HostFunctions, call: Mapping[str, Any]) -> None:
         body = functions.answer(call)
