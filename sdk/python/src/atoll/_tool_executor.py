@@ -217,6 +217,6 @@ class ProgrammaticToolExecutor:
         rules = {"imports": {"allow": self.allowed_imports}, "filesystem": False, "subprocess": False}
         functions = {name: calls.function_of(tool) for name, tool in self._tools.items()}
         async with AsyncClient(self._client.url if self._client else None) as client:
-            async with AsyncSandbox(rules=rules, limits=self.limits.to_limits(), client=client) as session:
+            async with AsyncSandbox(rules=rules, policy="pure", limits=self.limits.to_limits(), client=client) as session:
                 await session.run(_PRELUDE)
                 return await session.run(code, variables=context, host_functions=functions)
