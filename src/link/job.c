@@ -590,12 +590,8 @@ int job_start(struct job *j, struct error *err)
 		r = fd_set_nonblock(j->feed.to_fd, true);
 	if (r >= 0 && j->feed.to_fd >= 0)
 		r = feed_start(&j->feed, j->loop, j->in.stdin_data, j->in.stdin_fd);
-	if (r == -EPIPE)
-		return error_set(err, ERROR_LOST, EPIPE, "the sandbox broker died");
-	if (r == -ETOOMANYREFS)
-		return link_explain_crowd(err);
 	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "cannot start the run: %s", strerror(-r));
+		return link_explain_unsent(r, err);
 	j->state = JOB_SENT;
 	job_check(j);
 	return 0;

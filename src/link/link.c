@@ -427,8 +427,12 @@ static int route(struct link *l, struct link_message *m)
 	return 0;
 }
 
-int link_explain_crowd(struct error *err)
+int link_explain_unsent(int r, struct error *err)
 {
+	if (r == -EPIPE)
+		return error_set(err, ERROR_LOST, EPIPE, "the sandbox broker died");
+	if (r != -ETOOMANYREFS)
+		return error_set(err, ERROR_INTERNAL, -r, "cannot start the run: %s", strerror(-r));
 	return error_set(
 		err, ERROR_BUSY, EAGAIN,
 		"too many descriptors of this user are on their way between processes: try again "
@@ -441,7 +445,7 @@ static int refuse_first(struct link *l)
 	struct link_message m = { .record = { .kind = RECORD_FAILED, .job = l->first->job } };
 
 	drop_first(l);
-	(void)link_explain_crowd(&m.record.failed);
+	(void)link_explain_unsent(-ETOOMANYREFS, &m.record.failed);
 	return route(l, &m);
 }
 

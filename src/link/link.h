@@ -73,11 +73,14 @@ bool link_is_idle(const struct link *l); /* no port is attached */
  */
 int link_send(struct link *l, const struct record *record, const int *fds,
 	      size_t n_fds) _must_check_;
-/* ERROR_BUSY, for a RUN that could not be sent: -ETOOMANYREFS. A queued RUN gets it as RECORD_FAILED. Returns -EAGAIN. */
-int link_explain_crowd(struct error *err);
 /* The same with at most RECORD_PLAN_MAX bytes behind the record. */
 int link_send_plan(struct link *l, const struct record *record, struct span plan, const int *fds,
 		   size_t n_fds) _must_check_;
+/*
+ * Why a RUN could not be sent: ERROR_LOST; ERROR_BUSY for -ETOOMANYREFS, which a queued RUN gets as RECORD_FAILED; ERROR_INTERNAL.
+ * Returns the negative errno of err.
+ */
+int link_explain_unsent(int r, struct error *err);
 /* Hands out every record that has arrived, without waiting. Also done from the loop. */
 int link_dispatch(struct link *l) _must_check_;
 /* For a broker that no longer answers: breaks the link, and kills a forked broker, whose sandboxes die with it. */
