@@ -214,6 +214,7 @@ int session_execute(struct session *s, json_t *body, struct submission *in, stru
 		r = check_line(s, err);
 	if (r < 0)
 		return r;
+	(void)session_ref(s);
 	t = turn_new(s);
 	request = t ? replayable_body(s, body) : NULL;
 	r = request ? make_turn(s, body, t, err) : error_oom(err);
@@ -228,15 +229,17 @@ int session_execute(struct session *s, json_t *body, struct submission *in, stru
 						     .policy = s->policy };
 		r = engine_submit(s->all->o.engine, in, ret, err);
 	}
+	/* The engine has the turn now, which may have ended already. */
 	if (r >= 0 && ret->execution) {
+		t = NULL;
 		s->all->counts.executions++;
-		(void)snprintf(t->execution, sizeof(t->execution), "%s",
-			       execution_id(ret->execution));
-		session_tell_execution(s, t->execution);
+		session_tell_execution(s, execution_id(ret->execution));
 	}
 	json_decref(request);
-	if (r < 0 && t)
+	/* Refused, or an execution with the same key was there before. */
+	if (t)
 		turn_free(t);
+	(void)session_unref(s);
 	return r;
 }
 

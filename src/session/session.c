@@ -127,7 +127,7 @@ static void begin_turn(struct session *s)
 	t->line = NULL;
 }
 
-/* A sandbox that cannot be made fails the turn that needs it. */
+/* A sandbox that cannot be made fails the turns that need it. */
 static void begin_first_life(struct session *s)
 {
 	struct error err = { 0 };
@@ -135,7 +135,7 @@ static void begin_first_life(struct session *s)
 	if (life_begin(s, &err) >= 0)
 		return;
 	session_tell(&s->ready_waits, s, &err);
-	if (s->first)
+	while (s->first)
 		turn_finish(take_turn(s), NULL, &err);
 	session_set_due(s);
 }
@@ -147,7 +147,8 @@ void session_advance(struct session *s)
 		session_move(s, SESSION_IDLE, INT64_MAX);
 		session_tell(&s->ready_waits, s, NULL);
 	}
-	if (s->state == SESSION_IDLE && s->first)
+	/* A life without a channel ends soon, and the turn begins in the next one. */
+	if (s->state == SESSION_IDLE && s->first && !s->life->is_mute)
 		begin_turn(s);
 	else if (s->state == SESSION_COLD && s->first && !s->closed)
 		begin_first_life(s);
@@ -179,6 +180,9 @@ void session_turn_done(struct session *s, json_t *done)
 		return;
 	/* What was printed before the answer is in the pipes. */
 	executor_take_output(s->life->run);
+	/* It was too much output, and the sandbox could not be interrupted. */
+	if (!s->life)
+		return;
 	t->answer.done = json_incref(done);
 	t->end_ns = clock_now_ns();
 	session_move(s, SESSION_MEASURING, t->end_ns + MEASURE_MS * NS_PER_MS);
@@ -192,7 +196,8 @@ void session_turn_measured(struct session *s)
 
 	s->used_ns = clock_now_ns();
 	s->kept = true;
-	session_move(s, SESSION_IDLE, INT64_MAX);
+	/* The deadline of a life that has closed its channel stays. */
+	session_move(s, SESSION_IDLE, s->life->is_mute ? s->deadline_ns : INT64_MAX);
 	(void)session_ref(s);
 	turn_finish(t, NULL, NULL);
 	session_tell(&s->stop_waits, s, NULL);
@@ -218,12 +223,21 @@ static void end_stopped_turns(struct session *s)
 	s->last = last;
 }
 
+/* The life stays the session's: its end tells the waiting callers that it never was ready. */
+static void give_up_starting(struct session *s)
+{
+	s->deadline_ns = INT64_MAX;
+	executor_kill(s->life->run, CAUSE_INTERNAL);
+}
+
 static void pass_deadline(struct session *s)
 {
 	struct turn *t = s->life ? s->life->turn : NULL;
 
 	if (s->state == SESSION_MEASURING)
 		session_turn_measured(s);
+	else if (s->state == SESSION_STARTING)
+		give_up_starting(s);
 	else if (s->life && s->life->is_mute)
 		life_kill(s, CAUSE_CANCELLED);
 	else if (s->state == SESSION_BUSY && !t->file.fn)

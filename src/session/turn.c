@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct turn *turn_new(struct session *s)
@@ -189,6 +190,7 @@ static int start_turn(void *run, const struct executor_start_options *options, s
 	if (t->session->closed)
 		return error_set(err, ERROR_NOT_FOUND, ENOENT, "the session has ended");
 	t->to = *options;
+	(void)snprintf(t->execution, sizeof(t->execution), "%s", options->id);
 	if (!t->to.accepted_ns)
 		t->to.accepted_ns = clock_now_ns();
 	capture_init(&t->out, t->limits.output_bytes);
