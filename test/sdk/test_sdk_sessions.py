@@ -162,6 +162,12 @@ def test_languages(client, language, first, second, value):
         assert result.ok and (result.value == value if value else result.stdout == "21\n")
 
 
+def test_host_functions_of_javascript(client):
+    with Sandbox("javascript", client=client, host_functions={"multiply": lambda x, y: x * y}) as sandbox:
+        assert sandbox.run("await multiply(6, 7)").value == 42
+        assert sandbox.run("await multiply({}, 7)").error["type"] == "TypeError"
+
+
 def test_lives(client):
     """A session ends with its block, with its object, by close; not with an object that only connected to it."""
     with Sandbox(client=client, labels={"of": "lives"}) as sandbox:

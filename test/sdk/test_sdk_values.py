@@ -29,6 +29,7 @@ def test_values_travel(value):
 
 
 def test_what_cannot_travel():
+    assert decode({"$datetime": "1970-01-01T00:00:00.000Z"}) == datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
     assert math.isnan(decode(encode(math.nan)))
     for value in (object(), [object()], {"a": {1: object()}}, len, ValueError()):
         with pytest.raises(TypeError, match="a value of type (object|builtin_function_or_method|ValueError) cannot cross"):

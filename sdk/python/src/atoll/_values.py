@@ -106,6 +106,10 @@ def _decode_complex(parts: Any) -> complex:
     return complex(float(decode(real)), float(decode(imag)))
 
 
+def _decode_datetime(text: Any) -> datetime:
+    return datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)  # Python reads the Z since 3.11
+
+
 def _decoded(items: Any) -> List[Any]:
     if not isinstance(items, list):
         raise ValueError("a list is wanted")
@@ -118,7 +122,7 @@ _DECODERS: Dict[str, Callable[[Any], Any]] = {
     "$set": lambda items: set(_decoded(items)),
     "$frozenset": lambda items: frozenset(_decoded(items)),
     "$complex": _decode_complex,
-    "$datetime": datetime.fromisoformat,
+    "$datetime": _decode_datetime,
     "$date": date.fromisoformat,
     "$time": time.fromisoformat,
     "$timedelta": lambda seconds: timedelta(seconds=seconds),
