@@ -53,6 +53,10 @@ def test_003_async_functions(environment):
 
     code = "import asyncio\nreturn await asyncio.gather(*[fetch(n) for n in range(4)])"
     assert run(environment.execute_code(code, {"fetch": fetch})) == [0, 2, 4, 6]
+    for most in (100, 1000):
+        environment.limits.max_tool_calls = most
+        with pytest.raises(RuntimeError, match=r"Exceeded max tool calls \(100\)\. Consider optimizing your code or increasing the limit\."):
+            run(environment.execute_code("[fetch(n) for n in range(101)]"))
     environment.limits.max_tool_calls = 2
     with pytest.raises(RuntimeError, match=r"Exceeded max tool calls \(2\)\. Consider optimizing your code or increasing the limit\."):
         run(environment.execute_code("[fetch(n) for n in range(3)]"))

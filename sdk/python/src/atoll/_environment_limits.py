@@ -11,6 +11,8 @@ from ._result import Result
 
 DEFAULT_ALLOWED_IMPORTS = ("json", "math", "datetime", "asyncio", "typing")
 
+DAEMON_CALLS_MAX = 100  # the daemon's own bound on host calls of an execution, and its words
+DAEMON_CALLS_TEXT = "an execution makes at most 100 host calls"
 TOO_MANY_CALLS = "Exceeded max tool calls (%d). Consider optimizing your code or increasing the limit."
 
 
@@ -18,7 +20,7 @@ TOO_MANY_CALLS = "Exceeded max tool calls (%d). Consider optimizing your code or
 class ResourceLimits:
     """Limits of an environment.
 
-    ``timeout_seconds`` and ``max_tool_calls`` hold for each execution, ``max_concurrent`` for calls of tools at one time, ``max_total_cost_usd``
+    ``timeout_seconds`` and ``max_tool_calls`` (the daemon allows 100 at most) hold for each execution, ``max_concurrent`` for calls of tools at one time, ``max_total_cost_usd``
     for the sum of what tools cost. ``max_duration`` is another name of ``timeout_seconds``.
 
     >>> ResourceLimits().max_memory_mb
@@ -67,7 +69,8 @@ def failure_of(result: Result, timeout: float) -> Optional[Tuple[str, str]]:
         return "MemoryError", result.cause.detail or "the memory limit was reached"
     if error.get("type"):
         outer = "%s." % error["module"] if error.get("module") else ""  # only built-in exceptions have none
-        return outer + str(error["type"]), str(error.get("message") or "")
+        text = str(error.get("message") or "")
+        return outer + str(error["type"]), TOO_MANY_CALLS % DAEMON_CALLS_MAX if text == DAEMON_CALLS_TEXT else text
     return None if result.ok else ("SystemExit" if result.cause.kind == "exit" else "RuntimeError", result.explain())
 
 
