@@ -111,6 +111,9 @@ static int on_event(void *data, const struct run_event *event)
 	case RUN_STDIN_ROOM:
 		say(it->key, "room", NULL);
 		break;
+	case RUN_RICH:
+	case RUN_HOST_CALL:
+		break; /* of sessions */
 	}
 	return 0;
 }

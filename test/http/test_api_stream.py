@@ -307,7 +307,6 @@ def test_attach_bytes(web):
     ws.close()
 
 
-@quick
 def test_attach_has_a_large_result(web):
     """A frame that is larger than what a connection may have waiting comes in pieces."""
     id = web.submit("bash", "head -c 15m /dev/zero | tr '\\0' x", limits={"output": "16m", "output_total": "16m"})

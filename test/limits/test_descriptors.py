@@ -67,7 +67,6 @@ def let_go(run):
     return run.returncode, out, err.decode()
 
 
-@quick
 @pytest.mark.parametrize("kind", ["warm", "cold"])
 def test_what_a_live_run_takes(own, kind):
     """And that is all: the control files that a broker keeps open for runs stay within a share of the limit, however many runs there are."""
@@ -110,7 +109,6 @@ def test_something_is_ready_beside_many(own):
     assert ended == [(0, b"ended\n", "")] * len(runs) and len(runs) > 5
 
 
-@quick
 @pytest.mark.parametrize("limit", [128, 200])
 def test_a_pool_without_descriptors(own, limit):
     """A request that finds no room is refused and may be sent again; the runs that are under way are not disturbed."""

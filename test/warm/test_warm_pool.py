@@ -128,7 +128,6 @@ def test_a_killed_zygote_is_replaced(own):
     pool.front().until_warm()
 
 
-@quick
 @pytest.mark.modes("rootless")
 @pytest.mark.parametrize("victim", ["zygote", "pool"])
 def test_killed_while_it_loads(own, victim):
@@ -177,7 +176,6 @@ def test_zygotes_killed_under_load(own):
     pool.front().until_warm()
 
 
-@quick
 @needs_root
 def test_killed_spares_cost_no_request(own):
     """The program that waits, or its init; between requests, and while requests come."""
@@ -383,7 +381,6 @@ def test_rotation_by_age(own):
     wait_until(replaced, 25)
 
 
-@quick
 def test_idle_pools_let_go_of_everything(own):
     pool = own("--idle-seconds", "1", "--spares", "2")
     until_ready(pool)
