@@ -320,7 +320,7 @@ void front_reload(struct front *f)
 void front_drain(struct front *f)
 {
 	api_drain(f->parts->api);
-	sessions_close_all(f->parts->sessions);
+	sessions_drain(f->parts->sessions);
 	engine_drain(f->parts->engine);
 }
 

@@ -183,7 +183,9 @@ static void on_life_end(void *data, struct result *res, const struct error *err)
 		fail_waiting(s, res, err);
 	(void)result_free(res);
 	life_free(life);
-	if (!s->closed)
+	if (s->all->closed && s->n_turns_open == 0)
+		session_close(s);
+	else if (!s->closed)
 		session_advance(s);
 	(void)session_unref(s);
 }

@@ -201,7 +201,10 @@ void session_turn_measured(struct session *s)
 	(void)session_ref(s);
 	turn_finish(t, NULL, NULL);
 	session_tell(&s->stop_waits, s, NULL);
-	session_advance(s);
+	if (s->all->closed && s->n_turns_open == 0)
+		session_close(s);
+	else
+		session_advance(s);
 	(void)session_unref(s);
 }
 

@@ -33,9 +33,10 @@ struct sessions_options {
 };
 
 int sessions_new(const struct sessions_options *options, struct sessions **ret) _must_check_;
-/* After sessions_close_all(), when the executor has no run any more. NULL is fine; returns NULL. */
+/* After sessions_drain(), when the executor has no run any more. NULL is fine; returns NULL. */
 struct sessions *sessions_free(struct sessions *all);
-void sessions_close_all(struct sessions *all); /* and takes no new ones */
+/* Takes no new ones and ends those that do nothing; others end when their last execution has. */
+void sessions_drain(struct sessions *all);
 /* Ends those of one caller; NULL: of all. Returns how many. */
 int64_t sessions_close_of(struct sessions *all, const char *caller);
 
