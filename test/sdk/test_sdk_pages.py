@@ -41,7 +41,7 @@ def test_there_are_examples():
     assert len(EXAMPLES) >= 10 and all("python/%s" % path.name in page for path in EXAMPLES)
 
 
-def test_tutorial(daemon, monkeypatch, can_fork):
+def test_tutorial(daemon, monkeypatch, request):
     """Its blocks run in order, and print what stands below them."""
     monkeypatch.setenv("ATOLL_URL", "unix:%s" % daemon.socket)
     monkeypatch.setattr(package, "_default", None)
@@ -50,6 +50,8 @@ def test_tutorial(daemon, monkeypatch, can_fork):
     assert len(found) >= 10
     scope = {"__name__": "tutorial"}
     for block in found:
+        if ".fork(" in block[1]:
+            request.getfixturevalue("can_fork")
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(block[1], "tutorial", "exec"), scope)  # pylint: disable=exec-used; the page is ours
