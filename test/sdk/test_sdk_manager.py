@@ -154,6 +154,8 @@ def test_health(client):
 
 def test_executor_is_counted(client):
     manager = ExecutionManager(client=client)
+    before = len(client.history(limit=200))
+    assert manager.check_terminal_status() is not TerminalStatus.UNRESPONSIVE and len(client.history(limit=200)) == before
     executor = SandboxExecutor(5, client=client, manager=manager)
     code = "class T:\n    def m(self, n): return n + 1"
     assert [executor.run(code, "T", "m", {"n": n}) for n in (1, 1, 2)] == [(2, None), (2, None), (3, None)]

@@ -229,11 +229,13 @@ class ExecutionManager:
         if time.monotonic() - self._terminal[0] < TERMINAL_CHECK_SECONDS:
             return self._terminal[1]
         start = time.monotonic()
+        answered, seconds = False, 0.0
         try:
-            answered = self.client.run("echo test", "bash", timeout=TERMINAL_TIMEOUT).ok
+            result = self.client.run("echo test", "bash", timeout=TERMINAL_TIMEOUT)
+            answered, seconds = result.ok, time.monotonic() - start
+            self.client.delete(result.id)  # the history is the caller's
         except AtollError:
-            answered = False
-        seconds = time.monotonic() - start
+            pass
         status = TerminalStatus.UNRESPONSIVE
         if answered:
             bounds = ((0.1, TerminalStatus.RESPONSIVE), (1.0, TerminalStatus.SLOW), (3.0, TerminalStatus.STUCK))
