@@ -240,6 +240,14 @@ def test_both_kinds_have_the_same_methods():
     assert public(AsyncSandbox) - public(Sandbox) == {"files", "id", "start"} and public(Sandbox) <= public(AsyncSandbox)
 
 
+def test_a_private_daemon():
+    """A session that the program forgets ends with it, without a word."""
+    from test_sdk_client import run_script
+    script = run_script("import atoll, os, sys\ns = atoll.Sandbox(host_functions={'f': lambda: 2})\nif os.fork() == 0:\n    del s\n    sys.exit()\n"
+                        "os.wait()\nprint(s.run('f()').value)")
+    assert script.communicate(timeout=60) == ("2\n", "") and script.returncode == 0
+
+
 def test_a_client_that_vanishes(daemon, client):
     """The execution under its host call is ended; the session can be used by another client."""
     from test_sdk_client import run_script

@@ -152,7 +152,10 @@ class Sandbox:
     def close(self) -> None:
         """Ends the session; what it held is gone."""
         self._ending.detach()
-        end_quietly(self._transport.address, self._transport._token, self.id, os.getpid())
+        try:
+            self._transport.call(_session_calls.delete(self.id))
+        except (AtollError, OSError):
+            pass  # the session has ended, or its daemon has
 
     # --- running -----------------------------------------------------------------------------------------------------
 
