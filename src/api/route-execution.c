@@ -262,6 +262,7 @@ static int get_stats(struct request_ctx *ctx)
 
 struct cleanup_answer {
 	struct request_ctx *ctx; /* NULL: the server is gone */
+	int64_t sessions;
 };
 
 static void on_cleanup_gone(void *data, enum gone how)
@@ -278,8 +279,9 @@ static void on_cleaned(void *data, int64_t cancelled, int64_t deleted)
 
 	if (c->ctx)
 		(void)respond_json(c->ctx, 200,
-				   json_pack("{s:I, s:I}", "cancelled", (json_int_t)cancelled,
-					     "deleted", (json_int_t)deleted));
+				   json_pack("{s:I, s:I, s:I}", "cancelled", (json_int_t)cancelled,
+					     "deleted", (json_int_t)deleted, "sessions",
+					     (json_int_t)c->sessions));
 	free(c);
 }
 
@@ -313,6 +315,7 @@ static int post_cleanup(struct request_ctx *ctx)
 	if (!c)
 		return -ENOMEM;
 	c->ctx = ctx;
+	c->sessions = sessions_close_of(api->sessions, request_principal(ctx)->name);
 	r = engine_cleanup(api->engine, request_principal(ctx)->name,
 			   (struct engine_cleanup_done){ c, on_cleaned }, &err);
 	if (r < 0) {

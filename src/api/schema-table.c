@@ -229,6 +229,7 @@ static const struct schema_field page[] = {
 static const struct schema_field cleanup[] = {
 	{ "cancelled", "integer", "executions that were queued or running" },
 	{ "deleted", "integer", "ended executions that were removed" },
+	{ "sessions", "integer", "sessions that were ended" },
 	{ 0 },
 };
 

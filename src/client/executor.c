@@ -271,7 +271,7 @@ static int add_session_code(struct executor *s, json_t *request, struct error *e
 	r = registry_find(s->atoll->registry, name, &lang, err);
 	if (r < 0)
 		return r;
-	if (!lang->session || !*lang->session)
+	if (!*lang->session)
 		return error_field(err, "language",
 				   "language: %s has no sessions; take python, javascript, ruby or "
 				   "bash",

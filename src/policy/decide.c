@@ -358,7 +358,7 @@ static int check_language(const struct decision *d, struct error *err)
 	if (req->invoke_method && d->language && !d->language->runner)
 		return error_field(err, "invoke", "invoke: methods of %s code cannot be called",
 				   d->language->title);
-	if (req->eval && d->language && !d->language->session)
+	if (req->eval && d->language && !*d->language->session)
 		return error_field(err, "eval",
 				   "eval: %s code cannot be evaluated; take Python or JavaScript",
 				   d->language->title);

@@ -139,16 +139,31 @@ static struct host_call *take_call(struct turn *t, const char *call_id)
 	return NULL;
 }
 
+static int check_answer(const json_t *body, struct error *err)
+{
+	const json_t *given = json_object_get(body, "error");
+	bool fails = given && !json_is_null(given);
+
+	if (!fails && !json_object_get(body, "result"))
+		return error_field(err, "result", "result: give the call's result, or error");
+	if (fails && !json_is_string(given) && !json_is_object(given))
+		return error_field(err, "error", "error: give a text, or type and message");
+	if (json_dumpb(body, NULL, 0, JSON_COMPACT) > HOST_VALUE_MAX)
+		return error_set(err, ERROR_TOO_LARGE, EFBIG,
+				 "the answer to a host call is at most 1 MiB");
+	return 0;
+}
+
 int session_answer(struct session *s, const char *call_id, const json_t *body, struct error *err)
 {
 	json_t *result = json_object_get(body, "result"), *given = json_object_get(body, "error");
-	json_t *error = given && !json_is_null(given) ? error_of(given) : NULL, *message;
+	json_t *error, *message;
 	struct host_call *call;
-	int r;
+	int r = check_answer(body, err);
 
-	if (!error && !result) {
-		return error_field(err, "result", "result: give the call's result, or error");
-	}
+	if (r < 0)
+		return r;
+	error = given && !json_is_null(given) ? error_of(given) : NULL;
 	call = take_call(s->life ? s->life->turn : NULL, call_id);
 	if (!call) {
 		json_decref(error);

@@ -163,6 +163,9 @@ static void fail_waiting(struct session *s, const struct result *res, const stru
 			s->last = NULL;
 		turn_finish(t, NULL, &why);
 	}
+	/* Its creation has failed. */
+	if (!s->was_ready)
+		session_close(s);
 }
 
 static void on_life_end(void *data, struct result *res, const struct error *err)

@@ -106,7 +106,7 @@ static json_t *turn_request(const struct session *s, json_t *limits, json_t *lab
 
 	if (r == 0 && own)
 		r = json_object_update(merged, own);
-	if (r == 0 && limits)
+	if (r == 0 && json_is_object(limits))
 		r = json_object_update(merged, limits);
 	if (r == 0)
 		r = json_object_set(request, "limits", merged);
@@ -165,13 +165,14 @@ static char *run_line(const struct session *s, const struct turn *t, const json_
 
 static json_t *replayable_body(const struct session *s, const json_t *body)
 {
-	json_t *limits = json_object_get(body, "limits"), *labels = json_object_get(body, "labels");
+	json_t *request = turn_request(s, given(body, "limits"), given(body, "labels"));
+	json_t *row = json_pack("{s:s, s:O, s:b, s:O*, s:O*}", "language", s->language, "code",
+				json_object_get(body, "code"), "eval", 1, "limits",
+				json_object_get(request, "limits"), "labels",
+				given(body, "labels"));
 
-	if (!limits || json_is_null(limits))
-		limits = json_object_get(s->request, "limits");
-	return json_pack("{s:s, s:O, s:b, s:O*, s:O*}", "language", s->language, "code",
-			 json_object_get(body, "code"), "eval", 1, "limits", limits, "labels",
-			 json_is_object(labels) ? labels : NULL);
+	json_decref(request);
+	return row;
 }
 
 static int check_line(const struct session *s, struct error *err)
@@ -216,8 +217,10 @@ int session_execute(struct session *s, json_t *body, struct submission *in, stru
 		return r;
 	(void)session_ref(s);
 	t = turn_new(s);
-	request = t ? replayable_body(s, body) : NULL;
-	r = request ? make_turn(s, body, t, err) : error_oom(err);
+	r = t ? make_turn(s, body, t, err) : error_oom(err);
+	request = r >= 0 ? replayable_body(s, body) : NULL;
+	if (r >= 0 && !request)
+		r = error_oom(err);
 	if (r >= 0) {
 		in->caller = s->caller->name;
 		in->request = request;

@@ -99,6 +99,7 @@ struct session {
 	enum session_state state;
 	bool closed; /* it is off the list */
 	bool kept;   /* the state of the last execution */
+	bool was_ready;
 	struct session_life *life;
 	struct turn *first, *last; /* that wait */
 	size_t n_turns_open;	   /* waiting, running, and not started by the engine yet */

@@ -143,6 +143,7 @@ static void begin_first_life(struct session *s)
 void session_advance(struct session *s)
 {
 	if (s->state == SESSION_STARTING && s->life->is_ready && s->life->has_started) {
+		s->was_ready = true;
 		s->used_ns = clock_now_ns();
 		session_move(s, SESSION_IDLE, INT64_MAX);
 		session_tell(&s->ready_waits, s, NULL);
@@ -291,6 +292,7 @@ void session_close(struct session *s)
 		at = &(*at)->next;
 	*at = s->next;
 	s->closed = true;
+	charge_done(&s->charge);
 	(void)session_ref(s);
 	life_kill(s, CAUSE_CANCELLED);
 	session_tell(&s->ready_waits, s, &ended);
@@ -316,7 +318,7 @@ static int wait_for(struct session_wait **waits, struct session_reply reply)
 
 int session_interrupt(struct session *s, struct session_reply reply, struct error *err)
 {
-	if (s->state != SESSION_BUSY && s->state != SESSION_STOPPING)
+	if ((s->state != SESSION_BUSY && s->state != SESSION_STOPPING) || s->life->turn->file.fn)
 		return error_set(err, ERROR_ENDED, EALREADY, "no code runs in this session");
 	if (wait_for(&s->stop_waits, reply) < 0)
 		return error_oom(err);

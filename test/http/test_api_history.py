@@ -247,13 +247,13 @@ def test_callers_are_apart_and_clean_up_their_own(mode, stage):
         assert two.delete(f"/v1/executions/{running}").status == 404
         assert two.post(f"/v1/executions/{id}/replay").status == 404
         assert two.get("/v1/executions").json()["executions"] == []
-        assert two.post("/v1/cleanup").json() == {"cancelled": 0, "deleted": 0}
+        assert two.post("/v1/cleanup").json() == {"cancelled": 0, "deleted": 0, "sessions": 0}
         # A request that names what to choose by loses nothing.
         for path, body, field in (("/v1/cleanup", {"status": "error"}, "status"), ("/v1/cleanup?older=1h", None, "older"),
                                   ("/v1/cleanup", [], None)):
             refused = one.post(path, body)
             assert refused.status == 400 and refused.json().get("field") == field, refused
-        assert one.post("/v1/cleanup", {}).json() == {"cancelled": 1, "deleted": 2}
+        assert one.post("/v1/cleanup", {}).json() == {"cancelled": 1, "deleted": 2, "sessions": 0}
         assert one.get("/v1/executions").json()["executions"] == []
         assert one.get(f"/v1/executions/{id}").status == 404
     finally:

@@ -53,20 +53,21 @@ class Session:
     def events(self, code, **more):
         """Events as they come: (name, data)."""
         with self.web.stream("POST", f"{self.path}/execute", {"code": code, **more}) as response:
-            yield ((name, data) for _, name, data in sse(response))
+            id = response.getheader("Content-Location").rsplit("/", 1)[1]
+            yield Events(id, ((name, event.get("data")) for _, name, event in sse(response)))
 
     def serve(self, code, functions, **more):
         """Runs code with these host functions; the result. A function gets args and kwargs, and may raise."""
         with self.events(code, host_functions=[*functions], **more) as events:
             for name, data in events:
+                if name == "result":
+                    return data
                 if name == "host_call":
                     try:
-                        answer = {"result": functions[data["name"]](*data.get("args", ()), **data.get("kwargs", {}))}
+                        answer = {"result": functions[data["name"]](*data["args"], **data["kwargs"])}
                     except Exception as error:
                         answer = {"error": {"type": type(error).__name__, "message": str(error)}}
                     assert self.answer(data["call_id"], answer).status == 204
-                elif name == "result":
-                    return data
         raise AssertionError("no result")
 
     def answer(self, call, body):
@@ -106,6 +107,23 @@ class Session:
         answer = self.web.get(f"{self.path}/files")
         assert answer.status == 200, answer
         return {entry["path"]: entry for entry in answer.json()["files"]}
+
+
+class Events:
+    """The events of one execution, (name, data) each; its id is known before its code runs."""
+
+    def __init__(self, id, events):
+        self.id, self.events = id, events
+
+    def __iter__(self):
+        return self.events
+
+    def until(self, wanted):
+        """The data of the next event of this name."""
+        for name, data in self.events:
+            if name == wanted:
+                return data
+        raise AssertionError(f"no {wanted}")
 
 
 class Asking(threading.Thread):
