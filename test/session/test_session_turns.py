@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import time
 
 import pytest
@@ -265,9 +266,25 @@ def test_the_number_of_sessions_is_bounded(mode, stage):
         assert int(answer.headers["retry-after"]) >= 1
         assert served.web.delete(sessions[0].path).status == 204
         Session(served.web).value("1")
-        # The daemon ends in order with sessions that are idle, that wait for the host, and that run.
-        sessions[2].begin("while True: pass")
-        sessions[2].busy()
+    finally:
+        served.end()
+
+
+def test_drain(mode, stage):
+    """At SIGTERM code that runs may end and is answered; idle sessions end; new work is refused."""
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "drain"))
+    try:
+        idle, busy = Session(served.web), Session(served.web, host_functions=["f"])
+        asked = busy.begin("import time; time.sleep(1); 'ended'")
+        busy.busy()
+        kept = served.web.connect()
+        os.kill(served.daemon.pid, signal.SIGTERM)
+        wait_until(lambda: served.web.get("/readyz", keep=kept).status == 503, why="it does not drain")
+        problem(served.web.post("/v1/sessions", {"language": "python"}, keep=kept), 503, "draining")
+        answer = idle.ask("1", keep=kept)
+        assert answer.status in (404, 503), answer
+        assert asked.json()["value"] == "ended"
+        kept.close()
     finally:
         begun = time.monotonic()
         served.end()
