@@ -162,6 +162,9 @@ static const struct schema_field result[] = {
 	{ "stderr_binary", "boolean", NULL },
 	{ "value", "any", "value of the last expression, or of the invoked method" },
 	{ "value_type", "string", "name of the value's type; only of evaluated programs" },
+	{ "value_repr", "string",
+	  "the value as its language prints it; only of evaluated programs, and of values that are "
+	  "not large" },
 	{ "outputs", "[object]", "rich outputs: {\"data\": {MIME type: content}, \"metadata\"}" },
 	{ "files", "[File]", "files that the program wrote in the work directory" },
 	{ "files_truncated", "boolean", NULL },
@@ -446,7 +449,7 @@ const struct schema api_schemas[] = {
 	{ "Files", "All files that a program wrote.", files, "*" },
 	{ "Isolation", "Isolation layers that held the program.", isolation, "*" },
 	{ "Result", "Result of an execution.", result,
-	  "*-tests value_type session warnings changes changes_omitted skipped applied "
+	  "*-tests value_type value_repr session warnings changes changes_omitted skipped applied "
 	  "apply_error" },
 	{ "Execution", "A Result, or the state of a queued or running execution.", execution,
 	  "id status" },

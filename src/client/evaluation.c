@@ -88,6 +88,8 @@ void evaluation_fill(const struct evaluation *e, struct result *res)
 		value = repr;
 	if (value && !json_is_null(value))
 		res->value = json_incref(value);
+	if (json_is_string(repr))
+		res->value_repr = json_incref(repr);
 	if (e->done)
 		res->value_type = strdup(type ? type : "NoneType");
 	res->outputs = json_incref(e->outputs);

@@ -27,6 +27,6 @@ json_t *evaluation_read(struct span line);
  * are too many.
  */
 json_t *evaluation_add(struct evaluation *e, const json_t *line, size_t bytes);
-/* Fills value, value_type, outputs and error of a result. */
+/* Fills value, value_type, value_repr, outputs and error of a result. */
 void evaluation_fill(const struct evaluation *e, struct result *res);
 int evaluation_exit_code(const struct evaluation *e);

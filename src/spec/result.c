@@ -88,6 +88,7 @@ struct result *result_free(struct result *res)
 	free(res->policy);
 	json_decref(res->value);
 	free(res->value_type);
+	json_decref(res->value_repr);
 	json_decref(res->outputs);
 	json_decref(res->host_calls);
 	json_decref(res->session);
@@ -392,6 +393,8 @@ static void emit_measures(struct emitter *e, const struct result *res)
 	member_value(e, "value", res->value);
 	if (res->value_type)
 		member_word(e, "value_type", res->value_type);
+	if (res->value_repr)
+		member_value(e, "value_repr", res->value_repr);
 	member_list(e, "outputs", res->outputs);
 	emit_files(e, res);
 	member_boolean(e, "files_truncated", res->files_truncated);

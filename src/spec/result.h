@@ -107,7 +107,8 @@ struct result {
 	struct result_stream out, err;
 	json_t *value;	  /* or NULL */
 	char *value_type; /* of an evaluated program: the type's name; NULL: nothing was evaluated */
-	json_t *outputs;  /* rich outputs, or NULL */
+	json_t *value_repr; /* the value as its language prints it; NULL: too long, or none */
+	json_t *outputs;    /* rich outputs, or NULL */
 	json_t *host_calls; /* or NULL */
 	json_t *session;    /* {"id", "state"}; NULL: no turn of a session */
 	struct result_file *files;
