@@ -174,7 +174,9 @@ static int write_head(struct buf *head, const struct http_client *c, const struc
 		{ "Sec-WebSocket-Key", call->websocket_key },
 		{ "Range", call->range },
 		{ "Authorization", call->token ? bearer : NULL },
-		{ "Content-Type", call->body.data ? "application/json" : NULL },
+		{ "Content-Type", !call->body.data     ? NULL
+				  : call->content_type ? call->content_type
+						       : "application/json" },
 		{ "Content-Length", call->body.data ? length : NULL },
 	};
 	int r = http_write_request_line(head, call->method, call->target);

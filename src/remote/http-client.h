@@ -52,7 +52,8 @@ struct http_call {
 	const char *range;	   /* "bytes=0-"; or NULL */
 	const char *token;	   /* or NULL */
 	const char *websocket_key; /* asks for a WebSocket; or NULL */
-	struct span body;	   /* JSON; data NULL: none */
+	struct span body;	   /* data NULL: none */
+	const char *content_type;  /* of the body; NULL: application/json */
 };
 
 /* Connects. Sets no message: the caller knows what a missing server means. */
