@@ -233,6 +233,20 @@ static void put_server(struct metric_text *m, struct api *api)
 	metric_rows_put(m, rows, ARRAY_SIZE(rows));
 }
 
+static void put_sessions(struct metric_text *m, const struct sessions *sessions)
+{
+	const struct sessions_counts n = sessions_count(sessions);
+	const struct metric_row rows[] = {
+		{ "atoll_sessions", "Live sessions.", METRIC_GAUGE, (double)n.live },
+		{ "atoll_sessions_created_total", "Sessions that were made.", METRIC_COUNTER,
+		  (double)n.created },
+		{ "atoll_session_executions_total", "Executions that sessions accepted.",
+		  METRIC_COUNTER, (double)n.executions },
+	};
+
+	metric_rows_put(m, rows, ARRAY_SIZE(rows));
+}
+
 static void put_access(struct metric_text *m, const struct access_counts *counts)
 {
 	const struct metric_histogram times = { access_bounds, counts->by_time, ACCESS_BOUNDS,
@@ -258,6 +272,7 @@ static int get_metrics(struct request_ctx *ctx)
 
 	buf_init(&text, METRICS_BYTES_MAX);
 	engine_metrics(api->engine, &m);
+	put_sessions(&m, api->sessions);
 	put_server(&m, api);
 	put_access(&m, &api->access);
 	if (m.r < 0)
