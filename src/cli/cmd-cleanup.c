@@ -16,9 +16,11 @@ static int print_sentence(const json_t *answer)
 	_cleanup_buf_ struct buf out = { 0 };
 	long long cancelled = json_integer_value(json_object_get(answer, "cancelled"));
 	long long deleted = json_integer_value(json_object_get(answer, "deleted"));
+	long long sessions = json_integer_value(json_object_get(answer, "sessions"));
 
 	buf_init(&out, LINE_MAX_BYTES);
-	if (buf_printf(&out, "%lld ended, %lld removed\n", cancelled, deleted) < 0)
+	if (buf_printf(&out, "%lld ended, %lld removed, %lld session%s ended\n", cancelled, deleted,
+		       sessions, sessions == 1 ? "" : "s") < 0)
 		return EXIT_OURS;
 	return remote_print(&out);
 }
@@ -45,7 +47,7 @@ static int cleanup_main(const struct command *self, int argc, char **argv)
 const struct command cmd_cleanup = {
 	.name = "cleanup",
 	.usage = "[--json]",
-	.summary = "end and remove all of your own executions in the daemon",
+	.summary = "end your own sessions, end and remove your own executions in the daemon",
 	.details = "Results and outputs are removed too. `atoll history rm ID` removes single "
 		   "executions.\n",
 	.options = &cleanup_options,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `atoll ps`: executions that the daemon runs now, and those that wait. */
+/* `atoll ps`: executions that the daemon runs now, those that wait, and sessions. */
 #include <string.h>
 
+#include "cli/cmd-session.h"
 #include "cli/remote.h"
 #include "cli/say.h"
 #include "remote/remote-text.h"
@@ -74,7 +75,7 @@ static int add_process_row(struct table *t, const json_t *x)
 	return r;
 }
 
-static int print_table(const json_t *list)
+static int print_table(const json_t *list, const json_t *sessions)
 {
 	static const struct column columns[] = {
 		{ .title = "ID" },
@@ -101,6 +102,11 @@ static int print_table(const json_t *list)
 	}
 	if (r == 0)
 		r = table_print(&t, text_colour(), &out);
+	if (r == 0 && json_array_size(sessions) > 0) {
+		r = buf_puts(&out, "\n");
+		if (r == 0)
+			r = session_table(sessions, &out);
+	}
 	if (r < 0) {
 		say("cannot print the list: %s", strerror(-r));
 		return EXIT_OURS;
@@ -110,9 +116,10 @@ static int print_table(const json_t *list)
 
 static int ps_main(const struct command *self, int argc, char **argv)
 {
+	const struct http_call call = { .method = HTTP_GET, .target = "/v1/sessions" };
 	struct arguments args = { .argc = argc, .argv = argv };
 	struct remote_options options = { 0 };
-	json_t *list = json_array(), *whole;
+	json_t *list = json_array(), *sessions = NULL, *whole;
 	struct error err = { 0 };
 	struct remote remote;
 	int r, code;
@@ -124,13 +131,18 @@ static int ps_main(const struct command *self, int argc, char **argv)
 	r = gather(&remote, "/v1/executions?limit=1000&status=running", list, &err);
 	if (r == 0)
 		r = gather(&remote, "/v1/executions?limit=1000&status=queued", list, &err);
+	if (r == 0)
+		r = remote_json(&remote, &call, &sessions, &err);
 	if (r < 0) {
 		json_decref(list);
 		return say_error(&err);
 	}
 	add_usage(&remote, list);
-	whole = json_pack("{s:o}", "executions", list);
-	code = options.json ? remote_print_json(whole) : print_table(list);
+	whole = json_pack("{s:o, s:O*}", "executions", list, "sessions",
+			  json_object_get(sessions, "sessions"));
+	json_decref(sessions);
+	code = options.json ? remote_print_json(whole)
+			    : print_table(list, json_object_get(whole, "sessions"));
 	json_decref(whole);
 	return code;
 }
@@ -138,7 +150,7 @@ static int ps_main(const struct command *self, int argc, char **argv)
 const struct command cmd_ps = {
 	.name = "ps",
 	.usage = "[--json]",
-	.summary = "list running and queued executions of the daemon",
+	.summary = "list running and queued executions of the daemon, and its sessions",
 	.options = &ps_options,
 	.main = ps_main,
 };

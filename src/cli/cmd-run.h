@@ -29,6 +29,9 @@ struct run_options {
 };
 
 extern const struct option_list run_option_list;
+/* For commands that take some of the flags of `atoll run`; their structs begin with struct run_options. */
+const struct option *run_option(const char *flag); /* never NULL */
+int run_limit(void *data, const struct knob *knob, const char *value, struct error *err);
 
 /* The whole request body; the caller owns it. words: those after "--", NULL-terminated. */
 int run_body(struct run_options *options, struct atoll *atoll, char *const *words, json_t **ret,

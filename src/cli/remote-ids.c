@@ -21,12 +21,11 @@ int remote_need_ids(const struct command *self, const struct remote_ids *ids, si
 {
 	if (n == 0 ? ids->n > 0 : ids->n == n)
 		return 0;
-	say("`atoll %s %s` takes %s, not %zu; `atoll history list` shows ids", self->name,
-	    self->usage,
+	say("`atoll %s %s` takes %s, not %zu; `atoll %s list` shows ids", self->name, self->usage,
 	    n == 0   ? "at least one id"
 	    : n == 1 ? "one id"
 		     : "two ids",
-	    ids->n);
+	    ids->n, strncmp(self->name, "session", 7) == 0 ? "session" : "history");
 	return -EINVAL;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands that take ids of executions. */
+/* Commands that take ids of executions or sessions. */
 #pragma once
 
 #include "cli/remote.h"

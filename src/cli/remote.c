@@ -201,8 +201,14 @@ int remote_refusal(struct http_client *c, struct error *err)
 	return r;
 }
 
-int remote_call(const struct remote *remote, const struct http_call *call, struct http_client **ret,
-		struct error *err)
+struct call_patience {
+	int timeout_ms; /* of silence; -1: none */
+	int cancel_fd;	/* as http_client's */
+};
+
+static int call_patiently(const struct remote *remote, const struct http_call *call,
+			  struct call_patience patience, struct http_client **ret,
+			  struct error *err)
 {
 	_cleanup_http_client_ struct http_client *c = NULL;
 	struct http_call whole = *call;
@@ -210,7 +216,8 @@ int remote_call(const struct remote *remote, const struct http_call *call, struc
 
 	if (r < 0)
 		return not_there(remote, -r, err);
-	c->timeout_ms = ANSWER_MS;
+	c->timeout_ms = patience.timeout_ms;
+	c->cancel_fd = patience.cancel_fd;
 	whole.token = remote->token[0] ? remote->token : NULL;
 	r = http_client_send(c, &whole, err);
 	if (r == 0)
@@ -220,6 +227,18 @@ int remote_call(const struct remote *remote, const struct http_call *call, struc
 	if (r == 0)
 		*ret = TAKE_PTR(c);
 	return r;
+}
+
+int remote_call(const struct remote *remote, const struct http_call *call, struct http_client **ret,
+		struct error *err)
+{
+	return call_patiently(remote, call, (struct call_patience){ ANSWER_MS, -EBADF }, ret, err);
+}
+
+int remote_call_until(const struct remote *remote, const struct http_call *call, int cancel_fd,
+		      struct http_client **ret, struct error *err)
+{
+	return call_patiently(remote, call, (struct call_patience){ -1, cancel_fd }, ret, err);
 }
 
 int remote_text(const struct remote *remote, const struct http_call *call, struct buf *ret,
@@ -232,22 +251,32 @@ int remote_text(const struct remote *remote, const struct http_call *call, struc
 	return r < 0 ? r : remote_body(c, ret, err);
 }
 
-int remote_json(const struct remote *remote, const struct http_call *call, json_t **ret,
-		struct error *err)
+int remote_tree(struct http_client *c, json_t **ret, struct error *err)
 {
 	_cleanup_buf_ struct buf text = { 0 };
 	json_t *tree;
-	int r = remote_text(remote, call, &text, err);
+	int r;
 
+	buf_init(&text, ANSWER_BYTES_MAX);
+	r = remote_body(c, &text, err);
 	if (r < 0)
 		return r;
 	tree = json_loadb(text.data ? text.data : "", text.len, JSON_ALLOW_NUL, NULL);
 	if (!tree)
 		return error_set(err, ERROR_INTERNAL, EBADMSG,
 				 "what answers at %s is no atoll daemon: its answer is no JSON",
-				 remote->address.text);
+				 c->address->text);
 	*ret = tree;
 	return 0;
+}
+
+int remote_json(const struct remote *remote, const struct http_call *call, json_t **ret,
+		struct error *err)
+{
+	_cleanup_http_client_ struct http_client *c = NULL;
+	int r = remote_call(remote, call, &c, err);
+
+	return r < 0 ? r : remote_tree(c, ret, err);
 }
 
 static int newest_id(const struct remote *remote, char *ret, size_t size, struct error *err)
@@ -334,6 +363,22 @@ int remote_print_json(const json_t *tree)
 	return print_bytes(json, n + 1);
 }
 
+int remote_locate(const char *url, const struct arguments *args, struct remote *ret,
+		  struct error *err)
+{
+	int r;
+
+	if (args->rest < args->argc)
+		return error_set(err, ERROR_INPUT, EINVAL, "'%s' takes nothing after --",
+				 args->argv[0]);
+	r = remote_find(url, ret, err);
+	if (r < 0 && err->code == ERROR_NONE)
+		r = error_set(err, ERROR_INPUT, ENOENT,
+			      "no place for the daemon's socket is known; name it with --url or "
+			      "ATOLL_URL");
+	return r;
+}
+
 int remote_begin(const struct command *self, struct arguments *args, void *options,
 		 struct remote *ret, int *ret_code)
 {
@@ -347,16 +392,8 @@ int remote_begin(const struct command *self, struct arguments *args, void *optio
 		*ret_code = help_command(self);
 		return -ECANCELED;
 	}
-	if (r == 0 && args->rest < args->argc)
-		r = error_set(&err, ERROR_INPUT, EINVAL, "'%s' takes nothing after --",
-			      args->argv[0]);
-	if (r == 0) {
-		r = remote_find(o->url, ret, &err);
-		if (r < 0 && err.code == ERROR_NONE)
-			r = error_set(&err, ERROR_INPUT, ENOENT,
-				      "no place for the daemon's socket is known; name it with "
-				      "--url or ATOLL_URL");
-	}
+	if (r == 0)
+		r = remote_locate(o->url, args, ret, &err);
 	if (r < 0)
 		*ret_code = say_error(&err);
 	return r;

@@ -46,6 +46,11 @@ int remote_json(const struct remote *remote, const struct http_call *call, json_
 /* Sends, and reads the head; any status but 2xx is an error. The caller reads the body. */
 int remote_call(const struct remote *remote, const struct http_call *call, struct http_client **ret,
 		struct error *err) _must_check_;
+/* The same for an answer that may take long: a readable cancel_fd hangs up, as http_client's. */
+int remote_call_until(const struct remote *remote, const struct http_call *call, int cancel_fd,
+		      struct http_client **ret, struct error *err) _must_check_;
+/* Reads the whole body as JSON. */
+int remote_tree(struct http_client *c, json_t **ret, struct error *err) _must_check_;
 /* Reads the whole body into ret, up to its bound. */
 int remote_body(struct http_client *c, struct buf *ret, struct error *err) _must_check_;
 /* The error of an answer other than 2xx; reads its body. Always negative. */
@@ -59,6 +64,9 @@ struct remote_target {
 int remote_target(const struct remote *remote, const char *id, const char *rest,
 		  struct remote_target *ret, struct error *err) _must_check_;
 
+/* The daemon's address, for a command without words after --. */
+int remote_locate(const char *url, const struct arguments *args, struct remote *ret,
+		  struct error *err) _must_check_;
 /* Prints to standard output; returns an exit code. */
 int remote_print(const struct buf *text);
 /* Compact, with seconds as people write them, but every digit in a program's own value. NULL: no memory. */
@@ -77,6 +85,8 @@ struct remote_follow {
 	const struct remote *remote;
 	struct http_client *client; /* its head is read: application/x-ndjson */
 	remote_output_fn output;    /* NULL: not wanted */
+	/* A rich output, {"data", "metadata"}; NULL: not wanted. Borrowed. */
+	void (*rich)(void *data, json_t *output);
 	void *data;
 	json_t *result; /* of the last event; the caller owns it */
 };

@@ -253,7 +253,7 @@ static const struct option run_rows[] = {
 	  option_set_text, MEMBER(tests_file) },
 	{ "--request", 0, "FILE", "take a whole request body, JSON or YAML; flags win",
 	  option_set_text, MEMBER(request_file) },
-	{ "--label", 0, "K=V", "put a label on the result (repeatable)", apply_label, 0 },
+	{ "--label", 0, "K=V", "give it a label (repeatable)", apply_label, 0 },
 	{ "--preload", 0, "MODULES",
 	  "start with these modules loaded, if that is faster (numpy,pandas)", apply_preload, 0 },
 	{ "--compiler-arg", 0, "ARG",
@@ -267,7 +267,16 @@ static const struct option run_rows[] = {
 	  MEMBER(quiet) },
 };
 
-static int run_limit(void *data, const struct knob *knob, const char *value, struct error *err)
+const struct option *run_option(const char *flag)
+{
+	const struct option *row = run_rows;
+
+	while (strcmp(row->flag, flag) != 0)
+		row++;
+	return row;
+}
+
+int run_limit(void *data, const struct knob *knob, const char *value, struct error *err)
 {
 	struct run_options *o = data;
 

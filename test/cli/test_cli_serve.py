@@ -112,7 +112,7 @@ def test_commands_with_the_daemon(daemon):
     assert [line.split()[:2] for line in done.out.splitlines()[1:3]] == [["all", "5"], ["python", "5"]], done
     assert cli.run(["history", "rm", again["id"], rows[0]["id"]]).returncode == 0
     assert [row["id"] for row in history(daemon)] == [rows[1]["id"]]
-    assert cli.run(["cleanup"]).out == "0 ended, 1 removed\n" and history(daemon) == []
+    assert cli.run(["cleanup"]).out == "0 ended, 1 removed, 0 sessions ended\n" and history(daemon) == []
 
 
 def running(daemon):

@@ -18,7 +18,11 @@ pytestmark = [pytest.mark.quick, pytest.mark.modes("rootless")]
                                          ("help-debug", ["help", "debug"]), ("help-cleanup", ["help", "cleanup"]),
                                          ("help-history", ["help", "history"]),
                                          *((f"help-history-{name}", ["help", "history", name])
-                                           for name in ("list", "show", "output", "replay", "diff", "stats", "rm"))])
+                                           for name in ("list", "show", "output", "replay", "diff", "stats", "rm")),
+                                         ("help-session", ["help", "session"]),
+                                         *((f"help-session-{name}", ["help", "session", name])
+                                           for name in ("new", "list", "show", "exec", "repl", "attach", "interrupt", "reset", "logs",
+                                                        "files", "put", "get", "rm"))])
 def test_golden(atoll, name, words):
     done = atoll.run(words)
     assert done.returncode == 0 and done.stderr == b"", done

@@ -539,7 +539,7 @@ def test_openapi_lists_every_route(web):
     assert spec <= listed, spec - listed
     # And what is listed is there: every path knows its method.
     for method, path in listed:
-        allow = web.ask("OPTIONS", path.replace("{id}", "x").replace("{other}", "y").replace("{path}", "z")).headers["allow"]
+        allow = web.ask("OPTIONS", re.sub(r"{\w+}", "x", path)).headers["allow"]
         assert method in allow.split(", "), (method, path, allow)
     shapes = root["components"]["schemas"]
     for ref in re.findall(r'"\$ref": ?"#/components/schemas/([^"]+)"', json.dumps(root)):
