@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See channel.h. The socket is read in pieces of 32 KiB; what the socket does not take is queued and sent when there is room. */
+/*
+ * See channel.h. The socket is read in pieces of 32 KiB; what the socket does not take is queued and sent when there is room. A program
+ * can write lines faster than they are parsed: a round of the loop spends ROUND_MS on them, and a timer brings the rest in the next.
+ */
 #include "link/channel.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -10,11 +14,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 32 << 10, PIECES_A_TURN = 64 };
+enum { PIECE_BYTES = 32 << 10, ROUND_MS = 2 };
 
 void channel_close(struct channel *c)
 {
 	c->source = source_free(c->source);
+	c->more = source_free(c->more);
 	if (c->fd > 0)
 		(void)fd_close(c->fd);
 	c->fd = 0;
@@ -83,51 +88,77 @@ static ssize_t read_piece(struct channel *c, char *piece)
 	return sender.pid == c->speaker ? n : -EAGAIN;
 }
 
-/* Tells each complete line. False: the listener has closed the channel. */
-static bool tell_lines(struct channel *c, size_t searched)
+static void drop_told(struct channel *c, size_t n)
 {
-	size_t begin = 0;
-	char *end;
-
-	while ((end = memchr(c->in.data + begin + searched, '\n', c->in.len - begin - searched))) {
-		size_t at = (size_t)(end - c->in.data);
-
-		c->to.on_line(c->to.data, (struct span){ c->in.data + begin, at - begin });
-		if (c->fd == 0)
-			return false;
-		begin = at + 1;
-		searched = 0;
-	}
-	if (begin == 0)
-		return true;
-	memmove(c->in.data, c->in.data + begin, c->in.len - begin);
-	c->in.len -= begin;
+	if (n == 0)
+		return;
+	memmove(c->in.data, c->in.data + n, c->in.len - n);
+	c->in.len -= n;
 	if (c->in.len == 0) {
 		buf_done(&c->in);
 		buf_init(&c->in, CHANNEL_LINE_MAX);
 	}
-	return true;
+}
+
+/* Tells complete lines. 0: none is left; 1: the time is over; -ECANCELED: the listener has closed the channel. */
+static int tell_lines(struct channel *c, int64_t until_ns)
+{
+	size_t begin = 0;
+	bool late = false;
+	char *end;
+
+	while (!late && c->in.len > begin &&
+	       (end = memchr(c->in.data + begin + c->searched, '\n',
+			     c->in.len - begin - c->searched))) {
+		size_t at = (size_t)(end - c->in.data);
+
+		c->to.on_line(c->to.data, (struct span){ c->in.data + begin, at - begin });
+		if (c->fd == 0)
+			return -ECANCELED;
+		begin = at + 1;
+		c->searched = 0;
+		late = clock_now_ns() >= until_ns;
+	}
+	if (!late)
+		c->searched = c->in.len - begin;
+	drop_told(c, begin);
+	return late;
+}
+
+/* One round. 0: nothing more can be read now; 1: the time is over; negative: as tell_lines() and read_piece() say. */
+static int hear(struct channel *c)
+{
+	int64_t until_ns = clock_now_ns() + ROUND_MS * NS_PER_MS;
+	char piece[PIECE_BYTES];
+	int r;
+
+	do {
+		ssize_t n;
+
+		r = tell_lines(c, until_ns);
+		if (r != 0)
+			return r;
+		n = read_piece(c, piece);
+		if (n == 0)
+			return 0;
+		if (n != -EAGAIN)
+			r = n < 0 ? (int)n : buf_append(&c->in, piece, (size_t)n);
+	} while (r == 0 && clock_now_ns() < until_ns);
+	return r < 0 ? r : 1;
 }
 
 static int on_channel(void *data, uint32_t events)
 {
 	struct channel *c = data;
-	char piece[PIECE_BYTES];
 	int r = events & EPOLLOUT ? flush_channel(c) : 0;
 
-	for (int i = 0; r == 0 && i < PIECES_A_TURN; i++) {
-		size_t before = c->in.len;
-		ssize_t n = read_piece(c, piece);
-
-		if (n == -EAGAIN)
-			continue;
-		if (n == 0)
-			break;
-		r = n < 0 ? (int)n : buf_append(&c->in, piece, (size_t)n);
-		if (r == 0 && !tell_lines(c, before))
-			return 0;
-	}
 	if (r == 0)
+		r = hear(c);
+	if (r == -ECANCELED)
+		return 0;
+	if (r > 0)
+		source_set_time(c->more, clock_now_ns());
+	if (r >= 0)
 		r = watch_channel(c);
 	if (r < 0)
 		fail_channel(c, r == -EPIPE || r == -ECONNRESET ? 0
@@ -150,6 +181,8 @@ int channel_open(struct channel *c, struct loop *loop, struct channel_listener t
 	if (r == 0)
 		r = loop_add_fd(loop, pair[0], EPOLLIN, (struct handler){ on_channel, c },
 				&c->source);
+	if (r == 0)
+		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_channel, c }, &c->more);
 	if (r < 0) {
 		channel_close(c);
 		(void)fd_close(pair[1]);

@@ -29,9 +29,11 @@ struct channel {
 	struct loop *loop;
 	struct channel_listener to;
 	int fd; /* 0: closed */
-	struct source *source;
+	struct source *source,
+		*more; /* more: a timer, set when lines are left for the next round */
 	pid_t speaker; /* 0: nothing was said yet */
 	struct buf in, out;
+	size_t searched; /* bytes of `in` that have no newline */
 	size_t out_sent;
 };
 
