@@ -284,7 +284,7 @@ int job_ask_usage(struct job *j)
 	struct record record = { .kind = RECORD_USAGE, .job = j->port.job };
 	int r;
 
-	if (j->state != JOB_RUNNING)
+	if (j->state != JOB_SENT && j->state != JOB_RUNNING)
 		return -ESRCH;
 	j->usage_due_ns = 0;
 	if (j->usage_asked)
@@ -395,7 +395,8 @@ static int started(struct job *j, const struct record_started *start, struct lin
 	j->outcome.start = *start;
 	j->outcome.start.seccomp[sizeof(j->outcome.start.seccomp) - 1] = '\0';
 	j->active_ns = clock_now_ns();
-	j->usage_due_ns = j->active_ns + USAGE_PERIOD_MS * NS_PER_MS;
+	if (!j->usage_asked)
+		j->usage_due_ns = j->active_ns + USAGE_PERIOD_MS * NS_PER_MS;
 	/*
 	 * If the terminal was lost for want of descriptors, the program would wait for input until its timeout: kill it. A run that
 	 * was killed before it had a terminal has none either, and is no error.

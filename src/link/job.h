@@ -82,7 +82,7 @@ void job_kill(struct job *j, enum cause_kind cause);
 int job_signal(struct job *j, int signo) _must_check_;
 /* Tells the output that is in the pipes now. */
 void job_take_output(struct job *j);
-/* The observer's next RUN_USAGE comes at once. -ESRCH as above. */
+/* The observer's next RUN_USAGE comes at once, after RUN_STARTED. -ESRCH: the job has not been sent, or ends. */
 int job_ask_usage(struct job *j) _must_check_;
 void job_resize(struct job *j, uint16_t rows, uint16_t columns);
 bool job_has_ended(const struct job *j);
