@@ -420,7 +420,8 @@ static int started(struct job *j, const struct record_started *start, struct lin
 		       (j->in.channel_fd == 0 && run_observer_wants(&j->in.observer, RUN_USAGE))))
 		r = loop_add_timer(j->loop, j->active_ns + tick_period_ns(j),
 				   (struct handler){ on_job_tick, j }, &j->tick);
-	(void)tell(j, (struct run_event){ RUN_STARTED, .started = { start->at_ns, start->warm } });
+	(void)tell(j, (struct run_event){ RUN_STARTED, .started = { .at_ns = start->at_ns,
+								    .warm = start->warm } });
 	return r < 0 ? job_fault(j, r) : 0;
 }
 
