@@ -52,6 +52,7 @@ def test_surroundings(atoll, mode, residents, way):
     assert seen["tmp"] == ["/tmp", "b"], seen
 
 
+@pytest.mark.modes("root")  # its file is another than that of the others, for each user
 def test_java_trusts_someone(atoll):
     """Its store of certificates is a link into /etc/ssl, too; without it the first HttpClient throws."""
     code = ("public class Main { public static void main(String[] a) throws Exception {"

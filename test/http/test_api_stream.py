@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon's HTTP interface: events as they happen, taking up a stream again, slow readers, WebSocket."""
-import http.client
 import json
-import os
 import re
 import socket
 import statistics
@@ -13,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from program import FRONT, Atoll
-from resident import wait_until
 from web import SANITIZED, Served, WebSocket, output, problem, sse
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
@@ -214,25 +211,6 @@ def test_a_slow_reader(web, served):
         tail = (tail + piece)[-(256 << 10):]
     assert n >= 30 * MiB
     sock.close()
-
-
-@pytest.mark.modes("root")  # half a GiB, and the same code either way
-def test_ended_ones_that_nobody_takes(web):
-    """What has ended is kept for its readers up to a sum: then readers of the oldest are cut off. (How they go on, test-ended.c shows.)"""
-    # Six bytes each in a result: three are 576 MiB, more than twice the bound, so that no reader has its minute.
-    code = "import sys\nfor stream in (sys.stdout, sys.stderr): stream.write('\\x01' * (16 << 20))"
-    ids = [web.submit("python", code, limits={"output": "16m", "output_total": "64m"}) for _ in range(3)]
-    wait_until(lambda: {row["status"] for row in web.get("/v1/executions?limit=3").json()["executions"]} == {"success"}, 60)
-    paths = [f"/v1/executions/{id}/events" for id in ids]
-    ws = WebSocket(web, f"/v1/executions/{ids[0]}/attach")
-    with web.stream("GET", paths[0]) as first, web.stream("GET", paths[1]) as second, web.stream("GET", paths[2]) as third:
-        assert all(next(sse(stream)) for stream in (first, second, third))
-        with pytest.raises(AssertionError, match="inside a frame"):
-            while ws.receive() is not None:
-                pass
-        with pytest.raises((http.client.IncompleteRead, ConnectionResetError)):
-            first.read()
-    ws.close()
 
 
 def test_memory_under_a_flood(web, served):

@@ -55,6 +55,14 @@ os.waitpid(pid, 0)
 sys.exit(42)
 """
 
+# Emulated, Python takes seconds to start: where the language does not matter it is bash.
+BASH = {
+    "cpu_time": ("while :; do :; done", ["--cpu-time", "1", "--timeout", "100"]),
+    "timeout": ("echo begun; sleep 200", ["--timeout", "4"]),
+    "cpus": ("end=$((SECONDS + 4)); while [ $SECONDS -lt $end ]; do :; done", ["--cpus", "0.25", "--timeout", "100"]),
+    "exit": ("exit 7", []),
+    "true": ("echo 42", []),
+}
 PYTHON = {
     "hello": ("print('hello', 6 * 7)", []),
     "memory": ("x = bytearray(300 << 20)", ["-m", "64m"]),
@@ -62,12 +70,7 @@ PYTHON = {
     "memory_child": (CHILD_EATS, ["-m", "64m"]),
     "tmpfs": ("open('/tmp/x', 'wb').write(bytes(1 << 20) * 200)", ["-m", "64m", "--disk", "1g"]),
     "pids": (FORKS, ["--pids", "20"]),
-    "cpu_time": ("while True: pass", ["--cpu-time", "1", "--timeout", "100"]),
-    "timeout": ("import time; print('begun', flush=True); time.sleep(200)", ["--timeout", "8"]),
-    "cpus": ("import time\nt = time.monotonic()\nwhile time.monotonic() - t < 4: pass",
-             ["--cpus", "0.25", "--timeout", "100"]),
     "daemons": (DAEMONS, []),
-    "exit": ("import sys; sys.exit(7)", []),
 }
 
 
@@ -129,11 +132,11 @@ def gone(look):
     return found
 
 
-def python_case(name, prefix=()):
-    code, options = PYTHON[name]
-    record = call([ATOLL, "run", "--json", "-l", "python", *options, "-c", code], prefix)
+def case(name, prefix=()):
+    language, (code, options) = ("bash", BASH[name]) if name in BASH else ("python", PYTHON[name])
+    record = call([ATOLL, "run", "--json", "-l", language, *options, "-c", code], prefix)
     if name == "timeout" and record["result"] and record["result"]["stdout"] == "":  # where all is emulated, on a busy host, it takes long
-        record = call([ATOLL, "run", "--json", "-l", "python", "--timeout", "40", "-c", code], prefix)
+        record = call([ATOLL, "run", "--json", "-l", language, "--timeout", "40", "-c", code], prefix)
     return record
 
 
@@ -179,9 +182,9 @@ def rootless_cases():
     ENV["HOME"], ENV["XDG_CACHE_HOME"] = "/tmp/reef-user", "/tmp/reef-user/cache"
     os.mkdir(ENV["HOME"])
     os.chown(ENV["HOME"], USER, USER)
-    emit("rootless_plain", **python_case("hello", as_user(None)))
-    for name in ("hello", "memory", "pids", "timeout"):
-        emit(f"delegated_{name}", **python_case(name, as_user(delegate())))
+    emit("rootless_plain", **case("true", as_user(None)))
+    for name in ("true", "memory", "pids", "timeout"):
+        emit(f"delegated_{name}", **case(name, as_user(delegate())))
     emit("delegated_unit", **call([TEST_CGROUP], as_user(delegate())))
 
 
@@ -207,8 +210,8 @@ def main():
     emit("doctor", **call([ATOLL, "doctor", "--json"], timeout=300))
     emit("unit_cgroup", **call([TEST_CGROUP]))
     emit("unit_probe", **call([f"{BUILD}/src/sys/test-probe"]))
-    for name in PYTHON:
-        emit(name, **python_case(name))
+    for name in (*PYTHON, *BASH):
+        emit(name, **case(name))
         if name == "daemons":
             emit("survivors", found=gone(sandbox_processes))
     emit("bash", **call([ATOLL, "run", "-l", "bash", "-c", "echo out; echo err >&2; exit 5"]))

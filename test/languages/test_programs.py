@@ -24,7 +24,7 @@ OUTSIDE = {
     ".sh": (None, "/bin/bash {f}"), ".rb": (None, "/usr/bin/ruby {f}"), ".php": (None, "/usr/bin/php {f}"), ".pl": (None, "/usr/bin/perl {f}"),
     ".lua": (None, "/usr/bin/lua5.4 {f}"), ".r": (None, "/usr/bin/Rscript {f}"), ".c": ("/usr/bin/gcc -w {f} -lm -o program", "./program"),
     ".cpp": ("/usr/bin/g++ -w -std=gnu++20 {f} -o program", "./program"), ".go": ("/usr/bin/go build -o program {f}", "./program"),
-    ".rs": ("/usr/bin/rustc --edition=2021 {f} -o program", "./program"), ".java": ("/usr/bin/javac {f}", "/usr/bin/java -cp . {n}"),
+    ".rs": ("/usr/bin/rustc --edition=2021 {f} -o program", "./program"), ".java": ("/usr/bin/javac -J-XX:TieredStopAtLevel=1 {f}", "/usr/bin/java -cp . {n}"),
 }
 
 # Where a sandbox is another place than the host, and why.

@@ -298,8 +298,8 @@ def test_peak_is_that_of_the_hungriest_stage(atoll):
 @pytest.mark.brief
 def test_busy_is_not_idle(atoll):
     """Also where no cgroup counts the processor time."""
-    result = atoll.python("import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: pass",
-                          options=["--idle-timeout", "1300ms"])
+    result = atoll.python("import time\nend = time.monotonic() + 1.2\nwhile time.monotonic() < end: pass",
+                          options=["--idle-timeout", "700ms"])
     assert result["status"] == "success", result["cause"]
 
 

@@ -257,6 +257,7 @@ COMPILE_BOMBS = {
 
 
 @pytest.mark.cold("compilers run cold")
+@pytest.mark.any_landlock
 @pytest.mark.parametrize("bomb", list(COMPILE_BOMBS))
 def test_R17_compile_bombs(box, bomb):
     language, code = COMPILE_BOMBS[bomb]

@@ -330,8 +330,8 @@ def test_memory_bounds_what_is_kept(own):
     def most(pool):
         peak, peak_kib = 0, 0
         with Load(pool.any_front(), 8):
-            time.sleep(1)
-        end = time.monotonic() + 1
+            time.sleep(0.6)
+        end = time.monotonic() + 0.6
         while time.monotonic() < end:
             waiting = spares(pool)
             peak, peak_kib = max(peak, len(waiting)), max(peak_kib, private_kib(waiting))
