@@ -2,6 +2,7 @@
 """GET /v1/sessions/{id}/attach: code, events, host calls and interrupts over one WebSocket."""
 import contextlib
 import json
+import random
 import threading
 import time
 
@@ -9,7 +10,7 @@ import pytest
 
 from program import FRONT, Atoll
 from resident import wait_until
-from web import Served, WebSocket, output
+from web import Served, Web, WebSocket, output
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
@@ -329,6 +330,53 @@ def test_a_slow_reader_holds_up_neither_code_nor_other_readers(web):
         values = [slow.until(event="result")[-1]["data"]["value"] for _ in range(2)]
         assert values == ["printed", "next"]
         slow.close()
+
+
+def test_clients_that_come_and_go(web, served):
+    """The session and the daemon go on, also when clients leave things unfinished."""
+    front = served.daemon.child("front")
+    messages = ({"type": "execute", "code": "f(1)"}, {"type": "execute", "code": "print('x' * 10_000)"}, {"type": "interrupt"},
+                {"type": "execute", "code": "import time; time.sleep(0.01)"}, {"type": "reset"}, {"type": "ping"},
+                {"type": "return", "call_id": "1", "result": 1}, {"type": "execute", "code": "1/0"})
+
+    def visit(id, seed):
+        choice = random.Random(seed)
+        for _ in range(12):
+            ws = Attached(web, id)
+            for message in choice.choices(messages, k=choice.randrange(1, 6)):
+                ws.send(message)
+            if choice.random() < 0.5:
+                ws.next()
+            ws.close()
+
+    with attached(web, host_functions=["f"]) as ws:
+        visitors = [threading.Thread(target=visit, args=(ws.id, seed)) for seed in range(6)]
+        for visitor in visitors:
+            visitor.start()
+        for visitor in visitors:
+            visitor.join(60)
+        # What still waits ends by itself: its clients have gone, and with them their host calls.
+        wait_until(lambda: web.get(f"/v1/sessions/{ws.id}").json()["waiting"] == 0)
+        fresh = Attached(web, ws.id)
+        assert fresh.ask("reset")["type"] == "reset" and fresh.run("6 * 7")["value"] == 42
+        fresh.close()
+    assert served.daemon.child("front") == front
+
+
+def test_a_session_of_another_caller(mode, stage):
+    place = stage.scratch(mode, "tokens")
+    tokens = place / "tokens"
+    tokens.write_text("0123456789abcdef0123456789abcdef\nfedcba9876543210fedcba9876543210\n")
+    tokens.chmod(0o644)
+    served = Served(Atoll(mode, stage), place, "--token-file", tokens)
+    try:
+        one, two = (Web(served.daemon.host, served.daemon.port, token) for token in tokens.read_text().split())
+        with attached(one) as ws:
+            assert WebSocket(two, f"/v1/sessions/{ws.id}/attach").status == 404
+            assert WebSocket(Web(one.host, one.port), f"/v1/sessions/{ws.id}/attach").status == 401
+            assert two.get("/v1/sessions").json() == {"sessions": []} and ws.run("1")["value"] == 1
+    finally:
+        served.end()
 
 
 def test_what_is_no_session(web):

@@ -373,6 +373,15 @@ def test_repl_reads_a_pipe(session):
     assert session("repl", input="").out == ""
 
 
+@pytest.mark.parametrize("language, typed, printed", [
+    ("ruby", "x = 6 * 7\ndef f(a)\n  a + 1\nend\nf(x)\n[1, nil]\nputs 'hi'\n", "42\n:f\n43\n[1, nil]\nhi\n"),
+    ("javascript", "let x = 6 * 7\nfunction f(a) {\n  return a + x\n}\nf(1)\n's'\nawait Promise.resolve([1])\nconsole.log('hi')\n",
+     "43\n's'\n[ 1 ]\nhi\n")])
+def test_repl_of_other_languages(session, language, typed, printed):
+    done = session("repl", "-l", language, input=typed)
+    assert (done.out, done.err) == (printed, "")
+
+
 def test_large_code_and_output(session):
     with session.new() as id:
         done = session("exec", id, "-", input=f"x = '{'y' * 900_000}'\nprint(x)\nlen(x)")
