@@ -7,6 +7,7 @@
 
 #include "api/routes.h"
 #include "compat/execute/execute-002.h"
+#include "compat/tools/execute-004.h"
 #include "engine/engine.h"
 #include "session/session.h"
 
@@ -35,7 +36,8 @@ struct api {
 	struct access_counts access;
 	/* names and aliases of languages, as POST /execute takes them; NULL-terminated */
 	char **languages;
-	char **language_names; /* the language of each of them */
+	char **language_names;	     /* the language of each of them */
+	struct tool_language *tools; /* for execute_code, in the order of its messages */
 };
 
 /*
@@ -52,7 +54,7 @@ int respond_tree(struct request_ctx *ctx, int status, json_t *root);
 
 /* --- tables, each ending with an empty row --- */
 extern const struct route run_routes[], execution_routes[], output_routes[], host_routes[],
-	execute_routes[], session_routes[];
+	execute_routes[], session_routes[], tool_routes[];
 
 /* --- route-run.c --- */
 /* Runs the body of the request and answers with the result or with events. session NULL: in a sandbox of its own. */
@@ -102,7 +104,7 @@ int stream_begin(struct request_ctx *ctx, const struct stream_source *source) _m
 /* --- route-host.c --- */
 void questions_free(struct api *api);
 
-/* --- route-execute.c --- */
+/* --- language-names.c --- */
 int languages_load(struct api *api, struct error *err) _must_check_;
 void languages_free(struct api *api);
 /* The language with this name or alias, ignoring case; word itself if there is none. */

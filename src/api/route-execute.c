@@ -6,17 +6,15 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "api/api-private.h"
 #include "loop/worker.h"
-#include "toolchain/registry.h"
 
 enum { TYPE_MAX_BYTES = 256, BODY_MAX_BYTES = 32 << 20, SESSION_ID_MAX = 64 };
 
 struct calling {
-	struct request_ctx *ctx;     /* NULL: the server is gone */
-	struct execution *execution; /* NULL: its session is being made */
+	struct request_ctx *ctx;
+	struct execution *execution;
 	struct execute_call call;
 	char session[SESSION_ID_MAX + 16]; /* its name; "": none */
 };
@@ -112,10 +110,6 @@ static void on_execute_gone(void *data, enum gone how)
 
 	if (how != GONE_SERVER)
 		return;
-	c->ctx = NULL;
-	/* The session's reply frees it. */
-	if (!c->execution)
-		return;
 	execution_forget(c->execution);
 	calling_free(c);
 }
@@ -184,18 +178,6 @@ static int submit(struct calling *c, struct session *session)
 
 /* --- X-Session-ID: the state is kept for each id, in a session of that name --- */
 
-static void on_call_session(void *data, struct session *s, const struct error *err)
-{
-	struct calling *c = data;
-
-	if (!c->ctx)
-		calling_free(c);
-	else if (err)
-		refuse_call(c, err);
-	else
-		(void)submit(c, s);
-}
-
 /* The part of the request that a session is made with. Its files stay in the session, so it has no workspace. */
 static json_t *session_body(const struct calling *c)
 {
@@ -220,29 +202,22 @@ static json_t *session_body(const struct calling *c)
 static int submit_to_session(struct calling *c)
 {
 	struct api *api = request_app(c->ctx);
-	const char *caller = request_principal(c->ctx)->name;
-	struct session *s = session_named(api->sessions, caller, c->session);
+	json_t *body = session_body(c);
+	struct session *s = NULL;
 	struct error err = { 0 };
-	json_t *body;
 	int r;
 
-	if (json_object_get(c->call.request, "stdin")) {
-		(void)error_set(&err, ERROR_INPUT, EINVAL,
-				"std_input cannot be given with X-Session-ID");
-		refuse_call(c, &err);
-		return 0;
-	}
-	if (s)
-		return submit(c, s);
-	body = session_body(c);
-	r = body ? session_create(api->sessions, caller, body,
-				  (struct session_reply){ c, on_call_session }, &err)
-		 : error_oom(&err);
-	json_decref(body);
-	if (r < 0)
-		refuse_call(c, &err);
+	if (json_object_get(c->call.request, "stdin"))
+		r = error_set(&err, ERROR_INPUT, EINVAL,
+			      "std_input cannot be given with X-Session-ID");
 	else
-		response_on_gone(c->ctx, on_execute_gone, c);
+		r = body ? session_get(api->sessions, request_principal(c->ctx)->name, body, &s,
+				       &err)
+			 : error_oom(&err);
+	json_decref(body);
+	if (r >= 0)
+		return submit(c, s);
+	refuse_call(c, &err);
 	return 0;
 }
 
@@ -324,80 +299,6 @@ static int post_execute(struct request_ctx *ctx)
 	r = c->call.status;
 	calling_free(c);
 	return respond_body(ctx, r, answer);
-}
-
-static int add_name(struct api *api, size_t at, const char *word, const char *name)
-{
-	api->languages[at] = strdup(word);
-	api->language_names[at] = strdup(name);
-	return api->languages[at] && api->language_names[at] ? 0 : -ENOMEM;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	const struct language *const *x = a, *const *y = b;
-
-	return strcmp((*x)->name, (*y)->name);
-}
-
-/* In the order in which languages are shown to users. */
-static int take_names(struct api *api, const struct language **list, size_t n)
-{
-	size_t i, count = 0;
-	int r = 0;
-
-	qsort(list, n, sizeof(*list), compare_names);
-	for (i = 0; i < n; i++) {
-		count++;
-		for (const char **alias = list[i]->aliases; *alias; alias++)
-			count++;
-	}
-	api->languages = calloc(count + 1, sizeof(*api->languages));
-	api->language_names = calloc(count + 1, sizeof(*api->language_names));
-	if (!api->languages || !api->language_names)
-		return -ENOMEM;
-	for (i = count = 0; r == 0 && i < n; i++) {
-		r = add_name(api, count++, list[i]->name, list[i]->name);
-		for (const char **alias = list[i]->aliases; r == 0 && *alias; alias++)
-			r = add_name(api, count++, *alias, list[i]->name);
-	}
-	return r;
-}
-
-void languages_free(struct api *api)
-{
-	for (char **name = api->languages; name && *name; name++)
-		free(*name);
-	for (char **name = api->language_names; name && *name; name++)
-		free(*name);
-	free(api->languages);
-	free(api->language_names);
-}
-
-const char *language_called(const struct api *api, const char *word)
-{
-	for (size_t i = 0; word && api->languages[i]; i++)
-		if (strcasecmp(api->languages[i], word) == 0)
-			return api->language_names[i];
-	return word;
-}
-
-int languages_load(struct api *api, struct error *err)
-{
-	_cleanup_(registry_cleanup) struct registry *registry = NULL;
-	const struct language *const *list = NULL;
-	_cleanup_free_ const struct language **sorted = NULL;
-	size_t n = 0;
-	int r = registry_new(api->options.data_dir, &registry, err);
-
-	if (r == 0)
-		r = registry_list(registry, "", &list, &n, err);
-	if (r < 0)
-		return r;
-	sorted = malloc((n + 1) * sizeof(*sorted));
-	if (sorted && n > 0)
-		memcpy(sorted, list, n * sizeof(*sorted));
-	return sorted && take_names(api, sorted, n) == 0 ? 0 : error_oom(err);
 }
 
 static int get_root(struct request_ctx *ctx)

@@ -401,6 +401,37 @@ static const struct schema_field session_files[] = {
 	{ 0 },
 };
 
+static const struct schema_field tool_arguments[] = {
+	{ "language", "string", "a name of GET /v1/languages, with case" },
+	{ "code", "string", "the program" },
+	{ "stdin", "string?", "standard input; not given in a session" },
+	{ "timeout", "number?", "seconds, clamped to 1 to 300 [30]" },
+	{ "session_id", "string?",
+	  "keeps the state between calls; letters, digits, _ and -, at most 64" },
+	{ "files", "{any}", "path below /sandbox: text, or {\"base64\": …}" },
+	{ "args", "[string]", "arguments of the program" },
+	{ "env", "{string}", "environment variables" },
+	{ 0 },
+};
+
+static const struct schema_field tool_call[] = {
+	{ "tool_name", "string", "execute_code" },
+	{ "arguments", "ToolArguments", NULL },
+	{ 0 },
+};
+
+static const struct schema_field tool_answer[] = {
+	{ "stdout", "string", "at most 100,000 characters" },
+	{ "stderr", "string", "at most 100,000 characters" },
+	{ "exit_code", "integer", "-1: the code did not run to its end" },
+	{ "execution_time", "number", "seconds" },
+	{ "status", "success|timeout|execution_error|setup_error", NULL },
+	{ "error_message", "string?", NULL },
+	{ "execution_id", "string?", "its id in the history" },
+	{ "cause", "object?", "as of a result" },
+	{ 0 },
+};
+
 static const struct schema_field status_only[] = {
 	{ "status", "string", NULL },
 	{ 0 },
@@ -477,6 +508,9 @@ const struct schema api_schemas[] = {
 	{ "Logs", "Everything that was printed.", logs, "*" },
 	{ "CallAnswer", "Answer to a host call: result or error.", call_answer, NULL },
 	{ "SessionFiles", "Files of a work directory.", session_files, "*" },
+	{ "ToolArguments", "Arguments of execute_code.", tool_arguments, "language code" },
+	{ "ToolCall", "The envelope of document 004.", tool_call, "*" },
+	{ "ToolAnswer", "Answer of execute_code.", tool_answer, "*" },
 	{ "Status", "One word.", status_only, "*" },
 	{ "Ready", "Readiness, and the reason if the daemon is not ready.", ready, "*" },
 	{ "ExecuteCall", "Body of document 002; the body of document 001 has code and language.",

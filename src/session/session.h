@@ -48,6 +48,12 @@ struct session_reply {
 /* The reply comes when the interpreter is ready. body: SPEC §6. 0: the reply follows. */
 int session_create(struct sessions *all, const char *caller, json_t *body,
 		   struct session_reply reply, struct error *err) _must_check_;
+/*
+ * The caller's session with the name that body has; it is made when there is none, and gets its interpreter with its first
+ * execution. Borrowed, as below.
+ */
+int session_get(struct sessions *all, const char *caller, json_t *body, struct session **ret,
+		struct error *err) _must_check_;
 /* Borrowed, until control returns to the loop. caller NULL: of any caller. */
 int session_find(struct sessions *all, const char *caller, const char *id, struct session **ret,
 		 struct error *err) _must_check_;

@@ -213,8 +213,9 @@ static struct session *new_session(struct sessions *all, const char *caller)
 	return s;
 }
 
-int session_create(struct sessions *all, const char *caller, json_t *body,
-		   struct session_reply reply, struct error *err)
+/* A session without a sandbox. */
+static int add_session(struct sessions *all, const char *caller, json_t *body, struct session **ret,
+		       struct error *err)
 {
 	const struct slot_demand demand = { SLOT_SESSIONS, 1, 5 };
 	struct session *s;
@@ -232,18 +233,42 @@ int session_create(struct sessions *all, const char *caller, json_t *body,
 	r = read_session_body(s, body, err);
 	if (r >= 0)
 		r = decide_session(s, err);
-	if (r >= 0) {
-		s->next = all->list;
-		all->list = s;
-		all->counts.created++;
-		charge_take(&s->charge, all->o.callers, s->caller, SLOT_SESSIONS, 1);
-		r = session_reset(s, reply, err);
-		if (r < 0)
-			session_close(s);
+	if (r < 0) {
+		(void)session_unref(s);
 		return r;
 	}
-	(void)session_unref(s);
+	s->next = all->list;
+	all->list = s;
+	all->counts.created++;
+	charge_take(&s->charge, all->o.callers, s->caller, SLOT_SESSIONS, 1);
+	*ret = s;
+	return 0;
+}
+
+int session_create(struct sessions *all, const char *caller, json_t *body,
+		   struct session_reply reply, struct error *err)
+{
+	struct session *s = NULL;
+	int r = add_session(all, caller, body, &s, err);
+
+	if (r < 0)
+		return r;
+	r = session_reset(s, reply, err);
+	if (r < 0)
+		session_close(s);
 	return r;
+}
+
+int session_get(struct sessions *all, const char *caller, json_t *body, struct session **ret,
+		struct error *err)
+{
+	const char *name = json_string_value(json_object_get(body, "name"));
+	struct session *s = session_named(all, caller, name);
+
+	if (!s)
+		return add_session(all, caller, body, ret, err);
+	*ret = s;
+	return 0;
 }
 
 /* --- finding --- */

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tool execute_code of document 004 over HTTP: its fields, its texts and session ids, by both routes."""
+import pytest
+
+from program import FRONT, Atoll
+from web import Served
+
+pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
+FIELDS = ["stdout", "stderr", "exit_code", "execution_time", "status", "error_message", "execution_id", "cause"]
+
+
+@pytest.fixture(scope="module")
+def web(mode, stage):
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"))
+    yield served.web
+    served.end()
+
+
+def call(web, language, code, **more):
+    arguments = {"language": language, "code": code, **more}
+    answer = web.post("/v1/tools/execute_code", arguments)
+    assert answer.status == 200 and list(answer.json()) == FIELDS, answer
+    return answer.json()
+
+
+@pytest.mark.quick
+def test_fields_and_texts(web):
+    good = call(web, "python", "import sys\nprint(sys.stdin.read(), __file__)", stdin="in")
+    assert (good["stdout"], good["exit_code"], good["status"], good["error_message"]) == ("in /sandbox/code.py\n", 0, "success", None)
+    assert good["execution_time"] == round(good["execution_time"], 3) and good["execution_id"].startswith("ex_")
+    bad = call(web, "bash", "echo out; exit 3")
+    assert (bad["stdout"], bad["exit_code"], bad["status"], bad["error_message"]) == ("out\n", 3, "execution_error", "Code execution resulted in an error.")
+    slow = call(web, "bash", "echo begun; sleep 9", timeout=0)
+    assert (slow["stdout"], slow["exit_code"], slow["status"], slow["error_message"]) == ("begun\n", -1, "timeout", "Execution timed out after 1 seconds.")
+    unknown = call(web, "Python", "")
+    assert unknown["stderr"] == "Unsupported language: Python" and unknown["execution_time"] == 0 and unknown["exit_code"] == -1
+    assert unknown["error_message"].startswith("Language 'Python' is not supported. Supported languages: python, javascript, bash, "), unknown
+    empty = call(web, "python", "")
+    assert (empty["stderr"], empty["error_message"]) == ("No code provided or invalid code format", "Code must be a non-empty string")
+    refused = call(web, "python", "1", files=3)
+    assert refused["status"] == "setup_error" and refused["error_message"].startswith("Sandbox execution failed: files: "), refused
+
+
+def test_session_ids(web):
+    """State is kept for each language and id; what is no id is ignored; a language without sessions runs as without an id."""
+    assert call(web, "python", "x = 5", session_id="one")["status"] == "success"
+    assert call(web, "python", "print(x)", session_id="one")["stdout"] == "5\n"
+    for session_id in ("two", "o ne", "", 7, None):
+        assert "NameError" in call(web, "python", "print(x)", session_id=session_id)["stderr"]
+    assert call(web, "c", "int main(){return 4;}", session_id="one")["exit_code"] == 4
+
+
+def test_limits_of_the_tool(web):
+    killed = call(web, "python", "print(len(bytes(300 << 20)))")
+    assert killed["status"] == "execution_error" and killed["exit_code"] in (1, 137), killed
+    long = call(web, "python", "print('ä' * 100001)")
+    assert long["stdout"] == "ä" * 100000 + "\n... [Output truncated due to size limits]"
+
+
+def test_envelope(web):
+    answer = web.post("/v1/tools/call", {"tool_name": "execute_code", "arguments": {"language": "python", "code": "print(6 * 7)"}})
+    assert answer.status == 200 and list(answer.json()) == FIELDS and answer.json()["stdout"] == "42\n"
+    for wrong in ({}, {"tool_name": "other", "arguments": {}}):
+        answer = web.post("/v1/tools/call", wrong)
+        assert answer.status == 400 and answer.json()["field"] == "tool_name", answer
