@@ -74,7 +74,7 @@ static int take_tools(struct api *api, const struct language **list, size_t n)
 		api->tools[i] = (struct tool_language){
 			.name = strdup(list[i]->name),
 			.extension = strdup(dot ? dot + 1 : ""),
-			.has_sessions = list[i]->session,
+			.has_sessions = *list[i]->session,
 			.names_files = list[i]->class_pattern,
 		};
 		if (!api->tools[i].name || !api->tools[i].extension)
