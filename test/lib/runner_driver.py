@@ -39,7 +39,7 @@ class Runner:
         self.channel, theirs = socket.socketpair()
         environment = {**ENVIRONMENT, "HOME": self.work, "MPLCONFIGDIR": f"{tempfile.gettempdir()}/atoll-runner-matplotlib", **(env or {})}
         self.process = subprocess.Popen([interpreter, str(self.script)], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        cwd=self.work, env=environment, start_new_session=True, preexec_fn=limits)
+                                        cwd=self.work, env=environment, start_new_session=True, preexec_fn=lambda: self.prepare(limits))
         theirs.close()
         self.stdout, self.stderr = b"", b""
         self.pieces, self.messages = [], []
@@ -50,6 +50,12 @@ class Runner:
             self.selector.register(stream, selectors.EVENT_READ, name)
         self.selector.register(self.channel, selectors.EVENT_READ, "channel")
         self.count = 0
+
+    @staticmethod
+    def prepare(limits):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell cannot handle signals that are ignored when it starts
+        if limits:
+            limits()
 
     def __enter__(self):
         assert self.receive() == {"op": "ready"}
@@ -74,7 +80,7 @@ class Runner:
     # --------------------------------------------------------------------------------------- messages
 
     def send(self, message):
-        self.channel.sendall(json.dumps(message).encode() + b"\n")
+        self.channel.sendall(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n")
 
     def take(self, name):
         """Reads what is there of a stream; False: the stream has ended."""
