@@ -139,7 +139,10 @@ def test_rich_results(sandbox):
     assert sandbox.run("display({'a': 1})").outputs[0].text == "{'a': 1}"
 
 
-def test_fork(sandbox, can_fork):
+def test_fork(client, can_fork):
+    with pytest.raises(package.Conflict):
+        Sandbox(client=client).fork()
+    sandbox = Sandbox(client=client, forkable=True)
     sandbox.run("import io\nx = 1\nnumbers = iter(range(5)); next(numbers)\ntext = io.StringIO('abc'); text.read(1)\nopen('f', 'w').write('f')")
     children = sandbox.fork(2)
     try:
@@ -147,8 +150,8 @@ def test_fork(sandbox, can_fork):
         assert values == [(1 + n, [1, 2, 3, 4], "bc", "f") for n in range(2)]
         assert sandbox.run("x, next(numbers)").value == (1, 1)
     finally:
-        for child in children:
-            child.close()
+        for one in [sandbox, *children]:
+            one.close()
 
 
 @pytest.mark.parametrize("language, first, second, value", [

@@ -97,10 +97,13 @@ class Sandbox:
                  files: Optional[Files] = None, env: Optional[Mapping[str, str]] = None, network: Optional[str] = None,
                  policy: Optional[str] = None, labels: Optional[Mapping[str, str]] = None,
                  host_functions: Optional[Mapping[str, HostFunction]] = None, host_threads: int = 1,
-                 idle_timeout: Optional[float] = None, client: Optional[Client] = None, **more: Any) -> None:
-        """Starts a session. ``timeout`` holds for each execution, ``idle_timeout`` for the time between two of them."""
+                 idle_timeout: Optional[float] = None, forkable: bool = False, client: Optional[Client] = None, **more: Any) -> None:
+        """Starts a session. ``timeout`` holds for each execution, ``idle_timeout`` for the time between two of them.
+
+        ``forkable=True`` (Python) lets ``fork`` copy the session; such a session has one Landlock rule, for all files of its sandbox.
+        """
         options = dict(more, timeout=timeout, memory=memory, files=files, env=env, network=network, policy=policy, labels=labels,
-                       idle_timeout=idle_timeout)
+                       idle_timeout=idle_timeout, forkable=forkable or None)
         self._functions = HostFunctions(host_functions)
         self._host_threads = host_threads
         self._client = client or _default_client()
@@ -249,7 +252,7 @@ class Sandbox:
     def fork(self, count: int = 1) -> "List[Sandbox]":
         """Copies of this Python session with its variables and files, each a session of its own.
 
-        >>> with Sandbox() as sandbox:
+        >>> with Sandbox(forkable=True) as sandbox:
         ...     _ = sandbox.run("x = 1")
         ...     [child.run("x += %d; x" % n).value for n, child in enumerate(sandbox.fork(3))]
         [1, 2, 3]

@@ -17,7 +17,7 @@ from ._wire import Call
 HostFunction = Callable[..., Any]
 
 #: Keys of a session's body, beside limits. ``idle_timeout`` is the session's own here.
-SESSION_KEYS = frozenset(("env", "files", "network", "policy", "preload", "labels", "rules", "idle_timeout", "name", "image", "workspace"))
+SESSION_KEYS = frozenset(("env", "files", "network", "policy", "preload", "labels", "read_only", "rules", "idle_timeout", "name", "forkable"))
 
 
 class FileInfo(NamedTuple):
