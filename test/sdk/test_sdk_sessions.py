@@ -30,7 +30,7 @@ def sandbox(client):
 def test_state(sandbox):
     assert sandbox.run("x = 20\nprint('hi')").stdout == "hi\n"
     result = sandbox.run("x + 1")
-    assert (result.value, result.value_type, result.ok, result.session_state) == (21, "int", True, "kept")
+    assert (result.value, result.value_type, result.value_repr, result.ok, result.session_state) == (21, "int", "21", True, "kept")
     assert sandbox.run("total = sum(data)\nreturn total", variables={"data": (1, 2, 3)}).value == 6
     assert sandbox.run("import asyncio\nawait asyncio.sleep(0)\ndata").value == (1, 2, 3)
     odd = sandbox.run("object()")

@@ -28,8 +28,8 @@ class Cause:
 class Result:
     """The account of one execution.
 
-    ``value`` is the value of the last expression or of a top-level ``return``, and ``value_type`` its type's name. Of a value that
-    cannot cross the boundary, ``value`` is the repr. ``session_state`` is "kept" or "lost" for an execution in a session.
+    ``value`` is the value of the last expression or of a top-level ``return``, ``value_type`` its type's name and
+    ``value_repr`` its text as the language prints it. Of a value that cannot cross the boundary, ``value`` is that text. ``session_state`` is "kept" or "lost" for an execution in a session.
 
     >>> result = Result.from_json({"id": "ex_1", "status": "success", "success": True, "exit_code": 0, "stdout": "42\\n"})
     >>> result.ok, result.stdout
@@ -47,6 +47,7 @@ class Result:
     stderr_truncated: bool
     value: Any
     value_type: Optional[str]
+    value_repr: Optional[str]
     duration: float
     cpu_time: float
     memory_peak: int
@@ -80,6 +81,7 @@ class Result:
             stderr_truncated=bool(raw.get("stderr_truncated")),
             value=decode(raw.get("value")),
             value_type=raw.get("value_type"),
+            value_repr=raw.get("value_repr"),
             duration=float(raw.get("duration") or 0.0),
             cpu_time=float(raw.get("cpu_time") or 0.0),
             memory_peak=int(raw.get("memory_peak") or 0),
