@@ -241,6 +241,8 @@ static int add_session(struct sessions *all, const char *caller, json_t *body, s
 	all->list = s;
 	all->counts.created++;
 	charge_take(&s->charge, all->o.callers, s->caller, SLOT_SESSIONS, 1);
+	/* Also a session whose first execution is refused expires. */
+	session_set_due(s);
 	*ret = s;
 	return 0;
 }
