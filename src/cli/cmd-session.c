@@ -182,7 +182,27 @@ static const struct command session_list = {
 
 /* --- show, interrupt, reset: one request, and its answer --- */
 
-/* Prints `KEY  VALUE` for each member, objects as JSON. */
+/* A line `KEY  VALUE`; objects are JSON, and null is left out. */
+static int put_member(struct buf *out, const char *key, const json_t *value)
+{
+	_cleanup_free_ char *json = NULL;
+	const char *text = json_string_value(value);
+	int r;
+
+	if (json_is_null(value))
+		return 0;
+	if (!text) {
+		json = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+		text = json;
+	}
+	if (!text)
+		return -ENOMEM;
+	r = buf_printf(out, "%-13s ", key);
+	if (r == 0)
+		r = text_escape(out, text, strlen(text), TEXT_ONE_LINE);
+	return r < 0 ? r : buf_puts(out, "\n");
+}
+
 static int print_members(const json_t *answer)
 {
 	_cleanup_buf_ struct buf out = { 0 };
@@ -193,17 +213,8 @@ static int print_members(const json_t *answer)
 	buf_init(&out, LIST_BYTES_MAX);
 	json_object_foreach((json_t *)(uintptr_t)answer, key, value)
 	{
-		_cleanup_free_ char *text =
-			json_is_string(value) ? strdup(json_string_value(value))
-					      : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY |
-									  JSON_REAL_PRECISION(6));
-
-		if (r == 0 && !json_is_null(value))
-			r = text ? buf_printf(&out, "%-13s ", key) : -ENOMEM;
-		if (r == 0 && !json_is_null(value))
-			r = text_escape(&out, text, strlen(text), TEXT_ONE_LINE);
-		if (r == 0 && !json_is_null(value))
-			r = buf_puts(&out, "\n");
+		if (r == 0)
+			r = put_member(&out, key, value);
 	}
 	if (r < 0) {
 		say("cannot print the session: %s", strerror(-r));

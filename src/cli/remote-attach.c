@@ -41,8 +41,9 @@ static int attach_begin(struct attachment *t, const char *id, struct error *err)
 					.token = remote->token[0] ? remote->token : NULL };
 	int r = remote_target(remote, id, "/attach?output=bytes", &target, err);
 
-	if (r == 0)
-		r = websocket_client_open(&t->socket, &remote->address, &call, err);
+	if (r < 0)
+		return r;
+	r = websocket_client_open(&t->socket, &remote->address, &call, err);
 	return r > 0 ? remote_refusal(t->socket.http, err) : r;
 }
 

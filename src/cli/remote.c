@@ -276,7 +276,7 @@ int remote_json(const struct remote *remote, const struct http_call *call, json_
 	_cleanup_http_client_ struct http_client *c = NULL;
 	int r = remote_call(remote, call, &c, err);
 
-	return r < 0 ? r : remote_tree(c, ret, err);
+	return r != 0 ? r : remote_tree(c, ret, err);
 }
 
 static int newest_id(const struct remote *remote, char *ret, size_t size, struct error *err)

@@ -144,9 +144,7 @@ static void take_word(struct reading *r)
 		if (n < sizeof(word) - 1)
 			word[n++] = peek(r, 0);
 	r->last = 'a';
-	if (r->begins && lists_word(r->is->open, word))
-		r->blocks++;
-	else if (is_ruby_do(r, word))
+	if ((r->begins && lists_word(r->is->open, word)) || is_ruby_do(r, word))
 		r->blocks++;
 	else if (r->begins && lists_word(r->is->close, word))
 		r->blocks--;
