@@ -63,6 +63,7 @@ static int submit_tool(struct tool_answering *a, struct submitted *ret, struct e
 static int call_tool(struct request_ctx *ctx, const json_t *arguments)
 {
 	struct api *api = request_app(ctx);
+	const struct tool_options options = { api->tools, api->options.execute.timeout_max };
 	struct tool_answering *a = calloc(1, sizeof(*a));
 	struct submitted submitted = { 0 };
 	struct error err = { 0 };
@@ -71,7 +72,7 @@ static int call_tool(struct request_ctx *ctx, const json_t *arguments)
 	if (!a)
 		return respond_no_memory(ctx);
 	a->ctx = ctx;
-	if (tool_read(arguments, api->tools, &a->call) < 0) {
+	if (tool_read(arguments, &options, &a->call) < 0) {
 		free(a);
 		return respond_no_memory(ctx);
 	}

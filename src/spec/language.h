@@ -82,7 +82,7 @@ struct language {
 		class_pattern; /* key `class`; "java": source name from the public class; or NULL */
 	const char *runner;    /* runners/<file> that implements --invoke, or NULL */
 	const char **
-		session; /* runners/<file>s that, joined, are the program of a session; NULL: none */
+		session; /* runners/<file>s that, joined, are the program of a session; empty: none */
 	const char **
 		/* a stage's code is appended to these as one word; empty: the code is a file */
 		command;

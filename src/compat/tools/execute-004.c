@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { TIMEOUT_DEFAULT_S = 30, TIMEOUT_MIN_S = 1, TIMEOUT_MAX_S = 300 };
+enum { TIMEOUT_DEFAULT_S = 30, TIMEOUT_MIN_S = 1 };
 enum { SESSION_ID_MAX = 64, STREAM_CHARACTERS_MAX = 100000 };
 
 static json_t *setup_error(const char *words, const char *message)
@@ -35,13 +35,13 @@ static json_t *unsupported(const char *language, const struct tool_language *lan
 	return r == 0 ? setup_error(words.data, message.data) : NULL;
 }
 
-static double clamp_timeout(const json_t *value)
+static double clamp_timeout(const json_t *value, double most)
 {
 	double seconds = json_number_value(value);
 
 	if (!json_is_number(value) || isnan(seconds))
-		return TIMEOUT_DEFAULT_S;
-	return MIN(MAX(seconds, (double)TIMEOUT_MIN_S), (double)TIMEOUT_MAX_S);
+		seconds = TIMEOUT_DEFAULT_S;
+	return MIN(MAX(seconds, (double)TIMEOUT_MIN_S), most);
 }
 
 /* Anything that is no session id is ignored. */
@@ -106,20 +106,21 @@ static int make_turn(const json_t *arguments, const struct tool_language *l, con
 	return r < 0 ? -ENOMEM : 0;
 }
 
-int tool_read(const json_t *arguments, const struct tool_language *languages, struct tool_call *ret)
+int tool_read(const json_t *arguments, const struct tool_options *options, struct tool_call *ret)
 {
 	const json_t *given = json_object_get(arguments, "language");
 	const json_t *code = json_object_get(arguments, "code");
 	const char *name = json_is_string(given) ? json_string_value(given) : "";
 	const char *session_id = session_id_of(json_object_get(arguments, "session_id"));
-	const struct tool_language *l = languages;
-	struct tool_call call = { .timeout = clamp_timeout(json_object_get(arguments, "timeout")) };
+	const struct tool_language *l = options->languages;
+	struct tool_call call = { .timeout = clamp_timeout(json_object_get(arguments, "timeout"),
+							   options->timeout_max) };
 	int r;
 
 	while (l->name && strcmp(l->name, name) != 0)
 		l++;
 	if (!l->name)
-		call.answer = unsupported(name, languages);
+		call.answer = unsupported(name, options->languages);
 	else if (json_string_length(code) == 0)
 		call.answer = setup_error("No code provided or invalid code format",
 					  "Code must be a non-empty string");

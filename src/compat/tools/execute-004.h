@@ -20,6 +20,12 @@ struct tool_language {
 	bool names_files; /* the file has a name of its own: Java's class */
 };
 
+struct tool_options {
+	const struct tool_language
+		*languages; /* in the order of the message; ends with an empty row */
+	double timeout_max; /* seconds: 300, unless the operator has another ceiling */
+};
+
 struct tool_call {
 	json_t *answer;	 /* the call is answered already; otherwise NULL, and: */
 	json_t *request; /* of an execution; of a session: what it is made with */
@@ -27,8 +33,7 @@ struct tool_call {
 	double timeout;	 /* seconds */
 };
 
-/* languages ends with an empty row; its order is that of the message. */
-int tool_read(const json_t *arguments, const struct tool_language *languages,
+int tool_read(const json_t *arguments, const struct tool_options *options,
 	      struct tool_call *ret) _must_check_;
 void tool_done(struct tool_call *call);
 /* NULL: no memory. */

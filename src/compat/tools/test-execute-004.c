@@ -16,13 +16,15 @@ static const struct tool_language languages[] = {
 	{ 0 },
 };
 
+static const struct tool_options options = { languages, 300 };
+
 static struct tool_call read_call(const char *text)
 {
 	json_t *arguments = json_loads(text, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL);
 	struct tool_call call;
 
 	assert_non_null(arguments);
-	assert_int_equal(tool_read(arguments, languages, &call), 0);
+	assert_int_equal(tool_read(arguments, &options, &call), 0);
 	json_decref(arguments);
 	return call;
 }
