@@ -12,7 +12,8 @@
 #
 # SIGINT is ignored between executions. A command in the foreground gets the signal as well, and Bash handles it when that command has ended.
 #
-# The other side sends one line at a time and waits for its answer. So lines of more than 4 KiB are read by head, which may read ahead.
+# The other side sends one line at a time and waits for its answer. So lines of more than 4 KiB are read by head, which may read ahead. It takes
+# lines of this process only, so builtins write them.
 
 __atoll_read() { # the next line, into __atoll_line
 	local IFS= LC_ALL=C
@@ -97,9 +98,8 @@ __atoll_file() { # operation, number, path, base64
 		elif [[ ! -r $path ]]; then __atoll_fail "$2" EACCES
 		elif (($(command -p stat -L -c %s -- "$path") > 33554432)); then __atoll_fail "$2" EFBIG
 		else
-			__atoll_say '{"op":"file","n":%s,"error":null,"base64":"' "$2"
-			command -p base64 -w 0 -- "$path" >&"$__atoll_fd"
-			__atoll_say '"}\n'
+			message=$(command -p base64 -w 0 -- "$path")
+			__atoll_say '{"op":"file","n":%s,"error":null,"base64":"%s"}\n' "$2" "$message"
 		fi ;;
 	write)
 		if message=$({ command -p mkdir -p -- "${path%/*}" && command -p base64 -d <<<"$4" | LC_ALL=C command -p dd of="$path" bs=1M iflag=fullblock status=none; } 2>&1); then
