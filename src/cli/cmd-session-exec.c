@@ -164,7 +164,7 @@ static int run_code(struct session_run *run, const char *body, json_t **ret, str
 	if (r < 0)
 		return err->code == ERROR_NOT_FOUND ? session_missing(word, err) : r;
 	if (whole)
-		return remote_tree(c, ret, err);
+		return remote_tree(run->remote, c, ret, err);
 	f.client = c;
 	r = remote_follow(&f, err);
 	*ret = f.result;

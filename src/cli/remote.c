@@ -251,7 +251,7 @@ int remote_text(const struct remote *remote, const struct http_call *call, struc
 	return r < 0 ? r : remote_body(c, ret, err);
 }
 
-int remote_tree(struct http_client *c, json_t **ret, struct error *err)
+int remote_tree(const struct remote *remote, struct http_client *c, json_t **ret, struct error *err)
 {
 	_cleanup_buf_ struct buf text = { 0 };
 	json_t *tree;
@@ -265,7 +265,7 @@ int remote_tree(struct http_client *c, json_t **ret, struct error *err)
 	if (!tree)
 		return error_set(err, ERROR_INTERNAL, EBADMSG,
 				 "what answers at %s is no atoll daemon: its answer is no JSON",
-				 c->address->text);
+				 remote->address.text);
 	*ret = tree;
 	return 0;
 }
@@ -276,7 +276,7 @@ int remote_json(const struct remote *remote, const struct http_call *call, json_
 	_cleanup_http_client_ struct http_client *c = NULL;
 	int r = remote_call(remote, call, &c, err);
 
-	return r != 0 ? r : remote_tree(c, ret, err);
+	return r != 0 ? r : remote_tree(remote, c, ret, err);
 }
 
 static int newest_id(const struct remote *remote, char *ret, size_t size, struct error *err)

@@ -50,7 +50,8 @@ int remote_call(const struct remote *remote, const struct http_call *call, struc
 int remote_call_until(const struct remote *remote, const struct http_call *call, int cancel_fd,
 		      struct http_client **ret, struct error *err) _must_check_;
 /* Reads the whole body as JSON. */
-int remote_tree(struct http_client *c, json_t **ret, struct error *err) _must_check_;
+int remote_tree(const struct remote *remote, struct http_client *c, json_t **ret,
+		struct error *err) _must_check_;
 /* Reads the whole body into ret, up to its bound. */
 int remote_body(struct http_client *c, struct buf *ret, struct error *err) _must_check_;
 /* The error of an answer other than 2xx; reads its body. Always negative. */
