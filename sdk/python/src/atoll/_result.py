@@ -29,7 +29,8 @@ class Result:
     """The account of one execution.
 
     ``value`` is the value of the last expression or of a top-level ``return``, ``value_type`` its type's name and
-    ``value_repr`` its text as the language prints it. Of a value that cannot cross the boundary, ``value`` is that text. ``session_state`` is "kept" or "lost" for an execution in a session.
+    ``value_repr`` its text as the language prints it. Of a value that cannot cross the boundary, ``value`` is that text.
+    ``session_state`` is "kept" or "lost" for an execution in a session.
 
     >>> result = Result.from_json({"id": "ex_1", "status": "success", "success": True, "exit_code": 0, "stdout": "42\\n"})
     >>> result.ok, result.stdout
