@@ -266,7 +266,7 @@ static const struct option_list exec_list = {
 	.rows = exec_rows, .n = ARRAY_SIZE(exec_rows), .limit = run_limit, .word = exec_word
 };
 
-const struct command session_exec = {
+const struct command cmd_session_exec = {
 	.name = "session exec",
 	.usage = "ID [CODE | FILE | -]",
 	.summary = "run code in a session, and print its output and value",

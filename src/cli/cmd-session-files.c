@@ -71,7 +71,7 @@ static int logs_main(const struct command *self, int argc, char **argv)
 	return code;
 }
 
-const struct command session_logs = {
+const struct command cmd_session_logs = {
 	.name = "session logs",
 	.usage = "ID",
 	.summary = "print everything that a session has printed",
@@ -135,7 +135,7 @@ static int files_main(const struct command *self, int argc, char **argv)
 	return code;
 }
 
-const struct command session_files = {
+const struct command cmd_session_files = {
 	.name = "session files",
 	.usage = "ID",
 	.summary = "list files of a session's work directory",
@@ -143,7 +143,7 @@ const struct command session_files = {
 	.main = files_main,
 };
 
-const struct command session_ls = {
+const struct command cmd_session_ls = {
 	.name = "session ls",
 	.usage = "ID",
 	.summary = "list files of a session's work directory",
@@ -224,7 +224,7 @@ static const struct option_list put_list = { .rows = put_rows,
 					     .n = ARRAY_SIZE(put_rows),
 					     .word = remote_add_id };
 
-const struct command session_put = {
+const struct command cmd_session_put = {
 	.name = "session put",
 	.usage = "ID FILE [DEST]",
 	.summary = "copy a file into a session's work directory",
@@ -290,7 +290,7 @@ static int get_main(const struct command *self, int argc, char **argv)
 	return get_file(&remote, &ids, &err) < 0 ? say_error(&err) : 0;
 }
 
-const struct command session_get = {
+const struct command cmd_session_get = {
 	.name = "session get",
 	.usage = "ID PATH [FILE]",
 	.summary = "copy a file out of a session's work directory",

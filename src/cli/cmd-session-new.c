@@ -27,8 +27,8 @@ const struct option session_rows[SESSION_ROWS] = {
 
 const struct option *session_run_row(size_t i)
 {
-	static const char *const flags[] = { "--env",	  "--file",  "--network",   "--policy",
-					     "--preload", "--label", "--workspace", "--read-only" };
+	static const char *const flags[] = { "--env",	  "--file",  "--network",  "--policy",
+					     "--preload", "--label", "--read-only" };
 
 	return i < ARRAY_SIZE(flags) ? run_option(flags[i]) : NULL;
 }
@@ -124,7 +124,7 @@ static const struct option_list new_list = {
 	.limit = run_limit,
 };
 
-const struct command session_new = {
+const struct command cmd_session_new = {
 	.name = "session new",
 	.usage = "[-l LANG] [--name NAME] [OPTIONS]",
 	.summary = "start a session and print its id",

@@ -411,7 +411,7 @@ static int repl_main(const struct command *self, int argc, char **argv)
 	int code;
 
 	if (session_begin(self, &args, &o, &remote, &code) == 0) {
-		if (o.word || self == &session_repl) {
+		if (o.word || self == &cmd_session_repl) {
 			code = talk(&remote, &o);
 		} else {
 			say("`atoll %s` takes an ID; `atoll session list` shows ids", self->name);
@@ -429,7 +429,7 @@ static const struct option_list repl_list = { .rows = session_rows,
 					      .limit = run_limit,
 					      .word = repl_word };
 
-const struct command session_repl = {
+const struct command cmd_session_repl = {
 	.name = "session repl",
 	.usage = "[ID | OPTIONS]",
 	.summary = "type code into a session",
@@ -449,7 +449,7 @@ static const struct option_list attach_list = { .rows = attach_rows,
 						.n = ARRAY_SIZE(attach_rows),
 						.word = repl_word };
 
-const struct command session_attach = {
+const struct command cmd_session_attach = {
 	.name = "session attach",
 	.usage = "ID",
 	.summary = "type code into a session that lives, and leave it running",

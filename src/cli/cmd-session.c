@@ -172,7 +172,7 @@ static int list_main(const struct command *self, int argc, char **argv)
 	return code;
 }
 
-static const struct command session_list = {
+static const struct command cmd_session_list = {
 	.name = "session list",
 	.usage = "[--json]",
 	.summary = "list live sessions",
@@ -259,7 +259,7 @@ static int show_main(const struct command *self, int argc, char **argv)
 	return code;
 }
 
-static const struct command session_show = {
+static const struct command cmd_session_show = {
 	.name = "session show",
 	.usage = "ID",
 	.summary = "print the state and limits of a session",
@@ -286,7 +286,7 @@ static int interrupt_main(const struct command *self, int argc, char **argv)
 	return code;
 }
 
-static const struct command session_interrupt = {
+static const struct command cmd_session_interrupt = {
 	.name = "session interrupt",
 	.usage = "ID",
 	.summary = "stop the running code, and keep variables where the language can",
@@ -308,7 +308,7 @@ static int reset_main(const struct command *self, int argc, char **argv)
 	return code;
 }
 
-static const struct command session_reset = {
+static const struct command cmd_session_reset = {
 	.name = "session reset",
 	.usage = "ID",
 	.summary = "start the interpreter anew, with the files of the beginning",
@@ -338,7 +338,7 @@ static int rm_main(const struct command *self, int argc, char **argv)
 	return remote_each(self, &(struct arguments){ .argc = argc, .argv = argv }, end_one);
 }
 
-static const struct command session_rm = {
+static const struct command cmd_session_rm = {
 	.name = "session rm",
 	.usage = "ID…",
 	.summary = "end sessions; what ran in them stays in the history",
@@ -414,7 +414,7 @@ static int fork_main(const struct command *self, int argc, char **argv)
 	return code;
 }
 
-static const struct command session_fork = {
+static const struct command cmd_session_fork = {
 	.name = "session fork",
 	.usage = "ID [-n N]",
 	.summary = "copy a live Python session with its variables and files",
@@ -426,10 +426,10 @@ static const struct command session_fork = {
 };
 
 static const struct command *const commands[] = {
-	&session_new,	&session_list,	 &session_show,	 &session_exec,
-	&session_repl,	&session_attach, &session_fork,	 &session_interrupt,
-	&session_reset, &session_logs,	 &session_files, &session_ls,
-	&session_put,	&session_get,	 &session_rm,	 NULL,
+	&cmd_session_new,   &cmd_session_list,	 &cmd_session_show,  &cmd_session_exec,
+	&cmd_session_repl,  &cmd_session_attach, &cmd_session_fork,  &cmd_session_interrupt,
+	&cmd_session_reset, &cmd_session_logs,	 &cmd_session_files, &cmd_session_ls,
+	&cmd_session_put,   &cmd_session_get,	 &cmd_session_rm,    NULL,
 };
 
 const struct command cmd_session = {

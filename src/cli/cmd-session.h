@@ -9,8 +9,8 @@
 #include "cli/cmd.h"
 #include "cli/remote.h"
 
-extern const struct command session_new, session_exec, session_repl, session_attach, session_logs,
-	session_files, session_ls, session_put, session_get;
+extern const struct command cmd_session_new, cmd_session_exec, cmd_session_repl, cmd_session_attach,
+	cmd_session_logs, cmd_session_files, cmd_session_ls, cmd_session_put, cmd_session_get;
 
 struct session_target {
 	char id[64];
