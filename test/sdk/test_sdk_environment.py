@@ -320,15 +320,12 @@ def test_004_sessions(client):
     assert execute_code("python", "x = 1", session_id="one", client=client)["status"] == "success"
     assert execute_code("python", "print(x)", session_id="one", client=client)["stdout"] == "1\n"
     assert execute_code("python", "print(x)", session_id="two", client=client)["status"] == "execution_error"
-    tools_module._sessions.clear()
-    assert execute_code("python", "print(x)", session_id="one", client=client)["stdout"] == "1\n", "another process finds it by its name"
     for ignored in ("", "a b", "x" * 65, 7, None):
         assert execute_code("python", "print(x)", session_id=ignored, client=client)["status"] == "execution_error"
     slow = execute_code("python", "while True: pass", session_id="one", timeout=1, client=client)
     assert (slow["status"], slow["exit_code"]) == ("timeout", -1)
     assert execute_code("python", "print(x)", session_id="one", client=client)["stdout"] == "1\n"
-    for key in list(tools_module._sessions):
-        tools_module._sessions[key].close()
+    for session in client.sessions():
+        Sandbox.connect(session["id"], client=client).close()
     assert execute_code("python", "print(x)", session_id="one", client=client)["status"] == "execution_error", "a session that expired is replaced"
-    for key in list(tools_module._sessions):
-        tools_module._sessions.pop(key).close()
+    client.cleanup()

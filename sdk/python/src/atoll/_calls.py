@@ -116,6 +116,11 @@ def replay(execution_id: str) -> Call:
     return Call("POST", execution_path(execution_id, "replay"), dump({}))
 
 
+def tool(name: str, arguments: Mapping[str, Any]) -> Call:
+    """Calls a tool; arguments that are None are left out."""
+    return Call("POST", "/v1/tools/" + name, dump({key: value for key, value in arguments.items() if value is not None}))
+
+
 def cleanup() -> Call:
     """Ends and removes everything of this caller."""
     return Call("POST", "/v1/cleanup", b"{}")
