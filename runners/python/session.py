@@ -179,6 +179,7 @@ class Host:
         number = self.begin(name, args, kwargs, (loop, future))
         loop.add_reader(self.channel.fd, self.on_readable)
         try:
+            session.deliver()  # a signal that found another function than the wait
             return self.result(name, await future)
         finally:
             self.open.pop(number, None)

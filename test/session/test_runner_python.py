@@ -259,11 +259,11 @@ def test_a_deep_recursion_and_a_huge_message(runner):
 
 
 def test_memory_errors_are_errors():
-    with Runner("python", limits=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))) as runner:
-        for _ in range(3):
+    with Runner("python", limits=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 28, 1 << 28))) as runner:
+        for _ in range(2):
             error = runner.done("a = []\nwhile True: a.append(bytearray(1 << 20))")["error"]
             assert (error["type"], error["message"], error["line"]) == ("MemoryError", "", 2)
-            assert runner.value("n = len(a)\na.clear()\nn > 100") is True
+            assert runner.value("n = len(a)\na.clear()\nn > 20") is True
 
 
 # ------------------------------------------------------------------------------------------- streams
@@ -338,7 +338,8 @@ def test_an_interrupt_between_executions_is_ignored(runner):
 
 
 @pytest.mark.parametrize("code", ["for i in range(90_000): pass", "for i in range(30): display(i)", "import asyncio\nfor i in range(20): await asyncio.sleep(0)",
-                                  "for i in range(10): multiply(i, i)", "for i in range(300): print(i)"])
+                                  "for i in range(10): multiply(i, i)", "for i in range(10): await multiply(i, i)",
+                                  "for i in range(300): print(i)"])
 def test_interrupts_at_any_moment_leave_the_stream_sound(runner, code):
     """The signal comes at a growing delay after the start, so that it hits each part of an execution. Each `done` is whole."""
     seen = set()
@@ -426,11 +427,12 @@ def test_files(runner):
 
 
 def test_large_files_and_many(runner):
-    data = os.urandom(1 << 20) * 32
+    data = os.urandom(1 << 20) * 4
     assert runner.file("write", "large", base64=b64(data)) == {"error": None}
     assert runner.file("read", "large")["base64"] == b64(data)
-    with open(f"{runner.work}/large", "ab") as file:
-        file.write(b"x")
+    os.truncate(f"{runner.work}/large", 32 << 20)
+    assert len(runner.file("read", "large")["base64"]) == -(-(32 << 20) // 3) * 4
+    os.truncate(f"{runner.work}/large", (32 << 20) + 1)
     assert runner.file("read", "large") == {"error": "EFBIG", "message": "File too large"}
     for n in range(10_010):
         open(f"{runner.work}/f{n}", "w").close()

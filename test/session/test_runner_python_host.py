@@ -160,7 +160,7 @@ def test_outputs_are_bounded(runner):
     assert [output["data"]["text/plain"] for output in outputs] == [str(i) for i in range(100)] and done == NOTHING
     assert runner.stderr == b"More than 100 outputs in one execution: the rest is left out.\n"
     big = "class B:\n    def __init__(self, **k): self.k = k\n    def _repr_mimebundle_(self, **_): return self.k\n    def __repr__(self): return 'B'\n"
-    outputs, _ = runner.run(big + "display(B(a='x' * (40 << 20), b='small'))\ndisplay(B(a='x' * (40 << 20)))")
+    outputs, _ = runner.run(big + "display(B(a='x' * (33 << 20), b='small'))\ndisplay(B(a='x' * (33 << 20)))")
     assert outputs[0] == {"data": {"b": "small", "text/plain": "B"}, "metadata": {}}
     assert outputs[1]["data"].keys() == {"text/plain"} and "is too large; at most 33554432 are allowed" in outputs[1]["data"]["text/plain"]
 
