@@ -23,7 +23,7 @@ from resident import wait_until
 from web import problem
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
-KILLS = {"root": 20, "rootless": 10}
+KILLS = {"root": 12, "rootless": 6}
 
 
 def quiet_groups(before):
