@@ -22,11 +22,12 @@ import oracle
 NOBODY = 65534
 PYTHON = "/usr/bin/python3.11"
 PROGRAM = Path(__file__).with_name("cpython.py")
-QUICK = ["test_os", "test_posix", "test_posixpath", "test_fcntl", "test_ioctl", "test_mmap", "test_tempfile", "test_shutil", "test_pathlib",
+QUICK = ["test_os", "test_posix", "test_fcntl", "test_ioctl", "test_mmap", "test_tempfile", "test_shutil",
          "test_glob", "test_file", "test_fileio", "test_stat", "test_pwd", "test_grp", "test_pty", "test_openpty", "test_resource", "test_popen",
-         "test_select", "test_epoll", "test_thread", "test_socketserver", "test_httplib", "test_httpservers", "test_urllib2_localnet",
+         "test_select", "test_epoll", "test_thread", "test_socketserver", "test_httpservers", "test_urllib2_localnet",
          "test_smtplib", "test_asyncore", "test_asyncio.test_unix_events", "test_asyncio.test_server"]
-SLOW = ["test_socket", "test_ssl", "test_selectors", "test_poll", "test_subprocess", "test_threading", "test_signal", "test_fork1", "test_wait3",
+SLOW = ["test_posixpath", "test_pathlib", "test_httplib", "test_socket", "test_ssl", "test_selectors", "test_poll", "test_subprocess",
+        "test_threading", "test_signal", "test_fork1", "test_wait3",
         "test_multiprocessing_fork.WithProcessesTestQueue", "test_multiprocessing_fork.WithProcessesTestPool",
         "test_multiprocessing_main_handling", "test_concurrent_futures.ProcessPoolForkProcessPoolExecutorTest", "test_asyncio.test_events",
         "test_asyncio.test_subprocess", "test_asyncio.test_streams", "test_asyncio.test_sendfile", "test_asyncio.test_sock_lowlevel",

@@ -272,13 +272,13 @@ def crash(front, n):
 
 
 def test_M04_crash_loops(own):
-    """Two hundred deaths of every kind: the zygote they came from lives, and who comes next sees nothing of them. In a pool of
+    """A hundred deaths of every kind: the zygote they came from lives, and who comes next sees nothing of them. In a pool of
     its own: one that others have used for long replaces zygotes by itself."""
     front = own("--spares", "4").front()
     first = residue(front)
     zygotes, pid = set(front.pool.zygotes()), front.pool.pid
     with ThreadPoolExecutor(4) as pool:
-        ends = list(pool.map(lambda n: crash(front, n), range(200 if front.mode == "root" else 50)))
+        ends = list(pool.map(lambda n: crash(front, n), range(100 if front.mode == "root" else 25)))
     assert set(map(str, ends)) == {"True"}, [e for e in ends if e is not True][:5]
     assert zygotes <= set(front.pool.zygotes()) and zygotes and front.pool.popen.poll() is None and front.pool.pid == pid
     for _ in range(5):
