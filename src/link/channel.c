@@ -100,7 +100,7 @@ static void drop_told(struct channel *c, size_t n)
 	}
 }
 
-/* Tells complete lines. 0: none is left; 1: the time is over; -ECANCELED: the listener has closed the channel. */
+/* Tells complete lines. 0: none is left; 1: the time is over; -ECANCELED: the listener has closed the channel; -EDQUOT. */
 static int tell_lines(struct channel *c, int64_t until_ns)
 {
 	size_t begin = 0;
@@ -112,6 +112,8 @@ static int tell_lines(struct channel *c, int64_t until_ns)
 			     c->in.len - begin - c->searched))) {
 		size_t at = (size_t)(end - c->in.data);
 
+		if (c->lines_left-- <= 0)
+			return -EDQUOT;
 		c->to.on_line(c->to.data, (struct span){ c->in.data + begin, at - begin });
 		if (c->fd == 0)
 			return -ECANCELED;
@@ -141,6 +143,9 @@ static int hear(struct channel *c)
 		n = read_piece(c, piece);
 		if (n == 0)
 			return 0;
+		c->bytes_left -= MAX(n, (ssize_t)0);
+		if (c->bytes_left < 0)
+			return -EDQUOT;
 		if (n != -EAGAIN)
 			r = n < 0 ? (int)n : buf_append(&c->in, piece, (size_t)n);
 	} while (r == 0 && clock_now_ns() < until_ns);
@@ -167,6 +172,12 @@ static int on_channel(void *data, uint32_t events)
 	return 0;
 }
 
+void channel_grant(struct channel *c)
+{
+	c->lines_left = CHANNEL_LINES_MAX;
+	c->bytes_left = CHANNEL_BYTES_MAX;
+}
+
 int channel_open(struct channel *c, struct loop *loop, struct channel_listener to, int *ret_fd)
 {
 	const int on = 1;
@@ -177,6 +188,7 @@ int channel_open(struct channel *c, struct loop *loop, struct channel_listener t
 	*c = (struct channel){ .loop = loop, .to = to, .fd = pair[0] };
 	buf_init(&c->in, CHANNEL_LINE_MAX);
 	buf_init(&c->out, CHANNEL_QUEUE_MAX);
+	channel_grant(c);
 	r = setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ? -errno : 0;
 	if (r == 0)
 		r = loop_add_fd(loop, pair[0], EPOLLIN, (struct handler){ on_channel, c },

@@ -15,13 +15,19 @@
 
 #include <sys/types.h>
 
-enum { CHANNEL_LINE_MAX = 48 << 20, CHANNEL_QUEUE_MAX = 64 << 20 };
+enum {
+	CHANNEL_LINE_MAX = 48 << 20,
+	CHANNEL_QUEUE_MAX = 64 << 20,
+	/* Between two grants: far more than a runner says about one execution. */
+	CHANNEL_LINES_MAX = 10000,
+	CHANNEL_BYTES_MAX = 256 << 20,
+};
 
 struct channel_listener {
 	void *data;
 	/* Without the newline; valid until it returns. May call channel_close(). */
 	void (*on_line)(void *data, struct span line);
-	/* 0: the end; -EMSGSIZE: a line that is too long; another errno. The channel is closed. */
+	/* 0: the end; -EMSGSIZE: a line that is too long; -EDQUOT: too many lines or bytes; another errno. The channel is closed. */
 	void (*on_closed)(void *data, int r);
 };
 
@@ -35,11 +41,14 @@ struct channel {
 	struct buf in, out;
 	size_t searched; /* bytes of `in` that have no newline */
 	size_t out_sent;
+	int64_t lines_left, bytes_left; /* that the program may say */
 };
 
 /* ret_fd: the program's end, the caller's to close. */
 int channel_open(struct channel *c, struct loop *loop, struct channel_listener to,
 		 int *ret_fd) _must_check_;
+/* The program may say as much again as at first: it is asked for something new. */
+void channel_grant(struct channel *c);
 /* Sends or queues the line and a newline. -ENOBUFS: the program does not read; -EPIPE: closed. */
 int channel_send(struct channel *c, struct span line) _must_check_;
 void channel_close(struct channel *c); /* {0} and closed ones are fine; on_closed is not called */

@@ -135,7 +135,7 @@ static int on_life_event(void *data, const struct run_event *event)
 	return 0;
 }
 
-/* The runner closed its channel and went on: the kill was ours, but the reason is the program's. */
+/* The runner closed its channel, or broke a bound of it, and went on: the kill was ours, but the reason is the program's. */
 static void explain_mute(struct result *res)
 {
 	struct verdict *v = &res->verdict;
@@ -143,7 +143,7 @@ static void explain_mute(struct result *res)
 	v->status = STATUS_ERROR;
 	v->cause.kind = CAUSE_EXIT;
 	(void)snprintf(v->cause.detail, sizeof(v->cause.detail),
-		       "the program closed the channel of its session");
+		       "the program closed or flooded the channel of its session");
 }
 
 /* An interpreter that ends before it is ready will do so again: what waits for it is told why. */

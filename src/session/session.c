@@ -120,6 +120,7 @@ static void begin_turn(struct session *s)
 			&t->to.observer,
 			&(struct run_event){ RUN_STARTED,
 					     .started = { .at_ns = now_ns, .warm = life->warm } });
+	channel_grant(&life->channel);
 	/* A runner that does not read is stuck: its sandbox goes, and the turn ends with it. */
 	if (channel_send(&life->channel, (struct span){ t->line, strlen(t->line) }) < 0)
 		life_kill(s, CAUSE_INTERNAL);
