@@ -36,7 +36,7 @@ MAY_INCLUDE = {
     "broker": {"base", "loop", "spec", "sys", "plan", "confine", "link", "sandbox", "warm"},
     "client": {"base", "loop", "spec", "analyse", "policy", "sys", "plan", "toolchain", "link", "broker", "atoll"},
     "engine": {"base", "loop", "spec", "analyse", "history", "sys", "stream", "confine", "link", "client"},
-    "session": {"base", "spec", "link", "client", "engine"},
+    "session": {"base", "loop", "spec", "link", "client", "engine"},
     "api": {"base", "codec", "loop", "spec", "compat", "http", "toolchain", "client", "engine", "session"},
     "daemon": {"base", "loop", "spec", "history", "sys", "toolchain", "confine", "client", "engine", "session", "api"},
     "cli": {"base", "codec", "spec", "remote", "plan", "client", "daemon", "atoll"},

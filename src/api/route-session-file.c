@@ -7,10 +7,18 @@
 
 #include "api/api-private.h"
 #include "base/base64.h"
+#include "loop/worker.h"
 
 struct file_answer {
 	struct request_ctx *ctx; /* NULL: the server is gone */
 	enum session_file_op op;
+	json_t *base64; /* of a file that was read */
+};
+
+struct decoding {
+	const json_t *base64;
+	char *bytes; /* NULL: it is none */
+	size_t len;
 };
 
 static void on_file_gone(void *data, enum gone how)
@@ -21,20 +29,32 @@ static void on_file_gone(void *data, enum gone how)
 		a->ctx = NULL;
 }
 
-static void respond_file_bytes(struct request_ctx *ctx, const json_t *answer)
+static void decode_file(void *data)
 {
-	const json_t *text = json_object_get(answer, "base64");
-	size_t len = json_string_length(text), n = 0;
-	char *bytes = malloc(base64_decoded_max(len));
+	struct decoding *d = data;
+	size_t len = json_string_length(d->base64);
+	char *bytes = json_is_string(d->base64) ? malloc(base64_decoded_max(len) + 1) : NULL;
 
-	if (!bytes || !json_is_string(text) ||
-	    base64_decode(json_string_value(text), len, bytes, &n) < 0) {
-		free(bytes);
-		(void)respond_problem(ctx, 502, "invalid_answer",
+	if (bytes && base64_decode(json_string_value(d->base64), len, bytes, &d->len) == 0)
+		d->bytes = TAKE_PTR(bytes);
+	free(bytes);
+}
+
+static void respond_file_bytes(void *data)
+{
+	struct file_answer *a = data;
+	struct decoding d = { .base64 = a->base64 };
+
+	worker_call(json_string_length(a->base64), decode_file, &d);
+	if (!a->ctx)
+		free(d.bytes);
+	else if (d.bytes)
+		(void)respond_take(a->ctx, 200, "application/octet-stream", d.bytes, d.len);
+	else
+		(void)respond_problem(a->ctx, 502, "invalid_answer",
 				      "The session answered with something that is no file.");
-		return;
-	}
-	(void)respond_take(ctx, 200, "application/octet-stream", bytes, n);
+	json_decref(a->base64);
+	free(a);
 }
 
 static void on_file_reply(void *data, const json_t *answer, const struct error *err)
@@ -46,9 +66,13 @@ static void on_file_reply(void *data, const json_t *answer, const struct error *
 		;
 	else if (err->code != ERROR_NONE)
 		(void)respond_error(a->ctx, err);
-	else if (a->op == SESSION_READ)
-		respond_file_bytes(a->ctx, answer);
-	else if (a->op == SESSION_LIST)
+	else if (a->op == SESSION_READ) {
+		a->base64 = json_incref(json_object_get(answer, "base64"));
+		if (!worker_wants(json_string_length(a->base64)) ||
+		    request_take_time(a->ctx, respond_file_bytes, a) < 0)
+			respond_file_bytes(a);
+		return;
+	} else if (a->op == SESSION_LIST)
 		(void)respond_tree(
 			a->ctx, 200,
 			json_pack("{s:o}", "files", entries ? json_incref(entries) : json_array()));

@@ -20,18 +20,23 @@ void evaluation_done(struct evaluation *e)
 /* The runner begins the line of an end with these words. */
 static json_t *unreadable_end(struct span line)
 {
-	char head[48];
+	char head[48], end;
 	int64_t n;
 
 	(void)snprintf(head, sizeof(head), "%.*s", (int)MIN(line.len, sizeof(head) - 1), line.data);
-	if (sscanf(head, "{\"op\":\"done\",\"n\":%" SCNd64, &n) != 1)
+	if (sscanf(head, "{\"op\":\"done\",\"n\":%" SCNd64 "%c", &n, &end) != 2 || end != ',')
 		return NULL;
 	return json_pack("{s:s, s:I, s:i, s:{s:s, s:s}}", "op", "done", "n", (json_int_t)n,
 			 "exit_code", 1, "error", "type", "ValueError", "message",
 			 "the value cannot be told: it has too many parts or levels");
 }
 
-json_t *evaluation_read(struct span line)
+void evaluation_drop(void *tree)
+{
+	json_decref(tree);
+}
+
+void *evaluation_read(struct span line)
 {
 	const struct document doc = { "the runner's line", line.data, line.len };
 	json_t *tree = NULL;
@@ -60,6 +65,13 @@ json_t *evaluation_add(struct evaluation *e, const json_t *line, size_t bytes)
 		return NULL;
 	e->outputs_bytes += bytes;
 	return output;
+}
+
+void evaluation_end(struct evaluation *e, json_t *done, size_t bytes)
+{
+	json_decref(e->done);
+	e->done = json_incref(done);
+	e->done_bytes = bytes;
 }
 
 static json_t *text_or_null(const json_t *value)
@@ -96,6 +108,7 @@ void evaluation_fill(const struct evaluation *e, struct result *res)
 	if (e->done)
 		res->value_type = strdup(type ? type : "NoneType");
 	res->outputs = json_incref(e->outputs);
+	res->evaluated_bytes = e->outputs_bytes + e->done_bytes;
 	res->error = copy_error(json_object_get(e->done, "error"));
 }
 

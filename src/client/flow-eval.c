@@ -77,10 +77,10 @@ static void take_rich(struct flow_eval *e, const json_t *line, size_t bytes)
 					&(struct run_event){ RUN_RICH, .body = output });
 }
 
-static void on_eval_line(void *data, struct span text)
+static void on_eval_message(void *data, void *message, size_t bytes)
 {
+	json_t *line = message;
 	struct flow_eval *e = data;
-	json_t *line = evaluation_read(text);
 	const char *op = json_string_value(json_object_get(line, "op"));
 
 	if (op && strcmp(op, "ready") == 0 && !e->sent) {
@@ -88,12 +88,11 @@ static void on_eval_line(void *data, struct span text)
 		if (send_code(e) < 0)
 			channel_close(&e->channel);
 	} else if (op && strcmp(op, "output") == 0) {
-		take_rich(e, line, text.len);
+		take_rich(e, line, bytes);
 	} else if (op && strcmp(op, "done") == 0 && e->sent) {
-		e->answer.done = json_incref(line);
+		evaluation_end(&e->answer, line, bytes);
 		channel_close(&e->channel);
 	}
-	json_decref(line);
 }
 
 /* The end of the process says the rest. */
@@ -105,7 +104,8 @@ static void on_eval_closed(void *data, int r)
 
 int flow_eval_begin(struct flow_eval *e, struct run *run, struct error *err)
 {
-	const struct channel_listener listener = { e, on_eval_line, on_eval_closed };
+	const struct channel_listener listener = { e, evaluation_read, evaluation_drop,
+						   on_eval_message, on_eval_closed };
 	int r;
 
 	e->run = run;

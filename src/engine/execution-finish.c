@@ -131,7 +131,7 @@ static size_t text_bytes(const char *text)
 
 static bool is_large(const struct result *res)
 {
-	size_t n = res->out.len + res->err.len;
+	size_t n = res->out.len + res->err.len + res->evaluated_bytes;
 
 	for (size_t i = 0; i < res->n_stages && !worker_wants(n); i++)
 		n += text_bytes(res->stages[i].stdout_text) +
@@ -173,8 +173,10 @@ static void strip(struct result *res)
 		res->tests[i].stderr_text = strdup("");
 	}
 	json_decref(res->value);
+	json_decref(res->value_repr);
+	json_decref(res->outputs);
 	json_decref(res->error);
-	res->value = res->error = NULL;
+	res->value = res->value_repr = res->outputs = res->error = NULL;
 	*v = (struct verdict){
 		.status = STATUS_INTERNAL_ERROR,
 		.exit_code = -1,

@@ -2,11 +2,16 @@
 /*
  * See channel.h. The socket is read in pieces of 32 KiB; what the socket does not take is queued and sent when there is room. A program
  * can write lines faster than they are parsed: a round of the loop spends ROUND_MS on them, and a timer brings the rest in the next.
+ *
+ * A large line is parsed by the worker, on a fiber that owns the line. Meanwhile the channel is not read, so lines are told in their
+ * order. The timer then tells the message from the loop. When the channel is closed before, the fiber drops the message.
  */
 #include "link/channel.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "loop/fiber.h"
+#include "loop/worker.h"
 
 #include <errno.h>
 #include <string.h>
@@ -16,8 +21,37 @@
 
 enum { PIECE_BYTES = 32 << 10, ROUND_MS = 2 };
 
+struct channel_large {
+	struct channel *channel; /* NULL: closed meanwhile */
+	struct channel_listener to;
+	struct buf text;
+	void *message;
+	size_t bytes;
+	bool is_read;
+};
+
+static void large_free(struct channel_large *l)
+{
+	buf_done(&l->text);
+	if (l->message)
+		l->to.drop(l->message);
+	free(l);
+}
+
+static void forget_large(struct channel *c)
+{
+	struct channel_large *l = TAKE_PTR(c->large);
+
+	if (!l)
+		return;
+	l->channel = NULL;
+	if (l->is_read)
+		large_free(l);
+}
+
 void channel_close(struct channel *c)
 {
+	forget_large(c);
 	c->source = source_free(c->source);
 	c->more = source_free(c->more);
 	if (c->fd > 0)
@@ -38,7 +72,10 @@ static int watch_channel(struct channel *c)
 {
 	bool waits = c->out.len > c->out_sent;
 
-	return loop_set_events(c->source, waits ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	/* While the worker parses, the end of the other side is told once at most. */
+	const uint32_t in = c->large ? EPOLLONESHOT : EPOLLIN;
+
+	return loop_set_events(c->source, waits ? in | EPOLLOUT : in);
 }
 
 static int flush_channel(struct channel *c)
@@ -100,30 +137,123 @@ static void drop_told(struct channel *c, size_t n)
 	}
 }
 
-/* Tells complete lines. 0: none is left; 1: the time is over; -ECANCELED: the listener has closed the channel; -EDQUOT. */
+static void read_line(void *data)
+{
+	struct channel_large *l = data;
+
+	l->message = l->to.read((struct span){ l->text.data, l->text.len });
+	buf_done(&l->text);
+}
+
+static void read_on_fiber(void *data)
+{
+	struct channel_large *l = data;
+
+	worker_call(l->bytes, read_line, l);
+	l->is_read = true;
+	if (l->channel)
+		source_set_time(l->channel->more, clock_now_ns());
+	else
+		large_free(l);
+}
+
+/* The first line takes the buffer along; what is behind it is short. */
+static int take_first(struct channel *c, size_t len, struct buf *ret)
+{
+	struct buf rest = { 0 };
+	int r = 0;
+
+	buf_init(&rest, CHANNEL_LINE_MAX);
+	if (c->in.len > len + 1)
+		r = buf_append(&rest, c->in.data + len + 1, c->in.len - len - 1);
+	if (r < 0)
+		return r;
+	*ret = c->in;
+	ret->len = len;
+	c->in = rest;
+	c->searched = 0;
+	return 0;
+}
+
+/* Hands the first line of the buffer to the worker. */
+static int begin_large(struct channel *c, size_t len)
+{
+	struct channel_large *l = calloc(1, sizeof(*l));
+	int r;
+
+	if (!l)
+		return -ENOMEM;
+	*l = (struct channel_large){ .channel = c, .to = c->to, .bytes = len };
+	r = take_first(c, len, &l->text);
+	c->large = l;
+	if (r == 0)
+		r = fiber_start(c->loop, read_on_fiber, l);
+	if (r < 0) {
+		c->large = NULL;
+		large_free(l);
+	}
+	return r;
+}
+
+static int tell_line(struct channel *c, struct span line)
+{
+	void *message = c->to.read(line);
+
+	if (message) {
+		c->to.on_message(c->to.data, message, line.len);
+		c->to.drop(message);
+	}
+	return c->fd == 0 ? -ECANCELED : 0;
+}
+
+/* 0: the worker has no line, or its line was told. */
+static int tell_large(struct channel *c)
+{
+	struct channel_large *l = c->large;
+
+	if (l && !l->is_read)
+		return -EINPROGRESS;
+	c->large = NULL;
+	if (l && l->message)
+		c->to.on_message(c->to.data, l->message, l->bytes);
+	if (l)
+		large_free(l);
+	return c->fd == 0 ? -ECANCELED : 0;
+}
+
+/*
+ * Tells complete lines. 0: none is left; 1: the time is over; -ECANCELED: the listener has closed the channel; -EINPROGRESS: the worker
+ * has a line; -EDQUOT.
+ */
 static int tell_lines(struct channel *c, int64_t until_ns)
 {
-	size_t begin = 0;
-	bool late = false;
+	size_t begin = 0, len = 0;
+	bool late = false, large = false;
 	char *end;
 
 	while (!late && c->in.len > begin &&
 	       (end = memchr(c->in.data + begin + c->searched, '\n',
 			     c->in.len - begin - c->searched))) {
-		size_t at = (size_t)(end - c->in.data);
-
+		len = (size_t)(end - c->in.data) - begin;
+		c->searched = 0;
 		if (c->lines_left-- <= 0)
 			return -EDQUOT;
-		c->to.on_line(c->to.data, (struct span){ c->in.data + begin, at - begin });
-		if (c->fd == 0)
+		large = worker_wants(len);
+		if (large)
+			break;
+		if (tell_line(c, (struct span){ c->in.data + begin, len }) < 0)
 			return -ECANCELED;
-		begin = at + 1;
-		c->searched = 0;
+		begin += len + 1;
 		late = clock_now_ns() >= until_ns;
 	}
-	if (!late)
+	if (!late && !large)
 		c->searched = c->in.len - begin;
 	drop_told(c, begin);
+	if (large) {
+		int r = begin_large(c, len);
+
+		return r < 0 ? r : -EINPROGRESS;
+	}
 	return late;
 }
 
@@ -132,8 +262,10 @@ static int hear(struct channel *c)
 {
 	int64_t until_ns = clock_now_ns() + ROUND_MS * NS_PER_MS;
 	char piece[PIECE_BYTES];
-	int r;
+	int r = tell_large(c);
 
+	if (r < 0)
+		return r;
 	do {
 		ssize_t n;
 
@@ -163,7 +295,7 @@ static int on_channel(void *data, uint32_t events)
 		return 0;
 	if (r > 0)
 		source_set_time(c->more, clock_now_ns());
-	if (r >= 0)
+	if (r >= 0 || r == -EINPROGRESS)
 		r = watch_channel(c);
 	if (r < 0)
 		fail_channel(c, r == -EPIPE || r == -ECONNRESET ? 0

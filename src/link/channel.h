@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A two-way connection with a program that runs in a sandbox: lines over a stream socket, of which the program has the other end as its
- * descriptor 0. What the program says is data about itself. Lines are bounded, descriptors that come with them are dropped, and
+ * A two-way connection with a program that runs in a sandbox: lines over a stream socket, of which the program has the other end
+ * as its descriptor 0. What the program says is data about itself. Lines are bounded, descriptors that come with them are dropped, and
  * only the process that spoke first is heard: the runner speaks before any code of the caller runs, and processes that this
  * code forks are others.
  *
- *   channel_open ──▶ on_line for each line … ──▶ on_closed, once: the program has closed its end or broken a bound
+ *   channel_open ──▶ on_message for each line … ──▶ on_closed, once: the program has closed its end or broken a bound
  */
 #pragma once
 
@@ -25,8 +25,11 @@ enum {
 
 struct channel_listener {
 	void *data;
-	/* Without the newline; valid until it returns. May call channel_close(). */
-	void (*on_line)(void *data, struct span line);
+	/* What a line says, or NULL: the line is passed over. Touches nothing else: the worker calls it for large lines. */
+	void *(*read)(struct span line);
+	void (*drop)(void *message);
+	/* bytes: of the line. May call channel_close(). */
+	void (*on_message)(void *data, void *message, size_t bytes);
 	/* 0: the end; -EMSGSIZE: a line that is too long; -EDQUOT: too many lines or bytes; another errno. The channel is closed. */
 	void (*on_closed)(void *data, int r);
 };
@@ -39,7 +42,8 @@ struct channel {
 		*more; /* more: a timer, set when lines are left for the next round */
 	pid_t speaker; /* 0: nothing was said yet */
 	struct buf in, out;
-	size_t searched; /* bytes of `in` that have no newline */
+	struct channel_large *large; /* the line that the worker parses, or NULL */
+	size_t searched;	     /* bytes of `in` that have no newline */
 	size_t out_sent;
 	int64_t lines_left, bytes_left; /* that the program may say */
 };

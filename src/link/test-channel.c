@@ -14,6 +14,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "loop/fiber.h"
+#include "loop/worker.h"
 
 struct channel_scene {
 	struct loop *loop;
@@ -26,15 +28,19 @@ struct channel_scene {
 	char last[32];
 };
 
-static void on_line(void *data, struct span line)
+static void *read_text(struct span line)
+{
+	return strndup(line.data, line.len);
+}
+
+static void on_message(void *data, void *message, size_t bytes)
 {
 	struct channel_scene *s = data;
 	int64_t until_ns = clock_now_ns() + s->work_ns;
 
 	s->lines++;
-	s->bytes += line.len;
-	(void)snprintf(s->last, sizeof(s->last), "%.*s", (int)MIN(line.len, sizeof(s->last) - 1),
-		       line.data);
+	s->bytes += bytes;
+	(void)snprintf(s->last, sizeof(s->last), "%s", (char *)message);
 	while (clock_now_ns() < until_ns)
 		;
 	if (s->close)
@@ -76,7 +82,8 @@ static int enter(void **state)
 	*state = s;
 	s->loop = loop_new();
 	return channel_open(&s->channel, s->loop,
-			    (struct channel_listener){ s, on_line, on_closed }, &s->fd);
+			    (struct channel_listener){ s, read_text, free, on_message, on_closed },
+			    &s->fd);
 }
 
 /* loop_free() catches sources that were not freed. */
@@ -204,6 +211,72 @@ static void test_another_process(void **state)
 	assert_string_equal(s->last, "again");
 }
 
+/* Sends a line of this many bytes and its end. */
+static void say_long(struct channel_scene *s, size_t n)
+{
+	static char block[32 << 10];
+
+	memset(block, 'x', sizeof(block));
+	while (n > 0) {
+		ssize_t sent = send(s->fd, block, MIN(n, sizeof(block)), MSG_DONTWAIT);
+
+		n -= sent > 0 ? (size_t)sent : 0;
+		turn(s);
+	}
+	while (send(s->fd, "\n", 1, MSG_DONTWAIT) < 0)
+		turn(s);
+}
+
+/* The worker parses a large line; lines behind it are told after it. */
+static void test_a_large_line_keeps_its_place(void **state)
+{
+	struct channel_scene *s = *state;
+	struct worker *worker = NULL;
+
+	assert_int_equal(worker_new(s->loop, &worker), 0);
+	say(s, "first\n", 6);
+	say_long(s, 4 << 20);
+	say(s, "last\n", 5);
+	for (int i = 0; i < 100000 && s->lines < 3; i++)
+		turn(s);
+	assert_int_equal(s->lines, 3);
+	assert_string_equal(s->last, "last");
+	assert_int_equal(s->bytes, (4 << 20) + 9);
+	/* One that is closed meanwhile is dropped. */
+	say_long(s, 4 << 20);
+	for (int i = 0; i < 100000 && !s->channel.large; i++)
+		turn(s);
+	channel_close(&s->channel);
+	while (fiber_count() > 0)
+		turn(s);
+	assert_int_equal(s->lines, 3);
+	(void)worker_free(worker);
+	fiber_trim();
+}
+
+static void test_what_may_be_said(void **state)
+{
+	struct channel_scene *s = *state;
+
+	for (int i = 0; i < CHANNEL_LINES_MAX; i++) {
+		say(s, "x\n", 2);
+		if (i % 100 == 99)
+			turn(s);
+	}
+	turn(s);
+	assert_int_equal(s->closed, 0);
+	channel_grant(&s->channel);
+	say(s, "x\n", 2);
+	turn(s);
+	assert_int_equal(s->closed, 0);
+	for (int i = 0; i < 2 * CHANNEL_LINES_MAX && s->closed == 0; i++) {
+		say(s, "x\n", 2);
+		turn(s);
+	}
+	assert_int_equal(s->closed_for, -EDQUOT);
+	assert_int_equal(s->lines, 2 * CHANNEL_LINES_MAX);
+}
+
 #define WITH_CHANNEL(test) cmocka_unit_test_setup_teardown(test, enter, leave)
 
 int main(void)
@@ -214,6 +287,8 @@ int main(void)
 		WITH_CHANNEL(test_a_flood_shares_the_loop),
 		WITH_CHANNEL(test_long_lines),
 		WITH_CHANNEL(test_another_process),
+		WITH_CHANNEL(test_a_large_line_keeps_its_place),
+		WITH_CHANNEL(test_what_may_be_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,12 +66,12 @@ int life_send(struct session_life *life, const json_t *message)
 	return r;
 }
 
-static void on_life_line(void *data, struct span line)
+static void on_life_message(void *data, void *message, size_t bytes)
 {
 	struct session_life *life = data;
 
 	if (life->session->life == life)
-		session_on_line(life->session, line);
+		session_on_message(life->session, message, bytes);
 }
 
 static void on_life_closed(void *data, int r)
@@ -206,7 +206,8 @@ int life_begin(struct session *s, struct error *err)
 		.life_ms = LIFE_MS,
 		.brief = true,
 	};
-	const struct channel_listener listener = { life, on_life_line, on_life_closed };
+	const struct channel_listener listener = { life, evaluation_read, evaluation_drop,
+						   on_life_message, on_life_closed };
 	int r;
 
 	if (!life)

@@ -6,6 +6,7 @@
 #include "session/session-private.h"
 
 #include "base/base64.h"
+#include "loop/worker.h"
 #include "spec/request.h"
 
 #include <stdio.h>
@@ -246,46 +247,73 @@ int session_execute(struct session *s, json_t *body, struct submission *in, stru
 	return r;
 }
 
-static char *file_line(const struct turn *t, const struct session_file *file, const char *base64)
+/* A line for the runner, and what it is made of. */
+struct file_line {
+	const struct session_file *file;
+	int64_t number;
+	char *text; /* NULL: no memory */
+};
+
+/* The bytes stand behind the other members as base64, which needs no escapes. */
+static void write_file_line(void *data)
 {
 	static const char *const ops[] = { [SESSION_LIST] = "list",
 					   [SESSION_READ] = "read",
 					   [SESSION_WRITE] = "write",
 					   [SESSION_REMOVE] = "remove" };
-	json_t *message = json_pack("{s:s, s:I, s:s, s:s*}", "op", ops[file->op], "n",
-				    (json_int_t)t->number, "path", file->path, "base64", base64);
-	char *line = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	struct file_line *l = data;
+	const struct span bytes = l->file->bytes;
+	json_t *message = json_pack("{s:s, s:I, s:s}", "op", ops[l->file->op], "n",
+				    (json_int_t)l->number, "path", l->file->path);
+	_cleanup_free_ char *head = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	_cleanup_free_ char *base64 = NULL;
 
 	json_decref(message);
-	return line;
+	if (l->file->op != SESSION_WRITE) {
+		l->text = TAKE_PTR(head);
+		return;
+	}
+	base64 = base64_encode(bytes.data, bytes.len);
+	if (head && base64 &&
+	    asprintf(&l->text, "%.*s,\"base64\":\"%s\"}", (int)strlen(head) - 1, head, base64) < 0)
+		l->text = NULL;
+}
+
+static int check_file(const struct session_file *file, struct error *err)
+{
+	if (strcmp(file->path, ".") != 0 &&
+	    request_check_path(file->path, strlen(file->path), NULL) < 0)
+		return error_field(
+			err, "path",
+			"path: give a relative path without .. below the work directory");
+	if (file->bytes.len > FILE_BYTES_MAX)
+		return error_set(err, ERROR_TOO_LARGE, EFBIG,
+				 "a file of a session is at most 32 MiB");
+	return 0;
 }
 
 int session_file(struct session *s, const struct session_file *file,
 		 struct session_file_reply reply, struct error *err)
 {
-	_cleanup_free_ char *base64 = NULL;
+	struct file_line line = { .file = file };
 	struct turn *t;
 	int r = check_line(s, err);
 
-	if (r >= 0 && strcmp(file->path, ".") != 0 &&
-	    request_check_path(file->path, strlen(file->path), NULL) < 0)
-		r = error_field(err, "path",
-				"path: give a relative path without .. below the work directory");
-	if (r >= 0 && file->bytes.len > FILE_BYTES_MAX)
-		r = error_set(err, ERROR_TOO_LARGE, EFBIG, "a file of a session is at most 32 MiB");
-	if (r >= 0 && file->op == SESSION_WRITE) {
-		base64 = base64_encode(file->bytes.data, file->bytes.len);
-		r = base64 ? 0 : error_oom(err);
-	}
+	if (r >= 0)
+		r = check_file(file, err);
 	if (r < 0)
 		return r;
 	t = turn_new(s);
-	if (t)
-		t->line = file_line(t, file, base64);
-	if (!t || !t->line) {
-		if (t)
-			turn_free(t);
+	if (!t)
 		return error_oom(err);
+	line.number = t->number;
+	worker_call(file->bytes.len, write_file_line, &line);
+	t->line = line.text;
+	if (!t->line || s->closed) {
+		r = t->line ? error_set(err, ERROR_NOT_FOUND, ENOENT, "the session has ended")
+			    : error_oom(err);
+		turn_free(t);
+		return r;
 	}
 	t->file = reply;
 	session_line_up(s, t);

@@ -35,9 +35,8 @@ static void on_rich_line(struct session *s, json_t *message, size_t bytes)
 
 static void on_done_line(struct session *s, json_t *message, size_t bytes)
 {
-	(void)bytes;
 	if (turn_of(s, message))
-		session_turn_done(s, message);
+		session_turn_done(s, message, bytes);
 }
 
 static void on_call_line(struct session *s, json_t *message, size_t bytes)
@@ -53,15 +52,13 @@ static const struct runner_word {
 	{ "file", on_done_line },   { "call", on_call_line },
 };
 
-void session_on_line(struct session *s, struct span line)
+void session_on_message(struct session *s, json_t *message, size_t bytes)
 {
-	json_t *message = evaluation_read(line);
 	const char *op = json_string_value(json_object_get(message, "op"));
 
 	for (size_t i = 0; op && i < ARRAY_SIZE(runner_words); i++)
 		if (strcmp(runner_words[i].op, op) == 0) {
-			runner_words[i].fn(s, message, line.len);
+			runner_words[i].fn(s, message, bytes);
 			break;
 		}
-	json_decref(message);
 }

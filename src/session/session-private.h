@@ -132,7 +132,7 @@ void session_advance(struct session *s);
 void session_line_up(struct session *s, struct turn *t);
 /* Ends the running code: by an interrupt first, then by killing the sandbox. cause -1: a caller's interrupt. */
 void session_stop(struct session *s, int cause);
-void session_turn_done(struct session *s, json_t *done);
+void session_turn_done(struct session *s, json_t *done, size_t bytes);
 void session_turn_measured(struct session *s);
 void session_set_due(struct session *s);
 int session_watch_time(struct session *s) _must_check_;
@@ -152,7 +152,7 @@ void life_kill(struct session *s, enum cause_kind cause);
 int life_send(struct session_life *life, const json_t *message) _must_check_;
 
 /* --- session-lines.c --- */
-void session_on_line(struct session *s, struct span line);
+void session_on_message(struct session *s, json_t *message, size_t bytes);
 
 /* --- turn.c --- */
 extern const struct carrier session_carrier; /* runs are struct turn */

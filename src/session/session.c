@@ -174,7 +174,7 @@ void session_stop(struct session *s, int cause)
 		life_kill(s, cause < 0 ? CAUSE_CANCELLED : (enum cause_kind)cause);
 }
 
-void session_turn_done(struct session *s, json_t *done)
+void session_turn_done(struct session *s, json_t *done, size_t bytes)
 {
 	struct turn *t = s->life->turn;
 
@@ -185,7 +185,7 @@ void session_turn_done(struct session *s, json_t *done)
 	/* It was too much output, and the sandbox could not be interrupted. */
 	if (!s->life)
 		return;
-	t->answer.done = json_incref(done);
+	evaluation_end(&t->answer, done, bytes);
 	t->end_ns = clock_now_ns();
 	session_move(s, SESSION_MEASURING, t->end_ns + MEASURE_MS * NS_PER_MS);
 	if (t->file.fn || executor_ask_usage(s->life->run) < 0)

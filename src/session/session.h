@@ -115,6 +115,6 @@ struct session_file_reply {
 	void *data;
 	void (*fn)(void *data, const json_t *answer, const struct error *err);
 };
-/* Waits for its turn like an execution. */
+/* Waits for its turn like an execution. On a fiber, the worker encodes a large file. */
 int session_file(struct session *s, const struct session_file *file,
 		 struct session_file_reply reply, struct error *err) _must_check_;

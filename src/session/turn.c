@@ -6,6 +6,8 @@
 #include "session/session-private.h"
 
 #include "base/clock.h"
+#include "loop/fiber.h"
+#include "loop/worker.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -162,9 +164,43 @@ static struct result *make_unbegun_result(const struct turn *t)
 	return res;
 }
 
-void turn_finish(struct turn *t, const struct result *ended, const struct error *err)
+/* The end of an execution's turn, as its fiber gets it. */
+struct turn_end {
+	struct turn *turn;
+	struct result *res;
+	struct error err;
+};
+
+static void tell_end(void *data)
+{
+	struct turn_end *end = data;
+	struct turn *t = end->turn;
+
+	t->to.on_end(t->to.observer.data, end->res, &end->err);
+	turn_free(t);
+	free(end);
+}
+
+static void tell_turn_end(struct turn *t, struct result *res, const struct error *err)
 {
 	static const struct error none = { 0 };
+	struct turn_end *end = NULL;
+
+	/* On a fiber the engine has a large result written by the worker. */
+	if (res && worker_wants(res->evaluated_bytes + res->out.len + res->err.len))
+		end = calloc(1, sizeof(*end));
+	if (end) {
+		*end = (struct turn_end){ t, res, err ? *err : none };
+		if (fiber_start(t->session->all->o.loop, tell_end, end) >= 0)
+			return;
+		free(end);
+	}
+	t->to.on_end(t->to.observer.data, res, err ? err : &none);
+	turn_free(t);
+}
+
+void turn_finish(struct turn *t, const struct result *ended, const struct error *err)
+{
 	struct result *res = NULL;
 
 	if (t->file.fn) {
@@ -177,8 +213,7 @@ void turn_finish(struct turn *t, const struct result *ended, const struct error 
 		res = result_from_error(err);
 	else
 		res = t->life ? make_turn_result(t, ended) : make_unbegun_result(t);
-	t->to.on_end(t->to.observer.data, res, err ? err : &none);
-	turn_free(t);
+	tell_turn_end(t, res, err);
 }
 
 /* --- the engine's side --- */

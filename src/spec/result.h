@@ -107,10 +107,11 @@ struct result {
 	struct result_stream out, err;
 	json_t *value;	  /* or NULL */
 	char *value_type; /* of an evaluated program: the type's name; NULL: nothing was evaluated */
-	json_t *value_repr; /* the value as its language prints it; NULL: too long, or none */
-	json_t *outputs;    /* rich outputs, or NULL */
-	json_t *host_calls; /* or NULL */
-	json_t *session;    /* {"id", "state"}; NULL: no turn of a session */
+	json_t *value_repr;	/* the value as its language prints it; NULL: too long, or none */
+	json_t *outputs;	/* rich outputs, or NULL */
+	size_t evaluated_bytes; /* of value, outputs and error as text, about */
+	json_t *host_calls;	/* or NULL */
+	json_t *session;	/* {"id", "state"}; NULL: no turn of a session */
 	struct result_file *files;
 	size_t n_files;
 	bool files_truncated; /* more files were written than may be collected */

@@ -292,6 +292,38 @@ static bool is_log_full(const struct event_log *t)
 	return t->end.offset > EVENT_LOG_FILE_MAX - 2 * EVENT_LOG_BLOCK;
 }
 
+/* Takes the bytes of the texts off *left; false: there are more. A tree without large texts is small: it was parsed with bounds. */
+static bool has_small_texts(const json_t *tree, size_t *left)
+{
+	size_t n = json_string_length(tree), i;
+	const char *key;
+	json_t *value;
+
+	if (n > *left)
+		return false;
+	*left -= n;
+	json_array_foreach((json_t *)(uintptr_t)tree, i, value)
+	{
+		if (!has_small_texts(value, left))
+			return false;
+	}
+	json_object_foreach((json_t *)(uintptr_t)tree, key, value)
+	{
+		if (!has_small_texts(value, left))
+			return false;
+	}
+	return true;
+}
+
+static char *body_text(const json_t *body)
+{
+	size_t left = BODY_MAX;
+
+	return body && has_small_texts(body, &left)
+		       ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY)
+		       : NULL;
+}
+
 int event_log_add(struct event_log *t, const struct step *step)
 {
 	int64_t ns = MAX(step->time_ns - t->end.time_ns, (int64_t)0);
@@ -302,7 +334,7 @@ int event_log_add(struct event_log *t, const struct step *step)
 	int ret;
 
 	if (!is_stream(r.kind)) {
-		body = step->body ? json_dumps(step->body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+		body = body_text(step->body);
 		r.n = body && strlen(body) <= BODY_MAX ? strlen(body) : 0;
 	}
 	head[n++] = (uint8_t)(r.kind + 1);
