@@ -74,6 +74,7 @@ def test_same_with_and_without(lasting, atoll, words, data):
     assert set(here) == set(there)
 
 
+@pytest.mark.quick
 def test_commands_with_the_daemon(daemon):
     cli = daemon.cli
     assert cli.run(["run", "--label", "a=1", "-l", "python", "-c", "print('first')"]).returncode == 0

@@ -128,7 +128,7 @@ def test_ends_are_told_alike(own):
     pool = own("--spares", "4")
     found, items = {}, list(programs().items())
     if pool.atoll.rootless:
-        items = items[::4]
+        items = items[::8]
     libraries = [(Library(pool.atoll), Library(pool.any_front())) for _ in range(2)]
     queue = iter(items)
     lock = threading.Lock()
@@ -151,5 +151,5 @@ def test_ends_are_told_alike(own):
         for library in itertools.chain(*libraries):
             library.close()
     assert next(queue, None) is None, "a thread has failed"
-    assert len(items) == (COUNT if not pool.atoll.rootless else COUNT // 4)
+    assert len(items) == (COUNT if not pool.atoll.rootless else COUNT // 8)
     assert not found, json.dumps(found, indent=1)
