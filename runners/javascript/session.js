@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the executions of one JavaScript session on Node.js (runners/README.md describes the lines of the channel).
+// Runs the executions of one JavaScript session on Node.js (runners/README.md describes the lines of the channel). The front joins
+// session_tools.js and this file, in this order, to one program.
 //
 // Executions are evaluated by V8's own console mode, through an inspector session of this thread: `await` works outside of functions, let, const
 // and class persist and may be declared again, and the completion value is the value. The console mode knows no `return` and no import() outside of
@@ -10,122 +11,9 @@
 //
 // SIGINT: Node's watchdog of SIGINT has the signal all the time. While code runs synchronously, vm's breakOnSigint ends it: V8 terminates the
 // code wherever it is, so in that time nothing is written to the channel, and console writes without a stream that could be left
-// half-way. While the execution waits for a promise, a timer looks for the signal and ends the execution; the promise itself goes
-// on. A signal between executions is dropped by the next one. Synchronous code that runs after an `await` or in a callback cannot be interrupted, and
-// a termination in the instant in which code ends can end Node: then the state is lost, and the front says so.
-'use strict';
-
-const childProcess = require('child_process');
-const { Console } = require('console');
-const fs = require('fs');
-const inspector = require('inspector');
-const Module = require('module');
-const net = require('net');
-const path = require('path');
-const { Readable } = require('stream');
-const { EFBIG, EINVAL, EISDIR } = require('os').constants.errno;
-const util = require('util');
-const vm = require('vm');
-
-const LINE_MOST = 32 << 20; // bytes of one output, and of a file that is read
-const VALUE_MOST = 8 << 20; // bytes of a value
-const VALUE_WITH_REPR = 64 << 10; // bytes of a value that is sent with its text
-const REPR_MOST = 1 << 20; // characters of a text that stands for a value
-const ARGUMENTS_MOST = 1 << 20; // bytes of the arguments of a host call
-const [TEXT_MOST, OUTPUTS_MOST, ENTRIES_MOST] = [64 << 10, 100, 10000];
-const [DEPTH_MOST, PARTS_MOST, INTEGER_MOST] = [60, 250000, 2 ** 63]; // of JSON that the front reads
-const [LOOK_UP_MS, FLUSH_TRIES] = [20, 5000];
-const WORK = process.cwd();
-const SELF = Symbol.for('atoll.session'); // what rewritten code calls
-const RETURNED = Symbol('returned');
-const { nextTick } = process;
-
-// ------------------------------------------------------------------------------------------ values
-
-const kindOf = (value) => (value === null ? 'null' : typeof value === 'object' ? value.constructor?.name || 'Object' : typeof value);
-
-function tagNumber(value) {
-	if (Number.isInteger(value) && Math.abs(value) >= INTEGER_MOST)
-		return { $int: String(BigInt(value)) };
-	if (Number.isFinite(value))
-		return value;
-	return { $float: Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf' };
-}
-
-const OBJECT_TAGS = [
-	[Array.isArray, (value, depth) => Array.from(value, (item) => tag(item, depth))],
-	[(value) => value instanceof Uint8Array, (value) => ({ $bytes: Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64') })],
-	[(value) => value instanceof ArrayBuffer, (value) => ({ $bytes: Buffer.from(value).toString('base64') })],
-	[(value) => value instanceof Date && !Number.isNaN(value.getTime()), (value) => ({ $datetime: value.toISOString() })],
-	[(value) => value instanceof Set, (value, depth) => ({ $set: Array.from(value, (item) => tag(item, depth + 1)) })],
-	[(value) => value instanceof Map, tagPairs],
-	[(value) => [Object.prototype, null].includes(Object.getPrototypeOf(value)), tagObject],
-];
-
-function tagPairs(pairs, depth) {
-	return { $dict: Array.from(pairs, ([key, item]) => (parts++, [tag(key, depth + 2), tag(item, depth + 2)])) };
-}
-
-function tagObject(value, depth) {
-	const pairs = Object.entries(value).filter(([, item]) => item !== undefined);
-	if (pairs.length === 1 && pairs[0][0].startsWith('$') || pairs.some(([key]) => key.includes('\0') || !key.isWellFormed()))
-		return tagPairs(pairs, depth);
-	// A key named __proto__ must not become the prototype.
-	return Object.fromEntries(pairs.map(([key, item]) => [key, tag(item, depth)]));
-}
-
-let parts = 0; // of the value that is being tagged
-
-function tag(value, depth = 0) {
-	parts = depth === 0 ? 0 : parts + 1;
-	if (depth > DEPTH_MOST || parts > PARTS_MOST)
-		throw new TypeError(`value has more than ${DEPTH_MOST} levels or ${PARTS_MOST} parts`);
-	if (value === undefined || value === null)
-		return null;
-	if (typeof value === 'boolean' || typeof value === 'string' && value.isWellFormed())
-		return value;
-	if (typeof value === 'number')
-		return tagNumber(value);
-	if (typeof value === 'bigint')
-		return { $int: String(value) };
-	const found = typeof value === 'object' && OBJECT_TAGS.find(([is]) => is(value));
-	if (found)
-		return found[1](value, depth + 1);
-	throw new TypeError(`${kindOf(value)} cannot cross the boundary of the sandbox`);
-}
-
-const UNTAGS = {
-	$bytes: (text) => Buffer.from(text, 'base64'),
-	$tuple: (items) => items.map(untag),
-	$set: (items) => new Set(items.map(untag)),
-	$frozenset: (items) => new Set(items.map(untag)),
-	$complex: ([re, im]) => ({ re: untag(re), im: untag(im) }),
-	$datetime: (text) => new Date(text),
-	$date: (text) => new Date(text),
-	$time: (text) => text,
-	$timedelta: (seconds) => seconds,
-	$decimal: (text) => text,
-	$float: (text) => ({ nan: NaN, inf: Infinity, '-inf': -Infinity })[text],
-	$int: (text) => BigInt(text),
-	$dict: (pairs) => new Map(pairs.map(([key, value]) => [untag(key), untag(value)])),
-};
-
-function untag(value) {
-	if (Array.isArray(value))
-		return value.map(untag);
-	if (value === null || typeof value !== 'object')
-		return value;
-	const keys = Object.keys(value);
-	if (keys.length === 1 && keys[0].startsWith('$')) {
-		if (!Object.hasOwn(UNTAGS, keys[0]))
-			throw new TypeError(`unknown tag ${keys[0]}`);
-		return UNTAGS[keys[0]](value[keys[0]]);
-	}
-	return Object.fromEntries(keys.map((key) => [key, untag(value[key])]));
-}
-
-const shortened = (text, most) => (text.length <= most ? text : `${text.slice(0, most)}… (${text.length} characters)`).toWellFormed();
-
+// half-way. While the execution waits for an event, a timer looks for the signal and ends the execution; its promises go on. The next
+// execution drops a signal that came between executions. Code that a timer or an event calls cannot be interrupted, and a termination in the
+// instant in which code ends can end Node: then the state is lost, and the front says so.
 // ---------------------------------------------------------------------------------------- channel
 
 const channel = new net.Socket({ fd: 0, readable: true, writable: true });
@@ -159,7 +47,7 @@ channel.on('end', () => {
 
 function receive(message) {
 	if (message.op === 'return')
-		answerCall(message);
+		attempt(() => answerCall(message));
 	else if (message.op === 'run')
 		execute(message);
 	else
@@ -410,7 +298,7 @@ function fetch(remote) {
 function evaluate(execution, code) {
 	// The answer waits until SIGINT can no longer end this function.
 	session.post('Runtime.evaluate', { expression: `${adapt(code)}\n//# sourceURL=${execution.file}`, replMode: true, objectGroup: 'cell' },
-		(error, answer) => nextTick(conclude, execution, error, answer));
+		(error, answer) => setImmediate(conclude, execution, error, answer));
 }
 
 function conclude(execution, error, answer) {
@@ -435,18 +323,15 @@ function settle(execution, error, details) {
 		finish(execution, { error, details, failed: true });
 }
 
-function execute({ n, file, code, host_functions: names, globals }) {
-	const execution = current = { n, outputs: 0, file: file ?? path.join(WORK, `cell-${n}.js`), lines: code.split('\n') };
-	watchdog.startSigintWatchdog();
-	watchdog.stopSigintWatchdog(); // drops signals that have come before
-	execution.timer = setInterval(() => watchdog.watchdogHasPendingSigint() && interrupt(), LOOK_UP_MS);
-	held = [];
+// Calls a function that SIGINT may end, and goes on with the promises that need no event. An exception ends the execution.
+function attempt(work) {
 	let failure;
+	held = [];
+	self.turn = () => {
+		work();
+		runTicks.call(process);
+	};
 	try {
-		bindHost(names ?? []);
-		for (const [name, value] of Object.entries(globals ?? {}))
-			globalThis[name] = untag(value);
-		self.turn = () => evaluate(execution, code);
 		turn.runInThisContext({ breakOnSigint: true });
 	} catch (error) {
 		failure = { error };
@@ -457,8 +342,21 @@ function execute({ n, file, code, host_functions: names, globals }) {
 		write(lines);
 	if (failure?.error?.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED')
 		interrupt();
-	else if (failure)
-		finish(execution, { ...failure, failed: true });
+	else if (failure && current)
+		settle(current, failure.error);
+}
+
+function execute({ n, file, code, host_functions: names, globals }) {
+	const execution = current = { n, outputs: 0, file: file ?? path.join(WORK, `cell-${n}.js`), lines: code.split('\n') };
+	watchdog.startSigintWatchdog();
+	watchdog.stopSigintWatchdog(); // drops signals that have come before
+	execution.timer = setInterval(() => watchdog.watchdogHasPendingSigint() && interrupt(), LOOK_UP_MS);
+	attempt(() => {
+		bindHost(names ?? []);
+		for (const [name, value] of Object.entries(globals ?? {}))
+			globalThis[name] = untag(value);
+		evaluate(execution, code);
+	});
 }
 
 function interrupt() {
@@ -516,60 +414,6 @@ function flush(then, tries = FLUSH_TRIES) {
 		setTimeout(flush, 1, then, tries - 1);
 	else
 		then();
-}
-
-// -------------------------------------------------------------------------------------------- files
-
-const KINDS = [['isFile', 'file'], ['isDirectory', 'directory'], ['isSymbolicLink', 'link']];
-
-function entryOf(full) {
-	const found = fs.lstatSync(full);
-	const kind = KINDS.find(([is]) => found[is]());
-	return kind && { path: path.relative(WORK, full), size: found.size, type: kind[1], mtime: found.mtimeMs / 1000 };
-}
-
-function listed(full, entries) {
-	for (const name of fs.readdirSync(full).sort()) {
-		const entry = entries.length < ENTRIES_MOST && entryOf(path.join(full, name));
-		if (entry)
-			entries.push(entry);
-		if (entry?.type === 'directory')
-			listed(path.join(full, name), entries);
-	}
-	return entries;
-}
-
-const FILE_CALLS = {
-	list(full) {
-		const entry = entryOf(full);
-		return { entries: entry?.type === 'directory' ? listed(full, []) : entry ? [entry] : [] };
-	},
-	read(full) {
-		const found = fs.statSync(full);
-		const errno = found.isDirectory() ? EISDIR : !found.isFile() ? EINVAL : found.size > LINE_MOST ? EFBIG : 0;
-		if (errno)
-			throw { errno: -errno };
-		return { base64: fs.readFileSync(full).toString('base64') };
-	},
-	write(full, { base64 }) {
-		fs.mkdirSync(path.dirname(full), { recursive: true });
-		fs.writeFileSync(full, Buffer.from(base64, 'base64'));
-		return {};
-	},
-	remove(full) {
-		fs.rmSync(full, { recursive: true });
-		return {};
-	},
-};
-
-function answerFile(message) {
-	const answer = { op: 'file', n: message.n, error: null };
-	try {
-		return { ...answer, ...FILE_CALLS[message.op](path.join(WORK, message.path), message) };
-	} catch (error) {
-		const [name, text] = util.getSystemErrorMap().get(error.errno) ?? ['EIO', String(error.message)];
-		return { ...answer, error: name, message: text };
-	}
 }
 
 // -------------------------------------------------------------------------------------------- start

@@ -177,7 +177,7 @@ def test_rich_outputs(runner):
 
 def test_interrupts(runner):
     runner.value("var kept = 1; kept")
-    for code in ("while (true) {}", "await new Promise(() => {})", "for (;;) [1].map((x) => x)", "await multiply(1)", "require('child_process').execSync('sleep 60')"):
+    for code in ("while (true) {}", "await new Promise(() => {})", "while (true) await null", "await 1; for (;;) {}", "for (;;) [1].map((x) => x)", "await multiply(1)", "require('child_process').execSync('sleep 60')"):
         number = runner.start(code, host_functions=["multiply"])
         time.sleep(0.15)
         runner.interrupt()
@@ -190,6 +190,14 @@ def test_interrupts(runner):
         runner.interrupt()
         time.sleep(0.05)  # Node's watchdog is a thread
         assert runner.value("kept") == 1
+
+
+def test_interrupts_after_a_host_call(runner):
+    number = runner.start("await multiply(1); for (;;) {}", host_functions=["multiply"])
+    runner.send({"op": "return", "call": runner.receive()["call"], "result": 1})
+    time.sleep(0.15)
+    runner.interrupt()
+    assert runner.receive() == {"op": "done", "n": number, **INTERRUPTED}
 
 
 def test_interrupts_keep_the_state_each_time(runner):
