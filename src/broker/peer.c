@@ -187,17 +187,22 @@ static void note_lost_list(struct record *done)
 	done->done.commit.omitted++;
 }
 
-static int pass_on(struct peer_socket *c, const struct record *rec, int fd)
+static int send_or_keep(struct peer_socket *c, const struct record *rec, int fd)
 {
 	int r = c->first ? -EAGAIN : send_now(c, rec, fd);
 
-	if (r == -EAGAIN && c->several)
-		r = keep_record(c, rec, fd);
+	return r == -EAGAIN && c->several ? keep_record(c, rec, fd) : r;
+}
+
+static int pass_on(struct peer_socket *c, const struct record *rec, int fd)
+{
+	int r = send_or_keep(c, rec, fd);
+
 	if (r == -ETOOMANYREFS && rec->kind == RECORD_DONE) {
 		struct record without = *rec;
 
 		note_lost_list(&without);
-		return pass_on(c, &without, -EBADF);
+		r = send_or_keep(c, &without, -EBADF);
 	}
 	/* A peer that misses a record would wait for ever: it sees a closed socket instead. */
 	if (r < 0 && !can_be_missed(rec, r))

@@ -43,9 +43,9 @@ static int enter(void **state)
 	char upper[64], file[96];
 	int pair[2];
 
+	*state = f;
 	if (!f || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -1;
-	*state = f;
 	f->fd = pair[0];
 	(void)snprintf(f->top, sizeof(f->top), "/tmp/atoll-task-commit-XXXXXX");
 	if (!mkdtemp(f->top))
