@@ -206,7 +206,8 @@ __atoll_leave() {
 	for __atoll_text in /proc/"$$"/fd/*; do # Bash has only a copy of the channel here, and a copy of that above 2 would be close-on-exec
 		[[ $(command -p readlink "$__atoll_text") != "$__atoll_socket" ]] || builtin eval "exec <&${__atoll_text##*/}"
 	done
-	__atoll_text=$(command -p mktemp /tmp/.atoll-state-XXXXXX) && __atoll_state "$@" >"$__atoll_text" 2>/dev/null
+	# Without room for the state the shell ends, and the front says that the state is lost.
+	__atoll_text=$(command -p mktemp /tmp/.atoll-state-XXXXXX) && __atoll_state "$@" >"$__atoll_text" 2>/dev/null || builtin return
 	builtin trap - INT
 	builtin exec "$BASH" -c "$__atoll_runner" "$0" "$__atoll_text" "$__atoll_n" "$__atoll_code" "$__atoll_interrupted"
 }

@@ -2,6 +2,7 @@
 """The Bash session runner by itself (test/lib/runner_driver.py drives it)."""
 import base64
 import os
+import resource
 import time
 
 import pytest
@@ -81,6 +82,13 @@ def test_exit_traps(runner):
     assert runner.end() == 6
     runner.drain()
     assert runner.stdout == b"end\n"
+
+
+def test_a_state_that_cannot_be_written_ends_the_session():
+    with Runner("bash", limits=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))) as runner:
+        prints(runner, "x=5; trap '' XFSZ")
+        with pytest.raises((RunnerGone, ConnectionResetError)):
+            runner.done("exit 3")
 
 
 def test_children_and_jobs(runner):
