@@ -377,7 +377,7 @@ def test_repl_reads_a_pipe(session):
     ("bash", "x=5\necho $x\nfor i in 1 2; do\n  echo $i\ndone\nf() {\n  echo $((x + $1))\n}\nf 1\n", "5\n1\n2\n6\n"),
     ("ruby", "x = 6 * 7\ndef f(a)\n  a + 1\nend\nf(x)\n[1, nil]\nputs 'hi'\n", "42\n:f\n43\n[1, nil]\nhi\n"),
     ("javascript", "let x = 6 * 7\nfunction f(a) {\n  return a + x\n}\nf(1)\n's'\nawait Promise.resolve([1])\nconsole.log('hi')\n",
-     "43\n's'\n[ 1 ]\nhi\n")])
+     "43\n's'\n[ 1 ]\nhi\n")], ids=["bash", "ruby", "javascript"])
 def test_repl_of_other_languages(session, language, typed, printed):
     done = session("repl", "-l", language, input=typed)
     assert (done.out, done.err) == (printed, "")
