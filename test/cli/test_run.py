@@ -310,7 +310,7 @@ def test_help_names_what_works(atoll):
     assert top.returncode == 0 and top.stderr == b""
     for word in ("run", "languages", "doctor"):
         assert word in top.out
-    for word in ("mcp", "session", "attach"):
+    for word in ("mcp", "attach"):
         assert not re.search(rf"^\s+{word}\b", top.out, re.M), f"{word} is of a later step"
     run = atoll.run(["run", "--help"])
     assert run.returncode == 0
