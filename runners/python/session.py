@@ -213,7 +213,7 @@ class Host:
             self.answers[message["call"]] = message
         elif waiter:
             loop, future = waiter
-            loop.call_soon_threadsafe(lambda: future.done() or future.set_result(message))
+            loop.call_soon_threadsafe(self.settle, future, message)
 
     def abandon(self):
         """At the end of an execution. Threads that still wait find no answer."""
@@ -222,7 +222,12 @@ class Host:
             self.open.clear()
         for loop, future in filter(None, waiters):
             if not loop.is_closed():
-                loop.call_soon_threadsafe(lambda: future.done() or future.set_result(None))
+                loop.call_soon_threadsafe(self.settle, future, None)
+
+    @staticmethod
+    def settle(future, answer):
+        if not future.done():
+            future.set_result(answer)
 
     @staticmethod
     def result(name, answer):

@@ -121,6 +121,13 @@ def test_a_call_that_outlives_its_execution(runner):
     assert runner.value("t.join()\nout") == ["multiply() was not answered before its execution ended"]
 
 
+def test_tasks_that_outlive_their_execution(runner):
+    runner.start("import asyncio\ntasks = [asyncio.create_task(multiply(i)) for i in range(3)]\nawait asyncio.sleep(0)", host_functions=["multiply"])
+    assert [runner.receive()["op"] for _ in range(4)] == ["call", "call", "call", "done"]
+    assert runner.value("[str(e) for e in await asyncio.gather(*tasks, return_exceptions=True)]") == [
+        "multiply() was not answered before its execution ended"] * 3
+
+
 def test_the_front_vanishes_in_a_call(runner):
     runner.start("multiply(1)", host_functions=["multiply"])
     assert runner.receive()["op"] == "call"
