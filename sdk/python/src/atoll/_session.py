@@ -100,7 +100,7 @@ class Sandbox:
                  idle_timeout: Optional[float] = None, forkable: bool = False, client: Optional[Client] = None, **more: Any) -> None:
         """Starts a session. ``timeout`` holds for each execution, ``idle_timeout`` for the time between two of them.
 
-        ``forkable=True`` (Python) lets ``fork`` copy the session; such a session has one Landlock rule, for all files of its sandbox.
+        ``forkable=True`` (Python) lets ``fork`` copy the session; SECURITY.md says what such a session has less than others.
         """
         options = dict(more, timeout=timeout, memory=memory, files=files, env=env, network=network, policy=policy, labels=labels,
                        idle_timeout=idle_timeout, forkable=forkable or None)
