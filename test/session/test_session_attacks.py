@@ -81,6 +81,7 @@ def test_lines_that_mean_nothing(web, bystander):
     assert result["host_calls"] == [] and result["outputs"] == [], result
 
 
+@pytest.mark.undisturbed
 def test_a_forged_end_is_about_itself(web, bystander):
     """An early `done` ends the execution; the state stays what it is, and the real `done` that follows is nobody else's."""
     forged = {"value": "forged", "value_type": "x" * 100, "exit_code": 9999, "error": {"type": 5, "message": ["x"]}, "duration": 1, "usage": {}}

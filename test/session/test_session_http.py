@@ -231,11 +231,12 @@ def test_globals(kept):
     assert result["error"]["type"] == "ValueError" and result["session"]["state"] == "kept", result
 
 
+@pytest.mark.undisturbed
 def test_usage_is_of_the_execution(session):
     session.run("import time\ndef burn(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\nburn(.3)")
     result = session.run("burn(.05)")
     assert 0.03 < result["cpu_time"] < 0.28 and 0.04 < result["duration"] < 5, result
-    assert result["memory_peak"] > 1 << 20, result
+    assert result["memory_peak"] is None or result["memory_peak"] > 1 << 20, result  # None: without a cgroup it is known at the end only
 
 
 def test_cpu_time_of_an_execution(session):
@@ -248,6 +249,7 @@ def test_cpu_time_of_an_execution(session):
 
 
 @quick
+@pytest.mark.undisturbed
 @pytest.mark.parametrize("code", ["while True: pass", "import time; time.sleep(60)", "import asyncio\nawait asyncio.sleep(60)",
                                   "import subprocess; subprocess.run(['sleep', '60'])"])
 def test_a_timeout_keeps_the_state(kept, code):
