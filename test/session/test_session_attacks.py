@@ -9,12 +9,13 @@ import time
 import pytest
 
 from live import HEALTH_MOST, Asking, Health, Session
-from program import FRONT, Atoll
+from program import FRONT, MODES, Atoll
 from resident import wait_until
 from web import Served
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
+once = pytest.mark.modes(MODES[0])  # the front is the same program in both modes
 
 # The channel, as code finds it; say() writes a whole line.
 CHANNEL = """
@@ -75,6 +76,7 @@ NOTHING = [
 
 @quick
 @pytest.mark.undisturbed
+@once
 def test_lines_that_mean_nothing(web, bystander):
     result = attack(web, bystander, f"for line in {NOTHING!r}:\n    say(line)\n    say(line * 3)\ntime.sleep(.05)\n'mine'")
     assert (result["status"], result["value"], result["session"]["state"]) == ("success", "mine", "kept"), {**result["error"], **result["cause"]}
@@ -82,6 +84,7 @@ def test_lines_that_mean_nothing(web, bystander):
 
 
 @pytest.mark.undisturbed
+@once
 def test_a_forged_end_is_about_itself(web, bystander):
     """An early `done` ends the execution; the state stays what it is, and the real `done` that follows is nobody else's."""
     forged = {"value": "forged", "value_type": "x" * 100, "exit_code": 9999, "error": {"type": 5, "message": ["x"]}, "duration": 1, "usage": {}}
@@ -90,6 +93,7 @@ def test_a_forged_end_is_about_itself(web, bystander):
     assert result["duration"] < 0.3 and result["error"]["type"] is None, result
 
 
+@once
 def test_forged_ends_of_later_executions(web):
     """A line that waits for the number of the next execution is told before that one begins."""
     with Session(web) as session:
@@ -101,6 +105,7 @@ def test_forged_ends_of_later_executions(web):
             assert session.run("'real'")["session"]["state"] == "kept"
 
 
+@once
 def test_forged_calls_and_outputs(web, bystander):
     lines = ("for i in range(3000): say(json.dumps({'op': 'call', 'call': i % 7, 'name': 'f', 'args': [1]}))\n"
              "for i in range(3000): say(json.dumps({'op': 'output', 'n': 1, 'data': {'a/b': i}}))\n'end'")
@@ -118,13 +123,14 @@ def test_forged_calls_and_outputs(web, bystander):
     ("while True: os.write(fd, b'{}\\n' * 20000)", "lost"),
     ("while True: os.write(fd, b'{\"op\":\"call\",\"call\":1,\"name\":\"f\"}\\n' * 2000)", "any"),
     ("while True: os.write(fd, b'x' * 65536)", "lost"),
-    ("while True: say('{\"op\":\"output\",\"n\":1,\"data\":{\"a/b\":\"' + 'x' * (40 << 20) + '\"}}')", "any"),
-    ("while True: say('[' + '1,' * (20 << 20) + '1]')", "any"),
-    ("while True: say('x' * (60 << 20))", "lost"),
-    ("while True: say('[' * (30 << 20))", "any"),
+    ("for _ in range(2): say('{\"op\":\"output\",\"n\":1,\"data\":{\"a/b\":\"' + 'x' * (30 << 20) + '\"}}')\ntime.sleep(60)", "any"),
+    ("say('[' + '1,' * (20 << 20) + '1]')\ntime.sleep(60)", "any"),
+    ("say('x' * (60 << 20))\ntime.sleep(60)", "lost"),
+    ("say('[' * (30 << 20))\ntime.sleep(60)", "any"),
 ])
+@once
 def test_a_channel_that_is_broken_or_flooded(web, bystander, code, state):
-    result = attack(web, bystander, code, timeout=1.5, limits={"memory": "1g"})
+    result = attack(web, bystander, code, timeout=0.7, limits={"memory": "1g"})
     assert result["status"] in ("timeout", "error"), result
     assert state in ("any", result["session"]["state"]), result
 
@@ -148,6 +154,7 @@ def test_processes_that_speak(web, bystander):
     assert attack(web, bystander, code)["value"] == "parent"
 
 
+@once
 def test_code_that_reads_the_channel(web, bystander):
     """It takes the lines of its own session, which is stuck then, and ends at its timeouts."""
     with Session(web) as session:
@@ -164,6 +171,7 @@ def test_code_that_reads_the_channel(web, bystander):
 # ------------------------------------------------------------------------------------ what stays behind
 
 
+@once
 def test_output_after_the_end(session_of, web):
     session = session_of()
     session.run("import threading, time, os\ndef late():\n    time.sleep(.15)\n    os.write(1, b'late thread\\n')\nthreading.Thread(target=late).start()\n"
@@ -174,6 +182,7 @@ def test_output_after_the_end(session_of, web):
     assert session.value("5") == 5
 
 
+@once
 def test_processes_that_fill_the_pipes(session_of, web):
     """A process that prints without end neither stops the front nor later executions for longer than their limits."""
     session = session_of()
@@ -252,6 +261,7 @@ found""" % str(served.daemon.state))
     assert two.logs()["stdout"] == "" and two.files() == {}
 
 
+@once
 def test_a16_many_requests_for_one_session(session_of, web):
     """A16: two requests that delete and execute the same session; none is left without an answer."""
     for _ in range(8):

@@ -7,7 +7,7 @@ import pytest
 
 import oracle
 from live import Session
-from program import FRONT, Atoll
+from program import FRONT, MODES, Atoll
 from resident import wait_until
 from web import Served, problem
 
@@ -79,6 +79,7 @@ def test_kill_of_the_broker(served):
         os.rmdir(group)
 
 
+@pytest.mark.modes(MODES[0])
 def test_many_sessions_leave_nothing(served):
     """Made and ended one after the other over one connection, every tenth with an execution. A thousand of them take this daemon 15 seconds of
     CPU time; what one leaves shows after a few hundred."""
