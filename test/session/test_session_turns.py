@@ -255,33 +255,25 @@ def test_sessions_of_other_callers(mode, stage):
             assert mine.value("secret") == 1
 
 
-def test_the_number_of_sessions_is_bounded(mode, stage):
+def test_bounds_and_drain(mode, stage):
+    """The number of sessions is bounded. At SIGTERM code that runs may end and is answered; idle sessions end; new work is refused."""
     work = stage.scratch(mode, "few")
     (work / "few.yaml").write_text("sessions: {max: 3, per_caller: 3}\n")
     os.chown(work / "few.yaml", work.stat().st_uid, -1)
     served = Served(Atoll(mode, stage), work, "--config", str(work / "few.yaml"))
     try:
-        sessions = [Session(served.web) for _ in range(3)]
-        answer = served.web.post("/v1/sessions", {"language": "python"})
+        web, kept = served.web, served.web.connect()
+        gone, idle, busy = (Session(web) for _ in range(3))
+        answer = web.post("/v1/sessions", {"language": "python"})
         problem(answer, 429)
         assert int(answer.headers["retry-after"]) >= 1
-        assert served.web.delete(sessions[0].path).status == 204
-        Session(served.web).value("1")
-    finally:
-        served.end()
-
-
-def test_drain(mode, stage):
-    """At SIGTERM code that runs may end and is answered; idle sessions end; new work is refused."""
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "drain"))
-    try:
-        idle, busy = Session(served.web), Session(served.web, host_functions=["f"])
+        assert web.delete(gone.path).status == 204
+        Session(web).value("1")
         asked = busy.begin("import time; time.sleep(1); 'ended'")
         busy.busy()
-        kept = served.web.connect()
         os.kill(served.daemon.pid, signal.SIGTERM)
-        wait_until(lambda: served.web.get("/readyz", keep=kept).status == 503, why="it does not drain")
-        problem(served.web.post("/v1/sessions", {"language": "python"}, keep=kept), 503, "draining")
+        wait_until(lambda: web.get("/readyz", keep=kept).status == 503, why="it does not drain")
+        problem(web.post("/v1/sessions", {"language": "python"}, keep=kept), 503, "draining")
         answer = idle.ask("1", keep=kept)
         assert answer.status in (404, 503), answer
         assert asked.json()["value"] == "ended"
@@ -297,3 +289,48 @@ def test_a_session_that_cannot_start_is_none(web):
     answer = web.post("/v1/sessions", {"language": "python", "limits": {"disk": "64k"}, "files": {"a": "x" * 200000}})
     assert answer.status >= 400, answer
     assert len(web.get("/v1/sessions").json()["sessions"]) == before
+
+
+# ------------------------------------------------------------------------------------------ many
+
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def test_many_sessions_leave_nothing(served):
+    """Made and ended one after the other over one connection, every tenth with an execution. A thousand of them take ten seconds; what one
+    leaves shows after a hundred."""
+    web, keep = served.web, served.web.connect()
+    front = served.daemon.child("front")
+
+    def make(count):
+        for number in range(count):
+            path = web.post("/v1/sessions", {"language": "python"}, keep=keep).headers["location"]
+            if number % 10 == 0:
+                assert web.post(f"{path}/execute", {"code": "1"}, keep=keep).json()["value"] == 1
+            assert web.delete(path, keep=keep).status == 204
+    make(20)
+    before, memory = descriptors(front), resident(front)
+    make(150)
+    wait_until(lambda: descriptors(front) <= before + 2, why="the front keeps descriptors")
+    assert resident(front) < memory + (6 << 20)
+    assert web.get("/v1/sessions", keep=keep).json()["sessions"] == []
+    keep.close()
+
+
+def resident(pid):
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_sessions_end_when_their_creator_goes(served):
+    """A client that disconnects before its session is ready leaves a session, which its caller can list and end."""
+    for _ in range(10):
+        connection = served.web.connect()
+        connection.request("POST", "/v1/sessions", b'{"language": "python"}', {"Content-Type": "application/json"})
+        connection.close()
+    for session in served.web.get("/v1/sessions").json()["sessions"]:
+        assert served.web.delete(f"/v1/sessions/{session['id']}").status == 204
+    with Session(served.web) as session:
+        assert session.value("1") == 1
