@@ -5,6 +5,7 @@ import asyncio
 import doctest
 import importlib
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -234,22 +235,25 @@ def test_doctests(daemon, monkeypatch, request, name):
 
 
 def test_installs_without_network(tmp_path):
-    subprocess.run([PYTHON, "-m", "venv", tmp_path / "venv"], check=True)
-    pip = [tmp_path / "venv" / "bin" / "pip", "--no-cache-dir", "--disable-pip-version-check"]
+    """From the tree into a venv, from the sdist for Debian's own Python. pip is the wheel that python3-venv brings."""
     copy = tmp_path / "copy"
     shutil.copytree(SDK, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    subprocess.run([*pip, "install", "--quiet", "--no-index", copy], check=True)
-    done = subprocess.run([tmp_path / "venv" / "bin" / "python", "-c", "import atoll; print(atoll.__version__, atoll.__file__)"],
-                          check=True, capture_output=True, text=True, cwd=tmp_path)
-    assert done.stdout.startswith("0.1.0 %s" % (tmp_path / "venv"))
     code = "import sys; sys.path.insert(0, 'build_backend'); import backend; print(backend.build_sdist('.')); print(backend.build_wheel('.'))"
     built = subprocess.run([PYTHON, "-c", code], cwd=copy, check=True, capture_output=True, text=True).stdout.split()
     assert built == ["atoll-0.1.0.tar.gz", "atoll-0.1.0-py3-none-any.whl"]
     assert "atoll/py.typed" in zipfile.ZipFile(copy / built[1]).namelist()
-    subprocess.run([*pip, "install", "--quiet", "--no-index", "--force-reinstall", copy / built[0]], check=True)
-    if subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0:  # Debian's own
-        subprocess.run([PYTHON, "-m", "pip", "install", "--quiet", "--no-index", "--no-cache-dir", "--target", tmp_path / "own", copy], check=True)
-        assert (tmp_path / "own" / "atoll" / "py.typed").exists()
+
+    wheel = sorted(pathlib.Path("/usr/share/python-wheels").glob("pip-*.whl"))[-1]
+    subprocess.run([PYTHON, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+
+    def install(python, *words):
+        subprocess.run([python, wheel / "pip", "install", "--quiet", "--no-index", "--no-cache-dir", "--disable-pip-version-check", *words], check=True)
+        done = subprocess.run([python, "-c", "import atoll; print(atoll.__version__, atoll.__file__)"], check=True, capture_output=True, text=True,
+                              cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path / "own")})
+        return done.stdout
+
+    assert install(tmp_path / "venv" / "bin" / "python", copy).startswith("0.1.0 %s" % (tmp_path / "venv"))
+    assert install(PYTHON, "--target", tmp_path / "own", copy / built[0]).startswith("0.1.0 %s" % (tmp_path / "own"))
 
 
 def test_the_oldest_python_can_read_it():
