@@ -11,6 +11,8 @@ static void on_ready_line(struct session *s, json_t *message, size_t bytes)
 {
 	(void)message;
 	(void)bytes;
+	if (s->life->is_ready)
+		return;
 	s->life->is_ready = true;
 	/* The first turn does not pay for the start; and the record of the start, which the broker may hold, comes with the answer. */
 	(void)!executor_ask_usage(s->life->run);
