@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the executions of one Python session. The front joins session_tools.py and this file, in this order, to one program.
+"""Runs the executions of one Python session. The front joins session_tools.py, session_fork.py and this file, in this order, to one program.
 
 Descriptor 0 is the channel: a socket with one JSON object a line in both directions. It moves to a high descriptor before anything else
 happens, so that programs find an empty standard input. An execution is compiled as the body of __main__, whose dictionary is the state of
@@ -52,6 +52,14 @@ def wait_readable(fd, timeout_ms):
 
 class Channel:
     def __init__(self):
+        os.register_at_fork(after_in_child=self.close)
+        self.writing = allocate_lock()
+        self.take()
+        import json  # takes milliseconds, and the other side need not wait for it
+        self.encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+        self.decoder = json.JSONDecoder().decode
+
+    def take(self):
         try:
             self.fd = os.dup2(0, CHANNEL, inheritable=False)
         except OSError:
@@ -59,13 +67,8 @@ class Channel:
         null = os.open("/dev/null", os.O_RDONLY)
         os.dup2(null, 0)
         os.close(null)
-        os.register_at_fork(after_in_child=self.close)
-        self.writing = allocate_lock()
         self.pieces = []  # of a line whose end has not come yet
         self.write(b'{"op":"ready"}\n')
-        import json  # takes milliseconds, and the other side need not wait for it
-        self.encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-        self.decoder = json.JSONDecoder().decode
 
     def close(self):
         os.close(self.fd)
@@ -508,6 +511,9 @@ class Session:
                 message = self.host.queue.pop(0)
                 if message["op"] == "run":
                     self.execute(message)
+                elif message["op"] == "fork":
+                    if answer := Forker(self).fork(message):
+                        self.channel.send(answer)
                 elif message["op"] != "return":  # an answer that comes too late
                     self.channel.send(self.files.answer(message))
         if self.loop is not None:

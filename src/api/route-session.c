@@ -171,6 +171,43 @@ static int post_interrupt(struct request_ctx *ctx)
 	return ask_session(ctx, true);
 }
 
+static void on_fork_reply(void *data, struct session *const *list, size_t n,
+			  const struct error *err)
+{
+	struct session_answer *a = data;
+	json_t *made = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		(void)json_array_append_new(made, session_to_json(list[i]));
+	if (a->ctx && err)
+		(void)respond_error(a->ctx, err);
+	else if (a->ctx)
+		(void)respond_json(a->ctx, 201, json_pack("{s:O}", "sessions", made));
+	json_decref(made);
+	free(a);
+}
+
+static int post_fork(struct request_ctx *ctx)
+{
+	const json_t *count = json_object_get(request_json(ctx), "count");
+	struct session *s = session_of(ctx);
+	struct session_answer *a;
+	struct error err = { 0 };
+
+	if (!s)
+		return 0;
+	a = answer_new(ctx, 201);
+	if (!a)
+		return respond_no_memory(ctx);
+	if (session_fork(s, count ? json_integer_value(count) : 1,
+			 (struct session_fork_reply){ a, on_fork_reply }, &err) < 0) {
+		free(a);
+		return respond_error(ctx, &err);
+	}
+	response_on_gone(ctx, on_asker_gone, a);
+	return 0;
+}
+
 static int post_call(struct request_ctx *ctx)
 {
 	struct session *s = session_of(ctx);
@@ -201,6 +238,9 @@ const struct route session_routes[] = {
 	  .response_schema = "Interrupted" },
 	{ HTTP_POST, "/v1/sessions/{id}/reset", post_reset, .flags = ROUTE_JSON_OPTIONAL,
 	  .summary = "A new interpreter for a session", .response_schema = "Session" },
+	{ HTTP_POST, "/v1/sessions/{id}/fork", post_fork, .flags = ROUTE_JSON_OPTIONAL,
+	  .summary = "Copy a live session: each copy is a session of its own",
+	  .request_schema = "ForkRequest", .response_schema = "Sessions" },
 	{ HTTP_GET, "/v1/sessions/{id}/logs", get_logs, .flags = ROUTE_SLOW,
 	  .summary = "Everything that a session has printed", .response_schema = "Logs" },
 	{ HTTP_POST, "/v1/sessions/{id}/calls/{call}", post_call, .flags = ROUTE_JSON,

@@ -343,6 +343,12 @@ static const struct schema_field session_request[] = {
 	{ "host_functions", "[string]", "functions of the client that every execution may call" },
 	{ "rules", "object", "rules of the language's own, for Python: imports, filesystem" },
 	{ "idle_timeout", "number", "seconds without use until the session ends [600]" },
+	{ "forkable", "boolean", "Python: POST …/fork can copy it [false]" },
+	{ 0 },
+};
+
+static const struct schema_field fork_request[] = {
+	{ "count", "integer", "how many copies, 1 to 32 [1]" },
 	{ 0 },
 };
 
@@ -359,6 +365,7 @@ static const struct schema_field session_fields[] = {
 	{ "limits", "object", "of an execution that names none" },
 	{ "labels", "{string}", NULL },
 	{ "isolation", "object", "as of a result" },
+	{ "forkable", "boolean", "POST …/fork can copy it" },
 	{ "parent", "string?", "the session that it was forked from" },
 	{ 0 },
 };
@@ -501,8 +508,9 @@ const struct schema api_schemas[] = {
 	{ "SessionRequest", "What a session is made with.", session_request, NULL },
 	{ "Session", "A live interpreter.", session_fields,
 	  "id language state created_at expires_at idle_timeout executions waiting limits labels "
-	  "isolation parent" },
+	  "isolation forkable parent" },
 	{ "Sessions", "The caller's sessions.", session_list, "*" },
+	{ "ForkRequest", "How a session is copied.", fork_request, NULL },
 	{ "TurnRequest", "One execution in a session.", turn_request, "code" },
 	{ "Interrupted", "Outcome of an interrupt.", interrupted, "*" },
 	{ "Logs", "Everything that was printed.", logs, "*" },

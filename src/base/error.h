@@ -31,6 +31,7 @@ enum error_code {
 	ERROR_NOT_READY,   /* no broker has answered yet */
 	ERROR_STOPPING,	   /* the server takes no new work */
 	ERROR_LOST,	   /* the broker died, and the run with it */
+	ERROR_CONFLICT,	   /* the state of what the request names does not permit it */
 	_ERROR_MAX,
 };
 

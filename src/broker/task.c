@@ -324,7 +324,7 @@ static bool may_begin_again(struct task *task, int wait_status)
 	if (task_never_began(task))
 		return true;
 	if (task->state != TASK_PREPARING || task->doomed || task->failure.code != ERROR_NONE ||
-	    wait_status != SIGKILL)
+	    wait_status != SIGKILL || task->sandbox->nested)
 		return false;
 	sandbox_usage(task->sandbox, &task->total);
 	usage_subtract(&task->total, &task->ahead);
@@ -524,9 +524,10 @@ int task_new(struct peer *peer, const struct record *record, struct span plan,
 	if (r == 0) {
 		task->n_stages = plan_stage_count(&task->plan.view);
 		task->tty = plan_has_terminal(&task->plan.view);
-		if (b->pool && task_take_cell(task))
+		if (!record->run.copy.parent && b->pool && task_take_cell(task))
 			return 0;
-		r = task_begin(task, &err);
+		r = record->run.copy.parent ? task_begin_copy(task, &record->run.copy, &err)
+					    : task_begin(task, &err);
 	}
 	if (r < 0)
 		task_refuse(task, &err);

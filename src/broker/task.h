@@ -143,6 +143,9 @@ void task_orphan(struct task *task);
 int task_send(struct task *task, struct record *rec, int fd); /* to its peer; fd negative: none */
 /* Begins in a new sandbox. */
 int task_begin(struct task *task, struct error *err) _must_check_;
+/* task-copy.c. Begins with a process of another task, in a sandbox inside that one's. */
+int task_begin_copy(struct task *task, const struct record_copy *copy,
+		    struct error *err) _must_check_;
 /* Begins in a sandbox that has executed the first part of the plan. */
 int task_go_on(struct task *task, struct error *err) _must_check_;
 int task_watch_sandbox(struct task *task) _must_check_;

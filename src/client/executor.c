@@ -359,6 +359,7 @@ static void outlive_turns(struct executor_run *run, const struct executor_start_
 	struct limits *l = &run->run.decision.limits;
 
 	run->run.channel_fd = o->channel_fd;
+	run->run.decision.forkable = o->forkable;
 	l->timeout_ms = o->life_ms;
 	l->cpu_time_ms = 0;
 	l->idle_timeout_ms = 0;
@@ -384,11 +385,26 @@ static int take_options(struct executor_run *run, const struct executor_start_op
 	return o->interactive ? make_stdin(run) : 0;
 }
 
+static struct job *live_job(const struct executor_run *run)
+{
+	return run->control.live ? run->control.job : NULL;
+}
+
+static int take_parent(struct executor_run *run, const struct executor_start_options *o)
+{
+	struct job *job = live_job(o->parent);
+
+	run->run.copy = (struct record_copy){ job ? job_outcome(job)->number : 0, o->copy };
+	return run->run.copy.parent && o->copy > 0 ? 0 : -ESRCH;
+}
+
 int executor_start(struct executor_run *run, const struct executor_start_options *options,
 		   struct error *err)
 {
 	int r = take_options(run, options);
 
+	if (r >= 0 && options->parent)
+		r = take_parent(run, options);
 	if (r >= 0) {
 		run->started = run->on_stack = true;
 		r = fiber_start(run->executor->atoll->loop, go, run);
@@ -418,11 +434,6 @@ void executor_kill_all(struct executor *s, enum cause_kind cause)
 {
 	for (struct executor_run *run = s->runs; run; run = run->next)
 		executor_kill(run, cause);
-}
-
-static struct job *live_job(const struct executor_run *run)
-{
-	return run->control.live ? run->control.job : NULL;
 }
 
 int executor_signal(struct executor_run *run, int signo)

@@ -116,6 +116,10 @@ struct executor_start_options {
 	 */
 	int channel_fd;
 	int64_t life_ms;
+	bool forkable; /* its live process can be forked */
+	/* Of a fork: the run that was forked, which must be running, and the process that was forked (link/broker-proto.h). */
+	struct executor_run *parent;
+	int32_t copy;
 };
 
 /* On failure no callback was called and the caller still owns the run. *options is copied. */

@@ -239,6 +239,7 @@ static struct job_input job_input(const struct run *run, const struct sandbox_sp
 		.stdin_data = in->stdin_data,
 		.stdin_fd = in->caller_input && o->use_stdin_fd ? o->stdin_fd : -EBADF,
 		.channel_fd = in->live ? run->channel_fd : 0,
+		.copy = in->live ? run->copy : (struct record_copy){ 0 },
 		.cancel_fd = o->use_cancel_fd ? o->cancel_fd : -EBADF,
 		.terminal_fd = o->use_terminal_fd ? o->terminal_fd : -EBADF,
 		.resize_fd = o->use_resize_fd ? o->resize_fd : -EBADF,

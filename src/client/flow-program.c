@@ -110,7 +110,9 @@ void flow_isolation(struct run *run, const struct record_started *start)
 
 	*iso = (struct isolation){
 		.tier = missing ? "reduced" : "full",
-		.user = start->user_unique ? "unique" : "shared",
+		.user = start->copy	     ? "shared with parent"
+			: start->user_unique ? "unique"
+					     : "shared",
 		.cgroup = start->cgroup < _CGROUP_KIND_MAX ? cgroups[start->cgroup] : "none",
 		.landlock = start->landlock_abi,
 		.proc = start->proc ? "pid" : "none",

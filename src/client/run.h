@@ -105,6 +105,7 @@ struct run {
 	size_t stage;	     /* the stage that is being built, counted from 1; 0: the program */
 	int output_fd;	     /* the caller's output directory, or -EBADF */
 	int channel_fd; /* the program's descriptor 0 instead of input (link/channel.h); 0: none */
+	struct record_copy copy;   /* of a live process: link/broker-proto.h */
 	struct error output_error; /* why a file could not be stored there */
 	struct result *result;
 };

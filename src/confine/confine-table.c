@@ -142,6 +142,7 @@ static const struct confine_row allowed[] = {
 	{ "preadv2", F },
 	{ "process_mrelease", B },
 	{ "pselect6", F },
+	{ "ptrace", B },
 	{ "pwrite64", F },
 	{ "pwritev", F },
 	{ "pwritev2", F },

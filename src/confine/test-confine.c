@@ -109,7 +109,6 @@ static void test_broker_holds_programs(void **state)
 	assert_int_equal(confine_target(CONFINE_BROKER, row_of("init_module")), TO_EPERM);
 	assert_int_equal(confine_target(CONFINE_BROKER, row_of("bpf")), TO_EPERM);
 	assert_int_equal(confine_target(CONFINE_BROKER, row_of("open_by_handle_at")), TO_EPERM);
-	assert_int_equal(confine_target(CONFINE_BROKER, row_of("ptrace")), TO_EPERM);
 	assert_int_equal(confine_target(CONFINE_BROKER, row_of("io_uring_setup")), TO_ENOSYS);
 }
 
@@ -240,7 +239,6 @@ static void test_attempts(void **state)
 		{ CONFINE_BROKER, try_bpf, EPERM },
 		{ CONFINE_BROKER, try_module, EPERM },
 		{ CONFINE_BROKER, try_handle, EPERM },
-		{ CONFINE_BROKER, try_ptrace, EPERM },
 		{ CONFINE_BROKER, try_clock, EPERM },
 		{ CONFINE_UNPACKER, try_read, 0 },
 		{ CONFINE_UNPACKER, try_fork, 0 },

@@ -82,6 +82,7 @@ static const char *const reasons[_ERROR_MAX] = {
 	[ERROR_TOO_LARGE] = "too_large",
 	[ERROR_KEY_PENDING] = "idempotency_pending",
 	[ERROR_KEY_REUSED] = "idempotency_mismatch",
+	[ERROR_CONFLICT] = "conflict",
 	[ERROR_BUSY] = "queue_full",
 	[ERROR_STORAGE] = "storage",
 	[ERROR_STOPPING] = "draining",

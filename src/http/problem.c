@@ -34,6 +34,7 @@ static const struct {
 	[ERROR_ENDED] = { 409, "already_ended", NULL },
 	[ERROR_KEY_PENDING] = { 409, "idempotency_pending", NULL },
 	[ERROR_KEY_REUSED] = { 422, "idempotency_mismatch", NULL },
+	[ERROR_CONFLICT] = { 409, "conflict", NULL },
 	[ERROR_BUSY] = { 429, "queue_full", NULL },
 	[ERROR_NO_ROOM] = { 503, "busy", NULL },
 	[ERROR_NOT_READY] = { 503, "not_ready", NULL },

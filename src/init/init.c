@@ -34,6 +34,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,9 +46,20 @@ enum {
 	CROWD_REST_MS = 100, /* otherwise: a sandbox at rest costs next to nothing */
 };
 
+/* PIDFD_GET_INFO of <linux/pidfd.h>, which older headers lack. */
+struct guest_info {
+	uint64_t mask, cgroup_id;
+	uint32_t pid, group_pid, parent_pid, ids[8];
+	int32_t exit_code; /* as wait4 gives it */
+};
+#define GUEST_GET_INFO	_IOWR(0xff, 11, struct guest_info)
+#define GUEST_INFO_EXIT UINT64_C(8)
+enum { GUEST_TRIES = 100 }; /* a millisecond each */
+
 struct init {
 	struct plan_view plan;
 	int signal_fd;
+	int guest_fd;	 /* pidfd of a program that is not a child; -1: none */
 	int proc_fd;	 /* of /proc; -1: no looking at crowds */
 	int64_t look_ns; /* when to look next */
 	int look_ms;	 /* how long until then; -1: for ever */
@@ -231,6 +243,26 @@ static void end_stage(struct init *init, int wait_status)
 		_exit(0);
 }
 
+/*
+ * A guest's parent is the init of the sandbox that it came from. From Linux 6.15 on, its pidfd tells how it ended, once that one has
+ * reaped it. Otherwise it counts as killed.
+ */
+static int guest_status(int pidfd)
+{
+	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+
+	for (int i = 0; i < GUEST_TRIES; i++) {
+		struct guest_info info = { .mask = GUEST_INFO_EXIT };
+
+		if (ioctl(pidfd, GUEST_GET_INFO, &info) < 0)
+			break;
+		if (info.mask & GUEST_INFO_EXIT)
+			return info.exit_code;
+		(void)nanosleep(&pause, NULL);
+	}
+	return SIGKILL;
+}
+
 static void reap_children(struct init *init)
 {
 	struct signalfd_siginfo info;
@@ -375,11 +407,12 @@ static bool argv_has(char **argv, const char *word)
 
 int main(int argc _unused_, char **argv)
 {
-	struct init init = { .proc_fd = -1, .look_ms = -1 };
+	struct init init = { .guest_fd = -1, .proc_fd = -1, .look_ms = -1 };
 	sigset_t mask;
 
 	(void)prctl(PR_SET_DUMPABLE, 0);
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!argv_has(argv, INIT_GUEST))
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)fcntl(INIT_FD_CONTROL, F_SETFD, FD_CLOEXEC);
 	(void)fcntl(INIT_FD_PLAN, F_SETFD, FD_CLOEXEC);
 	/* The interpreter this process comes from may have ignored SIGCHLD; then wait would fail. */
@@ -408,9 +441,18 @@ int main(int argc _unused_, char **argv)
 		/* The program may have ended before SIGCHLD was handled here, so no signal follows. */
 		reap_children(&init);
 	}
+	if (argv_has(argv, INIT_GUEST)) {
+		init.main_pid = INIT_ADOPTED_PID;
+		init.stage.last = 1;
+		init.start_ns = now_ns();
+		init.guest_fd = (int)syscall(SYS_pidfd_open, INIT_ADOPTED_PID, 0);
+		if (init.guest_fd < 0)
+			end_stage(&init, SIGKILL);
+	}
 	for (;;) {
 		struct pollfd fds[] = { { .fd = INIT_FD_CONTROL, .events = POLLIN },
-					{ .fd = init.signal_fd, .events = POLLIN } };
+					{ .fd = init.signal_fd, .events = POLLIN },
+					{ .fd = init.guest_fd, .events = POLLIN } };
 
 		if (poll(fds, ARRAY_SIZE(fds), init.look_ms) < 0 && errno != EINTR)
 			_exit(1);
@@ -418,6 +460,8 @@ int main(int argc _unused_, char **argv)
 			look_for_crowd(&init);
 		if (fds[1].revents)
 			reap_children(&init);
+		if (fds[2].revents)
+			end_stage(&init, guest_status(init.guest_fd));
 		if (fds[0].revents)
 			take_command(&init);
 	}

@@ -27,6 +27,8 @@ enum { INIT_FD_CONTROL = 0, INIT_FD_PLAN = 1 };
 /* A word of argv, of an init whose program already runs as its only child. The first child of pid 1 is pid 2. */
 #define INIT_ADOPT "adopt"
 enum { INIT_ADOPTED_PID = 2 };
+/* The same of an init whose program came from another sandbox (sandbox/mover.h): pid 2, but not its child. */
+#define INIT_GUEST "guest"
 /* Another word of argv: no cgroup bounds the processors of the sandbox, so init keeps crowds in the background. */
 #define INIT_CROWDS "crowds"
 

@@ -6,6 +6,7 @@
  *                                      ◀─ HELLO {version, facts}                  first of all, once
  *   RUN {job} [+ stdin,] + stdout, stderr, ─▶ a small plan is bytes behind the record, another one a
  *       ticket [, plan]                      sealed memfd
+ *   RUN {job, parent, copy} …           ─▶ the same for a process of the running job `parent` (sandbox/mover.h)
  *                                      ◀─ STARTED {job, isolation} [+ terminal]   or FAILED {job, error}; may come with DONE
  *                                      ◀─ STAGE {job, index, wait status, usage}  for each ended stage; the last may come with DONE
  *   KILL {job, cause}                     ─▶ any time
@@ -50,7 +51,7 @@ enum { RECORD_FDS_MAX = 5, RECORD_PLAN_MAX = 8192 };
  * Both ends are the same program, unless a front of another version connects to a listening broker. So a change of meaning
  * takes another number here. Added operations change _OP_MAX; records of another size are refused by their size.
  */
-enum { PROTO_VERSION = 9 << 16 | _OP_MAX };
+enum { PROTO_VERSION = 10 << 16 | _OP_MAX };
 
 struct record_hello {
 	uint32_t version;	 /* PROTO_VERSION */
@@ -58,9 +59,16 @@ struct record_hello {
 	struct host_facts facts; /* the abilities of the broker, not of the front */
 };
 
+/* parent not 0: the program is this process of the running job `parent`, and is moved into a sandbox of its own. */
+struct record_copy {
+	uint32_t parent;
+	int32_t pid; /* in the broker's pid namespace */
+};
+
 struct record_run {
 	int32_t terminal_size; /* rows << 16 | columns; ignored without a terminal */
 	uint32_t no_input;     /* 1: RUN brings no stdin, and the program has nothing to read */
+	struct record_copy copy;
 };
 
 /*
@@ -89,6 +97,7 @@ struct record_started {
 	uint8_t cgroup;	  /* enum cgroup_kind */
 	uint8_t proc;	  /* the sandbox has procfs */
 	uint8_t warm;	  /* the program's runtime was started ahead */
+	uint8_t copy;	  /* the program was copied from another sandbox, whose uid it has */
 	uint32_t missing; /* bits of enum layer, found while setting up */
 	char seccomp[48];
 };

@@ -122,7 +122,11 @@ static ssize_t read_piece(struct channel *c, char *piece)
 		memcpy(&sender, CMSG_DATA(h), sizeof(sender));
 	if (c->speaker == 0)
 		c->speaker = sender.pid;
-	return sender.pid == c->speaker ? n : -EAGAIN;
+	if (sender.pid == c->speaker)
+		return n;
+	if (c->on_other)
+		c->on_other(c->to.data, sender.pid);
+	return -EAGAIN;
 }
 
 static void drop_told(struct channel *c, size_t n)

@@ -41,6 +41,8 @@ struct channel {
 	struct source *source,
 		*more; /* more: a timer, set when lines are left for the next round */
 	pid_t speaker; /* 0: nothing was said yet */
+	/* For the owner to set: another process than the speaker has sent something, which is dropped. */
+	void (*on_other)(void *data, pid_t pid);
 	struct buf in, out;
 	struct channel_large *large; /* the line that the worker parses, or NULL */
 	size_t searched;	     /* bytes of `in` that have no newline */

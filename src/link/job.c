@@ -207,10 +207,7 @@ static int drain(struct job *j)
 	j->tick = source_free(j->tick);
 	j->quiet = source_free(j->quiet);
 	feed_stop(&j->feed);
-	/*
-	 * All output is in the pipes. Their write ends are closed a little later, or never if a process that the caller forked
-	 * holds them, too.
-	 */
+	/* All output is in the pipes. A process that the caller forked may hold their write ends for ever. */
 	if (j->outcome.done.settled || j->made_ahead) {
 		job_last_reads(j);
 		return end(j);
@@ -546,7 +543,8 @@ static int send_run(struct job *j, const int stdio[3])
 	const struct winsize size = find_size(j);
 	struct record record = { .kind = RECORD_RUN,
 				 .run = { .terminal_size = size.ws_row << 16 | size.ws_col,
-					  .no_input = stdio[0] < 0 } };
+					  .no_input = stdio[0] < 0,
+					  .copy = j->in.copy } };
 	int r;
 
 	if (!small) {
@@ -557,7 +555,7 @@ static int send_run(struct job *j, const int stdio[3])
 	j->port.on_message = on_job_message;
 	j->port.data = j;
 	link_attach(j->link, &j->port);
-	record.job = j->port.job;
+	record.job = j->outcome.number = j->port.job;
 	r = link_send_plan(
 		j->link, &record, small ? j->in.plan : (struct span){ 0 },
 		(int[RECORD_FDS_MAX]){ stdio[0], stdio[1], stdio[2], j->ticket_fd, plan_fd } +

@@ -40,10 +40,11 @@ struct job_input {
 	 * 0: none.
 	 */
 	int channel_fd;
-	int cancel_fd;		/* readable: cancel; negative: none */
-	int terminal_fd;	/* the caller's terminal, whose size is copied; negative: none */
-	int resize_fd;		/* readable: that size changed; negative: none */
-	uint16_t rows, columns; /* the size if terminal_fd is negative; 0: 24 rows, 80 columns */
+	struct record_copy copy; /* of a live process: broker-proto.h */
+	int cancel_fd;		 /* readable: cancel; negative: none */
+	int terminal_fd;	 /* the caller's terminal, whose size is copied; negative: none */
+	int resize_fd;		 /* readable: that size changed; negative: none */
+	uint16_t rows, columns;	 /* the size if terminal_fd is negative; 0: 24 rows, 80 columns */
 	int64_t output_bytes, output_total_bytes;
 	int64_t idle_timeout_ms; /* 0: none */
 	int64_t patience_ms;	 /* longest time from RUN to the last STAGE; 0: unbounded */
@@ -57,6 +58,7 @@ struct job_input {
 };
 
 struct job_outcome {
+	uint32_t number; /* of the job, as its broker knows it; 0: RUN was not sent yet */
 	bool started;
 	struct record_started start;
 	struct record_stage stages[PLAN_STAGES_MAX];

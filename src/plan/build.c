@@ -266,7 +266,11 @@ static void add_paths(struct plan_builder *b, const struct plan_input *in)
 		add_library_paths(b, d);
 		return;
 	}
-	add_landlock(b, "/", ACCESS_READ, no_tcp);
+	/*
+	 * A copy of the program finds other mounts at these paths, to which the rules for the paths below do not apply. There the
+	 * read-only mounts alone keep it from writing.
+	 */
+	add_landlock(b, "/", d->forkable ? write : ACCESS_READ, no_tcp);
 	if (!d->read_only)
 		add_landlock(b, SANDBOX_WORK, write, no_tcp);
 	add_landlock(b, "/tmp", write, no_tcp);

@@ -20,6 +20,7 @@ static const char *const answer_names[_TO_ANSWER_MAX] = {
 	[TO_ENOPROTOOPT] = "ENOPROTOOPT",
 	[TO_EOPNOTSUPP] = "EOPNOTSUPP",
 	[TO_OK] = "ok",
+	[TO_TRACER] = "tracer",
 	[TO_KILL] = "kill",
 };
 
@@ -184,7 +185,8 @@ static int print_insn(struct buf *out, const struct filter *f, size_t i)
 
 int filter_print(enum filter_profile profile, struct buf *out)
 {
-	static const enum target order[] = { TO_ALLOW, TO_OK, TO_EPERM, TO_EINVAL, TO_ENOSYS };
+	static const enum target order[] = { TO_ALLOW, TO_OK,	  TO_TRACER,
+					     TO_EPERM, TO_EINVAL, TO_ENOSYS };
 	enum machine machine = filter_native();
 	struct filter f;
 	char label[64];

@@ -20,7 +20,8 @@ enum target {
 	TO_EAFNOSUPPORT,
 	TO_ENOPROTOOPT,
 	TO_EOPNOTSUPP,
-	TO_OK, /* the call does nothing and returns 0 */
+	TO_OK,	   /* the call does nothing and returns 0 */
+	TO_TRACER, /* only a tracer can have it made; otherwise ENOSYS */
 	TO_KILL,
 	_TO_ANSWER_MAX,
 	TO_STREAM_PROTOCOL = _TO_ANSWER_MAX,

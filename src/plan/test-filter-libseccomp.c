@@ -68,10 +68,9 @@ static void allow_equal(scmp_filter_ctx ctx, int nr, unsigned int arg, uint64_t 
 static void build_numbers(enum filter_profile profile)
 {
 	static const uint32_t actions[_TO_ANSWER_MAX] = {
-		[TO_ALLOW] = SCMP_ACT_ALLOW,
-		[TO_EPERM] = SCMP_ACT_ERRNO(EPERM),
-		[TO_EINVAL] = SCMP_ACT_ERRNO(EINVAL),
-		[TO_OK] = SCMP_ACT_ERRNO(0),
+		[TO_ALLOW] = SCMP_ACT_ALLOW,	      [TO_EPERM] = SCMP_ACT_ERRNO(EPERM),
+		[TO_EINVAL] = SCMP_ACT_ERRNO(EINVAL), [TO_OK] = SCMP_ACT_ERRNO(0),
+		[TO_TRACER] = SCMP_ACT_TRACE(0),
 	};
 	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(ENOSYS));
 

@@ -65,6 +65,7 @@ struct decision {
 	bool read_only;
 	bool libraries_only; /* as the policy says */
 	bool tty;
+	bool forkable;	       /* a session whose live process can be copied into another sandbox */
 	const char *workspace; /* name of the mounted workspace, or NULL */
 	bool workdir;	       /* programs start in the workspace */
 	enum commit_when commit;

@@ -164,7 +164,7 @@ int child_staging_check(struct child *c)
 	return r < 0 ? r : build_place(c, find_cover(c), place_bounds);
 }
 
-static int mount_tmpfs(const char *where, const struct op *op, mode_t mode)
+int child_mount_tmpfs(const char *where, const struct op *op, mode_t mode)
 {
 	struct text options = { 0 };
 
@@ -203,7 +203,7 @@ static int mount_overlay(const struct child *c, const char *source, const char *
 int child_do_root(struct child *c, const struct op *op)
 {
 	int r = c->skeleton ? mount_overlay(c, CHILD_SKELETON_PLACE "/skeleton", "root")
-			    : mount_tmpfs("root", op, 0755);
+			    : child_mount_tmpfs("root", op, 0755);
 
 	return r < 0 ? r : sys_chdir("root");
 }
@@ -340,13 +340,13 @@ int child_do_tmpfs(struct child *c, const struct op *op)
 {
 	int r = make_dir(target(c, op), 0755);
 
-	return r < 0 ? r : mount_tmpfs(target(c, op), op, op->mode);
+	return r < 0 ? r : child_mount_tmpfs(target(c, op), op, op->mode);
 }
 
 int child_do_scratch(struct child *c, const struct op *op)
 {
 	(void)c;
-	return mount_tmpfs("../scratch", op, 0755);
+	return child_mount_tmpfs("../scratch", op, 0755);
 }
 
 int child_do_scratch_dir(struct child *c, const struct op *op)

@@ -156,7 +156,8 @@ static int become_user(struct child *c)
 	if (r < 0)
 		return r;
 	c->step = "bind to the broker's life";
-	r = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0);
+	/* A nested sandbox ends with its parent's, and when its socket closes. */
+	r = c->nest ? 0 : sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0);
 	if (r < 0)
 		return r;
 	c->step = "make a session keyring";
@@ -202,7 +203,7 @@ static void prepare_child(struct child *c)
 
 		if (op_table[op->kind].phase != PHASE_PREPARE)
 			break;
-		r = actions[op->kind](c, op);
+		r = c->nest ? c->nest(c, op) : actions[op->kind](c, op);
 		if (r < 0)
 			fail_child(c, r);
 	}
@@ -210,7 +211,8 @@ static void prepare_child(struct child *c)
 
 static int become_init(struct child *c)
 {
-	static char name[] = "init", adopt[] = INIT_ADOPT, crowds[] = INIT_CROWDS;
+	static char name[] = "init", adopt[] = INIT_ADOPT, guest[] = INIT_GUEST,
+		    crowds[] = INIT_CROWDS;
 	char *argv[4] = { name }, **word = argv + 1, *const envp[] = { NULL };
 	struct report rep = { .kind = REPORT_PREPARED,
 			      .landlock_abi = c->landlock_abi,
@@ -222,7 +224,7 @@ static int become_init(struct child *c)
 	if (c->command.no_cgroup)
 		*word++ = crowds;
 	if (c->fork_program) {
-		*word++ = adopt;
+		*word++ = c->nest ? guest : adopt;
 		c->step = "fork the program";
 		r = c->fork_program(c);
 		if (r < 0)
@@ -278,10 +280,10 @@ void child_main(struct child *c)
 	if (r == 0)
 		r = become_user(c);
 	if (r == 0)
-		r = child_staging(c);
+		r = c->nest ? sys_chdir("/") : child_staging(c);
 	if (r == 0)
 		r = take_plan(c, COMMAND_GO, &plan);
-	if (r == 0)
+	if (r == 0 && !c->nest)
 		r = child_staging_check(c);
 	if (r < 0)
 		fail_child(c, r);

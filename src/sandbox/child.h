@@ -14,6 +14,8 @@ struct child {
 	bool net_given;	   /* the clone was started in its network namespace */
 	bool signals_kept; /* signal dispositions are right already */
 	bool skeleton;	   /* it has a skeleton of this plan: see child_make_skeleton() */
+	/* It is inside another sandbox of the same plan (mover.h), and this executes its records; or NULL. */
+	int (*nest)(struct child *c, const struct op *op);
 	/*
 	 * If the program is forked from the clone itself, once everything is locked: returns 0 in the program,
 	 * which must not return from the function, and the program's pid in the clone. NULL: init executes the
@@ -59,6 +61,7 @@ int child_staging_check(struct child *c);
 int child_make_skeleton(struct child *c);
 /* Where a skeleton is built; no shown path may be below it. */
 #define CHILD_SKELETON_PLACE "/sys"
+int child_mount_tmpfs(const char *where, const struct op *op, mode_t mode);
 int child_do_root(struct child *c, const struct op *op);
 int child_do_dir(struct child *c, const struct op *op);
 int child_do_symlink(struct child *c, const struct op *op);
@@ -71,6 +74,8 @@ int child_do_devpts(struct child *c, const struct op *op);
 int child_do_proc(struct child *c, const struct op *op);
 int child_do_pivot(struct child *c, const struct op *op);
 int child_do_readonly(struct child *c, const struct op *op);
+/* child-nested.c: what a nested sandbox has of its own, above the parent's file system. */
+int child_nest(struct child *c, const struct op *op);
 /* child-workspace.c */
 int child_do_workspace(struct child *c, const struct op *op);
 /*

@@ -23,7 +23,7 @@ void sandbox_kill(struct sandbox *sb)
 		return;
 	if (sb->program_pidfd >= 0)
 		(void)sys_pidfd_send_signal(sb->program_pidfd, SIGKILL);
-	if (sys_pidfd_send_signal(sb->pidfd, SIGKILL) < 0)
+	if (sys_pidfd_send_signal(sb->pidfd, SIGKILL) < 0 && !sb->nested)
 		(void)kill(sb->pid, SIGKILL);
 	/* Dying needs a processor, and a process in the background may wait seconds for one. */
 	if (sb->cgroup)
@@ -110,6 +110,8 @@ void sandbox_destroy(struct sandbox *sb)
 		(void)waitpid(sb->pid, NULL, 0);
 		sb->pid = 0;
 	}
+	/* Before pid 1 has said HELLO, only the mover is known. */
+	layers_reap(sb);
 	for (int tries = 0; sandbox_vacate(sb) == -EBUSY && tries < 2000; tries++)
 		(void)usleep(1000);
 	sandbox_free(sb);

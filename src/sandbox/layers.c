@@ -18,6 +18,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -96,6 +97,9 @@ static int start_mounter(struct sandbox *sb, int *ret_fd)
 
 void layers_reap(struct sandbox *sb)
 {
+	/* A mover may wait for a copy that does not come to its next stop; one that is done does not notice. */
+	if (sb->mounter > 0 && sb->nested)
+		(void)kill(sb->mounter, SIGKILL);
 	if (sb->mounter > 0)
 		(void)waitpid(sb->mounter, NULL, 0);
 	sb->mounter = 0;

@@ -70,6 +70,12 @@ struct sandbox {
 	uint32_t host_id;  /* uid and gid outside */
 	bool owned;	   /* its user namespace belongs to that uid, not to the broker's */
 	bool id_reserved;  /* no other sandbox on this host has that uid */
+	/*
+	 * It is inside the sandbox that its program was copied from (mover.h), with that one's uid: host_id only names the
+	 * cgroup.
+	 */
+	bool nested;
+	uint32_t parent_id; /* that uid */
 	/* cloned by an unprivileged zygote: the broker puts it into the group; owned by another uid */
 	bool cloned_apart;
 	struct cgroup *cgroup;
@@ -105,6 +111,13 @@ int sandbox_complete(struct sandbox *sb, struct error *err) _must_check_;
 int sandbox_expect(struct sandbox_host *host, struct net *net, struct sandbox **ret,
 		   int *ret_far_end, struct error *err) _must_check_;
 int sandbox_arrive(struct sandbox *sb, struct error *err) _must_check_;
+/*
+ * A sandbox for the copy of a live process of another one (mover.h). copy: its pid in the broker's namespace; fds: its new 0, 1, 2,
+ * the caller's to close. Call sandbox_arrive() and sandbox_prepare() when the control socket is readable: after PREPARED the copy runs.
+ * -ESRCH: no such process in that sandbox; -EOPNOTSUPP: not on this host.
+ */
+int sandbox_nest(const struct sandbox *parent, pid_t copy, const int fds[3], struct sandbox **ret,
+		 struct error *err) _must_check_;
 /* A uid and a cgroup without a process; sandbox_vacate() frees them. */
 int sandbox_reserve(struct sandbox_host *host, struct sandbox **ret,
 		    struct error *err) _must_check_;

@@ -195,8 +195,7 @@ struct sandbox *sandbox_new(struct sandbox_host *host)
 	return sb;
 }
 
-/* The sandbox's end of the socket; the broker keeps the other. */
-static int make_control(struct sandbox *sb, struct error *err)
+int sandbox_make_control(struct sandbox *sb, struct error *err)
 {
 	int pair[2];
 
@@ -215,7 +214,7 @@ int sandbox_clone(struct sandbox *sb, struct error *err)
 			       .upper_fd = -EBADF,
 			       .terminal_fd = -EBADF,
 			       .ruleset_fd = -EBADF };
-	_cleanup_close_ int far_end = make_control(sb, err);
+	_cleanup_close_ int far_end = sandbox_make_control(sb, err);
 
 	if (far_end < 0)
 		return far_end;
@@ -241,8 +240,7 @@ static bool clone_fits(const struct sandbox *sb)
 	return !sb->owned || sb->host_id - facts->uid_base < facts->uid_count;
 }
 
-/* The uid that a clone already has, unless another sandbox has it; otherwise any uid. */
-static int claim_id(struct sandbox *sb, struct error *err)
+int sandbox_claim_id(struct sandbox *sb, struct error *err)
 {
 	if (sb->pid > 0 && clone_fits(sb)) {
 		int r = make_group(sb, err);
@@ -294,7 +292,7 @@ static int send_join(struct sandbox *sb, struct error *err)
 /* The child runs: gives it its ids and lets it join its group. */
 static int admit_child(struct sandbox *sb, struct error *err)
 {
-	int r = map_ids(sb);
+	int r = sb->nested ? 0 : map_ids(sb);
 
 	if (r < 0)
 		return error_set(err, ERROR_POLICY, -r,
@@ -320,7 +318,7 @@ static bool is_ending(const struct sandbox *sb)
 int sandbox_complete(struct sandbox *sb, struct error *err)
 {
 	const struct cgroup_ops *cgroups = sb->host->cgroups;
-	int r = claim_id(sb, err);
+	int r = sandbox_claim_id(sb, err);
 
 	if (r == 0 && sb->pid == 0)
 		r = sandbox_clone(sb, err);
@@ -362,7 +360,7 @@ int sandbox_reserve(struct sandbox_host *host, struct sandbox **ret, struct erro
 
 	if (!sb)
 		return error_oom(err);
-	r = claim_id(sb, err);
+	r = sandbox_claim_id(sb, err);
 	if (r == 0)
 		*ret = TAKE_PTR(sb);
 	return r;
@@ -381,14 +379,14 @@ int sandbox_expect(struct sandbox_host *host, struct net *net, struct sandbox **
 		return error_oom(err);
 	}
 	sb->net = net;
-	far_end = make_control(sb, err);
+	far_end = sandbox_make_control(sb, err);
 	if (far_end < 0)
 		return far_end;
 	/* A new descriptor has the lowest free number, so all below are in use. The rest is for requests. */
 	if (host->files_ahead && sb->control_fd >= host->files_ahead)
 		return error_set(err, ERROR_INTERNAL, EMFILE,
 				 "too few descriptors are left to make a sandbox ahead");
-	r = claim_id(sb, err);
+	r = sandbox_claim_id(sb, err);
 	if (r < 0)
 		return r;
 	/* HELLO carries the sender's credentials, which name its process. */
@@ -398,6 +396,13 @@ int sandbox_expect(struct sandbox_host *host, struct net *net, struct sandbox **
 	*ret = TAKE_PTR(sb);
 	*ret_far_end = TAKE_FD(far_end);
 	return 0;
+}
+
+static bool is_open(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
 int sandbox_arrive(struct sandbox *sb, struct error *err)
@@ -417,6 +422,9 @@ int sandbox_arrive(struct sandbox *sb, struct error *err)
 	if (sb->pidfd < 0)
 		return error_set(err, ERROR_INTERNAL, -sb->pidfd,
 				 "a sandbox process cannot be held: %s", strerror(-sb->pidfd));
+	/* It is another's child, but as long as the socket is open it is alive, and the number its own. */
+	if (sb->nested && !is_open(sb->control_fd))
+		return error_set(err, ERROR_INTERNAL, ESRCH, "a copy's sandbox has ended");
 	(void)setsockopt(sb->control_fd, SOL_SOCKET, SO_PASSCRED, &off, sizeof(off));
 	if (sb->cloned_apart && sb->host->cgroups->clone_fd(sb->cgroup) >= 0) {
 		int r = sb->host->cgroups->attach(sb->cgroup, pid, err);
@@ -429,14 +437,11 @@ int sandbox_arrive(struct sandbox *sb, struct error *err)
 
 int sandbox_meet_program(struct sandbox *sb, pid_t pid)
 {
-	char byte;
-
 	sb->program_pidfd = sys_pidfd_open(pid);
 	if (sb->program_pidfd < 0)
 		return sb->program_pidfd;
 	/* The other end is open, so the process that holds it is alive: its number cannot mean another one. */
-	if (recv(sb->program_fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) >= 0 ||
-	    errno != EAGAIN)
+	if (!is_open(sb->program_fd))
 		return -ESRCH;
 	sb->program_pid = pid;
 	return 0;
@@ -481,10 +486,10 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	 */
 	if (sb->program_fd < 0)
 		hold_mounts(sb);
-	if (dev && facts->privileged)
+	if (dev && facts->privileged && !sb->nested)
 		dev_fd = sandbox_take_dev(sb);
 	sb->own_dev = dev_fd >= 0;
-	if (dev)
+	if (dev && !sb->nested)
 		r = command_init(sb, &equip, &dev_fd, dev_fd >= 0 ? 1 : 0, err);
 	if (r == 0 && workspace)
 		r = give_workspace(sb, op_a(plan, workspace), err);
@@ -523,7 +528,7 @@ void sandbox_give_stdio(struct sandbox *sb, const int fds[3])
 {
 	if (sb->host->facts.privileged)
 		for (int i = 0; i < 3; i++)
-			give_pipe(fds[i], sb->host_id);
+			give_pipe(fds[i], sb->nested ? sb->parent_id : sb->host_id);
 }
 
 int sandbox_start(struct sandbox *sb, const struct init_command *command, const int fds[])

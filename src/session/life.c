@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
+#include <signal.h>
 #include <string.h>
 
 enum {
@@ -25,8 +26,23 @@ static void close_program_end(struct session_life *life)
 	life->program_fd = 0;
 }
 
+static void life_free(struct session_life *life);
+
+static void let_parent_go(struct session_life *life)
+{
+	struct session_life *parent = TAKE_PTR(life->parent);
+
+	if (!parent || --parent->n_copies > 0)
+		return;
+	if (parent->has_ended)
+		life_free(parent);
+	else if (parent->is_over)
+		executor_kill(parent->run, CAUSE_CANCELLED);
+}
+
 static void life_free(struct session_life *life)
 {
+	let_parent_go(life);
 	channel_close(&life->channel);
 	close_program_end(life);
 	(void)session_unref(life->session);
@@ -51,6 +67,13 @@ void life_kill(struct session *s, enum cause_kind cause)
 	if (!life)
 		return;
 	leave_session(life);
+	if (life->n_copies > 0 && !life->turn && cause == CAUSE_CANCELLED) {
+		/* The end of this sandbox would end those of its copies. */
+		life->is_over = true;
+		(void)!executor_signal(life->run, SIGSTOP);
+		session_tell(&s->stop_waits, s, NULL);
+		return;
+	}
 	channel_close(&life->channel);
 	if (!life->turn)
 		session_tell(&s->stop_waits, s, NULL);
@@ -72,6 +95,14 @@ static void on_life_message(void *data, void *message, size_t bytes)
 
 	if (life->session->life == life)
 		session_on_message(life->session, message, bytes);
+}
+
+static void on_life_other(void *data, pid_t pid)
+{
+	struct session_life *life = data;
+
+	if (life->session->life == life && life->turn && life->turn->fork)
+		session_fork_take(life->turn, pid);
 }
 
 static void on_life_closed(void *data, int r)
@@ -185,7 +216,9 @@ static void on_life_end(void *data, struct result *res, const struct error *err)
 	if (current && !life->is_ready && !s->closed)
 		fail_waiting(s, res, err);
 	(void)result_free(res);
-	life_free(life);
+	life->has_ended = true;
+	if (life->n_copies == 0)
+		life_free(life);
 	if (s->all->closed && s->n_turns_open == 0)
 		session_close(s);
 	else if (!s->closed)
@@ -193,7 +226,7 @@ static void on_life_end(void *data, struct result *res, const struct error *err)
 	(void)session_unref(s);
 }
 
-int life_begin(struct session *s, struct error *err)
+static int begin_life(struct session *s, struct session_life *parent, pid_t copy, struct error *err)
 {
 	const struct sessions_options *o = &s->all->o;
 	struct session_life *life = calloc(1, sizeof(*life));
@@ -204,6 +237,9 @@ int life_begin(struct session *s, struct error *err)
 			      on_life_event },
 		.on_end = on_life_end,
 		.life_ms = LIFE_MS,
+		.forkable = s->forkable,
+		.parent = parent ? parent->run : NULL,
+		.copy = copy,
 		.brief = true,
 	};
 	const struct channel_listener listener = { life, evaluation_read, evaluation_drop,
@@ -219,6 +255,7 @@ int life_begin(struct session *s, struct error *err)
 		if (r < 0)
 			(void)error_set(err, ERROR_NO_ROOM, -r, "no channel for a session: %s",
 					strerror(-r));
+		life->channel.on_other = on_life_other;
 	}
 	options.channel_fd = life->program_fd;
 	if (r >= 0)
@@ -229,7 +266,20 @@ int life_begin(struct session *s, struct error *err)
 		life_free(life);
 		return r;
 	}
+	life->parent = parent;
+	if (parent)
+		parent->n_copies++;
 	s->life = life;
 	session_move(s, SESSION_STARTING, clock_now_ns() + START_MS * NS_PER_MS);
 	return 0;
+}
+
+int life_begin(struct session *s, struct error *err)
+{
+	return begin_life(s, NULL, 0, err);
+}
+
+int life_begin_copy(struct session *s, struct session_life *parent, pid_t copy, struct error *err)
+{
+	return begin_life(s, parent, copy, err);
 }

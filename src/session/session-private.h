@@ -51,6 +51,7 @@ struct turn {
 	int64_t number;
 	char *line;			/* what the runner is told, until it is told */
 	struct session_file_reply file; /* fn NULL: an execution */
+	struct session_fork *fork;	/* the turn is a fork; or NULL */
 
 	/* Of an execution: */
 	char execution[32]; /* its id */
@@ -77,6 +78,14 @@ struct session_life {
 	bool warm;
 	struct turn *turn; /* that runs in it, or NULL */
 	struct usage usage;
+	/*
+	 * The life that this one was copied from, or NULL. The sandbox of a copy is inside that one's, which is therefore kept until
+	 * the last copy has ended.
+	 */
+	struct session_life *parent;
+	size_t n_copies;
+	bool is_over;	/* its session has left it; it stays for its copies */
+	bool has_ended; /* its sandbox is gone */
 };
 
 struct session_wait {
@@ -93,6 +102,8 @@ struct session {
 	struct charge charge;
 	json_t *request;		/* what a sandbox is made with */
 	json_t *host_functions, *rules; /* or NULL */
+	bool forkable;
+	char parent[32]; /* the id of the session it was forked from, or "" */
 	char language[64], policy[128];
 	struct limits limits; /* of an execution that names none */
 
@@ -149,7 +160,18 @@ void session_tell_closed(struct session *s);
 int life_begin(struct session *s, struct error *err) _must_check_;
 /* The session has no life any more; the turn in it ends when the sandbox is gone. */
 void life_kill(struct session *s, enum cause_kind cause);
+/* The same with a process that was forked in another life. */
+int life_begin_copy(struct session *s, struct session_life *parent, pid_t copy,
+		    struct error *err) _must_check_;
 int life_send(struct session_life *life, const json_t *message) _must_check_;
+
+/* --- sessions.c --- */
+struct session *session_new(struct sessions *all, const char *caller); /* NULL: no memory */
+void session_enlist(struct session *s);
+
+/* --- session-fork.c --- */
+/* A process that a turn's runner has forked waits to be moved. */
+void session_fork_take(struct turn *t, pid_t copy);
 
 /* --- session-lines.c --- */
 void session_on_message(struct session *s, json_t *message, size_t bytes);

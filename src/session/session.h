@@ -75,6 +75,16 @@ int session_interrupt(struct session *s, struct session_reply reply,
 		      struct error *err) _must_check_;
 /* A new interpreter, with the files that the session began with. */
 int session_reset(struct session *s, struct session_reply reply, struct error *err) _must_check_;
+/*
+ * Copies of a live interpreter, each in a session of its own: the live process is forked. s NULL: err says why. ERROR_CONFLICT: the
+ * session is not forkable, or its process cannot be forked now (threads, child processes, open sockets).
+ */
+struct session_fork_reply {
+	void *data;
+	void (*fn)(void *data, struct session *const *list, size_t n, const struct error *err);
+};
+int session_fork(struct session *s, int64_t count, struct session_fork_reply reply,
+		 struct error *err) _must_check_;
 void session_close(struct session *s);
 /* Whether the state of the last execution was kept. */
 bool session_kept(const struct session *s);

@@ -66,7 +66,8 @@ void sessions_drain(struct sessions *all)
 /* --- creating --- */
 
 /* Keys of the session itself; the others make its sandbox. */
-static const char *const own_keys[] = { "idle_timeout", "name", "host_functions", "rules", NULL };
+static const char *const own_keys[] = { "idle_timeout", "name",	    "host_functions",
+					"rules",	"forkable", NULL };
 static const char *const sandbox_keys[] = { "language", "limits",  "policy", "files",	  "env",
 					    "network",	"preload", "labels", "read_only", NULL };
 
@@ -110,6 +111,31 @@ static int read_session_name(struct session *s, const json_t *value, struct erro
 	return 0;
 }
 
+static int read_forkable(struct session *s, const json_t *value, struct error *err)
+{
+	if (value && !json_is_boolean(value) && !json_is_null(value))
+		return error_field(err, "forkable", "forkable: give true or false");
+	s->forkable = json_is_true(value);
+	return 0;
+}
+
+/* Only Python's runner can fork. What a workspace, or a policy without files, holds back would be in reach of a copy. */
+static int check_forkable(const struct session *s, const struct decision *d, struct error *err)
+{
+	const char *obstacle = NULL;
+
+	if (!s->forkable)
+		return 0;
+	if (strcmp(d->language->name, "python") != 0)
+		obstacle = "only Python sessions can be forked";
+	else if (d->workspace || d->libraries_only)
+		obstacle =
+			"a session with a workspace, or without access to files, cannot be forked";
+	else if (d->facts->cgroup == CGROUP_NONE || d->facts->landlock_abi == 0)
+		obstacle = "on this host cgroups or Landlock are missing; see: atoll doctor";
+	return obstacle ? error_field(err, "forkable", "forkable: %s", obstacle) : 0;
+}
+
 static int read_own_keys(struct session *s, const json_t *body, struct error *err)
 {
 	json_t *functions = json_object_get(body, "host_functions");
@@ -120,6 +146,8 @@ static int read_own_keys(struct session *s, const json_t *body, struct error *er
 		r = read_session_name(s, json_object_get(body, "name"), err);
 	if (r >= 0)
 		r = session_check_functions(functions, err);
+	if (r >= 0)
+		r = read_forkable(s, json_object_get(body, "forkable"), err);
 	if (r >= 0 && rules && !json_is_object(rules) && !json_is_null(rules))
 		r = error_field(err, "rules", "rules: give an object");
 	if (r < 0)
@@ -186,12 +214,14 @@ static int decide_session(struct session *s, struct error *err)
 	s->limits = d->limits;
 	(void)snprintf(s->language, sizeof(s->language), "%s", d->language->name);
 	(void)snprintf(s->policy, sizeof(s->policy), "%s", d->policy->name);
-	r = take_policy_rules(s, d->policy->imports, err);
+	r = check_forkable(s, d, err);
+	if (r >= 0)
+		r = take_policy_rules(s, d->policy->imports, err);
 	executor_discard(run);
 	return r;
 }
 
-static struct session *new_session(struct sessions *all, const char *caller)
+struct session *session_new(struct sessions *all, const char *caller)
 {
 	struct session *s = calloc(1, sizeof(*s));
 
@@ -213,6 +243,16 @@ static struct session *new_session(struct sessions *all, const char *caller)
 	return s;
 }
 
+void session_enlist(struct session *s)
+{
+	struct sessions *all = s->all;
+
+	s->next = all->list;
+	all->list = s;
+	all->counts.created++;
+	charge_take(&s->charge, all->o.callers, s->caller, SLOT_SESSIONS, 1);
+}
+
 /* A session without a sandbox. */
 static int add_session(struct sessions *all, const char *caller, json_t *body, struct session **ret,
 		       struct error *err)
@@ -227,7 +267,7 @@ static int add_session(struct sessions *all, const char *caller, json_t *body, s
 	r = caller_check(all->o.callers, caller_find(all->o.callers, caller), demand, err);
 	if (r < 0)
 		return r;
-	s = new_session(all, caller);
+	s = session_new(all, caller);
 	if (!s)
 		return error_oom(err);
 	r = read_session_body(s, body, err);
@@ -237,10 +277,7 @@ static int add_session(struct sessions *all, const char *caller, json_t *body, s
 		(void)session_unref(s);
 		return r;
 	}
-	s->next = all->list;
-	all->list = s;
-	all->counts.created++;
-	charge_take(&s->charge, all->o.callers, s->caller, SLOT_SESSIONS, 1);
+	session_enlist(s);
 	/* Also a session whose first execution is refused expires. */
 	session_set_due(s);
 	*ret = s;
@@ -316,14 +353,15 @@ json_t *session_to_json(const struct session *s)
 
 	clock_format_utc(s->created_ns, created, sizeof(created));
 	clock_format_utc(clock_realtime_ns() + MAX(left_ns, (int64_t)0), expires, sizeof(expires));
-	return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:s, s:f, s:I, s:I, s:o, s:o, s:o, s:n}", "id",
-			 s->id, "name", *s->name ? s->name : NULL, "language", s->language, "state",
-			 state_word(s), "created_at", created, "expires_at", expires,
+	return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:s, s:f, s:I, s:I, s:o, s:o, s:o, s:b, s:s?}",
+			 "id", s->id, "name", *s->name ? s->name : NULL, "language", s->language,
+			 "state", state_word(s), "created_at", created, "expires_at", expires,
 			 "idle_timeout", (double)s->idle_ms / MS_PER_SEC, "executions",
 			 (json_int_t)s->n_executions, "waiting", (json_int_t)s->n_turns_open,
 			 "limits", limits_to_json(&s->limits), "labels",
 			 labels ? json_incref(labels) : json_object(), "isolation",
-			 isolation_to_json(&s->isolation), "parent");
+			 isolation_to_json(&s->isolation), "forkable", s->forkable, "parent",
+			 *s->parent ? s->parent : NULL);
 }
 
 json_t *sessions_to_json(struct sessions *all, const char *caller)

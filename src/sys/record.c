@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { FDS_MAX = 8 };
+enum { FDS_MAX = 16 };
 
 union control {
 	struct cmsghdr header;

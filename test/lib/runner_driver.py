@@ -17,7 +17,7 @@ from pathlib import Path
 
 RUNNERS = Path(__file__).resolve().parents[2] / "runners"
 LANGUAGES = {
-    "python": ("/usr/bin/python3", "py", ["python/session_tools.py", "python/session.py"]),
+    "python": ("/usr/bin/python3", "py", ["python/session_tools.py", "python/session_fork.py", "python/session.py"]),
     "javascript": ("/usr/bin/node", "js", ["javascript/session_tools.js", "javascript/session.js"]),
     "ruby": ("/usr/bin/ruby", "rb", ["ruby/session.rb"]),
     "bash": ("/usr/bin/bash", "sh", ["bash/session.sh"]),

@@ -107,7 +107,7 @@ def check_table(box, program, profile, options=()):
         elif row["answer"] == "checked":
             good = answer == row["refusal"]
         else:
-            good = answer == row["answer"]
+            good = answer == ("ENOSYS" if row["answer"] == "tracer" else row["answer"])  # no program has a tracer
         if not good and answer != row.get("kernel"):  # the kernel's own answer, on some kernels
             wrong.append((line, row))
     assert wrong == [] and expected == {}

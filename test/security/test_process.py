@@ -274,7 +274,8 @@ say(out)
     assert seen.pop("clone3") == "ENOSYS"
     for name in ("clone NEWTIME", "clone high NEWTIME"):
         seen.pop(name)
-    assert set(seen.values()) == {"EPERM"}, seen
+    # setns is a tracer's to permit, and no program has one.
+    assert all(answer == ("ENOSYS" if name.startswith("setns") else "EPERM") for name, answer in seen.items()), seen
 
 
 def test_P15_prctl_is_an_allow_list(box):

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies of a live session. The session's runner is asked to fork, as a turn like others. Each process that it forks announces itself on
+ * the channel, where the kernel names it, and waits; a session with a life of its own begins with that process, which the
+ * broker moves into a sandbox (sandbox/mover.h). The copy says `ready` on its new channel.
+ *
+ *   turn: {"op": "fork"} ──▶ runner: forks ──▶ channel: another process ──▶ session, life, RUN {copy} ──▶ ready ─┐
+ *                             └─ the forked processes are gone ──▶ answer ──────────────────────────────────────┴─▶ reply
+ *
+ * All copies or none: when one of them fails, the others are closed.
+ */
+#include "session/session-private.h"
+
+#include <string.h>
+
+enum { FORK_MAX = 32 };
+
+struct session_fork {
+	struct session_fork_reply reply;
+	size_t count, n, n_starting;
+	struct session *list[FORK_MAX]; /* references */
+	bool is_answered;
+	struct error error;
+};
+
+static void end_fork(struct session_fork *f)
+{
+	bool failed = f->error.code != ERROR_NONE;
+
+	if (!f->is_answered || f->n_starting > 0)
+		return;
+	for (size_t i = 0; failed && i < f->n; i++)
+		session_close(f->list[i]);
+	f->reply.fn(f->reply.data, f->list, failed ? 0 : f->n, failed ? &f->error : NULL);
+	for (size_t i = 0; i < f->n; i++)
+		(void)session_unref(f->list[i]);
+	free(f);
+}
+
+static void on_copy_ready(void *data, struct session *s, const struct error *err)
+{
+	struct session_fork *f = data;
+
+	(void)s;
+	f->n_starting--;
+	if (err && f->error.code == ERROR_NONE)
+		f->error = *err;
+	end_fork(f);
+}
+
+static struct session *copy_session(const struct session *s)
+{
+	struct session *c = session_new(s->all, s->caller->name);
+
+	if (!c)
+		return NULL;
+	c->request = json_incref(s->request);
+	c->host_functions = s->host_functions ? json_incref(s->host_functions) : NULL;
+	c->rules = s->rules ? json_incref(s->rules) : NULL;
+	memcpy(c->language, s->language, sizeof(c->language));
+	memcpy(c->policy, s->policy, sizeof(c->policy));
+	memcpy(c->parent, s->id, sizeof(c->parent));
+	c->limits = s->limits;
+	c->idle_ms = s->idle_ms;
+	c->forkable = true;
+	c->n_turns = s->n_turns;
+	return c;
+}
+
+void session_fork_take(struct turn *t, pid_t copy)
+{
+	struct session_fork *f = t->fork;
+	struct session *c = f->n < f->count ? copy_session(t->session) : NULL;
+	struct session_wait *w = c ? calloc(1, sizeof(*w)) : NULL;
+	struct error err = { 0 };
+
+	if (!w) {
+		(void)session_unref(c);
+		return;
+	}
+	session_enlist(c);
+	*w = (struct session_wait){ .reply = { f, on_copy_ready } };
+	c->ready_waits = w;
+	f->list[f->n++] = session_ref(c);
+	f->n_starting++;
+	if (life_begin_copy(c, t->life, copy, &err) < 0)
+		session_tell(&c->ready_waits, c, &err);
+}
+
+static void on_fork_answer(void *data, const json_t *answer, const struct error *err)
+{
+	const char *code = json_string_value(json_object_get(answer, "error"));
+	const char *words = json_string_value(json_object_get(answer, "message"));
+	struct session_fork *f = data;
+
+	f->is_answered = true;
+	if (f->error.code != ERROR_NONE)
+		;
+	else if (code)
+		(void)error_set(&f->error, ERROR_CONFLICT, EBUSY, "%.200s", words ? words : code);
+	else if (err->code != ERROR_NONE)
+		f->error = *err;
+	else if (f->n < f->count)
+		(void)error_set(&f->error, ERROR_INTERNAL, EAGAIN,
+				"only %zu of %zu copies of the session could be made", f->n,
+				f->count);
+	end_fork(f);
+}
+
+static char *fork_line(const struct turn *t, int64_t count)
+{
+	json_t *message = json_pack("{s:s, s:I, s:I}", "op", "fork", "n", (json_int_t)t->number,
+				    "count", (json_int_t)count);
+	char *line = message ? json_dumps(message, JSON_COMPACT) : NULL;
+
+	json_decref(message);
+	return line;
+}
+
+int session_fork(struct session *s, int64_t count, struct session_fork_reply reply,
+		 struct error *err)
+{
+	const struct slot_demand demand = { SLOT_SESSIONS, count, 5 };
+	struct session_fork *f;
+	struct turn *t;
+	int r;
+
+	if (!s->forkable)
+		return error_set(err, ERROR_CONFLICT, EINVAL,
+				 "the session cannot be forked: create it with \"forkable\": true");
+	if (count < 1 || count > FORK_MAX)
+		return error_field(err, "count", "count: give a number from 1 to %d", FORK_MAX);
+	r = caller_check(s->all->o.callers, s->caller, demand, err);
+	if (r < 0)
+		return r;
+	f = calloc(1, sizeof(*f));
+	t = f ? turn_new(s) : NULL;
+	if (t)
+		t->line = fork_line(t, count);
+	if (!t || !t->line) {
+		if (t)
+			turn_free(t);
+		free(f);
+		return error_oom(err);
+	}
+	*f = (struct session_fork){ .reply = reply, .count = (size_t)count };
+	t->file = (struct session_file_reply){ f, on_fork_answer };
+	t->fork = f;
+	session_line_up(s, t);
+	return 0;
+}

@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POST /v1/sessions/{id}/fork: copies of a live Python session, each with a sandbox of its own."""
+import textwrap
+import time
+
+import pytest
+
+from live import Session
+from program import FRONT, Atoll
+from resident import wait_until
+from web import Served, problem, sse
+
+pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
+quick = pytest.mark.quick
+MiB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def served(mode, stage):
+    if mode != "root":
+        pytest.skip("without root there is no cgroup, and nothing would bound a copy")
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "forks"))
+    yield served
+    served.end()
+
+
+@pytest.fixture
+def web(served):
+    return served.web
+
+
+def block(text):
+    return textwrap.dedent(text)
+
+
+class Copy(Session):
+    def __init__(self, web, made):
+        self.web, self.made, self.id, self.path = web, made, made["id"], f"/v1/sessions/{made['id']}"
+
+
+def ask_fork(session, count=1):
+    return session.web.post(f"{session.path}/fork", {"count": count})
+
+
+def fork(session, count=1):
+    answer = ask_fork(session, count)
+    assert answer.status == 201, answer
+    made = answer.json()["sessions"]
+    assert len(made) == count and len({one["id"] for one in made}) == count
+    return [Copy(session.web, one) for one in made]
+
+
+@pytest.fixture
+def session(web):
+    with Session(web, forkable=True) as session:
+        yield session
+    for made in web.get("/v1/sessions").json()["sessions"]:
+        web.delete(f"/v1/sessions/{made['id']}")
+
+
+# ------------------------------------------------------------------------------------------- state
+
+
+@quick
+def test_state_is_copied(session):
+    session.run(block("""
+        import io
+        def numbers():
+            yield from range(10)
+        half = numbers()
+        taken = [next(half) for _ in range(4)]
+        def counter():
+            n = 5
+            def count():
+                nonlocal n
+                n += 1
+                return n
+            return count
+        count = counter()
+        count()
+        text = io.StringIO("first\\nsecond\\nthird")
+        text.readline()
+        class Point: pass
+        p = Point(); p.self = p; p.x = 7
+        """))
+    first, second = fork(session, 2)
+    for one in (first, second, session):
+        assert one.value("next(half), next(half)") == {"$tuple": [4, 5]}
+        assert one.value("count()") == 7
+        assert one.value("text.tell(), text.readline()") == {"$tuple": [6, "second\n"]}
+        assert one.value("p.self is p and type(p) is Point and p.x") == 7
+    first.run("p.x = 'first'; count()")
+    assert (second.value("p.x"), session.value("p.x"), session.value("count()")) == (7, 7, 8)
+
+
+def test_numpy_views(session):
+    session.run("import numpy; base = numpy.arange(12).reshape(3, 4); view = base[1:, ::2]")
+    copy, = fork(session)
+    copy.run("view[0, 0] = 99")
+    assert copy.value("base[1].tolist(), view.base is base or view.base is base.base, view.tolist()") == \
+        {"$tuple": [[99, 5, 6, 7], True, [[99, 6], [8, 10]]]}
+    assert session.value("view.tolist()") == [[4, 6], [8, 10]]
+
+
+def test_files_are_copied(session):
+    session.run(block("""
+        import os, tempfile
+        os.makedirs("a/b"); open("a/b/c.txt", "w").write("c" * 3_000_000)
+        os.symlink("a/b/c.txt", "link"); os.chmod("a/b", 0o750); os.utime("a/b/c.txt", (5, 5))
+        opened = open("lines.txt", "w+"); opened.write("one\\ntwo\\n"); opened.flush(); opened.seek(4)
+        unnamed = tempfile.TemporaryFile(); unnamed.write(b"nameless"); unnamed.flush()
+        os.chdir("a")
+        """))
+    copy, = fork(session)
+    assert copy.value("os.getcwd(), os.readlink('/sandbox/link'), oct(os.stat('b').st_mode), os.stat('b/c.txt').st_mtime, os.stat('b/c.txt').st_size") \
+        == {"$tuple": ["/sandbox/a", "a/b/c.txt", "0o40750", 5.0, 3_000_000]}
+    assert copy.value("opened.read()") == "two\n"
+    copy.run("opened.write('three\\n'); opened.flush(); unnamed.seek(0); unnamed.write(b'N'); unnamed.flush(); open('b/new', 'w').write('1')")
+    assert session.value("opened.read(), os.listdir('b'), unnamed.tell()") == {"$tuple": ["two\n", ["c.txt"], 8]}
+    assert session.value("unnamed.seek(0) or unnamed.read()") == {"$bytes": "bmFtZWxlc3M="}
+    assert copy.value("open('/sandbox/lines.txt').read()") == "one\ntwo\nthree\n"
+    session.run("open('/sandbox/lines.txt', 'w').write('gone')")
+    assert copy.value("open('/sandbox/lines.txt').read()") == "one\ntwo\nthree\n"
+
+
+def test_event_loop(session):
+    session.run("import asyncio; lock = asyncio.Lock(); await lock.acquire()")
+    copy, = fork(session)
+    for one in (copy, session):
+        assert one.value("lock.locked(), await asyncio.wait_for(asyncio.sleep(0.01, 'slept'), 5)") == {"$tuple": [True, "slept"]}
+
+
+def test_random_numbers_differ(session):
+    session.run("import random, ssl, tempfile, numpy, uuid; random.seed(1); numpy.random.seed(1); tempfile.mktemp(); ssl.RAND_bytes(4)")
+    ask = "[random.random(), ssl.RAND_bytes(8).hex(), tempfile.mktemp(), float(numpy.random.random()), str(uuid.uuid4())]"
+    seen = [one.value(ask) for one in [*fork(session, 2), session]]
+    for column in zip(*seen):
+        assert len(set(column)) == 3, column
+
+
+def test_host_functions(session):
+    def serve(one, code):
+        with one.web.stream("POST", f"{one.path}/execute", {"code": code, "host_functions": ["double"]}) as response:
+            for _, name, event in sse(response):
+                data = event.get("data", event)
+                if name == "host_call":
+                    assert one.web.post(f"{one.path}/calls/{data['call_id']}", {"result": 2 * data["args"][0]}).status == 204
+                elif name == "result":
+                    return data
+        raise AssertionError("no result")
+
+    serve(session, "answer = double(4)")
+    copy, = fork(session)
+    assert serve(copy, "[answer, double(21)]")["value"] == [8, 42]
+    assert serve(session, "[answer, double(5)]")["value"] == [8, 10]
+
+
+# ---------------------------------------------------------------------------------------- isolation
+
+
+@quick
+def test_a_copy_is_a_session(session):
+    copy, = fork(session)
+    shown = copy.show()
+    assert shown["parent"] == session.id and shown["forkable"] and shown["state"] == "idle" and shown["executions"] == 0
+    assert shown["isolation"]["user"] == "shared with parent" and shown["isolation"]["tier"] == session.show()["isolation"]["tier"]
+    result = copy.run("import os, sys; print('out'); print('err', file=sys.stderr); os.getpid()")
+    assert (result["value"], result["stdout"], result["stderr"]) == (2, "out\n", "err\n")
+    assert copy.run("raise ValueError('x')")["error"]["type"] == "ValueError"
+    assert copy.web.get(f"{copy.path}/logs").json()["stdout"] == "out\n"
+    assert session.web.get(f"{session.path}/logs").json()["stdout"] == ""
+    again, = fork(copy)
+    assert again.show()["parent"] == copy.id and again.value("os.getpid()") == 2
+    assert copy.run("while True: pass", limits={"timeout": 0.5})["status"] == "timeout"
+    assert copy.value("os.getpid()") == 2
+
+
+def test_no_rights_are_left(session):
+    copy, = fork(session)
+    status = copy.value("{name: text.strip() for name, _, text in (line.partition(':') for line in open('/proc/self/status'))}")
+    for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+        assert int(status[name], 16) == 0, status
+    assert (status["NoNewPrivs"], status["Seccomp"], status["Uid"].split()[0]) == ("1", "2", "1000")
+    tried = copy.value(block("""
+        import ctypes, os
+        libc = ctypes.CDLL(None, use_errno=True)
+        def call(name, *args):
+            ctypes.set_errno(0)
+            return [name, getattr(libc, name)(*args), ctypes.get_errno()]
+        found = [call("setns", os.open(f"/proc/self/ns/{name}", 0), 0) for name in os.listdir("/proc/self/ns")]
+        found += [call("unshare", flag) for flag in (0x10000000, 0x20000, 0x40000000)]
+        found += [call("mount", b"none", b"/sandbox", b"tmpfs", 0, None), call("chroot", b"/sandbox"), call("ptrace", 0, 0, 0, 0),
+                  call("sethostname", b"x", 1)]
+        found"""))
+    assert all(result == -1 and errno in (1, 38) for _, result, errno in tried), tried
+
+
+def test_a_copy_sees_neither_parent_nor_siblings(session):
+    session.run("import os, socket; r = open('/sandbox/secret', 'w').write('s')")
+    first, second = fork(session, 2)
+    for one in (first, second):
+        assert one.value("[name for name in os.listdir('/proc') if name.isdigit()]") == ["2"]
+        assert one.value(block("""
+            s = socket.socket(); s.bind(("127.0.0.1", 4000)); s.listen()
+            c = socket.create_connection(("127.0.0.1", 4000))
+            c.getpeername()[1]""")) == 4000
+        one.run("s.close(); c.close()")
+    first.run("open('/sandbox/secret', 'w').write('first'); open('/tmp/mine', 'w')")
+    assert second.value("open('/sandbox/secret').read(), os.path.exists('/tmp/mine')") == {"$tuple": ["s", False]}
+    assert session.value("open('/sandbox/secret').read(), os.path.exists('/tmp/mine')") == {"$tuple": ["s", False]}
+
+
+def test_read_only_places_stay_so(session):
+    copy, = fork(session)
+    assert copy.value(block("""
+        import os
+        found = []
+        for path in ("/x", "/usr/x", "/etc/x", "/dev/x", "/proc/x", "/usr/lib/x"):
+            try:
+                open(path, "w"); found.append(path)
+            except OSError as error:
+                pass
+        found""")) == []
+
+
+def test_limits_are_its_own(web):
+    with Session(web, forkable=True, limits={"memory": 128 * MiB, "disk": 16 * MiB, "pids": 20}) as session:
+        session.run("import os; data = bytearray(30 << 20)")
+        first, second = fork(session, 2)
+        result = first.run("more = b'x' * (400 << 20); len(more)")
+        assert result["status"] != "success", result
+        assert (second.value("len(data)"), session.value("len(data)")) == (30 << 20, 30 << 20)
+        assert second.run("open('/sandbox/full', 'wb').write(bytes(20 << 20))")["error"]["type"] == "OSError"
+        assert session.value("open('/sandbox/full', 'wb').write(bytes(10 << 20))") == 10 << 20
+        many = block("""
+            n = 0
+            try:
+                while True:
+                    if os.fork() == 0:
+                        import time; time.sleep(60); os._exit(0)
+                    n += 1
+            except OSError:
+                pass
+            n""")
+        assert 15 <= second.value(many) <= 20
+        assert session.value("pid = os.fork() or os._exit(0); os.waitpid(pid, 0)[1]") == 0
+        for one in (first, second):
+            web.delete(one.path)
+
+
+@quick
+def test_kill_of_a_copy_leaves_the_others(session):
+    session.run("x = 1")
+    first, second = fork(session, 2)
+    result = first.run("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert result["session"]["state"] == "lost" and result["status"] != "success", result
+    assert (second.value("x"), session.value("x")) == (1, 1)
+    assert first.run("x")["error"]["type"] == "NameError"  # a new interpreter
+    assert session.web.delete(second.path).status == 204
+    assert session.value("x") == 1
+
+
+def test_copies_outlive_their_parent(session, web):
+    session.run("x = [1]")
+    first, second = fork(session, 2)
+    assert web.post(f"{session.path}/reset").status == 200
+    assert session.run("x")["error"]["type"] == "NameError"
+    assert first.value("x.append(2) or x") == [1, 2]
+    assert web.delete(session.path).status == 204
+    assert (first.value("x"), second.value("x")) == ([1, 2], [1])
+    deeper, = fork(first)
+    assert web.delete(first.path).status == 204
+    assert deeper.value("x") == [1, 2]
+
+
+# ----------------------------------------------------------------------------------------- refusals
+
+
+def refused(session, words):
+    detail = problem(ask_fork(session), 409, "conflict")
+    assert words in detail, detail
+
+
+@quick
+def test_refusals(session, web):
+    session.run("import threading; stop = threading.Event(); t = threading.Thread(target=stop.wait); t.start()")
+    refused(session, "the session has 2 threads")
+    session.run("stop.set(); t.join()")
+    session.run("import subprocess; child = subprocess.Popen(['sleep', '60'])")
+    refused(session, "child processes")
+    session.run("child.kill(); child.wait()")
+    session.run("import socket; s = socket.socket()")
+    refused(session, "socket")
+    session.run("s.close(); import mmap; m = mmap.mmap(-1, 4096)")
+    refused(session, "shares memory")
+    session.run("m.close(); import asyncio\nasync def f(): task = asyncio.create_task(asyncio.sleep(60))\nawait f()")
+    refused(session, "unfinished asyncio")
+    for count in (0, 33, -1):
+        problem(ask_fork(session, count), 400, field="count")
+    with Session(web) as other:
+        refused(other, "forkable")
+    problem(web.post("/v1/sessions", {"language": "javascript", "forkable": True}), 400, field="forkable")
+    problem(web.post("/v1/sessions", {"forkable": "yes"}), 400, field="forkable")
+    problem(web.post("/v1/sessions/se_x/fork", {}), 404)
+
+
+def test_fork_waits_for_its_turn(session):
+    session.run("x = 1")
+    with session.events("import time; time.sleep(1); x = 2"):
+        copy, = fork(session)
+        assert copy.value("x") == 2
+
+
+def test_a_lying_runner(session):
+    """The code in a session is the runner's process: it can say that it forked, and fork what it wants."""
+    session.run(block("""
+        import os, sys
+        runner = sys.modules["atoll_session"]
+        runner.Forker.fork = lambda self, message: {"op": "file", "n": message["n"], "error": None}
+        """))
+    assert ask_fork(session).status == 500
+    session.run(block("""
+        def fork(self, message):
+            channel = os.dup(self.session.channel.fd)
+            pid = os.fork()
+            if pid == 0:
+                os.write(channel, b"x")
+                while True:
+                    pass
+            os.close(channel)
+            os.waitpid(pid, 0)
+            return {"op": "file", "n": message["n"], "error": None}
+        runner.Forker.fork = fork
+        """))
+    began = time.monotonic()
+    assert ask_fork(session).status == 500  # it never waits to be moved, and is killed
+    assert time.monotonic() - began < 20
+    assert session.value("1 + 1") == 2
+
+
+# -------------------------------------------------------------------------------------------- whole
+
+
+def test_keep_the_best(session, web):
+    """Runs variants of a program from one state, and goes on with the best."""
+    session.run("data = list(range(1000)); score = lambda k: abs(sum(data) // k - 777)")
+    copies = fork(session, 4)
+    scores = [copy.value(f"k = {k}; score(k)") for copy, k in zip(copies, (500, 600, 643, 700))]
+    best = copies[scores.index(min(scores))]
+    for copy in copies:
+        if copy is not best:
+            assert web.delete(copy.path).status == 204
+    assert web.delete(session.path).status == 204
+    assert best.value("k, len(data)") == {"$tuple": [643, 1000]}
+
+
+def test_nothing_is_left(session, web, served):
+    def processes():
+        return len(served.daemon.processes())
+
+    session.run("x = bytearray(10 << 20)")
+    before = processes()
+    for _ in range(5):
+        for copy in fork(session, 3):
+            assert copy.value("len(x)") == 10 << 20
+            web.delete(copy.path)
+    wait_until(lambda: processes() <= before + 2)
