@@ -128,6 +128,7 @@ def test_stages_of_a_compiled_language(library):
     assert result["stdout"] == "55 word\n" and result["exit_code"] == 3
 
 
+@pytest.mark.modes("root")  # the front compiles and judges, the same for each user
 def test_stages_with_the_same_class(library):
     code = "public class Main { public static void main(String[] a) { System.out.println(%d); } }"
     rc, result, problem = library.run({"language": "java", "stages": [{"code": code % 1}, {"code": code % 2}]})
@@ -197,6 +198,7 @@ def test_compiler_error_ends_it(atoll):
 
 @pytest.mark.undisturbed
 @pytest.mark.brief
+@pytest.mark.modes("root")  # the front compiles and judges, the same for each user
 def test_verdicts(library):
     rc, result, problem = library.run({
         "language": "python",
@@ -238,6 +240,7 @@ def test_build_failure_is_the_verdict_of_every_test(library):
     assert "error" in result["stderr"]
 
 
+@pytest.mark.modes("root")  # the front compiles and judges, the same for each user
 def test_what_all_tests_print_is_bounded(library):
     """They are judged by all of it; of the later ones only the ends are kept, and each says how much is missing."""
     size = 700000

@@ -214,10 +214,10 @@ def test_a_slow_reader(web, served):
 
 
 def test_memory_under_a_flood(web, served):
-    """128 MiB through one stream that is read: the daemon keeps none of it."""
+    """64 MiB through one stream that is read: the daemon keeps none of it."""
     web.execute("bash", "true")
     before, most, total = resident(served.daemon.child("front")), 0, 0
-    body = {"language": "bash", "code": "head -c 134217728 /dev/zero | tr '\\0' x", "limits": {
+    body = {"language": "bash", "code": "head -c 67108864 /dev/zero | tr '\\0' x", "limits": {
         "output_total": "512m", "output": "64k", "timeout": 120}}
     connection = web.connect(timeout=60)
     response = web.begin(connection, "POST", "/v1/execute", body, {"Accept": "application/x-ndjson"})
@@ -225,7 +225,7 @@ def test_memory_under_a_flood(web, served):
         total += piece.count(b"x")
         most = max(most, resident(served.daemon.child("front")))
     connection.close()
-    assert total >= 128 * MiB and most - before < GROWTH, (total, most - before)
+    assert total >= 64 * MiB and most - before < GROWTH, (total, most - before)
 
 
 # ------------------------------------------------------------------------------------- WebSocket
