@@ -8,7 +8,7 @@ from program import ROOT, Atoll
 from web import Served
 
 sys.path.insert(0, str(ROOT / "sdk" / "python" / "src"))
-from atoll import APIError, Client, Sandbox  # noqa: E402
+from atoll import Client  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -22,15 +22,3 @@ def daemon(mode, stage):
 def client(daemon):
     with Client("unix:%s" % daemon.socket) as one:
         yield one
-
-
-@pytest.fixture
-def can_fork(client):
-    """Skips a test of `fork` where the daemon has no such route."""
-    try:
-        with Sandbox(client=client, forkable=True) as sandbox:
-            sandbox.fork(1)[0].close()
-    except APIError as error:
-        if error.field == "forkable":
-            pytest.skip("this daemon cannot fork sessions")
-        raise

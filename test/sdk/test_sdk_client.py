@@ -222,10 +222,8 @@ def test_no_program():
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_doctests(daemon, monkeypatch, request, name):
+def test_doctests(daemon, monkeypatch, name):
     module = importlib.import_module(name)
-    if name == "atoll._session":
-        request.getfixturevalue("can_fork")
     monkeypatch.setenv("ATOLL_URL", "unix:%s" % daemon.socket)
     monkeypatch.setattr(package, "_default", None)
     results = doctest.testmod(module)

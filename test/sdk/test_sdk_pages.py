@@ -23,11 +23,9 @@ TUTORIAL = ROOT / "doc" / "agent-tutorial.md"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example(daemon, path, request):
+def test_example(daemon, path):
     """It prints what its docstring says."""
     text = path.read_text(encoding="utf-8")
-    if ".fork(" in text:
-        request.getfixturevalue("can_fork")
     wanted = ast.get_docstring(ast.parse(text)).partition("Prints:\n\n")[2]
     environment = {**os.environ, "PYTHONPATH": str(SDK / "src"), "ATOLL_URL": "unix:%s" % daemon.socket}
     done = subprocess.run([PYTHON, path], env=environment, capture_output=True, text=True, timeout=120, check=False)
@@ -41,7 +39,7 @@ def test_there_are_examples():
     assert len(EXAMPLES) >= 10 and all("python/%s" % path.name in page for path in EXAMPLES)
 
 
-def test_tutorial(daemon, monkeypatch, request):
+def test_tutorial(daemon, monkeypatch):
     """Its blocks run in order, and print what stands below them."""
     monkeypatch.setenv("ATOLL_URL", "unix:%s" % daemon.socket)
     monkeypatch.setattr(package, "_default", None)
@@ -50,8 +48,6 @@ def test_tutorial(daemon, monkeypatch, request):
     assert len(found) >= 10
     scope = {"__name__": "tutorial"}
     for block in found:
-        if "forkable" in block[1]:
-            request.getfixturevalue("can_fork")
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(block[1], "tutorial", "exec"), scope)  # pylint: disable=exec-used; the page is ours

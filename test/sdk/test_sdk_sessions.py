@@ -139,7 +139,7 @@ def test_rich_results(sandbox):
     assert sandbox.run("display({'a': 1})").outputs[0].text == "{'a': 1}"
 
 
-def test_fork(client, can_fork):
+def test_fork(client):
     with pytest.raises(package.Conflict):
         Sandbox(client=client).fork()
     sandbox = Sandbox(client=client, forkable=True)
