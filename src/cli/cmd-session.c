@@ -418,11 +418,11 @@ static const struct command cmd_session_fork = {
 	.name = "session fork",
 	.usage = "ID [-n N]",
 	.summary = "copy a live Python session with its variables and files",
-	.details = "Prints the ids of the copies. A session with threads or child processes cannot "
-		   "be copied.\n",
+	.details =
+		"The session must have been made with --forkable. Prints the ids of the copies. A "
+		"session with threads\nor child processes cannot be copied.\n",
 	.options = &fork_list,
 	.main = fork_main,
-	.hidden = true,
 };
 
 static const struct command *const commands[] = {

@@ -39,12 +39,13 @@ int session_table(const json_t *sessions, struct buf *out) _must_check_;
 struct session_options {
 	struct run_options run; /* first: the rows of `atoll run` use its offset */
 	const char *url, *language, *name, *idle;
+	bool forkable;
 	const char *word; /* the session, of commands that take one */
 };
 /* Rows of `atoll run` that a session takes; for option_list.more. */
 const struct option *session_run_row(size_t i);
 /* The flags that only sessions have; the last one is --json. */
-enum { SESSION_ROWS = 5 };
+enum { SESSION_ROWS = 6 };
 extern const struct option session_rows[SESSION_ROWS];
 /* As remote_begin(), for a struct that begins with struct session_options. */
 int session_begin(const struct command *self, struct arguments *args, struct session_options *o,

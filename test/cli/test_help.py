@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.quick, pytest.mark.modes("rootless")]
                                            for name in ("list", "show", "output", "replay", "diff", "stats", "rm")),
                                          ("help-session", ["help", "session"]),
                                          *((f"help-session-{name}", ["help", "session", name])
-                                           for name in ("new", "list", "show", "exec", "repl", "attach", "interrupt", "reset", "logs",
+                                           for name in ("new", "list", "show", "exec", "repl", "attach", "fork", "interrupt", "reset", "logs",
                                                         "files", "put", "get", "rm"))])
 def test_golden(atoll, name, words):
     done = atoll.run(words)

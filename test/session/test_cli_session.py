@@ -162,6 +162,25 @@ def test_interrupt_and_reset(session):
         assert "NameError" in session("exec", id, "x", code=1).err
 
 
+def test_fork(session):
+    answer = session.atoll.run(["session", "new", "--forkable"])
+    if "cannot" in answer.err or "missing" in answer.err:
+        pytest.skip(answer.err)
+    id = answer.out.strip()
+    session("exec", id, "g = iter(range(9)); next(g); x = [1]")
+    copies = session("fork", id, "-n", "2").out.split()
+    assert len(copies) == 2 and all(re.fullmatch(r"se_\w+", copy) for copy in copies)
+    assert session("exec", copies[0], "x.append(2); next(g), x").out == "(1, [1, 2])\n"
+    for other in (id, copies[1]):
+        assert session("exec", other, "next(g), x").out == "(1, [1])\n"
+    [made] = session("fork", id, "--json").json()["sessions"]
+    assert made["parent"] == id
+    assert "wants a number" in session.refused("fork", id, "-n", "many")
+    session("rm", id, made["id"], *copies)
+    with session.new() as plain:
+        assert "fork" in session.refused("fork", plain)
+
+
 def test_logs(session):
     with session.new() as id:
         session("exec", id, "print('one')")
