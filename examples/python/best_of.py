@@ -13,7 +13,7 @@ import atoll
 
 VARIANTS = ["guess = 3.0", "guess = 0.5", "guess = 2.0"]
 
-with atoll.Sandbox(forkable=True) as parent:
+with atoll.Sandbox() as parent:
     parent.run("points = [(x, x + 1.0) for x in range(4)]  # expensive, and done once")
     children = parent.fork(len(VARIANTS))
     scores = []

@@ -343,7 +343,8 @@ static const struct schema_field session_request[] = {
 	{ "host_functions", "[string]", "functions of the client that every execution may call" },
 	{ "rules", "object", "rules of the language's own, for Python: imports, filesystem" },
 	{ "idle_timeout", "number", "seconds without use until the session ends [600]" },
-	{ "forkable", "boolean", "Python: POST …/fork can copy it [false]" },
+	{ "forkable", "boolean",
+	  "Python: POST …/fork can copy it [true, where the host and the policy permit it]" },
 	{ 0 },
 };
 

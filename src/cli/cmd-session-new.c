@@ -20,8 +20,8 @@ const struct option session_rows[SESSION_ROWS] = {
 	{ "--name", 0, "NAME", "a name to call the session by", option_set_text, MEMBER(name) },
 	{ "--expire", 0, "TIME", "end the session after this time without use [10m]",
 	  option_set_text, MEMBER(idle) },
-	{ "--forkable", 0, NULL, "let `session fork` copy it (Python)", option_set_true,
-	  MEMBER(forkable) },
+	{ "--no-fork", 0, NULL, "narrower Landlock rules; `session fork` cannot copy it",
+	  option_set_true, MEMBER(no_fork) },
 	{ "--url", 0, "URL", "the daemon's socket or http://ADDRESS:PORT [$ATOLL_URL]",
 	  option_set_text, MEMBER(url) },
 	{ "--json", 0, NULL, "print JSON", option_set_true, MEMBER(run.json) },
@@ -80,7 +80,7 @@ int session_make(const struct remote *remote, const struct session_options *o, j
 					   json_string(o->language ? o->language : "python")) < 0 ||
 		       (o->name && json_object_set_new(body, "name", json_string(o->name)) < 0)))
 		r = error_set(err, ERROR_INPUT, EILSEQ, "--language and --name want UTF-8 text");
-	if (r == 0 && o->forkable && json_object_set_new(body, "forkable", json_true()) < 0)
+	if (r == 0 && o->no_fork && json_object_set_new(body, "forkable", json_false()) < 0)
 		r = error_oom(err);
 	if (r == 0) {
 		text = json_dumps(body, JSON_COMPACT);

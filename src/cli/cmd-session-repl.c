@@ -345,7 +345,7 @@ static int find_session(const struct remote *remote, const struct session_option
 {
 	if (!o->word)
 		return session_make(remote, o, ret, err);
-	if (o->language || o->name || o->idle || o->forkable ||
+	if (o->language || o->name || o->idle || o->no_fork ||
 	    json_object_size(o->run.overrides) > 0)
 		return error_set(
 			err, ERROR_INPUT, EINVAL,

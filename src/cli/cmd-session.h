@@ -39,7 +39,7 @@ int session_table(const json_t *sessions, struct buf *out) _must_check_;
 struct session_options {
 	struct run_options run; /* first: the rows of `atoll run` use its offset */
 	const char *url, *language, *name, *idle;
-	bool forkable;
+	bool no_fork;
 	const char *word; /* the session, of commands that take one */
 };
 /* Rows of `atoll run` that a session takes; for option_list.more. */

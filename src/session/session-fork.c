@@ -127,7 +127,10 @@ int session_fork(struct session *s, int64_t count, struct session_fork_reply rep
 
 	if (!s->forkable)
 		return error_set(err, ERROR_CONFLICT, EINVAL,
-				 "the session cannot be forked: create it with \"forkable\": true");
+				 "the session cannot be forked: only Python sessions can, on hosts "
+				 "with cgroups and Landlock, "
+				 "unless they were made with \"forkable\": false or under a policy "
+				 "that forbids it");
 	if (count < 1 || count > FORK_MAX)
 		return error_field(err, "count", "count: give a number from 1 to %d", FORK_MAX);
 	r = caller_check(s->all->o.callers, s->caller, demand, err);

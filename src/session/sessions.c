@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "spec/knob.h"
+#include "spec/layer.h"
 #include "spec/utf8-json.h"
 
 #include <string.h>
@@ -111,29 +112,31 @@ static int read_session_name(struct session *s, const json_t *value, struct erro
 	return 0;
 }
 
-static int read_forkable(struct session *s, const json_t *value, struct error *err)
+/* Only Python's runner can fork. What a workspace, or a policy without files, holds back would be in reach of a copy. */
+static const char *fork_obstacle(const struct decision *d)
 {
-	if (value && !json_is_boolean(value) && !json_is_null(value))
-		return error_field(err, "forkable", "forkable: give true or false");
-	s->forkable = json_is_true(value);
-	return 0;
+	if (strcmp(d->language->name, "python") != 0)
+		return "only Python sessions can be forked";
+	if (d->workspace || d->libraries_only)
+		return "a session with a workspace, or without access to files, cannot be forked";
+	if (d->facts->cgroup == CGROUP_NONE || d->facts->landlock_abi == 0)
+		return "on this host cgroups or Landlock are missing; see: atoll doctor";
+	return NULL;
 }
 
-/* Only Python's runner can fork. What a workspace, or a policy without files, holds back would be in reach of a copy. */
-static int check_forkable(const struct session *s, const struct decision *d, struct error *err)
+/* A session that can be forked has wider Landlock rules. So, unless it is asked for, not where a policy or a request wants them narrow. */
+static int decide_forkable(struct session *s, const json_t *asked, const struct decision *d,
+			   struct error *err)
 {
-	const char *obstacle = NULL;
+	const char *obstacle = fork_obstacle(d);
+	bool narrow = d->read_only || d->policy->required & (UINT32_C(1) << LAYER_LANDLOCK);
 
-	if (!s->forkable)
-		return 0;
-	if (strcmp(d->language->name, "python") != 0)
-		obstacle = "only Python sessions can be forked";
-	else if (d->workspace || d->libraries_only)
-		obstacle =
-			"a session with a workspace, or without access to files, cannot be forked";
-	else if (d->facts->cgroup == CGROUP_NONE || d->facts->landlock_abi == 0)
-		obstacle = "on this host cgroups or Landlock are missing; see: atoll doctor";
-	return obstacle ? error_field(err, "forkable", "forkable: %s", obstacle) : 0;
+	if (asked && !json_is_boolean(asked) && !json_is_null(asked))
+		return error_field(err, "forkable", "forkable: give true or false");
+	if (json_is_true(asked) && obstacle)
+		return error_field(err, "forkable", "forkable: %s", obstacle);
+	s->forkable = json_is_boolean(asked) ? json_is_true(asked) : !obstacle && !narrow;
+	return 0;
 }
 
 static int read_own_keys(struct session *s, const json_t *body, struct error *err)
@@ -146,8 +149,6 @@ static int read_own_keys(struct session *s, const json_t *body, struct error *er
 		r = read_session_name(s, json_object_get(body, "name"), err);
 	if (r >= 0)
 		r = session_check_functions(functions, err);
-	if (r >= 0)
-		r = read_forkable(s, json_object_get(body, "forkable"), err);
 	if (r >= 0 && rules && !json_is_object(rules) && !json_is_null(rules))
 		r = error_field(err, "rules", "rules: give an object");
 	if (r < 0)
@@ -202,7 +203,7 @@ static int take_policy_rules(struct session *s, const json_t *imports, struct er
 }
 
 /* What an execution in this session is, before its own limits. */
-static int decide_session(struct session *s, struct error *err)
+static int decide_session(struct session *s, const json_t *body, struct error *err)
 {
 	struct executor_run *run = NULL;
 	const struct decision *d;
@@ -214,7 +215,7 @@ static int decide_session(struct session *s, struct error *err)
 	s->limits = d->limits;
 	(void)snprintf(s->language, sizeof(s->language), "%s", d->language->name);
 	(void)snprintf(s->policy, sizeof(s->policy), "%s", d->policy->name);
-	r = check_forkable(s, d, err);
+	r = decide_forkable(s, json_object_get(body, "forkable"), d, err);
 	if (r >= 0)
 		r = take_policy_rules(s, d->policy->imports, err);
 	executor_discard(run);
@@ -272,7 +273,7 @@ static int add_session(struct sessions *all, const char *caller, json_t *body, s
 		return error_oom(err);
 	r = read_session_body(s, body, err);
 	if (r >= 0)
-		r = decide_session(s, err);
+		r = decide_session(s, body, err);
 	if (r < 0) {
 		(void)session_unref(s);
 		return r;

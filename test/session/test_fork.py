@@ -297,8 +297,11 @@ def test_refusals(session, web):
     refused(session, "unfinished asyncio")
     for count in (0, 33, -1):
         problem(ask_fork(session, count), 400, field="count")
-    with Session(web) as other:
-        refused(other, "forkable")
+    for narrow in ({"forkable": False}, {"policy": "strict"}, {"read_only": True}):
+        with Session(web, **narrow) as other:
+            refused(other, "cannot be forked")
+    with Session(web) as plain:
+        assert web.get(f"/v1/sessions/{plain.id}").json()["forkable"]
     problem(web.post("/v1/sessions", {"language": "javascript", "forkable": True}), 400, field="forkable")
     problem(web.post("/v1/sessions", {"forkable": "yes"}), 400, field="forkable")
     problem(web.post("/v1/sessions/se_x/fork", {}), 404)

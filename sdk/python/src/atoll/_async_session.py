@@ -74,11 +74,11 @@ class AsyncSandbox:
                  files: Optional[Files] = None, env: Optional[Mapping[str, str]] = None, network: Optional[str] = None,
                  policy: Optional[str] = None, labels: Optional[Mapping[str, str]] = None,
                  host_functions: Optional[Mapping[str, HostFunction]] = None,
-                 idle_timeout: Optional[float] = None, forkable: bool = False, client: Optional[AsyncClient] = None, **more: Any) -> None:
+                 idle_timeout: Optional[float] = None, forkable: Optional[bool] = None, client: Optional[AsyncClient] = None, **more: Any) -> None:
         """Describes a session; ``start`` or ``async with`` makes it."""
         self.language = language
         self._options = dict(more, timeout=timeout, memory=memory, files=files, env=env, network=network, policy=policy, labels=labels,
-                             idle_timeout=idle_timeout, forkable=forkable or None)
+                             idle_timeout=idle_timeout, forkable=forkable)
         self._functions = HostFunctions(host_functions)
         self._own = client is None
         self._client = client or AsyncClient()

@@ -97,13 +97,13 @@ class Sandbox:
                  files: Optional[Files] = None, env: Optional[Mapping[str, str]] = None, network: Optional[str] = None,
                  policy: Optional[str] = None, labels: Optional[Mapping[str, str]] = None,
                  host_functions: Optional[Mapping[str, HostFunction]] = None, host_threads: int = 1,
-                 idle_timeout: Optional[float] = None, forkable: bool = False, client: Optional[Client] = None, **more: Any) -> None:
+                 idle_timeout: Optional[float] = None, forkable: Optional[bool] = None, client: Optional[Client] = None, **more: Any) -> None:
         """Starts a session. ``timeout`` holds for each execution, ``idle_timeout`` for the time between two of them.
 
-        ``forkable=True`` (Python) lets ``fork`` copy the session; SECURITY.md says what such a session has less than others.
+        ``forkable=False`` (Python) gives the session narrower Landlock rules, and ``fork`` cannot copy it; see SECURITY.md.
         """
         options = dict(more, timeout=timeout, memory=memory, files=files, env=env, network=network, policy=policy, labels=labels,
-                       idle_timeout=idle_timeout, forkable=forkable or None)
+                       idle_timeout=idle_timeout, forkable=forkable)
         self._functions = HostFunctions(host_functions)
         self._host_threads = host_threads
         self._client = client or _default_client()
@@ -252,7 +252,7 @@ class Sandbox:
     def fork(self, count: int = 1) -> "List[Sandbox]":
         """Copies of this Python session with its variables and files, each a session of its own.
 
-        >>> with Sandbox(forkable=True) as sandbox:
+        >>> with Sandbox() as sandbox:
         ...     _ = sandbox.run("x = 1")
         ...     [child.run("x += %d; x" % n).value for n, child in enumerate(sandbox.fork(3))]
         [1, 2, 3]
