@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See mover.h: the calls that the mover makes in the stopped copy. The copy stands behind the `syscall` instruction of its pause();
- * for each call the mover sets the registers, lets the copy execute that instruction again and stops it at entry and exit.
+ * for each call the mover sets the registers and lets the copy execute that instruction again, and no other. If another process that shares
+ * the memory changes it, one instruction that is no call is executed: calls of other kinds are killed by the filter.
  * The descriptors come over a socket pair that the copy makes and of which the mover takes one end. Arguments in memory
  * lie below the copy's stack, where nothing is alive.
  *
@@ -31,7 +32,6 @@
 #if defined(__x86_64__)
 
 enum {
-	SYSCALL_STOP = SIGTRAP | 0x80,
 	RED_ZONE = 128, /* below the stack pointer, in use */
 	INSN_BYTES = 2, /* of `syscall` */
 	INSN = 0x050f,	/* its bytes */
@@ -39,8 +39,7 @@ enum {
 	PAUSE_TRIES = 5000,
 	PAUSE_US = 500,
 	STATUS_MAX = 4096, /* of /proc/PID/status */
-	TRACE_OPTIONS = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE |
-			PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACESECCOMP,
+	TRACE_OPTIONS = PTRACE_O_EXITKILL | PTRACE_O_TRACEFORK | PTRACE_O_TRACESECCOMP,
 };
 
 struct traced {
@@ -78,34 +77,32 @@ static int set_regs(pid_t pid, const struct user_regs_struct *regs)
 	return ptrace(PTRACE_SETREGS, pid, NULL, regs) < 0 ? -errno : 0;
 }
 
-/* Another process that shares the copy's memory could have changed the instruction: then another call would be made. */
-static bool is_the_call(const struct traced *t, long nr, const uint64_t args[CALL_ARGS])
-{
-	struct user_regs_struct r;
-
-	return get_regs(t, &r) == 0 && (long)r.orig_rax == nr && r.rdi == args[0] &&
-	       r.rsi == args[1] && r.rdx == args[2] && r.r10 == args[3] && r.r8 == args[4];
-}
-
-/* Lets it run to its next stop at the entry or exit of a call. Signals that come meanwhile are dropped. */
-static int run_to_call(struct traced *t)
+/* Steps over one instruction. Signals that come meanwhile are dropped, also a SIGTRAP that was sent. */
+static int step_copy(struct traced *t, uint64_t behind)
 {
 	for (;;) {
+		struct user_regs_struct now;
 		unsigned long born;
 		int status, r;
 
-		if (ptrace(PTRACE_SYSCALL, t->pid, NULL, NULL) < 0)
+		if (ptrace(PTRACE_SINGLESTEP, t->pid, NULL, NULL) < 0)
 			return -errno;
 		r = await_stop(t->pid, &status);
 		if (r < 0)
 			return r;
-		if (WSTOPSIG(status) == SYSCALL_STOP)
-			return 0;
-		if (status >> 16 == PTRACE_EVENT_CLONE || status >> 16 == PTRACE_EVENT_FORK) {
+		if (status >> 16 == PTRACE_EVENT_FORK) {
 			if (ptrace(PTRACE_GETEVENTMSG, t->pid, NULL, &born) < 0)
 				return -errno;
 			t->born = (pid_t)born;
 		}
+		if (status >> 16 != 0 || WSTOPSIG(status) != SIGTRAP)
+			continue;
+		r = get_regs(t, &now);
+		if (r < 0 || now.rip == behind)
+			return r;
+		/* Another process that shares the copy's memory has changed the instruction. */
+		if (now.rip != behind - INSN_BYTES)
+			return -EPERM;
 	}
 }
 
@@ -124,11 +121,7 @@ static long call_in(struct traced *t, long nr, const uint64_t args[CALL_ARGS])
 	r.r8 = args[4];
 	err = set_regs(t->pid, &r);
 	if (err == 0)
-		err = run_to_call(t);
-	if (err == 0 && !is_the_call(t, nr, args))
-		err = -EPERM;
-	if (err == 0)
-		err = run_to_call(t);
+		err = step_copy(t, t->regs.rip);
 	if (err == 0)
 		err = get_regs(t, &r);
 	return err < 0 ? err : (long)r.rax;
@@ -255,9 +248,23 @@ static int use_fd(struct traced *t, const struct mover_fds *fds, size_t i, uint6
 		r = CALL_IN(t, SYS_write, fd, base + offsetof(struct area, word), 1);
 	else
 		r = CALL_IN(t, SYS_dup3, fd, i - MOVER_NAMESPACES - fds->n_join, 0);
-	if (r < 0)
-		return (int)r;
-	return (int)CALL_IN(t, SYS_close, fd);
+	return (int)MIN(r, 0);
+}
+
+static int close_fds(struct traced *t, const struct mover_fds *fds)
+{
+	size_t n = MOVER_NAMESPACES + fds->n_join + 3;
+	bool in_a_row = true;
+	int r = 0;
+
+	for (size_t i = 1; i < n; i++)
+		in_a_row = in_a_row && fds->list[i] == fds->list[i - 1] + 1;
+	if (in_a_row)
+		return (int)CALL_IN(t, SYS_close_range, (uint64_t)fds->list[0],
+				    (uint64_t)fds->list[n - 1]);
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		r = (int)CALL_IN(t, SYS_close, (uint64_t)fds->list[i]);
+	return r;
 }
 
 /* Its cgroup first: a process of another user namespace may not join it. */
@@ -271,7 +278,7 @@ static int use_fds(struct traced *t, const struct mover_fds *fds, uint64_t base)
 		r = use_fd(t, fds, i, base);
 	for (size_t i = 0; r >= 0 && i < MOVER_NAMESPACES; i++)
 		r = use_fd(t, fds, i, base);
-	return r;
+	return r < 0 ? r : close_fds(t, fds);
 }
 
 static int drop_caps(struct traced *t, uint64_t base)

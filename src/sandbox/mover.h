@@ -8,8 +8,8 @@
  *                      │            namespaces ─▶ mover, when everything is ready; executes init when the copy is there
  *                      └─ traces the copy: its cgroup, setns × 7, no capabilities, 0 1 2, clone ─▶ pid 2 goes on after pause()
  *
- * The copy is the tenant's code and is trusted with nothing: it is stopped from the first step to the last. The mover checks
- * every call at its entry (number and arguments), so that no other call is made with the rights that setns gives. Before it lets go, it
+ * The copy is the tenant's code and is trusted with nothing: it is stopped from the first step to the last. The mover lets it
+ * execute single instructions, so that no other call is made with the rights that setns gives. Before it lets go, it
  * reads from the kernel that the copy is in the new namespaces and cgroups, without a capability and without a descriptor of them: another
  * process of the tenant can share the copy's memory. If the mover dies, the kernel kills the processes that it traces.
  *

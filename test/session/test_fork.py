@@ -341,6 +341,38 @@ def test_a_lying_runner(session):
     assert session.value("1 + 1") == 2
 
 
+def test_a_copy_with_an_accomplice(session):
+    """Another process has the copy's table of descriptors, and would see what the mover gives to the copy."""
+    session.run(block("""
+        import ctypes, os, sys, time
+        libc = ctypes.CDLL(None)
+        runner = sys.modules["atoll_session"]
+        def look():
+            end, seen = time.monotonic() + 2, set()
+            while time.monotonic() < end:
+                for name in os.listdir("/proc/self/fd"):
+                    try:
+                        seen.add(os.readlink("/proc/self/fd/" + name))
+                    except OSError:
+                        pass
+            open("/sandbox/seen", "w").write(repr(seen))
+            os._exit(0)
+        become = runner.Forker.become
+        def with_accomplice(self, channel):
+            if libc.syscall(56, 0x400 | 17, 0, 0, 0, 0) == 0:  # clone, CLONE_FILES
+                look()
+            become(self, channel)
+        runner.Forker.become = with_accomplice
+        """))
+    copy, = fork(session)
+    assert copy.value("os.getpid()") == 2
+    assert copy.value("[link for link in (os.readlink(f'/proc/self/fd/{n}') for n in range(64) if os.path.exists(f'/proc/self/fd/{n}')) "
+                      "if ':[4' in link or 'tasks' in link or 'cgroup' in link]") == []
+    wait_until(lambda: session.value("os.path.exists('/sandbox/seen') and os.path.getsize('/sandbox/seen') > 0"))
+    seen = session.value("open('/sandbox/seen').read()")
+    assert "tasks" not in seen and "mnt:" not in seen and "user:" not in seen, seen
+
+
 # -------------------------------------------------------------------------------------------- whole
 
 
