@@ -418,8 +418,8 @@ static const struct command cmd_session_fork = {
 	.name = "session fork",
 	.usage = "ID [-n N]",
 	.summary = "copy a live Python session with its variables and files",
-	.details = "Prints the ids of the copies. A "
-		   "session with threads\nor child processes cannot be copied.\n",
+	.details = "Prints the ids of the copies. A session with threads\n"
+		   "or child processes cannot be copied.\n",
 	.options = &fork_list,
 	.main = fork_main,
 };
