@@ -29,6 +29,7 @@ enum caller_slot {
 	SLOT_READBACKS,	     /* ended executions in memory */
 	SLOT_READBACK_BYTES, /* their bytes */
 	SLOT_SESSIONS,	     /* live sessions */
+	SLOT_SESSION_BYTES,  /* what their programs said, in the server's memory */
 	_SLOT_MAX,
 };
 

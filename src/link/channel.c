@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 32 << 10, ROUND_MS = 2 };
+enum { PIECE_BYTES = 32 << 10, ROUND_MS = 2, LITTLE_BYTES = 1 << 20 };
 
 struct channel_large {
 	struct channel *channel; /* NULL: closed meanwhile */
@@ -60,6 +60,18 @@ void channel_close(struct channel *c)
 	buf_done(&c->in);
 	buf_done(&c->out);
 	c->out_sent = 0;
+}
+
+/* Tells the owner how much is in memory, when that is more than a little or has been. */
+static int account_for(struct channel *c)
+{
+	size_t bytes = c->in.len + (c->large ? c->large->bytes : 0) + c->out.len - c->out_sent;
+	bool told = c->is_holding;
+
+	c->is_holding = bytes > LITTLE_BYTES;
+	if (!c->may_hold || (!told && !c->is_holding))
+		return 0;
+	return c->may_hold(c->to.data, c->is_holding ? bytes : 0) ? 0 : -EDQUOT;
 }
 
 static void fail_channel(struct channel *c, int r)
@@ -300,6 +312,8 @@ static int on_channel(void *data, uint32_t events)
 	if (r > 0)
 		source_set_time(c->more, clock_now_ns());
 	if (r >= 0 || r == -EINPROGRESS)
+		r = account_for(c);
+	if (r >= 0)
 		r = watch_channel(c);
 	if (r < 0)
 		fail_channel(c, r == -EPIPE || r == -ECONNRESET ? 0
@@ -353,5 +367,7 @@ int channel_send(struct channel *c, struct span line)
 		r = buf_append(&c->out, "\n", 1);
 	if (r == 0)
 		r = flush_channel(c);
+	if (r == 0)
+		r = account_for(c);
 	return r == 0 ? watch_channel(c) : r;
 }

@@ -43,6 +43,9 @@ struct channel {
 	pid_t speaker; /* 0: nothing was said yet */
 	/* For the owner to set: another process than the speaker has sent something, which is dropped. */
 	void (*on_other)(void *data, pid_t pid);
+	/* For the owner to set: this much is in memory now, 0 if it is little. False: it is too much, and the channel fails with -EDQUOT. */
+	bool (*may_hold)(void *data, size_t bytes);
+	bool is_holding; /* the owner was told of more than a little */
 	struct buf in, out;
 	struct channel_large *large; /* the line that the worker parses, or NULL */
 	size_t searched;	     /* bytes of `in` that have no newline */

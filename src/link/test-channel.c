@@ -24,7 +24,7 @@ struct channel_scene {
 	int lines, closed, closed_for;
 	int64_t work_ns; /* for each line */
 	bool close;	 /* at the first line */
-	size_t bytes;
+	size_t bytes, held;
 	char last[32];
 };
 
@@ -277,6 +277,38 @@ static void test_what_may_be_said(void **state)
 	assert_int_equal(s->lines, 2 * CHANNEL_LINES_MAX);
 }
 
+static bool hold_two_megabytes(void *data, size_t bytes)
+{
+	struct channel_scene *s = data;
+
+	s->held = bytes;
+	return bytes <= 2 << 20;
+}
+
+/* A line without an end counts while it comes; the owner says how much may be held. */
+static void test_what_is_held(void **state)
+{
+	static char piece[64 << 10];
+	struct channel_scene *s = *state;
+
+	memset(piece, 'x', sizeof(piece));
+	s->channel.may_hold = hold_two_megabytes;
+	say(s, "short\n", 6);
+	turn(s);
+	assert_int_equal(s->held, 0);
+	for (int i = 0; i < 1000 && s->held == 0; i++) {
+		(void)!send(s->fd, piece, sizeof(piece), MSG_DONTWAIT);
+		turn(s);
+	}
+	assert_true(s->held > 1 << 20 && s->closed == 0);
+	for (int i = 0; i < 1000 && s->closed == 0; i++) {
+		(void)!send(s->fd, piece, sizeof(piece), MSG_DONTWAIT | MSG_NOSIGNAL);
+		turn(s);
+	}
+	assert_int_equal(s->closed_for, -EDQUOT);
+	assert_true(s->held > 2 << 20);
+}
+
 #define WITH_CHANNEL(test) cmocka_unit_test_setup_teardown(test, enter, leave)
 
 int main(void)
@@ -289,6 +321,7 @@ int main(void)
 		WITH_CHANNEL(test_another_process),
 		WITH_CHANNEL(test_a_large_line_keeps_its_place),
 		WITH_CHANNEL(test_what_may_be_said),
+		WITH_CHANNEL(test_what_is_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

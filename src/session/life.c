@@ -44,6 +44,7 @@ static void life_free(struct session_life *life)
 {
 	let_parent_go(life);
 	channel_close(&life->channel);
+	charge_done(&life->held);
 	close_program_end(life);
 	(void)session_unref(life->session);
 	free(life);
@@ -78,6 +79,29 @@ void life_kill(struct session *s, enum cause_kind cause)
 	if (!life->turn)
 		session_tell(&s->stop_waits, s, NULL);
 	executor_kill(life->run, cause);
+}
+
+bool life_account(struct session_life *life)
+{
+	struct session *s = life->session;
+	struct callers *callers = s->all->o.callers;
+	int64_t bytes = (int64_t)(life->channel_bytes +
+				  (life->turn ? life->turn->answer.outputs_bytes : 0));
+	const struct slot_demand demand = { SLOT_SESSION_BYTES, bytes - life->held.amount, 0 };
+
+	if (bytes > life->held.amount && caller_check(callers, s->caller, demand, NULL) < 0)
+		return false;
+	if (bytes != life->held.amount)
+		charge_take(&life->held, callers, s->caller, SLOT_SESSION_BYTES, bytes);
+	return true;
+}
+
+static bool may_hold(void *data, size_t bytes)
+{
+	struct session_life *life = data;
+
+	life->channel_bytes = bytes;
+	return life_account(life);
 }
 
 int life_send(struct session_life *life, const json_t *message)
@@ -256,6 +280,7 @@ static int begin_life(struct session *s, struct session_life *parent, pid_t copy
 			(void)error_set(err, ERROR_NO_ROOM, -r, "no channel for a session: %s",
 					strerror(-r));
 		life->channel.on_other = on_life_other;
+		life->channel.may_hold = may_hold;
 	}
 	options.channel_fd = life->program_fd;
 	if (r >= 0)

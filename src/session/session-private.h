@@ -78,6 +78,8 @@ struct session_life {
 	bool warm;
 	struct turn *turn; /* that runs in it, or NULL */
 	struct usage usage;
+	size_t channel_bytes; /* that its channel holds */
+	struct charge held;   /* these, and the rich outputs of its turn */
 	/*
 	 * The life that this one was copied from, or NULL. The sandbox of a copy is inside that one's, which is therefore kept until
 	 * the last copy has ended.
@@ -163,6 +165,8 @@ void life_kill(struct session *s, enum cause_kind cause);
 /* The same with a process that was forked in another life. */
 int life_begin_copy(struct session *s, struct session_life *parent, pid_t copy,
 		    struct error *err) _must_check_;
+/* Charges the caller with what the life holds of the front's memory. False: that is too much. */
+bool life_account(struct session_life *life);
 int life_send(struct session_life *life, const json_t *message) _must_check_;
 
 /* --- sessions.c --- */

@@ -201,6 +201,7 @@ void session_turn_measured(struct session *s)
 	/* The deadline of a life that has closed its channel stays. */
 	session_move(s, SESSION_IDLE, s->life->is_mute ? s->deadline_ns : INT64_MAX);
 	(void)session_ref(s);
+	(void)life_account(s->life);
 	turn_finish(t, NULL, NULL);
 	session_tell(&s->stop_waits, s, NULL);
 	if (s->all->closed && s->n_turns_open == 0)

@@ -9,7 +9,14 @@
 
 #include <string.h>
 
-enum { LOG_BYTES_MAX = 1 << 20, IDLE_DEFAULT_MS = 600000, IDLE_MAX_MS = 24 * 3600 * 1000 };
+enum {
+	LOG_BYTES_MAX = 1 << 20,
+	IDLE_DEFAULT_MS = 600000,
+	IDLE_MAX_MS = 24 * 3600 * 1000,
+	HELD_BYTES_MAX =
+		1
+		<< 30, /* what all programs of sessions together have said and the front still holds */
+};
 
 int sessions_new(const struct sessions_options *options, struct sessions **ret)
 {
@@ -21,6 +28,10 @@ int sessions_new(const struct sessions_options *options, struct sessions **ret)
 	all->o.callers->rules[SLOT_SESSIONS] = (struct slot_rule){
 		.max = options->max,
 		.own_max = options->max_per_caller,
+	};
+	all->o.callers->rules[SLOT_SESSION_BYTES] = (struct slot_rule){
+		.max = HELD_BYTES_MAX,
+		.own_max = HELD_BYTES_MAX / 2,
 	};
 	*ret = all;
 	return 0;

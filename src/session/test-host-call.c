@@ -14,6 +14,8 @@
 
 struct call_scene {
 	struct loop *loop;
+	struct callers callers;
+	struct sessions all;
 	struct session session;
 	struct session_life life;
 	struct turn turn;
@@ -59,6 +61,11 @@ static int enter(void **state)
 		return -1;
 	*state = s;
 	s->loop = loop_new();
+	s->callers.rules[SLOT_SESSION_BYTES] = (struct slot_rule){ .max = 1 << 20,
+								   .own_max = 1 << 20 };
+	s->all.o.callers = &s->callers;
+	s->session.all = &s->all;
+	s->session.caller = caller_get(&s->callers, "me");
 	s->session.state = SESSION_BUSY;
 	s->session.life = &s->life;
 	s->life.session = &s->session;
@@ -83,6 +90,8 @@ static int leave(void **state)
 	json_decref(s->turn.calls);
 	evaluation_done(&s->turn.answer);
 	channel_close(&s->life.channel);
+	charge_done(&s->life.held);
+	(void)caller_put(&s->callers, s->session.caller);
 	(void)fd_close(s->fd);
 	(void)loop_free(s->loop);
 	free(s);

@@ -85,6 +85,10 @@ void turn_rich(struct turn *t, const json_t *message, size_t bytes)
 {
 	json_t *output = evaluation_add(&t->answer, message, bytes);
 
+	if (!life_account(t->life)) {
+		life_kill(t->session, CAUSE_OUTPUT);
+		return;
+	}
 	if (output)
 		(void)run_observer_tell(&t->to.observer,
 					&(struct run_event){ RUN_RICH, .body = output });
