@@ -44,6 +44,7 @@ enum {
 
 struct traced {
 	pid_t pid, born; /* born: the process that its clone has made */
+	int pidfd;	 /* of pid */
 	struct user_regs_struct regs;
 };
 
@@ -77,8 +78,11 @@ static int set_regs(pid_t pid, const struct user_regs_struct *regs)
 	return ptrace(PTRACE_SETREGS, pid, NULL, regs) < 0 ? -errno : 0;
 }
 
-/* Steps over one instruction. Signals that come meanwhile are dropped, also a SIGTRAP that was sent. */
-static int step_copy(struct traced *t, uint64_t behind)
+/*
+ * Steps over one instruction, which makes the call nr. Signals that come meanwhile are dropped, also a SIGTRAP that was sent. Behind an
+ * instruction that is no call, orig_rax is what the mover has set.
+ */
+static int step_copy(struct traced *t, uint64_t behind, long nr)
 {
 	for (;;) {
 		struct user_regs_struct now;
@@ -98,7 +102,7 @@ static int step_copy(struct traced *t, uint64_t behind)
 		if (status >> 16 != 0 || WSTOPSIG(status) != SIGTRAP)
 			continue;
 		r = get_regs(t, &now);
-		if (r < 0 || now.rip == behind)
+		if (r < 0 || (now.rip == behind && now.orig_rax == (uint64_t)nr))
 			return r;
 		/* Another process that shares the copy's memory has changed the instruction. */
 		if (now.rip != behind - INSN_BYTES)
@@ -121,7 +125,7 @@ static long call_in(struct traced *t, long nr, const uint64_t args[CALL_ARGS])
 	r.r8 = args[4];
 	err = set_regs(t->pid, &r);
 	if (err == 0)
-		err = step_copy(t, t->regs.rip);
+		err = step_copy(t, t->regs.rip, nr);
 	if (err == 0)
 		err = get_regs(t, &r);
 	return err < 0 ? err : (long)r.rax;
@@ -181,7 +185,10 @@ static int stop_copy(struct traced *t)
 
 	if (ptrace(PTRACE_SEIZE, t->pid, NULL, TRACE_OPTIONS) < 0)
 		return -errno;
-	r = await_pause(t);
+	/* The number is still the copy's: what is traced keeps its number, and the copy is not gone. */
+	r = sys_pidfd_send_signal(t->pidfd, 0);
+	if (r == 0)
+		r = await_pause(t);
 	if (r < 0)
 		return r;
 	r = peek_copy(t, t->regs.rip - INSN_BYTES, &insn, sizeof(insn));
@@ -192,8 +199,40 @@ static int stop_copy(struct traced *t)
 	return r;
 }
 
+/* The lowest number from `from` on that is free in the copy's table. */
+static int free_fd(const struct traced *t, int from)
+{
+	int fd;
+
+	for (;; from++) {
+		fd = (int)syscall(SYS_pidfd_getfd, t->pidfd, from, 0);
+		if (fd < 0)
+			return errno == EBADF ? from : -errno;
+		(void)close(fd);
+	}
+}
+
+/*
+ * The kernel gives a pair the lowest free numbers. The numbers in the copy's memory are not read: another process may have written
+ * there, and the descriptors that the mover sends would go to a socket of its choice.
+ */
+static int make_pair(struct traced *t, uint64_t base, int ret[2])
+{
+	long r;
+
+	ret[0] = free_fd(t, 0);
+	if (ret[0] < 0)
+		return ret[0];
+	ret[1] = free_fd(t, ret[0] + 1);
+	if (ret[1] < 0)
+		return ret[1];
+	r = CALL_IN(t, SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+		    base + offsetof(struct area, pair));
+	return (int)r;
+}
+
 /* The copy gets descriptors: the socket pair's two, then those of the list, whose numbers come back in *ret. */
-static int give_fds(struct traced *t, int pidfd, uint64_t base, const struct mover_fds *fds,
+static int give_fds(struct traced *t, uint64_t base, const struct mover_fds *fds,
 		    struct mover_fds *ret)
 {
 	size_t n = MOVER_NAMESPACES + fds->n_join + 3;
@@ -203,25 +242,22 @@ static int give_fds(struct traced *t, int pidfd, uint64_t base, const struct mov
 				   .msg_controllen = CMSG_SPACE(n * sizeof(int)) },
 			  .part = { (void *)(base + offsetof(struct area, word)), 1 } };
 	const struct cmsghdr *h = (const struct cmsghdr *)a.control;
-	int mine, r = poke_copy(t, base, &a, sizeof(a));
+	int mine, pair[2], r = poke_copy(t, base, &a, sizeof(a));
 	char word = 0;
 	long n_read;
 
 	if (r == 0)
-		r = (int)CALL_IN(t, SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
-				 base + offsetof(struct area, pair));
-	if (r == 0)
-		r = peek_copy(t, base, &a, sizeof(a));
+		r = make_pair(t, base, pair);
 	if (r < 0)
 		return r;
-	mine = (int)syscall(SYS_pidfd_getfd, pidfd, a.pair[0], 0);
+	mine = (int)syscall(SYS_pidfd_getfd, t->pidfd, pair[0], 0);
 	if (mine < 0)
 		return -errno;
 	r = sys_send_record(mine, &word, sizeof(word), fds->list, n);
 	(void)close(mine);
 	if (r < 0)
 		return r;
-	n_read = CALL_IN(t, SYS_recvmsg, (uint64_t)a.pair[1], base + offsetof(struct area, msg),
+	n_read = CALL_IN(t, SYS_recvmsg, (uint64_t)pair[1], base + offsetof(struct area, msg),
 			 MSG_CMSG_CLOEXEC);
 	if (n_read != 1)
 		return n_read < 0 ? (int)n_read : -EPIPE;
@@ -232,8 +268,8 @@ static int give_fds(struct traced *t, int pidfd, uint64_t base, const struct mov
 		return -EMFILE;
 	memcpy(ret->list, CMSG_DATA(h), n * sizeof(int));
 	ret->n_join = fds->n_join;
-	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(a.pair); i++)
-		r = (int)CALL_IN(t, SYS_close, (uint64_t)a.pair[i]);
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(pair); i++)
+		r = (int)CALL_IN(t, SYS_close, (uint64_t)pair[i]);
 	return r;
 }
 
@@ -446,7 +482,7 @@ static int let_copy_go(const struct traced *t, int proc_fd, const struct mover_f
 
 int mover_move(pid_t copy, int copy_pidfd, int proc_fd, const struct mover_fds *fds)
 {
-	struct traced t = { .pid = copy };
+	struct traced t = { .pid = copy, .pidfd = copy_pidfd };
 	struct mover_fds there = { 0 };
 	uint64_t base;
 	int r = stop_copy(&t);
@@ -458,7 +494,7 @@ int mover_move(pid_t copy, int copy_pidfd, int proc_fd, const struct mover_fds *
 	if (r < 0)
 		return r;
 	base = (t.regs.rsp - RED_ZONE - sizeof(struct area)) & ~UINT64_C(63);
-	r = give_fds(&t, copy_pidfd, base, fds, &there);
+	r = give_fds(&t, base, fds, &there);
 	if (r >= 0)
 		r = use_fds(&t, &there, base);
 	if (r >= 0)
