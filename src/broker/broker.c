@@ -168,6 +168,8 @@ static int on_record(void *data, uint32_t events)
 		task_send_usage(task);
 	else if (task && rec.kind == RECORD_SIGNAL)
 		task_signal(task, rec.signo);
+	else if (task && rec.kind == RECORD_PARK)
+		task_park(task);
 	return 0;
 }
 

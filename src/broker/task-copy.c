@@ -16,6 +16,12 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+void task_park(struct task *task)
+{
+	if (task->state == TASK_RUNNING && task->sandbox)
+		sandbox_park(task->sandbox);
+}
+
 static int prepare_copy(struct task *task, struct error *err)
 {
 	int r = sandbox_arrive(task->sandbox, err);

@@ -131,6 +131,7 @@ int task_new(struct peer *peer, const struct record *record, struct span plan,
 /* Kills the task's sandbox and waits for its death, without a loop; tells the peer nothing; frees the task. */
 void task_abandon(struct task *task);
 void task_signal(struct task *task, int signo);
+void task_park(struct task *task);
 
 /* task-list.c. The cost does not depend on the number of tasks. */
 void task_enlist(struct task *task); /* its broker, peer and job are set */

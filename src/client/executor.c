@@ -448,6 +448,11 @@ int executor_interrupt(struct executor_run *run)
 	return live_job(run) ? job_signal(live_job(run), -SIGINT) : -ESRCH;
 }
 
+int executor_park(struct executor_run *run)
+{
+	return live_job(run) ? job_park(live_job(run)) : -ESRCH;
+}
+
 void executor_take_output(struct executor_run *run)
 {
 	if (live_job(run))

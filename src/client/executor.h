@@ -137,6 +137,8 @@ void executor_stdin_close(struct executor_run *run); /* the end of input, after 
 int executor_signal(struct executor_run *run, int signo) _must_check_;
 /* SIGINT to its process group, as ^C at a terminal. -ESRCH as above. */
 int executor_interrupt(struct executor_run *run) _must_check_;
+/* Of a session with copies: nothing in its sandbox runs any more. */
+int executor_park(struct executor_run *run) _must_check_;
 /* Of a session: the output that is in its pipes comes now; RUN_USAGE comes soon. */
 void executor_take_output(struct executor_run *run);
 int executor_ask_usage(struct executor_run *run) _must_check_;

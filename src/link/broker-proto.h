@@ -12,6 +12,7 @@
  *   KILL {job, cause}                     ─▶ any time
  *   SIGNAL {job, number}                  ─▶ to the main process of the running stage, a negative one to its process
  *                                            group; dropped when none runs
+ *   PARK {job}                            ─▶ every process of the sandbox is stopped, for good; its copies live on
  *   USAGE {job}                           ─▶
  *                                      ◀─ USAGE {job, usage}
  *                                      ◀─ FILE {job, path, size} + fd             if the plan asks for files
@@ -42,6 +43,7 @@ enum record_kind {
 	RECORD_DONE,
 	RECORD_FAILED,
 	RECORD_SIGNAL,
+	RECORD_PARK,
 };
 
 /* RECORD_PLAN_MAX: a plan up to this size comes as bytes behind its RUN, which is faster than a sealed file. */
@@ -51,7 +53,7 @@ enum { RECORD_FDS_MAX = 5, RECORD_PLAN_MAX = 8192 };
  * Both ends are the same program, unless a front of another version connects to a listening broker. So a change of meaning
  * takes another number here. Added operations change _OP_MAX; records of another size are refused by their size.
  */
-enum { PROTO_VERSION = 10 << 16 | _OP_MAX };
+enum { PROTO_VERSION = 11 << 16 | _OP_MAX };
 
 struct record_hello {
 	uint32_t version;	 /* PROTO_VERSION */

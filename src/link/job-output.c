@@ -76,6 +76,13 @@ void job_last_reads(struct job *j)
 		;
 }
 
+int job_park(struct job *j)
+{
+	const struct record record = { .kind = RECORD_PARK, .job = j->port.job };
+
+	return j->state == JOB_RUNNING ? link_send(j->link, &record, NULL, 0) : -ESRCH;
+}
+
 void job_take_output(struct job *j)
 {
 	if (j->state == JOB_RUNNING)

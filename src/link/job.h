@@ -82,6 +82,8 @@ int job_start(struct job *j, struct error *err) _must_check_;
 void job_kill(struct job *j, enum cause_kind cause);
 /* Sends a signal to the program's main process; a negative one to its process group. -ESRCH: the program does not run. */
 int job_signal(struct job *j, int signo) _must_check_;
+/* Stops every process of the sandbox for good, while copies of its program live on. -ESRCH as above. */
+int job_park(struct job *j) _must_check_;
 /* Tells the output that is in the pipes now. */
 void job_take_output(struct job *j);
 /* The observer's next RUN_USAGE comes at once, after RUN_STARTED. -ESRCH: the job has not been sent, or ends. */

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { HELD_MAX = 32, PROCS_BYTES_MAX = 48 << 10 };
 
@@ -37,6 +38,7 @@ static size_t hold(const char **text, struct held ret[HELD_MAX])
 {
 	size_t n = 0;
 
+	memset(ret, 0, HELD_MAX * sizeof(*ret));
 	while (n < HELD_MAX) {
 		int pid = next_pid(text), fd;
 
@@ -59,29 +61,43 @@ static bool is_listed(const char *text, int wanted)
 	return false;
 }
 
-static void kill_held(int dir_fd, const char *path, const struct held *held, size_t n)
+struct listed_signal {
+	int signo, spared_pid;
+};
+
+static void signal_held(int dir_fd, const char *path, const struct held held[HELD_MAX],
+			struct listed_signal what)
 {
 	static char text[PROCS_BYTES_MAX]; /* the broker has one thread */
 
 	if (textfile_read_at(dir_fd, path, text, sizeof(text)) < 0)
 		text[0] = '\0';
-	for (size_t i = 0; i < n; i++) {
-		if (is_listed(text, held[i].pid))
-			(void)sys_pidfd_send_signal(held[i].fd, SIGKILL);
+	for (size_t i = 0; i < HELD_MAX && held[i].pid; i++) {
+		if (held[i].pid != what.spared_pid && is_listed(text, held[i].pid))
+			(void)sys_pidfd_send_signal(held[i].fd, what.signo);
 		(void)fd_close(held[i].fd);
 	}
 }
 
-int cgroup_kill_listed(int dir_fd, const char *path)
+static int signal_listed(int dir_fd, const char *path, struct listed_signal what)
 {
 	static char text[PROCS_BYTES_MAX]; /* the broker has one thread */
 	struct held held[HELD_MAX];
 	const char *at = text;
-	size_t n;
 
 	if (textfile_read_at(dir_fd, path, text, sizeof(text)) < 0)
 		return -EOPNOTSUPP;
-	while ((n = hold(&at, held)) > 0)
-		kill_held(dir_fd, path, held, n);
+	while (hold(&at, held) > 0)
+		signal_held(dir_fd, path, held, what);
 	return 0;
+}
+
+int cgroup_kill_listed(int dir_fd, const char *path)
+{
+	return signal_listed(dir_fd, path, (struct listed_signal){ .signo = SIGKILL });
+}
+
+int cgroup_stop_listed(int dir_fd, const char *path, int spared_pid)
+{
+	return signal_listed(dir_fd, path, (struct listed_signal){ SIGSTOP, spared_pid });
 }

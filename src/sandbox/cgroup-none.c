@@ -70,6 +70,11 @@ static int none_kill(struct cgroup *cg _unused_)
 	return -EOPNOTSUPP;
 }
 
+static int none_stop(struct cgroup *cg _unused_, int spared_pid _unused_)
+{
+	return -EOPNOTSUPP;
+}
+
 static int none_read_usage(struct cgroup *cg _unused_, struct usage *usage _unused_)
 {
 	return 0;
@@ -97,6 +102,7 @@ const struct cgroup_ops cgroup_none_ops = {
 	.join_fds = none_join_fds,
 	.clone_fd = none_clone_fd,
 	.kill = none_kill,
+	.stop = none_stop,
 	.read_usage = none_read_usage,
 	.read_cpu_us = none_read_cpu_us,
 	.remove = none_remove,

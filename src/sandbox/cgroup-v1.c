@@ -458,12 +458,16 @@ static int v1_clone_fd(struct cgroup *cg _unused_)
  */
 static int v1_kill(struct cgroup *cg)
 {
-	int pids = group_fd(cg, HIERARCHY_PIDS);
-
 	if (group_fd(cg, HIERARCHY_CPU) >= 0)
 		(void)!group_write(cg, HIERARCHY_CPU, "cpu.cfs_quota_us", "-1");
 	cg->limits[STAGE_CPU_MILLI] = -1;
-	return pids < 0 ? -EOPNOTSUPP : cgroup_kill_listed(pids, path_of(cg, "cgroup.procs").text);
+	return cgroup_kill_listed(group_fd(cg, HIERARCHY_PIDS), path_of(cg, "cgroup.procs").text);
+}
+
+static int v1_stop(struct cgroup *cg, int spared_pid)
+{
+	return cgroup_stop_listed(group_fd(cg, HIERARCHY_PIDS), path_of(cg, "cgroup.procs").text,
+				  spared_pid);
 }
 
 /*
@@ -589,6 +593,7 @@ const struct cgroup_ops cgroup_v1_ops = {
 	.join_fds = v1_join_fds,
 	.clone_fd = v1_clone_fd,
 	.kill = v1_kill,
+	.stop = v1_stop,
 	.read_usage = v1_read_usage,
 	.read_cpu_us = v1_read_cpu_us,
 	.remove = v1_remove,

@@ -8,6 +8,7 @@
  * systemd may switch controllers off again, and another atoll that ends may remove the empty parent. So
  * create() checks for the files it needs and repeats the preparation if they are missing.
  */
+#include "sandbox/cgroup-kill.h"
 #include "sandbox/cgroup.h"
 
 #include <fcntl.h>
@@ -349,6 +350,11 @@ static int v2_kill(struct cgroup *cg)
 	return r == -ENOENT ? -EOPNOTSUPP : r;
 }
 
+static int v2_stop(struct cgroup *cg, int spared_pid)
+{
+	return cgroup_stop_listed(cg->fd, "cgroup.procs", spared_pid);
+}
+
 static void read_peak(struct cgroup *cg, struct usage *usage)
 {
 	char text[32];
@@ -451,6 +457,7 @@ const struct cgroup_ops cgroup_v2_ops = {
 	.clone_fd = v2_clone_fd,
 	.attach = v2_attach,
 	.kill = v2_kill,
+	.stop = v2_stop,
 	.read_usage = v2_read_usage,
 	.read_cpu_us = v2_read_cpu_us,
 	.remove = v2_remove,

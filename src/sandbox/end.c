@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { PARK_PASSES = 4 };
+
 void sandbox_kill(struct sandbox *sb)
 {
 	if (sb->pid == 0)
@@ -99,6 +101,13 @@ void sandbox_free(struct sandbox *sb)
 	/* If its cgroup is gone, no process is left in it. */
 	net_give_back(sb->net, !sb->cgroup);
 	free(sb);
+}
+
+void sandbox_park(struct sandbox *sb)
+{
+	/* A process that is forked during one pass is found by the next. */
+	for (int i = 0; i < PARK_PASSES; i++)
+		(void)!sb->host->cgroups->stop(sb->cgroup, sb->pid);
 }
 
 void sandbox_destroy(struct sandbox *sb)

@@ -45,6 +45,7 @@ static void life_free(struct session_life *life)
 	let_parent_go(life);
 	channel_close(&life->channel);
 	charge_done(&life->held);
+	charge_done(&life->place);
 	close_program_end(life);
 	(void)session_unref(life->session);
 	free(life);
@@ -71,7 +72,9 @@ void life_kill(struct session *s, enum cause_kind cause)
 	if (life->n_copies > 0 && !life->turn && cause == CAUSE_CANCELLED) {
 		/* The end of this sandbox would end those of its copies. */
 		life->is_over = true;
-		(void)!executor_signal(life->run, SIGSTOP);
+		(void)!executor_park(life->run);
+		/* It takes a place as long as it is kept. */
+		charge_take(&life->place, s->all->o.callers, s->caller, SLOT_SESSIONS, 1);
 		session_tell(&s->stop_waits, s, NULL);
 		return;
 	}

@@ -79,6 +79,7 @@ struct session_life {
 	struct turn *turn; /* that runs in it, or NULL */
 	struct usage usage;
 	size_t channel_bytes; /* that its channel holds */
+	struct charge place;  /* of one that stays for its copies */
 	struct charge held;   /* these, and the rich outputs of its turn */
 	/*
 	 * The life that this one was copied from, or NULL. The sandbox of a copy is inside that one's, which is therefore kept until

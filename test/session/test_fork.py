@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /v1/sessions/{id}/fork: copies of a live Python session, each with a sandbox of its own."""
+import os
 import textwrap
 import time
 
@@ -271,6 +272,32 @@ def test_copies_outlive_their_parent(session, web):
     deeper, = fork(first)
     assert web.delete(first.path).status == 204
     assert deeper.value("x") == [1, 2]
+
+
+def test_nothing_of_a_closed_parent_runs_on(session, web):
+    """Its sandbox stays for the copies, and every process in it is stopped, also one that left the session's children behind."""
+    copy, = fork(session)
+    word = f"spins-{os.urandom(8).hex()}"
+    session.run(block(f"""
+        import subprocess, sys, time
+        subprocess.run(["/bin/sh", "-c", "setsid sh -c 'while :; do :; done' {word} >/dev/null 2>&1 </dev/null &"])"""))
+
+    def states():
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if word.encode() in open(f"/proc/{pid}/cmdline", "rb").read():
+                    found.append(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0])
+            except OSError:
+                pass
+        return found
+
+    wait_until(lambda: states() == ["R"], 10, "the spinner runs")
+    assert web.delete(session.path).status == 204
+    wait_until(lambda: states() == ["T"], 10, "it is stopped")
+    assert copy.value("1 + 1") == 2
+    assert web.delete(copy.path).status == 204
+    wait_until(lambda: states() == [], 10, "it is gone with the last copy")
 
 
 # ----------------------------------------------------------------------------------------- refusals
