@@ -76,12 +76,13 @@ def bare():
     return timed(lambda: subprocess.run(BARE, stdout=subprocess.DEVNULL, check=True))
 
 
-def compare(name, work, samples, per=1, pause_s=0.0):
+def compare(name, work, samples, per=1, pause_s=0.0, after=lambda: None):
     """Medians of both, one bare sample after every tenth of ours."""
     ours, theirs = [], []
     for i in range(samples):
         time.sleep(pause_s)
         ours.append(timed(work) / per)
+        after()
         if i % 10 == 0:
             theirs.append(bare())
     ours_ms, bare_ms = statistics.median(ours), statistics.median(theirs)
@@ -130,18 +131,20 @@ def measure_reset(connection, o):
 
 
 def measure_fork(connection, o):
-    at = new_session(connection, forkable=True)
+    at = new_session(connection)
     connection.ask("POST", f"{at}/execute", {"code": "data = bytearray(b'x') * (100 << 20)"})
 
-    def fork():
-        children = connection.ask("POST", f"{at}/fork", {"count": 1})["sessions"]
-        for child in children:
-            made.append("/v1/sessions/" + child["id"])
+    def fork(count):
+        made[:] = ["/v1/sessions/" + child["id"] for child in connection.ask("POST", f"{at}/fork", {"count": count})["sessions"]]
+
+    def end():
+        for child in made:
+            connection.ask("DELETE", child)
+        time.sleep(0.2)
 
     made = []
-    compare("fork with 100 MiB, each child", fork, max(o.samples // 20, 8), pause_s=0.2)
-    for child in made:
-        connection.ask("DELETE", child)
+    for count in (1, 4, 8):
+        compare(f"fork with 100 MiB, each of {count}", lambda n=count: fork(n), max(o.samples // 10, 8), per=count, after=end)
     connection.ask("DELETE", at)
 
 
