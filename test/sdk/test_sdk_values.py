@@ -15,7 +15,7 @@ from atoll import Output, Result  # noqa: E402
 from atoll._session_calls import HostFunctions  # noqa: E402
 from atoll._values import decode, encode  # noqa: E402
 
-VALUES = [None, True, 0, -1, 1.5, "text", "ü\0", [], [1, [2]], {}, {"a": {"b": None}}, b"\x00\xff", (), (1, (2,)), {1, 2}, frozenset("ab"), 1 + 2j,
+VALUES = [None, True, 0, -1, 1.5, "text", "ü\0", [], [1, [2]], {}, {"a": {"b": None}}, b"\x00\xff", (), (1, (2,)), {1, 2}, frozenset({7}), 1 + 2j,
           complex(math.inf, 0), datetime.datetime(2026, 11, 17, 5, 0, 0, 1), datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc),
           datetime.date(2026, 1, 1), datetime.time(1, 2, 3), datetime.timedelta(days=-1, microseconds=1), decimal.Decimal("1.50"),
           math.inf, -math.inf, 2 ** 63, -2 ** 63, 10 ** 40, {1: "a", (1, 2): "b"}, {"$set": [1]}, {"$x": 1, "b": 2}, {"$bytes": "x"}]
