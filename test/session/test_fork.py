@@ -391,7 +391,13 @@ def test_a_copy_with_an_accomplice(session):
             become(self, channel)
         runner.Forker.become = with_accomplice
         """))
-    copy, = fork(session)
+    # On a busy machine the accomplice can make the move fail, which the caller is told. What it must not do is see anything.
+    answer = ask_fork(session)
+    for _ in range(4):
+        if answer.status == 500:
+            answer = ask_fork(session)
+    assert answer.status == 201, answer
+    copy = Copy(session.web, answer.json()["sessions"][0])
     assert copy.value("os.getpid()") == 2
     assert copy.value("[link for link in (os.readlink(f'/proc/self/fd/{n}') for n in range(64) if os.path.exists(f'/proc/self/fd/{n}')) "
                       "if ':[4' in link or 'tasks' in link or 'cgroup' in link]") == []
