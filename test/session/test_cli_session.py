@@ -11,19 +11,11 @@ import time
 
 import pytest
 
-from program import FRONT, Atoll
+from program import FRONT
 from resident import wait_until
-from web import Served
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
-
-
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"))
-    yield served
-    served.end()
 
 
 class Commands:

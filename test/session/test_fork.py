@@ -25,11 +25,6 @@ def served(mode, stage):
     served.end()
 
 
-@pytest.fixture
-def web(served):
-    return served.web
-
-
 def block(text):
     return textwrap.dedent(text)
 

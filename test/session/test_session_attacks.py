@@ -9,9 +9,8 @@ import time
 import pytest
 
 from live import HEALTH_MOST, Asking, Health, Session
-from program import FRONT, MODES, Atoll
+from program import FRONT, MODES
 from resident import wait_until
-from web import Served
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
@@ -29,18 +28,6 @@ def say(text, fd=fd):
     while data:
         data = data[os.write(fd, data):]
 """
-
-
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "attacks"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +73,7 @@ def test_lines_that_mean_nothing(web, bystander):
 @pytest.mark.undisturbed
 @once
 def test_a_forged_end_is_about_itself(web, bystander):
-    """An early `done` ends the execution; the state stays what it is, and the real `done` that follows is nobody else's."""
+    """An early `done` ends the execution; the state stays what it is, and the real `done` that follows ends no other execution."""
     forged = {"value": "forged", "value_type": "x" * 100, "exit_code": 9999, "error": {"type": 5, "message": ["x"]}, "duration": 1, "usage": {}}
     result = attack(web, bystander, "say(json.dumps({'op': 'done', 'n': 1, **%r}))\ntime.sleep(.3)\n'real'" % forged)
     assert (result["value"], result["exit_code"], result["session"]["state"]) == ("forged", 255, "kept"), result

@@ -29,11 +29,6 @@ def served(mode, stage, policies):
 
 
 @pytest.fixture
-def web(served):
-    return served.web
-
-
-@pytest.fixture
 def session(web):
     made = web.post("/v1/sessions", {"language": "python"})
     assert made.status == 201, made

@@ -7,33 +7,14 @@ import time
 import pytest
 
 from live import Session
-from program import FRONT, MODES, Atoll
+from program import FRONT, MODES
 from resident import wait_until
-from web import Served, problem
+from web import problem
 
 # The front is the same program in both modes; what a sandbox is made of is tested in test_session_attacks.py.
 pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes(MODES[0])]
 quick = pytest.mark.quick
 ID = re.compile(r"se_[0-9a-z]{26}")
-
-
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "sessions"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
-
-
-@pytest.fixture(scope="module")
-def kept(served):
-    """One session for tests that leave it as it was."""
-    with Session(served.web) as session:
-        yield session
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from program import FRONT, Atoll
-from web import Served
+from program import FRONT
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 LANGUAGES = ("python", "javascript", "ruby", "bash")
@@ -22,18 +21,6 @@ CHILD = {"python": "import subprocess; subprocess.run('ls -l /proc/self/fd | gre
          "javascript": "require('child_process').execSync('ls -l /proc/self/fd | grep -c socket || true', {stdio: 'inherit'})",
          "ruby": "system 'ls -l /proc/self/fd | grep -c socket'", "bash": "ls -l /proc/self/fd | grep -c socket"}
 CALL = {"python": "multiply(6, 7)", "javascript": "await multiply(6, 7)", "ruby": "multiply(6, 7)"}
-
-
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
 
 
 @pytest.fixture(params=LANGUAGES)

@@ -19,18 +19,6 @@ quick = pytest.mark.quick
 NAP = "import time; time.sleep(60)"
 
 
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "turns"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
-
-
 @pytest.fixture
 def session(web):
     with Session(web) as session:
