@@ -236,7 +236,8 @@ def test_sessions_of_other_callers(mode, stage):
             problem(two.get(f"/v1/executions/{result['id']}/events"), 404)
             assert other.run("secret")["error"]["type"] == "NameError" and other.files() == {}
             assert other.logs()["stdout"] == ""
-            assert mine.answer(1, {"result": 8}).status == 204 and asked.json()["value"] == 8
+            wait_until(lambda: mine.answer(1, {"result": 8}).status == 204, why="the code does not call its host")
+            assert asked.json()["value"] == 8
             assert {s["id"] for s in served.web.operator.get("/v1/sessions").json()["sessions"]} == {mine.id, other.id}
             assert two.post("/v1/cleanup").json()["sessions"] == 1
             problem(two.get(other.path), 404)
@@ -299,10 +300,16 @@ def test_many_sessions_leave_nothing(served):
                 assert web.post(f"{path}/execute", {"code": "1"}, keep=keep).json()["value"] == 1
             assert web.delete(path, keep=keep).status == 204
     make(20)
-    before, memory = descriptors(front), resident(front)
-    make(150)
+    before = descriptors(front)
+    # What sessions leave, they leave each time; the heap of a front that did other work before may grow once.
+    for _ in range(3):
+        memory = resident(front)
+        make(100)
+        grown = resident(front) - memory
+        if SANITIZED or grown < 1 << 20:
+            break
     wait_until(lambda: descriptors(front) <= before + 2, why="the front keeps descriptors")
-    assert SANITIZED or resident(front) < memory + (6 << 20)
+    assert SANITIZED or grown < 1 << 20
     assert web.get("/v1/sessions", keep=keep).json()["sessions"] == []
     keep.close()
 
