@@ -131,6 +131,7 @@ struct atoll_pool_options {
 	int rotate_forks;   /* 0: 2000 */
 	int rotate_seconds; /* 0: 900 */
 	int idle_seconds;   /* spares of a kind not used for this long are halved; 0: 20 */
+	int leave_seconds; /* the pool ends when no process was connected for this long; 0: never */
 };
 /*
  * Serves warm runtimes to this user's other processes until SIGTERM, SIGINT or SIGHUP. The calling

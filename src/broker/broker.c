@@ -36,7 +36,7 @@ struct listening_broker {
 	const struct broker_options *options;
 	int listen_fd, signal_fd;
 	size_t n_peers;
-	struct source *listener, *signals, *accept_again, *lifeline, *sweeper;
+	struct source *listener, *signals, *accept_again, *lifeline, *sweeper, *leaving;
 };
 
 /*
@@ -110,12 +110,36 @@ static void end_all(struct broker *b)
 	broker_may_end(b);
 }
 
+/* Takes no further fronts, and ends what runs. */
+static void close_doors(struct listening_broker *s)
+{
+	s->listener = source_free(s->listener);
+	end_all(&s->broker);
+}
+
+static int on_leave(void *data, uint32_t events)
+{
+	(void)events;
+	close_doors(data);
+	return 0;
+}
+
+/* A front has come or gone. */
+static void set_leaving(struct listening_broker *s)
+{
+	if (s->leaving)
+		source_set_time(s->leaving,
+				s->n_peers > 0 ? INT64_MAX
+					       : clock_now_ns() + s->options->leave_ms * NS_PER_MS);
+}
+
 static int peer_gone(struct peer *peer)
 {
 	struct listening_broker *s = (struct listening_broker *)peer->broker;
 
 	(void)peer_free(peer);
 	s->n_peers--;
+	set_leaving(s);
 	if (s->listen_fd < 0)
 		end_all(&s->broker);
 	return 0;
@@ -209,6 +233,7 @@ static void welcome(struct listening_broker *s, int fd)
 		return;
 	}
 	s->n_peers++;
+	set_leaving(s);
 	r = peer_watch(peer, (struct handler){ on_record, peer });
 	if (r < 0)
 		(void)peer_gone(peer);
@@ -258,8 +283,7 @@ static int on_broker_signal(void *data, uint32_t events)
 
 	(void)events;
 	(void)!read(s->signal_fd, &info, sizeof(info));
-	s->listener = source_free(s->listener);
-	end_all(&s->broker);
+	close_doors(s);
 	return 0;
 }
 
@@ -280,8 +304,7 @@ static int on_lifeline(void *data, uint32_t events)
 
 	(void)events;
 	s->lifeline = source_free(s->lifeline);
-	s->listener = source_free(s->listener);
-	end_all(&s->broker);
+	close_doors(s);
 	return 0;
 }
 
@@ -370,9 +393,12 @@ static int open_doors(struct listening_broker *s)
 	if (r == 0)
 		r = loop_add_timer(loop, clock_now_ns() + SWEEP_MS * NS_PER_MS,
 				   (struct handler){ on_sweep, s }, &s->sweeper);
+	if (r == 0 && s->options->leave_ms > 0)
+		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_leave, s }, &s->leaving);
 	if (r == 0)
 		r = loop_add_fd(loop, s->listen_fd, EPOLLIN, (struct handler){ on_connect, s },
 				&s->listener);
+	set_leaving(s);
 	return r;
 }
 
@@ -422,6 +448,7 @@ static void listening_broker_done(struct listening_broker *s)
 	s->accept_again = source_free(s->accept_again);
 	s->lifeline = source_free(s->lifeline);
 	s->sweeper = source_free(s->sweeper);
+	s->leaving = source_free(s->leaving);
 	s->signal_fd = fd_close(s->signal_fd);
 	b->pool = pool_free(b->pool);
 	sandbox_destroy(b->spare);

@@ -18,6 +18,7 @@ struct broker_options {
 	/* Of a listening broker: */
 	uint32_t front_uid;	    /* a user besides its own who may connect; 0: none */
 	int lifeline_fd;	    /* the broker ends when the other end closes; 0: none */
+	int64_t leave_ms;	    /* the broker ends when it had no front for so long; 0: never */
 	const char *const *sources; /* host paths that may be shown, NULL-terminated; NULL: any */
 };
 

@@ -73,5 +73,4 @@ const struct command cmd_prepare = {
 		"names another).\n",
 	.options = &prepare_options,
 	.main = prepare_main,
-	.hidden = true,
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `atoll ps`: executions that the daemon runs now, those that wait, and sessions. */
+/* `atoll ps`: executions that the daemon runs now, those that wait, sessions, and the pool of this user. */
 #include <string.h>
 
 #include "cli/cmd-session.h"
+#include "cli/own-pool.h"
 #include "cli/remote.h"
 #include "cli/say.h"
 #include "remote/remote-text.h"
@@ -125,6 +126,7 @@ static int ps_main(const struct command *self, int argc, char **argv)
 	int r, code;
 
 	if (remote_begin(self, &args, &options, &remote, &code) < 0) {
+		own_pool_show();
 		json_decref(list);
 		return code;
 	}
@@ -144,13 +146,15 @@ static int ps_main(const struct command *self, int argc, char **argv)
 	code = options.json ? remote_print_json(whole)
 			    : print_table(list, json_object_get(whole, "sessions"));
 	json_decref(whole);
+	if (!options.json)
+		own_pool_show();
 	return code;
 }
 
 const struct command cmd_ps = {
 	.name = "ps",
 	.usage = "[--json]",
-	.summary = "list running and queued executions of the daemon, and its sessions",
+	.summary = "list running and queued executions of the daemon, its sessions, and the pool",
 	.options = &ps_options,
 	.main = ps_main,
 };

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "cli/cmd-run.h"
 #include "cli/cmd.h"
+#include "cli/own-pool.h"
 #include "cli/say.h"
 #include "client/executor.h"
 #include "spec/result.h"
@@ -338,6 +339,8 @@ static int run_main(const struct command *self, int argc, char **argv)
 	int code, r, found = find_daemon(argc, argv, &daemon, &misled), started;
 
 	how.start_broker = found == 0 && !daemon.is_there && is_to_run(argc, argv);
+	if (how.start_broker)
+		own_pool_start();
 	started = atoll_new(&how, &atoll, &problem);
 	/* A closed reader must be an error of write(), not a signal that kills this process during a run. */
 	(void)signal(SIGPIPE, SIG_IGN);

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "broker/broker.h"
+#include "client/pool-place.h"
 #include "client/warm-languages.h"
 #include "toolchain/data.h"
 
@@ -31,17 +32,6 @@ static int64_t default_memory_bytes(void)
 	int64_t pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
 
 	return pages > 0 && page_bytes > 0 ? MIN(pages / 16 * page_bytes, GiB) : 64 * MiB;
-}
-
-/* The usual socket of this user's pool. *ret NULL: no known place. */
-static int default_path(char **ret)
-{
-	const char *dir = geteuid() == 0 ? "/run" : getenv("XDG_RUNTIME_DIR");
-
-	*ret = NULL;
-	if (!dir || dir[0] != '/')
-		return 0;
-	return asprintf(ret, "%s/atoll/pool.sock", dir) < 0 ? -ENOMEM : 0;
 }
 
 /* The existing part of a path, with links resolved; the missing part follows unchanged. */
@@ -110,24 +100,10 @@ static struct workspace_place workspaces_below(const char *path)
 	};
 }
 
-/* The caller's option, $ATOLL_POOL, the usual place. "" and "off" mean none. */
-static int find_path(const char *option, char **ret)
-{
-	const char *word = option ? option : getenv("ATOLL_POOL");
-
-	if (!word || (!option && !*word))
-		return default_path(ret);
-	*ret = NULL;
-	if (!*word || strcmp(word, "off") == 0)
-		return 0;
-	*ret = strdup(word);
-	return *ret ? 0 : -ENOMEM;
-}
-
 int broker_choice_init(struct broker_choice *c, const struct atoll_options *o, struct error *err)
 {
 	*c = (struct broker_choice){ .warm = o->warm != 0 };
-	if (find_path(o->pool, &c->path) < 0 || workspaces_path(&c->workspaces) < 0)
+	if (pool_place_find(o->pool, &c->path) < 0 || workspaces_path(&c->workspaces) < 0)
 		return error_oom(err);
 	return 0;
 }
@@ -310,7 +286,7 @@ static void place_done(struct pool_place *p)
 
 static int find_place(const char *option, struct pool_place *p, struct error *err)
 {
-	int r = option ? 0 : default_path(&p->path);
+	int r = option ? 0 : pool_place_usual(&p->path);
 
 	if (option)
 		p->path = strdup(option);
@@ -382,6 +358,7 @@ static int pool_serve(const struct atoll_pool_options *o, struct error *err)
 	options.bounds.forks = (uint32_t)MAX(o->rotate_forks, 0);
 	options.bounds.age_ms = (int64_t)MAX(o->rotate_seconds, 0) * 1000;
 	options.bounds.idle_ms = (int64_t)MAX(o->idle_seconds, 0) * 1000;
+	options.leave_ms = (int64_t)MAX(o->leave_seconds, 0) * 1000;
 	if (o->on_ready)
 		o->on_ready(o->data, place.path);
 	return broker_serve(&options) == 0

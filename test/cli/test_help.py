@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.quick, pytest.mark.modes("rootless")]
 @pytest.mark.foreign
 @pytest.mark.parametrize("name, words", [("help", ["help"]), ("help-run", ["help", "run"]), ("help-languages", ["help", "languages"]),
                                          ("help-doctor", ["help", "doctor"]), ("help-serve", ["help", "serve"]),
-                                         ("help-ps", ["help", "ps"]), ("help-cancel", ["help", "cancel"]),
+                                         ("help-ps", ["help", "ps"]), ("help-pool", ["help", "pool"]), ("help-prepare", ["help", "prepare"]), ("help-cancel", ["help", "cancel"]),
                                          ("help-debug", ["help", "debug"]), ("help-cleanup", ["help", "cleanup"]),
                                          ("help-history", ["help", "history"]),
                                          *((f"help-history-{name}", ["help", "history", name])
@@ -45,7 +45,7 @@ def test_manual_page(atoll):
         assert flags or "Commands:" in help, file
         for flag in flags:
             assert f"\\fB{flag}\\fR\n" in plain, (file, flag)
-    assert "atoll pool" not in plain and "man" not in atoll.run(["help"]).out.split()
+    assert "atoll man" not in plain and "man" not in atoll.run(["help"]).out.split()
     checked = subprocess.run(["groff", "-man", "-Kutf8", "-ww", "-z"], input=page.stdout, capture_output=True, timeout=30)
     assert checked.returncode == 0 and checked.stderr == b"", checked
 
