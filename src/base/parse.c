@@ -42,8 +42,9 @@ static const struct unit size_units[] = {
 };
 
 static const struct unit time_units[] = {
-	{ "", MS_PER_SEC },	    { "ms", 1 }, { "s", MS_PER_SEC }, { "m", 60 * MS_PER_SEC },
-	{ "h", 3600 * MS_PER_SEC },
+	{ "", MS_PER_SEC },	    { "ms", 1 },
+	{ "s", MS_PER_SEC },	    { "m", 60 * MS_PER_SEC },
+	{ "h", 3600 * MS_PER_SEC }, { "d", 24 * 3600 * MS_PER_SEC },
 };
 
 static const struct unit milli_units[] = { { "", 1000 } };
@@ -82,34 +83,60 @@ static int read_decimal(const char **p, struct decimal *ret)
 }
 
 /* Ignores case. strcasecmp() would depend on the locale. */
-static bool unit_matches(const char *unit, const char *text)
+static bool unit_matches(const char *unit, const char *text, size_t n)
 {
-	for (; *unit && (*unit == *text || *unit == *text + ('a' - 'A')); unit++)
+	for (; n > 0 && *unit && (*unit == *text || *unit == *text + ('a' - 'A')); unit++, n--)
 		text++;
-	return *unit == *text;
+	return *unit == '\0' && n == 0;
 }
 
-static int parse_scaled(const char *text, const struct unit *units, size_t n, int64_t *ret)
+/* Moves *p over letters; NULL: they are no unit. */
+static const struct unit *read_unit(const char **p, const struct unit *units, size_t n_units)
 {
-	const struct unit *unit = NULL;
+	size_t n = strspn(*p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+	const char *start = *p;
+
+	*p += n;
+	for (size_t i = 0; i < n_units; i++)
+		if (unit_matches(units[i].name, start, n))
+			return &units[i];
+	return NULL;
+}
+
+/* Moves *p over a number and its unit. */
+static int read_scaled(const char **p, const struct unit *units, size_t n,
+		       const struct unit **ret_unit, int64_t *ret)
+{
 	struct decimal d;
 	__int128 value;
-	int r = read_decimal(&text, &d);
+	int r = read_decimal(p, &d);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < n && !unit; i++)
-		unit = unit_matches(units[i].name, text) ? &units[i] : NULL;
-	if (!unit)
+	*ret_unit = read_unit(p, units, n);
+	if (!*ret_unit)
 		return -EINVAL;
 	if (d.fraction_digits > FRACTION_DIGITS_MAX)
 		return -ERANGE;
-	value = (__int128)d.whole * unit->scale +
-		(__int128)d.fraction * unit->scale / (__int128)d.fraction_unit;
+	value = (__int128)d.whole * (*ret_unit)->scale +
+		(__int128)d.fraction * (*ret_unit)->scale / (__int128)d.fraction_unit;
 	if (value > INT64_MAX)
 		return -ERANGE;
 	*ret = (int64_t)value;
 	return 0;
+}
+
+static int parse_scaled(const char *text, const struct unit *units, size_t n, int64_t *ret)
+{
+	const struct unit *unit;
+	int64_t value;
+	int r = read_scaled(&text, units, n, &unit, &value);
+
+	if (r == 0 && *text)
+		r = -EINVAL;
+	if (r == 0)
+		*ret = value;
+	return r;
 }
 
 int parse_i64(const char *text, int64_t *ret)
@@ -129,7 +156,25 @@ int parse_size(const char *text, int64_t *ret_bytes)
 
 int parse_time(const char *text, int64_t *ret_ms)
 {
-	return parse_scaled(text, time_units, ARRAY_SIZE(time_units), ret_ms);
+	const struct unit *unit, *before = NULL;
+	int64_t sum = 0, part;
+
+	do {
+		int r = read_scaled(&text, time_units, ARRAY_SIZE(time_units), &unit, &part);
+
+		if (r < 0)
+			return r;
+		/* Several parts have a unit each, from large to small. */
+		if (before && (!unit->name[0] || unit->scale >= before->scale))
+			return -EINVAL;
+		if (*text && !unit->name[0])
+			return -EINVAL;
+		if (__builtin_add_overflow(sum, part, &sum))
+			return -ERANGE;
+		before = unit;
+	} while (*text);
+	*ret_ms = sum;
+	return 0;
 }
 
 int parse_milli(const char *text, int64_t *ret_milli)

@@ -31,6 +31,9 @@ struct run_options {
 extern const struct option_list run_option_list;
 /* For commands that take some of the flags of `atoll run`; their structs begin with struct run_options. */
 const struct option *run_option(const char *flag); /* never NULL */
+/* Rows that the help does not list (run-habits.c), by number; NULL after the last. */
+const struct option *run_habit(size_t i);
+int run_set_network(void *data, const struct option *self, const char *value, struct error *err);
 int run_limit(void *data, const struct knob *knob, const char *value, struct error *err);
 
 /* The whole request body; the caller owns it. words: those after "--", NULL-terminated. */
@@ -41,9 +44,24 @@ int run_body(struct run_options *options, struct atoll *atoll, char *const *word
 int host_file_read(const char *path, size_t max, struct buf *ret, struct error *err) _must_check_;
 /* A text if the bytes are UTF-8 without NUL, otherwise {"base64": …}. */
 json_t *bytes_to_json(const char *data, size_t len);
-/* Adds SRC, or every file below it, to files as DEST. */
+/* Adds SRC, or every file below it but .git, to files as DEST; "": the work directory. */
 int host_tree_add(json_t *files, const char *dest, const char *source,
 		  struct error *err) _must_check_;
+
+/* Whether FILE is a directory, whose files are run. */
+bool run_is_directory(const struct run_options *o);
+/* A program of the host: its path, and the start of its text. */
+struct run_source {
+	struct atoll *atoll;
+	const char *path;
+	const char *text;
+	size_t len;
+};
+/* Puts the language of the program, if none is named, into the request. */
+int run_detect(json_t *request, const struct run_source *from, struct error *err) _must_check_;
+/* Puts the files of the directory and, if no entry is named, the name of its program into the request. */
+int run_add_directory(json_t *request, const struct run_source *from,
+		      struct error *err) _must_check_;
 
 /* Prints the tests' verdicts or the invoked method's value; returns the exit code. */
 int run_report(const char *json, int exit_code);

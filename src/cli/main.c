@@ -192,7 +192,8 @@ int main(int argc, char **argv)
 		(void)help_all(STDERR_FILENO);
 		return EXIT_OURS;
 	}
-	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0 ||
+	    strcmp(argv[1], "version") == 0)
 		return version_main();
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		return help_all(STDOUT_FILENO);

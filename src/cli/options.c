@@ -81,7 +81,7 @@ static int unknown_flag(const struct option_list *list, const struct flag *flag,
 	struct suggestion s = { 0 };
 
 	for (size_t i = 0; (row = row_at(list, i)); i++) {
-		if (row->flag)
+		if (row->flag && row->help)
 			suggest_offer(&s, flag->name, row->flag);
 	}
 	for (size_t i = 0; list->limit && i < limit_knobs_count; i++) {
@@ -107,6 +107,24 @@ static int take_value(struct flag *flag, struct arguments *args, int *at, struct
 	return 0;
 }
 
+/* Applies the letters at the beginning of a word that take no value ("-qtl bash"); the flag is then the first that takes one. */
+static int apply_letters(const struct option_list *list, struct flag *flag, void *data,
+			 struct error *err)
+{
+	const struct option *option;
+	int r = 0;
+
+	while (r == 0 && flag->value && flag->name[1] != '-') {
+		option = find_option(list, flag->name);
+		if (!option || option->argument)
+			break;
+		r = option->apply(data, option, NULL, err);
+		flag->name[1] = flag->value[0];
+		flag->value = flag->value[1] ? flag->value + 1 : NULL;
+	}
+	return r;
+}
+
 static int apply_flag(const struct option_list *list, struct arguments *args, int *at, void *data,
 		      struct error *err)
 {
@@ -116,6 +134,9 @@ static int apply_flag(const struct option_list *list, struct arguments *args, in
 	int r;
 
 	flag_split(args->argv[*at], &flag);
+	r = apply_letters(list, &flag, data, err);
+	if (r < 0)
+		return r;
 	option = find_option(list, flag.name);
 	knob = option ? NULL : find_limit(list, flag.name);
 	if (!option && !knob)
@@ -188,8 +209,8 @@ bool options_describe(const struct option_list *list, size_t i, struct option_te
 	size_t n = 0;
 
 	*ret = (struct option_text){ 0 };
-	while ((option = row_at(list, n)))
-		if (n++ == i) {
+	for (size_t at = 0; (option = row_at(list, at)); at++)
+		if (option->help && n++ == i) {
 			describe_option(option, ret);
 			return true;
 		}

@@ -2,7 +2,7 @@
 /*
  * Command-line options from tables. A row says how an option is written, explained and applied; limit flags
  * come from limit_knobs[]. Long options take "--flag value" or "--flag=value", letters "-l value" or "-lvalue";
- * "--" ends them. Flags cannot be abbreviated; the message about an unknown flag names the nearest known one.
+ * "--" ends them. Letters without a value may stand in one word (-qt). Flags cannot be abbreviated; the message about an unknown flag names the nearest known one.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ struct option {
 	const char *flag;     /* "--json" */
 	char letter;	      /* 'q', or 0 */
 	const char *argument; /* "DIR", or NULL: takes none */
-	const char *help;
+	const char *help;     /* NULL: the help does not list it */
 	/* data is the command's own struct; value is NULL when there is no argument. */
 	int (*apply)(void *data, const struct option *self, const char *value, struct error *err);
 	size_t offset; /* offset of the member in data, for the shared functions below */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads files of the host into a request. A directory is walked by descriptors, so a link that appears during
- * the walk meets O_NOFOLLOW and is refused like any other. The path of --file itself may not be a link either.
+ * Reads files of the host into a request. A directory is walked by descriptors. A link in it is replaced by what it leads to, if that
+ * is in the same directory; other links are refused. The path of --file itself may not be a link.
  * FILE, the program, may be reached through links, because the caller named it.
  */
 #include "cli/cmd-run.h"
@@ -9,9 +9,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -22,9 +24,13 @@
 static int cannot_read(const char *path, int errnum, struct error *err)
 {
 	if (errnum == ELOOP)
+		return error_set(err, ERROR_INPUT, ELOOP,
+				 "'%.300s' is a symbolic link; give the file itself", path);
+	if (errnum == EXDEV)
 		return error_set(
-			err, ERROR_INPUT, ELOOP,
-			"'%.300s' is a symbolic link; links are not taken, give the file itself",
+			err, ERROR_INPUT, EXDEV,
+			"'%.300s' is a symbolic link that leads out of the directory; give "
+			"the file itself by another --file",
 			path);
 	return error_set(err, ERROR_INPUT, errnum, "cannot read '%.300s': %s", path,
 			 strerror(errnum));
@@ -147,6 +153,17 @@ static int tree_enter(struct host_tree *t, int fd, struct error *err)
 	return 0;
 }
 
+/* Opens what a link leads to; -1 with EXDEV: it leads out of the tree. */
+static int tree_open_link(const struct host_tree *t)
+{
+	const struct open_how how = { .flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY,
+				      .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+	const struct tree_level *top = &t->levels[0];
+
+	return (int)syscall(SYS_openat2, dirfd(top->dir), t->source + top->source_len + 1, &how,
+			    sizeof(how));
+}
+
 /* Adds the file, or enters the directory, that the tree's names denote. */
 static int tree_visit(struct host_tree *t, int dir_fd, const char *name, struct error *err)
 {
@@ -155,6 +172,8 @@ static int tree_visit(struct host_tree *t, int dir_fd, const char *name, struct 
 	struct stat st;
 	int r;
 
+	if (fd < 0 && errno == ELOOP && t->depth > 0)
+		fd = tree_open_link(t);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return cannot_read(t->source, errno, err);
 	if (S_ISREG(st.st_mode))
@@ -169,10 +188,11 @@ static int tree_visit(struct host_tree *t, int dir_fd, const char *name, struct 
 	return r;
 }
 
-/* Appends "/name" to a name of len bytes; false when it does not fit. */
+/* Appends "/name", or name to an empty text, to a name of len bytes; false when it does not fit. */
 static bool name_extend(char *text, size_t size, size_t len, const char *name)
 {
-	return snprintf(text + len, size - len, "/%s", name) < (int)(size - len);
+	return snprintf(text + len, size - len, "%s%s", len > 0 ? "/" : "", name) <
+	       (int)(size - len);
 }
 
 /* Handles one entry of the deepest open directory; at its end, goes one level up. */
@@ -186,7 +206,8 @@ static int tree_step(struct host_tree *t, struct error *err)
 		t->depth--;
 		return 0;
 	}
-	if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+	if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+	    strcmp(entry->d_name, ".git") == 0)
 		return 0;
 	if (!name_extend(t->dest, sizeof(t->dest), level->dest_len, entry->d_name) ||
 	    !name_extend(t->source, sizeof(t->source), level->source_len, entry->d_name))

@@ -84,11 +84,29 @@ static int apply_label(void *data, const struct option *self, const char *value,
 				err);
 }
 
+/* A file without DEST keeps its own name. */
+static int name_after(const char *path, struct name_value *ret, struct error *err)
+{
+	size_t end = strlen(path), start;
+
+	while (end > 1 && path[end - 1] == '/')
+		end--;
+	for (start = end; start > 0 && path[start - 1] != '/';)
+		start--;
+	if (end - start >= sizeof(ret->name))
+		return error_set(err, ERROR_INPUT, EINVAL, "the name in --file is too long");
+	memcpy(ret->name, path + start, end - start);
+	ret->name[end - start] = '\0';
+	ret->value = path;
+	return 0;
+}
+
 static int apply_file(void *data, const struct option *self, const char *value, struct error *err)
 {
 	struct run_options *o = data;
-	struct name_value pair;
-	int r = split_pair(self, value, &pair, err);
+	struct name_value pair = { .value = value };
+	int r = strchr(value, '=') ? split_pair(self, value, &pair, err)
+				   : name_after(value, &pair, err);
 
 	if (r == 0)
 		r = request_check_path(pair.name, strlen(pair.name), err);
@@ -165,6 +183,14 @@ static int apply_text(void *data, const struct option *self, const char *value, 
 	return set_text(o->overrides, self->flag + 2, value, err);
 }
 
+int run_set_network(void *data, const struct option *self _unused_, const char *value,
+		    struct error *err)
+{
+	struct run_options *o = data;
+
+	return set_text(o->overrides, "network", value, err);
+}
+
 static int apply_read_only(void *data, const struct option *self _unused_,
 			   const char *value _unused_, struct error *err)
 {
@@ -223,9 +249,11 @@ static const struct option run_rows[] = {
 	{ "--code", 'c', "CODE", "run this text", option_set_text, MEMBER(code) },
 	{ "--json", 0, NULL, "print the result object instead of the program's output",
 	  option_set_true, MEMBER(json) },
-	{ "--env", 0, "K=V", "set a variable (repeatable)", apply_env, 0 },
-	{ "--file", 0, "DEST=SRC", "put a file or directory into the work directory (repeatable)",
+	{ "--env", 'e', "K=V", "set a variable (repeatable)", apply_env, 0 },
+	{ "--file", 0, "[DEST=]SRC", "put a file or directory into the work directory (repeatable)",
 	  apply_file, 0 },
+	{ "--entry", 0, "PATH", "the file of a directory that is run [found by its name]",
+	  apply_text, 0 },
 	{ "--output-dir", 0, "DIR", "copy the files that the program wrote to DIR", option_set_text,
 	  MEMBER(output_dir) },
 	{ "--collect", 0, "GLOB", "keep only files that match GLOB (repeatable)", apply_collect,
@@ -237,8 +265,8 @@ static const struct option run_rows[] = {
 	  "apply writes to the workspace: always (the default), on_success or never", apply_text,
 	  0 },
 	{ "--discard", 0, NULL, "apply nothing: --commit never", apply_discard, 0 },
-	{ "--network", 0, "MODE", "none (the default): only loopback; off: no sockets", apply_text,
-	  0 },
+	{ "--network", 0, "MODE", "none (the default): only loopback; off: no sockets",
+	  run_set_network, 0 },
 	{ "--policy", 0, "NAME|FILE", "the policy to run under [default]", apply_text, 0 },
 	{ "--image", 0, "DIR", "a root file system instead of the host's /usr", apply_image, 0 },
 	{ "--stage", 0, "NAME=CMD", "run a shell command as a stage of its own (repeatable)",
@@ -259,7 +287,7 @@ static const struct option run_rows[] = {
 	{ "--compiler-arg", 0, "ARG",
 	  "an additional argument of the compiler: -std=c++23 (repeatable)", apply_compiler_arg,
 	  0 },
-	{ "--tty", 0, NULL, "give the program a terminal", apply_tty, 0 },
+	{ "--tty", 't', NULL, "give the program a terminal", apply_tty, 0 },
 	{ "--explain", 0, NULL, "print decision and plan, run nothing", option_set_true,
 	  MEMBER(explain) },
 	{ "--no-daemon", 0, NULL, "bypass a running daemon", option_set_true, MEMBER(no_daemon) },
@@ -294,9 +322,11 @@ static int run_word(void *data, const char *word, struct error *err)
 	return 0;
 }
 
-const struct option_list run_option_list = {
-	.rows = run_rows, .n = ARRAY_SIZE(run_rows), .limit = run_limit, .word = run_word
-};
+const struct option_list run_option_list = { .rows = run_rows,
+					     .n = ARRAY_SIZE(run_rows),
+					     .more = run_habit,
+					     .limit = run_limit,
+					     .word = run_word };
 
 static int load_tree(const char *path, json_t **ret, struct error *err)
 {
@@ -391,21 +421,20 @@ static int add_tests(json_t *request, const struct run_options *o, struct error 
 	return r < 0 ? r : set_new(request, "tests", tests, err);
 }
 
-static int detect(json_t *request, struct atoll *atoll, const char *path, const struct buf *text,
-		  struct error *err)
+int run_detect(json_t *request, const struct run_source *from, struct error *err)
 {
 	const struct atoll_sample sample = {
 		.size = sizeof(sample),
-		.path = path,
-		.head = text->data ? text->data : "",
-		.n = MIN(text->len, (size_t)SAMPLE_MAX),
+		.path = from->path,
+		.head = from->text,
+		.n = MIN(from->len, (size_t)SAMPLE_MAX),
 	};
 	_cleanup_free_ char *language = NULL, *problem = NULL;
 	int r;
 
 	if (json_object_get(request, "language"))
 		return 0;
-	r = atoll_detect(atoll, &sample, &language, &problem);
+	r = atoll_detect(from->atoll, &sample, &language, &problem);
 	if (r < 0)
 		return error_set(err, ERROR_RUNTIME, ENOPKG, "%s",
 				 problem ? problem : "cannot tell the language; name it with -l");
@@ -438,6 +467,7 @@ static int add_code(json_t *request, struct run_options *o, struct atoll *atoll,
 {
 	_cleanup_buf_ struct buf text = { 0 };
 	bool from_stdin = o->file && strcmp(o->file, "-") == 0;
+	struct run_source source;
 	int r;
 
 	buf_init(&text, REQUEST_CODE_MAX);
@@ -451,16 +481,23 @@ static int add_code(json_t *request, struct run_options *o, struct atoll *atoll,
 	}
 	if (!o->file)
 		return 0;
+	if (run_is_directory(o))
+		return run_add_directory(
+			request, &(struct run_source){ .atoll = atoll, .path = o->file }, err);
+	if (json_object_get(o->overrides, "entry"))
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "--entry names a file of a directory, and '%.200s' is none",
+				 o->file);
 	o->stdin_is_code = from_stdin;
 	r = host_file_read(o->file, REQUEST_CODE_MAX, &text, err);
+	if (r < 0)
+		return r;
+	source = (struct run_source){ atoll, from_stdin ? NULL : o->file,
+				      text.data ? text.data : "", text.len };
+	r = run_detect(request, &source, err);
 	if (r == 0)
-		r = detect(request, atoll, from_stdin ? NULL : o->file, &text, err);
-	if (r < 0)
-		return r;
-	r = add_name(request, from_stdin ? "" : o->file, err);
-	if (r < 0)
-		return r;
-	return set_new(request, "code", bytes_to_json(text.data ? text.data : "", text.len), err);
+		r = add_name(request, from_stdin ? "" : o->file, err);
+	return r < 0 ? r : set_new(request, "code", bytes_to_json(source.text, source.len), err);
 }
 
 static int is_runnable(const json_t *request, struct error *err)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/parse.h"
 #include "cli/remote.h"
 #include "remote/remote-text.h"
 
@@ -112,11 +113,15 @@ static void test_table(void **state)
 static void test_moments(void **state)
 {
 	char text[64];
-	int64_t now = clock_realtime_ns() / NS_PER_SEC;
+	int64_t now = clock_realtime_ns() / NS_PER_SEC, day;
 	static const struct {
 		const char *text;
 		int64_t ago_s;
-	} ago[] = { { "2h", 7200 }, { "7d", 7 * 86400 }, { "30m", 1800 }, { "90s", 90 } };
+	} ago[] = { { "2h", 7200 },
+		    { "7d", 7 * 86400 },
+		    { "30m", 1800 },
+		    { "90s", 90 },
+		    { "1h30m", 5400 } };
 	static const char *const kept[] = { "2026-11-15", "2026-11-15T10:00:00Z",
 					    "1700000000", "xd",
 					    "-1d",	  "" };
@@ -130,6 +135,12 @@ static void test_moments(void **state)
 		assert_in_range(now - ago[i].ago_s - json_integer_value(number) + 5, 0, 10);
 		json_decref(number);
 	}
+	text_moment("today", text, sizeof(text));
+	assert_int_equal(parse_i64(text, &day), 0);
+	assert_in_range(now - day, 0, 25 * 3600);
+	text_moment("yesterday", text, sizeof(text));
+	assert_int_equal(parse_i64(text, &day), 0);
+	assert_in_range(now - day, 23 * 3600, 49 * 3600);
 	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
 		text_moment(kept[i], text, sizeof(text));
 		assert_string_equal(text, kept[i]);

@@ -89,22 +89,34 @@ void text_age(const char *utc, char *ret, size_t size)
 		(void)snprintf(ret, size, "%lldd", (long long)age_s / 86400);
 }
 
+/* Seconds since 1970 at which a day began, by the clock on the wall; days_ago 0: today. */
+static int64_t day_begin_s(int days_ago)
+{
+	time_t now = (time_t)(clock_realtime_ns() / NS_PER_SEC);
+	struct tm day;
+
+	if (!localtime_r(&now, &day))
+		return 0;
+	day.tm_hour = day.tm_min = day.tm_sec = 0;
+	day.tm_mday -= days_ago;
+	day.tm_isdst = -1;
+	return mktime(&day);
+}
+
 void text_moment(const char *text, char *ret, size_t size)
 {
 	size_t n = strlen(text);
-	char unit = n > 1 ? text[n - 1] : '\0', number[24];
-	int64_t ago_ms = -1, days;
+	bool has_unit = n > 1 && strchr("smhd", text[n - 1]);
+	int64_t ago_ms, moment_s = -1;
 
-	if (unit == 'd' && n < sizeof(number)) {
-		(void)snprintf(number, sizeof(number), "%.*s", (int)n - 1, text);
-		if (parse_i64(number, &days) == 0 && days < 100000)
-			ago_ms = days * 86400 * MS_PER_SEC;
-	} else if ((unit == 's' || unit == 'm' || unit == 'h') && parse_time(text, &ago_ms) < 0) {
-		ago_ms = -1;
-	}
-	if (ago_ms >= 0)
-		(void)snprintf(ret, size, "%lld",
-			       (long long)(clock_realtime_ns() / NS_PER_SEC - ago_ms / MS_PER_SEC));
+	if (strcmp(text, "today") == 0)
+		moment_s = day_begin_s(0);
+	else if (strcmp(text, "yesterday") == 0)
+		moment_s = day_begin_s(1);
+	else if (has_unit && parse_time(text, &ago_ms) == 0)
+		moment_s = clock_realtime_ns() / NS_PER_SEC - ago_ms / MS_PER_SEC;
+	if (moment_s >= 0)
+		(void)snprintf(ret, size, "%lld", (long long)moment_s);
 	else
 		(void)snprintf(ret, size, "%s", text);
 }

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Options that people know from `docker run`. Those that mean the same here are accepted, and those that Atoll has another way for are
+ * answered with that way. The help lists neither.
+ */
+#include "cli/cmd-run.h"
+
+#include <string.h>
+
+static int accept_habit(void *data _unused_, const struct option *self _unused_,
+			const char *value _unused_, struct error *err _unused_)
+{
+	return 0;
+}
+
+static const struct {
+	const char *flag, *way;
+} ways[] = {
+	{ "--workdir", "a program starts in /sandbox; put its files there with --file DEST=SRC" },
+	{ "--volume",
+	  "files go in with --file DEST=SRC and come back with --output-dir DIR; a directory that "
+	  "stays is --workspace NAME" },
+	{ "--publish", "no port of a sandbox can be reached from outside" },
+	{ "--detach", "start a daemon (atoll serve) and send the program to POST /v1/executions" },
+	{ "--user", "every program is user 1000 of its own sandbox" },
+	{ "--name", "name a run with --label name=NAME" },
+	{ "--entrypoint", "give the program as FILE or -c CODE, and its arguments after --" },
+	{ "--privileged", "no program gets a privilege" },
+	{ "--cap-add", "no program gets a capability" },
+	{ "--gpus", "this version gives no GPU to programs" },
+};
+
+static int answer_habit(void *data _unused_, const struct option *self, const char *value _unused_,
+			struct error *err)
+{
+	size_t i = 0;
+
+	while (strcmp(ways[i].flag, self->flag) != 0)
+		i++;
+	return error_set(err, ERROR_INPUT, EINVAL, "atoll run has no %s: %s", self->flag,
+			 ways[i].way);
+}
+
+static const struct option habits[] = {
+	/* A sandbox is always removed, and standard input is always passed on. */
+	{ .flag = "--rm", .apply = accept_habit },
+	{ .flag = "--interactive", .letter = 'i', .apply = accept_habit },
+	{ .flag = "--workdir", .letter = 'w', .argument = "DIR", .apply = answer_habit },
+	{ .flag = "--volume", .letter = 'v', .argument = "SRC:DEST", .apply = answer_habit },
+	{ .flag = "--publish", .letter = 'p', .argument = "PORTS", .apply = answer_habit },
+	{ .flag = "--detach", .letter = 'd', .apply = answer_habit },
+	{ .flag = "--user", .letter = 'u', .argument = "USER", .apply = answer_habit },
+	{ .flag = "--name", .argument = "NAME", .apply = answer_habit },
+	{ .flag = "--entrypoint", .argument = "PROGRAM", .apply = answer_habit },
+	{ .flag = "--privileged", .apply = answer_habit },
+	{ .flag = "--cap-add", .argument = "NAME", .apply = answer_habit },
+	{ .flag = "--gpus", .argument = "GPUS", .apply = answer_habit },
+	{ .flag = "--net", .argument = "MODE", .apply = run_set_network },
+};
+
+const struct option *run_habit(size_t i)
+{
+	return i < ARRAY_SIZE(habits) ? &habits[i] : NULL;
+}

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people type: directories, options of `docker run`, letters in one word, durations."""
+import pytest
+
+pytestmark = [pytest.mark.quick, pytest.mark.modes("rootless")]
+
+
+@pytest.fixture
+def folder(work):
+    (work / "app").mkdir()
+    return work / "app"
+
+
+def write(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+@pytest.mark.parametrize("files, out", [
+    ({"main.py": "import part; print(part.x, open('d/t').read())", "part.py": "x = 5", "d/t": "text", ".git/config": "no"}, "5 text"),
+    ({"__main__.py": "import os; print(sorted(os.listdir()))", ".git/config": "no"}, "['__main__.py']"),
+    ({"package.json": '{"main": "./lib/start.js"}', "lib/start.js": "console.log(require('./part').x)", "lib/part.js": "exports.x = 6"}, "6"),
+    ({"main.txt": "data", "main.sh": "cat main.txt"}, "data"),
+])
+def test_a_directory(atoll, folder, files, out):
+    write(folder, files)
+    done = atoll.run(["run", str(folder)])
+    assert (done.returncode, done.out.strip()) == (0, out), done
+
+
+def test_the_entry_of_a_directory(atoll, folder):
+    write(folder, {"main.py": "print(1)", "main.js": "console.log(2)", "other.py": "import sys; print(sys.argv[1:])"})
+    several = atoll.run(["run", str(folder)])
+    assert several.returncode == 125 and "has several programs main.*; name one with --entry" in several.err
+    assert atoll.run(["run", str(folder), "--entry", "main.js"]).out == "2\n"
+    assert atoll.run(["run", str(folder), "--entry", "other.py", "--", "a"]).out == "['a']\n"
+    missing = atoll.run(["run", str(folder), "--entry", "nope.py"])
+    assert missing.returncode == 125 and "is not among files" in missing.err
+    single = atoll.run(["run", str(folder / "main.py"), "--entry", "x.py"])
+    assert single.returncode == 125 and "--entry names a file of a directory" in single.err
+    (folder / "main.py").unlink()
+    (folder / "main.js").unlink()
+    none = atoll.run(["run", str(folder)])
+    assert none.returncode == 125 and "name its program with --entry" in none.err
+
+
+def test_links_in_a_directory(atoll, folder):
+    """Links that stay inside are replaced by what they lead to; others are refused, also by way of another link."""
+    write(folder, {"main.py": "import os; print(open('near').read(), open('also/t').read(), os.path.islink('near'))", "d/t": "text"})
+    (folder / "near").symlink_to("d/t")
+    (folder / "also").symlink_to("d")
+    assert atoll.run(["run", str(folder)]).out == "text text False\n"
+    (folder / "out").symlink_to("/etc/hostname")
+    refused = atoll.run(["run", str(folder)])
+    assert refused.returncode == 125 and "a symbolic link that leads out of the directory" in refused.err
+    (folder / "out").unlink()
+    (folder / "up").symlink_to("../../../../etc/hostname")
+    refused = atoll.run(["run", str(folder)])
+    assert refused.returncode == 125 and "leads out of the directory" in refused.err
+    (folder / "up").unlink()
+    (folder / "loop").symlink_to(".")
+    refused = atoll.run(["run", str(folder)])
+    assert refused.returncode == 125 and ("deeper than" in refused.err or "too long" in refused.err or "more than" in refused.err), refused
+
+
+def test_a_file_keeps_its_name(atoll, folder):
+    write(folder, {"notes.txt": "words", "deep/er/x": "y"})
+    done = atoll.run(["run", "-l", "bash", "-c", "cat notes.txt; ls er", "--file", str(folder / "notes.txt"), "--file", f"{folder}/deep/er/"])
+    assert done.out == "wordsx\n", done
+    refused = atoll.run(["run", "-l", "bash", "-c", "ls", "--file", ".."])
+    assert refused.returncode == 125 and "'..'" in refused.err
+
+
+def test_habits_of_docker(atoll):
+    run = ["run", "-l", "bash", "-c", 'read x; echo "$A $x"']
+    assert atoll.run([*run, "--rm", "-i", "-e", "A=5", "--net", "none"], input=b"in\n").out == "5 in\n"
+    assert atoll.run([*run, "-qieA=6"], input=b"in\n").out == "6 in\n"
+    for words, way in [(["-w", "/tmp"], "--workdir: a program starts in /sandbox"), (["-v", "a:b"], "--file DEST=SRC"),
+                       (["-d"], "POST /v1/executions"), (["--privileged"], "no program gets a privilege")]:
+        done = atoll.run([*run, *words])
+        assert done.returncode == 125 and way in done.err and done.err.count("\n") == 1, done
+    assert "--rm" not in atoll.run(["run", "--help"]).out
+    unknown = atoll.run([*run, "-qZ"])
+    assert unknown.returncode == 125 and "unknown option '-Z'" in unknown.err
+
+
+def test_durations(atoll):
+    assert atoll.run(["run", "-l", "bash", "-c", "echo on", "--timeout", "1m30s"]).out == "on\n"
+    above = atoll.run(["run", "-l", "bash", "-c", "echo on", "--timeout", "1d"])
+    assert above.returncode == 125 and "1d is above the ceiling" in above.err
+    wrong = atoll.run(["run", "-l", "bash", "-c", "echo on", "--timeout", "30s1m"])
+    assert wrong.returncode == 125 and "30s1m is not a time" in wrong.err
+
+
+def test_version(atoll):
+    assert atoll.run(["version"]).out == atoll.run(["--version"]).out != ""
