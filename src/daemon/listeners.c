@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "daemon/config-layer.h"
+#include "daemon/port-owner.h"
 #include "daemon/state-dir.h"
 
 #include <arpa/inet.h>
@@ -75,6 +76,25 @@ static uint16_t port_of(int fd)
 						       : address.v4.sin_port);
 }
 
+static int refuse_address(const char *text, const struct config_address *a, int errnum,
+			  struct error *err)
+{
+	struct port_owner owner;
+
+	if (errnum == EADDRINUSE && port_owner_find(a->port, &owner))
+		return error_set(
+			err, ERROR_INPUT, EADDRINUSE,
+			"%s is taken by %.31s (process %d); end it, or give another address "
+			"with --listen",
+			text, owner.name, (int)owner.pid);
+	if (errnum == EADDRINUSE)
+		return error_set(
+			err, ERROR_INPUT, EADDRINUSE,
+			"%s is taken by another process; give another address with --listen", text);
+	return error_set(err, ERROR_INPUT, errnum, "cannot listen on %s: %s", text,
+			 strerror(errnum));
+}
+
 static int open_address(struct listening_sockets *d, const char *text, struct error *err)
 {
 	struct listening_socket *listening = &d->list[d->n];
@@ -85,8 +105,7 @@ static int open_address(struct listening_sockets *d, const char *text, struct er
 		return r;
 	fd = listen_tcp(&a);
 	if (fd < 0)
-		return error_set(err, ERROR_INPUT, -fd, "cannot listen on %s: %s", text,
-				 strerror(-fd));
+		return refuse_address(text, &a, -fd, err);
 	listening->fd = fd;
 	(void)snprintf(listening->name, sizeof(listening->name), a.v6 ? "[%s]:%u" : "%s:%u", a.host,
 		       (unsigned)port_of(fd));
@@ -123,7 +142,7 @@ static socklen_t fill_unix(const char *path, union address *ret)
 	return sizeof(ret->local);
 }
 
-static bool somebody_listens(const union address *address, socklen_t size)
+static bool has_listener(const union address *address, socklen_t size)
 {
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -143,7 +162,7 @@ static int clear_path(const char *path, const union address *address, socklen_t 
 				 "'%.200s' is there already and is no socket; give another path "
 				 "with --socket",
 				 path);
-	if (somebody_listens(address, size))
+	if (has_listener(address, size))
 		return error_set(err, ERROR_INPUT, EADDRINUSE,
 				 "a daemon listens on '%.200s' already; end it first, or "
 				 "give another path with --socket",

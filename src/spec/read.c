@@ -163,6 +163,10 @@ static int refuse_object_key(const struct reader *r, struct key_table table, con
 
 	if (is_limit(table, key))
 		return reader_refuse(&at, "there is no such key; did you mean 'limits.%s'?", key);
+	for (const struct key_hint *hint = table.hints; hint && hint->key; hint++)
+		if (strcmp(hint->key, key) == 0)
+			return reader_refuse(&at, "there is no such key; here it is %s",
+					     hint->instead);
 	for (size_t i = 0; i < table.n; i++)
 		if (words_are_close(table.rules[i].key, key))
 			return reader_refuse(&at, "there is no such key; did you mean '%s'?",

@@ -27,11 +27,17 @@ struct key_rule {
 	size_t max_count;
 };
 
+/* A key of other interfaces, and what says the same here. */
+struct key_hint {
+	const char *key, *instead;
+};
+
 struct key_table {
 	const struct key_rule *rules;
 	size_t n;
+	const struct key_hint *hints; /* ends with an empty row; NULL: none */
 };
-#define KEY_TABLE(array) ((struct key_table){ (array), ARRAY_SIZE(array) })
+#define KEY_TABLE(array) ((struct key_table){ (array), ARRAY_SIZE(array), NULL })
 
 /* A reader for a value below this one: "key" or "field.key". */
 struct reader reader_at(const struct reader *r, const char *key);

@@ -181,7 +181,9 @@ int request_read_files(const struct reader *r, const struct key_rule *rule _unus
 	const json_t *content;
 
 	if (!json_is_object(value))
-		return reader_refuse(r, "%s is not an object of names and contents",
+		return reader_refuse(r,
+				     "%s is not an object of names and contents, such as "
+				     "{\"data.csv\": \"a,b\"}",
 				     quote_json(value).text);
 	if (json_object_size(value) > REQUEST_FILES_MAX)
 		return reader_refuse(r, "there are %zu files, more than the %d allowed",

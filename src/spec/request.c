@@ -327,6 +327,37 @@ static const struct key_rule request_rules[] = {
 	{ .key = "callback_url", .read = refuse_here },
 };
 
+/* Of Judge0, Piston, E2B and other sandboxes. */
+static const struct key_hint request_hints[] = {
+	{ "lang", "language" },
+	{ "language_id", "language, by name: \"python\"" },
+	{ "version", "language: \"python@3.11\"" },
+	{ "source", "code" },
+	{ "source_code", "code" },
+	{ "script", "code" },
+	{ "program", "code" },
+	{ "input", "stdin" },
+	{ "cmd", "stages[].argv" },
+	{ "command", "stages[].argv" },
+	{ "command_line_arguments", "args, a list" },
+	{ "compiler_options", "compiler_args, a list" },
+	{ "expected_output", "tests: [{\"stdin\": …, \"expected\": …}]" },
+	{ "additional_files", "files, or archive" },
+	{ "env_vars", "env" },
+	{ "environment", "env" },
+	{ "cpu_time_limit", "limits.cpu_time" },
+	{ "wall_time_limit", "limits.timeout" },
+	{ "run_timeout", "limits.timeout: \"500ms\"" },
+	{ "compile_timeout", "limits of a stage: stages[].limits.timeout" },
+	{ "memory_limit", "limits.memory: \"64m\"" },
+	{ "run_memory_limit", "limits.memory: \"64m\"" },
+	{ "stack_limit", "limits.stack" },
+	{ "max_file_size", "limits.file_size" },
+	{ "max_processes_and_or_threads", "limits.pids" },
+	{ "enable_network", "network" },
+	{ 0 },
+};
+
 /* Given with an effect: not null, false or an empty list or object. */
 static bool is_given(const json_t *root, const char *key)
 {
@@ -404,7 +435,9 @@ int request_parse(json_t *root, struct request **ret, struct error *err)
 		return reader_no_memory(&r);
 	if (!json_is_object(root))
 		return reader_refuse(&r, "the request is %s, not an object", quote_json(root).text);
-	e = read_object(&r, root, KEY_TABLE(request_rules), req);
+	e = read_object(
+		&r, root,
+		(struct key_table){ request_rules, ARRAY_SIZE(request_rules), request_hints }, req);
 	if (e < 0)
 		return e;
 	e = check_whole(&r, req);

@@ -58,6 +58,10 @@ static void test_refusals(void **state _unused_)
 		const char *yaml, *text;
 	} rows[] = {
 		{ "a: 1\na: 2\n", "f.yaml:2: the key 'a' is there twice" },
+		{ "a:\n\t- 1\n",
+		  "f.yaml:2: the line is indented by a tab; YAML takes spaces only" },
+		{ "a:\n  b: 1\n  \tc: 1\n",
+		  "f.yaml:3: the line is indented by a tab; YAML takes spaces only" },
 		{ "a: &x 1\n", "f.yaml:1: anchors and tags are not accepted" },
 		{ "a: &x [1]\n", "f.yaml:1: anchors and tags are not accepted" },
 		{ "a: !!str 1\n", "f.yaml:1: anchors and tags are not accepted" },

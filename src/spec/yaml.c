@@ -245,6 +245,25 @@ static int take_event(struct yaml_builder *b, const yaml_event_t *event)
 	}
 }
 
+/* Whether the line begins with blanks among which is a tab: YAML forbids it, and the parser's own words do not say so. */
+static bool is_indented_by_tab(const struct document *doc, size_t line)
+{
+	const char *text = doc->text, *end = doc->text + doc->len;
+
+	for (; line > 1 && text < end; text++)
+		line -= *text == '\n';
+	while (text < end && *text == ' ')
+		text++;
+	return text < end && *text == '\t';
+}
+
+static const char *explain_yaml(const struct yaml_builder *b, const yaml_parser_t *parser)
+{
+	if (is_indented_by_tab(b->doc, b->line))
+		return "the line is indented by a tab; YAML takes spaces only";
+	return parser->problem ? parser->problem : "it is not YAML";
+}
+
 static int build_yaml_tree(struct yaml_builder *b, yaml_parser_t *parser)
 {
 	for (;;) {
@@ -254,7 +273,7 @@ static int build_yaml_tree(struct yaml_builder *b, yaml_parser_t *parser)
 
 		if (!yaml_parser_parse(parser, &event)) {
 			b->line = parser->problem_mark.line + 1;
-			return refuse_yaml(b, parser->problem ? parser->problem : "it is not YAML");
+			return refuse_yaml(b, explain_yaml(b, parser));
 		}
 		r = take_event(b, &event);
 		end = event.type == YAML_STREAM_END_EVENT;
