@@ -49,6 +49,18 @@ static int delete_execution(struct request_ctx *ctx)
 				      "deleted", !cancelled));
 }
 
+/* As it was sent, and as a replay sends it again. */
+static int get_request(struct request_ctx *ctx)
+{
+	struct api *api = request_app(ctx);
+	struct error err = { 0 };
+	json_t *body = NULL;
+	int r = engine_request(api->engine, request_viewer(ctx), request_param(ctx, "id"), &body,
+			       &err);
+
+	return r < 0 ? respond_error(ctx, &err) : respond_json(ctx, 200, body);
+}
+
 static int get_analysis(struct request_ctx *ctx)
 {
 	struct api *api = request_app(ctx);
@@ -339,6 +351,8 @@ const struct route execution_routes[] = {
 	  .flags = ROUTE_STREAMS | ROUTE_SLOW, .summary = "Events of an execution as they happen" },
 	{ HTTP_GET, "/v1/executions/{id}/attach", attach_get, .flags = ROUTE_UPGRADES | ROUTE_SLOW,
 	  .summary = "WebSocket: takes input, signals and window size, sends events" },
+	{ HTTP_GET, "/v1/executions/{id}/request", get_request, .flags = ROUTE_SLOW,
+	  .summary = "The request of an execution", .response_schema = "ExecuteRequest" },
 	{ HTTP_GET, "/v1/executions/{id}/analysis", get_analysis, .flags = ROUTE_SLOW,
 	  .summary = "Explain the failure of an execution", .response_schema = "Analysis" },
 	{ HTTP_GET, "/v1/executions/{id}/debug-report", get_report, .flags = ROUTE_SLOW,

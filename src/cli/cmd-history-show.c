@@ -12,10 +12,26 @@
 
 enum { SHOW_BYTES_MAX = 256 << 20, FILES_SHOWN = 20, VALUE_MAX = 200, EXIT_DIFFERENT = 1 };
 
+struct show_options {
+	struct remote_ids ids; /* first */
+	bool code;
+};
+
 static const struct option rows[] = { REMOTE_JSON, REMOTE_URL };
 static const struct option_list id_list = { .rows = rows,
 					    .n = ARRAY_SIZE(rows),
 					    .word = remote_add_id };
+static const struct option show_rows[] = {
+	{ .flag = "--code",
+	  .help = "print the program, as it was sent",
+	  .apply = option_set_true,
+	  .offset = offsetof(struct show_options, code) },
+	REMOTE_JSON,
+	REMOTE_URL,
+};
+static const struct option_list show_list = { .rows = show_rows,
+					      .n = ARRAY_SIZE(show_rows),
+					      .word = remote_add_id };
 
 /* A line of the summary; values are escaped. */
 static int line(struct buf *out, const char *name, const char *value)
@@ -167,10 +183,39 @@ static int print_answer(const json_t *answer, bool json, int (*fn)(struct buf *,
 	return EXIT_OURS;
 }
 
+/* The program of a request: its code, or the file that entry names. */
+static int put_program(struct buf *out, const json_t *request)
+{
+	const char *entry = text_of(request, "entry");
+	const json_t *code = json_object_get(request, "code");
+
+	if (!code)
+		code = json_object_get(json_object_get(request, "files"), entry);
+	if (json_is_object(code))
+		code = json_object_get(code, "text");
+	if (!json_is_string(code))
+		return -ENOENT;
+	return buf_append(out, json_string_value(code), json_string_length(code));
+}
+
+static int show_program(const json_t *request)
+{
+	_cleanup_buf_ struct buf out = { 0 };
+	int r;
+
+	buf_init(&out, SHOW_BYTES_MAX);
+	r = put_program(&out, request);
+	if (r == 0)
+		return remote_print(&out);
+	say("%s", r == -ENOENT ? "its program is no text; see it whole with --code --json"
+			       : strerror(-r));
+	return EXIT_OURS;
+}
+
 static int show_main(const struct command *self, int argc, char **argv)
 {
 	struct arguments args = { .argc = argc, .argv = argv };
-	struct remote_ids options = { 0 };
+	struct show_options options = { 0 };
 	struct remote_target target;
 	const struct http_call call = { .method = HTTP_GET, .target = target.text };
 	struct error err = { 0 };
@@ -180,14 +225,18 @@ static int show_main(const struct command *self, int argc, char **argv)
 
 	if (remote_begin(self, &args, &options, &remote, &code) < 0)
 		return code;
-	if (remote_need_ids(self, &options, 1) < 0)
+	if (remote_need_ids(self, &options.ids, 1) < 0)
 		return EXIT_OURS;
-	r = remote_target(&remote, options.ids[0], "", &target, &err);
+	r = remote_target(&remote, options.ids.ids[0], options.code ? "/request" : "", &target,
+			  &err);
 	if (r == 0)
 		r = remote_json(&remote, &call, &answer, &err);
 	if (r < 0)
 		return say_error(&err);
-	code = print_answer(answer, options.remote.json, show_execution);
+	if (options.code && !options.ids.remote.json)
+		code = show_program(answer);
+	else
+		code = print_answer(answer, options.ids.remote.json, show_execution);
 	json_decref(answer);
 	return code;
 }
@@ -196,8 +245,10 @@ const struct command history_show = {
 	.name = "history show",
 	.usage = "ID",
 	.summary = "show an execution: ending, usage, output",
-	.details = "ID is an id of `atoll history list`, or `last`.\n",
-	.options = &id_list,
+	.details =
+		"ID is an id of `atoll history list`, or -1 for the last execution, -2 for the one "
+		"before.\n",
+	.options = &show_list,
 	.main = show_main,
 };
 

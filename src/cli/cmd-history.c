@@ -161,9 +161,9 @@ const struct command history_output = {
 	.name = "history output",
 	.usage = "ID",
 	.summary = "print the whole output of an execution",
-	.details =
-		"ID is an id of `atoll history list`, or `last`. On a terminal control characters "
-		"are escaped.\n",
+	.details = "ID is an id of `atoll history list`, or -1 for the last execution. On a "
+		   "terminal control characters "
+		   "are escaped.\n",
 	.options = &output_list,
 	.main = output_main,
 };
@@ -279,7 +279,7 @@ const struct command history_replay = {
 	.usage = "ID",
 	.summary = "run the same request again, as a new execution",
 	.details = "Prints the program's output and exits as `atoll run` does. ID is an id of "
-		   "`atoll history list`,\nor `last`.\n",
+		   "`atoll history list`,\nor -1 for the last execution.\n",
 	.options = &replay_list,
 	.main = replay_main,
 };

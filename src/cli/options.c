@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "base/suggest.h"
 
 /* One flag on the command line. */
@@ -154,6 +155,14 @@ static int apply_flag(const struct option_list *list, struct arguments *args, in
 		      : list->limit(data, knob, flag.value, err);
 }
 
+/* No option is a number, and "-1" is a word of some commands. */
+static bool is_number(const char *text)
+{
+	int64_t number;
+
+	return parse_i64(text, &number) == 0;
+}
+
 int options_parse(const struct option_list *list, struct arguments *args, void *data,
 		  struct error *err)
 {
@@ -169,7 +178,7 @@ int options_parse(const struct option_list *list, struct arguments *args, void *
 		}
 		if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
 			return 1;
-		if (word[0] == '-' && word[1] != '\0')
+		if (word[0] == '-' && word[1] != '\0' && !(list->word && is_number(word + 1)))
 			r = apply_flag(list, args, &i, data, err);
 		else if (list->word)
 			r = list->word(data, word, err);

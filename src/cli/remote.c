@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/parse.h"
 #include "cli/say.h"
 #include "codec/uri.h"
 #include "spec/result.h"
@@ -19,6 +20,7 @@ enum {
 	PROBLEM_BYTES_MAX = 64 << 10,
 	TOKEN_FILE_MAX = 64 << 10,
 	ANSWER_MS = 120000, /* of silence: cleaning up many executions takes time */
+	NEWEST_MAX = 1000,  /* of "-1000": a page of the list */
 };
 
 /* The daemon's default socket, as daemon/config.c finds it, without its files and flags. */
@@ -279,35 +281,51 @@ int remote_json(const struct remote *remote, const struct http_call *call, json_
 	return r != 0 ? r : remote_tree(remote, c, ret, err);
 }
 
-static int newest_id(const struct remote *remote, char *ret, size_t size, struct error *err)
+/* The nth newest execution; 1: the last. */
+static int newest_id(const struct remote *remote, int64_t nth, struct remote_target *ret,
+		     struct error *err)
 {
-	const struct http_call call = { .method = HTTP_GET, .target = "/v1/executions?limit=1" };
+	char target[64];
+	const struct http_call call = { .method = HTTP_GET, .target = target };
 	json_t *page = NULL;
 	const char *id;
-	int r = remote_json(remote, &call, &page, err);
+	int r;
 
+	(void)snprintf(target, sizeof(target), "/v1/executions?limit=%lld", (long long)nth);
+	r = remote_json(remote, &call, &page, err);
 	if (r < 0)
 		return r;
-	id = json_string_value(
-		json_object_get(json_array_get(json_object_get(page, "executions"), 0), "id"));
+	id = json_string_value(json_object_get(
+		json_array_get(json_object_get(page, "executions"), (size_t)nth - 1), "id"));
 	if (!id)
 		r = error_set(err, ERROR_INPUT, ENOENT,
-			      "the history is empty: there is no last execution");
+			      "the history has fewer than %lld executions", (long long)nth);
 	else
-		(void)snprintf(ret, size, "%s", id);
+		(void)snprintf(ret->id, sizeof(ret->id), "%s", id);
 	json_decref(page);
 	return r;
+}
+
+/* "last" is 1 and "-3" is 3; 0: it is an id. */
+static int64_t age_in_list(const char *id)
+{
+	int64_t nth;
+
+	if (strcmp(id, "last") == 0)
+		return 1;
+	return *id == '-' && parse_i64(id + 1, &nth) == 0 && nth <= NEWEST_MAX ? nth : 0;
 }
 
 int remote_target(const struct remote *remote, const char *id, const char *rest,
 		  struct remote_target *ret, struct error *err)
 {
 	_cleanup_buf_ struct buf text = { 0 };
+	int64_t nth = age_in_list(id);
 	int r = 0;
 
 	buf_init(&text, sizeof(ret->text) - 1);
-	if (strcmp(id, "last") == 0)
-		r = newest_id(remote, ret->id, sizeof(ret->id), err);
+	if (nth > 0)
+		r = newest_id(remote, nth, ret, err);
 	else if (strlen(id) >= sizeof(ret->id) || !*id)
 		r = error_set(err, ERROR_INPUT, EINVAL,
 			      "'%.100s' is no id of an execution; `atoll history list` shows them",

@@ -95,6 +95,11 @@ def test_commands_with_the_daemon(daemon):
     done = cli.run(["history", "diff", rows[1]["id"], rows[0]["id"]])
     assert done.returncode == 1 and "status: success → error" in done.out and "+second" in done.out, done
     assert cli.run(["history", "diff", "last", "last"]).returncode == 0
+    assert cli.run(["history", "show", "-1"]).out == cli.run(["history", "show", "last"]).out
+    assert cli.run(["history", "diff", "-1", "-2"]).returncode == 1
+    assert "fewer than 999 executions" in cli.run(["history", "show", "-999"]).err
+    assert cli.run(["history", "show", "--code", "-1"]).out == "print('second'); 1/0"
+    assert cli.run(["history", "show", "--code", "--json", "-1"]).json()["code"] == "print('second'); 1/0"
     done = cli.run(["history", "replay", rows[0]["id"]])
     assert done.returncode == 1 and done.out == "second\n" and "ZeroDivisionError" in done.err, done
     again = history(daemon)[0]

@@ -104,6 +104,16 @@ def test_files(web):
 
 
 @quick
+def test_the_request(web):
+    """As it was sent, also by another reader of the same caller; sent again, it does the same."""
+    body = {"language": "python", "code": "print(open('a').read())", "files": {"a": "A"}, "labels": {"of": "request"}}
+    result = web.post("/v1/execute", body).json()
+    answer = web.get(f"/v1/executions/{result['id']}/request")
+    assert answer.status == 200 and answer.json() == body
+    problem(web.get("/v1/executions/ex_aaaaaaaaaaaaaaaaaaaaaaaaaa/request"), 404)
+
+
+@quick
 def test_analysis_and_report(web):
     result = web.execute("python", "def f():\n    return 1 / 0\nf()\n")
     top = f"/v1/executions/{result['id']}"
