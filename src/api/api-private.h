@@ -56,6 +56,12 @@ int respond_tree(struct request_ctx *ctx, int status, json_t *root);
 extern const struct route run_routes[], execution_routes[], output_routes[], host_routes[],
 	execute_routes[], session_routes[], tool_routes[];
 
+/* --- await-result.c --- */
+/* The result of an execution, or its state. */
+int respond_state(struct request_ctx *ctx, const char *id);
+/* The result, as soon as it is there; at the deadline the state. */
+int respond_result(struct request_ctx *ctx, const char *id, int64_t deadline_ns);
+
 /* --- route-run.c --- */
 /* Runs the body of the request and answers with the result or with events. session NULL: in a sandbox of its own. */
 int respond_execution(struct request_ctx *ctx, struct session *session);

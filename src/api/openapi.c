@@ -38,6 +38,8 @@ static const struct api_parameter {
 	  "a repeated request with the same key gets the same id" },
 	{ "/v1/executions/{id}/replay", "query", "interactive", "boolean",
 	  "standard input stays open for /attach" },
+	{ "/v1/executions/{id}", "query", "wait", "string",
+	  "seconds (at most 60) to wait for the result, if there is none yet" },
 	{ "/v1/executions/{id}", "query", "only", "cancel|delete",
 	  "cancel: only if the execution has not ended, else 409; delete: only if it has ended, "
 	  "else 409" },
@@ -200,6 +202,8 @@ static bool concerns(const struct api_parameter *p, const struct route *route)
 		return false;
 	if (strcmp(p->name, "only") == 0)
 		return route->method == HTTP_DELETE;
+	if (strcmp(p->name, "wait") == 0)
+		return route->method == HTTP_GET;
 	return strcmp(route->pattern, "/v1/executions") != 0 || with_job == posts;
 }
 

@@ -7,22 +7,24 @@
 #include <string.h>
 
 #include "api/api-private.h"
+#include "base/clock.h"
 #include "base/parse.h"
 #include "base/timestamp.h"
 #include "loop/worker.h"
 #include "spec/result.h"
 
+enum { WAIT_MAX_MS = 60 * 1000 };
+
 static int get_execution(struct request_ctx *ctx)
 {
-	struct api *api = request_app(ctx);
-	struct error err = { 0 };
-	char *text = NULL;
-	int r = engine_get_text(api->engine, request_viewer(ctx), request_param(ctx, "id"), &text,
-				&err);
+	const char *id = request_param(ctx, "id"), *wait = request_query(ctx, "wait");
+	int64_t wait_ms;
 
-	if (r < 0)
-		return respond_error(ctx, &err);
-	return respond_take(ctx, 200, "application/json", text, strlen(text));
+	if (!wait)
+		return respond_state(ctx, id);
+	if (parse_time(wait, &wait_ms) < 0 || wait_ms > WAIT_MAX_MS)
+		return respond_field(ctx, "wait", "wait: give seconds, at most 60.");
+	return respond_result(ctx, id, clock_now_ns() + wait_ms * NS_PER_MS);
 }
 
 static int delete_execution(struct request_ctx *ctx)

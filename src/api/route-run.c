@@ -103,75 +103,6 @@ static void on_refused(void *data, struct execution *x, const struct error *err)
 	pending_free(p);
 }
 
-/* --- a repeated request: gets the first request's result, which may still be to come --- */
-
-struct repeat {
-	struct request_ctx *ctx;
-	struct watcher *watcher;
-};
-
-static void repeat_free(struct repeat *p)
-{
-	p->watcher = watcher_free(p->watcher);
-	free(p);
-}
-
-/* Skips events until the last one, which is the result. */
-static void repeat_pump(void *data)
-{
-	static const struct error lost = {
-		.code = ERROR_NOT_READY,
-		.text = "The first request's result is not at hand; ask again.",
-	};
-	struct repeat *p = data;
-	struct event event = { 0 };
-	int r = 1;
-
-	while (r > 0 && event.kind != EVENT_RESULT)
-		r = watcher_next(p->watcher, &event);
-	if (r == 0)
-		return;
-	if (r > 0)
-		(void)respond_bytes(p->ctx, 200, "application/json", event.text);
-	else
-		(void)respond_error(p->ctx, &lost);
-	repeat_free(p);
-}
-
-static void repeat_gone(void *data, enum gone how)
-{
-	struct repeat *p = data;
-	struct request_ctx *ctx = p->ctx;
-
-	if (how == GONE_HALF)
-		return;
-	repeat_free(p);
-	if (how == GONE_FULL)
-		response_abort(ctx);
-}
-
-static int repeat_whole(struct request_ctx *ctx, const char *id)
-{
-	struct api *api = request_app(ctx);
-	struct repeat *p = calloc(1, sizeof(*p));
-	struct watcher_ops ops = { .data = p, .on_ready = repeat_pump, .on_lost = repeat_pump };
-	int r;
-
-	if (!p)
-		return -ENOMEM;
-	p->ctx = ctx;
-	r = engine_watch(api->engine, request_principal(ctx)->name,
-			 (struct engine_place){ id, NULL }, &p->watcher, NULL);
-	if (r < 0) {
-		free(p);
-		return r;
-	}
-	watcher_set_ops(p->watcher, &ops);
-	response_on_gone(ctx, repeat_gone, p);
-	repeat_pump(p);
-	return 0;
-}
-
 static int execute_whole(struct request_ctx *ctx, struct session *session, const char *key)
 {
 	struct submission in = { .request = request_json(ctx),
@@ -186,7 +117,8 @@ static int execute_whole(struct request_ctx *ctx, struct session *session, const
 
 	if (submit(ctx, session, &in, &submitted, &err) < 0)
 		return respond_error(ctx, &err);
-	return submitted.existing[0] ? repeat_whole(ctx, submitted.existing) : 0;
+	/* A repeated request gets the first request's result, which may still be to come. */
+	return submitted.existing[0] ? respond_result(ctx, submitted.existing, INT64_MAX) : 0;
 }
 
 /* cancels: the execution that ends when the client disconnects, or NULL. */

@@ -9,8 +9,9 @@ import time
 import pytest
 
 import oracle
+from live import Asking
 from program import FRONT, Atoll
-from web import Served, Web, WebSocket, sse
+from web import Served, Web, WebSocket, problem, sse
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 TOKENS = ["greedy-greedy-greedy", "modest-modest-modest"]
@@ -68,6 +69,24 @@ def test_live_usage(web):
         assert usage[0][key] is None or usage[0][key] >= 0, usage
 
 
+def test_waiting_for_a_result(web):
+    """?wait answers when the result is there, or at its end with the state; a client that goes stops waiting."""
+    job = web.submit("bash", "read x; echo got $x", "?interactive=1")
+    begun = time.monotonic()
+    state = web.get(f"/v1/executions/{job}?wait=0.3").json()
+    assert state["status"] in ("queued", "running") and 0.29 < time.monotonic() - begun < 20, state
+    connection = web.connect()
+    connection.request("GET", f"/v1/executions/{job}?wait=60")
+    asked = Asking(lambda: web.get(f"/v1/executions/{job}?wait=60"))
+    connection.close()
+    assert web.delete(f"/v1/executions/{job}").status == 200
+    result = asked.json()
+    assert result["status"] == "cancelled" and result == web.get(f"/v1/executions/{job}?wait=60").json() == web.state(job)
+    for wrong in ("61", "x", "-1", ""):
+        problem(web.get(f"/v1/executions/{job}?wait={wrong}"), 400, field="wait")
+    problem(web.get("/v1/executions/ex_aaaaaaaaaaaaaaaaaaaaaaaaaa?wait=1"), 404)
+
+
 def test_only_cancel(web):
     done = web.execute("bash", "echo 1")["id"]
     answer = web.delete(f"/v1/executions/{done}?only=cancel")
@@ -85,7 +104,7 @@ def test_only_cancel(web):
         assert web.delete(f"/v1/executions/{runs}?only={only}").status == 404
     paths = web.get("/openapi.json").json()["paths"]["/v1/executions/{id}"]
     assert [p["name"] for p in paths["delete"]["parameters"]] == ["id", "only"]
-    assert [p["name"] for p in paths["get"]["parameters"]] == ["id"]
+    assert [p["name"] for p in paths["get"]["parameters"]] == ["id", "wait"]
 
 
 def test_cancelling_what_ends_loses_nothing(web):
