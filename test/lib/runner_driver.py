@@ -5,6 +5,7 @@ A temporary directory stands for /sandbox. Descriptor 0 of the runner is one end
 interrupt() reaches it as the front's SIGINT does. stdout and stderr are drained while the driver waits for a message: when a message has
 come, `stdout` and `stderr` hold all that was written before it.
 """
+import functools
 import json
 import os
 import selectors
@@ -184,3 +185,19 @@ class Runner:
         """Closes the channel; the exit code."""
         self.channel.shutdown(socket.SHUT_WR)
         return self.process.wait(10)
+
+
+def moments(seen, least, step):
+    """Waiting functions for a test that interrupts at each moment of an execution: each waits a step longer. There are more of them until
+    one signal has met running code (True in `seen`), because on a busy machine most come before the code does."""
+    for attempt in range(10 * least):
+        if attempt >= least and True in seen:
+            return
+        yield functools.partial(busy_wait, attempt * step)
+
+
+def busy_wait(seconds):
+    """More exact than a sleep."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        pass

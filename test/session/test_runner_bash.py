@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from runner_driver import Runner, RunnerGone
+from runner_driver import Runner, RunnerGone, moments
 
 NOTHING = {"error": None, "exit_code": 0, "interrupted": False}
 INTERRUPTED = {"error": {"type": "KeyboardInterrupt", "message": "", "file": None, "line": None, "traceback": ""}, "exit_code": 130, "interrupted": True}
@@ -117,11 +117,9 @@ def test_interrupts(runner):
 
 def test_interrupts_at_any_moment_leave_the_stream_sound(runner):
     seen = set()
-    for attempt in range(60):
+    for wait in moments(seen, 60, 5e-5):
         number = runner.start("for i in {1..3000}; do :; done")
-        deadline = time.monotonic() + attempt * 5e-5
-        while time.monotonic() < deadline:
-            pass
+        wait()
         runner.interrupt()
         message = runner.receive()
         assert message == {"op": "done", "n": number, **(INTERRUPTED if message["interrupted"] else NOTHING)}

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from runner_driver import Runner, RunnerGone
+from runner_driver import Runner, RunnerGone, moments
 
 RUNNER_NAME = "/main.py"
 NOTHING = {"error": None, "exit_code": 0, "interrupted": False}
@@ -344,13 +344,9 @@ def test_interrupts_at_any_moment_leave_the_stream_sound(runner, code):
     """The signal comes at a growing delay after the start, so that it hits each part of an execution. Each `done` is whole."""
     seen = set()
     runner.run(code, host=lambda *_: {"result": 1}, host_functions=["multiply"])
-    for attempt in range(2000):
-        if attempt >= 200 and True in seen:  # on a busy machine most signals come before the code runs
-            break
+    for wait in moments(seen, 200, 1e-5):
         number = runner.start(code, host_functions=["multiply"])
-        deadline = time.monotonic() + attempt * 1e-5
-        while time.monotonic() < deadline:
-            pass
+        wait()
         runner.interrupt()
         while (message := runner.receive())["op"] != "done":
             assert message["op"] in ("output", "call")

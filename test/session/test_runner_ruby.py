@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from runner_driver import Runner
+from runner_driver import Runner, moments
 
 pytestmark = pytest.mark.skipif(not shutil.which("ruby"), reason="ruby is not installed")
 NOTHING = {"error": None, "exit_code": 0, "interrupted": False}
@@ -160,11 +160,9 @@ def test_interrupts(runner):
 @pytest.mark.parametrize("code", ["20_000.times { }; nil", "20.times { |i| display i }; nil", "10.times { |i| multiply(i) }; nil", "100.times { |i| puts i }; nil"])
 def test_interrupts_at_any_moment_leave_the_stream_sound(runner, code):
     seen = set()
-    for attempt in range(200):
+    for wait in moments(seen, 200, 1e-5):
         number = runner.start(code, host_functions=["multiply"])
-        deadline = time.monotonic() + attempt * 1e-5
-        while time.monotonic() < deadline:
-            pass
+        wait()
         runner.interrupt()
         while (message := runner.receive())["op"] != "done":
             if message["op"] == "call":
