@@ -18,7 +18,7 @@ static void on_timeout(void *data, struct execution *x)
 /* A program that takes a second or two to be compiled, and that was not compiled before. */
 static json_t *slow_program(const char *timeout, const char *name)
 {
-	static const char *const code =
+	static const char code[] =
 		"/* %s %d %lld */ int x[10];\n"
 		"#define A(n) x[n %% 10] = x[(n + 3) %% 10] * n + x[n %% 7];\n"
 		"#define B(n) A(n) A(n + 1) A(n + 2) A(n + 3) A(n + 4) A(n + 5)\n"
