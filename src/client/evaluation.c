@@ -107,7 +107,7 @@ void evaluation_fill(const struct evaluation *e, struct result *res)
 		res->value_repr = json_incref(repr);
 	if (e->done)
 		res->value_type = strdup(type ? type : "NoneType");
-	res->outputs = json_incref(e->outputs);
+	res->outputs = e->outputs ? json_incref(e->outputs) : json_array();
 	res->evaluated_bytes = e->outputs_bytes + e->done_bytes;
 	res->error = copy_error(json_object_get(e->done, "error"));
 }

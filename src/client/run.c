@@ -224,6 +224,14 @@ int flow_perform(struct run *run, struct error *err)
 	return run->request->n_tests > 0 ? flow_tests(run, err) : flow_program(run, err);
 }
 
+/* The kind of broker behind this handle. */
+static const char *via_of(struct atoll *a)
+{
+	if (a->front != FRONT_CALLER)
+		return "daemon";
+	return a->link && link_is_shared(a->link) ? "pool" : "direct";
+}
+
 struct result *flow_refusal(struct run *run, const struct error *err)
 {
 	struct result *res = result_from_error(err);
@@ -232,6 +240,7 @@ struct result *flow_refusal(struct run *run, const struct error *err)
 		return NULL;
 	flow_make_id(res->id, sizeof(res->id));
 	res->created_realtime_ns = clock_realtime_ns();
+	res->via = via_of(run->atoll);
 	(void)snprintf(res->node, sizeof(res->node), "%s", atoll_facts(run->atoll)->node);
 	return res;
 }
@@ -247,6 +256,7 @@ static void sign(struct run *run, struct result *res, const json_t *root)
 	res->policy = policy ? strdup(policy) : NULL;
 	if (run->request && run->request->labels)
 		res->labels = json_deep_copy(run->request->labels);
+	res->via = via_of(run->atoll);
 	(void)snprintf(res->node, sizeof(res->node), "%s", atoll_facts(run->atoll)->node);
 	/* If the version cannot be found out, the run does not fail. */
 	if (run->full && run->language && res->refusal == ERROR_NONE &&

@@ -41,6 +41,7 @@ static struct result *make_result(struct history *h, const struct history_row *r
 	res->verdict.cause.kind = CAUSE_INTERRUPTED;
 	res->verdict.cause.retryable = true;
 	(void)snprintf(res->id, sizeof(res->id), "%s", row->id);
+	res->via = "daemon";
 	(void)snprintf(res->node, sizeof(res->node), "%s", h->node);
 	res->language = row->language ? strdup(row->language) : NULL;
 	res->policy = row->policy ? strdup(row->policy) : NULL;

@@ -210,14 +210,6 @@ static void member_empty(struct emitter *e, const char *key)
 	emit_close(e, ']');
 }
 
-static void member_list(struct emitter *e, const char *key, json_t *list)
-{
-	if (list)
-		member_value(e, key, list);
-	else
-		member_empty(e, key);
-}
-
 static void member_limit(struct emitter *e, const char *key, const struct knob *k, int64_t value)
 {
 	json_t *tree = k && value >= 0 ? knob_to_json(k, value) : NULL;
@@ -395,7 +387,8 @@ static void emit_measures(struct emitter *e, const struct result *res)
 		member_word(e, "value_type", res->value_type);
 	if (res->value_repr)
 		member_value(e, "value_repr", res->value_repr);
-	member_list(e, "outputs", res->outputs);
+	if (res->outputs)
+		member_value(e, "outputs", res->outputs);
 	emit_files(e, res);
 	member_boolean(e, "files_truncated", res->files_truncated);
 	member_seconds(e, "duration", res->duration_us);
@@ -486,9 +479,9 @@ static void emit_context(struct emitter *e, const struct result *res)
 	member_empty(e, "denials");
 	emit_key(e, "isolation");
 	emit_isolation(e, &res->isolation);
-	member_empty(e, "network");
 	emit_commit(e, &res->commit);
-	member_list(e, "host_calls", res->host_calls);
+	if (res->host_calls)
+		member_value(e, "host_calls", res->host_calls);
 	if (res->session)
 		member_value(e, "session", res->session);
 	member_value(e, "timeout_chosen", NULL);
@@ -500,6 +493,7 @@ static void emit_context(struct emitter *e, const struct result *res)
 	}
 	member_word(e, "runtime", res->runtime);
 	member_word(e, "policy", res->policy);
+	member_word(e, "via", res->via ? res->via : "direct");
 	member_boolean(e, "cached_build", res->cached_build);
 	if (res->warnings)
 		member_value(e, "warnings", res->warnings);

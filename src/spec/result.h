@@ -129,6 +129,7 @@ struct result {
 	json_t *labels; /* or NULL */
 	char *runtime;	/* "Python 3.11.2" or NULL */
 	char *policy;
+	const char *via; /* "daemon", "pool" or "direct": the broker's kind of client */
 	bool cached_build;
 	int64_t created_realtime_ns;
 	char node[65];
@@ -142,7 +143,7 @@ static inline void result_cleanup(struct result **res)
 {
 	(void)result_free(*res);
 }
-/* SPEC §3's object, every key present. Invalid UTF-8 becomes U+FFFD and `stdout_binary` is set. */
+/* SPEC §3's object; keys that such a run cannot fill are absent. Invalid UTF-8 becomes U+FFFD and `stdout_binary` is set. */
 json_t *result_to_json(const struct result *res);
 /* Its member `isolation` alone. */
 json_t *isolation_to_json(const struct isolation *is);

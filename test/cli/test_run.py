@@ -16,11 +16,10 @@ NUMBER = (int, float)
 RESULT = {
     "id": str, "language": str, "status": str, "success": bool, "exit_code": int, "signal": type(None),
     "cause": dict, "stdout": str, "stderr": str, "stdout_bytes": int, "stderr_bytes": int,
-    "stdout_truncated": bool, "stderr_truncated": bool, "value": type(None), "outputs": list, "files": list,
+    "stdout_truncated": bool, "stderr_truncated": bool, "value": type(None), "files": list,
     "duration": NUMBER, "cpu_time": NUMBER, "memory_peak": (int, type(None)), "usage": dict, "stages": list,
-    "error": type(None), "denials": list, "isolation": dict, "network": list,
-    "host_calls": list, "timeout_chosen": type(None), "labels": dict, "runtime": str, "policy": str,
-    "created_at": str, "node": str,
+    "error": type(None), "denials": list, "isolation": dict, "timeout_chosen": type(None), "labels": dict, "runtime": str, "policy": str,
+    "via": str, "created_at": str, "node": str,
 }
 CAUSE = {"kind": str, "detail": str, "limit": object, "peak": object, "retryable": bool, "suggest": object}
 USAGE = {"user": NUMBER, "system": NUMBER, "pids_peak": (int, type(None)), "io_read": (int, type(None)),
@@ -49,9 +48,9 @@ def test_result_has_every_key_of_the_spec(atoll):
         "kind": "exit", "detail": "exited with 0", "limit": None, "peak": None, "retryable": False, "suggest": None}
     assert (result["stdout"], result["stderr"]) == ("hello\n", "")
     assert (result["stdout_bytes"], result["stderr_bytes"]) == (6, 0)
-    assert result["outputs"] == result["files"] == result["network"] == []
-    assert result["host_calls"] == [] and result["labels"] == {}
-    assert result["policy"] == "default" and result["node"] == socket.gethostname()
+    assert result["files"] == [] and result["labels"] == {}
+    assert not {"outputs", "network", "changes", "host_calls"} & result.keys(), "keys that this run cannot fill"
+    assert result["policy"] == "default" and result["node"] == socket.gethostname() and result["via"] == "direct"
     assert re.match(r"Python 3\.\d+", result["runtime"])
     assert 0 < result["duration"] < 25 and 0 <= result["usage"]["start"] < 25
     assert [stage["name"] for stage in result["stages"]] == ["run"]

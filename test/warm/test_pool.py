@@ -438,3 +438,8 @@ def test_another_users_pool_is_not_trusted(pool):
     wait_until(lambda: runs_below(popen.pid, mark))
     assert not runs_below(pool.pid, mark)
     assert wakes(popen, mark) == (b"done\n", b"")
+
+
+@quick
+def test_results_name_it(atoll, pool):
+    assert pool.any_front().python("pass")["via"] == "pool" and atoll.python("pass")["via"] == "direct"
