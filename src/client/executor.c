@@ -314,6 +314,11 @@ const struct decision *executor_decision(const struct executor_run *run)
 	return &run->run.decision;
 }
 
+char *executor_version(struct executor_run *run)
+{
+	return flow_known_version(&run->run);
+}
+
 /* The fiber of a run, from the first step to the last. */
 static void go(void *data)
 {

@@ -86,6 +86,12 @@ void executor_discard(struct executor_run *run); /* a run that was not started *
 /* The decision: request, policy, language, limits. Valid as long as the run. */
 const struct decision *executor_decision(const struct executor_run *run);
 
+/*
+ * The version of its runtime, for the caller to free. NULL: not known yet, or no memory. The first call asks the runtime without
+ * waiting for the answer, so that a later call has it.
+ */
+char *executor_version(struct executor_run *run);
+
 enum { EXECUTOR_FILE_INLINE = 1 << 20 };
 
 struct executor_start_options {

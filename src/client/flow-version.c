@@ -118,6 +118,35 @@ int flow_version(struct run *run, char **ret)
 	return ask(run->atoll, run->language, run->request->image, run->control, ret);
 }
 
+static void learn(void *data)
+{
+	const struct patience patience = { .until_ns = clock_now_ns() +
+						       ANSWER_WITHIN_MS * NS_PER_MS };
+	struct version_probe *p = data;
+
+	free(wait_for_answer(p, &patience));
+	probe_release(p);
+}
+
+char *flow_known_version(struct run *run)
+{
+	struct atoll *a = run->atoll;
+	struct prober prober = atoll_prober(a, run->request->image);
+	struct version_probe *p;
+	char *version;
+
+	prober.run = NULL;
+	if (memo_version(&a->memo, run->language, &prober, &version) == 0)
+		return version;
+	if (run->asked_version)
+		return NULL;
+	run->asked_version = true;
+	p = probe_new(a, run->language, run->request->image);
+	if (p && fiber_start(a->loop, learn, p) < 0)
+		probe_release(p);
+	return NULL;
+}
+
 /* "3.11.2" of "Python 3.11.2". */
 static const char *number_of(const struct language *lang, const char *version)
 {

@@ -102,6 +102,7 @@ struct run {
 	size_t n_files;
 	struct build_product product;
 	int64_t built_bytes; /* bytes that compile stages have left in memory so far */
+	bool asked_version;  /* by flow_known_version() */
 	size_t stage;	     /* the stage that is being built, counted from 1; 0: the program */
 	int output_fd;	     /* the caller's output directory, or -EBADF */
 	int channel_fd; /* the program's descriptor 0 instead of input (link/channel.h); 0: none */
@@ -150,6 +151,8 @@ void flow_warn_modules(struct run *run, struct result *res);
 
 /* flow-version.c: "Python 3.11.2", asked once */
 int flow_version(struct run *run, char **ret) _must_check_;
+/* The same in an executor, without waiting: NULL while the answer is awaited. */
+char *flow_known_version(struct run *run);
 /*
  * Resolves the version in `asked`: *lang is the registry's result, and becomes the version of the language that
  * matches. Does nothing without an @.

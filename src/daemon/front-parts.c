@@ -124,6 +124,7 @@ static int open_engine(struct front *f, struct error *err)
 		.loop = f->loop,
 		.executor = f->executor,
 		.history = f->parts->history,
+		.node = f->parts->node,
 		.log = &f->log,
 		.audit = &f->audit,
 		.unpacker_fd = f->unpacker_fd,

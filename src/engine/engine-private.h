@@ -179,6 +179,8 @@ int prepare_body(struct engine *e, json_t *body, struct prepared *ret,
 		 struct error *err) _must_check_;
 /* Fills run, limits, hash, language, policy and timeout_chosen of x. */
 int prepare_run(struct execution *x, struct prepared *p, struct error *err) _must_check_;
+/* The hash of what is run. */
+void prepare_hash(struct span code, char ret[SHA256_HEX]);
 
 /* --- commit-round.c --- */
 void engine_want_commit(struct engine *e);

@@ -22,6 +22,9 @@ static void complete(struct execution *x)
 	memcpy(res->id, x->id, sizeof(x->id));
 	/* The row's time, not the executor's. */
 	res->created_realtime_ns = x->record.created_ns;
+	res->via = "daemon";
+	if (!res->node[0] && x->engine->o.node)
+		(void)snprintf(res->node, sizeof(res->node), "%s", x->engine->o.node);
 	/* The result of a refusal comes without these. */
 	if (!res->language && *x->record.language)
 		res->language = strdup(x->record.language);

@@ -157,21 +157,26 @@ static void hash(void *data)
 	sha256_final(&sha, h->hex);
 }
 
-/* Of what is run: the code, or the file that is its entry. */
-static void hash_code(const struct request *req, char ret[SHA256_HEX])
+void prepare_hash(struct span code, char ret[SHA256_HEX])
 {
-	struct span code = req->code;
-	struct hashing h;
+	struct hashing h = { .code = code };
 
-	for (size_t i = 0; !code.data && req->entry && i < req->n_files; i++)
-		if (strcmp(req->files[i].path, req->entry) == 0)
-			code = req->files[i].data;
 	*ret = '\0';
-	h.code = code;
 	if (!code.data)
 		return;
 	worker_call(code.len, hash, &h);
 	memcpy(ret, h.hex, sizeof(h.hex));
+}
+
+/* The code, or the file that is its entry. */
+static struct span code_of(const struct request *req)
+{
+	struct span code = req->code;
+
+	for (size_t i = 0; !code.data && req->entry && i < req->n_files; i++)
+		if (strcmp(req->files[i].path, req->entry) == 0)
+			code = req->files[i].data;
+	return code;
 }
 
 /* Of the same code; where there are none, of the first label that has any. */
@@ -303,7 +308,7 @@ int prepare_run(struct execution *x, struct prepared *p, struct error *err)
 	if (r < 0)
 		return r;
 	d = executor_decision(x->run);
-	hash_code(d->request, x->record.code_sha256);
+	prepare_hash(code_of(d->request), x->record.code_sha256);
 	if (p->adaptive) {
 		r = choose_timeout(x, p, err);
 		if (r < 0)

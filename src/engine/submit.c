@@ -206,6 +206,15 @@ static void take_turn(struct execution *x, const struct submission_turn *turn)
 	(void)snprintf(x->record.policy, sizeof(x->record.policy), "%s", turn->policy);
 }
 
+/* Its body is that of a run with the same code (session-ask.c). */
+static void hash_turn(struct execution *x)
+{
+	const json_t *code = json_object_get(x->record.body, "code");
+
+	prepare_hash((struct span){ json_string_value(code), json_string_length(code) },
+		     x->record.code_sha256);
+}
+
 /* 0: it can run, or wait for that. Otherwise as the executor says. */
 static int judge_submission(struct execution *x, struct error *err)
 {
@@ -314,7 +323,10 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 		(void)execution_unref(x);
 		return r;
 	}
-	r = c->in->turn.carrier ? 0 : judge_submission(x, &why);
+	if (c->in->turn.carrier)
+		hash_turn(x);
+	else
+		r = judge_submission(x, &why);
 	/* A broker that has never answered judges nothing; a job can wait for it. */
 	if (r < 0 && why.code == ERROR_NOT_READY && execution_is_job(x))
 		r = 0;

@@ -177,6 +177,8 @@ static int on_life_event(void *data, const struct run_event *event)
 		life->warm = event->started.warm;
 		if (event->started.isolation)
 			life->session->isolation = *event->started.isolation;
+		if (!life->session->runtime)
+			life->session->runtime = executor_version(life->run);
 		close_program_end(life);
 		if (life->session->life == life)
 			session_advance(life->session);

@@ -125,6 +125,7 @@ struct session {
 
 	struct capture out, err; /* everything printed */
 	struct isolation isolation;
+	char *runtime;	    /* NULL: not known yet */
 	int64_t created_ns; /* realtime */
 	int64_t used_ns;    /* monotonic */
 	int64_t idle_ms;

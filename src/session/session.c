@@ -22,6 +22,7 @@ struct session *session_ref(struct session *s)
 static void session_free(struct session *s)
 {
 	s->due = source_free(s->due);
+	free(s->runtime);
 	charge_done(&s->charge);
 	(void)caller_put(s->all->o.callers, s->caller);
 	json_decref(s->request);

@@ -111,7 +111,7 @@ static void judge_turn(const struct turn *t, struct result *res)
 
 static struct result *make_turn_result(struct turn *t, const struct result *ended)
 {
-	const struct session *s = t->session;
+	struct session *s = t->session;
 	struct result *res = result_new();
 
 	if (!res || capture_text(&t->out, &res->out) < 0 || capture_text(&t->err, &res->err) < 0)
@@ -119,11 +119,16 @@ static struct result *make_turn_result(struct turn *t, const struct result *ende
 	res->language = strdup(s->language);
 	res->policy = strdup(s->policy);
 	res->isolation = s->isolation;
+	if (!s->runtime)
+		s->runtime = executor_version(t->life->run);
+	res->runtime = s->runtime ? strdup(s->runtime) : NULL;
 	res->duration_us = ((t->end_ns ? t->end_ns : clock_now_ns()) - t->start_ns) / 1000;
 	res->start_us = (t->start_ns - t->to.accepted_ns) / 1000;
 	res->usage = usage_since(ended ? &ended->usage : &t->life->usage, &t->before);
 	host_calls_done(t);
 	res->host_calls = TAKE_PTR(t->calls);
+	if (!res->host_calls && json_array_size(t->allowed) > 0)
+		res->host_calls = json_array();
 	res->session = json_pack("{s:s, s:s}", "id", s->id, "state", ended ? "lost" : "kept");
 	evaluation_fill(&t->answer, res);
 	if (ended) {
