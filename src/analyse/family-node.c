@@ -12,6 +12,7 @@ static const struct find_row run[] = {
 	{ "FATAL ERROR: %m", FIND_ERROR, 0, FIND_IN_END, FIND_FIRST, "FATAL ERROR" },
 	{ "%f:%l", FIND_BEGIN, FIND_IN_START | BODY, HEAD, 0, NULL },
 	{ "^", FIND_CARET, HEAD, MARKED, 0, NULL },
+	{ "%_", FIND_SKIP, HEAD, MARKED, 0, NULL }, /* text for JSON.parse() has no mark */
 	{ "(Use `node %s", FIND_SKIP, 0, FIND_IN_END, 0, NULL },
 	{ "Node.js v%s", FIND_SKIP, 0, FIND_IN_END, 0, NULL },
 	{ "%e: %m", FIND_ERROR, MARKED, BODY, FIND_KEEP | FIND_OPEN, NULL },
