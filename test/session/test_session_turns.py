@@ -205,6 +205,8 @@ def test_execute_with_a_session_id(web):
     assert execute("print(x)", "a")["stdout"] == "5\n"
     assert execute("import os; os._exit(1)", "a")["process_status"] == "error"
     assert "NameError" in execute("print(x)", "a")["stderr"]
+    refused = execute("def f(:", "a")
+    assert refused["stderr"].startswith("Traceback (most recent call last):\n  File \"/sandbox/cell-") and "SyntaxError" in refused["stderr"], refused
     for id in ("", "x" * 65, "a b"):
         answer = web.ask("POST", "/execute", {"generated_code": "1", "timeout": 5}, {"X-Session-ID": id})
         assert answer.status == 400 and set(answer.json()) == {"process_status", "stdout", "stderr"}, answer

@@ -66,12 +66,13 @@ static const char *uncompiled(const json_t *result, struct span text)
 	static const char *const types[] = { "SyntaxError", "IndentationError", "TabError" };
 	const json_t *error = json_object_get(result, "error");
 	const char *at = NULL, *type = text_at(error, "type");
-	char place[64];
+	char place[128];
 
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
 		if (strcmp(type, types[i]) == 0)
 			at = text.data;
-	(void)snprintf(place, sizeof(place), "  File \"" EXECUTE_SOURCE "\", line %d\n",
+	/* In a session the name of the source has a number. */
+	(void)snprintf(place, sizeof(place), "  File \"%.64s\", line %d\n", text_at(error, "file"),
 		       (int)json_integer_value(json_object_get(error, "line")));
 	if (at)
 		at = strstr(at, place);
