@@ -2,6 +2,8 @@
 /* Puts failures of a sandbox into words. The sandbox reports only an operation's index, an errno and a wait status. */
 #include "broker/task.h"
 
+#include "sys/probe.h"
+
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -57,6 +59,10 @@ void task_explain_failure(const struct task *task, const struct report *rep, str
 		(void)error_set(err, ERROR_INPUT, rep->errnum,
 				"%s cannot be shown to the program: %s", op_a(v, op),
 				strerror(rep->errnum));
+	else if (rep->errnum == EPERM && task->broker->host.facts.filtered)
+		(void)error_set(err, ERROR_POLICY, rep->errnum,
+				"the sandbox cannot be prepared (%s): " PROBE_REFUSED,
+				op ? op_table[op->kind].name : rep->step);
 	else
 		(void)error_set(err, ERROR_INTERNAL, rep->errnum,
 				"the sandbox cannot be prepared (%s: %s); see: atoll doctor",

@@ -28,7 +28,7 @@ static struct style style_of(const char *verdict, bool colour)
 	for (size_t i = 0; colour && i < ARRAY_SIZE(table); i++)
 		if (strcmp(table[i].verdict, verdict) == 0)
 			return table[i];
-	return (struct style){ verdict, "", "" };
+	return (struct style){ strcmp(verdict, "untested") == 0 ? "?" : verdict, "", "" };
 }
 
 static const char *doctor_text_of(const json_t *object, const char *key)

@@ -15,7 +15,8 @@
 #include "sys/textfile.h"
 #include "toolchain/data.h"
 
-enum verdict_word { WORD_OK, WORD_WARN, WORD_MISSING, _WORD_MAX };
+/* WORD_UNTESTED: the check depends on one that failed, so nothing is known. */
+enum verdict_word { WORD_OK, WORD_WARN, WORD_MISSING, WORD_UNTESTED, _WORD_MAX };
 
 struct check {
 	const char *name;
@@ -30,11 +31,19 @@ static int add_check(json_t *checks, const struct check *c)
 		[WORD_OK] = "ok",
 		[WORD_WARN] = "warn",
 		[WORD_MISSING] = "missing",
+		[WORD_UNTESTED] = "untested",
 	};
 	json_t *row = json_pack("{s:s, s:s, s:s, s:s?}", "name", c->name, "value", c->value,
 				"verdict", words[c->word], "fix", c->fix[0] ? c->fix : NULL);
 
 	return json_array_append_new(checks, row);
+}
+
+static void leave_untested(struct check *c)
+{
+	c->word = WORD_UNTESTED;
+	c->fix[0] = '\0';
+	(void)snprintf(c->value, sizeof(c->value), "not tested");
 }
 
 static json_t *add_section(json_t *sections, const char *name)
@@ -103,7 +112,9 @@ static int report_namespaces(json_t *checks, const struct doctor_input *in)
 
 		(void)snprintf(c.value, sizeof(c.value), "%s", there ? "yes" : "no");
 		/* Without a user namespace the others could not be tried. */
-		if (!there && f->userns)
+		if (!there && !f->userns)
+			leave_untested(&c);
+		else if (!there)
 			(void)snprintf(c.fix, sizeof(c.fix),
 				       "boot a kernel built with all namespaces: apt-get install "
 				       "linux-image-amd64");
@@ -154,7 +165,9 @@ static int report_cgroups(json_t *checks, const struct doctor_input *in)
 		if (!there)
 			c.word = table[i].layer < 0 ? WORD_WARN : WORD_MISSING;
 		/* If there are no cgroups at all, the row above says so. */
-		if (!there && f->cgroup != CGROUP_NONE) {
+		if (f->cgroup == CGROUP_NONE)
+			leave_untested(&c);
+		else if (!there) {
 			if (table[i].layer >= 0)
 				layer_fix((enum layer)table[i].layer, f, c.fix, sizeof(c.fix));
 			else
@@ -185,6 +198,12 @@ static int report_devices(json_t *checks, const struct host_facts *f)
 	return add_check(checks, &c) < 0 ? -ENOMEM : 0;
 }
 
+/* These mounts are tried inside a user namespace. */
+static bool is_untested(const struct host_facts *facts, enum layer layer)
+{
+	return !facts->userns && (layer == LAYER_OVERLAY || layer == LAYER_PROC);
+}
+
 static int report_confinement(json_t *checks, const struct doctor_input *in)
 {
 	const struct host_facts *f = in->facts;
@@ -211,7 +230,9 @@ static int report_confinement(json_t *checks, const struct doctor_input *in)
 		else
 			(void)snprintf(c.value, sizeof(c.value), "%s",
 				       table[i].there ? "yes" : "no");
-		if (!table[i].there) {
+		if (!table[i].there && is_untested(f, table[i].layer)) {
+			leave_untested(&c);
+		} else if (!table[i].there) {
 			c.word = WORD_MISSING;
 			layer_fix(table[i].layer, f, c.fix, sizeof(c.fix));
 		}
@@ -382,7 +403,7 @@ static int summarise(json_t *report, const struct doctor_input *in)
 	for (int l = 0; l < _LAYER_MAX; l++) {
 		size_t n = strlen(names);
 
-		if (missing & 1u << l)
+		if (missing & 1u << l && !is_untested(in->facts, (enum layer)l))
 			(void)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "",
 				       layer_name((enum layer)l));
 	}

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "client/executor.h"
 #include "loop/worker.h"
+#include "sys/probe.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -166,6 +167,25 @@ static void restate(struct run *run, const json_t *root, struct error *err)
 		err);
 }
 
+/*
+ * Without user namespaces nothing else can be repaired (in a chroot, cgroups lack as well), but the quick probe does
+ * not try them: so before a missing layer is told, they are tried. The daemon's front must not fork.
+ */
+static void name_deeper_cause(struct run *run, struct error *err)
+{
+	struct host_facts deep;
+	char fix[300];
+
+	if (run->atoll->front != FRONT_CALLER ||
+	    !(layers_missing(run->decision.facts) & run->policy->required))
+		return;
+	host_probe_deep(&deep);
+	if (deep.userns)
+		return;
+	layer_fix(LAYER_USERNS, &deep, fix, sizeof(fix));
+	(void)error_set(err, ERROR_POLICY, EPERM, "%s", fix);
+}
+
 int flow_open(struct run *run, json_t *root, struct error *err)
 {
 	struct request_parsing p = { .root = root, .err = err };
@@ -191,6 +211,8 @@ int flow_open(struct run *run, json_t *root, struct error *err)
 	};
 	take_preset(run);
 	r = decide(&run->decision, err);
+	if (r < 0 && err->code == ERROR_POLICY)
+		name_deeper_cause(run, err);
 	if (r >= 0)
 		r = name_source(run, err);
 	if (r >= 0)

@@ -199,6 +199,33 @@ static void test_no_cgroups(void **state)
 	json_decref(report);
 }
 
+/* What depends on a failed check is neither there nor missing. */
+static void test_untested(void **state)
+{
+	static const char *const names[] = {
+		"mntns", "cgroupns", "overlay", "proc", "pids", "swap"
+	};
+	struct host_facts facts = rich_host();
+	json_t *report;
+
+	(void)state;
+	facts.userns = facts.mntns = facts.cgroupns = facts.overlay = facts.proc_mount = false;
+	facts.cgroup = CGROUP_NONE;
+	facts.cgroup_controllers = 0;
+	report = report_of(&facts, 0, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		json_t *check = check_named(report, names[i]);
+
+		assert_string_equal(word_of(check, "verdict"), "untested");
+		assert_string_equal(word_of(check, "value"), "not tested");
+		assert_null(word_of(check, "fix"));
+	}
+	assert_string_equal(word_of(check_named(report, "userns"), "verdict"), "missing");
+	assert_string_equal(word_of(check_named(report, "seccomp"), "verdict"), "ok");
+	assert_null(strstr(word_of(report, "summary"), "overlay"));
+	json_decref(report);
+}
+
 /* No layer is named after the net namespace, but without it "ok" is false. */
 static void test_missing_namespace(void **state)
 {
@@ -277,13 +304,10 @@ static void test_languages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_each_layer),
-		cmocka_unit_test(test_rootless),
-		cmocka_unit_test(test_no_cgroups),
-		cmocka_unit_test(test_missing_namespace),
-		cmocka_unit_test(test_settings),
-		cmocka_unit_test(test_languages),
+		cmocka_unit_test(test_full),	 cmocka_unit_test(test_each_layer),
+		cmocka_unit_test(test_rootless), cmocka_unit_test(test_no_cgroups),
+		cmocka_unit_test(test_untested), cmocka_unit_test(test_missing_namespace),
+		cmocka_unit_test(test_settings), cmocka_unit_test(test_languages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

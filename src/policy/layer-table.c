@@ -79,12 +79,12 @@ static const struct layer_row {
 			   .there = has_userns,
 			   .what = "user namespaces cannot be created",
 			   .fix_root = "sysctl -w user.max_user_namespaces=15000",
-			   .fix_user = "sudo sysctl -w kernel.unprivileged_userns_clone=1 "
-				       "user.max_user_namespaces=15000" },
+			   .fix_user = "sudo sysctl -w user.max_user_namespaces=15000" },
 	[LAYER_UNIQUE_UID] = { .name = "unique-uid",
 			       .there = has_unique_uid,
 			       .what = "sandboxes share one host user id",
-			       .fix_root = "give this process CAP_SYS_ADMIN and CAP_SETUID",
+			       .fix_root = "give this process CAP_SYS_ADMIN (docker run --cap-add "
+					   "SYS_ADMIN; doc/install.md)",
 			       .fix_user = "run atoll as root: sudo atoll run …" },
 	[LAYER_SECCOMP] = { .name = "seccomp",
 			    .there = has_seccomp,
@@ -109,13 +109,15 @@ static const struct layer_row {
 	[LAYER_OVERLAY] = { .name = "overlay",
 			    .there = has_overlay,
 			    .what = "overlay cannot be mounted in a user namespace",
-			    .fix_root = "modprobe overlay",
+			    .fix_root = "modprobe overlay (in a container: on its host, and mount "
+					"nothing below /usr)",
 			    .fix_user = "sudo modprobe overlay (Linux 5.11 or later)" },
 	[LAYER_PROC] = { .name = "proc",
 			 .there = has_proc,
 			 .what = "a procfs of its own cannot be mounted",
-			 .fix_root = "unmount what hides parts of /proc in this container, or run "
-				     "atoll on the host" },
+			 .fix_root = "this container hides parts of /proc; start it with "
+				     "--security-opt "
+				     "systempaths=unconfined (Docker), or run atoll on the host" },
 	[LAYER_BROKER] = { .name = "broker",
 			   .there = has_broker,
 			   .what = "the broker keeps every system call and capability",
@@ -176,5 +178,5 @@ void layer_fix(enum layer layer, const struct host_facts *facts, char *ret, size
 		(void)snprintf(ret, size, "%s: %s", row->what, facts->userns_reason);
 	else
 		(void)snprintf(ret, size, "%s: %s", row->what,
-			       !facts->privileged && row->fix_user ? row->fix_user : row->fix_root);
+			       facts->uid != 0 && row->fix_user ? row->fix_user : row->fix_root);
 }

@@ -151,7 +151,7 @@ static void test_fixes(void **state _unused_)
 {
 	struct host_facts root_v1 = { .privileged = true, .cgroup = CGROUP_V1 };
 	struct host_facts root_v2 = { .privileged = true, .cgroup = CGROUP_V2 };
-	struct host_facts user_v2 = { .cgroup = CGROUP_V2 };
+	struct host_facts user_v2 = { .uid = 1000, .cgroup = CGROUP_V2 };
 	struct host_facts probed = { .cgroup_reason = "because; run: fix-cgroup",
 				     .userns_reason = "because; run: fix-userns" };
 	const struct {

@@ -14,6 +14,7 @@
 #include "sandbox/spawn.h"
 #include "sandbox/tree.h"
 #include "sys/kernel.h"
+#include "sys/probe.h"
 #include "sys/textfile.h"
 
 #include <fcntl.h>
@@ -133,14 +134,15 @@ static int map_ids(const struct sandbox *sb)
 	return write_proc(sb->pid, "gid_map", map);
 }
 
-static int clone_failed(int r, struct error *err)
+static int clone_failed(const struct sandbox *sb, int r, struct error *err)
 {
-	if (r == -EPERM || r == -ENOSPC || r == -EUSERS)
-		return error_set(
-			err, ERROR_POLICY, -r,
-			"this system does not allow new namespaces (%s); as root run: sysctl -w "
-			"user.max_user_namespaces=10000 kernel.unprivileged_userns_clone=1",
-			strerror(-r));
+	char why[200];
+
+	if (r == -EPERM || r == -ENOSPC || r == -EUSERS) {
+		probe_userns_refusal(&sb->host->facts, -r, why, sizeof(why));
+		return error_set(err, ERROR_POLICY, -r, "user namespaces cannot be created: %s",
+				 why);
+	}
 	return error_set(err, ERROR_INTERNAL, -r, "a sandbox process cannot be created: %s",
 			 strerror(-r));
 }
@@ -165,7 +167,7 @@ static int clone_child(struct sandbox *sb, struct child *child, struct error *er
 	if (child->net_given)
 		net_leave(sb->net);
 	if (pid < 0)
-		return clone_failed(pid, err);
+		return clone_failed(sb, pid, err);
 	sb->pid = pid;
 	return cgroup_fd >= 0 && req.no_clone3 ? sb->host->cgroups->attach(sb->cgroup, pid, err)
 					       : 0;
@@ -413,7 +415,7 @@ int sandbox_arrive(struct sandbox *sb, struct error *err)
 	ssize_t n = sys_recv_from(sb->control_fd, &rep, sizeof(rep), &pid);
 
 	if (n == (ssize_t)sizeof(rep) && rep.kind == REPORT_FAILED && rep.errnum > 0)
-		return clone_failed(-rep.errnum, err);
+		return clone_failed(sb, -rep.errnum, err);
 	if (n != (ssize_t)sizeof(rep) || rep.kind != REPORT_HELLO || pid <= 1)
 		return error_set(err, ERROR_INTERNAL, EPROTO, "a zygote made no sandbox");
 	/* It is a child of this process and not waited for, so its number cannot mean another process. */

@@ -32,6 +32,7 @@ struct host_facts {
 	uint32_t uid_count;
 	bool userns, pidns, netns, mntns, ipcns, utsns, cgroupns;
 	bool seccomp;
+	bool filtered;	      /* a seccomp filter that is not Atoll's holds this process */
 	int32_t landlock_abi; /* 0: none */
 	bool overlay;	      /* overlay can be mounted inside a user namespace */
 	bool proc_mount;      /* a fresh procfs with subset=pid can be mounted there */
@@ -41,6 +42,6 @@ struct host_facts {
 	enum cgroup_kind cgroup;
 	uint32_t cgroup_controllers;
 	char cgroup_reason
-		[160]; /* why it is CGROUP_NONE, with the command that fixes it; else "" */
-	char userns_reason[160]; /* why userns is false, with the command that fixes it; else "" */
+		[200]; /* why it is CGROUP_NONE, with the command that fixes it; else "" */
+	char userns_reason[200]; /* why userns is false, with the command that fixes it; else "" */
 };

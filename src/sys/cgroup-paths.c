@@ -312,8 +312,9 @@ static bool judge_v2(const char *dir, struct cgroup_home *ret)
 	    !may_write(fd, "cgroup.subtree_control")) {
 		(void)snprintf(ret->reason, sizeof(ret->reason), "%s",
 			       errno == EROFS
-				       ? "cgroups are mounted read-only: mount -o remount,rw "
-					 "/sys/fs/cgroup"
+				       ? "cgroups are mounted read-only: mount -o "
+					 "remount,bind,rw /sys/fs/cgroup (Docker: -v "
+					 "/sys/fs/cgroup:/sys/fs/cgroup)"
 				       : "this cgroup is not delegated to us: systemd-run --user "
 					 "--scope -p Delegate=yes atoll …");
 		return false;
@@ -398,8 +399,10 @@ static bool find_v1(const struct cgroup_paths *paths, struct cgroup_home *ret)
 		if (mounted)
 			(void)snprintf(ret->reason, sizeof(ret->reason), "%s",
 				       geteuid() == 0
-					       ? "cgroups are mounted read-only: mount -o "
-						 "remount,rw /sys/fs/cgroup/memory"
+					       ? "cgroups are mounted read-only: for c in memory "
+						 "pids cpu; do mount -o remount,bind,rw "
+						 "/sys/fs/cgroup/$c; done (Docker: -v "
+						 "/sys/fs/cgroup:/sys/fs/cgroup)"
 					       : "cgroup v1 cannot be delegated safely: run as "
 						 "root: sudo atoll …");
 		return false;

@@ -40,7 +40,7 @@ struct cgroup_home {
 	char base[CGROUP_PATH_MAX]; /* v2: groups are made below <base>/atoll */
 	uint32_t hierarchies;	    /* v1: bits of enum hierarchy in which groups can be made */
 	bool move_self; /* v2: base's processes, all Atoll's, must move to CGROUP_SELF_LEAF first */
-	char reason[160]; /* why kind is CGROUP_NONE, with the command that fixes it */
+	char reason[200]; /* why kind is CGROUP_NONE, with the command that fixes it */
 };
 
 /* Both together, enough to make groups without another search. */

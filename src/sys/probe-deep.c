@@ -18,8 +18,10 @@
 
 #include "base/fd.h"
 #include "base/macro.h"
+#include "sys/kernel.h"
 
 struct findings {
+	bool refused; /* a root and a session keyring of its own: filters of container engines give EPERM */
 	bool userns, mntns, pidns, netns, ipcns, utsns, cgroupns, overlay, proc;
 	int userns_errno;
 };
@@ -64,6 +66,8 @@ static void probe_inner(struct findings *found)
 	found->pidns = getpid() == 1;
 	found->proc = try_proc();
 	found->overlay = try_overlay();
+	found->refused = sys_join_session_keyring() == -EPERM ||
+			 (chdir("/tmp") == 0 && sys_pivot_root(".", ".") == -EPERM);
 }
 
 static bool wait_for_child(pid_t pid)
@@ -109,13 +113,13 @@ static void probe_outer(struct findings *found, uint32_t uid, uint32_t gid)
 /* A tried feature overrides a read one; a feature that the files deny stays denied. */
 static void merge_findings(struct host_facts *facts, const struct findings *found)
 {
-	if (facts->userns && !found->userns) {
-		facts->userns = false;
-		(void)snprintf(facts->userns_reason, sizeof(facts->userns_reason),
-			       "the kernel refuses a user namespace (%s): run atoll outside the "
-			       "chroot or container, or as root: sudo atoll …",
-			       strerror(found->userns_errno));
-	}
+	if (facts->userns && !found->userns)
+		probe_userns_refusal(facts, found->userns_errno, facts->userns_reason,
+				     sizeof(facts->userns_reason));
+	else if (facts->userns && found->refused)
+		(void)snprintf(facts->userns_reason, sizeof(facts->userns_reason), "%s",
+			       PROBE_REFUSED);
+	facts->userns &= found->userns && !found->refused;
 	facts->pidns &= found->pidns;
 	facts->netns &= found->netns;
 	facts->mntns &= found->mntns;

@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
@@ -265,6 +266,30 @@ static void probe_userns(struct host_facts *ret)
 	}
 }
 
+/*
+ * clone() gives the errors of a used-up number of namespaces by name. EPERM has three causes: a filter of a container
+ * engine, a root directory that chroot() set (the kernel checks that the caller sees its whole mount namespace), or a
+ * security module.
+ */
+void probe_userns_refusal(const struct host_facts *facts, int errnum, char *ret, size_t size)
+{
+	if (errnum == ENOSPC || errnum == EUSERS)
+		(void)snprintf(ret, size, "%s",
+			       "no more of them may be made: sysctl -w "
+			       "user.max_user_namespaces=15000 (in a container: on its host)");
+	else if (facts->filtered)
+		(void)snprintf(
+			ret, size, "%s",
+			"the seccomp filter of this container refuses them" PROBE_UNFILTERED);
+	else if (facts->uid == 0)
+		(void)snprintf(ret, size, "%s",
+			       "the kernel refuses them in a chroot: enter the directory by "
+			       "pivot_root or systemd-nspawn instead (doc/install.md)");
+	else
+		(void)snprintf(ret, size, "the kernel refuses them (%s): %s", strerror(errnum),
+			       "run atoll outside of the chroot or container (doc/install.md)");
+}
+
 static void probe_calls(struct host_facts *ret)
 {
 	uint32_t action = SECCOMP_RET_KILL_PROCESS;
@@ -275,6 +300,7 @@ static void probe_calls(struct host_facts *ret)
 	ret->openat2 = syscall(SYS_openat2, AT_FDCWD, "/", NULL, 0) < 0 && errno != ENOSYS &&
 		       errno != EPERM;
 	ret->seccomp = syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+	ret->filtered = prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER;
 	ret->landlock_abi = MAX(0, sys_landlock_abi());
 }
 

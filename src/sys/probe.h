@@ -12,13 +12,26 @@
 #include "spec/host-facts.h"
 #include "sys/cgroup-paths.h"
 
+#include <stddef.h>
+
 /* The uids of sandboxes, if available: far from the ranges that distributions and subuid files use. */
 enum { PROBE_UID_BASE = 0x70000000, PROBE_UID_COUNT = 1 << 20 };
+
+/* Flags of Docker that leave sandboxes the calls and the procfs that they need. */
+#define PROBE_REFUSED "this container refuses pivot_root() or keyctl()" PROBE_UNFILTERED
+#define PROBE_UNFILTERED                                                                           \
+	"; in Docker give --security-opt seccomp=unconfined --security-opt "                       \
+	"systempaths=unconfined, elsewhere see doc/install.md"
 
 void host_probe(struct host_facts *ret);
 /* The same, and the place for cgroups, for callers that make groups. */
 void host_probe_site(struct host_facts *ret, struct cgroup_site *ret_site);
 void host_probe_deep(struct host_facts *ret);
+/*
+ * Why this host refused a user namespace with errnum, and the cure, as one sentence. facts: from before Atoll set a
+ * filter of its own. Pure.
+ */
+void probe_userns_refusal(const struct host_facts *facts, int errnum, char *ret, size_t size);
 
 /* The pure parts, for tests. */
 

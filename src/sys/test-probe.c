@@ -125,6 +125,34 @@ static void test_live(void **state)
 		assert_false(f.privileged);
 }
 
+/* Each cause of a refusal has its own cure, and none names a setting that may not exist. */
+static void test_userns_refusal(void **state)
+{
+	static const struct {
+		struct host_facts facts;
+		int errnum;
+		const char *cure;
+	} rows[] = {
+		{ { .uid = 0, .privileged = true }, ENOSPC, "user.max_user_namespaces=15000" },
+		{ { .uid = 1000, .filtered = true }, EUSERS, "user.max_user_namespaces=15000" },
+		{ { .uid = 0, .filtered = true }, EPERM, "seccomp=unconfined" },
+		{ { .uid = 1000, .filtered = true }, EPERM, "seccomp=unconfined" },
+		{ { .uid = 0, .privileged = true }, EPERM, "pivot_root or systemd-nspawn" },
+		{ { .uid = 0 }, EPERM, "pivot_root or systemd-nspawn" },
+		{ { .uid = 1000 }, EPERM, "outside of the chroot or container" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char text[sizeof(rows[i].facts.userns_reason)];
+
+		probe_userns_refusal(&rows[i].facts, rows[i].errnum, text, sizeof(text));
+		assert_non_null(strstr(text, rows[i].cure));
+		assert_null(strstr(text, "unprivileged_userns_clone"));
+		assert_true(strlen(text) < sizeof(text) - 1); /* nothing was cut off */
+	}
+}
+
 /* The deep probe may only remove facts, and leaves no child. */
 static void test_live_deep(void **state)
 {
@@ -156,8 +184,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_id_range),       cmocka_unit_test(test_proc_masked),
 		cmocka_unit_test(test_kernel_version), cmocka_unit_test(test_force_off),
-		cmocka_unit_test(test_live),	       cmocka_unit_test(test_live_deep),
-		cmocka_unit_test(test_live_force_off),
+		cmocka_unit_test(test_userns_refusal), cmocka_unit_test(test_live),
+		cmocka_unit_test(test_live_deep),      cmocka_unit_test(test_live_force_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
