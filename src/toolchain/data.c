@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds files. The data directory is trusted (it is part of the installation). It is named explicitly, or found
- * relative to the running program so that build/atoll works in the source tree. The cache directory is in the
+ * relative to the running program or to libatoll.so, so that build/atoll works in the source tree. The cache directory is in the
  * caller's home: it is opened step by step without following a link at its end, and is used only if no other
  * user can write there.
  */
 #include "toolchain/data.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -59,26 +60,43 @@ static bool is_trusted(const char *dir)
 	return !(st.st_mode & S_IWOTH);
 }
 
-/* <exe>/.. in a source tree, <exe>/../share/atoll if installed. */
+/*
+ * From the directory of the program or library: .. in a source tree; ../share/atoll if installed, or one level up
+ * from a directory of libraries that is named after the machine (lib/x86_64-linux-gnu).
+ */
+static int find_beside(const char *file, char **ret)
+{
+	static const char *const places[] = { "/..", "/../share/atoll", "/../../share/atoll" };
+	const char *slash = strrchr(file, '/');
+	char path[PATH_MAX + 32];
+
+	for (size_t i = 0; slash && i < ARRAY_SIZE(places); i++) {
+		(void)snprintf(path, sizeof(path), "%.*s%s", (int)(slash - file), file, places[i]);
+		if (is_trusted(path))
+			return keep_data_dir(path, ret);
+	}
+	return -ENOENT;
+}
+
 static int find_beside_program(char **ret)
 {
-	static const char *const places[] = { "/..", "/../share/atoll" };
-	char exe[PATH_MAX], path[PATH_MAX + 32], *slash;
+	char exe[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 
 	if (n <= 0)
 		return -ENOENT;
 	exe[n] = '\0';
-	slash = strrchr(exe, '/');
-	if (!slash)
+	return find_beside(exe, ret);
+}
+
+/* A program of another author uses libatoll.so: then the data is beside the library. */
+static int find_beside_library(char **ret)
+{
+	Dl_info self;
+
+	if (dladdr(&find_beside_library, &self) == 0 || !self.dli_fname || self.dli_fname[0] != '/')
 		return -ENOENT;
-	*slash = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		(void)snprintf(path, sizeof(path), "%s%s", exe, places[i]);
-		if (is_trusted(path))
-			return keep_data_dir(path, ret);
-	}
-	return -ENOENT;
+	return find_beside(self.dli_fname, ret);
 }
 
 int data_find(const char *option, char **ret, struct error *err)
@@ -90,7 +108,7 @@ int data_find(const char *option, char **ret, struct error *err)
 		return use_named(option, "data_dir", ret, err);
 	if (named && *named)
 		return use_named(named, "ATOLL_DATA_DIR", ret, err);
-	if (find_beside_program(ret) == 0)
+	if (find_beside_program(ret) == 0 || find_beside_library(ret) == 0)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(system_dirs); i++) {
 		if (has_languages(system_dirs[i]))
