@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "daemon/config-layer.h"
+#include "daemon/passed-sockets.h"
 #include "daemon/port-owner.h"
 #include "daemon/state-dir.h"
 
@@ -44,14 +45,28 @@ static socklen_t fill_address(const struct config_address *a, union address *ret
 	return sizeof(ret->v4);
 }
 
-static int listen_tcp(const struct config_address *a)
+/* systemd sets none of the options of a socket of ours. */
+static int take_passed_tcp(struct passed_sockets *passed, const union address *address,
+			   socklen_t size)
+{
+	const int on = 1;
+	int fd = passed_sockets_take(passed, &address->any, size);
+
+	if (fd >= 0)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return fd;
+}
+
+static int listen_tcp(const struct config_address *a, struct passed_sockets *passed)
 {
 	union address address;
 	socklen_t size = fill_address(a, &address);
-	_cleanup_close_ int fd = socket(address.any.sa_family,
-					SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	_cleanup_close_ int fd = take_passed_tcp(passed, &address, size);
 	const int on = 1;
 
+	if (fd >= 0)
+		return TAKE_FD(fd);
+	fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -95,7 +110,8 @@ static int refuse_address(const char *text, const struct config_address *a, int 
 			 strerror(errnum));
 }
 
-static int open_address(struct listening_sockets *d, const char *text, struct error *err)
+static int open_address(struct listening_sockets *d, const char *text,
+			struct passed_sockets *passed, struct error *err)
 {
 	struct listening_socket *listening = &d->list[d->n];
 	struct config_address a;
@@ -103,7 +119,7 @@ static int open_address(struct listening_sockets *d, const char *text, struct er
 
 	if (r < 0)
 		return r;
-	fd = listen_tcp(&a);
+	fd = listen_tcp(&a, passed);
 	if (fd < 0)
 		return refuse_address(text, &a, -fd, err);
 	listening->fd = fd;
@@ -113,12 +129,12 @@ static int open_address(struct listening_sockets *d, const char *text, struct er
 	return 0;
 }
 
-static int open_addresses(struct listening_sockets *d, const struct config *c, struct log *log,
-			  struct error *err)
+static int open_addresses(struct listening_sockets *d, const struct config *c,
+			  struct passed_sockets *passed, struct log *log, struct error *err)
 {
 	for (size_t i = 0; c->listen[i]; i++) {
 		struct error why = { 0 };
-		int r = open_address(d, c->listen[i], &why);
+		int r = open_address(d, c->listen[i], passed, &why);
 
 		if (r == 0)
 			continue;
@@ -203,9 +219,17 @@ static int note_socket(struct listening_sockets *d, const char *path, struct err
 	return 0;
 }
 
-static int open_socket(struct listening_sockets *d, const char *path, struct error *err)
+static void name_path(struct listening_sockets *d, int fd, const char *path)
 {
-	struct listening_socket *listening = &d->list[d->n];
+	struct listening_socket *listening = &d->list[d->n++];
+
+	listening->fd = fd;
+	(void)snprintf(listening->name, sizeof(listening->name), "%s", path);
+}
+
+static int open_socket(struct listening_sockets *d, const char *path, struct passed_sockets *passed,
+		       struct error *err)
+{
 	union address address;
 	socklen_t size = fill_unix(path, &address);
 	int r;
@@ -216,6 +240,11 @@ static int open_socket(struct listening_sockets *d, const char *path, struct err
 			"the socket's path is longer than %zu bytes: '%.200s'; give another "
 			"with --socket",
 			sizeof(address.local.sun_path) - 1, path);
+	r = passed_sockets_take(passed, &address.any, size);
+	if (r >= 0) { /* its file is systemd's, and stays */
+		name_path(d, r, path);
+		return 0;
+	}
 	r = state_dir_make_parents(path, err);
 	if (r == 0)
 		r = clear_path(path, &address, size, err);
@@ -225,9 +254,7 @@ static int open_socket(struct listening_sockets *d, const char *path, struct err
 	if (r < 0)
 		return error_set(err, ERROR_STORAGE, -r, "cannot listen on '%.200s': %s", path,
 				 strerror(-r));
-	listening->fd = r;
-	(void)snprintf(listening->name, sizeof(listening->name), "%s", path);
-	d->n++;
+	name_path(d, r, path);
 	r = note_socket(d, path, err);
 	if (r < 0)
 		(void)unlink(path);
@@ -237,12 +264,17 @@ static int open_socket(struct listening_sockets *d, const char *path, struct err
 int listening_open(struct listening_sockets *d, const struct config *c, struct log *log,
 		   struct error *err)
 {
+	struct passed_sockets passed;
 	int r;
 
 	*d = (struct listening_sockets){ 0 };
-	r = open_addresses(d, c, log, err);
+	r = passed_sockets_receive(&passed, err);
+	if (r == 0)
+		r = open_addresses(d, c, &passed, log, err);
 	if (r == 0 && *c->socket)
-		r = open_socket(d, c->socket, err);
+		r = open_socket(d, c->socket, &passed, err);
+	if (r == 0)
+		r = passed_sockets_finish(&passed, err);
 	if (r == 0 && d->n == 0)
 		r = error_set(err, ERROR_INPUT, EINVAL,
 			      "there is nothing to listen on; give --listen or --socket");
