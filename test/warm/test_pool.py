@@ -72,15 +72,6 @@ def wakes(popen, mark):
 
 
 @pytest.mark.modes("root")
-def test_it_is_not_listed_but_explained(atoll):
-    assert "pool" not in atoll.run(["--help"]).out
-    text = atoll.run(["pool", "--help"])
-    assert text.returncode == 0
-    for flag in ("--socket", "--memory", "--spares"):
-        assert flag in text.out
-
-
-@pytest.mark.modes("root")
 @pytest.mark.parametrize("words", [["--spares", "-1"], ["--spares", "many"], ["--memory", "lots"], ["--memory", "0"],
                                    ["--socket", "/proc/nowhere/at/all.sock"], ["--socket", "/tmp/" + "x" * 120]])
 def test_what_it_refuses(atoll, words):
