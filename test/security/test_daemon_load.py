@@ -124,20 +124,20 @@ def test_A07_slow_readers(siege):
 
 
 def large_bodies():
-    """One of 60 MB, then some of 24 MB, each heavy in another way."""
+    """One of 60 MB, then some of 12 MB, each heavy in another way."""
     text = base64.b64encode(os.urandom(3 << 18)) * 57
     yield b'{"language": "bash", "code": "true", "limits": {"disk": "200m", "file_size": "100m"}, "files": {"f": {"base64": "' + text + b'"}}}'
-    yield json.dumps({"language": "bash", "code": "true", "limits": {"disk": "200m", "file_size": "100m"}, "files": {"f": "w\u00f6rter und zeilen\n" * 1200000}}, ensure_ascii=False).encode()
-    yield b'{"language": "bash", "code": "true", "stdin": "' + b"\\u00e9" * 4000000 + b'"}'
-    yield b'{"language": "bash", "code": "true"' + b" " * (24 << 20) + b"}"
-    yield b'{"language": "bash", "code": "true", "args": [' + b",".join([b'"' + b"x" * 220 + b'"'] * 110000) + b"]}"
-    yield b'{"language": "bash", "code": "true", "stdin": "' + b"x" * (24 << 20)  # no end
+    yield json.dumps({"language": "bash", "code": "true", "limits": {"disk": "200m", "file_size": "100m"}, "files": {"f": "w\u00f6rter und zeilen\n" * 600000}}, ensure_ascii=False).encode()
+    yield b'{"language": "bash", "code": "true", "stdin": "' + b"\\u00e9" * 2000000 + b'"}'
+    yield b'{"language": "bash", "code": "true"' + b" " * (12 << 20) + b"}"
+    yield b'{"language": "bash", "code": "true", "args": [' + b",".join([b'"' + b"x" * 220 + b'"'] * 55000) + b"]}"
+    yield b'{"language": "bash", "code": "true", "stdin": "' + b"x" * (12 << 20)  # no end
 
 
 @pytest.mark.undisturbed
 @pytest.mark.alone
 def test_A08_large_bodies(fresh_siege):
-    """24 to 60 MB of JSON, two at a time: neither health nor a small run waits for them; the memory goes back."""
+    """12 to 60 MB of JSON, two at a time: neither health nor a small run waits for them; the memory goes back."""
     siege = fresh_siege
 
     def post(body):

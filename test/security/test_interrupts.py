@@ -17,7 +17,7 @@ import pytest
 import oracle
 from program import ROOT
 
-SLICE_MS = 5
+SLICE_MS = 3
 TURNS = 8
 TIMES = 5  # as much as opening and closing a socket
 FLOOR = 500  # interrupts a second, where that takes next to none

@@ -168,9 +168,9 @@ BOMBS = {
 def test_P09_bombs_are_bounded(box, compile_c, kind):
     program = compile_c("#include <errno.h>\n#include <pthread.h>\n#include <unistd.h>\nstatic volatile long n;\n"
                         f"int main(void) {{ {BOMBS[kind]} return 0; }}", flags=("-pthread",))
-    popen = box.popen(["run", "--json", "--pids", "32", "--timeout", "0.4", "--file", f"p={program}", "--stage",
+    popen = box.popen(["run", "--json", "--pids", "32", "--timeout", "0.25", "--file", f"p={program}", "--stage",
                        "x=exec /sandbox/p"])
-    time.sleep(0.3)
+    time.sleep(0.15)
     begin = time.monotonic()
     subprocess.run(["true"], check=True)
     assert time.monotonic() - begin < 5, "the host cannot start a process"

@@ -296,7 +296,7 @@ def test_M08_crashes_do_not_change_a_neighbours_result(front):
             return doomed.result() is True and good.result()["stdout"] == f"332833500 {n}\n"
 
     with ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(pair, range(60 if front.mode == "root" else 20)))
+        assert all(pool.map(pair, range(40 if front.mode == "root" else 20)))
 
 
 @pytest.mark.undisturbed

@@ -220,7 +220,7 @@ def test_f21_files_that_change_while_they_are_read(session_of):
                 "            open('t', 'w').write('A' * 100000); os.rename('t', 'f')\n"
                 "            os.unlink('f'); os.symlink('/proc/self/environ', 'f'); os.unlink('f'); os.mkfifo('f'); os.unlink('f'); os.mkdir('f'); os.rmdir('f')\n"
                 "            os.rename('d', 'g'); os.symlink('/etc', 'd'); os.unlink('d'); os.rename('g', 'd')\n        except OSError: pass\n    os._exit(0)")
-    end, seen = time.monotonic() + 1.5, set()
+    end, seen = time.monotonic() + 0.8, set()
     while time.monotonic() < end:
         answer = session.get("f")
         assert answer.status in (200, 400, 404), answer

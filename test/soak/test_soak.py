@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The soak of soak.py, for 20 seconds; $ATOLL_SOAK_SECONDS makes it longer."""
+"""The soak of soak.py, for 12 seconds; $ATOLL_SOAK_SECONDS makes it longer."""
 import os
 
 import pytest
@@ -8,7 +8,7 @@ from chaos import TARGETS
 from program import FRONT
 from soak import Soak
 
-SECONDS = float(os.environ.get("ATOLL_SOAK_SECONDS", 20))
+SECONDS = float(os.environ.get("ATOLL_SOAK_SECONDS", 12))
 
 
 @pytest.mark.modes("root" if os.geteuid() == 0 else "rootless")

@@ -407,8 +407,8 @@ def test_variables_that_node_reads_once_make_it_cold(pair, name):
 
 def test_limits_hold_in_a_started_runtime(pair):
     pair.until_warm("javascript")
-    for options, code in ((["--timeout", "500ms"], "for (;;) {}"),
-                          (["--cpu-time", "400ms"], "for (;;) {}"),
+    for options, code in ((["--timeout", "250ms"], "for (;;) {}"),
+                          (["--cpu-time", "200ms"], "for (;;) {}"),
                           (["--memory", "128m"], "const a = []; for (;;) a.push(Buffer.alloc(8 << 20, 1))"),
                           # Not by console.log(): what the pipe has no room for it keeps, and the memory ends first when the front does not read for a while.
                           (["--output-total", "100k"], "for (;;) require('fs').writeSync(1, 'x'.repeat(100))")):
