@@ -69,7 +69,7 @@ static unsigned kill_one(const char *dir, unsigned first, char *seen, unsigned m
 	/* At the earliest when it has begun to write; then at any moment. */
 	assert_int_equal(read(tell[0], &done, sizeof(done)), sizeof(done));
 	seen[done.number] = 1;
-	(void)usleep((useconds_t)(clock_now_ns() % 40000));
+	(void)usleep((useconds_t)(clock_now_ns() % 20000));
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	while (read(tell[0], &done, sizeof(done)) == sizeof(done)) {

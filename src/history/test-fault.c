@@ -99,7 +99,7 @@ static void register_faulty(void)
 	assert_int_equal(sqlite3_vfs_register(&vfs, 1), SQLITE_OK);
 }
 
-enum { EXECUTIONS = 8 };
+enum { EXECUTIONS = 6 };
 
 struct acknowledged {
 	char id[HISTORY_ID];
