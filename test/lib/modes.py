@@ -23,7 +23,7 @@ def is_foreign(mode, path):
     """The daemon's front is the same program for root and for an ordinary user, so what an ordinary user's front does the quick tests
     show. What it starts is not the same: the tests of the command line run for both."""
     is_of_front = path.name.startswith("test_api_") or path.name in ("test_daemon_edges.py", "test_daemon_callers.py", "test_cli_daemon.py",
-                                                                           "test_cli_serve.py")
+                                                                           "test_cli_serve.py", "test_attach.py", "test_cli_session.py")
     return is_of_front and mode == "rootless" and "root" in MODES
 
 

@@ -283,6 +283,7 @@ say([first, size, second, count])
         assert bytes_before - bytes_after < 64 * MIB and files_before - files_after < 4000
 
 
+@pytest.mark.any_landlock
 def test_F17_collection_of_hostile_trees(box, measure):
     code = r"""
 import os
