@@ -155,6 +155,13 @@ def test_001_more(sandbox, client):
                           on_result=lambda code, result: told.append((code, result.success)))
     assert careful.execute("import os", "python").error_message == "refused by review" and careful.execute("1", "python").success
     assert told == [("import os", False), ("1", True)]
+    for verdict, success in ((False, False), (True, True), (None, True), ("", True), ("unsafe", False)):
+        judged = CodeSandbox(client=client, validator=lambda *_, verdict=verdict: verdict).execute("1", "python")
+        assert judged.success is success and (success or judged.error_message), (verdict, judged)
+    assert sandbox.get_resource_usage(None) is None and sandbox.get_resource_usage("ex_unknown") is None
+    assert sandbox.execute("1", "python", limits=ResourceLimits(memory_limit=64 << 20)).success
+    wrong = sandbox.execute("1", "python", limits=ResourceLimits(memory_limit="much"))
+    assert wrong.error_message == "Container error: memory_limit: 'much' is not a size; give bytes, or a text like \"512m\""
     assert [row["language"] for row in sandbox.list_supported_languages()] == sorted(CodeSandbox.LANGUAGE_CONFIGS)
     assert all(set(row) == {"language", "runtime", "extension", "image", "description"} and row["image"]
                for row in sandbox.list_supported_languages())

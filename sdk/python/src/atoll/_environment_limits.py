@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import inspect
 from dataclasses import dataclass
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple, Type
 
 from ._result import Result
 
@@ -74,6 +74,18 @@ def failure_of(result: Result, timeout: float) -> Optional[Tuple[str, str]]:
     return None if result.ok else ("SystemExit" if result.cause.kind == "exit" else "RuntimeError", result.explain())
 
 
+def _told(found: Type[Exception], message: str) -> Exception:
+    """An exception of a type that takes other arguments than its text, such as UnicodeDecodeError."""
+
+    def text(self: Exception) -> str:
+        return str(self.args[0])
+
+    heir = type(found.__name__, (found,), {"__init__": lambda self, *args: None, "__str__": text, "__module__": "builtins"})
+    error = heir.__new__(heir, message)
+    assert isinstance(error, Exception)
+    return error
+
+
 def exception_of(kind: str, message: str) -> Exception:
     """The built-in exception of that name, or ``SandboxError``. Only subclasses of Exception: code cannot end its host by SystemExit."""
     found = getattr(builtins, kind, None)
@@ -81,7 +93,7 @@ def exception_of(kind: str, message: str) -> Exception:
         message = message[1:-1]  # the text of a KeyError is the repr of its key
     if inspect.isclass(found) and issubclass(found, Exception):
         try:
-            return found(message) if message else found()
+            return _told(found, message) if issubclass(found, UnicodeError) else found(message) if message else found()
         except TypeError:
-            pass  # such as UnicodeDecodeError, which takes five arguments
+            pass  # such as ExceptionGroup, which takes two arguments
     return SandboxError(kind, message)

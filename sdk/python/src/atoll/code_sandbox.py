@@ -18,7 +18,7 @@ import time
 import warnings
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any, Callable, ClassVar, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, ClassVar, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import default_client
 from ._client import Client, OnText
@@ -52,17 +52,20 @@ def _rows() -> Dict[str, _Language]:
     return {name: _Language(*row) for name, row in names.items()}
 
 
-def _size_bytes(text: str) -> int:
+def _size_bytes(name: str, size: Union[str, int]) -> int:
     """Bytes of a size such as ``512m``.
 
-    >>> _size_bytes("512m")
+    >>> _size_bytes("memory_limit", "512m")
     536870912
     """
-    word = text.strip().lower()
+    word = str(size).strip().lower()
     if word.endswith("ib") or (word.endswith("b") and word[:-1] and word[-2].isalpha()):
         word = word.rstrip("b").rstrip("i")
     unit = _SIZE_UNITS.get(word[-1:], None)
-    return int(float(word[:-1]) * unit) if unit else int(word)
+    try:
+        return int(float(word[:-1]) * unit) if unit else int(word)
+    except (ValueError, OverflowError):
+        raise ValueError("%s: %r is not a size; give bytes, or a text like \"512m\"" % (name, size)) from None
 
 
 @dataclass
@@ -93,8 +96,8 @@ class ResourceLimits:
 
     def to_limits(self) -> Dict[str, Any]:
         """The limits of Atoll's request. Swap is what ``memory_swap`` allows beyond ``memory_limit``."""
-        memory = _size_bytes(self.memory_limit)
-        swap = max(0, _size_bytes(self.memory_swap or self.memory_limit) - memory)
+        memory = _size_bytes("memory_limit", self.memory_limit)
+        swap = max(0, _size_bytes("memory_swap", self.memory_swap or self.memory_limit) - memory)
         return {"memory": memory, "swap": swap, "cpu_quota": self.cpu_quota, "cpu_period": self.cpu_period,
                 "cpu_shares": self.cpu_shares, "pids": self.pids_limit, "timeout": self.timeout_seconds}
 
@@ -124,7 +127,7 @@ class ExecutionResult:
                     output_files={name: len(data) for name, data in self.output_files.items()})
 
 
-Validator = Callable[[str, str], Optional[str]]
+Validator = Callable[[str, str], Union[None, bool, str]]
 Stage = Tuple[str, str]
 
 
@@ -132,8 +135,8 @@ class CodeSandbox:
     """Executes code in a sandbox and keeps a history of what it executed.
 
     ``use_docker_api=True`` (the name is the document's) talks to a daemon, ``False`` runs the command line program for each
-    execution. ``validator(code, language)`` returns None, or the reason why the code is not run. ``on_result(code, result)`` is
-    called with every result.
+    execution. ``validator(code, language)`` returns None or True, or the reason why the code is not run, or False.
+    ``on_result(code, result)`` is called with every result.
     """
 
     LANGUAGE_CONFIGS: ClassVar[Dict[str, _Language]] = _rows()
@@ -221,7 +224,7 @@ class CodeSandbox:
             known = ", ".join(sorted(self.LANGUAGE_CONFIGS))
             return ExecutionResult(False, -1, "", "", 0.0, error_message="Unsupported language: %s. Supported: %s" % (language, known),
                                    language=language)
-        reason = self._validator(code or "", name) if self._validator else None
+        reason = self._refusal(code or "", name)
         if reason:
             return self._keep(code, name, ExecutionResult(False, -1, "", "", 0.0, error_message=reason, language=name))
         limits = limits or self.default_limits
@@ -234,6 +237,13 @@ class CodeSandbox:
             result = ExecutionResult(False, -1, "", "", 0.0, error_message=_failure_text(error), language=name)
         result.execution_time = round(time.monotonic() - began, 3)
         return self._keep(code, name, result)
+
+    def _refusal(self, code: str, name: str) -> Optional[str]:
+        """Why the validator does not let the code run."""
+        verdict = self._validator(code, name) if self._validator else None
+        if verdict is False:
+            return "Code refused by the validator"
+        return verdict if isinstance(verdict, str) and verdict else None
 
     def _run(self, code: Optional[str], row: _Language, options: Dict[str, Any]) -> Result:
         if self.use_docker_api or "on_stdout" in options:
@@ -264,8 +274,10 @@ class CodeSandbox:
         with self._lock:
             return self.execution_history[-limit:] if limit else list(self.execution_history)
 
-    def get_resource_usage(self, container_id: str) -> Optional[Dict[str, Any]]:
+    def get_resource_usage(self, container_id: Optional[str]) -> Optional[Dict[str, Any]]:
         """Memory and CPU of an execution, also of one that still runs; None when it is unknown."""
+        if not container_id:
+            return None
         try:
             usage = _usage_of(self.client.get(container_id))
         except APIError:
