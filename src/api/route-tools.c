@@ -63,7 +63,8 @@ static int submit_tool(struct tool_answering *a, struct submitted *ret, struct e
 static int call_tool(struct request_ctx *ctx, const json_t *arguments)
 {
 	struct api *api = request_app(ctx);
-	const struct tool_options options = { api->tools, api->options.execute.timeout_max };
+	const struct tool_options options = { api->tools, api->options.execute.timeout_max,
+					      api->options.tool_limits };
 	struct tool_answering *a = calloc(1, sizeof(*a));
 	struct submitted submitted = { 0 };
 	struct error err = { 0 };

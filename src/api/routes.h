@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "compat/execute/execute-002.h"
+#include "compat/tools/execute-004.h"
 #include "http/server.h"
 
 struct api;
@@ -26,6 +27,7 @@ struct api_options {
 	struct server_limits limits;
 	struct callers *callers;	/* shared with the engine */
 	struct execute_options execute; /* all but languages, which come from data_dir */
+	struct tool_limits tool_limits; /* of execute_code, where the operator has some */
 	const char *data_dir;		/* where languages/ is */
 };
 

@@ -232,6 +232,23 @@ static struct execute_options make_execute(const struct config *c)
 	};
 }
 
+/* The operator's defaults replace document 004's, too. */
+static struct tool_limits make_tool_limits(const struct config *c)
+{
+	const struct limits *given = &c->defaults;
+	struct tool_limits l = { 0 };
+
+	if (c->defaults_set & knob_bit(knob_find("memory")))
+		l.memory_bytes = given->memory_bytes;
+	if (c->defaults_set & knob_bit(knob_find("cpus")))
+		l.cpus = (double)given->cpus_milli / 1000;
+	if (c->defaults_set & knob_bit(knob_find("pids")))
+		l.pids = given->pids;
+	if (c->defaults_set & knob_bit(knob_find("timeout")))
+		l.timeout = (double)given->timeout_ms / MS_PER_SEC;
+	return l;
+}
+
 static int open_api(struct front *f, struct error *err)
 {
 	struct api_options options = {
@@ -243,6 +260,7 @@ static int open_api(struct front *f, struct error *err)
 		.limits = make_limits(&f->config),
 		.callers = &f->parts->callers,
 		.execute = make_execute(&f->config),
+		.tool_limits = make_tool_limits(&f->config),
 		.data_dir = f->config.data_dir,
 	};
 	int r = make_auth(f, &options.auth);

@@ -120,3 +120,25 @@ def test_nonsense_is_refused(mode, stage, text, words):
     done = Atoll(mode, stage).run(["serve", "--state-dir", work / "state", "--socket", work / "d.sock", "--listen",
                                    "127.0.0.1:0", "--set", f"language_config={path}"])
     assert done.returncode != 0 and words in done.err and "language" in done.err, done
+
+
+def test_variables_of_document_004(mode, stage):
+    """Each SANDBOX_* variable replaces the matching default, that of execute_code too (SPEC §13)."""
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "settings-004"),
+                    env={"SANDBOX_DEFAULT_TIMEOUT_SECONDS": "1", "SANDBOX_DEFAULT_MEMORY_LIMIT_MB": "97", "SANDBOX_PID_LIMIT": "7",
+                         "SANDBOX_DEFAULT_CPU_QUOTA_PERCENT": "150"})
+
+    def call(code, **more):
+        return served.web.post("/v1/tools/execute_code", {"language": "python", "code": code, **more}).json()
+    try:
+        limits = served.web.get("/v1/limits").json()["limits"]
+        shown = {row["key"]: row["default"] for row in limits}
+        assert (shown["timeout"], shown["memory"], shown["pids"], shown["cpus"]) == (1, 97 * MIB, 7, 1.5)
+        assert call("import time; time.sleep(30)")["error_message"] == "Execution timed out after 1 seconds."
+        assert call("print(1)", timeout=20)["stdout"] == "1\n"
+        answer = call("b = bytearray(140 << 20)")
+        assert answer["status"] == "execution_error", answer
+        if mode != "rootless":
+            assert answer["cause"]["limit"] == 97 * MIB, answer
+    finally:
+        served.end()

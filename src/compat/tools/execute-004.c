@@ -8,7 +8,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { TIMEOUT_DEFAULT_S = 30, TIMEOUT_MIN_S = 1 };
+static const struct tool_limits usual = {
+	.memory_bytes = 256 * MiB,
+	.cpus = 0.5,
+	.pids = 50,
+	.timeout = 30,
+};
+
+enum { TIMEOUT_MIN_S = 1 };
 enum { SESSION_ID_MAX = 64, STREAM_CHARACTERS_MAX = 100000 };
 
 static json_t *setup_error(const char *words, const char *message)
@@ -35,12 +42,12 @@ static json_t *unsupported(const char *language, const struct tool_language *lan
 	return r == 0 ? setup_error(words.data, message.data) : NULL;
 }
 
-static double clamp_timeout(const json_t *value, double most)
+static double clamp_timeout(const json_t *value, double preset, double most)
 {
 	double seconds = json_number_value(value);
 
 	if (!json_is_number(value) || isnan(seconds))
-		seconds = TIMEOUT_DEFAULT_S;
+		seconds = preset;
 	return MIN(MAX(seconds, (double)TIMEOUT_MIN_S), most);
 }
 
@@ -55,10 +62,33 @@ static const char *session_id_of(const json_t *value)
 	return n > 0 && n <= SESSION_ID_MAX && n == json_string_length(value) ? text : NULL;
 }
 
-static json_t *limits_of(double timeout)
+static struct tool_limits choose_limits(const struct tool_limits *given)
 {
-	return json_pack("{s:s, s:f, s:i, s:s, s:f}", "memory", "256m", "cpus", 0.5, "pids", 50,
-			 "output", "1m", "timeout", timeout);
+	return (struct tool_limits){
+		.memory_bytes = given->memory_bytes ? given->memory_bytes : usual.memory_bytes,
+		.cpus = given->cpus > 0 ? given->cpus : usual.cpus,
+		.pids = given->pids ? given->pids : usual.pids,
+		.timeout = given->timeout > 0 ? given->timeout : usual.timeout,
+	};
+}
+
+/* Of the sandbox, which a session keeps for all calls. */
+static json_t *limits_of(const struct tool_limits *l)
+{
+	return json_pack("{s:I, s:f, s:I}", "memory", (json_int_t)l->memory_bytes, "cpus", l->cpus,
+			 "pids", (json_int_t)l->pids);
+}
+
+static json_t *call_limits(const struct tool_call *call)
+{
+	json_t *limits = limits_of(&call->limits);
+
+	if (limits && (json_object_set_new(limits, "output", json_string("1m")) < 0 ||
+		       json_object_set_new(limits, "timeout", json_real(call->timeout)) < 0)) {
+		json_decref(limits);
+		return NULL;
+	}
+	return limits;
 }
 
 /* Members that are given pass as they are; the native reader judges them. */
@@ -77,7 +107,7 @@ static int make_request(const json_t *arguments, const struct tool_language *l,
 	static const char *const others[] = { "stdin", "files", "args", "env" };
 	json_t *request = json_pack("{s:s, s:O, s:o}", "language", l->name, "code",
 				    json_object_get(arguments, "code"), "limits",
-				    limits_of(call->timeout));
+				    call_limits(call));
 	int r = request ? 0 : -ENOMEM;
 
 	call->request = request;
@@ -93,9 +123,9 @@ static int make_turn(const json_t *arguments, const struct tool_language *l, con
 {
 	int r = 0;
 
-	call->request = json_pack("{s:s, s:o, s:{s:s, s:f, s:i}}", "language", l->name, "name",
-				  json_sprintf("%s.%s", l->name, session_id), "limits", "memory",
-				  "256m", "cpus", 0.5, "pids", 50);
+	call->request = json_pack("{s:s, s:o, s:o}", "language", l->name, "name",
+				  json_sprintf("%s.%s", l->name, session_id), "limits",
+				  limits_of(&call->limits));
 	call->turn = json_pack("{s:O, s:{s:f}}", "code", json_object_get(arguments, "code"),
 			       "limits", "timeout", call->timeout);
 	if (!call->request || !call->turn)
@@ -113,10 +143,11 @@ int tool_read(const json_t *arguments, const struct tool_options *options, struc
 	const char *name = json_is_string(given) ? json_string_value(given) : "";
 	const char *session_id = session_id_of(json_object_get(arguments, "session_id"));
 	const struct tool_language *l = options->languages;
-	struct tool_call call = { .timeout = clamp_timeout(json_object_get(arguments, "timeout"),
-							   options->timeout_max) };
+	struct tool_call call = { .limits = choose_limits(&options->limits) };
 	int r;
 
+	call.timeout = clamp_timeout(json_object_get(arguments, "timeout"), call.limits.timeout,
+				     options->timeout_max);
 	while (l->name && strcmp(l->name, name) != 0)
 		l++;
 	if (!l->name)

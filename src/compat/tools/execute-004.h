@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct tool_language {
 	const char *name, *extension;
@@ -20,10 +21,19 @@ struct tool_language {
 	bool names_files; /* the file has a name of its own: Java's class */
 };
 
+/* What the document leaves to the operator. 0: the document's. */
+struct tool_limits {
+	int64_t memory_bytes;
+	double cpus;
+	int64_t pids;
+	double timeout; /* seconds, of a call that names none */
+};
+
 struct tool_options {
 	const struct tool_language
 		*languages; /* in the order of the message; ends with an empty row */
 	double timeout_max; /* seconds: 300, unless the operator has another ceiling */
+	struct tool_limits limits;
 };
 
 struct tool_call {
@@ -31,6 +41,7 @@ struct tool_call {
 	json_t *request; /* of an execution; of a session: what it is made with */
 	json_t *turn;	 /* the execution in the session; NULL: in a sandbox of its own */
 	double timeout;	 /* seconds */
+	struct tool_limits limits;
 };
 
 int tool_read(const json_t *arguments, const struct tool_options *options,

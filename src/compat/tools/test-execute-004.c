@@ -77,7 +77,7 @@ static void test_fixed_answers(void **state)
 }
 
 #define LIMITS(timeout)                                                                            \
-	"\"limits\": {\"memory\": \"256m\", \"cpus\": 0.5, \"pids\": 50, \"output\": \"1m\", "     \
+	"\"limits\": {\"memory\": 268435456, \"cpus\": 0.5, \"pids\": 50, \"output\": \"1m\", "    \
 	"\"timeout\": " timeout "}"
 
 static void test_requests(void **state)
@@ -98,7 +98,7 @@ static void test_requests(void **state)
 		{ "{\"language\": \"python\", \"code\": \"x\", \"session_id\": \"a-1\", "
 		  "\"timeout\": 2.5}",
 		  "{\"language\": \"python\", \"name\": \"python.a-1\", \"limits\": {\"memory\": "
-		  "\"256m\", \"cpus\": 0.5, \"pids\": 50}}",
+		  "268435456, \"cpus\": 0.5, \"pids\": 50}}",
 		  "{\"code\": \"x\", \"limits\": {\"timeout\": 2.5}}" },
 	};
 
