@@ -490,6 +490,21 @@ def test_what_there_is(web):
     assert doctor.status == 200 and doctor.json(), doctor
 
 
+@pytest.mark.parametrize("name, timeout, memory, cpus, shares, pids", [
+    ("lightweight", 5, 128, 0.5, 512, 25), ("standard", 15, 512, 1.0, 1024, 100), ("heavy", 30, 1024, 2.0, 2048, 200),
+    ("safe", 10, 256, 0.5, 1024, 25)])
+def test_profiles_of_document_001(web, name, timeout, memory, cpus, shares, pids):
+    [policy] = [row for row in web.get("/v1/policies").json()["policies"] if row["name"] == name]
+    numbers = {"timeout": timeout, "memory": memory << 20, "cpu_shares": shares, "pids": pids}
+    for group in ("defaults", "ceilings"):
+        assert {key: policy["limits"][group][key] for key in numbers} == numbers and policy["policy"]["limits"][group]["cpus"] == cpus
+    code = "try: open('/sandbox/x', 'w')\nexcept OSError: open('/tmp/x', 'w').write('x'); print('read-only')"
+    result = web.execute("python", code, policy=name)
+    assert (result["stdout"], result["policy"]) == ("read-only\n", name), result
+    problem(web.post("/v1/execute", {"language": "python", "code": "1", "policy": name, "limits": {"timeout": timeout + 1}}), 400, "invalid_field")
+
+
+
 @quick
 def test_health(web):
     assert web.get("/healthz").json() == {"status": "ok"}
