@@ -37,15 +37,16 @@ MAY_INCLUDE = {
     "client": {"base", "loop", "spec", "analyse", "policy", "sys", "plan", "toolchain", "link", "broker", "atoll"},
     "engine": {"base", "loop", "spec", "analyse", "history", "sys", "stream", "confine", "link", "client"},
     "session": {"base", "loop", "spec", "link", "client", "engine"},
-    "api": {"base", "codec", "loop", "spec", "compat", "http", "toolchain", "client", "engine", "session"},
-    "daemon": {"base", "loop", "spec", "history", "sys", "toolchain", "confine", "client", "engine", "session", "api"},
+    "mcp": {"base", "loop", "spec", "compat", "engine", "session"},
+    "api": {"base", "codec", "loop", "spec", "compat", "http", "toolchain", "client", "engine", "session", "mcp"},
+    "daemon": {"base", "loop", "spec", "history", "sys", "toolchain", "confine", "client", "engine", "session", "mcp", "api"},
     "cli": {"base", "codec", "spec", "remote", "plan", "client", "daemon", "atoll"},
 }
 
 # Libraries and the folders whose .c files and headers may include them. Further down the socket nothing
 # parses: tools/check-symbols.py looks at the objects too, because headers can be included indirectly.
 LIBRARIES = {
-    "jansson.h": {"spec", "analyse", "compat", "history", "http", "policy", "remote", "stream", "toolchain", "client", "engine", "session", "api", "daemon", "cli"},
+    "jansson.h": {"spec", "analyse", "compat", "history", "http", "policy", "remote", "stream", "toolchain", "client", "engine", "session", "mcp", "api", "daemon", "cli"},
     "sqlite3.h": {"history"},
     "wslay/wslay.h": {"api"},
     "curl/curl.h": {"engine"},

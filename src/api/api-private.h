@@ -29,6 +29,7 @@ struct api {
 	struct engine *engine;
 	struct executor *executor;
 	struct sessions *sessions;
+	struct mcp *mcp;
 	struct server *server;
 	struct router router;
 	char *openapi; /* made once */
@@ -54,7 +55,7 @@ int respond_tree(struct request_ctx *ctx, int status, json_t *root);
 
 /* --- tables, each ending with an empty row --- */
 extern const struct route run_routes[], execution_routes[], output_routes[], host_routes[],
-	execute_routes[], session_routes[], tool_routes[];
+	execute_routes[], session_routes[], tool_routes[], mcp_routes[];
 
 /* --- await-result.c --- */
 /* The result of an execution, or its state. */

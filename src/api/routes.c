@@ -8,6 +8,7 @@
 #include "api/api-private.h"
 #include "client/executor.h"
 #include "engine/text-file.h"
+#include "mcp/mcp.h"
 #include "spec/result.h"
 
 /* Seconds: from one warm run to the longest timeout. */
@@ -16,7 +17,7 @@ const double access_bounds[ACCESS_BOUNDS] = { 0.001, 0.0025, 0.005, 0.01, 0.025,
 
 static const struct route *const tables[] = { run_routes,  execution_routes, output_routes,
 					      host_routes, execute_routes,   session_routes,
-					      tool_routes };
+					      tool_routes, mcp_routes };
 
 static void count_access(struct access_counts *counts, const struct access *access)
 {
@@ -46,6 +47,24 @@ static void on_access(void *app, const struct access *access)
 		LOG_I64("duration_us", access->duration_ns / 1000));
 }
 
+static int mcp_open(struct api *api, struct error *err)
+{
+	const struct api_options *o = &api->options;
+	const struct mcp_options options = {
+		.loop = o->loop,
+		.engine = o->engine,
+		.executor = o->executor,
+		.sessions = o->sessions,
+		.callers = o->callers,
+		.log = o->log,
+		.languages = api->tools,
+		.timeout_max = o->execute.timeout_max,
+		.tables = o->mcp_tables,
+	};
+
+	return mcp_new(&options, &api->mcp, err);
+}
+
 int api_new(const struct api_options *options, struct api **ret, struct error *err)
 {
 	struct api *api = calloc(1, sizeof(*api));
@@ -68,6 +87,8 @@ int api_new(const struct api_options *options, struct api **ret, struct error *e
 	api->sessions = options->sessions;
 	api->router = config.router;
 	r = languages_load(api, err);
+	if (r == 0)
+		r = mcp_open(api, err);
 	if (r == 0 && server_new(&config, &api->server) < 0)
 		r = error_oom(err);
 	if (r < 0) {
@@ -83,6 +104,7 @@ struct api *api_free(struct api *api)
 	if (!api)
 		return NULL;
 	api->server = server_free(api->server);
+	api->mcp = mcp_free(api->mcp);
 	questions_free(api);
 	free(api->openapi);
 	languages_free(api);
@@ -102,6 +124,7 @@ void api_set_auth(struct api *api, const struct auth_rules *auth)
 
 void api_drain(struct api *api)
 {
+	mcp_drain(api->mcp);
 	server_drain(api->server);
 }
 

@@ -15,6 +15,7 @@
 struct api;
 struct engine;
 struct executor;
+struct mcp_tables;
 struct sessions;
 
 struct api_options {
@@ -29,6 +30,7 @@ struct api_options {
 	struct execute_options execute; /* all but languages, which come from data_dir */
 	struct tool_limits tool_limits; /* of execute_code, where the operator has some */
 	const char *data_dir;		/* where languages/ is */
+	const struct mcp_tables *const *mcp_tables; /* what MCP offers; ends with NULL */
 };
 
 /* The options' pointers must outlive it. */

@@ -30,6 +30,10 @@ enum caller_slot {
 	SLOT_READBACK_BYTES, /* their bytes */
 	SLOT_SESSIONS,	     /* live sessions */
 	SLOT_SESSION_BYTES,  /* what their programs said, in the server's memory */
+	SLOT_MCP_CLIENTS,    /* MCP sessions and WebSockets */
+	SLOT_MCP_CALLS,	     /* MCP requests that are being answered */
+	SLOT_MCP_LISTENS,    /* MCP requests that wait for news */
+	SLOT_MCP_REPLAY_BYTES, /* messages kept for clients that come back */
 	_SLOT_MAX,
 };
 

@@ -262,6 +262,7 @@ static int open_api(struct front *f, struct error *err)
 		.execute = make_execute(&f->config),
 		.tool_limits = make_tool_limits(&f->config),
 		.data_dir = f->config.data_dir,
+		.mcp_tables = front_mcp_tables,
 	};
 	int r = make_auth(f, &options.auth);
 

@@ -44,6 +44,10 @@ struct front {
 	struct front_parts *parts; /* private to front-parts.c */
 };
 
+/* front-mcp.c: what this front offers over MCP; ends with NULL. */
+struct mcp_tables;
+extern const struct mcp_tables *const front_mcp_tables[];
+
 /* front-parts.c: the only place where parts are made and connected. */
 int front_open(struct front *f, struct error *err) _must_check_;
 void front_close(struct front *f);

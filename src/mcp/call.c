@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See call.h: the life of one request from mcp_take() to its answer. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "mcp/mcp-private.h"
+#include "spec/result.h"
+
+enum {
+	PROGRESS_EVERY_MS = 100, /* on average */
+	PROGRESS_BURST_MS = 1000,
+	TEXT_MAX = 1 << 30,
+};
+
+/* --- what handlers ask --- */
+
+const struct mcp_options *mcp_call_app(const struct mcp_call *call)
+{
+	return &call->mcp->options;
+}
+
+const char *mcp_call_caller(const struct mcp_call *call)
+{
+	return call->charge.caller->name;
+}
+
+const char *mcp_call_viewer(const struct mcp_call *call)
+{
+	return call->sees_all ? NULL : mcp_call_caller(call);
+}
+
+int64_t mcp_call_started_ns(const struct mcp_call *call)
+{
+	return call->started_ns;
+}
+
+bool mcp_call_is_cancelled(const struct mcp_call *call)
+{
+	return call->is_cancelled;
+}
+
+bool mcp_call_needs_client(const struct mcp_call *call)
+{
+	return call->era == MCP_MODERN;
+}
+
+const json_t *mcp_call_able(const struct mcp_call *call)
+{
+	const json_t *meta = json_object_get(call->params, "_meta");
+
+	if (call->era == MCP_MODERN)
+		return json_object_get(meta, MCP_META_ABLE);
+	return call->client ? call->client->able : NULL;
+}
+
+void mcp_call_set(struct mcp_call *call, void *data, const struct mcp_call_ops *ops)
+{
+	call->data = data;
+	call->ops = ops;
+}
+
+/* --- messages before the answer --- */
+
+static bool is_resumable(const struct mcp_call *call)
+{
+	return call->client && call->client->id[0];
+}
+
+/* The stream of a legacy call over HTTP begins with the first thing it says. */
+static struct mcp_stream *stream_of(struct mcp_call *call)
+{
+	if (!call->stream && is_resumable(call)) {
+		call->stream = mcp_stream_new(&call->client->replay, false);
+		if (call->stream) {
+			call->stream->holder = &call->stream;
+			call->stream->door = call->door;
+		}
+	}
+	return call->stream;
+}
+
+void mcp_call_begin(struct mcp_call *call, char ret_event[MCP_EVENT])
+{
+	/* Clients of older revisions take an event without data for a broken message. */
+	bool knows = call->version && strcmp(call->version, "2025-11-25") >= 0;
+	struct mcp_stream *s = knows ? stream_of(call) : NULL;
+
+	ret_event[0] = '\0';
+	if (s && s->events == 0)
+		mcp_stream_keep(s, (struct span){ NULL, 0 }, ret_event);
+}
+
+static void say_text(struct mcp_call *call, struct span text)
+{
+	struct mcp_stream *s = stream_of(call);
+	char event[REPLAY_ID] = "";
+
+	if (s)
+		mcp_stream_keep(s, text, event);
+	if (call->door.ops)
+		call->door.ops->say(call->door.data, event, text);
+}
+
+void mcp_call_say(struct mcp_call *call, json_t *message)
+{
+	_cleanup_free_ char *text = mcp_message_text(message);
+
+	if (text && !call->is_cancelled && (call->door.ops || call->stream))
+		say_text(call, span_of(text));
+}
+
+bool mcp_call_wants_progress(const struct mcp_call *call)
+{
+	if (!call->progress_token || call->is_cancelled || call->task)
+		return false;
+	return !call->door.ops || !call->door.ops->is_full(call->door.data);
+}
+
+/* A call may say something ten times at once, then ten times a second. */
+static bool pays_progress(struct mcp_call *call)
+{
+	int64_t now_ns = clock_now_ns(), paid_ns = MAX(call->progress_ns, now_ns);
+
+	paid_ns += PROGRESS_EVERY_MS * NS_PER_MS;
+	if (paid_ns - now_ns > PROGRESS_BURST_MS * NS_PER_MS)
+		return false;
+	call->progress_ns = paid_ns;
+	return true;
+}
+
+void mcp_call_progress(struct mcp_call *call, double done, double total, const char *message)
+{
+	json_t *params;
+
+	if (!mcp_call_wants_progress(call) || done <= call->progress_done || !pays_progress(call))
+		return;
+	call->progress_done = done;
+	params = json_pack("{s:O, s:f, s:s*}", "progressToken", call->progress_token, "progress",
+			   done, "message", message);
+	if (params && total > 0)
+		(void)json_object_set_new(params, "total", json_real(total));
+	mcp_call_say(call, mcp_make_notification("notifications/progress", params));
+}
+
+static const char *const log_names[] = { "debug", "info",     "notice", "warning",
+					 "error", "critical", "alert",	"emergency" };
+
+enum mcp_log_level mcp_log_level_called(const char *name)
+{
+	for (size_t i = 0; name && i < ARRAY_SIZE(log_names); i++)
+		if (strcmp(log_names[i], name) == 0)
+			return (enum mcp_log_level)i;
+	return MCP_LOG_OFF;
+}
+
+void mcp_call_log(struct mcp_call *call, enum mcp_log_level level, const char *logger, json_t *data)
+{
+	enum mcp_log_level wanted = call->log_level;
+
+	if (call->era == MCP_LEGACY)
+		wanted = call->client ? call->client->log_level : MCP_LOG_OFF;
+	if (level < wanted || level >= MCP_LOG_OFF || !data || call->task) {
+		json_decref(data);
+		return;
+	}
+	mcp_call_say(call,
+		     mcp_make_notification("notifications/message",
+					   json_pack("{s:s, s:s*, s:o}", "level", log_names[level],
+						     "logger", logger, "data", data)));
+}
+
+/* --- the end --- */
+
+static void call_unlink(struct mcp_call *call)
+{
+	struct mcp *m = call->mcp;
+
+	if (call->previous)
+		call->previous->next = call->next;
+	else
+		m->calls = call->next;
+	if (call->next)
+		call->next->previous = call->previous;
+	if (call->client)
+		call->client->n_calls--;
+}
+
+void mcp_call_free(struct mcp_call *call)
+{
+	call_unlink(call);
+	if (call->ops && call->ops->free)
+		call->ops->free(call->data);
+	if (call->stream)
+		call->stream->holder = NULL;
+	if (call->ended)
+		*call->ended = true;
+	charge_done(&call->charge);
+	free(call->uri_text);
+	json_decref(call->root);
+	free(call);
+}
+
+static void end_stream(struct mcp_call *call, struct span text, char ret_event[REPLAY_ID])
+{
+	struct mcp_stream *s = call->stream;
+
+	if (text.len > 0)
+		mcp_stream_keep(s, text, ret_event);
+	s->has_ended = true;
+	s->door = (struct mcp_door){ NULL, NULL };
+}
+
+void mcp_call_end(struct mcp_call *call, enum mcp_outcome outcome, char *text)
+{
+	static const char no_memory[] = "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":"
+					"-32603,\"message\":\"out of memory\"}}";
+	const struct mcp_door door = call->door;
+	char event[REPLAY_ID] = "";
+	struct mcp_ending ending = { .outcome = outcome, .event = event };
+
+	call->door = (struct mcp_door){ NULL, NULL };
+	ending.session = call->session;
+	if (call->is_cancelled)
+		ending.outcome = MCP_CANCELLED;
+	else
+		ending.text = span_of(text ? text : no_memory);
+	if (!text && !call->is_cancelled)
+		ending.outcome = MCP_FAILED;
+	if (call->stream)
+		end_stream(call, ending.text, event);
+	if (door.ops)
+		door.ops->end(door.data, &ending);
+	free(text);
+	if (call->client)
+		mcp_client_used(call->client);
+	mcp_call_free(call);
+}
+
+void mcp_call_cancel(struct mcp_call *call)
+{
+	if (call->is_cancelled)
+		return;
+	call->is_cancelled = true;
+	if (call->ops && call->ops->cancel)
+		call->ops->cancel(call->data);
+}
+
+void mcp_call_gone(struct mcp_call *call)
+{
+	call->door = (struct mcp_door){ NULL, NULL };
+	if (call->stream)
+		call->stream->door = call->door;
+	if (mcp_call_needs_client(call))
+		mcp_call_cancel(call);
+}
+
+void mcp_call_reject(struct mcp_call *call, enum mcp_outcome outcome, int code, const char *text,
+		     json_t *data)
+{
+	mcp_call_end(call, outcome, mcp_message_text(mcp_make_error(call->id, code, text, data)));
+}
+
+void mcp_call_fail(struct mcp_call *call, enum mcp_code code, const char *text, json_t *data)
+{
+	mcp_call_reject(call, MCP_ANSWERED, code, text, data);
+}
+
+/* --- results --- */
+
+json_t *mcp_server_info(void)
+{
+	return json_pack("{s:s, s:s, s:s}", "name", "atoll", "title", "Atoll", "version",
+			 ATOLL_VERSION);
+}
+
+static void set_new_if_absent(json_t *object, const char *key, json_t *value)
+{
+	if (json_object_get(object, key))
+		json_decref(value);
+	else
+		(void)json_object_set_new(object, key, value);
+}
+
+/* What every result of the modern era says about itself. */
+static void sign_result(const struct mcp_call *call, json_t *result)
+{
+	json_t *meta = json_object_get(result, "_meta");
+
+	set_new_if_absent(result, "resultType", json_string("complete"));
+	if (!meta)
+		(void)json_object_set_new(result, "_meta", meta = json_object());
+	set_new_if_absent(meta, MCP_META_SERVER, mcp_server_info());
+	if (!call->method || call->method->ttl_ms < 0)
+		return;
+	set_new_if_absent(result, "ttlMs", json_integer(call->method->ttl_ms));
+	set_new_if_absent(result, "cacheScope",
+			  json_string(call->method->is_public ? "public" : "private"));
+}
+
+void mcp_call_result(struct mcp_call *call, json_t *result)
+{
+	if (result && call->era == MCP_MODERN)
+		sign_result(call, result);
+	mcp_call_end(call, MCP_ANSWERED,
+		     result ? mcp_message_text(mcp_make_result(call->id, result)) : NULL);
+}
+
+json_t *mcp_answer_result(struct mcp_answer answer)
+{
+	json_t *result;
+
+	if (!answer.content && answer.structured) {
+		char *text = json_dumps(answer.structured,
+					JSON_COMPACT | JSON_ENCODE_ANY |
+						result_json_flags(answer.structured));
+
+		answer.content = text ? json_pack("[{s:s, s:s}]", "type", "text", "text", text)
+				      : NULL;
+		free(text);
+		if (!answer.content) {
+			json_decref(answer.structured);
+			return NULL;
+		}
+	}
+	result = json_pack("{s:o, s:o*}", "content", answer.content ? answer.content : json_array(),
+			   "structuredContent", answer.structured);
+	if (result && answer.is_error)
+		(void)json_object_set_new(result, "isError", json_true());
+	return result;
+}
+
+void mcp_call_answer(struct mcp_call *call, struct mcp_answer answer)
+{
+	mcp_call_result(call, mcp_answer_result(answer));
+}
+
+void mcp_call_refuse(struct mcp_call *call, const struct error *err)
+{
+	_cleanup_buf_ struct buf text = { 0 };
+	int r;
+
+	buf_init(&text, 2 * sizeof(err->text));
+	r = buf_puts(&text, err->text);
+	if (r == 0 && err->retry_after_s > 0)
+		r = buf_printf(&text, " (the same call may succeed in %d s)", err->retry_after_s);
+	mcp_call_answer(
+		call,
+		(struct mcp_answer){
+			.content = r == 0 ? json_pack("[o]", mcp_text(text.data, text.len)) : NULL,
+			.is_error = true,
+		});
+}
+
+/* Failures of Atoll's parts, as errors of JSON-RPC. Rows that are not here are internal errors. */
+static const struct mcp_failure {
+	enum error_code code;
+	enum mcp_code means;
+	const char *word;
+} failures[] = {
+	{ ERROR_INPUT, MCP_INVALID_PARAMS, "invalid_field" },
+	{ ERROR_POLICY, MCP_INVALID_PARAMS, "policy_refused" },
+	{ ERROR_RUNTIME, MCP_INVALID_PARAMS, "unknown_language" },
+	{ ERROR_TOO_LARGE, MCP_INVALID_PARAMS, "too_large" },
+	{ ERROR_NOT_FOUND, MCP_INVALID_PARAMS, "not_found" },
+	{ ERROR_NOT_ENDED, MCP_INVALID_PARAMS, "not_ended" },
+	{ ERROR_ENDED, MCP_INVALID_PARAMS, "already_ended" },
+	{ ERROR_CONFLICT, MCP_INVALID_PARAMS, "conflict" },
+	{ ERROR_BUSY, MCP_INTERNAL_ERROR, "busy" },
+	{ ERROR_NO_ROOM, MCP_INTERNAL_ERROR, "busy" },
+	{ ERROR_NOT_READY, MCP_INTERNAL_ERROR, "not_ready" },
+	{ ERROR_STOPPING, MCP_INTERNAL_ERROR, "draining" },
+	{ ERROR_STORAGE, MCP_INTERNAL_ERROR, "storage" },
+	{ ERROR_LOST, MCP_INTERNAL_ERROR, "interrupted" },
+};
+
+void mcp_call_error(struct mcp_call *call, const struct error *err)
+{
+	const struct mcp_failure internal = { ERROR_INTERNAL, MCP_INTERNAL_ERROR, "internal" };
+	const struct mcp_failure *is = &internal;
+	json_t *data;
+
+	for (size_t i = 0; i < ARRAY_SIZE(failures); i++)
+		if ((enum error_code)err->code == failures[i].code)
+			is = &failures[i];
+	data = json_pack("{s:s}", "code", is->word);
+	if (err->field[0])
+		(void)json_object_set_new(data, "field", json_string(err->field));
+	if (err->retry_after_s > 0)
+		(void)json_object_set_new(data, "retryAfter", json_integer(err->retry_after_s));
+	mcp_call_fail(call, is->means, err->text, data);
+}
+
+void mcp_call_no_resource(struct mcp_call *call, const char *uri)
+{
+	mcp_call_fail(call, call->era == MCP_MODERN ? MCP_INVALID_PARAMS : MCP_RESOURCE_NOT_FOUND,
+		      "Resource not found", json_pack("{s:s}", "uri", uri));
+}
+
+/* --- content --- */
+
+json_t *mcp_text(const char *text, size_t n)
+{
+	_cleanup_buf_ struct buf good = { 0 };
+
+	if (!utf8_is_valid(text, n)) {
+		buf_init(&good, TEXT_MAX);
+		if (utf8_replace(text, n, &good) < 0)
+			return NULL;
+		text = good.data;
+		n = good.len;
+	}
+	return json_pack("{s:s, s:s%}", "type", "text", "text", text, n);
+}
+
+json_t *mcp_image(const char *base64, const char *mime_type)
+{
+	return json_pack("{s:s, s:s, s:s}", "type", "image", "data", base64, "mimeType", mime_type);
+}
+
+json_t *mcp_resource_link(const struct mcp_link *link)
+{
+	json_t *block = json_pack("{s:s, s:s, s:s, s:s*, s:s*, s:s*}", "type", "resource_link",
+				  "uri", link->uri, "name", link->name, "title", link->title,
+				  "description", link->description, "mimeType", link->mime_type);
+
+	if (block && link->size >= 0)
+		(void)json_object_set_new(block, "size", json_integer(link->size));
+	return block;
+}
+
+void mcp_call_works_on(struct mcp_call *call, const char *execution)
+{
+	(void)snprintf(call->execution, sizeof(call->execution), "%s", execution);
+}

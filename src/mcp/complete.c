@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* completion/complete: values of a prompt's argument, or of a template's variable. */
+#include <string.h>
+
+#include "mcp/mcp-private.h"
+
+enum { COMPLETIONS_MAX = 100 };
+
+static const struct mcp_prompt_argument *argument_find(const struct mcp_prompt *p, const char *name)
+{
+	for (const struct mcp_prompt_argument *a = p->arguments; a->name; a++)
+		if (strcmp(a->name, name) == 0)
+			return a;
+	return NULL;
+}
+
+/* -ENOENT: what the reference names does not exist. */
+static int complete_values(struct mcp_call *call, const json_t *ref, const json_t *argument,
+			   json_t *values)
+{
+	const char *type = json_string_value(json_object_get(ref, "type"));
+	const char *name = json_string_value(json_object_get(argument, "name"));
+	const char *begins = json_string_value(json_object_get(argument, "value"));
+	const struct mcp_prompt *p;
+	const struct mcp_resource *row;
+
+	if (!type || !name || !begins)
+		return -EINVAL;
+	if (strcmp(type, "ref/prompt") == 0) {
+		const char *prompt = json_string_value(json_object_get(ref, "name"));
+		const struct mcp_prompt_argument *a;
+
+		p = prompt ? mcp_prompt_find(call->mcp, prompt) : NULL;
+		a = p ? argument_find(p, name) : NULL;
+		if (!p)
+			return -ENOENT;
+		return a && a->complete ? a->complete(call, begins, values) : 0;
+	}
+	if (strcmp(type, "ref/resource") != 0 || !json_is_string(json_object_get(ref, "uri")))
+		return -EINVAL;
+	row = mcp_template_find(call->mcp, json_string_value(json_object_get(ref, "uri")));
+	if (!row)
+		return -ENOENT;
+	return row->complete ? row->complete(call, name, begins, values) : 0;
+}
+
+static void answer_values(struct mcp_call *call, json_t *values)
+{
+	size_t total = json_array_size(values);
+
+	while (json_array_size(values) > COMPLETIONS_MAX)
+		(void)json_array_remove(values, json_array_size(values) - 1);
+	mcp_call_result(call,
+			json_pack("{s:{s:o, s:I, s:b}}", "completion", "values", values, "total",
+				  (json_int_t)total, "hasMore", total > COMPLETIONS_MAX));
+}
+
+int mcp_answer_complete(struct mcp_call *call, const json_t *params)
+{
+	json_t *values = json_array();
+	int r = values ? complete_values(call, json_object_get(params, "ref"),
+					 json_object_get(params, "argument"), values)
+		       : -ENOMEM;
+
+	if (r >= 0) {
+		answer_values(call, values);
+		return 0;
+	}
+	json_decref(values);
+	if (r == -ENOMEM)
+		return r;
+	mcp_call_fail(call, MCP_INVALID_PARAMS,
+		      r == -ENOENT
+			      ? "params.ref: there is no such prompt or template"
+			      : "give ref (ref/prompt or ref/resource) and argument (name, value)",
+		      NULL);
+	return 0;
+}

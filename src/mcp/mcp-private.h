@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files of mcp/: the server, its clients, its calls. */
+#pragma once
+
+#include "base/caller.h"
+#include "loop/loop.h"
+#include "mcp/input.h"
+#include "mcp/mcp.h"
+#include "mcp/message.h"
+#include "mcp/prompt.h"
+#include "mcp/replay.h"
+#include "mcp/resource.h"
+#include "mcp/tool.h"
+#include "mcp/version.h"
+
+enum {
+	MCP_CLIENTS_MAX = 4096, /* legacy sessions and WebSockets */
+	MCP_CLIENTS_PER_CALLER = 1024,
+	MCP_CALLS_MAX = 8192, /* that are being answered */
+	MCP_CALLS_PER_CALLER = 2048,
+	MCP_CALLS_PER_CLIENT = 64,
+	MCP_LISTENS_PER_CALLER = 256, /* streams that wait for news */
+	MCP_LISTENS_MAX = 2048,
+	MCP_IDLE_S = 1800, /* until a client without calls and streams is forgotten */
+	MCP_SECRET_BYTES = 32,
+	MCP_ID_BYTES = 40,
+};
+
+/* --- dispatch.c --- */
+
+/* A method is a row: the eras that have it, and the function that answers it. */
+struct mcp_method {
+	const char *name;
+	unsigned eras;	      /* enum mcp_era */
+	const char *name_key; /* the member of params that the header Mcp-Name repeats */
+	int ttl_ms;	/* modern: how long the result may be cached; -1: it has no such member */
+	bool is_public; /* modern: by all callers together */
+	/* As a tool's call. params may be NULL. */
+	int (*answer)(struct mcp_call *call, const json_t *params);
+};
+extern const struct mcp_method mcp_methods[];
+const struct mcp_method *mcp_method_find(const char *name, enum mcp_era era);
+
+/* --- the server --- */
+
+/* What is the same for every client, made once. */
+struct mcp_lists {
+	json_t *tools, *prompts, *resources, *templates; /* arrays, as the lists show them */
+	json_t *schemas; /* of tools' arguments, by name, where a header line repeats one */
+};
+
+struct mcp {
+	struct mcp_options options;
+	struct mcp_lists lists;
+	struct mcp_client *clients; /* a list, the longest idle last */
+	struct mcp_call *calls;
+	struct mcp_subscription *subscriptions;
+	struct source *tick;
+	unsigned char secret[MCP_SECRET_BYTES]; /* of states that clients bring back */
+	int64_t next_request;			/* ids of requests to clients */
+	bool draining;
+};
+
+/* --- clients: client.c --- */
+
+/*
+ * A client with state between its messages: of a legacy session over HTTP (known by `id`), or of a WebSocket (known by its
+ * connection; both eras).
+ */
+struct mcp_client {
+	struct mcp *mcp;
+	struct mcp_client *previous, *next;
+	char id[MCP_ID_BYTES]; /* "": a WebSocket */
+	bool sees_all;
+	struct charge charge; /* names the caller */
+	const char *version;  /* that `initialize` agreed on; NULL: none yet */
+	json_t *able;	      /* the client's capabilities */
+	enum mcp_log_level log_level;
+	struct mcp_door door; /* of a WebSocket */
+	struct mcp_replay replay;
+	size_t n_calls;
+	int64_t used_ns;
+	bool closing;
+};
+
+enum mcp_outcome mcp_client_find(struct mcp *m, const struct mcp_arrival *in,
+				 struct mcp_client **ret);
+/* ERROR_BUSY: the caller has as many as it may, and none is idle. */
+int mcp_client_new(struct mcp *m, const struct mcp_arrival *in, struct mcp_client **ret,
+		   struct error *err) _must_check_;
+void mcp_client_used(struct mcp_client *c);
+/* Cancels its calls, ends its streams. */
+void mcp_client_end(struct mcp_client *c);
+/* Forgets clients that have been idle for too long. */
+void mcp_clients_expire(struct mcp *m);
+/* The call of this client with this id, or NULL. */
+struct mcp_call *mcp_client_call(const struct mcp_client *c, const json_t *id);
+
+/* --- calls: call.c --- */
+
+struct mcp_call {
+	struct mcp *mcp;
+	struct mcp_call *previous, *next;
+	struct mcp_client *client; /* NULL: a modern call over HTTP, or the client has gone */
+	struct mcp_stream *stream; /* legacy over HTTP, once it has said something */
+	struct mcp_door door;
+	enum mcp_era era;
+	const char *version;
+	const struct mcp_method *method;
+	const struct mcp_tool *tool; /* of tools/call */
+	json_t *root;		     /* the message, whose parts the next three are */
+	const json_t *id, *params, *arguments;
+	const struct mcp_headers
+		*headers; /* while mcp_take() is on the stack; NULL: none, or later */
+	bool sees_all;
+	struct charge charge; /* names the caller */
+	int64_t started_ns;
+	void *data; /* the handler's */
+	const struct mcp_call_ops *ops;
+	bool is_cancelled, is_over;
+	bool *ended; /* set when the call is freed while mcp_take() is on the stack */
+	/* what the client asked to be told of */
+	const json_t *progress_token;
+	double progress_done;
+	int64_t progress_ns; /* time for which progress has been paid */
+	enum mcp_log_level log_level;
+	struct mcp_asking *asking;  /* input.c */
+	struct mcp_task_call *task; /* task.c */
+	struct mcp_listen *listen;  /* subscription.c */
+	struct mcp_uri uri;	    /* resource.c */
+	char *uri_text;
+	char execution[32];	    /* that the call's work is; "": not known */
+	char session[MCP_ID_BYTES]; /* that `initialize` has begun */
+};
+
+/* Sends a message of the call; takes over the tree. */
+void mcp_call_say(struct mcp_call *call, json_t *message);
+/* Ends the call with this text of an answer, to be freed here; NULL: no memory. */
+void mcp_call_end(struct mcp_call *call, enum mcp_outcome outcome, char *text);
+/* The client does not want it any more. */
+void mcp_call_cancel(struct mcp_call *call);
+/* The capabilities that the client has declared; NULL: none. */
+const json_t *mcp_call_able(const struct mcp_call *call);
+/* As mcp_call_fail(), with the outcome for the door. */
+void mcp_call_reject(struct mcp_call *call, enum mcp_outcome outcome, int code, const char *text,
+		     json_t *data);
+/* Without an answer: the server ends. */
+void mcp_call_free(struct mcp_call *call);
+/* The text of a tool's answer, as the result of tools/call. */
+json_t *mcp_answer_result(struct mcp_answer answer);
+/* {"name", "version", …} */
+json_t *mcp_server_info(void);
+enum mcp_log_level mcp_log_level_called(const char *name);
+
+/* --- methods --- */
+/* discover.c */
+int mcp_answer_initialize(struct mcp_call *call, const json_t *params);
+int mcp_answer_discover(struct mcp_call *call, const json_t *params);
+int mcp_answer_ping(struct mcp_call *call, const json_t *params);
+int mcp_answer_set_level(struct mcp_call *call, const json_t *params);
+/* tool.c */
+int mcp_answer_tools_list(struct mcp_call *call, const json_t *params);
+int mcp_answer_tools_call(struct mcp_call *call, const json_t *params);
+/* Answers with a list of one page; -EINVAL in words for a cursor. */
+int mcp_answer_whole_list(struct mcp_call *call, const char *key, json_t *list,
+			  const json_t *params);
+int mcp_lists_make(struct mcp *m) _must_check_;
+void mcp_lists_free(struct mcp *m);
+const struct mcp_tool *mcp_tool_find(const struct mcp *m, const char *name);
+/* A tool call again, after the client has given input. */
+int mcp_tool_again(struct mcp_call *call);
+/* resource.c */
+int mcp_answer_resources_list(struct mcp_call *call, const json_t *params);
+int mcp_answer_templates_list(struct mcp_call *call, const json_t *params);
+int mcp_answer_resources_read(struct mcp_call *call, const json_t *params);
+json_t *mcp_resources_listed(const struct mcp *m, bool templates);
+/* The row of a URI. ret's texts are parts of *ret_text, which is to be freed. */
+const struct mcp_resource *mcp_resource_find(const struct mcp *m, const char *text,
+					     struct mcp_uri *ret, char **ret_text);
+const struct mcp_resource *mcp_template_find(const struct mcp *m, const char *uri_template);
+/* prompt.c */
+int mcp_answer_prompts_list(struct mcp_call *call, const json_t *params);
+int mcp_answer_prompts_get(struct mcp_call *call, const json_t *params);
+json_t *mcp_prompts_listed(const struct mcp *m);
+const struct mcp_prompt *mcp_prompt_find(const struct mcp *m, const char *name);
+/* complete.c */
+int mcp_answer_complete(struct mcp_call *call, const json_t *params);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tool is a row of a table. */
+#pragma once
+
+#include "mcp/call.h"
+
+enum mcp_hint {
+	MCP_READ_ONLY = 1 << 0,
+	MCP_DESTRUCTIVE = 1 << 1,
+	MCP_IDEMPOTENT = 1 << 2,
+	MCP_OPEN_WORLD = 1 << 3,
+};
+
+struct mcp_tool {
+	const char *name, *title, *description;
+	unsigned hints;
+	/* A new reference, made once at the start. The output's may be NULL: no structuredContent is promised. */
+	json_t *(*input_schema)(const struct mcp_options *app);
+	json_t *(*output_schema)(const struct mcp_options *app);
+	/*
+	 * Answers now or later, exactly once (call.h). arguments is an object, {} when the client gave none; it lives as long as the
+	 * call. Negative errno: nothing was answered and nothing will be; the client gets an internal error.
+	 */
+	int (*call)(struct mcp_call *call, const json_t *arguments);
+	/*
+	 * For a tool that may run for long: answers, as `call` would have done, from the execution `id`, which has ended. The call is
+	 * then a task's: its id is the execution's (mcp_call_works_on()). NULL: the tool is never a task.
+	 */
+	int (*recall)(struct mcp_call *call, const char *id);
+};
+
+/* The product's own, in the order of tools/list. */
+extern const struct mcp_tool mcp_product_tools[];
