@@ -78,6 +78,7 @@ int session_delete_file(struct request_ctx *ctx);
 int stream_get_events(struct request_ctx *ctx);	 /* event-stream.c */
 int attach_get(struct request_ctx *ctx);	 /* attach.c */
 int session_attach_get(struct request_ctx *ctx); /* attach-session.c */
+int mcp_socket_get(struct request_ctx *ctx);	 /* mcp-socket.c */
 
 /* --- event-stream.c --- */
 enum stream_format { STREAM_SSE, STREAM_NDJSON };

@@ -160,6 +160,16 @@ int event_socket_send(struct event_socket *s, json_t *tree)
 	return r;
 }
 
+int event_socket_send_text(struct event_socket *s, struct span text)
+{
+	return queue_frame(s, WSLAY_TEXT_FRAME, text.data, text.len);
+}
+
+bool event_socket_is_full(const struct event_socket *s)
+{
+	return s->full || wslay_event_get_queued_msg_count(s->frames) > ANSWERS_MAX;
+}
+
 static int queue_bytes(struct event_socket *s, const struct event *event)
 {
 	_cleanup_buf_ struct buf frame = { 0 };

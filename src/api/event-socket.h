@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A WebSocket that sends events, and takes messages. Its owner has it as a member, gives the next event when it is asked for
- * one, and handles the messages. attach.c and attach-session.c are owners.
+ * one, and handles the messages. attach.c, attach-session.c and mcp-socket.c are owners.
  */
 #pragma once
 
@@ -50,6 +50,10 @@ int event_socket_upgrade(struct event_socket *s, struct request_ctx *ctx) _must_
 void event_socket_pump(struct event_socket *s);
 /* Queues a text frame; takes over the tree. NULL: -ENOMEM. */
 int event_socket_send(struct event_socket *s, json_t *tree);
+/* The same for a text, which is copied. */
+int event_socket_send_text(struct event_socket *s, struct span text);
+/* Text frames that the client has not taken yet: enough that a client that reads slowly should get no more. */
+bool event_socket_is_full(const struct event_socket *s);
 /* Queues a close frame. */
 void event_socket_close(struct event_socket *s, uint16_t code);
 /* Ends the connection without one: the client does not take its frames. */

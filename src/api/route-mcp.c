@@ -344,6 +344,8 @@ static int get_mcp(struct request_ctx *ctx)
 	struct mcp_response *p;
 	struct mcp_stream *stream;
 
+	if (request_header(ctx, "upgrade").data)
+		return mcp_socket_get(ctx);
 	if (refuse_modern(ctx))
 		return 0;
 	if (!header_lists(ctx, "text/event-stream"))
@@ -392,7 +394,7 @@ const struct route mcp_routes[] = {
 	{ HTTP_POST, "/mcp", post_mcp, .flags = ROUTE_BYTES | ROUTE_STREAMS,
 	  .summary = "One message of the Model Context Protocol", .request_schema = "McpMessage",
 	  .response_schema = "McpMessage", .body_max_bytes = BODY_BYTES_MAX },
-	{ HTTP_GET, "/mcp", get_mcp, .flags = ROUTE_STREAMS,
+	{ HTTP_GET, "/mcp", get_mcp, .flags = ROUTE_STREAMS | ROUTE_UPGRADES,
 	  .summary = "Messages of an MCP session that answer no request; or a WebSocket for MCP" },
 	{ HTTP_DELETE, "/mcp", delete_mcp, .summary = "End an MCP session" },
 	{ 0 },

@@ -13,9 +13,10 @@
 enum { HELP_MAX = 64 << 10 };
 
 const struct command *const all_commands[] = {
-	&cmd_run,	   &cmd_serve, &cmd_pool,	&cmd_ps,	&cmd_cancel,  &cmd_session,
-	&cmd_history,	   &cmd_debug, &cmd_cleanup,	&cmd_languages, &cmd_prepare, &cmd_doctor,
-	&cmd_dump_seccomp, &cmd_man,   &cmd_completion, NULL,
+	&cmd_run,	 &cmd_serve,   &cmd_pool,   &cmd_ps,	       &cmd_cancel,
+	&cmd_session,	 &cmd_history, &cmd_debug,  &cmd_cleanup,      &cmd_mcp,
+	&cmd_languages,	 &cmd_prepare, &cmd_doctor, &cmd_dump_seccomp, &cmd_man,
+	&cmd_completion, NULL,
 };
 
 static int print_help(int fd, const struct buf *text)
