@@ -55,7 +55,8 @@ struct bridge {
 static bool message_has(struct span text, bool method)
 {
 	json_t *message = json_loadb(text.data, text.len, 0, NULL);
-	bool has = json_object_get(message, "id") && !json_object_get(message, "method") == !method;
+	const json_t *id = json_object_get(message, "id");
+	bool has = id && !json_is_null(id) && !json_object_get(message, "method") == !method;
 
 	json_decref(message);
 	return has;
