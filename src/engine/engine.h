@@ -170,6 +170,8 @@ json_t *execution_result(const struct execution *x);
 /* The callbacks of its submission are not called any more. It goes on: engine_cancel() ends it. */
 void execution_forget(struct execution *x);
 
+/* It has a durable row when this returns 0: its id may be told. */
+int execution_keep(struct execution *x, struct error *err) _must_check_;
 /* Ends it as `cancelled`. 0; -EALREADY: it has ended. */
 int execution_cancel(struct execution *x);
 /* As executor_stdin_write(): taken bytes, less than n when full (on_stdin follows); -EPIPE: closed; -EAGAIN: not running yet. */

@@ -155,6 +155,11 @@ int execution_ensure_row(struct execution *x, struct error *err)
 	return x->record.row ? 0 : history_accept(x->engine->o.history, &row, &x->record.row, err);
 }
 
+int execution_keep(struct execution *x, struct error *err)
+{
+	return execution_ensure_row(x, err);
+}
+
 const char *execution_id(const struct execution *x)
 {
 	return x->id;

@@ -43,7 +43,7 @@ bool mcp_call_is_cancelled(const struct mcp_call *call)
 
 bool mcp_call_needs_client(const struct mcp_call *call)
 {
-	return call->era == MCP_MODERN;
+	return call->era == MCP_MODERN && !call->is_task;
 }
 
 const json_t *mcp_call_able(const struct mcp_call *call)
@@ -113,7 +113,7 @@ void mcp_call_say(struct mcp_call *call, json_t *message)
 
 bool mcp_call_wants_progress(const struct mcp_call *call)
 {
-	if (!call->progress_token || call->is_cancelled || call->task)
+	if (!call->progress_token || call->is_cancelled || call->is_task)
 		return false;
 	return !call->door.ops || !call->door.ops->is_full(call->door.data);
 }
@@ -161,7 +161,7 @@ void mcp_call_log(struct mcp_call *call, enum mcp_log_level level, const char *l
 
 	if (call->era == MCP_LEGACY)
 		wanted = call->client ? call->client->log_level : MCP_LOG_OFF;
-	if (level < wanted || level >= MCP_LOG_OFF || !data || call->task) {
+	if (level < wanted || level >= MCP_LOG_OFF || !data || call->is_task) {
 		json_decref(data);
 		return;
 	}
@@ -190,12 +190,17 @@ static void call_unlink(struct mcp_call *call)
 void mcp_call_free(struct mcp_call *call)
 {
 	call_unlink(call);
+	mcp_unsubscribe_all(call->mcp, NULL, call);
 	if (call->ops && call->ops->free)
 		call->ops->free(call->data);
 	if (call->stream)
 		call->stream->holder = NULL;
 	if (call->ended)
 		*call->ended = true;
+	call->task_timer = source_free(call->task_timer);
+	mcp_asking_free(call->asking);
+	json_decref(call->task);
+	charge_done(&call->listens);
 	charge_done(&call->charge);
 	free(call->uri_text);
 	json_decref(call->root);
@@ -243,7 +248,9 @@ void mcp_call_cancel(struct mcp_call *call)
 	if (call->is_cancelled)
 		return;
 	call->is_cancelled = true;
-	if (call->ops && call->ops->cancel)
+	if (mcp_input_waits(call))
+		mcp_call_end(call, MCP_CANCELLED, NULL);
+	else if (call->ops && call->ops->cancel)
 		call->ops->cancel(call->data);
 }
 
@@ -264,7 +271,10 @@ void mcp_call_reject(struct mcp_call *call, enum mcp_outcome outcome, int code, 
 
 void mcp_call_fail(struct mcp_call *call, enum mcp_code code, const char *text, json_t *data)
 {
-	mcp_call_reject(call, MCP_ANSWERED, code, text, data);
+	if (call->task)
+		mcp_call_result(call, mcp_task_fail(call, code, text, data));
+	else
+		mcp_call_reject(call, MCP_ANSWERED, code, text, data);
 }
 
 /* --- results --- */
@@ -299,15 +309,39 @@ static void sign_result(const struct mcp_call *call, json_t *result)
 			  json_string(call->method->is_public ? "public" : "private"));
 }
 
+void mcp_call_detach(struct mcp_call *call, json_t *result)
+{
+	_cleanup_free_ char *text = NULL;
+	const struct mcp_door door = call->door;
+	struct mcp_ending ending = { .outcome = MCP_ANSWERED, .event = "", .session = "" };
+
+	if (!result)
+		return;
+	sign_result(call, result);
+	text = mcp_message_text(mcp_make_result(call->id, result));
+	if (!text)
+		return;
+	ending.text = span_of(text);
+	call->is_task = true;
+	call->door = (struct mcp_door){ NULL, NULL };
+	if (call->client)
+		call->client->n_calls--;
+	call->client = NULL;
+	if (door.ops)
+		door.ops->end(door.data, &ending);
+}
+
 void mcp_call_result(struct mcp_call *call, json_t *result)
 {
+	if (result && call->task && !json_object_get(result, "taskId"))
+		result = mcp_task_wrap(call, result);
 	if (result && call->era == MCP_MODERN)
 		sign_result(call, result);
 	mcp_call_end(call, MCP_ANSWERED,
 		     result ? mcp_message_text(mcp_make_result(call->id, result)) : NULL);
 }
 
-json_t *mcp_answer_result(struct mcp_answer answer)
+static json_t *answer_result(struct mcp_answer answer)
 {
 	json_t *result;
 
@@ -333,7 +367,7 @@ json_t *mcp_answer_result(struct mcp_answer answer)
 
 void mcp_call_answer(struct mcp_call *call, struct mcp_answer answer)
 {
-	mcp_call_result(call, mcp_answer_result(answer));
+	mcp_call_result(call, answer_result(answer));
 }
 
 void mcp_call_refuse(struct mcp_call *call, const struct error *err)
@@ -428,9 +462,4 @@ json_t *mcp_resource_link(const struct mcp_link *link)
 	if (block && link->size >= 0)
 		(void)json_object_set_new(block, "size", json_integer(link->size));
 	return block;
-}
-
-void mcp_call_works_on(struct mcp_call *call, const char *execution)
-{
-	(void)snprintf(call->execution, sizeof(call->execution), "%s", execution);
 }

@@ -122,6 +122,7 @@ void mcp_client_end(struct mcp_client *c)
 	c->closing = true;
 	end_streams(c);
 	cancel_calls(c);
+	mcp_unsubscribe_all(c->mcp, c, NULL);
 	client_unlink(c);
 	mcp_replay_done(&c->replay);
 	charge_done(&c->charge);

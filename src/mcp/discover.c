@@ -16,7 +16,7 @@ static const char instructions[] =
 	"result names it and the value worth "
 	"retrying with.";
 
-static bool lists_change(const struct mcp *m)
+bool mcp_lists_may_change(const struct mcp *m)
 {
 	bool changes = false;
 
@@ -27,13 +27,16 @@ static bool lists_change(const struct mcp *m)
 
 static json_t *capabilities(const struct mcp *m, enum mcp_era era)
 {
-	const int changes = lists_change(m);
+	const int changes = mcp_lists_may_change(m);
 	json_t *able = json_pack("{s:{s:b}, s:{s:b}, s:{s:b, s:b}, s:{}}", "tools", "listChanged",
 				 changes, "prompts", "listChanged", changes, "resources",
-				 "listChanged", 0, "subscribe", 0, "completions");
+				 "listChanged", 0, "subscribe", 1, "completions");
 
 	if (able && era == MCP_LEGACY)
 		(void)json_object_set_new(able, "logging", json_object());
+	else if (able)
+		(void)json_object_set_new(able, "extensions",
+					  json_pack("{s:{}}", "io.modelcontextprotocol/tasks"));
 	return able;
 }
 

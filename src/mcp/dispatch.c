@@ -27,6 +27,12 @@ const struct mcp_method mcp_methods[] = {
 	  mcp_answer_prompts_list },
 	{ "prompts/get", MCP_LEGACY | MCP_MODERN, "name", -1, false, mcp_answer_prompts_get },
 	{ "completion/complete", MCP_LEGACY | MCP_MODERN, NULL, -1, false, mcp_answer_complete },
+	{ "resources/subscribe", MCP_LEGACY, NULL, -1, false, mcp_answer_subscribe },
+	{ "resources/unsubscribe", MCP_LEGACY, NULL, -1, false, mcp_answer_unsubscribe },
+	{ "subscriptions/listen", MCP_MODERN, NULL, -1, false, mcp_answer_listen },
+	{ "tasks/get", MCP_MODERN, "taskId", -1, false, mcp_answer_task_get },
+	{ "tasks/update", MCP_MODERN, "taskId", -1, false, mcp_answer_task_update },
+	{ "tasks/cancel", MCP_MODERN, "taskId", -1, false, mcp_answer_task_cancel },
 	{ 0 },
 };
 
@@ -137,6 +143,12 @@ static struct mcp_call *call_new(struct mcp *m, const struct mcp_arrival *in,
 	return call;
 }
 
+static void fail_call(struct mcp_call *call, int r)
+{
+	mcp_call_fail(call, MCP_INTERNAL_ERROR,
+		      r == -ENOMEM ? "out of memory" : "the server has failed", NULL);
+}
+
 /* Hands a call to its method. Returns it if it is still to be answered. */
 static struct mcp_call *answer_call(struct mcp_call *call, const struct mcp_headers *headers)
 {
@@ -145,16 +157,22 @@ static struct mcp_call *answer_call(struct mcp_call *call, const struct mcp_head
 
 	call->ended = &ended;
 	call->headers = headers;
-	r = call->method->answer(call, call->params);
+	r = mcp_input_read(call);
+	if (r == 0)
+		r = call->method->answer(call, call->params);
 	if (ended)
 		return NULL;
 	call->ended = NULL;
 	call->headers = NULL;
 	if (r >= 0)
 		return call;
-	mcp_call_fail(call, MCP_INTERNAL_ERROR,
-		      r == -ENOMEM ? "out of memory" : "the server has failed", NULL);
+	fail_call(call, r);
 	return NULL;
+}
+
+void mcp_call_again(struct mcp_call *call)
+{
+	(void)answer_call(call, NULL);
 }
 
 static struct mcp_call *begin_call(struct mcp *m, const struct mcp_arrival *in,
@@ -255,6 +273,8 @@ static struct mcp_call *take_legacy(struct mcp *m, const struct mcp_arrival *in,
 	if (message->kind != MCP_REQUEST) {
 		if (message->kind == MCP_NOTIFICATION)
 			take_notification(like.client, message);
+		else
+			mcp_input_take(like.client, message);
 		end_with(in, MCP_ACCEPTED, NULL);
 		return NULL;
 	}
@@ -331,7 +351,7 @@ int mcp_new(const struct mcp_options *options, struct mcp **ret, struct error *e
 
 void mcp_drain(struct mcp *m)
 {
-	m->draining = true;
+	mcp_listeners_end(m);
 }
 
 struct mcp *mcp_free(struct mcp *m)

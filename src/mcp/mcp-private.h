@@ -10,6 +10,7 @@
 #include "mcp/prompt.h"
 #include "mcp/replay.h"
 #include "mcp/resource.h"
+#include "mcp/subscription.h"
 #include "mcp/tool.h"
 #include "mcp/version.h"
 
@@ -24,6 +25,7 @@ enum {
 	MCP_IDLE_S = 1800, /* until a client without calls and streams is forgotten */
 	MCP_SECRET_BYTES = 32,
 	MCP_ID_BYTES = 40,
+	MCP_TASK_ID = 192,
 };
 
 /* --- dispatch.c --- */
@@ -113,7 +115,8 @@ struct mcp_call {
 	const struct mcp_headers
 		*headers; /* while mcp_take() is on the stack; NULL: none, or later */
 	bool sees_all;
-	struct charge charge; /* names the caller */
+	struct charge charge;  /* names the caller */
+	struct charge listens; /* of a call that waits for news */
 	int64_t started_ns;
 	void *data; /* the handler's */
 	const struct mcp_call_ops *ops;
@@ -124,10 +127,12 @@ struct mcp_call {
 	double progress_done;
 	int64_t progress_ns; /* time for which progress has been paid */
 	enum mcp_log_level log_level;
-	struct mcp_asking *asking;  /* input.c */
-	struct mcp_task_call *task; /* task.c */
-	struct mcp_listen *listen;  /* subscription.c */
-	struct mcp_uri uri;	    /* resource.c */
+	struct mcp_asking *asking; /* input.c; or NULL */
+	struct source *task_timer; /* task.c: until the call becomes a task */
+	bool is_task;		   /* it has been answered with a task: its answer is dropped */
+	json_t *task;		   /* of tasks/get: the task that the result goes into */
+	unsigned listens_to;	   /* enum mcp_change; subscription.c */
+	struct mcp_uri uri;	   /* resource.c */
 	char *uri_text;
 	char execution[32];	    /* that the call's work is; "": not known */
 	char session[MCP_ID_BYTES]; /* that `initialize` has begun */
@@ -144,10 +149,14 @@ const json_t *mcp_call_able(const struct mcp_call *call);
 /* As mcp_call_fail(), with the outcome for the door. */
 void mcp_call_reject(struct mcp_call *call, enum mcp_outcome outcome, int code, const char *text,
 		     json_t *data);
+/* Answers it with this result, although its handler goes on; takes over the tree. */
+void mcp_call_detach(struct mcp_call *call, json_t *result);
+/* Calls the handler again, from its beginning. */
+void mcp_call_again(struct mcp_call *call);
 /* Without an answer: the server ends. */
 void mcp_call_free(struct mcp_call *call);
-/* The text of a tool's answer, as the result of tools/call. */
-json_t *mcp_answer_result(struct mcp_answer answer);
+/* The client lacks a capability: answers so. Takes over required, the capabilities as the client would declare them. */
+void mcp_call_lacks(struct mcp_call *call, const char *capability, json_t *required);
 /* {"name", "version", …} */
 json_t *mcp_server_info(void);
 enum mcp_log_level mcp_log_level_called(const char *name);
@@ -167,8 +176,6 @@ int mcp_answer_whole_list(struct mcp_call *call, const char *key, json_t *list,
 int mcp_lists_make(struct mcp *m) _must_check_;
 void mcp_lists_free(struct mcp *m);
 const struct mcp_tool *mcp_tool_find(const struct mcp *m, const char *name);
-/* A tool call again, after the client has given input. */
-int mcp_tool_again(struct mcp_call *call);
 /* resource.c */
 int mcp_answer_resources_list(struct mcp_call *call, const json_t *params);
 int mcp_answer_templates_list(struct mcp_call *call, const json_t *params);
@@ -183,5 +190,35 @@ int mcp_answer_prompts_list(struct mcp_call *call, const json_t *params);
 int mcp_answer_prompts_get(struct mcp_call *call, const json_t *params);
 json_t *mcp_prompts_listed(const struct mcp *m);
 const struct mcp_prompt *mcp_prompt_find(const struct mcp *m, const char *name);
+/* subscription.c */
+int mcp_answer_subscribe(struct mcp_call *call, const json_t *params);
+int mcp_answer_unsubscribe(struct mcp_call *call, const json_t *params);
+int mcp_answer_listen(struct mcp_call *call, const json_t *params);
+/* Those of a client, or of a call (the other is NULL). */
+void mcp_unsubscribe_all(struct mcp *m, const struct mcp_client *client,
+			 const struct mcp_call *call);
+void mcp_listeners_end(struct mcp *m);
+/* A message that concerns no request of the client. */
+void mcp_client_say(struct mcp_client *c, json_t *message);
+bool mcp_lists_may_change(const struct mcp *m);
+/* task.c */
+int mcp_answer_task_get(struct mcp_call *call, const json_t *params);
+int mcp_answer_task_cancel(struct mcp_call *call, const json_t *params);
+int mcp_answer_task_update(struct mcp_call *call, const json_t *params);
+/* The task of call->task with its result, or its error; takes over what it gets. */
+json_t *mcp_task_wrap(struct mcp_call *call, json_t *result);
+json_t *mcp_task_fail(struct mcp_call *call, int code, const char *text, json_t *data);
+/* The execution of a task, a part of id; NULL: it is none. */
+const char *mcp_task_execution(struct mcp_call *call, const char *id);
+/* A task as tasks/get describes it, without its result; execution: as engine_get_text(). */
+json_t *mcp_task_state(const char *id, const json_t *execution);
+/* input.c */
+/* What a modern request brings; -EINVAL: the call is answered. */
+int mcp_input_read(struct mcp_call *call) _must_check_;
+/* A legacy client's answer to a request. */
+void mcp_input_take(struct mcp_client *client, const struct mcp_message *message);
+/* The call waits for such answers: no handler has it. */
+bool mcp_input_waits(const struct mcp_call *call);
+void mcp_asking_free(struct mcp_asking *a);
 /* complete.c */
 int mcp_answer_complete(struct mcp_call *call, const json_t *params);

@@ -27,6 +27,7 @@ struct mcp_tool {
 	 * then a task's: its id is the execution's (mcp_call_works_on()). NULL: the tool is never a task.
 	 */
 	int (*recall)(struct mcp_call *call, const char *id);
+	bool is_long; /* it becomes a task at once, and not only when it takes long */
 };
 
 /* The product's own, in the order of tools/list. */
