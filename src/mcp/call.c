@@ -21,6 +21,11 @@ const struct mcp_options *mcp_call_app(const struct mcp_call *call)
 	return &call->mcp->options;
 }
 
+struct mcp *mcp_call_server(const struct mcp_call *call)
+{
+	return call->mcp;
+}
+
 const char *mcp_call_caller(const struct mcp_call *call)
 {
 	return call->charge.caller->name;

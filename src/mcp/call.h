@@ -33,6 +33,9 @@ enum mcp_code {
 };
 
 const struct mcp_options *mcp_call_app(const struct mcp_call *call);
+struct mcp *mcp_call_server(const struct mcp_call *call);
+/* The capabilities that the client has declared, an object; NULL: none. */
+const json_t *mcp_call_able(const struct mcp_call *call);
 /* The principal's name: for submissions, sessions and limits. */
 const char *mcp_call_caller(const struct mcp_call *call);
 /* As request_viewer(): whose executions the caller may see; NULL: all of them. */

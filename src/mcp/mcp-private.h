@@ -144,8 +144,6 @@ void mcp_call_say(struct mcp_call *call, json_t *message);
 void mcp_call_end(struct mcp_call *call, enum mcp_outcome outcome, char *text);
 /* The client does not want it any more. */
 void mcp_call_cancel(struct mcp_call *call);
-/* The capabilities that the client has declared; NULL: none. */
-const json_t *mcp_call_able(const struct mcp_call *call);
 /* As mcp_call_fail(), with the outcome for the door. */
 void mcp_call_reject(struct mcp_call *call, enum mcp_outcome outcome, int code, const char *text,
 		     json_t *data);

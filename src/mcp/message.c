@@ -13,7 +13,7 @@ static int message_fault(struct mcp_fault *fault, enum mcp_code code, const json
 			 const char *text)
 {
 	*fault = (struct mcp_fault){ .code = code, .id = json_incref((json_t *)(uintptr_t)id) };
-	(void)snprintf(fault->text, sizeof(fault->text), "%s", text);
+	(void)snprintf(fault->text, sizeof(fault->text), "%.255s", text);
 	return -EINVAL;
 }
 

@@ -114,6 +114,6 @@ static json_t *execute_code_output(const struct mcp_options *app _unused_)
 
 const struct mcp_tool mcp_product_tools[] = {
 	{ "execute_code", "Execute code", "Run a program in a sandbox.", 0, execute_code_input,
-	  execute_code_output, call_execute_code, NULL },
+	  execute_code_output, call_execute_code, NULL, false },
 	{ 0 },
 };
