@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/schema.h"
+#include "api/schema-table.h"
 #include "base/buf.h"
 
 enum { NAME_MAX_BYTES = 256 };
@@ -164,7 +164,8 @@ static json_t *operation_id(const struct route *route)
 static json_t *parameter_make(const struct api_parameter *p)
 {
 	json_t *object = json_pack("{s:s, s:s, s:b, s:o}", "name", p->name, "in", p->in, "required",
-				   strcmp(p->in, "path") == 0, "schema", schema_type(p->type));
+				   strcmp(p->in, "path") == 0, "schema",
+				   schema_type(&api_book, p->type));
 
 	if (object && p->help &&
 	    json_object_set_new(object, "description", json_string(p->help)) < 0) {
@@ -224,7 +225,8 @@ static json_t *parameters_make(const struct route *route)
 
 static json_t *media(const char *schema)
 {
-	return schema ? json_pack("{s:o}", "schema", schema_type(schema)) : json_object();
+	return schema ? json_pack("{s:o}", "schema", schema_type(&api_book, schema))
+		      : json_object();
 }
 
 static json_t *content_make(const struct route *route, const struct answer *answer)
@@ -273,11 +275,11 @@ static json_t *responses_make(const struct route *route)
 	json_t *responses;
 
 	(void)snprintf(status, sizeof(status), "%d", answer->status);
-	responses = json_pack("{s:{s:s, s:o}, s:{s:s, s:{s:{s:o}}}}", status, "description",
-			      route->summary ? route->summary : "OK", "content",
-			      content_make(route, answer), "default", "description",
-			      "The request was refused, or the server failed.", "content",
-			      "application/problem+json", "schema", schema_type("Problem"));
+	responses = json_pack(
+		"{s:{s:s, s:o}, s:{s:s, s:{s:{s:o}}}}", status, "description",
+		route->summary ? route->summary : "OK", "content", content_make(route, answer),
+		"default", "description", "The request was refused, or the server failed.",
+		"content", "application/problem+json", "schema", schema_type(&api_book, "Problem"));
 	if (add_other_answers(route, responses) == 0)
 		return responses;
 	json_decref(responses);
@@ -337,6 +339,6 @@ json_t *openapi_make(const struct router *router)
 	return json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:{s:{s:s, s:s}}}, s:[{s:[]}, {}]}",
 			 "openapi", "3.1.0", "info", "title", "Atoll", "version", "1",
 			 "description", "Runs programs in sandboxes.", "paths", paths, "components",
-			 "schemas", schemas_make(), "securitySchemes", "token", "type", "http",
-			 "scheme", "bearer", "security", "token");
+			 "schemas", schema_make_all(&api_book), "securitySchemes", "token", "type",
+			 "http", "scheme", "bearer", "security", "token");
 }

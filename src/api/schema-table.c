@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shapes of SPEC §3, §5 and §12 as tables; see schema.h. A test checks results against them. */
-#include "api/schema.h"
+/* The shapes of SPEC §3, §5 and §12 as tables; see schema-table.h. A test checks results against them. */
+#include "api/schema-table.h"
 
 #define STATUS "success|error|timeout|limit|cancelled|denied|setup_error|interrupted|internal_error"
 #define STATE  "queued|running|" STATUS
@@ -479,7 +479,7 @@ static const struct schema_field execute_answer[] = {
 	{ 0 },
 };
 
-const struct schema api_schemas[] = {
+static const struct schema shapes[] = {
 	{ "Problem", "An API error (RFC 9457).", problem, "type title status code detail" },
 	{ "ExecuteRequest", "A program to run.", execute_request, NULL },
 	{ "StageRequest", "One of several programs in one sandbox.", stage_request, NULL },
@@ -531,3 +531,5 @@ const struct schema api_schemas[] = {
 	  "stdout stderr" },
 	{ 0 },
 };
+
+const struct schema_book api_book = { .shapes = shapes, .place = "#/components/schemas/" };

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "api/schema.h"
+#include "api/schema-table.h"
 #include "spec/knob.h"
 #include "spec/result.h"
 
@@ -81,33 +81,6 @@ static void test_paths(void **state)
 	json_decref(root);
 }
 
-static void test_types(void **state)
-{
-	static const struct {
-		const char *type, *json;
-	} cases[] = {
-		{ "string", "{\"type\":\"string\"}" },
-		{ "any", "{}" },
-		{ "[integer]", "{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}" },
-		{ "{Result}", "{\"type\":\"object\",\"additionalProperties\":{\"$ref\":"
-			      "\"#/components/schemas/Result\"}}" },
-		{ "a|b", "{\"type\":\"string\",\"enum\":[\"a\",\"b\"]}" },
-		{ "number?", "{\"anyOf\":[{\"type\":\"number\"},{\"type\":\"null\"}]}" },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		json_t *tree = schema_type(cases[i].type);
-		char *text = json_dumps(tree, JSON_COMPACT);
-
-		assert_string_equal(text, cases[i].json);
-		free(text);
-		json_decref(tree);
-	}
-	assert_null(schema_type("strin"));
-	assert_null(schema_type(""));
-}
-
 /* Every reference leads somewhere, every knob and every key of a result is there. */
 static void check_references(const json_t *all, const json_t *tree)
 {
@@ -123,7 +96,7 @@ static void check_references(const json_t *all, const json_t *tree)
 
 static void test_schemas(void **state)
 {
-	json_t *all = schemas_make(), *result;
+	json_t *all = schema_make_all(&api_book), *result;
 	struct result *res = result_new();
 	const json_t *value;
 	const char *key;
@@ -151,7 +124,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_schemas),
 	};
 
