@@ -567,3 +567,17 @@ int executor_policies(struct executor *s, json_t **ret, struct error *err)
 
 	return r < 0 ? r : policies_to_json(s->atoll, ret, err);
 }
+
+int executor_explain(struct executor *s, json_t *root, json_t **ret, struct error *err)
+{
+	struct executor_run *run = NULL;
+	json_t *rows;
+	int r = executor_open(s, root, &run, err);
+
+	if (r < 0)
+		return r;
+	rows = explain_rows(executor_decision(run));
+	executor_discard(run);
+	*ret = rows;
+	return rows ? 0 : error_oom(err);
+}

@@ -163,6 +163,9 @@ int executor_ask(struct executor *s, enum executor_question question, struct exe
  * policies_dir first; broken files with "error" instead. ERROR_NOT_READY as executor_open().
  */
 int executor_policies(struct executor *s, json_t **ret, struct error *err) _must_check_;
+/* Decides a request as executor_open() and runs nothing: {FIELD: {"value", "rule"}}. */
+int executor_explain(struct executor *s, json_t *root, json_t **ret,
+		     struct error *err) _must_check_;
 
 /* "ex_" and 128 random bits: 29 characters. ret has room for struct result's id. */
 void flow_make_id(char *ret, size_t size);

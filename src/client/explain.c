@@ -31,6 +31,16 @@ static int add_explain_row(void *data, const struct decision_row *row)
 	return json_object_set_new(data, row->field, entry) < 0 ? -ENOMEM : 0;
 }
 
+json_t *explain_rows(const struct decision *d)
+{
+	json_t *rows = json_object();
+
+	if (rows && decision_each(d, add_explain_row, rows) == 0)
+		return rows;
+	json_decref(rows);
+	return NULL;
+}
+
 static int explain_decision(const struct decision *d, const struct explain_sink *to,
 			    struct error *err)
 {
@@ -38,11 +48,8 @@ static int explain_decision(const struct decision *d, const struct explain_sink 
 
 	if (to->text)
 		return decision_print(d, to->text) < 0 ? error_oom(err) : 0;
-	rows = json_object();
-	if (!rows || json_object_set_new(to->tree, "decision", rows) < 0 ||
-	    decision_each(d, add_explain_row, rows) < 0)
-		return error_oom(err);
-	return 0;
+	rows = explain_rows(d);
+	return json_object_set_new(to->tree, "decision", rows) < 0 ? error_oom(err) : 0;
 }
 
 /* --- plans --- */

@@ -111,6 +111,8 @@ struct run {
 	struct result *result;
 };
 
+/* {FIELD: {"value", "rule"}}; NULL: no memory. */
+json_t *explain_rows(const struct decision *d);
 int flow_open(struct run *run, json_t *root, struct error *err) _must_check_;
 /* Fills the result also if this fails after a program began. */
 int flow_perform(struct run *run, struct error *err) _must_check_;
