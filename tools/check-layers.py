@@ -37,7 +37,7 @@ MAY_INCLUDE = {
     "client": {"base", "loop", "spec", "analyse", "policy", "sys", "plan", "toolchain", "link", "broker", "atoll"},
     "engine": {"base", "loop", "spec", "analyse", "history", "sys", "stream", "confine", "link", "client"},
     "session": {"base", "loop", "spec", "link", "client", "engine"},
-    "mcp": {"base", "loop", "spec", "compat", "engine", "session"},
+    "mcp": {"base", "loop", "spec", "analyse", "compat", "client", "engine", "session"},
     "api": {"base", "codec", "loop", "spec", "compat", "http", "toolchain", "client", "engine", "session", "mcp"},
     "daemon": {"base", "loop", "spec", "history", "sys", "toolchain", "confine", "client", "engine", "session", "mcp", "api"},
     "cli": {"base", "codec", "spec", "remote", "plan", "client", "daemon", "atoll"},
@@ -52,6 +52,7 @@ LIBRARIES = {
     "curl/curl.h": {"engine"},
     "archive.h": {"engine"},
     "archive_entry.h": {"engine"},
+    "pcre2.h": {"mcp"},
     "yaml.h": {"spec"},
     "pthread.h": {"loop"},
 }

@@ -1,119 +1,133 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tool execute_code of document 004: compat/tools/execute-004.h reads arguments and writes answers. */
-#include <string.h>
+/* The tool execute_code of document 004 (SPEC §9): compat/tools/execute-004.h reads its arguments and writes its answers. */
+#include "mcp/tools.h"
 
 #include "compat/tools/execute-004.h"
 #include "engine/engine.h"
-#include "mcp/tool.h"
+#include "mcp/images.h"
+#include "mcp/tool-shapes.h"
 #include "session/session.h"
 
-struct code_work {
-	struct mcp_call *call; /* NULL: it is over */
-	struct execution *execution;
-	struct tool_call tool;
-};
-
-static void code_cancel(void *data)
+static json_t *language_help(const struct mcp_options *app)
 {
-	struct code_work *w = data;
-
-	(void)execution_cancel(w->execution);
-}
-
-static void code_free(void *data)
-{
-	struct code_work *w = data;
-
-	execution_forget(w->execution);
-	w->execution = execution_unref(w->execution);
-	tool_done(&w->tool);
-	free(w);
-}
-
-static const struct mcp_call_ops code_ops = { code_cancel, code_free };
-
-static void answer_code(struct mcp_call *call, json_t *structured)
-{
-	const char *status = json_string_value(json_object_get(structured, "status"));
-
-	mcp_call_answer(
-		call, (struct mcp_answer){ .structured = structured,
-					   .is_error = !status || strcmp(status, "success") != 0 });
-}
-
-static void on_code_end(void *data, struct execution *x)
-{
-	struct code_work *w = data;
-	json_t *result = execution_result(x);
-
-	answer_code(w->call, result ? tool_answer(&w->tool, result) : NULL);
-}
-
-static int submit_code(struct mcp_call *call, struct code_work *w, struct submitted *ret,
-		       struct error *err)
-{
-	const struct mcp_options *app = mcp_call_app(call);
-	struct submission in = {
-		.caller = mcp_call_caller(call),
-		.request = w->tool.request,
-		.accepted_ns = mcp_call_started_ns(call),
-		.patient = true,
-		.data = w,
-		.on_end = on_code_end,
-	};
-	struct session *s = NULL;
+	_cleanup_buf_ struct buf words = { 0 };
 	int r;
 
-	if (!w->tool.turn)
-		return engine_submit(app->engine, &in, ret, err);
-	r = session_get(app->sessions, in.caller, w->tool.request, &s, err);
-	return r < 0 ? r : session_execute(s, w->tool.turn, &in, ret, err);
+	buf_init(&words, 2048);
+	r = buf_puts(&words, "one of ");
+	for (const struct tool_language *l = app->languages; r == 0 && l->name; l++)
+		r = buf_printf(&words, "%s%s", l == app->languages ? "" : ", ", l->name);
+	return r == 0 ? json_string(words.data) : NULL;
 }
 
-static int call_execute_code(struct mcp_call *call, const json_t *arguments)
+/* Open: arguments of other clients of the document are passed over. */
+json_t *tool_execute_input(const struct mcp_options *app)
 {
-	const struct mcp_options *app = mcp_call_app(call);
-	const struct tool_options options = { app->languages, app->timeout_max };
-	struct code_work *w = calloc(1, sizeof(*w));
-	struct submitted submitted = { 0 };
+	json_t *schema = tool_schema("ExecuteArguments");
+	json_t *language = json_object_get(json_object_get(schema, "properties"), "language");
+
+	(void)json_object_del(schema, "additionalProperties");
+	if (json_object_set_new(language, "description", language_help(app)) == 0)
+		return schema;
+	json_decref(schema);
+	return NULL;
+}
+
+static bool has_failed(const json_t *answer)
+{
+	const char *status = json_string_value(json_object_get(answer, "status"));
+
+	return !status || strcmp(status, "success") != 0;
+}
+
+static void answer_refusal(struct mcp_work *w, const struct error *err)
+{
+	work_answer(w, tool_refusal(err), NULL, true);
+}
+
+static void answer_result(struct mcp_work *w, const struct tool_call *call, const json_t *result)
+{
+	json_t *answer = tool_answer(call, result);
+
+	work_answer(w, answer, images_of_result(w, result), has_failed(answer));
+}
+
+static int execute(struct mcp_work *w, const struct tool_call *call, struct execution **ret,
+		   struct error *err)
+{
+	struct work_request request = { .body = call->turn ? call->turn : call->request,
+					.timeout = call->timeout };
+	int r = 0;
+
+	if (call->turn)
+		r = session_get(w->app->sessions, w->caller, call->request, &request.session, err);
+	return r < 0 ? r : work_execute(w, &request, ret, err);
+}
+
+static void run_execute(struct mcp_work *w)
+{
+	const struct tool_options options = { w->app->languages, w->app->timeout_max };
+	struct tool_call call = { 0 };
+	struct execution *x = NULL;
 	struct error err = { 0 };
-	json_t *answer;
+	int r = tool_read(w->arguments, &options, &call);
 
-	if (!w)
-		return -ENOMEM;
-	w->call = call;
-	if (tool_read(arguments, &options, &w->tool) < 0) {
-		free(w);
-		return -ENOMEM;
-	}
-	if (!w->tool.answer && submit_code(call, w, &submitted, &err) == 0) {
-		w->execution = submitted.execution;
-		mcp_call_set(call, w, &code_ops);
-		mcp_call_works_on(call, execution_id(w->execution));
-		return 0;
-	}
-	answer = w->tool.answer ? json_incref(w->tool.answer) : tool_refusal(&err);
-	tool_done(&w->tool);
-	free(w);
-	answer_code(call, answer);
-	return 0;
+	if (r < 0)
+		work_answer(w, NULL, NULL, true);
+	else if (call.answer)
+		work_answer(w, json_incref(call.answer), NULL, true);
+	else if ((r = execute(w, &call, &x, &err)) == 0)
+		answer_result(w, &call, execution_result(x));
+	else if (r != -ECANCELED)
+		answer_refusal(w, &err);
+	(void)execution_unref(x);
+	tool_done(&call);
 }
 
-static json_t *execute_code_input(const struct mcp_options *app _unused_)
+int tool_execute_code(struct mcp_call *call, const json_t *arguments)
 {
-	return json_pack("{s:s, s:{s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}}, s:[s, s]}", "type",
-			 "object", "properties", "language", "type", "string", "code", "type",
-			 "string", "stdin", "type", "string", "timeout", "type", "integer",
-			 "session_id", "type", "string", "required", "language", "code");
+	return work_begin(call, (json_t *)(uintptr_t)arguments, run_execute);
 }
 
-static json_t *execute_code_output(const struct mcp_options *app _unused_)
+/* --- the answer of a task, from the history --- */
+
+static int load(struct mcp_work *w, const char *id, json_t **ret_request, json_t **ret_result,
+		struct error *err)
 {
-	return json_pack("{s:s}", "type", "object");
+	char *text = NULL;
+	int r = engine_request(w->app->engine, w->viewer, id, ret_request, err);
+
+	if (r == 0)
+		r = engine_get_text(w->app->engine, w->viewer, id, &text, err);
+	if (r < 0)
+		return r;
+	*ret_result = json_loads(text, JSON_ALLOW_NUL, NULL);
+	free(text);
+	return *ret_result ? 0 : error_oom(err);
 }
 
-const struct mcp_tool mcp_product_tools[] = {
-	{ "execute_code", "Execute code", "Run a program in a sandbox.", 0, execute_code_input,
-	  execute_code_output, call_execute_code, NULL, false },
-	{ 0 },
-};
+static void run_recall(struct mcp_work *w)
+{
+	json_t *request = NULL, *result = NULL;
+	struct tool_call call = { 0 };
+	struct error err = { 0 };
+	int r = load(w, work_text(w, "execution_id"), &request, &result, &err);
+
+	call.timeout = json_number_value(
+		json_object_get(json_object_get(request, "limits"), "timeout"));
+	if (r < 0)
+		answer_refusal(w, &err);
+	else
+		answer_result(w, &call, result);
+	json_decref(request);
+	json_decref(result);
+}
+
+int tool_execute_recall(struct mcp_call *call, const char *id)
+{
+	json_t *arguments = json_pack("{s:s}", "execution_id", id);
+	int r = arguments ? work_begin(call, arguments, run_recall) : -ENOMEM;
+
+	json_decref(arguments);
+	return r;
+}

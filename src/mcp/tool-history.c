@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tools of past executions: one by its id, its output page by page, and the search for others. */
+#include "base/fd.h"
+#include "base/timestamp.h"
+#include "engine/engine.h"
+#include "mcp/brief.h"
+#include "mcp/images.h"
+#include "mcp/text-page.h"
+#include "mcp/tool-shapes.h"
+#include "mcp/tools.h"
+#include "spec/utf8-json.h"
+
+enum { FOUND_DEFAULT = 10, CODE_COST = 500 };
+
+/* --- get_execution --- */
+
+static int load_result(struct mcp_work *w, const char *id, json_t **ret, struct error *err)
+{
+	char *text = NULL;
+	int r = engine_get_text(w->app->engine, w->viewer, id, &text, err);
+
+	if (r < 0)
+		return err->code == ERROR_NOT_FOUND ? tool_no_execution(id, err) : r;
+	*ret = json_loads(text, JSON_ALLOW_NUL, NULL);
+	free(text);
+	return *ret ? 0 : error_oom(err);
+}
+
+/* What is not known of an execution that has not ended is absent from its state. */
+static bool has_failed(const json_t *result)
+{
+	return json_is_false(json_object_get(result, "success"));
+}
+
+static void answer_execution(struct mcp_work *w, bool as_run)
+{
+	const char *id = work_text(w, "execution_id");
+	struct brief_view view = { 0 };
+	json_t *result = NULL, *analysis = NULL, *images;
+	struct error err = { 0 };
+
+	if (load_result(w, id, &result, &err) < 0) {
+		work_refuse(w, &err);
+		return;
+	}
+	if (has_failed(result))
+		(void)!engine_analysis(w->app->engine, w->viewer, id, &analysis, &err);
+	images = images_of_result(w, result);
+	view = (struct brief_view){ result, analysis, (int)json_array_size(images) };
+	/* Reading about a failure is no failure. */
+	work_answer(w, brief_result(&view), images, as_run && has_failed(result));
+	json_decref(analysis);
+	json_decref(result);
+}
+
+static void run_get(struct mcp_work *w)
+{
+	answer_execution(w, false);
+}
+
+int tool_get_execution(struct mcp_call *call, const json_t *arguments)
+{
+	return tool_begin(call, arguments, "GetArguments", run_get);
+}
+
+static void run_run_recall(struct mcp_work *w)
+{
+	answer_execution(w, true);
+}
+
+int tool_run_recall(struct mcp_call *call, const char *id)
+{
+	json_t *arguments = json_pack("{s:s}", "execution_id", id);
+	int r = arguments ? work_begin(call, arguments, run_run_recall) : -ENOMEM;
+
+	json_decref(arguments);
+	return r;
+}
+
+/* --- read_output --- */
+
+static void run_read_output(struct mcp_work *w)
+{
+	const char *stream = work_text(w, "stream"), *id = work_text(w, "execution_id");
+	const struct engine_output which = { id, stream && strcmp(stream, "stderr") == 0
+							 ? ENGINE_STDERR
+							 : ENGINE_STDOUT };
+	struct engine_file file = { .fd = -EBADF };
+	struct error err = { 0 };
+	json_t *page = NULL;
+
+	if (engine_output(w->app->engine, w->viewer, which, &file, &err) == 0)
+		page = text_page_of(w,
+				    &(struct page_source){ { file.fd, NULL, file.size_bytes },
+							   !file.growing && !file.cut },
+				    &err);
+	else if (err.code == ERROR_NOT_FOUND)
+		(void)tool_no_execution(id, &err);
+	(void)fd_close(file.fd);
+	if (page)
+		work_answer(w, page, NULL, false);
+	else if (err.code != ERROR_NONE)
+		work_refuse(w, &err);
+}
+
+int tool_read_output(struct mcp_call *call, const json_t *arguments)
+{
+	return tool_begin(call, arguments, "OutputArguments", run_read_output);
+}
+
+/* --- search_history --- */
+
+static int read_time(const struct mcp_work *w, const char *key, int64_t *ret, struct error *err)
+{
+	const char *text = work_text(w, key);
+
+	if (!text || timestamp_parse(text, ret) == 0)
+		return 0;
+	return error_field(err, key, "%s: give a time like 2026-11-15T10:00:00Z", key);
+}
+
+/* The beginning of the code; null where there is none. */
+static json_t *code_of(struct mcp_work *w, const char *id)
+{
+	json_t *request = NULL, *code, *text;
+	struct span span;
+
+	if (engine_request(w->app->engine, w->viewer, id, &request, NULL) < 0)
+		return json_null();
+	code = json_object_get(request, "code");
+	span = (struct span){ json_string_value(code), json_string_length(code) };
+	text = span.data ? utf8_to_json(span.data, text_head(span, CODE_COST), NULL) : json_null();
+	json_decref(request);
+	return text;
+}
+
+static json_t *found_row(struct mcp_work *w, const json_t *row)
+{
+	static const char *const keys[] = { "status", "language", "exit_code", "created_at",
+					    "duration" };
+	json_t *labels = json_object_get(row, "labels");
+	json_t *made = json_pack("{s:O}", "execution_id", json_object_get(row, "id"));
+
+	for (size_t i = 0; made && i < ARRAY_SIZE(keys); i++)
+		(void)json_object_set(made, keys[i], json_object_get(row, keys[i]));
+	/* Labels may be large. */
+	(void)json_object_set_new(made, "labels",
+				  labels && answer_cost(labels) < CODE_COST ? json_incref(labels)
+									    : json_object());
+	(void)json_object_set_new(made, "code",
+				  code_of(w, json_string_value(json_object_get(row, "id"))));
+	return made;
+}
+
+static json_t *found_page(struct mcp_work *w, const json_t *tree)
+{
+	json_t *list = json_array(), *next = json_object_get(tree, "next"), *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(tree, "executions"), i, row)
+	{
+		if (json_array_append_new(list, found_row(w, row)) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	}
+	return json_pack("{s:o, s:O}", "executions", list, "next", next);
+}
+
+static void run_search(struct mcp_work *w)
+{
+	struct engine_query query = {
+		.caller = w->viewer,
+		.status = work_text(w, "status"),
+		.language = work_text(w, "language"),
+		.label = work_text(w, "label"),
+		.text = work_text(w, "text"),
+		.cursor = work_text(w, "cursor"),
+		.limit = work_number(w, "limit", FOUND_DEFAULT),
+	};
+	struct error err = { 0 };
+	json_t *tree = NULL;
+	int r = read_time(w, "since", &query.since_ns, &err);
+
+	if (r == 0)
+		r = read_time(w, "until", &query.until_ns, &err);
+	if (r == 0)
+		r = engine_list(w->app->engine, &query, &tree, &err);
+	if (r < 0)
+		work_refuse(w, &err);
+	else
+		work_answer(w, found_page(w, tree), NULL, false);
+	json_decref(tree);
+}
+
+int tool_search_history(struct mcp_call *call, const json_t *arguments)
+{
+	return tool_begin(call, arguments, "SearchArguments", run_search);
+}

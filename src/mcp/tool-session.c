@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tools of sessions: making, running, copying, beginning anew, ending. The handle is the session's id. */
+#include "analyse/analyse.h"
+#include "engine/engine.h"
+#include "loop/worker.h"
+#include "mcp/brief.h"
+#include "mcp/images.h"
+#include "mcp/tool-shapes.h"
+#include "mcp/tools.h"
+#include "session/session.h"
+
+static json_t *or_null(json_t *value)
+{
+	return value ? json_incref(value) : json_null();
+}
+
+/* Takes over tree. */
+static json_t *brief_session(json_t *tree)
+{
+	static const char *const keys[] = { "name",	  "language",	  "state",    "executions",
+					    "expires_at", "idle_timeout", "forkable", "parent" };
+	json_t *made = json_pack("{s:O}", "session_id", json_object_get(tree, "id"));
+
+	for (size_t i = 0; made && i < ARRAY_SIZE(keys); i++)
+		(void)json_object_set_new(made, keys[i], or_null(json_object_get(tree, keys[i])));
+	json_decref(tree);
+	return made;
+}
+
+/* --- replies of a session --- */
+
+struct session_awaited {
+	struct mcp_work *work;
+	bool replied;
+	json_t *sessions; /* of a fork */
+	json_t *session;
+	struct error err;
+};
+
+static void on_session(void *data, struct session *s, const struct error *err)
+{
+	struct session_awaited *a = data;
+
+	a->replied = true;
+	if (err)
+		a->err = *err;
+	else if (s)
+		a->session = session_to_json(s);
+	work_wake(a->work);
+}
+
+/* A reply always comes, and the session lives on when the call was let go. */
+static void await_reply(const struct session_awaited *a)
+{
+	while (!a->replied)
+		work_wait(0);
+}
+
+static void answer_session(struct mcp_work *w, struct session_awaited *a, int r,
+			   const struct error *refusal)
+{
+	if (r == 0)
+		await_reply(a);
+	if (r < 0 || !a->session)
+		work_refuse(w, r < 0 ? refusal : &a->err);
+	else
+		work_answer(w, brief_session(a->session), NULL, false);
+}
+
+/* --- create_session --- */
+
+static void run_create(struct mcp_work *w)
+{
+	struct session_awaited a = { .work = w };
+	struct session *s = NULL;
+	struct error err = { 0 };
+	int r = session_create(w->app->sessions, w->caller, w->arguments,
+			       (struct session_reply){ &a, on_session }, &err);
+
+	if (r == 0)
+		await_reply(&a);
+	/* No client would ever know the id of a session whose call was cancelled. */
+	if (a.session && (w->cancelled || !w->call) &&
+	    session_find(w->app->sessions, w->caller,
+			 json_string_value(json_object_get(a.session, "id")), &s, NULL) == 0)
+		session_close(s);
+	answer_session(w, &a, r, &err);
+}
+
+int tool_create_session(struct mcp_call *call, const json_t *arguments)
+{
+	return tool_begin(call, arguments, "CreateArguments", run_create);
+}
+
+/* --- run_in_session --- */
+
+struct analysing {
+	json_t *request;
+	const json_t *result;
+	json_t *made;
+};
+
+static void do_analysis(void *data)
+{
+	struct analysing *a = data;
+
+	a->made = analysis_make(a->request, a->result);
+}
+
+static json_t *analysis_of(struct mcp_work *w, const json_t *result)
+{
+	struct analysing a = { .result = result };
+
+	if (!json_is_false(json_object_get(result, "success")))
+		return NULL;
+	a.request = json_pack("{s:O, s:O?}", "language", json_object_get(result, "language"),
+			      "code", json_object_get(w->arguments, "code"));
+	worker_call(WORKER_ALWAYS, do_analysis, &a);
+	json_decref(a.request);
+	return a.made;
+}
+
+static void answer_run(struct mcp_work *w, const json_t *result)
+{
+	json_t *analysis = analysis_of(w, result), *images = images_of_result(w, result);
+	const struct brief_view view = { .result = result,
+					 .analysis = analysis,
+					 .images = (int)json_array_size(images) };
+
+	work_answer(w, brief_result(&view), images,
+		    !json_is_true(json_object_get(result, "success")));
+	json_decref(analysis);
+}
+
+/* {"code", "limits", "globals"} */
+static json_t *turn_body(const struct mcp_work *w)
+{
+	json_t *timeout = json_object_get(w->arguments, "timeout");
+	json_t *limits = json_copy(json_object_get(w->arguments, "limits"));
+	json_t *globals = json_object_get(w->arguments, "globals");
+
+	if (!limits)
+		limits = json_object();
+	if (timeout && limits)
+		(void)json_object_set(limits, "timeout", timeout);
+	return json_pack("{s:O, s:o, s:O*}", "code", json_object_get(w->arguments, "code"),
+			 "limits", limits, "globals", globals);
+}
+
+static void run_in_session(struct mcp_work *w)
+{
+	struct work_request request = { .body = turn_body(w) };
+	struct execution *x = NULL;
+	struct error err = { 0 };
+	int r = request.body ? tool_session(w, &request.session, &err) : error_oom(&err);
+
+	request.timeout = json_number_value(json_object_get(w->arguments, "timeout"));
+	if (r == 0)
+		r = work_execute(w, &request, &x, &err);
+	json_decref(request.body);
+	if (r == 0)
+		answer_run(w, execution_result(x));
+	else if (r != -ECANCELED)
+		work_refuse(w, &err);
+	(void)execution_unref(x);
+}
+
+int tool_run_in_session(struct mcp_call *call, const json_t *arguments)
+{
+	return tool_begin(call, arguments, "RunArguments", run_in_session);
+}
+
+/* --- fork_session --- */
+
+static void on_forks(void *data, struct session *const *list, size_t n, const struct error *err)
+{
+	struct session_awaited *a = data;
+
+	a->replied = true;
+	if (err)
+		a->err = *err;
+	else
+		a->sessions = json_array();
+	for (size_t i = 0; a->sessions && i < n; i++)
+		(void)json_array_append_new(a->sessions, brief_session(session_to_json(list[i])));
+	work_wake(a->work);
+}
+
+static void run_fork(struct mcp_work *w)
+{
+	struct session_awaited a = { .work = w };
+	struct session *s = NULL;
+	struct error err = { 0 };
+	int r = tool_session(w, &s, &err);
+
+	if (r == 0)
+		r = session_fork(s, work_number(w, "count", 1),
+				 (struct session_fork_reply){ &a, on_forks }, &err);
+	if (r == 0)
+		await_reply(&a);
+	if (r < 0 || !a.sessions)
+		work_refuse(w, r < 0 ? &err : &a.err);
+	else
+		work_answer(w, json_pack("{s:o}", "sessions", a.sessions), NULL, false);
+}
+
+int tool_fork_session(struct mcp_call *call, const json_t *arguments)
+{
+	return tool_begin(call, arguments, "ForkArguments", run_fork);
+}
+
+/* --- reset_session, close_session --- */
+
+static void run_reset(struct mcp_work *w)
+{
+	struct session_awaited a = { .work = w };
+	struct session *s = NULL;
+	struct error err = { 0 };
+	int r = tool_session(w, &s, &err);
+
+	if (r == 0)
+		r = session_reset(s, (struct session_reply){ &a, on_session }, &err);
+	answer_session(w, &a, r, &err);
+}
+
+int tool_reset_session(struct mcp_call *call, const json_t *arguments)
+{
+	return tool_begin(call, arguments, "SessionArguments", run_reset);
+}
+
+static void run_close(struct mcp_work *w)
+{
+	struct session *s = NULL;
+	struct error err = { 0 };
+
+	if (tool_session(w, &s, &err) < 0) {
+		work_refuse(w, &err);
+		return;
+	}
+	session_close(s);
+	work_answer(w,
+		    json_pack("{s:s, s:b}", "session_id", work_text(w, "session_id"), "closed", 1),
+		    NULL, false);
+}
+
+int tool_close_session(struct mcp_call *call, const json_t *arguments)
+{
+	return tool_begin(call, arguments, "SessionArguments", run_close);
+}

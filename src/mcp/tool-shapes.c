@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See tool-shapes.h. The help of a field is read by a model that has to fill it in. */
+#include "mcp/tool-shapes.h"
+
+#define STATUS	   "success|error|timeout|limit|cancelled|denied|setup_error|interrupted|internal_error"
+#define SESSION_ID "the id that create_session or fork_session gave"
+
+/* --- arguments --- */
+
+/* Document 004: no bounds here, because what is out of range is clamped or answered (compat/tools/execute-004.h). */
+static const struct schema_field execute_arguments[] = {
+	{ "language", "string", NULL }, /* its help names the languages of this host */
+	{ "code", "string", "the whole program" },
+	{ "stdin", "string", "standard input of the program" },
+	{ "timeout", "integer", "seconds the program may run; default 30, clamped to 1 to 300" },
+	{ "session_id", "string",
+	  "any name (letters, digits, _ and -, at most 64): calls with the same name share "
+	  "variables, imports and files; for python, javascript, ruby and bash" },
+	{ "files", "{any}",
+	  "files to put beside the program: {\"data/in.csv\": \"a,b\\n1,2\"}, or "
+	  "{\"logo.png\": {\"base64\": \"…\"}}" },
+	{ "args", "[string]", "command line arguments; not in a session" },
+	{ "env", "{string}", "environment variables" },
+	{ 0 },
+};
+
+static const struct schema_field no_arguments[] = { { 0 } };
+
+static const struct schema_field create_arguments[] = {
+	{ "language", "string", "python (default), javascript, ruby or bash" },
+	{ "name", "string", "a name of your own for it" },
+	{ "files", "{any}",
+	  "files of its work directory: path: text, or path: {\"base64\": \"…\"}" },
+	{ "env", "{string}", "environment variables" },
+	{ "limits", "Limits", "memory, pids and disk of the session; timeout of each run" },
+	{ "idle_timeout", "number 1..86400", "seconds without use until it ends; default 600" },
+	{ "policy", "string", "a policy that explain_policy names" },
+	{ "preload", "[string]", "Python modules to load at once, such as numpy or pandas" },
+	{ 0 },
+};
+
+static const struct schema_field run_arguments[] = {
+	{ "session_id", "string", SESSION_ID },
+	{ "code", "string",
+	  "code to run; the value of a last expression comes back, top-level await works" },
+	{ "timeout", "number 1..86400", "seconds this code may run" },
+	{ "limits", "RunLimits", "other limits of this run" },
+	{ "globals", "{any}", "variables to set before the code runs, as JSON" },
+	{ 0 },
+};
+
+static const struct schema_field run_limits[] = {
+	{ "cpu_time", "any", "seconds of processor time" },
+	{ "output_total", "any", "bytes that are kept of each stream, such as \"64m\"" },
+	{ 0 },
+};
+
+static const struct schema_field fork_arguments[] = {
+	{ "session_id", "string", SESSION_ID },
+	{ "count", "integer 1..32", "how many copies; default 1" },
+	{ 0 },
+};
+
+static const struct schema_field session_arguments[] = {
+	{ "session_id", "string", SESSION_ID },
+	{ 0 },
+};
+
+static const struct schema_field write_arguments[] = {
+	{ "session_id", "string", SESSION_ID },
+	{ "path", "string", "path in the work directory, such as src/app.py; folders are made" },
+	{ "content", "string", "the text of the file; give this or base64" },
+	{ "base64", "string", "the bytes of the file" },
+	{ 0 },
+};
+
+#define PAGE_FIELDS                                                                                \
+	{ "start_line", "integer", "first line of the page; negative: counted from the end" },     \
+		{ "max_lines", "integer 1..2000", "at most so many lines; default 200" },          \
+		{ "grep", "string",                                                                \
+		  "only lines that this regular expression (PCRE) matches, with their numbers" },  \
+		{ "ignore_case", "boolean", "for grep" },                                          \
+	{                                                                                          \
+		"context", "integer 0..10", "lines around each match of grep"                      \
+	}
+
+static const struct schema_field read_arguments[] = {
+	{ "session_id", "string", "read a file of this session; give this or execution_id" },
+	{ "execution_id", "string", "read a file that this execution wrote" },
+	{ "path", "string", "path as list_files shows it" },
+	PAGE_FIELDS,
+	{ 0 },
+};
+
+static const struct schema_field list_arguments[] = {
+	{ "session_id", "string", "list the files of this session; give this or execution_id" },
+	{ "execution_id", "string", "list the files that this execution wrote" },
+	{ "after", "string", "go on behind this path: next of the page before" },
+	{ 0 },
+};
+
+static const struct schema_field get_arguments[] = {
+	{ "execution_id", "string", "ex_…, as every run and search_history give it" },
+	{ 0 },
+};
+
+static const struct schema_field output_arguments[] = {
+	{ "execution_id", "string", "ex_…, also of one that still runs" },
+	{ "stream", "stdout|stderr", "default stdout" },
+	PAGE_FIELDS,
+	{ "offset", "integer",
+	  "read bytes from here instead of lines (negative: counted from the end): for lines of "
+	  "many kilobytes" },
+	{ 0 },
+};
+
+static const struct schema_field search_arguments[] = {
+	{ "text", "string", "words that occur in the code or the output" },
+	{ "status", "queued|running|" STATUS, "only executions with this status" },
+	{ "language", "string", "only executions of this language" },
+	{ "label", "string", "only executions with this label: NAME=VALUE" },
+	{ "since", "string", "not before this time, such as 2026-11-15T10:00:00Z" },
+	{ "until", "string", "not after this time" },
+	{ "limit", "integer 1..20", "at most so many; default 10" },
+	{ "cursor", "string", "the next page: next of the page before" },
+	{ 0 },
+};
+
+static const struct schema_field explain_arguments[] = {
+	{ "policy", "string", "the policy to ask about; default: default" },
+	{ "language", "string", "default python" },
+	{ "limits", "Limits", "limits you would like to have" },
+	{ "network", "string",
+	  "network access you would like to have, such as allow:example.com:443" },
+	{ "workspace", "string", "name of a persistent directory you would like to use" },
+	{ "preload", "[string]", "modules you would like to have loaded" },
+	{ 0 },
+};
+
+/* --- answers --- */
+
+static const struct schema_field execute_answer[] = {
+	{ "stdout", "string", "at most 100,000 characters" },
+	{ "stderr", "string", "at most 100,000 characters" },
+	{ "exit_code", "integer", "-1: the code did not run to its end" },
+	{ "execution_time", "number", "seconds" },
+	{ "status", "success|timeout|execution_error|setup_error", NULL },
+	{ "error_message", "string?", NULL },
+	{ "execution_id", "string?", "for get_execution, read_output and read_file" },
+	{ "cause", "Cause?", "why it ended" },
+	{ 0 },
+};
+
+static const struct schema_field cause[] = {
+	{ "kind", "string", NULL },
+	{ "detail", "string?", "one sentence" },
+	{ "limit_key", "string?", "the limit that was hit" },
+	{ "limit", "number?", "its value" },
+	{ "peak", "number?", "what was measured" },
+	{ "retryable", "boolean", NULL },
+	{ "suggest", "number?", "a limit worth retrying with" },
+	{ 0 },
+};
+
+static const struct schema_field language[] = {
+	{ "name", "string", NULL },
+	{ "title", "string", NULL },
+	{ "aliases", "[string]", "other names; execute_code takes the name only" },
+	{ "available", "boolean", NULL },
+	{ "version", "string?", NULL },
+	{ "compiled", "boolean", NULL },
+	{ "sessions", "boolean", "create_session takes it" },
+	{ "libraries", "{string}", "libraries that are there, with their versions" },
+	{ "install", "string?", "what provides it, if it is not available" },
+	{ 0 },
+};
+
+static const struct schema_field languages[] = { { "languages", "[Language]", NULL }, { 0 } };
+
+static const struct schema_field session[] = {
+	{ "session_id", "string", "give it to run_in_session and the other tools of sessions" },
+	{ "name", "string?", NULL },
+	{ "language", "string", NULL },
+	{ "state", "starting|idle|busy", NULL },
+	{ "executions", "integer", "how many have ended" },
+	{ "expires_at", "string", "when it ends if it is not used" },
+	{ "idle_timeout", "number", "seconds" },
+	{ "forkable", "boolean", "fork_session can copy it" },
+	{ "parent", "string?", "the session it was forked from" },
+	{ 0 },
+};
+
+static const struct schema_field sessions[] = { { "sessions", "[SessionInfo]", NULL }, { 0 } };
+
+static const struct schema_field closed[] = {
+	{ "session_id", "string", NULL },
+	{ "closed", "boolean", NULL },
+	{ 0 },
+};
+
+static const struct schema_field printed[] = {
+	{ "text", "string", "all, or head and tail; where something is left out, how to read it" },
+	{ "bytes", "integer?", "bytes that the program wrote" },
+	{ "truncated", "boolean", NULL },
+	{ 0 },
+};
+
+static const struct schema_field failure[] = {
+	{ "type", "string?", NULL },
+	{ "message", "string?", NULL },
+	{ "file", "string?", NULL },
+	{ "line", "integer?", NULL },
+	{ "excerpt", "string?", "the lines around it" },
+	{ 0 },
+};
+
+static const struct schema_field file[] = {
+	{ "path", "string", NULL },
+	{ "size", "integer", "bytes" },
+	{ 0 },
+};
+
+static const struct schema_field run_result[] = {
+	{ "execution_id", "string", "for get_execution, read_output and read_file" },
+	{ "status", "queued|running|" STATUS, NULL },
+	{ "summary", "string", "how it ended, in one sentence" },
+	{ "suggestion", "string?", "what to do about it" },
+	{ "exit_code", "integer?", NULL },
+	{ "error", "Failure?", NULL },
+	{ "value", "string?", "of the last expression" },
+	{ "stdout", "Printed", NULL },
+	{ "stderr", "Printed", NULL },
+	{ "files", "[FileInfo]", "files that the program wrote" },
+	{ "files_total", "integer", "how many there are, also those that are not listed" },
+	{ "denials", "[string]", "what the sandbox refused" },
+	{ "images", "integer", "charts that follow as images" },
+	{ "session_id", "string?", NULL },
+	{ "session_state", "string?", "kept, or lost: the session's variables are gone" },
+	{ "duration", "number?", "seconds" },
+	{ "memory_peak", "integer?", "bytes" },
+	{ 0 },
+};
+
+static const struct schema_field text_page[] = {
+	{ "text", "string",
+	  "lines with their numbers; with grep, \"-\" marks lines around a match" },
+	{ "first_line", "integer?", "the first line shown" },
+	{ "last_line", "integer?", "the last line shown" },
+	{ "total_lines", "integer?", "of the whole text; null: not all of it was read" },
+	{ "matches", "integer?", "lines that grep matches, also those that are not shown" },
+	{ "next_line", "integer?",
+	  "give it as start_line for the next page; null: this is the last" },
+	{ "next_offset", "integer?", "the same for offset" },
+	{ "size", "integer", "bytes of the whole text" },
+	{ "complete", "boolean", "false: the program still runs, or some bytes could not be kept" },
+	{ "binary", "boolean", "some bytes are no text; they are shown as U+FFFD" },
+	{ "note", "string?", NULL },
+	{ 0 },
+};
+
+static const struct schema_field written[] = {
+	{ "path", "string", NULL },
+	{ "size", "integer", "bytes" },
+	{ 0 },
+};
+
+static const struct schema_field files[] = {
+	{ "files", "[FileInfo]", "sorted by path" },
+	{ "total", "integer", NULL },
+	{ "next", "string?", "give it as after for the next page" },
+	{ 0 },
+};
+
+static const struct schema_field found[] = {
+	{ "execution_id", "string", NULL },
+	{ "status", "string", NULL },
+	{ "language", "string?", NULL },
+	{ "exit_code", "integer?", NULL },
+	{ "created_at", "string", NULL },
+	{ "duration", "number?", "seconds" },
+	{ "labels", "{string}", NULL },
+	{ "code", "string?", "its beginning" },
+	{ 0 },
+};
+
+static const struct schema_field history[] = {
+	{ "executions", "[Found]", "newest first" },
+	{ "next", "string?", "give it as cursor for the next page" },
+	{ 0 },
+};
+
+static const struct schema_field rule[] = {
+	{ "field", "string", NULL },
+	{ "value", "any", NULL },
+	{ "rule", "string", "what decided it" },
+	{ 0 },
+};
+
+static const struct schema_field decision[] = {
+	{ "allowed", "boolean", NULL },
+	{ "refusal", "string?", "why not, and what to do" },
+	{ "field", "string?", "the argument that is refused" },
+	{ "rules", "[Rule]", "each field of the decision" },
+	{ "policies", "[string]", "the policies there are" },
+	{ 0 },
+};
+
+static const struct schema shapes[] = {
+	{ "ExecuteArguments", NULL, execute_arguments, "language code" },
+	{ "NoArguments", NULL, no_arguments, NULL },
+	{ "CreateArguments", NULL, create_arguments, NULL },
+	{ "RunArguments", NULL, run_arguments, "session_id code" },
+	{ "RunLimits", NULL, run_limits, NULL },
+	{ "ForkArguments", NULL, fork_arguments, "session_id" },
+	{ "SessionArguments", NULL, session_arguments, "session_id" },
+	{ "WriteArguments", NULL, write_arguments, "session_id path" },
+	{ "ReadArguments", NULL, read_arguments, "path" },
+	{ "ListArguments", NULL, list_arguments, NULL },
+	{ "GetArguments", NULL, get_arguments, "execution_id" },
+	{ "OutputArguments", NULL, output_arguments, "execution_id" },
+	{ "SearchArguments", NULL, search_arguments, NULL },
+	{ "ExplainArguments", NULL, explain_arguments, NULL },
+	{ "ExecuteAnswer", NULL, execute_answer, "*" },
+	{ "Cause", NULL, cause, "*" },
+	{ "Language", NULL, language, "*" },
+	{ "Languages", NULL, languages, "*" },
+	{ "SessionInfo", NULL, session, "*" },
+	{ "SessionInfos", NULL, sessions, "*" },
+	{ "Closed", NULL, closed, "*" },
+	{ "Printed", NULL, printed, "*" },
+	{ "Failure", NULL, failure, "*" },
+	{ "FileInfo", NULL, file, "*" },
+	{ "RunResult", NULL, run_result, "*" },
+	{ "TextPage", NULL, text_page, "*" },
+	{ "Written", NULL, written, "*" },
+	{ "FileInfos", NULL, files, "*" },
+	{ "Found", NULL, found, "*" },
+	{ "Executions", NULL, history, "*" },
+	{ "Rule", NULL, rule, "*" },
+	{ "PolicyDecision", NULL, decision, "*" },
+	{ 0 },
+};
+
+/* The limits that a model has a use for; all others keep the policy's defaults. */
+static const char *const few_limits[] = { "timeout", "cpu_time", "memory", "cpus",
+					  "pids",    "disk",	 NULL };
+
+const struct schema_book tool_book = {
+	.shapes = shapes,
+	.limits = few_limits,
+	.closed = true,
+};
+
+json_t *tool_schema(const char *shape)
+{
+	return schema_type(&tool_book, shape);
+}
