@@ -4,9 +4,6 @@
 #include "mcp/resource.h"
 #include "mcp/tool.h"
 
-const struct mcp_resource mcp_product_resources[] = { { 0 } };
-const struct mcp_prompt mcp_product_prompts[] = { { 0 } };
-
 const struct mcp_tables mcp_product_tables = {
 	.tools = mcp_product_tools,
 	.resources = mcp_product_resources,

@@ -111,7 +111,7 @@ static struct span newest_lines(const struct newest *t)
 static void tell_progress(struct mcp_work *w, double timeout, struct newest *t)
 {
 	int64_t now_ns = clock_now_ns();
-	double seconds = (double)(now_ns - w->started_ns) / NS_PER_SEC;
+	double seconds = (double)((now_ns - w->started_ns) / NS_PER_MS) / 1000;
 	const struct span lines = newest_lines(t);
 	_cleanup_buf_ struct buf message = { 0 };
 	char took[32];

@@ -105,7 +105,7 @@ static json_t *content_of(const json_t *structured, json_t *images)
 	json_t *content = text ? json_pack("[o]", mcp_text(text, strlen(text))) : NULL;
 
 	free(text);
-	if (content && json_array_extend(content, images) == 0)
+	if (content && (!images || json_array_extend(content, images) == 0))
 		return content;
 	json_decref(content);
 	return NULL;
@@ -117,10 +117,10 @@ void work_answer(struct mcp_work *w, json_t *structured, json_t *images, bool is
 	struct mcp_call *call = TAKE_PTR(w->call);
 	struct error err = { 0 };
 
-	if (structured && json_array_size(images) > 0)
+	if (structured)
 		answer.content = content_of(structured, images);
 	json_decref(images);
-	if (!structured || !call) {
+	if (!answer.content || !call) {
 		json_decref(structured);
 		json_decref(answer.content);
 		(void)error_oom(&err);
@@ -129,6 +129,27 @@ void work_answer(struct mcp_work *w, json_t *structured, json_t *images, bool is
 		return;
 	}
 	mcp_call_answer(call, answer);
+}
+
+void work_result(struct mcp_work *w, json_t *result)
+{
+	struct mcp_call *call = TAKE_PTR(w->call);
+
+	if (call)
+		mcp_call_result(call, result);
+	else
+		json_decref(result);
+}
+
+void work_fail(struct mcp_work *w, const struct error *err)
+{
+	struct mcp_call *call = TAKE_PTR(w->call);
+	const char *uri = work_text(w, "uri");
+
+	if (call && uri && err->code == ERROR_NOT_FOUND)
+		mcp_call_no_resource(call, uri);
+	else if (call)
+		mcp_call_error(call, err);
 }
 
 void work_refuse(struct mcp_work *w, const struct error *err)

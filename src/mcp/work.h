@@ -41,6 +41,10 @@ int64_t work_number(const struct mcp_work *w, const char *key, int64_t otherwise
 void work_answer(struct mcp_work *w, json_t *structured, json_t *images, bool is_error);
 void work_refuse(struct mcp_work *w, const struct error *err);
 
+/* The same for what is no tool: a result as it is, or an error of the protocol. An argument `uri` names the resource that is missing. */
+void work_result(struct mcp_work *w, json_t *result);
+void work_fail(struct mcp_work *w, const struct error *err);
+
 /* --- Waiting --- */
 
 /* Woken by a callback of this work, by its cancellation, or at that CLOCK_MONOTONIC instant (0: never). */
