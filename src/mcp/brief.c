@@ -308,7 +308,7 @@ static struct span stream_text(const json_t *result, const char *stream)
 	return (struct span){ json_string_value(text), json_string_length(text) };
 }
 
-static json_t *stream_of(const json_t *result, const char *stream, size_t max_cost)
+static json_t *printed_of(const json_t *result, const char *stream, size_t max_cost)
 {
 	const struct span text = stream_text(result, stream);
 	const char *id = text_of(result, "id");
@@ -338,10 +338,10 @@ static int add_streams(json_t *made, const json_t *result)
 	size_t cost = text_cost(stream_text(result, second));
 	size_t rest = MIN(cost, room / 3);
 
-	if (json_object_set_new(made, first, stream_of(result, first, room - rest)) < 0)
+	if (json_object_set_new(made, first, printed_of(result, first, room - rest)) < 0)
 		return -ENOMEM;
 	rest = MIN(answer_room(made), room);
-	return json_object_set_new(made, second, stream_of(result, second, rest));
+	return json_object_set_new(made, second, printed_of(result, second, rest));
 }
 
 static json_t *or_null(json_t *value)

@@ -100,14 +100,14 @@ static json_t *result_printing(const char *out, size_t out_len, const char *err,
 static void test_long_output(void **state)
 {
 	enum { LINES = 20000 };
-	char *text = malloc(LINES * 12 + 1), *at = text;
+	char *text = malloc(LINES * 12 + 16), *at = text;
 	json_t *result, *brief;
 	const json_t *out;
 	const char *shown;
 
 	(void)state;
 	for (int i = 1; i <= LINES; i++)
-		at += sprintf(at, "line %d\n", i);
+		at += snprintf(at, 16, "line %d\n", i);
 	result = result_printing(text, (size_t)(at - text), "short\n", 6);
 	brief = brief_result(&(struct brief_view){ .result = result });
 	check_brief(brief);
@@ -126,7 +126,7 @@ static void test_long_output(void **state)
 	free(text);
 }
 
-/* Whatever the bytes are, the answer is in the bound. */
+/* The answer is in the bound for all kinds of bytes. */
 static void test_costly_output(void **state)
 {
 	enum { MANY = 300000 };

@@ -115,7 +115,7 @@ static void test_large_file(void **state)
 	at += 3 << 20;
 	*at++ = '\n';
 	for (int i = 2; i <= 200000; i++)
-		at += sprintf(at, "%s %d\n", i % 50000 == 0 ? "needle" : "hay", i);
+		at += snprintf(at, 32, "%s %d\n", i % 50000 == 0 ? "needle" : "hay", i);
 	source.bytes = text;
 	source.size = at - text;
 	s = scan(&source, &query, &err);

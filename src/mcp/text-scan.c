@@ -118,26 +118,27 @@ static struct span shown_part(struct span line, size_t match)
 	return (struct span){ line.data + from, to - from };
 }
 
-static int put_line(struct buf *out, const struct text_query *query, int64_t number, char mark,
-		    struct span line, struct span part)
-{
-	int r = query->plain ? 0 : buf_printf(out, "%lld%c ", (long long)number, mark);
-
-	if (r == 0 && part.data > line.data)
-		r = buf_puts(out, "…");
-	if (r == 0)
-		r = buf_append(out, part.data, part.len);
-	if (r == 0 && part.data + part.len < line.data + line.len)
-		r = buf_printf(out, "… (the line has %zu bytes)", line.len);
-	return r == 0 ? buf_puts(out, "\n") : r;
-}
-
 struct shown_line {
 	int64_t number;
 	char mark; /* ':' or '-' */
 	struct span text;
 	size_t match;
 };
+
+static int put_shown_line(struct buf *out, const struct text_query *query,
+			  const struct shown_line *l)
+{
+	const struct span part = shown_part(l->text, l->match);
+	int r = query->plain ? 0 : buf_printf(out, "%lld%c ", (long long)l->number, l->mark);
+
+	if (r == 0 && part.data > l->text.data)
+		r = buf_puts(out, "…");
+	if (r == 0)
+		r = buf_append(out, part.data, part.len);
+	if (r == 0 && part.data + part.len < l->text.data + l->text.len)
+		r = buf_printf(out, "… (the line has %zu bytes)", l->text.len);
+	return r == 0 ? buf_puts(out, "\n") : r;
+}
 
 /* False: the page has no room for it. */
 static bool show_line(struct text_scan *s, const struct shown_line *l)
@@ -153,8 +154,7 @@ static bool show_line(struct text_scan *s, const struct shown_line *l)
 		return false;
 	r = gap ? buf_puts(&page->text, "--\n") : 0;
 	if (r == 0)
-		r = put_line(&page->text, &s->query, l->number, l->mark, l->text,
-			     shown_part(l->text, l->match));
+		r = put_shown_line(&page->text, &s->query, l);
 	cost = text_cost((struct span){ page->text.data + begin, page->text.len - begin });
 	if (r < 0 || s->lines_left == 0 || cost > s->cost_left) {
 		page->text.len = begin;
@@ -200,7 +200,7 @@ static void show_before(struct text_scan *s)
 	s->n_before = 0;
 }
 
-static int take_line(struct text_scan *s, struct span line, struct error *err)
+static int take_text_line(struct text_scan *s, struct span line, struct error *err)
 {
 	struct shown_line l = { .number = s->line, .mark = '-', .text = line };
 	int r;
@@ -288,7 +288,7 @@ static int end_line(struct text_scan *s, struct span rest, struct error *err)
 		line = (struct span){ s->partial.data, s->partial.len };
 	}
 	line.len = MIN(line.len, (size_t)LINE_MAX_BYTES);
-	r = take_line(s, line, err);
+	r = take_text_line(s, line, err);
 	s->partial.len = 0;
 	s->line++;
 	return r;

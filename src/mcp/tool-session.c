@@ -9,6 +9,10 @@
 #include "mcp/tools.h"
 #include "session/session.h"
 
+#include <string.h>
+
+#define WORK_DIR "/sandbox/"
+
 static json_t *or_null(json_t *value)
 {
 	return value ? json_incref(value) : json_null();
@@ -107,14 +111,31 @@ static void do_analysis(void *data)
 	a->made = analysis_make(a->request, a->result);
 }
 
+/*
+ * The file of the error, if it is the code that was just run: its frame is the outermost one. Code of an earlier run that was called
+ * has another name, and its lines are not at hand.
+ */
+static const char *error_entry(const json_t *error)
+{
+	const char *file = json_string_value(json_object_get(error, "file"));
+	const char *frames = json_string_value(json_object_get(error, "traceback"));
+	const char *first = frames ? strstr(frames, WORK_DIR) : NULL;
+
+	if (!file || !first || strncmp(file, WORK_DIR, strlen(WORK_DIR)) != 0 ||
+	    strncmp(first, file, strlen(file)) != 0)
+		return NULL;
+	return file + strlen(WORK_DIR);
+}
+
 static json_t *analysis_of(struct mcp_work *w, const json_t *result)
 {
 	struct analysing a = { .result = result };
 
 	if (!json_is_false(json_object_get(result, "success")))
 		return NULL;
-	a.request = json_pack("{s:O, s:O?}", "language", json_object_get(result, "language"),
-			      "code", json_object_get(w->arguments, "code"));
+	a.request = json_pack("{s:O, s:O?, s:s*}", "language", json_object_get(result, "language"),
+			      "code", json_object_get(w->arguments, "code"), "entry",
+			      error_entry(json_object_get(result, "error")));
 	worker_call(WORKER_ALWAYS, do_analysis, &a);
 	json_decref(a.request);
 	return a.made;
