@@ -384,6 +384,32 @@ def test_a_cancelled_call_ends_its_execution(client, session, served):
     assert client.good("run_in_session", session_id=session, code="1")["value"] == "1"
 
 
+def modern(web, method, name, /, **params):
+    """The result of a request of the stateless era, by a client that knows tasks."""
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+    answer = web.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}},
+                      headers={**HEADERS, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": name})
+    assert "result" in answer.json(), answer
+    return answer.json()["result"]
+
+
+@pytest.mark.parametrize("name, arguments, expected", [
+    ("run_in_session", {"code": "import time\nprint('begun')\ntime.sleep(2.3)\n6 * 7"}, {"value": "42", "status": "success"}),
+    ("execute_code", {"language": "bash", "code": "echo begun; sleep 60", "timeout": 3},
+     {"stdout": "begun\n", "status": "timeout", "error_message": "Execution timed out after 3 seconds."})])
+def test_long_runs_are_tasks(client, session, served, name, arguments, expected):
+    if name == "run_in_session":
+        arguments = {"session_id": session, **arguments}
+    task = modern(served.web, "tools/call", name, name=name, arguments=arguments)
+    assert task["resultType"] == "task" and task["status"] == "working", task
+    id = task["taskId"]
+    done = wait_for(lambda: (now := modern(served.web, "tasks/get", id, taskId=id))["status"] != "working" and now)
+    assert done["status"] == "completed", done
+    made = client.check(name, done["result"])
+    assert {key: made["structuredContent"][key] for key in expected} == expected and bool(made.get("isError")) == (name == "execute_code")
+
+
 # --- history, host ---
 
 def test_history(client, session):
