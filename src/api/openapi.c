@@ -67,6 +67,11 @@ static const struct api_parameter {
 	  "NAME=VALUE: count only executions with this label" },
 	{ "/v1/stats", "query", "since", "string", "RFC 3339, or seconds since 1970" },
 	{ "/v1/stats", "query", "until", "string", NULL },
+	{ "/mcp", "header", "MCP-Protocol-Version", "string",
+	  "the revision; needed from 2026-07-28 on" },
+	{ "/mcp", "header", "MCP-Session-Id", "string",
+	  "of the answer to initialize; revisions before 2026-07-28" },
+	{ "/mcp", "header", "Last-Event-ID", "string", "GET: go on behind this event" },
 };
 
 /* Answers other than JSON with 200. */
@@ -90,6 +95,8 @@ static const struct answer {
 	{ HTTP_GET, "/v1/executions/{id}/attach", 101, { NULL } },
 	{ HTTP_GET, "/v1/sessions/{id}/attach", 101, { NULL } },
 	{ HTTP_GET, "/metrics", 200, { "text/plain" } },
+	{ HTTP_POST, "/mcp", 200, { "application/json", "text/event-stream" } },
+	{ HTTP_GET, "/mcp", 200, { "text/event-stream" } },
 };
 
 /* Answers with other statuses that are not problem+json. */
@@ -111,6 +118,7 @@ static const struct other_answer {
 	  "The request is wrong; stderr or error has the reason" },
 	{ HTTP_POST, "/execute", "429", "application/json", "ExecuteAnswer",
 	  "The queue is full; try again after Retry-After" },
+	{ HTTP_POST, "/mcp", "202", NULL, NULL, "The message needs no answer" },
 	{ HTTP_POST, "/execute", "503", "application/json", "ExecuteAnswer",
 	  "No storage, no broker yet, or the daemon is ending" },
 };

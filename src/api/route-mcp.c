@@ -391,10 +391,10 @@ static int delete_mcp(struct request_ctx *ctx)
 }
 
 const struct route mcp_routes[] = {
-	{ HTTP_POST, "/mcp", post_mcp, .flags = ROUTE_BYTES | ROUTE_STREAMS,
+	{ HTTP_POST, "/mcp", post_mcp, .flags = ROUTE_BYTES,
 	  .summary = "One message of the Model Context Protocol", .request_schema = "McpMessage",
 	  .response_schema = "McpMessage", .body_max_bytes = BODY_BYTES_MAX },
-	{ HTTP_GET, "/mcp", get_mcp, .flags = ROUTE_STREAMS | ROUTE_UPGRADES,
+	{ HTTP_GET, "/mcp", get_mcp, .flags = ROUTE_UPGRADES,
 	  .summary = "Messages of an MCP session that answer no request; or a WebSocket for MCP" },
 	{ HTTP_DELETE, "/mcp", delete_mcp, .summary = "End an MCP session" },
 	{ 0 },

@@ -431,6 +431,16 @@ static const struct schema_field tool_call[] = {
 	{ 0 },
 };
 
+static const struct schema_field mcp_message[] = {
+	{ "jsonrpc", "string", "2.0" },
+	{ "id", "any", "of a request and its answer: a text or an integer" },
+	{ "method", "string", "of a request or a notification" },
+	{ "params", "object", NULL },
+	{ "result", "object", NULL },
+	{ "error", "object", "code, message, data" },
+	{ 0 },
+};
+
 static const struct schema_field tool_answer[] = {
 	{ "stdout", "string", "at most 100,000 characters" },
 	{ "stderr", "string", "at most 100,000 characters" },
@@ -522,6 +532,8 @@ static const struct schema shapes[] = {
 	{ "SessionFiles", "Files of a work directory.", session_files, "*" },
 	{ "ToolArguments", "Arguments of execute_code.", tool_arguments, "language code" },
 	{ "ToolCall", "The envelope of document 004.", tool_call, "*" },
+	{ "McpMessage", "A JSON-RPC message of the Model Context Protocol.", mcp_message,
+	  "jsonrpc" },
 	{ "ToolAnswer", "Answer of execute_code.", tool_answer, "*" },
 	{ "Status", "One word.", status_only, "*" },
 	{ "Ready", "Readiness, and the reason if the daemon is not ready.", ready, "*" },

@@ -23,7 +23,7 @@ enum { READY_MS = 30000, CHECK_MS = 200, PATH_SIZE = PATH_MAX / 2 + 32 };
 /* The shell's name is the directory, which it removes when the daemon has ended. */
 static const char shell_script[] = "\"$@\"; r=$?; rm -rf -- \"$0\"; exit $r";
 
-static int make_dir(struct private_daemon *d, struct error *err)
+static int make_private_dir(struct private_daemon *d, struct error *err)
 {
 	const char *run = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
 	const char *base = run && *run == '/' ? run : tmp && *tmp == '/' ? tmp : "/tmp";
@@ -125,7 +125,7 @@ int private_daemon_start(struct private_daemon *d, struct error *err)
 	int ends[2], r;
 
 	*d = (struct private_daemon){ .life_fd = -EBADF, .ready_fd = -EBADF };
-	r = make_dir(d, err);
+	r = make_private_dir(d, err);
 	if (r < 0)
 		return r;
 	if (pipe2(ends, O_CLOEXEC) < 0) {

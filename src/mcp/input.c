@@ -95,13 +95,15 @@ static int seal_of(const struct mcp_call *call, const char *payload, char ret[SH
 {
 	const json_t *arguments = json_object_get(call->params, "arguments");
 	const json_t *name = json_object_get(call->params, call->method->name_key);
-	char *text = arguments ? json_dumps(arguments, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
+	/* Absent arguments and empty ones are the same. */
+	const bool has_any = json_object_size(arguments) > 0;
+	char *text = has_any ? json_dumps(arguments, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
 	const char *words[] = { payload, mcp_call_caller(call), call->method->name,
 				json_is_string(name) ? json_string_value(name) : "",
 				text ? text : "" };
 	struct seal_part parts[ARRAY_SIZE(words)];
 
-	if (arguments && !text)
+	if (has_any && !text)
 		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		parts[i] = (struct seal_part){ words[i], strlen(words[i]) };

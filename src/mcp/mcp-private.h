@@ -28,7 +28,7 @@ enum {
 	MCP_TASK_ID = 192,
 };
 
-/* --- dispatch.c --- */
+/* --- mcp-dispatch.c --- */
 
 /* A method is a row: the eras that have it, and the function that answers it. */
 struct mcp_method {
@@ -63,7 +63,7 @@ struct mcp {
 	bool draining;
 };
 
-/* --- clients: client.c --- */
+/* --- clients: mcp-client.c --- */
 
 /*
  * A client with state between its messages: of a legacy session over HTTP (known by `id`), or of a WebSocket (known by its
@@ -128,7 +128,7 @@ struct mcp_call {
 	int64_t progress_ns; /* time for which progress has been paid */
 	enum mcp_log_level log_level;
 	struct mcp_asking *asking; /* input.c; or NULL */
-	struct source *task_timer; /* task.c: until the call becomes a task */
+	struct source *task_timer; /* mcp-task.c: until the call becomes a task */
 	bool is_task;		   /* it has been answered with a task: its answer is dropped */
 	json_t *task;		   /* of tasks/get: the task that the result goes into */
 	unsigned listens_to;	   /* enum mcp_change; subscription.c */
@@ -199,7 +199,7 @@ void mcp_listeners_end(struct mcp *m);
 /* A message that concerns no request of the client. */
 void mcp_client_say(struct mcp_client *c, json_t *message);
 bool mcp_lists_may_change(const struct mcp *m);
-/* task.c */
+/* mcp-task.c */
 int mcp_answer_task_get(struct mcp_call *call, const json_t *params);
 int mcp_answer_task_cancel(struct mcp_call *call, const json_t *params);
 int mcp_answer_task_update(struct mcp_call *call, const json_t *params);

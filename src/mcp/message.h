@@ -30,7 +30,6 @@ struct mcp_fault {
 int mcp_message_read(struct span text, struct mcp_message *ret,
 		     struct mcp_fault *fault) _must_check_;
 void mcp_message_done(struct mcp_message *m);
-#define _cleanup_mcp_message_ _cleanup_(mcp_message_done)
 
 /* Each gives a new tree, NULL: no memory, and takes over result, params and data. id NULL: null. */
 json_t *mcp_make_result(const json_t *id, json_t *result);

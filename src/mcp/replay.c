@@ -91,7 +91,7 @@ struct mcp_stream *mcp_stream_find(struct mcp_replay *r, uint64_t number)
 	return s;
 }
 
-static bool has_room(const struct mcp_replay *r, size_t n)
+static bool replay_has_room(const struct mcp_replay *r, size_t n)
 {
 	const struct slot_demand demand = { SLOT_MCP_REPLAY_BYTES, (int64_t)n, 0 };
 
@@ -107,7 +107,7 @@ void mcp_stream_keep(struct mcp_stream *s, struct span text, char ret_event[REPL
 	(void)snprintf(ret_event, REPLAY_ID, "%" PRIu64 "-%" PRIu64, s->number, s->events++);
 	while (r->first && text.len <= REPLAY_BYTES && r->bytes + text.len > REPLAY_BYTES)
 		drop_oldest(r);
-	k = text.len > 0 && has_room(r, text.len) ? malloc(sizeof(*k) + text.len) : NULL;
+	k = text.len > 0 && replay_has_room(r, text.len) ? malloc(sizeof(*k) + text.len) : NULL;
 	if (!k)
 		return;
 	*k = (struct mcp_kept){ .stream = s->number, .event = s->events - 1, .len = text.len };

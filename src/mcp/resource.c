@@ -23,7 +23,7 @@ const char *mcp_uri_value(const struct mcp_uri *uri, const char *name)
 
 /* --- matching --- */
 
-static int hex_digit(char c)
+static int uri_hex_digit(char c)
 {
 	return c >= '0' && c <= '9'		    ? c - '0'
 	       : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
@@ -42,8 +42,8 @@ static bool decode_value(char *value)
 			*out++ = *in;
 			continue;
 		}
-		high = hex_digit(in[1]);
-		low = high < 0 ? -1 : hex_digit(in[2]);
+		high = uri_hex_digit(in[1]);
+		low = high < 0 ? -1 : uri_hex_digit(in[2]);
 		if (low < 0 || (high == 0 && low == 0))
 			return false;
 		*out++ = (char)(high * 16 + low);

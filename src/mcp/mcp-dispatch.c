@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "loop/worker.h"
 #include "mcp/mcp-private.h"
 
 enum { TICK_S = 30, LIST_TTL_MS = 60000 };
@@ -289,18 +290,39 @@ static struct mcp_call *take_legacy(struct mcp *m, const struct mcp_arrival *in,
 	return begin_call(m, in, message, &like);
 }
 
+/* A large message is parsed on the worker, when its door runs on a fiber. */
+struct message_reading {
+	struct span text;
+	struct mcp_message message;
+	struct mcp_fault fault;
+	int r;
+};
+
+static void read_message(void *data)
+{
+	struct message_reading *reading = data;
+
+	reading->r = mcp_message_read(reading->text, &reading->message, &reading->fault);
+}
+
 struct mcp_call *mcp_take(struct mcp *m, const struct mcp_arrival *in)
 {
-	_cleanup_mcp_message_ struct mcp_message message = { 0 };
-	struct mcp_fault fault = { 0 };
+	struct message_reading reading = { .text = in->text };
+	struct mcp_call *call = NULL;
 
-	if (mcp_message_read(in->text, &message, &fault) < 0) {
-		end_with(in, MCP_MALFORMED, mcp_make_error(fault.id, fault.code, fault.text, NULL));
-		json_decref(fault.id);
-		return NULL;
+	worker_call(in->text.len, read_message, &reading);
+	if (reading.r < 0) {
+		end_with(in, MCP_MALFORMED,
+			 mcp_make_error(reading.fault.id, reading.fault.code, reading.fault.text,
+					NULL));
+		json_decref(reading.fault.id);
+	} else if (mcp_era_of(&reading.message, in->headers) == MCP_MODERN) {
+		call = take_modern(m, in, &reading.message);
+	} else {
+		call = take_legacy(m, in, &reading.message);
 	}
-	return mcp_era_of(&message, in->headers) == MCP_MODERN ? take_modern(m, in, &message)
-							       : take_legacy(m, in, &message);
+	mcp_message_done(&reading.message);
+	return call;
 }
 
 /* --- the server --- */
