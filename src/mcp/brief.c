@@ -99,11 +99,17 @@ static json_t *head_and_tail(struct span text, size_t max_cost, const char *wher
 	return r == 0 ? utf8_to_json(out.data, out.len, NULL) : NULL;
 }
 
+/* A byte costs two at least: a large text is not looked at. */
+static size_t cost_up_to(struct span text, size_t most)
+{
+	return text.len > most / 2 ? most + 1 : text_cost(text);
+}
+
 json_t *brief_text(struct span text, size_t max_cost, const char *where)
 {
 	const size_t note = 3 * WHERE_MAX;
 
-	if (text_cost(text) <= max_cost)
+	if (cost_up_to(text, max_cost) <= max_cost)
 		return utf8_to_json(text.data ? text.data : "", text.len, NULL);
 	if (max_cost <= note)
 		return json_string("");
@@ -243,23 +249,34 @@ static json_t *error_of(const struct brief_view *view)
 			 cut_text(json_object_get(view->analysis, "excerpt"), EXCERPT_COST));
 }
 
+/* jansson's writer, which stops when there is enough to show. */
+static int put_value(const char *bytes, size_t n, void *data)
+{
+	struct buf *text = data;
+	size_t room = text->max - text->len;
+
+	return buf_append(text, bytes, MIN(n, room)) < 0 || n > room ? -1 : 0;
+}
+
 /* As the language prints it; otherwise as JSON. */
 static json_t *value_of(const json_t *result)
 {
-	json_t *value = json_object_get(result, "value"), *text, *cut;
+	const json_t *value = json_object_get(result, "value");
 	const json_t *repr = json_object_get(result, "value_repr");
-	char *dump;
+	_cleanup_buf_ struct buf text = { 0 };
+	bool cut;
+	size_t n;
 
-	if (json_is_string(repr) && !json_is_null(value))
-		return cut_text(repr, VALUE_COST);
 	if (!value || json_is_null(value))
 		return json_null();
-	dump = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-	text = dump ? json_string(dump) : NULL;
-	cut = text ? cut_text(text, VALUE_COST) : NULL;
-	json_decref(text);
-	free(dump);
-	return cut;
+	if (json_is_string(repr) || json_is_string(value))
+		return cut_text(json_is_string(repr) ? repr : value, VALUE_COST);
+	buf_init(&text, VALUE_COST);
+	cut = json_dump_callback(value, put_value, &text,
+				 JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)) < 0;
+	n = text_head((struct span){ text.data, text.len }, VALUE_COST);
+	return json_sprintf("%.*s%s", (int)n, text.data ? text.data : "",
+			    cut || n < text.len ? "…" : "");
 }
 
 static json_t *files_of(const json_t *files)
@@ -313,7 +330,7 @@ static json_t *printed_of(const json_t *result, const char *stream, size_t max_c
 	const struct span text = stream_text(result, stream);
 	const char *id = text_of(result, "id");
 	char where[WHERE_MAX], key[32];
-	bool whole = text_cost(text) <= max_cost;
+	bool whole = cost_up_to(text, max_cost) <= max_cost;
 	json_t *shown;
 
 	(void)snprintf(where, sizeof(where), "read_output of %.40s, stream %s,", id ? id : "?",
@@ -335,7 +352,7 @@ static int add_streams(json_t *made, const json_t *result)
 	const size_t room = answer_room(made);
 	const bool failed = json_is_false(json_object_get(result, "success"));
 	const char *first = failed ? "stderr" : "stdout", *second = failed ? "stdout" : "stderr";
-	size_t cost = text_cost(stream_text(result, second));
+	size_t cost = cost_up_to(stream_text(result, second), room);
 	size_t rest = MIN(cost, room / 3);
 
 	if (json_object_set_new(made, first, printed_of(result, first, room - rest)) < 0)

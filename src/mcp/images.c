@@ -67,11 +67,12 @@ static void add_outputs(const json_t *outputs, json_t *list)
 		const json_t *data = json_object_get(one, "data");
 		json_t *block = NULL;
 
+		if (json_array_size(list) == IMAGES_MAX)
+			break;
 		for (size_t t = 0; !block && t < ARRAY_SIZE(types); t++)
 			block = image_of_base64(json_object_get(data, types[t]));
-		if (json_array_size(list) < IMAGES_MAX && block)
-			(void)json_array_append(list, block);
-		json_decref(block);
+		if (block)
+			(void)json_array_append_new(list, block);
 	}
 }
 

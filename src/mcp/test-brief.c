@@ -126,6 +126,25 @@ static void test_long_output(void **state)
 	free(text);
 }
 
+static void test_large_value(void **state)
+{
+	json_t *result = result_printing("", 0, "", 0), *list = json_array(), *brief;
+	const char *value;
+
+	(void)state;
+	for (int i = 0; i < 100000; i++)
+		(void)json_array_append_new(list, json_string("some words"));
+	(void)json_object_set_new(result, "value", list);
+	brief = brief_result(&(struct brief_view){ .result = result });
+	check_brief(brief);
+	value = text_at(brief, "value");
+	assert_memory_equal(value, "[\"some words\",\"some words\",", 27);
+	assert_string_equal(value + strlen(value) - 3, "…");
+	assert_in_range(strlen(value), 1000, 2100);
+	json_decref(brief);
+	json_decref(result);
+}
+
 /* The answer is in the bound for all kinds of bytes. */
 static void test_costly_output(void **state)
 {
@@ -179,6 +198,7 @@ static void test_values(void **state)
 		{ "{\"value\": null}", NULL },
 		{ "{\"value\": [1, 2.5]}", "[1,2.5]" },
 		{ "{\"value\": \"text\", \"value_repr\": \"'text'\"}", "'text'" },
+		{ "{\"value\": \"text\"}", "text" },
 	};
 
 	(void)state;
@@ -204,7 +224,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sentences),     cmocka_unit_test(test_long_output),
 		cmocka_unit_test(test_costly_output), cmocka_unit_test(test_many_files),
-		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_values),	      cmocka_unit_test(test_large_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 
 #include "compat/tools/execute-004.h"
 #include "engine/engine.h"
+#include "engine/text-file.h"
 #include "mcp/images.h"
 #include "mcp/tool-shapes.h"
 #include "session/session.h"
@@ -101,7 +102,7 @@ static int load(struct mcp_work *w, const char *id, json_t **ret_request, json_t
 		r = engine_get_text(w->app->engine, w->viewer, id, &text, err);
 	if (r < 0)
 		return r;
-	*ret_result = json_loads(text, JSON_ALLOW_NUL, NULL);
+	*ret_result = text_parse(span_of(text));
 	free(text);
 	return *ret_result ? 0 : error_oom(err);
 }

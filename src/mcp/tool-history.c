@@ -3,6 +3,8 @@
 #include "base/fd.h"
 #include "base/timestamp.h"
 #include "engine/engine.h"
+#include "engine/text-file.h"
+#include "loop/fiber.h"
 #include "mcp/brief.h"
 #include "mcp/images.h"
 #include "mcp/text-page.h"
@@ -21,7 +23,7 @@ static int load_result(struct mcp_work *w, const char *id, json_t **ret, struct 
 
 	if (r < 0)
 		return err->code == ERROR_NOT_FOUND ? tool_no_execution(id, err) : r;
-	*ret = json_loads(text, JSON_ALLOW_NUL, NULL);
+	*ret = text_parse(span_of(text));
 	free(text);
 	return *ret ? 0 : error_oom(err);
 }
@@ -159,6 +161,7 @@ static json_t *found_page(struct mcp_work *w, const json_t *tree)
 
 	json_array_foreach(json_object_get(tree, "executions"), i, row)
 	{
+		fiber_yield(); /* each one is read and parsed */
 		if (json_array_append_new(list, found_row(w, row)) < 0) {
 			json_decref(list);
 			return NULL;

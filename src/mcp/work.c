@@ -46,10 +46,16 @@ static const struct mcp_call_ops work_ops = { .cancel = on_call_cancelled, .free
 
 static void run_work(void *data)
 {
+	static const struct error cancelled = { .code = ERROR_INTERNAL,
+						.errnum = ECANCELED,
+						.text = "The call was cancelled." };
 	struct mcp_work *w = data;
 
 	w->fiber = fiber_current();
 	w->run(w);
+	/* A cancelled one may have stopped half-way. */
+	if (w->call)
+		work_refuse(w, &cancelled);
 	w->fiber = NULL;
 	w->ended = true;
 	if (w->released)
