@@ -290,6 +290,8 @@ static const struct option mcp_rows[] = {
 };
 static const struct option_list mcp_list = { .rows = mcp_rows, .n = ARRAY_SIZE(mcp_rows) };
 
+static const struct command *const mcp_commands[] = { &cmd_mcp_install, NULL };
+
 const struct command cmd_mcp = {
 	.name = "mcp",
 	.usage = "[OPTIONS]",
@@ -300,4 +302,5 @@ const struct command cmd_mcp = {
 		   "command. The daemon serves the same at /mcp over HTTP.\n",
 	.options = &mcp_list,
 	.main = mcp_main,
+	.commands = mcp_commands,
 };

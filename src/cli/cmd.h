@@ -26,14 +26,14 @@ struct command {
 	const struct option_list *options;
 	/* argv[0] is the command's name; returns the exit code. */
 	int (*main)(const struct command *self, int argc, char **argv);
-	/* Subcommands, instead of options and main; their names begin with this one's ("history list"). */
+	/* Subcommands, instead of options and main or beside them; their names begin with this one's ("history list"). */
 	const struct command *const *commands;
 	bool hidden;
 };
 
 extern const struct command cmd_run, cmd_languages, cmd_doctor, cmd_dump_seccomp, cmd_pool,
 	cmd_prepare, cmd_serve, cmd_history, cmd_debug, cmd_ps, cmd_cancel, cmd_cleanup,
-	cmd_session, cmd_mcp, cmd_man, cmd_completion;
+	cmd_session, cmd_mcp, cmd_mcp_install, cmd_man, cmd_completion;
 /* In the order of the help; ends with NULL. */
 extern const struct command *const all_commands[];
 /* variables.c: prints a line on standard error for each unknown ATOLL_ variable. */

@@ -136,12 +136,17 @@ static int help_main(int argc, char **argv)
 	return help_command(command);
 }
 
-/* Calls the command that the words name, descending through commands that have subcommands. */
+/*
+ * Calls the command that the words name, descending through commands that have subcommands. A command with subcommands and a main of
+ * its own runs that when no subcommand is named.
+ */
 static int run_command(const struct command *command, int argc, char **argv)
 {
 	while (command->commands) {
 		const struct command *next;
 
+		if (command->main && (argc < 2 || argv[1][0] == '-'))
+			break;
 		if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
 			return help_command(command);
 		if (argc < 2) {

@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.quick, pytest.mark.modes("rootless")]
                                          ("help-history", ["help", "history"]),
                                          *((f"help-history-{name}", ["help", "history", name])
                                            for name in ("list", "show", "output", "replay", "diff", "stats", "rm")),
+                                         ("help-mcp", ["help", "mcp"]), ("help-mcp-install", ["help", "mcp", "install"]),
                                          ("help-session", ["help", "session"]),
                                          *((f"help-session-{name}", ["help", "session", name])
                                            for name in ("new", "list", "show", "exec", "repl", "attach", "fork", "interrupt", "reset", "logs",
