@@ -11,7 +11,7 @@ FIRST_FILES = ("test_kernel61.py", "test_programs.py", "test_build_kit.py", "tes
                "test_kernel.py", "test_limits.py", "test_service.py", "test_serve_monitor.py", "test_warm_socket.py", "test_warm_same.py",
                "test_api_stream.py", "test_enosys.py", "test_cli_serve.py", "test_stages.py", "test_api_execute.py", "test_warm_residue.py",
                "test_api_run.py", "test_warm_random.py", "test_filesystem.py", "test_warm_attacks.py", "test_compat_scripts.py",
-               "test_workspace.py", "test_cpython.py", "test_warm_differential.py", "test_descriptors.py", "test_loop.py",
+               "test_workspace.py", "test_mcp_clients.py", "test_mcp_stdio.py", "test_cpython.py", "test_warm_differential.py", "test_descriptors.py", "test_loop.py",
                "test_runner_python_host.py", "test_crash_disk.py")
 # Those of them that two test processes may share, by mode: nothing that takes long is made for both modes at once.
 SHARED_FILES = ("test_build_kit.py", "test_torture.py", "test_warm_pool.py", "test_process.py", "test_languages.py", "test_crash.py",
