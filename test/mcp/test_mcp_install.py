@@ -213,3 +213,19 @@ def test_documentation(home):
         assert f"`{path}`" in text and f"`{client['name']}`" in text and client["title"] in text, client
         assert client["snippet"].replace(str(home.atoll.binary), "/usr/bin/atoll") in shown, client
         assert client["http_snippet"] is None or client["http_snippet"] in shown, client
+
+
+def texts_of_errors():
+    """The sentences that the sources of both commands can say."""
+    for name in ("cmd-mcp.c", "cmd-mcp-install.c", "private-daemon.c", "config-file.c", "config-json.c", "config-toml.c", "mcp-clients.c"):
+        source = (ROOT / "src" / "cli" / name).read_text()
+        for match in re.finditer(r'(?:error_set|error_wrap)\([^";]*"((?:[^"\\]|\\.|"\s*")*)"', source):
+            text = re.sub(r"%[-.*\d]*[a-z]+", "…", re.sub(r'"\s*"', "", match[1]))
+            if text not in ("…", "cannot … …: …", "cannot add Atoll to …"):
+                yield name, text
+
+
+def test_troubleshooting():
+    page = (ROOT / "doc" / "troubleshooting.md").read_text().replace("\\`", "`")
+    found = list(texts_of_errors())
+    assert len(found) > 25 and [entry for entry in found if f"| {entry[1]} |" not in page] == []
