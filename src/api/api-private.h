@@ -73,6 +73,7 @@ session_of(struct request_ctx *ctx); /* of the path; NULL: the request is answer
 int session_get_files(struct request_ctx *ctx);
 int session_get_file(struct request_ctx *ctx);
 int session_put_file(struct request_ctx *ctx);
+int session_put_archive(struct request_ctx *ctx); /* route-session-archive.c */
 int session_delete_file(struct request_ctx *ctx);
 
 int stream_get_events(struct request_ctx *ctx);	 /* event-stream.c */

@@ -58,6 +58,7 @@ static const struct api_parameter {
 	{ "/v1/executions/{id}/stdout", "header", "Range", "string", "bytes=FROM-TO" },
 	{ "/v1/executions/{id}/stderr", "header", "Range", "string", "bytes=FROM-TO" },
 	{ "/v1/executions/{id}/files", "query", "format", "string", "tar or json" },
+	{ "/v1/sessions/{id}/files", "query", "format", "string", "of PUT: tar" },
 	{ "/v1/executions/{id}/debug-report", "query", "format", "markdown|json",
 	  "overrides Accept" },
 	{ "/v1/executions/{id}/files/{path...}", "header", "Range", "string", "bytes=FROM-TO" },

@@ -73,6 +73,9 @@ int engine_new(const struct engine_options *options, struct engine **ret,
 struct engine *engine_free(struct engine *e);
 /* The executor's on_broker, passed on. */
 void engine_on_broker(struct engine *e, bool up);
+/* An archive's files, as a request has them (unpack.h); on a fiber. */
+int engine_unpack(struct engine *e, struct span packed, json_t *files,
+		  struct error *err) _must_check_;
 /* No further work; waited ones and what runs may end, queued jobs stay for the next process. */
 void engine_drain(struct engine *e);
 bool engine_is_idle(const struct engine *e);

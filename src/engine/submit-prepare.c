@@ -89,6 +89,29 @@ static void unpack(void *data)
 	u->r = unpack_base64(u->unpacker_fd, u->archive, u->files, u->err);
 }
 
+struct raw_unpacking {
+	int unpacker_fd;
+	struct span packed;
+	json_t *files;
+	struct error *err;
+	int r;
+};
+
+static void unpack_raw(void *data)
+{
+	struct raw_unpacking *u = data;
+
+	u->r = unpack_archive(u->unpacker_fd, u->packed, u->files, u->err);
+}
+
+int engine_unpack(struct engine *e, struct span packed, json_t *files, struct error *err)
+{
+	struct raw_unpacking u = { e->o.unpacker_fd, packed, files, err, 0 };
+
+	worker_call(WORKER_ALWAYS, unpack_raw, &u);
+	return u.r;
+}
+
 static int take_archive(const struct engine *e, json_t *request, const json_t *archive,
 			struct error *err)
 {

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions of each language in real sandboxes: state, values, errors, exits, interrupts, host functions, files."""
 import base64
+import io
 import json
+import tarfile
 import threading
 import time
+import zipfile
 
 import pytest
 
 from program import FRONT
+from web import problem
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 LANGUAGES = ("python", "javascript", "ruby", "bash")
@@ -88,6 +92,46 @@ def test_files(session):
     assert [(entry["path"], entry["type"]) for entry in files] == [("a", "directory"), ("a/b.bin", "file")], files
     assert session.web.delete(f"{session.path}/files/a/b.bin").status == 204
     assert session.web.get(f"{session.path}/files/a/b.bin").status == 404
+
+
+def packed(kind, files, links=()):
+    """A tar, tar.gz or zip with these files."""
+    out = io.BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(out, "w") as archive:
+            for name, data in files.items():
+                archive.writestr(name, data)
+        return out.getvalue()
+    with tarfile.open(fileobj=out, mode="w:gz" if kind == "tar.gz" else "w") as archive:
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+        for name in links:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
+            archive.addfile(entry)
+    return out.getvalue()
+
+
+def test_archives(session):
+    """SPEC §5: raw at PUT …/files?format=tar, unpacked into /sandbox."""
+    def put(body, query="?format=tar"):
+        return session.web.ask("PUT", f"{session.path}/files{query}", body, headers={"Content-Type": "application/x-tar"})
+    for kind in ("tar", "tar.gz", "zip"):
+        files = {f"{kind}/text": b"t" * 70000, f"{kind}/deep/bytes": bytes(range(256)), f"{kind}/empty": b""}
+        assert put(packed(kind, files)).status == 204
+        for name, data in files.items():
+            assert session.web.get(f"{session.path}/files/{name}").body == data, name
+    before = session.web.get(f"{session.path}/files").json()
+    for body in (b"", packed("tar", {}), b"no archive", packed("tar", {"../x": b"1"}), packed("tar", {"/x": b"1"}), packed("tar", {"y": b"1"}, ["link"])):
+        problem(put(body), 400, "invalid_field")
+    problem(put(packed("tar", {}), ""), 400, "invalid_field")
+    assert put(packed("tar", {"tar/text/below": b"1"})).status in (400, 404), "a file below a file"
+    assert session.web.get(f"{session.path}/files").json() == before, "a refused archive left files"
+    gone = session.web.ask("PUT", "/v1/sessions/se_aaaaaaaaaaaaaaaaaaaaaaaaaa/files?format=tar", packed("tar", {"a": b""}),
+                           headers={"Content-Type": "application/x-tar"})
+    problem(gone, 404)
 
 
 @pytest.mark.parametrize("language", CALL)
