@@ -501,8 +501,8 @@ static const struct schema shapes[] = {
 	{ "Files", "All files that a program wrote.", files, "*" },
 	{ "Isolation", "Isolation layers that held the program.", isolation, "*" },
 	{ "Result", "Result of an execution.", result,
-	  "*-tests value_type value_repr session warnings changes changes_omitted skipped applied "
-	  "apply_error" },
+	  "*-tests value_type value_repr outputs host_calls session warnings changes "
+	  "changes_omitted skipped applied apply_error" },
 	{ "Execution", "A Result, or the state of a queued or running execution.", execution,
 	  "id status" },
 	{ "Accepted", "An accepted job.", accepted, "*" },
