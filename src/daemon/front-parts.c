@@ -32,6 +32,39 @@ struct front_parts {
 	char node[65];
 };
 
+/* The server owns the sockets afterwards. */
+static int serve_sockets(struct front *f, struct error *err)
+{
+	const bool guarded = f->tokens[0] && !f->config.allow_unauthenticated;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < f->sockets.n; i++) {
+		struct listening_socket *listening = &f->sockets.list[i];
+		const bool is_unix = listening->name[0] == '/';
+		struct listener listener = { TAKE_FD(listening->fd),
+					     is_unix ? LISTENER_UNIX : LISTENER_TCP,
+					     guarded && !is_unix };
+
+		r = api_listen(f->parts->api, listener);
+	}
+	listening_close(&f->sockets);
+	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "cannot serve: %s", strerror(-r)) : 0;
+}
+
+/*
+ * Clients are accepted once a broker can run what they ask for: until then they wait in the sockets' queues. So the
+ * client whose connection made systemd start the daemon is not refused.
+ */
+static void begin_serving(struct front *f)
+{
+	struct error err = { 0 };
+
+	if (f->sockets.n > 0 && serve_sockets(f, &err) < 0)
+		log_say(&f->log, LOG_ERROR, err.text);
+	else
+		front_is_ready(f);
+}
+
 static void on_broker(void *data, bool up)
 {
 	struct front *f = data;
@@ -40,7 +73,7 @@ static void on_broker(void *data, bool up)
 		up ? "the broker answers" : "the broker is lost");
 	engine_on_broker(f->parts->engine, up);
 	if (up)
-		front_is_ready(f);
+		begin_serving(f);
 }
 
 /* Logs once which presets are asked for and not available. */
@@ -271,25 +304,6 @@ static int open_api(struct front *f, struct error *err)
 	return api_new(&options, &f->parts->api, err);
 }
 
-/* The server owns the sockets afterwards. */
-static int serve_sockets(struct front *f, struct error *err)
-{
-	const bool guarded = f->tokens[0] && !f->config.allow_unauthenticated;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < f->sockets.n; i++) {
-		struct listening_socket *listening = &f->sockets.list[i];
-		const bool is_unix = listening->name[0] == '/';
-		struct listener listener = { TAKE_FD(listening->fd),
-					     is_unix ? LISTENER_UNIX : LISTENER_TCP,
-					     guarded && !is_unix };
-
-		r = api_listen(f->parts->api, listener);
-	}
-	listening_close(&f->sockets);
-	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "cannot serve: %s", strerror(-r)) : 0;
-}
-
 int front_open(struct front *f, struct error *err)
 {
 	int r;
@@ -306,7 +320,7 @@ int front_open(struct front *f, struct error *err)
 		r = open_sessions(f, err);
 	if (r == 0)
 		r = open_api(f, err);
-	return r < 0 ? r : serve_sockets(f, err);
+	return r;
 }
 
 void front_close(struct front *f)
