@@ -85,6 +85,8 @@ struct atoll_run_options {
 	 * caller frees it. Unchanged otherwise.
 	 */
 	char **notice;
+	/* Called with data when compiling takes more than a second, once a stage: a caller at a terminal may say so. */
+	void (*on_compiling)(void *data);
 };
 
 ATOLL_API int atoll_new(const struct atoll_options *options, struct atoll **ret, char **problem);

@@ -63,6 +63,17 @@ static int on_command_output(void *data, enum atoll_stream stream, const void *b
 	return run_output(data, stream == ATOLL_STDERR ? STDERR_FILENO : STDOUT_FILENO, bytes, n);
 }
 
+static void on_command_compiling(void *data _unused_)
+{
+	say("compiling…");
+}
+
+/* A person waits there, and a raw terminal shows no line of ours. */
+static bool tells_progress(const struct run_options *o, bool tty)
+{
+	return !o->quiet && !tty && isatty(STDERR_FILENO);
+}
+
 static int signal_fd(const int *signals, size_t n, struct error *err)
 {
 	sigset_t set;
@@ -208,6 +219,7 @@ static int launch_run(struct atoll *atoll, const struct run_options *o, const js
 		.brief = !o->json,
 		.exit_code = &out->exit_code,
 		.notice = &out->notice,
+		.on_compiling = tells_progress(o, tty) ? on_command_compiling : NULL,
 	};
 
 	if (cancel_fd < 0)

@@ -7,6 +7,7 @@
  */
 #include "client/flow-kit.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "loop/fiber.h"
 
@@ -283,6 +284,31 @@ static int execute(struct run *run, const struct sandbox_spec *in, struct job **
  * 1: there is a product; 0: the compiler failed, which is the run's result. *ret_whole: no file of the product
  * is missing.
  */
+static int on_slow_compile(void *data, uint32_t events _unused_)
+{
+	const struct atoll_run_options *o = data;
+
+	o->on_compiling(o->data);
+	return 0;
+}
+
+/* Executes the stage, and tells a caller at a terminal when that takes long. */
+static int execute_told(struct run *run, const struct sandbox_spec *in, struct job **ret,
+			struct error *err)
+{
+	const struct handler slow = { on_slow_compile, &run->options };
+	struct source *timer = NULL;
+	int r;
+
+	/* Without the timer the run goes on in silence. */
+	if (run->options.on_compiling &&
+	    loop_add_timer(run->atoll->loop, clock_now_ns() + NS_PER_SEC, slow, &timer) < 0)
+		timer = NULL;
+	r = execute(run, in, ret, err);
+	(void)source_free(timer);
+	return r;
+}
+
 static int compile(struct run *run, const struct sandbox_spec *in, bool *ret_whole,
 		   struct error *err)
 {
@@ -290,7 +316,7 @@ static int compile(struct run *run, const struct sandbox_spec *in, bool *ret_who
 	struct job_outcome *o;
 	struct job *job;
 	bool good;
-	int r = execute(run, in, &job, err);
+	int r = execute_told(run, in, &job, err);
 
 	if (r < 0)
 		return r;

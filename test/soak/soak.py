@@ -238,12 +238,14 @@ class Soak:
 
     def __init__(self, atoll, work, canary, say=print):
         self.atoll, self.work, self.canary, self.say = atoll, work, canary, say
-        self.begun = time.monotonic()
+        self.begun, self.seconds = time.monotonic(), 0
 
     def tell(self, text):
-        self.say(f"{time.monotonic() - self.begun:7.1f} s  {text}")
+        left = max(0, self.begun + self.seconds - time.monotonic())
+        self.say(f"{time.monotonic() - self.begun:7.1f} s, {left:.0f} s left  {text}")
 
     def run(self, seconds, kills):
+        self.seconds = seconds
         groups, sockets = oracle.list_cgroups(), oracle.list_sockets()
         trees = [self.atoll.stage.bin, self.atoll.stage.data, "/etc"]
         content, kernel, files = hash_tree(*trees), kernel_facts(), oracle.list_files()
