@@ -42,6 +42,7 @@ def fresh(tmp_path_factory):
     place = tmp_path_factory.mktemp("reef-fresh") / "root"
     place.mkdir()
     command("tar", "-C", place, "-xf", TAR)
+    place.chmod(0o755)
     for package in (ROOT / "build").glob("*.deb"):
         shutil.copy(package, place / "root")
     command("chroot", place, "sh", "-c", "dpkg -i /root/*.deb")
