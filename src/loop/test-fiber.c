@@ -197,7 +197,7 @@ static void test_time_and_yield(void **state)
 	world_done(&w);
 }
 
-enum { MANY = 5000, ROUNDS = 20 };
+enum { MANY = 5000, ROUNDS = 5 };
 
 struct many {
 	struct fiber_world *w;
