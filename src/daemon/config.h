@@ -77,7 +77,7 @@ struct config {
 
 	/* Queue */
 	int64_t queue_max, queue_per_caller; /* waiting */
-	int64_t sessions_max, sessions_per_caller;
+	int64_t sessions_max, sessions_per_caller, sessions_host_calls;
 	int64_t queue_bytes, queue_bytes_per_caller;
 	int64_t queue_running; /* at once; never 0: derived from cores and memory if not set */
 	int64_t drain_ms;      /* time for runs to end after SIGTERM */

@@ -193,6 +193,7 @@ static int open_sessions(struct front *f, struct error *err)
 		.log = &f->log,
 		.max = f->config.sessions_max,
 		.max_per_caller = f->config.sessions_per_caller,
+		.host_calls = f->config.sessions_host_calls,
 	};
 
 	return sessions_new(&options, &f->parts->sessions) < 0 ? error_oom(err) : 0;

@@ -89,6 +89,8 @@ const struct setting settings[] = {
 	  .number = COUNT(1, 100000, 1000), .help = "live sessions; more get 429" },
 	{ "sessions.per_caller", NULL, NULL, SETTING_NUMBER, OFFSET(sessions_per_caller),
 	  .number = COUNT(1, 100000, 1000), .help = "live sessions of one caller" },
+	{ "sessions.host_calls", NULL, NULL, SETTING_NUMBER, OFFSET(sessions_host_calls),
+	  .number = COUNT(1, 10000, 100), .help = "host calls of one execution" },
 	{ "queue.running", "--running", "N", SETTING_NUMBER, OFFSET(queue_running),
 	  .number = OR_NONE(KNOB_COUNT, 1, 4096, 0),
 	  .help = "executions at once [from cores and memory]" },

@@ -9,6 +9,7 @@
 #include "base/parse.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool is_allowed(const struct turn *t, const char *name)
@@ -21,14 +22,23 @@ static bool is_allowed(const struct turn *t, const char *name)
 	return false;
 }
 
-/* Why a call is not passed on; NULL: it is. */
-static const char *refusal_of(const struct turn *t, const char *name, size_t bytes)
+struct refusal {
+	char text[80]; /* why a call is not passed on; "": it is */
+};
+
+static struct refusal refusal_of(const struct turn *t, const char *name, size_t bytes)
 {
+	const int64_t most = t->session->all->o.host_calls;
+	struct refusal why = { "" };
+
 	if (!name || !is_allowed(t, name))
-		return "there is no such host function";
-	if (t->n_calls >= HOST_CALLS_MAX)
-		return "an execution makes at most 100 host calls";
-	return bytes > HOST_VALUE_MAX ? "the arguments of a host call are at most 1 MiB" : NULL;
+		return (struct refusal){ "there is no such host function" };
+	if ((int64_t)t->n_calls >= most)
+		(void)snprintf(why.text, sizeof(why.text),
+			       "an execution makes at most %" PRId64 " host calls", most);
+	else if (bytes > HOST_VALUE_MAX)
+		return (struct refusal){ "the arguments of a host call are at most 1 MiB" };
+	return why;
 }
 
 static void refuse_host_call(struct session *s, int64_t number, const char *why)
@@ -65,19 +75,20 @@ static int list_call(struct turn *t, int64_t number, const char *name)
 void host_call_take(struct session *s, const json_t *message, size_t bytes)
 {
 	struct turn *t = s->life->turn;
-	const char *name = json_string_value(json_object_get(message, "name")), *why;
+	const char *name = json_string_value(json_object_get(message, "name"));
 	int64_t number = json_integer_value(json_object_get(message, "call"));
 	json_t *args = json_object_get(message, "args"),
 	       *kwargs = json_object_get(message, "kwargs");
+	struct refusal why;
 	json_t *body;
 
 	if (!t || t->file.fn || s->state != SESSION_BUSY)
 		return;
 	why = refusal_of(t, name, bytes);
-	if (!why && list_call(t, number, name) < 0)
-		why = "the server ran out of memory";
-	if (why) {
-		refuse_host_call(s, number, why);
+	if (!why.text[0] && list_call(t, number, name) < 0)
+		why = (struct refusal){ "the server ran out of memory" };
+	if (why.text[0]) {
+		refuse_host_call(s, number, why.text);
 		return;
 	}
 	body = json_pack("{s:o, s:s, s:O*, s:O*}", "call_id", json_sprintf("%" PRId64, number),

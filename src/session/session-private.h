@@ -32,7 +32,6 @@ enum session_state {
 enum {
 	SESSION_NAME_MAX = 96,
 	SESSION_WAITING_MAX = 32,
-	HOST_CALLS_MAX = 100,
 	HOST_VALUE_MAX = 1 << 20,
 };
 

@@ -30,6 +30,7 @@ struct sessions_options {
 	struct callers *callers; /* these outlive the sessions */
 	struct log *log;
 	int64_t max, max_per_caller;
+	int64_t host_calls; /* of one execution at most */
 };
 
 int sessions_new(const struct sessions_options *options, struct sessions **ret) _must_check_;

@@ -6,9 +6,9 @@ import time
 import pytest
 
 from live import Session
-from program import FRONT, MODES
+from program import FRONT, MODES, Atoll
 from resident import wait_until
-from web import problem
+from web import Served, problem
 
 # The front is the same program in both modes; what a sandbox is made of is tested in test_session_attacks.py.
 pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes(MODES[0])]
@@ -89,6 +89,16 @@ def test_answers(kept):
         result = events.until("result")
     assert result["value"] is None and result["status"] == "success" and len(result["host_calls"]) == 1, result
     problem(kept.answer(call["call_id"], {"result": 2}), 404, "not_found")
+
+
+def test_the_configuration_bounds_calls(mode, stage):
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "calls"), "--set", "sessions.host_calls=3")
+    try:
+        with Session(served.web) as session:
+            result = session.serve("n = 0\ntry:\n    for n in range(9): multiply(1)\nexcept RuntimeError as e:\n    x = [n, str(e)]\nx", {"multiply": multiply})
+            assert result["value"] == [3, "an execution makes at most 3 host calls"] and len(result["host_calls"]) == 3, result
+    finally:
+        served.end()
 
 
 def test_limits_of_calls(kept):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import re
 from dataclasses import dataclass
 from typing import Any, Dict, Optional, Tuple, Type
 
@@ -11,8 +12,7 @@ from ._result import Result
 
 DEFAULT_ALLOWED_IMPORTS = ("json", "math", "datetime", "asyncio", "typing")
 
-DAEMON_CALLS_MAX = 100  # the daemon's own bound on host calls of an execution, and its words
-DAEMON_CALLS_TEXT = "an execution makes at most 100 host calls"
+DAEMON_CALLS_TEXT = re.compile("an execution makes at most ([0-9]+) host calls")  # the daemon's own bound
 TOO_MANY_CALLS = "Exceeded max tool calls (%d). Consider optimizing your code or increasing the limit."
 
 
@@ -20,7 +20,7 @@ TOO_MANY_CALLS = "Exceeded max tool calls (%d). Consider optimizing your code or
 class ResourceLimits:
     """Limits of an environment.
 
-    ``timeout_seconds`` and ``max_tool_calls`` (the daemon allows 100 at most) hold for each execution, ``max_concurrent`` for calls of tools at one time, ``max_total_cost_usd``
+    ``timeout_seconds`` and ``max_tool_calls`` (the daemon allows 100, or what its configuration says) hold for each execution, ``max_concurrent`` for calls of tools at one time, ``max_total_cost_usd``
     for the sum of what tools cost. ``max_duration`` is another name of ``timeout_seconds``.
 
     >>> ResourceLimits().max_memory_mb
@@ -70,7 +70,8 @@ def failure_of(result: Result, timeout: float) -> Optional[Tuple[str, str]]:
     if error.get("type"):
         outer = "%s." % error["module"] if error.get("module") else ""  # only built-in exceptions have none
         text = str(error.get("message") or "")
-        return outer + str(error["type"]), TOO_MANY_CALLS % DAEMON_CALLS_MAX if text == DAEMON_CALLS_TEXT else text
+        bound = DAEMON_CALLS_TEXT.fullmatch(text)
+        return outer + str(error["type"]), TOO_MANY_CALLS % int(bound.group(1)) if bound else text
     return None if result.ok else ("SystemExit" if result.cause.kind == "exit" else "RuntimeError", result.explain())
 
 
