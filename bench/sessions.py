@@ -54,11 +54,16 @@ class Daemon:
                 connection = Connection(self.socket)
                 connection.request("GET", "/readyz")
                 if connection.getresponse().status == 200:
-                    return
+                    return self.rest()
             except OSError:
                 pass
             time.sleep(0.05)
         sys.exit("the daemon does not get ready")
+
+    def rest(self):
+        """The first daemon on a host prepares compilers behind its back, which takes a minute."""
+        while any(word in names(self.process.pid) for word in ("go", "javac", "tsc", "rustc", "compile")):
+            time.sleep(1)
 
     def close(self):
         self.process.terminate()
@@ -167,6 +172,17 @@ def below(pid):
                     children = [int(word) for word in f.read().split()]
                 found.update(children)
                 stack += children
+        except OSError:
+            pass
+    return found
+
+
+def names(pid):
+    found = set()
+    for one in below(pid):
+        try:
+            with open(f"/proc/{one}/comm", encoding="utf-8", errors="replace") as f:
+                found.add(f.read().strip())
         except OSError:
             pass
     return found

@@ -15,8 +15,8 @@ class Forker:
     def __init__(self, session):
         self.session = session
 
-    def obstacle(self):
-        """Why the process cannot be forked, or None."""
+    def obstacle(self, opened):
+        """Why the process cannot be forked with these descriptors, or None."""
         if (threads := len(os.listdir("/proc/self/task"))) > 1:
             return f"the session has {threads} threads"
         try:
@@ -33,8 +33,7 @@ class Forker:
             for line in maps:
                 if line.split(" ", 2)[1][1:] in ("w-s", "wxs"):
                     return f"the session shares memory: {line.split(maxsplit=5)[-1].strip()}"
-        return next((f"descriptor {fd} of the session is {place}" for fd, place in self.descriptors() if place[0] != "/"
-                     or place.startswith("/memfd:")), None)
+        return next((f"descriptor {fd} of the session is {place}" for fd, place in opened if place[0] != "/" or place.startswith("/memfd:")), None)
 
     def descriptors(self):
         """(number, place) of all but our own."""
@@ -51,8 +50,8 @@ class Forker:
                 yield fd, place
 
     def fork(self, message):
-        answer = {"op": "file", "n": message["n"], "error": None}
-        if reason := self.obstacle():
+        answer, opened = {"op": "file", "n": message["n"], "error": None}, [*self.descriptors()]
+        if reason := self.obstacle(opened):
             answer.update(error="EBUSY", message=reason)
             return answer
         flush()
@@ -65,7 +64,7 @@ class Forker:
                 break
             if pid == 0:
                 try:
-                    self.become(channel)
+                    self.become(channel, [fd for fd, _ in opened])
                     return None
                 except BaseException as error:
                     report(error)
@@ -76,10 +75,9 @@ class Forker:
             os.waitpid(pid, 0)
         return answer
 
-    def become(self, channel):
-        session, own = self.session, os.getpid()
+    def become(self, channel, opened):
+        session, own, here = self.session, os.getpid(), os.getcwd()
         places = [(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY)) for path in (session.work, "/tmp")]
-        here, opened = os.getcwd(), [fd for fd, place in self.descriptors() if fd != channel and fd not in dict(places).values()]
         on_alarm = _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
         _signal.alarm(COPY_SECONDS)
         os.write(channel, b"\n")

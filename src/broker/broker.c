@@ -194,6 +194,8 @@ static int on_record(void *data, uint32_t events)
 		task_signal(task, rec.signo);
 	else if (task && rec.kind == RECORD_PARK)
 		task_park(task);
+	else if (task && rec.kind == RECORD_COPY)
+		task_move_copy(task, rec.copy_pid);
 	return 0;
 }
 

@@ -231,6 +231,9 @@ static bool hold(struct peer_socket *c, const struct record *rec, int fd)
 	if (fd >= 0 || c->n_held == HELD_MAX || c->first ||
 	    (rec->kind != RECORD_STARTED && rec->kind != RECORD_STAGE))
 		return false;
+	/* A client waits for a copy's start; a session asks for its usage, which releases the record, but may do so before. */
+	if (rec->kind == RECORD_STARTED && rec->started.copy)
+		return false;
 	if (!c->held_timer && loop_add_timer(c->peer.broker->loop, INT64_MAX,
 					     (struct handler){ on_held, c }, &c->held_timer) < 0)
 		return false;

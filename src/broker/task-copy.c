@@ -4,8 +4,9 @@
  * the same peer, and is moved into a sandbox of its own (sandbox/mover.h):
  *
  *   PREPARING ──HELLO of pid 1──▶ PREPARING, with a plan ──PREPARED: the copy runs──▶ RUNNING, as any other task
+ *                  RUN or COPY: the process to move ───────────────┘
  *
- * The descriptors of RUN become the copy's 0, 1 and 2. The copy cannot be sent to another broker or begun again, so its ticket is taken
+ * So the sandbox is made while the process is still being forked. The descriptors of RUN become the copy's 0, 1 and 2. The copy cannot be sent to another broker or begun again, so its ticket is taken
  * at once. A task ends with the task that it was copied from, at the latest: its sandbox is inside that one's.
  */
 #include "broker/task.h"
@@ -59,22 +60,64 @@ static int on_copy_hello(void *data, uint32_t events)
 	return 0;
 }
 
+static struct sandbox *find_parent(const struct task *task, struct error *err)
+{
+	const struct task *parent = task_find(task->peer, task->copied_from);
+
+	if (parent && parent->state == TASK_RUNNING && parent->sandbox)
+		return parent->sandbox;
+	(void)error_set(err, ERROR_ENDED, ESRCH, "the session to fork has ended");
+	return NULL;
+}
+
+static int move_into(struct task *task, pid_t copy, struct error *err)
+{
+	const struct sandbox *parent = find_parent(task, err);
+
+	return parent ? sandbox_move(task->sandbox, parent, copy, err) : -ESRCH;
+}
+
+void task_move_copy(struct task *task, pid_t copy)
+{
+	struct error err = { 0 };
+
+	/* At most once, and not when the task is ending. */
+	if (task->copied_from == 0 || task->state != TASK_PREPARING || task->doomed ||
+	    task->sandbox->order_fd < 0)
+		return;
+	if (move_into(task, copy, &err) < 0)
+		task_refuse(task, &err);
+}
+
+void task_leave_parent(const struct task *task)
+{
+	struct error err = { 0 };
+	struct sandbox *parent = task->copied_from && task->peer ? find_parent(task, &err) : NULL;
+
+	if (parent)
+		parent->cpu_of_copies_us += task->sandbox->cpu_seen_us;
+}
+
 int task_begin_copy(struct task *task, const struct record_copy *copy, struct error *err)
 {
-	const struct task *parent = task_find(task->peer, copy->parent);
+	struct sandbox *parent;
 	eventfd_t ticket;
 	int r;
 
 	task->state = TASK_PREPARING;
-	if (!parent || parent->state != TASK_RUNNING || !parent->sandbox)
-		return error_set(err, ERROR_ENDED, ESRCH, "the session to fork has ended");
+	task->copied_from = copy->parent;
+	parent = find_parent(task, err);
+	if (!parent)
+		return -ESRCH;
 	if (task->tty || task->n_stages != 1 || plan_find(&task->plan.view, OP_WORKSPACE, -1) ||
 	    task->stdio[0] < 0)
 		return error_set(err, ERROR_INPUT, EINVAL,
 				 "a session with a terminal or a workspace cannot be forked");
 	if (eventfd_read(task->ticket_fd, &ticket) < 0)
 		return error_set(err, ERROR_INTERNAL, ECANCELED, "the run was recalled");
-	r = sandbox_nest(parent->sandbox, copy->pid, task->stdio, &task->sandbox, err);
+	r = sandbox_nest(parent, task->stdio, &task->sandbox, err);
+	if (r == 0 && copy->pid > 0)
+		r = move_into(task, copy->pid, err);
 	if (r == 0)
 		r = fd_set_nonblock(task->sandbox->control_fd, true);
 	if (r == 0)

@@ -356,6 +356,7 @@ static int on_task_death(void *data, uint32_t events)
 	task->control = source_free(task->control);
 	task->program = source_free(task->program);
 	wait_status = sandbox_reap(task->sandbox);
+	task_leave_parent(task);
 	if (task->state == TASK_REMOVING)
 		return remove_soon(task);
 	if (may_begin_again(task, wait_status)) {

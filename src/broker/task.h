@@ -94,7 +94,8 @@ struct task {
 	int stdio[3]; /* for the stages; closed when the last has started. [0] negative: no input */
 	bool tty;
 	struct sandbox *sandbox;
-	struct cell *cell; /* in WAITING: the cell that the task waits for */
+	uint32_t copied_from; /* the job whose process its program is a copy of; 0: none */
+	struct cell *cell;    /* in WAITING: the cell that the task waits for */
 	struct source *control, *death, *wall_timer, *watch_timer, *remove_timer;
 	struct source *program; /* a warm program's socket, which brings its exit code */
 	int64_t files_ns;	/* modification time of the files given to a warm program */
@@ -147,6 +148,10 @@ int task_begin(struct task *task, struct error *err) _must_check_;
 /* task-copy.c. Begins with a process of another task, in a sandbox inside that one's. */
 int task_begin_copy(struct task *task, const struct record_copy *copy,
 		    struct error *err) _must_check_;
+/* The process to move is there. */
+void task_move_copy(struct task *task, pid_t copy);
+/* Its sandbox is gone. Without a cgroup, its CPU time now counts for the one that it was in. */
+void task_leave_parent(const struct task *task);
 /* Begins in a sandbox that has executed the first part of the plan. */
 int task_go_on(struct task *task, struct error *err) _must_check_;
 int task_watch_sandbox(struct task *task) _must_check_;

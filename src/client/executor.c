@@ -399,8 +399,8 @@ static int take_parent(struct executor_run *run, const struct executor_start_opt
 {
 	struct job *job = live_job(o->parent);
 
-	run->run.copy = (struct record_copy){ job ? job_outcome(job)->number : 0, o->copy };
-	return run->run.copy.parent && o->copy > 0 ? 0 : -ESRCH;
+	run->run.copy = (struct record_copy){ job ? job_outcome(job)->number : 0, 0 };
+	return run->run.copy.parent ? 0 : -ESRCH;
 }
 
 int executor_start(struct executor_run *run, const struct executor_start_options *options,
@@ -451,6 +451,15 @@ int executor_signal(struct executor_run *run, int signo)
 int executor_interrupt(struct executor_run *run)
 {
 	return live_job(run) ? job_signal(live_job(run), -SIGINT) : -ESRCH;
+}
+
+int executor_name_copy(struct executor_run *run, int32_t pid)
+{
+	if (live_job(run))
+		return job_name_copy(live_job(run), pid);
+	/* It is not sent yet: RUN will name it. */
+	run->run.copy.pid = pid;
+	return 0;
 }
 
 int executor_park(struct executor_run *run)

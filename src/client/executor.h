@@ -123,9 +123,8 @@ struct executor_start_options {
 	int channel_fd;
 	int64_t life_ms;
 	bool forkable; /* its live process can be forked */
-	/* Of a fork: the run that was forked, which must be running, and the process that was forked (link/broker-proto.h). */
+	/* Of a fork: the run that is forked, which must be running. executor_name_copy() follows. */
 	struct executor_run *parent;
-	int32_t copy;
 };
 
 /* On failure no callback was called and the caller still owns the run. *options is copied. */
@@ -143,6 +142,8 @@ void executor_stdin_close(struct executor_run *run); /* the end of input, after 
 int executor_signal(struct executor_run *run, int signo) _must_check_;
 /* SIGINT to its process group, as ^C at a terminal. -ESRCH as above. */
 int executor_interrupt(struct executor_run *run) _must_check_;
+/* The process that was forked for this run: its pid in the broker's pid namespace. -ESRCH: the run has ended. */
+int executor_name_copy(struct executor_run *run, int32_t pid) _must_check_;
 /* Of a session with copies: nothing in its sandbox runs any more. */
 int executor_park(struct executor_run *run) _must_check_;
 /* Of a session: the output that is in its pipes comes now; RUN_USAGE comes soon. */

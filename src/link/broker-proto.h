@@ -6,7 +6,8 @@
  *                                      ◀─ HELLO {version, facts}                  first of all, once
  *   RUN {job} [+ stdin,] + stdout, stderr, ─▶ a small plan is bytes behind the record, another one a
  *       ticket [, plan]                      sealed memfd
- *   RUN {job, parent, copy} …           ─▶ the same for a process of the running job `parent` (sandbox/mover.h)
+ *   RUN {job, parent} …                 ─▶ the same for a copy of a process of the running job `parent` (sandbox/mover.h)
+ *   COPY {job, pid}                       ─▶ that copy, when it is there; RUN can bring it, too
  *                                      ◀─ STARTED {job, isolation} [+ terminal]   or FAILED {job, error}; may come with DONE
  *                                      ◀─ STAGE {job, index, wait status, usage}  for each ended stage; the last may come with DONE
  *   KILL {job, cause}                     ─▶ any time
@@ -44,6 +45,7 @@ enum record_kind {
 	RECORD_FAILED,
 	RECORD_SIGNAL,
 	RECORD_PARK,
+	RECORD_COPY,
 };
 
 /* RECORD_PLAN_MAX: a plan up to this size comes as bytes behind its RUN, which is faster than a sealed file. */
@@ -53,7 +55,7 @@ enum { RECORD_FDS_MAX = 5, RECORD_PLAN_MAX = 8192 };
  * Both ends are the same program, unless a front of another version connects to a listening broker. So a change of meaning
  * takes another number here. Added operations change _OP_MAX; records of another size are refused by their size.
  */
-enum { PROTO_VERSION = 11 << 16 | _OP_MAX };
+enum { PROTO_VERSION = 12 << 16 | _OP_MAX };
 
 struct record_hello {
 	uint32_t version;	 /* PROTO_VERSION */
@@ -61,10 +63,10 @@ struct record_hello {
 	struct host_facts facts; /* the abilities of the broker, not of the front */
 };
 
-/* parent not 0: the program is this process of the running job `parent`, and is moved into a sandbox of its own. */
+/* parent not 0: the program is a process of the running job `parent`, and is moved into a sandbox of its own. */
 struct record_copy {
 	uint32_t parent;
-	int32_t pid; /* in the broker's pid namespace */
+	int32_t pid; /* in the broker's pid namespace; 0: COPY will tell it */
 };
 
 struct record_run {
@@ -162,6 +164,7 @@ struct record {
 		struct record_run run;
 		int32_t kill_cause; /* enum cause_kind */
 		int32_t signo;
+		int32_t copy_pid;
 		struct record_started started;
 		struct record_stage stage;
 		struct record_file file;

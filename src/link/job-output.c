@@ -76,6 +76,16 @@ void job_last_reads(struct job *j)
 		;
 }
 
+int job_name_copy(struct job *j, int32_t pid)
+{
+	struct record record = { .kind = RECORD_COPY, .job = j->port.job };
+
+	if (j->state != JOB_SENT)
+		return -ESRCH;
+	record.copy_pid = pid;
+	return link_send(j->link, &record, NULL, 0);
+}
+
 int job_park(struct job *j)
 {
 	const struct record record = { .kind = RECORD_PARK, .job = j->port.job };

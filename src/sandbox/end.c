@@ -9,6 +9,7 @@
 #include "sandbox/layers.h"
 #include "sandbox/net.h"
 #include "sandbox/spawn.h"
+#include "sandbox/tree.h"
 #include "sys/kernel.h"
 
 #include <signal.h>
@@ -63,8 +64,9 @@ int sandbox_reap(struct sandbox *sb)
 	int wait_status = 0;
 
 	layers_reap(sb);
-	if (sb->pid > 0)
-		(void)waitpid(sb->pid, &wait_status, 0);
+	/* A copy's pid 1 is another one's child, and it ends by itself only when it has reported the end of its program. */
+	if (sb->pid > 0 && waitpid(sb->pid, &wait_status, 0) < 0 && sb->nested)
+		wait_status = SIGKILL;
 	sb->pid = 0;
 	return wait_status;
 }
@@ -95,6 +97,7 @@ void sandbox_free(struct sandbox *sb)
 	sb->tmp_fd = fd_close(sb->tmp_fd);
 	sb->terminal_fd = fd_close(sb->terminal_fd);
 	sb->mounts_fd = fd_close(sb->mounts_fd);
+	sb->order_fd = fd_close(sb->order_fd);
 	sb->program_fd = fd_close(sb->program_fd);
 	sb->program_pidfd = fd_close(sb->program_pidfd);
 	sandbox_give_dev_back(sb);
@@ -105,9 +108,12 @@ void sandbox_free(struct sandbox *sb)
 
 void sandbox_park(struct sandbox *sb)
 {
+	const struct tree tree = { sb->pid, sb->nested, true };
+
 	/* A process that is forked during one pass is found by the next. */
 	for (int i = 0; i < PARK_PASSES; i++)
-		(void)!sb->host->cgroups->stop(sb->cgroup, sb->pid);
+		if (sb->host->cgroups->stop(sb->cgroup, sb->pid) == -EOPNOTSUPP)
+			(void)!tree_stop(&tree);
 }
 
 void sandbox_destroy(struct sandbox *sb)

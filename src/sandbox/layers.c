@@ -97,9 +97,11 @@ static int start_mounter(struct sandbox *sb, int *ret_fd)
 
 void layers_reap(struct sandbox *sb)
 {
-	/* A mover may wait for a copy that does not come to its next stop; one that is done does not notice. */
+	/* A mover may wait for a copy that does not come, or not to its next stop; one that is done does not notice, nor does the copy. */
 	if (sb->mounter > 0 && sb->nested)
 		(void)kill(sb->mounter, SIGKILL);
+	if (sb->program_pidfd >= 0 && sb->nested)
+		(void)sys_pidfd_send_signal(sb->program_pidfd, SIGKILL);
 	if (sb->mounter > 0)
 		(void)waitpid(sb->mounter, NULL, 0);
 	sb->mounter = 0;

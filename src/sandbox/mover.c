@@ -107,7 +107,7 @@ static int enter_parent(const struct mover *m)
 
 	/* Groups of the broker's user would stay: inside, they cannot be changed. An ordinary user keeps them. */
 	(void)!setgroups(0, NULL);
-	r = sys_setns(m->copy_pidfd, CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS);
+	r = sys_setns(m->parent_pidfd, CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS);
 	return r < 0 ? r : sys_setids(INSIDE_ID);
 }
 
@@ -147,11 +147,12 @@ static void tell_broker(const struct mover *m, int r)
 
 static int close_all_but(const struct mover *m, int proc_fd)
 {
-	int keep[8 + CGROUP_JOIN_MAX];
+	int keep[10 + CGROUP_JOIN_MAX];
 	size_t n = 0;
 
 	keep[n++] = m->control_fd;
-	keep[n++] = m->copy_pidfd;
+	keep[n++] = m->parent_pidfd;
+	keep[n++] = m->order_fd;
 	keep[n++] = m->host->init_fd;
 	keep[n++] = proc_fd;
 	for (size_t i = 0; i < ARRAY_SIZE(m->stdio); i++)
@@ -170,17 +171,41 @@ static int receive_namespaces(int fd, struct mover_fds *fds)
 	return got == 1 && n == MOVER_NAMESPACES ? 0 : -EPIPE;
 }
 
+/* Waits for the copy. -EPIPE: there will be none. */
+static int receive_order(const struct mover *m, struct mover_order *ret, int *ret_pidfd)
+{
+	size_t n = 1;
+	ssize_t got = sys_recv_record(m->order_fd, ret, sizeof(*ret), ret_pidfd, &n);
+
+	return got == (ssize_t)sizeof(*ret) && n == 1 ? 0 : -EPIPE;
+}
+
+static int move_copy(const struct mover *m, int proc_fd, struct mover_fds *fds)
+{
+	struct mover_order order;
+	int pidfd, r = receive_order(m, &order, &pidfd);
+
+	if (r < 0)
+		return r;
+	/* A copy can see to it that it never comes to its next stop. With the mover, the kernel ends the copy. */
+	(void)alarm(MOVE_SECONDS);
+	memcpy(fds->list + MOVER_NAMESPACES, m->join_fds, sizeof(m->join_fds));
+	memcpy(fds->list + MOVER_NAMESPACES + m->n_join, m->stdio, sizeof(m->stdio));
+	r = mover_move(order.copy, pidfd, proc_fd, fds);
+	/* A copy that cannot be moved must not stay where it is. */
+	(void)sys_pidfd_send_signal(pidfd, SIGKILL);
+	return r;
+}
+
 void mover_main(struct mover *m)
 {
 	struct mover_fds fds = { .n_join = m->n_join, .group = m->group };
 	int pair[2], proc_fd, r = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0);
 	sigset_t none;
 
-	/* A copy can see to it that it never comes to its next stop. With the mover, the kernel ends the copy. */
 	sys_default_signals();
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	(void)alarm(MOVE_SECONDS);
 	/* The host's, in which the copy has its number of outside. */
 	proc_fd = sys_open("/proc", O_RDONLY | O_DIRECTORY, 0);
 	if (r == 0)
@@ -201,13 +226,8 @@ void mover_main(struct mover *m)
 	/* From now on pid 1 speaks with the broker. */
 	(void)close(m->control_fd);
 	r = receive_namespaces(pair[0], &fds);
-	if (r == 0) {
-		memcpy(fds.list + MOVER_NAMESPACES, m->join_fds, sizeof(m->join_fds));
-		memcpy(fds.list + MOVER_NAMESPACES + m->n_join, m->stdio, sizeof(m->stdio));
-		r = mover_move(m->copy, m->copy_pidfd, proc_fd, &fds);
-	}
-	/* A copy that cannot be moved must not stay where it is. */
-	(void)sys_pidfd_send_signal(m->copy_pidfd, SIGKILL);
+	if (r == 0)
+		r = move_copy(m, proc_fd, &fds);
 	r = -r;
 	(void)sys_send_record(pair[0], &r, sizeof(r), NULL, 0);
 	_exit(r != 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sandbox for a copy of a live process. The program of a session has forked; the copy waits in pause(), still in its parent's
- * sandbox. The broker forks a mover, which enters that sandbox, clones pid 1 of a new one there, and moves the copy:
+ * A sandbox for a copy of a live process. While the program of a session forks, the broker forks a mover, which enters the session's
+ * sandbox and clones pid 1 of a new one there. The copy waits in pause(), still in its parent's sandbox, and the mover moves it:
  *
  *   broker ──fork──▶ mover: enters the parent's user, mount and pid namespaces
- *                      ├─ clone ─▶ pid 1: maps its ids, HELLO; child_main() with the records that are its own (mounts, limits)
- *                      │            namespaces ─▶ mover, when everything is ready; executes init when the copy is there
- *                      └─ traces the copy: its cgroup, setns × 7, no capabilities, 0 1 2, clone ─▶ pid 2 goes on after pause()
+ *     │                ├─ clone ─▶ pid 1: maps its ids, HELLO; child_main() with the records that are its own (mounts, limits)
+ *     │                │            namespaces ─▶ mover, when everything is ready; executes init when the copy is there
+ *     └── the copy ──▶ └─ traces the copy: its cgroup, setns × 7, no capabilities, 0 1 2, clone ─▶ pid 2 goes on after pause()
  *
  * The copy is the tenant's code and is trusted with nothing: it is stopped from the first step to the last. The mover lets it
  * execute single instructions, so that no other call is made with the rights that setns gives. Before it lets go, it
@@ -22,13 +22,18 @@
 
 struct mover {
 	const struct sandbox_host *host;
-	pid_t copy; /* in the broker's pid namespace */
-	int copy_pidfd;
-	int control_fd; /* the new sandbox's end of its socket to the broker */
-	int stdio[3];	/* the copy's 0, 1 and 2 */
+	int parent_pidfd; /* of pid 1 of the parent's sandbox */
+	int order_fd;	  /* brings the copy */
+	int control_fd;	  /* the new sandbox's end of its socket to the broker */
+	int stdio[3];	  /* the copy's 0, 1 and 2 */
 	int join_fds[CGROUP_JOIN_MAX];
 	size_t n_join;
-	char group[16]; /* the number in the names of its cgroups */
+	char group[16]; /* the number in the names of its cgroups; "": it has none */
+};
+
+/* From the broker, with a pidfd. */
+struct mover_order {
+	pid_t copy; /* in the broker's pid namespace */
 };
 
 /* Runs in a process of its own, forked from the broker. */
@@ -45,6 +50,6 @@ pid_t mover_await_copy(struct child *c);
 struct mover_fds {
 	int list[MOVER_NAMESPACES + CGROUP_JOIN_MAX + 3];
 	size_t n_join;
-	const char *group; /* is part of the names of its cgroups */
+	const char *group; /* is part of the names of its cgroups; "": it has none */
 };
 int mover_move(pid_t copy, int copy_pidfd, int proc_fd, const struct mover_fds *fds) _must_check_;

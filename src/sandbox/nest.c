@@ -48,11 +48,10 @@ static int hold_copy(const struct sandbox *parent, pid_t copy, struct error *err
 static int can_nest(const struct host_facts *facts, struct error *err)
 {
 	/* Landlock keeps the parent's program from looking into pid 1 while it maps its ids. */
-	if (facts->cgroup == CGROUP_NONE || facts->landlock_abi == 0 || !facts->clone3 ||
-	    !facts->proc_mount)
+	if (facts->landlock_abi == 0 || !facts->clone3 || !facts->proc_mount)
 		return error_set(err, ERROR_POLICY, EOPNOTSUPP,
-				 "a session cannot be forked on this host: that takes cgroups, "
-				 "Landlock, clone3 and a procfs of the sandbox's own");
+				 "a session cannot be forked on this host: that takes Landlock, "
+				 "clone3 and a procfs of the sandbox's own");
 	return 0;
 }
 
@@ -67,7 +66,8 @@ static int start_mover(struct sandbox *sb, struct mover *m, struct error *err)
 		return error_set(err, ERROR_INTERNAL, -n, "a cgroup cannot be joined: %s",
 				 strerror(-n));
 	m->n_join = (size_t)n;
-	(void)snprintf(m->group, sizeof(m->group), "%u", sb->host_id);
+	if (sb->host->facts.cgroup != CGROUP_NONE)
+		(void)snprintf(m->group, sizeof(m->group), "%u", sb->host_id);
 	pid = sys_clone(&req, &pidfd);
 	if (pid == 0)
 		mover_main(m);
@@ -76,17 +76,26 @@ static int start_mover(struct sandbox *sb, struct mover *m, struct error *err)
 				 "a process that moves a copy cannot be created: %s",
 				 strerror(-pid));
 	sb->mounter = pid;
-	/* Where a process cannot join a group by itself (v2). */
-	return sb->host->cgroups->clone_fd(sb->cgroup) >= 0
-		       ? sb->host->cgroups->attach(sb->cgroup, m->copy, err)
-		       : 0;
+	return 0;
+}
+
+/* The broker's end stays in the sandbox. */
+static int make_order_socket(struct sandbox *sb, struct error *err)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return error_set(err, ERROR_INTERNAL, errno, "a socket pair cannot be made: %s",
+				 strerror(errno));
+	sb->order_fd = pair[0];
+	return pair[1];
 }
 
 static int nest(const struct sandbox *parent, struct mover *m, struct sandbox **ret,
 		struct error *err)
 {
 	_cleanup_(destroy_cleanup) struct sandbox *sb = sandbox_new(parent->host);
-	_cleanup_close_ int far_end = -EBADF;
+	_cleanup_close_ int far_end = -EBADF, order_end = -EBADF;
 	const int on = 1;
 	int r;
 
@@ -98,6 +107,9 @@ static int nest(const struct sandbox *parent, struct mover *m, struct sandbox **
 	m->control_fd = far_end = sandbox_make_control(sb, err);
 	if (far_end < 0)
 		return far_end;
+	m->order_fd = order_end = make_order_socket(sb, err);
+	if (order_end < 0)
+		return order_end;
 	r = sandbox_claim_id(sb, err);
 	if (r < 0)
 		return r;
@@ -112,23 +124,35 @@ static int nest(const struct sandbox *parent, struct mover *m, struct sandbox **
 	return r;
 }
 
-int sandbox_nest(const struct sandbox *parent, pid_t copy, const int fds[3], struct sandbox **ret,
-		 struct error *err)
+int sandbox_nest(struct sandbox *parent, const int fds[3], struct sandbox **ret, struct error *err)
 {
 	struct mover m = { .host = parent->host,
-			   .copy = copy,
+			   .parent_pidfd = parent->pidfd,
 			   .stdio = { fds[0], fds[1], fds[2] } };
-	_cleanup_close_ int copy_pidfd = hold_copy(parent, copy, err);
-	int r;
+	int r = can_nest(&parent->host->facts, err);
 
-	if (copy_pidfd < 0)
-		return copy_pidfd;
-	m.copy_pidfd = copy_pidfd;
-	r = can_nest(&parent->host->facts, err);
 	if (r == 0)
 		r = nest(parent, &m, ret, err);
-	/* Its parent waits for its end. */
-	if (r < 0)
-		(void)sys_pidfd_send_signal(copy_pidfd, SIGKILL);
+	if (r == 0)
+		parent->has_copies = true;
 	return r;
+}
+
+int sandbox_move(struct sandbox *sb, const struct sandbox *parent, pid_t copy, struct error *err)
+{
+	const struct mover_order order = { copy };
+	int r = 0;
+
+	sb->program_pidfd = hold_copy(parent, copy, err);
+	if (sb->program_pidfd < 0)
+		return sb->program_pidfd;
+	/* Where a process cannot join a group by itself (v2). */
+	if (sb->host->cgroups->clone_fd(sb->cgroup) >= 0)
+		r = sb->host->cgroups->attach(sb->cgroup, copy, err);
+	if (r < 0)
+		return r;
+	r = sys_send_record(sb->order_fd, &order, sizeof(order), &sb->program_pidfd, 1);
+	sb->order_fd = fd_close(sb->order_fd);
+	/* A mover that has failed says so over the control socket. */
+	return r == -EPIPE || r == -ECONNRESET ? 0 : r;
 }

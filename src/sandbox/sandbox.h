@@ -65,17 +65,21 @@ struct sandbox {
 	int program_fd; /* the broker's end of the socket of an adopted program, or -EBADF */
 	/* that program's main process, in the broker's pid namespace; 0: unknown yet */
 	pid_t program_pid;
-	int program_pidfd; /* the same, held */
-	struct net *net;   /* the network namespace it was given, or NULL: it made one */
-	uint32_t host_id;  /* uid and gid outside */
-	bool owned;	   /* its user namespace belongs to that uid, not to the broker's */
-	bool id_reserved;  /* no other sandbox on this host has that uid */
+	int program_pidfd; /* the same, held; of a nested sandbox the process to move, which then ends */
+	struct net *net;  /* the network namespace it was given, or NULL: it made one */
+	uint32_t host_id; /* uid and gid outside */
+	bool owned;	  /* its user namespace belongs to that uid, not to the broker's */
+	bool id_reserved; /* no other sandbox on this host has that uid */
 	/*
 	 * It is inside the sandbox that its program was copied from (mover.h), with that one's uid: host_id only names the
 	 * cgroup.
 	 */
 	bool nested;
 	uint32_t parent_id; /* that uid */
+	bool has_copies;    /* such sandboxes were made inside this one */
+	/* Without a cgroup: CPU time at the last reading; and that of ended copies, whose pid 1 this one's has reaped. */
+	int64_t cpu_seen_us, cpu_of_copies_us;
+	int order_fd; /* the broker's end of its mover's socket, until the copy is there; or -EBADF */
 	/* cloned by an unprivileged zygote: the broker puts it into the group; owned by another uid */
 	bool cloned_apart;
 	struct cgroup *cgroup;
@@ -112,11 +116,14 @@ int sandbox_expect(struct sandbox_host *host, struct net *net, struct sandbox **
 		   int *ret_far_end, struct error *err) _must_check_;
 int sandbox_arrive(struct sandbox *sb, struct error *err) _must_check_;
 /*
- * A sandbox for the copy of a live process of another one (mover.h). copy: its pid in the broker's namespace; fds: its new 0, 1, 2,
- * the caller's to close. Call sandbox_arrive() and sandbox_prepare() when the control socket is readable: after PREPARED the copy runs.
- * -ESRCH: no such process in that sandbox; -EOPNOTSUPP: not on this host.
+ * A sandbox for the copy of a live process of another one (mover.h), which may still have to be forked. fds: its new 0, 1, 2,
+ * the caller's to close. Call sandbox_arrive() and sandbox_prepare() when the control socket is readable, and sandbox_move() when
+ * there is a copy: after PREPARED it runs. -EOPNOTSUPP: not on this host.
  */
-int sandbox_nest(const struct sandbox *parent, pid_t copy, const int fds[3], struct sandbox **ret,
+int sandbox_nest(struct sandbox *parent, const int fds[3], struct sandbox **ret,
+		 struct error *err) _must_check_;
+/* copy: its pid in the broker's namespace. Once. -ESRCH: no such process in the parent's sandbox. */
+int sandbox_move(struct sandbox *sb, const struct sandbox *parent, pid_t copy,
 		 struct error *err) _must_check_;
 /* A uid and a cgroup without a process; sandbox_vacate() frees them. */
 int sandbox_reserve(struct sandbox_host *host, struct sandbox **ret,
@@ -166,7 +173,7 @@ int64_t sandbox_cpu_us(struct sandbox *sb);
 int64_t sandbox_memory_bytes(struct sandbox *sb);
 /* The same with shared pages divided among their users; slower. */
 int64_t sandbox_memory_exact(struct sandbox *sb);
-/* Reaps pid 1, only when its pidfd is readable; its wait status. */
+/* Reaps pid 1, only when its pidfd is readable; its wait status. Of a copy's, which another process reaps: as if killed. */
 int sandbox_reap(struct sandbox *sb);
 /*
  * Removes the cgroup, or keeps it for another sandbox, and so releases the uid. -EBUSY: not empty yet, try

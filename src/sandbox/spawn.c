@@ -12,7 +12,6 @@
 #include "sandbox/layers.h"
 #include "sandbox/net.h"
 #include "sandbox/spawn.h"
-#include "sandbox/tree.h"
 #include "sys/kernel.h"
 #include "sys/probe.h"
 #include "sys/textfile.h"
@@ -192,6 +191,7 @@ struct sandbox *sandbox_new(struct sandbox_host *host)
 					.terminal_fd = -EBADF,
 					.mounts_fd = -EBADF,
 					.dev_fd = -EBADF,
+					.order_fd = -EBADF,
 					.program_fd = -EBADF,
 					.program_pidfd = -EBADF };
 	return sb;
@@ -548,46 +548,4 @@ int sandbox_signal(struct sandbox *sb, int signo)
 	const struct init_command command = { .kind = COMMAND_SIGNAL, .signo = signo };
 
 	return send_command(sb, &command, NULL, 0);
-}
-
-int64_t sandbox_cpu_us(struct sandbox *sb)
-{
-	int64_t us = sb->host->cgroups->read_cpu_us(sb->cgroup);
-
-	return us < 0 && sb->pid > 0 ? tree_cpu_us(sb->pid) : us;
-}
-
-/* Adds the sandbox's files in memory. */
-static int64_t with_files(const struct sandbox *sb, int64_t bytes)
-{
-	struct statfs fs;
-
-	if (bytes >= 0 && sb->work_fd >= 0 && fstatfs(sb->work_fd, &fs) == 0)
-		bytes += (int64_t)(fs.f_blocks - fs.f_bfree) * fs.f_bsize;
-	return bytes;
-}
-
-int64_t sandbox_memory_bytes(struct sandbox *sb)
-{
-	return with_files(sb, tree_memory_bytes(sb->pid, false));
-}
-
-int64_t sandbox_memory_exact(struct sandbox *sb)
-{
-	return with_files(sb, tree_memory_bytes(sb->pid, true));
-}
-
-void sandbox_usage(struct sandbox *sb, struct usage *ret)
-{
-	struct usage usage = { -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 };
-	struct statfs fs;
-
-	(void)sb->host->cgroups->read_usage(sb->cgroup, &usage);
-	if (usage.pids_peak > INIT_PROCESSES)
-		usage.pids_peak -= INIT_PROCESSES;
-	if (sb->work_fd >= 0 && fstatfs(sb->work_fd, &fs) == 0) {
-		usage.disk_free_bytes = (int64_t)fs.f_bfree * fs.f_bsize;
-		usage.disk_free_files = (int64_t)fs.f_ffree;
-	}
-	*ret = usage;
 }

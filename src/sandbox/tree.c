@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A process and all its descendants, from /proc, for hosts without a cgroup that counts. All processes of a
- * sandbox are descendants of its pid 1. The CPU time of a reaped process is added to its parent's, so the sum
+ * sandbox are descendants of its pid 1; of a copy's, siblings of its pid 1 or their descendants. The CPU time of a reaped process is added to its parent's, so the sum
  * over the living ones is complete. Its resolution is the clock tick.
  */
 #include "sandbox/tree.h"
 
 #include "base/fd.h"
+#include "sys/kernel.h"
 #include "sys/textfile.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { TREE_MAX = 4096 };
@@ -67,27 +70,79 @@ static size_t add_children(pid_t pid, pid_t *list, size_t n)
 	return n;
 }
 
-/* Every process of the tree, the root first; NULL: no memory. */
-static pid_t *list_tree(pid_t root, size_t *ret_n)
+/* 0: it has ended. */
+static ino_t pid_namespace(pid_t pid)
 {
-	pid_t *list = calloc(TREE_MAX, sizeof(*list));
+	char path[64];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
+	return stat(path, &st) < 0 ? 0 : st.st_ino;
+}
+
+/* Of list[from] and the following, only those of the namespace stay. */
+static size_t drop_others(pid_t *list, size_t from, size_t n, ino_t namespace)
+{
+	size_t kept = from;
+
+	for (size_t i = from; i < n; i++)
+		if (pid_namespace(list[i]) == namespace)
+			list[kept++] = list[i];
+	return kept;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	char path[64], text[1024];
+	const char *at = NULL;
+	pid_t parent = 0;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (textfile_read_at(AT_FDCWD, path, text, sizeof(text)) >= 0)
+		at = strrchr(text, ')');
+	return at && sscanf(at, ") %*c %d", &parent) == 1 ? parent : 0;
+}
+
+/* Where the tree begins: its root, and for a copy also its other processes that are children of the other sandbox's pid 1. */
+static size_t begin_list(const struct tree *t, pid_t *list, ino_t namespace)
+{
 	size_t n = 0;
+
+	if (t->is_copy)
+		n = drop_others(list, 0, add_children(parent_of(t->root), list, 0), namespace);
+	if (n == 0)
+		list[n++] = t->root;
+	return n;
+}
+
+/* Every process of the tree; NULL: no memory. */
+static pid_t *list_tree(const struct tree *t, size_t *ret_n)
+{
+	bool is_mixed = t->is_copy || t->has_copies;
+	ino_t namespace = is_mixed ? pid_namespace(t->root) : 0;
+	pid_t *list = calloc(TREE_MAX, sizeof(*list));
+	size_t n;
 
 	if (!list)
 		return NULL;
-	list[n++] = root;
-	for (size_t i = 0; i < n; i++)
+	n = begin_list(t, list, namespace);
+	for (size_t i = 0; i < n; i++) {
+		size_t from = n;
+
 		n = add_children(list[i], list, n);
+		if (is_mixed)
+			n = drop_others(list, from, n, namespace);
+	}
 	*ret_n = n;
 	return list;
 }
 
-int64_t tree_cpu_us(pid_t root)
+int64_t tree_cpu_us(const struct tree *t)
 {
 	const int64_t tick_us = 1000000 / sysconf(_SC_CLK_TCK);
 	int64_t ticks = 0;
 	size_t n = 0;
-	_cleanup_free_ pid_t *list = list_tree(root, &n);
+	_cleanup_free_ pid_t *list = list_tree(t, &n);
 
 	if (!list)
 		return -ENOMEM;
@@ -125,15 +180,33 @@ static int64_t process_share(pid_t pid)
 	return at && sscanf(at + strlen(key), "%lld", &kib) == 1 ? kib * KiB : process_memory(pid);
 }
 
-int64_t tree_memory_bytes(pid_t root, bool shared_out)
+int64_t tree_memory_bytes(const struct tree *t, bool shared_out)
 {
 	int64_t bytes = 0;
 	size_t n = 0;
-	_cleanup_free_ pid_t *list = list_tree(root, &n);
+	_cleanup_free_ pid_t *list = list_tree(t, &n);
 
 	if (!list)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		bytes += shared_out ? process_share(list[i]) : process_memory(list[i]);
 	return bytes;
+}
+
+int tree_stop(const struct tree *t)
+{
+	size_t n = 0;
+	_cleanup_free_ pid_t *list = list_tree(t, &n);
+	ino_t namespace = pid_namespace(t->root);
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_close_ int fd = list[i] == t->root ? -ESRCH : sys_pidfd_open(list[i]);
+
+		/* Held now: if the number has come to mean another process, that one is of another namespace. */
+		if (fd >= 0 && pid_namespace(list[i]) == namespace)
+			(void)sys_pidfd_send_signal(fd, SIGSTOP);
+	}
+	return 0;
 }

@@ -1,15 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tree of processes, measured without a cgroup. */
+/*
+ * A tree of processes, measured and stopped without a cgroup.
+ *
+ * A sandbox that was copied from another one (mover.h) is inside that one's tree: its pid 1 and its program are children of the other's
+ * pid 1. What belongs to which of them, the pid namespace tells.
+ */
 #pragma once
+
+#include "base/macro.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+struct tree {
+	pid_t root;	 /* pid 1 of a sandbox */
+	bool is_copy;	 /* it is inside the sandbox that it was copied from */
+	bool has_copies; /* such sandboxes may be inside this one */
+};
+
 /* Microseconds of CPU used so far by root and its descendants; negative errno. */
-int64_t tree_cpu_us(pid_t root);
+int64_t tree_cpu_us(const struct tree *t);
 /*
  * Bytes of private memory that they hold now, without files in memory; negative errno. shared_out: shared pages
  * are counted once, which takes longer.
  */
-int64_t tree_memory_bytes(pid_t root, bool shared_out);
+int64_t tree_memory_bytes(const struct tree *t, bool shared_out);
+/* SIGSTOP for all but root. Processes that are forked meanwhile may run on: call it again. */
+int tree_stop(const struct tree *t) _must_check_;

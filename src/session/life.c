@@ -255,7 +255,7 @@ static void on_life_end(void *data, struct result *res, const struct error *err)
 	(void)session_unref(s);
 }
 
-static int begin_life(struct session *s, struct session_life *parent, pid_t copy, struct error *err)
+static int begin_life(struct session *s, struct session_life *parent, struct error *err)
 {
 	const struct sessions_options *o = &s->all->o;
 	struct session_life *life = calloc(1, sizeof(*life));
@@ -268,7 +268,6 @@ static int begin_life(struct session *s, struct session_life *parent, pid_t copy
 		.life_ms = LIFE_MS,
 		.forkable = s->forkable,
 		.parent = parent ? parent->run : NULL,
-		.copy = copy,
 		.brief = true,
 	};
 	const struct channel_listener listener = { life, evaluation_read, evaluation_drop,
@@ -306,10 +305,10 @@ static int begin_life(struct session *s, struct session_life *parent, pid_t copy
 
 int life_begin(struct session *s, struct error *err)
 {
-	return begin_life(s, NULL, 0, err);
+	return begin_life(s, NULL, err);
 }
 
-int life_begin_copy(struct session *s, struct session_life *parent, pid_t copy, struct error *err)
+int life_begin_copy(struct session *s, struct session_life *parent, struct error *err)
 {
-	return begin_life(s, parent, copy, err);
+	return begin_life(s, parent, err);
 }

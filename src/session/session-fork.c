@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies of a live session. The session's runner is asked to fork, as a turn like others. Each process that it forks announces itself on
- * the channel, where the kernel names it, and waits; a session with a life of its own begins with that process, which the
- * broker moves into a sandbox (sandbox/mover.h). The copy says `ready` on its new channel.
+ * Copies of a live session. The session's runner is asked to fork, as a turn like others; and the new sessions begin at once, so that
+ * their sandboxes are made while it forks. Each process that the runner forks announces itself on the channel, where the kernel
+ * names it, and waits; the broker moves it into the next of these sandboxes (sandbox/mover.h). The copy says `ready` on its new channel.
  *
- *   turn: {"op": "fork"} ──▶ runner: forks ──▶ channel: another process ──▶ session, life, RUN {copy} ──▶ ready ─┐
- *                             └─ the forked processes are gone ──▶ answer ──────────────────────────────────────┴─▶ reply
+ *   turn ─┬─▶ sessions, lives, RUN {parent} ──────────┬─ COPY {process} ──▶ ready ─┐
+ *         └─▶ {"op": "fork"}: runner forks ──▶ channel ┘                            │
+ *                 └─ the forked processes are gone ──▶ answer ─────────────────────┴─▶ reply
  *
  * All copies or none: when one of them fails, the others are closed.
  */
@@ -17,7 +18,7 @@ enum { FORK_MAX = 32 };
 
 struct session_fork {
 	struct session_fork_reply reply;
-	size_t count, n, n_starting;
+	size_t count, n, n_named, n_starting;
 	struct session *list[FORK_MAX]; /* references */
 	bool is_answered;
 	struct error error;
@@ -67,24 +68,48 @@ static struct session *copy_session(const struct session *s)
 	return c;
 }
 
-void session_fork_take(struct turn *t, pid_t copy)
+static int begin_copy(struct session_fork *f, struct turn *t, struct error *err)
 {
-	struct session_fork *f = t->fork;
-	struct session *c = f->n < f->count ? copy_session(t->session) : NULL;
+	struct session *c = copy_session(t->session);
 	struct session_wait *w = c ? calloc(1, sizeof(*w)) : NULL;
-	struct error err = { 0 };
 
 	if (!w) {
 		(void)session_unref(c);
-		return;
+		return error_oom(err);
 	}
 	session_enlist(c);
 	*w = (struct session_wait){ .reply = { f, on_copy_ready } };
 	c->ready_waits = w;
 	f->list[f->n++] = session_ref(c);
 	f->n_starting++;
-	if (life_begin_copy(c, t->life, copy, &err) < 0)
-		session_tell(&c->ready_waits, c, &err);
+	return life_begin_copy(c, t->life, err);
+}
+
+void session_fork_begin(struct turn *t)
+{
+	struct session_fork *f = t->fork;
+
+	for (size_t i = 0; i < f->count && f->error.code == ERROR_NONE; i++)
+		(void)!begin_copy(f, t, &f->error);
+}
+
+void session_fork_take(struct turn *t, pid_t copy)
+{
+	struct session_fork *f = t->fork;
+	struct session *c = f->n_named < f->n ? f->list[f->n_named++] : NULL;
+
+	/* Without a sandbox for it, its alarm ends it. */
+	if (c && c->life)
+		(void)!executor_name_copy(c->life->run, copy);
+}
+
+/* Copies that wait for a process get none. */
+static void fail_fork(struct session_fork *f)
+{
+	f->n_starting++;
+	for (size_t i = 0; i < f->n; i++)
+		session_close(f->list[i]);
+	f->n_starting--;
 }
 
 static void on_fork_answer(void *data, const json_t *answer, const struct error *err)
@@ -100,10 +125,12 @@ static void on_fork_answer(void *data, const json_t *answer, const struct error 
 		(void)error_set(&f->error, ERROR_CONFLICT, EBUSY, "%.200s", words ? words : code);
 	else if (err->code != ERROR_NONE)
 		f->error = *err;
-	else if (f->n < f->count)
+	else if (f->n_named < f->count)
 		(void)error_set(&f->error, ERROR_INTERNAL, EAGAIN,
-				"only %zu of %zu copies of the session could be made", f->n,
+				"only %zu of %zu copies of the session could be made", f->n_named,
 				f->count);
+	if (f->error.code != ERROR_NONE)
+		fail_fork(f);
 	end_fork(f);
 }
 
@@ -128,7 +155,7 @@ int session_fork(struct session *s, int64_t count, struct session_fork_reply rep
 	if (!s->forkable)
 		return error_set(err, ERROR_CONFLICT, EINVAL,
 				 "the session cannot be forked: only Python sessions can, on hosts "
-				 "with cgroups and Landlock, "
+				 "with Landlock, "
 				 "unless they were made with \"forkable\": false or under a policy "
 				 "that forbids it");
 	if (count < 1 || count > FORK_MAX)

@@ -163,9 +163,8 @@ void session_tell_closed(struct session *s);
 int life_begin(struct session *s, struct error *err) _must_check_;
 /* The session has no life any more; the turn in it ends when the sandbox is gone. */
 void life_kill(struct session *s, enum cause_kind cause);
-/* The same with a process that was forked in another life. */
-int life_begin_copy(struct session *s, struct session_life *parent, pid_t copy,
-		    struct error *err) _must_check_;
+/* The same with a process that is being forked in another life. executor_name_copy() follows. */
+int life_begin_copy(struct session *s, struct session_life *parent, struct error *err) _must_check_;
 /* Charges the caller with what the life holds of the front's memory. False: that is too much. */
 bool life_account(struct session_life *life);
 int life_send(struct session_life *life, const json_t *message) _must_check_;
@@ -175,6 +174,8 @@ struct session *session_new(struct sessions *all, const char *caller); /* NULL: 
 void session_enlist(struct session *s);
 
 /* --- session-fork.c --- */
+/* The turn's runner has been told to fork: begins the sessions, so that their sandboxes are made meanwhile. */
+void session_fork_begin(struct turn *t);
 /* A process that a turn's runner has forked waits to be moved. */
 void session_fork_take(struct turn *t, pid_t copy);
 

@@ -127,6 +127,8 @@ static void begin_turn(struct session *s)
 		life_kill(s, CAUSE_INTERNAL);
 	free(t->line);
 	t->line = NULL;
+	if (t->fork)
+		session_fork_begin(t);
 }
 
 /* A sandbox that cannot be made fails the turns that need it. */
@@ -189,7 +191,8 @@ void session_turn_done(struct session *s, json_t *done, size_t bytes)
 	evaluation_end(&t->answer, done, bytes);
 	t->end_ns = clock_now_ns();
 	session_move(s, SESSION_MEASURING, t->end_ns + MEASURE_MS * NS_PER_MS);
-	if (t->file.fn || executor_ask_usage(s->life->run) < 0)
+	/* A fork costs the sandbox time that the next execution must not pay for. */
+	if ((t->file.fn && !t->fork) || executor_ask_usage(s->life->run) < 0)
 		session_turn_measured(s);
 }
 

@@ -130,8 +130,8 @@ static const char *fork_obstacle(const struct decision *d)
 		return "only Python sessions can be forked";
 	if (d->workspace || d->libraries_only)
 		return "a session with a workspace, or without access to files, cannot be forked";
-	if (d->facts->cgroup == CGROUP_NONE || d->facts->landlock_abi == 0)
-		return "on this host cgroups or Landlock are missing; see: atoll doctor";
+	if (d->facts->landlock_abi == 0)
+		return "on this host Landlock is missing; see: atoll doctor";
 	return NULL;
 }
 

@@ -174,3 +174,21 @@ class Health(threading.Thread):
     def __exit__(self, *_):
         self.over.set()
         self.join(20)
+
+
+class Copy(Session):
+    def __init__(self, web, made):
+        self.web, self.made, self.id, self.path = web, made, made["id"], f"/v1/sessions/{made['id']}"
+
+
+def ask_fork(session, count=1):
+    """The answer, also a refusal."""
+    return session.web.post(f"{session.path}/fork", {"count": count})
+
+
+def fork(session, count=1):
+    answer = ask_fork(session, count)
+    assert answer.status == 201, answer
+    made = answer.json()["sessions"]
+    assert len(made) == count and len({one["id"] for one in made}) == count
+    return [Copy(session.web, one) for one in made]

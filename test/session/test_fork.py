@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from live import Session
+from live import Copy, Session, ask_fork, fork
 from program import FRONT, Atoll
 from resident import wait_until
 from web import Served, problem, sse
@@ -18,8 +18,6 @@ MiB = 1 << 20
 
 @pytest.fixture(scope="module")
 def served(mode, stage):
-    if mode != "root":
-        pytest.skip("without root there is no cgroup, and nothing would bound a copy")
     served = Served(Atoll(mode, stage), stage.scratch(mode, "forks"))
     yield served
     served.end()
@@ -27,23 +25,6 @@ def served(mode, stage):
 
 def block(text):
     return textwrap.dedent(text)
-
-
-class Copy(Session):
-    def __init__(self, web, made):
-        self.web, self.made, self.id, self.path = web, made, made["id"], f"/v1/sessions/{made['id']}"
-
-
-def ask_fork(session, count=1):
-    return session.web.post(f"{session.path}/fork", {"count": count})
-
-
-def fork(session, count=1):
-    answer = ask_fork(session, count)
-    assert answer.status == 201, answer
-    made = answer.json()["sessions"]
-    assert len(made) == count and len({one["id"] for one in made}) == count
-    return [Copy(session.web, one) for one in made]
 
 
 @pytest.fixture
@@ -219,7 +200,7 @@ def test_read_only_places_stay_so(session):
         found""")) == []
 
 
-def test_limits_are_its_own(web):
+def test_limits_are_its_own(web, mode):
     with Session(web, forkable=True, limits={"memory": 128 * MiB, "disk": 16 * MiB, "pids": 20}) as session:
         session.run("import os; data = bytearray(30 << 20)")
         first, second = fork(session, 2)
@@ -239,9 +220,53 @@ def test_limits_are_its_own(web):
                 pass
             n""")
         assert 15 <= second.value(many) <= 20
-        assert session.value("pid = os.fork() or os._exit(0); os.waitpid(pid, 0)[1]") == 0
+        one_more = "pid = os.fork() or os._exit(0); os.waitpid(pid, 0)[1]"
+        if mode == "root":
+            assert session.value(one_more) == 0
+        else:  # without a cgroup, the processes of its copies count for the parent's limit, too
+            assert session.run(one_more)["error"]["type"] == "BlockingIOError"
+            second.web.delete(second.path)
+            wait_until(lambda: session.run(one_more)["status"] == "success", 10, "the copy's processes count on")
         for one in (first, second):
             web.delete(one.path)
+
+
+def test_memory_of_each_is_bounded(web):
+    """Also that of several processes together, which no limit of a process holds; and the copies' memory does not count for their parent."""
+    with Session(web, forkable=True, limits={"memory": 160 * MiB}) as session:
+        session.run("import os, time; data = bytearray(b'x') * (50 << 20)")
+        copies = fork(session, 3)
+        for one in copies:
+            assert one.value("more = bytearray(b'y') * (35 << 20); time.sleep(0.3); len(data)") == 50 << 20
+        result = copies[0].run(block("""
+            for _ in range(4):
+                if os.fork() == 0:
+                    mine = bytearray(b'z') * (50 << 20)
+                    time.sleep(3)
+                    os._exit(0)
+            time.sleep(3)"""))
+        # Where the kernel kills one of the processes, the program goes on.
+        assert result["cause"]["kind"] == "memory" or "memory" in str(result["usage"]["limit_hits"]), result
+        for one in (*copies[1:], session):
+            assert one.value("len(data)") == 50 << 20
+        for one in copies:
+            web.delete(one.path)
+
+
+def test_time_of_each_is_its_own(session):
+    """A fork costs the next execution nothing, nor does the work of a copy, while it runs and when it has ended."""
+    session.run("import time; data = bytearray(b'x') * (200 << 20)")
+    copy, = fork(session)
+    assert session.run("1")["cpu_time"] < 0.05
+    assert copy.run("1")["cpu_time"] < 0.1
+    spin = "end = time.process_time() + 1\nwhile time.process_time() < end: pass"
+    assert 0.9 < copy.run(spin)["cpu_time"] < 2
+    assert session.run("1")["cpu_time"] < 0.05
+    with session.events("time.sleep(1.5)") as events:
+        assert session.web.delete(copy.path).status == 204
+        for name, data in events:
+            if name == "result":
+                assert data["cpu_time"] < 0.2, data
 
 
 @quick
@@ -380,10 +405,10 @@ def test_a_copy_with_an_accomplice(session):
             open("/sandbox/seen", "w").write(repr(seen))
             os._exit(0)
         become = runner.Forker.become
-        def with_accomplice(self, channel):
+        def with_accomplice(self, *args):
             if libc.syscall(56, 0x400 | 17, 0, 0, 0, 0) == 0:  # clone, CLONE_FILES
                 look()
-            become(self, channel)
+            become(self, *args)
         runner.Forker.become = with_accomplice
         """))
     # On a busy machine the accomplice can make the move fail, which the caller is told. What it must not do is see anything.

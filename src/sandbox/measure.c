@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a sandbox uses: the counters of its cgroup or, without one, the sums over its processes (tree.h); and its scratch files. */
+#include "sandbox/sandbox.h"
+#include "sandbox/spawn.h"
+#include "sandbox/tree.h"
+
+#include <sys/vfs.h>
+
+static struct tree tree_of(const struct sandbox *sb)
+{
+	return (struct tree){ sb->pid, sb->nested, sb->has_copies };
+}
+
+int64_t sandbox_cpu_us(struct sandbox *sb)
+{
+	const struct tree tree = tree_of(sb);
+	int64_t us = sb->host->cgroups->read_cpu_us(sb->cgroup);
+
+	if (us >= 0 || sb->pid == 0)
+		return us;
+	us = tree_cpu_us(&tree);
+	if (us >= 0)
+		sb->cpu_seen_us = MAX(us - sb->cpu_of_copies_us, sb->cpu_seen_us);
+	return us < 0 ? us : sb->cpu_seen_us;
+}
+
+/* Adds the sandbox's files in memory. */
+static int64_t with_files(const struct sandbox *sb, int64_t bytes)
+{
+	struct statfs fs;
+
+	if (bytes >= 0 && sb->work_fd >= 0 && fstatfs(sb->work_fd, &fs) == 0)
+		bytes += (int64_t)(fs.f_blocks - fs.f_bfree) * fs.f_bsize;
+	return bytes;
+}
+
+int64_t sandbox_memory_bytes(struct sandbox *sb)
+{
+	const struct tree tree = tree_of(sb);
+
+	return with_files(sb, tree_memory_bytes(&tree, false));
+}
+
+int64_t sandbox_memory_exact(struct sandbox *sb)
+{
+	const struct tree tree = tree_of(sb);
+
+	return with_files(sb, tree_memory_bytes(&tree, true));
+}
+
+void sandbox_usage(struct sandbox *sb, struct usage *ret)
+{
+	struct usage usage = { -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 };
+	struct statfs fs;
+
+	(void)sb->host->cgroups->read_usage(sb->cgroup, &usage);
+	if (usage.pids_peak > INIT_PROCESSES)
+		usage.pids_peak -= INIT_PROCESSES;
+	if (sb->work_fd >= 0 && fstatfs(sb->work_fd, &fs) == 0) {
+		usage.disk_free_bytes = (int64_t)fs.f_bfree * fs.f_bsize;
+		usage.disk_free_files = (int64_t)fs.f_ffree;
+	}
+	*ret = usage;
+}
