@@ -5,9 +5,11 @@ guest.py ROOT BUILD: the repository and the build tree, both seen through the re
 """
 import errno
 import glob
+import http.client
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -204,6 +206,70 @@ def workspace_cases():
     del ENV["ATOLL_STATE_DIR"]
 
 
+class Asking(http.client.HTTPConnection):
+    """A daemon on a UNIX socket."""
+
+    def __init__(self, path):
+        super().__init__("localhost", timeout=120)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+    def ask(self, method, target, body=None):
+        self.request(method, target, body and json.dumps(body), {"Content-Type": "application/json"})
+        answer = self.getresponse()
+        text = answer.read()
+        return answer.status, json.loads(text) if text else None
+
+
+def is_ready(path):
+    try:
+        return Asking(path).ask("GET", "/readyz")[0] == 200
+    except OSError:
+        return False
+
+
+def fork_case(name, prefix=()):
+    """A session with a variable and a file, two copies of it, and a copy of a copy. One copy runs out of memory, one is closed."""
+    place = f"/run/reef-{name}"
+    os.mkdir(place)
+    if prefix:
+        os.chown(place, USER, USER)
+    path = f"{place}/socket"
+    daemon = subprocess.Popen([*prefix, ATOLL, "serve", "--state-dir", f"{place}/state", "--socket", path, "--listen", "127.0.0.1:0"], env=ENV,
+                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    record, said = {}, []
+    try:
+        if gone(lambda: not is_ready(path)):
+            raise TimeoutError("the daemon does not get ready")
+        asking = Asking(path)
+
+        def value(session, code):
+            return asking.ask("POST", f"/v1/sessions/{session['id']}/execute", {"code": code})[1]
+
+        parent = asking.ask("POST", "/v1/sessions", {"limits": {"memory": 64 << 20}})[1]
+        value(parent, "import os; x = [1]; data = bytes(10 << 20); n = open('file', 'w').write('text')")
+        record["fork"] = asking.ask("POST", f"/v1/sessions/{parent['id']}/fork", {"count": 2})
+        if record["fork"][0] == 201:
+            first, second = record["fork"][1]["sessions"]
+            look = "x.append(2); [x, open('file').read(), os.getpid(), len(data), [n for n in os.listdir('/proc') if n.isdigit()]]"
+            record["seen"] = [value(one, look)["value"] for one in (first, second)]
+            record["again"] = asking.ask("POST", f"/v1/sessions/{second['id']}/fork", {})[0]
+            record["full"] = value(first, "more = b'x' * (200 << 20)")
+            record["after"] = [value(one, "x")["value"] for one in (second, parent)]
+            record["processes"] = len(groups()), len(sandbox_processes())
+            record["closed"] = [asking.ask("DELETE", f"/v1/sessions/{one['id']}")[0] for one in (parent, first)]
+            record["orphan"] = value(second, "x")["value"]
+    except (OSError, ValueError, TimeoutError, http.client.HTTPException) as error:
+        said.append(repr(error))
+    daemon.terminate()
+    said.append(daemon.communicate(timeout=120)[1])
+    emit(name, **record, stderr=said, left=[gone(sandbox_processes), gone(groups) if not prefix else []])
+
+
 def main():
     make_data()
     emit("kernel", release=os.uname().release)
@@ -216,8 +282,10 @@ def main():
             emit("survivors", found=gone(sandbox_processes))
     emit("bash", **call([ATOLL, "run", "-l", "bash", "-c", "echo out; echo err >&2; exit 5"]))
     workspace_cases()
+    fork_case("fork")
     emit("left", processes=gone(sandbox_processes), groups=gone(groups))
     rootless_cases()
+    fork_case("fork_rootless", as_user(None))
     emit("end")
 
 

@@ -155,6 +155,25 @@ def test_workspace(guest):
     assert guest["workspace_left"]["found"] == ["b", "t", "t/n"]
 
 
+@pytest.mark.parametrize("name, cgroup, tier", [("fork", "v2", "full"), ("fork_rootless", "none", "reduced")])
+def test_fork(guest, name, cgroup, tier):
+    """Of a live session: as root each copy is put into a cgroup v2 of its own from outside; without a cgroup its processes are watched."""
+    case = guest[name]
+    assert case.get("fork", [0])[0] == 201, case
+    for made in case["fork"][1]["sessions"]:
+        isolation = made["isolation"]
+        assert (isolation["cgroup"], isolation["user"], isolation["tier"]) == (cgroup, "shared with parent", tier), isolation
+    assert case["seen"] == [[[1, 2], "text", 2, 10 << 20, ["2"]]] * 2
+    assert case["again"] == 201
+    if name == "fork":
+        assert assert_limit(case["full"], "memory")["limit"] == 64 << 20
+    else:  # one process alone: an rlimit
+        assert case["full"]["error"]["type"] == "MemoryError", case["full"]
+    assert case["after"] == [[1, 2], [1]]
+    assert case["closed"] == [204, 204] and case["orphan"] == [1, 2]
+    assert case["left"] == [[], []], case["left"]
+
+
 def test_nothing_is_left(guest):
     assert guest["left"] == {"processes": [], "groups": []}
 
