@@ -169,6 +169,9 @@ class CodeSandbox:
                 read_only: bool = True) -> ExecutionResult:
         """Runs ``code`` and waits for its end.
 
+        With ``read_only=False`` it can write to ``/sandbox`` and ``/tmp``. The rest of the root never becomes writable: its
+        files are the host's, shown read-only, and the sandbox's user owns none of them.
+
         >>> CodeSandbox().execute("echo hi; exit 3", "bash").exit_code
         3
         """
