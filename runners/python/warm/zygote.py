@@ -186,6 +186,10 @@ def settle(names):
     pages.fill_pools()
     gc.freeze()
     state.collections = ending.collections()
+    # After freeze(): a program's collections must see its main module.
+    program.expect()
+    sys.unraisablehook = ending.unraisable
+    state.launch.append(Launch())
 
 
 def receive():
@@ -218,9 +222,6 @@ def child():
     if hasattr(main_thread, "_native_id"):
         main_thread._native_id = get_native_id()
     state.inode = os.fstat(state.control).st_ino
-    program.expect()
-    sys.unraisablehook = ending.unraisable
-    state.launch.append(Launch())
     state.program_is(begin(state.sample if kind == b"p" else receive()))
     logging = shelf.everything.get("logging")
     if logging is not None:  # %(relativeCreated)d counts from there
