@@ -71,6 +71,18 @@ static int make_dir(const char *path, mode_t mode)
 	return r == -EEXIST ? 0 : r;
 }
 
+/* Whether the skeleton has it. Operations after the pivot belong to the request. */
+static bool is_there(const struct child *c)
+{
+	return c->skeleton && !c->pivoted;
+}
+
+/* A directory of the new root. */
+static int make_root_dir(const struct child *c, const char *path, mode_t mode)
+{
+	return is_there(c) ? 0 : make_dir(path, mode);
+}
+
 static int make_file(const char *path, mode_t mode)
 {
 	return sys_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
@@ -208,15 +220,9 @@ int child_do_root(struct child *c, const struct op *op)
 	return r < 0 ? r : sys_chdir("root");
 }
 
-/* Whether the skeleton has it. Operations after the pivot belong to the request. */
-static bool is_there(const struct child *c)
-{
-	return c->skeleton && !c->pivoted;
-}
-
 int child_do_dir(struct child *c, const struct op *op)
 {
-	return make_dir(target(c, op), op->mode);
+	return make_root_dir(c, target(c, op), op->mode);
 }
 
 int child_do_symlink(struct child *c, const struct op *op)
@@ -250,7 +256,7 @@ static int show_by_bind(struct child *c, const char *source, const char *where)
 
 static int show_dir(struct child *c, const char *source, const char *where)
 {
-	int r = make_dir(where, 0755);
+	int r = make_root_dir(c, where, 0755);
 
 	if (r < 0)
 		return r;
@@ -304,7 +310,7 @@ static int show_link(const char *source, const char *where)
 	return sys_symlink(content, where);
 }
 
-static int show_host_path(struct child *c, const char *source, const char *where, bool whole)
+static int show_host_path(struct child *c, const char *source, const char *where)
 {
 	struct stat st;
 
@@ -312,7 +318,7 @@ static int show_host_path(struct child *c, const char *source, const char *where
 		return -errno;
 	switch (st.st_mode & S_IFMT) {
 	case S_IFDIR:
-		return whole ? 0 : show_dir(c, source, where);
+		return show_dir(c, source, where);
 	case S_IFREG:
 		return is_there(c) ? 0 : show_file(source, where);
 	case S_IFLNK:
@@ -331,14 +337,15 @@ static int passed_over(const struct op *op, int r)
 
 int child_do_show(struct child *c, const struct op *op)
 {
-	bool whole = is_there(c) && op->flags & OP_SMALL;
-
-	return passed_over(op, show_host_path(c, op_a(c->plan, op), target(c, op), whole));
+	/* The skeleton has a copy. */
+	if (is_there(c) && op->flags & OP_SMALL)
+		return 0;
+	return passed_over(op, show_host_path(c, op_a(c->plan, op), target(c, op)));
 }
 
 int child_do_tmpfs(struct child *c, const struct op *op)
 {
-	int r = make_dir(target(c, op), 0755);
+	int r = make_root_dir(c, target(c, op), 0755);
 
 	return r < 0 ? r : child_mount_tmpfs(target(c, op), op, op->mode);
 }
@@ -358,7 +365,7 @@ int child_do_scratch_dir(struct child *c, const struct op *op)
 	text_add(&source, op_a(c->plan, op));
 	r = sys_mkdir(source.data, op->mode);
 	if (r == 0)
-		r = make_dir(target(c, op), 0755);
+		r = make_root_dir(c, target(c, op), 0755);
 	if (r < 0)
 		return r;
 	/* Work directory and /tmp, held open for collection after the last process has died. */
@@ -393,7 +400,7 @@ static int open_terminal(struct child *c, const char *where)
  */
 int child_do_devpts(struct child *c, const struct op *op)
 {
-	int r = make_dir(target(c, op), 0755);
+	int r = make_root_dir(c, target(c, op), 0755);
 
 	if (r == 0)
 		r = sys_mount(&(struct mount_request){
@@ -410,7 +417,7 @@ int child_do_devpts(struct child *c, const struct op *op)
 
 int child_do_proc(struct child *c, const struct op *op)
 {
-	int r = make_dir(target(c, op), 0555);
+	int r = make_root_dir(c, target(c, op), 0555);
 
 	if (r < 0)
 		return r;
