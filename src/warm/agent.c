@@ -134,6 +134,7 @@ EXPORT pid_t fork(void)
 {
 	if (agent.role != AGENT_IS_ZYGOTE || agent.pid != getpid())
 		return agent.real_fork();
+	agent_join_pages();
 	if (agent.probing && agent_probe()) {
 		agent.role = AGENT_IS_PROBE;
 		agent.pid = getpid();

@@ -8,6 +8,7 @@
  *   read(WARM_FD)  in a zygote: as fork(), then as in a program
  *                  in a program: 'w' or 'r' at first, then the request, for which it waits (agent-launch.c)
  *                  in a probe: 'p' at first, then the probe has run its sample (agent-pages.c)
+ *   mmap()         in a zygote: gives arenas side by side (agent-arena.c)
  *   __libc_start_main(), open(), fopen()
  *                  in a zygote whose interpreter does not call fork(), or not in time (agent-entry.c)
  *
@@ -69,6 +70,8 @@ bool agent_probe(void);
 _noreturn_ void agent_probe_end(void);
 /* In a program: asks for the pages that the probe touched. */
 void agent_ask_pages(void);
+/* agent-arena.c. The zygote has loaded everything: puts its memory into huge pages. */
+void agent_join_pages(void);
 /* agent-file.c. Makes the file for the program's text. True: it is there, with TEXT_BLOCK bytes of room. */
 bool agent_make_text(void);
 /* Removes that file unless the plan fills it. */
