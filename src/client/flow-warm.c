@@ -28,43 +28,55 @@ static size_t top_len(const char *module)
 	return strcspn(module, ".");
 }
 
-/* The modules of each tier that are imported, as bits. */
 struct wanted_modules {
-	const char *const *const *tiers;
-	uint32_t hits[WARM_TIERS_MAX];
+	const struct language_warm *warm;
+	uint32_t hits[WARM_TIERS_MAX + 1]; /* the modules of each tier that are imported, as bits */
+	bool beyond_light;		   /* a module that is not light is imported */
 };
 _Static_assert(WARM_MODULES_MAX <= 32, "a bit a module");
+
+/* The bits of the modules with this top-level name: the first of them is enough. */
+static uint32_t bit_of(const char *const *modules, const char *name, size_t len)
+{
+	for (size_t m = 0; modules[m]; m++)
+		if (top_len(modules[m]) == len && memcmp(modules[m], name, len) == 0)
+			return UINT32_C(1) << m;
+	return 0;
+}
 
 static void want(void *data, const char *name, size_t len)
 {
 	struct wanted_modules *w = data;
 
-	for (size_t t = 0; w->tiers[t]; t++)
-		for (size_t m = 0; w->tiers[t][m]; m++)
-			if (top_len(w->tiers[t][m]) == len &&
-			    memcmp(w->tiers[t][m], name, len) == 0) {
-				w->hits[t] |= UINT32_C(1) << m;
-				break;
-			}
+	for (size_t t = 0; w->warm->tiers[t]; t++)
+		w->hits[t] |= bit_of((const char *const *)w->warm->tiers[t], name, len);
+	if (!bit_of((const char *const *)w->warm->light, name, len))
+		w->beyond_light = true;
 }
 
-/* The smallest of the tiers that have most of the imported modules; NULL: no tier has any. */
+/*
+ * The light tier, if the program imports nothing else. Otherwise the smallest of the tiers that have most of the
+ * imported modules; NULL: no tier has any.
+ */
 static const char *const *tier_of_code(const struct language *lang, struct span code)
 {
-	struct wanted_modules w = { .tiers = (const char *const *const *)lang->warm.tiers };
+	const struct language_warm *warm = &lang->warm;
+	struct wanted_modules w = { .warm = warm };
 	const char *const *best = NULL;
 	int best_hits = 0;
 
-	if (!w.tiers[0] || !language_has_extension(lang, "py") || !code.data)
+	if (!warm->tiers[0] || !language_has_extension(lang, "py") || !code.data)
 		return NULL;
 	imports_scan(code.data, code.len, want, &w);
-	for (size_t t = 0; w.tiers[t]; t++) {
-		int hits = __builtin_popcount(w.hits[t]);
+	if (warm->light[0] && !w.beyond_light)
+		return (const char *const *)warm->light;
+	for (size_t t = 0; warm->tiers[t]; t++) {
+		const char *const *tier = (const char *const *)warm->tiers[t];
+		int hits = warm->tiers[t] == warm->light ? 0 : __builtin_popcount(w.hits[t]);
 
-		if (hits > best_hits ||
-		    (hits && hits == best_hits &&
-		     count_module_words(w.tiers[t]) < count_module_words(best))) {
-			best = w.tiers[t];
+		if (hits > best_hits || (hits && hits == best_hits &&
+					 count_module_words(tier) < count_module_words(best))) {
+			best = tier;
 			best_hits = hits;
 		}
 	}

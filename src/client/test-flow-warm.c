@@ -41,7 +41,8 @@ static const char forked[] =
 	LANGUAGE("forked") "runtime: /bin/sh\nextensions: [py]\nenv: {A: '{cpus}', HOME: /h}\n"
 			   "warm:\n  kind: fork\n  runner: z.py\n  run: [/bin/sh, '{runner}']\n"
 			   "  env: {B: '{usual}', OMP_NUM_THREADS: '{cpus}'}\n"
-			   "  tiers: [[num, pan, mat.plot], [num], [other]]\n  cold_env: [PY*]\n";
+			   "  tiers: [[num, pan, mat.plot], [num], [other]]\n  light: [sys, tiny]\n"
+			   "  cold_env: [PY*]\n";
 static const char started[] =
 	LANGUAGE("started") "runtime: /bin/sh\nenv: {A: '{memory_mb}'}\n"
 			    "warm: {kind: start, runner: s.js, run: [/bin/sh, -e, "
@@ -146,8 +147,9 @@ static void check_modules(struct warm_wish w, const char *expected)
 
 static void test_tiers(void **state _unused_)
 {
-	check_modules((struct warm_wish){ .code = "print(1)" }, "");
 	check_modules((struct warm_wish){ .code = "import os" }, "");
+	check_modules((struct warm_wish){ .code = "import sys, os" }, "");
+	check_modules((struct warm_wish){ .code = "import sys, num" }, "num");
 	check_modules((struct warm_wish){ .code = "import num" }, "num");
 	check_modules((struct warm_wish){ .code = "import num.x as y\nimport pan" },
 		      "num pan mat.plot");
@@ -156,6 +158,17 @@ static void test_tiers(void **state _unused_)
 	check_modules((struct warm_wish){ .code = "import num, other" }, "num");
 	check_modules((struct warm_wish){ .code = "import numb, nu, plot" }, "");
 	check_modules((struct warm_wish){ .code = NULL }, "");
+}
+
+/* A program that imports nothing else. */
+static void test_light(void **state _unused_)
+{
+	check_modules((struct warm_wish){ .code = "print(1)" }, "sys tiny");
+	check_modules((struct warm_wish){ .code = "" }, "sys tiny");
+	check_modules((struct warm_wish){ .code = "import tiny" }, "sys tiny");
+	check_modules((struct warm_wish){ .code = "from tiny.x import y; import sys" }, "sys tiny");
+	check_modules((struct warm_wish){ .code = "print(1)", .file = "tiny.py" }, "");
+	check_modules((struct warm_wish){ .preload = { "tiny", "sys" } }, "sys tiny");
 }
 
 static void test_preload(void **state _unused_)
@@ -249,9 +262,10 @@ static void test_table(void **state _unused_)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tiers),	   cmocka_unit_test(test_preload),
-		cmocka_unit_test(test_own_module), cmocka_unit_test(test_cold),
-		cmocka_unit_test(test_start),	   cmocka_unit_test(test_table),
+		cmocka_unit_test(test_tiers),	cmocka_unit_test(test_light),
+		cmocka_unit_test(test_preload), cmocka_unit_test(test_own_module),
+		cmocka_unit_test(test_cold),	cmocka_unit_test(test_start),
+		cmocka_unit_test(test_table),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

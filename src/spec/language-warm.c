@@ -121,6 +121,33 @@ static int warm_tiers(const struct reader *r, const struct key_rule *rule, const
 	return 0;
 }
 
+static int warm_light(const struct reader *r, const struct key_rule *rule, const json_t *value,
+		      void *object)
+{
+	struct language_warm *warm = object;
+
+	return read_modules(r, rule, value, &warm->light);
+}
+
+/* For a broker, light is a tier like others. */
+static int add_light_tier(const struct reader *r, struct language_warm *warm)
+{
+	const char ***tiers;
+	size_t n = 0;
+
+	if (!warm->light[0])
+		return 0;
+	while (warm->tiers[n])
+		n++;
+	tiers = arena_alloc(r->arena, (n + 2) * sizeof(*tiers));
+	if (!tiers)
+		return reader_no_memory(r);
+	memcpy(tiers, warm->tiers, n * sizeof(*tiers));
+	tiers[n] = warm->light;
+	warm->tiers = tiers;
+	return 0;
+}
+
 /* "NAME", or "NAME*" for all names that begin so. */
 static int warm_cold_env(const struct reader *r, const struct key_rule *rule, const json_t *value,
 			 void *object)
@@ -154,6 +181,10 @@ static const struct key_rule warm_rules[] = {
 	  .read = warm_tiers,
 	  .max = MODULE_BYTES_MAX,
 	  .max_count = WARM_MODULES_MAX },
+	{ .key = "light",
+	  .read = warm_light,
+	  .max = MODULE_BYTES_MAX,
+	  .max_count = WARM_MODULES_MAX },
 	{ .key = "cold_env", .read = warm_cold_env, WARM_WORDS(cold_env) },
 };
 
@@ -177,6 +208,9 @@ static int check_warm(const struct reader *r, const struct language_warm *warm)
 		{ "tiers", warm->kind == WARMTH_FORK || !warm->tiers[0]
 				   ? NULL
 				   : "only what is forked can have modules loaded" },
+		{ "light", warm->kind == WARMTH_FORK || !warm->light[0]
+				   ? NULL
+				   : "only what is forked can have modules loaded" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
@@ -193,14 +227,18 @@ int language_read_warm(const struct reader *r, const struct key_rule *rule _unus
 {
 	static const char *no_words[] = { NULL };
 	static const char **no_tiers[] = { NULL };
-	struct language_warm warm = {
-		.argv = no_words, .env = no_words, .tiers = no_tiers, .cold_env = no_words
-	};
+	struct language_warm warm = { .argv = no_words,
+				      .env = no_words,
+				      .tiers = no_tiers,
+				      .light = no_words,
+				      .cold_env = no_words };
 	struct language *lang = object;
 	int e = read_object(r, value, KEY_TABLE(warm_rules), &warm);
 
 	if (e == 0)
 		e = check_warm(r, &warm);
+	if (e == 0)
+		e = add_light_tier(r, &warm);
 	if (e == 0)
 		lang->warm = warm;
 	return e;

@@ -32,7 +32,8 @@ struct language_warm { /* all NULL without the section; with it, no list is NULL
 	const char *runner;  /* runners/<file> that makes the runtime wait; NULL: argv names none */
 	const char **argv;   /* key `run` */
 	const char **env;    /* "K=V" words on top of the language's */
-	const char ***tiers; /* lists of modules to load ahead; fork only */
+	const char ***tiers; /* lists of modules to load ahead, light the last; fork only */
+	const char **light;  /* all that many programs import; fork only */
 	/* variables that only take effect when a runtime starts; "X*" is a prefix */
 	const char **cold_env;
 };

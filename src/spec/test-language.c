@@ -88,7 +88,8 @@ static void test_warm(void **state _unused_)
 {
 	struct language *lang = language_from(
 		LEAST "warm:\n  kind: fork\n  runner: x/zygote.x\n  run: [/usr/bin/x, '{runner}']\n"
-		      "  env: {X: '1'}\n  tiers: [[numpy], [numpy, a.b]]\n  cold_env: [X*, YZ]\n");
+		      "  env: {X: '1'}\n  tiers: [[numpy], [numpy, a.b]]\n  light: [sys]\n  "
+		      "cold_env: [X*, YZ]\n");
 
 	assert_int_equal(lang->warm.kind, WARMTH_FORK);
 	assert_string_equal(lang->warm.runner, "x/zygote.x");
@@ -97,7 +98,10 @@ static void test_warm(void **state _unused_)
 	assert_string_equal(lang->warm.tiers[0][0], "numpy");
 	assert_null(lang->warm.tiers[0][1]);
 	assert_string_equal(lang->warm.tiers[1][1], "a.b");
-	assert_null(lang->warm.tiers[2]);
+	assert_string_equal(lang->warm.light[0], "sys");
+	/* The last tier. */
+	assert_ptr_equal(lang->warm.tiers[2], lang->warm.light);
+	assert_null(lang->warm.tiers[3]);
 	assert_true(language_wants_cold(lang, "X"));
 	assert_true(language_wants_cold(lang, "XY"));
 	assert_true(language_wants_cold(lang, "YZ"));
@@ -115,6 +119,7 @@ static void test_warm(void **state _unused_)
 	assert_null(lang->warm.runner);
 	assert_null(lang->warm.env[0]);
 	assert_null(lang->warm.tiers[0]);
+	assert_null(lang->warm.light[0]);
 	assert_false(language_wants_cold(lang, "X"));
 	assert_null(language_free(lang));
 
@@ -163,6 +168,9 @@ static const struct {
 	  "x.yaml: warm.tiers: it has 9 entries, more than the 8 allowed" },
 	{ WARM("kind: start, runner: r, run: [/x], tiers: [[a]]"),
 	  "x.yaml: warm.tiers: only what is forked can have modules loaded" },
+	{ WARM("light: a"), "x.yaml: warm.light: a is not a list" },
+	{ WARM("kind: start, runner: r, run: [/x], light: [a]"),
+	  "x.yaml: warm.light: only what is forked can have modules loaded" },
 	{ WARM("cold_env: ['A*B']"),
 	  "x.yaml: warm.cold_env[0]: 'A*B' is not the name of a variable, with * at most "
 	  "at its end" },

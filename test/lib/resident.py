@@ -67,7 +67,7 @@ class WarmAtoll(Atoll):
     def popen(self, args, wait=True, program=None, **more):
         words = None if program else guarded(args, self.execs)
         if words and wait:
-            self.until_spare()
+            self.until_spare("" if self.execs else words[words.index("-c") + 1])
         return super().popen(words or args, program=program, **more)
 
     def run(self, args, program=None, **more):
@@ -80,18 +80,19 @@ class WarmAtoll(Atoll):
             time.sleep(0.02)
         raise AssertionError(f"not warm after {TRIES} tries: {done!r}")
 
-    def until_warm(self):
-        assert self.run(["run", "-l", "python", "-c", "pass"]).returncode == 0
+    def until_warm(self, like=""):
+        """Until programs with the same imports are warm: the imports choose the zygote."""
+        assert self.run(["run", "-l", "python", "-c", "raise SystemExit\n" + like]).returncode == 0
 
-    def until_spare(self):
+    def until_spare(self, like=""):
         """Waits until the next run is certain to be warm, for a run that gets no second try: the run that made sure took a spare itself."""
         end = time.monotonic() + 60
-        self.until_warm()
+        self.until_warm(like)
         while not self.pool.spares():
             assert time.monotonic() < end, "no spare waits"
             time.sleep(0.02)
             if not self.pool.zygotes():
-                self.until_warm()
+                self.until_warm(like)
 
 
 class Pool:

@@ -24,6 +24,9 @@ quick = pytest.mark.quick
 needs_root = pytest.mark.skipif(not oracle.IS_ROOT, reason="needs to be started as root")
 
 
+IMPORTS = "import os, random\n"  # of the programs of Load: what a program imports chooses its zygote
+
+
 def kill(pid):
     try:
         os.kill(pid, signal.SIGKILL)
@@ -38,7 +41,7 @@ def spares(pool):
 
 
 def until_ready(pool, n=1):
-    pool.front().until_warm()
+    pool.front().until_warm(IMPORTS)
     wait_until(lambda: len(spares(pool)) >= n, 25, "no spares")
 
 
@@ -53,7 +56,7 @@ class Load:
         i = 0
         while not self.stop.is_set():
             i += 1
-            code = f"import os, random\nprint({n}, {i}, os.path.exists('/proc/self/fd/100'), hash('x'), random.random())"
+            code = IMPORTS + f"print({n}, {i}, os.path.exists('/proc/self/fd/100'), hash('x'), random.random())"
             try:
                 done = self.front.run(["run", "-l", "python", "-c", code])
             except AssertionError as e:
@@ -133,7 +136,7 @@ def test_a_killed_zygote_is_replaced(own):
 def test_killed_while_it_loads(own, victim):
     """What modules write when they are loaded an ordinary user's zygote has on the host: it is gone however that ends."""
     pool = own("--spares", "2")
-    words = ["run", "-l", "python", "-c", "pass"]
+    words = ["run", "-l", "python", "-c", "import json"]
     run = pool.any_front().popen(words)
     seen = {}
 
@@ -365,6 +368,33 @@ def test_rotation_under_load(own):
     assert len(zygotes) >= 3 and len(hashes) >= 3, (zygotes, hashes)
     assert len(set(numbers)) == len(numbers)
     wait_until(lambda: len(pool.zygotes()) <= 4, 25, "the old ones stay")  # one a seat
+
+
+def test_programs_that_import_nothing_have_a_small_zygote(own):
+    """Its programs have nothing loaded that they did not ask for; others get a zygote with more."""
+    front = own("--spares", "2").front()
+    maps = "print('_json' in open('/proc/self/maps').read())"
+    assert front.python(maps)["stdout"] == "False\n"
+    (light,) = front.pool.zygotes()
+    assert front.python("import json\n" + maps)["stdout"] == "True\n"
+    (stock,) = set(front.pool.zygotes()) - {light}
+    assert " itertools " in oracle.command_line(light) and " itertools " not in oracle.command_line(stock)
+
+
+def huge_kib(pid):
+    return sum(int(line.split()[1]) for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines() if line.startswith("AnonHugePages"))
+
+
+@needs_root
+def test_zygotes_lie_in_huge_pages(own):
+    """And what their programs write to is copied in small pages: a spare does not grow."""
+    switch = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not switch.exists() or "[never]" in switch.read_text():
+        pytest.skip("this kernel makes no huge pages")
+    pool = own("--spares", "2")
+    until_ready(pool, 2)
+    assert all(huge_kib(pid) >= 4096 for pid in pool.zygotes())
+    assert all(private_kib([pid]) < 2048 for pid in spares(pool))
 
 
 @needs_root

@@ -42,6 +42,11 @@ PROGRAMS = {
     "no-future": P("def f(x: int): pass\nprint(f.__annotations__, compile('1', '', 'eval').co_flags)"),
     "argv": P("import sys\nprint(sys.argv, sys.orig_argv, sys.executable)", "a", "ü b", "-x", ""),
     "path": P("import sys\nprint(sys.path, sys.prefix, sys.flags, sys.warnoptions, sys._xoptions)"),
+    # Nothing in the source tells what it imports, so nothing was loaded ahead.
+    "hidden-import": P("load = __import__\nprint(load('json').dumps([1]), load('json').__spec__, list(load('sys').modules))"),
+    "hidden-threading": P("load = __import__\nt = load('threading')\nprint(t.main_thread().native_id == load('os').getpid(), t.enumerate()[0].name)"),
+    "hidden-logging": P("load = __import__\nprint(0 <= load('logging').makeLogRecord({}).relativeCreated < 60000)"),
+    "hidden-warning": P("load = __import__\nw = load('warnings')\nw.warn('x')\nprint(w.filters)"),
     "own-module": P("import helper\nprint(helper.f(), helper.__file__, helper.__name__)", files={"helper.py": "def f(): return 7\n"}),
     "own-package": P("from pkg.sub import x\nimport pkg\nprint(x, pkg.__path__)", files={"pkg/__init__.py": "", "pkg/sub.py": "from . import __name__ as n\nx = n\n"}),
     "shadow": P("import random\nprint(random.who)", files={"random.py": "who = 'mine'\n"}),
@@ -273,7 +278,7 @@ def plain(text):
 
 SEEN = ("status", "exit_code", "signal", "stdout", "stderr")
 WARM = "import os\nprint(os.path.exists('/proc/self/fd/100'))\n"  # only a forked program has that descriptor
-TIERS = {None: "", "numpy": "import numpy\n", "pandas": "import pandas\n", "matplotlib": "import matplotlib\n"}
+TIERS = {None: "", "stock": "import json\n", "numpy": "import numpy\n", "pandas": "import pandas\n", "matplotlib": "import matplotlib\n"}
 
 
 class Pair(resident.Pair):
@@ -298,6 +303,7 @@ def pair(request, stage):
     it = Pair(Atoll(request.param, stage), stage.scratch(request.param, "pool") / "pool.sock")
     try:
         it.until_warm(None)
+        it.until_warm("stock")
         yield it
     finally:
         it.end()

@@ -16,8 +16,11 @@ Three devices make that exact:
 
 The end skips steps that only free memory, but destroys the program's modules in the interpreter's order.
 
-Most requests differ in their code only. A child prepares for such a one before it waits (program.expect), so that it has only to be
-compiled then.
+Most requests differ in their code only. The zygote prepares for such a one before it forks (program.expect), so that a child has
+only to compile its code.
+
+A zygote that is asked for modules that every interpreter has (`light` in languages/python.yaml) loads no others: its programs import
+nothing else. The less memory a zygote has, the less it takes to fork from it.
 
 zygote.py is the life of the zygote and of a child until its program begins; program.py sets up main module, arguments and
 environment, streams.py the standard streams; samples.py is what is rehearsed; pages.py keeps

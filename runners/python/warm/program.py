@@ -32,15 +32,16 @@ class Unusual(Exception):
     """A new interpreter has to do it."""
 
 
-def learn(names):
-    """Takes the globals that this interpreter gave to its main program, and the variables that most programs have."""
+def learn(names, sessions):
+    """Takes the globals that this interpreter gave to its main program, and the variables that most programs have; compiles the
+    program of sessions, if there will be sessions."""
     global loader, session, usual
     variables = filter(None, os.environb.pop(b"ATOLL_USUAL", b"").split(b"\n"))
     usual = b"\0".join([streams.USUAL, b"2", executable, os.fsencode(PROGRAM), *variables, b""])
     native.update(names, __doc__=None)
     beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parts = [source_of(f"{beside}/{name}") for name in os.environ.pop("ATOLL_SESSION", "").split()]
-    if parts:
+    if parts and sessions:
         session = b"".join(parts), compile(b"".join(parts), SESSION, "exec", 0, True)
     loader = type(names["__loader__"])
     finder = sys.path_hooks[-1]("/")

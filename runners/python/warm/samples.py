@@ -108,5 +108,5 @@ def usual(names):
 # Programs that use the first usually use the others.
 COMPANIONS = {"matplotlib": ["matplotlib.pyplot", "matplotlib.backends.backend_agg"]}
 
-AHEAD = {None: [BASE, STANDARD], "numpy": [NUMPY_MORE, NUMPY], "pandas": [PANDAS_MORE, PANDAS], "matplotlib": [FIGURE]}
+AHEAD = {None: [BASE], "json": [STANDARD], "numpy": [NUMPY_MORE, NUMPY], "pandas": [PANDAS_MORE, PANDAS], "matplotlib": [FIGURE]}
 REPEATED = {"numpy": NUMPY, "pandas": PANDAS}  # of a tier the last one: each page costs every child memory

@@ -31,7 +31,7 @@ def rehearse(text, path="/dev/null"):
 
 
 def rehearse_all(names):
-    for name in (None, *names):
+    for name in (None, "json", *names):
         for text in samples.AHEAD.get(name, ()):
             if name is None or name in modules:
                 rehearse(text)
@@ -218,9 +218,9 @@ def child():
     state.owner = os.getpid()
     for seed in state.seeders:
         seed()
-    main_thread = shelf.everything["threading"]._main_thread
-    if hasattr(main_thread, "_native_id"):
-        main_thread._native_id = get_native_id()
+    threading = shelf.everything.get("threading")
+    if threading is not None and hasattr(threading._main_thread, "_native_id"):
+        threading._main_thread._native_id = get_native_id()
     state.inode = os.fstat(state.control).st_ino
     state.program_is(begin(state.sample if kind == b"p" else receive()))
     logging = shelf.everything.get("logging")
@@ -232,7 +232,13 @@ def child():
     raise state.launch.pop()
 
 
-def load(cold, names):
+def wants_stock(cold, names):
+    """Whether to load more than the names. Not if an interpreter has all of them anyway: then the programs import nothing else, and a
+    small zygote is forked faster."""
+    return not names or not cold.union(sys.builtin_module_names).issuperset(names)
+
+
+def load(cold, names, stock):
     """Modules that bring hundreds of others stay visible: to take these off a shelf would cost their programs too much."""
     own = set(modules) - cold
     with ScratchDirectory("MPLCONFIGDIR"):
@@ -240,7 +246,7 @@ def load(cold, names):
         shelf.visible.update(cold, set(modules) - own, *shelf.needs.values())
         shelf.load(name for name in names if name not in samples.REPEATED)
         shelf.load(extra for name in names for extra in samples.COMPANIONS.get(name, ()))
-        shelf.load(samples.STOCK)
+        shelf.load(samples.STOCK if stock else ())
 
 
 def main(native, cold, names):
@@ -252,10 +258,11 @@ def main(native, cold, names):
     for entry in [entry for entry in sys.path_importer_cache if entry.startswith(place)]:
         del sys.path_importer_cache[entry]
     shelf.system_path.discard(place)
-    program.learn(native)
+    stock = wants_stock(cold, names)
+    program.learn(native, stock)
     gc.disable()
     with shelf.Recorder():
-        load(cold, names)
+        load(cold, names, stock)
         with streams.Scratch():
             streams.renew()
             for _ in range(3):
