@@ -169,8 +169,8 @@ static int on_refill(void *data, uint32_t events)
 
 	(void)events;
 	p->refilling = false;
-	/* Requests that wait for a cell come first. */
-	if (p->n_waiting > 0)
+	/* Requests that wait for a cell come first: cells are made ahead while a processor is left for it. */
+	if (p->n_waiting >= most)
 		return 0;
 	for (struct cell_set *s = p->cell_sets; s && p->n_making < most; s = s->next) {
 		struct cell *cell;
