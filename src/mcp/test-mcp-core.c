@@ -12,24 +12,24 @@
 	"\"io.modelcontextprotocol/clientCapabilities\": {\"elicitation\": {}}}"
 
 /* The header lines of one message; NULL: absent. */
-struct lines {
+struct header_lines {
 	const char *version, *method, *name, *session, *region;
 };
 
 static struct span param_of(void *data, const char *name)
 {
-	const struct lines *l = data;
+	const struct header_lines *l = data;
 
 	return strcmp(name, "Region") == 0 ? span_of(l->region) : (struct span){ NULL, 0 };
 }
 
-static struct mcp_headers headers_of(struct lines *l)
+static struct mcp_headers headers_of(struct header_lines *l)
 {
 	return (struct mcp_headers){ span_of(l->version), span_of(l->method), span_of(l->name),
 				     span_of(l->session), param_of,	      l };
 }
 
-static struct mcp_call *post_as(struct test_server *s, struct test_door *d, struct lines l,
+static struct mcp_call *post_as(struct test_server *s, struct test_door *d, struct header_lines l,
 				const char *caller, const char *text)
 {
 	const struct mcp_headers headers = headers_of(&l);
@@ -41,7 +41,7 @@ static struct mcp_call *post_as(struct test_server *s, struct test_door *d, stru
 	return mcp_take(s->mcp, &in);
 }
 
-static struct mcp_call *post(struct test_server *s, struct test_door *d, struct lines l,
+static struct mcp_call *post(struct test_server *s, struct test_door *d, struct header_lines l,
 			     const char *text)
 {
 	return post_as(s, d, l, "a", text);
@@ -57,18 +57,18 @@ static json_t *result_of(const struct test_door *d)
 	return json_object_get(d->answer, "result");
 }
 
-static const struct lines modern_list = { "2026-07-28", "tools/list", NULL, NULL, NULL };
+static const struct header_lines modern_list = { "2026-07-28", "tools/list", NULL, NULL, NULL };
 
-static struct lines modern_call(const char *tool)
+static struct header_lines modern_call(const char *tool)
 {
-	return (struct lines){ "2026-07-28", "tools/call", tool, NULL, NULL };
+	return (struct header_lines){ "2026-07-28", "tools/call", tool, NULL, NULL };
 }
 
 static void begin_session(struct test_server *s, char ret[64])
 {
 	struct test_door d = { 0 };
 
-	assert_null(post(s, &d, (struct lines){ 0 },
+	assert_null(post(s, &d, (struct header_lines){ 0 },
 			 "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{"
 			 "\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"elicitation\":{}},"
 			 "\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}"));
@@ -94,92 +94,90 @@ static int teardown(void **state)
 }
 
 /* Texts that are no messages, and requests that no session or no _meta belongs to. */
+static const struct refused_message {
+	struct header_lines lines;
+	const char *text;
+	enum mcp_outcome outcome;
+	int code;
+} refused[] = {
+	{ { 0 }, "{", MCP_MALFORMED, MCP_PARSE_ERROR },
+	{ { 0 }, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":NaN}", MCP_MALFORMED, MCP_PARSE_ERROR },
+	{ { 0 }, "[]", MCP_MALFORMED, MCP_INVALID_REQUEST },
+	{ { 0 },
+	  "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}",
+	  MCP_MALFORMED,
+	  MCP_INVALID_REQUEST },
+	{ { 0 },
+	  "{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}",
+	  MCP_MALFORMED,
+	  MCP_INVALID_REQUEST },
+	{ { 0 },
+	  "{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}",
+	  MCP_MALFORMED,
+	  MCP_INVALID_REQUEST },
+	{ { 0 },
+	  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":[]}",
+	  MCP_MALFORMED,
+	  MCP_INVALID_REQUEST },
+	{ { 0 }, "{\"jsonrpc\":\"2.0\",\"id\":1}", MCP_MALFORMED, MCP_INVALID_REQUEST },
+	{ { 0 },
+	  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
+	  MCP_NEEDS_SESSION,
+	  MCP_INVALID_REQUEST },
+	{ { .session = "mcp_nothing" },
+	  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
+	  MCP_NO_SESSION,
+	  MCP_INVALID_REQUEST },
+	{ { .session = "x", .version = "1999-01-01" },
+	  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
+	  MCP_BAD_VERSION,
+	  MCP_INVALID_REQUEST },
+	{ { "2026-07-28", "tools/list", NULL, NULL, NULL },
+	  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}",
+	  MCP_BAD_META,
+	  MCP_INVALID_PARAMS },
+	{ { "2027-01-01", "tools/list", NULL, NULL, NULL },
+	  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{\"_meta\":{"
+	  "\"io.modelcontextprotocol/protocolVersion\":\"2027-01-01\","
+	  "\"io.modelcontextprotocol/clientCapabilities\":{}}}}",
+	  MCP_UNSUPPORTED_VERSION,
+	  MCP_VERSION_UNSUPPORTED },
+	{ { "2026-07-28", NULL, NULL, NULL, NULL },
+	  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{" META "}}",
+	  MCP_HEADER_MISMATCH,
+	  MCP_HEADERS_DISAGREE },
+	{ { NULL, "tools/list", NULL, NULL, NULL },
+	  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{" META "}}",
+	  MCP_HEADER_MISMATCH,
+	  MCP_HEADERS_DISAGREE },
+	{ { "2026-07-28", "TOOLS/LIST", NULL, NULL, NULL },
+	  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{" META "}}",
+	  MCP_HEADER_MISMATCH,
+	  MCP_HEADERS_DISAGREE },
+	{ { "2026-07-28", "tools/call", "other", NULL, NULL },
+	  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
+	  "\"name\":\"echo\"," META "}}",
+	  MCP_HEADER_MISMATCH,
+	  MCP_HEADERS_DISAGREE },
+	{ { "2026-07-28", "ping", NULL, NULL, NULL },
+	  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{" META "}}",
+	  MCP_NO_METHOD,
+	  MCP_METHOD_NOT_FOUND },
+	{ { "2026-07-28", "initialize", NULL, NULL, NULL },
+	  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{" META "}}",
+	  MCP_NO_METHOD,
+	  MCP_METHOD_NOT_FOUND },
+};
+
 static void test_refusals(void **state)
 {
-	static const struct {
-		struct lines lines;
-		const char *text;
-		enum mcp_outcome outcome;
-		int code;
-	} cases[] = {
-		{ { 0 }, "{", MCP_MALFORMED, MCP_PARSE_ERROR },
-		{ { 0 },
-		  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":NaN}",
-		  MCP_MALFORMED,
-		  MCP_PARSE_ERROR },
-		{ { 0 }, "[]", MCP_MALFORMED, MCP_INVALID_REQUEST },
-		{ { 0 },
-		  "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}",
-		  MCP_MALFORMED,
-		  MCP_INVALID_REQUEST },
-		{ { 0 },
-		  "{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}",
-		  MCP_MALFORMED,
-		  MCP_INVALID_REQUEST },
-		{ { 0 },
-		  "{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}",
-		  MCP_MALFORMED,
-		  MCP_INVALID_REQUEST },
-		{ { 0 },
-		  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":[]}",
-		  MCP_MALFORMED,
-		  MCP_INVALID_REQUEST },
-		{ { 0 }, "{\"jsonrpc\":\"2.0\",\"id\":1}", MCP_MALFORMED, MCP_INVALID_REQUEST },
-		{ { 0 },
-		  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
-		  MCP_NEEDS_SESSION,
-		  MCP_INVALID_REQUEST },
-		{ { .session = "mcp_nothing" },
-		  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
-		  MCP_NO_SESSION,
-		  MCP_INVALID_REQUEST },
-		{ { .session = "x", .version = "1999-01-01" },
-		  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
-		  MCP_BAD_VERSION,
-		  MCP_INVALID_REQUEST },
-		{ { "2026-07-28", "tools/list", NULL, NULL, NULL },
-		  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}",
-		  MCP_BAD_META,
-		  MCP_INVALID_PARAMS },
-		{ { "2027-01-01", "tools/list", NULL, NULL, NULL },
-		  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{\"_meta\":{"
-		  "\"io.modelcontextprotocol/protocolVersion\":\"2027-01-01\","
-		  "\"io.modelcontextprotocol/clientCapabilities\":{}}}}",
-		  MCP_UNSUPPORTED_VERSION,
-		  MCP_VERSION_UNSUPPORTED },
-		{ { "2026-07-28", NULL, NULL, NULL, NULL },
-		  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{" META "}}",
-		  MCP_HEADER_MISMATCH,
-		  MCP_HEADERS_DISAGREE },
-		{ { NULL, "tools/list", NULL, NULL, NULL },
-		  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{" META "}}",
-		  MCP_HEADER_MISMATCH,
-		  MCP_HEADERS_DISAGREE },
-		{ { "2026-07-28", "TOOLS/LIST", NULL, NULL, NULL },
-		  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{" META "}}",
-		  MCP_HEADER_MISMATCH,
-		  MCP_HEADERS_DISAGREE },
-		{ { "2026-07-28", "tools/call", "other", NULL, NULL },
-		  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
-		  "\"name\":\"echo\"," META "}}",
-		  MCP_HEADER_MISMATCH,
-		  MCP_HEADERS_DISAGREE },
-		{ { "2026-07-28", "ping", NULL, NULL, NULL },
-		  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{" META "}}",
-		  MCP_NO_METHOD,
-		  MCP_METHOD_NOT_FOUND },
-		{ { "2026-07-28", "initialize", NULL, NULL, NULL },
-		  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{" META "}}",
-		  MCP_NO_METHOD,
-		  MCP_METHOD_NOT_FOUND },
-	};
 	struct test_server *s = *state;
 	struct test_door d = { 0 };
 
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		assert_null(post(s, &d, cases[i].lines, cases[i].text));
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		assert_null(post(s, &d, refused[i].lines, refused[i].text));
 		assert_int_equal(d.ended, 1);
-		if (d.outcome != cases[i].outcome || code_of(&d) != cases[i].code)
+		if (d.outcome != refused[i].outcome || code_of(&d) != refused[i].code)
 			fail_msg("case %zu: outcome %d, code %d", i, (int)d.outcome,
 				 (int)code_of(&d));
 	}
@@ -206,7 +204,8 @@ static void test_modern(void **state)
 			 "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
 			 "\"name\":\"echo\",\"arguments\":{\"region\":\"eu\"}," META "}}"));
 	assert_int_equal(d.outcome, MCP_HEADER_MISMATCH);
-	assert_null(post(s, &d, (struct lines){ "2026-07-28", "tools/call", "echo", NULL, " eu " },
+	assert_null(post(s, &d,
+			 (struct header_lines){ "2026-07-28", "tools/call", "echo", NULL, " eu " },
 			 "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
 			 "\"name\":\"echo\",\"arguments\":{\"region\":\"eu\"}," META "}}"));
 	assert_int_equal(d.outcome, MCP_ANSWERED);
@@ -252,7 +251,7 @@ static void test_resume(void **state)
 	struct test_server *s = *state;
 	struct test_door d = { 0 }, again = { 0 };
 	char session[64];
-	struct lines l = { .session = session };
+	struct header_lines l = { .session = session };
 	struct mcp_headers headers = headers_of(&l);
 	struct mcp_arrival in = { .caller = "a", .headers = &headers, .door = door_of(&again) };
 	struct mcp_stream *stream;
@@ -293,7 +292,7 @@ static void test_session(void **state)
 	struct test_server *s = *state;
 	struct test_door d = { 0 }, other = { 0 };
 	char session[64];
-	struct lines l = { .session = session };
+	struct header_lines l = { .session = session };
 	struct mcp_headers headers;
 	struct mcp_arrival in = { .caller = "b", .headers = &headers };
 
@@ -324,7 +323,7 @@ static void test_cancelled(void **state)
 	struct test_server *s = *state;
 	struct test_door d = { 0 }, other = { 0 };
 	char session[64];
-	struct lines l = { .session = session };
+	struct header_lines l = { .session = session };
 
 	begin_session(s, session);
 	assert_non_null(post(s, &d, l,
@@ -351,7 +350,7 @@ static void test_input(void **state)
 	struct test_server *s = *state;
 	struct test_door d = { 0 }, other = { 0 };
 	char session[64], text[2048], closed[512];
-	struct lines l = { .session = session };
+	struct header_lines l = { .session = session };
 	json_t *id;
 
 	assert_null(post(s, &d, modern_call("ask"),
@@ -408,7 +407,7 @@ static void test_uris(void **state)
 	};
 	struct test_server *s = *state;
 	struct test_door d = { 0 };
-	struct lines l = { "2026-07-28", "resources/read", NULL, NULL, NULL };
+	struct header_lines l = { "2026-07-28", "resources/read", NULL, NULL, NULL };
 	char text[512];
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -473,7 +472,7 @@ static void test_sessions_bound(void **state)
 	for (int i = 0; i < 1024; i++)
 		begin_session(s, session);
 	assert_int_equal(s->callers.all[SLOT_MCP_CLIENTS].used, 1024);
-	assert_null(post(s, &d, (struct lines){ .session = first },
+	assert_null(post(s, &d, (struct header_lines){ .session = first },
 			 "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"));
 	assert_int_equal(d.outcome, MCP_NO_SESSION);
 	door_done(&d);
@@ -483,7 +482,7 @@ static void test_listen(void **state)
 {
 	struct test_server *s = *state;
 	struct test_door d = { 0 };
-	struct lines l = { "2026-07-28", "subscriptions/listen", NULL, NULL, NULL };
+	struct header_lines l = { "2026-07-28", "subscriptions/listen", NULL, NULL, NULL };
 	struct mcp_call *call = post(
 		s, &d, l,
 		"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"subscriptions/listen\",\"params\":{"
