@@ -24,6 +24,7 @@ enum {
 	QUIET_S = 5, /* until an answer becomes events, so that the connection is seen to live */
 	MCP_PING_S = 15,
 	BODY_BYTES_MAX = 64 << 20,
+	TOO_MANY_RETRY_S = 1,
 };
 
 struct mcp_response {
@@ -181,6 +182,8 @@ static bool out_is_full(void *data)
 	return p->broken || p->out.len - p->sent > OUT_FULL_BYTES;
 }
 
+static void on_mcp_gone(void *data, enum gone how);
+
 static void end_response(void *data, const struct mcp_ending *ending)
 {
 	struct mcp_response *p = data;
@@ -192,10 +195,14 @@ static void end_response(void *data, const struct mcp_ending *ending)
 		if (ending->text.len > 0 && append_event(p, ending->event, ending->text) < 0)
 			p->broken = true;
 		p->ended = true;
+		/* If it does not end at once, the rest is sent as the client takes it. */
+		response_on_gone(ctx, on_mcp_gone, p);
 		pump_response(p);
 		return;
 	}
 	response_done(p);
+	if (ending->outcome == MCP_TOO_MANY)
+		response_retry_after(ctx, TOO_MANY_RETRY_S);
 	if (ending->session[0] && response_header(ctx, "Mcp-Session-Id", ending->session) < 0)
 		(void)respond_no_memory(ctx);
 	else if (ending->text.len > 0)
@@ -390,7 +397,31 @@ static int delete_mcp(struct request_ctx *ctx)
 	}
 }
 
+/* RFC 9728: where a client without a token learns which server hands them out. */
+static int get_resource_metadata(struct request_ctx *ctx)
+{
+	const struct api_options *options = &((struct api *)request_app(ctx))->options;
+	json_t *issuers = json_array();
+
+	for (const char *const *i = options->mcp_issuers; i && *i; i++)
+		(void)json_array_append_new(issuers, json_string(*i));
+	if (json_array_size(issuers) == 0 || !*options->mcp_resource) {
+		json_decref(issuers);
+		return respond_problem(ctx, 404, "not_found",
+				       "This server names no authorization server.");
+	}
+	return respond_json(ctx, 200,
+			    json_pack("{s:s, s:o, s:[s], s:s}", "resource", options->mcp_resource,
+				      "authorization_servers", issuers, "bearer_methods_supported",
+				      "header", "resource_name", "Atoll"));
+}
+
 const struct route mcp_routes[] = {
+	{ HTTP_GET, API_RESOURCE_PATH, get_resource_metadata, .flags = ROUTE_PUBLIC,
+	  .summary = "OAuth's protected resource metadata (RFC 9728), where it is configured",
+	  .response_schema = "ResourceMetadata" },
+	{ HTTP_GET, API_RESOURCE_PATH "/mcp", get_resource_metadata, .flags = ROUTE_PUBLIC,
+	  .summary = "The same for /mcp", .response_schema = "ResourceMetadata" },
 	{ HTTP_POST, "/mcp", post_mcp, .flags = ROUTE_BYTES,
 	  .summary = "One message of the Model Context Protocol", .request_schema = "McpMessage",
 	  .response_schema = "McpMessage", .body_max_bytes = BODY_BYTES_MAX },

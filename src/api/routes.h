@@ -12,6 +12,8 @@
 #include "compat/tools/execute-004.h"
 #include "http/server.h"
 
+#define API_RESOURCE_PATH "/.well-known/oauth-protected-resource"
+
 struct api;
 struct engine;
 struct executor;
@@ -31,6 +33,8 @@ struct api_options {
 	struct tool_limits tool_limits; /* of execute_code, where the operator has some */
 	const char *data_dir;		/* where languages/ is */
 	const struct mcp_tables *const *mcp_tables; /* what MCP offers; ends with NULL */
+	const char *mcp_resource;		    /* its URL for clients, and */
+	const char *const *mcp_issuers; /* its authorization servers; "" and none: no metadata */
 };
 
 /* The options' pointers must outlive it. */

@@ -441,6 +441,14 @@ static const struct schema_field mcp_message[] = {
 	{ 0 },
 };
 
+static const struct schema_field resource_metadata[] = {
+	{ "resource", "string", "the URL of /mcp" },
+	{ "authorization_servers", "[string]", NULL },
+	{ "bearer_methods_supported", "[string]", NULL },
+	{ "resource_name", "string", NULL },
+	{ 0 },
+};
+
 static const struct schema_field tool_answer[] = {
 	{ "stdout", "string", "at most 100,000 characters" },
 	{ "stderr", "string", "at most 100,000 characters" },
@@ -534,6 +542,7 @@ static const struct schema shapes[] = {
 	{ "ToolCall", "The envelope of document 004.", tool_call, "*" },
 	{ "McpMessage", "A JSON-RPC message of the Model Context Protocol.", mcp_message,
 	  "jsonrpc" },
+	{ "ResourceMetadata", "OAuth's protected resource metadata.", resource_metadata, "*" },
 	{ "ToolAnswer", "Answer of execute_code.", tool_answer, "*" },
 	{ "Status", "One word.", status_only, "*" },
 	{ "Ready", "Readiness, and the reason if the daemon is not ready.", ready, "*" },

@@ -84,12 +84,10 @@ static char **make_environment(char *ready)
 static int spawn_shell(struct private_daemon *d, int life_fd, char *ready)
 {
 	char program[PATH_MAX] = "", state[PATH_SIZE], log[PATH_SIZE];
-	char *const argv[] = { "sh",	      "-c",	    (char *)(uintptr_t)shell_script,
-			       d->dir,	      program,	    "serve",
-			       "--until-eof", "--set",	    "listen=",
-			       "--socket",    d->socket,    "--state-dir",
-			       state,	      "--log-file", log,
-			       NULL };
+	const char *const argv[] = { "sh",	"-c",	      shell_script,  d->dir,
+				     program,	"serve",      "--until-eof", "--set",
+				     "listen=", "--socket",   d->socket,     "--state-dir",
+				     state,	"--log-file", log,	     NULL };
 	char **environment = make_environment(ready);
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attributes;
@@ -111,7 +109,8 @@ static int spawn_shell(struct private_daemon *d, int life_fd, char *ready)
 	if (r == 0)
 		r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
 	if (r == 0)
-		r = posix_spawn(&d->shell, "/bin/sh", &files, &attributes, argv, environment);
+		r = posix_spawn(&d->shell, "/bin/sh", &files, &attributes,
+				(char *const *)(uintptr_t)argv, environment);
 	(void)posix_spawn_file_actions_destroy(&files);
 	(void)posix_spawnattr_destroy(&attributes);
 	free(environment);

@@ -57,6 +57,8 @@ struct config {
 	bool allow_unauthenticated;
 	const char *const *allow_hosts; /* names accepted in Host, beside the listening addresses */
 	const char *const *allow_origins;
+	const char *mcp_resource;	/* URL of /mcp as clients know it; "": none */
+	const char *const *mcp_issuers; /* that give tokens for it; empty: none */
 
 	/* Directories and files */
 	const char *state_dir;	      /* 0700: history, outputs, workspaces */

@@ -30,6 +30,7 @@ struct front_parts {
 	struct access_token tokens[CONFIG_WORDS_MAX];
 	char history_dir[4096];
 	char node[65];
+	char challenge[1024]; /* of a refusal for want of a token; "": the usual one */
 };
 
 /* The server owns the sockets afterwards. */
@@ -224,6 +225,7 @@ static int make_auth(struct front *f, struct auth_rules *ret)
 		.allow_hosts = f->config.allow_hosts,
 		.allow_origins = f->config.allow_origins,
 		.uid = geteuid(),
+		.challenge = *p->challenge ? p->challenge : NULL,
 	};
 	return 0;
 }
@@ -283,6 +285,19 @@ static struct tool_limits make_tool_limits(const struct config *c)
 	return l;
 }
 
+/* RFC 9728: the metadata of https://HOST/PATH is at https://HOST/.well-known/oauth-protected-resource/PATH. */
+static void make_challenge(struct front *f)
+{
+	const char *resource = f->config.mcp_resource;
+	const char *host = strstr(resource, "://");
+	size_t n = host ? strcspn(host + 3, "/") + (size_t)(host + 3 - resource) : 0;
+
+	if (n > 0 && f->config.mcp_issuers[0])
+		(void)snprintf(f->parts->challenge, sizeof(f->parts->challenge),
+			       "Bearer resource_metadata=\"%.*s" API_RESOURCE_PATH "%.400s\"",
+			       (int)MIN(n, (size_t)400), resource, resource + n);
+}
+
 static int open_api(struct front *f, struct error *err)
 {
 	struct api_options options = {
@@ -297,8 +312,13 @@ static int open_api(struct front *f, struct error *err)
 		.tool_limits = make_tool_limits(&f->config),
 		.data_dir = f->config.data_dir,
 		.mcp_tables = front_mcp_tables,
+		.mcp_resource = f->config.mcp_resource,
+		.mcp_issuers = f->config.mcp_issuers,
 	};
-	int r = make_auth(f, &options.auth);
+	int r;
+
+	make_challenge(f);
+	r = make_auth(f, &options.auth);
 
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the tokens cannot be used");

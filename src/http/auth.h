@@ -37,7 +37,8 @@ struct auth_rules {
 		allow_hosts; /* further Hosts ("name" for any port, or "name:port"); NULL-terminated or NULL */
 	/* Origins of pages that may send requests, beside the Host's own; NULL-terminated or NULL. */
 	const char *const *allow_origins;
-	uid_t uid; /* unix peers must have this one or be root */
+	uid_t uid;	       /* unix peers must have this one or be root */
+	const char *challenge; /* WWW-Authenticate of a 401; NULL: "Bearer" */
 };
 
 /* What is known about a connection when it is accepted. */

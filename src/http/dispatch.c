@@ -126,7 +126,9 @@ static struct problem judge_caller(struct request_ctx *ctx)
 	struct problem v = auth_check_caller(&config->auth, peer, &ctx->head,
 					     peer->needs_token && !open, &ctx->principal);
 
-	if (v.status == 401 && response_header(ctx, "WWW-Authenticate", "Bearer") < 0)
+	if (v.status == 401 &&
+	    response_header(ctx, "WWW-Authenticate",
+			    config->auth.challenge ? config->auth.challenge : "Bearer") < 0)
 		v = problem_no_memory();
 	ctx->principal_known = v.status == 0;
 	if (v.status != 0)

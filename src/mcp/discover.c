@@ -55,10 +55,12 @@ int mcp_answer_initialize(struct mcp_call *call, const json_t *params)
 	struct mcp_client *c = call->client;
 
 	if (!json_is_string(json_object_get(params, "protocolVersion"))) {
-		if (c->id[0] && c->n_calls == 1)
-			c->used_ns = 0; /* never begun: the next tick forgets it */
+		const bool never_began = c->id[0] && !c->version;
+
 		mcp_call_fail(call, MCP_INVALID_PARAMS, "params.protocolVersion: give a text",
 			      NULL);
+		if (never_began)
+			mcp_client_end(c);
 		return 0;
 	}
 	c->version = agree_version(params);

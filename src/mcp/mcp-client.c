@@ -288,8 +288,3 @@ void mcp_disconnect(struct mcp_client *c)
 			call->door = c->door;
 	mcp_client_end(c);
 }
-
-bool mcp_client_is_full(const struct mcp_client *c)
-{
-	return c->n_calls >= MCP_CALLS_PER_CLIENT;
-}

@@ -157,5 +157,3 @@ int mcp_connect(struct mcp *m, const struct mcp_arrival *in, struct mcp_client *
 		struct error *err) _must_check_;
 /* The connection has ended: its calls are cancelled. */
 void mcp_disconnect(struct mcp_client *client);
-/* So many calls are being answered that no further message should be read now. */
-bool mcp_client_is_full(const struct mcp_client *client);
