@@ -20,16 +20,23 @@
 
 enum { READY_MS = 30000, CHECK_MS = 200, PATH_SIZE = PATH_MAX / 2 + 32 };
 
-/* The shell's name is the directory, which it removes when the daemon has ended. */
-static const char shell_script[] = "\"$@\"; r=$?; rm -rf -- \"$0\"; exit $r";
+/*
+ * The shell's name is the directory, which it removes when the daemon has ended. It waits without a standard error, because it would tell
+ * there of a daemon that was killed.
+ */
+static const char shell_script[] = "exec 3<&0; \"$@\" <&3 3<&- & exec 2>/dev/null 3<&-; wait $!; "
+				   "r=$?; rm -rf -- \"$0\"; exit $r";
 
 static int make_private_dir(struct private_daemon *d, struct error *err)
 {
 	const char *run = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
 	const char *base = run && *run == '/' ? run : tmp && *tmp == '/' ? tmp : "/tmp";
 
-	/* A socket's path has room for 107 bytes. */
-	if (strlen(base) > 60)
+	/*
+	 * A socket's path has room for 107 bytes. The front of root's daemon runs as another user, to whom root's own directories
+	 * (/run/user/0) are closed.
+	 */
+	if (strlen(base) > 60 || geteuid() == 0)
 		base = "/tmp";
 	(void)snprintf(d->dir, sizeof(d->dir), "%s/atoll-XXXXXX", base);
 	if (!mkdtemp(d->dir))
