@@ -247,10 +247,13 @@ static int connect_bridge(struct bridge *b, const struct mcp_options_of_command 
 		r = shake_hands(b, &remote, err);
 	else if (err->code != ERROR_NONE)
 		return r;
-	if (r == 0 || (named && *named && strcmp(named, "off") != 0 && !o->private))
-		return r;
 	if (r != -ENOENT && r != -ECONNREFUSED && r != -ENOTDIR)
 		return r;
+	if (named && *named && strcmp(named, "off") != 0 && !o->private)
+		return error_set(err, ERROR_INTERNAL, -r,
+				 "no daemon answers at %.200s; start one with `atoll serve`, or "
+				 "name none",
+				 named);
 	*err = (struct error){ 0 };
 	websocket_client_done(&b->socket);
 	return connect_private(b, own, err);
