@@ -13,6 +13,7 @@ enum {
 	EXCERPT_COST = 2000,
 	VALUE_COST = 4000,
 	FILES_COST = 1600,
+	DISPLAYED_LEAST = 200, /* less is not worth a beginning */
 	DENIALS_MAX = 5,
 	WHERE_MAX = 160,
 };
@@ -298,6 +299,27 @@ static json_t *files_of(const json_t *files)
 	return list;
 }
 
+/* The text of rich outputs that are no image: tables, mostly. */
+static json_t *displayed_of(const json_t *outputs)
+{
+	json_t *list = json_array(), *one;
+	size_t room = VALUE_COST, i;
+
+	json_array_foreach(outputs, i, one)
+	{
+		const json_t *data = json_object_get(one, "data");
+		const json_t *text = json_object_get(data, "text/plain");
+		struct span span = { json_string_value(text), json_string_length(text) };
+
+		if (!span.data || json_object_get(data, "image/png") || room < DISPLAYED_LEAST)
+			continue;
+		if (json_array_append_new(list, cut_text(text, room)) < 0)
+			break;
+		room -= MIN(room, cost_up_to(span, room));
+	}
+	return list;
+}
+
 static json_t *denials_of(const json_t *denials)
 {
 	json_t *list = json_array(), *one;
@@ -382,7 +404,8 @@ json_t *brief_result(const struct brief_view *view)
 
 	if (!made ||
 	    json_object_update_new(
-		    made, json_pack("{s:o, s:i, s:o, s:o, s:o, s:o}", "denials",
+		    made, json_pack("{s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "displayed",
+				    displayed_of(json_object_get(result, "outputs")), "denials",
 				    denials_of(json_object_get(result, "denials")), "images",
 				    view->images, "session_id",
 				    or_null(json_object_get(session, "id")), "session_state",

@@ -190,6 +190,32 @@ static void test_many_files(void **state)
 	json_decref(result);
 }
 
+static void test_displayed(void **state)
+{
+	json_t *result = result_printing("", 0, "", 0), *brief;
+	json_t *list = json_loads(
+		"[{\"data\": {\"text/plain\": \"a table\", \"text/html\": \"<p>\"}}, "
+		"{\"data\": {\"text/plain\": \"<Figure>\", \"image/png\": \"iVBO\"}}, "
+		"{\"data\": {\"application/json\": {}}}, 7]",
+		0, NULL);
+	char large[9000];
+
+	(void)state;
+	memset(large, 'x', sizeof(large));
+	for (int i = 0; i < 5; i++)
+		(void)json_array_append_new(
+			list, json_pack("{s:{s:s%}}", "data", "text/plain", large, sizeof(large)));
+	(void)json_object_set_new(result, "outputs", list);
+	brief = brief_result(&(struct brief_view){ .result = result });
+	check_brief(brief);
+	list = json_object_get(brief, "displayed");
+	assert_int_equal(json_array_size(list), 2);
+	assert_string_equal(json_string_value(json_array_get(list, 0)), "a table");
+	assert_in_range(json_string_length(json_array_get(list, 1)), 1500, 2100);
+	json_decref(brief);
+	json_decref(result);
+}
+
 static void test_values(void **state)
 {
 	static const struct {
@@ -224,7 +250,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sentences),     cmocka_unit_test(test_long_output),
 		cmocka_unit_test(test_costly_output), cmocka_unit_test(test_many_files),
-		cmocka_unit_test(test_values),	      cmocka_unit_test(test_large_value),
+		cmocka_unit_test(test_values),	      cmocka_unit_test(test_displayed),
+		cmocka_unit_test(test_large_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -262,7 +262,7 @@ static bool is_counted_only(const struct text_scan *s)
 	return s->counting || (s->full && !s->pattern && s->page.next_line > 0);
 }
 
-static void count_lines(struct text_scan *s)
+static void count_text_lines(struct text_scan *s)
 {
 	const char *at = s->block + s->block_at, *end = s->block + s->block_len, *newline;
 
@@ -306,7 +306,7 @@ static int take_block(struct text_scan *s, struct error *err)
 		const char *newline = memchr(at, '\n', left);
 
 		if (is_counted_only(s)) {
-			count_lines(s);
+			count_text_lines(s);
 			break;
 		}
 		if (!newline) {

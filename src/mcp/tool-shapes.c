@@ -232,6 +232,7 @@ static const struct schema_field run_result[] = {
 	{ "stderr", "Printed", NULL },
 	{ "files", "[FileInfo]", "files that the program wrote" },
 	{ "files_total", "integer", "how many there are, also those that are not listed" },
+	{ "displayed", "[string]", "tables and other rich output, as text" },
 	{ "denials", "[string]", "what the sandbox refused" },
 	{ "images", "integer", "charts that follow as images" },
 	{ "session_id", "string?", NULL },

@@ -255,6 +255,8 @@ def test_charts_are_images(client, session):
     shown = client.call("run_in_session", session_id=session, code="import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()")
     assert base64.b64decode(images(shown)[0]["data"]).startswith(b"\x89PNG") and shown["structuredContent"]["images"] == 1
     assert images(client.call("get_execution", execution_id=shown["structuredContent"]["execution_id"])) == images(shown)
+    table = client.good("run_in_session", session_id=session, code="import pandas\ndisplay(pandas.DataFrame({'a': [1, 2]}))")
+    assert len(table["displayed"]) == 1 and table["displayed"][0].split() == ["a", "0", "1", "1", "2"], table
     forged = "class Forged:\n    def __init__(self, data): self.data = data\n    def _repr_png_(self): return self.data\n" \
         f"import base64\nfor data in (b'no image', base64.b64decode('{PNG}'), b'\\x89PNG\\r\\n\\x1a\\n' + bytes(3 << 20)): display(Forged(data))"
     result = client.call("run_in_session", session_id=session, code=forged)
