@@ -59,6 +59,7 @@ static int mcp_open(struct api *api, struct error *err)
 		.log = o->log,
 		.languages = api->tools,
 		.timeout_max = o->execute.timeout_max,
+		.tool_limits = &o->tool_limits,
 		.tables = o->mcp_tables,
 	};
 

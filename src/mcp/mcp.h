@@ -33,6 +33,7 @@ struct mcp_resource;
 struct mcp_tool;
 struct sessions;
 struct tool_language;
+struct tool_limits;
 
 /* What a server offers: rows in the order of the lists. Each ends with an empty row. */
 struct mcp_tables {
@@ -52,6 +53,7 @@ struct mcp_options {
 	const struct tool_language
 		*languages; /* in the order of messages; ends with an empty row */
 	double timeout_max; /* seconds, of one execution */
+	const struct tool_limits *tool_limits;	/* of execute_code; NULL: the document's */
 	const struct mcp_tables *const *tables; /* ends with NULL; the first one with a name wins */
 };
 

@@ -67,7 +67,9 @@ static int execute(struct mcp_work *w, const struct tool_call *call, struct exec
 
 static void run_execute(struct mcp_work *w)
 {
-	const struct tool_options options = { w->app->languages, w->app->timeout_max };
+	const struct tool_limits none = { 0 }, *limits = w->app->tool_limits;
+	const struct tool_options options = { w->app->languages, w->app->timeout_max,
+					      limits ? *limits : none };
 	struct tool_call call = { 0 };
 	struct execution *x = NULL;
 	struct error err = { 0 };

@@ -45,13 +45,14 @@ const struct mcp_tool mcp_product_tools[] = {
 	{
 		.name = "execute_code",
 		.title = "Run a program",
-		.description = "Run a whole program once, in a fresh sandbox, and get its output, "
-			       "exit code and status. Use it for a single run in any language. "
-			       "Limits: 256 MiB of memory, half a processor, 50 processes, at most "
-			       "300 seconds, no network; 100,000 characters of each stream (the "
-			       "rest: read_output). Image files that the program saves (PNG, JPEG) "
-			       "come back as images. For several steps that build on each other, "
-			       "or for more memory, use create_session and run_in_session.",
+		.description =
+			"Run a whole program once, in a fresh sandbox, and get its output, exit "
+			"code and status. Use it for a single run in any language. Limits, unless "
+			"the operator has set others: 256 MiB of memory, half a processor, 50 "
+			"processes, at most 300 seconds, no network; 100,000 characters of each "
+			"stream (the rest: read_output). Image files that the program saves (PNG, "
+			"JPEG) come back as images. For several steps that build on each other, or "
+			"for more memory, use create_session and run_in_session.",
 		.input_schema = tool_execute_input,
 		.output_schema = execute_output,
 		.call = tool_execute_code,

@@ -186,6 +186,15 @@ def test_execute_code(client):
         "ä" * 100000 + "\n... [Output truncated due to size limits]"
 
 
+def test_execute_code_has_the_operators_limits(mode, stage):
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "mcp-limits"), env={"SANDBOX_DEFAULT_TIMEOUT_SECONDS": "1"})
+    try:
+        slow = Client(served.web).call("execute_code", language="bash", code="sleep 30")["structuredContent"]
+        assert slow["error_message"] == "Execution timed out after 1 seconds."
+    finally:
+        served.end()
+
+
 def test_execute_code_keeps_state_by_name(client):
     assert client.good("execute_code", language="python", code="x = 5", session_id="one")["status"] == "success"
     assert client.good("execute_code", language="python", code="print(x)", session_id="one")["stdout"] == "5\n"
