@@ -15,8 +15,8 @@ class Forker:
     def __init__(self, session):
         self.session = session
 
-    def obstacle(self, opened):
-        """Why the process cannot be forked with these descriptors, or None."""
+    def obstacle(self):
+        """Why the process cannot be forked, or None."""
         if (threads := len(os.listdir("/proc/self/task"))) > 1:
             return f"the session has {threads} threads"
         try:
@@ -33,7 +33,8 @@ class Forker:
             for line in maps:
                 if line.split(" ", 2)[1][1:] in ("w-s", "wxs"):
                     return f"the session shares memory: {line.split(maxsplit=5)[-1].strip()}"
-        return next((f"descriptor {fd} of the session is {place}" for fd, place in opened if place[0] != "/" or place.startswith("/memfd:")), None)
+        return next((f"descriptor {fd} of the session is {place}" for fd, place in self.descriptors() if place[0] != "/"
+                     or place.startswith("/memfd:")), None)
 
     def descriptors(self):
         """(number, place) of all but our own."""
@@ -50,8 +51,8 @@ class Forker:
                 yield fd, place
 
     def fork(self, message):
-        answer, opened = {"op": "file", "n": message["n"], "error": None}, [*self.descriptors()]
-        if reason := self.obstacle(opened):
+        answer = {"op": "file", "n": message["n"], "error": None}
+        if reason := self.obstacle():
             answer.update(error="EBUSY", message=reason)
             return answer
         flush()
@@ -64,7 +65,7 @@ class Forker:
                 break
             if pid == 0:
                 try:
-                    self.become(channel, [fd for fd, _ in opened])
+                    self.become(channel)
                     return None
                 except BaseException as error:
                     report(error)
@@ -75,8 +76,9 @@ class Forker:
             os.waitpid(pid, 0)
         return answer
 
-    def become(self, channel, opened):
+    def become(self, channel):
         session, own, here = self.session, os.getpid(), os.getcwd()
+        opened = [fd for fd, _ in self.descriptors() if fd != channel]  # a library may have closed some of its own after the fork
         places = [(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY)) for path in (session.work, "/tmp")]
         on_alarm = _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
         _signal.alarm(COPY_SECONDS)

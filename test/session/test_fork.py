@@ -100,6 +100,14 @@ def test_files_are_copied(session):
     assert copy.value("open('/sandbox/lines.txt').read()") == "one\ntwo\nthree\n"
 
 
+def test_a_library_closes_files_in_the_copy(session):
+    """As matplotlib does with its fonts. The number is then another file's."""
+    session.run("import os; kept = open('/etc/hostname'); open('own', 'w').write('own'); os.register_at_fork(after_in_child=kept.close)")
+    copy, = fork(session)
+    assert copy.value("kept.closed, open('/sandbox/own').read()") == {"$tuple": [True, "own"]}
+    assert session.value("kept.closed") is False
+
+
 def test_event_loop(session):
     session.run("import asyncio; lock = asyncio.Lock(); await lock.acquire()")
     copy, = fork(session)
