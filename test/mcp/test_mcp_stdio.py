@@ -30,6 +30,7 @@ def alone(atoll, work):
 
 
 @pytest.mark.quick
+@pytest.mark.undisturbed
 @pytest.mark.parametrize("version", [MODERN, LEGACY[0]], ids=["modern", "legacy"])
 def test_private_daemon(alone, version):
     """Every line is a message; at the end of the input it leaves with 0 at once, with its daemon and its files."""
@@ -48,6 +49,7 @@ def test_private_daemon(alone, version):
     assert not list(home.glob(".local")) and not [p for p in home.rglob("*") if "state" in p.name], list(home.rglob("*"))
 
 
+@pytest.mark.undisturbed
 def test_end_of_input_cancels_what_runs(alone):
     atoll = alone[0]
     door = StdioDoor(atoll)

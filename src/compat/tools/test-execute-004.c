@@ -16,7 +16,7 @@ static const struct tool_language languages[] = {
 	{ 0 },
 };
 
-static const struct tool_options options = { languages, 300 };
+static const struct tool_options options = { .languages = languages, .timeout_max = 300 };
 
 static struct tool_call read_call(const char *text)
 {
