@@ -108,6 +108,7 @@ def first_answer(binary, env):
 
 def measure_stdio(o):
     with tempfile.TemporaryDirectory(prefix="atoll-bench-") as home:
+        os.chmod(home, 0o711)  # the front runs as another user
         env = {"PATH": "/usr/bin:/bin", "HOME": home, "XDG_RUNTIME_DIR": home, "ATOLL_URL": "off", "ATOLL_POOL": "off"}
         env.update({key: os.environ[key] for key in ("ATOLL_DATA_DIR", "LD_LIBRARY_PATH") if key in os.environ})
         cold = [o.binary, "run", "--no-daemon", "-l", "bash", "-c", ":"]

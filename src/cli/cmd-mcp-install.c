@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `atoll mcp install`: adds Atoll to an MCP client's own configuration. mcp-clients.h knows the clients, config-text.h inserts the
+ * `atoll mcp install`: adds Atoll to an MCP client's own configuration. mcp-hosts.h knows the clients, config-text.h inserts the
  * entry, config-file.h replaces the file.
  */
 #include <limits.h>
@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "cli/cmd.h"
 #include "cli/config-file.h"
-#include "cli/mcp-clients.h"
+#include "cli/mcp-hosts.h"
 #include "cli/say.h"
 
 enum { INSTALL_LIST_MAX = 256 << 10 };
@@ -23,7 +23,7 @@ struct install_options {
 
 /* One client, its file, and the entry that belongs there. */
 struct install_target {
-	const struct mcp_client *client;
+	const struct mcp_host *client;
 	struct config_file file;
 	struct config_entry entry;
 	json_t *value; /* of the entry */
@@ -51,7 +51,7 @@ static int own_path(char ret[static PATH_MAX], struct error *err)
 static int target_entry(struct install_target *target, const struct install_options *o,
 			struct error *err)
 {
-	const struct mcp_client *client = target->client;
+	const struct mcp_host *client = target->client;
 	char self[PATH_MAX] = "";
 
 	if (o->url && !client->http)
@@ -59,8 +59,8 @@ static int target_entry(struct install_target *target, const struct install_opti
 				 "%s starts its servers itself and takes no --url", client->title);
 	if (!o->url && own_path(self, err) < 0)
 		return -EINVAL;
-	target->value = mcp_client_entry(o->url ? client->http : client->stdio,
-					 o->url ? o->url : self);
+	target->value = mcp_host_entry(o->url ? client->http : client->stdio,
+				       o->url ? o->url : self);
 	if (!target->value)
 		return error_oom(err);
 	target->entry = (struct config_entry){ .table = client->table,
@@ -79,7 +79,7 @@ static int target_open(struct install_target *target, const struct install_optio
 	if (r == 0 && o->file)
 		return config_file_read(&target->file, o->file, err);
 	if (r == 0)
-		r = mcp_client_path(target->client, path, err);
+		r = mcp_host_path(target->client, path, err);
 	return r < 0 ? r : config_file_read(&target->file, path, err);
 }
 
@@ -90,7 +90,7 @@ static int target_change(struct install_target *target, struct buf *out, struct 
 	int r;
 
 	buf_init(out, CONFIG_TEXT_MAX + INSTALL_LIST_MAX);
-	r = mcp_client_set(target->client, text, &target->entry, out, err);
+	r = mcp_host_set(target->client, text, &target->entry, out, err);
 	return r < 0 ? error_wrap(err, r, "cannot add Atoll to %s", target->file.path) : r;
 }
 
@@ -127,8 +127,7 @@ static int write_change(const struct install_target *target, const struct buf *t
 
 static int install_entry(const struct install_options *o, struct error *err)
 {
-	_cleanup_target_ struct install_target target = { .client = mcp_client_find(o->client,
-										    err) };
+	_cleanup_target_ struct install_target target = { .client = mcp_host_find(o->client, err) };
 	_cleanup_buf_ struct buf text = { 0 };
 	int r = target.client ? target_open(&target, o, err) : -EINVAL;
 
@@ -163,14 +162,13 @@ static const char *target_state(struct install_target *target)
 				   : "cannot be read";
 }
 
-static json_t *snippet_text(const struct mcp_client *client, const char *template,
-			    const char *value)
+static json_t *snippet_text(const struct mcp_host *client, const char *template, const char *value)
 {
 	_cleanup_buf_ struct buf out = { .max = INSTALL_LIST_MAX };
-	json_t *entry = template ? mcp_client_entry(template, value) : NULL, *text = NULL;
+	json_t *entry = template ? mcp_host_entry(template, value) : NULL, *text = NULL;
 	struct config_entry e = { .table = client->table, .name = MCP_SERVER_NAME, .value = entry };
 
-	if (entry && mcp_client_print(client, &e, &out) == 0)
+	if (entry && mcp_host_print(client, &e, &out) == 0)
 		text = json_stringn(out.data, out.len);
 	else if (!template)
 		text = json_null();
@@ -178,7 +176,7 @@ static json_t *snippet_text(const struct mcp_client *client, const char *templat
 	return text;
 }
 
-static json_t *describe_client(const struct mcp_client *client, const char *self)
+static json_t *describe_client(const struct mcp_host *client, const char *self)
 {
 	_cleanup_target_ struct install_target target = { .client = client };
 	const char *state = target_state(&target);
@@ -217,9 +215,9 @@ static int list_clients(const struct install_options *o, struct error *err)
 	json_t *all = json_array();
 	int r = all ? own_path(self, err) : -ENOMEM;
 
-	for (size_t i = 0; r == 0 && i < mcp_clients_n; i++)
-		r = json_array_append_new(all, describe_client(&mcp_clients[i], self)) < 0 ? -ENOMEM
-											   : 0;
+	for (size_t i = 0; r == 0 && i < mcp_hosts_n; i++)
+		r = json_array_append_new(all, describe_client(&mcp_hosts[i], self)) < 0 ? -ENOMEM
+											 : 0;
 	if (r == 0)
 		r = put_list(all, o->json, &out);
 	json_decref(all);

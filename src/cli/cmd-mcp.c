@@ -144,6 +144,9 @@ static int receive_answers(struct bridge *b, struct error *err)
 	int r = websocket_client_receive(&b->socket,
 					 (struct websocket_listener){ b, on_bridge_frame }, err);
 
+	if (r == -ECONNRESET && err->code == ERROR_INTERNAL)
+		return error_set(err, ERROR_LOST, ECONNRESET,
+				 "the daemon has ended; let the client start this server again");
 	return MIN(r, 0);
 }
 

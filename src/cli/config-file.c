@@ -201,7 +201,7 @@ static size_t lines_behind(struct span text, size_t at, int n)
 	return at;
 }
 
-static int count_lines(struct span text, size_t from, size_t to)
+static int lines_between(struct span text, size_t from, size_t to)
 {
 	int n = 0;
 
@@ -249,7 +249,7 @@ static int put_lines(struct buf *out, char mark, struct span text, size_t from, 
 static int put_range(struct buf *out, char mark, const struct diff_side *side, size_t from,
 		     size_t to)
 {
-	int n = count_lines(side->text, from, to), first = count_lines(side->text, 0, from);
+	int n = lines_between(side->text, from, to), first = lines_between(side->text, 0, from);
 
 	return buf_printf(out, " %c%d,%d", mark, n > 0 ? first + 1 : first, n);
 }

@@ -2,7 +2,7 @@
 /* Entries in the configuration of other programs: all else stays as it was. */
 #include "cli/config-text.h"
 
-#include "cli/mcp-clients.h"
+#include "cli/mcp-hosts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@ typedef int set_fn(struct span, const struct config_entry *, struct buf *, struc
 static void check(set_fn *set, const char *before, bool replace, int want, const char *after)
 {
 	_cleanup_buf_ struct buf out = { .max = 1 << 20 };
-	json_t *value = mcp_client_entry("{\"command\": \"@\", \"args\": [\"mcp\"]}", "/a");
+	json_t *value = mcp_host_entry("{\"command\": \"@\", \"args\": [\"mcp\"]}", "/a");
 	struct config_entry entry = {
 		.table = "servers", .name = "atoll", .value = value, .replace = replace
 	};
@@ -222,7 +222,7 @@ static void test_beginnings(void **state)
 		"{\"c\": null,},\n},\n}\n";
 	static const char toml[] =
 		"a = \"\"\"x\"\"\"\n[servers.'b']\nc.\"d\" = [1, {e = '''f'''}] # g\n";
-	json_t *value = mcp_client_entry(mcp_clients[0].stdio, "/a");
+	json_t *value = mcp_host_entry(mcp_hosts[0].stdio, "/a");
 	struct config_entry entry = { .table = "servers", .name = "atoll", .value = value };
 
 	(void)state;
@@ -247,16 +247,16 @@ static void test_table(void **state)
 	struct error err = { 0 };
 
 	(void)state;
-	for (size_t i = 0; i < mcp_clients_n; i++) {
-		json_t *entry = mcp_client_entry(mcp_clients[i].stdio, "/a");
+	for (size_t i = 0; i < mcp_hosts_n; i++) {
+		json_t *entry = mcp_host_entry(mcp_hosts[i].stdio, "/a");
 
 		assert_non_null(entry);
 		json_decref(entry);
-		assert_ptr_equal(mcp_client_find(mcp_clients[i].name, &err), &mcp_clients[i]);
+		assert_ptr_equal(mcp_host_find(mcp_hosts[i].name, &err), &mcp_hosts[i]);
 		if (i > 0)
-			assert_true(strcmp(mcp_clients[i - 1].name, mcp_clients[i].name) < 0);
+			assert_true(strcmp(mcp_hosts[i - 1].name, mcp_hosts[i].name) < 0);
 	}
-	assert_null(mcp_client_find("cursr", &err));
+	assert_null(mcp_host_find("cursr", &err));
 	assert_string_equal(err.text, "unknown client 'cursr'; did you mean 'cursor'?");
 }
 

@@ -137,11 +137,12 @@ def test_private_daemon_is_killed(alone, victim):
     door.do("execute_code", language="python", code="1")
     family = atoll_processes(door.popen.pid)
     names = {pid: open(f"/proc/{pid}/comm").read().strip() for pid in family}
-    monitor = min(pid for pid in family)
-    front = [pid for pid, name in names.items() if name == "atolld"]
-    target = monitor if victim == "monitor" else front[0]
-    os.kill(target, signal.SIGKILL)
-    code = door.popen.wait(20)
+    os.kill(min(pid for pid, name in names.items() if name == {"monitor": "atoll", "front": "atolld"}[victim]), signal.SIGKILL)
+    try:
+        code = door.popen.wait(20)
+    except subprocess.TimeoutExpired:
+        door.popen.kill()
+        raise
     door.reader.join(10)
     door.errors.join(10)
     said = b"".join(door.err).decode()
@@ -194,13 +195,12 @@ def test_named_daemon_is_not_there(atoll, work):
 
 def test_stdout_that_is_closed(alone):
     """A client that has died reads no more: no crash, no process that stays."""
-    door = StdioDoor(alone[0], connect=False)
-    door.popen.stdout.close()
-    door.send(json.dumps(door.message("tools/list", id=1)).encode())
-    door.popen.stdin.close()
-    assert door.popen.wait(20) in (0, 125)
-    door.errors.join(10)
-    door.popen.stderr.close()
+    popen = alone[0].popen(["mcp"])
+    popen.stdout.close()
+    popen.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode() + b"\n")
+    popen.stdin.close()
+    assert popen.wait(20) in (0, 125)
+    popen.stderr.close()
 
 
 def test_another_directory_and_bare_environment(stage, mode, work):

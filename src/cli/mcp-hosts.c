@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See mcp-clients.h. Paths and keys are those of each client's own documentation (November 2026). */
-#include "cli/mcp-clients.h"
+/* See mcp-hosts.h. Paths and keys are those of each client's own documentation (November 2026). */
+#include "cli/mcp-hosts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define ENTRY_URL   "{\"url\": \"@\"}"
 #define ENTRY_HTTP  "{\"type\": \"http\", \"url\": \"@\"}"
 
-const struct mcp_client mcp_clients[] = {
+const struct mcp_host mcp_hosts[] = {
 	{ .name = "claude-code",
 	  .title = "Claude Code",
 	  .directory = "",
@@ -91,16 +91,16 @@ const struct mcp_client mcp_clients[] = {
 	  .stdio = ENTRY_PLAIN,
 	  .http = ENTRY_URL },
 };
-const size_t mcp_clients_n = ARRAY_SIZE(mcp_clients);
+const size_t mcp_hosts_n = ARRAY_SIZE(mcp_hosts);
 
-const struct mcp_client *mcp_client_find(const char *name, struct error *err)
+const struct mcp_host *mcp_host_find(const char *name, struct error *err)
 {
 	struct suggestion s = { 0 };
 
-	for (size_t i = 0; i < mcp_clients_n; i++) {
-		if (strcmp(mcp_clients[i].name, name) == 0)
-			return &mcp_clients[i];
-		suggest_offer(&s, name, mcp_clients[i].name);
+	for (size_t i = 0; i < mcp_hosts_n; i++) {
+		if (strcmp(mcp_hosts[i].name, name) == 0)
+			return &mcp_hosts[i];
+		suggest_offer(&s, name, mcp_hosts[i].name);
 	}
 	if (s.best)
 		(void)error_set(err, ERROR_INPUT, EINVAL,
@@ -117,7 +117,7 @@ static bool is_set(const char *value)
 	return value && *value;
 }
 
-int mcp_client_path(const struct mcp_client *client, char ret[static PATH_MAX], struct error *err)
+int mcp_host_path(const struct mcp_host *client, char ret[static PATH_MAX], struct error *err)
 {
 	const char *own = client->variable ? getenv(client->variable) : NULL;
 	const char *home = getenv("HOME"), *config = getenv("XDG_CONFIG_HOME");
@@ -158,7 +158,7 @@ static int fill_template(json_t *node, const char *value)
 	return r;
 }
 
-json_t *mcp_client_entry(const char *template, const char *value)
+json_t *mcp_host_entry(const char *template, const char *value)
 {
 	json_t *entry = json_loads(template, 0, NULL);
 
@@ -168,15 +168,14 @@ json_t *mcp_client_entry(const char *template, const char *value)
 	return NULL;
 }
 
-int mcp_client_set(const struct mcp_client *client, struct span text,
-		   const struct config_entry *entry, struct buf *out, struct error *err)
+int mcp_host_set(const struct mcp_host *client, struct span text, const struct config_entry *entry,
+		 struct buf *out, struct error *err)
 {
 	return client->toml ? config_toml_set(text, entry, out, err)
 			    : config_json_set(text, entry, out, err);
 }
 
-int mcp_client_print(const struct mcp_client *client, const struct config_entry *entry,
-		     struct buf *out)
+int mcp_host_print(const struct mcp_host *client, const struct config_entry *entry, struct buf *out)
 {
 	return client->toml ? config_toml_print(entry, out) : config_json_print(entry, out);
 }
