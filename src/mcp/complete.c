@@ -18,16 +18,16 @@ static const struct mcp_prompt_argument *argument_find(const struct mcp_prompt *
 static int complete_values(struct mcp_call *call, const json_t *ref, const json_t *argument,
 			   json_t *values)
 {
-	const char *type = json_string_value(json_object_get(ref, "type"));
-	const char *name = json_string_value(json_object_get(argument, "name"));
-	const char *begins = json_string_value(json_object_get(argument, "value"));
+	const char *type = mcp_plain_text(json_object_get(ref, "type"));
+	const char *name = mcp_plain_text(json_object_get(argument, "name"));
+	const char *begins = mcp_plain_text(json_object_get(argument, "value"));
 	const struct mcp_prompt *p;
 	const struct mcp_resource *row;
 
 	if (!type || !name || !begins)
 		return -EINVAL;
 	if (strcmp(type, "ref/prompt") == 0) {
-		const char *prompt = json_string_value(json_object_get(ref, "name"));
+		const char *prompt = mcp_plain_text(json_object_get(ref, "name"));
 		const struct mcp_prompt_argument *a;
 
 		p = prompt ? mcp_prompt_find(call->mcp, prompt) : NULL;
@@ -36,9 +36,9 @@ static int complete_values(struct mcp_call *call, const json_t *ref, const json_
 			return -ENOENT;
 		return a && a->complete ? a->complete(call, begins, values) : 0;
 	}
-	if (strcmp(type, "ref/resource") != 0 || !json_is_string(json_object_get(ref, "uri")))
+	if (strcmp(type, "ref/resource") != 0 || !mcp_plain_text(json_object_get(ref, "uri")))
 		return -EINVAL;
-	row = mcp_template_find(call->mcp, json_string_value(json_object_get(ref, "uri")));
+	row = mcp_template_find(call->mcp, mcp_plain_text(json_object_get(ref, "uri")));
 	if (!row)
 		return -ENOENT;
 	return row->complete ? row->complete(call, name, begins, values) : 0;

@@ -113,7 +113,7 @@ static bool find_task(struct mcp_call *call, const json_t *params, struct task_p
 			       json_pack("{s:{s:{}}}", "extensions", TASKS_EXTENSION));
 		return false;
 	}
-	if (task_place(call, json_string_value(json_object_get(params, "taskId")), ret))
+	if (task_place(call, mcp_plain_text(json_object_get(params, "taskId")), ret))
 		return true;
 	no_task(call);
 	return false;

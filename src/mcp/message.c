@@ -22,6 +22,13 @@ static bool is_id(const json_t *id)
 	return json_is_string(id) || json_is_integer(id);
 }
 
+const char *mcp_plain_text(const json_t *value)
+{
+	const char *text = json_string_value(value);
+
+	return text && strlen(text) == json_string_length(value) ? text : NULL;
+}
+
 /* What is wrong with the shape of an object, or NULL. */
 static const char *judge_shape(const struct mcp_message *m, const json_t *method)
 {
@@ -58,9 +65,21 @@ static int read_object(struct mcp_message *m, struct mcp_fault *fault)
 	wrong = judge_shape(m, method);
 	if (wrong)
 		return message_fault(fault, MCP_INVALID_REQUEST, m->id, wrong);
-	m->method = json_string_value(method);
+	/* No method is named by a text with a NUL, nor by an empty one. */
+	m->method = method && !mcp_plain_text(method) ? "" : json_string_value(method);
 	m->kind = !method ? MCP_RESPONSE : m->id ? MCP_REQUEST : MCP_NOTIFICATION;
 	return 0;
+}
+
+/* json_parse() takes objects and lists only; other JSON is JSON, and no message. */
+static bool is_scalar(struct span text)
+{
+	json_t *root = json_loadb(text.data ? text.data : "", text.len,
+				  JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+	bool scalar = root && !json_is_object(root) && !json_is_array(root);
+
+	json_decref(root);
+	return scalar;
 }
 
 int mcp_message_read(struct span text, struct mcp_message *ret, struct mcp_fault *fault)
@@ -74,7 +93,9 @@ int mcp_message_read(struct span text, struct mcp_message *ret, struct mcp_fault
 		return message_fault(fault, MCP_INVALID_REQUEST, NULL,
 				     "the message has too many values");
 	if (json_parse(&doc, &m.root, &err) < 0)
-		return message_fault(fault, MCP_PARSE_ERROR, NULL, err.text);
+		return is_scalar(text) ? message_fault(fault, MCP_INVALID_REQUEST, NULL,
+						       "a message is an object")
+				       : message_fault(fault, MCP_PARSE_ERROR, NULL, err.text);
 	if (json_is_array(m.root))
 		r = message_fault(fault, MCP_INVALID_REQUEST, NULL,
 				  "batches are not supported: send one message at a time");

@@ -38,3 +38,5 @@ json_t *mcp_make_notification(const char *method, json_t *params);
 json_t *mcp_make_request(const json_t *id, const char *method, json_t *params);
 /* As text, to be freed; takes over the tree; NULL: no memory. */
 char *mcp_message_text(json_t *tree);
+/* A text that names something; NULL: it is none, or has a NUL, behind which a comparison would not look. */
+const char *mcp_plain_text(const json_t *value);

@@ -71,7 +71,7 @@ static bool prompt_has_all(struct mcp_call *call, const struct mcp_prompt *p,
 
 int mcp_answer_prompts_get(struct mcp_call *call, const json_t *params)
 {
-	const char *name = json_string_value(json_object_get(params, "name"));
+	const char *name = mcp_plain_text(json_object_get(params, "name"));
 	const struct mcp_prompt *p = name ? mcp_prompt_find(call->mcp, name) : NULL;
 	const json_t *arguments = json_object_get(params, "arguments");
 	char text[160];

@@ -218,7 +218,7 @@ int mcp_answer_resources_list(struct mcp_call *call, const json_t *params)
 
 int mcp_answer_resources_read(struct mcp_call *call, const json_t *params)
 {
-	const char *text = json_string_value(json_object_get(params, "uri"));
+	const char *text = mcp_plain_text(json_object_get(params, "uri"));
 	const struct mcp_resource *row;
 
 	if (!text) {

@@ -248,7 +248,7 @@ void mcp_unsubscribe_all(struct mcp *m, const struct mcp_client *client,
 /* The row of params.uri; NULL: the call is answered. */
 static const struct mcp_resource *subject_row(struct mcp_call *call, const json_t *params)
 {
-	const char *text = json_string_value(json_object_get(params, "uri"));
+	const char *text = mcp_plain_text(json_object_get(params, "uri"));
 	const struct mcp_resource *row =
 		text ? mcp_resource_find(call->mcp, text, &call->uri, &call->uri_text) : NULL;
 
@@ -349,10 +349,13 @@ static void honour_each(struct mcp_call *call, const json_t *wishes, json_t *hon
 	struct error ignored = { 0 };
 	size_t i;
 
-	json_array_foreach(
-		list, i, item) if (json_is_string(item) &&
-				   wish.honour(call, json_string_value(item), &ignored) == 0)(void)
-		json_array_append(kept, item);
+	json_array_foreach(list, i, item)
+	{
+		const char *text = mcp_plain_text(item);
+
+		if (text && wish.honour(call, text, &ignored) == 0)
+			(void)json_array_append(kept, item);
+	}
 	if (json_is_array(list))
 		(void)json_object_set(honoured, wish.key, kept);
 	json_decref(kept);

@@ -116,7 +116,7 @@ static bool arguments_agree(struct mcp_call *call)
 
 int mcp_answer_tools_call(struct mcp_call *call, const json_t *params)
 {
-	const char *name = json_string_value(json_object_get(params, "name"));
+	const char *name = mcp_plain_text(json_object_get(params, "name"));
 	json_t *arguments = json_object_get(params, "arguments");
 	char text[256];
 
