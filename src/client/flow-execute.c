@@ -239,7 +239,6 @@ static struct job_input job_input(const struct run *run, const struct sandbox_sp
 		.stdin_data = in->stdin_data,
 		.stdin_fd = in->caller_input && o->use_stdin_fd ? o->stdin_fd : -EBADF,
 		.channel_fd = in->live ? run->channel_fd : 0,
-		.copy = in->live ? run->copy : (struct record_copy){ 0 },
 		.cancel_fd = o->use_cancel_fd ? o->cancel_fd : -EBADF,
 		.terminal_fd = o->use_terminal_fd ? o->terminal_fd : -EBADF,
 		.resize_fd = o->use_resize_fd ? o->resize_fd : -EBADF,
@@ -353,6 +352,9 @@ static int send_and_wait(struct run *run, struct sandbox_watch *w, struct job_in
 	int r;
 
 	input->plan = (struct span){ w->plan.data, w->plan.len };
+	/* Not before: the process may have been named while the worker encoded the plan. */
+	if (w->in->live)
+		input->copy = run->copy;
 	r = job_new(run->atoll->link, run->atoll->loop, input, &w->job);
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "cannot start the run: %s", strerror(-r));

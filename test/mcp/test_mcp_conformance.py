@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import npm
-from conftest import serve, with_fixtures
+from mcp_served import serve, with_fixtures
 from program import MODES
 
 # The front is the same program for both users: one of them is enough.

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from conftest import serve
+from mcp_served import serve
 from mcp import BOTH, LEGACY, META, MODERN, HttpDoor, Refused, events
 from oracle import below
 from program import MODES

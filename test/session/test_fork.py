@@ -102,10 +102,17 @@ def test_files_are_copied(session):
 
 def test_a_library_closes_files_in_the_copy(session):
     """As matplotlib does with its fonts. The number is then another file's."""
-    session.run("import os; kept = open('/etc/hostname'); open('own', 'w').write('own'); os.register_at_fork(after_in_child=kept.close)")
+    session.run("import os; kept = open('/etc/os-release'); open('own', 'w').write('own'); os.register_at_fork(after_in_child=kept.close)")
     copy, = fork(session)
     assert copy.value("kept.closed, open('/sandbox/own').read()") == {"$tuple": [True, "own"]}
     assert session.value("kept.closed") is False
+
+
+def test_large_plans(web):
+    """The worker encodes the plan of a session with large files, while its copies announce themselves."""
+    with Session(web, files={"large": "x" * 600_000}) as session:
+        for _ in range(4):
+            assert [copy.value("len(open('large').read())") for copy in fork(session, 2)] == [600_000] * 2
 
 
 def test_event_loop(session):
