@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { INSIDE_ID = 1000, MOVE_SECONDS = 10 };
+enum { INSIDE_ID = 1000, MOVE_SECONDS = 10, JOIN_TRIES = 1000, JOIN_TRY_US = 1000 };
 
 const char *const mover_namespaces[MOVER_NAMESPACES] = {
 	"/proc/self/ns/user", "/proc/self/ns/mnt", "/proc/self/ns/pid",	   "/proc/self/ns/net",
@@ -100,6 +100,22 @@ pid_t mover_await_copy(struct child *c)
 	return errnum ? -errnum : INIT_ADOPTED_PID;
 }
 
+/*
+ * Until pid 1 of the parent's sandbox has executed init, its memory is the broker's, and an ordinary user may not look at it. The
+ * program may be ready before that on a busy host.
+ */
+static int join_parent(const struct mover *m)
+{
+	int r;
+
+	for (int i = 0;; i++) {
+		r = sys_setns(m->parent_pidfd, CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS);
+		if (r != -EPERM || i == JOIN_TRIES)
+			return r;
+		(void)usleep(JOIN_TRY_US);
+	}
+}
+
 /* The parent's namespaces, with all capabilities in its user namespace and as its user. */
 static int enter_parent(const struct mover *m)
 {
@@ -107,7 +123,7 @@ static int enter_parent(const struct mover *m)
 
 	/* Groups of the broker's user would stay: inside, they cannot be changed. An ordinary user keeps them. */
 	(void)!setgroups(0, NULL);
-	r = sys_setns(m->parent_pidfd, CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS);
+	r = join_parent(m);
 	return r < 0 ? r : sys_setids(INSIDE_ID);
 }
 
