@@ -132,7 +132,8 @@ static int parse_scaled(const char *text, const struct unit *units, size_t n, in
 	int64_t value;
 	int r = read_scaled(&text, units, n, &unit, &value);
 
-	if (r == 0 && *text)
+	/* A text that is no number is none, however large it begins. */
+	if (r != -EINVAL && *text)
 		r = -EINVAL;
 	if (r == 0)
 		*ret = value;
@@ -163,7 +164,7 @@ int parse_time(const char *text, int64_t *ret_ms)
 		int r = read_scaled(&text, time_units, ARRAY_SIZE(time_units), &unit, &part);
 
 		if (r < 0)
-			return r;
+			return *text ? -EINVAL : r;
 		/* Several parts have a unit each, from large to small. */
 		if (before && (!unit->name[0] || unit->scale >= before->scale))
 			return -EINVAL;

@@ -284,10 +284,11 @@ static bool is_permitted(const char *const *const *lists, const char *module)
 	return *lists;
 }
 
-/* "numpy, pandas", each once; names that do not fit are left out. */
-static void name_permitted(const char *const *const *lists, struct buf *ret)
+/* "numpy, pandas", each once; names that do not fit are left out, and so is light: a program has its modules in any case. */
+static void name_permitted(const char *const *const *lists, const char *const *light,
+			   struct buf *ret)
 {
-	for (const char *const *const *list = lists; *list; list++)
+	for (const char *const *const *list = lists; *list && *list != light; list++)
 		for (const char *const *m = *list; *m; m++) {
 			const char *const *const *first = lists;
 
@@ -304,7 +305,7 @@ static int refuse_module(const struct decision *d, const char *module,
 	_cleanup_buf_ struct buf permitted = { .max = 200 };
 	int r;
 
-	name_permitted(lists, &permitted);
+	name_permitted(lists, (const char *const *)d->language->warm.light, &permitted);
 	r = error_set(
 		err, ERROR_POLICY, EPERM,
 		"preload: '%s' is not permitted by policy '%s' (permitted: %s); leave it out, "

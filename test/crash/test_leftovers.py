@@ -18,7 +18,7 @@ pytestmark = pytest.mark.modes("rootless")
 
 def loading(pool):
     """(directory, who removes it) of a zygote that loads."""
-    run = pool.any_front().popen(["run", "-l", "python", "-c", "print(1)"])
+    run = pool.any_front().popen(["run", "-l", "python", "-c", "import json; print(1)"])  # a light zygote loads too fast to be seen
     seen = {}
 
     def is_seen():

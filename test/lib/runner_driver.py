@@ -188,12 +188,13 @@ class Runner:
 
 
 def moments(seen, least, step):
-    """Waiting functions for a test that interrupts at each moment of an execution: each waits a step longer. There are more of them until
-    one signal has met running code (True in `seen`), because on a busy machine most come before the code does."""
-    for attempt in range(10 * least):
-        if attempt >= least and True in seen:
+    """Waiting functions for a test that interrupts at each moment of an execution: each waits a step longer. They begin anew, with larger
+    steps, until one signal has met running code (True in `seen`): on a busy machine most come before the code does, or behind it."""
+    for attempt in range(20 * least):
+        again, place = divmod(attempt, least)
+        if again and True in seen:
             return
-        yield functools.partial(busy_wait, attempt * step)
+        yield functools.partial(busy_wait, place * step * (1 + again / 2))
 
 
 def busy_wait(seconds):

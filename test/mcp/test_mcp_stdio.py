@@ -44,7 +44,8 @@ def test_private_daemon(alone, version):
     assert door.close() == 0
     assert time.monotonic() - begin < 10
     assert door.lines and all(is_well_formed(json.loads(line)) and line.endswith(b"\n") for line in door.lines)
-    assert door.err == [], door.err
+    # A sanitizer warns of fibers.
+    assert [line for line in door.err if b"ASan doesn't fully support" not in line] == [], door.err
     assert [p for p in runtime.rglob("*")] == [], list(runtime.rglob("*"))
     assert not list(home.glob(".local")) and not [p for p in home.rglob("*") if "state" in p.name], list(home.rglob("*"))
 

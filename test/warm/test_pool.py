@@ -174,7 +174,7 @@ def test_off_means_off(pool):
 
 
 def same(result):
-    gone = {"id", "created_at", "duration", "cpu_time", "memory_peak", "usage", "stages", "_elapsed"}
+    gone = {"id", "created_at", "duration", "cpu_time", "memory_peak", "usage", "stages", "via", "_elapsed"}
     return {key: value for key, value in result.items() if key not in gone}
 
 

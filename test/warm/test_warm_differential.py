@@ -84,7 +84,7 @@ ENDS = {
     "interrupt": "raise KeyboardInterrupt",
 }
 COUNT = 200
-TIMES = {"id", "created_at", "duration", "cpu_time", "memory_peak", "user", "system", "start", "io_read", "io_write", "labels", "node"}
+TIMES = {"id", "created_at", "duration", "cpu_time", "memory_peak", "user", "system", "start", "io_read", "io_write", "labels", "node", "via"}
 TRIES = 200
 
 
