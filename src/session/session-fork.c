@@ -18,8 +18,11 @@ enum { FORK_MAX = 32 };
 
 struct session_fork {
 	struct session_fork_reply reply;
-	size_t count, n, n_named, n_starting;
+	size_t count, n, n_begun, n_named, n_starting;
 	struct session *list[FORK_MAX]; /* references */
+	pid_t copies
+		[FORK_MAX]; /* that have announced themselves, maybe before their sandbox was begun */
+	size_t n_copies;
 	bool is_answered;
 	struct error error;
 };
@@ -85,22 +88,40 @@ static int begin_copy(struct session_fork *f, struct turn *t, struct error *err)
 	return life_begin_copy(c, t->life, err);
 }
 
+static void name_copies(struct session_fork *f)
+{
+	for (; f->n_named < MIN(f->n_begun, f->n_copies); f->n_named++) {
+		struct session_life *life = f->list[f->n_named]->life;
+
+		/* Without a sandbox for it, its alarm ends it. */
+		if (life)
+			(void)!executor_name_copy(life->run, f->copies[f->n_named]);
+	}
+}
+
+/* On a fiber, beginning one may wait: copies announce themselves meanwhile, or the runner says why there are none. */
 void session_fork_begin(struct turn *t)
 {
 	struct session_fork *f = t->fork;
 
-	for (size_t i = 0; i < f->count && f->error.code == ERROR_NONE; i++)
-		(void)!begin_copy(f, t, &f->error);
+	f->n_starting++;
+	for (size_t i = 0; i < f->count && f->error.code == ERROR_NONE; i++) {
+		if (begin_copy(f, t, &f->error) == 0)
+			f->n_begun++;
+		name_copies(f);
+	}
+	f->n_starting--;
+	end_fork(f);
 }
 
 void session_fork_take(struct turn *t, pid_t copy)
 {
 	struct session_fork *f = t->fork;
-	struct session *c = f->n_named < f->n ? f->list[f->n_named++] : NULL;
 
-	/* Without a sandbox for it, its alarm ends it. */
-	if (c && c->life)
-		(void)!executor_name_copy(c->life->run, copy);
+	if (f->n_copies == f->count)
+		return;
+	f->copies[f->n_copies++] = copy;
+	name_copies(f);
 }
 
 /* Copies that wait for a process get none. */
