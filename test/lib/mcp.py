@@ -140,7 +140,7 @@ class Door:
         return result
 
     def call(self, name, timeout=60, progress=None, **arguments):
-        """The result of a tool, with whatever it says about errors."""
+        """The result of a tool, with all that it says about errors."""
         return self.check(name, self.request("tools/call", {"name": name, "arguments": arguments}, timeout, progress=progress))
 
     def do(self, name, timeout=60, progress=None, **arguments):

@@ -62,7 +62,7 @@ def test_end_of_input_cancels_what_runs(alone):
 
 
 def test_answers_are_written_before_it_leaves(alone):
-    """A script pipes its requests in and closes: all of them are answered, in whatever order."""
+    """A script pipes its requests in and closes: all of them are answered, in any order."""
     atoll = alone[0]
     hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": LEGACY[0], "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}
     calls = [{"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": {"name": "execute_code", "arguments": {"language": "python", "code": f"print({i})"}}}
