@@ -284,6 +284,14 @@ def test_forks_are_apart(client, session):
     assert client.good("run_in_session", session_id=session, code="x")["value"] == "1"
 
 
+@pytest.mark.modes("root")
+def test_copies_that_are_ready_early(client, session):
+    """A call is a fiber, which waits while each copy's plan is encoded: copies announce themselves before the last sandbox is begun."""
+    for _ in range(6):
+        for copy in client.good("fork_session", session_id=session, count=4)["sessions"]:
+            client.good("close_session", session_id=copy["session_id"])
+
+
 def test_arguments_are_checked(client, session):
     for name, arguments, words in (
             ("run_in_session", {"session_id": session}, "code: it is missing; give code to run"),
