@@ -108,7 +108,10 @@ static int apply_file(void *data, const struct option *self, const char *value, 
 	int r = strchr(value, '=') ? split_pair(self, value, &pair, err)
 				   : name_after(value, &pair, err);
 
-	if (r == 0)
+	/* `--file .` or `dir/.` has no name: the directory's files go into the work directory itself. */
+	if (r == 0 && !strchr(value, '=') && strcmp(pair.name, ".") == 0)
+		pair.name[0] = '\0';
+	else if (r == 0)
 		r = request_check_path(pair.name, strlen(pair.name), err);
 	return r < 0 ? r
 		     : host_tree_add(below(o->overrides, "files", json_object), pair.name,

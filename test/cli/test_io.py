@@ -47,6 +47,17 @@ def test_directory_in(atoll, work):
     assert atoll.bash("d/run.sh", options=["--file", f"d={tree}"])["stdout"] == "ran\n"
 
 
+@quick
+def test_content_of_a_directory_in(atoll, work):
+    tree = work / "tree"
+    (tree / "sub").mkdir(parents=True)
+    (tree / "x").write_text("x")
+    (tree / "sub" / "y").write_text("y")
+    assert atoll.probe(TREE, options=["--file", f"{tree}/."]) == {"x": "x", "sub/": None, "sub/y": "y"}
+    done = atoll.run(["run", "-l", "bash", "--file", ".", "-c", "cat x sub/y"], cwd=tree)
+    assert done.returncode == 0 and done.out == "xy", done
+
+
 def test_file_in_may_be_changed_inside_only(atoll, work):
     (work / "a").write_text("before")
     result = atoll.bash("cat a; echo after > a; cat a", options=["--file", f"a={work}/a"])
