@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Starts a sandbox server for clients of document 002: POST http://127.0.0.1:6000/execute.
+# Starts a sandbox server for clients of the NVIDIA NeMo Agent Toolkit: POST http://127.0.0.1:6000/execute.
 #
 #   start_local_sandbox.sh [NAME] [OUTPUT_DIR]
 #

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the scenarios of document 002 against a sandbox server and compares every answer.
+# Runs the scenarios of NVIDIA NeMo Agent Toolkit's code execution server against a sandbox server and compares every answer.
 #
 #   test_code_execution_sandbox.sh [-u URL] [-t SECONDS] [-m] [-h]
 #

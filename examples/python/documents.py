@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The five documented interfaces, a line each.
+"""The interfaces of five other projects, a line each.
 
 Prints:
 
@@ -21,4 +21,4 @@ print("001:", CodeSandbox().execute("print('Hello, World!')", "python").stdout.s
 given = {"data": [1, 2, 3, 4, 5], "multiply": lambda x, y: x * y}
 print("003:", asyncio.run(SandboxEnvironment().execute_code("return multiply(sum(data), 2)", given)))
 print("004:", execute_code("python", "print(6 * 7)")["stdout"].strip())
-# Document 002 is the same over HTTP: atoll.code_execution.get_sandbox().execute_code("print(1)"), with `atoll serve` on port 6000.
+# The client of NVIDIA NeMo Agent Toolkit does the same over HTTP: atoll.code_execution.get_sandbox().execute_code("print(1)"), with `atoll serve` on port 6000.

@@ -13,7 +13,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = ROOT / "doc" / "python.md"
 MODULES = ["atoll", "atoll.executor", "atoll.code_sandbox", "atoll.code_execution", "atoll.environment", "atoll.tools"]
-HEAD = """# The Python package
+HEAD = """<!-- not run: test_sdk_client.py runs the examples of the docstrings, and signatures are no program -->
+# The Python package
 
 This page is written by `sdk/python/tools/reference.py` from the docstrings; a test compares them. `doc/agent-tutorial.md` is the place to
 begin, `examples/python/` has programs, `doc/troubleshooting.md` explains errors.

@@ -52,7 +52,7 @@ def __getattr__(name: str) -> Any:
 
 
 def default_client() -> Client:
-    """The client that ``run`` and the documented interfaces share; made by the first call in a process."""
+    """The client that ``run`` and the interfaces of other projects share; made by the first call in a process."""
     global _default, _default_pid
     with _lock:
         if _default is None or _default_pid != os.getpid():

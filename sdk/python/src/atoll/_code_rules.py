@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Document 003's look at code before it runs. It is a courtesy to authors; the boundary is the sandbox."""
+"""ToolWeaver's look at code before it runs. It is a courtesy to authors; the boundary is the sandbox."""
 from __future__ import annotations
 
 import ast

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the two classes of document 003 share: limits, and how a result becomes an exception."""
+"""What the two classes of ToolWeaver share: limits, and how a result becomes an exception."""
 from __future__ import annotations
 
 import builtins

@@ -102,7 +102,7 @@ class Processor:
 
 
 def readings(processor: Processor) -> Dict[str, object]:
-    """All of it, by the names of document 000."""
+    """All of it, by the names of Unified-AI-Project."""
     memory_used, memory_total = memory()
     disk_used, disk_total = disk()
     return {"cpu_percent": processor.percent(), "memory_percent": percent(memory_used, memory_total),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``ExecutionManager`` of document 000: commands in a sandbox, watched; adaptive timeouts, statistics, a health report.
+"""``ExecutionManager`` of Unified-AI-Project: commands in a sandbox, watched; adaptive timeouts, statistics, a health report.
 
 Three decisions differ from a manager of ordinary processes, because the code is not trusted:
 - A timeout that the caller gave is strict. The adaptive value, mean of the command's own past times × ``timeout_multiplier``, may only lower it.

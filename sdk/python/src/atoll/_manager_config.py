@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The settings of ``ExecutionManager``, and the file they may stand in.
 
-The file is document 000's ``configs/system_config.yaml``: ``operational_configs.execution_monitor`` and ``operational_configs.timeouts``.
+The file is Unified-AI-Project's ``configs/system_config.yaml``: ``operational_configs.execution_monitor`` and ``operational_configs.timeouts``.
 It is JSON, or the part of YAML that such a file needs: nested maps of scalars, indented by spaces. Lists, anchors and texts of several
 lines are refused, so a file that needs more is never half understood.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``ProgrammaticToolExecutor`` of document 003: code that a model wrote calls tools of this process.
+"""``ProgrammaticToolExecutor`` of ToolWeaver: code that a model wrote calls tools of this process.
 
 Each execution has a session of its own. The tools are asynchronous functions inside it; every call is recorded with its parameters,
 duration, size of its result and error.

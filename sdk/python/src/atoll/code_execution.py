@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of document 002: ``get_sandbox`` and ``LocalSandbox``.
+"""The client of NVIDIA NeMo Agent Toolkit's code execution server: ``get_sandbox`` and ``LocalSandbox``.
 
 The client speaks plain HTTP to ``POST /execute``, so it works with Atoll and with the document's own server. It returns the
 answer's three fields as they are.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of document 001: ``CodeSandbox``, ``ResourceLimits``, ``ExecutionResult``, ``AutoDebuggerIntegration``.
+"""The interface of PC-Agent-Claw's sandbox: ``CodeSandbox``, ``ResourceLimits``, ``ExecutionResult``, ``AutoDebuggerIntegration``.
 
 Programs run in Atoll's sandbox instead of Docker containers; names, fields and texts are the document's. A "container" is an
 execution, and its id stands in ``container_id``.

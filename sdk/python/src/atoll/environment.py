@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of document 003: ``SandboxEnvironment``, ``ResourceLimits`` and ``ProgrammaticToolExecutor``.
+"""The interface of ToolWeaver's sandbox: ``SandboxEnvironment``, ``ResourceLimits`` and ``ProgrammaticToolExecutor``.
 
 An environment is a Python session. Its state persists between calls until ``reset``; the session ends with the object. Callables in
 ``globals_dict`` stay in this process: the code calls them over the boundary. Exceptions of the code are raised here, the built-in ones as their

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of document 000: ``SandboxExecutor`` and ``ExecutionManager``.
+"""The interface of Unified-AI-Project's sandbox: ``SandboxExecutor`` and ``ExecutionManager``.
 
 ``run`` writes the tool's code and the runner below into a sandbox, where the runner makes an instance of the class and calls
 the method. The runner's answer is a file, so a tool may print what it likes: its output is kept in ``last_result``.

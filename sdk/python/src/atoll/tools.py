@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of document 004: ``execute_code``, as a function. The daemon answers it as it answers the MCP tool of that name.
+"""The tool ``execute_code`` of Codomyrmex, as a function. The daemon answers it as it answers the MCP tool of that name.
 
 >>> execute_code("python", "print(6 * 7)")["stdout"]
 '42\\n'
