@@ -5,7 +5,7 @@
   bench/bench.py [--quick] [--samples 300] [--workloads python,bash] [--methods bare,warm] [--phases latency,rate]
                  [--before COMMIT]
 
-Prints tables and the bars, writes build-results/bench.json and bench.svg; a full run also writes doc/bench.svg.
+Prints tables and the bars, writes build-results/bench.json, bench.svg and bench-three.svg; a full run also writes the pictures to doc/.
 bench/README.md says how it measures. bench-drive does the timing, this decides what comes next.
 """
 
@@ -420,21 +420,31 @@ def draw(run):
             groups.append((workload.title, rows))
     if not groups:
         return None
+    return picture.draw(groups, subtitle(run, [row for _, rows in groups for row in rows]))
+
+
+def subtitle(run, rows):
     host = run.report["machine"]
-    least = min(row["latency"]["n"] for _, rows in groups for row in rows)
-    return picture.draw(groups, f"{host['cpus']} cores, Linux {host['kernel']}, {host['date']}; "
-                        f"interleaved, at least {least} samples each")
+    least = min(row["latency"]["n"] for row in rows)
+    return f"{host['cpus']} cores, Linux {host['kernel']}, {host['date']}; interleaved, at least {least} samples each"
+
+
+def draw_three(run):
+    """The picture of README.md: `print(1)` in a container, without a sandbox, and warm."""
+    found = run.report["latency"].get("python", {})
+    rows = [{"title": m.title, "kind": m.kind, "latency": found[m.name]}
+            for name in ("docker-run", "bare", "warm") for m in run.methods if m.name == name and name in found]
+    return picture.draw_three(rows, subtitle(run, rows)) if len(rows) == 3 else None
 
 
 def write_results(run):
     run.options.out.mkdir(parents=True, exist_ok=True)
     (run.options.out / "bench.json").write_text(json.dumps(run.report, indent=2, ensure_ascii=False, default=str) + "\n")
-    drawing = draw(run)
-    if drawing:
-        (run.options.out / "bench.svg").write_text(drawing)
-        if run.options.full and "stopped" not in run.report:
-            (ROOT / "doc").mkdir(exist_ok=True)
-            (ROOT / "doc" / "bench.svg").write_text(drawing)
+    for name, drawing in (("bench.svg", draw(run)), ("bench-three.svg", draw_three(run))):
+        if drawing:
+            (run.options.out / name).write_text(drawing)
+            if run.options.full and "stopped" not in run.report:
+                (ROOT / "doc" / name).write_text(drawing)
 
 
 def parse_arguments():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table as a picture: one group of bars a workload, time on a logarithmic scale, light and dark."""
+"""The table as a picture: one group of bars a workload, time on a logarithmic scale; and three bars of it to scale. Light and dark."""
 
 import math
 from xml.sax.saxutils import escape
@@ -56,15 +56,34 @@ def bar(x, y, row):
     yield text(x(d["p90"]) + 8, y + BAR - 2, f"{stats.milliseconds(d['p50'])} ms", f"number {strong}")
 
 
+def head(height):
+    return [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
+            'role="img" aria-label="Time to run a program, by sandbox">',
+            f"<style>{STYLE}</style>", f'<rect class="paper" width="{WIDTH}" height="{height}" rx="6"/>']
+
+
+def draw_three(rows, subtitle):
+    """rows: as in a group of draw(); lengths are in proportion."""
+    height = TOP + ROW * len(rows) + 16
+    longest = max(row["latency"]["p50"] for row in rows)
+    out = [*head(height), text(16, 28, "One Python program, from call to result", "title"), text(16, 48, subtitle, "small")]
+    for number, row in enumerate(rows):
+        y, p50 = TOP + ROW * number, row["latency"]["p50"]
+        width = max((WIDTH - LABEL - RIGHT) * p50 / longest, 1)
+        strong = "strong" if row["kind"] == "warm" else ""
+        out.append(text(LABEL - 8, y + BAR - 2, row["title"], strong, "end"))
+        out.append(f'<rect x="{LABEL}" y="{y}" width="{width:.1f}" height="{BAR}" rx="{min(width / 2, 2):g}" class="{row["kind"]}"/>')
+        out.append(text(LABEL + width + 8, y + BAR - 2, f"{stats.milliseconds(p50)} ms", f"number {strong}"))
+    return "\n".join(out + ["</svg>"]) + "\n"
+
+
 def draw(groups, subtitle):
     """groups: [(title, [{"title", "kind", "latency"}, …]), …]; the kind is bare, peer, cold or warm."""
     values = [row["latency"][cut] for _, rows in groups for row in rows for cut in ("p25", "p50", "p90")]
     ticks, x = scale(values)
     height = TOP + sum(HEAD + ROW * len(rows) for _, rows in groups) + BOTTOM
     axis = height - BOTTOM + 8
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-           'role="img" aria-label="Time to run a program, by sandbox">',
-           f"<style>{STYLE}</style>", f'<rect class="paper" width="{WIDTH}" height="{height}" rx="6"/>',
+    out = [*head(height),
            text(16, 28, "From call to result, one at a time", "title"), text(16, 48, subtitle, "small")]
     for tick in ticks:
         out.append(f'<line x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{TOP}" y2="{axis}" class="axis"/>')
