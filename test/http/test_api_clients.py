@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real clients of the daemon: curl, http.client, asyncio, Node's fetch, the package ws for Node; and the examples of doc/http.md."""
+"""Real clients of the daemon: curl, http.client, asyncio, Node's fetch, the package ws for Node."""
 import asyncio
 import json
 import os
-import re
 import secrets
 import shutil
 import subprocess
@@ -13,13 +12,11 @@ from pathlib import Path
 import pytest
 
 import oracle
-from oracle import PYTHON
-from program import FRONT, ROOT, Atoll
+from program import FRONT, Atoll
 from resident import wait_until
 from web import Served, WebSocket
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
-DOC = ROOT / "doc" / "http.md"
 
 
 @pytest.fixture(scope="module")
@@ -44,29 +41,6 @@ def run(argv, url, **more):
     done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, **more)
     assert done.returncode == 0, done
     return done.stdout
-
-
-def blocks():
-    """(line, language, program, what it prints) of the page."""
-    found = re.finditer(r"^```(sh|python)\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", DOC.read_text(), re.S | re.M)
-    text = DOC.read_text()
-    return [(text[:m.start()].count("\n") + 1, m[1], m[2], m[3]) for m in found]
-
-
-@pytest.mark.quick
-@pytest.mark.foreign
-@pytest.mark.parametrize("line, language, program, wanted", blocks(), ids=lambda v: str(v) if isinstance(v, int) else "")
-def test_examples_of_the_page(url, line, language, program, wanted):
-    for tool in ("curl", "jq") if language == "sh" else ():
-        if tool in program and not shutil.which(tool):
-            pytest.skip(f"{tool} is not installed")
-    argv = ["bash", "-euo", "pipefail", "-c", program] if language == "sh" else [PYTHON, "-c", program]
-    printed = run(argv, url)
-    assert wanted is None or printed.rstrip("\n") == wanted.rstrip("\n"), f"doc/http.md:{line}"
-
-
-def test_there_are_examples():
-    assert {language for _, language, _, wanted in blocks() if wanted} == {"sh", "python"} and len(blocks()) >= 7
 
 
 def test_keep_alive(web):

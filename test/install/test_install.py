@@ -126,7 +126,7 @@ def contents(package):
 def test_packages(packages, tmp_path):
     assert set(packages) == {"atoll", "libatoll0", "libatoll-dev"}
     assert {"usr/bin/atoll", "usr/libexec/atoll/atolld", "usr/share/atoll/languages/python.yaml", "etc/atoll/atoll.yaml",
-            "usr/share/man/man1/atoll.1.gz", "usr/share/doc/atoll/install.md", "lib/systemd/system/atoll.service",
+            "usr/share/man/man1/atoll.1.gz", "usr/share/doc/atoll/doc/install.md", "lib/systemd/system/atoll.service",
             "lib/systemd/system/atoll.socket", "usr/lib/sysusers.d/atoll.conf"} <= contents(packages["atoll"])
     assert any(path.endswith("/pkgconfig/atoll.pc") for path in contents(packages["libatoll-dev"]))
     assert any(path.endswith("/libatoll.so.0") for path in contents(packages["libatoll0"]))

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages and examples of the Python package: examples and the tutorial run, the reference and the list of errors are complete."""
+"""The pages and examples of the Python package: examples run, the reference and the list of errors are complete."""
 import ast
-import contextlib
-import io
 import os
 import re
 import subprocess
@@ -19,7 +17,6 @@ import atoll as package  # noqa: E402
 
 pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root")]
 EXAMPLES = sorted((ROOT / "examples" / "python").glob("*.py"))
-TUTORIAL = ROOT / "doc" / "agent-tutorial.md"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -37,22 +34,6 @@ def test_example(daemon, path):
 def test_there_are_examples():
     page = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
     assert len(EXAMPLES) >= 10 and all("python/%s" % path.name in page for path in EXAMPLES)
-
-
-def test_tutorial(daemon, monkeypatch):
-    """Its blocks run in order, and print what stands below them."""
-    monkeypatch.setenv("ATOLL_URL", "unix:%s" % daemon.socket)
-    monkeypatch.setattr(package, "_default", None)
-    text = TUTORIAL.read_text(encoding="utf-8")
-    found = list(re.finditer(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", text, re.S | re.M))
-    assert len(found) >= 10
-    scope = {"__name__": "tutorial"}
-    for block in found:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(block[1], "tutorial", "exec"), scope)  # pylint: disable=exec-used; the page is ours
-        assert printed.getvalue() == (block[2] or ""), "doc/agent-tutorial.md:%d" % (text[:block.start()].count("\n") + 1)
-    package._default.close()
 
 
 def test_the_reference_is_up_to_date():
