@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packages in a new Debian: installed, used in a chroot, after pivot_root and in Docker with the flags of doc/install.md, purged."""
+"""A new Debian: README.md and doc/install.md from `git clone` on; the packages, in a chroot, after pivot_root and in Docker with the flags of doc/install.md, purged."""
 import contextlib
 import json
 import os
 import re
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
+import dockerd
+import pages
+from dockerd import ENVIRONMENT, flags_of
 from program import IS_ROOT, ROOT
 
 TAR = ROOT / "build" / "fresh-root.tar"
@@ -18,15 +20,14 @@ PAGE = (ROOT / "doc" / "install.md").read_text()
 RUN = ["atoll", "run", "--no-daemon", "-l", "python", "-c", "print(6*7)", "--json"]
 C_CODE = re.search(r"```c\n(.*?)```", PAGE, re.S)[1]
 
+README, PRINTED = pages.script(pages.blocks(ROOT / "README.md"), skip=r"^\./dev ")  # the packages stand for what ./dev installs
+
 pytestmark = [
     pytest.mark.apart,
     pytest.mark.skipif(not os.environ.get("ATOLL_TEST_LONG"), reason="makes a new Debian: only ./dev test --long"),
     pytest.mark.skipif(not IS_ROOT, reason="root directories and dockerd need root"),
     pytest.mark.skipif(not TAR.exists(), reason="there is no build/fresh-root.tar: tools/fresh-root makes it"),
 ]
-
-
-ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/root", "LANG": "C.UTF-8"}  # the new root has no TMPDIR of the session
 
 
 def command(*words, ok=True, timeout=180, **more):
@@ -47,6 +48,9 @@ def fresh(tmp_path_factory):
         shutil.copy(package, place / "root")
     command("chroot", place, "sh", "-c", "dpkg -i /root/*.deb")
     (place / "root/hello.c").write_text(C_CODE)
+    for folder in ("examples", "sdk"):
+        shutil.copytree(ROOT / folder, place / "root/readme" / folder)
+    (place / "root/readme/follow").write_text(README)
     yield place
     shutil.rmtree(place, ignore_errors=True)
 
@@ -73,38 +77,39 @@ def test_runs_after_pivot_root(fresh):
     assert '"stdout":"42\\n"' in done.stdout
 
 
+@pytest.mark.parametrize("place", ["pivot_root", "docker"])
+def test_pages_from_the_clone_on(place):
+    """tools/newcomer followed them before the tests entered their room, which has no network."""
+    status = ROOT / "build" / f"newcomer-{place}.status"
+    if not status.exists():
+        pytest.skip("tools/newcomer did not run")
+    assert status.read_text() == "followed\n"
+
+
+def test_readme_after_pivot_root(fresh):
+    pages.assert_script_prints(PRINTED, entered(fresh, "cd /root/readme && bash follow 2>&1").stdout)
+
+
 @pytest.fixture(scope="module")
 def docker(fresh):
-    """Runs in a container: docker(flags, command). A dockerd of its own, without a network."""
-    if not Path("/usr/sbin/dockerd").exists():
-        pytest.skip("dockerd is not installed")
-    place = Path(os.path.realpath("/var/tmp")) / f"reef-docker-{os.getpid()}"
-    place.mkdir()
-    host = f"unix://{place}/docker.sock"
-    with open(place / "log", "wb") as log, contextlib.ExitStack() as stack:
-        daemon = subprocess.Popen(["/usr/sbin/dockerd", "--iptables=false", "--bridge=none", "--data-root", place / "data", "--exec-root",
-                                   place / "exec", "--pidfile", place / "pid", "-H", host], stdout=log, stderr=log)
-        stack.callback(lambda: shutil.rmtree(place, ignore_errors=True))
-        stack.callback(daemon.wait)
-        stack.callback(daemon.terminate)
-        end = time.monotonic() + 60
-        while not (place / "docker.sock").exists() and time.monotonic() < end and daemon.poll() is None:
-            time.sleep(0.1)
-        if daemon.poll() is not None or not (place / "docker.sock").exists():
-            pytest.skip(f"dockerd does not start here: {(place / 'log').read_text()[-300:]}")
-        command("sh", "-c", f"tar -C {fresh} --exclude=./proc/* --exclude=./sys/* -c . | /usr/bin/docker -H {host} import - fresh")
-        yield lambda flags, words: command("/usr/bin/docker", "-H", host, "run", "--rm", "--network", "none", *flags, "fresh", *words, ok=False)
-
-
-def flags_of(row):
-    """The flags in the second column of the row of doc/install.md that begins so."""
-    return re.search(r"^\| " + re.escape(row) + r" \| `([^`]*)`", PAGE, re.M)[1].split()
+    """Runs in a container: docker(flags, command)."""
+    with contextlib.ExitStack() as stack:
+        try:
+            run = stack.enter_context(dockerd.containers(fresh))
+        except dockerd.Unavailable as error:
+            pytest.skip(str(error))
+        yield lambda flags, words: run(["--network", "none", *flags], words)
 
 
 def test_docker_with_the_documented_flags_is_full(docker):
     done = docker(flags_of("Docker, as root"), RUN)
     result = json.loads(done.stdout)
     assert result["stdout"] == "42\n" and result["isolation"]["tier"] == "full", result
+
+
+def test_readme_in_docker(docker):
+    done = docker(flags_of("Docker, as root") + ["-w", "/root/readme"], ["bash", "-c", "bash follow 2>&1"])
+    pages.assert_script_prints(PRINTED, done.stdout)
 
 
 def test_docker_without_a_capability_is_reduced(docker):
@@ -124,7 +129,7 @@ def test_docker_default_profile_is_refused_with_its_cure(docker):
 
 def test_remove_keeps_and_purge_removes(fresh):
     data = fresh / "var/lib/atoll/history"
-    data.mkdir(parents=True)
+    data.mkdir(parents=True, exist_ok=True)
     command("chroot", fresh, "dpkg", "-r", "libatoll-dev", "libatoll0", "atoll")
     assert data.exists() and (fresh / "etc/atoll/atoll.yaml").exists() and not (fresh / "usr/bin/atoll").exists()
     command("chroot", fresh, "dpkg", "-P", "atoll")
