@@ -9,6 +9,7 @@
 #include "api/api-private.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/suggest.h"
 #include "base/timestamp.h"
 #include "loop/worker.h"
 #include "spec/result.h"
@@ -154,6 +155,17 @@ struct filters {
 	} list[9]; /* ends with an empty row */
 };
 
+static int refuse_filter(const struct filters *filters, const char *name, struct error *err)
+{
+	struct suggestion s = { 0 };
+
+	for (const struct query_filter *f = filters->list; f->name; f++)
+		suggest_offer(&s, name, f->name);
+	return s.best ? error_field(err, name, "%.40s: there is no such filter; did you mean '%s'?",
+				    name, s.best)
+		      : error_field(err, name, "%.40s: there is no such filter.", name);
+}
+
 /* Refuses unknown filters, and repeated ones that count once: they would silently do nothing. */
 static int check_names(const struct request_ctx *ctx, const struct filters *filters,
 		       struct error *err)
@@ -167,8 +179,7 @@ static int check_names(const struct request_ctx *ctx, const struct filters *filt
 		while (f->name && strcmp(f->name, pair->name) != 0)
 			f++;
 		if (!f->name)
-			return error_field(err, pair->name, "%.40s: there is no such filter.",
-					   pair->name);
+			return refuse_filter(filters, pair->name, err);
 		if (!f->often && request_query(ctx, pair->name) != pair->value)
 			return error_field(err, pair->name, "%s: give it once.", f->name);
 	}

@@ -113,6 +113,8 @@ static int unknown_command(const struct command *parent, const char *word)
 		suggest_offer(&s, word, "help");
 	if (s.best)
 		say("unknown command '%s%s%.60s'; did you mean '%s'?", name, space, word, s.best);
+	else if (!parent && access(word, F_OK) == 0)
+		say("unknown command '%.60s'; to run that file: atoll run %.60s", word, word);
 	else
 		say("unknown command '%s%s%.60s'; `atoll help%s%s` lists all", name, space, word,
 		    space, name);

@@ -93,8 +93,9 @@ static int unknown_flag(const struct option_list *list, const struct flag *flag,
 	if (s.best)
 		return error_set(err, ERROR_INPUT, EINVAL,
 				 "unknown option '%.60s'; did you mean '%s'?", flag->name, s.best);
-	return error_set(err, ERROR_INPUT, EINVAL, "unknown option '%.60s'; see --help",
-			 flag->name);
+	return error_set(err, ERROR_INPUT, EINVAL, "unknown option '%.60s'; see --help%s",
+			 flag->name,
+			 list->has_program ? "; options of the program go after --" : "");
 }
 
 /* The attached value, or the next word, which is then consumed. */

@@ -31,6 +31,7 @@ struct option_list {
 	int (*limit)(void *data, const struct knob *knob, const char *value, struct error *err);
 	/* A word that is no option; NULL: the command takes none. */
 	int (*word)(void *data, const char *word, struct error *err);
+	bool has_program; /* words after -- are for the program */
 };
 
 /* Shared apply functions: a bool becomes true; a const char * points to the value. */

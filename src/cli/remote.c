@@ -2,6 +2,7 @@
 /* See remote.h. Each question has a connection of its own: over a unix socket that costs next to nothing. */
 #include "cli/remote.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -297,7 +298,10 @@ static int newest_id(const struct remote *remote, int64_t nth, struct remote_tar
 		return r;
 	id = json_string_value(json_object_get(
 		json_array_get(json_object_get(page, "executions"), (size_t)nth - 1), "id"));
-	if (!id)
+	if (!id && json_array_size(json_object_get(page, "executions")) == 0)
+		r = error_set(err, ERROR_INPUT, ENOENT,
+			      "the history is empty; run a program first");
+	else if (!id)
 		r = error_set(err, ERROR_INPUT, ENOENT,
 			      "the history has fewer than %lld executions", (long long)nth);
 	else
@@ -316,6 +320,15 @@ static int64_t age_in_list(const char *id)
 	return *id == '-' && parse_i64(id + 1, &nth) == 0 && nth <= NEWEST_MAX ? nth : 0;
 }
 
+/* Whether the text may be an id: anything else would be another path of the daemon, and an answer about that. */
+static bool is_id(const char *text)
+{
+	for (; *text; text++)
+		if (!isalnum((unsigned char)*text) && *text != '_' && *text != '-')
+			return false;
+	return true;
+}
+
 int remote_target(const struct remote *remote, const char *id, const char *rest,
 		  struct remote_target *ret, struct error *err)
 {
@@ -326,7 +339,7 @@ int remote_target(const struct remote *remote, const char *id, const char *rest,
 	buf_init(&text, sizeof(ret->text) - 1);
 	if (nth > 0)
 		r = newest_id(remote, nth, ret, err);
-	else if (strlen(id) >= sizeof(ret->id) || !*id)
+	else if (strlen(id) >= sizeof(ret->id) || !*id || !is_id(id))
 		r = error_set(err, ERROR_INPUT, EINVAL,
 			      "'%.100s' is no id of an execution; `atoll history list` shows them",
 			      id);
@@ -392,8 +405,9 @@ int remote_locate(const char *url, const struct arguments *args, struct remote *
 	r = remote_find(url, ret, err);
 	if (r < 0 && err->code == ERROR_NONE)
 		r = error_set(err, ERROR_INPUT, ENOENT,
-			      "no place for the daemon's socket is known; name it with --url or "
-			      "ATOLL_URL");
+			      "'%s' asks a daemon, and no address of one is given (`off` means "
+			      "none); name it with --url or ATOLL_URL",
+			      args->argv[0]);
 	return r;
 }
 

@@ -329,7 +329,8 @@ const struct option_list run_option_list = { .rows = run_rows,
 					     .n = ARRAY_SIZE(run_rows),
 					     .more = run_habit,
 					     .limit = run_limit,
-					     .word = run_word };
+					     .word = run_word,
+					     .has_program = true };
 
 static int load_tree(const char *path, json_t **ret, struct error *err)
 {
@@ -493,6 +494,12 @@ static int add_code(json_t *request, struct run_options *o, struct atoll *atoll,
 				 o->file);
 	o->stdin_is_code = from_stdin;
 	r = host_file_read(o->file, REQUEST_CODE_MAX, &text, err);
+	if (r == -EFBIG)
+		return error_set(
+			err, ERROR_INPUT, EFBIG,
+			"'%.300s' is larger than the %d MiB that a program may have; put its "
+			"data into a file of its own, and pass that with --file",
+			o->file, REQUEST_CODE_MAX >> 20);
 	if (r < 0)
 		return r;
 	source = (struct run_source){ atoll, from_stdin ? NULL : o->file,

@@ -198,8 +198,8 @@ static int refuse_version(const struct version_search *s, const struct language 
 		return error_retry(err, r, RETRY_S);
 	}
 	r = error_set(err, ERROR_RUNTIME, ENOPKG,
-		      "unknown language '%.40s'; versions of %s here: %s", asked, lang->title,
-		      s->there->len > 0 ? s->there->data : "none that is known");
+		      "'%.40s': no %s %.20s is installed; installed: %s", asked, lang->title,
+		      s->wanted, s->there->len > 0 ? s->there->data : "none that is known");
 	if (err)
 		(void)snprintf(err->field, sizeof(err->field), "language");
 	return r;

@@ -109,7 +109,7 @@ static void test_none_has_it(void **state)
 	assert_int_equal(err.code, ERROR_RUNTIME);
 	assert_string_equal(err.field, "language");
 	assert_string_equal(err.text,
-			    "unknown language 'reef@3'; versions of Reef here: 1.2.3, 2.0");
+			    "'reef@3': no Reef 3 is installed; installed: 1.2.3, 2.0");
 }
 
 /* An error is set only by a failed call. */

@@ -55,7 +55,7 @@ int config_address_parse(const char *text, struct config_address *ret, struct er
 		(void)snprintf(a.host, sizeof(a.host), "127.0.0.1");
 	if (!is_number(&a) || parse_i64(colon + 1, &port) < 0 || port > UINT16_MAX)
 		return error_field(err, "listen",
-				   "listen: %s is not an address and a port, such as "
+				   "listen: '%s' is not an address and a port, such as "
 				   "127.0.0.1:8700 or [::1]:8700 (port: 0 to 65535)",
 				   quote_text(text).text);
 	a.port = (uint16_t)port;
@@ -148,7 +148,7 @@ int config_read_tokens(struct config *c, struct error *err)
 	struct stat st;
 	int r;
 
-	c->token_short = c->token_readable = false;
+	c->token_short = false;
 	if (!*c->token_file)
 		return 0;
 	fd = open(c->token_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -157,8 +157,11 @@ int config_read_tokens(struct config *c, struct error *err)
 				     err);
 	if (!S_ISREG(st.st_mode))
 		return refuse_access(c, "is not a regular file", err);
-	if (st.st_mode & 022)
-		return refuse_access(c, "can be written by others; run: chmod 600 on it", err);
+	if (st.st_mode & 066)
+		return error_field(err, "token_file",
+				   "token_file: other users can %s '%.150s'; run: chmod 600 %.150s",
+				   st.st_mode & 022 ? "write to" : "read", c->token_file,
+				   c->token_file);
 	if (st.st_uid != 0 && st.st_uid != geteuid())
 		return refuse_access(c, "belongs to another user; make it your own or root's", err);
 	buf_init(&text, TOKEN_FILE_MAX);
@@ -168,16 +171,11 @@ int config_read_tokens(struct config *c, struct error *err)
 	if (text.len == 0)
 		return refuse_access(c, "is empty; put a token of at least 16 characters on a line",
 				     err);
-	c->token_readable = st.st_mode & 044;
 	return take_tokens(c, &text, err);
 }
 
 void config_warn_of_tokens(const struct config *c, struct log *log)
 {
-	if (c->token_readable)
-		log_say(log, LOG_WARNING,
-			"other users can read the file of tokens; run: chmod 600 on it",
-			LOG_TEXT("file", c->token_file));
 	if (c->token_short)
 		log_say(log, LOG_WARNING,
 			"a token has fewer than 16 characters and may be guessed; use a longer one",

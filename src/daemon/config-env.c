@@ -65,7 +65,7 @@ static int apply_foreign(const struct foreign *f, const char *text, struct confi
 	int64_t milli = 0;
 
 	if (f->counts && parse_milli(text, &milli) < 0)
-		return error_field(err, f->variable, "%s: %s is not a number of %s", f->variable,
+		return error_field(err, f->variable, "%s: '%s' is not a number of %s", f->variable,
 				   quote_text(text).text, f->counts);
 	if (f->counts && !f->unit)
 		converted = config_text(c, "%lld.%05lld", (long long)(milli / 100000),

@@ -93,7 +93,7 @@ static int read_file(const char *path, bool needed, struct config *c, struct err
 		return r; /* err names file and line */
 	r = settings_apply_tree(root, c, err);
 	json_decref(root);
-	return r < 0 ? error_wrap(err, r, "%.200s", path) : 0;
+	return r < 0 ? yaml_place(&doc, r, err) : 0;
 }
 
 static int read_files(const struct config_source *source, struct config *c, struct error *err)

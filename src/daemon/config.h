@@ -52,8 +52,8 @@ struct config {
 	const char *token_file;	   /* "": none */
 	/* lines of token_file; each one gives access. config_read_tokens() */
 	const char *const *tokens;
-	/* other users can read the file; a token is short enough to guess */
-	bool token_readable, token_short;
+	/* a token is short enough to guess */
+	bool token_short;
 	bool allow_unauthenticated;
 	const char *const *allow_hosts; /* names accepted in Host, beside the listening addresses */
 	const char *const *allow_origins;
@@ -139,7 +139,7 @@ int config_load(const struct config_source *source, struct config *ret,
 		struct error *err) _must_check_;
 void config_done(struct config *c);
 /*
- * Fills tokens from token_file, which only its owner (the user, or root) may be able to write. No file: no
+ * Fills tokens from token_file, which only its owner (the user, or root) may be able to read and write. No file: no
  * tokens.
  */
 int config_read_tokens(struct config *c, struct error *err) _must_check_;

@@ -94,6 +94,15 @@ static uint16_t port_of(int fd)
 static int refuse_address(const char *text, const struct config_address *a, int errnum,
 			  struct error *err)
 {
+	static const struct {
+		int errnum;
+		const char *what;
+	} table[] = {
+		{ EADDRINUSE, "another process listens there" },
+		{ EADDRNOTAVAIL, "no interface of this machine has that address" },
+		{ EACCES, "only root may use a port below 1024" },
+	};
+	const char *what = strerror(errnum);
 	struct port_owner owner;
 
 	if (errnum == EADDRINUSE && port_owner_find(a->port, &owner))
@@ -102,12 +111,11 @@ static int refuse_address(const char *text, const struct config_address *a, int 
 			"%s is taken by %.31s (process %d); end it, or give another address "
 			"with --listen",
 			text, owner.name, (int)owner.pid);
-	if (errnum == EADDRINUSE)
-		return error_set(
-			err, ERROR_INPUT, EADDRINUSE,
-			"%s is taken by another process; give another address with --listen", text);
-	return error_set(err, ERROR_INPUT, errnum, "cannot listen on %s: %s", text,
-			 strerror(errnum));
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (table[i].errnum == errnum)
+			what = table[i].what;
+	return error_set(err, ERROR_INPUT, errnum,
+			 "cannot listen on %s: %s; give another address with --listen", text, what);
 }
 
 static int open_address(struct listening_sockets *d, const char *text,
@@ -144,8 +152,8 @@ static int open_addresses(struct listening_sockets *d, const struct config *c,
 			return r;
 		}
 		log_say(log, LOG_WARNING,
-			"another process listens there; clients of document 002 "
-			"will not find this daemon",
+			"another process listens there; clients of NVIDIA NeMo Agent Toolkit's "
+			"sandbox will not find this daemon",
 			LOG_TEXT("address", c->listen[i]));
 	}
 	return 0;
@@ -213,7 +221,6 @@ static int note_socket(struct listening_sockets *d, const char *path, struct err
 	if (lstat(path, &st) < 0)
 		return error_set(err, ERROR_STORAGE, errno, "cannot look at '%.200s': %s", path,
 				 strerror(errno));
-	d->socket_path = path;
 	d->socket_dev = st.st_dev;
 	d->socket_ino = st.st_ino;
 	return 0;
@@ -245,7 +252,8 @@ static int open_socket(struct listening_sockets *d, const char *path, struct pas
 		name_path(d, r, path);
 		return 0;
 	}
-	r = state_dir_make_parents(path, err);
+	d->socket_path = path;
+	r = state_dir_make_parents(path, &d->made, err);
 	if (r == 0)
 		r = clear_path(path, &address, size, err);
 	if (r < 0)
@@ -298,6 +306,8 @@ void listening_close(struct listening_sockets *d)
 	if (d->socket_path && lstat(d->socket_path, &st) == 0 && st.st_dev == d->socket_dev &&
 	    st.st_ino == d->socket_ino)
 		(void)unlink(d->socket_path);
+	if (d->socket_path)
+		state_dir_remove_parents(d->socket_path, d->made);
 	listening_leave(d);
 	*d = (struct listening_sockets){ 0 };
 }

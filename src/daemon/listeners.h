@@ -22,6 +22,7 @@ struct listening_sockets {
 	const char *socket_path; /* to be removed at the end, or NULL */
 	dev_t socket_dev;	 /* identifies the file that was made there */
 	ino_t socket_ino;
+	size_t made; /* directories of socket_path; of state_dir_make_parents() */
 };
 
 /* If a default address is taken: port 6000 is only logged, any other is refused. */
@@ -29,7 +30,7 @@ int listening_open(struct listening_sockets *d, const struct config *c, struct l
 		   struct error *err) _must_check_;
 /* Closes them here; the front goes on listening, and the socket file stays. */
 void listening_leave(struct listening_sockets *d);
-/* Closes them and removes the socket file. */
+/* Closes them, and removes the socket file and the directories that were made for it. */
 void listening_close(struct listening_sockets *d);
 
 /* SOCK_SEQPACKET, in the directory dir_fd; replaces an existing file. Negative errno. */

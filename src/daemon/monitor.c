@@ -331,22 +331,25 @@ static int use_real_path(struct config *c, const char **path, struct error *err)
 }
 
 /* Programs' files there belong to the directory's owner, which must not be root. */
-static int make_output_path(const struct config *c, const struct identity *id, struct error *err)
+static int make_output_path(struct config *c, const struct identity *id, struct error *err)
 {
-	int r = state_dir_make_parents(c->output_data_path, err);
+	size_t made;
+	int r = state_dir_make_parents(c->output_data_path, &made, err);
 
 	if (r < 0)
 		return r;
-	if (mkdir(c->output_data_path, 0755) < 0)
-		return errno == EEXIST ? 0
-				       : error_set(err, ERROR_STORAGE, errno,
-						   "cannot make output_data_path '%.200s': %s",
-						   c->output_data_path, strerror(errno));
+	if (mkdir(c->output_data_path, 0755) < 0) {
+		if (errno == EEXIST)
+			return use_real_path(c, &c->output_data_path, err);
+		return error_set(err, ERROR_STORAGE, errno,
+				 "cannot make output_data_path '%.200s': %s", c->output_data_path,
+				 strerror(errno));
+	}
 	if (geteuid() == 0 && lchown(c->output_data_path, id->uid, id->gid) < 0)
 		return error_set(err, ERROR_STORAGE, errno,
 				 "cannot hand output_data_path '%.200s' to the front: %s",
 				 c->output_data_path, strerror(errno));
-	return 0;
+	return use_real_path(c, &c->output_data_path, err);
 }
 
 static int resolve_paths(struct monitor *m, struct error *err)
@@ -363,11 +366,6 @@ static int resolve_paths(struct monitor *m, struct error *err)
 		r = use_real_path(c, &c->state_dir, err);
 	if (r == 0)
 		r = identity_check_data(&m->setup.identity, c->data_dir, err);
-	if (r == 0 && *c->output_data_path) {
-		r = make_output_path(c, &m->setup.identity, err);
-		if (r == 0)
-			r = use_real_path(c, &c->output_data_path, err);
-	}
 	return r;
 }
 
@@ -404,7 +402,7 @@ static void bound_running(struct monitor *m)
 	m->config.queue_running = most;
 }
 
-static int open_all(struct monitor *m, const struct config_source *source, struct error *err)
+static int load_settings(struct monitor *m, const struct config_source *source, struct error *err)
 {
 	int r = config_load(source, &m->config, err);
 
@@ -419,28 +417,38 @@ static int open_all(struct monitor *m, const struct config_source *source, struc
 	/* Before anything is made or handed over. */
 	if (r == 0)
 		r = identity_check_state(&m->setup.identity, m->config.state_dir, err);
-	if (r < 0)
-		return r;
-	m->log.format = (enum log_format)m->config.log_format;
-	m->log.level = (enum log_level)m->config.log_level;
-	m->place.path = m->config.state_dir;
-	r = state_dir_open(&m->place, m->setup.identity.uid, m->setup.identity.gid, err);
 	if (r == 0)
-		r = resolve_paths(m, err);
-	if (r == 0)
-		r = open_logs(m, err);
-	if (r < 0)
-		return r;
-	config_warn_of_tokens(&m->config, &m->log);
-	bound_running(m);
-	r = listening_open(&m->sockets, &m->config, &m->log, err);
-	if (r < 0)
-		return r;
-	choose_kit_place(&m->config);
-	r = process_find_front(err);
+		r = process_find_front(err);
 	if (r < 0)
 		return r;
 	m->setup.program_fd = r;
+	m->log.format = (enum log_format)m->config.log_format;
+	m->log.level = (enum log_level)m->config.log_level;
+	m->place.path = m->config.state_dir;
+	return 0;
+}
+
+/* A start that is refused here leaves nothing behind. */
+static int open_all(struct monitor *m, struct error *err)
+{
+	int r = state_dir_open(&m->place, m->setup.identity.uid, m->setup.identity.gid, err);
+
+	if (r == 0)
+		r = resolve_paths(m, err);
+	if (r == 0)
+		r = listening_open(&m->sockets, &m->config, &m->log, err);
+	if (r == 0 && *m->config.output_data_path)
+		r = make_output_path(&m->config, &m->setup.identity, err);
+	if (r == 0)
+		r = open_logs(m, err);
+	if (r < 0) {
+		listening_close(&m->sockets);
+		state_dir_undo(&m->place);
+		return r;
+	}
+	config_warn_of_tokens(&m->config, &m->log);
+	bound_running(m);
+	choose_kit_place(&m->config);
 	r = listen_for_broker(m->place.run_fd);
 	if (r < 0)
 		return error_set(err, ERROR_STORAGE, -r, "cannot make the broker's socket: %s",
@@ -490,10 +498,12 @@ int monitor_serve(const struct config_source *source, struct error *err)
 			     .control_fd = -EBADF,
 			     .signal_fd = -EBADF,
 			     .began_ns = clock_now_ns() };
-	int r = open_all(&m, source, err);
+	int r = load_settings(&m, source, err);
 
 	m.setup.config = &m.config;
 	m.setup.log = &m.log;
+	if (r == 0)
+		r = open_all(&m, err);
 	if (r == 0)
 		r = watch_all(&m, source->until_eof, err);
 	if (r == 0)

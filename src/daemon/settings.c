@@ -266,16 +266,44 @@ static bool begins_rows(const char *key)
 	return false;
 }
 
+/* The length of the first words of a key, as many as `like` has: "queue" of "queue.max" for "queu". */
+static size_t as_deep_as(const char *like, const char *key)
+{
+	size_t n = strcspn(key, ".");
+
+	for (const char *dot = strchr(like, '.'); dot && key[n]; dot = strchr(dot + 1, '.'))
+		n += 1 + strcspn(key + n + 1, ".");
+	return n;
+}
+
+/* False: no setting or group of settings is nearly written like that. */
+static bool find_near_setting(const char *key, char ret[static KEY_MAX])
+{
+	for (size_t i = 0; i < settings_count; i++) {
+		const char *last = strrchr(settings[i].key, '.');
+		int n = (int)as_deep_as(key, settings[i].key);
+
+		(void)snprintf(ret, KEY_MAX, "%.*s", n, settings[i].key);
+		if (words_are_close(ret, key))
+			return true;
+		(void)snprintf(ret, KEY_MAX, "%s", settings[i].key);
+		if (last && strcmp(last + 1, key) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int refuse_setting_key(const char *key, struct error *err)
 {
 	struct quoted shown = quote_text(key);
+	char near[KEY_MAX];
 
-	for (size_t i = 0; i < settings_count; i++)
-		if (words_are_close(settings[i].key, key))
-			return error_field(err, shown.text,
-					   "there is no setting '%s'; did you mean '%s'?",
-					   shown.text, settings[i].key);
-	return error_field(err, shown.text, "there is no setting '%s'", shown.text);
+	if (find_near_setting(key, near))
+		return error_field(err, shown.text, "there is no setting '%s'; did you mean '%s'?",
+				   shown.text, near);
+	return error_field(err, shown.text,
+			   "there is no setting '%s'; doc/atoll.yaml.example lists all",
+			   shown.text);
 }
 
 static int walk(const char *prefix, const json_t *object, struct config *c, struct error *err)
@@ -350,7 +378,7 @@ int settings_apply_text(const char *key, const char *text, struct config *c, str
 	value = setting_value_of_text(s, text);
 	/* No memory, or the bytes are no text. */
 	if (!value)
-		return error_field(err, key, "%s: %s is not text", key, quote_text(text).text);
+		return error_field(err, key, "%s: '%s' is not text", key, quote_text(text).text);
 	r = setting_apply(s, value, c, err);
 	json_decref(value);
 	return r;

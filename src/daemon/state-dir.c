@@ -33,16 +33,21 @@ static int make_open(const char *path)
 	return r;
 }
 
-int state_dir_make_parents(const char *path, struct error *err)
+int state_dir_make_parents(const char *path, size_t *made, struct error *err)
 {
 	char partial[PATH_MAX];
 
+	*made = 0;
 	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		if (snprintf(partial, sizeof(partial), "%.*s", (int)(slash - path), path) >=
 		    (int)sizeof(partial))
 			return error_set(err, ERROR_INPUT, ENAMETOOLONG,
 					 "the path is too long: '%.200s'", path);
-		if (make_open(partial) < 0 && errno != EEXIST)
+		if (make_open(partial) == 0) {
+			*made = *made ? *made : strlen(partial);
+			continue;
+		}
+		if (errno != EEXIST)
 			return error_set(err, ERROR_STORAGE, errno,
 					 "cannot make the directory '%.200s': %s", partial,
 					 strerror(errno));
@@ -50,11 +55,25 @@ int state_dir_make_parents(const char *path, struct error *err)
 	return 0;
 }
 
+void state_dir_remove_parents(const char *path, size_t made)
+{
+	char partial[PATH_MAX];
+	char *slash;
+
+	(void)snprintf(partial, sizeof(partial), "%s", path);
+	while (made > 0 && (slash = strrchr(partial, '/')) && slash - partial >= (ptrdiff_t)made) {
+		*slash = '\0';
+		if (rmdir(partial) < 0 && errno != ENOENT)
+			return;
+	}
+}
+
 static int refuse_state_dir(const struct state_dir *p, int errnum, const char *what,
 			    struct error *err)
 {
-	return error_set(err, ERROR_STORAGE, errnum, "the state directory '%.200s' %s: %s", p->path,
-			 what, strerror(errnum));
+	return error_set(err, ERROR_STORAGE, errnum,
+			 "the state directory '%.200s' %s: %s; give another with --state-dir",
+			 p->path, what, strerror(errnum));
 }
 
 /*
@@ -82,11 +101,13 @@ static int take_over(struct state_dir *p, uid_t uid, gid_t gid, struct error *er
 
 static int open_state(struct state_dir *p, uid_t uid, gid_t gid, struct error *err)
 {
-	int r = state_dir_make_parents(p->path, err);
+	int r = state_dir_make_parents(p->path, &p->made, err);
 
 	if (r < 0)
 		return r;
-	if (mkdir(p->path, 0700) < 0 && errno != EEXIST)
+	if (mkdir(p->path, 0700) == 0)
+		p->made = p->made ? p->made : strlen(p->path);
+	else if (errno != EEXIST)
 		return refuse_state_dir(p, errno, "cannot be made", err);
 	p->state_fd = open(p->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (p->state_fd < 0)
@@ -137,14 +158,18 @@ static int lock_state_dir(struct state_dir *p, struct error *err)
 	p->lock_fd = openat(p->state_fd, "lock",
 			    O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
 			    0600);
-	if (p->lock_fd < 0 || fstat(p->lock_fd, &st) < 0)
+	if (p->lock_fd < 0)
 		return refuse_state_dir(p, errno, "has a lock that cannot be opened", err);
-	/* A file with a second name may be any file of the monitor's user. */
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
-		return refuse_state_dir(p, EPERM, "has a lock that is not the daemon's", err);
 	r = wait_for_lock(p, err);
 	if (r < 0)
 		return r;
+	/*
+	 * A file with a second name may be any file of the monitor's user. One without a name was removed by a daemon
+	 * that could not start, while this one waited.
+	 */
+	if (fstat(p->lock_fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    st.st_nlink != 1)
+		return refuse_state_dir(p, EPERM, "has a lock that is not the daemon's", err);
 	if (ftruncate(p->lock_fd, 0) < 0 || dprintf(p->lock_fd, "%d\n", getpid()) < 0)
 		return refuse_state_dir(p, errno, "cannot be written to", err);
 	return 0;
@@ -175,8 +200,20 @@ int state_dir_open(struct state_dir *p, uid_t uid, gid_t gid, struct error *err)
 	if (r == 0)
 		r = open_run(p, err);
 	if (r < 0)
-		state_dir_close(p);
+		state_dir_undo(p);
 	return r;
+}
+
+void state_dir_undo(struct state_dir *p)
+{
+	/* Under the lock: no other daemon uses the directory. The next start makes both anew. */
+	if (p->run_fd >= 0) {
+		(void)unlinkat(p->state_fd, "run", AT_REMOVEDIR);
+		(void)unlinkat(p->state_fd, "lock", 0);
+	}
+	if (p->made > 0 && rmdir(p->path) == 0)
+		state_dir_remove_parents(p->path, p->made);
+	state_dir_close(p);
 }
 
 void state_dir_close(struct state_dir *p)

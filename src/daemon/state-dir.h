@@ -18,11 +18,20 @@
 struct state_dir {
 	const char *path;
 	int state_fd, lock_fd, run_fd; /* -EBADF */
+	size_t made;		       /* of state_dir_make_parents() */
 };
 
 /* uid and gid: the owner (the front's). */
 int state_dir_open(struct state_dir *p, uid_t uid, gid_t gid, struct error *err) _must_check_;
 void state_dir_close(struct state_dir *p);
 
-/* Creates missing directories of a file's path, with mode 0755. */
-int state_dir_make_parents(const char *path, struct error *err) _must_check_;
+/* After a start that failed: closes it, and removes what state_dir_open() made. */
+void state_dir_undo(struct state_dir *p);
+
+/*
+ * Creates missing directories of a file's path, with mode 0755. *made is the length of the path of the first that was
+ * missing; 0: none was.
+ */
+int state_dir_make_parents(const char *path, size_t *made, struct error *err) _must_check_;
+/* Removes these directories again, as far as they are empty. */
+void state_dir_remove_parents(const char *path, size_t made);

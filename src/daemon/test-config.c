@@ -272,45 +272,57 @@ static void test_defaults_and_ceilings(void **state)
 static void test_refusals(void **state)
 {
 	static const struct {
-		const char *yaml, *text;
+		const char *yaml, *place, *text;
 	} cases[] = {
-		{ "queue: {max: 0}",
+		{ "queue: {max: 0}", ":1:9",
 		  "queue.max: 0 is below the minimum of 1 (allowed: 1 to 100000)" },
-		{ "queue: {max: 1.5}",
+		{ "queue: {max: 1.5}", ":1:9",
 		  "queue.max: 1.5 is not a whole number (allowed: 1 to 100000)" },
-		{ "queue: {max: [1]}",
+		{ "queue: {max: [1]}", ":1:9",
 		  "queue.max: a list is not a whole number (allowed: 1 to 100000)" },
-		{ "queue: {maxx: 1}",
+		{ "queue: {maxx: 1}", ":1:9",
 		  "there is no setting 'queue.maxx'; did you mean 'queue.max'?" },
-		{ "queue: 7", "queue: 7 is not an object of settings" },
-		{ "frobnicate: 1", "there is no setting 'frobnicate'" },
-		{ "listen: 127.0.0.1:1", "listen: 127.0.0.1:1 is not a list of at most 64 texts" },
-		{ "allow_hosts: [1]", "allow_hosts: 1 is not a text of at most 1000 bytes without "
-				      "control characters" },
-		{ "allow_unauthenticated: 'yes'",
-		  "allow_unauthenticated: yes is not true or false" },
-		{ "durability: maybe", "durability: maybe is not one of: normal, full" },
-		{ "log: {level: 3}", "log.level: 3 is not one of: debug, info, warning, error" },
-		{ "state_dir: here", "state_dir: here is not an absolute path" },
-		{ "user: \"a\\nb\"", "user: a?b is not a text without control characters" },
-		{ "retention: {age: soon}", "retention.age: soon is not a time, in seconds or like "
-					    "\"500ms\" (allowed: 1 s to "
-					    "316224000 s)" },
-		{ "http: {body_max: 1t}", "http.body_max: 1t is above the maximum of 320 MiB "
-					  "(allowed: 1 KiB to 320 MiB)" },
-		{ "limits: {defaults: {memory: 1}}", "limits.defaults.memory: 1 is below the "
-						     "minimum of 4 MiB (allowed: 4 MiB to 1 TiB)" },
-		{ "limits: {ceilings: {memry: 1}}",
+		{ "queue: 7", ":1:1", "queue: 7 is not an object of settings" },
+		{ "frobnicate: 1", ":1:1",
+		  "there is no setting 'frobnicate'; doc/atoll.yaml.example lists all" },
+		{ "listen: 127.0.0.1:1", ":1:1",
+		  "listen: '127.0.0.1:1' is not a list of at most 64 texts" },
+		{ "allow_hosts: [1]", ":1:1",
+		  "allow_hosts: 1 is not a text of at most 1000 bytes without "
+		  "control characters" },
+		{ "allow_unauthenticated: 'yes'", ":1:1",
+		  "allow_unauthenticated: 'yes' is not true or false" },
+		{ "durability: maybe", ":1:1", "durability: 'maybe' is not one of: normal, full" },
+		{ "log: {level: 3}", ":1:7",
+		  "log.level: 3 is not one of: debug, info, warning, error" },
+		{ "state_dir: here", ":1:1", "state_dir: 'here' is not an absolute path" },
+		{ "user: \"a\\nb\"", ":1:1",
+		  "user: 'a?b' is not a text without control characters" },
+		{ "retention: {age: soon}", ":1:13",
+		  "retention.age: 'soon' is not a time, in seconds or like "
+		  "\"500ms\" (allowed: 1 s to "
+		  "316224000 s)" },
+		{ "http: {body_max: 1t}", ":1:8",
+		  "http.body_max: '1t' is above the maximum of 320 MiB "
+		  "(allowed: 1 KiB to 320 MiB)" },
+		{ "limits: {defaults: {memory: 1}}", ":1:21",
+		  "limits.defaults.memory: 1 is below the "
+		  "minimum of 4 MiB (allowed: 4 MiB to 1 TiB)" },
+		{ "limits: {ceilings: {memry: 1}}", ":1:21",
 		  "limits.ceilings.memry: there is no such limit; did you mean 'memory'?" },
-		{ "limits: {other: 1}", "there is no setting 'limits.other'" },
-		{ "[1]", "a list is not an object of settings" },
+		{ "limits: {other: 1}", ":1:10",
+		  "there is no setting 'limits.other'; doc/atoll.yaml.example lists all" },
+		{ "queu: {max: 1}", ":1:1", "there is no setting 'queu'; did you mean 'queue'?" },
+		{ "max: 1", ":1:1", "there is no setting 'max'; did you mean 'queue.max'?" },
+		{ "[1]", "", "a list is not an object of settings" },
 	};
 	struct config_fixture *f = *state;
 	char wanted[600];
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		write_text(f->system, cases[i].yaml, 0644);
-		(void)snprintf(wanted, sizeof(wanted), "%s: %s", f->system, cases[i].text);
+		(void)snprintf(wanted, sizeof(wanted), "%s%s: %s", f->system, cases[i].place,
+			       cases[i].text);
 		assert_refused(f, wanted);
 	}
 }
@@ -321,29 +333,29 @@ static void test_refusals_name_their_origin(void **state)
 	char wanted[200];
 
 	set_variable(f, "ATOLL_DRAIN", "x");
-	assert_refused(f, "ATOLL_DRAIN: drain: x is not a time, in seconds or like \"500ms\" "
+	assert_refused(f, "ATOLL_DRAIN: drain: 'x' is not a time, in seconds or like \"500ms\" "
 			  "(allowed: 0 ms to 86400 s)");
 	f->env[--f->n_env][0] = '_';
 	f->n_env++;
 	set_variable(f, "SANDBOX_PID_LIMIT", "0");
-	assert_refused(f, "SANDBOX_PID_LIMIT: limits.defaults.pids: 0 is below the minimum of 1 "
+	assert_refused(f, "SANDBOX_PID_LIMIT: limits.defaults.pids: '0' is below the minimum of 1 "
 			  "(allowed: 1 to 4194304)");
 	f->env[f->n_env - 1][0] = '_';
 	set_variable(f, "SANDBOX_DEFAULT_CPU_QUOTA_PERCENT", "half");
-	assert_refused(f, "SANDBOX_DEFAULT_CPU_QUOTA_PERCENT: half is not a number of percent");
+	assert_refused(f, "SANDBOX_DEFAULT_CPU_QUOTA_PERCENT: 'half' is not a number of percent");
 	f->env[f->n_env - 1][0] = '_';
 	set_variable(f, "SANDBOX_DEFAULT_TIMEOUT_SECONDS", "abc");
-	assert_refused(f, "SANDBOX_DEFAULT_TIMEOUT_SECONDS: abc is not a number of seconds");
+	assert_refused(f, "SANDBOX_DEFAULT_TIMEOUT_SECONDS: 'abc' is not a number of seconds");
 	f->env[f->n_env - 1][0] = '_';
 	set_variable(f, "SANDBOX_DEFAULT_MEMORY_LIMIT_MB", "1g");
-	assert_refused(f, "SANDBOX_DEFAULT_MEMORY_LIMIT_MB: 1g is not a number of MiB");
+	assert_refused(f, "SANDBOX_DEFAULT_MEMORY_LIMIT_MB: '1g' is not a number of MiB");
 	f->env[f->n_env - 1][0] = '_';
 	set_flag(f, "log.format", "xml");
-	assert_refused(f, "--log-format: log.format: xml is not one of: logfmt, json");
+	assert_refused(f, "--log-format: log.format: 'xml' is not one of: logfmt, json");
 	f->flags[0] = (struct config_flag){ "queue.max", "-1" };
-	assert_refused(f, "--set: queue.max: -1 is not a whole number (allowed: 1 to 100000)");
+	assert_refused(f, "--set: queue.max: '-1' is not a whole number (allowed: 1 to 100000)");
 	f->flags[0] = (struct config_flag){ "nothing", "1" };
-	assert_refused(f, "--set: there is no setting 'nothing'");
+	assert_refused(f, "--set: there is no setting 'nothing'; doc/atoll.yaml.example lists all");
 	f->source.n_flags = 0;
 	f->source.named_file = f->named;
 	(void)snprintf(wanted, sizeof(wanted),
@@ -377,7 +389,7 @@ static void test_addresses(void **state)
 		assert_int_equal(a.loopback, right[i].loopback);
 	}
 	assert_int_equal(config_address_parse("x", &a, &err), -EINVAL);
-	assert_string_equal(err.text, "listen: x is not an address and a port, such as "
+	assert_string_equal(err.text, "listen: 'x' is not an address and a port, such as "
 				      "127.0.0.1:8700 or [::1]:8700 (port: 0 to 65535)");
 }
 
@@ -410,6 +422,18 @@ static void assert_tokens_refused(struct config_fixture *f, const char *why)
 	assert_null(f->config.tokens[0]);
 }
 
+static void assert_tokens_open(struct config_fixture *f, const char *can)
+{
+	char wanted[300];
+
+	(void)snprintf(wanted, sizeof(wanted),
+		       "token_file: other users can %s '%s'; run: chmod 600 %s", can, f->tokens,
+		       f->tokens);
+	assert_int_equal(config_read_tokens(load(f), &f->err), -EINVAL);
+	assert_string_equal(f->err.text, wanted);
+	assert_null(f->config.tokens[0]);
+}
+
 static void test_tokens(void **state)
 {
 	struct config_fixture *f = *state;
@@ -431,9 +455,13 @@ static void test_tokens(void **state)
 	write_text(f->tokens, "0123456789 abcdef\n", 0600);
 	assert_tokens_refused(f, "has a token with a character that is not visible ASCII");
 	write_text(f->tokens, "# two\n0123456789abcdef\r\n\nfedcba9876543210 operator", 0660);
-	assert_tokens_refused(f, "can be written by others; run: chmod 600 on it");
+	assert_tokens_open(f, "write to");
 	assert_int_equal(chmod(f->tokens, 0602), 0);
-	assert_tokens_refused(f, "can be written by others; run: chmod 600 on it");
+	assert_tokens_open(f, "write to");
+	assert_int_equal(chmod(f->tokens, 0604), 0);
+	assert_tokens_open(f, "read");
+	assert_int_equal(chmod(f->tokens, 0640), 0);
+	assert_tokens_open(f, "read");
 	assert_int_equal(chmod(f->tokens, 0600), 0);
 	assert_int_equal(config_read_tokens(load(f), &f->err), 0);
 	assert_string_equal(f->config.tokens[0], "0123456789abcdef");
@@ -442,19 +470,19 @@ static void test_tokens(void **state)
 	assert_null(f->config.tokens[2]);
 }
 
-/* Weak tokens are accepted, and the log says what to do. */
-static void test_unwise_tokens(void **state)
+/* A short token is accepted, and the log says what to do. */
+static void test_short_tokens(void **state)
 {
 	struct config_fixture *f = *state;
 
 	set_flag(f, "token_file", f->tokens);
 	write_text(f->tokens, "0123456789abcdef\n", 0600);
 	assert_int_equal(config_read_tokens(load(f), &f->err), 0);
-	assert_false(f->config.token_readable || f->config.token_short);
-	write_text(f->tokens, "secret\n", 0644);
+	assert_false(f->config.token_short);
+	write_text(f->tokens, "secret\n", 0600);
 	assert_int_equal(config_read_tokens(load(f), &f->err), 0);
 	assert_string_equal(f->config.tokens[0], "secret");
-	assert_true(f->config.token_readable && f->config.token_short);
+	assert_true(f->config.token_short);
 }
 
 /* A file with only comments is valid. */
@@ -584,7 +612,7 @@ int main(void)
 		T(test_addresses),
 		T(test_exposure),
 		T(test_tokens),
-		T(test_unwise_tokens),
+		T(test_short_tokens),
 		T(test_no_settings),
 		T(test_round_trip),
 		T(test_example),

@@ -76,14 +76,14 @@ static const struct {
 } refusals[] = {
 	{ plain, language_text, "{\"code\": \"\", \"limits\": {\"timeout\": \"10m\"}}", ERROR_INPUT,
 	  "limits.timeout",
-	  "limits.timeout: 10m is above the ceiling of 300 s (allowed: 1 ms to 300 s)" },
+	  "limits.timeout: '10m' is above the ceiling of 300 s (allowed: 1 ms to 300 s)" },
 	{ plain, language_text, "{\"code\": \"\", \"limits\": {\"memory\": \"20g\"}}", ERROR_INPUT,
 	  "limits.memory",
-	  "limits.memory: 20g is more than this host has: 4 GiB (allowed: 4 MiB to 4 "
+	  "limits.memory: '20g' is more than this host has: 4 GiB (allowed: 4 MiB to 4 "
 	  "GiB)" },
 	{ "name: p\nlimits: {ceilings: {memory: 1g}}\n", language_text,
 	  "{\"code\": \"\", \"limits\": {\"memory\": \"20g\"}}", ERROR_INPUT, "limits.memory",
-	  "limits.memory: 20g is above the ceiling of 1 GiB (allowed: 4 MiB to 1 GiB)" },
+	  "limits.memory: '20g' is above the ceiling of 1 GiB (allowed: 4 MiB to 1 GiB)" },
 	{ plain, language_text, "{\"code\": \"\", \"limits\": {\"cpus\": 2.5}}", ERROR_INPUT,
 	  "limits.cpus", "limits.cpus: 2.5 is more than this host has: 2 (allowed: 0.01 to 2)" },
 	{ plain, language_text, "{\"code\": \"\", \"limits\": {\"cpu_quota\": 300000}}",

@@ -86,7 +86,8 @@ static void test_refusals(void **state _unused_)
 		{ "name: x\nlimits: {defaults: {ram: 1}}\n",
 		  "p.yaml: limits.defaults.ram: there is no such limit" },
 		{ "name: x\nlimits: {ceilings: {memory: 9999t}}\n",
-		  "p.yaml: limits.ceilings.memory: 9999t is above the maximum of 1 TiB (allowed: 4 "
+		  "p.yaml: limits.ceilings.memory: '9999t' is above the maximum of 1 TiB (allowed: "
+		  "4 "
 		  "MiB to 1 TiB)" },
 		{ "name: x\nlimits: {defaults: {memory: 2g}, ceilings: {memory: 1g}}\n",
 		  "p.yaml: limits.defaults.memory: 2 GiB is above this policy's ceiling of 1 GiB "
@@ -100,7 +101,7 @@ static void test_refusals(void **state _unused_)
 		{ "name: x\nfilesystem: {usr: [/]}\n",
 		  "p.yaml: filesystem.usr[0]: '/' is not an absolute directory name" },
 		{ "name: x\npreload: all\n",
-		  "p.yaml: preload: all is not tiers, any or a list of modules" },
+		  "p.yaml: preload: 'all' is not tiers, any or a list of modules" },
 		{ "name: x\npreload: [a/b]\n",
 		  "p.yaml: preload[0]: 'a/b' is not the name of a module (letters, digits, _ and . "
 		  "inside)" },
@@ -111,8 +112,9 @@ static void test_refusals(void **state _unused_)
 		{ "name: x\nnetwork: {loopback: true}\n",
 		  "p.yaml: network.loopback: there is no such key" },
 		{ "name: x\nrequire: [magic]\n", "p.yaml: require[0]: there is no layer 'magic'" },
-		{ "name: x\nrequire: userns\n", "p.yaml: require: userns is not a list of layers" },
-		{ "name: x\nname: y\n", "p.yaml:2: the key 'name' is there twice" },
+		{ "name: x\nrequire: userns\n",
+		  "p.yaml: require: 'userns' is not a list of layers" },
+		{ "name: x\nname: y\n", "p.yaml:2:1: the key 'name' is there twice" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -41,6 +41,11 @@ static int parse_unix(const char *path, struct http_address *ret, struct error *
 
 static int bad_url(const char *text, struct error *err)
 {
+	if (strncmp(text, "https://", 8) == 0)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "'%.100s' cannot be used: this command speaks no TLS; give the "
+				 "daemon's own address, http://ADDRESS:PORT, or its socket",
+				 text);
 	return error_set(err, ERROR_INPUT, EINVAL,
 			 "'%.100s' is no daemon's address; give the path of its socket or "
 			 "http://ADDRESS:PORT with an address in numbers",
@@ -98,6 +103,15 @@ static int parse_http(const char *text, struct http_address *ret, struct error *
 	return 0;
 }
 
+/* A host without http:// before it, which would otherwise be the name of a socket: "localhost:8700". */
+static bool lacks_scheme(const char *text)
+{
+	struct http_address ignored = { 0 };
+
+	return !strchr(text, '/') &&
+	       (strchr(text, ':') || parse_host(span_of(text), PORT_DEFAULT, &ignored) == 0);
+}
+
 int http_address_parse(const char *text, struct http_address *ret, struct error *err)
 {
 	struct http_address a = { 0 };
@@ -108,6 +122,10 @@ int http_address_parse(const char *text, struct http_address *ret, struct error 
 		r = text[5] ? parse_unix(text + 5, &a, err) : bad_url(text, err);
 	else if (strncmp(text, "http://", 7) == 0)
 		r = parse_http(text, &a, err);
+	else if (lacks_scheme(text))
+		r = error_set(err, ERROR_INPUT, EINVAL,
+			      "the daemon's address '%.100s' has no scheme; write http://%.100s",
+			      text, text);
 	else if (*text && !strstr(text, "://"))
 		r = parse_unix(text, &a, err);
 	else

@@ -411,7 +411,7 @@ int knob_refuse(const char *field, const struct knob *k, const json_t *value,
 
 int knob_parse_text(const struct knob *k, const char *text, int64_t *ret, struct error *err)
 {
-	struct quoted given = quote_text(*text ? text : "an empty text");
+	struct quoted given = quote_string(text, strlen(text));
 	char field[64];
 	struct knob_claim claim = { .field = field, .given = given.text };
 	int r;

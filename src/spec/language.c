@@ -58,7 +58,7 @@ static int read_path(const struct reader *r, const struct key_rule *rule, const 
 	if (e < 0)
 		return e;
 	if (json_string_value(value)[0] != '/')
-		return reader_refuse(r, "'%s' is not an absolute path", quote_json(value).text);
+		return reader_refuse(r, "%s is not an absolute path", quote_json(value).text);
 	return 0;
 }
 
@@ -72,8 +72,7 @@ static int read_paths(const struct reader *r, const struct key_rule *rule, const
 		struct reader at = reader_index(r, i);
 
 		if (json_string_value(path)[0] != '/')
-			e = reader_refuse(&at, "'%s' is not an absolute path",
-					  quote_json(path).text);
+			e = reader_refuse(&at, "%s is not an absolute path", quote_json(path).text);
 	}
 	return e;
 }
@@ -88,7 +87,7 @@ static int read_etc(const struct reader *r, const struct key_rule *rule, const j
 		struct reader at = reader_index(r, i);
 
 		if (request_check_path(json_string_value(path), json_string_length(path), NULL) < 0)
-			e = reader_refuse(&at, "'%s' is not a name below /etc",
+			e = reader_refuse(&at, "%s is not a name below /etc",
 					  quote_json(path).text);
 	}
 	return e;

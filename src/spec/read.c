@@ -8,11 +8,12 @@
 
 #include "spec/knob.h"
 
-struct quoted quote(const char *data, size_t len)
+/* around: bytes to leave free for what is put around the text. */
+static struct quoted quote_within(const char *data, size_t len, size_t around)
 {
 	static const char cut[] = "…";
 	struct quoted q = { "" };
-	size_t room = sizeof(q.text) - sizeof(cut);
+	size_t room = sizeof(q.text) - sizeof(cut) - around;
 	size_t n = MIN(len, room);
 
 	/* Never cuts inside a character. */
@@ -29,9 +30,24 @@ struct quoted quote(const char *data, size_t len)
 	return q;
 }
 
+struct quoted quote(const char *data, size_t len)
+{
+	return quote_within(data, len, 0);
+}
+
 struct quoted quote_text(const char *text)
 {
 	return quote(text, strlen(text));
+}
+
+struct quoted quote_string(const char *data, size_t len)
+{
+	struct quoted inner = quote_within(data, len, 2), q;
+
+	if (len == 0)
+		return quote_text("an empty text");
+	(void)snprintf(q.text, sizeof(q.text), "'%.53s'", inner.text);
+	return q;
 }
 
 struct quoted quote_json(const json_t *value)
@@ -44,9 +60,7 @@ struct quoted quote_json(const json_t *value)
 	case JSON_ARRAY:
 		return quote_text("a list");
 	case JSON_STRING:
-		if (json_string_length(value) == 0)
-			return quote_text("an empty text");
-		return quote(json_string_value(value), json_string_length(value));
+		return quote_string(json_string_value(value), json_string_length(value));
 	case JSON_INTEGER:
 		(void)snprintf(q.text, sizeof(q.text), "%" JSON_INTEGER_FORMAT,
 			       json_integer_value(value));
@@ -245,7 +259,7 @@ int read_words(const struct reader *r, const struct key_rule *rule, const json_t
 	const char **words;
 
 	if (!json_is_array(value))
-		return reader_refuse(r, "%s is not a list", quote_json(value).text);
+		return reader_refuse(r, "%s is not a list of texts", quote_json(value).text);
 	if (n > rule->max_count)
 		return reader_refuse(r, "it has %zu entries, more than the %zu allowed", n,
 				     rule->max_count);

@@ -70,7 +70,9 @@ struct quoted {
 };
 struct quoted quote(const char *data, size_t len);
 struct quoted quote_text(const char *text);
-/* "a list", "true", "512": describes a value, for messages about wrong types. */
+/* A caller's text in the place of a value: 'text', or "an empty text". */
+struct quoted quote_string(const char *data, size_t len);
+/* "a list", "true", "512", "'512'": describes a value, for messages about wrong types. */
 struct quoted quote_json(const json_t *value);
 /* Whether the two differ by a typing error: one or two letters. */
 bool words_are_close(const char *a, const char *b);

@@ -163,7 +163,10 @@ int request_read_stages(const struct reader *r, const struct key_rule *rule _unu
 	size_t n = json_array_size(value);
 
 	if (!json_is_array(value))
-		return reader_refuse(r, "%s is not a list", quote_json(value).text);
+		return reader_refuse(r,
+				     "%s is not a list of stages, such as [{\"name\": \"build\", "
+				     "\"argv\": [\"make\"]}]",
+				     quote_json(value).text);
 	if (n > REQUEST_STAGES_MAX)
 		return reader_refuse(r, "there are %zu stages, more than the %d allowed", n,
 				     REQUEST_STAGES_MAX);
@@ -216,7 +219,10 @@ int request_read_tests(const struct reader *r, const struct key_rule *rule _unus
 	size_t n = json_array_size(value);
 
 	if (!json_is_array(value))
-		return reader_refuse(r, "%s is not a list", quote_json(value).text);
+		return reader_refuse(r,
+				     "%s is not a list of tests, such as [{\"stdin\": \"2\", "
+				     "\"expected\": \"4\"}]",
+				     quote_json(value).text);
 	if (n > REQUEST_TESTS_MAX)
 		return reader_refuse(r, "there are %zu tests, more than the %d allowed", n,
 				     REQUEST_TESTS_MAX);

@@ -84,8 +84,7 @@ static int read_network(const struct reader *r, const struct key_rule *rule, con
 		req->network_text = text;
 		return 0;
 	}
-	return reader_refuse(r, "%s is not off, none, allow:HOST:PORT,… or host",
-			     quote_json(value).text);
+	return reader_refuse(r, "%s is not none, off or allow:HOST:PORT,…", quote_json(value).text);
 }
 
 static int read_image(const struct reader *r, const struct key_rule *rule, const json_t *value,

@@ -102,9 +102,9 @@ static const struct {
 	const char *json, *field, *text;
 } refusals[] = {
 	{ "{\"memory\": \"2t\"}", "limits.memory",
-	  "limits.memory: 2t is above the maximum of 1 TiB (allowed: 4 MiB to 1 TiB)" },
+	  "limits.memory: '2t' is above the maximum of 1 TiB (allowed: 4 MiB to 1 TiB)" },
 	{ "{\"memory\": \"1m\"}", "limits.memory",
-	  "limits.memory: 1m is below the minimum of 4 MiB (allowed: 4 MiB to 1 TiB)" },
+	  "limits.memory: '1m' is below the minimum of 4 MiB (allowed: 4 MiB to 1 TiB)" },
 	{ "{\"memory\": -5}", "limits.memory",
 	  "limits.memory: -5 is below the minimum of 4 MiB (allowed: 4 MiB to 1 TiB)" },
 	{ "{\"memory\": true}", "limits.memory",
@@ -117,10 +117,10 @@ static const struct {
 	  "limits.memory: null is not a size, in bytes or like \"512m\" (allowed: 4 MiB to "
 	  "1 TiB)" },
 	{ "{\"timeout\": \"NaN\"}", "limits.timeout",
-	  "limits.timeout: NaN is not a time, in seconds or like \"500ms\" (allowed: 1 ms "
+	  "limits.timeout: 'NaN' is not a time, in seconds or like \"500ms\" (allowed: 1 ms "
 	  "to 86400 s)" },
 	{ "{\"timeout\": \"-1\"}", "limits.timeout",
-	  "limits.timeout: -1 is not a time, in seconds or like \"500ms\" (allowed: 1 ms "
+	  "limits.timeout: '-1' is not a time, in seconds or like \"500ms\" (allowed: 1 ms "
 	  "to "
 	  "86400 s)" },
 	{ "{\"timeout\": 0}", "limits.timeout",
@@ -140,27 +140,27 @@ static const struct {
 	{ "{\"cpu_time\": 0}", "limits.cpu_time",
 	  "limits.cpu_time: 0 is below the minimum of 1 ms (allowed: 1 ms to 86400 s, or none)" },
 	{ "{\"idle_timeout\": \"0s\"}", "limits.idle_timeout",
-	  "limits.idle_timeout: 0s is below the minimum of 10 ms (allowed: 10 ms to 86400 s, or "
+	  "limits.idle_timeout: '0s' is below the minimum of 10 ms (allowed: 10 ms to 86400 s, or "
 	  "none)" },
 	{ "{\"cpu_shares\": 0}", "limits.cpu_shares",
 	  "limits.cpu_shares: 0 is below the minimum of 2 (allowed: 2 to 262144, or none)" },
 	{ "{\"cpu_time\": \"0.0001\"}", "limits.cpu_time",
-	  "limits.cpu_time: 0.0001 is below the minimum of 1 ms (allowed: 1 ms to 86400 "
+	  "limits.cpu_time: '0.0001' is below the minimum of 1 ms (allowed: 1 ms to 86400 "
 	  "s, or none)" },
 	{ "{\"cpu_time\": 0.0001}", "limits.cpu_time",
 	  "limits.cpu_time: 0.0001 is below the minimum of 1 ms (allowed: 1 ms to 86400 "
 	  "s, or none)" },
 	{ "{\"memory\": \"99999999999999999999999g\"}", "limits.memory",
-	  "limits.memory: 99999999999999999999999g is above the maximum of 1 TiB (allowed: "
+	  "limits.memory: '99999999999999999999999g' is above the maximum of 1 TiB (allowed: "
 	  "4 MiB to 1 TiB)" },
 	{ "{\"pids\": [1]}", "limits.pids",
 	  "limits.pids: a list is not a whole number (allowed: 1 to 4194304)" },
 	{ "{\"pids\": \"1.5k\"}", "limits.pids",
-	  "limits.pids: 1.5k is not a whole number (allowed: 1 to 4194304)" },
+	  "limits.pids: '1.5k' is not a whole number (allowed: 1 to 4194304)" },
 	{ "{\"pids\": \"\"}", "limits.pids",
 	  "limits.pids: an empty text is not a whole number (allowed: 1 to 4194304)" },
 	{ "{\"pids\": \"5\\u00007\"}", "limits.pids",
-	  "limits.pids: 5?7 is not a whole number (allowed: 1 to 4194304)" },
+	  "limits.pids: '5?7' is not a whole number (allowed: 1 to 4194304)" },
 	{ "{\"cpus\": 0.001}", "limits.cpus",
 	  "limits.cpus: 0.001 is below the minimum of 0.01 (allowed: 0.01 to 1024)" },
 	{ "{\"disk\": 1}", "limits.disk",
@@ -230,7 +230,7 @@ static void test_text(void **state _unused_)
 	assert_int_equal(value, 64 * MiB);
 	assert_int_equal(knob_parse_text(knob_find("memory"), "lots", &value, &err), -EINVAL);
 	assert_string_equal(err.text,
-			    "limits.memory: lots is not a size, in bytes or like \"512m\" "
+			    "limits.memory: 'lots' is not a size, in bytes or like \"512m\" "
 			    "(allowed: 4 MiB to 1 TiB)");
 	assert_int_equal(knob_parse_text(knob_find("pids"), "", &value, &err), -EINVAL);
 	assert_int_equal(value, 64 * MiB);

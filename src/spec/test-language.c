@@ -159,7 +159,7 @@ static const struct {
 	{ WARM("run: [x]"), "x.yaml: warm.run: its first word is not an absolute path" },
 	{ WARM("run: []"), "x.yaml: warm.run: its first word is not an absolute path" },
 	{ WARM("env: 5"), "x.yaml: warm.env: 5 is neither a map nor a list" },
-	{ WARM("tiers: [numpy]"), "x.yaml: warm.tiers[0]: numpy is not a list" },
+	{ WARM("tiers: [numpy]"), "x.yaml: warm.tiers[0]: 'numpy' is not a list of texts" },
 	{ WARM("tiers: [[]]"), "x.yaml: warm.tiers[0]: it is empty; that tier is always there" },
 	{ WARM("tiers: [[a], ['b c']]"),
 	  "x.yaml: warm.tiers[1][0]: 'b c' is not the name of a module (letters, digits, _ "
@@ -168,7 +168,7 @@ static const struct {
 	  "x.yaml: warm.tiers: it has 9 entries, more than the 8 allowed" },
 	{ WARM("kind: start, runner: r, run: [/x], tiers: [[a]]"),
 	  "x.yaml: warm.tiers: only what is forked can have modules loaded" },
-	{ WARM("light: a"), "x.yaml: warm.light: a is not a list" },
+	{ WARM("light: a"), "x.yaml: warm.light: 'a' is not a list of texts" },
 	{ WARM("kind: start, runner: r, run: [/x], light: [a]"),
 	  "x.yaml: warm.light: only what is forked can have modules loaded" },
 	{ WARM("cold_env: ['A*B']"),
@@ -185,7 +185,7 @@ static const struct {
 	  "x.yaml: versions.1: warm cannot be another for a version" },
 	{ LEAST "versions: {1: {run: []}}\n", "x.yaml: versions.1.run: it is missing" },
 	{ LEAST "versions: {1: {speed: 1}}\n", "x.yaml: versions.1.speed: there is no such key" },
-	{ "name: [\n", "x.yaml:2: did not find expected node content" },
+	{ "name: [\n", "x.yaml:2:1: did not find expected node content" },
 };
 
 static void test_refusals(void **state _unused_)

@@ -57,27 +57,27 @@ static void test_refusals(void **state _unused_)
 	static const struct {
 		const char *yaml, *text;
 	} rows[] = {
-		{ "a: 1\na: 2\n", "f.yaml:2: the key 'a' is there twice" },
+		{ "a: 1\na: 2\n", "f.yaml:2:1: the key 'a' is there twice" },
 		{ "a:\n\t- 1\n",
-		  "f.yaml:2: the line is indented by a tab; YAML takes spaces only" },
+		  "f.yaml:2:1: the line is indented by a tab; YAML takes spaces only" },
 		{ "a:\n  b: 1\n  \tc: 1\n",
-		  "f.yaml:3: the line is indented by a tab; YAML takes spaces only" },
-		{ "a: &x 1\n", "f.yaml:1: anchors and tags are not accepted" },
-		{ "a: &x [1]\n", "f.yaml:1: anchors and tags are not accepted" },
-		{ "a: !!str 1\n", "f.yaml:1: anchors and tags are not accepted" },
-		{ "a: !x {}\n", "f.yaml:1: anchors and tags are not accepted" },
-		{ "a: 1\nb: *a\n", "f.yaml:2: aliases are not accepted; write the value out" },
-		{ "a: 1\n---\nb: 2\n", "f.yaml:2: a second document starts; only one is accepted" },
-		{ "? [a]\n: 1\n", "f.yaml:1: a key must be plain text" },
-		{ "'': 1\n", "f.yaml:1: a key is empty" },
-		{ "a: .nan\n", "f.yaml:1: infinity and not-a-number are not accepted" },
-		{ "a: 99999999999999999999\n", "f.yaml:1: the number is too large" },
-		{ "a: 1e999\n", "f.yaml:1: the number is too large" },
-		{ "a: \"x\\0y\"\n", "f.yaml:1: a text holds a NUL byte" },
-		{ "", "f.yaml:1: it is empty" },
-		{ "# nothing\n", "f.yaml:2: it is empty" },
-		{ "a: [1, 2\n", "f.yaml:2: did not find expected ',' or ']'" },
-		{ "a: \"\xff\"\n", "f.yaml:1: invalid leading UTF-8 octet" },
+		  "f.yaml:3:3: the line is indented by a tab; YAML takes spaces only" },
+		{ "a: &x 1\n", "f.yaml:1:4: anchors and tags are not accepted" },
+		{ "a: &x [1]\n", "f.yaml:1:4: anchors and tags are not accepted" },
+		{ "a: !!str 1\n", "f.yaml:1:4: anchors and tags are not accepted" },
+		{ "a: !x {}\n", "f.yaml:1:4: anchors and tags are not accepted" },
+		{ "a: 1\nb: *a\n", "f.yaml:2:4: aliases are not accepted; write the value out" },
+		{ "a: 1\n---\nb: 2\n", "f.yaml:2:1: a second document starts; only one is accepted" },
+		{ "? [a]\n: 1\n", "f.yaml:1:3: a key must be plain text" },
+		{ "'': 1\n", "f.yaml:1:1: a key is empty" },
+		{ "a: .nan\n", "f.yaml:1:4: infinity and not-a-number are not accepted" },
+		{ "a: 99999999999999999999\n", "f.yaml:1:4: the number is too large" },
+		{ "a: 1e999\n", "f.yaml:1:4: the number is too large" },
+		{ "a: \"x\\0y\"\n", "f.yaml:1:4: a text holds a NUL byte" },
+		{ "", "f.yaml:1:1: it is empty" },
+		{ "# nothing\n", "f.yaml:2:1: it is empty" },
+		{ "a: [1, 2\n", "f.yaml:2:1: did not find expected ',' or ']'" },
+		{ "a: \"\xff\"\n", "f.yaml:1:1: invalid leading UTF-8 octet" },
 	};
 	char *deep = malloc(YAML_DEPTH_MAX + 2);
 	char *large = malloc(YAML_BYTES_MAX + 1);
@@ -85,7 +85,7 @@ static void test_refusals(void **state _unused_)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		check_refusal(rows[i].yaml, strlen(rows[i].yaml), rows[i].text);
 	memset(deep, '[', YAML_DEPTH_MAX + 1);
-	check_refusal(deep, YAML_DEPTH_MAX + 1, "f.yaml:1: it is nested too deep");
+	check_refusal(deep, YAML_DEPTH_MAX + 1, "f.yaml:1:33: it is nested too deep");
 	memset(large, ' ', YAML_BYTES_MAX + 1);
 	check_refusal(large, YAML_BYTES_MAX + 1, "f.yaml: it has more than 1048576 bytes");
 	free(deep);
@@ -132,12 +132,42 @@ static void test_json(void **state _unused_)
 			    "r:1:6: no number is that large: real number overflow near '1e400'");
 }
 
+/* The refusal of a field is told with the line and the column of its key. */
+static void test_places(void **state _unused_)
+{
+	static const char yaml[] =
+		"# limits\nqueue:\n  max: 3\nlimits:\n  defaults:\n    pids: 1\n"
+		"list:\n  - a\n  - name: x\n    \"size\": 2\njson: {\"a\": {\"b\": 1}}\n";
+	static const struct {
+		const char *field, *text;
+	} rows[] = {
+		{ "queue", "f.yaml:2:1: no" },
+		{ "queue.max", "f.yaml:3:3: no" },
+		{ "limits.defaults.pids", "f.yaml:6:5: no" },
+		{ "list[0]", "f.yaml:8:5: no" },
+		{ "list[1].size", "f.yaml:10:5: no" },
+		{ "json.a.b", "f.yaml:11:14: no" },
+		{ "max", "f.yaml: no" },
+		{ "", "f.yaml: no" },
+	};
+	struct document doc = { "f.yaml", yaml, sizeof(yaml) - 1 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct error err = { 0 };
+		int r = error_field(&err, rows[i].field, "no");
+
+		assert_int_equal(yaml_place(&doc, r, &err), -EINVAL);
+		assert_string_equal(err.text, rows[i].text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_schema),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,13 +24,14 @@ struct yaml_builder {
 	json_t *root;
 	struct yaml_frame stack[YAML_DEPTH_MAX];
 	size_t depth;
-	size_t line;
+	size_t line, column;
 	unsigned documents;
 };
 
 static int refuse_yaml(const struct yaml_builder *b, const char *text)
 {
-	return error_set(b->err, ERROR_INPUT, EINVAL, "%s:%zu: %s", b->doc->name, b->line, text);
+	return error_set(b->err, ERROR_INPUT, EINVAL, "%s:%zu:%zu: %s", b->doc->name, b->line,
+			 b->column, text);
 }
 
 static int refuse_for_memory(const struct yaml_builder *b)
@@ -193,8 +194,9 @@ static int add_key(struct yaml_builder *b, const char *text)
 	if (!*text)
 		return refuse_yaml(b, "a key is empty");
 	if (json_object_get(top->node, text))
-		return error_set(b->err, ERROR_INPUT, EINVAL, "%s:%zu: the key '%s' is there twice",
-				 b->doc->name, b->line, quote_text(text).text);
+		return error_set(b->err, ERROR_INPUT, EINVAL,
+				 "%s:%zu:%zu: the key '%s' is there twice", b->doc->name, b->line,
+				 b->column, quote_text(text).text);
 	top->key = strdup(text);
 	return top->key ? 0 : refuse_for_memory(b);
 }
@@ -219,6 +221,7 @@ static int add_scalar(struct yaml_builder *b, const yaml_event_t *event)
 static int take_event(struct yaml_builder *b, const yaml_event_t *event)
 {
 	b->line = event->start_mark.line + 1;
+	b->column = event->start_mark.column + 1;
 	switch (event->type) {
 	case YAML_DOCUMENT_START_EVENT:
 		if (b->documents++ > 0)
@@ -273,6 +276,7 @@ static int build_yaml_tree(struct yaml_builder *b, yaml_parser_t *parser)
 
 		if (!yaml_parser_parse(parser, &event)) {
 			b->line = parser->problem_mark.line + 1;
+			b->column = parser->problem_mark.column + 1;
 			return refuse_yaml(b, explain_yaml(b, parser));
 		}
 		r = take_event(b, &event);
@@ -287,7 +291,7 @@ static int build_yaml_tree(struct yaml_builder *b, yaml_parser_t *parser)
 
 int yaml_parse(const struct document *doc, json_t **ret, struct error *err)
 {
-	struct yaml_builder b = { .doc = doc, .err = err, .line = 1 };
+	struct yaml_builder b = { .doc = doc, .err = err, .line = 1, .column = 1 };
 	yaml_parser_t parser;
 	int r;
 

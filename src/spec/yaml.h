@@ -28,6 +28,11 @@ struct document {
 };
 
 int yaml_parse(const struct document *doc, json_t **ret, struct error *err) _must_check_;
+/*
+ * Prefixes err, the refusal of a value of this document (YAML or JSON), with its name and, if the text has err's
+ * field, with line and column of that key. Returns r.
+ */
+int yaml_place(const struct document *doc, int r, struct error *err);
 /* JSON with duplicate keys refused, size and depth bounded. Strings may hold NUL bytes. */
 /* At most JSON_VALUES_MAX values: a tree of them takes 64 times the memory of its text. */
 enum { JSON_VALUES_MAX = 1 << 18 };

@@ -198,7 +198,7 @@ static int complete(struct registry *reg, struct error *err)
 	return 0;
 }
 
-/* "unknown language 'foo'; known: …; did you mean 'go'?" */
+/* "unknown language 'pyhton'; did you mean 'python'?", or the languages that are known. */
 static int unknown(struct registry *reg, const char *name, struct error *err)
 {
 	_cleanup_buf_ struct buf known = { .max = 280 }; /* names that do not fit are left out */
@@ -216,9 +216,12 @@ static int unknown(struct registry *reg, const char *name, struct error *err)
 		for (const char **alias = lang->aliases; *alias; alias++)
 			suggest_offer(&s, name, *alias);
 	}
-	r = error_set(err, ERROR_RUNTIME, ENOPKG, "unknown language '%.40s'; known: %s%s%s%s", name,
-		      known.data ? known.data : "none", s.best ? "; did you mean '" : "",
-		      s.best ? s.best : "", s.best ? "'?" : "");
+	if (s.best)
+		r = error_set(err, ERROR_RUNTIME, ENOPKG,
+			      "unknown language '%.40s'; did you mean '%s'?", name, s.best);
+	else
+		r = error_set(err, ERROR_RUNTIME, ENOPKG, "unknown language '%.40s'; known: %s",
+			      name, known.data ? known.data : "none");
 	if (err)
 		(void)snprintf(err->field, sizeof(err->field), "language");
 	return r;

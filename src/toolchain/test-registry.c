@@ -169,8 +169,7 @@ static void test_unknown(void **state _unused_)
 
 	assert_int_equal(registry_find(reg, "pyton", &lang, &err), -ENOPKG);
 	assert_int_equal(err.code, ERROR_RUNTIME);
-	assert_string_equal(err.text, "unknown language 'pyton'; known: c, python, python@2.7; did "
-				      "you mean 'python'?");
+	assert_string_equal(err.text, "unknown language 'pyton'; did you mean 'python'?");
 	assert_int_equal(registry_find(reg, "zzz", &lang, &err), -ENOPKG);
 	assert_string_equal(err.text, "unknown language 'zzz'; known: c, python, python@2.7");
 	assert_null(lang);

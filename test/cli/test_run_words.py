@@ -88,9 +88,9 @@ def test_habits_of_docker(atoll):
 def test_durations(atoll):
     assert atoll.run(["run", "-l", "bash", "-c", "echo on", "--timeout", "1m30s"]).out == "on\n"
     above = atoll.run(["run", "-l", "bash", "-c", "echo on", "--timeout", "1d"])
-    assert above.returncode == 125 and "1d is above the ceiling" in above.err
+    assert above.returncode == 125 and "'1d' is above the ceiling" in above.err
     wrong = atoll.run(["run", "-l", "bash", "-c", "echo on", "--timeout", "30s1m"])
-    assert wrong.returncode == 125 and "30s1m is not a time" in wrong.err
+    assert wrong.returncode == 125 and "'30s1m' is not a time" in wrong.err
 
 
 def test_version(atoll):

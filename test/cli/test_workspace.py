@@ -357,7 +357,7 @@ def test_when_to_apply(box, place, work):
     body = {"language": "bash", "code": "rm /workspace/f", "workspace": "w", "commit": "never"}
     assert box.result(request_of(work, **body))["applied"] is False
     bad = box.result(request_of(work, **{**body, "commit": "later"}))
-    assert bad["cause"]["detail"] == "commit: later is not always, on_success or never", bad
+    assert bad["cause"]["detail"] == "commit: 'later' is not always, on_success or never", bad
 
 
 def test_stages_share_it(box, place):

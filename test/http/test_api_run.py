@@ -256,9 +256,10 @@ def test_limits_name_key_value_and_own_bounds(web, mode, stage):
         answer = web.ask("POST", "/v1/execute", body, {"Content-Type": "application/json"})
         problem(answer, 400, field=f"limits.{name}")
         detail = answer.json()["detail"]
-        assert detail.startswith(f"limits.{name}: {word} ") and bounds in detail, detail
+        given = word if isinstance(value, int) else f"'{word}'"
+        assert detail.startswith(f"limits.{name}: {given} ") and bounds in detail, detail
         said = atoll.run(["run", f"--{name}={word}", "-l", "bash", "-c", "1"]).err
-        assert said == f"atoll: {detail}\n"
+        assert said == f"atoll: {detail.replace(f': {word} ', f': {chr(39)}{word}{chr(39)} ')}\n"
     answer = web.ask("POST", "/v1/execute", b'{"language": "bash", "code": NaN}', {"Content-Type": "application/json"})
     assert answer.status == 400 and answer.json()["detail"].startswith("code: NaN "), answer
 

@@ -50,8 +50,8 @@ def test_nothing_follows_a_result(web):
 
 @quick
 @pytest.mark.parametrize("number, code, words", [
-    ("NaN", "invalid_field", "limits.timeout: NaN is not a time, in seconds or like \"500ms\" (allowed: 1 ms to 300 s)"),
-    ("Infinity", "invalid_field", "limits.timeout: Infinity is not a time, in seconds or like \"500ms\" (allowed: 1 ms to 300 s)"),
+    ("NaN", "invalid_field", "limits.timeout: 'NaN' is not a time, in seconds or like \"500ms\" (allowed: 1 ms to 300 s)"),
+    ("Infinity", "invalid_field", "limits.timeout: 'Infinity' is not a time, in seconds or like \"500ms\" (allowed: 1 ms to 300 s)"),
     ("NaNs", "invalid_json", "request:1:54: it is not JSON: invalid token near 'NaNs'"),
     ("1e400", "invalid_json", "request:1:55: no number is that large: real number overflow near '1e400'")])
 def test_numbers_that_are_none(web, number, code, words):

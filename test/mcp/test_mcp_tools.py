@@ -300,7 +300,7 @@ def test_arguments_are_checked(client, session):
             ("run_in_session", {"session_id": session, "code": "1", "timeout": 0}, "timeout: give a number from 1 to 86400"),
             ("run_in_session", {"session_id": session, "code": "1", "timeout": 80000}, "limits.timeout: 80000 is above the ceiling"),
             ("create_session", {"language": "cobol"}, "cobol"),
-            ("create_session", {"limits": {"memory": "1t"}}, "limits.memory: 1t is above the ceiling"),
+            ("create_session", {"limits": {"memory": "1t"}}, "limits.memory: '1t' is above the ceiling"),
             ("fork_session", {"session_id": session, "count": 33}, "count: give a whole number from 1 to 32"),
             ("write_file", {"session_id": session, "path": "a"}, "content: give content (a text) or base64"),
             ("write_file", {"session_id": session, "path": "a", "base64": "!"}, "base64: it is not base64"),

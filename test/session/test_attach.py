@@ -355,7 +355,7 @@ def test_a_session_of_another_caller(mode, stage):
     place = stage.scratch(mode, "tokens")
     tokens = place / "tokens"
     tokens.write_text("0123456789abcdef0123456789abcdef\nfedcba9876543210fedcba9876543210\n")
-    tokens.chmod(0o644)
+    tokens.chmod(0o600)
     served = Served(Atoll(mode, stage), place, "--token-file", tokens)
     try:
         one, two = (Web(served.daemon.host, served.daemon.port, token) for token in tokens.read_text().split())
