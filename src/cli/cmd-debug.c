@@ -1,24 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `atoll debug ID`: the daemon's report on an execution, as Markdown or, with --json, as it is. */
+/* `atoll debug ID`: the daemon's report on an execution, as text for people, as Markdown, or as it is. */
+#include <stddef.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "cli/debug-text.h"
 #include "cli/remote-ids.h"
 #include "cli/say.h"
 #include "remote/remote-text.h"
 
 enum { REPORT_BYTES_MAX = 64 << 20 };
 
-static const struct option rows[] = { REMOTE_JSON, REMOTE_URL };
+struct debug_options {
+	struct remote_ids ids; /* first: the shared option rows use its offset */
+	bool markdown;
+};
+
+static const struct option rows[] = {
+	{ .flag = "--markdown",
+	  .help = "print Markdown",
+	  .apply = option_set_true,
+	  .offset = offsetof(struct debug_options, markdown) },
+	REMOTE_JSON,
+	REMOTE_URL,
+};
 static const struct option_list debug_options = { .rows = rows,
 						  .n = ARRAY_SIZE(rows),
 						  .word = remote_add_id };
 
+static int print_report(const struct debug_options *options, const struct buf *text)
+{
+	_cleanup_buf_ struct buf out = { 0 };
+	json_t *report = NULL;
+	int r;
+
+	buf_init(&out, REPORT_BYTES_MAX);
+	if (options->ids.remote.json) {
+		r = buf_append(&out, text->data, text->len);
+	} else if (options->markdown) {
+		/* The report quotes the program, so it is escaped. */
+		r = text_escape(&out, text->data, text->len, TEXT_LINES);
+	} else {
+		report = json_loadb(text->data ? text->data : "", text->len, JSON_ALLOW_NUL, NULL);
+		r = report ? debug_text(report, text_colour(), &out) : -EBADMSG;
+		json_decref(report);
+	}
+	if (r == 0 && out.len > 0 && out.data[out.len - 1] != '\n')
+		r = buf_puts(&out, "\n");
+	if (r < 0) {
+		say("cannot print the report: %s", strerror(-r));
+		return EXIT_OURS;
+	}
+	return remote_print(&out);
+}
+
 static int debug_main(const struct command *self, int argc, char **argv)
 {
 	struct arguments args = { .argc = argc, .argv = argv };
-	_cleanup_buf_ struct buf text = { 0 }, out = { 0 };
-	struct remote_ids options = { 0 };
+	_cleanup_buf_ struct buf text = { 0 };
+	struct debug_options options = { 0 };
 	struct remote_target target;
 	struct error err = { 0 };
 	struct remote remote;
@@ -27,27 +67,14 @@ static int debug_main(const struct command *self, int argc, char **argv)
 
 	if (remote_begin(self, &args, &options, &remote, &code) < 0)
 		return code;
-	if (remote_need_ids(self, &options, 1) < 0)
+	if (remote_need_ids(self, &options.ids, 1) < 0)
 		return EXIT_OURS;
-	call.accept = options.remote.json ? "application/json" : "text/markdown";
-	r = remote_target(&remote, options.ids[0], "/debug-report", &target, &err);
+	call.accept = options.markdown && !options.ids.remote.json ? "text/markdown"
+								   : "application/json";
+	r = remote_target(&remote, options.ids.ids[0], "/debug-report", &target, &err);
 	if (r == 0)
 		r = remote_text(&remote, &call, &text, &err);
-	if (r < 0)
-		return say_error(&err);
-	buf_init(&out, REPORT_BYTES_MAX);
-	/* The report quotes the program, so it is escaped. */
-	if (options.remote.json)
-		r = buf_append(&out, text.data, text.len);
-	else
-		r = text_escape(&out, text.data, text.len, TEXT_LINES);
-	if (r == 0 && out.len > 0 && out.data[out.len - 1] != '\n')
-		r = buf_puts(&out, "\n");
-	if (r < 0) {
-		say("cannot print the report: %s", strerror(-r));
-		return EXIT_OURS;
-	}
-	return remote_print(&out);
+	return r < 0 ? say_error(&err) : print_report(&options, &text);
 }
 
 const struct command cmd_debug = {

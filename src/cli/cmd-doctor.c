@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `atoll doctor`: the library's report as a table, one section after the other, and its last line. Exits
- * with 0 only when the default policy can be enforced in full, so that scripts can ask.
+ * `atoll doctor`: the library's verdict, then its report section by section. What is in order is folded into a list, unless
+ * all rows are asked for. Exits with 0 only when the default policy can be enforced in full, so that scripts can ask.
  */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "cli/cmd-show.h"
+#include "remote/remote-text.h"
 
-enum { EXIT_LACKING = 1 };
+enum { EXIT_LACKING = 1, SECTION_COLUMNS = 18 };
 
 /* A verdict and how a terminal shows it. */
-struct style {
+struct paint {
 	const char *verdict, *on, *off;
 };
 
-static struct style style_of(const char *verdict, bool colour)
+static struct paint paint_of(const char *verdict, bool colour)
 {
-	static const struct style table[] = {
+	static const struct paint table[] = {
 		{ "ok", "\033[32m", "\033[0m" },
 		{ "warn", "\033[33m", "\033[0m" },
 		{ "missing", "\033[31m", "\033[0m" },
@@ -28,71 +28,125 @@ static struct style style_of(const char *verdict, bool colour)
 	for (size_t i = 0; colour && i < ARRAY_SIZE(table); i++)
 		if (strcmp(table[i].verdict, verdict) == 0)
 			return table[i];
-	return (struct style){ strcmp(verdict, "untested") == 0 ? "?" : verdict, "", "" };
+	return (struct paint){ strcmp(verdict, "untested") == 0 ? "?" : verdict, "", "" };
 }
 
-static const char *doctor_text_of(const json_t *object, const char *key)
+static bool has_verdict(const json_t *check, const char *verdict)
 {
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
+	return strcmp(text_of(check, "verdict"), verdict) == 0;
 }
 
-/* The longest name of all sections: they share their columns. */
-static int name_width(json_t *sections)
+/* The longest name among the checks that are shown as rows: all sections share their columns. */
+static size_t name_width(const json_t *sections, bool verbose)
 {
 	json_t *section, *check;
 	size_t i, k, width = 0;
 
-	json_array_foreach(sections, i, section)
+	json_array_foreach((json_t *)(uintptr_t)sections, i, section)
 	{
 		json_array_foreach(json_object_get(section, "checks"), k, check)
 		{
-			size_t n = strlen(doctor_text_of(check, "name"));
-
-			width = MAX(width, n);
+			if (verbose || !has_verdict(check, "ok"))
+				width = MAX(width, strlen(text_of(check, "name")));
 		}
 	}
-	return (int)width;
+	return width;
 }
 
-static int print_check(struct buf *out, const json_t *check, int width, bool colour)
+static int print_check(struct buf *out, const json_t *check, size_t width, bool colour)
 {
-	struct style style = style_of(doctor_text_of(check, "verdict"), colour);
-	const char *fix = doctor_text_of(check, "fix");
-	int r = buf_printf(out, "  %s%-7s%s  %-*s  %s\n", style.on, style.verdict, style.off, width,
-			   doctor_text_of(check, "name"), doctor_text_of(check, "value"));
+	struct paint paint = paint_of(text_of(check, "verdict"), colour);
+	const char *why = text_of(check, "why"), *fix = text_of(check, "fix");
+	bool weakens = json_is_true(json_object_get(check, "weakens"));
+	int r = buf_printf(out, "  %s%-7s%s  %-*s  %s", paint.on, paint.verdict, paint.off,
+			   (int)width, text_of(check, "name"), text_of(check, "value"));
 
+	if (r == 0 && has_verdict(check, "warn"))
+		r = buf_puts(out, weakens ? " (weakens Atoll)" : " (does not weaken Atoll)");
+	if (r == 0 && *why)
+		r = buf_printf(out, "\n           %s", why);
 	if (r == 0 && *fix)
-		r = buf_printf(out, "           ↳ %s\n", fix);
+		r = buf_printf(out, "\n           ↳ %s", fix);
+	return r < 0 ? r : buf_puts(out, "\n");
+}
+
+/* "Namespaces        userns; mntns; …": what is in order, with its values where they say more than yes. */
+static int print_folded(struct buf *out, const json_t *section)
+{
+	struct show_list list = { out, "; ", SECTION_COLUMNS, strlen(text_of(section, "name")) };
+	int r = buf_puts(out, text_of(section, "name"));
+	json_t *check;
+	size_t i;
+
+	json_array_foreach(json_object_get(section, "checks"), i, check)
+	{
+		const char *value = text_of(check, "value");
+		bool plain = strcmp(value, "yes") == 0;
+
+		if (r < 0 || !has_verdict(check, "ok") || strcmp(value, "not on this kernel") == 0)
+			continue;
+		r = show_list_add(&list, "%s%s%s", text_of(check, "name"), plain ? "" : " ",
+				  plain ? "" : value);
+	}
+	return r < 0 ? r : buf_puts(out, "\n");
+}
+
+static int print_section(struct buf *out, const json_t *section, struct show_style style,
+			 size_t width)
+{
+	json_t *check;
+	size_t i;
+	int r = style.verbose ? buf_printf(out, "\n%s\n", text_of(section, "name"))
+			      : print_folded(out, section);
+
+	json_array_foreach(json_object_get(section, "checks"), i, check)
+	{
+		if (r == 0 && (style.verbose || !has_verdict(check, "ok")))
+			r = print_check(out, check, width, style.colour);
+	}
 	return r;
 }
 
-static int doctor_table(const json_t *report, struct buf *out, bool colour)
+/* How many warnings there are, and how many of them weaken Atoll. */
+static int print_count(struct buf *out, const json_t *sections)
 {
-	json_t *sections = json_object_get(report, "sections"), *section, *check;
-	int width = name_width(sections), r = 0;
-	size_t i, k;
+	json_t *section, *check;
+	size_t i, k, all = 0, weak = 0;
 
+	json_array_foreach((json_t *)(uintptr_t)sections, i, section)
+	{
+		json_array_foreach(json_object_get(section, "checks"), k, check)
+		{
+			all += has_verdict(check, "warn");
+			weak += has_verdict(check, "warn") &&
+				json_is_true(json_object_get(check, "weakens"));
+		}
+	}
+	if (all == 0)
+		return 0;
+	return weak == 0
+		       ? buf_printf(out, "Warnings: %zu, none of which weakens Atoll.\n", all)
+		       : buf_printf(out, "Warnings: %zu, of which %zu weaken Atoll.\n", all, weak);
+}
+
+static int doctor_table(const json_t *report, struct show_style style, struct buf *out)
+{
+	json_t *sections = json_object_get(report, "sections"), *section;
+	struct paint paint = paint_of(
+		json_is_true(json_object_get(report, "ok")) ? "ok" : "missing", style.colour);
+	size_t width = name_width(sections, style.verbose), i;
+	int r = buf_printf(out, "%s%s%s\n", paint.on, text_of(report, "summary"), paint.off);
+
+	if (r == 0)
+		r = print_count(out, sections);
+	if (r == 0 && !style.verbose)
+		r = buf_puts(out, "\n");
 	json_array_foreach(sections, i, section)
 	{
 		if (r == 0)
-			r = buf_printf(out, "%s%s\n", i ? "\n" : "",
-				       doctor_text_of(section, "name"));
-		json_array_foreach(json_object_get(section, "checks"), k, check)
-		{
-			if (r == 0)
-				r = print_check(out, check, width, colour);
-		}
+			r = print_section(out, section, style, width);
 	}
-	return r < 0 ? r : buf_printf(out, "\n%s\n", doctor_text_of(report, "summary"));
-}
-
-static int doctor_show(const json_t *report, struct buf *out)
-{
-	const char *no_colour = getenv("NO_COLOR");
-
-	return doctor_table(report, out, isatty(STDOUT_FILENO) && !(no_colour && *no_colour));
+	return r;
 }
 
 static int doctor_exit_code(const json_t *report)
@@ -102,16 +156,18 @@ static int doctor_exit_code(const json_t *report)
 
 static int doctor_main(const struct command *self, int argc, char **argv)
 {
-	static const struct show show = { atoll_doctor, doctor_show, doctor_exit_code };
+	static const struct show show = { atoll_doctor, doctor_table, doctor_exit_code };
 
 	return show_main(self, (struct arguments){ .argc = argc, .argv = argv }, &show);
 }
 
 const struct command cmd_doctor = {
 	.name = "doctor",
-	.usage = "[--json]",
+	.usage = "[-v | --json]",
 	.summary = "show which isolation this host can enforce, and how to get the rest",
-	.details = "Exits with 0 only when the default policy can be enforced in full.\n",
+	.details = "What is in order is folded; -v shows every check. Exits with 0 only when the "
+		   "default policy\n"
+		   "can be enforced in full.\n",
 	.options = &show_options,
 	.main = doctor_main,
 };

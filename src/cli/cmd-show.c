@@ -2,17 +2,20 @@
 /* See cmd-show.h. */
 #include "cli/cmd-show.h"
 
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "cli/say.h"
+#include "remote/remote-text.h"
 
-enum { SHOW_BYTES_MAX = 256 << 10 };
+enum { SHOW_BYTES_MAX = 256 << 10, SHOW_COLUMNS = 80 };
 
 struct show_choice {
-	bool json;
+	bool json, verbose;
 };
 
 static const struct option rows[] = {
@@ -20,19 +23,55 @@ static const struct option rows[] = {
 	  .help = "print JSON",
 	  .apply = option_set_true,
 	  .offset = offsetof(struct show_choice, json) },
+	{ .flag = "--verbose",
+	  .letter = 'v',
+	  .help = "show every row",
+	  .apply = option_set_true,
+	  .offset = offsetof(struct show_choice, verbose) },
 };
 
 const struct option_list show_options = { .rows = rows, .n = ARRAY_SIZE(rows) };
 
+int show_list_add(struct show_list *list, const char *fmt, ...)
+{
+	char item[400];
+	size_t gap = strlen(list->between);
+	bool first = list->column <= list->margin;
+	va_list ap;
+	int n, r;
+
+	va_start(ap, fmt);
+	n = vsnprintf(item, sizeof(item), fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return -EINVAL;
+	if (first)
+		r = buf_printf(list->out, "%*s", (int)(list->margin - list->column), "");
+	else if (list->column + gap + strlen(item) < SHOW_COLUMNS)
+		r = buf_puts(list->out, list->between);
+	else
+		r = buf_printf(list->out, "%.*s\n%*s", (int)strcspn(list->between, " "),
+			       list->between, (int)list->margin, "");
+	if (r < 0)
+		return r;
+	list->column = list->out->len;
+	while (list->column > 0 && list->out->data[list->column - 1] != '\n')
+		list->column--;
+	list->column = list->out->len - list->column + strlen(item);
+	return buf_puts(list->out, item);
+}
+
 static int print_report(const struct show *show, const struct show_choice *choice, const char *json)
 {
+	struct show_style style = { choice->verbose, text_colour() };
 	_cleanup_buf_ struct buf out = { 0 };
 	json_t *report = json_loads(json, 0, NULL);
 	int r = report ? 0 : -EINVAL, code = 0;
 
 	buf_init(&out, SHOW_BYTES_MAX);
 	if (r == 0)
-		r = choice->json ? buf_printf(&out, "%s\n", json) : show->table(report, &out);
+		r = choice->json ? buf_printf(&out, "%s\n", json)
+				 : show->table(report, style, &out);
 	if (r == 0 && out.len > 0)
 		r = fd_write_all(STDOUT_FILENO, out.data, out.len);
 	if (r < 0)

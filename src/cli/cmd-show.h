@@ -7,12 +7,25 @@
 
 #include <jansson.h>
 
-struct show {
-	int (*ask)(struct atoll *a, char **json, char **problem);
-	int (*table)(const json_t *report, struct buf *out); /* negative errno */
-	int (*exit_code)(const json_t *report);		     /* NULL: 0 */
+struct show_style {
+	bool verbose, colour;
 };
 
-/* Their one option. */
+struct show {
+	int (*ask)(struct atoll *a, char **json, char **problem);
+	/* negative errno */
+	int (*table)(const json_t *report, struct show_style style, struct buf *out);
+	int (*exit_code)(const json_t *report); /* NULL: 0 */
+};
+
+/* Their options. */
 extern const struct option_list show_options;
 int show_main(const struct command *self, struct arguments args, const struct show *show);
+
+/* Items behind a margin, in lines of at most 80 columns. */
+struct show_list {
+	struct buf *out;
+	const char *between; /* "; " */
+	size_t margin, column; /* column: how much is written on the line already */
+};
+int show_list_add(struct show_list *list, const char *fmt, ...) _printf_(2, 3);

@@ -21,7 +21,9 @@ enum verdict_word { WORD_OK, WORD_WARN, WORD_MISSING, WORD_UNTESTED, _WORD_MAX }
 struct check {
 	const char *name;
 	enum verdict_word word;
+	bool weakens; /* a warning: Atoll itself holds less */
 	char value[120];
+	char why[160]; /* "": the value says it */
 	char fix[320]; /* "": nothing to do */
 };
 
@@ -33,8 +35,10 @@ static int add_check(json_t *checks, const struct check *c)
 		[WORD_MISSING] = "missing",
 		[WORD_UNTESTED] = "untested",
 	};
-	json_t *row = json_pack("{s:s, s:s, s:s, s:s?}", "name", c->name, "value", c->value,
-				"verdict", words[c->word], "fix", c->fix[0] ? c->fix : NULL);
+	json_t *row = json_pack("{s:s, s:s, s:s, s:b, s:s?, s:s?}", "name", c->name, "value",
+				c->value, "verdict", words[c->word], "weakens",
+				c->weakens || c->word == WORD_MISSING, "why",
+				c->why[0] ? c->why : NULL, "fix", c->fix[0] ? c->fix : NULL);
 
 	return json_array_append_new(checks, row);
 }
@@ -42,6 +46,7 @@ static int add_check(json_t *checks, const struct check *c)
 static void leave_untested(struct check *c)
 {
 	c->word = WORD_UNTESTED;
+	c->weakens = false;
 	c->fix[0] = '\0';
 	(void)snprintf(c->value, sizeof(c->value), "not tested");
 }
@@ -73,6 +78,7 @@ static int report_host(json_t *checks, const struct doctor_input *in)
 			       f->uid_base, f->uid_base + f->uid_count - 1);
 	} else {
 		user.word = WORD_WARN;
+		user.weakens = true;
 		(void)snprintf(user.value, sizeof(user.value), "rootless (uid %u)", f->uid);
 		layer_fix(LAYER_UNIQUE_UID, f, user.fix, sizeof(user.fix));
 	}
@@ -164,6 +170,7 @@ static int report_cgroups(json_t *checks, const struct doctor_input *in)
 		(void)snprintf(c.value, sizeof(c.value), "%s", there ? "yes" : "no");
 		if (!there)
 			c.word = table[i].layer < 0 ? WORD_WARN : WORD_MISSING;
+		c.weakens = !there;
 		/* If there are no cgroups at all, the row above says so. */
 		if (f->cgroup == CGROUP_NONE)
 			leave_untested(&c);
@@ -173,7 +180,7 @@ static int report_cgroups(json_t *checks, const struct doctor_input *in)
 			else
 				(void)snprintf(c.fix, sizeof(c.fix), "%s",
 					       "swap is not counted: boot with swapaccount=1, or "
-					       "turn swap off: swapoff -a");
+					       "turn swap off (swapoff -a, and out of /etc/fstab)");
 		}
 		if (add_check(checks, &c) < 0)
 			return -ENOMEM;
@@ -189,6 +196,7 @@ static int report_devices(json_t *checks, const struct host_facts *f)
 		(void)snprintf(c.value, sizeof(c.value), "nodes of each sandbox's own");
 	} else {
 		c.word = WORD_WARN;
+		c.weakens = true;
 		(void)snprintf(
 			c.value, sizeof(c.value),
 			"rootless: /dev/null and its like are the host's own nodes, read-only");
@@ -329,9 +337,12 @@ static int report_settings(json_t *checks, const struct doctor_input *in)
 			if ((value < s->low || value > s->high) &&
 			    !(s->rootless_only && in->facts->privileged)) {
 				c.word = WORD_WARN;
+				(void)snprintf(c.why, sizeof(c.why), "%s", s->why);
 				(void)snprintf(c.fix, sizeof(c.fix),
-					       "sysctl -w %s=%" PRId64 "  # %s", s->name, s->advice,
-					       s->why);
+					       in->facts->uid == 0
+						       ? SYSCTL_FIX("", "%s=%" PRId64)
+						       : SYSCTL_FIX("sudo ", "%s=%" PRId64),
+					       s->name, s->advice);
 			}
 		}
 		if (add_check(checks, &c) < 0)

@@ -4,7 +4,7 @@
  * doctor_report() works on the given facts; doctor_examine() probes the host.
  *
  *   {"ok", "summary", "fix", "missing": [layers], "cgroup": "v2", "landlock": 7, "rootless": false,
- *    "sections": [{"name", "checks": [{"name", "value", "verdict": "ok|warn|missing|untested", "fix"}]}]}
+ *    "sections": [{"name", "checks": [{"name", "value", "verdict": "ok|warn|missing|untested", "weakens", "why", "fix"}]}]}
  */
 #pragma once
 

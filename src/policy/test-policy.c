@@ -174,7 +174,8 @@ static void test_fixes(void **state _unused_)
 		{ LAYER_USERNS, &probed,
 		  "user namespaces cannot be created: because; run: fix-userns" },
 		{ LAYER_USERNS, &root_v1,
-		  "user namespaces cannot be created: sysctl -w user.max_user_namespaces=15000" },
+		  "user namespaces cannot be created: echo user.max_user_namespaces=15000 | tee -a "
+		  "/etc/sysctl.d/60-atoll.conf && sysctl --system" },
 		{ LAYER_UNIQUE_UID, &user_v2,
 		  "sandboxes share one host user id: run atoll as root: sudo atoll run …" },
 	};

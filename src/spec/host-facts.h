@@ -5,6 +5,10 @@
  */
 #pragma once
 
+/* The command that sets a sysctl now and at each boot; sudo: "" or "sudo ". */
+#define SYSCTL_FIX(sudo, setting)                                                                  \
+	"echo " setting " | " sudo "tee -a /etc/sysctl.d/60-atoll.conf && " sudo "sysctl --system"
+
 #include <stdbool.h>
 #include <stdint.h>
 

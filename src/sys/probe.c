@@ -241,12 +241,14 @@ static void probe_userns(struct host_facts *ret)
 		const char *reason;
 	} table[] = {
 		{ "/proc/sys/user/max_user_namespaces", 0,
-		  "user namespaces are limited to none: sysctl -w user.max_user_namespaces=15000" },
+		  "user namespaces are limited to none: " SYSCTL_FIX(
+			  "sudo ", "user.max_user_namespaces=15000") },
 		{ "/proc/sys/kernel/unprivileged_userns_clone", 0,
-		  "user namespaces need root here: sysctl -w kernel.unprivileged_userns_clone=1" },
+		  "user namespaces need root here: " SYSCTL_FIX(
+			  "sudo ", "kernel.unprivileged_userns_clone=1") },
 		{ "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1,
-		  "AppArmor restricts user namespaces: sysctl -w "
-		  "kernel.apparmor_restrict_unprivileged_userns=0" },
+		  "AppArmor restricts user namespaces: " SYSCTL_FIX(
+			  "sudo ", "kernel.apparmor_restrict_unprivileged_userns=0") },
 	};
 
 	if (!ret->userns)
@@ -275,8 +277,8 @@ void probe_userns_refusal(const struct host_facts *facts, int errnum, char *ret,
 {
 	if (errnum == ENOSPC || errnum == EUSERS)
 		(void)snprintf(ret, size, "%s",
-			       "no more of them may be made: sysctl -w "
-			       "user.max_user_namespaces=15000 (in a container: on its host)");
+			       "no more of them may be made (in a container: change it on the "
+			       "host): " SYSCTL_FIX("sudo ", "user.max_user_namespaces=15000"));
 	else if (facts->filtered)
 		(void)snprintf(
 			ret, size, "%s",

@@ -209,9 +209,20 @@ def test_show_and_output_cannot_drive_a_terminal(fake):
     tree = json.loads(fake.atoll.run(["history", "output", "--json", ID]).stdout)
     assert tree == {"id": ID, "stdout": raw.decode(), "stdout_bytes": len(raw), "stdout_binary": False, "complete": True}
     fake.table["GET", f"/v1/executions/{ID}/debug-report"] = f"# Report\n{CONTROL}".encode()
-    done = fake.atoll.run(["debug", ID])
+    done = fake.atoll.run(["debug", "--markdown", ID])
     assert done.out.startswith("# Report\n\\x1b]") and safe(done.out) and done.out.endswith("\n"), done
     assert fake.seen[-1][2]["Accept"] == "text/markdown"
+    text = {"message": CONTROL, "exception": CONTROL, "file": CONTROL, "function": CONTROL, "line": 3, "excerpt": CONTROL, "suggestion": CONTROL}
+    report = {"status": "failure", "language": CONTROL, "timestamp": CONTROL, "container_id": CONTROL, "error_message": CONTROL,
+              "cause": {"kind": "exit", "detail": CONTROL}, "analysis": {**text, "frames": [text, text]},
+              "limits": [{"name": CONTROL, "limit": 1, "peak": 1, "share": 1.0, "hit": True}],
+              "denials": [{"what": CONTROL, "rule": CONTROL, "count": 1, "hint": CONTROL}], "output": {"stdout": CONTROL, "stderr": CONTROL}}
+    fake.table["GET", f"/v1/executions/{ID}/debug-report"] = report
+    done = fake.atoll.run(["debug", ID])
+    assert done.out.startswith("the program \\x1b]") and safe(done.out) and done.out.count("owned") > 10, done
+    shown = on_terminal(fake.atoll, ["debug", ID])
+    assert shown.startswith(b"\x1b[31mthe program") and b"\x1b]" not in shown
+    assert b"\x1b" not in on_terminal(fake.atoll.variant(env={"NO_COLOR": "1"}), ["debug", ID])
 
 
 def on_terminal(atoll, words):

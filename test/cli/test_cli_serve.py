@@ -110,6 +110,8 @@ def test_commands_with_the_daemon(daemon):
     identifier = cli.run(["history", "replay", "--detach", rows[1]["id"]]).out.strip()
     wait_until(lambda: cli.run(["history", "rm", identifier]).returncode == 0, why="does not end")
     done = cli.run(["debug", "last"])
+    assert done.returncode == 0 and "\nZeroDivisionError: " in done.out and done.out.startswith("the program exited with 1\npython"), done
+    done = cli.run(["debug", "--markdown", "last"])
     assert done.returncode == 0 and "ZeroDivisionError" in done.out and done.out.startswith("# "), done
     assert cli.run(["debug", "--json", "last"]).json()["analysis"]["exception"] == "ZeroDivisionError"
     stats = cli.run(["history", "stats", "--json"]).json()

@@ -20,6 +20,23 @@ def test_table(atoll):
     assert done.stderr == b""
 
 
+def test_verdict_first_and_what_is_in_order_folded(atoll):
+    report = atoll.run(["doctor", "--json"]).json()
+    checks = [check for section in report["sections"] for check in section["checks"]]
+    short, whole = atoll.run(["doctor"]).out.splitlines(), atoll.run(["doctor", "-v"]).out.splitlines()
+    assert short[0] == whole[0] == report["summary"]
+    warnings = [check for check in checks if check["verdict"] == "warn"]
+    if warnings:
+        weak = sum(check["weakens"] for check in warnings)
+        assert short[1] == f"Warnings: {len(warnings)}, " + (f"of which {weak} weaken Atoll." if weak else "none of which weakens Atoll.")
+    for lines, listed in ((short, [c for c in checks if c["verdict"] != "ok"]), (whole, checks)):
+        rows = [line.split()[1] for line in lines if line.startswith("  ") and line.split()[0] in ("ok", "warn", "missing", "?")]
+        assert rows == [check["name"] for check in listed], lines
+    assert all(check["weakens"] for check in checks if check["verdict"] == "missing")
+    assert not any(check["weakens"] or check["fix"] for check in checks if check["verdict"] == "ok")
+    assert len(short) < len(whole)
+
+
 @quick
 def test_json_and_exit_code(atoll):
     done = atoll.run(["doctor", "--json"])
@@ -72,5 +89,5 @@ def test_recommends(atoll):
     """What a program could use against its host: its own name in the kernel's log, and nodes that it shares with the host."""
     checks = {check["name"]: check for section in atoll.run(["doctor", "--json"]).json()["sections"] for check in section["checks"]}
     trace = checks["debug.exception-trace"]
-    assert (trace["verdict"], "sysctl -w debug.exception-trace=0" in (trace["fix"] or "")) in (("ok", False), ("warn", True)), trace
+    assert (trace["verdict"], "echo debug.exception-trace=0 |" in (trace["fix"] or "")) in (("ok", False), ("warn", True)), trace
     assert ("host" in checks["devices"]["value"]) is atoll.rootless, checks["devices"]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`atoll languages`: every language of SPEC §1 with version and availability."""
+import re
+
 import pytest
 
 quick = pytest.mark.quick
@@ -33,6 +35,18 @@ def test_table(atoll):
     assert done.returncode == 0
     for name in ALL:
         assert any(line.split()[:1] == [name] for line in done.out.splitlines()), name
+    assert all(len(line) <= 80 for line in done.out.splitlines()), done
+    rows = {line.split("  ")[0]: line for line in done.out.splitlines()}
+    assert re.fullmatch(r"python +Python 3\.\S+ +py python3 +\.py", rows["python"]) and "c++" in rows["cpp"] and ".cxx" in rows["cpp"], rows
+    assert "lua@5.1" not in rows and "lua@5.1" in atoll.run(["languages", "-v"]).out
+
+
+@pytest.mark.modes("rootless")
+def test_libraries(atoll):
+    listed = next(entry for entry in atoll.run(["languages", "--json"]).json()["languages"] if entry["name"] == "python")["libraries"]
+    text = " ".join(atoll.run(["languages"]).out.split())
+    for name, version in listed.items():
+        assert f"{name} {version}" in text
 
 
 @pytest.mark.modes("rootless")
