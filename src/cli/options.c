@@ -95,7 +95,7 @@ static int unknown_flag(const struct option_list *list, const struct flag *flag,
 				 "unknown option '%.60s'; did you mean '%s'?", flag->name, s.best);
 	return error_set(err, ERROR_INPUT, EINVAL, "unknown option '%.60s'; see --help%s",
 			 flag->name,
-			 list->has_program ? "; options of the program go after --" : "");
+			 list->has_program ? ", or put options of the program after --" : "");
 }
 
 /* The attached value, or the next word, which is then consumed. */

@@ -434,7 +434,8 @@ void mcp_call_error(struct mcp_call *call, const struct error *err)
 void mcp_call_no_resource(struct mcp_call *call, const char *uri)
 {
 	mcp_call_fail(call, call->era == MCP_MODERN ? MCP_INVALID_PARAMS : MCP_RESOURCE_NOT_FOUND,
-		      "Resource not found", json_pack("{s:s}", "uri", uri));
+		      "Resource not found; resources/list and resources/templates/list have all",
+		      json_pack("{s:s}", "uri", uri));
 }
 
 /* --- content --- */

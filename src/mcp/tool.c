@@ -122,7 +122,8 @@ int mcp_answer_tools_call(struct mcp_call *call, const json_t *params)
 
 	call->tool = name ? mcp_tool_find(call->mcp, name) : NULL;
 	if (!call->tool) {
-		(void)snprintf(text, sizeof(text), "Unknown tool: %.200s", name ? name : "");
+		(void)snprintf(text, sizeof(text), "Unknown tool: %.200s; tools/list has all",
+			       name ? name : "");
 		mcp_call_fail(call, MCP_INVALID_PARAMS, text, NULL);
 		return 0;
 	}

@@ -3,6 +3,7 @@
 #include "session/session-private.h"
 
 #include "base/clock.h"
+#include "base/suggest.h"
 #include "spec/knob.h"
 #include "spec/layer.h"
 #include "spec/utf8-json.h"
@@ -169,6 +170,23 @@ static int read_own_keys(struct session *s, const json_t *body, struct error *er
 	return 0;
 }
 
+static int refuse_session_key(const char *key, struct error *err)
+{
+	struct suggestion s = { 0 };
+
+	for (const char *const *k = own_keys; *k; k++)
+		suggest_offer(&s, key, *k);
+	for (const char *const *k = sandbox_keys; *k; k++)
+		suggest_offer(&s, key, *k);
+	if (s.best)
+		return error_field(err, key, "%.64s: a session has no such key; did you mean '%s'?",
+				   key, s.best);
+	return error_field(err, key,
+			   "%.64s: a session has no such key; GET /openapi.json lists those of "
+			   "SessionRequest",
+			   key);
+}
+
 static int read_session_body(struct session *s, json_t *body, struct error *err)
 {
 	const char *key;
@@ -182,7 +200,7 @@ static int read_session_body(struct session *s, json_t *body, struct error *err)
 		if (is_session_key(own_keys, key) || json_is_null(value))
 			continue;
 		if (!is_session_key(sandbox_keys, key))
-			return error_field(err, key, "%.64s: a session has no such field", key);
+			return refuse_session_key(key, err);
 		if (json_object_set(s->request, key, value) < 0)
 			return error_oom(err);
 	}

@@ -15,13 +15,13 @@ enum { COMPONENT_MAX = 255 };
 static const char *check_component(const char *name, size_t len)
 {
 	if (len == 0)
-		return "has an empty component";
+		return "has two slashes in a row, or one at its end";
 	if (len == 1 && name[0] == '.')
-		return "has a '.' component";
+		return "has a '.' between its slashes; leave that out";
 	if (len == 2 && name[0] == '.' && name[1] == '.')
-		return "has a '..' component";
+		return "leads out of the work directory; write it without '..'";
 	if (len > COMPONENT_MAX)
-		return "has a component of more than 255 bytes";
+		return "has more than 255 bytes between two slashes";
 	return NULL;
 }
 
@@ -46,7 +46,7 @@ static const char *check_path(const char *path, size_t len)
 		if (problem)
 			return problem;
 		if (++depth > REQUEST_DEPTH_MAX)
-			return "has more than 32 components";
+			return "is more than 32 directories deep";
 		start = i + 1;
 	}
 	return NULL;

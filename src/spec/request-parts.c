@@ -24,8 +24,9 @@ int request_read_env(const struct reader *r, const json_t *value, struct var_lis
 	const json_t *text;
 
 	if (!json_is_object(value))
-		return reader_refuse(r, "%s is not an object of names and values",
-				     quote_json(value).text);
+		return reader_refuse(
+			r, "%s is not an object of names and values, such as {\"LANG\": \"C\"}",
+			quote_json(value).text);
 	if (json_object_size(value) > REQUEST_ENV_MAX)
 		return reader_refuse(r, "there are %zu variables, more than the %d allowed",
 				     json_object_size(value), REQUEST_ENV_MAX);

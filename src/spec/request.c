@@ -354,6 +354,8 @@ static const struct key_hint request_hints[] = {
 	{ "max_file_size", "limits.file_size" },
 	{ "max_processes_and_or_threads", "limits.pids" },
 	{ "enable_network", "network" },
+	{ "mounts", "files, or workspace for a directory that stays" },
+	{ "volumes", "files, or workspace for a directory that stays" },
 	{ 0 },
 };
 

@@ -194,12 +194,18 @@ static const struct {
 	  "env.A: it holds a NUL byte" },
 	{ PATH_TEXT("/etc/passwd"), "files",
 	  "files: the name '/etc/passwd' is absolute; names are relative to the work directory" },
-	{ PATH_TEXT("../x"), "files", "files: the name '../x' has a '..' component" },
-	{ PATH_TEXT("a/../../x"), "files", "files: the name 'a/../../x' has a '..' component" },
-	{ PATH_TEXT("a/.."), "files", "files: the name 'a/..' has a '..' component" },
-	{ PATH_TEXT("./a"), "files", "files: the name './a' has a '.' component" },
-	{ PATH_TEXT("a//b"), "files", "files: the name 'a//b' has an empty component" },
-	{ PATH_TEXT("a/"), "files", "files: the name 'a/' has an empty component" },
+	{ PATH_TEXT("../x"), "files",
+	  "files: the name '../x' leads out of the work directory; write it without '..'" },
+	{ PATH_TEXT("a/../../x"), "files",
+	  "files: the name 'a/../../x' leads out of the work directory; write it without '..'" },
+	{ PATH_TEXT("a/.."), "files",
+	  "files: the name 'a/..' leads out of the work directory; write it without '..'" },
+	{ PATH_TEXT("./a"), "files",
+	  "files: the name './a' has a '.' between its slashes; leave that out" },
+	{ PATH_TEXT("a//b"), "files",
+	  "files: the name 'a//b' has two slashes in a row, or one at its end" },
+	{ PATH_TEXT("a/"), "files",
+	  "files: the name 'a/' has two slashes in a row, or one at its end" },
 	{ PATH_TEXT(""), "files", "files: the name '' is empty" },
 	{ "{\"code\": \"\", \"files\": {\"a/b\": \"\", \"a.c\": \"\", \"a\": \"\"}}", "files",
 	  "files: 'a' is a file and also the directory of 'a/b'" },
@@ -352,7 +358,7 @@ static void test_paths(void **state _unused_)
 	memset(path, 'x', sizeof(path));
 	assert_int_equal(request_check_path(path, 255, &err), 0);
 	assert_int_equal(request_check_path(path, 256, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "has a component of more than 255 bytes"));
+	assert_non_null(strstr(err.text, "has more than 255 bytes between two slashes"));
 	for (size_t i = 200; i < sizeof(path); i += 200)
 		path[i] = '/';
 	assert_int_equal(request_check_path(path, REQUEST_PATH_MAX, &err), 0);
@@ -363,7 +369,7 @@ static void test_paths(void **state _unused_)
 	path[0] = path[200] = 'x';
 	assert_int_equal(request_check_path(path, 2 * REQUEST_DEPTH_MAX - 1, &err), 0);
 	assert_int_equal(request_check_path(path, 2 * REQUEST_DEPTH_MAX + 1, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "has more than 32 components"));
+	assert_non_null(strstr(err.text, "is more than 32 directories deep"));
 }
 
 int main(void)

@@ -43,8 +43,9 @@ static int use_named(const char *dir, const char *origin, char **ret, struct err
 {
 	if (!has_languages(dir))
 		return error_set(err, ERROR_INPUT, ENOENT,
-				 "data directory '%s' (from %s) has no languages/ inside", dir,
-				 origin);
+				 "'%s' (from %s) has no languages/ inside; give the directory "
+				 "that holds languages/, policies/ and runners/",
+				 dir, origin);
 	return keep_data_dir(dir, ret);
 }
 

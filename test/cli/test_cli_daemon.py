@@ -246,7 +246,7 @@ def on_terminal(atoll, words):
 
 def test_problems_are_said(fake):
     done = fake.atoll.run(["history", "show", ID])
-    assert done.returncode == 125 and done.err == "atoll: there is no such execution; `atoll history list` shows those there are\n"
+    assert done.returncode == 125 and done.err == "atoll: there is no execution with that id; `atoll history list` shows those there are\n"
     fake.table["GET", "/v1/executions"] = (401, {"code": "unauthorized", "detail": f"Give a token.{CONTROL}"})
     done = fake.atoll.run(["ps"])
     assert done.returncode == 125 and done.err.startswith("atoll: Give a token.") and safe(done.err), done

@@ -164,4 +164,4 @@ def answer_cut() -> ConnectionFailed:
 def connection_failed(address: Address, error: BaseException) -> ConnectionFailed:
     """The exception for a daemon that does not answer, with the way to start one."""
     return ConnectionFailed("no daemon answers at %s (%s); start one with `atoll serve`, or set ATOLL_URL to the address of one"
-                            % (address, error or type(error).__name__))
+                            % (address, getattr(error, "strerror", None) or error or type(error).__name__))
