@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See analyse.h: document 000's rule, without its part about terminals. */
+/* See analyse.h: Unified-AI-Project's rule, without its part about terminals. */
 #include "analyse/analyse.h"
 
 #include <stdio.h>

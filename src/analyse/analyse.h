@@ -39,7 +39,7 @@ struct report_input {
 	const json_t *analysis; /* NULL: made here */
 };
 
-/* Document 001's fields, and the analysis, limits against peaks, denials. NULL: no memory. */
+/* PC-Agent-Claw's fields, and the analysis, limits against peaks, denials. NULL: no memory. */
 json_t *debug_report_make(const struct report_input *in);
 /* The report as Markdown; the caller frees it. NULL: no memory. */
 char *debug_report_markdown(const json_t *report);
@@ -52,7 +52,8 @@ struct adaptive_timeout {
 enum { ADAPTIVE_RUNS_MAX = 50, ADAPTIVE_FACTOR_MILLI = 2500, ADAPTIVE_MIN_MS = 5000 };
 
 struct adaptive_rules {
-	int64_t factor_milli, min_ms; /* document 000: ADAPTIVE_FACTOR_MILLI, ADAPTIVE_MIN_MS */
+	int64_t factor_milli,
+		min_ms; /* Unified-AI-Project: ADAPTIVE_FACTOR_MILLI, ADAPTIVE_MIN_MS */
 	int64_t preset_ms, ceiling_ms;
 };
 

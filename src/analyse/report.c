@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The debug report: document 001's fields (status, exit_code, execution_time, timestamp, language,
+ * The debug report: PC-Agent-Claw's fields (status, exit_code, execution_time, timestamp, language,
  * container_id, output, resource_usage; error_type and error_message of a failure; output_files), then Atoll's
  * own. Everything is read from the result. The limits are those of the request over the defaults, unless the
  * caller gives the ones in force.
@@ -145,7 +145,7 @@ static json_t *usage_of(const json_t *result)
 			 share(at(usage, "io_write")));
 }
 
-/* Document 001's text for a timeout, the runtime's own for an exception, otherwise Atoll's sentence. */
+/* PC-Agent-Claw's text for a timeout, the runtime's own for an exception, otherwise Atoll's sentence. */
 static json_t *error_message(const json_t *result, const json_t *analysis)
 {
 	const char *type = json_string_value(at(analysis, "error_type"));

@@ -26,7 +26,7 @@ static void expect(const int64_t *past, size_t n, int64_t want, const char *reas
 
 static void test_mean_of_past_runs(void **state _unused_)
 {
-	/* Document 000's own numbers: 4 s and 8 s give 15 s. */
+	/* Unified-AI-Project's own numbers: 4 s and 8 s give 15 s. */
 	expect((const int64_t[]){ 4000, 8000 }, 2, 15000,
 	       "2.5 × the mean of 2 past runs (6.000 s)");
 	expect((const int64_t[]){ 2001 }, 1, 5002, "2.5 × the mean of 1 past run (2.001 s)");

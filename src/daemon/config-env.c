@@ -76,7 +76,7 @@ static int apply_foreign(const struct foreign *f, const char *text, struct confi
 			 : error_set(err, ERROR_INPUT, E2BIG, "%s is too long", f->variable);
 }
 
-/* Adds the port of document 002 beside 8700, unless the listening addresses are given. */
+/* Adds the port of the NeMo Agent Toolkit beside 8700, unless the listening addresses are given. */
 static int apply_place(const struct config_source *source, struct config *c, struct error *err)
 {
 	const char *host = config_variable(source, "SANDBOX_HOST");
@@ -91,7 +91,7 @@ static int apply_place(const struct config_source *source, struct config *c, str
 	return list ? config_apply("SANDBOX_HOST, SANDBOX_PORT", "listen", list, c, err) : -ENOMEM;
 }
 
-/* Debug logging, as the scripts of document 002 switch it on. */
+/* Debug logging, as the scripts of the NeMo Agent Toolkit switch it on. */
 static int apply_debug(const struct config_source *source, struct config *c, struct error *err)
 {
 	const char *text = config_variable(source, "DEBUG");

@@ -5,7 +5,7 @@
 #include "daemon/config.h"
 
 #define CONFIG_LISTEN	     "127.0.0.1:8700"
-#define CONFIG_LISTEN_COMPAT "127.0.0.1:6000" /* where clients of document 002 connect */
+#define CONFIG_LISTEN_COMPAT "127.0.0.1:6000" /* where clients of the NeMo Agent Toolkit connect */
 
 enum { CONFIG_PATH_MAX = 4096 };
 

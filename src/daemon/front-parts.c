@@ -268,7 +268,7 @@ static struct execute_options make_execute(const struct config *c)
 	};
 }
 
-/* The operator's defaults replace document 004's, too. */
+/* The operator's defaults replace Codomyrmex's, too. */
 static struct tool_limits make_tool_limits(const struct config *c)
 {
 	const struct limits *given = &c->defaults;

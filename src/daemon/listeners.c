@@ -152,8 +152,8 @@ static int open_addresses(struct listening_sockets *d, const struct config *c,
 			return r;
 		}
 		log_say(log, LOG_WARNING,
-			"another process listens there; clients of NVIDIA NeMo Agent Toolkit's "
-			"sandbox will not find this daemon",
+			"another process listens there; clients of the NeMo Agent Toolkit "
+			"will not find this daemon",
 			LOG_TEXT("address", c->listen[i]));
 	}
 	return 0;

@@ -67,7 +67,7 @@ const struct setting settings[] = {
 	  .number = OR_NONE(KNOB_COUNT, 1, 1000000000, WORKSPACE_INODES),
 	  .help = "files and directories of one workspace" },
 	{ "language_config", NULL, NULL, SETTING_PATH, OFFSET(language_config), .preset = "",
-	  .help = "JSON file of document 004 with defaults by language" },
+	  .help = "JSON file of Codomyrmex with defaults by language" },
 	{ "user", "--user", "NAME", SETTING_TEXT, OFFSET(user), .preset = "",
 	  .help = "run the front as this user when started by root [atoll, else a uid of its "
 		  "own]" },

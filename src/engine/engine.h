@@ -60,7 +60,7 @@ struct engine_options {
 	int64_t callback_timeout_ms, callback_attempts;
 
 	int64_t alert_count, alert_window_ms;		/* 0: no alerts */
-	int64_t adaptive_factor_milli, adaptive_min_ms; /* 0: document 000's */
+	int64_t adaptive_factor_milli, adaptive_min_ms; /* 0: Unified-AI-Project's */
 
 	const char *node;	      /* in results; NULL: none */
 	const char *shared_workspace; /* the only one that is the same for all callers; or NULL */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tool execute_code of document 004 (SPEC §9): compat/tools/execute-004.h reads its arguments and writes its answers. */
+/* The tool execute_code of Codomyrmex (SPEC §9): compat/tools/execute-004.h reads its arguments and writes its answers. */
 #include "mcp/tools.h"
 
 #include "compat/tools/execute-004.h"

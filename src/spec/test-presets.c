@@ -15,7 +15,7 @@ static int parse(const char *text, struct presets *ret, struct error *err)
 	return r;
 }
 
-/* Document 004's keys, and the addition beside them. */
+/* Codomyrmex's keys, and the addition beside them. */
 static void test_what_counts(void **state _unused_)
 {
 	static struct presets got;

@@ -20,7 +20,7 @@ def place(mode, stage):
 
 @pytest.fixture(scope="module")
 def served(mode, stage, place):
-    """Document 004's file, an adaptive timeout of its own, keys that are soon forgotten, one directory of images."""
+    """Codomyrmex's file, an adaptive timeout of its own, keys that are soon forgotten, one directory of images."""
     languages = place / "languages.json"
     languages.write_text(json.dumps({
         "python": {"image": "python:3.11-slim", "seccomp_profile": "default.json", "default_memory_mb": 96},

@@ -169,7 +169,7 @@ def test_the_usual_ports(atoll, work):
         blocker.listen(1)
         daemon = Daemon(atoll, work, listen=())
         try:
-            assert daemon.wait_record("another process listens there; clients of NVIDIA NeMo Agent Toolkit's sandbox will not find this daemon",
+            assert daemon.wait_record("another process listens there; clients of the NeMo Agent Toolkit will not find this daemon",
                                       address="127.0.0.1:6000")["level"] == "warning"
             assert daemon.address == "127.0.0.1:8700"
             said = refused(atoll, "--state-dir", work / "else", "--socket", "off")

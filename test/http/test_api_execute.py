@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POST /execute over the real daemon: documents 002 and 001 (SPEC §8)."""
+"""POST /execute over the real daemon: the NeMo Agent Toolkit and PC-Agent-Claw (SPEC §8)."""
 import json
 import os
 import socket
@@ -28,7 +28,7 @@ def web(served):
 
 
 def call(web, code, timeout=10, **more):
-    """Document 002's answer; always 200 and always these three."""
+    """The NeMo Agent Toolkit's answer; always 200 and always these three."""
     answer = web.post("/execute", {"generated_code": code, "timeout": timeout, **more}, timeout=60)
     assert answer.status == 200 and answer.headers["content-type"] == "application/json", answer
     body = answer.json()

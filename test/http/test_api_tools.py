@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tool execute_code of document 004 over HTTP: its fields, its texts and session ids, by both routes."""
+"""The tool execute_code of Codomyrmex over HTTP: its fields, its texts and session ids, by both routes."""
 import pytest
 
 from program import FRONT, Atoll

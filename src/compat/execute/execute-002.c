@@ -323,7 +323,7 @@ static int limit_001(const struct execute_reading *r, json_t *request)
 	return add_member(request, "limits", json_pack("{s:f}", "timeout", timeout));
 }
 
-/* Names of document 001 are trimmed, and case is ignored. */
+/* Names of PC-Agent-Claw are trimmed, and case is ignored. */
 static int read_001(struct execute_reading *r)
 {
 	const json_t *code = json_object_get(r->body, "code");

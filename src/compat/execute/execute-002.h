@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `POST /execute` as documents 002 and 001 have it (SPEC §8), as pure functions:
+ * `POST /execute` as the NeMo Agent Toolkit and PC-Agent-Claw have it (SPEC §8), as pure functions:
  *
  *   content type, body ──execute_read──▶ a fixed answer, or a native request
  *   native result      ──execute_answer──▶ {"process_status", "stdout", "stderr"}
@@ -21,7 +21,7 @@
 struct execute_options {
 	/* Names and aliases, NULL-terminated; a request's name is compared with case. */
 	const char *const *languages;
-	bool all_languages;    /* document 002's body may name all of them, not only python */
+	bool all_languages; /* the NeMo Agent Toolkit's body may name all of them, not only python */
 	double timeout_max;    /* seconds; larger values are clamped */
 	int64_t memory_bytes;  /* execute_memory() */
 	double cpus;	       /* the host's cores */
@@ -62,7 +62,7 @@ void execute_done(struct execute_call *call);
 
 /* The body for a result (SPEC §3); the status is 200. NULL: no memory. */
 json_t *execute_answer(const struct execute_call *call, const json_t *result);
-/* The body for document 002 when the program did not end in time; needs no result. */
+/* The body for the NeMo Agent Toolkit when the program did not end in time; needs no result. */
 json_t *execute_timed_out(void);
 /* The body for a refusal or a failure of the server. Clients read the body with every status. */
 json_t *execute_failure(const struct execute_call *call, const char *text);

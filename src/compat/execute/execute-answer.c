@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See execute-002.h: from a result (SPEC §3) to the answer for clients of documents 002 and 001. The program's
+ * See execute-002.h: from a result (SPEC §3) to the answer for clients of the NeMo Agent Toolkit and PC-Agent-Claw. The program's
  * own output stays as it is. If the program was ended by a limit or by the server, one more line says why.
  */
 #include "compat/execute/execute-002.h"
@@ -175,7 +175,7 @@ static int put_error_001(struct buf *out, const json_t *result)
 	return put_line(out, "", text);
 }
 
-/* Document 001 has -1 if nothing ran. */
+/* PC-Agent-Claw has -1 if nothing ran. */
 static int exit_code_of(const json_t *result)
 {
 	const json_t *code = json_object_get(result, "exit_code");

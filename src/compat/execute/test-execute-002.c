@@ -199,7 +199,7 @@ static const struct native natives[] = {
 	{ "{\"generated_code\": \"x\", \"timeout\": 1, \"std_input\": null, "
 	  "\"max_output_characters\": null}",
 	  RUN("\"x\"", "1.0") },
-	/* Document 001. */
+	/* PC-Agent-Claw. */
 	{ "{\"code\": \"x\"}", "{\"language\": \"python\", \"code\": \"x\", \"read_only\": true}" },
 	{ "{\"code\": \"```\", \"language\": \" JavaScript \"}",
 	  "{\"language\": \"javascript\", \"code\": \"```\", \"read_only\": true}" },

@@ -39,9 +39,11 @@ def encode_bytes(data: bytes) -> Dict[str, str]:
 
 def encode_files(files: Files) -> Dict[str, Any]:
     """Files as the API takes them: text as text, bytes as base64."""
-    if not isinstance(files, Mapping):
-        raise TypeError("files: %r is not a mapping of names and contents, such as {'data.csv': 'a,b'}" % (files,))
-    return {name: encode_bytes(data) if isinstance(data, bytes) else data for name, data in files.items()}
+    try:
+        entries = files.items()
+    except AttributeError:
+        raise TypeError("files: %r is not a mapping of names and contents, such as {'data.csv': 'a,b'}" % (files,)) from None
+    return {name: encode_bytes(data) if isinstance(data, bytes) else data for name, data in entries}
 
 
 def _unknown(name: str) -> TypeError:
