@@ -108,7 +108,7 @@ static int print_missing(struct buf *out, const json_t *languages, bool all)
 static int languages_table(const json_t *report, struct show_style style, struct buf *out)
 {
 	json_t *languages = json_object_get(report, "languages"), *language;
-	_cleanup_table_ struct table t;
+	_cleanup_table_ struct table t = { 0 };
 	size_t i;
 	int r = 0;
 

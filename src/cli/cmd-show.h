@@ -25,7 +25,7 @@ int show_main(const struct command *self, struct arguments args, const struct sh
 /* Items behind a margin, in lines of at most 80 columns. */
 struct show_list {
 	struct buf *out;
-	const char *between; /* "; " */
+	const char *between;   /* "; " */
 	size_t margin, column; /* column: how much is written on the line already */
 };
 int show_list_add(struct show_list *list, const char *fmt, ...) _printf_(2, 3);

@@ -14,7 +14,7 @@
 
 enum { STREAM_BYTES = 4096, TITLE_BYTES = 80 };
 
-static const json_t *at(const json_t *object, const char *key)
+static const json_t *member_of(const json_t *object, const char *key)
 {
 	return json_object_get(object, key);
 }
@@ -64,7 +64,7 @@ static int put_block(struct buf *out, struct span text)
 /* "the program used more than 32 MiB of memory": the cause of the result, as spec/notice.c says it. */
 static void say_cause(const json_t *report, char *ret, size_t size)
 {
-	const json_t *cause = at(report, "cause");
+	const json_t *cause = member_of(report, "cause");
 	const char *kind = text_of(cause, "kind");
 	bool compiles = strcmp(text_of(report, "error_type"), "compile_error") == 0;
 	bool has_verb = strcmp(kind, "exit") == 0 || *text_of(cause, "limit_key");
@@ -76,11 +76,11 @@ static void say_cause(const json_t *report, char *ret, size_t size)
 			       has_verb ? "" : "was ", text_of(cause, "detail"));
 }
 
-static int put_head(struct buf *out, const json_t *report, bool colour)
+static int put_ending(struct buf *out, const json_t *report, bool colour)
 {
 	bool failed = strcmp(text_of(report, "status"), "success") != 0;
 	const char *on = failed ? "\033[31m" : "\033[32m";
-	const json_t *seconds = at(report, "execution_time");
+	const json_t *seconds = member_of(report, "execution_time");
 	char said[600], took[32];
 	int r;
 
@@ -115,15 +115,16 @@ static int put_place(struct buf *out, const json_t *place)
 		       *function && *file ? " in " : "", file);
 	if (buf_puts(out, "  ") < 0 || put_text(out, text) < 0)
 		return -ENOMEM;
-	return json_is_integer(at(place, "line"))
+	return json_is_integer(member_of(place, "line"))
 		       ? buf_printf(out, ", line %lld\n",
-				    (long long)json_integer_value(at(place, "line")))
+				    (long long)json_integer_value(member_of(place, "line")))
 		       : buf_puts(out, "\n");
 }
 
 static int put_error(struct buf *out, const json_t *report, bool colour)
 {
-	const json_t *analysis = at(report, "analysis"), *frames = at(analysis, "frames"), *frame;
+	const json_t *analysis = member_of(report, "analysis"),
+		     *frames = member_of(analysis, "frames"), *frame;
 	const char *message = text_of(report, "error_message");
 	size_t i;
 	int r = 0;
@@ -178,7 +179,7 @@ static int put_limits(struct buf *out, const json_t *limits, bool colour)
 						 { .title = "ALLOWED", .right = true },
 						 { .title = "USED", .right = true },
 						 { .title = "SHARE", .right = true } };
-	_cleanup_table_ struct table t;
+	_cleanup_table_ struct table t = { 0 };
 	const json_t *row;
 	size_t i;
 	int r = 0;
@@ -187,20 +188,20 @@ static int put_limits(struct buf *out, const json_t *limits, bool colour)
 	json_array_foreach((json_t *)(uintptr_t)limits, i, row)
 	{
 		const struct knob *k = knob_find(text_of(row, "name"));
-		bool hit = json_is_true(at(row, "hit"));
+		bool hit = json_is_true(member_of(row, "hit"));
 		char share[32] = "";
 
-		if (!hit && !json_is_number(at(row, "peak")))
+		if (!hit && !json_is_number(member_of(row, "peak")))
 			continue;
-		if (json_is_number(at(row, "share")))
+		if (json_is_number(member_of(row, "share")))
 			(void)snprintf(share, sizeof(share), "%s%.0f %%", hit ? "reached, " : "",
-				       json_number_value(at(row, "share")) * 100);
+				       json_number_value(member_of(row, "share")) * 100);
 		if (r == 0)
 			r = table_add(&t, text_of(row, "name"));
 		if (r == 0)
-			r = add_amount(&t, k, at(row, "limit"));
+			r = add_amount(&t, k, member_of(row, "limit"));
 		if (r == 0)
-			r = add_amount(&t, k, at(row, "peak"));
+			r = add_amount(&t, k, member_of(row, "peak"));
 		if (r == 0)
 			r = table_add(&t, share);
 	}
@@ -222,7 +223,7 @@ static int put_denials(struct buf *out, const json_t *denials, bool colour)
 
 		(void)snprintf(text, sizeof(text), "%.150s (%.100s), %lld times: %.300s",
 			       text_of(row, "what"), text_of(row, "rule"),
-			       (long long)json_integer_value(at(row, "count")),
+			       (long long)json_integer_value(member_of(row, "count")),
 			       text_of(row, "hint"));
 		if (r == 0)
 			r = put_block(out, span_of(text));
@@ -230,7 +231,7 @@ static int put_denials(struct buf *out, const json_t *denials, bool colour)
 	return r;
 }
 
-static int put_stream(struct buf *out, const char *name, const json_t *value, bool colour)
+static int put_output(struct buf *out, const char *name, const json_t *value, bool colour)
 {
 	struct span text = { json_string_value(value), json_string_length(value) };
 	size_t cut = text.len > STREAM_BYTES ? text.len - STREAM_BYTES : 0;
@@ -247,16 +248,16 @@ static int put_stream(struct buf *out, const char *name, const json_t *value, bo
 
 int debug_text(const json_t *report, bool colour, struct buf *out)
 {
-	const json_t *output = at(report, "output");
-	int r = put_head(out, report, colour);
+	const json_t *output = member_of(report, "output");
+	int r = put_ending(out, report, colour);
 
 	if (r == 0)
 		r = put_error(out, report, colour);
 	if (r == 0)
-		r = put_limits(out, at(report, "limits"), colour);
+		r = put_limits(out, member_of(report, "limits"), colour);
 	if (r == 0)
-		r = put_denials(out, at(report, "denials"), colour);
+		r = put_denials(out, member_of(report, "denials"), colour);
 	if (r == 0)
-		r = put_stream(out, "Standard output", at(output, "stdout"), colour);
-	return r < 0 ? r : put_stream(out, "Standard error", at(output, "stderr"), colour);
+		r = put_output(out, "Standard output", member_of(output, "stdout"), colour);
+	return r < 0 ? r : put_output(out, "Standard error", member_of(output, "stderr"), colour);
 }

@@ -176,7 +176,8 @@ int remote_refusal(struct http_client *c, struct error *err)
 		{ "wrong_token", ERROR_INPUT, EACCES,
 		  "the daemon does not know the token of ATOLL_TOKEN or ATOLL_TOKEN_FILE" },
 		{ "not_found", ERROR_NOT_FOUND, ENOENT,
-		  "there is no execution with that id; `atoll history list` shows those there are" },
+		  "there is no execution with that id; `atoll history list` shows those there "
+		  "are" },
 	};
 	_cleanup_buf_ struct buf text = { 0 };
 	struct meaning means = { NULL, ERROR_INTERNAL, EPROTO, NULL };

@@ -489,9 +489,10 @@ static int add_code(json_t *request, struct run_options *o, struct atoll *atoll,
 		return run_add_directory(
 			request, &(struct run_source){ .atoll = atoll, .path = o->file }, err);
 	if (json_object_get(o->overrides, "entry"))
-		return error_set(err, ERROR_INPUT, EINVAL,
-				 "--entry names a file of a directory, and '%.200s' is no directory",
-				 o->file);
+		return error_set(
+			err, ERROR_INPUT, EINVAL,
+			"--entry names a file of a directory, and '%.200s' is no directory",
+			o->file);
 	o->stdin_is_code = from_stdin;
 	r = host_file_read(o->file, REQUEST_CODE_MAX, &text, err);
 	if (r == -EFBIG)

@@ -108,8 +108,7 @@ static void test_none_has_it(void **state)
 	assert_null(resolve_id(*state, lang, "reef@3", &err));
 	assert_int_equal(err.code, ERROR_RUNTIME);
 	assert_string_equal(err.field, "language");
-	assert_string_equal(err.text,
-			    "'reef@3': no Reef 3 is installed; installed: 1.2.3, 2.0");
+	assert_string_equal(err.text, "'reef@3': no Reef 3 is installed; installed: 1.2.3, 2.0");
 }
 
 /* An error is set only by a failed call. */

@@ -363,36 +363,6 @@ static void test_refusals_name_their_origin(void **state)
 	assert_refused(f, wanted);
 }
 
-static void test_addresses(void **state)
-{
-	static const char *const wrong[] = {
-		"8700",		  "127.0.0.1", "127.0.0.1:", "127.0.0.1:x",    "127.0.0.1:65536",
-		"example.org:80", ":80",       "::1:80",     "[127.0.0.1]:80", "127.0.0.1:-1",
-		"[::1]"
-	};
-	static const struct {
-		const char *text;
-		bool loopback;
-	} right[] = { { "127.0.0.1:8700", true }, { "127.9.9.9:1", true },
-		      { "localhost:0", true },	  { "[::1]:80", true },
-		      { "0.0.0.0:80", false },	  { "[::]:80", false },
-		      { "10.0.0.1:80", false },	  { "[::ffff:127.0.0.1]:80", false } };
-	struct config_address a;
-	struct error err;
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
-		if (config_address_parse(wrong[i], &a, &err) == 0)
-			fail_msg("%s was taken", wrong[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(right); i++) {
-		assert_int_equal(config_address_parse(right[i].text, &a, &err), 0);
-		assert_int_equal(a.loopback, right[i].loopback);
-	}
-	assert_int_equal(config_address_parse("x", &a, &err), -EINVAL);
-	assert_string_equal(err.text, "listen: 'x' is not an address and a port, such as "
-				      "127.0.0.1:8700 or [::1]:8700 (port: 0 to 65535)");
-}
-
 static void test_exposure(void **state)
 {
 	struct config_fixture *f = *state;
@@ -410,79 +380,6 @@ static void test_exposure(void **state)
 	assert_int_equal(config_check_exposure(&f->config, &f->err), 0);
 	f->flags[f->source.n_flags - 1] = (struct config_flag){ "allow_unauthenticated", "true" };
 	assert_int_equal(config_check_exposure(load(f), &f->err), 0);
-}
-
-static void assert_tokens_refused(struct config_fixture *f, const char *why)
-{
-	char wanted[300];
-
-	(void)snprintf(wanted, sizeof(wanted), "token_file: '%s' %s", f->tokens, why);
-	assert_int_equal(config_read_tokens(load(f), &f->err), -EINVAL);
-	assert_string_equal(f->err.text, wanted);
-	assert_null(f->config.tokens[0]);
-}
-
-static void assert_tokens_open(struct config_fixture *f, const char *can)
-{
-	char wanted[300];
-
-	(void)snprintf(wanted, sizeof(wanted),
-		       "token_file: other users can %s '%s'; run: chmod 600 %s", can, f->tokens,
-		       f->tokens);
-	assert_int_equal(config_read_tokens(load(f), &f->err), -EINVAL);
-	assert_string_equal(f->err.text, wanted);
-	assert_null(f->config.tokens[0]);
-}
-
-static void test_tokens(void **state)
-{
-	struct config_fixture *f = *state;
-	char large[CONFIG_TOKEN_MAX + 2] = { 0 };
-
-	set_flag(f, "token_file", f->tokens);
-	assert_tokens_refused(f, "does not exist");
-	write_text(f->tokens, "", 0600);
-	assert_tokens_refused(f, "is empty; put a token of at least 16 characters on a line");
-	write_text(f->tokens, "# nothing\n\n", 0600);
-	assert_tokens_refused(f, "holds no token; put one of at least 16 characters on a line");
-	(void)memset(large, 'x', sizeof(large) - 1);
-	write_text(f->tokens, large, 0600);
-	assert_tokens_refused(f, "has a token of more than 512 characters");
-	write_text(f->tokens, "0123456789 operators\n", 0600);
-	assert_tokens_refused(f, "has a token with a character that is not visible ASCII");
-	write_text(f->tokens, " operator\n", 0600);
-	assert_tokens_refused(f, "has a token with a character that is not visible ASCII");
-	write_text(f->tokens, "0123456789 abcdef\n", 0600);
-	assert_tokens_refused(f, "has a token with a character that is not visible ASCII");
-	write_text(f->tokens, "# two\n0123456789abcdef\r\n\nfedcba9876543210 operator", 0660);
-	assert_tokens_open(f, "write to");
-	assert_int_equal(chmod(f->tokens, 0602), 0);
-	assert_tokens_open(f, "write to");
-	assert_int_equal(chmod(f->tokens, 0604), 0);
-	assert_tokens_open(f, "read");
-	assert_int_equal(chmod(f->tokens, 0640), 0);
-	assert_tokens_open(f, "read");
-	assert_int_equal(chmod(f->tokens, 0600), 0);
-	assert_int_equal(config_read_tokens(load(f), &f->err), 0);
-	assert_string_equal(f->config.tokens[0], "0123456789abcdef");
-	assert_string_equal(f->config.tokens[1], "fedcba9876543210 operator");
-	assert_false(f->config.token_short);
-	assert_null(f->config.tokens[2]);
-}
-
-/* A short token is accepted, and the log says what to do. */
-static void test_short_tokens(void **state)
-{
-	struct config_fixture *f = *state;
-
-	set_flag(f, "token_file", f->tokens);
-	write_text(f->tokens, "0123456789abcdef\n", 0600);
-	assert_int_equal(config_read_tokens(load(f), &f->err), 0);
-	assert_false(f->config.token_short);
-	write_text(f->tokens, "secret\n", 0600);
-	assert_int_equal(config_read_tokens(load(f), &f->err), 0);
-	assert_string_equal(f->config.tokens[0], "secret");
-	assert_true(f->config.token_short);
 }
 
 /* A file with only comments is valid. */
@@ -599,23 +496,13 @@ int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_presets),
-		T(test_places),
-		T(test_precedence),
-		T(test_kinds),
-		T(test_lists_from_text),
-		T(test_relative_paths),
-		T(test_foreign_variables),
-		T(test_defaults_and_ceilings),
-		T(test_refusals),
-		T(test_refusals_name_their_origin),
-		T(test_addresses),
-		T(test_exposure),
-		T(test_tokens),
-		T(test_short_tokens),
-		T(test_no_settings),
-		T(test_round_trip),
-		T(test_example),
+		T(test_presets),	   T(test_places),
+		T(test_precedence),	   T(test_kinds),
+		T(test_lists_from_text),   T(test_relative_paths),
+		T(test_foreign_variables), T(test_defaults_and_ceilings),
+		T(test_refusals),	   T(test_refusals_name_their_origin),
+		T(test_exposure),	   T(test_no_settings),
+		T(test_round_trip),	   T(test_example),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

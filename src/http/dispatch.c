@@ -146,13 +146,15 @@ static struct problem judge_route(struct request_ctx *ctx)
 	char allow[ROUTER_ALLOW];
 
 	if (!m->path_known)
-		return PROBLEM(404, "not_found", "There is nothing at this path; GET /openapi.json lists all.");
+		return PROBLEM(404, "not_found",
+			       "There is nothing at this path; GET /openapi.json lists all.");
 	if (!m->route) {
 		router_allow(m->methods, allow);
 		if (response_header(ctx, "Allow", allow) < 0)
 			return problem_no_memory();
 		return PROBLEM(405, "method_not_allowed",
-			       "This path does not take that method; the header Allow names those it takes.");
+			       "This path does not take that method; the header Allow names those "
+			       "it takes.");
 	}
 	if (m->route->flags & ROUTE_OPERATOR && !ctx->principal.is_operator)
 		return PROBLEM(403, "operator_only",

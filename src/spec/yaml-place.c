@@ -36,7 +36,7 @@ static void name_next(struct place_walk *w, const struct place_frame *top, const
 }
 
 /* True: the event is the key that is looked for. */
-static bool take_place(struct place_walk *w, const yaml_event_t *event)
+static bool is_key_found(struct place_walk *w, const yaml_event_t *event)
 {
 	struct place_frame *top = w->depth > 0 ? &w->stack[w->depth - 1] : NULL;
 	bool opens = event->type == YAML_MAPPING_START_EVENT ||
@@ -78,7 +78,7 @@ int yaml_place(const struct document *doc, int r, struct error *err)
 	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)doc->text, doc->len);
 	while (!end && !found && w.depth < YAML_DEPTH_MAX && yaml_parser_parse(&parser, &event)) {
-		found = take_place(&w, &event);
+		found = is_key_found(&w, &event);
 		end = event.type == YAML_STREAM_END_EVENT;
 		if (found)
 			(void)error_wrap(err, r, "%.200s:%zu:%zu", doc->name,

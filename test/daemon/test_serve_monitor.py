@@ -246,7 +246,7 @@ def test_refused_settings(atoll, work):
     assert refused(atoll, "--set", "queue.mx=1") == "atoll: --set: there is no setting 'queue.mx'; did you mean 'queue.max'?"
     assert refused(atoll, "--set", "queue") == "atoll: --set needs KEY=VALUE, such as queue.max=100, not 'queue'"
     assert refused(atoll, env={"ATOLL_LOG_LEVEL": "loud"}) == \
-        "atoll: ATOLL_LOG_LEVEL: log.level: loud is not one of: debug, info, warning, error"
+        "atoll: ATOLL_LOG_LEVEL: log.level: 'loud' is not one of: debug, info, warning, error"
     assert "did you mean '--listen'" in refused(atoll, "--lisen", "x")
 
 
