@@ -14,10 +14,9 @@
 
 #include "base/fd.h"
 
-static const char reef[] =
-	"name: reef\ntitle: Reef\nsource: main.reef\npackage: reef\nrun: [/bin/sh]\n"
-	"runtime: /bin/sh\nrunner: reef/invoke.reef\n"
-	"warm: {kind: fork, runner: z, run: [/bin/sh], tiers: [[tier, deep]]}\n";
+static const char toy[] = "name: toy\ntitle: Toy\nsource: main.toy\npackage: toy\nrun: [/bin/sh]\n"
+			  "runtime: /bin/sh\nrunner: toy/invoke.toy\n"
+			  "warm: {kind: fork, runner: z, run: [/bin/sh], tiers: [[tier, deep]]}\n";
 
 static char base[64];
 
@@ -50,7 +49,7 @@ struct prober __wrap_atoll_prober(struct atoll *a, const char *image)
 
 static int setup(void **state)
 {
-	struct document doc = { "test", reef, strlen(reef) };
+	struct document doc = { "test", toy, strlen(toy) };
 	struct run *run = calloc(1, sizeof(*run));
 	struct language *lang = NULL;
 	char path[128];
@@ -71,10 +70,10 @@ static int setup(void **state)
 	(void)snprintf(path, sizeof(path), "%s/runners", base);
 	if (mkdir(path, 0700) < 0)
 		return -1;
-	(void)snprintf(path, sizeof(path), "%s/runners/reef", base);
+	(void)snprintf(path, sizeof(path), "%s/runners/toy", base);
 	if (mkdir(path, 0700) < 0)
 		return -1;
-	(void)snprintf(path, sizeof(path), "%s/runners/reef/libraries.reef", base);
+	(void)snprintf(path, sizeof(path), "%s/runners/toy/libraries.toy", base);
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	(void)fd_close(fd);
 	return fd < 0 ? -1 : 0;
@@ -111,7 +110,7 @@ static const char *warnings(struct run *run, const char *modules[])
 }
 
 #define NAMES(...)  ((const char *[]){ __VA_ARGS__, NULL })
-#define LACKS(name) "preload: Reef has no module '" name "': nothing was loaded ahead for it\n"
+#define LACKS(name) "preload: Toy has no module '" name "': nothing was loaded ahead for it\n"
 
 static void test_missing(void **state)
 {
@@ -142,7 +141,7 @@ static void test_unknown(void **state)
 
 static void test_not_asked(void **state)
 {
-	struct build_file file = { .base = SANDBOX_WORK, .path = "own/part.reef" };
+	struct build_file file = { .base = SANDBOX_WORK, .path = "own/part.toy" };
 	struct run_control control = { .killed = true };
 	struct run *run = *state;
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#define HEAD "name: reef\ntitle: Reef\nsource: code.reef\npackage: reef\nrun: [/bin/sh]\n"
-#define SAYS "version: [/bin/sh, -v]\nversion_prefix: 'Reef '\n"
+#define HEAD "name: toy\ntitle: Toy\nsource: code.toy\npackage: toy\nrun: [/bin/sh]\n"
+#define SAYS "version: [/bin/sh, -v]\nversion_prefix: 'Toy '\n"
 
 static const char one[] = HEAD SAYS "runtime: /bin/sh\n";
 static const char speechless[] = HEAD "runtime: /bin/sh\n";
@@ -91,11 +91,11 @@ static void test_one_has_it(void **state)
 	_cleanup_(language_cleanup) struct language *lang = parse(many);
 	struct error err = { 0 };
 
-	assert_string_equal(resolve_id(*state, lang, "reef", &err), "reef");
+	assert_string_equal(resolve_id(*state, lang, "toy", &err), "toy");
 	assert_int_equal(world.asked, 0);
-	assert_string_equal(resolve_id(*state, lang, "reef@1", &err), "reef");
-	assert_string_equal(resolve_id(*state, lang, "reef@2", &err), "reef@2.0");
-	assert_string_equal(resolve_id(*state, lang, "reef@2.0.7", &err), "reef@2.0");
+	assert_string_equal(resolve_id(*state, lang, "toy@1", &err), "toy");
+	assert_string_equal(resolve_id(*state, lang, "toy@2", &err), "toy@2.0");
+	assert_string_equal(resolve_id(*state, lang, "toy@2.0.7", &err), "toy@2.0");
 	assert_int_equal(world.asked, 2);
 }
 
@@ -105,10 +105,10 @@ static void test_none_has_it(void **state)
 	_cleanup_(language_cleanup) struct language *lang = parse(many);
 	struct error err = { 0 };
 
-	assert_null(resolve_id(*state, lang, "reef@3", &err));
+	assert_null(resolve_id(*state, lang, "toy@3", &err));
 	assert_int_equal(err.code, ERROR_RUNTIME);
 	assert_string_equal(err.field, "language");
-	assert_string_equal(err.text, "'reef@3': no Reef 3 is installed; installed: 1.2.3, 2.0");
+	assert_string_equal(err.text, "'toy@3': no Toy 3 is installed; installed: 1.2.3, 2.0");
 }
 
 /* An error is set only by a failed call. */
@@ -117,7 +117,7 @@ static void test_a_version_without_its_language(void **state)
 	_cleanup_(language_cleanup) struct language *lang = parse(only_versions);
 	struct error err = { 0 };
 
-	assert_string_equal(resolve_id(*state, lang, "reef@2", &err), "reef@2.0");
+	assert_string_equal(resolve_id(*state, lang, "toy@2", &err), "toy@2.0");
 	assert_int_equal(err.code, ERROR_NONE);
 	assert_string_equal(err.text, "");
 }
@@ -128,15 +128,15 @@ static void test_one_that_does_not_answer(void **state)
 	struct error err = { 0 };
 
 	world.fail = true;
-	assert_null(resolve_id(*state, lang, "reef@1", &err));
+	assert_null(resolve_id(*state, lang, "toy@1", &err));
 	assert_int_equal(err.code, ERROR_NOT_READY);
-	assert_string_equal(err.text, "Reef cannot be asked for its version now; try again");
+	assert_string_equal(err.text, "Toy cannot be asked for its version now; try again");
 	/* Trying again helps if the version can be asked for. */
-	assert_null(resolve_id(*state, mute, "reef@1", &err));
+	assert_null(resolve_id(*state, mute, "toy@1", &err));
 	assert_int_equal(err.code, ERROR_RUNTIME);
 	err = (struct error){ 0 };
 	world.fail = false;
-	assert_string_equal(resolve_id(*state, lang, "reef@1", &err), "reef");
+	assert_string_equal(resolve_id(*state, lang, "toy@1", &err), "toy");
 }
 
 /* Without a fiber an executor asks no runtime, and takes no version for another. */
@@ -147,7 +147,7 @@ static void test_an_executor_without_a_fiber(void **state)
 	struct error err = { 0 };
 
 	a->keeper = (struct link_keeper *)a; /* a keeper exists; it is not used */
-	assert_null(resolve_id(a, lang, "reef@2", &err));
+	assert_null(resolve_id(a, lang, "toy@2", &err));
 	assert_int_equal(err.code, ERROR_NOT_READY);
 	assert_int_equal(world.asked, 0);
 	a->keeper = NULL;
@@ -167,7 +167,7 @@ static void call(void *data)
 	const struct language *lang = c->lang;
 	struct error err = { 0 };
 
-	c->r = atoll_resolve_version(c->atoll, "reef@1", c->image, &lang, &err);
+	c->r = atoll_resolve_version(c->atoll, "toy@1", c->image, &lang, &err);
 	c->over = true;
 }
 
@@ -277,7 +277,7 @@ static void test_given_up(void **state)
 	run_rounds(a->loop);
 	assert_true(enders[1].over);
 	assert_int_equal(enders[1].r, 0);
-	assert_string_equal(enders[1].version, "Reef 1.2.3");
+	assert_string_equal(enders[1].version, "Toy 1.2.3");
 	assert_int_equal(world.asked, 1);
 	assert_int_equal(fiber_count(), 0);
 	free(enders[1].version);

@@ -45,7 +45,7 @@ static int setup(void **state)
 	struct config_fixture *f = calloc(1, sizeof(*f));
 	char path[96];
 
-	(void)snprintf(f->dir, sizeof(f->dir), "/tmp/reef-config-XXXXXX");
+	(void)snprintf(f->dir, sizeof(f->dir), "/tmp/tests-config-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
 	(void)snprintf(path, sizeof(path), "%s/atoll", f->dir);
 	assert_int_equal(mkdir(path, 0700), 0);

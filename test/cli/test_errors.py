@@ -219,7 +219,7 @@ def test_disk_full(atoll, work):
     """The build cache lies on a full file system: the run goes on, or says so; nothing half-written stays."""
     cache = work / "cache"
     cache.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=777", "reef", cache], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=777", "tests", cache], check=True)
     try:
         with open(cache / "fill", "wb", 0) as f:
             try:
@@ -242,7 +242,7 @@ def test_disk_full(atoll, work):
 @pytest.mark.modes("root")
 def test_output_dir_on_a_full_disk(atoll, work):
     out = atoll.mkdir(work / "out")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=777", "reef", out], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=777", "tests", out], check=True)
     try:
         done = atoll.run(["run", "-l", "bash", "--output-dir", out, "-c", "head -c 1000000 /dev/zero > big"])
         assert done.returncode == 125 and "space" in done.err.lower() and done.err.count("\n") == 1, done

@@ -315,8 +315,8 @@ def test_tty_is_a_terminal(atoll):
     code = "tty -s && echo yes; stty size; read -p 'name? ' n; echo hello $n; exit 6"
     term = Terminal(atoll, ["run", "--tty", "-l", "bash", "-c", code])
     assert b"yes" in term.until(b"name? ") and b"31 97" in term.seen
-    term.type(b"reef\r")
-    term.until(b"hello reef")
+    term.type(b"toy\r")
+    term.until(b"hello toy")
     assert term.close() == 6
 
 

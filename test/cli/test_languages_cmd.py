@@ -67,16 +67,16 @@ def test_new_language_is_a_new_file(atoll, work):
     lines = []
     for line in text.splitlines():
         if line.startswith("name:"):
-            line = "name: reefsh"
+            line = "name: toysh"
         if line.startswith(("aliases:", "extensions:", "shebangs:")):
-            line = line.split(":")[0] + ": [reefsh]"
+            line = line.split(":")[0] + ": [toysh]"
         lines.append(line)
-    (data / "languages" / "reefsh.yaml").write_text("\n".join(lines) + "\n")
+    (data / "languages" / "toysh.yaml").write_text("\n".join(lines) + "\n")
     subprocess.run(["chmod", "-R", "a+rX", data], check=True)
     env = {"ATOLL_DATA_DIR": str(data)}
-    done = atoll.run(["run", "-l", "reefsh", "-c", "echo new"], env=env)
+    done = atoll.run(["run", "-l", "toysh", "-c", "echo new"], env=env)
     assert done.stdout == b"new\n", done
-    assert "reefsh" in atoll.run(["languages"], env=env).out
+    assert "toysh" in atoll.run(["languages"], env=env).out
 
 
 @pytest.mark.modes("rootless")

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from mcp import BOTH, MODERN, HttpDoor, Refused
 from oracle import IS_ROOT, NOBODY
 from program import FRONT, ROOT
-from web import Served, Web
+from web import Served
 
 sys.path.insert(0, str(ROOT / "sdk" / "python" / "src"))
 import atoll as package  # noqa: E402
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "mistakes.txt"
 TOKEN = "a-token-of-the-tests-0123456789"
+MCP = "2026-07-28"
 MISTAKES = re.compile(r"(?m)^(\$|>>>|MCP|GET|POST|DELETE) (.+)\n((?:  .*\n)*)")
 FILES = {
     "a.py": "print(1)\n", "notes": "no program\n", "numbers.json": "{\"a\": 1}\n", "broken.json": "[{]\n", "project/one.py": "", "project/two.py": "",
@@ -66,7 +66,6 @@ class Maker:
         (bin / "atoll").symlink_to(atoll.binary)
         self.atoll = atoll.variant(env={"PATH": f"{bin}:{os.environ['PATH']}", "PORT": str(served.daemon.port), "STATE": str(served.daemon.state),
                                         "ATOLL_URL": str(served.daemon.socket), "TOKEN_FILE": str(place / "token")})
-        self.door = HttpDoor(Web(self.web.host, self.web.port, TOKEN), MODERN)
 
     def shell(self, line):
         done = self.atoll.run(["-c", line], program="/bin/sh", cwd=self.place, timeout=20)
@@ -80,13 +79,18 @@ class Maker:
         return f"{answer.status} {text.get('detail') or text.get('stderr')}"
 
     def mcp(self, line):
-        method, _, params = line.partition(" ")
-        try:
-            result = self.door.request(method, json.loads(params))
-        except Refused as error:
-            return f"{error.code} {error.message}"
-        assert result["isError"], result
-        said = result["content"][0]["text"]
+        method, _, text = line.partition(" ")
+        params = json.loads(text)
+        meta = {f"io.modelcontextprotocol/{key}": value for key, value in
+                (("protocolVersion", MCP), ("clientInfo", {"name": "tests", "version": "1"}), ("clientCapabilities", {}))}
+        headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": MCP, "Mcp-Method": method,
+                   "Mcp-Name": params.get("name") or params.get("uri") or ""}
+        answer = self.web.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}, headers=headers)
+        whole = json.loads(re.search(r"\{.*\}", answer.body.decode())[0])
+        if "error" in whole:
+            return f"{whole['error']['code']} {whole['error']['message']}"
+        assert whole["result"]["isError"], whole
+        said = whole["result"]["content"][0]["text"]
         return f"isError {json.loads(said)['error_message'] if said.startswith('{') else said}"
 
     def python(self, line):

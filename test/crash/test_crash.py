@@ -16,7 +16,7 @@ import pytest
 
 import chaos
 import oracle
-from chaos import (GOOD, TARGETS, Ledger, Load, Reef, check_database, check_deaths, check_keys, check_results, check_state, in_background,
+from chaos import (GOOD, TARGETS, Ledger, Load, Survivor, check_database, check_deaths, check_keys, check_results, check_state, in_background,
                    start)  # noqa: F401, a fixture
 from program import FRONT
 from resident import wait_until
@@ -34,105 +34,105 @@ def quiet_groups(before):
 # ------------------------------------------------------------------------------------------- kills
 
 
-def kill_many(reef, ledger, n):
+def kill_many(survivor, ledger, n):
     """Each target gets its turn, in any order."""
     order = [TARGETS[i % len(TARGETS)] for i in range(n)]
     random.shuffle(order)
     for target in order:
         # One that would outlive them if they let it.
-        mark = reef.sleeper(ledger) if target in ("monitor", "front", "broker") else None
+        mark = survivor.sleeper(ledger) if target in ("monitor", "front", "broker") else None
         time.sleep(random.uniform(0, 0.5))
-        reef.kill(target, mark)
+        survivor.kill(target, mark)
         time.sleep(random.uniform(0, 0.3))
 
 
 def test_C01_C02_C05_kills_under_load(start, mode, work):
     mounts, groups, sockets = oracle.list_mounts(), oracle.list_empty_cgroups(), oracle.list_sockets()
-    reef, ledger = start("--running", "4"), Ledger()
-    load = Load(reef, ledger, GOOD)
+    survivor, ledger = start("--running", "4"), Ledger()
+    load = Load(survivor, ledger, GOOD)
     try:
         time.sleep(0.5)
-        kill_many(reef, ledger, KILLS[mode])
+        kill_many(survivor, ledger, KILLS[mode])
     finally:
         load.stop()
-    check_deaths(reef)
-    results, disturbed = check_results(reef, ledger)
+    check_deaths(survivor)
+    results, disturbed = check_results(survivor, ledger)
     assert len(results) > 3 * KILLS[mode] and disturbed < len(results) * 2 / 3, (len(results), disturbed)
-    check_keys(reef, ledger)
+    check_keys(survivor, ledger)
     # Nothing is left of the dead, while the living one is idle and goes on.
     wait_until(lambda: not quiet_groups(groups), 30.0, "groups of dead brokers stay")
     assert oracle.list_mounts() == mounts
-    assert reef.end() == 0
-    assert oracle.list_sockets() <= sockets and not reef.daemon.socket.exists()
-    rows = check_database(reef.state)
-    check_state(reef.state, rows)
+    assert survivor.end() == 0
+    assert oracle.list_sockets() <= sockets and not survivor.daemon.socket.exists()
+    rows = check_database(survivor.state)
+    check_state(survivor.state, rows)
     assert set(results) <= set(rows) and not {"queued", "running", "internal_error"} & set(rows.values()), rows
     assert {id: r["status"] for id, r in results.items()} == {id: rows[id] for id in results}
 
 
 def test_C01_everybody_at_once(start, work):
     """As when the machine's memory runs out: monitor, broker and front in one instant."""
-    reef, ledger = start("--running", "4"), Ledger()
-    load = Load(reef, ledger, GOOD, workers=2)
+    survivor, ledger = start("--running", "4"), Ledger()
+    load = Load(survivor, ledger, GOOD, workers=2)
     try:
         for _ in range(2):
-            mark = reef.sleeper(ledger)
-            family = reef.daemon.processes()
-            reef.faults.append((time.time(), "all"))
-            for pid in (reef.daemon.pid, reef.daemon.child("broker"), reef.daemon.child("front")):
+            mark = survivor.sleeper(ledger)
+            family = survivor.daemon.processes()
+            survivor.faults.append((time.time(), "all"))
+            for pid in (survivor.daemon.pid, survivor.daemon.child("broker"), survivor.daemon.child("front")):
                 os.kill(pid, signal.SIGKILL)
-            chaos.wait_until(lambda: not reef.strays() and not chaos.who_runs(mark), chaos.ORPHANS_MAX_S,
-                             lambda: f"left: {chaos.describe(reef.strays() | family)}")
-            assert reef.end() == -signal.SIGKILL
-            check_database(reef.state)
-            reef.start()
+            chaos.wait_until(lambda: not survivor.strays() and not chaos.who_runs(mark), chaos.ORPHANS_MAX_S,
+                             lambda: f"left: {chaos.describe(survivor.strays() | family)}")
+            assert survivor.end() == -signal.SIGKILL
+            check_database(survivor.state)
+            survivor.start()
     finally:
         load.stop()
-    check_results(reef, ledger)
-    check_keys(reef, ledger)
+    check_results(survivor, ledger)
+    check_keys(survivor, ledger)
 
 
 @pytest.mark.modes("rootless")
 def test_the_watch_itself(start):
     """An orphan is seen; what should be there is not taken for one."""
-    reef = start()
+    survivor = start()
     # Once the daemon is ready, a process without a parent makes its kits, once: that process ends by itself, and no other comes.
-    chaos.wait_until(lambda: not reef.strays(), chaos.ORPHANS_MAX_S, lambda: f"no orphans: {chaos.describe(reef.strays())}")
+    chaos.wait_until(lambda: not survivor.strays(), chaos.ORPHANS_MAX_S, lambda: f"no orphans: {chaos.describe(survivor.strays())}")
     subprocess.run(["/bin/sh", "-c", "sleep 60 & sleep 60 & true"], check=True)
-    seen = reef.strays()
+    seen = survivor.strays()
     assert len(seen) == 2, chaos.describe(seen)
     for pid in seen:
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not reef.strays(), 25, "they are seen for ever")
-    assert len(reef.daemon.processes()) > 2
+    wait_until(lambda: not survivor.strays(), 25, "they are seen for ever")
+    assert len(survivor.daemon.processes()) > 2
 
 
 @pytest.mark.modes("root")
 def test_C05_durable_before_acknowledged(start):
     """The instant after a 202, the instant after a result: both are there for ever."""
-    reef = start("--running", "2")
+    survivor = start("--running", "2")
     for i in range(4):
-        id = reef.web.submit("bash", f"sleep 30.{i}", limits={"timeout": 60}, headers={"Idempotency-Key": f"k{i}"})
-        n = len(reef.daemon.records)
-        os.kill(reef.daemon.child("front"), signal.SIGKILL)
-        reef.daemon.wait_record("a process died and is started again", n, process="front")
-        reef.wait_ready()
-        state = reef.web.state(id)  # it had begun, or begins now
+        id = survivor.web.submit("bash", f"sleep 30.{i}", limits={"timeout": 60}, headers={"Idempotency-Key": f"k{i}"})
+        n = len(survivor.daemon.records)
+        os.kill(survivor.daemon.child("front"), signal.SIGKILL)
+        survivor.daemon.wait_record("a process died and is started again", n, process="front")
+        survivor.wait_ready()
+        state = survivor.web.state(id)  # it had begun, or begins now
         if state["status"] in ("queued", "running"):
-            assert reef.web.delete(f"/v1/executions/{id}").status < 300
-        assert reef.web.wait(id)["status"] in ("interrupted", "cancelled")
-        again = reef.web.post("/v1/executions", {"language": "bash", "code": f"sleep 30.{i}", "limits": {"timeout": 60}},
+            assert survivor.web.delete(f"/v1/executions/{id}").status < 300
+        assert survivor.web.wait(id)["status"] in ("interrupted", "cancelled")
+        again = survivor.web.post("/v1/executions", {"language": "bash", "code": f"sleep 30.{i}", "limits": {"timeout": 60}},
                               headers={"Idempotency-Key": f"k{i}"})
         assert again.status == 202 and again.json()["id"] == id
-    result = reef.web.execute("bash", "echo kept")
-    os.kill(reef.daemon.pid, signal.SIGKILL)
-    reef.end()
-    reef.start()
-    assert reef.web.state(result["id"])["stdout"] == "kept\n"
-    assert reef.end() == 0
-    assert check_database(reef.state)[result["id"]] == "success"
-    reef.start()
-    assert reef.web.state(result["id"]) == result
+    result = survivor.web.execute("bash", "echo kept")
+    os.kill(survivor.daemon.pid, signal.SIGKILL)
+    survivor.end()
+    survivor.start()
+    assert survivor.web.state(result["id"])["stdout"] == "kept\n"
+    assert survivor.end() == 0
+    assert check_database(survivor.state)[result["id"]] == "success"
+    survivor.start()
+    assert survivor.web.state(result["id"]) == result
 
 
 # -------------------------------------------------------------------------------------------- C04
@@ -162,8 +162,8 @@ def test_C04_others_are_left_alone(start, atoll, work):
 
 def test_C06_drain(start):
     """What runs ends with its result, also for who waits; what is queued waits for the next process; nothing new."""
-    reef = start("--running", "2", "--drain", "40s")
-    web, nap = reef.web, f"60.{random.randrange(10**9):09d}"
+    survivor = start("--running", "2", "--drain", "40s")
+    web, nap = survivor.web, f"60.{random.randrange(10**9):09d}"
     with in_background(lambda: web.execute("bash", f"echo begun; sleep {nap}; echo ended", limits={"timeout": 90})) as waited:
         wait_until(lambda: web.get("/v1/stats").json()["now"]["running"] == 1, 25, "it does not begin")
         job = web.submit("bash", f"sleep {nap}; echo job", limits={"timeout": 90})
@@ -171,8 +171,8 @@ def test_C06_drain(start):
         queued = [web.submit("bash", f"echo queued {i}") for i in range(3)]
         assert {web.state(id)["status"] for id in queued} == {"queued"}
         idle, asked = web.connect(), web.connect()
-        os.kill(reef.daemon.pid, signal.SIGTERM)
-        reef.daemon.wait_record("draining")
+        os.kill(survivor.daemon.pid, signal.SIGTERM)
+        survivor.daemon.wait_record("draining")
         # The monitor says so before the front has heard of it, which then closes what is idle.
         with contextlib.suppress(*chaos.LOST):
             wait_until(lambda: web.get("/readyz", keep=asked).status == 503, 25, "the front is not told")
@@ -185,36 +185,36 @@ def test_C06_drain(start):
         idle.close()
         asked.close()
         time.sleep(0.5)
-        assert reef.daemon.popen.poll() is None and len(chaos.who_runs(nap)) == 2, "it does not wait for them"
+        assert survivor.daemon.popen.poll() is None and len(chaos.who_runs(nap)) == 2, "it does not wait for them"
         begin = time.monotonic()
         oracle.wake(nap)
-        assert reef.daemon.popen.wait(60) == 0
+        assert survivor.daemon.popen.wait(60) == 0
         assert time.monotonic() - begin < 25, "it waits for more"
         assert waited()["stdout"] == "begun\nended\n"
-    reef.end()
-    rows = check_database(reef.state)
+    survivor.end()
+    rows = check_database(survivor.state)
     assert rows[job] == "success" and [rows[id] for id in queued] == ["queued"] * 3, rows
     assert set(rows.values()) == {"success", "queued"}
-    reef.start()
-    assert [reef.web.wait(id)["stdout"] for id in queued] == [f"queued {i}\n" for i in range(3)]
+    survivor.start()
+    assert [survivor.web.wait(id)["stdout"] for id in queued] == [f"queued {i}\n" for i in range(3)]
 
 
 def test_C06_drain_deadline(start):
     """Who does not end in time is ended: interrupted, with what it printed."""
-    reef = start("--drain", "500ms")
-    id = reef.web.submit("bash", "echo begun; sleep 60.25")
+    survivor = start("--drain", "500ms")
+    id = survivor.web.submit("bash", "echo begun; sleep 60.25")
     wait_until(lambda: chaos.who_runs("60.25"), 25, "it does not begin")
-    with in_background(lambda: reef.web.execute("bash", "echo waited; sleep 60.75")) as waited:
+    with in_background(lambda: survivor.web.execute("bash", "echo waited; sleep 60.75")) as waited:
         wait_until(lambda: chaos.who_runs("60.75"), 25, "it does not begin")
         begin = time.monotonic()
-        assert reef.end() == 0
+        assert survivor.end() == 0
         assert 0.4 < time.monotonic() - begin < 30
         result = waited()
     assert (result["status"], result["stdout"]) == ("interrupted", "waited\n")
     assert not chaos.who_runs("60.25") and not chaos.who_runs("60.75")
-    assert check_database(reef.state) == {id: "interrupted", result["id"]: "interrupted"}
-    reef.start()
-    state = reef.web.state(id)
+    assert check_database(survivor.state) == {id: "interrupted", result["id"]: "interrupted"}
+    survivor.start()
+    state = survivor.web.state(id)
     assert state["stdout"] == "begun\n" and state["cause"]["kind"] == "interrupted"
 
 
@@ -226,7 +226,7 @@ def memory_group(limit_bytes):
     """A group of our own, as a service manager would put the front in; None where it cannot be made."""
     for top, file in ((Path("/sys/fs/cgroup/memory" + oracle.OURS), "memory.limit_in_bytes"),
                       (Path("/sys/fs/cgroup"), "memory.max")):
-        group = top / f"reef-front-{os.getpid()}"
+        group = top / f"tests-front-{os.getpid()}"
         with contextlib.suppress(OSError):
             group.mkdir()
             if (group / file).exists():
@@ -245,27 +245,27 @@ def memory_group(limit_bytes):
 @pytest.mark.modes("root")
 def test_C10_front_out_of_memory(start):
     """The kernel kills a front that exceeds its own limit; another takes over."""
-    reef = start("--running", "1")
-    web = reef.web
+    survivor = start("--running", "1")
+    web = survivor.web
     running = web.submit("bash", "sleep 60.125", headers={"Idempotency-Key": "k"})
     wait_until(lambda: chaos.who_runs("60.125"), 25, "it does not begin")
     queued = web.submit("bash", "echo queued")
-    front = reef.daemon.child("front")
+    front = survivor.daemon.child("front")
     with memory_group(24 << 20) as group:
         (group / "cgroup.procs").write_text(str(front))
-        n = len(reef.daemon.records)
+        n = len(survivor.daemon.records)
         body = b'{"language": "bash", "code": "true", "stdin": "' + b"x" * (60 << 20) + b'"}'
         with contextlib.suppress(*chaos.LOST):
             web.post("/v1/execute", body, headers={"Content-Type": "application/json"})
-        record = reef.daemon.wait_record("a process died and is started again", n, timeout=30, process="front")
+        record = survivor.daemon.wait_record("a process died and is started again", n, timeout=30, process="front")
         assert record["how"] == "signal 9 (Killed)" and record["pid"] == front
         chaos.wait_until(lambda: not chaos.who_runs("60.125"), chaos.ORPHANS_MAX_S, "it outlived its front")
-        reef.wait_ready()
+        survivor.wait_ready()
     assert web.wait(running)["status"] == "interrupted"
     assert web.wait(queued)["stdout"] == "queued\n"
     again = web.post("/v1/executions", {"language": "bash", "code": "sleep 60.125"}, headers={"Idempotency-Key": "k"})
     assert again.status == 202 and again.json()["id"] == running
-    assert reef.daemon.brokers() == 1
+    assert survivor.daemon.brokers() == 1
 
 
 CLOCK = r"""
@@ -342,33 +342,33 @@ def test_C12_clock_jumps(start, atoll, work, stage, compile_c):
     other = atoll.variant(env={"ATOLL_DATA_DIR": str(data)})
     other.binary = place / "atoll"
     other.variant = lambda wrap=(), env=None: other
-    reef = Reef(other, work, "--running", "4")
+    survivor = Survivor(other, work, "--running", "4")
     try:
         day = 86400
-        first = reef.web.submit("bash", "echo first", headers={"Idempotency-Key": "first"})
-        reef.web.wait(first)
-        kept = reef.web.state(first)
+        first = survivor.web.submit("bash", "echo first", headers={"Idempotency-Key": "first"})
+        survivor.web.wait(first)
+        kept = survivor.web.state(first)
         ends = []
         for seconds in (day, -day):
-            long = reef.web.submit("bash", "sleep 3; echo long", limits={"timeout": 25})
-            late = reef.web.submit("bash", "sleep 60", limits={"timeout": 4})
+            long = survivor.web.submit("bash", "sleep 3; echo long", limits={"timeout": 25})
+            late = survivor.web.submit("bash", "sleep 60", limits={"timeout": 4})
             for id in (long, late):  # they may have ended, where a machine stalls for long
-                reef.web.wait(id, "running", "success", "timeout")
+                survivor.web.wait(id, "running", "success", "timeout")
             set_clock(seconds)
-            with in_background(lambda: reef.web.execute("python", "print('waited')")) as waited:
+            with in_background(lambda: survivor.web.execute("python", "print('waited')")) as waited:
                 assert waited()["stdout"] == "waited\n"
-            end = reef.web.wait(long)
+            end = survivor.web.wait(long)
             assert (end["status"], end["stdout"]) == ("success", "long\n") and 2.9 < end["duration"] < 20, end
-            end = reef.web.wait(late)
+            end = survivor.web.wait(late)
             assert end["status"] == "timeout" and 3.9 < end["duration"] < 20, end
             ends += [long, late]
-            said = reef.web.execute("bash", "true")["created_at"]
+            said = survivor.web.execute("bash", "true")["created_at"]
             assert abs(chaos.seconds_of(said) - time.time() - seconds) < 60, "the clock did not jump"
-            again = reef.web.post("/v1/executions", {"language": "bash", "code": "echo first"},
+            again = survivor.web.post("/v1/executions", {"language": "bash", "code": "echo first"},
                                   headers={"Idempotency-Key": "first"})
             assert again.status == 202 and again.json()["id"] == first
-        assert reef.web.state(first) == kept and reef.daemon.brokers() == 1
-        assert {reef.web.state(id)["status"] for id in ends} == {"success", "timeout"}
+        assert survivor.web.state(first) == kept and survivor.daemon.brokers() == 1
+        assert {survivor.web.state(id)["status"] for id in ends} == {"success", "timeout"}
     finally:
-        assert reef.end() == 0
-    check_database(reef.state)
+        assert survivor.end() == 0
+    check_database(survivor.state)

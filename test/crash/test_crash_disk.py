@@ -25,21 +25,21 @@ pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"
 @pytest.mark.modes("rootless")
 def test_C09_truncated_log(start):
     """A power cut's model: kill -9, and the end of the write-ahead log is gone, at any byte."""
-    reef = start()
+    survivor = start()
     kept = []
     for _ in range(5):
         for i in range(12):
-            kept.append(reef.web.execute("bash", f"echo {i}")["id"])
-        os.kill(reef.daemon.pid, signal.SIGKILL)
-        chaos.wait_until(lambda: not reef.strays(), chaos.ORPHANS_MAX_S, "orphans")
-        reef.end()
-        log = reef.state / "history" / "history.db-wal"
+            kept.append(survivor.web.execute("bash", f"echo {i}")["id"])
+        os.kill(survivor.daemon.pid, signal.SIGKILL)
+        chaos.wait_until(lambda: not survivor.strays(), chaos.ORPHANS_MAX_S, "orphans")
+        survivor.end()
+        log = survivor.state / "history" / "history.db-wal"
         size = log.stat().st_size
         cut = random.randrange(max(1, size - 150_000), size)
         os.truncate(log, cut)
-        arrivals = (reef.state / "history" / "arrivals").read_bytes()
-        reef.start()
-        rows = [id for id in kept if reef.web.get(f"/v1/executions/{id}").status == 200]
+        arrivals = (survivor.state / "history" / "arrivals").read_bytes()
+        survivor.start()
+        rows = [id for id in kept if survivor.web.get(f"/v1/executions/{id}").status == 200]
         # What had not gone through the log is not lost with it. Of the rest only the newest may be, and what is left is whole:
         # one that was not over in an instant has two records there, and the second may be the first that is missing.
         elsewhere = [id for id in kept if id.encode() in arrivals]
@@ -47,12 +47,12 @@ def test_C09_truncated_log(start):
         left = [id for id in rows if id not in elsewhere]
         assert set(elsewhere) <= set(rows)
         assert left == logged[:len(left)], f"a hole, cut at {cut} of {size}"
-        assert all(reef.web.state(id)["status"] == "success" for id in [*left[:-1], *elsewhere])
-        assert all(reef.web.state(id)["status"] in ("success", "interrupted") for id in left[-1:])
-        kept = [id for id in rows if reef.web.state(id)["status"] == "success"]
-        assert reef.web.execute("python", "print('on')")["stdout"] == "on\n"
-    assert reef.end() == 0
-    assert set(kept) <= set(check_database(reef.state))
+        assert all(survivor.web.state(id)["status"] == "success" for id in [*left[:-1], *elsewhere])
+        assert all(survivor.web.state(id)["status"] in ("success", "interrupted") for id in left[-1:])
+        kept = [id for id in rows if survivor.web.state(id)["status"] == "success"]
+        assert survivor.web.execute("python", "print('on')")["stdout"] == "on\n"
+    assert survivor.end() == 0
+    assert set(kept) <= set(check_database(survivor.state))
 
 
 class SmallDisk:
@@ -61,11 +61,11 @@ class SmallDisk:
     def __init__(self, start, work, *options, size="24m"):
         state = work / "state"
         state.mkdir(mode=0o700)
-        self.reef = start(*options, wrap=[
+        self.survivor = start(*options, wrap=[
             "unshare", "-m", "--propagation", "private", "/bin/sh", "-c",
-            f'mount -t tmpfs -o size={size},mode=0700 reef "$0" && exec "$@"', str(state)])
-        self.web = self.reef.web
-        self.fd = os.open(f"/proc/{self.reef.daemon.pid}/root{state}", os.O_PATH | os.O_DIRECTORY)
+            f'mount -t tmpfs -o size={size},mode=0700 survivor "$0" && exec "$@"', str(state)])
+        self.web = self.survivor.web
+        self.fd = os.open(f"/proc/{self.survivor.daemon.pid}/root{state}", os.O_PATH | os.O_DIRECTORY)
         self.path = Path(f"/proc/self/fd/{self.fd}")
 
     def fill(self):
@@ -93,7 +93,7 @@ class SmallDisk:
 def test_C11_disk_full(start, work):
     """New work is refused with 503, what runs ends with its result, and all is well once there is room again."""
     disk = SmallDisk(start, work, "--running", "2")
-    web, front = disk.web, disk.reef.daemon.child("front")
+    web, front = disk.web, disk.survivor.daemon.child("front")
     before = web.execute("python", "print('before')")
     nap = f"60.{random.randrange(10**9):09d}"
     body = {"language": "bash", "code": f"echo one; sleep {nap}; echo two", "limits": {"timeout": 90}}
@@ -120,12 +120,12 @@ def test_C11_disk_full(start, work):
     assert end["status"] == "success" and end["stdout"].startswith("line 0\n") and end["stdout"].endswith("line 59999\n"), end
     assert web.state(queued)["status"] == "queued"
     disk.free()
-    chaos.wait_until(disk.reef.is_ready, 60, "no recovery")
+    chaos.wait_until(disk.survivor.is_ready, 60, "no recovery")
     assert web.wait(queued)["stdout"] == "queued\n"
     after = web.execute("python", "print('after')")
     assert after["stdout"] == "after\n"
-    assert disk.reef.daemon.child("front") == front and disk.reef.daemon.brokers() == 1
-    assert disk.reef.end() == 0
+    assert disk.survivor.daemon.child("front") == front and disk.survivor.daemon.brokers() == 1
+    assert disk.survivor.end() == 0
     rows = check_database(disk.path)
     os.close(disk.fd)
     assert {rows[id] for id in (before["id"], running, wide, queued, after["id"])} == {"success"}, rows
@@ -151,9 +151,9 @@ def test_output_that_the_disk_has_no_room_for(start, work):
     time.sleep(1.5)  # two looks at what there is to delete
     assert is_cut() and web.state(before["id"]) == before
     disk.free()
-    chaos.wait_until(disk.reef.is_ready, 60, "no recovery")
+    chaos.wait_until(disk.survivor.is_ready, 60, "no recovery")
     assert is_cut() and web.get(f"/v1/executions/{before['id']}/stdout").headers["atoll-complete"] == "true"
-    assert disk.reef.end() == 0
+    assert disk.survivor.end() == 0
     os.close(disk.fd)
 
 
@@ -174,9 +174,9 @@ def test_disk_that_our_own_outputs_have_filled(start, work):
         result = web.execute("python", "import sys\nfor i in range(30): sys.stdout.write('x' * (1 << 20))")
         assert (result["status"], result["stdout_bytes"]) == ("success", 30 << 20)
         newest = []
-        chaos.wait_until(lambda: storable(web, newest), 30, lambda: f"still refused: {disk.reef.said()}")
+        chaos.wait_until(lambda: storable(web, newest), 30, lambda: f"still refused: {disk.survivor.said()}")
     assert web.state(newest[0])["status"] == "success" and web.get(f"/v1/executions/{result['id']}").status in (200, 404)
-    assert disk.reef.end() == 0
+    assert disk.survivor.end() == 0
     check_database(disk.path)
     os.close(disk.fd)
 
@@ -191,10 +191,10 @@ def test_C11_killed_with_a_full_disk(start, work):
     wait_until(lambda: chaos.who_runs("60.375"), 25, "it does not begin")
     queued = web.submit("bash", "echo queued")
     chaos.wait_until(disk.refuses, 20, "work is accepted though nothing can be stored")
-    n = len(disk.reef.daemon.records)
-    os.kill(disk.reef.daemon.child("front"), signal.SIGKILL)
+    n = len(disk.survivor.daemon.records)
+    os.kill(disk.survivor.daemon.child("front"), signal.SIGKILL)
     chaos.wait_until(lambda: not chaos.who_runs("60.375"), chaos.ORPHANS_MAX_S, "it outlived its front")
-    disk.reef.daemon.wait_record("a process died and is started again", n, process="front")
+    disk.survivor.daemon.wait_record("a process died and is started again", n, process="front")
 
     def tells():
         disk.fill()
@@ -202,13 +202,13 @@ def test_C11_killed_with_a_full_disk(start, work):
             return web.get(f"/v1/executions/{before['id']}").status == 200
         return False
 
-    chaos.wait_until(tells, 20, lambda: f"no front on a full disk: {disk.reef.said()}")
+    chaos.wait_until(tells, 20, lambda: f"no front on a full disk: {disk.survivor.said()}")
     assert web.state(before["id"]) == before and web.state(queued)["status"] == "queued"
     problem(disk.refuses(), 503, "storage")
     disk.free()
-    chaos.wait_until(disk.reef.is_ready, 40, lambda: f"no recovery: {disk.reef.said()}")
+    chaos.wait_until(disk.survivor.is_ready, 40, lambda: f"no recovery: {disk.survivor.said()}")
     assert web.wait(running)["status"] == "interrupted"
     assert web.wait(queued)["stdout"] == "queued\n"
-    assert disk.reef.end() == 0
+    assert disk.survivor.end() == 0
     check_database(disk.path)
     os.close(disk.fd)

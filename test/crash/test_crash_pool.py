@@ -19,21 +19,21 @@ SHAPES = [("python", "print(1)"), ("bash", "echo 1"), ("javascript", "console.lo
           ("lua", "print(1)"), ("c", "int main(void) { return 0; }")]
 
 
-def fill_pool(reef, least=30):
+def fill_pool(survivor, least=30):
     """Runs of many shapes until so many processes are kept warm."""
     def ask():
         for language, code in SHAPES:
             for memory in ("128m", "256m"):
-                reef.web.execute(language, code, limits={"memory": memory, "timeout": 20})
+                survivor.web.execute(language, code, limits={"memory": memory, "timeout": 20})
     for _ in range(6):
         clients = [threading.Thread(target=ask) for _ in range(4)]
         for client in clients:
             client.start()
         for client in clients:
             client.join()
-        if len(oracle.below(reef.daemon.child("broker"))) >= least:
+        if len(oracle.below(survivor.daemon.child("broker"))) >= least:
             return
-    raise AssertionError(f"only {len(oracle.below(reef.daemon.child('broker')))} processes are kept")
+    raise AssertionError(f"only {len(oracle.below(survivor.daemon.child('broker')))} processes are kept")
 
 
 def put_behind(pids, most):
@@ -76,26 +76,26 @@ def busy_host():
 @pytest.mark.parametrize("target", ["monitor", "broker"])
 def test_C01_a_full_pool_dies_in_time(start, mode, target):
     """In time, however much is kept warm, however little of the processor the dying are given."""
-    reef, ledger = start("--running", "4", "--set", "pool.spares=16", "--set", "pool.memory=1g"), Ledger()
-    fill_pool(reef)
-    mark = reef.sleeper(ledger)
+    survivor, ledger = start("--running", "4", "--set", "pool.spares=16", "--set", "pool.memory=1g"), Ledger()
+    fill_pool(survivor)
+    mark = survivor.sleeper(ledger)
     with busy_host():
-        family = oracle.below(reef.daemon.child("broker"))
+        family = oracle.below(survivor.daemon.child("broker"))
         # The broker that ends frees all of them; after one that was killed, its successor does, and few can be so then.
         n = put_behind(family, len(family) if target == "monitor" else os.cpu_count())
         assert n or mode == "rootless" or not os.path.exists("/sys/fs/cgroup/cpu/cpu.shares")
-        reef.kill(target, mark, seconds=DEATH_MAX_S)
+        survivor.kill(target, mark, seconds=DEATH_MAX_S)
 
 
 @pytest.mark.modes("root")
 def test_C02_who_cannot_look_dies_too(start):
     """The kernel ends what a killed broker leaves: who is stopped cannot see that a socket was closed."""
-    reef, ledger = start("--running", "4"), Ledger()
-    fill_pool(reef)
-    mark = reef.sleeper(ledger)
-    family = oracle.below(reef.daemon.child("broker"))
+    survivor, ledger = start("--running", "4"), Ledger()
+    fill_pool(survivor)
+    mark = survivor.sleeper(ledger)
+    family = oracle.below(survivor.daemon.child("broker"))
     try:
         tell(family, signal.SIGSTOP)
-        reef.kill("broker", mark, seconds=DEATH_MAX_S)
+        survivor.kill("broker", mark, seconds=DEATH_MAX_S)
     finally:
-        tell(family & reef.strays(), signal.SIGCONT)
+        tell(family & survivor.strays(), signal.SIGCONT)

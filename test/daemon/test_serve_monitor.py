@@ -430,7 +430,7 @@ def test_the_front_alone_says_what_it_is(atoll, stage):
 @pytest.mark.parametrize("abstract", [False, True], ids=["path", "abstract"])
 def test_service_manager(start, work, abstract):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        name = f"reef-notify-{os.getpid()}-{time.monotonic_ns()}" if abstract else str(work / "notify")
+        name = f"tests-notify-{os.getpid()}-{time.monotonic_ns()}" if abstract else str(work / "notify")
         manager.bind("\0" + name if abstract else name)
         if not abstract:
             os.chmod(name, 0o777)

@@ -239,7 +239,7 @@ def test_a14_no_host_paths(web, served):
     for answer in answers:
         assert 400 <= answer.status < 500, answer
         text = answer.body.decode()
-        assert str(served.daemon.state) not in text and "reef-" not in text and "/var/lib" not in text, text
+        assert str(served.daemon.state) not in text and "tests-" not in text and "/var/lib" not in text, text
 
 
 def test_a16_everybody_at_once(web):

@@ -86,7 +86,7 @@ class Server:
 @pytest.fixture
 def serve():
     servers = []
-    folder = tempfile.mkdtemp(prefix="reef-http-")
+    folder = tempfile.mkdtemp(prefix="tests-http-")
 
     def start(**options):
         servers.append(Server(tempfile.mkdtemp(dir=folder), **options))

@@ -40,7 +40,7 @@ def command(*words, ok=True, timeout=180, **more):
 def fresh(tmp_path_factory):
     """A root directory with the packages installed."""
     command(ROOT / "tools" / "deb", cwd=ROOT)
-    place = tmp_path_factory.mktemp("reef-fresh") / "root"
+    place = tmp_path_factory.mktemp("tests-fresh") / "root"
     place.mkdir()
     command("tar", "-C", place, "-xf", TAR)
     place.chmod(0o755)

@@ -31,7 +31,7 @@ def clean(home, **more):
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory):
-    place = tmp_path_factory.mktemp("reef-install") / "prefix"
+    place = tmp_path_factory.mktemp("tests-install") / "prefix"
     command(ROOT / "tools" / "install", "--prefix", place, "--tree", TREE, cwd=ROOT)
     return place
 

@@ -20,7 +20,7 @@ TEST_CGROUP = f"{BUILD}/src/sandbox/test-cgroup"
 USER = 65533
 GROUP = "/sys/fs/cgroup/user.slice"
 ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8", "CMOCKA_MESSAGE_OUTPUT": "TAP",
-       "ATOLL_DATA_DIR": "/tmp/reef-data", "XDG_CACHE_HOME": "/tmp/reef-cache"}
+       "ATOLL_DATA_DIR": "/tmp/tests-data", "XDG_CACHE_HOME": "/tmp/tests-cache"}
 
 DAEMONS = r"""
 import os, signal, sys, time
@@ -181,7 +181,7 @@ def delegate():
 
 
 def rootless_cases():
-    ENV["HOME"], ENV["XDG_CACHE_HOME"] = "/tmp/reef-user", "/tmp/reef-user/cache"
+    ENV["HOME"], ENV["XDG_CACHE_HOME"] = "/tmp/tests-user", "/tmp/tests-user/cache"
     os.mkdir(ENV["HOME"])
     os.chown(ENV["HOME"], USER, USER)
     emit("rootless_plain", **case("true", as_user(None)))
@@ -192,7 +192,7 @@ def rootless_cases():
 
 def workspace_cases():
     """On a disk of its own: neither 9p nor tmpfs can be shown to another user here."""
-    disk = "/run/reef-disk"
+    disk = "/run/tests-disk"
     os.mkdir(disk)
     for command in (["modprobe", "loop"], ["modprobe", "ext4"], ["truncate", "-s", "64M", disk + ".img"], ["mkfs.ext4", "-q", disk + ".img"],
                     ["mount", "-o", "loop", disk + ".img", disk]):
@@ -234,7 +234,7 @@ def is_ready(path):
 
 def fork_case(name, prefix=()):
     """A session with a variable and a file, two copies of it, and a copy of a copy. One copy runs out of memory, one is closed."""
-    place = f"/run/reef-{name}"
+    place = f"/run/tests-{name}"
     os.mkdir(place)
     if prefix:
         os.chown(place, USER, USER)

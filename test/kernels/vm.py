@@ -150,7 +150,7 @@ def run_in_vm(command: str, timeout: float = 300) -> tuple[int, str]:
     if reason:
         raise RuntimeError(reason)
     image, release = newest_kernel()  # type: ignore[misc]
-    with tempfile.TemporaryDirectory(prefix="reef-vm-") as tmp:
+    with tempfile.TemporaryDirectory(prefix="tests-vm-") as tmp:
         work, share = pathlib.Path(tmp), pathlib.Path(tmp, "share")
         share.mkdir()
         (work / "initramfs").write_bytes(initramfs(release))

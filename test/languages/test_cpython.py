@@ -71,7 +71,7 @@ def outside(place, names, seconds):
 def compare(atoll, names, seconds):
     """{test: what it said inside} of those that pass outside only."""
     options = ["--timeout", "300", "--memory", "2g", "--pids", "1000", "--disk", "1g", "--output", "8m"]
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="reef-") as place, outside(place, names, seconds) as other:
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="tests-") as place, outside(place, names, seconds) as other:
         result = atoll.result([*options, PROGRAM, "--", str(seconds), *names], timeout=320)
         wanted = json.loads(other.communicate()[0])
     assert result["status"] == "success", {**result, "stdout": result["stdout"][-500:]}

@@ -24,25 +24,25 @@ MAJOR, MINOR = WHOLE.split(".")[:2]
 
 # Two shells that say they are versions of one language; the third is not there.
 DEFINED = """
-name: reef
-title: Reef
+name: toy
+title: Toy
 aliases: [rf]
-source: code.reef
+source: code.toy
 runtime: /bin/sh
 package: dash
-version: [/bin/sh, -c, echo reef 1.2.3]
-version_prefix: "Reef "
+version: [/bin/sh, -c, echo toy 1.2.3]
+version_prefix: "Toy "
 run: [/bin/sh, "{source}"]
 env: {KIND: plain}
 versions:
   "2.0":
     runtime: /bin/bash
-    version: [/bin/bash, -c, echo reef 2.0.7]
+    version: [/bin/bash, -c, echo toy 2.0.7]
     run: [/bin/bash, "{source}"]
     env: {KIND: two}
   "9":
     runtime: /usr/bin/nothing-like-this
-    package: reef9
+    package: toy9
 """
 
 
@@ -50,13 +50,13 @@ def define(atoll, place, text):
     """Runs with a data directory that has that language too."""
     data = place / "data"
     shutil.copytree(atoll.stage.data, data)
-    (data / "languages" / "reef.yaml").write_text(text)
+    (data / "languages" / "toy.yaml").write_text(text)
     subprocess.run(["chmod", "-R", "a+rX", data], check=True)
     return atoll.variant(env={"ATOLL_DATA_DIR": str(data)})
 
 
 @pytest.fixture
-def reef(atoll, work):
+def toy(atoll, work):
     return define(atoll, work, DEFINED)
 
 
@@ -87,33 +87,33 @@ def test_no_language_at_all(atoll):
 
 @pytest.mark.modes("rootless")
 @pytest.mark.parametrize("language,kind,runtime", [
-    ("reef", "plain", "Reef 1.2.3"), ("rf@1", "plain", "Reef 1.2.3"), ("Reef@2.0", "two", "Reef 2.0.7"), ("RF@2.0", "two", "Reef 2.0.7"),
-    ("reef@2", "two", "Reef 2.0.7"), ("reef@2.0.7", "two", "Reef 2.0.7")])
-def test_defined(reef, language, kind, runtime):
-    result = reef.result(["-l", language, "-c", 'echo $KIND ${BASH_VERSION:+bash}'])
+    ("toy", "plain", "Toy 1.2.3"), ("rf@1", "plain", "Toy 1.2.3"), ("Toy@2.0", "two", "Toy 2.0.7"), ("RF@2.0", "two", "Toy 2.0.7"),
+    ("toy@2", "two", "Toy 2.0.7"), ("toy@2.0.7", "two", "Toy 2.0.7")])
+def test_defined(toy, language, kind, runtime):
+    result = toy.result(["-l", language, "-c", 'echo $KIND ${BASH_VERSION:+bash}'])
     assert result["stdout"].split() == [kind] + ["bash"] * (kind == "two"), result
-    assert (result["language"], result["runtime"]) == ("reef", runtime)
+    assert (result["language"], result["runtime"]) == ("toy", runtime)
 
 
 @pytest.mark.modes("rootless")
-def test_defined_but_not_there(reef):
-    done = reef.run(["run", "-l", "reef@9", "-c", "true"])
-    assert done.returncode == 127 and "Reef 9 is not installed" in done.err and "apt install reef9" in done.err, done
-    done = reef.run(["run", "-l", "reef@3", "-c", "true"])
-    assert done.returncode == 127 and done.err == "atoll: 'reef@3': no Reef 3 is installed; installed: 1.2.3, 2.0\n", done
+def test_defined_but_not_there(toy):
+    done = toy.run(["run", "-l", "toy@9", "-c", "true"])
+    assert done.returncode == 127 and "Toy 9 is not installed" in done.err and "apt install toy9" in done.err, done
+    done = toy.run(["run", "-l", "toy@3", "-c", "true"])
+    assert done.returncode == 127 and done.err == "atoll: 'toy@3': no Toy 3 is installed; installed: 1.2.3, 2.0\n", done
 
 
 @pytest.mark.modes("rootless")
-def test_they_are_listed(reef):
-    entry, = (e for e in reef.run(["languages", "--json"]).json()["languages"] if e["name"] == "reef")
-    assert entry["version"] == "Reef 1.2.3"
+def test_they_are_listed(toy):
+    entry, = (e for e in toy.run(["languages", "--json"]).json()["languages"] if e["name"] == "toy")
+    assert entry["version"] == "Toy 1.2.3"
     assert [(v["name"], v["available"], v["version"], v["package"]) for v in entry["versions"]] == [
-        ("2.0", True, "Reef 2.0.7", "dash"), ("9", False, None, "reef9")]
-    short, whole = ([" ".join(line.split()) for line in reef.run(["languages", *more]).out.splitlines()] for more in ((), ("-v",)))
-    for begin in ("reef Reef 1.2.3 rf ", "reef@2.0 Reef 2.0.7 "):
+        ("2.0", True, "Toy 2.0.7", "dash"), ("9", False, None, "toy9")]
+    short, whole = ([" ".join(line.split()) for line in toy.run(["languages", *more]).out.splitlines()] for more in ((), ("-v",)))
+    for begin in ("toy Toy 1.2.3 rf ", "toy@2.0 Toy 2.0.7 "):
         assert all(any(row.startswith(begin) for row in rows) for rows in (short, whole)), short
-    assert "reef@9 not installed - -" in whole and not any("reef@9" in row or "reef9" in row for row in short), whole
-    assert any(row.startswith("apt install ") and "reef9" in row.split() for row in whole), whole
+    assert "toy@9 not installed - -" in whole and not any("toy@9" in row or "toy9" in row for row in short), whole
+    assert any(row.startswith("apt install ") and "toy9" in row.split() for row in whole), whole
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_a_job_that_waited_runs_what_it_named(serve):
     web, daemon = served.web, served.daemon
     first = web.submit("bash", "sleep 60")
     web.wait(first, "running")
-    jobs = [web.submit("reef@2.0.7", "echo $KIND"), web.submit("reef@1.2", "echo $KIND")]
+    jobs = [web.submit("toy@2.0.7", "echo $KIND"), web.submit("toy@1.2", "echo $KIND")]
     for known in daemon.state.rglob("versions"):
         shutil.rmtree(known)
     after = len(daemon.records)
@@ -177,15 +177,15 @@ def test_a_job_that_waited_runs_what_it_named(serve):
 @pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 def test_a_runtime_that_does_not_answer(serve):
     """What cannot be found out now is no fault of the caller's."""
-    web = serve(DEFINED.replace("echo reef", "exit 1; echo reef")).web
-    answer = web.post("/v1/execute", {"language": "reef@1", "code": "echo"})
+    web = serve(DEFINED.replace("echo toy", "exit 1; echo toy")).web
+    answer = web.post("/v1/execute", {"language": "toy@1", "code": "echo"})
     assert answer.status == 503 and answer.json()["code"] == "not_ready" and "Retry-After".lower() in answer.headers, answer
-    assert answer.json()["detail"] == "Reef cannot be asked for its version now; try again"
-    state = web.wait(web.submit("reef@1", "echo $KIND"))
+    assert answer.json()["detail"] == "Toy cannot be asked for its version now; try again"
+    state = web.wait(web.submit("toy@1", "echo $KIND"))
     assert state["status"] == "internal_error" and state["stdout"] == "" and "its version" in state["cause"]["detail"], state
     assert state["cause"]["retryable"] is True, state
     # Who names none does not need to know.
-    assert web.execute("reef", "echo $KIND")["stdout"] == "plain\n"
+    assert web.execute("toy", "echo $KIND")["stdout"] == "plain\n"
 
 
 @pytest.mark.undisturbed
@@ -193,10 +193,10 @@ def test_a_runtime_that_does_not_answer(serve):
 @pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 def test_a_job_cancelled_while_its_version_is_asked_for(serve):
     """It ends at once, before the runtime has answered; and the late answer changes nothing."""
-    served = serve(DEFINED.replace("echo reef 1", "sleep 2; echo reef 1"), "--running", "1")
+    served = serve(DEFINED.replace("echo toy 1", "sleep 2; echo toy 1"), "--running", "1")
     web, daemon = served.web, served.daemon
     web.wait(web.submit("bash", "sleep 60"), "running")
-    job = web.submit("reef@1.2", "echo $KIND")
+    job = web.submit("toy@1.2", "echo $KIND")
     for known in daemon.state.rglob("versions"):
         shutil.rmtree(known)
     after = len(daemon.records)
@@ -211,7 +211,7 @@ def test_a_job_cancelled_while_its_version_is_asked_for(serve):
     assert web.execute("bash", "echo next")["stdout"] == "next\n" and time.monotonic() - begun < 1.7
     time.sleep(2)
     assert web.state(job)["status"] == "cancelled" and web.state(job)["stdout"] == ""
-    assert web.execute("reef@1.2", "echo $KIND")["stdout"] == "plain\n"
+    assert web.execute("toy@1.2", "echo $KIND")["stdout"] == "plain\n"
 
 
 @pytest.mark.undisturbed
@@ -225,8 +225,8 @@ def test_a_client_that_goes_while_its_version_is_asked_for(serve, query, accept,
     """O10: its run goes on, or not, as if it had gone a moment later."""
     nap = f"9.{secrets.randbelow(10**9):09d}"
     # The shell's own command line does not hold the word.
-    web = serve(DEFINED.replace("echo reef 1", f"sleep ''{nap[0]}''{nap[1:]}; echo reef 1")).web
-    body = json.dumps({"language": "reef@1.2", "code": "sleep 20" if status == "cancelled" else "echo $KIND"})
+    web = serve(DEFINED.replace("echo toy 1", f"sleep ''{nap[0]}''{nap[1:]}; echo toy 1")).web
+    body = json.dumps({"language": "toy@1.2", "code": "sleep 20" if status == "cancelled" else "echo $KIND"})
     with socket.create_connection((web.host, web.port), timeout=60) as client:
         client.sendall((f"POST /v1/execute{query} HTTP/1.1\r\nHost: {web.host}:{web.port}\r\nContent-Type: application/json\r\n"
                         f"Accept: {accept}\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())

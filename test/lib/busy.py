@@ -23,8 +23,8 @@ import oracle
 MUCH = 0.25  # of all processors: beyond this a failed measurement says nothing about the product
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # That of the whole session: a test process may have a room within it.
-GROUP = Path("/sys/fs/cgroup/cpuacct" + re.sub(r"(/reef-\d+)/.*", r"\1", oracle.OWN_GROUPS.get("cpuacct", "")))
-IS_ROOM = "/reef-" in str(GROUP)
+GROUP = Path("/sys/fs/cgroup/cpuacct" + re.sub(r"(/room-\d+)/.*", r"\1", oracle.OWN_GROUPS.get("cpuacct", "")))
+IS_ROOM = "/room-" in str(GROUP)
 OWN_USAGE = f"/sys/fs/cgroup/cpuacct{oracle.OWN_GROUPS.get('cpuacct', '')}/cpuacct.usage"
 
 

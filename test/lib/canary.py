@@ -14,7 +14,7 @@ class Canary:
 
     def __init__(self):
         self.text = "canary-" + secrets.token_hex(16)
-        self.dir = Path(tempfile.mkdtemp(prefix="reef-canary-", dir="/var/tmp"))
+        self.dir = Path(tempfile.mkdtemp(prefix="tests-canary-", dir="/var/tmp"))
         self.dir.chmod(0o755)
         self.public, self.secret = self.dir / "public", self.dir / "secret"
         for path, bits in ((self.public, 0o644), (self.secret, 0o600)):

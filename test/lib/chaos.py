@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A daemon under load whose processes are killed, and what must hold all the same.
 
-`Reef` is the daemon over all its lives, `Load` the clients, `Ledger` what they were promised. A test that uses this is the
-subreaper of everything below, so that nothing that outlives its parent can hide: `Reef.strays()` is exact.
+`Survivor` is the daemon over all its lives, `Load` the clients, `Ledger` what they were promised. A test that uses this is the
+subreaper of everything below, so that nothing that outlives its parent can hide: `Survivor.strays()` is exact.
 
 The promises: a killed process leaves no other behind for more than two seconds; all that was acknowledged (202, a stream's
 first event, a result) has one result for ever; a key names one execution for ever, and that begins once at most; the database
@@ -68,7 +68,7 @@ def describe(pids):
     return [f"pid {p} {table[p][1]} below {table[p][0]}: {oracle.command_line(p)[:80]}" for p in pids if p in table]
 
 
-class Reef:
+class Survivor:
     """The daemon, over all its lives."""
 
     def __init__(self, atoll, work, *options, **more):
@@ -205,18 +205,18 @@ class Reef:
 @pytest.fixture
 def start(atoll, work):
     """start(*options): a daemon whose orphans become ours."""
-    reefs = []
+    survivors = []
 
     def begin(*options, place=work, **more):
-        reefs.append(Reef(atoll, place, *options, **more))
-        return reefs[-1]
+        survivors.append(Survivor(atoll, place, *options, **more))
+        return survivors[-1]
 
     before = oracle.list_cgroups()
     become_subreaper()
     yield begin
-    for reef in reefs:
-        reef.end()
-        wait_until(lambda: not reef.strays(), ORPHANS_MAX_S, "orphans")
+    for survivor in survivors:
+        survivor.end()
+        wait_until(lambda: not survivor.strays(), ORPHANS_MAX_S, "orphans")
     become_subreaper(False)
     if oracle.list_cgroups() - before:
         # Once the last zombie in them is reaped; others may have groups, too, which live on.
@@ -231,7 +231,7 @@ def start(atoll, work):
 
 def read_database(state):
     """A copy of it, to look at; call it only while no front runs."""
-    place = Path(tempfile.mkdtemp(prefix="reef-db-"))
+    place = Path(tempfile.mkdtemp(prefix="tests-db-"))
     for name in ("history.db", "history.db-wal"):
         if (state / "history" / name).exists():
             shutil.copy(state / "history" / name, place)
@@ -366,8 +366,8 @@ class Ledger:
 class Load:
     """Clients in threads, each doing one thing after the other until they are stopped."""
 
-    def __init__(self, reef, ledger, programs, workers=4, seed=None):
-        self.reef, self.ledger = reef, ledger
+    def __init__(self, survivor, ledger, programs, workers=4, seed=None):
+        self.survivor, self.ledger = survivor, ledger
         self.programs, self.weights = programs, [p.weight for p in programs]
         self.over, self.pending = threading.Event(), {}
         seed = random.randrange(1 << 32) if seed is None else seed
@@ -410,7 +410,7 @@ class Load:
 
     def wait_for(self, program, rng):
         begin = time.monotonic()
-        answer = self.reef.web.post("/v1/execute", program.body(), timeout=60)
+        answer = self.survivor.web.post("/v1/execute", program.body(), timeout=60)
         if self.is_served(answer, 200, program):
             result = answer.json()
             self.ledger.seconds.append((program.language, time.monotonic() - begin))
@@ -426,7 +426,7 @@ class Load:
         while not self.over.is_set() or tries == 0:
             tries += 1
             try:
-                answer = self.reef.web.post("/v1/executions", body, headers=headers, timeout=30)
+                answer = self.survivor.web.post("/v1/executions", body, headers=headers, timeout=30)
             except LOST:
                 self.ledger.lose()
                 if key is None:
@@ -445,12 +445,12 @@ class Load:
         mine = self.pending.setdefault(threading.get_ident(), [])
         mine.append(id)
         while len(mine) > PENDING_MAX and not self.over.wait(0.05):
-            answer = self.reef.web.get(f"/v1/executions/{mine[0]}", timeout=30)
+            answer = self.survivor.web.get(f"/v1/executions/{mine[0]}", timeout=30)
             if answer.status != 200 or answer.json()["status"] not in ("queued", "running"):
                 mine.pop(0)
 
     def stream(self, program, rng):
-        web = self.reef.web
+        web = self.survivor.web
         connection = web.connect()
         try:
             response = web.begin(connection, "POST", "/v1/execute", program.body(), {"Accept": "text/event-stream"})
@@ -467,27 +467,27 @@ class Load:
             connection.close()
 
 
-def check_deaths(reef):
+def check_deaths(survivor):
     """Of those who were killed, what hung on them was gone in time."""
-    seconds = [one for some in reef.deaths.values() for one in some]
-    assert statistics.median(seconds) < PROMISED_S, reef.deaths
+    seconds = [one for some in survivor.deaths.values() for one in some]
+    assert statistics.median(seconds) < PROMISED_S, survivor.deaths
 
 
-def read_results(reef, ledger, seconds=180):
+def read_results(survivor, ledger, seconds=180):
     """{id: result} of everything that was accepted; all of it must have ended by then."""
     found, waiting, deadline = {}, list(ledger.accepted), time.monotonic() + seconds
-    connection = reef.web.connect()
+    connection = survivor.web.connect()
     while waiting:
         later = []
         for id in waiting:
-            answer = reef.web.get(f"/v1/executions/{id}", keep=connection)
+            answer = survivor.web.get(f"/v1/executions/{id}", keep=connection)
             assert answer.status == 200, (id, ledger.accepted[id][0].code[:80], answer)
             result = answer.json()
             if result["status"] in ("queued", "running"):
                 later.append(id)
             else:
                 found[id] = result
-        assert not later or time.monotonic() < deadline, f"not ended after {seconds} s: {later[:5]} {reef.said()}"
+        assert not later or time.monotonic() < deadline, f"not ended after {seconds} s: {later[:5]} {survivor.said()}"
         waiting = later
         time.sleep(0.05 if later else 0)
     connection.close()
@@ -500,17 +500,17 @@ def seconds_of(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
-def check_once(reef, ledger, results):
+def check_once(survivor, ledger, results):
     """Whichever process died meanwhile, nothing was applied twice, and what succeeded was applied."""
-    begun = [path.name.split(".")[0] for path in (reef.state / "workspaces").glob("*-tally/*.*")]
+    begun = [path.name.split(".")[0] for path in (survivor.state / "workspaces").glob("*-tally/*.*")]
     assert len(set(begun)) == len(begun), f"applied twice: {sorted(line for line in set(begun) if begun.count(line) > 1)[:5]}"
     done = {r["stdout"].strip() for id, r in results.items() if isinstance(ledger.accepted[id][0], Once) and r["status"] == "success"}
     assert done <= set(begun), f"never applied, and yet a success: {sorted(done - set(begun))[:5]}"
 
 
-def check_results(reef, ledger):
+def check_results(survivor, ledger):
     """Each accepted execution has the one result that its client was given; an undisturbed one did what it should."""
-    results, interrupted = read_results(reef, ledger), 0
+    results, interrupted = read_results(survivor, ledger), 0
     for id, result in results.items():
         program, _ = ledger.accepted[id]
         given = ledger.results.get(id)
@@ -520,11 +520,11 @@ def check_results(reef, ledger):
             continue
         begin = seconds_of(result["created_at"])
         end = time.time() if given is None else begin + max(result["duration"] or 0, 0) + 5
-        assert reef.was_disturbed(begin, end), f"undisturbed, and yet {wrong}: {json.dumps(result)[:1500]}"
+        assert survivor.was_disturbed(begin, end), f"undisturbed, and yet {wrong}: {json.dumps(result)[:1500]}"
         assert result["status"] in DISTURBED, f"{wrong}: {json.dumps(result)[:1500]}"
         interrupted += 1
     assert not ledger.wrong, ledger.wrong[:5]
-    check_once(reef, ledger, results)
+    check_once(survivor, ledger, results)
     return results, interrupted
 
 
@@ -532,12 +532,12 @@ def check_results(reef, ledger):
 DISTURBED = ("interrupted", "error")
 
 
-def check_keys(reef, ledger, most=40):
+def check_keys(survivor, ledger, most=40):
     """Every key still names its execution, and no other body."""
     for key, (id, body) in random.sample(sorted(ledger.keys.items()), min(most, len(ledger.keys))):
-        answer = reef.web.post("/v1/executions", body, headers={"Idempotency-Key": key})
+        answer = survivor.web.post("/v1/executions", body, headers={"Idempotency-Key": key})
         assert answer.status == 202 and answer.json()["id"] == id, (key, id, answer)
-        answer = reef.web.post("/v1/executions", {**body, "code": "another"}, headers={"Idempotency-Key": key})
+        answer = survivor.web.post("/v1/executions", {**body, "code": "another"}, headers={"Idempotency-Key": key})
         assert answer.status == 422, (key, answer)
 
 

@@ -29,7 +29,7 @@ def containers(tree):
     """Runs commands in containers whose root is a copy of the directory: run(flags, words, timeout)."""
     if not Path(DAEMON).exists():
         raise Unavailable("dockerd is not installed")
-    place = Path(os.path.realpath("/var/tmp")) / f"reef-docker-{os.getpid()}"
+    place = Path(os.path.realpath("/var/tmp")) / f"tests-docker-{os.getpid()}"
     place.mkdir()
     host = f"unix://{place}/docker.sock"
     with open(place / "log", "wb") as log, contextlib.ExitStack() as stack:

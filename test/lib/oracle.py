@@ -266,7 +266,7 @@ def is_of_the_product(entry):
     """By its name; or by its owner, if only sandboxes and the product are that user."""
     if "atoll" in entry.name:
         return True
-    return IS_ROOT and not entry.name.startswith("reef-") and (
+    return IS_ROOT and not entry.name.startswith("tests-") and (
         (uid := entry.stat(follow_symlinks=False).st_uid) == NOBODY or uid in SANDBOX_UIDS)
 
 

@@ -2,7 +2,7 @@
 """The program under test: where it lies, and running it as root and as an unprivileged user.
 
 The binary is build/atoll, or $ATOLL_BIN. `Stage` copies it with its data to a place that every user can read. `Atoll` runs it in one
-mode, in a clean environment with a home of its own and without a pool. Temporary directories of the tests are named reef-*, so
+mode, in a clean environment with a home of its own and without a pool. Temporary directories of the tests are named tests-*, so
 that the leak oracle may treat everything named atoll as the product's.
 """
 import json
@@ -168,7 +168,7 @@ class Atoll:
 
     def peak_kib(self, args, measure, **more):
         """(result, most memory that any process of the command ever held), seen by a small parent."""
-        with tempfile.NamedTemporaryFile(prefix="reef-") as f:
+        with tempfile.NamedTemporaryFile(prefix="tests-") as f:
             result = self.variant(wrap=[str(measure), f.name]).result(args, **more)
             return result, int(f.read())
 
@@ -199,7 +199,7 @@ class Stage:
 
     def __init__(self):
         # Not below /tmp or /var/tmp: zygotes have their own, and would not find their runners.
-        self.top = Path(tempfile.mkdtemp(prefix="reef-", dir="/var/lib" if IS_ROOT else Path.home()))
+        self.top = Path(tempfile.mkdtemp(prefix="tests-", dir="/var/lib" if IS_ROOT else Path.home()))
         self.top.chmod(0o755)
         self.bin = self.top / "bin"
         self.bin.mkdir()

@@ -34,7 +34,7 @@ def left_since(before):
 @pytest.mark.skipif(not oracle.IS_ROOT, reason="needs a second user")
 def test_files_are_known_by_their_owner(plant):
     before = oracle.snapshot()
-    path, own = plant(""), plant("reef-")
+    path, own = plant(""), plant("tests-")
     assert path in left_since(before) and own not in left_since(before)
 
 

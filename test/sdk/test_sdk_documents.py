@@ -136,7 +136,7 @@ def test_001_files_and_input(sandbox):
             "print(f'Config: {config}, Helper: {helper()}')")
     assert sandbox.execute(code, "python", files=files).stdout == "Config: {'setting': 'value'}, Helper: 42\n"
     assert sandbox.execute("print(1)", "python", files={"../x": ""}).error_message.startswith("Error preparing files: ")
-    assert sandbox.execute("echo $NAME", "bash", env_vars={"NAME": "reef"}).stdout == "reef\n"
+    assert sandbox.execute("echo $NAME", "bash", env_vars={"NAME": "toy"}).stdout == "toy\n"
     assert sandbox.execute_with_input("print(input()[::-1])", "python", "atoll").stdout == "llota\n"
     assert sandbox.execute_tests("def f(): return 2", "assert f() == 3", "python").exit_code == 1
     assert sandbox.execute("open('/sandbox/x', 'w')", "python").exit_code == 1

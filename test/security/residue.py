@@ -167,7 +167,7 @@ print(json.dumps([found, mapped]))
 
 
 def a_secret():
-    return "reef-secret-" + secrets.token_hex(16)
+    return "planted-secret-" + secrets.token_hex(16)
 
 
 def processes_with(word):

@@ -152,7 +152,7 @@ print(json.dumps(out))
 """)["stdout"])
     assert seen["reached"] == [] and seen["files"] == [], seen
     assert str(state) not in seen["mounts"] and "workspaces" not in seen["mounts"] and len(seen["pids"]) <= 3, seen
-    assert not re.search("ATOLL|TOKEN|SANDBOX_|reef-", json.dumps(seen["env"])) and ALICE not in json.dumps(seen), seen["env"]
+    assert not re.search("ATOLL|TOKEN|SANDBOX_|tests-", json.dumps(seen["env"])) and ALICE not in json.dumps(seen), seen["env"]
 
 
 @quick

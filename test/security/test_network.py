@@ -103,7 +103,7 @@ s = []
 try:
     a = socket.socket(); a.bind(('127.0.0.1', 18123)); a.listen(); s.append(a)
 except OSError: pass
-for name in ('\\0reef', '/tmp/reef', '/dev/shm/reef'):
+for name in ('\\0toy', '/tmp/toy', '/dev/shm/toy'):
     b = socket.socket(socket.AF_UNIX); b.bind(name); b.listen(); s.append(b)
 print('up', flush=True)
 sys.stdin.readline()
@@ -115,7 +115,7 @@ sys.stdin.readline()
 import socket
 def tcp(): socket.create_connection(('127.0.0.1', 18123), 0.5)
 def unix(a): socket.socket(socket.AF_UNIX).connect(a)
-say([attempt(tcp), attempt(unix, '\\0reef'), attempt(unix, '/tmp/reef'), attempt(unix, '/dev/shm/reef'), os.listdir('/tmp'), os.listdir('/dev/shm')])
+say([attempt(tcp), attempt(unix, '\\0toy'), attempt(unix, '/tmp/toy'), attempt(unix, '/dev/shm/toy'), os.listdir('/tmp'), os.listdir('/dev/shm')])
 """, options=["--network", network])
     popen.communicate(b"\n", timeout=25)
     assert "ok" not in seen[:4] and seen[4] == [] and seen[5] == [], seen

@@ -142,7 +142,7 @@ def text(path):
     try: return open(path).read()
     except OSError as e: return errno.errorcode[e.errno]
 root = next(l for l in open('/proc/self/mountinfo') if l.split()[4] == '/').split(' - ')[1].split()[0]
-names = ('reef-open', 'reef-group', 'reef-secret', 'alternatives/reef-open', 'alternatives/reef-secret')
+names = ('planted-open', 'planted-group', 'planted-secret', 'alternatives/planted-open', 'alternatives/planted-secret')
 print(json.dumps([root, [text('/etc/' + n) for n in names], sorted(os.listdir('/etc/alternatives'))]))
 """
 
@@ -161,8 +161,8 @@ def host_etc(stage, work):
     subprocess.run(["cp", "-a", "/etc", etc], check=True)
     text = (stage.data / "policies" / "default.yaml").read_text()
     assert "etc: [alternatives," in text
-    (work / "policy.yaml").write_text(text.replace("etc: [", "etc: [reef-open, reef-group, reef-secret, "))
-    for name, bits in (("reef-open", 0o644), ("reef-group", 0o640), ("reef-secret", 0o600)):
+    (work / "policy.yaml").write_text(text.replace("etc: [", "etc: [planted-open, planted-group, planted-secret, "))
+    for name, bits in (("planted-open", 0o644), ("planted-group", 0o640), ("planted-secret", 0o600)):
         write_new(etc / name, bits)
     there = ["unshare", "--mount", "sh", "-c", f'mount --bind {etc} /etc && exec "$@"', "sh"]
     return etc, there, ["--policy", str(work / "policy.yaml")]
@@ -175,7 +175,7 @@ def test_a_skeleton_holds_what_a_sandbox_may_read(own, host_etc):
     _, there, options = host_etc
     pool = own(wrap=there)
     _, *cold = pool.atoll.variant(wrap=there).probe(SEES, options=options)
-    assert cold[0] == ["reef-open", "ENOENT", "ENOENT", "ENOENT", "ENOENT"]
+    assert cold[0] == ["planted-open", "ENOENT", "ENOENT", "ENOENT", "ENOENT"]
     deadline, root = time.monotonic() + 60, None
     while root != "overlay":  # it has a skeleton
         assert time.monotonic() < deadline, "no sandbox has a skeleton"
@@ -188,11 +188,11 @@ def test_a_skeleton_holds_what_a_sandbox_may_read(own, host_etc):
 def test_a_small_directory_is_copied_whole_or_shown(own, host_etc):
     """One file in it that only root can read: it stays unreadable, and nothing beside it is lost."""
     etc, there, options = host_etc
-    write_new(etc / "alternatives" / "reef-open", 0o644)
-    write_new(etc / "alternatives" / "reef-secret", 0o600)
+    write_new(etc / "alternatives" / "planted-open", 0o644)
+    write_new(etc / "alternatives" / "planted-secret", 0o600)
     pool = own(wrap=there)
     _, *cold = pool.atoll.variant(wrap=there).probe(SEES, options=options)
-    assert cold[0] == ["reef-open", "ENOENT", "ENOENT", "reef-open", "EACCES"]
+    assert cold[0] == ["planted-open", "ENOENT", "ENOENT", "planted-open", "EACCES"]
     for _ in range(10):
         _, *warm = pool.front().probe(SEES, options=options)
         assert warm == cold
@@ -262,7 +262,7 @@ def test_preload_runs_no_program_of_a_package(own):
 @pytest.fixture
 def module_that_stays():
     """An installed module that starts a process of its own when it is loaded: (its name, a word of that process)."""
-    name, word = f"reef_{secrets.token_hex(6)}", f"{4711 + secrets.randbelow(1 << 20)}.5"
+    name, word = f"planted_{secrets.token_hex(6)}", f"{4711 + secrets.randbelow(1 << 20)}.5"
     path = Path(f"/usr/local/lib/python3.{sys.version_info[1]}/dist-packages/{name}.py")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"import os\nos.posix_spawn('/usr/bin/sleep', ['sleep', '{word}'], {{}}, setsid=True)\n")
@@ -295,7 +295,7 @@ def test_modules_of_a_caller_are_loaded_without_rights(own, stage, work, module_
     result = front.python(f"import {name}\nprint(open('/proc/self/uid_map').read().split()[2])", options=["--policy", work / "any.yaml", "--preload", name])
     assert result["stdout"] == "1\n" and result["isolation"]["tier"] == "full", result
     guests = [pid for pid in pool.zygotes() if name in oracle.command_line(pid)]
-    plain = [pid for pid in pool.zygotes() if "reef_" not in oracle.command_line(pid)]
+    plain = [pid for pid in pool.zygotes() if "planted_" not in oracle.command_line(pid)]
     started = [pid for pid in oracle.parents() if word in oracle.command_line(pid) and "sleep" in oracle.command_line(pid)]
     assert guests and plain and started
     for pid in guests + started:

@@ -26,7 +26,7 @@ try:
         permutation=np.random.permutation(30).tolist(), state=int(np.random.get_state()[1][5]), seed=str(np.random.SeedSequence().entropy),
         philox=int(np.random.Philox().random_raw()), legacy=float(np.random.RandomState().rand()))
 except ImportError: pass
-out['hash'] = hash('reef')
+out['hash'] = hash('text')
 print(json.dumps(out))
 """
 

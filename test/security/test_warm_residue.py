@@ -156,7 +156,7 @@ def host_uid(pid):
 
 @needs_root
 def test_M03_tenants_are_different_users(front):
-    runs = [tagged(front, "reef" + secrets.token_hex(4)) for _ in range(3)]
+    runs = [tagged(front, "toy" + secrets.token_hex(4)) for _ in range(3)]
     try:
         uids = [host_uid(pid) for _, pid in runs]
         spaces = {(kind, os.readlink(f"/proc/{pid}/ns/{kind}")) for _, pid in runs for kind in ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup")}

@@ -119,7 +119,7 @@ WORDS = {
 @pytest.mark.parametrize("who", list(WORDS))
 def test_M04_the_last_word_is_the_last(front, who):
     """However early the main process says it: it means exit(5), at once, for every process in the sandbox."""
-    tag = "reef" + secrets.token_hex(4)
+    tag = "toy" + secrets.token_hex(4)
     code = (f"import ctypes, os, sys, threading, time\nctypes.CDLL(None).prctl(15, b'{tag}', 0, 0, 0)\nprint('before', flush=True)\n"
             f"{WORDS[who]}\ntime.sleep(8)\nprint('after', flush=True)\nopen('late', 'w').write('x')\ntime.sleep(20)")
     result = front.python(code, options=["--timeout", "40"])
@@ -182,7 +182,7 @@ print(os.read(r, 999).decode())
 
 STAMPS = """
 import ctypes, os, struct, time
-ctypes.CDLL(None).prctl(15, b'reefstamps', 0, 0, 0)
+ctypes.CDLL(None).prctl(15, b'toystamps', 0, 0, 0)
 fd = os.open('/workspace/stamp', os.O_RDWR | os.O_CREAT)
 os.pwrite(fd, struct.pack('d', 0), 0)
 os.write(100, b'0')
@@ -206,7 +206,7 @@ def test_M04_nothing_is_written_behind_a_result(own, work):
                 assert "Bad file descriptor" in result["stderr"], (problem, result)  # cold
                 continue
             warm += 1
-            wait_until(lambda: not processes_with("reefstamps"))
+            wait_until(lambda: not processes_with("toystamps"))
             assert struct.unpack("d", stamp.read_bytes())[0] <= now
     finally:
         library.close()

@@ -68,7 +68,7 @@ for path in ('/proc/sys/kernel/hostname', '/etc/passwd', '/usr/bin/atoll', '/sys
 import ctypes, os
 libc = ctypes.CDLL(None)
 for key in range(1, 9): libc.shmget(key, 4096, 0o1600), libc.msgget(key, 0o1600), libc.semget(key, 1, 0o1600)
-try: shared_memory.SharedMemory('reef', create=True, size=4096)
+try: shared_memory.SharedMemory('memory', create=True, size=4096)
 except OSError: pass
 os._exit(0)"""),
         hostile("import os\nfds = []\nwhile True:\n    try: fds.append(os.open('/dev/null', 0))\n    except OSError: break\nprint(len(fds))"),
@@ -92,7 +92,7 @@ class Abuse(Load):
     def work(self, rng):
         while not self.over.wait(rng.uniform(0.05, 0.4)):
             try:
-                with socket.create_connection((self.reef.web.host, self.reef.web.port), timeout=5) as s:
+                with socket.create_connection((self.survivor.web.host, self.survivor.web.port), timeout=5) as s:
                     rng.choice((self.babble, self.leave, self.stall))(s, rng)
             except LOST:
                 pass
@@ -106,7 +106,7 @@ class Abuse(Load):
     def begin(self, s, code):
         body = b'{"language": "bash", "code": "%s", "limits": {"timeout": 3, "output": "64k"}}' % code
         s.sendall(b"POST /v1/execute HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\n"
-                  b"Content-Length: %d\r\n\r\n%s" % (self.reef.web.port, len(body), body))
+                  b"Content-Length: %d\r\n\r\n%s" % (self.survivor.web.port, len(body), body))
 
     def leave(self, s, rng):
         self.begin(s, b"sleep 1; echo nobody listens")

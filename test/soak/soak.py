@@ -113,9 +113,9 @@ def state_bytes(state):
     return sum(path.lstat().st_blocks * 512 for path in Path(state).rglob("*"))
 
 
-def too_many(reef):
+def too_many(survivor):
     """Processes below a broker at rest that are neither a zygote nor a sandbox that waits (I1)."""
-    broker, table = reef.daemon.child("broker"), oracle.parents()
+    broker, table = survivor.daemon.child("broker"), oracle.parents()
     found = []
     for top in [p for p, (parent, state) in table.items() if parent == broker and state != "Z"]:
         family = {top} | oracle.below(top)
@@ -127,8 +127,8 @@ def too_many(reef):
 class Watch:
     """Looks once a second, in a thread; what it finds wrong is kept for the end."""
 
-    def __init__(self, reef, canary):
-        self.reef, self.canary = reef, canary
+    def __init__(self, survivor, canary):
+        self.survivor, self.canary = survivor, canary
         self.host, self.wrong, self.samples = host_facts(), [], 0
         self.health, self.peaks = [], Counter()
         self.seen = {}  # orphan -> since when
@@ -167,14 +167,14 @@ class Watch:
         self.look_at_health()
 
     def look_at_processes(self):
-        strays, now = self.reef.strays(), time.monotonic()
+        strays, now = self.survivor.strays(), time.monotonic()
         self.seen = {pid: self.seen.get(pid, now) for pid in strays}
         old = [pid for pid, since in self.seen.items() if now - since > chaos.ORPHANS_MAX_S]
         if old:
             self.complain(f"orphans: {chaos.describe(old)}")
-        self.peaks["processes"] = max(self.peaks["processes"], len(self.reef.daemon.processes()))
+        self.peaks["processes"] = max(self.peaks["processes"], len(self.survivor.daemon.processes()))
         for name, most in MEMORY_MAX.items():
-            pid = self.reef.pick(name)
+            pid = self.survivor.pick(name)
             bytes, fds = memory_of(pid), sum(fds_of(pid).values())
             self.peaks[f"{name} MiB"] = max(self.peaks[f"{name} MiB"], bytes // MiB)
             self.peaks[f"{name} fds"] = max(self.peaks[f"{name} fds"], fds)
@@ -184,32 +184,32 @@ class Watch:
     def look_at_health(self):
         begin, at = time.monotonic(), time.time()
         try:
-            self.reef.web.get("/healthz", timeout=30)
+            self.survivor.web.get("/healthz", timeout=30)
         except chaos.LOST:
-            if not self.reef.was_disturbed(at, time.time(), chaos.BACK_MAX_S):
+            if not self.survivor.was_disturbed(at, time.time(), chaos.BACK_MAX_S):
                 self.complain("no answer from /healthz")
             return
         seconds = time.monotonic() - begin
         self.health.append(seconds)
-        if seconds > HEALTH_MAX_S and not self.reef.was_disturbed(at, at + seconds, chaos.BACK_MAX_S):
+        if seconds > HEALTH_MAX_S and not self.survivor.was_disturbed(at, at + seconds, chaos.BACK_MAX_S):
             self.complain(f"/healthz took {seconds:.1f} s")
 
 
-def rest(reef):
+def rest(survivor):
     """Waits until nothing runs, is queued or warms up; what each process holds then."""
     def is_idle():
-        now = reef.web.get("/v1/stats").json()["now"]
+        now = survivor.web.get("/v1/stats").json()["now"]
         return now["running"] == now["queued"] == 0
     chaos.wait_until(is_idle, 180, "the daemon does not come to rest")
     held, before = None, {}
     for _ in range(40):  # what is warmed up again, and what is torn down behind a result
         time.sleep(0.25)
-        held = {name: (fds_of(reef.pick(name)), memory_of(reef.pick(name)), reef.pick(name)) for name in MEMORY_MAX}
+        held = {name: (fds_of(survivor.pick(name)), memory_of(survivor.pick(name)), survivor.pick(name)) for name in MEMORY_MAX}
         if {n: h[0] for n, h in held.items()} == before:
             break
         before = {n: h[0] for n, h in held.items()}
     assert not chaos.who_runs(hostile.ESCAPED), "a program escaped"
-    chaos.wait_until(lambda: not too_many(reef), 60, lambda: f"at rest, and yet: {chaos.describe(too_many(reef))}")
+    chaos.wait_until(lambda: not too_many(survivor), 60, lambda: f"at rest, and yet: {chaos.describe(too_many(survivor))}")
     return held
 
 
@@ -251,8 +251,8 @@ class Soak:
         content, kernel, files = hash_tree(*trees), kernel_facts(), oracle.list_files()
         others = busy.Watch()
         chaos.become_subreaper()
-        self.reef = chaos.Reef(self.atoll, self.work, "--running", str(RUNNING), "--set", f"pool.spares={SPARES}")
-        self.watch = Watch(self.reef, self.canary)
+        self.survivor = chaos.Survivor(self.atoll, self.work, "--running", str(RUNNING), "--set", f"pool.spares={SPARES}")
+        self.watch = Watch(self.survivor, self.canary)
         try:
             self.ledger = chaos.Ledger()
             steady = self.steady(seconds * STEADY_SHARE)
@@ -260,27 +260,27 @@ class Soak:
             report = self.judge(groups, steady)
         finally:
             self.watch.stop()
-            code = self.reef.end()
-            chaos.wait_until(lambda: not self.reef.strays(), chaos.ORPHANS_MAX_S, "orphans of the last daemon")
+            code = self.survivor.end()
+            chaos.wait_until(lambda: not self.survivor.strays(), chaos.ORPHANS_MAX_S, "orphans of the last daemon")
             chaos.become_subreaper(False)
-        assert code == 0, self.reef.said()
+        assert code == 0, self.survivor.said()
         assert not self.watch.wrong, "\n".join(self.watch.wrong)
-        assert oracle.list_sockets() <= sockets and not self.reef.daemon.socket.exists()
+        assert oracle.list_sockets() <= sockets and not self.survivor.daemon.socket.exists()
         chaos.wait_until(lambda: not oracle.list_empty_cgroups() - groups, 60,
                          lambda: f"groups: {oracle.list_empty_cgroups() - groups}")
         assert hash_tree(*trees) == content, "programs, data or /etc have changed"
         check_kernel(kernel, others)
         assert oracle.list_files() <= files, oracle.list_files() - files
-        rows = chaos.check_database(self.reef.state)
-        chaos.check_state(self.reef.state, rows)
+        rows = chaos.check_database(self.survivor.state)
+        chaos.check_state(self.survivor.state, rows)
         assert not {"queued", "running", "internal_error"} & set(rows.values()), Counter(rows.values())
-        bytes = state_bytes(self.reef.state)
+        bytes = state_bytes(self.survivor.state)
         assert bytes < STATE_BYTES_MAX + STATE_BYTES_EACH_MAX * len(rows), f"{bytes} bytes of {len(rows)} executions"
         return report
 
     def loads(self):
         programs = hostile.mixed([copy.copy(p) for p in chaos.GOOD], self.canary, HOSTILE_SHARE)
-        return [chaos.Load(self.reef, self.ledger, programs, workers=4), hostile.Abuse(self.reef, self.ledger, programs, workers=1)]
+        return [chaos.Load(self.survivor, self.ledger, programs, workers=4), hostile.Abuse(self.survivor, self.ledger, programs, workers=1)]
 
     def under_load(self, work):
         loads = self.loads()
@@ -293,10 +293,10 @@ class Soak:
     def steady(self, seconds):
         """Warms up, rests, works, rests: what it holds the second time is what it held the first."""
         self.under_load(lambda: time.sleep(min(20, seconds / 4)))
-        before = rest(self.reef)
+        before = rest(self.survivor)
         self.tell(f"at rest: {show(before)}")
         self.under_load(lambda: self.wait(seconds * 3 / 4))
-        after = rest(self.reef)
+        after = rest(self.survivor)
         self.tell(f"at rest: {show(after)}")
         check_growth(before, after)
         return len(self.ledger.accepted)
@@ -309,7 +309,7 @@ class Soak:
 
     def check(self):
         """Says how far it is, and ends it at the first thing that is wrong."""
-        self.tell(f"{len(self.ledger.accepted)} accepted, {len(self.ledger.results)} answered, {len(self.reef.faults)} kills, "
+        self.tell(f"{len(self.ledger.accepted)} accepted, {len(self.ledger.results)} answered, {len(self.survivor.faults)} kills, "
                   f"{self.ledger.lost} lost, refused {self.ledger.refused}")
         assert not self.watch.wrong, "\n".join(self.watch.wrong)
         assert not self.ledger.wrong, self.ledger.wrong[:5]
@@ -322,27 +322,27 @@ class Soak:
             begin = time.monotonic()
             for i, target in enumerate(order):
                 time.sleep(max(0, begin + seconds * (i + random.random()) / n - time.monotonic()))
-                mark = self.reef.sleeper(self.ledger) if target in ("monitor", "front", "broker") else None
-                self.reef.kill(target, mark)
+                mark = self.survivor.sleeper(self.ledger) if target in ("monitor", "front", "broker") else None
+                self.survivor.kill(target, mark)
                 if i % 5 == 4:
                     self.check()
 
         self.under_load(strike)
 
     def judge(self, groups, steady):
-        rest(self.reef)
-        chaos.check_deaths(self.reef)
-        results, disturbed = chaos.check_results(self.reef, self.ledger)
-        chaos.check_keys(self.reef, self.ledger)
+        rest(self.survivor)
+        chaos.check_deaths(self.survivor)
+        results, disturbed = chaos.check_results(self.survivor, self.ledger)
+        chaos.check_keys(self.survivor, self.ledger)
         chaos.wait_until(lambda: not oracle.list_empty_cgroups() - groups, 60, "groups of dead brokers stay")
         latency = percentiles([s for _, s in self.ledger.seconds])
         assert latency["p99"] < P99_MAX_S, latency
         assert len(results) > 20 and self.watch.samples > 5
         return {"accepted": len(results), "while nothing was killed": steady,
-                "kills": dict(Counter(t for _, t in self.reef.faults)),
+                "kills": dict(Counter(t for _, t in self.survivor.faults)),
                 "statuses": dict(Counter(r["status"] for r in results.values())), "disturbed": disturbed, "lost": self.ledger.lost,
                 "refused": self.ledger.refused, "latency": latency, "health": percentiles(self.watch.health),
-                "slowest deaths": {t: round(max(s, default=0), 3) for t, s in self.reef.deaths.items()},
+                "slowest deaths": {t: round(max(s, default=0), 3) for t, s in self.survivor.deaths.items()},
                 "peaks": dict(self.watch.peaks)}
 
 

@@ -359,7 +359,7 @@ def test_refusals(drive):
     for field in refused:
         event = drive.wait(field, "refused")
         assert event["field"] == field and event["problem"], event
-        assert "/work" not in event["problem"] and "reef-" not in event["problem"], event
+        assert "/work" not in event["problem"] and "tests-" not in event["problem"], event
     assert drive.wait("image", "refused")["code"] == POLICY
     assert drive.wait("nonsense", "refused")["code"] == INPUT
     drive.bash("d", "echo never", discard=True)

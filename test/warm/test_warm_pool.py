@@ -250,7 +250,7 @@ def small_pids():
     if not oracle.IS_ROOT or not top.is_dir():
         pytest.skip("needs root and a pids hierarchy of its own (cgroup v1)")
     own = next(line.split(":", 2)[2] for line in Path("/proc/self/cgroup").read_text().splitlines() if ":pids:" in line)
-    group = Path(f"{top}{own}/reef-{os.getpid()}")
+    group = Path(f"{top}{own}/tests-{os.getpid()}")
     group.mkdir()
     yield (["/bin/sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"],
            lambda n: (group / "pids.max").write_text(str(n)), lambda: int((group / "pids.current").read_text()))

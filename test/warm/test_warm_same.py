@@ -158,7 +158,7 @@ def test_ten_megabytes_through_a_pipe(residents, mode):
 @quick
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_cancelling_a_warm_run(residents, mode, sig):
-    tag = f"reef{os.getpid() % 10000:04d}{sig:02d}{time.time_ns() % 10000:04d}"
+    tag = f"toy{os.getpid() % 10000:04d}{sig:02d}{time.time_ns() % 10000:04d}"
     popen = residents.front(mode).popen(["run", "-l", "python", "-c", f"import ctypes, os, time\nctypes.CDLL(None).prctl(15, b'{tag}', 0, 0, 0)\n"
                                          "os.fork()\nprint('up', flush=True)\ntime.sleep(60)"])
     assert popen.stdout.readline() == b"up\n"

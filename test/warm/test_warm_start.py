@@ -328,7 +328,7 @@ def case(language, name):
 
 
 def outcome(atoll, language, request):
-    place = Path(tempfile.mkdtemp(prefix="reef-"))
+    place = Path(tempfile.mkdtemp(prefix="tests-"))
     place.chmod(0o777)
     try:
         name = re.search(r"class (\w+)", request["code"])[1] if language == "java" else "code"
