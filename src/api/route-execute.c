@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /execute and GET /: the server of documents 002 and 001 (SPEC §8). compat/execute/execute-002.h reads
+ * POST /execute and GET /: the server of the NeMo Agent Toolkit and PC-Agent-Claw (SPEC §8). compat/execute/execute-002.h reads
  * bodies and writes answers; this file calls the engine. Every answer, also a failure, has the documents'
  * fields.
  */
@@ -308,9 +308,9 @@ static int get_root(struct request_ctx *ctx)
 
 const struct route execute_routes[] = {
 	{ HTTP_POST, "/execute", post_execute, .flags = ROUTE_BYTES,
-	  .summary = "Run code with the interface of document 002", .request_schema = "ExecuteCall",
-	  .response_schema = "ExecuteAnswer", .body_max_bytes = BODY_MAX_BYTES,
-	  .refuse = refuse_request },
+	  .summary = "Run code with the interface of the NeMo Agent Toolkit",
+	  .request_schema = "ExecuteCall", .response_schema = "ExecuteAnswer",
+	  .body_max_bytes = BODY_MAX_BYTES, .refuse = refuse_request },
 	{ HTTP_GET, "/", get_root, .flags = ROUTE_PUBLIC, .summary = "Presence check",
 	  .response_schema = "Status" },
 	{ 0 },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tool `execute_code` of document 004 over HTTP (SPEC §9): POST /v1/tools/execute_code takes its arguments, POST /v1/tools/call the
+ * The tool `execute_code` of Codomyrmex over HTTP (SPEC §9): POST /v1/tools/execute_code takes its arguments, POST /v1/tools/call the
  * document's envelope. compat/tools/execute-004.h reads arguments and writes answers; this file calls the engine, or a session.
  */
 #include <string.h>
@@ -105,7 +105,7 @@ static int post_tool_call(struct request_ctx *ctx)
 
 const struct route tool_routes[] = {
 	{ HTTP_POST, "/v1/tools/execute_code", post_execute_code, .flags = ROUTE_JSON,
-	  .summary = "The tool execute_code of document 004", .request_schema = "ToolArguments",
+	  .summary = "The tool execute_code of Codomyrmex", .request_schema = "ToolArguments",
 	  .response_schema = "ToolAnswer" },
 	{ HTTP_POST, "/v1/tools/call", post_tool_call, .flags = ROUTE_JSON,
 	  .summary = "The same in the document's envelope", .request_schema = "ToolCall",
