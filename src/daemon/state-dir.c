@@ -163,10 +163,12 @@ static int lock_state_dir(struct state_dir *p, struct error *err)
 	r = wait_for_lock(p, err);
 	if (r < 0)
 		return r;
-	/*
-	 * A file with a second name may be any file of the monitor's user. One without a name was removed by a daemon
-	 * that could not start, while this one waited.
-	 */
+	/* A file with a second name may be any file of the monitor's user. */
+	if (fstat(p->lock_fd, &st) == 0 && st.st_nlink == 0)
+		return error_set(err, ERROR_INPUT, EBUSY,
+				 "another daemon began in the state directory '%.200s' at the same "
+				 "moment and could not start; try again",
+				 p->path);
 	if (fstat(p->lock_fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
 	    st.st_nlink != 1)
 		return refuse_state_dir(p, EPERM, "has a lock that is not the daemon's", err);

@@ -359,6 +359,12 @@ int registry_detect(struct registry *reg, const struct registry_sample *sample,
 		r = detect_by_shebang(reg, sample->head, sample->head_len, ret, err);
 	if (r != -ENOENT)
 		return r;
+	if (sample->path && sample->head_len > 4 && memcmp(sample->head, "\177ELF", 4) == 0)
+		return error_set(
+			err, ERROR_RUNTIME, ENOPKG,
+			"'%.150s' is a compiled program, and Atoll runs source code; to run it: "
+			"atoll run -l bash --file program=%.150s -c ./program",
+			sample->path, sample->path);
 	return error_set(err, ERROR_RUNTIME, ENOPKG,
 			 "cannot tell the language of '%.200s' from its name or a #! line; name it "
 			 "with -l",
