@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMMANDS = ["atoll run examples/hello.py",
             "atoll run -l python -c 'x = bytearray(10**9)' --memory 64m; echo \"exit code $?\"",
             "atoll run -l python -c 'x = bytearray(10**9)' --memory 64m --json | jq -c .cause",
-            "atoll doctor | tail -n 1"]
+            "atoll doctor | head -n 1"]
 COLUMNS = 104
 WIDTH, ROW, SIDE = 860, 19, 16  # pixels
 HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img"
