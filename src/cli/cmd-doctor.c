@@ -124,9 +124,10 @@ static int print_count(struct buf *out, const json_t *sections)
 	}
 	if (all == 0)
 		return 0;
-	return weak == 0
-		       ? buf_printf(out, "Warnings: %zu, none of which weakens Atoll.\n", all)
-		       : buf_printf(out, "Warnings: %zu, of which %zu weaken Atoll.\n", all, weak);
+	if (weak == 0)
+		return buf_printf(out, "Warnings: %zu, none of which weakens Atoll.\n", all);
+	return buf_printf(out, "Warnings: %zu, of which %zu weaken%s Atoll.\n", all, weak,
+			  weak == 1 ? "s" : "");
 }
 
 static int doctor_table(const json_t *report, struct show_style style, struct buf *out)

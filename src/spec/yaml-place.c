@@ -68,10 +68,10 @@ static bool is_key_found(struct place_walk *w, const yaml_event_t *event)
 
 int yaml_place(const struct document *doc, int r, struct error *err)
 {
-	struct place_walk w = { .field = err->field };
+	struct place_walk w = { .field = err ? err->field : "" };
 	yaml_parser_t parser;
 	yaml_event_t event;
-	bool found = false, end = !*err->field;
+	bool found = false, end = !*w.field;
 
 	if (!yaml_parser_initialize(&parser))
 		return r;

@@ -28,7 +28,7 @@ def test_verdict_first_and_what_is_in_order_folded(atoll):
     warnings = [check for check in checks if check["verdict"] == "warn"]
     if warnings:
         weak = sum(check["weakens"] for check in warnings)
-        assert short[1] == f"Warnings: {len(warnings)}, " + (f"of which {weak} weaken Atoll." if weak else "none of which weakens Atoll.")
+        assert short[1] == f"Warnings: {len(warnings)}, " + (f"of which {weak} weaken{'s' * (weak == 1)} Atoll." if weak else "none of which weakens Atoll.")
     for lines, listed in ((short, [c for c in checks if c["verdict"] != "ok"]), (whole, checks)):
         rows = [line.split()[1] for line in lines if line.startswith("  ") and line.split()[0] in ("ok", "warn", "missing", "?")]
         assert rows == [check["name"] for check in listed], lines
