@@ -15,6 +15,7 @@
 #include "api/routes.h"
 #include "base/caller.h"
 #include "base/fd.h"
+#include "daemon/config-layer.h"
 #include "engine/engine.h"
 #include "history/history.h"
 #include "loop/fiber.h"
@@ -33,6 +34,14 @@ struct front_parts {
 	char challenge[1024]; /* of a refusal for want of a token; "": the usual one */
 };
 
+/* The port of document 002's clients. */
+static bool is_compat_port(const char *name)
+{
+	const char *port = strrchr(name, ':');
+
+	return port && strcmp(port, strrchr(CONFIG_LISTEN_COMPAT, ':')) == 0;
+}
+
 /* The server owns the sockets afterwards. */
 static int serve_sockets(struct front *f, struct error *err)
 {
@@ -44,7 +53,8 @@ static int serve_sockets(struct front *f, struct error *err)
 		const bool is_unix = listening->name[0] == '/';
 		struct listener listener = { TAKE_FD(listening->fd),
 					     is_unix ? LISTENER_UNIX : LISTENER_TCP,
-					     guarded && !is_unix };
+					     guarded && !is_unix,
+					     !is_unix && is_compat_port(listening->name) };
 
 		r = api_listen(f->parts->api, listener);
 	}

@@ -45,6 +45,7 @@ struct auth_rules {
 struct conn_peer {
 	bool is_unix;
 	bool needs_token;
+	bool old_headers; /* its answers have those of ROUTE_OLD_HEADERS */
 	uid_t uid;	  /* unix */
 	char address[48]; /* of the other side: "127.0.0.1" */
 	char local[48];	  /* this side, as a Host header writes it: "127.0.0.1", "[::1]" */

@@ -55,6 +55,15 @@ static int write_framing(struct request_ctx *ctx, struct buf *b, int status, int
 	return buf_puts(b, "Transfer-Encoding: chunked\r\n");
 }
 
+/* Only for clients that look for them: over plain HTTP browsers ignore the first, and the second is obsolete. */
+static int write_old_headers(const struct request_ctx *ctx, struct buf *b)
+{
+	if (!ctx->conn->peer.old_headers && !(ctx->match.flags & ROUTE_OLD_HEADERS))
+		return 0;
+	return buf_puts(b, "Strict-Transport-Security: max-age=31536000; includeSubDomains\r\n"
+			   "X-XSS-Protection: 1; mode=block\r\n");
+}
+
 static int write_head(struct request_ctx *ctx, int status, const char *type, int64_t length)
 {
 	_cleanup_buf_ struct buf b = { 0 };
@@ -63,6 +72,8 @@ static int write_head(struct request_ctx *ctx, int status, const char *type, int
 
 	buf_init(&b, HEAD_BYTES_MAX);
 	r = server_write_common(ctx->server, &b, status);
+	if (r >= 0)
+		r = write_old_headers(ctx, &b);
 	if (r >= 0 && type)
 		r = http_write_field(&b, "Content-Type", span_of(type));
 	if (r >= 0)

@@ -121,6 +121,7 @@ int router_match(const struct router *router, enum http_method method, const str
 		if (rank(row->pattern, uri) != best)
 			continue;
 		m.path_known = true;
+		m.flags |= row->flags;
 		m.methods |= 1U << row->method | 1U << HTTP_OPTIONS;
 		if (row->method == HTTP_GET && !streams)
 			m.methods |= 1U << HTTP_HEAD;

@@ -37,6 +37,8 @@ enum route_flags {
 	ROUTE_HIDDEN = 1 << 7,	 /* not listed in /openapi.json */
 	/* The handler runs on a fiber, as it does for a large body: its answer may be large. */
 	ROUTE_SLOW = 1 << 8,
+	/* Answers carry Strict-Transport-Security and X-XSS-Protection, which clients of document 002 look for. */
+	ROUTE_OLD_HEADERS = 1 << 10,
 };
 
 struct route {
@@ -65,6 +67,7 @@ struct route_match {
 	uint32_t
 		/* bits 1 << enum http_method of the path; GET brings HEAD, every path has OPTIONS */
 		methods;
+	uint32_t flags; /* of all rows of the path */
 	size_t n_params;
 	struct route_param params[ROUTE_PARAMS_MAX];
 	char *joined; /* the value of {name...} */

@@ -80,15 +80,12 @@ int server_write_common(struct server *s, struct buf *b, int status)
 	int r = http_write_status(b, status);
 
 	return r < 0 ? r
-		     : buf_printf(
-			       b,
-			       "Date: %s\r\n"
-			       "Strict-Transport-Security: max-age=31536000; includeSubDomains\r\n"
-			       "X-Content-Type-Options: nosniff\r\n"
-			       "X-Frame-Options: SAMEORIGIN\r\n"
-			       "X-XSS-Protection: 1; mode=block\r\n"
-			       "Cache-Control: no-store\r\n",
-			       date_now(s));
+		     : buf_printf(b,
+				  "Date: %s\r\n"
+				  "X-Content-Type-Options: nosniff\r\n"
+				  "X-Frame-Options: SAMEORIGIN\r\n"
+				  "Cache-Control: no-store\r\n",
+				  date_now(s));
 }
 
 /* --- lists --- */
@@ -190,7 +187,8 @@ static void name_address(const struct sockaddr_storage *a, char ret[48], uint16_
 static int read_peer(int fd, const struct listener *l, struct conn_peer *ret)
 {
 	struct conn_peer peer = { .is_unix = l->kind == LISTENER_UNIX,
-				  .needs_token = l->needs_token };
+				  .needs_token = l->needs_token,
+				  .old_headers = l->old_headers };
 	struct sockaddr_storage local = { 0 }, remote = { 0 };
 	socklen_t local_len = sizeof(local), remote_len = sizeof(remote);
 	struct ucred cred = { 0 };

@@ -70,6 +70,7 @@ struct listener {
 	int fd; /* bound and listening; taken over by the server */
 	enum listener_kind kind;
 	bool needs_token;
+	bool old_headers; /* every answer has those of ROUTE_OLD_HEADERS */
 };
 
 struct server_limits {

@@ -26,10 +26,8 @@ SANITIZED = b"__asan_init" in PROGRAM.read_bytes() if PROGRAM.exists() else Fals
 QUIET = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"}
 HEALTH_MAX_S = 20  # who is held up by another waits for that one, which has half a minute; a machine may stall for some seconds
 SECURITY = {
-    "strict-transport-security": "max-age=31536000; includeSubDomains",
     "x-content-type-options": "nosniff",
     "x-frame-options": "SAMEORIGIN",
-    "x-xss-protection": "1; mode=block",
 }
 
 
