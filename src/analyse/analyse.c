@@ -299,7 +299,7 @@ json_t *analysis_make(const json_t *request, const json_t *result)
 	_cleanup_(work_done) struct analysis_work w = { .source = { .request = request } };
 	int r;
 
-	ending_read(result, &w.view);
+	ending_read(request, result, &w.view);
 	if (w.view.success)
 		return json_pack("{s:b, s:s, s:n, s:n, s:n, s:n, s:[], s:n, s:n, s:n}", "is_error",
 				 0, "error_type", "none", "exception", "message", "file", "line",

@@ -77,12 +77,13 @@ bool ending_is_compiler(const char *stage)
 	       strncmp(stage, ANALYSE_COMPILE ":", sizeof(ANALYSE_COMPILE ":") - 1) == 0;
 }
 
-void ending_read(const json_t *result, struct ending_view *ret)
+void ending_read(const json_t *request, const json_t *result, struct ending_view *ret)
 {
 	const json_t *stages = json_object_get(result, "stages");
 	size_t n = json_array_size(stages);
 	const json_t *last = n > 0 ? json_array_get(stages, n - 1) : NULL;
-	const json_t *words = json_object_get(result, "stderr");
+	bool merged = json_is_true(json_object_get(request, "merge_stderr"));
+	const json_t *words = json_object_get(result, merged ? "stdout" : "stderr");
 
 	*ret = (struct ending_view){
 		.result = result,

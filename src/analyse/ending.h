@@ -27,7 +27,7 @@ struct ending_advice {
 	struct buf text; /* the suggestion; the caller frees it with buf_done() */
 };
 
-void ending_read(const json_t *result, struct ending_view *ret);
+void ending_read(const json_t *request, const json_t *result, struct ending_view *ret);
 /* "SIGSEGV" */
 void ending_signal_name(int64_t number, char *ret, size_t size);
 /* Whether a stage of this name is a compiler's. */

@@ -194,20 +194,18 @@ int run_set_network(void *data, const struct option *self _unused_, const char *
 	return set_text(o->overrides, "network", value, err);
 }
 
-static int apply_read_only(void *data, const struct option *self _unused_,
-			   const char *value _unused_, struct error *err)
-{
-	struct run_options *o = data;
-
-	return set_new(o->overrides, "read_only", json_true(), err);
-}
-
-static int apply_eval(void *data, const struct option *self _unused_, const char *value _unused_,
+/* --read-only -> "read_only": true. */
+static int apply_true(void *data, const struct option *self, const char *value _unused_,
 		      struct error *err)
 {
 	struct run_options *o = data;
+	char key[32];
 
-	return set_new(o->overrides, "eval", json_true(), err);
+	(void)snprintf(key, sizeof(key), "%s", self->flag + 2);
+	for (char *c = key; *c; c++)
+		if (*c == '-')
+			*c = '_';
+	return set_new(o->overrides, key, json_true(), err);
 }
 
 static int apply_discard(void *data, const struct option *self _unused_, const char *value _unused_,
@@ -216,14 +214,6 @@ static int apply_discard(void *data, const struct option *self _unused_, const c
 	struct run_options *o = data;
 
 	return set_text(o->overrides, "commit", "never", err);
-}
-
-static int apply_tty(void *data, const struct option *self _unused_, const char *value _unused_,
-		     struct error *err)
-{
-	struct run_options *o = data;
-
-	return set_new(o->overrides, "tty", json_true(), err);
 }
 
 static int apply_image(void *data, const struct option *self, const char *value, struct error *err)
@@ -261,7 +251,7 @@ static const struct option run_rows[] = {
 	  MEMBER(output_dir) },
 	{ "--collect", 0, "GLOB", "keep only files that match GLOB (repeatable)", apply_collect,
 	  0 },
-	{ "--read-only", 0, NULL, "only /tmp is writable", apply_read_only, 0 },
+	{ "--read-only", 0, NULL, "only /tmp is writable", apply_true, 0 },
 	{ "--workspace", 0, "NAME", "a directory that stays, mounted at /workspace", apply_text,
 	  0 },
 	{ "--commit", 0, "WHEN",
@@ -275,7 +265,7 @@ static const struct option run_rows[] = {
 	{ "--stage", 0, "NAME=CMD", "run a shell command as a stage of its own (repeatable)",
 	  apply_stage, 0 },
 	{ "--eval", 0, NULL, "print the value of the last expression (Python, JavaScript)",
-	  apply_eval, 0 },
+	  apply_true, 0 },
 	{ "--invoke", 0, "CLASS.METHOD", "call a method of a class that the code defines",
 	  option_set_text, MEMBER(invoke) },
 	{ "--params", 0, "JSON", "arguments of the method, a JSON object", option_set_text,
@@ -290,7 +280,9 @@ static const struct option run_rows[] = {
 	{ "--compiler-arg", 0, "ARG",
 	  "an additional argument of the compiler: -std=c++23 (repeatable)", apply_compiler_arg,
 	  0 },
-	{ "--tty", 't', NULL, "give the program a terminal", apply_tty, 0 },
+	{ "--tty", 't', NULL, "give the program a terminal", apply_true, 0 },
+	{ "--merge-stderr", 0, NULL, "print both streams to stdout, in the order of writing",
+	  apply_true, 0 },
 	{ "--explain", 0, NULL, "print decision and plan, run nothing", option_set_true,
 	  MEMBER(explain) },
 	{ "--no-daemon", 0, NULL, "bypass a running daemon", option_set_true, MEMBER(no_daemon) },

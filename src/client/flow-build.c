@@ -96,6 +96,7 @@ static int describe(struct run *run, struct sandbox_spec *ret, struct error *err
 		.files = files,
 		.n_files = run->n_files + 1,
 		.collect = true,
+		.merge_stderr = run->request->merge_stderr,
 		.take_file = take_product,
 	};
 	return 0;

@@ -235,6 +235,7 @@ static struct job_input job_input(const struct run *run, const struct sandbox_sp
 	struct job_input input = {
 		.run_fds = &run->atoll->run_fds,
 		.tty = in->decision->tty,
+		.merge_stderr = in->merge_stderr,
 		.quiet = !run_observer_wants(&watcher->observer, RUN_OUTPUT),
 		.stdin_data = in->stdin_data,
 		.stdin_fd = in->caller_input && o->use_stdin_fd ? o->stdin_fd : -EBADF,

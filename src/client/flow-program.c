@@ -65,6 +65,7 @@ int flow_describe(struct run *run, struct sandbox_spec *ret, struct error *err)
 		.caller_input = true,
 		.live = true,
 		.collect = flow_wants_files(run),
+		.merge_stderr = run->request->merge_stderr,
 		.build_scratch = flow_is_compiled(run) && run->language->warm.kind != WARMTH_NONE,
 		.take_file = flow_take_file,
 	};
@@ -183,8 +184,9 @@ void flow_find_error(struct run *run, const char *stage)
 
 	if (res->error || !failed_by_itself(&res->verdict))
 		return;
-	/* Some compilers print errors on standard output. */
-	if (s->len == 0 && stage && strncmp(stage, "compile", strlen("compile")) == 0)
+	/* Some compilers print errors on standard output; a merged stream is there, too. */
+	if (s->len == 0 && ((stage && strncmp(stage, "compile", strlen("compile")) == 0) ||
+			    run->request->merge_stderr))
 		s = &res->out;
 	in.words = s->text;
 	in.words_len = s->text ? s->len : 0;

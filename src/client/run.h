@@ -173,6 +173,7 @@ struct sandbox_spec {
 	bool caller_input; /* the caller's stdin_fd follows */
 	bool live;	   /* the run's observer gets its events */
 	bool collect;
+	bool merge_stderr; /* one pipe for both streams */
 	bool build_scratch;	      /* SANDBOX_BUILD can be filled in a finished sandbox */
 	const struct plan_warm *warm; /* how its one stage can be warm, or NULL */
 	const char *kit;	      /* host directory shown as SANDBOX_KIT, or NULL */

@@ -159,6 +159,15 @@ static int copy_channel(const struct job *j, int *ret)
 	return *ret < 0 ? -errno : 0;
 }
 
+/* The program's end of the pipe of stdout is its stderr, too. */
+static int merge_stderr(struct run_fds *w, int ret[3])
+{
+	w->err[0] = fd_close(w->err[0]);
+	(void)fd_close(ret[2]);
+	ret[2] = fcntl(ret[1], F_DUPFD_CLOEXEC, 3);
+	return ret[2] < 0 ? -errno : 0;
+}
+
 int job_make_stdio(struct job *j, int ret[3])
 {
 	struct run_fds own = { 0 }, w;
@@ -171,13 +180,15 @@ int job_make_stdio(struct job *j, int ret[3])
 	j->ticket_fd = TAKE_FD(w.ticket_fd);
 	ret[1] = TAKE_FD(w.out[1]);
 	ret[2] = TAKE_FD(w.err[1]);
+	if (j->in.merge_stderr)
+		r = merge_stderr(&w, ret);
 	/* With a terminal the pipes are not used: input and output go over the terminal that STARTED brings. */
 	if (!j->in.tty) {
 		j->out.fd = TAKE_FD(w.out[0]);
 		j->err.fd = TAKE_FD(w.err[0]);
-		if (j->in.channel_fd > 0)
+		if (r >= 0 && j->in.channel_fd > 0)
 			r = copy_channel(j, &ret[0]);
-		else if (j->in.stdin_data.data || j->in.stdin_fd >= 0)
+		else if (r >= 0 && (j->in.stdin_data.data || j->in.stdin_fd >= 0))
 			r = make_input(j, &ret[0]);
 	}
 	run_fds_done(&w);

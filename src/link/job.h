@@ -33,6 +33,7 @@ struct job_input {
 	struct run_fds *run_fds; /* made ahead, or empty; NULL: the job makes its own */
 	bool tty;
 	bool quiet;		/* the caller needs no output before the end */
+	bool merge_stderr;	/* the program's descriptors 1 and 2 are one pipe, told as stdout */
 	struct span stdin_data; /* fed first; data NULL: none */
 	int stdin_fd;		/* then this until its end; negative: none */
 	/*

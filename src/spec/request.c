@@ -297,6 +297,7 @@ static const struct key_rule request_rules[] = {
 	{ .key = "read_only", .read = read_bool, MEMBER(read_only) },
 	{ .key = "image", .read = read_image, MEMBER(image), .max = HOST_PATH_MAX },
 	{ .key = "tty", .read = read_bool, MEMBER(tty) },
+	{ .key = "merge_stderr", .read = read_bool, MEMBER(merge_stderr) },
 	{ .key = "stages", .read = request_read_stages },
 	{ .key = "tests", .read = request_read_tests },
 	{ .key = "invoke", .read = request_read_invoke },

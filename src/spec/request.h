@@ -93,6 +93,7 @@ struct request {
 	enum commit_when commit;  /* when the writes to it are applied */
 	bool read_only;
 	bool tty;
+	bool merge_stderr; /* standard error goes to the pipe of standard output */
 	const char *
 		entry; /* the file of `files` to run; with code: the name of the code's file; or NULL */
 	struct request_stage *stages;

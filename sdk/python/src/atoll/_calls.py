@@ -23,7 +23,7 @@ LIMITS = frozenset((
 #: Every other key of a request's body.
 KEYS = frozenset((
     "args", "stdin", "env", "files", "limits", "network", "policy", "workspace", "commit", "read_only", "image", "tty",
-    "preload", "compiler_args", "stages", "tests", "invoke", "eval", "archive", "entry", "labels", "collect", "priority",
+    "merge_stderr", "preload", "compiler_args", "stages", "tests", "invoke", "eval", "archive", "entry", "labels", "collect", "priority",
     "host_functions", "callback_url"))
 
 
