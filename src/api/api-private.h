@@ -54,8 +54,8 @@ bool request_flag(const struct request_ctx *ctx, const char *name);
 int respond_tree(struct request_ctx *ctx, int status, json_t *root);
 
 /* --- tables, each ending with an empty row --- */
-extern const struct route run_routes[], execution_routes[], output_routes[], host_routes[],
-	execute_routes[], session_routes[], tool_routes[], mcp_routes[];
+extern const struct route run_routes[], batch_routes[], execution_routes[], output_routes[],
+	host_routes[], execute_routes[], session_routes[], tool_routes[], mcp_routes[];
 
 /* --- await-result.c --- */
 /* The result of an execution, or its state. */
@@ -64,8 +64,17 @@ int respond_state(struct request_ctx *ctx, const char *id);
 int respond_result(struct request_ctx *ctx, const char *id, int64_t deadline_ns);
 
 /* --- route-run.c --- */
+enum { KEY_MAX = 255 };
+/* The Idempotency-Key; "": none. -EINVAL: respond_bad_key(). */
+int request_key(struct request_ctx *ctx, char ret[KEY_MAX + 1]) _must_check_;
+int respond_bad_key(struct request_ctx *ctx);
+/* "queued", "running" or "ended"; NULL: it ended a while ago. */
+const char *execution_phase(const struct execution *x);
 /* Runs the body of the request and answers with the result or with events. session NULL: in a sandbox of its own. */
 int respond_execution(struct request_ctx *ctx, struct session *session);
+
+/* --- route-batch.c --- */
+int respond_many(struct request_ctx *ctx); /* GET /v1/executions?ids= */
 
 /* --- route-session.c, route-session-file.c --- */
 struct session *

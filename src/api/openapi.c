@@ -28,6 +28,11 @@ static const struct api_parameter {
 	{ "/v1/executions", "query", "until", "string", "before this time" },
 	{ "/v1/executions", "query", "cursor", "string", "`next` of the previous page" },
 	{ "/v1/executions", "query", "limit", "integer", "1 to 1000, default 50" },
+	{ "/v1/executions", "query", "ids", "string",
+	  "at most 100 ids with commas between: their results or states, in this order; takes no "
+	  "filter" },
+	{ "/v1/executions:batch", "header", "Idempotency-Key", "string",
+	  "a repeated batch with the same key gets the same executions" },
 	{ "/v1/execute", "header", "Idempotency-Key", "string",
 	  "a repeated request with the same key and body gets the first request's result" },
 	{ "/v1/executions", "header", "Idempotency-Key", "string",
@@ -83,6 +88,7 @@ static const struct answer {
 	const char *media[2];
 } answers[] = {
 	{ HTTP_POST, "/v1/executions", 202, { "application/json" } },
+	{ HTTP_POST, "/v1/executions:batch", 202, { "application/json" } },
 	{ HTTP_POST, "/v1/executions/{id}/replay", 202, { "application/json" } },
 	{ HTTP_GET, "/v1/executions/{id}/events", 200, { "text/event-stream" } },
 	{ HTTP_GET, "/v1/executions/{id}/stdout", 200, { "application/octet-stream" } },

@@ -9,8 +9,6 @@
 
 #include "api/api-private.h"
 
-enum { KEY_MAX = 255 };
-
 /* A request that is answered when the engine calls back. */
 struct pending_answer {
 	struct request_ctx *ctx;
@@ -195,7 +193,7 @@ static bool takes_time(const struct request_ctx *ctx)
 }
 
 /* One key of visible ASCII: it reads the same in every log, and two keys would be ambiguous. */
-static int read_key(struct request_ctx *ctx, char ret[KEY_MAX + 1])
+int request_key(struct request_ctx *ctx, char ret[KEY_MAX + 1])
 {
 	struct span key = request_header(ctx, "idempotency-key");
 
@@ -211,7 +209,7 @@ static int read_key(struct request_ctx *ctx, char ret[KEY_MAX + 1])
 	return 0;
 }
 
-static int respond_bad_key(struct request_ctx *ctx)
+int respond_bad_key(struct request_ctx *ctx)
 {
 	return respond_field(ctx, "Idempotency-Key",
 			     "Idempotency-Key: one, of 1 to %d visible ASCII characters.", KEY_MAX);
@@ -227,7 +225,7 @@ int respond_execution(struct request_ctx *ctx, struct session *session)
 
 	if (word && strcmp(word, "cancel") != 0 && strcmp(word, "keep") != 0)
 		return respond_field(ctx, "disconnect", "disconnect: give cancel or keep.");
-	if (read_key(ctx, key) < 0)
+	if (request_key(ctx, key) < 0)
 		return respond_bad_key(ctx);
 	known = key[0] ? key : NULL;
 	if (type == types[0] || !type)
@@ -244,7 +242,7 @@ static int post_execute(struct request_ctx *ctx)
 
 /* --- jobs --- */
 
-static const char *phase_of(const struct execution *x)
+const char *execution_phase(const struct execution *x)
 {
 	if (!x || execution_has_ended(x))
 		return "ended";
@@ -267,7 +265,7 @@ static void on_accepted(void *data, struct execution *x, const struct error *err
 	if (err)
 		(void)respond_error(p->ctx, err);
 	else
-		(void)respond_accepted(p->ctx, execution_id(x), phase_of(x));
+		(void)respond_accepted(p->ctx, execution_id(x), execution_phase(x));
 	pending_free(p);
 }
 
@@ -275,7 +273,7 @@ static int respond_existing(struct request_ctx *ctx, const char *id)
 {
 	struct api *api = request_app(ctx);
 	struct execution *x = engine_find(api->engine, request_principal(ctx)->name, id);
-	const char *phase = phase_of(x);
+	const char *phase = execution_phase(x);
 
 	(void)execution_unref(x);
 	return respond_accepted(ctx, id, phase);
@@ -302,7 +300,7 @@ static int post_executions(struct request_ctx *ctx)
 	char key[KEY_MAX + 1];
 	struct submission in = { .request = request_json(ctx), .text = request_body(ctx) };
 
-	if (read_key(ctx, key) < 0)
+	if (request_key(ctx, key) < 0)
 		return respond_bad_key(ctx);
 	in.key = key[0] ? key : NULL;
 	return submit_job(ctx, &in);
@@ -327,7 +325,7 @@ static int post_replay(struct request_ctx *ctx)
 				     "%.64s: a replay runs the same request and takes no other; "
 				     "send a changed one to POST /v1/executions.",
 				     asked);
-	if (read_key(ctx, key) < 0)
+	if (request_key(ctx, key) < 0)
 		return respond_bad_key(ctx);
 	r = engine_request(api->engine, request_viewer(ctx), request_param(ctx, "id"), &request,
 			   &err);

@@ -15,9 +15,9 @@
 const double access_bounds[ACCESS_BOUNDS] = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
 					      0.1,   0.5,    1,	    5,	  30,	 300 };
 
-static const struct route *const tables[] = { run_routes,  execution_routes, output_routes,
-					      host_routes, execute_routes,   session_routes,
-					      tool_routes, mcp_routes };
+static const struct route *const tables[] = { run_routes,     batch_routes, execution_routes,
+					      output_routes,  host_routes,  execute_routes,
+					      session_routes, tool_routes,  mcp_routes };
 
 static void count_access(struct access_counts *counts, const struct access *access)
 {

@@ -37,6 +37,8 @@ static const struct schema_field execute_request[] = {
 	{ "read_only", "boolean", "only /tmp is writable" },
 	{ "image", "string", "a root directory of the host, where the operator allows it" },
 	{ "tty", "boolean", "the program gets a terminal" },
+	{ "merge_stderr", "boolean",
+	  "both streams come as stdout, in the order of writing; stderr stays empty" },
 	{ "preload", "[string]", "modules to load before the program begins" },
 	{ "compiler_args", "[string]", "arguments of the compiler, after those of the language" },
 	{ "stages", "[StageRequest]", "programs that run in order in one sandbox until one fails" },
@@ -223,6 +225,23 @@ static const struct schema_field execution[] = {
 static const struct schema_field accepted[] = {
 	{ "id", "string", NULL },
 	{ "status", STATE "|ended", "ended: an earlier job with the same key has ended" },
+	{ 0 },
+};
+
+static const struct schema_field batch[] = {
+	{ "executions", "[ExecuteRequest]", "1 to 100 jobs" },
+	{ 0 },
+};
+
+static const struct schema_field batch_item[] = {
+	{ "id", "string", "of an accepted job" },
+	{ "status", STATE "|ended", "as of a single job" },
+	{ "problem", "Problem", "why the job was refused, instead of id and status" },
+	{ 0 },
+};
+
+static const struct schema_field batch_accepted[] = {
+	{ "executions", "[BatchItem]", "in the order of the request" },
 	{ 0 },
 };
 
@@ -514,6 +533,9 @@ static const struct schema shapes[] = {
 	{ "Execution", "A Result, or the state of a queued or running execution.", execution,
 	  "id status" },
 	{ "Accepted", "An accepted job.", accepted, "*" },
+	{ "Batch", "Many jobs.", batch, "*" },
+	{ "BatchItem", "An accepted or refused job of a batch.", batch_item, NULL },
+	{ "BatchAccepted", "What became of the jobs of a batch.", batch_accepted, "*" },
 	{ "ExecutionPage", "A page of the history.", page, "*" },
 	{ "Cancelled", "Outcome of a cancel or delete.", cancelled, "id" },
 	{ "Cleanup", "Counts of a cleanup.", cleanup, "*" },

@@ -34,7 +34,7 @@ enum {
 	HISTORY_PAST_MAX = 50, /* durations an adaptive timeout looks at */
 	HISTORY_CURSOR = 24,
 	HISTORY_BODY_MAX = 64 << 20, /* bytes of one request or result */
-	HISTORY_NAME_MAX = 256, /* bytes of a caller, a language, a policy, an idempotency key */
+	HISTORY_NAME_MAX = 260, /* bytes of a caller, a language, a policy, an idempotency key */
 };
 
 struct history;
