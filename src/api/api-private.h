@@ -73,6 +73,9 @@ const char *execution_phase(const struct execution *x);
 /* Runs the body of the request and answers with the result or with events. session NULL: in a sandbox of its own. */
 int respond_execution(struct request_ctx *ctx, struct session *session);
 
+/* --- upload.c: a route's read_body --- */
+int upload_read(const struct request_ctx *ctx, json_t **ret, struct error *err) _must_check_;
+
 /* --- route-batch.c --- */
 int respond_many(struct request_ctx *ctx); /* GET /v1/executions?ids= */
 

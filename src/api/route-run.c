@@ -104,7 +104,7 @@ static void on_refused(void *data, struct execution *x, const struct error *err)
 static int execute_whole(struct request_ctx *ctx, struct session *session, const char *key)
 {
 	struct submission in = { .request = request_json(ctx),
-				 .text = request_body(ctx),
+				 .text = request_json_text(ctx),
 				 .key = key,
 				 /* An execution with a key is recorded before it runs. */
 				 .mode = key ? SUBMIT_ANNOUNCED : SUBMIT_WAITED,
@@ -153,7 +153,7 @@ static int execute_stream(struct request_ctx *ctx, const struct stream_wish *wis
 {
 	struct submission in = {
 		.request = request_json(ctx),
-		.text = request_body(ctx),
+		.text = request_json_text(ctx),
 		.key = wish->key,
 		.mode = SUBMIT_ANNOUNCED,
 		.interactive = !wish->session && request_flag(ctx, "interactive"),
@@ -298,7 +298,7 @@ static int submit_job(struct request_ctx *ctx, struct submission *in)
 static int post_executions(struct request_ctx *ctx)
 {
 	char key[KEY_MAX + 1];
-	struct submission in = { .request = request_json(ctx), .text = request_body(ctx) };
+	struct submission in = { .request = request_json(ctx), .text = request_json_text(ctx) };
 
 	if (request_key(ctx, key) < 0)
 		return respond_bad_key(ctx);
@@ -342,10 +342,11 @@ const struct route run_routes[] = {
 	{ HTTP_POST, "/v1/execute", post_execute, .flags = ROUTE_JSON | ROUTE_STREAMS,
 	  .summary =
 		  "Run a program to its end; answer with its result, or with events as they happen",
-	  .request_schema = "ExecuteRequest", .response_schema = "Result", .is_slow = takes_time },
+	  .request_schema = "ExecuteRequest", .response_schema = "Result", .read_body = upload_read,
+	  .is_slow = takes_time },
 	{ HTTP_POST, "/v1/executions", post_executions, .flags = ROUTE_JSON,
 	  .summary = "Accept a job and run it later", .request_schema = "ExecuteRequest",
-	  .response_schema = "Accepted", .is_slow = takes_time },
+	  .response_schema = "Accepted", .read_body = upload_read, .is_slow = takes_time },
 	{ HTTP_POST, "/v1/executions/{id}/replay", post_replay,
 	  .flags = ROUTE_JSON_OPTIONAL | ROUTE_SLOW, .summary = "Run the same request again",
 	  .response_schema = "Accepted" },

@@ -187,19 +187,50 @@ static struct problem judge_encoding(struct request_ctx *ctx)
 		       "Send the body as it is, without Content-Encoding.");
 }
 
+/*
+ * Bodies that a route with read_body takes. A page of another origin may send text/plain, a form, or a body without a type, and no
+ * browser asks the server first (CORS: a "simple" request). For the other types here, and for a header of the page's own, the
+ * browser asks with OPTIONS, which is never granted.
+ */
+static bool is_upload(const struct request_ctx *ctx, struct span type)
+{
+	static const char program[] = "text/x-";
+	const size_t n = sizeof(program) - 1;
+
+	if (content_type_is(type, "application/octet-stream") ||
+	    (type.len > n && span_is_nocase((struct span){ type.data, n }, program)))
+		return true;
+	return request_header(ctx, "x-requested-with").data &&
+	       (content_type_is(type, "text/plain") ||
+		content_type_is(type, "multipart/form-data"));
+}
+
+static struct problem judge_type(const struct request_ctx *ctx)
+{
+	struct span type = request_header(ctx, "content-type");
+	bool takes_more = ctx->match.route->read_body;
+
+	if (content_type_is(type, "application/json") || (takes_more && is_upload(ctx, type)))
+		return NO_PROBLEM;
+	return PROBLEM(
+		415, "not_json",
+		takes_more ? "The body must be JSON: Content-Type: application/json; or a program: "
+			     "text/x-python, for example. Forms and text/plain need a header "
+			     "X-Requested-With."
+			   : "The body must be JSON: Content-Type: application/json.");
+}
+
 static struct problem judge_body(struct request_ctx *ctx)
 {
 	const uint32_t json = ROUTE_JSON | ROUTE_JSON_OPTIONAL;
 	uint32_t flags = ctx->match.route->flags;
-	struct span type = request_header(ctx, "content-type");
 	struct problem v = NO_PROBLEM;
 
 	if (!(flags & (json | ROUTE_BYTES)) && has_body(&ctx->head))
 		return PROBLEM(400, "unexpected_body", "This request takes no body.");
-	if ((flags & json) && has_body(&ctx->head) && !content_type_is(type, "application/json"))
-		return PROBLEM(415, "not_json",
-			       "The body must be JSON: Content-Type: application/json.");
 	if ((flags & json) && has_body(&ctx->head))
+		v = judge_type(ctx);
+	if (v.status == 0 && (flags & json) && has_body(&ctx->head))
 		v = judge_encoding(ctx);
 	if (v.status != 0)
 		return v;
@@ -292,13 +323,15 @@ struct body_parsing {
 	struct error err;
 };
 
-static void parse_json(void *data)
+static void parse_body(void *data)
 {
 	struct body_parsing *p = data;
-	struct span body = request_body(p->ctx);
+	struct span body = request_json_text(p->ctx);
 	struct document doc = { "request", body.data, body.len };
 
-	if (request_has_few_values(p->ctx))
+	if (!body.data)
+		(void)!p->ctx->match.route->read_body(p->ctx, &p->json, &p->err);
+	else if (request_has_few_values(p->ctx))
 		(void)!json_parse(&doc, &p->json, &p->err);
 	else
 		(void)error_set(&p->err, ERROR_INPUT, E2BIG, "The JSON holds more than %d values.",
@@ -311,7 +344,7 @@ static int read_json(struct request_ctx *ctx)
 
 	if (!(ctx->match.route->flags & (ROUTE_JSON | ROUTE_JSON_OPTIONAL)) || ctx->body.len == 0)
 		return 0;
-	worker_call(ctx->body.len, parse_json, &p);
+	worker_call(ctx->body.len, parse_body, &p);
 	ctx->json = p.json;
 	if (!ctx->conn) { /* the client is gone */
 		response_abort(ctx);
@@ -319,7 +352,10 @@ static int read_json(struct request_ctx *ctx)
 	}
 	if (p.json)
 		return 0;
-	(void)respond_problem(ctx, 400, "invalid_json", "%s", p.err.text);
+	if (!request_json_text(ctx).data)
+		(void)respond_error(ctx, &p.err);
+	else
+		(void)respond_problem(ctx, 400, "invalid_json", "%s", p.err.text);
 	return -EINVAL;
 }
 

@@ -64,6 +64,13 @@ struct span request_body(const struct request_ctx *ctx)
 	return (struct span){ ctx->body.data ? ctx->body.data : "", ctx->body.len };
 }
 
+struct span request_json_text(const struct request_ctx *ctx)
+{
+	bool is_json = content_type_is(request_header(ctx, "content-type"), "application/json");
+
+	return is_json ? request_body(ctx) : (struct span){ 0 };
+}
+
 json_t *request_json(const struct request_ctx *ctx)
 {
 	return ctx->json;

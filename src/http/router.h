@@ -9,8 +9,11 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "codec/http-request.h"
 #include "codec/uri.h"
+
+#include <jansson.h>
 
 enum { ROUTE_PARAMS_MAX = 4 };
 
@@ -52,6 +55,11 @@ struct route {
 	int64_t body_max_bytes;	     /* 0: the server's limit */
 	/* How this route's clients read a refusal (401, 413, 503 …); NULL: problem+json. */
 	int (*refuse)(struct request_ctx *ctx, int status, const char *detail);
+	/*
+	 * Reads a body of another type as the JSON that it stands for, on the worker. The body comes from no page of another
+	 * origin (dispatch.c). -EINVAL and err. NULL: JSON only.
+	 */
+	int (*read_body)(const struct request_ctx *ctx, json_t **ret, struct error *err);
 	bool (*is_slow)(
 		const struct request_ctx *ctx); /* decides per request, as ROUTE_SLOW; or NULL */
 };

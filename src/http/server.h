@@ -49,6 +49,8 @@ const char *request_param(const struct request_ctx *ctx, const char *name);
 const char *request_query(const struct request_ctx *ctx, const char *name);
 const struct uri *request_uri(const struct request_ctx *ctx);
 struct span request_body(const struct request_ctx *ctx);
+/* The body if it is JSON; data NULL: request_json() was read from a body of another type. */
+struct span request_json_text(const struct request_ctx *ctx);
 json_t *request_json(const struct request_ctx *ctx); /* borrowed; NULL without a JSON body */
 /* For ROUTE_BYTES routes that parse JSON themselves: whether the body has few enough values for a tree. */
 bool request_has_few_values(const struct request_ctx *ctx);
