@@ -135,9 +135,8 @@ void sha256_words(struct sha256 *h, const char *const *words)
 		sha256_update(h, *words, strlen(*words) + 1);
 }
 
-void sha256_final(struct sha256 *h, char ret_hex[SHA256_HEX])
+void sha256_final_bytes(struct sha256 *h, uint8_t ret[SHA256_BYTES])
 {
-	static const char hex[] = "0123456789abcdef";
 	static const uint8_t padding[64] = { 0x80 };
 	uint64_t bits = h->bytes * 8;
 	size_t have = (size_t)(h->bytes % sizeof(h->block));
@@ -147,7 +146,17 @@ void sha256_final(struct sha256 *h, char ret_hex[SHA256_HEX])
 		length[i] = (uint8_t)(bits >> (56 - 8 * i));
 	sha256_update(h, padding, (have < 56 ? 56 : 120) - have);
 	sha256_update(h, length, sizeof(length));
-	for (int i = 0; i < 64; i++)
-		ret_hex[i] = hex[h->state[i / 8] >> (28 - i % 8 * 4) & 0xf];
+	for (int i = 0; i < SHA256_BYTES; i++)
+		ret[i] = (uint8_t)(h->state[i / 4] >> (24 - i % 4 * 8));
+}
+
+void sha256_final(struct sha256 *h, char ret_hex[SHA256_HEX])
+{
+	static const char hex[] = "0123456789abcdef";
+	uint8_t bytes[SHA256_BYTES];
+
+	sha256_final_bytes(h, bytes);
+	for (int i = 0; i < 2 * SHA256_BYTES; i++)
+		ret_hex[i] = hex[bytes[i / 2] >> (4 - i % 2 * 4) & 0xf];
 	ret_hex[64] = '\0';
 }

@@ -260,6 +260,8 @@ static int complete_config(const struct config_source *source, struct config *c,
 		c->listen = usual;
 	if (!c->tokens)
 		c->tokens = none;
+	if (!c->callback_secrets)
+		c->callback_secrets = none;
 	if (c->queue_running == 0)
 		c->queue_running = usual_running(source);
 	for (size_t i = 0; r == 0 && c->listen[i]; i++)
@@ -340,42 +342,48 @@ static json_t *limits_said(const struct limits *l, uint32_t set)
 	return object;
 }
 
+static json_t *list_to_json(const char *const *words)
+{
+	json_t *list = json_array();
+
+	for (; list && *words; words++)
+		(void)json_array_append_new(list, json_string(*words));
+	return list;
+}
+
 json_t *config_to_json(const struct config *c)
 {
-	json_t *root = json_object(), *tokens = json_array(), *whole;
+	json_t *root = json_object();
 
 	for (size_t i = 0; root && i < settings_count; i++)
 		if (put_config_value(root, settings[i].key, setting_to_json(&settings[i], c)) < 0) {
 			json_decref(root);
 			root = NULL;
 		}
-	for (const char *const *t = c->tokens; tokens && *t; t++)
-		(void)json_array_append_new(tokens, json_string(*t));
-	whole = json_pack("{so, so, sb, ss*, s{so, so}}", "settings", root, "tokens", tokens,
-			  "listen_named", c->listen_named, "languages", c->language_text, "limits",
-			  "defaults", limits_said(&c->defaults, c->defaults_set), "ceilings",
-			  limits_said(&c->ceilings, c->ceilings_set));
-	return whole;
+	return json_pack("{so, so, so, sb, ss*, s{so, so}}", "settings", root, "tokens",
+			 list_to_json(c->tokens), "secrets", list_to_json(c->callback_secrets),
+			 "listen_named", c->listen_named, "languages", c->language_text, "limits",
+			 "defaults", limits_said(&c->defaults, c->defaults_set), "ceilings",
+			 limits_said(&c->ceilings, c->ceilings_set));
 }
 
-static int read_token_list(const json_t *list, struct config *c)
+static int read_list(const json_t *list, struct config *c, const char *const **ret)
 {
-	const char **tokens = arena_alloc(&c->memory,
-					  (json_array_size(list) + 1) * sizeof(*tokens));
-	const json_t *token;
+	const char **words = arena_alloc(&c->memory, (json_array_size(list) + 1) * sizeof(*words));
+	const json_t *word;
 	size_t i;
 
-	json_array_foreach(list, i, token)
+	json_array_foreach(list, i, word)
 	{
-		if (!tokens || !json_is_string(token))
+		if (!words || !json_is_string(word))
 			return -EINVAL;
-		tokens[i] = arena_strndup(&c->memory, json_string_value(token),
-					  json_string_length(token));
-		if (!tokens[i])
+		words[i] = arena_strndup(&c->memory, json_string_value(word),
+					 json_string_length(word));
+		if (!words[i])
 			return -ENOMEM;
 	}
-	c->tokens = tokens;
-	return tokens ? 0 : -ENOMEM;
+	*ret = words;
+	return words ? 0 : -ENOMEM;
 }
 
 int config_from_json(const json_t *root, struct config *ret, struct error *err)
@@ -396,7 +404,8 @@ int config_from_json(const json_t *root, struct config *ret, struct error *err)
 	if (r == 0)
 		r = limits_parse_at("limits.ceilings", json_object_get(limits, "ceilings"),
 				    &c.ceilings, &c.ceilings_set, err);
-	if (r == 0 && read_token_list(json_object_get(root, "tokens"), &c) < 0)
+	if (r == 0 && (read_list(json_object_get(root, "tokens"), &c, &c.tokens) < 0 ||
+		       read_list(json_object_get(root, "secrets"), &c, &c.callback_secrets) < 0))
 		r = error_set(err, ERROR_INTERNAL, EINVAL, "the settings came without tokens");
 	if (r == 0 && languages) {
 		c.language_text = arena_strndup(&c.memory, json_string_value(languages),

@@ -22,6 +22,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#define CONFIG_SECRET_PREFIX "whsec_"
 /* After a token in its file, and in config.tokens: its owner may read what concerns the whole server. */
 #define CONFIG_OPERATOR_MARK " operator"
 
@@ -29,7 +30,8 @@ enum {
 	CONFIG_WORDS_MAX = 64,
 	CONFIG_LISTEN_MAX = 15,
 	CONFIG_TOKEN_MIN = 16,
-	CONFIG_TOKEN_MAX = 512
+	CONFIG_TOKEN_MAX = 512,
+	CONFIG_SECRET_MAX = 128
 };
 
 /* The workspace of POST /execute; output_data_path moves it. */
@@ -101,6 +103,8 @@ struct config {
 	const char *const
 		*callback_hosts; /* "host", "host:port", "*.domain"; empty: any public address */
 	int64_t callback_timeout_ms, callback_attempts;
+	const char *callback_secret_file;    /* "": none */
+	const char *const *callback_secrets; /* its lines; config_read_secrets() */
 
 	/* Workspaces and warm runtimes, which the broker keeps */
 	int64_t workspace_bytes, workspace_files; /* of each workspace; 0: no bound */
@@ -145,6 +149,8 @@ void config_done(struct config *c);
 int config_read_tokens(struct config *c, struct error *err) _must_check_;
 /* Logs what is accepted and yet unwise about the tokens. */
 void config_warn_of_tokens(const struct config *c, struct log *log);
+/* Fills callback_secrets from callback_secret_file, which only its owner (the user, or root) may be able to read. */
+int config_read_secrets(struct config *c, struct error *err) _must_check_;
 /* Fills language_text from language_config after checking it. No file: NULL. */
 int config_read_languages(struct config *c, struct error *err) _must_check_;
 /* Parses language_text, which must not be NULL. */

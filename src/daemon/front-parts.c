@@ -181,6 +181,7 @@ static int open_engine(struct front *f, struct error *err)
 		.full = c->durability == DURABILITY_FULL,
 		.callbacks = c->callbacks,
 		.callback_hosts = c->callback_hosts,
+		.callback_secrets = c->callback_secrets,
 		.callback_timeout_ms = c->callback_timeout_ms,
 		.callback_attempts = c->callback_attempts,
 		.alert_count = c->alert_count,

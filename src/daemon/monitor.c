@@ -409,6 +409,8 @@ static int load_settings(struct monitor *m, const struct config_source *source, 
 	if (r == 0)
 		r = config_read_tokens(&m->config, err);
 	if (r == 0)
+		r = config_read_secrets(&m->config, err);
+	if (r == 0)
 		r = config_read_languages(&m->config, err);
 	if (r == 0)
 		r = config_check_exposure(&m->config, err);

@@ -87,7 +87,7 @@ static void test_refused_texts(void **state)
 	static const struct {
 		const char *text, *why;
 	} cases[] = {
-		{ "", "is empty; put a token of at least 16 characters on a line" },
+		{ "", "holds no token; put one of at least 16 characters on a line" },
 		{ "# nothing\n\n", "holds no token; put one of at least 16 characters on a line" },
 		{ "0123456789 operators\n", NOT_ASCII },
 		{ " operator\n", NOT_ASCII },

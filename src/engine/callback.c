@@ -3,20 +3,30 @@
  * Results to a callback_url: libcurl's multi interface on our loop, its sockets as sources, its deadline as a timer. The
  * address that is dialled is judged when the socket is made, behind the resolver, so a name cannot say one thing to a check
  * and another to connect(). No redirects, no proxies, nothing of the answer is kept. What is not taken is tried again a few
- * times, later each time; then it is given up: the result stays readable under its id.
+ * times, later each time; then it is given up: the result stays readable under its id. A message is signed in place: curl copies
+ * (and for https encrypts) the same bytes on this thread.
  */
 #include "engine/engine-private.h"
 
 #include "base/clock.h"
 #include "base/parse.h"
 #include "engine/address.h"
+#include "engine/callback-sign.h"
 
 #include <curl/curl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { POSTS_MAX = 256, POSTS_BYTES_MAX = 64 << 20, URL_MAX = 2000, ANSWER_MAX = 64 << 10 };
+enum {
+	POSTS_MAX = 256,
+	POSTS_BYTES_MAX = 64 << 20,
+	URL_MAX = 2000,
+	ANSWER_MAX = 64 << 10,
+	LINE_MAX_BYTES = 4096, /* a signature for each of 64 secrets */
+};
 
 struct post {
 	struct poster *poster;
@@ -189,7 +199,6 @@ static bool set_options(struct post *post)
 	ok = ok && !curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)e->o.callback_timeout_ms);
 	/* The end does not wait for a resolver's thread that has no answer yet. */
 	ok = ok && !curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L);
-	ok = ok && !curl_easy_setopt(c, CURLOPT_HTTPHEADER, post->headers);
 	ok = ok && !curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
 	ok = ok && !curl_easy_setopt(c, CURLOPT_POSTFIELDS, body.data);
 	ok = ok && !curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_answer);
@@ -201,6 +210,47 @@ static bool set_options(struct post *post)
 	return ok && !curl_easy_setopt(c, CURLOPT_PRIVATE, post);
 }
 
+static bool add_header(struct curl_slist **list, const char *name, const char *value)
+{
+	char line[LINE_MAX_BYTES];
+	struct curl_slist *longer;
+
+	(void)snprintf(line, sizeof(line), "%s: %s", name, value);
+	longer = curl_slist_append(*list, line);
+	if (longer)
+		*list = longer;
+	return longer;
+}
+
+/*
+ * The headers of Standard Webhooks: a receiver knows a repeated message by its id and an old one by its timestamp, which is that
+ * of the attempt.
+ */
+static bool make_headers(struct post *post)
+{
+	const struct execution *x = post->execution;
+	const char *const *secrets = x->engine->o.callback_secrets;
+	const struct callback_message message = { x->id, clock_realtime_ns() / NS_PER_SEC,
+						  x->record.result_text };
+	struct curl_slist *list = NULL;
+	_cleanup_buf_ struct buf signature = { 0 };
+	char time[24];
+	bool ok;
+
+	(void)snprintf(time, sizeof(time), "%" PRId64, message.timestamp_s);
+	buf_init(&signature, LINE_MAX_BYTES);
+	ok = (!secrets || callback_sign(secrets, &message, &signature) == 0) &&
+	     add_header(&list, "Content-Type", "application/json") &&
+	     add_header(&list, "webhook-id", message.id) &&
+	     add_header(&list, "webhook-timestamp", time) &&
+	     (signature.len == 0 || add_header(&list, "webhook-signature", signature.data)) &&
+	     !curl_easy_setopt(post->curl, CURLOPT_HTTPHEADER, list);
+	curl_slist_free_all(ok ? post->headers : list);
+	if (ok)
+		post->headers = list;
+	return ok;
+}
+
 static int attempt(void *data, uint32_t events)
 {
 	struct post *post = data;
@@ -208,7 +258,8 @@ static int attempt(void *data, uint32_t events)
 	(void)events;
 	post->attempts++;
 	post->answer = 0;
-	if (curl_multi_add_handle(post->poster->multi, post->curl) != CURLM_OK)
+	if (!make_headers(post) ||
+	    curl_multi_add_handle(post->poster->multi, post->curl) != CURLM_OK)
 		give_up(post, "out of memory");
 	return 0;
 }
@@ -381,9 +432,8 @@ static struct post *post_new(struct poster *p, struct execution *x)
 	p->posts = post;
 	p->n++;
 	p->bytes += x->record.result_text.len;
-	post->headers = curl_slist_append(NULL, "Content-Type: application/json");
 	post->curl = curl_easy_init();
-	if (!post->headers || !post->curl || !set_options(post) ||
+	if (!post->curl || !set_options(post) ||
 	    judge_url(p->engine, x->callback_url, &post->private_ok, &err) < 0 ||
 	    loop_add_timer(p->engine->o.loop, INT64_MAX, (struct handler){ attempt, post },
 			   &post->retry) < 0) {

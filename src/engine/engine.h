@@ -57,6 +57,8 @@ struct engine_options {
 	bool callbacks;
 	const char *const
 		*callback_hosts; /* "host", "host:port", "*.domain"; empty: any public address */
+	/* What callbacks are signed with, "whsec_…" (Standard Webhooks); NULL or empty: they are not signed. */
+	const char *const *callback_secrets;
 	int64_t callback_timeout_ms, callback_attempts;
 
 	int64_t alert_count, alert_window_ms;		/* 0: no alerts */

@@ -14,7 +14,7 @@ import zlib
 import pytest
 
 import oracle
-from program import FRONT, Atoll
+from program import FRONT, ROOT, Atoll
 from resident import wait_until
 from web import Served, Web, output, problem, sse
 
@@ -420,16 +420,28 @@ class Listener(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def verify_of_the_page():
+    """The function that doc/http.md gives to receivers."""
+    page = (ROOT / "doc" / "http.md").read_text()
+    names = {}
+    exec(re.search(r"```python\n(import base64, hashlib.*?)```", page, re.S)[1], names)
+    return names["verify"]
+
+
 def test_callbacks(web, mode, stage):
-    """Only where it is allowed, and then the result as it is."""
+    """Only where it is allowed, and then the result as it is, signed with each secret."""
     body = {"language": "bash", "code": "echo called", "callback_url": "http://127.0.0.1:9/x"}
     assert refused(web, body) == "denied"
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Listener)
     server.got = []
     threading.Thread(target=server.serve_forever, daemon=True).start()
     port = server.server_port
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "callbacks"),
-                    env={"ATOLL_CALLBACKS_ALLOW": "true", "ATOLL_CALLBACKS_HOSTS": f"127.0.0.1:{port}"})
+    work = stage.scratch(mode, "callbacks")
+    secrets_of_it = ["whsec_" + base64.b64encode(bytes([i]) * 32).decode() for i in range(3)]
+    (work / "secrets").write_text("\n".join(secrets_of_it[:2]))
+    (work / "secrets").chmod(0o600)
+    served = Served(Atoll(mode, stage), work, env={"ATOLL_CALLBACKS_ALLOW": "true", "ATOLL_CALLBACKS_HOSTS": f"127.0.0.1:{port}",
+                                                   "ATOLL_CALLBACKS_SECRET_FILE": str(work / "secrets")})
     try:
         answer = served.web.post("/v1/executions", {**body, "callback_url": f"http://127.0.0.1:{port}/done"})
         assert answer.status == 202, answer
@@ -440,6 +452,11 @@ def test_callbacks(web, mode, stage):
             time.sleep(0.02)
         headers, text = server.got[0]
         assert json.loads(text) == result and headers["Content-Type"] == "application/json"
+        assert headers["webhook-id"] == result["id"]
+        verify = verify_of_the_page()
+        assert [verify(secret, headers, text) for secret in secrets_of_it] == [True, True, False]
+        assert not verify(secrets_of_it[0], headers, text + b" ")
+        assert not verify(secrets_of_it[0], {**headers, "webhook-timestamp": str(int(headers["webhook-timestamp"]) - 1)}, text)
         for url in ("http://127.0.0.1:1/x", "file:///etc/passwd", "http://169.254.169.254/x", "gopher://127.0.0.1/"):
             assert refused(served.web, {**body, "callback_url": url}) in ("denied", "setup_error"), url
     finally:
