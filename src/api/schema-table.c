@@ -42,7 +42,9 @@ static const struct schema_field execute_request[] = {
 	{ "preload", "[string]", "modules to load before the program begins" },
 	{ "compiler_args", "[string]", "arguments of the compiler, after those of the language" },
 	{ "stages", "[StageRequest]", "programs that run in order in one sandbox until one fails" },
-	{ "tests", "[object]", "{\"stdin\", \"expected\"}: each has a fresh run and a verdict" },
+	{ "tests", "[object]",
+	  "{\"stdin\", \"expected\", \"checker\", \"points\"}: each has a fresh run and a "
+	  "verdict" },
 	{ "eval", "boolean",
 	  "value and outputs of the result: the value of the last expression, charts and tables" },
 	{ "invoke", "object", "{\"class\", \"method\", \"params\"}: the answer is in value" },
@@ -178,6 +180,7 @@ static const struct schema_field result[] = {
 	{ "usage", "Usage", NULL },
 	{ "stages", "[Stage]", NULL },
 	{ "tests", "[object]", "verdict and output of each test of the request" },
+	{ "points", "object", "{\"earned\", \"possible\"}; absent if no test has any" },
 	{ "error", "object?", "{\"type\", \"message\", \"file\", \"line\"}" },
 	{ "warnings", "[string]",
 	  "parts of the request that had no effect, such as a module to preload that does not "
@@ -528,7 +531,7 @@ static const struct schema shapes[] = {
 	{ "Files", "All files that a program wrote.", files, "*" },
 	{ "Isolation", "Isolation layers that held the program.", isolation, "*" },
 	{ "Result", "Result of an execution.", result,
-	  "*-tests value_type value_repr outputs host_calls session warnings changes "
+	  "*-tests points value_type value_repr outputs host_calls session warnings changes "
 	  "changes_omitted skipped applied apply_error" },
 	{ "Execution", "A Result, or the state of a queued or running execution.", execution,
 	  "id status" },

@@ -427,6 +427,16 @@ int flow_execute(struct run *run, const struct sandbox_spec *in, struct job **re
 				  "two sandbox brokers ended before the run could begin");
 }
 
+int flow_job_error(struct job *job, struct error *err)
+{
+	const struct error *why = &job_outcome(job)->error;
+
+	if (why->code == ERROR_NONE)
+		return 0;
+	*err = *why;
+	return -why->errnum;
+}
+
 /* A program that could not be executed ends as in a shell: 127 or 126. */
 static void not_executed(const struct stage_spec *spec, int errnum, struct verdict *ret)
 {

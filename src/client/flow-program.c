@@ -246,12 +246,7 @@ int flow_program(struct run *run, struct error *err)
 	if (eval.run)
 		evaluation_fill(&eval.answer, run->result);
 	r = fill_result(run, &in, o);
-	if (r < 0) {
-		r = error_oom(err);
-	} else if (o->error.code != ERROR_NONE) {
-		*err = o->error;
-		r = -o->error.errnum;
-	}
+	r = r < 0 ? error_oom(err) : flow_job_error(job, err);
 	job_free(job);
 	return r;
 }

@@ -39,8 +39,7 @@ static int stage_file(struct run *run, size_t index, struct build_file *ret, str
 	return ret->path ? 0 : error_oom(err);
 }
 
-/* A list in place of run->files, with room for so many more. */
-static int grow_files(struct run *run, size_t more, struct error *err)
+int flow_grow_files(struct run *run, size_t more, struct error *err)
 {
 	struct build_file *files = arena_alloc(&run->memory,
 					       (run->n_files + more + 1) * sizeof(*files));
@@ -56,7 +55,7 @@ static int grow_files(struct run *run, size_t more, struct error *err)
 int flow_add_stage_files(struct run *run, struct error *err)
 {
 	size_t n = run->request->n_stages;
-	int r = n > 0 ? grow_files(run, n, err) : 0;
+	int r = n > 0 ? flow_grow_files(run, n, err) : 0;
 
 	for (size_t i = 0; r >= 0 && i < n; i++) {
 		/* Two Java sources may have the same name; a built stage needs no source. */
@@ -195,7 +194,7 @@ static int enter_stage(struct run *run, size_t index, struct staged_program *ret
 	memcpy(ret_left->class_name, run->class_name, sizeof(run->class_name));
 	ret_left->files = run->files;
 	ret_left->n_files = run->n_files;
-	r = grow_files(run, 1, err);
+	r = flow_grow_files(run, 1, err);
 	if (r >= 0)
 		r = stage_file(run, index, &run->files[run->n_files], err);
 	if (r < 0)
@@ -307,7 +306,7 @@ int flow_build_stages(struct run *run, struct error *err)
 
 	if (r <= 0 || b.n == 0)
 		return r;
-	r = grow_files(run, b.n, err);
+	r = flow_grow_files(run, b.n, err);
 	if (r < 0)
 		return r;
 	memcpy(run->files + run->n_files, b.files, b.n * sizeof(*b.files));

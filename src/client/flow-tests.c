@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `tests`: one build, then a fresh sandbox for each test, so that no test sees another's files. A test passes
- * if the program ended well and printed the expected output, as judges compare: white space at the ends of
- * lines and at the end of the output is ignored. Every test gets a verdict; for a test that was never begun,
+ * if the program ended well and its checker accepts what it printed (compare.c, flow-checker.c). Every test gets a verdict; for a test that was never begun,
  * the verdict says why. Whole outputs are compared. All tests together keep as much output as one run, but at
  * least the first and last kilobyte of each.
  */
@@ -62,6 +61,7 @@ int flow_tests_skip(const struct run *run, struct result *res, const struct verd
 								     : verdict_word(why, false);
 		t->stdout_text = strdup("");
 		t->stderr_text = strdup("");
+		t->points = run->request->tests[res->n_tests - 1].points;
 		t->memory_peak_bytes = -1;
 	}
 	return 0;
@@ -112,46 +112,77 @@ static int keep_stream(struct testing *t, struct result_stream *s)
 	return r;
 }
 
-static int judge_test(struct testing *t, const struct job_outcome *o, const struct span *expected,
+/* What a checker's end says about the test. */
+static void take_checker(struct result_test *t, const struct checker_verdict *v)
+{
+	t->message = v->message;
+	t->passed = v->end.status == STATUS_SUCCESS;
+	if (v->end.status == STATUS_CANCELLED)
+		t->run = v->end;
+	else if (!t->passed && (v->end.status != STATUS_ERROR || v->end.signal > 0))
+		t->verdict = "checker_error";
+}
+
+/* Judges the output of a program that ended well. */
+static int judge_output(struct testing *t, const struct request_test *test, struct span output,
+			struct result_test *ret, struct error *err)
+{
+	struct checker_verdict v;
+	int r;
+
+	if (test->checker.kind != CHECKER_PROGRAM) {
+		r = outputs_match(&test->checker, output, test->expected, &ret->passed);
+		return r < 0 ? error_oom(err) : 0;
+	}
+	r = flow_check(t->run, test, output, &v, err);
+	if (r == 0)
+		take_checker(ret, &v);
+	return r;
+}
+
+static int take_texts(struct testing *t, struct result_stream *out, struct result_stream *err,
 		      struct result_test *ret)
 {
+	int r = keep_stream(t, out);
+
+	if (r >= 0)
+		r = keep_stream(t, err);
+	ret->stdout_text = out->text;
+	ret->stderr_text = err->text;
+	return r;
+}
+
+/* On failure, too, *ret is the result's to free. */
+static int judge_test(struct testing *t, const struct job_outcome *o,
+		      const struct request_test *test, struct result_test *ret, struct error *err)
+{
 	struct result *res = t->run->result;
+	struct result_stream out = { 0 }, errors = { 0 };
 	struct result_stage stage;
-	struct result_stream out, err;
-	bool passed;
 	int r;
 
 	flow_stage(o, 0, t->in.stages, &stage);
-	r = capture_text(&o->out, &out);
-	if (r < 0)
-		return r;
-	r = capture_text(&o->err, &err);
-	if (r < 0) {
-		free(out.text);
-		return r;
-	}
-	passed = stage.verdict.status == STATUS_SUCCESS &&
-		 outputs_match((struct span){ out.text, out.len }, *expected);
-	r = keep_stream(t, &out);
-	if (r >= 0)
-		r = keep_stream(t, &err);
-	if (r < 0) {
-		free(out.text);
-		free(err.text);
-		return r;
-	}
 	*ret = (struct result_test){
-		.passed = passed,
-		.verdict = verdict_word(&stage.verdict, passed),
 		.run = stage.verdict,
-		.stdout_text = out.text,
-		.stderr_text = err.text,
+		.points = test->points,
 		.duration_us = stage.duration_us,
 		.memory_peak_bytes = stage.usage.memory_peak_bytes,
 	};
+	res->n_tests++;
+	r = capture_text(&o->out, &out);
+	if (r >= 0)
+		r = capture_text(&o->err, &errors);
+	if (r < 0)
+		r = error_oom(err);
+	else if (stage.verdict.status == STATUS_SUCCESS)
+		r = judge_output(t, test, (struct span){ out.text, out.len }, ret, err);
+	if (!ret->verdict)
+		ret->verdict = r < 0 ? "checker_error" : verdict_word(&ret->run, ret->passed);
+	if (take_texts(t, &out, &errors, ret) < 0 && r >= 0)
+		r = error_oom(err);
 	add_usage(&res->usage, &o->done.usage);
 	res->duration_us += stage.duration_us;
-	return 0;
+	return r;
 }
 
 static int run_test(struct testing *t, size_t index, struct error *err)
@@ -168,17 +199,14 @@ static int run_test(struct testing *t, size_t index, struct error *err)
 	if (r < 0)
 		return r;
 	o = job_outcome(job);
-	if (o->error.code != ERROR_NONE) {
-		*err = o->error;
-		r = -o->error.errnum;
-	} else if (flow_take_changes(res, o) < 0 ||
-		   judge_test(t, o, &test->expected, &res->tests[res->n_tests]) < 0) {
+	r = flow_job_error(job, err);
+	if (r >= 0 && flow_take_changes(res, o) < 0)
 		r = error_oom(err);
-	} else {
-		res->n_tests++;
+	if (r >= 0) {
 		flow_isolation(run, &o->start);
 		if (index == 0)
 			res->start_us = (o->start.at_ns - run->accepted_ns) / 1000;
+		r = judge_test(t, o, test, &res->tests[res->n_tests], err);
 	}
 	job_free(job);
 	return r;

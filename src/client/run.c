@@ -186,19 +186,10 @@ static void name_deeper_cause(struct run *run, struct error *err)
 	(void)error_set(err, ERROR_POLICY, EPERM, "%s", fix);
 }
 
-int flow_open(struct run *run, json_t *root, struct error *err)
+int flow_open_request(struct run *run, struct error *err)
 {
-	struct request_parsing p = { .root = root, .err = err };
-	int r;
+	int r = find_language(run, err);
 
-	/* In an executor only large requests come here on a fiber: they may hold base64. */
-	worker_call(WORKER_ALWAYS, parse_request, &p);
-	run->request = p.request;
-	r = p.r;
-	if (r < 0)
-		restate(run, root, err);
-	if (r >= 0)
-		r = find_language(run, err);
 	if (r >= 0)
 		r = flow_load_policy(run, run->request->policy, err);
 	if (r < 0)
@@ -217,6 +208,24 @@ int flow_open(struct run *run, json_t *root, struct error *err)
 		r = name_source(run, err);
 	if (r >= 0)
 		r = list_run_files(run, err);
+	return r;
+}
+
+int flow_open(struct run *run, json_t *root, struct error *err)
+{
+	struct request_parsing p = { .root = root, .err = err };
+	int r;
+
+	/* In an executor only large requests come here on a fiber: they may hold base64. */
+	worker_call(WORKER_ALWAYS, parse_request, &p);
+	run->request = p.request;
+	r = p.r;
+	if (r < 0)
+		restate(run, root, err);
+	if (r >= 0)
+		r = flow_open_request(run, err);
+	if (r >= 0)
+		r = flow_open_checkers(run, err);
 	if (r >= 0)
 		r = flow_open_output(run, err);
 	return r;
@@ -224,6 +233,7 @@ int flow_open(struct run *run, json_t *root, struct error *err)
 
 void flow_close(struct run *run)
 {
+	flow_close_checkers(run);
 	build_product_done(&run->product);
 	run->output_fd = fd_close(run->output_fd);
 	run->result = result_free(run->result);

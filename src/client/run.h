@@ -108,12 +108,14 @@ struct run {
 	int channel_fd; /* the program's descriptor 0 instead of input (link/channel.h); 0: none */
 	struct record_copy copy;   /* of a live process: link/broker-proto.h */
 	struct error output_error; /* why a file could not be stored there */
+	struct checker *checkers;  /* flow-checker.c */
 	struct result *result;
 };
 
 /* {FIELD: {"value", "rule"}}; NULL: no memory. */
 json_t *explain_rows(const struct decision *d);
 int flow_open(struct run *run, json_t *root, struct error *err) _must_check_;
+int flow_open_request(struct run *run, struct error *err) _must_check_; /* run.request is read */
 /* Fills the result also if this fails after a program began. */
 int flow_perform(struct run *run, struct error *err) _must_check_;
 void flow_close(struct run *run);
@@ -173,7 +175,7 @@ struct sandbox_spec {
 	bool caller_input; /* the caller's stdin_fd follows */
 	bool live;	   /* the run's observer gets its events */
 	bool collect;
-	bool merge_stderr; /* one pipe for both streams */
+	bool merge_stderr;	      /* one pipe for both streams */
 	bool build_scratch;	      /* SANDBOX_BUILD can be filled in a finished sandbox */
 	const struct plan_warm *warm; /* how its one stage can be warm, or NULL */
 	const char *kit;	      /* host directory shown as SANDBOX_KIT, or NULL */
@@ -184,6 +186,8 @@ int flow_plan(const struct sandbox_spec *in, struct plan *ret, struct error *err
 /* On success the sandbox ran to its end; the caller frees *ret with job_free(). */
 int flow_execute(struct run *run, const struct sandbox_spec *in, struct job **ret,
 		 struct error *err) _must_check_;
+/* The error of a job that did not run its program to an end; 0: it did. */
+int flow_job_error(struct job *job, struct error *err) _must_check_;
 /* The outcome of one stage, as an entry of result.stages without texts. */
 void flow_stage(const struct job_outcome *o, size_t index, const struct stage_spec *spec,
 		struct result_stage *ret);
@@ -196,6 +200,8 @@ int flow_build(struct run *run, struct error *err) _must_check_;
 int flow_describe_build(struct run *run, struct sandbox_spec *ret, struct error *err) _must_check_;
 
 /* flow-stages.c: the caller's stages */
+/* A list in place of run.files, with room for so many more. */
+int flow_grow_files(struct run *run, size_t more, struct error *err) _must_check_;
 /* Adds their sources to run.files, once; does nothing without stages. */
 int flow_add_stage_files(struct run *run, struct error *err) _must_check_;
 int flow_describe_stages(struct run *run, struct sandbox_spec *in, struct error *err) _must_check_;
@@ -213,6 +219,18 @@ int flow_tests(struct run *run, struct error *err) _must_check_;
 /* Verdicts for tests without one: the word, or one that says why (NULL). */
 int flow_tests_skip(const struct run *run, struct result *res, const struct verdict *why,
 		    const char *word) _must_check_;
+
+/* flow-checker.c: programs of the caller's that judge tests */
+/* Refuses what cannot run. */
+int flow_open_checkers(struct run *run, struct error *err) _must_check_;
+void flow_close_checkers(struct run *run);
+struct checker_verdict {
+	struct verdict end; /* of the checker; a success: the test is passed */
+	char *message;	    /* its first words, to be freed; or NULL */
+};
+int flow_check(struct run *run, const struct request_test *test, struct span output,
+	       struct checker_verdict *ret, struct error *err) _must_check_;
+
 /* Moves the stage's texts into the result. */
 int flow_add_stage(struct result *res, const struct result_stage *stage) _must_check_;
 /* The layers that held the run, from the broker's report. */

@@ -17,6 +17,12 @@ int request_read_tests(const struct reader *r, const struct key_rule *rule, cons
 int request_read_invoke(const struct reader *r, const struct key_rule *rule, const json_t *value,
 			void *object) _must_check_;
 
+/* request-checker.c: `tests[].checker`. previous: the program of the test before, or NULL. */
+int request_read_checker(const struct reader *r, const json_t *value, struct request *previous,
+			 struct request_checker *ret) _must_check_;
+/* request.c: the request that a checker's program is. */
+int request_read_program(const struct reader *r, json_t *value, struct request **ret) _must_check_;
+
 struct var_list {
 	struct request_var *vars;
 	size_t n;

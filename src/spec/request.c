@@ -422,6 +422,44 @@ static int check_whole(const struct reader *r, struct request *req)
 	return request_check_words(&args, req->args, (struct var_list){ req->env, req->n_env });
 }
 
+/* A checker's program is a request with few keys; where it runs and what it reads is not the caller's choice. */
+int request_read_program(const struct reader *r, json_t *value, struct request **ret)
+{
+	static const struct key_rule rules[] = {
+		{ .key = "language", .read = read_text, MEMBER(language), .max = LANGUAGE_MAX },
+		{ .key = "code", .read = read_code, .max = REQUEST_CODE_MAX },
+		{ .key = "files", .read = request_read_files },
+		{ .key = "limits", .read = read_request_limits },
+		{ .key = "compiler_args",
+		  .read = read_words,
+		  MEMBER(compiler_args),
+		  .max = REQUEST_COMPILER_ARG_MAX,
+		  .max_count = REQUEST_COMPILER_ARGS_MAX },
+	};
+	_cleanup_(request_cleanup) struct request *req = calloc(1, sizeof(*req));
+	struct reader at = *r;
+	int e;
+
+	if (!req)
+		return reader_no_memory(r);
+	at.arena = &req->memory;
+	req->root = json_incref(value);
+	req->args = (const char **)(uintptr_t)checker_files;
+	req->n_args = _CHECKER_FILE_MAX;
+	e = read_object(&at, value, KEY_TABLE(rules), req);
+	if (e < 0)
+		return e;
+	if (!req->language || !req->code.data)
+		return reader_refuse(r, "give language and code of the program that judges");
+	for (size_t i = 0; i < req->n_files; i++)
+		for (size_t k = 0; k < _CHECKER_FILE_MAX; k++)
+			if (strcmp(req->files[i].path, checker_files[k]) == 0)
+				return reader_refuse(r, "'%s' is the name of a file that it gets",
+						     checker_files[k]);
+	*ret = TAKE_PTR(req);
+	return 0;
+}
+
 int request_parse(json_t *root, struct request **ret, struct error *err)
 {
 	_cleanup_(request_cleanup) struct request *req = calloc(1, sizeof(*req));
@@ -453,6 +491,9 @@ struct request *request_free(struct request *req)
 {
 	if (!req)
 		return NULL;
+	for (size_t i = 0; i < req->n_tests; i++)
+		if (i == 0 || req->tests[i].checker.program != req->tests[i - 1].checker.program)
+			(void)request_free(req->tests[i].checker.program);
 	json_decref(req->root);
 	arena_done(&req->memory);
 	free(req);

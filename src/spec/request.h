@@ -28,6 +28,7 @@ enum {
 	REQUEST_ENV_MAX = 512,
 	REQUEST_STAGES_MAX = 32,
 	REQUEST_TESTS_MAX = 256,
+	REQUEST_POINTS_MAX = 1000000,
 	REQUEST_GLOBS_MAX = 64,
 	REQUEST_LABELS_MAX = 64,
 	REQUEST_PRELOAD_MAX = 32,
@@ -65,9 +66,27 @@ struct request_stage {
 	uint32_t limits_set;
 };
 
+enum checker_kind {
+	CHECKER_EXACT, /* but for white space at the ends of lines and of the output */
+	CHECKER_IGNORE_WHITESPACE,
+	CHECKER_UNORDERED_LINES,
+	CHECKER_TOLERANCE, /* numbers may differ a little */
+	CHECKER_PROGRAM,
+};
+
+/* How the output of a test is judged. */
+struct request_checker {
+	enum checker_kind kind;
+	double tolerance;
+	struct request *program; /* of CHECKER_PROGRAM; one after another, equal ones are one */
+};
+
 struct request_test {
 	struct span stdin_data; /* data NULL: empty */
-	struct span expected;	/* always given */
+	struct span expected;	/* always given, but for a checker that is a program */
+	struct request_checker checker;
+	struct request *previous; /* program of the checker before, or NULL */
+	int64_t points;		  /* -1: not given */
 };
 
 struct request {
@@ -116,6 +135,10 @@ static inline void request_cleanup(struct request **req)
 {
 	(void)request_free(*req);
 }
+
+/* The files that a checker's program gets, and its arguments. */
+enum { CHECKER_INPUT, CHECKER_OUTPUT, CHECKER_EXPECTED, _CHECKER_FILE_MAX };
+extern const char *const checker_files[_CHECKER_FILE_MAX + 1]; /* NULL-terminated */
 
 /* One plain component: a letter or digit, then letters, digits, dots, underscores, dashes; of any length. */
 bool request_is_workspace(const char *name);

@@ -76,6 +76,7 @@ struct result *result_free(struct result *res)
 	for (size_t i = 0; i < res->n_tests; i++) {
 		free(res->tests[i].stdout_text);
 		free(res->tests[i].stderr_text);
+		free(res->tests[i].message);
 	}
 	free(res->files);
 	free(res->commit.changes);
@@ -306,6 +307,27 @@ static void emit_stages(struct emitter *e, const struct result *res)
 	emit_close(e, ']');
 }
 
+/* Only if a test gives any. */
+static void emit_points(struct emitter *e, const struct result *res)
+{
+	int64_t earned = 0, possible = 0;
+	bool given = false;
+
+	for (size_t i = 0; i < res->n_tests; i++) {
+		const struct result_test *t = &res->tests[i];
+
+		given = given || t->points >= 0;
+		possible += MAX(t->points, (int64_t)0);
+		earned += t->passed ? MAX(t->points, (int64_t)0) : 0;
+	}
+	if (!given)
+		return;
+	member_open(e, "points", '{');
+	member_integer(e, "earned", earned);
+	member_integer(e, "possible", possible);
+	emit_close(e, '}');
+}
+
 static void emit_tests(struct emitter *e, const struct result *res)
 {
 	if (res->n_tests == 0)
@@ -323,9 +345,14 @@ static void emit_tests(struct emitter *e, const struct result *res)
 		member_word(e, "stderr", t->stderr_text);
 		member_seconds(e, "duration", t->duration_us);
 		member_count(e, "memory_peak", t->memory_peak_bytes);
+		if (t->points >= 0)
+			member_integer(e, "points", t->passed ? t->points : 0);
+		if (t->message)
+			member_word(e, "message", t->message);
 		emit_close(e, '}');
 	}
 	emit_close(e, ']');
+	emit_points(e, res);
 }
 
 static void emit_isolation(struct emitter *e, const struct isolation *is)

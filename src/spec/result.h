@@ -61,10 +61,13 @@ struct result_file {
 struct result_test {
 	bool passed;
 	const char *
-		verdict; /* passed, wrong_answer, compile_error, timeout, limit, cancelled, error */
+		/* passed, wrong_answer, compile_error, timeout, limit, cancelled, error, checker_error */
+		verdict;
 	struct verdict run;
 	char *stdout_text;
 	char *stderr_text;
+	char *message;	/* of a checker's program, or NULL */
+	int64_t points; /* for passing it; -1: not given */
 	int64_t duration_us;
 	int64_t memory_peak_bytes;
 };

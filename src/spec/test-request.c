@@ -95,6 +95,21 @@ static void test_parts(void **state _unused_)
 	assert_non_null(req->tests[1].expected.data);
 	assert_null(request_free(req));
 
+	/* Equal checkers that follow one another are one. */
+	req = request_from("{\"code\": \"x\", \"tests\": [{\"checker\": {\"language\": \"c\", "
+			   "\"code\": \"1\"}}, "
+			   "{\"checker\": {\"code\": \"1\", \"language\": \"c\"}, \"points\": 0}, "
+			   "{\"expected\": \"\", \"checker\": {\"tolerance\": 0.5}}, "
+			   "{\"checker\": {\"language\": \"c\", \"code\": \"2\"}}]}");
+	assert_int_equal(req->tests[0].checker.kind, CHECKER_PROGRAM);
+	assert_ptr_equal(req->tests[1].checker.program, req->tests[0].checker.program);
+	assert_int_equal(req->tests[0].points, -1);
+	assert_int_equal(req->tests[1].points, 0);
+	assert_true(req->tests[2].checker.tolerance == 0.5);
+	assert_string_equal(req->tests[3].checker.program->args[2], "expected.txt");
+	assert_ptr_not_equal(req->tests[3].checker.program, req->tests[0].checker.program);
+	assert_null(request_free(req));
+
 	req = request_from("{\"code\": \"x\", \"invoke\": {\"class\": \"Tool\", \"method\": "
 			   "\"run\", \"params\": {\"a\": 1}}}");
 	assert_string_equal(req->invoke_class, "Tool");
@@ -265,6 +280,24 @@ static const struct {
 	  "stages[0].user: there is no such key" },
 	{ "{\"code\": \"\", \"tests\": [{\"stdin\": \"\"}]}", "tests[0]",
 	  "tests[0]: expected is missing: what must it print?" },
+	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\", \"points\": -1}]}", "tests[0].points",
+	  "tests[0].points: -1 is not a whole number from 0 to 1000000" },
+	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\", \"checker\": \"x\"}]}",
+	  "tests[0].checker",
+	  "tests[0].checker: x is not exact, ignore_whitespace, unordered_lines, "
+	  "{\"tolerance\": NUMBER} or {\"language\", \"code\"}" },
+	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\", \"checker\": {\"tolerance\": "
+	  "\"1\"}}]}",
+	  "tests[0].checker.tolerance", "tests[0].checker.tolerance: 1 is not a number from 0 on" },
+	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\", \"checker\": {\"code\": \"\"}}]}",
+	  "tests[0].checker",
+	  "tests[0].checker: give language and code of the program that judges" },
+	{ "{\"code\": \"\", \"tests\": [{\"checker\": {\"language\": \"c\", \"code\": \"\", "
+	  "\"files\": {\"output.txt\": \"\"}}}]}",
+	  "tests[0].checker", "tests[0].checker: 'output.txt' is the name of a file that it gets" },
+	{ "{\"code\": \"\", \"tests\": [{\"checker\": {\"language\": \"c\", \"code\": \"\", "
+	  "\"tests\": []}}]}",
+	  "tests[0].checker.tests", "tests[0].checker.tests: there is no such key" },
 	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\"}], \"stages\": [{\"code\": \"x\"}]}",
 	  "tests", "tests: it cannot be combined with stages" },
 	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\"}], \"stdin\": \"\"}", "tests",

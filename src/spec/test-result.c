@@ -118,6 +118,8 @@ static struct result *full_result(void)
 	res->tests[0] = (struct result_test){ .passed = false,
 					      .verdict = "wrong_answer",
 					      .stdout_text = strdup("5\n"),
+					      .message = strdup("expected 4"),
+					      .points = 3,
 					      .duration_us = 1000,
 					      .memory_peak_bytes = -1 };
 	res->isolation = (struct isolation){ .tier = "reduced",
@@ -158,6 +160,9 @@ static void test_values(void **state _unused_)
 	assert_true(json_is_true(at(json, "stderr_binary", NULL)));
 	assert_true(json_is_true(at(json, "stderr_truncated", NULL)));
 	assert_int_equal(json_integer_value(at(json, "stderr_bytes", NULL)), 5000000000);
+	assert_int_equal(json_integer_value(at(json, "points", "earned")), 0);
+	assert_int_equal(json_integer_value(at(json, "points", "possible")), 3);
+	assert_string_equal(json_string_value(json_object_get(test, "message")), "expected 4");
 	assert_non_null(strstr(text, "\"duration\": 0.0021,"));
 	assert_non_null(strstr(text, "\"cpu_time\": 0.0009,"));
 	assert_non_null(strstr(text, "\"limit_hits\": [\"memory\", \"pids\"]"));
