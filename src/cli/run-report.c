@@ -15,22 +15,38 @@
 
 enum { REPORT_MAX = 64 << 20 };
 
-static int report_tests(const json_t *tests, struct buf *out, int *exit_code)
+/* "test 2: wrong_answer: the first line that its checker printed" */
+static int report_test(const json_t *test, size_t number, struct buf *out)
 {
+	const char *verdict = json_string_value(json_object_get(test, "verdict"));
+	const char *message = json_string_value(json_object_get(test, "message"));
+
+	return buf_printf(out, "test %zu: %s%s%.*s\n", number, verdict ? verdict : "not run",
+			  message ? ": " : "", message ? (int)strcspn(message, "\r\n") : 0,
+			  message ? message : "");
+}
+
+static int report_tests(const json_t *result, struct buf *out, int *exit_code)
+{
+	const json_t *tests = json_object_get(result, "tests"), *test;
+	const json_t *points = json_object_get(result, "points");
 	size_t i, passed = 0;
-	const json_t *test;
 	int r = 0;
 
 	json_array_foreach(tests, i, test)
 	{
-		const char *verdict = json_string_value(json_object_get(test, "verdict"));
-
 		passed += json_is_true(json_object_get(test, "passed"));
 		if (r == 0)
-			r = buf_printf(out, "test %zu: %s\n", i + 1, verdict ? verdict : "not run");
+			r = report_test(test, i + 1, out);
 	}
 	if (r == 0)
-		r = buf_printf(out, "%zu of %zu passed\n", passed, json_array_size(tests));
+		r = buf_printf(out, "%zu of %zu passed", passed, json_array_size(tests));
+	if (r == 0 && points)
+		r = buf_printf(out, ", %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " points",
+			       json_integer_value(json_object_get(points, "earned")),
+			       json_integer_value(json_object_get(points, "possible")));
+	if (r == 0)
+		r = buf_puts(out, "\n");
 	*exit_code = passed == json_array_size(tests) ? 0 : 1;
 	return r;
 }
@@ -64,7 +80,7 @@ int run_report(const char *json, int exit_code)
 	value = json_object_get(result, "value");
 	error = json_object_get(result, "error");
 	if (json_array_size(tests) > 0)
-		r = report_tests(tests, &out, &exit_code);
+		r = report_tests(result, &out, &exit_code);
 	else if (json_is_object(error) && !evaluated)
 		report_error(error);
 	else if (json_is_true(json_object_get(result, "success")) &&

@@ -223,6 +223,16 @@ def test_each_test_gets_a_fresh_sandbox(library):
     assert result["status"] == "success" and result["success"] is True
 
 
+@quick
+def test_verdicts_on_a_terminal(atoll, work):
+    tests = [{"stdin": "1", "expected": "1", "points": 2}, {"stdin": "1", "expected": "1.3", "checker": {"tolerance": 0.1}, "points": 3},
+             {"stdin": "1", "checker": {"language": "python", "code": "print('too small\\nby 1'); raise SystemExit(1)"}}]
+    (work / "tests.json").write_text(json.dumps(tests))
+    done = atoll.run(["run", "-c", "print(input())", "-l", "python", "--tests", work / "tests.json"])
+    assert done.out == "test 1: passed\ntest 2: wrong_answer\ntest 3: wrong_answer: too small\n1 of 3 passed, 2 of 5 points\n", done
+    assert done.returncode == 1
+
+
 def test_one_build_for_all(library):
     rc, result, problem = library.run({
         "language": "c", "code": "#include <stdio.h>\nint main(void){int n; scanf(\"%d\",&n); printf(\"%d\\n\",n+1);}",
