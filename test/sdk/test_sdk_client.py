@@ -109,6 +109,16 @@ def test_jobs(client):
     assert "python" in [row["name"] for row in client.languages()] and client.limits() and client.doctor() and client.stats()
 
 
+def test_many_jobs(client):
+    programs = [{"code": "print(7)", "timeout": 5}, {"code": "echo 8", "language": "bash"}, {"code": "", "language": "nonesuch"}]
+    names = [one["id"] for one in client.submit_many(programs, idempotency_key="sdk-many")]
+    assert [one["id"] for one in client.submit_many(programs, idempotency_key="sdk-many")] == names
+    for name in names:
+        client.wait(name)
+    assert [one["stdout"] for one in client.get_many(names)] == ["7\n", "8\n", ""]
+    assert client.get_many(["ex_" + "a" * 26])[0]["problem"]["status"] == 404
+
+
 def test_connections_are_kept(client):
     """Also over a restart of the front: an idle connection that was closed is noticed before anything is sent on it."""
     client.run("1")
@@ -164,6 +174,8 @@ def test_asyncio(daemon):
             name = await one.submit("print(8)", labels={"in": "asyncio"})
             assert (await one.wait(name)).stdout == "8\n" and (await one.get(name))["status"] == "success"
             assert await one.output(name) == b"8\n"
+            many = [job["id"] for job in await one.submit_many([{"code": "print(9)"}])] + [name]
+            assert (await one.wait(many[0])).ok and [job["stdout"] for job in await one.get_many(many)] == ["9\n", "8\n"]
             task = asyncio.ensure_future(one.run("import time; time.sleep(60)", labels={"task": "gone"}))
             while not await one.history(label="task=gone") and not (await one.stats())["now"]["running"]:
                 await asyncio.sleep(0.01)

@@ -103,6 +103,15 @@ class AsyncClient:
         body = _calls.request_body(code, language, options)
         return str((await self._transport.call(_calls.submit(body, idempotency_key))).json()["id"])
 
+    async def submit_many(self, programs: Sequence[Mapping[str, Any]], *,
+                          idempotency_key: Optional[str] = None) -> List[Dict[str, Any]]:
+        """Accepts up to 100 programs, as ``Client.submit_many``."""
+        return list((await self._transport.call(_calls.submit_many(programs, idempotency_key))).json()["executions"])
+
+    async def get_many(self, execution_ids: Sequence[str]) -> List[Dict[str, Any]]:
+        """The results or states of up to 100 executions, in this order."""
+        return await self.history(ids=",".join(execution_ids))
+
     async def get(self, execution_id: str) -> Dict[str, Any]:
         """The result, or the state of an execution that has not ended."""
         return await self._read(_calls.execution_path(execution_id))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import difflib
 import json
-from typing import Any, Dict, Mapping, Optional, Union
+from typing import Any, Dict, Mapping, Optional, Sequence, Union
 from urllib.parse import quote, urlencode
 
 from ._wire import Call
@@ -92,6 +92,14 @@ def submit(body: Mapping[str, Any], key: Optional[str]) -> Call:
     """Accepts an execution that runs on its own."""
     headers = {"Idempotency-Key": key} if key else {}
     return Call("POST", "/v1/executions", dump(body), headers=headers, idempotent=key is not None)
+
+
+def submit_many(programs: Sequence[Mapping[str, Any]], key: Optional[str]) -> Call:
+    """Accepts many; each is a mapping of the arguments of ``request_body``."""
+    bodies = [request_body(one.get("code"), one.get("language", "python"),
+                           {name: value for name, value in one.items() if name not in ("code", "language")}) for one in programs]
+    headers = {"Idempotency-Key": key} if key else {}
+    return Call("POST", "/v1/executions:batch", dump({"executions": bodies}), headers=headers, idempotent=key is not None)
 
 
 def get(path: str, accept: str = "application/json", **query: Any) -> Call:

@@ -102,6 +102,15 @@ class Client:
         body = _calls.request_body(code, language, options)
         return str(self._transport.call(_calls.submit(body, idempotency_key)).json()["id"])
 
+    def submit_many(self, programs: Sequence[Mapping[str, Any]], *, idempotency_key: Optional[str] = None) -> List[Dict[str, Any]]:
+        """Accepts up to 100 programs, each a mapping of ``submit``'s arguments: for each its ``id`` and ``status``, or the ``problem``
+        why it was refused."""
+        return list(self._transport.call(_calls.submit_many(programs, idempotency_key)).json()["executions"])
+
+    def get_many(self, execution_ids: Sequence[str]) -> List[Dict[str, Any]]:
+        """The results or states of up to 100 executions, in this order."""
+        return self.history(ids=",".join(execution_ids))
+
     def get(self, execution_id: str) -> Dict[str, Any]:
         """The result, or the state of an execution that has not ended."""
         return _object(self._transport.call(_calls.get(_calls.execution_path(execution_id))).json())
