@@ -28,11 +28,9 @@ static const char *text_at(const json_t *tree, const char *key)
 /* It has its shape, and the answer is within the bound. */
 static void check_brief(const json_t *brief)
 {
-	const struct schema *shape = tool_book.shapes;
+	const struct schema *shape = schema_find(&tool_book, span_of("RunResult"));
 	struct error err = { 0 };
 
-	while (strcmp(shape->name, "RunResult") != 0)
-		shape++;
 	if (schema_check(&tool_book, shape, brief, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_true(answer_cost(brief) <= ANSWER_COST_MAX - ANSWER_HEAD_COST);

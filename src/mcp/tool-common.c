@@ -5,15 +5,6 @@
 #include "mcp/tool-shapes.h"
 #include "session/session.h"
 
-static const struct schema *shape_named(const char *name)
-{
-	const struct schema *s = tool_book.shapes;
-
-	while (s->name && strcmp(s->name, name) != 0)
-		s++;
-	return s;
-}
-
 /* Members that are null count as absent. */
 static json_t *without_nulls(const json_t *arguments)
 {
@@ -39,7 +30,7 @@ int tool_begin(struct mcp_call *call, const json_t *arguments, const char *shape
 
 	if (!given)
 		return -ENOMEM;
-	if (schema_check(&tool_book, shape_named(shape), given, &err) < 0) {
+	if (schema_check(&tool_book, schema_find(&tool_book, span_of(shape)), given, &err) < 0) {
 		mcp_call_refuse(call, &err);
 		r = 0;
 	} else {

@@ -346,8 +346,10 @@ static const struct schema shapes[] = {
 static const char *const few_limits[] = { "timeout", "cpu_time", "memory", "cpus",
 					  "pids",    "disk",	 NULL };
 
+static const struct schema *const tables[] = { shapes, NULL };
+
 const struct schema_book tool_book = {
-	.shapes = shapes,
+	.tables = tables,
 	.limits = few_limits,
 	.closed = true,
 };

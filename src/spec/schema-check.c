@@ -8,7 +8,8 @@
 
 static bool is_plain(struct span type)
 {
-	static const char *const plain[] = { "string", "integer", "number", "boolean", "object" };
+	static const char *const plain[] = { "string",	"integer", "number",
+					     "boolean", "object",  "null" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
 		if (span_is(type, plain[i]))
@@ -35,11 +36,40 @@ static struct schema_word plain_word(struct span type)
 	return w;
 }
 
+/* "T or U": where the first " or " stands that is not inside of a list or map. NULL: there is none. */
+static const char *find_or(struct span type)
+{
+	int depth = 0;
+
+	for (size_t i = 0; i + 4 < type.len; i++) {
+		depth += type.data[i] == '[' || type.data[i] == '{';
+		depth -= type.data[i] == ']' || type.data[i] == '}';
+		if (depth == 0 && memcmp(type.data + i, " or ", 4) == 0)
+			return type.data + i;
+	}
+	return NULL;
+}
+
+/* A string of a certain form. */
+static struct schema_word text_word(struct span type)
+{
+	return (struct schema_word){ .kind = WORD_PLAIN,
+				     .inner = span_of("string"),
+				     .format = span_is(type, "time") ? "date-time" : "binary" };
+}
+
 struct schema_word schema_word(struct span type)
 {
 	const char first = type.len > 0 ? type.data[0] : '\0';
 	const char last = type.len > 0 ? type.data[type.len - 1] : '\0';
+	const char *either = find_or(type);
 
+	if (either)
+		return (struct schema_word){
+			.kind = WORD_EITHER,
+			.inner = { type.data, (size_t)(either - type.data) },
+			.other = { either + 4, type.len - 4 - (size_t)(either - type.data) }
+		};
 	if (last == '?')
 		return (struct schema_word){ .kind = WORD_OR_NULL,
 					     .inner = { type.data, type.len - 1 } };
@@ -49,20 +79,26 @@ struct schema_word schema_word(struct span type)
 	if (type.len > 2 && first == '{' && last == '}')
 		return (struct schema_word){ .kind = WORD_MAP,
 					     .inner = { type.data + 1, type.len - 2 } };
+	if (first == '=')
+		return (struct schema_word){ .kind = WORD_CHOICE,
+					     .inner = { type.data + 1, type.len - 1 } };
 	if (type.len > 0 && memchr(type.data, '|', type.len))
 		return (struct schema_word){ .kind = WORD_CHOICE, .inner = type };
 	if (first >= 'A' && first <= 'Z')
 		return (struct schema_word){ .kind = WORD_SHAPE, .inner = type };
 	if (span_is(type, "any"))
 		return (struct schema_word){ .kind = WORD_ANY, .inner = type };
+	if (span_is(type, "time") || span_is(type, "bytes"))
+		return text_word(type);
 	return plain_word(type);
 }
 
 const struct schema *schema_find(const struct schema_book *book, struct span name)
 {
-	for (const struct schema *s = book->shapes; s && s->name; s++)
-		if (span_is(name, s->name))
-			return s;
+	for (const struct schema *const *t = book->tables; *t; t++)
+		for (const struct schema *s = *t; s->name; s++)
+			if (span_is(name, s->name))
+				return s;
 	return NULL;
 }
 
@@ -85,6 +121,8 @@ static bool has_plain_type(struct span type, const json_t *value)
 		return json_is_object(value);
 	if (span_is(type, "integer"))
 		return json_is_integer(value);
+	if (span_is(type, "null"))
+		return json_is_null(value);
 	return json_is_number(value);
 }
 
@@ -96,7 +134,7 @@ static int check_plain(const struct value_place *at, const struct schema_word *w
 	} asked[] = {
 		{ "string", "a text" },	   { "integer", "a whole number" },
 		{ "number", "a number" },  { "boolean", "true or false" },
-		{ "object", "an object" },
+		{ "object", "an object" }, { "null", "null" },
 	};
 	double number = json_number_value(value);
 	size_t i = 0;
@@ -182,8 +220,12 @@ static int check_value(const struct value_place *at, struct span type, const jso
 		return check_items(at, w.inner, value, err);
 	case WORD_MAP:
 		return check_map(at, w.inner, value, err);
+	case WORD_EITHER:
+		if (check_value(at, w.inner, value, &(struct error){ 0 }) == 0)
+			return 0;
+		return check_value(at, w.other, value, err);
 	case WORD_CHOICE:
-		return check_choice(at, type, value, err);
+		return check_choice(at, w.inner, value, err);
 	case WORD_SHAPE:
 		return check_shape(at, type, value, err);
 	case WORD_PLAIN:

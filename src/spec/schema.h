@@ -3,15 +3,18 @@
  * Shapes of JSON as tables of fields: JSON Schema is made from them, and values are checked against them. A field's type is a short
  * text:
  *
- *   string integer number boolean object any     a JSON type
+ *   string integer number boolean object null any
+ *                                                a JSON type
  *   integer 1..9                                 one with bounds; number has them, too
- *   a|b|c                                        one of these words
+ *   time  bytes                                  a string: RFC 3339; a body of any bytes
+ *   a|b|c  =a                                    one of these words; this word
  *   Name                                         another shape of the book; Limits is made from spec/knob.h
- *   [T]  {T}  T?                                 a list of T, an object whose values are T, T or null
+ *   [T]  {T}  T?  T or U                         a list of T, an object whose values are T, T or null, either
  */
 #pragma once
 
 #include "base/error.h"
+#include "base/span.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -28,15 +31,35 @@ struct schema {
 	const char *required;
 };
 
+/* One of several shapes. Only books with a place have unions. */
+struct schema_union {
+	const char *name, *help;
+	const char *members; /* names of shapes, one blank between */
+	const char *told_by; /* the key whose type "=WORD" tells the members apart, or NULL */
+};
+
+struct schema_example {
+	const char *name; /* of a shape or union */
+	const char *json;
+};
+
 /* The shapes that types may name. */
 struct schema_book {
-	const struct schema *shapes; /* the last row has the name NULL */
+	/* Each table ends with an empty row, the list with NULL. */
+	const struct schema *const *tables;
+	/* These two end with an empty row; or NULL. */
+	const struct schema_union *unions;
+	const struct schema_example *examples;
 	/* "#/components/schemas/": a shape is a reference to a place there. NULL: the shape itself stands where it is named. */
 	const char *place;
 	const char *const *limits; /* keys of Limits, ends with NULL; NULL: all */
 	bool closed;		   /* keys that a shape does not have are refused */
 };
 
+/* NULL: the book has no such shape. */
+const struct schema *schema_find(const struct schema_book *book, struct span name);
+/* Is the word in the list? In the list, one blank stands between words. NULL: an empty list. */
+bool schema_lists(const char *list, const char *word);
 /* JSON Schema (2020-12) of a type; NULL: no memory, or no such type. */
 json_t *schema_type(const struct schema_book *book, const char *type);
 json_t *schema_make(const struct schema_book *book, const struct schema *schema);

@@ -30,9 +30,40 @@ static const struct schema shapes[] = {
 	{ 0 },
 };
 
+static const struct schema_field circle[] = {
+	{ "kind", "=circle", NULL },
+	{ "radius", "number", NULL },
+	{ 0 },
+};
+
+static const struct schema_field square[] = {
+	{ "kind", "=square", NULL },
+	{ "side", "number or string", NULL },
+	{ 0 },
+};
+
+static const struct schema figures[] = {
+	{ "Circle", NULL, circle, "*" },
+	{ "Square", NULL, square, "*" },
+	{ 0 },
+};
+
+static const struct schema_union unions[] = {
+	{ "Figure", "A figure.", "Circle Square", "kind" },
+	{ 0 },
+};
+
+static const struct schema_example examples[] = {
+	{ "Square", "{\"kind\": \"square\", \"side\": 2}" },
+	{ 0 },
+};
+
 static const char *const few[] = { "memory", NULL };
-static const struct schema_book by_place = { .shapes = shapes, .place = "#/components/schemas/" };
-static const struct schema_book inline_book = { .shapes = shapes, .limits = few, .closed = true };
+static const struct schema *const tables[] = { shapes, figures, NULL };
+static const struct schema_book by_place = {
+	.tables = tables, .unions = unions, .examples = examples, .place = "#/components/schemas/"
+};
+static const struct schema_book inline_book = { .tables = tables, .limits = few, .closed = true };
 
 static void test_types(void **state)
 {
@@ -46,6 +77,11 @@ static void test_types(void **state)
 			     "\"#/components/schemas/Point\"}}" },
 		{ "a|b", "{\"type\":\"string\",\"enum\":[\"a\",\"b\"]}" },
 		{ "number?", "{\"anyOf\":[{\"type\":\"number\"},{\"type\":\"null\"}]}" },
+		{ "=a", "{\"type\":\"string\",\"enum\":[\"a\"]}" },
+		{ "time", "{\"type\":\"string\",\"format\":\"date-time\"}" },
+		{ "[number or {string}]",
+		  "{\"type\":\"array\",\"items\":{\"anyOf\":[{\"type\":\"number\"},{\"type\":"
+		  "\"object\",\"additionalProperties\":{\"type\":\"string\"}}]}}" },
 	};
 
 	(void)state;
@@ -88,6 +124,41 @@ static void test_shapes(void **state)
 	json_decref(open);
 }
 
+static void test_unions(void **state)
+{
+	json_t *all = schema_make_all(&by_place);
+	char *text = json_dumps(json_object_get(all, "Figure"), JSON_COMPACT);
+
+	(void)state;
+	assert_string_equal(
+		text,
+		"{\"description\":\"A figure.\",\"oneOf\":[{\"$ref\":"
+		"\"#/components/schemas/Circle\"},{\"$ref\":\"#/components/schemas/Square\"}],"
+		"\"discriminator\":{\"propertyName\":\"kind\",\"mapping\":{\"circle\":"
+		"\"#/components/schemas/Circle\",\"square\":"
+		"\"#/components/schemas/Square\"}}}");
+	assert_int_equal(
+		json_array_size(json_object_get(json_object_get(all, "Square"), "examples")), 1);
+	free(text);
+	json_decref(all);
+}
+
+/* Generators take a key with a default for one that is always there. */
+static void test_defaults(void **state)
+{
+	json_t *all = schema_make_all(&by_place), *alone = schema_type(&inline_book, "Limits");
+
+	(void)state;
+	assert_null(json_object_get(
+		json_object_get(json_object_get(json_object_get(all, "Limits"), "properties"),
+				"memory"),
+		"default"));
+	assert_non_null(json_object_get(
+		json_object_get(json_object_get(alone, "properties"), "memory"), "default"));
+	json_decref(all);
+	json_decref(alone);
+}
+
 static void test_check(void **state)
 {
 	static const struct {
@@ -127,6 +198,29 @@ static void test_check(void **state)
 	}
 }
 
+static void test_check_either(void **state)
+{
+	static const struct {
+		const char *json;
+		bool fits;
+	} cases[] = {
+		{ "{\"kind\": \"square\", \"side\": 1}", true },
+		{ "{\"kind\": \"square\", \"side\": \"1\"}", true },
+		{ "{\"kind\": \"square\", \"side\": []}", false },
+		{ "{\"kind\": \"circle\", \"side\": 1}", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		json_t *tree = json_loads(cases[i].json, 0, NULL);
+		struct error err = { 0 };
+
+		assert_int_equal(schema_check(&inline_book, &figures[1], tree, &err) == 0,
+				 cases[i].fits);
+		json_decref(tree);
+	}
+}
+
 static void test_check_inner(void **state)
 {
 	json_t *tree = json_loads("{\"from\": {\"x\": 99}}", 0, NULL);
@@ -141,9 +235,9 @@ static void test_check_inner(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_types),
-		cmocka_unit_test(test_shapes),
-		cmocka_unit_test(test_check),
+		cmocka_unit_test(test_types),	    cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_unions),	    cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_check),	    cmocka_unit_test(test_check_either),
 		cmocka_unit_test(test_check_inner),
 	};
 
