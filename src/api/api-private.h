@@ -32,7 +32,7 @@ struct api {
 	struct mcp *mcp;
 	struct server *server;
 	struct router router;
-	char *openapi; /* made once */
+	char *openapi; /* made once; without `servers` */
 	struct question *questions[QUESTIONS];
 	struct access_counts access;
 	/* names and aliases of languages, as POST /execute takes them; NULL-terminated */

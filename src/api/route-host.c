@@ -11,7 +11,7 @@
 #include "client/executor.h"
 #include "spec/knob.h"
 
-enum { METRICS_BYTES_MAX = 4 << 20, WAITERS_MAX = 1024 };
+enum { METRICS_BYTES_MAX = 4 << 20, OPENAPI_BYTES_MAX = 1 << 20, WAITERS_MAX = 1024 };
 
 /* --- questions to the executor --- */
 
@@ -281,9 +281,26 @@ static int get_metrics(struct request_ctx *ctx)
 			     (struct span){ text.data, text.len });
 }
 
+/* The address that the client asked at. Over the unix socket: "/", which is where the document came from. */
+static char *servers_text(const struct request_ctx *ctx)
+{
+	const struct span host = request_header(ctx, "host");
+	const bool has_host = request_principal(ctx)->uid == (uid_t)-1 && host.len > 0;
+	json_t *url = has_host ? json_sprintf("http://%.*s", (int)host.len, host.data)
+			       : json_string("/");
+	json_t *servers = json_pack("[{s:o}]", "url", url);
+	char *text = servers ? json_dumps(servers, JSON_COMPACT) : NULL;
+
+	json_decref(servers);
+	return text;
+}
+
+/* The document is made once; the servers differ by request and come behind its last key. */
 static int get_openapi(struct request_ctx *ctx)
 {
 	struct api *api = request_app(ctx);
+	_cleanup_free_ char *servers = servers_text(ctx);
+	_cleanup_buf_ struct buf text = { 0 };
 
 	if (!api->openapi) {
 		json_t *root = openapi_make(&api->router);
@@ -292,27 +309,33 @@ static int get_openapi(struct request_ctx *ctx)
 				    : NULL;
 		json_decref(root);
 	}
-	if (!api->openapi)
+	buf_init(&text, OPENAPI_BYTES_MAX);
+	if (!api->openapi || !servers ||
+	    buf_printf(&text, "%.*s,\"servers\":%s}", (int)strlen(api->openapi) - 1, api->openapi,
+		       servers) < 0)
 		return -ENOMEM;
-	return respond_bytes(ctx, 200, "application/json", span_of(api->openapi));
+	return respond_bytes(ctx, 200, "application/json", (struct span){ text.data, text.len });
 }
 
 const struct route host_routes[] = {
-	{ HTTP_GET, "/v1/languages", get_languages,
+	{ HTTP_GET, "/v1/languages", get_languages, .operation = "listLanguages",
 	  .summary = "Languages, their versions and availability", .response_schema = "Languages" },
-	{ HTTP_GET, "/v1/policies", get_policies, .summary = "Policies and their limits",
-	  .response_schema = "Policies" },
-	{ HTTP_GET, "/v1/limits", get_limits, .summary = "Limits, defaults and ceilings",
-	  .response_schema = "LimitTable" },
-	{ HTTP_GET, "/v1/doctor", get_doctor, .summary = "Isolation that this host can enforce",
-	  .response_schema = "Doctor" },
-	{ HTTP_GET, "/healthz", get_health, .flags = ROUTE_PUBLIC | ROUTE_ALWAYS,
-	  .summary = "Liveness probe", .response_schema = "Status" },
-	{ HTTP_GET, "/readyz", get_ready, .flags = ROUTE_PUBLIC | ROUTE_ALWAYS,
-	  .summary = "Readiness probe", .response_schema = "Ready" },
-	{ HTTP_GET, "/metrics", get_metrics, .flags = ROUTE_ALWAYS | ROUTE_OPERATOR,
+	{ HTTP_GET, "/v1/policies", get_policies, .operation = "listPolicies",
+	  .summary = "Policies and their limits", .response_schema = "Policies" },
+	{ HTTP_GET, "/v1/limits", get_limits, .operation = "listLimits",
+	  .summary = "Limits, defaults and ceilings", .response_schema = "LimitTable" },
+	{ HTTP_GET, "/v1/doctor", get_doctor, .operation = "getDoctor",
+	  .summary = "Isolation that this host can enforce", .response_schema = "Doctor" },
+	{ HTTP_GET, "/healthz", get_health, .operation = "getHealth",
+	  .flags = ROUTE_PUBLIC | ROUTE_ALWAYS, .summary = "Liveness probe",
+	  .response_schema = "Status" },
+	{ HTTP_GET, "/readyz", get_ready, .operation = "getReadiness",
+	  .flags = ROUTE_PUBLIC | ROUTE_ALWAYS, .summary = "Readiness probe",
+	  .response_schema = "Ready" },
+	{ HTTP_GET, "/metrics", get_metrics, .operation = "getMetrics",
+	  .flags = ROUTE_ALWAYS | ROUTE_OPERATOR,
 	  .summary = "Metrics as Prometheus text, for operators" },
-	{ HTTP_GET, "/openapi.json", get_openapi, .flags = ROUTE_PUBLIC,
+	{ HTTP_GET, "/openapi.json", get_openapi, .operation = "getOpenapi", .flags = ROUTE_PUBLIC,
 	  .summary = "This document" },
 	{ 0 },
 };

@@ -417,16 +417,19 @@ static int get_resource_metadata(struct request_ctx *ctx)
 }
 
 const struct route mcp_routes[] = {
-	{ HTTP_GET, API_RESOURCE_PATH, get_resource_metadata, .flags = ROUTE_PUBLIC,
+	{ HTTP_GET, API_RESOURCE_PATH, get_resource_metadata, .operation = "getResourceMetadata",
+	  .flags = ROUTE_PUBLIC,
 	  .summary = "OAuth's protected resource metadata (RFC 9728), where it is configured",
 	  .response_schema = "ResourceMetadata" },
-	{ HTTP_GET, API_RESOURCE_PATH "/mcp", get_resource_metadata, .flags = ROUTE_PUBLIC,
+	{ HTTP_GET, API_RESOURCE_PATH "/mcp", get_resource_metadata,
+	  .operation = "getMcpResourceMetadata", .flags = ROUTE_PUBLIC,
 	  .summary = "The same for /mcp", .response_schema = "ResourceMetadata" },
-	{ HTTP_POST, "/mcp", post_mcp, .flags = ROUTE_BYTES,
+	{ HTTP_POST, "/mcp", post_mcp, .operation = "sendMcpMessage", .flags = ROUTE_BYTES,
 	  .summary = "One message of the Model Context Protocol", .request_schema = "McpMessage",
 	  .response_schema = "McpMessage", .body_max_bytes = BODY_BYTES_MAX },
-	{ HTTP_GET, "/mcp", get_mcp, .flags = ROUTE_UPGRADES,
+	{ HTTP_GET, "/mcp", get_mcp, .operation = "streamMcpMessages", .flags = ROUTE_UPGRADES,
 	  .summary = "Messages of an MCP session that answer no request; or a WebSocket for MCP" },
-	{ HTTP_DELETE, "/mcp", delete_mcp, .summary = "End an MCP session" },
+	{ HTTP_DELETE, "/mcp", delete_mcp, .operation = "endMcpSession",
+	  .summary = "End an MCP session" },
 	{ 0 },
 };

@@ -94,14 +94,15 @@ static int get_file(struct request_ctx *ctx)
 }
 
 const struct route output_routes[] = {
-	{ HTTP_GET, "/v1/executions/{id}/stdout", get_stdout, .flags = ROUTE_SLOW,
-	  .summary = "Whole standard output of an execution" },
-	{ HTTP_GET, "/v1/executions/{id}/stderr", get_stderr, .flags = ROUTE_SLOW,
-	  .summary = "Whole standard error of an execution" },
-	{ HTTP_GET, "/v1/executions/{id}/files", get_files, .flags = ROUTE_SLOW,
-	  .summary = "Files that the program wrote: a list, or all as a tar",
+	{ HTTP_GET, "/v1/executions/{id}/stdout", get_stdout, .operation = "getExecutionStdout",
+	  .flags = ROUTE_SLOW, .summary = "Whole standard output of an execution" },
+	{ HTTP_GET, "/v1/executions/{id}/stderr", get_stderr, .operation = "getExecutionStderr",
+	  .flags = ROUTE_SLOW, .summary = "Whole standard error of an execution" },
+	{ HTTP_GET, "/v1/executions/{id}/files", get_files, .operation = "listExecutionFiles",
+	  .flags = ROUTE_SLOW, .summary = "Files that the program wrote: a list, or all as a tar",
 	  .response_schema = "Files" },
-	{ HTTP_GET, "/v1/executions/{id}/files/{path...}", get_file, .flags = ROUTE_SLOW,
+	{ HTTP_GET, "/v1/executions/{id}/files/{path...}", get_file,
+	  .operation = "getExecutionFile", .flags = ROUTE_SLOW,
 	  .summary = "One file that the program wrote" },
 	{ 0 },
 };

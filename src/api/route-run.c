@@ -219,7 +219,8 @@ int respond_execution(struct request_ctx *ctx, struct session *session)
 {
 	static const char *const types[] = { "application/json", "text/event-stream",
 					     "application/x-ndjson", NULL };
-	const char *type = request_accepts(ctx, types);
+	const bool streams = request_route(ctx)->flags & ROUTE_STREAMS;
+	const char *type = request_accepts(ctx, types + streams);
 	const char *word = request_query(ctx, "disconnect"), *known;
 	char key[KEY_MAX + 1];
 
@@ -228,11 +229,11 @@ int respond_execution(struct request_ctx *ctx, struct session *session)
 	if (request_key(ctx, key) < 0)
 		return respond_bad_key(ctx);
 	known = key[0] ? key : NULL;
-	if (type == types[0] || !type)
+	if (!streams && (type == types[0] || !type))
 		return execute_whole(ctx, session, known);
 	return execute_stream(
 		ctx, &(struct stream_wish){ session, known,
-					    type == types[1] ? STREAM_SSE : STREAM_NDJSON });
+					    type == types[2] ? STREAM_NDJSON : STREAM_SSE });
 }
 
 static int post_execute(struct request_ctx *ctx)
@@ -339,15 +340,19 @@ static int post_replay(struct request_ctx *ctx)
 }
 
 const struct route run_routes[] = {
-	{ HTTP_POST, "/v1/execute", post_execute, .flags = ROUTE_JSON | ROUTE_STREAMS,
-	  .summary =
-		  "Run a program to its end; answer with its result, or with events as they happen",
+	{ HTTP_POST, "/v1/execute", post_execute, .operation = "execute", .flags = ROUTE_JSON,
+	  .summary = "Run a program to its end and answer with its result",
 	  .request_schema = "ExecuteRequest", .response_schema = "Result", .read_body = upload_read,
 	  .is_slow = takes_time },
-	{ HTTP_POST, "/v1/executions", post_executions, .flags = ROUTE_JSON,
-	  .summary = "Accept a job and run it later", .request_schema = "ExecuteRequest",
-	  .response_schema = "Accepted", .read_body = upload_read, .is_slow = takes_time },
-	{ HTTP_POST, "/v1/executions/{id}/replay", post_replay,
+	{ HTTP_POST, "/v1/execute:stream", post_execute, .operation = "streamExecution",
+	  .flags = ROUTE_JSON | ROUTE_STREAMS,
+	  .summary = "Run a program and answer with its events as they happen",
+	  .request_schema = "ExecuteRequest", .read_body = upload_read, .is_slow = takes_time },
+	{ HTTP_POST, "/v1/executions", post_executions, .operation = "createExecution",
+	  .flags = ROUTE_JSON, .summary = "Accept a job and run it later",
+	  .request_schema = "ExecuteRequest", .response_schema = "Accepted",
+	  .read_body = upload_read, .is_slow = takes_time },
+	{ HTTP_POST, "/v1/executions/{id}/replay", post_replay, .operation = "replayExecution",
 	  .flags = ROUTE_JSON_OPTIONAL | ROUTE_SLOW, .summary = "Run the same request again",
 	  .response_schema = "Accepted" },
 	{ 0 },

@@ -1,22 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shapes of SPEC §3, §5 and §12 as tables; see schema-table.h. A test checks results against them. */
-#include "api/schema-table.h"
+/* Shapes of requests, results and events (SPEC §3, §5), and the book of all shapes; see schema-table.h. */
+#include "api/schema-shapes.h"
 
-#include <stddef.h>
-
-#define STATUS "success|error|timeout|limit|cancelled|denied|setup_error|interrupted|internal_error"
-#define STATE  "queued|running|" STATUS
 #define CAUSE                                                                                      \
 	"exit|signal|timeout|cpu_time|idle|memory|output|pids|disk|policy|cancelled|setup|"        \
 	"interrupted|internal"
 
 static const struct schema_field problem[] = {
-	{ "type", "string", "about:blank" },
+	{ "type", "=about:blank", NULL },
 	{ "title", "string", "name of the HTTP status" },
 	{ "status", "integer", "HTTP status" },
-	{ "code", "string", "stable word, for programs" },
+	{ "code", "string", "stable word, for programs, such as invalid_field or not_found" },
 	{ "detail", "string", "one sentence that says what to do, for people" },
 	{ "field", "string", "key of the request that is wrong" },
+	{ 0 },
+};
+
+/* Bytes that are no text. */
+static const struct schema_field encoded[] = {
+	{ "base64", "string", "the bytes" },
+	{ 0 },
+};
+
+static const struct schema_field file_content[] = {
+	{ "text", "string", "the content; give this or base64" },
+	{ "base64", "string", "the content, if it is not text" },
+	{ "mode", "0644|0755|644|755", "[0644]" },
+	{ 0 },
+};
+
+static const struct schema_field workspace_request[] = {
+	{ "name", "string", NULL },
+	{ "cwd", "boolean", "the program starts in /workspace instead of /sandbox" },
+	{ 0 },
+};
+
+static const struct schema_field test_request[] = {
+	{ "stdin", "string", "standard input" },
+	{ "expected", "string", "what the program must print" },
+	{ "checker",
+	  "exact|ignore_whitespace|unordered_lines or ToleranceChecker or ExecuteRequest",
+	  "how the output is judged; a program accepts it by exiting with 0 [exact]" },
+	{ "points", "integer 0..1000000", "what the test is worth" },
+	{ 0 },
+};
+
+static const struct schema_field tolerance_checker[] = {
+	{ "tolerance", "number", "by which numbers may differ, absolutely or as a part" },
+	{ 0 },
+};
+
+static const struct schema_field invoke_request[] = {
+	{ "class", "string", NULL },
+	{ "method", "string", NULL },
+	{ "params", "[any]", "arguments of the method" },
 	{ 0 },
 };
 
@@ -25,17 +62,18 @@ static const struct schema_field execute_request[] = {
 	  "a name or alias of GET /v1/languages, or NAME@VERSION: python@3.11" },
 	{ "code", "string", "the program" },
 	{ "args", "[string]", "arguments of the program" },
-	{ "stdin", "any", "standard input: text, or {\"base64\": …}" },
+	{ "stdin", "string or Encoded", "standard input" },
 	{ "env", "{string}", "environment variables" },
-	{ "files", "{any}", "path below /sandbox: text, or {\"base64\": …}" },
+	{ "files", "{string or FileContent}", "the content of each path below /sandbox" },
 	{ "limits", "Limits", NULL },
 	{ "network", "string",
 	  "none (loopback and nothing else), off (no sockets but AF_UNIX), allow:HOST:PORT,… or "
 	  "host" },
 	{ "policy", "string", "a name of GET /v1/policies" },
-	{ "workspace", "any", "name of a persistent directory, shown at /workspace" },
-	{ "commit", "string",
-	  "when writes to the workspace are applied: always (the default), on_success or never" },
+	{ "workspace", "string or WorkspaceRequest",
+	  "name of a persistent directory, shown at /workspace" },
+	{ "commit", "always|on_success|never",
+	  "when writes to the workspace are applied [always]" },
 	{ "read_only", "boolean", "only /tmp is writable" },
 	{ "image", "string", "a root directory of the host, where the operator allows it" },
 	{ "tty", "boolean", "the program gets a terminal" },
@@ -44,20 +82,30 @@ static const struct schema_field execute_request[] = {
 	{ "preload", "[string]", "modules to load before the program begins" },
 	{ "compiler_args", "[string]", "arguments of the compiler, after those of the language" },
 	{ "stages", "[StageRequest]", "programs that run in order in one sandbox until one fails" },
-	{ "tests", "[object]",
-	  "{\"stdin\", \"expected\", \"checker\", \"points\"}: each has a fresh run and a "
-	  "verdict" },
+	{ "tests", "[TestRequest]", "each has a fresh run and a verdict" },
 	{ "eval", "boolean",
 	  "value and outputs of the result: the value of the last expression, charts and tables" },
-	{ "invoke", "object", "{\"class\", \"method\", \"params\"}: the answer is in value" },
+	{ "invoke", "InvokeRequest", "a method to call: the answer is in value" },
 	{ "archive", "string", "tar, tar.gz or zip in base64, unpacked into /sandbox" },
 	{ "entry", "string",
 	  "the file of `files` to run; with code: the name under which the code is stored "
 	  "[main.<ext>]" },
 	{ "labels", "{string}", "labels to search for" },
 	{ "collect", "[string]", "patterns of files to keep [all files]" },
-	{ "priority", "integer", "a job with a higher priority waits less; -10 to 10, default 0" },
+	{ "priority", "integer -10..10", "a job with a higher priority waits less [0]" },
 	{ "callback_url", "string", "URL that gets the result by POST, if the operator allows it" },
+	{ 0 },
+};
+
+static const struct schema_field stage_request[] = {
+	{ "name", "string", "name of the entry in the result's stages [stage-N]" },
+	{ "code", "string",
+	  "code of the request's language, in /sandbox/main-N.<ext>; a shell command if the "
+	  "request names no language or bash" },
+	{ "argv", "[string]", "a command, in every language; give code or argv" },
+	{ "stdin", "string", "standard input" },
+	{ "env", "{string}", "variables of this stage; they override those of the request" },
+	{ "limits", "Limits", "limits of this stage; they override those of the request" },
 	{ 0 },
 };
 
@@ -83,28 +131,81 @@ static const struct schema_field usage[] = {
 	{ 0 },
 };
 
-static const struct schema_field stage_request[] = {
-	{ "name", "string", "name of the entry in the result's stages [stage-N]" },
-	{ "code", "string",
-	  "code of the request's language, in /sandbox/main-N.<ext>; a shell command if the "
-	  "request "
-	  "names no language or bash" },
-	{ "argv", "[string]", "a command, in every language; give code or argv" },
-	{ "stdin", "string", "standard input" },
-	{ "env", "{string}", "variables of this stage; they override those of the request" },
-	{ "limits", "Limits", "limits of this stage; they override those of the request" },
-	{ 0 },
-};
-
 static const struct schema_field stage[] = {
 	{ "name", "string", NULL },
-	{ "status", STATUS, NULL },
+	{ "status", SCHEMA_STATUS, NULL },
 	{ "exit_code", "integer?", NULL },
-	{ "signal", "any", NULL },
+	{ "signal", "integer?", NULL },
 	{ "duration", "number?", "seconds" },
 	{ "cpu_time", "number?", "seconds" },
 	{ "memory_peak", "integer?", "bytes" },
 	{ "cause", "Cause", NULL },
+	{ "stdout", "string", "only of stages with streams of their own: a compiler's output" },
+	{ "stderr", "string", NULL },
+	{ 0 },
+};
+
+static const struct schema_field test[] = {
+	{ "verdict",
+	  "passed|wrong_answer|compile_error|timeout|limit|cancelled|error|checker_error", NULL },
+	{ "passed", "boolean", NULL },
+	{ "status", SCHEMA_STATUS, NULL },
+	{ "exit_code", "integer?", NULL },
+	{ "stdout", "string?", "whole up to limits.output" },
+	{ "stderr", "string?", NULL },
+	{ "duration", "number?", "seconds" },
+	{ "memory_peak", "integer?", "bytes" },
+	{ "points", "integer", "0 unless the test passed" },
+	{ "message", "string", "what a checker's program printed" },
+	{ 0 },
+};
+
+static const struct schema_field points[] = {
+	{ "earned", "integer", NULL },
+	{ "possible", "integer", NULL },
+	{ 0 },
+};
+
+static const struct schema_field failure[] = {
+	{ "type", "string?", "name of the exception, compile_error, …" },
+	{ "message", "string?", NULL },
+	{ "file", "string?", NULL },
+	{ "line", "integer?", NULL },
+	{ "traceback", "string?", "as the interpreter prints it; only of evaluated programs" },
+	{ 0 },
+};
+
+static const struct schema_field denial[] = {
+	{ "what", "string", "what the program tried" },
+	{ "rule", "string", "what refused it" },
+	{ "count", "integer", NULL },
+	{ "hint", "string?", "what would permit it" },
+	{ 0 },
+};
+
+static const struct schema_field rich_output[] = {
+	{ "data", "{any}", "content by MIME type" },
+	{ "metadata", "{any}", NULL },
+	{ 0 },
+};
+
+static const struct schema_field host_call_entry[] = {
+	{ "call_id", "string", NULL },
+	{ "name", "string", NULL },
+	{ "duration", "number?", "seconds; null: it was not answered" },
+	{ "error", "CallError or string?", "as the client answered" },
+	{ 0 },
+};
+
+static const struct schema_field turn_session[] = {
+	{ "id", "string", NULL },
+	{ "state", "kept|lost", "whether the session's variables are still there" },
+	{ 0 },
+};
+
+static const struct schema_field chosen_timeout[] = {
+	{ "timeout", "number", "seconds" },
+	{ "reason", "string", NULL },
 	{ 0 },
 };
 
@@ -117,8 +218,8 @@ static const struct schema_field file[] = {
 
 static const struct schema_field change[] = {
 	{ "path", "string", "below /workspace" },
-	{ "change", "string", "added, changed or removed" },
-	{ "type", "string", "file, directory or link" },
+	{ "change", "added|changed|removed", NULL },
+	{ "type", "file|directory|link|other", NULL },
 	{ "size", "integer", "bytes of a file" },
 	{ "sha256", "string?", "of an added or changed file" },
 	{ "conflict", "boolean",
@@ -126,10 +227,9 @@ static const struct schema_field change[] = {
 	{ 0 },
 };
 
-static const struct schema_field files[] = {
-	{ "id", "string", NULL },
-	{ "files", "[File]", NULL },
-	{ "truncated", "boolean", "more files were written than are kept" },
+static const struct schema_field skipped[] = {
+	{ "path", "string", "below /workspace" },
+	{ "reason", "string", NULL },
 	{ 0 },
 };
 
@@ -151,11 +251,11 @@ static const struct schema_field isolation[] = {
 static const struct schema_field result[] = {
 	{ "id", "string", NULL },
 	{ "language", "string?", NULL },
-	{ "status", STATUS, NULL },
+	{ "status", SCHEMA_STATUS, NULL },
 	{ "success", "boolean", NULL },
 	{ "exit_code", "integer?",
 	  "128+n for signal n, 124 timeout, 137 memory, null where nothing ran" },
-	{ "signal", "any", NULL },
+	{ "signal", "integer?", NULL },
 	{ "cause", "Cause", NULL },
 	{ "stdout", "string", "head and tail if longer than limits.output" },
 	{ "stderr", "string", NULL },
@@ -171,9 +271,8 @@ static const struct schema_field result[] = {
 	{ "value_repr", "string",
 	  "the value as its language prints it; only of evaluated programs, and of values that are "
 	  "not large" },
-	{ "outputs", "[object]",
-	  "rich outputs: {\"data\": {MIME type: content}, \"metadata\"}; only of evaluated "
-	  "programs" },
+	{ "outputs", "[RichOutput]",
+	  "charts, tables and other rich values; only of evaluated programs" },
 	{ "files", "[File]", "files that the program wrote in the work directory" },
 	{ "files_truncated", "boolean", NULL },
 	{ "duration", "number?", "seconds" },
@@ -181,406 +280,191 @@ static const struct schema_field result[] = {
 	{ "memory_peak", "integer?", "bytes" },
 	{ "usage", "Usage", NULL },
 	{ "stages", "[Stage]", NULL },
-	{ "tests", "[object]", "verdict and output of each test of the request" },
-	{ "points", "object", "{\"earned\", \"possible\"}; absent if no test has any" },
-	{ "error", "object?", "{\"type\", \"message\", \"file\", \"line\"}" },
+	{ "tests", "[Test]", "verdict and output of each test of the request" },
+	{ "points", "Points", "sum over the tests; absent if no test has any" },
+	{ "error", "Failure?", "the error that ended the program, where it is recognised" },
 	{ "warnings", "[string]",
 	  "parts of the request that had no effect, such as a module to preload that does not "
 	  "exist; absent without" },
-	{ "denials", "[object]", NULL },
+	{ "denials", "[Denial]", NULL },
 	{ "isolation", "Isolation", NULL },
 	{ "changes", "[Change]", "changes to the workspace; absent without a workspace" },
 	{ "changes_omitted", "integer", "number of changes that are not listed" },
-	{ "skipped", "[object]",
-	  "{\"path\", \"reason\"}: entries that a workspace cannot hold, such as pipes and links "
-	  "that "
-	  "leave it" },
+	{ "skipped", "[SkippedEntry]",
+	  "entries that a workspace cannot hold, such as pipes and links that leave it" },
 	{ "applied", "boolean", "true: all changes were applied; false: none" },
 	{ "apply_error", "string", "reason why wanted changes were not applied" },
-	{ "host_calls", "[object]",
-	  "{\"call_id\", \"name\", \"duration\", \"error\"} of each call; absent without host "
-	  "functions" },
-	{ "session", "object",
-	  "{\"id\", \"state\": kept or lost}; only of executions in a session" },
-	{ "timeout_chosen", "any", "value and reason of an \"adaptive\" timeout" },
+	{ "host_calls", "[HostCall]", "each call; absent without host functions" },
+	{ "session", "TurnSession", "only of executions in a session" },
+	{ "timeout_chosen", "ChosenTimeout?", "of an \"adaptive\" timeout" },
 	{ "labels", "{string}", NULL },
 	{ "runtime", "string?", NULL },
 	{ "policy", "string?", NULL },
-	{ "via", "string", "the broker that ran it: daemon, pool or direct" },
+	{ "via", "daemon|pool|direct", "the broker that ran it" },
 	{ "cached_build", "boolean", NULL },
-	{ "created_at", "string", "UTC" },
-	{ "node", "string", NULL },
+	{ "created_at", "time", "UTC" },
+	{ "node", "string?", NULL },
 	{ 0 },
 };
 
-static const struct schema_field execution[] = {
-	{ "id", "string", NULL },
-	{ "status", STATE, "while queued or running, only the keys below are present" },
+/* --- events --- */
+
+#define EVENT(word)                                                                                \
+	{ "event", "=" word, NULL },                                                               \
+		{ "seq", "integer", "from 1, without gaps; the same for every reader" },           \
+		{ "time", "time", NULL },                                                          \
+		{ "id", "string", "for Last-Event-ID; in server-sent events a field of its own" }, \
+	{                                                                                          \
+		"execution", "string", "id of its execution; only over a session's WebSocket"      \
+	}
+
+#define OUTPUT(word)                                                                               \
+	EVENT(word), { "data", "string", "what the program wrote; U+FFFD for what is not UTF-8" }, \
+		{ "offset", "integer", "of its first byte in the stream" },                        \
+	{                                                                                          \
+		"binary", "boolean", "true: some bytes are not UTF-8"                              \
+	}
+
+#define EVENT_KEYS "event seq time data"
+
+static const struct schema_field started[] = {
+	{ "id", "string", "of the execution" },
 	{ "language", "string?", NULL },
-	{ "policy", "string?", NULL },
-	{ "created_at", "string", "UTC" },
-	{ "started_at", "string?", "UTC; absent after the end" },
-	{ "stdout_bytes", "integer", "bytes so far" },
-	{ "stderr_bytes", "integer", NULL },
-	{ "usage", "object?", "measured once a second while the program runs" },
-	{ "labels", "{string}", NULL },
+	{ "created_at", "time", NULL },
 	{ 0 },
 };
 
-static const struct schema_field accepted[] = {
-	{ "id", "string", NULL },
-	{ "status", STATE "|ended", "ended: an earlier job with the same key has ended" },
+static const struct schema_field host_call[] = {
+	{ "call_id", "string", "for POST …/calls/{call}" },
+	{ "name", "string", "the function" },
+	{ "args", "[any]", NULL },
+	{ "kwargs", "{any}", NULL },
 	{ 0 },
 };
 
-static const struct schema_field batch[] = {
-	{ "executions", "[ExecuteRequest]", "1 to 100 jobs" },
-	{ 0 },
-};
-
-static const struct schema_field batch_item[] = {
-	{ "id", "string", "of an accepted job" },
-	{ "status", STATE "|ended", "as of a single job" },
-	{ "problem", "Problem", "why the job was refused, instead of id and status" },
-	{ 0 },
-};
-
-static const struct schema_field batch_accepted[] = {
-	{ "executions", "[BatchItem]", "in the order of the request" },
-	{ 0 },
-};
-
-static const struct schema_field page[] = {
-	{ "executions", "[object]", "newest first, without outputs" },
-	{ "next", "string?", "cursor of the next page" },
-	{ 0 },
-};
-
-static const struct schema_field cleanup[] = {
-	{ "cancelled", "integer", "executions that were queued or running" },
-	{ "deleted", "integer", "ended executions that were removed" },
-	{ "sessions", "integer", "sessions that were ended" },
-	{ 0 },
-};
-
-static const struct schema_field cancelled[] = {
-	{ "id", "string", NULL },
-	{ "cancelled", "boolean", "the execution was queued or running; its result follows" },
-	{ "deleted", "boolean", "the execution had ended and was removed" },
-	{ 0 },
-};
-
-static const struct schema_field analysis[] = {
-	{ "is_error", "boolean", NULL },
-	{ "error_type", "string", "none, timeout, memory, python_exception, compile_error, …" },
-	{ "exception", "string?", NULL },
-	{ "message", "string?", NULL },
-	{ "file", "string?", NULL },
-	{ "line", "integer?", NULL },
-	{ "frames", "[object]", "innermost first" },
-	{ "excerpt", "any", "lines around the error" },
-	{ "category", "any", NULL },
-	{ "suggestion", "any", "proposed remedy" },
-	{ 0 },
-};
-
-static const struct schema_field debug_report[] = {
-	{ "status", "success|failure", NULL },
-	{ "exit_code", "integer?", NULL },
-	{ "execution_time", "number?", "seconds" },
-	{ "timestamp", "string", "UTC" },
-	{ "language", "string?", "language with the version of its runtime" },
-	{ "container_id", "string", "the execution's id" },
-	{ "output", "object", "{\"stdout\", \"stderr\"}" },
-	{ "resource_usage", "object", NULL },
-	{ "error_type", "string", "only after a failure" },
-	{ "error_message", "string?", "only after a failure" },
-	{ "output_files", "object", "path: {\"size\", \"sha256\"}; absent without files" },
-	{ "cause", "Cause", NULL },
-	{ "analysis", "Analysis", NULL },
-	{ "limits", "[object]", "{\"name\", \"limit\", \"peak\", \"share\", \"hit\"}" },
-	{ "denials", "[object]", NULL },
-	{ 0 },
-};
-
-static const struct schema_field diff[] = {
-	{ "a", "string", "id of the first execution" },
-	{ "b", "string", "id of the second execution" },
-	{ "same", "boolean", "only usage differs" },
-	{ "status", "object", "{\"a\", \"b\"}, as for every key with one value" },
-	{ "exit_code", "object", NULL },
-	{ "signal", "object", NULL },
-	{ "error", "object", NULL },
-	{ "value", "object", NULL },
-	{ "language", "object", NULL },
-	{ "runtime", "object", NULL },
-	{ "policy", "object", NULL },
-	{ "stdout", "object", "{\"same\", \"added\", \"removed\", \"diff\", \"truncated\"}" },
-	{ "stderr", "object", NULL },
-	{ "files", "object", "{\"added\", \"removed\", \"changed\"}" },
-	{ "request", "object", "keys that differ" },
-	{ "usage", "object", "{\"a\", \"b\", \"delta\"} each" },
-	{ 0 },
-};
-
-static const struct schema_field languages[] = { { "languages", "[object]", NULL }, { 0 } };
-
-static const struct schema_field policies[] = { { "policies", "[object]", NULL }, { 0 } };
-
-static const struct schema_field limit_table[] = { { "limits", "[object]", NULL }, { 0 } };
-
-static const struct schema_field stats[] = {
-	{ "total", "integer", "executions that ended" },
-	{ "by_status", "{integer}", NULL },
-	{ "success_rate", "number?", "0 to 1" },
-	{ "failure_rate", "number?", "share of all other endings, 0 to 1" },
-	{ "timeout_rate", "number?", "share of timeouts, 0 to 1; they count as failures too" },
-	{ "latency", "{any}", "seconds: mean, p50, p90, p99, max" },
-	{ "by_language", "{object}", "the same keys for each language" },
-	{ "by_label", "{object}", "the same keys for each NAME=VALUE" },
-	{ "since", "string?", "UTC" },
-	{ "until", "string?", "UTC" },
-	{ "now", "object", "queue, pool and storage at this moment" },
-	{ 0 },
-};
-
-static const struct schema_field doctor[] = {
-	{ "ok", "boolean", "the default policy can be enforced in full" },
-	{ "summary", "string", NULL },
-	{ "fix", "string?", "one command that fixes it" },
-	{ "missing", "[string]", "layers" },
-	{ "cgroup", "string?", NULL },
-	{ "landlock", "integer", "the ABI in force" },
-	{ "rootless", "boolean", NULL },
-	{ "sections", "[object]", "checks by subject" },
-	{ 0 },
-};
-
-static const struct schema_field session_request[] = {
-	{ "language", "string", "python, javascript, ruby or bash [python]" },
-	{ "name", "string", "a name of the caller's own, once at a time" },
-	{ "limits", "Limits", "of each execution; memory, pids and disk of the session" },
-	{ "policy", "string", "a name of GET /v1/policies" },
-	{ "files", "{any}", "path below /sandbox: text, or {\"base64\": …}" },
-	{ "env", "{string}", "environment variables" },
-	{ "network", "string", "as of an execution" },
-	{ "preload", "[string]", "modules that the interpreter begins with" },
-	{ "labels", "{string}", "labels" },
-	{ "read_only", "boolean", "only /tmp is writable" },
-	{ "host_functions", "[string]", "functions of the client that every execution may call" },
-	{ "rules", "object", "rules of the language's own, for Python: imports, filesystem" },
-	{ "idle_timeout", "number", "seconds without use until the session ends [600]" },
-	{ "forkable", "boolean",
-	  "Python: POST …/fork can copy it [true, where the host and the policy permit it]" },
-	{ 0 },
-};
-
-static const struct schema_field fork_request[] = {
-	{ "count", "integer", "how many copies, 1 to 32 [1]" },
-	{ 0 },
-};
-
-static const struct schema_field session_fields[] = {
-	{ "id", "string", NULL },
+static const struct schema_field stage_end[] = {
 	{ "name", "string", NULL },
-	{ "language", "string", NULL },
-	{ "state", "starting|idle|busy", NULL },
-	{ "created_at", "string", NULL },
-	{ "expires_at", "string", "when it ends if it is not used" },
-	{ "idle_timeout", "number", "seconds" },
-	{ "executions", "integer", "how many have ended" },
-	{ "waiting", "integer", "executions that wait or run" },
-	{ "limits", "object", "of an execution that names none" },
-	{ "labels", "{string}", NULL },
-	{ "isolation", "object", "as of a result" },
-	{ "forkable", "boolean", "POST …/fork can copy it" },
-	{ "parent", "string?", "the session that it was forked from" },
+	{ "status", SCHEMA_STATUS, NULL },
+	{ "exit_code", "integer?", NULL },
+	{ "duration", "number?", "seconds" },
 	{ 0 },
 };
 
-static const struct schema_field session_list[] = {
-	{ "sessions", "[Session]", NULL },
-	{ 0 },
+static const struct schema_field live_usage[] = {
+	{ "cpu_time", "number", "seconds" }, { "user", "number", "seconds" },
+	{ "system", "number", "seconds" },   { "memory_peak", "integer?", "bytes" },
+	{ "pids_peak", "integer?", NULL },   { "io_read", "integer?", "bytes" },
+	{ "io_write", "integer?", "bytes" }, { 0 },
 };
 
-static const struct schema_field turn_request[] = {
-	{ "code", "string", "the program" },
-	{ "limits", "Limits", "of this execution" },
-	{ "host_functions", "[string]", "functions of the client that this execution may call" },
-	{ "globals", "{any}", "variables to set before it begins" },
-	{ "labels", "{string}", "labels to search for" },
-	{ 0 },
-};
-
-static const struct schema_field interrupted[] = {
-	{ "interrupted", "boolean", "false: no code ran" },
-	{ "state", "kept|lost", "whether the session's variables are still there" },
-	{ 0 },
-};
-
-static const struct schema_field logs[] = {
-	{ "stdout", "string", NULL },
-	{ "stderr", "string", NULL },
-	{ "truncated", "boolean", "bytes in the middle were left out" },
-	{ 0 },
-};
-
-static const struct schema_field call_answer[] = {
-	{ "result", "any", "the function's result" },
-	{ "error", "any", "{\"type\", \"message\"} of the exception, or a text" },
-	{ 0 },
-};
-
-static const struct schema_field session_files[] = {
-	{ "files", "[object]", "{\"path\", \"size\", \"type\", \"mtime\"}" },
-	{ 0 },
-};
-
-static const struct schema_field tool_arguments[] = {
-	{ "language", "string", "a name of GET /v1/languages, with case" },
-	{ "code", "string", "the program" },
-	{ "stdin", "string?", "standard input; not given in a session" },
-	{ "timeout", "number?", "seconds, clamped to 1 to 300 [30]" },
-	{ "session_id", "string?",
-	  "keeps the state between calls; letters, digits, _ and -, at most 64" },
-	{ "files", "{any}", "path below /sandbox: text, or {\"base64\": …}" },
-	{ "args", "[string]", "arguments of the program" },
-	{ "env", "{string}", "environment variables" },
-	{ 0 },
-};
-
-static const struct schema_field tool_call[] = {
-	{ "tool_name", "string", "execute_code" },
-	{ "arguments", "ToolArguments", NULL },
-	{ 0 },
-};
-
-static const struct schema_field mcp_message[] = {
-	{ "jsonrpc", "string", "2.0" },
-	{ "id", "any", "of a request and its answer: a text or an integer" },
-	{ "method", "string", "of a request or a notification" },
-	{ "params", "object", NULL },
-	{ "result", "object", NULL },
-	{ "error", "object", "code, message, data" },
-	{ 0 },
-};
-
-static const struct schema_field resource_metadata[] = {
-	{ "resource", "string", "the URL of /mcp" },
-	{ "authorization_servers", "[string]", NULL },
-	{ "bearer_methods_supported", "[string]", NULL },
-	{ "resource_name", "string", NULL },
-	{ 0 },
-};
-
-static const struct schema_field tool_answer[] = {
-	{ "stdout", "string", "at most 100,000 characters" },
-	{ "stderr", "string", "at most 100,000 characters" },
-	{ "exit_code", "integer", "-1: the code did not run to its end" },
-	{ "execution_time", "number", "seconds" },
-	{ "status", "success|timeout|execution_error|setup_error", NULL },
-	{ "error_message", "string?", NULL },
-	{ "execution_id", "string?", "its id in the history" },
-	{ "cause", "object?", "as of a result" },
-	{ 0 },
-};
-
-static const struct schema_field status_only[] = {
-	{ "status", "string", NULL },
-	{ 0 },
-};
-
-static const struct schema_field ready[] = {
-	{ "status", "string", NULL },
-	{ "broker", "boolean", "sandboxes can be made" },
-	{ "storage", "boolean", "results can be kept" },
-	{ "draining", "boolean", "the daemon is ending" },
-	{ 0 },
-};
-
-static const struct schema_field execute_call[] = {
-	{ "generated_code", "string", "the program, also in Markdown fences" },
-	{ "timeout", "number", "seconds; needed with generated_code" },
-	{ "code", "string", "the program in PC-Agent-Claw's form" },
-	{ "language", "string", "python when absent" },
-	{ "std_input", "string", NULL },
-	{ "max_output_characters", "integer", NULL },
-	{ 0 },
-};
-
-static const struct schema_field execute_answer[] = {
-	{ "process_status", "completed|error|timeout",
-	  "for the NeMo Agent Toolkit: process_status, stdout and stderr" },
-	{ "stdout", "string", NULL },
-	{ "stderr", "string", NULL },
-	{ "success", "boolean", "for PC-Agent-Claw, as the keys below" },
-	{ "output", "string", "same as stdout" },
-	{ "error", "string", "stderr, or the reason why nothing ran" },
-	{ "exit_code", "integer", NULL },
-	{ "time", "number", "seconds" },
-	{ 0 },
-};
+static const struct schema_field start_event[] = { EVENT("start"),
+						   { "data", "Started", NULL },
+						   { 0 } };
+static const struct schema_field stdout_event[] = { OUTPUT("stdout"), { 0 } };
+static const struct schema_field stderr_event[] = { OUTPUT("stderr"), { 0 } };
+static const struct schema_field output_event[] = { EVENT("output"),
+						    { "data", "RichOutput", NULL },
+						    { 0 } };
+static const struct schema_field call_event[] = { EVENT("host_call"),
+						  { "data", "HostCallRequest", NULL },
+						  { 0 } };
+static const struct schema_field stage_event[] = { EVENT("stage"),
+						   { "data", "StageEnd", NULL },
+						   { 0 } };
+static const struct schema_field usage_event[] = { EVENT("usage"),
+						   { "data", "LiveUsage", NULL },
+						   { 0 } };
+static const struct schema_field result_event[] = { EVENT("result"),
+						    { "data", "Result", NULL },
+						    { 0 } };
 
 static const struct schema shapes[] = {
 	{ "Problem", "An API error (RFC 9457).", problem, "type title status code detail" },
 	{ "ExecuteRequest", "A program to run.", execute_request, NULL },
 	{ "StageRequest", "One of several programs in one sandbox.", stage_request, NULL },
+	{ "TestRequest", "One test of a program.", test_request, NULL },
+	{ "ToleranceChecker", "Numbers may differ a little.", tolerance_checker, "*" },
+	{ "InvokeRequest", "A method to call instead of a program to run.", invoke_request,
+	  "class method" },
+	{ "WorkspaceRequest", "A persistent directory, shown at /workspace.", workspace_request,
+	  "name" },
+	{ "Encoded", "Bytes in base64.", encoded, "*" },
+	{ "FileContent", "A file, as text or in base64.", file_content, NULL },
 	{ "Cause", "Reason for the end.", cause, "*" },
 	{ "Usage", "Values of the kernel's counters.", usage, "*" },
-	{ "Stage", "One step of a run.", stage, "name status exit_code duration" },
+	{ "Stage", "One step of a run.", stage, "*-stdout stderr" },
+	{ "Test", "Outcome of one test.", test, "*-points message" },
+	{ "Points", "What the tests were worth.", points, "*" },
+	{ "Failure", "An error that ended a program.", failure, "*-traceback" },
+	{ "Denial", "Something that the sandbox refused.", denial, "*" },
+	{ "RichOutput", "A value in the forms that its type offers.", rich_output, "*" },
+	{ "HostCall", "One call of a host function.", host_call_entry, "*" },
+	{ "TurnSession", "The session of an execution.", turn_session, "*" },
+	{ "ChosenTimeout", "A timeout that Atoll chose.", chosen_timeout, "*" },
 	{ "File", "A file that a program wrote.", file, "*" },
 	{ "Change", "A change that a program made to its workspace.", change, "*-conflict" },
-	{ "Files", "All files that a program wrote.", files, "*" },
+	{ "SkippedEntry", "An entry that was not kept.", skipped, "*" },
 	{ "Isolation", "Isolation layers that held the program.", isolation, "*" },
 	{ "Result", "Result of an execution.", result,
 	  "*-tests points value_type value_repr outputs host_calls session warnings changes "
 	  "changes_omitted skipped applied apply_error" },
-	{ "Execution", "A Result, or the state of a queued or running execution.", execution,
-	  "id status" },
-	{ "Accepted", "An accepted job.", accepted, "*" },
-	{ "Batch", "Many jobs.", batch, "*" },
-	{ "BatchItem", "An accepted or refused job of a batch.", batch_item, NULL },
-	{ "BatchAccepted", "What became of the jobs of a batch.", batch_accepted, "*" },
-	{ "ExecutionPage", "A page of the history.", page, "*" },
-	{ "Cancelled", "Outcome of a cancel or delete.", cancelled, "id" },
-	{ "Cleanup", "Counts of a cleanup.", cleanup, "*" },
-	{ "Analysis", "Explanation of a failure.", analysis, "*" },
-	{ "DebugReport", "The debug report of PC-Agent-Claw, with more keys.", debug_report,
-	  "status exit_code execution_time timestamp language container_id output resource_usage "
-	  "cause analysis limits denials" },
-	{ "Diff", "Differences between two executions.", diff, "*" },
-	{ "Languages", "Languages, versions and availability.", languages, "*" },
-	{ "Policies", "Policies and the limits that hold under each.", policies, "*" },
-	{ "LimitTable", "Every limit with bounds, default and ceiling.", limit_table, "*" },
-	{ "Stats", "Counts, rates and latencies.", stats, "*" },
-	{ "Doctor", "Isolation that this host can enforce.", doctor, "*" },
-	{ "SessionRequest", "What a session is made with.", session_request, NULL },
-	{ "Session", "A live interpreter.", session_fields,
-	  "id language state created_at expires_at idle_timeout executions waiting limits labels "
-	  "isolation forkable parent" },
-	{ "Sessions", "The caller's sessions.", session_list, "*" },
-	{ "ForkRequest", "How a session is copied.", fork_request, NULL },
-	{ "TurnRequest", "One execution in a session.", turn_request, "code" },
-	{ "Interrupted", "Outcome of an interrupt.", interrupted, "*" },
-	{ "Logs", "Everything that was printed.", logs, "*" },
-	{ "CallAnswer", "Answer to a host call: result or error.", call_answer, NULL },
-	{ "SessionFiles", "Files of a work directory.", session_files, "*" },
-	{ "ToolArguments", "Arguments of execute_code.", tool_arguments, "language code" },
-	{ "ToolCall", "The envelope of Codomyrmex.", tool_call, "*" },
-	{ "McpMessage", "A JSON-RPC message of the Model Context Protocol.", mcp_message,
-	  "jsonrpc" },
-	{ "ResourceMetadata", "OAuth's protected resource metadata.", resource_metadata, "*" },
-	{ "ToolAnswer", "Answer of execute_code.", tool_answer, "*" },
-	{ "Status", "One word.", status_only, "*" },
-	{ "Ready", "Readiness, and the reason if the daemon is not ready.", ready, "*" },
-	{ "ExecuteCall",
-	  "Body of the NeMo Agent Toolkit; the body of PC-Agent-Claw has code and language.",
-	  execute_call, NULL },
-	{ "ExecuteAnswer", "Answer of the NeMo Agent Toolkit or PC-Agent-Claw.", execute_answer,
-	  "stdout stderr" },
+	{ "StartEvent", "The execution was accepted.", start_event, EVENT_KEYS },
+	{ "StdoutEvent", "The program wrote to standard output.", stdout_event,
+	  EVENT_KEYS " offset" },
+	{ "StderrEvent", "The program wrote to standard error.", stderr_event,
+	  EVENT_KEYS " offset" },
+	{ "OutputEvent", "An evaluated program showed a value.", output_event, EVENT_KEYS },
+	{ "HostCallEvent", "The program calls a function of the client.", call_event, EVENT_KEYS },
+	{ "StageEvent", "A stage ended.", stage_event, EVENT_KEYS },
+	{ "UsageEvent", "Counters of a running program, once a second.", usage_event, EVENT_KEYS },
+	{ "ResultEvent", "The end of the execution.", result_event, EVENT_KEYS },
+	{ "Started", "What has started.", started, "*" },
+	{ "HostCallRequest", "A call that waits for the client's answer.", host_call,
+	  "call_id name" },
+	{ "StageEnd", "How a stage ended.", stage_end, "*" },
+	{ "LiveUsage", "Counters so far; null: this host does not have one.", live_usage, "*" },
 	{ 0 },
 };
 
-static const struct schema *const tables[] = { shapes, NULL };
+static const struct schema *const tables[] = { shapes,	       history_shapes, host_shapes,
+					       session_shapes, compat_shapes,  NULL };
 
-const struct schema_book api_book = { .tables = tables, .place = "#/components/schemas/" };
+static const struct schema_union unions[] = {
+	{ "Event", "One thing that happened in an execution; `result` is the last one.",
+	  "StartEvent StdoutEvent StderrEvent OutputEvent HostCallEvent StageEvent UsageEvent "
+	  "ResultEvent",
+	  "event" },
+	{ "Execution", "A result, or the state of an execution that has not ended.",
+	  "QueuedExecution RunningExecution Result", NULL },
+	{ 0 },
+};
+
+/* Of each shape that is sent to Atoll, and of two that come from it: the tests send and check all of them. */
+static const struct schema_example examples[] = {
+	{ "Problem",
+	  "{\"type\": \"about:blank\", \"title\": \"Bad Request\", \"status\": 400, \"code\": "
+	  "\"invalid_field\", \"detail\": \"limits.timeout: -1 is below the minimum of 1 ms "
+	  "(allowed: 1 ms to 300 s)\", \"field\": \"limits.timeout\"}" },
+	{ "ExecuteRequest",
+	  "{\"language\": \"python\", \"code\": \"print(int(input()) * 2)\", \"stdin\": \"21\", "
+	  "\"limits\": {\"timeout\": \"5s\"}}" },
+	{ "SessionRequest", "{\"language\": \"python\", \"idle_timeout\": 60}" },
+	{ "ForkRequest", "{\"count\": 2}" },
+	{ "TurnRequest", "{\"code\": \"x = 6\\nx * 7\"}" },
+	{ "Batch", "{\"executions\": [{\"language\": \"python\", \"code\": \"print(6 * 7)\"}, "
+		   "{\"language\": \"cobol\", \"code\": \"\"}]}" },
+	{ "CallAnswer", "{\"result\": 42}" },
+	{ "ExecuteCall", "{\"generated_code\": \"print(6 * 7)\", \"timeout\": 5}" },
+	{ "ToolArguments", "{\"language\": \"python\", \"code\": \"print(6 * 7)\"}" },
+	{ "ToolCall",
+	  "{\"tool_name\": \"execute_code\", \"arguments\": {\"language\": \"python\", \"code\": "
+	  "\"print(6 * 7)\"}}" },
+	{ "McpMessage", "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}" },
+	{ "Event", "{\"event\": \"stdout\", \"seq\": 2, \"time\": \"2026-11-18T21:41:10.937Z\", "
+		   "\"data\": \"42\\n\", \"offset\": 0}" },
+	{ 0 },
+};
+
+const struct schema_book api_book = {
+	.tables = tables, .unions = unions, .examples = examples, .place = "#/components/schemas/"
+};

@@ -14,12 +14,14 @@
 #include "spec/result.h"
 
 static const struct route things[] = {
-	{ HTTP_GET, "/v1/things/{id}/files/{path...}", NULL, .summary = "A file" },
-	{ HTTP_POST, "/v1/things", NULL, .flags = ROUTE_JSON, .request_schema = "ExecuteRequest",
-	  .response_schema = "Result" },
-	{ HTTP_GET, "/v1/things", NULL, .flags = ROUTE_PUBLIC | ROUTE_STREAMS },
-	{ HTTP_GET, "/v1/executions", NULL, .flags = 0 },
-	{ HTTP_POST, "/v1/executions", NULL, .flags = ROUTE_JSON },
+	{ HTTP_GET, "/v1/things/{id}/files/{path...}", NULL, .operation = "getThing",
+	  .summary = "A file" },
+	{ HTTP_POST, "/v1/things", NULL, .operation = "makeThing", .flags = ROUTE_JSON,
+	  .request_schema = "ExecuteRequest", .response_schema = "Result" },
+	{ HTTP_GET, "/v1/things", NULL, .operation = "watchThings",
+	  .flags = ROUTE_PUBLIC | ROUTE_STREAMS },
+	{ HTTP_GET, "/v1/executions", NULL, .operation = "listExecutions" },
+	{ HTTP_POST, "/v1/executions", NULL, .operation = "createExecution", .flags = ROUTE_JSON },
 	{ HTTP_GET, "/secret", NULL, .flags = ROUTE_HIDDEN },
 	{ 0 },
 };
@@ -71,7 +73,14 @@ static void test_paths(void **state)
 	assert_int_equal(json_array_size(parameters), 2);
 	assert_string_equal(json_string_value(at(json_array_get(parameters, 1), "name")), "path");
 	assert_string_equal(json_string_value(at(root, "paths>/v1/things>post>operationId")),
-			    "post_v1_things");
+			    "makeThing");
+	assert_string_equal(json_string_value(at(root, "paths>/v1/things>post>responses>413>$ref")),
+			    "#/components/responses/TooLarge");
+	assert_null(at(root, "paths>/v1/things>get>responses>401"));
+	assert_non_null(at(root, "paths>/v1/things>post>responses>401"));
+	assert_non_null(at(root, "paths>/v1/executions>post>responses>202"));
+	assert_null(at(root, "paths>/v1/executions>post>responses>200"));
+	assert_null(at(root, "components>schemas>ExecuteRequest>required"));
 	assert_true(has_parameter(root, "get", "label"));
 	assert_false(has_parameter(root, "get", "interactive"));
 	assert_false(has_parameter(root, "get", "Idempotency-Key"));

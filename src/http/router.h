@@ -35,7 +35,7 @@ enum route_flags {
 	ROUTE_ALWAYS = 1 << 4,	 /* answered even when connections run out: cheap and synchronous */
 	ROUTE_OPERATOR = 1 << 9, /* only over the unix socket, or with an operator's token: 403 */
 	/* For OpenAPI. ROUTE_STREAMS and ROUTE_UPGRADES take no HEAD. */
-	ROUTE_STREAMS = 1 << 5,	 /* may answer with text/event-stream or application/x-ndjson */
+	ROUTE_STREAMS = 1 << 5,	 /* answers with text/event-stream or application/x-ndjson */
 	ROUTE_UPGRADES = 1 << 6, /* WebSocket */
 	ROUTE_HIDDEN = 1 << 7,	 /* not listed in /openapi.json */
 	/* The handler runs on a fiber, as it does for a large body: its answer may be large. */
@@ -49,6 +49,7 @@ struct route {
 	const char *pattern;
 	route_fn handler;
 	uint32_t flags;
+	const char *operation;	     /* its name in generated clients: "createExecution" */
 	const char *summary;	     /* one line for OpenAPI */
 	const char *request_schema;  /* names in OpenAPI's components, or NULL */
 	const char *response_schema; /* of the 200 (or 202) answer */
