@@ -10,6 +10,7 @@ import socket
 import struct
 import time
 
+import contract
 import oracle
 from daemon import Daemon
 from program import FRONT
@@ -69,7 +70,10 @@ class Web:
         connection = keep or self.connect(timeout)
         try:
             response = self.begin(connection, method, path, body, headers)
-            return Answer(response.status, response.getheaders(), response.read())
+            answer = Answer(response.status, response.getheaders(), response.read())
+            if contract.learned:
+                contract.learned.answer(method, path, answer.status, answer.headers.get("content-type", ""), answer.body)
+            return answer
         finally:
             if not keep:
                 connection.close()
@@ -129,7 +133,10 @@ def sse(response):
         line = raw.decode().rstrip("\n")
         if line == "":
             if fields:
-                yield fields.get("id"), fields.get("event"), json.loads(fields["data"])
+                data = json.loads(fields["data"])
+                if contract.learned:
+                    contract.learned.event(data)
+                yield fields.get("id"), fields.get("event"), data
             fields = {}
         elif not line.startswith(":"):
             key, _, value = line.partition(":")
@@ -223,7 +230,10 @@ class WebSocket:
     def events(self):
         """Text frames as JSON until the end."""
         while (data := self.receive()) is not None:
-            yield data if isinstance(data, bytes) else json.loads(data)
+            frame = data if isinstance(data, bytes) else json.loads(data)
+            if contract.learned and isinstance(frame, dict) and frame.get("event", "error") != "error":
+                contract.learned.event(frame)
+            yield frame
 
     def until(self, event):
         for found in self.events():
@@ -252,6 +262,7 @@ class Served:
             time.sleep(0.02)
             with contextlib.suppress(OSError):
                 answer = self.web.get("/readyz")
+        contract.learn(self.web)
 
     def kill_front(self):
         """Kills the front with SIGKILL and waits until the monitor's new one is ready."""
