@@ -451,8 +451,7 @@ static const struct schema_example examples[] = {
 	{ "SessionRequest", "{\"language\": \"python\", \"idle_timeout\": 60}" },
 	{ "ForkRequest", "{\"count\": 2}" },
 	{ "TurnRequest", "{\"code\": \"x = 6\\nx * 7\"}" },
-	{ "Batch", "{\"executions\": [{\"language\": \"python\", \"code\": \"print(6 * 7)\"}, "
-		   "{\"language\": \"cobol\", \"code\": \"\"}]}" },
+	{ "Batch", "{\"executions\": [{\"language\": \"python\", \"code\": \"print(6 * 7)\"}]}" },
 	{ "CallAnswer", "{\"result\": 42}" },
 	{ "ExecuteCall", "{\"generated_code\": \"print(6 * 7)\", \"timeout\": 5}" },
 	{ "ToolArguments", "{\"language\": \"python\", \"code\": \"print(6 * 7)\"}" },

@@ -197,20 +197,22 @@ static json_t *union_make(const struct schema_book *book, const struct schema_un
 }
 
 /*
- * A number; also a text with a unit, if the knob's kind has units. The default is stated where the schema stands by itself. In a
- * document for generators it is left out: they take a key with a default for one that is always there, and a policy may have another.
+ * A number, or a text such as "16k" or "5s". The default is stated where the schema stands by itself. In a document for generators
+ * it is left out: they take a key with a default for one that is always there, and a policy may have another.
  */
 static json_t *knob_schema(const struct schema_book *book, const struct knob *k)
 {
-	const bool has_unit = k->kind == KNOB_SIZE || k->kind == KNOB_TIME;
 	const char *number = k->kind == KNOB_TIME || k->kind == KNOB_CPUS ? "number" : "integer";
-	json_t *made = json_pack("{s:s, s:o, s:o}", "type", number, "minimum",
-				 knob_to_json(k, k->min), "maximum", knob_to_json(k, k->max));
+	json_t *forms = json_pack("[{s:s, s:o, s:o}, {s:s}]", "type", number, "minimum",
+				  knob_to_json(k, k->min), "maximum", knob_to_json(k, k->max),
+				  "type", "string");
+	json_t *made = json_pack("{s:o}", "anyOf", forms);
 
-	if (has_unit)
-		made = json_pack("{s:[o, {s:s}]}", "anyOf", made, "type", "string");
-	if (k->none_ok)
-		made = json_pack("{s:[o, {s:s}]}", "anyOf", made, "type", "null");
+	if (made && k->none_ok &&
+	    json_array_append_new(forms, json_pack("{s:s}", "type", "null")) < 0) {
+		json_decref(made);
+		return NULL;
+	}
 	if (made && json_object_set_new(made, "description", json_string(k->help)) == 0 &&
 	    (book->place || json_object_set_new(made, "default", knob_to_json(k, k->preset)) == 0))
 		return made;

@@ -164,6 +164,9 @@ def call_executions(call):
     job = call("createExecution").json()["id"]
     assert call("getExecution", job, query="?wait=30").json()["stdout"] == "42\n"
     call("replayExecution", job)
+    [accepted] = call("createExecutions").json()["executions"]
+    many = call("listExecutions", query=f"?ids={wrote},{accepted['id']},ex_none").json()["executions"]
+    assert [one["id"] for one in many] == [wrote, accepted["id"], "ex_none"] and many[2]["problem"]["code"] == "not_found"
     assert call("listExecutions", query="?status=error&label=a%3Db").json()["executions"][0]["id"] == wrote
     for name in ("getExecutionRequest", "getExecutionAnalysis", "getExecutionDebugReport", "listExecutionFiles"):
         call(name, wrote)
