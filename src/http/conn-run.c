@@ -287,6 +287,16 @@ static void run_steps(struct conn *c)
 	}
 }
 
+/* While `running` is set, a connection that is closed stays in memory; here it is freed, or waits for its next event. */
+static void end_running(struct conn *c)
+{
+	if (c->state != CONN_GONE)
+		watch_conn(c);
+	c->running = false;
+	if (c->state == CONN_GONE)
+		conn_release(c);
+}
+
 /* Runs fn with the connection held, then frees or closes it if fn asked for that. */
 static void run_held(struct conn *c, void (*fn)(struct conn *c))
 {
@@ -294,11 +304,7 @@ static void run_held(struct conn *c, void (*fn)(struct conn *c))
 	fn(c);
 	if (c->state != CONN_GONE && c->broken && !c->ctx && !c->tunnel)
 		conn_close(c);
-	if (c->state != CONN_GONE)
-		watch_conn(c);
-	c->running = false;
-	if (c->state == CONN_GONE)
-		conn_release(c);
+	end_running(c);
 }
 
 /* Handlers run from the loop only: the code that answers may be deep in another call. */
@@ -396,11 +402,7 @@ int conn_on_io(void *data, uint32_t events)
 		conn_lost(c);
 	if (c->state != CONN_GONE)
 		run_steps(c);
-	if (c->state != CONN_GONE)
-		watch_conn(c);
-	c->running = false;
-	if (c->state == CONN_GONE)
-		conn_release(c);
+	end_running(c);
 	return 0;
 }
 
