@@ -48,6 +48,14 @@ struct api {
 const char *request_viewer(const struct request_ctx *ctx);
 /* ?name, ?name=true, ?name=1 */
 bool request_flag(const struct request_ctx *ctx, const char *name);
+/*
+ * The form of an answer that comes as JSON and in one other: ?format=json, ?format=WORD, or what Accept prefers. True: the other one.
+ * -EINVAL: the request is answered with 400.
+ */
+struct other_form {
+	const char *word, *media;
+};
+int request_other_form(struct request_ctx *ctx, struct other_form other, bool *ret) _must_check_;
 
 /* Each answers and returns 0. */
 /* Compact, with seconds as people write them. Takes over root; NULL: 503. */

@@ -95,21 +95,21 @@ static void write_markdown(void *data)
 
 static int get_report(struct request_ctx *ctx)
 {
-	static const char *const types[] = { "application/json", "text/markdown", NULL };
-	const char *format = request_query(ctx, "format");
 	struct api *api = request_app(ctx);
 	struct markdown m = { 0 };
 	struct error err = { 0 };
 	json_t *tree = NULL;
+	bool as_markdown;
 	int r;
 
-	if (format && strcmp(format, "markdown") != 0 && strcmp(format, "json") != 0)
-		return respond_field(ctx, "format", "format: give markdown or json.");
+	if (request_other_form(ctx, (struct other_form){ "markdown", "text/markdown" },
+			       &as_markdown) < 0)
+		return 0;
 	r = engine_debug_report(api->engine, request_viewer(ctx), request_param(ctx, "id"), &tree,
 				&err);
 	if (r < 0)
 		return respond_error(ctx, &err);
-	if (format ? strcmp(format, "json") == 0 : request_accepts(ctx, types) != types[1])
+	if (!as_markdown)
 		return respond_tree(ctx, 200, tree);
 	m.tree = tree;
 	worker_call(WORKER_ALWAYS, write_markdown, &m);

@@ -64,16 +64,15 @@ static int respond_tar(struct request_ctx *ctx)
 
 static int get_files(struct request_ctx *ctx)
 {
-	static const char *const types[] = { "application/json", "application/x-tar", NULL };
-	const char *format = request_query(ctx, "format");
 	struct api *api = request_app(ctx);
 	struct error err = { 0 };
 	json_t *tree = NULL;
+	bool as_tar;
 	int r;
 
-	if (format && strcmp(format, "tar") != 0 && strcmp(format, "json") != 0)
-		return respond_field(ctx, "format", "format: give tar or json.");
-	if (format ? strcmp(format, "tar") == 0 : request_accepts(ctx, types) == types[1])
+	if (request_other_form(ctx, (struct other_form){ "tar", "application/x-tar" }, &as_tar) < 0)
+		return 0;
+	if (as_tar)
 		return respond_tar(ctx);
 	r = engine_files(api->engine, request_viewer(ctx), request_param(ctx, "id"), &tree, &err);
 	return r < 0 ? respond_error(ctx, &err) : respond_tree(ctx, 200, tree);

@@ -151,6 +151,19 @@ bool request_flag(const struct request_ctx *ctx, const char *name)
 	return value && (*value == '\0' || strcmp(value, "true") == 0 || strcmp(value, "1") == 0);
 }
 
+int request_other_form(struct request_ctx *ctx, struct other_form other, bool *ret)
+{
+	const char *const types[] = { "application/json", other.media, NULL };
+	const char *word = request_query(ctx, "format");
+
+	if (word && strcmp(word, other.word) != 0 && strcmp(word, "json") != 0) {
+		(void)respond_field(ctx, "format", "format: give %s or json.", other.word);
+		return -EINVAL;
+	}
+	*ret = word ? strcmp(word, "json") != 0 : request_accepts(ctx, types) == other.media;
+	return 0;
+}
+
 /* A program's value prints every digit. A comparison of two results without a value has none. */
 static size_t tree_flags(const json_t *root)
 {
