@@ -309,9 +309,9 @@ static int get_root(struct request_ctx *ctx)
 const struct route execute_routes[] = {
 	{ HTTP_POST, "/execute", post_execute, .operation = "runGeneratedCode",
 	  .flags = ROUTE_BYTES | ROUTE_OLD_HEADERS,
-	  .summary = "Run code with the interface of document 002", .request_schema = "ExecuteCall",
-	  .response_schema = "ExecuteAnswer", .body_max_bytes = BODY_MAX_BYTES,
-	  .refuse = refuse_request },
+	  .summary = "Run code with the interface of the NeMo Agent Toolkit",
+	  .request_schema = "ExecuteCall", .response_schema = "ExecuteAnswer",
+	  .body_max_bytes = BODY_MAX_BYTES, .refuse = refuse_request },
 	{ HTTP_GET, "/", get_root, .operation = "getRoot", .flags = ROUTE_PUBLIC,
 	  .summary = "Presence check", .response_schema = "Status" },
 	{ 0 },

@@ -105,7 +105,7 @@ static int post_tool_call(struct request_ctx *ctx)
 
 const struct route tool_routes[] = {
 	{ HTTP_POST, "/v1/tools/execute_code", post_execute_code, .operation = "executeTool",
-	  .flags = ROUTE_JSON, .summary = "The tool execute_code of document 004",
+	  .flags = ROUTE_JSON, .summary = "The tool execute_code of Codomyrmex",
 	  .request_schema = "ToolArguments", .response_schema = "ToolAnswer" },
 	{ HTTP_POST, "/v1/tools/call", post_tool_call, .operation = "callTool", .flags = ROUTE_JSON,
 	  .summary = "The same in the document's envelope", .request_schema = "ToolCall",

@@ -5,7 +5,7 @@
 static const struct schema_field execute_call[] = {
 	{ "generated_code", "string", "the program, also in Markdown fences" },
 	{ "timeout", "number", "seconds; needed with generated_code" },
-	{ "code", "string", "the program in document 001's form" },
+	{ "code", "string", "the program in PC-Agent-Claw's form" },
 	{ "language", "string", "python when absent" },
 	{ "std_input", "string", NULL },
 	{ "max_output_characters", "integer", NULL },
@@ -14,10 +14,10 @@ static const struct schema_field execute_call[] = {
 
 static const struct schema_field execute_answer[] = {
 	{ "process_status", "completed|error|timeout",
-	  "document 002: process_status, stdout and stderr" },
+	  "the NeMo Agent Toolkit: process_status, stdout and stderr" },
 	{ "stdout", "string", NULL },
 	{ "stderr", "string", NULL },
-	{ "success", "boolean", "document 001, as the keys below" },
+	{ "success", "boolean", "PC-Agent-Claw, as the keys below" },
 	{ "output", "string", "same as stdout" },
 	{ "error", "string", "stderr, or the reason why nothing ran" },
 	{ "exit_code", "integer", NULL },
@@ -75,12 +75,13 @@ static const struct schema_field resource_metadata[] = {
 };
 
 const struct schema compat_shapes[] = {
-	{ "ExecuteCall", "Body of document 002; the body of document 001 has code and language.",
+	{ "ExecuteCall",
+	  "Body of the NeMo Agent Toolkit; the body of PC-Agent-Claw has code and language.",
 	  execute_call, NULL },
-	{ "ExecuteAnswer", "Answer of document 002 or document 001.", execute_answer,
+	{ "ExecuteAnswer", "Answer of the NeMo Agent Toolkit or PC-Agent-Claw.", execute_answer,
 	  "stdout stderr" },
 	{ "ToolArguments", "Arguments of execute_code.", tool_arguments, "language code" },
-	{ "ToolCall", "The envelope of document 004.", tool_call, "*" },
+	{ "ToolCall", "The envelope of Codomyrmex.", tool_call, "*" },
 	{ "ToolAnswer", "Answer of execute_code.", tool_answer, "*" },
 	{ "McpMessage", "A JSON-RPC message of the Model Context Protocol.", mcp_message,
 	  "jsonrpc" },

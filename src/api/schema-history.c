@@ -271,7 +271,7 @@ const struct schema history_shapes[] = {
 	{ "ResourceUsage", "What a program used.", resource_usage, "*" },
 	{ "ReportFile", "A file that a program wrote.", report_file, "*" },
 	{ "LimitUse", "A limit, and how much of it was used.", limit_use, "*" },
-	{ "DebugReport", "The debug report of document 001, with more keys.", debug_report,
+	{ "DebugReport", "The debug report of PC-Agent-Claw, with more keys.", debug_report,
 	  "*-error_type error_message output_files" },
 	{ "Pair", "The values of two executions.", pair, "*" },
 	{ "StreamDiff", "What two programs printed, compared by lines.", stream_diff, "*" },

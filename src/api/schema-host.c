@@ -62,6 +62,8 @@ static const struct schema_field check[] = {
 	{ "name", "string", NULL },
 	{ "value", "string", NULL },
 	{ "verdict", "ok|warn|missing|untested", NULL },
+	{ "weakens", "boolean", "Atoll itself holds less" },
+	{ "why", "string?", "what the warning means" },
 	{ "fix", "string?", "one command that fixes it" },
 	{ 0 },
 };
