@@ -67,7 +67,7 @@ int flow_open_checkers(struct run *run, struct error *err)
 			continue;
 		r = open_checker(run, program, err);
 		if (r < 0) {
-			(void)snprintf(field, sizeof(field), "tests[%zu].checker.%.32s", i,
+			(void)snprintf(field, sizeof(field), "tests[%zu].checker.%.27s", i,
 				       err->field);
 			if (err->field[0])
 				memcpy(err->field, field, sizeof(field));
