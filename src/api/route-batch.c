@@ -10,8 +10,8 @@
 
 enum {
 	BATCH_MAX = 100,
-	MANY_BYTES_MAX = 16 << 20,  /* results that one answer holds */
-	ITEM_KEY_MAX = KEY_MAX + 5, /* a key of the batch, a space and a number */
+	MANY_BYTES_MAX = 16 << 20,   /* results that one answer holds */
+	ITEM_KEY_MAX = KEY_MAX + 22, /* a key of the batch, a space and any number */
 };
 
 /* {"problem": …}, with the id where there is one. */

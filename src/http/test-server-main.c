@@ -404,10 +404,10 @@ static int serve(struct server_config *config, const char *path)
 	if (r < 0)
 		return r;
 	r = server_listen(app->server,
-			  (struct listener){ listen_tcp(&port), LISTENER_TCP, needs_token });
+			  (struct listener){ listen_tcp(&port), LISTENER_TCP, needs_token, false });
 	if (r >= 0)
-		r = server_listen(app->server,
-				  (struct listener){ listen_unix(path), LISTENER_UNIX, false });
+		r = server_listen(app->server, (struct listener){ listen_unix(path), LISTENER_UNIX,
+								  false, false });
 	if (r >= 0)
 		r = loop_add_fd(app->loop, STDIN_FILENO, EPOLLIN,
 				(struct handler){ on_stop, app->loop }, &stop);
