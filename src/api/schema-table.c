@@ -75,6 +75,8 @@ static const struct schema_field execute_request[] = {
 	{ "commit", "always|on_success|never",
 	  "when writes to the workspace are applied [always]" },
 	{ "read_only", "boolean", "only /tmp is writable" },
+	{ "writable_root", "boolean",
+	  "the program may write anywhere; its changes end with the run" },
 	{ "image", "string", "a root directory of the host, where the operator allows it" },
 	{ "tty", "boolean", "the program gets a terminal" },
 	{ "merge_stderr", "boolean",

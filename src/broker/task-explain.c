@@ -55,6 +55,13 @@ void task_explain_failure(const struct task *task, const struct report *rep, str
 		(void)error_set(err, ERROR_POLICY, rep->errnum,
 				"a layer that the policy requires did not come about on this host; "
 				"`atoll doctor` names it and the fix");
+	else if (op && op->flags & OP_WRITABLE &&
+		 (rep->errnum == EINVAL || rep->errnum == EOPNOTSUPP))
+		(void)error_set(
+			err, ERROR_POLICY, rep->errnum,
+			"writable_root: the file system of %s does not support it (idmapped "
+			"mounts); leave it out, or keep the root on ext4, xfs or btrfs",
+			op_a(v, op));
 	else if (op && op->kind == OP_SHOW)
 		(void)error_set(err, ERROR_INPUT, rep->errnum,
 				"%s cannot be shown to the program: %s", op_a(v, op),

@@ -252,6 +252,8 @@ static const struct option run_rows[] = {
 	{ "--collect", 0, "GLOB", "keep only files that match GLOB (repeatable)", apply_collect,
 	  0 },
 	{ "--read-only", 0, NULL, "only /tmp is writable", apply_true, 0 },
+	{ "--writable-root", 0, NULL,
+	  "the program may write anywhere; its changes end with the run", apply_true, 0 },
 	{ "--workspace", 0, "NAME", "a directory that stays, mounted at /workspace", apply_text,
 	  0 },
 	{ "--commit", 0, "WHEN",

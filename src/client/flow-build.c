@@ -72,7 +72,7 @@ static int describe(struct run *run, struct sandbox_spec *ret, struct error *err
 	decision_stage_limits(&run->decision, &run->language->compile_limits,
 			      run->language->compile_limits_set, &d->limits);
 	d->tty = false;
-	d->read_only = false;
+	d->read_only = d->writable_root = false;
 	if (d->network != NETWORK_OFF)
 		d->network = NETWORK_NONE;
 	if (run->n_files > 0)

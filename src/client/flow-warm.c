@@ -180,13 +180,17 @@ static bool describe_start(struct run *run, const struct word_context *words, st
 	return true;
 }
 
-/* If the work directory is read-only, a finished sandbox cannot be given the program. */
+/*
+ * If the work directory is read-only, a finished sandbox cannot be given the program; a root that only one program may write to is not
+ * kept ready.
+ */
 static bool can_be_warm(const struct run *run)
 {
 	const struct request *req = run->request;
 
 	if (!run->atoll->warm || run->language->warm.kind == WARMTH_NONE || run->decision.tty ||
-	    run->decision.read_only || run->decision.libraries_only || req->image)
+	    run->decision.read_only || run->decision.writable_root ||
+	    run->decision.libraries_only || req->image)
 		return false;
 	for (size_t i = 0; i < req->n_env; i++)
 		if (language_wants_cold(run->language, req->env[i].name))

@@ -7,7 +7,7 @@
  *   broker                          child, then init
  *                            ◀─     HELLO                                 only of one that a zygote cloned
  *   JOIN + cgroup files      ─▶     (ids are mapped: become the user)
- *   GO + plan                ─▶     (prepare)
+ *   GO + plan [+ mounter]    ─▶     (prepare)
  *   DEV [+ a mount of /dev]  ─▶     (when the plan has one)
  *   WORKSPACE [+ a mount]    ─▶     (when the plan has one; without a mount the child makes it)
  *   REST + plan              ─▶     (when the first plan was partial: it is this one up to the pivot)

@@ -77,7 +77,13 @@ static void add_parents(struct plan_builder *b, const char *path, size_t skip)
 	}
 }
 
-static void add_etc_entry(struct plan_builder *b, const char *name)
+/* What a program may do with the root and with what is shown there. */
+static uint16_t root_flags(const struct decision *d)
+{
+	return d->writable_root ? OP_WRITABLE : 0;
+}
+
+static void add_etc_entry(struct plan_builder *b, const char *name, uint16_t flags)
 {
 	char path[256] = "/etc/";
 	size_t n = strlen(name);
@@ -88,7 +94,7 @@ static void add_etc_entry(struct plan_builder *b, const char *name)
 	}
 	memcpy(path + strlen(path), name, n + 1);
 	add_parents(b, path, sizeof("/etc"));
-	add_show(b, path, OP_OPTIONAL | OP_READABLE | OP_SMALL);
+	add_show(b, path, flags | OP_OPTIONAL | OP_READABLE | OP_SMALL);
 }
 
 static bool word_list_has(const char *const *list, const char *word)
@@ -109,11 +115,11 @@ static void add_etc(struct plan_builder *b, const struct decision *d)
 	add_text(b, "/etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n");
 	add_text(b, "/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n");
 	for (const char **e = d->policy->etc; *e; e++)
-		add_etc_entry(b, *e);
+		add_etc_entry(b, *e, root_flags(d));
 	if (d->language)
 		for (const char **e = d->language->etc; *e; e++)
 			if (!word_list_has(d->policy->etc, *e))
-				add_etc_entry(b, *e);
+				add_etc_entry(b, *e, root_flags(d));
 }
 
 /* Rounded to steps: the fixed content, and room for the files of SANDBOX_BUILD if they are here. */
@@ -128,6 +134,7 @@ static struct op root_op(const struct plan_input *in)
 		}
 	return (struct op){
 		.kind = OP_ROOT,
+		.flags = root_flags(in->decision),
 		.value = ROOT_BYTES + (bytes + ROOT_BYTES - 1) / ROOT_BYTES * ROOT_BYTES,
 		.value2 = ROOT_INODES + (inodes + ROOT_INODES - 1) / ROOT_INODES * ROOT_INODES
 	};
@@ -140,18 +147,19 @@ static void add_root(struct plan_builder *b, const struct plan_input *in)
 	};
 	const struct decision *d = in->decision;
 	const char *image = d->request->image;
+	const uint16_t flags = root_flags(d);
 
 	add_op(b, (struct op){ .kind = OP_HOSTNAME }, (struct op_args){ .a = "sandbox" });
 	add_op(b, root_op(in), (struct op_args){ 0 });
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
-		add_show_of(b, image, links[i], OP_OPTIONAL);
+		add_show_of(b, image, links[i], flags | OP_OPTIONAL);
 	if (image) {
-		add_show_of(b, image, "/usr", OP_OPTIONAL);
-		add_show_of(b, image, "/opt", OP_OPTIONAL);
-		add_show_of(b, image, "/etc", OP_OPTIONAL);
+		add_show_of(b, image, "/usr", flags | OP_OPTIONAL);
+		add_show_of(b, image, "/opt", flags | OP_OPTIONAL);
+		add_show_of(b, image, "/etc", flags | OP_OPTIONAL);
 	} else {
 		for (const char **usr = d->policy->usr; *usr; usr++)
-			add_show(b, *usr, 0);
+			add_show(b, *usr, flags);
 		add_etc(b, d);
 	}
 	if (in->kit)
@@ -181,6 +189,7 @@ static void add_work(struct plan_builder *b, const struct plan_input *in)
 
 	add_op(b,
 	       (struct op){ .kind = OP_SCRATCH,
+			    .flags = root_flags(d),
 			    .value = d->limits.disk_bytes,
 			    .value2 = d->limits.files },
 	       (struct op_args){ 0 });
@@ -270,7 +279,7 @@ static void add_paths(struct plan_builder *b, const struct plan_input *in)
 	 * A copy of the program finds other mounts at these paths, to which the rules for the paths below do not apply. There the
 	 * read-only mounts alone keep it from writing.
 	 */
-	add_landlock(b, "/", d->forkable ? write : ACCESS_READ, no_tcp);
+	add_landlock(b, "/", d->forkable || d->writable_root ? write : ACCESS_READ, no_tcp);
 	if (!d->read_only)
 		add_landlock(b, SANDBOX_WORK, write, no_tcp);
 	add_landlock(b, "/tmp", write, no_tcp);
@@ -320,7 +329,8 @@ static void add_lockdown(struct plan_builder *b, const struct plan_input *in)
 		add_readonly(b, SANDBOX_BUILD);
 	if (d->read_only && d->workspace)
 		add_readonly(b, SANDBOX_SPACE);
-	add_readonly(b, "/");
+	if (!d->writable_root)
+		add_readonly(b, "/");
 	for (size_t i = 0; i < ARRAY_SIZE(rlimits); i++)
 		add_op(b,
 		       (struct op){ .kind = OP_RLIMIT,

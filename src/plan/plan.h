@@ -70,6 +70,11 @@ enum {
 	OP_WORKDIR = 1 << 2,  /* for a workspace: programs start there */
 	/* A directory of links and small files: a kept copy may be used instead. */
 	OP_SMALL = 1 << 3,
+	/*
+	 * The program may write to it, without changing the host: of ROOT, which then lies on the scratch file
+	 * system, of SCRATCH, which then only bounds the growth of that one, and of SHOW.
+	 */
+	OP_WRITABLE = 1 << 4,
 };
 
 enum { PLAN_SMALL_DEPTH = 4 }; /* nested directories below such a directory */
@@ -139,6 +144,14 @@ static inline const char *op_a(const struct plan_view *v, const struct op *op)
 static inline const char *op_b(const struct plan_view *v, const struct op *op)
 {
 	return v->data + op->b.offset;
+}
+
+static inline bool plan_root_is_writable(const struct plan_view *v)
+{
+	for (uint32_t i = 0; i < v->n_ops; i++)
+		if (v->ops[i].kind == OP_ROOT)
+			return v->ops[i].flags & OP_WRITABLE;
+	return false;
 }
 
 /* The directory where programs start. Inline, for init and the agent, which link no code of Atoll. */

@@ -185,6 +185,17 @@ static void test_workspace(void **state)
 	}
 }
 
+static void test_writable_root(void **state)
+{
+	struct plan_sample s;
+
+	(void)state;
+	sample_init(&s);
+	s.decision.writable_root = true;
+	s.input.n_stages = 1;
+	check_print(&s, "test/golden/plan-writable.txt");
+}
+
 /* Few sizes of root file systems: files of the work directory do not count. */
 static void test_root_steps(void **state)
 {
@@ -288,7 +299,7 @@ int main(void)
 		cmocka_unit_test(test_warm_start),	cmocka_unit_test(test_warm_fork),
 		cmocka_unit_test(test_workspace),	cmocka_unit_test(test_root_steps),
 		cmocka_unit_test(test_build_read_only), cmocka_unit_test(test_wire_bytes),
-		cmocka_unit_test(test_path_too_long),
+		cmocka_unit_test(test_path_too_long),	cmocka_unit_test(test_writable_root),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

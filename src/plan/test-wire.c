@@ -115,7 +115,7 @@ static void test_lies_in_records(void **state)
 		{ "first number", AT_SECCOMP, { .kind = OP_SECCOMP, .value = _FILTER_MAX }, true },
 		{ "first number", AT_SECCOMP, { .kind = OP_SECCOMP, .value = -1 }, true },
 		{ "mode", AT_ROOT, { .kind = OP_ROOT, .mode = 04755 }, true },
-		{ "unknown flag", AT_ROOT, { .kind = OP_ROOT, .flags = 16 }, true },
+		{ "unknown flag", AT_ROOT, { .kind = OP_ROOT, .flags = 32 }, true },
 		{ "must not have", AT_PIVOT, { .kind = OP_PIVOT, .a = { 1, 0 } }, false },
 		{ "leaves the data", AT_ARG, { .kind = OP_ARG, .a = { 0, UINT32_MAX } }, false },
 		{ "leaves the data", AT_ARG, { .kind = OP_ARG, .a = { UINT32_MAX, 1 } }, false },

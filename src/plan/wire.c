@@ -140,7 +140,7 @@ static const char *op_fault(const struct plan_view *v, const struct op *op)
 		return "its second number is out of bounds";
 	if (op->mode & ~0777U)
 		return "its mode has more than permission bits";
-	if (op->flags & ~(OP_OPTIONAL | OP_READABLE | OP_WORKDIR | OP_SMALL))
+	if (op->flags & ~(OP_OPTIONAL | OP_READABLE | OP_WORKDIR | OP_SMALL | OP_WRITABLE))
 		return "it has an unknown flag";
 	/* For tmpfs, 0 means no bound. */
 	if ((op->kind == OP_ROOT || op->kind == OP_TMPFS || op->kind == OP_SCRATCH) &&

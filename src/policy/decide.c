@@ -389,6 +389,32 @@ static int check_language(const struct decision *d, struct error *err)
 	return r < 0 ? r : check_stages(d, err);
 }
 
+/* Asks for more than a policy gives by itself, so the policy must permit it. */
+static int check_root(const struct decision *d, struct error *err)
+{
+	const struct request *req = d->request;
+	const struct {
+		bool holds;
+		const char *reason;
+	} obstacles[] = {
+		{ req->read_only, "read_only asks for the opposite; leave out one of them" },
+		{ d->policy->read_only || d->policy->libraries_only || !d->policy->writable_root,
+		  "this policy does not permit it (filesystem.writable_root)" },
+		{ !d->facts->privileged, "only a broker that runs as root can give one; run Atoll "
+					 "as root, or leave it out" },
+	};
+	int r = 0;
+
+	for (size_t i = 0; req->writable_root && r == 0 && i < ARRAY_SIZE(obstacles); i++)
+		if (obstacles[i].holds)
+			r = error_field(err, "writable_root", "writable_root: %s",
+					obstacles[i].reason);
+	/* The request is well-formed, unless it contradicts itself. */
+	if (r < 0 && err && !req->read_only)
+		err->code = ERROR_POLICY;
+	return r;
+}
+
 int decide(struct decision *d, struct error *err)
 {
 	struct decision out = *d;
@@ -397,12 +423,15 @@ int decide(struct decision *d, struct error *err)
 	if (r == 0)
 		r = check_network(&out, err);
 	if (r == 0)
+		r = check_root(&out, err);
+	if (r == 0)
 		r = decide_limits(&out, err);
 	if (r == 0)
 		r = check_language(&out, err);
 	if (r < 0)
 		return r;
 	out.read_only = out.policy->read_only || out.request->read_only;
+	out.writable_root = out.request->writable_root;
 	out.libraries_only = out.policy->libraries_only;
 	out.tty = out.request->tty;
 	out.workspace = out.request->workspace;

@@ -39,6 +39,7 @@ struct policy {
 		/* bits of enum layer for this host: require, and require_privileged if it applies */
 		required;
 	bool read_only;	     /* every request is read-only */
+	bool writable_root;  /* a request may ask for a writable root */
 	bool libraries_only; /* programs read their runtime and libraries, and no other file */
 	const char **usr;    /* host directories shown read-only: "/usr", … */
 	const char **etc;    /* entries of /etc shown to every program */
@@ -63,6 +64,7 @@ struct decision {
 	struct limits limits; /* complete */
 	enum network_mode network;
 	bool read_only;
+	bool writable_root; /* the program may write anywhere, into a layer that ends with the run */
 	bool libraries_only; /* as the policy says */
 	bool tty;
 	bool forkable;	       /* a session whose live process can be copied into another sandbox */

@@ -150,7 +150,9 @@ static int give_head(const struct decision *d, const struct decision_sink *to)
 		  .value = d->language ? d->language->id : "none",
 		  .rule = req->language ? "request" : "found" },
 		{ .field = "root",
-		  .value = req->image ? req->image : "host, read-only",
+		  .value = req->image	      ? req->image
+			   : d->writable_root ? "host, writable in a layer"
+					      : "host, read-only",
 		  .rule = req->image ? "request" : "policy" },
 		{ .field = "network",
 		  .value = networks[d->network],
@@ -163,6 +165,10 @@ static int give_head(const struct decision *d, const struct decision_sink *to)
 			  : req->read_only     ? "request"
 					       : "default",
 		  .truth = &d->read_only },
+		{ .field = "writable_root",
+		  .value = d->writable_root ? "yes" : "no",
+		  .rule = d->writable_root ? "request" : "default",
+		  .truth = &d->writable_root },
 		{ .field = "tty",
 		  .value = d->tty ? "yes" : "no",
 		  .rule = d->tty ? "request" : "default",

@@ -106,6 +106,16 @@ static const struct {
 	  "yet; use none or off" },
 	{ strict, language_text, "{\"code\": \"\", \"network\": \"loopback\"}", ERROR_POLICY,
 	  "network", "network: 'loopback' is not allowed by this policy; use off" },
+	{ plain, language_text, "{\"code\": \"\", \"writable_root\": true}", ERROR_POLICY,
+	  "writable_root",
+	  "writable_root: this policy does not permit it (filesystem.writable_root)" },
+	{ "name: p\nfilesystem: {writable_root: true, read_only: true}\n", language_text,
+	  "{\"code\": \"\", \"writable_root\": true}", ERROR_POLICY, "writable_root",
+	  "writable_root: this policy does not permit it (filesystem.writable_root)" },
+	{ "name: p\nfilesystem: {writable_root: true}\n", language_text,
+	  "{\"code\": \"\", \"writable_root\": true, \"read_only\": true}", ERROR_INPUT,
+	  "writable_root",
+	  "writable_root: read_only asks for the opposite; leave out one of them" },
 	{ plain, NULL, "{\"code\": \"\"}", ERROR_INPUT, "language",
 	  "language: it is missing; name the language of the code" },
 	{ plain, java_text, "{\"code\": \"\", \"invoke\": {\"class\": \"A\", \"method\": \"m\"}}",
@@ -304,6 +314,23 @@ static void test_only_tightens(void **state _unused_)
 	fixture_done(&f);
 }
 
+static void test_writable_root(void **state _unused_)
+{
+	static const char policy[] = "name: p\nfilesystem: {writable_root: true}\n";
+	static const char request[] = "{\"code\": \"\", \"writable_root\": true}";
+	struct decide_fixture f = { .facts = good_host };
+
+	assert_int_equal(decide_with(&f, policy, language_text, request), 0);
+	assert_true(f.d.writable_root);
+	fixture_done(&f);
+	f = (struct decide_fixture){ .facts = good_host };
+	f.facts.privileged = false;
+	assert_true(decide_with(&f, policy, language_text, request) < 0);
+	assert_int_equal(f.err.code, ERROR_POLICY);
+	assert_string_equal(f.err.field, "writable_root");
+	fixture_done(&f);
+}
+
 static void check_golden(const char *name, const char *policy, struct host_facts facts)
 {
 	struct decide_fixture f = { .facts = facts };
@@ -377,6 +404,7 @@ int main(void)
 		cmocka_unit_test(test_preload),
 		cmocka_unit_test(test_small_host),
 		cmocka_unit_test(test_only_tightens),
+		cmocka_unit_test(test_writable_root),
 		cmocka_unit_test(test_goldens),
 		cmocka_unit_test(test_print_names_the_version),
 		cmocka_unit_test(test_print_is_bounded),

@@ -6,12 +6,16 @@
  *   S/root     becomes / (tmpfs; the working directory, so every target is its path without the slash)
  *   S/scratch  the tmpfs of work directory and /tmp, bound into root
  *   S/empty    second lower of the read-only overlays: one lower alone is refused
- *   S/lower    the workspace of the host, under the overlay that the program sees
+ *   S/lower    a directory of the host under an overlay that the program writes to
+ *   S/guard    the same of a writable root, without what only its owner may read (layers.h)
+ *
+ * A writable root is a directory of the scratch tmpfs, so that both share its bounds.
  *
  * After pivot_root the whole old tree, S with it, is detached by one umount.
  */
 #include "sandbox/child.h"
 
+#include "sandbox/text.h"
 #include "spec/layer.h"
 #include "sys/kernel.h"
 
@@ -22,39 +26,9 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <termios.h>
 #include <unistd.h>
-
-/* A text of fixed size, joined without stdio; an overflow is remembered and reported once. */
-struct text {
-	char data[PLAN_PATH_MAX + 128];
-	size_t len;
-	bool overflow;
-};
-
-static void text_add(struct text *t, const char *s)
-{
-	size_t n = strlen(s);
-
-	if (n >= sizeof(t->data) - t->len) {
-		t->overflow = true;
-		return;
-	}
-	memcpy(t->data + t->len, s, n + 1);
-	t->len += n;
-}
-
-static void text_add_number(struct text *t, uint64_t value, unsigned base)
-{
-	char digits[24];
-	size_t i = sizeof(digits) - 1;
-
-	digits[i] = '\0';
-	do
-		digits[--i] = (char)('0' + value % base);
-	while ((value /= base) > 0);
-	text_add(t, digits + i);
-}
 
 /* Targets are absolute in the plan and relative to the new root here. */
 static const char *target(const struct child *c, const struct op *op)
@@ -123,6 +97,7 @@ static const char *find_cover(const struct child *c)
 
 static int build_place(struct child *c, const char *cover, const char *bounds)
 {
+	static const char *const dirs[] = { "root", "scratch", "empty", "lower", "guard" };
 	int r;
 
 	c->step = "make a place to build the root";
@@ -137,14 +112,8 @@ static int build_place(struct child *c, const char *cover, const char *bounds)
 					       .data = bounds });
 	if (r == 0)
 		r = sys_chdir(cover);
-	if (r == 0)
-		r = sys_mkdir("root", 0755);
-	if (r == 0)
-		r = sys_mkdir("scratch", 0755);
-	if (r == 0)
-		r = sys_mkdir("empty", 0755);
-	if (r == 0)
-		r = sys_mkdir("lower", 0755);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dirs); i++)
+		r = sys_mkdir(dirs[i], 0755);
 	return r;
 }
 
@@ -176,14 +145,19 @@ int child_staging_check(struct child *c)
 	return r < 0 ? r : build_place(c, find_cover(c), place_bounds);
 }
 
+static void text_add_bounds(struct text *options, uint64_t bytes, uint64_t inodes)
+{
+	text_add(options, "size=");
+	text_add_number(options, bytes, 10);
+	text_add(options, ",nr_inodes=");
+	text_add_number(options, inodes, 10);
+}
+
 int child_mount_tmpfs(const char *where, const struct op *op, mode_t mode)
 {
 	struct text options = { 0 };
 
-	text_add(&options, "size=");
-	text_add_number(&options, (uint64_t)op->value, 10);
-	text_add(&options, ",nr_inodes=");
-	text_add_number(&options, (uint64_t)op->value2, 10);
+	text_add_bounds(&options, (uint64_t)op->value, (uint64_t)op->value2);
 	text_add(&options, ",mode=0");
 	text_add_number(&options, mode, 8);
 	return sys_mount(&(struct mount_request){ .source = "tmpfs",
@@ -212,11 +186,27 @@ static int mount_overlay(const struct child *c, const char *source, const char *
 						  .data = options.data });
 }
 
+static int mount_writable_root(const struct op *op)
+{
+	int r = child_mount_tmpfs("scratch", op, 0755);
+
+	if (r == 0)
+		r = sys_mkdir("scratch/root", 0755);
+	return r < 0 ? r
+		     : sys_mount(&(struct mount_request){
+			       .source = "scratch/root", .target = "root", .flags = MS_BIND });
+}
+
 int child_do_root(struct child *c, const struct op *op)
 {
-	int r = c->skeleton ? mount_overlay(c, CHILD_SKELETON_PLACE "/skeleton", "root")
-			    : child_mount_tmpfs("root", op, 0755);
+	int r;
 
+	if (op->flags & OP_WRITABLE)
+		r = mount_writable_root(op);
+	else if (c->skeleton)
+		r = mount_overlay(c, CHILD_SKELETON_PLACE "/skeleton", "root");
+	else
+		r = child_mount_tmpfs("root", op, 0755);
 	return r < 0 ? r : sys_chdir("root");
 }
 
@@ -310,15 +300,24 @@ static int show_link(const char *source, const char *where)
 	return sys_symlink(content, where);
 }
 
-static int show_host_path(struct child *c, const char *source, const char *where)
+static int show_writable_dir(struct child *c, const char *source, const char *where)
 {
+	int r = make_dir(where, 0755);
+
+	return r < 0 ? r : child_show_writable(c, source, where);
+}
+
+static int show_host_path(struct child *c, const struct op *op)
+{
+	const char *source = op_a(c->plan, op), *where = target(c, op);
 	struct stat st;
 
 	if (lstat(source, &st) < 0)
 		return -errno;
 	switch (st.st_mode & S_IFMT) {
 	case S_IFDIR:
-		return show_dir(c, source, where);
+		return op->flags & OP_WRITABLE ? show_writable_dir(c, source, where)
+					       : show_dir(c, source, where);
 	case S_IFREG:
 		return is_there(c) ? 0 : show_file(source, where);
 	case S_IFLNK:
@@ -340,7 +339,7 @@ int child_do_show(struct child *c, const struct op *op)
 	/* The skeleton has a copy. */
 	if (is_there(c) && op->flags & OP_SMALL)
 		return 0;
-	return passed_over(op, show_host_path(c, op_a(c->plan, op), target(c, op)));
+	return passed_over(op, show_host_path(c, op));
 }
 
 int child_do_tmpfs(struct child *c, const struct op *op)
@@ -350,10 +349,26 @@ int child_do_tmpfs(struct child *c, const struct op *op)
 	return r < 0 ? r : child_mount_tmpfs(target(c, op), op, op->mode);
 }
 
+/* From now on the file system of a writable root may grow by that much: what was put into it so far is not the program's. */
+static int bound_writable_root(const struct op *op)
+{
+	struct text options = { 0 };
+	struct statfs fs;
+
+	if (statfs(".", &fs) < 0)
+		return -errno;
+	text_add_bounds(&options,
+			(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize + (uint64_t)op->value,
+			fs.f_files - fs.f_ffree + (uint64_t)op->value2);
+	return sys_mount(&(struct mount_request){
+		.target = ".", .flags = MS_REMOUNT | MS_NOSUID | MS_NODEV, .data = options.data });
+}
+
 int child_do_scratch(struct child *c, const struct op *op)
 {
 	(void)c;
-	return child_mount_tmpfs("../scratch", op, 0755);
+	return op->flags & OP_WRITABLE ? bound_writable_root(op)
+				       : child_mount_tmpfs("../scratch", op, 0755);
 }
 
 int child_do_scratch_dir(struct child *c, const struct op *op)
@@ -417,17 +432,19 @@ int child_do_devpts(struct child *c, const struct op *op)
 
 int child_do_proc(struct child *c, const struct op *op)
 {
+	/* Otherwise Landlock forbids the program to write there. */
+	const unsigned long readonly = plan_root_is_writable(c->plan) ? MS_RDONLY : 0;
 	int r = make_root_dir(c, target(c, op), 0555);
 
 	if (r < 0)
 		return r;
-	r = c->command.proc
-		    ? sys_mount(&(struct mount_request){ .source = "proc",
-							 .target = target(c, op),
-							 .type = "proc",
-							 .flags = MS_NOSUID | MS_NODEV | MS_NOEXEC,
-							 .data = "subset=pid,hidepid=invisible" })
-		    : -EPERM;
+	r = c->command.proc ? sys_mount(&(struct mount_request){
+				      .source = "proc",
+				      .target = target(c, op),
+				      .type = "proc",
+				      .flags = readonly | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+				      .data = "subset=pid,hidepid=invisible" })
+			    : -EPERM;
 	if (r < 0)
 		/* Refused below a masked /proc: then the sandbox has none, and never the host's. */
 		c->missing |= 1U << LAYER_PROC;

@@ -8,6 +8,7 @@
  */
 #include "sandbox/child.h"
 
+#include "base/fd.h"
 #include "sandbox/dev.h"
 #include "sys/fault.h"
 #include "sys/kernel.h"
@@ -168,22 +169,26 @@ static int become_user(struct child *c)
 
 static int take_plan(struct child *c, enum command_kind kind, struct plan_view *plan)
 {
-	size_t n_fds = 1;
+	int fds[2], r;
+	size_t n_fds = ARRAY_SIZE(fds);
 	void *base;
 	struct stat st;
-	int fd, r = child_wait(c, kind, &fd, &n_fds);
+
+	r = child_wait(c, kind, fds, &n_fds);
 
 	if (r < 0)
 		return r;
 	c->step = "read the plan";
 	if (n_fds < 1)
 		return -EPIPE;
+	if (n_fds == 2)
+		c->mounter_fd = fds[1];
 	if (c->plan_fd >= 0)
 		(void)close(c->plan_fd);
-	c->plan_fd = fd;
-	if (fstat(fd, &st) < 0)
+	c->plan_fd = fds[0];
+	if (fstat(c->plan_fd, &st) < 0)
 		return -errno;
-	base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, c->plan_fd, 0);
 	if (base == MAP_FAILED)
 		return -errno;
 	c->plan_base = base;
@@ -297,5 +302,7 @@ void child_main(struct child *c)
 			fail_child(c, r);
 		prepare_child(c);
 	}
+	/* The broker waits for the mounter's end, and the mounter for this. */
+	c->mounter_fd = fd_close(c->mounter_fd);
 	fail_child(c, become_init(c));
 }

@@ -32,6 +32,8 @@ struct child {
 	/* set while preparing */
 	int scratch_fds[INIT_SCRATCH_DIRS];
 	size_t n_scratch;
+	int mounter_fd; /* from GO: asks the mounter (layers.h); -EBADF: there is none */
+	uint32_t n_layers;
 	int upper_fd; /* the upper directory of the workspace; -EBADF: none */
 	int terminal_fd, ruleset_fd;
 	int landlock_abi;
@@ -76,13 +78,20 @@ int child_do_pivot(struct child *c, const struct op *op);
 int child_do_readonly(struct child *c, const struct op *op);
 /* child-nested.c: what a nested sandbox has of its own, above the parent's file system. */
 int child_nest(struct child *c, const struct op *op);
-/* child-workspace.c */
+/* child-layers.c: the writable layers above directories of the host (layers.h). */
 int child_do_workspace(struct child *c, const struct op *op);
-/*
- * Mounts the overlay of the existing layers; trusted: marked by trusted xattrs, which need privilege on the
- * host.
- */
-int child_mount_layers(const char *target, bool trusted);
+/* Lets the program write to a directory of the host as if it were its own. */
+int child_show_writable(struct child *c, const char *source, const char *where);
+/* An overlay to mount; also what the child asks its mounter for. Paths are relative to the root that is being built. */
+struct overlay {
+	/* S/scratch/layer<number> holds the upper directory and overlay's work directory */
+	uint32_t number;
+	/* The source comes as a descriptor, with the request. Otherwise the lower directory is there. */
+	uint32_t guarded;
+	char target[PLAN_PATH_MAX];
+};
+/* With both directories there; trusted: marked by trusted xattrs, which need privilege on the host. */
+int child_mount_overlay(const struct overlay *overlay, bool trusted);
 /* child-lock.c: steps that give rights up for good. */
 int child_do_rlimit(struct child *c, const struct op *op);
 /*

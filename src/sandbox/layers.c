@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See layers.h. The broker's side; the child's is child-workspace.c. The mounter's steps:
+ * See layers.h. The broker's side; the child's is child-layers.c. The mounter's steps, once for each overlay:
  *
- *   child: lower and scratch are mounted, directories made ──a byte──▶ mounter: setns, fchdir to the child's working directory,
- *          mount as the sandbox's uid with all capabilities ──errno──▶ child goes on; the mounter exits
+ *   child: directories are made ──struct overlay [+ source]──▶ mounter: setns, fchdir to the child's working directory;
+ *          of a guarded layer: lower and guard; mount as the sandbox's uid with all capabilities ──errno──▶ child goes on
  *
- * The mounter's uid matters: files that overlay makes in its work directory must belong to a user that the
- * scratch file system knows, and it knows only the sandbox's.
+ * The mounter exits when the child closes the socket. Its uid matters: files that overlay makes in its work directory must
+ * belong to a user that the scratch file system knows, and it knows only the sandbox's.
  */
 #include "sandbox/layers.h"
 
@@ -17,6 +17,7 @@
 #include "sys/kernel.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -41,7 +42,7 @@ static bool has_user_xattrs(void)
 	return known > 0;
 }
 
-static int enter_child(pid_t pid, uint32_t host_id)
+static int enter_child(pid_t pid)
 {
 	_cleanup_close_ int mounts = -EBADF, cwd = -EBADF;
 	char path[64];
@@ -56,21 +57,62 @@ static int enter_child(pid_t pid, uint32_t host_id)
 	r = sys_setns(mounts, CLONE_NEWNS);
 	if (r < 0)
 		return r;
-	return fchdir(cwd) < 0 ? -errno : sys_set_fs_ids(host_id);
+	return fchdir(cwd) < 0 ? -errno : 0;
+}
+
+/* Any user that owns no file of the lower layer: its files belong to the sandbox's user there, or to no user at all. */
+enum { STRANGER = 65534 };
+
+static int mount_guard(int source_fd, uint32_t host_id)
+{
+	_cleanup_close_ int lower = workspace_mount(source_fd, host_id, NULL);
+	int r = lower < 0 ? lower : sys_move_mount(lower, "../lower");
+
+	if (r == 0)
+		r = sys_set_fs_ids(STRANGER, UINT64_C(1) << CAP_SYS_ADMIN);
+	return r < 0 ? r
+		     : sys_mount(&(struct mount_request){
+			       .source = "overlay",
+			       .target = "../guard",
+			       .type = "overlay",
+			       .flags = MS_RDONLY | MS_NOSUID | MS_NODEV,
+			       .data = "lowerdir=../lower:../"
+				       "empty,index=off,metacopy=off,xino=off" });
+}
+
+static int serve_overlay(const struct sandbox *sb, const struct overlay *overlay, int source_fd)
+{
+	int r = overlay->guarded ? mount_guard(source_fd, sb->host_id) : 0;
+
+	if (r == 0)
+		r = sys_set_fs_ids(sb->host_id, UINT64_MAX);
+	if (r == 0)
+		r = child_mount_overlay(overlay, true);
+	return r < 0 ? r : sys_set_fs_ids(0, UINT64_MAX);
 }
 
 static _noreturn_ void mounter_main(const struct sandbox *sb, int fd)
 {
-	char target[PLAN_PATH_MAX] = "";
-	int32_t answer;
+	bool inside = false;
 
-	if (sys_close_others(&fd, 1) < 0 || recv(fd, target, sizeof(target) - 1, 0) <= 0)
+	if (sys_close_others(&fd, 1) < 0)
 		_exit(1);
-	answer = enter_child(sb->pid, sb->host_id);
-	if (answer == 0)
-		answer = child_mount_layers(target, true);
-	(void)!send(fd, &answer, sizeof(answer), MSG_NOSIGNAL);
-	_exit(0);
+	for (;;) {
+		_cleanup_close_ int source_fd = -EBADF;
+		struct overlay overlay;
+		size_t n_fds = 1;
+		int32_t answer = 0;
+
+		if (sys_recv_record(fd, &overlay, sizeof(overlay), &source_fd, &n_fds) !=
+		    (ssize_t)sizeof(overlay))
+			_exit(0);
+		if (!inside)
+			answer = enter_child(sb->pid);
+		inside = true;
+		if (answer == 0)
+			answer = serve_overlay(sb, &overlay, source_fd);
+		(void)!send(fd, &answer, sizeof(answer), MSG_NOSIGNAL);
+	}
 }
 
 static int start_mounter(struct sandbox *sb, int *ret_fd)
@@ -93,6 +135,26 @@ static int start_mounter(struct sandbox *sb, int *ret_fd)
 	sb->mounter = pid;
 	*ret_fd = TAKE_FD(far);
 	return 0;
+}
+
+int layers_start_mounter(struct sandbox *sb, const struct plan_view *plan, int *ret_fd,
+			 struct error *err)
+{
+	const struct host_facts *facts = &sb->host->facts;
+	bool writable = plan_root_is_writable(plan);
+	int r;
+
+	sb->trusted_upper = facts->privileged &&
+			    (writable || !has_user_xattrs() || !facts->overlay);
+	if (!writable && !(sb->trusted_upper && plan_find(plan, OP_WORKSPACE, -1)))
+		return 0;
+	if (!facts->privileged)
+		return error_set(err, ERROR_POLICY, EPERM,
+				 "a root that programs can write to takes a privileged broker");
+	r = start_mounter(sb, ret_fd);
+	return r < 0 ? error_set(err, ERROR_INTERNAL, -r,
+				 "a process that mounts layers cannot be started: %s", strerror(-r))
+		     : 0;
 }
 
 void layers_reap(struct sandbox *sb)
@@ -121,9 +183,8 @@ size_t sandbox_take_dirs(struct sandbox *sb, const struct report *rep, int fds[]
 	return at + 1;
 }
 
-int layers_open(struct sandbox *sb, const char *name, struct layers *ret, struct error *err)
+int layers_open(struct sandbox *sb, const char *name, int *ret_fd, struct error *err)
 {
-	const struct host_facts *facts = &sb->host->facts;
 	_cleanup_close_ int dir = workspace_open(sb->host->workspaces, name, err);
 	int r;
 
@@ -135,14 +196,11 @@ int layers_open(struct sandbox *sb, const char *name, struct layers *ret, struct
 		return error_set(err, ERROR_STORAGE, -r,
 				 "the workspace '%.64s' has changes that cannot be applied: %s",
 				 name, strerror(-r));
-	if (!facts->privileged)
+	if (!sb->host->facts.privileged)
 		return 0;
-	ret->lower_fd = workspace_mount(dir, sb->host_id, err);
-	if (ret->lower_fd < 0)
-		return ret->lower_fd;
-	sb->trusted_upper = !has_user_xattrs() || !facts->overlay;
-	r = sb->trusted_upper ? start_mounter(sb, &ret->mounter_fd) : 0;
-	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "a workspace cannot be mounted: %s",
-				 strerror(-r))
-		     : 0;
+	r = workspace_mount(dir, sb->host_id, err);
+	if (r < 0)
+		return r;
+	*ret_fd = r;
+	return 0;
 }

@@ -60,6 +60,7 @@ static _noreturn_ void pid1_main(const struct mover *m, int mover_fd)
 			       .nest = child_nest,
 			       .fork_program = mover_await_copy,
 			       .plan_fd = -EBADF,
+			       .mounter_fd = -EBADF,
 			       .upper_fd = -EBADF,
 			       .terminal_fd = -EBADF,
 			       .ruleset_fd = -EBADF };

@@ -213,6 +213,7 @@ int sandbox_clone(struct sandbox *sb, struct error *err)
 	struct child child = { .host = sb->host,
 			       .keep_fd = -EBADF,
 			       .plan_fd = -EBADF,
+			       .mounter_fd = -EBADF,
 			       .upper_fd = -EBADF,
 			       .terminal_fd = -EBADF,
 			       .ruleset_fd = -EBADF };
@@ -452,15 +453,10 @@ int sandbox_meet_program(struct sandbox *sb, pid_t pid)
 static int give_workspace(struct sandbox *sb, const char *name, struct error *err)
 {
 	const struct init_command command = { .kind = COMMAND_WORKSPACE };
-	struct layers layers = { -EBADF, -EBADF };
-	int r = layers_open(sb, name, &layers, err);
+	_cleanup_close_ int lower_fd = -EBADF;
+	int r = layers_open(sb, name, &lower_fd, err);
 
-	if (r == 0)
-		r = command_init(sb, &command, (int[]){ layers.lower_fd, layers.mounter_fd },
-				 layers_count(&layers), err);
-	(void)fd_close(layers.lower_fd);
-	(void)fd_close(layers.mounter_fd);
-	return r;
+	return r < 0 ? r : command_init(sb, &command, &lower_fd, lower_fd >= 0 ? 1 : 0, err);
 }
 
 int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_fd,
@@ -476,10 +472,13 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	const struct init_command equip = { .kind = COMMAND_DEV };
 	const struct op *dev = plan_find(plan, OP_DEV, -1);
 	const struct op *workspace = plan_find(plan, OP_WORKSPACE, -1);
-	_cleanup_close_ int dev_fd = -EBADF;
+	_cleanup_close_ int dev_fd = -EBADF, mounter_fd = -EBADF;
 	int64_t limits[_STAGE_LIMIT_MAX];
-	int r = command_init(sb, &go, &plan_fd, 1, err);
+	int r = layers_start_mounter(sb, plan, &mounter_fd, err);
 
+	if (r == 0)
+		r = command_init(sb, &go, (int[]){ plan_fd, mounter_fd }, mounter_fd < 0 ? 1 : 2,
+				 err);
 	if (r < 0)
 		return r;
 	/*

@@ -295,6 +295,7 @@ static const struct key_rule request_rules[] = {
 	{ .key = "network", .read = read_network, .max = HOST_PATH_MAX },
 	{ .key = "policy", .read = read_text, MEMBER(policy), .max = HOST_PATH_MAX },
 	{ .key = "read_only", .read = read_bool, MEMBER(read_only) },
+	{ .key = "writable_root", .read = read_bool, MEMBER(writable_root) },
 	{ .key = "image", .read = read_image, MEMBER(image), .max = HOST_PATH_MAX },
 	{ .key = "tty", .read = read_bool, MEMBER(tty) },
 	{ .key = "merge_stderr", .read = read_bool, MEMBER(merge_stderr) },

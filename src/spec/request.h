@@ -111,6 +111,7 @@ struct request {
 	bool workspace_cwd;	  /* programs start in it */
 	enum commit_when commit;  /* when the writes to it are applied */
 	bool read_only;
+	bool writable_root; /* programs may write anywhere, into a layer that ends with the run */
 	bool tty;
 	bool merge_stderr; /* standard error goes to the pipe of standard output */
 	const char *

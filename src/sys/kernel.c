@@ -442,7 +442,7 @@ int sys_drop_caps(void)
 	return CALL(syscall(SYS_capset, &header, none));
 }
 
-int sys_set_fs_ids(uint32_t id)
+static int set_effective_caps(uint64_t caps)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
@@ -450,12 +450,24 @@ int sys_set_fs_ids(uint32_t id)
 
 	if (r < 0)
 		return r;
-	(void)syscall(SYS_setfsgid, id);
-	/* Takes the capabilities about files out of the effective set. */
-	(void)syscall(SYS_setfsuid, id);
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
-		sets[i].effective = sets[i].permitted;
+		sets[i].effective = sets[i].permitted & (uint32_t)(caps >> 32 * i);
 	return CALL(syscall(SYS_capset, &header, sets));
+}
+
+int sys_set_fs_ids(uint32_t id, uint64_t caps)
+{
+	int r = set_effective_caps(UINT64_MAX);
+
+	if (r < 0)
+		return r;
+	(void)syscall(SYS_setfsgid, id);
+	(void)syscall(SYS_setfsuid, id);
+	/* They return the previous id, also when they change nothing. */
+	if ((uint32_t)syscall(SYS_setfsgid, id) != id || (uint32_t)syscall(SYS_setfsuid, id) != id)
+		return -EPERM;
+	/* The kernel takes the capabilities about files from users other than root, too. */
+	return set_effective_caps(caps);
 }
 
 int sys_setrlimit(int resource, uint64_t limit)

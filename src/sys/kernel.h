@@ -105,8 +105,8 @@ int sys_chdir(const char *path);
 int sys_sethostname(const char *name);
 int sys_join_session_keyring(void);
 int sys_setids(uint32_t id); /* gid and uid, real, effective, saved */
-/* Later files are created as that user; the process keeps its capabilities. */
-int sys_set_fs_ids(uint32_t id);
+/* Access to files is judged, and later files are created, as that user with those of its capabilities (bits). */
+int sys_set_fs_ids(uint32_t id, uint64_t caps);
 /* Sets every signal to its default: an ignored signal would stay ignored across exec. */
 void sys_default_signals(void);
 /*

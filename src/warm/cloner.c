@@ -229,6 +229,7 @@ void cloner_serve(struct cloner *c)
 				  .skeleton = req.skeleton,
 				  .signals_kept = true,
 				  .plan_fd = -EBADF,
+				  .mounter_fd = -EBADF,
 				  .upper_fd = -EBADF,
 				  .terminal_fd = -EBADF,
 				  .ruleset_fd = -EBADF };

@@ -190,6 +190,20 @@ def rootless_cases():
     emit("delegated_unit", **call([TEST_CGROUP], as_user(delegate())))
 
 
+def writable_root_cases(disk):
+    """The same disk has an image. The guest's own root, an overlay, cannot be shown to another user."""
+    os.makedirs(f"{disk}/image/bin")
+    os.makedirs(f"{disk}/image/usr/dir")
+    shutil.copy("/bin/busybox", f"{disk}/image/bin/sh")
+    with open(f"{disk}/image/usr/secret", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+        file.write("SECRET")
+    code = "cd /usr; echo new > new; rmdir dir; mkdir dir; cat secret; cat new; echo top > /top; ls -d dir /top"
+    for name in ("writable_root", "writable_root_again"):
+        emit(name, **call([ATOLL, "run", "--json", "--writable-root", "--image", f"{disk}/image", "--stage", "run=" + code]))
+    emit("writable_root_left", found=sorted(os.listdir(f"{disk}/image/usr")))
+    emit("writable_root_refused", **call([ATOLL, "run", "--json", "--writable-root", "-l", "bash", "-c", "true"]))
+
+
 def workspace_cases():
     """On a disk of its own: neither 9p nor tmpfs can be shown to another user here."""
     disk = "/run/tests-disk"
@@ -203,6 +217,7 @@ def workspace_cases():
         emit(name, **call([ATOLL, "run", "--json", "--workspace", "w", "-l", "bash", "-c", code]))
     emit("workspace_left", found=sorted(os.path.relpath(os.path.join(top, n), f"{disk}/workspaces/w")
                                         for top, dirs, files in os.walk(f"{disk}/workspaces/w") for n in dirs + files))
+    writable_root_cases(disk)
     del ENV["ATOLL_STATE_DIR"]
 
 

@@ -155,6 +155,20 @@ def test_workspace(guest):
     assert guest["workspace_left"]["found"] == ["b", "t", "t/n"]
 
 
+@pytest.mark.parametrize("name", ["writable_root", "writable_root_again"])
+def test_writable_root(guest, name):
+    """Twice the same, so nothing of the first run is left; what only the image's owner may read stays so."""
+    result = result_of(guest, name)
+    assert (result["status"], result["stdout"]) == ("success", "new\n/top\ndir\n"), result
+    assert "secret" in result["stderr"] and "Permission denied" in result["stderr"], result
+    assert guest["writable_root_left"]["found"] == ["dir", "secret"]
+
+
+def test_writable_root_is_refused_where_it_cannot_be(guest):
+    result = result_of(guest, "writable_root_refused")
+    assert result["status"] == "denied" and "idmapped mounts" in result["cause"]["detail"], result
+
+
 @pytest.mark.parametrize("name, cgroup, tier", [("fork", "v2", "full"), ("fork_rootless", "none", "reduced")])
 def test_fork(guest, name, cgroup, tier):
     """Of a live session: as root each copy is put into a cgroup v2 of its own from outside; without a cgroup its processes are watched."""

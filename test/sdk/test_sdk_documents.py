@@ -140,7 +140,19 @@ def test_001_files_and_input(sandbox):
     assert sandbox.execute_with_input("print(input()[::-1])", "python", "atoll").stdout == "llota\n"
     assert sandbox.execute_tests("def f(): return 2", "assert f() == 3", "python").exit_code == 1
     assert sandbox.execute("open('/sandbox/x', 'w')", "python").exit_code == 1
-    assert sandbox.execute("open('/sandbox/x', 'w'); open('/tmp/x', 'w')", "python", read_only=False).success
+
+
+@pytest.mark.modes("root", "rootless")
+def test_001_writable_root(sandbox, mode):
+    """Anywhere, for the run alone; without root a warning says what is writable instead."""
+    anywhere, before = "open('/usr/lib/x', 'x'); open('/x', 'x')", "open('/sandbox/x', 'w'); open('/tmp/x', 'w')"
+    if mode == "rootless":
+        with pytest.warns(UserWarning, match="only /sandbox and /tmp are writable: writable_root: only a broker that runs as root"):
+            assert sandbox.execute(before, "python", read_only=False).success
+        return
+    for _ in range(2):
+        assert sandbox.execute(before + "; " + anywhere, "python", read_only=False).success
+    assert sandbox.execute(anywhere, "python").exit_code == 1
 
 
 def test_001_more(sandbox, client):
@@ -176,6 +188,7 @@ def test_001_command_line(stage, monkeypatch):
     monkeypatch.setenv("HOME", str(stage.home("root")))
     result = CodeSandbox(use_docker_api=False).execute("print(input())", "python", files={"a": "b"})
     assert result.exit_code == 1 and "EOFError" in result.stderr
+    assert CodeSandbox(use_docker_api=False).execute("open('/usr/lib/x', 'x')", "python", read_only=False).success
     monkeypatch.setenv("ATOLL_BIN", "")
     monkeypatch.setattr("atoll.code_sandbox.find_program", lambda: None)
     with pytest.raises(RuntimeError, match="Atoll not found"):

@@ -22,8 +22,9 @@ LIMITS = frozenset((
     "file_size", "open_files", "stack", "cpu_quota", "cpu_period", "cpu_shares"))
 #: Every other key of a request's body.
 KEYS = frozenset((
-    "args", "stdin", "env", "files", "limits", "network", "policy", "workspace", "commit", "read_only", "image", "tty",
-    "merge_stderr", "preload", "compiler_args", "stages", "tests", "invoke", "eval", "archive", "entry", "labels", "collect", "priority",
+    "args", "stdin", "env", "files", "limits", "network", "policy", "workspace", "commit", "read_only", "writable_root",
+    "image", "tty", "merge_stderr", "preload", "compiler_args", "stages", "tests", "invoke", "eval", "archive", "entry", "labels",
+    "collect", "priority",
     "host_functions", "callback_url"))
 
 

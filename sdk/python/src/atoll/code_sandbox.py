@@ -169,13 +169,15 @@ class CodeSandbox:
                 read_only: bool = True) -> ExecutionResult:
         """Runs ``code`` and waits for its end.
 
-        With ``read_only=False`` it can write to ``/sandbox`` and ``/tmp``. The rest of the root never becomes writable: its
-        files are the host's, shown read-only, and the sandbox's user owns none of them.
+        With ``read_only=False`` it can write anywhere; what it changes ends with it, and the host's files stay as they are.
+        Where the daemon has no such root to give (it does not run as root, for example), a warning says so, and the program
+        can write to ``/sandbox`` and ``/tmp``.
 
         >>> CodeSandbox().execute("echo hi; exit 3", "bash").exit_code
         3
         """
-        options = {"env": env_vars, "files": files, "read_only": read_only, "network": _network(network_enabled)}
+        options = {"env": env_vars, "files": files, "read_only": read_only, "writable_root": not read_only or None,
+                   "network": _network(network_enabled)}
         return self._execute(code, language, limits, options)
 
     def execute_streaming(self, code: str, language: str, on_stdout: Optional[OnText] = None,
@@ -249,6 +251,19 @@ class CodeSandbox:
         return verdict if isinstance(verdict, str) and verdict else None
 
     def _run(self, code: Optional[str], row: _Language, options: Dict[str, Any]) -> Result:
+        try:
+            result = self._run_once(code, row, options)
+            if result.status != "denied" or not result.explain().startswith("writable_root:"):
+                return result
+            reason = result.explain()
+        except APIError as error:
+            if error.field != "writable_root":
+                raise
+            reason = error.detail
+        warnings.warn("only /sandbox and /tmp are writable: " + reason, stacklevel=4)
+        return self._run_once(code, row, dict(options, writable_root=None))
+
+    def _run_once(self, code: Optional[str], row: _Language, options: Dict[str, Any]) -> Result:
         if self.use_docker_api or "on_stdout" in options:
             return self.client.run(code, row.language, **options)
         return _run_program(code, row, options)
