@@ -3,7 +3,7 @@
 #
 # Descriptor 0 is the channel. It moves to a high descriptor first; while an execution runs, Bash keeps it as a close-on-exec copy, so no command
 # inherits it. An execution is sourced at the top level of this shell from a descriptor, so variables, functions, options and the directory persist, and
-# `return` ends it.
+# `return` ends it. Bash's messages name what is sourced, so it is sourced through a link with the name of a script.
 #
 # `exit`, `set -e`, `set -u`, ${x:?} and SIGINT leave the shell wherever it is: Bash has no other way out of nested functions. The EXIT trap
 # then writes the state of the shell (variables, functions, aliases, options, traps, arguments) to a file and executes Bash anew in the same process, which
@@ -127,7 +127,8 @@ __atoll_next() { # answers lines until there is code to run; fails when the chan
 		if [[ $op == run ]]; then
 			rest=${__atoll_line#*\"code\":\"}
 			__atoll_unescape "${rest%\"\}}"
-			__atoll_n=$number __atoll_code=$__atoll_text __atoll_line=
+			__atoll_n=$number __atoll_code=$__atoll_text __atoll_line= __atoll_cell=/tmp/.cell.sh
+			[[ -L $__atoll_cell ]] || __atoll_cell=/dev/fd/19 # no file can be written, or the program has removed the link
 			builtin trap __atoll_interrupt INT
 			builtin return 0
 		fi
@@ -225,6 +226,7 @@ if (($# == 4)); then # this shell takes over from one that was left
 else
 	IFS= builtin read -r -d '' __atoll_runner <"$0" || :
 	command -p rm -f -- "$0"
+	command -p ln -s /dev/fd/19 /tmp/.cell.sh 2>/dev/null || :
 	__atoll_work=$PWD __atoll_pid=$$ __atoll_fd=20
 	__atoll_n= __atoll_code= __atoll_interrupted= __atoll_exit_trap= __atoll_last=0
 	if { builtin : 200<&0; } 2>/dev/null; then
@@ -243,7 +245,7 @@ fi
 while :; do
 	while __atoll_next; do
 		__atoll_arguments=("$@")
-		builtin eval 'builtin source /dev/fd/19 19<<<"$__atoll_code" '"$__atoll_fd<&-"
+		builtin eval 'builtin source "$__atoll_cell" 19<<<"$__atoll_code" '"$__atoll_fd<&-"
 		__atoll_done "$?"
 	done
 	[[ $__atoll_n ]] || break # else `break` of the program has ended the loop

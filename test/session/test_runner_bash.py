@@ -70,7 +70,11 @@ def test_options_persist(runner):
 
 def test_errors_are_printed_with_their_line(runner):
     assert runner.done("\nfoo-bar") == {**NOTHING, "exit_code": 127}
-    assert runner.stderr == b"/dev/fd/19: line 2: foo-bar: command not found\n"
+    assert runner.stderr == b"/tmp/.cell.sh: line 2: foo-bar: command not found\n"
+    assert runner.done("f() { nothing-there; }\nf; rm /tmp/.cell.sh") == NOTHING
+    assert runner.stderr == b"/tmp/.cell.sh: line 1: nothing-there: command not found\n"
+    assert runner.done("foo-bar") == {**NOTHING, "exit_code": 127}, "the link is gone"
+    assert b"foo-bar: command not found" in runner.stderr
 
 
 def test_exit_traps(runner):
