@@ -406,6 +406,7 @@ static int check_entry(const struct reader *r, const struct request *req)
 static int check_whole(const struct reader *r, struct request *req)
 {
 	struct reader args = reader_at(r, "args"), code = reader_at(r, "code");
+	struct reader stages = reader_at(r, "stages");
 	int e;
 
 	while (req->args[req->n_args])
@@ -416,6 +417,11 @@ static int check_whole(const struct reader *r, struct request *req)
 	e = check_entry(r, req);
 	if (e < 0)
 		return e;
+	if (req->n_stages > 0 && (req->code.data || req->entry))
+		return reader_refuse(&stages,
+				     "they would run instead of %s; make it a stage, or "
+				     "one of files",
+				     req->code.data ? "the code" : "the entry");
 	if (!req->code.data && !req->entry && req->n_stages == 0)
 		return reader_refuse(&code, "there is nothing to run; give code, entry or stages");
 	if (req->invoke_method && !req->code.data && !req->entry)
