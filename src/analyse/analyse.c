@@ -335,8 +335,8 @@ json_t *analysis_error(const struct error_input *in)
 		return NULL;
 	type = exception_of(&w);
 	message = message_of(&w);
-	/* A message alone, without a type or a place, is no recognised error. */
-	if (type.len == 0 && (!w.finding.found || !w.path[0]))
+	/* Words that may be the program's own, without a type or a place, are no recognised error. */
+	if (type.len == 0 && (!w.finding.found || (w.finding.weak && !w.path[0])))
 		return NULL;
 	if (type.len == 0)
 		type = span_of(w.view.compiling ? "compile_error" : "execution_failure");

@@ -11,6 +11,8 @@ static const struct find_row compile[] = {
 	{ "%f:%l:%c: error: %m", FIND_ERROR, 0, FIND_IN_END, FIND_FIRST, NULL },
 	{ "%f:%l:%c: fatal error: %m", FIND_ERROR, 0, FIND_IN_END, FIND_FIRST, "fatal error" },
 	{ "%f:%l: error: %m", FIND_ERROR, 0, FIND_IN_END, FIND_FIRST, NULL },
+	{ "%s: fatal error: %m", FIND_ERROR, 0, FIND_IN_END, FIND_FIRST, "fatal error" },
+	{ "%s: error: %m", FIND_ERROR, 0, FIND_IN_END, FIND_FIRST, NULL },
 	{ "%s: in function `%s':", FIND_SKIP, 0, 0, 0, NULL },
 	{ "%s:(%s): %m", FIND_ERROR, 0, FIND_IN_END, FIND_FIRST, NULL },
 	{ "(%s): %m", FIND_ERROR, 0, FIND_IN_END, FIND_FIRST, NULL },

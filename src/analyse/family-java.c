@@ -19,6 +19,10 @@ static const struct find_row compile[] = {
 static const struct find_row run[] = {
 	{ "Exception in thread \"%s\" %e: %m", FIND_ERROR, FIND_IN_START, BODY, FIND_OPEN, NULL },
 	{ "Exception in thread \"%s\" %e", FIND_ERROR, FIND_IN_START, BODY, 0, NULL },
+	/* of the launcher; other lines that begin so may be the program's own words */
+	{ "Error: Main method %s", FIND_ERROR, FIND_IN_START, FIND_IN_END, FIND_WHOLE, NULL },
+	{ "Error: Could not find or load main class %s", FIND_ERROR, FIND_IN_START, FIND_IN_END,
+	  FIND_WHOLE, NULL },
 	{ "Error: %m", FIND_ERROR, FIND_IN_START, FIND_IN_END, FIND_WEAK, NULL },
 	{ "\tat %n(%f:%l)", FIND_FRAME, BODY, 0, 0, NULL },
 	{ "\tat %n(%s)", FIND_FRAME, BODY, 0, 0, NULL },
@@ -85,9 +89,9 @@ static const struct advice advice[] = {
 	{ "java.net.ConnectException", "Connection refused%s", "network", ADVICE_NO_LISTENER,
 	  NULL },
 	{ "java.net.*", NULL, "network", ADVICE_NO_NETWORK, NULL },
-	{ NULL, "Main method not found in class %1, %s", "link",
+	{ NULL, "Error: Main method not found in class %1, %s", "link",
 	  "Give class `{1}` a `public static void main(String[] args)`.", NULL },
-	{ NULL, "Could not find or load main class %1", "import",
+	{ NULL, "Error: Could not find or load main class %1", "import",
 	  "The class to run is not there: name it `{1}`.", NULL },
 	/* javac */
 	{ NULL, "cannot find symbol\nvariable %1", "name",
