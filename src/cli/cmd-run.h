@@ -66,12 +66,16 @@ int run_add_directory(json_t *request, const struct run_source *from,
 /* Prints the tests' verdicts or the invoked method's value; returns the exit code. */
 int run_report(const char *json, int exit_code);
 
-/* The user's terminal, in raw mode while a --tty run lasts. */
+/* The user's terminal in another mode, until it is restored. */
 struct terminal {
 	int fd; /* -EBADF: none */
 	void *saved;
+	int when; /* of TCSETATTR: whether typed bytes that were not read are dropped */
 };
+/* Every byte goes to the program of a --tty run. */
 void terminal_raw(struct terminal *t, int fd);
+/* Every key goes to this process, which shows it; ^C stays a signal. */
+void terminal_keys(struct terminal *t, int fd);
 void terminal_restore(struct terminal *t);
 
 /* The outcome of one run: its result, and how to exit. */

@@ -276,9 +276,9 @@ def test_wrong_words(session):
 class Repl:
     """`atoll session repl` on a terminal."""
 
-    def __init__(self, session, *words):
+    def __init__(self, session, *words, env=None):
         self.master, slave = pty.openpty()
-        self.popen = session.atoll.popen(["session", *words], stdin=slave, stdout=slave, stderr=slave,
+        self.popen = session.atoll.popen(["session", *words], stdin=slave, stdout=slave, stderr=slave, env=env,
                                          preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0))
         os.close(slave)
         self.seen = ""
@@ -341,6 +341,40 @@ def test_repl_is_interrupted(session):
     repl.type("\x03")
     repl.until(">>> ")
     assert repl.ask("x") == "5\n"
+    repl.type("\x04")
+    assert repl.end() == 0
+
+
+@quick
+def test_repl_edits_lines(session):
+    """On a terminal that can show it: keys change the line and bring back earlier ones; input() of the code asks."""
+    repl = Repl(session, "repl", env={"TERM": "xterm"})
+    repl.until(">>> ")
+    repl.ask("x = 41")
+
+    def result(keys):
+        """What is printed for a line that is typed with these keys; the line is shown anew at each."""
+        repl.type(keys + "\n")
+        return repl.until("\n>>> ").split("\n", 1)[1].removesuffix("\n>>> ")
+
+    assert result("y\x7fx +2\x1b[D1") == "53"
+    assert result("\x1b[A\x1b[Dx\x1b[3~\x7f") == "42"  # the line before, changed
+    assert result("'日x本'\x1b[D\x1b[D\x7f") == "'日本'"
+    repl.type("name = input('who\\nare you? ')\n")
+    repl.until("who\nare you? ")
+    repl.type("Ann\x1b[Da\n")
+    repl.until("\n>>> ")
+    assert result("name") == "'Anan'"
+    for key, error in (("\x04", "EOFError: EOF when reading a line"), ("\x03", "KeyboardInterrupt")):
+        repl.type("print('on', end=''); input('e? ')\n")
+        repl.until("one? ")
+        repl.type(key)
+        assert error in repl.until(">>> ")
+    repl.type("def f():\n\treturn 7\n\nf()\n")  # typed ahead of the answers
+    repl.until("\n7\n>>> ")
+    repl.type("dropped\x03")
+    repl.until("\n>>> ")
+    assert result("x") == "41"
     repl.type("\x04")
     assert repl.end() == 0
 
