@@ -7,13 +7,16 @@
  *                         └──────────── on_drain ◀──────────┘
  *
  * Only one event is held here: the events of a slow reader wait in the engine. After some time without an
- * event, a comment is sent, so that neither side takes the other for dead.
+ * event, a comment is sent, so that neither side takes the other for dead. A large event (a chart, a table) is encoded by the
+ * worker, on a fiber; meanwhile nothing is pumped, and a stream whose client goes is freed by the fiber.
  */
 #include <string.h>
 
 #include "api/api-private.h"
 #include "base/clock.h"
 #include "codec/sse.h"
+#include "loop/fiber.h"
+#include "loop/worker.h"
 #include "spec/result.h"
 
 enum {
@@ -34,6 +37,8 @@ struct event_response {
 	struct buf text;      /* the current event, without a result's text */
 	struct pieces pieces; /* of the current event */
 	bool full;	      /* the client's queue is full, until on_drain */
+	bool encoding;	      /* a fiber has the stream, until the worker has encoded an event */
+	bool gone;	      /* meanwhile it was freed, but for this */
 	int64_t said_ns;      /* time of the last write */
 };
 
@@ -42,6 +47,9 @@ static void stream_free(struct event_response *s)
 	s->watcher = watcher_free(s->watcher);
 	s->cancels = execution_unref(s->cancels);
 	s->pinger = source_free(s->pinger);
+	s->gone = true;
+	if (s->encoding)
+		return;
 	buf_done(&s->text);
 	free(s);
 }
@@ -87,6 +95,77 @@ static int encode_event(struct event_response *s, const struct event *event)
 											  : 2 },
 				     } };
 	return r;
+}
+
+/* Adds up what a value takes as text, about, until that is known to be much. */
+static bool is_large(const json_t *value, size_t *bytes)
+{
+	const char *key;
+	json_t *member;
+	size_t i;
+
+	*bytes += json_string_length(value) + sizeof(double);
+	if (worker_wants(*bytes))
+		return true;
+	json_object_foreach((json_t *)(uintptr_t)value, key,
+			    member) if (is_large(member, bytes)) return true;
+	json_array_foreach(value, i, member) if (is_large(member, bytes)) return true;
+	return false;
+}
+
+static void pump(struct event_response *s);
+static void finish_stream(struct event_response *s, int r);
+
+struct event_encoding {
+	struct event_response *stream;
+	struct event event;
+	int r;
+};
+
+static void encode_large(void *data)
+{
+	struct event_encoding *e = data;
+
+	e->r = encode_event(e->stream, &e->event);
+}
+
+static void encode_on_fiber(void *data)
+{
+	struct event_encoding *e = data;
+	struct event_response *s = e->stream;
+
+	worker_call(WORKER_ALWAYS, encode_large, e);
+	json_decref(e->event.body);
+	s->encoding = false;
+	if (s->gone)
+		stream_free(s);
+	else if (e->r < 0)
+		finish_stream(s, e->r);
+	else
+		response_yield(s->ctx);
+	free(e);
+}
+
+/* Whether a fiber goes on with the event. */
+static bool begin_large(struct event_response *s, const struct event *event)
+{
+	struct event_encoding *e;
+	size_t bytes = 0;
+
+	if (!event->body || !is_large(event->body, &bytes))
+		return false;
+	e = malloc(sizeof(*e));
+	if (!e)
+		return false;
+	*e = (struct event_encoding){ s, *event, 0 };
+	(void)json_incref(e->event.body);
+	s->encoding = true;
+	if (fiber_start(request_loop(s->ctx), encode_on_fiber, e) >= 0)
+		return true;
+	s->encoding = false;
+	json_decref(e->event.body);
+	free(e);
+	return false;
 }
 
 struct span pieces_next(const struct pieces *p, size_t max)
@@ -153,7 +232,7 @@ static void pump(struct event_response *s)
 	size_t made = 0;
 	int r;
 
-	for (int i = 0; !s->full; i++) {
+	for (int i = 0; !s->full && !s->encoding; i++) {
 		r = write_text(s);
 		if (r < 0) {
 			finish_stream(s, r);
@@ -167,6 +246,8 @@ static void pump(struct event_response *s)
 		}
 		r = watcher_next(s->watcher, &event);
 		if (r == 0)
+			return;
+		if (r > 0 && begin_large(s, &event))
 			return;
 		if (r > 0)
 			r = encode_event(s, &event);
@@ -217,7 +298,7 @@ static int on_ping(void *data, uint32_t events)
 
 	(void)events;
 	source_set_time(s->pinger, now_ns + ping_ns);
-	if (s->full || has_more(s) || now_ns - s->said_ns < ping_ns)
+	if (s->full || s->encoding || has_more(s) || now_ns - s->said_ns < ping_ns)
 		return 0;
 	buf_done(&s->text);
 	buf_init(&s->text, PIECE_BYTES);

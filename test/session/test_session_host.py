@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of the client that a session's code calls (SPEC §7), and rich results, also of `eval` (SPEC §5, §6)."""
 import base64
+import json
+import threading
 import time
 
 import pytest
@@ -222,6 +224,49 @@ def test_outputs_are_bounded(kept):
     assert "too large" in result["outputs"][0]["data"]["text/plain"], str(result["outputs"])[:300]
     result = kept.run("display({'a/json': {'n': 2**70, 'a\\0b': 1}, 'text/plain': 'kept'}, raw=True)")
     assert result["outputs"][0]["data"] == {"text/plain": "kept"}, result["outputs"]
+
+
+LARGE_TABLE = "class T:\n    def _repr_html_(self): return '<td>é' * (3 << 20)\nT()"
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("accept", ["text/event-stream", "application/x-ndjson"])
+def test_large_outputs_hold_no_other_client_up(web, kept, accept):
+    """The worker encodes them (api/event-stream.c). On the front's own thread one took 70 ms and more, each time."""
+    def longest_wait():
+        waits, over = [], threading.Event()
+
+        def others():
+            while not over.wait(0.002):
+                begin = time.monotonic()
+                assert web.get("/healthz").status == 200
+                waits.append(time.monotonic() - begin)
+
+        thread = threading.Thread(target=others)
+        thread.start()
+        try:
+            with web.stream("POST", f"{kept.path}/execute", {"code": LARGE_TABLE}, accept=accept) as response:
+                lines = [line.removeprefix(b"data: ") for line in response.read().splitlines() if b"{" in line]
+        finally:
+            over.set()
+            thread.join()
+        events = [json.loads(line) for line in lines]
+        [output] = [event["data"] for event in events if event["event"] == "output"]
+        assert output["data"]["text/html"] == "<td>é" * (3 << 20)
+        assert events[-1]["event"] == "result" and events[-1]["data"]["outputs"] == [output]
+        return max(waits)
+
+    seen = []
+    while not seen or min(seen) > 0.04:
+        seen.append(longest_wait())
+        assert len(seen) < 4, seen
+
+
+def test_a_client_goes_while_a_large_output_is_encoded(web, kept):
+    for wait in (0, 0.1, 0.2, 0.25, 0.3, 0.35):
+        with web.stream("POST", f"{kept.path}/execute", {"code": LARGE_TABLE}):
+            time.sleep(wait)
+    assert kept.run("6 * 7")["value"] == 42
 
 
 @quick
