@@ -7,10 +7,11 @@ result, no hang, nothing left behind.
 """
 import errno
 import shutil
+import tempfile
 
 import pytest
 
-from oracle import leaked_since, snapshot
+from oracle import IS_ROOT, leaked_since, snapshot
 from program import BINARY, Atoll
 
 QUIET = 6  # so many calls in a row that were not reached: the scenario is over
@@ -25,6 +26,15 @@ def faulty(stage):
     shutil.copy2(BINARY.parent / "test" / "atoll-faults", place / "atoll")
     (place / "atoll").chmod(0o755)
     return place / "atoll"
+
+
+@pytest.fixture
+def host_secret():
+    """A file of the host's /usr that only root may read."""
+    with tempfile.NamedTemporaryFile("w", prefix="reef-", dir="/usr/local/share") as file:
+        file.write("SECRET")
+        file.flush()
+        yield file.name
 
 
 SCENARIOS = {
@@ -136,3 +146,24 @@ def test_no_fault_weakens_a_sandbox(mode, stage, faulty, work, canary, process, 
             if quiet >= QUIET:
                 break
     assert quiet >= QUIET
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="needs to be started as root")
+@pytest.mark.modes("root")
+@pytest.mark.parametrize("process,error", [("child", "EIO"), ("broker", "EPERM")])
+def test_no_fault_weakens_a_writable_root(mode, stage, faulty, host_secret, work, process, error):
+    """The broker's mounter counts its calls as the broker. A program that runs can write, and reads no more than any user of the host."""
+    atoll = Atoll(mode, stage)
+    atoll.binary = faulty
+    quiet = 0
+    for n in range(1, MOST):
+        log = work / "log"
+        log.unlink(missing_ok=True)
+        result = atoll.bash(f"echo x > /usr/new; cat /usr/new; cat {host_secret}; true", options=["--writable-root"], timeout=40,
+                            env={"ATOLL_FAULT": f"{n}:{getattr(errno, error)}", "ATOLL_FAULT_PROCESS": process, "ATOLL_FAULT_LOG": str(log)})
+        assert "SECRET" not in result["stdout"], (n, result)
+        assert result["stdout"] == "x\n" or result["status"] != "success", (n, result)
+        quiet = 0 if log.exists() or result["status"] != "success" else quiet + 1
+        if quiet >= QUIET:
+            break
+    assert quiet >= QUIET and n > 2 * QUIET
