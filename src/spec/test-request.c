@@ -284,7 +284,7 @@ static const struct {
 	  "tests[0].points: -1 is not a whole number from 0 to 1000000" },
 	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\", \"checker\": \"x\"}]}",
 	  "tests[0].checker",
-	  "tests[0].checker: x is not exact, ignore_whitespace, unordered_lines, "
+	  "tests[0].checker: 'x' is not exact, ignore_whitespace, unordered_lines, "
 	  "{\"tolerance\": NUMBER} or {\"language\", \"code\"}" },
 	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\", \"checker\": {\"tolerance\": "
 	  "\"1\"}}]}",
