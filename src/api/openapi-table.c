@@ -24,6 +24,8 @@ const struct api_tag api_tags[] = {
 #define RANGES	OUTPUTS " getExecutionFile"
 
 const struct api_parameter api_parameters[] = {
+	{ "listExecutions", "query", "id", "string",
+	  "the beginning of an id, at least 7 characters" },
 	{ "listExecutions", "query", "status", "[string]",
 	  "queued, running, or a status of a result; repeatable, one must match" },
 	{ "listExecutions getStats", "query", "language", "string",

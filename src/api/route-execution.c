@@ -158,7 +158,7 @@ struct filters {
 	struct query_filter {
 		const char *name;
 		bool often;
-	} list[9]; /* ends with an empty row */
+	} list[10]; /* ends with an empty row */
 };
 
 static int refuse_filter(const struct filters *filters, const char *name, struct error *err)
@@ -236,6 +236,7 @@ static int answer_query(struct request_ctx *ctx, const struct filters *filters)
 	const char *statuses[URI_PAIRS_MAX], *labels[URI_PAIRS_MAX];
 	struct engine_query query = {
 		.caller = request_viewer(ctx),
+		.id = request_query(ctx, "id"),
 		.status = request_query(ctx, "status"),
 		.language = language_called(api, request_query(ctx, "language")),
 		.label = request_query(ctx, "label"),
@@ -266,7 +267,8 @@ static int answer_query(struct request_ctx *ctx, const struct filters *filters)
 static int get_executions(struct request_ctx *ctx)
 {
 	static const struct filters filters = { engine_list,
-						{ { "status", true },
+						{ { "id", false },
+						  { "status", true },
 						  { "label", true },
 						  { "language", false },
 						  { "text", false },
@@ -304,15 +306,18 @@ static void on_cleanup_gone(void *data, enum gone how)
 		c->ctx = NULL;
 }
 
-static void on_cleaned(void *data, int64_t cancelled, int64_t deleted)
+static json_t *cleanup_json(const struct engine_cleanup_count *count, int64_t sessions)
+{
+	return json_pack("{s:I, s:I, s:I}", "cancelled", (json_int_t)count->cancelled, "deleted",
+			 (json_int_t)count->deleted, "sessions", (json_int_t)sessions);
+}
+
+static void on_cleaned(void *data, struct engine_cleanup_count count)
 {
 	struct cleanup_answer *c = data;
 
 	if (c->ctx)
-		(void)respond_json(c->ctx, 200,
-				   json_pack("{s:I, s:I, s:I}", "cancelled", (json_int_t)cancelled,
-					     "deleted", (json_int_t)deleted, "sessions",
-					     (json_int_t)c->sessions));
+		(void)respond_json(c->ctx, 200, cleanup_json(&count, c->sessions));
 	free(c);
 }
 
@@ -323,6 +328,20 @@ static const char *chosen_by(const struct request_ctx *ctx)
 
 	return uri->n_pairs > 0 ? uri->pairs[0].name
 				: json_object_iter_key(json_object_iter(request_json(ctx)));
+}
+
+/* What post_cleanup() would say now. */
+static int get_cleanup(struct request_ctx *ctx)
+{
+	const char *caller = request_principal(ctx)->name;
+	struct api *api = request_app(ctx);
+	struct engine_cleanup_count count;
+	struct error err = { 0 };
+
+	if (engine_cleanup_count(api->engine, caller, &count, &err) < 0)
+		return respond_error(ctx, &err);
+	return respond_json(ctx, 200,
+			    cleanup_json(&count, sessions_count_of(api->sessions, caller)));
 }
 
 static int post_cleanup(struct request_ctx *ctx)
@@ -386,6 +405,9 @@ const struct route execution_routes[] = {
 	  .response_schema = "DebugReport" },
 	{ HTTP_GET, "/v1/executions/{id}/diff/{other}", get_diff, .operation = "compareExecutions",
 	  .flags = ROUTE_SLOW, .summary = "Compare two executions", .response_schema = "Diff" },
+	{ HTTP_GET, "/v1/cleanup", get_cleanup, .operation = "countCleanUp",
+	  .summary = "Count what a cleanup would end and remove now; nothing is changed",
+	  .response_schema = "Cleanup" },
 	{ HTTP_POST, "/v1/cleanup", post_cleanup, .operation = "cleanUp",
 	  .flags = ROUTE_JSON_OPTIONAL,
 	  .summary = "End all sessions of the caller; end and remove all of its executions",

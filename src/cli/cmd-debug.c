@@ -81,8 +81,9 @@ const struct command cmd_debug = {
 	.name = "debug",
 	.usage = "ID",
 	.summary = "explain the failure of an execution and how to fix it",
-	.details = "ID is an id of `atoll history list`, or -1 for the last execution, -2 for the "
-		   "one before.\n",
+	.details =
+		"ID is an id of `atoll history list` or the beginning of one, or -1 for the last "
+		"execution, -2 for\nthe one before.\n",
 	.options = &debug_options,
 	.main = debug_main,
 };

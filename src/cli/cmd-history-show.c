@@ -246,8 +246,8 @@ const struct command history_show = {
 	.usage = "ID",
 	.summary = "show an execution: ending, usage, output",
 	.details =
-		"ID is an id of `atoll history list`, or -1 for the last execution, -2 for the one "
-		"before.\n",
+		"ID is an id of `atoll history list` or the beginning of one, or -1 for the last "
+		"execution, -2 for\nthe one before.\n",
 	.options = &show_list,
 	.main = show_main,
 };

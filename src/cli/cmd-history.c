@@ -161,9 +161,9 @@ const struct command history_output = {
 	.name = "history output",
 	.usage = "ID",
 	.summary = "print the whole output of an execution",
-	.details = "ID is an id of `atoll history list`, or -1 for the last execution. On a "
-		   "terminal control characters "
-		   "are escaped.\n",
+	.details =
+		"ID is an id of `atoll history list` or the beginning of one, or -1 for the last "
+		"execution. On a\nterminal control characters are escaped.\n",
 	.options = &output_list,
 	.main = output_main,
 };
@@ -279,14 +279,15 @@ const struct command history_replay = {
 	.usage = "ID",
 	.summary = "run the same request again, as a new execution",
 	.details = "Prints the program's output and exits as `atoll run` does. ID is an id of "
-		   "`atoll history list`,\nor -1 for the last execution.\n",
+		   "`atoll history list`\nor the beginning of one, or -1 for the last execution.\n",
 	.options = &replay_list,
 	.main = replay_main,
 };
 
 /* --- rm --- */
 
-static const struct option rm_rows[] = { REMOTE_JSON, REMOTE_URL };
+static const struct option rm_rows[] = { CONFIRM_ROWS(struct remote_ids, confirm), REMOTE_JSON,
+					 REMOTE_URL };
 static const struct option_list rm_list = { .rows = rm_rows,
 					    .n = ARRAY_SIZE(rm_rows),
 					    .word = remote_add_id };
@@ -296,15 +297,29 @@ static int remove_one(const struct remote *remote, const char *id, json_t **ret,
 	return remote_delete(remote, id, "?only=delete", ret, err);
 }
 
+static int look_at_one(const struct remote *remote, const char *id, json_t **ret, struct error *err)
+{
+	struct remote_target target;
+	const struct http_call call = { .method = HTTP_GET, .target = target.text };
+	int r = remote_target(remote, id, "", &target, err);
+
+	return r < 0 ? r : remote_json(remote, &call, ret, err);
+}
+
 static int rm_main(const struct command *self, int argc, char **argv)
 {
-	return remote_each(self, &(struct arguments){ .argc = argc, .argv = argv }, remove_one);
+	static const struct remote_removal how = { "executions with their outputs", look_at_one,
+						   remove_one };
+
+	return remote_remove_each(self, &(struct arguments){ .argc = argc, .argv = argv }, &how);
 }
 
 const struct command history_rm = {
 	.name = "history rm",
 	.usage = "ID…",
 	.summary = "remove executions with their outputs",
+	.details = "Of more than one it asks first on a terminal. ID may be the beginning of an "
+		   "id, or -1.\n",
 	.options = &rm_list,
 	.main = rm_main,
 };

@@ -23,28 +23,30 @@ int session_missing(const char *word, struct error *err)
 			 word);
 }
 
-/* Looks for the name among the sessions of the daemon, which come newest first. */
-static int find_by_name(const struct remote *remote, const char *word, char *ret, size_t size,
+/* Looks for a name, or the beginning of an id, among the sessions of the daemon, which come newest first. */
+static int find_session(const struct remote *remote, const char *word, char *ret, size_t size,
 			struct error *err)
 {
 	const struct http_call call = { .method = HTTP_GET, .target = "/v1/sessions" };
-	bool newest = strcmp(word, "last") == 0;
+	bool newest = strcmp(word, "last") == 0, is_id = strncmp(word, "se_", 3) == 0;
 	json_t *page = NULL, *one;
+	const char *id = NULL;
 	size_t i;
 	int r = remote_json(remote, &call, &page, err);
 
 	if (r < 0)
 		return r;
-	r = session_missing(word, err);
+	if (is_id)
+		r = remote_pick(json_object_get(page, "sessions"), word, &id, err);
 	json_array_foreach(json_object_get(page, "sessions"), i, one)
 	{
-		if (!newest && strcmp(text_of(one, "name"), word) != 0)
-			continue;
-		(void)snprintf(ret, size, "%s", text_of(one, "id"));
-		*err = (struct error){ 0 };
-		r = 0;
-		break;
+		if (!id && !is_id && (newest || strcmp(text_of(one, "name"), word) == 0))
+			id = text_of(one, "id");
 	}
+	if (id)
+		(void)snprintf(ret, size, "%s", id);
+	else if (r == 0 || r == -ENOENT)
+		r = session_missing(word, err);
 	json_decref(page);
 	return r;
 }
@@ -56,8 +58,8 @@ int session_target(const struct remote *remote, const char *word, const char *re
 	int r = 0;
 
 	buf_init(&text, sizeof(ret->text) - 1);
-	if (strncmp(word, "se_", 3) != 0)
-		r = find_by_name(remote, word, ret->id, sizeof(ret->id), err);
+	if (strncmp(word, "se_", 3) != 0 || !remote_is_whole_id(word))
+		r = find_session(remote, word, ret->id, sizeof(ret->id), err);
 	else if (strlen(word) >= sizeof(ret->id))
 		r = session_missing(word, err);
 	else
@@ -333,16 +335,32 @@ static int end_one(const struct remote *remote, const char *id, json_t **ret, st
 	return *ret ? 0 : error_oom(err);
 }
 
+static int look_at_one(const struct remote *remote, const char *id, json_t **ret, struct error *err)
+{
+	return session_json(remote, &(struct session_call){ .word = id, HTTP_GET, .rest = "" }, ret,
+			    err);
+}
+
+static const struct option rm_rows[] = { CONFIRM_ROWS(struct remote_ids, confirm), REMOTE_JSON,
+					 REMOTE_URL };
+static const struct option_list rm_list = { .rows = rm_rows,
+					    .n = ARRAY_SIZE(rm_rows),
+					    .word = remote_add_id };
+
 static int rm_main(const struct command *self, int argc, char **argv)
 {
-	return remote_each(self, &(struct arguments){ .argc = argc, .argv = argv }, end_one);
+	static const struct remote_removal how = { "sessions with their variables and files",
+						   look_at_one, end_one };
+
+	return remote_remove_each(self, &(struct arguments){ .argc = argc, .argv = argv }, &how);
 }
 
 static const struct command cmd_session_rm = {
 	.name = "session rm",
 	.usage = "ID…",
 	.summary = "end sessions; what ran in them stays in the history",
-	.options = &id_list,
+	.details = "Of more than one it asks first on a terminal.\n",
+	.options = &rm_list,
 	.main = rm_main,
 };
 
@@ -435,8 +453,8 @@ const struct command cmd_session = {
 	.name = "session",
 	.usage = "COMMAND",
 	.summary = "live interpreters that keep their variables: make, run code, attach",
-	.details = "ID is an id of `atoll session list`, the name of `session new --name`, or "
-		   "`last`.\n"
+	.details = "ID is an id of `atoll session list` or the beginning of one, the name of\n"
+		   "`session new --name`, or `last`.\n"
 		   "\n"
 		   "  atoll session repl                    type code, keep nothing\n"
 		   "  id=$(atoll session new)               a session that stays\n"

@@ -2,10 +2,13 @@
 /* See remote-ids.h. */
 #include "cli/remote-ids.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/say.h"
 #include "remote/remote-text.h"
+
+enum { LINE_BYTES = 1024 };
 
 int remote_add_id(void *data, const char *word, struct error *err)
 {
@@ -47,9 +50,21 @@ int remote_delete(const struct remote *remote, const char *id, const char *only,
 	return r;
 }
 
-static int do_each(const struct remote *remote, const struct remote_ids *ids,
-		   int (*one)(const struct remote *remote, const char *id, json_t **ret,
-			      struct error *err))
+/* "would remove ID" and what is known of it. */
+static int print_would(const json_t *answer)
+{
+	_cleanup_buf_ struct buf out = { .max = LINE_BYTES };
+	const char *id = text_of(answer, "id"), *state = text_of(answer, "state");
+	int r = buf_puts(&out, "would remove ");
+
+	if (r == 0)
+		r = text_escape(&out, id, strlen(id), TEXT_ONE_LINE);
+	if (r == 0)
+		r = buf_printf(&out, " (%s)\n", *state ? state : text_of(answer, "status"));
+	return r < 0 ? EXIT_OURS : remote_print(&out);
+}
+
+static int do_each(const struct remote *remote, const struct remote_ids *ids, remote_one_fn one)
 {
 	int code = 0;
 
@@ -62,14 +77,34 @@ static int do_each(const struct remote *remote, const struct remote_ids *ids,
 			code = say_error(&err);
 		else if (ids->remote.json && remote_print_json(answer) != 0)
 			code = EXIT_OURS;
+		else if (ids->confirm.dry_run && !ids->remote.json && print_would(answer) != 0)
+			code = EXIT_OURS;
 		json_decref(answer);
 	}
 	return code;
 }
 
-int remote_each(const struct command *self, struct arguments *args,
-		int (*one)(const struct remote *remote, const char *id, json_t **ret,
-			   struct error *err))
+int remote_remove_each(const struct command *self, struct arguments *args,
+		       const struct remote_removal *how)
+{
+	struct remote_ids ids = { 0 };
+	struct remote remote;
+	char question[120];
+	int code;
+
+	if (remote_begin(self, args, &ids, &remote, &code) < 0)
+		return code;
+	if (remote_need_ids(self, &ids, 0) < 0)
+		return EXIT_OURS;
+	if (ids.confirm.dry_run)
+		return do_each(&remote, &ids, how->look);
+	(void)snprintf(question, sizeof(question), "remove %zu %s?", ids.n, how->things);
+	if (ids.n > 1 && confirm_is_needed(&ids.confirm) && !confirm_ask(question))
+		return EXIT_OURS;
+	return do_each(&remote, &ids, how->remove);
+}
+
+int remote_each(const struct command *self, struct arguments *args, remote_one_fn one)
 {
 	struct remote_ids ids = { 0 };
 	struct remote remote;

@@ -2,6 +2,7 @@
 /* Commands that take ids of executions or sessions. */
 #pragma once
 
+#include "cli/confirm.h"
 #include "cli/remote.h"
 
 enum { REMOTE_IDS_MAX = 1000 };
@@ -10,6 +11,7 @@ struct remote_ids {
 	struct remote_options remote; /* first: the shared option rows use its offset */
 	const char *ids[REMOTE_IDS_MAX];
 	size_t n;
+	struct confirm confirm; /* of commands that remove */
 };
 
 /* For option_list.word. */
@@ -21,10 +23,18 @@ int remote_need_ids(const struct command *self, const struct remote_ids *ids,
 /* DELETE with "?only=cancel" or "?only=delete": the daemon checks the state, so there is no race. */
 int remote_delete(const struct remote *remote, const char *id, const char *only, json_t **ret,
 		  struct error *err) _must_check_;
+/* What a command does with one id; *ret: the daemon's answer. */
+typedef int (*remote_one_fn)(const struct remote *remote, const char *id, json_t **ret,
+			     struct error *err);
 /*
  * A command on one or more ids: does it for each, reports failures and goes on; with --json prints the answers
  * as they come. Returns an exit code.
  */
-int remote_each(const struct command *self, struct arguments *args,
-		int (*one)(const struct remote *remote, const char *id, json_t **ret,
-			   struct error *err));
+int remote_each(const struct command *self, struct arguments *args, remote_one_fn one);
+/* The same for a command with CONFIRM_ROWS. With --dry-run, look instead of remove; it prints a line, or with --json its answer. */
+struct remote_removal {
+	const char *things; /* "executions with their outputs" */
+	remote_one_fn look, remove;
+};
+int remote_remove_each(const struct command *self, struct arguments *args,
+		       const struct remote_removal *how);

@@ -2,7 +2,6 @@
 /* See remote.h. Each question has a connection of its own: over a unix socket that costs next to nothing. */
 #include "cli/remote.h"
 
-#include <ctype.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +20,6 @@ enum {
 	PROBLEM_BYTES_MAX = 64 << 10,
 	TOKEN_FILE_MAX = 64 << 10,
 	ANSWER_MS = 120000, /* of silence: cleaning up many executions takes time */
-	NEWEST_MAX = 1000,  /* of "-1000": a page of the list */
 };
 
 /* The daemon's default socket, as daemon/config.c finds it, without its files and flags. */
@@ -281,82 +279,6 @@ int remote_json(const struct remote *remote, const struct http_call *call, json_
 	int r = remote_call(remote, call, &c, err);
 
 	return r != 0 ? r : remote_tree(remote, c, ret, err);
-}
-
-/* The nth newest execution; 1: the last. */
-static int newest_id(const struct remote *remote, int64_t nth, struct remote_target *ret,
-		     struct error *err)
-{
-	char target[64];
-	const struct http_call call = { .method = HTTP_GET, .target = target };
-	json_t *page = NULL;
-	const char *id;
-	int r;
-
-	(void)snprintf(target, sizeof(target), "/v1/executions?limit=%lld", (long long)nth);
-	r = remote_json(remote, &call, &page, err);
-	if (r < 0)
-		return r;
-	id = json_string_value(json_object_get(
-		json_array_get(json_object_get(page, "executions"), (size_t)nth - 1), "id"));
-	if (!id && json_array_size(json_object_get(page, "executions")) == 0)
-		r = error_set(err, ERROR_INPUT, ENOENT,
-			      "the history is empty; run a program first");
-	else if (!id)
-		r = error_set(err, ERROR_INPUT, ENOENT,
-			      "the history has fewer than %lld executions", (long long)nth);
-	else
-		(void)snprintf(ret->id, sizeof(ret->id), "%s", id);
-	json_decref(page);
-	return r;
-}
-
-/* "last" is 1 and "-3" is 3; 0: it is an id. */
-static int64_t age_in_list(const char *id)
-{
-	int64_t nth;
-
-	if (strcmp(id, "last") == 0)
-		return 1;
-	return *id == '-' && parse_i64(id + 1, &nth) == 0 && nth <= NEWEST_MAX ? nth : 0;
-}
-
-/* Whether the text may be an id: anything else would be another path of the daemon, and an answer about that. */
-static bool is_id(const char *text)
-{
-	for (; *text; text++)
-		if (!isalnum((unsigned char)*text) && *text != '_' && *text != '-')
-			return false;
-	return true;
-}
-
-int remote_target(const struct remote *remote, const char *id, const char *rest,
-		  struct remote_target *ret, struct error *err)
-{
-	_cleanup_buf_ struct buf text = { 0 };
-	int64_t nth = age_in_list(id);
-	int r = 0;
-
-	buf_init(&text, sizeof(ret->text) - 1);
-	if (nth > 0)
-		r = newest_id(remote, nth, ret, err);
-	else if (strlen(id) >= sizeof(ret->id) || !*id || !is_id(id))
-		r = error_set(err, ERROR_INPUT, EINVAL,
-			      "'%.100s' is no id of an execution; `atoll history list` shows them",
-			      id);
-	else
-		(void)snprintf(ret->id, sizeof(ret->id), "%s", id);
-	if (r < 0)
-		return r;
-	r = buf_puts(&text, "/v1/executions/");
-	if (r == 0)
-		r = uri_encode(&text, span_of(ret->id));
-	if (r == 0)
-		r = buf_puts(&text, rest);
-	if (r < 0)
-		return error_set(err, ERROR_INPUT, -r, "'%.100s' is too long", id);
-	(void)snprintf(ret->text, sizeof(ret->text), "%s", text.data);
-	return 0;
 }
 
 static int print_bytes(const char *text, size_t n)

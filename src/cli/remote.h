@@ -57,13 +57,25 @@ int remote_body(struct http_client *c, struct buf *ret, struct error *err) _must
 /* The error of an answer other than 2xx; reads its body. Always negative. */
 int remote_refusal(struct http_client *c, struct error *err) _must_check_;
 
-/* "/v1/executions/ID" and what follows, for an id as typed; "last" is the newest execution. */
+/* --- remote-target.c: ids as they are typed ------------------------------------------------------------------------- */
+
+/* Whether the word can be a whole id, rather than the beginning of one. */
+bool remote_is_whole_id(const char *word);
+/* The one of a list of {"id"} that begins so, borrowed. -ENOENT without a message: none; -EEXIST: several, which the message names. */
+int remote_pick(const json_t *list, const char *beginning, const char **ret,
+		struct error *err) _must_check_;
+/*
+ * "/v1/executions/ID" and what follows, for an id as typed: whole, or a beginning that only one execution has, or "-2" for the last but
+ * one; "last" is the newest execution.
+ */
 struct remote_target {
 	char id[64];
 	char text[512];
 };
 int remote_target(const struct remote *remote, const char *id, const char *rest,
 		  struct remote_target *ret, struct error *err) _must_check_;
+
+/* --- remote.c ------------------------------------------------------------------------------------------------------- */
 
 /* The daemon's address, for a command without words after --. */
 int remote_locate(const char *url, const struct arguments *args, struct remote *ret,

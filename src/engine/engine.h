@@ -269,6 +269,7 @@ struct tarball *tarball_free(struct tarball *t);
 
 struct engine_query { /* as struct history_filter */
 	const char *caller;
+	const char *id;
 	const char *status, *language;
 	const char *label; /* "name=value", or NULL */
 	/* As many more; any of the statuses, all of the labels. End with NULL; or NULL. */
@@ -284,10 +285,16 @@ int engine_list(struct engine *e, const struct engine_query *query, json_t **ret
 /* history_stats(), and "now": {"queued", "running", "running_max", "uptime", …}. */
 int engine_stats(struct engine *e, const struct engine_query *query, json_t **ret,
 		 struct error *err) _must_check_;
-/* Ends the caller's living executions and removes all of them; done once, from the loop, {"cancelled", "deleted"}. */
+struct engine_cleanup_count {
+	int64_t cancelled, deleted; /* deleted: also the cancelled ones */
+};
+/* What engine_cleanup() would do now; of very many, deleted is a lower bound. */
+int engine_cleanup_count(struct engine *e, const char *caller, struct engine_cleanup_count *ret,
+			 struct error *err) _must_check_;
+/* Ends the caller's living executions and removes all of them; done once, from the loop. */
 struct engine_cleanup_done {
 	void *data;
-	void (*fn)(void *data, int64_t cancelled, int64_t deleted);
+	void (*fn)(void *data, struct engine_cleanup_count count);
 };
 int engine_cleanup(struct engine *e, const char *caller, struct engine_cleanup_done done,
 		   struct error *err) _must_check_;

@@ -120,6 +120,7 @@ int engine_list(struct engine *e, const struct engine_query *q, json_t **ret, st
 	_cleanup_(labels_done) struct labels labels = { 0 };
 	struct history_filter filter = {
 		.caller = q->caller,
+		.id = q->id,
 		.status = q->status,
 		.more_statuses = q->more_statuses,
 		.language = q->language,
@@ -266,8 +267,25 @@ static void clean(void *data)
 		fiber_yield();
 	}
 	c.engine->fibers--;
-	c.done.fn(c.done.data, c.cancelled, deleted + c.cancelled);
+	c.done.fn(c.done.data, (struct engine_cleanup_count){ c.cancelled, deleted + c.cancelled });
 	free(c.caller);
+}
+
+int engine_cleanup_count(struct engine *e, const char *caller, struct engine_cleanup_count *ret,
+			 struct error *err)
+{
+	const struct history_filter all = { .caller = caller };
+	struct history_count rows = { 0 };
+	int64_t live = 0;
+	int r;
+
+	write_all_rows(e);
+	r = history_count(e->o.history, &all, &rows, err);
+	for (size_t i = 0; i < TABLE_SIZE; i++)
+		for (const struct execution *x = e->table[i]; x; x = x->table_next)
+			live += !execution_has_ended(x) && execution_is_callers(x, caller);
+	*ret = (struct engine_cleanup_count){ live, MAX(rows.n, live) };
+	return r;
 }
 
 int engine_cleanup(struct engine *e, const char *caller, struct engine_cleanup_done done,

@@ -431,10 +431,10 @@ static void test_adaptive(void **state)
 	}
 }
 
-static void on_clean(void *data, int64_t cancelled, int64_t deleted)
+static void on_clean(void *data, struct engine_cleanup_count count)
 {
-	assert_int_equal(cancelled, 1);
-	assert_true(deleted >= 2);
+	assert_int_equal(count.cancelled, 1);
+	assert_true(count.deleted >= 2);
 	*(bool *)data = true;
 	loop_stop(fix.loop);
 }
@@ -442,6 +442,7 @@ static void on_clean(void *data, int64_t cancelled, int64_t deleted)
 static void test_cleanup(void **state)
 {
 	struct submission mine = { .caller = "cleaner", .mode = SUBMIT_DETACHED };
+	struct engine_cleanup_count count = { 0 };
 	struct submitter ended, runs, others;
 	struct error err = { 0 };
 	bool done = false;
@@ -454,6 +455,9 @@ static void test_cleanup(void **state)
 	run_until(&runs.accepted);
 	assert_int_equal(submit(&others, SH("echo 2"), waited), 0);
 	run_until(&others.ended);
+	assert_int_equal(engine_cleanup_count(fix.engine, "cleaner", &count, &err), 0);
+	assert_int_equal(count.cancelled, 1);
+	assert_int_equal(count.deleted, 2);
 	assert_int_equal(engine_cleanup(fix.engine, "cleaner",
 					(struct engine_cleanup_done){ &done, on_clean }, &err),
 			 0);

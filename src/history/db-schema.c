@@ -173,6 +173,8 @@ const char *const statements[_STMT_MAX] = {
 	[STMT_LIVE_COUNT] = "SELECT count(*) FROM execution WHERE state < 2",
 	[STMT_LIST] = SELECT_ROWS "WHERE " IN_RANGE NEWEST,
 	[STMT_LIST_LIVE] = SELECT_ROWS "WHERE state = ?3 AND state < 2 AND " IN_RANGE NEWEST,
+	[STMT_LIST_ID] = SELECT_ROWS
+	"INDEXED BY execution_id WHERE id >= ?3 AND id < ?3 || '~' AND " IN_RANGE NEWEST,
 	[STMT_LIST_SUCCESS] = SELECT_ROWS "WHERE status = 'success' AND " IN_RANGE NEWEST,
 	[STMT_LIST_FAILURE] = SELECT_ROWS
 	"WHERE status = ?3 AND state = 2 AND status <> 'success' AND " IN_RANGE NEWEST,

@@ -29,7 +29,8 @@
 #include <stdbool.h>
 
 enum {
-	HISTORY_ID = 30, /* "ex_", 26 characters, NUL */
+	HISTORY_ID = 30,	  /* "ex_", 26 characters, NUL */
+	HISTORY_ID_BEGINNING = 7, /* so many of them say which one it is */
 	HISTORY_PAGE_MAX = 1000,
 	HISTORY_PAST_MAX = 50, /* durations an adaptive timeout looks at */
 	HISTORY_CURSOR = 24,
@@ -168,7 +169,9 @@ struct history_label {
 };
 
 struct history_filter {
-	const char *caller;   /* NULL: every caller's */
+	const char *caller; /* NULL: every caller's */
+	const char *
+		id; /* the beginning of an id, of HISTORY_ID_BEGINNING characters or more; NULL: any */
 	const char *status;   /* "queued", "running", or a result's status; NULL: any */
 	const char *language; /* as decided; NULL: any */
 	const char *label_name, *label_value; /* both or none */

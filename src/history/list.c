@@ -87,9 +87,18 @@ static int read_status(struct list_scan *scan, struct error *err)
 
 	for (const char *const *more = f->more_statuses; r == 0 && more && *more; more++)
 		r = check_status(*more, err);
-	if (r == 0 && f->status && !has_more_statuses(f) && is_state(f->status))
+	if (r == 0 && f->status && !f->id && !has_more_statuses(f) && is_state(f->status))
 		scan->state = f->status;
 	return r;
+}
+
+/* So few characters leave few rows, which need no index in the order of the page. */
+static int check_id(const char *id, struct error *err)
+{
+	if (!id || strlen(id) >= HISTORY_ID_BEGINNING)
+		return 0;
+	return error_field(err, "id", "id: give at least the first %d characters of one",
+			   HISTORY_ID_BEGINNING);
 }
 
 static int read_range(struct list_scan *scan, struct error *err)
@@ -187,10 +196,12 @@ static int choose(struct history *h, struct list_scan *scan)
 	const struct history_filter *f = scan->filter;
 	const bool success = f->status && !has_more_statuses(f) && !scan->state;
 	struct list_index ways[WAYS_MAX], way = { .list = success ? STMT_LIST_SUCCESS : STMT_LIST };
-	size_t n = scan->state ? 0 : find_ways(scan, ways);
+	size_t n = scan->state || f->id ? 0 : find_ways(scan, ways);
 	int r = 0;
 
-	if (scan->state)
+	if (f->id)
+		way = (struct list_index){ .list = STMT_LIST_ID, .value = f->id };
+	else if (scan->state)
 		way.list = STMT_LIST_LIVE;
 	else if (n == 1)
 		way = ways[0];
@@ -222,6 +233,8 @@ static int scan_open(struct history *h, const struct history_filter *filter, str
 	r = store_say(err, arrivals_settle(h));
 	if (r >= 0)
 		r = read_status(scan, err);
+	if (r >= 0)
+		r = check_id(filter->id, err);
 	if (r >= 0)
 		r = read_range(scan, err);
 	if (r >= 0 && filter->text) {
@@ -365,8 +378,8 @@ int history_list(struct history *h, const struct history_filter *filter, struct 
 
 static bool is_everything(const struct history_filter *f)
 {
-	return !f->caller && !f->status && !f->language && !f->label_name && !f->more_labels &&
-	       !f->text && f->since_ns <= 0 && f->until_ns <= 0;
+	return !f->caller && !f->id && !f->status && !f->language && !f->label_name &&
+	       !f->more_labels && !f->text && f->since_ns <= 0 && f->until_ns <= 0;
 }
 
 /* All ended ones are in the marks once they are counted; the rest is alive. */

@@ -43,6 +43,14 @@ static void test_filters(void **state)
 							   .label_value = "100%_",
 							   .more_labels = other }),
 			 0);
+	/* Ids end with their number: of 61, ten are 50 to 59, and bob's queued one is 61. */
+	assert_int_equal(count(f, (struct history_filter){ .id = "ex_0000000000000000000000005" }),
+			 10);
+	assert_int_equal(count(f, (struct history_filter){ .id = make_id(id, 61),
+							   .caller = "bob",
+							   .status = "queued" }),
+			 1);
+	assert_int_equal(count(f, (struct history_filter){ .id = id, .caller = "alice" }), 0);
 	assert_int_equal(count(f, (struct history_filter){ .caller = "bob" }), 21);
 	assert_int_equal(count(f, (struct history_filter){ .caller = "bob", .status = "queued" }),
 			 1);
@@ -195,6 +203,7 @@ static void test_refused_filters(void **state)
 		const char *field;
 	} cases[] = {
 		{ { .limit = 1, .status = "error", .more_statuses = wrong }, "status" },
+		{ { .limit = 1, .id = "ex_abc" }, "id" },
 		{ { .limit = 0 }, "limit" },
 		{ { .limit = HISTORY_PAGE_MAX + 1 }, "limit" },
 		{ { .limit = 1, .status = "done" }, "status" },
@@ -246,6 +255,7 @@ static void test_indexes(void **state)
 		const char *part;
 	} cases[] = {
 		{ STMT_LIST_LIVE, "execution_live" },
+		{ STMT_LIST_ID, "INDEX execution_id" },
 		{ STMT_LIST_SUCCESS, "INDEX execution_success" },
 		{ STMT_LIST_FAILURE, "COVERING INDEX execution_failure" },
 		{ STMT_LIST_CALLER_LANGUAGE, "COVERING INDEX execution_caller_language" },
@@ -283,9 +293,10 @@ static void test_plans(void **state)
 		assert_int_equal(sqlite3_prepare_v2(f->h->db, sql, -1, &s, NULL), SQLITE_OK);
 		while (sqlite3_step(s) == SQLITE_ROW) {
 			const char *step = (const char *)sqlite3_column_text(s, 3);
-			bool ordered = i == STMT_UNINDEXED || i == STMT_LIVE_COUNT;
+			bool ordered = i == STMT_UNINDEXED || i == STMT_LIVE_COUNT ||
+				       i == STMT_LIST_ID;
 
-			/* Two look at few rows by what they are for. */
+			/* Three look at few rows by what they are for. */
 			if (!ordered && (strstr(step, "TEMP B-TREE") ||
 					 (strncmp(step, "SCAN", 4) == 0 &&
 					  !strstr(step, "VIRTUAL") && !strstr(step, "CONSTANT"))))

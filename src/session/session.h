@@ -38,6 +38,7 @@ int sessions_new(const struct sessions_options *options, struct sessions **ret) 
 struct sessions *sessions_free(struct sessions *all);
 /* Takes no new ones and ends those that do nothing; others end when their last execution has. */
 void sessions_drain(struct sessions *all);
+int64_t sessions_count_of(const struct sessions *all, const char *caller);
 /* Ends those of one caller; NULL: of all. Returns how many. */
 int64_t sessions_close_of(struct sessions *all, const char *caller);
 

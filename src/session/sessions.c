@@ -49,6 +49,15 @@ static bool is_callers(const struct session *s, const char *caller)
 	return !caller || strcmp(s->caller->name, caller) == 0;
 }
 
+int64_t sessions_count_of(const struct sessions *all, const char *caller)
+{
+	int64_t n = 0;
+
+	for (const struct session *s = all->list; s; s = s->next)
+		n += is_callers(s, caller);
+	return n;
+}
+
 int64_t sessions_close_of(struct sessions *all, const char *caller)
 {
 	struct session *s, *next;

@@ -244,6 +244,66 @@ def on_terminal(atoll, words):
     return seen
 
 
+def answered(atoll, words, answer):
+    """What stands on a terminal that is asked, and the exit code."""
+    ours, theirs = pty.openpty()
+    popen = atoll.popen(words, stdin=theirs, stderr=theirs)
+    os.close(theirs)
+    asked = os.read(ours, 4096)
+    while b"[y/N] " not in asked:
+        asked += os.read(ours, 4096)
+    os.write(ours, answer)
+    code = popen.wait(25)
+    os.close(ours)
+    popen.stdout.close()
+    return asked.decode(), code
+
+
+def test_beginnings_of_ids(fake):
+    one, two = "ex_" + "a" * 26, "ex_aaaab" + "c" * 21
+    fake.table["GET", "/v1/executions"] = {"executions": [{"id": two}], "next": None}
+    fake.table["GET", f"/v1/executions/{two}/debug-report"] = b"# Report"
+    assert fake.atoll.run(["debug", "ex_aaaab"]).out == "# Report\n"
+    assert fake.seen[0][1] == "/v1/executions?limit=5&id=ex_aaaab"
+    fake.table["GET", "/v1/executions"] = {"executions": [{"id": one}, {"id": two}], "next": None}
+    for words in (["debug", "ex_aaaa"], ["history", "show", "ex_aaaa"], ["history", "rm", "ex_aaaa"], ["cancel", "ex_aaaa"],
+                  ["history", "output", "ex_aaaa"], ["history", "replay", "ex_aaaa"], ["history", "diff", "ex_aaaa", one]):
+        done = fake.atoll.run(words)
+        assert done.returncode == 125, done
+        assert done.err == f"atoll: several ids begin with 'ex_aaaa'; give more of the one you mean: {one}, {two}\n"
+    fake.table["GET", "/v1/executions"] = {"executions": [], "next": None}
+    assert "no execution 'ex_zzzz'" in fake.atoll.run(["debug", "ex_zzzz"]).err
+    fake.table["GET", "/v1/sessions"] = {"sessions": [{"id": one.replace("ex", "se")}, {"id": two.replace("ex", "se")}]}
+    fake.table["GET", f"/v1/sessions/{two.replace('ex', 'se')}"] = {"id": two.replace("ex", "se"), "state": "idle"}
+    assert "several ids begin with 'se_'" in fake.atoll.run(["session", "show", "se_"]).err
+    assert "no session 'se_b'" in fake.atoll.run(["session", "show", "se_b"]).err
+    assert fake.atoll.run(["session", "show", "se_aaaab", "--json"]).json()["state"] == "idle"
+
+
+def test_removal_asks_on_a_terminal(fake):
+    other = ID.replace("a", "b")
+    for id in (ID, other):
+        fake.table["GET", f"/v1/executions/{id}"] = {"id": id, "status": "success"}
+        fake.table["DELETE", f"/v1/executions/{id}"] = {"id": id, "deleted": True}
+    fake.table["GET", "/v1/cleanup"] = fake.table["POST", "/v1/cleanup"] = {"cancelled": 1, "deleted": 7, "sessions": 2}
+    asked, code = answered(fake.atoll, ["history", "rm", ID, other], b"\n")
+    assert code == 125 and asked == "atoll: remove 2 executions with their outputs? [y/N] "
+    asked, code = answered(fake.atoll, ["cleanup"], b"n\n")
+    assert code == 125 and "end 1 execution and 2 sessions, and remove 7 executions with outputs? [y/N] " in asked
+    assert fake.atoll.run(["history", "rm", "--dry-run", ID, other]).out == \
+        f"would remove {ID} (success)\nwould remove {other} (success)\n"
+    assert fake.atoll.run(["cleanup", "--dry-run"]).out == "would be: 1 ended, 7 removed, 2 sessions ended\n"
+    assert {seen[0] for seen in fake.seen} == {"GET"}
+    assert answered(fake.atoll, ["history", "rm", ID, other], b"y\n")[1] == 0
+    assert [seen[0] for seen in fake.seen[-2:]] == ["DELETE", "DELETE"]
+    assert answered(fake.atoll, ["cleanup"], b"yes\n")[1] == 0 and fake.seen[-1][0] == "POST"
+    # No question: one id, --yes, a pipe.
+    begin = len(fake.seen)
+    for words in (["history", "rm", ID], ["history", "rm", "-y", ID, other], ["cleanup", "--yes"]):
+        assert fake.atoll.run(words).returncode == 0
+    assert [seen[0] for seen in fake.seen[begin:]] == ["DELETE"] * 3 + ["POST"]
+
+
 def test_problems_are_said(fake):
     done = fake.atoll.run(["history", "show", ID])
     assert done.returncode == 125 and done.err == "atoll: there is no execution with that id; `atoll history list` shows those there are\n"

@@ -95,6 +95,8 @@ def test_commands_with_the_daemon(daemon):
     done = cli.run(["history", "diff", rows[1]["id"], rows[0]["id"]])
     assert done.returncode == 1 and "status: success → error" in done.out and "+second" in done.out, done
     assert cli.run(["history", "diff", "last", "last"]).returncode == 0
+    assert cli.run(["history", "show", "--json", rows[1]["id"][:12]]).json()["stdout"] == "first\n"
+    assert "at least the first 7" in cli.run(["history", "show", "ex_"]).err
     assert cli.run(["history", "show", "-1"]).out == cli.run(["history", "show", "last"]).out
     assert cli.run(["history", "diff", "-1", "-2"]).returncode == 1
     assert "fewer than 999 executions" in cli.run(["history", "show", "-999"]).err

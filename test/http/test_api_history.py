@@ -263,6 +263,8 @@ def test_callers_are_apart_and_clean_up_their_own(mode, stage):
                                   ("/v1/cleanup", [], None)):
             refused = one.post(path, body)
             assert refused.status == 400 and refused.json().get("field") == field, refused
+        assert two.get("/v1/cleanup").json() == {"cancelled": 0, "deleted": 0, "sessions": 0}
+        assert one.get("/v1/cleanup").json() == {"cancelled": 1, "deleted": 2, "sessions": 0}
         assert one.post("/v1/cleanup", {}).json() == {"cancelled": 1, "deleted": 2, "sessions": 0}
         assert one.get("/v1/executions").json()["executions"] == []
         assert one.get(f"/v1/executions/{id}").status == 404

@@ -562,7 +562,7 @@ def test_openapi_lists_every_route(web):
     assert root["openapi"].startswith("3.1")
     listed = {(method.upper(), path) for path, item in root["paths"].items() for method in item}
     spec = {("POST", "/v1/execute"), ("POST", "/v1/executions"), ("GET", "/v1/executions"),
-            ("POST", "/v1/cleanup"), ("POST", "/execute"), ("GET", "/")}
+            ("GET", "/v1/cleanup"), ("POST", "/v1/cleanup"), ("POST", "/execute"), ("GET", "/")}
     spec |= {(method, "/v1/executions/{id}") for method in ("GET", "DELETE")}
     spec |= {("GET", f"/v1/executions/{{id}}/{tail}") for tail in (
         "events", "stdout", "stderr", "files", "files/{path}", "analysis", "debug-report", "diff/{other}", "attach")}

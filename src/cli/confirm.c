@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See confirm.h. */
+#include "cli/confirm.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/say.h"
+
+enum { ANSWER_MAX = 80 };
+
+bool confirm_is_needed(const struct confirm *c)
+{
+	return !c->yes && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
+bool confirm_ask(const char *question)
+{
+	char answer[ANSWER_MAX];
+	ssize_t n;
+
+	(void)fprintf(stderr, "atoll: %s [y/N] ", question);
+	(void)fflush(stderr);
+	do
+		n = read(STDIN_FILENO, answer, sizeof(answer));
+	while (n < 0 && errno == EINTR);
+	if (n > 0 && (answer[0] == 'y' || answer[0] == 'Y'))
+		return true;
+	say("nothing was removed");
+	return false;
+}
