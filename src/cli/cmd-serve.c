@@ -4,20 +4,22 @@
  * the rest.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "cli/remote.h"
 #include "cli/say.h"
 #include "daemon/monitor.h"
 #include "daemon/settings.h"
 
-enum { FLAGS_MAX = 256 };
+enum { FLAGS_MAX = 256, REPORT_MAX = 64 << 10 };
 
 struct serve {
 	const char *config;
-	bool until_eof;
+	bool until_eof, check;
 	struct config_flag flags[FLAGS_MAX];
 	char keys[FLAGS_MAX][64]; /* of --set */
 	size_t n_flags;
@@ -83,6 +85,11 @@ static const struct option rows[] = {
 	  .argument = "KEY=VALUE",
 	  .help = "any setting by its name in that file, such as queue.max=100 (repeatable)",
 	  .apply = set_any },
+	{ .flag = "--check",
+	  .help = "read settings, tokens and policies, print what would be served, and exit: 0 or "
+		  "1",
+	  .apply = option_set_true,
+	  .offset = offsetof(struct serve, check) },
 	{ .flag = "--until-eof",
 	  .help = "end when standard input ends: for a program that starts a daemon of its own",
 	  .apply = option_set_true,
@@ -100,11 +107,23 @@ static int64_t host_memory_bytes(void)
 	return sysinfo(&info) == 0 ? (int64_t)info.totalram * info.mem_unit : GiB;
 }
 
+static int check(const struct config_source *source)
+{
+	_cleanup_buf_ struct buf out = { .max = REPORT_MAX };
+	struct error err = { 0 };
+	int r = monitor_check(source, &out, &err);
+
+	if (r == 0)
+		return remote_print(&out);
+	(void)say_error(&err);
+	return EXIT_FAILURE;
+}
+
 static int serve_main(const struct command *self, int argc, char **argv)
 {
 	struct arguments args = { .argc = argc, .argv = argv };
 	struct serve serve = { 0 };
-	struct config_source source = { .system_file = "/etc/atoll/atoll.yaml",
+	struct config_source source = { .system_file = CONFIG_SYSTEM_FILE,
 					.env = (const char *const *)environ,
 					.flags = serve.flags,
 					.root = geteuid() == 0,
@@ -118,6 +137,8 @@ static int serve_main(const struct command *self, int argc, char **argv)
 	source.named_file = serve.config;
 	source.until_eof = serve.until_eof;
 	source.n_flags = serve.n_flags;
+	if (r == 0 && serve.check)
+		return check(&source);
 	if (r == 0)
 		r = monitor_serve(&source, &err);
 	return r < 0 ? say_error(&err) : 0;

@@ -6,6 +6,7 @@
 #include "cli/cmd.h"
 #include "cli/say.h"
 #include "client/pool-place.h"
+#include "daemon/config.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -41,17 +42,34 @@ static void spawn_pool(void)
 	(void)posix_spawn_file_actions_destroy(&actions);
 }
 
+/* Without ATOLL_POOL the settings decide. Most hosts have none, and then this costs two system calls. */
+static bool is_wanted(void)
+{
+	const char *word = getenv("ATOLL_POOL");
+	/* A file that this user cannot read is not meant for this user. */
+	const bool readable = access(CONFIG_SYSTEM_FILE, R_OK) == 0;
+	const struct config_source source = { .system_file = readable ? CONFIG_SYSTEM_FILE : "",
+					      .env = (const char *const *)environ };
+	struct error err = { 0 };
+	bool wanted = false;
+
+	if (word && *word)
+		return pool_place_is_auto();
+	if (config_read_pool(&source, &wanted, &err) < 0)
+		(void)say_error(&err);
+	return wanted;
+}
+
 void own_pool_start(void)
 {
 	_cleanup_free_ char *path = NULL;
 	pid_t pid;
 
-	if (!pool_place_is_auto() || pool_place_usual(&path) < 0)
+	if (!is_wanted() || pool_place_usual(&path) < 0)
 		return;
 	if (!path)
 		say("ATOLL_POOL=auto needs XDG_RUNTIME_DIR, the directory of the pool's socket; "
-		    "this run has no "
-		    "pool");
+		    "this run has no pool");
 	else if (pool_place_process(path, &pid) < 0)
 		spawn_pool();
 }

@@ -45,25 +45,6 @@ struct executor_run {
 	struct source *stdin_room;
 };
 
-static int take_rules(struct atoll *a, const struct executor_options *o)
-{
-	struct policy_rules *rules = &a->rules;
-
-	rules->named = true;
-	if (o->defaults) {
-		rules->defaults = *o->defaults;
-		rules->defaults_set = o->defaults_set;
-	}
-	if (o->ceilings) {
-		rules->ceilings = *o->ceilings;
-		rules->ceilings_set = o->ceilings_set;
-	}
-	if (!o->policies_dir)
-		return 0;
-	rules->dir = strdup(o->policies_dir);
-	return rules->dir ? 0 : -ENOMEM;
-}
-
 static int take_presets(struct atoll *a, struct presets *given, struct error *err)
 {
 	struct presets *own;
@@ -105,7 +86,7 @@ static int setup(struct executor *s, struct loop *loop, const struct executor_op
 	int r;
 
 	a->cache_fd = -EBADF;
-	if (take_rules(a, o) < 0)
+	if (policy_rules_take(&a->rules, o) < 0)
 		return error_oom(err);
 	r = broker_choice_init(&a->broker, &options, err);
 	if (r >= 0)

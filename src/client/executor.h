@@ -164,6 +164,9 @@ int executor_ask(struct executor *s, enum executor_question question, struct exe
  * policies_dir first; broken files with "error" instead. ERROR_NOT_READY as executor_open().
  */
 int executor_policies(struct executor *s, json_t **ret, struct error *err) _must_check_;
+/* The same without an executor, for these options: their policies and limits are judged, and nothing is started. */
+int executor_check_policies(const struct executor_options *options, json_t **ret,
+			    struct error *err) _must_check_;
 /* Decides a request as executor_open() and runs nothing: {FIELD: {"value", "rule"}}. */
 int executor_explain(struct executor *s, json_t *root, json_t **ret,
 		     struct error *err) _must_check_;

@@ -4,6 +4,7 @@
  * are allowed. An executor has a directory of its own that comes first, and limits of the administrator: they
  * replace those of `default` and cap the ceilings of every other policy.
  */
+#include "client/executor.h"
 #include "client/run.h"
 
 #include "base/fd.h"
@@ -216,4 +217,37 @@ int policies_to_json(struct atoll *a, json_t **ret, struct error *err)
 	}
 	*ret = list;
 	return 0;
+}
+
+int policy_rules_take(struct policy_rules *rules, const struct executor_options *o)
+{
+	rules->named = true;
+	if (o->defaults) {
+		rules->defaults = *o->defaults;
+		rules->defaults_set = o->defaults_set;
+	}
+	if (o->ceilings) {
+		rules->ceilings = *o->ceilings;
+		rules->ceilings_set = o->ceilings_set;
+	}
+	if (!o->policies_dir)
+		return 0;
+	rules->dir = strdup(o->policies_dir);
+	return rules->dir ? 0 : -ENOMEM;
+}
+
+int executor_check_policies(const struct executor_options *o, json_t **ret, struct error *err)
+{
+	const struct atoll_options options = { .size = sizeof(options),
+					       .data_dir = o->data_dir,
+					       .pool = "" };
+	_cleanup_free_ char *problem = NULL;
+	struct atoll *a;
+	int r = atoll_new(&options, &a, &problem);
+
+	if (r < 0)
+		return error_set(err, ERROR_INPUT, -r, "%s", problem ? problem : strerror(-r));
+	r = policy_rules_take(&a->rules, o) < 0 ? error_oom(err) : policies_to_json(a, ret, err);
+	(void)atoll_free(a);
+	return r;
 }

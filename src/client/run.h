@@ -249,6 +249,9 @@ int flow_read_file(int fd, int64_t size, char **ret) _must_check_; /* whole, NUL
 int flow_load_policy(struct run *run, const char *name,
 		     struct error *err) _must_check_; /* NULL: default */
 /* [{"name", "policy"}, …] of all named policies. */
+struct executor_options;
+/* What the administrator of an executor sets. -ENOMEM. */
+int policy_rules_take(struct policy_rules *rules, const struct executor_options *o) _must_check_;
 int policies_to_json(struct atoll *a, json_t **ret, struct error *err) _must_check_;
 
 /* flow-eval.c: code that is evaluated by the language's session runner */

@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static int apply_named(const struct config_source *source, const char *key, struct config *c,
-		       struct error *err)
+int config_apply_variable(const struct config_source *source, const char *key, struct config *c,
+			  struct error *err)
 {
 	char variable[96];
 	const char *text;
@@ -36,7 +36,7 @@ static int apply_limits(const struct config_source *source, const char *group, s
 		if (strcmp(name, "cpu_quota") == 0 || strcmp(name, "cpu_period") == 0)
 			continue;
 		(void)snprintf(key, sizeof(key), "limits.%s.%s", group, name);
-		r = apply_named(source, key, c, err);
+		r = config_apply_variable(source, key, c, err);
 	}
 	return r;
 }
@@ -106,7 +106,7 @@ int config_apply_variables(const struct config_source *source, struct config *c,
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < settings_count; i++)
-		r = apply_named(source, settings[i].key, c, err);
+		r = config_apply_variable(source, settings[i].key, c, err);
 	if (r == 0)
 		r = apply_limits(source, "defaults", c, err);
 	if (r == 0)

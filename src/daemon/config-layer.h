@@ -16,6 +16,9 @@ const char *config_variable(const struct config_source *source, const char *name
 /* Sets one setting, by its key, from text; a refusal names origin. */
 int config_apply(const char *origin, const char *key, const char *text, struct config *c,
 		 struct error *err) _must_check_;
+/* One setting from its ATOLL_ variable, if that is set. */
+int config_apply_variable(const struct config_source *source, const char *key, struct config *c,
+			  struct error *err) _must_check_;
 /* ATOLL_*, then SANDBOX_*, OUTPUT_DATA_PATH and DEBUG. */
 int config_apply_variables(const struct config_source *source, struct config *c,
 			   struct error *err) _must_check_;

@@ -69,6 +69,7 @@ static int read_file(const char *path, bool needed, struct config *c, struct err
 	struct document doc = { .name = path };
 	struct stat st;
 	json_t *root = NULL;
+	size_t i;
 	int r;
 
 	if (fd < 0 && !needed && (errno == ENOENT || errno == ENOTDIR))
@@ -79,6 +80,9 @@ static int read_file(const char *path, bool needed, struct config *c, struct err
 	if (!S_ISREG(st.st_mode))
 		return error_set(err, ERROR_INPUT, EINVAL,
 				 "the settings '%.200s' are not a regular file", path);
+	for (i = 0; i < CONFIG_FILES_MAX && c->files[i];)
+		i++;
+	c->files[i] = path;
 	buf_init(&text, YAML_BYTES_MAX);
 	r = buf_read_fd(&text, fd);
 	if (r < 0)
@@ -296,6 +300,20 @@ int config_load(const struct config_source *source, struct config *ret, struct e
 	}
 	*ret = c;
 	return 0;
+}
+
+int config_read_pool(const struct config_source *source, bool *ret, struct error *err)
+{
+	struct config c = { 0 };
+	int r;
+
+	settings_presets(&c);
+	r = read_files(source, &c, err);
+	if (r == 0)
+		r = config_apply_variable(source, "pool.auto", &c, err);
+	*ret = c.pool_auto;
+	config_done(&c);
+	return r;
 }
 
 void config_done(struct config *c)

@@ -27,12 +27,15 @@
 #define CONFIG_OPERATOR_MARK " operator"
 
 enum {
+	CONFIG_FILES_MAX = 3,
 	CONFIG_WORDS_MAX = 64,
 	CONFIG_LISTEN_MAX = 15,
 	CONFIG_TOKEN_MIN = 16,
 	CONFIG_TOKEN_MAX = 512,
 	CONFIG_SECRET_MAX = 128
 };
+
+#define CONFIG_SYSTEM_FILE "/etc/atoll/atoll.yaml"
 
 /* The workspace of POST /execute; output_data_path moves it. */
 #define CONFIG_EXECUTE_WORKSPACE "execute"
@@ -46,6 +49,8 @@ enum config_execute { EXECUTE_PYTHON, EXECUTE_ALL };
  */
 struct config {
 	struct arena memory;
+	const char
+		*files[CONFIG_FILES_MAX + 1]; /* that were read, in their order; ends with NULL */
 
 	/* Listening */
 	const char *const *listen; /* "127.0.0.1:8700", "[::1]:8700" */
@@ -108,6 +113,7 @@ struct config {
 
 	/* Workspaces and warm runtimes, which the broker keeps */
 	int64_t workspace_bytes, workspace_files; /* of each workspace; 0: no bound */
+	bool pool_auto;				  /* of `atoll run`; not of the daemon */
 	int64_t pool_memory_bytes; /* 0: a 16th of the host's memory, at most 1 GiB */
 	int64_t pool_spares;	   /* of one shape; 0: none */
 
@@ -127,7 +133,7 @@ struct config_flag {
 	const char *key, *value;
 };
 struct config_source {
-	const char *system_file; /* "/etc/atoll/atoll.yaml" */
+	const char *system_file; /* CONFIG_SYSTEM_FILE */
 	const char *named_file;	 /* --config, or NULL: must exist */
 	const char *const *env;	 /* environ: "KEY=value", NULL-terminated */
 	const struct config_flag
@@ -142,6 +148,8 @@ struct config_source {
 int config_load(const struct config_source *source, struct config *ret,
 		struct error *err) _must_check_;
 void config_done(struct config *c);
+/* pool.auto alone, of the files and its variable: for `atoll run`, which no other setting concerns. */
+int config_read_pool(const struct config_source *source, bool *ret, struct error *err) _must_check_;
 /*
  * Fills tokens from token_file, which only its owner (the user, or root) may be able to read and write. No file: no
  * tokens.

@@ -11,6 +11,10 @@
 
 struct monitor;
 
+/* The settings, judged: what a daemon needs to know before it makes or opens anything. */
+int monitor_settle(const struct config_source *source, struct config *c, struct identity *id,
+		   struct error *err) _must_check_;
+
 /* A process that the monitor keeps running. */
 struct monitored_process {
 	const char *name;

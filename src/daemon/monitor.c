@@ -402,23 +402,29 @@ static void bound_running(struct monitor *m)
 	m->config.queue_running = most;
 }
 
-static int load_settings(struct monitor *m, const struct config_source *source, struct error *err)
+int monitor_settle(const struct config_source *source, struct config *c, struct identity *id,
+		   struct error *err)
 {
-	int r = config_load(source, &m->config, err);
+	int r = config_load(source, c, err);
 
 	if (r == 0)
-		r = config_read_tokens(&m->config, err);
+		r = config_read_tokens(c, err);
 	if (r == 0)
-		r = config_read_secrets(&m->config, err);
+		r = config_read_secrets(c, err);
 	if (r == 0)
-		r = config_read_languages(&m->config, err);
+		r = config_read_languages(c, err);
 	if (r == 0)
-		r = config_check_exposure(&m->config, err);
+		r = config_check_exposure(c, err);
 	if (r == 0)
-		r = identity_find(&m->config, &m->setup.identity, err);
+		r = identity_find(c, id, err);
 	/* Before anything is made or handed over. */
-	if (r == 0)
-		r = identity_check_state(&m->setup.identity, m->config.state_dir, err);
+	return r < 0 ? r : identity_check_state(id, c->state_dir, err);
+}
+
+static int load_settings(struct monitor *m, const struct config_source *source, struct error *err)
+{
+	int r = monitor_settle(source, &m->config, &m->setup.identity, err);
+
 	if (r == 0)
 		r = process_find_front(err);
 	if (r < 0)

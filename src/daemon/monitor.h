@@ -10,7 +10,14 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "daemon/config.h"
 
 /* Returns 0 after SIGTERM or SIGINT; negative with a message if it could not serve. */
 int monitor_serve(const struct config_source *source, struct error *err) _must_check_;
+/*
+ * Judges settings, tokens and policies as monitor_serve() would, and appends what would be served, a line each. Nothing is made, opened
+ * for writing or started; whether a port is free is not asked, because the daemon that these settings are for may have it.
+ */
+int monitor_check(const struct config_source *source, struct buf *out,
+		  struct error *err) _must_check_;

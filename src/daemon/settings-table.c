@@ -140,6 +140,9 @@ const struct setting settings[] = {
 	  .number = TIME(100, SECONDS(300), SECONDS(10)), .help = "time of one attempt" },
 	{ "callbacks.attempts", NULL, NULL, SETTING_NUMBER, OFFSET(callback_attempts),
 	  .number = COUNT(1, 20, 5), .help = "attempts for one result" },
+	{ "pool.auto", NULL, NULL, SETTING_BOOL, OFFSET(pool_auto),
+	  .help = "`atoll run` leaves a pool behind, as with ATOLL_POOL=auto; the daemon has its "
+		  "own" },
 	{ "pool.memory", NULL, NULL, SETTING_NUMBER, OFFSET(pool_memory_bytes),
 	  .number = OR_NONE(KNOB_SIZE, MiB, 1024 * GiB, 0),
 	  .help = "memory of all spares and interpreters [a 16th of the host's, at most 1g]" },

@@ -306,6 +306,19 @@ static int refuse_setting_key(const char *key, struct error *err)
 			   shown.text);
 }
 
+/* `pool: auto` is `pool: {auto: true}`: a group may be one word, the name of a switch in it. NULL: it is none. */
+static const struct setting *switch_of(const char *group, const json_t *word)
+{
+	const char *text = json_string_value(word);
+	const struct setting *s;
+	char key[KEY_MAX];
+
+	if (!text || snprintf(key, sizeof(key), "%s.%s", group, text) >= (int)sizeof(key))
+		return NULL;
+	s = setting_find(key);
+	return s && s->kind == SETTING_BOOL ? s : NULL;
+}
+
 static int walk(const char *prefix, const json_t *object, struct config *c, struct error *err)
 {
 	const char *name;
@@ -329,6 +342,8 @@ static int walk(const char *prefix, const json_t *object, struct config *c, stru
 			r = refuse_setting_key(key, err);
 		else if (json_is_object(value))
 			r = walk(key, value, c, err);
+		else if ((s = switch_of(key, value)))
+			*(bool *)member(s, c) = true;
 		else if (!json_is_null(value))
 			r = error_field(err, key, "%s: %s is not an object of settings", key,
 					quote_json(value).text);

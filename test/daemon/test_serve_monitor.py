@@ -251,6 +251,37 @@ def test_refused_settings(atoll, work):
 
 
 @quick
+@pytest.mark.modes("rootless")
+def test_check(atoll, work):
+    """All of the configuration is read and nothing is made."""
+    file, tokens, policies = work / "atoll.yaml", work / "tokens", work / "policies"
+    file.write_text(f"listen: ['127.0.0.1:1']\nstate_dir: {work}/made\ntoken_file: {tokens}\npolicies_dir: {policies}\n")
+    tokens.write_text("first-secret-of-all\nsecond-secret-of-all operator\n")
+    policies.mkdir()
+    (policies / "mine.yaml").write_text("name: mine\nlimits: {ceilings: {timeout: 5s}}\n")
+    for path in (file, tokens):
+        path.chmod(0o600)
+        os.chown(path, NOBODY if IS_ROOT else -1, -1)
+
+    def check(*words):
+        return atoll.run(["serve", "--check", "--config", file, "--socket", work / "d.sock", *words])
+
+    done = check()
+    told = dict(line.split(maxsplit=1) for line in done.out.splitlines())
+    assert done.returncode == 0 and done.err == "", done
+    assert told["settings"] == str(file) and told["listen"] == "127.0.0.1:1" and told["socket"] == str(work / "d.sock")
+    assert told["tokens"] == f"2 in {tokens}" and "secret" not in done.out and "mine" in told["policies"].split()
+    assert not (work / "made").exists() and not (work / "d.sock").exists()
+    assert "none needed" in check("--allow-unauthenticated").out
+    for text, words, said in (("x", ["--set", "queue.max=0"], "queue.max"), ("limits: {tiemout: 5s}", [], "policy mine"),
+                              ("x: [", [], "policy mine"), ("x", ["--policies-dir", work / "none"], "cannot read"),
+                              ("x", ["--token-file", work / "none"], "token_file")):
+        (policies / "mine.yaml").write_text(text)
+        done = check(*words)
+        assert done.returncode == 1 and done.out == "" and said in done.err and done.err.count("\n") == 1, done
+
+
+@quick
 def test_a_foreign_state_directory(atoll, work):
     if not IS_ROOT:
         pytest.skip("needs to be started as root")

@@ -49,6 +49,19 @@ def test_a_run_leaves_a_pool_behind(place):
     assert again.returncode == 125 and f"no pool listens on '{socket}'" in again.err
 
 
+def test_the_settings_say_so_too(place, work):
+    atoll, socket = place
+    settings = work / "config" / "atoll" / "atoll.yaml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("pool: auto\n")
+    quiet = atoll.variant(env={"ATOLL_POOL": "", "XDG_CONFIG_HOME": str(work / "config")})
+    assert quiet.variant(env={"ATOLL_POOL": "off"}).run(RUN).out == "42\n" and not listener(atoll, socket)
+    assert quiet.result(RUN[1:])["via"] == "pool" and listener(atoll, socket)
+    settings.write_text("pool: aut\n")
+    done = quiet.run(RUN)
+    assert done.out == "42\n" and "pool: aut is not an object of settings" in done.err, done
+
+
 def test_first_runs_at_once_start_one_pool(place):
     atoll, socket = place
     runs = [atoll.popen(RUN, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) for _ in range(4)]
