@@ -357,7 +357,9 @@ static int run_main(const struct command *self, int argc, char **argv)
 	/* A closed reader must be an error of write(), not a signal that kills this process during a run. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	options.overrides = json_object();
+	options.progress.wanted = isatty(STDERR_FILENO);
 	r = options_parse(self->options, &args, &options, &err);
+	options.progress.wanted &= !options.quiet;
 	if (r > 0) {
 		code = help_command(self);
 	} else if (r < 0) {

@@ -9,6 +9,7 @@
 
 #include "atoll/atoll.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "cli/remote.h"
 
 #include <jansson.h>
@@ -23,6 +24,9 @@ struct run_options {
 	const char *invoke, *params;
 	const char *output_dir;
 	bool json, quiet, explain, no_daemon;
+	bool with_dir; /* FILE's directory comes with it */
+	bool all;      /* .gitignore files do not matter */
+	struct progress progress;
 	bool stdin_is_code; /* standard input was read as the program */
 	bool stdin_begun;   /* the part read so far is the request's "stdin" … */
 	bool stdin_over;    /* … and it is complete */
@@ -44,9 +48,18 @@ int run_body(struct run_options *options, struct atoll *atoll, char *const *word
 int host_file_read(const char *path, size_t max, struct buf *ret, struct error *err) _must_check_;
 /* A text if the bytes are UTF-8 without NUL, otherwise {"base64": …}. */
 json_t *bytes_to_json(const char *data, size_t len);
-/* Adds SRC, or every file below it but .git, to files as DEST; "": the work directory. */
-int host_tree_add(json_t *files, const char *dest, const char *source,
-		  struct error *err) _must_check_;
+/* A file or directory of the host. */
+struct host_source {
+	const char *path;
+	const char *dest; /* "": the work directory */
+	bool ignores;	  /* leaves out what .gitignore files in the directory name … */
+	const char *keep; /* … but for this path; or NULL */
+	struct buf *
+		left_out; /* gets the names of what was left out, as far as there is room; or NULL */
+	struct progress *progress;
+};
+/* Adds it, or every file below it but .git, to files. */
+int host_tree_add(json_t *files, const struct host_source *from, struct error *err) _must_check_;
 
 /* Whether FILE is a directory, whose files are run. */
 bool run_is_directory(const struct run_options *o);
@@ -60,7 +73,7 @@ struct run_source {
 /* Puts the language of the program, if none is named, into the request. */
 int run_detect(json_t *request, const struct run_source *from, struct error *err) _must_check_;
 /* Puts the files of the directory and, if no entry is named, the name of its program into the request. */
-int run_add_directory(json_t *request, const struct run_source *from,
+int run_add_directory(json_t *request, struct run_options *o, struct atoll *atoll,
 		      struct error *err) _must_check_;
 
 /* Prints the tests' verdicts or the invoked method's value; returns the exit code. */

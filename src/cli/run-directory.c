@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `atoll run DIR`: the files of a directory become the request's, and its program is found by the names that people give to it. Where
- * several names fit, the command asks for --entry.
+ * `atoll run DIR` and --with-dir: the files of a directory become the request's. The program of DIR is found by the names that people
+ * give to it. Where several names fit, the command asks for --entry.
  */
 #include "cli/cmd-run.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/say.h"
 #include "spec/request.h"
+
+enum { LEFT_OUT_BYTES = 160 };
 
 bool run_is_directory(const struct run_options *o)
 {
@@ -81,6 +85,21 @@ static const char *usual_entry(const json_t *files, char *path, size_t size)
 	return NULL;
 }
 
+static int no_entry(const json_t *files, const char *path, struct error *err)
+{
+	/* Which of the files that make builds is the program, no file says. */
+	if (json_object_get(files, "Makefile") || json_object_get(files, "makefile"))
+		return error_set(
+			err, ERROR_INPUT, ENOENT,
+			"'%.200s' has a Makefile and no main.*; build and run it with --stage "
+			"build=make --stage run=./PROGRAM, or name a program with --entry",
+			path);
+	return error_set(err, ERROR_INPUT, ENOENT,
+			 "'%.200s' has no main.*, __main__.py, index.js or package.json with "
+			 "main; name its program with --entry",
+			 path);
+}
+
 static int find_entry(json_t *request, json_t *files, const struct run_source *from,
 		      struct error *err)
 {
@@ -95,33 +114,89 @@ static int find_entry(json_t *request, json_t *files, const struct run_source *f
 				 "'%.200s' has several programs main.*; name one with --entry",
 				 from->path);
 	if (!entry)
-		return error_set(
-			err, ERROR_INPUT, ENOENT,
-			"'%.200s' has no main.*, __main__.py, index.js or package.json with "
-			"main; name its program with --entry",
-			from->path);
+		return no_entry(files, from->path, err);
 	return json_object_set_new(request, "entry", json_string(entry)) < 0 ? error_oom(err) : 0;
 }
 
-int run_add_directory(json_t *request, const struct run_source *from, struct error *err)
+/* The language of the entry's name or first line. */
+static int detect_entry(json_t *request, const json_t *files, struct atoll *atoll,
+			struct error *err)
 {
-	json_t *files = json_object_get(request, "files"), *own = json_object();
-	const char *entry, *text;
-	int r = host_tree_add(own, "", from->path, err);
+	const char *entry = json_string_value(json_object_get(request, "entry"));
+	const char *text = text_in(files, entry);
+	const struct run_source program = { atoll, entry, text ? text : "",
+					    text ? strlen(text) : 0 };
 
-	/* What --file names replaces a file of the directory. */
-	if (r == 0 && files && json_object_update(own, files) < 0)
+	return run_detect(request, &program, err);
+}
+
+/* FILE in two parts, for --with-dir: "src/main.py" is the directory "src" and its entry. */
+static int split_file(json_t *request, const struct run_options *o, char *dir, size_t size,
+		      struct error *err)
+{
+	const char *slash = strrchr(o->file, '/');
+	const char *name = slash ? slash + 1 : o->file;
+
+	if (json_object_get(request, "entry"))
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "--entry names a file of a directory, and '%.200s' is none",
+				 o->file);
+	if (snprintf(dir, size, "%.*s", slash ? (int)(slash - o->file) + 1 : 1,
+		     slash ? o->file : ".") >= (int)size)
+		return error_set(err, ERROR_INPUT, ENAMETOOLONG, "the path '%.200s…' is too long",
+				 o->file);
+	return json_object_set_new(request, "entry", json_string(name)) < 0
+		       ? error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", o->file)
+		       : 0;
+}
+
+/* The files of the directory, and those of --file, which replace them. */
+static int gather_files(json_t *request, struct run_options *o, const char *dir, struct error *err)
+{
+	json_t *named = json_object_get(request, "files"), *own = json_object();
+	_cleanup_buf_ struct buf left_out = { .max = LEFT_OUT_BYTES };
+	const struct host_source from = {
+		.path = dir,
+		.dest = "",
+		.ignores = !o->all,
+		.keep = json_string_value(json_object_get(request, "entry")),
+		.left_out = &left_out,
+		.progress = &o->progress,
+	};
+	int r = host_tree_add(own, &from, err);
+
+	if (r == 0 && left_out.len > 0 && o->progress.wanted)
+		say("files that .gitignore names are left out (%s); --all takes everything",
+		    left_out.data);
+	if (r == 0 && named && json_object_update(own, named) < 0)
 		r = error_oom(err);
 	if (json_object_set_new(request, "files", own) < 0)
 		return error_oom(err);
-	if (r == 0 && !json_object_get(request, "entry"))
-		r = find_entry(request, own, from, err);
+	return r;
+}
+
+int run_add_directory(json_t *request, struct run_options *o, struct atoll *atoll,
+		      struct error *err)
+{
+	char dir[PATH_MAX];
+	struct run_source from = { .atoll = atoll, .path = o->file };
+	json_t *files;
+	int r = 0;
+
+	if (!run_is_directory(o)) {
+		r = split_file(request, o, dir, sizeof(dir), err);
+		from.path = dir;
+	}
+	if (r == 0)
+		r = gather_files(request, o, from.path, err);
 	if (r < 0)
 		return r;
-	entry = json_string_value(json_object_get(request, "entry"));
-	text = text_in(own, entry);
-	return run_detect(request,
-			  &(struct run_source){ from->atoll, entry, text ? text : "",
-						text ? strlen(text) : 0 },
-			  err);
+	files = json_object_get(request, "files");
+	/* Stages name what they run. */
+	if (json_object_get(request, "entry"))
+		return detect_entry(request, files, atoll, err);
+	if (json_object_get(request, "stages"))
+		return 0;
+	r = find_entry(request, files, &from, err);
+	return r < 0 ? r : detect_entry(request, files, atoll, err);
 }

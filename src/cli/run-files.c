@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "cli/ignore.h"
 #include "spec/request.h"
 
 #define TREE_BYTES_MAX (256 * MiB)
@@ -97,12 +98,14 @@ json_t *bytes_to_json(const char *data, size_t len)
  * inside the sandbox and on the host. Descending appends to the names; ascending cuts them.
  */
 struct host_tree {
+	const struct host_source *from;
 	json_t *files;
 	int64_t bytes;
 	size_t count;
 	struct tree_level {
 		DIR *dir;
 		size_t dest_len, source_len; /* of the names of this directory */
+		struct ignore_file *ignore;  /* its .gitignore, or NULL */
 	} levels[REQUEST_DEPTH_MAX];
 	size_t depth; /* levels in use */
 	char dest[REQUEST_PATH_MAX + 1], source[PATH_MAX];
@@ -124,6 +127,8 @@ static int tree_add_file(struct host_tree *t, int fd, const struct stat *st, str
 	if (r < 0)
 		return r;
 	t->bytes += (int64_t)content.len;
+	progress_say(t->from->progress, "reading files: %zu, %lld MiB", t->count,
+		     (long long)(t->bytes >> 20));
 	value = bytes_to_json(content.data ? content.data : "", content.len);
 	if (value && (st->st_mode & 0100)) {
 		if (json_is_string(value))
@@ -134,6 +139,37 @@ static int tree_add_file(struct host_tree *t, int fd, const struct stat *st, str
 		return error_set(err, ERROR_INPUT, EILSEQ, "the file name '%.200s' is not UTF-8",
 				 t->source);
 	return 0;
+}
+
+/* The .gitignore of an open directory. A file of that name that cannot be read, or is too large, leaves nothing out. */
+static struct ignore_file *read_ignore(int dir_fd)
+{
+	_cleanup_close_ int fd = openat(dir_fd, ".gitignore",
+					O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	_cleanup_buf_ struct buf text = { .max = IGNORE_BYTES_MAX };
+
+	if (fd < 0 || buf_read_fd(&text, fd) < 0)
+		return NULL;
+	return ignore_file_new(text.data ? text.data : "", text.len);
+}
+
+/* The deepest .gitignore that says something about the current place decides. */
+static bool is_left_out(const struct host_tree *t, int dir_fd, const char *name)
+{
+	enum ignore_verdict verdict = IGNORE_UNSAID;
+	struct stat st;
+
+	if (!t->from->ignores || (t->from->keep && strcmp(t->dest, t->from->keep) == 0) ||
+	    fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	for (size_t i = t->depth; verdict == IGNORE_UNSAID && i-- > 0;) {
+		const struct tree_level *level = &t->levels[i];
+
+		if (level->ignore)
+			verdict = ignore_file_says(level->ignore, t->source + level->source_len + 1,
+						   S_ISDIR(st.st_mode));
+	}
+	return verdict == IGNORE_OUT;
 }
 
 /* Goes down into an open directory; takes fd over when it succeeds. */
@@ -149,7 +185,9 @@ static int tree_enter(struct host_tree *t, int fd, struct error *err)
 		return cannot_read(t->source, errno, err);
 	t->levels[t->depth++] = (struct tree_level){ .dir = dir,
 						     .dest_len = strlen(t->dest),
-						     .source_len = strlen(t->source) };
+						     .source_len = strlen(t->source),
+						     .ignore = t->from->ignores ? read_ignore(fd)
+										: NULL };
 	return 0;
 }
 
@@ -195,6 +233,14 @@ static bool name_extend(char *text, size_t size, size_t len, const char *name)
 	       (int)(size - len);
 }
 
+static void tree_leave(struct host_tree *t)
+{
+	struct tree_level *level = &t->levels[--t->depth];
+
+	(void)closedir(level->dir);
+	(void)ignore_file_free(level->ignore);
+}
+
 /* Handles one entry of the deepest open directory; at its end, goes one level up. */
 static int tree_step(struct host_tree *t, struct error *err)
 {
@@ -202,8 +248,7 @@ static int tree_step(struct host_tree *t, struct error *err)
 	const struct dirent *entry = readdir(level->dir);
 
 	if (!entry) {
-		(void)closedir(level->dir);
-		t->depth--;
+		tree_leave(t);
 		return 0;
 	}
 	if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
@@ -213,22 +258,29 @@ static int tree_step(struct host_tree *t, struct error *err)
 	    !name_extend(t->source, sizeof(t->source), level->source_len, entry->d_name))
 		return error_set(err, ERROR_INPUT, ENAMETOOLONG, "the path '%.200s…' is too long",
 				 t->source);
-	return tree_visit(t, dirfd(level->dir), entry->d_name, err);
+	if (!is_left_out(t, dirfd(level->dir), entry->d_name))
+		return tree_visit(t, dirfd(level->dir), entry->d_name, err);
+	/* Names that find no room are not told. */
+	if (t->from->left_out)
+		(void)!buf_printf(t->from->left_out, "%s%s", t->from->left_out->len > 0 ? ", " : "",
+				  t->dest);
+	return 0;
 }
 
-int host_tree_add(json_t *files, const char *dest, const char *source, struct error *err)
+int host_tree_add(json_t *files, const struct host_source *from, struct error *err)
 {
-	struct host_tree t = { .files = files, .count = json_object_size(files) };
+	struct host_tree t = { .from = from, .files = files, .count = json_object_size(files) };
 	int r;
 
-	if (snprintf(t.dest, sizeof(t.dest), "%s", dest) >= (int)sizeof(t.dest) ||
-	    snprintf(t.source, sizeof(t.source), "%s", source) >= (int)sizeof(t.source))
+	if (snprintf(t.dest, sizeof(t.dest), "%s", from->dest) >= (int)sizeof(t.dest) ||
+	    snprintf(t.source, sizeof(t.source), "%s", from->path) >= (int)sizeof(t.source))
 		return error_set(err, ERROR_INPUT, ENAMETOOLONG, "the path '%.200s…' is too long",
-				 source);
-	r = tree_visit(&t, AT_FDCWD, source, err);
+				 from->path);
+	r = tree_visit(&t, AT_FDCWD, from->path, err);
 	while (r == 0 && t.depth > 0)
 		r = tree_step(&t, err);
 	while (t.depth > 0)
-		(void)closedir(t.levels[--t.depth].dir);
+		tree_leave(&t);
+	progress_clear(from->progress);
 	return r;
 }

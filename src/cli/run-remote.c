@@ -116,6 +116,7 @@ struct passage {
 	struct run_remote *d;
 	const struct run_options *o;
 	struct run_outcome *out;
+	struct progress *progress;
 	struct run_stream stream;
 	bool wants_result; /* the client wants it as text */
 	bool interactive;  /* input follows */
@@ -236,6 +237,11 @@ static void name_policies(const struct remote *remote, const json_t *request, st
 	json_decref(list);
 }
 
+static void tell_sent(void *data, size_t sent, size_t of)
+{
+	progress_say(data, "sending %zu of %zu MiB", sent >> 20, of >> 20);
+}
+
 /* 1: it runs; 0: run it here; negative: refused. */
 static int begin_passage(struct passage *p, const char *body, struct error *err)
 {
@@ -256,7 +262,10 @@ static int begin_passage(struct passage *p, const char *body, struct error *err)
 			return 0;
 	}
 	d->client->cancel_fd = p->stream.cancel_fd;
+	d->client->on_sent = tell_sent;
+	d->client->data = p->progress;
 	r = http_client_send(d->client, &call, err);
+	progress_clear(p->progress);
 	if (r == 0)
 		r = http_client_head(d->client, err);
 	if (r < 0)
@@ -293,7 +302,11 @@ int run_remote(struct run_remote *d, struct run_options *o, json_t *request,
 	       struct run_outcome *out, struct error *err)
 {
 	_cleanup_free_ char *body = NULL;
-	struct passage p = { .d = d, .o = o, .out = out, .stream = { .cancel_fd = -EBADF } };
+	struct passage p = { .d = d,
+			     .o = o,
+			     .out = out,
+			     .progress = &o->progress,
+			     .stream = { .cancel_fd = -EBADF } };
 	int r;
 
 	if (!d->is_there || !suits(o, request))

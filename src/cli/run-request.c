@@ -114,8 +114,11 @@ static int apply_file(void *data, const struct option *self, const char *value, 
 	else if (r == 0)
 		r = request_check_path(pair.name, strlen(pair.name), err);
 	return r < 0 ? r
-		     : host_tree_add(below(o->overrides, "files", json_object), pair.name,
-				     pair.value, err);
+		     : host_tree_add(below(o->overrides, "files", json_object),
+				     &(struct host_source){ .path = pair.value,
+							    .dest = pair.name,
+							    .progress = &o->progress },
+				     err);
 }
 
 static int apply_stage(void *data, const struct option *self, const char *value, struct error *err)
@@ -247,6 +250,10 @@ static const struct option run_rows[] = {
 	  apply_file, 0 },
 	{ "--entry", 0, "PATH", "the file of a directory that is run [found by its name]",
 	  apply_text, 0 },
+	{ "--with-dir", 0, NULL, "bring the other files of FILE's directory", option_set_true,
+	  MEMBER(with_dir) },
+	{ "--all", 0, NULL, "of a directory, also what its .gitignore files name", option_set_true,
+	  MEMBER(all) },
 	{ "--output-dir", 0, "DIR", "copy the files that the program wrote to DIR", option_set_text,
 	  MEMBER(output_dir) },
 	{ "--collect", 0, "GLOB", "keep only files that match GLOB (repeatable)", apply_collect,
@@ -469,6 +476,9 @@ static int add_code(json_t *request, struct run_options *o, struct atoll *atoll,
 	int r;
 
 	buf_init(&text, REQUEST_CODE_MAX);
+	if (o->with_dir && (!o->file || from_stdin))
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "--with-dir brings the directory of a FILE; name one");
 	if (o->file && o->code)
 		return error_set(err, ERROR_INPUT, EINVAL, "give a FILE or -c CODE, not both");
 	if (o->code) {
@@ -479,9 +489,11 @@ static int add_code(json_t *request, struct run_options *o, struct atoll *atoll,
 	}
 	if (!o->file)
 		return 0;
-	if (run_is_directory(o))
-		return run_add_directory(
-			request, &(struct run_source){ .atoll = atoll, .path = o->file }, err);
+	if (run_is_directory(o) || o->with_dir)
+		return run_add_directory(request, o, atoll, err);
+	if (o->all)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "--all is about a directory, and '%.200s' is none", o->file);
 	if (json_object_get(o->overrides, "entry"))
 		return error_set(
 			err, ERROR_INPUT, EINVAL,

@@ -17,6 +17,7 @@
 
 enum {
 	SEND_SECONDS = 30,
+	SEND_PIECE = 1 << 20,
 	REQUEST_HEAD_MAX = 16 << 10,
 	PORT_DEFAULT = 8700,
 	INTERIM_MAX = 8,
@@ -208,17 +209,19 @@ static int write_head(struct buf *head, const struct http_client *c, const struc
 }
 
 /* false: the connection takes no more bytes. */
-static bool send_all(int fd, const char *data, size_t n)
+static bool send_all(const struct http_client *c, const char *data, size_t n)
 {
-	while (n > 0) {
-		ssize_t sent = send(fd, data, n, MSG_NOSIGNAL);
+	for (size_t at = 0; at < n;) {
+		ssize_t sent = send(c->fd, data + at, MIN(n - at, (size_t)SEND_PIECE),
+				    MSG_NOSIGNAL);
 
 		if (sent < 0 && errno == EINTR)
 			continue;
 		if (sent < 0)
 			return false;
-		data += sent;
-		n -= (size_t)sent;
+		at += (size_t)sent;
+		if (c->on_sent)
+			c->on_sent(c->data, at, n);
 	}
 	return true;
 }
@@ -238,8 +241,8 @@ int http_client_send(struct http_client *c, const struct http_call *call, struct
 	if (r < 0)
 		return error_set(err, ERROR_INPUT, -r, "the request cannot be written: %s",
 				 strerror(-r));
-	c->sent = send_all(c->fd, head.data, head.len) &&
-		  (r == 0 || send_all(c->fd, call->body.data, call->body.len));
+	c->sent = send_all(c, head.data, head.len) &&
+		  (r == 0 || send_all(c, call->body.data, call->body.len));
 	return 0;
 }
 

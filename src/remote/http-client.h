@@ -38,8 +38,11 @@ struct http_client {
 	 */
 	int cancel_fd;
 	int timeout_ms; /* of silence; -1: none */
-	bool sent;	/* every byte of the request; the server cannot have acted on it before */
-	bool over;	/* the body is complete */
+	/* Tells how much of a large request is sent; NULL: not wanted. */
+	void (*on_sent)(void *data, size_t sent, size_t of);
+	void *data;
+	bool sent; /* every byte of the request; the server cannot have acted on it before */
+	bool over; /* the body is complete */
 	struct http_response response;
 	size_t at, len; /* the part of buffer that is not read yet */
 	char buffer[HTTP_CLIENT_BUFFER];

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people type: directories, options of `docker run`, letters in one word, durations."""
+import os
+
 import pytest
 
 pytestmark = [pytest.mark.quick, pytest.mark.modes("rootless")]
@@ -43,6 +45,43 @@ def test_the_entry_of_a_directory(atoll, folder):
     (folder / "main.js").unlink()
     none = atoll.run(["run", str(folder)])
     assert none.returncode == 125 and "name its program with --entry" in none.err
+
+
+LIST = "import os; print(sorted(os.path.relpath(os.path.join(d, f)) for d, _, fs in os.walk('.') for f in fs))"
+
+
+def test_a_file_with_its_directory(atoll, folder):
+    write(folder, {"tool.py": "import part; print(part.x)", "part.py": "x = 7", "main.py": "1/0"})
+    assert atoll.run(["run", str(folder / "tool.py"), "--with-dir"]).out == "7\n"
+    assert atoll.run(["run", "tool.py", "--with-dir"], cwd=folder).out == "7\n"
+    for words, said in ((["-l", "bash", "-c", ":", "--with-dir"], "name one"), (["-", "--with-dir"], "name one"),
+                        ([str(folder / "tool.py"), "--with-dir", "--entry", "x"], "names a file of a directory"),
+                        ([str(folder / "tool.py"), "--all"], "--all is about a directory")):
+        done = atoll.run(["run", *words])
+        assert done.returncode == 125 and said in done.err and done.err.count("\n") == 1, done
+
+
+def test_gitignore(atoll, folder):
+    write(folder, {"main.py": LIST, ".gitignore": "*.log\n/out/\n*.secret\n", "a.log": "", "out/x": "", "d/out/x": "",
+                   "d/.gitignore": "!keep.log\nd2\n", "d/keep.log": "", "d/no.log": "", "d/d2/y": "", "name.secret": "", ".git/x": ""})
+    (folder / "s.secret").symlink_to("/etc/shadow")
+    os.mkfifo(folder / "fifo.log")
+    assert atoll.run(["run", str(folder)]).out == "['.gitignore', 'd/.gitignore', 'd/keep.log', 'd/out/x', 'main.py']\n"
+    assert atoll.run(["run", str(folder), "--all"]).returncode == 125
+    (folder / "fifo.log").unlink()
+    (folder / "s.secret").unlink()
+    everything = atoll.run(["run", str(folder), "--all"])
+    assert "'a.log'" in everything.out and "'out/x'" in everything.out and "'d/d2/y'" in everything.out, everything
+    # The program that is named comes, whatever the file says.
+    (folder / ".gitignore").write_text("*\n")
+    assert atoll.run(["run", str(folder / "main.py"), "--with-dir"]).out == "['main.py']\n"
+
+
+def test_stages_of_a_directory(atoll, folder):
+    write(folder, {"Makefile": "x:\n\techo echo built > x\n", "a.txt": "data"})
+    none = atoll.run(["run", str(folder)])
+    assert none.returncode == 125 and "--stage build=make" in none.err
+    assert atoll.run(["run", str(folder), "--stage", "one=cat a.txt", "--stage", "two=exit 3"]).returncode == 3
 
 
 def test_links_in_a_directory(atoll, folder):
