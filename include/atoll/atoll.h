@@ -87,6 +87,11 @@ struct atoll_run_options {
 	char **notice;
 	/* Called with data when compiling takes more than a second, once a stage: a caller at a terminal may say so. */
 	void (*on_compiling)(void *data);
+	/*
+	 * Set when the sandbox lacked layers of isolation, to one sentence that names them; the caller frees it.
+	 * Unchanged otherwise.
+	 */
+	char **reduced;
 };
 
 ATOLL_API int atoll_new(const struct atoll_options *options, struct atoll **ret, char **problem);

@@ -190,6 +190,7 @@ static void outcome_done(struct run_outcome *out)
 	free(out->json);
 	free(out->notice);
 	free(out->problem);
+	free(out->reduced);
 }
 
 static int launch_run(struct atoll *atoll, const struct run_options *o, const json_t *request,
@@ -219,6 +220,7 @@ static int launch_run(struct atoll *atoll, const struct run_options *o, const js
 		.brief = !o->json,
 		.exit_code = &out->exit_code,
 		.notice = &out->notice,
+		.reduced = &out->reduced,
 		.on_compiling = tells_progress(o, tty) ? on_command_compiling : NULL,
 	};
 
@@ -248,6 +250,9 @@ static int finish_command(const struct run_options *o, const struct run_outcome 
 
 		return r != 0 ? r : out->signal ? EXIT_SIGNAL + out->signal : out->exit_code;
 	}
+	/* On a pipe, standard error is the program's. */
+	if (out->reduced && !o->quiet && isatty(STDERR_FILENO))
+		say("%s", out->reduced);
 	if (out->problem)
 		say("%s", out->problem);
 	else if (out->notice && !o->quiet && !out->signal)

@@ -93,7 +93,7 @@ void terminal_restore(struct terminal *t);
 
 /* The outcome of one run: its result, and how to exit. */
 struct run_outcome {
-	char *json, *notice, *problem;
+	char *json, *notice, *problem, *reduced;
 	int exit_code;
 	int signal; /* the signal that cancelled it, or 0 */
 	int broken; /* errno: the output could not be written; or 0 */

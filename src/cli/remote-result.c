@@ -45,6 +45,16 @@ static void read_cause(const json_t *from, struct cause *ret)
 		ret->suggest = -1;
 }
 
+static void read_isolation(const json_t *from, struct isolation *ret)
+{
+	const json_t *missing = json_object_get(from, "missing");
+
+	*ret = (struct isolation){ .tier = json_string_value(json_object_get(from, "tier")) };
+	/* One place is for the end of the list. */
+	for (size_t i = 0; i + 1 < ARRAY_SIZE(ret->missing); i++)
+		ret->missing[i] = json_string_value(json_array_get(missing, i));
+}
+
 void remote_end(const json_t *result, struct remote_ending *ret)
 {
 	const json_t *stages = json_object_get(result, "stages");
@@ -65,6 +75,8 @@ void remote_end(const json_t *result, struct remote_ending *ret)
 	read_cause(json_object_get(result, "cause"), &res.verdict.cause);
 	(void)snprintf(res.commit.error, sizeof(res.commit.error), "%s",
 		       text_of(result, "apply_error"));
+	read_isolation(json_object_get(result, "isolation"), &res.isolation);
+	(void)reduced_text(&res.isolation, ret->reduced, sizeof(ret->reduced));
 	ret->exit_code = result_exit_code(&res);
 	/* If nothing ran, the text is a problem and not a notice: it is printed also with --quiet. */
 	ret->is_problem = res.verdict.status >= STATUS_DENIED;

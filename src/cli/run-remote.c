@@ -195,6 +195,7 @@ static void conclude(struct passage *p, const json_t *result)
 
 	remote_end(result, &ending);
 	p->out->exit_code = ending.exit_code;
+	p->out->reduced = ending.reduced[0] ? strdup(ending.reduced) : NULL;
 	text = ending.text[0] ? strdup(ending.text) : NULL;
 	if (ending.is_problem)
 		p->out->problem = text;

@@ -224,6 +224,8 @@ static int report_result(const struct run *run, const struct result *res, char *
 		*o->exit_code = result_exit_code(res);
 	if (o->notice && notice_text(res, notice, sizeof(notice)) > 0)
 		*o->notice = strdup(notice);
+	if (o->reduced && reduced_text(&res->isolation, notice, sizeof(notice)) > 0)
+		*o->reduced = strdup(notice);
 	if (!result_json)
 		return 0;
 	*result_json = result_to_text(res);

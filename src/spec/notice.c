@@ -7,6 +7,20 @@
 #include <stdio.h>
 #include <string.h>
 
+int reduced_text(const struct isolation *is, char *ret, size_t size)
+{
+	size_t n;
+
+	if (!is->tier || !is->missing[0])
+		return 0;
+	n = (size_t)snprintf(ret, size, "isolation is %s: without", is->tier);
+	for (size_t i = 0; i < ARRAY_SIZE(is->missing) && is->missing[i] && n < size; i++)
+		n += (size_t)snprintf(ret + n, size - n, "%s %s", i > 0 ? "," : "", is->missing[i]);
+	if (n < size)
+		n += (size_t)snprintf(ret + n, size - n, "; `atoll doctor` says what completes it");
+	return (int)n;
+}
+
 int notice_text(const struct result *res, char *ret, size_t size)
 {
 	const struct verdict *v = &res->verdict;

@@ -9,3 +9,5 @@
  * the first warning of the result; without one, returns 0 and writes nothing.
  */
 int notice_text(const struct result *res, char *ret, size_t size);
+/* "isolation is reduced: without landlock; `atoll doctor` says what completes it"; of a full one, and of none, 0 and nothing. */
+int reduced_text(const struct isolation *is, char *ret, size_t size);

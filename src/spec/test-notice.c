@@ -94,6 +94,27 @@ static void test_warnings(void **state)
 	json_decref(res.warnings);
 }
 
+static void test_reduced(void **state)
+{
+	const struct isolation full = { .tier = "full" }, none = { .tier = NULL },
+			       two = { .tier = "reduced", .missing = { "landlock", "proc" } };
+	struct isolation all = { .tier = "reduced" };
+	char text[256] = "", little[40];
+
+	(void)state;
+	assert_int_equal(reduced_text(&full, text, sizeof(text)), 0);
+	assert_int_equal(reduced_text(&none, text, sizeof(text)), 0);
+	assert_string_equal(text, "");
+	assert_true(reduced_text(&two, text, sizeof(text)) > 0);
+	assert_string_equal(text, "isolation is reduced: without landlock, proc; `atoll doctor` "
+				  "says what completes it");
+	/* No place for an end, and no room. */
+	for (size_t i = 0; i < ARRAY_SIZE(all.missing); i++)
+		all.missing[i] = "cgroup-memory";
+	assert_true(reduced_text(&all, little, sizeof(little)) > 0);
+	assert_int_equal(strlen(little), sizeof(little) - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -102,6 +123,7 @@ int main(void)
 		cmocka_unit_test(test_limits_name_flag_and_value),
 		cmocka_unit_test(test_compilers_have_limits_of_their_own),
 		cmocka_unit_test(test_own_endings),
+		cmocka_unit_test(test_reduced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people type: directories, options of `docker run`, letters in one word, durations."""
 import os
+import pty
+import subprocess
 
 import pytest
 
@@ -134,3 +136,26 @@ def test_durations(atoll):
 
 def test_version(atoll):
     assert atoll.run(["version"]).out == atoll.run(["--version"]).out != ""
+
+
+def test_reduced_isolation_is_told_on_a_terminal(atoll):
+    """Once a run, and to people only: on a pipe standard error is the program's."""
+    weak = atoll.variant(env={"ATOLL_FORCE_OFF": "landlock"})
+
+    def shown(*words):
+        ours, theirs = pty.openpty()
+        popen = weak.popen(["run", *words, "-l", "bash", "-c", ":"], stdin=subprocess.DEVNULL, stderr=theirs)
+        os.close(theirs)
+        popen.communicate(timeout=25)
+        text = b""
+        try:
+            while piece := os.read(ours, 4096):
+                text += piece
+        except OSError:
+            os.close(ours)
+        return text.decode()
+
+    told = shown()
+    assert told.startswith("atoll: isolation is reduced: without ") and "landlock" in told and told.count("\n") == 1, told
+    assert shown("-q") == "" and shown("--json") == ""
+    assert weak.run(["run", "-l", "bash", "-c", ":"]).err == ""
