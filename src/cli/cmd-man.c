@@ -1,13 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `atoll man`, hidden: atoll(1) as roff, from the tables of --help. The build installs its output. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "cli/cmd.h"
 #include "cli/say.h"
+#include "daemon/config.h"
 
-enum { PAGE_MAX = 256 << 10 };
+enum { PAGE_MAX = 256 << 10, LINE_WIDTH = 76 };
+
+/* The day on which the words of this file were last changed. */
+#define PAGE_DATE "2026-11-18"
+
+struct man_entry {
+	const char *name, *text;
+};
+
+static const struct man_entry statuses[] = {
+	{ "0", "The program ended with 0; the command did what was asked." },
+	{ "1 to 123", "The exit code of the program; 1: also `history diff` of two that differ, "
+		      "and `serve --check` of wrong "
+		      "settings." },
+	{ "124", "The program reached its timeout." },
+	{ "125", "Atoll failed, or did not understand what was asked; standard error says why." },
+	{ "126", "The policy refused the run." },
+	{ "127", "The language is unknown, or its runtime is not installed." },
+	{ "128+n", "The program was ended by signal n; 137: also by its memory limit." },
+};
+
+static const struct man_entry places[] = {
+	{ CONFIG_SYSTEM_FILE, "settings of the daemon; doc/atoll.yaml.example explains each" },
+	{ "$XDG_CONFIG_HOME/atoll/atoll.yaml", "the same of a user; they win" },
+	{ "/run/atoll/atoll.sock", "the socket of root's daemon; of a user's: "
+				   "$XDG_RUNTIME_DIR/atoll/atoll.sock" },
+	{ "/run/atoll/pool.sock", "the socket of root's pool; of a user's: "
+				  "$XDG_RUNTIME_DIR/atoll/pool.sock" },
+	{ "/var/lib/atoll", "history, outputs and workspaces of root's daemon; of a user's: "
+			    "$XDG_STATE_HOME/atoll" },
+	{ "/var/cache/atoll", "what `atoll prepare` makes" },
+	{ "$XDG_CACHE_HOME/atoll", "compiled programs of a user" },
+};
+
+static const struct man_entry examples[] = {
+	{ "atoll run script.py -- a b", "Run a file with two arguments." },
+	{ "atoll run -l bash -c 'echo hi'", "Run a piece of code." },
+	{ "atoll run --timeout 5s -m 256m --network off app/",
+	  "Run a directory, with less than the usual limits." },
+	{ "atoll run --json main.c | jq .usage",
+	  "What a program used, from the kernel's counters." },
+	{ "atoll serve --check && atoll serve", "Start the daemon if its settings are in order." },
+	{ "atoll history list --status timeout --since 2h", "What ran out of time lately." },
+	{ "atoll debug -1", "Why the last execution failed, and what to do about it." },
+	{ "atoll session repl", "Type code into a live interpreter." },
+};
 
 /* Escapes characters that roff would read as instructions. */
 static int put_man_text(struct buf *out, const char *text)
@@ -25,6 +72,28 @@ static int put_man_text(struct buf *out, const char *text)
 		else
 			r = buf_append(out, text, 1);
 		begins = *text == '\n';
+	}
+	return r;
+}
+
+/* Running text, broken into lines as roff's own readers like them. */
+static int put_lines(struct buf *out, const char *text)
+{
+	int r = 0;
+
+	while (r == 0 && *text) {
+		size_t n = strlen(text), width = n;
+		char line[LINE_WIDTH + 1];
+
+		if (n > LINE_WIDTH)
+			for (width = LINE_WIDTH; width > 1 && text[width] != ' ';)
+				width--;
+		(void)snprintf(line, sizeof(line), "%.*s", (int)width, text);
+		r = put_man_text(out, line);
+		if (r == 0)
+			r = buf_puts(out, "\n");
+		text += width;
+		text += *text == ' ';
 	}
 	return r;
 }
@@ -58,7 +127,7 @@ static int put_options(struct buf *out, const struct option_list *list)
 		if (r == 0)
 			r = put_between(out, "\\fB", row.left, "\\fR\n");
 		if (r == 0)
-			r = put_between(out, "", row.help, "\n");
+			r = put_lines(out, row.help);
 	}
 	return r;
 }
@@ -95,19 +164,59 @@ static int put_command(struct buf *out, const struct command *c)
 	return r;
 }
 
+static int put_entries(struct buf *out, const char *title, const struct man_entry *list, size_t n)
+{
+	int r = buf_printf(out, ".SH %s\n", title);
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		r = put_between(out, ".TP\n\\fB", list[i].name, "\\fR\n");
+		if (r == 0)
+			r = put_lines(out, list[i].text);
+	}
+	return r;
+}
+
+static int put_variables(struct buf *out)
+{
+	struct variable_text v;
+	bool settings_begun = false;
+	int r = buf_puts(out, ".SH ENVIRONMENT\n");
+
+	for (size_t i = 0; r == 0 && variables_describe(i, &v); i++) {
+		if (v.is_setting && !settings_begun)
+			r = buf_puts(out, ".PP\nSettings of the daemon; each wins over the files "
+					  "and loses to a flag.\nLimits are\n"
+					  "ATOLL_LIMITS_DEFAULTS_TIMEOUT,\n"
+					  "ATOLL_LIMITS_CEILINGS_MEMORY\nand so on.\n");
+		settings_begun = v.is_setting;
+		if (r == 0)
+			r = put_between(out, ".TP\n\\fB", v.name, "\\fR\n");
+		if (r == 0)
+			r = put_lines(out, v.help);
+	}
+	return r;
+}
+
 static int put_page(struct buf *out)
 {
-	int r = buf_puts(out, ".TH ATOLL 1 \"\" \"atoll " ATOLL_VERSION "\" \"Atoll\"\n"
-			      ".SH NAME\natoll \\- run untrusted code in a sandbox\n"
-			      ".SH SYNOPSIS\n\\fBatoll\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
-			      ".SH DESCRIPTION\n"
-			      "atoll runs untrusted code in a sandbox and reports exactly what "
-			      "happened.\n"
-			      ".SH COMMANDS\n");
+	int r = buf_puts(out,
+			 ".TH ATOLL 1 \"" PAGE_DATE "\" \"atoll " ATOLL_VERSION "\" \"Atoll\"\n"
+			 ".SH NAME\natoll \\- run untrusted code in a sandbox\n"
+			 ".SH SYNOPSIS\n\\fBatoll\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
+			 ".SH DESCRIPTION\n"
+			 "atoll runs untrusted code in a sandbox and reports exactly what "
+			 "happened.\n"
+			 ".SH COMMANDS\n");
 
 	for (const struct command *const *c = all_commands; r == 0 && *c; c++)
 		r = put_command(out, *c);
-	return r;
+	if (r == 0)
+		r = put_entries(out, "EXIT STATUS", statuses, ARRAY_SIZE(statuses));
+	if (r == 0)
+		r = put_variables(out);
+	if (r == 0)
+		r = put_entries(out, "FILES", places, ARRAY_SIZE(places));
+	return r < 0 ? r : put_entries(out, "EXAMPLES", examples, ARRAY_SIZE(examples));
 }
 
 static int man_main(const struct command *self, int argc, char **argv)

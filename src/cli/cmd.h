@@ -36,8 +36,18 @@ extern const struct command cmd_run, cmd_languages, cmd_doctor, cmd_dump_seccomp
 	cmd_session, cmd_mcp, cmd_mcp_install, cmd_man, cmd_completion;
 /* In the order of the help; ends with NULL. */
 extern const struct command *const all_commands[];
-/* variables.c: prints a line on standard error for each unknown ATOLL_ variable. */
+/* --- variables.c --- */
+enum { VARIABLE_MAX = 96 };
+/* Prints a line on standard error for each unknown ATOLL_ variable. */
 void variables_check(void);
+/* A variable as the manual explains it. */
+struct variable_text {
+	char name[VARIABLE_MAX];
+	const char *help;
+	bool is_setting; /* of the daemon; these come after all others */
+};
+/* The i-th variable; false: there are no more. */
+bool variables_describe(size_t i, struct variable_text *ret);
 
 /* `atoll help NAME`, to standard output. 0, or EXIT_OURS if that fails. */
 int help_command(const struct command *command);

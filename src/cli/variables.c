@@ -17,13 +17,42 @@
 
 #define PREFIX "ATOLL_"
 
-enum { VARIABLE_MAX = 96 };
-
-static const char *const own_variables[] = {
-	"ATOLL_URL",	   "ATOLL_TOKEN", "ATOLL_TOKEN_FILE", "ATOLL_SOCKET",
-	"ATOLL_STATE_DIR", "ATOLL_POOL",  "ATOLL_DATA_DIR",   "ATOLL_KIT_DIR",
-	"ATOLL_FORCE_OFF", "ATOLL_FAULT", "ATOLL_FAULT_LOG",  "ATOLL_FAULT_PROCESS",
+/* help NULL: the setting of that name explains it, or it is for tests of Atoll itself. */
+static const struct own_variable {
+	const char *name, *help;
+} own_variables[] = {
+	{ "ATOLL_URL", "the daemon that commands ask: a socket, http://ADDRESS:PORT, or off" },
+	{ "ATOLL_TOKEN", "the token for a daemon at http://" },
+	{ "ATOLL_TOKEN_FILE", "of a command: a file whose first line is that token" },
+	{ "ATOLL_SOCKET", NULL },
+	{ "ATOLL_STATE_DIR", NULL },
+	{ "ATOLL_POOL", "a pool's socket; off: use none; auto: a first run starts one" },
+	{ "ATOLL_DATA_DIR", NULL },
+	{ "ATOLL_KIT_DIR", "the directory of what atoll prepare makes" },
+	{ "NO_COLOR", "set: tables and reports have no colour" },
+	{ "ATOLL_FORCE_OFF", NULL },
+	{ "ATOLL_FAULT", NULL },
+	{ "ATOLL_FAULT_LOG", NULL },
+	{ "ATOLL_FAULT_PROCESS", NULL },
 };
+
+bool variables_describe(size_t i, struct variable_text *ret)
+{
+	size_t n = 0;
+
+	for (size_t at = 0; at < ARRAY_SIZE(own_variables); at++) {
+		if (!own_variables[at].help || n++ < i)
+			continue;
+		*ret = (struct variable_text){ .help = own_variables[at].help };
+		(void)snprintf(ret->name, sizeof(ret->name), "%s", own_variables[at].name);
+		return true;
+	}
+	if (i - n >= settings_count)
+		return false;
+	*ret = (struct variable_text){ .help = settings[i - n].help, .is_setting = true };
+	setting_variable(settings[i - n].key, ret->name, sizeof(ret->name));
+	return true;
+}
 
 /* Calls fn for the name of each known variable, until fn returns true. */
 static bool for_each(bool (*fn)(const char *known, void *data), void *data)
@@ -32,7 +61,7 @@ static bool for_each(bool (*fn)(const char *known, void *data), void *data)
 	char name[VARIABLE_MAX], key[VARIABLE_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(own_variables); i++)
-		if (fn(own_variables[i], data))
+		if (fn(own_variables[i].name, data))
 			return true;
 	for (size_t i = 0; i < settings_count; i++) {
 		setting_variable(settings[i].key, name, sizeof(name));

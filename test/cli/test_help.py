@@ -46,6 +46,14 @@ def test_manual_page(atoll):
         assert flags or "Commands:" in help or "Options:" not in help, file
         for flag in flags:
             assert f"\\fB{flag}\\fR\n" in plain, (file, flag)
+    sections = re.findall(r"(?m)^\.SH (.*)", plain)
+    assert sections[-4:] == ["EXIT STATUS", "ENVIRONMENT", "FILES", "EXAMPLES"]
+    assert {"0", "124", "125", "126", "127", "128+n"} <= set(re.findall(r"\\fB([\d+n]+)\\fR", plain))
+    for name in ("ATOLL_URL", "ATOLL_POOL", "ATOLL_QUEUE_MAX", "ATOLL_LIMITS_CEILINGS_MEMORY"):
+        assert name in plain.split(".SH ENVIRONMENT")[1].split(".SH")[0], name
+    for example in re.findall(r"\\fB(atoll .*)\\fR", plain.split(".SH EXAMPLES")[1]):
+        help = atoll.run(["help", *re.match(r"atoll ((?:[a-z]+ )?(?:list|repl)|[a-z]+)", example)[1].split()])
+        assert help.returncode == 0 and all(f"{flag} " in help.out for flag in re.findall(r" (--[\w-]+)", example.split("|")[0].split("&&")[0])), example
     assert "atoll man" not in plain and "man" not in atoll.run(["help"]).out.split()
     checked = subprocess.run(["groff", "-man", "-Kutf8", "-ww", "-z"], input=page.stdout, capture_output=True, timeout=30)
     assert checked.returncode == 0 and checked.stderr == b"", checked
