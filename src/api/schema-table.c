@@ -85,6 +85,8 @@ static const struct schema_field execute_request[] = {
 	{ "compiler_args", "[string]", "arguments of the compiler, after those of the language" },
 	{ "stages", "[StageRequest]", "programs that run in order in one sandbox until one fails" },
 	{ "tests", "[TestRequest]", "each has a fresh run and a verdict" },
+	{ "history", "boolean",
+	  "false: nothing of the execution is stored; not of jobs, and without Idempotency-Key" },
 	{ "eval", "boolean",
 	  "value and outputs of the result: the value of the last expression, charts and tables" },
 	{ "invoke", "InvokeRequest", "a method to call: the answer is in value" },
@@ -285,6 +287,7 @@ static const struct schema_field result[] = {
 	{ "tests", "[Test]", "verdict and output of each test of the request" },
 	{ "points", "Points", "sum over the tests; absent if no test has any" },
 	{ "error", "Failure?", "the error that ended the program, where it is recognised" },
+	{ "history", "boolean", "false: nothing of the execution is stored; absent otherwise" },
 	{ "warnings", "[string]",
 	  "parts of the request that had no effect, such as a module to preload that does not "
 	  "exist; absent without" },
@@ -408,7 +411,7 @@ static const struct schema shapes[] = {
 	{ "SkippedEntry", "An entry that was not kept.", skipped, "*" },
 	{ "Isolation", "Isolation layers that held the program.", isolation, "*" },
 	{ "Result", "Result of an execution.", result,
-	  "*-tests points value_type value_repr outputs host_calls session warnings changes "
+	  "*-tests points value_type value_repr outputs host_calls session history warnings changes "
 	  "changes_omitted skipped applied apply_error" },
 	{ "StartEvent", "The execution was accepted.", start_event, EVENT_KEYS },
 	{ "StdoutEvent", "The program wrote to standard output.", stdout_event,

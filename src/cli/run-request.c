@@ -211,6 +211,14 @@ static int apply_true(void *data, const struct option *self, const char *value _
 	return set_new(o->overrides, key, json_true(), err);
 }
 
+static int apply_no_history(void *data, const struct option *self _unused_,
+			    const char *value _unused_, struct error *err)
+{
+	struct run_options *o = data;
+
+	return set_new(o->overrides, "history", json_false(), err);
+}
+
 static int apply_discard(void *data, const struct option *self _unused_, const char *value _unused_,
 			 struct error *err)
 {
@@ -294,6 +302,8 @@ static const struct option run_rows[] = {
 	  apply_true, 0 },
 	{ "--explain", 0, NULL, "print decision and plan, run nothing", option_set_true,
 	  MEMBER(explain) },
+	{ "--no-history", 0, NULL, "let the daemon store nothing of this run", apply_no_history,
+	  0 },
 	{ "--no-daemon", 0, NULL, "bypass a running daemon", option_set_true, MEMBER(no_daemon) },
 	{ "--quiet", 'q', NULL, "print no message about limits that were reached", option_set_true,
 	  MEMBER(quiet) },

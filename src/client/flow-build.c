@@ -356,8 +356,8 @@ static int compile_and_keep(struct run *run, const struct sandbox_spec *in, cons
 	bool whole = false;
 	int r = compile(run, in, &whole, err);
 
-	/* An incomplete product is used for this run only. */
-	if (r > 0 && whole && key[0] && atoll_cache(run->atoll) >= 0) {
+	/* An incomplete product, and one that must leave nothing behind, is used for this run only. */
+	if (r > 0 && whole && key[0] && !run->request->no_history && atoll_cache(run->atoll) >= 0) {
 		/* If the cache is full or gone, the next caller compiles again. */
 		int stored = buildcache_store(atoll_cache(run->atoll), key, &run->product,
 					      BUILDCACHE_BYTES_MAX);

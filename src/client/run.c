@@ -289,6 +289,7 @@ static void sign(struct run *run, struct result *res, const json_t *root)
 	if (run->request && run->request->labels)
 		res->labels = json_deep_copy(run->request->labels);
 	res->via = via_of(run->atoll);
+	res->no_history = json_is_false(json_object_get(root, "history"));
 	(void)snprintf(res->node, sizeof(res->node), "%s", atoll_facts(run->atoll)->node);
 	/* If the version cannot be found out, the run does not fail. */
 	if (run->full && run->language && res->refusal == ERROR_NONE &&

@@ -135,6 +135,8 @@ static int write_fresh(struct execution *x)
 
 	if (x->record.ended)
 		return write_end(x);
+	if (x->record.no_history)
+		return x->record.written = 0;
 	row = execution_new_row(x, x->state == EXECUTION_STARTING);
 	if (row.request.len > HISTORY_BODY_MAX) /* its file could not be written */
 		return x->record.written = error_set(

@@ -60,7 +60,7 @@ void deadline_started(struct execution *x, int64_t at_ns)
 
 void deadline_printed(struct execution *x)
 {
-	if (x->due.file_ns)
+	if (x->due.file_ns || x->record.no_history)
 		return;
 	x->due.file_ns = clock_now_ns() + FILE_AFTER_MS * NS_PER_MS;
 	arm(x->engine, x->due.file_ns);

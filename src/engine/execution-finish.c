@@ -26,6 +26,7 @@ static void complete(struct execution *x)
 	if (!res->node[0] && x->engine->o.node)
 		(void)snprintf(res->node, sizeof(res->node), "%s", x->engine->o.node);
 	/* The result of a refusal comes without these. */
+	res->no_history = x->record.no_history;
 	if (!res->language && *x->record.language)
 		res->language = strdup(x->record.language);
 	if (!res->policy && *x->record.policy)
@@ -89,7 +90,7 @@ static bool needs_log(const struct execution *x)
 {
 	const struct events *l = &x->stream.events;
 
-	return x->stream.watched &&
+	return x->stream.watched && !x->record.no_history &&
 	       (x->record.ended->verdict.status == STATUS_INTERRUPTED ||
 		l->n_controls != 1 + x->record.ended->n_stages || !events_are_plain(l));
 }
@@ -212,7 +213,7 @@ void finish_large(struct execution *x)
 		return;
 	worker_call(WORKER_ALWAYS, render, x);
 	/* One that cannot be written goes into the row, where all trouble with the disk is seen to. */
-	if (x->record.result_text.len >= TEXT_FILE_BYTES)
+	if (x->record.result_text.len >= TEXT_FILE_BYTES && !x->record.no_history)
 		x->record.result_filed = text_save(&place, x->record.result_text) == 0;
 	settle_text(x);
 }
@@ -235,7 +236,8 @@ void finish_prepare(struct execution *x)
 	if (x->record.ended && x->record.result_text.data) {
 		if (needs_log(x))
 			keep_log(x);
-		keep_streams(x);
+		if (!x->record.no_history)
+			keep_streams(x);
 	}
 }
 
@@ -275,7 +277,7 @@ int finish_record(struct execution *x, struct error *err)
 	res = x->record.ended;
 	if (!res || !x->record.result_text.data)
 		return error_oom(err);
-	if (x->record.no_room && !x->record.row)
+	if ((x->record.no_room && !x->record.row) || x->record.no_history)
 		return 0;
 	/* A compiler that failed, and tests, too. */
 	ran = x->program_ns || res->n_stages > 0 || finish_tests_ran(res);
@@ -337,7 +339,7 @@ void finish_forget(struct execution *x)
 	/* Of a request that may be large, others have no use. */
 	json_decref(x->record.body);
 	x->record.body = NULL;
-	if (x->stream.watchers)
+	if (x->stream.watchers && !x->record.no_history)
 		readback_add(x);
 	execution_disown(x);
 }

@@ -19,7 +19,8 @@ struct execution_record {
 	int written;	      /* what became of writing it in this round */
 	struct error trouble; /* why it was not written */
 	int64_t created_ns, started_ns, ended_ns; /* realtime */
-	bool unwanted; /* the row is deleted once the execution has ended */
+	bool no_history; /* nothing of it is stored: no row, and no file that has a name */
+	bool unwanted;	 /* the row is deleted once the execution has ended */
 
 	int64_t body_bytes; /* of the request's text, wherever that is; set before it is charged */
 	json_t *body;	    /* the request as submitted; NULL: to be read from the history */

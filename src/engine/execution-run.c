@@ -207,7 +207,12 @@ static int keep_file(struct execution *x, const struct run_file *file)
 
 static void on_execution_file(struct execution *x, const struct run_file *file)
 {
-	int r = x->record.files_error < 0 ? x->record.files_error : keep_file(x, file);
+	int r = x->record.files_error;
+
+	if (x->record.no_history)
+		return; /* the result lists it */
+	if (r == 0)
+		r = keep_file(x, file);
 
 	if (r < 0 && x->record.files_error == 0)
 		log_say(x->engine->o.log, LOG_WARNING, "files are not kept", LOG_TEXT("id", x->id),

@@ -152,7 +152,9 @@ int execution_ensure_row(struct execution *x, struct error *err)
 {
 	struct history_new row = execution_new_row(x, true);
 
-	return x->record.row ? 0 : history_accept(x->engine->o.history, &row, &x->record.row, err);
+	return x->record.row || x->record.no_history
+		       ? 0
+		       : history_accept(x->engine->o.history, &row, &x->record.row, err);
 }
 
 int execution_keep(struct execution *x, struct error *err)

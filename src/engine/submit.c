@@ -135,6 +135,29 @@ static int check_key(struct engine *e, const struct candidate *c, char existing[
 	return r;
 }
 
+static bool wants_no_history(const struct submission *in)
+{
+	return json_is_false(json_object_get(in->request, "history"));
+}
+
+/* What is found by an id or a key later must be on record. */
+static int check_history(const struct submission *in, struct error *err)
+{
+	if (!wants_no_history(in))
+		return 0;
+	if (in->mode == SUBMIT_DETACHED)
+		return error_field(err, "history",
+				   "history: the result of an execution that is not waited for is "
+				   "read from the "
+				   "history; run it with POST /v1/execute");
+	if (in->key)
+		return error_field(
+			err, "history",
+			"history: false stores nothing, also no Idempotency-Key; leave one of the "
+			"two out");
+	return 0;
+}
+
 static int take_text(struct execution *x, const struct submission *in)
 {
 	const struct text_place place = { x->engine->o.history, x->id, HISTORY_REQUEST,
@@ -147,7 +170,7 @@ static int take_text(struct execution *x, const struct submission *in)
 		return -ENOMEM;
 	x->record.body_bytes = (int64_t)text.len;
 	/* One that cannot be written goes into the row, where all trouble with the disk is seen to. */
-	if (text.len >= TEXT_FILE_BYTES && text_save(&place, text) == 0) {
+	if (text.len >= TEXT_FILE_BYTES && !x->record.no_history && text_save(&place, text) == 0) {
 		x->record.text = (struct span){ NULL, text.len };
 		x->record.text_filed = true;
 		return 0;
@@ -182,6 +205,9 @@ static struct execution *make_execution(struct engine *e, const struct candidate
 	x->accepted_ns = in->accepted_ns ? in->accepted_ns : clock_now_ns();
 	x->record.created_ns = e->created_ns = next_created_ns(e->created_ns);
 	x->record.body = json_incref(in->request);
+	x->record.no_history = wants_no_history(in);
+	if (x->record.no_history)
+		stream_set_nameless(&x->stream);
 	x->to.data = in->data;
 	x->to.on_accepted = in->mode == SUBMIT_DETACHED ? in->on_accepted : NULL;
 	x->to.on_end = in->mode == SUBMIT_DETACHED ? NULL : in->on_end;
@@ -369,7 +395,9 @@ int engine_submit(struct engine *e, const struct submission *in, struct submitte
 	/* The size of a request without its text is not known. */
 	if (in->key)
 		worker_call(in->text.data ? in->text.len : WORKER_ALWAYS, hash_body, &c);
-	r = check(e, &c, got.existing, err);
+	r = check_history(in, err);
+	if (r == 0)
+		r = check(e, &c, got.existing, err);
 	if (r == 0)
 		r = submit_new(e, &c, &got, err);
 	if (r < 0) {

@@ -162,6 +162,17 @@ static int read_workspace(const struct reader *r, const struct key_rule *rule, c
 	return req->workspace ? 0 : reader_refuse(r, "it has no name");
 }
 
+static int read_history(const struct reader *r, const struct key_rule *rule _unused_,
+			const json_t *value, void *object)
+{
+	struct request *req = object;
+
+	if (!json_is_boolean(value))
+		return reader_refuse(r, "%s is not true or false", quote_json(value).text);
+	req->no_history = json_is_false(value);
+	return 0;
+}
+
 static int read_commit(const struct reader *r, const struct key_rule *rule, const json_t *value,
 		       void *object)
 {
@@ -322,6 +333,7 @@ static const struct key_rule request_rules[] = {
 	{ .key = "workspace", .read = read_workspace, .max = REQUEST_WORKSPACE_MAX },
 	{ .key = "commit", .read = read_commit, .max = REQUEST_WORKSPACE_MAX },
 	{ .key = "eval", .read = read_bool, MEMBER(eval) },
+	{ .key = "history", .read = read_history },
 	{ .key = "archive", .read = refuse_here },
 	{ .key = "priority", .read = refuse_here },
 	{ .key = "host_functions", .read = refuse_calls },

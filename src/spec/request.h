@@ -120,6 +120,7 @@ struct request {
 	size_t n_stages;
 	struct request_test *tests;
 	size_t n_tests;
+	bool no_history;			  /* nothing of the run is to be stored */
 	bool eval;				  /* the value of the last expression is wanted */
 	const char *invoke_class, *invoke_method; /* method NULL: no invoke */
 	const json_t *invoke_params;		  /* object, or NULL */

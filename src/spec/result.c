@@ -522,6 +522,8 @@ static void emit_context(struct emitter *e, const struct result *res)
 	member_word(e, "policy", res->policy);
 	member_word(e, "via", res->via ? res->via : "direct");
 	member_boolean(e, "cached_build", res->cached_build);
+	if (res->no_history)
+		member_boolean(e, "history", false);
 	if (res->warnings)
 		member_value(e, "warnings", res->warnings);
 	member_word(e, "created_at", created);

@@ -134,6 +134,7 @@ struct result {
 	char *policy;
 	const char *via; /* "daemon", "pool" or "direct": the broker's kind of client */
 	bool cached_build;
+	bool no_history; /* the request asked for that: nothing of the run is stored */
 	int64_t created_realtime_ns;
 	char node[65];
 };

@@ -13,6 +13,11 @@ void stream_init(struct stream *s, struct history *history, const char *id)
 	spool_init(&s->spools[1], history, id, HISTORY_STDERR);
 }
 
+void stream_set_nameless(struct stream *s)
+{
+	s->nameless = s->spools[0].nameless = s->spools[1].nameless = true;
+}
+
 void stream_done(struct stream *s)
 {
 	events_done(&s->events);
@@ -38,6 +43,8 @@ int stream_keep_log(struct stream *s)
 			r = history_output_create(s->history, s->id, HISTORY_EVENTS);
 		if (r < 0)
 			return r;
+		if (s->nameless)
+			(void)history_output_delete(s->history, s->id, HISTORY_EVENTS);
 		log->fd = r;
 	}
 	return event_log_keep(log);

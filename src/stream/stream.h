@@ -39,11 +39,14 @@ struct stream {
 	struct watcher *next_to_tell; /* while watchers are told; NULL otherwise */
 	unsigned attached;	      /* watchers that may write */
 	bool watched;		      /* has had a watcher: its numbers may be known elsewhere */
+	bool nameless;		      /* as of its spools: so is the file of its log */
 };
 
 /* ops and owner are to be set by the owner. */
 void stream_init(struct stream *s, struct history *history, const char *id);
 void stream_done(struct stream *s);
+/* Before anything is printed: no file of it will have a name, so nothing of it outlives this process. */
+void stream_set_nameless(struct stream *s);
 
 static inline struct spool *stream_spool(struct stream *s, enum event_kind output)
 {
