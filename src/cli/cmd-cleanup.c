@@ -44,7 +44,7 @@ static int print_sentence(const json_t *answer, const char *would)
 }
 
 /* 1: go on; 0: no. */
-static int ask(const struct remote *remote, struct error *err)
+static int ask_about_all(const struct remote *remote, struct error *err)
 {
 	const struct http_call call = { .method = HTTP_GET, .target = "/v1/cleanup" };
 	char question[LINE_MAX_BYTES];
@@ -81,7 +81,7 @@ static int cleanup_main(const struct command *self, int argc, char **argv)
 	if (o.confirm.dry_run)
 		call.method = HTTP_GET;
 	else if (confirm_is_needed(&o.confirm))
-		r = ask(&remote, &err);
+		r = ask_about_all(&remote, &err);
 	if (r == 0)
 		return EXIT_OURS;
 	if (r > 0)

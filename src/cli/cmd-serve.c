@@ -107,7 +107,7 @@ static int64_t host_memory_bytes(void)
 	return sysinfo(&info) == 0 ? (int64_t)info.totalram * info.mem_unit : GiB;
 }
 
-static int check(const struct config_source *source)
+static int check_settings(const struct config_source *source)
 {
 	_cleanup_buf_ struct buf out = { .max = REPORT_MAX };
 	struct error err = { 0 };
@@ -138,7 +138,7 @@ static int serve_main(const struct command *self, int argc, char **argv)
 	source.until_eof = serve.until_eof;
 	source.n_flags = serve.n_flags;
 	if (r == 0 && serve.check)
-		return check(&source);
+		return check_settings(&source);
 	if (r == 0)
 		r = monitor_serve(&source, &err);
 	return r < 0 ? say_error(&err) : 0;

@@ -42,7 +42,7 @@ static const char *trim_line(const char *line, size_t *n, struct ignore_rule *re
 }
 
 /* false: no memory. */
-static bool add_line(struct ignore_file *f, const char *line, size_t n)
+static bool add_rule(struct ignore_file *f, const char *line, size_t n)
 {
 	struct ignore_rule *rule = &f->rules[f->n];
 	bool has_slash;
@@ -68,7 +68,7 @@ struct ignore_file *ignore_file_new(const char *text, size_t n)
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		size_t len = (size_t)((newline ? newline : end) - text);
 
-		good = add_line(f, text, len);
+		good = add_rule(f, text, len);
 		text += len + 1;
 	}
 	return good ? f : ignore_file_free(f);

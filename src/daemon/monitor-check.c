@@ -21,7 +21,7 @@ static int find_real_path(char **path, struct error *err)
 	return 0;
 }
 
-static int put_line(struct buf *out, const char *title, const char *const *words)
+static int put_served(struct buf *out, const char *title, const char *const *words)
 {
 	int r = buf_printf(out, "%-10s", title);
 
@@ -30,11 +30,11 @@ static int put_line(struct buf *out, const char *title, const char *const *words
 	return r < 0 ? r : buf_puts(out, "\n");
 }
 
-static int put_word(struct buf *out, const char *title, const char *word)
+static int put_served_word(struct buf *out, const char *title, const char *word)
 {
 	const char *const words[] = { word, NULL };
 
-	return *word ? put_line(out, title, words) : 0;
+	return *word ? put_served(out, title, words) : 0;
 }
 
 /* Names of policies; the first file that is no policy is an error. */
@@ -92,9 +92,9 @@ static int put_access(struct buf *out, const struct config *c)
 	while (c->tokens[n])
 		n++;
 	if (c->allow_unauthenticated)
-		return put_word(out, "tokens", "none needed (allow_unauthenticated)");
+		return put_served_word(out, "tokens", "none needed (allow_unauthenticated)");
 	return n > 0 ? buf_printf(out, "%-10s %zu in %s\n", "tokens", n, c->token_file)
-		     : put_word(out, "tokens", "none: only this machine can connect");
+		     : put_served_word(out, "tokens", "none: only this machine can connect");
 }
 
 int monitor_check(const struct config_source *source, struct buf *out, struct error *err)
@@ -117,10 +117,11 @@ int monitor_check(const struct config_source *source, struct buf *out, struct er
 	if (r == 0) {
 		log.format = (enum log_format)c.log_format;
 		config_warn_of_tokens(&c, &log);
-		if ((c.files[0] && put_line(out, "settings", c.files) < 0) ||
-		    put_line(out, "listen", c.listen) < 0 ||
-		    put_word(out, "socket", c.socket) < 0 || put_access(out, &c) < 0 ||
-		    put_word(out, "state", c.state_dir) < 0 || put_word(out, "data", data_dir) < 0)
+		if ((c.files[0] && put_served(out, "settings", c.files) < 0) ||
+		    put_served(out, "listen", c.listen) < 0 ||
+		    put_served_word(out, "socket", c.socket) < 0 || put_access(out, &c) < 0 ||
+		    put_served_word(out, "state", c.state_dir) < 0 ||
+		    put_served_word(out, "data", data_dir) < 0)
 			r = error_oom(err);
 	}
 	if (r == 0)
