@@ -411,7 +411,8 @@ static const struct schema shapes[] = {
 	{ "SkippedEntry", "An entry that was not kept.", skipped, "*" },
 	{ "Isolation", "Isolation layers that held the program.", isolation, "*" },
 	{ "Result", "Result of an execution.", result,
-	  "*-tests points value_type value_repr outputs host_calls session history warnings changes "
+	  "*-tests points value_type value_repr outputs host_calls session history warnings "
+	  "changes "
 	  "changes_omitted skipped applied apply_error" },
 	{ "StartEvent", "The execution was accepted.", start_event, EVENT_KEYS },
 	{ "StdoutEvent", "The program wrote to standard output.", stdout_event,

@@ -305,7 +305,8 @@ static const struct option run_rows[] = {
 	{ "--no-history", 0, NULL, "let the daemon store nothing of this run", apply_no_history,
 	  0 },
 	{ "--no-daemon", 0, NULL, "bypass a running daemon", option_set_true, MEMBER(no_daemon) },
-	{ "--quiet", 'q', NULL, "print no message about limits that were reached", option_set_true,
+	{ "--quiet", 'q', NULL,
+	  "print no notice, of limits that were reached or of reduced isolation", option_set_true,
 	  MEMBER(quiet) },
 };
 

@@ -158,8 +158,10 @@ static void add_root(struct plan_builder *b, const struct plan_input *in)
 		add_show_of(b, image, "/opt", flags | OP_OPTIONAL);
 		add_show_of(b, image, "/etc", flags | OP_OPTIONAL);
 	} else {
-		for (const char **usr = d->policy->usr; *usr; usr++)
+		for (const char **usr = d->policy->usr; *usr; usr++) {
+			add_parents(b, *usr, 1);
 			add_show(b, *usr, flags);
+		}
 		add_etc(b, d);
 	}
 	if (in->kit)

@@ -7,6 +7,7 @@ import socket
 
 import pytest
 
+from oracle import IS_ROOT
 from resident import sweep
 
 quick = pytest.mark.quick
@@ -439,3 +440,25 @@ def test_death_of_the_front_takes_all_with_it(atoll, name):
     popen.send_signal(getattr(signal, f"SIG{name}"))
     popen.wait(25)
     popen.stdout.close(), popen.stderr.close(), popen.stdin.close()
+
+
+def test_a_policy_shows_directories_of_the_host(atoll, stage, work):
+    """Read-only, at their own paths; links in them lead nowhere that the sandbox does not have, and what only an owner may read stays unread."""
+    shown = stage.top / f"shown-{atoll.mode}" / "deep"
+    shown.mkdir(parents=True)
+    for name in ("data", "secret"):
+        (shown / name).write_text(name)
+    (shown / "secret").chmod(0o600)
+    (shown / "out").symlink_to(stage.driver)
+    policy = work / "mine.yaml"
+    policy.write_text(f"name: mine\nfilesystem: {{usr: [/usr, {shown}]}}\n")
+    policy.chmod(0o644)
+    code = (f"cd {shown}; cat data; (echo more > data) 2>/dev/null || echo ' kept'; mkdir new 2>/dev/null || echo refused; "
+            f"cat out 2>/dev/null || echo nowhere; cat secret 2>/dev/null || echo unread; ls {stage.top}")
+    unread = "unread\n" if IS_ROOT else "secret"  # else it is the user's own
+    done = atoll.run(["run", "--policy", policy, "-l", "bash", "-c", code])
+    assert done.out == f"data kept\nrefused\nnowhere\n{unread}shown-{atoll.mode}\n", done
+    policy.write_text("name: mine\nfilesystem: {usr: [/usr, /srv/../etc]}\n")
+    refused = atoll.run(["run", "--policy", policy, "-l", "bash", "-c", ":"])
+    assert refused.returncode == 125 and "'/srv/../etc' is not an absolute directory name" in refused.err, refused
+    assert "filesystem.usr" in atoll.run(["run", "--mount", "/a:/b", "-l", "bash", "-c", ":"]).err
