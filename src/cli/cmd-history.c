@@ -297,6 +297,17 @@ static int remove_one(const struct remote *remote, const char *id, json_t **ret,
 	return remote_delete(remote, id, "?only=delete", ret, err);
 }
 
+static int name_one(const struct remote *remote, const char *word, char ret[REMOTE_ID_BYTES],
+		    struct error *err)
+{
+	struct remote_target target;
+	int r = remote_target(remote, word, "", &target, err);
+
+	if (r == 0)
+		(void)snprintf(ret, REMOTE_ID_BYTES, "%s", target.id);
+	return r;
+}
+
 static int look_at_one(const struct remote *remote, const char *id, json_t **ret, struct error *err)
 {
 	struct remote_target target;
@@ -308,8 +319,8 @@ static int look_at_one(const struct remote *remote, const char *id, json_t **ret
 
 static int rm_main(const struct command *self, int argc, char **argv)
 {
-	static const struct remote_removal how = { "executions with their outputs", look_at_one,
-						   remove_one };
+	static const struct remote_removal how = { "executions with their outputs", name_one,
+						   look_at_one, remove_one };
 
 	return remote_remove_each(self, &(struct arguments){ .argc = argc, .argv = argv }, &how);
 }

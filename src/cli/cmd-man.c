@@ -9,7 +9,7 @@
 #include "cli/say.h"
 #include "daemon/config.h"
 
-enum { PAGE_MAX = 256 << 10, LINE_WIDTH = 76 };
+enum { PAGE_MAX = 256 << 10, LINE_WIDTH = 76, WORD_MAX_BYTES = 256 };
 
 /* The day on which the words of this file were last changed. */
 #define PAGE_DATE "2026-11-18"
@@ -79,23 +79,23 @@ static int put_man_text(struct buf *out, const char *text)
 /* Running text, broken into lines as roff's own readers like them. */
 static int put_lines(struct buf *out, const char *text)
 {
+	size_t column = 0;
 	int r = 0;
 
-	while (r == 0 && *text) {
-		size_t n = strlen(text), width = n;
-		char line[LINE_WIDTH + 1];
+	for (; r == 0 && *text; text += strspn(text, " ")) {
+		size_t n = strcspn(text, " ");
+		bool fits = column + n < LINE_WIDTH;
+		char word[WORD_MAX_BYTES];
 
-		if (n > LINE_WIDTH)
-			for (width = LINE_WIDTH; width > 1 && text[width] != ' ';)
-				width--;
-		(void)snprintf(line, sizeof(line), "%.*s", (int)width, text);
-		r = put_man_text(out, line);
+		if (column > 0)
+			r = buf_puts(out, fits ? " " : "\n");
+		column = fits ? column + 1 + n : n;
+		(void)snprintf(word, sizeof(word), "%.*s", (int)n, text);
 		if (r == 0)
-			r = buf_puts(out, "\n");
-		text += width;
-		text += *text == ' ';
+			r = put_man_text(out, word);
+		text += n;
 	}
-	return r;
+	return r < 0 ? r : buf_puts(out, "\n");
 }
 
 /* Writes before (a macro, or an escape), the text, and behind. */

@@ -335,6 +335,17 @@ static int end_one(const struct remote *remote, const char *id, json_t **ret, st
 	return *ret ? 0 : error_oom(err);
 }
 
+static int name_session(const struct remote *remote, const char *word, char ret[REMOTE_ID_BYTES],
+			struct error *err)
+{
+	struct session_target target;
+	int r = session_target(remote, word, "", &target, err);
+
+	if (r == 0)
+		(void)snprintf(ret, REMOTE_ID_BYTES, "%s", target.id);
+	return r;
+}
+
 static int look_at_one(const struct remote *remote, const char *id, json_t **ret, struct error *err)
 {
 	return session_json(remote, &(struct session_call){ .word = id, HTTP_GET, .rest = "" }, ret,
@@ -350,7 +361,7 @@ static const struct option_list rm_list = { .rows = rm_rows,
 static int rm_main(const struct command *self, int argc, char **argv)
 {
 	static const struct remote_removal how = { "sessions with their variables and files",
-						   look_at_one, end_one };
+						   name_session, look_at_one, end_one };
 
 	return remote_remove_each(self, &(struct arguments){ .argc = argc, .argv = argv }, &how);
 }

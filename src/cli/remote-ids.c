@@ -3,6 +3,7 @@
 #include "cli/remote-ids.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/say.h"
@@ -84,24 +85,57 @@ static int do_each(const struct remote *remote, const struct remote_ids *ids, re
 	return code;
 }
 
+/* Replaces words by the ids they stand for; those that stand for none are reported and left out. An exit code. */
+static int name_all(const struct remote *remote, struct remote_ids *ids,
+		    const struct remote_removal *how)
+{
+	size_t n = ids->n;
+	int code = 0;
+
+	ids->n = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct error err = { 0 };
+		char id[REMOTE_ID_BYTES];
+		char *copy = NULL;
+		int r = how->name(remote, ids->ids[i], id, &err);
+
+		if (r == 0 && !(copy = strdup(id)))
+			r = error_oom(&err);
+		if (r < 0)
+			code = say_error(&err);
+		else
+			ids->ids[ids->n++] = copy;
+	}
+	return code;
+}
+
+static void free_names(struct remote_ids *ids)
+{
+	for (size_t i = 0; i < ids->n; i++)
+		free((char *)(uintptr_t)ids->ids[i]);
+}
+
 int remote_remove_each(const struct command *self, struct arguments *args,
 		       const struct remote_removal *how)
 {
 	struct remote_ids ids = { 0 };
 	struct remote remote;
 	char question[120];
-	int code;
+	int code, done;
 
 	if (remote_begin(self, args, &ids, &remote, &code) < 0)
 		return code;
 	if (remote_need_ids(self, &ids, 0) < 0)
 		return EXIT_OURS;
-	if (ids.confirm.dry_run)
-		return do_each(&remote, &ids, how->look);
+	code = name_all(&remote, &ids, how);
 	(void)snprintf(question, sizeof(question), "remove %zu %s?", ids.n, how->things);
-	if (ids.n > 1 && confirm_is_needed(&ids.confirm) && !confirm_ask(question))
-		return EXIT_OURS;
-	return do_each(&remote, &ids, how->remove);
+	if (ids.n > 1 && !ids.confirm.dry_run && confirm_is_needed(&ids.confirm) &&
+	    !confirm_ask(question))
+		done = EXIT_OURS;
+	else
+		done = do_each(&remote, &ids, ids.confirm.dry_run ? how->look : how->remove);
+	free_names(&ids);
+	return done != 0 ? done : code;
 }
 
 int remote_each(const struct command *self, struct arguments *args, remote_one_fn one)

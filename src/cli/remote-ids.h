@@ -31,9 +31,15 @@ typedef int (*remote_one_fn)(const struct remote *remote, const char *id, json_t
  * as they come. Returns an exit code.
  */
 int remote_each(const struct command *self, struct arguments *args, remote_one_fn one);
-/* The same for a command with CONFIRM_ROWS. With --dry-run, look instead of remove; it prints a line, or with --json its answer. */
+/*
+ * The same for a command with CONFIRM_ROWS. All words become whole ids before anything is removed: then "-2" is another one. With
+ * --dry-run, look instead of remove; it prints a line, or with --json its answer.
+ */
+enum { REMOTE_ID_BYTES = 64 };
 struct remote_removal {
 	const char *things; /* "executions with their outputs" */
+	int (*name)(const struct remote *remote, const char *word, char ret[REMOTE_ID_BYTES],
+		    struct error *err);
 	remote_one_fn look, remove;
 };
 int remote_remove_each(const struct command *self, struct arguments *args,

@@ -240,7 +240,8 @@ static void name_policies(const struct remote *remote, const json_t *request, st
 
 static void tell_sent(void *data, size_t sent, size_t of)
 {
-	progress_say(data, "sending %zu of %zu MiB", sent >> 20, of >> 20);
+	if (of >= MiB)
+		progress_say(data, "sending %zu of %zu MiB", sent >> 20, of >> 20);
 }
 
 /* 1: it runs; 0: run it here; negative: refused. */

@@ -297,6 +297,18 @@ def test_removal_asks_on_a_terminal(fake):
     assert answered(fake.atoll, ["history", "rm", ID, other], b"y\n")[1] == 0
     assert [seen[0] for seen in fake.seen[-2:]] == ["DELETE", "DELETE"]
     assert answered(fake.atoll, ["cleanup"], b"yes\n")[1] == 0 and fake.seen[-1][0] == "POST"
+    # Words are ids of before anything was removed.
+    begin = len(fake.seen)
+    targets = [f"/v1/executions/{id}?only=delete" for id in (ID, other)]
+
+    def newest(handler):
+        gone = {seen[1] for seen in fake.seen[begin:] if seen[0] == "DELETE"}
+        rows = [{"id": id} for id, target in zip((ID, other), targets) if target not in gone]
+        handler.whole(json.dumps({"executions": rows}).encode())
+
+    fake.table["GET", "/v1/executions"] = newest
+    assert fake.atoll.run(["history", "rm", "-1", "-2", "ex_zzzz"]).returncode == 125
+    assert [seen[1] for seen in fake.seen[begin:] if seen[0] == "DELETE"] == targets
     # No question: one id, --yes, a pipe.
     begin = len(fake.seen)
     for words in (["history", "rm", ID], ["history", "rm", "-y", ID, other], ["cleanup", "--yes"]):
