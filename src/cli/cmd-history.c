@@ -314,7 +314,12 @@ static int look_at_one(const struct remote *remote, const char *id, json_t **ret
 	const struct http_call call = { .method = HTTP_GET, .target = target.text };
 	int r = remote_target(remote, id, "", &target, err);
 
-	return r < 0 ? r : remote_json(remote, &call, ret, err);
+	if (r == 0)
+		r = remote_json(remote, &call, ret, err);
+	if (r == 0 && (strcmp(text_of(*ret, "status"), "queued") == 0 ||
+		       strcmp(text_of(*ret, "status"), "running") == 0))
+		r = remote_not_ended(target.id, err);
+	return r;
 }
 
 static int rm_main(const struct command *self, int argc, char **argv)

@@ -33,6 +33,12 @@ int remote_need_ids(const struct command *self, const struct remote_ids *ids, si
 	return -EINVAL;
 }
 
+int remote_not_ended(const char *id, struct error *err)
+{
+	return error_set(err, ERROR_NOT_ENDED, EBUSY,
+			 "%s has not ended; end it with `atoll cancel %s` first", id, id);
+}
+
 int remote_delete(const struct remote *remote, const char *id, const char *only, json_t **ret,
 		  struct error *err)
 {
@@ -44,24 +50,22 @@ int remote_delete(const struct remote *remote, const char *id, const char *only,
 		r = remote_json(remote, &call, ret, err);
 	if (r < 0 && err->code == ERROR_ENDED)
 		return error_set(err, ERROR_ENDED, EALREADY, "%s has ended already", target.id);
-	if (r < 0 && err->code == ERROR_NOT_ENDED)
-		return error_set(err, ERROR_NOT_ENDED, EBUSY,
-				 "%s has not ended; end it with `atoll cancel %s` first", target.id,
-				 target.id);
-	return r;
+	return r < 0 && err->code == ERROR_NOT_ENDED ? remote_not_ended(target.id, err) : r;
 }
 
-/* "would remove ID" and what is known of it. */
+/* "would remove ID", and its state. */
 static int print_would(const json_t *answer)
 {
 	_cleanup_buf_ struct buf out = { .max = LINE_BYTES };
-	const char *id = text_of(answer, "id"), *state = text_of(answer, "state");
-	int r = buf_puts(&out, "would remove ");
+	const char *state = text_of(answer, "state");
+	char line[LINE_BYTES / 8];
+	int r;
 
+	(void)snprintf(line, sizeof(line), "would remove %s (%s)", text_of(answer, "id"),
+		       *state ? state : text_of(answer, "status"));
+	r = text_escape(&out, line, strlen(line), TEXT_ONE_LINE);
 	if (r == 0)
-		r = text_escape(&out, id, strlen(id), TEXT_ONE_LINE);
-	if (r == 0)
-		r = buf_printf(&out, " (%s)\n", *state ? state : text_of(answer, "status"));
+		r = buf_puts(&out, "\n");
 	return r < 0 ? EXIT_OURS : remote_print(&out);
 }
 

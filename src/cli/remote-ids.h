@@ -23,6 +23,8 @@ int remote_need_ids(const struct command *self, const struct remote_ids *ids,
 /* DELETE with "?only=cancel" or "?only=delete": the daemon checks the state, so there is no race. */
 int remote_delete(const struct remote *remote, const char *id, const char *only, json_t **ret,
 		  struct error *err) _must_check_;
+/* The words about an execution that is not to be removed yet. Always negative. */
+int remote_not_ended(const char *id, struct error *err);
 /* What a command does with one id; *ret: the daemon's answer. */
 typedef int (*remote_one_fn)(const struct remote *remote, const char *id, json_t **ret,
 			     struct error *err);

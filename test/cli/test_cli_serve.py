@@ -173,7 +173,8 @@ def test_ps_and_cancel(daemon):
     assert one["status"] == "running" and one["language"] == "bash"
     lines = daemon.cli.run(["ps"]).out.splitlines()
     assert len(lines) == 2 and one["id"] in lines[1] and "running" in lines[1]
-    assert "not ended" in daemon.cli.run(["history", "rm", one["id"]]).err
+    for words in ([], ["--dry-run"]):
+        assert "not ended" in daemon.cli.run(["history", "rm", *words, one["id"]]).err
     assert daemon.cli.run(["cancel", one["id"]]).returncode == 0
     assert popen.wait(25) != 0 and b"cancelled" in popen.stderr.read()
     assert running(daemon) == [] and history(daemon)[0]["status"] == "cancelled"
