@@ -339,7 +339,7 @@ void finish_forget(struct execution *x)
 	/* Of a request that may be large, others have no use. */
 	json_decref(x->record.body);
 	x->record.body = NULL;
-	if (x->stream.watchers && !x->record.no_history)
+	if (x->stream.watchers)
 		readback_add(x);
 	execution_disown(x);
 }

@@ -260,6 +260,9 @@ enum history_stream {
 /* A new descriptor, O_RDWR, of an empty file. Several processes' worth of bytes: the caller bounds them. */
 int history_output_create(struct history *h, const char *id,
 			  enum history_stream stream) _must_check_;
+/* The same without a name: nothing of it outlives this process, however that ends. */
+int history_output_nameless(struct history *h, const char *id,
+			    enum history_stream stream) _must_check_;
 /* O_RDONLY; -ENOENT: none was kept. history_get() says first who may read. */
 int history_output_open(struct history *h, const char *id, enum history_stream stream) _must_check_;
 int history_output_delete(struct history *h, const char *id, enum history_stream stream);

@@ -97,6 +97,19 @@ int history_output_create(struct history *h, const char *id, enum history_stream
 	return fd < 0 ? -errno : fd;
 }
 
+int history_output_nameless(struct history *h, const char *id, enum history_stream stream)
+{
+	int fd = openat(h->outputs_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		return fd;
+	/* A file system that has no such files: the name goes at once. If this process dies in between, the sweep finds an empty file. */
+	fd = history_output_create(h, id, stream);
+	if (fd >= 0)
+		(void)history_output_delete(h, id, stream);
+	return fd;
+}
+
 int history_output_open(struct history *h, const char *id, enum history_stream stream)
 {
 	char name[NAME_BYTES];

@@ -35,11 +35,10 @@ int spool_keep(struct spool *s)
 
 	if (s->fd >= 0)
 		return 0;
-	fd = history_output_create(s->history, s->id, s->stream);
+	fd = s->nameless ? history_output_nameless(s->history, s->id, s->stream)
+			 : history_output_create(s->history, s->id, s->stream);
 	if (fd < 0)
 		return fd;
-	if (s->nameless)
-		(void)history_output_delete(s->history, s->id, s->stream);
 	r = s->memory.len > 0 ? fd_write_all(fd, s->memory.data, s->memory.len) : 0;
 	if (r < 0) {
 		(void)history_output_delete(s->history, s->id, s->stream);

@@ -16,7 +16,7 @@ struct spool {
 	const char *id; /* borrowed */
 	enum history_stream stream;
 	struct buf memory; /* as long as there is no file */
-	bool nameless; /* its file loses its name at once: nothing of it outlives this process */
+	bool nameless;	   /* its file has no name: nothing of it outlives this process */
 	int fd;
 	int64_t size;
 	int error;  /* why bytes are missing behind size, or 0 */

@@ -40,11 +40,10 @@ int stream_keep_log(struct stream *s)
 	if (log->fd < 0) {
 		r = s->ops->on_file(s->owner);
 		if (r == 0)
-			r = history_output_create(s->history, s->id, HISTORY_EVENTS);
+			r = s->nameless ? history_output_nameless(s->history, s->id, HISTORY_EVENTS)
+					: history_output_create(s->history, s->id, HISTORY_EVENTS);
 		if (r < 0)
 			return r;
-		if (s->nameless)
-			(void)history_output_delete(s->history, s->id, HISTORY_EVENTS);
 		log->fd = r;
 	}
 	return event_log_keep(log);
