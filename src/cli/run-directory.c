@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/say.h"
 #include "spec/request.h"
@@ -141,6 +142,9 @@ static int split_file(json_t *request, const struct run_options *o, char *dir, s
 		return error_set(err, ERROR_INPUT, EINVAL,
 				 "--entry names a file of a directory, and '%.200s' is none",
 				 o->file);
+	if (access(o->file, R_OK) < 0)
+		return error_set(err, ERROR_INPUT, errno, "cannot read '%.300s': %s", o->file,
+				 strerror(errno));
 	if (snprintf(dir, size, "%.*s", slash ? (int)(slash - o->file) + 1 : 1,
 		     slash ? o->file : ".") >= (int)size)
 		return error_set(err, ERROR_INPUT, ENAMETOOLONG, "the path '%.200s…' is too long",

@@ -355,6 +355,9 @@ static void test_outputs(void **state)
 	int64_t at = 0;
 
 	assert_int_equal(history_record(f->h, &in, &end, &at, NULL), 0);
+	_cleanup_close_ int nameless = history_output_nameless(f->h, id, HISTORY_STDOUT);
+
+	assert_int_equal(fd_write_all(nameless, "gone", 4), 0);
 	assert_int_equal(history_output_open(f->h, id, HISTORY_STDOUT), -ENOENT);
 	assert_int_equal(history_files_open(f->h, id), -ENOENT);
 	for (int i = 0; i < 2; i++) {

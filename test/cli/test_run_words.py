@@ -58,7 +58,8 @@ def test_a_file_with_its_directory(atoll, folder):
     assert atoll.run(["run", "tool.py", "--with-dir"], cwd=folder).out == "7\n"
     for words, said in ((["-l", "bash", "-c", ":", "--with-dir"], "name one"), (["-", "--with-dir"], "name one"),
                         ([str(folder / "tool.py"), "--with-dir", "--entry", "x"], "names a file of a directory"),
-                        ([str(folder / "tool.py"), "--all"], "--all is about a directory")):
+                        ([str(folder / "tool.py"), "--all"], "--all is about a directory"),
+                        ([str(folder / "nope"), "--with-dir"], f"cannot read '{folder}/nope'")):
         done = atoll.run(["run", *words])
         assert done.returncode == 125 and said in done.err and done.err.count("\n") == 1, done
 
