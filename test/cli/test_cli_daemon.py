@@ -262,8 +262,8 @@ def answered(atoll, words, answer):
 def test_beginnings_of_ids(fake):
     one, two = "ex_" + "a" * 26, "ex_aaaab" + "c" * 21
     fake.table["GET", "/v1/executions"] = {"executions": [{"id": two}], "next": None}
-    fake.table["GET", f"/v1/executions/{two}/debug-report"] = b"# Report"
-    assert fake.atoll.run(["debug", "ex_aaaab"]).out == "# Report\n"
+    fake.table["GET", f"/v1/executions/{two}/stdout"] = b"text"
+    assert fake.atoll.run(["history", "output", "ex_aaaab"]).out == "text"
     assert fake.seen[0][1] == "/v1/executions?limit=5&id=ex_aaaab"
     fake.table["GET", "/v1/executions"] = {"executions": [{"id": one}, {"id": two}], "next": None}
     for words in (["debug", "ex_aaaa"], ["history", "show", "ex_aaaa"], ["history", "rm", "ex_aaaa"], ["cancel", "ex_aaaa"],
