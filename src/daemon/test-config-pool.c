@@ -74,7 +74,7 @@ static void test_other_words(void **state)
 	(void)state;
 	/* No setting, a setting that is no switch, and no group. */
 	assert_int_equal(read_pool("pool: aut\n", NULL, &err), -1);
-	assert_non_null(strstr(err.text, "pool: aut is not an object of settings"));
+	assert_non_null(strstr(err.text, "pool: 'aut' is not an object of settings"));
 	assert_int_equal(read_pool("pool: memory\n", NULL, &err), -1);
 	assert_int_equal(read_pool("log: pool.auto\n", NULL, &err), -1);
 }

@@ -59,7 +59,7 @@ def test_the_settings_say_so_too(place, work):
     assert quiet.result(RUN[1:])["via"] == "pool" and listener(atoll, socket)
     settings.write_text("pool: aut\n")
     done = quiet.run(RUN)
-    assert done.out == "42\n" and "pool: aut is not an object of settings" in done.err, done
+    assert done.out == "42\n" and "pool: 'aut' is not an object of settings" in done.err, done
 
 
 def test_first_runs_at_once_start_one_pool(place):
