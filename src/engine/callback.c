@@ -8,9 +8,9 @@
  */
 #include "engine/engine-private.h"
 
+#include "base/address.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "engine/address.h"
 #include "engine/callback-sign.h"
 
 #include <curl/curl.h>
@@ -109,18 +109,22 @@ static int judge_url(const struct engine *e, const char *url, bool *ret_private,
 {
 	CURLU *u = curl_url();
 	struct target target;
-	enum place_verdict place;
+	struct place place;
+	enum place_verdict verdict;
 	int r = u ? parse_target(u, url, &target, err) : error_oom(err);
 
 	curl_url_cleanup(u);
 	if (r < 0)
 		return r;
-	place = place_find(e->o.callback_hosts,
-			   &(struct callback_target){ target.host, target.port });
-	if (place == PLACE_UNLISTED && e->o.callback_hosts && e->o.callback_hosts[0])
+	/* A host that cannot be read is in no list. */
+	if (place_parse(target.host, &place) < 0)
+		place.host[0] = '\0';
+	place.port = (uint16_t)target.port;
+	verdict = place_find(e->o.callback_hosts, &place);
+	if (verdict == PLACE_UNLISTED && e->o.callback_hosts && e->o.callback_hosts[0])
 		return refuse_url(err, ERROR_POLICY,
 				  "its host is not among those this server may call");
-	*ret_private = place == PLACE_LISTED_EXACTLY;
+	*ret_private = verdict == PLACE_LISTED_EXACTLY;
 	return 0;
 }
 

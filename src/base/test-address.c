@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a callback may go. */
-#include "engine/address.h"
+/* Public addresses, and lists of places. */
+#include "base/address.h"
 
 #include <arpa/inet.h>
 #include <setjmp.h>
@@ -35,6 +35,7 @@ static void test_addresses(void **state)
 		"100.64.0.1",
 		"127.0.0.1",
 		"127.255.255.255",
+		"168.63.129.16",
 		"169.254.169.254",
 		"172.16.0.1",
 		"172.31.255.255",
@@ -76,11 +77,11 @@ static void test_lists(void **state)
 	static const char *const list[] = { "hooks.example", "ci.example:8443", "*.corp.example",
 					    "::1",	     "[fd00::2]:80",	NULL };
 	static const struct {
-		struct callback_target place;
+		struct place place;
 		enum place_verdict verdict;
 	} cases[] = {
 		{ { "hooks.example", 80 }, PLACE_LISTED_EXACTLY },
-		{ { "Hooks.Example", 443 }, PLACE_LISTED_EXACTLY },
+		{ { "hooks.example", 443 }, PLACE_LISTED_EXACTLY },
 		{ { "xhooks.example", 80 }, PLACE_UNLISTED },
 		{ { "hooks.example.evil", 80 }, PLACE_UNLISTED },
 		{ { "ci.example", 8443 }, PLACE_LISTED_EXACTLY },
@@ -99,11 +100,71 @@ static void test_lists(void **state)
 	assert_int_equal(place_find(NULL, &cases[0].place), PLACE_UNLISTED);
 }
 
+static void test_parsing(void **state)
+{
+	static const struct {
+		const char *text, *host; /* host NULL: refused */
+		int port;
+	} rows[] = {
+		{ "pypi.org", "pypi.org", 0 },
+		{ "PyPI.org.:443", "pypi.org", 443 },
+		{ "*.pypi.org:443", "*.pypi.org", 443 },
+		{ "*", "*", 0 },
+		{ "*:443", "*", 443 },
+		{ "xn--bcher-kva.example", "xn--bcher-kva.example", 0 },
+		{ "_srv.example", "_srv.example", 0 },
+		{ "10.0.0.5:5432", "10.0.0.5", 5432 },
+		{ "::1", "::1", 0 },
+		{ "[2001:DB8:0::1]:80", "2001:db8::1", 80 },
+		{ "[::ffff:10.0.0.5]:80", "10.0.0.5", 80 },
+		{ "", NULL, 0 },
+		{ ":80", NULL, 0 },
+		{ "a:0", NULL, 0 },
+		{ "a:65536", NULL, 0 },
+		{ "a:", NULL, 0 },
+		{ "a:8x", NULL, 0 },
+		{ "127.1", NULL, 0 },
+		{ "2130706433", NULL, 0 },
+		{ "0x7f000001", NULL, 0 },
+		{ "10.0.0.0x5", NULL, 0 },
+		{ "a..b", NULL, 0 },
+		{ ".a", NULL, 0 },
+		{ "*.", NULL, 0 },
+		{ "*a.org", NULL, 0 },
+		{ "a.*.org", NULL, 0 },
+		{ "user@a.org", NULL, 0 },
+		{ "a.org/path", NULL, 0 },
+		{ "a%2eorg", NULL, 0 },
+		{ "a\r\nb", NULL, 0 },
+		{ "[a.org]:80", NULL, 0 },
+		{ "fe80::1%lo", NULL, 0 },
+	};
+	char label[80] = { 0 };
+	struct place place;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const int r = place_parse(rows[i].text, &place);
+
+		if ((r == 0) != (rows[i].host != NULL))
+			fail_msg("'%s' gives %d", rows[i].text, r);
+		if (r < 0)
+			continue;
+		assert_string_equal(place.host, rows[i].host);
+		assert_int_equal(place.port, rows[i].port);
+	}
+	memset(label, 'a', 64);
+	assert_int_equal(place_parse(label, &place), -EINVAL);
+	label[63] = '\0';
+	assert_int_equal(place_parse(label, &place), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_parsing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
