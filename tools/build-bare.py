@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles what is embedded and runs in foreign surroundings: build-bare.py shared|static COMPILER DEPFILE OUTPUT SOURCE…
+"""Compiles what is embedded and runs in foreign surroundings: build-bare.py shared|static|guarded COMPILER DEPFILE OUTPUT SOURCE…
 
 One call of the compiler for all sources would write one dependency file for the last of them; so each is
 compiled by itself, and what they depend on is gathered for ninja.
@@ -14,11 +14,13 @@ import tempfile
 FLAGS = ["-std=gnu17", "-D_GNU_SOURCE", "-ffunction-sections", "-fdata-sections", "-fno-stack-protector", "-Wall",
          "-Wextra", "-Werror"]
 LINK = ["-s", "-Wl,--gc-sections", "-Wl,-z,noexecstack"]
+# musl's headers lack the kernel's, which are the host's.
+KERNEL_HEADERS = ["-idirafter", "/usr/include/x86_64-linux-gnu", "-idirafter", "/usr/include"]
 KINDS = {
     "shared": (["-O2", "-fPIC", "-fvisibility=hidden"], ["-shared", "-Wl,-z,now", "-Wl,--no-undefined"]),
-    # musl's headers lack the kernel's, which are the host's.
-    "static": (["-Os", "-fno-pie", "-idirafter", "/usr/include/x86_64-linux-gnu", "-idirafter", "/usr/include"],
-               ["-static", "-no-pie"]),
+    "static": (["-Os", "-fno-pie", *KERNEL_HEADERS], ["-static", "-no-pie"]),
+    # A program of its own that reads what programs in sandboxes send.
+    "guarded": (["-O2", "-fno-pie", "-fstack-protector-strong", *KERNEL_HEADERS], ["-static", "-no-pie"]),
 }
 
 

@@ -30,10 +30,11 @@ MAY_INCLUDE = {
     "toolchain": {"base", "spec", "policy"},
     "confine": {"base", "sys", "plan"},
     "init": {"plan"},
+    "egress": {"base", "plan"},
     "link": {"base", "loop", "spec", "sys", "plan"},
     "sandbox": {"base", "spec", "sys", "plan", "init"},
     "warm": {"base", "loop", "sys", "plan", "sandbox"},
-    "broker": {"base", "loop", "spec", "sys", "plan", "confine", "link", "sandbox", "warm"},
+    "broker": {"base", "loop", "spec", "sys", "plan", "confine", "egress", "link", "sandbox", "warm"},
     "client": {"base", "loop", "spec", "analyse", "policy", "sys", "plan", "toolchain", "link", "broker", "atoll"},
     "engine": {"base", "loop", "spec", "analyse", "history", "sys", "stream", "confine", "link", "client"},
     "session": {"base", "loop", "spec", "link", "client", "engine"},
@@ -54,7 +55,7 @@ LIBRARIES = {
     "archive_entry.h": {"engine"},
     "pcre2.h": {"mcp"},
     "yaml.h": {"spec"},
-    "pthread.h": {"loop"},
+    "pthread.h": {"egress", "loop"},
 }
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<([^>]+)>)', re.M)

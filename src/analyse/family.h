@@ -20,12 +20,13 @@ struct advice {
 };
 
 #define ADVICE_NO_NETWORK                                                                          \
-	"The sandbox reaches no other machine, and no setting changes that: send what the "        \
-	"program "                                                                                 \
-	"needs along with `--file NAME=PATH` (`files` in a request)."
+	"The sandbox reaches only machines that the request names and the policy permits: name "   \
+	"this one with `--network allow:HOST:PORT` (`network`), or send what the program needs "   \
+	"along with `--file NAME=PATH` (`files`)."
 #define ADVICE_NO_LISTENER                                                                         \
 	"Nothing listens at that address inside the sandbox: start the server first. Servers of "  \
-	"the host are out of reach."
+	"the host are out of reach, and a port of another machine must be named with "             \
+	"`--network allow:HOST:PORT`."
 
 struct import_hint {
 	const char *name;      /* "np" */

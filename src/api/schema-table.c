@@ -67,8 +67,10 @@ static const struct schema_field execute_request[] = {
 	{ "files", "{string or FileContent}", "the content of each path below /sandbox" },
 	{ "limits", "Limits", NULL },
 	{ "network", "string",
-	  "none (loopback and nothing else), off (no sockets but AF_UNIX), allow:HOST:PORT,… or "
-	  "host" },
+	  "none (loopback and nothing else), off (no sockets but AF_UNIX), or the places to reach, "
+	  "if "
+	  "the policy permits them: allow:HOST:PORT,… with *.DOMAIN and * (any public address), or "
+	  "allow (all that the policy permits)" },
 	{ "policy", "string", "a name of GET /v1/policies" },
 	{ "workspace", "string or WorkspaceRequest",
 	  "name of a persistent directory, shown at /workspace" },
@@ -187,6 +189,16 @@ static const struct schema_field denial[] = {
 	{ 0 },
 };
 
+static const struct schema_field place_use[] = {
+	{ "host", "string", "as the program named it" },
+	{ "port", "integer", NULL },
+	{ "outcome", "connected|refused|unreachable|timed_out", NULL },
+	{ "count", "integer", "connections" },
+	{ "sent", "integer", "bytes" },
+	{ "received", "integer", "bytes" },
+	{ 0 },
+};
+
 static const struct schema_field rich_output[] = {
 	{ "data", "{any}", "content by MIME type" },
 	{ "metadata", "{any}", NULL },
@@ -292,7 +304,10 @@ static const struct schema_field result[] = {
 	  "parts of the request that had no effect, such as a module to preload that does not "
 	  "exist; absent without" },
 	{ "denials", "[Denial]", NULL },
+	{ "denials_omitted", "integer", "number of refusals that are not listed" },
 	{ "isolation", "Isolation", NULL },
+	{ "network", "[PlaceUse]", "connections; absent unless the request names places" },
+	{ "network_omitted", "integer", "number of connections that are not listed" },
 	{ "changes", "[Change]", "changes to the workspace; absent without a workspace" },
 	{ "changes_omitted", "integer", "number of changes that are not listed" },
 	{ "skipped", "[SkippedEntry]",
@@ -402,6 +417,7 @@ static const struct schema shapes[] = {
 	{ "Points", "What the tests were worth.", points, "*" },
 	{ "Failure", "An error that ended a program.", failure, "*-traceback" },
 	{ "Denial", "Something that the sandbox refused.", denial, "*" },
+	{ "PlaceUse", "Connections of a program to one host and port.", place_use, "*" },
 	{ "RichOutput", "A value in the forms that its type offers.", rich_output, "*" },
 	{ "HostCall", "One call of a host function.", host_call_entry, "*" },
 	{ "TurnSession", "The session of an execution.", turn_session, "*" },
@@ -411,8 +427,8 @@ static const struct schema shapes[] = {
 	{ "SkippedEntry", "An entry that was not kept.", skipped, "*" },
 	{ "Isolation", "Isolation layers that held the program.", isolation, "*" },
 	{ "Result", "Result of an execution.", result,
-	  "*-tests points value_type value_repr outputs host_calls session history warnings "
-	  "changes "
+	  "*-tests points value_type value_repr outputs denials_omitted network network_omitted "
+	  "host_calls session history warnings changes "
 	  "changes_omitted skipped applied apply_error" },
 	{ "StartEvent", "The execution was accepted.", start_event, EVENT_KEYS },
 	{ "StdoutEvent", "The program wrote to standard output.", stdout_event,

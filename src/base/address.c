@@ -83,6 +83,23 @@ bool address_parse(const char *text, struct sockaddr_storage *ret)
 	return true;
 }
 
+/* The port of IPv4 and of IPv6 is at one place. */
+_Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port),
+	       "one place for a port");
+
+uint16_t address_port(const struct sockaddr_storage *address)
+{
+	struct sockaddr_in in;
+
+	memcpy(&in, address, sizeof(in));
+	return ntohs(in.sin_port);
+}
+
+void address_set_port(struct sockaddr_storage *address, uint16_t port)
+{
+	((struct sockaddr_in *)address)->sin_port = htons(port);
+}
+
 void address_unmap(struct sockaddr_storage *address)
 {
 	const struct sockaddr_in6 in6 = *(const struct sockaddr_in6 *)address;
@@ -171,7 +188,7 @@ int place_parse(const char *text, struct place *ret)
 		*ret = out;
 		return 0;
 	}
-	if (len > 1 && copy[len - 1] == '.')
+	if (len > 1 && copy[len - 1] == '.' && copy[len - 2] != '*')
 		copy[--len] = '\0';
 	if (len > HOST_NAME_MAX_BYTES || host != copy ||
 	    (strcmp(copy, "*") != 0 &&

@@ -17,6 +17,8 @@ bool address_parse(const char *text, struct sockaddr_storage *ret);
 /* The text of an address, as address_parse() reads it: one text for one address. */
 enum { ADDRESS_TEXT_MAX = 48 };
 void address_format(const struct sockaddr *address, char ret[ADDRESS_TEXT_MAX]);
+uint16_t address_port(const struct sockaddr_storage *address);
+void address_set_port(struct sockaddr_storage *address, uint16_t port);
 /* IPv4 in IPv6 becomes IPv4. */
 void address_unmap(struct sockaddr_storage *address);
 

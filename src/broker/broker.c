@@ -454,13 +454,15 @@ static void listening_broker_done(struct listening_broker *s)
 	s->signal_fd = fd_close(s->signal_fd);
 	b->pool = pool_free(b->pool);
 	sandbox_destroy(b->spare);
+	b->relay_program_fd = fd_close(b->relay_program_fd);
 	sandbox_host_done(&b->host);
 	b->loop = loop_free(b->loop);
 }
 
 int broker_serve(const struct broker_options *options)
 {
-	struct listening_broker s = { .broker = { .ceilings = local_ceilings },
+	struct listening_broker s = { .broker = { .ceilings = local_ceilings,
+						  .relay_program_fd = -EBADF },
 				      .options = options,
 				      .listen_fd = options->listen_fd,
 				      .signal_fd = -EBADF };

@@ -175,10 +175,10 @@ static int send_now(struct peer_socket *c, const struct record *rec, int fd)
 	return sys_send_record(c->peer.fd, rec, sizeof(*rec), &fd, fd >= 0 ? 1 : 0);
 }
 
-/* A file may be left out. If it was queued, note_missed() reports that; otherwise task_collect() does. */
+/* A file may be left out. If it was queued, note_missed() reports that; otherwise task_collect() does. So may a book. */
 static bool can_be_missed(const struct record *rec, int r)
 {
-	return r == -ETOOMANYREFS && rec->kind == RECORD_FILE;
+	return r == -ETOOMANYREFS && (rec->kind == RECORD_FILE || rec->kind == RECORD_NETWORK);
 }
 
 /* DONE leaves without its list of changes: the peer reads that at least one change is missing. */
@@ -303,7 +303,7 @@ static void flush_peer(struct peer_socket *c)
 			hang_up(c);
 			return;
 		}
-		if (r < 0)
+		if (r < 0 && c->first->rec.kind == RECORD_FILE)
 			note_missed(c->first);
 		drop_first(c);
 		source_set_time(c->stalled, c->first ? patience_end_ns() : INT64_MAX);

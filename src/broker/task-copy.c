@@ -110,9 +110,10 @@ int task_begin_copy(struct task *task, const struct record_copy *copy, struct er
 	if (!parent)
 		return -ESRCH;
 	if (task->tty || task->n_stages != 1 || plan_find(&task->plan.view, OP_WORKSPACE, -1) ||
-	    task->stdio[0] < 0)
-		return error_set(err, ERROR_INPUT, EINVAL,
-				 "a session with a terminal or a workspace cannot be forked");
+	    plan_find(&task->plan.view, OP_RELAY, -1) || task->stdio[0] < 0)
+		return error_set(
+			err, ERROR_INPUT, EINVAL,
+			"a session with a terminal, a workspace or a network cannot be forked");
 	if (eventfd_read(task->ticket_fd, &ticket) < 0)
 		return error_set(err, ERROR_INTERNAL, ECANCELED, "the run was recalled");
 	r = sandbox_nest(parent, task->stdio, &task->sandbox, err);

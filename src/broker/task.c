@@ -39,6 +39,7 @@ static void task_free(struct task *task)
 	task_delist(task);
 	task_unwatch(task);
 	task_close_stdio(task);
+	task_relay_free(task);
 	sandbox_free(task->sandbox);
 	task_drop_plan(task);
 	(void)fd_close(task->changes_fd);
@@ -78,6 +79,7 @@ void task_conclude(struct task *task, bool settled)
 		.settled = settled,
 		.usage = task->total,
 	};
+	task_relay_report(task);
 	task_commit_report(task, &end.done.commit);
 	end.done.usage.memory_peak_bytes = task->memory_peak_bytes;
 	if (task->last_stage.kind) {
@@ -132,8 +134,10 @@ static int remove_soon(struct task *task)
 	return 0;
 }
 
-static int finish_task(struct task *task)
+int task_after_death(struct task *task)
 {
+	if (task_relay_end(task))
+		return 0;
 	if (task->state != TASK_COLLECTING && task_commit_begin(task)) {
 		/* Tell the peer now that the program has ended: the commit may take longer than the peer waits for that. */
 		send_last_stage(task);
@@ -377,7 +381,7 @@ static int on_task_death(void *data, uint32_t events)
 
 		task_end_stage(task, &rep);
 	}
-	return finish_task(task);
+	return task_after_death(task);
 }
 
 void task_signal(struct task *task, int signo)
@@ -456,6 +460,8 @@ int task_begin(struct task *task, struct error *err)
 		sandbox_usage(task->sandbox, &task->ahead);
 	if (r == 0)
 		r = task_seal_plan(task, err);
+	if (r == 0)
+		r = task_relay_begin(task, err);
 	if (r == 0)
 		r = sandbox_prepare(task->sandbox, &task->plan.view, task->plan_fd, err);
 	return r < 0 ? r : start_first(task, err);

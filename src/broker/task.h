@@ -35,6 +35,8 @@ struct peer {
 
 enum { TASK_SLOT_BITS = 10 };
 
+struct relay_process;
+
 struct broker {
 	struct loop *loop;
 	struct peer *peers;
@@ -47,6 +49,7 @@ struct broker {
 	struct task *tasks;
 	struct task *slots[1 << TASK_SLOT_BITS]; /* hash table of tasks, by peer and job */
 	struct committer *committers;		 /* running helpers (task-commit.c) */
+	int relay_program_fd; /* made for the first task that has a relay; or -EBADF */
 	int files_max; /* a RUN that brings a descriptor of this number or higher is refused */
 	bool closing;  /* end when the last task is freed */
 };
@@ -94,8 +97,9 @@ struct task {
 	int stdio[3]; /* for the stages; closed when the last has started. [0] negative: no input */
 	bool tty;
 	struct sandbox *sandbox;
-	uint32_t copied_from; /* the job whose process its program is a copy of; 0: none */
-	struct cell *cell;    /* in WAITING: the cell that the task waits for */
+	uint32_t copied_from;	     /* the job whose process its program is a copy of; 0: none */
+	struct cell *cell;	     /* in WAITING: the cell that the task waits for */
+	struct relay_process *relay; /* task-relay.c; NULL: its program reaches no other machine */
 	struct source *control, *death, *wall_timer, *watch_timer, *remove_timer;
 	struct source *program; /* a warm program's socket, which brings its exit code */
 	int64_t files_ns;	/* modification time of the files given to a warm program */
@@ -158,6 +162,8 @@ int task_watch_sandbox(struct task *task) _must_check_;
 void task_unwatch(struct task *task);
 /* Tells the peer of the end; settled: all output is in the pipes, and there are no files to collect. */
 void task_conclude(struct task *task, bool settled);
+/* Every process of the sandbox is dead and reaped: applies its changes, and concludes the task. */
+int task_after_death(struct task *task);
 /* After the commit, if any: hands over files and tells the peer; later, if the peer is behind. */
 int task_finish(struct task *task);
 /* Ends a task with an error. If no sandbox of it is watched, tells the peer and frees the task. */
@@ -210,6 +216,13 @@ bool task_commit_begin(struct task *task);
 void task_commit_report(const struct task *task, struct record_commit *ret);
 /* Waits for helpers that still run. */
 void committers_end(struct broker *b);
+
+/* task-relay.c. Before sandbox_prepare(); does nothing for a plan without a relay. */
+int task_relay_begin(struct task *task, struct error *err) _must_check_;
+/* Every process of the sandbox is dead. True: task_after_death() is called when the relay is dead, too. */
+bool task_relay_end(struct task *task);
+void task_relay_report(struct task *task); /* sends its book */
+void task_relay_free(struct task *task);
 
 /* task-usage.c. */
 void usage_subtract(struct usage *usage, const struct usage *before);

@@ -275,7 +275,10 @@ static const struct option run_rows[] = {
 	  "apply writes to the workspace: always (the default), on_success or never", apply_text,
 	  0 },
 	{ "--discard", 0, NULL, "apply nothing: --commit never", apply_discard, 0 },
-	{ "--network", 0, "MODE", "none (the default): only loopback; off: no sockets",
+	{ "--network", 0, "MODE",
+	  "none (the default): only loopback; off: no sockets; allow:HOST:PORT,… (or allow:*): "
+	  "those "
+	  "places, if the policy permits them",
 	  run_set_network, 0 },
 	{ "--policy", 0, "NAME|FILE", "the policy to run under [default]", apply_text, 0 },
 	{ "--image", 0, "DIR", "a root file system instead of the host's /usr", apply_image, 0 },

@@ -41,6 +41,7 @@ struct executor_options {
 	 * every other policy. NULL: policies as they are.
 	 */
 	const struct limits *defaults, *ceilings;
+	bool network; /* policies may permit programs to reach other machines */
 	uint32_t defaults_set, ceilings_set;
 	/*
 	 * By language: below the request's limits and above the policy `default`'s. Unknown languages are

@@ -104,6 +104,9 @@ void flow_isolation(struct run *run, const struct record_started *start)
 	static const char *const cgroups[_CGROUP_KIND_MAX] = { "none", "v1", "v2" };
 	static const char *const fronts[_FRONT_KIND_MAX] = { "caller", "confined", "partly",
 							     "open" };
+	static const char *const nets[] = {
+		[NETWORK_OFF] = "off", [NETWORK_NONE] = "none", [NETWORK_ALLOW] = "allow"
+	};
 	const struct host_facts *facts = run->decision.facts;
 	struct isolation *iso = &run->result->isolation;
 	uint32_t missing = run->decision.missing | start->missing;
@@ -117,7 +120,7 @@ void flow_isolation(struct run *run, const struct record_started *start)
 		.cgroup = start->cgroup < _CGROUP_KIND_MAX ? cgroups[start->cgroup] : "none",
 		.landlock = start->landlock_abi,
 		.proc = start->proc ? "pid" : "none",
-		.net = run->decision.network == NETWORK_OFF ? "off" : "none",
+		.net = nets[run->decision.network],
 		.broker = facts->broker_open ? "open" : "confined",
 		.front = fronts[facts->front],
 	};
@@ -211,6 +214,8 @@ static int fill_result(struct run *run, const struct sandbox_spec *in, const str
 	res->usage = o->done.usage;
 	res->files_truncated = o->done.files_truncated;
 	r = flow_take_changes(res, o);
+	if (r >= 0)
+		r = flow_take_network(run, o);
 	if (r >= 0)
 		r = fill_stages(run, in, o);
 	if (r >= 0 && res->verdict.status == STATUS_SUCCESS &&

@@ -200,7 +200,7 @@ static int run_test(struct testing *t, size_t index, struct error *err)
 		return r;
 	o = job_outcome(job);
 	r = flow_job_error(job, err);
-	if (r >= 0 && flow_take_changes(res, o) < 0)
+	if (r >= 0 && (flow_take_changes(res, o) < 0 || flow_take_network(run, o) < 0))
 		r = error_oom(err);
 	if (r >= 0) {
 		flow_isolation(run, &o->start);

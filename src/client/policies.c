@@ -75,6 +75,7 @@ static void apply_rules(const struct policy_rules *rules, struct policy *policy)
 {
 	bool is_default = strcmp(policy->name, "default") == 0;
 
+	policy->network_barred = rules->no_network;
 	for (size_t i = 0; i < limit_knobs_count; i++) {
 		const struct knob *k = &limit_knobs[i];
 		int64_t ceiling = knob_get(k, &policy->ceilings);
@@ -222,6 +223,7 @@ int policies_to_json(struct atoll *a, json_t **ret, struct error *err)
 int policy_rules_take(struct policy_rules *rules, const struct executor_options *o)
 {
 	rules->named = true;
+	rules->no_network = !o->network;
 	if (o->defaults) {
 		rules->defaults = *o->defaults;
 		rules->defaults_set = o->defaults_set;

@@ -54,6 +54,7 @@ struct atoll {
 	struct policy_rules {	       /* of an executor, for all policies */
 		bool named;	       /* only names, no paths */
 		char *dir;	       /* searched before data_dir, or NULL */
+		bool no_network;       /* no policy permits other machines */
 		struct limits defaults, ceilings;
 		uint32_t defaults_set, ceilings_set;
 		struct presets *presets; /* by language, under its name here; or NULL */
@@ -236,6 +237,8 @@ int flow_add_stage(struct result *res, const struct result_stage *stage) _must_c
 /* The layers that held the run, from the broker's report. */
 void flow_isolation(struct run *run, const struct record_started *start);
 
+/* flow-network.c: connections, and what was refused */
+int flow_take_network(struct run *run, const struct job_outcome *o) _must_check_;
 /* flow-changes.c: changes to the workspace */
 int flow_take_changes(struct result *res, const struct job_outcome *o) _must_check_;
 

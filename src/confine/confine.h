@@ -9,6 +9,7 @@
  *              rows that look at no argument cost nothing: the kernel answers them from a bitmap
  *   unpacker   waits for archives and forks one process for each (engine/unpacker.h)
  *   archive    that process: memory, one socket, and its own end; any other call kills it
+ *   relay      connections of one sandbox (egress/): sockets, names, threads, and its own exec, which comes after this
  */
 #pragma once
 
@@ -22,6 +23,7 @@ enum confine_role {
 	CONFINE_BROKER,
 	CONFINE_UNPACKER,
 	CONFINE_ARCHIVE,
+	CONFINE_RELAY,
 	_CONFINE_MAX,
 };
 

@@ -54,10 +54,9 @@ static void test_names(void **state)
 		enum confine_role role;
 		const char *first, *last;
 	} ends[] = {
-		{ CONFINE_FRONT, "accept", "writev" },
-		{ CONFINE_BROKER, "chroot", "unshare" },
-		{ CONFINE_UNPACKER, "brk", "writev" },
-		{ CONFINE_ARCHIVE, "brk", "writev" },
+		{ CONFINE_FRONT, "accept", "writev" },	{ CONFINE_BROKER, "chroot", "unshare" },
+		{ CONFINE_UNPACKER, "brk", "writev" },	{ CONFINE_ARCHIVE, "brk", "writev" },
+		{ CONFINE_RELAY, "accept4", "writev" },
 	};
 
 	(void)state;
@@ -250,6 +249,14 @@ static void test_attempts(void **state)
 		{ CONFINE_ARCHIVE, try_fork, -SIGSYS },
 		{ CONFINE_ARCHIVE, try_kill, -SIGSYS },
 		{ CONFINE_ARCHIVE, try_ptrace, -SIGSYS },
+		{ CONFINE_RELAY, try_read, 0 },
+		{ CONFINE_RELAY, try_file, 0 },
+		{ CONFINE_RELAY, try_socket, EAFNOSUPPORT },
+		{ CONFINE_RELAY, try_packet, EAFNOSUPPORT },
+		{ CONFINE_RELAY, try_fork, EPERM },
+		{ CONFINE_RELAY, try_kill, EPERM },
+		{ CONFINE_RELAY, try_exec, -SIGSYS },
+		{ CONFINE_RELAY, try_ptrace, -SIGSYS },
 	};
 
 	(void)state;

@@ -104,6 +104,7 @@ struct config {
 	int64_t idempotency_ms; /* how long an idempotency key is remembered */
 
 	/* Callbacks */
+	bool network; /* policies may permit programs to reach other machines */
 	bool callbacks;
 	const char *const
 		*callback_hosts; /* "host", "host:port", "*.domain"; empty: any public address */

@@ -106,8 +106,8 @@ static void note_presets(struct front *f, const struct presets *all)
 				LOG_TEXT("version", p->version));
 		if (p->allow_network)
 			log_say(&f->log, LOG_WARNING,
-				"language_config: allow_network has no effect, no sandbox reaches "
-				"other machines",
+				"language_config: allow_network has no effect, a request asks for "
+				"its network itself",
 				LOG_TEXT("language", p->name));
 	}
 }
@@ -124,6 +124,7 @@ static int open_service(struct front *f, struct error *err)
 		.front = f->kind,
 		.defaults = &c->defaults,
 		.defaults_set = c->defaults_set,
+		.network = c->network,
 		.ceilings = &c->ceilings,
 		.ceilings_set = c->ceilings_set,
 		.presets = c->language_text ? &presets : NULL,

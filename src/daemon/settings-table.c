@@ -129,6 +129,8 @@ const struct setting settings[] = {
 	{ "idempotency", NULL, NULL, SETTING_NUMBER, OFFSET(idempotency_ms),
 	  .number = OR_NONE(KNOB_TIME, SECONDS(1), HOURS(24 * 30), 0),
 	  .help = "time that an Idempotency-Key is remembered [as long as its execution]" },
+	{ "network.allow", NULL, NULL, SETTING_BOOL, OFFSET(network),
+	  .help = "let programs reach other machines where their policy permits it" },
 	{ "callbacks.allow", NULL, NULL, SETTING_BOOL, OFFSET(callbacks),
 	  .help = "accept callback_url in requests" },
 	{ "callbacks.hosts", NULL, NULL, SETTING_WORDS, OFFSET(callback_hosts), .preset = "",

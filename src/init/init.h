@@ -10,6 +10,7 @@
  *   GO + plan [+ mounter]    ─▶     (prepare)
  *   DEV [+ a mount of /dev]  ─▶     (when the plan has one)
  *   WORKSPACE [+ a mount]    ─▶     (when the plan has one; without a mount the child makes it)
+ *   RELAY + a socket         ─▶     (when the plan has one: it takes the listening sockets)
  *   REST + plan              ─▶     (when the first plan was partial: it is this one up to the pivot)
  *                            ◀─     PREPARED + work, tmp [, upper] [, terminal]   or FAILED
  *   ◀─     ADOPTED                               only where the program is there already
@@ -45,6 +46,7 @@ enum command_kind {
 	COMMAND_GO,
 	COMMAND_DEV,
 	COMMAND_WORKSPACE,
+	COMMAND_RELAY,
 	COMMAND_REST,
 	COMMAND_START,
 	COMMAND_SIGNAL,

@@ -17,6 +17,7 @@
  *   USAGE {job}                           ─▶
  *                                      ◀─ USAGE {job, usage}
  *                                      ◀─ FILE {job, path, size} + fd             if the plan asks for files
+ *                                      ◀─ NETWORK {job} + fd                    if the plan has a relay: its book
  *                                      ◀─ DONE {job, …} [+ changes]               exactly one DONE or FAILED a RUN
  *   the socket closes: the broker kills every run that came over it; a forked broker then ends.
  *
@@ -46,6 +47,7 @@ enum record_kind {
 	RECORD_SIGNAL,
 	RECORD_PARK,
 	RECORD_COPY,
+	RECORD_NETWORK,
 };
 
 /* RECORD_PLAN_MAX: a plan up to this size comes as bytes behind its RUN, which is faster than a sealed file. */
@@ -55,7 +57,7 @@ enum { RECORD_FDS_MAX = 5, RECORD_PLAN_MAX = 8192 };
  * Both ends are the same program, unless a front of another version connects to a listening broker. So a change of meaning
  * takes another number here. Added operations change _OP_MAX; records of another size are refused by their size.
  */
-enum { PROTO_VERSION = 12 << 16 | _OP_MAX };
+enum { PROTO_VERSION = 13 << 16 | _OP_MAX };
 
 struct record_hello {
 	uint32_t version;	 /* PROTO_VERSION */

@@ -59,7 +59,7 @@ int job_new(struct link *link, struct loop *loop, const struct job_input *in, st
 	j->loop = loop;
 	j->in = *in;
 	j->outcome.killed_for = -1;
-	j->outcome.changes_fd = -EBADF;
+	j->outcome.changes_fd = j->outcome.book_fd = -EBADF;
 	j->ticket_fd = -EBADF;
 	job_pipe_init(&j->out, j, OUTPUT_STDOUT);
 	job_pipe_init(&j->err, j, OUTPUT_STDERR);
@@ -107,6 +107,7 @@ struct job *job_free(struct job *j)
 	capture_done(&j->outcome.err);
 	(void)fd_close(j->ticket_fd);
 	(void)fd_close(j->outcome.changes_fd);
+	(void)fd_close(j->outcome.book_fd);
 	free(j);
 	return NULL;
 }
@@ -455,9 +456,7 @@ static int done(struct job *j, struct link_message *m)
 	struct error error;
 
 	/* A descriptor of DONE is the list of changes; a terminal comes only with a STARTED of its own. */
-	if (m->n_fds == 1)
-		j->outcome.changes_fd = TAKE_FD(m->fds[0]);
-	m->n_fds = 0;
+	link_take_fd(m, &j->outcome.changes_fd);
 	if (record->has_started)
 		(void)started(j, &record->started, m);
 	if (j->state != JOB_RUNNING) {
@@ -511,6 +510,9 @@ static int on_job_message(void *data, struct link_message *m)
 		return 0;
 	case RECORD_FILE:
 		return take_job_file(j, m);
+	case RECORD_NETWORK:
+		link_take_fd(m, &j->outcome.book_fd);
+		return 0;
 	case RECORD_DONE:
 		return done(j, m);
 	case RECORD_FAILED:

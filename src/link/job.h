@@ -66,6 +66,7 @@ struct job_outcome {
 	size_t n_stages;
 	struct record_done done;
 	int changes_fd; /* the list of changes to the workspace (spec/change.h), or -EBADF */
+	int book_fd;	/* what the relay did (plan/relay-book.h), or -EBADF */
 	struct capture out, err; /* the program's output, also if the run failed */
 	int killed_for;		 /* enum cause_kind of the job's KILL, or -1 */
 	struct error error;	 /* code not ERROR_NONE: the run, or keeping its output, failed */

@@ -27,6 +27,15 @@ struct link_message {
 	bool lost_fds; /* its descriptors exceeded the limit of open files and were lost */
 };
 
+/* Takes its only descriptor, if *fd has none yet. */
+static inline void link_take_fd(struct link_message *m, int *fd)
+{
+	if (m->n_fds != 1 || *fd >= 0)
+		return;
+	*fd = TAKE_FD(m->fds[0]);
+	m->n_fds = 0;
+}
+
 /* The receiver of the records of one job. Embedded by its owner, which calls link_detach() before it is freed. */
 struct link_port {
 	uint32_t job;

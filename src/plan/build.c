@@ -7,6 +7,7 @@
 #include "plan/build.h"
 
 #include "plan/filter.h"
+#include "plan/relay-book.h"
 #include "plan/wire.h"
 
 #include <stdio.h>
@@ -114,6 +115,8 @@ static void add_etc(struct plan_builder *b, const struct decision *d)
 		 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
 	add_text(b, "/etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n");
 	add_text(b, "/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n");
+	if (d->network == NETWORK_ALLOW)
+		add_text(b, "/etc/resolv.conf", "nameserver 127.0.0.1\n");
 	for (const char **e = d->policy->etc; *e; e++)
 		add_etc_entry(b, *e, root_flags(d));
 	if (d->language)
@@ -185,6 +188,24 @@ static void add_devices(struct plan_builder *b, const struct decision *d)
 	       (struct op_args){ .b = "/dev/pts" });
 }
 
+_Static_assert((int)NETWORK_RULES_MAX == (int)RELAY_RULES_MAX &&
+		       (int)NETWORK_PORTS_MAX == (int)RELAY_PORTS_MAX,
+	       "what a policy permits, a relay can do");
+
+static int add_place(void *data, const struct place *place)
+{
+	add_op(data, (struct op){ .kind = OP_ALLOW, .value = place->port },
+	       (struct op_args){ .a = place->host });
+	return 0;
+}
+
+static void add_relay(struct plan_builder *b, const struct decision *d)
+{
+	add_op(b, (struct op){ .kind = OP_RELAY, .value = d->policy->network_bytes },
+	       (struct op_args){ 0 });
+	(void)!decision_each_place(d, add_place, b);
+}
+
 static void add_work(struct plan_builder *b, const struct plan_input *in)
 {
 	const struct decision *d = in->decision;
@@ -209,6 +230,8 @@ static void add_work(struct plan_builder *b, const struct plan_input *in)
 	add_op(b, (struct op){ .kind = OP_PROC }, (struct op_args){ .b = "/proc" });
 	if (d->network != NETWORK_OFF)
 		add_op(b, (struct op){ .kind = OP_LOOPBACK }, (struct op_args){ 0 });
+	if (d->network == NETWORK_ALLOW)
+		add_relay(b, d);
 	add_op(b, (struct op){ .kind = OP_PIVOT }, (struct op_args){ 0 });
 }
 

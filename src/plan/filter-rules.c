@@ -27,6 +27,15 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 			{ 16, 16, TO_SOCKET_PROTOCOL }, /* AF_NETLINK */
 		},
 	},
+	/* The same without local sockets, which lead to other programs of the host. */
+	[TO_INET_SOCKET] = {
+		.arg = 0, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 3,
+		.cases = {
+			{ 2, 2, TO_SOCKET_TYPE },	/* AF_INET */
+			{ 10, 10, TO_SOCKET_TYPE },	/* AF_INET6 */
+			{ 16, 16, TO_SOCKET_PROTOCOL }, /* AF_NETLINK */
+		},
+	},
 	/*
 	 * SOCK_NONBLOCK and SOCK_CLOEXEC are above the type's four bits. For an unknown pair of type and
 	 * protocol the kernel loads a module on behalf of any user. Landlock's rules for TCP may not apply to

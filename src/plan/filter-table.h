@@ -29,6 +29,7 @@ enum target {
 	TO_SOCKET_TYPE,
 	TO_SOCKET_PROTOCOL,
 	TO_SOCKET,
+	TO_INET_SOCKET, /* only in filters of Atoll's own processes (confine/) */
 	TO_SOCKETPAIR,
 	TO_IPV4_OPTION,
 	TO_IPV6_OPTION,

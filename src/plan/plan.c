@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 
 #include "plan/filter.h"
+#include "plan/relay-book.h"
 #include "spec/change.h"
 
 #include <string.h>
@@ -29,6 +30,9 @@ const struct op_info op_table[_OP_MAX] = {
 	[OP_DEVPTS] = { "devpts", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 1, 0, 1 },
 	[OP_PROC] = { "proc", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 0, 0, 1 },
 	[OP_LOOPBACK] = { "loopback", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, 0, 0, 1 },
+	[OP_RELAY] = { "relay", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, INT64_MAX, 0, 1 },
+	[OP_ALLOW] = { "allow", PHASE_PREPARE, SPAN_TEXT, SPAN_NONE, UINT16_MAX, 0,
+		       RELAY_RULES_MAX },
 	[OP_PIVOT] = { "pivot", PHASE_PREPARE, SPAN_NONE, SPAN_NONE, 0, 0, 1 },
 	[OP_FILE] = { "file", PHASE_PREPARE, SPAN_BYTES, SPAN_TARGET, 0, 0, 8192 },
 	[OP_READONLY] = { "readonly", PHASE_PREPARE, SPAN_NONE, SPAN_TARGET, 0, 0, 8 },

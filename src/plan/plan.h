@@ -40,6 +40,8 @@ enum op_kind {
 	OP_DEVPTS,	/* b: target; own instance; value: 1 the program gets a terminal of it */
 	OP_PROC,	/* b: target; subset=pid */
 	OP_LOOPBACK,	/* bring lo up */
+	OP_RELAY,	/* value: bytes to carry, 0: no bound; every address leads to the relay */
+	OP_ALLOW,	/* a: a host, *.DOMAIN or *, value: port; the relay connects to it */
 	OP_PIVOT,	/* the new root becomes /; the old one is gone */
 	OP_FILE,	/* a: bytes, b: target below a scratch or tmpfs target; mode */
 	OP_READONLY,	/* b: mount point that becomes read-only */

@@ -5,7 +5,7 @@
  * fit the language. If the host has less than the policy's default, the default shrinks. If the caller asked
  * for more than the ceiling, the request is refused.
  */
-#include "policy/policy.h"
+#include "policy/places.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -65,6 +65,8 @@ static int refuse_network(const struct decision *d, const char *reason, struct e
 
 static int check_network(struct decision *d, struct error *err)
 {
+	int r = 0;
+
 	switch (d->request->network) {
 	case NETWORK_NONE:
 		if (d->request->network_text && d->policy->network == NETWORK_OFF)
@@ -73,10 +75,20 @@ static int check_network(struct decision *d, struct error *err)
 	case NETWORK_OFF:
 		break;
 	case NETWORK_ALLOW:
-		return refuse_network(d,
-				      "is not available: no sandbox reaches other machines yet; "
-				      "use none or off",
-				      err);
+		if (d->policy->network != NETWORK_ALLOW)
+			return refuse_network(
+				d,
+				"is not allowed by this policy; name one that allows it, "
+				"such as network-allowlist or trusted",
+				err);
+		if (d->policy->network_barred)
+			return refuse_network(
+				d,
+				"is not allowed by this server: its administrator can set "
+				"network.allow",
+				err);
+		r = places_check(d, err);
+		break;
 	case NETWORK_HOST:
 		return refuse_network(d,
 				      "is not allowed: a sandbox never shares the host's network; "
@@ -84,7 +96,7 @@ static int check_network(struct decision *d, struct error *err)
 				      err);
 	}
 	d->network = d->policy->network == NETWORK_OFF ? NETWORK_OFF : d->request->network;
-	return 0;
+	return r;
 }
 
 /* A set of limits in the request, and its place there. */

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/parse.h"
 #include "spec/knob.h"
 #include "spec/read.h"
 
@@ -129,15 +130,79 @@ static int read_filesystem(const struct reader *r, const struct key_rule *rule _
 static int read_network_mode(const struct reader *r, const struct key_rule *rule,
 			     const json_t *value, void *object)
 {
+	static const struct {
+		const char *text;
+		enum network_mode mode;
+	} modes[] = {
+		{ "off", NETWORK_OFF },
+		{ "none", NETWORK_NONE },
+		{ "allow", NETWORK_ALLOW },
+	};
 	struct policy *policy = object;
 	const char *text;
 	int e = read_string(r, value, rule->max, &text);
 
 	if (e < 0)
 		return e;
-	if (strcmp(text, "off") != 0 && strcmp(text, "none") != 0)
-		return reader_refuse(r, "'%s' is not off or none", quote_text(text).text);
-	policy->network = strcmp(text, "off") == 0 ? NETWORK_OFF : NETWORK_NONE;
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
+		if (strcmp(text, modes[i].text) == 0) {
+			policy->network = modes[i].mode;
+			return 0;
+		}
+	return reader_refuse(r, "'%s' is not off, none or allow", quote_text(text).text);
+}
+
+static int read_network_allow(const struct reader *r, const struct key_rule *rule,
+			      const json_t *value, void *object)
+{
+	int e = read_words(r, rule, value, object);
+
+	for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
+		struct reader at = reader_index(r, i);
+		const json_t *word = json_array_get(value, i);
+		struct place place;
+
+		if (place_parse(json_string_value(word), &place) < 0)
+			e = reader_refuse(&at, "%s is no HOST, HOST:PORT, *.DOMAIN or *",
+					  quote_json(word).text);
+	}
+	return e;
+}
+
+static int read_network_ports(const struct reader *r, const struct key_rule *rule _unused_,
+			      const json_t *value, void *object)
+{
+	struct policy *policy = object;
+	size_t n = json_array_size(value);
+
+	if (!json_is_array(value) || n == 0 || n > NETWORK_PORTS_MAX)
+		return reader_refuse(r, "give a list of 1 to %d ports", NETWORK_PORTS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		const json_int_t port = json_integer_value(json_array_get(value, i));
+		struct reader at = reader_index(r, i);
+
+		if (port < 1 || port > UINT16_MAX)
+			return reader_refuse(&at, "%s is no port",
+					     quote_json(json_array_get(value, i)).text);
+		policy->network_ports[i] = (uint16_t)port;
+	}
+	policy->n_network_ports = n;
+	return 0;
+}
+
+static int read_network_bytes(const struct reader *r, const struct key_rule *rule,
+			      const json_t *value, void *object)
+{
+	struct policy *policy = object;
+	const char *text;
+
+	policy->network_bytes = json_integer_value(value);
+	if (json_is_integer(value) && policy->network_bytes > 0)
+		return 0;
+	if (!json_is_string(value) || read_string(r, value, rule->max, &text) < 0 ||
+	    parse_size(text, &policy->network_bytes) < 0 || policy->network_bytes < 1)
+		return reader_refuse(r, "%s is no size, such as 512m or 10g",
+				     quote_json(value).text);
 	return 0;
 }
 
@@ -146,10 +211,21 @@ static int read_network(const struct reader *r, const struct key_rule *rule _unu
 {
 	static const struct key_rule rules[] = {
 		{ .key = "mode", .read = read_network_mode, .max = NAME_BYTES_MAX },
+		{ .key = "allow",
+		  .read = read_network_allow,
+		  .offset = offsetof(struct policy, network_allow),
+		  .max = HOST_NAME_MAX_BYTES + 8,
+		  .max_count = NETWORK_PLACES_MAX },
+		{ .key = "ports", .read = read_network_ports },
+		{ .key = "bytes", .read = read_network_bytes, .max = NAME_BYTES_MAX },
 	};
 	struct draft *d = object;
+	struct reader allow = reader_at(r, "allow");
+	int e = read_object(r, value, KEY_TABLE(rules), d->policy);
 
-	return read_object(r, value, KEY_TABLE(rules), d->policy);
+	if (e == 0 && d->policy->network == NETWORK_ALLOW && !d->policy->network_allow)
+		e = reader_refuse(&allow, "it is missing; list the places that programs may reach");
+	return e;
 }
 
 /* {"allow": [modules]} or {"deny": [modules]}. */
@@ -295,6 +371,9 @@ static int read_policy(const struct reader *r, struct draft *d, const struct hos
 
 	if (!empty)
 		return reader_no_memory(r);
+	policy->network_ports[0] = 80;
+	policy->network_ports[1] = 443;
+	policy->n_network_ports = 2;
 	policy->usr = empty;
 	policy->etc = empty;
 	limits_presets(&policy->defaults);

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/address.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "spec/change.h"
@@ -30,6 +31,9 @@ enum preload_rule {
 	PRELOAD_ANY,
 };
 
+/* As many as a relay has (plan/relay-book.h). */
+enum { NETWORK_PORTS_MAX = 32, NETWORK_RULES_MAX = 1024 };
+
 struct policy {
 	json_t *root;	     /* owns every string below */
 	struct arena memory; /* owns the lists */
@@ -43,7 +47,13 @@ struct policy {
 	bool libraries_only; /* programs read their runtime and libraries, and no other file */
 	const char **usr;    /* host directories shown read-only: "/usr", … */
 	const char **etc;    /* entries of /etc shown to every program */
-	enum network_mode network; /* the most a request may ask for: NETWORK_NONE or NETWORK_OFF */
+	enum network_mode network; /* the most a request may ask for: off, none or allow */
+	bool network_barred;	   /* NETWORK_ALLOW: the administrator permits no network at all */
+	/* NETWORK_ALLOW: the places, as base/address.h reads them, and the ports of those that name none */
+	const char **network_allow;
+	uint16_t network_ports[NETWORK_PORTS_MAX];
+	size_t n_network_ports;
+	int64_t network_bytes; /* that one run may send and receive; 0: no bound */
 	const json_t *imports; /* {"allow" | "deny": [modules]} of Python code, of root; or NULL */
 	enum preload_rule preload;
 	const char **preload_names; /* of PRELOAD_NAMED; NULL otherwise */
@@ -86,6 +96,12 @@ struct decision {
  * bounds of this policy and host. Needs policy and facts of *d. An err about something else stays as it is.
  */
 void decide_restate(const struct decision *d, const json_t *root, struct error *err);
+/*
+ * Calls fn for each place and port that the run may reach, in order, while it returns 0. Its host may be a pattern; an address
+ * that is not public is given only if the policy lists that address itself.
+ */
+int decision_each_place(const struct decision *d, int (*fn)(void *data, const struct place *place),
+			void *data) _must_check_;
 /* The caller fills request, policy, language, facts and presets of *d; decide() fills the rest or refuses. */
 int decide(struct decision *d, struct error *err) _must_check_;
 /*

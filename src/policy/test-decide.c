@@ -68,6 +68,11 @@ static void fixture_done(struct decide_fixture *f)
 static const char strict[] =
 	"name: strict\nlimits: {defaults: {cpu_time: 5}}\nnetwork: {mode: off}\n"
 	"require: [landlock]\n";
+#define LISTED                                                                                     \
+	"name: listed\nnetwork: {mode: allow, ports: [80, 443], "                                  \
+	"allow: [pypi.org, '*.pypi.org:443', 'db.org:5432', '10.0.0.5:5432']}\n"
+#define ANY_PLACE "name: any\nnetwork: {mode: allow, ports: [443], allow: ['*', '10.0.0.5']}\n"
+
 static const char plain[] = "name: plain\nnetwork: {mode: none}\n";
 static const struct {
 	const char *policy, *language, *request;
@@ -102,8 +107,13 @@ static const struct {
 	  "none or off" },
 	{ plain, language_text, "{\"code\": \"\", \"network\": \"allow:a.org:443\"}", ERROR_POLICY,
 	  "network",
-	  "network: 'allow:a.org:443' is not available: no sandbox reaches other machines "
-	  "yet; use none or off" },
+	  "network: 'allow:a.org:443' is not allowed by this policy; name one that allows it, such "
+	  "as "
+	  "network-allowlist or trusted" },
+	{ ANY_PLACE, language_text, "{\"code\": \"\", \"network\": \"allow:127.0.0.1:443\"}",
+	  ERROR_POLICY, "network",
+	  "network: policy 'any' does not list '127.0.0.1:443'; leave it out, or list it in the "
+	  "policy's network.allow" },
 	{ strict, language_text, "{\"code\": \"\", \"network\": \"loopback\"}", ERROR_POLICY,
 	  "network", "network: 'loopback' is not allowed by this policy; use off" },
 	{ plain, language_text, "{\"code\": \"\", \"writable_root\": true}", ERROR_POLICY,
@@ -395,6 +405,65 @@ static void test_print_is_bounded(void **state _unused_)
 	fixture_done(&f);
 }
 
+static int append_place(void *data, const struct place *place)
+{
+	return buf_printf(data, "%s:%u ", place->host, place->port);
+}
+
+static void test_places(void **state)
+{
+	static const struct {
+		const char *policy, *network, *places; /* places NULL: refused */
+	} rows[] = {
+		{ LISTED, "none", "" },
+		{ LISTED, "allow:pypi.org", "pypi.org:80 pypi.org:443 " },
+		{ LISTED, "allow:PyPI.org:443", "pypi.org:443 " },
+		{ LISTED, "allow:a.pypi.org", "a.pypi.org:443 " },
+		{ LISTED, "allow:*.pypi.org,db.org", "*.pypi.org:443 db.org:5432 " },
+		{ LISTED, "allow:*.a.pypi.org", "*.a.pypi.org:443 " },
+		{ LISTED, "allow:10.0.0.5", "10.0.0.5:5432 " },
+		{ LISTED, "allow:[::ffff:10.0.0.5]:5432", "10.0.0.5:5432 " },
+		{ LISTED, "allow",
+		  "pypi.org:80 pypi.org:443 *.pypi.org:443 db.org:5432 10.0.0.5:5432 " },
+		{ LISTED, "allow:*", NULL },
+		{ LISTED, "allow:a.pypi.org:80", NULL },
+		{ LISTED, "allow:db.org:443", NULL },
+		{ LISTED, "allow:pypi.org,evil.org", NULL },
+		{ LISTED, "allow:pypi.org.evil.org:443", NULL },
+		{ ANY_PLACE, "allow:*", "*:443 " },
+		{ ANY_PLACE, "allow:8.8.8.8,evil.org:443", "8.8.8.8:443 evil.org:443 " },
+		{ ANY_PLACE, "allow:10.0.0.5", "10.0.0.5:443 " },
+		{ ANY_PLACE, "allow:10.0.0.6:443", NULL },
+		{ ANY_PLACE, "allow:[::1]:443", NULL },
+		{ ANY_PLACE, "allow:*:80", NULL },
+		{ "name: none\nnetwork: {mode: allow, allow: []}\n", "allow", "" },
+		{ "name: none\nnetwork: {mode: allow, allow: []}\n", "allow:*", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct decide_fixture f = { .facts = good_host };
+		_cleanup_buf_ struct buf places = { 0 };
+		char request[200];
+		int r;
+
+		buf_init(&places, 1000);
+		(void)snprintf(request, sizeof(request), "{\"code\": \"\", \"network\": \"%s\"}",
+			       rows[i].network);
+		r = decide_with(&f, rows[i].policy, language_text, request);
+		if ((r == 0) != (rows[i].places != NULL))
+			fail_msg("%s: %s", rows[i].network, f.err.text);
+		if (r < 0) {
+			assert_int_equal(f.err.code, ERROR_POLICY);
+			assert_string_equal(f.err.field, "network");
+		} else {
+			assert_int_equal(decision_each_place(&f.d, append_place, &places), 0);
+			assert_string_equal(places.data ? places.data : "", rows[i].places);
+		}
+		fixture_done(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,6 +478,7 @@ int main(void)
 		cmocka_unit_test(test_print_names_the_version),
 		cmocka_unit_test(test_print_is_bounded),
 		cmocka_unit_test(test_presets),
+		cmocka_unit_test(test_places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,6 +78,9 @@ int child_do_pivot(struct child *c, const struct op *op);
 int child_do_readonly(struct child *c, const struct op *op);
 /* child-nested.c: what a nested sandbox has of its own, above the parent's file system. */
 int child_nest(struct child *c, const struct op *op);
+/* child-relay.c: listening sockets that the sandbox's relay serves from outside. OP_ALLOW says where. */
+int child_do_relay(struct child *c, const struct op *op);
+int child_do_allow(struct child *c, const struct op *op);
 /* child-layers.c: the writable layers above directories of the host (layers.h). */
 int child_do_workspace(struct child *c, const struct op *op);
 /* Lets the program write to a directory of the host as if it were its own. */

@@ -96,6 +96,7 @@ void sandbox_free(struct sandbox *sb)
 	sb->upper_fd = fd_close(sb->upper_fd);
 	sb->tmp_fd = fd_close(sb->tmp_fd);
 	sb->terminal_fd = fd_close(sb->terminal_fd);
+	sb->relay_fd = fd_close(sb->relay_fd);
 	sb->mounts_fd = fd_close(sb->mounts_fd);
 	sb->order_fd = fd_close(sb->order_fd);
 	sb->program_fd = fd_close(sb->program_fd);

@@ -58,6 +58,7 @@ struct sandbox {
 	bool trusted_upper;  /* marked there by trusted xattrs, not user xattrs */
 	pid_t mounter;	     /* process that mounts its workspace; 0: none */
 	int terminal_fd;     /* master of its terminal, or -EBADF */
+	int relay_fd;	     /* the socket of its relay, until it is handed over; or -EBADF */
 	int mounts_fd;	     /* its mount namespace */
 	int dev_fd;	     /* its tree of /dev, for reuse; or -EBADF */
 	/* its /dev nodes are shared neither with another sandbox nor with the host */

@@ -189,6 +189,7 @@ struct sandbox *sandbox_new(struct sandbox_host *host)
 					.tmp_fd = -EBADF,
 					.upper_fd = -EBADF,
 					.terminal_fd = -EBADF,
+					.relay_fd = -EBADF,
 					.mounts_fd = -EBADF,
 					.dev_fd = -EBADF,
 					.order_fd = -EBADF,
@@ -470,6 +471,7 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 					 .no_cgroup = facts->cgroup == CGROUP_NONE,
 					 .partial = !plan_find(plan, OP_SECCOMP, -1) };
 	const struct init_command equip = { .kind = COMMAND_DEV };
+	const struct init_command serve = { .kind = COMMAND_RELAY };
 	const struct op *dev = plan_find(plan, OP_DEV, -1);
 	const struct op *workspace = plan_find(plan, OP_WORKSPACE, -1);
 	_cleanup_close_ int dev_fd = -EBADF, mounter_fd = -EBADF;
@@ -494,6 +496,9 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 		r = command_init(sb, &equip, &dev_fd, dev_fd >= 0 ? 1 : 0, err);
 	if (r == 0 && workspace)
 		r = give_workspace(sb, op_a(plan, workspace), err);
+	if (r == 0 && sb->relay_fd >= 0)
+		r = command_init(sb, &serve, &sb->relay_fd, 1, err);
+	sb->relay_fd = fd_close(sb->relay_fd);
 	/* If a program waits for its request, its cell sets the limits. */
 	if (r < 0 || sb->program_fd >= 0 || plan_stage_count(plan) == 0)
 		return r;

@@ -140,6 +140,8 @@ static const char *fork_obstacle(const struct decision *d)
 		return "only Python sessions can be forked";
 	if (d->workspace || d->libraries_only)
 		return "a session with a workspace, or without access to files, cannot be forked";
+	if (d->network == NETWORK_ALLOW)
+		return "a session that reaches other machines cannot be forked";
 	if (d->facts->landlock_abi == 0)
 		return "on this host Landlock is missing; see: atoll doctor";
 	return NULL;

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/address.h"
 #include "spec/knob.h"
 #include "spec/request-read.h"
 
@@ -57,6 +58,31 @@ static int read_request_limits(const struct reader *r, const struct key_rule *ru
 	return limits_parse_at(r->field, value, &req->limits, &req->limits_set, r->err);
 }
 
+/* "pypi.org:443,*.debian.org" as a list. */
+static int split_places(const struct reader *r, const char *text, const char ***ret)
+{
+	const char **list = arena_alloc(r->arena, (NETWORK_PLACES_MAX + 1) * sizeof(*list));
+	bool more = list;
+
+	for (size_t n = 0; more; n++) {
+		const size_t len = strcspn(text, ",");
+		struct place place;
+
+		if (n == NETWORK_PLACES_MAX)
+			return reader_refuse(r, "it names more than %d places", NETWORK_PLACES_MAX);
+		list[n] = arena_strndup(r->arena, text, len);
+		if (!list[n])
+			return reader_no_memory(r);
+		if (place_parse(list[n], &place) < 0)
+			return reader_refuse(r, "'%s' is no HOST, HOST:PORT, *.DOMAIN or *",
+					     quote_text(list[n]).text);
+		more = text[len] == ',';
+		text += len + more;
+	}
+	*ret = list;
+	return list ? 0 : reader_no_memory(r);
+}
+
 static int read_network(const struct reader *r, const struct key_rule *rule, const json_t *value,
 			void *object)
 {
@@ -67,7 +93,7 @@ static int read_network(const struct reader *r, const struct key_rule *rule, con
 	} modes[] = {
 		{ "off", NETWORK_OFF, false },	     { "none", NETWORK_NONE, false },
 		{ "loopback", NETWORK_NONE, false }, { "host", NETWORK_HOST, false },
-		{ "allow:", NETWORK_ALLOW, true },
+		{ "allow", NETWORK_ALLOW, false },   { "allow:", NETWORK_ALLOW, true },
 	};
 	struct request *req = object;
 	const char *text;
@@ -82,9 +108,10 @@ static int read_network(const struct reader *r, const struct key_rule *rule, con
 			continue;
 		req->network = modes[i].mode;
 		req->network_text = text;
-		return 0;
+		return modes[i].prefix ? split_places(r, text + len, &req->network_places) : 0;
 	}
-	return reader_refuse(r, "%s is not none, off or allow:HOST:PORT,…", quote_json(value).text);
+	return reader_refuse(r, "%s is not none, off, allow or allow:HOST:PORT,…",
+			     quote_json(value).text);
 }
 
 static int read_image(const struct reader *r, const struct key_rule *rule, const json_t *value,
@@ -303,7 +330,7 @@ static const struct key_rule request_rules[] = {
 	{ .key = "env", .read = read_env },
 	{ .key = "files", .read = request_read_files },
 	{ .key = "limits", .read = read_request_limits },
-	{ .key = "network", .read = read_network, .max = HOST_PATH_MAX },
+	{ .key = "network", .read = read_network, .max = NETWORK_TEXT_MAX },
 	{ .key = "policy", .read = read_text, MEMBER(policy), .max = HOST_PATH_MAX },
 	{ .key = "read_only", .read = read_bool, MEMBER(read_only) },
 	{ .key = "writable_root", .read = read_bool, MEMBER(writable_root) },

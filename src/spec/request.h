@@ -15,10 +15,12 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+/* Places of one list, and bytes of its text. */
+enum { NETWORK_PLACES_MAX = 64, NETWORK_TEXT_MAX = 8192 };
 enum network_mode {
-	NETWORK_NONE, /* a loopback interface and nothing else */
-	NETWORK_OFF,  /* no sockets but AF_UNIX */
-	NETWORK_ALLOW,
+	NETWORK_NONE,  /* a loopback interface and nothing else */
+	NETWORK_OFF,   /* no sockets but AF_UNIX */
+	NETWORK_ALLOW, /* listed places, through a relay */
 	NETWORK_HOST,
 };
 
@@ -105,11 +107,13 @@ struct request {
 	uint32_t limits_set;
 	enum network_mode network;
 	const char *network_text; /* as given, for messages */
-	const char *policy;	  /* name or path, or NULL */
-	const char *image;	  /* host directory, or NULL */
-	const char *workspace;	  /* name, or NULL */
-	bool workspace_cwd;	  /* programs start in it */
-	enum commit_when commit;  /* when the writes to it are applied */
+	/* NETWORK_ALLOW: as address.h reads them, NULL-terminated; NULL: all that the policy permits */
+	const char **network_places;
+	const char *policy;	 /* name or path, or NULL */
+	const char *image;	 /* host directory, or NULL */
+	const char *workspace;	 /* name, or NULL */
+	bool workspace_cwd;	 /* programs start in it */
+	enum commit_when commit; /* when the writes to it are applied */
 	bool read_only;
 	bool writable_root; /* programs may write anywhere, into a layer that ends with the run */
 	bool tty;

@@ -92,6 +92,8 @@ struct result *result_free(struct result *res)
 	json_decref(res->value_repr);
 	json_decref(res->outputs);
 	json_decref(res->host_calls);
+	json_decref(res->network);
+	json_decref(res->denials);
 	json_decref(res->session);
 	json_decref(res->error);
 	json_decref(res->labels);
@@ -503,10 +505,19 @@ static void emit_context(struct emitter *e, const struct result *res)
 	char created[32];
 
 	clock_format_utc(res->created_realtime_ns, created, sizeof(created));
-	member_empty(e, "denials");
+	if (res->denials)
+		member_value(e, "denials", res->denials);
+	else
+		member_empty(e, "denials");
+	if (res->denials_omitted)
+		member_integer(e, "denials_omitted", (int64_t)res->denials_omitted);
 	emit_key(e, "isolation");
 	emit_isolation(e, &res->isolation);
 	emit_commit(e, &res->commit);
+	if (res->network)
+		member_value(e, "network", res->network);
+	if (res->network_omitted)
+		member_integer(e, "network_omitted", (int64_t)res->network_omitted);
 	if (res->host_calls)
 		member_value(e, "host_calls", res->host_calls);
 	if (res->session)

@@ -96,7 +96,7 @@ struct isolation {
 	char seccomp[48];	 /* "default@3f2a91c0" */
 	int landlock;		 /* ABI in force; 0: off */
 	const char *proc;	 /* "pid", "none" */
-	const char *net;	 /* "none", "off" */
+	const char *net;	 /* "none", "off", "allow" */
 	const char *broker;	 /* "confined", "open" */
 	const char *front;	 /* the same, "partly", or "caller": a caller's own process */
 	const char *missing[16]; /* names of layers, NULL-terminated */
@@ -114,7 +114,11 @@ struct result {
 	json_t *outputs;	/* rich outputs, or NULL */
 	size_t evaluated_bytes; /* of value, outputs and error as text, about */
 	json_t *host_calls;	/* or NULL */
-	json_t *session;	/* {"id", "state"}; NULL: no turn of a session */
+	json_t *network;	/* connections of a run that may reach other machines, or NULL */
+	json_t *denials;	/* what was refused to it, or NULL */
+	uint64_t network_omitted,
+		denials_omitted; /* connections and refusals that are not listed */
+	json_t *session;	 /* {"id", "state"}; NULL: no turn of a session */
 	struct result_file *files;
 	size_t n_files;
 	bool files_truncated; /* more files were written than may be collected */

@@ -118,10 +118,18 @@ static void test_parts(void **state _unused_)
 	assert_null(request_free(req));
 
 	req = request_from("{\"entry\": \"src/m.py\", \"files\": {\"src/m.py\": \"\"}, "
-			   "\"network\": \"allow:example.org:443\"}");
+			   "\"network\": \"allow:example.org:443,*.pypi.org\"}");
 	assert_string_equal(req->entry, "src/m.py");
 	assert_int_equal(req->network, NETWORK_ALLOW);
-	assert_string_equal(req->network_text, "allow:example.org:443");
+	assert_string_equal(req->network_text, "allow:example.org:443,*.pypi.org");
+	assert_string_equal(req->network_places[0], "example.org:443");
+	assert_string_equal(req->network_places[1], "*.pypi.org");
+	assert_null(req->network_places[2]);
+	assert_null(request_free(req));
+
+	req = request_from("{\"code\": \"\", \"network\": \"allow\"}");
+	assert_int_equal(req->network, NETWORK_ALLOW);
+	assert_null(req->network_places);
 	assert_null(request_free(req));
 }
 
@@ -239,11 +247,13 @@ static const struct {
 	{ "{\"code\": \"\", \"limits\": {\"memory\": 1}}", "limits.memory",
 	  "limits.memory: 1 is below the minimum of 4 MiB (allowed: 4 MiB to 1 TiB)" },
 	{ "{\"code\": \"\", \"network\": \"full\"}", "network",
-	  "network: 'full' is not none, off or allow:HOST:PORT,…" },
+	  "network: 'full' is not none, off, allow or allow:HOST:PORT,…" },
 	{ "{\"code\": \"\", \"network\": \"allow:\"}", "network",
-	  "network: 'allow:' is not none, off or allow:HOST:PORT,…" },
+	  "network: 'allow:' is not none, off, allow or allow:HOST:PORT,…" },
+	{ "{\"code\": \"\", \"network\": \"allow:a.org:443,127.1\"}", "network",
+	  "network: '127.1' is no HOST, HOST:PORT, *.DOMAIN or *" },
 	{ "{\"code\": \"\", \"network\": \"nonesuch\"}", "network",
-	  "network: 'nonesuch' is not none, off or allow:HOST:PORT,…" },
+	  "network: 'nonesuch' is not none, off, allow or allow:HOST:PORT,…" },
 	{ "{\"code\": \"\", \"read_only\": \"yes\"}", "read_only",
 	  "read_only: 'yes' is neither true nor false" },
 	{ "{\"code\": \"\", \"image\": \"img\"}", "image", "image: 'img' is not an absolute path" },

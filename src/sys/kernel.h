@@ -121,6 +121,11 @@ int sys_keep_caps(uint64_t kept);
 int sys_drop_caps(void); /* bounding, ambient, all sets; securebits locked */
 int sys_setrlimit(int resource, uint64_t limit);
 int sys_loopback_up(void);
+/* local-net.c: in a network namespace that is the caller's own, every address is one of lo's. */
+int sys_local_everything(void);
+/* A socket bound to a port of every address, IPv4 and IPv6 where the kernel has it. type: SOCK_STREAM, SOCK_DGRAM. */
+int sys_bind_any(int type, uint16_t port);
+int sys_listen(int fd, int backlog);
 
 int sys_landlock_abi(void);	       /* 0: the kernel has no Landlock */
 uint64_t sys_landlock_rights(int abi); /* all rights on the file system that this ABI knows */

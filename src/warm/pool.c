@@ -411,6 +411,9 @@ struct cell *pool_claim(struct pool *p, const struct plan_view *plan)
 	 */
 	if (plan_find(plan, OP_WORKSPACE, -1) && !p->host.sandboxes->facts.privileged)
 		return NULL;
+	/* The relay's listening sockets are made in a namespace that is the sandbox's own. */
+	if (plan_find(plan, OP_RELAY, -1))
+		return NULL;
 	cell = claim(p, plan, kind);
 	if (!cell && kind != WARM_NONE)
 		cell = claim(p, plan, WARM_NONE);

@@ -54,7 +54,7 @@ def test_memory_of_a_language(served, mode):
     served.daemon.wait_record("language_config: the entry counts for this version only, not for the language", language="python3.10",
                               of="python", version="3.10")
     served.daemon.wait_record("language_config: there is no such language; the entry has no effect", language="cobol")
-    served.daemon.wait_record("language_config: allow_network has no effect, no sandbox reaches other machines",
+    served.daemon.wait_record("language_config: allow_network has no effect, a request asks for its network itself",
                               language="python3.10")
 
 

@@ -64,6 +64,8 @@ BASH = {
     "cpus": ("end=$((SECONDS + 4)); while [ $SECONDS -lt $end ]; do :; done", ["--cpus", "0.25", "--timeout", "100"]),
     "exit": ("exit 7", []),
     "true": ("echo 42", []),
+    "network": ("getent hosts other.test; exec 3<>/dev/tcp/127.0.0.1/443 && read -t 60 -u 3; echo end",
+                ["--policy", "trusted", "--network", "allow:pypi.org:443", "--timeout", "100"]),
 }
 PYTHON = {
     "hello": ("print('hello', 6 * 7)", []),
@@ -185,6 +187,7 @@ def rootless_cases():
     os.mkdir(ENV["HOME"])
     os.chown(ENV["HOME"], USER, USER)
     emit("rootless_plain", **case("true", as_user(None)))
+    emit("rootless_network", **case("network", as_user(None)))
     for name in ("true", "memory", "pids", "timeout"):
         emit(f"delegated_{name}", **case(name, as_user(delegate())))
     emit("delegated_unit", **call([TEST_CGROUP], as_user(delegate())))

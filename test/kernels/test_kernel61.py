@@ -94,6 +94,13 @@ def test_exit_codes(guest):
     assert (plain["exit"], plain["stdout"], plain["stderr"]) == (5, "out\n", "err\n"), plain
 
 
+@pytest.mark.parametrize("name", ["network", "rootless_network"])
+def test_relay(guest, name):
+    result = result_of(guest, name)
+    assert result["stdout"].endswith("end\n") and result["network"] == [], result
+    assert {row["what"] for row in result["denials"]} == {"lookup other.test", "connect 127.0.0.1:443"}
+
+
 @pytest.mark.parametrize("name", ["memory", "memory_child", "tmpfs"])
 def test_memory_limit(guest, name):
     result = result_of(guest, name)

@@ -41,13 +41,14 @@ SCENARIOS = {
     "run": (["-l", "bash", "-c", "cat; echo out; echo err >&2; exit 3"], b"in\n", 3, b"in\nout\n", b"err\n"),
     "files": (["-l", "bash", "--file", "d/x={file}", "--output-dir", "{out}", "-c", "cat d/x; echo y > z"], b"", 0, b"data", b""),
     "timeout": (["-l", "bash", "--timeout", "{seconds}", "-c", "echo up; sleep 20"], b"", 124, b"up\n", None),
+    "network": (["--policy", "trusted", "--network", "allow:*", "-l", "bash", "-c", "echo out"], b"", 0, b"out\n", b""),
     "stages": (["--stage", "a=echo 1", "--stage", "b=echo 2"], b"", 0, b"1\n2\n", b""),
 }
 # Faults the program itself may notice: its own streams are cut or its limits are not what was asked. What becomes of one stage when a call
 # of its child fails, test_no_fault_weakens_a_sandbox shows with three errors.
 PAIRS = [("run", "front", "EIO"), ("run", "broker", "EIO"), ("run", "broker", "ENOMEM"), ("run", "front", "EMFILE"),
          ("files", "front", "ENOSPC"), ("files", "broker", "EIO"), ("timeout", "broker", "EIO"), ("stages", "broker", "EAGAIN"),
-         ("stages", "child", "ENOSPC")]
+         ("stages", "child", "ENOSPC"), ("network", "broker", "EIO")]
 
 
 @pytest.mark.parametrize("scenario,process,error", PAIRS, ids=["-".join(p) for p in PAIRS])

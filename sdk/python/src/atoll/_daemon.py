@@ -45,7 +45,7 @@ class PrivateDaemon:
         os.chmod(self._dir, 0o711)  # the front of a daemon that root starts runs as another user
         self._log = os.path.join(self._dir, "log")
         self.address = Address(os.path.join(self._dir, "atoll.sock"), "", 0)
-        command = ["/bin/sh", "-c", '"$@"; rm -rf -- "$0"', self._dir, program, "serve", "--until-eof", "--set", "listen=", "--socket", str(self.address.path),
+        command = ["/bin/sh", "-c", '"$@"; rm -rf -- "$0"', self._dir, program, "serve", "--until-eof", "--set", "listen=", "--set", "network.allow=true", "--socket", str(self.address.path),
                    "--state-dir", os.path.join(self._dir, "state"), "--log-file", self._log]
         try:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,

@@ -177,7 +177,7 @@ class CodeSandbox:
         3
         """
         options = {"env": env_vars, "files": files, "read_only": read_only, "writable_root": not read_only or None,
-                   "network": _network(network_enabled)}
+                   **_network(network_enabled)}
         return self._execute(code, language, limits, options)
 
     def execute_streaming(self, code: str, language: str, on_stdout: Optional[OnText] = None,
@@ -321,8 +321,8 @@ def _short_runtime(result: Result) -> str:
     return found.group() if found else ""
 
 
-def _network(enabled: bool) -> Optional[str]:
-    return "allow:*" if enabled else None
+def _network(enabled: bool) -> Dict[str, str]:
+    return {"network": "allow:*", "policy": "trusted"} if enabled else {}
 
 
 def _failure_text(error: BaseException) -> str:

@@ -101,7 +101,7 @@ class SandboxEnvironment:
         rules = {"imports": {"allow": self.allowed_imports}, "filesystem": self.filesystem_access, "subprocess": False}
         network = "allow:*" if self.limits.allow_network else None
         # The rules are a convenience. Without files, the kernel holds what they say: the policy's code reads libraries only and is one process.
-        policy = None if self.filesystem_access or self.limits.allow_network else "pure"
+        policy = "trusted" if self.limits.allow_network else None if self.filesystem_access else "pure"
         return Sandbox(rules=rules, policy=policy, network=network, limits=self.limits.to_limits(), client=self._client or default_client())
 
     async def _started(self) -> Sandbox:

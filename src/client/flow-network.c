@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a run did on the network, from its relay's book (plan/relay-book.h) into the result: `network` lists connections,
+ * `denials` what was refused and which request would permit it.
+ */
+#include "client/run.h"
+
+#include "plan/relay-book.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+static void place_text(const struct place *place, char *ret, size_t size)
+{
+	const bool six = strchr(place->host, ':');
+
+	if (place->port)
+		(void)snprintf(ret, size, "%s%s%s:%u", six ? "[" : "", place->host, six ? "]" : "",
+			       place->port);
+	else
+		(void)snprintf(ret, size, "%s", place->host);
+}
+
+static json_t *connection_json(const struct relay_row *row)
+{
+	static const char *const outcomes[_RELAY_OUTCOME_MAX] = {
+		[RELAY_CONNECTED] = "connected",
+		[RELAY_REFUSED] = "refused",
+		[RELAY_UNREACHABLE] = "unreachable",
+		[RELAY_TIMED_OUT] = "timed_out",
+	};
+
+	return json_pack("{s:s, s:i, s:s, s:I, s:I, s:I}", "host", row->place.host, "port",
+			 row->place.port, "outcome", outcomes[row->outcome], "count",
+			 (json_int_t)row->count, "sent", (json_int_t)row->sent, "received",
+			 (json_int_t)row->received);
+}
+
+static json_t *denial_json(const struct run *run, const struct relay_refusal *refusal)
+{
+	static const struct {
+		const char *rule, *hint; /* hint NULL: a request for this place */
+	} texts[_RELAY_DENIAL_MAX] = {
+		[RELAY_NOT_LISTED] = { NULL, NULL },
+		[RELAY_NOT_PUBLIC] = { "network: public addresses only",
+				       "list the address itself in the policy's network.allow" },
+		[RELAY_OVER_BYTES] = { "network.bytes of the policy",
+				       "raise network.bytes in the policy" },
+		[RELAY_TOO_MANY] = { "network: names of one run",
+				     "look up fewer names in one run" },
+	};
+	char place[HOST_NAME_MAX_BYTES + 16], what[sizeof(place) + 16], hint[sizeof(place) + 24];
+	const char *asked = run->request->network_text;
+	char rule[128];
+
+	place_text(&refusal->place, place, sizeof(place));
+	(void)snprintf(what, sizeof(what), "%s %s", refusal->place.port ? "connect" : "lookup",
+		       place);
+	(void)snprintf(hint, sizeof(hint), "--network allow:%s", place);
+	(void)snprintf(rule, sizeof(rule), "network: %.100s", asked ? asked : "");
+	return json_pack("{s:s, s:s, s:I, s:s}", "what", what, "rule",
+			 texts[refusal->reason].rule ? texts[refusal->reason].rule : rule, "count",
+			 (json_int_t)refusal->count, "hint",
+			 texts[refusal->reason].hint ? texts[refusal->reason].hint : hint);
+}
+
+/* The relay spoke with hostile programs: nothing in its book is believed unchecked. */
+static bool is_sound(const struct relay_book *book)
+{
+	if (book->n_rows > RELAY_ROWS_MAX || book->n_refusals > RELAY_DENIALS_MAX)
+		return false;
+	for (uint32_t i = 0; i < book->n_rows; i++)
+		if (!memchr(book->rows[i].place.host, '\0', sizeof(book->rows[i].place.host)) ||
+		    book->rows[i].outcome >= _RELAY_OUTCOME_MAX)
+			return false;
+	for (uint32_t i = 0; i < book->n_refusals; i++)
+		if (!memchr(book->refusals[i].place.host, '\0',
+			    sizeof(book->refusals[i].place.host)) ||
+		    book->refusals[i].reason >= _RELAY_DENIAL_MAX)
+			return false;
+	return true;
+}
+
+static int append_book(const struct run *run, const struct relay_book *book)
+{
+	struct result *res = run->result;
+	int r = 0;
+
+	res->network_omitted += book->rows_lost;
+	res->denials_omitted += book->refusals_lost;
+	for (uint32_t i = 0; r == 0 && i < book->n_rows; i++)
+		r = json_array_append_new(res->network, connection_json(&book->rows[i]));
+	for (uint32_t i = 0; r == 0 && i < book->n_refusals; i++)
+		r = json_array_append_new(res->denials, denial_json(run, &book->refusals[i]));
+	return r;
+}
+
+static void unmap_book(const struct relay_book *book)
+{
+	if (book != MAP_FAILED)
+		(void)munmap((void *)(uintptr_t)book, sizeof(*book));
+}
+
+/* NULL: it is not there, or not sound. */
+static const struct relay_book *map_book(int fd)
+{
+	const struct relay_book *book;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size != (off_t)sizeof(*book))
+		return NULL;
+	book = mmap(NULL, sizeof(*book), PROT_READ, MAP_PRIVATE, fd, 0);
+	if (book != MAP_FAILED && is_sound(book))
+		return book;
+	unmap_book(book);
+	return NULL;
+}
+
+int flow_take_network(struct run *run, const struct job_outcome *o)
+{
+	struct result *res = run->result;
+	const struct relay_book *book;
+	int r;
+
+	if (run->decision.network != NETWORK_ALLOW)
+		return 0;
+	res->network = res->network ? res->network : json_array();
+	res->denials = res->denials ? res->denials : json_array();
+	if (!res->network || !res->denials)
+		return -ENOMEM;
+	book = map_book(o->book_fd);
+	if (!book) {
+		res->network_omitted++;
+		return 0;
+	}
+	r = append_book(run, book);
+	unmap_book(book);
+	return r < 0 ? -ENOMEM : 0;
+}

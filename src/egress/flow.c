@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See flow.h. A slow receiver fills the buffer once; then the sender's window closes. */
+#include "egress/flow.h"
+
+#include "base/macro.h"
+
+#include <sys/socket.h>
+
+enum { ROUNDS_MAX = 4 }; /* then another connection has its turn */
+
+void flow_init(struct flow *f)
+{
+	f->begin = f->end = 0;
+	f->ended = f->passed = false;
+}
+
+/* 1: bytes came; 0: none now. */
+static int64_t fill(struct flow *f, int from_fd)
+{
+	ssize_t n = recv(from_fd, f->data, sizeof(f->data), 0);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	f->ended = n == 0;
+	f->end = (size_t)n;
+	return n;
+}
+
+/* Negative: broken; otherwise whether all bytes are gone. */
+static int empty(struct flow *f, int to_fd)
+{
+	while (f->begin < f->end) {
+		ssize_t n = send(to_fd, f->data + f->begin, f->end - f->begin, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EAGAIN)
+			return false;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		f->begin += n > 0 ? (size_t)n : 0;
+	}
+	f->begin = f->end = 0;
+	return true;
+}
+
+int64_t flow_carry(struct flow *f, int from_fd, int to_fd)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < ROUNDS_MAX; i++) {
+		int r = empty(f, to_fd);
+		int64_t n;
+
+		if (r < 0)
+			return r;
+		if (r == 0 || f->ended)
+			break;
+		n = fill(f, from_fd);
+		if (n < 0)
+			return n;
+		sum += n;
+		if (n == 0)
+			break;
+	}
+	if (f->ended && f->end == 0 && !f->passed) {
+		f->passed = true;
+		(void)shutdown(to_fd, SHUT_WR);
+	}
+	return sum;
+}
