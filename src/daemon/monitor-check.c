@@ -70,6 +70,7 @@ static int check_policies(const struct config *c, const char *data_dir, struct b
 		.defaults_set = c->defaults_set,
 		.ceilings = &c->ceilings,
 		.ceilings_set = c->ceilings_set,
+		.network = c->network,
 	};
 	json_t *policies = NULL;
 	int r;
