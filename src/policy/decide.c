@@ -36,9 +36,9 @@ int64_t decision_ceiling(const struct decision *d, const struct knob *k)
 	return ceiling_of(d, k).max;
 }
 
-static int check_layers(struct decision *d, struct error *err)
+static int check_layers(struct decision *d, uint32_t missing, struct error *err)
 {
-	uint32_t missing = layers_missing(d->facts), refused = missing & d->policy->required;
+	uint32_t refused = missing & d->policy->required;
 	char fix[300];
 
 	for (unsigned i = 0; i < _LAYER_MAX; i++) {
@@ -430,8 +430,14 @@ static int check_root(const struct decision *d, struct error *err)
 int decide(struct decision *d, struct error *err)
 {
 	struct decision out = *d;
-	int r = check_layers(&out, err);
+	bool is_minimal = d->policy->isolation == ISOLATION_MINIMAL;
+	int r = is_minimal ? decide_minimal(&out, err) : 0;
 
+	if (r == 0)
+		r = check_layers(&out,
+				 is_minimal ? layers_missing_minimal(d->facts)
+					    : layers_missing(d->facts),
+				 err);
 	if (r == 0)
 		r = check_network(&out, err);
 	if (r == 0)

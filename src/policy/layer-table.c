@@ -145,6 +145,14 @@ uint32_t layers_missing(const struct host_facts *facts)
 	return missing;
 }
 
+uint32_t layers_missing_minimal(const struct host_facts *facts)
+{
+	const uint32_t without = 1U << LAYER_USERNS | 1U << LAYER_OVERLAY | 1U << LAYER_PROC;
+
+	/* Its sandboxes have users of their own wherever it runs. */
+	return (layers_missing(facts) | without) & ~(1U << LAYER_UNIQUE_UID);
+}
+
 /* The command that gives a controller depends on how the host mounts cgroups and on the user. */
 static void fix_cgroup(const struct layer_row *row, const struct host_facts *f, char *ret,
 		       size_t size)
@@ -171,12 +179,14 @@ static void fix_cgroup(const struct layer_row *row, const struct host_facts *f, 
 void layer_fix(enum layer layer, const struct host_facts *facts, char *ret, size_t size)
 {
 	const struct layer_row *row = &layers[(unsigned)layer < _LAYER_MAX ? layer : LAYER_USERNS];
+	const char *fix = facts->uid != 0 && row->fix_user ? row->fix_user : row->fix_root;
 
 	if (row->controller)
 		fix_cgroup(row, facts, ret, size);
-	else if (layer == LAYER_USERNS && facts->userns_reason[0])
-		(void)snprintf(ret, size, "%s: %s", row->what, facts->userns_reason);
+	else if (layer == LAYER_USERNS)
+		(void)snprintf(ret, size, "%s: %s%s", row->what,
+			       facts->userns_reason[0] ? facts->userns_reason : fix,
+			       host_has_minimal(facts) ? MINIMAL_HINT : "");
 	else
-		(void)snprintf(ret, size, "%s: %s", row->what,
-			       facts->uid != 0 && row->fix_user ? row->fix_user : row->fix_root);
+		(void)snprintf(ret, size, "%s: %s", row->what, fix);
 }

@@ -228,6 +228,21 @@ static int read_network(const struct reader *r, const struct key_rule *rule _unu
 	return e;
 }
 
+static int read_isolation(const struct reader *r, const struct key_rule *rule, const json_t *value,
+			  void *object)
+{
+	struct draft *d = object;
+	const char *text;
+	int e = read_string(r, value, rule->max, &text);
+
+	if (e < 0)
+		return e;
+	if (strcmp(text, "full") != 0 && strcmp(text, "minimal") != 0)
+		return reader_refuse(r, "'%s' is not full or minimal", quote_text(text).text);
+	d->policy->isolation = strcmp(text, "minimal") == 0 ? ISOLATION_MINIMAL : ISOLATION_FULL;
+	return 0;
+}
+
 /* {"allow": [modules]} or {"deny": [modules]}. */
 static int read_imports(const struct reader *r, const struct key_rule *rule, const json_t *value,
 			void *object)
@@ -316,6 +331,7 @@ static const struct key_rule policy_rules[] = {
 	{ .key = "limits", .read = read_policy_limits },
 	{ .key = "filesystem", .read = read_filesystem },
 	{ .key = "network", .read = read_network },
+	{ .key = "isolation", .read = read_isolation, .max = NAME_BYTES_MAX },
 	{ .key = "imports",
 	  .read = read_imports,
 	  .max = MODULE_BYTES_MAX,
@@ -385,6 +401,8 @@ static int read_policy(const struct reader *r, struct draft *d, const struct hos
 		return reader_refuse(&name, "it is missing");
 	if (facts->privileged)
 		policy->required |= d->required_privileged;
+	if (policy->isolation == ISOLATION_MINIMAL)
+		policy->network = NETWORK_OFF;
 	return check_limits(r, d);
 }
 

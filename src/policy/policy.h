@@ -23,6 +23,8 @@ const char *layer_name(enum layer layer); /* "cgroup-memory" */
 /* One sentence: the missing part, and the command that fixes it on this host. */
 void layer_fix(enum layer layer, const struct host_facts *facts, char *ret, size_t size);
 uint32_t layers_missing(const struct host_facts *facts); /* bits of enum layer */
+/* The same of a sandbox without namespaces. */
+uint32_t layers_missing_minimal(const struct host_facts *facts);
 
 /* Modules that a request's `preload` may name. Their code runs in a process outside of any sandbox. */
 enum preload_rule {
@@ -54,6 +56,8 @@ struct policy {
 	uint16_t network_ports[NETWORK_PORTS_MAX];
 	size_t n_network_ports;
 	int64_t network_bytes; /* that one run may send and receive; 0: no bound */
+	enum isolation_tier
+		isolation;     /* of every run; with ISOLATION_MINIMAL network is NETWORK_OFF */
 	const json_t *imports; /* {"allow" | "deny": [modules]} of Python code, of root; or NULL */
 	enum preload_rule preload;
 	const char **preload_names; /* of PRELOAD_NAMED; NULL otherwise */
@@ -102,6 +106,8 @@ void decide_restate(const struct decision *d, const json_t *root, struct error *
  */
 int decision_each_place(const struct decision *d, int (*fn)(void *data, const struct place *place),
 			void *data) _must_check_;
+/* decide-minimal.c. What a run of the minimal tier cannot have, on this host or at all. */
+int decide_minimal(const struct decision *d, struct error *err) _must_check_;
 /* The caller fills request, policy, language, facts and presets of *d; decide() fills the rest or refuses. */
 int decide(struct decision *d, struct error *err) _must_check_;
 /*

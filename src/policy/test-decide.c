@@ -74,6 +74,8 @@ static const char strict[] =
 #define ANY_PLACE "name: any\nnetwork: {mode: allow, ports: [443], allow: ['*', '10.0.0.5']}\n"
 
 static const char plain[] = "name: plain\nnetwork: {mode: none}\n";
+static const char minimal[] = "name: small\nisolation: minimal\nnetwork: {mode: none}\n"
+			      "require: [unique-uid, landlock]\n";
 static const struct {
 	const char *policy, *language, *request;
 	enum error_code code;
@@ -126,6 +128,23 @@ static const struct {
 	  "{\"code\": \"\", \"writable_root\": true, \"read_only\": true}", ERROR_INPUT,
 	  "writable_root",
 	  "writable_root: read_only asks for the opposite; leave out one of them" },
+	{ minimal, language_text, "{\"code\": \"\", \"network\": \"none\"}", ERROR_POLICY,
+	  "network", "network: 'none' is not allowed by this policy; use off" },
+	{ minimal, language_text, "{\"code\": \"\", \"tty\": true}", ERROR_POLICY, "tty",
+	  "tty: there is none in the minimal tier (policy 'small'); leave it out, or run where "
+	  "namespaces can be made" },
+	{ minimal, language_text, "{\"code\": \"\", \"image\": \"/srv\"}", ERROR_POLICY, "image",
+	  "image: there is none in the minimal tier (policy 'small'); leave it out, or run where "
+	  "namespaces can be made" },
+	{ minimal, language_text, "{\"code\": \"\", \"workspace\": \"w\"}", ERROR_POLICY,
+	  "workspace",
+	  "workspace: there is none in the minimal tier (policy 'small'); leave it out, or run "
+	  "where namespaces can be made" },
+	{ "name: p\nisolation: minimal\nrequire: [userns]\n", language_text, "{\"code\": \"\"}",
+	  ERROR_POLICY, "",
+	  "policy 'p' requires userns: user namespaces cannot be created: echo "
+	  "user.max_user_namespaces=15000 | tee -a /etc/sysctl.d/60-atoll.conf && sysctl --system; "
+	  "or run with weaker isolation: --isolation minimal" },
 	{ plain, NULL, "{\"code\": \"\"}", ERROR_INPUT, "language",
 	  "language: it is missing; name the language of the code" },
 	{ plain, java_text, "{\"code\": \"\", \"invoke\": {\"class\": \"A\", \"method\": \"m\"}}",
@@ -169,6 +188,47 @@ static void test_refusals(void **state _unused_)
 		assert_string_equal(f.err.text, refusals[i].text);
 		assert_string_equal(f.err.field, refusals[i].field);
 		assert_int_equal(f.err.code, refusals[i].code);
+		fixture_done(&f);
+	}
+}
+
+/* Which hosts can give the minimal tier, and what it then says of itself. */
+static void test_minimal(void **state _unused_)
+{
+	static const struct {
+		bool placing;
+		int32_t landlock_abi;
+		enum front_kind front;
+		bool privileged;
+		const char *why; /* NULL: permitted */
+	} hosts[] = {
+		{ true, 7, FRONT_CALLER, true, NULL },
+		{ true, 1, FRONT_CALLER, false, NULL },
+		{ true, 0, FRONT_CALLER, false,
+		  "only Landlock keeps programs from the host's files" },
+		{ false, 7, FRONT_CALLER, false, "takes root with CAP_SETUID" },
+		{ true, 7, FRONT_CONFINED, true, "a daemon makes no sandboxes without namespaces" },
+		{ true, 7, FRONT_OPEN, true, "a daemon makes no sandboxes without namespaces" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
+		struct decide_fixture f = { .facts = good_host };
+		int r;
+
+		f.facts.placing = hosts[i].placing;
+		f.facts.landlock_abi = hosts[i].landlock_abi;
+		f.facts.front = hosts[i].front;
+		f.facts.privileged = hosts[i].privileged;
+		r = decide_with(&f, minimal, language_text, "{\"code\": \"\"}");
+		if (hosts[i].why) {
+			assert_int_equal(f.err.code, ERROR_POLICY);
+			assert_non_null(strstr(f.err.text, hosts[i].why));
+		} else {
+			assert_int_equal(r, 0);
+			assert_int_equal(f.d.network, NETWORK_OFF);
+			assert_int_equal(f.d.missing, 1U << LAYER_USERNS | 1U << LAYER_OVERLAY |
+							      1U << LAYER_PROC);
+		}
 		fixture_done(&f);
 	}
 }
@@ -468,6 +528,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_minimal),
 		cmocka_unit_test(test_required_layer),
 		cmocka_unit_test(test_long_stages),
 		cmocka_unit_test(test_preload),

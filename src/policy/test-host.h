@@ -5,6 +5,6 @@
 #include "spec/host-facts.h"
 
 #define RICH_HOST                                                                                  \
-	.privileged = true, .uid_base = 100000, .uid_count = 1000, .userns = true,                 \
-	.seccomp = true, .landlock_abi = 7, .overlay = true, .proc_mount = true,                   \
+	.privileged = true, .placing = true, .uid_base = 100000, .uid_count = 1000,                \
+	.userns = true, .seccomp = true, .landlock_abi = 7, .overlay = true, .proc_mount = true,   \
 	.cgroup_controllers = CGROUP_MEMORY | CGROUP_PIDS | CGROUP_CPU

@@ -32,7 +32,9 @@ struct host_facts {
 	int64_t memory_bytes;
 	uint32_t uid, gid; /* of this process */
 	bool privileged; /* root with CAP_SYS_ADMIN and CAP_SETUID: unique host uids are possible */
-	uint32_t uid_base; /* first of the ids reserved for sandboxes; 0: not privileged */
+	bool placing;	 /* root with the capabilities that sandboxes without namespaces take */
+	uint32_t
+		uid_base; /* first of the ids reserved for sandboxes; 0: this process cannot become other users */
 	uint32_t uid_count;
 	bool userns, pidns, netns, mntns, ipcns, utsns, cgroupns;
 	bool seccomp;
@@ -49,3 +51,10 @@ struct host_facts {
 		[200]; /* why it is CGROUP_NONE, with the command that fixes it; else "" */
 	char userns_reason[200]; /* why userns is false, with the command that fixes it; else "" */
 };
+
+/* Whether a sandbox without namespaces can be made; and what a refusal of others then adds. */
+static inline bool host_has_minimal(const struct host_facts *f)
+{
+	return f->placing && f->landlock_abi > 0 && f->seccomp && f->front == FRONT_CALLER;
+}
+#define MINIMAL_HINT "; or run with weaker isolation: --isolation minimal"

@@ -2,6 +2,12 @@
 /* The layers of isolation by name: a policy may require them, and a result may report them as missing. */
 #pragma once
 
+/*
+ * What a policy wants. Full: namespaces, and what else of the layers below the host has. Minimal: for hosts where namespaces cannot
+ * be had; a run never gets it unless its policy says so.
+ */
+enum isolation_tier { ISOLATION_FULL, ISOLATION_MINIMAL };
+
 enum layer {
 	LAYER_USERNS,
 	LAYER_UNIQUE_UID,

@@ -192,15 +192,14 @@ static void probe_host(struct host_facts *ret)
 	ret->gid = getegid();
 }
 
-static bool has_caps(void)
+static bool has_caps(const int *needed, size_t n)
 {
-	static const int needed[] = { CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, CAP_CHOWN };
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
 
 	if (syscall(SYS_capget, &header, data) < 0)
 		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
+	for (size_t i = 0; i < n; i++)
 		if (!(data[CAP_TO_INDEX(needed[i])].effective & CAP_TO_MASK(needed[i])))
 			return false;
 	return true;
@@ -208,17 +207,23 @@ static bool has_caps(void)
 
 static void probe_privilege(struct host_facts *ret)
 {
+	static const int
+		for_users[] = { CAP_SETUID, CAP_SETGID, CAP_CHOWN },
+		for_namespaces[] = { CAP_SYS_ADMIN },
+		/* To give up the bounding set, and to look into a program's directories. */
+		for_places[] = { CAP_SETPCAP, CAP_DAC_OVERRIDE };
 	char users[4096], groups[4096];
 	uint32_t base, count;
 
-	if (ret->uid != 0 || !has_caps())
+	if (ret->uid != 0 || !has_caps(for_users, ARRAY_SIZE(for_users)))
 		return;
 	if (textfile_read_at(AT_FDCWD, "/proc/self/uid_map", users, sizeof(users)) < 0 ||
 	    textfile_read_at(AT_FDCWD, "/proc/self/gid_map", groups, sizeof(groups)) < 0)
 		return;
 	if (!probe_id_range(users, &base, &count) || !probe_id_covered(groups, base, count))
 		return;
-	ret->privileged = true;
+	ret->privileged = has_caps(for_namespaces, ARRAY_SIZE(for_namespaces));
+	ret->placing = has_caps(for_places, ARRAY_SIZE(for_places));
 	ret->uid_base = base;
 	ret->uid_count = count;
 }
