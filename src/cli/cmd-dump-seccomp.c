@@ -21,8 +21,8 @@ static int set_profile(void *data, const char *word, struct error *err)
 			*profile = (enum filter_profile)i;
 			return 0;
 		}
-	return error_set(err, ERROR_INPUT, EINVAL, "there is no filter %.40s; name default or off",
-			 word);
+	return error_set(err, ERROR_INPUT, EINVAL,
+			 "there is no filter %.40s; name default, off or minimal", word);
 }
 
 static const struct option_list dump_options = { .word = set_profile };

@@ -6,6 +6,7 @@
  */
 #include "plan/build.h"
 
+#include "plan/build-private.h"
 #include "plan/filter.h"
 #include "plan/relay-book.h"
 #include "plan/wire.h"
@@ -23,13 +24,7 @@ enum {
 	COLLECT_FILES_MAX = 1000,
 };
 
-/* Remembers the first failure, so that a list of adds needs no checks. */
-struct plan_builder {
-	struct plan *plan;
-	int r;
-};
-
-static void add_op(struct plan_builder *b, struct op op, struct op_args args)
+void build_op(struct plan_builder *b, struct op op, struct op_args args)
 {
 	if (b->r == 0)
 		b->r = plan_add(b->plan, op, args);
@@ -37,19 +32,19 @@ static void add_op(struct plan_builder *b, struct op op, struct op_args args)
 
 static void add_dir(struct plan_builder *b, const char *target)
 {
-	add_op(b, (struct op){ .kind = OP_DIR, .mode = 0755 }, (struct op_args){ .b = target });
+	build_op(b, (struct op){ .kind = OP_DIR, .mode = 0755 }, (struct op_args){ .b = target });
 }
 
 static void add_text(struct plan_builder *b, const char *target, const char *text)
 {
-	add_op(b, (struct op){ .kind = OP_TEXT, .mode = 0644 },
-	       (struct op_args){ .a = text, .b = target });
+	build_op(b, (struct op){ .kind = OP_TEXT, .mode = 0644 },
+		 (struct op_args){ .a = text, .b = target });
 }
 
 static void add_show(struct plan_builder *b, const char *path, uint16_t flags)
 {
-	add_op(b, (struct op){ .kind = OP_SHOW, .flags = flags },
-	       (struct op_args){ .a = path, .b = path });
+	build_op(b, (struct op){ .kind = OP_SHOW, .flags = flags },
+		 (struct op_args){ .a = path, .b = path });
 }
 
 /* The same path inside an image, if there is one. */
@@ -60,12 +55,11 @@ static void add_show_of(struct plan_builder *b, const char *image, const char *p
 
 	if (n < 0 || (size_t)n >= sizeof(source))
 		b->r = b->r ? b->r : -ENAMETOOLONG;
-	add_op(b, (struct op){ .kind = OP_SHOW, .flags = flags },
-	       (struct op_args){ .a = source, .b = path });
+	build_op(b, (struct op){ .kind = OP_SHOW, .flags = flags },
+		 (struct op_args){ .a = source, .b = path });
 }
 
-/* Makes the directories above a file, except those in its first `skip` bytes. The child skips repeats. */
-static void add_parents(struct plan_builder *b, const char *path, size_t skip)
+void build_parents(struct plan_builder *b, const char *path, size_t skip)
 {
 	char dir[PLAN_PATH_MAX];
 
@@ -94,7 +88,7 @@ static void add_etc_entry(struct plan_builder *b, const char *name, uint16_t fla
 		return;
 	}
 	memcpy(path + strlen(path), name, n + 1);
-	add_parents(b, path, sizeof("/etc"));
+	build_parents(b, path, sizeof("/etc"));
 	add_show(b, path, flags | OP_OPTIONAL | OP_READABLE | OP_SMALL);
 }
 
@@ -152,8 +146,8 @@ static void add_root(struct plan_builder *b, const struct plan_input *in)
 	const char *image = d->request->image;
 	const uint16_t flags = root_flags(d);
 
-	add_op(b, (struct op){ .kind = OP_HOSTNAME }, (struct op_args){ .a = "sandbox" });
-	add_op(b, root_op(in), (struct op_args){ 0 });
+	build_op(b, (struct op){ .kind = OP_HOSTNAME }, (struct op_args){ .a = "sandbox" });
+	build_op(b, root_op(in), (struct op_args){ 0 });
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
 		add_show_of(b, image, links[i], flags | OP_OPTIONAL);
 	if (image) {
@@ -168,24 +162,24 @@ static void add_root(struct plan_builder *b, const struct plan_input *in)
 		add_etc(b, d);
 	}
 	if (in->kit)
-		add_op(b, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL | OP_READABLE },
-		       (struct op_args){ .a = in->kit, .b = SANDBOX_KIT });
+		build_op(b, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL | OP_READABLE },
+			 (struct op_args){ .a = in->kit, .b = SANDBOX_KIT });
 	add_dir(b, "/var");
-	add_op(b, (struct op){ .kind = OP_SYMLINK },
-	       (struct op_args){ .a = "/tmp", .b = "/var/tmp" });
+	build_op(b, (struct op){ .kind = OP_SYMLINK },
+		 (struct op_args){ .a = "/tmp", .b = "/var/tmp" });
 }
 
 static void add_devices(struct plan_builder *b, const struct decision *d)
 {
-	add_op(b, (struct op){ .kind = OP_DEV }, (struct op_args){ .b = "/dev" });
-	add_op(b,
-	       (struct op){ .kind = OP_TMPFS,
-			    .mode = 0777,
-			    .value = d->limits.memory_bytes,
-			    .value2 = SHM_INODES },
-	       (struct op_args){ .b = "/dev/shm" });
-	add_op(b, (struct op){ .kind = OP_DEVPTS, .value = d->tty },
-	       (struct op_args){ .b = "/dev/pts" });
+	build_op(b, (struct op){ .kind = OP_DEV }, (struct op_args){ .b = "/dev" });
+	build_op(b,
+		 (struct op){ .kind = OP_TMPFS,
+			      .mode = 0777,
+			      .value = d->limits.memory_bytes,
+			      .value2 = SHM_INODES },
+		 (struct op_args){ .b = "/dev/shm" });
+	build_op(b, (struct op){ .kind = OP_DEVPTS, .value = d->tty },
+		 (struct op_args){ .b = "/dev/pts" });
 }
 
 _Static_assert((int)NETWORK_RULES_MAX == (int)RELAY_RULES_MAX &&
@@ -194,15 +188,15 @@ _Static_assert((int)NETWORK_RULES_MAX == (int)RELAY_RULES_MAX &&
 
 static int add_place(void *data, const struct place *place)
 {
-	add_op(data, (struct op){ .kind = OP_ALLOW, .value = place->port },
-	       (struct op_args){ .a = place->host });
+	build_op(data, (struct op){ .kind = OP_ALLOW, .value = place->port },
+		 (struct op_args){ .a = place->host });
 	return 0;
 }
 
 static void add_relay(struct plan_builder *b, const struct decision *d)
 {
-	add_op(b, (struct op){ .kind = OP_RELAY, .value = d->policy->network_bytes },
-	       (struct op_args){ 0 });
+	build_op(b, (struct op){ .kind = OP_RELAY, .value = d->policy->network_bytes },
+		 (struct op_args){ 0 });
 	(void)!decision_each_place(d, add_place, b);
 }
 
@@ -210,29 +204,30 @@ static void add_work(struct plan_builder *b, const struct plan_input *in)
 {
 	const struct decision *d = in->decision;
 
-	add_op(b,
-	       (struct op){ .kind = OP_SCRATCH,
-			    .flags = root_flags(d),
-			    .value = d->limits.disk_bytes,
-			    .value2 = d->limits.files },
-	       (struct op_args){ 0 });
-	add_op(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 },
-	       (struct op_args){ .a = "work", .b = SANDBOX_WORK });
-	add_op(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0777 },
-	       (struct op_args){ .a = "tmp", .b = "/tmp" });
+	build_op(b,
+		 (struct op){ .kind = OP_SCRATCH,
+			      .flags = root_flags(d),
+			      .value = d->limits.disk_bytes,
+			      .value2 = d->limits.files },
+		 (struct op_args){ 0 });
+	build_op(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 },
+		 (struct op_args){ .a = "work", .b = SANDBOX_WORK });
+	build_op(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0777 },
+		 (struct op_args){ .a = "tmp", .b = "/tmp" });
 	if (in->build_scratch)
-		add_op(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 },
-		       (struct op_args){ .a = "build", .b = SANDBOX_BUILD });
+		build_op(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 },
+			 (struct op_args){ .a = "build", .b = SANDBOX_BUILD });
 	/* Until the run has ended, writes to the workspace are on scratch, too. */
 	if (d->workspace)
-		add_op(b, (struct op){ .kind = OP_WORKSPACE, .flags = d->workdir ? OP_WORKDIR : 0 },
-		       (struct op_args){ .a = d->workspace, .b = SANDBOX_SPACE });
-	add_op(b, (struct op){ .kind = OP_PROC }, (struct op_args){ .b = "/proc" });
+		build_op(b,
+			 (struct op){ .kind = OP_WORKSPACE, .flags = d->workdir ? OP_WORKDIR : 0 },
+			 (struct op_args){ .a = d->workspace, .b = SANDBOX_SPACE });
+	build_op(b, (struct op){ .kind = OP_PROC }, (struct op_args){ .b = "/proc" });
 	if (d->network != NETWORK_OFF)
-		add_op(b, (struct op){ .kind = OP_LOOPBACK }, (struct op_args){ 0 });
+		build_op(b, (struct op){ .kind = OP_LOOPBACK }, (struct op_args){ 0 });
 	if (d->network == NETWORK_ALLOW)
 		add_relay(b, d);
-	add_op(b, (struct op){ .kind = OP_PIVOT }, (struct op_args){ 0 });
+	build_op(b, (struct op){ .kind = OP_PIVOT }, (struct op_args){ 0 });
 }
 
 static void add_file_ops(struct plan_builder *b, const struct plan_input *in)
@@ -247,47 +242,46 @@ static void add_file_ops(struct plan_builder *b, const struct plan_input *in)
 			b->r = b->r ? b->r : -ENAMETOOLONG;
 			return;
 		}
-		add_parents(b, path, made ? strlen(f->base) + 1 : 1);
-		add_op(b, (struct op){ .kind = OP_FILE, .mode = f->mode },
-		       (struct op_args){ .a = f->data.data ? f->data.data : "",
-					 .a_len = f->data.len,
-					 .b = path });
+		build_parents(b, path, made ? strlen(f->base) + 1 : 1);
+		build_op(b, (struct op){ .kind = OP_FILE, .mode = f->mode },
+			 (struct op_args){ .a = f->data.data ? f->data.data : "",
+					   .a_len = f->data.len,
+					   .b = path });
 	}
 }
 
-/* The right to read one entry of /etc, if the host has it. */
-static void add_etc_access(struct plan_builder *b, const char *name)
+void build_etc_access(struct plan_builder *b, const char *name)
 {
 	char path[PLAN_PATH_MAX];
 
 	(void)snprintf(path, sizeof(path), "/etc/%s", name);
-	add_op(b,
-	       (struct op){ .kind = OP_LANDLOCK,
-			    .flags = OP_OPTIONAL,
-			    .value = ACCESS_READ,
-			    .value2 = 1 },
-	       (struct op_args){ .b = path });
+	build_op(b,
+		 (struct op){ .kind = OP_LANDLOCK,
+			      .flags = OP_OPTIONAL,
+			      .value = ACCESS_READ,
+			      .value2 = 1 },
+		 (struct op_args){ .b = path });
 }
 
-static void add_landlock(struct plan_builder *b, const char *path, int64_t access, bool no_tcp)
+void build_landlock(struct plan_builder *b, const char *path, int64_t access, bool no_tcp)
 {
 	/* value2: TCP is handled too, that is, closed. */
-	add_op(b, (struct op){ .kind = OP_LANDLOCK, .value = access, .value2 = no_tcp },
-	       (struct op_args){ .b = path });
+	build_op(b, (struct op){ .kind = OP_LANDLOCK, .value = access, .value2 = no_tcp },
+		 (struct op_args){ .b = path });
 }
 
 /* A program without files: it reads its runtime, its libraries and itself, and writes nothing. */
 static void add_library_paths(struct plan_builder *b, const struct decision *d)
 {
 	for (const char **usr = d->policy->usr; *usr; usr++)
-		add_landlock(b, *usr, ACCESS_READ, true);
+		build_landlock(b, *usr, ACCESS_READ, true);
 	for (const char **e = d->policy->etc; *e; e++)
-		add_etc_access(b, *e);
+		build_etc_access(b, *e);
 	for (const char **e = d->language ? d->language->etc : NULL; e && *e; e++)
 		if (!word_list_has(d->policy->etc, *e))
-			add_etc_access(b, *e);
-	add_landlock(b, SANDBOX_WORK, ACCESS_READ, true);
-	add_landlock(b, "/dev", ACCESS_DEVICE, true);
+			build_etc_access(b, *e);
+	build_landlock(b, SANDBOX_WORK, ACCESS_READ, true);
+	build_landlock(b, "/dev", ACCESS_DEVICE, true);
 }
 
 static void add_paths(struct plan_builder *b, const struct plan_input *in)
@@ -304,16 +298,16 @@ static void add_paths(struct plan_builder *b, const struct plan_input *in)
 	 * A copy of the program finds other mounts at these paths, to which the rules for the paths below do not apply. There the
 	 * read-only mounts alone keep it from writing.
 	 */
-	add_landlock(b, "/", d->forkable || d->writable_root ? write : ACCESS_READ, no_tcp);
+	build_landlock(b, "/", d->forkable || d->writable_root ? write : ACCESS_READ, no_tcp);
 	if (!d->read_only)
-		add_landlock(b, SANDBOX_WORK, write, no_tcp);
-	add_landlock(b, "/tmp", write, no_tcp);
+		build_landlock(b, SANDBOX_WORK, write, no_tcp);
+	build_landlock(b, "/tmp", write, no_tcp);
 	if (in->build_scratch && !d->read_only)
-		add_landlock(b, SANDBOX_BUILD, write, no_tcp);
+		build_landlock(b, SANDBOX_BUILD, write, no_tcp);
 	if (d->workspace && !d->read_only)
-		add_landlock(b, SANDBOX_SPACE, write, no_tcp);
-	add_landlock(b, "/dev/shm", write, no_tcp);
-	add_landlock(b, "/dev", ACCESS_DEVICE, no_tcp);
+		build_landlock(b, SANDBOX_SPACE, write, no_tcp);
+	build_landlock(b, "/dev/shm", write, no_tcp);
+	build_landlock(b, "/dev", ACCESS_DEVICE, no_tcp);
 }
 
 static enum filter_profile filter_of(const struct decision *d)
@@ -323,12 +317,12 @@ static enum filter_profile filter_of(const struct decision *d)
 
 static void add_readonly(struct plan_builder *b, const char *target)
 {
-	add_op(b, (struct op){ .kind = OP_READONLY }, (struct op_args){ .b = target });
+	build_op(b, (struct op){ .kind = OP_READONLY }, (struct op_args){ .b = target });
 }
 
-static void add_lockdown(struct plan_builder *b, const struct plan_input *in)
+void build_rlimits(struct plan_builder *b, const struct decision *d, int64_t pids,
+		   int64_t file_bytes)
 {
-	const struct decision *d = in->decision;
 	const struct limits *l = &d->limits;
 	const struct {
 		int resource;
@@ -336,7 +330,7 @@ static void add_lockdown(struct plan_builder *b, const struct plan_input *in)
 	} rlimits[] = {
 		/* 1 and not 0: with 0 the kernel still starts the host's helper when core_pattern is a pipe. */
 		{ RLIMIT_CORE, 1 },
-		{ RLIMIT_FSIZE, l->file_size_bytes },
+		{ RLIMIT_FSIZE, file_bytes },
 		{ RLIMIT_NOFILE, l->open_files },
 		{ RLIMIT_STACK, l->stack_bytes },
 		{ RLIMIT_MEMLOCK, 64 * KiB },
@@ -344,9 +338,27 @@ static void add_lockdown(struct plan_builder *b, const struct plan_input *in)
 		{ RLIMIT_RTPRIO, 0 },
 		{ RLIMIT_NICE, 0 },
 		{ RLIMIT_SIGPENDING, 1024 },
-		/* init counts as a process of this user; a cgroup's limit must be reached first. */
-		{ RLIMIT_NPROC, l->pids + (d->facts->cgroup_controllers & CGROUP_PIDS ? 64 : 1) },
+		{ RLIMIT_NPROC, pids },
 	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rlimits); i++)
+		build_op(b,
+			 (struct op){ .kind = OP_RLIMIT,
+				      .value = rlimits[i].resource,
+				      .value2 = rlimits[i].limit },
+			 (struct op_args){ 0 });
+	if (d->facts->cgroup == CGROUP_NONE)
+		build_op(b,
+			 (struct op){ .kind = OP_RLIMIT,
+				      .value = RLIMIT_DATA,
+				      .value2 = l->memory_bytes },
+			 (struct op_args){ 0 });
+}
+
+static void add_lockdown(struct plan_builder *b, const struct plan_input *in)
+{
+	const struct decision *d = in->decision;
+	const struct limits *l = &d->limits;
 
 	if (d->read_only)
 		add_readonly(b, SANDBOX_WORK);
@@ -356,21 +368,14 @@ static void add_lockdown(struct plan_builder *b, const struct plan_input *in)
 		add_readonly(b, SANDBOX_SPACE);
 	if (!d->writable_root)
 		add_readonly(b, "/");
-	for (size_t i = 0; i < ARRAY_SIZE(rlimits); i++)
-		add_op(b,
-		       (struct op){ .kind = OP_RLIMIT,
-				    .value = rlimits[i].resource,
-				    .value2 = rlimits[i].limit },
-		       (struct op_args){ 0 });
-	if (d->facts->cgroup == CGROUP_NONE)
-		add_op(b,
-		       (struct op){
-			       .kind = OP_RLIMIT, .value = RLIMIT_DATA, .value2 = l->memory_bytes },
-		       (struct op_args){ 0 });
+	/* init counts as a process of this user; a cgroup's limit must be reached first. */
+	build_rlimits(b, d, l->pids + (d->facts->cgroup_controllers & CGROUP_PIDS ? 64 : 1),
+		      l->file_size_bytes);
 	add_paths(b, in);
-	add_op(b, (struct op){ .kind = OP_REQUIRE, .value = d->policy->required },
-	       (struct op_args){ 0 });
-	add_op(b, (struct op){ .kind = OP_SECCOMP, .value = filter_of(d) }, (struct op_args){ 0 });
+	build_op(b, (struct op){ .kind = OP_REQUIRE, .value = d->policy->required },
+		 (struct op_args){ 0 });
+	build_op(b, (struct op){ .kind = OP_SECCOMP, .value = filter_of(d) },
+		 (struct op_args){ 0 });
 }
 
 const char *const plan_base_env[] = {
@@ -395,17 +400,26 @@ static bool env_is_replaced(const char *word, const char *const *later)
 	return false;
 }
 
+static void add_placed_word(struct plan_builder *b, enum op_kind kind, const char *word)
+{
+	_cleanup_buf_ struct buf placed = { .max = PLAN_BYTES_MAX };
+
+	if (b->places) {
+		b->r = b->r ? b->r : build_place_word(b->places, word, &placed);
+		word = placed.data ? placed.data : "";
+	}
+	build_op(b, (struct op){ .kind = (uint16_t)kind }, (struct op_args){ .a = word });
+}
+
 /* The base environment and the words on top of it; of each variable only the last word. */
 static void add_env(struct plan_builder *b, enum op_kind kind, const char *const *env)
 {
-	const struct op op = { .kind = (uint16_t)kind };
-
 	for (const char *const *e = plan_base_env; *e; e++)
 		if (!env_is_replaced(*e, env))
-			add_op(b, op, (struct op_args){ .a = *e });
+			add_placed_word(b, kind, *e);
 	for (const char *const *e = env; e && *e; e++)
 		if (!env_is_replaced(*e, e + 1))
-			add_op(b, op, (struct op_args){ .a = *e });
+			add_placed_word(b, kind, *e);
 }
 
 static void add_word_ops(struct plan_builder *b, enum op_kind kind, const char *const *words)
@@ -415,20 +429,21 @@ static void add_word_ops(struct plan_builder *b, enum op_kind kind, const char *
 	 * is the same.
 	 */
 	for (; words && *words; words++)
-		add_op(b, (struct op){ .kind = (uint16_t)kind }, (struct op_args){ .a = *words });
+		add_placed_word(b, kind, *words);
 }
 
 static void add_bytes(struct plan_builder *b, enum op_kind kind, const struct span *bytes)
 {
 	if (bytes->data)
-		add_op(b, (struct op){ .kind = (uint16_t)kind },
-		       (struct op_args){ .a = bytes->len ? bytes->data : "", .a_len = bytes->len });
+		build_op(b, (struct op){ .kind = (uint16_t)kind },
+			 (struct op_args){ .a = bytes->len ? bytes->data : "",
+					   .a_len = bytes->len });
 }
 
 static void add_warm(struct plan_builder *b, const struct plan_warm *warm)
 {
-	add_op(b, (struct op){ .kind = OP_WARM, .value = warm->kind },
-	       (struct op_args){ .a = warm->name });
+	build_op(b, (struct op){ .kind = OP_WARM, .value = warm->kind },
+		 (struct op_args){ .a = warm->name });
 	if (warm->kind == WARM_FORK) {
 		add_word_ops(b, OP_PRELOAD, warm->modules);
 		return;
@@ -436,7 +451,8 @@ static void add_warm(struct plan_builder *b, const struct plan_warm *warm)
 	add_word_ops(b, OP_WARM_ARG, warm->argv);
 	add_env(b, OP_WARM_ENV, warm->env);
 	if (warm->file)
-		add_op(b, (struct op){ .kind = OP_WARM_FILE }, (struct op_args){ .a = warm->file });
+		build_op(b, (struct op){ .kind = OP_WARM_FILE },
+			 (struct op_args){ .a = warm->file });
 }
 
 static void add_stage(struct plan_builder *b, const struct decision *d,
@@ -454,38 +470,48 @@ static void add_stage(struct plan_builder *b, const struct decision *d,
 		[STAGE_PIDS] = l->pids,
 	};
 
-	add_op(b, (struct op){ .kind = OP_STAGE }, (struct op_args){ .a = stage->name });
+	build_op(b, (struct op){ .kind = OP_STAGE }, (struct op_args){ .a = stage->name });
 	add_word_ops(b, OP_ARG, stage->argv);
 	if (d->tty && !env_is_replaced(term, stage->env))
-		add_op(b, (struct op){ .kind = OP_ENV }, (struct op_args){ .a = term });
+		build_op(b, (struct op){ .kind = OP_ENV }, (struct op_args){ .a = term });
 	add_env(b, OP_ENV, stage->env);
 	add_bytes(b, OP_STDIN, &stage->stdin_data);
 	for (int i = 0; i < _STAGE_LIMIT_MAX; i++)
-		add_op(b, (struct op){ .kind = OP_LIMIT, .value = i, .value2 = limits[i] },
-		       (struct op_args){ 0 });
+		build_op(b, (struct op){ .kind = OP_LIMIT, .value = i, .value2 = limits[i] },
+			 (struct op_args){ 0 });
+}
+
+static void build_full(struct plan_builder *b, const struct plan_input *in)
+{
+	add_root(b, in);
+	add_devices(b, in->decision);
+	add_work(b, in);
+	add_file_ops(b, in);
+	add_lockdown(b, in);
 }
 
 int plan_build(const struct plan_input *in, struct plan *ret, struct error *err)
 {
+	static void (*const prepare[])(struct plan_builder *, const struct plan_input *) = {
+		[ISOLATION_FULL] = build_full,
+		[ISOLATION_MINIMAL] = build_minimal,
+	};
 	struct plan plan;
 	struct plan_builder b = { .plan = &plan };
 
 	plan_init(&plan);
-	add_root(&b, in);
-	add_devices(&b, in->decision);
-	add_work(&b, in);
-	add_file_ops(&b, in);
-	add_lockdown(&b, in);
+	prepare[in->decision->policy->isolation](&b, in);
 	if (in->collect)
-		add_op(&b,
-		       (struct op){ .kind = OP_COLLECT,
-				    .value = COLLECT_FILES_MAX,
-				    .value2 = in->decision->limits.disk_bytes },
-		       (struct op_args){ 0 });
+		build_op(&b,
+			 (struct op){ .kind = OP_COLLECT,
+				      .value = COLLECT_FILES_MAX,
+				      .value2 = in->decision->limits.disk_bytes },
+			 (struct op_args){ 0 });
 	if (in->decision->workspace && !in->decision->read_only)
-		add_op(&b, (struct op){ .kind = OP_COMMIT, .value = in->decision->commit },
-		       (struct op_args){ 0 });
-	if (in->warm)
+		build_op(&b, (struct op){ .kind = OP_COMMIT, .value = in->decision->commit },
+			 (struct op_args){ 0 });
+	/* A cell is a sandbox of namespaces. */
+	if (in->warm && !b.places)
 		add_warm(&b, in->warm);
 	for (size_t i = 0; i < in->n_stages; i++)
 		add_stage(&b, in->decision, &in->stages[i]);

@@ -46,6 +46,7 @@ struct plan_input {
 	bool build_scratch;
 	const struct plan_warm *warm; /* or NULL */
 	const char *kit; /* host directory shown as SANDBOX_KIT if it exists, or NULL */
+	uint32_t place;	 /* number of the place, for a plan without namespaces */
 };
 
 /* The variables of every program; NULL-terminated. */

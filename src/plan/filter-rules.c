@@ -62,6 +62,18 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 		.cases = { { 1, 1, TO_ALLOW } }, /* AF_UNIX */
 	},
 	/*
+	 * A pair of streams stays between its holders. A datagram socket of a pair can be sent from to any path, and no namespace
+	 * and no Landlock rule bounds that.
+	 */
+	[TO_PAIR_TYPE] = {
+		.arg = 1, .mask = 0xf, .otherwise = TO_EAFNOSUPPORT, .n_cases = 2,
+		.cases = { { 1, 1, TO_ALLOW }, { 5, 5, TO_ALLOW } }, /* SOCK_STREAM, SOCK_SEQPACKET */
+	},
+	[TO_PAIR] = {
+		.arg = 0, .mask = WHOLE, .otherwise = TO_EAFNOSUPPORT, .n_cases = 1,
+		.cases = { { 1, 1, TO_PAIR_TYPE } }, /* AF_UNIX */
+	},
+	/*
 	 * getsockopt and setsockopt(fd, level, option): an allow-list. Left out are options that
 	 *  - switch static keys: SO_TIMESTAMP*, SO_TIMESTAMPING*, UDP_ENCAP, UDP_GRO, TCP_MD5SIG, TCP_AO*, TCP_TX_DELAY, IP_MINTTL,
 	 *    IPV6_MINHOPCOUNT, IPV6_FLOWLABEL_MGR;
@@ -175,6 +187,11 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 		.arg = 0, .mask = WHOLE, .otherwise = TO_ALLOW, .n_cases = 2,
 		/* PRIO_PROCESS; PRIO_USER would include init. */
 		.cases = { { 0, 0, TO_PRIORITY_WHO }, { 2, 2, TO_EPERM } },
+	},
+	/* The caller, its group or its user: init has the program's effective user, and its number is not known ahead. */
+	[TO_OWN_PRIORITY] = {
+		.arg = 1, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
 	},
 	[TO_PERSONALITY] = {
 		.arg = 0, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 2,

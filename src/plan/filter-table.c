@@ -437,6 +437,48 @@ const struct syscall_row filter_syscalls[] = {
 
 /* Differences of other profiles. */
 const struct filter_override filter_overrides[] = {
+	/* Without a network namespace, and where Landlock has no rule for sockets with a path: pairs only. */
+	{ FILTER_MINIMAL, "bind", TO_EPERM },
+	{ FILTER_MINIMAL, "connect", TO_EPERM },
+	{ FILTER_MINIMAL, "listen", TO_EPERM },
+	{ FILTER_MINIMAL, "socket", TO_EAFNOSUPPORT },
+	{ FILTER_MINIMAL, "socketpair", TO_PAIR },
+	/* Without an IPC namespace: objects that outlive the program, and that other processes have. */
+	{ FILTER_MINIMAL, "mq_getsetattr", TO_ENOSYS },
+	{ FILTER_MINIMAL, "mq_notify", TO_ENOSYS },
+	{ FILTER_MINIMAL, "mq_open", TO_ENOSYS },
+	{ FILTER_MINIMAL, "mq_timedreceive", TO_ENOSYS },
+	{ FILTER_MINIMAL, "mq_timedsend", TO_ENOSYS },
+	{ FILTER_MINIMAL, "mq_unlink", TO_ENOSYS },
+	{ FILTER_MINIMAL, "msgctl", TO_ENOSYS },
+	{ FILTER_MINIMAL, "msgget", TO_ENOSYS },
+	{ FILTER_MINIMAL, "msgrcv", TO_ENOSYS },
+	{ FILTER_MINIMAL, "msgsnd", TO_ENOSYS },
+	{ FILTER_MINIMAL, "semctl", TO_ENOSYS },
+	{ FILTER_MINIMAL, "semget", TO_ENOSYS },
+	{ FILTER_MINIMAL, "semop", TO_ENOSYS },
+	{ FILTER_MINIMAL, "semtimedop", TO_ENOSYS },
+	{ FILTER_MINIMAL, "shmat", TO_ENOSYS },
+	{ FILTER_MINIMAL, "shmctl", TO_ENOSYS },
+	{ FILTER_MINIMAL, "shmdt", TO_ENOSYS },
+	{ FILTER_MINIMAL, "shmget", TO_ENOSYS },
+	/* What Landlock does not check, or not in its first versions: events of any directory, attributes and length of any file. */
+	{ FILTER_MINIMAL, "inotify_add_watch", TO_ENOSYS },
+	{ FILTER_MINIMAL, "inotify_init", TO_ENOSYS },
+	{ FILTER_MINIMAL, "inotify_init1", TO_ENOSYS },
+	{ FILTER_MINIMAL, "inotify_rm_watch", TO_ENOSYS },
+	{ FILTER_MINIMAL, "lremovexattr", TO_EOPNOTSUPP },
+	{ FILTER_MINIMAL, "lsetxattr", TO_EOPNOTSUPP },
+	{ FILTER_MINIMAL, "removexattr", TO_EOPNOTSUPP },
+	{ FILTER_MINIMAL, "setxattr", TO_EOPNOTSUPP },
+	{ FILTER_MINIMAL, "truncate", TO_EPERM },
+	/* Without a pid namespace the numbers of other processes, init among them, are anywhere. */
+	{ FILTER_MINIMAL, "sched_setaffinity", TO_PRLIMIT },
+	{ FILTER_MINIMAL, "sched_setparam", TO_PRLIMIT },
+	{ FILTER_MINIMAL, "sched_setscheduler", TO_PRLIMIT },
+	{ FILTER_MINIMAL, "setpriority", TO_OWN_PRIORITY },
+	/* Without a cgroup, memory that no process maps would not be seen. */
+	{ FILTER_MINIMAL, "memfd_create", TO_ENOSYS },
 	{ FILTER_OFF, "socket", TO_SOCKETPAIR },
 	{ _FILTER_MAX, "", TO_ENOSYS },
 };

@@ -31,6 +31,8 @@ enum target {
 	TO_SOCKET,
 	TO_INET_SOCKET, /* only in filters of Atoll's own processes (confine/) */
 	TO_SOCKETPAIR,
+	TO_PAIR_TYPE,
+	TO_PAIR,
 	TO_IPV4_OPTION,
 	TO_IPV6_OPTION,
 	TO_TCP_OPTION,
@@ -47,6 +49,7 @@ enum target {
 	TO_OTHER_PROCESS,
 	TO_PRIORITY_WHO,
 	TO_PRIORITY,
+	TO_OWN_PRIORITY,
 	TO_PERSONALITY,
 	TO_PRCTL,
 	TO_CLONE,
@@ -71,10 +74,10 @@ struct syscall_row {
 	uint8_t to;
 };
 
-/* A row whose verdict differs in this profile and all after it. */
+/* A row whose verdict differs in this profile and all after it; of a call with several rows the first that applies counts. */
 struct filter_override {
 	uint8_t profile;
-	char name[12];
+	char name[24];
 	uint8_t to;
 };
 

@@ -344,6 +344,7 @@ const char *filter_profile_name(enum filter_profile profile)
 	static const char *const names[_FILTER_MAX] = {
 		[FILTER_DEFAULT] = "default",
 		[FILTER_OFF] = "off",
+		[FILTER_MINIMAL] = "minimal",
 	};
 
 	return profile < _FILTER_MAX ? names[profile] : "unknown";

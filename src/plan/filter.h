@@ -17,7 +17,8 @@
 /* Each profile refuses what the one before it refuses, and more. */
 enum filter_profile {
 	FILTER_DEFAULT,
-	FILTER_OFF, /* no sockets but AF_UNIX */
+	FILTER_OFF,	/* no sockets but AF_UNIX */
+	FILTER_MINIMAL, /* for programs without namespaces: nothing that reaches out of them */
 	_FILTER_MAX,
 };
 enum { FILTER_INSNS_MAX = 300 };

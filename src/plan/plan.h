@@ -25,6 +25,7 @@
 enum op_kind {
 	OP_END, /* never in a plan; catches zeroed records */
 	/* prepare */
+	OP_PLACE, /* value: number of a place (PLACE_DIR), b: its work directory. First, in a plan without namespaces */
 	OP_HOSTNAME, /* a: name */
 	OP_ROOT,     /* value: bytes, value2: inodes; tmpfs that becomes / */
 	OP_DIR,	     /* b: target; mode */
@@ -33,7 +34,7 @@ enum op_kind {
 	OP_SHOW,     /* a: host path, b: target; a directory by read-only overlay, a file by copy,
 			    a link as a link; one that is missing is skipped when OPTIONAL */
 	OP_TMPFS,    /* b: target; value: bytes, value2: inodes; mode */
-	OP_SCRATCH,  /* value: bytes, value2: inodes; the one tmpfs of work directory and /tmp */
+	OP_SCRATCH, /* value: bytes, value2: inodes; the one tmpfs of work directory and /tmp. In a place: watched */
 	OP_SCRATCH_DIR, /* a: name inside scratch, b: target; mode */
 	OP_WORKSPACE,	/* a: name of a workspace, b: target; seen through a layer on scratch */
 	OP_DEV,		/* b: target */
@@ -80,6 +81,15 @@ enum {
 };
 
 enum { PLAN_SMALL_DEPTH = 4 }; /* nested directories below such a directory */
+
+/*
+ * Where sandboxes without a file system of their own have their files. A place's number is that of its two users: making
+ * PLACE_DIR/NUMBER reserves them.
+ */
+#define PLACE_DIR "/tmp/atoll"
+enum { PLACE_WORK, PLACE_TMP, PLACE_BUILD, _PLACE_DIR_MAX };
+extern const char
+	*const place_dirs[_PLACE_DIR_MAX]; /* below a place: "/sandbox", … as in other sandboxes */
 
 enum warm_kind {
 	WARM_NONE,
@@ -160,7 +170,8 @@ static inline bool plan_root_is_writable(const struct plan_view *v)
 static inline const char *plan_workdir(const struct plan_view *v)
 {
 	for (uint32_t i = 0; v && i < v->n_ops; i++)
-		if (v->ops[i].kind == OP_WORKSPACE && v->ops[i].flags & OP_WORKDIR)
+		if (v->ops[i].kind == OP_PLACE ||
+		    (v->ops[i].kind == OP_WORKSPACE && v->ops[i].flags & OP_WORKDIR))
 			return op_b(v, &v->ops[i]);
 	return "/sandbox";
 }

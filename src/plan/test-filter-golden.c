@@ -16,6 +16,7 @@ static void test_listing(void **state)
 	static const char *const files[_FILTER_MAX] = {
 		[FILTER_DEFAULT] = "test/golden/filter-default.txt",
 		[FILTER_OFF] = "test/golden/filter-off.txt",
+		[FILTER_MINIMAL] = "test/golden/filter-minimal.txt",
 	};
 
 	(void)state;
@@ -118,6 +119,7 @@ static void test_syscall_table(void **state)
 	static const char *const files[_FILTER_MAX] = {
 		[FILTER_DEFAULT] = "test/security/syscall-table.json",
 		[FILTER_OFF] = "test/security/syscall-table-off.json",
+		[FILTER_MINIMAL] = "test/security/syscall-table-minimal.json",
 	};
 
 	(void)state;

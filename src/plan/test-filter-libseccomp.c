@@ -30,7 +30,7 @@ struct bpf_program {
 	size_t len;
 };
 
-static struct bpf_program numbers[_FILTER_MAX], eperm, families, sockopts, allowing;
+static struct bpf_program numbers[_FILTER_MAX], eperm, families, pairs, sockopts, allowing;
 static struct filter filters[_FILTER_MAX];
 
 static void export(scmp_filter_ctx ctx, struct bpf_program *ret)
@@ -68,9 +68,13 @@ static void allow_equal(scmp_filter_ctx ctx, int nr, unsigned int arg, uint64_t 
 static void build_numbers(enum filter_profile profile)
 {
 	static const uint32_t actions[_TO_ANSWER_MAX] = {
-		[TO_ALLOW] = SCMP_ACT_ALLOW,	      [TO_EPERM] = SCMP_ACT_ERRNO(EPERM),
-		[TO_EINVAL] = SCMP_ACT_ERRNO(EINVAL), [TO_OK] = SCMP_ACT_ERRNO(0),
+		[TO_ALLOW] = SCMP_ACT_ALLOW,
+		[TO_EPERM] = SCMP_ACT_ERRNO(EPERM),
+		[TO_EINVAL] = SCMP_ACT_ERRNO(EINVAL),
+		[TO_OK] = SCMP_ACT_ERRNO(0),
 		[TO_TRACER] = SCMP_ACT_TRACE(0),
+		[TO_EAFNOSUPPORT] = SCMP_ACT_ERRNO(EAFNOSUPPORT),
+		[TO_EOPNOTSUPP] = SCMP_ACT_ERRNO(EOPNOTSUPP),
 	};
 	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(ENOSYS));
 
@@ -97,7 +101,24 @@ static void build_eperm(void)
 	allow_equal(ctx, SYS_personality, 0, LOW32, LOW32);
 	allow_equal(ctx, SYS_prlimit64, 0, LOW32, 0);
 	allow_equal(ctx, SYS_memfd_create, 1, 4, 0);
+	/* These for the minimal profile only. */
+	allow_equal(ctx, SYS_sched_setaffinity, 0, LOW32, 0);
+	allow_equal(ctx, SYS_sched_setparam, 0, LOW32, 0);
+	allow_equal(ctx, SYS_sched_setscheduler, 0, LOW32, 0);
+	allow_equal(ctx, SYS_setpriority, 1, LOW32, 0);
 	export(ctx, &eperm);
+}
+
+static void build_pairs(void)
+{
+	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(EAFNOSUPPORT));
+
+	for (uint64_t type = 1; type <= 5; type += 4)
+		assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SYS_socketpair, 2,
+						  SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, 1),
+						  SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)),
+				 0);
+	export(ctx, &pairs);
 }
 
 static void build_families(void)
@@ -237,13 +258,36 @@ static int setup(void **state)
 		build_numbers((enum filter_profile)p);
 	build_eperm();
 	build_families();
+	build_pairs();
 	build_options();
 	build_allowing();
 	return 0;
 }
 
+static const struct bpf_program *minimal_program_for(uint32_t nr)
+{
+	switch (nr) {
+	case SYS_sched_setaffinity:
+	case SYS_sched_setparam:
+	case SYS_sched_setscheduler:
+	case SYS_setpriority:
+		return &eperm;
+	case SYS_socketpair:
+		return &pairs;
+	case SYS_socket:
+	case SYS_memfd_create:
+		return &numbers[FILTER_MINIMAL];
+	default:
+		return NULL;
+	}
+}
+
 static const struct bpf_program *program_for(enum filter_profile profile, uint32_t nr)
 {
+	const struct bpf_program *own = profile == FILTER_MINIMAL ? minimal_program_for(nr) : NULL;
+
+	if (own)
+		return own;
 	switch (nr) {
 	case SYS_prctl:
 	case SYS_clone:
@@ -349,9 +393,14 @@ static void test_no_call_is_missing(void **state)
 
 static void test_programs_are_sound(void **state)
 {
-	const struct bpf_program *all[] = { &numbers[0], &numbers[FILTER_OFF],
-					    &eperm,	 &families,
-					    &sockopts,	 &allowing };
+	const struct bpf_program *all[] = { &numbers[0],
+					    &numbers[FILTER_OFF],
+					    &numbers[FILTER_MINIMAL],
+					    &eperm,
+					    &families,
+					    &pairs,
+					    &sockopts,
+					    &allowing };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {

@@ -209,9 +209,78 @@ static const struct filter_verdict policy[] = {
 	{ SYS_memfd_create, { 0, (UINT64_C(21) << 26) | 4 }, DENY(EPERM) },
 };
 
-/* The second profile differs from the first in sockets only. */
+/* Without namespaces, with any arguments. */
+static const struct {
+	long nr;
+	int errnum;
+} closed[] = {
+	{ SYS_socket, EAFNOSUPPORT },
+	{ SYS_bind, EPERM },
+	{ SYS_connect, EPERM },
+	{ SYS_listen, EPERM },
+	{ SYS_shmget, ENOSYS },
+	{ SYS_shmat, ENOSYS },
+	{ SYS_shmdt, ENOSYS },
+	{ SYS_shmctl, ENOSYS },
+	{ SYS_semget, ENOSYS },
+	{ SYS_semop, ENOSYS },
+	{ SYS_semtimedop, ENOSYS },
+	{ SYS_semctl, ENOSYS },
+	{ SYS_msgget, ENOSYS },
+	{ SYS_msgsnd, ENOSYS },
+	{ SYS_msgrcv, ENOSYS },
+	{ SYS_msgctl, ENOSYS },
+	{ SYS_mq_open, ENOSYS },
+	{ SYS_mq_unlink, ENOSYS },
+	{ SYS_mq_timedsend, ENOSYS },
+	{ SYS_mq_timedreceive, ENOSYS },
+	{ SYS_mq_notify, ENOSYS },
+	{ SYS_mq_getsetattr, ENOSYS },
+	{ SYS_inotify_init1, ENOSYS },
+	{ SYS_inotify_add_watch, ENOSYS },
+	{ SYS_inotify_rm_watch, ENOSYS },
+	{ SYS_setxattr, EOPNOTSUPP },
+	{ SYS_lsetxattr, EOPNOTSUPP },
+	{ SYS_removexattr, EOPNOTSUPP },
+	{ SYS_lremovexattr, EOPNOTSUPP },
+	{ SYS_truncate, EPERM },
+	{ SYS_memfd_create, ENOSYS },
+};
+
+/* Without namespaces: by their arguments. */
+static const struct filter_verdict narrowed[] = {
+	{ SYS_socketpair, { AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC }, SECCOMP_RET_ALLOW },
+	{ SYS_socketpair, { AF_UNIX, SOCK_SEQPACKET }, SECCOMP_RET_ALLOW },
+	{ SYS_socketpair, { AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK }, DENY(EAFNOSUPPORT) },
+	{ SYS_socketpair, { AF_UNIX, SOCK_RAW }, DENY(EAFNOSUPPORT) },
+	{ SYS_socketpair, { AF_INET, SOCK_STREAM }, DENY(EAFNOSUPPORT) },
+	{ SYS_sched_setaffinity, { 0, 8 }, SECCOMP_RET_ALLOW },
+	{ SYS_sched_setaffinity, { 77, 8 }, DENY(EPERM) },
+	{ SYS_sched_setscheduler, { 77, 5 }, DENY(EPERM) },
+	{ SYS_sched_setparam, { 77 }, DENY(EPERM) },
+	{ SYS_setpriority, { 0, 0, 5 }, SECCOMP_RET_ALLOW },
+	{ SYS_setpriority, { 2, 0, 5 }, SECCOMP_RET_ALLOW },
+	{ SYS_setpriority, { 0, 77, 5 }, DENY(EPERM) },
+	{ SYS_setpriority, { 1, 77, 5 }, DENY(EPERM) },
+	{ SYS_fsetxattr, { 3 }, SECCOMP_RET_ALLOW },
+	{ SYS_ftruncate, { 3, 5 }, SECCOMP_RET_ALLOW },
+	{ SYS_kill, { 77, 9 }, SECCOMP_RET_ALLOW },
+	{ SYS_setresuid, { 77, 77, 77 }, SECCOMP_RET_ALLOW },
+};
+
+static bool is_narrowed(long nr)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(narrowed); i++)
+		if (narrowed[i].nr == nr)
+			return true;
+	return false;
+}
+
 static uint32_t wanted(enum filter_profile profile, const struct filter_verdict *v)
 {
+	for (size_t i = 0; profile == FILTER_MINIMAL && i < ARRAY_SIZE(closed); i++)
+		if (closed[i].nr == v->nr)
+			return DENY(closed[i].errnum);
 	if (profile == FILTER_OFF && v->nr == SYS_socket && v->args[0] != AF_UNIX)
 		return DENY(EAFNOSUPPORT);
 	return v->want;
@@ -227,6 +296,10 @@ static void check_verdicts(enum filter_profile profile, const struct filter_verd
 		for (size_t h = 0; h < ARRAY_SIZE(highs); h++) {
 			uint64_t args[6] = { 0 };
 			uint32_t got, expected, want = wanted(profile, &list[i]);
+
+			if (profile == FILTER_MINIMAL && list != narrowed &&
+			    is_narrowed(list[i].nr))
+				continue;
 
 			for (size_t arg = 0; arg < ARRAY_SIZE(list[i].args); arg++)
 				args[arg] = highs[h] | list[i].args[arg];
@@ -245,6 +318,10 @@ static void test_policy(void **state)
 	(void)state;
 	for (int p = 0; p < _FILTER_MAX; p++)
 		check_verdicts((enum filter_profile)p, policy, ARRAY_SIZE(policy));
+	check_verdicts(FILTER_MINIMAL, narrowed, ARRAY_SIZE(narrowed));
+	for (size_t i = 0; i < ARRAY_SIZE(closed); i++)
+		check_verdicts(FILTER_MINIMAL,
+			       &(struct filter_verdict){ closed[i].nr, { 1, 1, 1 }, 0 }, 1);
 }
 
 /* Socket options that programs may use, by level: every other number is refused, for getting and setting. */
@@ -350,6 +427,7 @@ static void test_label(void **state)
 	static const char *const starts[_FILTER_MAX] = {
 		[FILTER_DEFAULT] = "default@",
 		[FILTER_OFF] = "off@",
+		[FILTER_MINIMAL] = "minimal@",
 	};
 	struct filter all[_FILTER_MAX];
 	char label[32], again[32];
@@ -372,6 +450,7 @@ static void test_label(void **state)
 static int live_check(const struct filter *f, enum filter_profile profile)
 {
 	const bool internet = profile < FILTER_OFF;
+	int pair[2];
 	struct sock_fprog program = { .len = f->len };
 	struct sock_filter insns[FILTER_INSNS_MAX];
 
@@ -415,8 +494,12 @@ static int live_check(const struct filter *f, enum filter_profile profile)
 		return 14;
 	if (send(-1, "x", 1, MSG_OOB) != -1 || errno != EOPNOTSUPP)
 		return 15;
-	if (socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) < 0)
+	if ((socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) >= 0) != (profile < FILTER_MINIMAL))
 		return 16;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return 17;
+	if ((socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) == 0) != (profile < FILTER_MINIMAL))
+		return 18;
 	return 0;
 }
 

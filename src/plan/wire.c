@@ -7,6 +7,7 @@
 
 #include "plan/filter.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char plan_magic[8] = "ATOLLPL1";
@@ -180,21 +181,86 @@ static bool target_may_pass_link(const struct plan_view *v, uint32_t index)
 	return false;
 }
 
+static const char *launch_fault(const struct op *op, const uint32_t counts[])
+{
+	if (op->kind >= OP_WARM)
+		return counts[OP_STAGE] > 0 ? "it stands behind a stage" : NULL;
+	return op->kind != OP_STAGE && op->kind != OP_COLLECT && op->kind != OP_COMMIT &&
+			       counts[OP_STAGE] == 0
+		       ? "it belongs to no stage"
+		       : NULL;
+}
+
+static bool is_placed(const struct plan_view *v)
+{
+	return v->n_ops > 0 && v->ops[0].kind == OP_PLACE;
+}
+
+struct place_text {
+	char text[64];
+};
+
+static struct place_text place_of(const struct plan_view *v, const char *below)
+{
+	struct place_text place;
+
+	(void)snprintf(place.text, sizeof(place.text), PLACE_DIR "/%lld%s",
+		       (long long)v->ops[0].value, below);
+	return place;
+}
+
+static bool is_in_place(const struct plan_view *v, const char *path)
+{
+	return path_is_below(path, place_of(v, "").text);
+}
+
+/*
+ * Without namespaces, what the records name is the host's: files are made and may be written in the place only, and no other
+ * filter keeps programs inside.
+ */
+static const char *place_fault(const struct plan_view *v, const struct op *op)
+{
+	switch (op->kind) {
+	case OP_PLACE:
+		return strcmp(op_b(v, op), place_of(v, place_dirs[PLACE_WORK]).text) == 0
+			       ? NULL
+			       : "it is not where the place is";
+	case OP_DIR:
+	case OP_FILE:
+		return is_in_place(v, op_b(v, op)) ? NULL : "its target leaves the place";
+	case OP_LANDLOCK:
+		return op->value & ACCESS_WRITE && !is_in_place(v, op_b(v, op))
+			       ? "it may be written outside of the place"
+		       : op->value & ACCESS_DEVICE && !path_is_below(op_b(v, op), "/dev")
+			       ? "it is no device"
+			       : NULL;
+	case OP_SECCOMP:
+		return op->value == FILTER_MINIMAL ? NULL : "it is another filter's";
+	case OP_SCRATCH:
+	case OP_RLIMIT:
+	case OP_REQUIRE:
+		return NULL;
+	default:
+		return "it needs a namespace";
+	}
+}
+
 /* Checks the order: what the records before this one allow. */
 static const char *order_fault(const struct plan_view *v, uint32_t index, const uint32_t counts[])
 {
 	const struct op *op = &v->ops[index];
 	bool has_target = op_table[op->kind].b == SPAN_TARGET, pivoted = counts[OP_PIVOT] > 0;
 
-	if (op->kind >= OP_WARM)
-		return counts[OP_STAGE] > 0 ? "it stands behind a stage" : NULL;
 	if (op_table[op->kind].phase == PHASE_LAUNCH)
-		return op->kind != OP_STAGE && op->kind != OP_COLLECT && op->kind != OP_COMMIT &&
-				       counts[OP_STAGE] == 0
-			       ? "it belongs to no stage"
-			       : NULL;
+		return is_placed(v) && (op->kind >= OP_WARM || op->kind == OP_COMMIT)
+			       ? "it needs a namespace"
+			       : launch_fault(op, counts);
 	if (counts[OP_SECCOMP] > 0)
 		return "it stands after the filter";
+	if (is_placed(v))
+		return place_fault(v, op);
+	if (op->kind == OP_PLACE)
+		return "it stands behind others";
 	if (has_target && counts[OP_ROOT] == 0)
 		return "it stands before the root";
 	/* Directories may be made before and after the pivot. */
@@ -207,8 +273,10 @@ static const char *order_fault(const struct plan_view *v, uint32_t index, const 
 
 static int check_ops(const struct plan_view *v, struct error *err)
 {
-	static const enum op_kind needed[] = { OP_ROOT,	    OP_SCRATCH, OP_SCRATCH_DIR, OP_PIVOT,
-					       OP_LANDLOCK, OP_SECCOMP, OP_STAGE };
+	static const enum op_kind full[] = { OP_ROOT,	  OP_SCRATCH, OP_SCRATCH_DIR, OP_PIVOT,
+					     OP_LANDLOCK, OP_SECCOMP, OP_STAGE,	      OP_END },
+				  placed[] = { OP_SCRATCH, OP_LANDLOCK, OP_SECCOMP, OP_STAGE,
+					       OP_END };
 	uint32_t counts[_OP_MAX] = { 0 };
 	enum op_phase phase = PHASE_PREPARE;
 
@@ -229,11 +297,11 @@ static int check_ops(const struct plan_view *v, struct error *err)
 		if (fault)
 			return refuse_op(err, i, fault);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
-		if (counts[needed[i]] == 0)
+	for (const enum op_kind *needed = is_placed(v) ? placed : full; *needed; needed++)
+		if (counts[*needed] == 0)
 			return error_set(err, ERROR_INPUT, EBADMSG,
 					 "the plan is refused: it lacks a record of kind %s",
-					 op_table[needed[i]].name);
+					 op_table[*needed].name);
 	return 0;
 }
 
@@ -273,8 +341,13 @@ static bool source_is_allowed(const char *path, const struct plan_ceilings *c)
 static const char *ceiling_fault(const struct plan_view *v, const struct op *op,
 				 const struct plan_ceilings *c)
 {
+	if (op->kind == OP_PLACE && !c->places)
+		return "this broker makes no sandboxes without namespaces";
 	if (op->kind == OP_SHOW && !source_is_allowed(op_a(v, op), c))
 		return "that host path may not be shown";
+	if (op->kind == OP_LANDLOCK && op->value == ACCESS_READ && is_placed(v) &&
+	    !is_in_place(v, op_b(v, op)) && !source_is_allowed(op_b(v, op), c))
+		return "that host path may not be read";
 	if (op->kind == OP_LIMIT && op->value2 > c->limits[op->value])
 		return "a limit is above the broker's ceiling";
 	if (op->kind == OP_SCRATCH && (op->value > c->disk_bytes || op->value2 > c->files))

@@ -21,6 +21,7 @@ struct plan_ceilings {
 		*sources; /* host paths that may be shown, with all below; NULL-terminated */
 	int64_t limits[_STAGE_LIMIT_MAX];
 	int64_t disk_bytes, files;
+	bool places; /* plans without namespaces are permitted */
 };
 
 struct plan_map { /* the bytes of a plan, mapped or copied */
