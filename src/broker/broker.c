@@ -57,6 +57,7 @@ static const struct plan_ceilings local_ceilings = {
 	},
 	.disk_bytes = 1024 * GiB,
 	.files = 1 << 24,
+	.places = true,
 };
 
 static void tell_failed(struct peer *peer, uint32_t job, const struct error *err)
@@ -322,8 +323,13 @@ static void prepare_broker(struct broker *b)
 		say_hello(b->peers);
 	if (r == 0)
 		r = sandbox_host_open(&b->host, &b->host_error);
-	if (r == 0)
-		r = sandbox_complete(b->spare, &b->host_error);
+	/* There may still be sandboxes without namespaces. */
+	if (r == 0 && sandbox_complete(b->spare, &b->spare_error) < 0) {
+		sandbox_destroy(TAKE_PTR(b->spare));
+		if (b->spare_error.code == ERROR_NONE)
+			(void)error_set(&b->spare_error, ERROR_INTERNAL, EPERM,
+					"a first sandbox cannot be made; see: atoll doctor");
+	}
 	/* After the first sandbox was let go, so that both confine themselves at the same time; before the first task is taken. */
 	if (r == 0 && !b->host.facts.broker_open) {
 		r = confine_enter(CONFINE_BROKER);
@@ -413,7 +419,7 @@ static void open_pool(struct listening_broker *s)
 					      .bounds = s->options->bounds };
 
 	if (s->options->warm && s->options->bounds.spares > 0 &&
-	    s->broker.host_error.code == ERROR_NONE)
+	    s->broker.host_error.code == ERROR_NONE && s->broker.spare_error.code == ERROR_NONE)
 		(void)!pool_new(&options, &s->broker.pool);
 }
 
@@ -471,8 +477,10 @@ int broker_serve(const struct broker_options *options)
 
 	fault_role("broker");
 	s.broker.host.workspaces = options->workspaces;
-	if (options->sources)
+	if (options->sources) {
 		s.broker.ceilings.sources = options->sources;
+		s.broker.ceilings.places = false;
+	}
 	if (options->front_fd >= 0) {
 		r = peer_new(&s.broker, options->front_fd, s.listen_fd >= 0, &peer);
 		s.n_peers = r == 0;

@@ -41,6 +41,7 @@ void task_explain_begun(struct task *task)
 
 void task_explain_failure(const struct task *task, const struct report *rep, struct error *err)
 {
+	const struct host_facts *facts = &task->broker->host.facts;
 	const struct plan_view *v = &task->plan.view;
 	const struct op *op = rep->step[0] || rep->stage >= v->n_ops ? NULL : &v->ops[rep->stage];
 
@@ -66,10 +67,11 @@ void task_explain_failure(const struct task *task, const struct report *rep, str
 		(void)error_set(err, ERROR_INPUT, rep->errnum,
 				"%s cannot be shown to the program: %s", op_a(v, op),
 				strerror(rep->errnum));
-	else if (rep->errnum == EPERM && task->broker->host.facts.filtered)
+	else if (rep->errnum == EPERM && facts->filtered)
 		(void)error_set(err, ERROR_POLICY, rep->errnum,
-				"the sandbox cannot be prepared (%s): " PROBE_REFUSED,
-				op ? op_table[op->kind].name : rep->step);
+				"the sandbox cannot be prepared (%s): " PROBE_REFUSED "%s",
+				op ? op_table[op->kind].name : rep->step,
+				host_has_minimal(facts) ? MINIMAL_HINT : "");
 	else
 		(void)error_set(err, ERROR_INTERNAL, rep->errnum,
 				"the sandbox cannot be prepared (%s: %s); see: atoll doctor",

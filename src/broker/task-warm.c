@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "sandbox/place.h"
 #include "sys/kernel.h"
 
 #include <assert.h>
@@ -328,8 +329,9 @@ bool task_take_cell(struct task *task)
 {
 	struct cell *cell;
 
-	/* A warm cell has one program, and no cell has a terminal. */
-	if (task->tty || (task->n_stages != 1 && plan_warm_kind(&task->plan.view) != WARM_NONE))
+	/* A warm cell has one program; no cell has a terminal, and each has namespaces. */
+	if (task->tty || plan_has_place(&task->plan.view) ||
+	    (task->n_stages != 1 && plan_warm_kind(&task->plan.view) != WARM_NONE))
 		return false;
 	cell = pool_claim(task->broker->pool, &task->plan.view);
 	if (!cell)

@@ -75,6 +75,11 @@ static int on_watch(void *data, uint32_t events)
 		look_ns = clock_now_ns() - look_ns;
 		wait_ms = MIN(wait_ms, MAX(MEMORY_MS, look_ns * MEMORY_SHARE / NS_PER_MS));
 	}
+	wait_ms = MIN(wait_ms, sandbox_look(task->sandbox));
+	if (wait_ms == 0) {
+		task_kill(task, CAUSE_DISK);
+		return 0;
+	}
 	if (wait_ms < INT32_MAX)
 		source_set_time(task->watch_timer, in_ms(wait_ms));
 	return 0;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "sandbox/place.h"
 #include "sys/kernel.h"
 
 #include <stdlib.h>
@@ -445,6 +446,18 @@ static int start_first(struct task *task, struct error *err)
 	return 0;
 }
 
+static int take_spare(struct task *task, struct error *err)
+{
+	struct broker *b = task->broker;
+
+	if (b->spare_error.code != ERROR_NONE) {
+		*err = b->spare_error;
+		return -EPERM;
+	}
+	task->sandbox = TAKE_PTR(b->spare);
+	return task->sandbox ? 0 : sandbox_create(&b->host, NULL, &task->sandbox, err);
+}
+
 int task_begin(struct task *task, struct error *err)
 {
 	struct broker *b = task->broker;
@@ -452,9 +465,10 @@ int task_begin(struct task *task, struct error *err)
 
 	task->state = TASK_PREPARING;
 	task->space_ns = clock_realtime_ns();
-	task->sandbox = TAKE_PTR(b->spare);
-	if (!task->sandbox)
-		r = sandbox_create(&b->host, NULL, &task->sandbox, err);
+	if (plan_has_place(&task->plan.view))
+		r = place_create(&b->host, &task->plan.view, &task->sandbox, err);
+	else
+		r = take_spare(task, err);
 	/* With a pool the group may be a used one: its counters include those of earlier tasks. */
 	if (r == 0 && b->pool)
 		sandbox_usage(task->sandbox, &task->ahead);

@@ -43,6 +43,7 @@ struct broker {
 	size_t n_pending; /* records queued for all peers */
 	struct sandbox_host host;
 	struct error host_error; /* why host could not be set up; code ERROR_NONE: host is set up */
+	struct error spare_error; /* why no sandbox of namespaces can be made */
 	struct plan_ceilings ceilings;
 	struct sandbox *spare; /* made before the first plan came, or NULL */
 	struct pool *pool;     /* NULL: no cells are kept ready */

@@ -9,6 +9,10 @@
  * kills and reaps all other processes of the namespace, and only then reports: no process outlives its stage.
  * When the control socket closes, init ends, and the kernel kills the whole namespace.
  *
+ * An init without a pid namespace is its program's subreaper, and has two users: as its effective user, which is the program's, it kills
+ * every process of the program at once, forks included; its real and saved user is its own, so the program cannot signal it. It must
+ * kill before it ends, because the kernel does not.
+ *
  * A crowd is a sandbox with more than CROWD_TASKS tasks. Where no cgroup bounds processors, each task of a crowd would get as much
  * of them as the broker, which then needs seconds to notice a deadline and to kill a thousand processes. So init looks at the
  * sandbox's processes from time to time and lowers the priority of the crowd.
@@ -39,6 +43,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Of programs without a pid namespace: their init, and Atoll's other processes, must run soon after each event. */
+enum { APART_NICE = 10 };
+
 enum {
 	CROWD_TASKS = 64,
 	CROWD_NICE = 19,
@@ -63,6 +70,7 @@ struct init {
 	int proc_fd;	 /* of /proc; -1: no looking at crowds */
 	int64_t look_ns; /* when to look next */
 	int look_ms;	 /* how long until then; -1: for ever */
+	bool apart;	 /* no pid namespace */
 	pid_t main_pid;	 /* 0: no stage is running */
 	int64_t start_ns;
 	int exec_errno; /* why the child could not execute the program; 0: it did */
@@ -82,6 +90,51 @@ static void report_to_broker(const struct report *rep)
 {
 	/* If the broker is gone, the report is lost; the next poll sees the closed socket. */
 	(void)send(INIT_FD_CONTROL, rep, sizeof(*rep), MSG_NOSIGNAL);
+}
+
+/* All but this process; then none is left that could make another. */
+static void kill_all(void)
+{
+	if (kill(-1, SIGKILL) == 0)
+		while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+			;
+}
+
+/* The broker is gone, or there is no way to go on. */
+static _noreturn_ void end_unheard(const struct init *init)
+{
+	if (init->apart)
+		kill_all();
+	_exit(1);
+}
+
+/* Raw calls: in vfork's child the library must not touch other threads' state. */
+static int set_users(uid_t real, uid_t effective, uid_t saved)
+{
+	return (int)syscall(SYS_setresuid, real, effective, saved);
+}
+
+/* Its group is the program's, and so says which user that is. CAP_SETUID is needed here and then gone for good. */
+static int live_apart(void)
+{
+	/* As in <linux/capability.h>, which musl lacks: the version and this process; six words of sets. */
+	const uint32_t header[] = { 0x20080522, 0 }, none[6] = { 0 };
+	uid_t own = getuid(), program = getgid(), now[3];
+
+	if (own == 0 || program == 0 || own == program || set_users(own, program, own) < 0 ||
+	    syscall(SYS_capset, header, none) < 0 || getresuid(&now[0], &now[1], &now[2]) < 0 ||
+	    now[0] != own || now[1] != program || now[2] != own)
+		return -EPERM;
+	return prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+/* From here on nothing distinguishes the program's process from others of its user. */
+static int become_user(void)
+{
+	uid_t program = geteuid();
+
+	(void)setpriority(PRIO_PROCESS, 0, APART_NICE);
+	return set_users(program, program, program);
 }
 
 static int map_plan(struct plan_view *ret)
@@ -169,6 +222,8 @@ static int become_program(const struct init *init, const int fds[])
 		return errno;
 	if (init->stage.cpu_seconds && setrlimit(RLIMIT_CPU, &cpu) < 0)
 		return errno;
+	if (init->apart && become_user() < 0)
+		return errno;
 	if (chdir(plan_workdir(&init->plan)) < 0)
 		return errno;
 	(void)umask(022);
@@ -229,9 +284,7 @@ static void end_stage(struct init *init, int wait_status)
 	struct rusage ru = { 0 };
 
 	init->main_pid = 0;
-	if (kill(-1, SIGKILL) == 0)
-		while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
-			;
+	kill_all();
 	(void)getrusage(RUSAGE_CHILDREN, &ru);
 	rep.user_us = timeval_us(ru.ru_utime);
 	rep.system_us = timeval_us(ru.ru_stime);
@@ -376,21 +429,21 @@ static void take_command(struct init *init)
 	    command.n_extra > INIT_EXTRA_MAX || command.ticket > 1 || command.no_input > 1 ||
 	    init->main_pid != 0 || !c ||
 	    c->cmsg_len != CMSG_LEN((n_fds - command.no_input) * sizeof(int)))
-		_exit(1);
+		end_unheard(init);
 	init->stage = command;
 	memcpy(fds + command.no_input, CMSG_DATA(c), (n_fds - command.no_input) * sizeof(int));
 	if (command.no_input)
 		fds[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	/* If the ticket is taken, the broker is dead and the front has sent this run to another broker. */
 	if (command.ticket && !take_ticket(fds[--n_fds]))
-		_exit(1);
+		end_unheard(init);
 	for (uint32_t i = 0; i < n_fds; i++) {
 		/* The limit of open files may be low already. It is not where a program is started ahead. */
 		int high = fcntl(fds[i], F_DUPFD_CLOEXEC,
 				 init->stage.n_extra ? INIT_FD_EXTRA + INIT_EXTRA_MAX : 10);
 
 		if (high < 0)
-			_exit(1);
+			end_unheard(init);
 		(void)close(fds[i]);
 		fds[i] = high;
 	}
@@ -411,7 +464,10 @@ int main(int argc _unused_, char **argv)
 	sigset_t mask;
 
 	(void)prctl(PR_SET_DUMPABLE, 0);
-	if (!argv_has(argv, INIT_GUEST))
+	init.apart = argv_has(argv, INIT_APART);
+	if (init.apart && live_apart() < 0)
+		_exit(1);
+	if (!init.apart && !argv_has(argv, INIT_GUEST))
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)fcntl(INIT_FD_CONTROL, F_SETFD, FD_CLOEXEC);
 	(void)fcntl(INIT_FD_PLAN, F_SETFD, FD_CLOEXEC);
@@ -455,7 +511,7 @@ int main(int argc _unused_, char **argv)
 					{ .fd = init.guest_fd, .events = POLLIN } };
 
 		if (poll(fds, ARRAY_SIZE(fds), init.look_ms) < 0 && errno != EINTR)
-			_exit(1);
+			end_unheard(&init);
 		if (init.proc_fd >= 0 && now_ns() >= init.look_ns)
 			look_for_crowd(&init);
 		if (fds[1].revents)

@@ -30,6 +30,11 @@ enum { INIT_FD_CONTROL = 0, INIT_FD_PLAN = 1 };
 enum { INIT_ADOPTED_PID = 2 };
 /* The same of an init whose program came from another sandbox (sandbox/mover.h): pid 2, but not its child. */
 #define INIT_GUEST "guest"
+/*
+ * The same of an init without a pid namespace (sandbox/place.h). Its user is its own, its group has the number of the program's user, and
+ * it has CAP_SETUID.
+ */
+#define INIT_APART "apart"
 /* Another word of argv: no cgroup bounds the processors of the sandbox, so init keeps crowds in the background. */
 #define INIT_CROWDS "crowds"
 

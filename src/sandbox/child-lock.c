@@ -105,12 +105,17 @@ int child_do_require(struct child *c, const struct op *op)
 
 int child_do_seccomp(struct child *c, const struct op *op)
 {
-	/* Compiled before the clone; the profile's number was checked with the plan. */
-	const struct filter *filter = &c->host->filters[op->value];
 	int r = sys_drop_caps();
 
-	if (r == 0)
-		r = sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0);
+	return r < 0 ? r : child_confine(c, op);
+}
+
+int child_confine(struct child *c, const struct op *op)
+{
+	/* Compiled before the clone; the profile's number was checked with the plan. */
+	const struct filter *filter = &c->host->filters[op->value];
+	int r = sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0);
+
 	if (r == 0 && c->ruleset_fd >= 0)
 		r = sys_landlock_restrict(c->ruleset_fd);
 	if (r < 0)

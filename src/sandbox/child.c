@@ -35,33 +35,30 @@ static int do_loopback(struct child *c, const struct op *op)
 	return c->net_given ? 0 : sys_loopback_up();
 }
 
+/* A plan that has one is not for namespaces: child-place.c executes it. */
+static int refuse_place(struct child *c, const struct op *op)
+{
+	(void)c;
+	(void)op;
+	return -EINVAL;
+}
+
 static int (*const actions[_OP_MAX])(struct child *, const struct op *) = {
-	[OP_HOSTNAME] = do_hostname,
-	[OP_ROOT] = child_do_root,
-	[OP_DIR] = child_do_dir,
-	[OP_SYMLINK] = child_do_symlink,
-	[OP_TEXT] = child_do_text,
-	[OP_SHOW] = child_do_show,
-	[OP_TMPFS] = child_do_tmpfs,
-	[OP_SCRATCH] = child_do_scratch,
-	[OP_SCRATCH_DIR] = child_do_scratch_dir,
-	[OP_WORKSPACE] = child_do_workspace,
-	[OP_DEV] = child_do_dev,
-	[OP_DEVPTS] = child_do_devpts,
-	[OP_PROC] = child_do_proc,
-	[OP_LOOPBACK] = do_loopback,
-	[OP_RELAY] = child_do_relay,
-	[OP_ALLOW] = child_do_allow,
-	[OP_PIVOT] = child_do_pivot,
-	[OP_FILE] = child_do_text,
-	[OP_READONLY] = child_do_readonly,
-	[OP_RLIMIT] = child_do_rlimit,
-	[OP_LANDLOCK] = child_do_landlock,
-	[OP_REQUIRE] = child_do_require,
-	[OP_SECCOMP] = child_do_seccomp,
+	[OP_PLACE] = refuse_place,	     [OP_HOSTNAME] = do_hostname,
+	[OP_ROOT] = child_do_root,	     [OP_DIR] = child_do_dir,
+	[OP_SYMLINK] = child_do_symlink,     [OP_TEXT] = child_do_text,
+	[OP_SHOW] = child_do_show,	     [OP_TMPFS] = child_do_tmpfs,
+	[OP_SCRATCH] = child_do_scratch,     [OP_SCRATCH_DIR] = child_do_scratch_dir,
+	[OP_WORKSPACE] = child_do_workspace, [OP_DEV] = child_do_dev,
+	[OP_DEVPTS] = child_do_devpts,	     [OP_PROC] = child_do_proc,
+	[OP_LOOPBACK] = do_loopback,	     [OP_RELAY] = child_do_relay,
+	[OP_ALLOW] = child_do_allow,	     [OP_PIVOT] = child_do_pivot,
+	[OP_FILE] = child_do_text,	     [OP_READONLY] = child_do_readonly,
+	[OP_RLIMIT] = child_do_rlimit,	     [OP_LANDLOCK] = child_do_landlock,
+	[OP_REQUIRE] = child_do_require,     [OP_SECCOMP] = child_do_seccomp,
 };
 
-static _noreturn_ void fail_child(struct child *c, int r)
+_noreturn_ void child_fail(struct child *c, int r)
 {
 	struct report rep = { .kind = REPORT_FAILED, .stage = c->op_index, .errnum = -r };
 
@@ -75,7 +72,7 @@ static _noreturn_ void fail_child(struct child *c, int r)
  * The clone has copies of all the broker's descriptors, also of the broker's end of this socket. As long as it
  * keeps them, neither the child nor the front can notice the broker's death.
  */
-static int let_go(struct child *c)
+int child_let_go(struct child *c)
 {
 	const int keep[] = { c->control_fd, c->host->init_fd, c->keep_fd };
 
@@ -124,7 +121,7 @@ int child_wait(struct child *c, enum command_kind kind, int *fds, size_t *n_fds)
 }
 
 /* With the broker's identity: the broker opened the group's files, and /proc is still the host's. */
-static int join(struct child *c)
+int child_join(struct child *c)
 {
 	int fds[CGROUP_JOIN_MAX];
 	size_t n_fds = ARRAY_SIZE(fds);
@@ -160,7 +157,7 @@ static int become_user(struct child *c)
 		return r;
 	c->step = "bind to the broker's life";
 	/* A nested sandbox ends with its parent's, and when its socket closes. */
-	r = c->nest ? 0 : sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0);
+	r = c->perform ? 0 : sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0);
 	if (r < 0)
 		return r;
 	c->step = "make a session keyring";
@@ -169,7 +166,7 @@ static int become_user(struct child *c)
 	return r == -ENOSYS ? 0 : r;
 }
 
-static int take_plan(struct child *c, enum command_kind kind, struct plan_view *plan)
+int child_take_plan(struct child *c, enum command_kind kind, struct plan_view *plan)
 {
 	int fds[2], r;
 	size_t n_fds = ARRAY_SIZE(fds);
@@ -202,7 +199,7 @@ static int take_plan(struct child *c, enum command_kind kind, struct plan_view *
 }
 
 /* From c->op_index to the end of the plan, or to the end of its prepare part. */
-static void prepare_child(struct child *c)
+void child_prepare(struct child *c)
 {
 	for (; c->op_index < c->plan->n_ops; c->op_index++) {
 		const struct op *op = &c->plan->ops[c->op_index];
@@ -210,16 +207,16 @@ static void prepare_child(struct child *c)
 
 		if (op_table[op->kind].phase != PHASE_PREPARE)
 			break;
-		r = c->nest ? c->nest(c, op) : actions[op->kind](c, op);
+		r = c->perform ? c->perform(c, op) : actions[op->kind](c, op);
 		if (r < 0)
-			fail_child(c, r);
+			child_fail(c, r);
 	}
 }
 
-static int become_init(struct child *c)
+int child_become_init(struct child *c)
 {
 	static char name[] = "init", adopt[] = INIT_ADOPT, guest[] = INIT_GUEST,
-		    crowds[] = INIT_CROWDS;
+		    crowds[] = INIT_CROWDS, apart[] = INIT_APART;
 	char *argv[4] = { name }, **word = argv + 1, *const envp[] = { NULL };
 	struct report rep = { .kind = REPORT_PREPARED,
 			      .landlock_abi = c->landlock_abi,
@@ -230,8 +227,10 @@ static int become_init(struct child *c)
 
 	if (c->command.no_cgroup)
 		*word++ = crowds;
+	if (c->init_id)
+		*word++ = apart;
 	if (c->fork_program) {
-		*word++ = c->nest ? guest : adopt;
+		*word++ = c->perform ? guest : adopt;
 		c->step = "fork the program";
 		r = c->fork_program(c);
 		if (r < 0)
@@ -279,32 +278,32 @@ void child_main(struct child *c)
 
 	fault_role("child");
 	(void)umask(0);
-	r = let_go(c);
+	r = child_let_go(c);
 	if (r == 0)
 		r = make_namespaces(c);
 	if (r == 0)
-		r = join(c);
+		r = child_join(c);
 	if (r == 0)
 		r = become_user(c);
 	if (r == 0)
-		r = c->nest ? sys_chdir("/") : child_staging(c);
+		r = c->perform ? sys_chdir("/") : child_staging(c);
 	if (r == 0)
-		r = take_plan(c, COMMAND_GO, &plan);
-	if (r == 0 && !c->nest)
+		r = child_take_plan(c, COMMAND_GO, &plan);
+	if (r == 0 && !c->perform)
 		r = child_staging_check(c);
 	if (r < 0)
-		fail_child(c, r);
+		child_fail(c, r);
 	if (c->command.no_cgroup)
 		(void)sys_short_turns();
-	prepare_child(c);
+	child_prepare(c);
 	if (c->command.partial) {
 		/* The partial plan is the beginning of this one. */
-		r = take_plan(c, COMMAND_REST, &plan);
+		r = child_take_plan(c, COMMAND_REST, &plan);
 		if (r < 0)
-			fail_child(c, r);
-		prepare_child(c);
+			child_fail(c, r);
+		child_prepare(c);
 	}
 	/* The broker waits for the mounter's end, and the mounter for this. */
 	c->mounter_fd = fd_close(c->mounter_fd);
-	fail_child(c, become_init(c));
+	child_fail(c, child_become_init(c));
 }

@@ -14,8 +14,9 @@ struct child {
 	bool net_given;	   /* the clone was started in its network namespace */
 	bool signals_kept; /* signal dispositions are right already */
 	bool skeleton;	   /* it has a skeleton of this plan: see child_make_skeleton() */
-	/* It is inside another sandbox of the same plan (mover.h), and this executes its records; or NULL. */
-	int (*nest)(struct child *c, const struct op *op);
+	/* It is inside another sandbox of the same plan (mover.h), or has no namespaces (place.h), and this executes its records; or NULL. */
+	int (*perform)(struct child *c, const struct op *op);
+	uint32_t program_id, init_id; /* without namespaces: its two users; or 0 */
 	/*
 	 * If the program is forked from the clone itself, once everything is locked: returns 0 in the program,
 	 * which must not return from the function, and the program's pid in the clone. NULL: init executes the
@@ -47,6 +48,15 @@ struct child {
 /* Never returns. */
 _noreturn_ void child_main(struct child *c);
 
+/* The steps of child_main, for one with another order. */
+_noreturn_ void child_fail(struct child *c, int r);
+int child_let_go(struct child *c);
+int child_join(struct child *c);
+int child_take_plan(struct child *c, enum command_kind kind, struct plan_view *plan);
+void child_prepare(struct child *c);
+int child_become_init(struct child *c);
+/* child-place.c: the same as child_main for a sandbox without namespaces. */
+_noreturn_ void child_place_main(struct child *c);
 /* Waits for the next command, which must be of that kind. */
 int child_wait(struct child *c, enum command_kind kind, int *fds, size_t *n_fds);
 
@@ -106,3 +116,5 @@ int child_do_landlock(struct child *c, const struct op *op);
 /* Fails if a layer is missing that the policy requires. */
 int child_do_require(struct child *c, const struct op *op);
 int child_do_seccomp(struct child *c, const struct op *op);
+/* The same without dropping the capabilities. */
+int child_confine(struct child *c, const struct op *op);

@@ -206,6 +206,7 @@ static int measure_entry(struct commit_walk *w, const char *name, struct tree_si
 		return errno == ENOENT ? 0 : -errno;
 	size->inodes++;
 	size->bytes += entry_bytes(&st);
+	size->too_deep |= S_ISDIR(st.st_mode) && w->depth == COMMIT_DEPTH_MAX;
 	if (!S_ISDIR(st.st_mode) || w->depth == COMMIT_DEPTH_MAX)
 		return 0;
 	fd = sys_open_beneath(walk_fd(w), name, O_RDONLY | O_DIRECTORY);
@@ -227,6 +228,8 @@ int tree_measure(struct commit_walk *w, int dir_fd, struct tree_size *ret)
 
 		if (step == WALK_NAME)
 			r = measure_entry(w, name, &size);
+		else if (step == WALK_LONG)
+			size.too_deep = true;
 		else if (step == WALK_END)
 			walk_leave(w);
 		else if (step < 0)

@@ -54,6 +54,7 @@ int entry_open(int dir_fd, const char *name, mode_t mode);
 int tree_wipe(struct commit_walk *w, int dir_fd) _must_check_;
 struct tree_size {
 	int64_t bytes, inodes; /* on disk; a file with several names counts for each in part */
+	bool too_deep;	       /* there is more, below what the walk can reach */
 };
 int tree_measure(struct commit_walk *w, int dir_fd, struct tree_size *ret) _must_check_;
 int64_t entry_bytes(const struct stat *st);

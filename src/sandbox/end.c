@@ -20,10 +20,8 @@
 
 enum { PARK_PASSES = 4 };
 
-void sandbox_kill(struct sandbox *sb)
+static void kill_namespace(struct sandbox *sb)
 {
-	if (sb->pid == 0)
-		return;
 	if (sb->program_pidfd >= 0)
 		(void)sys_pidfd_send_signal(sb->program_pidfd, SIGKILL);
 	if (sys_pidfd_send_signal(sb->pidfd, SIGKILL) < 0 && !sb->nested)
@@ -34,6 +32,12 @@ void sandbox_kill(struct sandbox *sb)
 	/* The death of pid 1 kills the rest. It is faster if every process gets the signal at once. */
 	if (sb->cgroup)
 		(void)sb->host->cgroups->kill(sb->cgroup);
+}
+
+void sandbox_kill(struct sandbox *sb)
+{
+	if (sb->pid > 0)
+		sb->kind->kill(sb);
 }
 
 int sandbox_die_behind(struct sandbox *sb)
@@ -68,15 +72,16 @@ int sandbox_reap(struct sandbox *sb)
 	if (sb->pid > 0 && waitpid(sb->pid, &wait_status, 0) < 0 && sb->nested)
 		wait_status = SIGKILL;
 	sb->pid = 0;
+	sb->kind->bury(sb);
 	return wait_status;
 }
 
 int sandbox_vacate(struct sandbox *sb)
 {
-	int r;
+	int r = sb->kind->clear(sb);
 
-	if (!sb->cgroup)
-		return 0;
+	if (r < 0 || !sb->cgroup)
+		return r;
 	r = group_reuse_keep(sb);
 	if (r != -EOPNOTSUPP)
 		return r;
@@ -101,7 +106,7 @@ void sandbox_free(struct sandbox *sb)
 	sb->order_fd = fd_close(sb->order_fd);
 	sb->program_fd = fd_close(sb->program_fd);
 	sb->program_pidfd = fd_close(sb->program_pidfd);
-	sandbox_give_dev_back(sb);
+	sb->kind->release(sb);
 	/* If its cgroup is gone, no process is left in it. */
 	net_give_back(sb->net, !sb->cgroup);
 	free(sb);
@@ -125,6 +130,7 @@ void sandbox_destroy(struct sandbox *sb)
 		sandbox_kill(sb);
 		(void)waitpid(sb->pid, NULL, 0);
 		sb->pid = 0;
+		sb->kind->bury(sb);
 	}
 	/* Before pid 1 has said HELLO, only the mover is known. */
 	layers_reap(sb);
@@ -132,3 +138,25 @@ void sandbox_destroy(struct sandbox *sb)
 		(void)usleep(1000);
 	sandbox_free(sb);
 }
+
+/* The kernel has killed what was inside. */
+static void bury_namespace(struct sandbox *sb _unused_)
+{
+}
+
+static int clear_namespace(struct sandbox *sb _unused_)
+{
+	return 0;
+}
+
+const struct sandbox_kind sandbox_of_namespaces = {
+	.has_userns = true,
+	.has_tmpfs = true,
+	.kill = kill_namespace,
+	.bury = bury_namespace,
+	.clear = clear_namespace,
+	.release = sandbox_give_dev_back,
+	.files_in_memory = scratch_bytes,
+	.disk_left = scratch_left,
+	.look = scratch_look,
+};

@@ -8,7 +8,7 @@
 
 static struct tree tree_of(const struct sandbox *sb)
 {
-	return (struct tree){ sb->pid, sb->nested, sb->has_copies };
+	return (struct tree){ sb->pid, sb->nested, sb->has_copies, !sb->kind->has_tmpfs };
 }
 
 int64_t sandbox_cpu_us(struct sandbox *sb)
@@ -24,14 +24,39 @@ int64_t sandbox_cpu_us(struct sandbox *sb)
 	return us < 0 ? us : sb->cpu_seen_us;
 }
 
-/* Adds the sandbox's files in memory. */
-static int64_t with_files(const struct sandbox *sb, int64_t bytes)
+int64_t scratch_bytes(const struct sandbox *sb)
 {
 	struct statfs fs;
 
-	if (bytes >= 0 && sb->work_fd >= 0 && fstatfs(sb->work_fd, &fs) == 0)
-		bytes += (int64_t)(fs.f_blocks - fs.f_bfree) * fs.f_bsize;
-	return bytes;
+	if (sb->work_fd < 0 || fstatfs(sb->work_fd, &fs) < 0)
+		return 0;
+	return (int64_t)(fs.f_blocks - fs.f_bfree) * fs.f_bsize;
+}
+
+void scratch_left(const struct sandbox *sb, struct usage *usage)
+{
+	struct statfs fs;
+
+	if (sb->work_fd < 0 || fstatfs(sb->work_fd, &fs) < 0)
+		return;
+	usage->disk_free_bytes = (int64_t)fs.f_bfree * fs.f_bsize;
+	usage->disk_free_files = (int64_t)fs.f_ffree;
+}
+
+int64_t scratch_look(struct sandbox *sb _unused_)
+{
+	return INT32_MAX;
+}
+
+int64_t sandbox_look(struct sandbox *sb)
+{
+	return sb->kind->look(sb);
+}
+
+/* Adds the sandbox's files in memory. */
+static int64_t with_files(const struct sandbox *sb, int64_t bytes)
+{
+	return bytes < 0 ? bytes : bytes + sb->kind->files_in_memory(sb);
 }
 
 int64_t sandbox_memory_bytes(struct sandbox *sb)
@@ -51,14 +76,10 @@ int64_t sandbox_memory_exact(struct sandbox *sb)
 void sandbox_usage(struct sandbox *sb, struct usage *ret)
 {
 	struct usage usage = { -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 };
-	struct statfs fs;
 
 	(void)sb->host->cgroups->read_usage(sb->cgroup, &usage);
 	if (usage.pids_peak > INIT_PROCESSES)
 		usage.pids_peak -= INIT_PROCESSES;
-	if (sb->work_fd >= 0 && fstatfs(sb->work_fd, &fs) == 0) {
-		usage.disk_free_bytes = (int64_t)fs.f_bfree * fs.f_bsize;
-		usage.disk_free_files = (int64_t)fs.f_ffree;
-	}
+	sb->kind->disk_left(sb, &usage);
 	*ret = usage;
 }

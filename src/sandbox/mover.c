@@ -57,7 +57,7 @@ static _noreturn_ void pid1_main(const struct mover *m, int mover_fd)
 	struct child child = { .host = m->host,
 			       .control_fd = m->control_fd,
 			       .keep_fd = mover_fd,
-			       .nest = child_nest,
+			       .perform = child_nest,
 			       .fork_program = mover_await_copy,
 			       .plan_fd = -EBADF,
 			       .mounter_fd = -EBADF,

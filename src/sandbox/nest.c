@@ -45,8 +45,13 @@ static int hold_copy(const struct sandbox *parent, pid_t copy, struct error *err
 	return TAKE_FD(fd);
 }
 
-static int can_nest(const struct host_facts *facts, struct error *err)
+static int can_nest(const struct sandbox *parent, struct error *err)
 {
+	const struct host_facts *facts = &parent->host->facts;
+
+	if (parent->place)
+		return error_set(err, ERROR_POLICY, EOPNOTSUPP,
+				 "a session without namespaces cannot be forked");
 	/* Landlock keeps the parent's program from looking into pid 1 while it maps its ids. */
 	if (facts->landlock_abi == 0 || !facts->clone3 || !facts->proc_mount)
 		return error_set(err, ERROR_POLICY, EOPNOTSUPP,
@@ -129,7 +134,7 @@ int sandbox_nest(struct sandbox *parent, const int fds[3], struct sandbox **ret,
 	struct mover m = { .host = parent->host,
 			   .parent_pidfd = parent->pidfd,
 			   .stdio = { fds[0], fds[1], fds[2] } };
-	int r = can_nest(&parent->host->facts, err);
+	int r = can_nest(parent, err);
 
 	if (r == 0)
 		r = nest(parent, &m, ret, err);

@@ -30,6 +30,25 @@ struct nets;
 
 enum { SANDBOX_DEVS_MAX = 32 };
 
+struct sandbox;
+/* What differs between a sandbox of namespaces (spawn.c, end.c) and one without (place.c). */
+struct sandbox_kind {
+	bool has_userns, has_tmpfs;
+	void (*kill)(struct sandbox *sb); /* pid 1, and with it everything inside */
+	void (*bury)(struct sandbox *sb); /* pid 1 has been reaped */
+	int (*clear)(struct sandbox *
+			     sb); /* before its users may have another sandbox; -EBUSY: try again */
+	void (*release)(struct sandbox *sb);		      /* with the descriptors */
+	int64_t (*files_in_memory)(const struct sandbox *sb); /* bytes */
+	void (*disk_left)(const struct sandbox *sb, struct usage *usage);
+	/*
+	 * Milliseconds until its files must be looked at again, if no file system bounds them; 0: they exceed their bounds;
+	 * INT32_MAX: never.
+	 */
+	int64_t (*look)(struct sandbox *sb);
+};
+extern const struct sandbox_kind sandbox_of_namespaces;
+
 struct sandbox_host {
 	struct host_facts facts;
 	struct cgroup_site site; /* where groups are made */
@@ -50,7 +69,9 @@ struct sandbox_host {
 
 struct sandbox {
 	struct sandbox_host *host;
-	pid_t pid; /* in the broker's pid namespace; 0 once reaped */
+	const struct sandbox_kind *kind;
+	struct place *place; /* place.h; NULL: it has namespaces */
+	pid_t pid;	     /* in the broker's pid namespace; 0 once reaped */
 	int pidfd;
 	int control_fd;	     /* the broker's end of init's socket */
 	int work_fd, tmp_fd; /* its writable directories, for collection; -EBADF until PREPARED */
@@ -67,10 +88,11 @@ struct sandbox {
 	/* that program's main process, in the broker's pid namespace; 0: unknown yet */
 	pid_t program_pid;
 	int program_pidfd; /* the same, held; of a nested sandbox the process to move, which then ends */
-	struct net *net;  /* the network namespace it was given, or NULL: it made one */
-	uint32_t host_id; /* uid and gid outside */
-	bool owned;	  /* its user namespace belongs to that uid, not to the broker's */
-	bool id_reserved; /* no other sandbox on this host has that uid */
+	struct net *net;      /* the network namespace it was given, or NULL: it made one */
+	uint32_t host_id;     /* uid and gid outside */
+	uint32_t stdio_owner; /* its pipes are given to that user; 0: they stay as they are */
+	bool owned;	      /* its user namespace belongs to that uid, not to the broker's */
+	bool id_reserved;     /* no other sandbox on this host has that uid */
 	/*
 	 * It is inside the sandbox that its program was copied from (mover.h), with that one's uid: host_id only names the
 	 * cgroup.
@@ -166,6 +188,8 @@ void sandbox_kill(struct sandbox *sb);
  */
 int sandbox_die_behind(struct sandbox *sb) _must_check_;
 void sandbox_die_at_once(struct sandbox *sb);
+/* As sandbox_kind.look. */
+int64_t sandbox_look(struct sandbox *sb);
 /* Kernel counters so far. Members that cannot be measured are -1. */
 void sandbox_usage(struct sandbox *sb, struct usage *ret);
 /* Microseconds of CPU used so far: the cheap call for polling. */

@@ -41,7 +41,7 @@ int sandbox_choose_id(struct sandbox *sb, uint32_t base, uint32_t count, struct 
 	return 0;
 }
 
-static int make_group(struct sandbox *sb, struct error *err)
+int sandbox_make_group(struct sandbox *sb, struct error *err)
 {
 	const struct host_facts *facts = &sb->host->facts;
 	char name[16];
@@ -70,7 +70,7 @@ static int reserve_id(struct sandbox *sb, struct error *err)
 				: sandbox_choose_id(sb, 0, UINT32_MAX, err);
 
 		if (r == 0)
-			r = make_group(sb, err);
+			r = sandbox_make_group(sb, err);
 		if (r != -EEXIST)
 			return r;
 	}
@@ -139,18 +139,19 @@ static int clone_failed(const struct sandbox *sb, int r, struct error *err)
 
 	if (r == -EPERM || r == -ENOSPC || r == -EUSERS) {
 		probe_userns_refusal(&sb->host->facts, -r, why, sizeof(why));
-		return error_set(err, ERROR_POLICY, -r, "user namespaces cannot be created: %s",
-				 why);
+		return error_set(err, ERROR_POLICY, -r, "user namespaces cannot be created: %s%s",
+				 why, host_has_minimal(&sb->host->facts) ? MINIMAL_HINT : "");
 	}
 	return error_set(err, ERROR_INTERNAL, -r, "a sandbox process cannot be created: %s",
 			 strerror(-r));
 }
 
-static int clone_child(struct sandbox *sb, struct child *child, struct error *err)
+int sandbox_clone_as(struct sandbox *sb, struct child *child, uint64_t flags,
+		     void (*main)(struct child *), struct error *err)
 {
 	int cgroup_fd = sb->cgroup ? sb->host->cgroups->clone_fd(sb->cgroup) : -EBADF;
 	struct clone_request req = {
-		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID,
+		.flags = flags,
 		.cgroup_fd = cgroup_fd,
 		.no_clone3 = !sb->host->facts.clone3,
 		.owner = sb->owned ? sb->host_id : 0,
@@ -162,7 +163,7 @@ static int clone_child(struct sandbox *sb, struct child *child, struct error *er
 	child->net_given = sb->net && net_enter(sb->net) == 0;
 	pid = sys_clone(&req, &sb->pidfd);
 	if (pid == 0)
-		child_main(child);
+		main(child);
 	if (child->net_given)
 		net_leave(sb->net);
 	if (pid < 0)
@@ -183,6 +184,7 @@ struct sandbox *sandbox_new(struct sandbox_host *host)
 
 	if (sb)
 		*sb = (struct sandbox){ .host = host,
+					.kind = &sandbox_of_namespaces,
 					.pidfd = -EBADF,
 					.control_fd = -EBADF,
 					.work_fd = -EBADF,
@@ -223,7 +225,8 @@ int sandbox_clone(struct sandbox *sb, struct error *err)
 	if (far_end < 0)
 		return far_end;
 	child.control_fd = far_end;
-	return clone_child(sb, &child, err);
+	return sandbox_clone_as(sb, &child, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID, child_main,
+				err);
 }
 
 /* Ends a clone that was made too early: another uid is needed. */
@@ -244,10 +247,10 @@ static bool clone_fits(const struct sandbox *sb)
 	return !sb->owned || sb->host_id - facts->uid_base < facts->uid_count;
 }
 
-int sandbox_claim_id(struct sandbox *sb, struct error *err)
+static int claim_id(struct sandbox *sb, struct error *err)
 {
 	if (sb->pid > 0 && clone_fits(sb)) {
-		int r = make_group(sb, err);
+		int r = sandbox_make_group(sb, err);
 
 		if (r != -EEXIST)
 			return r;
@@ -256,6 +259,16 @@ int sandbox_claim_id(struct sandbox *sb, struct error *err)
 		unclone(sb);
 	sb->owned = sb->host->facts.privileged;
 	return group_reuse_take(sb) ? 0 : reserve_id(sb, err);
+}
+
+int sandbox_claim_id(struct sandbox *sb, struct error *err)
+{
+	int r = claim_id(sb, err);
+
+	sb->stdio_owner = !sb->host->facts.privileged ? 0
+			  : sb->nested		      ? sb->parent_id
+						      : sb->host_id;
+	return r;
 }
 
 /*
@@ -280,11 +293,12 @@ static int command_init(struct sandbox *sb, const struct init_command *command, 
 		     : 0;
 }
 
-static int send_join(struct sandbox *sb, struct error *err)
+int sandbox_admit(struct sandbox *sb, struct error *err)
 {
-	struct init_command join = {
-		.kind = COMMAND_JOIN, .shared_uid = !sb->host->facts.privileged || sb->cloned_apart
-	};
+	struct init_command join = { .kind = COMMAND_JOIN,
+				     .shared_uid = sb->kind->has_userns &&
+						   (!sb->host->facts.privileged ||
+						    sb->cloned_apart) };
 	int fds[CGROUP_JOIN_MAX];
 	int n = sb->host->cgroups->join_fds(sb->cgroup, fds);
 
@@ -303,7 +317,7 @@ static int admit_child(struct sandbox *sb, struct error *err)
 				 "user ids cannot be mapped into a new namespace (%s); see: atoll "
 				 "doctor",
 				 strerror(-r));
-	return send_join(sb, err);
+	return sandbox_admit(sb, err);
 }
 
 /* Dead or dying: it has released its memory, and its files in /proc then belong to root. */
@@ -532,9 +546,8 @@ static void give_pipe(int fd, uint32_t id)
 
 void sandbox_give_stdio(struct sandbox *sb, const int fds[3])
 {
-	if (sb->host->facts.privileged)
-		for (int i = 0; i < 3; i++)
-			give_pipe(fds[i], sb->nested ? sb->parent_id : sb->host_id);
+	for (int i = 0; sb->stdio_owner && i < 3; i++)
+		give_pipe(fds[i], sb->stdio_owner);
 }
 
 int sandbox_start(struct sandbox *sb, const struct init_command *command, const int fds[])

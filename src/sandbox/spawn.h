@@ -18,6 +18,20 @@ int sandbox_make_control(struct sandbox *sb, struct error *err) _must_check_;
 /* Needs the group only if the kernel can clone into one (v2). */
 int sandbox_clone(struct sandbox *sb, struct error *err) _must_check_;
 
+/* A group by the name of host_id. -EEXIST: another sandbox has it. */
+int sandbox_make_group(struct sandbox *sb, struct error *err) _must_check_;
+struct child;
+/* Clones a process that runs main, which never returns. */
+int sandbox_clone_as(struct sandbox *sb, struct child *child, uint64_t flags,
+		     void (*main)(struct child *), struct error *err) _must_check_;
+/* Lets the child join its group. */
+int sandbox_admit(struct sandbox *sb, struct error *err) _must_check_;
+
+/* measure.c: of a sandbox whose files are on a tmpfs. */
+int64_t scratch_bytes(const struct sandbox *sb);
+void scratch_left(const struct sandbox *sb, struct usage *usage);
+int64_t scratch_look(struct sandbox *sb);
+
 /* host.c. A mount of a tree of /dev for this sandbox alone, or negative: it does without. */
 int sandbox_take_dev(struct sandbox *sb);
 void sandbox_give_dev_back(struct sandbox *sb);

@@ -165,19 +165,44 @@ static int64_t process_memory(pid_t pid)
 	return (resident - shared) * page;
 }
 
-/* The same with shared pages divided; if the kernel cannot tell, the value above. */
-static int64_t process_share(pid_t pid)
+/* "KEY:   12 kB" as bytes, or negative. */
+static int64_t line_bytes(const char *text, const char *key)
 {
-	static const char key[] = "Pss_Anon:";
-	char path[64], text[4096];
-	const char *at;
+	const char *at = strstr(text, key);
 	long long kib;
+
+	return at && sscanf(at + strlen(key), ": %lld", &kib) == 1 ? kib * KiB : -1;
+}
+
+/* Shared memory is in no one's private pages: it counts for each process that has it. */
+static int64_t process_shared(pid_t pid)
+{
+	char path[64], text[4096];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (textfile_read_at(AT_FDCWD, path, text, sizeof(text)) <= 0)
+		return 0;
+	return MAX(line_bytes(text, "RssShmem"), (int64_t)0);
+}
+
+static int64_t process_all(const struct tree *t, pid_t pid)
+{
+	return process_memory(pid) + (t->no_tmpfs ? process_shared(pid) : 0);
+}
+
+/* The same with shared pages divided; if the kernel cannot tell, the value above. */
+static int64_t process_share(const struct tree *t, pid_t pid)
+{
+	char path[64], text[4096];
+	int64_t bytes;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
 	if (textfile_read_at(AT_FDCWD, path, text, sizeof(text)) <= 0)
-		return process_memory(pid);
-	at = strstr(text, key);
-	return at && sscanf(at + strlen(key), "%lld", &kib) == 1 ? kib * KiB : process_memory(pid);
+		return process_all(t, pid);
+	bytes = line_bytes(text, "Pss_Anon");
+	if (bytes < 0)
+		return process_all(t, pid);
+	return bytes + (t->no_tmpfs ? MAX(line_bytes(text, "Pss_Shmem"), (int64_t)0) : 0);
 }
 
 int64_t tree_memory_bytes(const struct tree *t, bool shared_out)
@@ -189,7 +214,7 @@ int64_t tree_memory_bytes(const struct tree *t, bool shared_out)
 	if (!list)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		bytes += shared_out ? process_share(list[i]) : process_memory(list[i]);
+		bytes += shared_out ? process_share(t, list[i]) : process_all(t, list[i]);
 	return bytes;
 }
 

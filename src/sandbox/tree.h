@@ -17,6 +17,7 @@ struct tree {
 	pid_t root;	 /* pid 1 of a sandbox */
 	bool is_copy;	 /* it is inside the sandbox that it was copied from */
 	bool has_copies; /* such sandboxes may be inside this one */
+	bool no_tmpfs;	 /* shared memory counts, because it is in no file system that is counted */
 };
 
 /* Microseconds of CPU used so far by root and its descendants; negative errno. */

@@ -357,6 +357,20 @@ int sys_setids(uint32_t id)
 	return r < 0 ? r : CALL(syscall(SYS_setresuid, id, id, id));
 }
 
+int sys_set_user(uint32_t uid, uint32_t gid)
+{
+	int r = CALL(syscall(SYS_setgroups, 0, NULL));
+
+	if (r == 0)
+		r = CALL(syscall(SYS_setresgid, gid, gid, gid));
+	return r < 0 ? r : CALL(syscall(SYS_setresuid, uid, uid, uid));
+}
+
+int sys_fchown(int fd, uint32_t uid, uint32_t gid)
+{
+	return CALL(fchown(fd, uid, gid));
+}
+
 void sys_default_signals(void)
 {
 	/* Fails for the two signals that cannot be changed, and for glibc's own. */
@@ -425,21 +439,47 @@ int sys_keep_caps(uint64_t kept)
 	return CALL(syscall(SYS_capset, &header, caps));
 }
 
-int sys_drop_caps(void)
+static int lock_securebits(void)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { 0 };
 	const unsigned long locked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
 				     SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
 				     SECBIT_NO_CAP_AMBIENT_RAISE |
 				     SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+
+	return CALL(prctl(PR_SET_SECUREBITS, locked, 0, 0, 0));
+}
+
+int sys_drop_caps(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
 	int r = CALL(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
-	if (r < 0)
-		return r;
-	r = CALL(prctl(PR_SET_SECUREBITS, locked, 0, 0, 0));
-	if (r < 0)
-		return r;
-	return CALL(syscall(SYS_capset, &header, none));
+
+	if (r == 0)
+		r = lock_securebits();
+	return r < 0 ? r : CALL(syscall(SYS_capset, &header, none));
+}
+
+int sys_carry_cap(unsigned cap)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2] = { 0 }, one[2] = { 0 };
+	int r = CALL(syscall(SYS_capget, &header, caps));
+
+	one[cap / 32].permitted = one[cap / 32].effective = one[cap / 32].inheritable = UINT32_C(1)
+											<< cap % 32;
+	for (size_t i = 0; i < ARRAY_SIZE(caps); i++)
+		caps[i].inheritable = one[i].inheritable;
+	if (r == 0)
+		r = CALL(syscall(SYS_capset, &header, caps));
+	if (r == 0)
+		r = CALL(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0));
+	/* What is inheritable must be in the bounding set until here. */
+	if (r == 0)
+		r = sys_drop_bounding();
+	if (r == 0)
+		r = lock_securebits();
+	return r < 0 ? r : CALL(syscall(SYS_capset, &header, one));
 }
 
 static int set_effective_caps(uint64_t caps)

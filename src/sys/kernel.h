@@ -105,6 +105,9 @@ int sys_chdir(const char *path);
 int sys_sethostname(const char *name);
 int sys_join_session_keyring(void);
 int sys_setids(uint32_t id); /* gid and uid, real, effective, saved */
+/* All three of each; no supplementary group stays. */
+int sys_set_user(uint32_t uid, uint32_t gid);
+int sys_fchown(int fd, uint32_t uid, uint32_t gid);
 /* Access to files is judged, and later files are created, as that user with those of its capabilities (bits). */
 int sys_set_fs_ids(uint32_t id, uint64_t caps);
 /* Sets every signal to its default: an ignored signal would stay ignored across exec. */
@@ -119,6 +122,8 @@ int sys_drop_bounding(void); /* the bounding set; takes effect at the next exec 
 /* keeps those of `kept` that it has; all others leave the bounding set, too */
 int sys_keep_caps(uint64_t kept);
 int sys_drop_caps(void); /* bounding, ambient, all sets; securebits locked */
+/* The same for all but one, which lasts across exec until the program drops it. Empties the bounding set. */
+int sys_carry_cap(unsigned cap);
 int sys_setrlimit(int resource, uint64_t limit);
 int sys_loopback_up(void);
 /* local-net.c: in a network namespace that is the caller's own, every address is one of lo's. */
