@@ -250,7 +250,7 @@ static const struct schema_field skipped[] = {
 };
 
 static const struct schema_field isolation[] = {
-	{ "tier", "string?", "full or reduced" },
+	{ "tier", "string?", "full, reduced or minimal" },
 	{ "user", "string?", NULL },
 	{ "cgroup", "string?", NULL },
 	{ "seccomp", "string?", NULL },

@@ -27,6 +27,7 @@ struct run_options {
 	bool with_dir; /* FILE's directory comes with it */
 	bool all;      /* .gitignore files do not matter */
 	struct progress progress;
+	bool is_minimal;    /* the policy is that of --isolation */
 	bool stdin_is_code; /* standard input was read as the program */
 	bool stdin_begun;   /* the part read so far is the request's "stdin" … */
 	bool stdin_over;    /* … and it is complete */

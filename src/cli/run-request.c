@@ -189,6 +189,26 @@ static int apply_text(void *data, const struct option *self, const char *value, 
 	return set_text(o->overrides, self->flag + 2, value, err);
 }
 
+/* The minimal tier is that of a policy. So that no policy is replaced by a weaker one unnoticed, only one of them may be given. */
+static int apply_policy(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+	const char *before = json_string_value(json_object_get(o->overrides, "policy"));
+	bool is_tier = strcmp(self->flag, "--isolation") == 0;
+
+	if (is_tier && strcmp(value, "minimal") != 0)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "%s '%.64s' is not minimal; leave it out for the full tier",
+				 self->flag, value);
+	if (before && is_tier != o->is_minimal && strcmp(before, value) != 0)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "--isolation minimal and --policy %.64s: give one of them; a "
+				 "policy file may say isolation: minimal",
+				 is_tier ? before : value);
+	o->is_minimal = is_tier;
+	return set_text(o->overrides, "policy", value, err);
+}
+
 int run_set_network(void *data, const struct option *self _unused_, const char *value,
 		    struct error *err)
 {
@@ -280,7 +300,9 @@ static const struct option run_rows[] = {
 	  "those "
 	  "places, if the policy permits them",
 	  run_set_network, 0 },
-	{ "--policy", 0, "NAME|FILE", "the policy to run under [default]", apply_text, 0 },
+	{ "--policy", 0, "NAME|FILE", "the policy to run under [default]", apply_policy, 0 },
+	{ "--isolation", 0, "TIER",
+	  "minimal: weaker, without namespaces; the same as --policy minimal", apply_policy, 0 },
 	{ "--image", 0, "DIR", "a root file system instead of the host's /usr", apply_image, 0 },
 	{ "--stage", 0, "NAME=CMD", "run a shell command as a stage of its own (repeatable)",
 	  apply_stage, 0 },

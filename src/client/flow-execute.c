@@ -17,8 +17,18 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 enum { EXECUTE_GRACE_MS = 30000, LATER_MAX = 1024 };
+
+/* Two users each. The broker refuses a number that another sandbox has. */
+static uint32_t random_place(const struct host_facts *facts)
+{
+	uint32_t random = 0;
+
+	(void)!getrandom(&random, sizeof(random), 0);
+	return random % MAX(facts->uid_count / 2, 1U);
+}
 
 int flow_plan(const struct sandbox_spec *in, struct plan *ret, struct error *err)
 {
@@ -32,6 +42,7 @@ int flow_plan(const struct sandbox_spec *in, struct plan *ret, struct error *err
 		.build_scratch = in->build_scratch,
 		.warm = in->warm,
 		.kit = in->kit,
+		.place = random_place(in->decision->facts),
 	};
 
 	return plan_build(&input, ret, err);

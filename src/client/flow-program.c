@@ -110,16 +110,19 @@ void flow_isolation(struct run *run, const struct record_started *start)
 	const struct host_facts *facts = run->decision.facts;
 	struct isolation *iso = &run->result->isolation;
 	uint32_t missing = run->decision.missing | start->missing;
+	bool is_minimal = run->policy->isolation == ISOLATION_MINIMAL;
 	size_t n = 0;
 
 	*iso = (struct isolation){
-		.tier = missing ? "reduced" : "full",
+		.tier = is_minimal ? "minimal"
+			: missing  ? "reduced"
+				   : "full",
 		.user = start->copy	     ? "shared with parent"
 			: start->user_unique ? "unique"
 					     : "shared",
 		.cgroup = start->cgroup < _CGROUP_KIND_MAX ? cgroups[start->cgroup] : "none",
 		.landlock = start->landlock_abi,
-		.proc = start->proc ? "pid" : "none",
+		.proc = start->proc && !is_minimal ? "pid" : "none",
 		.net = nets[run->decision.network],
 		.broker = facts->broker_open ? "open" : "confined",
 		.front = fronts[facts->front],

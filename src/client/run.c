@@ -176,7 +176,7 @@ static void name_deeper_cause(struct run *run, struct error *err)
 	struct host_facts deep;
 	char fix[300];
 
-	if (run->atoll->front != FRONT_CALLER ||
+	if (run->atoll->front != FRONT_CALLER || run->policy->isolation == ISOLATION_MINIMAL ||
 	    !(layers_missing(run->decision.facts) & run->policy->required))
 		return;
 	host_probe_deep(&deep);

@@ -90,7 +90,8 @@ struct result_commit {
 };
 
 struct isolation {
-	const char *tier;	 /* "full", or "reduced" if a layer is missing */
+	const char
+		*tier; /* "full"; "reduced" if a layer is missing; "minimal": without namespaces */
 	const char *user;	 /* "unique", "shared" */
 	const char *cgroup;	 /* "v2", "v1", "none" */
 	char seccomp[48];	 /* "default@3f2a91c0" */

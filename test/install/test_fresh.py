@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A new Debian: README.md and doc/install.md from `git clone` on; the packages, in a chroot, after pivot_root and in Docker with the flags of doc/install.md, purged."""
 import contextlib
+import errno
 import json
 import os
 import re
@@ -125,6 +126,59 @@ def test_docker_default_profile_is_refused_with_its_cure(docker):
         done = docker(flags, RUN[:-1])
         assert done.returncode == 126, done
         assert "in Docker give --security-opt seccomp=unconfined" in done.stderr and "sysctl" not in done.stderr
+        assert ("--isolation minimal" in done.stderr) == ("--user" not in flags)
+
+
+MINIMAL = """
+run() { atoll run --no-daemon --isolation minimal "$@"; }
+run -l python -c 'print(6*7)' --json
+run -l c -c 'int puts(const char *); int main(void) { return puts("compiled") < 0; }'
+echo secret > /root/canary; echo public > /tmp/canary; sleep 300 & victim=$!
+run -l python --timeout 20 - -- "$victim" <<'END'
+import os, signal, socket, sys
+def attempt(f, *args):
+    try: f(*args)
+    except OSError as e: return e.errno
+    return 0
+others = [1, os.getppid(), int(sys.argv[1])]
+seen = {attempt(os.kill, p, 9) for p in others}                                                                    # P03
+seen |= {attempt(open, f"/proc/{p}/{n}") for p in others for n in ("environ", "mem", "maps")}                     # P04
+seen |= {attempt(open, p, m) for p, m in (("/root/canary", "r"), ("/tmp/canary", "r"), ("/etc/shadow", "r"), ("/usr/x", "w"), ("/tmp/x", "w"))}
+seen |= {attempt(os.listdir, p) for p in ("/", "/root", "/proc", "/sys", "/dev", "/tmp")}                         # F01, F02, F03
+seen |= {attempt(f) for f in (lambda: os.setuid(0), lambda: os.chroot("."), lambda: os.mknod("n", 0o20666, 259))}  # P02, F06, F12
+seen |= {attempt(socket.socket, family) for family in (1, 2, 10, 16)}                                             # K04, N01
+print("refused with", sorted(seen))
+END
+run -l python --timeout 1 --pids 30 -c '
+import os
+while True:
+    try:
+        if os.fork() == 0: os.setsid()
+    except OSError: pass'
+echo "bomb: $?"
+run -l bash -c '(setsid sh -c "trap : TERM HUP INT; while :; do sleep 1; done" </dev/null >/dev/null 2>&1 &) ; true'
+kill -0 $victim && echo "victim lives"
+kill $victim
+echo "left: $(ls -d /tmp/atoll 2>&1 | grep -c '^/') $(grep -lsE '^Uid:.18[0-9]{8}' /proc/[0-9]*/status | wc -l)"
+"""
+
+
+def test_docker_default_profile_gives_the_minimal_tier(docker):
+    """With the ids of notes/security.md that can hold there (P02 to P09, F01 to F12, K04, N01), as an attacker finds them."""
+    done = docker(["--cap-add", "SYS_ADMIN"], [*RUN, "--isolation", "minimal"])
+    assert json.loads(done.stdout)["isolation"]["tier"] == "minimal", done
+    done = docker([], ["sh", "-c", MINIMAL])
+    first, compiled, refused, bomb, lives, left = done.stdout.splitlines()
+    result = json.loads(first)
+    assert result["stdout"] == "42\n" and result["isolation"]["tier"] == "minimal" and result["isolation"]["user"] == "unique", result
+    assert {"userns", "overlay", "proc", "cgroup-memory"} <= set(result["isolation"]["missing"]), result
+    assert compiled == "compiled" and lives == "victim lives" and left == "left: 0 0", done
+    assert refused == f"refused with {[errno.EPERM, errno.EACCES, errno.EAFNOSUPPORT]}" and bomb == "bomb: 124", done
+
+
+def test_docker_minimal_tier_takes_root(docker):
+    done = docker(["--user", "1000", "-e", "HOME=/tmp"], [*RUN[:-1], "--isolation", "minimal"])
+    assert done.returncode == 126 and "takes root" in done.stderr, done
 
 
 def test_remove_keeps_and_purge_removes(fresh):

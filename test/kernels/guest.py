@@ -57,6 +57,14 @@ os.waitpid(pid, 0)
 sys.exit(42)
 """
 
+# Nothing of this may work but the last line.
+OUTSIDE = r"""
+echo top > /tmp/mine 2>/dev/null && echo written
+for f in /tmp/open /tmp/public /etc/shadow; do cat $f >/dev/null 2>&1 && echo read $f; : 2>/dev/null >$f && echo emptied $f; ln $f . 2>/dev/null && echo linked $f; done
+/usr/bin/perl -e 'truncate("/tmp/open", 0) and print "truncated\n"' 2>/dev/null
+mkdir d && echo x > f && mv f d/ && cat d/f
+"""
+
 # Emulated, Python takes seconds to start: where the language does not matter it is bash.
 BASH = {
     "cpu_time": ("while :; do :; done", ["--cpu-time", "1", "--timeout", "100"]),
@@ -66,6 +74,7 @@ BASH = {
     "true": ("echo 42", []),
     "network": ("getent hosts other.test; exec 3<>/dev/tcp/127.0.0.1/443 && read -t 60 -u 3; echo end",
                 ["--policy", "trusted", "--network", "allow:pypi.org:443", "--timeout", "100"]),
+    "minimal": (OUTSIDE, ["--isolation", "minimal"]),
 }
 PYTHON = {
     "hello": ("print('hello', 6 * 7)", []),
@@ -75,6 +84,7 @@ PYTHON = {
     "tmpfs": ("open('/tmp/x', 'wb').write(bytes(1 << 20) * 200)", ["-m", "64m", "--disk", "1g"]),
     "pids": (FORKS, ["--pids", "20"]),
     "daemons": (DAEMONS, []),
+    "minimal_daemons": (DAEMONS, ["--isolation", "minimal"]),
 }
 
 
@@ -294,10 +304,16 @@ def main():
     emit("doctor", **call([ATOLL, "doctor", "--json"], timeout=300))
     emit("unit_cgroup", **call([TEST_CGROUP]))
     emit("unit_probe", **call([f"{BUILD}/src/sys/test-probe"]))
+    for path in ("/tmp/open", "/tmp/public"):
+        with open(path, "w") as f:
+            f.write("public\n")
+        os.chmod(path, 0o666 if path == "/tmp/open" else 0o644)
     for name in (*PYTHON, *BASH):
         emit(name, **case(name))
-        if name == "daemons":
-            emit("survivors", found=gone(sandbox_processes))
+        if "daemons" in name:
+            emit(f"survivors of {name}", found=gone(sandbox_processes))
+    with open("/tmp/open") as f:
+        emit("untouched", text=f.read())
     emit("bash", **call([ATOLL, "run", "-l", "bash", "-c", "echo out; echo err >&2; exit 5"]))
     workspace_cases()
     fork_case("fork")

@@ -139,6 +139,16 @@ def test_timeout(guest):
     assert 3.9 <= result["duration"] < 60, result["duration"]
 
 
+def test_minimal_tier(guest):
+    """Landlock ABI 2 has no rule for truncate(), no scopes; execve() there takes the effective user from who has another real one."""
+    result = result_of(guest, "minimal")
+    assert (result["status"], result["stdout"]) == ("success", "x\n"), result
+    assert result["isolation"]["tier"] == "minimal" and result["isolation"]["landlock"] == 2, result
+    assert guest["untouched"]["text"] == "public\n"
+    assert result_of(guest, "minimal_daemons")["stdout"] == "left them\n"
+    assert guest["survivors of minimal_daemons"]["found"] == []
+
+
 def test_cpu_share(guest):
     """A quarter of a core over four seconds; emulation is coarse, so the bounds are wide."""
     result = result_of(guest, "cpus")
@@ -149,7 +159,7 @@ def test_cpu_share(guest):
 def test_daemons_do_not_survive(guest):
     result = result_of(guest, "daemons")
     assert (result["status"], result["stdout"]) == ("success", "left them\n"), result
-    assert guest["survivors"]["found"] == []
+    assert guest["survivors of daemons"]["found"] == []
 
 
 def test_workspace(guest):
