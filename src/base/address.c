@@ -147,7 +147,7 @@ static bool is_host_name(const char *name)
 }
 
 /* Splits "host:port". "::1" has colons, too: a port stands behind the only one, or behind a bracket. */
-static int split_port(char *text, struct place *ret)
+static int split_port(char *text, struct destination *ret)
 {
 	char *colon = strrchr(text, ':');
 	int64_t port;
@@ -161,10 +161,10 @@ static int split_port(char *text, struct place *ret)
 	return 0;
 }
 
-int place_parse(const char *text, struct place *ret)
+int destination_parse(const char *text, struct destination *ret)
 {
 	char copy[HOST_NAME_MAX_BYTES + 16];
-	struct place out = { .port = 0 };
+	struct destination out = { .port = 0 };
 	struct sockaddr_storage address;
 	const char *host = copy;
 	size_t len = strlen(text);
@@ -199,7 +199,7 @@ int place_parse(const char *text, struct place *ret)
 	return 0;
 }
 
-bool place_covers(const struct place *pattern, const char *host)
+bool destination_covers(const struct destination *pattern, const char *host)
 {
 	const char *suffix = pattern->host + 1;
 	size_t len = strlen(host), tail = strlen(suffix);
@@ -211,20 +211,21 @@ bool place_covers(const struct place *pattern, const char *host)
 	return len > tail && strcmp(host + len - tail, suffix) == 0;
 }
 
-enum place_verdict place_find(const char *const *list, const struct place *place)
+enum destination_verdict destination_find(const char *const *list,
+					  const struct destination *destination)
 {
-	enum place_verdict best = PLACE_UNLISTED;
+	enum destination_verdict best = DESTINATION_UNLISTED;
 
 	for (; list && *list; list++) {
-		struct place pattern;
+		struct destination pattern;
 
-		if (place_parse(*list, &pattern) < 0 ||
-		    (pattern.port && pattern.port != place->port) ||
-		    !place_covers(&pattern, place->host))
+		if (destination_parse(*list, &pattern) < 0 ||
+		    (pattern.port && pattern.port != destination->port) ||
+		    !destination_covers(&pattern, destination->host))
 			continue;
 		if (pattern.host[0] != '*')
-			return PLACE_LISTED_EXACTLY;
-		best = PLACE_LISTED;
+			return DESTINATION_LISTED_EXACTLY;
+		best = DESTINATION_LISTED;
 	}
 	return best;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places on the network: a host (a name or an address) and a port, and lists of patterns for them. Used for callbacks
- * and for sandboxes that may reach listed places. Pure.
+ * Destinations on the network: a host (a name or an address) and a port, and lists of patterns for them. Used for callbacks
+ * and for sandboxes that may reach listed destinations. Pure.
  */
 #pragma once
 
@@ -25,20 +25,21 @@ void address_unmap(struct sockaddr_storage *address);
 enum { HOST_NAME_MAX_BYTES = 253 };
 
 /* "host", "host:port", "[::1]:port", "*.domain", "*". */
-struct place {
+struct destination {
 	char host[HOST_NAME_MAX_BYTES +
 		  1];  /* lower case, without brackets and final dot; an address in its one text */
 	uint16_t port; /* 0: none given */
 };
 /* -EINVAL: that is no host, or no port. */
-int place_parse(const char *text, struct place *ret) _must_check_;
+int destination_parse(const char *text, struct destination *ret) _must_check_;
 /* Whether the pattern's host stands for this host. "*.domain" stands for names below domain. */
-bool place_covers(const struct place *pattern, const char *host);
+bool destination_covers(const struct destination *pattern, const char *host);
 
-enum place_verdict {
-	PLACE_UNLISTED,
-	PLACE_LISTED,	     /* by a pattern */
-	PLACE_LISTED_EXACTLY /* by name: wherever that leads */
+enum destination_verdict {
+	DESTINATION_UNLISTED,
+	DESTINATION_LISTED,	   /* by a pattern */
+	DESTINATION_LISTED_EXACTLY /* by name: wherever that leads */
 };
 /* The best match of a list of patterns; those that cannot be read are skipped. */
-enum place_verdict place_find(const char *const *list, const struct place *place);
+enum destination_verdict destination_find(const char *const *list,
+					  const struct destination *destination);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Public addresses, and lists of places. */
+/* Public addresses, and lists of destinations. */
 #include "base/address.h"
 
 #include <arpa/inet.h>
@@ -77,27 +77,27 @@ static void test_lists(void **state)
 	static const char *const list[] = { "hooks.example", "ci.example:8443", "*.corp.example",
 					    "::1",	     "[fd00::2]:80",	NULL };
 	static const struct {
-		struct place place;
-		enum place_verdict verdict;
+		struct destination destination;
+		enum destination_verdict verdict;
 	} cases[] = {
-		{ { "hooks.example", 80 }, PLACE_LISTED_EXACTLY },
-		{ { "hooks.example", 443 }, PLACE_LISTED_EXACTLY },
-		{ { "xhooks.example", 80 }, PLACE_UNLISTED },
-		{ { "hooks.example.evil", 80 }, PLACE_UNLISTED },
-		{ { "ci.example", 8443 }, PLACE_LISTED_EXACTLY },
-		{ { "ci.example", 443 }, PLACE_UNLISTED },
-		{ { "a.corp.example", 80 }, PLACE_LISTED },
-		{ { "corp.example", 80 }, PLACE_UNLISTED },
-		{ { "xcorp.example", 80 }, PLACE_UNLISTED },
-		{ { "::1", 80 }, PLACE_LISTED_EXACTLY },
-		{ { "fd00::2", 80 }, PLACE_LISTED_EXACTLY },
-		{ { "fd00::2", 81 }, PLACE_UNLISTED },
+		{ { "hooks.example", 80 }, DESTINATION_LISTED_EXACTLY },
+		{ { "hooks.example", 443 }, DESTINATION_LISTED_EXACTLY },
+		{ { "xhooks.example", 80 }, DESTINATION_UNLISTED },
+		{ { "hooks.example.evil", 80 }, DESTINATION_UNLISTED },
+		{ { "ci.example", 8443 }, DESTINATION_LISTED_EXACTLY },
+		{ { "ci.example", 443 }, DESTINATION_UNLISTED },
+		{ { "a.corp.example", 80 }, DESTINATION_LISTED },
+		{ { "corp.example", 80 }, DESTINATION_UNLISTED },
+		{ { "xcorp.example", 80 }, DESTINATION_UNLISTED },
+		{ { "::1", 80 }, DESTINATION_LISTED_EXACTLY },
+		{ { "fd00::2", 80 }, DESTINATION_LISTED_EXACTLY },
+		{ { "fd00::2", 81 }, DESTINATION_UNLISTED },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		assert_int_equal(place_find(list, &cases[i].place), cases[i].verdict);
-	assert_int_equal(place_find(NULL, &cases[0].place), PLACE_UNLISTED);
+		assert_int_equal(destination_find(list, &cases[i].destination), cases[i].verdict);
+	assert_int_equal(destination_find(NULL, &cases[0].destination), DESTINATION_UNLISTED);
 }
 
 static void test_parsing(void **state)
@@ -140,23 +140,23 @@ static void test_parsing(void **state)
 		{ "fe80::1%lo", NULL, 0 },
 	};
 	char label[80] = { 0 };
-	struct place place;
+	struct destination destination;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const int r = place_parse(rows[i].text, &place);
+		const int r = destination_parse(rows[i].text, &destination);
 
 		if ((r == 0) != (rows[i].host != NULL))
 			fail_msg("'%s' gives %d", rows[i].text, r);
 		if (r < 0)
 			continue;
-		assert_string_equal(place.host, rows[i].host);
-		assert_int_equal(place.port, rows[i].port);
+		assert_string_equal(destination.host, rows[i].host);
+		assert_int_equal(destination.port, rows[i].port);
 	}
 	memset(label, 'a', 64);
-	assert_int_equal(place_parse(label, &place), -EINVAL);
+	assert_int_equal(destination_parse(label, &destination), -EINVAL);
 	label[63] = '\0';
-	assert_int_equal(place_parse(label, &place), 0);
+	assert_int_equal(destination_parse(label, &destination), 0);
 }
 
 int main(void)

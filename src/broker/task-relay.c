@@ -56,9 +56,9 @@ static int write_rules(const struct task *task, int fd)
 
 	/* The pivot, which every plan has, ends the list. */
 	for (; r == 0 && op->kind == OP_ALLOW; op++) {
-		struct place *rule = &book->rules[book->n_rules++];
+		struct destination *rule = &book->rules[book->n_rules++];
 
-		r = place_parse(op_a(v, op), rule);
+		r = destination_parse(op_a(v, op), rule);
 		if (r == 0 && (rule->port || op->value < 1))
 			r = -EINVAL;
 		rule->port = (uint16_t)op->value;

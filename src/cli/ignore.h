@@ -5,7 +5,7 @@
  *   # words       a comment; \# and \! begin a name
  *   name, *.o     at any depth below the file; * ? [a-z] do not match a slash
  *   /name, a/b    a slash at the beginning or inside: from the file's own directory on
- *   a/**          everything below a; ** between slashes stands for any number of directories
+ *   two stars     between slashes: any number of directories; at the end, after a slash: everything below
  *   name/         directories only
  *   !name         not left out after all
  *

@@ -237,7 +237,8 @@ static int take_keys(struct repl *p, struct error *err)
 		if (event != LINE_GOES_ON)
 			r = take_edited(p, event, err);
 	}
-	memmove(p->keys.data, p->keys.data + at, p->keys.len - at);
+	if (at > 0)
+		memmove(p->keys.data, p->keys.data + at, p->keys.len - at);
 	p->keys.len -= at;
 	return r;
 }

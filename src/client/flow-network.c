@@ -12,15 +12,15 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-static void place_text(const struct place *place, char *ret, size_t size)
+static void destination_text(const struct destination *destination, char *ret, size_t size)
 {
-	const bool six = strchr(place->host, ':');
+	const bool six = strchr(destination->host, ':');
 
-	if (place->port)
-		(void)snprintf(ret, size, "%s%s%s:%u", six ? "[" : "", place->host, six ? "]" : "",
-			       place->port);
+	if (destination->port)
+		(void)snprintf(ret, size, "%s%s%s:%u", six ? "[" : "", destination->host,
+			       six ? "]" : "", destination->port);
 	else
-		(void)snprintf(ret, size, "%s", place->host);
+		(void)snprintf(ret, size, "%s", destination->host);
 }
 
 static json_t *connection_json(const struct relay_row *row)
@@ -32,8 +32,8 @@ static json_t *connection_json(const struct relay_row *row)
 		[RELAY_TIMED_OUT] = "timed_out",
 	};
 
-	return json_pack("{s:s, s:i, s:s, s:I, s:I, s:I}", "host", row->place.host, "port",
-			 row->place.port, "outcome", outcomes[row->outcome], "count",
+	return json_pack("{s:s, s:i, s:s, s:I, s:I, s:I}", "host", row->destination.host, "port",
+			 row->destination.port, "outcome", outcomes[row->outcome], "count",
 			 (json_int_t)row->count, "sent", (json_int_t)row->sent, "received",
 			 (json_int_t)row->received);
 }
@@ -41,7 +41,7 @@ static json_t *connection_json(const struct relay_row *row)
 static json_t *denial_json(const struct run *run, const struct relay_refusal *refusal)
 {
 	static const struct {
-		const char *rule, *hint; /* hint NULL: a request for this place */
+		const char *rule, *hint; /* hint NULL: a request for this destination */
 	} texts[_RELAY_DENIAL_MAX] = {
 		[RELAY_NOT_LISTED] = { NULL, NULL },
 		[RELAY_NOT_PUBLIC] = { "network: public addresses only",
@@ -51,14 +51,15 @@ static json_t *denial_json(const struct run *run, const struct relay_refusal *re
 		[RELAY_TOO_MANY] = { "network: names of one run",
 				     "look up fewer names in one run" },
 	};
-	char place[HOST_NAME_MAX_BYTES + 16], what[sizeof(place) + 16], hint[sizeof(place) + 24];
+	char destination[HOST_NAME_MAX_BYTES + 16], what[sizeof(destination) + 16],
+		hint[sizeof(destination) + 24];
 	const char *asked = run->request->network_text;
 	char rule[128];
 
-	place_text(&refusal->place, place, sizeof(place));
-	(void)snprintf(what, sizeof(what), "%s %s", refusal->place.port ? "connect" : "lookup",
-		       place);
-	(void)snprintf(hint, sizeof(hint), "--network allow:%s", place);
+	destination_text(&refusal->destination, destination, sizeof(destination));
+	(void)snprintf(what, sizeof(what), "%s %s",
+		       refusal->destination.port ? "connect" : "lookup", destination);
+	(void)snprintf(hint, sizeof(hint), "--network allow:%s", destination);
 	(void)snprintf(rule, sizeof(rule), "network: %.100s", asked ? asked : "");
 	return json_pack("{s:s, s:s, s:I, s:s}", "what", what, "rule",
 			 texts[refusal->reason].rule ? texts[refusal->reason].rule : rule, "count",
@@ -72,12 +73,13 @@ static bool is_sound(const struct relay_book *book)
 	if (book->n_rows > RELAY_ROWS_MAX || book->n_refusals > RELAY_DENIALS_MAX)
 		return false;
 	for (uint32_t i = 0; i < book->n_rows; i++)
-		if (!memchr(book->rows[i].place.host, '\0', sizeof(book->rows[i].place.host)) ||
+		if (!memchr(book->rows[i].destination.host, '\0',
+			    sizeof(book->rows[i].destination.host)) ||
 		    book->rows[i].outcome >= _RELAY_OUTCOME_MAX)
 			return false;
 	for (uint32_t i = 0; i < book->n_refusals; i++)
-		if (!memchr(book->refusals[i].place.host, '\0',
-			    sizeof(book->refusals[i].place.host)) ||
+		if (!memchr(book->refusals[i].destination.host, '\0',
+			    sizeof(book->refusals[i].destination.host)) ||
 		    book->refusals[i].reason >= _RELAY_DENIAL_MAX)
 			return false;
 	return true;

@@ -42,7 +42,7 @@ static void read_host(const uint8_t *at, char ret[HOST_NAME_MAX_BYTES + 1])
 {
 	char text[NAME_MAX_BYTES + 1];
 	struct sockaddr_storage address;
-	struct place place;
+	struct destination destination;
 	size_t len = 0;
 
 	ret[0] = '\0';
@@ -54,10 +54,10 @@ static void read_host(const uint8_t *at, char ret[HOST_NAME_MAX_BYTES + 1])
 	}
 	text[len] = '\0';
 	/* The text of an address is no name either, though resolvers take it for one. */
-	if (memchr(text, '\0', len) || strpbrk(text, "*:[]") || place_parse(text, &place) < 0 ||
-	    address_parse(place.host, &address))
+	if (memchr(text, '\0', len) || strpbrk(text, "*:[]") ||
+	    destination_parse(text, &destination) < 0 || address_parse(destination.host, &address))
 		return;
-	memcpy(ret, place.host, sizeof(place.host));
+	memcpy(ret, destination.host, sizeof(destination.host));
 }
 
 bool dns_read(const uint8_t *message, size_t len, struct dns_query *ret)

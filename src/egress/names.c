@@ -52,10 +52,10 @@ static enum dns_code resolve_name(struct names *s, const char *host, struct name
 	if (r != 0)
 		return DNS_NO_NAME;
 	if (keep_addresses(s->judge, all, name) > 0 && name->n == 0) {
-		struct place place = { .port = 0 };
+		struct destination destination = { .port = 0 };
 
-		memcpy(place.host, host, strlen(host) + 1);
-		judge_refuse(s->judge, &place, RELAY_NOT_PUBLIC);
+		memcpy(destination.host, host, strlen(host) + 1);
+		judge_refuse(s->judge, &destination, RELAY_NOT_PUBLIC);
 	}
 	freeaddrinfo(all);
 	return name->n > 0 ? DNS_FOUND : DNS_NO_NAME;
@@ -79,16 +79,16 @@ static uint32_t address_of(const struct names *s, const struct name *entry)
 }
 
 /* The address that stands for the name. */
-static enum dns_code look_up(struct names *s, const struct place *place, uint32_t *ret)
+static enum dns_code look_up(struct names *s, const struct destination *destination, uint32_t *ret)
 {
 	enum dns_code code = DNS_FOUND;
 	struct name *entry, found;
 
 	(void)pthread_mutex_lock(&s->lock);
-	entry = find_name(s, place->host);
+	entry = find_name(s, destination->host);
 	(void)pthread_mutex_unlock(&s->lock);
 	if (!entry) {
-		code = resolve_name(s, place->host, &found);
+		code = resolve_name(s, destination->host, &found);
 		if (code == DNS_FAILED)
 			return code;
 		(void)pthread_mutex_lock(&s->lock);
@@ -96,7 +96,7 @@ static enum dns_code look_up(struct names *s, const struct place *place, uint32_
 		(void)pthread_mutex_unlock(&s->lock);
 	}
 	if (!entry) {
-		judge_refuse(s->judge, place, RELAY_TOO_MANY);
+		judge_refuse(s->judge, destination, RELAY_TOO_MANY);
 		return DNS_FAILED;
 	}
 	*ret = address_of(s, entry);
@@ -106,18 +106,18 @@ static enum dns_code look_up(struct names *s, const struct place *place, uint32_
 /* Only the address of a listed name is ever asked of the host's resolver. */
 static enum dns_code answer(struct names *s, const struct dns_query *query, uint32_t *ret)
 {
-	struct place place = { .port = 0 };
+	struct destination destination = { .port = 0 };
 
-	memcpy(place.host, query->host, sizeof(place.host));
+	memcpy(destination.host, query->host, sizeof(destination.host));
 	if (!query->host[0])
 		return DNS_NO_NAME;
 	if (!judge_knows_host(s->judge, query->host)) {
 		if (query->type == DNS_TYPE_A || query->type == DNS_TYPE_AAAA)
-			judge_refuse(s->judge, &place, RELAY_NOT_LISTED);
+			judge_refuse(s->judge, &destination, RELAY_NOT_LISTED);
 		return DNS_NO_NAME;
 	}
 	/* Connections over IPv4 inside lead to IPv6 outside, too. */
-	return query->type == DNS_TYPE_A ? look_up(s, &place, ret) : DNS_FOUND;
+	return query->type == DNS_TYPE_A ? look_up(s, &destination, ret) : DNS_FOUND;
 }
 
 /* The control data says where to the query was sent: the answer comes from there. */

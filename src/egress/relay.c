@@ -101,7 +101,7 @@ static int dial_one(struct relay *s, struct connection *c, struct sockaddr_stora
 	const bool six = address->ss_family == AF_INET6;
 	const socklen_t len = six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 
-	address_set_port(address, c->place.port);
+	address_set_port(address, c->destination.port);
 	close_side(c, OUTER, true);
 	c->fds[OUTER] = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (c->fds[OUTER] < 0)
@@ -124,7 +124,7 @@ static int dial(struct relay *s, struct connection *c)
 			return 0;
 		c->outcome = outcome_of(-r);
 	}
-	(void)judge_note(s->judge, &c->place, c->outcome);
+	(void)judge_note(s->judge, &c->destination, c->outcome);
 	return end_connection(s, c, true);
 }
 
@@ -146,7 +146,7 @@ static int carry(struct relay *s, struct connection *c)
 	if (received < 0)
 		return (int)received;
 	if (!judge_may_carry(s->judge)) {
-		judge_refuse(s->judge, &c->place, RELAY_OVER_BYTES);
+		judge_refuse(s->judge, &c->destination, RELAY_OVER_BYTES);
 		return -EDQUOT;
 	}
 	r = watch(s, c, INNER,
@@ -180,12 +180,12 @@ static int on_dialled(struct relay *s, struct connection *c, int error)
 		return dial(s, c);
 	}
 	c->open = true;
-	c->row = judge_note(s->judge, &c->place, RELAY_CONNECTED);
+	c->row = judge_note(s->judge, &c->destination, RELAY_CONNECTED);
 	return on_open(s, c);
 }
 
 /* What the program asked for, by the address that its socket is connected to. */
-static bool find_place(struct relay *s, struct connection *c)
+static bool find_destination(struct relay *s, struct connection *c)
 {
 	struct sockaddr_storage to = { 0 };
 	socklen_t len = sizeof(to);
@@ -193,16 +193,16 @@ static bool find_place(struct relay *s, struct connection *c)
 
 	if (getsockname(c->fds[INNER], (struct sockaddr *)&to, &len) < 0)
 		return false;
-	c->place.port = address_port(&to);
+	c->destination.port = address_port(&to);
 	address_unmap(&to);
 	name = names_of(s->names, (const struct sockaddr *)&to);
 	if (name) {
-		memcpy(c->place.host, name->host, sizeof(name->host));
+		memcpy(c->destination.host, name->host, sizeof(name->host));
 		memcpy(c->addresses, name->addresses, name->n * sizeof(to));
 		c->n_addresses = name->n;
 		return true;
 	}
-	address_format((const struct sockaddr *)&to, c->place.host);
+	address_format((const struct sockaddr *)&to, c->destination.host);
 	c->addresses[0] = to;
 	c->n_addresses = 1;
 	return true;
@@ -215,15 +215,15 @@ static bool is_permitted(struct relay *s, struct connection *c)
 
 	for (size_t i = 0; i < c->n_addresses; i++)
 		if (judge_may_dial(s->judge, (const struct sockaddr *)&c->addresses[i],
-				   c->place.port))
+				   c->destination.port))
 			c->addresses[n++] = c->addresses[i];
 	c->n_addresses = n;
 	if (n == 0)
-		judge_refuse(s->judge, &c->place, RELAY_NOT_PUBLIC);
-	else if (!judge_permits(s->judge, &c->place))
-		judge_refuse(s->judge, &c->place, RELAY_NOT_LISTED);
+		judge_refuse(s->judge, &c->destination, RELAY_NOT_PUBLIC);
+	else if (!judge_permits(s->judge, &c->destination))
+		judge_refuse(s->judge, &c->destination, RELAY_NOT_LISTED);
 	else if (!judge_may_carry(s->judge))
-		judge_refuse(s->judge, &c->place, RELAY_OVER_BYTES);
+		judge_refuse(s->judge, &c->destination, RELAY_OVER_BYTES);
 	else
 		return true;
 	return false;
@@ -253,9 +253,9 @@ static int accept_one(struct relay *s, int listener)
 	c->outcome = RELAY_UNREACHABLE;
 	flow_init(&c->out);
 	flow_init(&c->in);
-	memset(&c->place, 0, sizeof(c->place));
+	memset(&c->destination, 0, sizeof(c->destination));
 	prepare_socket(c->fds[INNER]);
-	if (!find_place(s, c) || !is_permitted(s, c))
+	if (!find_destination(s, c) || !is_permitted(s, c))
 		return end_connection(s, c, true);
 	return dial(s, c);
 }

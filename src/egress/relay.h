@@ -24,7 +24,7 @@ struct connection {
 	uint32_t watched[_SIDE_MAX]; /* events that epoll looks for; 0: the socket is not in it */
 	uint32_t generation;	     /* counts the connections that had this place */
 	bool open;		     /* false: it is being dialled */
-	struct place place;	     /* as the program asked for it */
+	struct destination destination; /* as the program asked for it */
 	struct sockaddr_storage addresses[NAME_ADDRESSES_MAX];
 	size_t n_addresses, address; /* address: the one that is dialled */
 	enum relay_outcome outcome;  /* of the last dial that failed */
@@ -39,7 +39,7 @@ struct relay {
 	int epoll_fd;
 	int listeners[RELAY_PORTS_MAX];
 	size_t n_listeners;
-	bool full; /* no place is free, and no listener is watched */
+	bool full; /* no destination is free, and no listener is watched */
 	struct connection list[CONNECTIONS_MAX];
 };
 

@@ -16,7 +16,7 @@ static struct judge judge_of(struct relay_book *book, const char *const *rules)
 
 	memset(book, 0, sizeof(*book));
 	for (; *rules; rules++)
-		assert_int_equal(place_parse(*rules, &book->rules[book->n_rules++]), 0);
+		assert_int_equal(destination_parse(*rules, &book->rules[book->n_rules++]), 0);
 	judge_init(&j, book);
 	return j;
 }
@@ -31,10 +31,10 @@ static bool may_dial(const struct judge *j, const char *text, uint16_t port)
 
 static bool permits(const struct judge *j, const char *text)
 {
-	struct place place;
+	struct destination destination;
 
-	assert_int_equal(place_parse(text, &place), 0);
-	return judge_permits(j, &place);
+	assert_int_equal(destination_parse(text, &destination), 0);
+	return judge_permits(j, &destination);
 }
 
 static void test_verdicts(void **state)
@@ -79,21 +79,21 @@ static void test_book(void **state)
 	static struct relay_book book;
 	static const char *const any[] = { "*:443", NULL };
 	struct judge j = judge_of(&book, any);
-	struct place place = { .port = 443 };
+	struct destination destination = { .port = 443 };
 
 	(void)state;
 	for (int i = 0; i < 1000; i++) {
-		(void)snprintf(place.host, sizeof(place.host), "h%d.org", i);
-		judge_refuse(&j, &place, RELAY_NOT_LISTED);
-		judge_refuse(&j, &place, RELAY_NOT_LISTED);
-		if (judge_note(&j, &place, RELAY_CONNECTED))
-			assert_non_null(judge_note(&j, &place, RELAY_REFUSED));
+		(void)snprintf(destination.host, sizeof(destination.host), "h%d.org", i);
+		judge_refuse(&j, &destination, RELAY_NOT_LISTED);
+		judge_refuse(&j, &destination, RELAY_NOT_LISTED);
+		if (judge_note(&j, &destination, RELAY_CONNECTED))
+			assert_non_null(judge_note(&j, &destination, RELAY_REFUSED));
 	}
 	assert_int_equal(book.n_refusals, RELAY_DENIALS_MAX);
 	assert_int_equal(book.refusals[5].count, 2);
 	assert_int_equal(book.refusals_lost, 2 * (1000 - RELAY_DENIALS_MAX));
 	assert_int_equal(book.n_rows, RELAY_ROWS_MAX);
-	assert_string_equal(book.rows[3].place.host, "h1.org");
+	assert_string_equal(book.rows[3].destination.host, "h1.org");
 	assert_int_equal(book.rows[3].outcome, RELAY_REFUSED);
 	assert_int_equal(book.rows_lost, 1000 - RELAY_ROWS_MAX / 2);
 	assert_true(judge_may_carry(&j));

@@ -109,22 +109,22 @@ static int judge_url(const struct engine *e, const char *url, bool *ret_private,
 {
 	CURLU *u = curl_url();
 	struct target target;
-	struct place place;
-	enum place_verdict verdict;
+	struct destination place;
+	enum destination_verdict verdict;
 	int r = u ? parse_target(u, url, &target, err) : error_oom(err);
 
 	curl_url_cleanup(u);
 	if (r < 0)
 		return r;
 	/* A host that cannot be read is in no list. */
-	if (place_parse(target.host, &place) < 0)
+	if (destination_parse(target.host, &place) < 0)
 		place.host[0] = '\0';
 	place.port = (uint16_t)target.port;
-	verdict = place_find(e->o.callback_hosts, &place);
-	if (verdict == PLACE_UNLISTED && e->o.callback_hosts && e->o.callback_hosts[0])
+	verdict = destination_find(e->o.callback_hosts, &place);
+	if (verdict == DESTINATION_UNLISTED && e->o.callback_hosts && e->o.callback_hosts[0])
 		return refuse_url(err, ERROR_POLICY,
 				  "its host is not among those this server may call");
-	*ret_private = verdict == PLACE_LISTED_EXACTLY;
+	*ret_private = verdict == DESTINATION_LISTED_EXACTLY;
 	return 0;
 }
 

@@ -11,12 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const place_dirs[_PLACE_DIR_MAX] = {
-	[PLACE_WORK] = SANDBOX_WORK,
-	[PLACE_TMP] = "/tmp",
-	[PLACE_BUILD] = SANDBOX_BUILD,
-};
-
 static bool is_name_byte(char c)
 {
 	return isalnum((unsigned char)c) || strchr("._-", c);

@@ -156,7 +156,7 @@ static void add_root(struct plan_builder *b, const struct plan_input *in)
 		add_show_of(b, image, "/etc", flags | OP_OPTIONAL);
 	} else {
 		for (const char **usr = d->policy->usr; *usr; usr++) {
-			add_parents(b, *usr, 1);
+			build_parents(b, *usr, 1);
 			add_show(b, *usr, flags);
 		}
 		add_etc(b, d);
@@ -186,7 +186,7 @@ _Static_assert((int)NETWORK_RULES_MAX == (int)RELAY_RULES_MAX &&
 		       (int)NETWORK_PORTS_MAX == (int)RELAY_PORTS_MAX,
 	       "what a policy permits, a relay can do");
 
-static int add_place(void *data, const struct place *place)
+static int add_place(void *data, const struct destination *place)
 {
 	build_op(data, (struct op){ .kind = OP_ALLOW, .value = place->port },
 		 (struct op_args){ .a = place->host });
@@ -197,7 +197,7 @@ static void add_relay(struct plan_builder *b, const struct decision *d)
 {
 	build_op(b, (struct op){ .kind = OP_RELAY, .value = d->policy->network_bytes },
 		 (struct op_args){ 0 });
-	(void)!decision_each_place(d, add_place, b);
+	(void)!decision_each_destination(d, add_place, b);
 }
 
 static void add_work(struct plan_builder *b, const struct plan_input *in)

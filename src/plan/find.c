@@ -2,7 +2,15 @@
 /* Lookups in a plan that plan_check() has accepted. */
 #include "plan/plan.h"
 
+#include "plan/build.h"
+
 #include <string.h>
+
+const char *const place_dirs[_PLACE_DIR_MAX] = {
+	[PLACE_WORK] = SANDBOX_WORK,
+	[PLACE_TMP] = "/tmp",
+	[PLACE_BUILD] = SANDBOX_BUILD,
+};
 
 const struct op *plan_find(const struct plan_view *v, enum op_kind kind, int stage)
 {

@@ -35,15 +35,15 @@ enum relay_denial {
 };
 
 struct relay_row {
-	struct place place; /* as the program asked for it */
+	struct destination destination; /* as the program asked for it */
 	uint8_t outcome;
 	uint32_t count;
 	uint64_t sent, received; /* bytes */
 };
 
 struct relay_refusal {
-	struct place place; /* port 0: a name was looked up */
-	uint8_t reason;	    /* enum relay_denial */
+	struct destination destination; /* port 0: a name was looked up */
+	uint8_t reason;			/* enum relay_denial */
 	uint32_t count;
 };
 
@@ -51,7 +51,7 @@ struct relay_book {
 	/* by the broker */
 	uint64_t bytes_max; /* 0: no bound */
 	uint32_t n_rules;
-	struct place rules[RELAY_RULES_MAX]; /* hosts may be patterns */
+	struct destination rules[RELAY_RULES_MAX]; /* hosts may be patterns */
 	/* by the relay */
 	uint32_t n_rows, n_refusals;
 	uint32_t rows_lost, refusals_lost; /* connections and refusals that found no row */

@@ -5,7 +5,7 @@
  * fit the language. If the host has less than the policy's default, the default shrinks. If the caller asked
  * for more than the ceiling, the request is refused.
  */
-#include "policy/places.h"
+#include "policy/destinations.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -87,7 +87,7 @@ static int check_network(struct decision *d, struct error *err)
 				"is not allowed by this server: its administrator can set "
 				"network.allow",
 				err);
-		r = places_check(d, err);
+		r = destinations_check(d, err);
 		break;
 	case NETWORK_HOST:
 		return refuse_network(d,

@@ -160,9 +160,9 @@ static int read_network_allow(const struct reader *r, const struct key_rule *rul
 	for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
 		struct reader at = reader_index(r, i);
 		const json_t *word = json_array_get(value, i);
-		struct place place;
+		struct destination place;
 
-		if (place_parse(json_string_value(word), &place) < 0)
+		if (destination_parse(json_string_value(word), &place) < 0)
 			e = reader_refuse(&at, "%s is no HOST, HOST:PORT, *.DOMAIN or *",
 					  quote_json(word).text);
 	}

@@ -104,8 +104,9 @@ void decide_restate(const struct decision *d, const json_t *root, struct error *
  * Calls fn for each place and port that the run may reach, in order, while it returns 0. Its host may be a pattern; an address
  * that is not public is given only if the policy lists that address itself.
  */
-int decision_each_place(const struct decision *d, int (*fn)(void *data, const struct place *place),
-			void *data) _must_check_;
+int decision_each_destination(const struct decision *d,
+			      int (*fn)(void *data, const struct destination *place),
+			      void *data) _must_check_;
 /* decide-minimal.c. What a run of the minimal tier cannot have, on this host or at all. */
 int decide_minimal(const struct decision *d, struct error *err) _must_check_;
 /* The caller fills request, policy, language, facts and presets of *d; decide() fills the rest or refuses. */

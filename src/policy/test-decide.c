@@ -465,7 +465,7 @@ static void test_print_is_bounded(void **state _unused_)
 	fixture_done(&f);
 }
 
-static int append_place(void *data, const struct place *place)
+static int append_place(void *data, const struct destination *place)
 {
 	return buf_printf(data, "%s:%u ", place->host, place->port);
 }
@@ -517,7 +517,7 @@ static void test_places(void **state)
 			assert_int_equal(f.err.code, ERROR_POLICY);
 			assert_string_equal(f.err.field, "network");
 		} else {
-			assert_int_equal(decision_each_place(&f.d, append_place, &places), 0);
+			assert_int_equal(decision_each_destination(&f.d, append_place, &places), 0);
 			assert_string_equal(places.data ? places.data : "", rows[i].places);
 		}
 		fixture_done(&f);

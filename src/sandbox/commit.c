@@ -149,7 +149,7 @@ static int apply(struct commit_work *w)
 		return fail_early(w, r);
 	if (!w->journal_open)
 		return 0;
-	size = (struct tree_size){ w->out->bytes_after, w->out->inodes_after };
+	size = (struct tree_size){ .bytes = w->out->bytes_after, .inodes = w->out->inodes_after };
 	r = has_room(w);
 	if (r == 0)
 		r = journal_commit(&w->journal, w->at.store_fd, &size);

@@ -114,7 +114,7 @@ void sandbox_free(struct sandbox *sb)
 
 void sandbox_park(struct sandbox *sb)
 {
-	const struct tree tree = { sb->pid, sb->nested, true };
+	const struct tree tree = { .root = sb->pid, .is_copy = sb->nested, .has_copies = true };
 
 	/* A process that is forked during one pass is found by the next. */
 	for (int i = 0; i < PARK_PASSES; i++)

@@ -59,21 +59,21 @@ static int read_request_limits(const struct reader *r, const struct key_rule *ru
 }
 
 /* "pypi.org:443,*.debian.org" as a list. */
-static int split_places(const struct reader *r, const char *text, const char ***ret)
+static int split_destinations(const struct reader *r, const char *text, const char ***ret)
 {
 	const char **list = arena_alloc(r->arena, (NETWORK_PLACES_MAX + 1) * sizeof(*list));
 	bool more = list;
 
 	for (size_t n = 0; more; n++) {
 		const size_t len = strcspn(text, ",");
-		struct place place;
+		struct destination place;
 
 		if (n == NETWORK_PLACES_MAX)
 			return reader_refuse(r, "it names more than %d places", NETWORK_PLACES_MAX);
 		list[n] = arena_strndup(r->arena, text, len);
 		if (!list[n])
 			return reader_no_memory(r);
-		if (place_parse(list[n], &place) < 0)
+		if (destination_parse(list[n], &place) < 0)
 			return reader_refuse(r, "'%s' is no HOST, HOST:PORT, *.DOMAIN or *",
 					     quote_text(list[n]).text);
 		more = text[len] == ',';
@@ -108,7 +108,9 @@ static int read_network(const struct reader *r, const struct key_rule *rule, con
 			continue;
 		req->network = modes[i].mode;
 		req->network_text = text;
-		return modes[i].prefix ? split_places(r, text + len, &req->network_places) : 0;
+		return modes[i].prefix
+			       ? split_destinations(r, text + len, &req->network_destinations)
+			       : 0;
 	}
 	return reader_refuse(r, "%s is not none, off, allow or allow:HOST:PORT,…",
 			     quote_json(value).text);

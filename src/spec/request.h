@@ -108,7 +108,7 @@ struct request {
 	enum network_mode network;
 	const char *network_text; /* as given, for messages */
 	/* NETWORK_ALLOW: as address.h reads them, NULL-terminated; NULL: all that the policy permits */
-	const char **network_places;
+	const char **network_destinations;
 	const char *policy;	 /* name or path, or NULL */
 	const char *image;	 /* host directory, or NULL */
 	const char *workspace;	 /* name, or NULL */

@@ -122,14 +122,14 @@ static void test_parts(void **state _unused_)
 	assert_string_equal(req->entry, "src/m.py");
 	assert_int_equal(req->network, NETWORK_ALLOW);
 	assert_string_equal(req->network_text, "allow:example.org:443,*.pypi.org");
-	assert_string_equal(req->network_places[0], "example.org:443");
-	assert_string_equal(req->network_places[1], "*.pypi.org");
-	assert_null(req->network_places[2]);
+	assert_string_equal(req->network_destinations[0], "example.org:443");
+	assert_string_equal(req->network_destinations[1], "*.pypi.org");
+	assert_null(req->network_destinations[2]);
 	assert_null(request_free(req));
 
 	req = request_from("{\"code\": \"\", \"network\": \"allow\"}");
 	assert_int_equal(req->network, NETWORK_ALLOW);
-	assert_null(req->network_places);
+	assert_null(req->network_destinations);
 	assert_null(request_free(req));
 }
 
@@ -298,7 +298,8 @@ static const struct {
 	  "{\"tolerance\": NUMBER} or {\"language\", \"code\"}" },
 	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\", \"checker\": {\"tolerance\": "
 	  "\"1\"}}]}",
-	  "tests[0].checker.tolerance", "tests[0].checker.tolerance: 1 is not a number from 0 on" },
+	  "tests[0].checker.tolerance",
+	  "tests[0].checker.tolerance: '1' is not a number from 0 on" },
 	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\", \"checker\": {\"code\": \"\"}}]}",
 	  "tests[0].checker",
 	  "tests[0].checker: give language and code of the program that judges" },

@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which places a run may reach: those of the request that the policy lists. A place without a port stands for
+ * Which destinations a run may reach: those of the request that the policy lists. A destination without a port stands for
  * every port that the policy lists for it. An address that is not public must be listed as itself.
  */
-#include "policy/places.h"
+#include "policy/destinations.h"
 
 #include "spec/read.h"
 
 #include <stdio.h>
 #include <string.h>
 
-struct place_sink {
-	int (*fn)(void *data, const struct place *place);
+struct destination_sink {
+	int (*fn)(void *data, const struct destination *destination);
 	void *data;
 };
 
-static bool is_private(const struct place *place)
+static bool is_private(const struct destination *destination)
 {
 	struct sockaddr_storage address;
 
-	return address_parse(place->host, &address) &&
+	return address_parse(destination->host, &address) &&
 	       !address_is_public((const struct sockaddr *)&address);
 }
 
-static bool permits(const struct place *pattern, const struct place *asked)
+static bool permits(const struct destination *pattern, const struct destination *asked)
 {
 	return is_private(asked) ? strcmp(pattern->host, asked->host) == 0
-				 : place_covers(pattern, asked->host);
+				 : destination_covers(pattern, asked->host);
 }
 
 /* The ports of `asked` that one pattern of the policy permits. Adds their number to *n. */
-static int give_ports(const struct policy *policy, const struct place *pattern,
-		      const struct place *asked, const struct place_sink *to, size_t *n)
+static int give_ports(const struct policy *policy, const struct destination *pattern,
+		      const struct destination *asked, const struct destination_sink *to, size_t *n)
 {
 	const uint16_t *ports = pattern->port ? &pattern->port : policy->network_ports;
 	const size_t n_ports = pattern->port ? 1 : policy->n_network_ports;
-	struct place place = *asked;
+	struct destination destination = *asked;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < n_ports; i++) {
 		if (asked->port && asked->port != ports[i])
 			continue;
-		place.port = ports[i];
-		r = to->fn(to->data, &place);
+		destination.port = ports[i];
+		r = to->fn(to->data, &destination);
 		(*n)++;
 	}
 	return r;
@@ -62,35 +62,36 @@ static int refuse_place(const struct decision *d, const char *text, struct error
 }
 
 /* One entry of the request, against every entry of the policy. */
-static int give_asked(const struct decision *d, const char *text, const struct place_sink *to,
+static int give_asked(const struct decision *d, const char *text, const struct destination_sink *to,
 		      struct error *err)
 {
-	struct place asked, pattern;
+	struct destination asked, pattern;
 	size_t n = 0;
-	int r = place_parse(text, &asked);
+	int r = destination_parse(text, &asked);
 
 	for (const char **at = d->policy->network_allow; r == 0 && at && *at; at++)
-		if (place_parse(*at, &pattern) == 0 && permits(&pattern, &asked))
+		if (destination_parse(*at, &pattern) == 0 && permits(&pattern, &asked))
 			r = give_ports(d->policy, &pattern, &asked, to, &n);
 	return r == 0 && n == 0 ? refuse_place(d, text, err) : r;
 }
 
 /* Every entry of the policy. */
-static int give_all(const struct decision *d, const struct place_sink *to)
+static int give_all(const struct decision *d, const struct destination_sink *to)
 {
-	struct place pattern;
+	struct destination pattern;
 	size_t n = 0;
 	int r = 0;
 
 	for (const char **at = d->policy->network_allow; r == 0 && at && *at; at++)
-		if (place_parse(*at, &pattern) == 0)
+		if (destination_parse(*at, &pattern) == 0)
 			r = give_ports(d->policy, &pattern, &pattern, to, &n);
 	return r;
 }
 
-static int give_places(const struct decision *d, const struct place_sink *to, struct error *err)
+static int give_destinations(const struct decision *d, const struct destination_sink *to,
+			     struct error *err)
 {
-	const char **asked = d->request->network_places;
+	const char **asked = d->request->network_destinations;
 	int r = 0;
 
 	if (d->request->network != NETWORK_ALLOW)
@@ -102,10 +103,11 @@ static int give_places(const struct decision *d, const struct place_sink *to, st
 	return r;
 }
 
-int decision_each_place(const struct decision *d, int (*fn)(void *data, const struct place *place),
-			void *data)
+int decision_each_destination(const struct decision *d,
+			      int (*fn)(void *data, const struct destination *destination),
+			      void *data)
 {
-	return give_places(d, &(struct place_sink){ fn, data }, NULL);
+	return give_destinations(d, &(struct destination_sink){ fn, data }, NULL);
 }
 
 /* The bounds of one run. */
@@ -115,29 +117,29 @@ struct tally {
 	size_t n_ports;
 };
 
-static int count_place(void *data, const struct place *place)
+static int count_destination(void *data, const struct destination *destination)
 {
 	struct tally *t = data;
 	size_t i = 0;
 
-	while (i < t->n_ports && t->ports[i] != place->port)
+	while (i < t->n_ports && t->ports[i] != destination->port)
 		i++;
 	if (++t->n > NETWORK_RULES_MAX || i == NETWORK_PORTS_MAX)
 		return -E2BIG;
 	if (i == t->n_ports)
-		t->ports[t->n_ports++] = place->port;
+		t->ports[t->n_ports++] = destination->port;
 	return 0;
 }
 
-int places_check(const struct decision *d, struct error *err)
+int destinations_check(const struct decision *d, struct error *err)
 {
 	struct tally tally = { .n = 0 };
-	int r = give_places(d, &(struct place_sink){ count_place, &tally }, err);
+	int r = give_destinations(d, &(struct destination_sink){ count_destination, &tally }, err);
 
 	if (r == -E2BIG)
-		r = error_field(
-			err, "network",
-			"network: one run may reach %d places at %d different ports; name fewer",
-			NETWORK_RULES_MAX, NETWORK_PORTS_MAX);
+		r = error_field(err, "network",
+				"network: one run may reach %d places at %d different ports; "
+				"name fewer",
+				NETWORK_RULES_MAX, NETWORK_PORTS_MAX);
 	return r;
 }
