@@ -272,7 +272,7 @@ static int new_place(struct sandbox *sb, const struct plan_view *plan, struct er
 		return error_oom(err);
 	*p = (struct place){ .fd = -EBADF,
 			     .top_fd = -EBADF,
-			     .bounds = { scratch->value, scratch->value2 } };
+			     .bounds = { .bytes = scratch->value, .inodes = scratch->value2 } };
 	sb->place = p;
 	sb->kind = &placed;
 	memcpy(p->name, number_text((uint64_t)number).text, sizeof(p->name));

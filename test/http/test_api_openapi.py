@@ -256,5 +256,6 @@ def test_every_operation_does_as_described(web, document):
     call_mcp(call)
     call_executions(call)
     call_sessions(call)
+    call("countCleanUp")
     call("cleanUp")
     assert call.called == set(call.operations), set(call.operations) ^ call.called

@@ -41,7 +41,7 @@ STEADY_SHARE, HOSTILE_SHARE = 0.4, 0.4
 RUNNING, SPARES = 4, 4
 MiB = 1 << 20
 FDS_GROWTH_MAX, MEMORY_GROWTH_MAX = 8, 32 * MiB  # of a process at rest, from one rest to the next
-WARM_FDS_MAX = 400
+CELLS_GROWTH_MAX, CELL_FDS_MAX = 100, 11  # what a broker keeps warm depends on what was run last; invariant 10 of ARCHITECTURE.md
 MEMORY_MAX = {"monitor": 64 * MiB, "front": 256 * MiB, "broker": 256 * MiB}
 GROUPS_MAX = 2000
 HEALTH_MAX_S, P99_MAX_S = 10.0, 45.0  # a machine that does other things, too
@@ -221,8 +221,11 @@ def check_growth(before, after):
     for name, (fds, memory, pid) in after.items():
         old_fds, old_memory, old_pid = before[name]
         assert pid == old_pid, f"the {name} died by itself"
-        # The broker's are those of what it keeps warm, which depends on what was run last.
-        slack = FDS_GROWTH_MAX if name != "broker" else WARM_FDS_MAX
+        slack = FDS_GROWTH_MAX
+        if name == "broker":
+            cells = max(0, fds["anon_inode"] - old_fds["anon_inode"])  # a pidfd each
+            assert cells <= CELLS_GROWTH_MAX, f"{cells} more sandboxes are kept"
+            slack += cells * CELL_FDS_MAX
         for kind in fds:
             assert fds[kind] - old_fds[kind] <= slack, f"the {name} holds {fds[kind]} of {kind} at rest, {old_fds[kind]} before"
         assert memory - old_memory <= MEMORY_GROWTH_MAX, f"the {name} grew from {old_memory} to {memory} bytes"

@@ -176,8 +176,9 @@ class CodeSandbox:
         >>> CodeSandbox().execute("echo hi; exit 3", "bash").exit_code
         3
         """
-        options = {"env": env_vars, "files": files, "read_only": read_only, "writable_root": not read_only or None,
-                   **_network(network_enabled)}
+        options: Dict[str, Any] = {"env": env_vars, "files": files, "read_only": read_only,
+                                   "writable_root": not read_only or None}
+        options.update(_network(network_enabled))
         return self._execute(code, language, limits, options)
 
     def execute_streaming(self, code: str, language: str, on_stdout: Optional[OnText] = None,
