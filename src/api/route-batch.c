@@ -183,6 +183,7 @@ static int add_one(struct request_ctx *ctx, const char *id, struct buf *out)
 		r = error_set(&err, ERROR_TOO_LARGE, EFBIG,
 			      "the results are too large together; ask for this one alone");
 	if (r < 0) {
+		free(text);
 		item = problem_item(id, &err);
 		text = item ? json_dumps(item, JSON_COMPACT) : NULL;
 		json_decref(item);

@@ -3,7 +3,7 @@
 import pytest
 
 from program import FRONT, Atoll
-from web import Served, Web, problem
+from web import GROWTH, Served, Web, problem
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 
@@ -40,11 +40,16 @@ def test_each_job_is_accepted_on_its_own(web):
     problem(web.get("/v1/executions?ids=" + ",".join("a" * 101)), 400, "invalid_field", "ids")
 
 
-def test_large_results_are_read_alone(web):
+def test_large_results_are_read_alone(web, served):
     ids = [web.execute("bash", "head -c 6000000 /dev/zero | tr '\\0' x", limits={"output": "8m"})["id"] for _ in range(3)]
     many = web.get("/v1/executions?ids=" + ",".join(ids)).json()["executions"]
     assert [item.get("stdout_bytes") for item in many] == [6000000, 6000000, None]
     assert many[2]["id"] == ids[2] and many[2]["problem"]["code"] == "too_large"
+
+    before = served.daemon.memory("front")
+    for _ in range(10):
+        assert web.get("/v1/executions?ids=" + ",".join(ids)).status == 200
+    assert served.daemon.memory("front") - before < GROWTH
 
 
 def test_a_repeated_batch(web):

@@ -2,7 +2,6 @@
 """What a result and its row say of the same execution, cancelling without losing anything, and callers beside each other."""
 import os
 import secrets
-import signal
 import threading
 import time
 

@@ -2,17 +2,15 @@
 """The daemon's doors: security.md A01 to A10 against `atoll serve` itself. test_http_server.py has the finer cases."""
 import json
 import os
-import re
 import socket
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from oracle import IS_ROOT, NOBODY
 from program import FRONT, Atoll
-from web import SANITIZED, Served
+from web import GROWTH, SANITIZED, Served
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
@@ -176,13 +174,8 @@ def test_a07_slowly(web):
     slow.close()
 
 
-def front_memory(served):
-    text = Path(f"/proc/{served.daemon.child('front')}/status").read_text()
-    return int(re.search(r"VmRSS:\s+(\d+)", text)[1]) << 10
-
-
 def test_a08_sizes(web, served):
-    before = front_memory(served)
+    before = served.daemon.memory("front")
     json_type = {"Content-Type": "application/json"}
     declared = head(web, "POST /v1/execute HTTP/1.1", "Content-Type: application/json", f"Content-Length: {1 << 30}")
     assert status(raw(web, declared)) == 413
@@ -191,7 +184,7 @@ def test_a08_sizes(web, served):
     for body in (b'{"a":' * 50000, b"[" + b"0," * 500000 + b"0]", b'{"x": 1e999}', b'{"x": ' + b"9" * 100000 + b"}",
                  b'{"code": "\xff"}', b'{"a": 1, "a": 2}', b'"text"', b"7"):
         assert web.ask("POST", "/v1/execute", body, json_type).status == 400, body[:50]
-    assert front_memory(served) - before < (512 if SANITIZED else 32) << 20
+    assert served.daemon.memory("front") - before < GROWTH
 
 
 @quick

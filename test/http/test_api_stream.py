@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon's HTTP interface: events as they happen, taking up a stream again, slow readers, WebSocket."""
 import json
-import re
 import socket
 import statistics
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from program import FRONT, Atoll
-from web import SANITIZED, Served, WebSocket, output, problem, sse
+from web import GROWTH, Served, WebSocket, output, problem, sse
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
 MiB = 1 << 20
-GROWTH = (512 if SANITIZED else 32) * MiB
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +26,6 @@ def served(mode, stage):
 @pytest.fixture
 def web(served):
     return served.web
-
-
-def resident(pid):
-    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) << 10
 
 
 # ---------------------------------------------------------------------------------------- events
@@ -183,7 +176,7 @@ def test_many_watch_one(web):
 @pytest.mark.undisturbed
 def test_a_slow_reader(web, served):
     """Neither the program nor other readers wait for a reader that takes nothing; and memory stays."""
-    before = resident(served.daemon.child("front"))
+    before = served.daemon.memory("front")
     body = {"language": "python", "code": "import sys\nfor i in range(30): sys.stdout.write('x' * (1 << 20))",
             "labels": {"slow": "reader"}, "limits": {"output_total": "64m", "output": "64k"}}
     sock = socket.create_connection((web.host, web.port))
@@ -200,7 +193,7 @@ def test_a_slow_reader(web, served):
             break
         assert time.monotonic() < end, rows
     assert rows[0]["status"] == "success"
-    assert resident(served.daemon.child("front")) - before < GROWTH
+    assert served.daemon.memory("front") - before < GROWTH
     # And what it did not take is still all there for it.
     sock.settimeout(30)
     n, tail = 0, b""
@@ -216,14 +209,14 @@ def test_a_slow_reader(web, served):
 def test_memory_under_a_flood(web, served):
     """64 MiB through one stream that is read: the daemon keeps none of it."""
     web.execute("bash", "true")
-    before, most, total = resident(served.daemon.child("front")), 0, 0
+    before, most, total = served.daemon.memory("front"), 0, 0
     body = {"language": "bash", "code": "head -c 67108864 /dev/zero | tr '\\0' x", "limits": {
         "output_total": "512m", "output": "64k", "timeout": 120}}
     connection = web.connect(timeout=60)
     response = web.begin(connection, "POST", "/v1/execute", body, {"Accept": "application/x-ndjson"})
     while piece := response.read1(1 << 20):
         total += piece.count(b"x")
-        most = max(most, resident(served.daemon.child("front")))
+        most = max(most, served.daemon.memory("front"))
     connection.close()
     assert total >= 64 * MiB and most - before < GROWTH, (total, most - before)
 
@@ -309,8 +302,8 @@ def test_attach_copies_no_result(web, served):
         readers.append(WebSocket(web, f"/v1/executions/{id}/attach?after=999999"))
         readers[-1].take(4096)
         if n == 0:
-            before = resident(served.daemon.child("front"))
-    assert resident(served.daemon.child("front")) - before < GROWTH
+            before = served.daemon.memory("front")
+    assert served.daemon.memory("front") - before < GROWTH
     for ws in readers:
         ws.close()
     ws = WebSocket(web, f"/v1/executions/{id}/attach?after=999999")

@@ -2,6 +2,7 @@
 """`atoll serve` for tests: on ports of its own, with a state directory of its own, and its log as records."""
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -65,6 +66,10 @@ class Daemon:
         with self.changed:
             pids = [r["pid"] for r in self.records if r["msg"] == "started" and r["process"] == name]
         return pids[-1]
+
+    def memory(self, name):
+        """The bytes that the broker or the front holds."""
+        return int(re.search(r"VmRSS:\s+(\d+)", oracle.read(f"/proc/{self.child(name)}/status"))[1]) << 10
 
     def brokers(self):
         """How many there were."""

@@ -17,6 +17,8 @@ from program import FRONT
 
 # A sanitizer keeps what was freed for a while and says a word of its own.
 SANITIZED = FRONT.exists() and b"__asan_init" in FRONT.read_bytes()
+# How much memory the front may keep of what goes through it. The sanitizers keep what is freed for a while.
+GROWTH = (512 if SANITIZED else 32) << 20
 
 
 class Answer:

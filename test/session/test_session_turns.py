@@ -316,20 +316,15 @@ def test_many_sessions_leave_nothing(served):
     before = descriptors(front)
     # What sessions leave, they leave each time; the heap of a front that did other work before may grow once.
     for _ in range(3):
-        memory = resident(front)
+        memory = served.daemon.memory("front")
         make(100)
-        grown = resident(front) - memory
+        grown = served.daemon.memory("front") - memory
         if SANITIZED or grown < 1 << 20:
             break
     wait_until(lambda: descriptors(front) <= before + 2, why="the front keeps descriptors")
     assert SANITIZED or grown < 1 << 20
     assert web.get("/v1/sessions", keep=keep).json()["sessions"] == []
     keep.close()
-
-
-def resident(pid):
-    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_sessions_end_when_their_creator_goes(served):
