@@ -5,6 +5,7 @@
  */
 #include "client/run.h"
 
+#include "base/utf8.h"
 #include "plan/relay-book.h"
 
 #include <stdio.h>
@@ -67,19 +68,24 @@ static json_t *denial_json(const struct run *run, const struct relay_refusal *re
 			 texts[refusal->reason].hint ? texts[refusal->reason].hint : hint);
 }
 
+static bool is_text(const struct destination *destination)
+{
+	const size_t n = strnlen(destination->host, sizeof(destination->host));
+
+	return n < sizeof(destination->host) && utf8_is_valid(destination->host, n);
+}
+
 /* The relay spoke with hostile programs: nothing in its book is believed unchecked. */
 static bool is_sound(const struct relay_book *book)
 {
 	if (book->n_rows > RELAY_ROWS_MAX || book->n_refusals > RELAY_DENIALS_MAX)
 		return false;
 	for (uint32_t i = 0; i < book->n_rows; i++)
-		if (!memchr(book->rows[i].destination.host, '\0',
-			    sizeof(book->rows[i].destination.host)) ||
+		if (!is_text(&book->rows[i].destination) ||
 		    book->rows[i].outcome >= _RELAY_OUTCOME_MAX)
 			return false;
 	for (uint32_t i = 0; i < book->n_refusals; i++)
-		if (!memchr(book->refusals[i].destination.host, '\0',
-			    sizeof(book->refusals[i].destination.host)) ||
+		if (!is_text(&book->refusals[i].destination) ||
 		    book->refusals[i].reason >= _RELAY_DENIAL_MAX)
 			return false;
 	return true;

@@ -251,10 +251,10 @@ int flow_read_file(int fd, int64_t size, char **ret) _must_check_; /* whole, NUL
 /* policies.c: the policy of a run */
 int flow_load_policy(struct run *run, const char *name,
 		     struct error *err) _must_check_; /* NULL: default */
-/* [{"name", "policy"}, …] of all named policies. */
 struct executor_options;
 /* What the administrator of an executor sets. -ENOMEM. */
 int policy_rules_take(struct policy_rules *rules, const struct executor_options *o) _must_check_;
+/* [{"name", "policy"}, …] of all named policies. */
 int policies_to_json(struct atoll *a, json_t **ret, struct error *err) _must_check_;
 
 /* flow-eval.c: code that is evaluated by the language's session runner */
