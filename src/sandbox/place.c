@@ -179,7 +179,7 @@ static uint32_t program_of(const struct host_facts *facts, uint32_t number)
 /* What a killed broker left. A living one has the lock. */
 static void sweep_place(int top_fd, const char *name, const struct host_facts *facts)
 {
-	struct stat st;
+	struct stat st, now;
 	int64_t number;
 	_cleanup_close_ int fd = sys_openat(top_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
@@ -187,6 +187,9 @@ static void sweep_place(int top_fd, const char *name, const struct host_facts *f
 	    number >= facts->uid_count / 2 || fstat(fd, &st) < 0 ||
 	    st.st_ctim.tv_sec > clock_realtime_ns() / NS_PER_SEC - YOUNG_S ||
 	    flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return;
+	/* Another broker may have removed it before it was locked; the name may be a new sandbox's. */
+	if (fstatat(top_fd, name, &now, AT_SYMLINK_NOFOLLOW) < 0 || now.st_ino != st.st_ino)
 		return;
 	kill_user(program_of(facts, (uint32_t)number));
 	if (tree_wipe(&walk, fd) == 0)

@@ -53,7 +53,7 @@ def test_paths_in_words_and_variables_are_its_own(atoll):
     code = "import os, sys; print(sys.argv[1], os.environ['HOME'], os.environ['A'])"
     words = atoll.python(code, "/sandbox/x", options=[*MINIMAL, "--env", "A=-I/tmp:/usr"])["stdout"].split()
     place = words[0].removesuffix("/sandbox/x")
-    assert words == [f"{place}/sandbox/x", f"{place}/sandbox", f"-I/tmp:/usr"], words
+    assert words == [f"{place}/sandbox/x", f"{place}/sandbox", "-I/tmp:/usr"], words
 
 
 @pytest.mark.parametrize("options", [["--tty"], ["--workspace", "w"], ["--network", "none"]], ids=lambda o: o[0][2:])
