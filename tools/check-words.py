@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""One word for one thing: each struct, enum and file name exists once in src/; static helpers carry their noun."""
+"""One word for one thing: each struct, enum and file name exists once in src/, each noun once in the glossary; static helpers carry their noun."""
 
 import collections
 import re
@@ -12,9 +12,21 @@ OPAQUE = {"cgroup", "cgroup_root"}
 STATICS_MAX = 2  # files that may define a static function of the same name
 TAG = re.compile(r"\b(struct|enum)\s+(\w+)\s*(?:_\w+_\s*)?\{")
 STATIC = re.compile(r"^static\s+[^;{}=()]*?\b(\w+)\s*\([^;{}]*?\)\s*(?:_\w+_\s*)*\{", re.M)
+NOUN = re.compile(r"^\| ([\w ]+) \| .* \| `\S+` \|$", re.M)
+
+
+def twice(path):
+    """Nouns that the glossary explains again."""
+    seen = set()
+    for match in NOUN.finditer(path.read_text()):
+        if match[1] in seen:
+            yield path, lint.line_of(match.string, match.start()), f"the glossary has '{match[1]}' twice"
+        seen.add(match[1])
 
 
 def check(root):
+    for path in root.glob("ARCHITECTURE.md"):
+        yield from twice(path)
     tags, names, statics = (collections.defaultdict(dict) for _ in range(3))
     for path in lint.files(root, "src"):
         text = lint.blank(path.read_text())

@@ -67,7 +67,8 @@ static const struct schema_field execute_request[] = {
 	{ "files", "{string or FileContent}", "the content of each path below /sandbox" },
 	{ "limits", "Limits", NULL },
 	{ "network", "string",
-	  "none (loopback and nothing else), off (no sockets but AF_UNIX), or the places to reach, "
+	  "none (loopback and nothing else), off (no sockets but AF_UNIX), or the destinations to "
+	  "reach, "
 	  "if "
 	  "the policy permits them: allow:HOST:PORT,… with *.DOMAIN and * (any public address), or "
 	  "allow (all that the policy permits)" },
@@ -189,7 +190,7 @@ static const struct schema_field denial[] = {
 	{ 0 },
 };
 
-static const struct schema_field place_use[] = {
+static const struct schema_field destination_use[] = {
 	{ "host", "string", "as the program named it" },
 	{ "port", "integer", NULL },
 	{ "outcome", "connected|refused|unreachable|timed_out", NULL },
@@ -306,7 +307,8 @@ static const struct schema_field result[] = {
 	{ "denials", "[Denial]", NULL },
 	{ "denials_omitted", "integer", "number of refusals that are not listed" },
 	{ "isolation", "Isolation", NULL },
-	{ "network", "[PlaceUse]", "connections; absent unless the request names places" },
+	{ "network", "[DestinationUse]",
+	  "connections; absent unless the request names destinations" },
 	{ "network_omitted", "integer", "number of connections that are not listed" },
 	{ "changes", "[Change]", "changes to the workspace; absent without a workspace" },
 	{ "changes_omitted", "integer", "number of changes that are not listed" },
@@ -417,7 +419,8 @@ static const struct schema shapes[] = {
 	{ "Points", "What the tests were worth.", points, "*" },
 	{ "Failure", "An error that ended a program.", failure, "*-traceback" },
 	{ "Denial", "Something that the sandbox refused.", denial, "*" },
-	{ "PlaceUse", "Connections of a program to one host and port.", place_use, "*" },
+	{ "DestinationUse", "Connections of a program to one host and port.", destination_use,
+	  "*" },
 	{ "RichOutput", "A value in the forms that its type offers.", rich_output, "*" },
 	{ "HostCall", "One call of a host function.", host_call_entry, "*" },
 	{ "TurnSession", "The session of an execution.", turn_session, "*" },

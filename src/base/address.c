@@ -83,9 +83,9 @@ bool address_parse(const char *text, struct sockaddr_storage *ret)
 	return true;
 }
 
-/* The port of IPv4 and of IPv6 is at one place. */
+/* The port of IPv4 and of IPv6 is at one offset. */
 _Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port),
-	       "one place for a port");
+	       "one offset of the port");
 
 uint16_t address_port(const struct sockaddr_storage *address)
 {

@@ -297,8 +297,7 @@ static const struct option run_rows[] = {
 	{ "--discard", 0, NULL, "apply nothing: --commit never", apply_discard, 0 },
 	{ "--network", 0, "MODE",
 	  "none (the default): only loopback; off: no sockets; allow:HOST:PORT,… (or allow:*): "
-	  "those "
-	  "places, if the policy permits them",
+	  "those destinations, if the policy permits them",
 	  run_set_network, 0 },
 	{ "--policy", 0, "NAME|FILE", "the policy to run under [default]", apply_policy, 0 },
 	{ "--isolation", 0, "TIER",

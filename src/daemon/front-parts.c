@@ -34,7 +34,7 @@ struct front_parts {
 	char challenge[1024]; /* of a refusal for want of a token; "": the usual one */
 };
 
-/* The port of document 002's clients. */
+/* The port of the NeMo Agent Toolkit's clients. */
 static bool is_compat_port(const char *name)
 {
 	const char *port = strrchr(name, ':');

@@ -24,7 +24,7 @@ static void write16(uint8_t *at, unsigned value)
 	at[1] = (uint8_t)value;
 }
 
-/* The length of the name at the start of n bytes, or 0. Pointers have no place in a first question. */
+/* The length of the name at the start of n bytes, or 0. A first question needs no pointers. */
 static size_t name_len(const uint8_t *at, size_t n)
 {
 	size_t len = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See relay.h. One thread, one epoll, no heap: a connection has a fixed place with its buffers. */
+/* See relay.h. One thread, one epoll, no heap: the list of connections has fixed length, and buffers for each. */
 #include "egress/relay.h"
 
 #include <netinet/in.h>
@@ -72,7 +72,7 @@ static void close_side(struct connection *c, enum side side, bool reset)
 	c->watched[side] = 0;
 }
 
-/* Frees the place. Closing a socket takes it out of epoll. */
+/* Leaves its entry of the list to another one. Closing a socket takes it out of epoll. */
 static int end_connection(struct relay *s, struct connection *c, bool reset)
 {
 	close_side(c, OUTER, reset);
@@ -229,7 +229,7 @@ static bool is_permitted(struct relay *s, struct connection *c)
 	return false;
 }
 
-static struct connection *free_place(struct relay *s)
+static struct connection *unused_entry(struct relay *s)
 {
 	for (size_t i = 0; i < CONNECTIONS_MAX; i++)
 		if (s->list[i].fds[INNER] < 0)
@@ -239,7 +239,7 @@ static struct connection *free_place(struct relay *s)
 
 static int accept_one(struct relay *s, int listener)
 {
-	struct connection *c = free_place(s);
+	struct connection *c = unused_entry(s);
 
 	if (!c)
 		return watch_listeners(s, false);
@@ -268,7 +268,7 @@ static int on_event(struct relay *s, uint64_t data)
 	if (tag >= LISTENER_TAG)
 		return accept_one(s, s->listeners[tag - LISTENER_TAG]);
 	c = &s->list[tag / _SIDE_MAX];
-	/* An earlier event of this round may have ended it, and another one given its place away. */
+	/* An earlier event of this round may have ended it, and its entry may be another connection's now. */
 	if (c->fds[INNER] < 0 || c->generation != data >> 32)
 		return 0;
 	return c->open ? on_open(s, c) : on_dialled(s, c, 0);

@@ -20,9 +20,9 @@ enum { CONNECTIONS_MAX = 64, DIAL_MS = 10000 };
 enum side { INNER, OUTER, _SIDE_MAX };
 
 struct connection {
-	int fds[_SIDE_MAX];	     /* [INNER] negative: a free place */
+	int fds[_SIDE_MAX];	     /* [INNER] negative: this entry of the list is unused */
 	uint32_t watched[_SIDE_MAX]; /* events that epoll looks for; 0: the socket is not in it */
-	uint32_t generation;	     /* counts the connections that had this place */
+	uint32_t generation;	     /* counts the connections that had this entry */
 	bool open;		     /* false: it is being dialled */
 	struct destination destination; /* as the program asked for it */
 	struct sockaddr_storage addresses[NAME_ADDRESSES_MAX];
@@ -39,7 +39,7 @@ struct relay {
 	int epoll_fd;
 	int listeners[RELAY_PORTS_MAX];
 	size_t n_listeners;
-	bool full; /* no destination is free, and no listener is watched */
+	bool full; /* every entry is in use, and no listener is watched */
 	struct connection list[CONNECTIONS_MAX];
 };
 

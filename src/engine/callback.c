@@ -109,7 +109,7 @@ static int judge_url(const struct engine *e, const char *url, bool *ret_private,
 {
 	CURLU *u = curl_url();
 	struct target target;
-	struct destination place;
+	struct destination destination;
 	enum destination_verdict verdict;
 	int r = u ? parse_target(u, url, &target, err) : error_oom(err);
 
@@ -117,10 +117,10 @@ static int judge_url(const struct engine *e, const char *url, bool *ret_private,
 	if (r < 0)
 		return r;
 	/* A host that cannot be read is in no list. */
-	if (destination_parse(target.host, &place) < 0)
-		place.host[0] = '\0';
-	place.port = (uint16_t)target.port;
-	verdict = destination_find(e->o.callback_hosts, &place);
+	if (destination_parse(target.host, &destination) < 0)
+		destination.host[0] = '\0';
+	destination.port = (uint16_t)target.port;
+	verdict = destination_find(e->o.callback_hosts, &destination);
 	if (verdict == DESTINATION_UNLISTED && e->o.callback_hosts && e->o.callback_hosts[0])
 		return refuse_url(err, ERROR_POLICY,
 				  "its host is not among those this server may call");

@@ -40,7 +40,7 @@ enum route_flags {
 	ROUTE_HIDDEN = 1 << 7,	 /* not listed in /openapi.json */
 	/* The handler runs on a fiber, as it does for a large body: its answer may be large. */
 	ROUTE_SLOW = 1 << 8,
-	/* Answers carry Strict-Transport-Security and X-XSS-Protection, which clients of document 002 look for. */
+	/* Answers carry Strict-Transport-Security and X-XSS-Protection, which clients of the NeMo Agent Toolkit look for. */
 	ROUTE_OLD_HEADERS = 1 << 10,
 };
 

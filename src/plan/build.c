@@ -186,10 +186,10 @@ _Static_assert((int)NETWORK_RULES_MAX == (int)RELAY_RULES_MAX &&
 		       (int)NETWORK_PORTS_MAX == (int)RELAY_PORTS_MAX,
 	       "what a policy permits, a relay can do");
 
-static int add_place(void *data, const struct destination *place)
+static int add_allow(void *data, const struct destination *destination)
 {
-	build_op(data, (struct op){ .kind = OP_ALLOW, .value = place->port },
-		 (struct op_args){ .a = place->host });
+	build_op(data, (struct op){ .kind = OP_ALLOW, .value = destination->port },
+		 (struct op_args){ .a = destination->host });
 	return 0;
 }
 
@@ -197,7 +197,7 @@ static void add_relay(struct plan_builder *b, const struct decision *d)
 {
 	build_op(b, (struct op){ .kind = OP_RELAY, .value = d->policy->network_bytes },
 		 (struct op_args){ 0 });
-	(void)!decision_each_destination(d, add_place, b);
+	(void)!decision_each_destination(d, add_allow, b);
 }
 
 static void add_work(struct plan_builder *b, const struct plan_input *in)

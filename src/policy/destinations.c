@@ -48,7 +48,7 @@ static int give_ports(const struct policy *policy, const struct destination *pat
 	return r;
 }
 
-static int refuse_place(const struct decision *d, const char *text, struct error *err)
+static int refuse_destination(const struct decision *d, const char *text, struct error *err)
 {
 	int r = error_set(
 		err, ERROR_POLICY, EPERM,
@@ -72,7 +72,7 @@ static int give_asked(const struct decision *d, const char *text, const struct d
 	for (const char **at = d->policy->network_allow; r == 0 && at && *at; at++)
 		if (destination_parse(*at, &pattern) == 0 && permits(&pattern, &asked))
 			r = give_ports(d->policy, &pattern, &asked, to, &n);
-	return r == 0 && n == 0 ? refuse_place(d, text, err) : r;
+	return r == 0 && n == 0 ? refuse_destination(d, text, err) : r;
 }
 
 /* Every entry of the policy. */
@@ -138,7 +138,7 @@ int destinations_check(const struct decision *d, struct error *err)
 
 	if (r == -E2BIG)
 		r = error_field(err, "network",
-				"network: one run may reach %d places at %d different ports; "
+				"network: one run may reach %d destinations at %d different ports; "
 				"name fewer",
 				NETWORK_RULES_MAX, NETWORK_PORTS_MAX);
 	return r;

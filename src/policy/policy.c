@@ -160,9 +160,9 @@ static int read_network_allow(const struct reader *r, const struct key_rule *rul
 	for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
 		struct reader at = reader_index(r, i);
 		const json_t *word = json_array_get(value, i);
-		struct destination place;
+		struct destination destination;
 
-		if (destination_parse(json_string_value(word), &place) < 0)
+		if (destination_parse(json_string_value(word), &destination) < 0)
 			e = reader_refuse(&at, "%s is no HOST, HOST:PORT, *.DOMAIN or *",
 					  quote_json(word).text);
 	}
@@ -215,7 +215,7 @@ static int read_network(const struct reader *r, const struct key_rule *rule _unu
 		  .read = read_network_allow,
 		  .offset = offsetof(struct policy, network_allow),
 		  .max = HOST_NAME_MAX_BYTES + 8,
-		  .max_count = NETWORK_PLACES_MAX },
+		  .max_count = NETWORK_DESTINATIONS_MAX },
 		{ .key = "ports", .read = read_network_ports },
 		{ .key = "bytes", .read = read_network_bytes, .max = NAME_BYTES_MAX },
 	};
@@ -224,7 +224,8 @@ static int read_network(const struct reader *r, const struct key_rule *rule _unu
 	int e = read_object(r, value, KEY_TABLE(rules), d->policy);
 
 	if (e == 0 && d->policy->network == NETWORK_ALLOW && !d->policy->network_allow)
-		e = reader_refuse(&allow, "it is missing; list the places that programs may reach");
+		e = reader_refuse(&allow,
+				  "it is missing; list the destinations that programs may reach");
 	return e;
 }
 

@@ -51,7 +51,7 @@ struct policy {
 	const char **etc;    /* entries of /etc shown to every program */
 	enum network_mode network; /* the most a request may ask for: off, none or allow */
 	bool network_barred;	   /* NETWORK_ALLOW: the administrator permits no network at all */
-	/* NETWORK_ALLOW: the places, as base/address.h reads them, and the ports of those that name none */
+	/* NETWORK_ALLOW: the destinations, as base/address.h reads them, and the ports of those that name none */
 	const char **network_allow;
 	uint16_t network_ports[NETWORK_PORTS_MAX];
 	size_t n_network_ports;
@@ -101,11 +101,11 @@ struct decision {
  */
 void decide_restate(const struct decision *d, const json_t *root, struct error *err);
 /*
- * Calls fn for each place and port that the run may reach, in order, while it returns 0. Its host may be a pattern; an address
+ * Calls fn for each destination and port that the run may reach, in order, while it returns 0. Its host may be a pattern; an address
  * that is not public is given only if the policy lists that address itself.
  */
 int decision_each_destination(const struct decision *d,
-			      int (*fn)(void *data, const struct destination *place),
+			      int (*fn)(void *data, const struct destination *destination),
 			      void *data) _must_check_;
 /* decide-minimal.c. What a run of the minimal tier cannot have, on this host or at all. */
 int decide_minimal(const struct decision *d, struct error *err) _must_check_;

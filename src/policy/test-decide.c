@@ -71,7 +71,7 @@ static const char strict[] =
 #define LISTED                                                                                     \
 	"name: listed\nnetwork: {mode: allow, ports: [80, 443], "                                  \
 	"allow: [pypi.org, '*.pypi.org:443', 'db.org:5432', '10.0.0.5:5432']}\n"
-#define ANY_PLACE "name: any\nnetwork: {mode: allow, ports: [443], allow: ['*', '10.0.0.5']}\n"
+#define ANY_HOST "name: any\nnetwork: {mode: allow, ports: [443], allow: ['*', '10.0.0.5']}\n"
 
 static const char plain[] = "name: plain\nnetwork: {mode: none}\n";
 static const char minimal[] = "name: small\nisolation: minimal\nnetwork: {mode: none}\n"
@@ -112,7 +112,7 @@ static const struct {
 	  "network: 'allow:a.org:443' is not allowed by this policy; name one that allows it, such "
 	  "as "
 	  "network-allowlist or trusted" },
-	{ ANY_PLACE, language_text, "{\"code\": \"\", \"network\": \"allow:127.0.0.1:443\"}",
+	{ ANY_HOST, language_text, "{\"code\": \"\", \"network\": \"allow:127.0.0.1:443\"}",
 	  ERROR_POLICY, "network",
 	  "network: policy 'any' does not list '127.0.0.1:443'; leave it out, or list it in the "
 	  "policy's network.allow" },
@@ -465,15 +465,15 @@ static void test_print_is_bounded(void **state _unused_)
 	fixture_done(&f);
 }
 
-static int append_place(void *data, const struct destination *place)
+static int append_destination(void *data, const struct destination *destination)
 {
-	return buf_printf(data, "%s:%u ", place->host, place->port);
+	return buf_printf(data, "%s:%u ", destination->host, destination->port);
 }
 
-static void test_places(void **state)
+static void test_destinations(void **state)
 {
 	static const struct {
-		const char *policy, *network, *places; /* places NULL: refused */
+		const char *policy, *network, *destinations; /* destinations NULL: refused */
 	} rows[] = {
 		{ LISTED, "none", "" },
 		{ LISTED, "allow:pypi.org", "pypi.org:80 pypi.org:443 " },
@@ -490,12 +490,12 @@ static void test_places(void **state)
 		{ LISTED, "allow:db.org:443", NULL },
 		{ LISTED, "allow:pypi.org,evil.org", NULL },
 		{ LISTED, "allow:pypi.org.evil.org:443", NULL },
-		{ ANY_PLACE, "allow:*", "*:443 " },
-		{ ANY_PLACE, "allow:8.8.8.8,evil.org:443", "8.8.8.8:443 evil.org:443 " },
-		{ ANY_PLACE, "allow:10.0.0.5", "10.0.0.5:443 " },
-		{ ANY_PLACE, "allow:10.0.0.6:443", NULL },
-		{ ANY_PLACE, "allow:[::1]:443", NULL },
-		{ ANY_PLACE, "allow:*:80", NULL },
+		{ ANY_HOST, "allow:*", "*:443 " },
+		{ ANY_HOST, "allow:8.8.8.8,evil.org:443", "8.8.8.8:443 evil.org:443 " },
+		{ ANY_HOST, "allow:10.0.0.5", "10.0.0.5:443 " },
+		{ ANY_HOST, "allow:10.0.0.6:443", NULL },
+		{ ANY_HOST, "allow:[::1]:443", NULL },
+		{ ANY_HOST, "allow:*:80", NULL },
 		{ "name: none\nnetwork: {mode: allow, allow: []}\n", "allow", "" },
 		{ "name: none\nnetwork: {mode: allow, allow: []}\n", "allow:*", NULL },
 	};
@@ -503,22 +503,23 @@ static void test_places(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct decide_fixture f = { .facts = good_host };
-		_cleanup_buf_ struct buf places = { 0 };
+		_cleanup_buf_ struct buf given = { 0 };
 		char request[200];
 		int r;
 
-		buf_init(&places, 1000);
+		buf_init(&given, 1000);
 		(void)snprintf(request, sizeof(request), "{\"code\": \"\", \"network\": \"%s\"}",
 			       rows[i].network);
 		r = decide_with(&f, rows[i].policy, language_text, request);
-		if ((r == 0) != (rows[i].places != NULL))
+		if ((r == 0) != (rows[i].destinations != NULL))
 			fail_msg("%s: %s", rows[i].network, f.err.text);
 		if (r < 0) {
 			assert_int_equal(f.err.code, ERROR_POLICY);
 			assert_string_equal(f.err.field, "network");
 		} else {
-			assert_int_equal(decision_each_destination(&f.d, append_place, &places), 0);
-			assert_string_equal(places.data ? places.data : "", rows[i].places);
+			assert_int_equal(
+				decision_each_destination(&f.d, append_destination, &given), 0);
+			assert_string_equal(given.data ? given.data : "", rows[i].destinations);
 		}
 		fixture_done(&f);
 	}
@@ -539,7 +540,7 @@ int main(void)
 		cmocka_unit_test(test_print_names_the_version),
 		cmocka_unit_test(test_print_is_bounded),
 		cmocka_unit_test(test_presets),
-		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_destinations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,8 +109,8 @@ static void test_refusals(void **state _unused_)
 		  "p.yaml: filesystem.etc[0]: '/shadow' is not a name below /etc" },
 		{ "name: x\nnetwork: {mode: host}\n",
 		  "p.yaml: network.mode: 'host' is not off, none or allow" },
-		{ "name: x\nnetwork: {mode: allow}\n",
-		  "p.yaml: network.allow: it is missing; list the places that programs may reach" },
+		{ "name: x\nnetwork: {mode: allow}\n", "p.yaml: network.allow: it is missing; list "
+						       "the destinations that programs may reach" },
 		{ "name: x\nnetwork: {allow: [a.org, '127.1']}\n",
 		  "p.yaml: network.allow[1]: '127.1' is no HOST, HOST:PORT, *.DOMAIN or *" },
 		{ "name: x\nnetwork: {ports: [80, 0]}\n",

@@ -61,19 +61,20 @@ static int read_request_limits(const struct reader *r, const struct key_rule *ru
 /* "pypi.org:443,*.debian.org" as a list. */
 static int split_destinations(const struct reader *r, const char *text, const char ***ret)
 {
-	const char **list = arena_alloc(r->arena, (NETWORK_PLACES_MAX + 1) * sizeof(*list));
+	const char **list = arena_alloc(r->arena, (NETWORK_DESTINATIONS_MAX + 1) * sizeof(*list));
 	bool more = list;
 
 	for (size_t n = 0; more; n++) {
 		const size_t len = strcspn(text, ",");
-		struct destination place;
+		struct destination destination;
 
-		if (n == NETWORK_PLACES_MAX)
-			return reader_refuse(r, "it names more than %d places", NETWORK_PLACES_MAX);
+		if (n == NETWORK_DESTINATIONS_MAX)
+			return reader_refuse(r, "it names more than %d destinations",
+					     NETWORK_DESTINATIONS_MAX);
 		list[n] = arena_strndup(r->arena, text, len);
 		if (!list[n])
 			return reader_no_memory(r);
-		if (destination_parse(list[n], &place) < 0)
+		if (destination_parse(list[n], &destination) < 0)
 			return reader_refuse(r, "'%s' is no HOST, HOST:PORT, *.DOMAIN or *",
 					     quote_text(list[n]).text);
 		more = text[len] == ',';

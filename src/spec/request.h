@@ -15,12 +15,12 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* Places of one list, and bytes of its text. */
-enum { NETWORK_PLACES_MAX = 64, NETWORK_TEXT_MAX = 8192 };
+/* Destinations of one list, and bytes of its text. */
+enum { NETWORK_DESTINATIONS_MAX = 64, NETWORK_TEXT_MAX = 8192 };
 enum network_mode {
 	NETWORK_NONE,  /* a loopback interface and nothing else */
 	NETWORK_OFF,   /* no sockets but AF_UNIX */
-	NETWORK_ALLOW, /* listed places, through a relay */
+	NETWORK_ALLOW, /* listed destinations, through a relay */
 	NETWORK_HOST,
 };
 

@@ -81,6 +81,7 @@ PLANTED = [
      'return error_set(err, ERROR_INTERNAL, ENOMEM,\n\t"out of memory");\n', "use error_oom()"),
     ("format", "src/base/a.c", "int a;\n", "int  a;\n", "clang-formatted"),
     ("format", "dev", "#!/bin/bash\necho hi\n", "#!/bin/bash\necho $1\n", "quote"),
+    ("words", "ARCHITECTURE.md", "| ant | an insect | `base/ant.h` |\n", "| ant | an insect | `base/ant.h` |\n" * 2, "has 'ant' twice"),
 ]
 
 

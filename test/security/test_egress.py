@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""N04–N12 of notes/security.md §3.4: programs that may reach listed places reach these and no others, whatever they try."""
+"""N04–N12 of notes/security.md §3.4: programs that may reach listed destinations reach these and no others, whatever they try."""
 import contextlib
 import json
 import os
@@ -56,8 +56,8 @@ def near(atoll, internet):
     return atoll.variant(wrap=internet.wrap(atoll.home))
 
 
-def allow(places, policy="trusted"):
-    return ["--no-daemon", "--policy", policy, "--network", "allow:" + places]
+def allow(destinations, policy="trusted"):
+    return ["--no-daemon", "--policy", policy, "--network", "allow:" + destinations]
 
 
 def relays():
@@ -80,7 +80,7 @@ def policy(near, work, text):
 
 
 @pytest.mark.quick
-def test_N04_listed_places_and_no_others(near):
+def test_N04_listed_destinations_and_no_others(near):
     result = near.python(TRY + """
 for host, port in (('pub.test', 80), ('PUB.Test.', 80), ('a.wild.test', 80), ('six.test', 443)): print(word(host, port))
 for host, port in (('pub.test', 443), ('a.wild.test', 443), ('wild.test', 80), ('pub.test.evil.test', 80), ('xpub.test', 80),
@@ -316,7 +316,7 @@ def test_a_daemon_permits_what_its_administrator_permits(near, work):
             assert session.run(TRY + "word('pub.test', 80)").value == "echo hello "
 
 
-@pytest.mark.parametrize("places, policy_name, words", [
+@pytest.mark.parametrize("destinations, policy_name, words", [
     ("pub.test:80", "default", "network: 'allow:pub.test:80' is not allowed by this policy; name one that allows it, such as "
                                "network-allowlist or trusted"),
     ("pub.test:443", "network-allowlist", "policy 'network-allowlist' does not list 'pub.test:443'"),
@@ -325,6 +325,6 @@ def test_a_daemon_permits_what_its_administrator_permits(near, work):
     ("127.1", "trusted", "'127.1' is no HOST"),
     ("a,,b", "trusted", "'' is no HOST")])
 @pytest.mark.modes("root")
-def test_refusals_say_what_permits(atoll, places, policy_name, words):
-    done = atoll.run(["run", *allow(places, policy_name), "-l", "bash", "-c", ":"])
+def test_refusals_say_what_permits(atoll, destinations, policy_name, words):
+    done = atoll.run(["run", *allow(destinations, policy_name), "-l", "bash", "-c", ":"])
     assert done.returncode in (125, 126) and words in done.err, done
