@@ -143,7 +143,7 @@ void decide_restate(const struct decision *d, const json_t *root, struct error *
 {
 	const char *key = strrchr(err->field, '.');
 	const struct knob *k = key ? knob_find(key + 1) : NULL;
-	const json_t *object = root;
+	const json_t *object = root, *value;
 	struct knob_range range;
 	char field[sizeof(err->field)];
 	size_t stage;
@@ -155,9 +155,12 @@ void decide_restate(const struct decision *d, const json_t *root, struct error *
 		object = json_array_get(json_object_get(root, "stages"), stage);
 	else if (strncmp(field, "limits.", strlen("limits.")) != 0)
 		return;
+	/* A key with a point in it ("limits.timeout") only looks like a limit's place. */
+	value = json_object_get(json_object_get(object, "limits"), k->key);
+	if (!value)
+		return;
 	range = ceiling_of(d, k);
-	(void)!knob_refuse(field, k, json_object_get(json_object_get(object, "limits"), k->key),
-			   &range, err);
+	(void)!knob_refuse(field, k, value, &range, err);
 }
 
 static int decide_limits(struct decision *d, struct error *err)

@@ -63,6 +63,10 @@ def test_a_programs_failure_is_a_result(web):
     ({"language": "python", "code": "1", "limits": {"memory": "100g"}}, "limits.memory"),
     ({"language": "python", "code": "1", "limits": {"timeout": -1}}, "limits.timeout"),
     ({"language": "python", "code": "1", "limits": {"memroy": 1}}, "limits.memroy"),
+    # Keys that read like the place of a limit.
+    ({"language": "python", "code": "1", "limits.timeout": 5}, "limits.timeout"),
+    ({"language": "python", "code": "1", "limits": {"cpu.timeout": 5}}, "limits.cpu.timeout"),
+    ({"stages": [{"argv": ["true"], "limits.memory": 5}]}, "stages[0].limits.memory"),
     ({"language": "python", "code": "1", "limits": {"cpu_time": 0}}, "limits.cpu_time"),
     ({"language": "python", "code": "1", "limits": {"idle_timeout": "0s"}}, "limits.idle_timeout"),
     ({"language": "python", "code": "1", "collect": ["*.csv", "/etc/*"]}, "collect[1]"),
