@@ -116,6 +116,20 @@ def residents(stage):
     pools.end()
 
 
+@pytest.fixture(scope="module")
+def served(mode, stage):
+    """A daemon for all tests of a file. A file that needs another one has a fixture of the same name."""
+    from web import Served
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"))
+    yield served
+    served.end()
+
+
+@pytest.fixture
+def web(served):
+    return served.web
+
+
 @pytest.fixture
 def atoll(mode, stage, request):
     landlock = request.node.callspec.params.get("landlock", "")

@@ -25,18 +25,6 @@ pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"
 quick = pytest.mark.quick
 
 
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "edges"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
-
-
 def test_new_connections_hear_of_the_end(mode, stage):
     """While the daemon drains, new connections are told so, over TCP and the unix socket. Running requests are answered, then the daemon ends."""
     served = Served(Atoll(mode, stage), stage.scratch(mode, "end"))

@@ -15,7 +15,6 @@ from daemon import Daemon
 from oracle import PYTHON
 from program import BINARY, FRONT, ROOT, Atoll
 from resident import wait_until
-from web import Served
 
 sys.path.insert(0, str(ROOT / "sdk" / "python" / "src"))
 import atoll as package  # noqa: E402
@@ -24,13 +23,6 @@ pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built
 NOT_RUN = ROOT / "test" / "golden" / "doc-not-run.txt"
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 NEEDS = {"curl": r"\bcurl\b", "jq": r"\bjq\b", "openssl": r"\bopenssl\b"}
-
-
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "pages"))
-    yield served
-    served.end()
 
 
 @pytest.fixture

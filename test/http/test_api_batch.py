@@ -16,11 +16,6 @@ def served(mode, stage):
     served.end()
 
 
-@pytest.fixture
-def web(served):
-    return served.web
-
-
 def batch(web, requests, **headers):
     return web.post("/v1/executions:batch", {"executions": requests}, headers=headers)
 

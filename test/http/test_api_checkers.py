@@ -4,22 +4,10 @@ import time
 
 import pytest
 
-from program import FRONT, Atoll
-from web import Served, problem
+from program import FRONT
+from web import problem
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
-
-
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
 
 
 def judged(web, code, *tests, language="python", **more):

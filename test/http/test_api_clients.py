@@ -19,18 +19,6 @@ from web import Served, WebSocket
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 
 
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
-
-
 @pytest.fixture
 def url(web):
     return f"http://{web.host}:{web.port}"

@@ -15,18 +15,6 @@ pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"
 quick = pytest.mark.quick
 
 
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
-
-
 def call(web, code, timeout=10, **more):
     """The NeMo Agent Toolkit's answer; always 200 and always these three."""
     answer = web.post("/execute", {"generated_code": code, "timeout": timeout, **more}, timeout=60)

@@ -7,22 +7,10 @@ import time
 import pytest
 
 from program import FRONT, Atoll
-from web import Served, WebSocket, problem
+from web import WebSocket, problem
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
-
-
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
 
 
 def listed(web, query=""):

@@ -16,18 +16,6 @@ pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"
 TOKENS = ["greedy-greedy-greedy", "modest-modest-modest"]
 
 
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "jobs"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
-
-
 def row_of(web, id):
     return next(row for row in web.get("/v1/executions?limit=100").json()["executions"] if row["id"] == id)
 

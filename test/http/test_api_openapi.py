@@ -9,8 +9,8 @@ import tarfile
 import pytest
 
 import contract
-from program import FRONT, MODES, Atoll
-from web import Served, WebSocket, problem, sse
+from program import FRONT, MODES
+from web import WebSocket, problem, sse
 
 # The front is the same program for both users.
 pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes(MODES[0])]
@@ -19,18 +19,6 @@ quick = pytest.mark.quick
 FREE = {"InvokeRequest.params", "RichOutput.data", "RichOutput.metadata", "Result.value", "HostCallRequest.args", "HostCallRequest.kwargs",
         "Pair.a", "Pair.b", "Policy.policy", "SessionRequest.rules", "TurnRequest.globals", "CallAnswer.result", "McpMessage.params",
         "McpMessage.result", "McpMessage.error"}
-
-
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "openapi"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
 
 
 @pytest.fixture

@@ -23,18 +23,6 @@ quick = pytest.mark.quick
 ID = re.compile(r"ex_[0-9a-z]{26}")
 
 
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
-
-
 @quick
 def test_run_to_the_end(web):
     answer = web.post("/v1/execute", {"language": "python", "code": "print(6 * 7)", "labels": {"a": "b"}})

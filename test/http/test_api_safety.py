@@ -24,11 +24,6 @@ def served(mode, stage):
     served.end()
 
 
-@pytest.fixture
-def web(served):
-    return served.web
-
-
 def raw(web, data, timeout=30):
     """Everything that is answered until the connection ends."""
     with socket.create_connection((web.host, web.port), timeout=timeout) as sock:

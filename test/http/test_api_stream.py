@@ -16,18 +16,6 @@ quick = pytest.mark.quick
 MiB = 1 << 20
 
 
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
-
-
 # ---------------------------------------------------------------------------------------- events
 
 

@@ -2,18 +2,10 @@
 """The tool execute_code of Codomyrmex over HTTP: its fields, its texts and session ids, by both routes."""
 import pytest
 
-from program import FRONT, Atoll
-from web import Served
+from program import FRONT
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 FIELDS = ["stdout", "stderr", "exit_code", "execution_time", "status", "error_message", "execution_id", "cause"]
-
-
-@pytest.fixture(scope="module")
-def web(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"))
-    yield served.web
-    served.end()
 
 
 def call(web, language, code, **more):

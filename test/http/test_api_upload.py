@@ -7,23 +7,11 @@ import tarfile
 
 import pytest
 
-from program import FRONT, Atoll
-from web import Served, problem
+from program import FRONT
+from web import problem
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 SHOW = b"import sys\nprint(sys.argv[1:], open('data.txt').read() if len(sys.argv) < 2 else '')\n"
-
-
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
 
 
 def send(web, body, kind, query="", path="/v1/execute", **headers):

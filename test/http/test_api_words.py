@@ -2,23 +2,11 @@
 """The daemon's HTTP interface and the command line beside it: answers that say what to do next."""
 import pytest
 
-from program import FRONT, Atoll
-from web import Served, problem, sse
+from program import FRONT
+from web import problem, sse
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
-
-
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "words"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
 
 
 @quick

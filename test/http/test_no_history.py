@@ -6,26 +6,14 @@ import signal
 import pytest
 
 from daemon import Daemon
-from program import FRONT, Atoll
+from program import FRONT
 from resident import wait_until
-from web import Served, Web, output, problem
+from web import Web, output, problem
 
 pytestmark = [pytest.mark.quick, pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")]
 SECRET = "a-word-that-is-nowhere-else"
 # More than fits into memory, written in two parts, with a file beside it.
 CODE = f"import sys\nopen('kept.txt', 'w').write('{SECRET}')\nfor i in range(60000): print('{SECRET}', i)\nsys.stdout.flush()\n"
-
-
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "served"))
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
 
 
 def found(state):

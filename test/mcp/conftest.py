@@ -1,21 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon for each file of MCP tests, and the ways in."""
+"""The ways into the MCP server of a daemon."""
 import pytest
 
 from mcp import LEGACY, MODERN, HttpDoor, StdioDoor
-from mcp_served import serve
-
-
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    one = serve(mode, stage)
-    yield one
-    one.end()
-
-
-@pytest.fixture
-def web(served):
-    return served.web
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from mcp import LEGACY, MODERN, HttpDoor, StdioDoor, images_of, model_bytes, text_of
+from mcp import LEGACY, HttpDoor, StdioDoor, images_of, model_bytes, text_of
 from program import MODES
 
 # What agents see does not depend on the user; forks need root.

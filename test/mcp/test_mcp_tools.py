@@ -104,13 +104,6 @@ class Client:
 
 
 @pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "mcp"))
-    yield served
-    served.end()
-
-
-@pytest.fixture(scope="module")
 def client(served):
     return Client(served.web)
 

@@ -13,7 +13,7 @@ import time
 import pytest
 
 import oracle
-from probe import PRELUDE, probe
+from probe import probe
 
 DEVICES = ["null", "zero", "full", "random", "urandom"]
 HOST_INOTIFY = "import ctypes; raise SystemExit(ctypes.CDLL(None).inotify_init1(0) < 0)"

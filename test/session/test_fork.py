@@ -7,20 +7,13 @@ import time
 import pytest
 
 from live import Copy, Session, ask_fork, fork
-from program import FRONT, Atoll
+from program import FRONT
 from resident import wait_until
-from web import Served, problem, sse
+from web import problem, sse
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
 MiB = 1 << 20
-
-
-@pytest.fixture(scope="module")
-def served(mode, stage):
-    served = Served(Atoll(mode, stage), stage.scratch(mode, "forks"))
-    yield served
-    served.end()
 
 
 def block(text):

@@ -10,8 +10,6 @@ import re
 import threading
 import time
 
-import pytest
-
 from library import Library
 from resident import own
 
