@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See parse.h. A number is digits, optionally a point and digits, optionally a unit. The whole part
+ * See parse.h. A number is digits, optionally a point and digits (".5" has none before it), optionally a unit. The whole part
  * and the fraction stay integers until the unit is known; the product is formed in 128 bits, so the
  * only rounding is down to the base unit (byte, millisecond, thousandth).
  */
@@ -42,9 +42,26 @@ static const struct unit size_units[] = {
 };
 
 static const struct unit time_units[] = {
-	{ "", MS_PER_SEC },	    { "ms", 1 },
-	{ "s", MS_PER_SEC },	    { "m", 60 * MS_PER_SEC },
-	{ "h", 3600 * MS_PER_SEC }, { "d", 24 * 3600 * MS_PER_SEC },
+	{ "", MS_PER_SEC },
+	{ "ms", 1 },
+	{ "s", MS_PER_SEC },
+	{ "sec", MS_PER_SEC },
+	{ "secs", MS_PER_SEC },
+	{ "second", MS_PER_SEC },
+	{ "seconds", MS_PER_SEC },
+	{ "m", 60 * MS_PER_SEC },
+	{ "min", 60 * MS_PER_SEC },
+	{ "mins", 60 * MS_PER_SEC },
+	{ "minute", 60 * MS_PER_SEC },
+	{ "minutes", 60 * MS_PER_SEC },
+	{ "h", 3600 * MS_PER_SEC },
+	{ "hr", 3600 * MS_PER_SEC },
+	{ "hrs", 3600 * MS_PER_SEC },
+	{ "hour", 3600 * MS_PER_SEC },
+	{ "hours", 3600 * MS_PER_SEC },
+	{ "d", 24 * 3600 * MS_PER_SEC },
+	{ "day", 24 * 3600 * MS_PER_SEC },
+	{ "days", 24 * 3600 * MS_PER_SEC },
 };
 
 static const struct unit milli_units[] = { { "", 1000 } };
@@ -68,7 +85,7 @@ static int read_decimal(const char **p, struct decimal *ret)
 {
 	struct decimal d = { .fraction_unit = 1 };
 
-	if (read_digits(p, &d.whole) == 0)
+	if (read_digits(p, &d.whole) == 0 && **p != '.')
 		return -EINVAL;
 	if (**p == '.') {
 		(*p)++;

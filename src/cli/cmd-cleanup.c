@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `atoll cleanup`: ends and removes everything that the caller has at the daemon. */
-#include <stdio.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "cli/confirm.h"
@@ -32,22 +30,51 @@ static struct cleanup_counts read_counts(const json_t *answer)
 	};
 }
 
-static int print_sentence(const json_t *answer, const char *would)
+/* "end 1 execution and 2 sessions, and remove 4 executions with their outputs": what there is of it. */
+static int put_plan(struct buf *out, const struct cleanup_counts *n)
+{
+	const char *before = "end ";
+	int r = 0;
+
+	if (n->cancelled > 0) {
+		r = buf_printf(out, "end %lld execution%s", n->cancelled,
+			       n->cancelled == 1 ? "" : "s");
+		before = " and ";
+	}
+	if (r == 0 && n->sessions > 0)
+		r = buf_printf(out, "%s%lld session%s", before, n->sessions,
+			       n->sessions == 1 ? "" : "s");
+	if (r == 0 && n->deleted > 0)
+		r = buf_printf(out, "%sremove %lld execution%s with %s",
+			       out->len > 0 ? ", and " : "", n->deleted, n->deleted == 1 ? "" : "s",
+			       n->deleted == 1 ? "its outputs" : "their outputs");
+	return r < 0 || out->len > 0 ? r : buf_puts(out, "do nothing");
+}
+
+static int print_sentence(const json_t *answer, bool dry_run)
 {
 	_cleanup_buf_ struct buf out = { .max = LINE_MAX_BYTES };
 	const struct cleanup_counts n = read_counts(answer);
+	int r = dry_run ? buf_puts(&out, "would ") : 0;
 
-	if (buf_printf(&out, "%s%lld ended, %lld removed, %lld session%s ended\n", would,
-		       n.cancelled, n.deleted, n.sessions, n.sessions == 1 ? "" : "s") < 0)
-		return EXIT_OURS;
-	return remote_print(&out);
+	if (r == 0 && dry_run) {
+		_cleanup_buf_ struct buf plan = { .max = LINE_MAX_BYTES };
+
+		r = put_plan(&plan, &n);
+		if (r == 0)
+			r = buf_printf(&out, "%s\n", plan.data);
+	} else if (r == 0) {
+		r = buf_printf(&out, "%lld ended, %lld removed, %lld session%s ended\n",
+			       n.cancelled, n.deleted, n.sessions, n.sessions == 1 ? "" : "s");
+	}
+	return r < 0 ? EXIT_OURS : remote_print(&out);
 }
 
 /* 1: go on; 0: no. */
 static int ask_about_all(const struct remote *remote, struct error *err)
 {
 	const struct http_call call = { .method = HTTP_GET, .target = "/v1/cleanup" };
-	char question[LINE_MAX_BYTES];
+	_cleanup_buf_ struct buf question = { .max = LINE_MAX_BYTES };
 	struct cleanup_counts n;
 	json_t *answer = NULL;
 	int r = remote_json(remote, &call, &answer, err);
@@ -58,12 +85,12 @@ static int ask_about_all(const struct remote *remote, struct error *err)
 	json_decref(answer);
 	if (n.deleted + n.sessions == 0)
 		return 1;
-	(void)snprintf(question, sizeof(question),
-		       "end %lld execution%s and %lld session%s, and remove %lld execution%s with "
-		       "outputs?",
-		       n.cancelled, n.cancelled == 1 ? "" : "s", n.sessions,
-		       n.sessions == 1 ? "" : "s", n.deleted, n.deleted == 1 ? "" : "s");
-	return confirm_ask(question);
+	r = put_plan(&question, &n);
+	if (r == 0)
+		r = buf_puts(&question, "?");
+	if (r < 0)
+		return error_oom(err);
+	return confirm_ask(question.data);
 }
 
 static int cleanup_main(const struct command *self, int argc, char **argv)
@@ -89,7 +116,7 @@ static int cleanup_main(const struct command *self, int argc, char **argv)
 	if (r < 0)
 		return say_error(&err);
 	code = o.remote.json ? remote_print_json(answer)
-			     : print_sentence(answer, o.confirm.dry_run ? "would be: " : "");
+			     : print_sentence(answer, o.confirm.dry_run);
 	json_decref(answer);
 	return code;
 }

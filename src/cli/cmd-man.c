@@ -12,7 +12,7 @@
 enum { PAGE_MAX = 256 << 10, LINE_WIDTH = 76, WORD_MAX_BYTES = 256 };
 
 /* The day on which the words of this file were last changed. */
-#define PAGE_DATE "2026-11-18"
+#define PAGE_DATE "2026-11-19"
 
 struct man_entry {
 	const char *name, *text;
@@ -199,14 +199,17 @@ static int put_variables(struct buf *out)
 
 static int put_page(struct buf *out)
 {
-	int r = buf_puts(out,
-			 ".TH ATOLL 1 \"" PAGE_DATE "\" \"atoll " ATOLL_VERSION "\" \"Atoll\"\n"
-			 ".SH NAME\natoll \\- run untrusted code in a sandbox\n"
-			 ".SH SYNOPSIS\n\\fBatoll\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
-			 ".SH DESCRIPTION\n"
-			 "atoll runs untrusted code in a sandbox and reports exactly what "
-			 "happened.\n"
-			 ".SH COMMANDS\n");
+	int r = buf_puts(
+		out,
+		".TH ATOLL 1 \"" PAGE_DATE "\" \"atoll " ATOLL_VERSION "\" \"Atoll\"\n"
+		/* Flags and paths are long words: lines that are filled to the margin would have holes. */
+		".ad l\n"
+		".SH NAME\natoll \\- run untrusted code in a sandbox\n"
+		".SH SYNOPSIS\n\\fBatoll\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
+		".SH DESCRIPTION\n"
+		"atoll runs untrusted code in a sandbox and reports exactly what "
+		"happened.\n"
+		".SH COMMANDS\n");
 
 	for (const struct command *const *c = all_commands; r == 0 && *c; c++)
 		r = put_command(out, *c);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `atoll ps`: executions that the daemon runs now, those that wait, sessions, and the pool of this user. */
+/*
+ * `atoll ps`: executions that the daemon runs now, those that wait, sessions, and the pool of this user. Where a pool runs and no
+ * daemon, the pool is the answer.
+ */
+#include <signal.h>
 #include <string.h>
 
 #include "cli/cmd-session.h"
@@ -76,7 +80,7 @@ static int add_process_row(struct table *t, const json_t *x)
 	return r;
 }
 
-static int print_table(const json_t *list, const json_t *sessions)
+static int put_lists(const json_t *list, const json_t *sessions, struct buf *out)
 {
 	static const struct column columns[] = {
 		{ .title = "ID" },
@@ -89,25 +93,41 @@ static int print_table(const json_t *list, const json_t *sessions)
 		{ .title = "LABELS" },
 	};
 	_cleanup_table_ struct table t = { 0 };
-	_cleanup_buf_ struct buf out = { 0 };
 	const json_t *execution;
 	size_t i;
 	int r = 0;
 
 	table_init(&t, columns, ARRAY_SIZE(columns));
-	buf_init(&out, PS_BYTES_MAX);
 	json_array_foreach(list, i, execution)
 	{
 		if (r == 0)
 			r = add_process_row(&t, execution);
 	}
 	if (r == 0)
-		r = table_print(&t, text_colour(), &out);
+		r = table_print(&t, text_colour(), out);
 	if (r == 0 && json_array_size(sessions) > 0) {
-		r = buf_puts(&out, "\n");
+		r = buf_puts(out, "\n");
 		if (r == 0)
-			r = session_table(sessions, &out);
+			r = session_table(sessions, out);
 	}
+	return r;
+}
+
+/* whole: what --json prints. */
+static int print_all(const json_t *whole)
+{
+	const json_t *pool = json_object_get(whole, "pool");
+	const json_t *list = json_object_get(whole, "executions");
+	_cleanup_buf_ struct buf out = { .max = PS_BYTES_MAX };
+	int r = 0;
+
+	if (list)
+		r = put_lists(list, json_object_get(whole, "sessions"), &out);
+	if (r == 0 && pool)
+		r = buf_printf(&out,
+			       "A pool (process %lld) listens on %s; to end it: atoll pool stop\n",
+			       (long long)json_integer_value(json_object_get(pool, "pid")),
+			       text_of(pool, "socket"));
 	if (r < 0) {
 		say("cannot print the list: %s", strerror(-r));
 		return EXIT_OURS;
@@ -115,39 +135,71 @@ static int print_table(const json_t *list, const json_t *sessions)
 	return remote_print(&out);
 }
 
-static int ps_main(const struct command *self, int argc, char **argv)
+/* Adds the daemon's executions and sessions. */
+static int ask_daemon(const struct remote *remote, json_t *whole, struct error *err)
 {
 	const struct http_call call = { .method = HTTP_GET, .target = "/v1/sessions" };
+	json_t *list = json_array(), *sessions = NULL;
+	int r = gather(remote, "/v1/executions?limit=1000&status=running", list, err);
+
+	if (r == 0)
+		r = gather(remote, "/v1/executions?limit=1000&status=queued", list, err);
+	if (r == 0)
+		r = remote_json(remote, &call, &sessions, err);
+	if (r == 0) {
+		add_usage(remote, list);
+		if (json_object_set(whole, "executions", list) < 0 ||
+		    (json_object_get(sessions, "sessions") &&
+		     json_object_set(whole, "sessions", json_object_get(sessions, "sessions")) < 0))
+			r = error_oom(err);
+	}
+	json_decref(list);
+	json_decref(sessions);
+	return r;
+}
+
+/* Whether the user named a daemon, so that its absence is an error. */
+static bool names_daemon(const struct remote_options *o)
+{
+	const char *word = o->url ? o->url : getenv("ATOLL_URL");
+
+	return word && *word && strcmp(word, "off") != 0;
+}
+
+static int ps_main(const struct command *self, int argc, char **argv)
+{
 	struct arguments args = { .argc = argc, .argv = argv };
-	struct remote_options options = { 0 };
-	json_t *list = json_array(), *sessions = NULL, *whole;
+	struct remote_options o = { 0 };
 	struct error err = { 0 };
 	struct remote remote;
-	int r, code;
+	json_t *whole = json_object(), *pool = NULL;
+	int r = options_parse(self->options, &args, &o, &err), code;
 
-	if (remote_begin(self, &args, &options, &remote, &code) < 0) {
-		own_pool_show();
-		json_decref(list);
-		return code;
+	/* A closed reader must be an error of write(). */
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (r > 0) {
+		json_decref(whole);
+		return help_command(self);
 	}
-	r = gather(&remote, "/v1/executions?limit=1000&status=running", list, &err);
-	if (r == 0)
-		r = gather(&remote, "/v1/executions?limit=1000&status=queued", list, &err);
-	if (r == 0)
-		r = remote_json(&remote, &call, &sessions, &err);
-	if (r < 0) {
-		json_decref(list);
-		return say_error(&err);
+	if (r == 0) {
+		pool = own_pool_describe();
+		r = remote_locate(o.url, &args, &remote, &err);
 	}
-	add_usage(&remote, list);
-	whole = json_pack("{s:o, s:O*}", "executions", list, "sessions",
-			  json_object_get(sessions, "sessions"));
-	json_decref(sessions);
-	code = options.json ? remote_print_json(whole)
-			    : print_table(list, json_object_get(whole, "sessions"));
+	if (r == 0)
+		r = ask_daemon(&remote, whole, &err);
+	if (pool && !names_daemon(&o) && (r == -ENOENT || r == -ECONNREFUSED)) {
+		/* Without a daemon nothing runs or waits in one. */
+		r = o.json ? json_object_set_new(whole, "executions", json_array()) |
+				     json_object_set_new(whole, "sessions", json_array())
+			   : 0;
+	}
+	if (pool)
+		(void)json_object_set_new(whole, "pool", pool);
+	if (r < 0)
+		code = say_error(&err);
+	else
+		code = o.json ? remote_print_json(whole) : print_all(whole);
 	json_decref(whole);
-	if (!options.json)
-		own_pool_show();
 	return code;
 }
 

@@ -39,6 +39,9 @@ const struct option *run_option(const char *flag); /* never NULL */
 /* Rows that the help does not list (run-habits.c), by number; NULL after the last. */
 const struct option *run_habit(size_t i);
 int run_set_network(void *data, const struct option *self, const char *value, struct error *err);
+/* Puts a value, or a text of the command line (one that is not UTF-8 is refused), into a request. */
+int run_put(json_t *object, const char *key, json_t *value, struct error *err);
+int run_put_text(json_t *object, const char *key, const char *text, struct error *err);
 int run_limit(void *data, const struct knob *knob, const char *value, struct error *err);
 
 /* The whole request body; the caller owns it. words: those after "--", NULL-terminated. */

@@ -33,11 +33,11 @@ struct command {
 
 extern const struct command cmd_run, cmd_languages, cmd_doctor, cmd_dump_seccomp, cmd_pool,
 	cmd_prepare, cmd_serve, cmd_history, cmd_debug, cmd_ps, cmd_cancel, cmd_cleanup,
-	cmd_session, cmd_mcp, cmd_mcp_install, cmd_man, cmd_completion;
+	cmd_session, cmd_mcp, cmd_mcp_install, cmd_version, cmd_man, cmd_completion;
 /* In the order of the help; ends with NULL. */
 extern const struct command *const all_commands[];
 /* --- variables.c --- */
-enum { VARIABLE_MAX = 96 };
+enum { VARIABLE_MAX = 160 };
 /* Prints a line on standard error for each unknown ATOLL_ variable. */
 void variables_check(void);
 /* A variable as the manual explains it. */

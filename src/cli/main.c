@@ -13,10 +13,9 @@
 enum { HELP_MAX = 64 << 10 };
 
 const struct command *const all_commands[] = {
-	&cmd_run,	 &cmd_serve,   &cmd_pool,   &cmd_ps,	       &cmd_cancel,
-	&cmd_session,	 &cmd_history, &cmd_debug,  &cmd_cleanup,      &cmd_mcp,
-	&cmd_languages,	 &cmd_prepare, &cmd_doctor, &cmd_dump_seccomp, &cmd_man,
-	&cmd_completion, NULL,
+	&cmd_run,     &cmd_serve,   &cmd_pool,	       &cmd_ps,	 &cmd_cancel,	  &cmd_session,
+	&cmd_history, &cmd_debug,   &cmd_cleanup,      &cmd_mcp, &cmd_languages,  &cmd_prepare,
+	&cmd_doctor,  &cmd_version, &cmd_dump_seccomp, &cmd_man, &cmd_completion, NULL,
 };
 
 static int print_help(int fd, const struct buf *text)
@@ -65,10 +64,8 @@ static int help_all(int fd)
 	if (r == 0)
 		r = list_commands(&text, all_commands);
 	if (r == 0)
-		r = buf_puts(&text,
-			     "  help        explain a command\n"
-			     "\n`atoll help COMMAND` lists its options; `atoll --version` prints "
-			     "the version.\n");
+		r = buf_puts(&text, "  help        explain a command\n"
+				    "\n`atoll help COMMAND` lists its options.\n");
 	return r < 0 ? out_of_memory() : print_help(fd, &text);
 }
 
@@ -113,6 +110,9 @@ static int unknown_command(const struct command *parent, const char *word)
 		suggest_offer(&s, word, "help");
 	if (s.best)
 		say("unknown command '%s%s%.60s'; did you mean '%s'?", name, space, word, s.best);
+	else if (!parent && word[0] == '-')
+		say("unknown option '%.60s'; options follow a command: `atoll help` lists all",
+		    word);
 	else if (!parent && access(word, F_OK) == 0)
 		say("unknown command '%.60s'; to run that file: atoll run %.60s", word, word);
 	else
@@ -166,7 +166,7 @@ static int run_command(const struct command *command, int argc, char **argv)
 	return command->main(command, argc, argv);
 }
 
-static int version_main(void)
+static int print_version(void)
 {
 	_cleanup_buf_ struct buf text = { 0 };
 
@@ -175,6 +175,27 @@ static int version_main(void)
 		       ? out_of_memory()
 		       : print_help(STDOUT_FILENO, &text);
 }
+
+static int version_main(const struct command *self, int argc, char **argv)
+{
+	struct arguments args = { .argc = argc, .argv = argv };
+	struct error err = { 0 };
+	int r = options_parse(self->options, &args, NULL, &err);
+
+	if (r < 0)
+		return say_error(&err);
+	return r > 0 ? help_command(self) : print_version();
+}
+
+static const struct option_list version_options = { .n = 0 };
+
+const struct command cmd_version = {
+	.name = "version",
+	.usage = "",
+	.summary = "print the version",
+	.options = &version_options,
+	.main = version_main,
+};
 
 /* If the process is started without standard streams, the first opened files would get their numbers. */
 static bool fill_standard_streams(void)
@@ -200,9 +221,8 @@ int main(int argc, char **argv)
 		(void)help_all(STDERR_FILENO);
 		return EXIT_OURS;
 	}
-	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0 ||
-	    strcmp(argv[1], "version") == 0)
-		return version_main();
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+		return print_version();
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		return help_all(STDOUT_FILENO);
 	if (strcmp(argv[1], "help") == 0)

@@ -12,7 +12,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/syscall.h>
@@ -46,7 +45,7 @@ static void spawn_pool(void)
 static bool is_wanted(void)
 {
 	const char *word = getenv("ATOLL_POOL");
-	/* A file that this user cannot read is not meant for this user. */
+	/* A file that this user cannot read is not meant for this user: /etc's, or another user's in a HOME that sudo kept. */
 	const bool readable = access(CONFIG_SYSTEM_FILE, R_OK) == 0;
 	const struct config_source source = { .system_file = readable ? CONFIG_SYSTEM_FILE : "",
 					      .env = (const char *const *)environ };
@@ -55,7 +54,7 @@ static bool is_wanted(void)
 
 	if (word && *word)
 		return pool_place_is_auto();
-	if (config_read_pool(&source, &wanted, &err) < 0)
+	if (config_read_pool(&source, &wanted, &err) < 0 && err.errnum != EACCES)
 		(void)say_error(&err);
 	return wanted;
 }
@@ -74,14 +73,14 @@ void own_pool_start(void)
 		spawn_pool();
 }
 
-void own_pool_show(void)
+json_t *own_pool_describe(void)
 {
 	_cleanup_free_ char *path = NULL;
 	pid_t pid;
 
-	if (pool_place_find(NULL, &path) == 0 && path && pool_place_process(path, &pid) == 0)
-		(void)printf("A pool (process %d) listens on %s; to end it: atoll pool stop\n",
-			     (int)pid, path);
+	if (pool_place_find(NULL, &path) < 0 || !path || pool_place_process(path, &pid) < 0)
+		return NULL;
+	return json_pack("{s:i, s:s}", "pid", (int)pid, "socket", path);
 }
 
 /* A pidfd names the process itself, also when it ends meanwhile and its number is given to another one. */

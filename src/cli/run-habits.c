@@ -33,6 +33,18 @@ static const struct {
 	{ "--privileged", "no program gets a privilege" },
 	{ "--cap-add", "no program gets a capability" },
 	{ "--gpus", "this version gives no GPU to programs" },
+	{ "--hostname", "every sandbox has the same name, sandbox" },
+	{ "--env-file", "give each variable with --env K=V" },
+	{ "--tmpfs", "/tmp is in memory already; --disk SIZE bounds it" },
+	{ "--shm-size", "/dev/shm is as large as --memory SIZE" },
+	{ "--memory-swap", "give the swap space on top of --memory with --swap SIZE" },
+	{ "--pids-limit", "the limit of processes and threads is --pids N" },
+	{ "--ulimit",
+	  "the limits are --open-files N, --file-size SIZE, --stack SIZE and --cpu-time TIME" },
+	{ "--security-opt",
+	  "the policy sets the confinement; `atoll doctor` shows what holds here" },
+	{ "--platform", "programs run on this machine's processor" },
+	{ "--pull", "there are no images to fetch; --image DIR shows a root file system of yours" },
 };
 
 static int answer_habit(void *data _unused_, const struct option *self, const char *value _unused_,
@@ -47,8 +59,10 @@ static int answer_habit(void *data _unused_, const struct option *self, const ch
 }
 
 static const struct option habits[] = {
-	/* A sandbox is always removed, and standard input is always passed on. */
+	/* A sandbox is always removed, has a pid 1 and no capability, and standard input is always passed on. */
 	{ .flag = "--rm", .apply = accept_habit },
+	{ .flag = "--init", .apply = accept_habit },
+	{ .flag = "--cap-drop", .argument = "NAME", .apply = accept_habit },
 	{ .flag = "--interactive", .letter = 'i', .apply = accept_habit },
 	{ .flag = "--workdir", .letter = 'w', .argument = "DIR", .apply = answer_habit },
 	{ .flag = "--volume", .letter = 'v', .argument = "SRC:DEST", .apply = answer_habit },
@@ -61,6 +75,16 @@ static const struct option habits[] = {
 	{ .flag = "--privileged", .apply = answer_habit },
 	{ .flag = "--cap-add", .argument = "NAME", .apply = answer_habit },
 	{ .flag = "--gpus", .argument = "GPUS", .apply = answer_habit },
+	{ .flag = "--hostname", .argument = "NAME", .apply = answer_habit },
+	{ .flag = "--env-file", .argument = "FILE", .apply = answer_habit },
+	{ .flag = "--tmpfs", .argument = "DIR", .apply = answer_habit },
+	{ .flag = "--shm-size", .argument = "SIZE", .apply = answer_habit },
+	{ .flag = "--memory-swap", .argument = "SIZE", .apply = answer_habit },
+	{ .flag = "--pids-limit", .argument = "N", .apply = answer_habit },
+	{ .flag = "--ulimit", .argument = "NAME=N", .apply = answer_habit },
+	{ .flag = "--security-opt", .argument = "WORD", .apply = answer_habit },
+	{ .flag = "--platform", .argument = "NAME", .apply = answer_habit },
+	{ .flag = "--pull", .argument = "WHEN", .apply = answer_habit },
 	{ .flag = "--net", .argument = "MODE", .apply = run_set_network },
 };
 

@@ -21,7 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 4096 };
+enum { BACKLOG = 4096, PORTS_TRIED = 16 };
 
 union address {
 	struct sockaddr any;
@@ -91,6 +91,39 @@ static uint16_t port_of(int fd)
 						       : address.v4.sin_port);
 }
 
+/* A port near that one where this process could listen; 0: none. */
+static uint16_t free_port_near(const struct config_address *taken)
+{
+	struct passed_sockets none = { 0 };
+
+	for (unsigned i = 1; i <= PORTS_TRIED && taken->port + i <= UINT16_MAX; i++) {
+		struct config_address a = *taken;
+		_cleanup_close_ int fd = -EBADF;
+
+		a.port = (uint16_t)(taken->port + i);
+		fd = listen_tcp(&a, &none);
+		if (fd >= 0)
+			return a.port;
+	}
+	return 0;
+}
+
+static int refuse_taken(const char *text, const struct config_address *a, struct error *err)
+{
+	char who[64] = "another process", other[80] = "";
+	uint16_t port = free_port_near(a);
+	struct port_owner owner;
+
+	if (port_owner_find(a->port, &owner))
+		(void)snprintf(who, sizeof(who), "%.31s (process %d)", owner.name, (int)owner.pid);
+	if (port > 0)
+		(void)snprintf(other, sizeof(other), a->v6 ? " [%s]:%u" : " %s:%u", a->host,
+			       (unsigned)port);
+	return error_set(err, ERROR_INPUT, EADDRINUSE,
+			 "%s is taken by %s; end it, or give another address with --listen%s", text,
+			 who, other);
+}
+
 static int refuse_address(const char *text, const struct config_address *a, int errnum,
 			  struct error *err)
 {
@@ -98,19 +131,13 @@ static int refuse_address(const char *text, const struct config_address *a, int 
 		int errnum;
 		const char *what;
 	} table[] = {
-		{ EADDRINUSE, "another process listens there" },
 		{ EADDRNOTAVAIL, "no interface of this machine has that address" },
 		{ EACCES, "only root may use a port below 1024" },
 	};
 	const char *what = strerror(errnum);
-	struct port_owner owner;
 
-	if (errnum == EADDRINUSE && port_owner_find(a->port, &owner))
-		return error_set(
-			err, ERROR_INPUT, EADDRINUSE,
-			"%s is taken by %.31s (process %d); end it, or give another address "
-			"with --listen",
-			text, owner.name, (int)owner.pid);
+	if (errnum == EADDRINUSE)
+		return refuse_taken(text, a, err);
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
 		if (table[i].errnum == errnum)
 			what = table[i].what;

@@ -289,10 +289,10 @@ def test_removal_asks_on_a_terminal(fake):
     asked, code = answered(fake.atoll, ["history", "rm", ID, other], b"\n")
     assert code == 125 and asked == "atoll: remove 2 executions with their outputs? [y/N] "
     asked, code = answered(fake.atoll, ["cleanup"], b"n\n")
-    assert code == 125 and "end 1 execution and 2 sessions, and remove 7 executions with outputs? [y/N] " in asked
+    assert code == 125 and "end 1 execution and 2 sessions, and remove 7 executions with their outputs? [y/N] " in asked
     assert fake.atoll.run(["history", "rm", "--dry-run", ID, other]).out == \
         f"would remove {ID} (success)\nwould remove {other} (success)\n"
-    assert fake.atoll.run(["cleanup", "--dry-run"]).out == "would be: 1 ended, 7 removed, 2 sessions ended\n"
+    assert fake.atoll.run(["cleanup", "--dry-run"]).out == "would end 1 execution and 2 sessions, and remove 7 executions with their outputs\n"
     assert {seen[0] for seen in fake.seen} == {"GET"}
     assert answered(fake.atoll, ["history", "rm", ID, other], b"y\n")[1] == 0
     assert [seen[0] for seen in fake.seen[-2:]] == ["DELETE", "DELETE"]

@@ -108,6 +108,7 @@ class Maker:
             said = said.replace(text, name)
         # What this host has.
         said = re.sub(r"(installed: )[\d., ]+", r"\1VERSIONS", said)
+        said = re.sub(r"(another address with --listen 127\.0\.0\.1:)\d+", r"\1FREE", said)
         return re.sub(r"\d+ GiB", "N GiB", said)
 
 
