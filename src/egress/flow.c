@@ -15,15 +15,16 @@ void flow_init(struct flow *f)
 }
 
 /* 1: bytes came; 0: none now. */
-static int64_t fill(struct flow *f, int from_fd)
+static int fill(struct flow *f, int from_fd, uint64_t *left)
 {
-	ssize_t n = recv(from_fd, f->data, sizeof(f->data), 0);
+	ssize_t n = recv(from_fd, f->data, (size_t)MIN(sizeof(f->data), *left), 0);
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	f->ended = n == 0;
 	f->end = (size_t)n;
-	return n;
+	*left -= (uint64_t)n;
+	return n > 0;
 }
 
 /* Negative: broken; otherwise whether all bytes are gone. */
@@ -42,28 +43,25 @@ static int empty(struct flow *f, int to_fd)
 	return true;
 }
 
-int64_t flow_carry(struct flow *f, int from_fd, int to_fd)
+int flow_carry(struct flow *f, int from_fd, int to_fd, uint64_t *left)
 {
-	int64_t sum = 0;
-
 	for (int i = 0; i < ROUNDS_MAX; i++) {
 		int r = empty(f, to_fd);
-		int64_t n;
 
 		if (r < 0)
 			return r;
-		if (r == 0 || f->ended)
+		/* Of nothing that may be read, the kernel would say that it is the end. */
+		if (r == 0 || f->ended || *left == 0)
 			break;
-		n = fill(f, from_fd);
-		if (n < 0)
-			return n;
-		sum += n;
-		if (n == 0)
+		r = fill(f, from_fd, left);
+		if (r < 0)
+			return r;
+		if (r == 0)
 			break;
 	}
 	if (f->ended && f->end == 0 && !f->passed) {
 		f->passed = true;
 		(void)shutdown(to_fd, SHUT_WR);
 	}
-	return sum;
+	return 0;
 }

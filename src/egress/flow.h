@@ -2,6 +2,8 @@
 /* One direction of a connection: bytes on their way from one socket to another. */
 #pragma once
 
+#include "base/macro.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,8 +18,11 @@ struct flow {
 };
 
 void flow_init(struct flow *f);
-/* Carries what is there, up to a bound. Returns the bytes read, or a negative errno: the connection is broken. */
-int64_t flow_carry(struct flow *f, int from_fd, int to_fd);
+/*
+ * Carries what is there, up to a bound and up to *left bytes, which what is read is taken from: also of a connection that turns out
+ * to be broken (negative errno).
+ */
+int flow_carry(struct flow *f, int from_fd, int to_fd, uint64_t *left) _must_check_;
 static inline bool flow_wants_input(const struct flow *f)
 {
 	return !f->ended && f->end == 0;

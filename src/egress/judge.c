@@ -8,7 +8,7 @@
 
 void judge_init(struct judge *j, struct relay_book *book)
 {
-	*j = (struct judge){ .book = book };
+	*j = (struct judge){ .book = book, .left = book->bytes_max ? book->bytes_max : UINT64_MAX };
 	(void)pthread_mutex_init(&j->lock, NULL);
 }
 
@@ -98,5 +98,5 @@ struct relay_row *judge_note(struct judge *j, const struct destination *destinat
 
 bool judge_may_carry(const struct judge *j)
 {
-	return j->book->bytes_max == 0 || j->bytes < j->book->bytes_max;
+	return j->left > 0;
 }

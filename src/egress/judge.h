@@ -14,7 +14,7 @@
 struct judge {
 	struct relay_book *book;
 	pthread_mutex_t lock; /* of the book's second part */
-	uint64_t bytes;	      /* carried so far; one thread carries */
+	uint64_t left;	      /* bytes that may still be carried; one thread carries */
 };
 
 void judge_init(struct judge *j, struct relay_book *book);

@@ -64,12 +64,15 @@ static enum dns_code resolve_name(struct names *s, const char *host, struct name
 /* Another thread may have found the same name meanwhile: the first entry counts. */
 static struct name *enter_name(struct names *s, const struct name *name)
 {
-	struct name *entry = find_name(s, name->host);
+	struct name *entry;
 
-	if (entry || s->n == NAMES_MAX)
-		return entry;
-	entry = &s->list[s->n++];
-	*entry = *name;
+	(void)pthread_mutex_lock(&s->lock);
+	entry = find_name(s, name->host);
+	if (!entry) {
+		entry = &s->list[s->n++];
+		*entry = *name;
+	}
+	(void)pthread_mutex_unlock(&s->lock);
 	return entry;
 }
 
@@ -78,26 +81,35 @@ static uint32_t address_of(const struct names *s, const struct name *entry)
 	return htonl(first_address + (uint32_t)(entry - s->list));
 }
 
-/* The address that stands for the name. */
-static enum dns_code look_up(struct names *s, const struct destination *destination, uint32_t *ret)
+/* The entry of the name, or NULL: *may_ask says whether the resolver may be asked for it, and this is counted. */
+static struct name *recall_name(struct names *s, const char *host, bool *may_ask)
 {
-	enum dns_code code = DNS_FOUND;
-	struct name *entry, found;
+	struct name *entry;
 
 	(void)pthread_mutex_lock(&s->lock);
-	entry = find_name(s, destination->host);
+	entry = find_name(s, host);
+	*may_ask = !entry && s->n_asked < NAMES_MAX;
+	s->n_asked += *may_ask;
 	(void)pthread_mutex_unlock(&s->lock);
-	if (!entry) {
-		code = resolve_name(s, destination->host, &found);
-		if (code == DNS_FAILED)
-			return code;
-		(void)pthread_mutex_lock(&s->lock);
-		entry = enter_name(s, &found);
-		(void)pthread_mutex_unlock(&s->lock);
-	}
-	if (!entry) {
+	return entry;
+}
+
+/* The address that stands for the name. Each question to the resolver counts, also one without an answer: it tells the name to others. */
+static enum dns_code look_up(struct names *s, const struct destination *destination, uint32_t *ret)
+{
+	bool may_ask;
+	struct name found, *entry = recall_name(s, destination->host, &may_ask);
+
+	if (!entry && !may_ask) {
 		judge_refuse(s->judge, destination, RELAY_TOO_MANY);
 		return DNS_FAILED;
+	}
+	if (!entry) {
+		enum dns_code code = resolve_name(s, destination->host, &found);
+
+		if (code == DNS_FAILED)
+			return code;
+		entry = enter_name(s, &found);
 	}
 	*ret = address_of(s, entry);
 	return entry->n > 0 ? DNS_FOUND : DNS_NO_NAME;

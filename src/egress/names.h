@@ -24,6 +24,7 @@ struct names {
 	pthread_mutex_t lock;
 	struct name list[NAMES_MAX]; /* an entry below n does not change any more */
 	size_t n;
+	size_t n_asked; /* questions to the host's resolver, answered or not: at most NAMES_MAX */
 };
 
 /* Answers queries from NAME_THREADS threads, each of which waits for the host's resolver. */

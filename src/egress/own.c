@@ -55,6 +55,6 @@ bool address_is_own(const struct sockaddr *address)
 	(void)close(fd);
 	if (n < (ssize_t)offsetof(struct route_answer, rest))
 		return true;
-	/* An error says that no route leads there. */
-	return answer.head.nlmsg_type == RTM_NEWROUTE && answer.body.rtm_type == RTN_LOCAL;
+	/* An error says that no route leads there. What is no other machine's is local, anycast or broadcast. */
+	return answer.head.nlmsg_type == RTM_NEWROUTE && answer.body.rtm_type != RTN_UNICAST;
 }

@@ -128,30 +128,35 @@ static int dial(struct relay *s, struct connection *c)
 	return end_connection(s, c, true);
 }
 
-/* Negative: broken. */
+/* One direction; what it took of the run's bytes is added to *sum. Negative: broken. */
+static int carry_flow(struct relay *s, struct connection *c, enum side from, uint64_t *sum)
+{
+	const enum side to = from == INNER ? OUTER : INNER;
+	const uint64_t before = s->judge->left;
+	int r = flow_carry(from == INNER ? &c->out : &c->in, c->fds[from], c->fds[to],
+			   &s->judge->left);
+
+	*sum += before - s->judge->left;
+	return r;
+}
+
+/* Negative: broken, or the run's bytes are used up. */
 static int carry(struct relay *s, struct connection *c)
 {
-	int64_t sent = flow_carry(&c->out, c->fds[INNER], c->fds[OUTER]);
-	int64_t received = sent < 0 ? sent : flow_carry(&c->in, c->fds[OUTER], c->fds[INNER]);
+	uint64_t lost = 0; /* no row counts them */
 	int r;
 
-	if (sent > 0)
-		s->judge->bytes += (uint64_t)sent;
-	if (received > 0)
-		s->judge->bytes += (uint64_t)received;
-	if (c->row && sent > 0)
-		c->row->sent += (uint64_t)sent;
-	if (c->row && received > 0)
-		c->row->received += (uint64_t)received;
-	if (received < 0)
-		return (int)received;
 	if (!judge_may_carry(s->judge)) {
 		judge_refuse(s->judge, &c->destination, RELAY_OVER_BYTES);
 		return -EDQUOT;
 	}
-	r = watch(s, c, INNER,
-		  (flow_wants_input(&c->out) ? EPOLLIN : 0) |
-			  (flow_wants_output(&c->in) ? EPOLLOUT : 0));
+	r = carry_flow(s, c, INNER, c->row ? &c->row->sent : &lost);
+	if (r == 0)
+		r = carry_flow(s, c, OUTER, c->row ? &c->row->received : &lost);
+	if (r == 0)
+		r = watch(s, c, INNER,
+			  (flow_wants_input(&c->out) ? EPOLLIN : 0) |
+				  (flow_wants_output(&c->in) ? EPOLLOUT : 0));
 	return r < 0 ? r
 		     : watch(s, c, OUTER,
 			     (flow_wants_input(&c->in) ? EPOLLIN : 0) |

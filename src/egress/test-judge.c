@@ -98,9 +98,10 @@ static void test_book(void **state)
 	assert_int_equal(book.rows_lost, 1000 - RELAY_ROWS_MAX / 2);
 	assert_true(judge_may_carry(&j));
 	book.bytes_max = 10;
-	j.bytes = 9;
+	judge_init(&j, &book);
+	j.left -= 9;
 	assert_true(judge_may_carry(&j));
-	j.bytes = 10;
+	j.left--;
 	assert_false(judge_may_carry(&j));
 }
 

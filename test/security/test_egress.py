@@ -232,7 +232,46 @@ print(get(1000), get(10000000), get(1000))
 """, options=allow("*", bounded))
     assert result["stdout"] == "1004 reset reset\n", result
     assert result["denials"][0]["rule"] == "network.bytes of the policy"
-    assert result["network"][0]["received"] < 1 << 20
+    assert result["network"][0]["sent"] + result["network"][0]["received"] == 256 << 10
+
+
+def test_N10_bytes_of_broken_connections_count(near, work):
+    """What is sent just before a reset reaches the server: it must not be free."""
+    bounded = policy(near, work, "{mode: allow, allow: ['*'], bytes: 256k}")
+    result = near.python("""
+import socket, struct
+def send():
+    s = socket.create_connection(('pub.test', 80), 5)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+    s.setblocking(False)
+    s.send(b'sink\\n' + bytes(60000))
+    s.close()
+for _ in range(30):
+    try: send()
+    except OSError: break
+""", options=allow("*", bounded))
+    assert result["status"] == "success" and result["denials"][0]["rule"] == "network.bytes of the policy", result
+    assert result["network"][0]["sent"] == 256 << 10
+
+
+def test_N08_questions_to_the_resolver_are_bounded(near, internet):
+    """A question tells the name to others, whatever is answered: one that is too much is not asked."""
+    before = len(internet.names_asked())
+    result = near.python("""
+import socket
+codes = {}
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(9)
+s.connect(('127.0.0.1', 53))
+for i in range(1100):
+    name = b'n%d' % i
+    s.send(b'\\x12\\x34\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0' + bytes([len(name)]) + name + b'\\4test\\0\\0\\1\\0\\1')
+    code = s.recv(512)[3] & 15
+    codes[code] = codes.get(code, 0) + 1
+print(codes)
+""", options=allow("*"))
+    assert result["stdout"] == "{3: 1024, 2: 76}\n", result
+    assert len(set(internet.names_asked()[before:])) == 1024
 
 
 def test_N12_listeners_of_other_sandboxes(near):
