@@ -157,6 +157,11 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 			{ 1039, WHOLE, TO_EINVAL },
 		},
 	},
+	/* Of directories that other processes use, too: F_NOTIFY tells what they do there, as inotify would. */
+	[TO_APART_FCNTL] = {
+		.arg = 1, .mask = WHOLE, .otherwise = TO_FCNTL, .n_cases = 1,
+		.cases = { { 1026, 1026, TO_EINVAL } },
+	},
 	[TO_PIPE_SIZE] = {
 		.arg = 2, .mask = WHOLE, .otherwise = TO_EPERM, .n_cases = 1,
 		.cases = { { 0, 65536, TO_ALLOW } },
@@ -246,6 +251,15 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 			{ 0x8900, 0x8bff, TO_SOCKET_IOCTL },
 			{ 0x80108906, 0x80108907, TO_EINVAL }, /* SIOCGSTAMP_NEW, SIOCGSTAMPNS_NEW */
 		},
+	},
+	/*
+	 * Programs on a file system of the host: those of terminals, pipes and descriptors (FIONREAD, FIONBIO, FIOCLEX), and of sockets. Left
+	 * out are those of file systems: they reserve space that is never written (FS_IOC_RESVSP), leave keys behind, set project ids,
+	 * make subvolumes.
+	 */
+	[TO_APART_IOCTL] = {
+		.arg = 1, .mask = WHOLE, .otherwise = TO_EOPNOTSUPP, .n_cases = 2,
+		.cases = { { 0x5400, 0x54ff, TO_IOCTL }, { 0x8900, 0x8bff, TO_IOCTL } },
 	},
 	/*
 	 * MADV_COLLAPSE interrupts every CPU. The speed of MADV_MERGEABLE shows which pages another tenant has.

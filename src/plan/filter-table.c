@@ -472,6 +472,10 @@ const struct filter_override filter_overrides[] = {
 	{ FILTER_MINIMAL, "removexattr", TO_EOPNOTSUPP },
 	{ FILTER_MINIMAL, "setxattr", TO_EOPNOTSUPP },
 	{ FILTER_MINIMAL, "truncate", TO_EPERM },
+	/* On a file system of the host, whose space only watching bounds: what takes space without writing to it, in no time. */
+	{ FILTER_MINIMAL, "fallocate", TO_EOPNOTSUPP },
+	{ FILTER_MINIMAL, "fcntl", TO_APART_FCNTL },
+	{ FILTER_MINIMAL, "ioctl", TO_APART_IOCTL },
 	/* Without a pid namespace the numbers of other processes, init among them, are anywhere. */
 	{ FILTER_MINIMAL, "sched_setaffinity", TO_PRLIMIT },
 	{ FILTER_MINIMAL, "sched_setparam", TO_PRLIMIT },

@@ -42,6 +42,7 @@ enum target {
 	TO_MESSAGE_FLAGS_3,
 	TO_PIPE_SIZE,
 	TO_FCNTL,
+	TO_APART_FCNTL,
 	TO_MADVISE,
 	TO_MEMBARRIER,
 	TO_MEMFD_CREATE,
@@ -56,6 +57,7 @@ enum target {
 	TO_THREAD, /* only in filters of Atoll's own processes (confine/) */
 	TO_SOCKET_IOCTL,
 	TO_IOCTL,
+	TO_APART_IOCTL,
 	_TO_MAX,
 };
 

@@ -30,7 +30,8 @@ struct bpf_program {
 	size_t len;
 };
 
-static struct bpf_program numbers[_FILTER_MAX], eperm, families, pairs, sockopts, allowing;
+static struct bpf_program numbers[_FILTER_MAX], eperm, families, pairs, sockopts, allowing,
+	apart_ioctls, apart_fcntls;
 static struct filter filters[_FILTER_MAX];
 
 static void export(scmp_filter_ctx ctx, struct bpf_program *ret)
@@ -213,11 +214,17 @@ static void refuse_fcntls(scmp_filter_ctx ctx)
 	}
 }
 
+static const uint32_t terminal[] = { 0x5412, 0x541c, 0x541d, 0x5423 };
+
+static bool is_refused_of_socket(uint64_t request)
+{
+	return request < 0x8901 || (request > 0x8905 && request < 0x8910) ||
+	       (request > 0x8933 && request != 0x8942);
+}
+
 /* Memory advice, barriers, and ioctls of terminals and sockets. */
 static void refuse_commands(scmp_filter_ctx ctx)
 {
-	static const uint32_t terminal[] = { 0x5412, 0x541c, 0x541d, 0x5423 };
-
 	for (size_t i = 0; i < ARRAY_SIZE(terminal); i++)
 		refuse(ctx, EPERM, SYS_ioctl, BITS(1, LOW32, terminal[i]));
 	for (uint64_t command = 1; command < 8; command++)
@@ -226,8 +233,7 @@ static void refuse_commands(scmp_filter_ctx ctx)
 	refuse(ctx, EINVAL, SYS_madvise, BITS(2, LOW32, 25));
 	refuse(ctx, EINVAL, SYS_ioctl, BITS(1, LOW32 - 1, 0x80108906));
 	for (uint64_t request = 0x8900; request < 0x8c00; request++)
-		if (request < 0x8901 || (request > 0x8905 && request < 0x8910) ||
-		    (request > 0x8933 && request != 0x8942))
+		if (is_refused_of_socket(request))
 			refuse(ctx, EINVAL, SYS_ioctl, BITS(1, LOW32, request));
 }
 
@@ -250,6 +256,35 @@ static void build_allowing(void)
 	export(ctx, &allowing);
 }
 
+static bool is_refused_of_terminal(uint64_t request)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(terminal); i++)
+		if (terminal[i] == request)
+			return true;
+	return false;
+}
+
+static void build_apart(void)
+{
+	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(EOPNOTSUPP));
+
+	for (uint64_t request = 0x5400; request < 0x5500; request++)
+		if (is_refused_of_terminal(request))
+			refuse(ctx, EPERM, SYS_ioctl, BITS(1, LOW32, request));
+		else
+			allow_equal(ctx, SYS_ioctl, 1, LOW32, request);
+	for (uint64_t request = 0x8900; request < 0x8c00; request++)
+		if (is_refused_of_socket(request))
+			refuse(ctx, EINVAL, SYS_ioctl, BITS(1, LOW32, request));
+		else
+			allow_equal(ctx, SYS_ioctl, 1, LOW32, request);
+	export(ctx, &apart_ioctls);
+	ctx = start(SCMP_ACT_ALLOW);
+	refuse_fcntls(ctx);
+	refuse(ctx, EINVAL, SYS_fcntl, BITS(1, LOW32, 1026));
+	export(ctx, &apart_fcntls);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -261,6 +296,7 @@ static int setup(void **state)
 	build_pairs();
 	build_options();
 	build_allowing();
+	build_apart();
 	return 0;
 }
 
@@ -274,6 +310,10 @@ static const struct bpf_program *minimal_program_for(uint32_t nr)
 		return &eperm;
 	case SYS_socketpair:
 		return &pairs;
+	case SYS_ioctl:
+		return &apart_ioctls;
+	case SYS_fcntl:
+		return &apart_fcntls;
 	case SYS_socket:
 	case SYS_memfd_create:
 		return &numbers[FILTER_MINIMAL];
@@ -400,7 +440,9 @@ static void test_programs_are_sound(void **state)
 					    &families,
 					    &pairs,
 					    &sockopts,
-					    &allowing };
+					    &allowing,
+					    &apart_ioctls,
+					    &apart_fcntls };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {

@@ -8,12 +8,14 @@
 
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/fs.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -245,6 +247,7 @@ static const struct {
 	{ SYS_lremovexattr, EOPNOTSUPP },
 	{ SYS_truncate, EPERM },
 	{ SYS_memfd_create, ENOSYS },
+	{ SYS_fallocate, EOPNOTSUPP },
 };
 
 /* Without namespaces: by their arguments. */
@@ -262,6 +265,26 @@ static const struct filter_verdict narrowed[] = {
 	{ SYS_setpriority, { 2, 0, 5 }, SECCOMP_RET_ALLOW },
 	{ SYS_setpriority, { 0, 77, 5 }, DENY(EPERM) },
 	{ SYS_setpriority, { 1, 77, 5 }, DENY(EPERM) },
+	{ SYS_fcntl, { 3, F_GETFD }, SECCOMP_RET_ALLOW },
+	{ SYS_fcntl, { 3, F_NOTIFY, 1 }, DENY(EINVAL) },
+	{ SYS_fcntl, { 3, F_SETLEASE, F_RDLCK }, DENY(EINVAL) },
+	{ SYS_fcntl, { 3, F_SETPIPE_SZ, 1 << 20 }, DENY(EPERM) },
+	{ SYS_fcntl, { 3, 1040, 0 }, DENY(EINVAL) },
+	{ SYS_ioctl, { 0, TCGETS }, SECCOMP_RET_ALLOW },
+	{ SYS_ioctl, { 0, FIONREAD }, SECCOMP_RET_ALLOW },
+	{ SYS_ioctl, { 0, FIOCLEX }, SECCOMP_RET_ALLOW },
+	{ SYS_ioctl, { 0, TIOCSTI }, DENY(EPERM) },
+	{ SYS_ioctl, { 0, TIOCLINUX }, DENY(EPERM) },
+	{ SYS_ioctl, { 0, SIOCGIFCONF }, SECCOMP_RET_ALLOW },
+	{ SYS_ioctl, { 0, 0x8906 }, DENY(EINVAL) },
+	{ SYS_ioctl, { 0, 0x80108906 }, DENY(EOPNOTSUPP) },
+	{ SYS_ioctl, { 0, 0x40305828 }, DENY(EOPNOTSUPP) }, /* FS_IOC_RESVSP */
+	{ SYS_ioctl, { 0, 0x4030582a }, DENY(EOPNOTSUPP) }, /* FS_IOC_RESVSP64 */
+	{ SYS_ioctl, { 0, 0x40305839 }, DENY(EOPNOTSUPP) }, /* FS_IOC_ZERO_RANGE */
+	{ SYS_ioctl, { 0, FS_IOC_SETFLAGS }, DENY(EOPNOTSUPP) },
+	{ SYS_ioctl, { 0, FS_IOC_FSSETXATTR }, DENY(EOPNOTSUPP) },
+	{ SYS_ioctl, { 0, FICLONE }, DENY(EOPNOTSUPP) },
+	{ SYS_ioctl, { 0, 0 }, DENY(EOPNOTSUPP) },
 	{ SYS_fsetxattr, { 3 }, SECCOMP_RET_ALLOW },
 	{ SYS_ftruncate, { 3, 5 }, SECCOMP_RET_ALLOW },
 	{ SYS_kill, { 77, 9 }, SECCOMP_RET_ALLOW },

@@ -70,7 +70,7 @@ static int do_seccomp(struct child *c, const struct op *op)
 	int r = sys_prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0);
 
 	if (r == 0)
-		r = sys_set_user(c->init_id, c->program_id);
+		r = sys_set_user(c->init_id, c->init_id, c->program_id);
 	if (r == 0)
 		r = sys_carry_cap(CAP_SETUID);
 	return r < 0 ? r : child_confine(c, op);

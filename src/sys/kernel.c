@@ -357,13 +357,13 @@ int sys_setids(uint32_t id)
 	return r < 0 ? r : CALL(syscall(SYS_setresuid, id, id, id));
 }
 
-int sys_set_user(uint32_t uid, uint32_t gid)
+int sys_set_user(uint32_t uid, uint32_t effective, uint32_t gid)
 {
 	int r = CALL(syscall(SYS_setgroups, 0, NULL));
 
 	if (r == 0)
 		r = CALL(syscall(SYS_setresgid, gid, gid, gid));
-	return r < 0 ? r : CALL(syscall(SYS_setresuid, uid, uid, uid));
+	return r < 0 ? r : CALL(syscall(SYS_setresuid, uid, effective, uid));
 }
 
 int sys_fchown(int fd, uint32_t uid, uint32_t gid)

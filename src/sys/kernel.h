@@ -105,8 +105,8 @@ int sys_chdir(const char *path);
 int sys_sethostname(const char *name);
 int sys_join_session_keyring(void);
 int sys_setids(uint32_t id); /* gid and uid, real, effective, saved */
-/* All three of each; no supplementary group stays. */
-int sys_set_user(uint32_t uid, uint32_t gid);
+/* uid: real and saved. All three of gid; no supplementary group stays. */
+int sys_set_user(uint32_t uid, uint32_t effective, uint32_t gid);
 int sys_fchown(int fd, uint32_t uid, uint32_t gid);
 /* Access to files is judged, and later files are created, as that user with those of its capabilities (bits). */
 int sys_set_fs_ids(uint32_t id, uint64_t caps);

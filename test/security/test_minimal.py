@@ -217,6 +217,55 @@ def test_F16_files_are_bounded_by_watching(atoll):
     assert result["status"] == "limit" or "File too large" in result["stderr"], result
 
 
+def test_R10_space_cannot_be_reserved(atoll):
+    """The host's file system would be full in no time, long before anything is looked at."""
+    seen = inside(atoll, """
+import fcntl, struct
+def reserve(request): fcntl.ioctl(fd, request, struct.pack('hhqqiI4i', 0, 0, 0, 200 << 20, 0, 0, 0, 0, 0, 0))
+fd = os.open('.', os.O_TMPFILE | os.O_RDWR)
+calls = [sc(285, fd, mode, 0, 200 << 20) for mode in (0, 1, 0x10)] + [attempt(reserve, request) for request in (0x40305828, 0x4030582a, 0x40305839)]
+say({'calls': calls, 'blocks': os.fstat(fd).st_blocks, 'posix': attempt(os.posix_fallocate, fd, 0, 8192), 'size': os.fstat(fd).st_size})
+""")
+    assert set(seen["calls"]) == {"ENOTSUP"} and seen["blocks"] == 0, seen
+    assert seen["posix"] == "ok" and seen["size"] == 8192, seen
+
+
+def test_R10_a_file_system_without_free_files_ends_the_run(atoll):
+    """Files without a name take their number, too, and no walk finds them."""
+    small = ["unshare", "-m", "sh", "-c", "mount -t tmpfs -o mode=1777,nr_inodes=500 none /tmp && exec \"$@\"", "sh"]
+    result = atoll.variant(wrap=small).python("""
+import os, time
+held = [os.open('.', os.O_TMPFILE | os.O_RDWR) for _ in range(490)]
+time.sleep(20)
+""", options=MINIMAL)
+    assert result["cause"]["kind"] == "disk" and result["_elapsed"] < 15, result
+
+
+def test_F22_nothing_tells_what_others_do(atoll):
+    """Directories of /usr are the host's: their events would show which programs it starts. inotify: test_M01_nothing_is_shared."""
+    seen = inside(atoll, """
+import fcntl
+def watch(path): fcntl.fcntl(os.open(path, os.O_RDONLY | os.O_DIRECTORY), 1026, 0x8000003f)
+say([attempt(watch, path) for path in ('/usr/bin', '/usr/lib', '.')])
+""")
+    assert set(seen) == {"EINVAL"}, seen
+
+
+def test_F03_no_ioctl_changes_files(atoll):
+    """Attributes, project ids, keys, clones of extents; those of descriptors and pipes work."""
+    seen = inside(atoll, """
+import fcntl, termios
+own, usr = open('own', 'w+'), open('/usr/bin/env')
+bad = {'setflags': (own, 0x40086602), 'fssetxattr': (own, 0x401c5820), 'clone': (own, 0x40049409), 'dedupe': (usr, 0xc0189436), 'policy': (own, 0x800c6613),
+       'key': (own, 0xc0506617), 'verity': (own, 0x40806685), 'subvolume': (own, 0x5000940e), 'freeze': (usr, 0xc0045877), 'fiemap': (usr, 0xc020660b)}
+r, w = os.pipe()
+os.write(w, b'abc')
+say([{key: sc(16, f.fileno(), request, ctypes.create_string_buffer(4096)) for key, (f, request) in bad.items()},
+     fcntl.ioctl(r, termios.FIONREAD, bytes(4))[0], attempt(fcntl.ioctl, r, termios.FIOCLEX), attempt(os.get_terminal_size, 1), attempt(os.set_blocking, r, False)])
+""")
+    assert set(seen[0].values()) == {"ENOTSUP"} and seen[1:] == [3, "ok", "ENOTTY", "ok"], seen
+
+
 def test_F17_F20_hostile_trees_are_collected_and_removed(atoll, work):
     code = """
 import os
