@@ -7,6 +7,16 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
+bool span_is_secret(struct span s, const char *text)
+{
+	const size_t n = strlen(text);
+	unsigned char different = s.len != n;
+
+	for (size_t i = 0; i < MIN(n, s.len); i++)
+		different |= (unsigned char)(s.data[i] ^ text[i]);
+	return !different;
+}
+
 bool span_is_nocase(struct span s, const char *text)
 {
 	if (!s.data || s.len != strlen(text))

@@ -27,6 +27,8 @@ static inline bool span_is(struct span s, const char *text)
 	return s.data && s.len == strlen(text) && memcmp(s.data, text, s.len) == 0;
 }
 
+/* As span_is(), but of the same length it takes the same time wherever they differ: for secrets. */
+bool span_is_secret(struct span s, const char *text);
 /* ASCII only: header names, tokens and host names. */
 bool span_is_nocase(struct span s, const char *text);
 /* Without spaces and tabs at both ends. */

@@ -37,16 +37,6 @@ int token_init(struct access_token *t, const char *name, const char *text)
 	return 0;
 }
 
-/* Takes the same time for every wrong token. */
-static bool hash_equal(const char *a, const char *b)
-{
-	unsigned char different = 0;
-
-	for (size_t i = 0; i < SHA256_HEX - 1; i++)
-		different |= (unsigned char)(a[i] ^ b[i]);
-	return different == 0;
-}
-
 /* Splits "name[:port]"; an IPv6 address keeps its brackets. */
 static void split_host(struct span host, struct span *name, struct span *port)
 {
@@ -168,7 +158,7 @@ static const struct access_token *find_token(const struct auth_rules *rules, str
 
 	hash_token(text, hash);
 	for (size_t i = 0; i < rules->n_tokens; i++)
-		if (hash_equal(rules->tokens[i].hash, hash))
+		if (span_is_secret(span_of(rules->tokens[i].hash), hash))
 			found = &rules->tokens[i];
 	return found;
 }

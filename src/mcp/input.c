@@ -8,10 +8,10 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
-#include "base/sha256.h"
+#include "base/hmac.h"
 #include "mcp/mcp-private.h"
 
-enum { STATE_TTL_S = 600, INPUTS_MAX = 16, STATE_BYTES_MAX = 64 << 10, BLOCK_BYTES = 64 };
+enum { STATE_TTL_S = 600, INPUTS_MAX = 16, STATE_BYTES_MAX = 64 << 10 };
 
 /* What the handler waits for: of a legacy call, across its requests to the client. */
 struct mcp_asking {
@@ -47,69 +47,29 @@ const json_t *mcp_call_state(const struct mcp_call *call)
 
 /* --- the seal --- */
 
-static int hex_value(char c)
+/* The seal of a state that belongs to this call, to be freed. NULL: no memory. */
+static char *seal_of(const struct mcp_call *call, const char *payload)
 {
-	return c <= '9' ? c - '0' : c - 'a' + 10;
-}
-
-struct seal_part {
-	const char *data;
-	size_t len;
-};
-
-static void hash_keyed(const struct mcp *m, uint8_t pad, const struct seal_part *parts, size_t n,
-		       char ret[SHA256_HEX])
-{
-	uint8_t block[BLOCK_BYTES] = { 0 };
-	struct sha256 h;
-
-	memcpy(block, m->secret, sizeof(m->secret));
-	for (size_t i = 0; i < sizeof(block); i++)
-		block[i] ^= pad;
-	sha256_init(&h);
-	sha256_update(&h, block, sizeof(block));
-	for (size_t i = 0; i < n; i++) {
-		uint64_t len = parts[i].len;
-
-		sha256_update(&h, &len, sizeof(len));
-		sha256_update(&h, parts[i].data, parts[i].len);
-	}
-	sha256_final(&h, ret);
-}
-
-/* RFC 2104 over the parts, each after its length. */
-static void seal(const struct mcp *m, const struct seal_part *parts, size_t n, char ret[SHA256_HEX])
-{
-	char inner[SHA256_HEX];
-	uint8_t bytes[SHA256_HEX / 2];
-	struct seal_part part = { (const char *)bytes, sizeof(bytes) };
-
-	hash_keyed(m, 0x36, parts, n, inner);
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)(hex_value(inner[2 * i]) << 4 | hex_value(inner[2 * i + 1]));
-	hash_keyed(m, 0x5c, &part, 1, ret);
-}
-
-/* The seal of a state that belongs to this call. */
-static int seal_of(const struct mcp_call *call, const char *payload, char ret[SHA256_HEX])
-{
+	const struct span key = { (const char *)call->mcp->secret, sizeof(call->mcp->secret) };
 	const json_t *arguments = json_object_get(call->params, "arguments");
 	const json_t *name = json_object_get(call->params, call->method->name_key);
 	/* Absent arguments and empty ones are the same. */
 	const bool has_any = json_object_size(arguments) > 0;
-	char *text = has_any ? json_dumps(arguments, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
+	_cleanup_free_ char *text = has_any ? json_dumps(arguments, JSON_SORT_KEYS | JSON_COMPACT)
+					    : NULL;
 	const char *words[] = { payload, mcp_call_caller(call), call->method->name,
 				json_is_string(name) ? json_string_value(name) : "",
 				text ? text : "" };
-	struct seal_part parts[ARRAY_SIZE(words)];
+	struct span parts[ARRAY_SIZE(words)];
+	uint8_t mac[SHA256_BYTES];
 
 	if (has_any && !text)
-		return -ENOMEM;
+		return NULL;
+	/* With the NUL at its end, no word can begin in the one before. */
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		parts[i] = (struct seal_part){ words[i], strlen(words[i]) };
-	seal(call->mcp, parts, ARRAY_SIZE(parts), ret);
-	free(text);
-	return 0;
+		parts[i] = (struct span){ words[i], strlen(words[i]) + 1 };
+	hmac_sha256(key, parts, ARRAY_SIZE(parts), mac);
+	return base64_encode(mac, sizeof(mac));
 }
 
 /* "BASE64.SEAL" of {"state", "until"}; NULL: no memory. */
@@ -119,22 +79,13 @@ static char *state_close(const struct mcp_call *call, const json_t *state)
 	json_t *tree = json_pack("{s:O, s:I}", "state", state, "until", until);
 	_cleanup_free_ char *text = tree ? json_dumps(tree, JSON_COMPACT) : NULL;
 	_cleanup_free_ char *payload = text ? base64_encode(text, strlen(text)) : NULL;
-	char mark[SHA256_HEX], *closed = NULL;
+	_cleanup_free_ char *mark = payload ? seal_of(call, payload) : NULL;
+	char *closed = NULL;
 
 	json_decref(tree);
-	if (!payload || seal_of(call, payload, mark) < 0 ||
-	    asprintf(&closed, "%s.%s", payload, mark) < 0)
+	if (!mark || asprintf(&closed, "%s.%s", payload, mark) < 0)
 		return NULL;
 	return closed;
-}
-
-static bool marks_are_equal(const char *a, const char *b)
-{
-	unsigned char different = strlen(a) != strlen(b);
-
-	for (size_t i = 0; !different && i < SHA256_HEX - 1; i++)
-		different |= (unsigned char)(a[i] ^ b[i]);
-	return !different;
 }
 
 /* NULL: it is not ours, or too old. */
@@ -144,10 +95,10 @@ static json_t *state_open(const struct mcp_call *call, const char *closed)
 	size_t n = dot ? (size_t)(dot - closed) : 0, len = 0;
 	_cleanup_free_ char *payload = n > 0 ? strndup(closed, n) : NULL;
 	_cleanup_free_ char *text = payload ? malloc(base64_decoded_max(n)) : NULL;
-	char mark[SHA256_HEX];
+	_cleanup_free_ char *mark = text ? seal_of(call, payload) : NULL;
 	json_t *tree, *state = NULL;
 
-	if (!text || seal_of(call, payload, mark) < 0 || !marks_are_equal(mark, dot + 1) ||
+	if (!mark || !span_is_secret(span_of(mark), dot + 1) ||
 	    base64_decode(payload, n, text, &len) < 0)
 		return NULL;
 	tree = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
