@@ -157,6 +157,15 @@ static int parse_scaled(const char *text, const struct unit *units, size_t n, in
 	return r;
 }
 
+int parse_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 int parse_i64(const char *text, int64_t *ret)
 {
 	static const struct unit one[] = { { "", 1 } };

@@ -7,6 +7,8 @@
 
 #include "base/macro.h"
 
+/* The value of one hexadecimal digit; negative: it is none. */
+int parse_hex_digit(char c);
 /* Decimal digits only. -EINVAL: not a number; -ERANGE: does not fit. */
 int parse_i64(const char *text, int64_t *ret) _must_check_;
 /* "512", "512b", "64k", "512m", "8g", "1t" (also "kib", "mb"…: all binary), fractions allowed: "1.5g", ".5g". */

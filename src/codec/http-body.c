@@ -7,6 +7,8 @@
  */
 #include "codec/http-body.h"
 
+#include "base/parse.h"
+
 enum state { SIZE, SIZE_LF, DATA, DATA_CR, DATA_LF, END_CR, END_LF, DONE };
 
 enum { SIZE_DIGITS_MAX = 15 }; /* fits an int64_t with room to spare */
@@ -26,18 +28,9 @@ static int refuse_body(struct http_body *b, const char *why)
 	return -EBADMSG;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static int take_size(struct http_body *b, char c)
 {
-	int digit = hex_digit(c);
+	int digit = parse_hex_digit(c);
 
 	if (c == '\r' && b->digits > 0) {
 		b->state = SIZE_LF;

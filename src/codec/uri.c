@@ -6,6 +6,7 @@
 #include "codec/uri.h"
 
 #include "base/buf.h"
+#include "base/parse.h"
 
 size_t uri_utf8_char(struct span text)
 {
@@ -42,15 +43,6 @@ static bool is_utf8(struct span text)
 	return true;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* One byte of the text, decoded; -EINVAL when '%' is not followed by two digits. */
 static int decode_byte(struct span text, size_t *i, bool in_query)
 {
@@ -63,8 +55,8 @@ static int decode_byte(struct span text, size_t *i, bool in_query)
 		return (unsigned char)c;
 	if (text.len - *i < 2)
 		return -EINVAL;
-	high = hex_digit(text.data[*i]);
-	low = hex_digit(text.data[*i + 1]);
+	high = parse_hex_digit(text.data[*i]);
+	low = parse_hex_digit(text.data[*i + 1]);
 	*i += 2;
 	return high < 0 || low < 0 ? -EINVAL : high * 16 + low;
 }

@@ -6,6 +6,8 @@
  */
 #include "compat/execute/literal.h"
 
+#include "base/parse.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -33,15 +35,6 @@ static bool is_digit(char c)
 static bool is_name_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static int hex_value(char c)
-{
-	if (is_digit(c))
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 static char peek(const struct parser *p, size_t n)
@@ -98,7 +91,7 @@ static bool take_hex(struct parser *p, unsigned n, uint32_t *ret)
 	if ((size_t)(p->end - p->at) < n)
 		return false;
 	for (unsigned i = 0; i < n; i++) {
-		int digit = hex_value(p->at[i]);
+		int digit = parse_hex_digit(p->at[i]);
 
 		if (digit < 0)
 			return false;
@@ -299,8 +292,8 @@ static size_t skip_digits(struct parser *p, bool hex)
 {
 	size_t n = 0;
 
-	while (p->at < p->end &&
-	       (is_digit(*p->at) || (*p->at == '_' && n > 0) || (hex && hex_value(*p->at) >= 0))) {
+	while (p->at < p->end && (is_digit(*p->at) || (*p->at == '_' && n > 0) ||
+				  (hex && parse_hex_digit(*p->at) >= 0))) {
 		p->at++;
 		n++;
 	}
