@@ -45,6 +45,10 @@ struct child {
 	char staging[16]; /* host directory the new root is built on */
 	bool pivoted;
 };
+/* In its initialiser: it has none of the descriptors yet that it gets or makes. */
+#define CHILD_NO_FDS                                                                               \
+	.plan_fd = -EBADF, .mounter_fd = -EBADF, .upper_fd = -EBADF, .terminal_fd = -EBADF,        \
+	.ruleset_fd = -EBADF
 /* Never returns. */
 _noreturn_ void child_main(struct child *c);
 

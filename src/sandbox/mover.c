@@ -54,16 +54,10 @@ static int map_own_ids(void)
 
 static _noreturn_ void pid1_main(const struct mover *m, int mover_fd)
 {
-	struct child child = { .host = m->host,
-			       .control_fd = m->control_fd,
-			       .keep_fd = mover_fd,
-			       .perform = child_nest,
-			       .fork_program = mover_await_copy,
-			       .plan_fd = -EBADF,
-			       .mounter_fd = -EBADF,
-			       .upper_fd = -EBADF,
-			       .terminal_fd = -EBADF,
-			       .ruleset_fd = -EBADF };
+	struct child child = {
+		CHILD_NO_FDS,	     .host = m->host,	    .control_fd = m->control_fd,
+		.keep_fd = mover_fd, .perform = child_nest, .fork_program = mover_await_copy
+	};
 	struct report hello = { .kind = REPORT_HELLO };
 	int r = map_own_ids();
 

@@ -84,18 +84,6 @@ static int start_mover(struct sandbox *sb, struct mover *m, struct error *err)
 	return 0;
 }
 
-/* The broker's end stays in the sandbox. */
-static int make_order_socket(struct sandbox *sb, struct error *err)
-{
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return error_set(err, ERROR_INTERNAL, errno, "a socket pair cannot be made: %s",
-				 strerror(errno));
-	sb->order_fd = pair[0];
-	return pair[1];
-}
-
 static int nest(const struct sandbox *parent, struct mover *m, struct sandbox **ret,
 		struct error *err)
 {
@@ -109,10 +97,10 @@ static int nest(const struct sandbox *parent, struct mover *m, struct sandbox **
 	/* The groups of a cgroup v2 are entered from outside, as by clones of an unprivileged zygote. */
 	sb->nested = sb->cloned_apart = true;
 	sb->parent_id = parent->nested ? parent->parent_id : parent->host_id;
-	m->control_fd = far_end = sandbox_make_control(sb, err);
+	m->control_fd = far_end = sandbox_make_pair(&sb->control_fd, err);
 	if (far_end < 0)
 		return far_end;
-	m->order_fd = order_end = make_order_socket(sb, err);
+	m->order_fd = order_end = sandbox_make_pair(&sb->order_fd, err);
 	if (order_end < 0)
 		return order_end;
 	r = sandbox_claim_id(sb, err);

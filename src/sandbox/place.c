@@ -303,16 +303,9 @@ static void placed_cleanup(struct sandbox **sb)
 
 static int clone_placed(struct sandbox *sb, struct error *err)
 {
-	struct child child = { .host = sb->host,
-			       .keep_fd = -EBADF,
-			       .plan_fd = -EBADF,
-			       .mounter_fd = -EBADF,
-			       .upper_fd = -EBADF,
-			       .terminal_fd = -EBADF,
-			       .ruleset_fd = -EBADF,
-			       .program_id = sb->host_id,
-			       .init_id = sb->host_id - 1 };
-	_cleanup_close_ int far_end = sandbox_make_control(sb, err);
+	struct child child = { CHILD_NO_FDS, .host = sb->host, .keep_fd = -EBADF,
+			       .program_id = sb->host_id, .init_id = sb->host_id - 1 };
+	_cleanup_close_ int far_end = sandbox_make_pair(&sb->control_fd, err);
 
 	if (far_end < 0)
 		return far_end;

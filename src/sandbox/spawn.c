@@ -201,27 +201,21 @@ struct sandbox *sandbox_new(struct sandbox_host *host)
 	return sb;
 }
 
-int sandbox_make_control(struct sandbox *sb, struct error *err)
+int sandbox_make_pair(int *ret_near, struct error *err)
 {
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return error_set(err, ERROR_INTERNAL, errno, "a socket pair cannot be made: %s",
 				 strerror(errno));
-	sb->control_fd = pair[0];
+	*ret_near = pair[0];
 	return pair[1];
 }
 
 int sandbox_clone(struct sandbox *sb, struct error *err)
 {
-	struct child child = { .host = sb->host,
-			       .keep_fd = -EBADF,
-			       .plan_fd = -EBADF,
-			       .mounter_fd = -EBADF,
-			       .upper_fd = -EBADF,
-			       .terminal_fd = -EBADF,
-			       .ruleset_fd = -EBADF };
-	_cleanup_close_ int far_end = sandbox_make_control(sb, err);
+	struct child child = { CHILD_NO_FDS, .host = sb->host, .keep_fd = -EBADF };
+	_cleanup_close_ int far_end = sandbox_make_pair(&sb->control_fd, err);
 
 	if (far_end < 0)
 		return far_end;
@@ -398,7 +392,7 @@ int sandbox_expect(struct sandbox_host *host, struct net *net, struct sandbox **
 		return error_oom(err);
 	}
 	sb->net = net;
-	far_end = sandbox_make_control(sb, err);
+	far_end = sandbox_make_pair(&sb->control_fd, err);
 	if (far_end < 0)
 		return far_end;
 	/* A new descriptor has the lowest free number, so all below are in use. The rest is for requests. */

@@ -13,8 +13,8 @@ int sandbox_choose_id(struct sandbox *sb, uint32_t base, uint32_t count,
 		      struct error *err) _must_check_;
 /* A uid and a cgroup: the uid that a clone already has, unless another sandbox has it; otherwise any uid. */
 int sandbox_claim_id(struct sandbox *sb, struct error *err) _must_check_;
-/* The sandbox's end of the socket; the broker keeps the other. */
-int sandbox_make_control(struct sandbox *sb, struct error *err) _must_check_;
+/* Of a pair of sockets the sandbox's end; the broker keeps the other one, *ret_near. */
+int sandbox_make_pair(int *ret_near, struct error *err) _must_check_;
 /* Needs the group only if the kernel can clone into one (v2). */
 int sandbox_clone(struct sandbox *sb, struct error *err) _must_check_;
 

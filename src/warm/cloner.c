@@ -221,18 +221,14 @@ void cloner_serve(struct cloner *c)
 		net_fd = fds[at++];
 	if (req.cgroup)
 		cgroup_fd = fds[at];
-	c->cell = (struct child){ .host = &c->host,
+	c->cell = (struct child){ CHILD_NO_FDS,
+				  .host = &c->host,
 				  .control_fd = fds[0],
 				  .keep_fd = program_fd,
 				  .fork_program = c->fork_program,
 				  .net_given = req.net,
 				  .skeleton = req.skeleton,
-				  .signals_kept = true,
-				  .plan_fd = -EBADF,
-				  .mounter_fd = -EBADF,
-				  .upper_fd = -EBADF,
-				  .terminal_fd = -EBADF,
-				  .ruleset_fd = -EBADF };
+				  .signals_kept = true };
 	c->warm_up = req.warm_up;
 	if (is_single_threaded()) {
 		use_capabilities(true);
