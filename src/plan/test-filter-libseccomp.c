@@ -300,65 +300,42 @@ static int setup(void **state)
 	return 0;
 }
 
-static const struct bpf_program *minimal_program_for(uint32_t nr)
-{
-	switch (nr) {
-	case SYS_sched_setaffinity:
-	case SYS_sched_setparam:
-	case SYS_sched_setscheduler:
-	case SYS_setpriority:
-		return &eperm;
-	case SYS_socketpair:
-		return &pairs;
-	case SYS_ioctl:
-		return &apart_ioctls;
-	case SYS_fcntl:
-		return &apart_fcntls;
-	case SYS_socket:
-	case SYS_memfd_create:
-		return &numbers[FILTER_MINIMAL];
-	default:
-		return NULL;
-	}
-}
+/* Calls that are judged by their arguments, in the minimal profile and in others; the numbers say the rest. */
+static const struct {
+	uint32_t nr;
+	const struct bpf_program *usual, *minimal;
+} checked[] = {
+	{ SYS_prctl, &eperm, &eperm },
+	{ SYS_clone, &eperm, &eperm },
+	{ SYS_personality, &eperm, &eperm },
+	{ SYS_prlimit64, &eperm, &eperm },
+	{ SYS_memfd_create, &eperm, &numbers[FILTER_MINIMAL] },
+	{ SYS_socket, &families, &numbers[FILTER_MINIMAL] },
+	{ SYS_socketpair, &families, &pairs },
+	{ SYS_ioctl, &allowing, &apart_ioctls },
+	{ SYS_fcntl, &allowing, &apart_fcntls },
+	{ SYS_sched_setaffinity, &allowing, &eperm },
+	{ SYS_sched_setparam, &allowing, &eperm },
+	{ SYS_sched_setscheduler, &allowing, &eperm },
+	{ SYS_setpriority, &allowing, &eperm },
+	{ SYS_sendto, &allowing, &allowing },
+	{ SYS_recvfrom, &allowing, &allowing },
+	{ SYS_sendmsg, &allowing, &allowing },
+	{ SYS_recvmsg, &allowing, &allowing },
+	{ SYS_sendmmsg, &allowing, &allowing },
+	{ SYS_recvmmsg, &allowing, &allowing },
+	{ SYS_madvise, &allowing, &allowing },
+	{ SYS_membarrier, &allowing, &allowing },
+	{ SYS_setsockopt, &sockopts, &sockopts },
+	{ SYS_getsockopt, &sockopts, &sockopts },
+};
 
 static const struct bpf_program *program_for(enum filter_profile profile, uint32_t nr)
 {
-	const struct bpf_program *own = profile == FILTER_MINIMAL ? minimal_program_for(nr) : NULL;
-
-	if (own)
-		return own;
-	switch (nr) {
-	case SYS_prctl:
-	case SYS_clone:
-	case SYS_personality:
-	case SYS_prlimit64:
-	case SYS_memfd_create:
-		return &eperm;
-	case SYS_socket:
-	case SYS_socketpair:
-		return &families;
-	case SYS_ioctl:
-	case SYS_sched_setaffinity:
-	case SYS_sched_setparam:
-	case SYS_sched_setscheduler:
-	case SYS_setpriority:
-	case SYS_sendto:
-	case SYS_recvfrom:
-	case SYS_sendmsg:
-	case SYS_recvmsg:
-	case SYS_sendmmsg:
-	case SYS_recvmmsg:
-	case SYS_fcntl:
-	case SYS_madvise:
-	case SYS_membarrier:
-		return &allowing;
-	case SYS_setsockopt:
-	case SYS_getsockopt:
-		return &sockopts;
-	default:
-		return &numbers[profile];
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(checked); i++)
+		if (checked[i].nr == nr)
+			return profile == FILTER_MINIMAL ? checked[i].minimal : checked[i].usual;
+	return &numbers[profile];
 }
 
 static void compare_one(enum filter_profile profile, const struct seccomp_data *data)
