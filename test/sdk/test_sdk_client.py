@@ -45,7 +45,9 @@ def test_run(client):
                         stdin="in ", env={"A": "env"}, args=["one"], files={"data/b": b"\xff"}, timeout="5s", memory="128m",
                         labels={"of": "sdk"})
     assert (result.status, result.ok, result.exit_code, result.stdout) == ("success", True, 0, "in env ['one']\n")
-    assert result.raw["labels"] == {"of": "sdk"} and [file["path"] for file in result.files] == ["out"]
+    assert (result.labels, result.success, result.runtime[:6], result.policy) == ({"of": "sdk"}, True, "Python", "default")
+    assert result.usage["pids_peak"] == 1 and result.denials == result.network == [] and result.created_at.endswith("Z")
+    assert [file["path"] for file in result.files] == ["out"]
     assert client.file(result.id, "out") == b"x" and client.output(result.id) == b"in env ['one']\n"
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interfaces of documents 000, 001 and 002 in the Python package, by the messages of their documents."""
+import json
 import math
+import subprocess
 import sys
 
 import pytest
@@ -9,8 +11,8 @@ from program import FRONT, ROOT
 
 sys.path.insert(0, str(ROOT / "sdk" / "python" / "src"))
 from atoll.code_execution import LocalSandbox, get_sandbox  # noqa: E402
-from atoll.code_sandbox import AutoDebuggerIntegration, CodeSandbox, ResourceLimits  # noqa: E402
-from atoll.executor import SANDBOX_RUNNER_SCRIPT_TEMPLATE, SandboxExecutor  # noqa: E402
+from atoll.code_sandbox import AutoDebuggerIntegration, CodeSandbox, ExecutionResult, ResourceLimits  # noqa: E402
+from atoll.executor import (SANDBOX_RUNNER_SCRIPT_TEMPLATE, ExecutionManager, ExecutionManagerConfig, SandboxExecutor)  # noqa: E402
 
 pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root")]
 
@@ -49,12 +51,13 @@ def test_000_nan_and_prints(client):
      "not JSON serializable\nTraceback:\n"),
     ("def __init__(self, x): pass\ndef m(self): pass", "Error during sandboxed tool execution: Failed to initialize 'T' with default attempts "
      "(config={} or no args): T.__init__() missing 1 required positional argument: 'x'\nTraceback:\n"),
-    ("def m(self):\n    import os; print('x', flush=True); os._exit(0)", "Sandbox execution produced non-JSON output: x\n"),
+    ("def m(self):\n    import os; print('x', flush=True); os._exit(0)", "Sandbox execution produced non-JSON output: x"),
     ("def m(self):\n    import os; os._exit(0)", "Sandbox execution completed with no output."),
     ("def m(self):\n    raise SystemExit(3)", "Sandbox execution failed with return code 3 and no specific error output captured."),
     ("def m(self):\n    import os, sys; print('o', flush=True); sys.stderr.write('e\\n'); os._exit(1)",
-     "Sandbox execution error (stderr):\ne\n\nSandbox stdout (non-JSON):\no\n"),
-    ("def m(self):\n    import os, sys; sys.stderr.write('e\\n'); os._exit(1)", "Sandbox execution error (stderr):\ne\n"),
+     "Sandbox execution error (stderr):\ne\nSandbox stdout (non-JSON):\no"),
+    ("def m(self):\n    import os, sys; sys.stderr.write('e\\n'); os._exit(1)", "Sandbox execution error (stderr):\ne"),
+    ("def m(self):\n    import sys; sys.exit('text')", "Sandbox execution error (stderr):\ntext"),
 ])
 def test_000_errors(client, body, text):
     result, error = call(client, body)[1]
@@ -65,7 +68,7 @@ def test_000_errors(client, body, text):
 @pytest.mark.undisturbed
 def test_000_both(client):
     """A result and an error at once, a class that is not there, a timeout that is strict, parameters that JSON cannot hold."""
-    assert call(client, "def m(self):\n    import sys; sys.stderr.write('w'); return 1")[1] == \
+    assert call(client, "def m(self):\n    import sys; sys.stderr.write('w\\n'); return 1")[1] == \
         (1, "Sandbox execution had stderr output (but valid JSON result from stdout):\nw")
     assert "has no attribute 'Nope'" in call(client, "def m(self): pass", name="Nope")[1][1]
     executor, outcome = call(client, "def m(self):\n    while True: pass", timeout=1)
@@ -79,6 +82,38 @@ def test_000_the_template_runs(client, monkeypatch):
     monkeypatch.setattr("atoll.executor.SANDBOX_RUNNER_SCRIPT_TEMPLATE",
                         SANDBOX_RUNNER_SCRIPT_TEMPLATE.replace("(**params)", "(**params) + 1"))
     assert call(client, "def m(self): return 1")[1] == (2, None)
+
+
+def test_000_the_template_alone(tmp_path):
+    """As the document has it: a runner, four words, and one JSON object on standard output."""
+    (tmp_path / "_sandboxed_tool.py").write_text("class T:\n    def m(self, a): return a + 1\n")
+    (tmp_path / "_sandbox_runner.py").write_text(SANDBOX_RUNNER_SCRIPT_TEMPLATE)
+    words = [sys.executable, "-u", "_sandbox_runner.py", "_sandboxed_tool.py", "T", "m", '{"a": 1}']
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {"result": 2, "error": None, "traceback": None} and done.stderr == ""
+
+
+@pytest.mark.undisturbed
+def test_000_silent_tools(client):
+    """A tool that waits is not stuck before its time is over."""
+    manager = ExecutionManager(ExecutionManagerConfig(stuck_process_timeout=0.2), client=client)
+    executor = SandboxExecutor(5, client=client, manager=manager)
+    assert executor.run("import time\nclass T:\n    def m(self): time.sleep(0.6); return 1", "T", "m", {}) == (1, None)
+
+
+def test_000_programs(client):
+    executor = SandboxExecutor(5, client=client)
+    done = executor.execute_python_code("import sys; print('out'); sys.stderr.write('err')")
+    assert done == {"stdout": "out\n", "stderr": "err", "exit_code": 0, "is_compilation_error": False, "is_runtime_error": False}
+    unread, failed = executor.execute_python_code("x ="), executor.execute_python_code("1/0")
+    assert (unread["is_compilation_error"], unread["is_runtime_error"], unread["exit_code"]) == (True, False, 1)
+    assert (failed["is_compilation_error"], failed["is_runtime_error"], failed["exit_code"]) == (False, True, 1)
+    executor.timeout_seconds = 0.3
+    slow = executor.execute_python_code("while True: pass")
+    assert (slow["stderr"], slow["exit_code"], slow["is_runtime_error"]) == ("Sandbox execution timed out after 0.3 seconds.", -1, True)
+    executor.timeout_seconds = 10000
+    wrong = executor.execute_python_code("1")
+    assert wrong["stderr"].startswith("System error in SandboxExecutor: limits.timeout: ") and wrong["exit_code"] == -2
 
 
 # --- document 001 -----------------------------------------------------------------------------------------------------
@@ -122,6 +157,15 @@ def test_001_outcomes(sandbox):
     assert sandbox.get_resource_usage(slow.container_id)["memory_usage"] > 0 and sandbox.get_resource_usage("ex_none") is None
 
 
+def test_001_reports():
+    told = ExecutionResult(success=False, exit_code=1, stdout="", stderr="e", execution_time=0.5, timeout=False, error_message="Test error",
+                           language="python", output_files={"a": "b"})
+    report = AutoDebuggerIntegration.create_debug_report(told)
+    assert (report["error_type"], report["error_message"], report["output_files"]) == ("execution_error", "Test error", {"a": "b"})
+    none = ExecutionResult(success=False, exit_code=0, stdout="", stderr="", execution_time=0.5, timeout=False, error_message="E")
+    assert AutoDebuggerIntegration.analyze_error(none) == {"is_error": True, "error_type": "sandbox_error", "error": "E"}
+
+
 def test_001_limits(sandbox):
     with pytest.warns(UserWarning, match="using 30 seconds"):
         assert ResourceLimits(timeout_seconds=60).timeout_seconds == 30
@@ -142,6 +186,25 @@ def test_001_files_and_input(sandbox):
     assert sandbox.execute("open('/sandbox/x', 'w')", "python").exit_code == 1
 
 
+def test_001_layout(sandbox):
+    """The program is code.EXT, so other files may have any other name; Python's output is there without a flush."""
+    said = sandbox.execute("import main, os\nprint(sorted(os.listdir('/sandbox')), __file__, os.environ['PYTHONUNBUFFERED'])", "python",
+                           files={"main.py": "print('helper')"}, env_vars={"A": "b"})
+    assert said.stdout == "helper\n['code.py', 'main.py'] /sandbox/code.py 1\n"
+    slow = sandbox.execute("print('on')\nimport time\ntime.sleep(10)", "python", limits=ResourceLimits(timeout_seconds=1))
+    assert (slow.stdout, slow.timeout) == ("on\n", True)
+    at_once = sandbox.execute("import time\ntime.sleep(10)", "python", limits=ResourceLimits(timeout_seconds=0))
+    assert (at_once.error_message, at_once.exit_code) == ("Execution timed out after 0s", 124)
+
+
+def test_001_another_language(sandbox, monkeypatch):
+    """The document's way to extend it: one more entry."""
+    row = {"language": "perl", "runtime_name": "Perl 5", "extension": ".pl", "image": "perl:5", "description": "Perl"}
+    monkeypatch.setattr(CodeSandbox, "LANGUAGE_CONFIGS", {**CodeSandbox.LANGUAGE_CONFIGS, "perl": row})
+    assert sandbox.execute("print 6 * 7", "perl").stdout == "42"
+    assert {"language": "perl", "runtime": "Perl 5", "extension": ".pl", "image": "perl:5", "description": "Perl"} in sandbox.list_supported_languages()
+
+
 @pytest.mark.modes("root", "rootless")
 def test_001_writable_root(sandbox, mode):
     """Anywhere, for the run alone; without root a warning says what is writable instead."""
@@ -158,7 +221,7 @@ def test_001_writable_root(sandbox, mode):
 def test_001_more(sandbox, client):
     """What the document plans: streams, stages, many at once; and the hooks."""
     seen = []
-    assert sandbox.execute_streaming("print('now')", "python", on_stdout=seen.append).success and seen == ["now\n"]
+    assert sandbox.execute_streaming("print('now')", "python", on_stdout=seen.append).success and "".join(seen) == "now\n"
     staged = sandbox.execute_stages([("write", "open('n', 'w').write('5')"), ("read", "print(open('n').read())")], "python")
     assert staged.stdout == "5\n"
     assert [result.stdout for result in sandbox.execute_many(["print(%d)" % n for n in range(5)], "python")] == ["%d\n" % n for n in range(5)]
@@ -188,6 +251,8 @@ def test_001_command_line(stage, monkeypatch):
     monkeypatch.setenv("HOME", str(stage.home("root")))
     result = CodeSandbox(use_docker_api=False).execute("print(input())", "python", files={"a": "b"})
     assert result.exit_code == 1 and "EOFError" in result.stderr
+    wrong = CodeSandbox(use_docker_api=False).execute("1", "python", files={"../a": "b"})
+    assert wrong.exit_code == -1 and wrong.error_message.startswith("Error preparing files: ")
     assert CodeSandbox(use_docker_api=False).execute("open('/usr/lib/x', 'x')", "python", read_only=False).success
     monkeypatch.setenv("ATOLL_BIN", "")
     monkeypatch.setattr("atoll.code_sandbox.find_program", lambda: None)

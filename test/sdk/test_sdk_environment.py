@@ -124,6 +124,10 @@ def test_003_files(client):
     with pytest.raises(OSError):
         run(environment.execute_code("open('/etc/shadow')"))
     environment.close()
+    environment = SandboxEnvironment(allowed_imports=["ctypes", "errno"], filesystem_access=True, client=client)
+    code = "import ctypes, errno\nctypes.CDLL(None, use_errno=True).fork(), errno.errorcode[ctypes.get_errno()]"
+    assert run(environment.execute_code(code)) == (-1, "EAGAIN"), "no subprocess, here too"
+    environment.close()
 
 
 @pytest.mark.undisturbed
@@ -225,7 +229,8 @@ def test_003_tools(executor):
     assert set(calls[0]) == {"tool", "type", "parameters", "timestamp", "caller", "result_size", "completed_at", "duration", "error"}
     assert [call["caller"] for call in calls] == [{"type": "code_execution", "execution_id": outcome["execution_id"],
                                                    "tool_id": "tool_call_%d" % n} for n in (1, 2)]
-    assert calls[0]["duration"] >= 0.01 and calls[0]["result_size"] > 0 and calls[0]["completed_at"] > calls[0]["timestamp"]
+    assert calls[0]["duration"] >= 0.01 and calls[0]["completed_at"] > calls[0]["timestamp"] > 0
+    assert {call["parameters"]["name"]: call["result_size"] for call in calls} == {"tea": 1, "rum": 2}
     assert executor.get_available_tools() == ["note", "price"]
 
 
@@ -251,6 +256,9 @@ def test_003_tool_limits(client):
     assert len(outcome["tool_calls"]) == 2
     slow = ProgrammaticToolExecutor(tool_catalog=CATALOG, timeout=0.5, client=client)
     assert run(slow.execute("while True: pass"))["error"] == "TimeoutError: Execution timeout after 0.5s"
+    assert (slow.timeout, slow.max_tool_calls) == (0.5, 100)
+    slow.timeout, slow.max_tool_calls = 5, 1
+    assert run(slow.execute("await note(text='x')\nawait note(text='x')"))["error"].startswith("RuntimeError: Exceeded max tool calls (1).")
     dear = ProgrammaticToolExecutor({"buy": {"function": lambda: 1, "cost": 6.0}}, client=client)
     assert run(dear.execute("await buy()\nawait buy()"))["error"] == "RuntimeError: Exceeded max total cost (10.0 USD)"
 
@@ -269,6 +277,13 @@ def test_003_stubs_and_mcp(client):
 
     far = ProgrammaticToolExecutor(Catalog(), mcp_client=Remote(), client=client)
     assert run(far.execute("return await far(a=1)"))["result"] == ["far", {"a": 1}]
+
+    async def execute_tool(tool, parameters):
+        return tool.name, parameters
+
+    far._execute_tool = execute_tool  # as ToolWeaver's own tests do
+    assert run(far.execute("return await far(a=1)"))["result"] == ("far", {"a": 1})
+    assert far.execution_id != ProgrammaticToolExecutor(Catalog()).execution_id
     assert "no function" in run(ProgrammaticToolExecutor(Catalog(), client=client).execute("return await far(a=1)"))["error"]
 
 

@@ -58,11 +58,21 @@ def test_settings(tmp_path):
     assert dataclasses.asdict(ExecutionManagerConfig.from_file(str(path))) == {**DEFAULTS, **changed}
     path.write_text(json.dumps({"operational_configs": {"timeouts": {"command_execution_max": 9}}}))
     assert ExecutionManagerConfig.from_file(str(path)).max_timeout == 9
-    for wrong in ("a:\n - b\n", "a: [1]\n", "a:\n    b: 1\n  c: 2\n", "word\n",
-                  "operational_configs:\n  execution_monitor:\n    enabled: 1\n"):
-        path.write_text(wrong)
+    path.write_text("models:\n  - one\ntexts: [a, b]\n" + FILE + "\nothers: |\n  a\n  b\n")
+    assert ExecutionManagerConfig.from_file(str(path)).cpu_warning == 70, "the rest of the file may be any YAML"
+    for wrong in ("a:\n - b\n", "a: [1]\n", "a:\n    b: 1\n  c: 2\n", "word\n", "execution_monitor:\n  enabled: 1\n"):
+        path.write_text("operational_configs:\n" + "".join("  %s\n" % line for line in wrong.splitlines()))
         with pytest.raises(ValueError):
             ExecutionManagerConfig.from_file(str(path))
+
+
+def test_settings_of_the_system(tmp_path, monkeypatch):
+    """A manager without settings takes those of the file at its usual place."""
+    monkeypatch.chdir(tmp_path)
+    assert ExecutionManager().config == ExecutionManagerConfig()
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "system_config.yaml").write_text(FILE)
+    assert ExecutionManager().config.default_timeout == 20 and ExecutionManager(ExecutionManagerConfig()).config.default_timeout == 30
 
 
 def test_executions(manager):
@@ -72,12 +82,13 @@ def test_executions(manager):
     assert set(done.resource_usage) == {"cpu_percent", "memory_percent", "disk_percent", "timestamp"}
     assert 0 < done.resource_usage["disk_percent"] < 100
     assert manager.execute_command(["echo", "two  words"]).stdout == "two  words\n"
+    assert manager.execute_command("python -c 'print(6 * 7)'").stdout == "42\n"
     assert asyncio.run(manager.execute_async_command("echo later")).stdout == "later\n"
     slow = manager.execute_command("while :; do :; done", timeout=0.3)
     assert (slow.status, slow.error_message) == (ExecutionStatus.TIMEOUT, "Command timed out after 0.3s") and slow.execution_time < 2
     stats = manager.get_execution_statistics()
-    assert (stats["total_executions"], stats["successful_executions"], stats["timeout_executions"], stats["failed_executions"]) == (4, 3, 1, 0)
-    assert stats["success_rate"] == 0.75 and stats["timeout_rate"] == 0.25 and stats["average_execution_time"] > 0
+    assert (stats["total_executions"], stats["successful_executions"], stats["timeout_executions"], stats["failed_executions"]) == (5, 4, 1, 0)
+    assert stats["success_rate"] == 0.8 and stats["timeout_rate"] == 0.2 and stats["average_execution_time"] > 0
     with pytest.raises(InvalidRequest):
         manager.execute_command("echo", timeout=-1)
 
@@ -146,16 +157,18 @@ def test_health(client):
     assert [(entry["type"], entry["resource"], entry["action"], entry["details"], entry["status"]) for entry in report["recent_recoveries"]] == [
         ("resource_recovery", "memory", "attempted", "garbage_collection", "completed")]
     json.dumps(report)
-    manager.start_health_monitoring()
-    while len(manager.issues_log) < 4:
-        time.sleep(0.01)
-    manager.stop_health_monitoring()
+    with manager:  # it watches
+        while len(manager.issues_log) < 4:
+            time.sleep(0.01)
+    assert manager._thread is None and manager.monitor.check_terminal_responsiveness() in TerminalStatus
+    manager.reset_statistics()
+    assert not manager.issues_log and not manager.recovery_actions and manager.get_execution_statistics()["total_executions"] == 0
 
 
 def test_executor_is_counted(client):
     manager = ExecutionManager(client=client)
     before = len(client.history(limit=200))
-    assert manager.check_terminal_status() is not TerminalStatus.UNRESPONSIVE and len(client.history(limit=200)) == before
+    assert manager.check_terminal_responsiveness() is not TerminalStatus.UNRESPONSIVE and len(client.history(limit=200)) == before
     executor = SandboxExecutor(5, client=client, manager=manager)
     code = "class T:\n    def m(self, n): return n + 1"
     assert [executor.run(code, "T", "m", {"n": n}) for n in (1, 1, 2)] == [(2, None), (2, None), (3, None)]

@@ -15,6 +15,7 @@ process. ``Sandbox`` is a live interpreter that keeps its state. ``Client`` and 
 """
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from importlib import import_module
@@ -57,6 +58,7 @@ def default_client() -> Client:
     with _lock:
         if _default is None or _default_pid != os.getpid():
             _default, _default_pid = Client(), os.getpid()
+            atexit.register(_default.close)
         return _default
 
 

@@ -22,6 +22,7 @@ from ._errors import APIError, ConnectionFailed
 from ._sync import Transport
 
 READY_SECONDS = 30.0
+HOST_CALLS = 10000  # of one execution
 
 _lock = threading.Lock()
 _private: Optional["PrivateDaemon"] = None
@@ -45,8 +46,10 @@ class PrivateDaemon:
         os.chmod(self._dir, 0o711)  # the front of a daemon that root starts runs as another user
         self._log = os.path.join(self._dir, "log")
         self.address = Address(os.path.join(self._dir, "atoll.sock"), "", 0)
-        command = ["/bin/sh", "-c", '"$@"; rm -rf -- "$0"', self._dir, program, "serve", "--until-eof", "--set", "listen=", "--set", "network.allow=true", "--socket", str(self.address.path),
-                   "--state-dir", os.path.join(self._dir, "state"), "--log-file", self._log]
+        # Its only caller owns it, so what a caller may have is what the caller asks for.
+        settings = ["--set", "listen=", "--set", "network.allow=true", "--set", "sessions.host_calls=%d" % HOST_CALLS]
+        command = ["/bin/sh", "-c", '"$@"; rm -rf -- "$0"', self._dir, program, "serve", "--until-eof", *settings,
+                   "--socket", str(self.address.path), "--state-dir", os.path.join(self._dir, "state"), "--log-file", self._log]
         try:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                              stderr=subprocess.PIPE, start_new_session=True)

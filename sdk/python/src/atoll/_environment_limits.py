@@ -20,8 +20,9 @@ TOO_MANY_CALLS = "Exceeded max tool calls (%d). Consider optimizing your code or
 class ResourceLimits:
     """Limits of an environment.
 
-    ``timeout_seconds`` and ``max_tool_calls`` (the daemon allows 100, or what its configuration says) hold for each execution, ``max_concurrent`` for calls of tools at one time, ``max_total_cost_usd``
-    for the sum of what tools cost. ``max_duration`` is another name of ``timeout_seconds``.
+    ``timeout_seconds`` and ``max_tool_calls`` hold for each execution, ``max_concurrent`` for calls of tools at one time,
+    ``max_total_cost_usd`` for the sum of what tools cost. ``max_duration`` is another name of ``timeout_seconds``. A running daemon
+    allows 100 calls, or what its ``sessions.host_calls`` says; a private one 10000.
 
     >>> ResourceLimits().max_memory_mb
     512

@@ -74,7 +74,7 @@ def percent(used: float, total: float) -> float:
     >>> percent(1, 8), percent(1, 0)
     (12.5, 0.0)
     """
-    return round(100.0 * used / total, 2) if total else 0.0
+    return round(100.0 * used / total, 4) if total else 0.0
 
 
 class Processor:

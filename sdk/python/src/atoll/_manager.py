@@ -19,7 +19,8 @@ import threading
 import time
 from collections import OrderedDict, deque
 from dataclasses import asdict, dataclass, field
-from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Union
+from types import TracebackType
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Type, Union
 
 from . import _host
 from ._client import Client
@@ -79,6 +80,8 @@ class ExecutionResult:
 _STATUSES = {"success": ExecutionStatus.COMPLETED, "error": ExecutionStatus.COMPLETED, "limit": ExecutionStatus.COMPLETED,
              "timeout": ExecutionStatus.TIMEOUT, "cancelled": ExecutionStatus.CANCELLED}
 _COUNTS = ("total_executions", "successful_executions", "failed_executions", "timeout_executions", "recovered_executions")
+#: Debian has no program of that name, and commands use it.
+_PYTHON = 'type python >/dev/null 2>&1 || python() { python3 "$@"; }; '
 _RECOVERIES = {"cpu": "cpu_throttling_suggested", "memory": "garbage_collection", "disk": "temp_cleanup_suggested"}
 
 
@@ -100,7 +103,8 @@ class ExecutionManager:
     """
 
     def __init__(self, config: Optional[ExecutionManagerConfig] = None, *, client: Optional[Client] = None) -> None:
-        self.config = config or ExecutionManagerConfig()
+        """``config=None`` reads ``configs/system_config.yaml`` below the working directory, where there is one."""
+        self.config = config or ExecutionManagerConfig.from_system()
         self.logger = logging.getLogger("atoll.executor.ExecutionManager")
         self.logger.setLevel(self.config.log_level.upper())
         self.issues_log: Deque[Dict[str, Any]] = deque(maxlen=LOG_MAX)
@@ -113,6 +117,19 @@ class ExecutionManager:
         self._stop: Optional[threading.Event] = None
         self._thread: Optional[threading.Thread] = None
         self.reset_statistics()
+
+    def __enter__(self) -> "ExecutionManager":
+        """Starts to watch this machine."""
+        self.start_health_monitoring()
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        self.stop_health_monitoring()
+
+    @property
+    def monitor(self) -> "ExecutionManager":
+        """The document's second object, which measures and runs; here it is this one."""
+        return self
 
     @property
     def client(self) -> Client:
@@ -135,7 +152,7 @@ class ExecutionManager:
         text = command if isinstance(command, str) else " ".join(shlex.quote(word) for word in command)
 
         def start(limits: Dict[str, Any]) -> Result:
-            return self.client.run(text, "bash", **dict(options, **limits))
+            return self.client.run(_PYTHON + text, "bash", **dict(options, **limits))
 
         return self.execute(text, start, timeout, retry_on_failure)
 
@@ -215,7 +232,7 @@ class ExecutionManager:
         with self._lock:
             past = list(self._past.get(key, ()))
         value = min(sum(past) / len(past) * config.timeout_multiplier, config.max_timeout) if past else asked
-        terminal = self.check_terminal_status() if config.terminal_monitoring else TerminalStatus.RESPONSIVE
+        terminal = self.check_terminal_responsiveness() if config.terminal_monitoring else TerminalStatus.RESPONSIVE
         if terminal is TerminalStatus.UNRESPONSIVE:
             value = config.min_timeout
         elif past:
@@ -224,7 +241,7 @@ class ExecutionManager:
         value = min(max(value, config.min_timeout), config.max_timeout)
         return value if timeout is None else min(value, timeout)
 
-    def check_terminal_status(self) -> TerminalStatus:
+    def check_terminal_responsiveness(self) -> TerminalStatus:
         """How fast the sandbox service answers; asked every five seconds at most."""
         if time.monotonic() - self._terminal[0] < TERMINAL_CHECK_SECONDS:
             return self._terminal[1]
@@ -280,16 +297,18 @@ class ExecutionManager:
         return stats
 
     def reset_statistics(self) -> None:
-        """Starts to count again."""
+        """Starts to count again, and forgets issues and recoveries."""
         with self._lock:
             self._counts = {name: 0 for name in _COUNTS}
             self._seconds = 0.0
+        self.issues_log.clear()
+        self.recovery_actions.clear()
 
     # --- health ------------------------------------------------------------------------------------------------------
 
     def get_system_health(self) -> Dict[str, Any]:
         """Readings of this machine, and the terminal's status."""
-        terminal = self.check_terminal_status() if self.config.terminal_monitoring else self._terminal[1]
+        terminal = self.check_terminal_responsiveness() if self.config.terminal_monitoring else self._terminal[1]
         return dict(_host.readings(self._processor), terminal_status=terminal.value)
 
     def get_system_health_report(self) -> Dict[str, Any]:

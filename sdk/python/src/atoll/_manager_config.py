@@ -2,12 +2,13 @@
 """The settings of ``ExecutionManager``, and the file they may stand in.
 
 The file is Unified-AI-Project's ``configs/system_config.yaml``: ``operational_configs.execution_monitor`` and ``operational_configs.timeouts``.
-It is JSON, or the part of YAML that such a file needs: nested maps of scalars, indented by spaces. Lists, anchors and texts of several
-lines are refused, so a file that needs more is never half understood.
+It is JSON, or YAML of which only ``operational_configs`` is read: nested maps of scalars, indented by spaces. Lists, anchors and texts of
+several lines are refused there, so settings are never half understood.
 """
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, fields
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
@@ -89,8 +90,13 @@ class ExecutionManagerConfig:
         """The settings from a file of JSON or simple YAML."""
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        settings = json.loads(text) if text.lstrip().startswith("{") else parse_simple_yaml(text)
+        settings = json.loads(text) if text.lstrip().startswith("{") else parse_simple_yaml(section_of(text, "operational_configs"))
         return cls.from_dict(settings)
+
+    @classmethod
+    def from_system(cls) -> "ExecutionManagerConfig":
+        """The settings from the file at its usual place below the working directory; the defaults where there is none."""
+        return cls.from_file() if os.path.exists(DEFAULT_CONFIG_FILE) else cls()
 
 
 def _check_kind(name: str, value: object, default: object) -> None:
@@ -116,6 +122,20 @@ def _scalar(text: str) -> Any:
     if text[0] in "[{&*|>!%@`-":
         raise ValueError("%r is more YAML than this reader knows" % text)
     return text
+
+
+def section_of(text: str, name: str) -> str:
+    """The lines of one key at the top of a YAML file, and empty ones in place of the others.
+
+    >>> section_of("a:\\n- 1\\nb:\\n  c: 2\\n# d\\n  e: 3\\nf: 4", "b")
+    '\\n\\nb:\\n  c: 2\\n# d\\n  e: 3\\n'
+    """
+    inside, lines = False, []
+    for line in text.splitlines():
+        if line.strip() and not line.startswith((" ", "#")):
+            inside = line.split(":")[0].strip("'\"") == name
+        lines.append(line if inside else "")
+    return "\n".join(lines)
 
 
 def parse_simple_yaml(text: str) -> Dict[str, Any]:

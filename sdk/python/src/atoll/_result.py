@@ -18,6 +18,7 @@ class Cause:
 
     kind: str = ""
     detail: str = ""
+    limit_key: Optional[str] = None
     limit: Any = None
     peak: Any = None
     retryable: bool = False
@@ -62,6 +63,13 @@ class Result:
     stages: List[Dict[str, Any]]
     tests: List[Dict[str, Any]]
     isolation: Dict[str, Any]
+    usage: Dict[str, Any]
+    denials: List[Dict[str, Any]]
+    network: List[Dict[str, Any]]
+    labels: Dict[str, str]
+    runtime: Optional[str]
+    policy: Optional[str]
+    created_at: Optional[str]
     session_state: Optional[str]
     raw: Dict[str, Any] = field(repr=False)
 
@@ -96,9 +104,21 @@ class Result:
             stages=list(raw.get("stages") or []),
             tests=list(raw.get("tests") or []),
             isolation=dict(raw.get("isolation") or {}),
+            usage=dict(raw.get("usage") or {}),
+            denials=list(raw.get("denials") or []),
+            network=list(raw.get("network") or []),
+            labels=dict(raw.get("labels") or {}),
+            runtime=raw.get("runtime"),
+            policy=raw.get("policy"),
+            created_at=raw.get("created_at"),
             session_state=(raw.get("session") or {}).get("state"),
             raw=dict(raw),
         )
+
+    @property
+    def success(self) -> bool:
+        """``ok`` by its name in the API."""
+        return self.ok
 
     def explain(self) -> str:
         """One sentence that says how the program ended.

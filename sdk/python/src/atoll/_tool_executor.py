@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import logging
 import secrets
 import time
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ._async_client import AsyncClient
@@ -24,6 +22,7 @@ from ._environment_limits import DEFAULT_ALLOWED_IMPORTS, TOO_MANY_CALLS, Resour
 from ._result import Result
 
 _PRELUDE = "import asyncio, json"
+_PRELUDE_SECONDS = 30  # the executor's own timeout is for the code
 NESTED = "Nested code execution is not allowed"
 
 
@@ -88,12 +87,8 @@ def tools_of(catalog: Any) -> Dict[str, Tool]:
     return found
 
 
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat()
-
-
-def _size(value: Any) -> int:
-    return len(json.dumps(value, default=str))
+def _new_id() -> str:
+    return "ptc_" + secrets.token_hex(4)
 
 
 class _Calls:
@@ -131,20 +126,21 @@ class _Calls:
     async def _record(self, tool: Tool, parameters: Dict[str, Any]) -> Any:
         kind = "stub_import" if self._executor.enable_stubs else "code_execution"
         caller = {"type": kind, "execution_id": self._id, "tool_id": "tool_call_%d" % (len(self.records) + 1)}
-        record: Dict[str, Any] = {"tool": tool.name, "type": tool.type, "parameters": parameters, "timestamp": _now(), "caller": caller,
+        record: Dict[str, Any] = {"tool": tool.name, "type": tool.type, "parameters": parameters, "timestamp": time.time(), "caller": caller,
                                   "result_size": 0, "completed_at": None, "duration": 0.0, "error": None}
         self.records.append(record)
         begin = time.monotonic()
         try:
             async with self._turns:
-                value = await self._executor._call_tool(tool, parameters)
-            record["result_size"] = _size(value)
+                value = await self._executor._execute_tool(tool, parameters)
+            record["result_size"] = len(str(value))
             return value
         except Exception as error:
             record["error"] = str(error)
             raise
         finally:
-            record["completed_at"], record["duration"] = _now(), time.monotonic() - begin
+            record["duration"] = time.monotonic() - begin
+            record["completed_at"] = record["timestamp"] + record["duration"]
 
 
 class ProgrammaticToolExecutor:
@@ -175,6 +171,25 @@ class ProgrammaticToolExecutor:
         self._tools = tools_of(catalog if catalog is not None else tool_catalog)
         self._mcp_client = mcp_client
         self._client = client
+        self.execution_id = _new_id()  # of the last execution, or of the one to come
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for each execution."""
+        return self.limits.timeout_seconds
+
+    @timeout.setter
+    def timeout(self, seconds: float) -> None:
+        self.limits.timeout_seconds = seconds
+
+    @property
+    def max_tool_calls(self) -> int:
+        """Calls of tools in each execution."""
+        return self.limits.max_tool_calls
+
+    @max_tool_calls.setter
+    def max_tool_calls(self, count: int) -> None:
+        self.limits.max_tool_calls = count
 
     def get_available_tools(self) -> List[str]:
         """The names of the tools that code may call."""
@@ -184,7 +199,7 @@ class ProgrammaticToolExecutor:
         """Raises ``SandboxSecurityError`` for code that imports or calls what it may not."""
         check_code(code, frozenset(self.allowed_imports))
 
-    async def _call_tool(self, tool: Tool, parameters: Dict[str, Any]) -> Any:
+    async def _execute_tool(self, tool: Tool, parameters: Dict[str, Any]) -> Any:
         if self.enable_stubs:
             return tool.stub if tool.stub is not None else {"tool": tool.name, "parameters": parameters, "stub": True}
         if tool.function is not None:
@@ -198,7 +213,7 @@ class ProgrammaticToolExecutor:
     async def execute(self, code: str, context: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
         """Runs code: ``output`` (what it printed), ``result``, ``tool_calls``, ``execution_time``, ``error``, ``execution_id``."""
         begin = time.monotonic()
-        execution_id = "ptc_" + secrets.token_hex(4)
+        execution_id = self.execution_id = _new_id()
         outcome: Dict[str, Any] = {"output": "", "result": None, "tool_calls": [], "execution_time": 0.0, "error": None,
                                    "execution_id": execution_id}
         calls = _Calls(self, execution_id)
@@ -218,5 +233,11 @@ class ProgrammaticToolExecutor:
         functions = {name: calls.function_of(tool) for name, tool in self._tools.items()}
         async with AsyncClient(self._client.url if self._client else None) as client:
             async with AsyncSandbox(rules=rules, policy="pure", limits=self.limits.to_limits(), client=client) as session:
-                await session.run(_PRELUDE)
+                await session.run(_PRELUDE, timeout=_PRELUDE_SECONDS)
                 return await session.run(code, variables=context, host_functions=functions)
+
+
+async def execute_programmatic_code(code: str, tool_catalog: Any, context: Optional[Mapping[str, Any]] = None,
+                                    timeout: float = 30) -> Dict[str, Any]:
+    """Runs code with the tools of a catalog, as ``ProgrammaticToolExecutor.execute``."""
+    return await ProgrammaticToolExecutor(tool_catalog, timeout=timeout).execute(code, context)

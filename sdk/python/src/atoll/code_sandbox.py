@@ -33,23 +33,16 @@ HISTORY_MAX = 10000
 _SIZE_UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-class _Language:
-    """One row of the document's table of languages."""
-
-    def __init__(self, language: str, runtime: str, extension: str, image: str, description: str) -> None:
-        self.language, self.runtime, self.extension = language, runtime, extension
-        self.image, self.description = image, description
+Row = Dict[str, str]
 
 
-def _rows() -> Dict[str, _Language]:
-    python = ("python", "Python 3.11", ".py", "python:3.11-slim", "Python 3.11 runtime")
-    javascript = ("javascript", "Node.js 18", ".js", "node:18-alpine", "Node.js 18 runtime")
-    bash = ("bash", "Bash 5", ".sh", "ubuntu:22.04", "Bash shell runtime")
-    ruby = ("ruby", "Ruby 3.2", ".rb", "ruby:3.2-alpine", "Ruby 3.2 runtime")
-    golang = ("go", "Go 1.21", ".go", "golang:1.21-alpine", "Go 1.21 runtime")
-    names = {"python": python, "python3": python, "javascript": javascript, "js": javascript, "bash": bash,
-             "sh": bash, "ruby": ruby, "go": golang}
-    return {name: _Language(*row) for name, row in names.items()}
+def _row(language: str, runtime: str, extension: str, image: str) -> Row:
+    return {"language": language, "runtime_name": runtime, "extension": extension, "image": image, "description": runtime + " runtime"}
+
+
+_PYTHON = _row("python", "Python 3.11", ".py", "python:3.11-slim")
+_JAVASCRIPT = _row("javascript", "Node.js 18", ".js", "node:18-alpine")
+_BASH = _row("bash", "Bash 5", ".sh", "ubuntu:22.04")
 
 
 def _size_bytes(name: str, size: Union[str, int]) -> int:
@@ -99,7 +92,7 @@ class ResourceLimits:
         memory = _size_bytes("memory_limit", self.memory_limit)
         swap = max(0, _size_bytes("memory_swap", self.memory_swap or self.memory_limit) - memory)
         return {"memory": memory, "swap": swap, "cpu_quota": self.cpu_quota, "cpu_period": self.cpu_period,
-                "cpu_shares": self.cpu_shares, "pids": self.pids_limit, "timeout": self.timeout_seconds}
+                "cpu_shares": self.cpu_shares, "pids": self.pids_limit, "timeout": max(self.timeout_seconds, 0.001)}
 
 
 @dataclass
@@ -116,15 +109,14 @@ class ExecutionResult:
     container_id: Optional[str] = None
     language: Optional[str] = None
     resource_usage: Optional[Dict[str, Any]] = None
-    output_files: Dict[str, bytes] = field(default_factory=dict)
+    output_files: Dict[str, str] = field(default_factory=dict)
     memory_used: Optional[int] = None
     cpu_percent: Optional[float] = None
     timestamp: datetime = field(default_factory=datetime.now)
 
     def to_dict(self) -> Dict[str, Any]:
         """All fields as JSON can hold them."""
-        return dict(asdict(self), timestamp=self.timestamp.isoformat(),
-                    output_files={name: len(data) for name, data in self.output_files.items()})
+        return dict(asdict(self), timestamp=self.timestamp.isoformat())
 
 
 Validator = Callable[[str, str], Union[None, bool, str]]
@@ -137,9 +129,13 @@ class CodeSandbox:
     ``use_docker_api=True`` (the name is the document's) talks to a daemon, ``False`` runs the command line program for each
     execution. ``validator(code, language)`` returns None or True, or the reason why the code is not run, or False.
     ``on_result(code, result)`` is called with every result.
+
+    To add a language, add a row to ``LANGUAGE_CONFIGS``: its ``language`` is the name that ``atoll languages`` knows.
     """
 
-    LANGUAGE_CONFIGS: ClassVar[Dict[str, _Language]] = _rows()
+    LANGUAGE_CONFIGS: ClassVar[Dict[str, Row]] = {
+        "python": _PYTHON, "python3": _PYTHON, "javascript": _JAVASCRIPT, "js": _JAVASCRIPT, "bash": _BASH, "sh": _BASH,
+        "ruby": _row("ruby", "Ruby 3.2", ".rb", "ruby:3.2-alpine"), "go": _row("go", "Go 1.21", ".go", "golang:1.21-alpine")}
 
     def __init__(self, default_limits: Optional[ResourceLimits] = None, use_docker_api: bool = True, *,
                  client: Optional[Client] = None, validator: Optional[Validator] = None,
@@ -236,11 +232,12 @@ class CodeSandbox:
         limits = limits or self.default_limits
         began = time.monotonic()
         try:
-            raw = self._run(code, row, dict(options, limits=limits.to_limits()))
+            raw = self._run(code, row, dict(options, limits=limits.to_limits(), **_layout(code, row, options)))
             result = _from_result(raw, limits)
-            result.language = "%s (%s)" % (name, _short_runtime(raw) or row.runtime)
+            result.language = "%s (%s)" % (name, _short_runtime(raw) or row["runtime_name"])
         except (AtollError, OSError, ValueError) as error:
-            result = ExecutionResult(False, -1, "", "", 0.0, error_message=_failure_text(error), language=name)
+            field = error.field if isinstance(error, APIError) else None
+            result = ExecutionResult(False, -1, "", "", 0.0, error_message=_failure_text(field, str(error)), language=name)
         result.execution_time = round(time.monotonic() - began, 3)
         return self._keep(code, name, result)
 
@@ -251,7 +248,7 @@ class CodeSandbox:
             return "Code refused by the validator"
         return verdict if isinstance(verdict, str) and verdict else None
 
-    def _run(self, code: Optional[str], row: _Language, options: Dict[str, Any]) -> Result:
+    def _run(self, code: Optional[str], row: Row, options: Dict[str, Any]) -> Result:
         try:
             result = self._run_once(code, row, options)
             if result.status != "denied" or not result.explain().startswith("writable_root:"):
@@ -264,10 +261,10 @@ class CodeSandbox:
         warnings.warn("only /sandbox and /tmp are writable: " + reason, stacklevel=4)
         return self._run_once(code, row, dict(options, writable_root=None))
 
-    def _run_once(self, code: Optional[str], row: _Language, options: Dict[str, Any]) -> Result:
+    def _run_once(self, code: Optional[str], row: Row, options: Dict[str, Any]) -> Result:
         if self.use_docker_api or "on_stdout" in options:
-            return self.client.run(code, row.language, **options)
-        return _run_program(code, row, options)
+            return self.client.run(code, row["language"], **options)
+        return _run_program(code, row["language"], options)
 
     def _keep(self, code: Optional[str], name: str, result: ExecutionResult) -> ExecutionResult:
         entry = {"timestamp": result.timestamp.isoformat(), "language": name, "success": result.success,
@@ -285,8 +282,8 @@ class CodeSandbox:
 
     def list_supported_languages(self) -> List[Dict[str, str]]:
         """The languages, by name: language, runtime, extension, image, description."""
-        return [{"language": name, "runtime": row.runtime, "extension": row.extension, "image": row.image,
-                 "description": row.description} for name, row in sorted(self.LANGUAGE_CONFIGS.items())]
+        return [{"language": name, "runtime": row["runtime_name"], "extension": row["extension"], "image": row["image"],
+                 "description": row["description"]} for name, row in sorted(self.LANGUAGE_CONFIGS.items())]
 
     def get_execution_history(self, limit: Optional[int] = None) -> List[Dict[str, Any]]:
         """What this object executed, oldest first: all of it, or the last ``limit``."""
@@ -326,10 +323,16 @@ def _network(enabled: bool) -> Dict[str, str]:
     return {"network": "allow:*", "policy": "trusted"} if enabled else {}
 
 
-def _failure_text(error: BaseException) -> str:
-    if isinstance(error, APIError) and error.field and error.field.startswith("files"):
-        return "Error preparing files: %s" % error
-    return "Container error: %s" % error
+def _layout(code: Optional[str], row: Row, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The document's name of the program's file, and of Python its variable, so that what was printed before a timeout is there."""
+    layout: Dict[str, Any] = {} if code is None else {"entry": "code" + row["extension"]}
+    if row["language"] == "python":
+        layout["env"] = dict({"PYTHONUNBUFFERED": "1"}, **(options.get("env") or {}))
+    return layout
+
+
+def _failure_text(field: Optional[str], text: str) -> str:
+    return ("Error preparing files: %s" if (field or "").startswith("files") else "Container error: %s") % text
 
 
 def _usage_of(raw: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
@@ -350,20 +353,22 @@ def _from_result(result: Result, limits: ResourceLimits) -> ExecutionResult:
     message: Optional[str] = None
     if timed_out:
         message = "Execution timed out after %ss" % limits.timeout_seconds
-    elif result.exit_code is None or result.status == "limit":
+    elif result.exit_code is None:
+        message = _failure_text(result.explain().split(":")[0], result.explain())
+    elif result.status == "limit":
         message = result.explain()
     return ExecutionResult(result.ok, exit_code, result.stdout, result.stderr, result.duration, timed_out, message,
                            result.id or None, None, usage, {}, result.memory_peak, usage["cpu_percent"] if usage else None)
 
 
-def _run_program(code: Optional[str], row: _Language, options: Dict[str, Any]) -> Result:
+def _run_program(code: Optional[str], language: str, options: Dict[str, Any]) -> Result:
     """One execution by the command line program."""
     from ._calls import request_body
 
     program = find_program()
     if program is None:
         raise AtollError("the program `atoll` was not found; install Atoll or set ATOLL_BIN")
-    body = request_body(code, row.language, options)
+    body = request_body(code, language, options)
     done = subprocess.run([program, "run", "--json", "--no-daemon", "--request", "-"], input=json.dumps(body).encode("utf-8"),
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     try:
@@ -396,7 +401,7 @@ class AutoDebuggerIntegration:
             report["error_type"] = "timeout" if result.timeout else "execution_error"
             report["error_message"] = result.error_message
         if result.output_files:
-            report["output_files"] = sorted(result.output_files)
+            report["output_files"] = result.output_files
         return report
 
     @staticmethod

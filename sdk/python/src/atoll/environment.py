@@ -28,10 +28,13 @@ from ._environment_limits import DEFAULT_ALLOWED_IMPORTS, TOO_MANY_CALLS, Resour
 from ._errors import NotFound
 from ._result import Result
 from ._session import Sandbox
-from ._tool_executor import ProgrammaticToolExecutor
+from ._tool_executor import ProgrammaticToolExecutor, execute_programmatic_code
 
 __all__ = ["DEFAULT_ALLOWED_IMPORTS", "ExecutionResult", "ProgrammaticToolExecutor", "ResourceLimits", "SandboxEnvironment", "SandboxError",
-           "SandboxSecurityError", "create_sandbox"]
+           "SandboxSecurityError", "SecurityError", "create_sandbox", "execute_programmatic_code"]
+
+#: The name that ToolWeaver's executor has for it.
+SecurityError = SandboxSecurityError
 
 #: Behind the code of ``execute``: its outcome is the value of ``__main__()``, or the variable ``result``.
 _OUTCOME = '\n(await globals()["__main__"]()) if callable(globals().get("__main__")) else globals().get("result")'
@@ -80,7 +83,7 @@ class SandboxEnvironment:
                  filesystem_access: bool = False, *, allowed_modules: Iterable[str] = (), client: Optional[Client] = None) -> None:
         """``allowed_imports=None`` allows json, math, datetime, asyncio and typing; ``allowed_modules`` are allowed beside them.
 
-        ``filesystem_access=True`` gives the code /sandbox and /tmp of its own.
+        ``filesystem_access=True`` gives the code /sandbox and /tmp of its own. In both cases it is one process with one thread.
         """
         self.limits = limits or ResourceLimits()
         self.allowed_modules = frozenset(allowed_modules)
@@ -100,9 +103,10 @@ class SandboxEnvironment:
     def _make(self) -> Sandbox:
         rules = {"imports": {"allow": self.allowed_imports}, "filesystem": self.filesystem_access, "subprocess": False}
         network = "allow:*" if self.limits.allow_network else None
-        # The rules are a convenience. Without files, the kernel holds what they say: the policy's code reads libraries only and is one process.
+        # The rules are a convenience; the kernel holds what they say. Without files, the policy's code reads libraries only and is one process.
         policy = "trusted" if self.limits.allow_network else None if self.filesystem_access else "pure"
-        return Sandbox(rules=rules, policy=policy, network=network, limits=self.limits.to_limits(), client=self._client or default_client())
+        limits = self.limits.to_limits() if policy else dict(self.limits.to_limits(), pids=1)
+        return Sandbox(rules=rules, policy=policy, network=network, limits=limits, client=self._client or default_client())
 
     async def _started(self) -> Sandbox:
         session = self._session

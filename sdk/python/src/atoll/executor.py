@@ -31,9 +31,10 @@ TOOL_FILE = "_sandboxed_tool.py"
 RUNNER_FILE = "_sandbox_runner.py"
 PARAMS_FILE = "_sandbox_params.json"
 ANSWER_FILE = "_sandbox_answer.json"
+SCRIPT_FILE = "_sandboxed_script.py"
 
-#: What runs in the sandbox, beside the tool. Its words are the tool's file, class, method, the file of the parameters and
-#: the file of the answer, {"result", "error", "traceback"}.
+#: What runs in the sandbox, beside the tool. Its words are the tool's file, class, method, the parameters as JSON (``@`` and a name: in that
+#: file), and the file of the answer, {"result", "error", "traceback"}; without that word the answer is printed.
 SANDBOX_RUNNER_SCRIPT_TEMPLATE = '''\
 import importlib.util
 import json
@@ -82,12 +83,16 @@ def answer_of(tool, class_name, method_name, params):
                            "traceback": traceback.format_exc()})
 
 
-def main(tool, class_name, method_name, params_path, answer_path):
-    with open(params_path, encoding="utf-8") as file:
-        params = json.load(file)
-    text = answer_of(tool, class_name, method_name, params)
-    with open(answer_path, "w", encoding="utf-8") as file:
-        file.write(text)
+def main(tool, class_name, method_name, params, answer_path=None):
+    if params.startswith("@"):
+        with open(params[1:], encoding="utf-8") as file:
+            params = file.read()
+    text = answer_of(tool, class_name, method_name, json.loads(params))
+    if answer_path is None:
+        print(text)
+    else:
+        with open(answer_path, "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 main(*sys.argv[1:])
@@ -116,11 +121,12 @@ class SandboxExecutor:
         try:
             client = self._client or default_client()
             files = {TOOL_FILE: code_string, PARAMS_FILE: json.dumps(method_params)}
-            words = [TOOL_FILE, class_name, method_name, PARAMS_FILE, ANSWER_FILE]
+            words = [TOOL_FILE, class_name, method_name, "@" + PARAMS_FILE, ANSWER_FILE]
 
             def start(limits: Dict[str, Any]) -> Result:
+                # A tool that waits in silence has all of its time; idle_timeout is for commands.
                 return client.run(SANDBOX_RUNNER_SCRIPT_TEMPLATE, "python", entry=RUNNER_FILE, files=files, args=words,
-                                  collect=[ANSWER_FILE], **limits)
+                                  collect=[ANSWER_FILE], timeout=limits["timeout"])
 
             timeout = self.timeout_seconds
             if self.use_execution_monitoring:
@@ -128,9 +134,26 @@ class SandboxExecutor:
             else:
                 result = start({"timeout": timeout})
             self.last_result = result
+            _require_begun(result)
             return self._outcome(result, _read_answer(client, result), timeout)
         except Exception as error:  # pylint: disable=broad-except; the document promises a text for every failure
             return None, "Error in sandbox executor system: %s\n%s" % (error, traceback.format_exc())
+
+    def execute_python_code(self, code_string: str) -> Dict[str, Any]:
+        """Runs a program: ``stdout``, ``stderr``, ``exit_code``, ``is_compilation_error``, ``is_runtime_error``.
+
+        >>> SandboxExecutor().execute_python_code("1 / 0")["is_runtime_error"]
+        True
+        """
+        try:
+            result = (self._client or default_client()).run(code_string, "python", entry=SCRIPT_FILE, timeout=self.timeout_seconds)
+            _require_begun(result)
+        except Exception as error:  # pylint: disable=broad-except; the document promises a text for every failure
+            return _script_outcome("", "System error in SandboxExecutor: %s\n%s" % (error, traceback.format_exc()), -2)
+        self.last_result = result
+        if result.status == "timeout":
+            return _script_outcome("", "Sandbox execution timed out after %s seconds." % self.timeout_seconds, -1)
+        return _script_outcome(result.stdout, result.stderr, result.exit_code or 0)
 
     def _run_watched(self, content: str, start: Callable[[Dict[str, Any]], Result]) -> Tuple[Result, float]:
         """The result under a manager's care, and the timeout that it was given."""
@@ -146,23 +169,34 @@ class SandboxExecutor:
         """The document's mapping; the order of its cases matters."""
         if result.status == "timeout":
             return None, "Sandbox execution timed out after %s seconds." % timeout
+        said, out = result.stderr.strip(), result.stdout.strip()
         if answer is not None:
             if answer.get("error") or answer.get("traceback"):
                 return None, "Error during sandboxed tool execution: %s\nTraceback:\n%s" % (answer.get("error"), answer.get("traceback"))
             if result.stderr:
-                return answer.get("result"), ("Sandbox execution had stderr output (but valid JSON result from stdout):\n"
-                                              + result.stderr)
+                return answer.get("result"), "Sandbox execution had stderr output (but valid JSON result from stdout):\n%s" % said
             return answer.get("result"), None
-        if result.stderr and result.stdout:
-            return None, "Sandbox execution error (stderr):\n%s\nSandbox stdout (non-JSON):\n%s" % (result.stderr, result.stdout)
-        if result.stderr:
-            return None, "Sandbox execution error (stderr):\n%s" % result.stderr
-        if result.stdout:
-            return None, "Sandbox execution produced non-JSON output: %s" % result.stdout
+        if said and out:
+            return None, "Sandbox execution error (stderr):\n%s\nSandbox stdout (non-JSON):\n%s" % (said, out)
+        if said:
+            return None, "Sandbox execution error (stderr):\n%s" % said
+        if out:
+            return None, "Sandbox execution produced non-JSON output: %s" % out
         if result.exit_code == 0:
             return None, "Sandbox execution completed with no output."
-        return None, ("Sandbox execution failed with return code %s and no specific error output captured."
-                      % result.exit_code)
+        return None, "Sandbox execution failed with return code %s and no specific error output captured." % result.exit_code
+
+
+def _script_outcome(stdout: str, stderr: str, exit_code: int) -> Dict[str, Any]:
+    unread = any(word in stderr for word in ("SyntaxError:", "IndentationError:", "TabError:"))
+    return {"stdout": stdout, "stderr": stderr, "exit_code": exit_code, "is_compilation_error": unread,
+            "is_runtime_error": exit_code != 0 and stderr != "" and not unread}
+
+
+def _require_begun(result: Result) -> None:
+    """Only what never ran has no exit code."""
+    if result.exit_code is None:
+        raise AtollError(result.explain())
 
 
 def _read_answer(client: Client, result: Result) -> Optional[Dict[str, Any]]:
