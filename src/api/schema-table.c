@@ -302,8 +302,9 @@ static const struct schema_field result[] = {
 	{ "error", "Failure?", "the error that ended the program, where it is recognised" },
 	{ "history", "boolean", "false: nothing of the execution is stored; absent otherwise" },
 	{ "warnings", "[string]",
-	  "parts of the request that had no effect, such as a module to preload that does not "
-	  "exist; absent without" },
+	  "what the caller would not expect: a module to preload that does not exist, the loss of "
+	  "a "
+	  "session's state after the last execution; absent without" },
 	{ "denials", "[Denial]", NULL },
 	{ "denials_omitted", "integer", "number of refusals that are not listed" },
 	{ "isolation", "Isolation", NULL },

@@ -150,9 +150,6 @@ int engine_new(const struct engine_options *options, struct engine **ret, struct
 		return error_oom(err);
 	e->o = *options;
 	e->o.running_max = MAX(e->o.running_max, (int64_t)1);
-	/* So one caller's running and waiting executions together have the same bound, however many places it may take. */
-	if (e->o.waited_max == 0)
-		e->o.waited_max = 2 * e->o.running_max - places_per_caller(e->o.running_max);
 	if (e->o.ended_max == 0)
 		e->o.ended_max = ENDED_MAX;
 	if (e->o.ended_bytes_max == 0)

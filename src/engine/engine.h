@@ -43,13 +43,12 @@ struct engine_options {
 	int unpacker_fd;	 /* unpacker_start()'s, for archives; outlives it */
 	struct callers *callers; /* outlives it; the engine sets the rules of its slots */
 
-	int64_t running_max;	  /* at once */
-	int64_t queue_max;	  /* jobs that wait */
-	int64_t queue_per_caller; /* of them, of one caller */
-	int64_t queue_bytes;	  /* of the bodies of all that wait; 0 in these two: no bound */
+	int64_t running_max; /* at once */
+	int64_t queue_max;   /* jobs that wait */
+	/* Of them, of one caller; of its waited ones that wait, as many, shared with the callers that wait at the same time. */
+	int64_t queue_per_caller;
+	int64_t queue_bytes; /* of the bodies of all that wait; 0 in these two: no bound */
 	int64_t queue_bytes_per_caller;
-	/* Waited ones that wait, of one caller; callers that wait at the same time share it. 0: about as many as may run. */
-	int64_t waited_max;
 	/* Ended executions that are kept in memory for readers of their events; twice the bytes for a minute. 0: a usual bound. */
 	int64_t ended_max, ended_bytes_max;
 

@@ -35,7 +35,7 @@ void engine_set_rules(struct engine *e)
 	};
 	rules[SLOT_WAITED] = (struct slot_rule){
 		.max = SLOT_UNBOUNDED,
-		.own_max = o->waited_max,
+		.own_max = o->queue_per_caller,
 		.divided = true,
 	};
 	/* The lines of other callers keep no caller out: there are places that they may not take. */

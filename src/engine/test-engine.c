@@ -176,7 +176,6 @@ static void test_bounds(void **state)
 	(void)state;
 	close_engine();
 	fix.options.running_max = 2;
-	fix.options.waited_max = 1;
 	fix.options.queue_max = 3;
 	fix.options.queue_per_caller = 2;
 	open_history();

@@ -146,7 +146,6 @@ static int setup_small(void **state)
 
 	close_engine();
 	fix.options.running_max = 6;
-	fix.options.waited_max = 20;
 	fix.options.queue_max = 60;
 	fix.options.queue_per_caller = 20;
 	open_history();

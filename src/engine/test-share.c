@@ -2,7 +2,7 @@
 /* Callers beside each other: no caller has all places, neither to run nor to wait. */
 #include "engine/test-support.h"
 
-enum { PLACES = 4, PER_CALLER = 3, LINE = 2 * PLACES - PER_CALLER };
+enum { PLACES = 4, PER_CALLER = 3, LINE = 5 };
 #define SLEEP(s) "{\"language\": \"bash\", \"code\": \"sleep " s "\"}"
 
 static int come(struct submitter *c, const char *caller, const char *seconds, bool job)
@@ -39,6 +39,8 @@ static void test_waited(void **state)
 	struct submitter greedy[PER_CALLER + LINE + 1] = { 0 }, modest[4] = { 0 };
 
 	(void)state;
+	fix.engine->o.queue_per_caller = LINE;
+	engine_set_rules(fix.engine);
 	for (int i = 0; i < PER_CALLER + LINE; i++)
 		assert_int_equal(come(&greedy[i], "greedy", "20", false), 0);
 	assert_int_equal(engine_used(fix.engine, SLOT_PLACES), PER_CALLER);

@@ -241,6 +241,8 @@ static void on_life_end(void *data, struct result *res, const struct error *err)
 		explain_mute(res);
 	if (t)
 		turn_finish(t, failed ? NULL : res, failed ? err : NULL);
+	else if (current && life->is_ready && !s->closed)
+		session_lose(s, res ? res->verdict.cause.detail : "an error of the server");
 	session_tell(&s->stop_waits, s, NULL);
 	if (current && !life->is_ready && !s->closed)
 		fail_waiting(s, res, err);

@@ -113,6 +113,7 @@ struct session {
 	bool closed; /* it is off the list */
 	bool kept;   /* the state of the last execution */
 	bool was_ready;
+	char *lost; /* why state was lost while no turn ran, until a result says so; or NULL */
 	struct session_life *life;
 	struct turn *first, *last; /* that wait */
 	size_t n_turns_open;	   /* waiting, running, and not started by the engine yet */
@@ -146,6 +147,8 @@ void session_advance(struct session *s);
 void session_line_up(struct session *s, struct turn *t);
 /* Ends the running code: by an interrupt first, then by killing the sandbox. cause -1: a caller's interrupt. */
 void session_stop(struct session *s, int cause);
+/* State was lost while no turn ran: the next result says so. */
+void session_lose(struct session *s, const char *why);
 void session_turn_done(struct session *s, json_t *done, size_t bytes);
 void session_turn_measured(struct session *s);
 void session_set_due(struct session *s);

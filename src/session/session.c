@@ -23,6 +23,7 @@ static void session_free(struct session *s)
 {
 	s->due = source_free(s->due);
 	free(s->runtime);
+	free(s->lost);
 	charge_done(&s->charge);
 	(void)caller_put(s->all->o.callers, s->caller);
 	json_decref(s->request);
@@ -240,22 +241,38 @@ static void give_up_starting(struct session *s)
 	executor_kill(s->life->run, CAUSE_INTERNAL);
 }
 
+void session_lose(struct session *s, const char *why)
+{
+	char *text;
+
+	if (asprintf(&text,
+		     "the session's interpreter ended after the last execution (%s): its variables "
+		     "and files are lost",
+		     why) < 0)
+		return;
+	free(s->lost);
+	s->lost = text;
+}
+
 static void pass_deadline(struct session *s)
 {
 	struct turn *t = s->life ? s->life->turn : NULL;
 
-	if (s->state == SESSION_MEASURING)
+	if (s->state == SESSION_MEASURING) {
 		session_turn_measured(s);
-	else if (s->state == SESSION_STARTING)
+	} else if (s->state == SESSION_STARTING) {
 		give_up_starting(s);
-	else if (s->life && s->life->is_mute)
+	} else if (s->life && s->life->is_mute) {
+		if (!t)
+			session_lose(s, "the program closed or flooded the channel");
 		life_kill(s, CAUSE_CANCELLED);
-	else if (s->state == SESSION_BUSY && !t->file.fn)
+	} else if (s->state == SESSION_BUSY && !t->file.fn) {
 		session_stop(s, CAUSE_TIMEOUT);
-	else if (s->state == SESSION_STOPPING)
+	} else if (s->state == SESSION_STOPPING) {
 		life_kill(s, t->stop_cause < 0 ? CAUSE_CANCELLED : (enum cause_kind)t->stop_cause);
-	else
+	} else {
 		life_kill(s, CAUSE_INTERNAL);
+	}
 }
 
 static int on_session_due(void *data, uint32_t events)
@@ -339,6 +356,7 @@ int session_reset(struct session *s, struct session_reply reply, struct error *e
 	if (wait_for(&s->ready_waits, reply) < 0)
 		return error_oom(err);
 	life_kill(s, CAUSE_CANCELLED);
+	free(TAKE_PTR(s->lost));
 	r = life_begin(s, err);
 	if (r < 0) {
 		struct session_wait *w = s->ready_waits;

@@ -130,6 +130,10 @@ static struct result *make_turn_result(struct turn *t, const struct result *ende
 	if (!res->host_calls && json_array_size(t->allowed) > 0)
 		res->host_calls = json_array();
 	res->session = json_pack("{s:s, s:s}", "id", s->id, "state", ended ? "lost" : "kept");
+	if (s->lost) {
+		res->warnings = json_pack("[s]", s->lost);
+		free(TAKE_PTR(s->lost));
+	}
 	evaluation_fill(&t->answer, res);
 	if (ended) {
 		res->verdict = ended->verdict;

@@ -132,7 +132,7 @@ struct result {
 	struct result_test *tests;
 	size_t n_tests;
 	json_t *error;	  /* {"type","message","file","line"} or NULL */
-	json_t *warnings; /* texts: parts of the request that had no effect; NULL: none */
+	json_t *warnings; /* texts: what the caller would not expect; NULL: none */
 	struct isolation isolation;
 	json_t *labels; /* or NULL */
 	char *runtime;	/* "Python 3.11.2" or NULL */

@@ -115,6 +115,26 @@ def test_two_clients_at_once(web):
         assert session.value("6 * 7") == 42
 
 
+def ended_between(session, end):
+    """The first result after the interpreter ended while no execution ran: one that it ended under is no such result."""
+    while True:
+        session.run(f"import os, threading\nx = 1\nthreading.Timer(0.2, lambda: {end}).start()")
+        while (result := session.run("globals().get('x')"))["value"] == 1:
+            time.sleep(0.02)
+        if result["session"]["state"] == "kept":
+            return result
+
+
+@quick
+@pytest.mark.parametrize("end, reason", [("os._exit(3)", "exited with 3"), ("os.kill(os.getpid(), 9)", "SIGKILL")])
+def test_state_lost_between_executions_is_told(session, end, reason):
+    """An interpreter that ends by itself while nothing runs takes the state with it: the next result says so, and only that one."""
+    result = ended_between(session, end)
+    (warning,) = result["warnings"]
+    assert result["value"] is None and reason in warning and "variables and files are lost" in warning, result
+    assert "warnings" not in session.run("1")
+
+
 # ------------------------------------------------------------------------------------------- history
 
 
@@ -143,8 +163,8 @@ def test_an_execution_is_in_the_history(session):
 
 def test_replay_with_the_sessions_limits(web):
     with Session(web, limits={"memory": "64m", "timeout": 30}) as session:
-        for code in ("x = bytearray(100 << 20)", NAP):
-            result = session.run(code, limits={"timeout": 0.9})
+        for code, timeout_s in (("x = bytearray(100 << 20)", 20), (NAP, 0.9)):
+            result = session.run(code, limits={"timeout": timeout_s})
             again = web.wait(web.post(f"/v1/executions/{result['id']}/replay").json()["id"])
             assert result["status"] == again["status"] != "success" and result["cause"]["kind"] == again["cause"]["kind"], (result, again)
 

@@ -52,15 +52,18 @@ CELL_PROCESSES_MAX = 2  # of a sandbox that waits for a program: init, and the i
 
 
 def fds_of(pid):
-    """How many descriptors of each kind."""
-    kinds = Counter()
+    """How many descriptors of each kind. The control files of a group, which may be kept open, count as one."""
+    kinds, groups = Counter(), set()
     for fd in os.listdir(f"/proc/{pid}/fd"):
         try:
             link = os.readlink(f"/proc/{pid}/fd/{fd}")
         except OSError:
             continue
-        kinds[link.split(":")[0] if ":" in link else "file"] += 1
-    return kinds
+        if link.startswith("/sys/fs/cgroup/"):
+            groups.add(link.split("/")[-2])
+        else:
+            kinds[link.split(":")[0] if ":" in link else "file"] += 1
+    return kinds + Counter(group=len(groups))
 
 
 def memory_of(pid):
