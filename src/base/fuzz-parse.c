@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size] = '\0';
 
 	if (run(parse_size, text, &bytes) == 0)
-		require(text[0] >= '0' && text[0] <= '9');
+		require((text[0] >= '0' && text[0] <= '9') || text[0] == '.');
 	if (run(parse_i64, text, &whole) == 0) {
 		require(run(parse_size, text, &bytes) == 0 && bytes == whole);
 		if (run(parse_milli, text, &milli) == 0)
