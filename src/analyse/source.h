@@ -11,7 +11,6 @@ struct program_source {
 };
 
 void source_done(struct program_source *src);
-#define _cleanup_source_ _cleanup_(source_done)
 
 /* The stage that a result names, or whose compiler it names. */
 void source_enter_stage(struct program_source *src, const char *name);

@@ -109,6 +109,8 @@ struct stream_source {
 	/* Cancelled when the client disconnects. The stream takes its own reference. NULL: none. */
 	struct execution *cancels;
 };
+/* An empty comment, which keeps a connection with server-sent events alive. */
+#define EVENT_COMMENT ":\n\n"
 /* Bytes to send that are in several places; an empty part ends the list. */
 struct pieces {
 	struct span parts[3];

@@ -14,7 +14,6 @@
 
 #include "api/api-private.h"
 #include "base/clock.h"
-#include "codec/sse.h"
 #include "loop/fiber.h"
 #include "loop/worker.h"
 #include "spec/result.h"
@@ -302,7 +301,7 @@ static int on_ping(void *data, uint32_t events)
 		return 0;
 	buf_done(&s->text);
 	buf_init(&s->text, PIECE_BYTES);
-	if (sse_write_comment(&s->text) < 0)
+	if (buf_puts(&s->text, EVENT_COMMENT) < 0)
 		return 0;
 	s->pieces = (struct pieces){ .parts = { { s->text.data, s->text.len } } };
 	pump(s);

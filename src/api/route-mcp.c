@@ -14,7 +14,6 @@
 #include "api/api-private.h"
 #include "base/clock.h"
 #include "codec/negotiate.h"
-#include "codec/sse.h"
 #include "mcp/mcp.h"
 
 enum {
@@ -225,7 +224,7 @@ static int on_mcp_time(void *data, uint32_t events _unused_)
 	if (!p->streaming && p->takes_events && begin_events(p) < 0)
 		p->broken = true;
 	if (p->streaming && p->out.len == 0 && now_ns - p->said_ns >= MCP_PING_S * NS_PER_SEC &&
-	    sse_write_comment(&p->out) < 0)
+	    buf_puts(&p->out, EVENT_COMMENT) < 0)
 		p->broken = true;
 	pump_response(p);
 	return 0;

@@ -22,11 +22,6 @@ const char *log_level_name(enum log_level level)
 	return level_names[level];
 }
 
-const char *log_format_name(enum log_format format)
-{
-	return format_names[format];
-}
-
 /* Always left free: one longest escape, the mark of a cut value, its quote and the end of the line. */
 enum { TAIL_ROOM = 48, ESCAPE_MAX = 12 };
 

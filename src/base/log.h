@@ -64,7 +64,6 @@ void log_record(struct log *l, enum log_level level, const char *message,
 		(const struct log_field[]){ __VA_ARGS__ __VA_OPT__(, ){ .kind = LOG_KIND_NONE } })
 
 const char *log_level_name(enum log_level level);
-const char *log_format_name(enum log_format format);
 /* Formats the line with its newline into ret; returns its length. size is at least LOG_LINE_MAX + 1. */
 size_t log_format_record(const struct log *l, enum log_level level, const char *message,
 			 const struct log_field *fields, char *ret);

@@ -28,5 +28,3 @@ int config_file_replace(const struct config_file *file, const struct buf *text,
 /* What would change, as a unified diff with one hunk. */
 int config_file_diff(const struct config_file *file, struct span text,
 		     struct buf *out) _must_check_;
-
-#define _cleanup_config_file_ _cleanup_(config_file_done)

@@ -8,7 +8,6 @@
 #include "codec/http-response.h"
 #include "codec/http-write.h"
 #include "codec/negotiate.h"
-#include "codec/sse.h"
 #include "codec/test-message.h"
 #include "codec/uri.h"
 #include "codec/websocket.h"
@@ -102,18 +101,6 @@ static void check_response(const char *text, size_t size)
 	}
 }
 
-static void check_event(struct span data)
-{
-	const struct sse_event event = { 1, "stdout", data };
-	_cleanup_buf_ struct buf b = { 0 };
-
-	buf_init(&b, 1 << 20);
-	require(sse_write(&b, &event) == 0);
-	/* Only the end is an empty line, so it is one event. */
-	require(strstr(b.data, "\n\n") == b.data + b.len - 2 || memchr(data.data, '\0', data.len));
-	require(!memchr(b.data, '\r', b.len));
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_free_ char *text = NULL;
@@ -127,6 +114,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_request((const char *)data, size);
 	check_response((const char *)data, size);
 	check_written((struct span){ text, size }, text);
-	check_event((struct span){ text, size });
 	return 0;
 }

@@ -48,11 +48,6 @@ static size_t kind_of(const struct error *err)
 								: ERROR_INTERNAL;
 }
 
-int problem_status(const struct error *err)
-{
-	return kinds[kind_of(err)].status;
-}
-
 struct problem problem_from_error(const struct error *err)
 {
 	size_t kind = kind_of(err);

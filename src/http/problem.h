@@ -26,7 +26,6 @@ struct problem {
 
 /* NULL: no memory. */
 json_t *problem_to_json(const struct problem *p);
-int problem_status(const struct error *err);
 /* For an error that carries its own words; the text lives as long as err. */
 struct problem problem_from_error(const struct error *err);
 struct problem problem_no_memory(void);

@@ -24,11 +24,6 @@ const struct route *request_route(const struct request_ctx *ctx)
 	return ctx->match.route;
 }
 
-const struct http_request *request_head(const struct request_ctx *ctx)
-{
-	return &ctx->head;
-}
-
 bool request_is_head(const struct request_ctx *ctx)
 {
 	return ctx->head.method == HTTP_HEAD;

@@ -118,7 +118,6 @@ int response_upgrade(struct request_ctx *ctx, const char *protocol, const struct
 		     struct tunnel **ret) _must_check_;
 /* returns as response_write */
 int tunnel_write(struct tunnel *t, const void *data, size_t n) _must_check_;
-size_t tunnel_queued(const struct tunnel *t);
 void tunnel_yield(struct tunnel *t); /* on_drain is called in another round */
 void tunnel_pause(struct tunnel *t,
 		  bool paused); /* stops reading, so that the client's sends block */

@@ -38,7 +38,6 @@ void *request_app(const struct request_ctx *ctx); /* struct server_config.app */
 struct loop *request_loop(const struct request_ctx *ctx);
 const struct principal *request_principal(const struct request_ctx *ctx);
 const struct route *request_route(const struct request_ctx *ctx);
-const struct http_request *request_head(const struct request_ctx *ctx);
 bool request_is_head(const struct request_ctx *ctx); /* HEAD: bodies are not sent */
 /* A header's value, .data NULL when absent. */
 struct span request_header(const struct request_ctx *ctx, const char *name);

@@ -7,11 +7,11 @@
  */
 #include "http/server.h"
 
+#include "base/buf.h"
 #include "base/caller.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/parse.h"
-#include "codec/sse.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -152,7 +152,7 @@ static int flood_piece(struct flood *f)
 		return response_write(f->ctx, filler,
 				      (size_t)MIN(f->left, (int64_t)sizeof(filler)));
 	buf_init(&b, 4096);
-	r = sse_write(&b, &(struct sse_event){ f->seq++, "tick", span_of("{}") });
+	r = buf_printf(&b, "id: %lld\nevent: tick\ndata: {}\n\n", (long long)f->seq++);
 	return r < 0 ? r : response_write(f->ctx, b.data, b.len);
 }
 

@@ -118,11 +118,6 @@ int tunnel_write(struct tunnel *t, const void *data, size_t n)
 	return r;
 }
 
-size_t tunnel_queued(const struct tunnel *t)
-{
-	return t->conn ? t->conn->out.bytes : 0;
-}
-
 void tunnel_yield(struct tunnel *t)
 {
 	struct conn *c = t->conn;

@@ -41,11 +41,6 @@ int64_t mcp_call_started_ns(const struct mcp_call *call)
 	return call->started_ns;
 }
 
-bool mcp_call_is_cancelled(const struct mcp_call *call)
-{
-	return call->is_cancelled;
-}
-
 bool mcp_call_needs_client(const struct mcp_call *call)
 {
 	return call->era == MCP_MODERN && !call->is_task;
@@ -457,15 +452,4 @@ json_t *mcp_text(const char *text, size_t n)
 json_t *mcp_image(const char *base64, const char *mime_type)
 {
 	return json_pack("{s:s, s:s, s:s}", "type", "image", "data", base64, "mimeType", mime_type);
-}
-
-json_t *mcp_resource_link(const struct mcp_link *link)
-{
-	json_t *block = json_pack("{s:s, s:s, s:s, s:s*, s:s*, s:s*}", "type", "resource_link",
-				  "uri", link->uri, "name", link->name, "title", link->title,
-				  "description", link->description, "mimeType", link->mime_type);
-
-	if (block && link->size >= 0)
-		(void)json_object_set_new(block, "size", json_integer(link->size));
-	return block;
 }

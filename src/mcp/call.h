@@ -42,8 +42,6 @@ const char *mcp_call_caller(const struct mcp_call *call);
 const char *mcp_call_viewer(const struct mcp_call *call);
 /* When the request arrived, CLOCK_MONOTONIC. */
 int64_t mcp_call_started_ns(const struct mcp_call *call);
-/* Neither the client's nor a replay's interest is left: more output is in vain. */
-bool mcp_call_is_cancelled(const struct mcp_call *call);
 
 struct mcp_call_ops {
 	void (*cancel)(void *data); /* or NULL */
@@ -100,9 +98,3 @@ void mcp_call_no_resource(struct mcp_call *call, const char *uri);
 /* --- Content blocks: new references, NULL: no memory --- */
 json_t *mcp_text(const char *text, size_t n); /* bad UTF-8 is replaced */
 json_t *mcp_image(const char *base64, const char *mime_type);
-/* name, title, description, mime_type: NULL where there is none, but for the name. size < 0: not known. */
-struct mcp_link {
-	const char *uri, *name, *title, *description, *mime_type;
-	int64_t size;
-};
-json_t *mcp_resource_link(const struct mcp_link *link);

@@ -85,11 +85,6 @@ struct commit_outcome {
 	int64_t bytes_before, inodes_before, bytes_after, inodes_after;
 };
 
-static inline bool commit_is_applied(const struct commit_outcome *o)
-{
-	return o->state == COMMIT_DONE || o->state == COMMIT_PENDING;
-}
-
 /*
  * The store of that workspace, created if missing. workspace_fd is from workspace_open(). The caller closes the
  * store, which also releases the lock.

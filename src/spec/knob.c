@@ -409,21 +409,6 @@ int knob_refuse(const char *field, const struct knob *k, const json_t *value,
 	return parse_json(k, value, &claim, err);
 }
 
-int knob_parse_text(const struct knob *k, const char *text, int64_t *ret, struct error *err)
-{
-	struct quoted given = quote_string(text, strlen(text));
-	char field[64];
-	struct knob_claim claim = { .field = field, .given = given.text };
-	int r;
-
-	(void)snprintf(field, sizeof(field), "limits.%s", k->key);
-	r = parse_text(k, text, &claim, err);
-	if (r < 0)
-		return r;
-	*ret = claim.value;
-	return 0;
-}
-
 int knob_parse_json(const struct knob *k, const json_t *value, int64_t *ret, struct error *err)
 {
 	char field[64];
@@ -509,11 +494,6 @@ int limits_parse_at(const char *where, const json_t *object, struct limits *l, u
 	*l = read;
 	*set |= named;
 	return 0;
-}
-
-int limits_parse_json(const json_t *object, struct limits *l, uint32_t *set, struct error *err)
-{
-	return limits_parse_at("limits", object, l, set, err);
 }
 
 void limits_presets(struct limits *ret)

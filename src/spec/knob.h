@@ -40,9 +40,6 @@ void knob_set(const struct knob *k, struct limits *l, int64_t value);
 /* A bit per row, for sets of members that a request or policy names. */
 uint32_t knob_bit(const struct knob *k);
 
-/* Text as on the command line ("512m", "500ms", "1.5"); checks type and hard bounds. */
-int knob_parse_text(const struct knob *k, const char *text, int64_t *ret,
-		    struct error *err) _must_check_;
 /* A JSON number or string. The error names key, value and bounds; field is "limits.<key>". */
 int knob_parse_json(const struct knob *k, const json_t *value, int64_t *ret,
 		    struct error *err) _must_check_;
@@ -54,11 +51,8 @@ int knob_refuse(const char *field, const struct knob *k, const json_t *value,
 		const struct knob_range *range, struct error *err) _must_check_;
 /*
  * A whole {"memory": …} object; unknown keys are refused. Sets members and their bits in *set. cpu_quota (with
- * cpu_period) also sets cpus, so other code need not know them.
+ * cpu_period) also sets cpus, so other code need not know them. An error's field is "<where>.<key>".
  */
-int limits_parse_json(const json_t *object, struct limits *l, uint32_t *set,
-		      struct error *err) _must_check_;
-/* The same for an object elsewhere: fields are "<where>.<key>". */
 int limits_parse_at(const char *where, const json_t *object, struct limits *l, uint32_t *set,
 		    struct error *err) _must_check_;
 void limits_presets(struct limits *ret);		 /* every member's default */

@@ -193,7 +193,7 @@ static void test_refusals(void **state _unused_)
 		uint32_t set = 0;
 		struct error err = { 0 };
 
-		assert_int_equal(limits_parse_json(object, &l, &set, &err), -EINVAL);
+		assert_int_equal(limits_parse_at("limits", object, &l, &set, &err), -EINVAL);
 		assert_string_equal(err.text, refusals[i].text);
 		assert_string_equal(err.field, refusals[i].field);
 		assert_int_equal(err.code, ERROR_INPUT);
@@ -209,31 +209,16 @@ static void test_quota_is_cpus(void **state _unused_)
 	struct limits l = { 0 };
 	uint32_t set = 0;
 
-	assert_int_equal(limits_parse_json(object, &l, &set, NULL), 0);
+	assert_int_equal(limits_parse_at("limits", object, &l, &set, NULL), 0);
 	assert_int_equal(l.cpus_milli, 1500);
 	assert_int_equal(l.pids, 7);
 	assert_true(set & knob_bit(knob_find("cpus")));
 	json_decref(object);
 
 	object = json_from("{\"cpu_quota\": 50000}");
-	assert_int_equal(limits_parse_json(object, &l, &set, NULL), 0);
+	assert_int_equal(limits_parse_at("limits", object, &l, &set, NULL), 0);
 	assert_int_equal(l.cpus_milli, 500);
 	json_decref(object);
-}
-
-static void test_text(void **state _unused_)
-{
-	struct error err = { 0 };
-	int64_t value = 0;
-
-	assert_int_equal(knob_parse_text(knob_find("memory"), "64m", &value, &err), 0);
-	assert_int_equal(value, 64 * MiB);
-	assert_int_equal(knob_parse_text(knob_find("memory"), "lots", &value, &err), -EINVAL);
-	assert_string_equal(err.text,
-			    "limits.memory: 'lots' is not a size, in bytes or like \"512m\" "
-			    "(allowed: 4 MiB to 1 TiB)");
-	assert_int_equal(knob_parse_text(knob_find("pids"), "", &value, &err), -EINVAL);
-	assert_int_equal(value, 64 * MiB);
 }
 
 static void test_format(void **state _unused_)
@@ -291,8 +276,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table_is_spec), cmocka_unit_test(test_members_are_separate),
 		cmocka_unit_test(test_values),	      cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_quota_is_cpus), cmocka_unit_test(test_text),
-		cmocka_unit_test(test_format),	      cmocka_unit_test(test_sets),
+		cmocka_unit_test(test_quota_is_cpus), cmocka_unit_test(test_format),
+		cmocka_unit_test(test_sets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
