@@ -13,14 +13,14 @@
 
 #include <cmocka.h>
 
-struct route {
+struct carried_pair {
 	int sender, from, to, receiver;
 	struct flow flow;
 };
 
-static struct route *new_route(void)
+static struct carried_pair *new_pair(void)
 {
-	struct route *t = calloc(1, sizeof(*t));
+	struct carried_pair *t = calloc(1, sizeof(*t));
 	int pair[2];
 
 	assert_non_null(t);
@@ -34,7 +34,7 @@ static struct route *new_route(void)
 	return t;
 }
 
-static void free_route(struct route *t)
+static void free_pair(struct carried_pair *t)
 {
 	(void)close(t->sender);
 	(void)close(t->from);
@@ -45,7 +45,7 @@ static void free_route(struct route *t)
 
 static void test_no_more_than_is_left(void **state)
 {
-	struct route *t = new_route();
+	struct carried_pair *t = new_pair();
 	uint64_t left = 10;
 	char text[32] = "";
 
@@ -64,12 +64,12 @@ static void test_no_more_than_is_left(void **state)
 	assert_int_equal(flow_carry(&t->flow, t->from, t->to, &left), 0);
 	assert_int_equal(left, 94);
 	assert_true(t->flow.passed);
-	free_route(t);
+	free_pair(t);
 }
 
 static void test_broken_connections_count(void **state)
 {
-	struct route *t = new_route();
+	struct carried_pair *t = new_pair();
 	uint64_t left = 100;
 
 	(void)state;
@@ -77,7 +77,7 @@ static void test_broken_connections_count(void **state)
 	assert_int_equal(shutdown(t->receiver, SHUT_RDWR), 0);
 	assert_int_equal(flow_carry(&t->flow, t->from, t->to, &left), -EPIPE);
 	assert_int_equal(left, 90);
-	free_route(t);
+	free_pair(t);
 }
 
 int main(void)
