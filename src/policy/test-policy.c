@@ -120,7 +120,8 @@ static void test_refusals(void **state _unused_)
 		{ "name: x\nnetwork: {bytes: lots}\n",
 		  "p.yaml: network.bytes: 'lots' is no size, such as 512m or 10g" },
 		{ "name: x\nnetwork: {loopback: true}\n",
-		  "p.yaml: network.loopback: there is no such key" },
+		  "p.yaml: network.loopback: there is no such key; known: mode, allow, ports, "
+		  "bytes" },
 		{ "name: x\nrequire: [magic]\n", "p.yaml: require[0]: there is no layer 'magic'" },
 		{ "name: x\nrequire: userns\n",
 		  "p.yaml: require: 'userns' is not a list of layers" },

@@ -160,32 +160,61 @@ static const struct key_rule *find_rule(struct key_table table, const char *key)
 	return NULL;
 }
 
-/* A limit outside of "limits": a frequent mistake. */
-static bool is_limit(struct key_table table, const char *key)
+/* A limit outside of "limits", a frequent mistake: its key, or NULL. */
+static const char *find_limit(struct key_table table, const char *key)
 {
+	const char *near = NULL;
+
 	if (!find_rule(table, "limits") || !find_rule(table, "code"))
-		return false;
-	for (size_t i = 0; i < limit_knobs_count; i++)
+		return NULL;
+	for (size_t i = 0; i < limit_knobs_count; i++) {
 		if (strcmp(limit_knobs[i].key, key) == 0)
-			return true;
-	return false;
+			return limit_knobs[i].key;
+		if (words_are_close(limit_knobs[i].key, key))
+			near = limit_knobs[i].key;
+	}
+	return near;
+}
+
+static const char *find_near(struct key_table table, const char *key)
+{
+	for (size_t i = 0; i < table.n; i++)
+		if (words_are_close(table.rules[i].key, key))
+			return table.rules[i].key;
+	return NULL;
+}
+
+/* A few keys are told all at once. */
+static int refuse_unknown_key(const struct reader *at, struct key_table table)
+{
+	enum { KEYS_TOLD = 8 };
+	char known[160] = "";
+
+	if (table.n > KEYS_TOLD)
+		return reader_refuse(at, "there is no such key");
+	for (size_t i = 0; i < table.n; i++) {
+		size_t n = strlen(known);
+
+		(void)snprintf(known + n, sizeof(known) - n, "%s%s", i ? ", " : "",
+			       table.rules[i].key);
+	}
+	return reader_refuse(at, "there is no such key; known: %s", known);
 }
 
 static int refuse_object_key(const struct reader *r, struct key_table table, const char *key)
 {
 	struct reader at = reader_at(r, key);
+	const char *near = find_near(table, key), *limit = find_limit(table, key);
 
-	if (is_limit(table, key))
-		return reader_refuse(&at, "there is no such key; did you mean 'limits.%s'?", key);
 	for (const struct key_hint *hint = table.hints; hint && hint->key; hint++)
 		if (strcmp(hint->key, key) == 0)
 			return reader_refuse(&at, "there is no such key; here it is %s",
 					     hint->instead);
-	for (size_t i = 0; i < table.n; i++)
-		if (words_are_close(table.rules[i].key, key))
-			return reader_refuse(&at, "there is no such key; did you mean '%s'?",
-					     table.rules[i].key);
-	return reader_refuse(&at, "there is no such key");
+	if (near)
+		return reader_refuse(&at, "there is no such key; did you mean '%s'?", near);
+	if (limit)
+		return reader_refuse(&at, "there is no such key; did you mean 'limits.%s'?", limit);
+	return refuse_unknown_key(&at, table);
 }
 
 int read_object(const struct reader *r, const json_t *value, struct key_table table, void *object)

@@ -379,6 +379,7 @@ static const struct key_hint request_hints[] = {
 	{ "source_code", "code" },
 	{ "script", "code" },
 	{ "program", "code" },
+	{ "generated_code", "code; POST /execute takes generated_code" },
 	{ "input", "stdin" },
 	{ "cmd", "stages[].argv" },
 	{ "command", "stages[].argv" },

@@ -150,7 +150,8 @@ static const struct {
 	  "x.yaml: source: {class} needs the key class" },
 	{ LEAST "warm: fork\n", "x.yaml: warm: a text is not an object" },
 	{ LEAST "warm: {}\n", "x.yaml: warm.kind: it is missing" },
-	{ WARM("kind: fork, speed: 1"), "x.yaml: warm.speed: there is no such key" },
+	{ WARM("kind: fork, speed: 1"), "x.yaml: warm.speed: there is no such key; known: kind, "
+					"runner, run, env, tiers, light, cold_env" },
 	{ WARM("kind: spoon"), "x.yaml: warm.kind: 'spoon' is neither fork nor start" },
 	{ WARM("kind: fork, run: [/x, '{runner}']"), "x.yaml: warm.runner: it is missing" },
 	{ WARM("kind: fork, runner: r"), "x.yaml: warm.run: it is missing" },

@@ -154,6 +154,11 @@ static const struct {
 	  "source_code: there is no such key; here it is code" },
 	{ "{\"timeout\": 1}", "timeout",
 	  "timeout: there is no such key; did you mean 'limits.timeout'?" },
+	{ "{\"timout\": 5}", "timout",
+	  "timout: there is no such key; did you mean 'limits.timeout'?" },
+	{ "{\"generated_code\": \"\"}", "generated_code",
+	  "generated_code: there is no such key; here it is code; POST /execute takes "
+	  "generated_code" },
 	{ "{\"memory\": 1}", "memory",
 	  "memory: there is no such key; did you mean 'limits.memory'?" },
 	{ "{\"code\": \"\", \"workspace\": \"../w\"}", "workspace",
@@ -287,7 +292,9 @@ static const struct {
 	{ "{\"stages\": [{\"code\": \"x\", \"limits\": {\"pids\": 0}}]}", "stages[0].limits.pids",
 	  "stages[0].limits.pids: 0 is below the minimum of 1 (allowed: 1 to 4194304)" },
 	{ "{\"stages\": [{\"code\": \"x\", \"user\": 0}]}", "stages[0].user",
-	  "stages[0].user: there is no such key" },
+	  "stages[0].user: there is no such key; known: name, code, argv, stdin, env, limits" },
+	{ "{\"code\": \"\", \"tests\": [{\"input\": \"\"}]}", "tests[0].input",
+	  "tests[0].input: there is no such key; known: stdin, expected, points, checker" },
 	{ "{\"code\": \"\", \"tests\": [{\"stdin\": \"\"}]}", "tests[0]",
 	  "tests[0]: expected is missing: what must it print?" },
 	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\", \"points\": -1}]}", "tests[0].points",
@@ -308,7 +315,9 @@ static const struct {
 	  "tests[0].checker", "tests[0].checker: 'output.txt' is the name of a file that it gets" },
 	{ "{\"code\": \"\", \"tests\": [{\"checker\": {\"language\": \"c\", \"code\": \"\", "
 	  "\"tests\": []}}]}",
-	  "tests[0].checker.tests", "tests[0].checker.tests: there is no such key" },
+	  "tests[0].checker.tests",
+	  "tests[0].checker.tests: there is no such key; known: language, code, files, limits, "
+	  "compiler_args" },
 	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\"}], \"stages\": [{\"code\": \"x\"}]}",
 	  "tests", "tests: it cannot be combined with stages" },
 	{ "{\"code\": \"x\", \"stages\": [{\"code\": \"y\"}]}", "stages",
