@@ -80,6 +80,16 @@ const struct api_body api_bodies[] = {
 	{ 0 },
 };
 
+/* In words: generators would make one type of a request and of bytes. */
+const struct api_note api_body_notes[] = {
+	{ "execute streamExecution createExecution",
+	  "A request as JSON. The program itself is taken as well (Content-Type: text/x-python, or "
+	  "application/octet-stream with ?language=), and so is a form (multipart/form-data); the "
+	  "other keys and limits of the request are then parameters of the query, or fields of the "
+	  "form." },
+	{ 0 },
+};
+
 const struct api_answer api_answers[] = {
 	{ "createExecution replayExecution", 202, "application/json", "Accepted", NULL },
 	{ "createExecutions", 202, "application/json", "BatchAccepted", NULL },

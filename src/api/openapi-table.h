@@ -23,6 +23,11 @@ struct api_body {
 	const char *operations, *media, *type;
 };
 
+/* What there is to say of an operation's body. */
+struct api_note {
+	const char *operations, *text;
+};
+
 /* An answer that is not 200 with JSON of the route's response_schema. */
 struct api_answer {
 	const char *operations;
@@ -44,5 +49,6 @@ struct api_refusal {
 extern const struct api_tag api_tags[];
 extern const struct api_parameter api_parameters[];
 extern const struct api_body api_bodies[];
+extern const struct api_note api_body_notes[];
 extern const struct api_answer api_answers[];
 extern const struct api_refusal api_refusals[];

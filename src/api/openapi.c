@@ -82,8 +82,12 @@ static int add_media(json_t *content, const char *media, const char *type)
 
 static json_t *body_make(const struct route *route, json_t *content)
 {
-	return json_pack("{s:b, s:o}", "required", !(route->flags & ROUTE_JSON_OPTIONAL), "content",
-			 content);
+	const struct api_note *note = api_body_notes;
+
+	while (note->operations && !schema_lists(note->operations, route->operation))
+		note++;
+	return json_pack("{s:s*, s:b, s:o}", "description", note->text, "required",
+			 !(route->flags & ROUTE_JSON_OPTIONAL), "content", content);
 }
 
 /* A route may take a body without a shape, such as {}: there is nothing to say of it. */

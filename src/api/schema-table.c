@@ -36,10 +36,10 @@ static const struct schema_field workspace_request[] = {
 };
 
 static const struct schema_field test_request[] = {
-	{ "stdin", "string", "standard input" },
-	{ "expected", "string", "what the program must print" },
+	{ "stdin", "string or Encoded", "standard input" },
+	{ "expected", "string or Encoded", "what the program must print" },
 	{ "checker",
-	  "exact|ignore_whitespace|unordered_lines or ToleranceChecker or ExecuteRequest",
+	  "exact|ignore_whitespace|unordered_lines or ToleranceChecker or ProgramChecker",
 	  "how the output is judged; a program accepts it by exiting with 0 [exact]" },
 	{ "points", "integer 0..1000000", "what the test is worth" },
 	{ 0 },
@@ -50,17 +50,26 @@ static const struct schema_field tolerance_checker[] = {
 	{ 0 },
 };
 
+static const struct schema_field program_checker[] = {
+	{ "language", "string", "as of a request" },
+	{ "code", "string or Encoded", "its arguments: input.txt, output.txt, expected.txt" },
+	{ "files", "{string or FileContent}", "further files in its work directory" },
+	{ "limits", "Limits", NULL },
+	{ "compiler_args", "[string]", NULL },
+	{ 0 },
+};
+
 static const struct schema_field invoke_request[] = {
 	{ "class", "string", NULL },
 	{ "method", "string", NULL },
-	{ "params", "[any]", "arguments of the method" },
+	{ "params", "{any}", "arguments of the method by their names" },
 	{ 0 },
 };
 
 static const struct schema_field execute_request[] = {
 	{ "language", "string",
 	  "a name or alias of GET /v1/languages, or NAME@VERSION: python@3.11" },
-	{ "code", "string", "the program" },
+	{ "code", "string or Encoded", "the program" },
 	{ "args", "[string]", "arguments of the program" },
 	{ "stdin", "string or Encoded", "standard input" },
 	{ "env", "{string}", "environment variables" },
@@ -110,7 +119,7 @@ static const struct schema_field stage_request[] = {
 	  "code of the request's language, in /sandbox/main-N.<ext>; a shell command if the "
 	  "request names no language or bash" },
 	{ "argv", "[string]", "a command, in every language; give code or argv" },
-	{ "stdin", "string", "standard input" },
+	{ "stdin", "string or Encoded", "standard input" },
 	{ "env", "{string}", "variables of this stage; they override those of the request" },
 	{ "limits", "Limits", "limits of this stage; they override those of the request" },
 	{ 0 },
@@ -407,6 +416,8 @@ static const struct schema shapes[] = {
 	{ "StageRequest", "One of several programs in one sandbox.", stage_request, NULL },
 	{ "TestRequest", "One test of a program.", test_request, NULL },
 	{ "ToleranceChecker", "Numbers may differ a little.", tolerance_checker, "*" },
+	{ "ProgramChecker", "A program that judges, in a sandbox of its own.", program_checker,
+	  "language code" },
 	{ "InvokeRequest", "A method to call instead of a program to run.", invoke_request,
 	  "class method" },
 	{ "WorkspaceRequest", "A persistent directory, shown at /workspace.", workspace_request,

@@ -129,6 +129,20 @@ def test_the_checks_can_fail(document):
 
 
 @quick
+@pytest.mark.parametrize("request_", [
+    {"code": {"base64": "cHJpbnQoNyk="}, "language": "python"},
+    {"code": "print(input())", "language": "python", "stdin": {"base64": "Nw=="}},
+    {"language": "python", "stages": [{"code": "print(input())", "stdin": {"base64": "Nw=="}}]},
+    {"language": "python", "code": "class C:\n def m(self, a): return a", "invoke": {"class": "C", "method": "m", "params": {"a": [7]}}},
+    {"language": "python", "code": "print(7)", "tests": [{"stdin": {"base64": "Nw=="}, "expected": {"base64": "Nw=="}}]},
+    {"language": "python", "code": "print(7)", "tests": [{"expected": "7", "checker": {"language": "bash", "code": "grep -q 7 $2", "files": {"a": ""}}}]},
+    {"language": "python", "code": "print(7)", "limits": {"timeout": "5s", "memory": 67108864, "cpu_time": None}},
+])
+def test_requests_have_their_shapes(web, request_):
+    """contract.py holds the body against the document, too."""
+    assert web.post("/v1/execute", request_).json()["status"] == "success"
+
+
 def test_servers(web, served):
     """The address that was asked; over the unix socket the document says that it is relative."""
     assert web.get("/openapi.json").json()["servers"] == [{"url": f"http://{web.host}:{web.port}"}]

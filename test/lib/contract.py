@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What /openapi.json promises. web.py holds each answer and event that a test sees against it: the operation lists this status, this type and
-this shape, and the shape names every key."""
+this shape, and the shape names every key. A request that was taken has the shape of its operation's body."""
 import json
 import re
 
@@ -78,6 +78,17 @@ class Contract:
         if kind in EVENTS or kind in ("application/json", "application/problem+json"):
             for text in values(kind, body):
                 self.value(said["content"][kind]["schema"], text, f"{method} {path}: {status}")
+
+    def request(self, method, path, body):
+        """Of a request that was taken: its body is one that the document permits. A null counts as not given."""
+        content = ((self.operation(method, path) or {}).get("requestBody") or {}).get("content", {})
+        if not isinstance(body, dict) or "application/json" not in content or len(str(body)) > LARGEST:
+            return
+        given = {key: value for key, value in body.items() if value is not None}
+        try:
+            self.check(content["application/json"]["schema"], given)
+        except fastjsonschema.JsonSchemaException as error:
+            raise AssertionError(f"{method} {path} took what /openapi.json does not permit: {error.message} in {given}") from error
 
     def value(self, schema, text, where):
         try:

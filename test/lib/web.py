@@ -75,6 +75,9 @@ class Web:
             answer = Answer(response.status, response.getheaders(), response.read())
             if contract.learned:
                 contract.learned.answer(method, path, answer.status, answer.headers.get("content-type", ""), answer.body)
+                # Jobs may be wrong, and other products' clients may send more than is read.
+                if answer.status in (200, 201) and not path.startswith(("/execute", "/v1/tools", "/mcp")):
+                    contract.learned.request(method, path, body)
             return answer
         finally:
             if not keep:
