@@ -65,6 +65,9 @@ int respond_tree(struct request_ctx *ctx, int status, json_t *root);
 extern const struct route run_routes[], batch_routes[], execution_routes[], output_routes[],
 	host_routes[], execute_routes[], session_routes[], tool_routes[], mcp_routes[];
 
+/* --- query-check.c --- */
+int query_check(const struct request_ctx *ctx, struct error *err) _must_check_;
+
 /* --- await-result.c --- */
 /* The result of an execution, or its state. */
 int respond_state(struct request_ctx *ctx, const char *id);

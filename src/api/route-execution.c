@@ -9,7 +9,6 @@
 #include "api/api-private.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "base/suggest.h"
 #include "base/timestamp.h"
 #include "loop/worker.h"
 #include "spec/result.h"
@@ -152,46 +151,6 @@ static int read_limit(const struct request_ctx *ctx, int64_t *ret, struct error 
 	return error_field(err, "limit", "limit: give a whole number from 1 to 1000.");
 }
 
-/* The filters of a list or statistic, and whether a filter may be repeated. */
-struct filters {
-	int (*ask)(struct engine *, const struct engine_query *, json_t **, struct error *);
-	struct query_filter {
-		const char *name;
-		bool often;
-	} list[10]; /* ends with an empty row */
-};
-
-static int refuse_filter(const struct filters *filters, const char *name, struct error *err)
-{
-	struct suggestion s = { 0 };
-
-	for (const struct query_filter *f = filters->list; f->name; f++)
-		suggest_offer(&s, name, f->name);
-	return s.best ? error_field(err, name, "%.40s: there is no such filter; did you mean '%s'?",
-				    name, s.best)
-		      : error_field(err, name, "%.40s: there is no such filter.", name);
-}
-
-/* Refuses unknown filters, and repeated ones that count once: they would silently do nothing. */
-static int check_names(const struct request_ctx *ctx, const struct filters *filters,
-		       struct error *err)
-{
-	const struct uri *uri = request_uri(ctx);
-
-	for (size_t i = 0; i < uri->n_pairs; i++) {
-		const struct uri_pair *pair = &uri->pairs[i];
-		const struct query_filter *f = filters->list;
-
-		while (f->name && strcmp(f->name, pair->name) != 0)
-			f++;
-		if (!f->name)
-			return refuse_filter(filters, pair->name, err);
-		if (!f->often && request_query(ctx, pair->name) != pair->value)
-			return error_field(err, pair->name, "%s: give it once.", f->name);
-	}
-	return 0;
-}
-
 static bool is_status(const char *word)
 {
 	bool known = strcmp(word, "queued") == 0 || strcmp(word, "running") == 0;
@@ -230,7 +189,10 @@ static void read_more(const struct request_ctx *ctx, const char *name,
 	ret[n] = NULL;
 }
 
-static int answer_query(struct request_ctx *ctx, const struct filters *filters)
+typedef int (*ask_fn)(struct engine *e, const struct engine_query *query, json_t **ret,
+		      struct error *err);
+
+static int answer_query(struct request_ctx *ctx, ask_fn ask)
 {
 	struct api *api = request_app(ctx);
 	const char *statuses[URI_PAIRS_MAX], *labels[URI_PAIRS_MAX];
@@ -247,12 +209,10 @@ static int answer_query(struct request_ctx *ctx, const struct filters *filters)
 	};
 	struct error err = { 0 };
 	json_t *tree = NULL;
-	int r = check_names(ctx, filters, &err);
+	int r = check_statuses(ctx, &err);
 
 	read_more(ctx, "status", statuses);
 	read_more(ctx, "label", labels);
-	if (r == 0)
-		r = check_statuses(ctx, &err);
 	if (r == 0)
 		r = read_instant(ctx, "since", &query.since_ns, &err);
 	if (r == 0)
@@ -260,35 +220,18 @@ static int answer_query(struct request_ctx *ctx, const struct filters *filters)
 	if (r == 0)
 		r = read_limit(ctx, &query.limit, &err);
 	if (r == 0)
-		r = filters->ask(api->engine, &query, &tree, &err);
+		r = ask(api->engine, &query, &tree, &err);
 	return r < 0 ? respond_error(ctx, &err) : respond_tree(ctx, 200, tree);
 }
 
 static int get_executions(struct request_ctx *ctx)
 {
-	static const struct filters filters = { engine_list,
-						{ { "id", false },
-						  { "status", true },
-						  { "label", true },
-						  { "language", false },
-						  { "text", false },
-						  { "since", false },
-						  { "until", false },
-						  { "cursor", false },
-						  { "limit", false } } };
-
-	return asks_for_many(ctx) ? respond_many(ctx) : answer_query(ctx, &filters);
+	return asks_for_many(ctx) ? respond_many(ctx) : answer_query(ctx, engine_list);
 }
 
 static int get_stats(struct request_ctx *ctx)
 {
-	static const struct filters filters = { engine_stats,
-						{ { "language", false },
-						  { "label", false },
-						  { "since", false },
-						  { "until", false } } };
-
-	return answer_query(ctx, &filters);
+	return answer_query(ctx, engine_stats);
 }
 
 /* --- cleanup --- */
@@ -321,15 +264,6 @@ static void on_cleaned(void *data, struct engine_cleanup_count count)
 	free(c);
 }
 
-/* The first key of the query or the body. A caller that names a choice must not lose everything. */
-static const char *chosen_by(const struct request_ctx *ctx)
-{
-	const struct uri *uri = request_uri(ctx);
-
-	return uri->n_pairs > 0 ? uri->pairs[0].name
-				: json_object_iter_key(json_object_iter(request_json(ctx)));
-}
-
 /* What post_cleanup() would say now. */
 static int get_cleanup(struct request_ctx *ctx)
 {
@@ -347,7 +281,8 @@ static int get_cleanup(struct request_ctx *ctx)
 static int post_cleanup(struct request_ctx *ctx)
 {
 	struct api *api = request_app(ctx);
-	const char *asked = chosen_by(ctx);
+	/* A caller that names a choice must not lose everything. */
+	const char *asked = json_object_iter_key(json_object_iter(request_json(ctx)));
 	struct cleanup_answer *c;
 	struct error err = { 0 };
 	int r;

@@ -76,6 +76,7 @@ int api_new(const struct api_options *options, struct api **ret, struct error *e
 		.limits = options->limits,
 		.callers = options->callers,
 		.app = api,
+		.judge_query = query_check,
 		.on_access = on_access,
 	};
 	int r;

@@ -10,6 +10,8 @@
  */
 #include "http/conn.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "codec/negotiate.h"
 #include "loop/fiber.h"
@@ -140,21 +142,23 @@ static struct problem judge_caller(struct request_ctx *ctx)
 	return v;
 }
 
-static struct problem judge_route(struct request_ctx *ctx)
+static struct problem judge_route(struct request_ctx *ctx, struct error *err)
 {
+	const struct server_config *config = &ctx->server->config;
 	const struct route_match *m = &ctx->match;
 	char allow[ROUTER_ALLOW];
 
 	if (!m->path_known)
 		return PROBLEM(404, "not_found",
-			       "There is nothing at this path; GET /openapi.json lists all.");
+			       "There is nothing at this path; POST /v1/execute runs a program, "
+			       "and GET /openapi.json lists all.");
 	if (!m->route) {
 		router_allow(m->methods, allow);
 		if (response_header(ctx, "Allow", allow) < 0)
 			return problem_no_memory();
-		return PROBLEM(405, "method_not_allowed",
-			       "This path does not take that method; the header Allow names those "
-			       "it takes.");
+		(void)error_set(err, ERROR_INPUT, EINVAL,
+				"This path takes %s, and no other method.", allow);
+		return PROBLEM(405, "method_not_allowed", err->text);
 	}
 	if (m->route->flags & ROUTE_OPERATOR && !ctx->principal.is_operator)
 		return PROBLEM(403, "operator_only",
@@ -165,6 +169,8 @@ static struct problem judge_route(struct request_ctx *ctx)
 		response_retry_after(ctx, BUSY_RETRY_S);
 		return PROBLEM(503, "busy", "Too many connections; try again later.");
 	}
+	if (config->judge_query && config->judge_query(ctx, err) < 0)
+		return problem_from_error(err);
 	return NO_PROBLEM;
 }
 
@@ -187,22 +193,38 @@ static struct problem judge_encoding(struct request_ctx *ctx)
 		       "Send the body as it is, without Content-Encoding.");
 }
 
+static bool starts_nocase(struct span s, const char *with)
+{
+	const size_t n = strlen(with);
+
+	return s.len > n && span_is_nocase((struct span){ s.data, n }, with);
+}
+
+/* `curl --data-binary @prog.py` and `wget --post-file prog.py` call every body a form. */
+static bool is_tool(const struct request_ctx *ctx)
+{
+	struct span agent = request_header(ctx, "user-agent");
+
+	return starts_nocase(agent, "curl/") || starts_nocase(agent, "Wget/");
+}
+
 /*
  * Bodies that a route with read_body takes. A page of another origin may send text/plain, a form, or a body without a type, and no
- * browser asks the server first (CORS: a "simple" request). For the other types here, and for a header of the page's own, the
- * browser asks with OPTIONS, which is never granted.
+ * browser asks the server first (CORS: a "simple" request). For the other types here, and for a header of the page's own, which
+ * User-Agent is as well, the browser asks with OPTIONS, which is never granted.
  */
 static bool is_upload(const struct request_ctx *ctx, struct span type)
 {
-	static const char program[] = "text/x-";
-	const size_t n = sizeof(program) - 1;
+	const bool asked = request_header(ctx, "x-requested-with").data, tool = is_tool(ctx);
+	const bool plain = content_type_is(type, "text/plain");
 
-	if (content_type_is(type, "application/octet-stream") ||
-	    (type.len > n && span_is_nocase((struct span){ type.data, n }, program)))
+	if (content_type_is(type, "application/octet-stream") || starts_nocase(type, "text/x-"))
 		return true;
-	return request_header(ctx, "x-requested-with").data &&
-	       (content_type_is(type, "text/plain") ||
-		content_type_is(type, "multipart/form-data"));
+	if (tool && uri_query(&ctx->uri, "language") &&
+	    (plain || content_type_is(type, "application/x-www-form-urlencoded")))
+		return true;
+	return (asked && plain) ||
+	       ((asked || tool) && content_type_is(type, "multipart/form-data"));
 }
 
 static struct problem judge_type(const struct request_ctx *ctx)
@@ -212,12 +234,13 @@ static struct problem judge_type(const struct request_ctx *ctx)
 
 	if (content_type_is(type, "application/json") || (takes_more && is_upload(ctx, type)))
 		return NO_PROBLEM;
-	return PROBLEM(
-		415, "not_json",
-		takes_more ? "The body must be JSON: Content-Type: application/json; or a program: "
-			     "text/x-python, for example. Forms and text/plain need a header "
-			     "X-Requested-With."
-			   : "The body must be JSON: Content-Type: application/json.");
+	return PROBLEM(415, "not_json",
+		       takes_more
+			       ? "Send JSON with Content-Type: application/json, or a program with "
+				 "its language: ?language=python and Content-Type: "
+				 "application/octet-stream; a form or text/plain needs a header "
+				 "X-Requested-With as well."
+			       : "The body must be JSON: Content-Type: application/json.");
 }
 
 static struct problem judge_body(struct request_ctx *ctx)
@@ -272,8 +295,8 @@ static void begin_body(struct request_ctx *ctx)
 		conn_flush(c);
 }
 
-/* All checks of the head, in order; status 0: accepted. */
-static struct problem judge_head(struct request_ctx *ctx)
+/* All checks of the head, in order; status 0: accepted. A problem's words may be those of *err. */
+static struct problem judge_head(struct request_ctx *ctx, struct error *err)
 {
 	const struct server_config *config = &ctx->server->config;
 	struct problem v = auth_check_origin(&config->auth, &ctx->conn->peer, &ctx->head);
@@ -289,19 +312,20 @@ static struct problem judge_head(struct request_ctx *ctx)
 	if (v.status != 0 || (ctx->head.method == HTTP_OPTIONS && !ctx->match.route &&
 			      (all || ctx->match.path_known)))
 		return v;
-	v = judge_route(ctx);
+	v = judge_route(ctx, err);
 	return v.status == 0 ? judge_body(ctx) : v;
 }
 
 void dispatch_head(struct request_ctx *ctx)
 {
+	struct error err = { 0 };
 	struct problem v;
 
 	ctx->server->stats.requests++;
 	ctx->conn->close_after = !ctx->head.keep_alive;
 	ctx->swallow = ctx->head.method == HTTP_HEAD;
 	ctx->head.head.base = ctx->head_bytes.data;
-	v = judge_head(ctx);
+	v = judge_head(ctx, &err);
 	if (v.status != 0)
 		refuse_head(ctx, v);
 	else if (!ctx->match.route)

@@ -113,6 +113,8 @@ struct server_config {
 	struct server_limits limits;
 	struct callers *callers; /* the server sets the rules for bodies and answers */
 	void *app;
+	/* Whether the matched route takes this query: -EINVAL and err if not. NULL: any. */
+	int (*judge_query)(const struct request_ctx *ctx, struct error *err);
 	void (*on_access)(void *app, const struct access *access); /* or NULL */
 };
 

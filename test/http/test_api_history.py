@@ -170,6 +170,23 @@ def test_bad_filters(web, query, field):
 
 
 @quick
+@pytest.mark.parametrize("method, path, says", [
+    ("GET", "/v1/executions/ex_x?wiat=30", "wiat: there is no such parameter; did you mean 'wait'?"),
+    ("GET", "/v1/limits?x", "x: there is no such parameter; GET /openapi.json lists those of listLimits"),
+    ("GET", "/v1/executions?limit=1&limit=1", "limit: give it once."),
+    ("DELETE", "/v1/executions/ex_x?force=1", "force: there is no such parameter; GET /openapi.json lists those of deleteExecution"),
+    ("POST", "/v1/execute?timeout=5", "timeout: write it into the JSON body, as a key of limits"),
+    ("POST", "/v1/executions?language=bash", "language: write it into the JSON body"),
+    ("POST", "/v1/cleanup?status=error", "status: there is no such parameter; GET /openapi.json lists those of cleanUp"),
+])
+def test_parameters_that_would_do_nothing(web, method, path, says):
+    body = {"language": "python", "code": "1"} if "/exec" in path and method == "POST" else None
+    answer = web.ask(method, path, body)
+    assert problem(answer, 400, "invalid_field", path.partition("?")[2].partition("=")[0]) == says
+    assert web.get("/healthz?anything=1").status == 200  # probes may add what they like
+
+
+@quick
 def test_stats(web):
     web.execute("python", "print(1)")
     stats = web.get("/v1/stats").json()

@@ -115,6 +115,13 @@ def test_curl(served, tmp_path):
     (tmp_path / "data.txt").write_text("hello")
     url = f"http://{served.web.host}:{served.web.port}/v1/execute"
     for words in (["--data-binary", "@prog.py", "-H", "Content-Type: text/x-python", url + "?args=[%22a%22]"],
-                  ["-F", "language=python", "-F", "code=@prog.py", "-F", "data=@data.txt", "-H", "X-Requested-With: curl", url]):
+                  ["--data-binary", "@prog.py", url + "?language=python&args=[%22a%22]"],
+                  ["--data-binary", "@prog.py", "-H", "Content-Type: text/plain", url + "?language=python&args=[%22a%22]"],
+                  ["-F", "language=python", "-F", "code=@prog.py", "-F", "data=@data.txt", "-H", "X-Requested-With: curl", url],
+                  ["-F", "language=python", "-F", "code=@prog.py", "-F", "data=@data.txt", url]):
         done = subprocess.run(["curl", "-sg", "--fail-with-body", *words], cwd=tmp_path, capture_output=True, timeout=60)
         assert done.returncode == 0 and b'"status":"success"' in done.stdout, done
+    # A form's type without a language is no program, and a page cannot name itself curl without asking first.
+    for words in (["-d", '{"language": "bash", "code": "true"}', url], ["-A", "Mozilla/5.0 curl/8.0", "-d", "true", url + "?language=bash"]):
+        done = subprocess.run(["curl", "-sg", "-w", "%{http_code}", *words], cwd=tmp_path, capture_output=True, timeout=60)
+        assert done.stdout.endswith(b"415"), done
