@@ -387,7 +387,7 @@ static int run_main(const struct command *self, int argc, char **argv)
 
 const struct command cmd_run = {
 	.name = "run",
-	.usage = "[FILE | - | -c CODE] [-l LANG] [OPTIONS] [-- ARGS…]",
+	.usage = "[FILE | DIR | - | -c CODE] [-l LANG] [OPTIONS] [-- ARGS…]",
 	.summary = "run a program in a sandbox",
 	.details =
 		"The program's output is printed as it is written, and standard input is passed "
@@ -398,6 +398,9 @@ const struct command cmd_run = {
 		"refused, 127 for an unknown language or a missing runtime, 128+n after signal n.\n"
 		"\n"
 		"  atoll run script.py -- a b       run a file with arguments\n"
+		"  atoll run app/                   run a directory: main.*, __main__.py, "
+		"package.json,\n"
+		"                                   a Go module, a Cargo package or a Makefile\n"
 		"  atoll run -l bash -c 'echo hi'   run a piece of code\n"
 		"  generate | atoll run -l js -     run code from standard input\n"
 		"  atoll run sum.c --tests t.json   compile once, judge against each test\n",

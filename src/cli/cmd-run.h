@@ -56,6 +56,7 @@ json_t *bytes_to_json(const char *data, size_t len);
 struct host_source {
 	const char *path;
 	const char *dest; /* "": the work directory */
+	bool follows;	  /* path may be a link */
 	bool ignores;	  /* leaves out what .gitignore files in the directory name … */
 	const char *keep; /* … but for this path; or NULL */
 	struct buf *
@@ -79,6 +80,17 @@ int run_detect(json_t *request, const struct run_source *from, struct error *err
 /* Puts the files of the directory and, if no entry is named, the name of its program into the request. */
 int run_add_directory(json_t *request, struct run_options *o, struct atoll *atoll,
 		      struct error *err) _must_check_;
+
+/* --- run-project.c --- */
+
+/* The text of a file of the request, or NULL. */
+const char *run_file_text(const json_t *files, const char *path);
+/* The program among files, which is one of their names; NULL: none. Several are refused. */
+int run_find_entry(const json_t *files, const struct run_source *from, const char **ret,
+		   struct error *err) _must_check_;
+bool run_has_makefile(const json_t *files);
+/* The stages of a Makefile: build, and run. */
+int run_add_make(json_t *request, const json_t *files, struct error *err) _must_check_;
 
 /* Prints the tests' verdicts or the invoked method's value; returns the exit code. */
 int run_report(const char *json, int exit_code);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `atoll run DIR` and --with-dir: the files of a directory become the request's. The program of DIR is found by the names that people
- * give to it. Where several names fit, the command asks for --entry.
+ * `atoll run DIR` and --with-dir: the files of a directory become the request's. run-project.c finds the program of DIR. Where there are
+ * several, the command asks for --entry.
  */
 #include "cli/cmd-run.h"
 
@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "cli/say.h"
-#include "spec/request.h"
 
 enum { LEFT_OUT_BYTES = 160 };
 
@@ -24,99 +23,25 @@ bool run_is_directory(const struct run_options *o)
 	       S_ISDIR(st.st_mode);
 }
 
-/* The text of a file of the request, or NULL. */
-static const char *text_in(const json_t *files, const char *path)
-{
-	const json_t *file = json_object_get(files, path);
-
-	return json_string_value(json_is_object(file) ? json_object_get(file, "text") : file);
-}
-
-/* The path that package.json names as main, or NULL. */
-static const char *package_main(const json_t *files, char *path, size_t size)
-{
-	const char *text = text_in(files, "package.json"), *name;
-	json_t *package = text ? json_loads(text, 0, NULL) : NULL;
-
-	name = json_string_value(json_object_get(package, "main"));
-	if (name && strncmp(name, "./", 2) == 0)
-		name += 2;
-	(void)snprintf(path, size, "%s", name ? name : "");
-	json_decref(package);
-	return json_object_get(files, path) ? path : NULL;
-}
-
-/* Whether a program of some language has this name: data such as main.txt has none. */
-static bool is_program(struct atoll *atoll, const char *path)
-{
-	const struct atoll_sample sample = { .size = sizeof(sample), .path = path, .head = "" };
-	_cleanup_free_ char *language = NULL, *problem = NULL;
-
-	return atoll_detect(atoll, &sample, &language, &problem) == 0;
-}
-
-/* How many files main.EXT are at the top; *ret is one of them. */
-static size_t find_mains(json_t *files, struct atoll *atoll, const char **ret)
-{
-	const char *path;
-	json_t *value;
-	size_t n = 0;
-
-	json_object_foreach(files, path, value)
-	{
-		if (strncmp(path, "main.", 5) != 0 || strchr(path, '/') || !is_program(atoll, path))
-			continue;
-		*ret = path;
-		n++;
-	}
-	return n;
-}
-
-/* A program by one of the names that stand for it in their language, or NULL. */
-static const char *usual_entry(const json_t *files, char *path, size_t size)
-{
-	static const char *const usual[] = { "__main__.py", "Main.java", "src/main.rs",
-					     "src/main.py", "index.js",	 "index.ts" };
-
-	if (package_main(files, path, size))
-		return path;
-	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
-		if (json_object_get(files, usual[i]))
-			return usual[i];
-	return NULL;
-}
-
-static int no_entry(const json_t *files, const char *path, struct error *err)
-{
-	/* Which of the files that make builds is the program, no file says. */
-	if (json_object_get(files, "Makefile") || json_object_get(files, "makefile"))
-		return error_set(
-			err, ERROR_INPUT, ENOENT,
-			"'%.200s' has a Makefile and no main.*; build and run it with --stage "
-			"build=make --stage run=./PROGRAM, or name a program with --entry",
-			path);
-	return error_set(err, ERROR_INPUT, ENOENT,
-			 "'%.200s' has no main.*, __main__.py, index.js or package.json with "
-			 "main; name its program with --entry",
-			 path);
-}
-
-static int find_entry(json_t *request, json_t *files, const struct run_source *from,
+/* Puts the name of the program, or the stages of a Makefile, into the request. */
+static int find_entry(json_t *request, const json_t *files, const struct run_source *from,
 		      struct error *err)
 {
-	char path[REQUEST_PATH_MAX + 1];
 	const char *entry = NULL;
-	size_t n = find_mains(files, from->atoll, &entry);
+	int r = run_find_entry(files, from, &entry, err);
 
-	if (n == 0)
-		entry = usual_entry(files, path, sizeof(path));
-	if (n > 1)
-		return error_set(err, ERROR_INPUT, EINVAL,
-				 "'%.200s' has several programs main.*; name one with --entry",
-				 from->path);
+	if (r < 0)
+		return r;
+	if (!entry && run_has_makefile(files))
+		return run_add_make(request, files, err);
 	if (!entry)
-		return no_entry(files, from->path, err);
-	return json_object_set_new(request, "entry", json_string(entry)) < 0 ? error_oom(err) : 0;
+		return error_set(
+			err, ERROR_INPUT, ENOENT,
+			"'%.200s' has no main.*, __main__.py, index.js or Makefile, and no "
+			"go.mod, Cargo.toml or package.json that leads to a program; name "
+			"its program with --entry",
+			from->path);
+	return run_put(request, "entry", json_string(entry), err);
 }
 
 /* The language of the entry's name or first line. */
@@ -124,11 +49,23 @@ static int detect_entry(json_t *request, const json_t *files, struct atoll *atol
 			struct error *err)
 {
 	const char *entry = json_string_value(json_object_get(request, "entry"));
-	const char *text = text_in(files, entry);
+	const char *text = run_file_text(files, entry);
 	const struct run_source program = { atoll, entry, text ? text : "",
 					    text ? strlen(text) : 0 };
 
 	return run_detect(request, &program, err);
+}
+
+/* A compiler of C is given one file; which others belong to the program, the Makefile says. */
+static bool needs_make(json_t *request, const json_t *files)
+{
+	const char *language = json_string_value(json_object_get(request, "language"));
+	bool is_c = language && (strcmp(language, "c") == 0 || strcmp(language, "cpp") == 0);
+
+	if (!is_c || !json_object_get(request, "entry") || !run_has_makefile(files))
+		return false;
+	(void)json_object_del(request, "entry");
+	return true;
 }
 
 /* FILE in two parts, for --with-dir: "src/main.py" is the directory "src" and its entry. */
@@ -162,6 +99,7 @@ static int gather_files(json_t *request, struct run_options *o, const char *dir,
 	const struct host_source from = {
 		.path = dir,
 		.dest = "",
+		.follows = true,
 		.ignores = !o->all,
 		.keep = json_string_value(json_object_get(request, "entry")),
 		.left_out = &left_out,
@@ -202,5 +140,7 @@ int run_add_directory(json_t *request, struct run_options *o, struct atoll *atol
 	if (json_object_get(request, "stages"))
 		return 0;
 	r = find_entry(request, files, &from, err);
-	return r < 0 ? r : detect_entry(request, files, atoll, err);
+	if (r == 0 && json_object_get(request, "entry"))
+		r = detect_entry(request, files, atoll, err);
+	return r == 0 && needs_make(request, files) ? run_add_make(request, files, err) : r;
 }

@@ -2,7 +2,7 @@
 /*
  * Reads files of the host into a request. A directory is walked by descriptors. A link in it is replaced by what it leads to, if that
  * is in the same directory; other links are refused. The path of --file itself may not be a link.
- * FILE, the program, may be reached through links, because the caller named it.
+ * FILE and DIR, the program, may be reached through links, because the caller named them.
  */
 #include "cli/cmd-run.h"
 
@@ -205,8 +205,10 @@ static int tree_open_link(const struct host_tree *t)
 /* Adds the file, or enters the directory, that the tree's names denote. */
 static int tree_visit(struct host_tree *t, int dir_fd, const char *name, struct error *err)
 {
+	const bool follows = t->depth == 0 && t->from->follows;
 	_cleanup_close_ int fd = openat(dir_fd, name,
-					O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+					O_RDONLY | (follows ? 0 : O_NOFOLLOW) | O_NONBLOCK |
+						O_CLOEXEC | O_NOCTTY);
 	struct stat st;
 	int r;
 

@@ -68,21 +68,35 @@ static int merge_overrides(json_t *request, json_t *overrides, struct error *err
 	return 0;
 }
 
+/* The argv of the last stage if it is a shell command, whose $1 and so on are the words after --; NULL: it is not. */
+static json_t *shell_words(const json_t *request)
+{
+	const json_t *stages = json_object_get(request, "stages");
+	const json_t *last = json_array_get(stages, json_array_size(stages) - 1);
+	json_t *argv = json_object_get(last, "argv");
+	const char *shell = json_string_value(json_array_get(argv, 0));
+
+	return shell && strcmp(shell, "/bin/sh") == 0 && json_array_size(argv) == 3 ? argv : NULL;
+}
+
 static int add_request_words(json_t *request, char *const *words, struct error *err)
 {
-	json_t *args;
+	json_t *args = shell_words(request);
 
 	if (!*words)
 		return 0;
-	args = json_array();
-	for (; *words; words++) {
-		if (json_array_append_new(args, json_string(*words)) < 0) {
-			json_decref(args);
+	if (args && json_array_append_new(args, json_string("sh")) < 0)
+		return error_oom(err);
+	if (!args) {
+		args = json_array();
+		if (json_object_set_new(request, "args", args) < 0)
+			return error_oom(err);
+	}
+	for (; *words; words++)
+		if (json_array_append_new(args, json_string(*words)) < 0)
 			return error_set(err, ERROR_INPUT, EILSEQ,
 					 "the argument '%.200s' is not UTF-8 text", *words);
-		}
-	}
-	return run_put(request, "args", args, err);
+	return 0;
 }
 
 /* "Class.method"; the last dot separates them. */

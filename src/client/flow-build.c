@@ -27,6 +27,18 @@ bool flow_is_compiled(const struct run *run)
 
 static int take_product(struct run *run, const struct run_file *file);
 
+/* Whether the request brings the file that makes its files a project of the language. */
+static bool is_project(const struct run *run)
+{
+	const char *name = run->language->project;
+
+	for (size_t i = 0; name && i < run->n_files; i++)
+		if (strcmp(run->files[i].base, SANDBOX_WORK) == 0 &&
+		    strcmp(run->files[i].path, name) == 0)
+			return true;
+	return false;
+}
+
 /*
  * The language's words with the caller's compiler_args: in place of {compiler_args}, otherwise at the end, so
  * that the caller's flag comes last. NULL: no memory.
@@ -34,7 +46,9 @@ static int take_product(struct run *run, const struct run_file *file);
 static const char **compile_words(struct run *run, const struct word_context *c)
 {
 	static const char *const none[] = { NULL };
-	const char *const *own = (const char *const *)run->language->compile_argv;
+	const char *const *own = (const char *const *)(is_project(run)
+							       ? run->language->project_argv
+							       : run->language->compile_argv);
 	const char *const *more = run->request->compiler_args
 					  ? (const char *const *)run->request->compiler_args
 					  : none;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns words of a language file into words of a program. A word may hold {source}, {work}, {build}, {class},
+ * Turns words of a language file into words of a program. A word may hold {source}, {source_dir}, {work}, {build}, {class},
  * {stem}, {memory_mb} and {cpus}; words of a `warm` section also their runner's placeholders, and variables of
  * a zygote {usual}. Any other brace stands for itself.
  */
 #include "client/run.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,9 +42,10 @@ static void stem_of(const char *path, char ret[STEM_MAX])
 
 const char *flow_expand(struct arena *memory, const char *word, const struct word_context *c)
 {
-	char memory_mb[NUMBER_MAX], cpus[NUMBER_MAX], stem[STEM_MAX];
+	char memory_mb[NUMBER_MAX], cpus[NUMBER_MAX], stem[STEM_MAX], source_dir[PATH_MAX];
 	const struct placeholder table[] = {
 		{ "{source}", c->source },
+		{ "{source_dir}", source_dir },
 		{ "{work}", SANDBOX_WORK },
 		{ "{build}", c->build },
 		{ "{class}", c->class_name },
@@ -61,6 +63,9 @@ const char *flow_expand(struct arena *memory, const char *word, const struct wor
 	if (!strchr(word, '{'))
 		return word;
 	stem_of(c->source, stem);
+	(void)snprintf(source_dir, sizeof(source_dir), "%.*s",
+		       (int)(strrchr(c->source, '/') ? strrchr(c->source, '/') - c->source : 0),
+		       c->source);
 	(void)snprintf(memory_mb, sizeof(memory_mb), "%" PRId64,
 		       (int64_t)MAX(c->limits->memory_bytes / MiB, 1));
 	/* Whole processors, at least one: thread pools are sized by it. */

@@ -26,6 +26,7 @@ static void test_placeholders(void **state)
 {
 	(void)state;
 	assert_string_equal(expand("{source}"), "/sandbox/src/Hello.java");
+	assert_string_equal(expand("{source_dir}"), "/sandbox/src");
 	assert_string_equal(expand("{work}"), "/sandbox");
 	assert_string_equal(expand("-cp={build}:{work}"), "-cp=/build:/sandbox");
 	assert_string_equal(expand("{class}{stem}"), "HelloHello");

@@ -136,6 +136,8 @@ static const struct key_rule language_rules[] = {
 	  MEMBER(version_prefix),
 	  .max = NAME_BYTES_MAX },
 	{ .key = "compile", .read = read_words, WORDS(compile_argv) },
+	{ .key = "project", .read = read_text, MEMBER(project), .max = NAME_BYTES_MAX },
+	{ .key = "project_compile", .read = read_words, WORDS(project_argv) },
 	{ .key = "compile_limits", .read = read_compile_limits },
 	{ .key = "run", .read = read_words, WORDS(run_argv) },
 	{ .key = "env", .read = language_read_env, WORDS(env) },
@@ -170,6 +172,11 @@ static int check_whole(const struct reader *r, const struct language *lang)
 
 		if (!needed[i].there)
 			return reader_refuse(&at, "it is missing");
+	}
+	if (!lang->project != !lang->project_argv[0]) {
+		struct reader at = reader_at(r, "project");
+
+		return reader_refuse(&at, "project and project_compile need each other");
 	}
 	if (strstr(lang->source, "{class}") && !lang->class_pattern) {
 		struct reader at = reader_at(r, "source");

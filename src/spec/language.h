@@ -73,6 +73,8 @@ struct language {
 	const char **version_argv;  /* prints the version on stdout or stderr */
 	const char *version_prefix; /* "Python " -> result.runtime = "Python 3.11.2" */
 	const char **compile_argv;  /* empty: not compiled */
+	const char *project;	    /* "go.mod": a request with this file compiles by … */
+	const char **project_argv;  /* … key `project_compile`; or NULL */
 	struct limits compile_limits;
 	uint32_t compile_limits_set;
 	const char **run_argv;

@@ -58,6 +58,7 @@ static void test_all_keys(void **state _unused_)
 		"aliases: [ex, X11]\nextensions: [x, xx]\nshebangs: [x, x3]\n"
 		"needs: [/usr/bin/y]\nversion: [/usr/bin/x, --version]\nversion_prefix: 'X '\n"
 		"compile: [/usr/bin/xc, '{source}']\ncompile_limits: {memory: 1g}\n"
+		"project: x.mod\nproject_compile: [/usr/bin/xc, '{source_dir}']\n"
 		"env: {A: '1', B: b}\netc: [alternatives, x/conf]\nlibraries: [m]\n"
 		"runner: x/invoke.x\n");
 
@@ -66,6 +67,8 @@ static void test_all_keys(void **state _unused_)
 	assert_string_equal(lang->env[1], "B=b");
 	assert_null(lang->env[2]);
 	assert_string_equal(lang->compile_argv[1], "{source}");
+	assert_string_equal(lang->project, "x.mod");
+	assert_string_equal(lang->project_argv[1], "{source_dir}");
 	assert_int_equal(lang->compile_limits.memory_bytes, GiB);
 	assert_int_equal(lang->compile_limits_set, knob_bit(knob_find("memory")));
 	assert_string_equal(lang->needs[0], "/usr/bin/y");

@@ -25,6 +25,8 @@ def write(folder, files):
     ({"main.py": "import part; print(part.x, open('d/t').read())", "part.py": "x = 5", "d/t": "text", ".git/config": "no"}, "5 text"),
     ({"__main__.py": "import os; print(sorted(os.listdir()))", ".git/config": "no"}, "['__main__.py']"),
     ({"package.json": '{"main": "./lib/start.js"}', "lib/start.js": "console.log(require('./part').x)", "lib/part.js": "exports.x = 6"}, "6"),
+    ({"package.json": '{"main": "lib/start"}', "lib/start.js": "console.log(7)"}, "7"),
+    ({"package.json": '{"main": "./lib/"}', "lib/index.js": "console.log(8)"}, "8"),
     ({"main.txt": "data", "main.sh": "cat main.txt"}, "data"),
 ])
 def test_a_directory(atoll, folder, files, out):
@@ -80,11 +82,34 @@ def test_gitignore(atoll, folder):
     assert atoll.run(["run", str(folder / "main.py"), "--with-dir"]).out == "['main.py']\n"
 
 
+BUILT = "bin/prog: part\n\t@mkdir -p bin; echo building; cp part bin/prog; chmod +x bin/prog\n"
+PART = "#!/bin/sh\necho built: $*\n"
+
+
+@pytest.mark.parametrize("files, words, code, out, err", [
+    ({"Makefile": BUILT, "part": PART}, ["--", "a", "b c"], 0, "built: a b c\n", ""),
+    ({"makefile": BUILT + "run: bin/prog\n\techo target run\n", "part": PART, "main.c": "int main() { return 9; }"}, [], 0, "target run\n", ""),
+    ({"Makefile": BUILT, "main.py": "print('not built')"}, [], 0, "not built\n", ""),
+    ({"Makefile": "x:\n\techo words; exit 3\n"}, [], 2, "", "words"),
+    ({"Makefile": "x:\n\techo > x\n"}, [], 127, "", "make built no program, and the Makefile has no target run; name it: --stage build=make"),
+    ({"Makefile": "x: part\n\tfor i in a b; do cp part $$i; chmod +x $$i; done\n", "part": PART}, [], 127, "", "several programs (./a ./b)"),
+], ids=["program", "target", "python", "fails", "nothing", "several"])
+def test_a_makefile(atoll, folder, files, words, code, out, err):
+    """It is a stage: what make prints is shown only when it fails, and what it built runs."""
+    if not os.path.exists("/usr/bin/make"):
+        pytest.skip("make is not installed")
+    write(folder, files)
+    done = atoll.run(["run", folder, *words])
+    assert (done.returncode, done.out) == (code, out) and err in done.err and bool(done.err) == bool(err), done
+
+
 def test_stages_of_a_directory(atoll, folder):
     write(folder, {"Makefile": "x:\n\techo echo built > x\n", "a.txt": "data"})
-    none = atoll.run(["run", str(folder)])
-    assert none.returncode == 125 and "--stage build=make" in none.err
     assert atoll.run(["run", str(folder), "--stage", "one=cat a.txt", "--stage", "two=exit 3"]).returncode == 3
+    assert atoll.run(["run", folder, "--stage", "one=:", "--stage", 'two=echo $# "$2"', "--", "a", "b c"]).out == "2 b c\n"
+    # A directory by way of a link: it was named.
+    (folder.parent / "link").symlink_to("app")
+    assert atoll.run(["run", folder.parent / "link", "--stage", "one=cat a.txt"]).out == "data"
 
 
 def test_links_in_a_directory(atoll, folder):

@@ -178,6 +178,31 @@ def test_programs_of_several_files(atoll, work, language, names, code):
     assert result["stdout"] == "from util\n", result
 
 
+GO = 'package main\nimport ("fmt"; "m/util")\nfunc main() { fmt.Println(util.F(), own()) }\n'
+OWN = 'package main\nfunc own() string { return "own" }\n'
+MODULE = {"go.mod": "module m\n\ngo 1.19\n", "util/util.go": 'package util\nfunc F() string { return "util" }\n'}
+PACKAGE = "[package]\nname = \"my-app\"\nversion = \"0.1.0\"\nedition = \"2018\"\n"
+
+
+@pytest.mark.modes("root")
+@pytest.mark.parametrize("files, out", [
+    ({**MODULE, "main.go": GO, "own.go": OWN}, "util own"),
+    ({**MODULE, "cmd/app/app.go": GO, "cmd/app/own.go": OWN, "cmd/app/app_test.go": "package main\nfunc main() {}\n"}, "util own"),
+    ({"go.mod": "module m\n\ngo 1.19\n\nrequire d.example/d v1.0.0\n", "a.go": 'package main\nimport "d.example/d"\nfunc main() { println(d.D) }\n',
+      "vendor/modules.txt": "# d.example/d v1.0.0\n## explicit\nd.example/d\n", "vendor/d.example/d/d.go": 'package d\nconst D = "vendored"\n'}, "vendored"),
+    ({"Cargo.toml": PACKAGE, "src/main.rs": 'mod own;\nfn main() { println!("{} {}", my_app::f(), own::f()); }\n',
+      "src/own.rs": 'pub fn f() -> &\'static str { "own" }\n', "src/lib.rs": 'pub fn f() -> &\'static str { "lib" }\n'}, "lib own"),
+    ({"Cargo.toml": PACKAGE + '\n[[bin]]\nname = "tool"\npath = "tools/tool.rs"\n', "tools/tool.rs": 'fn main() { println!("tool"); }\n'}, "tool"),
+], ids=["go", "go-cmd", "go-vendor", "cargo", "cargo-bin"])
+def test_projects(atoll, work, files, out):
+    """A Go module is compiled by packages, a Cargo package with its library."""
+    for name, text in files.items():
+        (work / "app" / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / "app" / name).write_text(text)
+    done = atoll.run(["run", work / "app"], timeout=60)
+    assert done.returncode == 0 and (done.out + done.err).strip() == out, done
+
+
 @pytest.mark.modes("root")
 def test_python_libraries(atoll):
     """Those that `atoll languages` lists can be imported; a figure can be drawn without a display."""
