@@ -22,6 +22,8 @@
 
 #define TREE_BYTES_MAX (256 * MiB)
 
+enum { LINK_TRIES = 1000 };
+
 static int cannot_read(const char *path, int errnum, struct error *err)
 {
 	if (errnum == ELOOP)
@@ -101,7 +103,8 @@ struct host_tree {
 	const struct host_source *from;
 	json_t *files;
 	int64_t bytes;
-	size_t count;
+	size_t count,
+		n_dirs; /* n_dirs: entered; links can lead to one directory in very many ways */
 	struct tree_level {
 		DIR *dir;
 		size_t dest_len, source_len; /* of the names of this directory */
@@ -180,6 +183,10 @@ static int tree_enter(struct host_tree *t, int fd, struct error *err)
 	if (t->depth == REQUEST_DEPTH_MAX)
 		return error_set(err, ERROR_INPUT, ELOOP, "'%.300s' is deeper than %d directories",
 				 t->source, REQUEST_DEPTH_MAX);
+	if (++t->n_dirs > REQUEST_FILES_MAX)
+		return error_set(err, ERROR_INPUT, E2BIG,
+				 "'%.200s' has more than %d directories, each way by links counted",
+				 t->from->path, REQUEST_FILES_MAX);
 	dir = fdopendir(fd);
 	if (!dir)
 		return cannot_read(t->source, errno, err);
@@ -197,9 +204,14 @@ static int tree_open_link(const struct host_tree *t)
 	const struct open_how how = { .flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY,
 				      .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
 	const struct tree_level *top = &t->levels[0];
+	int fd = -1;
 
-	return (int)syscall(SYS_openat2, dirfd(top->dir), t->source + top->source_len + 1, &how,
-			    sizeof(how));
+	/* ".." in a link is an error of the moment while any process of the host renames something. */
+	for (int tries = 0; fd < 0 && (tries == 0 || errno == EAGAIN) && tries < LINK_TRIES;
+	     tries++)
+		fd = (int)syscall(SYS_openat2, dirfd(top->dir), t->source + top->source_len + 1,
+				  &how, sizeof(how));
+	return fd;
 }
 
 /* Adds the file, or enters the directory, that the tree's names denote. */

@@ -2,6 +2,7 @@
 """What people type: directories, options of `docker run`, letters in one word, durations."""
 import os
 import pty
+import shutil
 import subprocess
 
 import pytest
@@ -129,6 +130,28 @@ def test_links_in_a_directory(atoll, folder):
     (folder / "loop").symlink_to(".")
     refused = atoll.run(["run", str(folder)])
     assert refused.returncode == 125 and ("deeper than" in refused.err or "too long" in refused.err or "more than" in refused.err), refused
+
+
+def test_links_in_great_numbers(atoll, folder):
+    """Each of 18 directories has four links to the next one: 4**18 ways. A directory from elsewhere must not keep the command busy for hours."""
+    write(folder, {"main.py": "1"})
+    for i in range(19):
+        (folder / f"d{i}").mkdir()
+    for i in range(18):
+        for name in "abcd":
+            (folder / f"d{i}" / name).symlink_to(f"../d{i + 1}")
+    refused = atoll.run(["run", str(folder)], timeout=20)
+    assert refused.returncode == 125 and "more than 4096 directories" in refused.err, refused
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+def test_links_upwards_while_others_rename(atoll, folder):
+    """The kernel asks to try again when anything on the host is renamed or mounted while it follows `..`."""
+    write(folder, {"main.py": LIST, "t": "", "d/x": ""})
+    for name in "abc":
+        (folder / "d" / name).symlink_to("../t")
+    asks = ["strace", "-o", "/dev/null", "-e", "trace=openat2", "-e", "inject=openat2:error=EAGAIN:when=1+2"]
+    assert atoll.variant(wrap=asks).run(["run", str(folder)]).out == "['d/a', 'd/b', 'd/c', 'd/x', 'main.py', 't']\n"
 
 
 def test_a_file_keeps_its_name(atoll, folder):
