@@ -2,7 +2,7 @@
 """A Python that programs are forked from.
 
 The zygote loads modules and what most programs use, runs samples of everything so that caches are filled, and reads its
-request. That call comes back in children only, each already in its sandbox (contract: runners/README.md). A child seeds the
+request. That call comes back in children only, each already in its sandbox (contract: runners/WARM.md). A child seeds the
 random generators, waits for a program, and runs it as `python3 SCRIPT` would.
 Three devices make that exact:
 
