@@ -76,6 +76,10 @@ int respond_result(struct request_ctx *ctx, const char *id, int64_t deadline_ns)
 
 /* --- route-run.c --- */
 enum { KEY_MAX = 255 };
+/* Whether the client's disconnect ends its program: ?disconnect=. -EINVAL: respond_bad_disconnect(). */
+int request_disconnect(const struct request_ctx *ctx, bool *ret_cancels) _must_check_;
+int respond_bad_disconnect(struct request_ctx *ctx);
+
 /* The Idempotency-Key; "": none. -EINVAL: respond_bad_key(). */
 int request_key(struct request_ctx *ctx, char ret[KEY_MAX + 1]) _must_check_;
 int respond_bad_key(struct request_ctx *ctx);

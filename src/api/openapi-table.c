@@ -48,7 +48,7 @@ const struct api_parameter api_parameters[] = {
 	  "a repeated request with the same key and body gets the same execution" },
 	{ "execute streamExecution createExecution replayExecution", "query", "interactive",
 	  "boolean", "standard input stays open for /attach" },
-	{ RUNS, "query", "disconnect", "keep|cancel",
+	{ RUNS " executeTool callTool", "query", "disconnect", "keep|cancel",
 	  "cancel: disconnecting stops the program; keep (the default): it goes on" },
 	{ "getExecution", "query", "wait", "number 0..60",
 	  "seconds to wait for the result, if there is none yet" },

@@ -34,11 +34,24 @@ static void on_answer_gone(void *data, enum gone how)
 	pending_free(p);
 }
 
-static bool wants_cancel(const struct request_ctx *ctx)
+int request_disconnect(const struct request_ctx *ctx, bool *ret_cancels)
 {
 	const char *word = request_query(ctx, "disconnect");
 
-	return word && strcmp(word, "cancel") == 0;
+	*ret_cancels = word && strcmp(word, "cancel") == 0;
+	return !word || *ret_cancels || strcmp(word, "keep") == 0 ? 0 : -EINVAL;
+}
+
+int respond_bad_disconnect(struct request_ctx *ctx)
+{
+	return respond_field(ctx, "disconnect", "disconnect: give cancel or keep.");
+}
+
+static bool wants_cancel(const struct request_ctx *ctx)
+{
+	bool cancels;
+
+	return request_disconnect(ctx, &cancels) == 0 && cancels;
 }
 
 /* session NULL: an execution with a sandbox of its own. */
@@ -221,11 +234,12 @@ int respond_execution(struct request_ctx *ctx, struct session *session)
 					     "application/x-ndjson", NULL };
 	const bool streams = request_route(ctx)->flags & ROUTE_STREAMS;
 	const char *type = request_accepts(ctx, types + streams);
-	const char *word = request_query(ctx, "disconnect"), *known;
 	char key[KEY_MAX + 1];
+	const char *known;
+	bool cancels;
 
-	if (word && strcmp(word, "cancel") != 0 && strcmp(word, "keep") != 0)
-		return respond_field(ctx, "disconnect", "disconnect: give cancel or keep.");
+	if (request_disconnect(ctx, &cancels) < 0)
+		return respond_bad_disconnect(ctx);
 	if (request_key(ctx, key) < 0)
 		return respond_bad_key(ctx);
 	known = key[0] ? key : NULL;

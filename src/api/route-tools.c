@@ -11,6 +11,7 @@ struct tool_answering {
 	struct request_ctx *ctx;
 	struct execution *execution;
 	struct tool_call call;
+	bool cancels; /* the execution, when the client disconnects */
 };
 
 static void answering_free(struct tool_answering *a)
@@ -33,6 +34,8 @@ static void on_tool_gone(void *data, enum gone how)
 {
 	struct tool_answering *a = data;
 
+	if (a->cancels && how != GONE_SERVER)
+		(void)execution_cancel(a->execution);
 	if (how != GONE_SERVER)
 		return;
 	execution_forget(a->execution);
@@ -65,14 +68,19 @@ static int call_tool(struct request_ctx *ctx, const json_t *arguments)
 	struct api *api = request_app(ctx);
 	const struct tool_options options = { api->tools, api->options.execute.timeout_max,
 					      api->options.tool_limits };
-	struct tool_answering *a = calloc(1, sizeof(*a));
 	struct submitted submitted = { 0 };
 	struct error err = { 0 };
+	struct tool_answering *a;
 	json_t *answer;
+	bool cancels;
 
+	if (request_disconnect(ctx, &cancels) < 0)
+		return respond_bad_disconnect(ctx);
+	a = calloc(1, sizeof(*a));
 	if (!a)
 		return respond_no_memory(ctx);
 	a->ctx = ctx;
+	a->cancels = cancels;
 	if (tool_read(arguments, &options, &a->call) < 0) {
 		free(a);
 		return respond_no_memory(ctx);

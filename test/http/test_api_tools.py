@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tool execute_code of Codomyrmex over HTTP: its fields, its texts and session ids, by both routes."""
+import json
+
 import pytest
 
 from program import FRONT
+from resident import wait_until
 
 pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 FIELDS = ["stdout", "stderr", "exit_code", "execution_time", "status", "error_message", "execution_id", "cause"]
@@ -56,3 +59,19 @@ def test_envelope(web):
     for wrong in ({}, {"tool_name": "other", "arguments": {}}):
         answer = web.post("/v1/tools/call", wrong)
         assert answer.status == 400 and answer.json()["field"] == "tool_name", answer
+
+
+def test_disconnect(web):
+    """The program of a client that goes ends with it where the client asked for that."""
+    def listed(query):
+        return web.get("/v1/executions?" + query).json()["executions"]
+
+    connection = web.connect()
+    connection.request("POST", "/v1/tools/execute_code?disconnect=cancel", json.dumps({"language": "bash", "code": "sleep 25"}),
+                       {"Content-Type": "application/json"})
+    wait_until(lambda: listed("status=running"), why="it is not listed")
+    name = listed("status=running")[0]["id"]
+    connection.close()
+    wait_until(lambda: listed("ids=" + name)[0]["status"] == "cancelled", why="it runs on")
+    answer = web.post("/v1/tools/execute_code?disconnect=maybe", {"language": "python", "code": "1"})
+    assert answer.status == 400 and answer.json()["field"] == "disconnect", answer

@@ -220,14 +220,17 @@ def test_private_daemon(stage, how):
     wait_until(lambda: not daemons())
 
 
-def test_interrupt_cancels(daemon):
-    script = run_script("import atoll\natoll.run('import time; time.sleep(60)', labels={'int': 'yes'})", ATOLL_URL="unix:%s" % daemon.socket)
+@pytest.mark.parametrize("call", ["atoll.run(code)", "atoll.run(code, on_stdout=print)", "execute_code('python', code)",
+                                  "asyncio.run(atoll.AsyncClient().run(code))"])
+def test_interrupt_cancels(daemon, call):
+    script = run_script("import asyncio, atoll, time\nfrom atoll.tools import execute_code\ncode = 'import time; time.sleep(60)'\n" + call,
+                        ATOLL_URL="unix:%s" % daemon.socket)
     with Client("unix:%s" % daemon.socket) as one:
         wait_until(lambda: one.stats()["now"]["running"] == 1)
         script.send_signal(signal.SIGINT)
         _, err = script.communicate(timeout=30)
         assert "KeyboardInterrupt" in err
-        wait_until(lambda: [x["status"] for x in one.history(label="int=yes")] == ["cancelled"])
+        wait_until(lambda: one.history(limit=1)[0]["status"] == "cancelled")
 
 
 def test_no_program():

@@ -130,8 +130,8 @@ def replay(execution_id: str) -> Call:
 
 
 def tool(name: str, arguments: Mapping[str, Any]) -> Call:
-    """Calls a tool; arguments that are None are left out."""
-    return Call("POST", "/v1/tools/" + name, dump({key: value for key, value in arguments.items() if value is not None}))
+    """Calls a tool; arguments that are None are left out. Its program ends when the client goes away."""
+    return Call("POST", "/v1/tools/%s?disconnect=cancel" % name, dump({key: value for key, value in arguments.items() if value is not None}))
 
 
 def cleanup() -> Call:
