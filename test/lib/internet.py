@@ -25,14 +25,14 @@ FLIPPING = "flip-"  # names that are public when they are asked for first, and p
 
 class Internet:
     def __init__(self):
-        self.dir = tempfile.TemporaryDirectory(prefix="reef-internet-")
+        self.dir = tempfile.TemporaryDirectory(prefix="tests-internet-")
         Path(self.dir.name, "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:2\n")
         Path(self.dir.name, "hosts").write_text("127.0.0.1 localhost\n")
         os.chmod(self.dir.name, 0o755)
         binds = " && ".join(f"mount --bind {self.dir.name}/{name} /etc/{name}" for name in ("resolv.conf", "hosts"))
         self.far = self.start("far", ["unshare", "-n"])
         self.near = self.start("near", ["unshare", "-nm", "sh", "-c", f'mount --make-rprivate / && {binds} && exec "$@"', "sh"])
-        cable = ["ip", "link", "add", "reef0", "netns", str(self.near.pid), "type", "veth", "peer", "name", "reef0", "netns", str(self.far.pid)]
+        cable = ["ip", "link", "add", "cable", "netns", str(self.near.pid), "type", "veth", "peer", "name", "cable", "netns", str(self.far.pid)]
         subprocess.run(cable, check=True)
         for process in (self.far, self.near):
             process.stdin.write(b"go\n")
@@ -77,7 +77,7 @@ COUNTS = {"broken": 0, "asked": []}
 def configure(*addresses):
     print("ready", flush=True)
     sys.stdin.readline()
-    commands = ["link set lo up", *(f"addr add {a} dev reef0" + (" nodad" if ":" in a else "") for a in addresses), "link set reef0 up"]
+    commands = ["link set lo up", *(f"addr add {a} dev cable" + (" nodad" if ":" in a else "") for a in addresses), "link set cable up"]
     for command in commands:
         subprocess.run(["ip", *command.split()], check=True)
 

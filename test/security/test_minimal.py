@@ -97,7 +97,7 @@ say({'ids': [*os.getresuid(), *os.getresgid()], 'groups': os.getgroups(), 'caps'
 
 def test_P03_signals_reach_nobody_else(atoll):
     host = subprocess.Popen(["sleep", "30"])
-    other = start(atoll, "echo up; sleep 2; echo still here")
+    other = start(atoll, "echo up; read; echo still here")
     try:
         seen = inside(atoll, f"""
 import signal
@@ -111,7 +111,7 @@ say({{'codes': {{k: len(v) for k, v in codes.items()}}, 'queue': sc(129, os.getp
 """)
         assert host.poll() is None
         assert set(seen["codes"]) <= {"ESRCH", "EPERM"} and seen["pidfd"] == "EPERM" and seen["queue"] == "EPERM", seen
-        assert other.communicate(timeout=20)[0] == b"still here\n"
+        assert other.communicate(b"\n", timeout=20)[0] == b"still here\n"
     finally:
         host.kill(), host.wait()
 
@@ -345,13 +345,13 @@ def test_a_pool_gives_it_no_cells(own):  # noqa: F811
 
 
 def test_two_at_once_do_not_meet(atoll):
-    first = start(atoll, "umask 0; echo secret > f; chmod 777 . f; cp f $TMPDIR/f; echo up; sleep 1; cat f")
+    first = start(atoll, "umask 0; echo secret > f; chmod 777 . f; cp f $TMPDIR/f; echo up; read; cat f")
     place = f"/tmp/atoll/{os.listdir('/tmp/atoll')[0]}"
     seen = inside(atoll, f"""
 say([attempt(open, '{place}/' + n, m) for n in ('sandbox/f', 'tmp/f', 'sandbox/new') for m in ('r', 'w')] + [attempt(os.stat, '{place}/sandbox/f'), attempt(os.chdir, '{place}')])
 """)
     assert set(seen) <= {"EACCES", "EPERM"}, seen
-    assert first.communicate(timeout=20)[0] == b"secret\n"
+    assert first.communicate(b"\n", timeout=20)[0] == b"secret\n"
 
 
 def test_a_daemon_refuses_it(atoll, work):

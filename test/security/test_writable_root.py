@@ -24,7 +24,7 @@ W = ["--writable-root"]
 @pytest.fixture
 def host_dir():
     """A directory of the host's /usr that a sandbox sees."""
-    path = Path(tempfile.mkdtemp(prefix="reef-", dir="/usr/local/share"))
+    path = Path(tempfile.mkdtemp(prefix="tests-", dir="/usr/local/share"))
     path.chmod(0o755)
     try:
         yield path
