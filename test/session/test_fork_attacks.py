@@ -217,6 +217,35 @@ def test_the_accomplice_works(session):
     assert value == -signal.SIGILL, value
 
 
+# -------------------------------------------------------------------------------- a shared table of descriptors
+
+# An accomplice that has the copy's table: says which descriptors of namespaces and of cgroups' files it sees there.
+LOOK = """
+if libc.syscall(56, 0x400 | 17, 0, 0, 0, 0) == 0:
+    end, looks, seen = time.monotonic() + 1, 0, set()
+    while time.monotonic() < end:
+        for fd in os.listdir("/proc/self/fd"):
+            try:
+                link = os.readlink("/proc/self/fd/" + fd)
+            except OSError:
+                continue
+            if link.startswith(("user:", "mnt:", "pid:", "net:", "ipc:", "uts:", "cgroup:")) or "tasks" in link or "cgroup.procs" in link:
+                seen.add(link)
+        looks += 1
+    with open("/tmp/looked", "w") as file:
+        file.write(f"{looks > 9} {sorted(seen)}")
+    os._exit(0)
+"""
+
+
+@quick
+def test_an_accomplice_with_the_same_descriptors(session):
+    """The copy is given namespaces and files of its cgroup for a moment, in a table of its own."""
+    attack(session, LOOK)
+    wait_until(lambda: session.value("os.path.exists('/tmp/looked') and open('/tmp/looked').read()") == "True []", 15,
+               session.value("os.path.exists('/tmp/looked') and open('/tmp/looked').read()"))
+
+
 # ------------------------------------------------------------------------------------- who dies meanwhile
 
 
