@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interfaces of documents 000, 001 and 002 in the Python package, by the messages of their documents."""
+import asyncio
 import json
 import math
 import subprocess
@@ -272,10 +273,27 @@ def test_002_client(daemon):
     error = sandbox.execute_code("1/0")
     assert error["process_status"] == "error" and "ZeroDivisionError" in error["stderr"]
     assert sandbox.execute_code("while True: pass", timeout=1.0) == {"process_status": "timeout", "stdout": "", "stderr": "Timed out\n"}
+    assert sandbox.execute_code("while True: pass", timeout_seconds=0.5)["process_status"] == "timeout"
+    for at_once in (0, -1):
+        assert sandbox.execute_code("1", at_once) == {"process_status": "timeout", "stdout": "", "stderr": "Timed out\n"}
     assert sandbox.execute_code("print('x' * 50)", max_output_characters=10)["stdout"].startswith("xxxxxxxxxx<output cut>")
     assert sandbox.execute_code("x", language="cobol")["stderr"] == "Only python execution is supported"
     with pytest.raises(KeyError):
         get_sandbox("cloud")
+    with pytest.raises(ConnectionError, match="start one with `atoll serve`"):
+        get_sandbox("LOCAL", uri="http://127.0.0.1:9").execute_code("1")
+
+
+def test_002_coroutines(daemon):
+    """The toolkit's own execute_code is a coroutine."""
+    sandbox = get_sandbox(uri="http://%s" % daemon.address)
+
+    async def main():
+        first = await sandbox.execute_code("print(1)")
+        return [first, *await asyncio.gather(sandbox.execute_code("print(2)"), sandbox.execute_code("print(3)"))]
+
+    assert [answer["stdout"] for answer in asyncio.run(main())] == ["1\n", "2\n", "3\n"]
+    assert json.dumps(asyncio.run(sandbox.execute_code("print(4)"))) == '{"process_status": "completed", "stdout": "4\\n", "stderr": ""}'
 
 
 def test_002_address(monkeypatch):

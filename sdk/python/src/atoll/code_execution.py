@@ -12,12 +12,39 @@ import json
 import os
 import socket
 import threading
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Generator, NoReturn, Optional, Tuple
 from urllib.parse import urljoin, urlsplit
+
+from ._errors import ConnectionFailed
 
 __all__ = ["LocalSandbox", "Sandbox", "get_sandbox"]
 
-Answer = Dict[str, str]
+
+class Answer(Dict[str, str]):
+    """The answer's fields. The toolkit's own method is a coroutine, so ``await`` and ``asyncio.run`` take an answer, too.
+
+    >>> import asyncio
+    >>> asyncio.run(Answer(process_status="completed"))
+    {'process_status': 'completed'}
+    """
+
+    def __await__(self) -> "Generator[None, None, Answer]":
+        return self
+        yield  # makes it a generator
+
+    def __hash__(self) -> int:  # type: ignore[override]  # ``asyncio.gather`` keeps what it waits for by its hash
+        return id(self)
+
+    def send(self, _value: object) -> NoReturn:
+        """Ends at once, as a coroutine with nothing to wait for."""
+        raise StopIteration(self)
+
+    def throw(self, error: BaseException, *_: object) -> NoReturn:
+        """Raises what a loop wants to raise inside."""
+        raise error
+
+    def close(self) -> None:
+        """There is nothing to close."""
 
 
 def default_uri() -> str:
@@ -78,11 +105,19 @@ class Sandbox:
             if not reused:
                 raise
             return self._post(request, timeout)
+        except OSError as error:
+            connection.close()
+            if isinstance(error, socket.timeout):
+                raise
+            raise ConnectionFailed("no server answers at %s (%s); start one with `atoll serve`, or name another by uri= or SANDBOX_HOST "
+                                   "and SANDBOX_PORT" % (self.url, error.strerror or error)) from error
         except BaseException:
             connection.close()
             raise
 
     def _ask(self, request: Dict[str, Any], timeout: float) -> Answer:
+        if timeout <= 0:
+            return _timed_out()
         try:
             status, body = self._post(request, timeout)
         except socket.timeout:
@@ -92,26 +127,32 @@ class Sandbox:
         try:
             answer = json.loads(body.decode("utf-8"))
         except ValueError as error:
-            return {"process_status": "error", "stdout": "", "stderr": 'Unknown error: %s "%s"' % (error, body.decode("utf-8", "replace"))}
-        return answer if isinstance(answer, dict) else {"process_status": "error", "stdout": "", "stderr": "Unknown error"}
+            return _failed('Unknown error: %s "%s"' % (error, body.decode("utf-8", "replace")))
+        return Answer(answer) if isinstance(answer, dict) else _failed("Unknown error")
 
 
 class LocalSandbox(Sandbox):
     """The sandbox server of this machine."""
 
     def execute_code(self, generated_code: str, timeout: float = 10.0, language: str = "python",
-                     max_output_characters: int = 1000) -> Answer:
+                     max_output_characters: int = 1000, *, timeout_seconds: Optional[float] = None) -> Answer:
         """Executes code: ``process_status`` (completed, error, timeout), ``stdout`` and ``stderr``.
 
-        An output of more than ``max_output_characters`` is cut there and ends with ``<output cut>``.
+        An output of more than ``max_output_characters`` is cut there and ends with ``<output cut>``. ``timeout_seconds`` is another name of
+        ``timeout``.
         """
+        timeout = timeout if timeout_seconds is None else timeout_seconds
         request = {"generated_code": unwrap_code(generated_code), "timeout": timeout, "language": language,
                    "max_output_characters": max_output_characters}
         return self._ask(request, timeout)
 
 
+def _failed(text: str, status: str = "error") -> Answer:
+    return Answer(process_status=status, stdout="", stderr=text)
+
+
 def _timed_out() -> Answer:
-    return {"process_status": "timeout", "stdout": "", "stderr": "Timed out\n"}
+    return _failed("Timed out\n", "timeout")
 
 
 _KINDS = {"local": LocalSandbox}
@@ -119,4 +160,4 @@ _KINDS = {"local": LocalSandbox}
 
 def get_sandbox(sandbox_type: str = "local", *, uri: Optional[str] = None) -> LocalSandbox:
     """A sandbox by its type. KeyError: there is none of that type."""
-    return _KINDS[sandbox_type](uri=uri)
+    return _KINDS[sandbox_type.lower()](uri=uri)
