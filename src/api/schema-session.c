@@ -14,7 +14,9 @@ static const struct schema_field session_request[] = {
 	{ "labels", "{string}", "labels" },
 	{ "read_only", "boolean", "only /tmp is writable" },
 	{ "host_functions", "[string]", "functions of the client that every execution may call" },
-	{ "rules", "{any}", "rules of the language's own, for Python: imports, filesystem" },
+	{ "rules", "{any}",
+	  "of Python code: imports ({allow or deny: [modules]}), filesystem, subprocess "
+	  "(booleans)" },
 	{ "idle_timeout", "number", "seconds without use until the session ends [600]" },
 	{ "forkable", "boolean",
 	  "Python: POST …/fork can copy it [true, where the host and the policy permit it]" },

@@ -263,7 +263,11 @@ static const struct option exec_rows[] = {
 	  option_set_text, MEMBER(session.url) },
 };
 static const struct option_list exec_list = {
-	.rows = exec_rows, .n = ARRAY_SIZE(exec_rows), .limit = run_limit, .word = exec_word
+	.rows = exec_rows,
+	.n = ARRAY_SIZE(exec_rows),
+	.limit = run_limit,
+	.turn_limits = true,
+	.word = exec_word,
 };
 
 const struct command cmd_session_exec = {

@@ -67,11 +67,22 @@ static const struct option *find_option(const struct option_list *list, const ch
 	return NULL;
 }
 
+/* The i-th limit that the list has, or NULL after the last. */
+static const struct knob *limit_at(const struct option_list *list, size_t i)
+{
+	for (size_t at = 0; list->limit && at < limit_knobs_count; at++)
+		if ((limit_knobs[at].per_turn || !list->turn_limits) && i-- == 0)
+			return &limit_knobs[at];
+	return NULL;
+}
+
 static const struct knob *find_limit(const struct option_list *list, const char *name)
 {
-	for (size_t i = 0; list->limit && i < limit_knobs_count; i++) {
-		if (names(limit_knobs[i].flag, limit_knobs[i].letter, name))
-			return &limit_knobs[i];
+	const struct knob *knob;
+
+	for (size_t i = 0; (knob = limit_at(list, i)); i++) {
+		if (names(knob->flag, knob->letter, name))
+			return knob;
 	}
 	return NULL;
 }
@@ -79,15 +90,16 @@ static const struct knob *find_limit(const struct option_list *list, const char 
 static int unknown_flag(const struct option_list *list, const struct flag *flag, struct error *err)
 {
 	const struct option *row;
+	const struct knob *knob;
 	struct suggestion s = { 0 };
 
 	for (size_t i = 0; (row = row_at(list, i)); i++) {
 		if (row->flag && row->help)
 			suggest_offer(&s, flag->name, row->flag);
 	}
-	for (size_t i = 0; list->limit && i < limit_knobs_count; i++) {
-		if (limit_knobs[i].flag)
-			suggest_offer(&s, flag->name, limit_knobs[i].flag);
+	for (size_t i = 0; (knob = limit_at(list, i)); i++) {
+		if (knob->flag)
+			suggest_offer(&s, flag->name, knob->flag);
 	}
 	suggest_offer(&s, flag->name, "--help");
 	if (s.best)
@@ -216,6 +228,7 @@ static void describe_limit(const struct knob *knob, struct option_text *ret)
 bool options_describe(const struct option_list *list, size_t i, struct option_text *ret)
 {
 	const struct option *option;
+	const struct knob *knob;
 	size_t n = 0;
 
 	*ret = (struct option_text){ 0 };
@@ -224,10 +237,10 @@ bool options_describe(const struct option_list *list, size_t i, struct option_te
 			describe_option(option, ret);
 			return true;
 		}
-	if (!list->limit || i - n >= limit_knobs_count)
-		return false;
-	describe_limit(&limit_knobs[i - n], ret);
-	return true;
+	knob = limit_at(list, i - n);
+	if (knob)
+		describe_limit(knob, ret);
+	return knob;
 }
 
 enum { HELP_COLUMN = 26 };

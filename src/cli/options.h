@@ -29,6 +29,7 @@ struct option_list {
 	const struct option *(*more)(size_t i);
 	/* Applies a limit flag; NULL: the command has none. */
 	int (*limit)(void *data, const struct knob *knob, const char *value, struct error *err);
+	bool turn_limits; /* of the limits, only those of an execution in a session */
 	/* A word that is no option; NULL: the command takes none. */
 	int (*word)(void *data, const char *word, struct error *err);
 	bool has_program; /* words after -- are for the program */

@@ -45,7 +45,7 @@ static void take_output(struct job *j, struct job_pipe *s, size_t n)
 		(void)job_fault(j, r);
 	if (run_observer_tell(&j->in.observer, &event) < 0)
 		job_kill(j, CAUSE_CANCELLED);
-	j->active_ns = clock_now_ns();
+	j->idleness.active_ns = clock_now_ns();
 	if (s->capture->bytes <= j->in.output_total_bytes)
 		return;
 	job_kill(j, CAUSE_OUTPUT);

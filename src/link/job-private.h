@@ -3,6 +3,7 @@
 #pragma once
 
 #include "link/feed.h"
+#include "link/idleness.h"
 #include "link/job.h"
 
 enum { JOB_CHUNK = 65536 };
@@ -25,9 +26,8 @@ struct job {
 	struct job_pipe out, err;
 	struct feed feed;
 	struct source *cancel, *resize, *tick, *deadline, *quiet;
-	int64_t active_ns;    /* last output, or use of CPU */
+	struct idleness idleness;
 	int64_t usage_due_ns; /* time of the observer's next RUN_USAGE */
-	int64_t cpu_us;	      /* in the last USAGE */
 	size_t stages_told;   /* number of outcome.stages that the observer has got */
 	bool usage_asked;
 	bool made_ahead; /* its pipes were: forked processes of the caller may hold their ends */

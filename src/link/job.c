@@ -21,8 +21,6 @@
 enum {
 	DRAIN_MS = 1000,
 	KILL_WAIT_MS = 10000,
-	IDLE_PERIOD_MIN_MS = 10,
-	IDLE_PERIOD_MAX_MS = 500,
 	USAGE_PERIOD_MS = 1000,
 	COMMIT_WAIT_MS = 600000, /* for a workspace's changes to be applied */
 };
@@ -304,16 +302,10 @@ static int on_resize(void *data, uint32_t events)
 	return 0;
 }
 
-static int64_t idle_period_ns(const struct job *j)
-{
-	int64_t ms = j->in.idle_timeout_ms / 5;
-
-	return MIN(MAX(ms, IDLE_PERIOD_MIN_MS), IDLE_PERIOD_MAX_MS) * NS_PER_MS;
-}
-
 static int64_t tick_period_ns(const struct job *j)
 {
-	return j->in.idle_timeout_ms > 0 ? idle_period_ns(j) : USAGE_PERIOD_MS * NS_PER_MS;
+	return j->idleness.timeout_ms > 0 ? idleness_period_ns(&j->idleness)
+					  : USAGE_PERIOD_MS * NS_PER_MS;
 }
 
 static int on_job_tick(void *data, uint32_t events)
@@ -328,22 +320,6 @@ static int on_job_tick(void *data, uint32_t events)
 	return 0;
 }
 
-/* A sleeping program uses some CPU: less than a hundredth of the time does not count. */
-static void judge_idleness(struct job *j, const struct usage *usage, int64_t now_ns)
-{
-	int64_t noise_us = MAX(idle_period_ns(j) / 1000 / 100, 1000);
-
-	if (usage->user_us >= 0 && usage->system_us >= 0) {
-		int64_t cpu_us = usage->user_us + usage->system_us;
-
-		if (cpu_us - j->cpu_us >= noise_us)
-			j->active_ns = now_ns;
-		j->cpu_us = cpu_us;
-	}
-	if (now_ns - j->active_ns >= j->in.idle_timeout_ms * NS_PER_MS)
-		job_kill(j, CAUSE_IDLE);
-}
-
 static void take_usage(struct job *j, const struct usage *usage)
 {
 	int64_t now_ns = clock_now_ns();
@@ -351,8 +327,8 @@ static void take_usage(struct job *j, const struct usage *usage)
 	j->usage_asked = false;
 	if (j->state != JOB_RUNNING)
 		return;
-	if (j->in.idle_timeout_ms > 0)
-		judge_idleness(j, usage, now_ns);
+	if (idleness_is_over(&j->idleness, usage, now_ns))
+		job_kill(j, CAUSE_IDLE);
 	/* Half a tick early is in time: otherwise the observer would wait for another whole period. */
 	if (!run_observer_wants(&j->in.observer, RUN_USAGE) ||
 	    now_ns + tick_period_ns(j) / 2 < j->usage_due_ns)
@@ -392,9 +368,10 @@ static int started(struct job *j, const struct record_started *start, struct lin
 	j->outcome.started = true;
 	j->outcome.start = *start;
 	j->outcome.start.seccomp[sizeof(j->outcome.start.seccomp) - 1] = '\0';
-	j->active_ns = clock_now_ns();
+	j->idleness = (struct idleness){ .timeout_ms = j->in.idle_timeout_ms,
+					 .active_ns = clock_now_ns() };
 	if (!j->usage_asked)
-		j->usage_due_ns = j->active_ns + USAGE_PERIOD_MS * NS_PER_MS;
+		j->usage_due_ns = j->idleness.active_ns + USAGE_PERIOD_MS * NS_PER_MS;
 	/*
 	 * If the terminal was lost for want of descriptors, the program would wait for input until its timeout: kill it. A run that
 	 * was killed before it had a terminal has none either, and is no error.
@@ -414,9 +391,9 @@ static int started(struct job *j, const struct record_started *start, struct lin
 					      : feed_start(&j->feed, j->loop, j->in.stdin_data,
 							   j->in.stdin_fd);
 	}
-	if (r >= 0 && (j->in.idle_timeout_ms > 0 ||
+	if (r >= 0 && (j->idleness.timeout_ms > 0 ||
 		       (j->in.channel_fd == 0 && run_observer_wants(&j->in.observer, RUN_USAGE))))
-		r = loop_add_timer(j->loop, j->active_ns + tick_period_ns(j),
+		r = loop_add_timer(j->loop, j->idleness.active_ns + tick_period_ns(j),
 				   (struct handler){ on_job_tick, j }, &j->tick);
 	(void)tell(j, (struct run_event){ RUN_STARTED, .started = { .at_ns = start->at_ns,
 								    .warm = start->warm } });

@@ -7,6 +7,7 @@
 
 #include "base/base64.h"
 #include "loop/worker.h"
+#include "spec/knob.h"
 #include "spec/request.h"
 
 #include <stdio.h>
@@ -71,8 +72,6 @@ int session_check_functions(const json_t *names, struct error *err)
 }
 
 /* The other limits are the sandbox's, which is there already. */
-static const char *const turn_limits[] = { "timeout", "cpu_time", "output", "output_total", NULL };
-
 static int check_limits(const json_t *limits, struct error *err)
 {
 	const char *key;
@@ -83,16 +82,15 @@ static int check_limits(const json_t *limits, struct error *err)
 		return error_field(err, "limits", "limits: give an object");
 	json_object_foreach((json_t *)(uintptr_t)limits, key, value)
 	{
-		const char *const *known = turn_limits;
+		const struct knob *knob = knob_find(key);
 
-		while (*known && strcmp(*known, key) != 0)
-			known++;
-		if (*known)
+		if (knob && knob->per_turn)
 			continue;
 		(void)snprintf(field, sizeof(field), "limits.%.64s", key);
 		return error_field(err, field,
 				   "%s: an execution in a session has limits of timeout, cpu_time, "
-				   "output and output_total; give others when the session is made",
+				   "idle_timeout, output and output_total; give others when the "
+				   "session is made",
 				   field);
 	}
 	return 0;

@@ -140,12 +140,13 @@ static void on_fork_answer(void *data, const json_t *answer, const struct error 
 	struct session_fork *f = data;
 
 	f->is_answered = true;
-	if (f->error.code != ERROR_NONE)
+	/* The end of the parent's sandbox ends those of its copies: it is the reason. */
+	if (!code && err->code != ERROR_NONE)
+		f->error = *err;
+	else if (f->error.code != ERROR_NONE)
 		;
 	else if (code)
 		(void)error_set(&f->error, ERROR_CONFLICT, EBUSY, "%.200s", words ? words : code);
-	else if (err->code != ERROR_NONE)
-		f->error = *err;
 	else if (f->n_named < f->count)
 		(void)error_set(&f->error, ERROR_INTERNAL, EAGAIN,
 				"only %zu of %zu copies of the session could be made", f->n_named,

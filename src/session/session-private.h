@@ -17,6 +17,7 @@
 #include "engine/carrier.h"
 #include "link/capture.h"
 #include "link/channel.h"
+#include "link/idleness.h"
 #include "session/session.h"
 #include "spec/result.h"
 
@@ -59,6 +60,8 @@ struct turn {
 	json_t *allowed; /* names of host functions, or NULL */
 	int stop_cause;	 /* enum cause_kind, or -1 */
 	int64_t start_ns, end_ns;
+	int64_t usage_due_ns; /* time of the observer's next RUN_USAGE */
+	struct idleness idleness;
 	struct usage before; /* of the sandbox, when the turn began */
 	struct capture out, err;
 	struct evaluation answer;
@@ -158,6 +161,10 @@ void session_tell(struct session_wait **waits, struct session *s, const struct e
 /* --- session-ask.c --- */
 int session_check_functions(const json_t *names, struct error *err) _must_check_;
 
+/* --- session-rules.c --- */
+/* Checks the session's rules, for its language. imports: the policy's, which go before a caller's; or NULL. */
+int session_decide_rules(struct session *s, const json_t *imports, struct error *err) _must_check_;
+
 /* --- session-listener.c --- */
 void session_tell_execution(struct session *s, const char *id);
 void session_tell_closed(struct session *s);
@@ -190,6 +197,8 @@ extern const struct carrier session_carrier; /* runs are struct turn */
 struct turn *turn_new(struct session *s);
 void turn_free(struct turn *t);
 void turn_output(struct turn *t, enum output_stream stream, struct span bytes);
+/* How often turn_usage() is to be called while the turn runs. */
+int64_t turn_tick_ns(const struct turn *t);
 void turn_usage(struct turn *t, const struct usage *usage);
 void turn_rich(struct turn *t, const json_t *message, size_t bytes);
 /* Tells the turn's end and frees it. ended: how its sandbox ended, or NULL; err not NULL: why it could not run. */

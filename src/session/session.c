@@ -9,7 +9,6 @@
 enum {
 	STOP_MS = 1000,	  /* an interrupted program has this long to come to its end */
 	MEASURE_MS = 500, /* the broker has this long to read the counters */
-	TICK_MS = 1000,
 	FILE_TURN_MS = 30000,
 };
 
@@ -115,7 +114,10 @@ static void begin_turn(struct session *s)
 	life->turn = t;
 	t->start_ns = now_ns;
 	t->before = life->usage;
-	s->tick_ns = t->file.fn ? INT64_MAX : now_ns + TICK_MS * NS_PER_MS;
+	t->usage_due_ns = now_ns + NS_PER_SEC;
+	t->idleness = (struct idleness){ .timeout_ms = t->limits.idle_timeout_ms,
+					 .active_ns = now_ns };
+	s->tick_ns = t->file.fn ? INT64_MAX : now_ns + turn_tick_ns(t);
 	session_move(s, SESSION_BUSY, now_ns + limit_ms * NS_PER_MS);
 	if (!t->file.fn)
 		(void)run_observer_tell(
@@ -285,7 +287,7 @@ static int on_session_due(void *data, uint32_t events)
 	if (now_ns >= s->deadline_ns) {
 		pass_deadline(s);
 	} else if (s->state == SESSION_BUSY && now_ns >= s->tick_ns) {
-		s->tick_ns = now_ns + TICK_MS * NS_PER_MS;
+		s->tick_ns = now_ns + turn_tick_ns(s->life->turn);
 		(void)!executor_ask_usage(s->life->run);
 	} else if ((s->state == SESSION_IDLE || s->state == SESSION_COLD) && !s->first &&
 		   !s->listeners && now_ns >= s->used_ns + s->idle_ms * NS_PER_MS) {

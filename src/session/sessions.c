@@ -218,30 +218,6 @@ static int read_session_body(struct session *s, json_t *body, struct error *err)
 	return read_own_keys(s, body, err);
 }
 
-/* A policy that has rules for imports decides them. */
-static int take_policy_rules(struct session *s, const json_t *imports, struct error *err)
-{
-	json_t *rules;
-
-	if (!imports)
-		return 0;
-	if (json_object_get(s->rules, "imports")) {
-		(void)error_field(err, "rules",
-				  "rules: the policy %.64s decides imports; leave them out",
-				  s->policy);
-		err->code = ERROR_POLICY;
-		return -EPERM;
-	}
-	rules = s->rules ? json_copy(s->rules) : json_object();
-	if (!rules || json_object_set_new(rules, "imports", json_deep_copy(imports)) < 0) {
-		json_decref(rules);
-		return error_oom(err);
-	}
-	json_decref(s->rules);
-	s->rules = rules;
-	return 0;
-}
-
 /* What an execution in this session is, before its own limits. */
 static int decide_session(struct session *s, const json_t *body, struct error *err)
 {
@@ -257,7 +233,7 @@ static int decide_session(struct session *s, const json_t *body, struct error *e
 	(void)snprintf(s->policy, sizeof(s->policy), "%s", d->policy->name);
 	r = decide_forkable(s, json_object_get(body, "forkable"), d, err);
 	if (r >= 0)
-		r = take_policy_rules(s, d->policy->imports, err);
+		r = session_decide_rules(s, d->policy->imports, err);
 	executor_discard(run);
 	return r;
 }

@@ -9,6 +9,7 @@
 #include "loop/fiber.h"
 #include "loop/worker.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,6 +46,7 @@ void turn_output(struct turn *t, enum output_stream stream, struct span bytes)
 
 	if (c->bytes > t->limits.output_total_bytes)
 		return;
+	t->idleness.active_ns = clock_now_ns();
 	(void)!capture_add(c, bytes.data, bytes.len);
 	(void)run_observer_tell(&t->to.observer,
 				&(struct run_event){ RUN_OUTPUT, .output = { stream, bytes } });
@@ -71,11 +73,27 @@ static struct usage usage_since(const struct usage *now, const struct usage *bef
 	return u;
 }
 
+int64_t turn_tick_ns(const struct turn *t)
+{
+	return t->idleness.timeout_ms > 0 ? idleness_period_ns(&t->idleness) : NS_PER_SEC;
+}
+
 void turn_usage(struct turn *t, const struct usage *usage)
 {
 	const struct usage since = usage_since(usage, &t->before);
+	int64_t now_ns = clock_now_ns();
 
-	(void)run_observer_tell(&t->to.observer, &(struct run_event){ RUN_USAGE, .usage = &since });
+	/* Half a tick early is in time. */
+	if (now_ns + turn_tick_ns(t) / 2 >= t->usage_due_ns) {
+		t->usage_due_ns = now_ns + NS_PER_SEC;
+		(void)run_observer_tell(&t->to.observer,
+					&(struct run_event){ RUN_USAGE, .usage = &since });
+	}
+	/* It is the client that does nothing. */
+	if (t->open_calls)
+		t->idleness.active_ns = now_ns;
+	if (idleness_is_over(&t->idleness, &since, now_ns))
+		session_stop(t->session, CAUSE_IDLE);
 	if (t->limits.cpu_time_ms > 0 &&
 	    since.user_us + since.system_us > t->limits.cpu_time_ms * US_PER_MS)
 		session_stop(t->session, CAUSE_CPU_TIME);
@@ -96,10 +114,10 @@ void turn_rich(struct turn *t, const json_t *message, size_t bytes)
 
 /* --- the result --- */
 
-static void judge_turn(const struct turn *t, struct result *res)
+static void judge_turn(const struct turn *t, bool was_killed, struct result *res)
 {
 	const struct ending end = {
-		.wait_status = evaluation_exit_code(&t->answer) << 8,
+		.wait_status = was_killed ? SIGKILL : evaluation_exit_code(&t->answer) << 8,
 		.killed_for = t->stop_cause,
 		.usage = res->usage,
 		.output_bytes = MAX(t->out.bytes, t->err.bytes),
@@ -135,11 +153,11 @@ static struct result *make_turn_result(struct turn *t, const struct result *ende
 		free(TAKE_PTR(s->lost));
 	}
 	evaluation_fill(&t->answer, res);
-	if (ended) {
+	/* The limits of a sandbox that was killed for the turn's are its session's, and wider. */
+	if (ended && (int)ended->verdict.cause.kind != t->stop_cause)
 		res->verdict = ended->verdict;
-		return res;
-	}
-	judge_turn(t, res);
+	else
+		judge_turn(t, ended, res);
 	return res;
 }
 
@@ -151,9 +169,11 @@ static void finish_file(struct turn *t, const struct result *ended, const struct
 
 	if (why)
 		err = *why;
+	else if (ended && t->session->closed)
+		(void)error_set(&err, ERROR_NOT_FOUND, ENOENT, "the session has ended");
 	else if (ended)
-		(void)error_set(&err, ERROR_LOST, EPIPE,
-				"the session's sandbox ended; its files are lost");
+		(void)error_set(&err, ERROR_CONFLICT, EPIPE,
+				"the session's interpreter ended meanwhile; its files are lost");
 	else if (code && (strcmp(code, "ENOENT") == 0 || strcmp(code, "ENOTDIR") == 0))
 		(void)error_set(&err, ERROR_NOT_FOUND, ENOENT,
 				"there is no such file in this session");

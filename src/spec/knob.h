@@ -25,6 +25,7 @@ struct knob {
 	int64_t preset; /* default; 0 with none_ok: none */
 	int64_t ceiling; /* shipped ceiling; KNOB_CPUS: 0 = the host's cores */
 	bool none_ok;	 /* "none" and null are values */
+	bool per_turn;	 /* an execution in a session may have its own; others are of its sandbox */
 	bool zero_ok;	 /* 0 means "none", too: for settings, not for limits */
 	const char *help;
 };

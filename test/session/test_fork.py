@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from live import Copy, Session, ask_fork, fork
+from live import Asking, Copy, Session, ask_fork, fork
 from program import FRONT
 from resident import wait_until
 from web import problem, sse
@@ -367,6 +367,16 @@ def test_fork_waits_for_its_turn(session):
     with session.events("import time; time.sleep(1); x = 2"):
         copy, = fork(session)
         assert copy.value("x") == 2
+
+
+def test_reset_and_delete_under_a_fork(session):
+    """The copies end with their parent's sandbox; the answer says why, and is no failure of ours."""
+    for end, status in ((session.reset, 409), (lambda: session.__exit__(), 404)):
+        session.run("import sys, time; sys.modules['atoll_session'].Forker.fork = lambda *_: time.sleep(60)")
+        waiting = Asking(lambda: ask_fork(session, 2))
+        session.busy()
+        end()
+        problem(waiting.result(), status)
 
 
 def test_a_lying_runner(session):

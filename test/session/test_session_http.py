@@ -73,6 +73,13 @@ def test_a_life(web):
     ({"language": "python", "host_functions": ["a\0b"]}, 400, "host_functions"),
     ({"language": "python", "host_functions": ["f"] * 101}, 400, "host_functions"),
     ({"language": "python", "rules": 1}, 400, "rules"),
+    ({"language": "python", "rules": {"filesytem": False}}, 400, "rules.filesytem"),
+    ({"language": "python", "rules": {"filesystem": "no"}}, 400, "rules.filesystem"),
+    ({"language": "python", "rules": {"imports": ["os"]}}, 400, "rules.imports"),
+    ({"language": "python", "rules": {"imports": {"alow": ["os"]}}}, 400, "rules.imports"),
+    ({"language": "python", "rules": {"imports": {"allow": "os"}}}, 400, "rules.imports.allow"),
+    ({"language": "python", "rules": {"imports": {"deny": [1]}}}, 400, "rules.imports.deny"),
+    ({"language": "ruby", "rules": {"filesystem": False}}, 400, "rules"),
     ({"language": "python", "limits": {"memory": "100g"}}, 400, "limits.memory"),
     ({"language": "python", "limits": {"memroy": 1}}, 400, "limits.memroy"),
     ({"language": "python", "limits": 3}, 400, "limits"),
@@ -227,6 +234,22 @@ def test_cpu_time_of_an_execution(session):
     assert session.value("mark") == 1
 
 
+def test_an_idle_execution_ends(web):
+    with Session(web, limits={"idle_timeout": 0.2}) as session:
+        result = session.run("mark = 1\nimport time; time.sleep(60)")
+        cause = result["cause"]
+        assert (result["status"], cause["kind"], cause["limit"], result["session"]["state"]) == ("timeout", "idle", 0.2, "kept"), result
+        assert session.value("mark") == 1
+        assert session.run("time.sleep(.5)", limits={"idle_timeout": 60})["status"] == "success"
+        # What is printed, what is computed, and what the client takes its time for, is no idleness.
+        assert session.run("for _ in range(8):\n    time.sleep(.05)\n    print(_)", limits={"idle_timeout": 0.3})["status"] == "success"
+        running = session.begin("f()", host_functions=["f"])
+        session.busy()
+        time.sleep(0.5)
+        call = next(number for number in range(1, 9) if session.answer(number, {"result": 8}).status == 204)
+        assert call and running.json()["value"] == 8
+
+
 # ----------------------------------------------------------------------------- timeouts, lost state
 
 
@@ -245,6 +268,7 @@ def test_a_timeout_keeps_the_state(kept, code):
 def test_a_timeout_that_code_ignores_loses_the_state(session):
     result = session.run("import time; mark = 1\nwhile True:\n    try:\n        time.sleep(60)\n    except BaseException: pass", limits={"timeout": 0.2})
     assert (result["status"], result["session"]["state"]) == ("timeout", "lost"), result
+    assert (result["exit_code"], result["cause"]["limit"], result["cause"]["suggest"]) == (124, 0.2, 0.4), result
     assert session.run("mark")["error"]["type"] == "NameError"
     # Code in C that holds the interpreter does not see the signal.
     result = session.run("sum(range(10**11))", limits={"timeout": 0.2})
