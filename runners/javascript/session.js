@@ -209,22 +209,20 @@ function display(...values) {
 
 // ------------------------------------------------------------------------------------------- errors
 
-// Takes the frames below the call that evaluates code out of the stacks of an error and its causes: they are the runner's.
-function hideRunner(error, depth = 0) {
-	if (!util.types.isNativeError(error) || depth > DEPTH_MOST)
-		return;
-	const frames = String(error.stack).split('\n');
-	const ours = frames.findIndex((line) => /^\s+at .*\(node:inspector:/.test(line));
-	if (ours >= 0)
-		error.stack = frames.slice(0, ours).join('\n');
-	for (const other of [error.cause, ...(Array.isArray(error.errors) ? error.errors : [])])
-		hideRunner(other, depth + 1);
+// The stack of an error as V8 writes it, without the frames of this file and those below the call that evaluates code.
+function stackOf(error, frames) {
+	const ours = frames.findIndex((frame) => frame.getFileName() === 'node:inspector');
+	let text = '<error>';
+	try {
+		text = Error.prototype.toString.call(error);
+	} catch {} // its name or message is no text
+	const kept = (ours < 0 ? frames : frames.slice(0, ours)).filter((frame) => frame.getFileName() !== __filename);
+	return [text, ...kept].join('\n    at ');
 }
 
 // The text of an exception as Node prints one that is not caught, without frames of the runner.
 function describeError(error, details, { file, lines }) {
 	const isError = util.types.isNativeError(error);
-	hideRunner(error);
 	const text = isError ? util.inspect(error) : `Uncaught ${util.inspect(error)}`;
 	const frame = text.match(new RegExp(`(${WORK.replace(/[^\w/]/g, '\\$&')}/[^():\n]+):(\\d+):(\\d+)`));
 	const place = frame ? { file: frame[1], line: Number(frame[2]), column: Number(frame[3]) } :
@@ -426,7 +424,11 @@ function start() {
 	Object.defineProperty(globalThis, SELF, { value: self });
 	// Node's own console would hand every message to the inspector, which keeps them.
 	globalThis.console = new Console({ stdout: sink(1), stderr: standardError, ignoreErrors: false });
-	Object.assign(globalThis, { require: Module.createRequire(path.join(WORK, 'cell.js')), display, HostError });
+	Error.prepareStackTrace = stackOf;
+	const main = new Module(path.join(WORK, 'cell.js'));
+	const require = Object.assign(Module.createRequire(main.id), { main });
+	Object.assign(main, { filename: main.id, paths: require.resolve.paths('x') });
+	Object.assign(globalThis, { require, module: main, exports: main.exports, __filename: main.id, __dirname: WORK, display, HostError });
 	process.argv.length = 1;
 	process.exit = (code) => {
 		throw new Exit(Number(code ?? process.exitCode ?? 0) & 255);

@@ -73,6 +73,9 @@ TAGS = {
     "datetime.time": lambda value, depth: {"$time": value.isoformat()},
     "datetime.timedelta": lambda value, depth: {"$timedelta": value.total_seconds()},
     "decimal.Decimal": lambda value, depth: {"$decimal": str(value)},
+    "numpy.bool_": lambda value, depth: bool(value),
+    "numpy.integer": lambda value, depth: tag(int(value), depth),
+    "numpy.floating": lambda value, depth: tag_float(float(value), depth),
 }
 
 

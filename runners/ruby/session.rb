@@ -362,8 +362,10 @@ module AtollSession
   def evaluate(message)
     bind_host(message['host_functions'] || [])
     (message['globals'] || {}).each { |name, value| TOPLEVEL_BINDING.local_variable_set(name, Values.untag(value)) }
+    path = message['file'] || "#{WORK}/cell-#{@number}.rb"
+    $0 = path # `if __FILE__ == $0` is true, as in a program of one file
     Thread.handle_interrupt(Interrupt => :immediate) do
-      TOPLEVEL_BINDING.eval(message['code'], message['file'] || "#{WORK}/cell-#{@number}.rb", 1)
+      TOPLEVEL_BINDING.eval(message['code'], path, 1)
     end
   rescue LocalJumpError => e
     raise unless e.reason == :return && @number

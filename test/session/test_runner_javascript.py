@@ -87,7 +87,7 @@ def test_state(runner):
     assert runner.value("const {x, y: [z]} = {x: 1, y: [2]}; await 0; x + z") == 3
     assert runner.value("z") == 2
     assert os.listdir(runner.work) == []
-    assert runner.value("[process.argv.length, __filename_is()]".replace(", __filename_is()", ", typeof __filename")) == [1, "undefined"]
+    assert runner.value("[process.argv.length, __filename]") == [1, f"{runner.work}/cell.js"]
 
 
 def test_input_is_empty(runner):
@@ -117,6 +117,23 @@ def test_errors(runner):
     runner.done("setTimeout(() => { throw new Error('between') }, 1)")
     time.sleep(0.1)
     assert runner.value("1") == 1
+
+
+def test_stacks_hide_the_runner(runner):
+    path = f"{runner.work}/cell-1.js"
+    assert runner.value("try { null.x } catch (e) { e.stack }") == \
+        f"TypeError: Cannot read properties of null (reading 'x')\n    at {path}:1:12"
+    runner.done("console.log(new Error('a', {cause: new Error('b')})); try { require('fs').readFileSync('/none') } catch (e) { console.log(e) }")
+    text = runner.stdout.decode()
+    assert "Error: a\n" in text and "[cause]: Error: b\n" in text and "ENOENT" in text and "cell-2.js" in text, text
+    assert "inspector" not in text and "main.js" not in text, text
+    error = runner.done("require('fs').readFileSync('/none')")["error"]
+    assert (error["file"], error["line"]) == (f"{runner.work}/cell-3.js", 1), error
+
+
+def test_words_of_a_module(runner):
+    assert runner.value("module.exports = {a: 1}; [require.main === module, exports === module.exports, __dirname]") == [True, False, runner.work]
+    assert runner.value("const module = 3, exports = 4; module + exports") == 7
 
 
 def test_exits(runner):

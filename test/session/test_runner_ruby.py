@@ -85,6 +85,10 @@ def test_errors(runner):
     assert runner.error("break")[0] in ("SyntaxError", "LocalJumpError")
 
 
+def test_a_guard_of_the_main_program(runner):
+    assert runner.value("__FILE__ == $0") is True
+
+
 def test_exits(runner):
     assert runner.done("exit 3") == {**NOTHING, "exit_code": 3}
     assert runner.done("exit") == NOTHING
