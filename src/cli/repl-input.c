@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See repl-input.h. One pass over the text follows strings, comments and brackets. Code goes on when one of them is open, after a
- * backslash at the end of a line, and
+ * backslash or an operator at the end of a line, and
  *
  *   Python       in a block (a line that ends with a colon, or a decorator), until an empty line
- *   Ruby, Bash   while more words open a block than close one
+ *   Ruby, Bash   while more words open a block than close one, and until the end of a here-document
  *
  * Words are looked at where a command begins: `x if y` of Ruby opens no block.
  */
@@ -21,9 +21,11 @@ struct repl_language {
 	const char *name;
 	const char *quotes;
 	const char *comment; /* to the end of the line */
-	bool indents;  /* blocks are indented; strings end with their line, or have three quotes */
-	bool raw;      /* in single quotes a backslash is a backslash */
-	bool do_opens; /* also `do` at the end of a line opens a block */
+	const char *tails;   /* characters after which a line goes on; NULL: none */
+	bool indents;	/* blocks are indented; strings end with their line, or have three quotes */
+	bool raw;	/* in single quotes a backslash is a backslash */
+	bool do_opens;	/* also `do` at the end of a line opens a block */
+	bool documents; /* it has here-documents: <<WORD, and lines until WORD */
 	const char *const *open; /* words that open a block; NULL: none */
 	const char *const *close;
 };
@@ -36,17 +38,21 @@ static const char *const bash_close[] = { "fi", "esac", "done", NULL };
 
 static const struct repl_language repl_languages[] = {
 	{ .name = "python", .quotes = "\"'", .comment = "#", .indents = true },
-	{ .name = "javascript", .quotes = "\"'`", .comment = "//" },
+	{ .name = "javascript", .quotes = "\"'`", .comment = "//", .tails = "=,&|?*%^<>" },
 	{ .name = "ruby",
 	  .quotes = "\"'`",
 	  .comment = "#",
+	  .tails = "=,&.",
 	  .do_opens = true,
+	  .documents = true,
 	  .open = ruby_open,
 	  .close = ruby_close },
 	{ .name = "bash",
 	  .quotes = "\"'`",
 	  .comment = "#",
+	  .tails = "|",
 	  .raw = true,
+	  .documents = true,
 	  .open = bash_open,
 	  .close = bash_close },
 };
@@ -55,13 +61,14 @@ struct reading {
 	const struct repl_language *is;
 	struct span text;
 	size_t at;
-	int depth;	/* of brackets */
-	int blocks;	/* opened by words */
-	bool begins;	/* a command begins here */
-	bool loops;	/* the line began with a loop, whose `do` opens no second block */
-	bool open;	/* a string or a line goes on */
-	char last;	/* character of the line that is no blank or comment; 0: none */
-	bool has_block; /* a line ended with a colon, or was a decorator */
+	int depth;	      /* of brackets */
+	int blocks;	      /* opened by words */
+	bool begins;	      /* a command begins here */
+	bool loops;	      /* the line began with a loop, whose `do` opens no second block */
+	bool open;	      /* a string or a line goes on */
+	char last;	      /* character of the line that is no blank or comment; 0: none */
+	bool has_block;	      /* a line ended with a colon, or was a decorator */
+	struct span document; /* the word that ends the here-document of this line; none: empty */
 };
 
 static char peek(const struct reading *r, size_t ahead)
@@ -152,10 +159,67 @@ static void take_word(struct reading *r)
 	r->begins = r->begins && lists_word(leading, word);
 }
 
+/*
+ * Takes <<WORD; false: there is none. In Ruby, a value right before it, or a small letter after it, makes an operator. Bash has <<< for a
+ * word, and << as an operator in (( )).
+ */
+static bool take_document(struct reading *r)
+{
+	size_t n = 2, begin;
+
+	if (!r->is->documents || !is_at(r, "<<") || (r->is->raw && r->depth > 1))
+		return false;
+	if (r->is->raw && is_at(r, "<<<")) {
+		r->at += 3;
+		return true;
+	}
+	if (!r->is->raw && r->at > 0 && is_word_character(r->text.data[r->at - 1]))
+		return false;
+	n += peek(r, n) == '-' || peek(r, n) == '~';
+	while (r->is->raw && peek(r, n) == ' ')
+		n++;
+	n += peek(r, n) != '\0' && strchr(r->is->quotes, peek(r, n));
+	begin = n;
+	if (isdigit((unsigned char)peek(r, n)) ||
+	    (!r->is->raw && n == 2 && !isupper((unsigned char)peek(r, n))))
+		return false;
+	while (is_word_character(peek(r, n)))
+		n++;
+	if (n == begin)
+		return false;
+	r->document = (struct span){ r->text.data + r->at + begin, n - begin };
+	r->at += n + (peek(r, n) != '\0' && strchr(r->is->quotes, peek(r, n)));
+	r->last = 'a';
+	r->begins = false;
+	return true;
+}
+
+/* The lines of a here-document. Without an end, its word stays. */
+static void skip_document(struct reading *r)
+{
+	while (r->document.len > 0 && r->at < r->text.len) {
+		const char *line = r->text.data + r->at;
+		const char *end = memchr(line, '\n', r->text.len - r->at);
+		size_t len = end ? (size_t)(end - line) : r->text.len - r->at;
+		struct span word = span_trim((struct span){ line, len });
+
+		r->at += len + (end ? 1 : 0);
+		if (word.len == r->document.len &&
+		    memcmp(word.data, r->document.data, word.len) == 0)
+			r->document.len = 0;
+	}
+}
+
+static bool goes_on_after(const struct repl_language *is, char c)
+{
+	return is->tails && c && strchr(is->tails, c);
+}
+
 static void end_line(struct reading *r)
 {
 	r->at++;
-	r->open = r->last == '\\';
+	skip_document(r);
+	r->open = r->last == '\\' || goes_on_after(r->is, r->last);
 	if (r->is->indents && r->depth == 0 && r->last == ':')
 		r->has_block = true;
 	r->last = '\0';
@@ -194,6 +258,8 @@ static void read_code(struct reading *r)
 
 		if (c == '\n')
 			end_line(r);
+		else if (take_document(r))
+			continue;
 		else if (is_at(r, r->is->comment) &&
 			 (between || r->is->comment[1] || r->is->indents))
 			skip_comment(r);
@@ -232,7 +298,8 @@ bool repl_is_complete(const char *language, struct span text)
 	read_code(&r);
 	if (r.last == ':' && r.is->indents && r.depth == 0)
 		r.has_block = true;
-	if (r.open || r.last == '\\' || r.depth > 0 || r.blocks > 0)
+	if (r.open || r.last == '\\' || goes_on_after(r.is, r.last) || r.depth > 0 ||
+	    r.blocks > 0 || r.document.len > 0)
 		return false;
 	return !r.has_block || ends_empty(text);
 }

@@ -409,8 +409,10 @@ static int take_signals(struct repl *p, struct error *err)
 		put_line_break(p);
 		terminal_restore(&p->terminal);
 	}
-	if (p->is_busy)
+	if (p->is_busy) {
+		keep_row(p, span_of("^C")); /* as the terminal shows it */
 		return send_json(p, json_pack("{s:s}", "type", "interrupt"), err);
+	}
 	put_line_break(p);
 	p->code.len = p->input.len = p->keys.len = 0;
 	p->prompted = false;

@@ -67,9 +67,11 @@ static void test_javascript(void **state)
 {
 	static const char *const complete[] = { "1\n",	  "f({a: 1})\n",	 "`a\nb`\n",
 						"// {\n", "function f() {\n}\n", "'{'\n",
-						NULL };
-	static const char *const open[] = { "function f() {\n", "[1,\n", "`a\n", "f(() => {\n",
-					    NULL };
+						"x++\n",  "let z = \n\n",	 NULL };
+	static const char *const open[] = {
+		"function f() {\n", "[1,\n",	    "`a\n", "f(() => {\n",
+		"let z = \n",	    "f = (a) =>\n", NULL
+	};
 
 	(void)state;
 	check_all("javascript", complete, true);
@@ -86,14 +88,17 @@ static void test_ruby(void **state)
 						"class A; end\n",
 						"# def\n",
 						"'def'\n",
+						"x = <<~A\n  def\n  A\n",
+						"f(<<-'A', 1)\n1\nA\n",
+						"a << b\n",
+						"a <<B\nB\n",
+						"class << self; end\n",
 						NULL };
-	static const char *const open[] = { "def f\n",
-					    "loop do\n",
-					    "[1].each do |a|\n  p a\n",
-					    "class A\n  def b\n  end\n",
-					    "if x\n  y\n",
-					    "f(1,\n",
-					    NULL };
+	static const char *const open[] = {
+		"def f\n",     "loop do\n", "[1].each do |a|\n  p a\n", "class A\n  def b\n  end\n",
+		"if x\n  y\n", "f(1,\n",    "x = <<~A\n  A B\n",	"x = <<A\n",
+		"x =\n",       NULL
+	};
 
 	(void)state;
 	check_all("ruby", complete, true);
@@ -111,10 +116,16 @@ static void test_bash(void **state)
 						"echo 'a\\'\n",
 						"echo \\\"\n",
 						"while read x; do if y; then z; fi; done\n",
+						"cat <<A\nif '\nA\n",
+						"cat <<-'A' >b\n\tx\n\tA\n",
+						"x=$(cat << A\n(\nA\n)\n",
+						"echo $((1 << x))\n",
+						"cat <<<'a'\n",
+						"cat <<< a\n",
 						NULL };
 	static const char *const open[] = {
-		"if true; then\n", "for i in 1; do\n", "echo 'a\n", "f() {\n",
-		"echo \\\n",	   "case x in\n",      NULL
+		"if true; then\n", "for i in 1; do\n", "echo 'a\n",    "f() {\n", "echo \\\n",
+		"case x in\n",	   "cat <<A\n",	       "cat <<A\nx\n", "ls |\n",  NULL
 	};
 
 	(void)state;

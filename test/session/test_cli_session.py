@@ -114,6 +114,11 @@ def test_exec_ends_as_run_does(session):
         assert "NameError" in session("exec", id, "x", code=1).err
 
 
+def test_exec_offers_the_limits_that_it_has(session):
+    limits = re.findall(r"(?m)^ +(--[a-z-]+) (?:TIME|SIZE|N) ", session("exec", "--help").out)
+    assert limits == ["--timeout", "--cpu-time", "--idle-timeout", "--output", "--output-total"]
+
+
 def test_exec_as_json(session):
     with session.new() as id:
         result = session("exec", id, "--json", "print(1); 2").json()
@@ -345,6 +350,17 @@ def test_repl_is_interrupted(session):
     assert repl.end() == 0
 
 
+def test_repl_begins_a_line_after_an_interrupt(session):
+    repl = Repl(session, "repl", "-l", "bash")
+    repl.until("$ ")
+    repl.type("echo on; sleep 60\n")
+    repl.until("\non\n")
+    repl.type("\x03")
+    assert repl.until("$ ") == "^C\n$ "
+    repl.type("\x04")
+    assert repl.end() == 0
+
+
 @quick
 def test_repl_edits_lines(session):
     """On a terminal that can show it: keys change the line and bring back earlier ones; input() of the code asks."""
@@ -420,7 +436,7 @@ def test_repl_reads_a_pipe(session):
 
 
 @pytest.mark.parametrize("language, typed, printed", [
-    ("bash", "x=5\necho $x\nfor i in 1 2; do\n  echo $i\ndone\nf() {\n  echo $((x + $1))\n}\nf 1\n", "5\n1\n2\n6\n"),
+    ("bash", "x=5\necho $x\nfor i in 1 2; do\n  echo $i\ndone\nf() {\n  echo $((x + $1))\n}\nf 1\ncat <<E\nif $x\nE\n", "5\n1\n2\n6\nif 5\n"),
     ("ruby", "x = 6 * 7\ndef f(a)\n  a + 1\nend\nf(x)\n[1, nil]\nputs 'hi'\n", "42\n:f\n43\n[1, nil]\nhi\n"),
     ("javascript", "let x = 6 * 7\nfunction f(a) {\n  return a + x\n}\nf(1)\n's'\nawait Promise.resolve([1])\nconsole.log('hi')\n",
      "43\n's'\n[ 1 ]\nhi\n")], ids=["bash", "ruby", "javascript"])
