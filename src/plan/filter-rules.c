@@ -171,6 +171,11 @@ const struct arg_switch filter_switches[_TO_MAX] = {
 		.arg = 1, .mask = 0x4, .otherwise = TO_EPERM, .n_cases = 1,
 		.cases = { { 0, 0, TO_ALLOW } }, /* no MFD_HUGETLB */
 	},
+	/* Without MAP_HUGETLB, for the same reason; a kernel that has no such pages answers so, too. */
+	[TO_MMAP] = {
+		.arg = 3, .mask = 0x40000, .otherwise = TO_EINVAL, .n_cases = 1,
+		.cases = { { 0, 0, TO_ALLOW } },
+	},
 	/*
 	 * A process's own limits only: the kernel allows to set those of another process by uid, and init has
 	 * the same uid.

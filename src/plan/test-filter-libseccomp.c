@@ -229,6 +229,7 @@ static void refuse_commands(scmp_filter_ctx ctx)
 		refuse(ctx, EPERM, SYS_ioctl, BITS(1, LOW32, terminal[i]));
 	for (uint64_t command = 1; command < 8; command++)
 		refuse(ctx, EINVAL, SYS_membarrier, BITS(0, LOW32, command));
+	refuse(ctx, EINVAL, SYS_mmap, BITS(3, 0x40000, 0x40000));
 	refuse(ctx, EINVAL, SYS_madvise, BITS(2, LOW32, 12));
 	refuse(ctx, EINVAL, SYS_madvise, BITS(2, LOW32, 25));
 	refuse(ctx, EINVAL, SYS_ioctl, BITS(1, LOW32 - 1, 0x80108906));
@@ -326,6 +327,7 @@ static const struct {
 	{ SYS_recvmmsg, &allowing, &allowing },
 	{ SYS_madvise, &allowing, &allowing },
 	{ SYS_membarrier, &allowing, &allowing },
+	{ SYS_mmap, &allowing, &allowing },
 	{ SYS_setsockopt, &sockopts, &sockopts },
 	{ SYS_getsockopt, &sockopts, &sockopts },
 };
@@ -528,8 +530,9 @@ static void test_checked_calls(void **state)
 /* Calls that are judged by their second, third or fourth argument. */
 static void test_later_arguments(void **state)
 {
-	static const int calls[] = { SYS_fcntl,	  SYS_madvise, SYS_sendto,   SYS_recvfrom,
-				     SYS_sendmsg, SYS_recvmsg, SYS_sendmmsg, SYS_recvmmsg };
+	static const int calls[] = { SYS_mmap,	  SYS_fcntl,	SYS_madvise,
+				     SYS_sendto,  SYS_recvfrom, SYS_sendmsg,
+				     SYS_recvmsg, SYS_sendmmsg, SYS_recvmmsg };
 	uint64_t samples[400];
 	size_t n = 0;
 

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -58,7 +59,10 @@ static const struct filter_verdict policy[] = {
 	{ SYS_openat2, { 0 }, SECCOMP_RET_ALLOW },
 	{ SYS_read, { 0 }, SECCOMP_RET_ALLOW },
 	{ SYS_execve, { 0 }, SECCOMP_RET_ALLOW },
-	{ SYS_mmap, { 0, 4096, 7 }, SECCOMP_RET_ALLOW },
+	{ SYS_mmap, { 0, 4096, 7, MAP_PRIVATE | MAP_ANONYMOUS }, SECCOMP_RET_ALLOW },
+	{ SYS_mmap, { 0, 4096, 7, MAP_SHARED | MAP_POPULATE | MAP_FIXED }, SECCOMP_RET_ALLOW },
+	{ SYS_mmap, { 0, 4096, 7, MAP_PRIVATE | MAP_HUGETLB }, DENY(EINVAL) },
+	{ SYS_mmap, { 0, 4096, 7, MAP_HUGETLB | 30U << MAP_HUGE_SHIFT }, DENY(EINVAL) },
 	{ SYS_futex, { 0 }, SECCOMP_RET_ALLOW },
 	{ SYS_exit_group, { 0 }, SECCOMP_RET_ALLOW },
 	{ SYS_ptrace, { 0 }, DENY(EPERM) },
