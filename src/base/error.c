@@ -30,21 +30,42 @@ int error_set(struct error *err, enum error_code code, int errnum, const char *f
 	return -cause;
 }
 
-int error_field(struct error *err, const char *field, const char *fmt, ...)
+static _printf_(4, 0) int set_field(struct error *err, enum error_code code, const char *field,
+				    const char *fmt, va_list ap)
 {
-	if (err) {
-		va_list ap;
+	const int errnum = code == ERROR_POLICY ? EPERM : EINVAL;
 
-		err->code = ERROR_INPUT;
-		err->errnum = EINVAL;
+	if (err) {
+		err->code = (int32_t)code;
+		err->errnum = errnum;
 		err->retry_after_s = 0;
 		if (snprintf(err->field, sizeof(err->field), "%s", field) < 0)
 			err->field[0] = '\0';
-		va_start(ap, fmt);
 		set_text(err, fmt, ap);
-		va_end(ap);
 	}
-	return -EINVAL;
+	return -errnum;
+}
+
+int error_field(struct error *err, const char *field, const char *fmt, ...)
+{
+	va_list ap;
+	int r;
+
+	va_start(ap, fmt);
+	r = set_field(err, ERROR_INPUT, field, fmt, ap);
+	va_end(ap);
+	return r;
+}
+
+int error_refuse(struct error *err, const char *field, const char *fmt, ...)
+{
+	va_list ap;
+	int r;
+
+	va_start(ap, fmt);
+	r = set_field(err, ERROR_POLICY, field, fmt, ap);
+	va_end(ap);
+	return r;
 }
 
 int error_retry(struct error *err, int r, int32_t after_s)

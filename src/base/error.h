@@ -49,6 +49,8 @@ int error_oom(struct error *err);
 int error_set(struct error *err, enum error_code code, int errnum, const char *fmt, ...)
 	_printf_(4, 5);
 int error_field(struct error *err, const char *field, const char *fmt, ...) _printf_(3, 4);
+/* The same for a value that the policy, not its form, forbids: ERROR_POLICY, EPERM. */
+int error_refuse(struct error *err, const char *field, const char *fmt, ...) _printf_(3, 4);
 /* Adds when to try again to an error that is set; returns r. */
 int error_retry(struct error *err, int r, int32_t after_s);
 /* Prefixes "context: " to the text already there; returns r. */

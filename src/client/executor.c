@@ -178,15 +178,12 @@ static int check_image(const struct executor *s, const json_t *root, struct erro
 	for (size_t i = 0; any && s->images[i]; i++)
 		if (lies_below(image, s->images[i]))
 			return 0;
-	(void)error_field(
+	return error_refuse(
 		err, "image",
 		any ? "image: this server takes no image from there; name one below a "
 		      "directory of its `images` setting"
 		    : "image: this server does not take images from callers; leave it "
 		      "out, or have its directory added to the server's `images` setting");
-	err->code = ERROR_POLICY;
-	err->errnum = EPERM;
-	return -EPERM;
 }
 
 static void unlink_run(struct executor_run *run)

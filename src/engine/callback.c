@@ -54,14 +54,6 @@ struct watched { /* one of curl's sockets */
 	curl_socket_t fd;
 };
 
-static int refuse_url(struct error *err, enum error_code code, const char *why)
-{
-	(void)error_field(err, "callback_url", "callback_url: %s", why);
-	if (err)
-		err->code = code;
-	return code == ERROR_POLICY ? -EPERM : -EINVAL;
-}
-
 struct target {
 	char host[256];
 	int port;
@@ -90,13 +82,15 @@ static int parse_target(CURLU *u, const char *url, struct target *ret, struct er
 	    copy_part(u, CURLUPART_SCHEME, scheme, sizeof(scheme)) < 0 ||
 	    copy_part(u, CURLUPART_HOST, host, sizeof(ret->host)) < 0 ||
 	    copy_part(u, CURLUPART_PORT, port, sizeof(port)) < 0 || parse_i64(port, &number) < 0)
-		return refuse_url(err, ERROR_INPUT, "it is no URL");
+		return error_field(err, "callback_url", "callback_url: it is no URL");
 	if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
-		return refuse_url(err, ERROR_INPUT, "it is neither http: nor https:");
+		return error_field(err, "callback_url",
+				   "callback_url: it is neither http: nor https:");
 	named = curl_url_get(u, CURLUPART_USER, &user, 0) != CURLUE_NO_USER;
 	curl_free(user);
 	if (named || copy_part(u, CURLUPART_PASSWORD, password, sizeof(password)) == 0)
-		return refuse_url(err, ERROR_INPUT, "it holds a user or a password");
+		return error_field(err, "callback_url",
+				   "callback_url: it holds a user or a password");
 	if (host[0] == '[') {
 		memmove(host, host + 1, strlen(host));
 		host[strcspn(host, "]")] = '\0';
@@ -122,8 +116,9 @@ static int judge_url(const struct engine *e, const char *url, bool *ret_private,
 	destination.port = (uint16_t)target.port;
 	verdict = destination_find(e->o.callback_hosts, &destination);
 	if (verdict == DESTINATION_UNLISTED && e->o.callback_hosts && e->o.callback_hosts[0])
-		return refuse_url(err, ERROR_POLICY,
-				  "its host is not among those this server may call");
+		return error_refuse(
+			err, "callback_url",
+			"callback_url: its host is not among those this server may call");
 	*ret_private = verdict == DESTINATION_LISTED_EXACTLY;
 	return 0;
 }
@@ -133,8 +128,8 @@ int poster_check(const struct engine *e, const char *url, struct error *err)
 	bool private_ok;
 
 	if (!e->o.callbacks)
-		return refuse_url(err, ERROR_POLICY,
-				  "this server allows no callbacks; leave it out");
+		return error_refuse(err, "callback_url",
+				    "callback_url: this server allows no callbacks; leave it out");
 	return judge_url(e, url, &private_ok, err);
 }
 

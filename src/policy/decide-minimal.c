@@ -84,14 +84,10 @@ int decide_minimal(const struct decision *d, struct error *err)
 					 "policy '%s' asks for the minimal tier: %s",
 					 d->policy->name, needs[i].otherwise);
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
-		if (refused[i].asked(d->request)) {
-			int r = error_field(err, refused[i].field,
+		if (refused[i].asked(d->request))
+			return error_refuse(err, refused[i].field,
 					    "%s: there is none in the minimal tier (policy '%s'); "
 					    "leave it out, or run where namespaces can be made",
 					    refused[i].field, d->policy->name);
-
-			err->code = ERROR_POLICY;
-			return r;
-		}
 	return 0;
 }

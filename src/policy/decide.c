@@ -55,12 +55,8 @@ static int check_layers(struct decision *d, uint32_t missing, struct error *err)
 static int refuse_network(const struct decision *d, const char *reason, struct error *err)
 {
 	const char *text = d->request->network_text ? d->request->network_text : "none";
-	int r = error_set(err, ERROR_POLICY, EPERM, "network: '%s' %s", quote_text(text).text,
-			  reason);
 
-	if (err)
-		(void)snprintf(err->field, sizeof(err->field), "network");
-	return r;
+	return error_refuse(err, "network", "network: '%s' %s", quote_text(text).text, reason);
 }
 
 static int check_network(struct decision *d, struct error *err)
@@ -318,17 +314,13 @@ static int refuse_module(const struct decision *d, const char *module,
 			 const char *const *const *lists, struct error *err)
 {
 	_cleanup_buf_ struct buf permitted = { .max = 200 };
-	int r;
 
 	name_permitted(lists, (const char *const *)d->language->warm.light, &permitted);
-	r = error_set(
-		err, ERROR_POLICY, EPERM,
+	return error_refuse(
+		err, "preload",
 		"preload: '%s' is not permitted by policy '%s' (permitted: %s); leave it out, "
 		"or name it in the policy's preload",
 		module, d->policy->name, permitted.data ? permitted.data : "none");
-	if (err)
-		(void)snprintf(err->field, sizeof(err->field), "preload");
-	return r;
 }
 
 static int check_preload(const struct decision *d, struct error *err)
@@ -378,24 +370,19 @@ static int check_language(const struct decision *d, struct error *err)
 		return error_field(err, "eval",
 				   "eval: %s code cannot be evaluated; take Python or JavaScript",
 				   d->language->title);
-	if (d->policy->libraries_only && d->language && d->language->compile_argv[0]) {
-		r = error_field(err, "language",
-				"language: the policy %.64s runs no compilers; take an interpreted "
-				"language, or another policy",
-				d->policy->name);
-		err->code = ERROR_POLICY;
-		return r;
-	}
+	if (d->policy->libraries_only && d->language && d->language->compile_argv[0])
+		return error_refuse(
+			err, "language",
+			"language: the policy %.64s runs no compilers; take an interpreted "
+			"language, or another policy",
+			d->policy->name);
 	if (d->policy->imports && d->language && !req->eval &&
-	    strcmp(d->language->name, "python") == 0) {
-		r = error_field(
+	    strcmp(d->language->name, "python") == 0)
+		return error_refuse(
 			err, "eval",
 			"eval: the policy %.64s has rules for imports, which hold in sessions "
 			"and for evaluated code; set eval to true",
 			d->policy->name);
-		err->code = ERROR_POLICY;
-		return r;
-	}
 	r = check_preload(d, err);
 	if (r == 0)
 		r = check_compiler_args(d, err);
@@ -408,26 +395,22 @@ static int check_language(const struct decision *d, struct error *err)
 static int check_root(const struct decision *d, struct error *err)
 {
 	const struct request *req = d->request;
-	const struct {
-		bool holds;
-		const char *reason;
-	} obstacles[] = {
-		{ req->read_only, "read_only asks for the opposite; leave out one of them" },
-		{ d->policy->read_only || d->policy->libraries_only || !d->policy->writable_root,
-		  "this policy does not permit it (filesystem.writable_root)" },
-		{ !d->facts->privileged, "only a broker that runs as root can give one; run Atoll "
-					 "as root, or leave it out" },
-	};
-	int r = 0;
 
-	for (size_t i = 0; req->writable_root && r == 0 && i < ARRAY_SIZE(obstacles); i++)
-		if (obstacles[i].holds)
-			r = error_field(err, "writable_root", "writable_root: %s",
-					obstacles[i].reason);
-	/* The request is well-formed, unless it contradicts itself. */
-	if (r < 0 && err && !req->read_only)
-		err->code = ERROR_POLICY;
-	return r;
+	if (!req->writable_root)
+		return 0;
+	if (req->read_only)
+		return error_field(
+			err, "writable_root",
+			"writable_root: read_only asks for the opposite; leave out one of them");
+	if (d->policy->read_only || d->policy->libraries_only || !d->policy->writable_root)
+		return error_refuse(
+			err, "writable_root",
+			"writable_root: this policy does not permit it (filesystem.writable_root)");
+	if (!d->facts->privileged)
+		return error_refuse(err, "writable_root",
+				    "writable_root: only a broker that runs as root can give one; "
+				    "run Atoll as root, or leave it out");
+	return 0;
 }
 
 int decide(struct decision *d, struct error *err)

@@ -50,15 +50,11 @@ static int give_ports(const struct policy *policy, const struct destination *pat
 
 static int refuse_destination(const struct decision *d, const char *text, struct error *err)
 {
-	int r = error_set(
-		err, ERROR_POLICY, EPERM,
+	return error_refuse(
+		err, "network",
 		"network: policy '%s' does not list '%s'; leave it out, or list it in the "
 		"policy's network.allow",
 		d->policy->name, quote_text(text).text);
-
-	if (err)
-		(void)snprintf(err->field, sizeof(err->field), "network");
-	return r;
 }
 
 /* One entry of the request, against every entry of the policy. */

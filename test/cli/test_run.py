@@ -299,8 +299,10 @@ def test_explain_as_json(atoll):
 
 @quick
 def test_explain_refuses_what_run_refuses(atoll):
-    assert atoll.run(["run", "--explain", "-l", "bash", "--memory", "900g", "-c", ":"]).returncode in (125, 126)
-    assert atoll.run(["run", "--explain", "-l", "nope", "-c", ":"]).returncode == 127
+    for words in (["-l", "bash", "--memory", "900g"], ["-l", "nope"], ["-l", "bash", "--policy", "strict", "--writable-root"],
+                  ["-l", "c", "--policy", "pure"], ["-l", "bash", "--network", "allow:a.test:80"]):
+        explained, run = (atoll.run(["run", *explain, *words, "-c", ":"]) for explain in (["--explain"], []))
+        assert explained.returncode == run.returncode in (125, 126, 127) and explained.err == run.err, (explained, run)
 
 
 @quick
