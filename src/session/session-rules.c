@@ -85,13 +85,10 @@ int session_decide_rules(struct session *s, const json_t *imports, struct error 
 
 	if (r < 0 || !imports)
 		return r;
-	if (json_object_get(s->rules, "imports")) {
-		(void)error_field(err, "rules",
-				  "rules: the policy %.64s decides imports; leave them out",
-				  s->policy);
-		err->code = ERROR_POLICY;
-		return -EPERM;
-	}
+	if (json_object_get(s->rules, "imports"))
+		return error_refuse(err, "rules",
+				    "rules: the policy %.64s decides imports; leave them out",
+				    s->policy);
 	rules = s->rules ? json_copy(s->rules) : json_object();
 	if (!rules || json_object_set_new(rules, "imports", json_deep_copy(imports)) < 0) {
 		json_decref(rules);
