@@ -233,6 +233,28 @@ def test_interrupt_cancels(daemon, call):
         wait_until(lambda: one.history(limit=1)[0]["status"] == "cancelled")
 
 
+def test_default_sockets(daemon, monkeypatch, tmp_path):
+    """Where the daemon puts its socket when nothing names one."""
+    from atoll import _address
+    for name in ("ATOLL_URL", "ATOLL_SOCKET", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(_address, "SYSTEM_SOCKET", str(tmp_path / "system"))
+    assert _address.find_address() is None
+    for name, place in ((None, ".local/state/atoll/atoll.sock"), ("XDG_STATE_HOME", "atoll/atoll.sock"), ("XDG_RUNTIME_DIR", "run/atoll/atoll.sock")):
+        if name:
+            monkeypatch.setenv(name, str(tmp_path if name == "XDG_STATE_HOME" else tmp_path / "run"))
+        path = tmp_path / place
+        path.parent.mkdir(parents=True)
+        path.symlink_to(daemon.socket)
+        assert _address.find_address().path == str(path)
+    assert Client().run("print(1)").ok
+    monkeypatch.setenv("ATOLL_SOCKET", str(daemon.socket))
+    assert Client().url == "unix:%s" % daemon.socket
+    monkeypatch.setenv("ATOLL_SOCKET", "off")
+    assert _address.find_address() is None
+
+
 def test_no_program():
     script = run_script("import atoll\ntry: atoll.run('1')\nexcept atoll.ConnectionFailed as error: print(error)", ATOLL_BIN="/nowhere/atoll")
     assert "the private daemon ended at once: " in (said := script.communicate(timeout=30)[0]) and "/nowhere/atoll: not found" in said

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the daemon listens, and the token it wants.
 
-Order: an explicit URL, ``ATOLL_URL``, the socket of the user's own daemon, the socket of the machine's daemon. The first
-that is set, or whose socket exists, is the address; None means that no daemon is known.
+Order: an explicit URL, ``ATOLL_URL``, the socket of the user's own daemon, the socket of the machine's daemon; ``ATOLL_SOCKET`` stands
+for both sockets. The first that is set, or whose socket exists, is the address; None means that no daemon is known.
 """
 from __future__ import annotations
 
@@ -51,10 +51,13 @@ def parse_address(text: str) -> Address:
 
 
 def default_sockets() -> List[str]:
-    """The sockets of daemons that were started without ``--socket``, the user's own first."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    own = [os.path.join(runtime, "atoll", "atoll.sock")] if runtime else []
-    return own + [SYSTEM_SOCKET]
+    """The sockets of daemons that were started without ``--socket``, the user's own first: where the daemon and the command line look."""
+    named = os.environ.get("ATOLL_SOCKET")
+    if named:
+        return [] if named == "off" else [named]
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    place = os.environ.get("XDG_RUNTIME_DIR") or state
+    return [os.path.join(place, "atoll", "atoll.sock"), SYSTEM_SOCKET]
 
 
 def find_address(url: Optional[str] = None) -> Optional[Address]:
