@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See idleness.h. */
 #include "link/idleness.h"
 
 #include "base/clock.h"
