@@ -172,7 +172,7 @@ static const struct schema_field test[] = {
 	{ "duration", "number?", "seconds" },
 	{ "memory_peak", "integer?", "bytes" },
 	{ "points", "integer", "0 unless the test passed" },
-	{ "message", "string", "what a checker's program printed" },
+	{ "message", "string", "what a checker's program printed, or how it failed" },
 	{ 0 },
 };
 

@@ -119,8 +119,12 @@ static void take_checker(struct result_test *t, const struct checker_verdict *v)
 	t->passed = v->end.status == STATUS_SUCCESS;
 	if (v->end.status == STATUS_CANCELLED)
 		t->run = v->end;
-	else if (!t->passed && (v->end.status != STATUS_ERROR || v->end.signal > 0))
+	else if (!t->passed && (v->end.status != STATUS_ERROR || v->end.signal > 0)) {
 		t->verdict = "checker_error";
+		/* A program that said nothing is told by its end. Without memory, no message. */
+		if (!t->message && v->end.cause.detail[0])
+			t->message = strdup(v->end.cause.detail);
+	}
 }
 
 /* Judges the output of a program that ended well. */

@@ -82,7 +82,8 @@ static int parse_target(CURLU *u, const char *url, struct target *ret, struct er
 	    copy_part(u, CURLUPART_SCHEME, scheme, sizeof(scheme)) < 0 ||
 	    copy_part(u, CURLUPART_HOST, host, sizeof(ret->host)) < 0 ||
 	    copy_part(u, CURLUPART_PORT, port, sizeof(port)) < 0 || parse_i64(port, &number) < 0)
-		return error_field(err, "callback_url", "callback_url: it is no URL");
+		return error_field(err, "callback_url",
+				   "callback_url: it is no URL, such as https://example.org/hook");
 	if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
 		return error_field(err, "callback_url",
 				   "callback_url: it is neither http: nor https:");
@@ -116,9 +117,9 @@ static int judge_url(const struct engine *e, const char *url, bool *ret_private,
 	destination.port = (uint16_t)target.port;
 	verdict = destination_find(e->o.callback_hosts, &destination);
 	if (verdict == DESTINATION_UNLISTED && e->o.callback_hosts && e->o.callback_hosts[0])
-		return error_refuse(
-			err, "callback_url",
-			"callback_url: its host is not among those this server may call");
+		return error_refuse(err, "callback_url",
+				    "callback_url: its host is not among those that the server's "
+				    "callbacks.hosts lists");
 	*ret_private = verdict == DESTINATION_LISTED_EXACTLY;
 	return 0;
 }

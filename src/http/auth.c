@@ -137,8 +137,10 @@ struct problem auth_check_origin(const struct auth_rules *rules, const struct co
 		return v;
 	if (origin.data && (http_head_count(&head->head, "origin") > 1 ||
 			    !(origin_is_host(origin, host) || origin_is_allowed(rules, origin))))
-		return PROBLEM(403, "wrong_origin",
-			       "Pages of other origins may not use this server.");
+		return PROBLEM(
+			403, "wrong_origin",
+			"Pages of this origin may not use the server; its operator can list the "
+			"origin in allow_origins.");
 	return NO_PROBLEM;
 }
 
@@ -186,7 +188,9 @@ struct problem auth_check_caller(const struct auth_rules *rules, const struct co
 		if (given == 1 && text.len > 0)
 			token = find_token(rules, text);
 		if (!token)
-			return PROBLEM(401, "wrong_token", "The bearer token is wrong.");
+			return PROBLEM(401, "wrong_token",
+				       "This is none of the server's tokens; send one of them: "
+				       "Authorization: Bearer TOKEN.");
 		(void)snprintf(principal.name, sizeof(principal.name), "token:%s", token->name);
 		principal.is_operator = principal.is_operator || token->is_operator;
 	}

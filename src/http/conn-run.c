@@ -115,8 +115,7 @@ static int take_body(struct conn *c, const char *data, size_t n, size_t *ret_use
 		rest.data += used;
 		rest.len -= used;
 		if (piece.len > ctx->body.max - ctx->body.len) {
-			dispatch_refuse(ctx,
-					PROBLEM(413, "body_too_large", "The body is too large."));
+			dispatch_refuse(ctx, dispatch_too_large(ctx, &err));
 			return -ENOBUFS;
 		}
 		if (keep_piece(ctx, piece, &err) < 0) {

@@ -170,6 +170,8 @@ void dispatch_head(struct request_ctx *ctx);
 void dispatch_handler(struct request_ctx *ctx);
 /* Answers a request that cannot be read further, and closes the connection after the answer. */
 void dispatch_refuse(struct request_ctx *ctx, struct problem problem);
+/* 413; its words are those of *err. */
+struct problem dispatch_too_large(const struct request_ctx *ctx, struct error *err);
 
 /* --- respond.c --- */
 /* The answer is complete, or the client is gone: logs, frees the ctx, lets the connection go on. */

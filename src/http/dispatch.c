@@ -232,7 +232,9 @@ static struct problem judge_type(const struct request_ctx *ctx)
 	struct span type = request_header(ctx, "content-type");
 	bool takes_more = ctx->match.route->read_body;
 
-	if (content_type_is(type, "application/json") || (takes_more && is_upload(ctx, type)))
+	/* Of two types, another reader might take the other one. */
+	if (request_header_count(ctx, "content-type") == 1 &&
+	    (content_type_is(type, "application/json") || (takes_more && is_upload(ctx, type))))
 		return NO_PROBLEM;
 	return PROBLEM(415, "not_json",
 		       takes_more
@@ -243,7 +245,15 @@ static struct problem judge_type(const struct request_ctx *ctx)
 			       : "The body must be JSON: Content-Type: application/json.");
 }
 
-static struct problem judge_body(struct request_ctx *ctx)
+struct problem dispatch_too_large(const struct request_ctx *ctx, struct error *err)
+{
+	(void)error_set(err, ERROR_TOO_LARGE, E2BIG,
+			"The body is larger than %lld bytes, the most that this request takes.",
+			(long long)body_max(ctx));
+	return PROBLEM(413, "body_too_large", err->text);
+}
+
+static struct problem judge_body(struct request_ctx *ctx, struct error *err)
 {
 	const uint32_t json = ROUTE_JSON | ROUTE_JSON_OPTIONAL;
 	uint32_t flags = ctx->match.route->flags;
@@ -260,7 +270,7 @@ static struct problem judge_body(struct request_ctx *ctx)
 	if ((flags & ROUTE_JSON) && !has_body(&ctx->head))
 		return PROBLEM(400, "missing_body", "This request needs a JSON body.");
 	if (ctx->head.content_length > body_max(ctx))
-		return PROBLEM(413, "body_too_large", "The body is too large.");
+		return dispatch_too_large(ctx, err);
 	return NO_PROBLEM;
 }
 
@@ -313,7 +323,7 @@ static struct problem judge_head(struct request_ctx *ctx, struct error *err)
 			      (all || ctx->match.path_known)))
 		return v;
 	v = judge_route(ctx, err);
-	return v.status == 0 ? judge_body(ctx) : v;
+	return v.status == 0 ? judge_body(ctx, err) : v;
 }
 
 void dispatch_head(struct request_ctx *ctx)

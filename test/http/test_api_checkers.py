@@ -68,6 +68,7 @@ def test_checkers_that_fail(web):
         python("import os; os.kill(os.getpid(), 9)"), python("while True: pass", limits={"timeout": "0.3"}),
         {"language": "c", "code": "int main("}, python("print('é' * 2000); raise SystemExit(3)"))))
     assert verdicts(result) == ["checker_error"] * 3 + ["wrong_answer"], result
+    assert [test["message"] for test in result["tests"][:2]] == ["killed by SIGKILL (killed)", "did not end within 300 ms"]
     assert "error" in result["tests"][2]["message"] and 400 < len(result["tests"][3]["message"]) <= 1000
     # Where the program itself fails, there is nothing to judge.
     result = judged(web, "raise SystemExit(1)", {"checker": python("")})

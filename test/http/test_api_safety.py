@@ -134,6 +134,15 @@ def test_a06_smuggling(web, lines):
 
 
 @quick
+@pytest.mark.parametrize("first, second", [("application/json", "text/plain"), ("text/plain", "application/json")])
+def test_two_types(web, first, second):
+    """Two readers might take another one each."""
+    text = b'{"language": "bash", "code": "true"}'
+    sent = head(web, "POST /v1/execute HTTP/1.1", f"Content-Type: {first}", f"Content-Type: {second}", f"Content-Length: {len(text)}")
+    assert status(raw(web, sent + text)) == 415
+
+
+@quick
 @pytest.mark.parametrize("data", [
     b"GET /healthz HTTP/1.1\nHost: x\n\n", b"GET  /healthz HTTP/1.1\r\n\r\n", b"GET /healthz HTTP/2.0\r\n\r\n",
     b"GET http://127.0.0.1/healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00", b"GET /\x00 HTTP/1.1\r\n\r\n",
@@ -173,7 +182,8 @@ def test_a08_sizes(web, served):
     before = served.daemon.memory("front")
     json_type = {"Content-Type": "application/json"}
     declared = head(web, "POST /v1/execute HTTP/1.1", "Content-Type: application/json", f"Content-Length: {1 << 30}")
-    assert status(raw(web, declared)) == 413
+    answer = raw(web, declared)
+    assert status(answer) == 413 and b"larger than 67108864 bytes, the most that this request takes" in answer
     assert status(raw(web, head(web, "GET /healthz HTTP/1.1", *(f"X{i}: y" for i in range(100000))))) == 431
     assert status(raw(web, head(web, f"GET /{'x' * (1 << 20)} HTTP/1.1"))) in (414, 431)
     for body in (b'{"a":' * 50000, b"[" + b"0," * 500000 + b"0]", b'{"x": 1e999}', b'{"x": ' + b"9" * 100000 + b"}",
