@@ -273,7 +273,8 @@ def test_doctests(daemon, monkeypatch, name):
 
 def test_installs_without_network(tmp_path):
     """From the tree into a venv, from the sdist for Debian's own Python. pip is the wheel that python3-venv brings."""
-    copy = tmp_path / "copy"
+    tree = tmp_path / "tree"
+    copy = tree / "sdk" / "python"
     shutil.copytree(SDK, copy, ignore=shutil.ignore_patterns("__pycache__"))
     code = "import sys; sys.path.insert(0, 'build_backend'); import backend; print(backend.build_sdist('.')); print(backend.build_wheel('.'))"
     built = subprocess.run([PYTHON, "-c", code], cwd=copy, check=True, capture_output=True, text=True).stdout.split()
@@ -289,7 +290,14 @@ def test_installs_without_network(tmp_path):
                               cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path / "own")})
         return done.stdout
 
+    # What is installed from a tree finds the tree's program.
+    for name, target in (("include/atoll/atoll.h", ROOT / "include" / "atoll" / "atoll.h"), ("build/atoll", BINARY)):
+        (tree / name).parent.mkdir(parents=True)
+        (tree / name).symlink_to(target)
     assert install(tmp_path / "venv" / "bin" / "python", copy).startswith("0.1.0 %s" % (tmp_path / "venv"))
+    code = "from atoll import _daemon; print(_daemon.find_program())"
+    found = subprocess.run([tmp_path / "venv" / "bin" / "python", "-c", code], env={"PATH": "/bin"}, check=True, capture_output=True, text=True).stdout
+    assert found == "%s\n" % (tree / "build" / "atoll")
     assert install(PYTHON, "--target", tmp_path / "own", copy / built[0]).startswith("0.1.0 %s" % (tmp_path / "own"))
 
 

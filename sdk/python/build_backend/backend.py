@@ -80,10 +80,13 @@ class _Wheel:
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """PEP 517."""
+    """PEP 517. A wheel that is built in a tree of Atoll notes the tree, whose build/atoll serves where no other program is found."""
     wheel = _Wheel(wheel_directory)
     for name, data in _sources("src"):
         wheel.add(os.path.relpath(name, "src"), data)
+    tree = os.path.dirname(os.path.dirname(ROOT))
+    if os.path.exists(os.path.join(tree, "include", "atoll", "atoll.h")):
+        wheel.add("atoll/tree.txt", (tree + "\n").encode("utf-8"))
     return wheel.close()
 
 

@@ -29,12 +29,24 @@ _private: Optional["PrivateDaemon"] = None
 
 
 def find_program() -> Optional[str]:
-    """The program ``atoll``: ``ATOLL_BIN``, on PATH, or built in the tree that this package lies in."""
-    named = os.environ.get("ATOLL_BIN")
-    if named:
-        return named
-    built = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 4, "build", "atoll")
-    return shutil.which("atoll") or (os.path.normpath(built) if os.access(built, os.X_OK) else None)
+    """The program ``atoll``: ``ATOLL_BIN``, on PATH, or built in the tree that this package lies in or was installed from."""
+    return os.environ.get("ATOLL_BIN") or shutil.which("atoll") or _built()
+
+
+def _built() -> Optional[str]:
+    here = os.path.dirname(os.path.abspath(__file__))
+    trees = [os.path.join(here, *[os.pardir] * 4)]
+    try:
+        with open(os.path.join(here, "tree.txt"), encoding="utf-8") as file:  # the build backend's note
+            trees.append(file.read().strip())
+    except OSError:
+        pass
+    for tree in trees:
+        program = os.path.normpath(os.path.join(tree, "build", "atoll"))
+        # A tree may have gone, and its path may be another user's by now.
+        if os.access(program, os.X_OK) and os.stat(program).st_uid in (0, os.geteuid()):
+            return program
+    return None
 
 
 class PrivateDaemon:
