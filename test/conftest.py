@@ -25,7 +25,7 @@ from library import Library
 from modes import pytest_generate_tests  # noqa: F401, a hook
 from oracle import leaked_since, snapshot
 from portions import pytest_collection_modifyitems, pytest_xdist_make_scheduler  # noqa: F401, hooks
-from program import BINARY, LAST, LIBRARY, ROOT, Atoll, Stage, plain_mode
+from program import BINARY, FRONT, LAST, LIBRARY, ROOT, Atoll, Stage, plain_mode
 
 # ------------------------------------------------------------------------------------------ hooks
 
@@ -100,8 +100,9 @@ def leaks(request):
 
 @pytest.fixture(scope="session")
 def stage():
-    if not BINARY.exists():
-        pytest.fail(f"{BINARY} is not built: run ./dev build", pytrace=False)
+    for program in (BINARY, FRONT):
+        if not program.exists():
+            pytest.fail(f"{program} is not built: run ./dev build", pytrace=False)
     place = Stage()
     yield place
     place.remove()

@@ -12,15 +12,13 @@ import time
 import pytest
 
 from daemon import Daemon
-from program import FRONT, Atoll
+from program import Atoll
 from resident import wait_until
 from web import Served
 
 
 @pytest.fixture
 def daemon(atoll, work):
-    if not FRONT.exists():
-        pytest.skip("atolld is not built")
     one = Daemon(atoll, work)
     one.cli = atoll.variant(env={"ATOLL_URL": str(one.socket)})
     yield one
@@ -30,8 +28,6 @@ def daemon(atoll, work):
 @pytest.fixture(scope="module")
 def lasting(mode, stage):
     """A daemon for tests that do not mind what it did for others."""
-    if not FRONT.exists():
-        pytest.skip("atolld is not built")
     served = Served(Atoll(mode, stage), stage.scratch(mode, "lasting"))
     yield served.daemon.atoll.variant(env={"ATOLL_URL": str(served.daemon.socket)})
     served.end()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from oracle import IS_ROOT, NOBODY
-from program import FRONT, ROOT
+from program import ROOT
 from web import Served
 
 sys.path.insert(0, str(ROOT / "sdk" / "python" / "src"))
@@ -50,8 +50,6 @@ def place(atoll, work):
 
 @pytest.fixture
 def served(atoll, place):
-    if not FRONT.exists():
-        pytest.skip("atolld is not built")
     one = Served(atoll, place, "--token-file", place / "token")
     one.web.token = TOKEN
     yield one

@@ -18,11 +18,9 @@ import chaos
 import oracle
 from chaos import (GOOD, TARGETS, Ledger, Load, Survivor, check_database, check_deaths, check_keys, check_results, check_state, in_background,
                    start)  # noqa: F401, a fixture
-from program import FRONT
 from resident import wait_until
 from web import problem
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 KILLS = {"root": 12, "rootless": 6}
 
 

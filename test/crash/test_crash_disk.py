@@ -15,11 +15,8 @@ import pytest
 import chaos
 import oracle
 from chaos import check_database, start  # noqa: F401, a fixture
-from program import FRONT
 from resident import wait_until
 from web import problem
-
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 
 
 @pytest.mark.modes("rootless")

@@ -11,9 +11,8 @@ import pytest
 
 import oracle
 from chaos import Ledger, start  # noqa: F401, a fixture
-from program import FRONT
 
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.alone]
+pytestmark = pytest.mark.alone
 DEATH_MAX_S = 10.0  # the promise is two, on a machine that is not stalled; who is not helped takes a minute
 SHAPES = [("python", "print(1)"), ("bash", "echo 1"), ("javascript", "console.log(1)"), ("ruby", "puts 1"), ("perl", "print 1"),
           ("lua", "print(1)"), ("c", "int main(void) { return 0; }")]

@@ -17,11 +17,10 @@ import zipfile
 import pytest
 
 import oracle
-from program import FRONT, Atoll
+from program import Atoll
 from resident import wait_until
 from web import Served, WebSocket, problem
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
 
 

@@ -17,11 +17,9 @@ import pytest
 import oracle
 from daemon import Daemon
 from oracle import IS_ROOT, NOBODY
-from program import FRONT
 from resident import sweep, wait_until
 from web import Web
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
 FRONT_UID = 65520
 

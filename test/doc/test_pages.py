@@ -13,13 +13,13 @@ import pytest
 import pages
 from daemon import Daemon
 from oracle import PYTHON
-from program import BINARY, FRONT, ROOT, Atoll
+from program import BINARY, ROOT, Atoll
 from resident import wait_until
 
 sys.path.insert(0, str(ROOT / "sdk" / "python" / "src"))
 import atoll as package  # noqa: E402
 
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root")]
+pytestmark = pytest.mark.modes("root")
 NOT_RUN = ROOT / "test" / "golden" / "doc-not-run.txt"
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 NEEDS = {"curl": r"\bcurl\b", "jq": r"\bjq\b", "openssl": r"\bopenssl\b"}

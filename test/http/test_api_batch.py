@@ -2,10 +2,8 @@
 """Many executions in one request: POST /v1/executions:batch, GET /v1/executions?ids=."""
 import pytest
 
-from program import FRONT, Atoll
+from program import Atoll
 from web import GROWTH, Served, Web, problem
-
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 
 
 @pytest.fixture(scope="module")

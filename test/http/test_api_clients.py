@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 
 import oracle
-from program import FRONT, Atoll
+from program import Atoll
 from resident import wait_until
 from web import Served, WebSocket
-
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 
 
 @pytest.fixture

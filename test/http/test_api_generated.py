@@ -10,11 +10,11 @@ import sys
 import pytest
 
 import npm
-from program import FRONT, MODES, ROOT, Atoll
+from program import MODES, ROOT, Atoll
 from web import Served
 
 # The front is the same program for both users.
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes(MODES[0]), pytest.mark.foreign]
+pytestmark = [pytest.mark.modes(MODES[0]), pytest.mark.foreign]
 GENERATOR = npm.MODULES / "@openapitools" / "openapi-generator-cli" / "bin" / "openapi-generator.jar"
 
 

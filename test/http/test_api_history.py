@@ -6,10 +6,9 @@ import time
 
 import pytest
 
-from program import FRONT, Atoll
+from program import Atoll
 from web import WebSocket, problem
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
 
 

@@ -9,10 +9,9 @@ import pytest
 
 import oracle
 from live import Asking
-from program import FRONT, Atoll
+from program import Atoll
 from web import Served, Web, WebSocket, problem, sse
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 TOKENS = ["greedy-greedy-greedy", "modest-modest-modest"]
 
 

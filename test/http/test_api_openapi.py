@@ -9,11 +9,11 @@ import tarfile
 import pytest
 
 import contract
-from program import FRONT, MODES
+from program import MODES
 from web import WebSocket, problem, sse
 
 # The front is the same program for both users.
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes(MODES[0])]
+pytestmark = pytest.mark.modes(MODES[0])
 quick = pytest.mark.quick
 # What may hold any JSON: values of programs, what other products define, contents of policy files.
 FREE = {"InvokeRequest.params", "RichOutput.data", "RichOutput.metadata", "Result.value", "HostCallRequest.args", "HostCallRequest.kwargs",

@@ -14,11 +14,10 @@ import zlib
 import pytest
 
 import oracle
-from program import FRONT, ROOT, Atoll
+from program import ROOT, Atoll
 from resident import wait_until
 from web import Served, Web, output, problem, sse
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
 ID = re.compile(r"ex_[0-9a-z]{26}")
 
@@ -512,7 +511,6 @@ def test_profiles_of_document_001(web, name, timeout, memory, cpus, shares, pids
     result = web.execute("python", code, policy=name)
     assert (result["stdout"], result["policy"]) == ("read-only\n", name), result
     problem(web.post("/v1/execute", {"language": "python", "code": "1", "policy": name, "limits": {"timeout": timeout + 1}}), 400, "invalid_field")
-
 
 
 @quick

@@ -8,10 +8,9 @@ import time
 
 import pytest
 
-from program import FRONT, Atoll
+from program import Atoll
 from web import GROWTH, Served, WebSocket, output, problem, sse
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
 MiB = 1 << 20
 

@@ -4,10 +4,8 @@ import json
 
 import pytest
 
-from program import FRONT
 from resident import wait_until
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 FIELDS = ["stdout", "stderr", "exit_code", "execution_time", "status", "error_message", "execution_id", "cause"]
 
 

@@ -13,11 +13,10 @@ import pytest
 
 import oracle
 from daemon import Daemon
-from program import FRONT, Atoll
+from program import Atoll
 from resident import wait_until
 from web import LocalWeb, Served, Web, problem
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
 PROGRAM = {"language": "python", "code": "print('ran')"}
 

@@ -2,10 +2,8 @@
 """The daemon's HTTP interface and the command line beside it: answers that say what to do next."""
 import pytest
 
-from program import FRONT
 from web import problem, sse
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
 
 

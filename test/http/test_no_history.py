@@ -6,11 +6,10 @@ import signal
 import pytest
 
 from daemon import Daemon
-from program import FRONT
 from resident import wait_until
 from web import Web, output, problem
 
-pytestmark = [pytest.mark.quick, pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")]
+pytestmark = pytest.mark.quick
 SECRET = "a-word-that-is-nowhere-else"
 # More than fits into memory, written in two parts, with a file beside it.
 CODE = f"import sys\nopen('kept.txt', 'w').write('{SECRET}')\nfor i in range(60000): print('{SECRET}', i)\nsys.stdout.flush()\n"

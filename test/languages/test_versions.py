@@ -13,7 +13,7 @@ import time
 import pytest
 
 import oracle
-from program import FRONT, Atoll
+from program import Atoll
 from resident import wait_until
 from web import Served
 
@@ -125,7 +125,6 @@ def fresh(mode, stage):
 
 
 @quick
-@pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 def test_a_daemons_first_request(fresh):
     answer = fresh.post("/v1/execute", {"language": "python@2.7", "code": "print(1)"})
     assert answer.status == 400 and answer.json()["code"] == "unknown_language" and answer.json()["field"] == "language", answer
@@ -157,7 +156,6 @@ def serve(mode, stage):
 
 
 @pytest.mark.modes("root")
-@pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 def test_a_job_that_waited_runs_what_it_named(serve):
     """Also when it is forgotten which version is which: it is found out again, and nothing else is run."""
     served = serve(DEFINED, "--running", "1")
@@ -174,7 +172,6 @@ def test_a_job_that_waited_runs_what_it_named(serve):
 
 
 @pytest.mark.modes("root")
-@pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 def test_a_runtime_that_does_not_answer(serve):
     """What cannot be found out now is no fault of the caller's."""
     web = serve(DEFINED.replace("echo toy", "exit 1; echo toy")).web
@@ -190,7 +187,6 @@ def test_a_runtime_that_does_not_answer(serve):
 
 @pytest.mark.undisturbed
 @pytest.mark.modes("root")
-@pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 def test_a_job_cancelled_while_its_version_is_asked_for(serve):
     """It ends at once, before the runtime has answered; and the late answer changes nothing."""
     served = serve(DEFINED.replace("echo toy 1", "sleep 2; echo toy 1"), "--running", "1")
@@ -216,7 +212,6 @@ def test_a_job_cancelled_while_its_version_is_asked_for(serve):
 
 @pytest.mark.undisturbed
 @pytest.mark.modes("root")
-@pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 @pytest.mark.parametrize("query,accept,reset,status", [
     ("?disconnect=cancel", "application/json", False, "cancelled"), ("?disconnect=cancel", "application/json", True, "cancelled"),
     ("?disconnect=cancel", "text/event-stream", False, "cancelled"), ("?disconnect=cancel", "text/event-stream", True, "cancelled"),

@@ -6,13 +6,11 @@ import shutil
 
 import pytest
 
-from program import BINARY, FRONT, Atoll
+from program import BINARY, Atoll
 from web import Served
 
 
 def serve(mode, stage, *options):
-    if not FRONT.exists():
-        pytest.skip("atolld is not built")
     return Served(Atoll(mode, stage), stage.scratch(mode, "mcp"), *options)
 
 

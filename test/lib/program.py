@@ -205,8 +205,7 @@ class Stage:
         self.bin.mkdir()
         self.binary = self.bin / BINARY.name
         shutil.copy2(BINARY, self.binary)
-        if FRONT.exists():
-            shutil.copy2(FRONT, self.bin / FRONT.name)
+        shutil.copy2(FRONT, self.bin / FRONT.name)
         self.library = None
         if LIBRARY.exists():
             self.library = self.bin / "libatoll.so"

@@ -11,7 +11,6 @@ import pytest
 
 import oracle
 from daemon import Daemon
-from program import FRONT
 from resident import own, wait_until
 from web import Web
 
@@ -139,7 +138,6 @@ def patiently(web, request):
     return answer
 
 
-@pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 def test_a_daemon_with_few_descriptors(atoll, work):
     """It says how many it can run at once, and the others wait for their turn. Sandboxes that are torn down still hold descriptors, so
     the broker may have no room for the next run, which the caller is told."""

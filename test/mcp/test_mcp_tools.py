@@ -8,10 +8,9 @@ import time
 
 import pytest
 
-from program import FRONT, Atoll
+from program import Atoll
 from web import Served
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 ANSWER_MOST = 16 << 10  # bytes of an answer, without images
 HEADERS = {"Accept": "application/json, text/event-stream"}
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(64))).decode()

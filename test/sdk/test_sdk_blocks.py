@@ -18,13 +18,13 @@ import types
 
 import pytest
 
-from program import FRONT, ROOT
+from program import ROOT
 
 sys.path.insert(0, str(ROOT / "sdk" / "python" / "src"))
 import atoll as package  # noqa: E402
 from atoll import code_sandbox, environment  # noqa: E402
 
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root")]
+pytestmark = pytest.mark.modes("root")
 
 SEEDS = pathlib.Path(__file__).parent / "seeds"
 IMPORTS = [(r"^from autonomous\.code_sandbox import", "from atoll.code_sandbox import"), (r"^from orchestrator import", "from atoll.environment import"),

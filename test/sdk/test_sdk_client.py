@@ -15,7 +15,7 @@ import zipfile
 
 import pytest
 
-from program import BINARY, FRONT, ROOT, Atoll
+from program import BINARY, ROOT, Atoll
 from oracle import PYTHON
 from resident import wait_until
 from web import Served
@@ -25,7 +25,7 @@ sys.path.insert(0, str(SDK / "src"))
 import atoll as package  # noqa: E402
 from atoll import AsyncClient, Client  # noqa: E402
 
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root")]
+pytestmark = pytest.mark.modes("root")
 MODULES = ["atoll", "atoll._address", "atoll._async_client", "atoll._async_session", "atoll._calls", "atoll._client", "atoll._code_rules",
            "atoll._environment_limits", "atoll._host", "atoll._manager", "atoll._manager_config", "atoll._output", "atoll._result",
            "atoll._session", "atoll._session_calls", "atoll._tool_executor", "atoll._values", "atoll.code_execution", "atoll.code_sandbox",

@@ -8,14 +8,14 @@ import sys
 
 import pytest
 
-from program import FRONT, ROOT
+from program import ROOT
 
 sys.path.insert(0, str(ROOT / "sdk" / "python" / "src"))
 from atoll.code_execution import LocalSandbox, get_sandbox  # noqa: E402
 from atoll.code_sandbox import AutoDebuggerIntegration, CodeSandbox, ExecutionResult, ResourceLimits  # noqa: E402
 from atoll.executor import (SANDBOX_RUNNER_SCRIPT_TEMPLATE, ExecutionManager, ExecutionManagerConfig, SandboxExecutor)  # noqa: E402
 
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root")]
+pytestmark = pytest.mark.modes("root")
 
 
 # --- document 000 -----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from program import FRONT, ROOT
+from program import ROOT
 
 sys.path.insert(0, str(ROOT / "sdk" / "python" / "src"))
 from atoll import Client, Sandbox  # noqa: E402
@@ -15,7 +15,7 @@ from atoll import tools as tools_module  # noqa: E402
 from atoll.environment import (ProgrammaticToolExecutor, ResourceLimits, SandboxEnvironment, SandboxError,  # noqa: E402
                                SandboxSecurityError, create_sandbox)
 
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root")]
+pytestmark = pytest.mark.modes("root")
 
 
 def run(awaitable):

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from program import FRONT, ROOT
+from program import ROOT
 
 sys.path.insert(0, str(ROOT / "sdk" / "python" / "src"))
 from atoll import Busy, Client, InvalidRequest  # noqa: E402
@@ -16,7 +16,7 @@ from atoll import _manager as manager_module  # noqa: E402
 from atoll.executor import (ExecutionManager, ExecutionManagerConfig, ExecutionStatus, SandboxExecutor,  # noqa: E402
                             TerminalStatus)
 
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root")]
+pytestmark = pytest.mark.modes("root")
 
 DEFAULTS = {"enabled": True, "adaptive_timeout": True, "terminal_monitoring": True, "resource_monitoring": True, "auto_recovery": True,
             "default_timeout": 30, "max_timeout": 300, "min_timeout": 5, "cpu_warning": 80, "cpu_critical": 90, "memory_warning": 75,

@@ -9,13 +9,13 @@ import sys
 import pytest
 
 from oracle import PYTHON
-from program import FRONT, ROOT
+from program import ROOT
 
 SDK = ROOT / "sdk" / "python"
 sys.path.insert(0, str(SDK / "src"))
 import atoll as package  # noqa: E402
 
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root")]
+pytestmark = pytest.mark.modes("root")
 EXAMPLES = sorted((ROOT / "examples" / "python").glob("*.py"))
 
 

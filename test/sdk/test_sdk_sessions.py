@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from program import FRONT, ROOT, Atoll
+from program import ROOT, Atoll
 from resident import wait_until
 from web import Served
 
@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "sdk" / "python" / "src"))
 import atoll as package  # noqa: E402
 from atoll import AsyncClient, AsyncSandbox, Sandbox  # noqa: E402
 
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root")]
+pytestmark = pytest.mark.modes("root")
 
 
 @pytest.fixture

@@ -22,12 +22,11 @@ from pathlib import Path
 import pytest
 
 from oracle import NOBODY, PYTHON
-from program import FRONT, Atoll
+from program import Atoll
 from siege import ALICE, BOB, Siege, discreet, status_of
 from web import Web, WebSocket, sse
 
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"),
-              pytest.mark.cold("the daemon keeps its own cells warm")]
+pytestmark = pytest.mark.cold("the daemon keeps its own cells warm")
 quick = pytest.mark.quick
 
 

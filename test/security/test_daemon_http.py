@@ -10,12 +10,11 @@ import time
 import pytest
 
 from daemon import Daemon
-from program import FRONT, Atoll
+from program import Atoll
 from siege import INNARDS, Siege, discreet, frame, read_all, records, reset, status_of
 from web import LocalWeb, WebSocket, sse
 
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("rootless"),
-              pytest.mark.cold("the front is the same in front of warm cells")]
+pytestmark = [pytest.mark.modes("rootless"), pytest.mark.cold("the front is the same in front of warm cells")]
 quick = pytest.mark.quick
 RUN = {"language": "bash", "code": "true"}
 BODY = json.dumps(RUN)

@@ -14,13 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from program import FRONT, Atoll
+from program import Atoll
 from siege import Pulse, Siege, discreet, frame, read_all, status_of
-from web import WebSocket
+from web import SANITIZED, WebSocket
 
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes("root"),
-              pytest.mark.cold("the daemon keeps its own cells warm")]
-SANITIZED = FRONT.exists() and b"__asan_init" in FRONT.read_bytes()
+pytestmark = [pytest.mark.modes("root"), pytest.mark.cold("the daemon keeps its own cells warm")]
 # What is promised; of a sanitized daemon a multiple of it.
 HEALTH_S = 0.05 * (4 if SANITIZED else 1)
 

@@ -8,11 +8,10 @@ import time
 
 import pytest
 
-from program import FRONT, Atoll
+from program import Atoll
 from resident import wait_until
 from web import Served, Web, WebSocket, output
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
 MiB = 1 << 20
 

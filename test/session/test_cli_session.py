@@ -11,10 +11,8 @@ import time
 
 import pytest
 
-from program import FRONT
 from resident import wait_until
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
 
 

@@ -7,11 +7,9 @@ import time
 import pytest
 
 from live import Asking, Copy, Session, ask_fork, fork
-from program import FRONT
 from resident import wait_until
 from web import problem, sse
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
 MiB = 1 << 20
 

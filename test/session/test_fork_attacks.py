@@ -14,11 +14,10 @@ import pytest
 
 import oracle
 from live import Copy, Session, ask_fork, fork
-from program import FRONT, Atoll
+from program import Atoll
 from resident import wait_until
 from web import Served
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
 
 # In the session: what is put before the copy's own part of a fork. The code sees `copy`, the copy's pid.

@@ -9,10 +9,9 @@ import time
 import pytest
 
 from live import HEALTH_MOST, Asking, Health, Session
-from program import FRONT, MODES
+from program import MODES
 from resident import wait_until
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 quick = pytest.mark.quick
 once = pytest.mark.modes(MODES[0])  # the front is the same program in both modes
 

@@ -7,11 +7,10 @@ import pytest
 
 import oracle
 from live import Session
-from program import FRONT, Atoll
+from program import Atoll
 from resident import wait_until
 from web import Served, problem
 
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 NAP = "import time; time.sleep(60)"
 
 

@@ -5,11 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from program import FRONT, Atoll
+from program import Atoll
 from resident import wait_until
 from web import Served
-
-pytestmark = pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 
 
 @pytest.fixture(scope="module")

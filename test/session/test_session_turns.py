@@ -10,12 +10,12 @@ import time
 import pytest
 
 from live import Asking, Session
-from program import FRONT, MODES, Atoll
+from program import MODES, Atoll
 from resident import wait_until
 from web import SANITIZED, Served, Web, output, problem, sse
 
 # The front is the same program in both modes; what a sandbox is made of is tested in test_session_attacks.py.
-pytestmark = [pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built"), pytest.mark.modes(MODES[0])]
+pytestmark = pytest.mark.modes(MODES[0])
 quick = pytest.mark.quick
 NAP = "import time; time.sleep(60)"
 

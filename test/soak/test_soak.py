@@ -5,13 +5,11 @@ import os
 import pytest
 
 from chaos import TARGETS
-from program import FRONT
 from soak import Soak
 
 SECONDS = float(os.environ.get("ATOLL_SOAK_SECONDS", 12))
 
 
 @pytest.mark.modes("root" if os.geteuid() == 0 else "rootless")
-@pytest.mark.skipif(not FRONT.exists(), reason="atolld is not built")
 def test_soak(atoll, work, canary):
     print(Soak(atoll, work, canary).run(SECONDS, kills=max(len(TARGETS), int(SECONDS / 6))))
