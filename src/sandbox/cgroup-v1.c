@@ -45,6 +45,8 @@ enum {
 	OPEN_SHARE = 10,    /* one in so many of a broker's descriptors is for these files */
 	FILE_NAME_MAX = 40, /* of a group's file */
 	TOUCH_MS = 2000,    /* well before another atoll takes an empty group for abandoned */
+	SOCKETS_BYTES =
+		64 << 20, /* buffers of TCP and UDP sockets at most; and no more than the memory */
 };
 
 /* Files that each run reads or writes, kept open (cgroup-open.h), each at the place of its number. */
@@ -96,6 +98,7 @@ struct cgroup {
 	int made;		    /* number of existing directories, from the first on */
 	struct open_files open;
 	int64_t limits[_STAGE_LIMIT_MAX]; /* as set; 0: none */
+	int64_t sockets_bytes;		  /* as set; 0: not yet */
 	int64_t oom_kills, pids_refused;  /* at the last reading */
 	bool limited;			  /* set_limits was called before: counters start again */
 	bool background;
@@ -339,6 +342,25 @@ static void v1_set_background(struct cgroup *cg, bool on)
 }
 
 /*
+ * Buffers of TCP and UDP sockets count for no group until this is written, and then apart from its memory. Otherwise 500 connections of a
+ * program to itself take 2 GiB, and the whole host's TCP is short of memory. Kernels may come without the file.
+ */
+static int set_sockets(struct cgroup *cg, int64_t memory, struct error *err)
+{
+	static const char file[] = "memory.kmem.tcp.limit_in_bytes";
+	int64_t bytes = memory < 0 ? SOCKETS_BYTES : MIN(memory, (int64_t)SOCKETS_BYTES);
+	int r;
+
+	if (bytes == cg->sockets_bytes)
+		return 0;
+	r = group_write_i64(cg, HIERARCHY_MEMORY, file, bytes);
+	if (r < 0)
+		return r == -ENOENT ? 0 : cgroup_limit_error(err, r, file);
+	cg->sockets_bytes = bytes;
+	return 0;
+}
+
+/*
  * The kernel keeps memory ≤ memory+swap at every moment, so the order depends on the direction: EINVAL means
  * that memory+swap must be raised first.
  */
@@ -350,6 +372,9 @@ static int set_memory(struct cgroup *cg, const int64_t limits[], struct error *e
 	int64_t memsw = memory < 0 ? -1 : memory + limits[STAGE_SWAP_BYTES];
 	int r;
 
+	r = set_sockets(cg, memory, err);
+	if (r < 0)
+		return r;
 	if (cg->limited) /* the peak of this stage, not of the one before */
 		v1_reset_peak(cg);
 	r = group_write_i64(cg, HIERARCHY_MEMORY, limit_file, memory);

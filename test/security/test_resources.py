@@ -84,6 +84,48 @@ def test_R02_every_way_to_memory_is_bounded(box, way):
         assert "cgroup-memory" in result["isolation"]["missing"]
 
 
+SOCKETS = {
+    "connections": """
+l = socket.create_server(('127.0.0.1', 0))
+a = socket.create_connection(l.getsockname())
+s = [a, l.accept()[0]]
+l.close()""",
+    "datagrams": """
+a = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+a.bind(('127.0.0.1', 0))
+a.connect(a.getsockname())
+s = [a]""",
+}
+
+
+@pytest.mark.parametrize("kind", list(SOCKETS))
+@pytest.mark.any_landlock
+@pytest.mark.modes("root")
+def test_R02_what_sockets_hold_is_bounded(box, kind):
+    """What can be received afterwards was the kernel's memory. Without a bound it is 30 times as much."""
+    result = box.python("""
+import socket
+def fill(s):
+    for x in s:
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF): x.setsockopt(socket.SOL_SOCKET, option, 1 << 22)
+        x.setblocking(False)
+    for x in s:
+        try:
+            for _ in range(400): x.send(bytes(50000))
+        except OSError: pass
+    return s
+def empty(x):
+    try:
+        while got := len(x.recv(1 << 20)): yield got
+    except OSError: pass
+held = []
+for _ in range(400):%s
+    held += fill(s)
+print(sum(sum(empty(x)) for x in held) >> 20)
+""" % SOCKETS[kind].replace("\n", "\n    "), options=["-m", "64m", "--open-files", "1024", "--timeout", "20"])
+    assert result["status"] == "limit" or result["exit_code"] == 0 and int(result["stdout"]) < 128, result
+
+
 @pytest.mark.any_landlock
 def test_R03_memory_of_a_child(box):
     result = box.python("import os, sys\np = os.fork()\nif p == 0:\n    x = bytearray(300 << 20); os._exit(0)\n"
