@@ -71,7 +71,9 @@ class Channel:
         self.write(b'{"op":"ready"}\n')
 
     def close(self):
-        os.close(self.fd)
+        """In a child that was forked, and in its children."""
+        if self.fd >= 0:
+            os.close(self.fd)
         self.fd = -1
 
     def write(self, data):
@@ -425,7 +427,7 @@ class Session:
             self.task = None
 
     def evaluate(self, message):
-        source, path = message["code"], message.get("file") or f"{self.place}cell-{self.n}.py"
+        source, path = message["code"].removeprefix("\ufeff"), message.get("file") or f"{self.place}cell-{self.n}.py"
         self.remember(path, source)
         self.rules.set(message.get("rules") or {})
         self.host.bind(message.get("host_functions") or (), self.names)

@@ -91,6 +91,7 @@ VALUES = [
     ("np.uint64(2**64 - 1), np.float32(.5), np.float64('nan'), np.bool_(True)",
      {"$tuple": [{"$int": str(2**64 - 1)}, 0.5, {"$float": "nan"}, True]}, "tuple", "(18446744073709551615, 0.5, nan, True)"),
     ("b'\\xff'", {"$bytes": "/w=="}, "bytes", "b'\\xff'"),
+    ("\ufeff'after a byte order mark'", "after a byte order mark", "str", "'after a byte order mark'"),
     ("bytearray(b'a')", {"$bytes": "YQ=="}, "bytearray", "bytearray(b'a')"),
     ("{3}", {"$set": [3]}, "set", "{3}"),
     ("frozenset({3})", {"$frozenset": [3]}, "frozenset", "frozenset({3})"),
@@ -377,6 +378,8 @@ def test_forked_children_cannot_speak(runner):
     assert runner.value("import multiprocessing\nwith multiprocessing.Pool(2) as p: r = p.map(abs, [-1, -2])\nr") == [1, 2]
     assert runner.value("import subprocess\nsubprocess.run(['cat'], capture_output=True).stdout") == {"$bytes": ""}
     assert runner.value("'socket' in subprocess.run('ls -l /proc/self/fd', shell=True, capture_output=True, text=True, close_fds=False).stdout") is False
+    family = "for _ in range(2):\n    pid = os.fork()\n    if pid == 0: continue\n    os.waitpid(pid, 0)\n    break\nprint('one')\n'end'"
+    assert runner.value(family) == "end" and (runner.stdout, runner.stderr) == (b"one\n" * 3, b"")
 
 
 def test_the_end_of_the_process_ends_the_channel(runner):
