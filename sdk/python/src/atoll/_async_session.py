@@ -21,7 +21,7 @@ from ._errors import AtollError
 from ._output import Output
 from ._result import Result
 from ._session import OnOutput, end_quietly
-from ._session_calls import FileInfo, HostFunction, HostFunctions, Logs
+from ._session_calls import FileInfo, Function, HostFunction, HostFunctions, Logs
 from ._sync import answer_cut
 from ._wire import Call, event_of
 
@@ -160,7 +160,7 @@ class AsyncSandbox:
 
     # --- running -----------------------------------------------------------------------------------------------------
 
-    def register(self, function: HostFunction, name: Optional[str] = None) -> HostFunction:
+    def register(self, function: Function, name: Optional[str] = None) -> Function:
         """Lets code that runs from now on call a function of this process; also a decorator."""
         self._functions.add(function, name)
         return function

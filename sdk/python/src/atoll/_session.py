@@ -18,7 +18,7 @@ from ._client import Client, OnText, _object
 from ._errors import AtollError
 from ._output import Output
 from ._result import Result
-from ._session_calls import FileInfo, HostFunction, HostFunctions, Logs
+from ._session_calls import FileInfo, Function, HostFunction, HostFunctions, Logs
 from ._sync import Transport, answer_cut
 from ._wire import events_in
 
@@ -162,7 +162,7 @@ class Sandbox:
 
     # --- running -----------------------------------------------------------------------------------------------------
 
-    def register(self, function: HostFunction, name: Optional[str] = None) -> HostFunction:
+    def register(self, function: Function, name: Optional[str] = None) -> Function:
         """Lets code that runs from now on call a function of this process; also a decorator."""
         self._functions.add(function, name)
         return function

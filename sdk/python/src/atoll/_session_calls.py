@@ -6,7 +6,7 @@ Both kinds of sandbox object (threads, asyncio) send these calls and answer host
 from __future__ import annotations
 
 import inspect
-from typing import Any, Awaitable, Callable, Dict, List, Mapping, NamedTuple, Optional, Union
+from typing import Any, Awaitable, Callable, Dict, List, Mapping, NamedTuple, Optional, TypeVar, Union
 from urllib.parse import quote
 
 from . import _calls
@@ -15,6 +15,7 @@ from ._values import decode, encode
 from ._wire import Call
 
 HostFunction = Callable[..., Any]
+Function = TypeVar("Function", bound=HostFunction)  # what a decorator gives back keeps its own type
 
 #: Keys of a session's body, beside limits. ``idle_timeout`` is the session's own here.
 SESSION_KEYS = frozenset(("env", "files", "network", "policy", "preload", "labels", "read_only", "rules", "idle_timeout", "name", "forkable"))
