@@ -187,6 +187,21 @@ static void on_fork_reply(void *data, struct session *const *list, size_t n,
 	free(a);
 }
 
+/* Another key would silently mean one copy. */
+static int check_fork_keys(json_t *body, struct error *err)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(body, key, value)
+	{
+		if (strcmp(key, "count") != 0)
+			return error_field(err, key, "%.64s: a fork takes count, and no other key",
+					   key);
+	}
+	return 0;
+}
+
 static int post_fork(struct request_ctx *ctx)
 {
 	const json_t *count = json_object_get(request_json(ctx), "count");
@@ -196,6 +211,8 @@ static int post_fork(struct request_ctx *ctx)
 
 	if (!s)
 		return 0;
+	if (check_fork_keys(request_json(ctx), &err) < 0)
+		return respond_error(ctx, &err);
 	a = answer_new(ctx, 201);
 	if (!a)
 		return respond_no_memory(ctx);

@@ -185,6 +185,10 @@ static int refuse_session_key(const char *key, struct error *err)
 {
 	struct suggestion s = { 0 };
 
+	if (knob_find(key))
+		return error_field(err, key,
+				   "%.64s: a session has no such key; did you mean 'limits.%s'?",
+				   key, key);
 	for (const char *const *k = own_keys; *k; k++)
 		suggest_offer(&s, key, *k);
 	for (const char *const *k = sandbox_keys; *k; k++)

@@ -350,6 +350,7 @@ def test_refusals(session, web):
     refused(session, "unfinished asyncio")
     for count in (0, 33, -1):
         problem(ask_fork(session, count), 400, field="count")
+    assert problem(web.post(f"{session.path}/fork", {"n": 2}), 400, field="n") == "n: a fork takes count, and no other key"
     for narrow in ({"forkable": False}, {"policy": "strict"}, {"read_only": True}):
         with Session(web, **narrow) as other:
             refused(other, "cannot be forked")

@@ -94,6 +94,11 @@ def test_bodies_that_make_no_session(web, body, status, field):
     assert len(detail) < 300 and not re.search(r"/(var|home|root|proc|work)/|\n", detail), detail
 
 
+def test_a_limit_outside_of_limits(web):
+    detail = problem(web.post("/v1/sessions", {"language": "python", "timeout": 5}), 400, field="timeout")
+    assert detail == "timeout: a session has no such key; did you mean 'limits.timeout'?"
+
+
 @pytest.mark.parametrize("body, field", [
     ({}, "code"),
     ({"code": 7}, "code"),
