@@ -3,7 +3,6 @@
  * `atoll ps`: executions that the daemon runs now, those that wait, sessions, and the pool of this user. Where a pool runs and no
  * daemon, the pool is the answer.
  */
-#include <signal.h>
 #include <string.h>
 
 #include "cli/cmd-session.h"
@@ -172,19 +171,14 @@ static int ps_main(const struct command *self, int argc, char **argv)
 	struct remote_options o = { 0 };
 	struct error err = { 0 };
 	struct remote remote;
-	json_t *whole = json_object(), *pool = NULL;
-	int r = options_parse(self->options, &args, &o, &err), code;
+	json_t *whole, *pool;
+	int r, code;
 
-	/* A closed reader must be an error of write(). */
-	(void)signal(SIGPIPE, SIG_IGN);
-	if (r > 0) {
-		json_decref(whole);
-		return help_command(self);
-	}
-	if (r == 0) {
-		pool = own_pool_describe();
-		r = remote_locate(o.url, &args, &remote, &err);
-	}
+	if (remote_parse(self, &args, &o, &code) < 0)
+		return code;
+	whole = json_object();
+	pool = own_pool_describe();
+	r = remote_locate(o.url, &args, &remote, &err);
 	if (r == 0)
 		r = ask_daemon(&remote, whole, &err);
 	if (pool && !names_daemon(&o) && (r == -ENOENT || r == -ECONNREFUSED)) {

@@ -21,20 +21,6 @@ static const struct option_list file_list = { .rows = file_rows,
 					      .n = ARRAY_SIZE(file_rows),
 					      .word = remote_add_id };
 
-/* Begins a command with an id and one or two more words. */
-static int begin_words(const struct command *self, struct arguments *args, struct remote_ids *ids,
-		       struct remote *ret, int *ret_code)
-{
-	int r = remote_begin(self, args, ids, ret, ret_code);
-
-	if (r == 0 && (ids->n < 2 || ids->n > 3)) {
-		say("`atoll %s` takes %s; see --help", self->name, self->usage);
-		*ret_code = EXIT_OURS;
-		r = -EINVAL;
-	}
-	return r;
-}
-
 /* --- logs --- */
 
 static int logs_main(const struct command *self, int argc, char **argv)
@@ -206,34 +192,6 @@ static int put_file(const struct remote *remote, const struct remote_ids *ids, s
 	return r < 0 && err->code == ERROR_NOT_FOUND ? session_missing(ids->ids[0], err) : r;
 }
 
-static int put_main(const struct command *self, int argc, char **argv)
-{
-	struct arguments args = { .argc = argc, .argv = argv };
-	struct remote_ids ids = { 0 };
-	struct error err = { 0 };
-	struct remote remote;
-	int code;
-
-	if (begin_words(self, &args, &ids, &remote, &code) < 0)
-		return code;
-	return put_file(&remote, &ids, &err) < 0 ? say_error(&err) : 0;
-}
-
-static const struct option put_rows[] = { REMOTE_URL };
-static const struct option_list put_list = { .rows = put_rows,
-					     .n = ARRAY_SIZE(put_rows),
-					     .word = remote_add_id };
-
-const struct command cmd_session_put = {
-	.name = "session put",
-	.usage = "ID FILE [DEST]",
-	.summary = "copy a file into a session's work directory",
-	.details =
-		"FILE - is standard input. DEST is relative to the work directory [FILE's name].\n",
-	.options = &put_list,
-	.main = put_main,
-};
-
 static int open_copy(const char *path, struct error *err)
 {
 	int fd = strcmp(path, "-") == 0
@@ -277,18 +235,40 @@ static int get_file(const struct remote *remote, const struct remote_ids *ids, s
 	return MIN(r, 0);
 }
 
-static int get_main(const struct command *self, int argc, char **argv)
+/* `put` and `get`: an id, a file, and perhaps the copy's name. */
+static int copy_main(const struct command *self, int argc, char **argv)
 {
 	struct arguments args = { .argc = argc, .argv = argv };
 	struct remote_ids ids = { 0 };
 	struct error err = { 0 };
 	struct remote remote;
-	int code;
+	int code, r;
 
-	if (begin_words(self, &args, &ids, &remote, &code) < 0)
+	if (remote_begin(self, &args, &ids, &remote, &code) < 0)
 		return code;
-	return get_file(&remote, &ids, &err) < 0 ? say_error(&err) : 0;
+	if (ids.n < 2 || ids.n > 3) {
+		say("`atoll %s` takes %s; see --help", self->name, self->usage);
+		return EXIT_OURS;
+	}
+	r = self == &cmd_session_put ? put_file(&remote, &ids, &err)
+				     : get_file(&remote, &ids, &err);
+	return r < 0 ? say_error(&err) : 0;
 }
+
+static const struct option copy_rows[] = { REMOTE_URL };
+static const struct option_list copy_list = { .rows = copy_rows,
+					      .n = ARRAY_SIZE(copy_rows),
+					      .word = remote_add_id };
+
+const struct command cmd_session_put = {
+	.name = "session put",
+	.usage = "ID FILE [DEST]",
+	.summary = "copy a file into a session's work directory",
+	.details =
+		"FILE - is standard input. DEST is relative to the work directory [FILE's name].\n",
+	.options = &copy_list,
+	.main = copy_main,
+};
 
 const struct command cmd_session_get = {
 	.name = "session get",
@@ -296,6 +276,6 @@ const struct command cmd_session_get = {
 	.summary = "copy a file out of a session's work directory",
 	.details = "PATH is relative to the work directory. FILE - is standard output [PATH's last "
 		   "name].\n",
-	.options = &put_list,
-	.main = get_main,
+	.options = &copy_list,
+	.main = copy_main,
 };

@@ -2,7 +2,6 @@
 /* `atoll session new`, and the flags that a session is made with: those of `atoll run` that are about the sandbox. */
 #include "cli/cmd-session.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -38,20 +37,9 @@ const struct option *session_run_row(size_t i)
 int session_begin(const struct command *self, struct arguments *args, struct session_options *o,
 		  struct remote *ret, int *ret_code)
 {
-	struct error err = { 0 };
-	int r = options_parse(self->options, args, o, &err);
+	int r = remote_parse(self, args, o, ret_code);
 
-	/* A closed reader must be an error of write(). */
-	(void)signal(SIGPIPE, SIG_IGN);
-	if (r > 0) {
-		*ret_code = help_command(self);
-		return -ECANCELED;
-	}
-	if (r == 0)
-		r = remote_locate(o->url, args, ret, &err);
-	if (r < 0)
-		*ret_code = say_error(&err);
-	return r;
+	return r == 0 ? remote_reach(o->url, args, ret, ret_code) : r;
 }
 
 static int set_idle_time(json_t *body, const char *text, struct error *err)

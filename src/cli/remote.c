@@ -334,10 +334,8 @@ int remote_locate(const char *url, const struct arguments *args, struct remote *
 	return r;
 }
 
-int remote_begin(const struct command *self, struct arguments *args, void *options,
-		 struct remote *ret, int *ret_code)
+int remote_parse(const struct command *self, struct arguments *args, void *options, int *ret_code)
 {
-	const struct remote_options *o = options;
 	struct error err = { 0 };
 	int r = options_parse(self->options, args, options, &err);
 
@@ -347,9 +345,26 @@ int remote_begin(const struct command *self, struct arguments *args, void *optio
 		*ret_code = help_command(self);
 		return -ECANCELED;
 	}
-	if (r == 0)
-		r = remote_locate(o->url, args, ret, &err);
 	if (r < 0)
 		*ret_code = say_error(&err);
 	return r;
+}
+
+int remote_reach(const char *url, const struct arguments *args, struct remote *ret, int *ret_code)
+{
+	struct error err = { 0 };
+	int r = remote_locate(url, args, ret, &err);
+
+	if (r < 0)
+		*ret_code = say_error(&err);
+	return r;
+}
+
+int remote_begin(const struct command *self, struct arguments *args, void *options,
+		 struct remote *ret, int *ret_code)
+{
+	const struct remote_options *o = options;
+	int r = remote_parse(self, args, options, ret_code);
+
+	return r == 0 ? remote_reach(o->url, args, ret, ret_code) : r;
 }

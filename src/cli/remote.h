@@ -85,7 +85,9 @@ int remote_print(const struct buf *text);
 /* Compact, with seconds as people write them, but every digit in a program's own value. NULL: no memory. */
 char *remote_dump(const json_t *tree);
 int remote_print_json(const json_t *tree);
-/* The usual start of a command. 0: go on; otherwise *ret_code is the exit code. */
+/* The usual start of a command, whole or in its two halves. 0: go on; otherwise *ret_code is the exit code. */
+int remote_parse(const struct command *self, struct arguments *args, void *options, int *ret_code);
+int remote_reach(const char *url, const struct arguments *args, struct remote *ret, int *ret_code);
 int remote_begin(const struct command *self, struct arguments *args, void *options,
 		 struct remote *ret, int *ret_code);
 
