@@ -8,6 +8,7 @@
 #include "client/run.h"
 
 #include "base/fd.h"
+#include "base/suggest.h"
 #include "spec/knob.h"
 #include "toolchain/data.h"
 
@@ -26,16 +27,71 @@ static bool is_path(const char *policy)
 	return strchr(policy, '/') || strstr(policy, SUFFIX);
 }
 
+static int is_policy_file(const struct dirent *entry)
+{
+	size_t n = strlen(entry->d_name), suffix = sizeof(SUFFIX) - 1;
+
+	return n > suffix && n <= POLICY_NAME_MAX + suffix && entry->d_name[0] != '.' &&
+	       strcmp(entry->d_name + n - suffix, SUFFIX) == 0;
+}
+
+/* Adds new names only, so the first directory wins. */
+static int add_names(json_t *names, const char *dir)
+{
+	struct dirent **entries = NULL;
+	int n = scandir(dir, &entries, is_policy_file, alphasort);
+
+	for (int i = 0; i < n; i++) {
+		char name[POLICY_NAME_MAX + 1];
+
+		(void)snprintf(name, sizeof(name), "%.*s",
+			       (int)(strlen(entries[i]->d_name) - (sizeof(SUFFIX) - 1)),
+			       entries[i]->d_name);
+		if (!json_object_get(names, name) && json_object_size(names) < POLICIES_MAX)
+			(void)json_object_set_new(names, name, json_null());
+		free(entries[i]);
+	}
+	free(entries);
+	return n < 0 ? -errno : 0;
+}
+
+/* {NAME: null} of all policies; NULL: no memory. *r: whether those that are shipped could be listed. */
+static json_t *policy_names(const struct atoll *a, int *r)
+{
+	json_t *names = json_object();
+	char shipped[PATH_MAX];
+
+	(void)snprintf(shipped, sizeof(shipped), "%s/policies", a->data_dir);
+	if (names && a->rules.dir)
+		(void)add_names(names, a->rules.dir);
+	*r = names ? add_names(names, shipped) : -ENOMEM;
+	return names;
+}
+
 static int no_such(const struct atoll *a, const char *name, struct error *err)
 {
-	if (a->rules.named)
-		return error_field(
-			err, "policy",
-			"policy: there is none named '%.64s'; GET /v1/policies lists them", name);
-	return error_field(err, "policy",
-			   "policy: there is none named '%.64s'; give the name of a file of "
-			   "%.200s/policies, or a path",
-			   name, a->data_dir);
+	struct suggestion s = { 0 };
+	const char *other;
+	json_t *unused;
+	int r;
+	json_t *names = policy_names(a, &r);
+
+	json_object_foreach(names, other, unused) suggest_offer(&s, name, other);
+	if (s.best)
+		r = error_field(err, "policy",
+				"policy: there is none named '%.64s'; did you mean '%s'?", name,
+				s.best);
+	else if (a->rules.named)
+		r = error_field(err, "policy",
+				"policy: there is none named '%.64s'; GET /v1/policies lists them",
+				name);
+	else
+		r = error_field(err, "policy",
+				"policy: there is none named '%.64s'; give the name of a file of "
+				"%.200s/policies, or a path",
+				name, a->data_dir);
+	json_decref(names);
+	return r;
 }
 
 /* A name may be in the executor's own directory. */
@@ -149,34 +205,6 @@ int flow_load_policy(struct run *run, const char *name, struct error *err)
 	return 0;
 }
 
-static int is_policy_file(const struct dirent *entry)
-{
-	size_t n = strlen(entry->d_name), suffix = sizeof(SUFFIX) - 1;
-
-	return n > suffix && n <= POLICY_NAME_MAX + suffix && entry->d_name[0] != '.' &&
-	       strcmp(entry->d_name + n - suffix, SUFFIX) == 0;
-}
-
-/* Adds new names only, so the first directory wins. */
-static int add_names(json_t *names, const char *dir)
-{
-	struct dirent **entries = NULL;
-	int n = scandir(dir, &entries, is_policy_file, alphasort);
-
-	for (int i = 0; i < n; i++) {
-		char name[POLICY_NAME_MAX + 1];
-
-		(void)snprintf(name, sizeof(name), "%.*s",
-			       (int)(strlen(entries[i]->d_name) - (sizeof(SUFFIX) - 1)),
-			       entries[i]->d_name);
-		if (!json_object_get(names, name) && json_object_size(names) < POLICIES_MAX)
-			(void)json_object_set_new(names, name, json_null());
-		free(entries[i]);
-	}
-	free(entries);
-	return n < 0 ? -errno : 0;
-}
-
 /* The content of the file, and the limits in force. */
 static json_t *describe(struct atoll *a, const char *name)
 {
@@ -197,19 +225,15 @@ static json_t *describe(struct atoll *a, const char *name)
 
 int policies_to_json(struct atoll *a, json_t **ret, struct error *err)
 {
-	json_t *names = json_object(), *list = json_array(), *unused;
-	char shipped[PATH_MAX];
+	json_t *list = json_array(), *unused;
 	const char *name;
-	int r = -ENOMEM;
+	int r;
+	json_t *names = policy_names(a, &r);
 
-	if (names && list) {
-		(void)snprintf(shipped, sizeof(shipped), "%s/policies", a->data_dir);
-		if (a->rules.dir)
-			(void)add_names(names, a->rules.dir);
-		r = add_names(names, shipped);
-		json_object_foreach(names, name, unused)(void)
-			json_array_append_new(list, describe(a, name));
-	}
+	if (!list)
+		r = -ENOMEM;
+	json_object_foreach(names, name, unused)(void)
+		json_array_append_new(list, describe(a, name));
 	json_decref(names);
 	if (r < 0) {
 		json_decref(list);

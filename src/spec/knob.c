@@ -478,7 +478,8 @@ int limits_parse_at(const char *where, const json_t *object, struct limits *l, u
 	int e;
 
 	if (!json_is_object(object))
-		return reader_refuse(&r, "%s is not an object of limits", quote_json(object).text);
+		return reader_refuse(&r, "%s is not an object of limits, such as {\"timeout\": 5}",
+				     quote_json(object).text);
 	json_object_foreach((json_t *)(uintptr_t)object, key, value)
 	{
 		const struct knob *k = knob_find(key);

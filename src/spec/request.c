@@ -243,7 +243,8 @@ static int read_labels(const struct reader *r, const struct key_rule *rule _unus
 	const json_t *text;
 
 	if (!json_is_object(value))
-		return reader_refuse(r, "%s is not an object of texts", quote_json(value).text);
+		return reader_refuse(r, "%s is not an object of texts, such as {\"job\": \"7\"}",
+				     quote_json(value).text);
 	if (json_object_size(value) > REQUEST_LABELS_MAX)
 		return reader_refuse(r, "there are %zu labels, more than the %d allowed",
 				     json_object_size(value), REQUEST_LABELS_MAX);

@@ -182,7 +182,7 @@ static const struct {
 	  "limits.cpu_quota: 1000 of every 1000000 microseconds is below the minimum of "
 	  "0.01 "
 	  "(allowed: 0.01 to 1024)" },
-	{ "[]", "limits", "limits: a list is not an object of limits" },
+	{ "[]", "limits", "limits: a list is not an object of limits, such as {\"timeout\": 5}" },
 };
 
 static void test_refusals(void **state _unused_)

@@ -76,6 +76,8 @@ def test_refusals_by_policy(web):
     problem(web.post("/v1/execute", {"language": "python", "code": "1", "network": "host"}), 403)
     problem(web.post("/v1/execute", {"language": "python", "code": "1", "preload": ["this"]}), 403)
     problem(web.post("/v1/execute", {"language": "python", "code": "1", "policy": "nobody-wrote-it"}), 400)
+    near = problem(web.post("/v1/execute", {"language": "python", "code": "1", "policy": "defualt"}), 400, field="policy")
+    assert near == "policy: there is none named 'defualt'; did you mean 'default'?"
 
 
 @quick
