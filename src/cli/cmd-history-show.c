@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "cli/remote-ids.h"
@@ -198,16 +199,23 @@ static int put_program(struct buf *out, const json_t *request)
 	return buf_append(out, json_string_value(code), json_string_length(code));
 }
 
+/* A terminal gets no control characters of the program, and a line break at its end. */
 static int show_program(const json_t *request)
 {
-	_cleanup_buf_ struct buf out = { 0 };
-	int r;
+	_cleanup_buf_ struct buf code = { .max = SHOW_BYTES_MAX }, out = { .max = SHOW_BYTES_MAX };
+	bool plain = !isatty(STDOUT_FILENO);
+	int r = put_program(&code, request);
 
-	buf_init(&out, SHOW_BYTES_MAX);
-	r = put_program(&out, request);
+	if (r == 0 && plain)
+		return remote_print(&code);
+	if (r == 0)
+		r = text_escape(&out, code.data, code.len, TEXT_LINES);
+	if (r == 0 && out.len > 0 && out.data[out.len - 1] != '\n')
+		r = buf_puts(&out, "\n");
 	if (r == 0)
 		return remote_print(&out);
-	say("%s", r == -ENOENT ? "its program is no text; see it whole with --code --json"
+	say("%s", r == -ENOENT ? "its program is no single text; see the whole request with "
+				 "--code --json"
 			       : strerror(-r));
 	return EXIT_OURS;
 }

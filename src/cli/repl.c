@@ -151,6 +151,24 @@ static bool is_blank(const struct buf *code)
 	return span_trim((struct span){ code->data, code->len }).len == 0;
 }
 
+/* Words that end a conversation with the interpreter itself. */
+static bool is_farewell(const struct repl *p)
+{
+	static const struct {
+		const char *language, *word;
+	} words[] = {
+		{ "python", "exit()" }, { "python", "quit()" },	   { "python", "exit" },
+		{ "python", "quit" },	{ "javascript", ".exit" }, { "ruby", "exit" },
+		{ "ruby", "quit" },	{ "bash", "exit" },
+	};
+	struct span typed = span_trim((struct span){ p->code.data, p->code.len });
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strcmp(p->language, words[i].language) == 0 && span_is(typed, words[i].word))
+			return true;
+	return false;
+}
+
 /* Takes one line of the input; false: there is no whole one. */
 static bool take_typed_line(struct repl *p, struct error *err, int *ret)
 {
@@ -168,6 +186,8 @@ static bool take_typed_line(struct repl *p, struct error *err, int *ret)
 	p->input.len -= n;
 	if (is_blank(&p->code))
 		p->code.len = 0;
+	else if (is_farewell(p))
+		p->over = true;
 	else if (repl_is_complete(p->language, (struct span){ p->code.data, p->code.len }))
 		*ret = send_code(p, err);
 	return true;
@@ -178,8 +198,10 @@ static int take_typed_lines(struct repl *p, struct error *err)
 {
 	int r = 0;
 
-	while (r == 0 && !p->is_busy && take_typed_line(p, err, &r))
+	while (r == 0 && !p->is_busy && !p->over && take_typed_line(p, err, &r))
 		;
+	if (p->over)
+		return r;
 	if (r == 0 && !p->is_busy && p->input_ended && p->code.len > 0)
 		r = send_code(p, err);
 	else if (r == 0 && !p->is_busy && p->input_ended)

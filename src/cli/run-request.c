@@ -234,7 +234,8 @@ static int is_runnable(const json_t *request, struct error *err)
 			return 0;
 	}
 	return error_set(err, ERROR_INPUT, EINVAL,
-			 "nothing to run; give a FILE, -c CODE, - for standard input, or --stage");
+			 "nothing to run; give a FILE, -c CODE, - for standard input, or --stage; "
+			 "to type code: atoll session repl");
 }
 
 int run_body(struct run_options *options, struct atoll *atoll, char *const *words, json_t **ret,
