@@ -90,6 +90,9 @@ static const struct schema_field execute_request[] = {
 	{ "writable_root", "boolean",
 	  "the program may write anywhere; its changes end with the run" },
 	{ "image", "string", "a root directory of the host, where the operator allows it" },
+	{ "mounts", "{string}",
+	  "directories of the host to show read-only, where the policy permits them: {\"/data\": "
+	  "\"/srv/data\"}" },
 	{ "tty", "boolean", "the program gets a terminal" },
 	{ "merge_stderr", "boolean",
 	  "both streams come as stdout, in the order of writing; stderr stays empty" },

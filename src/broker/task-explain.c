@@ -39,6 +39,27 @@ void task_explain_begun(struct task *task)
 	task->failure.errnum = EMFILE;
 }
 
+static void explain_mount(const char *source, int errnum, struct error *err)
+{
+	static const struct {
+		int errnum;
+		const char *why;
+	} table[] = {
+		{ EACCES, "other users may not read it, and every program is one" },
+		{ ELOOP, "its path leads through a symbolic link; give the path that it leads to" },
+		{ ENOTDIR, "it is no directory; bring a file with the request" },
+		{ ENOENT, "it does not exist" },
+		{ EINVAL, "a file system is mounted below it" },
+		{ EOPNOTSUPP, "this host has no overlay; `atoll doctor` says why" },
+	};
+	const char *why = strerror(errnum);
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (table[i].errnum == errnum)
+			why = table[i].why;
+	(void)error_set(err, ERROR_INPUT, errnum, "mounts: %s cannot be shown: %s", source, why);
+}
+
 void task_explain_failure(const struct task *task, const struct report *rep, struct error *err)
 {
 	const struct host_facts *facts = &task->broker->host.facts;
@@ -63,6 +84,8 @@ void task_explain_failure(const struct task *task, const struct report *rep, str
 			"writable_root: the file system of %s does not support it (idmapped "
 			"mounts); leave it out, or keep the root on ext4, xfs or btrfs",
 			op_a(v, op));
+	else if (op && op->flags & OP_EXACT)
+		explain_mount(op_a(v, op), rep->errnum, err);
 	else if (op && op->kind == OP_SHOW)
 		(void)error_set(err, ERROR_INPUT, rep->errnum,
 				"%s cannot be shown to the program: %s", op_a(v, op),

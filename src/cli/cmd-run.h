@@ -42,6 +42,7 @@ int run_set_network(void *data, const struct option *self, const char *value, st
 /* Puts a value, or a text of the command line (one that is not UTF-8 is refused), into a request. */
 int run_put(json_t *object, const char *key, json_t *value, struct error *err);
 int run_put_text(json_t *object, const char *key, const char *text, struct error *err);
+int run_set_mount(void *data, const struct option *self, const char *value, struct error *err);
 int run_limit(void *data, const struct knob *knob, const char *value, struct error *err);
 
 /* The whole request body; the caller owns it. words: those after "--", NULL-terminated. */

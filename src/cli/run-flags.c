@@ -258,6 +258,36 @@ static int apply_image(void *data, const struct option *self, const char *value,
 	return run_put_text(o->overrides, "image", path, err);
 }
 
+/* SRC:DEST:ro, as with `docker run`. */
+int run_set_mount(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+	const char *colon = strchr(value, ':'), *dest = colon ? colon + 1 : NULL;
+	size_t n_dest = dest ? strcspn(dest, ":") : 0,
+	       n_source = colon ? (size_t)(colon - value) : 0;
+	_cleanup_free_ char *given = strndup(value, n_source), *path = NULL, *target = NULL;
+
+	if (n_source == 0 || n_dest == 0 ||
+	    (dest[n_dest] && strcmp(dest + n_dest, ":ro") != 0 &&
+	     strcmp(dest + n_dest, ":rw") != 0))
+		return error_set(err, ERROR_INPUT, EINVAL, "%s wants SRC:DEST:ro, not '%.200s'",
+				 self->flag, value);
+	if (strcmp(dest + n_dest, ":ro") != 0)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "%s shows a directory read-only: add :ro; files go in with --file "
+				 "DEST=SRC and come back with --output-dir DIR; a directory that "
+				 "stays is --workspace NAME; a policy permits mounts by "
+				 "filesystem.mounts, and shows its filesystem.usr always (--policy "
+				 "FILE)",
+				 self->flag);
+	path = given ? realpath(given, NULL) : NULL;
+	target = strndup(dest, n_dest);
+	if (!path || !target)
+		return error_set(err, ERROR_INPUT, errno, "%s: cannot open '%.200s': %s",
+				 self->flag, given ? given : value, strerror(errno));
+	return run_put_text(below(o->overrides, "mounts", json_object), target, path, err);
+}
+
 #define MEMBER(name) .offset = offsetof(struct run_options, name)
 
 static const struct option run_rows[] = {
@@ -285,6 +315,8 @@ static const struct option run_rows[] = {
 	  "the program may write anywhere; its changes end with the run", apply_true, 0 },
 	{ "--workspace", 0, "NAME", "a directory that stays, mounted at /workspace", apply_text,
 	  0 },
+	{ "--mount", 0, "SRC:DEST:ro",
+	  "show a directory of the host, if the policy permits it (repeatable)", run_set_mount, 0 },
 	{ "--commit", 0, "WHEN",
 	  "apply writes to the workspace: always (the default), on_success or never", apply_text,
 	  0 },

@@ -13,18 +13,10 @@ static int accept_habit(void *data _unused_, const struct option *self _unused_,
 	return 0;
 }
 
-/* What a run sees of the host is the policy's choice, not the request's. */
-#define NO_MOUNT                                                                                   \
-	"files go in with --file DEST=SRC and come back with --output-dir DIR; a directory that "  \
-	"stays is --workspace NAME; a directory of the host is shown read-only by a policy "       \
-	"(filesystem.usr, --policy FILE)"
-
 static const struct {
 	const char *flag, *way;
 } ways[] = {
 	{ "--workdir", "a program starts in /sandbox; put its files there with --file DEST=SRC" },
-	{ "--volume", NO_MOUNT },
-	{ "--mount", NO_MOUNT },
 	{ "--publish", "no port of a sandbox can be reached from outside" },
 	{ "--detach", "start a daemon (atoll serve) and send the program to POST /v1/executions" },
 	{ "--user", "every program is user 1000 of its own sandbox" },
@@ -65,8 +57,7 @@ static const struct option habits[] = {
 	{ .flag = "--cap-drop", .argument = "NAME", .apply = accept_habit },
 	{ .flag = "--interactive", .letter = 'i', .apply = accept_habit },
 	{ .flag = "--workdir", .letter = 'w', .argument = "DIR", .apply = answer_habit },
-	{ .flag = "--volume", .letter = 'v', .argument = "SRC:DEST", .apply = answer_habit },
-	{ .flag = "--mount", .argument = "SRC:DEST", .apply = answer_habit },
+	{ .flag = "--volume", .letter = 'v', .argument = "SRC:DEST:ro", .apply = run_set_mount },
 	{ .flag = "--publish", .letter = 'p', .argument = "PORTS", .apply = answer_habit },
 	{ .flag = "--detach", .letter = 'd', .apply = answer_habit },
 	{ .flag = "--user", .letter = 'u', .argument = "USER", .apply = answer_habit },

@@ -8,7 +8,7 @@
  *
  *   --tty                         the library handles the terminal's size and modes
  *   --output-dir                  the library stores files there as they are collected
- *   --image DIR, --policy FILE    the caller's own files, which the daemon must not open
+ *   --image, --mount, --policy FILE    the caller's own files, which the daemon must not open
  *   --no-history                  of bytes that are no text, and of what has ended, the daemon tells what it has on record
  *   --explain                     the answer is about this host and this user
  *   HTTP_ANSWER_DECLINED          the daemon has no room, or does not serve here; nothing ran yet
@@ -58,6 +58,7 @@ static bool suits(const struct run_options *o, const json_t *request)
 	const char *policy = json_string_value(json_object_get(request, "policy"));
 
 	if (o->output_dir || json_object_get(request, "image") ||
+	    json_object_get(request, "mounts") ||
 	    json_is_false(json_object_get(request, "history")) ||
 	    json_is_true(json_object_get(request, "tty")))
 		return false;

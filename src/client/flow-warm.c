@@ -190,7 +190,7 @@ static bool can_be_warm(const struct run *run)
 
 	if (!run->atoll->warm || run->language->warm.kind == WARMTH_NONE || run->decision.tty ||
 	    run->decision.read_only || run->decision.writable_root ||
-	    run->decision.libraries_only || req->image)
+	    run->decision.libraries_only || req->image || req->n_mounts > 0)
 		return false;
 	for (size_t i = 0; i < req->n_env; i++)
 		if (language_wants_cold(run->language, req->env[i].name))

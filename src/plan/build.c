@@ -164,6 +164,13 @@ static void add_root(struct plan_builder *b, const struct plan_input *in)
 	if (in->kit)
 		build_op(b, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL | OP_READABLE },
 			 (struct op_args){ .a = in->kit, .b = SANDBOX_KIT });
+	for (size_t i = 0; i < d->request->n_mounts; i++) {
+		const struct request_mount *m = &d->request->mounts[i];
+
+		build_parents(b, m->target, 1);
+		build_op(b, (struct op){ .kind = OP_SHOW, .flags = OP_EXACT },
+			 (struct op_args){ .a = m->source, .b = m->target });
+	}
 	add_dir(b, "/var");
 	build_op(b, (struct op){ .kind = OP_SYMLINK },
 		 (struct op_args){ .a = "/tmp", .b = "/var/tmp" });

@@ -212,6 +212,8 @@ int plan_print_op(const struct plan_view *v, const struct op *op, struct buf *ou
 		r = buf_puts(out, " optional");
 	if (r == 0 && op->flags & OP_WORKDIR)
 		r = buf_puts(out, " workdir");
+	if (r == 0 && op->flags & OP_EXACT)
+		r = buf_puts(out, " exact");
 	if (r == 0 && op->flags & OP_SMALL)
 		r = buf_puts(out, " small");
 	if (r == 0 && op->flags & OP_WRITABLE)

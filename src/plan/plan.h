@@ -78,6 +78,8 @@ enum {
 	 * system, of SCRATCH, which then only bounds the growth of that one, and of SHOW.
 	 */
 	OP_WRITABLE = 1 << 4,
+	/* Of SHOW: the source is a directory, no part of its path is a link, and it has inodes of its own, or is not shown. */
+	OP_EXACT = 1 << 5,
 };
 
 enum { PLAN_SMALL_DEPTH = 4 }; /* nested directories below such a directory */

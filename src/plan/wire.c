@@ -141,7 +141,10 @@ static const char *op_fault(const struct plan_view *v, const struct op *op)
 		return "its second number is out of bounds";
 	if (op->mode & ~0777U)
 		return "its mode has more than permission bits";
-	if (op->flags & ~(OP_OPTIONAL | OP_READABLE | OP_WORKDIR | OP_SMALL | OP_WRITABLE))
+	if (op->flags &
+	    ~(OP_OPTIONAL | OP_READABLE | OP_WORKDIR | OP_SMALL | OP_WRITABLE | OP_EXACT))
+		return "it has an unknown flag";
+	if (op->flags & OP_EXACT && op->kind != OP_SHOW)
 		return "it has an unknown flag";
 	/* For tmpfs, 0 means no bound. */
 	if ((op->kind == OP_ROOT || op->kind == OP_TMPFS || op->kind == OP_SCRATCH) &&

@@ -68,12 +68,19 @@ static bool wants_root(const struct request *req)
 	return req->writable_root;
 }
 
+static bool wants_mounts(const struct request *req)
+{
+	return req->n_mounts > 0;
+}
+
 static const struct {
 	bool (*asked)(const struct request *req);
 	const char *field;
 } refused[] = {
-	{ wants_image, "image" }, { wants_workspace, "workspace" }, { wants_terminal, "tty" },
-	{ wants_value, "eval" },  { wants_method, "invoke" },	    { wants_root, "writable_root" },
+	{ wants_image, "image" },   { wants_workspace, "workspace" },
+	{ wants_terminal, "tty" },  { wants_value, "eval" },
+	{ wants_method, "invoke" }, { wants_root, "writable_root" },
+	{ wants_mounts, "mounts" },
 };
 
 int decide_minimal(const struct decision *d, struct error *err)

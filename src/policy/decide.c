@@ -413,6 +413,38 @@ static int check_root(const struct decision *d, struct error *err)
 	return 0;
 }
 
+static bool lies_below(const char *path, const char *top)
+{
+	size_t n = strlen(top);
+
+	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+/* What a program sees of the host is the policy's choice. */
+static int check_mounts(const struct decision *d, struct error *err)
+{
+	const struct request *req = d->request;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < req->n_mounts; i++) {
+		bool permitted = false;
+
+		for (const char **top = d->policy->mounts; !d->policy->libraries_only && *top;
+		     top++)
+			permitted |= lies_below(req->mounts[i].source, *top);
+		if (permitted)
+			continue;
+		r = error_field(
+			err, "mounts",
+			"mounts: policy '%.64s' shows no '%.160s' to programs; bring files "
+			"with the request, or take a policy whose filesystem.mounts lists it",
+			d->policy->name, req->mounts[i].source);
+		if (err)
+			err->code = ERROR_POLICY;
+	}
+	return r;
+}
+
 int decide(struct decision *d, struct error *err)
 {
 	struct decision out = *d;
@@ -428,6 +460,8 @@ int decide(struct decision *d, struct error *err)
 		r = check_network(&out, err);
 	if (r == 0)
 		r = check_root(&out, err);
+	if (r == 0)
+		r = check_mounts(&out, err);
 	if (r == 0)
 		r = decide_limits(&out, err);
 	if (r == 0)

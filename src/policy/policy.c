@@ -116,6 +116,11 @@ static int read_filesystem(const struct reader *r, const struct key_rule *rule _
 		  .offset = offsetof(struct policy, usr),
 		  .max = PATH_BYTES_MAX,
 		  .max_count = PATHS_COUNT_MAX },
+		{ .key = "mounts",
+		  .read = read_usr,
+		  .offset = offsetof(struct policy, mounts),
+		  .max = PATH_BYTES_MAX,
+		  .max_count = PATHS_COUNT_MAX },
 		{ .key = "etc",
 		  .read = read_etc,
 		  .offset = offsetof(struct policy, etc),
@@ -393,6 +398,7 @@ static int read_policy(const struct reader *r, struct draft *d, const struct hos
 	policy->n_network_ports = 2;
 	policy->usr = empty;
 	policy->etc = empty;
+	policy->mounts = empty;
 	limits_presets(&policy->defaults);
 	limits_ceilings(&policy->ceilings, facts->cores);
 	e = read_object(r, policy->root, KEY_TABLE(policy_rules), d);

@@ -49,6 +49,7 @@ struct policy {
 	bool libraries_only; /* programs read their runtime and libraries, and no other file */
 	const char **usr;    /* host directories shown read-only: "/usr", … */
 	const char **etc;    /* entries of /etc shown to every program */
+	const char **mounts; /* directories that requests may have shown, with all below */
 	enum network_mode network; /* the most a request may ask for: off, none or allow */
 	bool network_barred;	   /* NETWORK_ALLOW: the administrator permits no network at all */
 	/* NETWORK_ALLOW: the destinations, as base/address.h reads them, and the ports of those that name none */

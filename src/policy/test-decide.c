@@ -118,6 +118,17 @@ static const struct {
 	  "policy's network.allow" },
 	{ strict, language_text, "{\"code\": \"\", \"network\": \"loopback\"}", ERROR_POLICY,
 	  "network", "network: 'loopback' is not allowed by this policy; use off" },
+	{ "name: p\nfilesystem: {mounts: [/srv/a]}\n", language_text,
+	  "{\"code\": \"\", \"mounts\": {\"/d\": \"/srv/a/b\", \"/e\": \"/srv/ab\"}}", ERROR_POLICY,
+	  "mounts",
+	  "mounts: policy 'p' shows no '/srv/ab' to programs; bring files with the request, or "
+	  "take "
+	  "a policy whose filesystem.mounts lists it" },
+	{ "name: p\nfilesystem: {mounts: [/srv/a], access: libraries}\n", language_text,
+	  "{\"code\": \"\", \"mounts\": {\"/d\": \"/srv/a\"}}", ERROR_POLICY, "mounts",
+	  "mounts: policy 'p' shows no '/srv/a' to programs; bring files with the request, or take "
+	  "a "
+	  "policy whose filesystem.mounts lists it" },
 	{ plain, language_text, "{\"code\": \"\", \"writable_root\": true}", ERROR_POLICY,
 	  "writable_root",
 	  "writable_root: this policy does not permit it (filesystem.writable_root)" },

@@ -109,6 +109,34 @@ int child_show_writable(struct child *c, const char *source, const char *where)
 	return r == 0 && access(where, W_OK) < 0 && errno == EROFS ? -EROFS : r;
 }
 
+/*
+ * A directory that a caller named: links in its path could lead out of what the policy permits. What was opened is mounted at a place of
+ * its own, which the overlay then has as its lower layer. Mounts below the directory are not shown; as a mount of this namespace hides
+ * them, the kernel refuses the clone (EINVAL). There is no bind mount instead: it would lead to sockets that the host's programs listen on.
+ */
+int child_show_exact(struct child *c, const char *source, const char *where)
+{
+	static const char place[] = "../shown";
+	int fd = sys_open_exact(source, O_PATH | O_DIRECTORY);
+	int tree = fd < 0 ? fd : sys_bind_detached(fd, -EBADF);
+	int r = tree < 0 ? tree : sys_mkdir(place, 0755);
+
+	if (r == -EEXIST)
+		r = 0;
+	if (r == 0)
+		r = sys_move_mount(tree, place);
+	if (fd >= 0)
+		(void)close(fd);
+	if (tree >= 0)
+		(void)close(tree);
+	if (r < 0)
+		return r;
+	r = child_make_dir(c, where, 0755);
+	if (r == 0)
+		r = c->command.overlay ? child_mount_lower(c, place, where) : -EOPNOTSUPP;
+	return r < 0 ? r : sys_umount_detach(place);
+}
+
 static int open_upper(struct child *c, const struct overlay *overlay)
 {
 	struct text path = { 0 };

@@ -51,8 +51,7 @@ static bool is_there(const struct child *c)
 	return c->skeleton && !c->pivoted;
 }
 
-/* A directory of the new root. */
-static int make_root_dir(const struct child *c, const char *path, mode_t mode)
+int child_make_dir(const struct child *c, const char *path, mode_t mode)
 {
 	return is_there(c) ? 0 : make_dir(path, mode);
 }
@@ -167,8 +166,7 @@ int child_mount_tmpfs(const char *where, const struct op *op, mode_t mode)
 						  .data = options.data });
 }
 
-/* Shows a directory read-only, with inodes of its own. */
-static int mount_overlay(const struct child *c, const char *source, const char *where)
+int child_mount_lower(const struct child *c, const char *source, const char *where)
 {
 	struct text options = { 0 };
 
@@ -204,7 +202,7 @@ int child_do_root(struct child *c, const struct op *op)
 	if (op->flags & OP_WRITABLE)
 		r = mount_writable_root(op);
 	else if (c->skeleton)
-		r = mount_overlay(c, CHILD_SKELETON_PLACE "/skeleton", "root");
+		r = child_mount_lower(c, CHILD_SKELETON_PLACE "/skeleton", "root");
 	else
 		r = child_mount_tmpfs("root", op, 0755);
 	return r < 0 ? r : sys_chdir("root");
@@ -212,7 +210,7 @@ int child_do_root(struct child *c, const struct op *op)
 
 int child_do_dir(struct child *c, const struct op *op)
 {
-	return make_root_dir(c, target(c, op), op->mode);
+	return child_make_dir(c, target(c, op), op->mode);
 }
 
 int child_do_symlink(struct child *c, const struct op *op)
@@ -246,13 +244,13 @@ static int show_by_bind(struct child *c, const char *source, const char *where)
 
 static int show_dir(struct child *c, const char *source, const char *where)
 {
-	int r = make_root_dir(c, where, 0755);
+	int r = child_make_dir(c, where, 0755);
 
 	if (r < 0)
 		return r;
 	if (!c->command.overlay)
 		return show_by_bind(c, source, where);
-	r = mount_overlay(c, source, where);
+	r = child_mount_lower(c, source, where);
 	/* A mount below the source, or too many stacked overlays. */
 	return r == -EINVAL || r == -ENODEV ? show_by_bind(c, source, where) : r;
 }
@@ -312,6 +310,8 @@ static int show_host_path(struct child *c, const struct op *op)
 	const char *source = op_a(c->plan, op), *where = target(c, op);
 	struct stat st;
 
+	if (op->flags & OP_EXACT)
+		return child_show_exact(c, source, where);
 	if (lstat(source, &st) < 0)
 		return -errno;
 	switch (st.st_mode & S_IFMT) {
@@ -344,7 +344,7 @@ int child_do_show(struct child *c, const struct op *op)
 
 int child_do_tmpfs(struct child *c, const struct op *op)
 {
-	int r = make_root_dir(c, target(c, op), 0755);
+	int r = child_make_dir(c, target(c, op), 0755);
 
 	return r < 0 ? r : child_mount_tmpfs(target(c, op), op, op->mode);
 }
@@ -380,7 +380,7 @@ int child_do_scratch_dir(struct child *c, const struct op *op)
 	text_add(&source, op_a(c->plan, op));
 	r = sys_mkdir(source.data, op->mode);
 	if (r == 0)
-		r = make_root_dir(c, target(c, op), 0755);
+		r = child_make_dir(c, target(c, op), 0755);
 	if (r < 0)
 		return r;
 	/* Work directory and /tmp, held open for collection after the last process has died. */
@@ -415,7 +415,7 @@ static int open_terminal(struct child *c, const char *where)
  */
 int child_do_devpts(struct child *c, const struct op *op)
 {
-	int r = make_root_dir(c, target(c, op), 0755);
+	int r = child_make_dir(c, target(c, op), 0755);
 
 	if (r == 0)
 		r = sys_mount(&(struct mount_request){
@@ -434,7 +434,7 @@ int child_do_proc(struct child *c, const struct op *op)
 {
 	/* Otherwise Landlock forbids the program to write there. */
 	const unsigned long readonly = plan_root_is_writable(c->plan) ? MS_RDONLY : 0;
-	int r = make_root_dir(c, target(c, op), 0555);
+	int r = child_make_dir(c, target(c, op), 0555);
 
 	if (r < 0)
 		return r;

@@ -99,6 +99,11 @@ int child_do_allow(struct child *c, const struct op *op);
 int child_do_workspace(struct child *c, const struct op *op);
 /* Lets the program write to a directory of the host as if it were its own. */
 int child_show_writable(struct child *c, const char *source, const char *where);
+/* Shows a directory that a caller named. */
+int child_show_exact(struct child *c, const char *source, const char *where);
+/* child-mount.c: a directory of the new root; a directory shown read-only, with inodes of its own. */
+int child_make_dir(const struct child *c, const char *path, mode_t mode);
+int child_mount_lower(const struct child *c, const char *source, const char *where);
 /* An overlay to mount; also what the child asks its mounter for. Paths are relative to the root that is being built. */
 struct overlay {
 	/* S/scratch/layer<number> holds the upper directory and overlay's work directory */

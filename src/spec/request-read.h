@@ -10,6 +10,8 @@ int request_read_bytes(const struct reader *r, const json_t *value, struct span 
 /* The rows of request.c's table that need more than a shared reader; object is the request. */
 int request_read_files(const struct reader *r, const struct key_rule *rule, const json_t *value,
 		       void *object) _must_check_;
+int request_read_mounts(const struct reader *r, const struct key_rule *rule, const json_t *value,
+			void *object) _must_check_;
 int request_read_stages(const struct reader *r, const struct key_rule *rule, const json_t *value,
 			void *object) _must_check_;
 int request_read_tests(const struct reader *r, const struct key_rule *rule, const json_t *value,

@@ -339,6 +339,7 @@ static const struct key_rule request_rules[] = {
 	{ .key = "read_only", .read = read_bool, MEMBER(read_only) },
 	{ .key = "writable_root", .read = read_bool, MEMBER(writable_root) },
 	{ .key = "image", .read = read_image, MEMBER(image), .max = HOST_PATH_MAX },
+	{ .key = "mounts", .read = request_read_mounts },
 	{ .key = "tty", .read = read_bool, MEMBER(tty) },
 	{ .key = "merge_stderr", .read = read_bool, MEMBER(merge_stderr) },
 	{ .key = "stages", .read = request_read_stages },
@@ -400,7 +401,6 @@ static const struct key_hint request_hints[] = {
 	{ "max_file_size", "limits.file_size" },
 	{ "max_processes_and_or_threads", "limits.pids" },
 	{ "enable_network", "network" },
-	{ "mounts", "files, or workspace for a directory that stays" },
 	{ "volumes", "files, or workspace for a directory that stays" },
 	{ 0 },
 };

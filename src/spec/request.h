@@ -33,6 +33,7 @@ enum {
 	REQUEST_POINTS_MAX = 1000000,
 	REQUEST_GLOBS_MAX = 64,
 	REQUEST_LABELS_MAX = 64,
+	REQUEST_MOUNTS_MAX = 16,
 	REQUEST_PRELOAD_MAX = 32,
 	REQUEST_COMPILER_ARGS_MAX = 64,
 	REQUEST_COMPILER_ARG_MAX = 4096, /* bytes of one */
@@ -49,6 +50,11 @@ struct request_file {
 	const char *path; /* relative, normal form, below /sandbox */
 	struct span data;
 	uint32_t mode; /* 0644 or 0755 */
+};
+
+struct request_mount {	    /* absolute paths in normal form */
+	const char *target; /* in the sandbox */
+	const char *source; /* a directory of the host */
 };
 
 struct request_var {
@@ -109,8 +115,10 @@ struct request {
 	const char *network_text; /* as given, for messages */
 	/* NETWORK_ALLOW: as address.h reads them, NULL-terminated; NULL: all that the policy permits */
 	const char **network_destinations;
-	const char *policy;	 /* name or path, or NULL */
-	const char *image;	 /* host directory, or NULL */
+	const char *policy;	      /* name or path, or NULL */
+	const char *image;	      /* host directory, or NULL */
+	struct request_mount *mounts; /* shown read-only */
+	size_t n_mounts;
 	const char *workspace;	 /* name, or NULL */
 	bool workspace_cwd;	 /* programs start in it */
 	enum commit_when commit; /* when the writes to it are applied */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See kernel.h. Each wrapper is one system call, one fault point, one errno convention. */
 #include "sys/kernel.h"
-
 #include "sys/fault.h"
 
 #include <fcntl.h>
@@ -120,14 +119,17 @@ int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
 	return CALL(openat(dirfd, path, flags | O_CLOEXEC, mode));
 }
 
+static int open_resolved(int dirfd, const char *name, int flags, uint64_t resolve)
+{
+	return CALL(syscall(SYS_openat2, dirfd, name,
+			    &(struct open_how){ (uint64_t)(flags | O_CLOEXEC), 0, resolve },
+			    sizeof(struct open_how)));
+}
+
 int sys_open_beneath(int dirfd, const char *name, int flags)
 {
-	struct open_how how = {
-		.flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW),
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
-			   RESOLVE_NO_XDEV,
-	};
-	int r = CALL(syscall(SYS_openat2, dirfd, name, &how, sizeof(how)));
+	const uint64_t below = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+	int r = open_resolved(dirfd, name, flags | O_NOFOLLOW, below | RESOLVE_NO_SYMLINKS);
 
 	if (r != -ENOSYS)
 		return r;
@@ -135,6 +137,11 @@ int sys_open_beneath(int dirfd, const char *name, int flags)
 	if (strchr(name, '/') || strcmp(name, "..") == 0)
 		return -EINVAL;
 	return CALL(openat(dirfd, name, flags | O_CLOEXEC | O_NOFOLLOW));
+}
+
+int sys_open_exact(const char *path, int flags)
+{
+	return open_resolved(AT_FDCWD, path, flags, RESOLVE_NO_SYMLINKS);
 }
 
 int sys_mkdir(const char *path, mode_t mode)
@@ -305,8 +312,7 @@ int sys_bind_detached(int dir_fd, int users_fd)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
 				   .propagation = MS_PRIVATE };
-	int r, fd = CALL(syscall(SYS_open_tree, dir_fd, "",
-				 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH));
+	int r, fd = sys_clone_mount(dir_fd, "");
 
 	if (fd < 0)
 		return fd;

@@ -60,6 +60,8 @@ int sys_open(const char *path, int flags, mode_t mode);
 int sys_openat(int dirfd, const char *path, int flags, mode_t mode);
 /* Opens below dirfd only: no links, no magic links, no mount crossings. Has a fallback without openat2. */
 int sys_open_beneath(int dirfd, const char *name, int flags);
+/* Opens a path no part of which is a link; -ELOOP: one is. Not without openat2. */
+int sys_open_exact(const char *path, int flags);
 int sys_mkdir(const char *path, mode_t mode);
 int sys_mkdirat(int dirfd, const char *name, mode_t mode);
 int sys_mknodat(int dirfd, const char *name, mode_t mode, dev_t dev);
