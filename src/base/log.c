@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 static const char *const level_names[_LOG_LEVEL_MAX] = { "debug", "info", "warning", "error" };
-static const char *const format_names[_LOG_FORMAT_MAX] = { "logfmt", "json" };
 
 const char *log_level_name(enum log_level level)
 {

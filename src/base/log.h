@@ -17,7 +17,7 @@
 
 enum { LOG_LINE_MAX = 4096, LOG_VALUE_MAX = 1024 };
 
-enum log_format { LOG_LOGFMT, LOG_JSON, _LOG_FORMAT_MAX };
+enum log_format { LOG_LOGFMT, LOG_JSON };
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR, _LOG_LEVEL_MAX };
 
 enum log_kind {
