@@ -230,7 +230,8 @@ int tree_measure(struct commit_walk *w, int dir_fd, struct tree_size *ret)
 			r = measure_entry(w, name, &size);
 		else if (step == WALK_LONG)
 			size.too_deep = true;
-		else if (step == WALK_END)
+		/* Removed meanwhile: its entries cannot be read any more. */
+		else if (step == WALK_END || step == -ENOENT)
 			walk_leave(w);
 		else if (step < 0)
 			r = step;

@@ -2,6 +2,8 @@
 /* The bounds of a commit: depth, list, quota, a full disk; concurrent commits; the place of a store. */
 #include "sandbox/test-commit-run.h"
 
+#include "sandbox/commit-walk.h"
+
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -232,12 +234,34 @@ static void test_store_of_another(void **state _unused_)
 	assert_int_equal(access(in("root", ".atoll-commit/w"), F_OK), -1);
 }
 
+/* Others use the tree meanwhile: a directory can be removed between its opening and its reading. */
+static void test_measure_what_vanishes(void **state _unused_)
+{
+	static struct commit_walk walk;
+	struct tree_size size = { .bytes = 1, .inodes = 1 };
+	int fd;
+
+	assert_int_equal(mkdir(in("root", "gone"), 0755), 0);
+	fd = open(in("root", "gone"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(rmdir(in("root", "gone")), 0);
+	assert_int_equal(tree_measure(&walk, fd, &size), 0);
+	assert_int_equal(size.inodes, 0);
+	(void)close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_deep),	TEST(test_list_bound),	     TEST(test_quota),
-		TEST(test_quota_bytes), TEST(test_two_at_once),	     TEST(test_full),
-		TEST(test_inside),	TEST(test_store_of_another),
+		TEST(test_deep),
+		TEST(test_list_bound),
+		TEST(test_quota),
+		TEST(test_quota_bytes),
+		TEST(test_two_at_once),
+		TEST(test_full),
+		TEST(test_inside),
+		TEST(test_store_of_another),
+		TEST(test_measure_what_vanishes),
 	};
 
 	if (become(argc, argv) < 0)
