@@ -148,7 +148,7 @@ static int add_light_tier(const struct reader *r, struct language_warm *warm)
 	return 0;
 }
 
-/* "NAME", or "NAME*" for all names that begin so. */
+/* "NAME", or "NAME*" for all names that begin so; "!NAME": it is none of these. */
 static int warm_cold_env(const struct reader *r, const struct key_rule *rule, const json_t *value,
 			 void *object)
 {
@@ -157,14 +157,14 @@ static int warm_cold_env(const struct reader *r, const struct key_rule *rule, co
 
 	for (size_t i = 0; e == 0 && warm->cold_env[i]; i++) {
 		struct reader at = reader_index(r, i);
-		const char *name = warm->cold_env[i];
+		const char *name = warm->cold_env[i] + (warm->cold_env[i][0] == '!');
 		size_t n = strspn(name, VARIABLE_LETTERS);
 
 		if (n == 0 || (name[n] && strcmp(name + n, "*") != 0))
 			e = reader_refuse(
 				&at,
 				"'%s' is not the name of a variable, with * at most at its end",
-				quote_text(name).text);
+				quote_text(warm->cold_env[i]).text);
 	}
 	return e;
 }
@@ -244,13 +244,16 @@ int language_read_warm(const struct reader *r, const struct key_rule *rule _unus
 	return e;
 }
 
+/* The first pattern that matches decides. */
 static bool matches_any(const char *const *patterns, const char *name)
 {
 	for (; *patterns; patterns++) {
-		size_t n = strcspn(*patterns, "*");
+		bool excepts = (*patterns)[0] == '!';
+		const char *pattern = *patterns + excepts;
+		size_t n = strcspn(pattern, "*");
 
-		if (strncmp(*patterns, name, n) == 0 && ((*patterns)[n] || !name[n]))
-			return true;
+		if (strncmp(pattern, name, n) == 0 && (pattern[n] || !name[n]))
+			return !excepts;
 	}
 	return false;
 }

@@ -92,7 +92,7 @@ static void test_warm(void **state _unused_)
 	struct language *lang = language_from(
 		LEAST "warm:\n  kind: fork\n  runner: x/zygote.x\n  run: [/usr/bin/x, '{runner}']\n"
 		      "  env: {X: '1'}\n  tiers: [[numpy], [numpy, a.b]]\n  light: [sys]\n  "
-		      "cold_env: [X*, YZ]\n");
+		      "cold_env: ['!XX', X*, YZ]\n");
 
 	assert_int_equal(lang->warm.kind, WARMTH_FORK);
 	assert_string_equal(lang->warm.runner, "x/zygote.x");
@@ -107,6 +107,8 @@ static void test_warm(void **state _unused_)
 	assert_null(lang->warm.tiers[3]);
 	assert_true(language_wants_cold(lang, "X"));
 	assert_true(language_wants_cold(lang, "XY"));
+	assert_false(language_wants_cold(lang, "XX"));
+	assert_true(language_wants_cold(lang, "XXX"));
 	assert_true(language_wants_cold(lang, "YZ"));
 	assert_true(language_wants_cold(lang, "LD_PRELOAD"));
 	assert_true(language_wants_cold(lang, "TZ"));

@@ -34,6 +34,15 @@ def test_fields_and_texts(web):
     assert refused["status"] == "setup_error" and refused["error_message"].startswith("Sandbox execution failed: files: "), refused
 
 
+def test_output_before_a_timeout(web):
+    """The example of its document: no flush, and the lines are there; in a session, too."""
+    code = "import time\nwhile True:\n    print('Still running...')\n    time.sleep(0.3)"
+    for more in ({}, {"session_id": "timeout"}, {"env": {"A": "b"}}):
+        slow = call(web, "python", code, timeout=1, **more)
+        assert slow["status"] == "timeout" and slow["stdout"].startswith("Still running...\nStill running...\n"), slow
+    assert call(web, "python", code, timeout=1, env={"PYTHONUNBUFFERED": ""})["stdout"] == ""
+
+
 def test_session_ids(web):
     """State is kept for each language and id; what is no id is ignored; a language without sessions runs as without an id."""
     assert call(web, "python", "x = 5", session_id="one")["status"] == "success"

@@ -455,6 +455,30 @@ def test_another_entry_and_its_neighbours(pair):
     assert warm == cold and "/sandbox/src" in warm["stdout"]
 
 
+STREAMS = """
+import sys
+for stream in sys.stdin, sys.stdout, sys.stderr:
+    own = stream.buffer if stream is not sys.stdin else stream.buffer.raw
+    print(repr(stream), stream.mode, type(stream.buffer).__name__, stream.line_buffering, stream.write_through, own.name, own.mode, own.closefd,
+          stream is getattr(sys, "__%s__" % stream.name.strip("<>")))
+print(sys.stdin.read(), input.__name__, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("value", ["1", "", "0", "yes"])
+def test_unbuffered(pair, value):
+    """Output leaves at once when the request says so, and the program is warm nevertheless."""
+    for word in (None, "in\n"):
+        options = {"options": ["--env", "PYTHONUNBUFFERED=" + value], "input": word or ""}
+        cold, warm = (front.python(STREAMS, **options) for front in (pair.cold, pair.warm))
+        assert [warm[key] for key in SEEN] == [cold[key] for key in SEEN]
+    code = "import os\nprint('a', 'b', end='')\nos._exit(0)"
+    cold, warm = (front.python(code, options=["--env", "PYTHONUNBUFFERED=" + value])["stdout"] for front in (pair.cold, pair.warm))
+    assert warm == cold == ("" if value in ("", "0") else "a b")
+    said = pair.warm.python(WARM, options=["--env", "PYTHONUNBUFFERED=" + value])["stdout"]
+    assert said == ("True\n" if value == "1" else "False\n")
+
+
 @pytest.mark.parametrize("variable", ["PYTHONPATH=/sandbox/x", "PYTHONOPTIMIZE=1", "PYTHONHASHSEED=1", "PYTHONUNBUFFERED=1", "PYTHONWARNINGS=error",
                                       "TZ=Asia/Tokyo", "LC_ALL=C", "HOME=/tmp", "GREETING=good day"])
 def test_variables(pair, variable):

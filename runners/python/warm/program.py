@@ -116,7 +116,9 @@ def become(words, at, places, text, kinds=streams.USUAL):
     """Everything that programs can see of their interpreter; the program as a function."""
     code, held = compiled(text, words[at])
     scope = set_up(words, at, places)
-    if kinds != streams.USUAL:
+    if b"PYTHONUNBUFFERED" in environ:
+        streams.unbuffer()
+    elif kinds != streams.USUAL:
         streams.settle(kinds)
     for message in held:
         warnings._showwarnmsg(message)
@@ -163,6 +165,8 @@ def prepare(args, environment, kinds, text):
     set_environment(environment)
     at = 2 if args[1:2] == [b"-P"] and b"PYTHONPATH" in environ else 1
     if len(args) <= at or args[0] != executable or args[at][:1] in b"-":
+        raise Unusual
+    if environ.get(b"PYTHONUNBUFFERED", b"1") != b"1":  # a number, which may be 0, or any text
         raise Unusual
     words = [word.decode(*coding) for word in args]
     script = words[at]

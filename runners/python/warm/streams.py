@@ -9,11 +9,12 @@ NAMES = ("stdin", "stdout", "stderr")
 USUAL = b"npp"
 
 
-def stream(fd, like):
+def stream(fd, like, buffered=True):
     """A stream on the descriptor, with the encoding of another one."""
-    binary = io.open(fd, "wb" if fd else "rb", -1, closefd=False)
-    binary.raw.name = f"<{NAMES[fd]}>"
-    text = io.TextIOWrapper(binary, like.encoding, like.errors, "\n", fd == 2 or binary.raw.isatty())
+    binary = io.open(fd, "wb" if fd else "rb", -1 if buffered or fd == 0 else 0, closefd=False)
+    raw = getattr(binary, "raw", binary)
+    raw.name = f"<{NAMES[fd]}>"
+    text = io.TextIOWrapper(binary, like.encoding, like.errors, "\n", buffered and (fd == 2 or raw.isatty()), not buffered)
     text.mode = "w" if fd else "r"
     return text
 
@@ -64,3 +65,9 @@ def settle(kinds):
     for fd, kind in enumerate(kinds):
         if kind != USUAL[fd]:
             replace(fd, pipe_input if fd == 0 and kind == 0x70 else stream(fd, getattr(sys, NAMES[fd])))
+
+
+def unbuffer():
+    """As PYTHONUNBUFFERED has them."""
+    for fd, name in enumerate(NAMES):
+        replace(fd, stream(fd, getattr(sys, name), False))

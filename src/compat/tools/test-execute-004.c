@@ -80,12 +80,23 @@ static void test_fixed_answers(void **state)
 	"\"limits\": {\"memory\": 268435456, \"cpus\": 0.5, \"pids\": 50, \"output\": \"1m\", "    \
 	"\"timeout\": " timeout "}"
 
+#define AT_ONCE "\"env\": {\"PYTHONUNBUFFERED\": \"1\"}, "
+
 static void test_requests(void **state)
 {
 	static const char *const cases[][3] = {
 		{ "{\"language\": \"python\", \"code\": \"x\", \"stdin\": \"a\", \"timeout\": 0}",
 		  "{\"language\": \"python\", \"code\": \"x\", \"entry\": \"code.py\", \"stdin\": "
-		  "\"a\", " LIMITS("1.0") "}" },
+		  "\"a\", " AT_ONCE LIMITS("1.0") "}" },
+		{ "{\"language\": \"python\", \"code\": \"x\", \"env\": {\"PYTHONUNBUFFERED\": "
+		  "\"\", \"A\": "
+		  "\"b\"}}",
+		  "{\"language\": \"python\", \"code\": \"x\", \"entry\": \"code.py\", \"env\": "
+		  "{\"A\": \"b\", "
+		  "\"PYTHONUNBUFFERED\": \"\"}, " LIMITS("30.0") "}" },
+		{ "{\"language\": \"python\", \"code\": \"x\", \"env\": 5}",
+		  "{\"language\": \"python\", \"code\": \"x\", \"entry\": \"code.py\", \"env\": "
+		  "5, " LIMITS("30.0") "}" },
 		{ "{\"language\": \"java\", \"code\": \"x\", \"stdin\": \"\", \"timeout\": 900}",
 		  "{\"language\": \"java\", \"code\": \"x\", " LIMITS("300.0") "}" },
 		{ "{\"language\": \"c\", \"code\": \"x\", \"session_id\": \"a\", \"timeout\": "
@@ -93,8 +104,8 @@ static void test_requests(void **state)
 		  "{\"language\": \"c\", \"code\": \"x\", \"entry\": \"code.c\", \"args\": "
 		  "[\"b\"], " LIMITS("30.0") "}" },
 		{ "{\"language\": \"python\", \"code\": \"x\", \"session_id\": \"a b\"}",
-		  "{\"language\": \"python\", \"code\": \"x\", \"entry\": \"code.py\", " LIMITS(
-			  "30.0") "}" },
+		  "{\"language\": \"python\", \"code\": \"x\", \"entry\": \"code.py\", " AT_ONCE
+			  LIMITS("30.0") "}" },
 		{ "{\"language\": \"python\", \"code\": \"x\", \"session_id\": \"a-1\", "
 		  "\"timeout\": 2.5}",
 		  "{\"language\": \"python\", \"name\": \"python.a-1\", \"limits\": {\"memory\": "
