@@ -50,7 +50,7 @@ static int logs_main(const struct command *self, int argc, char **argv)
 			r = fd_write_all(STDERR_FILENO, json_string_value(errors),
 					 json_string_length(errors));
 		if (json_is_true(json_object_get(logs, "truncated")))
-			say("the session has printed more than it keeps; this is the beginning");
+			say("the session has printed more than it keeps; the middle was left out");
 		code = r < 0 ? EXIT_OURS : 0;
 	}
 	json_decref(logs);

@@ -184,6 +184,9 @@ def test_logs(session):
         done = session("logs", id)
         assert (done.out, done.err) == ("one\n", "two\n")
         assert session("logs", id, "--json").json() == {"stdout": "one\n", "stderr": "two\n", "truncated": False}
+        session("exec", id, "print('x' * (2 << 20)); print('last')")
+        done = session("logs", id)
+        assert done.out.startswith("one\nxxx") and done.out.endswith("xxx\nlast\n") and "the middle was left out" in done.err
 
 
 def test_files(session, work):
