@@ -85,13 +85,13 @@ int run_add_directory(json_t *request, struct run_options *o, struct atoll *atol
 /* --- run-project.c --- */
 
 /* The text of a file of the request, or NULL. */
-const char *run_file_text(const json_t *files, const char *path);
+const char *run_file_text(json_t *files, const char *path);
 /* The program among files, which is one of their names; NULL: none. Several are refused. */
-int run_find_entry(const json_t *files, const struct run_source *from, const char **ret,
+int run_find_entry(json_t *files, const struct run_source *from, const char **ret,
 		   struct error *err) _must_check_;
-bool run_has_makefile(const json_t *files);
+bool run_has_makefile(json_t *files);
 /* The stages of a Makefile: build, and run. */
-int run_add_make(json_t *request, const json_t *files, struct error *err) _must_check_;
+int run_add_make(json_t *request, json_t *files, struct error *err) _must_check_;
 
 /* Prints the tests' verdicts or the invoked method's value; returns the exit code. */
 int run_report(const char *json, int exit_code);

@@ -24,7 +24,7 @@ bool run_is_directory(const struct run_options *o)
 }
 
 /* Puts the name of the program, or the stages of a Makefile, into the request. */
-static int find_entry(json_t *request, const json_t *files, const struct run_source *from,
+static int find_entry(json_t *request, json_t *files, const struct run_source *from,
 		      struct error *err)
 {
 	const char *entry = NULL;
@@ -45,8 +45,7 @@ static int find_entry(json_t *request, const json_t *files, const struct run_sou
 }
 
 /* The language of the entry's name or first line. */
-static int detect_entry(json_t *request, const json_t *files, struct atoll *atoll,
-			struct error *err)
+static int detect_entry(json_t *request, json_t *files, struct atoll *atoll, struct error *err)
 {
 	const char *entry = json_string_value(json_object_get(request, "entry"));
 	const char *text = run_file_text(files, entry);
@@ -57,7 +56,7 @@ static int detect_entry(json_t *request, const json_t *files, struct atoll *atol
 }
 
 /* A compiler of C is given one file; which others belong to the program, the Makefile says. */
-static bool needs_make(json_t *request, const json_t *files)
+static bool needs_make(json_t *request, json_t *files)
 {
 	const char *language = json_string_value(json_object_get(request, "language"));
 	bool is_c = language && (strcmp(language, "c") == 0 || strcmp(language, "cpp") == 0);

@@ -15,7 +15,7 @@ enum { NAMES_BYTES = 200 };
 
 /* The programs that one of the finders saw. */
 struct programs {
-	const json_t *files;
+	json_t *files;
 	struct atoll *atoll;
 	const char *found; /* a key of files */
 	size_t n;
@@ -34,7 +34,7 @@ static bool offer_path(struct programs *p, const char *path)
 	const char *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)p->files, key, value)
+	json_object_foreach(p->files, key, value)
 	{
 		if (strcmp(key, path) != 0)
 			continue;
@@ -44,7 +44,7 @@ static bool offer_path(struct programs *p, const char *path)
 	return false;
 }
 
-const char *run_file_text(const json_t *files, const char *path)
+const char *run_file_text(json_t *files, const char *path)
 {
 	const json_t *file = json_object_get(files, path);
 
@@ -65,7 +65,7 @@ static void find_mains(struct programs *p)
 	const char *path;
 	json_t *value;
 
-	json_object_foreach((json_t *)p->files, path, value)
+	json_object_foreach(p->files, path, value)
 	{
 		if (strncmp(path, "main.", 5) == 0 && !strchr(path, '/') &&
 		    is_program(p->atoll, path))
@@ -89,7 +89,7 @@ static void find_go(struct programs *p)
 	if (!json_object_get(p->files, "go.mod"))
 		return;
 	for (int below = 0; below <= 1 && p->n == 0; below++) {
-		json_object_foreach((json_t *)p->files, path, value)
+		json_object_foreach(p->files, path, value)
 		{
 			if (!ends_with(path, ".go") || ends_with(path, "_test.go") ||
 			    !strchr(path, '/') != !below)
@@ -127,7 +127,7 @@ static void find_cargo(struct programs *p)
 	if (!manifest || offer_path(p, "src/main.rs"))
 		return;
 	read_cargo_bins(p, manifest);
-	json_object_foreach((json_t *)p->files, path, value)
+	json_object_foreach(p->files, path, value)
 	{
 		if (p->n == 0 && strncmp(path, "src/bin/", 8) == 0 && ends_with(path, ".rs"))
 			offer_program(p, path);
@@ -165,7 +165,7 @@ static void find_usual(struct programs *p)
 		(void)offer_path(p, usual[i]);
 }
 
-int run_find_entry(const json_t *files, const struct run_source *from, const char **ret,
+int run_find_entry(json_t *files, const struct run_source *from, const char **ret,
 		   struct error *err)
 {
 	static void (*const finders[])(struct programs *) = { find_mains, find_go, find_cargo,
@@ -186,7 +186,7 @@ int run_find_entry(const json_t *files, const struct run_source *from, const cha
 
 /* --- Makefile ------------------------------------------------------------------------------------------------------- */
 
-static const char *makefile_of(const json_t *files)
+static const char *makefile_of(json_t *files)
 {
 	static const char *const names[] = { "GNUmakefile", "makefile", "Makefile" };
 	const char *text = NULL;
@@ -196,7 +196,7 @@ static const char *makefile_of(const json_t *files)
 	return text;
 }
 
-bool run_has_makefile(const json_t *files)
+bool run_has_makefile(json_t *files)
 {
 	return makefile_of(files) != NULL;
 }
@@ -233,7 +233,7 @@ static const char run_script[] =
 	"	'--stage build=make --stage run=./PROGRAM' >&2\n"
 	"exit 127\n";
 
-int run_add_make(json_t *request, const json_t *files, struct error *err)
+int run_add_make(json_t *request, json_t *files, struct error *err)
 {
 	const char *run = has_run_target(makefile_of(files)) ? "exec make -s run" : run_script;
 	json_t *stages = json_pack("[{s:s, s:[s, s, s]}, {s:s, s:[s, s, s]}]", "name", "make",

@@ -25,7 +25,7 @@ static int check_imports(const char *field, const json_t *imports, struct error 
 		     *deny = json_object_get(imports, "deny");
 	int r;
 
-	if (!json_is_object(imports) || json_object_size(imports) != !!allow + !!deny)
+	if (!json_is_object(imports) || json_object_size(imports) != (size_t)(!!allow + !!deny))
 		return error_field(err, field, "%s: give a list of modules as allow, or as deny",
 				   field);
 	r = allow ? check_modules("rules.imports.allow", allow, err) : 0;
