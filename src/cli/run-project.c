@@ -31,17 +31,11 @@ static void offer_program(struct programs *p, const char *path)
 /* The same with a path that is not a key of files; one that no file has is no program. */
 static bool offer_path(struct programs *p, const char *path)
 {
-	const char *key;
-	json_t *value;
+	void *at = json_object_iter_at(p->files, path);
 
-	json_object_foreach(p->files, key, value)
-	{
-		if (strcmp(key, path) != 0)
-			continue;
-		offer_program(p, key);
-		return true;
-	}
-	return false;
+	if (at)
+		offer_program(p, json_object_iter_key(at));
+	return at;
 }
 
 const char *run_file_text(json_t *files, const char *path)
@@ -179,7 +173,8 @@ int run_find_entry(json_t *files, const struct run_source *from, const char **re
 	if (p.n > 1)
 		return error_set(err, ERROR_INPUT, EINVAL,
 				 "'%.150s' has several programs%s; name one with --entry: %s",
-				 from->path, i == 1 ? " main.*" : "", names.data);
+				 from->path, i == 1 ? " main.*" : "",
+				 names.data ? names.data : p.found);
 	*ret = p.found;
 	return 0;
 }

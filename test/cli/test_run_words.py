@@ -42,6 +42,9 @@ def test_the_entry_of_a_directory(atoll, folder):
     assert several.returncode == 125 and "has several programs main.*; name one with --entry" in several.err
     assert atoll.run(["run", str(folder), "--entry", "main.js"]).out == "2\n"
     assert atoll.run(["run", str(folder), "--entry", "other.py", "--", "a"]).out == "['a']\n"
+    long = "main." + 240 * "x" + ".py"
+    write(folder, {"long/" + long: "", "long/" + long.replace("x", "y"): ""})
+    assert "name one with --entry: main." in atoll.run(["run", str(folder / "long")]).err
     missing = atoll.run(["run", str(folder), "--entry", "nope.py"])
     assert missing.returncode == 125 and "is not among files" in missing.err
     single = atoll.run(["run", str(folder / "main.py"), "--entry", "x.py"])
