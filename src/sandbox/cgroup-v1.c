@@ -12,10 +12,8 @@
 
 #include <assert.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,12 +22,12 @@
 #include "sandbox/cgroup-file.h"
 #include "sandbox/cgroup-kill.h"
 #include "sandbox/cgroup-open.h"
+#include "sandbox/cgroup-v1.h"
 #include "sys/cgroup-paths.h"
 #include "sys/fault.h"
 #include "sys/kernel.h"
 #include "sys/textfile.h"
 
-#define CGROUP_PREFIX "atoll-"
 /* The smallest value of cpu.shares, and the initial one. */
 #define CPU_SHARES_MIN	 "2"
 #define CPU_SHARES_USUAL "1024"
@@ -42,9 +40,8 @@ enum {
 	REST_BYTES = 1 << 20,		     /* kernel memory that is released later */
 	TICK_NS = 1000000,		     /* the shortest clock tick of a kernel */
 	MEMORY_NEAR_BYTES = 4 * 1024 * 1024, /* charges come in batches, one a processor */
-	OPEN_SHARE = 10,    /* one in so many of a broker's descriptors is for these files */
-	FILE_NAME_MAX = 40, /* of a group's file */
-	TOUCH_MS = 2000,    /* well before another atoll takes an empty group for abandoned */
+	FILE_NAME_MAX = 40,		     /* of a group's file */
+	TOUCH_MS = 2000, /* well before another atoll takes an empty group for abandoned */
 	SOCKETS_BYTES =
 		64 << 20, /* buffers of TCP and UDP sockets at most; and no more than the memory */
 };
@@ -83,15 +80,6 @@ static const struct {
 	[COUNTER_IDLE] = { HIERARCHY_CPU, "cpu.idle", O_WRONLY },
 };
 
-struct cgroup_root {
-	struct open_budget open;
-	struct cgroup_sweep sweep;
-	int sweep_at;		      /* the hierarchy of the sweep */
-	int n;			      /* distinct hierarchies */
-	int fd[_HIERARCHY_V1_MAX];    /* the broker's own group in each */
-	int index[_HIERARCHY_V1_MAX]; /* enum hierarchy → place in fd, -1: none */
-};
-
 struct cgroup {
 	struct cgroup_root *root;
 	char name[CGROUP_NAME_MAX]; /* "atoll-<name>" */
@@ -119,80 +107,6 @@ static struct group_path path_of(const struct cgroup *cg, const char *file)
 
 	(void)snprintf(path.text, sizeof(path.text), "%s/%s", cg->name, file);
 	return path;
-}
-
-/* Each hierarchy separately: brokers may share some of them and not others. */
-static bool v1_sweep(struct cgroup_root *root)
-{
-	if (cgroup_sweep(&root->sweep, root->fd[root->sweep_at], ".", CGROUP_PREFIX))
-		return true;
-	root->sweep_at = (root->sweep_at + 1) % MAX(root->n, 1);
-	return root->sweep_at != 0;
-}
-
-static void v1_lift(const struct cgroup_root *root)
-{
-	int i = root->index[HIERARCHY_CPU];
-
-	if (i >= 0)
-		cgroup_lift(root->fd[i], ".", CGROUP_PREFIX);
-}
-
-/* Sweeps here, where no request waits. */
-static struct cgroup_root *v1_root_free(struct cgroup_root *root)
-{
-	if (!root)
-		return NULL;
-	cgroup_sweep_end(&root->sweep);
-	root->sweep_at = 0;
-	while (v1_sweep(root))
-		;
-	for (int i = 0; i < root->n; i++)
-		(void)fd_close(root->fd[i]);
-	free(root);
-	return NULL;
-}
-
-/* Opens hierarchy h, unless a co-mounted one has its directory. */
-static int add_hierarchy(struct cgroup_root *root, const struct cgroup_paths *paths, int h)
-{
-	int fd;
-
-	for (int other = 0; other < h; other++)
-		if (root->index[other] >= 0 && strcmp(paths->own[other], paths->own[h]) == 0) {
-			root->index[h] = root->index[other];
-			return 0;
-		}
-	fd = cgroup_open_dir(AT_FDCWD, paths->own[h]);
-	if (fd < 0)
-		return fd;
-	root->index[h] = root->n;
-	root->fd[root->n++] = fd;
-	return 0;
-}
-
-static int v1_root_open(struct cgroup_root **ret, const struct cgroup_site *site, struct error *err)
-{
-	struct cgroup_root *root = calloc(1, sizeof(*root));
-	struct rlimit files;
-
-	if (!root)
-		return error_oom(err);
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0)
-		root->open.max = (int)MIN(files.rlim_max / OPEN_SHARE, (rlim_t)INT_MAX);
-	for (int h = 0; h < _HIERARCHY_V1_MAX; h++)
-		root->fd[h] = root->index[h] = -1;
-	for (int h = 0; h < _HIERARCHY_V1_MAX; h++) {
-		int r = site->home.hierarchies & 1U << h ? add_hierarchy(root, &site->paths, h) : 0;
-
-		if (r < 0) {
-			(void)v1_root_free(root);
-			return error_set(err, ERROR_INTERNAL, -r, "cannot open the cgroup %s: %s",
-					 site->paths.own[h], strerror(-r));
-		}
-	}
-	*ret = root;
-	return 0;
 }
 
 /* The directory that a group's files are opened from. */
@@ -607,10 +521,10 @@ static int v1_remove(struct cgroup *cg)
 
 const struct cgroup_ops cgroup_v1_ops = {
 	.name = "v1",
-	.root_open = v1_root_open,
-	.sweep = v1_sweep,
-	.lift = v1_lift,
-	.root_free = v1_root_free,
+	.root_open = cgroup_v1_root_open,
+	.sweep = cgroup_v1_sweep,
+	.lift = cgroup_v1_lift,
+	.root_free = cgroup_v1_root_free,
 	.create = v1_create,
 	.set_limits = v1_set_limits,
 	.reset_peak = v1_reset_peak,
