@@ -29,8 +29,28 @@ KEYS = frozenset((
 
 
 def dump(value: Any) -> bytes:
-    """JSON as it travels."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("utf-8")
+    """JSON as it travels. TypeError and ValueError name the key whose value JSON does not have.
+
+    >>> dump({"limits": {"timeout": float("nan")}})
+    Traceback (most recent call last):
+    ...
+    ValueError: limits.timeout: Out of range float values are not JSON compliant
+    """
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("utf-8")
+    except (TypeError, ValueError) as error:
+        raise _fault("", value) or error from None
+
+
+def _fault(path: str, value: Any) -> Optional[Exception]:
+    """The error of the innermost key that JSON cannot hold."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        rows = value.items() if isinstance(value, dict) else ()
+        inner = (_fault("%s.%s" % (path, key) if path else str(key), item) for key, item in rows)
+        return next(filter(None, inner), type(error)("%s: %s" % (path, error) if path else str(error)))
+    return None
 
 
 def encode_bytes(data: bytes) -> Dict[str, str]:
