@@ -2,6 +2,7 @@
 """`--mount SRC:DEST:ro`: directories of the host, read-only, where the policy permits them."""
 import json
 import os
+import shutil
 import socket
 import subprocess
 
@@ -99,3 +100,15 @@ def test_no_bind_mount_stands_in(atoll, shown):
     top, run = shown
     done = run("--mount", f"{top}:/data:ro", "-l", "bash", "-c", "ls /data", env={"ATOLL_FORCE_OFF": "overlay"})
     assert done.returncode == 125 and "has no overlay" in done.err, done
+
+
+@pytest.mark.modes("root")
+def test_f06_devices_and_setuid_files_of_a_mount_are_without_effect(shown):
+    top, run = shown
+    for name, minor in (("null", 3), ("zero", 5)):
+        os.mknod(top / name, 0o20666, os.makedev(1, minor))
+        (top / name).chmod(0o666)
+    shutil.copy("/usr/bin/id", top / "id")
+    (top / "id").chmod(0o4755)
+    done = run("--mount", ".:/data:ro", "-l", "bash", "-c", "cat /data/null /data/zero 2>&1 | grep -c 'Permission denied'; /data/id -u; /data/id -g")
+    assert done.out == "2\n1000\n1000\n", done
