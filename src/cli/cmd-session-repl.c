@@ -91,10 +91,11 @@ const struct command cmd_session_repl = {
 	.name = "session repl",
 	.usage = "[ID | OPTIONS]",
 	.summary = "type code into a session",
-	.details =
-		"Without ID, a session is made, and ended on exit. ^C stops the running code, ^D "
-		"leaves. A block of\nPython ends with an empty line. Arrow keys edit the line and "
-		"show earlier ones.\n",
+	.details = "Without ID, a session is made, and ended on exit. ^C stops the running code, "
+		   "^D or "
+		   "exit leaves. A\nblock of Python ends with an empty line. Arrow keys edit the "
+		   "line and "
+		   "show earlier ones.\n",
 	.options = &repl_list,
 	.main = repl_main,
 };

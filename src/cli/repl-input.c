@@ -28,6 +28,7 @@ struct repl_language {
 	bool documents; /* it has here-documents: <<WORD, and lines until WORD */
 	const char *const *open; /* words that open a block; NULL: none */
 	const char *const *close;
+	const char *const *leave; /* commands that end the conversation */
 };
 
 static const char *const ruby_open[] = { "def",	  "class", "module", "begin", "if", "unless",
@@ -36,9 +37,22 @@ static const char *const ruby_close[] = { "end", NULL };
 static const char *const bash_open[] = { "if", "case", "do", NULL };
 static const char *const bash_close[] = { "fi", "esac", "done", NULL };
 
+static const char *const python_leave[] = { "exit", "exit()", "quit", "quit()", NULL };
+static const char *const javascript_leave[] = { ".exit", "process.exit()", NULL };
+static const char *const ruby_leave[] = { "exit", "quit", NULL };
+static const char *const bash_leave[] = { "exit", "logout", NULL };
+
 static const struct repl_language repl_languages[] = {
-	{ .name = "python", .quotes = "\"'", .comment = "#", .indents = true },
-	{ .name = "javascript", .quotes = "\"'`", .comment = "//", .tails = "=,&|?*%^<>" },
+	{ .name = "python",
+	  .quotes = "\"'",
+	  .comment = "#",
+	  .indents = true,
+	  .leave = python_leave },
+	{ .name = "javascript",
+	  .quotes = "\"'`",
+	  .comment = "//",
+	  .tails = "=,&|?*%^<>",
+	  .leave = javascript_leave },
 	{ .name = "ruby",
 	  .quotes = "\"'`",
 	  .comment = "#",
@@ -46,7 +60,8 @@ static const struct repl_language repl_languages[] = {
 	  .do_opens = true,
 	  .documents = true,
 	  .open = ruby_open,
-	  .close = ruby_close },
+	  .close = ruby_close,
+	  .leave = ruby_leave },
 	{ .name = "bash",
 	  .quotes = "\"'`",
 	  .comment = "#",
@@ -54,7 +69,8 @@ static const struct repl_language repl_languages[] = {
 	  .raw = true,
 	  .documents = true,
 	  .open = bash_open,
-	  .close = bash_close },
+	  .close = bash_close,
+	  .leave = bash_leave },
 };
 
 struct reading {
@@ -286,13 +302,46 @@ static bool ends_empty(struct span text)
 	return n == 0 || text.data[n - 1] == '\n';
 }
 
+static const struct repl_language *find_repl_language(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(repl_languages); i++)
+		if (strcmp(repl_languages[i].name, name) == 0)
+			return &repl_languages[i];
+	return NULL;
+}
+
+/* Without blanks and line breaks around it. */
+static struct span trim_code(struct span text)
+{
+	while (text.len > 0 && isspace((unsigned char)text.data[0])) {
+		text.data++;
+		text.len--;
+	}
+	while (text.len > 0 && isspace((unsigned char)text.data[text.len - 1]))
+		text.len--;
+	return text;
+}
+
+bool repl_is_blank(struct span text)
+{
+	return trim_code(text).len == 0;
+}
+
+bool repl_is_goodbye(const char *language, struct span text)
+{
+	const struct repl_language *is = find_repl_language(language);
+	const struct span line = trim_code(text);
+
+	for (const char *const *word = is ? is->leave : NULL; word && *word; word++)
+		if (line.len == strlen(*word) && memcmp(line.data, *word, line.len) == 0)
+			return true;
+	return false;
+}
+
 bool repl_is_complete(const char *language, struct span text)
 {
-	struct reading r = { .text = text, .begins = true };
+	struct reading r = { .is = find_repl_language(language), .text = text, .begins = true };
 
-	for (size_t i = 0; i < ARRAY_SIZE(repl_languages); i++)
-		if (strcmp(repl_languages[i].name, language) == 0)
-			r.is = &repl_languages[i];
 	if (!r.is)
 		return true;
 	read_code(&r);

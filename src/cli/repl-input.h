@@ -8,3 +8,6 @@
 
 /* text: whole lines, the last of which may lack its line break. An empty last line ends a block of Python. */
 bool repl_is_complete(const char *language, struct span text);
+bool repl_is_blank(struct span text);
+/* Whether it is what a person types to leave: exit, quit() and the like. */
+bool repl_is_goodbye(const char *language, struct span text);

@@ -4,7 +4,7 @@
  *
  *   stdin ─▶ lines ─▶ code, complete ─▶ {"type": "execute"} ─▶ session ─▶ events ─▶ stdout, stderr, value
  *   ^C      ─▶ {"type": "interrupt"} while code runs; else the line is dropped
- *   ^D      leaves; a session that this command made ends
+ *   ^D or exit leaves; a session that this command made ends
  *
  * While code runs, no input is read. Only the events of code that was typed here are printed. On a terminal, lines are edited here
  * (line-editor.h); while code runs, the terminal has its usual mode.
@@ -146,33 +146,11 @@ static int send_code(struct repl *p, struct error *err)
 	return send_json(p, message, err);
 }
 
-static bool is_blank(const struct buf *code)
-{
-	return span_trim((struct span){ code->data, code->len }).len == 0;
-}
-
-/* Words that end a conversation with the interpreter itself. */
-static bool is_farewell(const struct repl *p)
-{
-	static const struct {
-		const char *language, *word;
-	} words[] = {
-		{ "python", "exit()" }, { "python", "quit()" },	   { "python", "exit" },
-		{ "python", "quit" },	{ "javascript", ".exit" }, { "ruby", "exit" },
-		{ "ruby", "quit" },	{ "bash", "exit" },
-	};
-	struct span typed = span_trim((struct span){ p->code.data, p->code.len });
-
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (strcmp(p->language, words[i].language) == 0 && span_is(typed, words[i].word))
-			return true;
-	return false;
-}
-
 /* Takes one line of the input; false: there is no whole one. */
 static bool take_typed_line(struct repl *p, struct error *err, int *ret)
 {
 	const char *end = p->input.len > 0 ? memchr(p->input.data, '\n', p->input.len) : NULL;
+	struct span code;
 	size_t n = end ? (size_t)(end - p->input.data) + 1 : p->input_ended ? p->input.len : 0;
 
 	if (n == 0)
@@ -184,11 +162,12 @@ static bool take_typed_line(struct repl *p, struct error *err, int *ret)
 	}
 	memmove(p->input.data, p->input.data + n, p->input.len - n);
 	p->input.len -= n;
-	if (is_blank(&p->code))
+	code = (struct span){ p->code.data, p->code.len };
+	if (repl_is_blank(code))
 		p->code.len = 0;
-	else if (is_farewell(p))
+	else if (p->is_terminal && repl_is_goodbye(p->language, code))
 		p->over = true;
-	else if (repl_is_complete(p->language, (struct span){ p->code.data, p->code.len }))
+	else if (repl_is_complete(p->language, code))
 		*ret = send_code(p, err);
 	return true;
 }

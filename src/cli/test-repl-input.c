@@ -133,6 +133,18 @@ static void test_bash(void **state)
 	check_all("bash", open, false);
 }
 
+static void test_goodbye(void **state)
+{
+	(void)state;
+	assert_true(repl_is_goodbye("python", span_of("exit()\n")));
+	assert_true(repl_is_goodbye("bash", span_of(" exit \n")));
+	assert_true(repl_is_goodbye("javascript", span_of(".exit\n")));
+	assert_false(repl_is_goodbye("python", span_of("exit(3)\n")));
+	assert_false(repl_is_goodbye("python", span_of("if x:\n  exit()\n")));
+	assert_false(repl_is_goodbye("bash", span_of("")));
+	assert_false(repl_is_goodbye("cobol", span_of("exit\n")));
+}
+
 static void test_other(void **state)
 {
 	(void)state;
@@ -142,9 +154,9 @@ static void test_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_python), cmocka_unit_test(test_javascript),
-		cmocka_unit_test(test_ruby),   cmocka_unit_test(test_bash),
-		cmocka_unit_test(test_other),
+		cmocka_unit_test(test_python),	cmocka_unit_test(test_javascript),
+		cmocka_unit_test(test_ruby),	cmocka_unit_test(test_bash),
+		cmocka_unit_test(test_goodbye), cmocka_unit_test(test_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

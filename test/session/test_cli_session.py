@@ -351,6 +351,17 @@ def test_repl_is_interrupted(session):
     assert repl.end() == 0
 
 
+def test_repl_ends_with_exit(session):
+    repl = Repl(session, "repl")
+    repl.until(">>> ")
+    assert repl.ask("if True:", "... ") == "" and repl.ask("    exit(3)", "... ") == "" and repl.ask("") == ""  # ends an execution
+    assert [one["executions"] for one in session.listed()] == [1]
+    assert repl.ask("") == ""
+    assert [one["executions"] for one in session.listed()] == [1]
+    repl.type("exit()\n")
+    assert repl.end() == 0 and session.listed() == []
+
+
 def test_repl_begins_a_line_after_an_interrupt(session):
     repl = Repl(session, "repl", "-l", "bash")
     repl.until("$ ")
