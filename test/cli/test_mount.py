@@ -106,6 +106,7 @@ def test_no_bind_mount_stands_in(atoll, shown):
 def test_f06_devices_and_setuid_files_of_a_mount_are_without_effect(shown):
     top, run = shown
     for name, minor in (("null", 3), ("zero", 5)):
+        (top / name).unlink(missing_ok=True)
         os.mknod(top / name, 0o20666, os.makedev(1, minor))
         (top / name).chmod(0o666)
     shutil.copy("/usr/bin/id", top / "id")
