@@ -83,6 +83,8 @@ def test_000_the_template_runs(client, monkeypatch):
     monkeypatch.setattr("atoll.executor.SANDBOX_RUNNER_SCRIPT_TEMPLATE",
                         SANDBOX_RUNNER_SCRIPT_TEMPLATE.replace("(**params)", "(**params) + 1"))
     assert call(client, "def m(self): return 1")[1] == (2, None)
+    monkeypatch.setattr("atoll.executor.SANDBOX_RUNNER_SCRIPT_TEMPLATE", "print('{\"result\": 5, \"error\": null, \"traceback\": null}')")
+    assert call(client, "def m(self): return 1")[1] == (5, None), "an answer on standard output, as the document's"
 
 
 def test_000_the_template_alone(tmp_path):

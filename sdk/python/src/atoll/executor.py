@@ -200,11 +200,10 @@ def _require_begun(result: Result) -> None:
 
 
 def _read_answer(client: Client, result: Result) -> Optional[Dict[str, Any]]:
-    """The runner's answer, or None when the tool ended the process before it was written."""
-    if not any(file.get("path") == ANSWER_FILE for file in result.files):
-        return None
+    """The runner's answer: its file, or what another template printed; None when the tool ended the process before there was one."""
+    is_there = any(file.get("path") == ANSWER_FILE for file in result.files)
     try:
-        answer = json.loads(client.file(result.id, ANSWER_FILE).decode("utf-8"))
+        answer = json.loads(client.file(result.id, ANSWER_FILE).decode("utf-8") if is_there else result.stdout)
     except (NotFound, ValueError):
         return None
     return answer if isinstance(answer, dict) else None
