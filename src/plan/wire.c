@@ -5,6 +5,7 @@
  */
 #include "plan/wire.h"
 
+#include "base/path.h"
 #include "plan/filter.h"
 
 #include <stdio.h>
@@ -155,13 +156,6 @@ static const char *op_fault(const struct plan_view *v, const struct op *op)
 		return "a workspace cannot be the root";
 	fault = span_fault(v, info->a, op->a);
 	return fault ? fault : span_fault(v, info->b, op->b);
-}
-
-static bool path_is_below(const char *path, const char *top)
-{
-	size_t n = strlen(top);
-
-	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/' || n == 1);
 }
 
 /*

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "spec/knob.h"
 #include "spec/read.h"
 
@@ -413,36 +414,25 @@ static int check_root(const struct decision *d, struct error *err)
 	return 0;
 }
 
-static bool lies_below(const char *path, const char *top)
-{
-	size_t n = strlen(top);
-
-	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/');
-}
-
 /* What a program sees of the host is the policy's choice. */
 static int check_mounts(const struct decision *d, struct error *err)
 {
-	const struct request *req = d->request;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < req->n_mounts; i++) {
+	for (size_t i = 0; i < d->request->n_mounts; i++) {
+		const char *source = d->request->mounts[i].source;
 		bool permitted = false;
 
 		for (const char **top = d->policy->mounts; !d->policy->libraries_only && *top;
 		     top++)
-			permitted |= lies_below(req->mounts[i].source, *top);
-		if (permitted)
-			continue;
-		r = error_field(
-			err, "mounts",
-			"mounts: policy '%.64s' shows no '%.160s' to programs; bring files "
-			"with the request, or take a policy whose filesystem.mounts lists it",
-			d->policy->name, req->mounts[i].source);
-		if (err)
-			err->code = ERROR_POLICY;
+			permitted |= path_is_below(source, *top);
+		if (!permitted)
+			return error_refuse(
+				err, "mounts",
+				"mounts: policy '%.64s' shows no '%.160s' to programs; bring files "
+				"with the request, or take a policy whose filesystem.mounts lists "
+				"it",
+				d->policy->name, source);
 	}
-	return r;
+	return 0;
 }
 
 int decide(struct decision *d, struct error *err)

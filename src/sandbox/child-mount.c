@@ -15,6 +15,7 @@
  */
 #include "sandbox/child.h"
 
+#include "base/path.h"
 #include "sandbox/text.h"
 #include "spec/layer.h"
 #include "sys/kernel.h"
@@ -61,19 +62,12 @@ static int make_file(const char *path, mode_t mode)
 	return sys_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 }
 
-static bool path_hides(const char *dir, const char *path)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
-
 static bool plan_shows_below(const struct child *c, const char *dir)
 {
 	for (uint32_t k = 0; c->plan && k < c->plan->n_ops; k++) {
 		const struct op *op = &c->plan->ops[k];
 
-		if (op_table[op->kind].a == SPAN_SOURCE && path_hides(dir, op_a(c->plan, op)))
+		if (op_table[op->kind].a == SPAN_SOURCE && path_is_below(op_a(c->plan, op), dir))
 			return true;
 	}
 	return false;

@@ -7,14 +7,9 @@
 
 #include <string.h>
 
+#include "base/path.h"
+
 enum { MOUNT_PATH_MAX = 1000 };
-
-static bool is_at_or_below(const char *path, const char *top)
-{
-	size_t n = strlen(top);
-
-	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/');
-}
 
 /* An absolute path in normal form. */
 static int check_mount_path(const struct reader *r, const char *path)
@@ -38,14 +33,14 @@ static int check_mount_target(const struct reader *r, const struct request *req,
 	int e = check_mount_path(r, path);
 
 	for (size_t i = 0; e == 0 && i < ARRAY_SIZE(own); i++)
-		if (is_at_or_below(path, own[i]))
+		if (path_is_below(path, own[i]))
 			e = reader_refuse(r,
 					  "'%s' is a place of the sandbox itself; take another, "
 					  "such as /data",
 					  quote_text(path).text);
 	for (size_t i = 0; e == 0 && i < req->n_mounts; i++)
-		if (is_at_or_below(path, req->mounts[i].target) ||
-		    is_at_or_below(req->mounts[i].target, path))
+		if (path_is_below(path, req->mounts[i].target) ||
+		    path_is_below(req->mounts[i].target, path))
 			e = reader_refuse(r, "'%s' and '%s' lie in each other",
 					  quote_text(path).text, req->mounts[i].target);
 	return e;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "base/path.h"
 #include "spec/knob.h"
 #include "spec/request-read.h"
 
@@ -130,14 +131,10 @@ static int read_image(const struct reader *r, const struct key_rule *rule, const
 		return reader_refuse(r, "'%s' is not an absolute path",
 				     quote_text(req->image).text);
 	/* /proc/self/root would be the host's root. */
-	for (size_t i = 0; i < ARRAY_SIZE(kernel_dirs); i++) {
-		size_t n = strlen(kernel_dirs[i]);
-
-		if (strncmp(req->image, kernel_dirs[i], n) == 0 &&
-		    (req->image[n] == '/' || req->image[n] == '\0'))
+	for (size_t i = 0; i < ARRAY_SIZE(kernel_dirs); i++)
+		if (path_is_below(req->image, kernel_dirs[i]))
 			return reader_refuse(r, "'%s' is the kernel's, not an image",
 					     quote_text(req->image).text);
-	}
 	return 0;
 }
 

@@ -38,6 +38,7 @@ def test_a_directory_is_shown(atoll, shown):
 
 @pytest.mark.parametrize("words, code, said", [
     (["--mount", "/etc:/data:ro"], 126, "policy 'mine' shows no '/etc'"),
+    (["--explain", "--mount", "/etc:/data:ro"], 126, "policy 'mine' shows no '/etc'"),
     (["--mount", "sub:/usr/data:ro"], 125, "a place of the sandbox itself"),
     (["--mount", "sub:/sandbox/data:ro"], 125, "a place of the sandbox itself"),
     (["--mount", "sub:data:ro"], 125, "not an absolute path"),
