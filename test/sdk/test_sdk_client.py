@@ -6,6 +6,7 @@ import doctest
 import importlib
 import os
 import pathlib
+import pickle
 import shutil
 import signal
 import subprocess
@@ -75,6 +76,18 @@ def test_refusals(client, daemon):
         Client("ftp://x")
     with Client("http://%s" % daemon.address) as over_tcp:
         assert over_tcp.run("print(1)").ok
+
+
+def test_errors_cross_processes(client):
+    """As concurrent.futures hands them from its workers to the caller."""
+    from atoll.environment import SandboxError
+    for call in (lambda: client.run("1", timeout=-1), lambda: client.run("1/0", check=True), lambda: client.get("ex_none")):
+        with pytest.raises(package.AtollError) as caught:
+            call()
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert (type(again), str(again), vars(again)) == (type(caught.value), str(caught.value), vars(caught.value))
+    own = pickle.loads(pickle.dumps(SandboxError("OwnError", "x")))
+    assert (own.type, str(own)) == ("OwnError", "OwnError: x")
 
 
 def test_streams(client):

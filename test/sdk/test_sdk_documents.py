@@ -169,9 +169,12 @@ def test_001_reports():
     assert AutoDebuggerIntegration.analyze_error(none) == {"is_error": True, "error_type": "sandbox_error", "error": "E"}
 
 
-def test_001_limits(sandbox):
-    with pytest.warns(UserWarning, match="using 30 seconds"):
+def test_001_limits(sandbox, monkeypatch):
+    with pytest.warns(UserWarning, match="Timeout 60s exceeds max 30s, using 30s"):
         assert ResourceLimits(timeout_seconds=60).timeout_seconds == 30
+    with monkeypatch.context() as raised:
+        raised.setattr(ResourceLimits, "MAX_TIMEOUT", 120)
+        assert ResourceLimits(timeout_seconds=60).timeout_seconds == 60
     assert ResourceLimits(memory_limit="256m", memory_swap="300m").to_limits()["swap"] == 44 << 20
     hog = sandbox.execute("x = bytearray(200 << 20)\nx[::4096] = b'1' * len(x[::4096])", "python", limits=ResourceLimits(memory_limit="64m"))
     assert not hog.success and (hog.exit_code == 137 or "MemoryError" in hog.stderr)

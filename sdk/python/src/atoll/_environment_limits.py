@@ -53,8 +53,11 @@ class SandboxError(RuntimeError):
     """The code raised an exception whose type is not built in; ``type`` is its name."""
 
     def __init__(self, kind: str, message: str) -> None:
-        self.type = kind
+        self.type, self.message = kind, message
         super().__init__("%s: %s" % (kind, message) if message else kind)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return type(self), (self.type, self.message)
 
 
 def failure_of(result: Result, timeout: float) -> Optional[Tuple[str, str]]:

@@ -7,7 +7,7 @@ not parse its text.
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple
 
 if TYPE_CHECKING:
     from ._result import Result
@@ -38,6 +38,9 @@ class APIError(AtollError):
         self.retry_after = retry_after
         self.problem: Dict[str, Any] = dict(problem)
         super().__init__(self.detail)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return type(self), (self.status, self.problem, self.retry_after)  # for other processes
 
 
 class InvalidRequest(APIError):
@@ -70,6 +73,9 @@ class ExecutionError(AtollError):
     def __init__(self, result: "Result") -> None:
         self.result = result
         super().__init__(result.explain())
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return type(self), (self.result,)
 
 
 _BY_STATUS = {

@@ -81,8 +81,7 @@ class ResourceLimits:
 
     def __post_init__(self) -> None:
         if self.timeout_seconds > self.MAX_TIMEOUT:
-            warnings.warn("timeout_seconds %s exceeds the maximum; using %s seconds" % (self.timeout_seconds, self.MAX_TIMEOUT),
-                          stacklevel=3)
+            warnings.warn("Timeout %ss exceeds max %ss, using %ss" % (self.timeout_seconds, self.MAX_TIMEOUT, self.MAX_TIMEOUT), stacklevel=3)
             self.timeout_seconds = self.MAX_TIMEOUT
         if self.memory_swap is None:
             self.memory_swap = self.memory_limit
