@@ -176,6 +176,19 @@ def test_a_thousand_at_once(daemon):
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("call", ["asyncio.run(together())", "list(ThreadPoolExecutor(60).map(atoll.default_client().run, codes))"])
+def test_more_at_once_than_descriptors(daemon, call):
+    """The others wait until a connection is free."""
+    script = run_script("import asyncio, resource, atoll\nfrom concurrent.futures import ThreadPoolExecutor\n"
+                        "resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))\ncodes = ['print(%d)' % n for n in range(60)]\n"
+                        "async def together():\n    async with atoll.AsyncClient() as one:\n"
+                        "        return await asyncio.gather(*[one.run(code) for code in codes])\n"
+                        "print([result.stdout for result in " + call + "] == ['%d\\n' % n for n in range(60)])",
+                        ATOLL_URL="unix:%s" % daemon.socket)
+    out, err = script.communicate(timeout=60)
+    assert (out, script.returncode) == ("True\n", 0), err
+
+
 def test_asyncio(daemon):
     async def main():
         async with AsyncClient("unix:%s" % daemon.socket) as one:

@@ -6,6 +6,7 @@ before it is used, so that a request that must not run twice is never sent twice
 """
 from __future__ import annotations
 
+import errno
 import http.client
 import os
 import select
@@ -15,10 +16,11 @@ import time
 from typing import Iterator, List, Optional
 
 from ._address import Address
-from ._errors import Busy, ConnectionFailed
+from ._errors import AtollError, Busy, ConnectionFailed
 from ._wire import Answer, Call, Patience, refusal
 
 IDLE_MAX = 64
+NO_DESCRIPTOR_SECONDS = 0.1  # until another call may have ended
 CONNECT_SECONDS = 10.0
 
 
@@ -161,7 +163,11 @@ def answer_cut() -> ConnectionFailed:
     return ConnectionFailed("the daemon closed the connection in the middle of an answer")
 
 
-def connection_failed(address: Address, error: BaseException) -> ConnectionFailed:
-    """The exception for a daemon that does not answer, with the way to start one."""
+def connection_failed(address: Address, error: BaseException) -> AtollError:
+    """The exception for a daemon that does not answer, with the way to start one. Where this process has no descriptor left, there is no
+    room at present: another call will give one back."""
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        detail = "this process has too many open files for another connection; raise `ulimit -n`, or run less at once"
+        return Busy(503, {"code": "busy", "detail": detail}, NO_DESCRIPTOR_SECONDS)
     return ConnectionFailed("no daemon answers at %s (%s); start one with `atoll serve`, or set ATOLL_URL to the address of one"
                             % (address, getattr(error, "strerror", None) or error or type(error).__name__))
